@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From dimensions to extents.
+ */
+#ifndef SPMLA_ARENA_PLAN_H
+#define SPMLA_ARENA_PLAN_H
+
+#include "spmla/arena/arena_table.h"
+
+/* Walks the table once and fills row_count, extents, region_bytes,
+ * region_align and life_bytes of `plan`. E_OVERFLOW names the buffer. */
+spmla_status spmla_i_arena_plan(spmla_plan *plan,
+				const uint64_t dim[SPMLA_I_DIM_COUNT],
+				uint32_t apart, spmla_diag *diag);
+
+#endif

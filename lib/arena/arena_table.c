@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * THE table: one row a buffer, and nowhere else. The plan is one walk over it;
+ * init reads the plan and never computes a size again.
+ */
+#include "spmla/arena/arena_table.h"
+#include "spmla/internal/cpu_sizes.h"
+
+#define D(name) SPMLA_I_DIM_##name
+#define ROW(name, memory, life, branch, elem, d0, d1, shape, writer)          \
+	{SPMLA_BUF_##name, SPMLA_MEMORY_##memory, SPMLA_LIFE_##life, branch,  \
+	 elem, {D(d0), D(d1)}, #name, shape, writer}
+
+/* clang-format off: a table is read as a table */
+const spmla_i_arena_row spmla_i_arena_table[] = {
+	ROW(CONTEXT, HOST, CONTEXT, 0, 1, CONTEXT_BYTES, ONE,
+	    "[bytes]", "init, host calls"),
+	ROW(BACKEND_STATE, HOST, CONTEXT, 0, 1, BACKEND_BYTES, ONE,
+	    "[bytes]", "backend"),
+	ROW(GRAPH_NODES, HOST, CONTEXT, 0, sizeof(spmla_i_cpu_node), GRAPH_NODES, ONE,
+	    "[max_graph_nodes]", "capture"),
+	ROW(QUEUE, HOST, CONTEXT, 0, sizeof(spmla_i_cpu_node), QUEUE_ENTRIES, ONE,
+	    "[queue_entries]", "enqueue, replay"),
+
+	ROW(STEP_RING, PINNED, CONTEXT, 0, 1, RING_SLOTS, RECORD_BYTES,
+	    "[ring_slots][record_bytes]", "push, write, undo"),
+	ROW(RING_CONSUMED, PINNED, CONTEXT, 0, SPMLA_I_LINE_BYTES, ONE, ONE,
+	    "[1 line]", "prologue"),
+	ROW(DEVICE_STATUS, PINNED, CONTEXT, 0, SPMLA_I_LINE_BYTES, ONE, ONE,
+	    "[1 line]", "any op that meets bad data"),
+	ROW(TABLE_STAGING, PINNED, CONTEXT, 0, 4, RING_ROWS, COLUMNS,
+	    "[max_rows][columns]", "engine, before table_write"),
+
+	ROW(STEP_STATE, DEVICE, CONTEXT, 0, SPMLA_I_LINE_BYTES, ONE, ONE,
+	    "[1 line]", "prologue"),
+	ROW(STEP_DEVICE, DEVICE, CONTEXT, 0, 1, STEP_DEVICE_BYTES, ONE,
+	    "header, [requests]", "engine, before FROM_DEVICE"),
+	ROW(ROW_LEN, DEVICE, CONTEXT, 0, 4, ROWS, ONE,
+	    "[max_rows]", "engine, before LENS_ON_DEVICE"),
+	ROW(ADVANCE_BY, DEVICE, CONTEXT, 0, 4, REQUESTS, ONE,
+	    "[requests]", "engine, before ADVANCE"),
+	ROW(BLOCK_TABLE_MAIN, DEVICE, CONTEXT, 0, 4, RING_ROWS, COLUMNS,
+	    "[max_rows][columns]", "prologue, table_write"),
+	ROW(TABLE_COLS_MAIN, DEVICE, CONTEXT, 0, 4, RING_ROWS, ONE,
+	    "[max_rows]", "prologue, table_write"),
+
+	ROW(STEP_REQUESTS, DEVICE, STEP, 0, 16, REQUESTS, ONE,
+	    "[requests]", "prologue"),
+	ROW(QUERY_START_LOC, DEVICE, STEP, 0, 4, REQUESTS_PLUS_1, ONE,
+	    "[requests + 1]", "prologue"),
+	ROW(SEQ_LENS, DEVICE, STEP, 0, 4, REQUESTS, ONE,
+	    "[requests]", "prologue"),
+	ROW(REQ_ROW, DEVICE, STEP, 0, 4, REQUESTS, ONE,
+	    "[requests]", "prologue"),
+	ROW(REQ_ID_PER_TOKEN, DEVICE, STEP, 0, 4, TOKENS, ONE,
+	    "[tokens]", "prologue"),
+	ROW(TOKEN_ROW, DEVICE, STEP, 0, 4, TOKENS, ONE,
+	    "[tokens]", "prologue"),
+	ROW(POSITIONS, DEVICE, STEP, 0, 4, TOKENS, ONE,
+	    "[tokens]", "prologue"),
+	ROW(CONTEXT_LENS, DEVICE, STEP, 0, 4, TOKENS, ONE,
+	    "[tokens]", "prologue"),
+	ROW(SLOT_MAPPING, DEVICE, STEP, 0, 8, TOKENS, ONE,
+	    "[tokens]", "prologue"),
+	ROW(LOGITS_ROW_STARTS, DEVICE, STEP, 0, 8, TOKENS_PLUS_1, ONE,
+	    "[tokens + 1]", "prologue"),
+	ROW(TOPK_INDICES, DEVICE, STEP, 0, 4, TOKENS, TOPK,
+	    "[tokens][topk]", "topk; layers may share it"),
+	ROW(TOPK_LENS, DEVICE, STEP, 0, 4, TOKENS, ONE,
+	    "[tokens]", "topk"),
+
+	ROW(INDEX_Q, DEVICE, INDEX, 0, 1, TOKENS, INDEX_VALUES,
+	    "[tokens][index_heads][128]", "indexer_q_prep"),
+	ROW(INDEX_WEIGHTS, DEVICE, INDEX, 0, 4, TOKENS, INDEX_HEADS,
+	    "[tokens][index_heads]", "indexer_q_prep"),
+	ROW(LOGITS, DEVICE, INDEX, 0, 4, LOGITS, ONE,
+	    "ragged rows", "mqa_logits"),
+	ROW(INDEX_SCRATCH, DEVICE, INDEX, 0, 1, INDEX_SCRATCH, ONE,
+	    "[bytes]", "mqa_logits, topk"),
+
+	ROW(TOPK_SLOTS, DEVICE, ATTEND, 0, 4, TOKENS, TOPK,
+	    "[tokens][topk]", "index_map"),
+	ROW(ATTEND_SCRATCH, DEVICE, ATTEND, 0, 1, ATTEND_SCRATCH, ONE,
+	    "[bytes]", "sparse_decode"),
+
+	ROW(KV_CACHE, CACHE, CONTEXT, 0, 1, CACHE_PAGES, KV_PAGE_BYTES,
+	    "[cache_layers][pool_pages]", "kv_insert"),
+	ROW(INDEX_CACHE, CACHE, CONTEXT, 0, 1, CACHE_PAGES, INDEX_PAGE_BYTES,
+	    "[cache_layers][pool_pages]", "indexer_k_insert"),
+};
+/* clang-format on */
+
+const uint32_t spmla_i_arena_rows = SPMLA_I_COUNT(spmla_i_arena_table);
+
+SPMLA_STATIC_ASSERT(SPMLA_I_COUNT(spmla_i_arena_table) <= SPMLA_MAX_PLAN_ROWS,
+		    "a plan holds every row");
+
+const spmla_i_arena_row *
+spmla_i_arena_find(uint32_t buf)
+{
+	uint32_t i;
+
+	for (i = 0; i < spmla_i_arena_rows; i++)
+		if ((uint32_t)spmla_i_arena_table[i].buf == buf)
+			return &spmla_i_arena_table[i];
+	return NULL;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of all buffers. A row's size is a product of named dimensions, so
+ * that a count is written once and is data, not code.
+ */
+#ifndef SPMLA_ARENA_TABLE_H
+#define SPMLA_ARENA_TABLE_H
+
+#include "spmla/spmla.h"
+
+/* What counts are made of; filled from a resolved config. */
+typedef enum spmla_i_dim {
+	SPMLA_I_DIM_ONE = 0,
+	SPMLA_I_DIM_TOKENS,        /* most of a bucket */
+	SPMLA_I_DIM_TOKENS_PLUS_1,
+	SPMLA_I_DIM_REQUESTS,      /* most of a bucket */
+	SPMLA_I_DIM_REQUESTS_PLUS_1,
+	SPMLA_I_DIM_ROWS,          /* stable rows */
+	SPMLA_I_DIM_RING_ROWS,     /* stable rows; 0 for a DEVICE table */
+	SPMLA_I_DIM_COLUMNS,       /* of a block table row */
+	SPMLA_I_DIM_TOPK,
+	SPMLA_I_DIM_INDEX_HEADS,
+	SPMLA_I_DIM_INDEX_VALUES,  /* index heads * 128 */
+	SPMLA_I_DIM_LOGITS,
+	SPMLA_I_DIM_RING_SLOTS,
+	SPMLA_I_DIM_RECORD_BYTES,
+	SPMLA_I_DIM_STEP_DEVICE_BYTES,
+	SPMLA_I_DIM_CONTEXT_BYTES,
+	SPMLA_I_DIM_BACKEND_BYTES,
+	SPMLA_I_DIM_GRAPH_NODES,   /* CPU */
+	SPMLA_I_DIM_QUEUE_ENTRIES, /* CPU */
+	SPMLA_I_DIM_INDEX_SCRATCH, /* CPU, bytes */
+	SPMLA_I_DIM_ATTEND_SCRATCH, /* CPU, bytes */
+	SPMLA_I_DIM_CACHE_PAGES,   /* planned layers * pool pages */
+	SPMLA_I_DIM_KV_PAGE_BYTES,
+	SPMLA_I_DIM_INDEX_PAGE_BYTES,
+	SPMLA_I_DIM_COUNT
+} spmla_i_dim;
+
+typedef struct spmla_i_arena_row {
+	spmla_buf buf;
+	spmla_memory memory;
+	spmla_life life;
+	uint32_t branch;     /* 1: may run beside other ops, shares no bytes */
+	uint32_t elem_bytes;
+	spmla_i_dim dim[2];  /* elements = dim[0] * dim[1] */
+	const char *name;
+	const char *shape;
+	const char *writer;  /* who writes it and when */
+} spmla_i_arena_row;
+
+/* Every buffer starts at a multiple of this. */
+enum { SPMLA_I_BUF_ALIGN = 256, SPMLA_I_RED_ZONE = 256 };
+
+extern const spmla_i_arena_row spmla_i_arena_table[];
+extern const uint32_t spmla_i_arena_rows;
+
+/* The row of a buffer, or NULL. */
+const spmla_i_arena_row *spmla_i_arena_find(uint32_t buf);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The context: regions in, addresses out. Sizes come from the plan only.
+ */
+#include "spmla/internal/backend.h"
+
+#include <string.h>
+
+static spmla_status
+check_overlap(const spmla_region *regions, uint32_t count, spmla_diag *diag)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < count; i++) {
+		const uint64_t a = SPMLA_I_PTR(regions[i].base);
+
+		for (j = i + 1; j < count; j++) {
+			const uint64_t b = SPMLA_I_PTR(regions[j].base);
+
+			if (a < b + regions[j].bytes &&
+			    b < a + regions[i].bytes)
+				return spmla_i_fail_at(diag, SPMLA_E_OVERLAP,
+						       "regions.base", j, b,
+						       SPMLA_WANT_AT_LEAST,
+						       a + regions[i].bytes);
+		}
+	}
+	return SPMLA_OK;
+}
+
+static spmla_status
+check_region(const spmla_region *r, uint32_t index, const spmla_plan *plan,
+	     spmla_diag *diag)
+{
+	const uint64_t base = SPMLA_I_PTR(r->base);
+	const struct {
+		const char *field;
+		uint64_t got;
+		spmla_want rule;
+		uint64_t want;
+		spmla_status status;
+	} checks[] = {
+		{"regions.struct_bytes", r->struct_bytes, SPMLA_WANT_EQUAL,
+		 sizeof *r, SPMLA_E_STRUCT_SIZE},
+		{"regions.memory", r->memory, SPMLA_WANT_AT_MOST,
+		 SPMLA_MEMORY_COUNT - 1, SPMLA_E_RANGE},
+		{"regions.base", base, SPMLA_WANT_NOT_NULL, 0, SPMLA_E_NULL},
+		{"regions.base", base, SPMLA_WANT_MULTIPLE_OF,
+		 plan->region_align[r->memory % SPMLA_MEMORY_COUNT],
+		 SPMLA_E_REGION},
+		{"regions.bytes", r->bytes, SPMLA_WANT_AT_LEAST,
+		 plan->region_bytes[r->memory % SPMLA_MEMORY_COUNT],
+		 SPMLA_E_REGION},
+		{"regions.bytes", r->bytes, SPMLA_WANT_AT_MOST,
+		 UINT64_MAX - base, SPMLA_E_OVERFLOW},
+	};
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_I_COUNT(checks); i++)
+		if (!spmla_i_keeps(checks[i].got, checks[i].rule,
+				   checks[i].want))
+			return spmla_i_fail_at(diag, checks[i].status,
+					       checks[i].field, index,
+					       checks[i].got, checks[i].rule,
+					       checks[i].want);
+	return SPMLA_OK;
+}
+
+/* Fills base[] by kind of memory. */
+static spmla_status
+take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
+	     const spmla_region *regions, uint32_t count, spmla_diag *diag)
+{
+	static const char *const missing[] = {
+		"regions: HOST", "regions: PINNED", "regions: DEVICE",
+		"regions: CACHE"};
+	spmla_status s;
+	uint32_t i;
+
+	if (count > SPMLA_MEMORY_COUNT)
+		return spmla_i_fail(diag, SPMLA_E_RANGE, "region_count", count,
+				    SPMLA_WANT_AT_MOST, SPMLA_MEMORY_COUNT);
+	for (i = 0; i < count; i++) {
+		s = check_region(&regions[i], i, plan, diag);
+		if (s != SPMLA_OK)
+			return s;
+		if (base[regions[i].memory])
+			return spmla_i_fail_at(diag, SPMLA_E_REGION,
+					       "regions.memory", i,
+					       regions[i].memory,
+					       SPMLA_WANT_UNIQUE, 0);
+		base[regions[i].memory] = regions[i].base;
+	}
+	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
+		if (plan->region_bytes[i] && !base[i])
+			return spmla_i_fail(diag, SPMLA_E_REGION, missing[i], 0,
+					    SPMLA_WANT_AT_LEAST,
+					    plan->region_bytes[i]);
+	return check_overlap(regions, count, diag);
+}
+
+static spmla_status
+check_init(spmla_ctx **ctx, const spmla_plan *plan,
+	   const spmla_backend *backend, const spmla_native *native,
+	   const spmla_region *regions, spmla_diag *diag)
+{
+	const spmla_i_check pointers[] = {
+		{"ctx", SPMLA_I_PTR(ctx), SPMLA_WANT_NOT_NULL, 0},
+		{"plan", SPMLA_I_PTR(plan), SPMLA_WANT_NOT_NULL, 0},
+		{"backend", SPMLA_I_PTR(backend), SPMLA_WANT_NOT_NULL, 0},
+		{"regions", SPMLA_I_PTR(regions), SPMLA_WANT_NOT_NULL, 0},
+	};
+	spmla_status s;
+
+	s = spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
+	if (s != SPMLA_OK)
+		return s;
+	if (plan->struct_bytes != sizeof *plan)
+		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
+				    "plan.struct_bytes", plan->struct_bytes,
+				    SPMLA_WANT_EQUAL, sizeof *plan);
+	if (native && native->struct_bytes != sizeof *native)
+		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
+				    "native.struct_bytes",
+				    native->struct_bytes, SPMLA_WANT_EQUAL,
+				    sizeof *native);
+	if (plan->version != SPMLA_VERSION)
+		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, "plan.version",
+				    plan->version, SPMLA_WANT_EQUAL,
+				    SPMLA_VERSION);
+	if (plan->device.kind != backend->kind)
+		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
+				    "plan.device.kind", plan->device.kind,
+				    SPMLA_WANT_EQUAL, backend->kind);
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_init(spmla_ctx **out, const spmla_plan *plan,
+	   const spmla_backend *backend, const spmla_native *native,
+	   const spmla_region *regions, uint32_t region_count,
+	   spmla_diag *diag)
+{
+	void *base[SPMLA_MEMORY_COUNT] = {0};
+	spmla_ctx *ctx;
+	spmla_status s;
+	uint32_t i;
+
+	s = check_init(out, plan, backend, native, regions, diag);
+	if (s == SPMLA_OK)
+		s = take_regions(base, plan, regions, region_count, diag);
+	if (s != SPMLA_OK)
+		return s;
+	ctx = base[SPMLA_MEMORY_HOST]; /* CONTEXT is the first row, offset 0 */
+	memset(ctx, 0, sizeof *ctx);
+	ctx->plan = *plan;
+	ctx->backend = backend;
+	ctx->native_flags = native ? native->flags : 0;
+	for (i = 0; i < plan->row_count; i++) {
+		const spmla_extent *e = &plan->extents[i];
+
+		ctx->buf[e->buf] = (uint8_t *)base[e->memory] + e->offset_bytes;
+		ctx->buf_bytes[e->buf] = e->bytes;
+		if (e->memory == SPMLA_MEMORY_PINNED)
+			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
+	}
+	s = backend->init(ctx, native, diag);
+	if (s != SPMLA_OK)
+		return s;
+	ctx->magic = SPMLA_I_CTX_MAGIC;
+	*out = ctx;
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_fini(spmla_ctx *ctx)
+{
+	uint64_t consumed;
+
+	if (!ctx || ctx->magic != SPMLA_I_CTX_MAGIC)
+		return SPMLA_E_NULL;
+	if (ctx->capture_open)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
+				    SPMLA_WANT_EQUAL, 0);
+	consumed = spmla_i_consumed(ctx);
+	if (ctx->launched > consumed)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_BUSY, "steps in flight",
+				    ctx->launched - consumed, SPMLA_WANT_EQUAL,
+				    0);
+	if (ctx->backend->pending(ctx))
+		return spmla_i_fail(&ctx->diag, SPMLA_E_BUSY, "queue",
+				    ctx->backend->pending(ctx),
+				    SPMLA_WANT_EQUAL, 0);
+	ctx->backend->fini(ctx);
+	ctx->magic = 0;
+	return SPMLA_OK;
+}
+
+void *
+spmla_view(const spmla_ctx *ctx, spmla_buf buf, uint64_t *bytes)
+{
+	const uint32_t i = (uint32_t)buf;
+	const uint32_t known = ctx && i < SPMLA_I_BUF_LIMIT;
+
+	if (bytes)
+		*bytes = known ? ctx->buf_bytes[i] : 0;
+	return known ? ctx->buf[i] : NULL;
+}
+
+spmla_status
+spmla_cache_view(const spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
+		 spmla_cache *cache)
+{
+	const spmla_table_config *g;
+	uint64_t stride;
+	uint32_t layout;
+
+	if (!ctx || !cache)
+		return SPMLA_E_NULL;
+	if (buf != SPMLA_BUF_KV_CACHE && buf != SPMLA_BUF_INDEX_CACHE)
+		return SPMLA_E_RANGE;
+	if (!ctx->buf[buf])
+		return SPMLA_E_UNSUPPORTED;
+	if (layer >= ctx->plan.config.cache_layers)
+		return SPMLA_E_RANGE;
+	layout = buf == SPMLA_BUF_KV_CACHE ? ctx->plan.config.kv_layout
+					   : SPMLA_LAYOUT_INDEX_FP8;
+	g = &ctx->plan.config.groups[SPMLA_GROUP_MAIN];
+	stride = spmla_layout_page_bytes(layout, g->page_tokens);
+	cache->struct_bytes = (uint32_t)sizeof *cache;
+	cache->layout = layout;
+	cache->table_group = SPMLA_GROUP_MAIN;
+	cache->entries_per_page = g->page_tokens;
+	cache->pages = g->pool_pages;
+	cache->reserved = 0;
+	cache->page_stride_bytes = stride;
+	cache->base = (uint8_t *)ctx->buf[buf] + layer * stride * g->pool_pages;
+	return SPMLA_OK;
+}
+
+const spmla_diag *
+spmla_ctx_diag(const spmla_ctx *ctx)
+{
+	return ctx ? &ctx->diag : NULL;
+}
+
+const spmla_plan *
+spmla_ctx_plan(const spmla_ctx *ctx)
+{
+	return ctx ? &ctx->plan : NULL;
+}
+
+spmla_status
+spmla_backend_query(const spmla_backend *backend, const spmla_native *native,
+		    spmla_device *device, spmla_diag *diag)
+{
+	const spmla_i_check pointers[] = {
+		{"backend", SPMLA_I_PTR(backend), SPMLA_WANT_NOT_NULL, 0},
+		{"device", SPMLA_I_PTR(device), SPMLA_WANT_NOT_NULL, 0},
+	};
+	const spmla_status s =
+		spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
+
+	if (s != SPMLA_OK)
+		return s;
+	if (device->struct_bytes != sizeof *device)
+		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
+				    "device.struct_bytes", device->struct_bytes,
+				    SPMLA_WANT_EQUAL, sizeof *device);
+	if (native && native->struct_bytes != sizeof *native)
+		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
+				    "native.struct_bytes",
+				    native->struct_bytes, SPMLA_WANT_EQUAL,
+				    sizeof *native);
+	return backend->query(native, device, diag);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Capture and replay. What a graph is belongs to the backend; here is only the
+ * rule that one launch takes one ticket.
+ */
+#include "spmla/internal/backend.h"
+
+spmla_status
+spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream)
+{
+	spmla_status s;
+
+	if (!ctx)
+		return SPMLA_E_NULL;
+	if (ctx->capture_open || ctx->backend->capturing(ctx, stream))
+		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
+				    SPMLA_WANT_EQUAL, 0);
+	if (ctx->graph_count >= ctx->plan.config.max_graphs)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_SPACE,
+				    "config.max_graphs", ctx->graph_count + 1,
+				    SPMLA_WANT_AT_MOST,
+				    ctx->plan.config.max_graphs);
+	s = ctx->backend->capture_begin(ctx, stream);
+	if (s != SPMLA_OK)
+		return s;
+	ctx->capture_open = 1;
+	ctx->capture_rings = 0;
+	ctx->capture_failed = SPMLA_OK;
+	return SPMLA_OK;
+}
+
+static spmla_status
+check_open(spmla_ctx *ctx)
+{
+	if (!ctx->capture_open)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 0,
+				    SPMLA_WANT_EQUAL, 1);
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph)
+{
+	spmla_status s;
+
+	if (!ctx || !graph)
+		return SPMLA_E_NULL;
+	s = check_open(ctx);
+	if (s != SPMLA_OK)
+		return s;
+	if (ctx->capture_failed != SPMLA_OK)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_CAPTURE,
+				    "status of an op in the capture",
+				    ctx->capture_failed, SPMLA_WANT_EQUAL,
+				    SPMLA_OK);
+	if (ctx->capture_rings > 1)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_CAPTURE,
+				    "FROM_RING prologues in the capture",
+				    ctx->capture_rings, SPMLA_WANT_AT_MOST, 1);
+	s = ctx->backend->capture_end(ctx, ctx->graph_count);
+	if (s != SPMLA_OK)
+		return s;
+	ctx->graphs[ctx->graph_count] = ctx->capture_rings
+						? SPMLA_I_GRAPH_TICKET
+						: SPMLA_I_GRAPH_NO_TICKET;
+	*graph = ++ctx->graph_count;
+	ctx->capture_open = 0;
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_graph_abort(spmla_ctx *ctx)
+{
+	spmla_status s;
+
+	if (!ctx)
+		return SPMLA_E_NULL;
+	s = check_open(ctx);
+	if (s != SPMLA_OK)
+		return s;
+	ctx->backend->capture_abort(ctx);
+	ctx->capture_open = 0;
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph, uint64_t ticket,
+		   spmla_stream stream)
+{
+	spmla_status s = SPMLA_OK;
+	uint32_t kind;
+
+	if (!ctx)
+		return SPMLA_E_NULL;
+	if (ctx->backend->capturing(ctx, stream))
+		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
+				    SPMLA_WANT_EQUAL, 0);
+	kind = graph > 0 && graph <= ctx->graph_count ? ctx->graphs[graph - 1]
+						      : 0;
+	if (kind != SPMLA_I_GRAPH_TICKET && kind != SPMLA_I_GRAPH_NO_TICKET)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "graph", graph,
+				    SPMLA_WANT_AT_MOST, ctx->graph_count);
+	if (kind == SPMLA_I_GRAPH_TICKET)
+		s = spmla_i_ticket_due(ctx, ticket);
+	else if (ticket != 0)
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_TICKET,
+				 "ticket (graph takes none)", ticket,
+				 SPMLA_WANT_EQUAL, 0);
+	if (s == SPMLA_OK)
+		s = ctx->backend->launch(ctx, graph - 1, stream);
+	if (s == SPMLA_OK && kind == SPMLA_I_GRAPH_TICKET)
+		ctx->launched = ticket;
+	return s;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a platform implements, and the context that it works on. An operation
+ * reaches a platform by one road: host checks, then enqueue(op, args). The
+ * platform decides whether that runs, queues or records it.
+ */
+#ifndef SPMLA_INTERNAL_BACKEND_H
+#define SPMLA_INTERNAL_BACKEND_H
+
+#include "spmla/internal/atomic.h"
+#include "spmla/internal/check.h"
+#include "spmla/internal/step_layout.h"
+#include "spmla/ops/ops.h"
+
+typedef enum spmla_op {
+#define SPMLA_OP(stem) SPMLA_OP_##stem,
+#include "spmla/ops/ops.inc"
+#undef SPMLA_OP
+	SPMLA_OP_COUNT
+} spmla_op;
+
+#define SPMLA_I_OP_BIT(op) (UINT64_C(1) << (uint32_t)(op))
+
+/* Args of the two ops that only the protocol enqueues. */
+typedef struct spmla_step_prologue_args {
+	spmla_shape shape;
+	uint32_t source; /* spmla_source */
+	uint32_t reserved;
+} spmla_step_prologue_args;
+
+typedef struct spmla_table_write_args {
+	uint32_t group;
+	uint32_t row;
+	uint32_t first_col;
+	uint32_t count;
+} spmla_table_write_args;
+
+/* Room for the args of any op. */
+typedef union spmla_i_args {
+#define SPMLA_OP(stem) spmla_##stem##_args stem;
+#include "spmla/ops/ops.inc"
+#undef SPMLA_OP
+} spmla_i_args;
+
+enum {
+	SPMLA_I_MAX_GRAPHS = 256,
+	SPMLA_I_BUF_LIMIT = 96 /* above every spmla_buf */
+};
+
+struct spmla_backend {
+	const char *name;
+	uint32_t kind; /* spmla_backend_kind */
+	uint64_t ops;  /* bit i: op i is there */
+	spmla_status (*query)(const spmla_native *native, spmla_device *device,
+			      spmla_diag *diag);
+	spmla_status (*init)(spmla_ctx *ctx, const spmla_native *native,
+			     spmla_diag *diag);
+	void (*fini)(spmla_ctx *ctx);
+	/* E_SPACE adds nothing. args hold `bytes` and are copied. */
+	spmla_status (*enqueue)(spmla_ctx *ctx, spmla_op op, const void *args,
+				uint32_t bytes, spmla_stream stream);
+	/* Whether what is enqueued now is recorded instead of run. */
+	uint32_t (*capturing)(const spmla_ctx *ctx, spmla_stream stream);
+	spmla_status (*capture_begin)(spmla_ctx *ctx, spmla_stream stream);
+	/* Makes graph `index` (0-based) of what was recorded. */
+	spmla_status (*capture_end)(spmla_ctx *ctx, uint32_t index);
+	void (*capture_abort)(spmla_ctx *ctx);
+	spmla_status (*launch)(spmla_ctx *ctx, uint32_t index,
+			       spmla_stream stream);
+	/* Work that is queued but known not to have run. */
+	uint32_t (*pending)(const spmla_ctx *ctx);
+};
+
+typedef enum spmla_i_graph_kind {
+	SPMLA_I_GRAPH_ENGINE = 1,    /* the engine's own list */
+	SPMLA_I_GRAPH_NO_TICKET = 2, /* no FROM_RING prologue in it */
+	SPMLA_I_GRAPH_TICKET = 3
+} spmla_i_graph_kind;
+
+typedef struct spmla_i_table {
+	const int32_t *device; /* the engine's, of a DEVICE group */
+	uint32_t stride_elems;
+	uint32_t bound;
+} spmla_i_table;
+
+struct spmla_ctx {
+	uint32_t magic;
+	uint32_t native_flags;
+	const spmla_backend *backend;
+	/* Protocol, host side. launched <= written. */
+	uint64_t written;
+	uint64_t launched;
+	uint32_t capture_open;
+	uint32_t capture_rings;  /* FROM_RING prologues in it */
+	uint32_t capture_failed; /* spmla_status of the first failed op */
+	uint32_t graph_count;
+	uint8_t graphs[SPMLA_I_MAX_GRAPHS]; /* spmla_i_graph_kind */
+	spmla_i_table tables[SPMLA_MAX_TABLE_GROUPS];
+	void *buf[SPMLA_I_BUF_LIMIT];      /* by spmla_buf */
+	uint64_t buf_bytes[SPMLA_I_BUF_LIMIT];
+	spmla_diag diag;
+	spmla_plan plan;
+};
+
+#define SPMLA_I_CTX_MAGIC 0x53504d4cu
+
+/* Records that the device has read, as the host sees it. */
+static inline uint64_t
+spmla_i_consumed(const spmla_ctx *ctx)
+{
+	return spmla_i_load_u64(ctx->buf[SPMLA_BUF_RING_CONSUMED]);
+}
+
+/* The slot of a ticket. */
+static inline spmla_i_record *
+spmla_i_slot(const spmla_ctx *ctx, uint64_t ticket)
+{
+	return (spmla_i_record *)((uint8_t *)ctx->buf[SPMLA_BUF_STEP_RING] +
+				  ticket % ctx->plan.config.ring_slots *
+					  ctx->plan.record_bytes);
+}
+
+/* Whether `ticket` is the next one to launch; fills the diag if not. */
+spmla_status spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket);
+
+/* The shape that ops of a step are called with. */
+spmla_status spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape);
+
+/* Starts an op's host checks: ctx and args exist, and struct_bytes (the first
+ * field of args) is `bytes`. `name` is the op's stem. */
+spmla_status spmla_i_op_begin(spmla_ctx *ctx, const void *args, uint32_t bytes,
+			      const char *name);
+
+/* Ends them: enqueues if `checked` is OK; otherwise marks an open capture as
+ * failed and returns it. */
+spmla_status spmla_i_op_end(spmla_ctx *ctx, spmla_status checked, spmla_op op,
+			    const void *args, uint32_t bytes,
+			    spmla_stream stream);
+
+/* A check outside an op failed: an open capture is marked. Returns `status`. */
+spmla_status spmla_i_op_failed(spmla_ctx *ctx, spmla_status status);
+
+#endif

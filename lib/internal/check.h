@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host checks as data: a table of (field, got, rule, want) that is walked once,
+ * so that every failure names its field and nothing is written before it.
+ */
+#ifndef SPMLA_INTERNAL_CHECK_H
+#define SPMLA_INTERNAL_CHECK_H
+
+#include "spmla/spmla.h"
+
+typedef struct spmla_i_check {
+	const char *field;
+	uint64_t got;
+	spmla_want rule;
+	uint64_t want;
+} spmla_i_check;
+
+/* A pointer as the `got` of SPMLA_WANT_NOT_NULL. */
+#define SPMLA_I_PTR(p) ((uint64_t)(uintptr_t)(p))
+
+/* A stride as `got`: negative ones count as 0. */
+static inline uint64_t
+spmla_i_stride(int64_t stride)
+{
+	return stride < 0 ? 0 : (uint64_t)stride;
+}
+
+/* Fills diag (may be NULL) and returns status. */
+spmla_status spmla_i_fail(spmla_diag *diag, spmla_status status,
+			  const char *field, uint64_t got, spmla_want rule,
+			  uint64_t want);
+
+/* The same for element `index` of an array field. */
+spmla_status spmla_i_fail_at(spmla_diag *diag, spmla_status status,
+			     const char *field, uint32_t index, uint64_t got,
+			     spmla_want rule, uint64_t want);
+
+/* Whether got keeps the rule. */
+uint32_t spmla_i_keeps(uint64_t got, spmla_want rule, uint64_t want);
+
+/* The first check that is broken: E_NULL for NOT_NULL, else E_RANGE. */
+spmla_status spmla_i_check_all(spmla_diag *diag, const spmla_i_check *checks,
+			       uint32_t count);
+
+/* Whether x is finite and above zero. */
+uint32_t spmla_i_finite_positive(float x);
+
+/* The common fields of a cache. `layouts` has bit L set for each layout L that
+ * is allowed. */
+spmla_status spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
+				 uint32_t layouts);
+
+#define SPMLA_I_COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+
+#endif

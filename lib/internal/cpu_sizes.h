@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the CPU backend keeps in planned memory, for the plan to size.
+ */
+#ifndef SPMLA_INTERNAL_CPU_SIZES_H
+#define SPMLA_INTERNAL_CPU_SIZES_H
+
+#include "spmla/internal/backend.h"
+#include "spmla/internal/cpu_scratch.h"
+
+/* An op with a copy of its args, or with op = SPMLA_OP_COUNT the launch of a
+ * list. */
+typedef struct spmla_i_cpu_node {
+	uint32_t op;
+	uint32_t list;
+	spmla_i_args args;
+} spmla_i_cpu_node;
+
+typedef struct spmla_i_cpu_list {
+	uint32_t first; /* node */
+	uint32_t count;
+} spmla_i_cpu_list;
+
+/* BACKEND_STATE. Nodes of all lists lie one after another in GRAPH_NODES; the
+ * queue is a ring in QUEUE. */
+typedef struct spmla_i_cpu_state {
+	uint32_t deferred;
+	uint32_t capturing;
+	uint32_t capture_first;
+	uint32_t node_count;
+	uint32_t queue_head;
+	uint32_t queue_count;
+	spmla_i_cpu_list lists[SPMLA_I_MAX_GRAPHS];
+} spmla_i_cpu_state;
+
+#endif

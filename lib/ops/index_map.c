@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * index_map: host checks and dispatch.
+ */
+#include "spmla/internal/backend.h"
+
+/* What only some calls use. */
+static spmla_status
+check_optional(spmla_diag *diag, const spmla_index_map_args *a)
+{
+	const spmla_i_check stride[] = {
+		{"index_map.page_stride_rows", a->page_stride_rows,
+		 SPMLA_WANT_AT_LEAST, a->page_tokens},
+	};
+	const spmla_i_check in_place[] = {
+		{"index_map.slots_stride_elems",
+		 spmla_i_stride(a->slots_stride_elems), SPMLA_WANT_EQUAL,
+		 spmla_i_stride(a->indices_stride_elems)},
+	};
+	const spmla_i_check workspace[] = {
+		{"index_map.workspaces", a->workspaces, SPMLA_WANT_AT_LEAST, 1},
+		{"index_map.workspace_starts", SPMLA_I_PTR(a->workspace_starts),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
+	spmla_status s = SPMLA_OK;
+
+	if (a->page_stride_rows)
+		s = spmla_i_check_all(diag, stride, SPMLA_I_COUNT(stride));
+	if (s == SPMLA_OK && a->slots == a->indices)
+		s = spmla_i_check_all(diag, in_place, SPMLA_I_COUNT(in_place));
+	if (s == SPMLA_OK && a->workspace_ids)
+		s = spmla_i_check_all(diag, workspace,
+				      SPMLA_I_COUNT(workspace));
+	return s;
+}
+
+spmla_status
+spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *a,
+		spmla_stream stream)
+{
+	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "index_map");
+
+	if (s != SPMLA_OK || a->tokens == 0)
+		return s;
+	const spmla_i_check checks[] = {
+		{"index_map.k", a->k, SPMLA_WANT_AT_LEAST, 1},
+		{"index_map.rows", a->rows, SPMLA_WANT_AT_LEAST, 1},
+		{"index_map.columns", a->columns, SPMLA_WANT_AT_LEAST, 1},
+		{"index_map.table_stride_elems", a->table_stride_elems,
+		 SPMLA_WANT_AT_LEAST, a->columns},
+		{"index_map.page_tokens", a->page_tokens, SPMLA_WANT_AT_LEAST,
+		 1},
+		{"index_map.token_row", SPMLA_I_PTR(a->token_row),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"index_map.block_table", SPMLA_I_PTR(a->block_table),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"index_map.indices", SPMLA_I_PTR(a->indices),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"index_map.indices_stride_elems",
+		 spmla_i_stride(a->indices_stride_elems), SPMLA_WANT_AT_LEAST,
+		 a->k},
+		{"index_map.slots", SPMLA_I_PTR(a->slots), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"index_map.slots_stride_elems",
+		 spmla_i_stride(a->slots_stride_elems), SPMLA_WANT_AT_LEAST,
+		 a->k},
+	};
+
+	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+	if (s == SPMLA_OK)
+		s = check_optional(&ctx->diag, a);
+	return spmla_i_op_end(ctx, s, SPMLA_OP_index_map, a, sizeof *a, stream);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_k_insert: host checks and dispatch.
+ */
+#include "spmla/internal/backend.h"
+#include "spmla/internal/bf16.h"
+
+/* What every call needs. */
+static spmla_status
+check_args(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"indexer_k_insert.dtype", a->dtype, SPMLA_WANT_AT_MOST,
+		 SPMLA_DTYPE_FP16},
+		{"indexer_k_insert.scale_mode", a->scale_mode,
+		 SPMLA_WANT_AT_LEAST, SPMLA_SCALE_POW2},
+		{"indexer_k_insert.scale_mode", a->scale_mode,
+		 SPMLA_WANT_AT_MOST, SPMLA_SCALE_RAW},
+		{"indexer_k_insert.rope_style", a->rope_style,
+		 SPMLA_WANT_AT_MOST, SPMLA_ROPE_INTERLEAVED},
+		{"indexer_k_insert.k", SPMLA_I_PTR(a->k), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"indexer_k_insert.k_stride_elems",
+		 spmla_i_stride(a->k_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_INDEX_DIM},
+		{"indexer_k_insert.slot_mapping", SPMLA_I_PTR(a->slot_mapping),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
+	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+
+	if (s == SPMLA_OK)
+		s = spmla_i_check_cache(diag, &a->cache,
+					1u << SPMLA_LAYOUT_INDEX_FP8);
+	return s;
+}
+
+static spmla_status
+check_norm(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
+{
+	if (!a->norm_bias)
+		return spmla_i_fail(diag, SPMLA_E_NULL,
+				    "indexer_k_insert.norm_bias", 0,
+				    SPMLA_WANT_NOT_NULL, 0);
+	if (!spmla_i_finite_positive(a->norm_eps))
+		return spmla_i_fail(
+			diag, SPMLA_E_RANGE, "indexer_k_insert.norm_eps",
+			spmla_i_f32_bits(a->norm_eps), SPMLA_WANT_FINITE, 0);
+	return SPMLA_OK;
+}
+
+static spmla_status
+check_rope(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"indexer_k_insert.positions", SPMLA_I_PTR(a->positions),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_k_insert.cos_sin", SPMLA_I_PTR(a->cos_sin),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_k_insert.cos_sin_rows", a->cos_sin_rows,
+		 SPMLA_WANT_AT_LEAST, 1},
+	};
+
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
+spmla_status
+spmla_indexer_k_insert(spmla_ctx *ctx, const spmla_indexer_k_insert_args *a,
+		       spmla_stream stream)
+{
+	spmla_status s =
+		spmla_i_op_begin(ctx, a, sizeof *a, "indexer_k_insert");
+
+	if (s != SPMLA_OK || a->tokens == 0)
+		return s;
+	s = check_args(&ctx->diag, a);
+	if (s == SPMLA_OK && a->norm_weight)
+		s = check_norm(&ctx->diag, a);
+	if (s == SPMLA_OK && a->rope_style != SPMLA_ROPE_NONE)
+		s = check_rope(&ctx->diag, a);
+	/* Both round to bf16, which would narrow what FP16 promises. */
+	if (s == SPMLA_OK && a->dtype != SPMLA_DTYPE_BF16 &&
+	    (a->norm_weight || a->rope_style != SPMLA_ROPE_NONE))
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
+				 "indexer_k_insert.dtype", a->dtype,
+				 SPMLA_WANT_EQUAL, SPMLA_DTYPE_BF16);
+	return spmla_i_op_end(ctx, s, SPMLA_OP_indexer_k_insert, a, sizeof *a,
+			      stream);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_k_insert: LayerNorm, rope, quantise and insert of the index keys.
+ */
+#ifndef SPMLA_OPS_INDEXER_K_INSERT_H
+#define SPMLA_OPS_INDEXER_K_INSERT_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_indexer_k_insert_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;     /* entries of slot_mapping: the loop bound */
+	uint32_t dtype;      /* of k: BF16; FP16 without norm and rope */
+	uint32_t scale_mode; /* POW2 (ue8m0, what serving stacks use) or RAW */
+	uint32_t rope_style; /* spmla_rope_style */
+	uint32_t cos_sin_rows;
+	float norm_eps;         /* of the LayerNorm; 1e-6 in V3.2 */
+	const void *k;          /* 16-bit [tokens][128] */
+	int64_t k_stride_elems; /* >= 128 */
+	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
+	const float *norm_weight;    /* [128]; NULL: no LayerNorm */
+	const float *norm_bias;      /* [128]; with norm_weight */
+	const int32_t *positions;    /* [tokens]; rope only */
+	const float *cos_sin; /* [cos_sin_rows][64]: 32 cos, 32 sin; rope only */
+	spmla_cache cache;    /* INDEX_FP8 */
+} spmla_indexer_k_insert_args;
+
+/* 1. With norm_weight: y = ((x - mean) * rstd) * weight + bias in f32, unfused,
+ *    rstd = 1 / sqrt(var + eps), var = mean of (x - mean)^2; every sum is 16
+ *    lanes (lane l adds l, l + 16, ... to 0) and then the tree 8, 4, 2, 1, a
+ *    mean is its sum / 128; rounded to bf16.
+ * 2. With a rope style: the first 64 values are rotated in f32, unfused, and
+ *    rounded to bf16.
+ * 3. s = max(amax, 1e-4) / 448 over the 128 values (NaN ignored); POW2: the
+ *    next power of two. byte = e4m3(x / s), a true division; s is stored as
+ *    f32 behind the page's values. A NaN becomes the byte 0x7f, whatever its
+ *    sign; an infinity makes s +inf, itself 0x7f and finite values zeros of
+ *    their sign.
+ * A slot past the cache skips the token: FAULT_SLOT; else a position outside
+ * the rope table skips it: FAULT_POSITION. A skipped token's position is not
+ * read. Slots that occur twice in one call leave one of the two entries' values
+ * and scale, which one is unspecified.
+ * No tokens: nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (FP16 with norm or
+ * rope).
+ * Source: vLLM indexer_k_quant_and_cache and the V3.2 Indexer module. */
+spmla_status spmla_indexer_k_insert(spmla_ctx *ctx,
+				    const spmla_indexer_k_insert_args *args,
+				    spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_q_prep: host checks and dispatch.
+ */
+#include "spmla/internal/backend.h"
+#include "spmla/internal/bf16.h"
+
+enum { MAX_HEADS = 128 };
+
+static spmla_status
+check_numbers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"indexer_q_prep.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
+		{"indexer_q_prep.heads", a->heads, SPMLA_WANT_AT_MOST,
+		 MAX_HEADS},
+		{"indexer_q_prep.rope_style", a->rope_style, SPMLA_WANT_AT_MOST,
+		 SPMLA_ROPE_INTERLEAVED},
+		{"indexer_q_prep.scale_floor", a->scale_floor,
+		 SPMLA_WANT_AT_MOST, SPMLA_Q_SCALE_GROUP},
+		{"indexer_q_prep.weights_dtype", a->weights_dtype,
+		 SPMLA_WANT_AT_MOST, SPMLA_DTYPE_F32},
+		{"indexer_q_prep.q_token_stride_elems",
+		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_INDEX_DIM},
+		{"indexer_q_prep.q_head_stride_elems",
+		 spmla_i_stride(a->q_head_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_INDEX_DIM},
+		{"indexer_q_prep.weights_stride_elems",
+		 spmla_i_stride(a->weights_stride_elems), SPMLA_WANT_AT_LEAST,
+		 a->heads},
+	};
+
+	/* The one value between the two that are allowed. */
+	if (a->weights_dtype == SPMLA_DTYPE_FP16)
+		return spmla_i_fail(
+			diag, SPMLA_E_RANGE, "indexer_q_prep.weights_dtype",
+			a->weights_dtype, SPMLA_WANT_EQUAL, SPMLA_DTYPE_BF16);
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
+static spmla_status
+check_pointers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"indexer_q_prep.q", SPMLA_I_PTR(a->q), SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_q_prep.weights", SPMLA_I_PTR(a->weights),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_q_prep.q_out", SPMLA_I_PTR(a->q_out),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_q_prep.weights_out", SPMLA_I_PTR(a->weights_out),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
+	const spmla_i_check rope[] = {
+		{"indexer_q_prep.positions", SPMLA_I_PTR(a->positions),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_q_prep.cos_sin", SPMLA_I_PTR(a->cos_sin),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_q_prep.cos_sin_rows", a->cos_sin_rows,
+		 SPMLA_WANT_AT_LEAST, 1},
+	};
+	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+
+	if (s == SPMLA_OK && a->rope_style != SPMLA_ROPE_NONE)
+		s = spmla_i_check_all(diag, rope, SPMLA_I_COUNT(rope));
+	return s;
+}
+
+static spmla_status
+check_scale(spmla_diag *diag, const char *field, float scale)
+{
+	if (spmla_i_finite_positive(scale))
+		return SPMLA_OK;
+	return spmla_i_fail(diag, SPMLA_E_RANGE, field, spmla_i_f32_bits(scale),
+			    SPMLA_WANT_FINITE, 0);
+}
+
+spmla_status
+spmla_indexer_q_prep(spmla_ctx *ctx, const spmla_indexer_q_prep_args *a,
+		     spmla_stream stream)
+{
+	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "indexer_q_prep");
+
+	if (s != SPMLA_OK || a->tokens == 0)
+		return s;
+	s = check_numbers(&ctx->diag, a);
+	if (s == SPMLA_OK)
+		s = check_scale(&ctx->diag, "indexer_q_prep.softmax_scale",
+				a->softmax_scale);
+	if (s == SPMLA_OK)
+		s = check_scale(&ctx->diag, "indexer_q_prep.head_scale",
+				a->head_scale);
+	if (s == SPMLA_OK)
+		s = check_pointers(&ctx->diag, a);
+	return spmla_i_op_end(ctx, s, SPMLA_OP_indexer_q_prep, a, sizeof *a,
+			      stream);
+}

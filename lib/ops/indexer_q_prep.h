@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_q_prep: rope and quantise of the index queries, scale folded into
+ * the head weights.
+ */
+#ifndef SPMLA_OPS_INDEXER_Q_PREP_H
+#define SPMLA_OPS_INDEXER_Q_PREP_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_indexer_q_prep_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;
+	uint32_t heads;      /* 1..128 */
+	uint32_t rope_style; /* spmla_rope_style */
+	uint32_t scale_floor; /* spmla_q_scale_floor */
+	uint32_t weights_dtype; /* BF16 or F32 */
+	uint32_t cos_sin_rows;
+	float softmax_scale; /* 128^-0.5 in V3.2 */
+	float head_scale;    /* heads^-0.5 */
+	const uint16_t *q;   /* bf16 [tokens][heads][128] */
+	int64_t q_token_stride_elems; /* >= 128: heads may be outermost */
+	int64_t q_head_stride_elems; /* >= 128 */
+	const void *weights;         /* [tokens][heads] */
+	int64_t weights_stride_elems; /* >= heads */
+	const int32_t *positions;     /* [tokens]; rope only */
+	const float *cos_sin; /* [cos_sin_rows][64]: 32 cos, 32 sin; rope only */
+	uint8_t *q_out;       /* e4m3 [tokens][heads][128], dense */
+	float *weights_out;   /* [tokens][heads], dense */
+} spmla_indexer_q_prep_args;
+
+/* The first 64 values of each head are rotated in f32, unfused, and rounded to
+ * bf16. Then, for each (token, head), over all 128 values:
+ *   s = pow2up(raw), raw as scale_floor says (amax over |x|, NaN ignored);
+ *   byte = e4m3(x / s), a true division; a NaN becomes 0x7f, whatever its sign,
+ *   an infinity makes s +inf, itself 0x7f and finite values zeros of their
+ *   sign;
+ *   weights_out = ((weight * s) * softmax_scale) * head_scale, in f32; the sign
+ *   and payload of a NaN there are unspecified.
+ * A position outside the rope table: zeros in both outputs of the whole token,
+ * FAULT_POSITION.
+ * No tokens: nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM V3.2 Indexer, per_token_group_quant_fp8 and its fused form. */
+spmla_status spmla_indexer_q_prep(spmla_ctx *ctx,
+				  const spmla_indexer_q_prep_args *args,
+				  spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

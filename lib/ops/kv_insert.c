@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_insert: host checks and dispatch.
+ */
+#include "spmla/internal/backend.h"
+
+#define LAYOUTS (1u << SPMLA_LAYOUT_FP8_DS_MLA | 1u << SPMLA_LAYOUT_MLA_BF16)
+
+static spmla_status
+check_args(spmla_diag *diag, const spmla_kv_insert_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"kv_insert.dtype", a->dtype, SPMLA_WANT_AT_MOST,
+		 SPMLA_DTYPE_FP16},
+		{"kv_insert.kv_c", SPMLA_I_PTR(a->kv_c), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"kv_insert.k_pe", SPMLA_I_PTR(a->k_pe), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"kv_insert.kv_c_stride_elems",
+		 spmla_i_stride(a->kv_c_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_MLA_LATENT},
+		{"kv_insert.k_pe_stride_elems",
+		 spmla_i_stride(a->k_pe_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_MLA_ROPE},
+		{"kv_insert.slot_mapping", SPMLA_I_PTR(a->slot_mapping),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
+	const spmla_i_check scale_mode[] = {
+		{"kv_insert.scale_mode", a->scale_mode, SPMLA_WANT_AT_LEAST,
+		 SPMLA_SCALE_POW2},
+		{"kv_insert.scale_mode", a->scale_mode, SPMLA_WANT_AT_MOST,
+		 SPMLA_SCALE_RAW},
+	};
+	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+
+	if (s == SPMLA_OK)
+		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
+	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA)
+		s = spmla_i_check_all(diag, scale_mode,
+				      SPMLA_I_COUNT(scale_mode));
+	return s;
+}
+
+spmla_status
+spmla_kv_insert(spmla_ctx *ctx, const spmla_kv_insert_args *a,
+		spmla_stream stream)
+{
+	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "kv_insert");
+
+	if (s != SPMLA_OK || a->tokens == 0)
+		return s;
+	s = check_args(&ctx->diag, a);
+	return spmla_i_op_end(ctx, s, SPMLA_OP_kv_insert, a, sizeof *a, stream);
+}

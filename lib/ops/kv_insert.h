@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_insert: writes the MLA rows of new tokens into the paged KV cache.
+ */
+#ifndef SPMLA_OPS_KV_INSERT_H
+#define SPMLA_OPS_KV_INSERT_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_kv_insert_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;     /* entries of slot_mapping: the loop bound */
+	uint32_t dtype;      /* of kv_c, k_pe: BF16 or FP16 */
+	uint32_t scale_mode; /* spmla_scale_mode; not read for MLA_BF16 */
+	const void *kv_c;    /* 16-bit [tokens][512], normed latent */
+	const void *k_pe;    /* 16-bit [tokens][64], rotated */
+	int64_t kv_c_stride_elems; /* >= 512 */
+	int64_t k_pe_stride_elems; /* >= 64 */
+	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
+	spmla_cache cache; /* FP8_DS_MLA or MLA_BF16 */
+} spmla_kv_insert_args;
+
+/* FP8_DS_MLA: for each 128 values of the latent, amax over |x| (NaN ignored),
+ * scale = max(amax / 448, 2^-126) (RAW) or pow2up(max(amax / 448, 1e-4))
+ * (POW2), byte = e4m3(x / scale), a true f32 division, round to nearest even,
+ * saturating; the 64 rope values are copied bit for bit. A NaN becomes the byte
+ * 0x7f, whatever its sign; an infinity makes the scale +inf, itself 0x7f and
+ * finite values zeros of their sign. MLA_BF16: all are copied bit for bit.
+ * A slot past the cache skips the token: FAULT_SLOT. Slots that occur twice in
+ * one call leave one of the two rows, which one is unspecified. No tokens:
+ * nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM concat_and_cache_mla, both of its scale rules. */
+spmla_status spmla_kv_insert(spmla_ctx *ctx, const spmla_kv_insert_args *args,
+			     spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

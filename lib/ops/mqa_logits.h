@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits: the index score of every key that a token sees, over paged keys.
+ */
+#ifndef SPMLA_OPS_MQA_LOGITS_H
+#define SPMLA_OPS_MQA_LOGITS_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_mqa_logits_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;
+	uint32_t heads;   /* 1..config.index_heads */
+	uint32_t rows;    /* rows of block_table */
+	uint32_t columns; /* columns of a row */
+	uint32_t table_stride_elems; /* >= columns */
+	const uint8_t *q;     /* e4m3 [tokens][heads][128], dense */
+	const float *weights; /* [tokens][heads], dense */
+	const int32_t *token_row;    /* [tokens]: row of block_table */
+	const int32_t *context_lens; /* [tokens]: keys 0 .. len-1 */
+	const int64_t *row_starts;   /* [tokens]: first element of each row */
+	const int32_t *block_table;  /* [rows][table_stride_elems] */
+	const int32_t *table_cols;   /* [rows] written columns; NULL: all */
+	float *logits;
+	uint64_t logits_elems; /* capacity of logits */
+	spmla_cache cache;     /* INDEX_FP8 */
+} spmla_mqa_logits_args;
+
+/* logits[row_starts[t] + n] = kscale[n] * sum over h of
+ *   (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
+ * for 0 <= n < context_lens[t]; nothing else is written.
+ * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A
+ * row outside the table or that does not fit logits is not written: FAULT_ROW,
+ * FAULT_LOGITS.
+ * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
+ * on that row only. Exact: within 2^-18 of the sum of |terms|.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: DeepGEMM fp8_paged_mqa_logits, one row a query token. */
+spmla_status spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *args,
+			      spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

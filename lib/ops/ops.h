@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every operation alone: args in one const struct, the shape beside each
+ * field. Pointers are device pointers of the context's backend. Host checks
+ * run at the call; what only the device can see (slots, pages, lengths) is
+ * skipped there and reported in the sticky status.
+ */
+#ifndef SPMLA_OPS_OPS_H
+#define SPMLA_OPS_OPS_H
+
+#include "spmla/ops/index_map.h"
+#include "spmla/ops/indexer_k_insert.h"
+#include "spmla/ops/indexer_q_prep.h"
+#include "spmla/ops/kv_insert.h"
+#include "spmla/ops/logits_rows.h"
+#include "spmla/ops/mqa_logits.h"
+#include "spmla/ops/slot_map.h"
+#include "spmla/ops/sparse_decode.h"
+#include "spmla/ops/token_map.h"
+#include "spmla/ops/topk.h"
+
+#endif

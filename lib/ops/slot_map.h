@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * slot_map: the cache slot that each token's key goes to.
+ */
+#ifndef SPMLA_OPS_SLOT_MAP_H
+#define SPMLA_OPS_SLOT_MAP_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_slot_map_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;
+	uint32_t rows;    /* rows of block_table */
+	uint32_t columns; /* columns of a row */
+	uint32_t page_tokens;
+	uint32_t pool_pages;
+	uint32_t table_stride_elems; /* >= columns */
+	uint32_t reserved;
+	const int32_t *token_row;   /* [tokens] */
+	const int32_t *positions;   /* [tokens] */
+	const int32_t *block_table; /* [rows][table_stride_elems] */
+	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
+	int32_t *context_lens;      /* [tokens], in and out */
+	int64_t *slot_mapping;      /* [tokens] */
+} spmla_slot_map_args;
+
+/* slot_mapping = block_table[row][pos / page_tokens] * page_tokens
+ *              + pos % page_tokens; -1 where context_lens is 0 (padding).
+ * A row outside the table, a column not written or a page outside the pool
+ * gives -1, sets the token's context_lens to 0 and reports FAULT_ROW or
+ * FAULT_PAGE: such a token writes nothing and has an empty result.
+ * Alias: none. Order: enqueues; capturable. Exact: integers.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM slot mapping. */
+spmla_status spmla_slot_map(spmla_ctx *ctx, const spmla_slot_map_args *args,
+			    spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

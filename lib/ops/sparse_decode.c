@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode: host checks and dispatch. The upper bound of heads is the
+ * plan's, because the scratch was planned for it.
+ */
+#include "spmla/internal/backend.h"
+#include "spmla/internal/bf16.h"
+
+static spmla_status
+check_scale(spmla_diag *diag, float scale)
+{
+	if (spmla_i_finite_positive(scale))
+		return SPMLA_OK;
+	return spmla_i_fail(diag, SPMLA_E_RANGE, "sparse_decode.softmax_scale",
+			    spmla_i_f32_bits(scale), SPMLA_WANT_FINITE, 0);
+}
+
+static spmla_status
+check_lse(spmla_diag *diag, const spmla_sparse_decode_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"sparse_decode.lse_token_stride_elems",
+		 spmla_i_stride(a->lse_token_stride_elems), SPMLA_WANT_AT_LEAST,
+		 1},
+		{"sparse_decode.lse_head_stride_elems",
+		 spmla_i_stride(a->lse_head_stride_elems), SPMLA_WANT_AT_LEAST,
+		 1},
+	};
+
+	if (!a->lse)
+		return SPMLA_OK;
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
+spmla_status
+spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
+		    spmla_stream stream)
+{
+	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "sparse_decode");
+
+	if (s != SPMLA_OK || a->tokens == 0)
+		return s;
+	const spmla_i_check checks[] = {
+		{"sparse_decode.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
+		{"sparse_decode.heads", a->heads, SPMLA_WANT_AT_MOST,
+		 ctx->plan.config.heads},
+		{"sparse_decode.topk", a->topk, SPMLA_WANT_AT_LEAST, 1},
+		{"sparse_decode.empty_lse", a->empty_lse, SPMLA_WANT_AT_MOST,
+		 SPMLA_EMPTY_LSE_MINUS_INF},
+		{"sparse_decode.q", SPMLA_I_PTR(a->q), SPMLA_WANT_NOT_NULL, 0},
+		{"sparse_decode.q_token_stride_elems",
+		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_MLA_DIM},
+		{"sparse_decode.q_head_stride_elems",
+		 spmla_i_stride(a->q_head_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_MLA_DIM},
+		{"sparse_decode.slots", SPMLA_I_PTR(a->slots),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"sparse_decode.slots_stride_elems",
+		 spmla_i_stride(a->slots_stride_elems), SPMLA_WANT_AT_LEAST,
+		 a->topk},
+		{"sparse_decode.out", SPMLA_I_PTR(a->out), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"sparse_decode.out_token_stride_elems",
+		 spmla_i_stride(a->out_token_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_MLA_LATENT},
+		{"sparse_decode.out_head_stride_elems",
+		 spmla_i_stride(a->out_head_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_MLA_LATENT},
+	};
+
+	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+	if (s == SPMLA_OK)
+		s = check_scale(&ctx->diag, a->softmax_scale);
+	if (s == SPMLA_OK)
+		s = check_lse(&ctx->diag, a);
+	if (s == SPMLA_OK)
+		s = spmla_i_check_cache(&ctx->diag, &a->cache,
+					1u << SPMLA_LAYOUT_FP8_DS_MLA |
+						1u << SPMLA_LAYOUT_MLA_BF16);
+	return spmla_i_op_end(ctx, s, SPMLA_OP_sparse_decode, a, sizeof *a,
+			      stream);
+}

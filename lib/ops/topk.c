@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * topk: host checks and dispatch.
+ */
+#include "spmla/internal/backend.h"
+
+spmla_status
+spmla_topk(spmla_ctx *ctx, const spmla_topk_args *a, spmla_stream stream)
+{
+	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "topk");
+
+	if (s != SPMLA_OK || a->rows == 0)
+		return s;
+	const spmla_i_check checks[] = {
+		{"topk.k", a->k, SPMLA_WANT_AT_LEAST, 1},
+		{"topk.logits", SPMLA_I_PTR(a->logits), SPMLA_WANT_NOT_NULL, 0},
+		{"topk.row_starts", SPMLA_I_PTR(a->row_starts),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"topk.context_lens", SPMLA_I_PTR(a->context_lens),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"topk.indices", SPMLA_I_PTR(a->indices), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"topk.indices_stride_elems",
+		 spmla_i_stride(a->indices_stride_elems), SPMLA_WANT_AT_LEAST,
+		 a->k},
+	};
+
+	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+	return spmla_i_op_end(ctx, s, SPMLA_OP_topk, a, sizeof *a, stream);
+}

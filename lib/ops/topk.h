@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * topk: the k best keys of each ragged row of scores.
+ */
+#ifndef SPMLA_OPS_TOPK_H
+#define SPMLA_OPS_TOPK_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_topk_args {
+	uint32_t struct_bytes;
+	uint32_t rows;
+	uint32_t k;
+	uint32_t reserved;
+	const float *logits;
+	uint64_t logits_elems;       /* elements behind logits */
+	const int64_t *row_starts;   /* [rows]: first element of each row */
+	const int32_t *context_lens; /* [rows]: elements of each row */
+	int32_t *indices;            /* [rows][indices_stride_elems] */
+	int64_t indices_stride_elems; /* >= k */
+	int32_t *lens; /* [rows]: min(length, k), entries set; NULL: none */
+} spmla_topk_args;
+
+/* The exact set of the k largest scores, as positions relative to the row's
+ * start, ascending, then -1. Ties take the lower position; -0 equals +0; NaN
+ * ranks below -inf. A row of at most k elements is 0, 1, .. and its scores are
+ * not read. A row that lies outside logits gives -1 only: FAULT_LOGITS.
+ * Alias: none. Order: enqueues; capturable. Exact: integers, the same on every
+ * backend and run.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM top_k_per_row, with the order and the ties pinned. */
+spmla_status spmla_topk(spmla_ctx *ctx, const spmla_topk_args *args,
+			spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spmla_plan_make: config and device facts to a plan, purely. Every number
+ * that a buffer's size depends on is made here, once, as a dimension.
+ */
+#include "spmla/arena/arena_plan.h"
+#include "spmla/internal/backend.h"
+#include "spmla/internal/checked_math.h"
+#include "spmla/internal/config.h"
+#include "spmla/internal/cpu_sizes.h"
+
+#include <string.h>
+
+/* Most elements that the logits of a step of this bucket take: each of at most
+ * next_n tokens of a request needs its context, rounded up. */
+static uint64_t
+bucket_logits(const spmla_shape *b, uint32_t max_context_tokens,
+	      uint32_t *overflow)
+{
+	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
+	const uint64_t by_live = spmla_i_add(
+		spmla_i_mul(b->next_n, b->max_live_context, overflow),
+		spmla_i_mul(b->tokens, align - 1, overflow), overflow);
+	const uint64_t by_tokens = spmla_i_mul(
+		b->tokens, spmla_i_align(max_context_tokens, align, overflow),
+		overflow);
+
+	return by_live < by_tokens ? by_live : by_tokens;
+}
+
+/* What a record says of its plan: a record fits every plan of equal key. */
+static uint64_t
+record_key(const spmla_config *c)
+{
+	const uint32_t limits[] = {
+		c->max_rows,         c->max_context_tokens,
+		c->max_table_stores, c->max_update_pages,
+		c->bucket_count,     c->groups[SPMLA_GROUP_MAIN].source,
+		c->groups[SPMLA_GROUP_MAIN].page_tokens,
+		c->groups[SPMLA_GROUP_MAIN].pool_pages,
+	};
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_I_COUNT(limits); i++)
+		hash = (hash ^ limits[i]) * UINT64_C(0x100000001b3);
+	for (i = 0; i < c->bucket_count; i++) {
+		const spmla_shape *b = &c->buckets[i];
+
+		hash = (hash ^ b->tokens) * UINT64_C(0x100000001b3);
+		hash = (hash ^ b->requests) * UINT64_C(0x100000001b3);
+		hash = (hash ^ b->next_n) * UINT64_C(0x100000001b3);
+		hash = (hash ^ b->max_live_context) * UINT64_C(0x100000001b3);
+	}
+	return hash;
+}
+
+/* The header, the lists at their longest, then one bit a row. */
+static uint64_t
+record_bytes(const spmla_plan *plan)
+{
+	const spmla_config *c = &plan->config;
+	uint32_t overflow = 0; /* cannot: all factors are bounded */
+	const uint64_t used =
+		sizeof(spmla_i_record) +
+		(uint64_t)plan->max_requests * sizeof(spmla_request) +
+		(uint64_t)c->max_table_stores * sizeof(spmla_i_store) +
+		(uint64_t)c->max_update_pages * sizeof(int32_t);
+
+	return spmla_i_align(used + 8 * spmla_i_cdiv(c->max_rows, 64) + 8,
+			     SPMLA_I_LINE_BYTES, &overflow);
+}
+
+static void
+fill_limits(spmla_plan *plan, uint32_t *overflow)
+{
+	const spmla_config *c = &plan->config;
+	uint32_t i;
+
+	for (i = 0; i < c->bucket_count; i++) {
+		const spmla_shape *b = &c->buckets[i];
+		const uint64_t logits = bucket_logits(b, c->max_context_tokens,
+						      overflow);
+
+		if (b->tokens > plan->max_tokens)
+			plan->max_tokens = b->tokens;
+		if (b->requests > plan->max_requests)
+			plan->max_requests = b->requests;
+		if (logits > plan->logits_elems)
+			plan->logits_elems = logits;
+	}
+	plan->columns = (uint32_t)spmla_i_cdiv(
+		c->max_context_tokens, c->groups[SPMLA_GROUP_MAIN].page_tokens);
+	plan->record_bytes = record_bytes(plan);
+	plan->record_key = record_key(c);
+}
+
+static void
+fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
+{
+	const spmla_config *c = &plan->config;
+	const spmla_table_config *g = &c->groups[SPMLA_GROUP_MAIN];
+
+	dim[SPMLA_I_DIM_ONE] = 1;
+	dim[SPMLA_I_DIM_TOKENS] = plan->max_tokens;
+	dim[SPMLA_I_DIM_TOKENS_PLUS_1] = (uint64_t)plan->max_tokens + 1;
+	dim[SPMLA_I_DIM_REQUESTS] = plan->max_requests;
+	dim[SPMLA_I_DIM_REQUESTS_PLUS_1] = (uint64_t)plan->max_requests + 1;
+	dim[SPMLA_I_DIM_ROWS] = c->max_rows;
+	dim[SPMLA_I_DIM_RING_ROWS] =
+		g->source == SPMLA_TABLE_RING ? c->max_rows : 0;
+	dim[SPMLA_I_DIM_COLUMNS] = plan->columns;
+	dim[SPMLA_I_DIM_TOPK] = c->topk;
+	dim[SPMLA_I_DIM_INDEX_HEADS] = c->index_heads;
+	dim[SPMLA_I_DIM_INDEX_VALUES] =
+		(uint64_t)c->index_heads * SPMLA_INDEX_DIM;
+	dim[SPMLA_I_DIM_LOGITS] = plan->logits_elems;
+	dim[SPMLA_I_DIM_RING_SLOTS] = c->ring_slots;
+	dim[SPMLA_I_DIM_RECORD_BYTES] = plan->record_bytes;
+	dim[SPMLA_I_DIM_STEP_DEVICE_BYTES] =
+		sizeof(spmla_step_device) +
+		(uint64_t)plan->max_requests * sizeof(spmla_request);
+	dim[SPMLA_I_DIM_CONTEXT_BYTES] = sizeof(struct spmla_ctx);
+	dim[SPMLA_I_DIM_BACKEND_BYTES] = sizeof(spmla_i_cpu_state);
+	dim[SPMLA_I_DIM_GRAPH_NODES] = c->max_graph_nodes;
+	dim[SPMLA_I_DIM_QUEUE_ENTRIES] = c->queue_entries;
+	dim[SPMLA_I_DIM_INDEX_SCRATCH] =
+		spmla_i_cpu_index_scratch_bytes(c->index_heads);
+	dim[SPMLA_I_DIM_ATTEND_SCRATCH] =
+		spmla_i_cpu_attend_scratch_bytes(c->heads);
+	dim[SPMLA_I_DIM_CACHE_PAGES] =
+		spmla_i_mul(c->cache_layers, g->pool_pages, overflow);
+	dim[SPMLA_I_DIM_KV_PAGE_BYTES] =
+		spmla_layout_page_bytes(c->kv_layout, g->page_tokens);
+	dim[SPMLA_I_DIM_INDEX_PAGE_BYTES] = spmla_layout_page_bytes(
+		SPMLA_LAYOUT_INDEX_FP8, g->page_tokens);
+}
+
+spmla_status
+spmla_plan_make(spmla_plan *plan, const spmla_config *config,
+		const spmla_device *device, spmla_diag *diag)
+{
+	const spmla_i_check pointers[] = {
+		{"plan", SPMLA_I_PTR(plan), SPMLA_WANT_NOT_NULL, 0},
+		{"config", SPMLA_I_PTR(config), SPMLA_WANT_NOT_NULL, 0},
+		{"device", SPMLA_I_PTR(device), SPMLA_WANT_NOT_NULL, 0},
+	};
+	uint64_t dim[SPMLA_I_DIM_COUNT];
+	spmla_config resolved;
+	uint32_t overflow = 0;
+	spmla_status s;
+
+	s = spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
+	if (s == SPMLA_OK)
+		s = spmla_i_config_resolve(&resolved, config, diag);
+	if (s == SPMLA_OK)
+		s = spmla_i_device_check(device, &resolved, diag);
+	if (s != SPMLA_OK)
+		return s;
+	memset(plan, 0, sizeof *plan);
+	plan->struct_bytes = (uint32_t)sizeof *plan;
+	plan->version = SPMLA_VERSION;
+	plan->config = resolved;
+	plan->device = *device;
+	fill_limits(plan, &overflow);
+	fill_dims(dim, plan, &overflow);
+	if (overflow)
+		s = spmla_i_fail(diag, SPMLA_E_OVERFLOW, "LOGITS", 0,
+				 SPMLA_WANT_NOTHING, 0);
+	else
+		s = spmla_i_arena_plan(
+			plan, dim, resolved.flags & SPMLA_CONFIG_APART, diag);
+	if (s != SPMLA_OK)
+		memset(plan, 0, sizeof *plan);
+	return s;
+}
+
+spmla_status
+spmla_plan_row(const spmla_plan *plan, uint32_t i, spmla_row *row)
+{
+	const spmla_i_arena_row *t;
+	const spmla_extent *e;
+
+	if (!plan || !row)
+		return SPMLA_E_NULL;
+	if (row->struct_bytes != sizeof *row)
+		return SPMLA_E_STRUCT_SIZE;
+	if (i >= plan->row_count)
+		return SPMLA_E_RANGE;
+	e = &plan->extents[i];
+	t = spmla_i_arena_find(e->buf);
+	if (!t)
+		return SPMLA_E_RANGE;
+	row->buf = e->buf;
+	row->memory = e->memory;
+	row->life = e->life;
+	row->branch = e->branch;
+	row->elem_bytes = t->elem_bytes;
+	row->count = e->bytes / t->elem_bytes;
+	row->offset_bytes = e->offset_bytes;
+	row->bytes = e->bytes;
+	row->align_bytes = SPMLA_I_BUF_ALIGN;
+	row->name = t->name;
+	row->shape = t->shape;
+	row->writer = t->writer;
+	return SPMLA_OK;
+}

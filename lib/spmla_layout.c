@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sizes of the cache layouts. See spmla_layout.h.
+ */
+#include "spmla/spmla_layout.h"
+
+SPMLA_STATIC_ASSERT(SPMLA_FP8_DS_MLA_ROPE_BYTE ==
+			    SPMLA_MLA_LATENT + 4 * SPMLA_MLA_SCALES,
+		    "scales follow the values");
+SPMLA_STATIC_ASSERT(SPMLA_FP8_DS_MLA_BYTES ==
+			    SPMLA_FP8_DS_MLA_ROPE_BYTE + 2 * SPMLA_MLA_ROPE,
+		    "rope follows the scales");
+SPMLA_STATIC_ASSERT(SPMLA_MLA_BF16_BYTES == 2 * SPMLA_MLA_DIM, "bf16 row");
+SPMLA_STATIC_ASSERT(SPMLA_INDEX_FP8_BYTES == SPMLA_INDEX_DIM + 4,
+		    "values and one scale");
+SPMLA_STATIC_ASSERT(sizeof(spmla_cache) == 40, "embedded, never grows");
+
+uint32_t
+spmla_layout_entry_bytes(uint32_t layout)
+{
+	switch (layout) {
+	case SPMLA_LAYOUT_FP8_DS_MLA:
+		return SPMLA_FP8_DS_MLA_BYTES;
+	case SPMLA_LAYOUT_MLA_BF16:
+		return SPMLA_MLA_BF16_BYTES;
+	case SPMLA_LAYOUT_INDEX_FP8:
+		return SPMLA_INDEX_FP8_BYTES;
+	default:
+		return 0;
+	}
+}
+
+uint64_t
+spmla_layout_page_bytes(uint32_t layout, uint32_t entries)
+{
+	const uint64_t bytes =
+		(uint64_t)spmla_layout_entry_bytes(layout) * entries;
+
+	return (bytes + SPMLA_PAGE_STRIDE_ALIGN - 1) /
+	       SPMLA_PAGE_STRIDE_ALIGN * SPMLA_PAGE_STRIDE_ALIGN;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a byte of a paged cache means. Every layout is described here, once;
+ * kernels and callers take offsets from these names only. The page stride is
+ * always an input, so a page may be padded or interleaved with other data.
+ */
+#ifndef SPMLA_LAYOUT_H
+#define SPMLA_LAYOUT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define SPMLA_STATIC_ASSERT(cond, text) static_assert(cond, text)
+extern "C" {
+#else
+#define SPMLA_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
+#endif
+
+typedef enum spmla_dtype {
+	SPMLA_DTYPE_BF16 = 0,
+	SPMLA_DTYPE_FP16 = 1,
+	SPMLA_DTYPE_F32 = 2,
+	SPMLA_DTYPE_FORCE_32 = 0x7fffffff
+} spmla_dtype;
+
+/* Which values a rotation pairs: NEOX (i, i + 32), INTERLEAVED (2i, 2i + 1).
+ * first' = first * cos - second * sin, second' = second * cos + first * sin. */
+typedef enum spmla_rope_style {
+	SPMLA_ROPE_NONE = 0,
+	SPMLA_ROPE_NEOX = 1,
+	SPMLA_ROPE_INTERLEAVED = 2,
+	SPMLA_ROPE_FORCE_32 = 0x7fffffff
+} spmla_rope_style;
+
+/* How small an index query's scale may get before it is rounded up to a power
+ * of two; differs for rows that are almost zero only. */
+typedef enum spmla_q_scale_floor {
+	SPMLA_Q_SCALE_FUSED = 0, /* max(amax, 1e-10) / 448 */
+	SPMLA_Q_SCALE_GROUP = 1, /* max(max(amax, 1e-10) / 448, 1e-10) */
+	SPMLA_Q_SCALE_FORCE_32 = 0x7fffffff
+} spmla_q_scale_floor;
+
+/* The lse of a token without keys: +inf as FlashMLA gives, or -inf, the
+ * neutral element where partial results of several ranks are merged. */
+typedef enum spmla_empty_lse {
+	SPMLA_EMPTY_LSE_PLUS_INF = 0,
+	SPMLA_EMPTY_LSE_MINUS_INF = 1,
+	SPMLA_EMPTY_LSE_FORCE_32 = 0x7fffffff
+} spmla_empty_lse;
+
+typedef enum spmla_layout {
+	/* 656 B an entry: 512 e4m3, 4 f32 scales (one per 128 values), 64
+	 * 16-bit rope values. Entries lie one after another. */
+	SPMLA_LAYOUT_FP8_DS_MLA = 1,
+	/* 1152 B an entry: 512 latent and 64 rope values, all 16-bit. */
+	SPMLA_LAYOUT_MLA_BF16 = 2,
+	/* 132 B an entry, segregated by page: entries_per_page x 128 e4m3,
+	 * then entries_per_page f32 scales. */
+	SPMLA_LAYOUT_INDEX_FP8 = 3,
+	SPMLA_LAYOUT_FORCE_32 = 0x7fffffff
+} spmla_layout;
+
+enum {
+	SPMLA_MLA_LATENT = 512, /* values of the latent = values of V */
+	SPMLA_MLA_ROPE = 64,
+	SPMLA_MLA_DIM = 576, /* latent, then rope: a query or a key */
+	SPMLA_MLA_SCALE_GROUP = 128,
+	SPMLA_MLA_SCALES = 4,
+	SPMLA_FP8_DS_MLA_SCALE_BYTE = 512,
+	SPMLA_FP8_DS_MLA_ROPE_BYTE = 528,
+	SPMLA_FP8_DS_MLA_BYTES = 656,
+	SPMLA_MLA_BF16_BYTES = 1152,
+	SPMLA_INDEX_DIM = 128,
+	SPMLA_INDEX_ROPE = 64, /* the first 64 of the 128 values */
+	SPMLA_INDEX_FP8_BYTES = 132,
+	SPMLA_PAGE_STRIDE_ALIGN = 16,
+	SPMLA_LOGITS_ROW_ALIGN = 256 /* elements; rows of index logits */
+};
+
+/* A paged cache, embedded by value where it is used: it never grows.
+ * Entry `slot` lies in page slot / entries_per_page. The bytes
+ * of page p start at base + p * page_stride_bytes (64-bit arithmetic).
+ *   layout             spmla_layout
+ *   table_group        whose block table maps positions to its pages
+ *   pages              pages behind base; a page id outside [0, pages) is
+ *                      bad data: it is skipped and reported, never read
+ *   page_stride_bytes  >= spmla_layout_page_bytes(), multiple of 16
+ *   base               16-byte aligned */
+typedef struct spmla_cache {
+	uint32_t struct_bytes;
+	uint32_t layout;
+	uint32_t table_group;
+	uint32_t entries_per_page;
+	uint32_t pages;
+	uint32_t reserved;
+	uint64_t page_stride_bytes;
+	void *base;
+} spmla_cache;
+
+#define SPMLA_CACHE_INIT                                                      \
+	{ (uint32_t)sizeof(spmla_cache), 0, 0, 0, 0, 0, 0, 0 }
+
+/* Bytes of one entry of `layout`; 0 for an unknown layout. */
+uint32_t spmla_layout_entry_bytes(uint32_t layout);
+
+/* The least stride of a page of `entries` entries: its bytes, rounded up to
+ * SPMLA_PAGE_STRIDE_ALIGN; 0 for an unknown layout. */
+uint64_t spmla_layout_page_bytes(uint32_t layout, uint32_t entries);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

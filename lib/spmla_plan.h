@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first half of the manual: status and diagnosis, the config with every
+ * limit, device facts, and the plan that says where each buffer lies.
+ */
+#ifndef SPMLA_PLAN_H
+#define SPMLA_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spmla/spmla_layout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Status and diagnosis ---------------------------------------------- */
+
+typedef enum spmla_status {
+	SPMLA_OK = 0,
+	SPMLA_E_NULL = 10,        /* a required pointer is NULL */
+	SPMLA_E_STRUCT_SIZE = 11, /* struct_bytes is of no known version */
+	SPMLA_E_RANGE = 12,       /* a value is outside what is allowed */
+	SPMLA_E_OVERFLOW = 13,    /* a size does not fit 64 bits */
+	SPMLA_E_REGION = 20,      /* a region is small, misaligned, missing */
+	SPMLA_E_OVERLAP = 21,     /* two regions share bytes */
+	SPMLA_E_UNSUPPORTED = 30, /* this backend or plan cannot do it */
+	SPMLA_E_STATE = 40,       /* not now: capturing, not capturing, ... */
+	SPMLA_E_BUSY = 41,        /* steps are still in flight */
+	SPMLA_E_RING_FULL = 50,   /* no free slot; nothing was written */
+	SPMLA_E_TICKET = 51,      /* not the ticket that is due */
+	SPMLA_E_RECORD = 52,      /* the step breaks a limit of the plan */
+	SPMLA_E_CAPTURE = 60,     /* an op of this capture failed */
+	SPMLA_E_SPACE = 61,       /* planned room for graphs or queue is used up */
+	SPMLA_STATUS_FORCE_32 = 0x7fffffff
+} spmla_status;
+
+/* "SPMLA_E_RANGE" and so on; never NULL. */
+const char *spmla_status_name(spmla_status status);
+
+/* What a failed check wanted of `want`. */
+typedef enum spmla_want {
+	SPMLA_WANT_NOTHING = 0,
+	SPMLA_WANT_EQUAL = 1,
+	SPMLA_WANT_AT_LEAST = 2,
+	SPMLA_WANT_AT_MOST = 3,
+	SPMLA_WANT_MULTIPLE_OF = 4,
+	SPMLA_WANT_NOT_NULL = 5,
+	SPMLA_WANT_UNIQUE = 6,
+	SPMLA_WANT_FINITE = 7,
+	SPMLA_WANT_FORCE_32 = 0x7fffffff
+} spmla_want;
+
+#define SPMLA_NO_INDEX 0xffffffffu
+
+/* Why a call failed: the field, what it got and what it wants. `index` is the
+ * element of an array field, or SPMLA_NO_INDEX. */
+typedef struct spmla_diag {
+	uint32_t struct_bytes;
+	uint32_t status;   /* spmla_status */
+	uint32_t want_rule; /* spmla_want */
+	uint32_t index;
+	const char *field; /* static text, "config.heads" */
+	uint64_t got;
+	uint64_t want;
+} spmla_diag;
+
+#define SPMLA_DIAG_INIT                                                       \
+	{ (uint32_t)sizeof(spmla_diag), 0, 0, SPMLA_NO_INDEX, 0, 0, 0 }
+
+/* Writes one line without a newline, such as
+ *   SPMLA_E_RANGE: config.heads: got 0, want at least 1
+ * always ended by 0 if capacity > 0. Returns the length it would have. */
+uint32_t spmla_diag_text(const spmla_diag *diag, char *text, uint32_t capacity);
+
+/* ---- Config ------------------------------------------------------------ */
+
+typedef enum spmla_model {
+	SPMLA_MODEL_V32 = 1, /* DeepSeek V3.2: indexer, top-k, MLA rows */
+	SPMLA_MODEL_FORCE_32 = 0x7fffffff
+} spmla_model;
+
+enum {
+	SPMLA_MAX_BUCKETS = 16,
+	SPMLA_MAX_TABLE_GROUPS = 8,
+	SPMLA_GROUP_MAIN = 0 /* V3.2: the KV and the indexer cache */
+};
+
+typedef enum spmla_config_flag {
+	/* Kernel, tile and combine order depend on (model, heads, this row's
+	 * length) only. The CPU backend always computes so. */
+	SPMLA_CONFIG_BATCH_INVARIANT = 1,
+	/* No two buffers share bytes and 256 B lie between neighbours; for
+	 * tests that look for stray writes. Costs memory, changes no result. */
+	SPMLA_CONFIG_APART = 2,
+	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
+} spmla_config_flag;
+
+typedef enum spmla_scale_mode {
+	SPMLA_SCALE_POW2 = 1, /* scale = 2^ceil(log2(max(amax/448, 1e-4))) */
+	SPMLA_SCALE_RAW = 2,  /* scale = max(amax/448, 2^-126) */
+	SPMLA_SCALE_MODE_FORCE_32 = 0x7fffffff
+} spmla_scale_mode;
+
+typedef enum spmla_table_source {
+	SPMLA_TABLE_RING = 1,   /* SpMLA's table; records carry its changes */
+	SPMLA_TABLE_DEVICE = 2, /* the engine's table, read only */
+	SPMLA_TABLE_SOURCE_FORCE_32 = 0x7fffffff
+} spmla_table_source;
+
+/* A shape that graphs are captured for. A step fits if it has at most this
+ * many query tokens, requests (paused ones included), query tokens of one
+ * request, and tokens of context in all (0 = requests * max_context_tokens,
+ * capped at 2^32-1).  */
+typedef struct spmla_shape {
+	uint32_t tokens;
+	uint32_t requests;
+	uint32_t next_n;
+	uint32_t max_live_context;
+} spmla_shape;
+
+/* A block table shared by one or more caches. */
+typedef struct spmla_table_config {
+	uint32_t source;      /* spmla_table_source; default RING */
+	uint32_t page_tokens; /* positions a page covers, 1..4096; default 64 */
+	uint32_t pool_pages;  /* valid page ids are [0, pool_pages); no default;
+	                       * pool_pages * page_tokens < 2^31 */
+	uint32_t reserved;    /* 0 */
+} spmla_table_config;
+
+/* Everything that sizes depend on. Required fields come first; from
+ * `ring_slots` on a struct may end early (an older one) and the rest is
+ * default. */
+typedef struct spmla_config {
+	uint32_t struct_bytes;
+	uint32_t model;              /* spmla_model */
+	uint32_t flags;              /* spmla_config_flag bits */
+	uint32_t heads;              /* query heads on this rank, 1..256 */
+	uint32_t index_heads;        /* 1..128 */
+	uint32_t topk;               /* 1..65536 */
+	uint32_t kv_layout;          /* FP8_DS_MLA (default) or MLA_BF16 */
+	uint32_t kv_scale_mode;      /* spmla_scale_mode; default POW2 */
+	uint32_t max_rows;           /* stable request rows, 1..65536 */
+	uint32_t max_context_tokens; /* longest sequence, 1..2^24 */
+	uint32_t cache_layers;       /* layers whose page pools are planned in
+	                              * the CACHE region; 0 = the engine's */
+	float softmax_scale;         /* default 192^-0.5 */
+	uint32_t bucket_count;       /* 1..SPMLA_MAX_BUCKETS */
+	spmla_shape buckets[SPMLA_MAX_BUCKETS]; /* smallest first is best */
+	spmla_table_config groups[SPMLA_MAX_TABLE_GROUPS];
+	uint32_t ring_slots;       /* records in flight, 1..1024; default 4 */
+	uint32_t max_table_stores; /* of one record, ..65536; default
+	                            * 2 * most requests of a bucket */
+	uint32_t max_update_pages; /* in one record, ..2^24; default the
+	                            * larger of 4 * requests and the columns
+	                            * of one row */
+	uint32_t max_graphs;       /* 1..256; default bucket_count, at least 4 */
+	uint32_t max_graph_nodes;  /* CPU: of all graphs, ..2^20; default 1024 */
+	uint32_t queue_entries;    /* CPU: of the deferred queue, ..65536;
+	                            * default 64 */
+} spmla_config;
+
+/* An engine that was built when the tail was absent passes this much. */
+#define SPMLA_CONFIG_MIN_BYTES                                                \
+	((uint32_t)offsetof(spmla_config, ring_slots))
+
+/* Fills `config` with the model's constants (V3.2: 128 heads, 64 index heads,
+ * top-k 2048, pages of 64) and zeros elsewhere. The caller then sets max_rows,
+ * max_context_tokens, groups[].pool_pages and the buckets. Errors: NULL, an
+ * unknown model. */
+spmla_status spmla_config_preset(spmla_config *config, spmla_model model);
+
+/* ---- Devices and backends ---------------------------------------------- */
+
+typedef enum spmla_backend_kind {
+	SPMLA_BACKEND_CPU = 1,
+	SPMLA_BACKEND_KIND_FORCE_32 = 0x7fffffff
+} spmla_backend_kind;
+
+/* What a plan needs to know of a device; may be typed by hand, so that a plan
+ * can be made where the device is not. */
+typedef struct spmla_device {
+	uint32_t struct_bytes;
+	uint32_t kind; /* spmla_backend_kind */
+	uint32_t arch; /* 0 on the CPU */
+	uint32_t sm_count;
+	uint32_t subgroup_width;
+	uint32_t reserved;
+	uint64_t ops; /* bit i: operation i (ops.inc) is there */
+} spmla_device;
+
+#define SPMLA_DEVICE_INIT                                                     \
+	{ (uint32_t)sizeof(spmla_device), 0, 0, 0, 0, 0, 0 }
+
+/* One const table a platform; the caller names it, so that only what is named
+ * is linked: &spmla_cpu ("spmla/spmla_cpu.h"). */
+typedef struct spmla_backend spmla_backend;
+
+typedef enum spmla_native_flag {
+	/* CPU: ops and replays are queued; spmla_cpu_queue_run runs them. */
+	SPMLA_NATIVE_DEFERRED = 1,
+	SPMLA_NATIVE_FLAG_FORCE_32 = 0x7fffffff
+} spmla_native_flag;
+
+/* The platform's handles; NULL = the current ones. The CPU has none. */
+typedef struct spmla_native {
+	uint32_t struct_bytes;
+	uint32_t flags; /* spmla_native_flag bits */
+	void *context;
+	void *device;
+	void *queue;
+} spmla_native;
+
+#define SPMLA_NATIVE_INIT                                                     \
+	{ (uint32_t)sizeof(spmla_native), 0, 0, 0, 0 }
+
+/* The platform's stream. The CPU has one timeline a context: NULL. */
+typedef void *spmla_stream;
+
+/* Fills the facts of the backend's device. `native` and `diag` may be NULL. */
+spmla_status spmla_backend_query(const spmla_backend *backend,
+				 const spmla_native *native,
+				 spmla_device *device, spmla_diag *diag);
+
+/* ---- Plan -------------------------------------------------------------- */
+
+/* Kinds of memory that the caller provides, one region a kind. */
+typedef enum spmla_memory {
+	SPMLA_MEMORY_HOST = 0,   /* the context; 256-byte aligned */
+	SPMLA_MEMORY_PINNED = 1, /* ring, status; coherent; 4096-byte aligned */
+	SPMLA_MEMORY_DEVICE = 2, /* metadata, tables, scratch; 256-byte aligned */
+	SPMLA_MEMORY_CACHE = 3,  /* page pools, if planned; 256-byte aligned */
+	SPMLA_MEMORY_COUNT = 4,
+	SPMLA_MEMORY_FORCE_32 = 0x7fffffff
+} spmla_memory;
+
+/* How long a buffer's bytes mean something. Buffers of different phases share
+ * bytes. */
+typedef enum spmla_life {
+	SPMLA_LIFE_CONTEXT = 0, /* from init to fini */
+	SPMLA_LIFE_STEP = 1,    /* from a prologue to the next */
+	SPMLA_LIFE_INDEX = 2,   /* inside spmla_v32_index */
+	SPMLA_LIFE_ATTEND = 3,  /* inside spmla_v32_attend */
+	SPMLA_LIFE_COUNT = 4,
+	SPMLA_LIFE_FORCE_32 = 0x7fffffff
+} spmla_life;
+
+/* The buffers. Shapes: T, B = most tokens and requests of a bucket. */
+typedef enum spmla_buf {
+	SPMLA_BUF_CONTEXT = 0,     /* the spmla_ctx itself */
+	SPMLA_BUF_GRAPH_NODES = 1, /* CPU: recorded ops */
+	SPMLA_BUF_QUEUE = 2,       /* CPU: the deferred queue */
+	SPMLA_BUF_BACKEND_STATE = 3,
+	SPMLA_BUF_STEP_RING = 10,       /* [ring_slots][record bytes] */
+	SPMLA_BUF_RING_CONSUMED = 11,   /* uint64 [1] */
+	SPMLA_BUF_DEVICE_STATUS = 12,   /* see spmla_status_read */
+	SPMLA_BUF_TABLE_STAGING = 13,   /* int32 [max_rows][columns] */
+	SPMLA_BUF_STEP_STATE = 20,      /* device counters of the protocol */
+	SPMLA_BUF_STEP_REQUESTS = 21,   /* spmla_request [B], this step's */
+	SPMLA_BUF_STEP_DEVICE = 22,     /* spmla_step_device + spmla_request
+	                                 * [B], written by the engine */
+	SPMLA_BUF_ROW_LEN = 23,         /* int32 [max_rows], by the engine */
+	SPMLA_BUF_ADVANCE_BY = 24,      /* int32 [B], by the engine */
+	SPMLA_BUF_BLOCK_TABLE_MAIN = 25, /* int32 [max_rows][columns] */
+	SPMLA_BUF_TABLE_COLS_MAIN = 26, /* int32 [max_rows]: written columns */
+	SPMLA_BUF_QUERY_START_LOC = 30, /* int32 [B + 1] */
+	SPMLA_BUF_SEQ_LENS = 31,        /* int32 [B], 0 = none or skipped */
+	SPMLA_BUF_REQ_ROW = 32,         /* int32 [B]: the request's stable row */
+	SPMLA_BUF_REQ_ID_PER_TOKEN = 33, /* int32 [T]: b, padding 0 */
+	SPMLA_BUF_TOKEN_ROW = 34,       /* int32 [T]: stable row, padding 0 */
+	SPMLA_BUF_POSITIONS = 35,       /* int32 [T], padding 0 */
+	SPMLA_BUF_CONTEXT_LENS = 36,    /* int32 [T]: keys a token sees */
+	SPMLA_BUF_SLOT_MAPPING = 37,    /* int64 [T], padding -1 */
+	SPMLA_BUF_LOGITS_ROW_STARTS = 38, /* int64 [T + 1], in elements */
+	SPMLA_BUF_TOPK_INDICES = 39,    /* int32 [T][topk], request-local */
+	SPMLA_BUF_TOPK_LENS = 40,       /* int32 [T]: entries that are set */
+	SPMLA_BUF_INDEX_Q = 50,         /* e4m3 [T][index_heads][128] */
+	SPMLA_BUF_INDEX_WEIGHTS = 51,   /* f32 [T][index_heads] */
+	SPMLA_BUF_LOGITS = 52,          /* f32, ragged rows */
+	SPMLA_BUF_INDEX_SCRATCH = 53,
+	SPMLA_BUF_TOPK_SLOTS = 60,      /* int32 [T][topk], cache slots */
+	SPMLA_BUF_ATTEND_SCRATCH = 61,
+	SPMLA_BUF_KV_CACHE = 70,        /* [cache_layers][pool_pages] pages */
+	SPMLA_BUF_INDEX_CACHE = 71,     /* [cache_layers][pool_pages] pages */
+	SPMLA_BUF_FORCE_32 = 0x7fffffff
+} spmla_buf;
+
+enum { SPMLA_MAX_PLAN_ROWS = 64 };
+
+typedef struct spmla_extent {
+	uint32_t buf;    /* spmla_buf */
+	uint32_t memory; /* spmla_memory */
+	uint32_t life;   /* spmla_life */
+	uint32_t branch; /* 1: shares bytes with nothing */
+	uint64_t offset_bytes;
+	uint64_t bytes;
+} spmla_extent;
+
+/* Plain data: where every buffer lies. Read it through spmla_plan_row; it may
+ * be copied, stored and compared with memcmp. */
+typedef struct spmla_plan {
+	uint32_t struct_bytes;
+	uint32_t version;    /* SPMLA_VERSION that made it */
+	uint32_t row_count;
+	uint32_t columns;    /* of a row of the main block table */
+	uint32_t max_tokens; /* over the buckets */
+	uint32_t max_requests;
+	uint64_t record_bytes; /* room that spmla_step_encode needs */
+	uint64_t logits_elems; /* capacity of LOGITS */
+	uint64_t record_key;   /* plans of equal key share records */
+	uint64_t region_bytes[SPMLA_MEMORY_COUNT];
+	uint64_t region_align[SPMLA_MEMORY_COUNT];
+	uint64_t life_bytes[SPMLA_LIFE_COUNT]; /* DEVICE bytes of that life */
+	spmla_config config; /* with every default filled in */
+	spmla_device device;
+	spmla_extent extents[SPMLA_MAX_PLAN_ROWS];
+} spmla_plan;
+
+/* One row of the plan, for printing and drawing. Texts are static. */
+typedef struct spmla_row {
+	uint32_t struct_bytes;
+	uint32_t buf;
+	uint32_t memory;
+	uint32_t life;
+	uint32_t branch;
+	uint32_t elem_bytes;
+	uint64_t count; /* elements */
+	uint64_t offset_bytes;
+	uint64_t bytes;
+	uint64_t align_bytes;
+	const char *name;   /* "REQ_ID_PER_TOKEN" */
+	const char *shape;  /* "[tokens]" */
+	const char *writer; /* who writes it and when */
+} spmla_row;
+
+#define SPMLA_ROW_INIT                                                        \
+	{ (uint32_t)sizeof(spmla_row), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Lays out every buffer. Pure: the same config and device give the same bytes.
+ * Errors: every field of config and device is checked; E_UNSUPPORTED names the
+ * operation that the device lacks; E_OVERFLOW, with the buffer's name, where 64
+ * bits do not suffice. On an error *plan is untouched (zeroed by E_OVERFLOW). */
+spmla_status spmla_plan_make(spmla_plan *plan, const spmla_config *config,
+			     const spmla_device *device, spmla_diag *diag);
+
+/* Row i of [0, plan->row_count). Errors: E_RANGE past the last. */
+spmla_status spmla_plan_row(const spmla_plan *plan, uint32_t i, spmla_row *row);
+
+/* "HOST", "CONTEXT" and so on; never NULL. */
+const char *spmla_memory_name(uint32_t memory);
+const char *spmla_life_name(uint32_t life);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names and texts of what went wrong, and the sticky status of the device. No
+ * stdio: a line is built into the caller's buffer.
+ */
+#include "spmla/internal/backend.h"
+
+#include <string.h>
+
+uint32_t
+spmla_version(void)
+{
+	return SPMLA_VERSION;
+}
+
+const char *
+spmla_status_name(spmla_status status)
+{
+	switch (status) {
+	case SPMLA_OK:
+		return "SPMLA_OK";
+	case SPMLA_E_NULL:
+		return "SPMLA_E_NULL";
+	case SPMLA_E_STRUCT_SIZE:
+		return "SPMLA_E_STRUCT_SIZE";
+	case SPMLA_E_RANGE:
+		return "SPMLA_E_RANGE";
+	case SPMLA_E_OVERFLOW:
+		return "SPMLA_E_OVERFLOW";
+	case SPMLA_E_REGION:
+		return "SPMLA_E_REGION";
+	case SPMLA_E_OVERLAP:
+		return "SPMLA_E_OVERLAP";
+	case SPMLA_E_UNSUPPORTED:
+		return "SPMLA_E_UNSUPPORTED";
+	case SPMLA_E_STATE:
+		return "SPMLA_E_STATE";
+	case SPMLA_E_BUSY:
+		return "SPMLA_E_BUSY";
+	case SPMLA_E_RING_FULL:
+		return "SPMLA_E_RING_FULL";
+	case SPMLA_E_TICKET:
+		return "SPMLA_E_TICKET";
+	case SPMLA_E_RECORD:
+		return "SPMLA_E_RECORD";
+	case SPMLA_E_CAPTURE:
+		return "SPMLA_E_CAPTURE";
+	case SPMLA_E_SPACE:
+		return "SPMLA_E_SPACE";
+	case SPMLA_STATUS_FORCE_32:
+		break;
+	}
+	return "SPMLA_E_UNKNOWN";
+}
+
+const char *
+spmla_fault_name(uint32_t fault)
+{
+	static const char *const names[] = {
+		"NONE",   "TICKET_MISSING", "TOO_LARGE", "ROW",   "LENGTH",
+		"PAGE",   "SLOT",           "LOGITS",    "INDEX", "POSITION",
+	};
+
+	return fault < SPMLA_I_COUNT(names) ? names[fault] : "UNKNOWN";
+}
+
+const char *
+spmla_memory_name(uint32_t memory)
+{
+	static const char *const names[] = {"HOST", "PINNED", "DEVICE",
+					    "CACHE"};
+
+	return memory < SPMLA_I_COUNT(names) ? names[memory] : "UNKNOWN";
+}
+
+const char *
+spmla_life_name(uint32_t life)
+{
+	static const char *const names[] = {"CONTEXT", "STEP", "INDEX",
+					    "ATTEND"};
+
+	return life < SPMLA_I_COUNT(names) ? names[life] : "UNKNOWN";
+}
+
+/* A text that grows inside a buffer and goes on counting past its end. */
+typedef struct line {
+	char *text;
+	uint32_t capacity;
+	uint32_t length;
+} line;
+
+static void
+put_text(line *l, const char *s)
+{
+	for (; *s; s++) {
+		if (l->length + 1 < l->capacity)
+			l->text[l->length] = *s;
+		l->length++;
+	}
+}
+
+static void
+put_number(line *l, uint64_t n, uint32_t base)
+{
+	static const char digits[] = "0123456789abcdef";
+	char reversed[24], text[24];
+	uint32_t i = 0, j = 0;
+
+	do {
+		reversed[i++] = digits[n % base];
+		n /= base;
+	} while (n);
+	while (i)
+		text[j++] = reversed[--i];
+	text[j] = 0;
+	put_text(l, text);
+}
+
+static void
+put_want(line *l, const spmla_diag *d)
+{
+	static const char *const words[] = {
+		"",
+		", want ",
+		", want at least ",
+		", want at most ",
+		", want a multiple of ",
+	};
+
+	switch ((spmla_want)d->want_rule) {
+	case SPMLA_WANT_NOTHING:
+		break;
+	case SPMLA_WANT_NOT_NULL:
+		put_text(l, ": got NULL, want a pointer");
+		return;
+	case SPMLA_WANT_FINITE:
+		put_text(l, ": got bits 0x");
+		put_number(l, d->got, 16);
+		put_text(l, ", want a finite value above 0");
+		return;
+	case SPMLA_WANT_UNIQUE:
+		put_text(l, ": got ");
+		put_number(l, d->got, 10);
+		put_text(l, " again, want it once");
+		return;
+	default:
+		if (d->want_rule >= SPMLA_I_COUNT(words))
+			break;
+		put_text(l, ": got ");
+		put_number(l, d->got, 10);
+		put_text(l, words[d->want_rule]);
+		put_number(l, d->want, 10);
+	}
+}
+
+uint32_t
+spmla_diag_text(const spmla_diag *diag, char *text, uint32_t capacity)
+{
+	line l = {text, text ? capacity : 0, 0};
+
+	if (!diag) {
+		put_text(&l, "no diag");
+	} else {
+		put_text(&l, spmla_status_name((spmla_status)diag->status));
+		if (diag->field) {
+			put_text(&l, ": ");
+			put_text(&l, diag->field);
+			if (diag->index != SPMLA_NO_INDEX) {
+				put_text(&l, "[");
+				put_number(&l, diag->index, 10);
+				put_text(&l, "]");
+			}
+			put_want(&l, diag);
+		}
+	}
+	if (l.capacity > 0)
+		l.text[l.length < l.capacity ? l.length : l.capacity - 1] = 0;
+	return l.length;
+}
+
+spmla_status
+spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
+{
+	const spmla_i_device_status *d;
+
+	if (!ctx || !status)
+		return SPMLA_E_NULL;
+	if (status->struct_bytes != sizeof *status)
+		return SPMLA_E_STRUCT_SIZE;
+	d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
+	status->count = spmla_i_load_u32(&d->count);
+	status->fault = spmla_i_load_u32(&d->fault);
+	status->row = spmla_i_load_u32(&d->row);
+	status->step = spmla_i_load_u64(&d->step);
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_status_clear(spmla_ctx *ctx)
+{
+	if (!ctx)
+		return SPMLA_E_NULL;
+	memset(ctx->buf[SPMLA_BUF_DEVICE_STATUS], 0,
+	       sizeof(spmla_i_device_status));
+	return SPMLA_OK;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host's side of the step protocol: tickets and slots. The host counts
+ * what it wrote and what was launched; the device says what it has consumed.
+ * A slot is free once its ticket is consumed, and holds ticket 0 or an older
+ * one until it is filled, so the device can never take it for the next.
+ */
+#include "spmla/internal/backend.h"
+
+#include <string.h>
+
+static spmla_status
+check_free(spmla_ctx *ctx)
+{
+	const uint64_t in_use = ctx->written - spmla_i_consumed(ctx);
+
+	if (in_use >= ctx->plan.config.ring_slots)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RING_FULL,
+				    "records not consumed", in_use,
+				    SPMLA_WANT_AT_MOST,
+				    ctx->plan.config.ring_slots - 1);
+	return SPMLA_OK;
+}
+
+/* The slot is filled: hands it to the device. */
+static void
+publish(spmla_ctx *ctx, spmla_i_record *slot, uint64_t *ticket)
+{
+	ctx->written++;
+	spmla_i_store_u64(&slot->ticket, ctx->written);
+	*ticket = ctx->written;
+}
+
+spmla_status
+spmla_step_push(spmla_ctx *ctx, const void *record, uint64_t *ticket)
+{
+	const spmla_i_record *from = record;
+	spmla_i_record *slot;
+	spmla_status s;
+
+	if (!ctx || !record || !ticket)
+		return SPMLA_E_NULL;
+	if (from->magic != SPMLA_I_RECORD_MAGIC ||
+	    from->key != ctx->plan.record_key ||
+	    from->bytes < sizeof *from || from->bytes > ctx->plan.record_bytes)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RECORD, "record.key",
+				    from->key, SPMLA_WANT_EQUAL,
+				    ctx->plan.record_key);
+	s = check_free(ctx);
+	if (s != SPMLA_OK)
+		return s;
+	slot = spmla_i_slot(ctx, ctx->written + 1);
+	spmla_i_store_u64(&slot->ticket, 0);
+	memcpy((uint8_t *)slot + sizeof slot->ticket,
+	       (const uint8_t *)record + sizeof slot->ticket,
+	       from->bytes - sizeof slot->ticket);
+	publish(ctx, slot, ticket);
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_step_write(spmla_ctx *ctx, const spmla_step *step, uint64_t *ticket,
+		 spmla_step_info *info)
+{
+	spmla_i_record *slot;
+	spmla_status s;
+
+	if (!ctx || !ticket)
+		return SPMLA_E_NULL;
+	s = check_free(ctx);
+	if (s != SPMLA_OK)
+		return s;
+	slot = spmla_i_slot(ctx, ctx->written + 1);
+	spmla_i_store_u64(&slot->ticket, 0);
+	s = spmla_step_encode(&ctx->plan, step, slot, ctx->plan.record_bytes,
+			      info, &ctx->diag);
+	if (s == SPMLA_OK)
+		publish(ctx, slot, ticket);
+	return s;
+}
+
+spmla_status
+spmla_step_undo(spmla_ctx *ctx, uint64_t ticket)
+{
+	if (!ctx)
+		return SPMLA_E_NULL;
+	if (ticket == 0 || ticket != ctx->written)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_TICKET, "ticket",
+				    ticket, SPMLA_WANT_EQUAL, ctx->written);
+	if (ticket <= ctx->launched || ticket <= spmla_i_consumed(ctx))
+		return spmla_i_fail(&ctx->diag, SPMLA_E_TICKET,
+				    "ticket (launched)", ticket,
+				    SPMLA_WANT_AT_LEAST, ctx->launched + 1);
+	spmla_i_store_u64(&spmla_i_slot(ctx, ticket)->ticket, 0);
+	ctx->written--;
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket)
+{
+	const uint64_t consumed = spmla_i_consumed(ctx);
+	const uint64_t last =
+		ctx->launched > consumed ? ctx->launched : consumed;
+
+	if (ticket != last + 1)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_TICKET, "ticket",
+				    ticket, SPMLA_WANT_EQUAL, last + 1);
+	if (ticket > ctx->written)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_TICKET,
+				    "ticket (not written)", ticket,
+				    SPMLA_WANT_AT_MOST, ctx->written);
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_step_launched(spmla_ctx *ctx, uint64_t ticket)
+{
+	const uint64_t consumed = ctx ? spmla_i_consumed(ctx) : 0;
+	spmla_status s;
+
+	if (!ctx)
+		return SPMLA_E_NULL;
+	/* The device may be done with it before the engine says so. */
+	if (ticket == ctx->launched + 1 && ticket <= consumed) {
+		ctx->launched = ticket;
+		return SPMLA_OK;
+	}
+	s = spmla_i_ticket_due(ctx, ticket);
+	if (s == SPMLA_OK)
+		ctx->launched = ticket;
+	return s;
+}
+
+spmla_status
+spmla_step_resync(spmla_ctx *ctx)
+{
+	const uint64_t consumed = ctx ? spmla_i_consumed(ctx) : 0;
+	uint32_t i;
+
+	if (!ctx)
+		return SPMLA_E_NULL;
+	if (ctx->backend->pending(ctx))
+		return spmla_i_fail(&ctx->diag, SPMLA_E_BUSY, "queue",
+				    ctx->backend->pending(ctx),
+				    SPMLA_WANT_EQUAL, 0);
+	ctx->written = consumed;
+	ctx->launched = consumed;
+	for (i = 0; i < ctx->plan.config.ring_slots; i++)
+		spmla_i_store_u64(&spmla_i_slot(ctx, i)->ticket, 0);
+	return SPMLA_OK;
+}
+
+static spmla_status
+check_table_call(spmla_ctx *ctx, uint32_t group, uint32_t source)
+{
+	const spmla_table_config *g = ctx->plan.config.groups;
+
+	if (group != SPMLA_GROUP_MAIN)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "group", group,
+				    SPMLA_WANT_AT_MOST, SPMLA_GROUP_MAIN);
+	if (g[group].source != source)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
+				    "config.groups.source", g[group].source,
+				    SPMLA_WANT_EQUAL, source);
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_table_write(spmla_ctx *ctx, uint32_t group, uint32_t row,
+		  uint32_t first_col, uint32_t count, spmla_stream stream)
+{
+	const spmla_table_write_args args = {group, row, first_col, count};
+	spmla_status s;
+
+	if (!ctx)
+		return SPMLA_E_NULL;
+	s = check_table_call(ctx, group, SPMLA_TABLE_RING);
+	if (s == SPMLA_OK) {
+		const spmla_i_check checks[] = {
+			{"row", row, SPMLA_WANT_AT_MOST,
+			 ctx->plan.config.max_rows - 1},
+			{"first_col + count", (uint64_t)first_col + count,
+			 SPMLA_WANT_AT_MOST, ctx->plan.columns},
+		};
+
+		s = spmla_i_check_all(&ctx->diag, checks,
+				      SPMLA_I_COUNT(checks));
+	}
+	if (s == SPMLA_OK && ctx->backend->capturing(ctx, stream))
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
+				 SPMLA_WANT_EQUAL, 0);
+	return spmla_i_op_end(ctx, s, SPMLA_OP_table_write, &args, sizeof args,
+			      stream);
+}
+
+spmla_status
+spmla_table_bind(spmla_ctx *ctx, uint32_t group, const int32_t *table,
+		 uint32_t stride_elems)
+{
+	spmla_status s;
+
+	if (!ctx)
+		return SPMLA_E_NULL;
+	s = check_table_call(ctx, group, SPMLA_TABLE_DEVICE);
+	if (s != SPMLA_OK)
+		return s;
+	if (!table)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "table", 0,
+				    SPMLA_WANT_NOT_NULL, 0);
+	if (stride_elems < ctx->plan.columns)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "stride_elems",
+				    stride_elems, SPMLA_WANT_AT_LEAST,
+				    ctx->plan.columns);
+	if (ctx->tables[group].device)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
+				    "table (bound already)", 1,
+				    SPMLA_WANT_EQUAL, 0);
+	ctx->tables[group].device = table;
+	ctx->tables[group].stride_elems = stride_elems;
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape)
+{
+	if (!shape)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "shape", 0,
+				    SPMLA_WANT_NOT_NULL, 0);
+	const spmla_i_check checks[] = {
+		{"shape.tokens", shape->tokens, SPMLA_WANT_AT_LEAST, 1},
+		{"shape.tokens", shape->tokens, SPMLA_WANT_AT_MOST,
+		 ctx->plan.max_tokens},
+		{"shape.requests", shape->requests, SPMLA_WANT_AT_LEAST, 1},
+		{"shape.requests", shape->requests, SPMLA_WANT_AT_MOST,
+		 ctx->plan.max_requests},
+		{"shape.next_n", shape->next_n, SPMLA_WANT_AT_LEAST, 1},
+		{"shape.next_n", shape->next_n, SPMLA_WANT_AT_MOST,
+		 shape->tokens},
+	};
+
+	return spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+}
+
+spmla_status
+spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
+		    spmla_source source, spmla_stream stream)
+{
+	const spmla_table_config *g;
+	spmla_step_prologue_args args = {{0, 0, 0, 0}, 0, 0};
+	spmla_status s;
+
+	if (!ctx)
+		return SPMLA_E_NULL;
+	g = &ctx->plan.config.groups[SPMLA_GROUP_MAIN];
+	s = spmla_i_check_shape(ctx, shape);
+	if (s == SPMLA_OK &&
+	    (source < SPMLA_FROM_RING || source > SPMLA_ADVANCE))
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "source",
+				 (uint64_t)source, SPMLA_WANT_AT_MOST,
+				 SPMLA_ADVANCE);
+	if (s == SPMLA_OK && g->source == SPMLA_TABLE_DEVICE &&
+	    !ctx->tables[SPMLA_GROUP_MAIN].device)
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "table_bind", 0,
+				 SPMLA_WANT_AT_LEAST, 1);
+	if (s == SPMLA_OK) {
+		args.shape = *shape;
+		args.source = (uint32_t)source;
+		if (args.shape.max_live_context == 0)
+			args.shape.max_live_context = UINT32_MAX;
+	}
+	s = spmla_i_op_end(ctx, s, SPMLA_OP_step_prologue, &args, sizeof args,
+			   stream);
+	if (s != SPMLA_OK || source != SPMLA_FROM_RING)
+		return s;
+	if (ctx->capture_open)
+		ctx->capture_rings++;
+	else if (!ctx->backend->capturing(ctx, stream) &&
+		 ctx->launched < ctx->written)
+		ctx->launched++; /* an eager prologue is the launch */
+	return s;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A layer of DeepSeek V3.2 in three calls, so that the engine's own kernels
+ * (projections, collectives) may go between them. One context serves all
+ * layers. All metadata comes from the step's prologue; the calls take the same
+ * shape as the prologue did.
+ */
+#ifndef SPMLA_V32_H
+#define SPMLA_V32_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One layer's tensors, rows in the order of the step's query tokens. Pointers
+ * are device pointers that stay the same from step to step (they are baked
+ * into a capture). A call looks at its own part only. */
+typedef struct spmla_v32_layer {
+	uint32_t struct_bytes;
+	/* insert */
+	uint32_t rope_style;   /* spmla_rope_style of the indexer */
+	uint32_t cos_sin_rows; /* positions in cos_sin */
+	float norm_eps;        /* of index_norm; 1e-6 in V3.2 */
+	const uint16_t *kv_c;  /* bf16 [tokens][512], normed latent */
+	const uint16_t *k_pe;  /* bf16 [tokens][64], rotated */
+	int64_t kv_c_stride_elems; /* >= 512 */
+	int64_t k_pe_stride_elems; /* >= 64 */
+	const uint16_t *index_k;   /* bf16 [tokens][128]; NULL: this layer has
+	                            * no indexer of its own */
+	int64_t index_k_stride_elems;   /* >= 128 */
+	const float *index_norm_weight; /* [128]; NULL: already normed */
+	const float *index_norm_bias;   /* [128] */
+	const float *cos_sin; /* [cos_sin_rows][64]: 32 cos, 32 sin */
+	/* index */
+	const uint16_t *index_q; /* bf16 [tokens][index_heads][128] */
+	int64_t index_q_token_stride_elems;
+	int64_t index_q_head_stride_elems; /* >= 128 */
+	const void *index_weights; /* [tokens][index_heads] */
+	int64_t index_weights_stride_elems; /* >= index_heads */
+	uint32_t index_weights_dtype;       /* BF16 or F32 */
+	uint32_t index_q_scale_floor;       /* spmla_q_scale_floor */
+	/* top-k, out of index and into attend; NULL: TOPK_INDICES, TOPK_LENS.
+	 * Layers that share a selection name the same buffers. */
+	int32_t *topk_indices; /* [tokens][topk_stride_elems] */
+	int32_t *topk_lens;    /* [tokens] */
+	int64_t topk_stride_elems; /* >= config.topk; 0: config.topk */
+	/* attend */
+	const uint16_t *q; /* bf16 [tokens][heads][576], absorbed and rotated */
+	int64_t q_token_stride_elems;
+	int64_t q_head_stride_elems; /* >= 576 */
+	const float *attn_sink;      /* [heads]; NULL: none */
+	uint16_t *out;               /* bf16 [tokens][heads][512] */
+	int64_t out_token_stride_elems;
+	int64_t out_head_stride_elems; /* >= 512 */
+	float *lse; /* natural log; NULL: not wanted */
+	int64_t lse_token_stride_elems;
+	int64_t lse_head_stride_elems;
+	uint32_t empty_lse; /* spmla_empty_lse */
+	uint32_t reserved;
+	spmla_cache kv;    /* of config.kv_layout */
+	spmla_cache index; /* INDEX_FP8 */
+} spmla_v32_layer;
+
+/* Writes the step's keys: kv_insert, and indexer_k_insert if index_k is not
+ * NULL, to SLOT_MAPPING.
+ * Order: enqueues 1 or 2 ops; capturable. Exact: bit for bit.
+ * Errors: those of the ops; E_RANGE for a shape larger than every bucket. */
+spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
+			      const spmla_shape *shape, spmla_stream stream);
+
+/* Selects each token's keys: indexer_q_prep, mqa_logits, topk. After the
+ * insert of the same layer. index_k is not looked at; index_q is required.
+ * Order: enqueues 3 ops; capturable. */
+spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
+			     const spmla_shape *shape, spmla_stream stream);
+
+/* Attends over the selected keys: index_map, sparse_decode.
+ * Order: enqueues 2 ops; capturable. */
+spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
+			      const spmla_shape *shape, spmla_stream stream);
+
+/* The three in order; without index_q the selection is taken as it is. */
+spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
+			    const spmla_shape *shape, spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

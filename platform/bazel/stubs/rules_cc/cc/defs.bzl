@@ -1,0 +1,13 @@
+"""The rules built into Bazel < 8, under the names of rules_cc.
+
+SpMLA uses cc_binary, cc_library and cc_test; Bazel's own tools the rest.
+"""
+
+cc_binary = native.cc_binary
+cc_import = native.cc_import
+cc_library = native.cc_library
+cc_proto_library = native.cc_proto_library
+cc_test = native.cc_test
+cc_toolchain = native.cc_toolchain
+cc_toolchain_suite = native.cc_toolchain_suite
+objc_library = native.objc_library

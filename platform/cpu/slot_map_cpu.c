@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * slot_map on the CPU.
+ */
+#include "spmla/platform/cpu/cpu.h"
+
+static int64_t
+slot_of(spmla_ctx *ctx, const spmla_slot_map_args *a,
+	const spmla_i_cpu_table *table, uint32_t t)
+{
+	const uint32_t row = (uint32_t)a->token_row[t];
+	const uint32_t position = (uint32_t)a->positions[t];
+	int32_t page;
+
+	if (row >= a->rows) {
+		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_ROW);
+		return -1;
+	}
+	page = spmla_i_cpu_page(table, row, position / a->page_tokens);
+	if (page < 0) {
+		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
+		return -1;
+	}
+	return (int64_t)page * a->page_tokens + position % a->page_tokens;
+}
+
+void
+spmla_i_cpu_slot_map(spmla_ctx *ctx, const void *args)
+{
+	const spmla_slot_map_args *a = args;
+	const spmla_i_cpu_table table = {
+		a->block_table, a->table_cols,         a->rows,
+		a->columns,     a->table_stride_elems, a->pool_pages};
+	uint32_t t;
+
+	for (t = 0; t < a->tokens; t++) {
+		a->slot_mapping[t] = a->context_lens[t] > 0
+					     ? slot_of(ctx, a, &table, t)
+					     : -1;
+		if (a->slot_mapping[t] < 0)
+			a->context_lens[t] = 0;
+	}
+}

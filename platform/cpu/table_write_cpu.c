@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Changes of the block table on the CPU: the bulk copy from TABLE_STAGING, and
+ * the stores of a record.
+ */
+#include "spmla/platform/cpu/table_cpu.h"
+
+void
+spmla_i_cpu_table_join(spmla_ctx *ctx, uint32_t row)
+{
+	int32_t *cols = ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN];
+
+	if (cols)
+		cols[row] = 0;
+}
+
+void
+spmla_i_cpu_table_store(spmla_ctx *ctx, uint32_t row, uint32_t first_col,
+			uint32_t count, const int32_t *pages)
+{
+	const uint32_t columns = ctx->plan.columns;
+	int32_t *table = (int32_t *)ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN] +
+			 (uint64_t)row * columns;
+	int32_t *cols = (int32_t *)ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN] + row;
+	const int32_t end = (int32_t)(first_col + count);
+
+	/* Columns that a store jumps over were never written. */
+	for (; *cols < (int32_t)first_col; ++*cols)
+		table[*cols] = -1;
+	memcpy(table + first_col, pages, count * sizeof *pages);
+	if (*cols < end)
+		*cols = end;
+}
+
+void
+spmla_i_cpu_table_write(spmla_ctx *ctx, const void *args)
+{
+	const spmla_table_write_args *a = args;
+	const int32_t *staging =
+		(const int32_t *)ctx->buf[SPMLA_BUF_TABLE_STAGING] +
+		(uint64_t)a->row * ctx->plan.columns;
+	int32_t *cols = (int32_t *)ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN] + a->row;
+
+	if (*cols > (int32_t)a->first_col)
+		*cols = (int32_t)a->first_col;
+	spmla_i_cpu_table_store(ctx, a->row, a->first_col, a->count,
+				staging + a->first_col);
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Builds and runs examples/consumer as another project would: with SpMLA as a
+# local_repository, copied to third_party/spmla, and both ways by a project that
+# compiles everything with -ffast-math.
+set -euo pipefail
+
+root=$(dirname "$(readlink -f BUILD.bazel)")
+tmp=$TEST_TMPDIR/consumer
+external=$tmp/external/examples/consumer
+vendored=$tmp/vendored
+export HOME=$TEST_TMPDIR
+
+bazel() {
+	command bazel --nohome_rc --output_user_root="$TEST_TMPDIR/bazel" "$@"
+}
+
+# Each of the two workspaces has a Bazel server of its own.
+cleanup() {
+	for dir in "$external" "$vendored"; do
+		(cd "$dir" && bazel shutdown) || true
+	done
+	chmod -R u+w "$TEST_TMPDIR" && rm -rf "$tmp" "$TEST_TMPDIR/bazel"
+}
+
+# build and run, with these options
+runs() {
+	local out
+	out=$(bazel run --nosandbox_debug "$@" //:consumer)
+	echo "$out"
+	[[ $out == 'spmla '* ]]
+}
+
+mkdir -p "$external" "$vendored/third_party/spmla"
+trap cleanup EXIT
+cd "$root"
+cp -R BUILD.bazel WORKSPACE lib platform "$tmp/external"
+cp -R BUILD.bazel lib platform "$vendored/third_party/spmla"
+
+cd examples/consumer
+cp BUILD.bazel WORKSPACE main.c "$external"
+cp main.c "$vendored"
+sed 's|@spmla//:spmla|//third_party/spmla|' BUILD.bazel >"$vendored/BUILD.bazel"
+# Without the repository spmla, and with the stubs of the copy.
+sed -e '/^local_repository(/{N;/"spmla"/{N;N;d}}' \
+	-e 's|\.\./\.\./|third_party/spmla/|' WORKSPACE >"$vendored/WORKSPACE"
+
+for dir in "$external" "$vendored"; do
+	cd "$dir"
+	runs
+	runs --copt=-ffast-math
+done
