@@ -196,7 +196,7 @@ fill_defaults(spmla_config *c)
 	set_default(&c->max_update_pages,
 		    4 * requests > columns ? 4 * requests : columns);
 	set_default(&c->max_graphs, c->bucket_count > 4 ? c->bucket_count : 4);
-	set_default(&c->max_graph_nodes, 1024);
+	set_default(&c->max_graph_nodes, 512 * c->max_graphs);
 	set_default(&c->queue_entries, 64);
 }
 
@@ -214,10 +214,14 @@ spmla_i_config_resolve(spmla_config *out, const spmla_config *in,
 				    "config.struct_bytes", bytes,
 				    SPMLA_WANT_AT_LEAST,
 				    SPMLA_CONFIG_MIN_BYTES);
-	if (bytes > sizeof c || bytes % 4 != 0)
+	if (bytes > sizeof c)
 		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
 				    "config.struct_bytes", bytes,
 				    SPMLA_WANT_AT_MOST, sizeof c);
+	if (bytes % 4 != 0)
+		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
+				    "config.struct_bytes", bytes,
+				    SPMLA_WANT_MULTIPLE_OF, 4);
 	memset(&c, 0, sizeof c);
 	memcpy(&c, in, bytes);
 	c.struct_bytes = (uint32_t)sizeof c;
@@ -252,12 +256,14 @@ spmla_i_device_check(const spmla_device *device, const spmla_config *config,
 	const spmla_i_check checks[] = {
 		{"device.kind", device->kind, SPMLA_WANT_EQUAL,
 		 SPMLA_BACKEND_CPU},
+		{"device.arch", device->arch, SPMLA_WANT_EQUAL, 0},
 		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_LEAST, 1},
 		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_MOST, 4096},
 		{"device.subgroup_width", device->subgroup_width,
 		 SPMLA_WANT_AT_LEAST, 1},
 		{"device.subgroup_width", device->subgroup_width,
 		 SPMLA_WANT_AT_MOST, 64},
+		{"device.reserved", device->reserved, SPMLA_WANT_EQUAL, 0},
 	};
 	spmla_status s;
 	uint32_t op;

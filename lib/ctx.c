@@ -99,6 +99,24 @@ take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
 	return check_overlap(regions, count, diag);
 }
 
+/* Before anything is written, so that a refusal leaves the regions alone. */
+static spmla_status
+check_native(const spmla_native *native, spmla_diag *diag)
+{
+	if (!native)
+		return SPMLA_OK;
+	if (native->struct_bytes != sizeof *native)
+		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
+				    "native.struct_bytes",
+				    native->struct_bytes, SPMLA_WANT_EQUAL,
+				    sizeof *native);
+	if (native->flags > SPMLA_NATIVE_DEFERRED)
+		return spmla_i_fail(diag, SPMLA_E_RANGE, "native.flags",
+				    native->flags, SPMLA_WANT_AT_MOST,
+				    SPMLA_NATIVE_DEFERRED);
+	return SPMLA_OK;
+}
+
 static spmla_status
 check_init(spmla_ctx **ctx, const spmla_plan *plan,
 	   const spmla_backend *backend, const spmla_native *native,
@@ -119,11 +137,9 @@ check_init(spmla_ctx **ctx, const spmla_plan *plan,
 		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
 				    "plan.struct_bytes", plan->struct_bytes,
 				    SPMLA_WANT_EQUAL, sizeof *plan);
-	if (native && native->struct_bytes != sizeof *native)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "native.struct_bytes",
-				    native->struct_bytes, SPMLA_WANT_EQUAL,
-				    sizeof *native);
+	s = check_native(native, diag);
+	if (s != SPMLA_OK)
+		return s;
 	if (plan->version != SPMLA_VERSION)
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, "plan.version",
 				    plan->version, SPMLA_WANT_EQUAL,
@@ -179,7 +195,7 @@ spmla_fini(spmla_ctx *ctx)
 
 	if (!ctx || ctx->magic != SPMLA_I_CTX_MAGIC)
 		return SPMLA_E_NULL;
-	if (ctx->capture_open)
+	if (ctx->capture_open || ctx->backend->capturing(ctx, NULL))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);
 	consumed = spmla_i_consumed(ctx);
@@ -258,19 +274,15 @@ spmla_backend_query(const spmla_backend *backend, const spmla_native *native,
 		{"backend", SPMLA_I_PTR(backend), SPMLA_WANT_NOT_NULL, 0},
 		{"device", SPMLA_I_PTR(device), SPMLA_WANT_NOT_NULL, 0},
 	};
-	const spmla_status s =
-		spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
+	spmla_status s;
 
+	s = spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
 	if (s != SPMLA_OK)
 		return s;
 	if (device->struct_bytes != sizeof *device)
 		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
 				    "device.struct_bytes", device->struct_bytes,
 				    SPMLA_WANT_EQUAL, sizeof *device);
-	if (native && native->struct_bytes != sizeof *native)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "native.struct_bytes",
-				    native->struct_bytes, SPMLA_WANT_EQUAL,
-				    sizeof *native);
-	return backend->query(native, device, diag);
+	s = check_native(native, diag);
+	return s == SPMLA_OK ? backend->query(native, device, diag) : s;
 }

@@ -43,8 +43,11 @@ spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph)
 {
 	spmla_status s;
 
-	if (!ctx || !graph)
+	if (!ctx)
 		return SPMLA_E_NULL;
+	if (!graph)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "graph", 0,
+				    SPMLA_WANT_NOT_NULL, 0);
 	s = check_open(ctx);
 	if (s != SPMLA_OK)
 		return s;

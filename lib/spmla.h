@@ -51,7 +51,8 @@ typedef struct spmla_ctx spmla_ctx;
  * itself lies at the start of the HOST region.
  * Memory: everything stays the caller's; nothing is allocated, now or later.
  * Order: may load code and wait; no later call does.
- * Errors: NULL, E_STRUCT_SIZE, E_REGION, E_OVERLAP, E_UNSUPPORTED. */
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (kinds, flags), E_REGION, E_OVERLAP,
+ * E_OVERFLOW (a region's end), E_UNSUPPORTED; then no region is touched. */
 spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
 			const spmla_backend *backend,
 			const spmla_native *native, const spmla_region *regions,
@@ -141,7 +142,8 @@ typedef struct spmla_step_info {
  * Memory: record holds plan->record_bytes, 16-byte aligned. `info` and `diag`
  * may be NULL.
  * Errors: E_RECORD with the field ("step.requests.row", index i) for any limit
- * of the plan; E_RECORD "step.tokens" if it fits no bucket. */
+ * of the plan; if it fits no bucket, the first of request_count, next_n,
+ * live_context and tokens that no bucket is left for. */
 spmla_status spmla_step_encode(const spmla_plan *plan, const spmla_step *step,
 			       void *record, uint64_t record_capacity_bytes,
 			       spmla_step_info *info, spmla_diag *diag);
@@ -174,7 +176,8 @@ spmla_status spmla_step_resync(spmla_ctx *ctx);
  * first_col on become `count` pages out of TABLE_STAGING[row][first_col..],
  * and the row then ends there (first_col 0 replaces the row).
  * Order: enqueued; takes effect in stream order, before the next step. The
- * staged pages must stay until then. Not inside a capture (E_STATE).
+ * staged pages must stay until then. spmla_step_undo does not take it back.
+ * Not inside a capture (E_STATE).
  * Errors: E_RANGE; E_UNSUPPORTED for a DEVICE group. */
 spmla_status spmla_table_write(spmla_ctx *ctx, uint32_t group, uint32_t row,
 			       uint32_t first_col, uint32_t count,

@@ -77,6 +77,9 @@ enum {
 	SPMLA_LOGITS_ROW_ALIGN = 256 /* elements; rows of index logits */
 };
 
+/* 128^-0.5, the scale of the index scores, as spmla_v32_index folds it. */
+#define SPMLA_INDEX_SOFTMAX_SCALE 0.08838834764831845f
+
 /* A paged cache, embedded by value where it is used: it never grows.
  * Entry `slot` lies in page slot / entries_per_page. The bytes
  * of page p start at base + p * page_stride_bytes (64-bit arithmetic).

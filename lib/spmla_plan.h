@@ -156,7 +156,8 @@ typedef struct spmla_config {
 	                            * larger of 4 * requests and the columns
 	                            * of one row */
 	uint32_t max_graphs;       /* 1..256; default bucket_count, at least 4 */
-	uint32_t max_graph_nodes;  /* CPU: of all graphs, ..2^20; default 1024 */
+	uint32_t max_graph_nodes;  /* CPU: of all graphs, ..2^20; default 512 a
+	                            * graph; a V3.2 layer is 7, a prologue 1 */
 	uint32_t queue_entries;    /* CPU: of the deferred queue, ..65536;
 	                            * default 64 */
 } spmla_config;
@@ -311,8 +312,10 @@ typedef struct spmla_plan {
 	uint64_t record_key;   /* plans of equal key share records */
 	uint64_t region_bytes[SPMLA_MEMORY_COUNT];
 	uint64_t region_align[SPMLA_MEMORY_COUNT];
-	uint64_t life_bytes[SPMLA_LIFE_COUNT]; /* DEVICE bytes of that life */
+	/* DEVICE bytes of that life, each buffer rounded up to 256. */
+	uint64_t life_bytes[SPMLA_LIFE_COUNT];
 	spmla_config config; /* with every default filled in */
+	uint32_t reserved;
 	spmla_device device;
 	spmla_extent extents[SPMLA_MAX_PLAN_ROWS];
 } spmla_plan;

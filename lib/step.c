@@ -22,6 +22,23 @@ check_free(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
+/* The last ticket that is known to be launched: the device may be ahead of what
+ * the engine has told. */
+static uint64_t
+last_launched(const spmla_ctx *ctx)
+{
+	const uint64_t consumed = spmla_i_consumed(ctx);
+
+	return ctx->launched > consumed ? ctx->launched : consumed;
+}
+
+static spmla_status
+null_argument(spmla_ctx *ctx, const char *field)
+{
+	return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, field, 0,
+			    SPMLA_WANT_NOT_NULL, 0);
+}
+
 /* The slot is filled: hands it to the device. */
 static void
 publish(spmla_ctx *ctx, spmla_i_record *slot, uint64_t *ticket)
@@ -38,11 +55,13 @@ spmla_step_push(spmla_ctx *ctx, const void *record, uint64_t *ticket)
 	spmla_i_record *slot;
 	spmla_status s;
 
-	if (!ctx || !record || !ticket)
+	if (!ctx)
 		return SPMLA_E_NULL;
+	if (!record || !ticket)
+		return null_argument(ctx, record ? "ticket" : "record");
 	if (from->magic != SPMLA_I_RECORD_MAGIC ||
-	    from->key != ctx->plan.record_key ||
-	    from->bytes < sizeof *from || from->bytes > ctx->plan.record_bytes)
+	    from->key != ctx->plan.record_key || from->bytes < sizeof *from ||
+	    from->bytes > ctx->plan.record_bytes)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_RECORD, "record.key",
 				    from->key, SPMLA_WANT_EQUAL,
 				    ctx->plan.record_key);
@@ -65,8 +84,10 @@ spmla_step_write(spmla_ctx *ctx, const spmla_step *step, uint64_t *ticket,
 	spmla_i_record *slot;
 	spmla_status s;
 
-	if (!ctx || !ticket)
+	if (!ctx)
 		return SPMLA_E_NULL;
+	if (!ticket)
+		return null_argument(ctx, "ticket");
 	s = check_free(ctx);
 	if (s != SPMLA_OK)
 		return s;
@@ -87,10 +108,10 @@ spmla_step_undo(spmla_ctx *ctx, uint64_t ticket)
 	if (ticket == 0 || ticket != ctx->written)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_TICKET, "ticket",
 				    ticket, SPMLA_WANT_EQUAL, ctx->written);
-	if (ticket <= ctx->launched || ticket <= spmla_i_consumed(ctx))
-		return spmla_i_fail(&ctx->diag, SPMLA_E_TICKET,
-				    "ticket (launched)", ticket,
-				    SPMLA_WANT_AT_LEAST, ctx->launched + 1);
+	if (ticket <= last_launched(ctx))
+		return spmla_i_fail(
+			&ctx->diag, SPMLA_E_TICKET, "ticket (launched)", ticket,
+			SPMLA_WANT_AT_LEAST, last_launched(ctx) + 1);
 	spmla_i_store_u64(&spmla_i_slot(ctx, ticket)->ticket, 0);
 	ctx->written--;
 	return SPMLA_OK;
@@ -99,9 +120,7 @@ spmla_step_undo(spmla_ctx *ctx, uint64_t ticket)
 spmla_status
 spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket)
 {
-	const uint64_t consumed = spmla_i_consumed(ctx);
-	const uint64_t last =
-		ctx->launched > consumed ? ctx->launched : consumed;
+	const uint64_t last = last_launched(ctx);
 
 	if (ticket != last + 1)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_TICKET, "ticket",
@@ -221,25 +240,52 @@ spmla_table_bind(spmla_ctx *ctx, uint32_t group, const int32_t *table,
 	return SPMLA_OK;
 }
 
+/* Whether the first `measures` of tokens, requests and next_n are those of a
+ * bucket or smaller; *most = the last one's largest among the buckets that the
+ * others allow. */
+static uint32_t
+shape_fits(const spmla_config *c, const spmla_shape *shape, uint32_t measures,
+	   uint32_t *most)
+{
+	const uint32_t need[3] = {shape->tokens, shape->requests,
+				  shape->next_n};
+	uint32_t i, m;
+
+	*most = 0;
+	for (i = 0; i < c->bucket_count; i++) {
+		const spmla_shape *b = &c->buckets[i];
+		const uint32_t limit[3] = {b->tokens, b->requests, b->next_n};
+
+		for (m = 0; m + 1 < measures && need[m] <= limit[m]; m++)
+			;
+		if (m + 1 == measures && limit[m] > *most)
+			*most = limit[m];
+	}
+	return need[measures - 1] <= *most;
+}
+
 spmla_status
 spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape)
 {
-	if (!shape)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "shape", 0,
-				    SPMLA_WANT_NOT_NULL, 0);
-	const spmla_i_check checks[] = {
-		{"shape.tokens", shape->tokens, SPMLA_WANT_AT_LEAST, 1},
-		{"shape.tokens", shape->tokens, SPMLA_WANT_AT_MOST,
-		 ctx->plan.max_tokens},
-		{"shape.requests", shape->requests, SPMLA_WANT_AT_LEAST, 1},
-		{"shape.requests", shape->requests, SPMLA_WANT_AT_MOST,
-		 ctx->plan.max_requests},
-		{"shape.next_n", shape->next_n, SPMLA_WANT_AT_LEAST, 1},
-		{"shape.next_n", shape->next_n, SPMLA_WANT_AT_MOST,
-		 shape->tokens},
-	};
+	static const char *const fields[3] = {"shape.tokens", "shape.requests",
+					      "shape.next_n"};
+	uint32_t most, m;
 
-	return spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+	if (!shape)
+		return null_argument(ctx, "shape");
+	const uint32_t got[3] = {shape->tokens, shape->requests, shape->next_n};
+
+	for (m = 0; m < 3; m++) {
+		if (got[m] == 0)
+			return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
+					    fields[m], 0, SPMLA_WANT_AT_LEAST,
+					    1);
+		if (!shape_fits(&ctx->plan.config, shape, m + 1, &most))
+			return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
+					    fields[m], got[m],
+					    SPMLA_WANT_AT_MOST, most);
+	}
+	return SPMLA_OK;
 }
 
 spmla_status
@@ -248,10 +294,12 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 {
 	const spmla_table_config *g;
 	spmla_step_prologue_args args = {{0, 0, 0, 0}, 0, 0};
+	uint64_t last;
 	spmla_status s;
 
 	if (!ctx)
 		return SPMLA_E_NULL;
+	last = last_launched(ctx); /* before this prologue runs */
 	g = &ctx->plan.config.groups[SPMLA_GROUP_MAIN];
 	s = spmla_i_check_shape(ctx, shape);
 	if (s == SPMLA_OK &&
@@ -275,8 +323,7 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 		return s;
 	if (ctx->capture_open)
 		ctx->capture_rings++;
-	else if (!ctx->backend->capturing(ctx, stream) &&
-		 ctx->launched < ctx->written)
-		ctx->launched++; /* an eager prologue is the launch */
+	else if (!ctx->backend->capturing(ctx, stream) && last < ctx->written)
+		ctx->launched = last + 1; /* an eager prologue is the launch */
 	return s;
 }

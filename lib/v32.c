@@ -45,12 +45,13 @@ begin(spmla_ctx *ctx, const spmla_v32_layer *layer, const spmla_shape *shape)
 }
 
 static spmla_status
-check_pool(spmla_ctx *ctx, const spmla_cache *cache, const char *entries,
-	   const char *pages)
+check_pool(spmla_ctx *ctx, const spmla_cache *cache, const char *group,
+	   const char *entries, const char *pages)
 {
 	const spmla_table_config *g =
 		&ctx->plan.config.groups[SPMLA_GROUP_MAIN];
 	const spmla_i_check checks[] = {
+		{group, cache->table_group, SPMLA_WANT_EQUAL, SPMLA_GROUP_MAIN},
 		{entries, cache->entries_per_page, SPMLA_WANT_EQUAL,
 		 g->page_tokens},
 		{pages, cache->pages, SPMLA_WANT_AT_LEAST, g->pool_pages},
@@ -70,14 +71,16 @@ check_kv(spmla_ctx *ctx, const spmla_v32_layer *l)
 					  "v32_layer.kv.layout", l->kv.layout,
 					  SPMLA_WANT_EQUAL,
 					  ctx->plan.config.kv_layout));
-	return check_pool(ctx, &l->kv, "v32_layer.kv.entries_per_page",
+	return check_pool(ctx, &l->kv, "v32_layer.kv.table_group",
+			  "v32_layer.kv.entries_per_page",
 			  "v32_layer.kv.pages");
 }
 
 static spmla_status
 check_index(spmla_ctx *ctx, const spmla_v32_layer *l)
 {
-	return check_pool(ctx, &l->index, "v32_layer.index.entries_per_page",
+	return check_pool(ctx, &l->index, "v32_layer.index.table_group",
+			  "v32_layer.index.entries_per_page",
 			  "v32_layer.index.pages");
 }
 
@@ -151,8 +154,8 @@ prep_q(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 	a.scale_floor = l->index_q_scale_floor;
 	a.weights_dtype = l->index_weights_dtype;
 	a.cos_sin_rows = l->cos_sin_rows;
-	a.softmax_scale = 0.08838834764831845f; /* 128^-0.5 */
-	a.head_scale = 1.0f / sqrtf((float)heads);
+	a.softmax_scale = SPMLA_INDEX_SOFTMAX_SCALE;
+	a.head_scale = (float)(1.0 / sqrt((double)heads)); /* rounded once */
 	a.q = l->index_q;
 	a.q_token_stride_elems = l->index_q_token_stride_elems;
 	a.q_head_stride_elems = l->index_q_head_stride_elems;
@@ -217,6 +220,7 @@ topk_stride(const spmla_ctx *ctx, const spmla_v32_layer *l)
 static spmla_status
 check_topk(spmla_ctx *ctx, const spmla_v32_layer *l)
 {
+	const int64_t topk = ctx->plan.config.topk;
 	spmla_status s = SPMLA_OK;
 
 	if (!l->topk_indices != !l->topk_lens)
@@ -224,11 +228,11 @@ check_topk(spmla_ctx *ctx, const spmla_v32_layer *l)
 				 l->topk_indices ? "v32_layer.topk_lens"
 						 : "v32_layer.topk_indices",
 				 0, SPMLA_WANT_NOT_NULL, 0);
-	else if (!l->topk_indices && l->topk_stride_elems)
+	else if (!l->topk_indices && topk_stride(ctx, l) != topk)
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 				 "v32_layer.topk_stride_elems",
 				 spmla_i_stride(l->topk_stride_elems),
-				 SPMLA_WANT_EQUAL, 0);
+				 SPMLA_WANT_EQUAL, (uint64_t)topk);
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 

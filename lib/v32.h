@@ -3,7 +3,8 @@
  * A layer of DeepSeek V3.2 in three calls, so that the engine's own kernels
  * (projections, collectives) may go between them. One context serves all
  * layers. All metadata comes from the step's prologue; the calls take the same
- * shape as the prologue did.
+ * shape as the prologue did. A call that one of its ops refuses may have
+ * enqueued the ops before it; inside a capture, abort the capture.
  */
 #ifndef SPMLA_V32_H
 #define SPMLA_V32_H
@@ -63,8 +64,8 @@ typedef struct spmla_v32_layer {
 	spmla_cache index; /* INDEX_FP8 */
 } spmla_v32_layer;
 
-/* Writes the step's keys: kv_insert, and indexer_k_insert if index_k is not
- * NULL, to SLOT_MAPPING.
+/* Writes the step's keys: kv_insert, and indexer_k_insert (POW2 scales) if
+ * index_k is not NULL, to SLOT_MAPPING.
  * Order: enqueues 1 or 2 ops; capturable. Exact: bit for bit.
  * Errors: those of the ops; E_RANGE for a shape larger than every bucket. */
 spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,

@@ -1,13 +1,149 @@
-/* The least that a project which links SpMLA can do with it. */
+/* The least that a project which links SpMLA can do with it: a plan, a context,
+ * and one step of one layer. The query is zero and there is one key, so that
+ * what comes out is what went in. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "spmla/spmla.h"
+#include "spmla/spmla_cpu.h"
+#include "spmla/v32.h"
+
+enum { HEADS = 2, INDEX_HEADS = 4 };
+
+/* The tensors of one token; a real engine's kernels fill them. */
+static uint16_t kv_c[512], k_pe[64], index_k[128], index_q[INDEX_HEADS * 128];
+static uint16_t q[HEADS * 576], out[HEADS * 512];
+static float index_weights[INDEX_HEADS], lse[HEADS];
+
+static void
+must(spmla_status status, const spmla_diag *diag)
+{
+	char text[200];
+
+	if (status == SPMLA_OK)
+		return;
+	spmla_diag_text(diag, text, sizeof text);
+	fprintf(stderr, "%s\n", text);
+	exit(1);
+}
+
+static void
+make_plan(spmla_plan *plan)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	spmla_config config;
+
+	must(spmla_config_preset(&config, SPMLA_MODEL_V32), NULL);
+	config.heads = HEADS;
+	config.index_heads = INDEX_HEADS;
+	config.kv_layout = SPMLA_LAYOUT_MLA_BF16;
+	config.max_rows = 1;
+	config.max_context_tokens = 256;
+	config.cache_layers = 1;
+	config.groups[SPMLA_GROUP_MAIN].pool_pages = 4;
+	config.bucket_count = 1;
+	config.buckets[0] = (spmla_shape){1, 1, 1, 0};
+	must(spmla_backend_query(&spmla_cpu, NULL, &device, &diag), &diag);
+	must(spmla_plan_make(plan, &config, &device, &diag), &diag);
+}
+
+static spmla_ctx *
+open_context(const spmla_plan *plan, void *memory[SPMLA_MEMORY_COUNT])
+{
+	spmla_region regions[SPMLA_MEMORY_COUNT];
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	spmla_ctx *ctx = NULL;
+	uint32_t m;
+
+	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
+		const uint64_t bytes = plan->region_bytes[m];
+
+		memory[m] = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+		regions[m] =
+			(spmla_region){sizeof *regions, m, memory[m], bytes};
+	}
+	must(spmla_init(&ctx, plan, &spmla_cpu, NULL, regions,
+			SPMLA_MEMORY_COUNT, &diag),
+	     &diag);
+	return ctx;
+}
+
+static void
+run_step(spmla_ctx *ctx, const spmla_v32_layer *layer)
+{
+	const spmla_shape *shape = &spmla_ctx_plan(ctx)->config.buckets[0];
+	const spmla_diag *diag = spmla_ctx_diag(ctx);
+	const int32_t page = 3;
+	const spmla_request request = {0, 1, 1, SPMLA_REQUEST_JOIN};
+	const spmla_table_store store = {SPMLA_GROUP_MAIN, 0, 0, 1, &page};
+	spmla_step step = SPMLA_STEP_INIT;
+	uint64_t ticket;
+
+	step.request_count = 1;
+	step.requests = &request;
+	step.store_count = 1;
+	step.stores = &store;
+	must(spmla_step_write(ctx, &step, &ticket, NULL), diag);
+	must(spmla_step_prologue(ctx, shape, SPMLA_FROM_RING, NULL), diag);
+	must(spmla_v32_attn(ctx, layer, shape, NULL), diag);
+}
 
 int
 main(void)
 {
-	printf("spmla %" PRIu32 "\n", spmla_version());
+	spmla_v32_layer layer = {
+		.struct_bytes = sizeof layer,
+		.kv_c = kv_c,
+		.k_pe = k_pe,
+		.kv_c_stride_elems = 512,
+		.k_pe_stride_elems = 64,
+		.index_k = index_k,
+		.index_k_stride_elems = 128,
+		.index_q = index_q,
+		.index_q_token_stride_elems = INDEX_HEADS * 128,
+		.index_q_head_stride_elems = 128,
+		.index_weights = index_weights,
+		.index_weights_stride_elems = INDEX_HEADS,
+		.index_weights_dtype = SPMLA_DTYPE_F32,
+		.q = q,
+		.q_token_stride_elems = HEADS * 576,
+		.q_head_stride_elems = 576,
+		.out = out,
+		.out_token_stride_elems = HEADS * 512,
+		.out_head_stride_elems = 512,
+		.lse = lse,
+		.lse_token_stride_elems = HEADS,
+		.lse_head_stride_elems = 1,
+	};
+	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
+	void *memory[SPMLA_MEMORY_COUNT];
+	static spmla_plan plan;
+	spmla_ctx *ctx;
+	uint32_t i;
+
+	for (i = 0; i < 512; i++)
+		kv_c[i] = (uint16_t)(0x3f80 + i); /* bf16: 1, 1 + 2^-7, .. */
+	make_plan(&plan);
+	ctx = open_context(&plan, memory);
+	must(spmla_cache_view(ctx, SPMLA_BUF_KV_CACHE, 0, &layer.kv), NULL);
+	must(spmla_cache_view(ctx, SPMLA_BUF_INDEX_CACHE, 0, &layer.index),
+	     NULL);
+	run_step(ctx, &layer);
+	must(spmla_status_read(ctx, &status), NULL);
+	must(spmla_fini(ctx), spmla_ctx_diag(ctx));
+	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
+		free(memory[i]);
+	if (status.count != 0 || memcmp(out, kv_c, sizeof kv_c) != 0 ||
+	    fabsf(lse[0]) > 1e-6f) {
+		fprintf(stderr, "%s: out[0] 0x%04x, lse %g\n",
+			spmla_fault_name(status.fault), out[0], (double)lse[0]);
+		return 1;
+	}
+	printf("spmla %" PRIu32 ", one step, lse %.1f\n", spmla_version(),
+	       (double)fabsf(lse[0]));
 	return 0;
 }

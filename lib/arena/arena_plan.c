@@ -59,13 +59,15 @@ walk(layout *l, const uint64_t dim[SPMLA_I_DIM_COUNT], uint32_t resident)
 
 	for (i = 0; i < spmla_i_arena_rows; i++) {
 		const spmla_i_arena_row *row = &spmla_i_arena_table[i];
-		const uint64_t count =
-			spmla_i_mul(dim[row->dim[0]], dim[row->dim[1]],
-				    &l->overflow);
-		const uint64_t bytes =
-			spmla_i_mul(count, row->elem_bytes, &l->overflow);
+		uint64_t bytes;
 
-		if (bytes == 0 || is_resident(row, l->apart) != resident)
+		/* Rows of the other walk must not overflow in this one. */
+		if (is_resident(row, l->apart) != resident)
+			continue;
+		bytes = spmla_i_mul(dim[row->dim[0]], dim[row->dim[1]],
+				    &l->overflow);
+		bytes = spmla_i_mul(bytes, row->elem_bytes, &l->overflow);
+		if (bytes == 0)
 			continue;
 		place(l, row, bytes,
 		      resident ? &l->resident_end[row->memory]

@@ -82,8 +82,6 @@ spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
 {
 	uint32_t lowest = 0;
 	const spmla_i_check checks[] = {
-		{"cache.struct_bytes", cache->struct_bytes, SPMLA_WANT_EQUAL,
-		 sizeof *cache},
 		{"cache.entries_per_page", cache->entries_per_page,
 		 SPMLA_WANT_AT_LEAST, 1},
 		{"cache.pages", cache->pages, SPMLA_WANT_AT_LEAST, 1},
@@ -98,6 +96,10 @@ spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
 		 SPMLA_PAGE_STRIDE_ALIGN},
 	};
 
+	if (cache->struct_bytes != sizeof *cache)
+		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
+				    "cache.struct_bytes", cache->struct_bytes,
+				    SPMLA_WANT_EQUAL, sizeof *cache);
 	if (cache->layout >= 32 || !(layouts >> cache->layout & 1u)) {
 		while (!(layouts >> lowest & 1u))
 			lowest++;

@@ -19,7 +19,8 @@ typedef struct spmla_index_map_args {
 	uint32_t columns; /* columns of a row */
 	uint32_t table_stride_elems; /* >= columns */
 	uint32_t page_tokens;
-	uint32_t page_stride_rows; /* slots from page to page; 0: page_tokens */
+	uint32_t page_stride_rows; /* slots from page to page, >= page_tokens;
+				    * 0: page_tokens */
 	uint32_t pool_pages;       /* valid pages; 0: any page id >= 0 */
 	uint32_t workspaces;       /* entries of workspace_starts */
 	const int32_t *token_row;  /* [tokens]: row of block_table */
@@ -39,11 +40,13 @@ typedef struct spmla_index_map_args {
 
 /* slot = block_table[row][i / page_tokens] * page_stride_rows
  *      + i % page_tokens, in place (no compaction); -1 for an index < 0 and for
- * entries at and past lens. An index past the table's columns gives -1 and no
- * report, as the source does; a column not written, a page outside the pool, a
- * row or workspace outside its array, or a slot past 2^31-1 gives -1:
+ * entries at and past lens, which is clamped to [0, k]. An index past the
+ * table's columns gives -1 and no report, also where the token has a workspace,
+ * as the source does; a column not written, a page outside the pool, a row or
+ * workspace outside its array, or a slot outside [0, 2^31) gives -1:
  * FAULT_PAGE, FAULT_ROW, FAULT_INDEX.
- * Alias: slots may be indices. Order: enqueues; capturable. Exact: integers.
+ * Alias: slots may be indices, with the same stride. Order: enqueues;
+ * capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM convert_req_index_to_global_index. */
 spmla_status spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *args,

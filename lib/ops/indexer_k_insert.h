@@ -18,14 +18,15 @@ typedef struct spmla_indexer_k_insert_args {
 	uint32_t scale_mode; /* POW2 (ue8m0, what serving stacks use) or RAW */
 	uint32_t rope_style; /* spmla_rope_style */
 	uint32_t cos_sin_rows;
-	float norm_eps;         /* of the LayerNorm; 1e-6 in V3.2 */
-	const void *k;          /* 16-bit [tokens][128] */
-	int64_t k_stride_elems; /* >= 128 */
+	float norm_eps;              /* of the LayerNorm; 1e-6 in V3.2 */
+	uint32_t reserved;
+	const void *k;               /* 16-bit [tokens][128] */
+	int64_t k_stride_elems;      /* >= 128 */
 	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
 	const float *norm_weight;    /* [128]; NULL: no LayerNorm */
 	const float *norm_bias;      /* [128]; with norm_weight */
 	const int32_t *positions;    /* [tokens]; rope only */
-	const float *cos_sin; /* [cos_sin_rows][64]: 32 cos, 32 sin; rope only */
+	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
 	spmla_cache cache;    /* INDEX_FP8 */
 } spmla_indexer_k_insert_args;
 
@@ -42,8 +43,8 @@ typedef struct spmla_indexer_k_insert_args {
  *    their sign.
  * A slot past the cache skips the token: FAULT_SLOT; else a position outside
  * the rope table skips it: FAULT_POSITION. A skipped token's position is not
- * read. Slots that occur twice in one call leave one of the two entries' values
- * and scale, which one is unspecified.
+ * read. Slots that occur twice in one call leave one of the two entries, which
+ * one is unspecified.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (FP16 with norm or

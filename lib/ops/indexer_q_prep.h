@@ -15,20 +15,21 @@ extern "C" {
 typedef struct spmla_indexer_q_prep_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t heads;      /* 1..128 */
-	uint32_t rope_style; /* spmla_rope_style */
-	uint32_t scale_floor; /* spmla_q_scale_floor */
+	uint32_t heads;         /* 1..128 */
+	uint32_t rope_style;    /* spmla_rope_style */
+	uint32_t scale_floor;   /* spmla_q_scale_floor */
 	uint32_t weights_dtype; /* BF16 or F32 */
 	uint32_t cos_sin_rows;
-	float softmax_scale; /* 128^-0.5 in V3.2 */
-	float head_scale;    /* heads^-0.5 */
-	const uint16_t *q;   /* bf16 [tokens][heads][128] */
+	float softmax_scale;          /* 128^-0.5 in V3.2 */
+	float head_scale;    /* V3.2: heads^-0.5, rounded once */
+	uint32_t reserved;
+	const uint16_t *q;            /* bf16 [tokens][heads][128] */
 	int64_t q_token_stride_elems; /* >= 128: heads may be outermost */
-	int64_t q_head_stride_elems; /* >= 128 */
-	const void *weights;         /* [tokens][heads] */
+	int64_t q_head_stride_elems;  /* >= 128 */
+	const void *weights;          /* [tokens][heads] */
 	int64_t weights_stride_elems; /* >= heads */
 	const int32_t *positions;     /* [tokens]; rope only */
-	const float *cos_sin; /* [cos_sin_rows][64]: 32 cos, 32 sin; rope only */
+	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
 	uint8_t *q_out;       /* e4m3 [tokens][heads][128], dense */
 	float *weights_out;   /* [tokens][heads], dense */
 } spmla_indexer_q_prep_args;

@@ -13,15 +13,15 @@ extern "C" {
 
 typedef struct spmla_kv_insert_args {
 	uint32_t struct_bytes;
-	uint32_t tokens;     /* entries of slot_mapping: the loop bound */
-	uint32_t dtype;      /* of kv_c, k_pe: BF16 or FP16 */
-	uint32_t scale_mode; /* spmla_scale_mode; not read for MLA_BF16 */
-	const void *kv_c;    /* 16-bit [tokens][512], normed latent */
-	const void *k_pe;    /* 16-bit [tokens][64], rotated */
+	uint32_t tokens;           /* entries of slot_mapping: the loop bound */
+	uint32_t dtype;            /* of kv_c, k_pe: BF16 or FP16 */
+	uint32_t scale_mode;       /* spmla_scale_mode; not read for MLA_BF16 */
+	const void *kv_c;          /* 16-bit [tokens][512], normed latent */
+	const void *k_pe;          /* 16-bit [tokens][64], rotated */
 	int64_t kv_c_stride_elems; /* >= 512 */
 	int64_t k_pe_stride_elems; /* >= 64 */
 	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
-	spmla_cache cache; /* FP8_DS_MLA or MLA_BF16 */
+	spmla_cache cache;           /* FP8_DS_MLA or MLA_BF16 */
 } spmla_kv_insert_args;
 
 /* FP8_DS_MLA: for each 128 values of the latent, amax over |x| (NaN ignored),

@@ -32,12 +32,13 @@ typedef struct spmla_mqa_logits_args {
 
 /* logits[row_starts[t] + n] = kscale[n] * sum over h of
  *   (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
- * for 0 <= n < context_lens[t]; nothing else is written.
+ * for 0 <= n < context_lens[t]; nothing else is written. relu(x) is x where
+ * x > 0, else 0, of a NaN too (fmaxf, as the source); other NaNs stay.
  * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A
  * row outside the table or that does not fit logits is not written: FAULT_ROW,
  * FAULT_LOGITS.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row only. Exact: within 2^-18 of the sum of |terms|.
+ * on that row only. Exact: within (heads + 14) * 2^-24 of the sum of |terms|.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_paged_mqa_logits, one row a query token. */
 spmla_status spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *args,

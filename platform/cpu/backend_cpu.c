@@ -119,10 +119,7 @@ cpu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 	const spmla_plan *plan = &ctx->plan;
 	uint32_t i;
 
-	if (native && native->flags > SPMLA_NATIVE_DEFERRED)
-		return spmla_i_fail(diag, SPMLA_E_RANGE, "native.flags",
-				    native->flags, SPMLA_WANT_AT_MOST,
-				    SPMLA_NATIVE_DEFERRED);
+	(void)diag;
 	memset(state_of(ctx), 0, sizeof(spmla_i_cpu_state));
 	state_of(ctx)->deferred = native &&
 				  (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
@@ -281,8 +278,11 @@ spmla_cpu_capture_end(spmla_ctx *ctx, spmla_cpu_list *list)
 {
 	spmla_status s;
 
-	if (!ctx || !list)
+	if (!ctx)
 		return SPMLA_E_NULL;
+	if (!list)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "list", 0,
+				    SPMLA_WANT_NOT_NULL, 0);
 	s = check_engine_capture(ctx);
 	if (s != SPMLA_OK)
 		return s;
@@ -310,6 +310,9 @@ spmla_cpu_launch(spmla_ctx *ctx, spmla_cpu_list list)
 {
 	if (!ctx)
 		return SPMLA_E_NULL;
+	if (state_of(ctx)->capturing)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
+				    SPMLA_WANT_EQUAL, 0);
 	if (list == 0 || list > ctx->graph_count ||
 	    ctx->graphs[list - 1] != SPMLA_I_GRAPH_ENGINE)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "list", list,

@@ -29,8 +29,6 @@ map_paged(const spmla_index_map_args *a, const spmla_i_cpu_table *table,
 		*fault = SPMLA_FAULT_ROW;
 		return -1;
 	}
-	if (col >= a->columns)
-		return -1;
 	page = spmla_i_cpu_page(table, (uint32_t)row, col);
 	if (page < 0) {
 		*fault = SPMLA_FAULT_PAGE;
@@ -70,7 +68,7 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 		spmla_fault fault = SPMLA_FAULT_NONE;
 		int32_t slot = -1;
 
-		if (index >= 0)
+		if (index >= 0 && (uint32_t)index / a->page_tokens < a->columns)
 			slot = id >= 0 ? map_workspace(a, id, (uint32_t)index,
 						       &fault)
 				       : map_paged(a, table, row,

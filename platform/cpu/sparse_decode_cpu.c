@@ -123,32 +123,37 @@ add_scaled(float *restrict o, float p, const float *restrict v)
 }
 
 /* One head's online softmax over a block of `count` keys; c is the softmax
- * scale in log2 units. */
+ * scale in log2 units. Weights are rounded to bf16 relative to the block's own
+ * maximum and only then brought to the running one, so that a block's
+ * contribution does not depend on the blocks before it: this is what the split
+ * kernel computes where each block is a split. */
 static void
 attend_block(const work *w, uint32_t head, uint32_t count, float c)
 {
 	const float *q = w->q + (uint64_t)head * SPMLA_MLA_DIM;
 	float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
-	float max = w->max[head];
-	float rescale, sum;
+	float block = -FLT_MAX, max = w->max[head];
+	float rescale, share, sum;
 	uint32_t i, d;
 
 	for (i = 0; i < count; i++) {
 		w->p[i] = spmla_i_cpu_dot(q,
 					  w->keys + (uint64_t)i * SPMLA_MLA_DIM,
 					  SPMLA_MLA_DIM);
-		max = w->p[i] > max ? w->p[i] : max;
+		block = w->p[i] > block ? w->p[i] : block;
 	}
+	max = block > max ? block : max;
 	rescale = exp2f((w->max[head] - max) * c);
+	share = exp2f((block - max) * c);
 	sum = w->sum[head] * rescale;
 	if (rescale != 1.0f)
 		for (d = 0; d < SPMLA_MLA_LATENT; d++)
 			o[d] *= rescale;
 	for (i = 0; i < count; i++) {
-		const float p = exp2f((w->p[i] - max) * c);
+		const float p = exp2f((w->p[i] - block) * c);
 
-		sum += p;
-		add_scaled(o, spmla_i_round_bf16(p),
+		sum += p * share;
+		add_scaled(o, spmla_i_round_bf16(p) * share,
 			   w->keys + (uint64_t)i * SPMLA_MLA_DIM);
 	}
 	w->max[head] = max;

@@ -25,7 +25,8 @@ uint32_t spmla_cpu_queue_pending(const spmla_ctx *ctx);
  * SpMLA's graph calls: what is enqueued in between is recorded. Such a launch
  * is not checked against the tickets; the engine keeps the order and tells
  * spmla_step_launched. Lists share max_graphs and max_graph_nodes with the
- * graphs and live until fini. */
+ * graphs and live until fini. Errors: as spmla_graph_begin, _end, _abort and
+ * _replay, but that an op which failed does not fail the capture. */
 typedef uint32_t spmla_cpu_list; /* 0 is none */
 
 spmla_status spmla_cpu_capture_begin(spmla_ctx *ctx);

@@ -21,10 +21,12 @@ state_of(const spmla_ctx *ctx)
 	return ctx->buf[SPMLA_BUF_STEP_STATE];
 }
 
-/* Whether the requests fit the shape, by their own numbers. */
+/* Whether the requests fit the shape, by their own numbers. A length that no
+ * sequence can have costs its row (length_of), not the step. */
 static uint32_t
-fits(const input *in, const spmla_shape *shape)
+fits(const spmla_ctx *ctx, const input *in, const spmla_shape *shape)
 {
+	const uint32_t longest = ctx->plan.config.max_context_tokens;
 	uint64_t tokens = 0, live = 0;
 	uint32_t b;
 
@@ -37,7 +39,8 @@ fits(const input *in, const spmla_shape *shape)
 			return 0;
 		tokens += r->query_tokens;
 		if (r->query_tokens > 0)
-			live += r->seq_len_tokens;
+			live += r->seq_len_tokens < longest ? r->seq_len_tokens
+							    : longest;
 	}
 	return tokens <= shape->tokens && live <= shape->max_live_context;
 }
@@ -140,11 +143,10 @@ derive_tokens(spmla_ctx *ctx, const spmla_shape *shape)
 		bound->device ? bound->stride_elems : ctx->plan.columns;
 	slot.token_row = map.token_row;
 	slot.positions = map.positions;
-	slot.block_table = bound->device
-				   ? bound->device
-				   : ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN];
-	slot.table_cols = bound->device ? NULL
-					: ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN];
+	slot.block_table = bound->device ? bound->device
+					 : ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN];
+	slot.table_cols =
+		bound->device ? NULL : ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN];
 	slot.context_lens = map.context_lens;
 	slot.slot_mapping = ctx->buf[SPMLA_BUF_SLOT_MAPPING];
 	spmla_i_cpu_slot_map(ctx, &slot);
@@ -174,11 +176,10 @@ derive_requests(spmla_ctx *ctx, const input *in, const spmla_shape *shape)
 		static const spmla_request none = {0, 0, 0, 0};
 		const spmla_request r = b < in->count ? in->requests[b] : none;
 
-		lens[b] = b < in->count
-				  ? (int32_t)length_of(ctx, &r, in->flags)
-				  : 0;
-		rows[b] = r.row < ctx->plan.config.max_rows ? (int32_t)r.row
-							    : 0;
+		lens[b] = b < in->count ? (int32_t)length_of(ctx, &r, in->flags)
+					: 0;
+		rows[b] =
+			r.row < ctx->plan.config.max_rows ? (int32_t)r.row : 0;
 		start[b + 1] = start[b] + (int32_t)r.query_tokens;
 		kept[b] = r;
 	}
@@ -231,7 +232,7 @@ from_ring(spmla_ctx *ctx, const spmla_shape *shape)
 	in.requests = (const spmla_request *)(record + 1);
 	in.count = record->requests;
 	in.flags = record->flags;
-	if (!record_is_whole(ctx, record) || !fits(&in, shape)) {
+	if (!record_is_whole(ctx, record) || !fits(ctx, &in, shape)) {
 		consume(ctx, ticket);
 		empty_step(ctx, shape, SPMLA_FAULT_TOO_LARGE);
 	} else {
@@ -254,12 +255,33 @@ from_device(spmla_ctx *ctx, const spmla_shape *shape)
 			  step->flags};
 
 	state_of(ctx)->step = state_of(ctx)->done;
-	if (!fits(&in, shape)) {
+	if (!fits(ctx, &in, shape)) {
 		empty_step(ctx, shape, SPMLA_FAULT_TOO_LARGE);
 		return;
 	}
 	join_rows(ctx, &in);
 	derive_requests(ctx, &in, shape);
+}
+
+/* The shape may be larger than that of the step: the rest is padding. */
+static void
+pad_requests(spmla_ctx *ctx, const spmla_shape *shape)
+{
+	static const spmla_request none = {0, 0, 0, 0};
+	const spmla_i_step_state *state = state_of(ctx);
+	spmla_request *kept = ctx->buf[SPMLA_BUF_STEP_REQUESTS];
+	int32_t *start = ctx->buf[SPMLA_BUF_QUERY_START_LOC];
+	int32_t *lens = ctx->buf[SPMLA_BUF_SEQ_LENS];
+	int32_t *rows = ctx->buf[SPMLA_BUF_REQ_ROW];
+	uint32_t b;
+
+	start[0] = 0;
+	for (b = state->requests; b < shape->requests; b++) {
+		kept[b] = none;
+		lens[b] = 0;
+		rows[b] = 0;
+		start[b + 1] = start[b];
+	}
 }
 
 /* Lengths of the rows that are in the step move; everything else follows. */
@@ -270,10 +292,10 @@ advance(spmla_ctx *ctx, const spmla_shape *shape)
 	const spmla_request *kept = ctx->buf[SPMLA_BUF_STEP_REQUESTS];
 	const int32_t *by = ctx->buf[SPMLA_BUF_ADVANCE_BY];
 	int32_t *lens = ctx->buf[SPMLA_BUF_SEQ_LENS];
+	const input in = {kept, state->requests, 0};
 	uint32_t b;
 
-	if (state->requests > shape->requests ||
-	    state->tokens > shape->tokens) {
+	if (!fits(ctx, &in, shape)) {
 		empty_step(ctx, shape, SPMLA_FAULT_TOO_LARGE);
 		return;
 	}
@@ -290,6 +312,7 @@ advance(spmla_ctx *ctx, const spmla_shape *shape)
 			lens[b] = (int32_t)len;
 		}
 	}
+	pad_requests(ctx, shape);
 	derive_tokens(ctx, shape);
 }
 

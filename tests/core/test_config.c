@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every field of a config at and past each of its limits: what is refused,
+ * with which words, and that a plan is untouched by a refusal.
+ */
+#include "tests/support/bytes.h"
+#include "tests/support/fixture.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(a)  ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+#define AT(field) ((uint32_t)offsetof(spmla_config, field))
+#define R         "SPMLA_E_RANGE: config."
+
+/* A field (4 bytes at `at`) of a config that is otherwise right. */
+typedef struct field_case {
+	uint32_t at;
+	uint32_t value;
+	const char *text; /* NULL: accepted */
+} field_case;
+
+static spmla_device device;
+static spmla_plan plan;
+
+static void
+setup(void)
+{
+	device = (spmla_device)SPMLA_DEVICE_INIT;
+	ck_assert_int_eq(spmla_backend_query(&spmla_cpu, NULL, &device, NULL),
+			 SPMLA_OK);
+	memset(&plan, 0x5a, sizeof plan);
+}
+
+static void
+expect_untouched(void)
+{
+	ck_assert_uint_eq(bytes_other(&plan, sizeof plan, 0x5a), sizeof plan);
+}
+
+static void
+expect(const spmla_config *config, const char *want)
+{
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	char text[200];
+	spmla_status s = spmla_plan_make(&plan, config, &device, &diag);
+
+	if (!want) {
+		spmla_diag_text(&diag, text, sizeof text);
+		ck_assert_msg(s == SPMLA_OK, "refused: %s", text);
+		memset(&plan, 0x5a, sizeof plan);
+		return;
+	}
+	ck_assert_int_ne(s, SPMLA_OK);
+	ck_assert_uint_eq(diag.status, s);
+	spmla_diag_text(&diag, text, sizeof text);
+	ck_assert_str_eq(text, want);
+	expect_untouched();
+	/* Without a diag: the same, and nothing else. */
+	ck_assert_int_eq(spmla_plan_make(&plan, config, &device, NULL), s);
+	expect_untouched();
+}
+
+static void
+run_cases(const field_case *cases, uint32_t count)
+{
+	spmla_config config;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		fixture_config(&config);
+		memcpy((unsigned char *)&config + cases[i].at, &cases[i].value,
+		       sizeof cases[i].value);
+		expect(&config, cases[i].text);
+	}
+}
+
+START_TEST(a_field_past_a_limit_is_named_with_the_limit)
+{
+	static const field_case cases[] = {
+		{AT(model), 0, R "model: got 0, want 1"},
+		{AT(model), 2, R "model: got 2, want 1"},
+		{AT(flags), 4, R "flags: got 4, want at most 3"},
+		{AT(flags), UINT32_MAX,
+		 R "flags: got 4294967295, want at most 3"},
+		{AT(heads), 0, R "heads: got 0, want at least 1"},
+		{AT(heads), 257, R "heads: got 257, want at most 256"},
+		{AT(index_heads), 0, R "index_heads: got 0, want at least 1"},
+		{AT(index_heads), 129,
+		 R "index_heads: got 129, want at most 128"},
+		{AT(topk), 0, R "topk: got 0, want at least 1"},
+		{AT(topk), 65537, R "topk: got 65537, want at most 65536"},
+		{AT(kv_layout), 3, R "kv_layout: got 3, want at most 2"},
+		{AT(kv_scale_mode), 3,
+		 R "kv_scale_mode: got 3, want at most 2"},
+		{AT(max_rows), 0, R "max_rows: got 0, want at least 1"},
+		{AT(max_rows), 65537,
+		 R "max_rows: got 65537, want at most 65536"},
+		{AT(max_context_tokens), 0,
+		 R "max_context_tokens: got 0, want at least 1"},
+		{AT(max_context_tokens), 16777217,
+		 R "max_context_tokens: got 16777217, want at most 16777216"},
+		{AT(cache_layers), 1025,
+		 R "cache_layers: got 1025, want at most 1024"},
+		{AT(bucket_count), 0, R "bucket_count: got 0, want at least 1"},
+		{AT(bucket_count), 17,
+		 R "bucket_count: got 17, want at most 16"},
+		{AT(ring_slots), 1025,
+		 R "ring_slots: got 1025, want at most 1024"},
+		{AT(max_table_stores), 65537,
+		 R "max_table_stores: got 65537, want at most 65536"},
+		{AT(max_update_pages), 16777217,
+		 R "max_update_pages: got 16777217, want at most 16777216"},
+		{AT(max_graphs), 257,
+		 R "max_graphs: got 257, want at most 256"},
+		{AT(max_graph_nodes), 1048577,
+		 R "max_graph_nodes: got 1048577, want at most 1048576"},
+		{AT(queue_entries), 65537,
+		 R "queue_entries: got 65537, want at most 65536"},
+	};
+
+	run_cases(cases, COUNT(cases));
+}
+END_TEST
+
+START_TEST(a_field_at_its_limit_is_taken)
+{
+	static const field_case cases[] = {
+		{AT(flags), 3, NULL},
+		{AT(heads), 1, NULL},
+		{AT(heads), 256, NULL},
+		{AT(index_heads), 1, NULL},
+		{AT(index_heads), 128, NULL},
+		{AT(topk), 1, NULL},
+		{AT(topk), 65536, NULL},
+		{AT(kv_layout), SPMLA_LAYOUT_MLA_BF16, NULL},
+		{AT(kv_scale_mode), SPMLA_SCALE_RAW, NULL},
+		{AT(max_rows), 65536, NULL},
+		{AT(max_context_tokens), 1, NULL},
+		{AT(max_context_tokens), 16777216, NULL},
+		{AT(cache_layers), 1024, NULL},
+		{AT(bucket_count), 1, NULL},
+		{AT(buckets[0].tokens), 65536, NULL},
+		{AT(buckets[0].tokens), 1, NULL},
+		{AT(buckets[2].requests), 8, NULL},
+		{AT(buckets[1].next_n), 8, NULL},
+		{AT(buckets[1].max_live_context), UINT32_MAX, NULL},
+		{AT(groups[0].source), SPMLA_TABLE_DEVICE, NULL},
+		{AT(groups[0].page_tokens), 1, NULL},
+		{AT(groups[0].page_tokens), 4096, NULL},
+		{AT(groups[0].pool_pages), 1, NULL},
+		{AT(ring_slots), 1, NULL},
+		{AT(ring_slots), 1024, NULL},
+		{AT(max_table_stores), 1, NULL},
+		{AT(max_table_stores), 65536, NULL},
+		{AT(max_update_pages), 1, NULL},
+		{AT(max_update_pages), 16777216, NULL},
+		{AT(max_graphs), 1, NULL},
+		{AT(max_graphs), 256, NULL},
+		{AT(max_graph_nodes), 1, NULL},
+		{AT(max_graph_nodes), 1048576, NULL},
+		{AT(queue_entries), 1, NULL},
+		{AT(queue_entries), 65536, NULL},
+	};
+
+	run_cases(cases, COUNT(cases));
+}
+END_TEST
+
+START_TEST(a_bucket_that_is_wrong_is_named_with_its_index)
+{
+	static const field_case cases[] = {
+		{AT(buckets[0].tokens), 0,
+		 R "buckets.tokens[0]: got 0, want at least 1"},
+		{AT(buckets[1].tokens), 0,
+		 R "buckets.tokens[1]: got 0, want at least 1"},
+		{AT(buckets[2].tokens), 65537,
+		 R "buckets.tokens[2]: got 65537, want at most 65536"},
+		{AT(buckets[0].requests), 0,
+		 R "buckets.requests[0]: got 0, want at least 1"},
+		/* max_rows is 8 */
+		{AT(buckets[1].requests), 9,
+		 R "buckets.requests[1]: got 9, want at most 8"},
+		{AT(buckets[2].next_n), 0,
+		 R "buckets.next_n[2]: got 0, want at least 1"},
+		/* the bucket's tokens are 8 */
+		{AT(buckets[1].next_n), 9,
+		 R "buckets.next_n[1]: got 9, want at most 8"},
+		/* three are in use: the fourth, all zeros, is wrong then */
+		{AT(bucket_count), 4,
+		 R "buckets.tokens[3]: got 0, want at least 1"},
+		{AT(buckets[3].tokens), 65537, NULL},
+	};
+
+	run_cases(cases, COUNT(cases));
+}
+END_TEST
+
+START_TEST(a_table_group_that_is_wrong_is_named_with_its_index)
+{
+	static const field_case cases[] = {
+		{AT(groups[0].source), 3,
+		 R "groups.source[0]: got 3, want at most 2"},
+		{AT(groups[0].page_tokens), 4097,
+		 R "groups.page_tokens[0]: got 4097, want at most 4096"},
+		{AT(groups[0].pool_pages), 0,
+		 R "groups.pool_pages[0]: got 0, want at least 1"},
+		{AT(groups[0].reserved), 1,
+		 R "groups.reserved[0]: got 1, want 0"},
+		/* V3.2 has one group: what stands in others does not count */
+		{AT(groups[1].source), 99, NULL},
+		{AT(groups[7].reserved), 99, NULL},
+	};
+
+	run_cases(cases, COUNT(cases));
+}
+END_TEST
+
+START_TEST(the_slots_of_a_pool_stay_below_2_to_the_31)
+{
+	/* most = (2^31 - 1) / page_tokens, rounded down */
+	static const struct {
+		uint32_t page_tokens;
+		uint32_t most;
+		const char *text;
+	} cases[] = {
+		{1, 2147483647,
+		 R "groups.pool_pages[0]: got 2147483648, "
+		   "want at most 2147483647"},
+		{3, 715827882,
+		 R "groups.pool_pages[0]: got 715827883, "
+		   "want at most 715827882"},
+		{64, 33554431,
+		 R "groups.pool_pages[0]: got 33554432, want at most 33554431"},
+		{4096, 524287,
+		 R "groups.pool_pages[0]: got 524288, want at most 524287"},
+	};
+	spmla_config config;
+	uint32_t i;
+
+	fixture_config(&config);
+	for (i = 0; i < COUNT(cases); i++) {
+		config.groups[0].page_tokens = cases[i].page_tokens;
+		config.groups[0].pool_pages = cases[i].most;
+		expect(&config, NULL);
+		config.groups[0].pool_pages++;
+		expect(&config, cases[i].text);
+	}
+}
+END_TEST
+
+START_TEST(a_softmax_scale_is_finite_and_above_0)
+{
+#define SCALE(bits) \
+	R "softmax_scale: got bits " bits ", want a finite value above 0"
+	static const field_case cases[] = {
+		{AT(softmax_scale), 0x7fc00000u, SCALE("0x7fc00000")},
+		{AT(softmax_scale), 0x7f800001u, SCALE("0x7f800001")},
+		{AT(softmax_scale), 0xffc00000u, SCALE("0xffc00000")},
+		{AT(softmax_scale), 0x7f800000u, SCALE("0x7f800000")},
+		{AT(softmax_scale), 0xff800000u, SCALE("0xff800000")},
+		{AT(softmax_scale), 0xbf800000u, SCALE("0xbf800000")},
+		{AT(softmax_scale), 0x80000000u, SCALE("0x80000000")},
+		{AT(softmax_scale), 0x80000001u, SCALE("0x80000001")},
+		{AT(softmax_scale), 0x00000001u, NULL}, /* 2^-149 */
+		{AT(softmax_scale), 0x7f7fffffu, NULL}, /* the largest */
+		{AT(softmax_scale), 0x3f800000u, NULL},
+	};
+
+	run_cases(cases, COUNT(cases));
+#undef SCALE
+}
+END_TEST
+
+START_TEST(a_pointer_that_is_null_is_named)
+{
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	spmla_config config;
+	char text[200];
+
+	fixture_config(&config);
+	ck_assert_int_eq(spmla_plan_make(NULL, &config, &device, &diag),
+			 SPMLA_E_NULL);
+	spmla_diag_text(&diag, text, sizeof text);
+	ck_assert_str_eq(text, "SPMLA_E_NULL: plan: got NULL, want a pointer");
+	ck_assert_int_eq(spmla_plan_make(&plan, NULL, &device, &diag),
+			 SPMLA_E_NULL);
+	spmla_diag_text(&diag, text, sizeof text);
+	ck_assert_str_eq(text,
+			 "SPMLA_E_NULL: config: got NULL, want a pointer");
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, NULL, &diag),
+			 SPMLA_E_NULL);
+	spmla_diag_text(&diag, text, sizeof text);
+	ck_assert_str_eq(text,
+			 "SPMLA_E_NULL: device: got NULL, want a pointer");
+	ck_assert_int_eq(spmla_plan_make(NULL, NULL, NULL, NULL), SPMLA_E_NULL);
+	expect_untouched();
+}
+END_TEST
+
+START_TEST(the_config_itself_is_not_written)
+{
+	spmla_config config, before;
+
+	fixture_config(&config);
+	memset(&config.buckets[3], 0x77, sizeof config.buckets[3]);
+	memcpy(&before, &config, sizeof config);
+	expect(&config, NULL);
+	ck_assert_mem_eq(&config, &before, sizeof config);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("config");
+	TCase *c = tcase_create("limits");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(c, setup, NULL);
+	tcase_add_test(c, a_field_past_a_limit_is_named_with_the_limit);
+	tcase_add_test(c, a_field_at_its_limit_is_taken);
+	tcase_add_test(c, a_bucket_that_is_wrong_is_named_with_its_index);
+	tcase_add_test(c, a_table_group_that_is_wrong_is_named_with_its_index);
+	tcase_add_test(c, the_slots_of_a_pool_stay_below_2_to_the_31);
+	tcase_add_test(c, a_softmax_scale_is_finite_and_above_0);
+	tcase_add_test(c, a_pointer_that_is_null_is_named);
+	tcase_add_test(c, the_config_itself_is_not_written);
+	suite_add_tcase(s, c);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a config may leave out: the defaults, the preset, a struct of an engine
+ * that was built when the tail did not exist; and the facts of the device.
+ */
+#include "tests/support/bytes.h"
+#include "tests/support/fixture.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+
+static spmla_device device;
+static spmla_plan plan;
+
+static void
+setup(void)
+{
+	device = (spmla_device)SPMLA_DEVICE_INIT;
+	ck_assert_int_eq(spmla_backend_query(&spmla_cpu, NULL, &device, NULL),
+			 SPMLA_OK);
+	memset(&plan, 0x5a, sizeof plan);
+}
+
+static void
+expect_error(const spmla_config *config, spmla_status status, const char *want)
+{
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	char text[200];
+
+	memset(&plan, 0x5a, sizeof plan);
+	ck_assert_int_eq(spmla_plan_make(&plan, config, &device, &diag),
+			 status);
+	spmla_diag_text(&diag, text, sizeof text);
+	ck_assert_str_eq(text, want);
+	ck_assert_uint_eq(bytes_other(&plan, sizeof plan, 0x5a), sizeof plan);
+}
+
+/* The first `bytes` of a config, in memory that ends there. */
+static spmla_config *
+cut(const spmla_config *config, uint32_t bytes)
+{
+	spmla_config *c = malloc(bytes);
+
+	ck_assert_ptr_nonnull(c);
+	memcpy(c, config, bytes);
+	c->struct_bytes = bytes;
+	return c;
+}
+
+START_TEST(an_older_config_that_ends_early_gets_the_defaults)
+{
+	static spmla_plan full;
+	spmla_config config, zeros;
+	uint32_t bytes;
+
+	fixture_config(&config);
+	config.ring_slots = 7;
+	config.max_table_stores = 9;
+	config.max_update_pages = 40;
+	config.max_graphs = 11;
+	config.max_graph_nodes = 333;
+	config.queue_entries = 17;
+	for (bytes = 436; bytes <= 460; bytes += 4) {
+		spmla_config *older = cut(&config, bytes);
+
+		zeros = config;
+		memset((unsigned char *)&zeros + bytes, 0, 460 - bytes);
+		ck_assert_int_eq(spmla_plan_make(&full, &zeros, &device, NULL),
+				 SPMLA_OK);
+		memset(&plan, 0x5a, sizeof plan);
+		ck_assert_int_eq(spmla_plan_make(&plan, older, &device, NULL),
+				 SPMLA_OK);
+		ck_assert_mem_eq(&plan, &full, sizeof plan);
+		ck_assert_uint_eq(plan.config.struct_bytes, 460);
+		ck_assert_uint_eq(plan.config.ring_slots, bytes > 436 ? 7 : 4);
+		ck_assert_uint_eq(plan.config.queue_entries,
+				  bytes > 456 ? 17 : 64);
+		free(older);
+	}
+}
+END_TEST
+
+START_TEST(a_config_of_an_unknown_size_is_refused)
+{
+#define SIZE "SPMLA_E_STRUCT_SIZE: config.struct_bytes: got "
+	static const struct {
+		uint32_t bytes;
+		const char *text;
+	} cases[] = {
+		{0, SIZE "0, want at least 436"},
+		{4, SIZE "4, want at least 436"},
+		{432, SIZE "432, want at least 436"},
+		{435, SIZE "435, want at least 436"},
+		{437, SIZE "437, want a multiple of 4"},
+		{459, SIZE "459, want a multiple of 4"},
+		{461, SIZE "461, want at most 460"},
+		{464, SIZE "464, want at most 460"},
+		{UINT32_MAX, SIZE "4294967295, want at most 460"},
+	};
+	spmla_config config;
+	uint32_t i;
+
+	fixture_config(&config);
+	for (i = 0; i < COUNT(cases); i++) {
+		config.struct_bytes = cases[i].bytes;
+		expect_error(&config, SPMLA_E_STRUCT_SIZE, cases[i].text);
+	}
+#undef SIZE
+}
+END_TEST
+
+/* A config of what has no default, and zeros. */
+static void
+bare_config(spmla_config *c)
+{
+	memset(c, 0, sizeof *c);
+	c->struct_bytes = (uint32_t)sizeof *c;
+	c->model = SPMLA_MODEL_V32;
+	c->heads = 4;
+	c->index_heads = 4;
+	c->topk = 8;
+	c->max_rows = 40;
+	c->max_context_tokens = 1000;
+	c->groups[0].pool_pages = 100;
+	c->bucket_count = 2;
+	c->buckets[0] = (spmla_shape){4, 3, 1, 0};
+	c->buckets[1] = (spmla_shape){8, 6, 2, 77};
+}
+
+START_TEST(what_is_left_out_has_the_documented_default)
+{
+	const spmla_config *c = &plan.config;
+	spmla_config config;
+	uint32_t bits;
+
+	bare_config(&config);
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+	ck_assert_uint_eq(c->kv_layout, SPMLA_LAYOUT_FP8_DS_MLA);
+	ck_assert_uint_eq(c->kv_scale_mode, SPMLA_SCALE_POW2);
+	/* 192^-0.5 = 0.0721687836487..., in f32 0x3d93cd3a: 1.1547005 / 16 */
+	memcpy(&bits, &c->softmax_scale, sizeof bits);
+	ck_assert_uint_eq(bits, 0x3d93cd3au);
+	ck_assert_uint_eq(c->groups[0].source, SPMLA_TABLE_RING);
+	ck_assert_uint_eq(c->groups[0].page_tokens, 64);
+	ck_assert_uint_eq(c->flags, 0);
+	ck_assert_uint_eq(c->cache_layers, 0);
+	ck_assert_uint_eq(c->ring_slots, 4);
+	ck_assert_uint_eq(c->max_table_stores, 12); /* 2 * 6 requests */
+	/* the larger of 4 * 6 requests and ceil(1000 / 64) = 16 columns */
+	ck_assert_uint_eq(c->max_update_pages, 24);
+	ck_assert_uint_eq(c->max_graphs, 4); /* 2 buckets, but at least 4 */
+	ck_assert_uint_eq(c->max_graph_nodes, 512 * c->max_graphs);
+	ck_assert_uint_eq(c->queue_entries, 64);
+	ck_assert_uint_eq(c->buckets[0].max_live_context, 3000); /* 3 * 1000 */
+	ck_assert_uint_eq(c->buckets[1].max_live_context, 77);
+}
+END_TEST
+
+START_TEST(defaults_follow_what_they_depend_on)
+{
+	spmla_config config;
+	uint32_t i;
+
+	bare_config(&config);
+	config.max_context_tokens = 1601; /* 26 columns: more than 4 * 6 */
+	for (i = 2; i < 6; i++)
+		config.buckets[i] = config.buckets[0];
+	config.bucket_count = 6;
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+	ck_assert_uint_eq(plan.columns, 26);
+	ck_assert_uint_eq(plan.config.max_update_pages, 26);
+	ck_assert_uint_eq(plan.config.max_graphs, 6);
+
+	bare_config(&config);
+	config.max_rows = 65536;
+	config.max_context_tokens = 1 << 24;
+	config.buckets[0] = (spmla_shape){65536, 65536, 1, 0};
+	config.bucket_count = 1;
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+	/* 2 * 65536 stores and 2^40 tokens, capped */
+	ck_assert_uint_eq(plan.config.max_table_stores, 65536);
+	ck_assert_uint_eq(plan.config.buckets[0].max_live_context, UINT32_MAX);
+	/* ceil(2^24 / 64) = 4 * 65536 */
+	ck_assert_uint_eq(plan.config.max_update_pages, 262144);
+}
+END_TEST
+
+START_TEST(the_preset_is_that_of_the_model)
+{
+	spmla_config config, want;
+
+	memset(&config, 0x77, sizeof config);
+	ck_assert_int_eq(spmla_config_preset(&config, SPMLA_MODEL_V32),
+			 SPMLA_OK);
+	memset(&want, 0, sizeof want);
+	want.struct_bytes = 460;
+	want.model = SPMLA_MODEL_V32;
+	want.heads = 128;
+	want.index_heads = 64;
+	want.topk = 2048;
+	want.kv_layout = SPMLA_LAYOUT_FP8_DS_MLA;
+	want.kv_scale_mode = SPMLA_SCALE_POW2;
+	want.softmax_scale = 0.07216878364870322f;
+	want.groups[0].source = SPMLA_TABLE_RING;
+	want.groups[0].page_tokens = 64;
+	ck_assert_mem_eq(&config, &want, sizeof config);
+	/* It lacks what only the engine knows. */
+	expect_error(&config, SPMLA_E_RANGE,
+		     "SPMLA_E_RANGE: config.max_rows: got 0, want at least 1");
+}
+END_TEST
+
+START_TEST(a_preset_of_an_unknown_model_changes_nothing)
+{
+	spmla_config config, before;
+
+	memset(&config, 0x77, sizeof config);
+	before = config;
+	ck_assert_int_eq(spmla_config_preset(NULL, SPMLA_MODEL_V32),
+			 SPMLA_E_NULL);
+	ck_assert_int_eq(spmla_config_preset(&config, (spmla_model)0),
+			 SPMLA_E_RANGE);
+	ck_assert_int_eq(spmla_config_preset(&config, (spmla_model)2),
+			 SPMLA_E_RANGE);
+	ck_assert_mem_eq(&config, &before, sizeof config);
+}
+END_TEST
+
+START_TEST(a_device_that_is_wrong_is_refused)
+{
+#define D          "SPMLA_E_RANGE: device."
+#define DEV(field) (uint32_t) offsetof(spmla_device, field)
+	static const struct {
+		uint32_t at;
+		uint32_t value;
+		const char *text;
+	} cases[] = {
+		{DEV(struct_bytes), 0,
+		 "SPMLA_E_STRUCT_SIZE: device.struct_bytes: got 0, want 32"},
+		{DEV(struct_bytes), 36,
+		 "SPMLA_E_STRUCT_SIZE: device.struct_bytes: got 36, want 32"},
+		{DEV(kind), 0, D "kind: got 0, want 1"},
+		{DEV(kind), 2, D "kind: got 2, want 1"},
+		{DEV(arch), 90, D "arch: got 90, want 0"},
+		{DEV(sm_count), 0, D "sm_count: got 0, want at least 1"},
+		{DEV(sm_count), 4097,
+		 D "sm_count: got 4097, want at most 4096"},
+		{DEV(subgroup_width), 0,
+		 D "subgroup_width: got 0, want at least 1"},
+		{DEV(subgroup_width), 65,
+		 D "subgroup_width: got 65, want at most 64"},
+		{DEV(reserved), 1, D "reserved: got 1, want 0"},
+	};
+	spmla_config config;
+	uint32_t i;
+
+	fixture_config(&config);
+	for (i = 0; i < COUNT(cases); i++) {
+		setup();
+		memcpy((unsigned char *)&device + cases[i].at, &cases[i].value,
+		       sizeof cases[i].value);
+		expect_error(&config,
+			     i < 2 ? SPMLA_E_STRUCT_SIZE : SPMLA_E_RANGE,
+			     cases[i].text);
+	}
+#undef DEV
+#undef D
+}
+END_TEST
+
+START_TEST(an_operation_that_the_device_lacks_is_named)
+{
+	static const char *const stems[] = {
+#define SPMLA_OP(stem) #stem,
+#include "spmla/ops/ops.inc"
+#undef SPMLA_OP
+	};
+	spmla_config config;
+	char want[120];
+	uint32_t i;
+
+	fixture_config(&config);
+	ck_assert_uint_eq(COUNT(stems), 12);
+	for (i = 0; i < COUNT(stems); i++) {
+		setup();
+		device.ops &= ~(UINT64_C(1) << i);
+		strcpy(want, "SPMLA_E_UNSUPPORTED: device.ops: ");
+		strcat(want, stems[i]);
+		strcat(want, ": got 0, want at least 1");
+		expect_error(&config, SPMLA_E_UNSUPPORTED, want);
+	}
+	setup();
+	device.ops = 0;
+	expect_error(&config, SPMLA_E_UNSUPPORTED,
+		     "SPMLA_E_UNSUPPORTED: device.ops: step_prologue: got 0, "
+		     "want at least 1");
+	/* More than this version knows of does no harm. */
+	device.ops = UINT64_MAX;
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+}
+END_TEST
+
+START_TEST(a_device_may_be_typed_by_hand)
+{
+	const spmla_device typed = {32,   SPMLA_BACKEND_CPU, 0, 4096, 64, 0,
+				    0xfff};
+	spmla_config config;
+
+	fixture_config(&config);
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &typed, NULL),
+			 SPMLA_OK);
+	ck_assert_mem_eq(&plan.device, &typed, sizeof typed);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("config_struct");
+	TCase *c = tcase_create("defaults");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(c, setup, NULL);
+	tcase_add_test(c, an_older_config_that_ends_early_gets_the_defaults);
+	tcase_add_test(c, a_config_of_an_unknown_size_is_refused);
+	tcase_add_test(c, what_is_left_out_has_the_documented_default);
+	tcase_add_test(c, defaults_follow_what_they_depend_on);
+	tcase_add_test(c, the_preset_is_that_of_the_model);
+	tcase_add_test(c, a_preset_of_an_unknown_model_changes_nothing);
+	tcase_add_test(c, a_device_that_is_wrong_is_refused);
+	tcase_add_test(c, an_operation_that_the_device_lacks_is_named);
+	tcase_add_test(c, a_device_may_be_typed_by_hand);
+	suite_add_tcase(s, c);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plans of typical configs, line by line as testdata/plans has them, so that a
+ * change of any size or place is seen and has to be meant. To write them anew:
+ *
+ *     SPMLA_WRITE_PLANS=1 ./bazelw run //tests:core/test_plan_golden
+ *
+ * writes testdata/plans/<name>.txt of the checkout; read the difference.
+ */
+#include "tests/support/fixture.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct text {
+	char bytes[8192];
+	size_t length;
+} text;
+
+static text got;
+
+__attribute__((format(printf, 1, 2))) static void
+put(const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(got.bytes + got.length, sizeof got.bytes - got.length,
+		      format, args);
+	va_end(args);
+	ck_assert_int_ge(n, 0);
+	ck_assert_uint_lt(got.length + (size_t)n, sizeof got.bytes);
+	got.length += (size_t)n;
+}
+
+static void
+dump(const spmla_plan *plan)
+{
+	spmla_row r = SPMLA_ROW_INIT;
+	uint32_t i;
+
+	got.length = 0;
+	put("columns %u\n", plan->columns);
+	put("max_tokens %u\n", plan->max_tokens);
+	put("max_requests %u\n", plan->max_requests);
+	put("record_bytes %" PRIu64 "\n", plan->record_bytes);
+	put("logits_elems %" PRIu64 "\n", plan->logits_elems);
+	put("record_key %016" PRIx64 "\n", plan->record_key);
+	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
+		put("region %s %" PRIu64 " align %" PRIu64 "\n",
+		    spmla_memory_name(i), plan->region_bytes[i],
+		    plan->region_align[i]);
+	for (i = 0; i < SPMLA_LIFE_COUNT; i++)
+		put("life %s %" PRIu64 "\n", spmla_life_name(i),
+		    plan->life_bytes[i]);
+	put("memory life offset bytes = count * elem name shape\n");
+	for (i = 0; i < plan->row_count; i++) {
+		ck_assert_int_eq(spmla_plan_row(plan, i, &r), SPMLA_OK);
+		put("%s %s %" PRIu64 " %" PRIu64 " = %" PRIu64 " * %u %s %s\n",
+		    spmla_memory_name(r.memory), spmla_life_name(r.life),
+		    r.offset_bytes, r.bytes, r.count, r.elem_bytes, r.name,
+		    r.shape);
+	}
+}
+
+static void
+write_file(const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	ck_assert_msg(f != NULL, "cannot write %s", path);
+	ck_assert_uint_eq(fwrite(got.bytes, 1, got.length, f), got.length);
+	ck_assert_int_eq(fclose(f), 0);
+	printf("wrote %s\n", path);
+}
+
+/* Says where the first line that differs is. */
+static void
+compare(const char *path)
+{
+	static char want[sizeof got.bytes];
+	const char *g = got.bytes, *w = want;
+	uint32_t line = 1;
+	size_t n;
+	FILE *f = fopen(path, "r");
+
+	ck_assert_msg(f != NULL, "cannot read %s", path);
+	n = fread(want, 1, sizeof want - 1, f);
+	fclose(f);
+	want[n] = 0;
+	while (*g || *w) {
+		const size_t gn = strcspn(g, "\n"), wn = strcspn(w, "\n");
+
+		ck_assert_msg(gn == wn && memcmp(g, w, gn) == 0,
+			      "%s:%u: got\n  %.*s\nwant\n  %.*s", path, line,
+			      (int)gn, g, (int)wn, w);
+		ck_assert_msg(g[gn] == w[wn], "%s:%u: one text ends", path,
+			      line);
+		g += gn + (g[gn] != 0);
+		w += wn + (w[wn] != 0);
+		line++;
+	}
+}
+
+static void
+check_plan(const spmla_config *config, const char *name)
+{
+	static spmla_plan plan;
+	const char *root = getenv("BUILD_WORKSPACE_DIRECTORY");
+	spmla_device device = SPMLA_DEVICE_INIT;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	char path[4096], line[200];
+
+	ck_assert_int_eq(spmla_backend_query(&spmla_cpu, NULL, &device, NULL),
+			 SPMLA_OK);
+	if (spmla_plan_make(&plan, config, &device, &diag) != SPMLA_OK) {
+		spmla_diag_text(&diag, line, sizeof line);
+		ck_abort_msg("%s", line);
+	}
+	dump(&plan);
+	if (getenv("SPMLA_WRITE_PLANS")) {
+		ck_assert_msg(root != NULL, "only under bazel run");
+		snprintf(path, sizeof path, "%s/testdata/plans/%s.txt", root,
+			 name);
+		write_file(path);
+		return;
+	}
+	snprintf(path, sizeof path, "testdata/plans/%s.txt", name);
+	compare(path);
+}
+
+START_TEST(the_plan_of_the_small_config_is_as_it_was)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	check_plan(&config, "small");
+}
+END_TEST
+
+/* V3.2 with all heads, decode with one or two draft tokens. */
+static void
+v32_config(spmla_config *c, uint32_t requests, uint32_t context_tokens)
+{
+	ck_assert_int_eq(spmla_config_preset(c, SPMLA_MODEL_V32), SPMLA_OK);
+	c->max_rows = requests;
+	c->max_context_tokens = context_tokens;
+	c->groups[SPMLA_GROUP_MAIN].pool_pages = 16384;
+	c->bucket_count = 3;
+	c->buckets[0] = (spmla_shape){16, 16, 1, 1 << 20};
+	c->buckets[1] = (spmla_shape){requests, requests, 1, 1 << 20};
+	c->buckets[2] = (spmla_shape){3 * requests, requests, 3, 1 << 20};
+}
+
+START_TEST(the_plan_of_64_requests_of_128k_is_as_it_was)
+{
+	spmla_config config;
+
+	v32_config(&config, 64, 131072);
+	check_plan(&config, "v32_64x128k");
+}
+END_TEST
+
+START_TEST(the_plan_of_a_context_of_1m_is_as_it_was)
+{
+	spmla_config config;
+
+	v32_config(&config, 16, 1 << 20);
+	check_plan(&config, "v32_16x1m");
+}
+END_TEST
+
+START_TEST(the_plan_of_bf16_rows_is_as_it_was)
+{
+	spmla_config config;
+
+	v32_config(&config, 64, 131072);
+	config.kv_layout = SPMLA_LAYOUT_MLA_BF16;
+	config.cache_layers = 2;
+	check_plan(&config, "v32_bf16");
+}
+END_TEST
+
+START_TEST(the_plan_of_the_engines_own_table_is_as_it_was)
+{
+	spmla_config config;
+
+	v32_config(&config, 64, 131072);
+	config.groups[SPMLA_GROUP_MAIN].source = SPMLA_TABLE_DEVICE;
+	check_plan(&config, "v32_device_table");
+}
+END_TEST
+
+START_TEST(the_plan_of_61_layers_of_caches_is_as_it_was)
+{
+	spmla_config config;
+
+	v32_config(&config, 64, 131072);
+	config.cache_layers = 61;
+	config.heads = 16;
+	check_plan(&config, "v32_caches");
+}
+END_TEST
+
+START_TEST(the_plan_with_everything_apart_is_as_it_was)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	config.flags = SPMLA_CONFIG_APART;
+	config.cache_layers = 2;
+	check_plan(&config, "small_apart");
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("plan_golden");
+	TCase *c = tcase_create("plans");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(c, the_plan_of_the_small_config_is_as_it_was);
+	tcase_add_test(c, the_plan_of_64_requests_of_128k_is_as_it_was);
+	tcase_add_test(c, the_plan_of_a_context_of_1m_is_as_it_was);
+	tcase_add_test(c, the_plan_of_bf16_rows_is_as_it_was);
+	tcase_add_test(c, the_plan_of_the_engines_own_table_is_as_it_was);
+	tcase_add_test(c, the_plan_of_61_layers_of_caches_is_as_it_was);
+	tcase_add_test(c, the_plan_with_everything_apart_is_as_it_was);
+	suite_add_tcase(s, c);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

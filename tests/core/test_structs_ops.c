@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The arguments of the layers and operations as an engine's binary sees them.
+ * The numbers are written out: one that changes breaks engines that were built
+ * before.
+ */
+#include "tests/support/pins.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "spmla/ops/ops.h"
+#include "spmla/v32.h"
+
+#define S        PIN_S
+#define F        PIN_F
+#define GAP      PIN_G
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* clang-format off: a table is read as a table */
+static const pin pins[] = {
+	S(spmla_v32_layer, 328),
+	F(spmla_v32_layer, struct_bytes, 0, 4),
+	F(spmla_v32_layer, rope_style, 4, 4),
+	F(spmla_v32_layer, cos_sin_rows, 8, 4),
+	F(spmla_v32_layer, norm_eps, 12, 4),
+	F(spmla_v32_layer, kv_c, 16, 8),
+	F(spmla_v32_layer, k_pe, 24, 8),
+	F(spmla_v32_layer, kv_c_stride_elems, 32, 8),
+	F(spmla_v32_layer, k_pe_stride_elems, 40, 8),
+	F(spmla_v32_layer, index_k, 48, 8),
+	F(spmla_v32_layer, index_k_stride_elems, 56, 8),
+	F(spmla_v32_layer, index_norm_weight, 64, 8),
+	F(spmla_v32_layer, index_norm_bias, 72, 8),
+	F(spmla_v32_layer, cos_sin, 80, 8),
+	F(spmla_v32_layer, index_q, 88, 8),
+	F(spmla_v32_layer, index_q_token_stride_elems, 96, 8),
+	F(spmla_v32_layer, index_q_head_stride_elems, 104, 8),
+	F(spmla_v32_layer, index_weights, 112, 8),
+	F(spmla_v32_layer, index_weights_stride_elems, 120, 8),
+	F(spmla_v32_layer, index_weights_dtype, 128, 4),
+	F(spmla_v32_layer, index_q_scale_floor, 132, 4),
+	F(spmla_v32_layer, topk_indices, 136, 8),
+	F(spmla_v32_layer, topk_lens, 144, 8),
+	F(spmla_v32_layer, topk_stride_elems, 152, 8),
+	F(spmla_v32_layer, q, 160, 8),
+	F(spmla_v32_layer, q_token_stride_elems, 168, 8),
+	F(spmla_v32_layer, q_head_stride_elems, 176, 8),
+	F(spmla_v32_layer, attn_sink, 184, 8),
+	F(spmla_v32_layer, out, 192, 8),
+	F(spmla_v32_layer, out_token_stride_elems, 200, 8),
+	F(spmla_v32_layer, out_head_stride_elems, 208, 8),
+	F(spmla_v32_layer, lse, 216, 8),
+	F(spmla_v32_layer, lse_token_stride_elems, 224, 8),
+	F(spmla_v32_layer, lse_head_stride_elems, 232, 8),
+	F(spmla_v32_layer, empty_lse, 240, 4),
+	F(spmla_v32_layer, reserved, 244, 4),
+	F(spmla_v32_layer, kv, 248, 40),
+	F(spmla_v32_layer, index, 288, 40),
+	S(spmla_index_map_args, 128),
+	F(spmla_index_map_args, struct_bytes, 0, 4),
+	F(spmla_index_map_args, tokens, 4, 4),
+	F(spmla_index_map_args, k, 8, 4),
+	F(spmla_index_map_args, rows, 12, 4),
+	F(spmla_index_map_args, columns, 16, 4),
+	F(spmla_index_map_args, table_stride_elems, 20, 4),
+	F(spmla_index_map_args, page_tokens, 24, 4),
+	F(spmla_index_map_args, page_stride_rows, 28, 4),
+	F(spmla_index_map_args, pool_pages, 32, 4),
+	F(spmla_index_map_args, workspaces, 36, 4),
+	F(spmla_index_map_args, token_row, 40, 8),
+	F(spmla_index_map_args, block_table, 48, 8),
+	F(spmla_index_map_args, table_cols, 56, 8),
+	F(spmla_index_map_args, indices, 64, 8),
+	F(spmla_index_map_args, indices_stride_elems, 72, 8),
+	F(spmla_index_map_args, lens, 80, 8),
+	F(spmla_index_map_args, slots, 88, 8),
+	F(spmla_index_map_args, slots_stride_elems, 96, 8),
+	F(spmla_index_map_args, valid_counts, 104, 8),
+	F(spmla_index_map_args, workspace_ids, 112, 8),
+	F(spmla_index_map_args, workspace_starts, 120, 8),
+	S(spmla_indexer_k_insert_args, 128),
+	F(spmla_indexer_k_insert_args, struct_bytes, 0, 4),
+	F(spmla_indexer_k_insert_args, tokens, 4, 4),
+	F(spmla_indexer_k_insert_args, dtype, 8, 4),
+	F(spmla_indexer_k_insert_args, scale_mode, 12, 4),
+	F(spmla_indexer_k_insert_args, rope_style, 16, 4),
+	F(spmla_indexer_k_insert_args, cos_sin_rows, 20, 4),
+	F(spmla_indexer_k_insert_args, norm_eps, 24, 4),
+	F(spmla_indexer_k_insert_args, reserved, 28, 4),
+	F(spmla_indexer_k_insert_args, k, 32, 8),
+	F(spmla_indexer_k_insert_args, k_stride_elems, 40, 8),
+	F(spmla_indexer_k_insert_args, slot_mapping, 48, 8),
+	F(spmla_indexer_k_insert_args, norm_weight, 56, 8),
+	F(spmla_indexer_k_insert_args, norm_bias, 64, 8),
+	F(spmla_indexer_k_insert_args, positions, 72, 8),
+	F(spmla_indexer_k_insert_args, cos_sin, 80, 8),
+	F(spmla_indexer_k_insert_args, cache, 88, 40),
+	S(spmla_indexer_q_prep_args, 112),
+	F(spmla_indexer_q_prep_args, struct_bytes, 0, 4),
+	F(spmla_indexer_q_prep_args, tokens, 4, 4),
+	F(spmla_indexer_q_prep_args, heads, 8, 4),
+	F(spmla_indexer_q_prep_args, rope_style, 12, 4),
+	F(spmla_indexer_q_prep_args, scale_floor, 16, 4),
+	F(spmla_indexer_q_prep_args, weights_dtype, 20, 4),
+	F(spmla_indexer_q_prep_args, cos_sin_rows, 24, 4),
+	F(spmla_indexer_q_prep_args, softmax_scale, 28, 4),
+	F(spmla_indexer_q_prep_args, head_scale, 32, 4),
+	F(spmla_indexer_q_prep_args, reserved, 36, 4),
+	F(spmla_indexer_q_prep_args, q, 40, 8),
+	F(spmla_indexer_q_prep_args, q_token_stride_elems, 48, 8),
+	F(spmla_indexer_q_prep_args, q_head_stride_elems, 56, 8),
+	F(spmla_indexer_q_prep_args, weights, 64, 8),
+	F(spmla_indexer_q_prep_args, weights_stride_elems, 72, 8),
+	F(spmla_indexer_q_prep_args, positions, 80, 8),
+	F(spmla_indexer_q_prep_args, cos_sin, 88, 8),
+	F(spmla_indexer_q_prep_args, q_out, 96, 8),
+	F(spmla_indexer_q_prep_args, weights_out, 104, 8),
+	S(spmla_kv_insert_args, 96),
+	F(spmla_kv_insert_args, struct_bytes, 0, 4),
+	F(spmla_kv_insert_args, tokens, 4, 4),
+	F(spmla_kv_insert_args, dtype, 8, 4),
+	F(spmla_kv_insert_args, scale_mode, 12, 4),
+	F(spmla_kv_insert_args, kv_c, 16, 8),
+	F(spmla_kv_insert_args, k_pe, 24, 8),
+	F(spmla_kv_insert_args, kv_c_stride_elems, 32, 8),
+	F(spmla_kv_insert_args, k_pe_stride_elems, 40, 8),
+	F(spmla_kv_insert_args, slot_mapping, 48, 8),
+	F(spmla_kv_insert_args, cache, 56, 40),
+	S(spmla_logits_rows_args, 40),
+	F(spmla_logits_rows_args, struct_bytes, 0, 4),
+	F(spmla_logits_rows_args, tokens, 4, 4),
+	F(spmla_logits_rows_args, capacity_elems, 8, 8),
+	F(spmla_logits_rows_args, token_row, 16, 8),
+	F(spmla_logits_rows_args, context_lens, 24, 8),
+	F(spmla_logits_rows_args, row_starts, 32, 8),
+	S(spmla_mqa_logits_args, 136),
+	F(spmla_mqa_logits_args, struct_bytes, 0, 4),
+	F(spmla_mqa_logits_args, tokens, 4, 4),
+	F(spmla_mqa_logits_args, heads, 8, 4),
+	F(spmla_mqa_logits_args, rows, 12, 4),
+	F(spmla_mqa_logits_args, columns, 16, 4),
+	F(spmla_mqa_logits_args, table_stride_elems, 20, 4),
+	F(spmla_mqa_logits_args, q, 24, 8),
+	F(spmla_mqa_logits_args, weights, 32, 8),
+	F(spmla_mqa_logits_args, token_row, 40, 8),
+	F(spmla_mqa_logits_args, context_lens, 48, 8),
+	F(spmla_mqa_logits_args, row_starts, 56, 8),
+	F(spmla_mqa_logits_args, block_table, 64, 8),
+	F(spmla_mqa_logits_args, table_cols, 72, 8),
+	F(spmla_mqa_logits_args, logits, 80, 8),
+	F(spmla_mqa_logits_args, logits_elems, 88, 8),
+	F(spmla_mqa_logits_args, cache, 96, 40),
+	S(spmla_slot_map_args, 80),
+	F(spmla_slot_map_args, struct_bytes, 0, 4),
+	F(spmla_slot_map_args, tokens, 4, 4),
+	F(spmla_slot_map_args, rows, 8, 4),
+	F(spmla_slot_map_args, columns, 12, 4),
+	F(spmla_slot_map_args, page_tokens, 16, 4),
+	F(spmla_slot_map_args, pool_pages, 20, 4),
+	F(spmla_slot_map_args, table_stride_elems, 24, 4),
+	F(spmla_slot_map_args, reserved, 28, 4),
+	F(spmla_slot_map_args, token_row, 32, 8),
+	F(spmla_slot_map_args, positions, 40, 8),
+	F(spmla_slot_map_args, block_table, 48, 8),
+	F(spmla_slot_map_args, table_cols, 56, 8),
+	F(spmla_slot_map_args, context_lens, 64, 8),
+	F(spmla_slot_map_args, slot_mapping, 72, 8),
+	S(spmla_sparse_decode_args, 168),
+	F(spmla_sparse_decode_args, struct_bytes, 0, 4),
+	F(spmla_sparse_decode_args, tokens, 4, 4),
+	F(spmla_sparse_decode_args, heads, 8, 4),
+	F(spmla_sparse_decode_args, topk, 12, 4),
+	F(spmla_sparse_decode_args, empty_lse, 16, 4),
+	F(spmla_sparse_decode_args, softmax_scale, 20, 4),
+	F(spmla_sparse_decode_args, q, 24, 8),
+	F(spmla_sparse_decode_args, q_token_stride_elems, 32, 8),
+	F(spmla_sparse_decode_args, q_head_stride_elems, 40, 8),
+	F(spmla_sparse_decode_args, slots, 48, 8),
+	F(spmla_sparse_decode_args, slots_stride_elems, 56, 8),
+	F(spmla_sparse_decode_args, topk_lens, 64, 8),
+	F(spmla_sparse_decode_args, attn_sink, 72, 8),
+	F(spmla_sparse_decode_args, out, 80, 8),
+	F(spmla_sparse_decode_args, out_token_stride_elems, 88, 8),
+	F(spmla_sparse_decode_args, out_head_stride_elems, 96, 8),
+	F(spmla_sparse_decode_args, lse, 104, 8),
+	F(spmla_sparse_decode_args, lse_token_stride_elems, 112, 8),
+	F(spmla_sparse_decode_args, lse_head_stride_elems, 120, 8),
+	F(spmla_sparse_decode_args, cache, 128, 40),
+	S(spmla_token_map_args, 72),
+	F(spmla_token_map_args, struct_bytes, 0, 4),
+	F(spmla_token_map_args, requests, 4, 4),
+	F(spmla_token_map_args, tokens, 8, 4),
+	F(spmla_token_map_args, reserved, 12, 4),
+	F(spmla_token_map_args, query_start_loc, 16, 8),
+	F(spmla_token_map_args, seq_lens, 24, 8),
+	F(spmla_token_map_args, req_row, 32, 8),
+	F(spmla_token_map_args, req_id_per_token, 40, 8),
+	F(spmla_token_map_args, token_row, 48, 8),
+	F(spmla_token_map_args, positions, 56, 8),
+	F(spmla_token_map_args, context_lens, 64, 8),
+	S(spmla_topk_args, 72),
+	F(spmla_topk_args, struct_bytes, 0, 4),
+	F(spmla_topk_args, rows, 4, 4),
+	F(spmla_topk_args, k, 8, 4),
+	F(spmla_topk_args, reserved, 12, 4),
+	F(spmla_topk_args, logits, 16, 8),
+	F(spmla_topk_args, logits_elems, 24, 8),
+	F(spmla_topk_args, row_starts, 32, 8),
+	F(spmla_topk_args, context_lens, 40, 8),
+	F(spmla_topk_args, indices, 48, 8),
+	F(spmla_topk_args, indices_stride_elems, 56, 8),
+	F(spmla_topk_args, lens, 64, 8),
+};
+/* clang-format on */
+
+START_TEST(every_field_of_the_arguments_lies_where_it_lay)
+{
+	pins_check(pins, COUNT(pins));
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("structs_ops");
+	TCase *c = tcase_create("layout");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(c, every_field_of_the_arguments_lies_where_it_lay);
+	suite_add_tcase(s, c);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

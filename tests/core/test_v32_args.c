@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the calls of a V3.2 layer refuse, with which words. A call that checks
+ * a field itself names the layer's; the others are named by their operation.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/v32_rig.h"
+
+#define COUNT(a)     ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+#define AT(field)    ((uint32_t)offsetof(spmla_v32_layer, field))
+#define SIZE(field)  ((uint32_t)sizeof(((spmla_v32_layer *)0)->field))
+#define FIELD(field) AT(field), SIZE(field)
+#define NUL(name)    "SPMLA_E_NULL: " name ": got NULL, want a pointer"
+#define R            "SPMLA_E_RANGE: "
+
+typedef spmla_status (*call)(spmla_ctx *, const spmla_v32_layer *,
+			     const spmla_shape *, spmla_stream);
+
+/* One field of a layer that is otherwise right. */
+typedef struct field_case {
+	uint32_t at;
+	uint32_t bytes; /* 4 or 8 */
+	uint64_t value;
+	const char *text; /* NULL: accepted */
+} field_case;
+
+static fixture f;
+static v32_rig rig;
+static const spmla_shape shape = {4, 4, 1, 0};
+
+static void
+setup(void)
+{
+	spmla_config config;
+	uint64_t ticket;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+	v32_rig_open(&rig, f.ctx, 0, 1);
+	v32_rig_write(&rig, f.ctx, 0, &ticket);
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, &shape, SPMLA_FROM_RING, NULL));
+}
+
+static void
+teardown(void)
+{
+	v32_rig_close(&rig);
+	fixture_close(&f);
+}
+
+/* Alone, and in a capture, which it must spoil. */
+static void
+expect(call fn, const spmla_v32_layer *layer, const spmla_shape *sh,
+       const char *want)
+{
+	const spmla_status s = fn(f.ctx, layer, sh, NULL);
+	spmla_graph graph;
+
+	if (!want) {
+		v32_must(f.ctx, s);
+		return;
+	}
+	ck_assert_int_ne(s, SPMLA_OK);
+	ck_assert_str_eq(fixture_diag(&f), want);
+	ck_assert_uint_eq(spmla_ctx_diag(f.ctx)->status, s);
+	v32_must(f.ctx, spmla_graph_begin(f.ctx, NULL));
+	ck_assert_int_eq(fn(f.ctx, layer, sh, NULL), s);
+	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_E_CAPTURE);
+	v32_must(f.ctx, spmla_graph_abort(f.ctx));
+}
+
+static void
+run_cases(call fn, const field_case *cases, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		spmla_v32_layer layer = rig.layer;
+
+		/* little endian: the low bytes come first */
+		memcpy((unsigned char *)&layer + cases[i].at, &cases[i].value,
+		       cases[i].bytes);
+		expect(fn, &layer, &shape, cases[i].text);
+	}
+}
+
+static const call calls[] = {spmla_v32_insert, spmla_v32_index,
+			     spmla_v32_attend, spmla_v32_attn};
+
+START_TEST(every_call_wants_a_context_a_layer_and_a_shape)
+{
+	uint32_t i;
+
+	for (i = 0; i < COUNT(calls); i++) {
+		spmla_v32_layer layer = rig.layer;
+
+		ck_assert_int_eq(calls[i](NULL, &layer, &shape, NULL),
+				 SPMLA_E_NULL);
+		expect(calls[i], NULL, &shape, NUL("v32_layer"));
+		expect(calls[i], &layer, NULL, NUL("shape"));
+		layer.struct_bytes = 320;
+		expect(calls[i], &layer, &shape,
+		       "SPMLA_E_STRUCT_SIZE: v32_layer: got 320, want 328");
+	}
+}
+END_TEST
+
+START_TEST(a_shape_larger_than_every_bucket_is_refused)
+{
+	static const struct {
+		spmla_shape shape;
+		const char *text;
+	} cases[] = {
+		{{0, 4, 1, 0}, R "shape.tokens: got 0, want at least 1"},
+		{{17, 4, 1, 0}, R "shape.tokens: got 17, want at most 16"},
+		{{4, 0, 1, 0}, R "shape.requests: got 0, want at least 1"},
+		{{4, 9, 1, 0}, R "shape.requests: got 9, want at most 8"},
+		{{4, 4, 0, 0}, R "shape.next_n: got 0, want at least 1"},
+		{{4, 4, 5, 0}, R "shape.next_n: got 5, want at most 4"},
+	};
+	uint32_t i, k;
+
+	for (k = 0; k < COUNT(calls); k++)
+		for (i = 0; i < COUNT(cases); i++)
+			expect(calls[k], &rig.layer, &cases[i].shape,
+			       cases[i].text);
+}
+END_TEST
+
+START_TEST(insert_names_what_is_wrong)
+{
+	static const field_case cases[] = {
+		{FIELD(kv.layout), 2, R "v32_layer.kv.layout: got 2, want 1"},
+		{FIELD(kv.layout), 0, R "v32_layer.kv.layout: got 0, want 1"},
+		{FIELD(kv.table_group), 1,
+		 R "v32_layer.kv.table_group: got 1, want 0"},
+		{FIELD(kv.entries_per_page), 32,
+		 R "v32_layer.kv.entries_per_page: got 32, want 16"},
+		{FIELD(kv.pages), 63,
+		 R "v32_layer.kv.pages: got 63, want at least 64"},
+		{FIELD(kv.base), 0, NUL("cache.base")},
+		{FIELD(kv.page_stride_bytes), 10480,
+		 R "cache.page_stride_bytes: got 10480, want at least 10496"},
+		{FIELD(kv_c), 0, NUL("kv_insert.kv_c")},
+		{FIELD(k_pe), 0, NUL("kv_insert.k_pe")},
+		{FIELD(kv_c_stride_elems), 511,
+		 R "kv_insert.kv_c_stride_elems: got 511, want at least 512"},
+		{FIELD(k_pe_stride_elems), 63,
+		 R "kv_insert.k_pe_stride_elems: got 63, want at least 64"},
+		{FIELD(k_pe_stride_elems), (uint64_t)-64,
+		 R "kv_insert.k_pe_stride_elems: got 0, want at least 64"},
+		{FIELD(index.layout), 1, R "cache.layout: got 1, want 3"},
+		{FIELD(index.table_group), 7,
+		 R "v32_layer.index.table_group: got 7, want 0"},
+		{FIELD(index.entries_per_page), 15,
+		 R "v32_layer.index.entries_per_page: got 15, want 16"},
+		{FIELD(index.pages), 0,
+		 R "v32_layer.index.pages: got 0, want at least 64"},
+		{FIELD(index_k_stride_elems), 127,
+		 R "indexer_k_insert.k_stride_elems: got 127, "
+		   "want at least 128"},
+		{FIELD(rope_style), 3,
+		 R "indexer_k_insert.rope_style: got 3, want at most 2"},
+		{FIELD(cos_sin), 0, NUL("indexer_k_insert.cos_sin")},
+		{FIELD(cos_sin_rows), 0,
+		 R "indexer_k_insert.cos_sin_rows: got 0, want at least 1"},
+		{FIELD(index_norm_bias), 0, NUL("indexer_k_insert.norm_bias")},
+		{FIELD(norm_eps), 0,
+		 R "indexer_k_insert.norm_eps: got bits 0x0, "
+		   "want a finite value above 0"},
+		/* Without an indexer of its own, and already normed. */
+		{FIELD(index_k), 0, NULL},
+		{FIELD(index_norm_weight), 0, NULL},
+		{FIELD(kv.pages), 65, NULL},
+	};
+
+	/* The last is larger than the rig's memory, but not its page ids. */
+	run_cases(spmla_v32_insert, cases, COUNT(cases));
+}
+END_TEST
+
+START_TEST(index_names_what_is_wrong)
+{
+	static int32_t some[16 * 8];
+	const field_case cases[] = {
+		{FIELD(index_q), 0, NUL("indexer_q_prep.q")},
+		{FIELD(index_q_token_stride_elems), 127,
+		 R "indexer_q_prep.q_token_stride_elems: got 127, "
+		   "want at least 128"},
+		{FIELD(index_q_head_stride_elems), 127,
+		 R "indexer_q_prep.q_head_stride_elems: got 127, "
+		   "want at least 128"},
+		{FIELD(index_weights), 0, NUL("indexer_q_prep.weights")},
+		{FIELD(index_weights_stride_elems), 3,
+		 R "indexer_q_prep.weights_stride_elems: got 3, "
+		   "want at least 4"},
+		{FIELD(index_weights_dtype), SPMLA_DTYPE_FP16,
+		 R "indexer_q_prep.weights_dtype: got 1, want 0"},
+		{FIELD(index_weights_dtype), 3,
+		 R "indexer_q_prep.weights_dtype: got 3, want at most 2"},
+		{FIELD(index_q_scale_floor), 2,
+		 R "indexer_q_prep.scale_floor: got 2, want at most 1"},
+		{FIELD(rope_style), 3,
+		 R "indexer_q_prep.rope_style: got 3, want at most 2"},
+		{FIELD(cos_sin), 0, NUL("indexer_q_prep.cos_sin")},
+		{FIELD(index.table_group), 1,
+		 R "v32_layer.index.table_group: got 1, want 0"},
+		{FIELD(index.entries_per_page), 64,
+		 R "v32_layer.index.entries_per_page: got 64, want 16"},
+		{FIELD(index.pages), 63,
+		 R "v32_layer.index.pages: got 63, want at least 64"},
+		{FIELD(index.layout), 2, R "cache.layout: got 2, want 3"},
+		{FIELD(topk_indices), (uintptr_t)some,
+		 NUL("v32_layer.topk_lens")},
+		{FIELD(topk_lens), (uintptr_t)some,
+		 NUL("v32_layer.topk_indices")},
+		{FIELD(topk_stride_elems), 9,
+		 R "v32_layer.topk_stride_elems: got 9, want 8"},
+		{FIELD(topk_stride_elems), 7,
+		 R "v32_layer.topk_stride_elems: got 7, want 8"},
+		{FIELD(topk_stride_elems), 8, NULL},
+		{FIELD(index_k), 0, NULL},
+	};
+	spmla_v32_layer layer = rig.layer;
+
+	run_cases(spmla_v32_index, cases, COUNT(cases));
+	layer.topk_indices = some;
+	layer.topk_lens = some;
+	layer.topk_stride_elems = 7;
+	expect(spmla_v32_index, &layer, &shape,
+	       R "topk.indices_stride_elems: got 7, want at least 8");
+}
+END_TEST
+
+START_TEST(attend_names_what_is_wrong)
+{
+	static int32_t some[16 * 8];
+	const field_case cases[] = {
+		{FIELD(q), 0, NUL("sparse_decode.q")},
+		{FIELD(q_token_stride_elems), 575,
+		 R "sparse_decode.q_token_stride_elems: got 575, "
+		   "want at least 576"},
+		{FIELD(q_head_stride_elems), 575,
+		 R "sparse_decode.q_head_stride_elems: got 575, "
+		   "want at least 576"},
+		{FIELD(out), 0, NUL("sparse_decode.out")},
+		{FIELD(out_token_stride_elems), 511,
+		 R "sparse_decode.out_token_stride_elems: got 511, "
+		   "want at least 512"},
+		{FIELD(out_head_stride_elems), 511,
+		 R "sparse_decode.out_head_stride_elems: got 511, "
+		   "want at least 512"},
+		{FIELD(lse_token_stride_elems), 0,
+		 R "sparse_decode.lse_token_stride_elems: got 0, "
+		   "want at least 1"},
+		{FIELD(lse_head_stride_elems), 0,
+		 R "sparse_decode.lse_head_stride_elems: got 0, "
+		   "want at least 1"},
+		{FIELD(empty_lse), 2,
+		 R "sparse_decode.empty_lse: got 2, want at most 1"},
+		{FIELD(kv.layout), 2, R "v32_layer.kv.layout: got 2, want 1"},
+		{FIELD(kv.table_group), 1,
+		 R "v32_layer.kv.table_group: got 1, want 0"},
+		{FIELD(kv.entries_per_page), 8,
+		 R "v32_layer.kv.entries_per_page: got 8, want 16"},
+		{FIELD(kv.pages), 1,
+		 R "v32_layer.kv.pages: got 1, want at least 64"},
+		{FIELD(kv.struct_bytes), 0,
+		 "SPMLA_E_STRUCT_SIZE: cache.struct_bytes: got 0, want 40"},
+		{FIELD(topk_indices), (uintptr_t)some,
+		 NUL("v32_layer.topk_lens")},
+		{FIELD(topk_lens), (uintptr_t)some,
+		 NUL("v32_layer.topk_indices")},
+		{FIELD(topk_stride_elems), (uint64_t)-8,
+		 R "v32_layer.topk_stride_elems: got 0, want 8"},
+		{FIELD(lse), 0, NULL},
+		{FIELD(index_q), 0, NULL},
+	};
+
+	/* A selection, so that what is accepted reads one. */
+	v32_must(f.ctx, spmla_v32_index(f.ctx, &rig.layer, &shape, NULL));
+	run_cases(spmla_v32_attend, cases, COUNT(cases));
+}
+END_TEST
+
+START_TEST(attn_names_what_is_wrong_in_any_of_its_parts)
+{
+	static const field_case cases[] = {
+		{FIELD(kv_c), 0, NUL("kv_insert.kv_c")},
+		{FIELD(index_weights), 0, NUL("indexer_q_prep.weights")},
+		{FIELD(out), 0, NUL("sparse_decode.out")},
+		{FIELD(index_q), 0, NULL},
+	};
+
+	v32_must(f.ctx, spmla_v32_attn(f.ctx, &rig.layer, &shape, NULL));
+	run_cases(spmla_v32_attn, cases, COUNT(cases));
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("v32_args");
+	TCase *c = tcase_create("error");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, every_call_wants_a_context_a_layer_and_a_shape);
+	tcase_add_test(c, a_shape_larger_than_every_bucket_is_refused);
+	tcase_add_test(c, insert_names_what_is_wrong);
+	tcase_add_test(c, index_names_what_is_wrong);
+	tcase_add_test(c, attend_names_what_is_wrong);
+	tcase_add_test(c, attn_names_what_is_wrong_in_any_of_its_parts);
+	suite_add_tcase(s, c);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

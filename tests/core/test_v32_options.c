@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Outputs of a V3.2 layer that can be known without a reference: rows that do
+ * not exist, a context of one key, the sink, the lse, strides.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/bytes.h"
+#include "tests/support/v32_rig.h"
+
+static fixture f;
+static v32_rig rig;
+static const spmla_shape shape = {4, 4, 1, 0};
+
+static void
+open_with(uint32_t layout)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	config.kv_layout = layout;
+	fixture_open(&f, &config, 0);
+	v32_rig_open(&rig, f.ctx, 0, 21);
+}
+
+static void
+close_all(void)
+{
+	v32_rig_close(&rig);
+	fixture_close(&f);
+}
+
+static void
+run_step(uint32_t n)
+{
+	uint64_t ticket;
+
+	v32_rig_draw(&rig, &rig.seed);
+	v32_rig_write(&rig, f.ctx, n, &ticket);
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, &shape, SPMLA_FROM_RING, NULL));
+	v32_must(f.ctx, spmla_v32_attn(f.ctx, &rig.layer, &shape, NULL));
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+
+static void
+attend_again(const spmla_v32_layer *layer)
+{
+	memset(rig.out, 0xAB, rig.out_bytes);
+	memset(rig.lse, 0xAB, rig.lse_bytes);
+	v32_must(f.ctx, spmla_v32_attend(f.ctx, layer, &shape, NULL));
+}
+
+/* rig.out of one token and head. */
+static const uint16_t *
+out(uint32_t token, uint32_t head)
+{
+	return rig.out + (token * rig.heads + head) * 512;
+}
+
+START_TEST(a_row_that_does_not_exist_is_empty)
+{
+	uint32_t minus, t, h;
+
+	open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+	for (minus = 0; minus < 2; minus++) {
+		rig.layer.empty_lse = minus ? SPMLA_EMPTY_LSE_MINUS_INF
+					    : SPMLA_EMPTY_LSE_PLUS_INF;
+		memset(rig.out, 0xAB, rig.out_bytes);
+		memset(rig.lse, 0xAB, rig.lse_bytes);
+		run_step(minus); /* one request, one token */
+		for (t = 0; t < 4; t++)
+			for (h = 0; h < rig.heads; h++) {
+				const float lse = rig.lse[t * rig.heads + h];
+
+				if (t == 0) {
+					ck_assert(isfinite(lse));
+					continue;
+				}
+				ck_assert(isinf(lse) &&
+					  (lse < 0) == (minus == 1));
+				ck_assert_uint_eq(
+					bytes_other(out(t, h), 1024, 0), 1024);
+			}
+		/* Behind the shape nothing is written. */
+		ck_assert_uint_eq(out(4, 0)[0], 0xABAB);
+		ck_assert_uint_eq(((uint8_t *)rig.lse)[4 * 4 * rig.heads],
+				  0xAB);
+	}
+	close_all();
+}
+END_TEST
+
+START_TEST(an_empty_step_has_empty_rows_only)
+{
+	spmla_step step = SPMLA_STEP_INIT;
+	uint64_t ticket;
+	uint32_t i;
+
+	open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+	v32_must(f.ctx, spmla_step_write(f.ctx, &step, &ticket, NULL));
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, &shape, SPMLA_FROM_RING, NULL));
+	v32_must(f.ctx, spmla_v32_attn(f.ctx, &rig.layer, &shape, NULL));
+	ck_assert_uint_eq(bytes_other(rig.out, 4 * rig.heads * 1024, 0),
+			  4 * rig.heads * 1024);
+	for (i = 0; i < 4 * rig.heads; i++)
+		ck_assert(isinf(rig.lse[i]) && rig.lse[i] > 0);
+	/* No key was written either. */
+	ck_assert_uint_eq(bytes_other(rig.layer.kv.base, rig.kv_bytes, 0xAB),
+			  rig.kv_bytes);
+	ck_assert_uint_eq(
+		bytes_other(rig.layer.index.base, rig.index_bytes, 0xAB),
+		rig.index_bytes);
+	close_all();
+}
+END_TEST
+
+/* With one key its weight is exactly 1: out is the latent that was put in, and
+ * lse its score: scale * sum of q * k. */
+START_TEST(a_context_of_one_key_gives_that_key)
+{
+	const double scale = 0.07216878364870322;
+	uint32_t h, d;
+
+	open_with(SPMLA_LAYOUT_MLA_BF16);
+	run_step(0);
+	for (h = 0; h < rig.heads; h++) {
+		const uint16_t *q = rig.q + h * 576;
+		double score = 0;
+
+		ck_assert_mem_eq(out(0, h), rig.kv_c, 512 * 2);
+		for (d = 0; d < 576; d++) {
+			const uint16_t k =
+				d < 512 ? rig.kv_c[d] : rig.k_pe[d - 512];
+
+			score += (double)test_bf16_value(q[d]) *
+				 (double)test_bf16_value(k);
+		}
+		ck_assert_double_eq_tol((double)rig.lse[h], scale * score,
+					1e-5);
+	}
+	close_all();
+}
+END_TEST
+
+START_TEST(the_selection_is_all_keys_until_there_are_more_than_topk)
+{
+	const int32_t *indices, *lens;
+	int32_t n, i, last;
+
+	open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+	indices = spmla_view(f.ctx, SPMLA_BUF_TOPK_INDICES, NULL);
+	lens = spmla_view(f.ctx, SPMLA_BUF_TOPK_LENS, NULL);
+	for (n = 1; n <= 24; n++) {
+		run_step((uint32_t)n - 1);
+		ck_assert_int_eq(lens[0], n < 8 ? n : 8);
+		for (i = 0, last = -1; i < 8; i++) {
+			if (n <= 8) {
+				ck_assert_int_eq(indices[i], i < n ? i : -1);
+				continue;
+			}
+			ck_assert_int_gt(indices[i], last);
+			ck_assert_int_lt(indices[i], n);
+			last = indices[i];
+		}
+	}
+	close_all();
+}
+END_TEST
+
+START_TEST(without_lse_the_output_is_the_same)
+{
+	spmla_v32_layer layer;
+	uint16_t *want;
+	uint64_t i;
+
+	open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+	for (i = 0; i < 20; i++)
+		run_step((uint32_t)i);
+	want = test_alloc(rig.out_bytes, 0);
+	layer = rig.layer;
+	attend_again(&layer);
+	memcpy(want, rig.out, rig.out_bytes);
+	layer.lse = NULL;
+	layer.lse_token_stride_elems = 0;
+	layer.lse_head_stride_elems = 0;
+	attend_again(&layer);
+	ck_assert_mem_eq(rig.out, want, rig.out_bytes);
+	ck_assert_uint_eq(bytes_other(rig.lse, rig.lse_bytes, 0xAB),
+			  rig.lse_bytes);
+	free(want);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_sink_acts_on_the_output_and_not_on_the_lse)
+{
+	spmla_v32_layer layer;
+	uint16_t *want;
+	float *lse;
+	uint32_t h, i;
+
+	open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+	for (i = 0; i < 20; i++)
+		run_step(i);
+	layer = rig.layer;
+	want = test_alloc(rig.out_bytes, 0);
+	lse = test_alloc(rig.lse_bytes, 0);
+	attend_again(&layer);
+	memcpy(want, rig.out, rig.out_bytes);
+	memcpy(lse, rig.lse, rig.lse_bytes);
+	layer.attn_sink = rig.attn_sink;
+	/* -inf takes nothing, +inf all, 0 something */
+	for (h = 0; h < rig.heads; h++)
+		rig.attn_sink[h] = h == 0   ? -INFINITY
+				   : h == 1 ? INFINITY
+					    : 0.0f;
+	attend_again(&layer);
+	ck_assert_mem_eq(rig.lse, lse, rig.lse_bytes);
+	ck_assert_mem_eq(out(0, 0), want, 1024);
+	for (i = 0; i < 512; i++) {
+		const uint32_t at = 2 * 512 + i;
+		/* out * L / (L + 1), L = exp(lse): the sink is one key of
+		 * score 0 */
+		const double l = exp((double)lse[2]);
+		const double v = (double)test_bf16_value(want[at]);
+
+		ck_assert_double_eq((double)test_bf16_value(out(0, 1)[i]), 0);
+		ck_assert_double_eq_tol((double)test_bf16_value(rig.out[at]),
+					v * l / (l + 1), fabs(v) / 64 + 1e-6);
+	}
+	free(want);
+	free(lse);
+	close_all();
+}
+END_TEST
+
+/* Heads outermost in q and out, lse [heads][tokens]. */
+START_TEST(strides_move_tensors_and_change_no_value)
+{
+	const uint32_t tokens = 4;
+	spmla_v32_layer layer;
+	uint16_t *q, *o, *want;
+	float *lse;
+	uint32_t t, h, i;
+
+	open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+	for (i = 0; i < 20; i++)
+		run_step(i);
+	layer = rig.layer;
+	attend_again(&layer);
+	want = test_alloc(rig.out_bytes, 0);
+	memcpy(want, rig.out, rig.out_bytes);
+	q = test_alloc(rig.heads * tokens * 600 * 2, 0xFF);
+	o = test_alloc(rig.heads * tokens * 520 * 2, 0xAB);
+	lse = test_alloc(rig.heads * tokens * 4, 0xAB);
+	for (t = 0; t < tokens; t++)
+		for (h = 0; h < rig.heads; h++)
+			memcpy(q + (h * tokens + t) * 600,
+			       rig.q + (t * rig.heads + h) * 576, 576 * 2);
+	layer.q = q;
+	layer.q_token_stride_elems = 600;
+	layer.q_head_stride_elems = tokens * 600;
+	layer.out = o;
+	layer.out_token_stride_elems = 520;
+	layer.out_head_stride_elems = tokens * 520;
+	layer.lse = lse;
+	layer.lse_token_stride_elems = 1;
+	layer.lse_head_stride_elems = tokens;
+	v32_must(f.ctx, spmla_v32_attend(f.ctx, &layer, &shape, NULL));
+	for (t = 0; t < tokens; t++)
+		for (h = 0; h < rig.heads; h++) {
+			const uint16_t *row = o + (h * tokens + t) * 520;
+
+			ck_assert_mem_eq(row, want + (t * rig.heads + h) * 512,
+					 1024);
+			ck_assert_uint_eq(row[512], 0xABAB);
+			ck_assert_mem_eq(&lse[h * tokens + t],
+					 &rig.lse[t * rig.heads + h], 4);
+		}
+	free(want);
+	free(q);
+	free(o);
+	free(lse);
+	close_all();
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("v32_options");
+	TCase *c = tcase_create("edge");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(c, a_row_that_does_not_exist_is_empty);
+	tcase_add_test(c, an_empty_step_has_empty_rows_only);
+	tcase_add_test(c, a_context_of_one_key_gives_that_key);
+	tcase_add_test(
+		c, the_selection_is_all_keys_until_there_are_more_than_topk);
+	tcase_add_test(c, without_lse_the_output_is_the_same);
+	tcase_add_test(c, a_sink_acts_on_the_output_and_not_on_the_lse);
+	tcase_add_test(c, strides_move_tensors_and_change_no_value);
+	suite_add_tcase(s, c);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Golden cases: inputs and outputs of a real kernel, run through the library.
+ * golden_case.c loads them, golden_compare.c judges, an adapter per op
+ * (golden_v32.c) hands a case's tensors to the library through
+ * golden_access.c, and golden_runner.c walks folders and prints. A new op is an
+ * adapter and its line in a table.
+ */
+#ifndef TESTS_GOLDEN_GOLDEN_H
+#define TESTS_GOLDEN_GOLDEN_H
+
+#include "spmla/ops/ops.h"
+#include "spmla/spmla.h"
+#include "tests/support/json.h"
+
+enum {
+	GOLDEN_MAX_RANK = 6,
+	GOLDEN_MAX_TENSORS = 48,
+	GOLDEN_MAX_SCRATCH = 16,
+	GOLDEN_SENTINEL = 0xAB
+};
+
+typedef enum golden_dtype {
+	GOLDEN_I32 = 0,
+	GOLDEN_I64 = 1,
+	GOLDEN_F32 = 2,
+	GOLDEN_BF16 = 3,
+	GOLDEN_E4M3 = 4,
+	GOLDEN_U8 = 5,
+	GOLDEN_BOOL = 6
+} golden_dtype;
+
+typedef enum golden_role {
+	GOLDEN_INPUT = 0,
+	GOLDEN_OUTPUT = 1, /* starts as sentinel bytes */
+	GOLDEN_INOUT = 2   /* starts as file_before */
+} golden_role;
+
+typedef enum golden_rule {
+	GOLDEN_EXACT = 0,
+	/* one code step of e4m3, on at most 1 + count / 1000 elements */
+	GOLDEN_QUANTIZED = 1,
+	GOLDEN_FLOAT = 2 /* |got - want| <= atol + rtol * |want| */
+} golden_rule;
+
+/* Element (i, j, ..) is element offset + i * strides[0] + .. of a storage of
+ * `elems` elements; every element of the shape lies inside it. */
+typedef struct golden_tensor {
+	const char *name;
+	golden_dtype dtype;
+	golden_role role;
+	golden_rule rule; /* of outputs */
+	double rtol;
+	double atol;
+	uint32_t rank;
+	uint32_t elem_bytes;
+	int64_t shape[GOLDEN_MAX_RANK];
+	int64_t strides[GOLDEN_MAX_RANK];
+	int64_t offset;
+	uint64_t elems;
+	uint64_t count;  /* product of the shape */
+	uint8_t *data;   /* storage: an input's, or what the library writes */
+	uint8_t *before; /* storage of an inout before the run */
+	uint8_t *want;   /* storage of outputs */
+	uint8_t *first;  /* what the first run wrote */
+	/* Set by an adapter: the output is not there yet and not compared. */
+	uint32_t left_out;
+	/* Set by an adapter, or NULL: [count] what the real kernel itself may
+	 * be off beyond the rule, in element order, and why. */
+	double *slack;
+	const char *slack_why;
+	uint64_t slack_used; /* elements that needed it */
+	/* Set by an adapter, or 0: the most that
+	 * 1 - 2 sum(xy) / (sum(xx) + sum(yy)) may be over finite elements. */
+	double diff_limit;
+} golden_tensor;
+
+typedef struct golden_case {
+	const char *op;
+	const char *name;
+	json_doc doc;
+	golden_tensor tensors[GOLDEN_MAX_TENSORS];
+	uint32_t tensor_count;
+	spmla_ctx *ctx;
+	void *scratch[GOLDEN_MAX_SCRATCH];
+	uint32_t scratch_count;
+	char reason[320]; /* of a FAIL or SKIPPED */
+} golden_case;
+
+typedef enum golden_verdict {
+	GOLDEN_RAN = 0,
+	GOLDEN_FAILED = 1,
+	GOLDEN_SKIPPED = 2
+} golden_verdict;
+
+/* Runs a case once: reads inputs, writes outputs. Called twice. */
+typedef golden_verdict (*golden_run)(golden_case *c);
+
+typedef struct golden_op {
+	const char *name; /* NULL ends a table */
+	golden_run run;
+} golden_op;
+
+extern const golden_op golden_v32_ops[];
+
+/* golden_v32_logits.c */
+golden_verdict golden_run_mqa_logits(golden_case *c);
+
+/* ---- golden_case.c ----------------------------------------------------- */
+
+/* Loads dir/manifest.json and its tensors. 0: c->reason says why not. Either
+ * way golden_case_free is due. */
+int golden_case_load(golden_case *c, const char *dir);
+void golden_case_free(golden_case *c);
+
+/* Sets outputs and inouts to what they are before a run. */
+void golden_case_reset(golden_case *c);
+
+/* Keeps what the outputs are now as `first`. 0 without memory. */
+int golden_case_keep(golden_case *c);
+
+/* ---- For adapters (golden_access.c) -------------------------------------- */
+
+/* NULL if there is none of that name. */
+golden_tensor *golden_find(golden_case *c, const char *name);
+
+/* The tensor of that name, type and rank, or NULL with c->reason set. */
+golden_tensor *golden_need(golden_case *c, const char *name, golden_dtype dtype,
+			   uint32_t rank);
+
+/* 1 if t has that shape (negative: any size) and its last dimension has no
+ * gaps; else 0 with c->reason set. t may be NULL: 0. */
+int golden_has(golden_case *c, const golden_tensor *t, const int64_t *shape);
+
+/* A paged cache [pages][entries][1][entry_bytes], as the library names it; 0
+ * with c->reason set. */
+int golden_cache(golden_case *c, const char *name, spmla_layout layout,
+		 spmla_cache *cache);
+
+/* The address of the first element. */
+void *golden_first(const golden_tensor *t);
+
+/* 1 if the elements lie one after another. */
+int golden_dense(const golden_tensor *t);
+
+/* An element of an int32 tensor of rank 1 or 2 (j 0 for rank 1). */
+int32_t golden_i32(const golden_tensor *t, int64_t i, int64_t j);
+
+/* A number of the manifest's params. 0: there is none. */
+int golden_param(const golden_case *c, const char *name, double *value);
+
+/* Zeroed memory that lasts as long as the case; NULL with c->reason set. */
+void *golden_scratch(golden_case *c, uint64_t bytes);
+
+/* The verdict of a call: RAN, or FAILED with the context's diag as reason. */
+golden_verdict golden_called(golden_case *c, spmla_status status);
+
+golden_verdict golden_fail(golden_case *c, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+golden_verdict golden_skip(golden_case *c, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- golden_compare.c -------------------------------------------------- */
+
+/* RAN, or FAILED with the first mismatch as reason. */
+golden_verdict golden_compare(golden_case *c);
+
+/* RAN if the outputs hold the very bytes that golden_case_keep kept. */
+golden_verdict golden_compare_runs(golden_case *c);
+
+/* The value of an element, of any type, as double (int64 must not lie). */
+double golden_value(golden_dtype dtype, const uint8_t *element);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * golden_runner --backend=cpu --cases=DIR [--cases=DIR ..]
+ *
+ * Runs every golden case below the folders (each folder that has a
+ * manifest.json is one) through the library, twice on one context, and
+ * compares with what a real kernel gave. One line a case, then
+ *   N passed, N failed, N skipped
+ * A case is skipped if its op is not implemented. Exit: 0, or 1 if a case
+ * failed or a folder has no case, or 2 on bad usage.
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "spmla/spmla_cpu.h"
+#include "tests/golden/golden.h"
+
+enum { MAX_PATH = 4096, MAX_FOLDERS = 8 };
+
+static const golden_op *const tables[] = {golden_v32_ops};
+
+typedef struct tally {
+	spmla_ctx *ctx;
+	uint32_t found;
+	uint32_t counts[3]; /* by golden_verdict */
+} tally;
+
+static golden_run
+find_op(const char *name)
+{
+	const golden_op *op;
+	size_t i;
+
+	for (i = 0; i < sizeof tables / sizeof *tables; i++)
+		for (op = tables[i]; op->name; op++)
+			if (strcmp(op->name, name) == 0)
+				return op->run;
+	return NULL;
+}
+
+/* A case, twice; the second run has to give the bytes of the first. */
+static golden_verdict
+judge(golden_case *c, const char *dir)
+{
+	golden_verdict v;
+	golden_run run;
+
+	if (!golden_case_load(c, dir))
+		return GOLDEN_FAILED;
+	run = find_op(c->op);
+	if (!run)
+		return golden_skip(c, "%s is not implemented", c->op);
+	golden_case_reset(c);
+	v = run(c);
+	if (v != GOLDEN_RAN)
+		return v;
+	if (!golden_case_keep(c))
+		return GOLDEN_FAILED;
+	golden_case_reset(c);
+	v = run(c);
+	if (v == GOLDEN_RAN)
+		v = golden_compare_runs(c);
+	if (v == GOLDEN_RAN)
+		v = golden_compare(c);
+	return v;
+}
+
+/* What a PASS does not cover. */
+static void
+print_notes(const golden_case *c)
+{
+	const char *comma = " (left out: ";
+	uint32_t i;
+
+	for (i = 0; i < c->tensor_count; i++)
+		if (c->tensors[i].left_out) {
+			printf("%s%s", comma, c->tensors[i].name);
+			comma = ", ";
+		}
+	if (comma[0] == ',')
+		printf(")");
+	for (i = 0; i < c->tensor_count; i++)
+		if (c->tensors[i].slack_used)
+			printf(" (%s: %" PRIu64 " of %" PRIu64
+			       " leave rtol %g, atol %g by no more than %s)",
+			       c->tensors[i].name, c->tensors[i].slack_used,
+			       c->tensors[i].count, c->tensors[i].rtol,
+			       c->tensors[i].atol, c->tensors[i].slack_why);
+}
+
+static void
+run_case(tally *t, const char *dir)
+{
+	static const char *const words[3] = {"PASS", "FAIL", "SKIPPED"};
+	static golden_case c;
+	golden_verdict v;
+
+	memset(&c, 0, sizeof c);
+	c.ctx = t->ctx;
+	v = judge(&c, dir);
+	printf("%s ", words[v]);
+	if (c.op && c.name)
+		printf("%s/%s", c.op, c.name);
+	else
+		printf("%s", dir);
+	if (v == GOLDEN_RAN)
+		print_notes(&c);
+	else
+		printf(": %s", c.reason);
+	printf("\n");
+	t->counts[v]++;
+	t->found++;
+	golden_case_free(&c);
+}
+
+static int
+visible(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* Folders in the order of their names. stat follows links: runfiles are. */
+static void
+walk(tally *t, const char *dir, uint32_t depth)
+{
+	struct dirent **entries = NULL;
+	char path[MAX_PATH];
+	struct stat info;
+	int n, i;
+
+	if (snprintf(path, sizeof path, "%s/manifest.json", dir) < MAX_PATH &&
+	    stat(path, &info) == 0) {
+		run_case(t, dir);
+		return;
+	}
+	n = depth > 0 ? scandir(dir, &entries, visible, alphasort) : 0;
+	for (i = 0; i < n; i++) {
+		if (snprintf(path, sizeof path, "%s/%s", dir,
+			     entries[i]->d_name) < MAX_PATH &&
+		    stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+			walk(t, path, depth - 1);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+/* Heads, index heads and top-k are all that the ops take from a plan. */
+static spmla_status
+open_context(spmla_ctx **ctx, void *memory[SPMLA_MEMORY_COUNT],
+	     spmla_diag *diag)
+{
+	static spmla_config config;
+	static spmla_plan plan;
+	spmla_device device = SPMLA_DEVICE_INIT;
+	spmla_region regions[SPMLA_MEMORY_COUNT];
+	spmla_status s = spmla_config_preset(&config, SPMLA_MODEL_V32);
+	uint32_t m, count = 0;
+
+	config.heads = 256;
+	config.index_heads = 128;
+	config.max_rows = 1;
+	config.max_context_tokens = 4096;
+	config.groups[SPMLA_GROUP_MAIN].pool_pages = 64;
+	config.bucket_count = 1;
+	config.buckets[0] = (spmla_shape){1, 1, 1, 0};
+	if (s == SPMLA_OK)
+		s = spmla_backend_query(&spmla_cpu, NULL, &device, diag);
+	if (s == SPMLA_OK)
+		s = spmla_plan_make(&plan, &config, &device, diag);
+	for (m = 0; s == SPMLA_OK && m < SPMLA_MEMORY_COUNT; m++) {
+		const uint64_t bytes = plan.region_bytes[m];
+
+		if (bytes == 0)
+			continue;
+		memory[m] = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+		if (!memory[m])
+			return SPMLA_E_SPACE;
+		memset(memory[m], GOLDEN_SENTINEL, bytes);
+		regions[count++] = (spmla_region){
+			(uint32_t)sizeof(spmla_region), m, memory[m], bytes};
+	}
+	if (s == SPMLA_OK)
+		s = spmla_init(ctx, &plan, &spmla_cpu, NULL, regions, count,
+			       diag);
+	return s;
+}
+
+static int
+usage(const char *problem)
+{
+	(void)fprintf(stderr,
+		      "golden_runner: %s\n"
+		      "usage: golden_runner --backend=cpu --cases=DIR ..\n",
+		      problem);
+	return 2;
+}
+
+/* A relative folder is one of where "bazel run" was called. */
+static void
+run_folder(tally *t, const char *dir, int *missing)
+{
+	const char *base = getenv("BUILD_WORKING_DIRECTORY");
+	const uint32_t before = t->found;
+	char path[MAX_PATH];
+
+	if (!base || dir[0] == '/')
+		(void)snprintf(path, sizeof path, "%s", dir);
+	else
+		(void)snprintf(path, sizeof path, "%s/%s", base, dir);
+	walk(t, path, 8);
+	if (t->found == before) {
+		(void)fprintf(stderr, "golden_runner: no case below %s\n",
+			      path);
+		*missing = 1;
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	void *memory[SPMLA_MEMORY_COUNT] = {NULL};
+	const char *folders[MAX_FOLDERS], *backend = NULL;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	int i, count = 0, missing = 0;
+	tally t = {0};
+	char text[256];
+	uint32_t m;
+
+	for (i = 1; i < argc; i++) {
+		if (strncmp(argv[i], "--backend=", 10) == 0)
+			backend = argv[i] + 10;
+		else if (strncmp(argv[i], "--cases=", 8) == 0 && argv[i][8] &&
+			 count < MAX_FOLDERS)
+			folders[count++] = argv[i] + 8;
+		else
+			return usage(argv[i]);
+	}
+	if (!backend || strcmp(backend, "cpu") != 0)
+		return usage("--backend is cpu");
+	if (count == 0)
+		return usage("no --cases");
+	if (open_context(&t.ctx, memory, &diag) != SPMLA_OK) {
+		(void)spmla_diag_text(&diag, text, sizeof text);
+		(void)fprintf(stderr, "golden_runner: %s\n", text);
+		return 1;
+	}
+	for (i = 0; i < count; i++)
+		run_folder(&t, folders[i], &missing);
+	(void)spmla_fini(t.ctx);
+	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
+		free(memory[m]);
+	printf("%" PRIu32 " passed, %" PRIu32 " failed, %" PRIu32 " skipped\n",
+	       t.counts[GOLDEN_RAN], t.counts[GOLDEN_FAILED],
+	       t.counts[GOLDEN_SKIPPED]);
+	return t.counts[GOLDEN_FAILED] || missing ? 1 : 0;
+}

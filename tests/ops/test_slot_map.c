@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * slot_map: the cache slot of every token, for any page size and stride; and
+ * rows, columns and pages that are not there.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/step_rig.h"
+#include "tests/support/themes.h"
+
+#include "spmla/ops/slot_map.h"
+
+enum { T = 24, ROWS = 5, COLUMNS = 6, STRIDE = 9, POOL = 1000 };
+
+static fixture f;
+
+static struct {
+	int32_t row[T];
+	int32_t position[T];
+	int32_t lens[T + 1];
+	int64_t slot[T + 1];
+	int32_t cols[ROWS];
+	int32_t table[ROWS * STRIDE];
+} io;
+
+static void
+setup(void)
+{
+	uint32_t i;
+
+	spmla_config config;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+	memset(&io, 0, sizeof io);
+	for (i = 0; i < ROWS * STRIDE; i++)
+		io.table[i] = i % STRIDE < COLUMNS ? (int32_t)(10 * i + 3) : 1;
+	for (i = 0; i < ROWS; i++)
+		io.cols[i] = COLUMNS;
+}
+
+static void
+teardown(void)
+{
+	fixture_close(&f);
+}
+
+static spmla_slot_map_args
+args(uint32_t tokens)
+{
+	const spmla_slot_map_args a = {sizeof a, tokens,      ROWS,     COLUMNS,
+				       64,       POOL,        STRIDE,   0,
+				       io.row,   io.position, io.table, io.cols,
+				       io.lens,  io.slot};
+
+	return a;
+}
+
+/* Runs token 0 at `position` of `row`; its slot. */
+static int64_t
+one(const spmla_slot_map_args *a, int32_t row, int32_t position)
+{
+	io.row[0] = row;
+	io.position[0] = position;
+	io.lens[0] = 77;
+	io.lens[1] = 55;
+	io.slot[0] = 99;
+	io.slot[1] = 66;
+	ck_assert_int_eq(spmla_slot_map(f.ctx, a, NULL), SPMLA_OK);
+	ck_assert_int_eq(io.lens[0], io.slot[0] < 0 ? 0 : 77);
+	ck_assert_int_eq(io.lens[1], 55);
+	ck_assert_int_eq(io.slot[1], 66);
+	return io.slot[0];
+}
+
+static void
+reported(uint32_t fault, uint32_t row)
+{
+	expect_status(&f, 1, fault, row, 0);
+	ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+}
+
+START_TEST(slots_of_a_table_worked_out_by_hand)
+{
+	const spmla_slot_map_args a = args(1);
+
+	/* row 0: pages 3, 13, 23, ..; row 2 starts at entry 18: 183, 193 */
+	ck_assert_int_eq(one(&a, 0, 0), 3 * 64);
+	ck_assert_int_eq(one(&a, 0, 63), 3 * 64 + 63);
+	ck_assert_int_eq(one(&a, 0, 64), 13 * 64);
+	ck_assert_int_eq(one(&a, 2, 130), 203 * 64 + 2);
+	ck_assert_int_eq(one(&a, 4, 383), 413 * 64 + 63);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
+START_TEST(padding_has_no_slot_and_is_not_looked_up)
+{
+	const spmla_slot_map_args a = args(3);
+
+	io.row[0] = 9999;
+	io.position[0] = -5;
+	io.lens[0] = 0;
+	io.row[1] = -1;
+	io.lens[1] = -4;
+	io.row[2] = 1;
+	io.lens[2] = 1;
+	ck_assert_int_eq(spmla_slot_map(f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_int_eq(io.slot[0], -1);
+	ck_assert_int_eq(io.slot[1], -1);
+	ck_assert_int_eq(io.slot[2], 93 * 64);
+	ck_assert_int_eq(io.lens[0], 0);
+	ck_assert_int_eq(io.lens[1], 0);
+	ck_assert_int_eq(io.lens[2], 1);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
+START_TEST(rows_outside_the_table_are_skipped_and_reported)
+{
+	const spmla_slot_map_args a = args(1);
+
+	ck_assert_int_eq(one(&a, ROWS, 0), -1);
+	reported(SPMLA_FAULT_ROW, ROWS);
+	ck_assert_int_eq(one(&a, -1, 0), -1);
+	reported(SPMLA_FAULT_ROW, UINT32_MAX);
+	ck_assert_int_eq(one(&a, INT32_MAX, 0), -1);
+	reported(SPMLA_FAULT_ROW, INT32_MAX);
+}
+END_TEST
+
+START_TEST(columns_that_are_not_there_are_skipped_and_reported)
+{
+	spmla_slot_map_args a = args(1);
+
+	ck_assert_int_eq(one(&a, 1, 384), -1); /* column 6 of 6 */
+	reported(SPMLA_FAULT_PAGE, 1);
+	ck_assert_int_eq(one(&a, 1, -1), -1);
+	reported(SPMLA_FAULT_PAGE, 1);
+	ck_assert_int_eq(one(&a, 1, INT32_MAX), -1);
+	reported(SPMLA_FAULT_PAGE, 1);
+	io.cols[1] = 2;
+	ck_assert_int_eq(one(&a, 1, 127), 103 * 64 + 63);
+	ck_assert_int_eq(one(&a, 1, 128), -1);
+	reported(SPMLA_FAULT_PAGE, 1);
+	io.cols[1] = -1;
+	ck_assert_int_eq(one(&a, 1, 0), -1);
+	reported(SPMLA_FAULT_PAGE, 1);
+	io.cols[1] = INT32_MAX; /* more than the table has */
+	ck_assert_int_eq(one(&a, 1, 384), -1);
+	reported(SPMLA_FAULT_PAGE, 1);
+	io.cols[1] = 0;
+	a.table_cols = NULL; /* all columns are written */
+	ck_assert_int_eq(one(&a, 1, 383), 143 * 64 + 63);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
+START_TEST(pages_outside_the_pool_are_skipped_and_reported)
+{
+	static const int32_t bad[4] = {-1, POOL, INT32_MAX, INT32_MIN};
+	const spmla_slot_map_args a = args(1);
+	uint32_t i;
+
+	for (i = 0; i < 4; i++) {
+		io.table[3 * STRIDE + 1] = bad[i];
+		ck_assert_int_eq(one(&a, 3, 64), -1);
+		reported(SPMLA_FAULT_PAGE, 3);
+	}
+	io.table[3 * STRIDE + 1] = POOL - 1;
+	ck_assert_int_eq(one(&a, 3, 64), (POOL - 1) * 64);
+	io.table[3 * STRIDE + 1] = 0;
+	ck_assert_int_eq(one(&a, 3, 64), 0);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
+START_TEST(slots_may_need_more_than_32_bits)
+{
+	spmla_slot_map_args a = args(1);
+
+	a.page_tokens = 4096;
+	a.pool_pages = UINT32_MAX;
+	io.table[0] = INT32_MAX;
+	ck_assert_int_eq(one(&a, 0, 4095), INT64_C(0x7fffffff) * 4096 + 4095);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
+START_TEST(random_tokens_equal_the_reference_table)
+{
+	uint64_t rng = test_seed();
+	uint32_t round, t, i;
+	ref_table table;
+
+	for (round = 0; round < 400; round++) {
+		spmla_slot_map_args a = args(1 + rng_below(&rng, T));
+		uint32_t faults = 0;
+
+		a.page_tokens = 1 + rng_below(&rng, 80);
+		a.pool_pages = 1 + rng_below(&rng, 20);
+		ck_assert(ref_table_open(&table, ROWS, COLUMNS, a.page_tokens,
+					 a.pool_pages));
+		for (i = 0; i < ROWS * STRIDE; i++)
+			io.table[i] = (int32_t)rng_below(&rng, 23) - 1;
+		for (i = 0; i < ROWS; i++) {
+			io.cols[i] = (int32_t)rng_below(&rng, COLUMNS + 1);
+			ck_assert(ref_table_store(&table, i, 0,
+						  (uint32_t)io.cols[i],
+						  io.table + i * STRIDE));
+		}
+		for (t = 0; t < a.tokens; t++) {
+			io.row[t] = (int32_t)rng_below(&rng, ROWS + 1);
+			io.position[t] =
+				(int32_t)rng_below(&rng, 7 * a.page_tokens);
+			io.lens[t] = (int32_t)rng_below(&rng, 4);
+		}
+		ck_assert_int_eq(spmla_slot_map(f.ctx, &a, NULL), SPMLA_OK);
+		for (t = 0; t < a.tokens; t++) {
+			const int64_t want =
+				ref_table_slot(&table, (uint32_t)io.row[t],
+					       (uint32_t)io.position[t]);
+
+			if (io.lens[t] > 0)
+				ck_assert_int_eq(io.slot[t], want);
+			else
+				ck_assert_int_eq(io.slot[t], -1);
+			faults += want < 0;
+		}
+		ck_assert_uint_le(fixture_status(&f).count, faults);
+		ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+		ref_table_close(&table);
+	}
+}
+END_TEST
+
+START_TEST(a_recorded_call_reads_what_is_there_at_each_replay)
+{
+	const spmla_slot_map_args a = args(1);
+	spmla_graph graph;
+	int32_t k;
+
+	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_slot_map(f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
+	for (k = 0; k < 3; k++) {
+		io.row[0] = 1;
+		io.position[0] = 70 + k;
+		io.lens[0] = 71 + k;
+		io.table[STRIDE + 1] = 40 + k;
+		replay(&f, graph, 0);
+		ck_assert_int_eq(io.slot[0], (40 + k) * 64 + 6 + k);
+		ck_assert_int_eq(io.lens[0], 71 + k);
+	}
+}
+END_TEST
+
+START_TEST(every_argument_that_is_wrong_is_named)
+{
+	static const struct {
+		size_t at;
+		uint32_t value;
+		const char *text;
+	} numbers[] = {
+		{offsetof(spmla_slot_map_args, rows), 0,
+		 "SPMLA_E_RANGE: slot_map.rows: got 0, want at least 1"},
+		{offsetof(spmla_slot_map_args, columns), 0,
+		 "SPMLA_E_RANGE: slot_map.columns: got 0, want at least 1"},
+		{offsetof(spmla_slot_map_args, page_tokens), 0,
+		 "SPMLA_E_RANGE: slot_map.page_tokens: got 0, want at least "
+		 "1"},
+		{offsetof(spmla_slot_map_args, pool_pages), 0,
+		 "SPMLA_E_RANGE: slot_map.pool_pages: got 0, want at least 1"},
+		{offsetof(spmla_slot_map_args, table_stride_elems), 5,
+		 "SPMLA_E_RANGE: slot_map.table_stride_elems: got 5, want at "
+		 "least 6"},
+		{offsetof(spmla_slot_map_args, struct_bytes), 1,
+		 "SPMLA_E_STRUCT_SIZE: slot_map: got 1, want 80"},
+	};
+	spmla_slot_map_args a = args(1);
+	uint32_t i;
+
+	ck_assert_int_eq(spmla_slot_map(NULL, &a, NULL), SPMLA_E_NULL);
+	expect_error(&f, spmla_slot_map(f.ctx, NULL, NULL),
+		     "SPMLA_E_NULL: slot_map: got NULL, want a pointer");
+	for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+		a = args(1);
+		memcpy((uint8_t *)&a + numbers[i].at, &numbers[i].value, 4);
+		expect_error(&f, spmla_slot_map(f.ctx, &a, NULL),
+			     numbers[i].text);
+	}
+	for (i = 0; i < 6; i++) {
+		a = args(1);
+		memset((uint8_t *)&a +
+			       offsetof(spmla_slot_map_args, token_row) +
+			       i * sizeof(void *),
+		       0, sizeof(void *));
+		ck_assert_int_eq(spmla_slot_map(f.ctx, &a, NULL),
+				 i == 3 ? SPMLA_OK : SPMLA_E_NULL);
+	}
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = sizeof a;
+	ck_assert_int_eq(spmla_slot_map(f.ctx, &a, NULL), SPMLA_OK);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const shape[] = {
+		slots_of_a_table_worked_out_by_hand,
+		slots_may_need_more_than_32_bits,
+		random_tokens_equal_the_reference_table,
+	};
+	const TTest *const edge[] = {
+		padding_has_no_slot_and_is_not_looked_up,
+		rows_outside_the_table_are_skipped_and_reported,
+		columns_that_are_not_there_are_skipped_and_reported,
+		pages_outside_the_pool_are_skipped_and_reported,
+	};
+	const TTest *const graph[] = {
+		a_recorded_call_reads_what_is_there_at_each_replay,
+	};
+	const TTest *const error[] = {
+		every_argument_that_is_wrong_is_named,
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("graph", setup, teardown, graph),
+		THEME("error", setup, teardown, error),
+	};
+
+	return RUN_THEMES("slot_map", themes);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a row's result depends on: its own tokens and its own history. Not the
+ * bucket, not the rows beside it, not its place among them; padding is always
+ * written; a step without requests changes nothing.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/attn_rig.h"
+#include "tests/support/themes.h"
+
+enum { ROW = 5, LEN = 77, KEY = 1234567 };
+
+static attn_rig r;
+static attn_inputs in;
+
+static void
+open_with(uint32_t native_flags)
+{
+	spmla_config config;
+
+	attn_config(&config, 4);
+	attn_inputs_open(&in);
+	attn_open(&r, &config, &in, native_flags);
+	attn_capture(&r);
+}
+
+static void
+setup(void)
+{
+	open_with(0);
+}
+
+static void
+setup_deferred(void)
+{
+	open_with(SPMLA_NATIVE_DEFERRED);
+}
+
+static void
+teardown(void)
+{
+	fixture_drain(&r.f);
+	attn_close(&r);
+	attn_inputs_close(&in);
+}
+
+/* What the step says of one token. */
+typedef struct result {
+	uint16_t out[ATTN_LAYERS][ATTN_HEADS * SPMLA_MLA_LATENT];
+	float lse[ATTN_LAYERS][ATTN_HEADS];
+	int32_t topk[ATTN_LAYERS][ATTN_TOPK];
+	int32_t len[ATTN_LAYERS];
+} result;
+
+static void
+take_result(uint32_t token, result *x)
+{
+	uint32_t l;
+
+	memset(x, 0, sizeof *x);
+	for (l = 0; l < ATTN_LAYERS; l++) {
+		memcpy(x->out[l],
+		       r.out[l] + token * ATTN_HEADS * SPMLA_MLA_LATENT,
+		       sizeof x->out[l]);
+		memcpy(x->lse[l], r.lse[l] + token * ATTN_HEADS,
+		       sizeof x->lse[l]);
+		memcpy(x->topk[l], r.topk[l] + token * ATTN_TOPK,
+		       sizeof x->topk[l]);
+		x->len[l] = r.topk_lens[l][token];
+	}
+}
+
+/* A row of its own, even pages. */
+static void
+add_row(draft *d, uint32_t row, uint32_t query, uint32_t len)
+{
+	int32_t pages[3];
+	int32_t i;
+
+	for (i = 0; i < 3; i++)
+		pages[i] = (int32_t)row * 8 + 2 * i;
+	draft_request(d, row, query, len, SPMLA_REQUEST_JOIN);
+	draft_store(d, row, 0, 3, pages);
+}
+
+/* Runs the row with `before` others in front of it and `after` behind. */
+static void
+run_row(uint32_t bucket, uint32_t before, uint32_t after, result *x)
+{
+	static const int32_t pages[5] = {41, 3, 21, 39, 59}; /* odd */
+	uint32_t row = 0, i;
+	draft d;
+
+	draft_clear(&d);
+	for (i = 0; i < before + 1 + after; i++) {
+		attn_fill_token(&in, i, i == before ? KEY : 100 * bucket + i);
+		if (i == before) {
+			draft_request(&d, ROW, 1, LEN, SPMLA_REQUEST_JOIN);
+			draft_store(&d, ROW, 0, 5, pages);
+			continue;
+		}
+		row += row == ROW;
+		add_row(&d, row, 1, 20 + 3 * row);
+		row++;
+	}
+	attn_forget(&r);
+	replay(&r.f, r.graph[bucket], draft_write(&r.f, &d));
+	fixture_drain(&r.f);
+	take_result(before, x);
+}
+
+START_TEST(a_row_has_the_same_bits_in_every_bucket_and_place)
+{
+	static result alone, x;
+	uint32_t b, before, after, ran = 0;
+
+	run_row(0, 0, 0, &alone);
+	ck_assert_int_eq(alone.len[0], ATTN_TOPK);
+	for (b = 0; b < 3; b++)
+		for (before = 0; before < rig_shapes[b].requests; before++)
+			for (after = 0;
+			     before + 1 + after <= rig_shapes[b].requests;
+			     after++, ran++) {
+				run_row(b, before, after, &x);
+				ck_assert_mem_eq(&x, &alone, sizeof x);
+			}
+	ck_assert_uint_eq(ran, 10 + 10 + 36);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
+START_TEST(query_tokens_together_have_the_bits_of_one_at_a_time)
+{
+	static result together[4], x;
+	uint32_t j;
+	draft d;
+
+	draft_clear(&d);
+	add_row(&d, 2, 4, 40);
+	for (j = 0; j < 4; j++)
+		attn_fill_token(&in, j, 900 + j);
+	replay(&r.f, r.graph[2], draft_write(&r.f, &d));
+	fixture_drain(&r.f);
+	for (j = 0; j < 4; j++)
+		take_result(j, &together[j]);
+	for (j = 0; j < 4; j++) {
+		draft_clear(&d);
+		add_row(&d, 2, 1, 37 + j);
+		attn_fill_token(&in, 0, 900 + j);
+		replay(&r.f, r.graph[0], draft_write(&r.f, &d));
+		fixture_drain(&r.f);
+		take_result(0, &x);
+		ck_assert_mem_eq(&x, &together[j], sizeof x);
+	}
+}
+END_TEST
+
+/* All bytes of the caches. */
+static uint8_t *
+cache_bytes(void)
+{
+	const uint64_t bytes = r.f.plan.region_bytes[SPMLA_MEMORY_CACHE];
+	uint8_t *copy = test_alloc(bytes, 0);
+
+	memcpy(copy, r.f.memory[SPMLA_MEMORY_CACHE], (size_t)bytes);
+	return copy;
+}
+
+static void
+expect_cache(uint8_t *copy)
+{
+	ck_assert_mem_eq(copy, r.f.memory[SPMLA_MEMORY_CACHE],
+			 (size_t)r.f.plan.region_bytes[SPMLA_MEMORY_CACHE]);
+	free(copy);
+}
+
+START_TEST(padding_is_written_and_writes_no_cache)
+{
+	uint32_t b, t;
+	draft d;
+
+	draft_clear(&d);
+	for (b = 0; b < 3; b++) {
+		uint8_t *before;
+
+		draft_clear(&d);
+		draft_request(&d, 3, 0, 30, 0); /* paused */
+		draft_request(&d, 4, 0, 0, 0);
+		before = cache_bytes();
+		attn_forget(&r);
+		replay(&r.f, r.graph[b], draft_write(&r.f, &d));
+		fixture_drain(&r.f);
+		for (t = 0; t < rig_shapes[b].tokens; t++)
+			attn_expect_empty(&r, t);
+		expect_cache(before);
+	}
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
+START_TEST(a_step_without_requests_warms_up_and_changes_nothing)
+{
+	static result first, again;
+	uint32_t b, t;
+	draft d;
+
+	run_row(0, 0, 0, &first);
+	for (b = 0; b < 3; b++) {
+		uint8_t *before = cache_bytes();
+
+		draft_clear(&d);
+		attn_fill_step(&in, b);
+		attn_forget(&r);
+		replay(&r.f, r.graph[b], draft_write(&r.f, &d));
+		fixture_drain(&r.f);
+		for (t = 0; t < rig_shapes[b].tokens; t++)
+			attn_expect_empty(&r, t);
+		expect_cache(before);
+	}
+	run_row(0, 0, 0, &again);
+	ck_assert_mem_eq(&first, &again, sizeof first);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
+START_TEST(a_launch_without_a_record_writes_empty_outputs_and_no_cache)
+{
+	uint8_t *before = cache_bytes();
+	spmla_cpu_list list;
+	uint32_t t;
+
+	ck_assert_int_eq(spmla_cpu_capture_begin(r.f.ctx), SPMLA_OK);
+	ck_assert_int_eq(attn_enqueue(&r, &rig_shapes[2], SPMLA_FROM_RING),
+			 SPMLA_OK);
+	ck_assert_int_eq(spmla_cpu_capture_end(r.f.ctx, &list), SPMLA_OK);
+	attn_fill_step(&in, 1);
+	attn_forget(&r);
+	ck_assert_int_eq(spmla_cpu_launch(r.f.ctx, list), SPMLA_OK);
+	fixture_drain(&r.f);
+	for (t = 0; t < 16; t++)
+		attn_expect_empty(&r, t);
+	expect_cache(before);
+	expect_status(&r.f, 1, SPMLA_FAULT_TICKET_MISSING, SPMLA_NO_INDEX, 1);
+}
+END_TEST
+
+START_TEST(a_token_without_a_page_writes_no_key_and_has_an_empty_result)
+{
+	static result x, good;
+	uint8_t *before;
+	uint32_t l;
+	draft d;
+
+	run_row(0, 0, 0, &good);
+	before = cache_bytes();
+	draft_clear(&d);
+	draft_request(&d, 6, 1, 20, SPMLA_REQUEST_JOIN); /* no pages at all */
+	attn_fill_token(&in, 0, 55);
+	attn_forget(&r);
+	replay(&r.f, r.graph[1], draft_write(&r.f, &d));
+	fixture_drain(&r.f);
+	attn_expect_empty(&r, 0);
+	expect_cache(before);
+	expect_status(&r.f, 1, SPMLA_FAULT_PAGE, 6, 2);
+	run_row(2, 0, 0, &x);
+	for (l = 0; l < ATTN_LAYERS; l++)
+		ck_assert_mem_eq(x.out[l], good.out[l], sizeof x.out[l]);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const batch[] = {
+		a_row_has_the_same_bits_in_every_bucket_and_place,
+		query_tokens_together_have_the_bits_of_one_at_a_time,
+	};
+	const TTest *const empty[] = {
+		padding_is_written_and_writes_no_cache,
+		a_step_without_requests_warms_up_and_changes_nothing,
+		a_launch_without_a_record_writes_empty_outputs_and_no_cache,
+		a_token_without_a_page_writes_no_key_and_has_an_empty_result,
+	};
+	const theme themes[] = {
+		THEME("batch invariance", setup, teardown, batch),
+		THEME("empty", setup, teardown, empty),
+		THEME("empty, queued", setup_deferred, teardown, empty),
+	};
+
+	return RUN_THEMES("replay_batch", themes);
+}

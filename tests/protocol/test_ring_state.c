@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ring, its ends: when a slot is given back, resync after lost track, and
+ * fini with work in flight.
+ */
+#include <check.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/support/ring_rig.h"
+#include "tests/support/themes.h"
+
+static ring_rig r;
+
+static void
+setup(void)
+{
+	ring_open(&r, 4, SPMLA_NATIVE_DEFERRED);
+}
+
+static void
+teardown(void)
+{
+	ring_close(&r);
+}
+
+/* ---- Consumed ---------------------------------------------------------- */
+
+/* What the trap overwrites when the counter's page is written. */
+static struct {
+	uint8_t *page;
+	uint8_t *slot;
+	size_t slot_bytes;
+	volatile sig_atomic_t hits;
+} trap;
+
+enum { PAGE_BYTES = 4096 };
+
+static void
+on_store(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)context;
+	if ((uintptr_t)info->si_addr / PAGE_BYTES !=
+		    (uintptr_t)trap.page / PAGE_BYTES ||
+	    trap.hits++) {
+		signal(SIGSEGV, SIG_DFL); /* not ours: let it crash */
+		return;
+	}
+	(void)mprotect(trap.page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+	memset(trap.slot, 0xEE, trap.slot_bytes);
+}
+
+/* Runs one entry; the slot is overwritten at the very store that says it may
+ * be: the page of the counter is read-only until then. */
+static void
+run_with_trap(uint64_t ticket)
+{
+	struct sigaction action, old;
+	uint8_t *counter = spmla_view(r.f.ctx, SPMLA_BUF_RING_CONSUMED, NULL);
+
+	memset(&action, 0, sizeof action);
+	action.sa_sigaction = on_store;
+	action.sa_flags = SA_SIGINFO;
+	trap.page = counter - (uintptr_t)counter % PAGE_BYTES;
+	trap.slot = ring_slot(&r, ticket);
+	trap.slot_bytes = (size_t)r.f.plan.record_bytes;
+	trap.hits = 0;
+	ck_assert_int_eq(sigaction(SIGSEGV, &action, &old), 0);
+	ck_assert_int_eq(mprotect(trap.page, PAGE_BYTES, PROT_READ), 0);
+	ring_run_one(&r);
+	ck_assert_int_eq(sigaction(SIGSEGV, &old, NULL), 0);
+	ck_assert_int_eq(trap.hits, 1);
+}
+
+START_TEST(nothing_of_a_slot_is_read_after_it_is_given_back)
+{
+	uint64_t rng = test_seed();
+	uint32_t i;
+	draft d;
+	sim s;
+
+	sim_open(&s, &r.f.plan, rng);
+	for (i = 0; i < 64; i++) {
+		const uint32_t b = i % 3;
+		uint64_t ticket;
+
+		sim_draft(&s, &rig_shapes[b], &d);
+		ticket = draft_write(&r.f, &d);
+		replay(&r.f, r.graphs[b], ticket);
+		run_with_trap(ticket);
+		ck_assert_uint_eq(ring_consumed(&r), ticket);
+		ring_check(&r, &d, b);
+	}
+}
+END_TEST
+
+START_TEST(a_too_large_record_is_given_back_after_its_last_read)
+{
+	draft d;
+
+	draft_clear(&d);
+	draft_request(&d, 6, 4, 20, SPMLA_REQUEST_JOIN);
+	replay(&r.f, r.graphs[0], draft_write(&r.f, &d));
+	run_with_trap(1);
+	expect_empty_step(&r.f, &rig_shapes[0]);
+	expect_status(&r.f, 1, SPMLA_FAULT_TOO_LARGE, SPMLA_NO_INDEX, 1);
+	ck_assert_uint_eq(ring_consumed(&r), 1);
+}
+END_TEST
+
+START_TEST(a_later_op_of_the_step_does_not_look_at_the_slot)
+{
+	const spmla_shape *shape = &rig_shapes[2];
+	int32_t *by = spmla_view(r.f.ctx, SPMLA_BUF_ADVANCE_BY, NULL);
+	draft d;
+
+	draft_one(&d, 5, 30);
+	ck_assert_uint_eq(draft_write(&r.f, &d), 1);
+	ck_assert_int_eq(
+		spmla_step_prologue(r.f.ctx, shape, SPMLA_FROM_RING, NULL),
+		SPMLA_OK);
+	ck_assert_int_eq(
+		spmla_step_prologue(r.f.ctx, shape, SPMLA_ADVANCE, NULL),
+		SPMLA_OK);
+	ring_run_one(&r);
+	memset(ring_slot(&r, 1), 0xEE, (size_t)r.f.plan.record_bytes);
+	memset(by, 0, RIG_REQUESTS * sizeof *by);
+	by[0] = 2;
+	ring_run_one(&r);
+	model_record(&r.m, &d, shape);
+	model_advance(&r.m, by, shape);
+	model_check(&r.m, &r.f, shape);
+}
+END_TEST
+
+/* ---- Resync ------------------------------------------------------------ */
+
+START_TEST(resync_drops_what_was_not_consumed)
+{
+	draft d;
+
+	replay(&r.f, r.graphs[0], write_one(&r.f, 0, 5));
+	fixture_drain(&r.f);
+	ck_assert_uint_eq(write_one(&r.f, 1, 6), 2);
+	ck_assert_uint_eq(write_one(&r.f, 2, 7), 3);
+	ck_assert_int_eq(spmla_step_resync(r.f.ctx), SPMLA_OK);
+	ck_assert_uint_eq(ring_slot_ticket(&r, 2), 0);
+	ck_assert_uint_eq(ring_slot_ticket(&r, 3), 0);
+	expect_error(&r.f, spmla_graph_replay(r.f.ctx, r.graphs[0], 2, NULL),
+		     "SPMLA_E_TICKET: ticket (not written): got 2, want at "
+		     "most 1");
+	draft_one(&d, 3, 8);
+	ck_assert_uint_eq(draft_write(&r.f, &d), 2);
+	replay(&r.f, r.graphs[0], 2);
+	ring_run_one(&r);
+	ring_check(&r, &d, 0);
+	ck_assert_uint_eq(ring_consumed(&r), 2);
+}
+END_TEST
+
+START_TEST(resync_forgives_launches_that_never_came)
+{
+	draft d;
+
+	ck_assert_uint_eq(write_one(&r.f, 1, 6), 1);
+	ck_assert_uint_eq(write_one(&r.f, 2, 6), 2);
+	ck_assert_int_eq(spmla_step_launched(r.f.ctx, 1), SPMLA_OK);
+	ck_assert_int_eq(spmla_step_launched(r.f.ctx, 2), SPMLA_OK);
+	expect_error(&r.f, spmla_fini(r.f.ctx),
+		     "SPMLA_E_BUSY: steps in flight: got 2, want 0");
+	ck_assert_int_eq(spmla_step_resync(r.f.ctx), SPMLA_OK);
+	draft_one(&d, 3, 8);
+	ck_assert_uint_eq(draft_write(&r.f, &d), 1);
+	replay(&r.f, r.graphs[1], 1);
+	ring_run_one(&r);
+	ring_check(&r, &d, 1);
+}
+END_TEST
+
+START_TEST(resync_is_refused_while_the_queue_holds_work)
+{
+	ck_assert_uint_eq(write_one(&r.f, 1, 6), 1);
+	ck_assert_uint_eq(write_one(&r.f, 2, 6), 2);
+	replay(&r.f, r.graphs[0], 1);
+	ring_launch(&r, 0); /* ticket 2, not told */
+	expect_error(&r.f, spmla_step_resync(r.f.ctx),
+		     "SPMLA_E_BUSY: queue: got 2, want 0");
+	ck_assert_uint_eq(ring_slot_ticket(&r, 2), 2);
+	ring_run_one(&r);
+	expect_error(&r.f, spmla_step_resync(r.f.ctx),
+		     "SPMLA_E_BUSY: queue: got 1, want 0");
+	ring_run_one(&r);
+	ck_assert_int_eq(spmla_step_resync(r.f.ctx), SPMLA_OK);
+	ck_assert_uint_eq(write_one(&r.f, 2, 6), 3);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
+START_TEST(resync_of_a_ring_in_order_changes_nothing)
+{
+	uint64_t t;
+
+	ck_assert_int_eq(spmla_step_resync(r.f.ctx), SPMLA_OK);
+	for (t = 1; t <= 9; t++) {
+		ck_assert_uint_eq(write_one(&r.f, 1, 6), t);
+		replay(&r.f, r.graphs[0], t);
+		ring_run_one(&r);
+		ck_assert_int_eq(spmla_step_resync(r.f.ctx), SPMLA_OK);
+	}
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
+/* ---- Fini -------------------------------------------------------------- */
+
+START_TEST(fini_is_refused_while_steps_are_in_flight)
+{
+	replay(&r.f, r.graphs[0], write_one(&r.f, 0, 5));
+	replay(&r.f, r.graphs[0], write_one(&r.f, 0, 6));
+	expect_error(&r.f, spmla_fini(r.f.ctx),
+		     "SPMLA_E_BUSY: steps in flight: got 2, want 0");
+	ring_run_one(&r);
+	expect_error(&r.f, spmla_fini(r.f.ctx),
+		     "SPMLA_E_BUSY: steps in flight: got 1, want 0");
+	ring_run_one(&r);
+	/* Written and not launched is not in flight; teardown calls fini. */
+	ck_assert_uint_eq(write_one(&r.f, 0, 7), 3);
+}
+END_TEST
+
+START_TEST(fini_is_refused_while_the_queue_holds_work)
+{
+	ck_assert_int_eq(spmla_step_prologue(r.f.ctx, &rig_shapes[0],
+					     SPMLA_ADVANCE, NULL),
+			 SPMLA_OK);
+	expect_error(&r.f, spmla_fini(r.f.ctx),
+		     "SPMLA_E_BUSY: queue: got 1, want 0");
+}
+END_TEST
+
+START_TEST(fini_is_refused_inside_a_capture)
+{
+	static const char *const text = "SPMLA_E_STATE: capture: got 1, want 0";
+	fixture f;
+	spmla_config config;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
+	expect_error(&f, spmla_fini(f.ctx), text);
+	ck_assert_int_eq(spmla_graph_abort(f.ctx), SPMLA_OK);
+	ck_assert_int_eq(spmla_cpu_capture_begin(f.ctx), SPMLA_OK);
+	expect_error(&f, spmla_fini(f.ctx), text);
+	ck_assert_int_eq(spmla_cpu_capture_abort(f.ctx), SPMLA_OK);
+	fixture_close(&f);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const given_back[] = {
+		nothing_of_a_slot_is_read_after_it_is_given_back,
+		a_too_large_record_is_given_back_after_its_last_read,
+		a_later_op_of_the_step_does_not_look_at_the_slot,
+	};
+	const TTest *const resync[] = {
+		resync_drops_what_was_not_consumed,
+		resync_forgives_launches_that_never_came,
+		resync_is_refused_while_the_queue_holds_work,
+		resync_of_a_ring_in_order_changes_nothing,
+	};
+	const TTest *const fini[] = {
+		fini_is_refused_while_steps_are_in_flight,
+		fini_is_refused_while_the_queue_holds_work,
+		fini_is_refused_inside_a_capture,
+	};
+	const theme themes[] = {
+		THEME("consumed", setup, teardown, given_back),
+		THEME("resync", setup, teardown, resync),
+		THEME("fini", setup, teardown, fini),
+	};
+
+	return RUN_THEMES("ring_state", themes);
+}

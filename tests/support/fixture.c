@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See fixture.h.
+ */
+#include "tests/support/fixture.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+fixture_config(spmla_config *config)
+{
+	static const spmla_shape buckets[3] = {
+		{4, 4, 1, 0}, {8, 4, 2, 0}, {16, 8, 4, 0}};
+
+	ck_assert_int_eq(spmla_config_preset(config, SPMLA_MODEL_V32),
+			 SPMLA_OK);
+	config->heads = 4;
+	config->index_heads = 4;
+	config->topk = 8;
+	config->max_rows = 8;
+	config->max_context_tokens = 512;
+	config->groups[SPMLA_GROUP_MAIN].page_tokens = 16;
+	config->groups[SPMLA_GROUP_MAIN].pool_pages = 64;
+	config->bucket_count = 3;
+	memcpy(config->buckets, buckets, sizeof buckets);
+}
+
+void *
+test_alloc(uint64_t bytes, uint8_t byte)
+{
+	const size_t size = (size_t)((bytes + 255) / 256 * 256);
+	void *p = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+
+	ck_assert_ptr_nonnull(p);
+	memset(p, byte, size);
+	return p;
+}
+
+void
+fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
+{
+	spmla_native native = SPMLA_NATIVE_INIT;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	char text[256];
+	spmla_status s;
+	uint32_t m;
+
+	memset(f, 0, sizeof *f);
+	native.flags = native_flags;
+	f->config = *config;
+	f->device.struct_bytes = (uint32_t)sizeof f->device;
+	s = spmla_backend_query(&spmla_cpu, &native, &f->device, &diag);
+	if (s == SPMLA_OK)
+		s = spmla_plan_make(&f->plan, config, &f->device, &diag);
+	for (m = 0; s == SPMLA_OK && m < SPMLA_MEMORY_COUNT; m++) {
+		spmla_region *r = &f->regions[f->region_count];
+
+		if (f->plan.region_bytes[m] == 0)
+			continue;
+		f->memory[m] = test_alloc(f->plan.region_bytes[m], 0xAB);
+		r->struct_bytes = (uint32_t)sizeof *r;
+		r->memory = m;
+		r->base = f->memory[m];
+		r->bytes = f->plan.region_bytes[m];
+		f->region_count++;
+	}
+	if (s == SPMLA_OK)
+		s = spmla_init(&f->ctx, &f->plan, &spmla_cpu, &native,
+			       f->regions, f->region_count, &diag);
+	if (s != SPMLA_OK) {
+		spmla_diag_text(&diag, text, sizeof text);
+		ck_abort_msg("fixture: %s", text);
+	}
+}
+
+void
+fixture_close(fixture *f)
+{
+	uint32_t m;
+
+	ck_assert_int_eq(spmla_fini(f->ctx), SPMLA_OK);
+	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
+		free(f->memory[m]);
+	memset(f, 0, sizeof *f);
+}
+
+void
+fixture_drain(fixture *f)
+{
+	(void)spmla_cpu_queue_run(f->ctx, UINT32_MAX);
+}
+
+spmla_device_status
+fixture_status(const fixture *f)
+{
+	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
+
+	ck_assert_int_eq(spmla_status_read(f->ctx, &status), SPMLA_OK);
+	return status;
+}
+
+const char *
+fixture_diag(const fixture *f)
+{
+	static char text[256];
+
+	spmla_diag_text(spmla_ctx_diag(f->ctx), text, sizeof text);
+	return text;
+}
+
+uint64_t
+test_seed(void)
+{
+	static uint64_t seed;
+	const char *text = getenv("SPMLA_TEST_SEED");
+
+	if (seed == 0) {
+		seed = text ? strtoull(text, NULL, 0) : 20260131u;
+		printf("seed %" PRIu64 " (SPMLA_TEST_SEED sets it)\n", seed);
+	}
+	return seed;
+}
+
+uint64_t
+rng_next(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+uint32_t
+rng_below(uint64_t *state, uint32_t bound)
+{
+	return (uint32_t)((rng_next(state) >> 32) * bound >> 32);
+}
+
+float
+rng_float(uint64_t *state)
+{
+	return (float)(rng_next(state) >> 40) * 0x1p-23f - 1.0f;
+}
+
+uint16_t
+test_bf16(float x)
+{
+	uint32_t u;
+
+	memcpy(&u, &x, sizeof u);
+	if ((u & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)(u >> 16 | 0x40u);
+	return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+float
+test_bf16_value(uint16_t h)
+{
+	const uint32_t u = (uint32_t)h << 16;
+	float x;
+
+	memcpy(&x, &u, sizeof x);
+	return x;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A context for tests: planned, given exactly the memory that was planned, and
+ * filled with 0xAB first, so that nothing may rely on zeros.
+ */
+#ifndef TESTS_SUPPORT_FIXTURE_H
+#define TESTS_SUPPORT_FIXTURE_H
+
+#include "spmla/spmla.h"
+#include "spmla/spmla_cpu.h"
+
+typedef struct fixture {
+	spmla_config config;
+	spmla_device device;
+	spmla_plan plan;
+	spmla_region regions[SPMLA_MEMORY_COUNT];
+	uint32_t region_count;
+	void *memory[SPMLA_MEMORY_COUNT];
+	spmla_ctx *ctx;
+} fixture;
+
+/* A small V3.2: 4 heads, 4 index heads, top-k 8, 8 rows, 512 tokens of
+ * context, pages of 16, 64 pages, buckets {4,4,1} {8,4,2} {16,8,4}. */
+void fixture_config(spmla_config *config);
+
+/* Plans and inits on the CPU backend; fails the test on any error.
+ * native_flags as spmla_native.flags. */
+void fixture_open(fixture *f, const spmla_config *config,
+		  uint32_t native_flags);
+void fixture_close(fixture *f);
+
+/* Runs everything that is queued; a no-op without the deferred queue. */
+void fixture_drain(fixture *f);
+
+/* The sticky status. */
+spmla_device_status fixture_status(const fixture *f);
+
+/* Text of the context's last diag. Static buffer. */
+const char *fixture_diag(const fixture *f);
+
+/* splitmix64; the seed of a test is SPMLA_TEST_SEED or a fixed number, and is
+ * printed once, so that a failure can be run again. */
+uint64_t test_seed(void);
+uint64_t rng_next(uint64_t *state);
+uint32_t rng_below(uint64_t *state, uint32_t bound); /* [0, bound) */
+float rng_float(uint64_t *state);                    /* [-1, 1) */
+
+/* f32 to bf16 bits by value (round to nearest even), and back. */
+uint16_t test_bf16(float x);
+float test_bf16_value(uint16_t h);
+
+/* Aligned to 256 bytes, filled with `byte`; fails the test if it cannot. */
+void *test_alloc(uint64_t bytes, uint8_t byte);
+
+#endif
