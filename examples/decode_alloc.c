@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of decode_loop, and the count that shows that no step allocates: with
+ * -Wl,--wrap=malloc a call of malloc in SpMLA or in this program comes to
+ * __wrap_malloc, and __real_malloc is the C library's.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "examples/decode_loop.h"
+
+static alloc_count counted;
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *p, size_t bytes);
+void *__real_aligned_alloc(size_t align, size_t bytes);
+int __real_posix_memalign(void **p, size_t align, size_t bytes);
+void __real_free(void *p);
+
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *p, size_t bytes);
+void *__wrap_aligned_alloc(size_t align, size_t bytes);
+int __wrap_posix_memalign(void **p, size_t align, size_t bytes);
+void __wrap_free(void *p);
+
+void *
+__wrap_malloc(size_t bytes)
+{
+	counted.allocations++;
+	return __real_malloc(bytes);
+}
+
+void *
+__wrap_calloc(size_t count, size_t bytes)
+{
+	counted.allocations++;
+	return __real_calloc(count, bytes);
+}
+
+void *
+__wrap_realloc(void *p, size_t bytes)
+{
+	counted.allocations++;
+	return __real_realloc(p, bytes);
+}
+
+void *
+__wrap_aligned_alloc(size_t align, size_t bytes)
+{
+	counted.allocations++;
+	return __real_aligned_alloc(align, bytes);
+}
+
+int
+__wrap_posix_memalign(void **p, size_t align, size_t bytes)
+{
+	counted.allocations++;
+	return __real_posix_memalign(p, align, bytes);
+}
+
+void
+__wrap_free(void *p)
+{
+	counted.frees++;
+	__real_free(p);
+}
+
+alloc_count
+alloc_counted(void)
+{
+	return counted;
+}
+
+/* A block starts with the address of the one before it; what keep() returns
+ * lies KEEP_ALIGN behind that. */
+enum { KEEP_ALIGN = 4096 };
+
+static void *kept;
+static uint64_t kept_bytes;
+
+void *
+keep(uint64_t bytes)
+{
+	const uint64_t size =
+		(bytes + KEEP_ALIGN - 1) / KEEP_ALIGN * KEEP_ALIGN + KEEP_ALIGN;
+	unsigned char *block = NULL;
+
+	if (size > bytes && size <= SIZE_MAX)
+		block = aligned_alloc(KEEP_ALIGN, (size_t)size);
+	if (!block) {
+		fprintf(stderr, PROGRAM ": no memory for %llu bytes\n",
+			(unsigned long long)bytes);
+		exit(1);
+	}
+	memset(block, 0, (size_t)size);
+	memcpy(block, &kept, sizeof kept);
+	kept = block;
+	kept_bytes += bytes;
+	return block + KEEP_ALIGN;
+}
+
+uint64_t
+keep_bytes(void)
+{
+	return kept_bytes;
+}
+
+void
+keep_free_all(void)
+{
+	while (kept) {
+		void *block = kept;
+
+		memcpy(&kept, block, sizeof kept);
+		free(block);
+	}
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stands in for the model around the attention: its tensors are a function of
+ * (seed, layer, tensor, request, position, draft), so that a check can compute
+ * any token's values again, however long ago it was written. A rejected draft
+ * has other values than the token that takes its place; a key that was not
+ * overwritten would show.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "examples/decode_loop.h"
+
+#define NORM_EPS 1e-6f
+
+static uint64_t
+mix(uint64_t z)
+{
+	z += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* Nearest even. */
+static uint16_t
+bf16_of(float x)
+{
+	uint32_t u;
+
+	memcpy(&u, &x, sizeof u);
+	return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+uint32_t
+model_width(const model *m, tensor kind)
+{
+	const spmla_config *c = &m->plan->config;
+
+	switch (kind) {
+	case TENSOR_Q:
+		return c->heads * SPMLA_MLA_DIM;
+	case TENSOR_KV_C:
+		return SPMLA_MLA_LATENT;
+	case TENSOR_K_PE:
+		return SPMLA_MLA_ROPE;
+	case TENSOR_INDEX_K:
+		return SPMLA_INDEX_DIM;
+	case TENSOR_INDEX_Q:
+		return c->index_heads * SPMLA_INDEX_DIM;
+	case TENSOR_INDEX_WEIGHTS:
+		return c->index_heads;
+	}
+	return 0;
+}
+
+void
+model_values(const model *m, uint32_t layer, tensor kind, token of,
+	     uint16_t *out)
+{
+	const uint32_t width = model_width(m, kind);
+	const uint64_t stream =
+		mix(mix(mix(m->seed) + ((uint64_t)layer << 8 | kind)) +
+		    ((uint64_t)of.request << 33 | (uint64_t)of.position << 1 |
+		     of.draft));
+	uint32_t i, k;
+
+	for (i = 0; i < width; i += 4) {
+		const uint64_t h = mix(stream + i);
+		/* Groups of 128 differ in size, so that their scales do. */
+		const uint32_t size = (uint32_t)(stream >> (i / 128 % 32)) & 3u;
+
+		for (k = 0; k < 4 && i + k < width; k++) {
+			const int16_t v = (int16_t)(h >> (16 * k) & 0xffff);
+
+			out[i + k] = bf16_of((float)v * 0x1p-15f *
+					     (0.5f + 0.5f * (float)size));
+		}
+	}
+}
+
+static void
+open_layer(const model *m, layer_tensors *l)
+{
+	const spmla_config *c = &m->plan->config;
+	const uint64_t t = m->plan->max_tokens;
+
+	l->q = keep(t * c->heads * SPMLA_MLA_DIM * 2);
+	l->kv_c = keep(t * SPMLA_MLA_LATENT * 2);
+	l->k_pe = keep(t * SPMLA_MLA_ROPE * 2);
+	l->index_k = keep(t * SPMLA_INDEX_DIM * 2);
+	l->index_q = keep(t * c->index_heads * SPMLA_INDEX_DIM * 2);
+	l->index_weights = keep(t * c->index_heads * 2);
+	l->out = keep(t * c->heads * SPMLA_MLA_LATENT * 2);
+	l->lse = keep(t * c->heads * sizeof(float));
+	l->topk_indices = keep(t * c->topk * sizeof(int32_t));
+	l->topk_lens = keep(t * sizeof(int32_t));
+}
+
+static void
+open_constants(model *m)
+{
+	const uint32_t positions = m->plan->config.max_context_tokens;
+	uint32_t i, p;
+
+	m->norm_weight = keep(SPMLA_INDEX_DIM * sizeof(float));
+	m->norm_bias = keep(SPMLA_INDEX_DIM * sizeof(float));
+	m->cos_sin = keep((uint64_t)positions * SPMLA_INDEX_ROPE *
+			  sizeof(float));
+	for (i = 0; i < SPMLA_INDEX_DIM; i++) {
+		m->norm_weight[i] = 1 + 0.25f * sinf((float)(3 * i));
+		m->norm_bias[i] = 0.125f * cosf((float)(5 * i));
+	}
+	for (i = 0; i < SPMLA_INDEX_ROPE / 2; i++) {
+		const double turn = pow(10000, -(double)i / 32);
+
+		for (p = 0; p < positions; p++) {
+			float *row = m->cos_sin +
+				     (uint64_t)p * SPMLA_INDEX_ROPE;
+
+			row[i] = (float)cos(p * turn);
+			row[i + 32] = (float)sin(p * turn);
+		}
+	}
+}
+
+void
+model_open(model *m, const spmla_plan *plan, uint32_t layers, uint64_t seed)
+{
+	uint32_t l;
+
+	memset(m, 0, sizeof *m);
+	m->plan = plan;
+	m->layers = layers;
+	m->seed = seed;
+	m->layer = keep(layers * sizeof *m->layer);
+	for (l = 0; l < layers; l++)
+		open_layer(m, &m->layer[l]);
+	open_constants(m);
+	m->chunk_kv_c = keep(PREFILL_TOKENS * SPMLA_MLA_LATENT * 2);
+	m->chunk_k_pe = keep(PREFILL_TOKENS * SPMLA_MLA_ROPE * 2);
+	m->chunk_index_k = keep(PREFILL_TOKENS * SPMLA_INDEX_DIM * 2);
+	m->chunk_slots = keep(PREFILL_TOKENS * sizeof(int64_t));
+	m->chunk_positions = keep(PREFILL_TOKENS * sizeof(int32_t));
+}
+
+/* What a capture bakes in: every address stays as it is now. */
+static spmla_status
+bind_layer(model *m, uint32_t l)
+{
+	const spmla_config *c = &m->plan->config;
+	layer_tensors *t = &m->layer[l];
+	spmla_v32_layer *a = &t->args;
+	spmla_status s;
+
+	memset(a, 0, sizeof *a);
+	a->struct_bytes = (uint32_t)sizeof *a;
+	a->rope_style = SPMLA_ROPE_NEOX;
+	a->cos_sin_rows = c->max_context_tokens;
+	a->cos_sin = m->cos_sin;
+	a->norm_eps = NORM_EPS;
+	a->index_norm_weight = m->norm_weight;
+	a->index_norm_bias = m->norm_bias;
+	a->kv_c = t->kv_c;
+	a->kv_c_stride_elems = SPMLA_MLA_LATENT;
+	a->k_pe = t->k_pe;
+	a->k_pe_stride_elems = SPMLA_MLA_ROPE;
+	a->index_k = t->index_k;
+	a->index_k_stride_elems = SPMLA_INDEX_DIM;
+	a->index_q = t->index_q;
+	a->index_q_head_stride_elems = SPMLA_INDEX_DIM;
+	a->index_q_token_stride_elems =
+		(int64_t)c->index_heads * SPMLA_INDEX_DIM;
+	a->index_weights = t->index_weights;
+	a->index_weights_stride_elems = c->index_heads;
+	a->index_weights_dtype = SPMLA_DTYPE_BF16;
+	a->index_q_scale_floor = SPMLA_Q_SCALE_FUSED;
+	a->topk_indices = t->topk_indices;
+	a->topk_lens = t->topk_lens;
+	a->topk_stride_elems = c->topk;
+	a->q = t->q;
+	a->q_head_stride_elems = SPMLA_MLA_DIM;
+	a->q_token_stride_elems = (int64_t)c->heads * SPMLA_MLA_DIM;
+	a->out = t->out;
+	a->out_head_stride_elems = SPMLA_MLA_LATENT;
+	a->out_token_stride_elems = (int64_t)c->heads * SPMLA_MLA_LATENT;
+	a->lse = t->lse;
+	a->lse_head_stride_elems = 1;
+	a->lse_token_stride_elems = c->heads;
+	a->empty_lse = SPMLA_EMPTY_LSE_PLUS_INF;
+	s = spmla_cache_view(m->ctx, SPMLA_BUF_KV_CACHE, l, &a->kv);
+	if (s == SPMLA_OK)
+		s = spmla_cache_view(m->ctx, SPMLA_BUF_INDEX_CACHE, l,
+				     &a->index);
+	return s;
+}
+
+spmla_status
+model_bind(model *m, spmla_ctx *ctx)
+{
+	spmla_status s = SPMLA_OK;
+	uint32_t l;
+
+	m->ctx = ctx;
+	for (l = 0; l < m->layers && s == SPMLA_OK; l++)
+		s = bind_layer(m, l);
+	return s;
+}
+
+spmla_status
+model_capture(model *m)
+{
+	const spmla_config *c = &m->plan->config;
+	spmla_status s = SPMLA_OK;
+	uint32_t b, l;
+
+	for (b = 0; b < c->bucket_count && s == SPMLA_OK; b++) {
+		const spmla_shape *shape = &c->buckets[b];
+
+		s = spmla_graph_begin(m->ctx, NULL);
+		if (s == SPMLA_OK)
+			s = spmla_step_prologue(m->ctx, shape,
+						SPMLA_FROM_RING, NULL);
+		for (l = 0; l < m->layers && s == SPMLA_OK; l++)
+			s = spmla_v32_attn(m->ctx, &m->layer[l].args, shape,
+					   NULL);
+		if (s == SPMLA_OK)
+			s = spmla_graph_end(m->ctx, &m->graphs[b]);
+	}
+	return s;
+}
+
+static void
+fill_tensor(const model *m, uint32_t layer, tensor kind, const token *tokens,
+	    uint32_t count, uint16_t *out)
+{
+	const uint32_t width = model_width(m, kind);
+	uint32_t t;
+
+	for (t = 0; t < count; t++)
+		model_values(m, layer, kind, tokens[t],
+			     out + (uint64_t)t * width);
+}
+
+void
+model_fill(model *m, const token *tokens, uint32_t count)
+{
+	uint32_t l;
+
+	for (l = 0; l < m->layers; l++) {
+		layer_tensors *t = &m->layer[l];
+
+		fill_tensor(m, l, TENSOR_Q, tokens, count, t->q);
+		fill_tensor(m, l, TENSOR_KV_C, tokens, count, t->kv_c);
+		fill_tensor(m, l, TENSOR_K_PE, tokens, count, t->k_pe);
+		fill_tensor(m, l, TENSOR_INDEX_K, tokens, count, t->index_k);
+		fill_tensor(m, l, TENSOR_INDEX_Q, tokens, count, t->index_q);
+		fill_tensor(m, l, TENSOR_INDEX_WEIGHTS, tokens, count,
+			    t->index_weights);
+	}
+}
+
+spmla_kv_insert_args
+model_kv_insert(const spmla_plan *plan)
+{
+	spmla_kv_insert_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.dtype = SPMLA_DTYPE_BF16;
+	a.scale_mode = plan->config.kv_scale_mode;
+	a.kv_c_stride_elems = SPMLA_MLA_LATENT;
+	a.k_pe_stride_elems = SPMLA_MLA_ROPE;
+	return a;
+}
+
+spmla_indexer_k_insert_args
+model_index_k_insert(const model *m)
+{
+	spmla_indexer_k_insert_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.dtype = SPMLA_DTYPE_BF16;
+	a.scale_mode = SPMLA_SCALE_POW2;
+	a.rope_style = SPMLA_ROPE_NEOX;
+	a.cos_sin_rows = m->plan->config.max_context_tokens;
+	a.cos_sin = m->cos_sin;
+	a.norm_eps = NORM_EPS;
+	a.norm_weight = m->norm_weight;
+	a.norm_bias = m->norm_bias;
+	a.k_stride_elems = SPMLA_INDEX_DIM;
+	return a;
+}
+
+/* A chunk of a prompt, one layer. */
+static spmla_status
+prefill_layer(model *m, uint32_t layer, token first, uint32_t count)
+{
+	spmla_kv_insert_args kv = model_kv_insert(m->plan);
+	spmla_indexer_k_insert_args k = model_index_k_insert(m);
+	spmla_status s;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		token of = first;
+
+		of.position += i;
+		model_values(m, layer, TENSOR_KV_C, of,
+			     m->chunk_kv_c + i * SPMLA_MLA_LATENT);
+		model_values(m, layer, TENSOR_K_PE, of,
+			     m->chunk_k_pe + i * SPMLA_MLA_ROPE);
+		model_values(m, layer, TENSOR_INDEX_K, of,
+			     m->chunk_index_k + i * SPMLA_INDEX_DIM);
+	}
+	kv.tokens = count;
+	kv.kv_c = m->chunk_kv_c;
+	kv.k_pe = m->chunk_k_pe;
+	kv.slot_mapping = m->chunk_slots;
+	kv.cache = m->layer[layer].args.kv;
+	s = spmla_kv_insert(m->ctx, &kv, NULL);
+	if (s != SPMLA_OK)
+		return s;
+	k.tokens = count;
+	k.k = m->chunk_index_k;
+	k.slot_mapping = m->chunk_slots;
+	k.positions = m->chunk_positions;
+	k.cache = m->layer[layer].args.index;
+	return spmla_indexer_k_insert(m->ctx, &k, NULL);
+}
+
+spmla_status
+model_prefill(model *m, const batch *b, const running *r)
+{
+	const int32_t *columns = b->table + (uint64_t)r->row * b->columns;
+	token first = {r->id, r->row, 0, 0};
+	spmla_status s = SPMLA_OK;
+	uint32_t l, i;
+
+	while (first.position < r->prompt && s == SPMLA_OK) {
+		uint32_t count = r->prompt - first.position;
+
+		if (count > PREFILL_TOKENS)
+			count = PREFILL_TOKENS;
+		for (i = 0; i < count; i++) {
+			const uint32_t p = first.position + i;
+
+			m->chunk_positions[i] = (int32_t)p;
+			m->chunk_slots[i] =
+				(int64_t)columns[p / b->page_tokens] *
+					b->page_tokens +
+				p % b->page_tokens;
+		}
+		for (l = 0; l < m->layers && s == SPMLA_OK; l++)
+			s = prefill_layer(m, l, first, count);
+		first.position += count;
+	}
+	return s;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the examples share: the command line as a table, the config options of
+ * a model, and the plan that is made of them.
+ */
+#ifndef EXAMPLES_OPTIONS_H
+#define EXAMPLES_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spmla/spmla.h"
+
+/* One option. One of text, number and wide is set: where the value goes. */
+typedef struct option {
+	const char *name; /* "--steps" */
+	const char *help;
+	const char **text;
+	uint32_t *number;
+	uint64_t *wide;
+	uint64_t least, most; /* of a number */
+} option;
+
+enum { OPTIONS_GO = 0, OPTIONS_HELP = 1, OPTIONS_BAD = 2, OPTIONS_MAX = 32 };
+
+/* Reads "--name value" and "--name=value". A bad one gives one line on stderr
+ * that names it, and OPTIONS_BAD, which is the exit status to end with. */
+int options_parse(const char *program, const option *options, uint32_t count,
+		  int argc, char **argv);
+
+/* Relative paths mean the folder that `bazel run` was called in. Returns 0 if
+ * the result does not fit. */
+int path_resolve(const char *path, char *out, size_t capacity);
+
+typedef struct model_options {
+	const char *backend;
+	const char *model;
+	uint32_t layers; /* whose page pools are planned */
+	uint32_t heads;
+	uint32_t index_heads;
+	uint32_t topk;
+	uint32_t max_requests;
+	uint32_t max_context;
+	uint32_t next_n;
+	uint32_t page_tokens;
+	uint32_t pool_pages; /* 0: half of what all requests could fill */
+} model_options;
+
+enum { MODEL_OPTION_COUNT = 11, MODEL_MAX_NEXT_N = 16 };
+
+/* Writes MODEL_OPTION_COUNT rows. The values of m are the defaults. */
+void model_options_list(model_options *m, option *list);
+
+/* Fills in pool_pages and makes the plan: buckets of 1, 2, 4, .. requests. On
+ * an error: one line on stderr and OPTIONS_BAD. */
+int model_options_plan(const char *program, model_options *m,
+		       const spmla_backend **backend, spmla_plan *plan);
+
+#endif

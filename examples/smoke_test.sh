@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Short runs of the examples: what they print and how they end.
+# usage: smoke_test.sh DECODE_LOOP ARENA_MAP
+set -uo pipefail
+
+loop=$1
+map=$2
+chat=testdata/trace/synthetic_chat.csv
+tmp=${TEST_TMPDIR:-$(mktemp -d)}
+bad=0
+
+fail() {
+	printf 'FAILED: %s\n' "$*"
+	sed 's/^/    /' "$tmp/out" | tail -n 40
+	bad=1
+}
+
+# runs NAME STATUS TEXT... -- COMMAND...: the status, and every text in what it
+# prints.
+runs() {
+	local name=$1 want=$2 texts=() text got=0 was=$bad
+	bad=0
+	shift 2
+	while [ "$1" != -- ]; do
+		texts+=("$1")
+		shift
+	done
+	shift
+	"$@" >"$tmp/out" 2>&1 || got=$?
+	[ "$got" -eq "$want" ] || fail "$name: exit status $got, want $want"
+	for text in "${texts[@]}"; do
+		grep -qE -- "$text" "$tmp/out" || fail "$name: no \"$text\""
+	done
+	if [ $bad -eq 0 ]; then
+		echo "ok: $name"
+		bad=$was
+	fi
+}
+
+small=(--layers 2 --heads 4 --index-heads 4 --topk 64 --max-context 512
+	--max-requests 4)
+good=('^allocations in spmla_init: 0$' '^allocations after init: 0$'
+	'^frees after init: 0$' '^reference check: [1-9][0-9]* tokens, 0 mism'
+	'^replay = eager: [1-9][0-9]* steps, 0 mism'
+	'^protocol: ticket missing +0$' '^protocol: too large +0$'
+	'^protocol: other faults +0$' '^requests done +[1-9]')
+
+runs "drafts of three tokens" 0 "${good[@]}" -- \
+	"$loop" "${small[@]}" --steps 24 --next-n 3 --check-every 2
+runs "one token a step" 0 "${good[@]}" -- \
+	"$loop" "${small[@]}" --steps 24 --next-n 1 --check-every 2
+runs "steps that are taken back" 0 "${good[@]}" \
+	'^protocol: undo +[1-9]' -- \
+	"$loop" "${small[@]}" --steps 24 --next-n 2 --check-every 4 \
+	--undo-every 2
+runs "small pages, so that rows grow and are reused" 0 "${good[@]}" \
+	'^table rows grown +[1-9]' '^pages used again +[1-9]' \
+	'^  through the staging table +[1-9]' -- \
+	"$loop" "${small[@]}" --steps 60 --next-n 4 --check-every 6 \
+	--page-tokens 8
+runs "no checks" 0 '^reference check: 0 tokens' -- \
+	"$loop" "${small[@]}" --steps 4 --check-every 0
+
+printf 'TIMESTAMP,ContextTokens,GeneratedTokens\nnow,40,3\nnow,9,2\n' \
+	>"$tmp/two.csv"
+runs "a trace that ends" 0 '^requests done +2$' '^steps +3$' -- \
+	"$loop" "${small[@]}" --trace "$tmp/two.csv" --check-every 1
+printf 'TIMESTAMP,ContextTokens,GeneratedTokens\nnow,40,many\n' \
+	>"$tmp/bad.csv"
+runs "a bad row" 2 '^decode_loop: --trace: .*bad.csv:2: Generated' -- \
+	"$loop" --trace "$tmp/bad.csv"
+printf 'a,b\n' >"$tmp/bad.csv"
+runs "other columns" 2 '^decode_loop: --trace: .*bad.csv:1: want' -- \
+	"$loop" --trace "$tmp/bad.csv"
+runs "no trace" 2 '^decode_loop: --trace: cannot open' -- \
+	"$loop" --trace "$tmp/none.csv"
+runs "a path from where bazel run was called" 0 '^requests done +2$' -- \
+	env BUILD_WORKING_DIRECTORY="$tmp" "$loop" "${small[@]}" \
+	--trace two.csv
+runs "an unknown option" 2 '^decode_loop: --stepz: unknown' -- \
+	"$loop" --stepz 3
+runs "a bad number" 2 '^decode_loop: --steps: "3x" is not' -- \
+	"$loop" --steps 3x
+runs "a number out of range" 2 '^decode_loop: --heads: "0" is not' -- \
+	"$loop" --heads=0
+runs "an option without its value" 2 '^decode_loop: --steps: a value' -- \
+	"$loop" --steps
+runs "another backend" 2 '^decode_loop: --backend: "cuda" is not' -- \
+	"$loop" --backend cuda
+runs "another model" 2 '^decode_loop: --model: "v5" is unknown' -- \
+	"$loop" --model v5
+runs "too small a pool" 2 '^decode_loop: --pool-pages: 1 do not' -- \
+	"$loop" --pool-pages 1
+
+runs "the plan of V3.2" 0 '^DEVICE +INDEX .* LOGITS ' '^peak +ATTEND' -- \
+	"$map" --svg "$tmp/arena.svg"
+grep -q '</svg>' "$tmp/arena.svg" || fail "the picture is not complete"
+cmp -s "$tmp/arena.svg" examples/arena_v32.svg ||
+	fail "examples/arena_v32.svg is old: arena_map --svg draws it"
+runs "a picture that cannot be written" 2 '^arena_map: --svg: cannot' -- \
+	"$map" --svg "$tmp/none/arena.svg"
+runs "a bad option of arena_map" 2 '^arena_map: --topk: "-1" is not' -- \
+	"$map" --topk -1
+
+if command -v awk >/dev/null; then
+	awk -f testdata/trace/synthetic_chat.awk >"$tmp/chat.csv"
+	cmp -s "$tmp/chat.csv" "$chat" || fail "$chat is not what its script writes"
+fi
+
+seen=0
+for trace in ../beside/trace/*.csv; do
+	[ -e "$trace" ] || continue
+	seen=$((seen + 1))
+	runs "the trace $(basename "$trace")" 0 "${good[@]:0:8}" -- \
+		"$loop" "${small[@]}" --trace "$trace" --steps 24 --next-n 2 \
+		--check-every 4
+done
+echo "$seen traces beside the checkout"
+exit $bad
