@@ -174,7 +174,8 @@ spmla_status spmla_step_resync(spmla_ctx *ctx);
 
 /* The bulk form of a table change, of any size: the row's columns from
  * first_col on become `count` pages out of TABLE_STAGING[row][first_col..],
- * and the row then ends there (first_col 0 replaces the row).
+ * and the row then ends there (first_col 0 replaces the row). A row that was
+ * filled so must not JOIN in the step that follows: that would forget it.
  * Order: enqueued; takes effect in stream order, before the next step. The
  * staged pages must stay until then. spmla_step_undo does not take it back.
  * Not inside a capture (E_STATE).
@@ -197,7 +198,8 @@ typedef enum spmla_source {
 	SPMLA_SOURCE_FORCE_32 = 0x7fffffff
 } spmla_source;
 
-/* The head of STEP_DEVICE; spmla_request [B] follow at byte 64. */
+/* The head of STEP_DEVICE; spmla_request [B] follow at byte 64. Their flags are
+ * not looked at: pages come by spmla_table_write or from a DEVICE table. */
 typedef struct spmla_step_device {
 	uint32_t requests;
 	uint32_t flags; /* spmla_step_flag bits */
@@ -252,7 +254,8 @@ typedef enum spmla_fault {
 	SPMLA_FAULT_LENGTH = 4,         /* a length outside its bounds */
 	SPMLA_FAULT_PAGE = 5,  /* a page not written or outside the pool */
 	SPMLA_FAULT_SLOT = 6,  /* a slot outside the cache */
-	SPMLA_FAULT_LOGITS = 7, /* a row past the capacity of LOGITS */
+	SPMLA_FAULT_LOGITS = 7, /* a row past the capacity of LOGITS: its key is
+	                         * written, its result is empty */
 	SPMLA_FAULT_INDEX = 8,  /* a top-k index outside its range */
 	SPMLA_FAULT_POSITION = 9, /* a position outside the rope table */
 	SPMLA_FAULT_FORCE_32 = 0x7fffffff

@@ -259,7 +259,6 @@ from_device(spmla_ctx *ctx, const spmla_shape *shape)
 		empty_step(ctx, shape, SPMLA_FAULT_TOO_LARGE);
 		return;
 	}
-	join_rows(ctx, &in);
 	derive_requests(ctx, &in, shape);
 }
 

@@ -126,6 +126,18 @@ START_TEST(a_step_on_the_device_needs_no_slot_and_no_ticket)
 }
 END_TEST
 
+START_TEST(a_join_on_the_device_forgets_nothing)
+{
+	draft d;
+
+	give_pages();
+	draft_clear(&d);
+	draft_request(&d, 3, 1, 40, SPMLA_REQUEST_JOIN);
+	run_device(&d, &rig_shapes[2]);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
 START_TEST(a_graph_reads_the_step_that_is_there_when_it_runs)
 {
 	const spmla_graph graph =
@@ -341,6 +353,7 @@ main(void)
 {
 	const TTest *const device[] = {
 		a_step_on_the_device_needs_no_slot_and_no_ticket,
+		a_join_on_the_device_forgets_nothing,
 		a_graph_reads_the_step_that_is_there_when_it_runs,
 		a_step_on_the_device_that_is_too_large_is_empty,
 		a_bad_row_or_length_costs_its_own_row_only,

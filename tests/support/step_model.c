@@ -63,8 +63,6 @@ take_requests(step_model *m, const draft *d)
 		int64_t len = r->seq_len_tokens;
 
 		m->request[b] = *r;
-		if (r->flags & SPMLA_REQUEST_JOIN)
-			ref_table_join(&m->table, r->row);
 		if (r->row >= m->table.rows) {
 			report(m, r->row, SPMLA_FAULT_ROW);
 			continue;
@@ -90,6 +88,9 @@ model_record(step_model *m, const draft *d, const spmla_shape *shape)
 		return;
 	}
 	take_requests(m, d);
+	for (i = 0; i < d->request_count; i++)
+		if (d->requests[i].flags & SPMLA_REQUEST_JOIN)
+			ref_table_join(&m->table, d->requests[i].row);
 	for (i = 0; i < d->store_count; i++) {
 		const spmla_table_store *t = &d->stores[i];
 
