@@ -49,8 +49,6 @@ report_progress(const report *r, const batch *b)
 	fprintf(stderr,
 		"\r[%s] step %" PRIu32 "/%" PRIu32 ", %" PRIu32 " requests ",
 		bar, r->steps, r->limit, b->active_count);
-	if (r->steps == r->limit)
-		fputc('\n', stderr);
 }
 
 /* Shell sort: qsort may allocate. */
@@ -130,6 +128,8 @@ print_count(const char *name, uint64_t count)
 void
 report_print(report *r, const spmla_plan *plan, const batch *b)
 {
+	if (r->bar)
+		fputc('\n', stderr); /* the bar ends where the trace does */
 	print_count("steps", r->steps);
 	print_count("query tokens", r->tokens);
 	print_count("accepted tokens", b->accepted_tokens);

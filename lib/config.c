@@ -201,10 +201,9 @@ fill_defaults(spmla_config *c)
 }
 
 spmla_status
-spmla_i_config_resolve(spmla_config *out, const spmla_config *in,
+spmla_i_config_resolve(spmla_config *c, const spmla_config *in,
 		       spmla_diag *diag)
 {
-	spmla_config c;
 	spmla_status s;
 	uint32_t bytes;
 
@@ -214,39 +213,37 @@ spmla_i_config_resolve(spmla_config *out, const spmla_config *in,
 				    "config.struct_bytes", bytes,
 				    SPMLA_WANT_AT_LEAST,
 				    SPMLA_CONFIG_MIN_BYTES);
-	if (bytes > sizeof c)
+	if (bytes > sizeof *c)
 		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
 				    "config.struct_bytes", bytes,
-				    SPMLA_WANT_AT_MOST, sizeof c);
+				    SPMLA_WANT_AT_MOST, sizeof *c);
 	if (bytes % 4 != 0)
 		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
 				    "config.struct_bytes", bytes,
 				    SPMLA_WANT_MULTIPLE_OF, 4);
-	memset(&c, 0, sizeof c);
-	memcpy(&c, in, bytes);
-	c.struct_bytes = (uint32_t)sizeof c;
-	if (spmla_i_f32_bits(c.softmax_scale) == 0)
-		c.softmax_scale = 0.07216878364870322f;
-	set_default(&c.groups[SPMLA_GROUP_MAIN].page_tokens, 64);
-	s = check_fields(&c, diag);
-	if (s == SPMLA_OK && !spmla_i_finite_positive(c.softmax_scale))
+	memset(c, 0, sizeof *c);
+	memcpy(c, in, bytes);
+	c->struct_bytes = (uint32_t)sizeof *c;
+	if (spmla_i_f32_bits(c->softmax_scale) == 0)
+		c->softmax_scale = 0.07216878364870322f;
+	set_default(&c->groups[SPMLA_GROUP_MAIN].page_tokens, 64);
+	s = check_fields(c, diag);
+	if (s == SPMLA_OK && !spmla_i_finite_positive(c->softmax_scale))
 		s = spmla_i_fail(diag, SPMLA_E_RANGE, "config.softmax_scale",
-				 spmla_i_f32_bits(c.softmax_scale),
+				 spmla_i_f32_bits(c->softmax_scale),
 				 SPMLA_WANT_FINITE, 0);
 	if (s == SPMLA_OK)
-		s = check_buckets(&c, diag);
+		s = check_buckets(c, diag);
 	if (s == SPMLA_OK)
-		s = check_group(&c.groups[SPMLA_GROUP_MAIN], diag);
+		s = check_group(&c->groups[SPMLA_GROUP_MAIN], diag);
 	if (s != SPMLA_OK)
 		return s;
-	fill_defaults(&c);
-	*out = c;
+	fill_defaults(c);
 	return SPMLA_OK;
 }
 
 spmla_status
-spmla_i_device_check(const spmla_device *device, const spmla_config *config,
-		     spmla_diag *diag)
+spmla_i_device_check(const spmla_device *device, spmla_diag *diag)
 {
 	static const char *const names[] = {
 #define SPMLA_OP(stem) "device.ops: " #stem,
@@ -268,15 +265,14 @@ spmla_i_device_check(const spmla_device *device, const spmla_config *config,
 	spmla_status s;
 	uint32_t op;
 
-	if (device->struct_bytes != sizeof *device)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "device.struct_bytes", device->struct_bytes,
-				    SPMLA_WANT_EQUAL, sizeof *device);
+	s = spmla_i_check_size(diag, "device.struct_bytes",
+			       device->struct_bytes, sizeof *device);
+	if (s != SPMLA_OK)
+		return s;
 	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 	if (s != SPMLA_OK)
 		return s;
 	/* V3.2 is the only model and uses every op there is. */
-	(void)config;
 	for (op = 0; op < SPMLA_OP_COUNT; op++)
 		if (!(device->ops & SPMLA_I_OP_BIT(op)))
 			return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,

@@ -103,17 +103,54 @@ take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
 static spmla_status
 check_native(const spmla_native *native, spmla_diag *diag)
 {
+	spmla_status s;
+
 	if (!native)
 		return SPMLA_OK;
-	if (native->struct_bytes != sizeof *native)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "native.struct_bytes",
-				    native->struct_bytes, SPMLA_WANT_EQUAL,
-				    sizeof *native);
+	s = spmla_i_check_size(diag, "native.struct_bytes",
+			       native->struct_bytes, sizeof *native);
+	if (s != SPMLA_OK)
+		return s;
 	if (native->flags > SPMLA_NATIVE_DEFERRED)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "native.flags",
 				    native->flags, SPMLA_WANT_AT_MOST,
 				    SPMLA_NATIVE_DEFERRED);
+	return SPMLA_OK;
+}
+
+/* A plan may have been stored and read back: nothing in it leads outside the
+ * regions or the tables of this build. */
+static spmla_status
+check_extents(const spmla_plan *plan, spmla_diag *diag)
+{
+	uint32_t i;
+
+	if (plan->row_count == 0 || plan->row_count > SPMLA_MAX_PLAN_ROWS)
+		return spmla_i_fail(diag, SPMLA_E_RANGE, "plan.row_count",
+				    plan->row_count, SPMLA_WANT_AT_MOST,
+				    SPMLA_MAX_PLAN_ROWS);
+	for (i = 0; i < plan->row_count; i++) {
+		const spmla_extent *e = &plan->extents[i];
+		const uint64_t room =
+			e->memory < SPMLA_MEMORY_COUNT
+				? plan->region_bytes[e->memory]
+				: 0;
+
+		if (e->buf >= SPMLA_I_BUF_LIMIT ||
+		    e->life >= SPMLA_LIFE_COUNT || e->bytes > room ||
+		    e->offset_bytes > room - e->bytes)
+			return spmla_i_fail_at(diag, SPMLA_E_RANGE,
+					       "plan.extents", i, e->buf,
+					       SPMLA_WANT_NOTHING, 0);
+	}
+	if (plan->extents[0].buf != SPMLA_BUF_CONTEXT ||
+	    plan->extents[0].memory != SPMLA_MEMORY_HOST ||
+	    plan->extents[0].offset_bytes != 0 ||
+	    plan->extents[0].bytes != sizeof(spmla_ctx))
+		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
+				    "plan.extents: CONTEXT bytes",
+				    plan->extents[0].bytes, SPMLA_WANT_EQUAL,
+				    sizeof(spmla_ctx));
 	return SPMLA_OK;
 }
 
@@ -133,10 +170,10 @@ check_init(spmla_ctx **ctx, const spmla_plan *plan,
 	s = spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
 	if (s != SPMLA_OK)
 		return s;
-	if (plan->struct_bytes != sizeof *plan)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "plan.struct_bytes", plan->struct_bytes,
-				    SPMLA_WANT_EQUAL, sizeof *plan);
+	s = spmla_i_check_size(diag, "plan.struct_bytes",
+			       plan->struct_bytes, sizeof *plan);
+	if (s != SPMLA_OK)
+		return s;
 	s = check_native(native, diag);
 	if (s != SPMLA_OK)
 		return s;
@@ -148,7 +185,7 @@ check_init(spmla_ctx **ctx, const spmla_plan *plan,
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
 				    "plan.device.kind", plan->device.kind,
 				    SPMLA_WANT_EQUAL, backend->kind);
-	return SPMLA_OK;
+	return check_extents(plan, diag);
 }
 
 spmla_status
@@ -171,7 +208,6 @@ spmla_init(spmla_ctx **out, const spmla_plan *plan,
 	memset(ctx, 0, sizeof *ctx);
 	ctx->plan = *plan;
 	ctx->backend = backend;
-	ctx->native_flags = native ? native->flags : 0;
 	for (i = 0; i < plan->row_count; i++) {
 		const spmla_extent *e = &plan->extents[i];
 
@@ -279,10 +315,10 @@ spmla_backend_query(const spmla_backend *backend, const spmla_native *native,
 	s = spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
 	if (s != SPMLA_OK)
 		return s;
-	if (device->struct_bytes != sizeof *device)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "device.struct_bytes", device->struct_bytes,
-				    SPMLA_WANT_EQUAL, sizeof *device);
+	s = spmla_i_check_size(diag, "device.struct_bytes",
+			       device->struct_bytes, sizeof *device);
+	if (s != SPMLA_OK)
+		return s;
 	s = check_native(native, diag);
 	return s == SPMLA_OK ? backend->query(native, device, diag) : s;
 }

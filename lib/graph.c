@@ -101,7 +101,8 @@ spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph, uint64_t ticket,
 	kind = graph > 0 && graph <= ctx->graph_count ? ctx->graphs[graph - 1]
 						      : 0;
 	if (kind != SPMLA_I_GRAPH_TICKET && kind != SPMLA_I_GRAPH_NO_TICKET)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "graph", graph,
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
+				    "graph (of spmla_graph_end)", graph,
 				    SPMLA_WANT_AT_MOST, ctx->graph_count);
 	if (kind == SPMLA_I_GRAPH_TICKET)
 		s = spmla_i_ticket_due(ctx, ticket);

@@ -146,6 +146,7 @@ spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 		{"device", SPMLA_I_PTR(device), SPMLA_WANT_NOT_NULL, 0},
 	};
 	uint64_t dim[SPMLA_I_DIM_COUNT];
+	spmla_device facts;
 	spmla_config resolved;
 	uint32_t overflow = 0;
 	spmla_status s;
@@ -154,14 +155,15 @@ spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 	if (s == SPMLA_OK)
 		s = spmla_i_config_resolve(&resolved, config, diag);
 	if (s == SPMLA_OK)
-		s = spmla_i_device_check(device, &resolved, diag);
+		s = spmla_i_device_check(device, diag);
 	if (s != SPMLA_OK)
 		return s;
+	facts = *device; /* it may be the plan's own */
 	memset(plan, 0, sizeof *plan);
 	plan->struct_bytes = (uint32_t)sizeof *plan;
 	plan->version = SPMLA_VERSION;
 	plan->config = resolved;
-	plan->device = *device;
+	plan->device = facts;
 	fill_limits(plan, &overflow);
 	fill_dims(dim, plan, &overflow);
 	if (overflow)

@@ -149,18 +149,19 @@ check_call(const spmla_plan *plan, const spmla_step *step, const void *record,
 	s = spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
 	if (s != SPMLA_OK)
 		return s;
-	if (plan->struct_bytes != sizeof *plan)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "plan.struct_bytes", plan->struct_bytes,
-				    SPMLA_WANT_EQUAL, sizeof *plan);
-	if (step->struct_bytes != sizeof *step)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "step.struct_bytes", step->struct_bytes,
-				    SPMLA_WANT_EQUAL, sizeof *step);
-	if (info && info->struct_bytes != sizeof *info)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "info.struct_bytes", info->struct_bytes,
-				    SPMLA_WANT_EQUAL, sizeof *info);
+	s = spmla_i_check_size(diag, "plan.struct_bytes",
+			       plan->struct_bytes, sizeof *plan);
+	if (s != SPMLA_OK)
+		return s;
+	s = spmla_i_check_size(diag, "step.struct_bytes",
+			       step->struct_bytes, sizeof *step);
+	if (s != SPMLA_OK)
+		return s;
+	if (info)
+		s = spmla_i_check_size(diag, "info.struct_bytes",
+				       info->struct_bytes, sizeof *info);
+	if (s != SPMLA_OK)
+		return s;
 	if (capacity < plan->record_bytes)
 		return spmla_i_fail(diag, SPMLA_E_RANGE,
 				    "record_capacity_bytes", capacity,

@@ -14,8 +14,11 @@
  * Every public struct starts with struct_bytes = its sizeof (the *_INIT macros
  * set it); a struct of an unknown size is refused. Structs only grow at their
  * end. A zero field means its default unless it says otherwise.
- * Functions that fail change nothing and fill a diag: their own argument, or
- * the context's (spmla_ctx_diag).
+ * Functions that fail change nothing. Those that check more than their
+ * pointers fill a diag: their own argument, or the context's (spmla_ctx_diag);
+ * a diag is only ever written. Every call may give E_NULL and E_STRUCT_SIZE,
+ * and every call that enqueues E_SPACE (planned room is used up): only what
+ * else can fail is listed.
  * Threads: a context is used by one thread at a time. Functions that take only
  * const plans, and spmla_status_read, may run anywhere at any time.
  */
@@ -48,7 +51,8 @@ typedef struct spmla_ctx spmla_ctx;
 
 /* Makes a context inside the given regions, one for each kind of memory whose
  * region_bytes is not 0, at least that large and so aligned. The context
- * itself lies at the start of the HOST region.
+ * itself lies at the start of the HOST region. A region that is not needed may
+ * be given; its base must not be NULL all the same.
  * Memory: everything stays the caller's; nothing is allocated, now or later.
  * Order: may load code and wait; no later call does.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (kinds, flags), E_REGION, E_OVERLAP,
@@ -141,8 +145,9 @@ typedef struct spmla_step_info {
  * for all ranks that share the plan.
  * Memory: record holds plan->record_bytes, 16-byte aligned. `info` and `diag`
  * may be NULL.
- * Errors: E_RECORD with the field ("step.requests.row", index i) for any limit
- * of the plan; if it fits no bucket, the first of request_count, next_n,
+ * Errors: E_RANGE for the record's room; E_UNSUPPORTED for stores where the
+ * table is the engine's; E_RECORD with the field ("step.requests.row", index i)
+ * for any limit of the plan; if it fits no bucket, the first of request_count, next_n,
  * live_context and tokens that no bucket is left for. */
 spmla_status spmla_step_encode(const spmla_plan *plan, const spmla_step *step,
 			       void *record, uint64_t record_capacity_bytes,
@@ -150,7 +155,8 @@ spmla_status spmla_step_encode(const spmla_plan *plan, const spmla_step *step,
 
 /* Copies an encoded record into the ring and returns its ticket, counted from
  * 1. Exactly one launch must follow, in order. Errors: E_RING_FULL (nothing
- * written, no wait); E_RECORD if the record is of another plan. */
+ * written, no wait); E_RECORD if the record is of another plan; E_RANGE if it
+ * is not 16-byte aligned. */
 spmla_status spmla_step_push(spmla_ctx *ctx, const void *record,
 			     uint64_t *ticket);
 
@@ -168,8 +174,9 @@ spmla_status spmla_step_undo(spmla_ctx *ctx, uint64_t ticket);
 spmla_status spmla_step_launched(spmla_ctx *ctx, uint64_t ticket);
 
 /* After the caller lost track and drained the stream: drops every record that
- * was not consumed; the next ticket is the one the device expects. Errors:
- * E_BUSY if the deferred queue is not empty. */
+ * was not consumed, with its joins and table stores, which have to be sent
+ * again; the next ticket is the one the device expects. Errors: E_BUSY if the
+ * deferred queue is not empty. */
 spmla_status spmla_step_resync(spmla_ctx *ctx);
 
 /* The bulk form of a table change, of any size: the row's columns from
@@ -207,13 +214,16 @@ typedef struct spmla_step_device {
 } spmla_step_device;
 
 /* The first op of a step: derives every STEP buffer on the device. `shape` is
- * a bucket's or smaller; the ops of the step get the same.
+ * a bucket's or smaller; the ops of the step get the same or a smaller one,
+ * never more tokens (E_STATE). max_live_context 0 is the bucket's.
  * FROM_RING expects the ticket that follows the last consumed one. Another one
  * there: MISSING, an empty step. A record larger than shape: TOO_LARGE, an
- * empty step, the ticket is used up, its stores are not applied. FROM_DEVICE
- * treats STEP_DEVICE the same way without a ticket. ADVANCE moves every row
- * that has query tokens; a row that would leave [query, max_context_tokens] is
- * skipped and reported.
+ * empty step, the ticket is used up, its joins and stores are not applied.
+ * FROM_DEVICE takes the requests of STEP_DEVICE, without a ticket; what does
+ * not fit is an empty step too; a row that is named twice is computed twice,
+ * and which of two keys for a slot stays is unspecified. ADVANCE moves every
+ * row of the step that has query tokens and was not skipped; a row that would
+ * leave [query, max_context_tokens] is skipped from then on and reported.
  * Order: enqueues; capturable. Errors: E_RANGE for a shape larger than every
  * bucket; E_STATE if a DEVICE table is not bound. */
 spmla_status spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
@@ -264,8 +274,9 @@ typedef enum spmla_fault {
 /* DEVICE_STATUS: the smallest (row, fault) of the first bad step, and how many
  * times anything was reported. `row` is the request's stable row inside a
  * step, the op's row (token, request) where that is all it knows;
- * SPMLA_NO_INDEX for faults of the whole step. `step` is the ticket, or the
- * last one for steps without. */
+ * SPMLA_NO_INDEX for faults of the whole step. `step` is the ticket (that was
+ * expected), or the last one for steps without; every prologue starts a step of
+ * its own. */
 typedef struct spmla_device_status {
 	uint32_t struct_bytes;
 	uint32_t count;

@@ -182,6 +182,7 @@ spmla_status
 spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 {
 	const spmla_i_device_status *d;
+	uint64_t key;
 
 	if (!ctx || !status)
 		return SPMLA_E_NULL;
@@ -189,8 +190,9 @@ spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 		return SPMLA_E_STRUCT_SIZE;
 	d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
 	status->count = spmla_i_load_u32(&d->count);
-	status->fault = spmla_i_load_u32(&d->fault);
-	status->row = spmla_i_load_u32(&d->row);
+	key = spmla_i_load_u64(&d->key);
+	status->fault = (uint32_t)key;
+	status->row = (uint32_t)(key >> 32);
 	status->step = spmla_i_load_u64(&d->step);
 	return SPMLA_OK;
 }

@@ -244,51 +244,52 @@ spmla_table_bind(spmla_ctx *ctx, uint32_t group, const int32_t *table,
 	return SPMLA_OK;
 }
 
-/* Whether the first `measures` of tokens, requests and next_n are those of a
- * bucket or smaller; *most = the last one's largest among the buckets that the
- * others allow. */
+/* The largest of measure m (tokens, requests, next_n, live context) among the
+ * buckets that hold the measures before it. */
 static uint32_t
-shape_fits(const spmla_config *c, const spmla_shape *shape, uint32_t measures,
-	   uint32_t *most)
+shape_most(const spmla_config *c, const uint32_t need[4], uint32_t m)
 {
-	const uint32_t need[3] = {shape->tokens, shape->requests,
-				  shape->next_n};
-	uint32_t i, m;
+	uint32_t most = 0, i, k;
 
-	*most = 0;
 	for (i = 0; i < c->bucket_count; i++) {
 		const spmla_shape *b = &c->buckets[i];
-		const uint32_t limit[3] = {b->tokens, b->requests, b->next_n};
+		const uint32_t limit[4] = {b->tokens, b->requests, b->next_n,
+					   b->max_live_context};
 
-		for (m = 0; m + 1 < measures && need[m] <= limit[m]; m++)
+		for (k = 0; k < m && need[k] <= limit[k]; k++)
 			;
-		if (m + 1 == measures && limit[m] > *most)
-			*most = limit[m];
+		if (k == m && limit[m] > most)
+			most = limit[m];
 	}
-	return need[measures - 1] <= *most;
+	return most;
 }
 
 spmla_status
-spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape)
+spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
+		    uint32_t *live_context)
 {
-	static const char *const fields[3] = {"shape.tokens", "shape.requests",
-					      "shape.next_n"};
-	uint32_t most, m;
+	static const char *const fields[4] = {"shape.tokens", "shape.requests",
+					      "shape.next_n",
+					      "shape.max_live_context"};
+	uint32_t most = 0, m;
 
 	if (!shape)
 		return null_argument(ctx, "shape");
-	const uint32_t got[3] = {shape->tokens, shape->requests, shape->next_n};
+	const uint32_t got[4] = {shape->tokens, shape->requests, shape->next_n,
+				 shape->max_live_context};
 
-	for (m = 0; m < 3; m++) {
-		if (got[m] == 0)
+	for (m = 0; m < 4; m++) {
+		if (m < 3 && got[m] == 0)
 			return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 					    fields[m], 0, SPMLA_WANT_AT_LEAST,
 					    1);
-		if (!shape_fits(&ctx->plan.config, shape, m + 1, &most))
+		most = shape_most(&ctx->plan.config, got, m);
+		if (got[m] > most)
 			return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 					    fields[m], got[m],
 					    SPMLA_WANT_AT_MOST, most);
 	}
+	*live_context = got[3] ? got[3] : most;
 	return SPMLA_OK;
 }
 
@@ -298,6 +299,7 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 {
 	const spmla_table_config *g;
 	spmla_step_prologue_args args = {{0, 0, 0, 0}, 0, 0};
+	uint32_t live = 0;
 	uint64_t last;
 	spmla_status s;
 
@@ -305,7 +307,7 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 		return SPMLA_E_NULL;
 	last = last_launched(ctx); /* before this prologue runs */
 	g = &ctx->plan.config.groups[SPMLA_GROUP_MAIN];
-	s = spmla_i_check_shape(ctx, shape);
+	s = spmla_i_check_shape(ctx, shape, &live);
 	if (s == SPMLA_OK &&
 	    (source < SPMLA_FROM_RING || source > SPMLA_ADVANCE))
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "source",
@@ -318,12 +320,14 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 	if (s == SPMLA_OK) {
 		args.shape = *shape;
 		args.source = (uint32_t)source;
-		if (args.shape.max_live_context == 0)
-			args.shape.max_live_context = UINT32_MAX;
+		args.shape.max_live_context = live;
 	}
 	s = spmla_i_op_end(ctx, s, SPMLA_OP_step_prologue, &args, sizeof args,
 			   stream);
-	if (s != SPMLA_OK || source != SPMLA_FROM_RING)
+	if (s != SPMLA_OK)
+		return s;
+	ctx->prologue_tokens = shape->tokens;
+	if (source != SPMLA_FROM_RING)
 		return s;
 	if (ctx->capture_open)
 		ctx->capture_rings++;

@@ -34,14 +34,19 @@ main_table(const spmla_ctx *ctx)
 static spmla_status
 begin(spmla_ctx *ctx, const spmla_v32_layer *layer, const spmla_shape *shape)
 {
+	uint32_t live;
 	spmla_status s =
 		spmla_i_op_begin(ctx, layer, sizeof *layer, "v32_layer");
 
 	if (s != SPMLA_OK)
 		return s;
-	s = spmla_i_check_shape(ctx, shape);
-	return s == SPMLA_OK ? s
-			     : spmla_i_op_failed(ctx, s);
+	s = spmla_i_check_shape(ctx, shape, &live);
+	if (s == SPMLA_OK && shape->tokens > ctx->prologue_tokens)
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
+				 "shape.tokens (of the last prologue)",
+				 shape->tokens, SPMLA_WANT_AT_MOST,
+				 ctx->prologue_tokens);
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
 static spmla_status
@@ -192,6 +197,8 @@ score(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 	a.logits = ctx->buf[SPMLA_BUF_LOGITS];
 	a.logits_elems = ctx->plan.logits_elems;
 	a.cache = l->index;
+	/* A page is in the pool or it is not, for every op alike. */
+	a.cache.pages = ctx->plan.config.groups[SPMLA_GROUP_MAIN].pool_pages;
 	return spmla_mqa_logits(ctx, &a, stream);
 }
 

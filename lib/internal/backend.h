@@ -80,12 +80,12 @@ typedef enum spmla_i_graph_kind {
 typedef struct spmla_i_table {
 	const int32_t *device; /* the engine's, of a DEVICE group */
 	uint32_t stride_elems;
-	uint32_t bound;
+	uint32_t reserved;
 } spmla_i_table;
 
 struct spmla_ctx {
 	uint32_t magic;
-	uint32_t native_flags;
+	uint32_t prologue_tokens; /* of the last enqueued prologue; 0: none */
 	const spmla_backend *backend;
 	/* Protocol, host side. launched <= written. */
 	uint64_t written;
@@ -123,8 +123,10 @@ spmla_i_slot(const spmla_ctx *ctx, uint64_t ticket)
 /* Whether `ticket` is the next one to launch; fills the diag if not. */
 spmla_status spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket);
 
-/* The shape that ops of a step are called with. */
-spmla_status spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape);
+/* The shape that ops of a step are called with: a bucket's or smaller.
+ * *live_context = its live context, that of the bucket where it is 0. */
+spmla_status spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
+				 uint32_t *live_context);
 
 /* Starts an op's host checks: ctx and args exist, and struct_bytes (the first
  * field of args) is `bytes`. `name` is the op's stem. */

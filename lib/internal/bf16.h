@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __FAST_MATH__
+#error "SpMLA needs IEEE arithmetic: compile it with -fno-fast-math"
+#endif
+
 static inline uint32_t
 spmla_i_f32_bits(float x)
 {

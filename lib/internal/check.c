@@ -31,6 +31,16 @@ spmla_i_fail(spmla_diag *diag, spmla_status status, const char *field,
 			       want);
 }
 
+spmla_status
+spmla_i_check_size(spmla_diag *diag, const char *field, uint32_t got,
+		   size_t want)
+{
+	if (got == want)
+		return SPMLA_OK;
+	return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE, field, got,
+			    SPMLA_WANT_EQUAL, want);
+}
+
 uint32_t
 spmla_i_keeps(uint64_t got, spmla_want rule, uint64_t want)
 {
@@ -73,7 +83,8 @@ spmla_i_finite_positive(float x)
 {
 	const uint32_t u = spmla_i_f32_bits(x);
 
-	return u != 0 && u < 0x7f800000u;
+	/* Up to 2^126, so that a factor of log2(e) keeps it finite. */
+	return u != 0 && u <= 0x7e800000u;
 }
 
 spmla_status

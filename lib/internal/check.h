@@ -35,6 +35,10 @@ spmla_status spmla_i_fail_at(spmla_diag *diag, spmla_status status,
 			     const char *field, uint32_t index, uint64_t got,
 			     spmla_want rule, uint64_t want);
 
+/* Whether a struct has the size that this library knows: E_STRUCT_SIZE. */
+spmla_status spmla_i_check_size(spmla_diag *diag, const char *field,
+				uint32_t got, size_t want);
+
 /* Whether got keeps the rule. */
 uint32_t spmla_i_keeps(uint64_t got, spmla_want rule, uint64_t want);
 
@@ -42,7 +46,7 @@ uint32_t spmla_i_keeps(uint64_t got, spmla_want rule, uint64_t want);
 spmla_status spmla_i_check_all(spmla_diag *diag, const spmla_i_check *checks,
 			       uint32_t count);
 
-/* Whether x is finite and above zero. */
+/* Whether x is above zero and at most 2^126. */
 uint32_t spmla_i_finite_positive(float x);
 
 /* The common fields of a cache. `layouts` has bit L set for each layout L that

@@ -8,14 +8,12 @@
 
 #include "spmla/spmla.h"
 
-/* Checks every field of `in` and writes the resolved config. *out is untouched
- * on an error. */
+/* Checks every field of `in` and writes the resolved config; on an error *out
+ * is unspecified. */
 spmla_status spmla_i_config_resolve(spmla_config *out, const spmla_config *in,
 				    spmla_diag *diag);
 
 /* Checks a device against the ops that the model needs. */
-spmla_status spmla_i_device_check(const spmla_device *device,
-				  const spmla_config *config,
-				  spmla_diag *diag);
+spmla_status spmla_i_device_check(const spmla_device *device, spmla_diag *diag);
 
 #endif

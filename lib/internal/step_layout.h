@@ -47,16 +47,19 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_step_device) == 64, "requests at 64");
 typedef struct spmla_i_step_state {
 	uint64_t done;     /* records that a prologue has finished */
 	uint64_t step;     /* the current step's ticket, for reports */
+	uint64_t serial;   /* prologues so far, of any source: tells steps apart */
 	uint32_t requests; /* of the current step; 0 for an empty one */
-	uint32_t tokens;
+	uint32_t reserved;
 } spmla_i_step_state;
 
-/* DEVICE_STATUS, pinned memory. */
+/* DEVICE_STATUS, pinned memory. Row and fault are one word, so that a reader
+ * never sees a pair that was not reported, and the smaller pair is the smaller
+ * word. */
 typedef struct spmla_i_device_status {
-	uint64_t step;
+	uint64_t key;    /* row << 32 | fault */
+	uint64_t step;   /* ticket, for the reader */
+	uint64_t serial; /* of the prologue of that step */
 	uint32_t count;
-	uint32_t fault;
-	uint32_t row;
 	uint32_t reserved;
 } spmla_i_device_status;
 

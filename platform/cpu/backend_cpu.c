@@ -24,14 +24,12 @@ spmla_i_cpu_fault(spmla_ctx *ctx, uint32_t row, spmla_fault fault)
 {
 	const spmla_i_step_state *step = ctx->buf[SPMLA_BUF_STEP_STATE];
 	spmla_i_device_status *d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
-	const uint32_t first = d->count == 0;
+	const uint64_t key = (uint64_t)row << 32 | (uint32_t)fault;
 
-	if (first || (d->step == step->step &&
-		      (row < d->row ||
-		       (row == d->row && (uint32_t)fault < d->fault)))) {
+	if (d->count == 0 || (d->serial == step->serial && key < d->key)) {
+		d->serial = step->serial;
 		spmla_i_store_u64(&d->step, step->step);
-		spmla_i_store_u32(&d->row, row);
-		spmla_i_store_u32(&d->fault, (uint32_t)fault);
+		spmla_i_store_u64(&d->key, key);
 	}
 	if (d->count < UINT32_MAX)
 		spmla_i_store_u32(&d->count, d->count + 1);
@@ -222,10 +220,14 @@ const spmla_backend spmla_cpu = {
 uint32_t
 spmla_cpu_queue_run(spmla_ctx *ctx, uint32_t count)
 {
-	spmla_i_cpu_state *st = state_of(ctx);
-	const spmla_i_cpu_node *queue = ctx->buf[SPMLA_BUF_QUEUE];
+	spmla_i_cpu_state *st;
+	const spmla_i_cpu_node *queue;
 	uint32_t ran;
 
+	if (!ctx)
+		return 0;
+	st = state_of(ctx);
+	queue = ctx->buf[SPMLA_BUF_QUEUE];
 	for (ran = 0; ran < count && st->queue_count > 0; ran++) {
 		const spmla_i_cpu_node *n = &queue[st->queue_head];
 
@@ -243,7 +245,7 @@ spmla_cpu_queue_run(spmla_ctx *ctx, uint32_t count)
 uint32_t
 spmla_cpu_queue_pending(const spmla_ctx *ctx)
 {
-	return cpu_pending(ctx);
+	return ctx ? cpu_pending(ctx) : 0;
 }
 
 spmla_status
@@ -315,7 +317,8 @@ spmla_cpu_launch(spmla_ctx *ctx, spmla_cpu_list list)
 				    SPMLA_WANT_EQUAL, 0);
 	if (list == 0 || list > ctx->graph_count ||
 	    ctx->graphs[list - 1] != SPMLA_I_GRAPH_ENGINE)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "list", list,
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
+				    "list (of spmla_cpu_capture_end)", list,
 				    SPMLA_WANT_AT_MOST, ctx->graph_count);
 	return cpu_launch(ctx, list - 1, NULL);
 }

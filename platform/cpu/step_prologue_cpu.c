@@ -184,7 +184,6 @@ derive_requests(spmla_ctx *ctx, const input *in, const spmla_shape *shape)
 		kept[b] = r;
 	}
 	state->requests = in->count;
-	state->tokens = (uint32_t)start[shape->requests];
 	derive_tokens(ctx, shape);
 }
 
@@ -320,6 +319,7 @@ spmla_i_cpu_step_prologue(spmla_ctx *ctx, const void *args)
 {
 	const spmla_step_prologue_args *a = args;
 
+	state_of(ctx)->serial++;
 	switch ((spmla_source)a->source) {
 	case SPMLA_FROM_RING:
 		from_ring(ctx, &a->shape);

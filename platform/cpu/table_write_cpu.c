@@ -24,6 +24,9 @@ spmla_i_cpu_table_store(spmla_ctx *ctx, uint32_t row, uint32_t first_col,
 	int32_t *cols = (int32_t *)ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN] + row;
 	const int32_t end = (int32_t)(first_col + count);
 
+	/* The engine may see this memory: what it holds is not trusted. */
+	if (*cols < 0 || *cols > (int32_t)columns)
+		*cols = 0;
 	/* Columns that a store jumps over were never written. */
 	for (; *cols < (int32_t)first_col; ++*cols)
 		table[*cols] = -1;

@@ -264,7 +264,8 @@ START_TEST(a_softmax_scale_is_finite_and_above_0)
 		{AT(softmax_scale), 0x80000000u, SCALE("0x80000000")},
 		{AT(softmax_scale), 0x80000001u, SCALE("0x80000001")},
 		{AT(softmax_scale), 0x00000001u, NULL}, /* 2^-149 */
-		{AT(softmax_scale), 0x7f7fffffu, NULL}, /* the largest */
+		{AT(softmax_scale), 0x7e800000u, NULL}, /* 2^126 */
+		{AT(softmax_scale), 0x7e800001u, SCALE("0x7e800001")},
 		{AT(softmax_scale), 0x3f800000u, NULL},
 	};
 

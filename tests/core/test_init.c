@@ -297,6 +297,36 @@ START_TEST(a_plan_that_was_not_made_or_is_of_another_version_is_refused)
 }
 END_TEST
 
+START_TEST(a_plan_that_leads_outside_its_regions_is_refused)
+{
+	const spmla_plan good = w.plan;
+	uint32_t i;
+
+	w.plan.row_count = 65;
+	refused(w.regions, SPMLA_E_RANGE,
+		"SPMLA_E_RANGE: plan.row_count: got 65, want at most 64", 0, 0);
+	for (i = 0; i < 5; i++) {
+		spmla_extent *e = &w.plan.extents[5];
+
+		w.plan = good;
+		e->buf = i == 0 ? 1000000 : e->buf;
+		e->memory = i == 1 ? 4 : e->memory;
+		e->life = i == 2 ? 4 : e->life;
+		e->bytes = i == 3 ? UINT64_MAX : e->bytes;
+		e->offset_bytes = i == 4 ? good.region_bytes[e->memory]
+					 : e->offset_bytes;
+		refused(w.regions, SPMLA_E_RANGE,
+			"SPMLA_E_RANGE: plan.extents[5]", 0, 0);
+	}
+	w.plan = good;
+	w.plan.extents[0].bytes -= 8;
+	refused(w.regions, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: plan.extents: CONTEXT bytes: got %" PRIu64
+		", want %" PRIu64,
+		good.extents[0].bytes - 8, good.extents[0].bytes);
+}
+END_TEST
+
 START_TEST(a_backend_of_another_kind_is_refused)
 {
 	spmla_backend backend = spmla_cpu;
@@ -374,6 +404,7 @@ main(void)
 	tcase_add_test(
 		c,
 		a_plan_that_was_not_made_or_is_of_another_version_is_refused);
+	tcase_add_test(c, a_plan_that_leads_outside_its_regions_is_refused);
 	tcase_add_test(c, a_backend_of_another_kind_is_refused);
 	tcase_add_test(c, native_handles_that_are_wrong_are_refused);
 	tcase_add_test(c, a_null_argument_of_init_is_named);

@@ -186,8 +186,8 @@ END_TEST
 
 START_TEST(the_device_status_is_read_and_cleared)
 {
-	const spmla_i_device_status bad = {UINT64_C(1) << 40, 7,
-					   SPMLA_FAULT_PAGE, 3, 0};
+	const spmla_i_device_status bad = {UINT64_C(3) << 32 | SPMLA_FAULT_PAGE,
+					   UINT64_C(1) << 40, 9, 7, 0};
 	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
 	spmla_config config;
 	fixture f;

@@ -131,6 +131,25 @@ START_TEST(a_shape_larger_than_every_bucket_is_refused)
 }
 END_TEST
 
+START_TEST(a_call_of_more_tokens_than_its_prologue_is_refused)
+{
+	const spmla_shape small = f.plan.config.buckets[0];
+	const spmla_shape large = f.plan.config.buckets[1];
+	uint32_t i;
+
+	ck_assert_uint_lt(small.tokens, large.tokens);
+	v32_must(f.ctx, spmla_step_prologue(f.ctx, &small, SPMLA_FROM_DEVICE,
+					    NULL));
+	for (i = 0; i < COUNT(calls); i++)
+		expect(calls[i], &rig.layer, &large,
+		       "SPMLA_E_STATE: shape.tokens (of the last prologue): "
+		       "got 8, want at most 4");
+	v32_must(f.ctx, spmla_step_prologue(f.ctx, &large, SPMLA_FROM_DEVICE,
+					    NULL));
+	v32_must(f.ctx, spmla_v32_insert(f.ctx, &rig.layer, &small, NULL));
+}
+END_TEST
+
 START_TEST(insert_names_what_is_wrong)
 {
 	static const field_case cases[] = {
@@ -312,6 +331,7 @@ main(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, every_call_wants_a_context_a_layer_and_a_shape);
 	tcase_add_test(c, a_shape_larger_than_every_bucket_is_refused);
+	tcase_add_test(c, a_call_of_more_tokens_than_its_prologue_is_refused);
 	tcase_add_test(c, insert_names_what_is_wrong);
 	tcase_add_test(c, index_names_what_is_wrong);
 	tcase_add_test(c, attend_names_what_is_wrong);

@@ -13,9 +13,11 @@
 enum { T = 32 };
 
 static fixture f;
-static int32_t lens[T + 1];
-static int32_t rows[T];
-static int64_t starts[T + 2];
+static struct {
+	int32_t lens[T + 1];
+	int32_t rows[T];
+	int64_t starts[T + 2];
+} io;
 
 static void
 setup(void)
@@ -25,9 +27,9 @@ setup(void)
 
 	fixture_config(&config);
 	fixture_open(&f, &config, 0);
-	memset(starts, 0x5A, sizeof starts);
+	memset(io.starts, 0x5A, sizeof io.starts);
 	for (i = 0; i < T; i++)
-		rows[i] = (int32_t)(100 + i);
+		io.rows[i] = (int32_t)(100 + i);
 }
 
 static void
@@ -37,65 +39,71 @@ teardown(void)
 }
 
 static void
+call(const void *a)
+{
+	ck_assert_int_eq(spmla_logits_rows(f.ctx, a, NULL), SPMLA_OK);
+}
+
+static void
 run(uint32_t tokens, uint64_t capacity, const int32_t *token_row)
 {
 	const spmla_logits_rows_args a = {sizeof a,  tokens, capacity,
-					  token_row, lens,   starts};
+					  token_row, io.lens,   io.starts};
 
-	lens[tokens] = 0x5A5A;
-	starts[tokens + 1] = 0x5A5A;
-	ck_assert_int_eq(spmla_logits_rows(f.ctx, &a, NULL), SPMLA_OK);
-	ck_assert_int_eq(lens[tokens], 0x5A5A);
-	ck_assert_int_eq(starts[tokens + 1], 0x5A5A);
+	io.lens[tokens] = 0x5A5A;
+	io.starts[tokens + 1] = 0x5A5A;
+	fixture_twice(&f, call, &a, &io, sizeof io);
+	ck_assert_int_eq(io.lens[tokens], 0x5A5A);
+	ck_assert_int_eq(io.starts[tokens + 1], 0x5A5A);
 }
 
 static void
 expect_row(uint32_t t, int64_t start, int32_t len)
 {
-	ck_assert_int_eq(starts[t], start);
-	ck_assert_int_eq(lens[t], len);
+	ck_assert_int_eq(io.starts[t], start);
+	ck_assert_int_eq(io.lens[t], len);
 }
 
 START_TEST(rows_start_at_multiples_of_256)
 {
 	static const int32_t in[7] = {1, 256, 0, 257, -3, 255, 512};
 
-	memcpy(lens, in, sizeof in);
-	run(7, 10000, rows);
+	memcpy(io.lens, in, sizeof in);
+	run(7, 10000, io.rows);
 	expect_row(0, 0, 1);
 	expect_row(1, 256, 256);
 	expect_row(2, 512, 0);
 	expect_row(3, 512, 257);
-	ck_assert_int_eq(starts[4], 1024);
+	ck_assert_int_eq(io.starts[4], 1024);
 	expect_row(5, 1024, 255);
 	expect_row(6, 1280, 512);
-	ck_assert_int_eq(starts[7], 1792);
+	ck_assert_int_eq(io.starts[7], 1792);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 }
 END_TEST
 
 START_TEST(no_lengths_take_no_room)
 {
-	memset(lens, 0, sizeof lens);
+	memset(io.lens, 0, sizeof io.lens);
 	run(5, 0, NULL);
-	ck_assert_int_eq(starts[0], 0);
-	ck_assert_int_eq(starts[5], 0);
+	ck_assert_int_eq(io.starts[0], 0);
+	ck_assert_int_eq(io.starts[5], 0);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 }
 END_TEST
 
 START_TEST(the_last_row_needs_room_for_its_length_only)
 {
-	lens[0] = 300;
-	lens[1] = 100;
-	run(2, 612, rows); /* 512 + 100 */
+	io.lens[0] = 300;
+	io.lens[1] = 100;
+	run(2, 612, io.rows); /* 512 + 100 */
 	expect_row(0, 0, 300);
 	expect_row(1, 512, 100);
-	ck_assert_int_eq(starts[2], 612);
+	ck_assert_int_eq(io.starts[2], 612);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
-	run(2, 611, rows);
+	run(2, 611, io.rows);
 	expect_row(1, 512, 0);
-	ck_assert_int_eq(starts[2], 512);
+	ck_assert_int_eq(io.starts[2], 512);
 	expect_status(&f, 1, SPMLA_FAULT_LOGITS, 101, 0);
 }
 END_TEST
@@ -104,23 +112,23 @@ START_TEST(a_row_without_room_is_named_and_later_ones_that_fit_are_kept)
 {
 	static const int32_t in[6] = {500, 600, 256, INT32_MAX, 200, 1};
 
-	memcpy(lens, in, sizeof in);
-	run(6, 1000, rows);
+	memcpy(io.lens, in, sizeof in);
+	run(6, 1000, io.rows);
 	expect_row(0, 0, 500);
 	expect_row(1, 512, 0);
 	expect_row(2, 512, 256);
 	expect_row(3, 768, 0);
 	expect_row(4, 768, 200); /* its padding ends at 1000 */
 	expect_row(5, 1000, 0);
-	ck_assert_int_eq(starts[6], 1000);
+	ck_assert_int_eq(io.starts[6], 1000);
 	expect_status(&f, 3, SPMLA_FAULT_LOGITS, 101, 0);
 }
 END_TEST
 
 START_TEST(without_rows_the_token_is_named)
 {
-	lens[0] = 1;
-	lens[1] = 9;
+	io.lens[0] = 1;
+	io.lens[1] = 9;
 	run(2, 256 + 8, NULL);
 	expect_status(&f, 1, SPMLA_FAULT_LOGITS, 1, 0);
 }
@@ -138,30 +146,30 @@ START_TEST(random_rows_never_overlap_or_leave_the_buffer)
 		int32_t in[T];
 
 		for (t = 0; t < tokens; t++)
-			in[t] = lens[t] = (int32_t)rng_below(&rng, 1100) - 50;
-		run(tokens, capacity, rows);
+			in[t] = io.lens[t] = (int32_t)rng_below(&rng, 1100) - 50;
+		run(tokens, capacity, io.rows);
 		for (t = 0; t < tokens; t++) {
-			const int32_t len = lens[t] > 0 ? lens[t] : 0;
+			const int32_t len = io.lens[t] > 0 ? io.lens[t] : 0;
 
-			ck_assert_int_eq(starts[t], end);
+			ck_assert_int_eq(io.starts[t], end);
 			if (len == 0 && in[t] > 0)
 				ck_assert_int_gt(end + in[t],
 						 (int64_t)capacity);
 			else
-				ck_assert_int_eq(lens[t], in[t]);
+				ck_assert_int_eq(io.lens[t], in[t]);
 			end += (len + 255) / 256 * 256;
 			if (end > (int64_t)capacity)
 				end = (int64_t)capacity;
-			ck_assert_int_le(starts[t] + len, (int64_t)capacity);
+			ck_assert_int_le(io.starts[t] + len, (int64_t)capacity);
 		}
-		ck_assert_int_eq(starts[tokens], end);
+		ck_assert_int_eq(io.starts[tokens], end);
 	}
 }
 END_TEST
 
 START_TEST(a_recorded_call_reads_what_is_there_at_each_replay)
 {
-	const spmla_logits_rows_args a = {sizeof a, 2, 600, rows, lens, starts};
+	const spmla_logits_rows_args a = {sizeof a, 2, 600, io.rows, io.lens, io.starts};
 	spmla_graph graph;
 	int32_t k;
 
@@ -169,11 +177,11 @@ START_TEST(a_recorded_call_reads_what_is_there_at_each_replay)
 	ck_assert_int_eq(spmla_logits_rows(f.ctx, &a, NULL), SPMLA_OK);
 	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
 	for (k = 0; k < 3; k++) {
-		lens[0] = 200 * k;
-		lens[1] = 7;
+		io.lens[0] = 200 * k;
+		io.lens[1] = 7;
 		replay(&f, graph, 0);
-		ck_assert_int_eq(starts[1], (200 * k + 255) / 256 * 256);
-		ck_assert_int_eq(lens[1], 7);
+		ck_assert_int_eq(io.starts[1], (200 * k + 255) / 256 * 256);
+		ck_assert_int_eq(io.lens[1], 7);
 	}
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 }
@@ -182,7 +190,7 @@ END_TEST
 START_TEST(every_argument_that_is_wrong_is_named)
 {
 	const spmla_logits_rows_args good = {sizeof good, 1,    10,
-					     NULL,        lens, starts};
+					     NULL,        io.lens, io.starts};
 	spmla_logits_rows_args a = good;
 
 	ck_assert_int_eq(spmla_logits_rows(NULL, &a, NULL), SPMLA_E_NULL);

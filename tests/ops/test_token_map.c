@@ -52,13 +52,19 @@ args(uint32_t requests, uint32_t tokens)
 }
 
 static void
+call(const void *a)
+{
+	ck_assert_int_eq(spmla_token_map(f.ctx, a, NULL), SPMLA_OK);
+}
+
+static void
 run(uint32_t requests, uint32_t tokens)
 {
 	const spmla_token_map_args a = args(requests, tokens);
 	uint32_t i;
 
 	memset(io.out, 0x5A, sizeof io.out);
-	ck_assert_int_eq(spmla_token_map(f.ctx, &a, NULL), SPMLA_OK);
+	fixture_twice(&f, call, &a, &io, sizeof io);
 	for (i = 0; i < 4; i++)
 		ck_assert_int_eq(io.out[i][tokens], GUARD);
 }

@@ -286,6 +286,10 @@ START_TEST(the_prologue_names_what_is_wrong)
 		{{17, 8, 4, 0}, "shape.tokens: got 17, want at most 16"},
 		{{16, 9, 4, 0}, "shape.requests: got 9, want at most 8"},
 		{{16, 8, 5, 0}, "shape.next_n: got 5, want at most 4"},
+		{{4, 4, 1, 4097},
+		 "shape.max_live_context: got 4097, want at most 4096"},
+		{{16, 8, 4, UINT32_MAX},
+		 "shape.max_live_context: got 4294967295, want at most 4096"},
 	};
 	char text[128];
 	uint32_t i;

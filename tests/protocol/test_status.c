@@ -66,6 +66,34 @@ START_TEST(the_status_keeps_the_smallest_row_of_the_first_bad_step)
 }
 END_TEST
 
+START_TEST(every_prologue_is_a_step_of_its_own)
+{
+	static const uint32_t rows[1] = {5};
+	spmla_step_device head = {1, 0, {0}};
+	const spmla_request smaller = {0, 1, 9, 0};
+	uint8_t *device = spmla_view(r.f.ctx, SPMLA_BUF_STEP_DEVICE, NULL);
+
+	/* A launch without a record, then the record of the same number. */
+	ring_launch(&r, 0);
+	ring_run_one(&r);
+	expect_status(&r.f, 1, SPMLA_FAULT_TICKET_MISSING, SPMLA_NO_INDEX, 1);
+	replay(&r.f, r.graphs[0], bad_rows(rows, 1));
+	ring_run_one(&r);
+	expect_status(&r.f, 2, SPMLA_FAULT_TICKET_MISSING, SPMLA_NO_INDEX, 1);
+	/* A bad step of the ring, then one of the device. */
+	ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
+	replay(&r.f, r.graphs[0], bad_rows(rows, 1));
+	ring_run_one(&r);
+	memcpy(device, &head, sizeof head);
+	memcpy(device + sizeof head, &smaller, sizeof smaller);
+	ck_assert_int_eq(spmla_step_prologue(r.f.ctx, &rig_shapes[0],
+					     SPMLA_FROM_DEVICE, NULL),
+			 SPMLA_OK);
+	ring_run_one(&r);
+	expect_status(&r.f, 2, SPMLA_FAULT_PAGE, 5, 2);
+}
+END_TEST
+
 START_TEST(the_status_keeps_the_smallest_fault_of_a_row)
 {
 	/* Ops alone report to the step that is there: 0, none yet. */
@@ -145,6 +173,7 @@ main(void)
 {
 	const TTest *const queued[] = {
 		the_status_keeps_the_smallest_row_of_the_first_bad_step,
+		every_prologue_is_a_step_of_its_own,
 	};
 	const TTest *const at_once[] = {
 		the_status_keeps_the_smallest_fault_of_a_row,

@@ -246,14 +246,14 @@ static void
 go_on(sim *s, uint32_t row, uint32_t query, draft *d)
 {
 	sim_row *r = &s->rows[row];
-	const uint32_t rejected = rng_below(&s->rng, r->last_query + 1);
-	const uint32_t kept = rejected < r->last_query ? rejected : 0;
+	const uint32_t draw = rng_below(&s->rng, r->last_query + 1);
+	const uint32_t rejected = draw < r->last_query ? draw : 0;
 
-	if (query == 0 || !grow(s, row, r->len - kept + query, d)) {
+	if (query == 0 || !grow(s, row, r->len - rejected + query, d)) {
 		draft_request(d, row, 0, r->len, 0); /* paused */
 		return;
 	}
-	r->len = r->len - kept + query;
+	r->len = r->len - rejected + query;
 	r->last_query = query;
 	draft_request(d, row, query, r->len, 0);
 }
