@@ -43,13 +43,13 @@ int
 main(int argc, char **argv)
 {
 	static spmla_plan plan;
-	model_options m = {"cpu", "v32", 61, 128, 64,  2048,
-			   64,	  131072, 1,  64,  8192};
+	model_options m = {"cpu", "v32",  61, 128, 64,  2048,
+			   64,    131072, 1,  64,  8192};
 	option list[MODEL_OPTION_COUNT + OWN_OPTIONS];
 	const spmla_backend *backend;
 	const char *svg = NULL;
-	const option own = {"--svg", "file to draw into", &svg, NULL,
-			    NULL,    0,			  0};
+	const option own = {"--svg", "file to draw into", &svg, NULL, NULL, 0,
+			    0};
 	int end;
 
 	model_options_list(&m, list);

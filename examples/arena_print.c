@@ -40,8 +40,7 @@ arena_rows(const spmla_plan *plan, spmla_row rows[SPMLA_MAX_PLAN_ROWS])
 	for (i = 0; i < plan->row_count && n < SPMLA_MAX_PLAN_ROWS; i++) {
 		spmla_row row = SPMLA_ROW_INIT;
 
-		if (spmla_plan_row(plan, i, &row) != SPMLA_OK ||
-		    row.bytes == 0)
+		if (spmla_plan_row(plan, i, &row) != SPMLA_OK || row.bytes == 0)
 			continue;
 		for (k = n++; k > 0 && comes_before(&row, &rows[k - 1]); k--)
 			rows[k] = rows[k - 1];
@@ -89,7 +88,8 @@ arena_print(const spmla_plan *plan, FILE *out)
 			rows[i].bytes, rows[i].name, rows[i].shape,
 			rows[i].writer);
 	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
-		fprintf(out, "region %-8s %16" PRIu64 "  (%s, aligned %" PRIu64
+		fprintf(out,
+			"region %-8s %16" PRIu64 "  (%s, aligned %" PRIu64
 			")\n",
 			spmla_memory_name(i), plan->region_bytes[i],
 			bytes_text(plan->region_bytes[i], text),

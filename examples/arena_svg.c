@@ -156,8 +156,8 @@ put_escaped(FILE *out, const char *text)
 }
 
 static void
-draw_text(const picture *p, double x, double y, double size,
-	  const char *anchor, const char *colour, const char *text)
+draw_text(const picture *p, double x, double y, double size, const char *anchor,
+	  const char *colour, const char *text)
 {
 	fprintf(p->out,
 		"<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.1f\" "

@@ -96,7 +96,7 @@ compare(eager_check *e, uint32_t layer, const char *what, value_kind kind,
 		return;
 	for (i = 0; i < count; i++, g += bytes, w += bytes) {
 		mismatch_at at = {"replay != eager", e->step, layer,
-				  SPMLA_NO_INDEX, what, i};
+				  SPMLA_NO_INDEX,    what,    i};
 
 		if (memcmp(g, w, bytes) == 0)
 			continue;
@@ -125,8 +125,8 @@ compare_metadata(eager_check *e)
 	const uint64_t requests = e->batch->step.request_count;
 	const uint64_t tokens = e->shape.tokens;
 
-	compare_view(e, SPMLA_BUF_QUERY_START_LOC, "QUERY_START_LOC",
-		     VALUE_I32, e->query_start_loc, requests + 1);
+	compare_view(e, SPMLA_BUF_QUERY_START_LOC, "QUERY_START_LOC", VALUE_I32,
+		     e->query_start_loc, requests + 1);
 	compare_view(e, SPMLA_BUF_SEQ_LENS, "SEQ_LENS", VALUE_I32, e->seq_lens,
 		     requests);
 	compare_view(e, SPMLA_BUF_REQ_ROW, "REQ_ROW", VALUE_I32, e->req_row,
@@ -175,8 +175,8 @@ compare_layer(eager_check *e, uint32_t layer)
 	const uint64_t n = e->shape.tokens;
 	const uint64_t out = (uint64_t)c->heads * SPMLA_MLA_LATENT;
 
-	compare(e, layer, "TOPK_LENS", VALUE_I32, t->topk_lens, e->topk_lens,
-		n, 1);
+	compare(e, layer, "TOPK_LENS", VALUE_I32, t->topk_lens, e->topk_lens, n,
+		1);
 	compare(e, layer, "TOPK_INDICES", VALUE_I32, t->topk_indices,
 		e->topk_indices, n * c->topk, c->topk);
 	compare(e, layer, "out", VALUE_BF16, t->out, e->out, n * out, out);

@@ -40,15 +40,16 @@ parse(loop *l, int argc, char **argv)
 		 0},
 		{"--check-every", "steps from check to check, 0 = none", NULL,
 		 &l->check_every, NULL, 0, UINT32_MAX},
-		{"--undo-every", "steps from a step that is taken back and "
-				 "written again to the next, 0 = none",
+		{"--undo-every",
+		 "steps from a step that is taken back and "
+		 "written again to the next, 0 = none",
 		 NULL, &l->undo_every, NULL, 0, UINT32_MAX},
 		{"--seed", "of all values", NULL, NULL, &l->seed, 0,
 		 UINT64_MAX},
 	};
 
-	l->options = (model_options){"cpu", "v32", 2, 8, 16,
-				     512,   8,	   4096, 1, 64, 0};
+	l->options =
+		(model_options){"cpu", "v32", 2, 8, 16, 512, 8, 4096, 1, 64, 0};
 	l->steps = 48;
 	l->check_every = 8;
 	l->seed = 1;
@@ -83,9 +84,8 @@ read_trace(loop *l, const char *argv0)
 		fprintf(stderr, PROGRAM ": --trace: the path is too long\n");
 		return EXIT_USAGE;
 	}
-	return trace_read(&l->trace, path, l->options.max_context)
-		       ? EXIT_GOOD
-		       : EXIT_USAGE;
+	return trace_read(&l->trace, path, l->options.max_context) ? EXIT_GOOD
+								   : EXIT_USAGE;
 }
 
 /* All memory there will be: the plan's regions and the example's own. */
@@ -157,9 +157,10 @@ run(loop *l)
 		batch *b = &l->batch;
 
 		for (joined = batch_admit(b); joined > 0; joined--)
-			if (model_prefill(&l->model, b,
-					  &b->active[b->active_count -
-						     joined]) != SPMLA_OK)
+			if (model_prefill(
+				    &l->model, b,
+				    &b->active[b->active_count - joined]) !=
+			    SPMLA_OK)
 				return loop_failed(l, "the prompt");
 		if (!batch_build(b))
 			break; /* the trace is done */
@@ -189,8 +190,7 @@ print_results(loop *l, alloc_count now)
 	       now.allocations - l->at_start.allocations);
 	printf("frees after init: %" PRIu64 "\n",
 	       now.frees - l->at_start.frees);
-	printf("reference check: %" PRIu64 " tokens, %" PRIu64
-	       " mismatches\n",
+	printf("reference check: %" PRIu64 " tokens, %" PRIu64 " mismatches\n",
 	       reference.done, reference.mismatches);
 	printf("replay = eager: %" PRIu64 " steps, %" PRIu64 " mismatches\n",
 	       l->eager.steps, l->eager.mismatches);

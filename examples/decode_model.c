@@ -105,8 +105,8 @@ open_constants(model *m)
 
 	m->norm_weight = keep(SPMLA_INDEX_DIM * sizeof(float));
 	m->norm_bias = keep(SPMLA_INDEX_DIM * sizeof(float));
-	m->cos_sin = keep((uint64_t)positions * SPMLA_INDEX_ROPE *
-			  sizeof(float));
+	m->cos_sin =
+		keep((uint64_t)positions * SPMLA_INDEX_ROPE * sizeof(float));
 	for (i = 0; i < SPMLA_INDEX_DIM; i++) {
 		m->norm_weight[i] = 1 + 0.25f * sinf((float)(3 * i));
 		m->norm_bias[i] = 0.125f * cosf((float)(5 * i));
@@ -115,8 +115,8 @@ open_constants(model *m)
 		const double turn = pow(10000, -(double)i / 32);
 
 		for (p = 0; p < positions; p++) {
-			float *row = m->cos_sin +
-				     (uint64_t)p * SPMLA_INDEX_ROPE;
+			float *row =
+				m->cos_sin + (uint64_t)p * SPMLA_INDEX_ROPE;
 
 			row[i] = (float)cos(p * turn);
 			row[i + 32] = (float)sin(p * turn);
@@ -219,8 +219,8 @@ model_capture(model *m)
 
 		s = spmla_graph_begin(m->ctx, NULL);
 		if (s == SPMLA_OK)
-			s = spmla_step_prologue(m->ctx, shape,
-						SPMLA_FROM_RING, NULL);
+			s = spmla_step_prologue(m->ctx, shape, SPMLA_FROM_RING,
+						NULL);
 		for (l = 0; l < m->layers && s == SPMLA_OK; l++)
 			s = spmla_v32_attn(m->ctx, &m->layer[l].args, shape,
 					   NULL);

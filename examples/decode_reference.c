@@ -117,8 +117,8 @@ reference_table(reference_check *r)
 	for (i = 0; i < step->store_count; i++) {
 		const spmla_table_store *s = &step->stores[i];
 
-		(void)ref_table_store(&r->table, s->row, s->first_col,
-				      s->count, s->pages);
+		(void)ref_table_store(&r->table, s->row, s->first_col, s->count,
+				      s->pages);
 	}
 }
 
@@ -126,8 +126,12 @@ static void
 differ(reference_check *r, const place *p, const char *what, uint64_t element,
        double got, double want)
 {
-	const mismatch_at at = {"output != reference", r->step,  p->layer,
-				p->index,	       what, element};
+	const mismatch_at at = {"output != reference",
+				r->step,
+				p->layer,
+				p->index,
+				what,
+				element};
 	char got_text[NUMBER_TEXT], want_text[NUMBER_TEXT];
 
 	snprintf(got_text, sizeof got_text, "%.9g", got);
@@ -227,8 +231,7 @@ check_selection(reference_check *r, const place *p)
 		differ(r, p, "TOPK_LENS", 0, t->topk_lens[p->index], set);
 	if (!ref_check_selection(w, indices, c->topk, w->scores, n,
 				 w->tolerance, w->uncertain, &miss))
-		differ(r, p, miss.what, (uint64_t)miss.at, miss.got,
-		       miss.want);
+		differ(r, p, miss.what, (uint64_t)miss.at, miss.got, miss.want);
 }
 
 static void
@@ -250,8 +253,8 @@ check_output(reference_check *r, const place *p)
 				    p->of.row, indices, c->topk,
 				    r->q + h * SPMLA_MLA_DIM,
 				    (double)c->softmax_scale, NULL, &want)) {
-			differ(r, p, "a selected key that is not there",
-			       h, 0, 1);
+			differ(r, p, "a selected key that is not there", h, 0,
+			       1);
 			return;
 		}
 		if (!ref_close_lse(t->lse[at], want.lse))
@@ -259,8 +262,7 @@ check_output(reference_check *r, const place *p)
 		for (d = 0; d < SPMLA_MLA_LATENT; d++)
 			if (!ref_close_out(ref_bf16_value(out[d]), want.out[d],
 					   want.magnitude[d]))
-				differ(r, p, "out",
-				       h * SPMLA_MLA_LATENT + d,
+				differ(r, p, "out", h * SPMLA_MLA_LATENT + d,
 				       ref_bf16_value(out[d]), want.out[d]);
 	}
 }
@@ -285,8 +287,8 @@ check_padding(reference_check *r, uint32_t layer, uint32_t tokens)
 				       ref_bf16_value(out[i]), 0);
 		for (i = 0; i < heads; i++)
 			if (!(isinf(lse[i]) && lse[i] > 0))
-				differ(r, &p, "padding lse", i,
-				       (double)lse[i], HUGE_VAL);
+				differ(r, &p, "padding lse", i, (double)lse[i],
+				       HUGE_VAL);
 	}
 }
 
@@ -295,9 +297,8 @@ reference_after(reference_check *r, uint32_t step, uint32_t bucket)
 {
 	const batch *b = r->batch;
 	const spmla_shape *shape = &r->model->plan->config.buckets[bucket];
-	const uint32_t count = b->token_count < SAMPLE_TOKENS
-				       ? b->token_count
-				       : SAMPLE_TOKENS;
+	const uint32_t count =
+		b->token_count < SAMPLE_TOKENS ? b->token_count : SAMPLE_TOKENS;
 	uint32_t i;
 	place p;
 

@@ -113,8 +113,7 @@ read_status(loop *l, uint32_t step)
 	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
 	report *r = &l->report;
 
-	if (spmla_status_read(l->ctx, &status) != SPMLA_OK ||
-	    status.count == 0)
+	if (spmla_status_read(l->ctx, &status) != SPMLA_OK || status.count == 0)
 		return;
 	printf("step %" PRIu32 ": %" PRIu32 " faults, first %s in row %" PRIu32
 	       "\n",

@@ -116,8 +116,8 @@ options_parse(const char *program, const option *options, uint32_t count,
 		if (!value && i + 1 < argc)
 			value = argv[++i];
 		if (!value) {
-			fprintf(stderr, "%s: %s: a value is missing\n",
-				program, o->name);
+			fprintf(stderr, "%s: %s: a value is missing\n", program,
+				o->name);
 			return OPTIONS_BAD;
 		}
 		if (set_option(program, o, value) != OPTIONS_GO)
@@ -147,12 +147,12 @@ model_options_list(model_options *m, option *list)
 		{"--model", "v32", &m->model, NULL, NULL, 0, 0},
 		{"--layers", "layers", NULL, &m->layers, NULL, 1, 256},
 		{"--heads", "query heads", NULL, &m->heads, NULL, 1, 256},
-		{"--index-heads", "heads of the indexer", NULL,
-		 &m->index_heads, NULL, 1, 128},
-		{"--topk", "keys that a token attends to", NULL, &m->topk,
-		 NULL, 1, 65536},
-		{"--max-requests", "requests at a time", NULL,
-		 &m->max_requests, NULL, 1, 32768},
+		{"--index-heads", "heads of the indexer", NULL, &m->index_heads,
+		 NULL, 1, 128},
+		{"--topk", "keys that a token attends to", NULL, &m->topk, NULL,
+		 1, 65536},
+		{"--max-requests", "requests at a time", NULL, &m->max_requests,
+		 NULL, 1, 32768},
 		{"--max-context", "longest prompt and answer together", NULL,
 		 &m->max_context, NULL, 1, 1u << 24},
 		{"--next-n", "query tokens of a request in a step", NULL,
@@ -216,8 +216,7 @@ set_config(const model_options *m, spmla_config *config)
 	config->max_update_pages =
 		m->max_requests * (3 + (m->next_n - 1) / m->page_tokens + 1);
 	/* A prologue and eight operations a layer at most. */
-	config->max_graph_nodes =
-		config->bucket_count * (8 * m->layers + 8);
+	config->max_graph_nodes = config->bucket_count * (8 * m->layers + 8);
 }
 
 static int

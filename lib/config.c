@@ -3,10 +3,10 @@
  * Presets, and the one place where a config is checked and its defaults are
  * filled in. Limits stand beside the fields in spmla_plan.h.
  */
+#include "spmla/internal/config.h"
 #include "spmla/internal/backend.h"
 #include "spmla/internal/bf16.h"
 #include "spmla/internal/checked_math.h"
-#include "spmla/internal/config.h"
 
 enum {
 	MAX_HEADS = 256,
@@ -117,16 +117,16 @@ check_buckets(const spmla_config *c, spmla_diag *diag)
 		const spmla_i_check checks[] = {
 			{"config.buckets.tokens", b->tokens,
 			 SPMLA_WANT_AT_LEAST, 1},
-			{"config.buckets.tokens", b->tokens,
-			 SPMLA_WANT_AT_MOST, MAX_TOKENS},
+			{"config.buckets.tokens", b->tokens, SPMLA_WANT_AT_MOST,
+			 MAX_TOKENS},
 			{"config.buckets.requests", b->requests,
 			 SPMLA_WANT_AT_LEAST, 1},
 			{"config.buckets.requests", b->requests,
 			 SPMLA_WANT_AT_MOST, c->max_rows},
 			{"config.buckets.next_n", b->next_n,
 			 SPMLA_WANT_AT_LEAST, 1},
-			{"config.buckets.next_n", b->next_n,
-			 SPMLA_WANT_AT_MOST, b->tokens},
+			{"config.buckets.next_n", b->next_n, SPMLA_WANT_AT_MOST,
+			 b->tokens},
 		};
 		const spmla_status s =
 			spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
@@ -150,10 +150,9 @@ check_group(const spmla_table_config *g, spmla_diag *diag)
 		 SPMLA_WANT_AT_LEAST, 1},
 		{"config.groups.page_tokens", g->page_tokens,
 		 SPMLA_WANT_AT_MOST, MAX_PAGE_TOKENS},
-		{"config.groups.pool_pages", g->pool_pages,
-		 SPMLA_WANT_AT_LEAST, 1},
-		{"config.groups.pool_pages", g->pool_pages,
-		 SPMLA_WANT_AT_MOST,
+		{"config.groups.pool_pages", g->pool_pages, SPMLA_WANT_AT_LEAST,
+		 1},
+		{"config.groups.pool_pages", g->pool_pages, SPMLA_WANT_AT_MOST,
 		 g->page_tokens ? INT32_MAX / g->page_tokens : 1},
 		{"config.groups.reserved", g->reserved, SPMLA_WANT_EQUAL, 0},
 	};
@@ -179,20 +178,21 @@ fill_defaults(spmla_config *c)
 
 		if (b->requests > requests)
 			requests = b->requests;
-		set_default(&b->max_live_context,
-			    cap_u32((uint64_t)b->requests *
-					    c->max_context_tokens,
-				    UINT32_MAX));
+		set_default(
+			&b->max_live_context,
+			cap_u32((uint64_t)b->requests * c->max_context_tokens,
+				UINT32_MAX));
 	}
 	/* Entries behind bucket_count do not count: the plan must not depend
 	 * on what is left in them. */
-	memset(&c->buckets[i], 0, (SPMLA_MAX_BUCKETS - i) * sizeof c->buckets[0]);
+	memset(&c->buckets[i], 0,
+	       (SPMLA_MAX_BUCKETS - i) * sizeof c->buckets[0]);
 	memset(&c->groups[1], 0,
 	       (SPMLA_MAX_TABLE_GROUPS - 1) * sizeof c->groups[0]);
 	columns = (uint32_t)spmla_i_cdiv(c->max_context_tokens, g->page_tokens);
 	set_default(&c->ring_slots, 4);
-	set_default(&c->max_table_stores, cap_u32(2 * (uint64_t)requests,
-						  MAX_TABLE_STORES));
+	set_default(&c->max_table_stores,
+		    cap_u32(2 * (uint64_t)requests, MAX_TABLE_STORES));
 	set_default(&c->max_update_pages,
 		    4 * requests > columns ? 4 * requests : columns);
 	set_default(&c->max_graphs, c->bucket_count > 4 ? c->bucket_count : 4);
@@ -209,10 +209,9 @@ spmla_i_config_resolve(spmla_config *c, const spmla_config *in,
 
 	memcpy(&bytes, in, sizeof bytes);
 	if (bytes < SPMLA_CONFIG_MIN_BYTES)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "config.struct_bytes", bytes,
-				    SPMLA_WANT_AT_LEAST,
-				    SPMLA_CONFIG_MIN_BYTES);
+		return spmla_i_fail(
+			diag, SPMLA_E_STRUCT_SIZE, "config.struct_bytes", bytes,
+			SPMLA_WANT_AT_LEAST, SPMLA_CONFIG_MIN_BYTES);
 	if (bytes > sizeof *c)
 		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
 				    "config.struct_bytes", bytes,

@@ -59,10 +59,9 @@ check_region(const spmla_region *r, uint32_t index, const spmla_plan *plan,
 	for (i = 0; i < SPMLA_I_COUNT(checks); i++)
 		if (!spmla_i_keeps(checks[i].got, checks[i].rule,
 				   checks[i].want))
-			return spmla_i_fail_at(diag, checks[i].status,
-					       checks[i].field, index,
-					       checks[i].got, checks[i].rule,
-					       checks[i].want);
+			return spmla_i_fail_at(
+				diag, checks[i].status, checks[i].field, index,
+				checks[i].got, checks[i].rule, checks[i].want);
 	return SPMLA_OK;
 }
 
@@ -85,10 +84,9 @@ take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
 		if (s != SPMLA_OK)
 			return s;
 		if (base[regions[i].memory])
-			return spmla_i_fail_at(diag, SPMLA_E_REGION,
-					       "regions.memory", i,
-					       regions[i].memory,
-					       SPMLA_WANT_UNIQUE, 0);
+			return spmla_i_fail_at(
+				diag, SPMLA_E_REGION, "regions.memory", i,
+				regions[i].memory, SPMLA_WANT_UNIQUE, 0);
 		base[regions[i].memory] = regions[i].base;
 	}
 	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
@@ -131,10 +129,9 @@ check_extents(const spmla_plan *plan, spmla_diag *diag)
 				    SPMLA_MAX_PLAN_ROWS);
 	for (i = 0; i < plan->row_count; i++) {
 		const spmla_extent *e = &plan->extents[i];
-		const uint64_t room =
-			e->memory < SPMLA_MEMORY_COUNT
-				? plan->region_bytes[e->memory]
-				: 0;
+		const uint64_t room = e->memory < SPMLA_MEMORY_COUNT
+					      ? plan->region_bytes[e->memory]
+					      : 0;
 
 		if (e->buf >= SPMLA_I_BUF_LIMIT ||
 		    e->life >= SPMLA_LIFE_COUNT || e->bytes > room ||
@@ -170,8 +167,8 @@ check_init(spmla_ctx **ctx, const spmla_plan *plan,
 	s = spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
 	if (s != SPMLA_OK)
 		return s;
-	s = spmla_i_check_size(diag, "plan.struct_bytes",
-			       plan->struct_bytes, sizeof *plan);
+	s = spmla_i_check_size(diag, "plan.struct_bytes", plan->struct_bytes,
+			       sizeof *plan);
 	if (s != SPMLA_OK)
 		return s;
 	s = check_native(native, diag);
@@ -191,8 +188,7 @@ check_init(spmla_ctx **ctx, const spmla_plan *plan,
 spmla_status
 spmla_init(spmla_ctx **out, const spmla_plan *plan,
 	   const spmla_backend *backend, const spmla_native *native,
-	   const spmla_region *regions, uint32_t region_count,
-	   spmla_diag *diag)
+	   const spmla_region *regions, uint32_t region_count, spmla_diag *diag)
 {
 	void *base[SPMLA_MEMORY_COUNT] = {0};
 	spmla_ctx *ctx;

@@ -33,9 +33,12 @@ static uint64_t
 record_key(const spmla_config *c)
 {
 	const uint32_t limits[] = {
-		c->max_rows,         c->max_context_tokens,
-		c->max_table_stores, c->max_update_pages,
-		c->bucket_count,     c->groups[SPMLA_GROUP_MAIN].source,
+		c->max_rows,
+		c->max_context_tokens,
+		c->max_table_stores,
+		c->max_update_pages,
+		c->bucket_count,
+		c->groups[SPMLA_GROUP_MAIN].source,
 		c->groups[SPMLA_GROUP_MAIN].page_tokens,
 		c->groups[SPMLA_GROUP_MAIN].pool_pages,
 	};
@@ -79,8 +82,8 @@ fill_limits(spmla_plan *plan, uint32_t *overflow)
 
 	for (i = 0; i < c->bucket_count; i++) {
 		const spmla_shape *b = &c->buckets[i];
-		const uint64_t logits = bucket_logits(b, c->max_context_tokens,
-						      overflow);
+		const uint64_t logits =
+			bucket_logits(b, c->max_context_tokens, overflow);
 
 		if (b->tokens > plan->max_tokens)
 			plan->max_tokens = b->tokens;
@@ -132,8 +135,8 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		spmla_i_mul(c->cache_layers, g->pool_pages, overflow);
 	dim[SPMLA_I_DIM_KV_PAGE_BYTES] =
 		spmla_layout_page_bytes(c->kv_layout, g->page_tokens);
-	dim[SPMLA_I_DIM_INDEX_PAGE_BYTES] = spmla_layout_page_bytes(
-		SPMLA_LAYOUT_INDEX_FP8, g->page_tokens);
+	dim[SPMLA_I_DIM_INDEX_PAGE_BYTES] =
+		spmla_layout_page_bytes(SPMLA_LAYOUT_INDEX_FP8, g->page_tokens);
 }
 
 spmla_status

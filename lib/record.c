@@ -37,11 +37,10 @@ check_request(const spmla_request *r, uint32_t i, const spmla_config *c,
 
 	for (k = 0; k < SPMLA_I_COUNT(limits); k++)
 		if (limits[k].got > limits[k].most)
-			return spmla_i_fail_at(diag, SPMLA_E_RECORD,
-					       limits[k].field, i,
-					       limits[k].got,
-					       SPMLA_WANT_AT_MOST,
-					       limits[k].most);
+			return spmla_i_fail_at(
+				diag, SPMLA_E_RECORD, limits[k].field, i,
+				limits[k].got, SPMLA_WANT_AT_MOST,
+				limits[k].most);
 	bit = UINT64_C(1) << r->row % 64;
 	if (seen[r->row / 64] & bit)
 		return spmla_i_fail_at(diag, SPMLA_E_RECORD,
@@ -70,11 +69,10 @@ check_store(const spmla_table_store *t, uint32_t i, const spmla_plan *plan,
 
 	for (k = 0; k < SPMLA_I_COUNT(limits); k++)
 		if (limits[k].got > limits[k].most)
-			return spmla_i_fail_at(diag, SPMLA_E_RECORD,
-					       limits[k].field, i,
-					       limits[k].got,
-					       SPMLA_WANT_AT_MOST,
-					       limits[k].most);
+			return spmla_i_fail_at(
+				diag, SPMLA_E_RECORD, limits[k].field, i,
+				limits[k].got, SPMLA_WANT_AT_MOST,
+				limits[k].most);
 	if (g->source != SPMLA_TABLE_RING)
 		return spmla_i_fail_at(diag, SPMLA_E_UNSUPPORTED,
 				       "step.stores.group", i, g->source,
@@ -84,11 +82,10 @@ check_store(const spmla_table_store *t, uint32_t i, const spmla_plan *plan,
 				       i, 0, SPMLA_WANT_NOT_NULL, 0);
 	for (k = 0; k < t->count; k++)
 		if (t->pages[k] < 0 || (uint32_t)t->pages[k] >= g->pool_pages)
-			return spmla_i_fail_at(diag, SPMLA_E_RECORD,
-					       "step.stores.pages", i,
-					       (uint32_t)t->pages[k],
-					       SPMLA_WANT_AT_MOST,
-					       g->pool_pages - 1);
+			return spmla_i_fail_at(
+				diag, SPMLA_E_RECORD, "step.stores.pages", i,
+				(uint32_t)t->pages[k], SPMLA_WANT_AT_MOST,
+				g->pool_pages - 1);
 	return SPMLA_OK;
 }
 
@@ -149,12 +146,12 @@ check_call(const spmla_plan *plan, const spmla_step *step, const void *record,
 	s = spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
 	if (s != SPMLA_OK)
 		return s;
-	s = spmla_i_check_size(diag, "plan.struct_bytes",
-			       plan->struct_bytes, sizeof *plan);
+	s = spmla_i_check_size(diag, "plan.struct_bytes", plan->struct_bytes,
+			       sizeof *plan);
 	if (s != SPMLA_OK)
 		return s;
-	s = spmla_i_check_size(diag, "step.struct_bytes",
-			       step->struct_bytes, sizeof *step);
+	s = spmla_i_check_size(diag, "step.struct_bytes", step->struct_bytes,
+			       sizeof *step);
 	if (s != SPMLA_OK)
 		return s;
 	if (info)

@@ -125,21 +125,25 @@ typedef struct spmla_step {
 	const spmla_table_store *stores; /* applied in order */
 } spmla_step;
 
-#define SPMLA_STEP_INIT                                                       \
-	{ (uint32_t)sizeof(spmla_step), 0, 0, 0, 0, 0 }
+#define SPMLA_STEP_INIT                                     \
+	{                                                   \
+		(uint32_t)sizeof(spmla_step), 0, 0, 0, 0, 0 \
+	}
 
 typedef struct spmla_step_info {
 	uint32_t struct_bytes;
 	uint32_t bucket; /* the first of config.buckets that it fits */
 	uint32_t tokens;
 	uint32_t requests;
-	uint32_t next_n; /* most query tokens of one request */
+	uint32_t next_n;       /* most query tokens of one request */
 	uint32_t live_context; /* sum of seq_len over rows with query tokens */
 	uint64_t record_bytes; /* bytes in use */
 } spmla_step_info;
 
-#define SPMLA_STEP_INFO_INIT                                                  \
-	{ (uint32_t)sizeof(spmla_step_info), 0, 0, 0, 0, 0, 0 }
+#define SPMLA_STEP_INFO_INIT                                        \
+	{                                                           \
+		(uint32_t)sizeof(spmla_step_info), 0, 0, 0, 0, 0, 0 \
+	}
 
 /* Checks a step against the plan once and writes its relocatable record, one
  * for all ranks that share the plan.
@@ -262,8 +266,8 @@ typedef enum spmla_fault {
 	SPMLA_FAULT_TOO_LARGE = 2,      /* a record larger than its shape */
 	SPMLA_FAULT_ROW = 3,            /* a row outside the table */
 	SPMLA_FAULT_LENGTH = 4,         /* a length outside its bounds */
-	SPMLA_FAULT_PAGE = 5,  /* a page not written or outside the pool */
-	SPMLA_FAULT_SLOT = 6,  /* a slot outside the cache */
+	SPMLA_FAULT_PAGE = 5,   /* a page not written or outside the pool */
+	SPMLA_FAULT_SLOT = 6,   /* a slot outside the cache */
 	SPMLA_FAULT_LOGITS = 7, /* a row past the capacity of LOGITS: its key is
 	                         * written, its result is empty */
 	SPMLA_FAULT_INDEX = 8,  /* a top-k index outside its range */
@@ -285,8 +289,10 @@ typedef struct spmla_device_status {
 	uint64_t step;
 } spmla_device_status;
 
-#define SPMLA_DEVICE_STATUS_INIT                                              \
-	{ (uint32_t)sizeof(spmla_device_status), 0, 0, 0, 0 }
+#define SPMLA_DEVICE_STATUS_INIT                                  \
+	{                                                         \
+		(uint32_t)sizeof(spmla_device_status), 0, 0, 0, 0 \
+	}
 
 /* Reads the sticky status from pinned memory; no synchronisation. */
 spmla_status spmla_status_read(const spmla_ctx *ctx,

@@ -36,6 +36,6 @@ spmla_layout_page_bytes(uint32_t layout, uint32_t entries)
 	const uint64_t bytes =
 		(uint64_t)spmla_layout_entry_bytes(layout) * entries;
 
-	return (bytes + SPMLA_PAGE_STRIDE_ALIGN - 1) /
-	       SPMLA_PAGE_STRIDE_ALIGN * SPMLA_PAGE_STRIDE_ALIGN;
+	return (bytes + SPMLA_PAGE_STRIDE_ALIGN - 1) / SPMLA_PAGE_STRIDE_ALIGN *
+	       SPMLA_PAGE_STRIDE_ALIGN;
 }

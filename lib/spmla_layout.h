@@ -100,8 +100,10 @@ typedef struct spmla_cache {
 	void *base;
 } spmla_cache;
 
-#define SPMLA_CACHE_INIT                                                      \
-	{ (uint32_t)sizeof(spmla_cache), 0, 0, 0, 0, 0, 0, 0 }
+#define SPMLA_CACHE_INIT                                           \
+	{                                                          \
+		(uint32_t)sizeof(spmla_cache), 0, 0, 0, 0, 0, 0, 0 \
+	}
 
 /* Bytes of one entry of `layout`; 0 for an unknown layout. */
 uint32_t spmla_layout_entry_bytes(uint32_t layout);

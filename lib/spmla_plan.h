@@ -32,7 +32,7 @@ typedef enum spmla_status {
 	SPMLA_E_TICKET = 51,      /* not the ticket that is due */
 	SPMLA_E_RECORD = 52,      /* the step breaks a limit of the plan */
 	SPMLA_E_CAPTURE = 60,     /* an op of this capture failed */
-	SPMLA_E_SPACE = 61,       /* planned room for graphs or queue is used up */
+	SPMLA_E_SPACE = 61, /* planned room for graphs or queue is used up */
 	SPMLA_STATUS_FORCE_32 = 0x7fffffff
 } spmla_status;
 
@@ -58,7 +58,7 @@ typedef enum spmla_want {
  * element of an array field, or SPMLA_NO_INDEX. */
 typedef struct spmla_diag {
 	uint32_t struct_bytes;
-	uint32_t status;   /* spmla_status */
+	uint32_t status;    /* spmla_status */
 	uint32_t want_rule; /* spmla_want */
 	uint32_t index;
 	const char *field; /* static text, "config.heads" */
@@ -66,8 +66,10 @@ typedef struct spmla_diag {
 	uint64_t want;
 } spmla_diag;
 
-#define SPMLA_DIAG_INIT                                                       \
-	{ (uint32_t)sizeof(spmla_diag), 0, 0, SPMLA_NO_INDEX, 0, 0, 0 }
+#define SPMLA_DIAG_INIT                                                     \
+	{                                                                   \
+		(uint32_t)sizeof(spmla_diag), 0, 0, SPMLA_NO_INDEX, 0, 0, 0 \
+	}
 
 /* Writes one line without a newline, such as
  *   SPMLA_E_RANGE: config.heads: got 0, want at least 1
@@ -155,16 +157,15 @@ typedef struct spmla_config {
 	uint32_t max_update_pages; /* in one record, ..2^24; default the
 	                            * larger of 4 * requests and the columns
 	                            * of one row */
-	uint32_t max_graphs;       /* 1..256; default bucket_count, at least 4 */
-	uint32_t max_graph_nodes;  /* CPU: of all graphs, ..2^20; default 512 a
+	uint32_t max_graphs;      /* 1..256; default bucket_count, at least 4 */
+	uint32_t max_graph_nodes; /* CPU: of all graphs, ..2^20; default 512 a
 	                            * graph; a V3.2 layer is 7, a prologue 1 */
-	uint32_t queue_entries;    /* CPU: of the deferred queue, ..65536;
+	uint32_t queue_entries;   /* CPU: of the deferred queue, ..65536;
 	                            * default 64 */
 } spmla_config;
 
 /* An engine that was built when the tail was absent passes this much. */
-#define SPMLA_CONFIG_MIN_BYTES                                                \
-	((uint32_t)offsetof(spmla_config, ring_slots))
+#define SPMLA_CONFIG_MIN_BYTES ((uint32_t)offsetof(spmla_config, ring_slots))
 
 /* Fills `config` with the model's constants (V3.2: 128 heads, 64 index heads,
  * top-k 2048, pages of 64) and zeros elsewhere. The caller then sets max_rows,
@@ -191,8 +192,10 @@ typedef struct spmla_device {
 	uint64_t ops; /* bit i: operation i (ops.inc) is there */
 } spmla_device;
 
-#define SPMLA_DEVICE_INIT                                                     \
-	{ (uint32_t)sizeof(spmla_device), 0, 0, 0, 0, 0, 0 }
+#define SPMLA_DEVICE_INIT                                        \
+	{                                                        \
+		(uint32_t)sizeof(spmla_device), 0, 0, 0, 0, 0, 0 \
+	}
 
 /* One const table a platform; the caller names it, so that only what is named
  * is linked: &spmla_cpu ("spmla/spmla_cpu.h"). */
@@ -213,8 +216,10 @@ typedef struct spmla_native {
 	void *queue;
 } spmla_native;
 
-#define SPMLA_NATIVE_INIT                                                     \
-	{ (uint32_t)sizeof(spmla_native), 0, 0, 0, 0 }
+#define SPMLA_NATIVE_INIT                                  \
+	{                                                  \
+		(uint32_t)sizeof(spmla_native), 0, 0, 0, 0 \
+	}
 
 /* The platform's stream. The CPU has one timeline a context: NULL. */
 typedef void *spmla_stream;
@@ -230,8 +235,9 @@ spmla_status spmla_backend_query(const spmla_backend *backend,
 typedef enum spmla_memory {
 	SPMLA_MEMORY_HOST = 0,   /* the context; 256-byte aligned */
 	SPMLA_MEMORY_PINNED = 1, /* ring, status; coherent; 4096-byte aligned */
-	SPMLA_MEMORY_DEVICE = 2, /* metadata, tables, scratch; 256-byte aligned */
-	SPMLA_MEMORY_CACHE = 3,  /* page pools, if planned; 256-byte aligned */
+	SPMLA_MEMORY_DEVICE =
+		2, /* metadata, tables, scratch; 256-byte aligned */
+	SPMLA_MEMORY_CACHE = 3, /* page pools, if planned; 256-byte aligned */
 	SPMLA_MEMORY_COUNT = 4,
 	SPMLA_MEMORY_FORCE_32 = 0x7fffffff
 } spmla_memory;
@@ -253,37 +259,37 @@ typedef enum spmla_buf {
 	SPMLA_BUF_GRAPH_NODES = 1, /* CPU: recorded ops */
 	SPMLA_BUF_QUEUE = 2,       /* CPU: the deferred queue */
 	SPMLA_BUF_BACKEND_STATE = 3,
-	SPMLA_BUF_STEP_RING = 10,       /* [ring_slots][record bytes] */
-	SPMLA_BUF_RING_CONSUMED = 11,   /* uint64 [1] */
-	SPMLA_BUF_DEVICE_STATUS = 12,   /* see spmla_status_read */
-	SPMLA_BUF_TABLE_STAGING = 13,   /* int32 [max_rows][columns] */
-	SPMLA_BUF_STEP_STATE = 20,      /* device counters of the protocol */
-	SPMLA_BUF_STEP_REQUESTS = 21,   /* spmla_request [B], this step's */
-	SPMLA_BUF_STEP_DEVICE = 22,     /* spmla_step_device + spmla_request
+	SPMLA_BUF_STEP_RING = 10,        /* [ring_slots][record bytes] */
+	SPMLA_BUF_RING_CONSUMED = 11,    /* uint64 [1] */
+	SPMLA_BUF_DEVICE_STATUS = 12,    /* see spmla_status_read */
+	SPMLA_BUF_TABLE_STAGING = 13,    /* int32 [max_rows][columns] */
+	SPMLA_BUF_STEP_STATE = 20,       /* device counters of the protocol */
+	SPMLA_BUF_STEP_REQUESTS = 21,    /* spmla_request [B], this step's */
+	SPMLA_BUF_STEP_DEVICE = 22,      /* spmla_step_device + spmla_request
 	                                 * [B], written by the engine */
-	SPMLA_BUF_ROW_LEN = 23,         /* int32 [max_rows], by the engine */
-	SPMLA_BUF_ADVANCE_BY = 24,      /* int32 [B], by the engine */
+	SPMLA_BUF_ROW_LEN = 23,          /* int32 [max_rows], by the engine */
+	SPMLA_BUF_ADVANCE_BY = 24,       /* int32 [B], by the engine */
 	SPMLA_BUF_BLOCK_TABLE_MAIN = 25, /* int32 [max_rows][columns] */
-	SPMLA_BUF_TABLE_COLS_MAIN = 26, /* int32 [max_rows]: written columns */
-	SPMLA_BUF_QUERY_START_LOC = 30, /* int32 [B + 1] */
-	SPMLA_BUF_SEQ_LENS = 31,        /* int32 [B], 0 = none or skipped */
-	SPMLA_BUF_REQ_ROW = 32,         /* int32 [B]: the request's stable row */
-	SPMLA_BUF_REQ_ID_PER_TOKEN = 33, /* int32 [T]: b, padding 0 */
-	SPMLA_BUF_TOKEN_ROW = 34,       /* int32 [T]: stable row, padding 0 */
-	SPMLA_BUF_POSITIONS = 35,       /* int32 [T], padding 0 */
-	SPMLA_BUF_CONTEXT_LENS = 36,    /* int32 [T]: keys a token sees */
-	SPMLA_BUF_SLOT_MAPPING = 37,    /* int64 [T], padding -1 */
+	SPMLA_BUF_TABLE_COLS_MAIN = 26,  /* int32 [max_rows]: written columns */
+	SPMLA_BUF_QUERY_START_LOC = 30,  /* int32 [B + 1] */
+	SPMLA_BUF_SEQ_LENS = 31,         /* int32 [B], 0 = none or skipped */
+	SPMLA_BUF_REQ_ROW = 32, /* int32 [B]: the request's stable row */
+	SPMLA_BUF_REQ_ID_PER_TOKEN = 33,  /* int32 [T]: b, padding 0 */
+	SPMLA_BUF_TOKEN_ROW = 34,         /* int32 [T]: stable row, padding 0 */
+	SPMLA_BUF_POSITIONS = 35,         /* int32 [T], padding 0 */
+	SPMLA_BUF_CONTEXT_LENS = 36,      /* int32 [T]: keys a token sees */
+	SPMLA_BUF_SLOT_MAPPING = 37,      /* int64 [T], padding -1 */
 	SPMLA_BUF_LOGITS_ROW_STARTS = 38, /* int64 [T + 1], in elements */
-	SPMLA_BUF_TOPK_INDICES = 39,    /* int32 [T][topk], request-local */
-	SPMLA_BUF_TOPK_LENS = 40,       /* int32 [T]: entries that are set */
-	SPMLA_BUF_INDEX_Q = 50,         /* e4m3 [T][index_heads][128] */
-	SPMLA_BUF_INDEX_WEIGHTS = 51,   /* f32 [T][index_heads] */
-	SPMLA_BUF_LOGITS = 52,          /* f32, ragged rows */
+	SPMLA_BUF_TOPK_INDICES = 39,      /* int32 [T][topk], request-local */
+	SPMLA_BUF_TOPK_LENS = 40,         /* int32 [T]: entries that are set */
+	SPMLA_BUF_INDEX_Q = 50,           /* e4m3 [T][index_heads][128] */
+	SPMLA_BUF_INDEX_WEIGHTS = 51,     /* f32 [T][index_heads] */
+	SPMLA_BUF_LOGITS = 52,            /* f32, ragged rows */
 	SPMLA_BUF_INDEX_SCRATCH = 53,
-	SPMLA_BUF_TOPK_SLOTS = 60,      /* int32 [T][topk], cache slots */
+	SPMLA_BUF_TOPK_SLOTS = 60, /* int32 [T][topk], cache slots */
 	SPMLA_BUF_ATTEND_SCRATCH = 61,
-	SPMLA_BUF_KV_CACHE = 70,        /* [cache_layers][pool_pages] pages */
-	SPMLA_BUF_INDEX_CACHE = 71,     /* [cache_layers][pool_pages] pages */
+	SPMLA_BUF_KV_CACHE = 70,    /* [cache_layers][pool_pages] pages */
+	SPMLA_BUF_INDEX_CACHE = 71, /* [cache_layers][pool_pages] pages */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;
 
@@ -302,7 +308,7 @@ typedef struct spmla_extent {
  * be copied, stored and compared with memcmp. */
 typedef struct spmla_plan {
 	uint32_t struct_bytes;
-	uint32_t version;    /* SPMLA_VERSION that made it */
+	uint32_t version; /* SPMLA_VERSION that made it */
 	uint32_t row_count;
 	uint32_t columns;    /* of a row of the main block table */
 	uint32_t max_tokens; /* over the buckets */
@@ -338,7 +344,10 @@ typedef struct spmla_row {
 } spmla_row;
 
 #define SPMLA_ROW_INIT                                                        \
-	{ (uint32_t)sizeof(spmla_row), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+	{                                                                     \
+		(uint32_t)sizeof(spmla_row), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+			0                                                     \
+	}
 
 /* Lays out every buffer. Pure: the same config and device give the same bytes.
  * Errors: every field of config and device is checked; E_UNSUPPORTED names the

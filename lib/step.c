@@ -61,8 +61,8 @@ spmla_step_push(spmla_ctx *ctx, const void *record, uint64_t *ticket)
 		return null_argument(ctx, record ? "ticket" : "record");
 	if (SPMLA_I_PTR(record) % 16 != 0)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "record",
-				    SPMLA_I_PTR(record),
-				    SPMLA_WANT_MULTIPLE_OF, 16);
+				    SPMLA_I_PTR(record), SPMLA_WANT_MULTIPLE_OF,
+				    16);
 	if (from->magic != SPMLA_I_RECORD_MAGIC ||
 	    from->key != ctx->plan.record_key || from->bytes < sizeof *from ||
 	    from->bytes > ctx->plan.record_bytes)

@@ -61,8 +61,8 @@ check_pool(spmla_ctx *ctx, const spmla_cache *cache, const char *group,
 		 g->page_tokens},
 		{pages, cache->pages, SPMLA_WANT_AT_LEAST, g->pool_pages},
 	};
-	const spmla_status s = spmla_i_check_all(&ctx->diag, checks,
-						 SPMLA_I_COUNT(checks));
+	const spmla_status s =
+		spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }

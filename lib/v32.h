@@ -21,11 +21,11 @@ extern "C" {
 typedef struct spmla_v32_layer {
 	uint32_t struct_bytes;
 	/* insert */
-	uint32_t rope_style;   /* spmla_rope_style of the indexer */
-	uint32_t cos_sin_rows; /* positions in cos_sin */
-	float norm_eps;        /* of index_norm; 1e-6 in V3.2 */
-	const uint16_t *kv_c;  /* bf16 [tokens][512], normed latent */
-	const uint16_t *k_pe;  /* bf16 [tokens][64], rotated */
+	uint32_t rope_style;       /* spmla_rope_style of the indexer */
+	uint32_t cos_sin_rows;     /* positions in cos_sin */
+	float norm_eps;            /* of index_norm; 1e-6 in V3.2 */
+	const uint16_t *kv_c;      /* bf16 [tokens][512], normed latent */
+	const uint16_t *k_pe;      /* bf16 [tokens][64], rotated */
 	int64_t kv_c_stride_elems; /* >= 512 */
 	int64_t k_pe_stride_elems; /* >= 64 */
 	const uint16_t *index_k;   /* bf16 [tokens][128]; NULL: this layer has
@@ -33,19 +33,19 @@ typedef struct spmla_v32_layer {
 	int64_t index_k_stride_elems;   /* >= 128 */
 	const float *index_norm_weight; /* [128]; NULL: already normed */
 	const float *index_norm_bias;   /* [128] */
-	const float *cos_sin; /* [cos_sin_rows][64]: 32 cos, 32 sin */
+	const float *cos_sin;           /* [cos_sin_rows][64]: 32 cos, 32 sin */
 	/* index */
 	const uint16_t *index_q; /* bf16 [tokens][index_heads][128] */
 	int64_t index_q_token_stride_elems;
-	int64_t index_q_head_stride_elems; /* >= 128 */
-	const void *index_weights; /* [tokens][index_heads] */
+	int64_t index_q_head_stride_elems;  /* >= 128 */
+	const void *index_weights;          /* [tokens][index_heads] */
 	int64_t index_weights_stride_elems; /* >= index_heads */
 	uint32_t index_weights_dtype;       /* BF16 or F32 */
 	uint32_t index_q_scale_floor;       /* spmla_q_scale_floor */
 	/* top-k, out of index and into attend; NULL: TOPK_INDICES, TOPK_LENS.
 	 * Layers that share a selection name the same buffers. */
-	int32_t *topk_indices; /* [tokens][topk_stride_elems] */
-	int32_t *topk_lens;    /* [tokens] */
+	int32_t *topk_indices;     /* [tokens][topk_stride_elems] */
+	int32_t *topk_lens;        /* [tokens] */
 	int64_t topk_stride_elems; /* >= config.topk; 0: config.topk */
 	/* attend */
 	const uint16_t *q; /* bf16 [tokens][heads][576], absorbed and rotated */
@@ -55,7 +55,7 @@ typedef struct spmla_v32_layer {
 	uint16_t *out;               /* bf16 [tokens][heads][512] */
 	int64_t out_token_stride_elems;
 	int64_t out_head_stride_elems; /* >= 512 */
-	float *lse; /* natural log; NULL: not wanted */
+	float *lse;                    /* natural log; NULL: not wanted */
 	int64_t lse_token_stride_elems;
 	int64_t lse_head_stride_elems;
 	uint32_t empty_lse; /* spmla_empty_lse */

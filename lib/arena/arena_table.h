@@ -11,27 +11,27 @@
 /* What counts are made of; filled from a resolved config. */
 typedef enum spmla_i_dim {
 	SPMLA_I_DIM_ONE = 0,
-	SPMLA_I_DIM_TOKENS,        /* most of a bucket */
+	SPMLA_I_DIM_TOKENS, /* most of a bucket */
 	SPMLA_I_DIM_TOKENS_PLUS_1,
-	SPMLA_I_DIM_REQUESTS,      /* most of a bucket */
+	SPMLA_I_DIM_REQUESTS, /* most of a bucket */
 	SPMLA_I_DIM_REQUESTS_PLUS_1,
-	SPMLA_I_DIM_ROWS,          /* stable rows */
-	SPMLA_I_DIM_RING_ROWS,     /* stable rows; 0 for a DEVICE table */
-	SPMLA_I_DIM_COLUMNS,       /* of a block table row */
+	SPMLA_I_DIM_ROWS,      /* stable rows */
+	SPMLA_I_DIM_RING_ROWS, /* stable rows; 0 for a DEVICE table */
+	SPMLA_I_DIM_COLUMNS,   /* of a block table row */
 	SPMLA_I_DIM_TOPK,
 	SPMLA_I_DIM_INDEX_HEADS,
-	SPMLA_I_DIM_INDEX_VALUES,  /* index heads * 128 */
+	SPMLA_I_DIM_INDEX_VALUES, /* index heads * 128 */
 	SPMLA_I_DIM_LOGITS,
 	SPMLA_I_DIM_RING_SLOTS,
 	SPMLA_I_DIM_RECORD_BYTES,
 	SPMLA_I_DIM_STEP_DEVICE_BYTES,
 	SPMLA_I_DIM_CONTEXT_BYTES,
 	SPMLA_I_DIM_BACKEND_BYTES,
-	SPMLA_I_DIM_GRAPH_NODES,   /* CPU */
-	SPMLA_I_DIM_QUEUE_ENTRIES, /* CPU */
-	SPMLA_I_DIM_INDEX_SCRATCH, /* CPU, bytes */
+	SPMLA_I_DIM_GRAPH_NODES,    /* CPU */
+	SPMLA_I_DIM_QUEUE_ENTRIES,  /* CPU */
+	SPMLA_I_DIM_INDEX_SCRATCH,  /* CPU, bytes */
 	SPMLA_I_DIM_ATTEND_SCRATCH, /* CPU, bytes */
-	SPMLA_I_DIM_CACHE_PAGES,   /* planned layers * pool pages */
+	SPMLA_I_DIM_CACHE_PAGES,    /* planned layers * pool pages */
 	SPMLA_I_DIM_KV_PAGE_BYTES,
 	SPMLA_I_DIM_INDEX_PAGE_BYTES,
 	SPMLA_I_DIM_COUNT
@@ -41,12 +41,12 @@ typedef struct spmla_i_arena_row {
 	spmla_buf buf;
 	spmla_memory memory;
 	spmla_life life;
-	uint32_t branch;     /* 1: may run beside other ops, shares no bytes */
+	uint32_t branch; /* 1: may run beside other ops, shares no bytes */
 	uint32_t elem_bytes;
-	spmla_i_dim dim[2];  /* elements = dim[0] * dim[1] */
+	spmla_i_dim dim[2]; /* elements = dim[0] * dim[1] */
 	const char *name;
 	const char *shape;
-	const char *writer;  /* who writes it and when */
+	const char *writer; /* who writes it and when */
 } spmla_i_arena_row;
 
 /* Every buffer starts at a multiple of this. */

@@ -96,7 +96,7 @@ struct spmla_ctx {
 	uint32_t graph_count;
 	uint8_t graphs[SPMLA_I_MAX_GRAPHS]; /* spmla_i_graph_kind */
 	spmla_i_table tables[SPMLA_MAX_TABLE_GROUPS];
-	void *buf[SPMLA_I_BUF_LIMIT];      /* by spmla_buf */
+	void *buf[SPMLA_I_BUF_LIMIT]; /* by spmla_buf */
 	uint64_t buf_bytes[SPMLA_I_BUF_LIMIT];
 	spmla_diag diag;
 	spmla_plan plan;

@@ -45,9 +45,10 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_step_device) == 64, "requests at 64");
 
 /* STEP_STATE, device memory. */
 typedef struct spmla_i_step_state {
-	uint64_t done;     /* records that a prologue has finished */
-	uint64_t step;     /* the current step's ticket, for reports */
-	uint64_t serial;   /* prologues so far, of any source: tells steps apart */
+	uint64_t done; /* records that a prologue has finished */
+	uint64_t step; /* the current step's ticket, for reports */
+	uint64_t
+		serial; /* prologues so far, of any source: tells steps apart */
 	uint32_t requests; /* of the current step; 0 for an empty one */
 	uint32_t reserved;
 } spmla_i_step_state;

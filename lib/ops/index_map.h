@@ -14,24 +14,24 @@ extern "C" {
 typedef struct spmla_index_map_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t k;       /* entries of a row, any number */
-	uint32_t rows;    /* rows of block_table */
-	uint32_t columns; /* columns of a row */
+	uint32_t k;                  /* entries of a row, any number */
+	uint32_t rows;               /* rows of block_table */
+	uint32_t columns;            /* columns of a row */
 	uint32_t table_stride_elems; /* >= columns */
 	uint32_t page_tokens;
-	uint32_t page_stride_rows; /* slots from page to page, >= page_tokens;
+	uint32_t page_stride_rows;  /* slots from page to page, >= page_tokens;
 				    * 0: page_tokens */
-	uint32_t pool_pages;       /* valid pages; 0: any page id >= 0 */
-	uint32_t workspaces;       /* entries of workspace_starts */
-	const int32_t *token_row;  /* [tokens]: row of block_table */
+	uint32_t pool_pages;        /* valid pages; 0: any page id >= 0 */
+	uint32_t workspaces;        /* entries of workspace_starts */
+	const int32_t *token_row;   /* [tokens]: row of block_table */
 	const int32_t *block_table; /* [rows][table_stride_elems] */
 	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
 	const int32_t *indices;     /* [tokens][indices_stride_elems] */
 	int64_t indices_stride_elems; /* >= k */
-	const int32_t *lens; /* [tokens]: entries to read; NULL: k */
-	int32_t *slots;      /* [tokens][slots_stride_elems] */
-	int64_t slots_stride_elems; /* >= k */
-	int32_t *valid_counts;      /* [tokens]: slots != -1; NULL: none */
+	const int32_t *lens;          /* [tokens]: entries to read; NULL: k */
+	int32_t *slots;               /* [tokens][slots_stride_elems] */
+	int64_t slots_stride_elems;   /* >= k */
+	int32_t *valid_counts;        /* [tokens]: slots != -1; NULL: none */
 	/* Tokens of prefill: workspace_ids[t] >= 0 maps to
 	 * workspace_starts[id] + index instead. NULL: no token does. */
 	const int32_t *workspace_ids;    /* [tokens] */

@@ -20,7 +20,7 @@ typedef struct spmla_indexer_q_prep_args {
 	uint32_t scale_floor;   /* spmla_q_scale_floor */
 	uint32_t weights_dtype; /* BF16 or F32 */
 	uint32_t cos_sin_rows;
-	float softmax_scale;          /* 128^-0.5 in V3.2 */
+	float softmax_scale; /* 128^-0.5 in V3.2 */
 	float head_scale;    /* V3.2: heads^-0.5, rounded once */
 	uint32_t reserved;
 	const uint16_t *q;            /* bf16 [tokens][heads][128] */

@@ -26,7 +26,8 @@ typedef struct spmla_logits_rows_args {
  * Negative lengths count as 0.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE. */
-spmla_status spmla_logits_rows(spmla_ctx *ctx, const spmla_logits_rows_args *args,
+spmla_status spmla_logits_rows(spmla_ctx *ctx,
+			       const spmla_logits_rows_args *args,
 			       spmla_stream stream);
 
 #ifdef __cplusplus

@@ -14,12 +14,12 @@ extern "C" {
 typedef struct spmla_mqa_logits_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t heads;   /* 1..config.index_heads */
-	uint32_t rows;    /* rows of block_table */
-	uint32_t columns; /* columns of a row */
+	uint32_t heads;              /* 1..config.index_heads */
+	uint32_t rows;               /* rows of block_table */
+	uint32_t columns;            /* columns of a row */
 	uint32_t table_stride_elems; /* >= columns */
-	const uint8_t *q;     /* e4m3 [tokens][heads][128], dense */
-	const float *weights; /* [tokens][heads], dense */
+	const uint8_t *q;            /* e4m3 [tokens][heads][128], dense */
+	const float *weights;        /* [tokens][heads], dense */
 	const int32_t *token_row;    /* [tokens]: row of block_table */
 	const int32_t *context_lens; /* [tokens]: keys 0 .. len-1 */
 	const int64_t *row_starts;   /* [tokens]: first element of each row */

@@ -14,24 +14,24 @@ extern "C" {
 typedef struct spmla_sparse_decode_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t heads; /* 1..config.heads */
-	uint32_t topk;  /* entries of a row of slots, any number */
+	uint32_t heads;     /* 1..config.heads */
+	uint32_t topk;      /* entries of a row of slots, any number */
 	uint32_t empty_lse; /* spmla_empty_lse */
 	float softmax_scale;
-	const uint16_t *q; /* bf16 [tokens][heads][576] */
+	const uint16_t *q;            /* bf16 [tokens][heads][576] */
 	int64_t q_token_stride_elems; /* >= 576 */
-	int64_t q_head_stride_elems; /* >= 576 */
-	const int32_t *slots;        /* [tokens][slots_stride_elems] */
-	int64_t slots_stride_elems;  /* >= topk */
+	int64_t q_head_stride_elems;  /* >= 576 */
+	const int32_t *slots;         /* [tokens][slots_stride_elems] */
+	int64_t slots_stride_elems;   /* >= topk */
 	const int32_t *topk_lens; /* [tokens]: entries that count; NULL: topk */
 	const float *attn_sink;   /* [heads], natural log units; NULL: none */
 	uint16_t *out;            /* bf16 [tokens][heads][512] */
 	int64_t out_token_stride_elems; /* >= 512 */
-	int64_t out_head_stride_elems; /* >= 512 */
+	int64_t out_head_stride_elems;  /* >= 512 */
 	float *lse; /* natural log; NULL: not wanted, nor its strides */
 	int64_t lse_token_stride_elems; /* >= 1 */
 	int64_t lse_head_stride_elems;  /* >= 1 */
-	spmla_cache cache; /* FP8_DS_MLA or MLA_BF16 */
+	spmla_cache cache;              /* FP8_DS_MLA or MLA_BF16 */
 } spmla_sparse_decode_args;
 
 /* Key p of a token counts if slots[p] != -1 and p < topk_lens[t], which is
@@ -56,7 +56,8 @@ typedef struct spmla_sparse_decode_args {
  * sum of |terms| of a score times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
-spmla_status spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *args,
+spmla_status spmla_sparse_decode(spmla_ctx *ctx,
+				 const spmla_sparse_decode_args *args,
 				 spmla_stream stream);
 
 #ifdef __cplusplus

@@ -17,8 +17,9 @@ typedef struct spmla_token_map_args {
 	uint32_t tokens; /* rows of the outputs, padding included */
 	uint32_t reserved;
 	const int32_t *query_start_loc; /* [requests + 1], ascending from 0 */
-	const int32_t *seq_lens; /* [requests], with the query tokens; 0: none */
-	const int32_t *req_row;  /* [requests]: stable row of each request */
+	const int32_t
+		*seq_lens;      /* [requests], with the query tokens; 0: none */
+	const int32_t *req_row; /* [requests]: stable row of each request */
 	int32_t *req_id_per_token; /* [tokens] */
 	int32_t *token_row;        /* [tokens] */
 	int32_t *positions;        /* [tokens] */

@@ -17,10 +17,10 @@ typedef struct spmla_topk_args {
 	uint32_t k;
 	uint32_t reserved;
 	const float *logits;
-	uint64_t logits_elems;       /* elements behind logits */
-	const int64_t *row_starts;   /* [rows]: first element of each row */
-	const int32_t *context_lens; /* [rows]: elements of each row */
-	int32_t *indices;            /* [rows][indices_stride_elems] */
+	uint64_t logits_elems;        /* elements behind logits */
+	const int64_t *row_starts;    /* [rows]: first element of each row */
+	const int32_t *context_lens;  /* [rows]: elements of each row */
+	int32_t *indices;             /* [rows][indices_stride_elems] */
 	int64_t indices_stride_elems; /* >= k */
 	int32_t *lens; /* [rows]: min(length, k), entries set; NULL: none */
 } spmla_topk_args;

@@ -119,8 +119,8 @@ cpu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 
 	(void)diag;
 	memset(state_of(ctx), 0, sizeof(spmla_i_cpu_state));
-	state_of(ctx)->deferred = native &&
-				  (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
+	state_of(ctx)->deferred =
+		native && (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
 	/* Counters, tables and what the engine writes start at zero. */
 	for (i = 0; i < plan->row_count; i++) {
 		const spmla_extent *e = &plan->extents[i];
@@ -202,18 +202,10 @@ cpu_pending(const spmla_ctx *ctx)
 }
 
 const spmla_backend spmla_cpu = {
-	"cpu",
-	SPMLA_BACKEND_CPU,
-	SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1,
-	cpu_query,
-	cpu_init,
-	cpu_fini,
-	cpu_enqueue,
-	cpu_capturing,
-	cpu_begin,
-	cpu_end,
-	cpu_abort,
-	cpu_launch,
+	"cpu",       SPMLA_BACKEND_CPU, SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1,
+	cpu_query,   cpu_init,          cpu_fini,
+	cpu_enqueue, cpu_capturing,     cpu_begin,
+	cpu_end,     cpu_abort,         cpu_launch,
 	cpu_pending,
 };
 
@@ -266,8 +258,7 @@ spmla_cpu_capture_begin(spmla_ctx *ctx)
 static spmla_status
 check_engine_capture(spmla_ctx *ctx)
 {
-	const uint32_t open =
-		state_of(ctx)->capturing && !ctx->capture_open;
+	const uint32_t open = state_of(ctx)->capturing && !ctx->capture_open;
 
 	if (!open)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", open,

@@ -12,7 +12,8 @@
 #include "spmla/spmla_cpu.h"
 
 /* One function an op; args are the op's, checked and copied. */
-#define SPMLA_OP(stem) void spmla_i_cpu_##stem(spmla_ctx *ctx, const void *args);
+#define SPMLA_OP(stem) \
+	void spmla_i_cpu_##stem(spmla_ctx *ctx, const void *args);
 #include "spmla/ops/ops.inc"
 #undef SPMLA_OP
 

@@ -19,11 +19,10 @@ spmla_i_cpu_logits_rows(spmla_ctx *ctx, const void *args)
 
 		a->row_starts[t] = (int64_t)start;
 		if (len > a->capacity_elems - start) {
-			spmla_i_cpu_fault(ctx,
-					  a->token_row
-						  ? (uint32_t)a->token_row[t]
-						  : t,
-					  SPMLA_FAULT_LOGITS);
+			spmla_i_cpu_fault(
+				ctx,
+				a->token_row ? (uint32_t)a->token_row[t] : t,
+				SPMLA_FAULT_LOGITS);
 			a->context_lens[t] = 0;
 			continue;
 		}

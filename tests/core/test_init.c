@@ -313,8 +313,8 @@ START_TEST(a_plan_that_leads_outside_its_regions_is_refused)
 		e->memory = i == 1 ? 4 : e->memory;
 		e->life = i == 2 ? 4 : e->life;
 		e->bytes = i == 3 ? UINT64_MAX : e->bytes;
-		e->offset_bytes = i == 4 ? good.region_bytes[e->memory]
-					 : e->offset_bytes;
+		e->offset_bytes =
+			i == 4 ? good.region_bytes[e->memory] : e->offset_bytes;
 		refused(w.regions, SPMLA_E_RANGE,
 			"SPMLA_E_RANGE: plan.extents[5]", 0, 0);
 	}

@@ -138,14 +138,14 @@ START_TEST(a_call_of_more_tokens_than_its_prologue_is_refused)
 	uint32_t i;
 
 	ck_assert_uint_lt(small.tokens, large.tokens);
-	v32_must(f.ctx, spmla_step_prologue(f.ctx, &small, SPMLA_FROM_DEVICE,
-					    NULL));
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, &small, SPMLA_FROM_DEVICE, NULL));
 	for (i = 0; i < COUNT(calls); i++)
 		expect(calls[i], &rig.layer, &large,
 		       "SPMLA_E_STATE: shape.tokens (of the last prologue): "
 		       "got 8, want at most 4");
-	v32_must(f.ctx, spmla_step_prologue(f.ctx, &large, SPMLA_FROM_DEVICE,
-					    NULL));
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, &large, SPMLA_FROM_DEVICE, NULL));
 	v32_must(f.ctx, spmla_v32_insert(f.ctx, &rig.layer, &small, NULL));
 }
 END_TEST

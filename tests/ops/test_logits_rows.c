@@ -47,8 +47,8 @@ call(const void *a)
 static void
 run(uint32_t tokens, uint64_t capacity, const int32_t *token_row)
 {
-	const spmla_logits_rows_args a = {sizeof a,  tokens, capacity,
-					  token_row, io.lens,   io.starts};
+	const spmla_logits_rows_args a = {sizeof a,  tokens,  capacity,
+					  token_row, io.lens, io.starts};
 
 	io.lens[tokens] = 0x5A5A;
 	io.starts[tokens + 1] = 0x5A5A;
@@ -146,7 +146,8 @@ START_TEST(random_rows_never_overlap_or_leave_the_buffer)
 		int32_t in[T];
 
 		for (t = 0; t < tokens; t++)
-			in[t] = io.lens[t] = (int32_t)rng_below(&rng, 1100) - 50;
+			in[t] = io.lens[t] =
+				(int32_t)rng_below(&rng, 1100) - 50;
 		run(tokens, capacity, io.rows);
 		for (t = 0; t < tokens; t++) {
 			const int32_t len = io.lens[t] > 0 ? io.lens[t] : 0;
@@ -169,7 +170,8 @@ END_TEST
 
 START_TEST(a_recorded_call_reads_what_is_there_at_each_replay)
 {
-	const spmla_logits_rows_args a = {sizeof a, 2, 600, io.rows, io.lens, io.starts};
+	const spmla_logits_rows_args a = {sizeof a, 2,       600,
+					  io.rows,  io.lens, io.starts};
 	spmla_graph graph;
 	int32_t k;
 
@@ -189,7 +191,7 @@ END_TEST
 
 START_TEST(every_argument_that_is_wrong_is_named)
 {
-	const spmla_logits_rows_args good = {sizeof good, 1,    10,
+	const spmla_logits_rows_args good = {sizeof good, 1,       10,
 					     NULL,        io.lens, io.starts};
 	spmla_logits_rows_args a = good;
 

@@ -175,7 +175,8 @@ START_TEST(every_field_of_the_cache_that_is_wrong_is_named)
 	spmla_mqa_logits_args a = w.a;
 
 	a.cache.struct_bytes = 0;
-	expect_error(&a, "SPMLA_E_STRUCT_SIZE: cache.struct_bytes: got 0, want 40");
+	expect_error(&a,
+		     "SPMLA_E_STRUCT_SIZE: cache.struct_bytes: got 0, want 40");
 	a = w.a;
 	a.cache.layout = SPMLA_LAYOUT_FP8_DS_MLA;
 	expect_error(&a, "SPMLA_E_RANGE: cache.layout: got 1, want 3");

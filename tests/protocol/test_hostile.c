@@ -42,10 +42,9 @@ soil(void *bytes, uint64_t count, uint64_t *rng)
 
 	for (i = 0; i + 4 <= count; i += 4) {
 		const uint32_t dice = rng_below(rng, 4);
-		const uint32_t word =
-			dice == 0   ? edges[rng_below(rng, 8)]
-			: dice == 1 ? (uint32_t)rng_next(rng)
-				    : rng_below(rng, 40);
+		const uint32_t word = dice == 0   ? edges[rng_below(rng, 8)]
+				      : dice == 1 ? (uint32_t)rng_next(rng)
+						  : rng_below(rng, 40);
 
 		memcpy((uint8_t *)bytes + i, &word, sizeof word);
 	}
@@ -53,9 +52,8 @@ soil(void *bytes, uint64_t count, uint64_t *rng)
 
 START_TEST(any_bytes_in_the_buffers_of_the_device_give_an_end)
 {
-	static const spmla_source sources[3] = {SPMLA_FROM_RING,
-						SPMLA_FROM_DEVICE,
-						SPMLA_ADVANCE};
+	static const spmla_source sources[3] = {
+		SPMLA_FROM_RING, SPMLA_FROM_DEVICE, SPMLA_ADVANCE};
 	uint64_t rng = test_seed() + 77;
 	uint32_t round, i;
 
@@ -69,9 +67,10 @@ START_TEST(any_bytes_in_the_buffers_of_the_device_give_an_end)
 		for (i = 0; i < f.plan.row_count; i++)
 			if (f.plan.extents[i].memory == SPMLA_MEMORY_DEVICE &&
 			    rng_below(&rng, 2))
-				soil(spmla_view(f.ctx,
-						(spmla_buf)f.plan.extents[i].buf,
-						NULL),
+				soil(spmla_view(
+					     f.ctx,
+					     (spmla_buf)f.plan.extents[i].buf,
+					     NULL),
 				     f.plan.extents[i].bytes, &rng);
 		if (e->buf != SPMLA_BUF_STEP_STATE || rng_below(&rng, 2))
 			*state = done; /* else the record is missing */
@@ -85,8 +84,8 @@ START_TEST(any_bytes_in_the_buffers_of_the_device_give_an_end)
 		}
 		*state = done;
 		ck_assert_int_eq(spmla_step_resync(f.ctx), SPMLA_OK);
-		*state = *(uint64_t *)spmla_view(
-			f.ctx, SPMLA_BUF_RING_CONSUMED, NULL);
+		*state = *(uint64_t *)spmla_view(f.ctx, SPMLA_BUF_RING_CONSUMED,
+						 NULL);
 	}
 }
 END_TEST

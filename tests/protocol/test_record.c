@@ -246,7 +246,7 @@ START_TEST(push_refuses_what_is_no_record_of_its_plan)
 	ck_assert_int_eq(push(record), SPMLA_E_RECORD); /* never encoded */
 	encode();
 	ck_assert_int_eq(push(record + 8), SPMLA_E_RANGE); /* misaligned */
-	memcpy(record + 8, &word, sizeof word); /* no magic */
+	memcpy(record + 8, &word, sizeof word);            /* no magic */
 	ck_assert_int_eq(push(record), SPMLA_E_RECORD);
 	encode();
 	word = 0x40000000; /* longer than any record */

@@ -74,11 +74,14 @@ START_TEST(replay_refuses_graphs_that_it_does_not_know)
 {
 	ck_assert_uint_eq(write_one(&r.f, 0, 5), 1);
 	expect_error(&r.f, spmla_graph_replay(r.f.ctx, 0, 1, NULL),
-		     "SPMLA_E_RANGE: graph (of spmla_graph_end): got 0, want at most 6");
+		     "SPMLA_E_RANGE: graph (of spmla_graph_end): got 0, want "
+		     "at most 6");
 	expect_error(&r.f, spmla_graph_replay(r.f.ctx, 7, 1, NULL),
-		     "SPMLA_E_RANGE: graph (of spmla_graph_end): got 7, want at most 6");
+		     "SPMLA_E_RANGE: graph (of spmla_graph_end): got 7, want "
+		     "at most 6");
 	expect_error(&r.f, spmla_graph_replay(r.f.ctx, UINT32_MAX, 1, NULL),
-		     "SPMLA_E_RANGE: graph (of spmla_graph_end): got 4294967295, want at most 6");
+		     "SPMLA_E_RANGE: graph (of spmla_graph_end): got "
+		     "4294967295, want at most 6");
 	/* An engine's own list is none. */
 	ck_assert_int_eq(spmla_graph_replay(r.f.ctx, r.lists[0], 1, NULL),
 			 SPMLA_E_RANGE);
