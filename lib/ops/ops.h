@@ -9,13 +9,17 @@
 #define SPMLA_OPS_OPS_H
 
 #include "spmla/ops/index_map.h"
+#include "spmla/ops/indexer_k_gather.h"
 #include "spmla/ops/indexer_k_insert.h"
 #include "spmla/ops/indexer_q_prep.h"
+#include "spmla/ops/indexer_schedule.h"
+#include "spmla/ops/kv_gather.h"
 #include "spmla/ops/kv_insert.h"
 #include "spmla/ops/logits_rows.h"
 #include "spmla/ops/mqa_logits.h"
 #include "spmla/ops/slot_map.h"
 #include "spmla/ops/sparse_decode.h"
+#include "spmla/ops/tile_sched.h"
 #include "spmla/ops/token_map.h"
 #include "spmla/ops/topk.h"
 

@@ -286,8 +286,8 @@ START_TEST(an_operation_that_the_device_lacks_is_named)
 	uint32_t i;
 
 	fixture_config(&config);
-	ck_assert_uint_eq(COUNT(stems), 12);
-	for (i = 0; i < COUNT(stems); i++) {
+	ck_assert_str_eq(stems[11], "sparse_decode");
+	for (i = 0; i < 12; i++) { /* those of a decode step */
 		setup();
 		device.ops &= ~(UINT64_C(1) << i);
 		strcpy(want, "SPMLA_E_UNSUPPORTED: device.ops: ");

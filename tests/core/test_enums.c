@@ -169,13 +169,23 @@ static const pin_value others[] = {
 };
 
 static const pin_value operations[] = {
-	V(SPMLA_OP_step_prologue, 0),    V(SPMLA_OP_table_write, 1),
-	V(SPMLA_OP_token_map, 2),        V(SPMLA_OP_slot_map, 3),
-	V(SPMLA_OP_logits_rows, 4),      V(SPMLA_OP_kv_insert, 5),
-	V(SPMLA_OP_indexer_k_insert, 6), V(SPMLA_OP_indexer_q_prep, 7),
-	V(SPMLA_OP_mqa_logits, 8),       V(SPMLA_OP_topk, 9),
-	V(SPMLA_OP_index_map, 10),       V(SPMLA_OP_sparse_decode, 11),
-	V(SPMLA_OP_COUNT, 12),
+	V(SPMLA_OP_step_prologue, 0),
+	V(SPMLA_OP_table_write, 1),
+	V(SPMLA_OP_token_map, 2),
+	V(SPMLA_OP_slot_map, 3),
+	V(SPMLA_OP_logits_rows, 4),
+	V(SPMLA_OP_kv_insert, 5),
+	V(SPMLA_OP_indexer_k_insert, 6),
+	V(SPMLA_OP_indexer_q_prep, 7),
+	V(SPMLA_OP_mqa_logits, 8),
+	V(SPMLA_OP_topk, 9),
+	V(SPMLA_OP_index_map, 10),
+	V(SPMLA_OP_sparse_decode, 11),
+	V(SPMLA_OP_indexer_k_gather, 12),
+	V(SPMLA_OP_kv_gather, 13),
+	V(SPMLA_OP_indexer_schedule, 14),
+	V(SPMLA_OP_tile_sched, 15),
+	V(SPMLA_OP_COUNT, 16),
 };
 
 static const pin_value sizes[] = {

@@ -106,6 +106,15 @@ extern const golden_op golden_v32_ops[];
 /* golden_v32_logits.c */
 golden_verdict golden_run_mqa_logits(golden_case *c);
 
+/* golden_v32_sched.c; the second runs a tensor of the logits' cases. */
+golden_verdict golden_run_tile_sched(golden_case *c);
+golden_verdict golden_run_indexer_schedule(golden_case *c);
+
+/* golden_tensor_core.c: how far sm_90 is from the exact score of one key;
+ * e4m3 q [heads][128], key [128]. */
+double golden_score_slack(const uint8_t *q, const float *weights,
+			  uint32_t heads, const uint8_t *key, float scale);
+
 /* ---- golden_case.c ----------------------------------------------------- */
 
 /* Loads dir/manifest.json and its tensors. 0: c->reason says why not. Either

@@ -186,4 +186,5 @@ const golden_op golden_v32_ops[] = {
 	{"convert_req_index_newest", run_index_map},
 	{"flashmla_sparse_decode", run_sparse_decode},
 	{"deepgemm_paged_mqa_logits", golden_run_mqa_logits},
+	{"flashmla_tile_scheduler", golden_run_tile_sched},
 	{NULL, NULL}};

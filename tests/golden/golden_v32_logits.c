@@ -1,74 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The adapter of mqa_logits: DeepGEMM's fp8 paged logits. The hard part is the
- * real kernel's arithmetic, which is coarser than its own cases' bound: it is
- * modelled here, and what it drops is allowed value by value.
+ * The adapter of mqa_logits: DeepGEMM's fp8 paged logits. The real kernel's
+ * arithmetic is coarser than its own cases' bound; golden_tensor_core.c says by
+ * how much.
  */
 #include "tests/golden/golden.h"
 
-#include <math.h>
 #include <string.h>
-
-/* x cut to a multiple of 2^exponent, toward zero. */
-static double
-cut(double x, int exponent)
-{
-	return ldexp(trunc(ldexp(x, -exponent)), exponent);
-}
-
-/* One dot product of e4m3 values as the tensor cores of sm_90 give it: they add
- * 32 products and the sum so far at a time, each cut 13 bits below the largest
- * exponent among them (a product's exponent is the sum of its factors'), and
- * cut the result to 14 significant bits. Found by trial; it gives the golden
- * logits to within an f32 rounding, where exact sums do not. */
-static double
-tensor_core_dot(const double *q, const double *k)
-{
-	double sum = 0, next;
-	uint32_t first, d;
-
-	for (first = 0; first < SPMLA_INDEX_DIM; first += 32) {
-		int top = sum != 0 ? ilogb(sum) : -1000;
-
-		for (d = first; d < first + 32; d++)
-			if (q[d] * k[d] != 0 && ilogb(q[d]) + ilogb(k[d]) > top)
-				top = ilogb(q[d]) + ilogb(k[d]);
-		next = cut(sum, top - 13);
-		for (d = first; d < first + 32; d++)
-			next += cut(q[d] * k[d], top - 13);
-		sum = next != 0 ? cut(next, ilogb(next) - 13) : 0;
-	}
-	return sum;
-}
-
-static double
-exact_dot(const double *q, const double *k)
-{
-	double sum = 0;
-	uint32_t d;
-
-	for (d = 0; d < SPMLA_INDEX_DIM; d++)
-		sum += q[d] * k[d];
-	return sum;
-}
-
-static void
-decode_e4m3(const uint8_t *codes, double *values)
-{
-	uint32_t d;
-
-	for (d = 0; d < SPMLA_INDEX_DIM; d++)
-		values[d] = golden_value(GOLDEN_E4M3, codes + d);
-}
 
 /* slack[key] of one token: how far the real kernel is from exact sums. */
 static void
 token_slack(const spmla_mqa_logits_args *a, uint32_t token, double *slack)
 {
 	const uint32_t entries = a->cache.entries_per_page;
-	double q[SPMLA_INDEX_DIM], k[SPMLA_INDEX_DIM];
 	int32_t n;
-	uint32_t h;
 
 	for (n = 0; n < a->context_lens[token]; n++) {
 		const uint32_t at = (uint32_t)n % entries;
@@ -78,22 +23,15 @@ token_slack(const spmla_mqa_logits_args *a, uint32_t token, double *slack)
 							 a->table_stride_elems +
 						 (uint32_t)n / entries] *
 				a->cache.page_stride_bytes;
-		double off = 0;
 		float scale;
 
 		memcpy(&scale,
 		       page + (uint64_t)entries * SPMLA_INDEX_DIM + at * 4ull,
 		       sizeof scale);
-		decode_e4m3(page + (uint64_t)at * SPMLA_INDEX_DIM, k);
-		for (h = 0; h < a->heads; h++) {
-			const uint64_t row = (uint64_t)token * a->heads + h;
-
-			decode_e4m3(a->q + row * SPMLA_INDEX_DIM, q);
-			off += (fmax(tensor_core_dot(q, k), 0) -
-				fmax(exact_dot(q, k), 0)) *
-			       a->weights[row];
-		}
-		slack[n] = fabs(off * scale);
+		slack[n] = golden_score_slack(
+			a->q + (uint64_t)token * a->heads * SPMLA_INDEX_DIM,
+			a->weights + (uint64_t)token * a->heads, a->heads,
+			page + (uint64_t)at * SPMLA_INDEX_DIM, scale);
 	}
 }
 
@@ -178,7 +116,6 @@ golden_run_mqa_logits(golden_case *c)
 	const golden_tensor *table =
 		golden_need(c, "block_table", GOLDEN_I32, 2);
 	golden_tensor *logits = golden_need(c, "logits", GOLDEN_F32, 2);
-	golden_tensor *schedule = golden_find(c, "schedule_metadata");
 	spmla_mqa_logits_args a = {0};
 	golden_verdict v;
 
@@ -193,8 +130,6 @@ golden_run_mqa_logits(golden_case *c)
 		return GOLDEN_FAILED;
 	if (!golden_dense(q) || !golden_dense(weights))
 		return golden_fail(c, "q or weights have gaps");
-	if (schedule)
-		schedule->left_out = 1;
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.tokens = (uint32_t)logits->shape[0];
 	a.heads = (uint32_t)q->shape[2];
@@ -211,6 +146,8 @@ golden_run_mqa_logits(golden_case *c)
 	v = golden_called(c, spmla_mqa_logits(c->ctx, &a, NULL));
 	if (v == GOLDEN_RAN)
 		v = end_rows(c, logits, a.context_lens);
+	if (v == GOLDEN_RAN && golden_find(c, "schedule_metadata"))
+		v = golden_run_indexer_schedule(c);
 	/* after the call, which has reported any page out of bounds */
 	if (v == GOLDEN_RAN && !find_slack(c, logits, &a))
 		v = GOLDEN_FAILED;

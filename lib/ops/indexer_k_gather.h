@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_k_gather: the index keys of whole requests, out of their pages.
+ */
+#ifndef SPMLA_OPS_INDEXER_K_GATHER_H
+#define SPMLA_OPS_INDEXER_K_GATHER_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_indexer_k_gather_args {
+	uint32_t struct_bytes;
+	uint32_t requests;
+	uint32_t keys;    /* rows of dst_k, at least cu_seq_lens[requests];
+			   * < 2^31 */
+	uint32_t rows;    /* rows of block_table */
+	uint32_t columns; /* columns of a row */
+	uint32_t table_stride_elems; /* >= columns */
+	const int32_t *cu_seq_lens;  /* [requests + 1], ascending from >= 0 */
+	const int32_t *req_row; /* [requests]: row of block_table; NULL: b */
+	const int32_t *block_table; /* [rows][table_stride_elems] */
+	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
+	uint8_t *dst_k;             /* e4m3 [keys][128], dense */
+	float *dst_scale;           /* [keys] */
+	spmla_cache cache;          /* INDEX_FP8 */
+} spmla_indexer_k_gather_args;
+
+/* Output row n of request b, cu_seq_lens[b] <= n < cu_seq_lens[b + 1], is the
+ * entry of position n - cu_seq_lens[b]: 128 codes and the scale, bit for bit.
+ * Rows that no request covers are left as they are.
+ * A key whose column is past the table or not written, or whose page is outside
+ * the cache, is a row of zeros with scale 0: FAULT_PAGE for each. So is every
+ * row of a request whose table row is outside the table: FAULT_ROW, or one of
+ * whose bounds is less than the bound before it or outside [0, keys], and is
+ * moved there: FAULT_LENGTH. These are reported once a request, FAULT_LENGTH if
+ * both; of one without keys only the bounds count.
+ * No requests or no keys: nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Exact: copies.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM cp_gather_indexer_k_quant_cache. */
+spmla_status spmla_indexer_k_gather(spmla_ctx *ctx,
+				    const spmla_indexer_k_gather_args *args,
+				    spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

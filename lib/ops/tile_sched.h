@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tile_sched: how the parts of a sparse decode share the requests' key blocks.
+ */
+#ifndef SPMLA_OPS_TILE_SCHED_H
+#define SPMLA_OPS_TILE_SCHED_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What FlashMLA's kernels are launched with: parts, and what a request costs
+ * beyond its blocks. */
+typedef enum spmla_tile_rule {
+	SPMLA_TILE_OLD_SM90 = 1,  /* 1858932 */
+	SPMLA_TILE_OLD_SM100 = 2, /* 1858932 */
+	SPMLA_TILE_SM90 = 3,
+	SPMLA_TILE_SM100_HEAD64 = 4,
+	SPMLA_TILE_SM100_HEAD128 = 5, /* d 512 */
+	SPMLA_TILE_RULE_FORCE_32 = 0x7fffffff
+} spmla_tile_rule;
+
+typedef enum spmla_tile_row {
+	/* begin_req, end_req (inclusive), begin_block, end_block (exclusive),
+	 * begin_split, first_req_is_split, last_req_is_split, 0 */
+	SPMLA_TILE_ROW_NEW = 0,
+	/* begin_req, begin_block, end_req (inclusive), end_block (exclusive),
+	 * begin_split, 0, 0, 0 */
+	SPMLA_TILE_ROW_OLD = 1,
+	SPMLA_TILE_ROW_FORCE_32 = 0x7fffffff
+} spmla_tile_row;
+
+enum { SPMLA_TILE_BLOCK_KEYS = 64, SPMLA_TILE_ROW_ELEMS = 8 };
+
+typedef struct spmla_tile_sched_args {
+	uint32_t struct_bytes;
+	uint32_t batch;           /* ..2^30; 0 is legal */
+	uint32_t parts;           /* 1..2^30 */
+	uint32_t overhead_blocks; /* cost of a request beyond its blocks,
+				   * ..2^20 */
+	uint32_t row_format;      /* spmla_tile_row */
+	uint32_t topk;            /* 1..2^31 - 1 */
+	uint32_t extra_topk;      /* of a second cache; 0: none */
+	uint32_t reserved;
+	const int32_t *topk_lens;         /* [batch]; NULL: topk */
+	const int32_t *extra_topk_lens;   /* [batch], read if extra_topk > 0;
+					 * NULL: extra_topk */
+	int32_t *tile_scheduler_metadata; /* [parts][8], dense */
+	int32_t *num_splits;              /* [batch + 1] */
+} spmla_tile_sched_args;
+
+/* Parts and overhead_blocks of a rule; pure. h_q, h_k are the heads of queries
+ * and keys, s_q the query tokens of a batch element; divisions round down but
+ * for cdiv:
+ *   OLD_SM90        max((sm_count / 2) / h_k / (cdiv(h_q / h_k, 128) * s_q), 1)
+ *   OLD_SM100       max(sm_count / h_k / (cdiv(h_q / h_k, 64) * s_q), 1)
+ *   SM90            max(sm_count / s_q / (h_q / 64), 1)
+ *   SM100_HEAD64    max(sm_count / s_q, 1)
+ *   SM100_HEAD128   max(sm_count / s_q / 2, 1), overhead 3; 5 for all others
+ * Errors, with `diag` unless NULL: E_NULL, E_RANGE; then nothing is written.
+ * Source: FlashMLA. */
+spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
+				    uint32_t s_q, uint32_t h_q, uint32_t h_k,
+				    uint32_t *parts, uint32_t *overhead_blocks,
+				    spmla_diag *diag);
+
+/* With t = topk_lens[i] or topk, at least 1, the keys of request i are
+ *   s = t, or with extra_topk: t rounded up to 64, plus extra_topk_lens[i] or
+ *       extra_topk,
+ * in n = cdiv(s, 64) blocks. A part gets work for
+ *   cdiv(sum of (n + overhead_blocks), parts) + overhead_blocks
+ * blocks, a request costing its blocks left and overhead_blocks; parts are
+ * filled in order, and a request that does not fit is split if at least one of
+ * its blocks does. num_splits[i] = splits of all requests before i.
+ * A part without work has begin_req = batch, end_req = batch - 1, begin_block
+ * 0, end_block = n of the last request (0 without one), the rest 0.
+ * It decides where sums are split, never what is summed. A length outside
+ * [0, topk] ([0, extra_topk]) counts as the nearer bound, which is what the
+ * attention reads: FAULT_LENGTH with row i.
+ * Alias: none. Order: enqueues; capturable. Exact: integers, sums in 64 bits.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: FlashMLA get_mla_metadata, but for rows of parts without work. */
+spmla_status spmla_tile_sched(spmla_ctx *ctx, const spmla_tile_sched_args *args,
+			      spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

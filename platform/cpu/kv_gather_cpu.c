@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_gather on the CPU. The product of a code and its scale is rounded twice,
+ * to f32 and then to bf16, as the source does; one rounding would differ.
+ */
+#include "spmla/platform/cpu/gather_cpu.h"
+
+enum { GROUP = SPMLA_MLA_SCALE_GROUP, NAN_BITS = 0x7fc0 };
+
+static void
+upconvert(const uint8_t *entry, uint16_t *out)
+{
+	uint32_t g, i;
+
+	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
+		const uint8_t *codes = entry + g * GROUP;
+		float scale;
+
+		memcpy(&scale,
+		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
+		       sizeof scale);
+		for (i = 0; i < GROUP; i++) {
+			const float x = spmla_i_e4m3_to_f32(codes[i]) * scale;
+
+			/* The sign of a NaN differs between machines. */
+			out[g * GROUP + i] =
+				x != x ? NAN_BITS : spmla_i_f32_to_bf16(x);
+		}
+	}
+	memcpy(out + SPMLA_MLA_LATENT, entry + SPMLA_FP8_DS_MLA_ROPE_BYTE,
+	       SPMLA_MLA_ROPE * sizeof *out);
+}
+
+/* Output row n is entry `entry` of a page; zeros without one. */
+static void
+copy_key(const spmla_kv_gather_args *a, uint32_t n, const uint8_t *page,
+	 uint64_t entry)
+{
+	uint16_t *out = a->dst + (int64_t)n * a->dst_stride_elems;
+
+	if (!page)
+		memset(out, 0, SPMLA_MLA_DIM * sizeof *out);
+	else if (a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA)
+		upconvert(page + entry * SPMLA_FP8_DS_MLA_BYTES, out);
+	else
+		memcpy(out, page + entry * SPMLA_MLA_BF16_BYTES,
+		       SPMLA_MLA_BF16_BYTES);
+}
+
+static void
+gather_request(spmla_ctx *ctx, const spmla_kv_gather_args *a,
+	       const spmla_i_cpu_table *table, uint32_t b,
+	       spmla_i_cpu_span span)
+{
+	const int64_t row = a->req_row ? a->req_row[b] : (int64_t)b;
+	const uint32_t known = row >= 0 && row < (int64_t)a->rows;
+	const uint32_t who = known ? (uint32_t)row : b;
+	const int32_t start = a->seq_starts ? a->seq_starts[b] : 0;
+	const uint32_t bad = span.moved || (start < 0 && span.first < span.end);
+	const uint32_t skip = bad || !known;
+	uint32_t n;
+
+	if (bad)
+		spmla_i_cpu_fault(ctx, who, SPMLA_FAULT_LENGTH);
+	else if (!known && span.first < span.end)
+		spmla_i_cpu_fault(ctx, who, SPMLA_FAULT_ROW);
+	for (n = span.first; n < span.end; n++) {
+		/* Both are below 2^31. */
+		const uint32_t position = (uint32_t)start + (n - span.first);
+		const uint8_t *page = NULL;
+
+		if (!skip) {
+			page = spmla_i_cpu_page_of(&a->cache, table, who,
+						   position);
+			if (!page)
+				spmla_i_cpu_fault(ctx, who, SPMLA_FAULT_PAGE);
+		}
+		copy_key(a, n, page, position % a->cache.entries_per_page);
+	}
+}
+
+void
+spmla_i_cpu_kv_gather(spmla_ctx *ctx, const void *args)
+{
+	const spmla_kv_gather_args *a = args;
+	const spmla_i_cpu_table table = {
+		a->block_table, a->table_cols,         a->rows,
+		a->columns,     a->table_stride_elems, a->cache.pages};
+	uint32_t previous = 0, b;
+
+	for (b = 0; b < a->requests; b++) {
+		const int64_t end = b + 1 < a->requests
+					    ? a->workspace_starts[b + 1]
+					    : (int64_t)a->keys;
+		const spmla_i_cpu_span span = spmla_i_cpu_span_of(
+			a->workspace_starts[b], end, previous, a->keys);
+
+		gather_request(ctx, a, &table, b, span);
+		previous = span.end;
+	}
+}
