@@ -249,6 +249,15 @@ spmla_i_device_check(const spmla_device *device, spmla_diag *diag)
 #include "spmla/ops/ops.inc"
 #undef SPMLA_OP
 	};
+	spmla_status s;
+	uint32_t bytes, op;
+
+	/* It may be shorter than it should: nothing else is read before. */
+	memcpy(&bytes, device, sizeof bytes);
+	s = spmla_i_check_size(diag, "device.struct_bytes", bytes,
+			       sizeof *device);
+	if (s != SPMLA_OK)
+		return s;
 	const spmla_i_check checks[] = {
 		{"device.kind", device->kind, SPMLA_WANT_EQUAL,
 		 SPMLA_BACKEND_CPU},
@@ -261,13 +270,7 @@ spmla_i_device_check(const spmla_device *device, spmla_diag *diag)
 		 SPMLA_WANT_AT_MOST, 64},
 		{"device.reserved", device->reserved, SPMLA_WANT_EQUAL, 0},
 	};
-	spmla_status s;
-	uint32_t op;
 
-	s = spmla_i_check_size(diag, "device.struct_bytes",
-			       device->struct_bytes, sizeof *device);
-	if (s != SPMLA_OK)
-		return s;
 	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 	if (s != SPMLA_OK)
 		return s;

@@ -13,6 +13,11 @@ SPMLA_STATIC_ASSERT(SPMLA_FP8_DS_MLA_BYTES ==
 SPMLA_STATIC_ASSERT(SPMLA_MLA_BF16_BYTES == 2 * SPMLA_MLA_DIM, "bf16 row");
 SPMLA_STATIC_ASSERT(SPMLA_INDEX_FP8_BYTES == SPMLA_INDEX_DIM + 4,
 		    "values and one scale");
+SPMLA_STATIC_ASSERT(SPMLA_V4_VALUE_BYTES == SPMLA_V4_NOPE + 2 * SPMLA_V4_ROPE,
+		    "codes, then rope");
+SPMLA_STATIC_ASSERT(SPMLA_V4_FP8_BYTES ==
+			    SPMLA_V4_VALUE_BYTES + SPMLA_V4_SCALE_BYTES,
+		    "values and scales");
 SPMLA_STATIC_ASSERT(sizeof(spmla_cache) == 40, "embedded, never grows");
 
 uint32_t
@@ -25,6 +30,8 @@ spmla_layout_entry_bytes(uint32_t layout)
 		return SPMLA_MLA_BF16_BYTES;
 	case SPMLA_LAYOUT_INDEX_FP8:
 		return SPMLA_INDEX_FP8_BYTES;
+	case SPMLA_LAYOUT_V4_FP8:
+		return SPMLA_V4_FP8_BYTES;
 	default:
 		return 0;
 	}

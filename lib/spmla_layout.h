@@ -57,6 +57,10 @@ typedef enum spmla_layout {
 	/* 132 B an entry, segregated by page: entries_per_page x 128 e4m3,
 	 * then entries_per_page f32 scales. */
 	SPMLA_LAYOUT_INDEX_FP8 = 3,
+	/* 584 B an entry, segregated by page: entries_per_page x (448 e4m3, 64
+	 * bf16 rope values), then entries_per_page x (7 ue8m0 scales, one per
+	 * 64 e4m3, and a 0). Pages are often padded to a multiple of 576. */
+	SPMLA_LAYOUT_V4_FP8 = 4,
 	SPMLA_LAYOUT_FORCE_32 = 0x7fffffff
 } spmla_layout;
 
@@ -73,6 +77,14 @@ enum {
 	SPMLA_INDEX_DIM = 128,
 	SPMLA_INDEX_ROPE = 64, /* the first 64 of the 128 values */
 	SPMLA_INDEX_FP8_BYTES = 132,
+	SPMLA_V4_DIM = 512, /* nope, then rope: a query, a key and V */
+	SPMLA_V4_NOPE = 448,
+	SPMLA_V4_ROPE = 64,
+	SPMLA_V4_SCALE_GROUP = 64,
+	SPMLA_V4_SCALES = 7,
+	SPMLA_V4_VALUE_BYTES = 576, /* e4m3 and rope of an entry */
+	SPMLA_V4_SCALE_BYTES = 8,   /* scales of an entry, behind all values */
+	SPMLA_V4_FP8_BYTES = 584,
 	SPMLA_PAGE_STRIDE_ALIGN = 16,
 	SPMLA_LOGITS_ROW_ALIGN = 256 /* elements; rows of index logits */
 };

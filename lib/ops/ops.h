@@ -8,6 +8,7 @@
 #ifndef SPMLA_OPS_OPS_H
 #define SPMLA_OPS_OPS_H
 
+#include "spmla/ops/filter_prefill_indices.h"
 #include "spmla/ops/index_map.h"
 #include "spmla/ops/indexer_k_gather.h"
 #include "spmla/ops/indexer_k_insert.h"
@@ -16,11 +17,17 @@
 #include "spmla/ops/kv_gather.h"
 #include "spmla/ops/kv_insert.h"
 #include "spmla/ops/logits_rows.h"
+#include "spmla/ops/lse2_to_lse.h"
 #include "spmla/ops/mqa_logits.h"
+#include "spmla/ops/mqa_logits_gathered.h"
+#include "spmla/ops/q_absorb.h"
 #include "spmla/ops/slot_map.h"
 #include "spmla/ops/sparse_decode.h"
+#include "spmla/ops/sparse_prefill.h"
+#include "spmla/ops/split_combine.h"
 #include "spmla/ops/tile_sched.h"
 #include "spmla/ops/token_map.h"
 #include "spmla/ops/topk.h"
+#include "spmla/ops/v_up.h"
 
 #endif

@@ -32,6 +32,85 @@ check_lse(spmla_diag *diag, const spmla_sparse_decode_args *a)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
+static spmla_status
+check_extra_cache(spmla_diag *diag, const spmla_cache *c)
+{
+	const spmla_i_check checks[] = {
+		{"extra_cache.layout", c->layout, SPMLA_WANT_EQUAL,
+		 SPMLA_LAYOUT_V4_FP8},
+		{"extra_cache.entries_per_page", c->entries_per_page,
+		 SPMLA_WANT_AT_LEAST, 1},
+		{"extra_cache.pages", c->pages, SPMLA_WANT_AT_LEAST, 1},
+		{"extra_cache.page_stride_bytes", c->page_stride_bytes,
+		 SPMLA_WANT_AT_LEAST,
+		 spmla_layout_page_bytes(c->layout, c->entries_per_page)},
+		{"extra_cache.page_stride_bytes", c->page_stride_bytes,
+		 SPMLA_WANT_MULTIPLE_OF, SPMLA_PAGE_STRIDE_ALIGN},
+		{"extra_cache.base", SPMLA_I_PTR(c->base), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"extra_cache.base", SPMLA_I_PTR(c->base),
+		 SPMLA_WANT_MULTIPLE_OF, SPMLA_PAGE_STRIDE_ALIGN},
+	};
+
+	if (c->struct_bytes != sizeof *c)
+		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
+				    "extra_cache.struct_bytes", c->struct_bytes,
+				    SPMLA_WANT_EQUAL, sizeof *c);
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
+static spmla_status
+check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"sparse_decode.extra_slots", SPMLA_I_PTR(a->extra_slots),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"sparse_decode.extra_slots_stride_elems",
+		 spmla_i_stride(a->extra_slots_stride_elems),
+		 SPMLA_WANT_AT_LEAST, a->extra_topk},
+	};
+	spmla_status s;
+
+	if (a->extra_topk == 0)
+		return SPMLA_OK;
+	if (a->cache.layout != SPMLA_LAYOUT_V4_FP8)
+		return spmla_i_fail(diag, SPMLA_E_RANGE,
+				    "sparse_decode.extra_topk", a->extra_topk,
+				    SPMLA_WANT_EQUAL, 0);
+	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+	return s == SPMLA_OK ? check_extra_cache(diag, &a->extra_cache) : s;
+}
+
+static spmla_status
+check_splits(spmla_diag *diag, const spmla_sparse_decode_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"sparse_decode.tile_scheduler_metadata",
+		 SPMLA_I_PTR(a->tile_scheduler_metadata), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"sparse_decode.num_splits", SPMLA_I_PTR(a->num_splits),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"sparse_decode.split_out", SPMLA_I_PTR(a->split_out),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"sparse_decode.split_lse", SPMLA_I_PTR(a->split_lse),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"sparse_decode.split_rows", a->split_rows, SPMLA_WANT_AT_LEAST,
+		 1},
+	};
+
+	if (a->parts == 0)
+		return SPMLA_OK;
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
+/* V3.2's dim unless it is a V4 cache; the layout is checked later. */
+static uint32_t
+dim_of(const spmla_sparse_decode_args *a)
+{
+	return a->cache.layout == SPMLA_LAYOUT_V4_FP8 ? SPMLA_V4_DIM
+						      : SPMLA_MLA_DIM;
+}
+
 spmla_status
 spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		    spmla_stream stream)
@@ -50,10 +129,10 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		{"sparse_decode.q", SPMLA_I_PTR(a->q), SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.q_token_stride_elems",
 		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,
-		 SPMLA_MLA_DIM},
+		 dim_of(a)},
 		{"sparse_decode.q_head_stride_elems",
 		 spmla_i_stride(a->q_head_stride_elems), SPMLA_WANT_AT_LEAST,
-		 SPMLA_MLA_DIM},
+		 dim_of(a)},
 		{"sparse_decode.slots", SPMLA_I_PTR(a->slots),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.slots_stride_elems",
@@ -77,7 +156,12 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(&ctx->diag, &a->cache,
 					1u << SPMLA_LAYOUT_FP8_DS_MLA |
-						1u << SPMLA_LAYOUT_MLA_BF16);
+						1u << SPMLA_LAYOUT_MLA_BF16 |
+						1u << SPMLA_LAYOUT_V4_FP8);
+	if (s == SPMLA_OK)
+		s = check_extra(&ctx->diag, a);
+	if (s == SPMLA_OK)
+		s = check_splits(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_sparse_decode, a, sizeof *a,
 			      stream);
 }

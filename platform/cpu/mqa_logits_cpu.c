@@ -5,34 +5,7 @@
  * heads is nothing but dot products in f32.
  */
 #include "spmla/internal/cpu_scratch.h"
-#include "spmla/platform/cpu/cpu.h"
-
-static void
-decode(const uint8_t *codes, uint32_t n, float *values)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		values[i] = spmla_i_e4m3_to_f32(codes[i]);
-}
-
-/* The score of one key. A NaN product counts as 0, as fmaxf(x, 0) gives. */
-static float
-score_key(const float *q, const float *weights, uint32_t heads,
-	  const float *key, float scale)
-{
-	float sum = 0.0f;
-	uint32_t h;
-
-	for (h = 0; h < heads; h++) {
-		const float x =
-			spmla_i_cpu_dot(q + (uint64_t)h * SPMLA_INDEX_DIM, key,
-					SPMLA_INDEX_DIM);
-
-		sum += (x > 0.0f ? x : 0.0f) * weights[h];
-	}
-	return scale * sum;
-}
+#include "spmla/platform/cpu/score_cpu.h"
 
 /* The scores of the first n keys of a page. */
 static void
@@ -46,11 +19,12 @@ score_page(const spmla_mqa_logits_args *a, const float *q, const float *weights,
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		decode(page + (uint64_t)i * SPMLA_INDEX_DIM, SPMLA_INDEX_DIM,
-		       key);
+		spmla_i_cpu_decode_e4m3(page + (uint64_t)i * SPMLA_INDEX_DIM,
+					SPMLA_INDEX_DIM, key);
 		memcpy(&scale, scales + (uint64_t)i * sizeof scale,
 		       sizeof scale);
-		out[i] = score_key(q, weights, a->heads, key, scale);
+		out[i] =
+			spmla_i_cpu_score_key(q, weights, a->heads, key, scale);
 	}
 }
 
@@ -68,7 +42,7 @@ score_row(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t token,
 	float *out = a->logits + a->row_starts[token];
 	uint32_t first, n, i;
 
-	decode(a->q + token * elems, (uint32_t)elems, q);
+	spmla_i_cpu_decode_e4m3(a->q + token * elems, (uint32_t)elems, q);
 	for (first = 0; first < len; first += n) {
 		const int32_t page =
 			spmla_i_cpu_page(&table, row, first / entries);

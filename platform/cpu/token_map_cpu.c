@@ -36,10 +36,9 @@ spmla_i_cpu_token_map(spmla_ctx *ctx, const void *args)
 			spmla_i_cpu_fault(ctx, (uint32_t)a->req_row[b],
 					  SPMLA_FAULT_LENGTH);
 		for (; t < stop; t++) {
-			const int32_t p = len - (int32_t)(stop - t);
+			const int32_t p = bad ? 0 : len - (int32_t)(stop - t);
 
-			put_token(a, t, b, a->req_row[b], bad ? 0 : p,
-				  bad ? 0 : p + 1);
+			put_token(a, t, b, a->req_row[b], p, bad ? 0 : p + 1);
 		}
 	}
 	for (; t < a->tokens; t++)

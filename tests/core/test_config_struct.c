@@ -274,6 +274,22 @@ START_TEST(a_device_that_is_wrong_is_refused)
 }
 END_TEST
 
+/* The sanitizer sees what is read behind the four bytes. */
+START_TEST(a_device_that_is_too_short_is_not_read)
+{
+	const uint32_t bytes = 4;
+	void *shorter = malloc(bytes);
+	spmla_config config;
+
+	ck_assert_ptr_nonnull(shorter);
+	memcpy(shorter, &bytes, sizeof bytes);
+	fixture_config(&config);
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, shorter, NULL),
+			 SPMLA_E_STRUCT_SIZE);
+	free(shorter);
+}
+END_TEST
+
 START_TEST(an_operation_that_the_device_lacks_is_named)
 {
 	static const char *const stems[] = {
@@ -336,6 +352,7 @@ main(void)
 	tcase_add_test(c, the_preset_is_that_of_the_model);
 	tcase_add_test(c, a_preset_of_an_unknown_model_changes_nothing);
 	tcase_add_test(c, a_device_that_is_wrong_is_refused);
+	tcase_add_test(c, a_device_that_is_too_short_is_not_read);
 	tcase_add_test(c, an_operation_that_the_device_lacks_is_named);
 	tcase_add_test(c, a_device_may_be_typed_by_hand);
 	suite_add_tcase(s, c);

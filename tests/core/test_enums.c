@@ -124,6 +124,7 @@ static const pin_value others[] = {
 	V(SPMLA_LAYOUT_FP8_DS_MLA, 1),
 	V(SPMLA_LAYOUT_MLA_BF16, 2),
 	V(SPMLA_LAYOUT_INDEX_FP8, 3),
+	V(SPMLA_LAYOUT_V4_FP8, 4),
 	V(SPMLA_LAYOUT_FORCE_32, 0x7fffffff),
 	V(SPMLA_MLA_LATENT, 512),
 	V(SPMLA_MLA_ROPE, 64),
@@ -185,7 +186,14 @@ static const pin_value operations[] = {
 	V(SPMLA_OP_kv_gather, 13),
 	V(SPMLA_OP_indexer_schedule, 14),
 	V(SPMLA_OP_tile_sched, 15),
-	V(SPMLA_OP_COUNT, 16),
+	V(SPMLA_OP_sparse_prefill, 16),
+	V(SPMLA_OP_mqa_logits_gathered, 17),
+	V(SPMLA_OP_q_absorb, 18),
+	V(SPMLA_OP_v_up, 19),
+	V(SPMLA_OP_lse2_to_lse, 20),
+	V(SPMLA_OP_filter_prefill_indices, 21),
+	V(SPMLA_OP_split_combine, 22),
+	V(SPMLA_OP_COUNT, 23),
 };
 
 static const pin_value sizes[] = {

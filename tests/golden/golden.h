@@ -102,6 +102,7 @@ typedef struct golden_op {
 } golden_op;
 
 extern const golden_op golden_v32_ops[];
+extern const golden_op golden_prefill_ops[];
 
 /* golden_v32_logits.c */
 golden_verdict golden_run_mqa_logits(golden_case *c);
@@ -109,6 +110,12 @@ golden_verdict golden_run_mqa_logits(golden_case *c);
 /* golden_v32_sched.c; the second runs a tensor of the logits' cases. */
 golden_verdict golden_run_tile_sched(golden_case *c);
 golden_verdict golden_run_indexer_schedule(golden_case *c);
+
+/* golden_decode.c */
+golden_verdict golden_run_sparse_decode(golden_case *c);
+
+/* golden_gathered_logits.c */
+golden_verdict golden_run_mqa_logits_gathered(golden_case *c);
 
 /* golden_tensor_core.c: how far sm_90 is from the exact score of one key;
  * e4m3 q [heads][128], key [128]. */

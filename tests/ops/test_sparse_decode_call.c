@@ -52,7 +52,7 @@ START_TEST(every_number_that_is_wrong_is_named)
 	expect_error(NULL,
 		     "SPMLA_E_NULL: sparse_decode: got NULL, want a pointer");
 	a.struct_bytes = 4;
-	expect_error(&a, "SPMLA_E_STRUCT_SIZE: sparse_decode: got 4, want 168");
+	expect_error(&a, "SPMLA_E_STRUCT_SIZE: sparse_decode: got 4, want 280");
 	a = w.a;
 	a.heads = 0;
 	expect_error(

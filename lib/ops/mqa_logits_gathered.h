@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits_gathered: the index score of every key that a token sees, over
+ * keys that lie in a row (indexer_k_gather).
+ */
+#ifndef SPMLA_OPS_MQA_LOGITS_GATHERED_H
+#define SPMLA_OPS_MQA_LOGITS_GATHERED_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where key n of token t lies in the token's row of logits, and what becomes of
+ * the columns that no key has. */
+typedef enum spmla_logits_form {
+	SPMLA_LOGITS_ABSOLUTE = 0,   /* column n; others are not written */
+	SPMLA_LOGITS_CLEAN = 1,      /* column n; others become -inf */
+	SPMLA_LOGITS_COMPRESSED = 2, /* column n - starts[t]; not written */
+	SPMLA_LOGITS_FORM_FORCE_32 = 0x7fffffff
+} spmla_logits_form;
+
+typedef struct spmla_mqa_logits_gathered_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;
+	uint32_t heads;   /* 1..config.index_heads */
+	uint32_t keys;    /* 0: every row is empty */
+	uint32_t form;    /* spmla_logits_form */
+	uint32_t columns; /* of a row of logits; >= keys unless COMPRESSED */
+	const uint8_t *q; /* e4m3 [tokens][heads][128], dense */
+	const float *weights;         /* [tokens][heads] */
+	int64_t weights_stride_elems; /* >= heads */
+	const uint8_t *k;             /* e4m3 [keys][128], dense */
+	const float *k_scales;        /* [keys] */
+	const int32_t *starts; /* [tokens]: keys starts[t] .. ends[t] - 1 */
+	const int32_t *ends;   /* [tokens] */
+	float *logits;         /* [tokens][columns] */
+	int64_t logits_stride_elems; /* >= columns */
+} spmla_mqa_logits_gathered_args;
+
+/* The score of key n for starts[t] <= n < ends[t], as spmla_mqa_logits has it:
+ * k_scales[n] * sum over h of (relu(sum over d of q[t][h][d] * k[n][d]) *
+ * weights[t][h]), relu of a NaN 0. starts[t] >= ends[t] is a row without keys.
+ * A start or an end outside [0, keys] is bad data: the row counts as one
+ * without keys, FAULT_INDEX. (DeepGEMM compares them as unsigned, so that a
+ * negative end means all keys; no one may rely on that here.) A COMPRESSED row
+ * of more than `columns` keys is not written: FAULT_LOGITS. CLEAN writes -inf
+ * to every other column below `columns`, of rows without keys too; nothing is
+ * written at or past `columns`. Keys that no row sees are never read.
+ * No tokens: nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
+ * on that row only, and are those of spmla_mqa_logits. Exact: within 2^-18 of
+ * the sum of |terms|.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: DeepGEMM fp8_mqa_logits; CLEAN is its clean_logits, COMPRESSED its
+ * max_seqlen_k, and they exclude each other. */
+spmla_status
+spmla_mqa_logits_gathered(spmla_ctx *ctx,
+			  const spmla_mqa_logits_gathered_args *args,
+			  spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * q_absorb: queries through the key up-projection, so that attention works on
+ * latents; then their rope part, rotated and appended.
+ */
+#ifndef SPMLA_OPS_Q_ABSORB_H
+#define SPMLA_OPS_Q_ABSORB_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_q_absorb_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;
+	uint32_t heads;
+	uint32_t rope_style; /* spmla_rope_style; NONE: q_pe stays as it is */
+	uint32_t cos_sin_rows;
+	uint32_t reserved;
+	const uint16_t *q_nope;            /* bf16 [tokens][heads][128] */
+	int64_t q_nope_token_stride_elems; /* >= 128: heads may be outermost */
+	int64_t q_nope_head_stride_elems;  /* >= 128 */
+	const uint16_t *w_uk_t;            /* bf16 [heads][128][512] */
+	int64_t w_head_stride_elems;       /* >= 512 */
+	int64_t w_row_stride_elems;        /* >= 512 */
+	const uint16_t *q_pe; /* bf16 [tokens][heads][64]; NULL: not appended */
+	int64_t q_pe_token_stride_elems; /* >= 64 */
+	int64_t q_pe_head_stride_elems;  /* >= 64 */
+	const int32_t *positions;        /* [tokens]; rope only */
+	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
+	uint16_t *q;          /* bf16 [tokens][heads][512, or 576 with q_pe] */
+	int64_t q_token_stride_elems; /* >= 512 or 576 */
+	int64_t q_head_stride_elems;  /* >= 512 or 576 */
+} spmla_q_absorb_args;
+
+/* q[t][h][j] = bf16(sum over i of q_nope[t][h][i] * w_uk_t[h][i][j]) for j <
+ * 512. The sum is in f32: lane l of 16 adds the (exact) products of i = l,
+ * l + 16, .. in order, then the lanes are added as a tree (l + 8, + 4, + 2,
+ * + 1).
+ * q[t][h][512 ..] = q_pe[t][h], bit for bit with ROPE_NONE, else rotated in
+ * f32, unfused, and rounded to bf16. A position outside the rope table: zeros
+ * in all of the token's q, FAULT_POSITION.
+ * No tokens: nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
+ * on that row only. Exact: the sums within 2^-20 of the sum of |terms| before
+ * the rounding to bf16, the rope part bit for bit.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM W_UK_T bmm and concat_mla_q. */
+spmla_status spmla_q_absorb(spmla_ctx *ctx, const spmla_q_absorb_args *args,
+			    spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_prefill: attention of each token over selected rows of gathered bf16
+ * keys.
+ */
+#ifndef SPMLA_OPS_SPARSE_PREFILL_H
+#define SPMLA_OPS_SPARSE_PREFILL_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum spmla_lse_base {
+	SPMLA_LSE_NATURAL = 0,
+	SPMLA_LSE_BASE2 = 1,
+	SPMLA_LSE_BASE_FORCE_32 = 0x7fffffff
+} spmla_lse_base;
+
+typedef struct spmla_sparse_prefill_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;
+	uint32_t heads;     /* 1..config.heads */
+	uint32_t dim;       /* of queries and keys: 576 (V3.2) or 512 (V4) */
+	uint32_t topk;      /* entries of a row of indices, any number */
+	uint32_t kv_rows;   /* 0: no index is valid */
+	uint32_t lse_base;  /* spmla_lse_base, of lse and max_logits */
+	uint32_t empty_lse; /* spmla_empty_lse */
+	float softmax_scale;
+	uint32_t reserved;
+	const uint16_t *q;            /* bf16 [tokens][heads][dim] */
+	int64_t q_token_stride_elems; /* >= dim */
+	int64_t q_head_stride_elems;  /* >= dim */
+	const uint16_t *kv;           /* bf16 [kv_rows][dim] */
+	int64_t kv_stride_elems;      /* >= dim */
+	const int32_t *indices;       /* [tokens][indices_stride_elems] */
+	int64_t indices_stride_elems; /* >= topk */
+	const int32_t *topk_lens; /* [tokens]: entries that count; NULL: topk */
+	const float *attn_sink;   /* [heads], natural log units; NULL: none */
+	uint16_t *out;            /* bf16 [tokens][heads][512] */
+	int64_t out_token_stride_elems; /* >= 512 */
+	int64_t out_head_stride_elems;  /* >= 512 */
+	float *max_logits;              /* [tokens][heads]; NULL: not wanted */
+	float *lse;                     /* [tokens][heads]; NULL: not wanted */
+	int64_t lse_token_stride_elems; /* >= 1, of both, if one is wanted */
+	int64_t lse_head_stride_elems;  /* >= 1 */
+} spmla_sparse_prefill_args;
+
+/* Entry p of a token counts if 0 <= indices[p] < kv_rows and p < topk_lens[t],
+ * which is clamped to [0, topk]. Every other index is legal and masked without
+ * a report; entries past the length are not read. A row that occurs twice
+ * counts twice. K = the row's dim values, V = its first 512; rows that do not
+ * count are never touched, NaN in those that do goes through the arithmetic.
+ * Blocks, sums and the sink are those of spmla_sparse_decode; the sink changes
+ * out only. max_logits = the largest softmax_scale * s, lse = ln(sum of
+ * exp(softmax_scale * s)); with SPMLA_LSE_BASE2 both times log2 e. A token with
+ * no key, or whose every s is -inf: out = +0, max_logits = -inf, lse as
+ * empty_lse says.
+ * FlashMLA gives natural logarithms and +inf; before 2025-10 it gave base 2 and
+ * -inf, and knew neither sink nor lengths.
+ * No tokens: nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
+ * on that row only, and not on what lies past its length. Exact: out 8e-4 +
+ * 3.01/128 |x|, lse and max_logits 1e-6 + 2.01/65536 |x| of the exact result;
+ * where values cancel, out is off by 2^-8 of the mean of |v| so weighted, and
+ * the others by 2^-18 of the largest sum of |terms| of a score times
+ * softmax_scale.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: FlashMLA flash_mla_sparse_fwd. */
+spmla_status spmla_sparse_prefill(spmla_ctx *ctx,
+				  const spmla_sparse_prefill_args *args,
+				  spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

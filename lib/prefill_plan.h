@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a batch with prompts in it is cut up: which requests are decoded, how
+ * many prompts share a workspace, how many index queries share a buffer of
+ * logits. Host only and pure: no context, no device, no memory but the
+ * caller's.
+ *
+ * Lengths are uint32_t, one an element a request, in the batch's order: decodes
+ * first, then extensions, then prompts. Results go to arrays of `capacity`
+ * elements; a result that needs more is E_SPACE (diag: want = what is needed).
+ * A call that fails writes nothing but the diag, which may be NULL.
+ */
+#ifndef SPMLA_PREFILL_PLAN_H
+#define SPMLA_PREFILL_PLAN_H
+
+#include "spmla/spmla_plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Elements [first, end). */
+typedef struct spmla_range {
+	uint32_t first;
+	uint32_t end;
+} spmla_range;
+
+/* ---- Decodes and prefills ---------------------------------------------- */
+
+typedef enum spmla_uniform {
+	SPMLA_UNIFORM_NO = 0,
+	SPMLA_UNIFORM_REQUIRED = 1, /* all decodes have the same query length */
+	SPMLA_UNIFORM_FORCE_32 = 0x7fffffff
+} spmla_uniform;
+
+typedef struct spmla_batch_split {
+	uint32_t struct_bytes;
+	uint32_t num_decodes; /* requests [0, num_decodes) */
+	uint32_t num_prefills;
+	uint32_t num_decode_tokens; /* tokens [0, num_decode_tokens) */
+	uint32_t num_prefill_tokens;
+	uint32_t reserved;
+} spmla_batch_split;
+
+#define SPMLA_BATCH_SPLIT_INIT                                     \
+	{                                                          \
+		(uint32_t)sizeof(spmla_batch_split), 0, 0, 0, 0, 0 \
+	}
+
+/* Where the prefills of a batch begin. A query of at most `threshold` tokens is
+ * a decode. `tokens` may count padding: at least the sum of query_lens.
+ *  1. No query is longer than threshold, and uniform lengths are not required
+ *     or threshold <= 1: all are decodes.
+ *  2. The first query is longer: all are prefills.
+ *  3. Uniform: if every length is that of the first or 0, all are decodes (then
+ *     tokens has to be requests * that length: E_RANGE); else a length other
+ *     than the first is a prefill. Not uniform: a longer one is.
+ *  4. From the first prefill on, all are prefills, short ones too.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_OVERFLOW if the sum of query_lens
+ * does not fit 32 bits.
+ * Source: vLLM split_decodes_and_prefills. */
+spmla_status
+spmla_split_decodes_and_prefills(const uint32_t *query_lens, uint32_t requests,
+				 uint32_t tokens, uint32_t threshold,
+				 uint32_t uniform, spmla_batch_split *split,
+				 spmla_diag *diag);
+
+/* Which GPUs a table of thresholds is for. */
+typedef enum spmla_reorder_arch {
+	SPMLA_REORDER_SM90 = 0, /* and all others */
+	SPMLA_REORDER_SM100 = 1,
+	SPMLA_REORDER_FORCE_32 = 0x7fffffff
+} spmla_reorder_arch;
+
+/* The longest query that pays as a decode, for that many query heads on this
+ * rank: the table's row of the next larger number of heads, to which kernels
+ * pad them. Errors: E_NULL, E_RANGE for 0 or more than 128 heads.
+ * Source: vLLM FlashMLASparseMetadataBuilder. */
+spmla_status spmla_reorder_threshold(uint32_t heads, uint32_t arch,
+				     uint32_t *threshold, spmla_diag *diag);
+
+/* ---- Chunks of prompts ------------------------------------------------- */
+
+/* Requests whose whole contexts fit the workspace together: a chunk takes
+ * requests while the sum of seq_lens is at most workspace_tokens. Ranges are of
+ * requests, plus `offset`; each request lies in one, one after another.
+ * Errors: E_NULL; E_RANGE "seq_lens"[i] if one alone is longer; E_SPACE.
+ * Source: vLLM split_prefill_chunks. */
+spmla_status spmla_split_prefill_chunks(const uint32_t *seq_lens,
+					uint32_t requests,
+					uint32_t workspace_tokens,
+					uint32_t offset, spmla_range *chunks,
+					uint32_t capacity, uint32_t *count,
+					spmla_diag *diag);
+
+/* starts[i]: the workspace row at which request i begins, counted anew in each
+ * chunk. Chunks hold the requests 0 .. requests-1 in order, without offset;
+ * E_RANGE "chunks"[i] otherwise. E_OVERFLOW if a chunk has 2^32 rows or more.
+ * Source: vLLM FlashMLASparseMetadataBuilder. */
+spmla_status spmla_prefill_workspace_starts(const uint32_t *seq_lens,
+					    uint32_t requests,
+					    const spmla_range *chunks,
+					    uint32_t count, uint32_t *starts,
+					    spmla_diag *diag);
+
+/* A piece of the index logits: these queries against all keys of these
+ * requests. */
+typedef struct spmla_indexer_chunk {
+	spmla_range requests;
+	spmla_range queries; /* counted from the requests' first query token */
+} spmla_indexer_chunk;
+
+/* Chunks of requests whose keys fit the workspace, sum of seq_lens <=
+ * workspace_keys, and whose logits fit the budget, sum of query_lens * sum of
+ * seq_lens <= max_logits_bytes / 4. One request that alone exceeds the budget
+ * is cut into pieces of max(1, budget / seq_len) queries; these are the only
+ * chunks with part of the queries, and those of one query the only ones that
+ * may exceed the budget. seq_lens are in index keys (compressed). A chunk
+ * without queries or without keys is left out.
+ * Errors: E_NULL; E_RANGE "seq_lens"[i] if one alone exceeds the workspace;
+ * E_SPACE.
+ * Source: vLLM split_indexer_prefill_chunks. */
+spmla_status spmla_split_indexer_prefill_chunks(
+	const uint32_t *seq_lens, const uint32_t *query_lens, uint32_t requests,
+	uint32_t workspace_keys, uint64_t max_logits_bytes, uint32_t offset,
+	spmla_indexer_chunk *chunks, uint32_t capacity, uint32_t *count,
+	spmla_diag *diag);
+
+/* ---- Context parallel decode ------------------------------------------- */
+
+/* How many keys of each sequence lie on rank `rank` of `ranks`, if runs of
+ * `interleave` tokens go to the ranks in turn. local_lens may be seq_lens.
+ * Errors: E_NULL, E_RANGE.
+ * Source: vLLM get_dcp_local_seq_lens. */
+spmla_status spmla_dcp_local_seq_lens(const uint32_t *seq_lens,
+				      uint32_t requests, uint32_t ranks,
+				      uint32_t rank, uint32_t interleave,
+				      uint32_t *local_lens, spmla_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See attend_cpu.h. The hard idea: weights are rounded to bf16 relative to the
+ * block's own maximum and only then brought to the running one, so that a
+ * block's contribution does not depend on the blocks before it: this is what
+ * the split kernel computes where each block is a split.
+ */
+#include "spmla/platform/cpu/attend_cpu.h"
+
+#include <float.h>
+#include <math.h>
+
+spmla_i_cpu_attend
+spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t heads, uint32_t dim,
+			float softmax_scale)
+{
+	spmla_i_cpu_attend w;
+
+	w.heads = heads;
+	w.dim = dim;
+	w.scale = softmax_scale;
+	w.c = softmax_scale * SPMLA_I_LOG2_E;
+	w.keys = ctx->buf[SPMLA_BUF_ATTEND_SCRATCH];
+	w.q = w.keys + (uint64_t)SPMLA_I_CPU_BLOCK_KEYS * dim;
+	w.o = w.q + (uint64_t)heads * dim;
+	w.max = w.o + (uint64_t)heads * SPMLA_MLA_LATENT;
+	w.sum = w.max + heads;
+	w.p = w.sum + heads;
+	return w;
+}
+
+void
+spmla_i_cpu_load_bf16(const uint8_t *bytes, uint32_t n, float *values)
+{
+	uint16_t half;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&half, bytes + i * sizeof half, sizeof half);
+		values[i] = spmla_i_bf16_to_f32(half);
+	}
+}
+
+void
+spmla_i_cpu_attend_start(const spmla_i_cpu_attend *w, const uint16_t *q,
+			 int64_t q_head_stride_elems)
+{
+	uint32_t h;
+
+	for (h = 0; h < w->heads; h++) {
+		w->max[h] = -FLT_MAX;
+		w->sum[h] = 0.0f;
+		if (q)
+			spmla_i_cpu_load_bf16(
+				(const uint8_t *)(q + h * q_head_stride_elems),
+				w->dim, w->q + (uint64_t)h * w->dim);
+	}
+	if (q)
+		memset(w->o, 0,
+		       (uint64_t)w->heads * SPMLA_MLA_LATENT * sizeof *w->o);
+}
+
+/* o += p * v */
+static void
+add_scaled(float *restrict o, float p, const float *restrict v)
+{
+	uint32_t d;
+
+	for (d = 0; d < SPMLA_MLA_LATENT; d++)
+		o[d] += p * v[d];
+}
+
+/* One head's step of the online softmax. */
+static void
+attend_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)
+{
+	const float *q = w->q + (uint64_t)head * w->dim;
+	float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
+	float block = -FLT_MAX, max = w->max[head];
+	float rescale, share, sum;
+	uint32_t i, d;
+
+	for (i = 0; i < count; i++) {
+		w->p[i] = spmla_i_cpu_dot(q, spmla_i_cpu_attend_key(w, i),
+					  w->dim);
+		block = w->p[i] > block ? w->p[i] : block;
+	}
+	max = block > max ? block : max;
+	rescale = exp2f((w->max[head] - max) * w->c);
+	share = exp2f((block - max) * w->c);
+	sum = w->sum[head] * rescale;
+	if (rescale != 1.0f)
+		for (d = 0; d < SPMLA_MLA_LATENT; d++)
+			o[d] *= rescale;
+	for (i = 0; i < count; i++) {
+		const float p = exp2f((w->p[i] - block) * w->c);
+
+		sum += p * share;
+		add_scaled(o, spmla_i_round_bf16(p) * share,
+			   spmla_i_cpu_attend_key(w, i));
+	}
+	w->max[head] = max;
+	w->sum[head] = sum;
+}
+
+void
+spmla_i_cpu_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
+{
+	uint32_t h;
+
+	for (h = 0; count > 0 && h < w->heads; h++)
+		attend_head(w, h, count);
+}
+
+void
+spmla_i_cpu_attend_out(const spmla_i_cpu_attend *w, uint32_t head,
+		       const float *sink, uint16_t *out)
+{
+	const float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
+	float total = w->sum[head];
+	uint32_t d;
+
+	if (spmla_i_cpu_attend_empty(w, head)) {
+		memset(out, 0, SPMLA_MLA_LATENT * sizeof *out);
+		return;
+	}
+	if (sink)
+		total += exp2f(*sink * SPMLA_I_LOG2_E - w->max[head] * w->c);
+	for (d = 0; d < SPMLA_MLA_LATENT; d++)
+		out[d] = spmla_i_f32_to_bf16(o[d] / total);
+}
+
+void
+spmla_i_cpu_attend_partial(const spmla_i_cpu_attend *w, uint32_t head,
+			   float *out)
+{
+	const float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
+	const float sum = w->sum[head];
+	uint32_t d;
+
+	for (d = 0; d < SPMLA_MLA_LATENT; d++)
+		out[d] = spmla_i_cpu_attend_empty(w, head) ? 0.0f : o[d] / sum;
+}
+
+float
+spmla_i_cpu_attend_lse2(const spmla_i_cpu_attend *w, uint32_t head)
+{
+	return log2f(w->sum[head]) + w->max[head] * w->c;
+}
+
+float
+spmla_i_cpu_attend_lse(const spmla_i_cpu_attend *w, uint32_t head)
+{
+	return log2f(w->sum[head]) * SPMLA_I_LN_2 + w->max[head] * w->scale;
+}
