@@ -101,6 +101,8 @@ take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
 static spmla_status
 check_native(const spmla_native *native, spmla_diag *diag)
 {
+	const uint32_t known =
+		SPMLA_NATIVE_DEFERRED | SPMLA_NATIVE_SCALAR | SPMLA_NATIVE_AVX2;
 	spmla_status s;
 
 	if (!native)
@@ -109,10 +111,9 @@ check_native(const spmla_native *native, spmla_diag *diag)
 			       native->struct_bytes, sizeof *native);
 	if (s != SPMLA_OK)
 		return s;
-	if (native->flags > SPMLA_NATIVE_DEFERRED)
+	if (native->flags > known)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "native.flags",
-				    native->flags, SPMLA_WANT_AT_MOST,
-				    SPMLA_NATIVE_DEFERRED);
+				    native->flags, SPMLA_WANT_AT_MOST, known);
 	return SPMLA_OK;
 }
 

@@ -204,6 +204,10 @@ typedef struct spmla_backend spmla_backend;
 typedef enum spmla_native_flag {
 	/* CPU: ops and replays are queued; spmla_cpu_queue_run runs them. */
 	SPMLA_NATIVE_DEFERRED = 1,
+	/* CPU: the widest instructions that may be used, where the machine has
+	 * better: none, AVX2. Results then differ in their last bits only. */
+	SPMLA_NATIVE_SCALAR = 2,
+	SPMLA_NATIVE_AVX2 = 4,
 	SPMLA_NATIVE_FLAG_FORCE_32 = 0x7fffffff
 } spmla_native_flag;
 

@@ -11,30 +11,43 @@
 
 enum {
 	SPMLA_I_CPU_TOPK_BINS = 2048, /* uint32 each: one histogram */
-	SPMLA_I_CPU_BLOCK_KEYS = 64   /* keys between two rescalings */
+	SPMLA_I_CPU_BLOCK_KEYS = 64,  /* keys between two rescalings */
+	SPMLA_I_CPU_SCORE_KEYS = 16   /* index keys decoded at once */
 };
 
-/* INDEX_SCRATCH: the histogram of topk, or one token's index queries as f32
- * [index_heads][128] for mqa_logits; never both at once. */
+/* Index heads in whole vectors of any width. */
+static inline uint32_t
+spmla_i_cpu_padded_heads(uint32_t index_heads)
+{
+	return (index_heads + 15) / 16 * 16;
+}
+
+/* INDEX_SCRATCH: the histogram of topk, or for index scores, all f32 and heads
+ * padded: one token's queries [heads][128], weights [heads], keys [16][128];
+ * never both at once. */
 static inline uint64_t
 spmla_i_cpu_index_scratch_bytes(uint32_t index_heads)
 {
 	const uint64_t bins =
 		SPMLA_I_CPU_TOPK_BINS * (uint64_t)sizeof(uint32_t);
-	const uint64_t q =
-		(uint64_t)index_heads * SPMLA_INDEX_DIM * sizeof(float);
+	const uint64_t heads = spmla_i_cpu_padded_heads(index_heads);
+	const uint64_t scores =
+		(heads * (SPMLA_INDEX_DIM + 1) +
+		 SPMLA_I_CPU_SCORE_KEYS * (uint64_t)SPMLA_INDEX_DIM) *
+		sizeof(float);
 
-	return q > bins ? q : bins;
+	return scores > bins ? scores : bins;
 }
 
 /* ATTEND_SCRATCH of sparse_decode, all f32: keys [64][576], q [heads][576],
- * O [heads][512], max [heads], L [heads], p [64]. */
+ * O [heads][512], p [heads][64], max [heads], L [heads], rescale [heads]. */
 static inline uint64_t
 spmla_i_cpu_attend_scratch_bytes(uint32_t heads)
 {
 	const uint64_t floats =
-		SPMLA_I_CPU_BLOCK_KEYS * (uint64_t)(SPMLA_MLA_DIM + 1) +
-		(uint64_t)heads * (SPMLA_MLA_DIM + SPMLA_MLA_LATENT + 2);
+		SPMLA_I_CPU_BLOCK_KEYS * (uint64_t)SPMLA_MLA_DIM +
+		(uint64_t)heads * (SPMLA_MLA_DIM + SPMLA_MLA_LATENT +
+				   SPMLA_I_CPU_BLOCK_KEYS + 3);
 
 	return floats * sizeof(float);
 }

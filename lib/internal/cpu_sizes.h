@@ -30,6 +30,7 @@ typedef struct spmla_i_cpu_state {
 	uint32_t node_count;
 	uint32_t queue_head;
 	uint32_t queue_count;
+	const struct spmla_i_cpu_kernels *kernels; /* chosen at init */
 	spmla_i_cpu_list lists[SPMLA_I_MAX_GRAPHS];
 } spmla_i_cpu_state;
 

@@ -10,12 +10,15 @@
 #include <float.h>
 #include <math.h>
 
+#include "spmla/platform/cpu/scalar_cpu.h"
+
 spmla_i_cpu_attend
 spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t heads, uint32_t dim,
 			float softmax_scale)
 {
 	spmla_i_cpu_attend w;
 
+	w.kernels = spmla_i_cpu_kernels_of(ctx);
 	w.heads = heads;
 	w.dim = dim;
 	w.scale = softmax_scale;
@@ -23,22 +26,11 @@ spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t heads, uint32_t dim,
 	w.keys = ctx->buf[SPMLA_BUF_ATTEND_SCRATCH];
 	w.q = w.keys + (uint64_t)SPMLA_I_CPU_BLOCK_KEYS * dim;
 	w.o = w.q + (uint64_t)heads * dim;
-	w.max = w.o + (uint64_t)heads * SPMLA_MLA_LATENT;
+	w.p = w.o + (uint64_t)heads * SPMLA_MLA_LATENT;
+	w.max = w.p + (uint64_t)heads * SPMLA_I_CPU_BLOCK_KEYS;
 	w.sum = w.max + heads;
-	w.p = w.sum + heads;
+	w.rescale = w.sum + heads;
 	return w;
-}
-
-void
-spmla_i_cpu_load_bf16(const uint8_t *bytes, uint32_t n, float *values)
-{
-	uint16_t half;
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		memcpy(&half, bytes + i * sizeof half, sizeof half);
-		values[i] = spmla_i_bf16_to_f32(half);
-	}
 }
 
 void
@@ -51,13 +43,20 @@ spmla_i_cpu_attend_start(const spmla_i_cpu_attend *w, const uint16_t *q,
 		w->max[h] = -FLT_MAX;
 		w->sum[h] = 0.0f;
 		if (q)
-			spmla_i_cpu_load_bf16(
+			w->kernels->load_bf16(
 				(const uint8_t *)(q + h * q_head_stride_elems),
 				w->dim, w->q + (uint64_t)h * w->dim);
 	}
 	if (q)
 		memset(w->o, 0,
 		       (uint64_t)w->heads * SPMLA_MLA_LATENT * sizeof *w->o);
+}
+
+void
+spmla_i_cpu_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
+{
+	if (count > 0)
+		w->kernels->attend_block(w, count);
 }
 
 /* o += p * v */
@@ -76,14 +75,14 @@ attend_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)
 {
 	const float *q = w->q + (uint64_t)head * w->dim;
 	float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
+	float *p = w->p + (uint64_t)head * SPMLA_I_CPU_BLOCK_KEYS;
 	float block = -FLT_MAX, max = w->max[head];
 	float rescale, share, sum;
 	uint32_t i, d;
 
 	for (i = 0; i < count; i++) {
-		w->p[i] = spmla_i_cpu_dot(q, spmla_i_cpu_attend_key(w, i),
-					  w->dim);
-		block = w->p[i] > block ? w->p[i] : block;
+		p[i] = spmla_i_cpu_dot(q, spmla_i_cpu_attend_key(w, i), w->dim);
+		block = p[i] > block ? p[i] : block;
 	}
 	max = block > max ? block : max;
 	rescale = exp2f((w->max[head] - max) * w->c);
@@ -93,10 +92,10 @@ attend_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)
 		for (d = 0; d < SPMLA_MLA_LATENT; d++)
 			o[d] *= rescale;
 	for (i = 0; i < count; i++) {
-		const float p = exp2f((w->p[i] - block) * w->c);
+		const float x = exp2f((p[i] - block) * w->c);
 
-		sum += p * share;
-		add_scaled(o, spmla_i_round_bf16(p) * share,
+		sum += x * share;
+		add_scaled(o, spmla_i_round_bf16(x) * share,
 			   spmla_i_cpu_attend_key(w, i));
 	}
 	w->max[head] = max;
@@ -104,11 +103,11 @@ attend_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)
 }
 
 void
-spmla_i_cpu_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
+spmla_i_cpu_scalar_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
 {
 	uint32_t h;
 
-	for (h = 0; count > 0 && h < w->heads; h++)
+	for (h = 0; h < w->heads; h++)
 		attend_head(w, h, count);
 }
 
@@ -116,9 +115,7 @@ void
 spmla_i_cpu_attend_out(const spmla_i_cpu_attend *w, uint32_t head,
 		       const float *sink, uint16_t *out)
 {
-	const float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
 	float total = w->sum[head];
-	uint32_t d;
 
 	if (spmla_i_cpu_attend_empty(w, head)) {
 		memset(out, 0, SPMLA_MLA_LATENT * sizeof *out);
@@ -126,8 +123,8 @@ spmla_i_cpu_attend_out(const spmla_i_cpu_attend *w, uint32_t head,
 	}
 	if (sink)
 		total += exp2f(*sink * SPMLA_I_LOG2_E - w->max[head] * w->c);
-	for (d = 0; d < SPMLA_MLA_LATENT; d++)
-		out[d] = spmla_i_f32_to_bf16(o[d] / total);
+	w->kernels->attend_divide(w->o + (uint64_t)head * SPMLA_MLA_LATENT,
+				  total, out);
 }
 
 void

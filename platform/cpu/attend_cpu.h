@@ -16,16 +16,18 @@
 
 /* In ATTEND_SCRATCH; the order and sizes are cpu_scratch.h's. */
 typedef struct spmla_i_cpu_attend {
+	const struct spmla_i_cpu_kernels *kernels;
 	uint32_t heads;
-	uint32_t dim; /* of a key and a query: 576 or 512 */
-	float scale;  /* of the softmax */
-	float c;      /* the same in log2 units */
-	float *keys;  /* [64][dim], the block's keys that count */
-	float *q;     /* [heads][dim] */
-	float *o;     /* [heads][512], sum of p * v */
-	float *max;   /* [heads], largest score so far, unscaled */
-	float *sum;   /* [heads], L */
-	float *p;     /* [64], scores and then weights */
+	uint32_t dim;   /* of a key and a query: 576 or 512 */
+	float scale;    /* of the softmax */
+	float c;        /* the same in log2 units */
+	float *keys;    /* [64][dim], the block's keys that count */
+	float *q;       /* [heads][dim] */
+	float *o;       /* [heads][512], sum of p * v */
+	float *p;       /* [heads][64], scores and then weights */
+	float *max;     /* [heads], largest score so far, unscaled */
+	float *sum;     /* [heads], L */
+	float *rescale; /* [heads], what brings O to the new maximum */
 } spmla_i_cpu_attend;
 
 /* Entries of row t that count: lens[t] clamped to [0, most]; NULL: all. */
@@ -48,9 +50,6 @@ spmla_i_cpu_block_len(uint32_t first, uint32_t len)
 /* heads <= config.heads, dim <= 576. */
 spmla_i_cpu_attend spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t heads,
 					   uint32_t dim, float softmax_scale);
-
-/* n bf16 values of any alignment as f32. */
-void spmla_i_cpu_load_bf16(const uint8_t *bytes, uint32_t n, float *values);
 
 /* Empties the accumulators and decodes a token's queries, bf16 [heads][dim],
  * heads q_head_stride_elems apart. q may be NULL if no block follows. */

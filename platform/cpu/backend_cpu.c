@@ -6,6 +6,7 @@
  */
 #include "spmla/internal/cpu_sizes.h"
 #include "spmla/platform/cpu/cpu.h"
+#include "spmla/platform/cpu/kernels_cpu.h"
 
 static void (*const run_op[SPMLA_OP_COUNT])(spmla_ctx *, const void *) = {
 #define SPMLA_OP(stem) spmla_i_cpu_##stem,
@@ -33,6 +34,12 @@ spmla_i_cpu_fault(spmla_ctx *ctx, uint32_t row, spmla_fault fault)
 	}
 	if (d->count < UINT32_MAX)
 		spmla_i_store_u32(&d->count, d->count + 1);
+}
+
+const spmla_i_cpu_kernels *
+spmla_i_cpu_kernels_of(const spmla_ctx *ctx)
+{
+	return state_of(ctx)->kernels;
 }
 
 static void
@@ -121,6 +128,7 @@ cpu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 	memset(state_of(ctx), 0, sizeof(spmla_i_cpu_state));
 	state_of(ctx)->deferred =
 		native && (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
+	state_of(ctx)->kernels = spmla_i_cpu_choose(native ? native->flags : 0);
 	/* Counters, tables and what the engine writes start at zero. */
 	for (i = 0; i < plan->row_count; i++) {
 		const spmla_extent *e = &plan->extents[i];
@@ -232,6 +240,12 @@ spmla_cpu_queue_run(spmla_ctx *ctx, uint32_t count)
 		st->queue_count--;
 	}
 	return ran;
+}
+
+const char *
+spmla_cpu_variant(const spmla_ctx *ctx)
+{
+	return ctx ? state_of(ctx)->kernels->name : "";
 }
 
 uint32_t

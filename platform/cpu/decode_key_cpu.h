@@ -7,18 +7,7 @@
 #ifndef SPMLA_PLATFORM_CPU_DECODE_KEY_H
 #define SPMLA_PLATFORM_CPU_DECODE_KEY_H
 
-#include "spmla/platform/cpu/attend_cpu.h"
-
-static inline void
-spmla_i_cpu_dequantise(const uint8_t *codes, uint32_t n, float scale,
-		       float *values)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		values[i] = spmla_i_round_bf16(spmla_i_e4m3_to_f32(codes[i]) *
-					       scale);
-}
+#include "spmla/platform/cpu/kernels_cpu.h"
 
 /* 2^(byte - 127), exact in bf16; 255 is NaN. */
 static inline float
@@ -30,7 +19,8 @@ spmla_i_cpu_ue8m0(uint8_t byte)
 }
 
 static inline void
-spmla_i_cpu_load_fp8_ds_mla(const uint8_t *entry, float *key)
+spmla_i_cpu_load_fp8_ds_mla(const spmla_i_cpu_kernels *k, const uint8_t *entry,
+			    float *key)
 {
 	float scale;
 	uint32_t g;
@@ -39,48 +29,48 @@ spmla_i_cpu_load_fp8_ds_mla(const uint8_t *entry, float *key)
 		memcpy(&scale,
 		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
 		       sizeof scale);
-		spmla_i_cpu_dequantise(entry + g * SPMLA_MLA_SCALE_GROUP,
-				       SPMLA_MLA_SCALE_GROUP,
-				       spmla_i_round_bf16(scale),
-				       key + g * SPMLA_MLA_SCALE_GROUP);
+		k->dequantise(entry + g * SPMLA_MLA_SCALE_GROUP,
+			      SPMLA_MLA_SCALE_GROUP, spmla_i_round_bf16(scale),
+			      key + g * SPMLA_MLA_SCALE_GROUP);
 	}
-	spmla_i_cpu_load_bf16(entry + SPMLA_FP8_DS_MLA_ROPE_BYTE,
-			      SPMLA_MLA_ROPE, key + SPMLA_MLA_LATENT);
+	k->load_bf16(entry + SPMLA_FP8_DS_MLA_ROPE_BYTE, SPMLA_MLA_ROPE,
+		     key + SPMLA_MLA_LATENT);
 }
 
 static inline void
-spmla_i_cpu_load_v4_fp8(const uint8_t *entry, const uint8_t *scales, float *key)
+spmla_i_cpu_load_v4_fp8(const spmla_i_cpu_kernels *k, const uint8_t *entry,
+			const uint8_t *scales, float *key)
 {
 	uint32_t g;
 
 	for (g = 0; g < SPMLA_V4_SCALES; g++)
-		spmla_i_cpu_dequantise(entry + g * SPMLA_V4_SCALE_GROUP,
-				       SPMLA_V4_SCALE_GROUP,
-				       spmla_i_cpu_ue8m0(scales[g]),
-				       key + g * SPMLA_V4_SCALE_GROUP);
-	spmla_i_cpu_load_bf16(entry + SPMLA_V4_NOPE, SPMLA_V4_ROPE,
-			      key + SPMLA_V4_NOPE);
+		k->dequantise(entry + g * SPMLA_V4_SCALE_GROUP,
+			      SPMLA_V4_SCALE_GROUP,
+			      spmla_i_cpu_ue8m0(scales[g]),
+			      key + g * SPMLA_V4_SCALE_GROUP);
+	k->load_bf16(entry + SPMLA_V4_NOPE, SPMLA_V4_ROPE, key + SPMLA_V4_NOPE);
 }
 
 /* The row of a slot inside the cache. */
 static inline void
-spmla_i_cpu_load_key(const spmla_cache *cache, uint32_t slot, float *key)
+spmla_i_cpu_load_key(const spmla_i_cpu_kernels *k, const spmla_cache *cache,
+		     uint32_t slot, float *key)
 {
 	const uint64_t entries = cache->entries_per_page;
 	const uint64_t i = slot % entries;
 	const uint8_t *page = spmla_i_cpu_page_at(cache, slot / entries);
 
 	if (cache->layout == SPMLA_LAYOUT_V4_FP8)
-		spmla_i_cpu_load_v4_fp8(page + i * SPMLA_V4_VALUE_BYTES,
+		spmla_i_cpu_load_v4_fp8(k, page + i * SPMLA_V4_VALUE_BYTES,
 					page + entries * SPMLA_V4_VALUE_BYTES +
 						i * SPMLA_V4_SCALE_BYTES,
 					key);
 	else if (cache->layout == SPMLA_LAYOUT_FP8_DS_MLA)
-		spmla_i_cpu_load_fp8_ds_mla(page + i * SPMLA_FP8_DS_MLA_BYTES,
-					    key);
+		spmla_i_cpu_load_fp8_ds_mla(
+			k, page + i * SPMLA_FP8_DS_MLA_BYTES, key);
 	else
-		spmla_i_cpu_load_bf16(page + i * SPMLA_MLA_BF16_BYTES,
-				      SPMLA_MLA_DIM, key);
+		k->load_bf16(page + i * SPMLA_MLA_BF16_BYTES, SPMLA_MLA_DIM,
+			     key);
 }
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered on the CPU: a token's queries are decoded once, into
- * scratch, and each of its keys once, on the stack.
+ * mqa_logits_gathered on the CPU: which keys a token sees and where their
+ * scores go. The scores are score_cpu.h's.
  */
-#include "spmla/internal/cpu_scratch.h"
 #include "spmla/platform/cpu/score_cpu.h"
 
 static void
@@ -20,19 +19,13 @@ static void
 score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a, uint32_t t,
 	   uint32_t start, uint32_t end, float *row)
 {
-	const uint64_t elems = (uint64_t)a->heads * SPMLA_INDEX_DIM;
-	float *q = ctx->buf[SPMLA_BUF_INDEX_SCRATCH];
-	float key[SPMLA_INDEX_DIM];
-	uint32_t n;
+	const spmla_i_cpu_score s = spmla_i_cpu_score_open(
+		ctx, a->heads, a->q + (uint64_t)t * a->heads * SPMLA_INDEX_DIM,
+		a->weights + t * a->weights_stride_elems);
 
-	spmla_i_cpu_decode_e4m3(a->q + t * elems, (uint32_t)elems, q);
-	for (n = start; n < end; n++) {
-		spmla_i_cpu_decode_e4m3(a->k + (uint64_t)n * SPMLA_INDEX_DIM,
-					SPMLA_INDEX_DIM, key);
-		row[n - start] = spmla_i_cpu_score_key(
-			q, a->weights + t * a->weights_stride_elems, a->heads,
-			key, a->k_scales[n]);
-	}
+	spmla_i_cpu_score_keys(&s, a->k + (uint64_t)start * SPMLA_INDEX_DIM,
+			       (const uint8_t *)(a->k_scales + start),
+			       end - start, row);
 }
 
 static uint32_t

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The index score of one key, the same for paged and gathered keys.
+ * The index scores of keys, the same for paged and gathered ones: a token's
+ * queries are taken once and then meet any number of runs of keys.
  */
 #ifndef SPMLA_PLATFORM_CPU_SCORE_H
 #define SPMLA_PLATFORM_CPU_SCORE_H
 
+#include "spmla/internal/cpu_scratch.h"
 #include "spmla/platform/cpu/cpu.h"
+
+/* In INDEX_SCRATCH; the order and sizes are cpu_scratch.h's. */
+typedef struct spmla_i_cpu_score {
+	const struct spmla_i_cpu_kernels *kernels;
+	uint32_t heads;
+	uint32_t padded; /* heads, rounded up to 16 */
+	float *q;        /* [padded][128]; vector variants: [128][padded] */
+	float *weights;  /* [padded]; 0 behind the heads */
+	float *keys;     /* [16][128] */
+} spmla_i_cpu_score;
 
 /* n e4m3 codes as f32, exact. */
 static inline void
@@ -17,23 +29,16 @@ spmla_i_cpu_decode_e4m3(const uint8_t *codes, uint32_t n, float *values)
 		values[i] = spmla_i_e4m3_to_f32(codes[i]);
 }
 
-/* scale * sum over h of (relu(q[h] . key) * weights[h]), q [heads][128]. A NaN
- * product counts as 0, as fmaxf(x, 0) gives. */
-static inline float
-spmla_i_cpu_score_key(const float *q, const float *weights, uint32_t heads,
-		      const float *key, float scale)
-{
-	float sum = 0.0f;
-	uint32_t h;
+/* heads <= config.index_heads; q and weights as spmla_mqa_logits_args have
+ * them, of one token. */
+spmla_i_cpu_score spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t heads,
+					 const uint8_t *q,
+					 const float *weights);
 
-	for (h = 0; h < heads; h++) {
-		const float x =
-			spmla_i_cpu_dot(q + (uint64_t)h * SPMLA_INDEX_DIM, key,
-					SPMLA_INDEX_DIM);
-
-		sum += (x > 0.0f ? x : 0.0f) * weights[h];
-	}
-	return scale * sum;
-}
+/* out[i] = scale[i] * sum over h of (relu(q[h] . key[i]) * weights[h]). A NaN
+ * product counts as 0, as fmaxf(x, 0) gives. codes are [n][128], scales f32 of
+ * any alignment. */
+void spmla_i_cpu_score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
+			    const uint8_t *scales, uint32_t n, float *out);
 
 #endif

@@ -59,7 +59,7 @@ gather(spmla_ctx *ctx, const spmla_cache *cache, const int32_t *slots,
 			spmla_i_cpu_fault(ctx, token, SPMLA_FAULT_INDEX);
 			continue;
 		}
-		spmla_i_cpu_load_key(cache, (uint32_t)slots[i],
+		spmla_i_cpu_load_key(w->kernels, cache, (uint32_t)slots[i],
 				     spmla_i_cpu_attend_key(w, count));
 		count++;
 	}

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "spmla/platform/cpu/attend_cpu.h"
+#include "spmla/platform/cpu/kernels_cpu.h"
 
 /* Packs the rows that count among n entries; returns how many do. */
 static uint32_t
@@ -20,7 +20,7 @@ gather(const spmla_sparse_prefill_args *a, const int32_t *indices, uint32_t n,
 		if (indices[i] < 0 || (uint32_t)indices[i] >= a->kv_rows)
 			continue;
 		row = a->kv + indices[i] * a->kv_stride_elems;
-		spmla_i_cpu_load_bf16((const uint8_t *)row, a->dim,
+		w->kernels->load_bf16((const uint8_t *)row, a->dim,
 				      spmla_i_cpu_attend_key(w, count));
 		count++;
 	}

@@ -14,6 +14,12 @@ extern "C" {
 
 extern const spmla_backend spmla_cpu;
 
+/* The instructions that the context's operations use, chosen at init by what
+ * the machine has and the native flags allow: "scalar", "avx2" or "avx512";
+ * never NULL. Between variants, results differ within each operation's bounds;
+ * under one, the same input gives the same bits. */
+const char *spmla_cpu_variant(const spmla_ctx *ctx);
+
 /* With SPMLA_NATIVE_DEFERRED: runs the oldest `count` entries of the queue (a
  * replay is one, an eager op is one); returns how many it ran. */
 uint32_t spmla_cpu_queue_run(spmla_ctx *ctx, uint32_t count);

@@ -85,11 +85,12 @@ static const struct {
 	/* Buckets: 2048; 4096; {16 tokens, next_n 4, 8 * 512 live}:
 	 * 4 * 4096 + 16 * 255, but 16 * 512 = 8192 are enough. */
 	{SPMLA_BUF_LOGITS, 14080, 32768},
-	/* 2048 bins of 4 B are more than 4 * 128 floats */
-	{SPMLA_BUF_INDEX_SCRATCH, 46848, 8192},
+	/* floats: 4 heads count as 16: 16 * (128 + 1) + 16 * 128 = 4112, more
+	 * than 2048 bins of 4 B */
+	{SPMLA_BUF_INDEX_SCRATCH, 46848, 16448},
 	{SPMLA_BUF_TOPK_SLOTS, 5632, 512},
-	/* floats: 64 * (576 + 1) + 4 * (576 + 512 + 2) = 41288 */
-	{SPMLA_BUF_ATTEND_SCRATCH, 6144, 165152},
+	/* floats: 64 * 576 + 4 * (576 + 512 + 64 + 3) = 41484 */
+	{SPMLA_BUF_ATTEND_SCRATCH, 6144, 165936},
 
 	/* 2 layers * 64 pages * 16 * 656 and 16 * 132 */
 	{SPMLA_BUF_KV_CACHE, 0, 1343488},
@@ -118,15 +119,15 @@ START_TEST(a_small_plan_is_as_worked_out_by_hand)
 			      by_hand[i].buf, e->bytes, e->offset_bytes);
 	}
 	ck_assert_uint_eq(plan.region_bytes[SPMLA_MEMORY_PINNED], 4096);
-	/* 6144 + 165152: ATTEND is the larger phase */
-	ck_assert_uint_eq(plan.region_bytes[SPMLA_MEMORY_DEVICE], 171296);
+	/* 6144 + 165936: ATTEND is the larger phase */
+	ck_assert_uint_eq(plan.region_bytes[SPMLA_MEMORY_DEVICE], 172080);
 	ck_assert_uint_eq(plan.region_bytes[SPMLA_MEMORY_CACHE], 1613824);
 	ck_assert_uint_eq(plan.life_bytes[SPMLA_LIFE_CONTEXT], 2304);
 	ck_assert_uint_eq(plan.life_bytes[SPMLA_LIFE_STEP], 5632 - 2304);
-	/* 8192 + 256 + 32768 + 8192 */
-	ck_assert_uint_eq(plan.life_bytes[SPMLA_LIFE_INDEX], 49408);
-	/* 512 + 165152, to 256 */
-	ck_assert_uint_eq(plan.life_bytes[SPMLA_LIFE_ATTEND], 165888);
+	/* 8192 + 256 + 32768 + 16448, to 256 */
+	ck_assert_uint_eq(plan.life_bytes[SPMLA_LIFE_INDEX], 57856);
+	/* 512 + 165936, to 256 */
+	ck_assert_uint_eq(plan.life_bytes[SPMLA_LIFE_ATTEND], 166656);
 }
 END_TEST
 

@@ -40,9 +40,32 @@ test_alloc(uint64_t bytes, uint8_t byte)
 	return p;
 }
 
+/* SPMLA_TEST_NATIVE=scalar|avx2|avx512 asks for a variant of the CPU. */
+static uint32_t
+wanted_flags(const char *variant)
+{
+	if (variant && strcmp(variant, "scalar") == 0)
+		return SPMLA_NATIVE_SCALAR;
+	if (variant && strcmp(variant, "avx2") == 0)
+		return SPMLA_NATIVE_AVX2;
+	return 0;
+}
+
+/* Where the machine has not what was asked for, there is nothing to test. */
+static void
+skip_without(const fixture *f, const char *variant)
+{
+	if (!variant || strcmp(spmla_cpu_variant(f->ctx), variant) == 0)
+		return;
+	printf("SKIPPED: no %s on this machine\n", variant);
+	fflush(stdout);
+	_Exit(0);
+}
+
 void
 fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 {
+	const char *variant = getenv("SPMLA_TEST_NATIVE");
 	spmla_native native = SPMLA_NATIVE_INIT;
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	char text[256];
@@ -50,7 +73,7 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 	uint32_t m;
 
 	memset(f, 0, sizeof *f);
-	native.flags = native_flags;
+	native.flags = native_flags | wanted_flags(variant);
 	f->config = *config;
 	f->device.struct_bytes = (uint32_t)sizeof f->device;
 	s = spmla_backend_query(&spmla_cpu, &native, &f->device, &diag);
@@ -75,6 +98,7 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 		spmla_diag_text(&diag, text, sizeof text);
 		ck_abort_msg("fixture: %s", text);
 	}
+	skip_without(f, variant);
 }
 
 void

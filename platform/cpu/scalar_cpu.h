@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The scalar inner loops, for the table in scalar_cpu.c: plain C, the oracle of
+ * the vector ones. What they do is in kernels_cpu.h.
+ */
+#ifndef SPMLA_PLATFORM_CPU_SCALAR_H
+#define SPMLA_PLATFORM_CPU_SCALAR_H
+
+#include "spmla/platform/cpu/kernels_cpu.h"
+
+void spmla_i_cpu_scalar_score_open(const spmla_i_cpu_score *s, const uint8_t *q,
+				   const float *weights);
+void spmla_i_cpu_scalar_score_keys(const spmla_i_cpu_score *s,
+				   const uint8_t *codes, const uint8_t *scales,
+				   uint32_t n, float *out);
+void spmla_i_cpu_scalar_attend_block(const spmla_i_cpu_attend *w,
+				     uint32_t count);
+
+#endif
