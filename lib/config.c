@@ -21,7 +21,8 @@ enum {
 	MAX_UPDATE_PAGES = 1 << 24,
 	MAX_TOKENS = 65536,
 	MAX_GRAPH_NODES = 1 << 20,
-	MAX_QUEUE = 65536
+	MAX_QUEUE = 65536,
+	MAX_WORKSPACE = INT32_MAX
 };
 
 spmla_status
@@ -102,6 +103,13 @@ check_fields(const spmla_config *c, spmla_diag *diag)
 		 SPMLA_WANT_AT_MOST, MAX_GRAPH_NODES},
 		{"config.queue_entries", c->queue_entries, SPMLA_WANT_AT_MOST,
 		 MAX_QUEUE},
+		{"config.max_prefill_tokens", c->max_prefill_tokens,
+		 SPMLA_WANT_AT_MOST, MAX_TOKENS},
+		{"config.logits_budget_bytes", c->logits_budget_bytes,
+		 SPMLA_WANT_AT_MOST, UINT64_C(1) << 40},
+		{"config.prefill_workspace_tokens", c->prefill_workspace_tokens,
+		 SPMLA_WANT_AT_MOST, MAX_WORKSPACE},
+		{"config.reserved", c->reserved, SPMLA_WANT_EQUAL, 0},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
@@ -164,11 +172,57 @@ check_group(const spmla_table_config *g, spmla_diag *diag)
 	return s;
 }
 
+/* Prefill's own fields; the others do not depend on them. */
+static spmla_status
+resolve_prefill(spmla_config *c, spmla_diag *diag)
+{
+	uint64_t row_bytes;
+
+	if (c->max_prefill_tokens == 0) {
+		/* The plan must not depend on what is left in them. */
+		c->prefill_workspace_tokens = 0;
+		c->logits_budget_bytes = 0;
+		return SPMLA_OK;
+	}
+	set_default(&c->prefill_workspace_tokens, c->max_context_tokens);
+	row_bytes = sizeof(float) *
+		    spmla_i_piece_stride(c, c->prefill_workspace_tokens);
+	if (c->logits_budget_bytes == 0)
+		c->logits_budget_bytes = row_bytes > UINT64_C(64) << 20
+						 ? row_bytes
+						 : UINT64_C(64) << 20;
+	if (c->logits_budget_bytes < row_bytes)
+		return spmla_i_fail(
+			diag, SPMLA_E_RANGE, "config.logits_budget_bytes",
+			c->logits_budget_bytes, SPMLA_WANT_AT_LEAST, row_bytes);
+	return SPMLA_OK;
+}
+
+/* Most pages that a step of this shape is likely to bring. */
+static uint32_t
+default_update_pages(const spmla_config *c, uint32_t requests)
+{
+	const uint32_t page = c->groups[SPMLA_GROUP_MAIN].page_tokens;
+	const uint64_t columns = spmla_i_cdiv(c->max_context_tokens, page);
+	const uint64_t prefill =
+		c->max_prefill_tokens
+			? spmla_i_cdiv(c->prefill_workspace_tokens, page) +
+				  requests
+			: 0;
+	uint64_t most = 4 * (uint64_t)requests;
+
+	if (columns > most)
+		most = columns;
+	if (prefill > most)
+		most = prefill;
+	return cap_u32(most, MAX_UPDATE_PAGES);
+}
+
 static void
 fill_defaults(spmla_config *c)
 {
 	spmla_table_config *g = &c->groups[SPMLA_GROUP_MAIN];
-	uint32_t requests = 0, columns, i;
+	uint32_t requests = 0, i;
 
 	set_default(&c->kv_layout, SPMLA_LAYOUT_FP8_DS_MLA);
 	set_default(&c->kv_scale_mode, SPMLA_SCALE_POW2);
@@ -189,12 +243,10 @@ fill_defaults(spmla_config *c)
 	       (SPMLA_MAX_BUCKETS - i) * sizeof c->buckets[0]);
 	memset(&c->groups[1], 0,
 	       (SPMLA_MAX_TABLE_GROUPS - 1) * sizeof c->groups[0]);
-	columns = (uint32_t)spmla_i_cdiv(c->max_context_tokens, g->page_tokens);
 	set_default(&c->ring_slots, 4);
 	set_default(&c->max_table_stores,
 		    cap_u32(2 * (uint64_t)requests, MAX_TABLE_STORES));
-	set_default(&c->max_update_pages,
-		    4 * requests > columns ? 4 * requests : columns);
+	set_default(&c->max_update_pages, default_update_pages(c, requests));
 	set_default(&c->max_graphs, c->bucket_count > 4 ? c->bucket_count : 4);
 	set_default(&c->max_graph_nodes, 512 * c->max_graphs);
 	set_default(&c->queue_entries, 64);
@@ -235,14 +287,57 @@ spmla_i_config_resolve(spmla_config *c, const spmla_config *in,
 		s = check_buckets(c, diag);
 	if (s == SPMLA_OK)
 		s = check_group(&c->groups[SPMLA_GROUP_MAIN], diag);
+	if (s == SPMLA_OK)
+		s = resolve_prefill(c, diag);
 	if (s != SPMLA_OK)
 		return s;
 	fill_defaults(c);
 	return SPMLA_OK;
 }
 
+uint32_t
+spmla_i_shape_count(const spmla_config *c)
+{
+	return c->bucket_count + (c->max_prefill_tokens > 0);
+}
+
+spmla_shape
+spmla_i_shape_at(const spmla_config *c, uint32_t i)
+{
+	spmla_shape prefill = {c->max_prefill_tokens, 0, c->max_prefill_tokens,
+			       c->prefill_workspace_tokens};
+	uint32_t b;
+
+	if (i < c->bucket_count)
+		return c->buckets[i];
+	for (b = 0; b < c->bucket_count; b++)
+		if (c->buckets[b].requests > prefill.requests)
+			prefill.requests = c->buckets[b].requests;
+	return prefill;
+}
+
+/* Whether an op is part of a step: of decode, or of prefill if it is planned.
+ * The others are called alone. */
+static uint32_t
+is_needed(const spmla_config *c, uint32_t op)
+{
+	static const uint32_t prefill[] = {
+		SPMLA_OP_indexer_k_gather, SPMLA_OP_kv_gather,
+		SPMLA_OP_sparse_prefill, SPMLA_OP_mqa_logits_gathered,
+		SPMLA_OP_prefill_rows};
+	uint32_t i;
+
+	if (op <= SPMLA_OP_sparse_decode)
+		return 1;
+	for (i = 0; c->max_prefill_tokens && i < SPMLA_I_COUNT(prefill); i++)
+		if (op == prefill[i])
+			return 1;
+	return 0;
+}
+
 spmla_status
-spmla_i_device_check(const spmla_device *device, spmla_diag *diag)
+spmla_i_device_check(const spmla_device *device, const spmla_config *config,
+		     spmla_diag *diag)
 {
 	static const char *const names[] = {
 #define SPMLA_OP(stem) "device.ops: " #stem,
@@ -274,9 +369,9 @@ spmla_i_device_check(const spmla_device *device, spmla_diag *diag)
 	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 	if (s != SPMLA_OK)
 		return s;
-	/* What a decode step of V3.2 is made of; the others are called alone. */
-	for (op = 0; op <= SPMLA_OP_sparse_decode; op++)
-		if (!(device->ops & SPMLA_I_OP_BIT(op)))
+	for (op = 0; op < SPMLA_OP_COUNT; op++)
+		if (is_needed(config, op) &&
+		    !(device->ops & SPMLA_I_OP_BIT(op)))
 			return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
 					    names[op], 0, SPMLA_WANT_AT_LEAST,
 					    1);

@@ -55,7 +55,25 @@ record_key(const spmla_config *c)
 		hash = (hash ^ b->next_n) * UINT64_C(0x100000001b3);
 		hash = (hash ^ b->max_live_context) * UINT64_C(0x100000001b3);
 	}
+	if (c->max_prefill_tokens) {
+		hash = (hash ^ c->max_prefill_tokens) * UINT64_C(0x100000001b3);
+		hash = (hash ^ c->prefill_workspace_tokens) *
+		       UINT64_C(0x100000001b3);
+	}
 	return hash;
+}
+
+/* Room for a piece of a prefill's index logits: the budget, or what the longest
+ * step takes if that is less. */
+static uint64_t
+prefill_logits(const spmla_config *c)
+{
+	const uint64_t budget = c->logits_budget_bytes / sizeof(float);
+	const uint64_t all =
+		c->max_prefill_tokens *
+		spmla_i_piece_stride(c, c->prefill_workspace_tokens);
+
+	return all < budget ? all : budget; /* 0 without prefill */
 }
 
 /* The header, the lists at their longest, then one bit a row. */
@@ -92,6 +110,10 @@ fill_limits(spmla_plan *plan, uint32_t *overflow)
 		if (logits > plan->logits_elems)
 			plan->logits_elems = logits;
 	}
+	if (c->max_prefill_tokens > plan->max_tokens)
+		plan->max_tokens = c->max_prefill_tokens;
+	if (prefill_logits(c) > plan->logits_elems)
+		plan->logits_elems = prefill_logits(c);
 	plan->columns = (uint32_t)spmla_i_cdiv(
 		c->max_context_tokens, c->groups[SPMLA_GROUP_MAIN].page_tokens);
 	plan->record_bytes = record_bytes(plan);
@@ -137,6 +159,12 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		spmla_layout_page_bytes(c->kv_layout, g->page_tokens);
 	dim[SPMLA_I_DIM_INDEX_PAGE_BYTES] =
 		spmla_layout_page_bytes(SPMLA_LAYOUT_INDEX_FP8, g->page_tokens);
+	dim[SPMLA_I_DIM_PREFILL_TOKENS] = c->max_prefill_tokens;
+	dim[SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1] =
+		c->max_prefill_tokens ? (uint64_t)plan->max_requests + 1 : 0;
+	dim[SPMLA_I_DIM_WORKSPACE] = c->prefill_workspace_tokens;
+	dim[SPMLA_I_DIM_INDEX_DIM] = SPMLA_INDEX_DIM;
+	dim[SPMLA_I_DIM_MLA_DIM] = SPMLA_MLA_DIM;
 }
 
 spmla_status
@@ -158,7 +186,7 @@ spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 	if (s == SPMLA_OK)
 		s = spmla_i_config_resolve(&resolved, config, diag);
 	if (s == SPMLA_OK)
-		s = spmla_i_device_check(device, diag);
+		s = spmla_i_device_check(device, &resolved, diag);
 	if (s != SPMLA_OK)
 		return s;
 	facts = *device; /* it may be the plan's own */

@@ -13,7 +13,7 @@
 #ifndef SPMLA_PREFILL_PLAN_H
 #define SPMLA_PREFILL_PLAN_H
 
-#include "spmla/spmla_plan.h"
+#include "spmla/spmla.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -125,6 +125,46 @@ spmla_status spmla_split_indexer_prefill_chunks(
 	uint32_t workspace_keys, uint64_t max_logits_bytes, uint32_t offset,
 	spmla_indexer_chunk *chunks, uint32_t capacity, uint32_t *count,
 	spmla_diag *diag);
+
+/* ---- Steps of prompts -------------------------------------------------- */
+
+/* Part of a long step that is a step of its own. */
+typedef struct spmla_prefill_chunk {
+	spmla_range queries;    /* of the long step's query tokens: the rows of
+	                         * its tensors */
+	spmla_range requests;   /* of the long step: those it has tokens of */
+	uint32_t request_count; /* of these, the ones that have query tokens */
+	uint32_t live_context;  /* sum of their contexts at the chunk's end */
+} spmla_prefill_chunk;
+
+/* Cuts a step of prompts into chunks that the plan has room for: at most
+ * max_prefill_tokens query tokens, the requests of a step, and
+ * prefill_workspace_tokens of context, which counts whole: that of a request is
+ * its length at the end of the chunk. `step` is as spmla_step_encode takes it,
+ * but of any size: each request has its row, its whole length, and as query
+ * tokens those that are not in the cache yet. Its stores are not looked at.
+ * Greedy and in order: a chunk is filled with the next tokens, a request cut
+ * where the tokens end, and closed early only where the next request would be
+ * one too many or its context too large. So every query token lies in exactly
+ * one chunk, and a chunk's context is complete when it runs.
+ * A chunk may fit a bucket: spmla_step_info says which way it goes.
+ * Errors: E_NULL; E_STRUCT_SIZE; E_UNSUPPORTED if no prefill is planned;
+ * E_RECORD with the field and request for what spmla_step_encode would refuse,
+ * and for a length above prefill_workspace_tokens; E_OVERFLOW if the query
+ * tokens do not fit 32 bits; E_SPACE. */
+spmla_status spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
+				spmla_prefill_chunk *chunks, uint32_t capacity,
+				uint32_t *count, spmla_diag *diag);
+
+/* The requests of a chunk, chunk->request_count of them, for the spmla_step of
+ * its own: query_tokens those of the chunk, seq_len_tokens the length at its
+ * end. JOIN stays with a request's first chunk. Table stores are the caller's:
+ * a page has to be named in the first chunk that reaches it, or before.
+ * Errors: E_NULL; E_RANGE if it is no chunk of this step; E_SPACE. */
+spmla_status spmla_prefill_chunk_requests(const spmla_step *step,
+					  const spmla_prefill_chunk *chunk,
+					  spmla_request *requests,
+					  uint32_t capacity, spmla_diag *diag);
 
 /* ---- Context parallel decode ------------------------------------------- */
 

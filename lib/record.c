@@ -5,6 +5,7 @@
  * failed is no record.
  */
 #include "spmla/internal/backend.h"
+#include "spmla/internal/config.h"
 
 #include <string.h>
 
@@ -89,9 +90,9 @@ check_store(const spmla_table_store *t, uint32_t i, const spmla_plan *plan,
 	return SPMLA_OK;
 }
 
-/* The first bucket that the step fits. One measure after the other thins the
- * buckets out; the one that leaves none is named, with the most that those
- * before it allow. */
+/* The first bucket that the step fits, or prefill after all of them. One
+ * measure after the other thins the buckets out; the one that leaves none is
+ * named, with the most that those before it allow. */
 static spmla_status
 find_bucket(const spmla_config *c, uint32_t requests, const totals *t,
 	    uint32_t *bucket, spmla_diag *diag)
@@ -101,17 +102,18 @@ find_bucket(const spmla_config *c, uint32_t requests, const totals *t,
 		"step.tokens"};
 	const uint64_t need[4] = {requests, t->next_n, t->live_context,
 				  t->tokens};
-	uint32_t fits = (1u << c->bucket_count) - 1, m, i;
+	const uint32_t count = spmla_i_shape_count(c);
+	uint32_t fits = (1u << count) - 1, m, i;
 
 	for (m = 0; m < 4; m++) {
 		uint64_t most = 0;
 		uint32_t left = 0;
 
-		for (i = 0; i < c->bucket_count; i++) {
-			const spmla_shape *b = &c->buckets[i];
-			const uint64_t limit[4] = {b->requests, b->next_n,
-						   b->max_live_context,
-						   b->tokens};
+		for (i = 0; i < count; i++) {
+			const spmla_shape b = spmla_i_shape_at(c, i);
+			const uint64_t limit[4] = {b.requests, b.next_n,
+						   b.max_live_context,
+						   b.tokens};
 
 			if (!(fits >> i & 1u))
 				continue;
@@ -127,7 +129,7 @@ find_bucket(const spmla_config *c, uint32_t requests, const totals *t,
 	}
 	for (i = 0; !(fits >> i & 1u); i++)
 		;
-	*bucket = i;
+	*bucket = i < c->bucket_count ? i : SPMLA_BUCKET_PREFILL;
 	return SPMLA_OK;
 }
 

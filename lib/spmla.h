@@ -132,7 +132,8 @@ typedef struct spmla_step {
 
 typedef struct spmla_step_info {
 	uint32_t struct_bytes;
-	uint32_t bucket; /* the first of config.buckets that it fits */
+	uint32_t bucket; /* the first of config.buckets that it fits, or
+	                  * SPMLA_BUCKET_PREFILL */
 	uint32_t tokens;
 	uint32_t requests;
 	uint32_t next_n;       /* most query tokens of one request */
@@ -151,8 +152,8 @@ typedef struct spmla_step_info {
  * may be NULL.
  * Errors: E_RANGE for the record's room; E_UNSUPPORTED for stores where the
  * table is the engine's; E_RECORD with the field ("step.requests.row", index i)
- * for any limit of the plan; if it fits no bucket, the first of request_count, next_n,
- * live_context and tokens that no bucket is left for. */
+ * for any limit of the plan; if it fits neither a bucket nor prefill, the first of
+ * request_count, next_n, live_context and tokens that none is left for. */
 spmla_status spmla_step_encode(const spmla_plan *plan, const spmla_step *step,
 			       void *record, uint64_t record_capacity_bytes,
 			       spmla_step_info *info, spmla_diag *diag);
@@ -219,7 +220,9 @@ typedef struct spmla_step_device {
 
 /* The first op of a step: derives every STEP buffer on the device. `shape` is
  * a bucket's or smaller; the ops of the step get the same or a smaller one,
- * never more tokens (E_STATE). max_live_context 0 is the bucket's.
+ * never more tokens (E_STATE). max_live_context 0 is the bucket's. A shape that
+ * fits no bucket but prefill's begins a step of spmla_v32_prefill; its LOGITS
+ * are used in pieces, so no row can be past their capacity.
  * FROM_RING expects the ticket that follows the last consumed one. Another one
  * there: MISSING, an empty step. A record larger than shape: TOO_LARGE, an
  * empty step, the ticket is used up, its joins and stores are not applied.
@@ -229,7 +232,7 @@ typedef struct spmla_step_device {
  * row of the step that has query tokens and was not skipped; a row that would
  * leave [query, max_context_tokens] is skipped from then on and reported.
  * Order: enqueues; capturable. Errors: E_RANGE for a shape larger than every
- * bucket; E_STATE if a DEVICE table is not bound. */
+ * bucket and prefill; E_STATE if a DEVICE table is not bound. */
 spmla_status spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 				 spmla_source source, spmla_stream stream);
 

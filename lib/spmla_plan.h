@@ -86,7 +86,11 @@ typedef enum spmla_model {
 enum {
 	SPMLA_MAX_BUCKETS = 16,
 	SPMLA_MAX_TABLE_GROUPS = 8,
-	SPMLA_GROUP_MAIN = 0 /* V3.2: the KV and the indexer cache */
+	SPMLA_GROUP_MAIN = 0, /* V3.2: the KV and the indexer cache */
+	/* spmla_step_info.bucket of a step that fits no bucket but the one
+	 * implicit shape of prefill: {max_prefill_tokens, the most requests of
+	 * a bucket, max_prefill_tokens, prefill_workspace_tokens}. */
+	SPMLA_BUCKET_PREFILL = SPMLA_MAX_BUCKETS
 };
 
 typedef enum spmla_config_flag {
@@ -156,12 +160,24 @@ typedef struct spmla_config {
 	                            * 2 * most requests of a bucket */
 	uint32_t max_update_pages; /* in one record, ..2^24; default the
 	                            * larger of 4 * requests and the columns
-	                            * of one row */
+	                            * of one row; with prefill at least the
+	                            * columns of a workspace and one more a
+	                            * request */
 	uint32_t max_graphs;      /* 1..256; default bucket_count, at least 4 */
 	uint32_t max_graph_nodes; /* CPU: of all graphs, ..2^20; default 512 a
 	                            * graph; a V3.2 layer is 7, a prologue 1 */
 	uint32_t queue_entries;   /* CPU: of the deferred queue, ..65536;
 	                            * default 64 */
+	/* Query tokens of a prefill step, ..65536; 0 = none is planned, and the
+	 * fields below do not count. */
+	uint32_t max_prefill_tokens;
+	/* Of a prefill's index logits, ..2^40; at least one row of a context; 0
+	 * is 64 MiB, or that row if it is more. */
+	uint64_t logits_budget_bytes;
+	/* Gathered context of a prefill step, ..2^31 - 1; default
+	 * max_context_tokens. */
+	uint32_t prefill_workspace_tokens;
+	uint32_t reserved; /* 0 */
 } spmla_config;
 
 /* An engine that was built when the tail was absent passes this much. */
@@ -251,13 +267,16 @@ typedef enum spmla_memory {
 typedef enum spmla_life {
 	SPMLA_LIFE_CONTEXT = 0, /* from init to fini */
 	SPMLA_LIFE_STEP = 1,    /* from a prologue to the next */
-	SPMLA_LIFE_INDEX = 2,   /* inside spmla_v32_index */
-	SPMLA_LIFE_ATTEND = 3,  /* inside spmla_v32_attend */
+	SPMLA_LIFE_INDEX = 2,   /* inside spmla_v32_index, or that part of
+	                         * spmla_v32_prefill */
+	SPMLA_LIFE_ATTEND = 3,  /* inside spmla_v32_attend, or the rest of
+	                         * spmla_v32_prefill */
 	SPMLA_LIFE_COUNT = 4,
 	SPMLA_LIFE_FORCE_32 = 0x7fffffff
 } spmla_life;
 
-/* The buffers. Shapes: T, B = most tokens and requests of a bucket. */
+/* The buffers. Shapes: T, B = most tokens and requests of a bucket; P, W =
+ * max_prefill_tokens and prefill_workspace_tokens, T is at least P. */
 typedef enum spmla_buf {
 	SPMLA_BUF_CONTEXT = 0,     /* the spmla_ctx itself */
 	SPMLA_BUF_GRAPH_NODES = 1, /* CPU: recorded ops */
@@ -286,12 +305,20 @@ typedef enum spmla_buf {
 	SPMLA_BUF_LOGITS_ROW_STARTS = 38, /* int64 [T + 1], in elements */
 	SPMLA_BUF_TOPK_INDICES = 39,      /* int32 [T][topk], request-local */
 	SPMLA_BUF_TOPK_LENS = 40,         /* int32 [T]: entries that are set */
-	SPMLA_BUF_INDEX_Q = 50,           /* e4m3 [T][index_heads][128] */
-	SPMLA_BUF_INDEX_WEIGHTS = 51,     /* f32 [T][index_heads] */
-	SPMLA_BUF_LOGITS = 52,            /* f32, ragged rows */
+	SPMLA_BUF_WORKSPACE_STARTS = 41,  /* int32 [B + 1], prefill: rows of the
+	                                   * workspace before each request, all */
+	SPMLA_BUF_KEY_STARTS = 42, /* int32 [P]: a token's first row there */
+	SPMLA_BUF_KEY_ENDS = 43,   /* int32 [P]: behind its last */
+	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
+	SPMLA_BUF_INDEX_Q = 50,          /* e4m3 [T][index_heads][128] */
+	SPMLA_BUF_INDEX_WEIGHTS = 51,    /* f32 [T][index_heads] */
+	SPMLA_BUF_LOGITS = 52,           /* f32, ragged rows */
 	SPMLA_BUF_INDEX_SCRATCH = 53,
-	SPMLA_BUF_TOPK_SLOTS = 60, /* int32 [T][topk], cache slots */
+	SPMLA_BUF_GATHERED_INDEX_K = 54,      /* e4m3 [W][128] */
+	SPMLA_BUF_GATHERED_INDEX_SCALES = 55, /* f32 [W] */
+	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
 	SPMLA_BUF_ATTEND_SCRATCH = 61,
+	SPMLA_BUF_GATHERED_KV = 62, /* bf16 [W][576] */
 	SPMLA_BUF_KV_CACHE = 70,    /* [cache_layers][pool_pages] pages */
 	SPMLA_BUF_INDEX_CACHE = 71, /* [cache_layers][pool_pages] pages */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
@@ -315,7 +342,7 @@ typedef struct spmla_plan {
 	uint32_t version; /* SPMLA_VERSION that made it */
 	uint32_t row_count;
 	uint32_t columns;    /* of a row of the main block table */
-	uint32_t max_tokens; /* over the buckets */
+	uint32_t max_tokens; /* over the buckets and prefill */
 	uint32_t max_requests;
 	uint64_t record_bytes; /* room that spmla_step_encode needs */
 	uint64_t logits_elems; /* capacity of LOGITS */
@@ -325,7 +352,6 @@ typedef struct spmla_plan {
 	/* DEVICE bytes of that life, each buffer rounded up to 256. */
 	uint64_t life_bytes[SPMLA_LIFE_COUNT];
 	spmla_config config; /* with every default filled in */
-	uint32_t reserved;
 	spmla_device device;
 	spmla_extent extents[SPMLA_MAX_PLAN_ROWS];
 } spmla_plan;

@@ -6,6 +6,7 @@
  * one until it is filled, so the device can never take it for the next.
  */
 #include "spmla/internal/backend.h"
+#include "spmla/internal/config.h"
 
 #include <string.h>
 
@@ -245,16 +246,17 @@ spmla_table_bind(spmla_ctx *ctx, uint32_t group, const int32_t *table,
 }
 
 /* The largest of measure m (tokens, requests, next_n, live context) among the
- * buckets that hold the measures before it. */
+ * first `count` shapes of steps, those that hold the measures before it. */
 static uint32_t
-shape_most(const spmla_config *c, const uint32_t need[4], uint32_t m)
+shape_most(const spmla_config *c, uint32_t count, const uint32_t need[4],
+	   uint32_t m)
 {
 	uint32_t most = 0, i, k;
 
-	for (i = 0; i < c->bucket_count; i++) {
-		const spmla_shape *b = &c->buckets[i];
-		const uint32_t limit[4] = {b->tokens, b->requests, b->next_n,
-					   b->max_live_context};
+	for (i = 0; i < count; i++) {
+		const spmla_shape b = spmla_i_shape_at(c, i);
+		const uint32_t limit[4] = {b.tokens, b.requests, b.next_n,
+					   b.max_live_context};
 
 		for (k = 0; k < m && need[k] <= limit[k]; k++)
 			;
@@ -264,33 +266,65 @@ shape_most(const spmla_config *c, const uint32_t need[4], uint32_t m)
 	return most;
 }
 
-spmla_status
-spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
-		    uint32_t *live_context)
+/* Whether `got` fits one of the first `count` shapes; *live = the most context
+ * that it may then have. */
+static spmla_status
+fit_shape(const spmla_config *c, uint32_t count, const uint32_t got[4],
+	  uint32_t *live, spmla_diag *diag)
 {
 	static const char *const fields[4] = {"shape.tokens", "shape.requests",
 					      "shape.next_n",
 					      "shape.max_live_context"};
-	uint32_t most = 0, m;
+	uint32_t m;
+
+	for (m = 0; m < 4; m++) {
+		if (m < 3 && got[m] == 0)
+			return spmla_i_fail(diag, SPMLA_E_RANGE, fields[m], 0,
+					    SPMLA_WANT_AT_LEAST, 1);
+		*live = shape_most(c, count, got, m);
+		if (got[m] > *live)
+			return spmla_i_fail(diag, SPMLA_E_RANGE, fields[m],
+					    got[m], SPMLA_WANT_AT_MOST, *live);
+	}
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
+		    uint32_t *live_context, uint32_t *prefill)
+{
+	const spmla_config *c = &ctx->plan.config;
+	uint32_t live = 0;
+	spmla_status s;
 
 	if (!shape)
 		return null_argument(ctx, "shape");
 	const uint32_t got[4] = {shape->tokens, shape->requests, shape->next_n,
 				 shape->max_live_context};
 
-	for (m = 0; m < 4; m++) {
-		if (m < 3 && got[m] == 0)
-			return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-					    fields[m], 0, SPMLA_WANT_AT_LEAST,
-					    1);
-		most = shape_most(&ctx->plan.config, got, m);
-		if (got[m] > most)
-			return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-					    fields[m], got[m],
-					    SPMLA_WANT_AT_MOST, most);
+	*prefill = 0;
+	s = fit_shape(c, c->bucket_count, got, &live,
+		      c->max_prefill_tokens ? NULL : &ctx->diag);
+	if (s != SPMLA_OK && c->max_prefill_tokens) {
+		*prefill = 1;
+		s = fit_shape(c, spmla_i_shape_count(c), got, &live,
+			      &ctx->diag);
 	}
-	*live_context = got[3] ? got[3] : most;
-	return SPMLA_OK;
+	*live_context = got[3] ? got[3] : live;
+	return s;
+}
+
+/* How a prefill of this shape cuts up its index logits. */
+static void
+set_pieces(const spmla_plan *plan, spmla_step_prologue_args *a)
+{
+	const uint64_t stride =
+		spmla_i_piece_stride(&plan->config, a->shape.max_live_context);
+	const uint64_t rows = plan->logits_elems / stride; /* >= 1 */
+
+	a->piece_stride_elems = stride;
+	a->piece_tokens =
+		rows < a->shape.tokens ? (uint32_t)rows : a->shape.tokens;
 }
 
 spmla_status
@@ -298,8 +332,8 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 		    spmla_source source, spmla_stream stream)
 {
 	const spmla_table_config *g;
-	spmla_step_prologue_args args = {{0, 0, 0, 0}, 0, 0};
-	uint32_t live = 0;
+	spmla_step_prologue_args args = {{0, 0, 0, 0}, 0, 0, 0};
+	uint32_t live = 0, prefill = 0;
 	uint64_t last;
 	spmla_status s;
 
@@ -307,7 +341,7 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 		return SPMLA_E_NULL;
 	last = last_launched(ctx); /* before this prologue runs */
 	g = &ctx->plan.config.groups[SPMLA_GROUP_MAIN];
-	s = spmla_i_check_shape(ctx, shape, &live);
+	s = spmla_i_check_shape(ctx, shape, &live, &prefill);
 	if (s == SPMLA_OK &&
 	    (source < SPMLA_FROM_RING || source > SPMLA_ADVANCE))
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "source",
@@ -321,12 +355,14 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 		args.shape = *shape;
 		args.source = (uint32_t)source;
 		args.shape.max_live_context = live;
+		if (prefill)
+			set_pieces(&ctx->plan, &args);
 	}
 	s = spmla_i_op_end(ctx, s, SPMLA_OP_step_prologue, &args, sizeof args,
 			   stream);
 	if (s != SPMLA_OK)
 		return s;
-	ctx->prologue_tokens = shape->tokens;
+	ctx->prologue = args;
 	if (source != SPMLA_FROM_RING)
 		return s;
 	if (ctx->capture_open)

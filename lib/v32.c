@@ -3,50 +3,57 @@
  * A V3.2 layer: the ops in order, on the planned metadata of the step. No host
  * branch here depends on a length, so the calls record the same nodes always.
  */
-#include "spmla/v32.h"
-
-#include "spmla/internal/backend.h"
+#include "spmla/internal/v32.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The block table that the readers of a step see. */
-typedef struct table_view {
-	const int32_t *table;
-	const int32_t *cols;
-	uint32_t stride_elems;
-} table_view;
-
-static table_view
-main_table(const spmla_ctx *ctx)
+spmla_i_table_view
+spmla_i_main_table(const spmla_ctx *ctx)
 {
 	const spmla_i_table *bound = &ctx->tables[SPMLA_GROUP_MAIN];
-	const table_view device = {bound->device, NULL, bound->stride_elems};
-	const table_view ring = {ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN],
-				 ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN],
-				 ctx->plan.columns};
+	const spmla_i_table_view device = {bound->device, NULL,
+					   bound->stride_elems};
+	const spmla_i_table_view ring = {ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN],
+					 ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN],
+					 ctx->plan.columns};
 
 	return bound->device ? device : ring;
 }
 
-/* Every call starts with this. A layer's caches must match its table: the
- * slots are page * page_tokens + offset. */
-static spmla_status
-begin(spmla_ctx *ctx, const spmla_v32_layer *layer, const spmla_shape *shape)
+spmla_status
+spmla_i_v32_begin(spmla_ctx *ctx, const spmla_v32_layer *layer,
+		  const spmla_shape *shape)
 {
-	uint32_t live;
+	uint32_t live, prefill;
 	spmla_status s =
 		spmla_i_op_begin(ctx, layer, sizeof *layer, "v32_layer");
 
 	if (s != SPMLA_OK)
 		return s;
-	s = spmla_i_check_shape(ctx, shape, &live);
-	if (s == SPMLA_OK && shape->tokens > ctx->prologue_tokens)
+	s = spmla_i_check_shape(ctx, shape, &live, &prefill);
+	if (s == SPMLA_OK && shape->tokens > ctx->prologue.shape.tokens)
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
 				 "shape.tokens (of the last prologue)",
 				 shape->tokens, SPMLA_WANT_AT_MOST,
-				 ctx->prologue_tokens);
+				 ctx->prologue.shape.tokens);
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}
+
+/* The index rows of a prefill are not where decode has them. */
+static spmla_status
+begin_decode(spmla_ctx *ctx, const spmla_v32_layer *layer,
+	     const spmla_shape *shape)
+{
+	spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
+
+	if (s == SPMLA_OK && ctx->prologue.piece_tokens)
+		s = spmla_i_op_failed(
+			ctx, spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
+					  "shape (the last prologue began a "
+					  "prefill)",
+					  1, SPMLA_WANT_EQUAL, 0));
+	return s;
 }
 
 static spmla_status
@@ -67,8 +74,8 @@ check_pool(spmla_ctx *ctx, const spmla_cache *cache, const char *group,
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
-static spmla_status
-check_kv(spmla_ctx *ctx, const spmla_v32_layer *l)
+spmla_status
+spmla_i_v32_check_kv(spmla_ctx *ctx, const spmla_v32_layer *l)
 {
 	if (l->kv.layout != ctx->plan.config.kv_layout)
 		return spmla_i_op_failed(
@@ -81,8 +88,8 @@ check_kv(spmla_ctx *ctx, const spmla_v32_layer *l)
 			  "v32_layer.kv.pages");
 }
 
-static spmla_status
-check_index(spmla_ctx *ctx, const spmla_v32_layer *l)
+spmla_status
+spmla_i_v32_check_index(spmla_ctx *ctx, const spmla_v32_layer *l)
 {
 	return check_pool(ctx, &l->index, "v32_layer.index.table_group",
 			  "v32_layer.index.entries_per_page",
@@ -119,12 +126,12 @@ spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		 const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_kv_insert_args a;
-	spmla_status s = begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
 
 	if (s == SPMLA_OK)
-		s = check_kv(ctx, layer);
+		s = spmla_i_v32_check_kv(ctx, layer);
 	if (s == SPMLA_OK && layer->index_k)
-		s = check_index(ctx, layer);
+		s = spmla_i_v32_check_index(ctx, layer);
 	if (s != SPMLA_OK)
 		return s;
 	memset(&a, 0, sizeof a);
@@ -144,9 +151,9 @@ spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	return s;
 }
 
-static spmla_status
-prep_q(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
-       spmla_stream stream)
+spmla_status
+spmla_i_v32_prep_q(spmla_ctx *ctx, const spmla_v32_layer *l,
+		   const spmla_shape *shape, spmla_stream stream)
 {
 	const uint32_t heads = ctx->plan.config.index_heads;
 	spmla_indexer_q_prep_args a;
@@ -177,7 +184,7 @@ static spmla_status
 score(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
       spmla_stream stream)
 {
-	const table_view table = main_table(ctx);
+	const spmla_i_table_view table = spmla_i_main_table(ctx);
 	spmla_mqa_logits_args a;
 
 	memset(&a, 0, sizeof a);
@@ -203,29 +210,29 @@ score(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 }
 
 /* Where a layer's selection lies. */
-static int32_t *
-topk_indices(const spmla_ctx *ctx, const spmla_v32_layer *l)
+int32_t *
+spmla_i_v32_topk_indices(const spmla_ctx *ctx, const spmla_v32_layer *l)
 {
 	return l->topk_indices ? l->topk_indices
 			       : ctx->buf[SPMLA_BUF_TOPK_INDICES];
 }
 
-static int32_t *
-topk_lens(const spmla_ctx *ctx, const spmla_v32_layer *l)
+int32_t *
+spmla_i_v32_topk_lens(const spmla_ctx *ctx, const spmla_v32_layer *l)
 {
 	return l->topk_lens ? l->topk_lens : ctx->buf[SPMLA_BUF_TOPK_LENS];
 }
 
-static int64_t
-topk_stride(const spmla_ctx *ctx, const spmla_v32_layer *l)
+int64_t
+spmla_i_v32_topk_stride(const spmla_ctx *ctx, const spmla_v32_layer *l)
 {
 	return l->topk_stride_elems ? l->topk_stride_elems
 				    : (int64_t)ctx->plan.config.topk;
 }
 
 /* The selection's two buffers come together, planned or the caller's. */
-static spmla_status
-check_topk(spmla_ctx *ctx, const spmla_v32_layer *l)
+spmla_status
+spmla_i_v32_check_topk(spmla_ctx *ctx, const spmla_v32_layer *l)
 {
 	const int64_t topk = ctx->plan.config.topk;
 	spmla_status s = SPMLA_OK;
@@ -235,7 +242,7 @@ check_topk(spmla_ctx *ctx, const spmla_v32_layer *l)
 				 l->topk_indices ? "v32_layer.topk_lens"
 						 : "v32_layer.topk_indices",
 				 0, SPMLA_WANT_NOT_NULL, 0);
-	else if (!l->topk_indices && topk_stride(ctx, l) != topk)
+	else if (!l->topk_indices && spmla_i_v32_topk_stride(ctx, l) != topk)
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 				 "v32_layer.topk_stride_elems",
 				 spmla_i_stride(l->topk_stride_elems),
@@ -248,14 +255,14 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_topk_args a;
-	spmla_status s = begin(ctx, layer, shape);
+	spmla_status s = begin_decode(ctx, layer, shape);
 
 	if (s == SPMLA_OK)
-		s = check_index(ctx, layer);
+		s = spmla_i_v32_check_index(ctx, layer);
 	if (s == SPMLA_OK)
-		s = check_topk(ctx, layer);
+		s = spmla_i_v32_check_topk(ctx, layer);
 	if (s == SPMLA_OK)
-		s = prep_q(ctx, layer, shape, stream);
+		s = spmla_i_v32_prep_q(ctx, layer, shape, stream);
 	if (s == SPMLA_OK)
 		s = score(ctx, layer, shape, stream);
 	if (s != SPMLA_OK)
@@ -268,19 +275,20 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.logits_elems = ctx->plan.logits_elems;
 	a.row_starts = ctx->buf[SPMLA_BUF_LOGITS_ROW_STARTS];
 	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
-	a.indices = topk_indices(ctx, layer);
-	a.indices_stride_elems = topk_stride(ctx, layer);
-	a.lens = topk_lens(ctx, layer);
+	a.indices = spmla_i_v32_topk_indices(ctx, layer);
+	a.indices_stride_elems = spmla_i_v32_topk_stride(ctx, layer);
+	a.lens = spmla_i_v32_topk_lens(ctx, layer);
 	return spmla_topk(ctx, &a, stream);
 }
 
-static spmla_status
-map_topk(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
-	 spmla_stream stream)
+spmla_status
+spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_v32_layer *l,
+		     const spmla_shape *shape, uint32_t prefill,
+		     spmla_stream stream)
 {
 	const spmla_table_config *g =
 		&ctx->plan.config.groups[SPMLA_GROUP_MAIN];
-	const table_view table = main_table(ctx);
+	const spmla_i_table_view table = spmla_i_main_table(ctx);
 	spmla_index_map_args a;
 
 	memset(&a, 0, sizeof a);
@@ -295,11 +303,16 @@ map_topk(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 	a.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
 	a.block_table = table.table;
 	a.table_cols = table.cols;
-	a.indices = topk_indices(ctx, l);
-	a.indices_stride_elems = topk_stride(ctx, l);
-	a.lens = topk_lens(ctx, l);
+	a.indices = spmla_i_v32_topk_indices(ctx, l);
+	a.indices_stride_elems = spmla_i_v32_topk_stride(ctx, l);
+	a.lens = spmla_i_v32_topk_lens(ctx, l);
 	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 	a.slots_stride_elems = ctx->plan.config.topk;
+	if (prefill) {
+		a.workspaces = shape->requests;
+		a.workspace_ids = ctx->buf[SPMLA_BUF_REQ_ID_PER_TOKEN];
+		a.workspace_starts = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
+	}
 	return spmla_index_map(ctx, &a, stream);
 }
 
@@ -308,14 +321,14 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		 const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_sparse_decode_args a;
-	spmla_status s = begin(ctx, layer, shape);
+	spmla_status s = begin_decode(ctx, layer, shape);
 
 	if (s == SPMLA_OK)
-		s = check_kv(ctx, layer);
+		s = spmla_i_v32_check_kv(ctx, layer);
 	if (s == SPMLA_OK)
-		s = check_topk(ctx, layer);
+		s = spmla_i_v32_check_topk(ctx, layer);
 	if (s == SPMLA_OK)
-		s = map_topk(ctx, layer, shape, stream);
+		s = spmla_i_v32_map_topk(ctx, layer, shape, 0, stream);
 	if (s != SPMLA_OK)
 		return s;
 	memset(&a, 0, sizeof a);
@@ -330,7 +343,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.q_head_stride_elems = layer->q_head_stride_elems;
 	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 	a.slots_stride_elems = ctx->plan.config.topk;
-	a.topk_lens = topk_lens(ctx, layer);
+	a.topk_lens = spmla_i_v32_topk_lens(ctx, layer);
 	a.attn_sink = layer->attn_sink;
 	a.out = layer->out;
 	a.out_token_stride_elems = layer->out_token_stride_elems;

@@ -67,13 +67,15 @@ typedef struct spmla_v32_layer {
 /* Writes the step's keys: kv_insert, and indexer_k_insert (POW2 scales) if
  * index_k is not NULL, to SLOT_MAPPING.
  * Order: enqueues 1 or 2 ops; capturable. Exact: bit for bit.
- * Errors: those of the ops; E_RANGE for a shape larger than every bucket. */
+ * Errors: those of the ops; E_RANGE for a shape larger than every bucket and
+ * prefill. */
 spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
 
 /* Selects each token's keys: indexer_q_prep, mqa_logits, topk. After the
  * insert of the same layer. index_k is not looked at; index_q is required.
- * Order: enqueues 3 ops; capturable. */
+ * Order: enqueues 3 ops; capturable.
+ * Errors: E_STATE, also of attend, after the prologue of a prefill. */
 spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
@@ -85,6 +87,22 @@ spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 /* The three in order; without index_q the selection is taken as it is. */
 spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			    const spmla_shape *shape, spmla_stream stream);
+
+/* The same for a step of prompts, one whose info.bucket is
+ * SPMLA_BUCKET_PREFILL: insert; then, if index_q is not NULL, the selection over
+ * gathered index keys, the logits in pieces that fit logits_budget_bytes; then
+ * attention over the gathered KV as bf16. Prompts are cut into such steps by
+ * spmla_prefill_plan. `shape` is that of the prologue before it, and its cost
+ * that of the shape, so an eager engine takes the numbers of the step's info.
+ * A key whose page was not written is a row of zeros here (FAULT_PAGE).
+ * Order: enqueues 5 ops, with index_k one more, with index_q 2 and 2 a piece.
+ * Deterministic: a token's bits do not depend on how its prompt is cut up.
+ * Exact: the caches as by decode, bit for bit; the selection too; out and lse as
+ * spmla_sparse_prefill.
+ * Errors: those of the ops; E_STATE for another shape than the prologue's, or if
+ * that shape fits a bucket: then it is a decode step. */
+spmla_status spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,
+			       const spmla_shape *shape, spmla_stream stream);
 
 #ifdef __cplusplus
 }

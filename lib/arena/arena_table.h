@@ -11,7 +11,7 @@
 /* What counts are made of; filled from a resolved config. */
 typedef enum spmla_i_dim {
 	SPMLA_I_DIM_ONE = 0,
-	SPMLA_I_DIM_TOKENS, /* most of a bucket */
+	SPMLA_I_DIM_TOKENS, /* most of a bucket or a prefill */
 	SPMLA_I_DIM_TOKENS_PLUS_1,
 	SPMLA_I_DIM_REQUESTS, /* most of a bucket */
 	SPMLA_I_DIM_REQUESTS_PLUS_1,
@@ -34,6 +34,11 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_CACHE_PAGES,    /* planned layers * pool pages */
 	SPMLA_I_DIM_KV_PAGE_BYTES,
 	SPMLA_I_DIM_INDEX_PAGE_BYTES,
+	SPMLA_I_DIM_PREFILL_TOKENS,          /* 0: no prefill is planned, .. */
+	SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1, /* .. here too */
+	SPMLA_I_DIM_WORKSPACE,               /* rows of gathered context */
+	SPMLA_I_DIM_INDEX_DIM,
+	SPMLA_I_DIM_MLA_DIM,
 	SPMLA_I_DIM_COUNT
 } spmla_i_dim;
 

@@ -25,7 +25,10 @@ typedef enum spmla_op {
 typedef struct spmla_step_prologue_args {
 	spmla_shape shape;
 	uint32_t source; /* spmla_source */
-	uint32_t reserved;
+	/* Of a prefill: its index logits are made in pieces of this many tokens,
+	 * rows this far apart. 0 is a decode step. */
+	uint32_t piece_tokens;
+	uint64_t piece_stride_elems;
 } spmla_step_prologue_args;
 
 typedef struct spmla_table_write_args {
@@ -85,8 +88,9 @@ typedef struct spmla_i_table {
 
 struct spmla_ctx {
 	uint32_t magic;
-	uint32_t prologue_tokens; /* of the last enqueued prologue; 0: none */
+	uint32_t reserved;
 	const spmla_backend *backend;
+	spmla_step_prologue_args prologue; /* the last enqueued; zeros: none */
 	/* Protocol, host side. launched <= written. */
 	uint64_t written;
 	uint64_t launched;
@@ -123,10 +127,11 @@ spmla_i_slot(const spmla_ctx *ctx, uint64_t ticket)
 /* Whether `ticket` is the next one to launch; fills the diag if not. */
 spmla_status spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket);
 
-/* The shape that ops of a step are called with: a bucket's or smaller.
- * *live_context = its live context, that of the bucket where it is 0. */
+/* The shape that ops of a step are called with: a bucket's or smaller, else
+ * prefill's or smaller. *live_context = its live context, that of the bucket or
+ * prefill where it is 0; *prefill = whether it fits no bucket. */
 spmla_status spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
-				 uint32_t *live_context);
+				 uint32_t *live_context, uint32_t *prefill);
 
 /* Starts an op's host checks: ctx and args exist, and struct_bytes (the first
  * field of args) is `bytes`. `name` is the op's stem. */

@@ -13,7 +13,26 @@
 spmla_status spmla_i_config_resolve(spmla_config *out, const spmla_config *in,
 				    spmla_diag *diag);
 
-/* Checks a device against the ops that the model needs. */
-spmla_status spmla_i_device_check(const spmla_device *device, spmla_diag *diag);
+/* Checks a device against the ops that the steps of a resolved config need. */
+spmla_status spmla_i_device_check(const spmla_device *device,
+				  const spmla_config *config, spmla_diag *diag);
+
+/* The shapes of steps: the buckets, then that of prefill if it is planned; shape
+ * i < spmla_i_shape_count. */
+uint32_t spmla_i_shape_count(const spmla_config *config);
+spmla_shape spmla_i_shape_at(const spmla_config *config, uint32_t i);
+
+/* Elements from row to row of a prefill's index logits, for that much context
+ * in all: no token sees more, nor more than a sequence can have. */
+static inline uint64_t
+spmla_i_piece_stride(const spmla_config *c, uint32_t live_context)
+{
+	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
+	const uint64_t most = live_context < c->max_context_tokens
+				      ? live_context
+				      : c->max_context_tokens;
+
+	return (most + align - 1) / align * align;
+}
 
 #endif

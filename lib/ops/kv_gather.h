@@ -23,15 +23,19 @@ typedef struct spmla_kv_gather_args {
 	const int32_t *seq_starts; /* [requests]: position of the first key;
 				    * NULL: 0 */
 	const int32_t *req_row;    /* [requests]: row of block_table; NULL: b */
-	const int32_t *block_table; /* [rows][table_stride_elems] */
-	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
-	uint16_t *dst;              /* bf16 [keys][dst_stride_elems] */
-	int64_t dst_stride_elems;   /* >= 576 */
-	spmla_cache cache;          /* FP8_DS_MLA or MLA_BF16 */
+	const int32_t *block_table;    /* [rows][table_stride_elems] */
+	const int32_t *table_cols;     /* [rows] written columns; NULL: all */
+	uint16_t *dst;                 /* bf16 [keys][dst_stride_elems] */
+	int64_t dst_stride_elems;      /* >= 576 */
+	spmla_cache cache;             /* FP8_DS_MLA or MLA_BF16 */
+	const int32_t *workspace_ends; /* [requests]: behind the last row of
+	                                * each; NULL: where the next begins, and
+	                                * keys for the last */
 } spmla_kv_gather_args;
 
 /* Request b owns the rows [workspace_starts[b], workspace_starts[b + 1]) of
- * dst, the last one those up to keys; its row j is the entry of position
+ * dst, the last one those up to keys, or each those up to its workspace_end;
+ * rows that no request owns are left as they are. Its row j is the entry of position
  * seq_starts[b] + j, values 0..511 its latent, 512..575 its rope. Rows before
  * workspace_starts[0] are left as they are.
  * FP8_DS_MLA: latent = bf16(f32(e4m3) * scale), the product rounded to f32 and

@@ -89,7 +89,8 @@ spmla_i_cpu_kv_gather(spmla_ctx *ctx, const void *args)
 	uint32_t previous = 0, b;
 
 	for (b = 0; b < a->requests; b++) {
-		const int64_t end = b + 1 < a->requests
+		const int64_t end = a->workspace_ends ? a->workspace_ends[b]
+				    : b + 1 < a->requests
 					    ? a->workspace_starts[b + 1]
 					    : (int64_t)a->keys;
 		const spmla_i_cpu_span span = spmla_i_cpu_span_of(

@@ -24,25 +24,25 @@ state_of(const spmla_ctx *ctx)
 /* Whether the requests fit the shape, by their own numbers. A length that no
  * sequence can have costs its row (length_of), not the step. */
 static uint32_t
-fits(const spmla_ctx *ctx, const input *in, const spmla_shape *shape)
+fits(const spmla_ctx *ctx, const input *in, const spmla_step_prologue_args *a)
 {
 	const uint32_t longest = ctx->plan.config.max_context_tokens;
 	uint64_t tokens = 0, live = 0;
 	uint32_t b;
 
-	if (in->count > shape->requests)
+	if (in->count > a->shape.requests)
 		return 0;
 	for (b = 0; b < in->count; b++) {
 		const spmla_request *r = &in->requests[b];
 
-		if (r->query_tokens > shape->next_n)
+		if (r->query_tokens > a->shape.next_n)
 			return 0;
 		tokens += r->query_tokens;
 		if (r->query_tokens > 0)
 			live += r->seq_len_tokens < longest ? r->seq_len_tokens
 							    : longest;
 	}
-	return tokens <= shape->tokens && live <= shape->max_live_context;
+	return tokens <= a->shape.tokens && live <= a->shape.max_live_context;
 }
 
 /* The length of request r, or 0 if it is to be skipped. */
@@ -110,20 +110,58 @@ apply_stores(spmla_ctx *ctx, const spmla_i_record *record)
 	}
 }
 
+/* Where a decode step's logits go. */
+static void
+derive_logits_rows(spmla_ctx *ctx, const spmla_step_prologue_args *a)
+{
+	spmla_logits_rows_args rows;
+
+	memset(&rows, 0, sizeof rows);
+	rows.tokens = a->shape.tokens;
+	rows.capacity_elems = ctx->plan.logits_elems;
+	rows.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
+	rows.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	rows.row_starts = ctx->buf[SPMLA_BUF_LOGITS_ROW_STARTS];
+	spmla_i_cpu_logits_rows(ctx, &rows);
+}
+
+/* Where a prefill's gathered context and its logits go. */
+static void
+derive_prefill_rows(spmla_ctx *ctx, const spmla_step_prologue_args *a)
+{
+	spmla_prefill_rows_args rows;
+
+	memset(&rows, 0, sizeof rows);
+	rows.requests = a->shape.requests;
+	rows.tokens = a->shape.tokens;
+	rows.keys = a->shape.max_live_context;
+	rows.piece_tokens = a->piece_tokens;
+	rows.piece_stride_elems = a->piece_stride_elems;
+	rows.query_start_loc = ctx->buf[SPMLA_BUF_QUERY_START_LOC];
+	rows.seq_lens = ctx->buf[SPMLA_BUF_SEQ_LENS];
+	rows.req_row = ctx->buf[SPMLA_BUF_REQ_ROW];
+	rows.req_id_per_token = ctx->buf[SPMLA_BUF_REQ_ID_PER_TOKEN];
+	rows.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	rows.workspace_starts = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
+	rows.key_starts = ctx->buf[SPMLA_BUF_KEY_STARTS];
+	rows.key_ends = ctx->buf[SPMLA_BUF_KEY_ENDS];
+	rows.row_starts = ctx->buf[SPMLA_BUF_PIECE_ROW_STARTS];
+	spmla_i_cpu_prefill_rows(ctx, &rows);
+}
+
 /* The three ops over what QUERY_START_LOC, SEQ_LENS and REQ_ROW now hold. */
 static void
-derive_tokens(spmla_ctx *ctx, const spmla_shape *shape)
+derive_tokens(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
 	const spmla_table_config *g =
 		&ctx->plan.config.groups[SPMLA_GROUP_MAIN];
 	const spmla_i_table *bound = &ctx->tables[SPMLA_GROUP_MAIN];
 	spmla_token_map_args map;
 	spmla_slot_map_args slot;
-	spmla_logits_rows_args rows;
 
 	memset(&map, 0, sizeof map);
-	map.requests = shape->requests;
-	map.tokens = shape->tokens;
+	map.requests = a->shape.requests;
+	map.tokens = a->shape.tokens;
 	map.query_start_loc = ctx->buf[SPMLA_BUF_QUERY_START_LOC];
 	map.seq_lens = ctx->buf[SPMLA_BUF_SEQ_LENS];
 	map.req_row = ctx->buf[SPMLA_BUF_REQ_ROW];
@@ -134,7 +172,7 @@ derive_tokens(spmla_ctx *ctx, const spmla_shape *shape)
 	spmla_i_cpu_token_map(ctx, &map);
 
 	memset(&slot, 0, sizeof slot);
-	slot.tokens = shape->tokens;
+	slot.tokens = a->shape.tokens;
 	slot.rows = ctx->plan.config.max_rows;
 	slot.columns = ctx->plan.columns;
 	slot.page_tokens = g->page_tokens;
@@ -150,19 +188,16 @@ derive_tokens(spmla_ctx *ctx, const spmla_shape *shape)
 	slot.context_lens = map.context_lens;
 	slot.slot_mapping = ctx->buf[SPMLA_BUF_SLOT_MAPPING];
 	spmla_i_cpu_slot_map(ctx, &slot);
-
-	memset(&rows, 0, sizeof rows);
-	rows.tokens = shape->tokens;
-	rows.capacity_elems = ctx->plan.logits_elems;
-	rows.token_row = map.token_row;
-	rows.context_lens = map.context_lens;
-	rows.row_starts = ctx->buf[SPMLA_BUF_LOGITS_ROW_STARTS];
-	spmla_i_cpu_logits_rows(ctx, &rows);
+	if (a->piece_tokens)
+		derive_prefill_rows(ctx, a);
+	else
+		derive_logits_rows(ctx, a);
 }
 
 /* QUERY_START_LOC, SEQ_LENS and REQ_ROW of a step, padded to the shape. */
 static void
-derive_requests(spmla_ctx *ctx, const input *in, const spmla_shape *shape)
+derive_requests(spmla_ctx *ctx, const input *in,
+		const spmla_step_prologue_args *a)
 {
 	spmla_i_step_state *state = state_of(ctx);
 	spmla_request *kept = ctx->buf[SPMLA_BUF_STEP_REQUESTS];
@@ -172,7 +207,7 @@ derive_requests(spmla_ctx *ctx, const input *in, const spmla_shape *shape)
 	uint32_t b;
 
 	start[0] = 0;
-	for (b = 0; b < shape->requests; b++) {
+	for (b = 0; b < a->shape.requests; b++) {
 		static const spmla_request none = {0, 0, 0, 0};
 		const spmla_request r = b < in->count ? in->requests[b] : none;
 
@@ -184,16 +219,16 @@ derive_requests(spmla_ctx *ctx, const input *in, const spmla_shape *shape)
 		kept[b] = r;
 	}
 	state->requests = in->count;
-	derive_tokens(ctx, shape);
+	derive_tokens(ctx, a);
 }
 
 static void
-empty_step(spmla_ctx *ctx, const spmla_shape *shape, spmla_fault fault)
+empty_step(spmla_ctx *ctx, const spmla_step_prologue_args *a, spmla_fault fault)
 {
 	static const input nothing = {NULL, 0, 0};
 
 	spmla_i_cpu_fault(ctx, SPMLA_NO_INDEX, fault);
-	derive_requests(ctx, &nothing, shape);
+	derive_requests(ctx, &nothing, a);
 }
 
 static void
@@ -215,7 +250,7 @@ record_is_whole(const spmla_ctx *ctx, const spmla_i_record *r)
 }
 
 static void
-from_ring(spmla_ctx *ctx, const spmla_shape *shape)
+from_ring(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
 	spmla_i_step_state *state = state_of(ctx);
 	const uint64_t ticket = state->done + 1;
@@ -225,15 +260,15 @@ from_ring(spmla_ctx *ctx, const spmla_shape *shape)
 
 	state->step = ticket;
 	if (spmla_i_load_u64(&record->ticket) != ticket) {
-		empty_step(ctx, shape, SPMLA_FAULT_TICKET_MISSING);
+		empty_step(ctx, a, SPMLA_FAULT_TICKET_MISSING);
 		return;
 	}
 	in.requests = (const spmla_request *)(record + 1);
 	in.count = record->requests;
 	in.flags = record->flags;
-	if (!record_is_whole(ctx, record) || !fits(ctx, &in, shape)) {
+	if (!record_is_whole(ctx, record) || !fits(ctx, &in, a)) {
 		consume(ctx, ticket);
-		empty_step(ctx, shape, SPMLA_FAULT_TOO_LARGE);
+		empty_step(ctx, a, SPMLA_FAULT_TOO_LARGE);
 	} else {
 		/* The slot may be overwritten once it is consumed. */
 		memcpy(kept, in.requests, in.count * sizeof *kept);
@@ -241,29 +276,29 @@ from_ring(spmla_ctx *ctx, const spmla_shape *shape)
 		join_rows(ctx, &in);
 		apply_stores(ctx, record);
 		consume(ctx, ticket);
-		derive_requests(ctx, &in, shape);
+		derive_requests(ctx, &in, a);
 	}
 	state->done = ticket;
 }
 
 static void
-from_device(spmla_ctx *ctx, const spmla_shape *shape)
+from_device(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
 	const spmla_step_device *step = ctx->buf[SPMLA_BUF_STEP_DEVICE];
 	const input in = {(const spmla_request *)(step + 1), step->requests,
 			  step->flags};
 
 	state_of(ctx)->step = state_of(ctx)->done;
-	if (!fits(ctx, &in, shape)) {
-		empty_step(ctx, shape, SPMLA_FAULT_TOO_LARGE);
+	if (!fits(ctx, &in, a)) {
+		empty_step(ctx, a, SPMLA_FAULT_TOO_LARGE);
 		return;
 	}
-	derive_requests(ctx, &in, shape);
+	derive_requests(ctx, &in, a);
 }
 
 /* The shape may be larger than that of the step: the rest is padding. */
 static void
-pad_requests(spmla_ctx *ctx, const spmla_shape *shape)
+pad_requests(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
 	static const spmla_request none = {0, 0, 0, 0};
 	const spmla_i_step_state *state = state_of(ctx);
@@ -274,7 +309,7 @@ pad_requests(spmla_ctx *ctx, const spmla_shape *shape)
 	uint32_t b;
 
 	start[0] = 0;
-	for (b = state->requests; b < shape->requests; b++) {
+	for (b = state->requests; b < a->shape.requests; b++) {
 		kept[b] = none;
 		lens[b] = 0;
 		rows[b] = 0;
@@ -284,7 +319,7 @@ pad_requests(spmla_ctx *ctx, const spmla_shape *shape)
 
 /* Lengths of the rows that are in the step move; everything else follows. */
 static void
-advance(spmla_ctx *ctx, const spmla_shape *shape)
+advance(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
 	const spmla_i_step_state *state = state_of(ctx);
 	const spmla_request *kept = ctx->buf[SPMLA_BUF_STEP_REQUESTS];
@@ -293,8 +328,8 @@ advance(spmla_ctx *ctx, const spmla_shape *shape)
 	const input in = {kept, state->requests, 0};
 	uint32_t b;
 
-	if (!fits(ctx, &in, shape)) {
-		empty_step(ctx, shape, SPMLA_FAULT_TOO_LARGE);
+	if (!fits(ctx, &in, a)) {
+		empty_step(ctx, a, SPMLA_FAULT_TOO_LARGE);
 		return;
 	}
 	for (b = 0; b < state->requests; b++) {
@@ -310,8 +345,8 @@ advance(spmla_ctx *ctx, const spmla_shape *shape)
 			lens[b] = (int32_t)len;
 		}
 	}
-	pad_requests(ctx, shape);
-	derive_tokens(ctx, shape);
+	pad_requests(ctx, a);
+	derive_tokens(ctx, a);
 }
 
 void
@@ -322,12 +357,12 @@ spmla_i_cpu_step_prologue(spmla_ctx *ctx, const void *args)
 	state_of(ctx)->serial++;
 	switch ((spmla_source)a->source) {
 	case SPMLA_FROM_RING:
-		from_ring(ctx, &a->shape);
+		from_ring(ctx, a);
 		break;
 	case SPMLA_FROM_DEVICE:
-		from_device(ctx, &a->shape);
+		from_device(ctx, a);
 		break;
 	default:
-		advance(ctx, &a->shape);
+		advance(ctx, a);
 	}
 }

@@ -118,6 +118,12 @@ START_TEST(a_field_past_a_limit_is_named_with_the_limit)
 		 R "max_graph_nodes: got 1048577, want at most 1048576"},
 		{AT(queue_entries), 65537,
 		 R "queue_entries: got 65537, want at most 65536"},
+		{AT(max_prefill_tokens), 65537,
+		 R "max_prefill_tokens: got 65537, want at most 65536"},
+		{AT(prefill_workspace_tokens), 0x80000000u,
+		 R "prefill_workspace_tokens: got 2147483648, "
+		   "want at most 2147483647"},
+		{AT(reserved), 1, R "reserved: got 1, want 0"},
 	};
 
 	run_cases(cases, COUNT(cases));
@@ -162,6 +168,10 @@ START_TEST(a_field_at_its_limit_is_taken)
 		{AT(max_graph_nodes), 1048576, NULL},
 		{AT(queue_entries), 1, NULL},
 		{AT(queue_entries), 65536, NULL},
+		{AT(max_prefill_tokens), 1, NULL},
+		{AT(max_prefill_tokens), 65536, NULL},
+		{AT(prefill_workspace_tokens), 1, NULL},
+		{AT(prefill_workspace_tokens), 2147483647, NULL},
 	};
 
 	run_cases(cases, COUNT(cases));
@@ -274,6 +284,45 @@ START_TEST(a_softmax_scale_is_finite_and_above_0)
 }
 END_TEST
 
+START_TEST(a_budget_holds_one_row_of_logits)
+{
+	/* 512 tokens of context; rows are multiples of 256 elements */
+	static const struct {
+		uint32_t tokens;
+		uint32_t workspace;
+		uint64_t budget;
+		const char *text;
+	} cases[] = {
+		{9, 0, 2048, NULL},
+		{9, 0, 2047,
+		 R "logits_budget_bytes: got 2047, want at least 2048"},
+		{9, 0, 1, R "logits_budget_bytes: got 1, want at least 2048"},
+		{9, 256, 1024, NULL},
+		{9, 256, 1023,
+		 R "logits_budget_bytes: got 1023, want at least 1024"},
+		{9, 257, 1024,
+		 R "logits_budget_bytes: got 1024, want at least 2048"},
+		{9, 9999, 2048, NULL},
+		{9, 0, UINT64_C(1) << 40, NULL},
+		{9, 0, (UINT64_C(1) << 40) + 1,
+		 R "logits_budget_bytes: got 1099511627777, "
+		   "want at most 1099511627776"},
+		/* no prefill: what stands there does not count */
+		{0, 0, 1, NULL},
+	};
+	spmla_config config;
+	uint32_t i;
+
+	for (i = 0; i < COUNT(cases); i++) {
+		fixture_config(&config);
+		config.max_prefill_tokens = cases[i].tokens;
+		config.prefill_workspace_tokens = cases[i].workspace;
+		config.logits_budget_bytes = cases[i].budget;
+		expect(&config, cases[i].text);
+	}
+}
+END_TEST
+
 START_TEST(a_pointer_that_is_null_is_named)
 {
 	spmla_diag diag = SPMLA_DIAG_INIT;
@@ -327,6 +376,7 @@ main(void)
 	tcase_add_test(c, a_table_group_that_is_wrong_is_named_with_its_index);
 	tcase_add_test(c, the_slots_of_a_pool_stay_below_2_to_the_31);
 	tcase_add_test(c, a_softmax_scale_is_finite_and_above_0);
+	tcase_add_test(c, a_budget_holds_one_row_of_logits);
 	tcase_add_test(c, a_pointer_that_is_null_is_named);
 	tcase_add_test(c, the_config_itself_is_not_written);
 	suite_add_tcase(s, c);

@@ -63,21 +63,30 @@ START_TEST(an_older_config_that_ends_early_gets_the_defaults)
 	config.max_graphs = 11;
 	config.max_graph_nodes = 333;
 	config.queue_entries = 17;
-	for (bytes = 436; bytes <= 460; bytes += 4) {
+	config.max_prefill_tokens = 19;
+	config.logits_budget_bytes = 4096;
+	config.prefill_workspace_tokens = 600;
+	for (bytes = 436; bytes <= 480; bytes += 4) {
 		spmla_config *older = cut(&config, bytes);
 
 		zeros = config;
-		memset((unsigned char *)&zeros + bytes, 0, 460 - bytes);
+		memset((unsigned char *)&zeros + bytes, 0, 480 - bytes);
 		ck_assert_int_eq(spmla_plan_make(&full, &zeros, &device, NULL),
 				 SPMLA_OK);
 		memset(&plan, 0x5a, sizeof plan);
 		ck_assert_int_eq(spmla_plan_make(&plan, older, &device, NULL),
 				 SPMLA_OK);
 		ck_assert_mem_eq(&plan, &full, sizeof plan);
-		ck_assert_uint_eq(plan.config.struct_bytes, 460);
+		ck_assert_uint_eq(plan.config.struct_bytes, 480);
 		ck_assert_uint_eq(plan.config.ring_slots, bytes > 436 ? 7 : 4);
 		ck_assert_uint_eq(plan.config.queue_entries,
 				  bytes > 456 ? 17 : 64);
+		ck_assert_uint_eq(plan.config.max_prefill_tokens,
+				  bytes > 460 ? 19 : 0);
+		ck_assert_uint_eq(plan.config.prefill_workspace_tokens,
+				  bytes > 472   ? 600
+				  : bytes > 460 ? 512
+						: 0);
 		free(older);
 	}
 }
@@ -96,9 +105,9 @@ START_TEST(a_config_of_an_unknown_size_is_refused)
 		{435, SIZE "435, want at least 436"},
 		{437, SIZE "437, want a multiple of 4"},
 		{459, SIZE "459, want a multiple of 4"},
-		{461, SIZE "461, want at most 460"},
-		{464, SIZE "464, want at most 460"},
-		{UINT32_MAX, SIZE "4294967295, want at most 460"},
+		{481, SIZE "481, want at most 480"},
+		{484, SIZE "484, want at most 480"},
+		{UINT32_MAX, SIZE "4294967295, want at most 480"},
 	};
 	spmla_config config;
 	uint32_t i;
@@ -191,6 +200,31 @@ START_TEST(defaults_follow_what_they_depend_on)
 }
 END_TEST
 
+START_TEST(prefill_has_its_own_defaults)
+{
+	const spmla_config *c = &plan.config;
+	spmla_config config;
+
+	bare_config(&config);
+	config.max_prefill_tokens = 1;
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+	ck_assert_uint_eq(c->prefill_workspace_tokens, 1000);
+	ck_assert_uint_eq(c->logits_budget_bytes, 64 << 20);
+	/* the same 16 columns, and one more for each of 6 requests: 22 < 24 */
+	ck_assert_uint_eq(c->max_update_pages, 24);
+	config.prefill_workspace_tokens = 2000;
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+	ck_assert_uint_eq(c->max_update_pages, 38); /* 32 + 6 */
+	/* A row of 2^24 floats is 64 MiB; pages are fewer than a row needs. */
+	config.max_context_tokens = 1 << 24;
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+	ck_assert_uint_eq(c->logits_budget_bytes, 64 << 20);
+}
+END_TEST
+
 START_TEST(the_preset_is_that_of_the_model)
 {
 	spmla_config config, want;
@@ -199,7 +233,7 @@ START_TEST(the_preset_is_that_of_the_model)
 	ck_assert_int_eq(spmla_config_preset(&config, SPMLA_MODEL_V32),
 			 SPMLA_OK);
 	memset(&want, 0, sizeof want);
-	want.struct_bytes = 460;
+	want.struct_bytes = 480;
 	want.model = SPMLA_MODEL_V32;
 	want.heads = 128;
 	want.index_heads = 64;
@@ -349,6 +383,7 @@ main(void)
 	tcase_add_test(c, a_config_of_an_unknown_size_is_refused);
 	tcase_add_test(c, what_is_left_out_has_the_documented_default);
 	tcase_add_test(c, defaults_follow_what_they_depend_on);
+	tcase_add_test(c, prefill_has_its_own_defaults);
 	tcase_add_test(c, the_preset_is_that_of_the_model);
 	tcase_add_test(c, a_preset_of_an_unknown_model_changes_nothing);
 	tcase_add_test(c, a_device_that_is_wrong_is_refused);

@@ -279,12 +279,12 @@ START_TEST(a_plan_that_was_not_made_or_is_of_another_version_is_refused)
 
 	memset(&w.plan, 0, sizeof w.plan);
 	refused(w.regions, SPMLA_E_STRUCT_SIZE,
-		"SPMLA_E_STRUCT_SIZE: plan.struct_bytes: got 0, want 2688", 0,
+		"SPMLA_E_STRUCT_SIZE: plan.struct_bytes: got 0, want 2704", 0,
 		0);
 	w.plan = good;
 	w.plan.struct_bytes = 2692;
 	refused(w.regions, SPMLA_E_STRUCT_SIZE,
-		"SPMLA_E_STRUCT_SIZE: plan.struct_bytes: got 2692, want 2688",
+		"SPMLA_E_STRUCT_SIZE: plan.struct_bytes: got 2692, want 2704",
 		0, 0);
 	for (i = 0; i < 2; i++) {
 		w.plan = good;

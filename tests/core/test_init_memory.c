@@ -180,6 +180,56 @@ START_TEST(red_zones_keep_their_bytes_while_steps_run)
 }
 END_TEST
 
+/* A prefill as large as the plan allows, rows of the workspace to the last. */
+static void
+prefill_once(v32_rig *rig, spmla_ctx *ctx)
+{
+	static const int32_t pages[8] = {9, 2, 40, 63, 17, 5, 0, 31};
+	const spmla_shape shape = {40, 2, 40, 100};
+	const spmla_request requests[2] = {{2, 37, 64, SPMLA_REQUEST_JOIN},
+					   {5, 3, 36, SPMLA_REQUEST_JOIN}};
+	const spmla_table_store stores[2] = {
+		{SPMLA_GROUP_MAIN, 2, 0, 4, pages},
+		{SPMLA_GROUP_MAIN, 5, 0, 3, pages + 4}};
+	spmla_step step = SPMLA_STEP_INIT;
+	uint64_t ticket;
+
+	step.requests = requests;
+	step.stores = stores;
+	step.request_count = step.store_count = 2;
+	v32_must(ctx, spmla_step_write(ctx, &step, &ticket, NULL));
+	v32_must(ctx, spmla_step_prologue(ctx, &shape, SPMLA_FROM_RING, NULL));
+	v32_must(ctx, spmla_v32_prefill(ctx, &rig->layer, &shape, NULL));
+	(void)spmla_cpu_queue_run(ctx, UINT32_MAX);
+}
+
+START_TEST(a_prefill_stays_inside_the_regions)
+{
+	spmla_config config;
+	v32_rig rig;
+	uint32_t i;
+	world w;
+
+	for (i = 0; i < 8; i++) {
+		fixture_config(&config);
+		config.flags = i & 1 ? SPMLA_CONFIG_APART : 0;
+		config.cache_layers = 1;
+		config.max_prefill_tokens = 40;
+		config.prefill_workspace_tokens = 100;
+		config.logits_budget_bytes = 1024; /* one row */
+		config.queue_entries = 200;
+		open_world(&w, &config, i >> 1 & 1, i >> 2 & 1);
+		v32_rig_open(&rig, w.ctx, 0, 12);
+		prefill_once(&rig, w.ctx);
+		(void)v32_rig_decode(&rig, w.ctx, 3);
+		prefill_once(&rig, w.ctx);
+		(void)check_unowned(&w);
+		v32_rig_close(&rig);
+		close_world(&w);
+	}
+}
+END_TEST
+
 /* The bits of a run do not depend on the layout or on when ops run. */
 START_TEST(the_layout_changes_no_result)
 {
@@ -288,6 +338,7 @@ main(void)
 
 	tcase_add_test(c, init_and_steps_stay_inside_the_regions);
 	tcase_add_test(c, red_zones_keep_their_bytes_while_steps_run);
+	tcase_add_test(c, a_prefill_stays_inside_the_regions);
 	tcase_add_test(c, the_layout_changes_no_result);
 	tcase_add_test(c, memory_is_the_callers_again_after_fini);
 	tcase_add_test(c, two_contexts_do_not_see_each_other);

@@ -50,7 +50,7 @@ START_TEST(the_same_config_gives_the_same_bytes)
 		make(&other, &config);
 		ck_assert_mem_eq(&plan, &other, sizeof plan);
 	}
-	ck_assert_uint_eq(plan.struct_bytes, 2688);
+	ck_assert_uint_eq(plan.struct_bytes, 2704);
 	ck_assert_uint_eq(plan.version, SPMLA_VERSION);
 }
 END_TEST
@@ -185,6 +185,7 @@ START_TEST(plans_share_records_unless_a_limit_of_a_step_differs)
 		{AT(max_graphs), 9, 1},
 		{AT(max_graph_nodes), 9, 1},
 		{AT(queue_entries), 9, 1},
+		{AT(max_prefill_tokens), 9, 0},
 		{AT(max_rows), 9, 0},
 		{AT(max_context_tokens), 511, 0},
 		{AT(max_table_stores), 17, 0},

@@ -218,6 +218,19 @@ START_TEST(the_plan_with_everything_apart_is_as_it_was)
 }
 END_TEST
 
+/* 8192 tokens a step, five longest contexts in the workspace. */
+START_TEST(the_plan_of_prefill_is_as_it_was)
+{
+	spmla_config config;
+
+	v32_config(&config, 64, 131072);
+	config.max_prefill_tokens = 8192;
+	config.prefill_workspace_tokens = 5 * 131072;
+	config.logits_budget_bytes = UINT64_C(512) << 20;
+	check_plan(&config, "v32_prefill");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -233,6 +246,7 @@ main(void)
 	tcase_add_test(c, the_plan_of_the_engines_own_table_is_as_it_was);
 	tcase_add_test(c, the_plan_of_61_layers_of_caches_is_as_it_was);
 	tcase_add_test(c, the_plan_with_everything_apart_is_as_it_was);
+	tcase_add_test(c, the_plan_of_prefill_is_as_it_was);
 	suite_add_tcase(s, c);
 	runner = srunner_create(s);
 	srunner_run_all(runner, CK_NORMAL);

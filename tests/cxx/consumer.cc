@@ -24,6 +24,7 @@
 #include "spmla/ops/mqa_logits.h"
 #include "spmla/ops/mqa_logits_gathered.h"
 #include "spmla/ops/ops.h"
+#include "spmla/ops/prefill_rows.h"
 #include "spmla/ops/q_absorb.h"
 #include "spmla/ops/slot_map.h"
 #include "spmla/ops/sparse_decode.h"

@@ -305,6 +305,28 @@ make_logits_rows(input *in, void *args)
 	a->row_starts = i64_of(in, (int64_t)a->tokens + 1);
 }
 
+CALL(prefill_rows)
+static void
+make_prefill_rows(input *in, void *args)
+{
+	spmla_prefill_rows_args *a = args;
+
+	a->requests = in_below(in, 6);
+	a->tokens = in_below(in, 12);
+	a->keys = in_edge(in);
+	a->piece_tokens = in_below(in, 5);
+	a->piece_stride_elems = in_edge(in);
+	a->query_start_loc = starts_of(in, a->requests + 1);
+	a->seq_lens = i32_of(in, a->requests);
+	a->req_row = i32_of(in, a->requests);
+	a->req_id_per_token = i32_of(in, a->tokens);
+	a->context_lens = i32_of(in, a->tokens);
+	a->workspace_starts = i32_of(in, (int64_t)a->requests + 1);
+	a->key_starts = i32_of(in, a->tokens);
+	a->key_ends = i32_of(in, a->tokens);
+	a->row_starts = i64_of(in, a->tokens);
+}
+
 CALL(index_map)
 static void
 make_index_map(input *in, void *args)
@@ -412,6 +434,7 @@ make_kv_gather(input *in, void *args)
 	a->block_table = table.pages;
 	a->table_cols = table.cols;
 	a->workspace_starts = starts_of(in, a->requests);
+	a->workspace_ends = maybe(in) ? starts_of(in, a->requests) : NULL;
 	a->seq_starts = maybe(in) ? i32_of(in, a->requests) : NULL;
 	a->req_row = maybe(in) ? i32_of(in, a->requests) : NULL;
 	a->dst_stride_elems = stride_of(in, SPMLA_MLA_DIM);

@@ -46,7 +46,7 @@ args_of(uint32_t requests, uint32_t keys)
 	const spmla_kv_gather_args a = {
 		sizeof a, requests, keys,       g.rows,    g.columns,
 		g.stride, starts,   seq_starts, g.req_row, g.table,
-		g.cols,   dst,      dst_stride, g.cache,
+		g.cols,   dst,      dst_stride, g.cache,   NULL,
 	};
 
 	return a;

@@ -46,9 +46,9 @@ teardown(void)
 static spmla_kv_gather_args
 good_args(void)
 {
-	const spmla_kv_gather_args a = {sizeof a, 2,      50,   2,      4,
-					7,        starts, NULL, NULL,   g.table,
-					NULL,     dst,    576,  g.cache};
+	const spmla_kv_gather_args a = {
+		sizeof a, 2,       50,   2,   4,   7,       starts, NULL,
+		NULL,     g.table, NULL, dst, 576, g.cache, NULL};
 
 	return a;
 }
@@ -72,7 +72,7 @@ expect_keys(void)
 
 static const arg_error errors[] = {
 	{FIELD(struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
-	 "SPMLA_E_STRUCT_SIZE: kv_gather: got 8, want 120"},
+	 "SPMLA_E_STRUCT_SIZE: kv_gather: got 8, want 128"},
 	{FIELD(keys), UINT64_C(1) << 31,
 	 RANGE "keys: got 2147483648, want at most 2147483647"},
 	{FIELD(rows), 1, RANGE "rows: got 1, want at least 2"},
@@ -293,6 +293,33 @@ START_TEST(a_queued_op_has_its_own_copy_of_the_args)
 }
 END_TEST
 
+/* As a prefill has them, whose shape is larger than its step. */
+START_TEST(rows_behind_a_requests_end_are_left_alone)
+{
+	const int32_t ends[2] = {starts[1] - 3, 44};
+	spmla_kv_gather_args a = good_args();
+	uint16_t *whole = test_alloc(60 * 576 * 2, 0);
+	int32_t n;
+
+	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	memcpy(whole, dst, 60 * 576 * 2);
+	memset(dst, 0x5A, 60 * 576 * 2);
+	a.workspace_ends = ends;
+	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_uint_eq(fixture_status(&g.f).count, 0);
+	for (n = 0; n < 50; n++) {
+		const uint32_t owned =
+			n < ends[0] || (n >= starts[1] && n < 44);
+
+		if (owned)
+			ck_assert_mem_eq(dst + n * 576, whole + n * 576, 1152);
+		else
+			ck_assert_uint_eq(dst[n * 576], 0x5A5A);
+	}
+	free(whole);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -306,6 +333,7 @@ main(void)
 		pages_may_be_of_odd_size_and_far_apart,
 		pages_past_2_and_4_gib_are_read_where_they_lie,
 		positions_of_very_long_requests_are_found,
+		rows_behind_a_requests_end_are_left_alone,
 	};
 	const TTest *const graph[] = {
 		a_replay_reads_what_lies_there_then,

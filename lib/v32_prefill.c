@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The prefill of a V3.2 layer. The hard idea: the keys of whole requests are
+ * gathered once, one request behind the other, and from then on a token's keys
+ * are a range of rows, so that every op runs over all of the step's tokens; but
+ * the index logits of all tokens at once would not fit anywhere, so they are
+ * made and used up in pieces. What a piece is follows from the shape alone.
+ */
+#include "spmla/internal/v32.h"
+
+#include <string.h>
+
+static spmla_status
+check_prologue(spmla_ctx *ctx, const spmla_shape *shape)
+{
+	const spmla_step_prologue_args *p = &ctx->prologue;
+	const spmla_i_check checks[] = {
+		{"prologue (that began a prefill)", p->piece_tokens,
+		 SPMLA_WANT_AT_LEAST, 1},
+		{"shape.tokens (of the last prologue)", shape->tokens,
+		 SPMLA_WANT_EQUAL, p->shape.tokens},
+		{"shape.requests (of the last prologue)", shape->requests,
+		 SPMLA_WANT_EQUAL, p->shape.requests},
+		{"shape.max_live_context (of the last prologue)",
+		 shape->max_live_context ? shape->max_live_context
+					 : p->shape.max_live_context,
+		 SPMLA_WANT_EQUAL, p->shape.max_live_context},
+	};
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_I_COUNT(checks); i++) {
+		const spmla_i_check *c = &checks[i];
+
+		if (!spmla_i_keeps(c->got, c->rule, c->want))
+			return spmla_i_op_failed(
+				ctx, spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
+						  c->field, c->got, c->rule,
+						  c->want));
+	}
+	return SPMLA_OK;
+}
+
+static spmla_status
+gather_index_k(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
+{
+	const spmla_i_table_view table = spmla_i_main_table(ctx);
+	spmla_indexer_k_gather_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.requests = ctx->prologue.shape.requests;
+	a.keys = ctx->prologue.shape.max_live_context;
+	a.rows = ctx->plan.config.max_rows;
+	a.columns = ctx->plan.columns;
+	a.table_stride_elems = table.stride_elems;
+	a.cu_seq_lens = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
+	a.req_row = ctx->buf[SPMLA_BUF_REQ_ROW];
+	a.block_table = table.table;
+	a.table_cols = table.cols;
+	a.dst_k = ctx->buf[SPMLA_BUF_GATHERED_INDEX_K];
+	a.dst_scale = ctx->buf[SPMLA_BUF_GATHERED_INDEX_SCALES];
+	a.cache = l->index;
+	/* A page is in the pool or it is not, for every op alike. */
+	a.cache.pages = ctx->plan.config.groups[SPMLA_GROUP_MAIN].pool_pages;
+	return spmla_indexer_k_gather(ctx, &a, stream);
+}
+
+/* The logits of tokens [first, first + tokens), in LOGITS from its start. */
+static spmla_status
+score_piece(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
+	    spmla_stream stream)
+{
+	const spmla_config *c = &ctx->plan.config;
+	const spmla_step_prologue_args *p = &ctx->prologue;
+	const uint64_t q_bytes = (uint64_t)c->index_heads * SPMLA_INDEX_DIM;
+	spmla_mqa_logits_gathered_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = tokens;
+	a.heads = c->index_heads;
+	a.keys = p->shape.max_live_context;
+	a.form = SPMLA_LOGITS_COMPRESSED;
+	a.columns = (uint32_t)p->piece_stride_elems;
+	a.q = (const uint8_t *)ctx->buf[SPMLA_BUF_INDEX_Q] + first * q_bytes;
+	a.weights = (const float *)ctx->buf[SPMLA_BUF_INDEX_WEIGHTS] +
+		    (uint64_t)first * c->index_heads;
+	a.weights_stride_elems = c->index_heads;
+	a.k = ctx->buf[SPMLA_BUF_GATHERED_INDEX_K];
+	a.k_scales = ctx->buf[SPMLA_BUF_GATHERED_INDEX_SCALES];
+	a.starts = (const int32_t *)ctx->buf[SPMLA_BUF_KEY_STARTS] + first;
+	a.ends = (const int32_t *)ctx->buf[SPMLA_BUF_KEY_ENDS] + first;
+	a.logits = ctx->buf[SPMLA_BUF_LOGITS];
+	a.logits_stride_elems = (int64_t)p->piece_stride_elems;
+	return spmla_mqa_logits_gathered(ctx, &a, stream);
+}
+
+static spmla_status
+select_piece(spmla_ctx *ctx, const spmla_v32_layer *l, uint32_t first,
+	     uint32_t tokens, spmla_stream stream)
+{
+	const int64_t stride = spmla_i_v32_topk_stride(ctx, l);
+	spmla_topk_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.rows = tokens;
+	a.k = ctx->plan.config.topk;
+	a.logits = ctx->buf[SPMLA_BUF_LOGITS];
+	a.logits_elems = ctx->plan.logits_elems;
+	a.row_starts =
+		(const int64_t *)ctx->buf[SPMLA_BUF_PIECE_ROW_STARTS] + first;
+	a.context_lens =
+		(const int32_t *)ctx->buf[SPMLA_BUF_CONTEXT_LENS] + first;
+	a.indices = spmla_i_v32_topk_indices(ctx, l) + first * stride;
+	a.indices_stride_elems = stride;
+	a.lens = spmla_i_v32_topk_lens(ctx, l) + first;
+	return spmla_topk(ctx, &a, stream);
+}
+
+static spmla_status
+index_tokens(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
+	     spmla_stream stream)
+{
+	const uint32_t piece = ctx->prologue.piece_tokens;
+	spmla_status s = spmla_i_v32_prep_q(ctx, l, shape, stream);
+	uint32_t first, tokens;
+
+	if (s == SPMLA_OK)
+		s = gather_index_k(ctx, l, stream);
+	for (first = 0; s == SPMLA_OK && first < shape->tokens;
+	     first += tokens) {
+		const uint32_t rest = shape->tokens - first;
+
+		tokens = rest < piece ? rest : piece;
+		s = score_piece(ctx, first, tokens, stream);
+		if (s == SPMLA_OK)
+			s = select_piece(ctx, l, first, tokens, stream);
+	}
+	return s;
+}
+
+static spmla_status
+gather_kv(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
+{
+	const spmla_i_table_view table = spmla_i_main_table(ctx);
+	const int32_t *starts = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
+	spmla_kv_gather_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.requests = ctx->prologue.shape.requests;
+	a.keys = ctx->prologue.shape.max_live_context;
+	a.rows = ctx->plan.config.max_rows;
+	a.columns = ctx->plan.columns;
+	a.table_stride_elems = table.stride_elems;
+	a.workspace_starts = starts;
+	a.workspace_ends = starts + 1;
+	a.req_row = ctx->buf[SPMLA_BUF_REQ_ROW];
+	a.block_table = table.table;
+	a.table_cols = table.cols;
+	a.dst = ctx->buf[SPMLA_BUF_GATHERED_KV];
+	a.dst_stride_elems = SPMLA_MLA_DIM;
+	a.cache = l->kv;
+	a.cache.pages = ctx->plan.config.groups[SPMLA_GROUP_MAIN].pool_pages;
+	return spmla_kv_gather(ctx, &a, stream);
+}
+
+static spmla_status
+attend_gathered(spmla_ctx *ctx, const spmla_v32_layer *l,
+		const spmla_shape *shape, spmla_stream stream)
+{
+	spmla_sparse_prefill_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = shape->tokens;
+	a.heads = ctx->plan.config.heads;
+	a.dim = SPMLA_MLA_DIM;
+	a.topk = ctx->plan.config.topk;
+	a.kv_rows = ctx->prologue.shape.max_live_context;
+	a.lse_base = SPMLA_LSE_NATURAL;
+	a.empty_lse = l->empty_lse;
+	a.softmax_scale = ctx->plan.config.softmax_scale;
+	a.q = l->q;
+	a.q_token_stride_elems = l->q_token_stride_elems;
+	a.q_head_stride_elems = l->q_head_stride_elems;
+	a.kv = ctx->buf[SPMLA_BUF_GATHERED_KV];
+	a.kv_stride_elems = SPMLA_MLA_DIM;
+	a.indices = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
+	a.indices_stride_elems = ctx->plan.config.topk;
+	a.topk_lens = spmla_i_v32_topk_lens(ctx, l);
+	a.attn_sink = l->attn_sink;
+	a.out = l->out;
+	a.out_token_stride_elems = l->out_token_stride_elems;
+	a.out_head_stride_elems = l->out_head_stride_elems;
+	a.lse = l->lse;
+	a.lse_token_stride_elems = l->lse_token_stride_elems;
+	a.lse_head_stride_elems = l->lse_head_stride_elems;
+	return spmla_sparse_prefill(ctx, &a, stream);
+}
+
+spmla_status
+spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,
+		  const spmla_shape *shape, spmla_stream stream)
+{
+	spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
+
+	if (s == SPMLA_OK)
+		s = check_prologue(ctx, shape);
+	if (s == SPMLA_OK && layer->index_q)
+		s = spmla_i_v32_check_index(ctx, layer);
+	if (s == SPMLA_OK)
+		s = spmla_i_v32_check_topk(ctx, layer);
+	if (s == SPMLA_OK)
+		s = spmla_v32_insert(ctx, layer, shape, stream);
+	if (s == SPMLA_OK && layer->index_q)
+		s = index_tokens(ctx, layer, shape, stream);
+	if (s == SPMLA_OK)
+		s = gather_kv(ctx, layer, stream);
+	if (s == SPMLA_OK)
+		s = spmla_i_v32_map_topk(ctx, layer, shape, 1, stream);
+	if (s == SPMLA_OK)
+		s = attend_gathered(ctx, layer, shape, stream);
+	return s;
+}

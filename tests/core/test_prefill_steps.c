@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spmla_prefill_plan and spmla_prefill_chunk_requests: hand-made cuts,
+ * and for random steps that every token lies in one chunk that fits.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/fixture.h"
+#include "tests/support/themes.h"
+
+#include "spmla/prefill_plan.h"
+
+enum { MOST = 4096, ROWS = 8 };
+
+static spmla_plan plan;
+static spmla_prefill_chunk chunks[MOST];
+static uint32_t count;
+
+static void
+make_plan(uint32_t tokens, uint32_t requests, uint32_t workspace)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+	spmla_config c;
+
+	fixture_config(&c);
+	c.bucket_count = 1;
+	c.buckets[0] = (spmla_shape){requests, requests, 1, 0};
+	c.max_prefill_tokens = tokens;
+	c.prefill_workspace_tokens = workspace;
+	ck_assert_int_eq(spmla_backend_query(&spmla_cpu, NULL, &device, NULL),
+			 SPMLA_OK);
+	ck_assert_int_eq(spmla_plan_make(&plan, &c, &device, NULL), SPMLA_OK);
+}
+
+static spmla_step
+step_of(const spmla_request *requests, uint32_t n)
+{
+	spmla_step step = SPMLA_STEP_INIT;
+
+	step.requests = requests;
+	step.request_count = n;
+	return step;
+}
+
+static void
+cut(const spmla_request *requests, uint32_t n)
+{
+	const spmla_step step = step_of(requests, n);
+
+	ck_assert_int_eq(
+		spmla_prefill_plan(&plan, &step, chunks, MOST, &count, NULL),
+		SPMLA_OK);
+}
+
+static void
+expect_chunk(uint32_t i, uint32_t first_token, uint32_t end_token,
+	     uint32_t first_request, uint32_t end_request, uint32_t context)
+{
+	const spmla_prefill_chunk want = {{first_token, end_token},
+					  {first_request, end_request},
+					  end_request - first_request,
+					  context};
+
+	ck_assert_uint_lt(i, count);
+	ck_assert_mem_eq(&chunks[i], &want, sizeof want);
+}
+
+START_TEST(a_long_prompt_is_cut_and_its_context_grows)
+{
+	static const spmla_request one[1] = {{3, 250, 250, SPMLA_REQUEST_JOIN}};
+	const spmla_step step = step_of(one, 1);
+	spmla_request part;
+	uint32_t i;
+
+	make_plan(100, 4, 0);
+	cut(one, 1);
+	ck_assert_uint_eq(count, 3);
+	expect_chunk(0, 0, 100, 0, 1, 100);
+	expect_chunk(1, 100, 200, 0, 1, 200);
+	expect_chunk(2, 200, 250, 0, 1, 250);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(spmla_prefill_chunk_requests(&step, &chunks[i],
+							      &part, 1, NULL),
+				 SPMLA_OK);
+		ck_assert_uint_eq(part.row, 3);
+		ck_assert_uint_eq(part.query_tokens, i == 2 ? 50 : 100);
+		ck_assert_uint_eq(part.seq_len_tokens,
+				  i == 2 ? 250 : 100 * (i + 1));
+		/* Once, or the row would forget what the last chunk stored. */
+		ck_assert_uint_eq(part.flags, i == 0 ? SPMLA_REQUEST_JOIN : 0);
+	}
+}
+END_TEST
+
+START_TEST(tokens_that_are_cached_count_as_context_only)
+{
+	/* 300 cached, 120 to do */
+	static const spmla_request one[1] = {{3, 120, 420, 0}};
+
+	make_plan(100, 4, 0);
+	cut(one, 1);
+	ck_assert_uint_eq(count, 2);
+	expect_chunk(0, 0, 100, 0, 1, 400);
+	expect_chunk(1, 100, 120, 0, 1, 420);
+}
+END_TEST
+
+START_TEST(short_prompts_share_a_chunk)
+{
+	static const spmla_request four[4] = {
+		{0, 40, 40, 0}, {1, 30, 30, 0}, {2, 50, 60, 0}, {3, 5, 5, 0}};
+
+	make_plan(100, 4, 0);
+	cut(four, 4);
+	/* 40 + 30 + 30 of the third: 10 cached, 30 done, then 20 more */
+	ck_assert_uint_eq(count, 2);
+	expect_chunk(0, 0, 100, 0, 3, 40 + 30 + 40);
+	expect_chunk(1, 100, 125, 2, 4, 60 + 5);
+}
+END_TEST
+
+START_TEST(a_chunk_ends_before_a_context_that_has_no_room)
+{
+	static const spmla_request three[3] = {
+		{0, 40, 200, 0}, {1, 30, 250, 0}, {2, 10, 100, 0}};
+
+	make_plan(100, 4, 449);
+	cut(three, 3);
+	/* 200 + 250 = 450 > 449; 250 + 100 fit */
+	ck_assert_uint_eq(count, 2);
+	expect_chunk(0, 0, 40, 0, 1, 200);
+	expect_chunk(1, 40, 80, 1, 3, 350);
+	make_plan(100, 4, 450);
+	cut(three, 3);
+	ck_assert_uint_eq(count, 2);
+	expect_chunk(0, 0, 70, 0, 2, 450);
+	expect_chunk(1, 70, 80, 2, 3, 100);
+}
+END_TEST
+
+START_TEST(a_chunk_has_no_more_requests_than_a_step)
+{
+	static const spmla_request five[5] = {{0, 1, 1, 0},
+					      {1, 1, 1, 0},
+					      {2, 1, 1, 0},
+					      {3, 1, 1, 0},
+					      {4, 1, 1, 0}};
+
+	make_plan(100, 2, 0);
+	cut(five, 5);
+	ck_assert_uint_eq(count, 3);
+	expect_chunk(0, 0, 2, 0, 2, 2);
+	expect_chunk(1, 2, 4, 2, 4, 2);
+	expect_chunk(2, 4, 5, 4, 5, 1);
+}
+END_TEST
+
+START_TEST(requests_without_query_tokens_are_left_out)
+{
+	static const spmla_request mixed[5] = {{0, 0, 99, 0},
+					       {1, 3, 3, 0},
+					       {2, 0, 0, 0},
+					       {3, 4, 9, 1},
+					       {4, 0, 7, 0}};
+	const spmla_step step = step_of(mixed, 5);
+	spmla_request parts[2];
+
+	make_plan(100, 4, 512);
+	cut(mixed, 5);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_uint_eq(chunks[0].queries.end, 7);
+	ck_assert_uint_eq(chunks[0].requests.first, 1);
+	ck_assert_uint_eq(chunks[0].requests.end, 4);
+	ck_assert_uint_eq(chunks[0].request_count, 2);
+	ck_assert_uint_eq(chunks[0].live_context, 12);
+	ck_assert_int_eq(
+		spmla_prefill_chunk_requests(&step, &chunks[0], parts, 2, NULL),
+		SPMLA_OK);
+	ck_assert_mem_eq(&parts[0], &mixed[1], sizeof parts[0]);
+	ck_assert_mem_eq(&parts[1], &mixed[3], sizeof parts[1]);
+	cut(mixed, 1);
+	ck_assert_uint_eq(count, 0);
+	cut(NULL, 0);
+	ck_assert_uint_eq(count, 0);
+}
+END_TEST
+
+/* ---- Any step ---------------------------------------------------------- */
+
+/* The chunks one after the other bring every request from what is cached to its
+ * end; each of them is a step that the plan takes. */
+static void
+check_chunks(const spmla_request *requests, uint32_t n)
+{
+	static uint8_t record[1 << 16] __attribute__((aligned(16)));
+	const spmla_step step = step_of(requests, n);
+	uint32_t at[ROWS], i, b, token = 0;
+	spmla_request parts[ROWS];
+
+	for (b = 0; b < n; b++)
+		at[b] = requests[b].seq_len_tokens - requests[b].query_tokens;
+	ck_assert_uint_le(plan.record_bytes, sizeof record);
+	for (i = 0; i < count; i++) {
+		const uint32_t k = chunks[i].request_count;
+		spmla_step_info info = SPMLA_STEP_INFO_INIT;
+		spmla_step piece = step_of(parts, k);
+
+		ck_assert_uint_eq(chunks[i].queries.first, token);
+		ck_assert_int_eq(spmla_prefill_chunk_requests(
+					 &step, &chunks[i], parts, ROWS, NULL),
+				 SPMLA_OK);
+		ck_assert_int_eq(spmla_step_encode(&plan, &piece, record,
+						   sizeof record, &info, NULL),
+				 SPMLA_OK);
+		ck_assert_uint_gt(info.tokens, 0);
+		ck_assert_uint_eq(info.live_context, chunks[i].live_context);
+		token += info.tokens;
+		ck_assert_uint_eq(chunks[i].queries.end, token);
+		for (b = 0; b < k; b++) { /* rows are 0, 1, .. */
+			const spmla_request *r = &requests[parts[b].row];
+
+			ck_assert_uint_eq(parts[b].seq_len_tokens,
+					  at[parts[b].row] +
+						  parts[b].query_tokens);
+			ck_assert_uint_eq(
+				parts[b].flags,
+				at[parts[b].row] == r->seq_len_tokens -
+							    r->query_tokens
+					? r->flags
+					: 0);
+			at[parts[b].row] = parts[b].seq_len_tokens;
+		}
+	}
+	for (b = 0; b < n; b++)
+		ck_assert_uint_eq(at[b], requests[b].seq_len_tokens);
+}
+
+START_TEST(every_token_of_any_step_lies_in_one_chunk_that_fits)
+{
+	uint64_t seed = test_seed();
+	spmla_request r[ROWS];
+	uint32_t n, b, i;
+
+	for (n = 0; n < 3000; n++) {
+		const uint32_t workspace = 1 + rng_below(&seed, 600);
+		const uint32_t most = workspace < 512 ? workspace : 512;
+		const uint32_t requests = rng_below(&seed, ROWS + 1);
+
+		make_plan(1 + rng_below(&seed, 200), 1 + rng_below(&seed, ROWS),
+			  workspace);
+		for (b = 0; b < requests; b++) {
+			const uint32_t len = rng_below(&seed, most + 1);
+
+			r[b] = (spmla_request){b, rng_below(&seed, len + 1),
+					       len, rng_below(&seed, 2)};
+		}
+		cut(r, requests);
+		check_chunks(r, requests);
+		for (i = 0; i + 1 < count; i++) /* nothing is left undone */
+			ck_assert_uint_eq(chunks[i].queries.end,
+					  chunks[i + 1].queries.first);
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const cuts[] = {
+		a_long_prompt_is_cut_and_its_context_grows,
+		tokens_that_are_cached_count_as_context_only,
+		short_prompts_share_a_chunk,
+		a_chunk_ends_before_a_context_that_has_no_room,
+		a_chunk_has_no_more_requests_than_a_step,
+		requests_without_query_tokens_are_left_out,
+	};
+	const TTest *const any[] = {
+		every_token_of_any_step_lies_in_one_chunk_that_fits,
+	};
+	const theme themes[] = {
+		THEME("cuts", NULL, NULL, cuts),
+		LONG_THEME("any", NULL, NULL, any),
+	};
+
+	return RUN_THEMES("prefill_steps", themes);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spmla_v32_prefill as a call: which step is one, and what it refuses.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/bytes.h"
+#include "tests/support/prompt_rig.h"
+#include "tests/support/themes.h"
+
+static prompt_rig r;
+
+static void
+open_rig(void)
+{
+	spmla_config config;
+
+	(void)prompt_source();
+	prompt_config(&config, 100, 200, 0);
+	prompt_open(&r, &config, 0);
+}
+
+static void
+close_rig(void)
+{
+	prompt_close(&r);
+	prompt_source_close();
+}
+
+/* ---- Which step is a prefill ------------------------------------------- */
+
+static uint32_t
+bucket_of(const spmla_request *requests, uint32_t n)
+{
+	static uint8_t record[1 << 14] __attribute__((aligned(16)));
+	spmla_step_info info = SPMLA_STEP_INFO_INIT;
+	spmla_step step = SPMLA_STEP_INIT;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	char text[200];
+
+	step.requests = requests;
+	step.request_count = n;
+	if (spmla_step_encode(&r.f.plan, &step, record, sizeof record, &info,
+			      &diag) != SPMLA_OK) {
+		spmla_diag_text(&diag, text, sizeof text);
+		ck_abort_msg("%s", text);
+	}
+	return info.bucket;
+}
+
+START_TEST(a_step_is_a_prefill_if_it_fits_no_bucket)
+{
+	static const spmla_request one[1] = {{0, 1, 200, 0}};
+	static const spmla_request four[4] = {
+		{0, 1, 9, 0}, {1, 1, 9, 0}, {2, 1, 9, 0}, {3, 1, 9, 0}};
+	static const spmla_request two_tokens[1] = {{0, 2, 9, 0}};
+	static const spmla_request most[2] = {{0, 60, 120, 0}, {1, 40, 80, 0}};
+
+	ck_assert_uint_eq(bucket_of(one, 1), 0);
+	ck_assert_uint_eq(bucket_of(four, 4), 1);
+	ck_assert_uint_eq(bucket_of(two_tokens, 1), SPMLA_BUCKET_PREFILL);
+	ck_assert_uint_eq(bucket_of(most, 2), SPMLA_BUCKET_PREFILL);
+	ck_assert_uint_eq(bucket_of(NULL, 0), 0);
+}
+END_TEST
+
+static void
+refuse_step(const spmla_request *requests, uint32_t n, const char *want)
+{
+	spmla_step step = SPMLA_STEP_INIT;
+	uint64_t ticket;
+
+	step.requests = requests;
+	step.request_count = n;
+	ck_assert_int_eq(spmla_step_write(r.f.ctx, &step, &ticket, NULL),
+			 SPMLA_E_RECORD);
+	ck_assert_str_eq(fixture_diag(&r.f), want);
+}
+
+START_TEST(a_step_larger_than_prefill_says_what_is_too_much)
+{
+	static const spmla_request tokens[2] = {{0, 60, 60, 0}, {1, 41, 41, 0}};
+	static const spmla_request one[1] = {{0, 101, 101, 0}};
+	static const spmla_request context[2] = {{0, 2, 120, 0}, {1, 2, 81, 0}};
+	static const spmla_request five[5] = {{0, 2, 2, 0},
+					      {1, 1, 1, 0},
+					      {2, 1, 1, 0},
+					      {3, 1, 1, 0},
+					      {4, 1, 1, 0}};
+
+	refuse_step(tokens, 2,
+		    "SPMLA_E_RECORD: step.tokens: got 101, want at most 100");
+	refuse_step(one, 1,
+		    "SPMLA_E_RECORD: step.next_n: got 101, want at most 100");
+	refuse_step(context, 2,
+		    "SPMLA_E_RECORD: step.live_context: got 201, "
+		    "want at most 200");
+	refuse_step(five, 5,
+		    "SPMLA_E_RECORD: step.request_count: got 5, "
+		    "want at most 4");
+}
+END_TEST
+
+/* ---- What the calls refuse --------------------------------------------- */
+
+static void
+expect_call(spmla_status s, spmla_status want, const char *text)
+{
+	ck_assert_int_eq(s, want);
+	ck_assert_str_eq(fixture_diag(&r.f), text);
+}
+
+static void
+prologue(spmla_shape shape)
+{
+	v32_must(r.f.ctx,
+		 spmla_step_prologue(r.f.ctx, &shape, SPMLA_FROM_DEVICE, NULL));
+}
+
+START_TEST(decode_and_prefill_are_not_mixed_up)
+{
+	const spmla_shape small = {4, 4, 1, 0}, large = {9, 2, 9, 150};
+	const spmla_v32_layer *l = &r.stage.layer;
+
+	prologue(small);
+	expect_call(spmla_v32_prefill(r.f.ctx, l, &small, NULL), SPMLA_E_STATE,
+		    "SPMLA_E_STATE: prologue (that began a prefill): got 0, "
+		    "want at least 1");
+	expect_call(spmla_v32_prefill(r.f.ctx, l, &large, NULL), SPMLA_E_STATE,
+		    "SPMLA_E_STATE: shape.tokens (of the last prologue): "
+		    "got 9, want at most 4");
+	prologue(large);
+	expect_call(spmla_v32_index(r.f.ctx, l, &small, NULL), SPMLA_E_STATE,
+		    "SPMLA_E_STATE: shape (the last prologue began a "
+		    "prefill): got 1, want 0");
+	expect_call(spmla_v32_attend(r.f.ctx, l, &large, NULL), SPMLA_E_STATE,
+		    "SPMLA_E_STATE: shape (the last prologue began a "
+		    "prefill): got 1, want 0");
+	v32_must(r.f.ctx, spmla_v32_prefill(r.f.ctx, l, &large, NULL));
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
+START_TEST(a_prefill_takes_the_prologues_shape)
+{
+	const spmla_shape shape = {9, 2, 9, 150};
+	const spmla_v32_layer *l = &r.stage.layer;
+	spmla_shape other = shape;
+
+	prologue(shape);
+	other.tokens = 8;
+	expect_call(spmla_v32_prefill(r.f.ctx, l, &other, NULL), SPMLA_E_STATE,
+		    "SPMLA_E_STATE: shape.tokens (of the last prologue): "
+		    "got 8, want 9");
+	other = shape;
+	other.requests = 1;
+	expect_call(spmla_v32_prefill(r.f.ctx, l, &other, NULL), SPMLA_E_STATE,
+		    "SPMLA_E_STATE: shape.requests (of the last prologue): "
+		    "got 1, want 2");
+	other = shape;
+	other.max_live_context = 151;
+	expect_call(spmla_v32_prefill(r.f.ctx, l, &other, NULL), SPMLA_E_STATE,
+		    "SPMLA_E_STATE: shape.max_live_context (of the last "
+		    "prologue): got 151, want 150");
+	other.max_live_context = 201;
+	expect_call(spmla_v32_prefill(r.f.ctx, l, &other, NULL), SPMLA_E_RANGE,
+		    "SPMLA_E_RANGE: shape.max_live_context: got 201, "
+		    "want at most 200");
+	other = (spmla_shape){101, 2, 9, 0};
+	expect_call(
+		spmla_step_prologue(r.f.ctx, &other, SPMLA_FROM_DEVICE, NULL),
+		SPMLA_E_RANGE,
+		"SPMLA_E_RANGE: shape.tokens: got 101, want at most 100");
+	ck_assert_int_eq(spmla_v32_prefill(NULL, l, &shape, NULL),
+			 SPMLA_E_NULL);
+	ck_assert_int_eq(spmla_v32_prefill(r.f.ctx, NULL, &shape, NULL),
+			 SPMLA_E_NULL);
+	expect_call(spmla_v32_prefill(r.f.ctx, l, NULL, NULL), SPMLA_E_NULL,
+		    "SPMLA_E_NULL: shape: got NULL, want a pointer");
+}
+END_TEST
+
+START_TEST(a_layer_that_is_wrong_is_refused_before_anything_is_written)
+{
+	const spmla_shape shape = {9, 2, 9, 150};
+	spmla_v32_layer bad = r.stage.layer;
+
+	prologue(shape);
+	bad.index.entries_per_page = 8;
+	expect_call(spmla_v32_prefill(r.f.ctx, &bad, &shape, NULL),
+		    SPMLA_E_RANGE,
+		    "SPMLA_E_RANGE: v32_layer.index.entries_per_page: got 8, "
+		    "want 16");
+	bad = r.stage.layer;
+	bad.topk_lens = r.lens;
+	expect_call(spmla_v32_prefill(r.f.ctx, &bad, &shape, NULL),
+		    SPMLA_E_NULL,
+		    "SPMLA_E_NULL: v32_layer.topk_indices: got NULL, "
+		    "want a pointer");
+	bad = r.stage.layer;
+	bad.kv.layout = SPMLA_LAYOUT_MLA_BF16;
+	ck_assert_int_eq(spmla_v32_prefill(r.f.ctx, &bad, &shape, NULL),
+			 SPMLA_E_RANGE);
+	ck_assert_uint_eq(
+		bytes_other(r.stage.layer.kv.base, r.stage.kv_bytes, 0xAB),
+		r.stage.kv_bytes);
+}
+END_TEST
+
+START_TEST(a_plan_without_prefill_has_none)
+{
+	const spmla_shape shape = {9, 2, 9, 150};
+	spmla_config config;
+	fixture f;
+
+	prompt_config(&config, 0, 77, 88);
+	fixture_open(&f, &config, 0);
+	ck_assert_uint_eq(f.plan.config.prefill_workspace_tokens, 0);
+	ck_assert_uint_eq(f.plan.config.logits_budget_bytes, 0);
+	ck_assert_ptr_null(spmla_view(f.ctx, SPMLA_BUF_WORKSPACE_STARTS, NULL));
+	ck_assert_ptr_null(spmla_view(f.ctx, SPMLA_BUF_GATHERED_KV, NULL));
+	ck_assert_int_eq(
+		spmla_step_prologue(f.ctx, &shape, SPMLA_FROM_DEVICE, NULL),
+		SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&f), "SPMLA_E_RANGE: shape.tokens: got "
+					   "9, want at most 4");
+	fixture_close(&f);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const shape[] = {
+		a_step_is_a_prefill_if_it_fits_no_bucket,
+		a_step_larger_than_prefill_says_what_is_too_much,
+	};
+	const TTest *const error[] = {
+		decode_and_prefill_are_not_mixed_up,
+		a_prefill_takes_the_prologues_shape,
+		a_layer_that_is_wrong_is_refused_before_anything_is_written,
+		a_plan_without_prefill_has_none,
+	};
+	const theme themes[] = {
+		THEME("shape", open_rig, close_rig, shape),
+		THEME("error", open_rig, close_rig, error),
+	};
+
+	return RUN_THEMES("v32_prefill_call", themes);
+}

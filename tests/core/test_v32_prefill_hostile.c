@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spmla_v32_prefill on bad data: what is wrong is empty and reported, and
+ * everything beside it is as it would be alone.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/bytes.h"
+#include "tests/support/prompt_rig.h"
+#include "tests/support/themes.h"
+
+static const uint32_t none[PROMPTS];
+static const uint32_t whole[PROMPTS] = {70, 33, 5, 90};
+static prompt_rig r;
+
+static void
+open_rig(void)
+{
+	spmla_config config;
+
+	(void)prompt_source();
+	prompt_config(&config, 100, 200, 0);
+	prompt_open(&r, &config, 0);
+}
+
+static void
+close_rig(void)
+{
+	prompt_close(&r);
+	prompt_source_close();
+}
+
+static void
+prologue(spmla_shape shape)
+{
+	v32_must(r.f.ctx,
+		 spmla_step_prologue(r.f.ctx, &shape, SPMLA_FROM_DEVICE, NULL));
+}
+
+/* The engine's requests in STEP_DEVICE. */
+static void
+put_device_step(const spmla_request *requests, uint32_t n, uint32_t flags)
+{
+	spmla_step_device *d = spmla_view(r.f.ctx, SPMLA_BUF_STEP_DEVICE, NULL);
+
+	memset(d, 0, sizeof *d);
+	d->requests = n;
+	d->flags = flags;
+	if (n > 0)
+		memcpy(d + 1, requests, n * sizeof *requests);
+}
+
+static void
+run_device(spmla_shape shape)
+{
+	prologue(shape);
+	v32_must(r.f.ctx,
+		 spmla_v32_prefill(r.f.ctx, &r.stage.layer, &shape, NULL));
+}
+
+static void
+expect_empty(uint32_t t)
+{
+	const float *lse = r.stage.lse + t * PROMPT_HEADS;
+	uint32_t h;
+
+	ck_assert_uint_eq(
+		bytes_other(r.stage.out + t * PROMPT_OUT, PROMPT_OUT * 2, 0),
+		PROMPT_OUT * 2);
+	for (h = 0; h < PROMPT_HEADS; h++)
+		ck_assert(lse[h] > 1e38f); /* +inf */
+}
+
+START_TEST(a_step_that_is_empty_writes_empty_rows)
+{
+	uint32_t t;
+
+	put_device_step(NULL, 0, 0);
+	run_device((spmla_shape){9, 2, 9, 0});
+	for (t = 0; t < 9; t++)
+		expect_empty(t);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+	ck_assert_uint_eq(
+		bytes_other(r.stage.layer.kv.base, r.stage.kv_bytes, 0xAB),
+		r.stage.kv_bytes);
+}
+END_TEST
+
+/* A request is bad, the other one is as it would be alone. */
+static void
+check_beside(spmla_request bad, spmla_fault fault)
+{
+	const spmla_shape shape = {12, 2, 9, 200};
+	const spmla_request good = {prompt_row[1], 3, 33, 0};
+	const spmla_request two[2] = {bad, good};
+	spmla_device_status s;
+	uint16_t alone[3 * PROMPT_OUT];
+	uint32_t t;
+
+	put_device_step(&good, 1, 0);
+	run_device(shape);
+	memcpy(alone, r.stage.out, sizeof alone);
+	put_device_step(two, 2, 0);
+	/* The same inputs at the tokens of the good one. */
+	memmove(r.stage.q + bad.query_tokens * 4 * 576, r.stage.q,
+		3 * 4 * 576 * 2);
+	memmove(r.stage.index_q + bad.query_tokens * 512, r.stage.index_q,
+		3 * 512 * 2);
+	memmove(r.stage.index_weights + bad.query_tokens * 4,
+		r.stage.index_weights, 3 * 4 * 4);
+	memmove(r.stage.kv_c + bad.query_tokens * 512, r.stage.kv_c,
+		3 * 512 * 2);
+	memmove(r.stage.k_pe + bad.query_tokens * 64, r.stage.k_pe, 3 * 64 * 2);
+	memmove(r.stage.index_k + bad.query_tokens * 128, r.stage.index_k,
+		3 * 128 * 2);
+	run_device(shape);
+	s = fixture_status(&r.f);
+	ck_assert_uint_gt(s.count, 0);
+	ck_assert_uint_eq(s.fault, fault);
+	for (t = 0; t < bad.query_tokens; t++)
+		expect_empty(t);
+	ck_assert_mem_eq(r.stage.out + bad.query_tokens * PROMPT_OUT, alone,
+			 sizeof alone);
+	ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
+}
+
+START_TEST(a_bad_request_is_empty_and_spares_the_others)
+{
+	prompt_run(&r, none, whole);
+	/* a row past the last, lengths past the longest and below the query */
+	check_beside((spmla_request){8, 4, 9, 0}, SPMLA_FAULT_ROW);
+	check_beside((spmla_request){UINT32_MAX, 4, 9, 0}, SPMLA_FAULT_ROW);
+	check_beside((spmla_request){1, 4, 3, 0}, SPMLA_FAULT_LENGTH);
+	/* a row without pages */
+	check_beside((spmla_request){3, 4, 9, 0}, SPMLA_FAULT_PAGE);
+}
+END_TEST
+
+START_TEST(a_step_larger_than_its_shape_is_empty)
+{
+	static const spmla_request long_one[1] = {{1, 4, 70, 0}};
+	const spmla_shape shape = {9, 2, 9, 69};
+
+	prompt_run(&r, none, whole);
+	put_device_step(long_one, 1, 0);
+	run_device(shape);
+	expect_empty(0);
+	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_TOO_LARGE);
+}
+END_TEST
+
+START_TEST(contexts_that_outgrow_the_workspace_on_the_device_are_skipped)
+{
+	const spmla_shape shape = {12, 2, 9, 104};
+	const spmla_request two[2] = {{prompt_row[0], 2, 70, 0},
+				      {prompt_row[1], 2, 33, 0}};
+	int32_t *by;
+	uint16_t first[2 * PROMPT_OUT];
+
+	prompt_run(&r, none, whole);
+	put_device_step(two, 2, 0);
+	run_device(shape);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+	memcpy(first, r.stage.out, sizeof first);
+	by = spmla_view(r.f.ctx, SPMLA_BUF_ADVANCE_BY, NULL);
+	by[0] = 0;
+	by[1] = 2; /* 70 + 35 > 104 */
+	v32_must(r.f.ctx,
+		 spmla_step_prologue(r.f.ctx, &shape, SPMLA_ADVANCE, NULL));
+	v32_must(r.f.ctx,
+		 spmla_v32_prefill(r.f.ctx, &r.stage.layer, &shape, NULL));
+	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_LENGTH);
+	ck_assert_uint_eq(fixture_status(&r.f).row, prompt_row[1]);
+	ck_assert_mem_eq(r.stage.out, first, sizeof first);
+	expect_empty(2);
+	expect_empty(3);
+}
+END_TEST
+
+/* A hole in the middle of a context: zeros and a report, no stray read. */
+START_TEST(a_page_that_was_never_written_reads_as_zeros)
+{
+	const spmla_request one[1] = {{prompt_row[0], 2, 70, 0}};
+	int32_t *table;
+
+	prompt_run(&r, none, whole);
+	table = spmla_view(r.f.ctx, SPMLA_BUF_BLOCK_TABLE_MAIN, NULL);
+	table[prompt_row[0] * r.f.plan.columns + 1] = 64; /* of 64 pages */
+	put_device_step(one, 1, 0);
+	run_device((spmla_shape){9, 2, 9, 200});
+	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_PAGE);
+	ck_assert_uint_eq(fixture_status(&r.f).row, prompt_row[0]);
+	/* 16 index keys and 16 rows of KV */
+	ck_assert_uint_eq(fixture_status(&r.f).count, 32);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const hostile[] = {
+		a_step_that_is_empty_writes_empty_rows,
+		a_bad_request_is_empty_and_spares_the_others,
+		a_step_larger_than_its_shape_is_empty,
+		contexts_that_outgrow_the_workspace_on_the_device_are_skipped,
+		a_page_that_was_never_written_reads_as_zeros,
+	};
+	const theme themes[] = {
+		LONG_THEME("hostile", open_rig, close_rig, hostile),
+	};
+
+	return RUN_THEMES("v32_prefill_hostile", themes);
+}
