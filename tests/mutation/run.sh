@@ -1,68 +1,160 @@
 #!/usr/bin/env bash
 # run.sh [WORD]: proves that the suites can fail. Each fault of faults.txt (those
-# that contain WORD, if given) is put into a copy of the tree, alone; the suite
-# that the line names must then fail. A fault that survives, does not apply or
-# does not compile ends this with 1. Not part of `bazel test`: it runs Bazel
-# once a fault; .ci/run calls it.
+# that contain WORD, if given) is put into the library, alone; the suite that the
+# line names must then fail. A fault that survives, does not apply or does not
+# compile ends this with 1. --check only looks whether every fault applies, as
+# //tests:mutation_faults does. Compiles by itself, so that a fault costs what it
+# touches and no more.
 set -euo pipefail
-cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 
-word=${1:-}
+# Under Bazel the working directory is the root.
+if [ -z "${TEST_SRCDIR:-}" ]; then
+	cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
+fi
+mode=run word=
+case ${1:-} in
+--check) mode=check ;;
+*) word=${1:-} ;;
+esac
+
 tmp=$(mktemp -d)
-tree=$tmp/tree
-caught=0 survived=0
-export CK_FORK=no
+trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT
+export tmp CK_FORK=no
+export TEST_FLAGS="-std=gnu11 -D_GNU_SOURCE -O1 -ffp-contract=off"
 
-bazel() {
-	(cd "$tree" && command bazel --output_user_root="$tmp/bazel" "$@")
-}
-
-cleanup() {
-	bazel shutdown >/dev/null 2>&1 || true
-	chmod -R u+w "$tmp" && rm -rf "$tmp"
-}
-trap cleanup EXIT
-
-mkdir "$tree"
-tar -c --exclude='./bazel-*' --exclude=./.git . | tar -x -C "$tree"
-
-# Replaces OLD, which must stand in FILE exactly once, by NEW.
-plant() {
-	FILE=$1 OLD=$2 NEW=$3 perl -0777 -pi -e '
+# FILE with OLD, which must stand in it exactly once, replaced by NEW.
+plant() { # FILE OLD NEW
+	FILE=$1 OLD=$2 NEW=$3 perl -0777 -pe '
 		my $n = () = /\Q$ENV{OLD}\E/g;
 		die "$ENV{FILE}: found $n times: $ENV{OLD}\n" if $n != 1;
-		s/\Q$ENV{OLD}\E/$ENV{NEW}/' "$tree/$1"
+		s/\Q$ENV{OLD}\E/$ENV{NEW}/' "$1"
 }
 
-# A fault is four lines (file, suite, old, new) and an empty one.
+# A folder a fault, with its four lines (file, suite, old, new) in files.
+count=0
 while read -r file && read -r suite && IFS= read -r old && IFS= read -r new; do
 	IFS= read -r _ || true
 	case "$file $suite $old" in
 	*"$word"*) ;;
 	*) continue ;;
 	esac
-	cp "$tree/$file" "$tmp/saved"
-	rc=0
-	plant "$file" "$old" "$new" 2>"$tmp/log" || rc=255
-	[ "$rc" -ne 0 ] ||
-		bazel test "//tests:$suite" >"$tmp/log" 2>&1 || rc=$?
-	cp "$tmp/saved" "$tree/$file"
-	case $rc in
-	3)
-		caught=$((caught + 1))
-		echo "caught    $suite: $file: $new"
-		;;
-	0)
-		survived=$((survived + 1))
-		echo "SURVIVED  $suite: $file: $new"
-		;;
-	*)
-		survived=$((survived + 1))
-		echo "BROKEN    $suite: $file: $new"
-		tail -n 20 "$tmp/log"
-		;;
-	esac
+	count=$((count + 1))
+	dir=$tmp/$(printf %04d $count)
+	mkdir "$dir"
+	printf '%s\n' "$file" >"$dir/file"
+	printf '%s\n' "$suite" >"$dir/suite"
+	printf '%s\n' "$new" >"$dir/new"
+	plant "$file" "$old" "$new" >"$dir/planted"
 done < <(grep -v '^#' tests/mutation/faults.txt)
+if [ "$count" -eq 0 ]; then
+	echo "run.sh: no fault with '$word' in it" >&2
+	exit 1
+fi
+if [ "$mode" = check ]; then
+	echo "mutation: $count faults apply"
+	exit 0
+fi
 
-echo "mutation: $caught caught, $survived not caught"
-[ "$survived" -eq 0 ] && [ "$caught" -gt 0 ]
+tree=$tmp/tree
+mkdir -p "$tree/spmla/platform"
+cp -RL lib/. "$tree/spmla"
+cp -RL platform/cpu "$tree/spmla/platform"
+cp -L platform/cpu/spmla_cpu.h "$tree/spmla"
+
+# Where the copy of a tree that compiles has FILE.
+place() { # FILE
+	case $1 in
+	lib/*) echo "spmla/${1#lib/}" ;;
+	platform/*) echo "spmla/$1" ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# A source to an object and the list of what it includes. Its headers come from
+# the tree in the folder named first, else from the unchanged one.
+compile() { # DIR SOURCE [OBJECT]
+	local source=$2 object=${3:-$1/${2//\//_}.o}
+	[ ! -e "$1/tree/$2" ] || source=$1/tree/$2
+	[ -e "$source" ] || source=$tmp/tree/$2
+	# shellcheck disable=SC2086
+	gcc $TEST_FLAGS -I"$1/tree" -I"$tmp/tree" -I. -MMD -MF "$object.d" \
+		-c "$source" -o "$object"
+}
+
+# The program of SUITE, from the objects of DIR, the changed ones, and else the
+# unchanged; FILE is what was changed. ops/test_x_scalar is ops/test_x.
+build() { # DIR SUITE [FILE]
+	local dir=$1 object source changed=${3:-/}
+	for object in "$tmp"/base/*.o "$tmp/suites/${2//\//_}.o"; do
+		if grep -qF "/$changed" "$object.d"; then
+			compile "$dir" "$(cat "$object.source")"
+		else
+			cp -s "$object" "$dir"
+		fi
+	done
+	gcc -o "$dir/test" "$dir"/*.o -lcheck -lsubunit -lrt -lm -pthread
+}
+
+run() { # DIR SUITE
+	local variant=()
+	[ -e "tests/$2.c" ] || variant=("SPMLA_TEST_NATIVE=${2##*_}")
+	env "${variant[@]}" timeout 60 "$1/test" >"$1/log" 2>&1
+}
+
+# Without a fault it must pass.
+suite() { # SUITE
+	local dir=$tmp/suites/${1//\//_} source=tests/$1.c
+	[ -e "$source" ] || source=tests/${1%_*}.c
+	mkdir "$dir"
+	compile "$tmp/suites" "$source" "$dir.o"
+	echo "$source" >"$dir.o.source"
+	build "$dir" "$1"
+	run "$dir" "$1" || {
+		echo "BROKEN    $1: fails without a fault"
+		tail -n 20 "$dir/log"
+		exit 1
+	}
+	rm -rf "$dir"
+}
+
+fault() { # DIR
+	local dir=$1 file suite new out=SURVIVED
+	file=$(cat "$dir/file") suite=$(cat "$dir/suite") new=$(cat "$dir/new")
+	# A header is found through its path alone, so the whole tree is laid
+	# again, by links, around the one file that differs.
+	mkdir "$dir/tree"
+	cp -rs "$tmp/tree/spmla" "$dir/tree/spmla"
+	rm "$dir/tree/$(place "$file")"
+	cp "$dir/planted" "$dir/tree/$(place "$file")"
+	if ! build "$dir" "$suite" "$(place "$file")" >"$dir/log" 2>&1; then
+		out=BROKEN
+	elif ! run "$dir" "$suite"; then
+		out=caught
+	fi
+	echo "$out" >"$dir/out"
+	printf '%-9s %s: %s: %s\n' "$out" "$suite" "$file" "$new"
+	[ "$out" != BROKEN ] || tail -n 20 "$dir/log"
+	rm -rf "$dir/tree" "$dir"/*.o "$dir/test"
+}
+
+base() { # SOURCE
+	local object=$tmp/base/${1//\//_}.o
+	compile "$tmp/base" "$1" "$object"
+	echo "$1" >"$object.source"
+}
+export -f compile place build run suite fault base
+
+in_parallel() { # FUNCTION; arguments from standard input
+	xargs -P "$(nproc)" -n 1 bash -euo pipefail -c "$1"' "$1"' "$1"
+}
+mkdir "$tmp/base" "$tmp/suites"
+{
+	(cd "$tree" && find spmla -name '*.c')
+	find tests/support -name '*.c'
+} | in_parallel base
+sort -u "$tmp"/[0-9]*/suite | in_parallel suite
+find "$tmp" -maxdepth 1 -name '[0-9]*' | sort | in_parallel fault
+
+caught=$(cat "$tmp"/[0-9]*/out | grep -c '^caught$' || true)
+echo "mutation: $caught caught, $((count - caught)) not caught"
+[ "$caught" -eq "$count" ]
