@@ -118,7 +118,7 @@ typedef struct spmla_indexer_chunk {
  * may exceed the budget. seq_lens are in index keys (compressed). A chunk
  * without queries or without keys is left out.
  * Errors: E_NULL; E_RANGE "seq_lens"[i] if one alone exceeds the workspace;
- * E_SPACE.
+ * E_OVERFLOW if the sum of query_lens does not fit 32 bits; E_SPACE.
  * Source: vLLM split_indexer_prefill_chunks. */
 spmla_status spmla_split_indexer_prefill_chunks(
 	const uint32_t *seq_lens, const uint32_t *query_lens, uint32_t requests,
@@ -141,8 +141,9 @@ typedef struct spmla_prefill_chunk {
  * max_prefill_tokens query tokens, the requests of a step, and
  * prefill_workspace_tokens of context, which counts whole: that of a request is
  * its length at the end of the chunk. `step` is as spmla_step_encode takes it,
- * but of any size: each request has its row, its whole length, and as query
- * tokens those that are not in the cache yet. Its stores are not looked at.
+ * but of any size and without flags: each request has its row, its whole
+ * length, and as query tokens those that are not in the cache yet. Its stores
+ * are not looked at.
  * Greedy and in order: a chunk is filled with the next tokens, a request cut
  * where the tokens end, and closed early only where the next request would be
  * one too many or its context too large. So every query token lies in exactly
@@ -160,7 +161,8 @@ spmla_status spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
  * its own: query_tokens those of the chunk, seq_len_tokens the length at its
  * end. JOIN stays with a request's first chunk. Table stores are the caller's:
  * a page has to be named in the first chunk that reaches it, or before.
- * Errors: E_NULL; E_RANGE if it is no chunk of this step; E_SPACE. */
+ * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE if it is no chunk of this step;
+ * E_SPACE. */
 spmla_status spmla_prefill_chunk_requests(const spmla_step *step,
 					  const spmla_prefill_chunk *chunk,
 					  spmla_request *requests,

@@ -7,6 +7,8 @@
 #include "spmla/internal/config.h"
 #include "spmla/internal/prefill.h"
 
+#include <string.h>
+
 /* What a chunk may hold. */
 typedef struct room {
 	uint32_t tokens;
@@ -92,6 +94,34 @@ check_requests(const spmla_config *c, const spmla_step *step, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
+/* No row twice. A bit a row, some rows at a time, so that they fit a small
+ * stack; the first request that repeats a row is named. */
+static spmla_status
+check_rows(const spmla_config *c, const spmla_step *step, spmla_diag *diag)
+{
+	enum { ROWS = 4096 };
+	uint64_t seen[ROWS / 64];
+	uint32_t end = step->request_count, first, i;
+
+	for (first = 0; first < c->max_rows; first += ROWS) {
+		memset(seen, 0, sizeof seen);
+		for (i = 0; i < end; i++) {
+			const uint32_t row = step->requests[i].row - first;
+			const uint64_t bit = UINT64_C(1) << row % 64;
+
+			if (row >= ROWS)
+				continue;
+			if (seen[row / 64] & bit)
+				end = i;
+			seen[row / 64] |= bit;
+		}
+	}
+	if (end == step->request_count)
+		return SPMLA_OK;
+	return spmla_i_fail_at(diag, SPMLA_E_RECORD, "step.requests.row", end,
+			       step->requests[end].row, SPMLA_WANT_UNIQUE, 0);
+}
+
 /* Takes the next chunk: from request *i on, of which *done tokens are taken. No
  * length alone exceeds the room, so that a chunk is never empty while a token
  * is left. */
@@ -162,6 +192,8 @@ spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
 
 	if (s == SPMLA_OK)
 		s = check_requests(&plan->config, step, diag);
+	if (s == SPMLA_OK)
+		s = check_rows(&plan->config, step, diag);
 	if (s != SPMLA_OK)
 		return s;
 	shape = spmla_i_shape_at(&plan->config, plan->config.bucket_count);
@@ -196,13 +228,16 @@ part_of(const spmla_request *r, uint64_t begin,
 	return part;
 }
 
-/* Writes the parts, if `requests` is not NULL, and counts them. */
-static uint32_t
+/* Writes the parts, if `requests` is not NULL, and returns the chunk that these
+ * queries of the step make. */
+static spmla_prefill_chunk
 walk_parts(const spmla_step *step, const spmla_prefill_chunk *chunk,
 	   spmla_request *requests)
 {
+	const uint32_t first = chunk->queries.first;
+	spmla_prefill_chunk found = {{first, first}, {0, 0}, 0, 0};
 	uint64_t begin = 0;
-	uint32_t count = 0, i;
+	uint32_t i;
 
 	for (i = 0; i < step->request_count; i++) {
 		const spmla_request part =
@@ -212,10 +247,38 @@ walk_parts(const spmla_step *step, const spmla_prefill_chunk *chunk,
 		if (part.query_tokens == 0)
 			continue;
 		if (requests)
-			requests[count] = part;
-		count++;
+			requests[found.request_count] = part;
+		if (found.request_count == 0)
+			found.requests.first = i;
+		found.requests.end = i + 1;
+		found.request_count++;
+		found.queries.end += part.query_tokens;
+		found.live_context += part.seq_len_tokens;
 	}
-	return count;
+	return found;
+}
+
+/* Whether it is the chunk that its queries make, and not an empty one. */
+static spmla_status
+check_parts(const spmla_prefill_chunk *chunk, const spmla_prefill_chunk *found,
+	    spmla_diag *diag)
+{
+	const spmla_i_check checks[] = {
+		{"chunk_requests.chunk (of this step)", found->request_count,
+		 SPMLA_WANT_EQUAL, chunk->request_count},
+		{"chunk_requests.chunk.request_count", chunk->request_count,
+		 SPMLA_WANT_AT_LEAST, 1},
+		{"chunk_requests.chunk.queries.end", chunk->queries.end,
+		 SPMLA_WANT_EQUAL, found->queries.end},
+		{"chunk_requests.chunk.requests.first", chunk->requests.first,
+		 SPMLA_WANT_EQUAL, found->requests.first},
+		{"chunk_requests.chunk.requests.end", chunk->requests.end,
+		 SPMLA_WANT_EQUAL, found->requests.end},
+		{"chunk_requests.chunk.live_context", chunk->live_context,
+		 SPMLA_WANT_EQUAL, found->live_context},
+	};
+
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
 spmla_status
@@ -234,7 +297,7 @@ spmla_prefill_chunk_requests(const spmla_step *step,
 	};
 	spmla_status s =
 		spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
-	uint32_t count;
+	spmla_prefill_chunk found;
 
 	if (s == SPMLA_OK)
 		s = spmla_i_check_size(diag, "step.struct_bytes",
@@ -244,16 +307,14 @@ spmla_prefill_chunk_requests(const spmla_step *step,
 				 SPMLA_WANT_NOT_NULL, 0);
 	if (s != SPMLA_OK)
 		return s;
-	count = walk_parts(step, chunk, NULL);
-	if (count != chunk->request_count)
-		return spmla_i_fail(diag, SPMLA_E_RANGE,
-				    "chunk_requests.chunk (of this step)",
-				    count, SPMLA_WANT_EQUAL,
-				    chunk->request_count);
-	if (count > capacity)
+	found = walk_parts(step, chunk, NULL);
+	s = check_parts(chunk, &found, diag);
+	if (s != SPMLA_OK)
+		return s;
+	if (found.request_count > capacity)
 		return spmla_i_fail(diag, SPMLA_E_SPACE,
 				    "chunk_requests.requests", capacity,
-				    SPMLA_WANT_AT_LEAST, count);
+				    SPMLA_WANT_AT_LEAST, found.request_count);
 	(void)walk_parts(step, chunk, requests);
 	return SPMLA_OK;
 }

@@ -314,13 +314,18 @@ spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
 	return s;
 }
 
-/* How a prefill of this shape cuts up its index logits. */
+/* How a prefill of this shape cuts up its index logits: decode may have room
+ * for more of them than the budget. */
 static void
 set_pieces(const spmla_plan *plan, spmla_step_prologue_args *a)
 {
 	const uint64_t stride =
 		spmla_i_piece_stride(&plan->config, a->shape.max_live_context);
-	const uint64_t rows = plan->logits_elems / stride; /* >= 1 */
+	const uint64_t budget =
+		plan->config.logits_budget_bytes / sizeof(float);
+	const uint64_t room =
+		plan->logits_elems < budget ? plan->logits_elems : budget;
+	const uint64_t rows = room / stride; /* >= 1 */
 
 	a->piece_stride_elems = stride;
 	a->piece_tokens =

@@ -95,7 +95,7 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * spmla_prefill_plan. `shape` is that of the prologue before it, and its cost
  * that of the shape, so an eager engine takes the numbers of the step's info.
  * A key whose page was not written is a row of zeros here (FAULT_PAGE).
- * Order: enqueues 5 ops, with index_k one more, with index_q 2 and 2 a piece.
+ * Order: enqueues 4 ops, with index_k one more, with index_q 2 and 2 a piece.
  * Deterministic: a token's bits do not depend on how its prompt is cut up.
  * Exact: the caches as by decode, bit for bit; the selection too; out and lse as
  * spmla_sparse_prefill.

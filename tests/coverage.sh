@@ -1,19 +1,42 @@
 #!/usr/bin/env bash
-# Keeps tests/COVERAGE.md true: every test that it names exists, and every
-# operation has a row.
+# Keeps tests/COVERAGE.md true: every test that it names exists, those named
+# suite/test in that suite, and every operation has a row and, if it has a
+# suite in tests/ops, a test among the edges.
 set -euo pipefail
 bad=0
+list=tests/COVERAGE.md
+ops=$(sed -n 's/^SPMLA_OP(\(.*\))$/\1/p' lib/ops/ops.inc)
 
-for name in $(grep -oE '`[a-z0-9_]+`' tests/COVERAGE.md | tr -d '`' | sort -u); do
-	if ! grep -qRE "START_TEST\($name\)" tests; then
-		echo "COVERAGE.md names $name, which no suite has"
-		bad=1
+fail() {
+	echo "COVERAGE.md $1"
+	bad=1
+}
+
+# The sources of a suite, without those of an operation whose name begins alike.
+suite() { # name
+	local op skip=()
+	for op in $ops; do
+		[[ $op != "$1"_* ]] || skip+=(! -name "test_$op*")
+	done
+	find -L tests -name "test_$1*.c" "${skip[@]}"
+}
+
+for name in $(grep -oE '`[a-z0-9_]+`' "$list" | tr -d '`' | sort -u); do
+	grep -qRE "START_TEST\($name\)" tests ||
+		fail "names $name, which no suite has"
+done
+for name in $(grep -oE '`[a-z0-9_]+/[a-z0-9_]+`' "$list" | tr -d '`' |
+	sort -u); do
+	sources=$(suite "${name%/*}")
+	# shellcheck disable=SC2086 # a list
+	if [ -z "$sources" ] || ! grep -qE "START_TEST\(${name#*/}\)" $sources; then
+		fail "names $name, which that suite has not"
 	fi
 done
-for op in $(sed -n 's/^SPMLA_OP(\(.*\))$/\1/p' lib/ops/ops.inc); do
-	if ! grep -q "^| $op |" tests/COVERAGE.md; then
-		echo "COVERAGE.md has no row for $op"
-		bad=1
-	fi
+edges=$(sed -n '/^## Edges$/,/^## Vectors/p' "$list")
+for op in $ops; do
+	grep -q "^| $op |" "$list" || fail "has no row for $op"
+	[ ! -e "tests/ops/test_$op.c" ] || [[ $edges == *"\`$op/"* ]] ||
+		fail "has no edge of $op"
 done
 exit "$bad"

@@ -88,37 +88,47 @@ spmla_i_finite_positive(float x)
 }
 
 spmla_status
-spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
-		    uint32_t layouts)
+spmla_i_check_cache_as(spmla_diag *diag, const spmla_i_cache_fields *fields,
+		       const spmla_cache *cache, uint32_t layouts)
 {
 	uint32_t lowest = 0;
 	const spmla_i_check checks[] = {
-		{"cache.entries_per_page", cache->entries_per_page,
+		{fields->entries_per_page, cache->entries_per_page,
 		 SPMLA_WANT_AT_LEAST, 1},
-		{"cache.pages", cache->pages, SPMLA_WANT_AT_LEAST, 1},
-		{"cache.page_stride_bytes", cache->page_stride_bytes,
+		{fields->pages, cache->pages, SPMLA_WANT_AT_LEAST, 1},
+		{fields->page_stride_bytes, cache->page_stride_bytes,
 		 SPMLA_WANT_AT_LEAST,
 		 spmla_layout_page_bytes(cache->layout,
 					 cache->entries_per_page)},
-		{"cache.page_stride_bytes", cache->page_stride_bytes,
+		{fields->page_stride_bytes, cache->page_stride_bytes,
 		 SPMLA_WANT_MULTIPLE_OF, SPMLA_PAGE_STRIDE_ALIGN},
-		{"cache.base", SPMLA_I_PTR(cache->base), SPMLA_WANT_NOT_NULL,
+		{fields->base, SPMLA_I_PTR(cache->base), SPMLA_WANT_NOT_NULL,
 		 0},
-		{"cache.base", SPMLA_I_PTR(cache->base), SPMLA_WANT_MULTIPLE_OF,
+		{fields->base, SPMLA_I_PTR(cache->base), SPMLA_WANT_MULTIPLE_OF,
 		 SPMLA_PAGE_STRIDE_ALIGN},
 	};
 
 	if (cache->struct_bytes != sizeof *cache)
 		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "cache.struct_bytes", cache->struct_bytes,
+				    fields->struct_bytes, cache->struct_bytes,
 				    SPMLA_WANT_EQUAL, sizeof *cache);
 	if (cache->layout >= 32 || !(layouts >> cache->layout & 1u)) {
 		while (!(layouts >> lowest & 1u))
 			lowest++;
-		return spmla_i_fail(diag, SPMLA_E_RANGE, "cache.layout",
+		return spmla_i_fail(diag, SPMLA_E_RANGE, fields->layout,
 				    cache->layout, SPMLA_WANT_EQUAL, lowest);
 	}
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
+spmla_status
+spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
+		    uint32_t layouts)
+{
+	static const spmla_i_cache_fields fields =
+		SPMLA_I_CACHE_FIELDS("cache");
+
+	return spmla_i_check_cache_as(diag, &fields, cache, layouts);
 }
 
 spmla_status

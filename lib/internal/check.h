@@ -49,8 +49,30 @@ spmla_status spmla_i_check_all(spmla_diag *diag, const spmla_i_check *checks,
 /* Whether x is above zero and at most 2^126. */
 uint32_t spmla_i_finite_positive(float x);
 
-/* The common fields of a cache. `layouts` has bit L set for each layout L that
- * is allowed. */
+/* What the fields of a cache are called where one is wrong. */
+typedef struct spmla_i_cache_fields {
+	const char *struct_bytes;
+	const char *layout;
+	const char *entries_per_page;
+	const char *pages;
+	const char *page_stride_bytes;
+	const char *base;
+} spmla_i_cache_fields;
+
+#define SPMLA_I_CACHE_FIELDS(name)                               \
+	{                                                        \
+		name ".struct_bytes", name ".layout",            \
+			name ".entries_per_page", name ".pages", \
+			name ".page_stride_bytes", name ".base"  \
+	}
+
+/* A cache of an op's args. `layouts` has bit L set for each layout L that is
+ * allowed. */
+spmla_status spmla_i_check_cache_as(spmla_diag *diag,
+				    const spmla_i_cache_fields *fields,
+				    const spmla_cache *cache, uint32_t layouts);
+
+/* The same for the only one, which is called "cache". */
 spmla_status spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
 				 uint32_t layouts);
 

@@ -33,35 +33,10 @@ check_lse(spmla_diag *diag, const spmla_sparse_decode_args *a)
 }
 
 static spmla_status
-check_extra_cache(spmla_diag *diag, const spmla_cache *c)
-{
-	const spmla_i_check checks[] = {
-		{"extra_cache.layout", c->layout, SPMLA_WANT_EQUAL,
-		 SPMLA_LAYOUT_V4_FP8},
-		{"extra_cache.entries_per_page", c->entries_per_page,
-		 SPMLA_WANT_AT_LEAST, 1},
-		{"extra_cache.pages", c->pages, SPMLA_WANT_AT_LEAST, 1},
-		{"extra_cache.page_stride_bytes", c->page_stride_bytes,
-		 SPMLA_WANT_AT_LEAST,
-		 spmla_layout_page_bytes(c->layout, c->entries_per_page)},
-		{"extra_cache.page_stride_bytes", c->page_stride_bytes,
-		 SPMLA_WANT_MULTIPLE_OF, SPMLA_PAGE_STRIDE_ALIGN},
-		{"extra_cache.base", SPMLA_I_PTR(c->base), SPMLA_WANT_NOT_NULL,
-		 0},
-		{"extra_cache.base", SPMLA_I_PTR(c->base),
-		 SPMLA_WANT_MULTIPLE_OF, SPMLA_PAGE_STRIDE_ALIGN},
-	};
-
-	if (c->struct_bytes != sizeof *c)
-		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
-				    "extra_cache.struct_bytes", c->struct_bytes,
-				    SPMLA_WANT_EQUAL, sizeof *c);
-	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
-}
-
-static spmla_status
 check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
 {
+	static const spmla_i_cache_fields fields =
+		SPMLA_I_CACHE_FIELDS("extra_cache");
 	const spmla_i_check checks[] = {
 		{"sparse_decode.extra_slots", SPMLA_I_PTR(a->extra_slots),
 		 SPMLA_WANT_NOT_NULL, 0},
@@ -78,7 +53,10 @@ check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
 				    "sparse_decode.extra_topk", a->extra_topk,
 				    SPMLA_WANT_EQUAL, 0);
 	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
-	return s == SPMLA_OK ? check_extra_cache(diag, &a->extra_cache) : s;
+	if (s == SPMLA_OK)
+		s = spmla_i_check_cache_as(diag, &fields, &a->extra_cache,
+					   1u << SPMLA_LAYOUT_V4_FP8);
+	return s;
 }
 
 static spmla_status

@@ -101,6 +101,111 @@ START_TEST(a_request_that_cannot_be_is_named)
 }
 END_TEST
 
+/* As spmla_step_encode: of two requests with one row the later is named, also
+ * where no chunk would have both, and the first such one of all. */
+START_TEST(a_row_that_occurs_twice_is_named)
+{
+	static const spmla_request twice[4] = {
+		{3, 100, 100, 0}, {7, 100, 100, 0}, {1, 5, 5, 0}, {7, 1, 1, 0}};
+	static const spmla_request both[4] = {
+		{2, 0, 9, 0}, {1, 1, 1, 0}, {1, 0, 0, 0}, {2, 1, 1, 0}};
+
+	make_plan(100, 4, 0);
+	refuse(twice, 4,
+	       "SPMLA_E_RECORD: step.requests.row[3]: got 7 again, "
+	       "want it once");
+	refuse(both, 4,
+	       "SPMLA_E_RECORD: step.requests.row[2]: got 1 again, "
+	       "want it once");
+}
+END_TEST
+
+/* More rows than are looked at in one go. */
+START_TEST(rows_far_apart_are_not_mixed_up)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+	spmla_request r[4] = {{4096, 1, 1, 0},
+			      {0, 1, 1, 0},
+			      {8192, 1, 1, 0},
+			      {65535, 1, 1, 0}};
+	spmla_config c;
+	uint32_t i;
+
+	fixture_config(&c);
+	c.max_rows = 65536;
+	c.max_prefill_tokens = 100;
+	ck_assert_int_eq(spmla_backend_query(&spmla_cpu, NULL, &device, NULL),
+			 SPMLA_OK);
+	ck_assert_int_eq(spmla_plan_make(&plan, &c, &device, NULL), SPMLA_OK);
+	for (i = 0; i < 3; i++) {
+		const spmla_step step = step_of(r, 4);
+
+		ck_assert_int_eq(spmla_prefill_plan(&plan, &step, chunks, MOST,
+						    &count, NULL),
+				 SPMLA_OK);
+		ck_assert_uint_eq(count, 1);
+		ck_assert_uint_eq(chunks[0].request_count, 4);
+		r[3].row = r[i].row;
+		refuse(r, 4,
+		       i == 0   ? "SPMLA_E_RECORD: step.requests.row[3]: "
+				  "got 4096 again, want it once"
+		       : i == 1 ? "SPMLA_E_RECORD: step.requests.row[3]: "
+				  "got 0 again, want it once"
+				: "SPMLA_E_RECORD: step.requests.row[3]: "
+				  "got 8192 again, want it once");
+		r[3].row = 65534;
+	}
+}
+END_TEST
+
+/* Chunk 1 is {100, 200} of request 0 at a context of 200, or with any one of
+ * these words another: then it is none of this step. */
+START_TEST(a_chunk_of_another_step_is_refused)
+{
+#define E "SPMLA_E_RANGE: chunk_requests.chunk"
+	static const struct {
+		uint32_t word, value;
+		const char *want;
+	} changes[] = {
+		{0, 200, E " (of this step): got 0, want 1"},
+		{1, 260, E ".queries.end: got 260, want 250"},
+		{1, 150, E ".live_context: got 200, want 150"},
+		{2, 1, E ".requests.first: got 1, want 0"},
+		{3, 2, E ".requests.end: got 2, want 1"},
+		{4, 0, E " (of this step): got 1, want 0"},
+		{5, 199, E ".live_context: got 199, want 200"},
+	};
+	static const spmla_request one[1] = {{3, 250, 250, 0}};
+	const spmla_step step = step_of(one, 1);
+	uint32_t words[6], i;
+	spmla_request part;
+
+	make_plan(100, 4, 0);
+	ck_assert_int_eq(
+		spmla_prefill_plan(&plan, &step, chunks, MOST, &count, NULL),
+		SPMLA_OK);
+	for (i = 0; i < 7; i++) {
+		spmla_prefill_chunk other;
+
+		memcpy(words, &chunks[1], sizeof words);
+		words[changes[i].word] = changes[i].value;
+		memcpy(&other, words, sizeof other);
+		memset(&part, 0x5a, sizeof part);
+		expect_error(spmla_prefill_chunk_requests(&step, &other, &part,
+							  1, &diag),
+			     changes[i].want);
+		ck_assert_uint_eq(bytes_other(&part, sizeof part, 0x5a),
+				  sizeof part);
+	}
+	memset(words, 0, sizeof words);
+	memcpy(&chunks[0], words, sizeof words);
+	expect_error(spmla_prefill_chunk_requests(&step, &chunks[0], &part, 1,
+						  &diag),
+		     E ".request_count: got 0, want at least 1");
+#undef E
+}
+END_TEST
+
 START_TEST(a_list_that_is_too_short_says_how_long_it_has_to_be)
 {
 	static const spmla_request one[1] = {{3, 250, 250, 0}};
@@ -171,6 +276,9 @@ main(void)
 {
 	const TTest *const error[] = {
 		a_request_that_cannot_be_is_named,
+		a_row_that_occurs_twice_is_named,
+		rows_far_apart_are_not_mixed_up,
+		a_chunk_of_another_step_is_refused,
 		a_list_that_is_too_short_says_how_long_it_has_to_be,
 		a_pointer_or_a_struct_that_is_wrong_is_named,
 	};

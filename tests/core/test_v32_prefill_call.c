@@ -103,6 +103,63 @@ START_TEST(a_step_larger_than_prefill_says_what_is_too_much)
 }
 END_TEST
 
+/* Contexts of up to 200 tokens: rows of 256 logits, so that 1024 B hold one.
+ * Decode has more room for logits than that, and a prefill leaves it alone. */
+START_TEST(pieces_of_logits_fit_the_budget)
+{
+	const spmla_shape shape = {9, 2, 9, 150};
+	static const uint32_t rows[4] = {1, 2, 5, 9};
+	uint32_t i, t;
+
+	for (i = 0; i < 4; i++) {
+		const uint64_t budget = 1024u * rows[i] + (i == 1 ? 1023 : 0);
+		spmla_config config;
+		const int64_t *at;
+		fixture f;
+
+		prompt_config(&config, 100, 200, budget);
+		fixture_open(&f, &config, 0);
+		ck_assert_uint_ge(f.plan.logits_elems, 2048);
+		ck_assert_int_eq(spmla_step_prologue(f.ctx, &shape,
+						     SPMLA_FROM_DEVICE, NULL),
+				 SPMLA_OK);
+		at = spmla_view(f.ctx, SPMLA_BUF_PIECE_ROW_STARTS, NULL);
+		for (t = 0; t < 9; t++)
+			ck_assert_int_eq(at[t], t % rows[i] * 256);
+		fixture_close(&f);
+	}
+}
+END_TEST
+
+/* kv_insert, kv_gather, index_map, sparse_prefill; indexer_k_insert; prep_q and
+ * indexer_k_gather; and nine pieces of one token: logits and top-k. */
+START_TEST(as_many_ops_are_enqueued_as_the_manual_says)
+{
+	const spmla_shape shape = {9, 2, 9, 150};
+	static const uint32_t ops[4] = {4, 5, 4 + 2 + 18, 5 + 2 + 18};
+	spmla_config config;
+	prompt_rig deferred;
+	uint32_t i;
+
+	prompt_config(&config, 100, 200, 1024);
+	prompt_open(&deferred, &config, SPMLA_NATIVE_DEFERRED);
+	for (i = 0; i < 4; i++) {
+		spmla_v32_layer l = deferred.stage.layer;
+		spmla_ctx *ctx = deferred.f.ctx;
+
+		l.index_k = i & 1 ? l.index_k : NULL;
+		l.index_q = i & 2 ? l.index_q : NULL;
+		v32_must(ctx, spmla_step_prologue(ctx, &shape,
+						  SPMLA_FROM_DEVICE, NULL));
+		fixture_drain(&deferred.f);
+		v32_must(ctx, spmla_v32_prefill(ctx, &l, &shape, NULL));
+		ck_assert_uint_eq(spmla_cpu_queue_pending(ctx), ops[i]);
+		fixture_drain(&deferred.f);
+	}
+	prompt_close(&deferred);
+}
+END_TEST
+
 /* ---- What the calls refuse --------------------------------------------- */
 
 static void
@@ -236,6 +293,8 @@ main(void)
 	const TTest *const shape[] = {
 		a_step_is_a_prefill_if_it_fits_no_bucket,
 		a_step_larger_than_prefill_says_what_is_too_much,
+		pieces_of_logits_fit_the_budget,
+		as_many_ops_are_enqueued_as_the_manual_says,
 	};
 	const TTest *const error[] = {
 		decode_and_prefill_are_not_mixed_up,

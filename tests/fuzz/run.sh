@@ -62,7 +62,7 @@ compile() { # a source to an object
 }
 
 # The smallest set that still reaches everything, of small files, beside the
-# bug_* that once broke the target.
+# bug_* that once broke the target, or break it where a fault is planted.
 keep_corpus() { # target
 	local kept=$PWD/tests/fuzz/corpus/$1
 	mkdir -p "$kept" "$tmp/$1.min"

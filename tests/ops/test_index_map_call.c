@@ -4,6 +4,7 @@
  * an eager one. The slots are in test_index_map.c.
  */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/fixture.h"
@@ -182,11 +183,47 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
+/* Pages of 64: position 999999 is entry 63 of column 15624, 1000063 that of the
+ * last column, 15625. Page 33000000 has the slots from 2112000000 on, whose
+ * bytes lie past 2^40. Rows of the table are wider than they have to be. */
+START_TEST(positions_of_a_million_tokens_are_mapped)
+{
+	enum { COLUMNS = 15626, STRIDE = 15700 };
+	static const int32_t in[4] = {999999, 1000063, 1000064, 0};
+	static const int32_t want[4] = {2112000063, 639, -1, 320};
+	int32_t *wide = test_alloc(2 * STRIDE * sizeof *wide, 0xFF);
+	spmla_index_map_args a = good_args();
+	int32_t got[4];
+
+	wide[STRIDE] = 5;
+	wide[STRIDE + 15624] = 33000000;
+	wide[STRIDE + 15625] = 9;
+	wide[STRIDE + COLUMNS] = 7; /* no column */
+	a.tokens = 1;
+	a.k = 4;
+	a.columns = COLUMNS;
+	a.table_stride_elems = STRIDE;
+	a.page_tokens = 64;
+	a.pool_pages = 33000001;
+	a.token_row = &row_of[1];
+	a.block_table = wide;
+	a.indices = in;
+	a.slots = got;
+	a.workspace_ids = NULL;
+	ck_assert_int_eq(spmla_index_map(f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(got, want, sizeof want);
+	ck_assert_int_eq(counts[0], 3);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	free(wide);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
 	Suite *s = suite_create("index_map");
 	TCase *error = tcase_create("error");
+	TCase *layout = tcase_create("layout");
 	TCase *graph = tcase_create("graph");
 
 	tcase_add_checked_fixture(error, setup, teardown);
@@ -195,9 +232,12 @@ suite(void)
 	tcase_add_loop_test(error, every_pointer_that_is_missing_is_named, 0,
 			    5);
 	tcase_add_test(error, what_is_optional_may_be_missing);
+	tcase_add_checked_fixture(layout, setup, teardown);
+	tcase_add_test(layout, positions_of_a_million_tokens_are_mapped);
 	tcase_add_checked_fixture(graph, setup, teardown);
 	tcase_add_test(graph, replay_sees_what_changed_in_place);
 	suite_add_tcase(s, error);
+	suite_add_tcase(s, layout);
 	suite_add_tcase(s, graph);
 	return s;
 }

@@ -205,6 +205,69 @@ START_TEST(pages_past_2_and_4_gib_are_read_where_they_lie)
 }
 END_TEST
 
+/* Output row 33600000 has its codes at 4.3e9 B. */
+START_TEST(output_past_4_gib_is_written_where_it_belongs)
+{
+	enum { FIRST = 33600000, KEYS = FIRST + 20 };
+	const uint64_t k_bytes = KEYS * UINT64_C(128),
+		       bytes = k_bytes + KEYS * 4;
+	static const int32_t far_cu[2] = {FIRST, KEYS};
+	uint8_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	spmla_indexer_k_gather_args a = good_args();
+
+	if (map == MAP_FAILED)
+		return; /* no such address space here */
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	a.requests = a.rows = 1;
+	a.keys = KEYS;
+	a.cu_seq_lens = far_cu;
+	a.dst_k = map;
+	a.dst_scale = (float *)(void *)(map + k_bytes);
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(map + FIRST * UINT64_C(128), k, 20 * 128);
+	ck_assert_mem_eq(a.dst_scale + FIRST, scales, 20 * 4);
+	gather_status(&g, 0, SPMLA_FAULT_NONE, 0);
+	munmap(map, bytes);
+}
+END_TEST
+
+/* A million keys in pages of 16: 62501 columns that are pages 0, 1, .. 13. */
+START_TEST(a_request_of_a_million_keys_is_copied_to_its_end)
+{
+	enum { KEYS = 1000001, COLUMNS = 62501 };
+	static const int32_t long_cu[2] = {0, KEYS};
+	int32_t *table = test_alloc(COLUMNS * sizeof *table, 0);
+	uint8_t *out = test_alloc(KEYS * 128, 0x5A);
+	float *out_scales = test_alloc(KEYS * 4, 0x5A);
+	spmla_indexer_k_gather_args a = good_args();
+	uint32_t wrong = 0, i, n;
+
+	for (i = 0; i < COLUMNS; i++)
+		table[i] = (int32_t)(i % 14);
+	a.requests = a.rows = 1;
+	a.keys = KEYS;
+	a.columns = a.table_stride_elems = COLUMNS;
+	a.cu_seq_lens = long_cu;
+	a.block_table = table;
+	a.dst_k = out;
+	a.dst_scale = out_scales;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	for (n = 0; n < KEYS; n++) {
+		const uint8_t *page = g.pool + n / 16 % 14 * 2112;
+
+		wrong += memcmp(out + n * 128, page + n % 16 * 128, 128) != 0;
+		wrong += memcmp(out_scales + n, page + 2048 + n % 16 * 4, 4) !=
+			 0;
+	}
+	ck_assert_uint_eq(wrong, 0);
+	gather_status(&g, 0, SPMLA_FAULT_NONE, 0);
+	free(table);
+	free(out);
+	free(out_scales);
+}
+END_TEST
+
 START_TEST(a_replay_reads_what_lies_there_then)
 {
 	spmla_indexer_k_gather_args a = good_args();
@@ -275,6 +338,8 @@ main(void)
 	const TTest *const layout[] = {
 		pages_may_be_of_odd_size_and_far_apart,
 		pages_past_2_and_4_gib_are_read_where_they_lie,
+		output_past_4_gib_is_written_where_it_belongs,
+		a_request_of_a_million_keys_is_copied_to_its_end,
 	};
 	const TTest *const graph[] = {
 		a_replay_reads_what_lies_there_then,

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* One token of zeros in slot 0. */
 static void
@@ -241,6 +242,41 @@ START_TEST(rope_products_are_rounded_before_they_are_added)
 }
 END_TEST
 
+/* A table of 2^24 positions is 4 GiB: the row of the last begins past 2^31 B,
+ * that of position 1000000 at 256 MB. They turn as those of 3 and 5. */
+START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
+{
+	const uint64_t bytes = UINT64_C(4) << 30;
+	float *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *near_pool;
+	k_rig r;
+
+	if (map == MAP_FAILED)
+		return; /* no such address space here */
+	k_rig_open(&r, 2, 4, 1, 0);
+	k_rig_rope(&r, SPMLA_ROPE_NEOX);
+	r.slots[0] = 2;
+	r.slots[1] = 0;
+	r.positions[0] = 3;
+	r.positions[1] = 5;
+	k_rig_check(&r);
+	near_pool = test_alloc(r.pool_bytes, 0);
+	memcpy(near_pool, r.pool, r.pool_bytes);
+	memcpy(map + 16777215 * UINT64_C(64), r.cos_sin + 3 * 64, 256);
+	memcpy(map + 1000000 * 64, r.cos_sin + 5 * 64, 256);
+	r.a.cos_sin = map;
+	r.a.cos_sin_rows = 1 << 24;
+	r.positions[0] = 16777215;
+	r.positions[1] = 1000000;
+	k_rig_run(&r);
+	ck_assert_mem_eq(r.pool, near_pool, r.pool_bytes);
+	munmap(map, bytes);
+	free(near_pool);
+	k_rig_close(&r);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -257,6 +293,7 @@ main(void)
 	tcase_add_test(edge, rope_at_position_0_changes_nothing);
 	tcase_add_test(edge, each_rope_style_turns_its_own_pairs);
 	tcase_add_test(edge, rope_products_are_rounded_before_they_are_added);
+	tcase_add_test(edge, rows_of_the_rope_table_may_lie_past_2_gib);
 	suite_add_tcase(suite, edge);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

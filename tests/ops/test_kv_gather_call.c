@@ -216,6 +216,32 @@ START_TEST(pages_past_2_and_4_gib_are_read_where_they_lie)
 }
 END_TEST
 
+/* Rows of the output 2 GiB apart. */
+START_TEST(output_past_4_gib_is_written_where_it_belongs)
+{
+	const uint64_t stride = UINT64_C(1) << 30, elems = 2 * stride + 576;
+	uint16_t *map =
+		mmap(NULL, elems * 2, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	spmla_kv_gather_args a = good_args();
+	uint32_t n;
+
+	if (map == MAP_FAILED)
+		return; /* no such address space here */
+	a.requests = a.rows = 1;
+	a.keys = 3;
+	a.dst = map;
+	a.dst_stride_elems = (int64_t)stride;
+	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	for (n = 0; n < 3; n++)
+		ck_assert_mem_eq(
+			map + n * stride,
+			g.pool + (uint64_t)g.table[0] * 18432 + n * 1152, 1152);
+	gather_status(&g, 0, SPMLA_FAULT_NONE, 0);
+	munmap(map, elems * 2);
+}
+END_TEST
+
 /* Position 16777210 of pages of 16: column 1048575 of a row of 2^20. */
 START_TEST(positions_of_very_long_requests_are_found)
 {
@@ -332,6 +358,7 @@ main(void)
 	const TTest *const layout[] = {
 		pages_may_be_of_odd_size_and_far_apart,
 		pages_past_2_and_4_gib_are_read_where_they_lie,
+		output_past_4_gib_is_written_where_it_belongs,
 		positions_of_very_long_requests_are_found,
 		rows_behind_a_requests_end_are_left_alone,
 	};

@@ -82,6 +82,22 @@ START_TEST(rows_start_at_multiples_of_256)
 }
 END_TEST
 
+/* 2^31 - 1 elements take 2^31; three rows end at 3 * 2^31, past 32 bits. */
+START_TEST(starts_of_long_rows_do_not_wrap)
+{
+	const int64_t room = INT64_C(1) << 31;
+	uint32_t t;
+
+	for (t = 0; t < 3; t++)
+		io.lens[t] = INT32_MAX;
+	run(3, UINT64_C(3) << 31, io.rows);
+	for (t = 0; t < 3; t++)
+		expect_row(t, t * room, INT32_MAX);
+	ck_assert_int_eq(io.starts[3], 3 * room);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
 START_TEST(no_lengths_take_no_room)
 {
 	memset(io.lens, 0, sizeof io.lens);
@@ -227,6 +243,7 @@ main(void)
 {
 	const TTest *const shape[] = {
 		rows_start_at_multiples_of_256,
+		starts_of_long_rows_do_not_wrap,
 		random_rows_never_overlap_or_leave_the_buffer,
 	};
 	const TTest *const edge[] = {

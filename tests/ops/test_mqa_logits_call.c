@@ -5,7 +5,9 @@
  */
 #include <check.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tests/support/mqa_world.h"
 
@@ -237,11 +239,73 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
+/* Rows of logits from element 2^31 + 5 on. */
+START_TEST(logits_past_8_gib_are_written_where_they_belong)
+{
+	const int64_t far = (INT64_C(1) << 31) + 5;
+	const uint64_t bytes = ((uint64_t)far + MQA_LOGITS) * sizeof(float);
+	float near_rows[MQA_LOGITS];
+	float *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint32_t t;
+
+	if (map == MAP_FAILED)
+		return; /* no such address space here */
+	mqa_check(&f, &w);
+	memcpy(near_rows, w.logits, sizeof near_rows);
+	w.a.logits = map;
+	w.a.logits_elems = (uint64_t)far + MQA_LOGITS;
+	for (t = 0; t < MQA_TOKENS; t++)
+		w.starts[t] += far;
+	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
+	for (t = 0; t < MQA_TOKENS; t++)
+		ck_assert_mem_eq(map + w.starts[t],
+				 near_rows + w.starts[t] - far,
+				 (uint32_t)w.lens[t] * sizeof(float));
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	munmap(map, bytes);
+}
+END_TEST
+
+/* Column c has page c % 10, so that key n has the score of key n % 640; the
+ * last of 15626 columns holds 3 keys. */
+START_TEST(a_context_of_a_million_keys_is_scored_to_its_end)
+{
+	enum { KEYS = 1000003, COLUMNS = 15626 };
+	int32_t *table = test_alloc(COLUMNS * sizeof *table, 0);
+	float *logits = test_alloc((KEYS + 1) * sizeof *logits, 0x5A);
+	const float untouched = logits[KEYS];
+	uint32_t wrong = 0, i;
+
+	for (i = 0; i < COLUMNS; i++)
+		table[i] = (int32_t)(i % 10);
+	w.a.tokens = w.a.heads = w.a.rows = 1;
+	w.a.columns = w.a.table_stride_elems = COLUMNS;
+	w.a.block_table = table;
+	w.a.logits = logits;
+	w.a.logits_elems = KEYS;
+	w.token_row[0] = 0;
+	w.starts[0] = 0;
+	w.lens[0] = KEYS;
+	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
+	for (i = 0; i < 640; i++)
+		ck_assert(isfinite(logits[i]));
+	for (i = 640; i < KEYS; i++)
+		wrong += memcmp(&logits[i], &logits[i % 640], 4) != 0;
+	ck_assert_uint_eq(wrong, 0);
+	ck_assert(!memcmp(&logits[KEYS], &untouched, 4));
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	free(table);
+	free(logits);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
 	Suite *s = suite_create("mqa_logits");
 	TCase *edge = tcase_create("edge");
+	TCase *layout = tcase_create("layout");
 	TCase *error = tcase_create("error");
 	TCase *graph = tcase_create("graph");
 
@@ -254,6 +318,10 @@ suite(void)
 	tcase_add_loop_test(
 		edge, row_that_does_not_fit_the_logits_is_not_written, 0, 5);
 	tcase_add_test(edge, row_without_keys_is_not_looked_at);
+	tcase_add_checked_fixture(layout, setup, teardown);
+	tcase_add_test(layout, logits_past_8_gib_are_written_where_they_belong);
+	tcase_add_test(layout,
+		       a_context_of_a_million_keys_is_scored_to_its_end);
 	tcase_add_checked_fixture(error, setup, teardown);
 	tcase_add_test(error, every_number_that_is_wrong_is_named);
 	tcase_add_loop_test(error, every_pointer_that_is_missing_is_named, 0,
@@ -263,6 +331,7 @@ suite(void)
 	tcase_add_checked_fixture(graph, setup, teardown);
 	tcase_add_test(graph, replay_sees_what_changed_in_place);
 	suite_add_tcase(s, edge);
+	suite_add_tcase(s, layout);
 	suite_add_tcase(s, error);
 	suite_add_tcase(s, graph);
 	return s;

@@ -136,6 +136,26 @@ START_TEST(rows_of_logits_begin_anew_in_every_piece)
 }
 END_TEST
 
+/* Rows of 2^31 elements, and contexts that end at the last row there can be. */
+START_TEST(long_contexts_and_rows_do_not_wrap)
+{
+	static const int32_t queries[3] = {1, 1, 3};
+	static const int32_t lens[3] = {1 << 30, (1 << 30) - 9, 8};
+	uint32_t t;
+
+	a.piece_tokens = 5;
+	a.piece_stride_elems = UINT64_C(1) << 31;
+	run(3, queries, lens, 5, INT32_MAX);
+	ck_assert_int_eq(io.starts[3], INT32_MAX);
+	expect_token(0, 0, 1 << 30);
+	expect_token(1, 1 << 30, INT32_MAX - 8);
+	expect_token(4, INT32_MAX - 8, INT32_MAX);
+	for (t = 0; t < 5; t++)
+		ck_assert_int_eq(io.rows[t], t * (INT64_C(1) << 31));
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
 START_TEST(a_paused_request_takes_no_rows)
 {
 	static const int32_t queries[3] = {1, 0, 1}, lens[3] = {3, 9, 4};
@@ -264,6 +284,7 @@ main(void)
 	const TTest *const shape[] = {
 		requests_lie_one_behind_the_other,
 		rows_of_logits_begin_anew_in_every_piece,
+		long_contexts_and_rows_do_not_wrap,
 		a_paused_request_takes_no_rows,
 		a_step_without_requests_is_padding,
 	};

@@ -11,6 +11,8 @@
 
 #include "tests/support/decode_world.h"
 
+#include "spmla/ops/kv_insert.h"
+
 static fixture f;
 static decode_world w;
 
@@ -225,13 +227,59 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
+/* What kv_insert writes with each scale rule, and zero queries read back from
+ * one key. Tile 0 is full of 336: POW2 gives scale 1 and a tie of 320 and 352,
+ * 320; RAW 0.75 and 448. Tile 1 is zeros. Tile 2 has 448 and 3.3 (bf16
+ * 3.296875): scale 1, and 3.25 in steps of 1/4; tile 3 is -7: scale 2^-6 and
+ * -448, by both rules. */
+START_TEST(inserted_row_is_read_as_it_was_written)
+{
+	static uint16_t latent[512], rope[64];
+	static const int64_t slot[1] = {77};
+	const float want[4] = {_i ? 336 : 320, 0, 3.25f, -7};
+	spmla_kv_insert_args in = {.struct_bytes = sizeof in,
+				   .tokens = 1,
+				   .scale_mode = _i ? SPMLA_SCALE_RAW
+						    : SPMLA_SCALE_POW2,
+				   .kv_c = latent,
+				   .k_pe = rope,
+				   .kv_c_stride_elems = 512,
+				   .k_pe_stride_elems = 64,
+				   .slot_mapping = slot};
+	uint32_t i;
+
+	decode_close(&w);
+	decode_open(&w, SPMLA_LAYOUT_FP8_DS_MLA, 8, 64, 20);
+	for (i = 0; i < 512; i++)
+		latent[i] = test_bf16(i < 128   ? 336
+				      : i < 256 ? 0
+				      : i < 384 ? 3.3f
+						: -7);
+	latent[256] = test_bf16(448);
+	in.cache = w.a.cache;
+	ck_assert_int_eq(spmla_kv_insert(f.ctx, &in, NULL), SPMLA_OK);
+	memset(w.q, 0, 8 * (REF_DIM + 8) * 2);
+	w.slots[13] = 77;
+	decode_check(&f, &w);
+	ck_assert_uint_eq(decode_out(&w, 0, 5)[256], test_bf16(448));
+	for (i = 0; i < 512; i++)
+		if (i != 256)
+			ck_assert_uint_eq(decode_out(&w, 0, 5)[i],
+					  test_bf16(want[i / 128]));
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
 	Suite *s = suite_create("sparse_decode");
+	TCase *shape = tcase_create("shape");
 	TCase *error = tcase_create("error");
 	TCase *graph = tcase_create("graph");
 
+	tcase_add_checked_fixture(shape, setup, teardown);
+	tcase_add_loop_test(shape, inserted_row_is_read_as_it_was_written, 0,
+			    2);
 	tcase_add_checked_fixture(error, setup, teardown);
 	tcase_add_test(error, every_number_that_is_wrong_is_named);
 	tcase_add_loop_test(
@@ -242,6 +290,7 @@ suite(void)
 	tcase_add_test(error, what_is_optional_may_be_missing);
 	tcase_add_checked_fixture(graph, setup, teardown);
 	tcase_add_test(graph, replay_sees_what_changed_in_place);
+	suite_add_tcase(s, shape);
 	suite_add_tcase(s, error);
 	suite_add_tcase(s, graph);
 	return s;

@@ -159,6 +159,24 @@ START_TEST(both_caches_count_alike)
 }
 END_TEST
 
+/* q = 0: (1 + 1 + 4 + 4 + 5) / 5 = 3, lse = ln 5; all other
+ * rows are NaN. */
+START_TEST(slot_that_occurs_twice_counts_twice_in_either_list)
+{
+	v4_open(&w, 2, 64, 70, 2, 66);
+	zero_q();
+	v4_put(&w.a.cache, 60, 1, 1);
+	v4_put(&w.a.extra_cache, 7, 4, 4);
+	v4_put(&w.a.cache, 9, 5, 5);
+	v4_slots(&w, 0)[0] = v4_slots(&w, 0)[69] = 60;
+	v4_slots(&w, 0)[1] = 9;
+	v4_extra(&w, 0)[2] = v4_extra(&w, 0)[65] = 7;
+	v4_check(&f, &w);
+	all_out(0, 1, 3);
+	ck_assert_float_eq_tol(v4_lse(&w, 0, 1), 1.6094379f, 3e-7f);
+}
+END_TEST
+
 /* Scores 1 and 0, softmax_scale ln 2 / 2: in one block the second weighs
  * bf16(2^-0.5) = 0.70703125, in a block of its own 2^-0.5: values 1 and -1.5
  * give -145.27 and -145.55 times 2^-12 (see test_sparse_decode.c). The second
@@ -310,6 +328,7 @@ main(void)
 	const case_test shape[] = {
 		{results_equal_dense_attention_for_any_shape, 16},
 		{both_caches_count_alike, 1},
+		{slot_that_occurs_twice_counts_twice_in_either_list, 1},
 		{second_cache_starts_a_block_of_its_own, 1},
 	};
 	const case_test edge[] = {

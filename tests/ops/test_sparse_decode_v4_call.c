@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tests/support/cases.h"
 #include "tests/support/narrow_ref.h"
@@ -138,6 +139,41 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
+/* Row 2^20 of the partial results of 2 heads is 2^20 * 2 * 2048 B = 4 GiB
+ * behind the first. */
+START_TEST(partial_results_past_4_gib_are_written_where_they_belong)
+{
+	const uint32_t first = 1u << 20;
+	const uint64_t bytes = (first + UINT64_C(2)) * 2 * 2048;
+	static const int32_t parts[2][8] = {{0, 0, 0, 2, 0, 1, 1, 0},
+					    {0, 0, 2, 4, 1, 1, 1, 0}};
+	float *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	float *lse = test_alloc((first + 2) * 2 * sizeof *lse, 0);
+
+	if (map == MAP_FAILED)
+		return; /* no such address space here */
+	v4_open(&w, 2, 64, 256, 2, 0);
+	v4_choose(&w);
+	w.a.tokens = 1;
+	w.a.parts = 2;
+	memcpy(w.parts, parts, sizeof parts);
+	memcpy(w.num_splits, (const int32_t[]){0, 2}, 8);
+	v4_check(&f, &w);
+	w.num_splits[0] += (int32_t)first;
+	w.num_splits[1] += (int32_t)first;
+	w.a.split_out = map;
+	w.a.split_lse = lse;
+	w.a.split_rows = first + 2;
+	ck_assert_int_eq(spmla_sparse_decode(f.ctx, &w.a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(map + first * UINT64_C(1024), w.split_out, 2 * 4096);
+	ck_assert_mem_eq(lse + first * 2, w.split_lse, 4 * sizeof *lse);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	munmap(map, bytes);
+	free(lse);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -147,9 +183,12 @@ main(void)
 		{second_cache_is_for_v4_rows_only, 1},
 		{what_is_not_asked_for_may_be_missing, 1},
 	};
+	const case_test layout[] = {
+		{partial_results_past_4_gib_are_written_where_they_belong, 1}};
 	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
 	const case_group groups[] = {
 		CASES("error", error),
+		CASES("layout", layout),
 		CASES("graph", graph),
 	};
 

@@ -219,6 +219,21 @@ START_TEST(key_of_score_minus_infinity_weighs_nothing)
 }
 END_TEST
 
+/* One key of weight 1: the value itself, also the least bf16, 2^-133. */
+START_TEST(subnormal_values_are_not_flushed)
+{
+	uint32_t i;
+
+	prefill_open(&w, _i ? 512 : 576, 3, 4);
+	for (i = 0; i < w.a.dim; i++)
+		prefill_row(&w, 9)[i] =
+			(uint16_t)((i & 1) << 15 | (i % 127 + 1));
+	prefill_indices(&w, 1)[2] = 9;
+	prefill_run(&f, &w);
+	ck_assert_mem_eq(prefill_out(&w, 1, 2), prefill_row(&w, 9), 512 * 2);
+}
+END_TEST
+
 START_TEST(bits_of_a_token_do_not_depend_on_the_others)
 {
 	uint16_t alone[REF_LATENT];
@@ -254,6 +269,7 @@ main(void)
 	const case_test edge[] = {
 		{sink_takes_its_share_and_leaves_the_logits, 2},
 		{nan_that_counts_is_not_hidden, 1},
+		{subnormal_values_are_not_flushed, 2},
 		{key_of_score_minus_infinity_weighs_nothing, 1},
 	};
 	const case_test determinism[] = {

@@ -199,6 +199,24 @@ START_TEST(split_beyond_four_gib_is_found)
 }
 END_TEST
 
+/* lse 0 and 0: weights of 1/2 each. 2^-133 and 3 * 2^-133 make 2 * 2^-133. */
+START_TEST(subnormal_values_are_not_flushed)
+{
+	uint32_t h, i;
+
+	for (i = 0; i < 2; i++)
+		for (h = 0; h < COMBINE_HEADS; h++) {
+			const uint32_t row = i * COMBINE_HEADS + h;
+
+			r.split_lse[row] = 0;
+			r.split_out[row * 512 + 3] = i ? 0x3p-133f : 0x1p-133f;
+		}
+	combine_run(&r);
+	for (h = 0; h < COMBINE_HEADS; h++)
+		ck_assert_uint_eq(combine_out(&r, 0, h)[3], 0x0002);
+}
+END_TEST
+
 START_TEST(bits_of_a_token_do_not_depend_on_the_others)
 {
 	uint16_t alone[512];
@@ -225,6 +243,7 @@ main(void)
 		 1},
 		{far_away_logarithms_do_not_overflow, 2},
 		{nan_of_a_split_is_not_hidden, 1},
+		{subnormal_values_are_not_flushed, 1},
 		{rows_that_are_not_there_count_as_none_and_are_reported, 6},
 	};
 	const case_test layout[] = {{split_beyond_four_gib_is_found, 1}};

@@ -110,6 +110,35 @@ START_TEST(tokens_of_a_batch_worked_out_by_hand)
 }
 END_TEST
 
+/* vLLM's flattened decode: lengths 12 and 7, queries of 3 and 1, of a graph of
+ * 6: 12 - 3 + 0 + 1 = 10, 11, 12; 7 - 1 + 0 + 1 = 7; two of padding. */
+START_TEST(rows_of_a_flattened_decode)
+{
+	static const int32_t req[6] = {0, 0, 0, 1, 0, 0};
+	static const int32_t lens[6] = {10, 11, 12, 7, 0, 0};
+
+	set(0, 3, 12, 0);
+	set(1, 4, 7, 1);
+	run(2, 6);
+	ck_assert_mem_eq(io.out[0], req, sizeof req);
+	ck_assert_mem_eq(io.out[1], req, sizeof req); /* row = request */
+	ck_assert_mem_eq(io.out[3], lens, sizeof lens);
+}
+END_TEST
+
+/* Position 999999 and the longest context that a plan may have, 2^24. */
+START_TEST(positions_of_a_million_tokens_are_counted)
+{
+	set(0, 1, 1000000, 3);
+	set(1, 3, 1 << 24, 0);
+	run(2, 3);
+	expect(0, 0, 3, 999999, 1000000);
+	expect(1, 1, 0, (1 << 24) - 2, (1 << 24) - 1);
+	expect(2, 1, 0, (1 << 24) - 1, 1 << 24);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
 START_TEST(requests_without_tokens_are_passed_over_anywhere)
 {
 	set(0, 0, 4, 1);
@@ -290,6 +319,8 @@ main(void)
 {
 	const TTest *const shape[] = {
 		tokens_of_a_batch_worked_out_by_hand,
+		rows_of_a_flattened_decode,
+		positions_of_a_million_tokens_are_counted,
 		requests_without_tokens_are_passed_over_anywhere,
 		random_batches_equal_a_search_by_token,
 	};

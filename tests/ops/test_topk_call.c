@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tests/support/fixture.h"
 
@@ -199,17 +200,53 @@ START_TEST(refused_call_spoils_its_capture_only)
 }
 END_TEST
 
+/* A row of 2^20 + 1 scores of 0 that starts 4 GiB and 20 B behind the first
+ * element; four of them are more, the other four of the set are the lowest. */
+START_TEST(a_million_scores_past_4_gib_are_ranked)
+{
+	static const int32_t best[4] = {7, 999983, 1048575, 1048576};
+	static const int32_t want[8] = {0, 1,      2,       3,
+					7, 999983, 1048575, 1048576};
+	const uint64_t first = (UINT64_C(1) << 30) + 5, len = 1048577;
+	const uint64_t bytes = (first + len) * sizeof(float);
+	float *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	spmla_topk_args a = good_args();
+	uint32_t run, i;
+
+	if (map == MAP_FAILED)
+		return; /* no such address space here */
+	for (i = 0; i < 4; i++)
+		map[first + (uint64_t)best[i]] = 1 + (float)i;
+	map[0] = map[5] = map[8] = 9; /* of no row */
+	starts[0] = (int64_t)first;
+	lens[0] = (int32_t)len;
+	a.logits = map;
+	a.logits_elems = first + len;
+	for (run = 0; run < 2; run++) {
+		memset(out, 0x5A, sizeof out);
+		ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+		ck_assert_mem_eq(out, want, sizeof want);
+	}
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	munmap(map, bytes);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
 	Suite *s = suite_create("topk");
 	TCase *edge = tcase_create("edge");
+	TCase *layout = tcase_create("layout");
 	TCase *error = tcase_create("error");
 	TCase *determinism = tcase_create("determinism");
 	TCase *graph = tcase_create("graph");
 
 	tcase_add_checked_fixture(edge, setup, teardown);
 	tcase_add_test(edge, row_outside_the_scores_is_empty_and_reported);
+	tcase_add_checked_fixture(layout, setup, teardown);
+	tcase_add_test(layout, a_million_scores_past_4_gib_are_ranked);
 	tcase_add_checked_fixture(error, setup, teardown);
 	tcase_add_test(error, every_field_that_is_wrong_is_named);
 	tcase_add_test(error, no_rows_is_no_work);
@@ -219,6 +256,7 @@ suite(void)
 	tcase_add_test(graph, replay_sees_what_changed_in_place);
 	tcase_add_test(graph, refused_call_spoils_its_capture_only);
 	suite_add_tcase(s, edge);
+	suite_add_tcase(s, layout);
 	suite_add_tcase(s, error);
 	suite_add_tcase(s, determinism);
 	suite_add_tcase(s, graph);

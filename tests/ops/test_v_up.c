@@ -153,6 +153,21 @@ START_TEST(infinities_and_nan_go_through_the_arithmetic)
 }
 END_TEST
 
+/* As q_absorb: 2^-133 * 2^100 = 2^-33, 2^-100 * 2^-30 = 8 * 2^-133. */
+START_TEST(subnormal_values_are_not_flushed)
+{
+	memset(latent, 0, LATENT_ELEMS * 2);
+	memset(w, 0, W_ELEMS * 2);
+	latent[0] = 0x0001;
+	latent[1] = test_bf16(0x1p-100f);
+	w[4] = test_bf16(0x1p100f);
+	w[ROW + 5] = test_bf16(0x1p-30f);
+	run();
+	ck_assert_uint_eq(out[4], test_bf16(0x1p-33f));
+	ck_assert_uint_eq(out[5], 0x0008);
+}
+END_TEST
+
 START_TEST(heads_may_be_outermost)
 {
 	a.latent_head_stride_elems = TOKENS * LATENT;
@@ -282,6 +297,7 @@ main(void)
 	};
 	const case_test edge[] = {
 		{infinities_and_nan_go_through_the_arithmetic, 1},
+		{subnormal_values_are_not_flushed, 1},
 	};
 	const case_test error[] = {
 		{every_argument_that_is_wrong_is_named_and_nothing_is_written,
