@@ -14,46 +14,19 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "spmla/ops/mqa_logits.h"
-#include "spmla/ops/sparse_decode.h"
-#include "spmla/spmla.h"
 #include "spmla/spmla_cpu.h"
 
-enum {
-	PAGE = 64,
-	INDEX_HEADS = 64,
-	MAX_HEADS = 128,
-	MAX_CONTEXT = 32768,
-	TOPK = 2048,
-	LISTS = 32, /* of slots, in turn: together 43 MB of rows */
-	KV_ROWS = 65536,
-	HUGE_PAGE = 2 << 20
-};
+enum { HUGE_PAGE = 2 << 20 };
 
-typedef struct bench {
-	spmla_ctx *ctx;
-	void *memory[SPMLA_MEMORY_COUNT];
-	uint64_t rng;
-	float seconds; /* a shape */
-	bench_roofs roofs;
-	bench_row rows[BENCH_ROWS];
-	uint32_t count;
-	spmla_mqa_logits_args logits;
-	spmla_sparse_decode_args decode;
-	const int32_t *slots; /* [LISTS][TOPK] */
-	uint32_t lists;       /* of them in use */
-	uint32_t turn;
-} bench;
-
-static uint32_t
-next(bench *b)
+uint32_t
+bench_next(uint64_t *rng)
 {
-	b->rng = b->rng * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (uint32_t)(b->rng >> 33);
+	*rng = *rng * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (uint32_t)(*rng >> 33);
 }
 
-static void *
-room(uint64_t bytes)
+void *
+bench_room(uint64_t bytes)
 {
 	const uint64_t align = bytes < HUGE_PAGE ? 4096 : HUGE_PAGE;
 	void *p = aligned_alloc(align, (bytes + align - 1) / align * align);
@@ -64,6 +37,24 @@ room(uint64_t bytes)
 		madvise(p, bytes, MADV_HUGEPAGE);
 	memset(p, 0, bytes);
 	return p;
+}
+
+void
+bench_fill_codes(uint64_t *rng, uint8_t *codes, uint64_t n)
+{
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		codes[i] = (uint8_t)(bench_next(rng) & 0xf7u);
+}
+
+void
+bench_fill_bf16(uint64_t *rng, uint16_t *x, uint64_t n)
+{
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		x[i] = (uint16_t)(0x3f00u | (bench_next(rng) & 0x80ffu));
 }
 
 static void
@@ -83,8 +74,9 @@ open_ctx(bench *b, uint32_t flags)
 	native.flags = flags;
 	spmla_config_preset(&config, SPMLA_MODEL_V32);
 	config.max_rows = 1;
-	config.max_context_tokens = MAX_CONTEXT;
-	config.groups[SPMLA_GROUP_MAIN].pool_pages = KV_ROWS / PAGE;
+	config.max_context_tokens = BENCH_MAX_CONTEXT;
+	config.groups[SPMLA_GROUP_MAIN].pool_pages =
+		BENCH_POOL_ROWS / BENCH_PAGE;
 	config.bucket_count = 1;
 	config.buckets[0] = (spmla_shape){1, 1, 1, 0};
 	if (spmla_backend_query(&spmla_cpu, &native, &device, &diag) ||
@@ -93,7 +85,7 @@ open_ctx(bench *b, uint32_t flags)
 	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
 		if (plan.region_bytes[m] == 0)
 			continue;
-		b->memory[m] = room(plan.region_bytes[m]);
+		b->memory[m] = bench_room(plan.region_bytes[m]);
 		regions[n++] = (spmla_region){.struct_bytes =
 						      (uint32_t)sizeof *regions,
 					      .memory = m,
@@ -121,137 +113,22 @@ close_ctx(bench *b)
 	}
 }
 
-/* Codes without NaN, scales of 2^-4, bf16 around 1. */
-static void
-fill_codes(bench *b, uint8_t *codes, uint64_t n)
+void
+bench_measure(bench *b, const char *op, const char *shape, void (*run)(void *),
+	      bench_reads reads, double bytes, double flop)
 {
-	uint64_t i;
-
-	for (i = 0; i < n; i++)
-		codes[i] = (uint8_t)(next(b) & 0xf7u);
-}
-
-static void
-fill_bf16(bench *b, uint16_t *x, uint64_t n)
-{
-	uint64_t i;
-
-	for (i = 0; i < n; i++)
-		x[i] = (uint16_t)(0x3f00u | (next(b) & 0x80ffu));
-}
-
-static void
-make_logits(bench *b)
-{
-	const uint32_t pages = MAX_CONTEXT / PAGE;
-	spmla_mqa_logits_args *a = &b->logits;
-	int32_t *table = room(pages * 4);
-	uint8_t *q = room(INDEX_HEADS * 128), *keys = room(pages * PAGE * 132);
-	float *weights = room(INDEX_HEADS * 4);
-	const float scale = 0.0625f;
-	uint32_t i, j;
-
-	for (i = 0; i < pages; i++) {
-		table[i] = (int32_t)((i * 37) % pages);
-		fill_codes(b, keys + i * PAGE * 132, PAGE * 128);
-		for (j = 0; j < PAGE; j++)
-			memcpy(keys + i * PAGE * 132 + PAGE * 128 + j * 4,
-			       &scale, 4);
-	}
-	fill_codes(b, q, INDEX_HEADS * 128);
-	for (i = 0; i < INDEX_HEADS; i++)
-		weights[i] = (float)(next(b) % 100) / 100;
-	a->struct_bytes = (uint32_t)sizeof *a;
-	a->tokens = 1;
-	a->heads = INDEX_HEADS;
-	a->rows = 1;
-	a->columns = a->table_stride_elems = pages;
-	a->q = q;
-	a->weights = weights;
-	a->token_row = room(4);
-	a->row_starts = room(8);
-	a->block_table = table;
-	a->logits = room(MAX_CONTEXT * 4);
-	a->logits_elems = MAX_CONTEXT;
-	a->cache = (spmla_cache)SPMLA_CACHE_INIT;
-	a->cache.layout = SPMLA_LAYOUT_INDEX_FP8;
-	a->cache.entries_per_page = PAGE;
-	a->cache.pages = pages;
-	a->cache.page_stride_bytes = PAGE * 132;
-	a->cache.base = keys;
-}
-
-static void
-make_decode(bench *b)
-{
-	spmla_sparse_decode_args *a = &b->decode;
-	uint8_t *rows = room((uint64_t)KV_ROWS * 656);
-	uint16_t *q = room(MAX_HEADS * 576 * 2);
-	int32_t *slots = room(LISTS * TOPK * 4);
-	const float scale = 0.0625f;
-	uint32_t i, j;
-
-	for (i = 0; i < KV_ROWS; i++) {
-		uint8_t *row = rows + (uint64_t)i * 656;
-
-		fill_codes(b, row, 512);
-		for (j = 0; j < 4; j++)
-			memcpy(row + 512 + j * 4, &scale, 4);
-		fill_bf16(b, (uint16_t *)(void *)(row + 528), 64);
-	}
-	for (i = 0; i < LISTS * TOPK; i++)
-		slots[i] = (int32_t)(next(b) % KV_ROWS);
-	fill_bf16(b, q, MAX_HEADS * 576);
-	a->struct_bytes = (uint32_t)sizeof *a;
-	a->tokens = 1;
-	a->topk = TOPK;
-	a->softmax_scale = 0.07216878f;
-	a->q = q;
-	a->q_token_stride_elems = MAX_HEADS * 576;
-	a->q_head_stride_elems = 576;
-	b->slots = slots;
-	a->slots_stride_elems = TOPK;
-	a->out = room(MAX_HEADS * 512 * 2);
-	a->out_token_stride_elems = MAX_HEADS * 512;
-	a->out_head_stride_elems = 512;
-	a->cache = (spmla_cache)SPMLA_CACHE_INIT;
-	a->cache.layout = SPMLA_LAYOUT_FP8_DS_MLA;
-	a->cache.entries_per_page = PAGE;
-	a->cache.pages = KV_ROWS / PAGE;
-	a->cache.page_stride_bytes = PAGE * 656;
-	a->cache.base = rows;
-}
-
-static void
-run_logits(void *arg)
-{
-	const bench *b = arg;
-
-	if (spmla_mqa_logits(b->ctx, &b->logits, NULL) != SPMLA_OK)
-		abort();
-}
-
-static void
-run_decode(void *arg)
-{
-	bench *b = arg;
-
-	b->decode.slots = b->slots + b->turn++ % b->lists * TOPK;
-	if (spmla_sparse_decode(b->ctx, &b->decode, NULL) != SPMLA_OK)
-		abort();
-}
-
-static void
-measure(bench *b, const char *op, const char *shape, void (*run)(void *),
-	double bytes, double flop)
-{
-	bench_row *r = &b->rows[b->count++];
+	bench_row *r = &b->rows[b->count];
+	const double *times;
 	uint32_t n;
-	const double *times = bench_times(run, b, b->seconds, &n);
 
+	if (b->only && strcmp(b->only, op) != 0)
+		return;
+	times = bench_times(run, b, b->seconds, &n);
+	b->count++;
 	r->op = op;
 	snprintf(r->shape, sizeof r->shape, "%s", shape);
 	r->variant = spmla_cpu_variant(b->ctx);
+	r->reads = reads;
 	r->bytes = bytes;
 	r->flop = flop;
 	r->best_s = times[0];
@@ -259,73 +136,57 @@ measure(bench *b, const char *op, const char *shape, void (*run)(void *),
 	r->p99_s = times[(n - 1) * 99 / 100];
 }
 
+/* The floor of a row and what sets it. */
 static void
-measure_all(bench *b)
+put_floor(const bench_roofs *r, bench_row *row)
 {
-	static const uint32_t contexts[2] = {8192, 32768};
-	static const uint32_t heads[2] = {16, 128};
-	char shape[64];
-	int32_t len;
+	double bytes_s = r->copy_bytes_s > r->read_bytes_s ? r->copy_bytes_s
+							   : r->read_bytes_s;
+	double flops = 0;
 	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
-		len = (int32_t)contexts[i];
-		b->logits.context_lens = &len;
-		snprintf(shape, sizeof shape, "64 heads, %u keys", contexts[i]);
-		measure(b, "mqa_logits", shape, run_logits,
-			(132.0 + 4) * contexts[i],
-			2.0 * INDEX_HEADS * 128 * contexts[i]);
-	}
-	for (i = 0; i < 4; i++) {
-		const uint32_t h = heads[i / 2];
-
-		b->decode.heads = h;
-		b->lists = i % 2 ? LISTS : 1;
-		snprintf(shape, sizeof shape, "%u heads, %d rows, %s", h, TOPK,
-			 i % 2 ? "memory" : "cached");
-		measure(b, "sparse_decode", shape, run_decode,
-			656.0 * TOPK + h * (576.0 + 512) * 2,
-			2.0 * h * TOPK * (576 + 512));
-	}
+	if (row->reads == BENCH_READS_ROWS)
+		bytes_s = r->row_bytes_s;
+	for (i = 0; i < BENCH_VARIANTS; i++)
+		flops = r->flops[i] > flops ? r->flops[i] : flops;
+	row->floor_s = fmax(row->bytes / bytes_s, row->flop / flops);
+	if (row->flop / flops >= row->bytes / bytes_s)
+		row->bound = "flop";
+	else
+		row->bound = row->reads == BENCH_READS_ROWS ? "rows" : "bytes";
 }
 
 static void
 print(bench *b)
 {
 	const bench_roofs *r = &b->roofs;
-	const double bytes_s = r->copy_bytes_s > r->read_bytes_s
-				       ? r->copy_bytes_s
-				       : r->read_bytes_s;
-	double flops = 0;
 	uint32_t i;
 
-	for (i = 0; i < BENCH_VARIANTS; i++)
-		flops = r->flops[i] > flops ? r->flops[i] : flops;
 	printf("Roofs of one core: copy %.1f GB/s (read + written), read %.1f "
-	       "GB/s; fma in Gflop/s: scalar %.1f, AVX2 %.1f, AVX-512 %.1f.\n",
-	       r->copy_bytes_s * 1e-9, r->read_bytes_s * 1e-9,
-	       r->flops[0] * 1e-9, r->flops[1] * 1e-9, r->flops[2] * 1e-9);
+	       "GB/s, random rows of %d bytes %.1f GB/s; fma in Gflop/s: "
+	       "scalar %.1f, AVX2 %.1f, AVX-512 %.1f.\n",
+	       r->copy_bytes_s * 1e-9, r->read_bytes_s * 1e-9, BENCH_KV_ROW,
+	       r->row_bytes_s * 1e-9, r->flops[0] * 1e-9, r->flops[1] * 1e-9,
+	       r->flops[2] * 1e-9);
 	printf("\n| op | shape | variant | best us | median us | p99 us | GB/s "
-	       "| Gflop/s "
-	       "| floor us | over floor | of roof |\n"
-	       "|---|---|---|---|---|---|---|---|---|---|---|\n");
+	       "| Gflop/s | floor us | bound | over floor | of roof |\n"
+	       "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (i = 0; i < b->count; i++) {
 		bench_row *row = &b->rows[i];
 
-		row->floor_s = fmax(row->bytes / bytes_s, row->flop / flops);
+		put_floor(r, row);
 		printf("| %s | %s | %s | %.1f | %.1f | %.1f | %.2f | %.1f | "
-		       "%.1f | "
-		       "%.2f | %.0f %% |\n",
+		       "%.1f | %s | %.2f | %.0f %% |\n",
 		       row->op, row->shape, row->variant, row->best_s * 1e6,
 		       row->median_s * 1e6, row->p99_s * 1e6,
 		       row->bytes / row->median_s * 1e-9,
 		       row->flop / row->median_s * 1e-9, row->floor_s * 1e6,
-		       row->median_s / row->floor_s,
+		       row->bound, row->median_s / row->floor_s,
 		       100 * row->floor_s / row->median_s);
 	}
 }
 
-/* bench_cpu [--seconds N] [--svg FILE] */
+/* bench_cpu [--seconds N] [--only OP] [--svg FILE] */
 int
 main(int argc, char **argv)
 {
@@ -340,20 +201,26 @@ main(int argc, char **argv)
 			svg = argv[i + 1];
 		else if (strcmp(argv[i], "--seconds") == 0)
 			b.seconds = strtof(argv[i + 1], NULL);
+		else if (strcmp(argv[i], "--only") == 0)
+			b.only = argv[i + 1];
 		else
 			break;
 	if (i < argc) {
-		fprintf(stderr,
-			"usage: bench_cpu [--seconds N] [--svg FILE]\n");
+		fprintf(stderr, "usage: bench_cpu [--seconds N] [--only OP] "
+				"[--svg FILE]\n");
 		return 2;
 	}
-	make_logits(&b);
-	make_decode(&b);
+	bench_make_attention(&b);
+	bench_make_projection(&b);
+	bench_make_rows(&b);
 	bench_measure_roofs(&b.roofs);
 	for (i = 0; i < 3; i++) {
 		open_ctx(&b, flags[i]);
-		if (strcmp(spmla_cpu_variant(b.ctx), last) != 0)
-			measure_all(&b);
+		if (strcmp(spmla_cpu_variant(b.ctx), last) != 0) {
+			bench_measure_attention(&b);
+			bench_measure_projection(&b);
+			bench_measure_rows(&b);
+		}
 		last = spmla_cpu_variant(b.ctx);
 		close_ctx(&b);
 	}

@@ -11,7 +11,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { COPY_BYTES = 128 << 20, FMA_STEPS = 100000, CHAINS = 12 };
+enum {
+	COPY_BYTES = 128 << 20,
+	ROWS = 8192,     /* random, read in one go, */
+	ROW_TURNS = 32,  /* others each time */
+	ROWS_AHEAD = 16, /* that are asked for */
+	FMA_STEPS = 100000,
+	CHAINS = 12
+};
 
 static double times[BENCH_RUNS];
 
@@ -54,6 +61,8 @@ typedef struct buffers {
 	uint8_t *from;
 	uint8_t *to;
 	uint64_t sum;
+	uint32_t *rows; /* [ROW_TURNS][ROWS], and ROWS_AHEAD more */
+	uint32_t turn;
 } buffers;
 
 static void
@@ -67,6 +76,32 @@ copy(void *arg)
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+/* Rows that a gather would read: all of the lines of one are asked for at once,
+ * some rows ahead, for the order is known. */
+__attribute__((target("avx2"))) static void
+read_rows(void *arg)
+{
+	buffers *b = arg;
+	const uint32_t *row = b->rows + b->turn++ % ROW_TURNS * ROWS;
+	__m256i sum = _mm256_setzero_si256();
+	uint32_t i, j;
+
+	for (i = 0; i < ROWS; i++) {
+		const uint8_t *x = b->from + (uint64_t)row[i] * BENCH_KV_ROW;
+		const uint8_t *ask =
+			b->from + (uint64_t)row[i + ROWS_AHEAD] * BENCH_KV_ROW;
+
+		for (j = 0; j < BENCH_KV_ROW; j += 64)
+			__builtin_prefetch(ask + j);
+		for (j = 0; j + 32 <= BENCH_KV_ROW; j += 32)
+			sum = _mm256_xor_si256(
+				sum,
+				_mm256_loadu_si256((
+					const __m256i *)(const void *)(x + j)));
+	}
+	b->sum += (uint64_t)_mm256_extract_epi64(sum, 0);
+}
 
 /* The sums go to memory, so that they are needed. */
 #define PEAK(name, target_text, type, set, fma, store, lanes)                  \
@@ -150,6 +185,23 @@ read_all(void *arg)
 	}
 }
 
+static void
+read_rows(void *arg)
+{
+	buffers *b = arg;
+	const uint32_t *row = b->rows + b->turn++ % ROW_TURNS * ROWS;
+	uint32_t i, j;
+	uint64_t x;
+
+	for (i = 0; i < ROWS; i++)
+		for (j = 0; j < BENCH_KV_ROW; j += 8) {
+			memcpy(&x,
+			       b->from + (uint64_t)row[i] * BENCH_KV_ROW + j,
+			       8);
+			b->sum ^= x;
+		}
+}
+
 /* The portable code is its own roof: a . b on small arrays would be measured,
  * which says nothing. */
 static void
@@ -159,24 +211,40 @@ measure_flops(bench_roofs *roofs)
 }
 #endif
 
+static void
+make_buffers(buffers *b)
+{
+	const uint32_t count = ROW_TURNS * ROWS + ROWS_AHEAD;
+	uint64_t rng = 1;
+	uint32_t i;
+
+	b->from = bench_room(COPY_BYTES);
+	b->to = bench_room(COPY_BYTES);
+	b->rows = bench_room(count * sizeof *b->rows);
+	memset(b->from, 1, COPY_BYTES);
+	memset(b->to, 2, COPY_BYTES);
+	for (i = 0; i < count; i++)
+		b->rows[i] = bench_next(&rng) % (COPY_BYTES / BENCH_KV_ROW);
+}
+
 void
 bench_measure_roofs(bench_roofs *roofs)
 {
-	buffers b = {malloc(COPY_BYTES), malloc(COPY_BYTES), 0};
+	static buffers b;
 	uint32_t count;
 	double rate;
 
-	if (!b.from || !b.to)
-		abort();
-	memset(b.from, 1, COPY_BYTES);
-	memset(b.to, 2, COPY_BYTES);
+	if (!b.from)
+		make_buffers(&b);
 	rate = 2.0 * COPY_BYTES / bench_times(copy, &b, 1, &count)[0];
 	if (rate > roofs->copy_bytes_s)
 		roofs->copy_bytes_s = rate;
 	rate = 1.0 * COPY_BYTES / bench_times(read_all, &b, 1, &count)[0];
 	if (rate > roofs->read_bytes_s)
 		roofs->read_bytes_s = rate;
+	rate = 1.0 * ROWS * BENCH_KV_ROW /
+	       bench_times(read_rows, &b, 1, &count)[0];
+	if (rate > roofs->row_bytes_s)
+		roofs->row_bytes_s = rate;
 	measure_flops(roofs);
-	free(b.from);
-	free(b.to);
 }

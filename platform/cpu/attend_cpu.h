@@ -47,6 +47,28 @@ spmla_i_cpu_block_len(uint32_t first, uint32_t len)
 						    : SPMLA_I_CPU_BLOCK_KEYS;
 }
 
+enum {
+	SPMLA_I_CPU_LINE = 64, /* bytes of a cache line */
+	/* Entries between asking for a row and reading it: what a row from
+	 * memory takes is some four times what its conversion takes. */
+	SPMLA_I_CPU_ASK_AHEAD = 8
+};
+
+/* Asks the caches for n bytes that are read soon. Alone, a row from memory
+ * costs its latency, for its conversion fills what the processor looks ahead.
+ * The empty asm keeps gcc (12) from taking a function that only prefetches for
+ * one without effect and leaving out the call. */
+static inline void
+spmla_i_cpu_ask(const uint8_t *bytes, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i += SPMLA_I_CPU_LINE)
+		__builtin_prefetch(bytes + i);
+	__builtin_prefetch(bytes + n - 1);
+	__asm__ volatile("");
+}
+
 /* heads <= config.heads, dim <= 576. */
 spmla_i_cpu_attend spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t heads,
 					   uint32_t dim, float softmax_scale);

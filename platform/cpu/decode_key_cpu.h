@@ -73,4 +73,27 @@ spmla_i_cpu_load_key(const spmla_i_cpu_kernels *k, const spmla_cache *cache,
 			     key);
 }
 
+/* Asks for the row of a slot inside the cache. */
+static inline void
+spmla_i_cpu_ask_key(const spmla_cache *cache, uint32_t slot)
+{
+	const uint64_t entries = cache->entries_per_page;
+	const uint64_t i = slot % entries;
+	const uint8_t *page = spmla_i_cpu_page_at(cache, slot / entries);
+
+	if (cache->layout == SPMLA_LAYOUT_FP8_DS_MLA) {
+		spmla_i_cpu_ask(page + i * SPMLA_FP8_DS_MLA_BYTES,
+				SPMLA_FP8_DS_MLA_BYTES);
+	} else if (cache->layout == SPMLA_LAYOUT_V4_FP8) {
+		spmla_i_cpu_ask(page + i * SPMLA_V4_VALUE_BYTES,
+				SPMLA_V4_VALUE_BYTES);
+		spmla_i_cpu_ask(page + entries * SPMLA_V4_VALUE_BYTES +
+					i * SPMLA_V4_SCALE_BYTES,
+				SPMLA_V4_SCALE_BYTES);
+	} else {
+		spmla_i_cpu_ask(page + i * SPMLA_MLA_BF16_BYTES,
+				SPMLA_MLA_BF16_BYTES);
+	}
+}
+
 #endif

@@ -6,10 +6,11 @@
 #include "spmla/platform/cpu/vec_avx512.h"
 
 #include "spmla/platform/cpu/vector_kernels.h"
+#include "spmla/platform/cpu/vector_project.h"
 
 const spmla_i_cpu_kernels spmla_i_cpu_avx512 = {
 	"avx512",   dequantise,   load_bf16,     score_open,
-	score_keys, attend_block, attend_divide,
+	score_keys, attend_block, attend_divide, project,
 };
 #else
 extern const int spmla_i_no_avx512;

@@ -2,15 +2,16 @@
  *
  * The inner loops of the CPU that decide its speed, one table of them for each
  * instruction set. The scalar table is the oracle. Init chooses one by what the
- * machine has; from then on nothing asks again. Bytes, integers and dequantised
- * values are equal in all of them; sums differ by their order, which depends on
- * the variant and on nothing else: not on where a key or a head lies in a tile,
- * nor on how many there are.
+ * machine has; from then on nothing asks again. Bytes, integers, dequantised
+ * values and projections are equal in all of them; scores and attention differ
+ * by the order of their sums, which depends on the variant and on nothing else:
+ * not on where a key or a head lies in a tile, nor on how many there are.
  */
 #ifndef SPMLA_PLATFORM_CPU_KERNELS_H
 #define SPMLA_PLATFORM_CPU_KERNELS_H
 
 #include "spmla/platform/cpu/attend_cpu.h"
+#include "spmla/platform/cpu/project_cpu.h"
 #include "spmla/platform/cpu/score_cpu.h"
 
 typedef struct spmla_i_cpu_kernels {
@@ -31,6 +32,8 @@ typedef struct spmla_i_cpu_kernels {
 	void (*attend_block)(const spmla_i_cpu_attend *w, uint32_t count);
 	/* out = bf16(o / total), 512 values. */
 	void (*attend_divide)(const float *o, float total, uint16_t *out);
+	/* Rows times a matrix; the same bits in all variants. */
+	void (*project)(const spmla_i_cpu_project *p);
 } spmla_i_cpu_kernels;
 
 extern const spmla_i_cpu_kernels spmla_i_cpu_scalar;

@@ -43,4 +43,5 @@ const spmla_i_cpu_kernels spmla_i_cpu_scalar = {
 	spmla_i_cpu_scalar_score_keys,
 	spmla_i_cpu_scalar_attend_block,
 	attend_divide,
+	spmla_i_cpu_scalar_project,
 };

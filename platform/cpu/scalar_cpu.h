@@ -15,5 +15,6 @@ void spmla_i_cpu_scalar_score_keys(const spmla_i_cpu_score *s,
 				   uint32_t n, float *out);
 void spmla_i_cpu_scalar_attend_block(const spmla_i_cpu_attend *w,
 				     uint32_t count);
+void spmla_i_cpu_scalar_project(const spmla_i_cpu_project *p);
 
 #endif

@@ -44,15 +44,24 @@ keys_of(const spmla_sparse_decode_args *a, uint32_t t)
 	return k;
 }
 
-/* Packs the rows that count of a list's block; returns how many do. */
+/* Packs the rows that count of a list's next block; returns how many do. `left`
+ * entries of the list are there, so rows of the block behind it are asked for
+ * before this one is computed with. */
 static uint32_t
 gather(spmla_ctx *ctx, const spmla_cache *cache, const int32_t *slots,
-       uint32_t n, uint32_t token, const spmla_i_cpu_attend *w)
+       uint32_t left, uint32_t token, const spmla_i_cpu_attend *w)
 {
 	const uint64_t limit = (uint64_t)cache->pages * cache->entries_per_page;
+	const uint32_t n = spmla_i_cpu_block_len(0, left);
 	uint32_t count = 0, i;
 
 	for (i = 0; i < n; i++) {
+		const int32_t ahead = left - i > SPMLA_I_CPU_ASK_AHEAD
+					      ? slots[i + SPMLA_I_CPU_ASK_AHEAD]
+					      : -1;
+
+		if (ahead >= 0 && (uint32_t)ahead < limit)
+			spmla_i_cpu_ask_key(cache, (uint32_t)ahead);
 		if (slots[i] == -1)
 			continue;
 		if (slots[i] < 0 || (uint32_t)slots[i] >= limit) {
@@ -86,7 +95,7 @@ attend_blocks(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		spmla_i_cpu_attend_block(
 			w, gather(ctx, extra ? &a->extra_cache : &a->cache,
 				  (extra ? k->extra_slots : k->slots) + first,
-				  spmla_i_cpu_block_len(first, len), t, w));
+				  len - first, t, w));
 	}
 }
 

@@ -7,16 +7,26 @@
 
 #include "spmla/platform/cpu/kernels_cpu.h"
 
-/* Packs the rows that count among n entries; returns how many do. */
+/* Packs the rows that count among n entries; returns how many do. `left`
+ * entries are there, n of them or more: those behind are only asked for. */
 static uint32_t
 gather(const spmla_sparse_prefill_args *a, const int32_t *indices, uint32_t n,
-       const spmla_i_cpu_attend *w)
+       uint32_t left, const spmla_i_cpu_attend *w)
 {
 	uint32_t count = 0, i;
 
 	for (i = 0; i < n; i++) {
+		const int32_t ahead =
+			left - i > SPMLA_I_CPU_ASK_AHEAD
+				? indices[i + SPMLA_I_CPU_ASK_AHEAD]
+				: -1;
 		const uint16_t *row;
 
+		if (ahead >= 0 && (uint32_t)ahead < a->kv_rows)
+			spmla_i_cpu_ask(
+				(const uint8_t *)(a->kv +
+						  ahead * a->kv_stride_elems),
+				a->dim * sizeof *a->kv);
 		if (indices[i] < 0 || (uint32_t)indices[i] >= a->kv_rows)
 			continue;
 		row = a->kv + indices[i] * a->kv_stride_elems;
@@ -70,7 +80,8 @@ spmla_i_cpu_sparse_prefill(spmla_ctx *ctx, const void *args)
 		for (first = 0; first < len; first += n) {
 			n = spmla_i_cpu_block_len(first, len);
 			spmla_i_cpu_attend_block(
-				&w, gather(a, indices + first, n, &w));
+				&w,
+				gather(a, indices + first, n, len - first, &w));
 		}
 		for (h = 0; h < a->heads; h++) {
 			spmla_i_cpu_attend_out(

@@ -8,7 +8,7 @@
 
 #include "spmla/platform/cpu/attend_cpu.h"
 
-enum { LATENT = SPMLA_MLA_LATENT, PIECE = 64 };
+enum { LATENT = SPMLA_MLA_LATENT, PIECE = 128 };
 
 /* g of rows [first, end) of a head. */
 static float

@@ -18,8 +18,13 @@ enum {
 	SCORE_VECS = 2,  /* vectors of heads in a tile of scores */
 	DOT_HEADS = 2,   /* heads of a tile of q . k */
 	VALUE_HEADS = 4, /* heads and vectors of a tile of p * v */
-	VALUE_VECS = 2
+	VALUE_VECS = 2,
+	PROJECT_ROWS = 6, /* of a tile of a projection, */
+	PROJECT_SUMS = 12 /* and vectors of sums in registers */
 };
+
+/* Its numbers of rows. */
+#define PROJECT_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
 typedef __m256 vec;
 
@@ -142,20 +147,61 @@ vec_round_bf16(vec x)
 		vec_round_up(x), _mm256_set1_epi32((int32_t)0xffff0000u)));
 }
 
-/* As spmla_i_f32_to_bf16, of any x. */
-INLINE void
-vec_store_bf16(uint16_t *to, vec x)
+/* The upper halves are spmla_i_f32_to_bf16, of any x. */
+INLINE __m256i
+vec_bf16_bits(vec x)
 {
 	const __m256i nan =
 		_mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 	const __m256i quiet = _mm256_or_si256(_mm256_castps_si256(x),
 					      _mm256_set1_epi32(0x400000));
-	const __m256i half =
-		_mm256_srli_epi32(vec_choose(vec_round_up(x), quiet, nan), 16);
+
+	return vec_choose(vec_round_up(x), quiet, nan);
+}
+
+INLINE void
+vec_store_bf16(uint16_t *to, vec x)
+{
+	const __m256i half = _mm256_srli_epi32(vec_bf16_bits(x), 16);
 
 	_mm_storeu_si128((__m128i *)(void *)to,
 			 _mm_packus_epi32(_mm256_castsi256_si128(half),
 					  _mm256_extracti128_si256(half, 1)));
+}
+
+/* Elements 0, 2, .. and 1, 3, .. of 16 bf16 as f32. */
+INLINE vec
+vec_load_even(const uint16_t *x)
+{
+	return _mm256_castsi256_ps(_mm256_slli_epi32(
+		_mm256_loadu_si256((const __m256i *)(const void *)x), 16));
+}
+
+INLINE vec
+vec_load_odd(const uint16_t *x)
+{
+	return _mm256_castsi256_ps(_mm256_and_si256(
+		_mm256_loadu_si256((const __m256i *)(const void *)x),
+		_mm256_set1_epi32((int32_t)0xffff0000u)));
+}
+
+/* A bf16 in all lanes. */
+INLINE vec
+vec_set_bf16(const uint16_t *x)
+{
+	return _mm256_castsi256_ps(
+		_mm256_and_si256(_mm256_set1_epi16((int16_t)*x),
+				 _mm256_set1_epi32((int32_t)0xffff0000u)));
+}
+
+/* The inverse of the two loads. */
+INLINE void
+vec_store_bf16_pairs(uint16_t *to, vec even, vec odd)
+{
+	_mm256_storeu_si256(
+		(__m256i *)(void *)to,
+		_mm256_blend_epi16(_mm256_srli_epi32(vec_bf16_bits(even), 16),
+				   vec_bf16_bits(odd), 0xaa));
 }
 
 /* The nearest whole number, of a tie the even one. */

@@ -18,8 +18,13 @@ enum {
 	SCORE_VECS = 4,  /* vectors of heads in a tile of scores */
 	DOT_HEADS = 4,   /* heads of a tile of q . k */
 	VALUE_HEADS = 4, /* heads and vectors of a tile of p * v */
-	VALUE_VECS = 4
+	VALUE_VECS = 4,
+	PROJECT_ROWS = 6, /* of a tile of a projection, */
+	PROJECT_SUMS = 24 /* and vectors of sums in registers */
 };
+
+/* Its numbers of rows. */
+#define PROJECT_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
 typedef __m512 vec;
 
@@ -136,17 +141,55 @@ vec_round_bf16(vec x)
 		vec_round_up(x), _mm512_set1_epi32((int32_t)0xffff0000u)));
 }
 
-/* As spmla_i_f32_to_bf16, of any x. */
-INLINE void
-vec_store_bf16(uint16_t *to, vec x)
+/* The upper halves are spmla_i_f32_to_bf16, of any x. */
+INLINE __m512i
+vec_bf16_bits(vec x)
 {
 	const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
 	const __m512i quiet = _mm512_or_si512(_mm512_castps_si512(x),
 					      _mm512_set1_epi32(0x400000));
-	const __m512i bits = _mm512_mask_mov_epi32(vec_round_up(x), nan, quiet);
 
-	_mm256_storeu_si256((__m256i *)(void *)to,
-			    _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
+	return _mm512_mask_mov_epi32(vec_round_up(x), nan, quiet);
+}
+
+INLINE void
+vec_store_bf16(uint16_t *to, vec x)
+{
+	_mm256_storeu_si256(
+		(__m256i *)(void *)to,
+		_mm512_cvtepi32_epi16(_mm512_srli_epi32(vec_bf16_bits(x), 16)));
+}
+
+/* Elements 0, 2, .. and 1, 3, .. of 32 bf16 as f32. */
+INLINE vec
+vec_load_even(const uint16_t *x)
+{
+	return _mm512_castsi512_ps(
+		_mm512_slli_epi32(_mm512_loadu_si512(x), 16));
+}
+
+INLINE vec
+vec_load_odd(const uint16_t *x)
+{
+	return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(0xaaaaaaaau, x));
+}
+
+/* A bf16 in all lanes. */
+INLINE vec
+vec_set_bf16(const uint16_t *x)
+{
+	return _mm512_castsi512_ps(_mm512_maskz_mov_epi16(
+		0xaaaaaaaau, _mm512_set1_epi16((int16_t)*x)));
+}
+
+/* The inverse of the two loads. */
+INLINE void
+vec_store_bf16_pairs(uint16_t *to, vec even, vec odd)
+{
+	_mm512_storeu_si512(to,
+			    _mm512_mask_mov_epi16(
+				    _mm512_srli_epi32(vec_bf16_bits(even), 16),
+				    0xaaaaaaaau, vec_bf16_bits(odd)));
 }
 
 /* The nearest whole number, of a tie the even one. */
