@@ -43,8 +43,8 @@ int
 main(int argc, char **argv)
 {
 	static spmla_plan plan;
-	model_options m = {"cpu", "v32",  61, 128, 64,  2048,
-			   64,    131072, 1,  64,  8192};
+	model_options m = {"cpu", "v32",  61, 128, 64,   2048,
+			   64,    131072, 1,  64,  8192, 0};
 	option list[MODEL_OPTION_COUNT + OWN_OPTIONS];
 	const spmla_backend *backend;
 	const char *svg = NULL;

@@ -15,6 +15,16 @@
 /* Prompts that are taken in between two steps; so small batches occur too. */
 enum { JOINS_A_STEP = 1 };
 
+/* Of a step that decodes, or of prompts. */
+static uint64_t
+most_tokens(const spmla_plan *plan, uint32_t next_n)
+{
+	const uint64_t decode =
+		(uint64_t)plan->config.max_rows * next_n + MODEL_TAIL_TOKENS;
+
+	return decode > plan->max_tokens ? decode : plan->max_tokens;
+}
+
 void
 batch_open(batch *b, const spmla_plan *plan, const trace *t, uint32_t next_n,
 	   uint64_t seed)
@@ -42,7 +52,7 @@ batch_open(batch *b, const spmla_plan *plan, const trace *t, uint32_t next_n,
 	b->stores = keep(rows * sizeof *b->stores);
 	b->accepted = keep(rows * sizeof *b->accepted);
 	b->bulk = keep(rows * sizeof *b->bulk);
-	b->tokens = keep(rows * next_n * sizeof *b->tokens);
+	b->tokens = keep(most_tokens(plan, next_n) * sizeof *b->tokens);
 	for (i = 0; i < pages; i++)
 		b->free_pages[i] = (int32_t)(pages - 1 - i);
 	for (i = 0; i < b->rows; i++)
@@ -127,7 +137,20 @@ query_tokens(const batch *b, const running *r)
 {
 	const uint32_t left = r->total - r->context;
 
+	if (r->context < r->prompt)
+		return r->prompt - r->context;
 	return left < b->next_n ? left : b->next_n;
+}
+
+static void
+add_token(batch *b, const running *r, uint32_t position, uint32_t draft)
+{
+	token *t = &b->tokens[b->token_count++];
+
+	t->request = r->id;
+	t->row = r->row;
+	t->position = position;
+	t->draft = draft;
 }
 
 /* The request's part of the step, and its tokens. */
@@ -144,14 +167,10 @@ add_request(batch *b, uint32_t i)
 	q->seq_len_tokens = r->context + n;
 	q->flags = 0;
 	b->accepted[i] = 1 + (uint32_t)(draw(b->seed, r->id, r->context) % n);
-	for (j = 0; j < n; j++) {
-		token *t = &b->tokens[b->token_count++];
-
-		t->request = r->id;
-		t->row = r->row;
-		t->position = r->context + j;
-		t->draft = j >= b->accepted[i];
-	}
+	if (r->context < r->prompt)
+		b->accepted[i] = n;
+	for (j = 0; j < n; j++)
+		add_token(b, r, r->context + j, j >= b->accepted[i]);
 	if (q->seq_len_tokens > b->longest)
 		b->longest = q->seq_len_tokens;
 }
@@ -220,6 +239,26 @@ batch_build(batch *b)
 	return b->active_count > 0;
 }
 
+void
+batch_build_prompt(batch *b, running *r, const spmla_request *request,
+		   uint32_t first)
+{
+	uint32_t left = b->max_update_pages, i;
+
+	b->token_count = 0;
+	b->bulk_count = 0;
+	b->step = (spmla_step)SPMLA_STEP_INIT;
+	b->requests[0] = *request;
+	b->step.request_count = 1;
+	b->step.requests = b->requests;
+	b->step.stores = b->stores;
+	if (first)
+		add_store(b, r, 0, &left);
+	for (i = request->query_tokens; i > 0; i--)
+		add_token(b, r, request->seq_len_tokens - i, 0);
+	r->fresh = 0;
+}
+
 static void
 leave(batch *b, const running *r)
 {
@@ -242,6 +281,7 @@ batch_finish(batch *b)
 	for (i = 0; i < b->active_count; i++) {
 		running r = b->active[i];
 
+		b->mixed_steps += r.context < r.prompt && b->active_count > 1;
 		r.context += b->accepted[i];
 		r.fresh = 0;
 		b->accepted_tokens += b->accepted[i];

@@ -6,8 +6,9 @@
  *
  *	bazel run //examples:decode_loop -- --trace FILE --next-n 3
  *
- * A step: a request may join and its prompt is inserted eagerly; the batch
- * becomes a record in the ring; the tensors that an engine's projections would
+ * A step: a request may join, and its prompt is run eagerly in chunks but for
+ * its end (with --prefill 0 only its keys are inserted); the batch, with the end
+ * of that prompt, becomes a record in the ring; the tensors that an engine's projections would
  * leave in place are filled; the bucket's graph is replayed. Every --check-every
  * steps the result is compared with an independent reference, and with the same
  * operations run eagerly, bit for bit.
@@ -29,6 +30,9 @@
 
 enum { PATH_BYTES = 4096, OUT_BYTES = 1 << 16, OWN_OPTIONS = 5 };
 
+/* --prefill: what is meant if it is not given. */
+enum { PREFILL_TOKENS = 256, PREFILL_DEFAULT = 65537 };
+
 static int
 parse(loop *l, int argc, char **argv)
 {
@@ -47,16 +51,21 @@ parse(loop *l, int argc, char **argv)
 		{"--seed", "of all values", NULL, NULL, &l->seed, 0,
 		 UINT64_MAX},
 	};
+	int end;
 
-	l->options =
-		(model_options){"cpu", "v32", 2, 8, 16, 512, 8, 4096, 1, 64, 0};
-	l->steps = 48;
+	l->options = (model_options){"cpu", "v32", 2, 8,  16, 512,
+				     8,     4096,  1, 64, 0,  PREFILL_DEFAULT};
+	l->steps = 40;
 	l->check_every = 8;
 	l->seed = 1;
 	model_options_list(&l->options, list);
 	memcpy(list + MODEL_OPTION_COUNT, own, sizeof own);
-	return options_parse(PROGRAM, list, MODEL_OPTION_COUNT + OWN_OPTIONS,
-			     argc, argv);
+	end = options_parse(PROGRAM, list, MODEL_OPTION_COUNT + OWN_OPTIONS,
+			    argc, argv);
+	/* Prompts of a real trace are long. */
+	if (l->options.prefill == PREFILL_DEFAULT)
+		l->options.prefill = l->trace_path ? 0 : PREFILL_TOKENS;
+	return end;
 }
 
 /* The trace that comes with the program: in the folder that `bazel run` starts
@@ -117,6 +126,11 @@ set_up(loop *l)
 	}
 	l->after_init = alloc_counted();
 	l->record = keep(l->plan.record_bytes);
+	if (l->options.prefill) {
+		l->chunk_capacity =
+			l->options.max_context / l->options.prefill + 1;
+		l->chunks = keep(l->chunk_capacity * sizeof *l->chunks);
+	}
 	report_open(&l->report, l->steps);
 	batch_open(&l->batch, &l->plan, &l->trace, l->options.next_n, l->seed);
 	model_open(&l->model, &l->plan, l->options.layers, l->seed);
@@ -144,6 +158,17 @@ bad_count(const loop *l)
 	return n + r->missing + r->too_large + r->other_faults;
 }
 
+/* A joined request's prompt. */
+static int
+take_prompt(loop *l, running *r, uint32_t step)
+{
+	if (l->options.prefill)
+		return loop_prefill(l, r, step, loop_check_is_due(l, step));
+	if (model_insert(&l->model, &l->batch, r) != SPMLA_OK)
+		return loop_failed(l, "the prompt");
+	return EXIT_GOOD;
+}
+
 static int
 run(loop *l)
 {
@@ -156,12 +181,12 @@ run(loop *l)
 	for (step = 0; step < l->steps && end == EXIT_GOOD; step++) {
 		batch *b = &l->batch;
 
-		for (joined = batch_admit(b); joined > 0; joined--)
-			if (model_prefill(
-				    &l->model, b,
-				    &b->active[b->active_count - joined]) !=
-			    SPMLA_OK)
-				return loop_failed(l, "the prompt");
+		for (joined = batch_admit(b); joined > 0; joined--) {
+			end = take_prompt(
+				l, &b->active[b->active_count - joined], step);
+			if (end != EXIT_GOOD)
+				return end;
+		}
 		if (!batch_build(b))
 			break; /* the trace is done */
 		end = loop_step(l, step);

@@ -11,6 +11,7 @@
 
 #include "examples/options.h"
 #include "spmla/ops/ops.h"
+#include "spmla/prefill_plan.h"
 #include "spmla/v32.h"
 
 #define PROGRAM "decode_loop"
@@ -58,7 +59,8 @@ typedef struct running {
 	uint32_t row;
 	uint32_t prompt;
 	uint32_t total;    /* prompt and answer */
-	uint32_t context;  /* tokens in the caches that stay */
+	uint32_t context;  /* tokens in the caches that stay; less than prompt
+	                    * while a mixed step has to take in its end */
 	uint32_t pages;    /* columns of its table row that are set */
 	uint32_t promised; /* pages it may still take */
 	uint32_t fresh;    /* joined since the last step */
@@ -96,13 +98,18 @@ typedef struct batch {
 	uint32_t token_count;
 	/* what happened so far */
 	uint64_t joins, leaves, grows, bulk_joins, accepted_tokens;
-	uint64_t pages_reused, clipped;
+	uint64_t pages_reused, clipped, mixed_steps;
 	uint32_t most_active, longest;
 	uint8_t *page_used; /* [pool_pages] was ever given out */
 } batch;
 
 void batch_open(batch *b, const spmla_plan *plan, const trace *t,
 		uint32_t next_n, uint64_t seed);
+
+/* The batch holds a step of r's prompt alone, with these query tokens; stores
+ * name all its pages if `first`. */
+void batch_build_prompt(batch *b, running *r, const spmla_request *request,
+			uint32_t first);
 
 /* Takes in requests while a row and pages are free, a few a step. Returns how
  * many: the last ones of active, whose prompt is to be put into the caches. */
@@ -140,7 +147,8 @@ typedef struct layer_tensors {
 	spmla_v32_layer args;
 } layer_tensors;
 
-enum { PREFILL_TOKENS = 128 };
+/* Tokens of a prompt that are inserted at a time, without prefill. */
+enum { INSERT_TOKENS = 128 };
 
 typedef struct model {
 	const spmla_plan *plan;
@@ -178,8 +186,9 @@ spmla_indexer_k_insert_args model_index_k_insert(const model *m);
 /* Writes the step's input tensors in place. */
 void model_fill(model *m, const token *tokens, uint32_t count);
 
-/* Puts a prompt into the caches, eagerly, at slots of the host's table. */
-spmla_status model_prefill(model *m, const batch *b, const running *r);
+/* Puts a prompt's keys into the caches, without attention, eagerly, at slots of
+ * the host's table. */
+spmla_status model_insert(model *m, const batch *b, const running *r);
 
 /* ---- The checks (decode_eager.c, decode_compare.c, decode_reference.c) - */
 
@@ -222,8 +231,9 @@ void reference_close(reference_check *r);
 /* Follows the step's table changes; every step. */
 void reference_table(reference_check *r);
 
-/* Compares a sample of the step's tokens, in all layers. */
-void reference_after(reference_check *r, uint32_t step, uint32_t bucket);
+/* Compares a sample of the step's tokens, in all layers, and the padding up to
+ * `tokens`. */
+void reference_after(reference_check *r, uint32_t step, uint32_t tokens);
 
 typedef struct check_count {
 	uint64_t done; /* tokens times layers, or steps */
@@ -254,11 +264,17 @@ typedef enum timing {
 	TIMING_COUNT = 4
 } timing;
 
+/* Steps of prompts. */
+typedef struct prefill_count {
+	uint64_t prompts, chunks, tokens, replayed, ns;
+} prefill_count;
+
 typedef struct report {
 	uint32_t steps, limit;
 	uint64_t tokens;
 	uint64_t replays[SPMLA_MAX_BUCKETS];
 	uint64_t *ns[TIMING_COUNT]; /* [limit] */
+	prefill_count prefill;
 	uint64_t missing, too_large, other_faults, ring_full, undone;
 	int bar; /* stderr is a terminal */
 } report;
@@ -268,7 +284,8 @@ uint64_t report_now_ns(void);
 void report_progress(const report *r, const batch *b);
 void report_print(report *r, const spmla_plan *plan, const batch *b);
 
-/* ---- The loop (decode_loop.c), a step (decode_step.c) ------------------- */
+/* ---- The loop (decode_loop.c), a step (decode_step.c), a prompt
+ * (decode_prefill.c) ------------------------------------------------------ */
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -281,6 +298,8 @@ typedef struct loop {
 	spmla_plan plan;
 	spmla_ctx *ctx;
 	void *record;
+	spmla_prefill_chunk *chunks; /* of a prompt */
+	uint32_t chunk_capacity;
 	trace trace;
 	batch batch;
 	model model;
@@ -295,5 +314,18 @@ int loop_failed(const loop *l, const char *call);
 
 /* Writes, launches and checks the step that the batch holds. */
 int loop_step(loop *l, uint32_t step);
+
+/* Encodes the step that the batch holds and puts it into the ring. */
+int loop_write(loop *l, spmla_step_info *info, uint64_t *ticket);
+
+/* Counts what the device reported, by kind. None is expected. */
+void loop_read_status(loop *l, uint32_t step);
+
+/* Runs a prompt but for the end that the next step takes in, chunk by chunk.
+ * With `checked` each chunk is compared with the reference. */
+int loop_prefill(loop *l, running *r, uint32_t step, int checked);
+
+/* Whether the results of this step are compared. */
+int loop_check_is_due(const loop *l, uint32_t step);
 
 #endif

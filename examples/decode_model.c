@@ -137,11 +137,11 @@ model_open(model *m, const spmla_plan *plan, uint32_t layers, uint64_t seed)
 	for (l = 0; l < layers; l++)
 		open_layer(m, &m->layer[l]);
 	open_constants(m);
-	m->chunk_kv_c = keep(PREFILL_TOKENS * SPMLA_MLA_LATENT * 2);
-	m->chunk_k_pe = keep(PREFILL_TOKENS * SPMLA_MLA_ROPE * 2);
-	m->chunk_index_k = keep(PREFILL_TOKENS * SPMLA_INDEX_DIM * 2);
-	m->chunk_slots = keep(PREFILL_TOKENS * sizeof(int64_t));
-	m->chunk_positions = keep(PREFILL_TOKENS * sizeof(int32_t));
+	m->chunk_kv_c = keep(INSERT_TOKENS * SPMLA_MLA_LATENT * 2);
+	m->chunk_k_pe = keep(INSERT_TOKENS * SPMLA_MLA_ROPE * 2);
+	m->chunk_index_k = keep(INSERT_TOKENS * SPMLA_INDEX_DIM * 2);
+	m->chunk_slots = keep(INSERT_TOKENS * sizeof(int64_t));
+	m->chunk_positions = keep(INSERT_TOKENS * sizeof(int32_t));
 }
 
 /* What a capture bakes in: every address stays as it is now. */
@@ -293,9 +293,9 @@ model_index_k_insert(const model *m)
 	return a;
 }
 
-/* A chunk of a prompt, one layer. */
+/* Some of a prompt, one layer. */
 static spmla_status
-prefill_layer(model *m, uint32_t layer, token first, uint32_t count)
+insert_layer(model *m, uint32_t layer, token first, uint32_t count)
 {
 	spmla_kv_insert_args kv = model_kv_insert(m->plan);
 	spmla_indexer_k_insert_args k = model_index_k_insert(m);
@@ -330,7 +330,7 @@ prefill_layer(model *m, uint32_t layer, token first, uint32_t count)
 }
 
 spmla_status
-model_prefill(model *m, const batch *b, const running *r)
+model_insert(model *m, const batch *b, const running *r)
 {
 	const int32_t *columns = b->table + (uint64_t)r->row * b->columns;
 	token first = {r->id, r->row, 0, 0};
@@ -340,8 +340,8 @@ model_prefill(model *m, const batch *b, const running *r)
 	while (first.position < r->prompt && s == SPMLA_OK) {
 		uint32_t count = r->prompt - first.position;
 
-		if (count > PREFILL_TOKENS)
-			count = PREFILL_TOKENS;
+		if (count > INSERT_TOKENS)
+			count = INSERT_TOKENS;
 		for (i = 0; i < count; i++) {
 			const uint32_t p = first.position + i;
 
@@ -352,7 +352,7 @@ model_prefill(model *m, const batch *b, const running *r)
 				p % b->page_tokens;
 		}
 		for (l = 0; l < m->layers && s == SPMLA_OK; l++)
-			s = prefill_layer(m, l, first, count);
+			s = insert_layer(m, l, first, count);
 		first.position += count;
 	}
 	return s;

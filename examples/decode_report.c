@@ -141,6 +141,12 @@ report_print(report *r, const spmla_plan *plan, const batch *b)
 	print_count("longest sequence", b->longest);
 	print_count("table rows grown", b->grows);
 	print_count("pages used again", b->pages_reused);
+	print_count("prompts run", r->prefill.prompts);
+	print_count("  in chunks", r->prefill.chunks);
+	print_count("  of them replayed", r->prefill.replayed);
+	print_count("  tokens", r->prefill.tokens);
+	print_count("  microseconds in all", r->prefill.ns / 1000);
+	print_count("mixed steps", b->mixed_steps);
 	print_buckets(r, plan);
 	print_times(r);
 	print_bytes(plan);

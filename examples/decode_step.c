@@ -54,20 +54,17 @@ push(loop *l, uint64_t *ticket)
 	return spmla_step_push(l->ctx, l->record, ticket);
 }
 
-/* Encodes and pushes. With `again` the step is taken back once and pushed
- * anew, as by an engine that changes its mind before the launch. */
-static int
-write_step(loop *l, int again, uint64_t *ticket, uint32_t *bucket)
+int
+loop_write(loop *l, spmla_step_info *info, uint64_t *ticket)
 {
-	spmla_step_info info = SPMLA_STEP_INFO_INIT;
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	const uint64_t start = report_now_ns();
-	uint64_t encoded, pushed;
+	uint64_t encoded;
 	char text[256];
 	spmla_status s;
 
 	s = spmla_step_encode(&l->plan, &l->batch.step, l->record,
-			      l->plan.record_bytes, &info, &diag);
+			      l->plan.record_bytes, info, &diag);
 	if (s != SPMLA_OK) {
 		spmla_diag_text(&diag, text, sizeof text);
 		fprintf(stderr, PROGRAM ": spmla_step_encode: %s\n", text);
@@ -77,17 +74,22 @@ write_step(loop *l, int again, uint64_t *ticket, uint32_t *bucket)
 	s = push(l, ticket);
 	if (s != SPMLA_OK)
 		return loop_failed(l, "spmla_step_push");
-	pushed = report_now_ns();
 	l->report.ns[TIMING_ENCODE][l->report.steps] = encoded - start;
-	l->report.ns[TIMING_PUSH][l->report.steps] = pushed - encoded;
-	*bucket = info.bucket;
-	if (!again)
-		return EXIT_GOOD;
-	s = spmla_step_undo(l->ctx, *ticket);
+	l->report.ns[TIMING_PUSH][l->report.steps] = report_now_ns() - encoded;
+	return EXIT_GOOD;
+}
+
+/* Takes the step back and writes it anew, as an engine that changes its mind
+ * before the launch. */
+static int
+write_again(loop *l, spmla_step_info *info, uint64_t *ticket)
+{
+	const spmla_status s = spmla_step_undo(l->ctx, *ticket);
+
 	if (s != SPMLA_OK)
 		return loop_failed(l, "spmla_step_undo");
 	l->report.undone++;
-	return write_step(l, 0, ticket, bucket);
+	return loop_write(l, info, ticket);
 }
 
 static int
@@ -106,9 +108,8 @@ launch(loop *l, uint64_t ticket, uint32_t bucket)
 	return s == SPMLA_OK ? EXIT_GOOD : loop_failed(l, "spmla_graph_replay");
 }
 
-/* Counts what the device reported, by kind. None is expected. */
-static void
-read_status(loop *l, uint32_t step)
+void
+loop_read_status(loop *l, uint32_t step)
 {
 	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
 	report *r = &l->report;
@@ -132,7 +133,8 @@ run_checks(loop *l, uint32_t step, uint32_t bucket)
 {
 	if (eager_after(&l->eager, step, bucket) != SPMLA_OK)
 		return loop_failed(l, "the eager step");
-	reference_after(l->reference, step, bucket);
+	reference_after(l->reference, step,
+			l->plan.config.buckets[bucket].tokens);
 	return EXIT_GOOD;
 }
 
@@ -143,8 +145,8 @@ is_due(uint32_t every, uint32_t step)
 }
 
 /* The first step is checked too: a trace may be short. */
-static int
-check_is_due(const loop *l, uint32_t step)
+int
+loop_check_is_due(const loop *l, uint32_t step)
 {
 	return is_due(l->check_every, step) || (step == 0 && l->check_every);
 }
@@ -152,25 +154,27 @@ check_is_due(const loop *l, uint32_t step)
 int
 loop_step(loop *l, uint32_t step)
 {
-	const int checked = check_is_due(l, step);
+	const int checked = loop_check_is_due(l, step);
 	const int again = is_due(l->undo_every, step);
+	spmla_step_info info = SPMLA_STEP_INFO_INIT;
 	uint64_t ticket = 0;
-	uint32_t bucket = 0;
 	int end;
 
 	if (checked)
 		eager_before(&l->eager);
 	if (write_bulk_rows(l) != SPMLA_OK)
 		return loop_failed(l, "spmla_table_write");
-	end = write_step(l, again, &ticket, &bucket);
+	end = loop_write(l, &info, &ticket);
+	if (end == EXIT_GOOD && again)
+		end = write_again(l, &info, &ticket);
 	if (end != EXIT_GOOD)
 		return end;
 	model_fill(&l->model, l->batch.tokens, l->batch.token_count);
-	end = launch(l, ticket, bucket);
+	end = launch(l, ticket, info.bucket);
 	if (end == EXIT_GOOD && l->reference)
 		reference_table(l->reference);
 	if (end == EXIT_GOOD && checked)
-		end = run_checks(l, step, bucket);
-	read_status(l, step);
+		end = run_checks(l, step, info.bucket);
+	loop_read_status(l, step);
 	return end;
 }

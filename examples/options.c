@@ -161,6 +161,10 @@ model_options_list(model_options *m, option *list)
 		 &m->page_tokens, NULL, 1, 4096},
 		{"--pool-pages", "pages of the pool, 0 = half of the most",
 		 NULL, &m->pool_pages, NULL, 0, INT32_MAX},
+		{"--prefill",
+		 "query tokens of a step of prompts, 0 = none: only their "
+		 "keys are inserted",
+		 NULL, &m->prefill, NULL, 0, 65536},
 	};
 
 	memcpy(list, rows, sizeof rows);
@@ -172,6 +176,21 @@ least_of(uint64_t a, uint64_t b)
 	return (uint32_t)(a < b ? a : b);
 }
 
+/* Room for steps of prompts, with logits for some of their tokens at a time;
+ * and a bucket for the end of a prompt beside what is decoded. */
+static void
+add_prefill(const model_options *m, spmla_config *config)
+{
+	const uint32_t last = config->bucket_count - 1;
+	spmla_shape *mixed = &config->buckets[config->bucket_count++];
+
+	*mixed = config->buckets[last];
+	mixed->tokens += MODEL_TAIL_TOKENS;
+	mixed->next_n = MODEL_TAIL_TOKENS;
+	config->max_prefill_tokens = m->prefill;
+	config->logits_budget_bytes = (uint64_t)m->max_context * 4 * 32;
+}
+
 /* Buckets of max_requests, half of it, .. down to 1: a step that holds few
  * requests replays a small graph. */
 static void
@@ -180,7 +199,8 @@ set_buckets(const model_options *m, spmla_config *config)
 	const uint64_t pool = (uint64_t)m->pool_pages * m->page_tokens;
 	uint32_t requests = m->max_requests, count = 1, i;
 
-	while (requests > 1 && count < SPMLA_MAX_BUCKETS) {
+	/* One is left for mixed steps. */
+	while (requests > 1 && count < SPMLA_MAX_BUCKETS - 1) {
 		requests = (requests + 1) / 2;
 		count++;
 	}
@@ -211,10 +231,15 @@ set_config(const model_options *m, spmla_config *config)
 	config->groups[SPMLA_GROUP_MAIN].page_tokens = m->page_tokens;
 	config->groups[SPMLA_GROUP_MAIN].pool_pages = m->pool_pages;
 	set_buckets(m, config);
+	if (m->prefill)
+		add_prefill(m, config);
 	/* A page that each request may grow by, and room for a join of modest
 	 * length; longer ones go through spmla_table_write. */
 	config->max_update_pages =
 		m->max_requests * (3 + (m->next_n - 1) / m->page_tokens + 1);
+	/* Prompts name all their pages in their first record. */
+	if (m->prefill)
+		config->max_update_pages = 0;
 	/* A prologue and eight operations a layer at most. */
 	config->max_graph_nodes = config->bucket_count * (8 * m->layers + 8);
 }

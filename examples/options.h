@@ -44,15 +44,18 @@ typedef struct model_options {
 	uint32_t next_n;
 	uint32_t page_tokens;
 	uint32_t pool_pages; /* 0: half of what all requests could fill */
+	uint32_t prefill;    /* query tokens of a prefill step; 0: none */
 } model_options;
 
-enum { MODEL_OPTION_COUNT = 11, MODEL_MAX_NEXT_N = 16 };
+/* MODEL_TAIL_TOKENS: the most of a prompt that a mixed step takes. */
+enum { MODEL_OPTION_COUNT = 12, MODEL_MAX_NEXT_N = 16, MODEL_TAIL_TOKENS = 16 };
 
 /* Writes MODEL_OPTION_COUNT rows. The values of m are the defaults. */
 void model_options_list(model_options *m, option *list);
 
-/* Fills in pool_pages and makes the plan: buckets of 1, 2, 4, .. requests. On
- * an error: one line on stderr and OPTIONS_BAD. */
+/* Fills in pool_pages and makes the plan: buckets of 1, 2, 4, .. requests, and
+ * with prefill one more for steps that decode and take in the end of a prompt,
+ * and room for steps of prompts. On an error: one line on stderr and OPTIONS_BAD. */
 int model_options_plan(const char *program, model_options *m,
 		       const spmla_backend **backend, spmla_plan *plan);
 

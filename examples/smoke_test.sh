@@ -55,16 +55,30 @@ runs "steps that are taken back" 0 "${good[@]}" \
 	--undo-every 2
 runs "small pages, so that rows grow and are reused" 0 "${good[@]}" \
 	'^table rows grown +[1-9]' '^pages used again +[1-9]' \
-	'^  through the staging table +[1-9]' -- \
+	'^  through the staging table +[1-9]' '^prompts run +0$' -- \
 	"$loop" "${small[@]}" --steps 60 --next-n 4 --check-every 6 \
+	--page-tokens 8 --prefill 0
+runs "prompts in several chunks, their ends beside decodes" 0 "${good[@]}" \
+	'^  in chunks +[1-9][0-9]' \
+	'^mixed steps +[1-9]' '^  through the staging table +0$' -- \
+	"$loop" "${small[@]}" --steps 24 --next-n 2 --check-every 2 \
+	--prefill 48
+runs "chunks that a bucket takes" 0 "${good[@]}" \
+	'^  of them replayed +[1-9]' '^mixed steps +[1-9]' -- \
+	"$loop" "${small[@]}" --steps 40 --check-every 8 --prefill 12 \
 	--page-tokens 8
 runs "no checks" 0 '^reference check: 0 tokens' -- \
 	"$loop" "${small[@]}" --steps 4 --check-every 0
 
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\nnow,40,3\nnow,9,2\n' \
 	>"$tmp/two.csv"
-runs "a trace that ends" 0 '^requests done +2$' '^steps +3$' -- \
+runs "a trace that ends" 0 '^requests done +2$' '^steps +3$' \
+	'^prompts run +0$' -- \
 	"$loop" "${small[@]}" --trace "$tmp/two.csv" --check-every 1
+runs "its prompts run" 0 '^requests done +2$' '^prompts run +1$' \
+	'^reference check: [1-9][0-9]* tokens, 0 mism' -- \
+	"$loop" "${small[@]}" --trace "$tmp/two.csv" --check-every 1 \
+	--prefill 16
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\nnow,40,many\n' \
 	>"$tmp/bad.csv"
 runs "a bad row" 2 '^decode_loop: --trace: .*bad.csv:2: Generated' -- \

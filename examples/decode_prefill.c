@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Prompts run for real: cut by spmla_prefill_plan into steps that the plan has
+ * room for, each an eager prologue and spmla_v32_prefill a layer on the stream
+ * and the ring of the decode steps, or the replay of a bucket where one is large
+ * enough. The last tokens are left to the next step, which so decodes and takes
+ * in the end of a prompt at once.
+ */
+#include <stdio.h>
+
+#include "examples/decode_loop.h"
+
+/* What is left to the mixed step: the first answer comes from it. */
+static uint32_t
+tail_of(const running *r)
+{
+	const uint32_t tail = 1 + r->prompt % MODEL_TAIL_TOKENS;
+
+	return tail < r->prompt ? tail : r->prompt;
+}
+
+static int
+run_chunk(loop *l, const spmla_step_info *info, uint64_t ticket)
+{
+	const spmla_shape shape = {info->tokens, info->requests, info->next_n,
+				   info->live_context};
+	model *m = &l->model;
+	spmla_status s;
+	uint32_t i;
+
+	if (info->bucket != SPMLA_BUCKET_PREFILL) {
+		l->report.prefill.replayed++;
+		s = spmla_graph_replay(l->ctx, m->graphs[info->bucket], ticket,
+				       NULL);
+		return s == SPMLA_OK ? EXIT_GOOD
+				     : loop_failed(l, "spmla_graph_replay");
+	}
+	s = spmla_step_prologue(l->ctx, &shape, SPMLA_FROM_RING, NULL);
+	for (i = 0; i < m->layers && s == SPMLA_OK; i++)
+		s = spmla_v32_prefill(l->ctx, &m->layer[i].args, &shape, NULL);
+	return s == SPMLA_OK ? EXIT_GOOD : loop_failed(l, "the prefill");
+}
+
+/* A chunk: its step, its tensors, the run, the check. */
+static int
+prefill_chunk(loop *l, running *r, const spmla_step *whole, uint32_t chunk,
+	      uint32_t step, int checked)
+{
+	spmla_step_info info = SPMLA_STEP_INFO_INIT;
+	batch *b = &l->batch;
+	spmla_request request;
+	uint64_t ticket, start;
+	uint32_t tokens;
+	int end;
+
+	if (spmla_prefill_chunk_requests(whole, &l->chunks[chunk], &request, 1,
+					 NULL) != SPMLA_OK) {
+		fprintf(stderr, PROGRAM ": a chunk is not of its step\n");
+		return EXIT_FAILED;
+	}
+	batch_build_prompt(b, r, &request, chunk == 0);
+	end = loop_write(l, &info, &ticket);
+	if (end != EXIT_GOOD)
+		return end;
+	model_fill(&l->model, b->tokens, b->token_count);
+	start = report_now_ns();
+	end = run_chunk(l, &info, ticket);
+	l->report.prefill.ns += report_now_ns() - start;
+	l->report.prefill.chunks++;
+	l->report.prefill.tokens += b->token_count;
+	if (l->reference)
+		reference_table(l->reference);
+	tokens = info.bucket == SPMLA_BUCKET_PREFILL
+			 ? info.tokens
+			 : l->plan.config.buckets[info.bucket].tokens;
+	if (end == EXIT_GOOD && checked)
+		reference_after(l->reference, step, tokens);
+	loop_read_status(l, step);
+	return end;
+}
+
+int
+loop_prefill(loop *l, running *r, uint32_t step, int checked)
+{
+	const uint32_t tokens = r->prompt - tail_of(r);
+	const spmla_request request = {r->row, tokens, tokens,
+				       SPMLA_REQUEST_JOIN};
+	spmla_step whole = SPMLA_STEP_INIT;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	uint32_t count, i;
+	char text[256];
+	int end = EXIT_GOOD;
+
+	r->context = tokens;
+	if (tokens == 0)
+		return EXIT_GOOD; /* it joins with the mixed step */
+	whole.request_count = 1;
+	whole.requests = &request;
+	if (spmla_prefill_plan(&l->plan, &whole, l->chunks, l->chunk_capacity,
+			       &count, &diag) != SPMLA_OK) {
+		spmla_diag_text(&diag, text, sizeof text);
+		fprintf(stderr, PROGRAM ": spmla_prefill_plan: %s\n", text);
+		return EXIT_FAILED;
+	}
+	l->report.prefill.prompts++;
+	for (i = 0; i < count && end == EXIT_GOOD; i++)
+		end = prefill_chunk(l, r, &whole, i, step, checked);
+	return end;
+}
