@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the CPU bench share: a table of measured rows, the roofs of
- * the machine, and the picture.
+ * the machine, threads to lend, and the picture.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
 #include <stdint.h>
+
+#include "spmla/spmla.h"
 
 enum { BENCH_ROWS = 64, BENCH_RUNS = 4096, BENCH_VARIANTS = 3 };
 
@@ -29,8 +31,15 @@ typedef struct bench_row {
 	double floor_s; /* the larger of bytes and flop over their roofs */
 } bench_row;
 
-/* Seconds that this thread has run; others on the machine do not count. */
+/* Seconds that this thread has run, where others on the machine do not count;
+ * after bench_use_wall_clock, seconds. */
 double bench_now(void);
+void bench_use_wall_clock(void);
+
+/* Makes the threads that bench_for, a spmla_parallel_for, uses besides its
+ * caller. */
+void bench_start_workers(uint32_t workers);
+void bench_for(void *user, uint32_t count, spmla_parallel_body body, void *arg);
 
 /* Calls run(arg) for about `seconds`, at least 20 times, and returns the times
  * in order, smallest first; *count = how many. The next call overwrites them.

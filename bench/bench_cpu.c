@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The speed of the CPU backend on one core: each shape under each variant that
- * the machine has, beside a floor that the same run measures. The hard idea is
- * that floor: the larger of the bytes that have to move over the memory's rate
- * and of the flop over the fastest rate of fused multiply-adds, whatever the
- * variant. A time means something only beside it.
+ * The speed of the CPU backend: each shape under each variant that the machine
+ * has, on one core or more, beside a floor that the same run measures for one.
+ * The hard idea is that floor: the larger of the bytes that have to move over
+ * the memory's rate and of the flop over the fastest rate of fused
+ * multiply-adds, whatever the variant. A time means something only beside it.
  */
 #include "bench.h"
 
@@ -35,6 +35,7 @@ typedef struct bench {
 	void *memory[SPMLA_MEMORY_COUNT];
 	uint64_t rng;
 	float seconds; /* a shape */
+	uint32_t workers;
 	bench_roofs roofs;
 	bench_row rows[BENCH_ROWS];
 	uint32_t count;
@@ -81,11 +82,13 @@ open_ctx(bench *b, uint32_t flags)
 	memset(&plan, 0, sizeof plan);
 	plan.struct_bytes = (uint32_t)sizeof plan;
 	native.flags = flags;
+	native.parallel_for = bench_for;
 	spmla_config_preset(&config, SPMLA_MODEL_V32);
 	config.max_rows = 1;
 	config.max_context_tokens = MAX_CONTEXT;
 	config.groups[SPMLA_GROUP_MAIN].pool_pages = KV_ROWS / PAGE;
 	config.bucket_count = 1;
+	config.cpu_workers = b->workers;
 	config.buckets[0] = (spmla_shape){1, 1, 1, 0};
 	if (spmla_backend_query(&spmla_cpu, &native, &device, &diag) ||
 	    spmla_plan_make(&plan, &config, &device, &diag))
@@ -305,19 +308,17 @@ print(bench *b)
 	       "GB/s; fma in Gflop/s: scalar %.1f, AVX2 %.1f, AVX-512 %.1f.\n",
 	       r->copy_bytes_s * 1e-9, r->read_bytes_s * 1e-9,
 	       r->flops[0] * 1e-9, r->flops[1] * 1e-9, r->flops[2] * 1e-9);
-	printf("\n| op | shape | variant | best us | median us | p99 us | GB/s "
-	       "| Gflop/s "
-	       "| floor us | over floor | of roof |\n"
-	       "|---|---|---|---|---|---|---|---|---|---|---|\n");
+	printf("\n| op | shape | variant | workers | best us | median us | "
+	       "p99 us | GB/s | Gflop/s | floor us | over floor | of roof |\n"
+	       "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (i = 0; i < b->count; i++) {
 		bench_row *row = &b->rows[i];
 
 		row->floor_s = fmax(row->bytes / bytes_s, row->flop / flops);
-		printf("| %s | %s | %s | %.1f | %.1f | %.1f | %.2f | %.1f | "
-		       "%.1f | "
-		       "%.2f | %.0f %% |\n",
-		       row->op, row->shape, row->variant, row->best_s * 1e6,
-		       row->median_s * 1e6, row->p99_s * 1e6,
+		printf("| %s | %s | %s | %u | %.1f | %.1f | %.1f | %.2f | "
+		       "%.1f | %.1f | %.2f | %.0f %% |\n",
+		       row->op, row->shape, row->variant, b->workers,
+		       row->best_s * 1e6, row->median_s * 1e6, row->p99_s * 1e6,
 		       row->bytes / row->median_s * 1e-9,
 		       row->flop / row->median_s * 1e-9, row->floor_s * 1e6,
 		       row->median_s / row->floor_s,
@@ -325,13 +326,13 @@ print(bench *b)
 	}
 }
 
-/* bench_cpu [--seconds N] [--svg FILE] */
+/* bench_cpu [--seconds N] [--workers N] [--svg FILE] */
 int
 main(int argc, char **argv)
 {
 	static const uint32_t flags[3] = {SPMLA_NATIVE_SCALAR,
 					  SPMLA_NATIVE_AVX2, 0};
-	static bench b = {.rng = 1, .seconds = 1};
+	static bench b = {.rng = 1, .seconds = 1, .workers = 1};
 	const char *svg = NULL, *last = "";
 	int i;
 
@@ -340,16 +341,22 @@ main(int argc, char **argv)
 			svg = argv[i + 1];
 		else if (strcmp(argv[i], "--seconds") == 0)
 			b.seconds = strtof(argv[i + 1], NULL);
+		else if (strcmp(argv[i], "--workers") == 0)
+			b.workers = (uint32_t)strtoul(argv[i + 1], NULL, 10);
 		else
 			break;
 	if (i < argc) {
-		fprintf(stderr,
-			"usage: bench_cpu [--seconds N] [--svg FILE]\n");
+		fprintf(stderr, "usage: bench_cpu [--seconds N] [--workers N] "
+				"[--svg FILE]\n");
 		return 2;
 	}
 	make_logits(&b);
 	make_decode(&b);
 	bench_measure_roofs(&b.roofs);
+	if (b.workers > 1) {
+		bench_start_workers(b.workers);
+		bench_use_wall_clock();
+	}
 	for (i = 0; i < 3; i++) {
 		open_ctx(&b, flags[i]);
 		if (strcmp(spmla_cpu_variant(b.ctx), last) != 0)
@@ -359,7 +366,10 @@ main(int argc, char **argv)
 	}
 	bench_measure_roofs(&b.roofs);
 	print(&b);
-	if (svg && !bench_draw(svg, "SpMLA on one core", b.rows, b.count)) {
+	if (svg && !bench_draw(svg,
+			       b.workers > 1 ? "SpMLA, floor of one core"
+					     : "SpMLA on one core",
+			       b.rows, b.count)) {
 		fprintf(stderr, "cannot write %s\n", svg);
 		return 1;
 	}
