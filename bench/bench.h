@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the CPU bench share: a table of measured rows, the roofs of
- * the machine, the shapes, and the picture.
+ * the machine, the shapes, threads to lend, and the picture.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -54,14 +54,22 @@ typedef struct bench {
 	void *memory[SPMLA_MEMORY_COUNT];
 	uint64_t rng;
 	float seconds;    /* a shape */
+	uint32_t workers; /* lent to the backend */
 	const char *only; /* shapes of this op; NULL: all */
 	bench_roofs roofs;
 	bench_row rows[BENCH_ROWS];
 	uint32_t count;
 } bench;
 
-/* Seconds that this thread has run; others on the machine do not count. */
+/* Seconds that this thread has run, where others on the machine do not count;
+ * after bench_use_wall_clock, seconds. */
 double bench_now(void);
+void bench_use_wall_clock(void);
+
+/* Makes the threads that bench_for, a spmla_parallel_for, uses besides its
+ * caller. */
+void bench_start_workers(uint32_t workers);
+void bench_for(void *user, uint32_t count, spmla_parallel_body body, void *arg);
 
 /* Calls run(arg) for about `seconds`, at least 20 times, and returns the times
  * in order, smallest first; *count = how many. The next call overwrites them.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The speed of the CPU backend on one core: each shape under each variant that
- * the machine has, beside a floor that the same run measures. The hard idea is
- * that floor: the larger of the bytes that have to move over the memory's rate
- * and of the flop over the fastest rate of fused multiply-adds, whatever the
- * variant. A time means something only beside it.
+ * The speed of the CPU backend: each shape under each variant that the machine
+ * has, on one core or more, beside a floor that the same run measures for one.
+ * The hard idea is that floor: the larger of the bytes that have to move over
+ * the memory's rate and of the flop over the fastest rate of fused
+ * multiply-adds, whatever the variant. A time means something only beside it.
  */
 #include "bench.h"
 
@@ -72,12 +72,14 @@ open_ctx(bench *b, uint32_t flags)
 	memset(&plan, 0, sizeof plan);
 	plan.struct_bytes = (uint32_t)sizeof plan;
 	native.flags = flags;
+	native.parallel_for = bench_for;
 	spmla_config_preset(&config, SPMLA_MODEL_V32);
 	config.max_rows = 1;
 	config.max_context_tokens = BENCH_MAX_CONTEXT;
 	config.groups[SPMLA_GROUP_MAIN].pool_pages =
 		BENCH_POOL_ROWS / BENCH_PAGE;
 	config.bucket_count = 1;
+	config.cpu_workers = b->workers;
 	config.buckets[0] = (spmla_shape){1, 1, 1, 0};
 	if (spmla_backend_query(&spmla_cpu, &native, &device, &diag) ||
 	    spmla_plan_make(&plan, &config, &device, &diag))
@@ -168,17 +170,18 @@ print(bench *b)
 	       r->copy_bytes_s * 1e-9, r->read_bytes_s * 1e-9, BENCH_KV_ROW,
 	       r->row_bytes_s * 1e-9, r->flops[0] * 1e-9, r->flops[1] * 1e-9,
 	       r->flops[2] * 1e-9);
-	printf("\n| op | shape | variant | best us | median us | p99 us | GB/s "
+	printf("\n| op | shape | variant | workers | best us | median us | p99 "
+	       "us | GB/s "
 	       "| Gflop/s | floor us | bound | over floor | of roof |\n"
-	       "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+	       "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (i = 0; i < b->count; i++) {
 		bench_row *row = &b->rows[i];
 
 		put_floor(r, row);
-		printf("| %s | %s | %s | %.1f | %.1f | %.1f | %.2f | %.1f | "
-		       "%.1f | %s | %.2f | %.0f %% |\n",
-		       row->op, row->shape, row->variant, row->best_s * 1e6,
-		       row->median_s * 1e6, row->p99_s * 1e6,
+		printf("| %s | %s | %s | %u | %.1f | %.1f | %.1f | %.2f | %.1f "
+		       "| %.1f | %s | %.2f | %.0f %% |\n",
+		       row->op, row->shape, row->variant, b->workers,
+		       row->best_s * 1e6, row->median_s * 1e6, row->p99_s * 1e6,
 		       row->bytes / row->median_s * 1e-9,
 		       row->flop / row->median_s * 1e-9, row->floor_s * 1e6,
 		       row->bound, row->median_s / row->floor_s,
@@ -186,13 +189,13 @@ print(bench *b)
 	}
 }
 
-/* bench_cpu [--seconds N] [--only OP] [--svg FILE] */
+/* bench_cpu [--seconds N] [--only OP] [--workers N] [--svg FILE] */
 int
 main(int argc, char **argv)
 {
 	static const uint32_t flags[3] = {SPMLA_NATIVE_SCALAR,
 					  SPMLA_NATIVE_AVX2, 0};
-	static bench b = {.rng = 1, .seconds = 1};
+	static bench b = {.rng = 1, .seconds = 1, .workers = 1};
 	const char *svg = NULL, *last = "";
 	int i;
 
@@ -203,10 +206,13 @@ main(int argc, char **argv)
 			b.seconds = strtof(argv[i + 1], NULL);
 		else if (strcmp(argv[i], "--only") == 0)
 			b.only = argv[i + 1];
+		else if (strcmp(argv[i], "--workers") == 0)
+			b.workers = (uint32_t)strtoul(argv[i + 1], NULL, 10);
 		else
 			break;
 	if (i < argc) {
 		fprintf(stderr, "usage: bench_cpu [--seconds N] [--only OP] "
+				"[--workers N] "
 				"[--svg FILE]\n");
 		return 2;
 	}
@@ -214,6 +220,10 @@ main(int argc, char **argv)
 	bench_make_projection(&b);
 	bench_make_rows(&b);
 	bench_measure_roofs(&b.roofs);
+	if (b.workers > 1) {
+		bench_start_workers(b.workers);
+		bench_use_wall_clock();
+	}
 	for (i = 0; i < 3; i++) {
 		open_ctx(&b, flags[i]);
 		if (strcmp(spmla_cpu_variant(b.ctx), last) != 0) {
@@ -226,7 +236,10 @@ main(int argc, char **argv)
 	}
 	bench_measure_roofs(&b.roofs);
 	print(&b);
-	if (svg && !bench_draw(svg, "SpMLA on one core", b.rows, b.count)) {
+	if (svg && !bench_draw(svg,
+			       b.workers > 1 ? "SpMLA, floor of one core"
+					     : "SpMLA on one core",
+			       b.rows, b.count)) {
 		fprintf(stderr, "cannot write %s\n", svg);
 		return 1;
 	}

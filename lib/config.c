@@ -22,7 +22,8 @@ enum {
 	MAX_TOKENS = 65536,
 	MAX_GRAPH_NODES = 1 << 20,
 	MAX_QUEUE = 65536,
-	MAX_WORKSPACE = INT32_MAX
+	MAX_WORKSPACE = INT32_MAX,
+	MAX_CPU_WORKERS = 1024
 };
 
 spmla_status
@@ -109,7 +110,8 @@ check_fields(const spmla_config *c, spmla_diag *diag)
 		 SPMLA_WANT_AT_MOST, UINT64_C(1) << 40},
 		{"config.prefill_workspace_tokens", c->prefill_workspace_tokens,
 		 SPMLA_WANT_AT_MOST, MAX_WORKSPACE},
-		{"config.reserved", c->reserved, SPMLA_WANT_EQUAL, 0},
+		{"config.cpu_workers", c->cpu_workers, SPMLA_WANT_AT_MOST,
+		 MAX_CPU_WORKERS},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
@@ -250,6 +252,7 @@ fill_defaults(spmla_config *c)
 	set_default(&c->max_graphs, c->bucket_count > 4 ? c->bucket_count : 4);
 	set_default(&c->max_graph_nodes, 512 * c->max_graphs);
 	set_default(&c->queue_entries, 64);
+	set_default(&c->cpu_workers, 1);
 }
 
 spmla_status

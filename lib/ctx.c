@@ -113,10 +113,12 @@ check_native(const spmla_native *native, spmla_diag *diag)
 
 	if (!native)
 		return SPMLA_OK;
-	s = spmla_i_check_size(diag, "native.struct_bytes",
-			       native->struct_bytes, sizeof *native);
-	if (s != SPMLA_OK)
-		return s;
+	if (native->struct_bytes != SPMLA_NATIVE_MIN_BYTES) {
+		s = spmla_i_check_size(diag, "native.struct_bytes",
+				       native->struct_bytes, sizeof *native);
+		if (s != SPMLA_OK)
+			return s;
+	}
 	if (native->flags > known)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "native.flags",
 				    native->flags, SPMLA_WANT_AT_MOST, known);

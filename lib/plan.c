@@ -149,10 +149,11 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 	dim[SPMLA_I_DIM_BACKEND_BYTES] = sizeof(spmla_i_cpu_state);
 	dim[SPMLA_I_DIM_GRAPH_NODES] = c->max_graph_nodes;
 	dim[SPMLA_I_DIM_QUEUE_ENTRIES] = c->queue_entries;
-	dim[SPMLA_I_DIM_INDEX_SCRATCH] =
-		spmla_i_cpu_index_scratch_bytes(c->index_heads);
-	dim[SPMLA_I_DIM_ATTEND_SCRATCH] =
-		spmla_i_cpu_attend_scratch_bytes(c->heads);
+	dim[SPMLA_I_DIM_INDEX_SCRATCH] = spmla_i_cpu_workers_bytes(
+		spmla_i_cpu_index_scratch_bytes(c->index_heads),
+		c->cpu_workers);
+	dim[SPMLA_I_DIM_ATTEND_SCRATCH] = spmla_i_cpu_workers_bytes(
+		spmla_i_cpu_attend_scratch_bytes(c->heads), c->cpu_workers);
 	dim[SPMLA_I_DIM_CACHE_PAGES] =
 		spmla_i_mul(c->cache_layers, g->pool_pages, overflow);
 	dim[SPMLA_I_DIM_KV_PAGE_BYTES] =

@@ -20,7 +20,8 @@
  * and every call that enqueues E_SPACE (planned room is used up): only what
  * else can fail is listed.
  * Threads: a context is used by one thread at a time. Functions that take only
- * const plans, and spmla_status_read, may run anywhere at any time.
+ * const plans, and spmla_status_read, may run anywhere at any time. The library
+ * starts no thread; the CPU may be lent some ("spmla/spmla_native.h").
  */
 #ifndef SPMLA_H
 #define SPMLA_H

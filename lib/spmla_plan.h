@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "spmla/spmla_layout.h"
+#include "spmla/spmla_native.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -177,7 +178,9 @@ typedef struct spmla_config {
 	/* Gathered context of a prefill step, ..2^31 - 1; default
 	 * max_context_tokens. */
 	uint32_t prefill_workspace_tokens;
-	uint32_t reserved; /* 0 */
+	uint32_t cpu_workers; /* CPU: most bodies of spmla_native.parallel_for
+	                       * that work at a time, each in scratch of its
+	                       * own; ..1024; default 1: none is called */
 } spmla_config;
 
 /* An engine that was built when the tail was absent passes this much. */
@@ -216,30 +219,6 @@ typedef struct spmla_device {
 /* One const table a platform; the caller names it, so that only what is named
  * is linked: &spmla_cpu ("spmla/spmla_cpu.h"). */
 typedef struct spmla_backend spmla_backend;
-
-typedef enum spmla_native_flag {
-	/* CPU: ops and replays are queued; spmla_cpu_queue_run runs them. */
-	SPMLA_NATIVE_DEFERRED = 1,
-	/* CPU: the widest instructions that may be used, where the machine has
-	 * better: none, AVX2. Results then differ in their last bits only. */
-	SPMLA_NATIVE_SCALAR = 2,
-	SPMLA_NATIVE_AVX2 = 4,
-	SPMLA_NATIVE_FLAG_FORCE_32 = 0x7fffffff
-} spmla_native_flag;
-
-/* The platform's handles; NULL = the current ones. The CPU has none. */
-typedef struct spmla_native {
-	uint32_t struct_bytes;
-	uint32_t flags; /* spmla_native_flag bits */
-	void *context;
-	void *device;
-	void *queue;
-} spmla_native;
-
-#define SPMLA_NATIVE_INIT                                  \
-	{                                                  \
-		(uint32_t)sizeof(spmla_native), 0, 0, 0, 0 \
-	}
 
 /* The platform's stream. The CPU has one timeline a context: NULL. */
 typedef void *spmla_stream;
@@ -313,12 +292,12 @@ typedef enum spmla_buf {
 	SPMLA_BUF_INDEX_Q = 50,          /* e4m3 [T][index_heads][128] */
 	SPMLA_BUF_INDEX_WEIGHTS = 51,    /* f32 [T][index_heads] */
 	SPMLA_BUF_LOGITS = 52,           /* f32, ragged rows */
-	SPMLA_BUF_INDEX_SCRATCH = 53,
-	SPMLA_BUF_GATHERED_INDEX_K = 54,      /* e4m3 [W][128] */
+	SPMLA_BUF_INDEX_SCRATCH = 53,    /* of each of cpu_workers */
+	SPMLA_BUF_GATHERED_INDEX_K = 54, /* e4m3 [W][128] */
 	SPMLA_BUF_GATHERED_INDEX_SCALES = 55, /* f32 [W] */
 	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
-	SPMLA_BUF_ATTEND_SCRATCH = 61,
-	SPMLA_BUF_GATHERED_KV = 62, /* bf16 [W][576] */
+	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* of each of cpu_workers */
+	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
 	SPMLA_BUF_KV_CACHE = 70,    /* [cache_layers][pool_pages] pages */
 	SPMLA_BUF_INDEX_CACHE = 71, /* [cache_layers][pool_pages] pages */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff

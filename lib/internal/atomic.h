@@ -32,4 +32,25 @@ spmla_i_store_u32(uint32_t *p, uint32_t value)
 	__atomic_store_n(p, value, __ATOMIC_RELEASE);
 }
 
+/* Those of workers in one loop. They order nothing else: what a loop shares is
+ * made visible by its begin and its end. */
+/* Returns what was there. */
+static inline uint64_t
+spmla_i_fetch_add_u64(uint64_t *p, uint64_t n)
+{
+	return __atomic_fetch_add(p, n, __ATOMIC_RELAXED);
+}
+
+static inline void
+spmla_i_min_u64(uint64_t *p, uint64_t value)
+{
+	uint64_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+
+	/* A failed exchange loads what is there now. */
+	while (value < seen &&
+	       !__atomic_compare_exchange_n(p, &seen, value, 0,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 #endif

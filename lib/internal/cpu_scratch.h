@@ -2,7 +2,8 @@
  *
  * The scratch of the CPU's operations, in bytes. The plan reserves what these
  * functions say and the operations lay their arrays out in the same order, so
- * that neither computes the other's size.
+ * that neither computes the other's size. Each of cpu_workers workers has one
+ * of each kind, one behind the other.
  */
 #ifndef SPMLA_INTERNAL_CPU_SCRATCH_H
 #define SPMLA_INTERNAL_CPU_SCRATCH_H
@@ -12,8 +13,25 @@
 enum {
 	SPMLA_I_CPU_TOPK_BINS = 2048, /* uint32 each: one histogram */
 	SPMLA_I_CPU_BLOCK_KEYS = 64,  /* keys between two rescalings */
-	SPMLA_I_CPU_SCORE_KEYS = 16   /* index keys decoded at once */
+	SPMLA_I_CPU_SCORE_KEYS = 16,  /* index keys decoded at once */
+	SPMLA_I_CPU_SCRATCH_ALIGN = 256
 };
+
+/* From one worker's scratch to the next: aligned as the first one is. */
+static inline uint64_t
+spmla_i_cpu_worker_stride(uint64_t one_bytes)
+{
+	const uint64_t align = SPMLA_I_CPU_SCRATCH_ALIGN;
+
+	return (one_bytes + align - 1) / align * align;
+}
+
+/* Of all workers; of one what it needs and no more. */
+static inline uint64_t
+spmla_i_cpu_workers_bytes(uint64_t one_bytes, uint32_t workers)
+{
+	return (workers - 1) * spmla_i_cpu_worker_stride(one_bytes) + one_bytes;
+}
 
 /* Index heads in whole vectors of any width. */
 static inline uint32_t
@@ -22,9 +40,9 @@ spmla_i_cpu_padded_heads(uint32_t index_heads)
 	return (index_heads + 15) / 16 * 16;
 }
 
-/* INDEX_SCRATCH: the histogram of topk, or for index scores, all f32 and heads
- * padded: one token's queries [heads][128], weights [heads], keys [16][128];
- * never both at once. */
+/* INDEX_SCRATCH of a worker: the histogram of topk, or for index scores, all
+ * f32 and heads padded: one token's queries [heads][128], weights [heads], keys
+ * [16][128]; never both at once. */
 static inline uint64_t
 spmla_i_cpu_index_scratch_bytes(uint32_t index_heads)
 {
@@ -39,7 +57,7 @@ spmla_i_cpu_index_scratch_bytes(uint32_t index_heads)
 	return scores > bins ? scores : bins;
 }
 
-/* ATTEND_SCRATCH of sparse_decode, all f32: keys [64][576], q [heads][576],
+/* ATTEND_SCRATCH of a worker, all f32: keys [64][576], q [heads][576],
  * O [heads][512], p [heads][64], max [heads], L [heads], rescale [heads]. */
 static inline uint64_t
 spmla_i_cpu_attend_scratch_bytes(uint32_t heads)

@@ -31,6 +31,14 @@ typedef struct spmla_i_cpu_state {
 	uint32_t queue_head;
 	uint32_t queue_count;
 	const struct spmla_i_cpu_kernels *kernels; /* chosen at init */
+	spmla_parallel_for parallel_for; /* the caller's; NULL: one worker */
+	void *parallel_user;
+	/* While a parallel loop runs, what its workers report: the smallest
+	 * key and how many, atomic. */
+	uint32_t loop_open;
+	uint32_t reserved;
+	uint64_t loop_key;
+	uint64_t loop_faults;
 	spmla_i_cpu_list lists[SPMLA_I_MAX_GRAPHS];
 } spmla_i_cpu_state;
 

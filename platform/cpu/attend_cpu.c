@@ -13,8 +13,8 @@
 #include "spmla/platform/cpu/scalar_cpu.h"
 
 spmla_i_cpu_attend
-spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t heads, uint32_t dim,
-			float softmax_scale)
+spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t worker, uint32_t heads,
+			uint32_t dim, float softmax_scale)
 {
 	spmla_i_cpu_attend w;
 
@@ -23,7 +23,7 @@ spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t heads, uint32_t dim,
 	w.dim = dim;
 	w.scale = softmax_scale;
 	w.c = softmax_scale * SPMLA_I_LOG2_E;
-	w.keys = ctx->buf[SPMLA_BUF_ATTEND_SCRATCH];
+	w.keys = spmla_i_cpu_attend_scratch(ctx, worker);
 	w.q = w.keys + (uint64_t)SPMLA_I_CPU_BLOCK_KEYS * dim;
 	w.o = w.q + (uint64_t)heads * dim;
 	w.p = w.o + (uint64_t)heads * SPMLA_MLA_LATENT;

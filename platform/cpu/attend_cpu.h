@@ -8,13 +8,12 @@
 #ifndef SPMLA_PLATFORM_CPU_ATTEND_H
 #define SPMLA_PLATFORM_CPU_ATTEND_H
 
-#include "spmla/internal/cpu_scratch.h"
-#include "spmla/platform/cpu/cpu.h"
+#include "spmla/platform/cpu/parallel_cpu.h"
 
 #define SPMLA_I_LOG2_E 1.44269504088896341f
 #define SPMLA_I_LN_2   0.693147180559945309f
 
-/* In ATTEND_SCRATCH; the order and sizes are cpu_scratch.h's. */
+/* In a worker's ATTEND_SCRATCH; the order and sizes are cpu_scratch.h's. */
 typedef struct spmla_i_cpu_attend {
 	const struct spmla_i_cpu_kernels *kernels;
 	uint32_t heads;
@@ -70,7 +69,8 @@ spmla_i_cpu_ask(const uint8_t *bytes, uint32_t n)
 }
 
 /* heads <= config.heads, dim <= 576. */
-spmla_i_cpu_attend spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t heads,
+spmla_i_cpu_attend spmla_i_cpu_attend_open(const spmla_ctx *ctx,
+					   uint32_t worker, uint32_t heads,
 					   uint32_t dim, float softmax_scale);
 
 /* Empties the accumulators and decodes a token's queries, bf16 [heads][dim],

@@ -21,19 +21,33 @@ state_of(const spmla_ctx *ctx)
 }
 
 void
-spmla_i_cpu_fault(spmla_ctx *ctx, uint32_t row, spmla_fault fault)
+spmla_i_cpu_report(spmla_ctx *ctx, uint64_t key, uint64_t count)
 {
 	const spmla_i_step_state *step = ctx->buf[SPMLA_BUF_STEP_STATE];
 	spmla_i_device_status *d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
-	const uint64_t key = (uint64_t)row << 32 | (uint32_t)fault;
+	const uint32_t rest = UINT32_MAX - d->count;
 
 	if (d->count == 0 || (d->serial == step->serial && key < d->key)) {
 		d->serial = step->serial;
 		spmla_i_store_u64(&d->step, step->step);
 		spmla_i_store_u64(&d->key, key);
 	}
-	if (d->count < UINT32_MAX)
-		spmla_i_store_u32(&d->count, d->count + 1);
+	spmla_i_store_u32(&d->count, count < rest ? d->count + (uint32_t)count
+						  : UINT32_MAX);
+}
+
+void
+spmla_i_cpu_fault(spmla_ctx *ctx, uint32_t row, spmla_fault fault)
+{
+	spmla_i_cpu_state *st = state_of(ctx);
+	const uint64_t key = (uint64_t)row << 32 | (uint32_t)fault;
+
+	if (st->loop_open) {
+		spmla_i_min_u64(&st->loop_key, key);
+		(void)spmla_i_fetch_add_u64(&st->loop_faults, 1);
+		return;
+	}
+	spmla_i_cpu_report(ctx, key, 1);
 }
 
 const spmla_i_cpu_kernels *
@@ -129,6 +143,10 @@ cpu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 	state_of(ctx)->deferred =
 		native && (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
 	state_of(ctx)->kernels = spmla_i_cpu_choose(native ? native->flags : 0);
+	if (native && native->struct_bytes > SPMLA_NATIVE_MIN_BYTES) {
+		state_of(ctx)->parallel_for = native->parallel_for;
+		state_of(ctx)->parallel_user = native->parallel_user;
+	}
 	/* Counters, tables and what the engine writes start at zero. */
 	for (i = 0; i < plan->row_count; i++) {
 		const spmla_extent *e = &plan->extents[i];

@@ -17,8 +17,13 @@
 #include "spmla/ops/ops.inc"
 #undef SPMLA_OP
 
-/* Reports bad data into the sticky status. */
+/* Reports bad data into the sticky status. Inside spmla_i_cpu_for too: what its
+ * items report counts when it ends, whatever their order. */
 void spmla_i_cpu_fault(spmla_ctx *ctx, uint32_t row, spmla_fault fault);
+
+/* `count` reports of this step at once; key = the smallest (row << 32 | fault)
+ * of them. */
+void spmla_i_cpu_report(spmla_ctx *ctx, uint64_t key, uint64_t count);
 
 /* A block table as its readers see it. */
 typedef struct spmla_i_cpu_table {

@@ -8,7 +8,7 @@
 #ifndef SPMLA_PLATFORM_CPU_GATHER_H
 #define SPMLA_PLATFORM_CPU_GATHER_H
 
-#include "spmla/platform/cpu/cpu.h"
+#include "spmla/platform/cpu/parallel_cpu.h"
 
 #include <string.h>
 
@@ -18,6 +18,41 @@ typedef struct spmla_i_cpu_span {
 	uint32_t end;
 	uint32_t moved; /* a bound was not what it should be */
 } spmla_i_cpu_span;
+
+/* The rows that an item makes, whosever they are: some of all `rows`. The one
+ * that begins at 0 reports what is wrong with a request as a whole. */
+typedef struct spmla_i_cpu_rows {
+	uint32_t first;
+	uint32_t end;
+} spmla_i_cpu_rows;
+
+enum { SPMLA_I_CPU_GATHER_ROWS = 64 }; /* an item has at least about so many */
+
+static inline uint32_t
+spmla_i_cpu_gather_items(const spmla_ctx *ctx, uint32_t rows)
+{
+	return spmla_i_cpu_pieces(ctx, 1, 4, rows / SPMLA_I_CPU_GATHER_ROWS);
+}
+
+static inline spmla_i_cpu_rows
+spmla_i_cpu_gather_rows(const spmla_ctx *ctx, uint32_t rows, uint32_t item)
+{
+	const uint32_t items = spmla_i_cpu_gather_items(ctx, rows);
+	const spmla_i_cpu_rows r = {
+		spmla_i_cpu_piece_start(rows, item, items),
+		spmla_i_cpu_piece_start(rows, item + 1, items)};
+
+	return r;
+}
+
+/* Those of a span that are the item's. */
+static inline spmla_i_cpu_rows
+spmla_i_cpu_rows_of(spmla_i_cpu_rows r, spmla_i_cpu_span s)
+{
+	r.first = s.first > r.first ? s.first : r.first;
+	r.end = s.end < r.end ? s.end : r.end;
+	return r;
+}
 
 static inline uint32_t
 spmla_i_cpu_clamp(int64_t x, uint32_t low, uint32_t high)

@@ -4,7 +4,7 @@
  * only then narrowed, so that no table entry, stride or workspace start can
  * wrap into a slot that looks valid.
  */
-#include "spmla/platform/cpu/cpu.h"
+#include "spmla/platform/cpu/parallel_cpu.h"
 
 /* A slot as the 32 bits of the output. */
 static int32_t
@@ -82,8 +82,8 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 	return valid;
 }
 
-void
-spmla_i_cpu_index_map(spmla_ctx *ctx, const void *args)
+static void
+map_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 {
 	const spmla_index_map_args *a = args;
 	const spmla_i_cpu_table table = {a->block_table,
@@ -93,12 +93,17 @@ spmla_i_cpu_index_map(spmla_ctx *ctx, const void *args)
 					 a->table_stride_elems,
 					 a->pool_pages ? a->pool_pages
 						       : UINT32_C(1) << 31};
-	uint32_t t;
+	const uint32_t valid = map_row(ctx, a, &table, t);
 
-	for (t = 0; t < a->tokens; t++) {
-		const uint32_t valid = map_row(ctx, a, &table, t);
+	(void)worker;
+	if (a->valid_counts)
+		a->valid_counts[t] = (int32_t)valid;
+}
 
-		if (a->valid_counts)
-			a->valid_counts[t] = (int32_t)valid;
-	}
+void
+spmla_i_cpu_index_map(spmla_ctx *ctx, const void *args)
+{
+	const spmla_index_map_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, a->tokens, map_token);
 }

@@ -5,6 +5,7 @@
  * cpu.h, and after each step the row is rounded to bf16, as if it had been
  * stored and read again.
  */
+#include "spmla/platform/cpu/parallel_cpu.h"
 #include "spmla/platform/cpu/quant_cpu.h"
 #include "spmla/platform/cpu/rope_cpu.h"
 
@@ -73,20 +74,24 @@ write_row(const spmla_indexer_k_insert_args *a, uint32_t t,
 	       sizeof scale);
 }
 
-void
-spmla_i_cpu_indexer_k_insert(spmla_ctx *ctx, const void *args)
+/* The tokens whose slots are the item's. */
+static void
+insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {
 	const spmla_indexer_k_insert_args *a = args;
 	const uint64_t entries =
 		(uint64_t)a->cache.entries_per_page * a->cache.pages;
+	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
 	uint32_t t;
 
+	(void)worker;
 	for (t = 0; t < a->tokens; t++) {
+		const uint64_t slot = (uint64_t)a->slot_mapping[t];
 		const float *cos_sin = NULL;
 
-		if (a->slot_mapping[t] < 0)
+		if (a->slot_mapping[t] < 0 || slot % items != item)
 			continue;
-		if ((uint64_t)a->slot_mapping[t] >= entries) {
+		if (slot >= entries) {
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
 			continue;
 		}
@@ -98,6 +103,15 @@ spmla_i_cpu_indexer_k_insert(spmla_ctx *ctx, const void *args)
 				continue;
 			}
 		}
-		write_row(a, t, cos_sin, (uint64_t)a->slot_mapping[t]);
+		write_row(a, t, cos_sin, slot);
 	}
+}
+
+void
+spmla_i_cpu_indexer_k_insert(spmla_ctx *ctx, const void *args)
+{
+	const spmla_indexer_k_insert_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, spmla_i_cpu_slot_items(ctx, a->tokens),
+			insert_rows);
 }

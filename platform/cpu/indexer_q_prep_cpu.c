@@ -4,6 +4,7 @@
  * its weight. Folding is exact in the logits, relu(s * x) = s * relu(x), and
  * s is a power of two.
  */
+#include "spmla/platform/cpu/parallel_cpu.h"
 #include "spmla/platform/cpu/quant_cpu.h"
 #include "spmla/platform/cpu/rope_cpu.h"
 
@@ -55,28 +56,33 @@ prepare(const spmla_indexer_q_prep_args *a, uint32_t t, const float *cos_sin)
 	}
 }
 
+static void
+prepare_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
+{
+	const spmla_indexer_q_prep_args *a = args;
+	const uint64_t first_head = (uint64_t)t * a->heads;
+	const float *cos_sin = NULL;
+
+	(void)worker;
+	if (a->rope_style != SPMLA_ROPE_NONE) {
+		cos_sin = spmla_i_cpu_rope_row(a->cos_sin, a->cos_sin_rows,
+					       a->positions[t]);
+		if (!cos_sin) {
+			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
+			memset(a->q_out + first_head * DIM, 0,
+			       (size_t)a->heads * DIM);
+			memset(a->weights_out + first_head, 0,
+			       a->heads * sizeof *a->weights_out);
+			return;
+		}
+	}
+	prepare(a, t, cos_sin);
+}
+
 void
 spmla_i_cpu_indexer_q_prep(spmla_ctx *ctx, const void *args)
 {
 	const spmla_indexer_q_prep_args *a = args;
-	const uint32_t heads = a->heads;
-	uint32_t t;
 
-	for (t = 0; t < a->tokens; t++) {
-		const float *cos_sin = NULL;
-
-		if (a->rope_style != SPMLA_ROPE_NONE) {
-			cos_sin = spmla_i_cpu_rope_row(
-				a->cos_sin, a->cos_sin_rows, a->positions[t]);
-			if (!cos_sin) {
-				spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
-				memset(a->q_out + (uint64_t)t * heads * DIM, 0,
-				       (size_t)heads * DIM);
-				memset(a->weights_out + (uint64_t)t * heads, 0,
-				       heads * sizeof *a->weights_out);
-				continue;
-			}
-		}
-		prepare(a, t, cos_sin);
-	}
+	spmla_i_cpu_for(ctx, a, a->tokens, prepare_token);
 }

@@ -50,8 +50,9 @@ copy_key(const spmla_kv_gather_args *a, uint32_t n, const uint8_t *page,
 static void
 gather_request(spmla_ctx *ctx, const spmla_kv_gather_args *a,
 	       const spmla_i_cpu_table *table, uint32_t b,
-	       spmla_i_cpu_span span)
+	       spmla_i_cpu_span span, spmla_i_cpu_rows rows)
 {
+	const spmla_i_cpu_rows mine = spmla_i_cpu_rows_of(rows, span);
 	const int64_t row = a->req_row ? a->req_row[b] : (int64_t)b;
 	const uint32_t known = row >= 0 && row < (int64_t)a->rows;
 	const uint32_t who = known ? (uint32_t)row : b;
@@ -60,11 +61,11 @@ gather_request(spmla_ctx *ctx, const spmla_kv_gather_args *a,
 	const uint32_t skip = bad || !known;
 	uint32_t n;
 
-	if (bad)
+	if (rows.first == 0 && bad)
 		spmla_i_cpu_fault(ctx, who, SPMLA_FAULT_LENGTH);
-	else if (!known && span.first < span.end)
+	else if (rows.first == 0 && !known && span.first < span.end)
 		spmla_i_cpu_fault(ctx, who, SPMLA_FAULT_ROW);
-	for (n = span.first; n < span.end; n++) {
+	for (n = mine.first; n < mine.end; n++) {
 		/* Both are below 2^31. */
 		const uint32_t position = (uint32_t)start + (n - span.first);
 		const uint8_t *page = NULL;
@@ -79,15 +80,19 @@ gather_request(spmla_ctx *ctx, const spmla_kv_gather_args *a,
 	}
 }
 
-void
-spmla_i_cpu_kv_gather(spmla_ctx *ctx, const void *args)
+/* The rows of an item, whatever requests they are of. */
+static void
+gather_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {
 	const spmla_kv_gather_args *a = args;
 	const spmla_i_cpu_table table = {
 		a->block_table, a->table_cols,         a->rows,
 		a->columns,     a->table_stride_elems, a->cache.pages};
+	const spmla_i_cpu_rows rows =
+		spmla_i_cpu_gather_rows(ctx, a->keys, item);
 	uint32_t previous = 0, b;
 
+	(void)worker;
 	for (b = 0; b < a->requests; b++) {
 		const int64_t end = a->workspace_ends ? a->workspace_ends[b]
 				    : b + 1 < a->requests
@@ -96,7 +101,16 @@ spmla_i_cpu_kv_gather(spmla_ctx *ctx, const void *args)
 		const spmla_i_cpu_span span = spmla_i_cpu_span_of(
 			a->workspace_starts[b], end, previous, a->keys);
 
-		gather_request(ctx, a, &table, b, span);
+		gather_request(ctx, a, &table, b, span, rows);
 		previous = span.end;
 	}
+}
+
+void
+spmla_i_cpu_kv_gather(spmla_ctx *ctx, const void *args)
+{
+	const spmla_kv_gather_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, spmla_i_cpu_gather_items(ctx, a->keys),
+			gather_rows);
 }

@@ -3,6 +3,7 @@
  * kv_insert on the CPU: one row at a time, each group of 128 values quantised
  * on its own. Offsets are 64-bit: a cache may be larger than 4 GiB.
  */
+#include "spmla/platform/cpu/parallel_cpu.h"
 #include "spmla/platform/cpu/quant_cpu.h"
 
 #include <string.h>
@@ -50,8 +51,9 @@ write_16bit(const uint16_t *latent, const uint16_t *rope, uint8_t *entry)
 	memcpy(entry + latent_bytes, rope, SPMLA_MLA_ROPE * sizeof *rope);
 }
 
-void
-spmla_i_cpu_kv_insert(spmla_ctx *ctx, const void *args)
+/* The tokens whose slots are the item's. */
+static void
+insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {
 	const spmla_kv_insert_args *a = args;
 	const spmla_cache *cache = &a->cache;
@@ -59,13 +61,15 @@ spmla_i_cpu_kv_insert(spmla_ctx *ctx, const void *args)
 	const uint64_t entries = page_entries * cache->pages;
 	const uint16_t *latent = a->kv_c;
 	const uint16_t *rope = a->k_pe;
+	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
 	uint32_t t;
 
+	(void)worker;
 	for (t = 0; t < a->tokens; t++) {
 		const uint64_t slot = (uint64_t)a->slot_mapping[t];
 		uint8_t *page;
 
-		if (a->slot_mapping[t] < 0)
+		if (a->slot_mapping[t] < 0 || slot % items != item)
 			continue;
 		if (slot >= entries) {
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
@@ -83,4 +87,13 @@ spmla_i_cpu_kv_insert(spmla_ctx *ctx, const void *args)
 				    page + slot % page_entries *
 						    SPMLA_MLA_BF16_BYTES);
 	}
+}
+
+void
+spmla_i_cpu_kv_insert(spmla_ctx *ctx, const void *args)
+{
+	const spmla_kv_insert_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, spmla_i_cpu_slot_items(ctx, a->tokens),
+			insert_rows);
 }

@@ -9,15 +9,15 @@
 #include "spmla/platform/cpu/scalar_cpu.h"
 
 spmla_i_cpu_score
-spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t heads, const uint8_t *q,
-		       const float *weights)
+spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t worker, uint32_t heads,
+		       const uint8_t *q, const float *weights)
 {
 	spmla_i_cpu_score s;
 
 	s.kernels = spmla_i_cpu_kernels_of(ctx);
 	s.heads = heads;
 	s.padded = spmla_i_cpu_padded_heads(heads);
-	s.q = ctx->buf[SPMLA_BUF_INDEX_SCRATCH];
+	s.q = spmla_i_cpu_index_scratch(ctx, worker);
 	s.weights = s.q + (uint64_t)s.padded * SPMLA_INDEX_DIM;
 	s.keys = s.weights + s.padded;
 	s.kernels->score_open(&s, q, weights);

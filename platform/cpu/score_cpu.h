@@ -6,10 +6,9 @@
 #ifndef SPMLA_PLATFORM_CPU_SCORE_H
 #define SPMLA_PLATFORM_CPU_SCORE_H
 
-#include "spmla/internal/cpu_scratch.h"
-#include "spmla/platform/cpu/cpu.h"
+#include "spmla/platform/cpu/parallel_cpu.h"
 
-/* In INDEX_SCRATCH; the order and sizes are cpu_scratch.h's. */
+/* In a worker's INDEX_SCRATCH; the order and sizes are cpu_scratch.h's. */
 typedef struct spmla_i_cpu_score {
 	const struct spmla_i_cpu_kernels *kernels;
 	uint32_t heads;
@@ -31,8 +30,8 @@ spmla_i_cpu_decode_e4m3(const uint8_t *codes, uint32_t n, float *values)
 
 /* heads <= config.index_heads; q and weights as spmla_mqa_logits_args have
  * them, of one token. */
-spmla_i_cpu_score spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t heads,
-					 const uint8_t *q,
+spmla_i_cpu_score spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t worker,
+					 uint32_t heads, const uint8_t *q,
 					 const float *weights);
 
 /* out[i] = scale[i] * sum over h of (relu(q[h] . key[i]) * weights[h]). A NaN

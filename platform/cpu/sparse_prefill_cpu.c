@@ -60,35 +60,37 @@ put_lse(const spmla_sparse_prefill_args *a, const spmla_i_cpu_attend *w,
 		a->lse[at] = lse;
 }
 
+static void
+attend_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
+{
+	const spmla_sparse_prefill_args *a = args;
+	const spmla_i_cpu_attend w = spmla_i_cpu_attend_open(
+		ctx, worker, a->heads, a->dim, a->softmax_scale);
+	const int32_t *indices = a->indices + t * a->indices_stride_elems;
+	const uint32_t len = spmla_i_cpu_row_len(a->topk_lens, t, a->topk);
+	uint32_t h, first, n;
+
+	spmla_i_cpu_attend_start(
+		&w, len > 0 ? a->q + t * a->q_token_stride_elems : NULL,
+		a->q_head_stride_elems);
+	for (first = 0; first < len; first += n) {
+		n = spmla_i_cpu_block_len(first, len);
+		spmla_i_cpu_attend_block(
+			&w, gather(a, indices + first, n, len - first, &w));
+	}
+	for (h = 0; h < a->heads; h++) {
+		spmla_i_cpu_attend_out(&w, h,
+				       a->attn_sink ? &a->attn_sink[h] : NULL,
+				       a->out + t * a->out_token_stride_elems +
+					       h * a->out_head_stride_elems);
+		put_lse(a, &w, t, h);
+	}
+}
+
 void
 spmla_i_cpu_sparse_prefill(spmla_ctx *ctx, const void *args)
 {
 	const spmla_sparse_prefill_args *a = args;
-	const spmla_i_cpu_attend w = spmla_i_cpu_attend_open(
-		ctx, a->heads, a->dim, a->softmax_scale);
-	uint32_t t, h, first, n;
 
-	for (t = 0; t < a->tokens; t++) {
-		const int32_t *indices =
-			a->indices + t * a->indices_stride_elems;
-		const uint32_t len =
-			spmla_i_cpu_row_len(a->topk_lens, t, a->topk);
-
-		spmla_i_cpu_attend_start(
-			&w, len > 0 ? a->q + t * a->q_token_stride_elems : NULL,
-			a->q_head_stride_elems);
-		for (first = 0; first < len; first += n) {
-			n = spmla_i_cpu_block_len(first, len);
-			spmla_i_cpu_attend_block(
-				&w,
-				gather(a, indices + first, n, len - first, &w));
-		}
-		for (h = 0; h < a->heads; h++) {
-			spmla_i_cpu_attend_out(
-				&w, h, a->attn_sink ? &a->attn_sink[h] : NULL,
-				a->out + t * a->out_token_stride_elems +
-					h * a->out_head_stride_elems);
-			put_lse(a, &w, t, h);
-		}
-	}
+	spmla_i_cpu_for(ctx, a, a->tokens, attend_token);
 }

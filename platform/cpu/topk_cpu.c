@@ -5,8 +5,7 @@
  * find exactly; one pass in index order then emits everything above it and
  * the first few equal to it, so the output is ascending with no sort.
  */
-#include "spmla/internal/cpu_scratch.h"
-#include "spmla/platform/cpu/cpu.h"
+#include "spmla/platform/cpu/parallel_cpu.h"
 
 enum { BINS = SPMLA_I_CPU_TOPK_BINS };
 
@@ -83,37 +82,38 @@ select_row(const float *row, uint32_t len, uint32_t k, uint32_t *bins,
 	}
 }
 
+static void
+topk_row(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t r)
+{
+	const spmla_topk_args *a = args;
+	int32_t *out = a->indices + (int64_t)r * a->indices_stride_elems;
+	const int64_t start = a->row_starts[r];
+	uint32_t len =
+		a->context_lens[r] > 0 ? (uint32_t)a->context_lens[r] : 0;
+	uint32_t n, i;
+
+	if (len > 0 && (start < 0 || (uint64_t)start > a->logits_elems ||
+			len > a->logits_elems - (uint64_t)start)) {
+		spmla_i_cpu_fault(ctx, r, SPMLA_FAULT_LOGITS);
+		len = 0;
+	}
+	n = len < a->k ? len : a->k;
+	if (len > a->k)
+		select_row(a->logits + start, len, a->k,
+			   spmla_i_cpu_index_scratch(ctx, worker), out);
+	else
+		for (i = 0; i < len; i++)
+			out[i] = (int32_t)i;
+	for (i = n; i < a->k; i++)
+		out[i] = -1;
+	if (a->lens)
+		a->lens[r] = (int32_t)n;
+}
+
 void
 spmla_i_cpu_topk(spmla_ctx *ctx, const void *args)
 {
 	const spmla_topk_args *a = args;
-	uint32_t *bins = ctx->buf[SPMLA_BUF_INDEX_SCRATCH];
-	uint32_t r, i;
 
-	for (r = 0; r < a->rows; r++) {
-		int32_t *out =
-			a->indices + (int64_t)r * a->indices_stride_elems;
-		const int64_t start = a->row_starts[r];
-		uint32_t len = a->context_lens[r] > 0
-				       ? (uint32_t)a->context_lens[r]
-				       : 0;
-		uint32_t n;
-
-		if (len > 0 &&
-		    (start < 0 || (uint64_t)start > a->logits_elems ||
-		     len > a->logits_elems - (uint64_t)start)) {
-			spmla_i_cpu_fault(ctx, r, SPMLA_FAULT_LOGITS);
-			len = 0;
-		}
-		n = len < a->k ? len : a->k;
-		if (len > a->k)
-			select_row(a->logits + start, len, a->k, bins, out);
-		else
-			for (i = 0; i < len; i++)
-				out[i] = (int32_t)i;
-		for (i = n; i < a->k; i++)
-			out[i] = -1;
-		if (a->lens)
-			a->lens[r] = (int32_t)n;
-	}
+	spmla_i_cpu_for(ctx, a, a->rows, topk_row);
 }

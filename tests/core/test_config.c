@@ -123,7 +123,8 @@ START_TEST(a_field_past_a_limit_is_named_with_the_limit)
 		{AT(prefill_workspace_tokens), 0x80000000u,
 		 R "prefill_workspace_tokens: got 2147483648, "
 		   "want at most 2147483647"},
-		{AT(reserved), 1, R "reserved: got 1, want 0"},
+		{AT(cpu_workers), 1025,
+		 R "cpu_workers: got 1025, want at most 1024"},
 	};
 
 	run_cases(cases, COUNT(cases));
@@ -172,6 +173,8 @@ START_TEST(a_field_at_its_limit_is_taken)
 		{AT(max_prefill_tokens), 65536, NULL},
 		{AT(prefill_workspace_tokens), 1, NULL},
 		{AT(prefill_workspace_tokens), 2147483647, NULL},
+		{AT(cpu_workers), 1, NULL},
+		{AT(cpu_workers), 1024, NULL},
 	};
 
 	run_cases(cases, COUNT(cases));

@@ -66,6 +66,7 @@ START_TEST(an_older_config_that_ends_early_gets_the_defaults)
 	config.max_prefill_tokens = 19;
 	config.logits_budget_bytes = 4096;
 	config.prefill_workspace_tokens = 600;
+	config.cpu_workers = 5;
 	for (bytes = 436; bytes <= 480; bytes += 4) {
 		spmla_config *older = cut(&config, bytes);
 

@@ -101,12 +101,12 @@ START_TEST(native_handles_that_are_wrong_are_refused)
 
 	w.native.struct_bytes = 0;
 	init_refused(&w, w.regions, SPMLA_E_STRUCT_SIZE,
-		     "SPMLA_E_STRUCT_SIZE: native.struct_bytes: got 0, want 32",
+		     "SPMLA_E_STRUCT_SIZE: native.struct_bytes: got 0, want 48",
 		     0, 0);
 	ck_assert_int_eq(
 		spmla_backend_query(&spmla_cpu, &w.native, &device, NULL),
 		SPMLA_E_STRUCT_SIZE);
-	w.native.struct_bytes = 32;
+	w.native.struct_bytes = 48;
 	w.native.flags = 8;
 	init_refused(&w, w.regions, SPMLA_E_RANGE,
 		     "SPMLA_E_RANGE: native.flags: got 8, want at most 7", 0,

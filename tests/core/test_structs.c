@@ -70,7 +70,7 @@ static const pin pins[] = {
 	F(spmla_config, max_prefill_tokens, 460, 4),
 	F(spmla_config, logits_budget_bytes, 464, 8),
 	F(spmla_config, prefill_workspace_tokens, 472, 4),
-	F(spmla_config, reserved, 476, 4),
+	F(spmla_config, cpu_workers, 476, 4),
 	S(spmla_device, 32),
 	F(spmla_device, struct_bytes, 0, 4),
 	F(spmla_device, kind, 4, 4),
@@ -79,12 +79,14 @@ static const pin pins[] = {
 	F(spmla_device, subgroup_width, 16, 4),
 	F(spmla_device, reserved, 20, 4),
 	F(spmla_device, ops, 24, 8),
-	S(spmla_native, 32),
+	S(spmla_native, 48),
 	F(spmla_native, struct_bytes, 0, 4),
 	F(spmla_native, flags, 4, 4),
 	F(spmla_native, context, 8, 8),
 	F(spmla_native, device, 16, 8),
 	F(spmla_native, queue, 24, 8),
+	F(spmla_native, parallel_for, 32, 8),
+	F(spmla_native, parallel_user, 40, 8),
 	S(spmla_extent, 32),
 	F(spmla_extent, buf, 0, 4),
 	F(spmla_extent, memory, 4, 4),
@@ -203,7 +205,7 @@ START_TEST(the_initialisers_set_the_size_and_nothing_else)
 	plain.index = 0;
 	check_zeros(&plain, 40, 4, "diag");
 	check_zeros(&device, 32, 4, "device");
-	check_zeros(&native, 32, 4, "native");
+	check_zeros(&native, 48, 4, "native");
 	check_zeros(&row, 80, 4, "row");
 	check_zeros(&step, 32, 4, "step");
 	check_zeros(&info, 32, 4, "step_info");

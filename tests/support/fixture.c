@@ -62,6 +62,35 @@ skip_without(const fixture *f, const char *variant)
 	_Exit(0);
 }
 
+static uint32_t lent_workers;
+static lent *lent_loop;
+
+void
+fixture_lend(uint32_t workers, lent *loop)
+{
+	lent_workers = workers;
+	lent_loop = loop;
+}
+
+/* What was lent, into config and native. */
+static void
+lend(spmla_config *config, spmla_native *native)
+{
+	static lent by_name = {.way = LENT_THREADS};
+	const char *text = getenv("SPMLA_TEST_WORKERS");
+	uint32_t workers = lent_workers;
+	lent *loop = lent_loop;
+
+	if (!loop && workers == 0 && text) {
+		workers = (uint32_t)strtoul(text, NULL, 10);
+		loop = &by_name;
+	}
+	if (config->cpu_workers == 0)
+		config->cpu_workers = workers;
+	native->parallel_for = loop ? lent_for : NULL;
+	native->parallel_user = loop;
+}
+
 void
 fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 {
@@ -75,10 +104,11 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 	memset(f, 0, sizeof *f);
 	native.flags = native_flags | wanted_flags(variant);
 	f->config = *config;
+	lend(&f->config, &native);
 	f->device.struct_bytes = (uint32_t)sizeof f->device;
 	s = spmla_backend_query(&spmla_cpu, &native, &f->device, &diag);
 	if (s == SPMLA_OK)
-		s = spmla_plan_make(&f->plan, config, &f->device, &diag);
+		s = spmla_plan_make(&f->plan, &f->config, &f->device, &diag);
 	for (m = 0; s == SPMLA_OK && m < SPMLA_MEMORY_COUNT; m++) {
 		spmla_region *r = &f->regions[f->region_count];
 

@@ -9,6 +9,8 @@
 #include "spmla/spmla.h"
 #include "spmla/spmla_cpu.h"
 
+#include "tests/support/lent.h"
+
 typedef struct fixture {
 	spmla_config config;
 	spmla_device device;
@@ -22,6 +24,11 @@ typedef struct fixture {
 /* A small V3.2: 4 heads, 4 index heads, top-k 8, 8 rows, 512 tokens of
  * context, pages of 16, 64 pages, buckets {4,4,1} {8,4,2} {16,8,4}. */
 void fixture_config(spmla_config *config);
+
+/* Contexts that are opened from now on have that many workers, where the config
+ * leaves them open, and this loop (NULL: none). 0 and NULL: as in the
+ * beginning, which is SPMLA_TEST_WORKERS threads if that is set, else none. */
+void fixture_lend(uint32_t workers, lent *loop);
 
 /* Plans and inits on the CPU backend; fails the test on any error.
  * native_flags as spmla_native.flags. */
