@@ -357,9 +357,12 @@ spmla_i_device_check(const spmla_device *device, const spmla_config *config,
 	if (s != SPMLA_OK)
 		return s;
 	const spmla_i_check checks[] = {
-		{"device.kind", device->kind, SPMLA_WANT_EQUAL,
+		{"device.kind", device->kind, SPMLA_WANT_AT_LEAST,
 		 SPMLA_BACKEND_CPU},
-		{"device.arch", device->arch, SPMLA_WANT_EQUAL, 0},
+		{"device.kind", device->kind, SPMLA_WANT_AT_MOST,
+		 SPMLA_BACKEND_CUDA},
+		{"device.arch", device->arch, SPMLA_WANT_AT_MOST,
+		 device->kind == SPMLA_BACKEND_CPU ? 0 : 999},
 		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_LEAST, 1},
 		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_MOST, 4096},
 		{"device.subgroup_width", device->subgroup_width,

@@ -8,6 +8,7 @@
 #include "spmla/internal/checked_math.h"
 #include "spmla/internal/config.h"
 #include "spmla/internal/cpu_sizes.h"
+#include "spmla/internal/gpu_sizes.h"
 
 #include <string.h>
 
@@ -125,6 +126,7 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 {
 	const spmla_config *c = &plan->config;
 	const spmla_table_config *g = &c->groups[SPMLA_GROUP_MAIN];
+	const uint32_t cpu = plan->device.kind == SPMLA_BACKEND_CPU;
 
 	dim[SPMLA_I_DIM_ONE] = 1;
 	dim[SPMLA_I_DIM_TOKENS] = plan->max_tokens;
@@ -146,14 +148,21 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		sizeof(spmla_step_device) +
 		(uint64_t)plan->max_requests * sizeof(spmla_request);
 	dim[SPMLA_I_DIM_CONTEXT_BYTES] = sizeof(struct spmla_ctx);
-	dim[SPMLA_I_DIM_BACKEND_BYTES] = sizeof(spmla_i_cpu_state);
-	dim[SPMLA_I_DIM_GRAPH_NODES] = c->max_graph_nodes;
-	dim[SPMLA_I_DIM_QUEUE_ENTRIES] = c->queue_entries;
-	dim[SPMLA_I_DIM_INDEX_SCRATCH] = spmla_i_cpu_workers_bytes(
-		spmla_i_cpu_index_scratch_bytes(c->index_heads),
-		c->cpu_workers);
-	dim[SPMLA_I_DIM_ATTEND_SCRATCH] = spmla_i_cpu_workers_bytes(
-		spmla_i_cpu_attend_scratch_bytes(c->heads), c->cpu_workers);
+	dim[SPMLA_I_DIM_BACKEND_BYTES] =
+		cpu ? sizeof(spmla_i_cpu_state) : sizeof(spmla_i_gpu_state);
+	dim[SPMLA_I_DIM_GRAPH_NODES] = cpu ? c->max_graph_nodes : 0;
+	dim[SPMLA_I_DIM_QUEUE_ENTRIES] = cpu ? c->queue_entries : 0;
+	/* Kernels have theirs on the chip. */
+	dim[SPMLA_I_DIM_INDEX_SCRATCH] =
+		cpu ? spmla_i_cpu_workers_bytes(
+			      spmla_i_cpu_index_scratch_bytes(c->index_heads),
+			      c->cpu_workers)
+		    : 0;
+	dim[SPMLA_I_DIM_ATTEND_SCRATCH] =
+		cpu ? spmla_i_cpu_workers_bytes(
+			      spmla_i_cpu_attend_scratch_bytes(c->heads),
+			      c->cpu_workers)
+		    : 0;
 	dim[SPMLA_I_DIM_CACHE_PAGES] =
 		spmla_i_mul(c->cache_layers, g->pool_pages, overflow);
 	dim[SPMLA_I_DIM_KV_PAGE_BYTES] =

@@ -234,7 +234,7 @@ static uint32_t
 write_lists(spmla_i_record *record, const spmla_step *step)
 {
 	uint8_t *end = (uint8_t *)(record + 1);
-	uint32_t i;
+	uint32_t page = 0, i;
 
 	if (step->request_count)
 		memcpy(end, step->requests,
@@ -242,11 +242,12 @@ write_lists(spmla_i_record *record, const spmla_step *step)
 	end += step->request_count * sizeof *step->requests;
 	for (i = 0; i < step->store_count; i++) {
 		const spmla_table_store *t = &step->stores[i];
-		const spmla_i_store store = {t->group, t->row, t->first_col,
-					     t->count};
+		const spmla_i_store store = {t->group << 24 | t->row,
+					     t->first_col, t->count, page};
 
 		memcpy(end, &store, sizeof store);
 		end += sizeof store;
+		page += t->count;
 	}
 	for (i = 0; i < step->store_count; i++) {
 		const spmla_table_store *t = &step->stores[i];

@@ -5,7 +5,8 @@
  * the manual of the core: init, the step protocol, graphs, device status.
  * "spmla/v32.h" has the layers of DeepSeek V3.2,
  * "spmla/ops/<op>.h" each operation alone, "spmla/spmla_layout.h" the bytes of
- * the caches, "spmla/spmla_cpu.h" what only the CPU backend has.
+ * the caches, "spmla/spmla_cpu.h" what only the CPU backend has,
+ * "spmla/spmla_cuda.h" what streams, regions and failures are on CUDA.
  *
  * The one idea: all memory is planned once and handed in; a step is data (a
  * record in a ring) and not calls; so one captured graph serves every step.
@@ -17,8 +18,8 @@
  * Functions that fail change nothing. Those that check more than their
  * pointers fill a diag: their own argument, or the context's (spmla_ctx_diag);
  * a diag is only ever written. Every call may give E_NULL and E_STRUCT_SIZE,
- * and every call that enqueues E_SPACE (planned room is used up): only what
- * else can fail is listed.
+ * and every call that enqueues E_SPACE (planned room is used up), and with a
+ * device E_DEVICE: only what else can fail is listed.
  * Threads: a context is used by one thread at a time. Functions that take only
  * const plans, and spmla_status_read, may run anywhere at any time. The library
  * starts no thread; the CPU may be lent some ("spmla/spmla_native.h").
@@ -57,7 +58,8 @@ typedef struct spmla_ctx spmla_ctx;
  * Memory: everything stays the caller's; nothing is allocated, now or later.
  * Order: may load code and wait; no later call does.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (kinds, flags), E_REGION, E_OVERLAP,
- * E_OVERFLOW (a region's end), E_UNSUPPORTED; then no region is touched. */
+ * E_OVERFLOW (a region's end), E_UNSUPPORTED; then no region is touched. What
+ * the backend refuses after that leaves nothing behind but bytes in them. */
 spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
 			const spmla_backend *backend,
 			const spmla_native *native, const spmla_region *regions,

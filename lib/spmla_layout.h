@@ -7,7 +7,9 @@
 #ifndef SPMLA_LAYOUT_H
 #define SPMLA_LAYOUT_H
 
+#ifndef __OPENCL_C_VERSION__ /* kernels read these names too */
 #include <stdint.h>
+#endif
 
 #ifdef __cplusplus
 #define SPMLA_STATIC_ASSERT(cond, text) static_assert(cond, text)

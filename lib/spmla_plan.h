@@ -34,6 +34,10 @@ typedef enum spmla_status {
 	SPMLA_E_RECORD = 52,      /* the step breaks a limit of the plan */
 	SPMLA_E_CAPTURE = 60,     /* an op of this capture failed */
 	SPMLA_E_SPACE = 61, /* planned room for graphs or queue is used up */
+	SPMLA_E_NO_DRIVER = 70,  /* the platform's driver is not installed */
+	SPMLA_E_DRIVER_OLD = 71, /* diag: its version, the one needed */
+	SPMLA_E_NO_BLOB = 72,    /* built without this platform's kernels */
+	SPMLA_E_DEVICE = 80,     /* diag: the driver's function, its code */
 	SPMLA_STATUS_FORCE_32 = 0x7fffffff
 } spmla_status;
 
@@ -196,6 +200,7 @@ spmla_status spmla_config_preset(spmla_config *config, spmla_model model);
 
 typedef enum spmla_backend_kind {
 	SPMLA_BACKEND_CPU = 1,
+	SPMLA_BACKEND_CUDA = 2,
 	SPMLA_BACKEND_KIND_FORCE_32 = 0x7fffffff
 } spmla_backend_kind;
 
@@ -204,7 +209,7 @@ typedef enum spmla_backend_kind {
 typedef struct spmla_device {
 	uint32_t struct_bytes;
 	uint32_t kind; /* spmla_backend_kind */
-	uint32_t arch; /* 0 on the CPU */
+	uint32_t arch; /* CUDA: 10 * major + minor; 0 on the CPU */
 	uint32_t sm_count;
 	uint32_t subgroup_width;
 	uint32_t reserved;
@@ -217,7 +222,8 @@ typedef struct spmla_device {
 	}
 
 /* One const table a platform; the caller names it, so that only what is named
- * is linked: &spmla_cpu ("spmla/spmla_cpu.h"). */
+ * is linked: &spmla_cpu ("spmla/spmla_cpu.h"), &spmla_cuda
+ * ("spmla/spmla_cuda.h"). */
 typedef struct spmla_backend spmla_backend;
 
 /* The platform's stream. The CPU has one timeline a context: NULL. */

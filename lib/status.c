@@ -47,6 +47,14 @@ spmla_status_name(spmla_status status)
 		return "SPMLA_E_CAPTURE";
 	case SPMLA_E_SPACE:
 		return "SPMLA_E_SPACE";
+	case SPMLA_E_NO_DRIVER:
+		return "SPMLA_E_NO_DRIVER";
+	case SPMLA_E_DRIVER_OLD:
+		return "SPMLA_E_DRIVER_OLD";
+	case SPMLA_E_NO_BLOB:
+		return "SPMLA_E_NO_BLOB";
+	case SPMLA_E_DEVICE:
+		return "SPMLA_E_DEVICE";
 	case SPMLA_STATUS_FORCE_32:
 		break;
 	}
@@ -204,5 +212,5 @@ spmla_status_clear(spmla_ctx *ctx)
 		return SPMLA_E_NULL;
 	memset(ctx->buf[SPMLA_BUF_DEVICE_STATUS], 0,
 	       sizeof(spmla_i_device_status));
-	return SPMLA_OK;
+	return ctx->backend->status_cleared(ctx);
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # audit_symbols.sh ARCHIVE: what the linker and the loader see of libspmla.a.
-# It asks of the C library arithmetic and moving bytes only, exports spmla_*
-# only, and has no state, no constructors and no executable stack.
+# It asks of the C library arithmetic and moving bytes only, and where the CUDA
+# driver is opened the loader; it exports spmla_* only, and has no state, no
+# constructors and no executable stack. A program that names the CPU backend
+# alone has none of the others in it.
 set -euo pipefail
 
 shopt -s lastpipe # so that none, at the end of a pipe, sets bad here
@@ -22,6 +24,7 @@ none() {
 allowed='mem(cpy|set|move|cmp)|exp2f|log2f|sqrtf?|_GLOBAL_OFFSET_TABLE_'
 # What the compiler makes of them where it hardens by default.
 allowed+='|__mem(cpy|set|move)_chk|__stack_chk_fail'
+loader='dlopen|dlsym|dlclose'
 
 nm -P "$archive" >"$TEST_TMPDIR/nm"
 grep -q ' T ' "$TEST_TMPDIR/nm" || echo "$archive" | none 'no code in'
@@ -30,8 +33,15 @@ grep -q ' T ' "$TEST_TMPDIR/nm" || echo "$archive" | none 'no code in'
 awk 'NF >= 3 && $2 ~ /^[A-TV-Z]$/ { print $1 }' "$TEST_TMPDIR/nm" |
 	sort -u >"$TEST_TMPDIR/defined"
 awk '$2 ~ /^[Uwv]$/ { print $1 }' "$TEST_TMPDIR/nm" | sort -u |
-	comm -23 - "$TEST_TMPDIR/defined" | { grep -vxE "$allowed" || true; } |
+	comm -23 - "$TEST_TMPDIR/defined" |
+	{ grep -vxE "$allowed|$loader" || true; } |
 	none 'undefined, and not on the list of what may be'
+# nm heads each member's symbols with ARCHIVE[MEMBER]:
+awk -v loader="^($loader)\$" '
+	NF == 1 { member = $1; sub(/.*\[/, "", member); sub(/\].*/, "", member) }
+	$2 ~ /^[Uwv]$/ && $1 ~ loader && member != "driver_cuda.o" {
+		print member, $1
+	}' "$TEST_TMPDIR/nm" | none 'calls the loader'
 { grep -v '^spmla_' "$TEST_TMPDIR/defined" || true; } |
 	none 'exported, and not spmla_*'
 awk '$2 ~ /^[CuiI]$/ { print $1 }' "$TEST_TMPDIR/nm" |
@@ -55,5 +65,23 @@ awk '{ seen[$1] }
 	$2 == ".note.GNU-stack" { ok[$1] = $4 !~ /X/ }
 	END { for (m in seen) if (!ok[m]) print m }' "$TEST_TMPDIR/sections" |
 	none 'executable stack'
+
+# The blob of kernels is read-only data, at 64 bytes, inside the archive.
+grep -qE '^spmla_i_cuda_blob R ' "$TEST_TMPDIR/nm" ||
+	echo spmla_i_cuda_blob | none 'not read-only data of the archive'
+
+# What a program has of it that names nothing but the CPU backend.
+cat >"$TEST_TMPDIR/cpu.c" <<'END'
+extern const struct spmla_backend spmla_cpu;
+extern int spmla_init(), spmla_v32_attn(), spmla_graph_replay();
+const void *const used[] = {&spmla_cpu, spmla_init, spmla_v32_attn,
+			    spmla_graph_replay};
+int main(void) { return used[0] == 0; }
+END
+gcc "$TEST_TMPDIR/cpu.c" "$archive" -lm -o "$TEST_TMPDIR/cpu"
+nm -P "$TEST_TMPDIR/cpu" >"$TEST_TMPDIR/linked"
+grep -qE '^spmla_cpu ' "$TEST_TMPDIR/linked"
+awk '$1 ~ /cuda|_gpu_|^(dlopen|dlsym|dlclose)(@|$)/ { print $1 }' \
+	"$TEST_TMPDIR/linked" | none 'in a program for the CPU'
 
 exit "$bad"

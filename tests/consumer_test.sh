@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs examples/consumer as another project would: with SpMLA as a
 # local_repository, copied to third_party/spmla, and both ways by a project that
-# compiles everything with -ffast-math.
+# compiles everything with -ffast-math, and by one that wants the kernels for
+# CUDA, if the machine has a toolkit.
 set -euo pipefail
 
 root=$(dirname "$(readlink -f BUILD.bazel)")
@@ -42,10 +43,24 @@ cp main.c "$vendored"
 sed 's|@spmla//:spmla|//third_party/spmla|' BUILD.bazel >"$vendored/BUILD.bazel"
 # Without the repository spmla, and with the stubs of the copy.
 sed -e '/^local_repository(/{N;/"spmla"/{N;N;d}}' \
-	-e 's|\.\./\.\./|third_party/spmla/|' WORKSPACE >"$vendored/WORKSPACE"
+	-e 's|\.\./\.\./|third_party/spmla/|' \
+	-e 's|"@spmla//:|"//third_party/spmla:|' WORKSPACE >"$vendored/WORKSPACE"
 
-for dir in "$external" "$vendored"; do
-	cd "$dir"
+# The bytes of kernels in the project's libspmla.a.
+kernel_bytes() { # PACKAGE
+	wc -c <"$(find -L "bazel-bin/$1" -name spmla_cuda_blob.fatbin)"
+}
+
+# project DIR SPMLA BIN: SPMLA names the package, BIN is its folder of outputs.
+project() {
+	cd "$1"
 	runs
+	[ "$(kernel_bytes "$3")" -eq 0 ]
+	runs "--$2:cuda_toolkit=@spmla_cuda_toolkit//:nvcc"
+	[ ! -x "${NVCC:-/usr/local/cuda/bin/nvcc}" ] ||
+		[ "$(kernel_bytes "$3")" -gt 1000 ]
 	runs --copt=-ffast-math
-done
+}
+
+project "$external" @spmla// external/spmla
+project "$vendored" //third_party/spmla third_party/spmla

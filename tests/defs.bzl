@@ -1,6 +1,6 @@
-"""check_test: a test program written with Check."""
+"""Test programs written with Check: one a suite, or many in one."""
 
-load("@rules_cc//cc:defs.bzl", "cc_test")
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 
 # Tests may use GNU extensions, and as the library they never contract a*b+c.
 TEST_COPTS = [
@@ -14,6 +14,74 @@ TEST_COPTS = [
     "-Wshadow",
     "-Wmissing-prototypes",
 ]
+
+# What cuda_memory.c takes over.
+CUDA_WORLD_WRAPS = ["-Wl,--wrap=" + f for f in [
+    "aligned_alloc",
+    "calloc",
+    "free",
+    "main",
+    "malloc",
+    "mmap",
+    "munmap",
+    "posix_memalign",
+    "realloc",
+]]
+
+def _stem(src):
+    return src[:-len(".c")].replace("/", "_")
+
+def gpu_suites(name, srcs):
+    """One program of many suites, for a machine with a device.
+
+    `NAME SUITE` runs the suite of that source, "ops/test_topk", `NAME` alone
+    lists them. It is linked with all that a bare machine lacks.
+
+    Args:
+      name: the target.
+      srcs: the programs of the suites.
+    """
+    for src in srcs:
+        cc_library(
+            name = "%s_%s" % (name, _stem(src)),
+            testonly = True,
+            srcs = [src],
+            copts = TEST_COPTS + ["-Wno-missing-prototypes"],
+            linkstatic = True,
+            local_defines = ["main=suite_" + _stem(src)],
+            deps = [
+                "//:spmla",
+                "//:internal_headers",
+                "//:platform_headers",
+                "//tests:support",
+                "@libcheck",
+            ],
+        )
+    native.genrule(
+        name = name + "_list",
+        testonly = True,
+        outs = [name + ".inc"],
+        cmd = "printf '%%s\\n' %s >$@" % " ".join([
+            "'SUITE(%s, \"%s\")'" % (_stem(src), src[:-len(".c")])
+            for src in srcs
+        ]),
+    )
+    cc_binary(
+        name = name,
+        testonly = True,
+        srcs = [
+            "gpu/suites.c",
+            name + ".inc",
+        ],
+        copts = TEST_COPTS,
+        local_defines = ["SUITES=\\\"tests/%s.inc\\\"" % name],
+        linkopts = ["-s"],
+        linkstatic = True,
+        deps = ["@libcheck//:libcheck_static"] + [
+            "%s_%s" % (name, _stem(src))
+            for src in srcs
+        ] + ["//tests:cuda_world"],
+    )
 
 def check_test(name, srcs, deps = [], data = [], **kw):
     """A cc_test linked with Check, the library and the tests' support code.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * golden_runner --backend=cpu --cases=DIR [--cases=DIR ..]
+ * golden_runner --backend=cpu|cuda --cases=DIR [--cases=DIR ..]
  *
  * Runs every golden case below the folders (each folder that has a
  * manifest.json is one) through the library, twice on one context, and
@@ -18,6 +18,7 @@
 
 #include "spmla/spmla_cpu.h"
 #include "tests/golden/golden.h"
+#include "tests/support/cuda_world.h"
 
 enum { MAX_PATH = 4096, MAX_FOLDERS = 8 };
 
@@ -150,8 +151,8 @@ walk(tally *t, const char *dir, uint32_t depth)
 
 /* Heads, index heads and top-k are all that the ops take from a plan. */
 static spmla_status
-open_context(spmla_ctx **ctx, void *memory[SPMLA_MEMORY_COUNT],
-	     spmla_diag *diag)
+open_context(spmla_ctx **ctx, const spmla_backend *backend,
+	     void *memory[SPMLA_MEMORY_COUNT], spmla_diag *diag)
 {
 	static spmla_config config;
 	static spmla_plan plan;
@@ -168,7 +169,7 @@ open_context(spmla_ctx **ctx, void *memory[SPMLA_MEMORY_COUNT],
 	config.bucket_count = 1;
 	config.buckets[0] = (spmla_shape){1, 1, 1, 0};
 	if (s == SPMLA_OK)
-		s = spmla_backend_query(&spmla_cpu, NULL, &device, diag);
+		s = spmla_backend_query(backend, NULL, &device, diag);
 	if (s == SPMLA_OK)
 		s = spmla_plan_make(&plan, &config, &device, diag);
 	for (m = 0; s == SPMLA_OK && m < SPMLA_MEMORY_COUNT; m++) {
@@ -184,18 +185,18 @@ open_context(spmla_ctx **ctx, void *memory[SPMLA_MEMORY_COUNT],
 			(uint32_t)sizeof(spmla_region), m, memory[m], bytes};
 	}
 	if (s == SPMLA_OK)
-		s = spmla_init(ctx, &plan, &spmla_cpu, NULL, regions, count,
-			       diag);
+		s = spmla_init(ctx, &plan, backend, NULL, regions, count, diag);
 	return s;
 }
 
 static int
 usage(const char *problem)
 {
-	(void)fprintf(stderr,
-		      "golden_runner: %s\n"
-		      "usage: golden_runner --backend=cpu --cases=DIR ..\n",
-		      problem);
+	(void)fprintf(
+		stderr,
+		"golden_runner: %s\n"
+		"usage: golden_runner --backend=cpu|cuda --cases=DIR ..\n",
+		problem);
 	return 2;
 }
 
@@ -219,11 +220,21 @@ run_folder(tally *t, const char *dir, int *missing)
 	}
 }
 
+/* Weak, cuda_sync is NULL in a program that is not made for a device. */
+static const spmla_backend *
+find_backend(const char *name)
+{
+	if (strcmp(name, "cuda") == 0)
+		return &cuda_sync;
+	return strcmp(name, "cpu") == 0 ? &spmla_cpu : NULL;
+}
+
 int
 main(int argc, char **argv)
 {
 	void *memory[SPMLA_MEMORY_COUNT] = {NULL};
-	const char *folders[MAX_FOLDERS], *backend = NULL;
+	const char *folders[MAX_FOLDERS];
+	const spmla_backend *backend = NULL;
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	int i, count = 0, missing = 0;
 	tally t = {0};
@@ -232,18 +243,18 @@ main(int argc, char **argv)
 
 	for (i = 1; i < argc; i++) {
 		if (strncmp(argv[i], "--backend=", 10) == 0)
-			backend = argv[i] + 10;
+			backend = find_backend(argv[i] + 10);
 		else if (strncmp(argv[i], "--cases=", 8) == 0 && argv[i][8] &&
 			 count < MAX_FOLDERS)
 			folders[count++] = argv[i] + 8;
 		else
 			return usage(argv[i]);
 	}
-	if (!backend || strcmp(backend, "cpu") != 0)
-		return usage("--backend is cpu");
+	if (!backend)
+		return usage("--backend is cpu or cuda");
 	if (count == 0)
 		return usage("no --cases");
-	if (open_context(&t.ctx, memory, &diag) != SPMLA_OK) {
+	if (open_context(&t.ctx, backend, memory, &diag) != SPMLA_OK) {
 		(void)spmla_diag_text(&diag, text, sizeof text);
 		(void)fprintf(stderr, "golden_runner: %s\n", text);
 		return 1;

@@ -6,9 +6,9 @@ set -euo pipefail
 tmp=$TEST_TMPDIR
 mkdir -p "$tmp/include/spmla/platform"
 cp -RL lib/. "$tmp/include/spmla"
-cp -RL platform/cpu "$tmp/include/spmla/platform"
-cp -L platform/cpu/spmla_cpu.h "$tmp/include/spmla"
-for src in $(find -L lib platform/cpu -name '*.c'); do
+cp -RL platform/cpu platform/cuda platform/gpu "$tmp/include/spmla/platform"
+cp -L platform/*/spmla_*.h "$tmp/include/spmla"
+for src in $(find -L lib platform -name '*.c' ! -name kernels_gpu.c); do
 	gcc -std=c11 -O2 -fstack-usage -I"$tmp/include" -c "$src" \
 		-o "$tmp/x.o"
 	cat "$tmp/x.su"

@@ -70,6 +70,8 @@ struct spmla_backend {
 	void (*capture_abort)(spmla_ctx *ctx);
 	spmla_status (*launch)(spmla_ctx *ctx, uint32_t index,
 			       spmla_stream stream);
+	/* The sticky status was zeroed: drops what the device has of it. */
+	spmla_status (*status_cleared)(spmla_ctx *ctx);
 	/* Work that is queued but known not to have run. */
 	uint32_t (*pending)(const spmla_ctx *ctx);
 };

@@ -31,11 +31,13 @@ typedef struct spmla_i_record {
 	uint32_t reserved[2];
 } spmla_i_record;
 
+/* Each says where its pages lie, so that stores of different rows can be
+ * applied side by side. */
 typedef struct spmla_i_store {
-	uint32_t group;
-	uint32_t row;
+	uint32_t group_row; /* group << 24 | row */
 	uint32_t first_col;
 	uint32_t count;
+	uint32_t first_page; /* of the record's pages */
 } spmla_i_store;
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_i_record) == 64, "record header");
@@ -50,6 +52,10 @@ typedef struct spmla_i_step_state {
 	uint64_t
 		serial; /* prologues so far, of any source: tells steps apart */
 	uint32_t requests; /* of the current step; 0 for an empty one */
+	/* On a GPU: the bad step and what was found of it, see fault_gpu.h. */
+	uint32_t fault_step;
+	uint32_t fault_count;
+	uint32_t fault_rows[10];
 	uint32_t reserved;
 } spmla_i_step_state;
 

@@ -1,8 +1,16 @@
-"""For a project that takes SpMLA in its WORKSPACE and has no rules_cc.
+"""For a project that takes SpMLA in its WORKSPACE.
 
     load("@spmla//:platform/bazel/repositories.bzl", "spmla_repositories")
     spmla_repositories()
+
+Kernels for CUDA are then built with the option
+
+    --@spmla//:cuda_toolkit=@spmla_cuda_toolkit//:nvcc
+
+which belongs into the project's .bazelrc, behind "build".
 """
+
+load(":platform/bazel/cuda_toolkit.bzl", "cuda_toolkit")
 
 def _rules_cc_impl(ctx):
     stub = ctx.path(Label("//:platform/bazel/stubs/rules_cc/WORKSPACE")).dirname
@@ -16,6 +24,9 @@ def spmla_repositories():
 
     The rules_cc it declares names the rules built into Bazel < 8. Call it after
     the project's own repositories, whose rules_cc is then left alone.
+    @spmla_cuda_toolkit is empty on a machine without nvcc.
     """
     if not native.existing_rule("rules_cc"):
         _rules_cc(name = "rules_cc")
+    if not native.existing_rule("spmla_cuda_toolkit"):
+        cuda_toolkit(name = "spmla_cuda_toolkit")

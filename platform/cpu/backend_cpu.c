@@ -221,6 +221,14 @@ cpu_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 	return SPMLA_OK;
 }
 
+/* The status is all there is. */
+static spmla_status
+cpu_status_cleared(spmla_ctx *ctx)
+{
+	(void)ctx;
+	return SPMLA_OK;
+}
+
 static uint32_t
 cpu_pending(const spmla_ctx *ctx)
 {
@@ -228,10 +236,19 @@ cpu_pending(const spmla_ctx *ctx)
 }
 
 const spmla_backend spmla_cpu = {
-	"cpu",       SPMLA_BACKEND_CPU, SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1,
-	cpu_query,   cpu_init,          cpu_fini,
-	cpu_enqueue, cpu_capturing,     cpu_begin,
-	cpu_end,     cpu_abort,         cpu_launch,
+	"cpu",
+	SPMLA_BACKEND_CPU,
+	SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1,
+	cpu_query,
+	cpu_init,
+	cpu_fini,
+	cpu_enqueue,
+	cpu_capturing,
+	cpu_begin,
+	cpu_end,
+	cpu_abort,
+	cpu_launch,
+	cpu_status_cleared,
 	cpu_pending,
 };
 

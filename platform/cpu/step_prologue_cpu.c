@@ -89,24 +89,25 @@ apply_stores(spmla_ctx *ctx, const spmla_i_record *record)
 		(const spmla_i_store *)((const spmla_request *)(record + 1) +
 					record->requests);
 	const int32_t *pages = (const int32_t *)(stores + record->stores);
-	uint32_t left = record->pages, i;
+	uint32_t i;
 
 	if (!ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN])
 		return;
 	for (i = 0; i < record->stores; i++) {
 		const spmla_i_store *t = &stores[i];
 
-		if (t->count > left)
-			return;
-		if (t->row < ctx->plan.config.max_rows &&
+		const uint32_t row = t->group_row & 0xffffffu;
+
+		if (row < ctx->plan.config.max_rows &&
 		    t->count <= ctx->plan.columns &&
-		    t->first_col <= ctx->plan.columns - t->count)
-			spmla_i_cpu_table_store(ctx, t->row, t->first_col,
-						t->count, pages);
+		    t->first_col <= ctx->plan.columns - t->count &&
+		    t->count <= record->pages &&
+		    t->first_page <= record->pages - t->count)
+			spmla_i_cpu_table_store(ctx, row, t->first_col,
+						t->count,
+						pages + t->first_page);
 		else
-			spmla_i_cpu_fault(ctx, t->row, SPMLA_FAULT_ROW);
-		pages += t->count;
-		left -= t->count;
+			spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_ROW);
 	}
 }
 

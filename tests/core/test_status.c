@@ -137,6 +137,10 @@ START_TEST(every_status_has_its_own_name)
 		N(SPMLA_E_RECORD),
 		N(SPMLA_E_CAPTURE),
 		N(SPMLA_E_SPACE),
+		N(SPMLA_E_NO_DRIVER),
+		N(SPMLA_E_DRIVER_OLD),
+		N(SPMLA_E_NO_BLOB),
+		N(SPMLA_E_DEVICE),
 	};
 #undef N
 	uint32_t named = 0, i;

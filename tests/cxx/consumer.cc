@@ -37,6 +37,7 @@
 #include "spmla/prefill_plan.h"
 #include "spmla/spmla.h"
 #include "spmla/spmla_cpu.h"
+#include "spmla/spmla_cuda.h"
 #include "spmla/spmla_layout.h"
 #include "spmla/spmla_native.h"
 #include "spmla/spmla_plan.h"

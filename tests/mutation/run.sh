@@ -58,7 +58,10 @@ fi
 tree=$tmp/tree
 mkdir -p "$tree/spmla/platform"
 cp -RL lib/. "$tree/spmla"
-cp -RL platform/cpu "$tree/spmla/platform"
+cp -RL platform/cpu platform/gpu "$tree/spmla/platform"
+mkdir "$tree/spmla/platform/cuda"
+cp -L platform/cuda/*.h "$tree/spmla/platform/cuda"
+rm "$tree/spmla/platform/gpu/kernels_gpu.c" # the emulator's
 cp -L platform/cpu/spmla_cpu.h "$tree/spmla"
 
 # Where the copy of a tree that compiles has FILE.
@@ -150,7 +153,7 @@ in_parallel() { # FUNCTION; arguments from standard input
 mkdir "$tmp/base" "$tmp/suites"
 {
 	(cd "$tree" && find spmla -name '*.c')
-	find tests/support -name '*.c'
+	find tests/support -name '*.c' ! -name 'cuda_*'
 } | in_parallel base
 sort -u "$tmp"/[0-9]*/suite | in_parallel suite
 find "$tmp" -maxdepth 1 -name '[0-9]*' | sort | in_parallel fault

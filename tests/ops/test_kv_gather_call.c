@@ -312,7 +312,7 @@ START_TEST(a_queued_op_has_its_own_copy_of_the_args)
 	fixture_open(&g.f, &config, SPMLA_NATIVE_DEFERRED);
 	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
 	memset(&a, 0xff, sizeof a);
-	ck_assert_uint_eq(spmla_cpu_queue_pending(g.f.ctx), 1);
+	ck_assert_uint_eq(fixture_pending(&g.f), 1);
 	ck_assert_uint_eq(dst[0], 0x5A5A);
 	fixture_drain(&g.f);
 	expect_keys();

@@ -217,7 +217,7 @@ START_TEST(a_queued_op_has_its_own_copy_of_the_args)
 	args = r.a;
 	ck_assert_int_eq(spmla_kv_insert(r.f.ctx, &args, NULL), SPMLA_OK);
 	memset(&args, 0xff, sizeof args);
-	ck_assert_uint_eq(spmla_cpu_queue_pending(r.f.ctx), 1);
+	ck_assert_uint_eq(fixture_pending(&r.f), 1);
 	fixture_drain(&r.f);
 	check_bytes(r.pool, r.want, r.pool_bytes);
 	kv_rig_close(&r);

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "tests/support/engine.h"
 #include "tests/support/attn_rig.h"
 #include "tests/support/themes.h"
 
@@ -70,7 +71,7 @@ START_TEST(begin_end_and_abort_want_their_turn)
 	static const char *const open = "SPMLA_E_STATE: capture: got 1, want 0";
 	static const char *const none = "SPMLA_E_STATE: capture: got 0, want 1";
 	spmla_graph graph = 99;
-	spmla_cpu_list list;
+	engine_list list;
 
 	ck_assert_int_eq(spmla_graph_begin(NULL, NULL), SPMLA_E_NULL);
 	ck_assert_int_eq(spmla_graph_end(NULL, &graph), SPMLA_E_NULL);
@@ -80,10 +81,10 @@ START_TEST(begin_end_and_abort_want_their_turn)
 	expect_error(&r.f, spmla_graph_abort(r.f.ctx), none);
 	begin();
 	expect_error(&r.f, spmla_graph_begin(r.f.ctx, NULL), open);
-	expect_error(&r.f, spmla_cpu_capture_begin(r.f.ctx), open);
-	expect_error(&r.f, spmla_cpu_capture_end(r.f.ctx, &list),
+	expect_error(&r.f, engine_capture_begin(r.f.ctx), open);
+	expect_error(&r.f, engine_capture_end(r.f.ctx, &list),
 		     "SPMLA_E_STATE: capture: got 0, want 1");
-	expect_error(&r.f, spmla_cpu_capture_abort(r.f.ctx),
+	expect_error(&r.f, engine_capture_abort(r.f.ctx),
 		     "SPMLA_E_STATE: capture: got 0, want 1");
 	expect_error(&r.f, spmla_graph_end(r.f.ctx, NULL),
 		     "SPMLA_E_NULL: graph: got NULL, want a pointer");
@@ -97,21 +98,21 @@ END_TEST
 START_TEST(an_engine_capture_wants_its_turn_too)
 {
 	static const char *const open = "SPMLA_E_STATE: capture: got 1, want 0";
-	spmla_cpu_list list = 0;
+	engine_list list = 0;
 	spmla_graph graph;
 
-	ck_assert_int_eq(spmla_cpu_capture_begin(NULL), SPMLA_E_NULL);
-	ck_assert_int_eq(spmla_cpu_capture_end(NULL, &list), SPMLA_E_NULL);
-	ck_assert_int_eq(spmla_cpu_capture_abort(NULL), SPMLA_E_NULL);
-	ck_assert_int_eq(spmla_cpu_launch(NULL, 1), SPMLA_E_NULL);
-	ck_assert_int_eq(spmla_cpu_capture_begin(r.f.ctx), SPMLA_OK);
-	expect_error(&r.f, spmla_cpu_capture_begin(r.f.ctx), open);
+	ck_assert_int_eq(engine_capture_begin(NULL), SPMLA_E_NULL);
+	ck_assert_int_eq(engine_capture_end(NULL, &list), SPMLA_E_NULL);
+	ck_assert_int_eq(engine_capture_abort(NULL), SPMLA_E_NULL);
+	ck_assert_int_eq(engine_launch(NULL, 1), SPMLA_E_NULL);
+	ck_assert_int_eq(engine_capture_begin(r.f.ctx), SPMLA_OK);
+	expect_error(&r.f, engine_capture_begin(r.f.ctx), open);
 	expect_error(&r.f, spmla_graph_begin(r.f.ctx, NULL), open);
 	ck_assert_int_eq(spmla_graph_end(r.f.ctx, &graph), SPMLA_E_STATE);
 	ck_assert_int_eq(spmla_graph_abort(r.f.ctx), SPMLA_E_STATE);
-	ck_assert_int_eq(spmla_cpu_capture_end(r.f.ctx, NULL), SPMLA_E_NULL);
-	ck_assert_int_eq(spmla_cpu_capture_end(r.f.ctx, &list), SPMLA_OK);
-	ck_assert_int_eq(spmla_cpu_launch(r.f.ctx, list), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_end(r.f.ctx, NULL), SPMLA_E_NULL);
+	ck_assert_int_eq(engine_capture_end(r.f.ctx, &list), SPMLA_OK);
+	ck_assert_int_eq(engine_launch(r.f.ctx, list), SPMLA_OK);
 }
 END_TEST
 
@@ -120,13 +121,13 @@ START_TEST(nothing_is_launched_inside_a_capture)
 	static const char *const open = "SPMLA_E_STATE: capture: got 1, want 0";
 	const spmla_graph graph =
 		capture_prologue(&r.f, &rig_shapes[0], SPMLA_FROM_RING);
-	const spmla_cpu_list list =
+	const engine_list list =
 		capture_list(&r.f, &rig_shapes[0], SPMLA_FROM_RING);
 
 	ck_assert_uint_eq(write_one(&r.f, 0, 5), 1);
 	begin();
 	expect_error(&r.f, spmla_graph_replay(r.f.ctx, graph, 1, NULL), open);
-	expect_error(&r.f, spmla_cpu_launch(r.f.ctx, list), open);
+	expect_error(&r.f, engine_launch(r.f.ctx, list), open);
 	abort_capture();
 	replay(&r.f, graph, 1);
 	fixture_drain(&r.f);
@@ -147,7 +148,7 @@ START_TEST(capturing_consumes_nothing_and_runs_nothing)
 			 SPMLA_OK);
 	ck_assert_uint_eq(write_one(&r.f, 1, 6), 2); /* writing is legal */
 	ck_assert_int_eq(spmla_graph_end(r.f.ctx, &graph), SPMLA_OK);
-	ck_assert_uint_eq(spmla_cpu_queue_pending(r.f.ctx), 0);
+	ck_assert_uint_eq(fixture_pending(&r.f), 0);
 	ck_assert_uint_eq(*consumed, 0);
 	ck_assert_uint_eq(r.out[0][0], 0xABAB);
 	ck_assert_int_eq(spmla_step_undo(r.f.ctx, 2), SPMLA_OK);
@@ -258,14 +259,14 @@ END_TEST
 
 START_TEST(an_engine_capture_holds_what_did_not_fail)
 {
-	spmla_cpu_list list;
+	engine_list list;
 
-	ck_assert_int_eq(spmla_cpu_capture_begin(r.f.ctx), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_begin(r.f.ctx), SPMLA_OK);
 	ck_assert_int_eq(prologue(SPMLA_FROM_RING), SPMLA_OK);
 	ck_assert_int_ne(go_wrong(0), SPMLA_OK);
-	ck_assert_int_eq(spmla_cpu_capture_end(r.f.ctx, &list), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_end(r.f.ctx, &list), SPMLA_OK);
 	ck_assert_uint_eq(write_one(&r.f, 0, 5), 1);
-	ck_assert_int_eq(spmla_cpu_launch(r.f.ctx, list), SPMLA_OK);
+	ck_assert_int_eq(engine_launch(r.f.ctx, list), SPMLA_OK);
 	ck_assert_int_eq(spmla_step_launched(r.f.ctx, 1), SPMLA_OK);
 	fixture_drain(&r.f);
 	ck_assert_uint_eq(fixture_status(&r.f).count, 0);

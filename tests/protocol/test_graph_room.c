@@ -118,11 +118,11 @@ START_TEST(a_full_queue_refuses_a_replay_and_the_ticket_stays_due)
 	ck_assert_int_eq(spmla_step_undo(f.ctx, 6), SPMLA_OK);
 	ck_assert_uint_eq(write_one(&f, 2, 7), 6);
 	expect_error(&f, spmla_graph_replay(f.ctx, graph, 6, NULL), text);
-	ck_assert_uint_eq(spmla_cpu_queue_pending(f.ctx), ENTRIES);
-	ck_assert_uint_eq(spmla_cpu_queue_run(f.ctx, 1), 1);
+	ck_assert_uint_eq(fixture_pending(&f), ENTRIES);
+	ck_assert_uint_eq(fixture_run(&f, 1), 1);
 	replay(&f, graph, 6);
-	ck_assert_uint_eq(spmla_cpu_queue_run(f.ctx, 100), ENTRIES);
-	ck_assert_uint_eq(spmla_cpu_queue_run(f.ctx, 100), 0);
+	ck_assert_uint_eq(fixture_run(&f, 100), ENTRIES);
+	ck_assert_uint_eq(fixture_run(&f, 100), 0);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 	ck_assert_uint_eq(write_one(&f, 2, 7), 7);
 }
@@ -153,7 +153,7 @@ START_TEST(an_engine_may_mix_its_launches_with_replays)
 		ck_assert_int_eq(spmla_step_launched(f.ctx, t), SPMLA_OK);
 	}
 	for (i = 0; i < 5; i++) {
-		ck_assert_uint_eq(spmla_cpu_queue_run(f.ctx, 1), 1);
+		ck_assert_uint_eq(fixture_run(&f, 1), 1);
 		ck_assert_int_eq(lens[0], (int32_t)(10 + i));
 	}
 	ck_assert_uint_eq(fixture_status(&f).count, 0);

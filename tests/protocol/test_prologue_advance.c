@@ -6,6 +6,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "tests/support/engine.h"
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
 
@@ -233,7 +234,7 @@ END_TEST
 
 START_TEST(nothing_moves_before_the_first_step_and_after_an_empty_one)
 {
-	const spmla_cpu_list list =
+	const engine_list list =
 		capture_list(&f, &rig_shapes[1], SPMLA_FROM_RING);
 	draft d;
 	uint32_t b;
@@ -245,7 +246,7 @@ START_TEST(nothing_moves_before_the_first_step_and_after_an_empty_one)
 	}
 	three_rows(&d, 20);
 	run_ring(&d, &rig_shapes[1]);
-	ck_assert_int_eq(spmla_cpu_launch(f.ctx, list), SPMLA_OK); /* none */
+	ck_assert_int_eq(engine_launch(f.ctx, list), SPMLA_OK); /* none */
 	fixture_drain(&f);
 	for (b = 0; b < 3; b++) {
 		prologue(&rig_shapes[b], SPMLA_ADVANCE);

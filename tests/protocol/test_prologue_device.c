@@ -315,7 +315,7 @@ START_TEST(the_prologue_names_what_is_wrong)
 	ck_assert_int_eq(spmla_step_prologue(f.ctx, &rig_shapes[0],
 					     (spmla_source)0, NULL),
 			 SPMLA_E_RANGE);
-	ck_assert_uint_eq(spmla_cpu_queue_pending(f.ctx), 0);
+	ck_assert_uint_eq(fixture_pending(&f), 0);
 }
 END_TEST
 

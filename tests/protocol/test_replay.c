@@ -93,7 +93,7 @@ run_next(void)
 	attn_fill_step(&r.in, r.ran);
 	attn_forget(&r.ahead);
 	attn_forget(&r.eager);
-	ck_assert_uint_eq(spmla_cpu_queue_run(r.ahead.f.ctx, 1), 1);
+	ck_assert_uint_eq(fixture_run(&r.ahead.f, 1), 1);
 	ck_assert_uint_eq(draft_write(&r.eager.f, &p->step), r.ran);
 	ck_assert_int_eq(attn_enqueue(&r.eager, shape, SPMLA_FROM_RING),
 			 SPMLA_OK);

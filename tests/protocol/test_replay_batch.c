@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/engine.h"
 #include "tests/support/attn_rig.h"
 #include "tests/support/themes.h"
 
@@ -229,16 +230,16 @@ END_TEST
 START_TEST(a_launch_without_a_record_writes_empty_outputs_and_no_cache)
 {
 	uint8_t *before = cache_bytes();
-	spmla_cpu_list list;
+	engine_list list;
 	uint32_t t;
 
-	ck_assert_int_eq(spmla_cpu_capture_begin(r.f.ctx), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_begin(r.f.ctx), SPMLA_OK);
 	ck_assert_int_eq(attn_enqueue(&r, &rig_shapes[2], SPMLA_FROM_RING),
 			 SPMLA_OK);
-	ck_assert_int_eq(spmla_cpu_capture_end(r.f.ctx, &list), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_end(r.f.ctx, &list), SPMLA_OK);
 	attn_fill_step(&in, 1);
 	attn_forget(&r);
-	ck_assert_int_eq(spmla_cpu_launch(r.f.ctx, list), SPMLA_OK);
+	ck_assert_int_eq(engine_launch(r.f.ctx, list), SPMLA_OK);
 	fixture_drain(&r.f);
 	for (t = 0; t < 16; t++)
 		attn_expect_empty(&r, t);

@@ -210,7 +210,7 @@ START_TEST(replayed_steps_equal_the_independent_reference)
 		}
 		attn_fill_step(&w.in, ++ran);
 		attn_forget(&w.rig);
-		ck_assert_uint_eq(spmla_cpu_queue_run(w.rig.f.ctx, 1), 1);
+		ck_assert_uint_eq(fixture_run(&w.rig.f, 1), 1);
 		check_step(&log[ran % (AHEAD + 1)],
 			   &rig_shapes[bucket[ran % (AHEAD + 1)]]);
 	}

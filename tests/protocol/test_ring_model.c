@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tests/support/engine.h"
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
 
@@ -156,7 +157,7 @@ do_launch(void)
 		}
 		return;
 	}
-	s = spmla_cpu_launch(r.f.ctx, r.lists[b]);
+	s = engine_launch(r.f.ctx, r.lists[b]);
 	if (model.queued == QUEUE) {
 		ck_assert_int_eq(s, SPMLA_E_SPACE);
 		return;
@@ -198,7 +199,7 @@ do_run(void)
 	for (; k > 0; k--) {
 		const uint32_t had = model.queued;
 
-		ck_assert_uint_eq(spmla_cpu_queue_run(r.f.ctx, 1), had > 0);
+		ck_assert_uint_eq(fixture_run(&r.f, 1), had > 0);
 		if (had)
 			model_run();
 	}
@@ -255,7 +256,7 @@ check_counters(uint32_t operation)
 			     operation, ring_consumed(&r), model.done);
 	for (t = 0; t < model.slots; t++)
 		ck_assert_uint_eq(ring_slot_ticket(&r, t), model.ticket[t]);
-	ck_assert_uint_eq(spmla_cpu_queue_pending(r.f.ctx), model.queued);
+	ck_assert_uint_eq(fixture_pending(&r.f), model.queued);
 }
 
 static void

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "tests/support/engine.h"
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
 
@@ -41,7 +42,7 @@ START_TEST(replay_takes_the_next_ticket_only)
 	expect_error(&r.f, spmla_graph_replay(r.f.ctx, r.graphs[1], 3, NULL),
 		     "SPMLA_E_TICKET: ticket (not written): got 3, want at "
 		     "most 2");
-	ck_assert_uint_eq(spmla_cpu_queue_pending(r.f.ctx), 2);
+	ck_assert_uint_eq(fixture_pending(&r.f), 2);
 	fixture_drain(&r.f);
 	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
 }
@@ -85,10 +86,10 @@ START_TEST(replay_refuses_graphs_that_it_does_not_know)
 	/* An engine's own list is none. */
 	ck_assert_int_eq(spmla_graph_replay(r.f.ctx, r.lists[0], 1, NULL),
 			 SPMLA_E_RANGE);
-	ck_assert_int_eq(spmla_cpu_launch(r.f.ctx, r.graphs[0]), SPMLA_E_RANGE);
-	ck_assert_int_eq(spmla_cpu_launch(r.f.ctx, 0), SPMLA_E_RANGE);
-	ck_assert_int_eq(spmla_cpu_launch(r.f.ctx, 7), SPMLA_E_RANGE);
-	ck_assert_uint_eq(spmla_cpu_queue_pending(r.f.ctx), 0);
+	ck_assert_int_eq(engine_launch(r.f.ctx, r.graphs[0]), SPMLA_E_RANGE);
+	ck_assert_int_eq(engine_launch(r.f.ctx, 0), SPMLA_E_RANGE);
+	ck_assert_int_eq(engine_launch(r.f.ctx, 7), SPMLA_E_RANGE);
+	ck_assert_uint_eq(fixture_pending(&r.f), 0);
 	replay(&r.f, r.graphs[0], 1);
 }
 END_TEST

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/support/engine.h"
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
 
@@ -251,9 +252,9 @@ START_TEST(fini_is_refused_inside_a_capture)
 	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
 	expect_error(&f, spmla_fini(f.ctx), text);
 	ck_assert_int_eq(spmla_graph_abort(f.ctx), SPMLA_OK);
-	ck_assert_int_eq(spmla_cpu_capture_begin(f.ctx), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_begin(f.ctx), SPMLA_OK);
 	expect_error(&f, spmla_fini(f.ctx), text);
-	ck_assert_int_eq(spmla_cpu_capture_abort(f.ctx), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_abort(f.ctx), SPMLA_OK);
 	fixture_close(&f);
 }
 END_TEST

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "tests/support/engine.h"
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
 
@@ -292,7 +293,7 @@ START_TEST(a_bulk_write_is_ordered_before_the_step_that_follows)
 	stage(ROW, 0, 1, pages + 2);
 	ck_assert_int_eq(bulk(0, 1), SPMLA_OK);
 	replay(&r.f, r.graphs[B], draft_write(&r.f, &d));
-	ck_assert_uint_eq(spmla_cpu_queue_pending(r.f.ctx), 3);
+	ck_assert_uint_eq(fixture_pending(&r.f), 3);
 	ring_run_one(&r);
 	ck_assert_int_eq(slots[0], 40 * PAGE);
 	ring_run_one(&r);
@@ -338,10 +339,10 @@ START_TEST(a_bulk_write_is_refused_inside_a_capture)
 		     "SPMLA_E_STATE: capture: got 1, want 0");
 	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_E_CAPTURE);
 	ck_assert_int_eq(spmla_graph_abort(f.ctx), SPMLA_OK);
-	ck_assert_int_eq(spmla_cpu_capture_begin(f.ctx), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_begin(f.ctx), SPMLA_OK);
 	expect_error(&f, spmla_table_write(f.ctx, 0, 0, 0, 1, NULL),
 		     "SPMLA_E_STATE: capture: got 1, want 0");
-	ck_assert_int_eq(spmla_cpu_capture_abort(f.ctx), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_abort(f.ctx), SPMLA_OK);
 	ck_assert_int_eq(spmla_table_write(f.ctx, 0, 0, 0, 0, NULL), SPMLA_OK);
 	fixture_close(&f);
 }

@@ -3,6 +3,8 @@
  * See fixture.h.
  */
 #include "tests/support/fixture.h"
+#include "tests/support/cuda_world.h"
+#include "tests/support/emulator/emulator.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -55,7 +57,8 @@ wanted_flags(const char *variant)
 static void
 skip_without(const fixture *f, const char *variant)
 {
-	if (!variant || strcmp(spmla_cpu_variant(f->ctx), variant) == 0)
+	if (!variant || f->backend != &spmla_cpu ||
+	    strcmp(spmla_cpu_variant(f->ctx), variant) == 0)
 		return;
 	printf("SKIPPED: no %s on this machine\n", variant);
 	fflush(stdout);
@@ -91,6 +94,14 @@ lend(spmla_config *config, spmla_native *native)
 	native->parallel_user = loop;
 }
 
+static const spmla_backend *
+chosen_backend(void)
+{
+	if (&cuda_sync && getenv("SPMLA_TEST_CUDA"))
+		return &cuda_sync;
+	return getenv("SPMLA_TEST_EMULATOR") ? &spmla_emulator : &spmla_cpu;
+}
+
 void
 fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 {
@@ -102,11 +113,12 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 	uint32_t m;
 
 	memset(f, 0, sizeof *f);
+	f->backend = chosen_backend();
 	native.flags = native_flags | wanted_flags(variant);
 	f->config = *config;
 	lend(&f->config, &native);
 	f->device.struct_bytes = (uint32_t)sizeof f->device;
-	s = spmla_backend_query(&spmla_cpu, &native, &f->device, &diag);
+	s = spmla_backend_query(f->backend, &native, &f->device, &diag);
 	if (s == SPMLA_OK)
 		s = spmla_plan_make(&f->plan, &f->config, &f->device, &diag);
 	for (m = 0; s == SPMLA_OK && m < SPMLA_MEMORY_COUNT; m++) {
@@ -122,7 +134,7 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 		f->region_count++;
 	}
 	if (s == SPMLA_OK)
-		s = spmla_init(&f->ctx, &f->plan, &spmla_cpu, &native,
+		s = spmla_init(&f->ctx, &f->plan, f->backend, &native,
 			       f->regions, f->region_count, &diag);
 	if (s != SPMLA_OK) {
 		spmla_diag_text(&diag, text, sizeof text);
@@ -142,10 +154,26 @@ fixture_close(fixture *f)
 	memset(f, 0, sizeof *f);
 }
 
+uint32_t
+fixture_run(fixture *f, uint32_t count)
+{
+	if (f->backend == &spmla_cpu)
+		return spmla_cpu_queue_run(f->ctx, count);
+	if (f->backend == &spmla_emulator)
+		return emulator_queue_run(f->ctx, count);
+	return cuda_sync_run(f->ctx, count);
+}
+
+uint32_t
+fixture_pending(const fixture *f)
+{
+	return f->ctx->backend->pending(f->ctx);
+}
+
 void
 fixture_drain(fixture *f)
 {
-	(void)spmla_cpu_queue_run(f->ctx, UINT32_MAX);
+	(void)fixture_run(f, UINT32_MAX);
 }
 
 spmla_device_status
@@ -163,15 +191,18 @@ fixture_twice(const fixture *f, void (*call)(const void *args),
 {
 	uint8_t *before = test_alloc(2 * bytes + 1, 0);
 	uint8_t *first = before + bytes;
-	uint8_t status[128];
+	uint8_t status[128], state[128];
 	void *sticky = spmla_view(f->ctx, SPMLA_BUF_DEVICE_STATUS, NULL);
+	void *device = spmla_view(f->ctx, SPMLA_BUF_STEP_STATE, NULL);
 
 	memcpy(before, io, bytes);
 	memcpy(status, sticky, sizeof status);
+	memcpy(state, device, sizeof state);
 	call(args);
 	memcpy(first, io, bytes);
 	memcpy(io, before, bytes);
 	memcpy(sticky, status, sizeof status);
+	memcpy(device, state, sizeof state);
 	call(args);
 	ck_assert_mem_eq(io, first, bytes);
 	free(before);

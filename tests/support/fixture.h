@@ -12,6 +12,7 @@
 #include "tests/support/lent.h"
 
 typedef struct fixture {
+	const spmla_backend *backend;
 	spmla_config config;
 	spmla_device device;
 	spmla_plan plan;
@@ -30,11 +31,18 @@ void fixture_config(spmla_config *config);
  * beginning, which is SPMLA_TEST_WORKERS threads if that is set, else none. */
 void fixture_lend(uint32_t workers, lent *loop);
 
-/* Plans and inits on the CPU backend; fails the test on any error.
+/* Plans and inits, on the CPU backend, or on the emulator if
+ * SPMLA_TEST_EMULATOR is set (emulator.h), or on a CUDA device in a program that
+ * can (cuda_world.h); fails the test on any error.
  * native_flags as spmla_native.flags. */
 void fixture_open(fixture *f, const spmla_config *config,
 		  uint32_t native_flags);
 void fixture_close(fixture *f);
+
+/* Runs `count` entries of the deferred queue; returns how many it ran. */
+uint32_t fixture_run(fixture *f, uint32_t count);
+
+uint32_t fixture_pending(const fixture *f);
 
 /* Runs everything that is queued; a no-op without the deferred queue. */
 void fixture_drain(fixture *f);

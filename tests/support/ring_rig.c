@@ -46,14 +46,14 @@ ring_close(ring_rig *r)
 void
 ring_launch(ring_rig *r, uint32_t bucket)
 {
-	ck_assert_int_eq(spmla_cpu_launch(r->f.ctx, r->lists[bucket]),
+	ck_assert_int_eq(engine_launch(r->f.ctx, r->lists[bucket]),
 			 SPMLA_OK);
 }
 
 void
 ring_run_one(ring_rig *r)
 {
-	ck_assert_uint_eq(spmla_cpu_queue_run(r->f.ctx, 1), 1);
+	ck_assert_uint_eq(fixture_run(&r->f, 1), 1);
 }
 
 uint64_t

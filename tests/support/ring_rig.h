@@ -6,13 +6,14 @@
 #ifndef TESTS_SUPPORT_RING_RIG_H
 #define TESTS_SUPPORT_RING_RIG_H
 
+#include "tests/support/engine.h"
 #include "tests/support/step_rig.h"
 
 typedef struct ring_rig {
 	fixture f;
 	step_model m;
 	spmla_graph graphs[3];
-	spmla_cpu_list lists[3];
+	engine_list lists[3];
 } ring_rig;
 
 void ring_open(ring_rig *r, uint32_t slots, uint32_t native_flags);

@@ -150,15 +150,15 @@ capture_prologue(fixture *f, const spmla_shape *shape, spmla_source source)
 	return graph;
 }
 
-spmla_cpu_list
+engine_list
 capture_list(fixture *f, const spmla_shape *shape, spmla_source source)
 {
-	spmla_cpu_list list = 0;
+	engine_list list = 0;
 
-	ck_assert_int_eq(spmla_cpu_capture_begin(f->ctx), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_begin(f->ctx), SPMLA_OK);
 	ck_assert_int_eq(spmla_step_prologue(f->ctx, shape, source, NULL),
 			 SPMLA_OK);
-	ck_assert_int_eq(spmla_cpu_capture_end(f->ctx, &list), SPMLA_OK);
+	ck_assert_int_eq(engine_capture_end(f->ctx, &list), SPMLA_OK);
 	return list;
 }
 

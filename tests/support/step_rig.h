@@ -9,6 +9,7 @@
 #ifndef TESTS_SUPPORT_STEP_RIG_H
 #define TESTS_SUPPORT_STEP_RIG_H
 
+#include "tests/support/engine.h"
 #include "tests/support/fixture.h"
 #include "tests/support/reference.h"
 
@@ -68,7 +69,7 @@ extern const spmla_shape rig_shapes[3];
 /* A graph, or an engine's own list, that holds one prologue. */
 spmla_graph capture_prologue(fixture *f, const spmla_shape *shape,
 			     spmla_source source);
-spmla_cpu_list capture_list(fixture *f, const spmla_shape *shape,
+engine_list capture_list(fixture *f, const spmla_shape *shape,
 			    spmla_source source);
 
 /* spmla_graph_replay that must succeed. */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_q_prep: from its args to its kernel.
+ */
+#include "spmla/platform/gpu/launch_gpu.h"
+
+spmla_status
+spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_indexer_q_prep_args *a = args;
+	spmla_k_indexer_q_prep_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.q = a->q;
+	p.positions = a->positions;
+	p.cos_sin = a->cos_sin;
+	p.q_out = a->q_out;
+	p.weights_out = a->weights_out;
+	p.weights16 = a->weights;
+	p.weights32 = a->weights;
+	p.s.q_token_stride = a->q_token_stride_elems;
+	p.s.q_head_stride = a->q_head_stride_elems;
+	p.s.weights_stride = a->weights_stride_elems;
+	p.s.tokens = a->tokens;
+	p.s.heads = a->heads;
+	p.s.has_rope = a->rope_style != SPMLA_ROPE_NONE;
+	p.s.neox = a->rope_style == SPMLA_ROPE_NEOX;
+	p.s.cos_sin_rows = a->cos_sin_rows;
+	p.s.group_floor = a->scale_floor == SPMLA_Q_SCALE_GROUP;
+	p.s.weights_f32 = a->weights_dtype == SPMLA_DTYPE_F32;
+	p.s.softmax_scale = a->softmax_scale;
+	p.s.head_scale = a->head_scale;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_indexer_q_prep,
+				  (uint64_t)a->tokens * a->heads, &p);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_insert: from its args to its kernel.
+ */
+#include "spmla/platform/gpu/launch_gpu.h"
+
+spmla_status
+spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_kv_insert_args *a = args;
+	spmla_k_kv_insert_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.kv_c = a->kv_c;
+	p.k_pe = a->k_pe;
+	p.slot_mapping = a->slot_mapping;
+	p.cache = a->cache.base;
+	p.s.kv_c_stride = a->kv_c_stride_elems;
+	p.s.k_pe_stride = a->k_pe_stride_elems;
+	p.s.page_stride_bytes = a->cache.page_stride_bytes;
+	p.s.tokens = a->tokens;
+	p.s.dtype = a->dtype;
+	p.s.raw_scale = a->scale_mode == SPMLA_SCALE_RAW;
+	p.s.fp8 = a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA;
+	p.s.page_entries = a->cache.entries_per_page;
+	p.s.pages = a->cache.pages;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert, a->tokens, &p);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of kernels and ops, and the one road from an op to its kernels.
+ */
+#include "spmla/platform/gpu/launch_gpu.h"
+
+#define ONE(type, name) +1u
+
+const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
+#define SPMLA_KERNEL_LINE(stem, items, dynamic)          \
+	{"spmla_k_" #stem,                               \
+	 items,                                          \
+	 0u SPMLA_K_##stem(ONE, SPMLA_I_K_NONE),         \
+	 (uint32_t)offsetof(spmla_k_##stem##_params, s), \
+	 (uint32_t)sizeof(spmla_k_##stem##_params),      \
+	 dynamic},
+#include "spmla/platform/gpu/kernels.inc"
+#undef SPMLA_KERNEL_LINE
+};
+
+static spmla_i_gpu_op *const run_op[SPMLA_OP_COUNT] = {
+#define SPMLA_GPU_OP(stem) [SPMLA_OP_##stem] = spmla_i_gpu_##stem,
+#include "spmla/platform/gpu/ops_gpu.inc"
+#undef SPMLA_GPU_OP
+};
+
+/* What kernels declare anew, as they cannot read the library's headers. */
+#define SAME(twin, field, type)                                             \
+	SPMLA_STATIC_ASSERT(offsetof(twin, field) == offsetof(type, field), \
+			    "kernels see " #type " as it is")
+SAME(spmla_g_state, done, spmla_i_step_state);
+SAME(spmla_g_state, step, spmla_i_step_state);
+SAME(spmla_g_state, serial, spmla_i_step_state);
+SAME(spmla_g_state, requests, spmla_i_step_state);
+SAME(spmla_g_state, fault_step, spmla_i_step_state);
+SAME(spmla_g_state, fault_rows, spmla_i_step_state);
+SAME(spmla_g_state, fault_count, spmla_i_step_state);
+SAME(spmla_g_status, key, spmla_i_device_status);
+SAME(spmla_g_status, step, spmla_i_device_status);
+SAME(spmla_g_status, serial, spmla_i_device_status);
+SAME(spmla_g_status, count, spmla_i_device_status);
+SPMLA_STATIC_ASSERT(sizeof(spmla_g_state) == sizeof(spmla_i_step_state) &&
+			    sizeof(spmla_g_status) ==
+				    sizeof(spmla_i_device_status),
+		    "kernels see them whole");
+SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
+				    (int)SPMLA_FAULT_TICKET_MISSING &&
+			    (int)G_FAULT_TOO_LARGE ==
+				    (int)SPMLA_FAULT_TOO_LARGE &&
+			    (int)G_FAULT_ROW == (int)SPMLA_FAULT_ROW &&
+			    (int)G_FAULT_LENGTH == (int)SPMLA_FAULT_LENGTH &&
+			    (int)G_FAULT_PAGE == (int)SPMLA_FAULT_PAGE &&
+			    (int)G_FAULT_SLOT == (int)SPMLA_FAULT_SLOT &&
+			    (int)G_FAULT_LOGITS == (int)SPMLA_FAULT_LOGITS &&
+			    (int)G_FAULT_INDEX == (int)SPMLA_FAULT_INDEX &&
+			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
+		    "kernels name faults as the library does");
+
+uint64_t
+spmla_i_gpu_missing(uint32_t arch)
+{
+	/* e4m3 conversions and 160 KB of shared memory. */
+	if (arch >= 90 && arch < 120)
+		return 0;
+	return SPMLA_I_OP_BIT(SPMLA_OP_mqa_logits) |
+	       SPMLA_I_OP_BIT(SPMLA_OP_sparse_decode);
+}
+
+spmla_status
+spmla_i_gpu_launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+		   uint64_t rows, const void *params)
+{
+	const uint32_t most = queue->resident_blocks[kernel];
+
+	if (rows == 0)
+		return SPMLA_OK;
+	return queue->launch(queue, kernel, rows < most ? (uint32_t)rows : most,
+			     params);
+}
+
+spmla_status
+spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
+		    const void *args)
+{
+	if (!run_op[op])
+		return SPMLA_E_UNSUPPORTED;
+	return run_op[op](queue, args);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrix instructions of subgroups of 32, as the dialect has them: PTX where
+ * nvcc compiles, and for the emulator a model of the same fragments lane by
+ * lane. A fragment of m16n8k16: lane = 4 * g + t has of A rows g and g + 8, of
+ * B column g, of C rows g and g + 8, columns 2t and 2t + 1; registers pack two
+ * 16-bit values of neighbouring k.
+ */
+#ifndef SPMLA_PLATFORM_GPU_MMA_H
+#define SPMLA_PLATFORM_GPU_MMA_H
+
+#include "spmla/platform/gpu/dialect_gpu.h"
+
+#ifdef SPMLA_GPU_KERNELS
+
+#if defined(__CUDACC__)
+
+/* 16 bytes of memory that nothing writes meanwhile; p is so aligned. */
+FN void
+g_load128(GLOBAL const void *p, PRIVATE uint32_t *x)
+{
+	asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, "
+		     "[%4];"
+		     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+		     : "l"(p));
+}
+
+FN void
+g_local_load128(LOCAL const void *p, PRIVATE uint32_t *x)
+{
+	const uint4 v = *(const uint4 *)p;
+
+	x[0] = v.x;
+	x[1] = v.y;
+	x[2] = v.z;
+	x[3] = v.w;
+}
+
+/* Two e4m3 of the low 16 bits as two f16, exact. */
+FN uint32_t
+g_e4m3x2_to_f16x2(uint32_t codes)
+{
+	uint32_t x = 0;
+
+#if __CUDA_ARCH__ >= 890
+	asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(x) : "h"((uint16_t)codes));
+#endif
+	return x;
+}
+
+/* c += A * B of f16, in f32. */
+FN void
+g_mma_f16(PRIVATE float *c, const PRIVATE uint32_t *a,
+	  const PRIVATE uint32_t *b)
+{
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+		     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+		     "{%0, %1, %2, %3};"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
+		       "r"(b[1]));
+}
+
+FN void
+g_mma_bf16(PRIVATE float *c, const PRIVATE uint32_t *a,
+	   const PRIVATE uint32_t *b)
+{
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+		     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+		     "{%0, %1, %2, %3};"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
+		       "r"(b[1]));
+}
+
+/* Four 8 x 8 matrices of 16-bit values; lane l points at row l % 8 of matrix
+ * l / 8. Of matrix i, x[i] has row g, columns 2t and 2t + 1. */
+FN void
+g_load_matrices(LOCAL const uint16_t *row, PRIVATE uint32_t *x)
+{
+	const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 "
+		     "{%0, %1, %2, %3}, [%4];"
+		     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+		     : "r"(at)
+		     : "memory");
+}
+
+/* The same, but x[i] has rows 2t and 2t + 1 of column g. */
+FN void
+g_load_transposed(LOCAL const uint16_t *row, PRIVATE uint32_t *x)
+{
+	const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+		     "{%0, %1, %2, %3}, [%4];"
+		     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+		     : "r"(at)
+		     : "memory");
+}
+
+FN void
+g_local_store128(LOCAL void *p, const PRIVATE uint32_t *x)
+{
+	*(uint4 *)p = make_uint4(x[0], x[1], x[2], x[3]);
+}
+
+/* Two f16 as f32, exact. */
+FN void
+g_f16x2_to_f32(uint32_t pair, PRIVATE float *low, PRIVATE float *high)
+{
+	asm("{.reg .f16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; "
+	    "cvt.f32.f16 %1, h;}"
+	    : "=f"(*low), "=f"(*high)
+	    : "r"(pair));
+}
+
+/* Two f32 as bf16, each to nearest even. */
+FN uint32_t
+g_f32_to_bf16x2(float low, float high)
+{
+	uint32_t x;
+
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
+	return x;
+}
+
+#else /* the emulator */
+
+FN void
+g_load128(const void *p, uint32_t *x)
+{
+	memcpy(x, p, 16);
+}
+
+FN void
+g_local_load128(const void *p, uint32_t *x)
+{
+	memcpy(x, p, 16);
+}
+
+/* The f16 of an e4m3: one more bit of exponent, 7 more of mantissa. */
+FN uint32_t
+mma_e4m3_to_f16(uint32_t code)
+{
+	const uint32_t sign = (code & 0x80u) << 8;
+	uint32_t exponent = (code >> 3) & 15u, mantissa = code & 7u;
+
+	if ((code & 0x7fu) == 0x7fu)
+		return 0x7fffu;
+	if (exponent == 0 && mantissa == 0)
+		return sign;
+	if (exponent == 0) {
+		exponent = 1;
+		while (mantissa < 8) {
+			mantissa <<= 1;
+			exponent--;
+		}
+		mantissa &= 7u;
+	}
+	return sign | ((exponent + 8u) & 31u) << 10 | mantissa << 7;
+}
+
+FN uint32_t
+g_e4m3x2_to_f16x2(uint32_t codes)
+{
+	return mma_e4m3_to_f16(codes & 0xffu) |
+	       mma_e4m3_to_f16((codes >> 8) & 0xffu) << 16;
+}
+
+FN void
+g_mma_f16(float *c, const uint32_t *a, const uint32_t *b)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	uint32_t av[4][32], bv[2][32], i, l, k;
+
+	for (i = 0; i < 4; i++) {
+		const uint32_t *v = spmla_i_emu_exchange(a[i]);
+
+		for (l = 0; l < 32; l++)
+			av[i][l] = v[l];
+	}
+	for (i = 0; i < 2; i++) {
+		const uint32_t *v = spmla_i_emu_exchange(b[i]);
+
+		for (l = 0; l < 32; l++)
+			bv[i][l] = v[l];
+	}
+	for (i = 0; i < 4; i++) {
+		const uint32_t row = g + i / 2 * 8, column = 2 * t + i % 2;
+		float sum = 0.0f;
+
+		for (k = 0; k < 16; k++) {
+			const uint32_t half_of = k & 1u, pair = k / 2 % 4;
+			const uint32_t ra =
+				av[row / 8 + k / 8 * 2][row % 8 * 4 + pair];
+			const uint32_t rb = bv[k / 8][column * 4 + pair];
+
+			sum += g_fp16_to_f32(ra >> 16 * half_of & 0xffffu) *
+			       g_fp16_to_f32(rb >> 16 * half_of & 0xffffu);
+		}
+		c[i] += sum;
+	}
+}
+
+/* The 32 values that lanes give. */
+FN void
+mma_exchange(uint32_t value, uint32_t *all)
+{
+	const uint32_t *v = spmla_i_emu_exchange(value);
+	uint32_t l;
+
+	for (l = 0; l < 32; l++)
+		all[l] = v[l];
+}
+
+FN void
+g_mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	uint32_t av[4][32], bv[2][32], i, k;
+
+	for (i = 0; i < 4; i++)
+		mma_exchange(a[i], av[i]);
+	for (i = 0; i < 2; i++)
+		mma_exchange(b[i], bv[i]);
+	for (i = 0; i < 4; i++) {
+		const uint32_t row = g + i / 2 * 8, column = 2 * t + i % 2;
+		float sum = 0.0f;
+
+		for (k = 0; k < 16; k++) {
+			const uint32_t shift = 16 * (k & 1u), pair = k / 2 % 4;
+			const uint32_t ra =
+				av[row / 8 + k / 8 * 2][row % 8 * 4 + pair];
+			const uint32_t rb = bv[k / 8][column * 4 + pair];
+
+			sum += g_bf16_to_f32(ra >> shift & 0xffffu) *
+			       g_bf16_to_f32(rb >> shift & 0xffffu);
+		}
+		c[i] += sum;
+	}
+}
+
+/* Rows of the four matrices, by lane. */
+FN void
+mma_rows(const uint16_t *row, const uint16_t **rows)
+{
+	const uint64_t at = (uint64_t)(uintptr_t)row;
+	uint32_t low[32], high[32], l;
+
+	mma_exchange((uint32_t)at, low);
+	mma_exchange((uint32_t)(at >> 32), high);
+	for (l = 0; l < 32; l++)
+		rows[l] =
+			(const uint16_t *)(uintptr_t)((uint64_t)high[l] << 32 |
+						      low[l]);
+}
+
+FN void
+g_load_matrices(const uint16_t *row, uint32_t *x)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint16_t *rows[32];
+	uint32_t i;
+
+	mma_rows(row, rows);
+	for (i = 0; i < 4; i++)
+		x[i] = rows[8 * i + g][2 * t] |
+		       (uint32_t)rows[8 * i + g][2 * t + 1] << 16;
+}
+
+FN void
+g_load_transposed(const uint16_t *row, uint32_t *x)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint16_t *rows[32];
+	uint32_t i;
+
+	mma_rows(row, rows);
+	for (i = 0; i < 4; i++)
+		x[i] = rows[8 * i + 2 * t][g] |
+		       (uint32_t)rows[8 * i + 2 * t + 1][g] << 16;
+}
+
+FN void
+g_local_store128(void *p, const uint32_t *x)
+{
+	memcpy(p, x, 16);
+}
+
+FN void
+g_f16x2_to_f32(uint32_t pair, float *low, float *high)
+{
+	*low = g_fp16_to_f32(pair & 0xffffu);
+	*high = g_fp16_to_f32(pair >> 16);
+}
+
+FN uint32_t
+g_f32_to_bf16x2(float low, float high)
+{
+	return g_f32_to_bf16(low) | g_f32_to_bf16(high) << 16;
+}
+
+#endif
+#endif
+#endif

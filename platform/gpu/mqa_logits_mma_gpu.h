@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits by matrix instructions, for up to 64 heads. Keys are rows of A, so
+ * they go from the cache to fragments without local memory; the queries of a
+ * token, as f16, lie there. The hard idea is the order of the 128 dims: it is
+ * free as long as both sides keep it, and so a lane's 16 bytes of a key are its
+ * values of four k steps. e4m3 is exact in f16 and so are the products; only
+ * the sums round.
+ *
+ * Work is the line of all tokens' units of 64 keys, cut evenly over the blocks
+ * wherever a token ends: cost follows the live context and nothing else.
+ */
+#ifndef SPMLA_PLATFORM_GPU_MQA_LOGITS_MMA_H
+#define SPMLA_PLATFORM_GPU_MQA_LOGITS_MMA_H
+
+#include "spmla/platform/gpu/mma_gpu.h"
+#include "spmla/platform/gpu/scan_gpu.h"
+#include "spmla/platform/gpu/slot_map_gpu.h"
+
+#define SPMLA_K_mqa_logits_mma(P, S)   \
+	SPMLA_K_FAULT(P)               \
+	P(const uint8_t, q)            \
+	P(const float, weights)        \
+	P(const int32_t, token_row)    \
+	P(const int32_t, context_lens) \
+	P(const int64_t, row_starts)   \
+	P(const int32_t, block_table)  \
+	P(const int32_t, table_cols)   \
+	P(const uint8_t, cache)        \
+	P(float, logits)               \
+	S(uint64_t, logits_elems)      \
+	S(uint64_t, page_stride_bytes) \
+	SPMLA_S_TABLE(S)               \
+	S(uint32_t, tokens)            \
+	S(uint32_t, heads)
+SPMLA_KERNEL_SCALARS(mqa_logits_mma)
+
+enum {
+	MQA_MMA_ITEMS = 128,
+	MQA_MMA_TOKENS = 2048, /* the most that it takes */
+	MQA_MMA_HEADS = 64
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+enum {
+	MQA_MMA_DIM = 128,
+	MQA_MMA_UNIT = 64, /* keys */
+	MQA_MMA_TILE = 32, /* keys of a subgroup at a time: two of 16 */
+	/* f16 of a query's head in local memory; 8 apart from a multiple of 64,
+	 * so that eight heads' 16 bytes lie in different banks. */
+	MQA_MMA_Q = MQA_MMA_DIM + 8
+};
+
+/* What a lane has of a tile: of keys g + 8i, i = 0..3, bytes 16t .. 16t + 15
+ * and 64 more; and of key g + 8t, which it writes, scale and page. */
+typedef struct mqa_mma_tile {
+	uint32_t raw[32];
+	float scale;
+	int32_t page;
+} mqa_mma_tile;
+
+FN void
+mqa_mma_fetch(PRIVATE mqa_mma_tile *tile,
+	      const PRIVATE spmla_k_mqa_logits_mma_scalars *s,
+	      GLOBAL const uint8_t *cache, GLOBAL const int32_t *block_table,
+	      GLOBAL const int32_t *table_cols, uint32_t row, uint32_t first,
+	      uint32_t len)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	uint32_t i, j;
+
+	tile->scale = 0.0f;
+	tile->page = -1;
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const uint32_t key = first + 8 * i + g;
+		const uint32_t entry = key % s->page_tokens;
+		int32_t page = -1;
+
+		if (key < len)
+			page = g_table_page(block_table, table_cols,
+					    s->has_cols, s->columns, s->stride,
+					    s->pool_pages, row,
+					    key / s->page_tokens);
+		if (page >= 0) {
+			GLOBAL const uint8_t *at =
+				cache + (uint64_t)page * s->page_stride_bytes;
+			GLOBAL const uint8_t *codes =
+				at + entry * MQA_MMA_DIM + 16 * t;
+
+			g_load128(codes, tile->raw + 8 * i);
+			g_load128(codes + 64, tile->raw + 8 * i + 4);
+			if (i == t)
+				tile->scale = ((
+					GLOBAL const float
+						*)(at +
+						   s->page_tokens *
+							   MQA_MMA_DIM))[entry];
+		} else {
+			UNROLL
+			for (j = 0; j < 8; j++)
+				tile->raw[8 * i + j] = 0;
+		}
+		if (i == t)
+			tile->page = page;
+	}
+}
+
+/* The tile's fragments of A: for each half of 16 keys and k step. */
+FN void
+mqa_mma_convert(const PRIVATE mqa_mma_tile *tile, uint32_t a[2][8][4])
+{
+	uint32_t m, k;
+
+	UNROLL
+	for (m = 0; m < 2; m++) {
+		UNROLL
+		for (k = 0; k < 8; k++) {
+			const uint32_t low = tile->raw[16 * m + k];
+			const uint32_t high = tile->raw[16 * m + 8 + k];
+
+			a[m][k][0] = g_e4m3x2_to_f16x2(low);
+			a[m][k][1] = g_e4m3x2_to_f16x2(high);
+			a[m][k][2] = g_e4m3x2_to_f16x2(low >> 16);
+			a[m][k][3] = g_e4m3x2_to_f16x2(high >> 16);
+		}
+	}
+}
+
+/* Scores of the tile's keys, each before its scale; a lane's is that of key
+ * g + 8t. */
+FN float
+mqa_mma_score(uint32_t a[2][8][4], LOCAL const uint16_t *q,
+	      LOCAL const float *w)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	LOCAL const uint16_t *q_lane = q + g * MQA_MMA_Q + t * 16;
+	float sum[4], own;
+	uint32_t m, n, p, i;
+
+	UNROLL
+	for (i = 0; i < 4; i++)
+		sum[i] = 0.0f;
+	UNROLL
+	for (n = 0; n < MQA_MMA_HEADS / 8; n++) {
+		float c[2][4];
+
+		UNROLL
+		for (i = 0; i < 8; i++)
+			c[i / 4][i % 4] = 0.0f;
+		/* Two k steps: 8 values of a row. */
+		UNROLL
+		for (p = 0; p < 4; p++) {
+			uint32_t b[4];
+
+			g_local_load128(q_lane + n * 8 * MQA_MMA_Q +
+						p / 2 * 64 + p % 2 * 8,
+					b);
+			UNROLL
+			for (m = 0; m < 2; m++) {
+				UNROLL
+				for (i = 0; i < 2; i++)
+					g_mma_f16(c[m], a[m][2 * p + i],
+						  b + 2 * i);
+			}
+		}
+		/* relu(x) is x where x > 0, of a NaN 0. */
+		UNROLL
+		for (i = 0; i < 8; i++) {
+			const float x = c[i / 4][i % 4];
+			const float weight = w[n * 8 + 2 * t + i % 2];
+
+			sum[i / 2] += (x > 0.0f ? x : 0.0f) * weight;
+		}
+	}
+	own = 0.0f;
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		sum[i] += g_shuffle_xor_f(sum[i], 1);
+		sum[i] += g_shuffle_xor_f(sum[i], 2);
+		own = i == t ? sum[i] : own;
+	}
+	return own;
+}
+
+/* The queries of a token, as f16, and weights; heads that are not there are
+ * zeros. */
+FN void
+mqa_mma_load_q(GLOBAL const uint8_t *q, GLOBAL const float *weights,
+	       uint32_t heads, LOCAL uint16_t *q16, LOCAL float *w)
+{
+	const uint32_t aligned = ((uint64_t)q & 3u) == 0;
+	uint32_t i, j;
+
+	for (i = g_item(); i < MQA_MMA_HEADS * MQA_MMA_DIM / 4;
+	     i += MQA_MMA_ITEMS) {
+		const uint32_t head = i / (MQA_MMA_DIM / 4);
+		const uint32_t d = i % (MQA_MMA_DIM / 4) * 4;
+		LOCAL uint32_t *to =
+			(LOCAL uint32_t *)(q16 + head * MQA_MMA_Q + d);
+		GLOBAL const uint8_t *from = q + head * MQA_MMA_DIM + d;
+		uint32_t codes = 0;
+
+		if (head < heads && aligned)
+			codes = *(GLOBAL const uint32_t *)from;
+		else if (head < heads)
+			for (j = 0; j < 4; j++)
+				codes |= (uint32_t)from[j] << 8 * j;
+		to[0] = g_e4m3x2_to_f16x2(codes);
+		to[1] = g_e4m3x2_to_f16x2(codes >> 16);
+	}
+	for (i = g_item(); i < MQA_MMA_HEADS; i += MQA_MMA_ITEMS)
+		w[i] = i < heads ? weights[i] : 0.0f;
+}
+
+SPMLA_KERNEL(mqa_logits_mma)
+{
+	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
+	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
+	LOCAL_ARRAY(uint32_t, ends, MQA_MMA_TOKENS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	const uint32_t subgroups = MQA_MMA_ITEMS / g_width();
+	const uint32_t subgroup = g_item() / g_width();
+	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
+	uint32_t total = 0, first, unit, last, token = 0;
+
+	for (first = 0; first < s.tokens; first += MQA_MMA_ITEMS) {
+		const uint32_t t = first + g_item();
+		const int32_t len = t < s.tokens ? context_lens[t] : 0;
+		uint32_t units = 0;
+		uint64_t here, all;
+
+		if (len > 0) {
+			const uint32_t row = (uint32_t)token_row[t];
+			const int64_t start = row_starts[t];
+			uint32_t fault = 0;
+
+			if (row >= s.rows)
+				fault = G_FAULT_ROW;
+			else if (start < 0 ||
+				 (uint64_t)start > s.logits_elems ||
+				 (uint64_t)len >
+					 s.logits_elems - (uint64_t)start)
+				fault = G_FAULT_LOGITS;
+			else
+				units = ((uint32_t)len + MQA_MMA_UNIT - 1) /
+					MQA_MMA_UNIT;
+			if (fault && g_block() == 0)
+				g_fault(fault_state, fault_status,
+					fault == G_FAULT_ROW ? t : row, fault);
+		}
+		here = g_scan_sum(units, MQA_MMA_ITEMS, sums, &all) + units;
+		if (t < s.tokens)
+			ends[t] = total + (uint32_t)here;
+		total += (uint32_t)all;
+	}
+	BARRIER();
+	unit = (uint32_t)((uint64_t)total * g_block() / g_blocks());
+	last = (uint32_t)((uint64_t)total * (g_block() + 1) / g_blocks());
+	while (unit < last) {
+		uint32_t high = s.tokens, begin, end, stop, len, row, tile;
+		mqa_mma_tile keys;
+
+		/* The token of this unit: the first that ends behind it. */
+		while (token < high) {
+			const uint32_t middle = (token + high) / 2;
+
+			if (ends[middle] > unit)
+				high = middle;
+			else
+				token = middle + 1;
+		}
+		begin = token ? ends[token - 1] : 0;
+		end = ends[token] < last ? ends[token] : last;
+		len = (uint32_t)context_lens[token];
+		row = (uint32_t)token_row[token];
+		BARRIER(); /* nobody reads the last token's queries */
+		mqa_mma_load_q(q + (uint64_t)token * s.heads * MQA_MMA_DIM,
+			       weights + (uint64_t)token * s.heads, s.heads,
+			       q16, w);
+		tile = (unit - begin) * MQA_MMA_UNIT + subgroup * MQA_MMA_TILE;
+		stop = (end - begin) * MQA_MMA_UNIT;
+		stop = stop < len ? stop : len;
+		mqa_mma_fetch(&keys, &s, cache, block_table, table_cols, row,
+			      tile, stop);
+		BARRIER();
+		for (; tile < stop; tile += subgroups * MQA_MMA_TILE) {
+			const uint32_t key = tile + 8 * lane_t + g;
+			const int32_t page = keys.page;
+			float score = keys.scale;
+			uint32_t a[2][8][4];
+
+			mqa_mma_convert(&keys, a);
+			mqa_mma_fetch(&keys, &s, cache, block_table, table_cols,
+				      row, tile + subgroups * MQA_MMA_TILE,
+				      stop);
+			score *= mqa_mma_score(a, q16, w);
+			if (key < stop && page < 0) {
+				score = g_float(0xff800000u);
+				if (key % s.page_tokens == 0)
+					g_fault(fault_state, fault_status, row,
+						G_FAULT_PAGE);
+			}
+			if (key < stop)
+				logits[row_starts[token] + key] = score;
+		}
+		unit = end;
+	}
+}
+
+#endif
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA backend at work, on a driver that tests can break: what goes to the
+ * driver for an op, a capture and a replay, and that a failure at any call is
+ * told with the driver's code, leaks nothing and can be gone on from.
+ */
+#include "tests/support/cuda_fake.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spmla/internal/gpu_sizes.h"
+#include "spmla/ops/topk.h"
+#include "tests/support/fixture.h"
+
+enum { ROWS = 20, LENGTH = 64, K = 8 };
+
+static cuda_fake_rig r;
+static float scores[ROWS * LENGTH];
+static int64_t starts[ROWS];
+static int32_t lens[ROWS], out[ROWS * K];
+
+static void
+setup(void)
+{
+	uint64_t seed = 7;
+	uint32_t i;
+
+	cuda_fake_reset();
+	cuda_fake_rig_plan(&r);
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	for (i = 0; i < ROWS * LENGTH; i++)
+		scores[i] = rng_float(&seed);
+	for (i = 0; i < ROWS; i++) {
+		starts[i] = i * LENGTH;
+		lens[i] = LENGTH;
+	}
+	memset(out, 0x5A, sizeof out);
+}
+
+static void
+teardown(void)
+{
+	fake.fail_at = 0;
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+	ck_assert_uint_eq(fake.alive, 0);
+	ck_assert_uint_eq(fake.depth, 0);
+	cuda_fake_rig_free(&r);
+}
+
+static spmla_status
+enqueue(spmla_stream stream)
+{
+	const spmla_topk_args a = {sizeof a,      ROWS,   K,    0,   scores,
+				   ROWS * LENGTH, starts, lens, out, K,
+				   NULL};
+
+	return spmla_topk(r.ctx, &a, stream);
+}
+
+static void
+diag_says(const char *want)
+{
+	char text[200];
+
+	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
+	ck_assert_str_eq(text, want);
+}
+
+/* Whether out is what it shall be, and then makes it worthless. */
+static uint32_t
+came_out(void)
+{
+	uint32_t row, j, i, right = 1;
+
+	for (row = 0; row < ROWS; row++)
+		for (j = 0; j < K; j++) {
+			const int32_t at = out[row * K + j];
+			uint32_t above = 0;
+
+			if (at < 0 || at >= LENGTH ||
+			    (j > 0 && at <= out[row * K + j - 1])) {
+				right = 0;
+				continue;
+			}
+			for (i = 0; i < LENGTH; i++)
+				above += scores[row * LENGTH + i] >
+					 scores[row * LENGTH + (uint32_t)at];
+			right &= above < K;
+		}
+	memset(out, 0x5A, sizeof out);
+	return right;
+}
+
+START_TEST(an_op_is_a_launch_with_its_parameters)
+{
+	fake.total = 0;
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_uint_eq(fake.total, 1);
+	ck_assert_uint_eq(fake.calls[CUDA_FAKE_launch_kernel], 1);
+	ck_assert(came_out());
+	/* Any other stream, with no capture open. */
+	ck_assert_int_eq(enqueue(cuda_fake_stream(3)), SPMLA_OK);
+	ck_assert(came_out());
+}
+END_TEST
+
+START_TEST(the_legacy_stream_is_refused_everywhere)
+{
+	spmla_stream legacy = (spmla_stream)(uintptr_t)1;
+	const char *null = "SPMLA_E_RANGE: stream: got NULL, want a pointer";
+	const char *one = "SPMLA_E_RANGE: stream: got 1, want at least 2";
+	spmla_graph graph;
+
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
+			 SPMLA_OK);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
+	fake.total = 0;
+	ck_assert_int_eq(enqueue(NULL), SPMLA_E_RANGE);
+	diag_says(null);
+	ck_assert_int_eq(enqueue(legacy), SPMLA_E_RANGE);
+	diag_says(one);
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, NULL), SPMLA_E_RANGE);
+	diag_says(null);
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, legacy), SPMLA_E_RANGE);
+	ck_assert_int_eq(spmla_graph_replay(r.ctx, graph, 0, NULL),
+			 SPMLA_E_RANGE);
+	diag_says(null);
+	ck_assert_int_eq(spmla_graph_replay(r.ctx, graph, 0, legacy),
+			 SPMLA_E_RANGE);
+	diag_says(one);
+	ck_assert_uint_eq(fake.total, 0);
+}
+END_TEST
+
+START_TEST(a_replay_is_one_launch_and_nothing_else)
+{
+	spmla_graph graph;
+	uint32_t i;
+
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
+			 SPMLA_OK);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert(!came_out());
+	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
+	ck_assert_uint_eq(fake.nodes, 1);
+	ck_assert_uint_eq(fake.calls[CUDA_FAKE_graph_upload], 1);
+	ck_assert(!came_out());
+	for (i = 1; i <= 10; i++) {
+		memset(fake.calls, 0, sizeof fake.calls);
+		fake.total = 0;
+		ck_assert_int_eq(spmla_graph_replay(r.ctx, graph, 0,
+						    cuda_fake_stream(i % 3)),
+				 SPMLA_OK);
+		ck_assert(came_out());
+		/* Asking whether the stream captures enqueues nothing. */
+		ck_assert_uint_eq(fake.calls[CUDA_FAKE_graph_launch], 1);
+		ck_assert_uint_eq(fake.calls[CUDA_FAKE_stream_capturing], 1);
+		ck_assert_uint_eq(fake.total, 2);
+	}
+	ck_assert_uint_eq(fake.alive, 3); /* module, stream, exec */
+}
+END_TEST
+
+START_TEST(a_capture_has_its_own_stream_and_those_that_join)
+{
+	spmla_graph graph;
+
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(1)),
+			 SPMLA_OK);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(1)), SPMLA_OK);
+	cuda_fake_join(2, 1);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(2)), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
+	ck_assert_uint_eq(fake.nodes, 2);
+	/* One that did not join would run at once. */
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(1)),
+			 SPMLA_OK);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_E_STATE);
+	diag_says("SPMLA_E_STATE: stream (outside the capture)");
+	ck_assert(!came_out());
+	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_E_CAPTURE);
+	ck_assert_int_eq(spmla_graph_abort(r.ctx), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(the_engines_own_capture_takes_ops_and_no_other)
+{
+	spmla_graph graph, first;
+	void *exec;
+
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
+			 SPMLA_OK);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(r.ctx, &first), SPMLA_OK);
+	cuda_fake_capture(0);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert(!came_out());
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
+			 SPMLA_E_STATE);
+	diag_says("SPMLA_E_STATE: capture: got 1, want 0");
+	ck_assert_int_eq(
+		spmla_graph_replay(r.ctx, first, 0, cuda_fake_stream(0)),
+		SPMLA_E_STATE);
+	ck_assert_int_eq(
+		spmla_table_write(r.ctx, 0, 0, 0, 1, cuda_fake_stream(0)),
+		SPMLA_E_STATE);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	exec = cuda_fake_capture_end(0);
+	ck_assert_uint_eq(fake.nodes, 2);
+	ck_assert_uint_eq(fake.calls[CUDA_FAKE_capture_begin], 1);
+	ck_assert(!came_out());
+	cuda_fake_capture_launch(exec);
+	ck_assert(came_out());
+	/* Another stream's capture is none of ours. */
+	cuda_fake_capture(3);
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
+			 SPMLA_OK);
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
+	(void)cuda_fake_capture_end(3);
+}
+END_TEST
+
+START_TEST(an_invalidated_capture_is_told_and_aborted)
+{
+	spmla_graph graph = 0;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
+				 SPMLA_OK);
+		if (i == 0)
+			ck_assert_int_eq(enqueue(cuda_fake_stream(0)),
+					 SPMLA_OK);
+		cuda_fake_invalidate(0);
+		if (i == 0) {
+			ck_assert_int_eq(spmla_graph_end(r.ctx, &graph),
+					 SPMLA_E_DEVICE);
+			diag_says("SPMLA_E_DEVICE: cuStreamEndCapture: got "
+				  "901, want 0");
+			/* Ended once, it cannot be ended again. */
+			ck_assert_int_eq(spmla_graph_end(r.ctx, &graph),
+					 SPMLA_E_CAPTURE);
+			diag_says("SPMLA_E_CAPTURE: capture (failed to end)");
+		} else {
+			ck_assert_int_eq(enqueue(cuda_fake_stream(0)),
+					 SPMLA_E_DEVICE);
+			ck_assert_uint_eq(spmla_ctx_diag(r.ctx)->got, 901);
+			ck_assert_int_eq(spmla_graph_end(r.ctx, &graph),
+					 SPMLA_E_CAPTURE);
+		}
+		ck_assert_int_eq(spmla_graph_abort(r.ctx), SPMLA_OK);
+		ck_assert_uint_eq(fake.alive, 2);
+		ck_assert_uint_eq(graph, 0);
+	}
+	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert(came_out());
+}
+END_TEST
+
+START_TEST(clearing_the_status_clears_what_the_device_has_of_it)
+{
+	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
+	uint32_t round;
+
+	for (round = 0; round < 2; round++) {
+		starts[3 - round] = -1;
+		ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+		starts[3 - round] = 0;
+		ck_assert_int_eq(spmla_status_read(r.ctx, &status), SPMLA_OK);
+		ck_assert_uint_eq(status.count, 1);
+		ck_assert_uint_eq(status.row, 3 - round);
+		ck_assert_uint_eq(status.fault, SPMLA_FAULT_LOGITS);
+		fake.memset_bytes = 0;
+		ck_assert_int_eq(spmla_status_clear(r.ctx), SPMLA_OK);
+		ck_assert_uint_eq(fake.memset_bytes, 48);
+		ck_assert_uint_eq(fake.not_waited_for, 0);
+		ck_assert_uint_eq(fake.depth, 0);
+	}
+	fake.total = 0;
+	fake.fail_at = 2;
+	fake.code = 700;
+	ck_assert_int_eq(spmla_status_clear(r.ctx), SPMLA_E_DEVICE);
+	diag_says("SPMLA_E_DEVICE: cuMemsetD8Async: got 700, want 0");
+}
+END_TEST
+
+/* A day's work: an op, a graph, a replay, the status. Returns the first status
+ * that is not OK. */
+static spmla_status
+work(void)
+{
+	spmla_graph graph;
+	spmla_status s;
+
+	s = enqueue(cuda_fake_stream(0));
+	if (s == SPMLA_OK)
+		s = spmla_graph_begin(r.ctx, cuda_fake_stream(0));
+	if (s != SPMLA_OK)
+		return s;
+	s = enqueue(cuda_fake_stream(0));
+	if (s == SPMLA_OK)
+		s = spmla_graph_end(r.ctx, &graph);
+	if (s != SPMLA_OK) {
+		ck_assert_int_eq(spmla_graph_abort(r.ctx), SPMLA_OK);
+		return s;
+	}
+	s = spmla_graph_replay(r.ctx, graph, 0, cuda_fake_stream(0));
+	return s == SPMLA_OK ? spmla_status_clear(r.ctx) : s;
+}
+
+/* Whether a failure of this call changes nothing that the caller could use. */
+static uint32_t
+may_be_ignored(int call)
+{
+	return call == CUDA_FAKE_ctx_pop || call == CUDA_FAKE_graph_destroy ||
+	       call == CUDA_FAKE_stream_capturing;
+}
+
+START_TEST(whatever_fails_is_told_and_nothing_leaks)
+{
+	uint32_t calls, n, told = 0;
+
+	fake.total = 0;
+	ck_assert_int_eq(work(), SPMLA_OK);
+	calls = fake.total;
+	ck_assert_uint_gt(calls, 12);
+	for (n = 1; n <= calls; n++) {
+		spmla_status s;
+		spmla_diag diag;
+
+		/* A context each, as graphs are for its life. */
+		ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+		ck_assert_uint_eq(fake.alive, 0);
+		ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+		fake.total = 0;
+		fake.fail_at = n;
+		fake.code = 300 + (int)n;
+		s = work();
+		diag = *spmla_ctx_diag(r.ctx);
+		ck_assert_uint_eq(fake.depth, 0);
+		fake.fail_at = 0;
+		if (may_be_ignored(fake.failed)) {
+			ck_assert_int_eq(s, SPMLA_OK);
+		} else {
+			const char *name =
+				cuda_fake_name((cuda_fake_call)fake.failed);
+
+			told++;
+			ck_assert_int_eq(s, SPMLA_E_DEVICE);
+			ck_assert(diag.got == 300 + n);
+			ck_assert_int_eq(
+				strncmp(diag.field, name, strlen(diag.field)),
+				0);
+			ck_assert_uint_le(fake.alive, 3);
+		}
+		/* All goes on as if nothing had been. */
+		memset(out, 0x5A, sizeof out);
+		ck_assert_int_eq(work(), SPMLA_OK);
+		ck_assert(came_out());
+	}
+	ck_assert_uint_ge(told, 9);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("cuda");
+	TCase *c = tcase_create("graph");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, an_op_is_a_launch_with_its_parameters);
+	tcase_add_test(c, the_legacy_stream_is_refused_everywhere);
+	tcase_add_test(c, a_replay_is_one_launch_and_nothing_else);
+	tcase_add_test(c, a_capture_has_its_own_stream_and_those_that_join);
+	tcase_add_test(c, the_engines_own_capture_takes_ops_and_no_other);
+	tcase_add_test(c, an_invalidated_capture_is_told_and_aborted);
+	tcase_add_test(c, clearing_the_status_clears_what_the_device_has_of_it);
+	tcase_add_test(c, whatever_fails_is_told_and_nothing_leaks);
+	suite_add_tcase(s, c);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
