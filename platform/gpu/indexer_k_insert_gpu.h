@@ -46,7 +46,7 @@ SPMLA_KERNEL(indexer_k_insert)
 		const uint64_t page = (uint64_t)slot / s.page_entries;
 		const uint32_t entry =
 			(uint32_t)((uint64_t)slot % s.page_entries);
-		GLOBAL uint8_t *out = cache + page * s.page_stride_bytes;
+		GLOBAL uint8_t *out;
 		uint32_t position = 0;
 		float x, scale;
 
@@ -67,6 +67,7 @@ SPMLA_KERNEL(indexer_k_insert)
 				continue;
 			}
 		}
+		out = cache + page * s.page_stride_bytes;
 		x = g_load16(k[(int64_t)t * s.k_stride + i], s.dtype);
 		if (s.has_norm) {
 			float var, rstd;
