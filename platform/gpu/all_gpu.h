@@ -14,8 +14,11 @@
 #include "spmla/platform/gpu/indexer_schedule_gpu.h"
 #include "spmla/platform/gpu/kv_insert_gpu.h"
 #include "spmla/platform/gpu/logits_rows_gpu.h"
+#include "spmla/platform/gpu/mqa_logits_gathered_gpu.h"
+#include "spmla/platform/gpu/mqa_logits_gpu.h"
 /* Matrix instructions: CUDA, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
+#include "spmla/platform/gpu/mqa_logits_gathered_mma_gpu.h"
 #include "spmla/platform/gpu/mqa_logits_mma_gpu.h"
 #include "spmla/platform/gpu/sparse_decode_mma_gpu.h"
 #endif

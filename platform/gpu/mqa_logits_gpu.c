@@ -1,39 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits: from its args to its kernel.
+ * mqa_logits: from its args to its kernels. Which one it is depends on the
+ * device and on the number of heads alone, so that a row's bits do not depend
+ * on the other tokens; what takes only some tokens is launched for the others
+ * again.
  */
 #include "spmla/platform/gpu/launch_gpu.h"
+
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_params) ==
+			    sizeof(spmla_k_mqa_logits_mma_params),
+		    "one struct binds both kernels");
+
+static void
+fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,
+     const spmla_mqa_logits_args *a)
+{
+	memset(p, 0, sizeof *p);
+	SPMLA_I_GPU_FAULT(p, queue);
+	p->block_table = a->block_table;
+	p->table_cols = a->table_cols;
+	p->cache = a->cache.base;
+	p->logits = a->logits;
+	p->s.logits_elems = a->logits_elems;
+	p->s.page_stride_bytes = a->cache.page_stride_bytes;
+	p->s.rows = a->rows;
+	p->s.columns = a->columns;
+	p->s.stride = a->table_stride_elems;
+	p->s.pool_pages = a->cache.pages;
+	p->s.page_tokens = a->cache.entries_per_page;
+	p->s.has_cols = a->table_cols != NULL;
+	p->s.heads = a->heads;
+}
+
+/* Tokens first .. first + tokens - 1. */
+static void
+fill_tokens(spmla_k_mqa_logits_params *p, const spmla_mqa_logits_args *a,
+	    uint32_t first, uint32_t tokens)
+{
+	const uint64_t first_head = (uint64_t)first * a->heads;
+
+	p->q = a->q + first_head * SPMLA_INDEX_DIM;
+	p->weights = a->weights + first_head;
+	p->token_row = a->token_row + first;
+	p->context_lens = a->context_lens + first;
+	p->row_starts = a->row_starts + first;
+	p->s.first_token = first;
+	p->s.tokens = tokens;
+}
 
 spmla_status
 spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_mqa_logits_args *a = args;
-	spmla_k_mqa_logits_mma_params p;
+	spmla_i_kernel kernel = SPMLA_KERNEL_mqa_logits;
+	uint32_t most = a->tokens, first, n;
+	spmla_k_mqa_logits_params p;
+	spmla_status s = SPMLA_OK;
 
-	if (a->heads > MQA_MMA_HEADS || a->tokens > MQA_MMA_TOKENS ||
-	    !queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma])
-		return SPMLA_E_UNSUPPORTED;
-	memset(&p, 0, sizeof p);
-	SPMLA_I_GPU_FAULT(&p, queue);
-	p.q = a->q;
-	p.weights = a->weights;
-	p.token_row = a->token_row;
-	p.context_lens = a->context_lens;
-	p.row_starts = a->row_starts;
-	p.block_table = a->block_table;
-	p.table_cols = a->table_cols;
-	p.cache = a->cache.base;
-	p.logits = a->logits;
-	p.s.logits_elems = a->logits_elems;
-	p.s.page_stride_bytes = a->cache.page_stride_bytes;
-	p.s.rows = a->rows;
-	p.s.columns = a->columns;
-	p.s.stride = a->table_stride_elems;
-	p.s.pool_pages = a->cache.pages;
-	p.s.page_tokens = a->cache.entries_per_page;
-	p.s.has_cols = a->table_cols != NULL;
-	p.s.tokens = a->tokens;
-	p.s.heads = a->heads;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_mqa_logits_mma,
-				  UINT32_MAX, &p);
+	if (a->heads <= MQA_MMA_HEADS &&
+	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma]) {
+		kernel = SPMLA_KERNEL_mqa_logits_mma;
+		most = MQA_MMA_TOKENS;
+	}
+	fill(&p, queue, a);
+	for (first = 0; s == SPMLA_OK && first < a->tokens; first += n) {
+		n = a->tokens - first < most ? a->tokens - first : most;
+		fill_tokens(&p, a, first, n);
+		s = spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &p);
+	}
+	return s;
 }

@@ -14,30 +14,14 @@
 #define SPMLA_PLATFORM_GPU_MQA_LOGITS_MMA_H
 
 #include "spmla/platform/gpu/mma_gpu.h"
-#include "spmla/platform/gpu/scan_gpu.h"
-#include "spmla/platform/gpu/slot_map_gpu.h"
+#include "spmla/platform/gpu/mqa_logits_gpu.h"
 
-#define SPMLA_K_mqa_logits_mma(P, S)   \
-	SPMLA_K_FAULT(P)               \
-	P(const uint8_t, q)            \
-	P(const float, weights)        \
-	P(const int32_t, token_row)    \
-	P(const int32_t, context_lens) \
-	P(const int64_t, row_starts)   \
-	P(const int32_t, block_table)  \
-	P(const int32_t, table_cols)   \
-	P(const uint8_t, cache)        \
-	P(float, logits)               \
-	S(uint64_t, logits_elems)      \
-	S(uint64_t, page_stride_bytes) \
-	SPMLA_S_TABLE(S)               \
-	S(uint32_t, tokens)            \
-	S(uint32_t, heads)
+#define SPMLA_K_mqa_logits_mma(P, S) SPMLA_K_mqa_logits(P, S)
 SPMLA_KERNEL_SCALARS(mqa_logits_mma)
 
 enum {
 	MQA_MMA_ITEMS = 128,
-	MQA_MMA_TOKENS = 2048, /* the most that it takes */
+	MQA_MMA_TOKENS = 2048, /* the most that a launch takes */
 	MQA_MMA_HEADS = 64
 };
 
@@ -248,7 +232,9 @@ SPMLA_KERNEL(mqa_logits_mma)
 					MQA_MMA_UNIT;
 			if (fault && g_block() == 0)
 				g_fault(fault_state, fault_status,
-					fault == G_FAULT_ROW ? t : row, fault);
+					fault == G_FAULT_ROW ? s.first_token + t
+							     : row,
+					fault);
 		}
 		here = g_scan_sum(units, MQA_MMA_ITEMS, sums, &all) + units;
 		if (t < s.tokens)

@@ -81,6 +81,9 @@ START_TEST(a_device_is_what_its_attributes_say)
 	ck_assert_uint_eq(d.arch, 121);
 	ck_assert_uint_eq(d.sm_count, 148);
 	ck_assert_uint_eq(d.subgroup_width, 32);
+	/* It has not the matrix instructions of 90, and need not. */
+	ck_assert(d.ops & SPMLA_I_OP_BIT(SPMLA_OP_mqa_logits));
+	ck_assert(d.ops & SPMLA_I_OP_BIT(SPMLA_OP_mqa_logits_gathered));
 	/* A context that is not current is made so, and not for longer. */
 	cuda_fake_set_current(0);
 	native.context = cuda_fake_context();

@@ -5,9 +5,11 @@
  */
 #include <check.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/support/emulator/emulator.h"
 #include "tests/support/mqa_world.h"
 
 static fixture f;
@@ -30,7 +32,7 @@ teardown(void)
 
 START_TEST(scores_equal_the_reference_for_any_heads_and_page_size)
 {
-	static const uint32_t heads[4] = {1, 3, 8, 64};
+	static const uint32_t heads[6] = {1, 3, 8, 64, 65, 128};
 	static const uint32_t entries[4] = {1, 2, 61, 64};
 	mqa_world w;
 
@@ -182,6 +184,47 @@ START_TEST(bits_of_a_row_do_not_depend_on_the_other_tokens)
 }
 END_TEST
 
+START_TEST(queries_may_lie_at_any_address)
+{
+	float aligned[MQA_LOGITS];
+	uint8_t *q = test_alloc(MQA_TOKENS * 8 * 128 + 1, 0);
+	mqa_world w;
+
+	mqa_open(&w, 8, 61);
+	mqa_check(&f, &w);
+	memcpy(aligned, w.logits, sizeof aligned);
+	memcpy(q + 1, w.q, MQA_TOKENS * 8 * 128);
+	w.a.q = q + 1;
+	mqa_check(&f, &w);
+	ck_assert_mem_eq(w.logits, aligned, sizeof aligned);
+	free(q);
+	mqa_close(&w);
+}
+END_TEST
+
+/* The kernel without matrix instructions; another backend has no width to
+ * change. */
+START_TEST(bits_do_not_depend_on_the_width_of_a_subgroup)
+{
+	float narrow[MQA_LOGITS];
+	uint32_t width;
+	mqa_world w;
+
+	if (f.backend != &spmla_emulator)
+		return;
+	mqa_open(&w, 65, 61);
+	emulator_set(16, 1);
+	mqa_check(&f, &w);
+	memcpy(narrow, w.logits, sizeof narrow);
+	for (width = 32; width <= 64; width *= 2) {
+		emulator_set(width, width);
+		mqa_check(&f, &w);
+		ck_assert_mem_eq(w.logits, narrow, sizeof narrow);
+	}
+	mqa_close(&w);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -194,7 +237,7 @@ suite(void)
 	tcase_add_checked_fixture(shape, setup, teardown);
 	tcase_add_loop_test(
 		shape, scores_equal_the_reference_for_any_heads_and_page_size,
-		0, 16);
+		0, 24);
 	tcase_add_test(shape, negative_heads_are_dropped_before_the_weights);
 	tcase_add_checked_fixture(edge, setup, teardown);
 	tcase_add_test(edge, zero_queries_score_zero);
@@ -204,9 +247,12 @@ suite(void)
 	tcase_add_test(edge, nan_behind_what_a_row_uses_is_not_read);
 	tcase_add_checked_fixture(layout, setup, teardown);
 	tcase_add_test(layout, page_beyond_four_gib_is_found);
+	tcase_add_test(layout, queries_may_lie_at_any_address);
 	tcase_add_checked_fixture(determinism, setup, teardown);
 	tcase_add_test(determinism,
 		       bits_of_a_row_do_not_depend_on_the_other_tokens);
+	tcase_add_test(determinism,
+		       bits_do_not_depend_on_the_width_of_a_subgroup);
 	suite_add_tcase(s, shape);
 	suite_add_tcase(s, edge);
 	suite_add_tcase(s, layout);

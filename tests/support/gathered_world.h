@@ -11,7 +11,7 @@
 #include "spmla/ops/mqa_logits_gathered.h"
 
 enum {
-	GATHERED_HEADS = 64,
+	GATHERED_HEADS = 128,
 	GATHERED_TOKENS = 4,
 	GATHERED_KEYS = 90,
 	GATHERED_STRIDE = 120

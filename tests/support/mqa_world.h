@@ -10,7 +10,7 @@
 
 #include "spmla/ops/mqa_logits.h"
 
-enum { MQA_HEADS = 64, MQA_TOKENS = 3, MQA_GAP = 5, MQA_LOGITS = 400 };
+enum { MQA_HEADS = 128, MQA_TOKENS = 3, MQA_GAP = 5, MQA_LOGITS = 400 };
 
 typedef struct mqa_world {
 	spmla_mqa_logits_args a;
