@@ -78,9 +78,12 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	int local_bytes = 0, blocks = 0;
 	spmla_cu_result r;
 
-	if (kernel->mma && !spmla_i_gpu_has_mma(ctx->plan.device.arch))
+	if (!spmla_i_gpu_runs((spmla_i_kernel)i, ctx->plan.device.arch))
 		return SPMLA_OK;
 	r = driver->module_function(&function, state->library, kernel->name);
+	/* There are binaries for Hopper with and without. */
+	if (r == SPMLA_CU_NOT_FOUND && kernel->needs == SPMLA_GPU_NEEDS_WGMMA)
+		return SPMLA_OK;
 	if (r)
 		return spmla_i_fail_at(diag, SPMLA_E_DEVICE,
 				       "cuModuleGetFunction", i, (uint32_t)r,

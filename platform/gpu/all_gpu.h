@@ -20,7 +20,9 @@
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
 #include "spmla/platform/gpu/mqa_logits_gathered_mma_gpu.h"
 #include "spmla/platform/gpu/mqa_logits_mma_gpu.h"
+#include "spmla/platform/gpu/mqa_logits_wgmma_gpu.h"
 #include "spmla/platform/gpu/sparse_decode_mma_gpu.h"
+#include "spmla/platform/gpu/sparse_decode_wgmma_gpu.h"
 #endif
 #include "spmla/platform/gpu/prefill_rows_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"

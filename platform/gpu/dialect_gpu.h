@@ -62,7 +62,7 @@ typedef ulong uint64_t;
 #define FN                         static __device__ inline
 #define KERNEL(items)              extern "C" __global__ __launch_bounds__(items)
 #define LOCAL_ARRAY(type, name, n) __shared__ type name[n]
-#define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(128) uint8_t name[]
+#define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(1024) uint8_t name[]
 #define UNROLL                     _Pragma("unroll")
 #define BARRIER()                  __syncthreads()
 
@@ -105,7 +105,7 @@ typedef __UINT64_TYPE__ uint64_t;
 	static type name[n];       \
 	spmla_i_emu_local(name, (uint32_t)sizeof name)
 #define LOCAL_DYNAMIC(name, n)                \
-	static _Alignas(128) uint8_t name[n]; \
+	static _Alignas(1024) uint8_t name[n]; \
 	spmla_i_emu_local(name, (uint32_t)sizeof name)
 #define BARRIER() spmla_i_emu_barrier(__FILE__, __LINE__)
 

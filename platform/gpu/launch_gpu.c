@@ -7,18 +7,20 @@
 #define ONE(type, name) +1u
 
 const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
-#define KERNEL_ROW(stem, items, dynamic, mma)            \
+#define KERNEL_ROW(stem, items, dynamic, needs)          \
 	{"spmla_k_" #stem,                               \
 	 items,                                          \
 	 0u SPMLA_K_##stem(ONE, SPMLA_I_K_NONE),         \
 	 (uint32_t)offsetof(spmla_k_##stem##_params, s), \
 	 (uint32_t)sizeof(spmla_k_##stem##_params),      \
 	 dynamic,                                        \
-	 mma},
+	 needs},
 #define SPMLA_KERNEL_LINE(stem, items, dynamic) \
-	KERNEL_ROW(stem, items, dynamic, 0)
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_NOTHING)
 #define SPMLA_KERNEL_MMA(stem, items, dynamic) \
-	KERNEL_ROW(stem, items, dynamic, 1)
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_MMA)
+#define SPMLA_KERNEL_WGMMA(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA)
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 };
@@ -62,17 +64,24 @@ SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
 		    "kernels name faults as the library does");
 
 uint32_t
-spmla_i_gpu_has_mma(uint32_t arch)
+spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch)
 {
-	/* e4m3 conversions and 160 KB of shared memory; and none that gets the
-	 * PTX of the oldest, which has no such conversions. */
-	return arch >= 90 && arch < 110;
+	switch (spmla_i_gpu_kernels[kernel].needs) {
+	case SPMLA_GPU_NEEDS_MMA:
+		/* e4m3 conversions and 160 KB of shared memory; and none that
+		 * gets the PTX of the oldest, which has no such conversions. */
+		return arch >= 90 && arch < 110;
+	case SPMLA_GPU_NEEDS_WGMMA:
+		return arch == 90;
+	default:
+		return 1;
+	}
 }
 
 uint64_t
 spmla_i_gpu_missing(uint32_t arch)
 {
-	if (spmla_i_gpu_has_mma(arch))
+	if (spmla_i_gpu_runs(SPMLA_KERNEL_sparse_decode_mma, arch))
 		return 0;
 	return SPMLA_I_OP_BIT(SPMLA_OP_sparse_decode);
 }

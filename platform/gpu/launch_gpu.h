@@ -20,6 +20,13 @@ typedef enum spmla_i_kernel {
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 
+/* What of a device a kernel needs. */
+typedef enum spmla_i_gpu_needs {
+	SPMLA_GPU_NEEDS_NOTHING,
+	SPMLA_GPU_NEEDS_MMA,   /* mma_gpu.h */
+	SPMLA_GPU_NEEDS_WGMMA, /* wgmma_gpu.h; only its binaries have it */
+} spmla_i_gpu_needs;
+
 /* A kernel as platforms see it. Its parameters are `pointers` pointers, then at
  * scalars_offset one struct. */
 typedef struct spmla_i_gpu_kernel {
@@ -29,7 +36,7 @@ typedef struct spmla_i_gpu_kernel {
 	uint32_t scalars_offset;
 	uint32_t params_bytes;
 	uint32_t dynamic_bytes; /* of local memory, beyond what is static */
-	uint32_t mma;           /* it has matrix instructions */
+	uint32_t needs;         /* spmla_i_gpu_needs */
 } spmla_i_gpu_kernel;
 
 extern const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT];
@@ -47,9 +54,9 @@ typedef struct spmla_i_gpu_queue {
 	const uint32_t *resident_blocks;
 } spmla_i_gpu_queue;
 
-/* Whether a CUDA device of this arch runs the kernels with matrix instructions.
- * Where it does not, no blocks of theirs are resident. */
-uint32_t spmla_i_gpu_has_mma(uint32_t arch);
+/* Whether a CUDA device of this arch runs a kernel. Where it does not, no
+ * blocks of it are resident. */
+uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch);
 
 /* Ops (bits of spmla_device.ops) that a CUDA device of this arch cannot run:
  * their kernels all have matrix instructions. */

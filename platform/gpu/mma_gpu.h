@@ -25,6 +25,37 @@ g_load128(GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "l"(p));
 }
 
+/* The same if `is` is not 0, else zeros; it stays before the next BARRIER, where
+ * g_load128 may be put off. */
+FN void
+g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %4, 0; mov.b32 %0, 0; "
+		     "mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; "
+		     "@p ld.global.L1::no_allocate.v4.u32 "
+		     "{%0, %1, %2, %3}, [%5];}"
+		     : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3])
+		     : "r"(is), "l"(p)
+		     : "memory");
+}
+
+/* The larger of two; a NaN is never larger. */
+FN float
+g_larger(float a, float b)
+{
+	return fmaxf(a, b);
+}
+
+/* 2^x to 2 ulp, where a result below 2^-126 may be 0. */
+FN float
+g_exp2_flush(float x)
+{
+	float y;
+
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
 FN void
 g_local_load128(LOCAL const void *p, PRIVATE uint32_t *x)
 {
@@ -132,6 +163,26 @@ FN void
 g_load128(const void *p, uint32_t *x)
 {
 	memcpy(x, p, 16);
+}
+
+FN void
+g_load128_if(uint32_t is, const void *p, uint32_t *x)
+{
+	memset(x, 0, 16);
+	if (is)
+		memcpy(x, p, 16);
+}
+
+FN float
+g_larger(float a, float b)
+{
+	return fmaxf(a, b);
+}
+
+FN float
+g_exp2_flush(float x)
+{
+	return exp2f(x);
 }
 
 FN void

@@ -8,8 +8,10 @@
 #include "spmla/platform/gpu/launch_gpu.h"
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_params) ==
-			    sizeof(spmla_k_mqa_logits_mma_params),
-		    "one struct binds both kernels");
+				    sizeof(spmla_k_mqa_logits_mma_params) &&
+			    sizeof(spmla_k_mqa_logits_params) ==
+				    sizeof(spmla_k_mqa_logits_wgmma_params),
+		    "one struct binds all kernels");
 
 static void
 fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,
@@ -57,8 +59,12 @@ spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 	spmla_k_mqa_logits_params p;
 	spmla_status s = SPMLA_OK;
 
-	if (a->heads <= MQA_MMA_HEADS &&
-	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma]) {
+	if (a->heads <= MQA_WGMMA_HEADS &&
+	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_wgmma]) {
+		kernel = SPMLA_KERNEL_mqa_logits_wgmma;
+		most = MQA_WGMMA_TOKENS;
+	} else if (a->heads <= MQA_MMA_HEADS &&
+		   queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma]) {
 		kernel = SPMLA_KERNEL_mqa_logits_mma;
 		most = MQA_MMA_TOKENS;
 	}

@@ -14,47 +14,14 @@
 #ifndef SPMLA_PLATFORM_GPU_SPARSE_DECODE_MMA_H
 #define SPMLA_PLATFORM_GPU_SPARSE_DECODE_MMA_H
 
-#include "spmla/platform/gpu/fault_gpu.h"
+#include "spmla/platform/gpu/decode_work_gpu.h"
 #include "spmla/platform/gpu/mma_gpu.h"
 
-#define SPMLA_K_sparse_decode_mma(P, S)           \
-	SPMLA_K_FAULT(P)                          \
-	P(const uint16_t, q)                      \
-	P(const int32_t, slots)                   \
-	P(const int32_t, topk_lens)               \
-	P(const float, attn_sink)                 \
-	P(const uint8_t, cache)                   \
-	P(const int32_t, tile_scheduler_metadata) \
-	P(const int32_t, num_splits)              \
-	P(uint16_t, out)                          \
-	P(float, lse)                             \
-	P(float, split_out)                       \
-	P(float, split_lse)                       \
-	S(int64_t, q_token_stride)                \
-	S(int64_t, q_head_stride)                 \
-	S(int64_t, slots_stride)                  \
-	S(int64_t, out_token_stride)              \
-	S(int64_t, out_head_stride)               \
-	S(int64_t, lse_token_stride)              \
-	S(int64_t, lse_head_stride)               \
-	S(uint64_t, page_stride_bytes)            \
-	S(uint32_t, tokens)                       \
-	S(uint32_t, heads)                        \
-	S(uint32_t, topk)                         \
-	S(uint32_t, page_entries)                 \
-	S(uint32_t, pages)                        \
-	S(uint32_t, parts)                        \
-	S(uint32_t, split_rows)                   \
-	S(uint32_t, has_lens)                     \
-	S(uint32_t, has_sink)                     \
-	S(uint32_t, has_lse)                      \
-	S(uint32_t, empty_minus_inf)              \
-	S(float, scale)
+#define SPMLA_K_sparse_decode_mma(P, S) SPMLA_K_DECODE(P, S)
 SPMLA_KERNEL_SCALARS(sparse_decode_mma)
 
 enum {
 	DECODE_MMA_ITEMS = 256,
-	DECODE_MMA_HEADS = 64,
 	DECODE_MMA_KEYS = 64,
 	/* 16-bit values of a row of queries or keys in local memory: 8 more than
 	 * they have, so that 8 rows' 16 bytes lie in different banks. */
@@ -63,14 +30,14 @@ enum {
 	/* Local memory in bytes: queries, keys, weights, which keys count, each
 	 * of four subgroups' largest scores. */
 	DECODE_MMA_Q_AT = 0,
-	DECODE_MMA_K_AT =
-		DECODE_MMA_Q_AT + 2 * DECODE_MMA_HEADS * DECODE_MMA_ROW,
+	DECODE_MMA_K_AT = DECODE_MMA_Q_AT + 2 * DECODE_HEADS * DECODE_MMA_ROW,
 	DECODE_MMA_P_AT =
 		DECODE_MMA_K_AT + 2 * DECODE_MMA_KEYS * DECODE_MMA_ROW,
 	DECODE_MMA_COUNTS_AT =
-		DECODE_MMA_P_AT + 2 * DECODE_MMA_HEADS * DECODE_MMA_P_ROW,
+		DECODE_MMA_P_AT + 2 * DECODE_HEADS * DECODE_MMA_P_ROW,
 	DECODE_MMA_MAX_AT = DECODE_MMA_COUNTS_AT + 4 * DECODE_MMA_KEYS,
-	DECODE_MMA_BYTES = DECODE_MMA_MAX_AT + 4 * 4 * DECODE_MMA_HEADS
+	DECODE_MMA_NOTES_AT = DECODE_MMA_MAX_AT + 4 * 4 * DECODE_HEADS,
+	DECODE_MMA_BYTES = DECODE_MMA_NOTES_AT + 4 * DECODE_NOTES
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -286,7 +253,7 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 		high[r] =
 			decode_mma_larger(high[r], g_shuffle_xor_f(high[r], 2));
 		if (t == 0)
-			most[quarter * DECODE_MMA_HEADS + 32 * m + 8 * r + g] =
+			most[quarter * DECODE_HEADS + 32 * m + 8 * r + g] =
 				high[r];
 	}
 	BARRIER();
@@ -296,8 +263,9 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 
 		UNROLL
 		for (n = 0; n < 4; n++)
-			own = decode_mma_larger(own, most[n * DECODE_MMA_HEADS +
-							  32 * m + 8 * r + g]);
+			own = decode_mma_larger(
+				own,
+				most[n * DECODE_HEADS + 32 * m + 8 * r + g]);
 		/* Of only -inf: every weight is exp2(-inf) and nothing moves.
 		 */
 		own = own * c;
@@ -355,8 +323,8 @@ SPMLA_KERNEL(sparse_decode_mma)
 	LOCAL uint32_t *counts =
 		(LOCAL uint32_t *)(local + DECODE_MMA_COUNTS_AT);
 	LOCAL float *most = (LOCAL float *)(local + DECODE_MMA_MAX_AT);
-	const uint32_t groups =
-		(s.heads + DECODE_MMA_HEADS - 1) / DECODE_MMA_HEADS;
+	LOCAL int32_t *notes = (LOCAL int32_t *)(local + DECODE_MMA_NOTES_AT);
+	const uint32_t groups = (s.heads + DECODE_HEADS - 1) / DECODE_HEADS;
 	const uint32_t m = g_item() / 32 % 2, quarter = g_item() / 64;
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
 	const float c = s.scale * 1.44269504088896341f;
@@ -364,79 +332,38 @@ SPMLA_KERNEL(sparse_decode_mma)
 	const uint32_t pieces = s.parts ? s.parts : s.tokens;
 	uint64_t work;
 
+	/* There is one cache. */
+	(void)extra_slots, (void)extra_topk_lens, (void)extra_cache;
 	for (work = g_block(); work < (uint64_t)pieces * groups;
 	     work += g_blocks()) {
-		const uint32_t piece = (uint32_t)(work / groups);
 		const uint32_t group = (uint32_t)(work % groups);
-		const uint32_t first_head = group * DECODE_MMA_HEADS;
+		const uint32_t first_head = group * DECODE_HEADS;
 		const uint32_t reports = group == 0;
-		GLOBAL const int32_t *part =
-			tile_scheduler_metadata + (uint64_t)piece * 8;
-		int64_t token = piece, last = piece;
+		uint32_t t;
 
-		if (s.parts) {
-			token = part[0];
-			last = part[1];
-			if (token >= (int64_t)s.tokens)
-				continue;
-			if (token < 0 || last < token ||
-			    last >= (int64_t)s.tokens) {
-				if (reports && g_item() == 0)
-					g_fault(fault_state, fault_status,
-						piece, G_FAULT_INDEX);
-				continue;
-			}
-		}
-		for (; token <= last; token++) {
-			const uint32_t t = (uint32_t)token;
-			const int32_t lens =
-				s.has_lens ? topk_lens[t] : (int32_t)s.topk;
-			const uint32_t len = lens <= 0 ? 0
-					     : (uint32_t)lens < s.topk
-						     ? (uint32_t)lens
-						     : s.topk;
-			const int32_t blocks =
-				len ? (int32_t)((len - 1) / DECODE_MMA_KEYS) + 1
-				    : 1;
+		decode_take(fault_state, fault_status, reports,
+			    tile_scheduler_metadata, s.parts,
+			    (uint32_t)(work / groups), s.tokens, notes);
+		for (t = (uint32_t)notes[DECODE_FIRST];
+		     (int32_t)t <= notes[DECODE_LAST]; t++) {
+			const int64_t token = t;
+			const uint32_t len =
+				decode_len(topk_lens, s.has_lens, s.topk, t);
 			GLOBAL const int32_t *list =
 				slots + token * s.slots_stride;
-			int32_t begin = 0, end = blocks, block;
-			uint32_t whole = 1, i, r, n;
-			uint64_t row = 0;
+			decode_range range;
+			uint64_t row;
+			int32_t block;
+			uint32_t i, r, n;
 			decode_mma_state st;
 			decode_mma_row next;
 
-			if (s.parts) {
-				const int64_t from = num_splits[t];
-				const int64_t to = num_splits[t + 1];
-				const int32_t split =
-					token == part[0] ? part[4] : 0;
-				uint32_t bad = 0;
-
-				if (token == part[0])
-					begin = part[2];
-				if (token == last)
-					end = part[3];
-				if (begin < 0 || end < begin || end > blocks) {
-					begin = begin < 0 ? 0 : begin;
-					end = end < begin ? begin : end;
-					end = end < blocks ? end : blocks;
-					bad++;
-				}
-				whole = to - from == 1;
-				row = (uint64_t)(from + split);
-				if (split < 0 || from + split < 0 ||
-				    from + split >= to ||
-				    (to - from > 1 && row >= s.split_rows)) {
-					bad++;
-					end = -1;
-				}
-				for (; bad && reports && g_item() == 0; bad--)
-					g_fault(fault_state, fault_status, t,
-						G_FAULT_INDEX);
-				if (end < 0)
-					continue;
-			}
+			range = decode_blocks_of(
+				fault_state, fault_status, reports, notes,
+				num_splits, s.parts, s.split_rows, t,
+				(int32_t)decode_blocks(len, 1));
+			if (range.end < 0)
+				continue;
 			UNROLL
 			for (r = 0; r < 4; r++) {
 				st.sum[r] = 0.0f;
@@ -447,8 +374,7 @@ SPMLA_KERNEL(sparse_decode_mma)
 			for (i = 0; i < 128; i++)
 				st.o[i / 64][i / 4 % 16][i % 4] = 0.0f;
 			BARRIER(); /* nobody reads the last keys and queries */
-			for (i = g_item();
-			     i < DECODE_MMA_HEADS * SPMLA_MLA_DIM / 2;
+			for (i = g_item(); i < DECODE_HEADS * SPMLA_MLA_DIM / 2;
 			     i += DECODE_MMA_ITEMS) {
 				const uint32_t h = i / (SPMLA_MLA_DIM / 2);
 				const uint32_t d = i % (SPMLA_MLA_DIM / 2) * 2;
@@ -464,18 +390,18 @@ SPMLA_KERNEL(sparse_decode_mma)
 				*(LOCAL uint32_t *)(q_local +
 						    h * DECODE_MMA_ROW + d) = x;
 			}
-			if (begin < end)
+			if (range.begin < range.end)
 				decode_mma_fetch(&next, &s, fault_state,
 						 fault_status, cache, list, t,
-						 (uint32_t)begin *
+						 (uint32_t)range.begin *
 							 DECODE_MMA_KEYS,
 						 len, reports);
-			for (block = begin; block < end; block++) {
+			for (block = range.begin; block < range.end; block++) {
 				float score[2][2][4];
 
 				decode_mma_store(&next, keys, counts);
 				BARRIER();
-				if (block + 1 < end)
+				if (block + 1 < range.end)
 					decode_mma_fetch(
 						&next, &s, fault_state,
 						fault_status, cache, list, t,
@@ -489,14 +415,16 @@ SPMLA_KERNEL(sparse_decode_mma)
 				decode_mma_values(p, keys, m, quarter, &st);
 				BARRIER(); /* nobody reads these keys */
 			}
+			row = decode_row(notes, num_splits, s.parts,
+					 s.split_rows, t, &i);
 			/* L of all keys: lanes of a quad, then the quarters. */
 			UNROLL
 			for (r = 0; r < 4; r++) {
 				st.sum[r] += g_shuffle_xor_f(st.sum[r], 1);
 				st.sum[r] += g_shuffle_xor_f(st.sum[r], 2);
 				if (lane_t == 0)
-					most[quarter * DECODE_MMA_HEADS +
-					     32 * m + 8 * r + g] = st.sum[r];
+					most[quarter * DECODE_HEADS + 32 * m +
+					     8 * r + g] = st.sum[r];
 			}
 			BARRIER();
 			UNROLL
@@ -505,10 +433,9 @@ SPMLA_KERNEL(sparse_decode_mma)
 				const uint32_t head = first_head + local_head;
 				const float sum =
 					most[local_head] +
-					most[DECODE_MMA_HEADS + local_head] +
-					most[2 * DECODE_MMA_HEADS +
-					     local_head] +
-					most[3 * DECODE_MMA_HEADS + local_head];
+					most[DECODE_HEADS + local_head] +
+					most[2 * DECODE_HEADS + local_head] +
+					most[3 * DECODE_HEADS + local_head];
 				const uint32_t is_empty = sum == 0.0f;
 				float total = sum, lse2;
 				uint32_t column;
@@ -518,7 +445,8 @@ SPMLA_KERNEL(sparse_decode_mma)
 				lse2 = st.reach[r] + g_log2(sum);
 				if (is_empty)
 					lse2 = none;
-				if (whole && s.has_sink && !is_empty)
+				if (row == ~(uint64_t)0 && s.has_sink &&
+				    !is_empty)
 					total += g_exp2(
 						attn_sink[head] *
 							1.44269504088896341f -
@@ -538,7 +466,7 @@ SPMLA_KERNEL(sparse_decode_mma)
 
 					column = 128 * quarter + 8 * n +
 						 2 * lane_t;
-					if (whole) {
+					if (row == ~(uint64_t)0) {
 						GLOBAL uint16_t *to =
 							out +
 							token * s.out_token_stride +
@@ -563,7 +491,7 @@ SPMLA_KERNEL(sparse_decode_mma)
 				}
 				if (quarter || lane_t)
 					continue;
-				if (!whole)
+				if (row != ~(uint64_t)0)
 					split_lse[row * s.heads + head] = lse2;
 				else if (s.has_lse)
 					lse[token * s.lse_token_stride +

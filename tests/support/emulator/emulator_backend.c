@@ -106,26 +106,26 @@ emu_enqueue(spmla_ctx *ctx, spmla_op op, const void *args, uint32_t bytes,
 	return spmla_i_gpu_enqueue(&queue, op, args);
 }
 
-static spmla_status
-emu_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
-{
-	(void)native;
-	(void)diag;
-	device->kind = SPMLA_BACKEND_CUDA;
-	device->arch = 0;
-	device->sm_count = 3;
-	device->subgroup_width = 32;
-	device->reserved = 0;
-	device->ops = spmla_emulator.ops;
-	return SPMLA_OK;
-}
-
 static uint64_t
 number(const char *name, uint64_t otherwise)
 {
 	const char *text = getenv(name);
 
 	return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static spmla_status
+emu_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
+{
+	(void)native;
+	(void)diag;
+	device->kind = SPMLA_BACKEND_CUDA;
+	device->arch = (uint32_t)number("SPMLA_TEST_EMULATOR_ARCH", 90);
+	device->sm_count = 3;
+	device->subgroup_width = 32;
+	device->reserved = 0;
+	device->ops = spmla_emulator.ops;
+	return SPMLA_OK;
 }
 
 static spmla_status
@@ -151,7 +151,10 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 	}
 	/* Matrix instructions are those of subgroups of 32. */
 	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
-		if (!spmla_i_gpu_kernels[i].mma || width == 32)
+		if (spmla_i_gpu_runs((spmla_i_kernel)i,
+				     ctx->plan.device.arch) &&
+		    (width == 32 ||
+		     spmla_i_gpu_kernels[i].needs == SPMLA_GPU_NEEDS_NOTHING))
 			state->resident_blocks[i] = ctx->plan.device.sm_count;
 	emulator_set(width, number("SPMLA_TEST_SEED", 1));
 	return SPMLA_OK;
