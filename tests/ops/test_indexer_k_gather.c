@@ -14,7 +14,7 @@
 
 #include "spmla/ops/indexer_k_gather.h"
 
-enum { MAX_KEYS = 4096, MAX_REQUESTS = 16, RED_ZONE = 64 };
+enum { MAX_KEYS = 4096, MAX_REQUESTS = 700, RED_ZONE = 64 };
 
 static gather_rig g;
 static int32_t cu[MAX_REQUESTS + 1];
@@ -131,6 +131,52 @@ START_TEST(requests_of_any_length_are_copied)
 		}
 		close_rig();
 	}
+}
+END_TEST
+
+/* More than any block of a device has items; in the second round also with two
+ * bounds, one below the bound before it and one above that behind it. */
+START_TEST(any_number_of_requests_find_their_keys)
+{
+	int32_t lens[MAX_REQUESTS];
+	uint32_t round, b;
+
+	for (round = 0; round < 2; round++) {
+		open_rig(2, MAX_REQUESTS, 2, 0);
+		for (b = 0; b < MAX_REQUESTS; b++)
+			lens[b] = (int32_t)rng_below(&g.rng, 5);
+		set_lens(5, lens, MAX_REQUESTS);
+		if (round) {
+			cu[300] = -5;
+			cu[511] = cu[520];
+		}
+		check_gather(MAX_REQUESTS, (uint32_t)cu[MAX_REQUESTS] + 3);
+		close_rig();
+	}
+}
+END_TEST
+
+START_TEST(codes_may_lie_at_any_address)
+{
+	spmla_indexer_k_gather_args a;
+	uint8_t alone[40 * 128];
+	uint32_t by;
+
+	open_rig(16, 1, 4, 0);
+	set_lens(0, (const int32_t[]){40}, 1);
+	check_gather(1, 40);
+	memcpy(alone, k, sizeof alone);
+	for (by = 1; by < 4; by++) {
+		a = args_of(1, 40);
+		a.dst_k = k + by;
+		poison(123);
+		ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL),
+				 SPMLA_OK);
+		ck_assert_mem_eq(k + by, alone, sizeof alone);
+		ck_assert_uint_eq(k[by - 1], 123);
+		ck_assert_uint_eq(k[by + sizeof alone], 123);
+	}
+	close_rig();
 }
 END_TEST
 
@@ -325,6 +371,7 @@ main(void)
 {
 	const TTest *const shape[] = {
 		requests_of_any_length_are_copied,
+		any_number_of_requests_find_their_keys,
 		bytes_placed_by_hand_are_found,
 		a_request_reads_the_row_it_names,
 	};
@@ -341,8 +388,10 @@ main(void)
 	const TTest *const determinism[] = {
 		a_request_does_not_depend_on_its_neighbours,
 	};
+	const TTest *const layout[] = {codes_may_lie_at_any_address};
 	const theme themes[] = {THEME("shape", NULL, NULL, shape),
 				THEME("edge", NULL, NULL, edge),
+				THEME("layout", NULL, NULL, layout),
 				THEME("determinism", NULL, NULL, determinism)};
 
 	return RUN_THEMES("indexer_k_gather", themes);

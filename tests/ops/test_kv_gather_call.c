@@ -319,33 +319,6 @@ START_TEST(a_queued_op_has_its_own_copy_of_the_args)
 }
 END_TEST
 
-/* As a prefill has them, whose shape is larger than its step. */
-START_TEST(rows_behind_a_requests_end_are_left_alone)
-{
-	const int32_t ends[2] = {starts[1] - 3, 44};
-	spmla_kv_gather_args a = good_args();
-	uint16_t *whole = test_alloc(60 * 576 * 2, 0);
-	int32_t n;
-
-	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
-	memcpy(whole, dst, 60 * 576 * 2);
-	memset(dst, 0x5A, 60 * 576 * 2);
-	a.workspace_ends = ends;
-	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
-	ck_assert_uint_eq(fixture_status(&g.f).count, 0);
-	for (n = 0; n < 50; n++) {
-		const uint32_t owned =
-			n < ends[0] || (n >= starts[1] && n < 44);
-
-		if (owned)
-			ck_assert_mem_eq(dst + n * 576, whole + n * 576, 1152);
-		else
-			ck_assert_uint_eq(dst[n * 576], 0x5A5A);
-	}
-	free(whole);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -360,7 +333,6 @@ main(void)
 		pages_past_2_and_4_gib_are_read_where_they_lie,
 		output_past_4_gib_is_written_where_it_belongs,
 		positions_of_very_long_requests_are_found,
-		rows_behind_a_requests_end_are_left_alone,
 	};
 	const TTest *const graph[] = {
 		a_replay_reads_what_lies_there_then,

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "tests/support/cases.h"
+#include "tests/support/project_ref.h"
 #include "tests/support/q_absorb_rig.h"
 
 static q_absorb_rig r;
@@ -122,6 +123,60 @@ START_TEST(products_are_summed_in_the_order_that_is_written)
 		*weight(at[_i][i], 5) = test_bf16(terms[i]);
 	q_absorb_run(&r);
 	ck_assert_uint_eq(r.q[5], test_bf16(want[_i]));
+}
+END_TEST
+
+/* Of a head, with rope parts; rows of odd lengths at odd addresses in the second
+ * half. Token 5 has no row of the rope table. */
+START_TEST(any_number_of_tokens_have_the_bits_that_are_written)
+{
+	enum { MOST = 131, NOPE = 129, PE = 65, ROW = 513, OUT = 577 };
+	static const uint32_t counts[4] = {8, 9, 64, MOST};
+	static int32_t positions[MOST];
+	const uint32_t odd = (uint32_t)_i / 4, n = counts[_i % 4];
+	uint16_t *x = test_alloc(2 * (MOST * (NOPE + PE + OUT) + 3), 0);
+	uint16_t *pe = x + MOST * NOPE + 1, *q = pe + MOST * PE + 1;
+	uint16_t *w = test_alloc(2 * (128 * ROW + 1), 0);
+	uint32_t t, j;
+
+	project_fill(&r.rng, pe, MOST * PE);
+	project_cancel(&r.rng, x + odd, 128 + odd, n, w + odd, 512 + odd, 128,
+		       512);
+	for (t = 0; t < n; t++)
+		positions[t] = t == 5 ? -1 : (int32_t)t % ROPE_POSITIONS;
+	r.a.tokens = n;
+	r.a.heads = 1;
+	r.a.rope_style = SPMLA_ROPE_NEOX;
+	r.a.positions = positions;
+	r.a.q_nope = x + odd;
+	r.a.q_nope_token_stride_elems = 128 + odd;
+	r.a.w_uk_t = w + odd;
+	r.a.w_row_stride_elems = 512 + odd;
+	r.a.q_pe = pe + odd;
+	r.a.q_pe_token_stride_elems = 64 + odd;
+	r.a.q = q + odd;
+	r.a.q_token_stride_elems = 576 + odd;
+	q_absorb_run(&r);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 1);
+	ck_assert_uint_eq(fixture_status(&r.f).row, 5);
+	for (t = 0; t < n; t++) {
+		const uint16_t *got = r.a.q + t * r.a.q_token_stride_elems;
+
+		if (t != 5)
+			q_absorb_check_rope(&r, t, 0, got + 512);
+		for (j = 0; j < 512; j++)
+			ck_assert_uint_eq(
+				got[j],
+				t == 5 ? 0
+				       : project_bits(r.a.q_nope +
+							      t * (128 + odd),
+						      r.a.w_uk_t + j, 512 + odd,
+						      128));
+		for (; t == 5 && j < 576; j++)
+			ck_assert_uint_eq(got[j], 0);
+	}
+	free(x);
+	free(w);
 }
 END_TEST
 
@@ -279,6 +334,7 @@ main(void)
 	};
 	const case_test determinism[] = {
 		{products_are_summed_in_the_order_that_is_written, 3},
+		{any_number_of_tokens_have_the_bits_that_are_written, 8},
 		{bits_of_a_token_do_not_depend_on_the_others, 1},
 	};
 	const case_group groups[] = {

@@ -70,6 +70,38 @@ START_TEST(two_splits_worked_out_by_hand)
 }
 END_TEST
 
+/* One head of as many splits as there is room for, every fifth of them empty:
+ * all weigh the same. Values i or i + 1 / 2 make the mean of the others. */
+START_TEST(token_of_very_many_splits_is_their_mean)
+{
+	enum { SPLITS = COMBINE_ROWS * COMBINE_HEADS };
+	float mean = 0, count = 0;
+	uint32_t i, d;
+
+	for (i = 0; i < SPLITS; i++) {
+		r.split_lse[i] = i % 5 == 3 ? -INFINITY : -7;
+		mean += i % 5 == 3 ? 0 : (float)i;
+		count += i % 5 == 3 ? 0 : 1;
+		for (d = 0; d < 512; d++)
+			r.split_out[i * 512 + d] =
+				i % 5 == 3 ? NAN
+					   : (float)i + (float)(d % 2) / 2;
+	}
+	mean /= count;
+	r.a.tokens = r.a.heads = 1;
+	r.a.split_rows = SPLITS;
+	r.num_splits[0] = 0;
+	r.num_splits[1] = SPLITS;
+	combine_run(&r);
+	ck_assert_float_eq_tol(combine_lse(&r, 0, 0),
+			       logf(count) - 7 * 0.69314718f, 3e-6f);
+	for (d = 0; d < 512; d++)
+		ck_assert_float_eq_tol(
+			test_bf16_value(combine_out(&r, 0, 0)[d]),
+			mean + (float)(d % 2) / 2, 0x1.02p-8f * mean);
+}
+END_TEST
+
 /* Of no key: sinks finite, +inf and -inf all give zeros. */
 START_TEST(token_of_empty_splits_is_zero_and_its_lse_as_asked)
 {
@@ -236,6 +268,7 @@ main(void)
 	const case_test shape[] = {
 		{random_splits_equal_sums_in_double, 12},
 		{two_splits_worked_out_by_hand, 1},
+		{token_of_very_many_splits_is_their_mean, 1},
 	};
 	const case_test edge[] = {
 		{token_of_empty_splits_is_zero_and_its_lse_as_asked, 4},

@@ -140,6 +140,38 @@ START_TEST(products_are_summed_in_the_order_that_is_written)
 }
 END_TEST
 
+/* Of a head; rows of odd lengths at odd addresses in the second half. */
+START_TEST(any_number_of_tokens_have_the_bits_that_are_written)
+{
+	enum { MOST = 131, IN = MOST * 513 + 1, OUT = MOST * 129 + 1 };
+	static const uint32_t counts[4] = {8, 9, 64, MOST};
+	const uint32_t odd = (uint32_t)_i / 4;
+	uint16_t *x = test_alloc(2 * (IN + OUT), 0), *y = x + IN;
+	uint16_t *m = test_alloc(2 * (512 * 129 + 1), 0);
+	uint32_t t, j;
+
+	a.tokens = counts[_i % 4];
+	a.heads = 1;
+	a.latent = x + odd;
+	a.latent_token_stride_elems = 512 + odd;
+	a.w_uv = m + odd;
+	a.w_row_stride_elems = 128 + odd;
+	a.out = y + odd;
+	a.out_token_stride_elems = 128 + odd;
+	project_cancel(&rng, x + odd, 512 + odd, a.tokens, m + odd, 128 + odd,
+		       512, 128);
+	run();
+	for (t = 0; t < a.tokens; t++)
+		for (j = 0; j < 128; j++)
+			ck_assert_uint_eq(
+				a.out[t * (128 + odd) + j],
+				project_bits(a.latent + t * (512 + odd),
+					     a.w_uv + j, 128 + odd, 512));
+	free(x);
+	free(m);
+}
+END_TEST
+
 START_TEST(infinities_and_nan_go_through_the_arithmetic)
 {
 	latent[3] = 0x7F80;
@@ -310,6 +342,7 @@ main(void)
 	};
 	const case_test determinism[] = {
 		{products_are_summed_in_the_order_that_is_written, 2},
+		{any_number_of_tokens_have_the_bits_that_are_written, 8},
 		{bits_of_a_row_do_not_depend_on_the_others, 1},
 	};
 	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};

@@ -50,3 +50,38 @@ project_check(const uint16_t *got, const uint16_t *x, const uint16_t *w,
 				      value, sum);
 	}
 }
+
+uint16_t
+project_bits(const uint16_t *x, const uint16_t *w, int64_t w_stride_elems,
+	     uint32_t n)
+{
+	float lane[16] = {0};
+	uint32_t i, half;
+
+	for (i = 0; i < n; i++)
+		lane[i % 16] += test_bf16_value(x[i]) *
+				test_bf16_value(w[i * w_stride_elems]);
+	for (half = 8; half; half /= 2)
+		for (i = 0; i < half; i++)
+			lane[i] += lane[i + half];
+	return test_bf16(lane[0]);
+}
+
+void
+project_cancel(uint64_t *rng, uint16_t *x, int64_t x_stride_elems,
+	       uint32_t rows, uint16_t *w, int64_t w_stride_elems, uint32_t n,
+	       uint32_t columns)
+{
+	uint32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += x_stride_elems)
+		for (i = 0; i < n / 2; i++)
+			x[i] = x[n - 1 - i] = test_bf16(rng_float(rng));
+	for (i = 0; i < n / 2; i++)
+		for (j = 0; j < columns; j++) {
+			const float y = rng_float(rng);
+
+			w[i * w_stride_elems + j] = test_bf16(y);
+			w[(n - 1 - i) * w_stride_elems + j] = test_bf16(-y);
+		}
+}

@@ -78,8 +78,9 @@ q_absorb_run(q_absorb_rig *r)
 	ck_assert_int_eq(spmla_q_absorb(r->f.ctx, &r->a, NULL), SPMLA_OK);
 }
 
-static void
-check_rope(const q_absorb_rig *r, uint32_t t, uint32_t h, const uint16_t *got)
+void
+q_absorb_check_rope(const q_absorb_rig *r, uint32_t t, uint32_t h,
+		    const uint16_t *got)
 {
 	const spmla_q_absorb_args *a = &r->a;
 	const uint16_t *pe = a->q_pe + t * a->q_pe_token_stride_elems +
@@ -116,7 +117,7 @@ check_head(const q_absorb_rig *r, uint32_t t, uint32_t h, const uint16_t *got)
 		      a->w_uk_t + h * a->w_head_stride_elems,
 		      a->w_row_stride_elems, 128, 512, 0x1p-20);
 	if (a->q_pe)
-		check_rope(r, t, h, got + 512);
+		q_absorb_check_rope(r, t, h, got + 512);
 }
 
 void

@@ -40,6 +40,10 @@ void q_absorb_run(q_absorb_rig *r);
  * else written, every value as it has to be. */
 void q_absorb_check(q_absorb_rig *r);
 
+/* The rope part of a head, as it has to be for a position inside the table. */
+void q_absorb_check_rope(const q_absorb_rig *r, uint32_t token, uint32_t head,
+			 const uint16_t *got);
+
 /* The sticky status names this fault and row (NONE: is empty); clears it. */
 void q_absorb_expect_status(q_absorb_rig *r, spmla_fault fault, uint32_t row);
 
