@@ -78,6 +78,8 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	int local_bytes = 0, blocks = 0;
 	spmla_cu_result r;
 
+	if (kernel->mma && !spmla_i_gpu_has_mma(ctx->plan.device.arch))
+		return SPMLA_OK;
 	r = driver->module_function(&function, state->library, kernel->name);
 	if (r)
 		return spmla_i_fail_at(diag, SPMLA_E_DEVICE,

@@ -7,13 +7,18 @@
 #define ONE(type, name) +1u
 
 const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
-#define SPMLA_KERNEL_LINE(stem, items, dynamic)          \
+#define KERNEL_ROW(stem, items, dynamic, mma)            \
 	{"spmla_k_" #stem,                               \
 	 items,                                          \
 	 0u SPMLA_K_##stem(ONE, SPMLA_I_K_NONE),         \
 	 (uint32_t)offsetof(spmla_k_##stem##_params, s), \
 	 (uint32_t)sizeof(spmla_k_##stem##_params),      \
-	 dynamic},
+	 dynamic,                                        \
+	 mma},
+#define SPMLA_KERNEL_LINE(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, 0)
+#define SPMLA_KERNEL_MMA(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, 1)
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 };
@@ -56,14 +61,20 @@ SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
 			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
 		    "kernels name faults as the library does");
 
+uint32_t
+spmla_i_gpu_has_mma(uint32_t arch)
+{
+	/* e4m3 conversions and 160 KB of shared memory; and none that gets the
+	 * PTX of the oldest, which has no such conversions. */
+	return arch >= 90 && arch < 110;
+}
+
 uint64_t
 spmla_i_gpu_missing(uint32_t arch)
 {
-	/* e4m3 conversions and 160 KB of shared memory. */
-	if (arch >= 90 && arch < 120)
+	if (spmla_i_gpu_has_mma(arch))
 		return 0;
-	return SPMLA_I_OP_BIT(SPMLA_OP_mqa_logits) |
-	       SPMLA_I_OP_BIT(SPMLA_OP_sparse_decode);
+	return SPMLA_I_OP_BIT(SPMLA_OP_mqa_logits);
 }
 
 spmla_status

@@ -29,6 +29,7 @@ typedef struct spmla_i_gpu_kernel {
 	uint32_t scalars_offset;
 	uint32_t params_bytes;
 	uint32_t dynamic_bytes; /* of local memory, beyond what is static */
+	uint32_t mma;           /* it has matrix instructions */
 } spmla_i_gpu_kernel;
 
 extern const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT];
@@ -41,12 +42,17 @@ typedef struct spmla_i_gpu_queue {
 	spmla_status (*launch)(const struct spmla_i_gpu_queue *queue,
 			       spmla_i_kernel kernel, uint32_t blocks,
 			       const void *params);
-	/* Blocks of each kernel that the device holds at a time. */
+	/* Blocks of each kernel that the device holds at a time; 0: it does
+	 * without the kernel. */
 	const uint32_t *resident_blocks;
 } spmla_i_gpu_queue;
 
-/* Ops (bits of spmla_device.ops) whose kernels a CUDA device of this arch cannot
- * run: those by matrix instructions, which so far are the only ones. */
+/* Whether a CUDA device of this arch runs the kernels with matrix instructions.
+ * Where it does not, no blocks of theirs are resident. */
+uint32_t spmla_i_gpu_has_mma(uint32_t arch);
+
+/* Ops (bits of spmla_device.ops) that a CUDA device of this arch cannot run:
+ * their kernels all have matrix instructions. */
 uint64_t spmla_i_gpu_missing(uint32_t arch);
 
 /* Enqueues an op; `args` are the op's, checked. */

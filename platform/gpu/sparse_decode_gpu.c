@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode: from its args to its kernel.
+ * sparse_decode: from its args to one of its two kernels: by matrix instructions
+ * for 656-byte rows, where the device has them; the other does all else.
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 
@@ -49,13 +50,76 @@ launch_mma(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a)
 		(uint64_t)(a->parts ? a->parts : a->tokens) * groups, &p);
 }
 
+static spmla_status
+launch_portable(const spmla_i_gpu_queue *queue,
+		const spmla_sparse_decode_args *a)
+{
+	const uint32_t groups = (a->heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
+	const uint32_t v4 = a->cache.layout == SPMLA_LAYOUT_V4_FP8;
+	spmla_k_sparse_decode_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.q = a->q;
+	p.slots = a->slots;
+	p.topk_lens = a->topk_lens;
+	p.attn_sink = a->attn_sink;
+	p.cache = a->cache.base;
+	p.out = a->out;
+	p.lse = a->lse;
+	p.s.q_token_stride = a->q_token_stride_elems;
+	p.s.q_head_stride = a->q_head_stride_elems;
+	p.s.slots_stride = a->slots_stride_elems;
+	p.s.out_token_stride = a->out_token_stride_elems;
+	p.s.out_head_stride = a->out_head_stride_elems;
+	p.s.lse_token_stride = a->lse_token_stride_elems;
+	p.s.lse_head_stride = a->lse_head_stride_elems;
+	p.s.page_stride_bytes = a->cache.page_stride_bytes;
+	p.s.tokens = a->tokens;
+	p.s.heads = a->heads;
+	p.s.dim = v4 ? SPMLA_V4_DIM : SPMLA_MLA_DIM;
+	p.s.layout = a->cache.layout;
+	p.s.topk = a->topk;
+	p.s.page_entries = a->cache.entries_per_page;
+	p.s.pages = a->cache.pages;
+	p.s.has_lens = a->topk_lens != NULL;
+	p.s.has_sink = a->attn_sink != NULL;
+	p.s.has_lse = a->lse != NULL;
+	p.s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
+	p.s.scale = a->softmax_scale;
+	if (a->extra_topk) {
+		p.extra_slots = a->extra_slots;
+		p.extra_topk_lens = a->extra_topk_lens;
+		p.extra_cache = a->extra_cache.base;
+		p.s.extra_slots_stride = a->extra_slots_stride_elems;
+		p.s.extra_page_stride_bytes = a->extra_cache.page_stride_bytes;
+		p.s.extra_topk = a->extra_topk;
+		p.s.extra_page_entries = a->extra_cache.entries_per_page;
+		p.s.extra_pages = a->extra_cache.pages;
+		p.s.has_extra_lens = a->extra_topk_lens != NULL;
+	}
+	if (a->parts) {
+		p.tile_scheduler_metadata = a->tile_scheduler_metadata;
+		p.num_splits = a->num_splits;
+		p.split_out = a->split_out;
+		p.split_lse = a->split_lse;
+		p.s.parts = a->parts;
+		p.s.split_rows = a->split_rows;
+	}
+	return spmla_i_gpu_launch(
+		queue, SPMLA_KERNEL_sparse_decode,
+		(uint64_t)(a->parts ? a->parts : a->tokens) * groups, &p);
+}
+
 spmla_status
 spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
 
-	if (a->cache.layout != SPMLA_LAYOUT_FP8_DS_MLA || a->extra_topk ||
-	    a->parts || !queue->resident_blocks[SPMLA_KERNEL_sparse_decode_mma])
-		return SPMLA_E_UNSUPPORTED;
-	return launch_mma(queue, a);
+	/* By what does not differ between a token's calls: with splits and
+	 * without, the bits of one that is not split are the same. */
+	if (a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA &&
+	    queue->resident_blocks[SPMLA_KERNEL_sparse_decode_mma])
+		return launch_mma(queue, a);
+	return launch_portable(queue, a);
 }

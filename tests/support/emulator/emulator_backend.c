@@ -132,6 +132,7 @@ static spmla_status
 emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 {
 	spmla_i_gpu_state *state = ctx->buf[SPMLA_BUF_BACKEND_STATE];
+	const uint32_t width = (uint32_t)number("SPMLA_TEST_EMULATOR", 32);
 	uint32_t i;
 
 	(void)diag;
@@ -141,8 +142,6 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 		abort();
 	device_of(ctx)->deferred =
 		native && (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
-	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
-		state->resident_blocks[i] = ctx->plan.device.sm_count;
 	for (i = 0; i < ctx->plan.row_count; i++) {
 		const spmla_extent *e = &ctx->plan.extents[i];
 
@@ -150,8 +149,11 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 		    e->life == SPMLA_LIFE_CONTEXT)
 			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
 	}
-	emulator_set((uint32_t)number("SPMLA_TEST_EMULATOR", 32),
-		     number("SPMLA_TEST_SEED", 1));
+	/* Matrix instructions are those of subgroups of 32. */
+	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
+		if (!spmla_i_gpu_kernels[i].mma || width == 32)
+			state->resident_blocks[i] = ctx->plan.device.sm_count;
+	emulator_set(width, number("SPMLA_TEST_SEED", 1));
 	return SPMLA_OK;
 }
 
