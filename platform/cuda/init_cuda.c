@@ -36,7 +36,7 @@ spmla_i_cuda_query(const spmla_i_cuda_driver *driver, uint32_t driver_version,
 	s = spmla_i_cuda_facts(driver, &facts, diag);
 	spmla_i_cuda_pop(driver);
 	facts.kind = SPMLA_BACKEND_CUDA;
-	facts.ops = spmla_cuda.ops & ~spmla_i_gpu_missing(facts.arch);
+	facts.ops = spmla_cuda.ops;
 	if (s == SPMLA_OK)
 		*device = facts;
 	return s;

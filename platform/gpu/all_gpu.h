@@ -23,6 +23,8 @@
 #include "spmla/platform/gpu/prefill_rows_gpu.h"
 #include "spmla/platform/gpu/q_absorb_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
+#include "spmla/platform/gpu/sparse_decode_gpu.h"
+#include "spmla/platform/gpu/sparse_prefill_gpu.h"
 #include "spmla/platform/gpu/split_combine_gpu.h"
 #include "spmla/platform/gpu/step_prologue_gpu.h"
 #include "spmla/platform/gpu/table_write_gpu.h"

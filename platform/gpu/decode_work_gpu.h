@@ -86,8 +86,11 @@ FN uint32_t
 decode_len(GLOBAL const int32_t *lens, uint32_t has_lens, uint32_t most,
 	   uint32_t t)
 {
-	const int32_t len = has_lens ? lens[t] : (int32_t)most;
+	int32_t len;
 
+	if (!has_lens)
+		return most;
+	len = lens[t];
 	return len <= 0 ? 0 : (uint32_t)len < most ? (uint32_t)len : most;
 }
 

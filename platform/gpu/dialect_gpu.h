@@ -104,7 +104,7 @@ typedef __UINT64_TYPE__ uint64_t;
 #define LOCAL_ARRAY(type, name, n) \
 	static type name[n];       \
 	spmla_i_emu_local(name, (uint32_t)sizeof name)
-#define LOCAL_DYNAMIC(name, n)                \
+#define LOCAL_DYNAMIC(name, n)                 \
 	static _Alignas(1024) uint8_t name[n]; \
 	spmla_i_emu_local(name, (uint32_t)sizeof name)
 #define BARRIER() spmla_i_emu_barrier(__FILE__, __LINE__)

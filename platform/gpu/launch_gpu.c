@@ -78,14 +78,6 @@ spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch)
 	}
 }
 
-uint64_t
-spmla_i_gpu_missing(uint32_t arch)
-{
-	if (spmla_i_gpu_runs(SPMLA_KERNEL_sparse_decode_mma, arch))
-		return 0;
-	return SPMLA_I_OP_BIT(SPMLA_OP_sparse_decode);
-}
-
 spmla_status
 spmla_i_gpu_launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 		   uint64_t rows, const void *params)

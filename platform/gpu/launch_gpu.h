@@ -58,10 +58,6 @@ typedef struct spmla_i_gpu_queue {
  * blocks of it are resident. */
 uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch);
 
-/* Ops (bits of spmla_device.ops) that a CUDA device of this arch cannot run:
- * their kernels all have matrix instructions. */
-uint64_t spmla_i_gpu_missing(uint32_t arch);
-
 /* Enqueues an op; `args` are the op's, checked. */
 spmla_status spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
 				 const void *args);

@@ -5,12 +5,13 @@
 #include "spmla/platform/gpu/launch_gpu.h"
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
-			    sizeof(spmla_k_sparse_decode_wgmma_params),
+				    sizeof(spmla_k_sparse_decode_params) &&
+			    sizeof(spmla_k_sparse_decode_wgmma_params) ==
+				    sizeof(spmla_k_sparse_decode_params),
 		    "one struct binds all kernels");
 
 static void
-fill_extra(spmla_k_sparse_decode_wgmma_params *p,
-	   const spmla_sparse_decode_args *a)
+fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 {
 	if (a->extra_topk) {
 		p->extra_slots = a->extra_slots;
@@ -34,7 +35,7 @@ fill_extra(spmla_k_sparse_decode_wgmma_params *p,
 }
 
 static void
-fill(spmla_k_sparse_decode_wgmma_params *p, const spmla_i_gpu_queue *queue,
+fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
      const spmla_sparse_decode_args *a)
 {
 	memset(p, 0, sizeof *p);
@@ -70,7 +71,8 @@ fill(spmla_k_sparse_decode_wgmma_params *p, const spmla_i_gpu_queue *queue,
 	fill_extra(p, a);
 }
 
-/* The first kernel that takes the layout and that the device has; with splits
+/* The first kernel that takes the layout and that the device has, last the one
+ * that takes all and that all have; with splits
  * and without it is the same one, so a token that is not split has the same
  * bits. */
 static spmla_i_kernel
@@ -90,7 +92,7 @@ choose(const spmla_i_gpu_queue *queue, uint32_t layout)
 		if (choices[i].layout == layout &&
 		    queue->resident_blocks[choices[i].kernel])
 			return choices[i].kernel;
-	return SPMLA_KERNEL_COUNT;
+	return SPMLA_KERNEL_sparse_decode;
 }
 
 spmla_status
@@ -98,12 +100,12 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
 	const spmla_i_kernel kernel = choose(queue, a->cache.layout);
-	const uint32_t heads = DECODE_HEADS;
+	const uint32_t heads = kernel == SPMLA_KERNEL_sparse_decode
+				       ? (uint32_t)ATTEND_HEADS
+				       : (uint32_t)DECODE_HEADS;
 	const uint32_t groups = (a->heads + heads - 1) / heads;
-	spmla_k_sparse_decode_wgmma_params p;
+	spmla_k_sparse_decode_params p;
 
-	if (kernel == SPMLA_KERNEL_COUNT)
-		return SPMLA_E_UNSUPPORTED;
 	fill(&p, queue, a);
 	return spmla_i_gpu_launch(
 		queue, kernel,

@@ -65,6 +65,16 @@ START_TEST(as_many_heads_as_the_plan_has)
 }
 END_TEST
 
+/* Rows of kv that are aligned to two bytes only. */
+START_TEST(rows_may_be_an_odd_number_of_values_apart)
+{
+	prefill_open(&w, _i ? 512 : 576, 3, 70);
+	w.a.kv_stride_elems = w.a.dim + 1;
+	prefill_choose(&w);
+	prefill_check(&f, &w);
+}
+END_TEST
+
 START_TEST(sharp_and_flat_softmax_equal_dense_attention)
 {
 	static const float scales[5] = {4.0f, 1.0f, 0.25f, 1e-3f, 1e-30f};
@@ -259,6 +269,7 @@ main(void)
 	const case_test shape[] = {
 		{results_equal_dense_attention_for_any_shape, 24},
 		{as_many_heads_as_the_plan_has, 1},
+		{rows_may_be_an_odd_number_of_values_apart, 2},
 		{sharp_and_flat_softmax_equal_dense_attention, 5},
 		{zero_query_is_the_mean_and_its_lse_the_logarithm_of_the_count,
 		 4},

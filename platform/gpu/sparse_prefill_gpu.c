@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_prefill: from its args to its kernel.
+ */
+#include "spmla/platform/gpu/launch_gpu.h"
+
+spmla_status
+spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_sparse_prefill_args *a = args;
+	const uint32_t groups = (a->heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
+	/* Rows whose groups of four values can be read at once. */
+	const uint32_t tight = SPMLA_I_PTR(a->kv) % sizeof(uint64_t) == 0 &&
+			       a->kv_stride_elems % 4 == 0;
+	spmla_k_sparse_prefill_params p;
+
+	memset(&p, 0, sizeof p);
+	p.q = a->q;
+	p.kv = a->kv;
+	p.indices = a->indices;
+	p.topk_lens = a->topk_lens;
+	p.attn_sink = a->attn_sink;
+	p.out = a->out;
+	p.max_logits = a->max_logits;
+	p.lse = a->lse;
+	p.s.q_token_stride = a->q_token_stride_elems;
+	p.s.q_head_stride = a->q_head_stride_elems;
+	p.s.kv_stride = a->kv_stride_elems;
+	p.s.indices_stride = a->indices_stride_elems;
+	p.s.out_token_stride = a->out_token_stride_elems;
+	p.s.out_head_stride = a->out_head_stride_elems;
+	p.s.lse_token_stride = a->lse_token_stride_elems;
+	p.s.lse_head_stride = a->lse_head_stride_elems;
+	p.s.tokens = a->tokens;
+	p.s.heads = a->heads;
+	p.s.dim = a->dim;
+	p.s.topk = a->topk;
+	p.s.kv_rows = a->kv_rows;
+	p.s.layout = tight ? (uint32_t)SPMLA_LAYOUT_MLA_BF16
+			   : (uint32_t)ATTEND_LOOSE_BF16;
+	p.s.has_lens = a->topk_lens != NULL;
+	p.s.has_sink = a->attn_sink != NULL;
+	p.s.has_max_logits = a->max_logits != NULL;
+	p.s.has_lse = a->lse != NULL;
+	p.s.base2 = a->lse_base == SPMLA_LSE_BASE2;
+	p.s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
+	p.s.scale = a->softmax_scale;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_sparse_prefill,
+				  (uint64_t)a->tokens * groups, &p);
+}
