@@ -13,6 +13,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
 static void
 fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 {
+	p->s.extra_page_entries = 1; /* kernels divide by it before they look */
 	if (a->extra_topk) {
 		p->extra_slots = a->extra_slots;
 		p->extra_topk_lens = a->extra_topk_lens;
