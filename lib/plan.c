@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spmla_plan_make: config and device facts to a plan, purely. Every number
- * that a buffer's size depends on is made here, once, as a dimension.
+ * spmla_plan_make: config and device facts to a plan, purely.
  */
 #include "spmla/arena/arena_plan.h"
 #include "spmla/internal/backend.h"
 #include "spmla/internal/checked_math.h"
 #include "spmla/internal/config.h"
-#include "spmla/internal/cpu_sizes.h"
-#include "spmla/internal/gpu_sizes.h"
 
 #include <string.h>
 
@@ -121,62 +118,6 @@ fill_limits(spmla_plan *plan, uint32_t *overflow)
 	plan->record_key = record_key(c);
 }
 
-static void
-fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
-{
-	const spmla_config *c = &plan->config;
-	const spmla_table_config *g = &c->groups[SPMLA_GROUP_MAIN];
-	const uint32_t cpu = plan->device.kind == SPMLA_BACKEND_CPU;
-
-	dim[SPMLA_I_DIM_ONE] = 1;
-	dim[SPMLA_I_DIM_TOKENS] = plan->max_tokens;
-	dim[SPMLA_I_DIM_TOKENS_PLUS_1] = (uint64_t)plan->max_tokens + 1;
-	dim[SPMLA_I_DIM_REQUESTS] = plan->max_requests;
-	dim[SPMLA_I_DIM_REQUESTS_PLUS_1] = (uint64_t)plan->max_requests + 1;
-	dim[SPMLA_I_DIM_ROWS] = c->max_rows;
-	dim[SPMLA_I_DIM_RING_ROWS] =
-		g->source == SPMLA_TABLE_RING ? c->max_rows : 0;
-	dim[SPMLA_I_DIM_COLUMNS] = plan->columns;
-	dim[SPMLA_I_DIM_TOPK] = c->topk;
-	dim[SPMLA_I_DIM_INDEX_HEADS] = c->index_heads;
-	dim[SPMLA_I_DIM_INDEX_VALUES] =
-		(uint64_t)c->index_heads * SPMLA_INDEX_DIM;
-	dim[SPMLA_I_DIM_LOGITS] = plan->logits_elems;
-	dim[SPMLA_I_DIM_RING_SLOTS] = c->ring_slots;
-	dim[SPMLA_I_DIM_RECORD_BYTES] = plan->record_bytes;
-	dim[SPMLA_I_DIM_STEP_DEVICE_BYTES] =
-		sizeof(spmla_step_device) +
-		(uint64_t)plan->max_requests * sizeof(spmla_request);
-	dim[SPMLA_I_DIM_CONTEXT_BYTES] = sizeof(struct spmla_ctx);
-	dim[SPMLA_I_DIM_BACKEND_BYTES] =
-		cpu ? sizeof(spmla_i_cpu_state) : sizeof(spmla_i_gpu_state);
-	dim[SPMLA_I_DIM_GRAPH_NODES] = cpu ? c->max_graph_nodes : 0;
-	dim[SPMLA_I_DIM_QUEUE_ENTRIES] = cpu ? c->queue_entries : 0;
-	/* Kernels have theirs on the chip. */
-	dim[SPMLA_I_DIM_INDEX_SCRATCH] =
-		cpu ? spmla_i_cpu_workers_bytes(
-			      spmla_i_cpu_index_scratch_bytes(c->index_heads),
-			      c->cpu_workers)
-		    : 0;
-	dim[SPMLA_I_DIM_ATTEND_SCRATCH] =
-		cpu ? spmla_i_cpu_workers_bytes(
-			      spmla_i_cpu_attend_scratch_bytes(c->heads),
-			      c->cpu_workers)
-		    : 0;
-	dim[SPMLA_I_DIM_CACHE_PAGES] =
-		spmla_i_mul(c->cache_layers, g->pool_pages, overflow);
-	dim[SPMLA_I_DIM_KV_PAGE_BYTES] =
-		spmla_layout_page_bytes(c->kv_layout, g->page_tokens);
-	dim[SPMLA_I_DIM_INDEX_PAGE_BYTES] =
-		spmla_layout_page_bytes(SPMLA_LAYOUT_INDEX_FP8, g->page_tokens);
-	dim[SPMLA_I_DIM_PREFILL_TOKENS] = c->max_prefill_tokens;
-	dim[SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1] =
-		c->max_prefill_tokens ? (uint64_t)plan->max_requests + 1 : 0;
-	dim[SPMLA_I_DIM_WORKSPACE] = c->prefill_workspace_tokens;
-	dim[SPMLA_I_DIM_INDEX_DIM] = SPMLA_INDEX_DIM;
-	dim[SPMLA_I_DIM_MLA_DIM] = SPMLA_MLA_DIM;
-}
-
 spmla_status
 spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 		const spmla_device *device, spmla_diag *diag)
@@ -186,7 +127,6 @@ spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 		{"config", SPMLA_I_PTR(config), SPMLA_WANT_NOT_NULL, 0},
 		{"device", SPMLA_I_PTR(device), SPMLA_WANT_NOT_NULL, 0},
 	};
-	uint64_t dim[SPMLA_I_DIM_COUNT];
 	spmla_device facts;
 	spmla_config resolved;
 	uint32_t overflow = 0;
@@ -206,13 +146,7 @@ spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 	plan->config = resolved;
 	plan->device = facts;
 	fill_limits(plan, &overflow);
-	fill_dims(dim, plan, &overflow);
-	if (overflow)
-		s = spmla_i_fail(diag, SPMLA_E_OVERFLOW, "LOGITS", 0,
-				 SPMLA_WANT_NOTHING, 0);
-	else
-		s = spmla_i_arena_plan(
-			plan, dim, resolved.flags & SPMLA_CONFIG_APART, diag);
+	s = spmla_i_plan_arena(plan, overflow, diag);
 	if (s != SPMLA_OK)
 		memset(plan, 0, sizeof *plan);
 	return s;

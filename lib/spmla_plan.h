@@ -100,7 +100,9 @@ enum {
 
 typedef enum spmla_config_flag {
 	/* Kernel, tile and combine order depend on (model, heads, this row's
-	 * length) only. The CPU backend always computes so. */
+	 * length) only. The CPU backend always computes so. A GPU then leaves
+	 * a token's keys to one block of threads for each 64 heads, which
+	 * small batches pay for in time. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,
 	/* No two buffers share bytes and 256 B lie between neighbours; for
 	 * tests that look for stray writes. Costs memory, changes no result. */
@@ -295,6 +297,9 @@ typedef enum spmla_buf {
 	SPMLA_BUF_KEY_STARTS = 42, /* int32 [P]: a token's first row there */
 	SPMLA_BUF_KEY_ENDS = 43,   /* int32 [P]: behind its last */
 	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
+	/* GPU: of decode steps that are done in parts, see spmla_tile_sched. */
+	SPMLA_BUF_TILE_SCHEDULER_METADATA = 45, /* int32 [parts][8] */
+	SPMLA_BUF_NUM_SPLITS = 46,       /* int32 [T + 1] */
 	SPMLA_BUF_INDEX_Q = 50,          /* e4m3 [T][index_heads][128] */
 	SPMLA_BUF_INDEX_WEIGHTS = 51,    /* f32 [T][index_heads] */
 	SPMLA_BUF_LOGITS = 52,           /* f32, ragged rows */
@@ -304,6 +309,8 @@ typedef enum spmla_buf {
 	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
 	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* of each of cpu_workers */
 	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
+	SPMLA_BUF_SPLIT_OUT = 63, /* f32 [T + parts][heads][512] */
+	SPMLA_BUF_SPLIT_LSE = 64, /* f32 [T + parts][heads], base 2 */
 	SPMLA_BUF_KV_CACHE = 70,    /* [cache_layers][pool_pages] pages */
 	SPMLA_BUF_INDEX_CACHE = 71, /* [cache_layers][pool_pages] pages */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff

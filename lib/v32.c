@@ -40,10 +40,9 @@ spmla_i_v32_begin(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
-/* The index rows of a prefill are not where decode has them. */
-static spmla_status
-begin_decode(spmla_ctx *ctx, const spmla_v32_layer *layer,
-	     const spmla_shape *shape)
+spmla_status
+spmla_i_v32_begin_decode(spmla_ctx *ctx, const spmla_v32_layer *layer,
+			 const spmla_shape *shape)
 {
 	spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
 
@@ -255,7 +254,7 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_topk_args a;
-	spmla_status s = begin_decode(ctx, layer, shape);
+	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape);
 
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_check_index(ctx, layer);
@@ -279,80 +278,6 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.indices_stride_elems = spmla_i_v32_topk_stride(ctx, layer);
 	a.lens = spmla_i_v32_topk_lens(ctx, layer);
 	return spmla_topk(ctx, &a, stream);
-}
-
-spmla_status
-spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_v32_layer *l,
-		     const spmla_shape *shape, uint32_t prefill,
-		     spmla_stream stream)
-{
-	const spmla_table_config *g =
-		&ctx->plan.config.groups[SPMLA_GROUP_MAIN];
-	const spmla_i_table_view table = spmla_i_main_table(ctx);
-	spmla_index_map_args a;
-
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = shape->tokens;
-	a.k = ctx->plan.config.topk;
-	a.rows = ctx->plan.config.max_rows;
-	a.columns = ctx->plan.columns;
-	a.table_stride_elems = table.stride_elems;
-	a.page_tokens = g->page_tokens;
-	a.pool_pages = g->pool_pages;
-	a.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
-	a.block_table = table.table;
-	a.table_cols = table.cols;
-	a.indices = spmla_i_v32_topk_indices(ctx, l);
-	a.indices_stride_elems = spmla_i_v32_topk_stride(ctx, l);
-	a.lens = spmla_i_v32_topk_lens(ctx, l);
-	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
-	a.slots_stride_elems = ctx->plan.config.topk;
-	if (prefill) {
-		a.workspaces = shape->requests;
-		a.workspace_ids = ctx->buf[SPMLA_BUF_REQ_ID_PER_TOKEN];
-		a.workspace_starts = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
-	}
-	return spmla_index_map(ctx, &a, stream);
-}
-
-spmla_status
-spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
-		 const spmla_shape *shape, spmla_stream stream)
-{
-	spmla_sparse_decode_args a;
-	spmla_status s = begin_decode(ctx, layer, shape);
-
-	if (s == SPMLA_OK)
-		s = spmla_i_v32_check_kv(ctx, layer);
-	if (s == SPMLA_OK)
-		s = spmla_i_v32_check_topk(ctx, layer);
-	if (s == SPMLA_OK)
-		s = spmla_i_v32_map_topk(ctx, layer, shape, 0, stream);
-	if (s != SPMLA_OK)
-		return s;
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = shape->tokens;
-	a.heads = ctx->plan.config.heads;
-	a.topk = ctx->plan.config.topk;
-	a.empty_lse = layer->empty_lse;
-	a.softmax_scale = ctx->plan.config.softmax_scale;
-	a.q = layer->q;
-	a.q_token_stride_elems = layer->q_token_stride_elems;
-	a.q_head_stride_elems = layer->q_head_stride_elems;
-	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
-	a.slots_stride_elems = ctx->plan.config.topk;
-	a.topk_lens = spmla_i_v32_topk_lens(ctx, layer);
-	a.attn_sink = layer->attn_sink;
-	a.out = layer->out;
-	a.out_token_stride_elems = layer->out_token_stride_elems;
-	a.out_head_stride_elems = layer->out_head_stride_elems;
-	a.lse = layer->lse;
-	a.lse_token_stride_elems = layer->lse_token_stride_elems;
-	a.lse_head_stride_elems = layer->lse_head_stride_elems;
-	a.cache = layer->kv;
-	return spmla_sparse_decode(ctx, &a, stream);
 }
 
 spmla_status

@@ -13,4 +13,9 @@ spmla_status spmla_i_arena_plan(spmla_plan *plan,
 				const uint64_t dim[SPMLA_I_DIM_COUNT],
 				uint32_t apart, spmla_diag *diag);
 
+/* Makes the dimensions of a plan whose limits are filled, and walks the table;
+ * with `overflow` a limit did not fit, and it fails. */
+spmla_status spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow,
+				spmla_diag *diag);
+
 #endif

@@ -39,6 +39,12 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_WORKSPACE,               /* rows of gathered context */
 	SPMLA_I_DIM_INDEX_DIM,
 	SPMLA_I_DIM_MLA_DIM,
+	SPMLA_I_DIM_DECODE_PARTS, /* GPU: of a decode in parts; 0: none is */
+	SPMLA_I_DIM_TILE_ROW,
+	SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1, /* of the longest such step */
+	SPMLA_I_DIM_SPLIT_ROWS,
+	SPMLA_I_DIM_HEADS,
+	SPMLA_I_DIM_HEAD_VALUES, /* heads * 512 */
 	SPMLA_I_DIM_COUNT
 } spmla_i_dim;
 

@@ -21,6 +21,11 @@ spmla_i_table_view spmla_i_main_table(const spmla_ctx *ctx);
 spmla_status spmla_i_v32_begin(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			       const spmla_shape *shape);
 
+/* And every call of decode: the index rows of a prefill lie elsewhere. */
+spmla_status spmla_i_v32_begin_decode(spmla_ctx *ctx,
+				      const spmla_v32_layer *layer,
+				      const spmla_shape *shape);
+
 /* A layer's caches must match its table: the slots are page * page_tokens +
  * offset. The selection's two buffers come together, planned or the caller's. */
 spmla_status spmla_i_v32_check_kv(spmla_ctx *ctx, const spmla_v32_layer *l);

@@ -2,6 +2,7 @@
  *
  * step_prologue: from the plan and the shape to its kernel.
  */
+#include "spmla/internal/splits.h"
 #include "spmla/platform/gpu/launch_gpu.h"
 
 /* What the kernel declares anew. */
@@ -29,6 +30,9 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_request) == 4 * G_REQUEST_WORDS &&
 			    sizeof(spmla_step_device) ==
 				    4 * G_STEP_DEVICE_WORDS,
 		    "kernels read its lists as they are");
+
+SPMLA_STATIC_ASSERT((int)DECODE_CUT_TOKENS == (int)SPMLA_I_SPLIT_TOKENS,
+		    "the kernel takes what the plan asks of it");
 
 static void
 set_table(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
@@ -73,6 +77,8 @@ set_buffers(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->key_starts = ctx->buf[SPMLA_BUF_KEY_STARTS];
 	p->key_ends = ctx->buf[SPMLA_BUF_KEY_ENDS];
 	p->piece_row_starts = ctx->buf[SPMLA_BUF_PIECE_ROW_STARTS];
+	p->metadata = ctx->buf[SPMLA_BUF_TILE_SCHEDULER_METADATA];
+	p->num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
 }
 
 spmla_status
@@ -97,5 +103,8 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.next_n = a->shape.next_n;
 	p.s.live = a->shape.max_live_context;
 	p.s.piece_tokens = a->piece_tokens;
+	p.s.topk = plan->config.topk;
+	if (!a->piece_tokens)
+		p.s.parts = spmla_i_decode_parts(plan, a->shape.tokens);
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_prologue, 1, &p);
 }

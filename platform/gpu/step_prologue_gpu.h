@@ -10,6 +10,7 @@
 #ifndef SPMLA_PLATFORM_GPU_STEP_PROLOGUE_H
 #define SPMLA_PLATFORM_GPU_STEP_PROLOGUE_H
 
+#include "spmla/platform/gpu/decode_cut_gpu.h"
 #include "spmla/platform/gpu/logits_rows_gpu.h"
 #include "spmla/platform/gpu/prefill_rows_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
@@ -38,6 +39,8 @@
 	P(int32_t, key_starts)         \
 	P(int32_t, key_ends)           \
 	P(int64_t, piece_row_starts)   \
+	P(int32_t, metadata)           \
+	P(int32_t, num_splits)         \
 	S(uint64_t, record_bytes)      \
 	S(uint64_t, logits_capacity)   \
 	S(uint64_t, piece_stride)      \
@@ -49,7 +52,9 @@
 	S(uint32_t, requests)          \
 	S(uint32_t, next_n)            \
 	S(uint32_t, live)              \
-	S(uint32_t, piece_tokens)
+	S(uint32_t, piece_tokens)      \
+	S(uint32_t, parts)             \
+	S(uint32_t, topk)
 SPMLA_KERNEL_SCALARS(step_prologue)
 
 /* As spmla_source, spmla_request_flag and spmla_step_flag, and the places of
@@ -237,6 +242,7 @@ SPMLA_KERNEL(step_prologue)
 	LOCAL_ARRAY(uint32_t, staged, PROLOGUE_STAGED);
 	LOCAL_ARRAY(uint32_t, ends, PROLOGUE_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(decode_cut, cut, 1);
 	const uint64_t done = fault_state->done;
 	const uint64_t ticket = done + 1;
 	const uint32_t last_requests = fault_state->requests;
@@ -406,6 +412,12 @@ SPMLA_KERNEL(step_prologue)
 		logits_rows_block(&to, token_row, 1, context_lens,
 				  logits_row_starts, s.logits_capacity,
 				  s.tokens, sums);
+	if (s.parts) {
+		BARRIER(); /* it may have shortened contexts */
+		decode_cut_block(context_lens, s.topk, s.tokens, s.parts,
+				 metadata, num_splits, PROLOGUE_ITEMS, cut,
+				 sums);
+	}
 }
 
 #endif

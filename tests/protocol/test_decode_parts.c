@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the prologue writes for decode steps that a GPU does in parts: every
+ * block of every token belongs to just one part, parts are alike, and
+ * NUM_SPLITS counts them. A backend without parts has no such buffers.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/ring_rig.h"
+#include "tests/support/themes.h"
+
+enum { MOST_BLOCKS = 64, MOST_TOKENS = 16 };
+
+static ring_rig r;
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	config.topk = 512; /* 8 blocks: several parts a token */
+	ring_open_config(&r, &config, 0);
+}
+
+static void
+teardown(void)
+{
+	ring_close(&r);
+}
+
+static const int32_t *
+view(spmla_buf buf, uint64_t *bytes)
+{
+	return spmla_view(r.f.ctx, buf, bytes);
+}
+
+static int32_t
+blocks_of(int32_t len)
+{
+	const int32_t keys = len < 512 ? len : 512;
+
+	return keys > 64 ? (keys + 63) / 64 : 1;
+}
+
+/* What one part says of one token: it covers blocks [begin, end). */
+static void
+cover(int32_t seen[MOST_TOKENS][MOST_BLOCKS], int32_t next[MOST_TOKENS],
+      const int32_t *splits, int32_t token, int32_t begin, int32_t end,
+      int32_t split)
+{
+	int32_t b;
+
+	ck_assert_int_lt(begin, end);
+	ck_assert_int_eq(split, next[token]);
+	ck_assert_int_lt(split, splits[token + 1] - splits[token]);
+	next[token]++;
+	for (b = begin; b < end; b++)
+		ck_assert_int_eq(seen[token][b]++, 0);
+}
+
+/* The rows of `parts` parts against the contexts of `tokens` tokens. */
+static void
+check_parts(uint32_t parts, int32_t tokens)
+{
+	const int32_t *row = view(SPMLA_BUF_TILE_SCHEDULER_METADATA, NULL);
+	const int32_t *splits = view(SPMLA_BUF_NUM_SPLITS, NULL);
+	const int32_t *lens = view(SPMLA_BUF_CONTEXT_LENS, NULL);
+	int32_t seen[MOST_TOKENS][MOST_BLOCKS], next[MOST_TOKENS], t, b;
+	int32_t most = 0, least = 1 << 30, total = 0;
+	uint32_t p;
+
+	memset(seen, 0, sizeof seen);
+	memset(next, 0, sizeof next);
+	for (p = 0; p < parts; p++, row += 8) {
+		int32_t cost = 0;
+
+		ck_assert_int_eq(row[7], 0);
+		if (row[0] >= tokens) { /* no work */
+			ck_assert_int_eq(row[1], tokens - 1);
+			least = 0;
+			continue;
+		}
+		for (t = row[0]; t <= row[1]; t++) {
+			const int32_t all = blocks_of(lens[t]);
+			const int32_t begin = t == row[0] ? row[2] : 0;
+			const int32_t end = t == row[1] ? row[3] : all;
+
+			cover(seen, next, splits, t, begin, end,
+			      t == row[0] ? row[4] : 0);
+			cost += end - begin + 2;
+			if (t == row[0])
+				ck_assert_int_eq(row[5],
+						 begin > 0 || (t == row[1] &&
+							       end < all));
+			if (t == row[1])
+				ck_assert_int_eq(row[6],
+						 end < all || (t == row[0] &&
+							       begin > 0));
+		}
+		most = cost > most ? cost : most;
+		least = cost < least ? cost : least;
+		total += cost;
+	}
+	ck_assert_int_eq(splits[0], 0);
+	for (t = 0; t < tokens; t++) {
+		ck_assert_int_eq(splits[t + 1] - splits[t], next[t]);
+		for (b = 0; b < blocks_of(lens[t]); b++)
+			ck_assert_int_eq(seen[t][b], 1);
+	}
+	/* What a split costs beside its blocks comes on top, once. */
+	ck_assert_int_le(most, total / (int32_t)parts + 2 + 2);
+}
+
+START_TEST(parts_cover_every_block_of_random_batches_once)
+{
+	uint64_t bytes = 0;
+	uint32_t i;
+	sim s;
+
+	view(SPMLA_BUF_TILE_SCHEDULER_METADATA, &bytes);
+	if (r.f.plan.device.kind == SPMLA_BACKEND_CPU) {
+		ck_assert_uint_eq(bytes, 0);
+		return;
+	}
+	sim_open(&s, &r.f.plan, test_seed());
+	for (i = 0; i < 300; i++) {
+		const uint32_t bucket = i % 3;
+		const uint32_t tokens = r.f.config.buckets[bucket].tokens;
+		const uint32_t groups = (r.f.plan.config.heads + 63) / 64;
+		const uint32_t parts = r.f.plan.device.sm_count / groups;
+		draft d;
+
+		sim_draft(&s, &rig_shapes[bucket], &d);
+		replay(&r.f, r.graphs[bucket], draft_write(&r.f, &d));
+		fixture_drain(&r.f);
+		ring_check(&r, &d, bucket);
+		if (tokens / 2 < parts)
+			check_parts(parts, (int32_t)tokens);
+	}
+}
+END_TEST
+
+START_TEST(a_batch_invariant_plan_has_no_parts)
+{
+	const uint32_t kind = r.f.plan.device.kind;
+	spmla_config config = r.f.config;
+	spmla_plan plan;
+	spmla_row row = SPMLA_ROW_INIT;
+	uint32_t i, found = 0;
+
+	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &r.f.device, NULL),
+			 SPMLA_OK);
+	for (i = 0; i < plan.row_count; i++) {
+		ck_assert_int_eq(spmla_plan_row(&plan, i, &row), SPMLA_OK);
+		if (row.buf == SPMLA_BUF_SPLIT_OUT)
+			ck_assert_uint_eq(row.bytes, 0);
+	}
+	for (i = 0; i < r.f.plan.row_count; i++) {
+		ck_assert_int_eq(spmla_plan_row(&r.f.plan, i, &row), SPMLA_OK);
+		if (row.buf == SPMLA_BUF_SPLIT_OUT && row.bytes)
+			found = 1;
+	}
+	ck_assert_uint_eq(found, kind != SPMLA_BACKEND_CPU);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		parts_cover_every_block_of_random_batches_once,
+		a_batch_invariant_plan_has_no_parts,
+	};
+	const theme themes[] = {
+		LONG_THEME("parts", setup, teardown, tests),
+	};
+
+	return RUN_THEMES("decode_parts", themes);
+}
