@@ -6,9 +6,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "examples/decode_loop.h"
+#include "examples/device.h"
 
 static alloc_count counted;
 
@@ -74,47 +74,35 @@ alloc_counted(void)
 	return counted;
 }
 
-/* A block starts with the address of the one before it; what keep() returns
- * lies KEEP_ALIGN behind that. */
-enum { KEEP_ALIGN = 4096 };
-
-static void *kept;
 static uint64_t kept_bytes;
 
-void *
-keep(uint64_t bytes)
+/* What was asked for, or the end of the program. */
+static void *
+kept(void *p, uint64_t bytes)
 {
-	const uint64_t size =
-		(bytes + KEEP_ALIGN - 1) / KEEP_ALIGN * KEEP_ALIGN + KEEP_ALIGN;
-	unsigned char *block = NULL;
-
-	if (size > bytes && size <= SIZE_MAX)
-		block = aligned_alloc(KEEP_ALIGN, (size_t)size);
-	if (!block) {
+	if (!p) {
 		fprintf(stderr, PROGRAM ": no memory for %llu bytes\n",
 			(unsigned long long)bytes);
 		exit(1);
 	}
-	memset(block, 0, (size_t)size);
-	memcpy(block, &kept, sizeof kept);
-	kept = block;
 	kept_bytes += bytes;
-	return block + KEEP_ALIGN;
+	return p;
+}
+
+void *
+keep(uint64_t bytes)
+{
+	return kept(device_shared(bytes), bytes);
+}
+
+void *
+keep_own(uint64_t bytes)
+{
+	return kept(device_own(bytes), bytes);
 }
 
 uint64_t
 keep_bytes(void)
 {
 	return kept_bytes;
-}
-
-void
-keep_free_all(void)
-{
-	while (kept) {
-		void *block = kept;
-
-		memcpy(&kept, block, sizeof kept);
-		free(block);
-	}
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "examples/decode_loop.h"
+#include "examples/device.h"
 
 /* Lines that a check prints at most; it counts on. */
 enum { MISMATCH_LINES = 10 };
@@ -82,6 +83,17 @@ value_text(value_kind kind, const uint8_t *p, char text[VALUE_TEXT])
 	}
 }
 
+/* What lies on the device, where the host reads it: the first or the second such
+ * buffer of a comparison. */
+static const void *
+pull(const eager_check *e, uint32_t which, const void *p, uint64_t bytes)
+{
+	if (!device_native())
+		return p;
+	device_copy(e->pulled[which], p, bytes);
+	return e->pulled[which];
+}
+
 /* One tensor of `count` values, `width` a token; 0: it has no tokens. */
 static void
 compare(eager_check *e, uint32_t layer, const char *what, value_kind kind,
@@ -115,8 +127,10 @@ static void
 compare_view(eager_check *e, spmla_buf buf, const char *what, value_kind kind,
 	     const void *want, uint64_t count)
 {
-	compare(e, SPMLA_NO_INDEX, what, kind,
-		spmla_view(e->model->ctx, buf, NULL), want, count, 1);
+	const void *got = pull(e, 0, spmla_view(e->model->ctx, buf, NULL),
+			       count * value_bytes(kind));
+
+	compare(e, SPMLA_NO_INDEX, what, kind, got, want, count, 1);
 }
 
 static void
@@ -150,10 +164,15 @@ static void
 compare_table(eager_check *e)
 {
 	const batch *b = e->batch;
-	const int32_t *table =
-		spmla_view(e->model->ctx, SPMLA_BUF_BLOCK_TABLE_MAIN, NULL);
+	const uint64_t rows = b->rows;
+	const int32_t *table = pull(
+		e, 0,
+		spmla_view(e->model->ctx, SPMLA_BUF_BLOCK_TABLE_MAIN, NULL),
+		rows * b->columns * sizeof(int32_t));
 	const int32_t *cols =
-		spmla_view(e->model->ctx, SPMLA_BUF_TABLE_COLS_MAIN, NULL);
+		pull(e, 1,
+		     spmla_view(e->model->ctx, SPMLA_BUF_TABLE_COLS_MAIN, NULL),
+		     rows * sizeof(int32_t));
 	uint32_t i;
 
 	for (i = 0; i < b->active_count; i++) {
@@ -165,6 +184,16 @@ compare_table(eager_check *e)
 		compare(e, SPMLA_NO_INDEX, "BLOCK_TABLE_MAIN", VALUE_I32,
 			table + at, b->table + at, b->active[i].pages, 0);
 	}
+}
+
+static void
+compare_cache(eager_check *e, uint32_t layer, const char *what,
+	      const spmla_cache *got, const spmla_cache *want)
+{
+	const uint64_t bytes = want->pages * want->page_stride_bytes;
+
+	compare(e, layer, what, VALUE_BYTE, pull(e, 0, got->base, bytes),
+		pull(e, 1, want->base, bytes), bytes, 0);
 }
 
 static void
@@ -182,12 +211,9 @@ compare_layer(eager_check *e, uint32_t layer)
 	compare(e, layer, "out", VALUE_BF16, t->out, e->out, n * out, out);
 	compare(e, layer, "lse", VALUE_F32, t->lse, e->lse, n * c->heads,
 		c->heads);
-	compare(e, layer, "KV_CACHE bytes", VALUE_BYTE, t->args.kv.base,
-		e->kv[layer].base,
-		e->kv[layer].pages * e->kv[layer].page_stride_bytes, 0);
-	compare(e, layer, "INDEX_CACHE bytes", VALUE_BYTE, t->args.index.base,
-		e->index[layer].base,
-		e->index[layer].pages * e->index[layer].page_stride_bytes, 0);
+	compare_cache(e, layer, "KV_CACHE bytes", &t->args.kv, &e->kv[layer]);
+	compare_cache(e, layer, "INDEX_CACHE bytes", &t->args.index,
+		      &e->index[layer]);
 }
 
 spmla_status
@@ -201,10 +227,12 @@ eager_after(eager_check *e, uint32_t step, uint32_t bucket)
 	s = eager_metadata(e);
 	if (s != SPMLA_OK)
 		return s;
+	device_wait();
 	compare_metadata(e);
 	compare_table(e);
 	for (l = 0; l < e->model->layers && s == SPMLA_OK; l++) {
 		s = eager_layer(e, l);
+		device_wait();
 		if (s == SPMLA_OK)
 			compare_layer(e, l);
 	}

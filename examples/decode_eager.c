@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "examples/decode_loop.h"
+#include "examples/device.h"
 
 static void
 open_outputs(eager_check *e, const spmla_plan *plan)
@@ -60,9 +61,16 @@ eager_open(eager_check *e, const model *m, const batch *b)
 	for (l = 0; l < m->layers; l++) {
 		e->kv[l] = m->layer[l].args.kv;
 		e->index[l] = m->layer[l].args.index;
-		e->kv[l].base = keep(cache_bytes(&e->kv[l]));
-		e->index[l].base = keep(cache_bytes(&e->index[l]));
+		e->kv[l].base = keep_own(cache_bytes(&e->kv[l]));
+		e->index[l].base = keep_own(cache_bytes(&e->index[l]));
+		if (cache_bytes(&e->kv[l]) > e->pulled_bytes)
+			e->pulled_bytes = cache_bytes(&e->kv[l]);
 	}
+	/* No buffer that is compared is larger than a cache or all of DEVICE. */
+	if (e->pulled_bytes < plan->region_bytes[SPMLA_MEMORY_DEVICE])
+		e->pulled_bytes = plan->region_bytes[SPMLA_MEMORY_DEVICE];
+	for (l = 0; l < 2 && device_native(); l++)
+		e->pulled[l] = keep(e->pulled_bytes);
 }
 
 void
@@ -72,10 +80,10 @@ eager_before(eager_check *e)
 	uint32_t l;
 
 	for (l = 0; l < m->layers; l++) {
-		memcpy(e->kv[l].base, m->layer[l].args.kv.base,
-		       cache_bytes(&e->kv[l]));
-		memcpy(e->index[l].base, m->layer[l].args.index.base,
-		       cache_bytes(&e->index[l]));
+		device_copy(e->kv[l].base, m->layer[l].args.kv.base,
+			    cache_bytes(&e->kv[l]));
+		device_copy(e->index[l].base, m->layer[l].args.index.base,
+			    cache_bytes(&e->index[l]));
 	}
 }
 
@@ -106,7 +114,7 @@ run_token_map(eager_check *e)
 	a.token_row = e->token_row;
 	a.positions = e->positions;
 	a.context_lens = e->context_lens;
-	return spmla_token_map(e->model->ctx, &a, NULL);
+	return spmla_token_map(e->model->ctx, &a, device_stream());
 }
 
 static spmla_status
@@ -132,7 +140,7 @@ run_slot_map(eager_check *e)
 	a.table_cols = b->table_cols;
 	a.context_lens = e->context_lens;
 	a.slot_mapping = e->slot_mapping;
-	s = spmla_slot_map(e->model->ctx, &a, NULL);
+	s = spmla_slot_map(e->model->ctx, &a, device_stream());
 	if (s != SPMLA_OK)
 		return s;
 	memset(&r, 0, sizeof r);
@@ -142,7 +150,7 @@ run_slot_map(eager_check *e)
 	r.token_row = e->token_row;
 	r.context_lens = e->context_lens;
 	r.row_starts = e->row_starts;
-	return spmla_logits_rows(e->model->ctx, &r, NULL);
+	return spmla_logits_rows(e->model->ctx, &r, device_stream());
 }
 
 static spmla_status
@@ -159,7 +167,7 @@ run_insert(eager_check *e, uint32_t layer)
 	kv.k_pe = t->k_pe;
 	kv.slot_mapping = e->slot_mapping;
 	kv.cache = e->kv[layer];
-	s = spmla_kv_insert(m->ctx, &kv, NULL);
+	s = spmla_kv_insert(m->ctx, &kv, device_stream());
 	if (s != SPMLA_OK)
 		return s;
 	k.tokens = e->shape.tokens;
@@ -167,7 +175,7 @@ run_insert(eager_check *e, uint32_t layer)
 	k.slot_mapping = e->slot_mapping;
 	k.positions = e->positions;
 	k.cache = e->index[layer];
-	return spmla_indexer_k_insert(m->ctx, &k, NULL);
+	return spmla_indexer_k_insert(m->ctx, &k, device_stream());
 }
 
 static spmla_status
@@ -196,7 +204,7 @@ run_q_prep(eager_check *e, uint32_t layer)
 	a.cos_sin = l->cos_sin;
 	a.q_out = e->index_q;
 	a.weights_out = e->index_weights;
-	return spmla_indexer_q_prep(e->model->ctx, &a, NULL);
+	return spmla_indexer_q_prep(e->model->ctx, &a, device_stream());
 }
 
 static spmla_status
@@ -225,7 +233,7 @@ run_select(eager_check *e, uint32_t layer)
 	a.logits = e->logits;
 	a.logits_elems = plan->logits_elems;
 	a.cache = e->index[layer];
-	s = spmla_mqa_logits(e->model->ctx, &a, NULL);
+	s = spmla_mqa_logits(e->model->ctx, &a, device_stream());
 	if (s != SPMLA_OK)
 		return s;
 	memset(&k, 0, sizeof k);
@@ -239,7 +247,7 @@ run_select(eager_check *e, uint32_t layer)
 	k.indices = e->topk_indices;
 	k.indices_stride_elems = k.k;
 	k.lens = e->topk_lens;
-	return spmla_topk(e->model->ctx, &k, NULL);
+	return spmla_topk(e->model->ctx, &k, device_stream());
 }
 
 static spmla_status
@@ -266,7 +274,7 @@ run_index_map(eager_check *e)
 	a.lens = e->topk_lens;
 	a.slots = e->topk_slots;
 	a.slots_stride_elems = c->topk;
-	return spmla_index_map(e->model->ctx, &a, NULL);
+	return spmla_index_map(e->model->ctx, &a, device_stream());
 }
 
 static spmla_status
@@ -299,7 +307,7 @@ run_attend(eager_check *e, uint32_t layer)
 	a.lse_token_stride_elems = l->lse_token_stride_elems;
 	a.lse_head_stride_elems = l->lse_head_stride_elems;
 	a.cache = e->kv[layer];
-	return spmla_sparse_decode(e->model->ctx, &a, NULL);
+	return spmla_sparse_decode(e->model->ctx, &a, device_stream());
 }
 
 spmla_status

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "examples/arena_print.h"
-#include "spmla/spmla_cpu.h"
+#include "examples/device.h"
 
 #define DEFAULT_TRACE "testdata/trace/synthetic_chat.csv"
 
@@ -114,12 +114,14 @@ set_up(loop *l)
 		r->struct_bytes = (uint32_t)sizeof *r;
 		r->memory = m;
 		r->bytes = l->plan.region_bytes[m];
-		r->base = keep(r->bytes);
+		r->base = m == SPMLA_MEMORY_DEVICE || m == SPMLA_MEMORY_CACHE
+				  ? keep_own(r->bytes)
+				  : keep(r->bytes);
 		count++;
 	}
 	l->before_init = alloc_counted();
-	if (spmla_init(&l->ctx, &l->plan, l->backend, NULL, regions, count,
-		       &diag) != SPMLA_OK) {
+	if (spmla_init(&l->ctx, &l->plan, l->backend, device_native(), regions,
+		       count, &diag) != SPMLA_OK) {
 		spmla_diag_text(&diag, text, sizeof text);
 		fprintf(stderr, PROGRAM ": spmla_init: %s\n", text);
 		return EXIT_FAILED;
@@ -252,6 +254,7 @@ main(int argc, char **argv)
 	}
 	if (l.reference)
 		reference_close(l.reference);
-	keep_free_all();
+	device_free_all();
+	device_close();
 	return end;
 }

@@ -27,11 +27,11 @@ typedef struct alloc_count {
 
 alloc_count alloc_counted(void);
 
-/* Zeros, 4096-byte aligned, until keep_free_all. Ends the program if there is
- * no memory: this happens at the start only. */
+/* Zeros, 4096-byte aligned, until device_free_all; keep_own on the device alone.
+ * Ends the program if there is no memory: this happens at the start only. */
 void *keep(uint64_t bytes);
+void *keep_own(uint64_t bytes);
 uint64_t keep_bytes(void);
-void keep_free_all(void);
 
 /* ---- The trace (decode_trace.c) ---------------------------------------- */
 
@@ -208,6 +208,8 @@ typedef struct eager_check {
 	uint16_t *out;
 	float *lse;
 	spmla_cache *kv, *index; /* [layers] copies of the caches */
+	void *pulled[2];         /* room for what lies on the device */
+	uint64_t pulled_bytes;
 } eager_check;
 
 void eager_open(eager_check *e, const model *m, const batch *b);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "examples/decode_loop.h"
+#include "examples/device.h"
 
 #define NORM_EPS 1e-6f
 
@@ -217,13 +218,13 @@ model_capture(model *m)
 	for (b = 0; b < c->bucket_count && s == SPMLA_OK; b++) {
 		const spmla_shape *shape = &c->buckets[b];
 
-		s = spmla_graph_begin(m->ctx, NULL);
+		s = spmla_graph_begin(m->ctx, device_stream());
 		if (s == SPMLA_OK)
 			s = spmla_step_prologue(m->ctx, shape, SPMLA_FROM_RING,
-						NULL);
+						device_stream());
 		for (l = 0; l < m->layers && s == SPMLA_OK; l++)
 			s = spmla_v32_attn(m->ctx, &m->layer[l].args, shape,
-					   NULL);
+					   device_stream());
 		if (s == SPMLA_OK)
 			s = spmla_graph_end(m->ctx, &m->graphs[b]);
 	}
@@ -318,7 +319,7 @@ insert_layer(model *m, uint32_t layer, token first, uint32_t count)
 	kv.k_pe = m->chunk_k_pe;
 	kv.slot_mapping = m->chunk_slots;
 	kv.cache = m->layer[layer].args.kv;
-	s = spmla_kv_insert(m->ctx, &kv, NULL);
+	s = spmla_kv_insert(m->ctx, &kv, device_stream());
 	if (s != SPMLA_OK)
 		return s;
 	k.tokens = count;
@@ -326,7 +327,7 @@ insert_layer(model *m, uint32_t layer, token first, uint32_t count)
 	k.slot_mapping = m->chunk_slots;
 	k.positions = m->chunk_positions;
 	k.cache = m->layer[layer].args.index;
-	return spmla_indexer_k_insert(m->ctx, &k, NULL);
+	return spmla_indexer_k_insert(m->ctx, &k, device_stream());
 }
 
 spmla_status
@@ -351,8 +352,10 @@ model_insert(model *m, const batch *b, const running *r)
 					b->page_tokens +
 				p % b->page_tokens;
 		}
-		for (l = 0; l < m->layers && s == SPMLA_OK; l++)
+		for (l = 0; l < m->layers && s == SPMLA_OK; l++) {
 			s = insert_layer(m, l, first, count);
+			device_wait(); /* the chunk's tensors are used again */
+		}
 		first.position += count;
 	}
 	return s;

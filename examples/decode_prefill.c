@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "examples/decode_loop.h"
+#include "examples/device.h"
 
 /* What is left to the mixed step: the first answer comes from it. */
 static uint32_t
@@ -31,13 +32,15 @@ run_chunk(loop *l, const spmla_step_info *info, uint64_t ticket)
 	if (info->bucket != SPMLA_BUCKET_PREFILL) {
 		l->report.prefill.replayed++;
 		s = spmla_graph_replay(l->ctx, m->graphs[info->bucket], ticket,
-				       NULL);
+				       device_stream());
 		return s == SPMLA_OK ? EXIT_GOOD
 				     : loop_failed(l, "spmla_graph_replay");
 	}
-	s = spmla_step_prologue(l->ctx, &shape, SPMLA_FROM_RING, NULL);
+	s = spmla_step_prologue(l->ctx, &shape, SPMLA_FROM_RING,
+				device_stream());
 	for (i = 0; i < m->layers && s == SPMLA_OK; i++)
-		s = spmla_v32_prefill(l->ctx, &m->layer[i].args, &shape, NULL);
+		s = spmla_v32_prefill(l->ctx, &m->layer[i].args, &shape,
+				      device_stream());
 	return s == SPMLA_OK ? EXIT_GOOD : loop_failed(l, "the prefill");
 }
 
@@ -65,6 +68,7 @@ prefill_chunk(loop *l, running *r, const spmla_step *whole, uint32_t chunk,
 	model_fill(&l->model, b->tokens, b->token_count);
 	start = report_now_ns();
 	end = run_chunk(l, &info, ticket);
+	device_wait();
 	l->report.prefill.ns += report_now_ns() - start;
 	l->report.prefill.chunks++;
 	l->report.prefill.tokens += b->token_count;

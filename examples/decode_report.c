@@ -80,7 +80,7 @@ static void
 print_times(report *r)
 {
 	static const char *const name[TIMING_COUNT] = {
-		"host: encode", "host: push", "launch (runs the step here)",
+		"host: encode", "host: push", "launch (on the CPU the step too)",
 		"step"};
 	uint32_t k;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "examples/decode_loop.h"
-#include "spmla/spmla_cpu.h"
+#include "examples/device.h"
 
 /* Prints why the context's last call failed. */
 int
@@ -36,12 +36,12 @@ write_bulk_rows(loop *l)
 
 		memcpy(staging + at, b->table + at, count * sizeof *staging);
 		s = spmla_table_write(l->ctx, SPMLA_GROUP_MAIN, row, 0, count,
-				      NULL);
+				      device_stream());
 	}
 	return s;
 }
 
-/* A full ring: on a GPU the loop would wait for the oldest step's event. */
+/* A full ring: an engine would wait for the oldest step's event. */
 static spmla_status
 push(loop *l, uint64_t *ticket)
 {
@@ -50,7 +50,7 @@ push(loop *l, uint64_t *ticket)
 	if (s != SPMLA_E_RING_FULL)
 		return s;
 	l->report.ring_full++;
-	(void)spmla_cpu_queue_run(l->ctx, UINT32_MAX);
+	device_wait();
 	return spmla_step_push(l->ctx, l->record, ticket);
 }
 
@@ -98,7 +98,7 @@ launch(loop *l, uint64_t ticket, uint32_t bucket)
 	report *r = &l->report;
 	const uint64_t start = report_now_ns();
 	const spmla_status s = spmla_graph_replay(
-		l->ctx, l->model.graphs[bucket], ticket, NULL);
+		l->ctx, l->model.graphs[bucket], ticket, device_stream());
 
 	r->ns[TIMING_LAUNCH][r->steps] = report_now_ns() - start;
 	r->ns[TIMING_STEP][r->steps] = r->ns[TIMING_ENCODE][r->steps] +
@@ -171,6 +171,8 @@ loop_step(loop *l, uint32_t step)
 		return end;
 	model_fill(&l->model, l->batch.tokens, l->batch.token_count);
 	end = launch(l, ticket, info.bucket);
+	/* The next step's tensors take the place of these. */
+	device_wait();
 	if (end == EXIT_GOOD && l->reference)
 		reference_table(l->reference);
 	if (end == EXIT_GOOD && checked)

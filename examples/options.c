@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spmla/spmla_cpu.h"
+#include "examples/device.h"
 
 static int
 parse_number(const char *text, uint64_t *value)
@@ -143,7 +143,7 @@ void
 model_options_list(model_options *m, option *list)
 {
 	const option rows[MODEL_OPTION_COUNT] = {
-		{"--backend", "cpu", &m->backend, NULL, NULL, 0, 0},
+		{"--backend", "cpu or cuda", &m->backend, NULL, NULL, 0, 0},
 		{"--model", "v32", &m->model, NULL, NULL, 0, 0},
 		{"--layers", "layers", NULL, &m->layers, NULL, 1, 256},
 		{"--heads", "query heads", NULL, &m->heads, NULL, 1, 256},
@@ -222,6 +222,8 @@ set_buckets(const model_options *m, spmla_config *config)
 static void
 set_config(const model_options *m, spmla_config *config)
 {
+	/* A step must give the bits that the same operations give alone. */
+	config->flags = SPMLA_CONFIG_BATCH_INVARIANT;
 	config->heads = m->heads;
 	config->index_heads = m->index_heads;
 	config->topk = m->topk;
@@ -247,13 +249,6 @@ set_config(const model_options *m, spmla_config *config)
 static int
 known_names(const char *program, const model_options *m)
 {
-	if (strcmp(m->backend, "cpu") != 0) {
-		fprintf(stderr,
-			"%s: --backend: \"%s\" is not in this program; it has "
-			"cpu\n",
-			program, m->backend);
-		return 0;
-	}
 	if (strcmp(m->model, "v32") != 0) {
 		fprintf(stderr,
 			"%s: --model: \"%s\" is unknown; there is v32\n",
@@ -296,10 +291,13 @@ model_options_plan(const char *program, model_options *m,
 
 	if (!known_names(program, m) || !size_pool(program, m))
 		return OPTIONS_BAD;
-	*backend = &spmla_cpu;
+	*backend = device_open(program, m->backend);
+	if (!*backend)
+		return OPTIONS_BAD;
 	s = spmla_config_preset(&config, SPMLA_MODEL_V32);
 	if (s == SPMLA_OK)
-		s = spmla_backend_query(*backend, NULL, &device, &diag);
+		s = spmla_backend_query(*backend, device_native(), &device,
+					&diag);
 	if (s == SPMLA_OK) {
 		set_config(m, &config);
 		s = spmla_plan_make(plan, &config, &device, &diag);

@@ -99,8 +99,16 @@ runs "a number out of range" 2 '^decode_loop: --heads: "0" is not' -- \
 	"$loop" --heads=0
 runs "an option without its value" 2 '^decode_loop: --steps: a value' -- \
 	"$loop" --steps
-runs "another backend" 2 '^decode_loop: --backend: "cuda" is not' -- \
-	"$loop" --backend cuda
+runs "another backend" 2 '^decode_loop: --backend: "metal" is unknown' -- \
+	"$loop" --backend metal
+# With a device it is a run like any other.
+if [ ! -e /dev/nvidiactl ]; then
+	runs "no device" 2 '^decode_loop: --backend: there is no CUDA' -- \
+		"$loop" --backend cuda
+else
+	runs "a CUDA device" 0 "${good[@]}" -- \
+		"$loop" --backend cuda "${small[@]}" --steps 24
+fi
 runs "another model" 2 '^decode_loop: --model: "v5" is unknown' -- \
 	"$loop" --model v5
 runs "too small a pool" 2 '^decode_loop: --pool-pages: 1 do not' -- \

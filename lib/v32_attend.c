@@ -106,8 +106,9 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.lse_head_stride_elems = layer->lse_head_stride_elems;
 	a.cache = layer->kv;
 	/* The prologue's metadata are of its own tokens and of the lengths that
-	 * topk writes. */
-	if (!layer->topk_lens && shape->tokens == ctx->prologue.shape.tokens)
+	 * topk writes, wherever to. */
+	if ((layer->index_q || !layer->topk_lens) &&
+	    shape->tokens == ctx->prologue.shape.tokens)
 		a.parts = spmla_i_decode_parts(&ctx->plan, shape->tokens);
 	if (!a.parts)
 		return spmla_sparse_decode(ctx, &a, stream);

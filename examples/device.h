@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the examples run: on the CPU, or on a CUDA device, whose driver is
+ * opened by dlopen, so that one program starts everywhere. Memory of a step's
+ * tensors is such that both sides read it at one address; what only the device
+ * touches is its own memory.
+ */
+#ifndef EXAMPLES_DEVICE_H
+#define EXAMPLES_DEVICE_H
+
+#include <stdint.h>
+
+#include "spmla/spmla.h"
+
+/* Finds a backend by name, "cpu" or "cuda", and makes a context of the device
+ * and a stream. Returns NULL, after a line on stderr, where there is none. */
+const spmla_backend *device_open(const char *program, const char *name);
+void device_close(void);
+
+/* For spmla_init and for every call that enqueues. */
+const spmla_native *device_native(void);
+spmla_stream device_stream(void);
+
+/* Memory that both sides read and write; NULL if there is none. */
+void *device_shared(uint64_t bytes);
+/* Memory of the device alone, zeroed; on the CPU the same as shared. */
+void *device_own(uint64_t bytes);
+void device_free_all(void);
+
+/* From and to any of both, and host memory; after what was enqueued. */
+void device_copy(void *to, const void *from, uint64_t bytes);
+
+/* Waits for all that was enqueued. */
+void device_wait(void);
+
+#endif
