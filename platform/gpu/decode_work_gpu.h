@@ -9,7 +9,8 @@
 
 #include "spmla/platform/gpu/fault_gpu.h"
 
-/* The parameters of every kernel of sparse_decode. */
+/* The parameters of every kernel of sparse_decode; max_logits, base2 and quiet
+ * are sparse_prefill's, whose matrix kernels are the same. */
 #define SPMLA_K_DECODE(P, S)                      \
 	SPMLA_K_FAULT(P)                          \
 	P(const uint16_t, q)                      \
@@ -26,6 +27,7 @@
 	P(float, lse)                             \
 	P(float, split_out)                       \
 	P(float, split_lse)                       \
+	P(float, max_logits)                      \
 	S(int64_t, q_token_stride)                \
 	S(int64_t, q_head_stride)                 \
 	S(int64_t, slots_stride)                  \
@@ -53,6 +55,9 @@
 	S(uint32_t, has_sink)                     \
 	S(uint32_t, has_lse)                      \
 	S(uint32_t, empty_minus_inf)              \
+	S(uint32_t, has_max_logits)               \
+	S(uint32_t, base2)                        \
+	S(uint32_t, quiet)                        \
 	S(float, scale)
 
 enum {

@@ -39,6 +39,24 @@ g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "memory");
 }
 
+/* 16 bytes to local memory if `is` is not 0, else zeros there; done once
+ * g_local_copies_wait has returned, for the items that wait. */
+FN void
+g_local_copy128(LOCAL void *to, GLOBAL const void *from, uint32_t is)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+		     :
+		     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
+		       "r"(is ? 16 : 0)
+		     : "memory");
+}
+
+FN void
+g_local_copies_wait(void)
+{
+	asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 /* The larger of two; a NaN is never larger. */
 FN float
 g_larger(float a, float b)
@@ -171,6 +189,19 @@ g_load128_if(uint32_t is, const void *p, uint32_t *x)
 	memset(x, 0, 16);
 	if (is)
 		memcpy(x, p, 16);
+}
+
+FN void
+g_local_copy128(void *to, const void *from, uint32_t is)
+{
+	memset(to, 0, 16);
+	if (is)
+		memcpy(to, from, 16);
+}
+
+FN void
+g_local_copies_wait(void)
+{
 }
 
 FN float

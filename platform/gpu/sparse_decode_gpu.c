@@ -85,6 +85,7 @@ choose(const spmla_i_gpu_queue *queue, uint32_t layout)
 	} choices[] = {
 		{SPMLA_LAYOUT_FP8_DS_MLA, SPMLA_KERNEL_sparse_decode_wgmma},
 		{SPMLA_LAYOUT_V4_FP8, SPMLA_KERNEL_sparse_decode_wgmma_v4},
+		{SPMLA_LAYOUT_MLA_BF16, SPMLA_KERNEL_sparse_bf16_wgmma},
 		{SPMLA_LAYOUT_FP8_DS_MLA, SPMLA_KERNEL_sparse_decode_mma},
 	};
 	uint32_t i;

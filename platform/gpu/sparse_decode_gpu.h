@@ -61,6 +61,7 @@ SPMLA_KERNEL(sparse_decode)
 	const uint32_t pieces = s.parts ? s.parts : s.tokens;
 	uint64_t work;
 
+	(void)max_logits; /* sparse_prefill has a kernel of its own */
 	for (work = g_block(); work < (uint64_t)pieces * groups;
 	     work += g_blocks()) {
 		const uint32_t piece = (uint32_t)(work / groups);

@@ -332,8 +332,9 @@ SPMLA_KERNEL(sparse_decode_mma)
 	const uint32_t pieces = s.parts ? s.parts : s.tokens;
 	uint64_t work;
 
-	/* There is one cache. */
+	/* There is one cache, and no prefill. */
 	(void)extra_slots, (void)extra_topk_lens, (void)extra_cache;
+	(void)max_logits;
 	for (work = g_block(); work < (uint64_t)pieces * groups;
 	     work += g_blocks()) {
 		const uint32_t group = (uint32_t)(work % groups);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode by warpgroups' matrix instructions, of FP8_DS_MLA and of V4_FP8
- * rows: a block has 64 heads of a token and walks its keys, 64 at a time. Keys
+ * rows, and of bf16 rows, which sparse_prefill has too: a block has 64 heads of a token and walks its keys, 64 at a time. Keys
  * are dequantised once into panels and serve there as K and, transposed, as V.
  * Of Q K^T each of two warpgroups sums over half of the dims, and then has 32
  * keys; of P V it has half of the columns. Two sets of panels let one be filled
  * while P V of the other runs. As products are issued no faster than they run,
  * what shall run beside them stands between them: loads of the next rows between
- * those of Q K^T, their conversion between those of P V.
+ * those of Q K^T, their conversion between those of P V. bf16 rows need no
+ * registers: they are copied into panels while P V runs.
  *
  * The hard idea: weights are rounded to bf16 against the largest score of their
  * own 64 keys, as the contract says, and yet O needs no second accumulator. O
@@ -23,10 +24,15 @@
 
 #define SPMLA_K_sparse_decode_wgmma(P, S)    SPMLA_K_DECODE(P, S)
 #define SPMLA_K_sparse_decode_wgmma_v4(P, S) SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_bf16_wgmma(P, S)      SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_bf16_wgmma_512(P, S)  SPMLA_K_DECODE(P, S)
 SPMLA_KERNEL_SCALARS(sparse_decode_wgmma)
-/* The same struct: both kernels are one function. */
+/* The same struct: all are one function. */
 typedef spmla_k_sparse_decode_wgmma_scalars
 	spmla_k_sparse_decode_wgmma_v4_scalars;
+typedef spmla_k_sparse_decode_wgmma_scalars spmla_k_sparse_bf16_wgmma_scalars;
+typedef spmla_k_sparse_decode_wgmma_scalars
+	spmla_k_sparse_bf16_wgmma_512_scalars;
 
 enum {
 	DECODE_WGMMA_ITEMS = 256,
@@ -134,7 +140,8 @@ decode_wgmma_slots(PRIVATE decode_wgmma_rows *to,
 /* Finds the row of to->slot. */
 FN void
 decode_wgmma_seek(PRIVATE decode_wgmma_rows *to,
-		  const PRIVATE decode_wgmma_list *list, uint32_t v4)
+		  const PRIVATE decode_wgmma_list *list, uint32_t v4,
+		  uint32_t bf16)
 {
 	const int32_t slot = to->slot;
 	const uint32_t page = (uint32_t)slot / list->page_entries;
@@ -144,7 +151,9 @@ decode_wgmma_seek(PRIVATE decode_wgmma_rows *to,
 	to->bad = slot != -1 && !counts;
 	to->counts = (uint32_t)g_ballot(counts) & 0xffu;
 	to->row = list->cache + (counts ? page * list->page_stride : 0);
-	if (v4) {
+	if (bf16) {
+		to->row += in_page * bf16 * 2 * G_PANEL;
+	} else if (v4) {
 		to->v4_scales =
 			(list->page_entries - in_page) * SPMLA_V4_VALUE_BYTES +
 			in_page * SPMLA_V4_SCALE_BYTES;
@@ -159,12 +168,12 @@ decode_wgmma_seek(PRIVATE decode_wgmma_rows *to,
 FN void
 decode_wgmma_next(PRIVATE decode_wgmma_rows *to,
 		  const PRIVATE decode_wgmma_list lists[2], uint32_t v4,
-		  int64_t t, uint32_t block)
+		  uint32_t bf16, int64_t t, uint32_t block)
 {
 	if (!v4 || block < lists[0].blocks)
-		decode_wgmma_seek(to, lists, v4);
+		decode_wgmma_seek(to, lists, v4, bf16);
 	else
-		decode_wgmma_seek(to, lists + 1, v4);
+		decode_wgmma_seek(to, lists + 1, v4, bf16);
 	decode_wgmma_slots(to, lists, v4, t, block + 1);
 }
 
@@ -310,6 +319,36 @@ decode_wgmma_store(PRIVATE decode_wgmma_rows *from, uint32_t v4, uint32_t k,
 					 g_panel_at(first + 4 * i + lane / 8,
 						    lane % 8 * 8),
 				 from->tails[i]);
+}
+
+/* Copies bf16 rows of so many panels into them, which g_local_copies_wait waits
+ * for; rows that are no keys become zeros. */
+FN void
+decode_wgmma_copy(const PRIVATE decode_wgmma_rows *from, uint32_t panels,
+		  LOCAL uint16_t *keys, LOCAL uint32_t *counts)
+{
+	const uint32_t lane = g_lane(), first = g_item() / 32 * 8;
+	uint32_t r, i;
+
+	if (lane == 0)
+		counts[g_item() / 32] = from->counts;
+	UNROLL
+	for (r = 0; r < 8; r++) {
+		GLOBAL const uint8_t *row = decode_wgmma_row(from, r);
+		const uint32_t is = from->counts >> r & 1u;
+
+		UNROLL
+		for (i = 0; i < 3; i++) {
+			const uint32_t piece = 32 * i + lane;
+
+			if (piece < panels * 8)
+				g_local_copy128(
+					keys + piece / 8 * 64 * G_PANEL +
+						g_panel_at(first + r,
+							   piece % 8 * 8),
+					row + 16 * piece, is);
+		}
+	}
 }
 
 /* The queries of 64 heads into panels; heads that are not there are zeros. */
@@ -474,9 +513,10 @@ FN void
 decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		   const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
 		   GLOBAL const float *attn_sink, GLOBAL uint16_t *out,
-		   GLOBAL float *lse, GLOBAL float *split_out,
-		   GLOBAL float *split_lse, LOCAL float *sums, uint64_t row,
-		   uint32_t t, uint32_t first_head)
+		   GLOBAL float *lse, GLOBAL float *max_logits,
+		   GLOBAL float *split_out, GLOBAL float *split_lse,
+		   LOCAL float *sums, uint64_t row, uint32_t t,
+		   uint32_t first_head)
 {
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
 	const uint32_t whole = row == ~(uint64_t)0;
@@ -487,6 +527,7 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		((uint64_t)out & 3u) == 0 &&
 		((s->out_token_stride | s->out_head_stride) & 1) == 0;
 	const float none = g_float(0xff800000u);
+	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
 	uint32_t r, i;
 
 	UNROLL
@@ -553,18 +594,23 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		else if (s->has_lse)
 			lse[token * s->lse_token_stride +
 			    (int64_t)head * s->lse_head_stride] =
-				!is_empty ? lse2 * 0.693147180559945309f
+				!is_empty            ? lse2 * unit
 				: s->empty_minus_inf ? none
 						     : g_float(0x7f800000u);
+		if (s->has_max_logits)
+			max_logits[token * s->lse_token_stride +
+				   (int64_t)head * s->lse_head_stride] =
+				is_empty ? none : st->largest[r] * unit;
 	}
 	BARRIER(); /* nobody reads the sums */
 }
 
-/* Both kernels; `v4` is a constant of each. */
+/* All kernels; `v4` and `bf16`, the panels of a bf16 row or 0, are constants of
+ * each. */
 FN void
 decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			 const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
-		 LOCAL uint8_t *local, uint32_t v4)
+		 LOCAL uint8_t *local, uint32_t v4, uint32_t bf16)
 {
 	LOCAL uint16_t *q_local = (LOCAL uint16_t *)local;
 	LOCAL uint16_t *keys = (LOCAL uint16_t *)(local + DECODE_WGMMA_K_AT);
@@ -578,7 +624,7 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const g_panel q_own = g_panel_on(q_panels, half_of * 4 * 64 * G_PANEL);
 	const g_panel q_last = g_panel_step(
 		g_panel_on(q_panels, 8 * 64 * G_PANEL), 2 * half_of);
-	const uint32_t panels = v4 ? 8 : 9;
+	const uint32_t panels = bf16 ? bf16 : v4 ? 8 : 9;
 	const uint32_t groups = (s->heads + DECODE_HEADS - 1) / DECODE_HEADS;
 	const float c = s->scale * 1.44269504088896341f;
 	const float none = g_float(0xff800000u);
@@ -642,18 +688,22 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			next.end = (uint32_t)range.end;
 			decode_wgmma_slots(&next, lists, v4, t,
 					   (uint32_t)range.begin);
-			decode_wgmma_next(&next, lists, v4, t,
+			decode_wgmma_next(&next, lists, v4, bf16, t,
 					  (uint32_t)range.begin);
+			if (bf16)
+				decode_wgmma_copy(&next, bf16, keys, counts);
 			UNROLL
-			for (k = 0; k < 5; k++)
+			for (k = 0; k < 5 && !bf16; k++)
 				decode_wgmma_load(&next, v4, (k + 4) % 5);
 			decode_wgmma_load_q(
 				q + token * s->q_token_stride +
 					(int64_t)first_head * s->q_head_stride,
 				s->q_head_stride, heads, panels, q_local);
 			UNROLL
-			for (k = 0; k < 5; k++)
+			for (k = 0; k < 5 && !bf16; k++)
 				decode_wgmma_store(&next, v4, k, keys, counts);
+			if (bf16)
+				g_local_copies_wait();
 			UNROLL
 			for (i = 0; i < 128; i++)
 				st.o[i] = 0.0f;
@@ -676,7 +726,8 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				uint32_t a[4][4];
 
 				/* Of those that are in panels now. */
-				if (next.bad && g_lane() < 8 && reports)
+				if (next.bad && g_lane() < 8 && reports &&
+				    !s->quiet)
 					g_fault(fault_state, fault_status, t,
 						G_FAULT_INDEX);
 				UNROLL
@@ -721,10 +772,11 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 									[DECODE_EXTRA_LEN],
 								0));
 						decode_wgmma_next(
-							&next, lists, v4, t,
-							(uint32_t)block + 1);
+							&next, lists, v4, bf16,
+							t, (uint32_t)block + 1);
 					}
-					if (k % 2 && k / 2 > 0 && k / 2 < 6)
+					if (!bf16 && k % 2 && k / 2 > 0 &&
+					    k / 2 < 6)
 						decode_wgmma_load(&next, v4,
 								  (k / 2 + 3) %
 									  5);
@@ -736,6 +788,14 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 					g_wgmma_hold(sum + k);
 				decode_wgmma_scores(
 					sum, (LOCAL uint32_t *)other, score);
+				if (bf16) {
+					BARRIER(); /* the sums are read */
+					if (more)
+						decode_wgmma_copy(
+							&next, bf16, other,
+							counts +
+								(set ^ 1u) * 8);
+				}
 				decode_wgmma_weights(score, counts + set * 8,
 						     most, p, c, &st, a);
 				UNROLL
@@ -753,18 +813,20 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 							   16 * k * G_PANEL));
 					if (k == 3)
 						g_wgmma_commit();
-					if (more)
+					if (more && !bf16)
 						decode_wgmma_store(
 							&next, v4, k, other,
 							counts +
 								(set ^ 1u) * 8);
 				}
-				if (more) {
+				if (more && !bf16)
 					decode_wgmma_store(&next, v4, 4, other,
 							   counts + (set ^ 1u) *
 									    8);
+				if (more && bf16)
+					g_local_copies_wait();
+				if (more)
 					g_wgmma_publish();
-				}
 				g_wgmma_wait();
 				UNROLL
 				for (k = 0; k < 128; k++)
@@ -778,8 +840,9 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 						   s->split_rows, t, &bad);
 
 				decode_wgmma_write(&st, s, attn_sink, out, lse,
-						   split_out, split_lse, most,
-						   row, t, first_head);
+						   max_logits, split_out,
+						   split_lse, most, row, t,
+						   first_head);
 			}
 		}
 	}
@@ -792,7 +855,7 @@ SPMLA_KERNEL(sparse_decode_wgmma)
 	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
 
 	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
-			 0);
+			 0, 0);
 }
 
 SPMLA_KERNEL(sparse_decode_wgmma_v4)
@@ -800,7 +863,23 @@ SPMLA_KERNEL(sparse_decode_wgmma_v4)
 	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
 
 	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
-			 1);
+			 1, 0);
+}
+
+SPMLA_KERNEL(sparse_bf16_wgmma)
+{
+	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
+
+	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+			 0, 9);
+}
+
+SPMLA_KERNEL(sparse_bf16_wgmma_512)
+{
+	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
+
+	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+			 0, 8);
 }
 
 #undef ARGS_NAME
