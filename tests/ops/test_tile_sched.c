@@ -330,6 +330,49 @@ START_TEST(sums_do_not_wrap)
 }
 END_TEST
 
+/* Requests of one cost, and the same but for one of them. */
+START_TEST(even_and_almost_even_batches_equal_the_serial_walk)
+{
+	static const uint32_t overheads[5] = {5, 3, 0, 1, 17};
+	uint64_t rng = test_seed() + 13;
+	uint32_t i, j;
+
+	for (i = 0; i < 3000; i++) {
+		const uint32_t most = i % 100 ? 40 : 1200;
+		spmla_tile_sched_args a = args_of(
+			1 + rng_below(&rng, most), 1 + rng_below(&rng, 300),
+			pick(&rng, overheads, 5), 1 + rng_below(&rng, 4096));
+
+		check_sched(&a);
+		if (i % 4)
+			continue;
+		for (j = 0; j < a.batch; j++)
+			lens[j] = (int32_t)a.topk;
+		lens[rng_below(&rng, a.batch)] = 1;
+		a.topk_lens = lens;
+		check_sched(&a);
+	}
+}
+END_TEST
+
+/* The payload of few parts is past 32 bits, and so is what a part has left. */
+START_TEST(payloads_do_not_wrap)
+{
+	uint64_t rng = test_seed() + 14;
+	uint32_t parts, i;
+
+	for (parts = 1; parts <= 9; parts++) {
+		spmla_tile_sched_args a = args_of(700, parts, 5, INT32_MAX);
+
+		for (i = 0; i < 700; i++)
+			lens[i] = (int32_t)(INT32_MAX - rng_below(&rng, 9999));
+		a.topk_lens = lens;
+		a.extra_topk = INT32_MAX;
+		check_sched(&a);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -338,6 +381,7 @@ main(void)
 		a_short_a_long_and_a_short_request_on_four_parts,
 		random_batches_equal_the_serial_walk,
 		random_huge_batches_equal_the_serial_walk,
+		even_and_almost_even_batches_equal_the_serial_walk,
 	};
 	const TTest *const edge[] = {
 		a_part_without_work_is_a_row_behind_the_last_request,
@@ -347,6 +391,7 @@ main(void)
 		lengths_out_of_bounds_are_clamped_and_reported,
 		a_batch_of_no_requests_leaves_every_part_idle,
 		sums_do_not_wrap,
+		payloads_do_not_wrap,
 	};
 	const theme themes[] = {THEME("shape", setup, teardown, shape),
 				THEME("edge", setup, teardown, edge)};

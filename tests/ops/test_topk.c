@@ -330,6 +330,118 @@ START_TEST(random_rows_equal_a_full_sort)
 }
 END_TEST
 
+/* Values that have broken selections of long rows. */
+static void
+fill_odd(uint64_t *rng, float *scores, uint32_t n, uint32_t kind)
+{
+	static const float odd[10] = {NAN, -NAN, -INFINITY, INFINITY, 0, -0.0f,
+				      1,   -1,   0x1p-149f, -3e38f};
+	static const float rare[5] = {NAN, -INFINITY, -0.0f, 0, 0.25f};
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const float x = rng_float(rng);
+
+		if (kind < 4)
+			scores[i] = odd_score(rng, kind);
+		else if (kind == 4) /* any of the odd ones */
+			scores[i] = odd[rng_below(rng, 10)];
+		else if (kind < 10) /* almost all the same */
+			scores[i] = rng_below(rng, 50) ? rare[kind - 5] : x;
+		else if (kind == 10) /* none positive */
+			scores[i] = rng_below(rng, 9) ? -1 - x * x : -NAN;
+		else if (kind == 11) /* the best lie together */
+			scores[i] = i > n - n / 8 ? 4 + x : x;
+		else /* and fall */
+			scores[i] = -(float)i;
+	}
+}
+
+START_TEST(long_rows_of_odd_scores_equal_a_full_sort)
+{
+	static const uint32_t ks[7] = {1, 37, 300, 512, 671, 672, 2048};
+	uint64_t rng = test_seed() + 5;
+	float *scores = malloc(5003 * sizeof *scores);
+	uint32_t kind, i;
+
+	for (kind = 0; kind < 13; kind++)
+		for (i = 0; i < 7; i++) {
+			fill_odd(&rng, scores, 5003, kind);
+			check_row(scores, 5003, ks[i]);
+		}
+	free(scores);
+}
+END_TEST
+
+/* Around the sizes of what kernels hold, list and go through at a time. */
+START_TEST(rows_of_any_length_and_start_equal_a_full_sort)
+{
+	static const uint32_t around[6] = {896, 1024, 2048, 7168, 8192, 16384};
+	uint64_t rng = test_seed() + 6;
+	float *scores = malloc(16400 * sizeof *scores);
+	uint32_t i, j, off;
+
+	for (i = 0; i < 16400; i++)
+		scores[i] = rng_float(&rng);
+	for (i = 0; i < 6; i++)
+		for (j = 0; j < 7; j++)
+			for (off = 0; off < 4; off++)
+				check_row(scores + off, around[i] + j - 3,
+					  i < 3 ? 500 : 2048);
+	free(scores);
+}
+END_TEST
+
+/* High where the kernel takes its sample, so that it expects too many. */
+START_TEST(sample_that_misleads_changes_nothing)
+{
+	uint64_t rng = test_seed() + 7;
+	float *scores = malloc(40000 * sizeof *scores);
+	uint32_t i, sign;
+
+	for (sign = 0; sign < 2; sign++) {
+		for (i = 0; i < 40000; i++)
+			scores[i] = rng_float(&rng);
+		for (i = 0; i < 40000 / 16; i++)
+			scores[i * 16 + ((i * 0x9e3779b1u) >> 22) * 16 /
+						1024] += sign ? -9.0f : 9.0f;
+		check_row(scores, 5000, 512);
+		check_row(scores, 40000, 512);
+		check_row(scores, 40000, 3000);
+	}
+	free(scores);
+}
+END_TEST
+
+/* Scores beside a row are better than all of its own. */
+START_TEST(scores_beside_an_unaligned_row_are_not_taken)
+{
+	static int64_t starts[12];
+	static int32_t lens[12];
+	uint64_t rng = test_seed() + 8;
+	float *scores = malloc(12 * 2100 * sizeof *scores);
+	spmla_topk_args a = {.struct_bytes = sizeof a, .rows = 12, .k = 300};
+	uint32_t r, i;
+
+	for (i = 0; i < 12 * 2100; i++)
+		scores[i] = 7;
+	for (r = 0; r < 12; r++) {
+		starts[r] = 2100 * (int64_t)r + 10 + r % 4;
+		lens[r] = r < 4 ? 500 : r < 8 ? 1024 : 2050 + (int32_t)r;
+		for (i = 0; i < (uint32_t)lens[r]; i++)
+			scores[starts[r] + i] =
+				r & 1 ? rng_float(&rng) : -INFINITY;
+	}
+	a.logits = scores;
+	a.logits_elems = 12 * 2100;
+	a.row_starts = starts;
+	a.context_lens = lens;
+	a.indices_stride_elems = 300;
+	check_rows(&a);
+	free(scores);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -345,6 +457,9 @@ suite(void)
 	tcase_add_test(shape, every_k_up_to_the_length_gives_the_exact_set);
 	tcase_add_test(shape, k_far_above_every_length_works);
 	tcase_add_test(shape, random_rows_equal_a_full_sort);
+	tcase_add_test(shape, long_rows_of_odd_scores_equal_a_full_sort);
+	tcase_add_test(shape, rows_of_any_length_and_start_equal_a_full_sort);
+	tcase_add_test(shape, sample_that_misleads_changes_nothing);
 	tcase_add_checked_fixture(edge, setup, teardown);
 	tcase_add_test(edge, ties_across_the_threshold_take_the_lower_position);
 	tcase_add_test(edge, nan_of_either_sign_ranks_below_minus_infinity);
@@ -355,6 +470,7 @@ suite(void)
 	tcase_add_test(edge, scores_of_short_rows_are_not_read);
 	tcase_add_checked_fixture(layout, setup, teardown);
 	tcase_add_test(layout, rows_lie_anywhere_and_output_rows_may_be_apart);
+	tcase_add_test(layout, scores_beside_an_unaligned_row_are_not_taken);
 	tcase_set_timeout(shape, 60);
 	suite_add_tcase(s, shape);
 	suite_add_tcase(s, edge);
