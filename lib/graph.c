@@ -26,6 +26,7 @@ spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream)
 	ctx->capture_open = 1;
 	ctx->capture_rings = 0;
 	ctx->capture_failed = SPMLA_OK;
+	ctx->capture_prologue = ctx->prologue;
 	return SPMLA_OK;
 }
 
@@ -82,6 +83,7 @@ spmla_graph_abort(spmla_ctx *ctx)
 	if (s != SPMLA_OK)
 		return s;
 	ctx->backend->capture_abort(ctx);
+	ctx->prologue = ctx->capture_prologue;
 	ctx->capture_open = 0;
 	return SPMLA_OK;
 }

@@ -148,7 +148,10 @@ typedef struct spmla_prefill_chunk {
  * where the tokens end, and closed early only where the next request would be
  * one too many or its context too large. So every query token lies in exactly
  * one chunk, and a chunk's context is complete when it runs.
- * A chunk may fit a bucket: spmla_step_info says which way it goes.
+ * A chunk may fit a bucket: spmla_step_info says which way it goes. On the CPU
+ * no bit of the outputs depends on it, except with SPMLA_SCALE_RAW: decode
+ * rounds the scales of a row to bf16, prefill multiplies by the f32 ones.
+ * Powers of two and bf16 rows are the same in both.
  * Errors: E_NULL; E_STRUCT_SIZE; E_UNSUPPORTED if no prefill is planned;
  * E_RECORD with the field and request for what spmla_step_encode would refuse,
  * and for a length above prefill_workspace_tokens; E_OVERFLOW if the query

@@ -162,7 +162,7 @@ take_chunk(const spmla_step *step, const room *most, uint32_t *i,
 	chunk->queries.end = chunk->queries.first + tokens;
 }
 
-/* Walks over the chunks and returns how many there are; `chunks` may be NULL. */
+/* Walks over the chunks and returns how many there are; NULL: only counts. */
 static uint32_t
 walk(const spmla_step *step, const room *most, spmla_prefill_chunk *chunks)
 {

@@ -12,9 +12,13 @@
  * record in a ring) and not calls; so one captured graph serves every step.
  *
  * Conventions. Counts are uint32_t, bytes uint64_t, units stand in names.
- * Every public struct starts with struct_bytes = its sizeof (the *_INIT macros
- * set it); a struct of an unknown size is refused. Structs only grow at their
- * end. A zero field means its default unless it says otherwise.
+ * Public structs start with struct_bytes = their sizeof (the *_INIT macros set
+ * it); one of an unknown size is refused, and they only grow at their end.
+ * Small plain records, which stand in arrays or inside of other structs, have
+ * no such field and never change: spmla_shape, spmla_table_config,
+ * spmla_extent, spmla_request, spmla_table_store, spmla_step_device,
+ * spmla_range, spmla_indexer_chunk, spmla_prefill_chunk. A zero field means its
+ * default unless it says otherwise.
  * Functions that fail change nothing. Those that check more than their
  * pointers fill a diag: their own argument, or the context's (spmla_ctx_diag);
  * a diag is only ever written. Every call may give E_NULL and E_STRUCT_SIZE,
@@ -111,9 +115,10 @@ typedef struct spmla_table_store {
 } spmla_table_store;
 
 typedef enum spmla_step_flag {
-	/* seq_len_tokens are upper bounds; the true lengths are in ROW_LEN[row],
-	 * written by the engine on the device before the step. A length above
-	 * its bound or below the query count skips the row and is reported. */
+	/* seq_len_tokens are upper bounds; the true lengths are in
+	 * ROW_LEN[row], written by the engine on the device before the step. A
+	 * length above its bound or below the query count skips the row and is
+	 * reported. */
 	SPMLA_STEP_LENS_ON_DEVICE = 1,
 	SPMLA_STEP_FLAG_FORCE_32 = 0x7fffffff
 } spmla_step_flag;
@@ -155,8 +160,8 @@ typedef struct spmla_step_info {
  * may be NULL.
  * Errors: E_RANGE for the record's room; E_UNSUPPORTED for stores where the
  * table is the engine's; E_RECORD with the field ("step.requests.row", index i)
- * for any limit of the plan; if it fits neither a bucket nor prefill, the first of
- * request_count, next_n, live_context and tokens that none is left for. */
+ * for any limit of the plan; if it fits neither a bucket nor prefill, the first
+ * of request_count, next_n, live_context and tokens that none is left for. */
 spmla_status spmla_step_encode(const spmla_plan *plan, const spmla_step *step,
 			       void *record, uint64_t record_capacity_bytes,
 			       spmla_step_info *info, spmla_diag *diag);

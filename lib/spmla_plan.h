@@ -292,8 +292,8 @@ typedef enum spmla_buf {
 	SPMLA_BUF_LOGITS_ROW_STARTS = 38, /* int64 [T + 1], in elements */
 	SPMLA_BUF_TOPK_INDICES = 39,      /* int32 [T][topk], request-local */
 	SPMLA_BUF_TOPK_LENS = 40,         /* int32 [T]: entries that are set */
-	SPMLA_BUF_WORKSPACE_STARTS = 41,  /* int32 [B + 1], prefill: rows of the
-	                                   * workspace before each request, all */
+	SPMLA_BUF_WORKSPACE_STARTS = 41,  /* int32 [B + 1], prefill: workspace
+	                                   * rows before each request, all */
 	SPMLA_BUF_KEY_STARTS = 42, /* int32 [P]: a token's first row there */
 	SPMLA_BUF_KEY_ENDS = 43,   /* int32 [P]: behind its last */
 	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
@@ -374,7 +374,8 @@ typedef struct spmla_row {
 /* Lays out every buffer. Pure: the same config and device give the same bytes.
  * Errors: every field of config and device is checked; E_UNSUPPORTED names the
  * operation that the device lacks; E_OVERFLOW, with the buffer's name, where 64
- * bits do not suffice. On an error *plan is untouched (zeroed by E_OVERFLOW). */
+ * bits do not suffice. On an error *plan is untouched (zeroed by E_OVERFLOW).
+ */
 spmla_status spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 			     const spmla_device *device, spmla_diag *diag);
 

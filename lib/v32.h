@@ -43,7 +43,8 @@ typedef struct spmla_v32_layer {
 	uint32_t index_weights_dtype;       /* BF16 or F32 */
 	uint32_t index_q_scale_floor;       /* spmla_q_scale_floor */
 	/* top-k, out of index and into attend; NULL: TOPK_INDICES, TOPK_LENS.
-	 * Layers that share a selection name the same buffers. */
+	 * Layers that share a selection name the same buffers. An index at or
+	 * past the token's context is none: FAULT_INDEX. */
 	int32_t *topk_indices;     /* [tokens][topk_stride_elems] */
 	int32_t *topk_lens;        /* [tokens] */
 	int64_t topk_stride_elems; /* >= config.topk; 0: config.topk */
@@ -89,18 +90,19 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			    const spmla_shape *shape, spmla_stream stream);
 
 /* The same for a step of prompts, one whose info.bucket is
- * SPMLA_BUCKET_PREFILL: insert; then, if index_q is not NULL, the selection over
- * gathered index keys, the logits in pieces that fit logits_budget_bytes; then
- * attention over the gathered KV as bf16. Prompts are cut into such steps by
- * spmla_prefill_plan. `shape` is that of the prologue before it, and its cost
- * that of the shape, so an eager engine takes the numbers of the step's info.
+ * SPMLA_BUCKET_PREFILL: insert; then, if index_q is not NULL, the selection
+ * over gathered index keys, the logits in pieces that fit logits_budget_bytes;
+ * then attention over the gathered KV as bf16. Prompts are cut into such steps
+ * by spmla_prefill_plan. `shape` is that of the prologue before it, and its
+ * cost that of the shape, so an eager engine takes the numbers of the step's
+ * info.
  * A key whose page was not written is a row of zeros here (FAULT_PAGE).
  * Order: enqueues 4 ops, with index_k one more, with index_q 2 and 2 a piece.
  * Deterministic: a token's bits do not depend on how its prompt is cut up.
- * Exact: the caches as by decode, bit for bit; the selection too; out and lse as
- * spmla_sparse_prefill.
- * Errors: those of the ops; E_STATE for another shape than the prologue's, or if
- * that shape fits a bucket: then it is a decode step. */
+ * Exact: the caches as by decode, bit for bit; the selection too; out and lse
+ * as spmla_sparse_prefill.
+ * Errors: those of the ops; E_STATE for another shape than the prologue's, or
+ * if that shape fits a bucket: then it is a decode step. */
 spmla_status spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			       const spmla_shape *shape, spmla_stream stream);
 

@@ -25,8 +25,8 @@ typedef enum spmla_op {
 typedef struct spmla_step_prologue_args {
 	spmla_shape shape;
 	uint32_t source; /* spmla_source */
-	/* Of a prefill: its index logits are made in pieces of this many tokens,
-	 * rows this far apart. 0 is a decode step. */
+	/* Of a prefill: its index logits are made in pieces of this many
+	 * tokens, rows this far apart. 0 is a decode step. */
 	uint32_t piece_tokens;
 	uint64_t piece_stride_elems;
 } spmla_step_prologue_args;
@@ -100,7 +100,8 @@ struct spmla_ctx {
 	uint32_t capture_rings;  /* FROM_RING prologues in it */
 	uint32_t capture_failed; /* spmla_status of the first failed op */
 	uint32_t graph_count;
-	uint8_t graphs[SPMLA_I_MAX_GRAPHS]; /* spmla_i_graph_kind */
+	spmla_step_prologue_args capture_prologue; /* `prologue` before it */
+	uint8_t graphs[SPMLA_I_MAX_GRAPHS];        /* spmla_i_graph_kind */
 	spmla_i_table tables[SPMLA_MAX_TABLE_GROUPS];
 	void *buf[SPMLA_I_BUF_LIMIT]; /* by spmla_buf */
 	uint64_t buf_bytes[SPMLA_I_BUF_LIMIT];

@@ -17,8 +17,8 @@ spmla_status spmla_i_config_resolve(spmla_config *out, const spmla_config *in,
 spmla_status spmla_i_device_check(const spmla_device *device,
 				  const spmla_config *config, spmla_diag *diag);
 
-/* The shapes of steps: the buckets, then that of prefill if it is planned; shape
- * i < spmla_i_shape_count. */
+/* The shapes of steps: the buckets, then that of prefill if it is planned;
+ * shape i < spmla_i_shape_count. */
 uint32_t spmla_i_shape_count(const spmla_config *config);
 spmla_shape spmla_i_shape_at(const spmla_config *config, uint32_t i);
 

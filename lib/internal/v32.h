@@ -27,7 +27,8 @@ spmla_status spmla_i_v32_begin_decode(spmla_ctx *ctx,
 				      const spmla_shape *shape);
 
 /* A layer's caches must match its table: the slots are page * page_tokens +
- * offset. The selection's two buffers come together, planned or the caller's. */
+ * offset. The selection's two buffers come together, planned or the caller's.
+ */
 spmla_status spmla_i_v32_check_kv(spmla_ctx *ctx, const spmla_v32_layer *l);
 spmla_status spmla_i_v32_check_index(spmla_ctx *ctx, const spmla_v32_layer *l);
 spmla_status spmla_i_v32_check_topk(spmla_ctx *ctx, const spmla_v32_layer *l);

@@ -4,6 +4,34 @@
  */
 #include "spmla/internal/backend.h"
 
+/* An output in the input's place has to walk it row by row, and one in the
+ * other's would be what is left of both. */
+static spmla_status
+check_aliases(spmla_diag *diag, const spmla_filter_prefill_indices_args *a)
+{
+	const uint64_t in = spmla_i_stride(a->indices_stride_elems);
+	const spmla_i_check context = {
+		"filter_prefill_indices.context_indices_stride_elems",
+		spmla_i_stride(a->context_indices_stride_elems),
+		SPMLA_WANT_EQUAL, in};
+	const spmla_i_check fresh = {
+		"filter_prefill_indices.new_indices_stride_elems",
+		spmla_i_stride(a->new_indices_stride_elems), SPMLA_WANT_EQUAL,
+		in};
+	spmla_status s = SPMLA_OK;
+
+	if (a->context_indices == a->new_indices)
+		return spmla_i_fail(diag, SPMLA_E_RANGE,
+				    "filter_prefill_indices.new_indices "
+				    "(context_indices too)",
+				    1, SPMLA_WANT_EQUAL, 0);
+	if (a->context_indices == a->indices)
+		s = spmla_i_check_all(diag, &context, 1);
+	else if (a->new_indices == a->indices)
+		s = spmla_i_check_all(diag, &fresh, 1);
+	return s;
+}
+
 static spmla_status
 check_outputs(spmla_diag *diag, const spmla_filter_prefill_indices_args *a)
 {
@@ -52,6 +80,8 @@ spmla_filter_prefill_indices(spmla_ctx *ctx,
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
 		s = check_outputs(&ctx->diag, a);
+	if (s == SPMLA_OK)
+		s = check_aliases(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_filter_prefill_indices, a,
 			      sizeof *a, stream);
 }

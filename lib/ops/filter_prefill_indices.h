@@ -31,8 +31,8 @@ typedef struct spmla_filter_prefill_indices_args {
  * both. Columns keep their place. A negative c: -1 in all of the token's
  * columns, FAULT_LENGTH. No tokens: nothing else is checked, nothing is
  * enqueued.
- * Alias: one of the outputs may be indices, with its stride. Order: enqueues;
- * capturable. Exact: integers.
+ * Alias: one of the outputs may be indices, with its stride; the outputs are
+ * not the same buffer: E_RANGE. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM filter_prefill_indices. */
 spmla_status

@@ -36,6 +36,8 @@ typedef struct spmla_index_map_args {
 	 * workspace_starts[id] + index instead. NULL: no token does. */
 	const int32_t *workspace_ids;    /* [tokens] */
 	const int32_t *workspace_starts; /* [workspaces] */
+	/* [tokens]: an index at or past it is none; NULL: not looked at. */
+	const int32_t *context_lens;
 } spmla_index_map_args;
 
 /* slot = block_table[row][i / page_tokens] * page_stride_rows
@@ -44,7 +46,10 @@ typedef struct spmla_index_map_args {
  * table's columns gives -1 and no report, also where the token has a workspace,
  * as the source does; a column not written, a page outside the pool, a row or
  * workspace outside its array, or a slot outside [0, 2^31) gives -1:
- * FAULT_PAGE, FAULT_ROW, FAULT_INDEX.
+ * FAULT_PAGE, FAULT_ROW, FAULT_INDEX. With context_lens an index at or past the
+ * token's (all, if it is negative) gives -1 and FAULT_INDEX, before anything
+ * else is looked at: what lies behind a context in a workspace is the next
+ * request's.
  * Alias: slots may be indices, with the same stride. Order: enqueues;
  * capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

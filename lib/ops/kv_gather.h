@@ -35,9 +35,9 @@ typedef struct spmla_kv_gather_args {
 
 /* Request b owns the rows [workspace_starts[b], workspace_starts[b + 1]) of
  * dst, the last one those up to keys, or each those up to its workspace_end;
- * rows that no request owns are left as they are. Its row j is the entry of position
- * seq_starts[b] + j, values 0..511 its latent, 512..575 its rope. Rows before
- * workspace_starts[0] are left as they are.
+ * rows that no request owns are left as they are. Its row j is the entry of
+ * position seq_starts[b] + j, values 0..511 its latent, 512..575 its rope. Rows
+ * before workspace_starts[0] are left as they are.
  * FP8_DS_MLA: latent = bf16(f32(e4m3) * scale), the product rounded to f32 and
  * then to bf16, both to nearest even; a NaN is 0x7fc0, whatever its sign. Rope
  * values, and all values of MLA_BF16, are copied bit for bit.

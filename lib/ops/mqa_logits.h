@@ -38,7 +38,8 @@ typedef struct spmla_mqa_logits_args {
  * row outside the table or that does not fit logits is not written: FAULT_ROW,
  * FAULT_LOGITS.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row only. Exact: within (heads + 30) * 2^-24 of the sum of |terms|.
+ * on that row only. Exact: within 2^-18 of the sum of |terms|, of any number of
+ * heads; by matrix instructions, which cut off what they add, within 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_paged_mqa_logits, one row a query token. */
 spmla_status spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *args,

@@ -51,7 +51,8 @@ typedef struct spmla_mqa_logits_gathered_args {
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row only, and are those of spmla_mqa_logits. Exact: within 2^-18 of
- * the sum of |terms|.
+ * the sum of |terms|, of any number of heads; by matrix instructions, which cut
+ * off what they add, within 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_mqa_logits; CLEAN is its clean_logits, COMPRESSED its
  * max_seqlen_k, and they exclude each other. */

@@ -34,7 +34,7 @@ typedef struct spmla_prefill_rows_args {
 /* workspace_starts is the exclusive prefix sum of seq_lens over the requests
  * that have query tokens; its last element is the sum. Token t of request b
  * with n = context_lens[t] > 0 sees the rows
- *   key_starts = workspace_starts[b] .. key_ends = key_starts + n, end excluded;
+ *   key_starts = workspace_starts[b] .. key_ends - 1 = key_starts + n - 1;
  * one without keys has 0 and 0. Its logits are row t % piece_tokens of a piece:
  *   row_starts = t % piece_tokens * piece_stride_elems.
  * A request whose context would end past `keys` gets no rows: FAULT_LENGTH;

@@ -38,8 +38,9 @@ typedef struct spmla_split_combine_args {
  *   with a sink: g += log2(1 + exp2(sink * log2 e - g));
  *   out = bf16(sum of exp2(lse_i - g) * o_i), in the order of the splits.
  * A split of lse -inf adds nothing and is not read, so a token without a key in
- * any split has out = +0, as one of no splits. A token whose rows are not in [0, split_rows],
- * or that end before they begin, counts as one of no splits: FAULT_INDEX.
+ * any split has out = +0, as one of no splits. A token whose rows are not in
+ * [0, split_rows], or that end before they begin, counts as one of no splits:
+ * FAULT_INDEX.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row's splits only. Exact: out within 1.01 * 2^-8 of the sum of

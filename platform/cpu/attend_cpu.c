@@ -111,6 +111,17 @@ spmla_i_cpu_scalar_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
 		attend_head(w, h, count);
 }
 
+/* What a sink adds to L, which is relative to `reach`, in log2 units. Those of
+ * large scores overflow, and of two infinities there is no difference: an
+ * infinite sink stands alone. */
+static float
+sink_weight(float sink, float reach)
+{
+	const float x = sink * SPMLA_I_LOG2_E;
+
+	return exp2f(isinf(x) ? x : x - reach);
+}
+
 void
 spmla_i_cpu_attend_out(const spmla_i_cpu_attend *w, uint32_t head,
 		       const float *sink, uint16_t *out)
@@ -122,7 +133,7 @@ spmla_i_cpu_attend_out(const spmla_i_cpu_attend *w, uint32_t head,
 		return;
 	}
 	if (sink)
-		total += exp2f(*sink * SPMLA_I_LOG2_E - w->max[head] * w->c);
+		total += sink_weight(*sink, w->max[head] * w->c);
 	w->kernels->attend_divide(w->o + (uint64_t)head * SPMLA_MLA_LATENT,
 				  total, out);
 }

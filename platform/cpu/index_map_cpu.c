@@ -59,8 +59,11 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 	const int32_t id = a->workspace_ids ? a->workspace_ids[token] : -1;
 	const int32_t row = a->token_row[token];
 	const uint32_t known = row >= 0 && (uint32_t)row < a->rows;
+	int64_t context = INT64_MAX;
 	uint32_t len = a->k, valid = 0, j;
 
+	if (a->context_lens)
+		context = a->context_lens[token];
 	if (a->lens)
 		len = a->lens[token] > 0 ? (uint32_t)a->lens[token] : 0;
 	for (j = 0; j < a->k; j++) {
@@ -68,7 +71,10 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 		spmla_fault fault = SPMLA_FAULT_NONE;
 		int32_t slot = -1;
 
-		if (index >= 0 && (uint32_t)index / a->page_tokens < a->columns)
+		if (index >= 0 && index >= context)
+			fault = SPMLA_FAULT_INDEX;
+		else if (index >= 0 &&
+			 (uint32_t)index / a->page_tokens < a->columns)
 			slot = id >= 0 ? map_workspace(a, id, (uint32_t)index,
 						       &fault)
 				       : map_paged(a, table, row,

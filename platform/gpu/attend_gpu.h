@@ -15,7 +15,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_H
 #define SPMLA_PLATFORM_GPU_ATTEND_H
 
-#include "spmla/platform/gpu/dialect_gpu.h"
+#include "spmla/platform/gpu/decode_work_gpu.h"
 
 enum {
 	ATTEND_ITEMS = 256,
@@ -410,8 +410,7 @@ attend_out(const PRIVATE attend_state *st, uint32_t has_sink, float sink,
 	uint32_t k, i;
 
 	if (has_sink)
-		total += g_exp2(sink * 1.44269504088896341f -
-				st->largest * st->c);
+		total += g_sink_weight(sink, st->largest * st->c);
 	inverse = attend_empty(st) ? 0.0f : g_div_rn(1.0f, total);
 	UNROLL
 	for (k = 0; k < ATTEND_VALUE_QUADS; k++) {

@@ -81,6 +81,17 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
+/* What a sink adds to L, which is relative to `reach`, in log2 units. Those of
+ * large scores overflow, and of two infinities there is no difference: an
+ * infinite sink stands alone. */
+FN float
+g_sink_weight(float sink, float reach)
+{
+	const float x = sink * 1.44269504088896341f;
+
+	return g_exp2(g_abs(x) == g_float(0x7f800000u) ? x : x - reach);
+}
+
 /* Blocks [begin, end) of one token; end is -1 where nothing is written. */
 typedef struct decode_range {
 	int32_t begin, end;

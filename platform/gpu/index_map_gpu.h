@@ -21,6 +21,7 @@
 	P(int32_t, valid_counts)           \
 	P(const int32_t, workspace_ids)    \
 	P(const int32_t, workspace_starts) \
+	P(const int32_t, context_lens)     \
 	S(int64_t, indices_stride)         \
 	S(int64_t, slots_stride)           \
 	SPMLA_S_TABLE(S)                   \
@@ -30,7 +31,8 @@
 	S(uint32_t, workspaces)            \
 	S(uint32_t, has_lens)              \
 	S(uint32_t, has_counts)            \
-	S(uint32_t, has_ids)
+	S(uint32_t, has_ids)               \
+	S(uint32_t, has_context)
 SPMLA_KERNEL_SCALARS(index_map)
 
 enum { INDEX_MAP_ITEMS = SPMLA_ITEMS_index_map };
@@ -49,6 +51,7 @@ SPMLA_KERNEL(index_map)
 		GLOBAL int32_t *out = slots + (int64_t)t * s.slots_stride;
 		const int32_t id = s.has_ids ? workspace_ids[t] : -1;
 		const uint32_t row = (uint32_t)token_row[t];
+		const int32_t context = s.has_context ? context_lens[t] : 0;
 		uint32_t len = s.k;
 		uint64_t valid = 0;
 
@@ -60,7 +63,9 @@ SPMLA_KERNEL(index_map)
 			uint32_t fault = 0;
 			int64_t slot = -1;
 
-			if (index < 0 || col >= s.columns) {
+			if (index >= 0 && s.has_context && index >= context) {
+				fault = G_FAULT_INDEX;
+			} else if (index < 0 || col >= s.columns) {
 				/* No entry, and no fault of the step's. */
 			} else if (id >= 0) {
 				if ((uint32_t)id >= s.workspaces)

@@ -448,10 +448,8 @@ SPMLA_KERNEL(sparse_decode_mma)
 					lse2 = none;
 				if (row == ~(uint64_t)0 && s.has_sink &&
 				    !is_empty)
-					total += g_exp2(
-						attn_sink[head] *
-							1.44269504088896341f -
-						st.reach[r]);
+					total += g_sink_weight(attn_sink[head],
+							       st.reach[r]);
 				UNROLL
 				for (n = 0; n < 16; n++) {
 					const float a =

@@ -552,8 +552,7 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		if (head >= s->heads)
 			continue;
 		if (whole && s->has_sink && !is_empty)
-			total += g_exp2(attn_sink[head] * 1.44269504088896341f -
-					st->reach[r]);
+			total += g_sink_weight(attn_sink[head], st->reach[r]);
 		factor = is_empty ? 0.0f : g_div_rn(1.0f, total);
 		UNROLL
 		for (i = 0; i < 32; i++) {

@@ -94,6 +94,43 @@ START_TEST(a_row_that_does_not_exist_is_empty)
 }
 END_TEST
 
+/* A selection that the engine hands in. Row 0 has 5 tokens, and more room in
+ * its page, where 5 is what an earlier owner of it left. */
+START_TEST(a_selection_past_the_context_is_none_and_reported)
+{
+	spmla_v32_layer layer;
+	uint16_t *alone;
+	int32_t *indices, lens[4] = {4, 0, 0, 0};
+	uint32_t topk, n;
+
+	open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+	for (n = 0; n < 5; n++)
+		run_step(n);
+	topk = f.plan.config.topk;
+	ck_assert_uint_ge(topk, 4);
+	indices = test_alloc(4 * topk * sizeof *indices, 0xFF);
+	alone = test_alloc(rig.out_bytes, 0);
+	layer = rig.layer;
+	layer.topk_indices = indices;
+	layer.topk_lens = lens;
+	indices[1] = 4;
+	attend_again(&layer);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	memcpy(alone, rig.out, rig.out_bytes);
+	indices[0] = 5;
+	indices[2] = INT32_MAX;
+	indices[3] = 6;
+	attend_again(&layer);
+	ck_assert_mem_eq(rig.out, alone, rig.out_bytes);
+	ck_assert_uint_eq(fixture_status(&f).count, 3);
+	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_INDEX);
+	ck_assert_uint_eq(fixture_status(&f).row, 0);
+	free(indices);
+	free(alone);
+	close_all();
+}
+END_TEST
+
 START_TEST(an_empty_step_has_empty_rows_only)
 {
 	spmla_step step = SPMLA_STEP_INIT;
@@ -299,6 +336,7 @@ main(void)
 	int failed;
 
 	tcase_add_test(c, a_row_that_does_not_exist_is_empty);
+	tcase_add_test(c, a_selection_past_the_context_is_none_and_reported);
 	tcase_add_test(c, an_empty_step_has_empty_rows_only);
 	tcase_add_test(c, a_context_of_one_key_gives_that_key);
 	tcase_add_test(

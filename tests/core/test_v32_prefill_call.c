@@ -200,6 +200,30 @@ START_TEST(decode_and_prefill_are_not_mixed_up)
 }
 END_TEST
 
+/* What was captured and thrown away began no step. */
+START_TEST(an_aborted_capture_leaves_the_step_that_was_begun)
+{
+	const spmla_shape small = {4, 4, 1, 0}, large = {9, 2, 9, 150};
+	const spmla_v32_layer *l = &r.stage.layer;
+	spmla_ctx *ctx = r.f.ctx;
+	spmla_graph graph;
+
+	prologue(large);
+	v32_must(ctx, spmla_v32_prefill(ctx, l, &large, NULL));
+	v32_must(ctx, spmla_graph_begin(ctx, NULL));
+	prologue(small);
+	v32_must(ctx, spmla_graph_abort(ctx));
+	v32_must(ctx, spmla_v32_prefill(ctx, l, &large, NULL));
+	/* Failed ops and all. */
+	v32_must(ctx, spmla_graph_begin(ctx, NULL));
+	prologue(small);
+	ck_assert_int_eq(spmla_v32_insert(ctx, l, NULL, NULL), SPMLA_E_NULL);
+	ck_assert_int_eq(spmla_graph_end(ctx, &graph), SPMLA_E_CAPTURE);
+	v32_must(ctx, spmla_graph_abort(ctx));
+	v32_must(ctx, spmla_v32_prefill(ctx, l, &large, NULL));
+}
+END_TEST
+
 START_TEST(a_prefill_takes_the_prologues_shape)
 {
 	const spmla_shape shape = {9, 2, 9, 150};
@@ -298,6 +322,7 @@ main(void)
 	};
 	const TTest *const error[] = {
 		decode_and_prefill_are_not_mixed_up,
+		an_aborted_capture_leaves_the_step_that_was_begun,
 		a_prefill_takes_the_prologues_shape,
 		a_layer_that_is_wrong_is_refused_before_anything_is_written,
 		a_plan_without_prefill_has_none,

@@ -197,6 +197,46 @@ START_TEST(a_page_that_was_never_written_reads_as_zeros)
 }
 END_TEST
 
+/* A selection that the engine hands in: entries of token 1, whose context is
+ * 70, that do not lie in it. Row 70 of the workspace is the first of the next
+ * request, 103 is behind all of them. */
+START_TEST(a_selection_past_the_context_reads_no_other_request)
+{
+	const spmla_shape shape = {9, 2, 9, 200};
+	const spmla_request two[2] = {{prompt_row[0], 2, 70, 0},
+				      {prompt_row[1], 2, 33, 0}};
+	const int32_t stray[PROMPT_TOPK] = {70, 103, INT32_MAX, -1,
+					    71, 0,   1,         2};
+	int32_t indices[9 * PROMPT_TOPK], lens[9];
+	uint16_t alone[4 * PROMPT_OUT];
+	spmla_v32_layer layer;
+	uint32_t i;
+
+	prompt_run(&r, none, whole);
+	for (i = 0; i < 9 * PROMPT_TOPK; i++)
+		indices[i] = i % PROMPT_TOPK < 5 ? -1 : (int32_t)i % 8 - 5;
+	for (i = 0; i < 9; i++)
+		lens[i] = i < 4 ? PROMPT_TOPK : 0;
+	put_device_step(two, 2, 0);
+	layer = r.stage.layer;
+	layer.index_q = NULL;
+	layer.topk_indices = indices;
+	layer.topk_lens = lens;
+	layer.topk_stride_elems = PROMPT_TOPK;
+	prologue(shape);
+	v32_must(r.f.ctx, spmla_v32_prefill(r.f.ctx, &layer, &shape, NULL));
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+	memcpy(alone, r.stage.out, sizeof alone);
+	memcpy(indices + PROMPT_TOPK, stray, sizeof stray);
+	indices[0] = 69; /* of token 0, whose context ends before token 1 */
+	v32_must(r.f.ctx, spmla_v32_prefill(r.f.ctx, &layer, &shape, NULL));
+	ck_assert_mem_eq(r.stage.out, alone, sizeof alone);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 5);
+	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_INDEX);
+	ck_assert_uint_eq(fixture_status(&r.f).row, prompt_row[0]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -206,6 +246,7 @@ main(void)
 		a_step_larger_than_its_shape_is_empty,
 		contexts_that_outgrow_the_workspace_on_the_device_are_skipped,
 		a_page_that_was_never_written_reads_as_zeros,
+		a_selection_past_the_context_reads_no_other_request,
 	};
 	const theme themes[] = {
 		LONG_THEME("hostile", open_rig, close_rig, hostile),

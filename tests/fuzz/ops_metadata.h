@@ -159,6 +159,7 @@ make_index_map(input *in, void *args)
 	a->valid_counts = maybe(in) ? i32_of(in, a->tokens) : NULL;
 	a->workspace_ids = maybe(in) ? i32_of(in, a->tokens) : NULL;
 	a->workspace_starts = maybe(in) ? i32_of(in, a->workspaces) : NULL;
+	a->context_lens = maybe(in) ? i32_of(in, a->tokens) : NULL;
 }
 
 CALL(indexer_schedule)

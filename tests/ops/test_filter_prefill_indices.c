@@ -195,6 +195,45 @@ START_TEST(half_may_replace_the_input)
 }
 END_TEST
 
+/* The call is refused with `text`, and nothing is written. */
+static void
+refuse(const char *text)
+{
+	int32_t before[ELEMS];
+
+	memcpy(before, in, sizeof before);
+	memset(old, 0x5A, sizeof old);
+	ck_assert_int_eq(spmla_filter_prefill_indices(f.ctx, &a, NULL),
+			 SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&f), text);
+	ck_assert_mem_eq(in, before, sizeof before);
+	ck_assert_int_eq(old[0], 0x5A5A5A5A);
+}
+
+START_TEST(half_in_place_keeps_the_stride_of_the_input)
+{
+	if (_i) {
+		a.context_indices = in;
+		a.context_indices_stride_elems = STRIDE - 1;
+		refuse("SPMLA_E_RANGE: filter_prefill_indices."
+		       "context_indices_stride_elems: got 74, want 75");
+	} else {
+		a.new_indices = in;
+		a.new_indices_stride_elems = STRIDE + 1;
+		refuse("SPMLA_E_RANGE: filter_prefill_indices."
+		       "new_indices_stride_elems: got 76, want 75");
+	}
+}
+END_TEST
+
+START_TEST(halves_are_not_one_buffer)
+{
+	a.context_indices = a.new_indices = _i ? in : old;
+	refuse("SPMLA_E_RANGE: filter_prefill_indices.new_indices "
+	       "(context_indices too): got 1, want 0");
+}
+END_TEST
+
 #define STEM        "filter_prefill_indices"
 #define FIELD(name) ARG_FIELD(spmla_filter_prefill_indices_args, name)
 #define NUMBER(name, value, text)                                      \
@@ -290,6 +329,8 @@ main(void)
 		{every_argument_that_is_wrong_is_named_and_nothing_is_written,
 		 (int)(sizeof errors / sizeof *errors)},
 		{call_without_an_output_context_or_arguments_is_refused, 1},
+		{half_in_place_keeps_the_stride_of_the_input, 2},
+		{halves_are_not_one_buffer, 2},
 	};
 	const case_test layout[] = {
 		{half_that_is_not_wanted_is_not_written, 2},

@@ -40,6 +40,8 @@ oracle_slot(const spmla_index_map_args *a, uint32_t t, int64_t index)
 	const int64_t row = a->token_row[t], col = index / a->page_tokens;
 	int64_t page, slot;
 
+	if (index >= 0 && a->context_lens && index >= a->context_lens[t])
+		return -SPMLA_FAULT_INDEX;
 	if (index < 0 || col >= (int64_t)a->columns)
 		return NO_SLOT;
 	if (a->workspace_ids && a->workspace_ids[t] >= 0) {
@@ -310,6 +312,48 @@ START_TEST(workspace_that_does_not_exist_or_overflows_is_reported)
 }
 END_TEST
 
+/* Both tokens have a context of 5: of the paged one 4 is its last position, in
+ * page 3, of the one with a workspace 104; 5 would be row 105, which is the
+ * next request's. 8 is past the columns too, -1 is none and no mistake. */
+START_TEST(index_at_or_past_the_context_is_minus_one_and_reported)
+{
+	static const int32_t ids[2] = {-1, 0}, starts[1] = {100};
+	static const int32_t contexts[2] = {5, 5};
+	static const int32_t indices[8] = {4, 5, -1, 8, 4, 5, -1, INT32_MAX};
+	static const int32_t want[8] = {12, -1, -1, -1, 104, -1, -1, -1};
+	spmla_index_map_args a = small(indices, 4);
+
+	a.tokens = 2;
+	a.workspaces = 1;
+	a.workspace_ids = ids;
+	a.workspace_starts = starts;
+	a.context_lens = contexts;
+	expect(&a, want, SPMLA_FAULT_INDEX, 0);
+	check_map(&a, 4);
+	a.tokens = 1;
+	a.indices += 4;
+	a.workspace_ids++;
+	row_of[0] = -7; /* in no table: the report names the token */
+	expect(&a, want + 4, SPMLA_FAULT_INDEX, 0);
+	check_map(&a, 2);
+}
+END_TEST
+
+/* Entries past the length are not looked at. */
+START_TEST(context_that_is_empty_or_negative_has_no_index)
+{
+	static const int32_t contexts[3] = {0, -1, INT32_MIN};
+	static const int32_t indices[4] = {0, -1, INT32_MIN, 1}, len = 3;
+	static const int32_t want[4] = {-1, -1, -1, -1};
+	spmla_index_map_args a = small(indices, 4);
+
+	a.lens = &len;
+	a.context_lens = &contexts[_i];
+	expect(&a, want, SPMLA_FAULT_INDEX, 0);
+	check_map(&a, 1);
+}
+END_TEST
+
 START_TEST(random_rows_of_any_k_equal_the_rule)
 {
 	static const uint32_t ks[6] = {1, 7, 48, 127, 129, 200};
@@ -318,6 +362,7 @@ START_TEST(random_rows_of_any_k_equal_the_rule)
 	uint64_t rng = test_seed() + (uint64_t)_i;
 	const uint32_t k = ks[_i % 6], size = sizes[_i % 4];
 	int32_t lens[8], ids[8], cols[16], starts[3] = {0, 100, 1 << 20};
+	int32_t contexts[8];
 	spmla_index_map_args a = small(indices, k);
 	uint32_t i;
 
@@ -345,7 +390,9 @@ START_TEST(random_rows_of_any_k_equal_the_rule)
 		row_of[i] = (int32_t)rng_below(&rng, 16);
 		lens[i] = (int32_t)rng_below(&rng, k + 2) - 1;
 		ids[i] = (int32_t)rng_below(&rng, 4) - 1;
+		contexts[i] = (int32_t)size * 12; /* above all of them */
 	}
+	a.context_lens = _i & 8 ? contexts : NULL;
 	check_map(&a, 0);
 }
 END_TEST
@@ -377,6 +424,10 @@ suite(void)
 	tcase_add_loop_test(
 		edge, workspace_that_does_not_exist_or_overflows_is_reported, 0,
 		4);
+	tcase_add_test(edge,
+		       index_at_or_past_the_context_is_minus_one_and_reported);
+	tcase_add_loop_test(
+		edge, context_that_is_empty_or_negative_has_no_index, 0, 3);
 	tcase_add_checked_fixture(layout, setup, teardown);
 	tcase_add_test(layout, pages_apart_multiply_by_their_own_stride);
 	suite_add_tcase(s, shape);

@@ -43,6 +43,21 @@ START_TEST(scores_equal_the_reference_for_any_heads_and_page_size)
 }
 END_TEST
 
+START_TEST(large_head_before_many_small_ones_loses_no_more_than_the_bound)
+{
+	mqa_world w;
+
+	mqa_open(&w, _i ? MQA_HEADS : 64, 64);
+	w.a.tokens = 1;
+	w.lens[0] = 1;
+	mqa_steep(w.q, w.weights, w.a.heads,
+		  mqa_entry(&w.a.cache, mqa_first_page(&w), 0));
+	mqa_put_scale(&w.a.cache, mqa_first_page(&w), 0, 1);
+	mqa_check(&f, &w);
+	mqa_close(&w);
+}
+END_TEST
+
 /* q = (1, -1) on dimension 0, k = 2 there, w = (3, 5), scale 0.5:
  * 0.5 * (relu(2) * 3 + relu(-2) * 5) = 3. */
 START_TEST(negative_heads_are_dropped_before_the_weights)
@@ -238,6 +253,10 @@ suite(void)
 	tcase_add_loop_test(
 		shape, scores_equal_the_reference_for_any_heads_and_page_size,
 		0, 24);
+	tcase_add_loop_test(
+		shape,
+		large_head_before_many_small_ones_loses_no_more_than_the_bound,
+		0, 2);
 	tcase_add_test(shape, negative_heads_are_dropped_before_the_weights);
 	tcase_add_checked_fixture(edge, setup, teardown);
 	tcase_add_test(edge, zero_queries_score_zero);

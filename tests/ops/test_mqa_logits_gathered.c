@@ -10,6 +10,7 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/gathered_world.h"
+#include "tests/support/mqa_world.h"
 
 #include "spmla/ops/mqa_logits.h"
 
@@ -58,6 +59,18 @@ START_TEST(scores_equal_the_reference_for_any_heads_and_form)
 	gathered_open(&w, heads[_i / 3], (uint32_t)_i % 3);
 	gathered_check(&f, &w);
 	expect_clean();
+}
+END_TEST
+
+START_TEST(large_head_before_many_small_ones_loses_no_more_than_the_bound)
+{
+	gathered_open(&w, _i ? GATHERED_HEADS : 64, SPMLA_LOGITS_ABSOLUTE);
+	w.a.tokens = 1;
+	w.starts[0] = 7;
+	w.ends[0] = 8;
+	mqa_steep(w.q, w.weights, w.a.heads, w.k + 7 * 128);
+	w.k_scales[7] = 1;
+	gathered_check(&f, &w);
 }
 END_TEST
 
@@ -379,6 +392,8 @@ main(void)
 {
 	const case_test shape[] = {
 		{scores_equal_the_reference_for_any_heads_and_form, 18},
+		{large_head_before_many_small_ones_loses_no_more_than_the_bound,
+		 2},
 		{width_of_a_row_may_be_just_what_it_holds, 3},
 		{negative_heads_are_dropped_before_the_weights, 1},
 	};

@@ -234,6 +234,34 @@ START_TEST(sink_takes_its_share_and_leaves_the_lse)
 }
 END_TEST
 
+/* Two keys of value 1 and score +-3e38, which in log2 units is more than f32
+ * has: a sink of +inf still leaves nothing, of -inf all, and one of 0 is far
+ * above the keys or far below. */
+START_TEST(infinite_sink_stands_alone_whatever_the_scores_are)
+{
+	const float sinks[3] = {INFINITY, -INFINITY, 0};
+	const float score = _i ? -3e38f : 3e38f;
+	uint32_t h;
+
+	decode_open(&w, SPMLA_LAYOUT_MLA_BF16, 3, 64, 2);
+	w.a.softmax_scale = 1;
+	zero_q();
+	for (h = 0; h < 3; h++)
+		w.q[h * w.a.q_head_stride_elems + 575] = test_bf16(1);
+	decode_put(&w, 7, 1, score);
+	decode_put(&w, 9, 1, score);
+	w.slots[0] = 7;
+	w.slots[1] = 9;
+	memcpy(w.sink, sinks, sizeof sinks);
+	w.a.attn_sink = w.sink;
+	decode_run(&f, &w);
+	all_out(0, 0, 0);
+	all_out(0, 1, 1);
+	all_out(0, 2, _i ? 0 : 1);
+	close_world();
+}
+END_TEST
+
 START_TEST(random_sinks_equal_dense_attention)
 {
 	uint32_t h;
@@ -339,6 +367,8 @@ suite(void)
 	tcase_set_timeout(shape, 60);
 	tcase_add_checked_fixture(edge, setup, teardown);
 	tcase_add_test(edge, sink_takes_its_share_and_leaves_the_lse);
+	tcase_add_loop_test(
+		edge, infinite_sink_stands_alone_whatever_the_scores_are, 0, 2);
 	tcase_add_test(edge, key_of_score_minus_infinity_weighs_nothing);
 	tcase_add_test(edge, nan_that_counts_is_not_hidden);
 	tcase_add_test(edge, subnormal_codes_count);

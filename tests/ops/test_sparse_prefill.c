@@ -192,6 +192,33 @@ START_TEST(sink_takes_its_share_and_leaves_the_logits)
 }
 END_TEST
 
+/* Two keys of value 1 and score +-3e38, which in log2 units is more than f32
+ * has: a sink of +inf still leaves nothing, of -inf all, and one of 0 is far
+ * above the keys or far below. */
+START_TEST(infinite_sink_stands_alone_whatever_the_scores_are)
+{
+	const float sinks[3] = {INFINITY, -INFINITY, 0};
+	const float score = _i ? -3e38f : 3e38f;
+	uint32_t h;
+
+	prefill_open(&w, 576, 3, 2);
+	w.a.softmax_scale = 1;
+	zero_q();
+	for (h = 0; h < 3; h++)
+		w.q[h * w.a.q_head_stride_elems + 575] = test_bf16(1);
+	prefill_put(&w, 7, 1, score);
+	prefill_put(&w, 9, 1, score);
+	prefill_indices(&w, 0)[0] = 7;
+	prefill_indices(&w, 0)[1] = 9;
+	memcpy(w.sink, sinks, sizeof sinks);
+	w.a.attn_sink = w.sink;
+	prefill_run(&f, &w);
+	all_out(0, 0, 0);
+	all_out(0, 1, 1);
+	all_out(0, 2, _i ? 0 : 1);
+}
+END_TEST
+
 START_TEST(nan_that_counts_is_not_hidden)
 {
 	prefill_open(&w, 576, 3, 70);
@@ -279,6 +306,7 @@ main(void)
 	};
 	const case_test edge[] = {
 		{sink_takes_its_share_and_leaves_the_logits, 2},
+		{infinite_sink_stands_alone_whatever_the_scores_are, 2},
 		{nan_that_counts_is_not_hidden, 1},
 		{subnormal_values_are_not_flushed, 2},
 		{key_of_score_minus_infinity_weighs_nothing, 1},

@@ -172,6 +172,31 @@ START_TEST(far_away_logarithms_do_not_overflow)
 }
 END_TEST
 
+/* lse of 500 and 0 in base 2, in either order: the second weighs 2^-500, so
+ * that the result is the first alone. Relative to any but the largest of them
+ * exp2 is inf. */
+START_TEST(largest_logarithm_counts_wherever_it_stands)
+{
+	const uint32_t large = (uint32_t)_i;
+	uint32_t h, i;
+
+	for (i = 0; i < 2; i++)
+		for (h = 0; h < COMBINE_HEADS; h++)
+			r.split_lse[i * COMBINE_HEADS + h] =
+				i == large ? 500 : 0;
+	combine_check(&r);
+	for (h = 0; h < COMBINE_HEADS; h++) {
+		const uint32_t row = large * COMBINE_HEADS + h;
+
+		ck_assert_uint_eq(combine_out(&r, 0, h)[9],
+				  test_bf16(r.split_out[row * 512 + 9]));
+		/* 500 ln 2 */
+		ck_assert_float_eq_tol(combine_lse(&r, 0, h), 346.57359f,
+				       4e-4f);
+	}
+}
+END_TEST
+
 START_TEST(nan_of_a_split_is_not_hidden)
 {
 	r.split_lse[COMBINE_HEADS] = NAN;
@@ -275,6 +300,7 @@ main(void)
 		{sink_of_plus_infinity_leaves_nothing_and_of_minus_infinity_all,
 		 1},
 		{far_away_logarithms_do_not_overflow, 2},
+		{largest_logarithm_counts_wherever_it_stands, 2},
 		{nan_of_a_split_is_not_hidden, 1},
 		{subnormal_values_are_not_flushed, 1},
 		{rows_that_are_not_there_count_as_none_and_are_reported, 6},

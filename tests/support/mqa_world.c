@@ -96,6 +96,29 @@ mqa_close(mqa_world *w)
 	free(w->logits);
 }
 
+/* Half a unit of 2^16 in the last place is 2^-8. 256 * 256 is in head 0; its
+ * other products are 1.875 * 2^-9, and the other heads' sums, 256, weigh 0.99 *
+ * 2^-16. */
+void
+mqa_steep(uint8_t *q, float *weights, uint32_t heads, uint8_t *key)
+{
+	const uint8_t c256 = 0x78, c1 = 0x38, eighth = 0x20, small = 0x0F;
+	uint32_t h, d;
+
+	memset(q, 0, (size_t)heads * 128);
+	memset(key, small, 128); /* 1.875 * 2^-6 */
+	key[0] = q[0] = c256;
+	for (d = 16; d < 128; d += 16) /* of the first of 16 lanes */
+		q[d] = eighth;
+	for (d = 8; d > 0; d /= 2) /* of its tree */
+		q[d] = eighth;
+	weights[0] = 1;
+	for (h = 1; h < heads; h++) {
+		q[h * 128] = c1;
+		weights[h] = 0.99f * 0x1p-16f;
+	}
+}
+
 /* The key that the table gives for a position; NULL: none. */
 static const ref_index_key *
 find_key(const spmla_mqa_logits_args *a, uint32_t row, uint32_t n,

@@ -30,6 +30,11 @@ typedef struct mqa_world {
 void mqa_open(mqa_world *w, uint32_t heads, uint32_t entries);
 void mqa_close(mqa_world *w);
 
+/* Queries and weights of a token and the codes of a key. One product is 2^16
+ * and every other, and the sum of every other head, rounds to nothing beside
+ * it: as much is lost as stands behind it in one chain of sums. */
+void mqa_steep(uint8_t *q, float *weights, uint32_t heads, uint8_t *key);
+
 /* The 128 codes of an entry of the cache, and its scale. */
 uint8_t *mqa_entry(const spmla_cache *c, uint32_t page, uint32_t i);
 void mqa_put_scale(const spmla_cache *c, uint32_t page, uint32_t i,

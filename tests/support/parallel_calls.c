@@ -154,6 +154,7 @@ make_selection(par_world *w)
 	m->slots = par_out(w, w->tokens * 37 * 4);
 	m->slots_stride_elems = 37;
 	m->valid_counts = par_out(w, w->tokens * 4);
+	m->context_lens = w->bad ? l->context_lens : NULL;
 }
 
 /* The tokens' blocks cut up into parts, as tile_sched would or at random. */

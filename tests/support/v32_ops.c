@@ -155,6 +155,7 @@ map_slots(const v32_rig *r, spmla_ctx *ctx, uint32_t tokens)
 				     : view(ctx, SPMLA_BUF_TOPK_LENS),
 		.slots = view(ctx, SPMLA_BUF_TOPK_SLOTS),
 		.slots_stride_elems = plan->config.topk,
+		.context_lens = view(ctx, SPMLA_BUF_CONTEXT_LENS),
 	};
 
 	v32_must(ctx, spmla_index_map(ctx, &a, NULL));
