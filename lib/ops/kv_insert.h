@@ -30,8 +30,9 @@ typedef struct spmla_kv_insert_args {
  * saturating; the 64 rope values are copied bit for bit. A NaN becomes the byte
  * 0x7f, whatever its sign; an infinity makes the scale +inf, itself 0x7f and
  * finite values zeros of their sign. MLA_BF16: all are copied bit for bit.
- * A slot past the cache skips the token: FAULT_SLOT. Slots that occur twice in
- * one call leave one of the two rows, which one is unspecified. No tokens:
+ * A slot past the cache skips the token: FAULT_SLOT. Of a slot that occurs
+ * twice in one call, each value and each scale is that of one of the two rows,
+ * which one is unspecified, and not the same for all on a GPU. No tokens:
  * nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

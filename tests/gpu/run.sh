@@ -1,23 +1,31 @@
 #!/usr/bin/env bash
-# run.sh [--bundle DIR] [--golden DIR].. [--driver FILE] [WORD..]: runs the suites,
-# and the golden cases, on this machine's CUDA device: those whose name contains
-# a WORD, if any is given; with FILE in place of libcuda.so.1. Prints a line a suite, then the end of what the failed ones
-# said. //tests:gpu_bundle makes a folder of all that it needs; DIR is that one
-# or where gpu_suites and golden_runner lie. Exit: 1 if one failed; 0, with
-# SKIPPED, where there is no device.
+# run.sh [--bundle DIR] [--golden DIR].. [--driver FILE] [--guard]
+#        [--sanitizer TOOL] [WORD..]
+# Runs the suites, and the golden cases, on this machine's CUDA device: those
+# whose name contains a WORD, if any is given; with FILE in place of
+# libcuda.so.1, in fewer steps, as such a driver is slow. Prints a line a suite,
+# then the end of what the failed ones said. //tests:gpu_bundle makes a folder of
+# all that it needs; DIR is that one or where gpu_suites and golden_runner lie.
+# --guard: buffers end where mapped memory ends (tests/support/cuda_guard.c).
+# --sanitizer: a few suites, in few steps, under compute-sanitizer's TOOL
+# (memcheck, synccheck, racecheck, initcheck). SPMLA_TEST_SECONDS is the most
+# that a suite may take. Exit: 1 if one failed; 0, with SKIPPED, where there is no
+# device, or no compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-bundle=$here words=() golden=()
+bundle=$here words=() golden=() tool=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--bundle) bundle=$2 && shift ;;
 	--golden) golden+=("$2") && shift ;;
 	--driver)
 		LD_LIBRARY_PATH=$(cd "$(dirname "$2")" && pwd)
-		export LD_LIBRARY_PATH
+		export LD_LIBRARY_PATH SPMLA_TEST_STEPS=${SPMLA_TEST_STEPS:-6}
 		shift
 		;;
+	--guard) export SPMLA_TEST_GUARD=1 ;;
+	--sanitizer) tool=$2 && shift ;;
 	*) words+=("$1") ;;
 	esac
 	shift
@@ -25,7 +33,68 @@ done
 [ ${#golden[@]} -gt 0 ] || golden=("$here/golden")
 unset BUILD_WORKING_DIRECTORY
 export SPMLA_TEST_CUDA=1 CK_FORK=no
-limit=${SPMLA_TEST_SECONDS:-120}
+limit=${SPMLA_TEST_SECONDS:-120} under=()
+
+# What every kernel is in, and is short. racecheck does not follow what matrix
+# instructions read by themselves (wgmma), and would tell of races that are none:
+# without the suites whose kernels have it.
+sanitized=(
+	ops/test_filter_prefill_indices
+	ops/test_index_map
+	ops/test_indexer_k_gather
+	ops/test_indexer_k_insert
+	ops/test_indexer_q_prep
+	ops/test_indexer_schedule
+	ops/test_kv_gather
+	ops/test_kv_insert
+	ops/test_lse2_to_lse
+	ops/test_mqa_logits_gathered
+	ops/test_prefill_rows
+	ops/test_q_absorb
+	ops/test_slot_map
+	ops/test_sparse_prefill
+	ops/test_split_combine
+	ops/test_tile_sched
+	ops/test_token_map
+	ops/test_topk
+	ops/test_v_up
+	protocol/test_prologue
+	protocol/test_tables
+)
+with_wgmma=(
+	ops/test_mqa_logits
+	ops/test_sparse_decode
+	ops/test_sparse_decode_parts
+	ops/test_sparse_decode_v4
+	protocol/test_replay_batch
+	protocol/test_replay_many
+	protocol/test_replay_room
+)
+
+use_sanitizer() {
+	local program
+
+	program=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) || {
+		echo "SKIPPED: no compute-sanitizer"
+		exit 0
+	}
+	case $tool in
+	memcheck)
+		# It knows blocks of the driver, not those of malloc in them.
+		export SPMLA_TEST_GUARD=1
+		;;
+	synccheck | racecheck | initcheck) ;;
+	*)
+		echo "run.sh: no tool $tool" >&2
+		exit 2
+		;;
+	esac
+	[ "$tool" = racecheck ] || sanitized+=("${with_wgmma[@]}")
+	under=("$program" --tool "$tool" --error-exitcode 9)
+	limit=${SPMLA_TEST_SECONDS:-300}
+	export SPMLA_TEST_STEPS=${SPMLA_TEST_STEPS:-6}
+}
+[ -z "$tool" ] || use_sanitizer
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -35,6 +104,8 @@ passed=0 failed=() skipped=0
 reason() { # LOG STATUS
 	if [ "$2" -eq 124 ]; then
 		echo "more than $limit s"
+	elif [ "$2" -eq 9 ] && grep -qE '^=+ [A-Z]' "$1"; then
+		grep -E '^=+ [A-Z]' "$1" | grep -v '= COMPUTE' | head -n 1
 	elif grep -q '^SKIPPED' "$1"; then
 		grep '^SKIPPED' "$1" | tail -n 1
 	elif grep -qE '^[0-9]+%: Checks' "$1"; then
@@ -54,8 +125,8 @@ run() { # NAME COMMAND..
 	done
 	[ -z "${word:-}" ] || return 0
 	# The shell would tell of a signal too.
-	(timeout "$limit" "$@" >"$log" 2>&1 </dev/null; exit $?) 2>/dev/null ||
-		status=$?
+	(timeout "$limit" ${under[@]+"${under[@]}"} "$@" >"$log" 2>&1 </dev/null
+		exit $?) 2>/dev/null || status=$?
 	case $status in
 	0)
 		passed=$((passed + 1))
@@ -75,6 +146,7 @@ run() { # NAME COMMAND..
 }
 
 names=$(env -u SPMLA_TEST_CUDA "$bundle/gpu_suites") || exit 2
+[ -z "$tool" ] || names=${sanitized[*]}
 for name in $names; do
 	run "$name" "$bundle/gpu_suites" "$name"
 done
@@ -82,7 +154,8 @@ cases=()
 for dir in "${golden[@]}"; do
 	cases+=("--cases=$dir")
 done
-run golden "$bundle/golden_runner" --backend=cuda "${cases[@]}"
+[ -n "$tool" ] ||
+	run golden "$bundle/golden_runner" --backend=cuda "${cases[@]}"
 
 for name in ${failed[@]+"${failed[@]}"}; do
 	echo

@@ -7,7 +7,10 @@
  */
 #include "tests/support/cuda_fake.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -31,6 +34,24 @@ PUBLIC int cuCtxSetCurrent(void *ctx);
 PUBLIC int cuMemHostAlloc(void **to, size_t bytes, unsigned flags);
 PUBLIC int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags);
 PUBLIC int cuMemHostUnregister(void *p);
+PUBLIC int cuMemGetInfo_v2(size_t *available, size_t *all);
+PUBLIC int cuMemAllocManaged(uint64_t *to, size_t bytes, unsigned flags);
+PUBLIC int cuMemFree_v2(uint64_t at);
+PUBLIC int cuMemGetAllocationGranularity(size_t *grain, const void *kind,
+					 int option);
+PUBLIC int cuMemAddressReserve(uint64_t *at, size_t bytes, size_t align,
+			       uint64_t near_by, unsigned long long flags);
+PUBLIC int cuMemAddressFree(uint64_t at, size_t bytes);
+PUBLIC int cuMemCreate(uint64_t *memory, size_t bytes, const void *kind,
+		       unsigned long long flags);
+PUBLIC int cuMemRelease(uint64_t memory);
+PUBLIC int cuMemMap(uint64_t at, size_t bytes, size_t offset, uint64_t memory,
+		    unsigned long long flags);
+PUBLIC int cuMemUnmap(uint64_t at, size_t bytes);
+PUBLIC int cuMemSetAccess(uint64_t at, size_t bytes, const void *rights,
+			  size_t count);
+PUBLIC int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes);
+PUBLIC int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes);
 
 __attribute__((constructor)) static void
 start(void)
@@ -85,5 +106,221 @@ int
 cuMemHostUnregister(void *p)
 {
 	(void)p;
+	return 0;
+}
+
+/* As if each handle took 2 MiB of the device. */
+int
+cuMemGetInfo_v2(size_t *available, size_t *all)
+{
+	*all = (size_t)1 << 36;
+	*available = *all - ((size_t)fake.alive << 21);
+	return 0;
+}
+
+/* How many bytes there are at an address is the kernel's to know: what has been
+ * mapped stays until the program ends. */
+int
+cuMemAllocManaged(uint64_t *to, size_t bytes, unsigned flags)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)flags;
+	*to = (uint64_t)(uintptr_t)p;
+	return p == MAP_FAILED ? 2 : 0;
+}
+
+int
+cuMemFree_v2(uint64_t at)
+{
+	(void)at;
+	return 0;
+}
+
+/* ---- The device's own memory: pages of the host, mapped or not ----------- */
+
+static void *
+address(uint64_t at)
+{
+	return (void *)(uintptr_t)at;
+}
+
+int
+cuMemGetAllocationGranularity(size_t *grain, const void *kind, int option)
+{
+	(void)kind;
+	(void)option;
+	*grain = 4096;
+	return 0;
+}
+
+int
+cuMemAddressReserve(uint64_t *at, size_t bytes, size_t align, uint64_t near_by,
+		    unsigned long long flags)
+{
+	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+
+	(void)align;
+	(void)near_by;
+	(void)flags;
+	*at = (uint64_t)(uintptr_t)p;
+	return p == MAP_FAILED ? 2 : 0;
+}
+
+int
+cuMemAddressFree(uint64_t at, size_t bytes)
+{
+	return munmap(address(at), bytes) ? 1 : 0;
+}
+
+int
+cuMemCreate(uint64_t *memory, size_t bytes, const void *kind,
+	    unsigned long long flags)
+{
+	(void)bytes;
+	(void)kind;
+	(void)flags;
+	*memory = 1;
+	return 0;
+}
+
+int
+cuMemRelease(uint64_t memory)
+{
+	return memory != 1;
+}
+
+int
+cuMemMap(uint64_t at, size_t bytes, size_t offset, uint64_t memory,
+	 unsigned long long flags)
+{
+	(void)at;
+	(void)bytes;
+	(void)flags;
+	return offset || memory != 1;
+}
+
+int
+cuMemUnmap(uint64_t at, size_t bytes)
+{
+	return mprotect(address(at), bytes, PROT_NONE) ? 1 : 0;
+}
+
+int
+cuMemSetAccess(uint64_t at, size_t bytes, const void *rights, size_t count)
+{
+	(void)rights;
+	(void)count;
+	return mprotect(address(at), bytes, PROT_READ | PROT_WRITE) ? 1 : 0;
+}
+
+int
+cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
+{
+	memcpy(address(to), from, bytes);
+	return 0;
+}
+
+int
+cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
+{
+	memcpy(to, address(from), bytes);
+	return 0;
+}
+
+/* ---- What bench_cuda asks for too -------------------------------------- */
+
+enum { EVENTS = 8 };
+static double events[EVENTS];
+
+PUBLIC int cuDeviceGetName(char *name, int size, int device);
+PUBLIC int cuDeviceGetPCIBusId(char *name, int size, int device);
+PUBLIC int cuCtxSynchronize(void);
+PUBLIC int cuMemAlloc_v2(uint64_t *to, size_t bytes);
+PUBLIC int cuMemFreeHost(void *at);
+PUBLIC int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes,
+				void *stream);
+PUBLIC int cuGraphGetNodes(void *graph, void **nodes, size_t *count);
+PUBLIC int cuEventCreate(void **event, unsigned flags);
+PUBLIC int cuEventRecord(void *event, void *stream);
+PUBLIC int cuEventElapsedTime(float *ms, void *from, void *to);
+
+int
+cuDeviceGetName(char *name, int size, int device)
+{
+	(void)device;
+	snprintf(name, (size_t)size, "substitute");
+	return 0;
+}
+
+int
+cuDeviceGetPCIBusId(char *name, int size, int device)
+{
+	(void)name;
+	(void)size;
+	return device + 1; /* there is no bus */
+}
+
+int
+cuCtxSynchronize(void)
+{
+	return 0;
+}
+
+int
+cuMemAlloc_v2(uint64_t *to, size_t bytes)
+{
+	return cuMemAllocManaged(to, bytes, 1);
+}
+
+/* Its size is not known: it stays. */
+int
+cuMemFreeHost(void *at)
+{
+	return at == NULL;
+}
+
+int
+cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream)
+{
+	memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+	return stream == NULL;
+}
+
+/* Of the capture that ended last. */
+int
+cuGraphGetNodes(void *graph, void **nodes, size_t *count)
+{
+	*count = fake.nodes;
+	return graph == NULL || nodes != NULL;
+}
+
+int
+cuEventCreate(void **event, unsigned flags)
+{
+	static int made;
+
+	if (made == EVENTS || flags)
+		return 1; /* CUDA_ERROR_INVALID_VALUE */
+	*event = &events[made++];
+	return 0;
+}
+
+int
+cuEventRecord(void *event, void *stream)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	*(double *)event = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+	return stream == NULL;
+}
+
+int
+cuEventElapsedTime(float *ms, void *from, void *to)
+{
+	*ms = (float)(*(double *)to - *(double *)from);
 	return 0;
 }

@@ -55,9 +55,10 @@ START_TEST(any_bytes_in_the_buffers_of_the_device_give_an_end)
 	static const spmla_source sources[3] = {
 		SPMLA_FROM_RING, SPMLA_FROM_DEVICE, SPMLA_ADVANCE};
 	uint64_t rng = test_seed() + 77;
+	const uint32_t rounds = fixture_rounds(300, 8);
 	uint32_t round, i;
 
-	for (round = 0; round < 300; round++) {
+	for (round = 0; round < rounds; round++) {
 		const spmla_shape *shape = &rig_shapes[rng_below(&rng, 3)];
 		const uint32_t which = rng_below(&rng, f.plan.row_count);
 		const spmla_extent *e = &f.plan.extents[which];

@@ -10,7 +10,7 @@
 #include "tests/support/attn_rig.h"
 #include "tests/support/themes.h"
 
-enum { STEPS = 1000, MAX_SLOTS = 8 };
+enum { STEPS = 1000, ENOUGH = 60, MAX_SLOTS = 8 };
 
 /* A step that is written and has not run. */
 typedef struct pending {
@@ -140,8 +140,10 @@ run_steps(uint32_t slots, uint32_t steps, uint64_t seed)
 		run_next();
 	ck_assert_uint_eq(fixture_status(&r.ahead.f).count, 0);
 	ck_assert_uint_eq(fixture_status(&r.eager.f).count, 0);
-	ck_assert_uint_gt(r.full, 0);
-	ck_assert_uint_gt(r.undone, 0);
+	if (steps >= ENOUGH) {
+		ck_assert_uint_gt(r.full, 0);
+		ck_assert_uint_gt(r.undone, 0);
+	}
 	hash = r.hash;
 	attn_close(&r.ahead);
 	attn_close(&r.eager);
@@ -151,7 +153,7 @@ run_steps(uint32_t slots, uint32_t steps, uint64_t seed)
 
 START_TEST(a_thousand_random_steps_equal_an_eager_run_bit_for_bit)
 {
-	(void)run_steps(4, STEPS, test_seed());
+	(void)run_steps(4, fixture_rounds(STEPS, 40), test_seed());
 }
 END_TEST
 
@@ -160,16 +162,18 @@ START_TEST(random_steps_equal_an_eager_run_at_every_depth)
 	uint32_t slots;
 
 	for (slots = 1; slots <= 5; slots++)
-		(void)run_steps(slots, 60, test_seed() + slots);
+		(void)run_steps(slots, fixture_rounds(60, 12),
+				test_seed() + slots);
 }
 END_TEST
 
 START_TEST(a_second_run_gives_the_same_bits)
 {
-	const uint64_t first = run_steps(3, 120, test_seed() + 9);
+	const uint32_t steps = fixture_rounds(120, 12);
+	const uint64_t first = run_steps(3, steps, test_seed() + 9);
 
-	ck_assert_uint_eq(run_steps(3, 120, test_seed() + 9), first);
-	ck_assert_uint_ne(run_steps(3, 120, test_seed() + 10), first);
+	ck_assert_uint_eq(run_steps(3, steps, test_seed() + 9), first);
+	ck_assert_uint_ne(run_steps(3, steps, test_seed() + 10), first);
 }
 END_TEST
 

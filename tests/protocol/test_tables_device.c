@@ -212,7 +212,7 @@ START_TEST(both_sources_give_the_same_bits)
 			 SPMLA_OK);
 	attn_capture(&device);
 	sim_open(&sched, &ring.f.plan, test_seed());
-	for (s = 1; s <= 40; s++) {
+	for (s = 1; s <= fixture_rounds(40, 6); s++) {
 		const uint32_t b = s % 3;
 		draft d;
 
@@ -259,7 +259,7 @@ START_TEST(any_table_gives_a_defined_step)
 			 SPMLA_OK);
 	attn_capture(&device);
 	sim_open(&sched, &device.f.plan, test_seed());
-	for (s = 1; s <= 60; s++) {
+	for (s = 1; s <= fixture_rounds(60, 6); s++) {
 		draft d;
 
 		for (i = 0; i < RIG_ROWS * STRIDE; i++)

@@ -4,15 +4,24 @@
  */
 #include "tests/support/attn_rig.h"
 
+#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	NOISE = 1 << 16,
-	Q_ELEMS = ATTN_HEADS * SPMLA_MLA_DIM,
-	INDEX_Q_ELEMS = ATTN_INDEX_HEADS * SPMLA_INDEX_DIM
-};
+enum { NOISE = 1 << 16, MAX_INDEX_HEADS = 64 };
+
+static uint32_t
+q_elems(const attn_inputs *in)
+{
+	return in->size.heads * SPMLA_MLA_DIM;
+}
+
+static uint32_t
+index_q_elems(const attn_inputs *in)
+{
+	return in->size.index_heads * SPMLA_INDEX_DIM;
+}
 
 static void *
 room(uint64_t elems, uint64_t elem_bytes)
@@ -23,14 +32,25 @@ room(uint64_t elems, uint64_t elem_bytes)
 void
 attn_inputs_open(attn_inputs *in)
 {
+	static const attn_size size = {ATTN_HEADS, ATTN_INDEX_HEADS, ATTN_TOPK};
+
+	attn_inputs_open_size(in, &size);
+}
+
+void
+attn_inputs_open_size(attn_inputs *in, const attn_size *size)
+{
 	uint64_t rng = test_seed() ^ 0x5eed;
 	uint32_t i, l;
 
+	ck_assert_uint_le(size->index_heads, MAX_INDEX_HEADS);
+	in->size = *size;
+	ck_assert_uint_lt(q_elems(in), NOISE);
 	in->noise = room(NOISE, sizeof *in->noise);
 	in->cos_sin = room(RIG_CONTEXT * SPMLA_INDEX_ROPE, sizeof(float));
 	in->norm_weight = room(SPMLA_INDEX_DIM, sizeof(float));
 	in->norm_bias = room(SPMLA_INDEX_DIM, sizeof(float));
-	in->sink = room(ATTN_HEADS, sizeof(float));
+	in->sink = room(in->size.heads, sizeof(float));
 	for (i = 0; i < NOISE; i++)
 		in->noise[i] = test_bf16(rng_float(&rng));
 	for (i = 0; i < RIG_CONTEXT * 32; i++) {
@@ -44,7 +64,7 @@ attn_inputs_open(attn_inputs *in)
 		in->norm_weight[i] = 1.0f + 0.25f * rng_float(&rng);
 		in->norm_bias[i] = 0.25f * rng_float(&rng);
 	}
-	for (i = 0; i < ATTN_HEADS; i++)
+	for (i = 0; i < in->size.heads; i++)
 		in->sink[i] = rng_float(&rng);
 	for (l = 0; l < ATTN_LAYERS; l++) {
 		attn_tensors *t = &in->layer[l];
@@ -52,9 +72,9 @@ attn_inputs_open(attn_inputs *in)
 		t->kv_c = room(RIG_TOKENS * SPMLA_MLA_LATENT, 2);
 		t->k_pe = room(RIG_TOKENS * SPMLA_MLA_ROPE, 2);
 		t->index_k = room(RIG_TOKENS * SPMLA_INDEX_DIM, 2);
-		t->index_q = room(RIG_TOKENS * INDEX_Q_ELEMS, 2);
-		t->q = room(RIG_TOKENS * Q_ELEMS, 2);
-		t->weights = room(RIG_TOKENS * ATTN_INDEX_HEADS, 4);
+		t->index_q = room(RIG_TOKENS * index_q_elems(in), 2);
+		t->q = room(RIG_TOKENS * q_elems(in), 2);
+		t->weights = room(RIG_TOKENS * in->size.index_heads, 4);
 	}
 }
 
@@ -90,7 +110,7 @@ void
 attn_fill_token(attn_inputs *in, uint32_t token, uint64_t key)
 {
 	uint64_t state = key * UINT64_C(0x2545f4914f6cdd1d) + test_seed();
-	uint16_t weights[ATTN_INDEX_HEADS];
+	uint16_t weights[MAX_INDEX_HEADS];
 	uint32_t l, h;
 
 	for (l = 0; l < ATTN_LAYERS; l++) {
@@ -102,12 +122,12 @@ attn_fill_token(attn_inputs *in, uint32_t token, uint64_t key)
 		     SPMLA_MLA_ROPE);
 		draw(in, &state, t->index_k + token * SPMLA_INDEX_DIM,
 		     SPMLA_INDEX_DIM);
-		draw(in, &state, t->index_q + token * INDEX_Q_ELEMS,
-		     INDEX_Q_ELEMS);
-		draw(in, &state, t->q + token * Q_ELEMS, Q_ELEMS);
-		draw(in, &state, weights, ATTN_INDEX_HEADS);
-		for (h = 0; h < ATTN_INDEX_HEADS; h++)
-			t->weights[token * ATTN_INDEX_HEADS + h] =
+		draw(in, &state, t->index_q + token * index_q_elems(in),
+		     index_q_elems(in));
+		draw(in, &state, t->q + token * q_elems(in), q_elems(in));
+		draw(in, &state, weights, in->size.index_heads);
+		for (h = 0; h < in->size.index_heads; h++)
+			t->weights[token * in->size.index_heads + h] =
 				test_bf16_value(weights[h]);
 	}
 }

@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	OUT_ELEMS = ATTN_HEADS * SPMLA_MLA_LATENT,
-	Q_ELEMS = ATTN_HEADS * SPMLA_MLA_DIM,
-	INDEX_Q_ELEMS = ATTN_INDEX_HEADS * SPMLA_INDEX_DIM
-};
+/* Of a token. */
+static uint32_t
+out_elems(const attn_rig *r)
+{
+	return r->size.heads * SPMLA_MLA_LATENT;
+}
 
 static void *
 room(uint64_t elems, uint64_t elem_bytes)
@@ -31,6 +32,15 @@ attn_config(spmla_config *config, uint32_t slots)
 	fixture_config(config);
 	config->ring_slots = slots;
 	config->cache_layers = ATTN_LAYERS;
+}
+
+void
+attn_config_size(spmla_config *config, uint32_t slots, const attn_size *size)
+{
+	attn_config(config, slots);
+	config->heads = size->heads;
+	config->index_heads = size->index_heads;
+	config->topk = size->topk;
 }
 
 /* Inputs and outputs of a layer, dense. */
@@ -55,20 +65,20 @@ wire(attn_rig *r, const attn_inputs *in, uint32_t l)
 	a->index_norm_bias = in->norm_bias;
 	a->cos_sin = in->cos_sin;
 	a->index_q = t->index_q;
-	a->index_q_token_stride_elems = INDEX_Q_ELEMS;
+	a->index_q_token_stride_elems = r->size.index_heads * SPMLA_INDEX_DIM;
 	a->index_q_head_stride_elems = SPMLA_INDEX_DIM;
 	a->index_weights = t->weights;
-	a->index_weights_stride_elems = ATTN_INDEX_HEADS;
+	a->index_weights_stride_elems = r->size.index_heads;
 	a->index_weights_dtype = SPMLA_DTYPE_F32;
 	a->q = t->q;
-	a->q_token_stride_elems = Q_ELEMS;
+	a->q_token_stride_elems = r->size.heads * SPMLA_MLA_DIM;
 	a->q_head_stride_elems = SPMLA_MLA_DIM;
 	a->attn_sink = l == 1 ? in->sink : NULL;
 	a->out = r->out[l];
-	a->out_token_stride_elems = OUT_ELEMS;
+	a->out_token_stride_elems = out_elems(r);
 	a->out_head_stride_elems = SPMLA_MLA_LATENT;
 	a->lse = r->lse[l];
-	a->lse_token_stride_elems = ATTN_HEADS;
+	a->lse_token_stride_elems = r->size.heads;
 	a->lse_head_stride_elems = 1;
 	a->empty_lse =
 		l == 1 ? SPMLA_EMPTY_LSE_MINUS_INF : SPMLA_EMPTY_LSE_PLUS_INF;
@@ -144,13 +154,14 @@ attn_open(attn_rig *r, const spmla_config *config, attn_inputs *in,
 	uint32_t l, s;
 
 	memset(r, 0, sizeof *r);
+	r->size = in->size;
 	fixture_open(&r->f, config, native_flags);
 	for (l = 0; l < ATTN_LAYERS; l++) {
-		r->out[l] = room(RIG_TOKENS * OUT_ELEMS, sizeof **r->out);
-		r->lse[l] = room(RIG_TOKENS * ATTN_HEADS, sizeof **r->lse);
+		r->out[l] = room(RIG_TOKENS * out_elems(r), sizeof **r->out);
+		r->lse[l] = room(RIG_TOKENS * r->size.heads, sizeof **r->lse);
 		wire(r, in, l);
 	}
-	r->topk[0] = room(RIG_TOKENS * ATTN_TOPK, sizeof **r->topk);
+	r->topk[0] = room(RIG_TOKENS * r->size.topk, sizeof **r->topk);
 	r->topk_lens[0] = room(RIG_TOKENS, sizeof **r->topk_lens);
 	r->topk[1] = spmla_view(r->f.ctx, SPMLA_BUF_TOPK_INDICES, NULL);
 	r->topk_lens[1] = spmla_view(r->f.ctx, SPMLA_BUF_TOPK_LENS, NULL);
@@ -235,9 +246,9 @@ list_pieces(attn_rig *r, const spmla_shape *s, piece *p)
 
 	for (l = 0; l < ATTN_LAYERS; l++) {
 		const piece layer[4] = {
-			{"out", r->out[l], t * OUT_ELEMS * sizeof **r->out},
-			{"lse", r->lse[l], t * ATTN_HEADS * sizeof **r->lse},
-			{"topk", r->topk[l], t * ATTN_TOPK * 4},
+			{"out", r->out[l], t * out_elems(r) * sizeof **r->out},
+			{"lse", r->lse[l], t * r->size.heads * sizeof **r->lse},
+			{"topk", r->topk[l], t * r->size.topk * 4},
 			{"topk_lens", r->topk_lens[l], t * 4},
 		};
 
@@ -300,13 +311,15 @@ attn_expect_empty(const attn_rig *r, uint32_t token)
 	uint32_t l, i;
 
 	for (l = 0; l < ATTN_LAYERS; l++) {
-		for (i = 0; i < OUT_ELEMS; i++)
-			ck_assert_uint_eq(r->out[l][token * OUT_ELEMS + i], 0);
-		for (i = 0; i < ATTN_HEADS; i++)
-			ck_assert(r->lse[l][token * ATTN_HEADS + i] ==
+		for (i = 0; i < out_elems(r); i++)
+			ck_assert_uint_eq(r->out[l][token * out_elems(r) + i],
+					  0);
+		for (i = 0; i < r->size.heads; i++)
+			ck_assert(r->lse[l][token * r->size.heads + i] ==
 				  (l == 1 ? -INFINITY : INFINITY));
-		for (i = 0; i < ATTN_TOPK; i++)
-			ck_assert_int_eq(r->topk[l][token * ATTN_TOPK + i], -1);
+		for (i = 0; i < r->size.topk; i++)
+			ck_assert_int_eq(r->topk[l][token * r->size.topk + i],
+					 -1);
 		ck_assert_int_eq(r->topk_lens[l][token], 0);
 	}
 }

@@ -19,6 +19,13 @@ enum {
 	ATTN_SLOTS = 1024     /* of a layer's cache */
 };
 
+/* What the enums above say, unless a test wants it larger. */
+typedef struct attn_size {
+	uint32_t heads;
+	uint32_t index_heads;
+	uint32_t topk;
+} attn_size;
+
 /* The engine's tensors of one layer, RIG_TOKENS rows each. */
 typedef struct attn_tensors {
 	uint16_t *kv_c;
@@ -30,15 +37,17 @@ typedef struct attn_tensors {
 } attn_tensors;
 
 typedef struct attn_inputs {
+	attn_size size;
 	uint16_t *noise; /* where all values come from */
 	float *cos_sin;  /* [RIG_CONTEXT][64] */
 	float *norm_weight;
 	float *norm_bias;
-	float *sink; /* [ATTN_HEADS], of the second layer */
+	float *sink; /* [heads], of the second layer */
 	attn_tensors layer[ATTN_LAYERS];
 } attn_inputs;
 
 void attn_inputs_open(attn_inputs *in);
+void attn_inputs_open_size(attn_inputs *in, const attn_size *size);
 void attn_inputs_close(attn_inputs *in);
 
 /* The values of one token, all layers. */
@@ -48,9 +57,10 @@ void attn_fill_step(attn_inputs *in, uint64_t step);
 
 typedef struct attn_rig {
 	fixture f;
+	attn_size size;
 	spmla_v32_layer layer[ATTN_LAYERS];
-	uint16_t *out[ATTN_LAYERS]; /* [RIG_TOKENS][ATTN_HEADS][512] */
-	float *lse[ATTN_LAYERS];    /* [RIG_TOKENS][ATTN_HEADS] */
+	uint16_t *out[ATTN_LAYERS]; /* [RIG_TOKENS][heads][512] */
+	float *lse[ATTN_LAYERS];    /* [RIG_TOKENS][heads] */
 	int32_t *topk[ATTN_LAYERS]; /* the second layer's: TOPK_INDICES */
 	int32_t *topk_lens[ATTN_LAYERS];
 	spmla_graph graph[3]; /* after attn_capture */
@@ -58,7 +68,9 @@ typedef struct attn_rig {
 
 /* fixture_config with `slots` and room for the layers' caches. */
 void attn_config(spmla_config *config, uint32_t slots);
-/* Every slot of the caches then holds a key that follows from its number. */
+void attn_config_size(spmla_config *config, uint32_t slots,
+		      const attn_size *size);
+/* Of the size of `in`. Every slot of the caches then holds a key that follows from its number. */
 void attn_open(attn_rig *r, const spmla_config *config, attn_inputs *in,
 	       uint32_t native_flags);
 void attn_close(attn_rig *r);

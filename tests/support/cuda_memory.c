@@ -3,10 +3,8 @@
  * Makes all memory of a test program readable and writable by the device, at
  * the same address. Where the device reads pageable memory there is nothing to
  * do. Elsewhere: static data is replaced by anonymous pages of the same content,
- * which can be registered; main runs on a stack, and malloc takes from a heap,
- * that the driver has allocated; small maps are registered one by one. Maps of
- * more address space than memory (MAP_NORESERVE) fail: tests leave those cases
- * out then.
+ * which can be registered; main runs on a stack that the driver has allocated;
+ * for malloc and mmap see cuda_heap.c, and cuda_guard.c.
  */
 #include "tests/support/cuda_memory.h"
 #include "tests/support/cuda_world.h"
@@ -23,28 +21,16 @@
 #include <unistd.h>
 
 enum { PAGEABLE = 88, SAME_ADDRESS = 91 }; /* attributes of a device */
-enum { PORTABLE_AND_MAPPED = 3 };          /* flags of allocation */
 enum { STACK_BYTES = 32 << 20 };
-#define ARENA_BYTES (UINT64_C(1) << 29)
 
 int __real_main(int argc, char **argv, char **envp);
 int __wrap_main(int argc, char **argv, char **envp);
 
-static struct {
-	int (*init)(unsigned);
-	int (*device)(int *, int);
-	int (*attribute)(int *, int, int);
-	int (*retain)(void **, int);
-	int (*set_current)(void *);
-	int (*host_alloc)(void **, size_t, unsigned);
-	int (*host_register)(void *, size_t, unsigned);
-	int (*host_unregister)(void *);
-	int (*stream_create)(void **, unsigned);
-	int (*stream_sync)(void *);
-} cu;
+cuda_driver cuda_memory_driver;
+#define cu cuda_memory_driver
 
 static void *stream;
-static uint32_t mapped; /* memory needs to be registered */
+uint32_t cuda_memory_mapped;
 
 void *
 cuda_memory_stream(void)
@@ -58,8 +44,17 @@ cuda_memory_sync(void *of)
 	return cu.stream_sync(of);
 }
 
-static void
-must(int code, const char *what)
+uint64_t
+cuda_world_free_bytes(void)
+{
+	size_t available = 0, all = 0;
+
+	cuda_memory_must(cu.mem_info(&available, &all), "cuMemGetInfo");
+	return available;
+}
+
+void
+cuda_memory_must(int code, const char *what)
 {
 	if (code == 0)
 		return;
@@ -85,6 +80,9 @@ open_device(void)
 		{"cuMemHostUnregister", &cu.host_unregister},
 		{"cuStreamCreate", &cu.stream_create},
 		{"cuStreamSynchronize", &cu.stream_sync},
+		{"cuMemGetInfo_v2", &cu.mem_info},
+		{"cuMemAllocManaged", &cu.managed_alloc},
+		{"cuMemFree_v2", &cu.mem_free},
 	};
 	void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
 	int device, pageable = 0, same = 0;
@@ -99,14 +97,16 @@ open_device(void)
 	}
 	if (!library || cu.init(0) || cu.device(&device, 0))
 		return 0;
-	must(cu.retain(&context, device), "cuDevicePrimaryCtxRetain");
-	must(cu.set_current(context), "cuCtxSetCurrent");
-	must(cu.stream_create(&stream, 1), "cuStreamCreate");
+	cuda_memory_must(cu.retain(&context, device),
+			 "cuDevicePrimaryCtxRetain");
+	cuda_memory_must(cu.set_current(context), "cuCtxSetCurrent");
+	cuda_memory_must(cu.stream_create(&stream, 1), "cuStreamCreate");
 	(void)cu.attribute(&pageable, PAGEABLE, device);
 	(void)cu.attribute(&same, SAME_ADDRESS, device);
-	mapped = !pageable || getenv("SPMLA_TEST_CUDA_MAP") != NULL;
-	if (mapped && !same)
-		must(1, "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, wanted:");
+	cuda_memory_mapped = !pageable || getenv("SPMLA_TEST_CUDA_MAP") != NULL;
+	if (cuda_memory_mapped && !same)
+		cuda_memory_must(
+			1, "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, wanted:");
 	return 1;
 }
 
@@ -123,12 +123,12 @@ take_pages(uintptr_t first, uintptr_t past, int executable)
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (copy == MAP_FAILED)
-		must(errno, "mmap");
+		cuda_memory_must(errno, "mmap");
 	memcpy(copy, (const void *)first, bytes);
 	if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
 		   (void *)first) == MAP_FAILED)
-		must(errno, "mremap");
-	r = cu.host_register((void *)first, bytes, PORTABLE_AND_MAPPED);
+		cuda_memory_must(errno, "mremap");
+	r = cu.host_register((void *)first, bytes, CUDA_PORTABLE_AND_MAPPED);
 	if (r)
 		fprintf(stderr,
 			"cuda_memory: cuMemHostRegister of static data gives "
@@ -172,166 +172,6 @@ take_segments(struct dl_phdr_info *info, size_t size, void *unused)
 	return 1; /* the program comes first; no library is looked at */
 }
 
-/* ---- The heap ----------------------------------------------------------- */
-
-/* Blocks are powers of two, aligned to themselves; the class of each is noted
- * by its first granule. */
-enum { GRANULE = 6, CLASSES = 31 };
-static uint8_t *arena;
-static uint8_t *class_of;
-static uint64_t arena_used;
-static void *free_blocks[CLASSES];
-
-void *__real_malloc(size_t);
-void *__real_calloc(size_t, size_t);
-void *__real_realloc(void *, size_t);
-void *__real_aligned_alloc(size_t, size_t);
-int __real_posix_memalign(void **, size_t, size_t);
-void __real_free(void *);
-void *__real_mmap(void *, size_t, int, int, int, off_t);
-int __real_munmap(void *, size_t);
-void *__wrap_malloc(size_t);
-void *__wrap_calloc(size_t, size_t);
-void *__wrap_realloc(void *, size_t);
-void *__wrap_aligned_alloc(size_t, size_t);
-int __wrap_posix_memalign(void **, size_t, size_t);
-void __wrap_free(void *);
-void *__wrap_mmap(void *, size_t, int, int, int, off_t);
-int __wrap_munmap(void *, size_t);
-
-static uint32_t
-in_arena(const void *p)
-{
-	return arena && (uintptr_t)p - (uintptr_t)arena < ARENA_BYTES;
-}
-
-static uint8_t *
-class_at(const void *p)
-{
-	return &class_of[((uintptr_t)p - (uintptr_t)arena) >> GRANULE];
-}
-
-static void *
-take(size_t bytes, size_t align)
-{
-	uint32_t c = GRANULE;
-	uint64_t at;
-	void *p;
-
-	if (bytes < align)
-		bytes = align;
-	while (c < CLASSES && (UINT64_C(1) << c) < bytes)
-		c++;
-	if (c == CLASSES)
-		return NULL;
-	p = free_blocks[c];
-	if (p) {
-		memcpy(&free_blocks[c], p, sizeof p);
-		return p;
-	}
-	at = (arena_used + (UINT64_C(1) << c) - 1) >> c << c;
-	if (at + (UINT64_C(1) << c) > ARENA_BYTES) {
-		fprintf(stderr, "cuda_memory: the heap is full\n");
-		_Exit(1);
-	}
-	arena_used = at + (UINT64_C(1) << c);
-	p = arena + at;
-	*class_at(p) = (uint8_t)c;
-	return p;
-}
-
-void *
-__wrap_malloc(size_t bytes)
-{
-	return arena ? take(bytes, 16) : __real_malloc(bytes);
-}
-
-void *
-__wrap_calloc(size_t count, size_t each)
-{
-	size_t bytes;
-	void *p;
-
-	if (!arena)
-		return __real_calloc(count, each);
-	if (__builtin_mul_overflow(count, each, &bytes))
-		return NULL;
-	p = take(bytes, 16);
-	return p ? memset(p, 0, bytes) : NULL;
-}
-
-void
-__wrap_free(void *p)
-{
-	const uint32_t c = in_arena(p) ? *class_at(p) : 0;
-
-	if (c == 0) {
-		__real_free(p);
-		return;
-	}
-	memcpy(p, &free_blocks[c], sizeof p);
-	free_blocks[c] = p;
-}
-
-void *
-__wrap_realloc(void *p, size_t bytes)
-{
-	size_t before;
-	void *to;
-
-	if (!p)
-		return __wrap_malloc(bytes);
-	if (!in_arena(p))
-		return __real_realloc(p, bytes);
-	before = (size_t)1 << *class_at(p);
-	to = take(bytes, 16);
-	if (!to)
-		return NULL;
-	memcpy(to, p, before < bytes ? before : bytes);
-	__wrap_free(p);
-	return to;
-}
-
-void *
-__wrap_aligned_alloc(size_t align, size_t bytes)
-{
-	return arena ? take(bytes, align) : __real_aligned_alloc(align, bytes);
-}
-
-int
-__wrap_posix_memalign(void **to, size_t align, size_t bytes)
-{
-	if (!arena)
-		return __real_posix_memalign(to, align, bytes);
-	*to = take(bytes, align);
-	return *to ? 0 : ENOMEM;
-}
-
-void *
-__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file,
-	    off_t offset)
-{
-	void *p;
-
-	if (arena && flags & MAP_NORESERVE) {
-		errno = ENOMEM;
-		return MAP_FAILED;
-	}
-	p = __real_mmap(at, bytes, protection, flags, file, offset);
-	if (arena && p != MAP_FAILED && protection & PROT_WRITE)
-		must(cu.host_register(p, bytes, PORTABLE_AND_MAPPED),
-		     "cuMemHostRegister");
-	return p;
-}
-
-int
-__wrap_munmap(void *at, size_t bytes)
-{
-	if (arena)
-		(void)cu.host_unregister(at); /* or it never was */
-	return __real_munmap(at, bytes);
-}
-
 /* ---- The start ---------------------------------------------------------- */
 
 static struct {
@@ -351,22 +191,18 @@ run_main(void)
 static void
 take_memory(void)
 {
-	void *stack = NULL, *heap = NULL;
+	void *stack = NULL;
 
-	class_of = calloc(1, ARENA_BYTES >> GRANULE);
-	if (!class_of)
-		must(ENOMEM, "calloc");
 	dl_iterate_phdr(take_segments, NULL);
-	must(cu.host_alloc(&stack, STACK_BYTES, PORTABLE_AND_MAPPED),
-	     "cuMemHostAlloc of a stack");
-	must(cu.host_alloc(&heap, ARENA_BYTES, PORTABLE_AND_MAPPED),
-	     "cuMemHostAlloc of a heap");
+	cuda_memory_must(
+		cu.host_alloc(&stack, STACK_BYTES, CUDA_PORTABLE_AND_MAPPED),
+		"cuMemHostAlloc of a stack");
 	getcontext(&start.there);
 	start.there.uc_stack.ss_sp = stack;
 	start.there.uc_stack.ss_size = STACK_BYTES;
 	start.there.uc_link = &start.here;
 	makecontext(&start.there, run_main, 0);
-	arena = heap;
+	cuda_heap_open();
 }
 
 static uint32_t
@@ -393,7 +229,9 @@ __wrap_main(int argc, char **argv, char **envp)
 	start.argc = argc;
 	start.argv = argv;
 	start.envp = envp;
-	if (!mapped) {
+	if (getenv("SPMLA_TEST_GUARD"))
+		cuda_guard_open();
+	if (!cuda_memory_mapped) {
 		run_main();
 		return start.status;
 	}

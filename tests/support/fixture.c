@@ -34,9 +34,13 @@ fixture_config(spmla_config *config)
 void *
 test_alloc(uint64_t bytes, uint8_t byte)
 {
-	const size_t size = (size_t)((bytes + 255) / 256 * 256);
-	void *p = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+	size_t size = (size_t)((bytes + 255) / 256 * 256);
+	void *p = &cuda_guard_alloc ? cuda_guard_alloc(bytes, 16) : NULL;
 
+	if (p)
+		size = (size_t)bytes; /* what follows is not ours */
+	else
+		p = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
 	ck_assert_ptr_nonnull(p);
 	memset(p, byte, size);
 	return p;
@@ -102,6 +106,53 @@ chosen_backend(void)
 	return getenv("SPMLA_TEST_EMULATOR") ? &spmla_emulator : &spmla_cpu;
 }
 
+static uint32_t room;
+
+void
+fixture_room(uint32_t on)
+{
+	room = on;
+}
+
+static uint32_t
+is_in_room(uint32_t memory)
+{
+	return memory == SPMLA_MEMORY_DEVICE || memory == SPMLA_MEMORY_CACHE;
+}
+
+/* Memory for that region of the plan, whose extents may move in it. */
+static void *
+region(fixture *f, uint32_t memory)
+{
+	void *p = NULL;
+
+	f->in_room = room;
+	if (room && is_in_room(memory))
+		return cuda_room_region(&f->plan, memory);
+	if (&cuda_guard_region)
+		p = cuda_guard_region(&f->plan, memory);
+	f->guarded |= p != NULL;
+	return p ? p : test_alloc(f->plan.region_bytes[memory], 0xAB);
+}
+
+uint32_t
+fixture_on_cuda(void)
+{
+	return &cuda_sync && chosen_backend() == &cuda_sync;
+}
+
+uint32_t
+fixture_rounds(uint32_t most, uint32_t few)
+{
+	const char *text = getenv("SPMLA_TEST_STEPS");
+	const uint32_t rounds =
+		chosen_backend() == &spmla_emulator ? few : most;
+	const uint32_t limit =
+		text ? (uint32_t)strtoul(text, NULL, 10) : UINT32_MAX;
+
+	return rounds < limit ? rounds : limit;
+}
+
 void
 fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 {
@@ -126,7 +177,7 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 
 		if (f->plan.region_bytes[m] == 0)
 			continue;
-		f->memory[m] = test_alloc(f->plan.region_bytes[m], 0xAB);
+		f->memory[m] = region(f, m);
 		r->struct_bytes = (uint32_t)sizeof *r;
 		r->memory = m;
 		r->base = f->memory[m];
@@ -150,7 +201,10 @@ fixture_close(fixture *f)
 
 	ck_assert_int_eq(spmla_fini(f->ctx), SPMLA_OK);
 	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
-		free(f->memory[m]);
+		if (f->in_room && is_in_room(m))
+			cuda_room_free(f->memory[m]);
+		else
+			free(f->memory[m]);
 	memset(f, 0, sizeof *f);
 }
 

@@ -19,6 +19,8 @@ typedef struct fixture {
 	spmla_region regions[SPMLA_MEMORY_COUNT];
 	uint32_t region_count;
 	void *memory[SPMLA_MEMORY_COUNT];
+	uint32_t in_room; /* DEVICE and CACHE are, see fixture_room */
+	uint32_t guarded; /* DEVICE and CACHE have holes; cuda_guard.c */
 	spmla_ctx *ctx;
 } fixture;
 
@@ -31,6 +33,10 @@ void fixture_config(spmla_config *config);
  * beginning, which is SPMLA_TEST_WORKERS threads if that is set, else none. */
 void fixture_lend(uint32_t workers, lent *loop);
 
+/* Contexts that are opened from now on have DEVICE and CACHE in the device's own
+ * memory (cuda_room.c), which only kernels can read; 0: no more. */
+void fixture_room(uint32_t on);
+
 /* Plans and inits, on the CPU backend, or on the emulator if
  * SPMLA_TEST_EMULATOR is set (emulator.h), or on a CUDA device in a program that
  * can (cuda_world.h); fails the test on any error.
@@ -38,6 +44,13 @@ void fixture_lend(uint32_t workers, lent *loop);
 void fixture_open(fixture *f, const spmla_config *config,
 		  uint32_t native_flags);
 void fixture_close(fixture *f);
+
+/* Whether contexts are opened on a CUDA device. */
+uint32_t fixture_on_cuda(void);
+
+/* How often a test does what takes a fiber long: `most` times, `few` on the
+ * emulator; or SPMLA_TEST_STEPS, if that is fewer. */
+uint32_t fixture_rounds(uint32_t most, uint32_t few);
 
 /* Runs `count` entries of the deferred queue; returns how many it ran. */
 uint32_t fixture_run(fixture *f, uint32_t count);
@@ -69,7 +82,8 @@ float rng_float(uint64_t *state);                    /* [-1, 1) */
 uint16_t test_bf16(float x);
 float test_bf16_value(uint16_t h);
 
-/* Aligned to 256 bytes, filled with `byte`; fails the test if it cannot. */
+/* Aligned to 256 bytes (under guard, cuda_guard.c, to the 16 that caches want),
+ * filled with `byte`; fails the test if it cannot. */
 void *test_alloc(uint64_t bytes, uint8_t byte);
 
 #endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether the guard of tests/support/cuda_guard.c sees what it is there for: a
+ * kernel that reads one value past its buffer ends the program. Where there is no
+ * guard there is nothing to see: SKIPPED.
+ */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "spmla/ops/ops.h"
+#include "tests/support/cuda_world.h"
+#include "tests/support/fixture.h"
+#include "tests/support/themes.h"
+
+enum { COUNT = 1024 };
+
+static fixture f;
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+}
+
+static void
+teardown(void)
+{
+	fixture_close(&f);
+}
+
+static void
+convert(float *from, float *to, uint64_t count)
+{
+	const spmla_lse2_to_lse_args a = {
+		.struct_bytes = sizeof a,
+		.count = count,
+		.lse2 = from,
+		.lse = to,
+	};
+
+	ck_assert_int_eq(spmla_lse2_to_lse(f.ctx, &a, NULL), SPMLA_OK);
+}
+
+/* The emulator's kernels fault as any program does. */
+static void
+on_fault(int number)
+{
+	(void)number;
+	_exit(0);
+}
+
+START_TEST(a_buffer_may_be_used_up_to_its_end)
+{
+	float *from = test_alloc(COUNT * sizeof *from, 0);
+	float *to = test_alloc(COUNT * sizeof *to, 0xAB);
+
+	convert(from, to, COUNT);
+	ck_assert(to[0] == 0 && to[COUNT - 1] == 0);
+	free(from);
+	free(to);
+}
+END_TEST
+
+/* The last test: there is no way back. */
+START_TEST(one_value_more_faults)
+{
+	float *from = test_alloc(COUNT * sizeof *from, 0);
+	float *to = test_alloc(2 * COUNT * sizeof *to, 0xAB);
+
+	(void)signal(SIGSEGV, on_fault);
+	(void)signal(SIGBUS, on_fault);
+	printf("the guard has to end the program here\n");
+	fflush(stdout);
+	cuda_world_expect_fault();
+	convert(from, to, COUNT + 1);
+	ck_abort_msg("read past the end");
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const guard[] = {
+		a_buffer_may_be_used_up_to_its_end,
+		one_value_more_faults,
+	};
+	const theme themes[] = {
+		THEME("guard", setup, teardown, guard),
+	};
+
+	if (!fixture_on_cuda() || !getenv("SPMLA_TEST_GUARD")) {
+		printf("SKIPPED: no guard\n");
+		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
+	}
+	return RUN_THEMES("guard", themes);
+}
