@@ -36,6 +36,9 @@ spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.lens = spmla_i_v32_topk_lens(ctx, l);
 	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 	a.slots_stride_elems = ctx->plan.config.topk;
+	/* A selection may be the engine's own; no token sees another request's
+	 * keys, whatever it says. */
+	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
 	if (prefill) {
 		a.workspaces = shape->requests;
 		a.workspace_ids = ctx->buf[SPMLA_BUF_REQ_ID_PER_TOKEN];

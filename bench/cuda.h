@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the CUDA bench share: the driver in our own words, memory
+ * that is there twice, rows of the table, and how a shape is timed.
+ */
+#ifndef BENCH_CUDA_H
+#define BENCH_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spmla/spmla.h"
+
+typedef uint64_t cu_ptr;
+
+/* F(field, symbol, parameters). Handles are void *. */
+#define BENCH_CU_FUNCTIONS(F)                                                  \
+	F(init, "cuInit", (unsigned flags))                                    \
+	F(driver_version, "cuDriverGetVersion", (int *version))                \
+	F(device_get, "cuDeviceGet", (int *device, int ordinal))               \
+	F(device_name, "cuDeviceGetName", (char *name, int size, int device))  \
+	F(pci_bus_id, "cuDeviceGetPCIBusId",                                   \
+	  (char *name, int size, int device))                                  \
+	F(attribute, "cuDeviceGetAttribute",                                   \
+	  (int *value, int attribute, int device))                             \
+	F(retain, "cuDevicePrimaryCtxRetain", (void **context, int device))    \
+	F(set_current, "cuCtxSetCurrent", (void *context))                     \
+	F(sync_all, "cuCtxSynchronize", (void))                                \
+	F(alloc, "cuMemAlloc_v2", (cu_ptr * to, size_t bytes))                 \
+	F(release, "cuMemFree_v2", (cu_ptr at))                                \
+	F(host_alloc, "cuMemHostAlloc",                                        \
+	  (void **to, size_t bytes, unsigned flags))                           \
+	F(host_release, "cuMemFreeHost", (void *at))                           \
+	F(push, "cuMemcpyHtoD_v2", (cu_ptr to, const void *from, size_t n))    \
+	F(pull, "cuMemcpyDtoH_v2", (void *to, cu_ptr from, size_t n))          \
+	F(copy, "cuMemcpyDtoDAsync_v2",                                        \
+	  (cu_ptr to, cu_ptr from, size_t n, void *stream))                    \
+	F(set_bytes, "cuMemsetD8Async",                                        \
+	  (cu_ptr to, unsigned char byte, size_t n, void *stream))             \
+	F(stream_create, "cuStreamCreate", (void **stream, unsigned flags))    \
+	F(stream_sync, "cuStreamSynchronize", (void *stream))                  \
+	F(module_load, "cuModuleLoadData", (void **module, const void *image)) \
+	F(module_function, "cuModuleGetFunction",                              \
+	  (void **function, void *module, const char *name))                   \
+	F(launch_kernel, "cuLaunchKernel",                                     \
+	  (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,  \
+	   unsigned block_x, unsigned block_y, unsigned block_z,               \
+	   unsigned shared, void *stream, void **params, void **extra))        \
+	F(capture_begin, "cuStreamBeginCapture_v2", (void *stream, int mode))  \
+	F(capture_end, "cuStreamEndCapture", (void *stream, void **graph))     \
+	F(graph_nodes, "cuGraphGetNodes",                                      \
+	  (void *graph, void **nodes, size_t *count))                          \
+	F(graph_destroy, "cuGraphDestroy", (void *graph))                      \
+	F(instantiate, "cuGraphInstantiateWithFlags",                          \
+	  (void **exec, void *graph, uint64_t flags))                          \
+	F(graph_upload, "cuGraphUpload", (void *exec, void *stream))           \
+	F(graph_launch, "cuGraphLaunch", (void *exec, void *stream))           \
+	F(exec_destroy, "cuGraphExecDestroy", (void *exec))                    \
+	F(event_create, "cuEventCreate", (void **event, unsigned flags))       \
+	F(event_record, "cuEventRecord", (void *event, void *stream))          \
+	F(event_ms, "cuEventElapsedTime", (float *ms, void *from, void *to))
+
+typedef struct bench_cu {
+#define FIELD(field, symbol, parameters) int(*field) parameters;
+	BENCH_CU_FUNCTIONS(FIELD)
+#undef FIELD
+} bench_cu;
+
+/* Where an operation runs: the index into twin.at. */
+typedef enum side { ON_HOST, ON_DEVICE } side;
+
+/* The same bytes on the host and on the device. For a result the host's are
+ * the CPU backend's, the device's the measured one's. */
+typedef struct twin {
+	void *at[2];
+	uint64_t bytes;
+} twin;
+
+enum { ROWS = 160, TWINS = 64, OUTPUTS = 9, TEXT = 64 };
+
+/* A row of the table. Times in us. */
+typedef struct cuda_row {
+	const char *op;
+	char shape[TEXT];
+	char check[24];    /* "exact", the relative error, or "WRONG" */
+	char series[TEXT]; /* of the picture; "" is in none */
+	uint32_t batch;
+	uint32_t nodes; /* of the graph */
+	uint32_t best;  /* of the rows of one shape */
+	double cold, p99, warm;
+	double floor;
+	const char *bound; /* what set the floor */
+	double peer;       /* 0: not measured */
+	double peer_most;  /* where peer is the least of a range */
+	double peer_exact; /* of one that gives the same set always */
+} cuda_row;
+
+/* A context of one backend, with its memory. */
+typedef struct world {
+	spmla_ctx *ctx;
+	side on;
+	spmla_plan plan;
+	void *memory[SPMLA_MEMORY_COUNT];
+} world;
+
+typedef struct gpu {
+	bench_cu cu;
+	void *stream;
+	void *events[2];
+	void *empty, *read; /* our kernels; NULL: a driver that has none */
+	int device, sm_count;
+	cu_ptr room;    /* of the flush and the roofs */
+	world ops, cpu; /* for operations alone */
+	double read_bytes_us, copy_bytes_us, launch_us; /* the roofs */
+	uint32_t repeats;
+	double seconds; /* at most, a row */
+	const char *only;
+	uint32_t tiny, longer;
+	uint32_t wrong; /* rows whose check failed */
+	uint64_t rng;
+	cuda_row rows[ROWS];
+	uint32_t count;
+	twin twins[TWINS];
+	uint32_t twin_count;
+} gpu;
+
+/* What is measured: `run` enqueues an operation on g->stream. If `launch` is
+ * not NULL it is a replay of a graph of the library, and `prepare`, if not
+ * NULL, is the host's part before it, which is not timed. */
+typedef struct shot {
+	const char *op;
+	void (*run)(gpu *g);
+	void (*prepare)(gpu *g);
+	void (*launch)(gpu *g);
+	const twin *outputs[OUTPUTS]; /* spoilt before the replays */
+	uint32_t nodes;               /* with launch */
+} shot;
+
+/* ---- cuda_driver.c ------------------------------------------------------ */
+
+/* Ends the program if the driver refuses, or the library does. */
+#define CU(g, field, arguments) cu_must((g)->cu.field arguments, #field)
+void cu_must(int code, const char *what);
+void lib_must(const spmla_ctx *ctx, spmla_status s, const char *what);
+
+/* 0 where there is no device. */
+int gpu_open(gpu *g);
+void gpu_describe(gpu *g);   /* prints what it is */
+unsigned gpu_sm_mhz(gpu *g); /* now; 0: unknown */
+
+/* ---- cuda_memory.c ------------------------------------------------------ */
+
+twin *twin_make(gpu *g, uint64_t bytes);
+void twin_push(gpu *g, const twin *t);
+void twins_free(gpu *g); /* all of them */
+void device_room(gpu *g, cu_ptr *to, uint64_t bytes);
+
+uint64_t next_random(gpu *g);
+void fill_e4m3(gpu *g, void *to, uint64_t n); /* finite, below 2 */
+void fill_bf16(gpu *g, void *to, uint64_t n, float most);
+void fill_f32(gpu *g, void *to, uint64_t n, float least, float most);
+void fill_order(gpu *g, int32_t *to, uint32_t n); /* 0 .. n-1, shuffled */
+
+/* Pools of `pages` pages; the cache is that of the twin's side. */
+twin *make_pool(gpu *g, uint32_t layout, uint32_t entries, uint32_t pages);
+spmla_cache pool_cache(const twin *pool, side on, uint32_t layout,
+		       uint32_t entries);
+
+void world_open(gpu *g, world *w, const spmla_config *config, side on);
+void world_close(gpu *g, world *w);
+
+/* The row's result against the CPU's: to the bit, or by the norm of the
+ * difference over the norm. */
+void check_bytes(gpu *g, cuda_row *r, const twin *t, uint64_t at, uint64_t n);
+void check_bf16(gpu *g, cuda_row *r, const twin *t, uint64_t at, uint64_t n);
+void check_f32(gpu *g, cuda_row *r, const twin *t, uint64_t at, uint64_t n);
+
+/* ---- cuda_time.c -------------------------------------------------------- */
+
+void measure_roofs(gpu *g);
+
+/* NULL if --only has it not. */
+int wanted(const gpu *g, const char *op);
+cuda_row *measure(gpu *g, const shot *s);
+
+/* Nodes that `run` makes in a graph. */
+uint32_t count_nodes(gpu *g, void (*run)(gpu *g));
+
+/* ---- cuda_table.c ------------------------------------------------------- */
+
+typedef enum rate { BY_READ, BY_COPY } rate;
+typedef enum product { NO_PRODUCT, BF16, E4M3 } product;
+
+/* Adds a part of the row's floor: the larger of bytes and flop. */
+void add_floor(gpu *g, cuda_row *r, double bytes, rate by, double flop,
+	       product of);
+void table_head(void);
+void table_row(gpu *g, cuda_row *r);
+/* Marks the faster of two rows, and prints both. */
+void table_pair(gpu *g, cuda_row *a, cuda_row *b);
+int cuda_draw(const char *path, const cuda_row *rows, uint32_t count);
+
+/* ---- The shapes --------------------------------------------------------- */
+
+void bench_schedules(gpu *g);
+void bench_topk(gpu *g);
+void bench_logits(gpu *g);
+void bench_decode(gpu *g);
+void bench_prefill(gpu *g);
+void bench_moves(gpu *g);
+void bench_gathers(gpu *g);
+void bench_steps(gpu *g);
+
+#endif

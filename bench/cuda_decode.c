@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shapes of the attention over a cache. A decode is timed whole, each token
+ * by itself, and in parts with the combine behind them; what plans the parts
+ * runs once, outside of what is timed, as in the peer's times. Each token's
+ * keys are drawn in no order from 8192 rows of its own, so that no two tokens
+ * share one.
+ */
+#include "bench/cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "spmla/ops/sparse_decode.h"
+#include "spmla/ops/split_combine.h"
+#include "spmla/ops/tile_sched.h"
+
+enum {
+	PAGE = 64,
+	WINDOW_PAGE = 256,
+	TOKEN_ROWS = 8192, /* a token draws from so many */
+	EXTRA_ROWS = 4096, /* the same, of V4 */
+	V32_TOKENS = 128,
+	V4_TOKENS = 256,
+	MOST_HEADS = 128,
+	MOST_PARTS = 512
+};
+
+typedef struct decode_shape {
+	uint32_t tokens, heads;
+	double peer;
+} decode_shape;
+
+static const decode_shape v32_shapes[] = {
+	{1, 128, 21.9},   {2, 128, 21.1},    {8, 128, 30.5}, {32, 128, 64.8},
+	{64, 128, 98.0},  {128, 128, 190.0}, {1, 64, 21.2},  {16, 64, 33.6},
+	{128, 64, 119.1}, {128, 16, 0},
+};
+
+static const decode_shape v4_shapes[] = {
+	{1, 64, 20.4},   {2, 64, 20.3},    {64, 64, 53.8},
+	{128, 64, 57.1}, {256, 64, 103.2},
+};
+
+static const decode_shape decode_tiny[] = {{2, 8, 0}};
+
+static struct {
+	uint32_t tokens, heads, topk, extra_topk, dim;
+	uint32_t parts, overhead; /* of the plan; in_parts uses it */
+	uint32_t layout, entries, in_parts;
+	const twin *q, *slots, *extra_slots, *pool, *extra_pool;
+	const twin *out, *lse, *meta, *splits, *split_out, *split_lse;
+} dc;
+
+static spmla_sparse_decode_args
+decode_args(side on, uint32_t first, uint32_t tokens)
+{
+	const size_t head = (size_t)first * dc.heads;
+	spmla_sparse_decode_args a = {
+		.struct_bytes = (uint32_t)sizeof a,
+		.tokens = tokens,
+		.heads = dc.heads,
+		.topk = dc.topk,
+		.softmax_scale = 0.0721687836f, /* 192^-0.5 */
+		.q = (const uint16_t *)dc.q->at[on] + head * dc.dim,
+		.q_token_stride_elems = (int64_t)dc.heads * dc.dim,
+		.q_head_stride_elems = dc.dim,
+		.slots = (const int32_t *)dc.slots->at[on] +
+			 (size_t)first * dc.topk,
+		.slots_stride_elems = dc.topk,
+		.out = (uint16_t *)dc.out->at[on] + head * SPMLA_MLA_LATENT,
+		.out_token_stride_elems = (int64_t)dc.heads * SPMLA_MLA_LATENT,
+		.out_head_stride_elems = SPMLA_MLA_LATENT,
+		.lse = (float *)dc.lse->at[on] + head,
+		.lse_token_stride_elems = dc.heads,
+		.lse_head_stride_elems = 1,
+		.cache = pool_cache(dc.pool, on, dc.layout, dc.entries),
+	};
+
+	if (dc.extra_topk) {
+		a.extra_topk = dc.extra_topk;
+		a.extra_slots = (const int32_t *)dc.extra_slots->at[on] +
+				(size_t)first * dc.extra_topk;
+		a.extra_slots_stride_elems = dc.extra_topk;
+		a.extra_cache = pool_cache(dc.extra_pool, on, dc.layout, PAGE);
+	}
+	if (dc.in_parts && on == ON_DEVICE) {
+		a.parts = dc.parts;
+		a.tile_scheduler_metadata = dc.meta->at[on];
+		a.num_splits = dc.splits->at[on];
+		a.split_out = dc.split_out->at[on];
+		a.split_lse = dc.split_lse->at[on];
+		a.split_rows = dc.tokens + dc.parts;
+	}
+	return a;
+}
+
+static void
+plan_parts(gpu *g)
+{
+	const spmla_tile_sched_args a = {
+		.struct_bytes = (uint32_t)sizeof a,
+		.batch = dc.tokens,
+		.parts = dc.parts,
+		.overhead_blocks = dc.overhead,
+		.row_format = SPMLA_TILE_ROW_NEW,
+		.topk = dc.topk,
+		.extra_topk = dc.extra_topk,
+		.tile_scheduler_metadata = dc.meta->at[ON_DEVICE],
+		.num_splits = dc.splits->at[ON_DEVICE],
+	};
+
+	lib_must(g->ops.ctx, spmla_tile_sched(g->ops.ctx, &a, g->stream),
+		 "tile_sched");
+}
+
+static void
+run_decode(gpu *g)
+{
+	const spmla_sparse_decode_args a = decode_args(ON_DEVICE, 0, dc.tokens);
+	const spmla_split_combine_args c = {
+		.struct_bytes = (uint32_t)sizeof c,
+		.tokens = a.tokens,
+		.heads = a.heads,
+		.split_rows = a.split_rows,
+		.num_splits = a.num_splits,
+		.split_out = a.split_out,
+		.split_lse = a.split_lse,
+		.out = a.out,
+		.out_token_stride_elems = a.out_token_stride_elems,
+		.out_head_stride_elems = a.out_head_stride_elems,
+		.lse = a.lse,
+		.lse_token_stride_elems = a.lse_token_stride_elems,
+		.lse_head_stride_elems = a.lse_head_stride_elems,
+	};
+
+	lib_must(g->ops.ctx, spmla_sparse_decode(g->ops.ctx, &a, g->stream),
+		 "sparse_decode");
+	if (dc.in_parts)
+		lib_must(g->ops.ctx,
+			 spmla_split_combine(g->ops.ctx, &c, g->stream),
+			 "split_combine");
+}
+
+/* `topk` rows of each token's own, all different, in no order. */
+static void
+draw_slots(gpu *g, const twin *slots, uint32_t tokens, uint32_t topk,
+	   uint32_t own)
+{
+	static int32_t order[TOKEN_ROWS];
+	int32_t *to = slots->at[ON_HOST];
+	uint32_t t, i;
+
+	for (t = 0; t < tokens; t++) {
+		fill_order(g, order, own);
+		for (i = 0; i < topk; i++)
+			*to++ = (int32_t)(t * own) + order[i];
+	}
+	twin_push(g, slots);
+}
+
+static void
+check_decode(gpu *g, cuda_row *r)
+{
+	const uint32_t last = dc.tokens - 1;
+	uint32_t t;
+
+	for (t = 0; t <= last; t += last ? last : 1) {
+		const spmla_sparse_decode_args a = decode_args(ON_HOST, t, 1);
+		const uint64_t head = (uint64_t)t * dc.heads;
+
+		lib_must(g->cpu.ctx, spmla_sparse_decode(g->cpu.ctx, &a, NULL),
+			 "sparse_decode");
+		check_bf16(g, r, dc.out, head * SPMLA_MLA_LATENT,
+			   (uint64_t)dc.heads * SPMLA_MLA_LATENT);
+		check_f32(g, r, dc.lse, head, dc.heads);
+	}
+}
+
+static cuda_row *
+time_decode(gpu *g, uint32_t in_parts, double peer)
+{
+	const shot s = {.op = "sparse_decode",
+			.run = run_decode,
+			.outputs = {dc.out, dc.lse}};
+	const char *model = dc.extra_topk ? "V4" : "V3.2";
+	const double keys = (double)dc.tokens * (dc.topk + dc.extra_topk);
+	const double heads = (double)dc.tokens * dc.heads;
+	const double row =
+		dc.extra_topk ? SPMLA_V4_FP8_BYTES : SPMLA_FP8_DS_MLA_BYTES;
+	char how[24] = "whole";
+	cuda_row *r;
+
+	dc.in_parts = in_parts;
+	r = measure(g, &s);
+	if (in_parts)
+		snprintf(how, sizeof how, "%u parts", dc.parts);
+	snprintf(r->shape, sizeof r->shape, "%s, %u heads, batch %u, %s", model,
+		 dc.heads, dc.tokens, how);
+	snprintf(r->series, sizeof r->series, "sparse_decode %s %u%s", model,
+		 dc.heads, in_parts ? " in parts" : "");
+	r->batch = dc.tokens;
+	r->peer = peer;
+	add_floor(g, r,
+		  keys * (row + 4) +
+			  heads * 2 * (dc.dim + SPMLA_MLA_LATENT + 2),
+		  BY_READ, 2 * keys * dc.heads * (dc.dim + SPMLA_MLA_LATENT),
+		  BF16);
+	check_decode(g, r);
+	return r;
+}
+
+/* Both ways, the slots being there. */
+static void
+one_decode(gpu *g, const decode_shape *s)
+{
+	cuda_row *whole;
+
+	dc.tokens = s->tokens;
+	dc.heads = s->heads;
+	/* What the peer has: a rank of fewer heads counts as one of 64. */
+	lib_must(NULL,
+		 spmla_tile_sched_parts(SPMLA_TILE_SM90, (uint32_t)g->sm_count,
+					1, s->heads < 64 ? 64 : s->heads, 1,
+					&dc.parts, &dc.overhead, NULL),
+		 "tile_sched_parts");
+	if (dc.parts > MOST_PARTS)
+		dc.parts = MOST_PARTS;
+	plan_parts(g);
+	whole = time_decode(g, 0, s->peer);
+	table_pair(g, whole, time_decode(g, 1, s->peer));
+}
+
+static void
+make_decode(gpu *g, uint32_t tokens, uint32_t heads)
+{
+	const uint64_t all = (uint64_t)tokens * heads;
+	/* tokens + parts, and no more heads than that have */
+	const uint64_t split = (uint64_t)(tokens + MOST_PARTS) * heads;
+	twin *q = twin_make(g, all * dc.dim * 2);
+
+	fill_bf16(g, q->at[ON_HOST], all * dc.dim, 7);
+	twin_push(g, q);
+	dc.q = q;
+	dc.out = twin_make(g, all * SPMLA_MLA_LATENT * 2);
+	dc.lse = twin_make(g, all * 4);
+	dc.meta = twin_make(g, MOST_PARTS * SPMLA_TILE_ROW_ELEMS * 4);
+	dc.splits = twin_make(g, (tokens + 1) * 4);
+	dc.split_out = twin_make(g, split * SPMLA_MLA_LATENT * 4);
+	dc.split_lse = twin_make(g, split * 4);
+}
+
+static void
+bench_v32(gpu *g)
+{
+	const uint32_t tokens = g->tiny ? 2 : V32_TOKENS;
+	const uint32_t own = g->tiny ? 256 : TOKEN_ROWS;
+	const uint32_t count =
+		g->tiny ? 1 : sizeof v32_shapes / sizeof *v32_shapes;
+	uint32_t i;
+
+	memset(&dc, 0, sizeof dc);
+	dc.dim = SPMLA_MLA_DIM;
+	dc.topk = g->tiny ? 160 : 2048;
+	dc.layout = SPMLA_LAYOUT_FP8_DS_MLA;
+	dc.entries = PAGE;
+	make_decode(g, tokens, g->tiny ? 8 : MOST_HEADS);
+	dc.pool = make_pool(g, dc.layout, PAGE, tokens * own / PAGE);
+	dc.slots = twin_make(g, (uint64_t)tokens * dc.topk * 4);
+	draw_slots(g, dc.slots, tokens, dc.topk, own);
+	for (i = 0; i < count; i++)
+		one_decode(g, g->tiny ? decode_tiny : &v32_shapes[i]);
+	twins_free(g);
+}
+
+static void
+bench_v4(gpu *g)
+{
+	const uint32_t tokens = g->tiny ? 2 : V4_TOKENS;
+	const uint32_t own = g->tiny ? 128 : EXTRA_ROWS;
+	const uint32_t count =
+		g->tiny ? 1 : sizeof v4_shapes / sizeof *v4_shapes;
+	uint32_t i;
+
+	memset(&dc, 0, sizeof dc);
+	dc.dim = SPMLA_V4_DIM;
+	dc.topk = 128;
+	dc.extra_topk = g->tiny ? 100 : 512;
+	dc.layout = SPMLA_LAYOUT_V4_FP8;
+	dc.entries = WINDOW_PAGE;
+	make_decode(g, tokens, g->tiny ? 8 : 64);
+	dc.pool = make_pool(g, dc.layout, WINDOW_PAGE, tokens);
+	dc.extra_pool = make_pool(g, dc.layout, PAGE, tokens * own / PAGE);
+	dc.slots = twin_make(g, (uint64_t)tokens * dc.topk * 4);
+	dc.extra_slots = twin_make(g, (uint64_t)tokens * dc.extra_topk * 4);
+	draw_slots(g, dc.slots, tokens, dc.topk, WINDOW_PAGE);
+	draw_slots(g, dc.extra_slots, tokens, dc.extra_topk, own);
+	for (i = 0; i < count; i++)
+		one_decode(g, g->tiny ? decode_tiny : &v4_shapes[i]);
+	twins_free(g);
+}
+
+void
+bench_decode(gpu *g)
+{
+	if (!wanted(g, "sparse_decode"))
+		return;
+	bench_v32(g);
+	bench_v4(g);
+}
