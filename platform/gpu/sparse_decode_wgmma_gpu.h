@@ -83,8 +83,8 @@ typedef struct decode_wgmma_rows {
 typedef struct decode_wgmma_state {
 	float o[128];
 	float sum[2];     /* of p over the item's own keys */
-	float reach[2];   /* what O is relative to, in log2 units */
-	float largest[2]; /* so far, in log2 units */
+	float reach[2];   /* the score that O is relative to */
+	float largest[2]; /* score so far, unscaled */
 } decode_wgmma_state;
 
 /* A token's lists, of which it has that many entries. */
@@ -468,15 +468,17 @@ decode_wgmma_weights(PRIVATE float *score, LOCAL const uint32_t *counts,
 		float mine, base;
 
 		mine = g_larger(most[head + 8 * r],
-				most[DECODE_HEADS + head + 8 * r]) *
-		       c;
-		/* Of only -inf: every weight is exp2(-inf), nothing moves. */
+				most[DECODE_HEADS + head + 8 * r]);
 		st->largest[r] = g_larger(st->largest[r], mine);
-		base = g_larger(st->largest[r] - DECODE_WGMMA_REACH, mine);
+		base = mine;
+		if ((st->largest[r] - mine) * c > DECODE_WGMMA_REACH)
+			base = st->largest[r];
+		/* Of only -inf: every weight is exp2(-inf), nothing moves. */
 		if (mine == none)
 			base = st->reach[r];
-		factor[r] = st->reach[r] == base ? 1.0f
-						 : g_exp2(st->reach[r] - base);
+		factor[r] = st->reach[r] == base
+				    ? 1.0f
+				    : g_exp2((st->reach[r] - base) * c);
 		if (base == none)
 			factor[r] = 1.0f;
 		high[r] = base == none ? 0.0f : base;
@@ -486,8 +488,8 @@ decode_wgmma_weights(PRIVATE float *score, LOCAL const uint32_t *counts,
 	UNROLL
 	for (i = 0; i < 16; i += 2) {
 		const float base = high[i / 2 % 2];
-		const float low = g_exp2_flush(score[i] * c - base);
-		const float up = g_exp2_flush(score[i + 1] * c - base);
+		const float low = g_exp2_flush((score[i] - base) * c);
+		const float up = g_exp2_flush((score[i + 1] - base) * c);
 
 		st->sum[i / 2 % 2] += low + up;
 		own[i / 2] = g_f32_to_bf16x2(low, up);
@@ -527,6 +529,7 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		((uint64_t)out & 3u) == 0 &&
 		((s->out_token_stride | s->out_head_stride) & 1) == 0;
 	const float none = g_float(0xff800000u);
+	const float c = s->scale * 1.44269504088896341f;
 	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
 	uint32_t r, i;
 
@@ -546,13 +549,15 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		const float sum = sums[local_head + 8 * r] +
 				  sums[DECODE_HEADS + local_head + 8 * r];
 		const uint32_t is_empty = sum == 0.0f;
-		const float lse2 = is_empty ? none : st->reach[r] + g_log2(sum);
+		const float lse2 =
+			is_empty ? none : st->reach[r] * c + g_log2(sum);
 		float total = sum, factor;
 
 		if (head >= s->heads)
 			continue;
 		if (whole && s->has_sink && !is_empty)
-			total += g_sink_weight(attn_sink[head], st->reach[r]);
+			total += g_sink_weight(attn_sink[head],
+					       st->reach[r] * c);
 		factor = is_empty ? 0.0f : g_div_rn(1.0f, total);
 		UNROLL
 		for (i = 0; i < 32; i++) {
@@ -599,7 +604,7 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		if (s->has_max_logits)
 			max_logits[token * s->lse_token_stride +
 				   (int64_t)head * s->lse_head_stride] =
-				is_empty ? none : st->largest[r] * unit;
+				is_empty ? none : st->largest[r] * c * unit;
 	}
 	BARRIER(); /* nobody reads the sums */
 }
