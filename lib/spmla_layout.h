@@ -63,6 +63,14 @@ typedef enum spmla_layout {
 	 * bf16 rope values), then entries_per_page x (7 ue8m0 scales, one per
 	 * 64 e4m3, and a 0). Pages are often padded to a multiple of 576. */
 	SPMLA_LAYOUT_V4_FP8 = 4,
+	/* 1024 B an entry: 448 and 64 rope values, all bf16. */
+	SPMLA_LAYOUT_V4_BF16 = 5,
+	/* 512 B an entry: the same as e4m3, with one scale for the cache. */
+	SPMLA_LAYOUT_V4_E4M3 = 6,
+	/* 68 B an entry, segregated by page: entries_per_page x 128 e2m1 in 64
+	 * bytes (the even one of a pair in the low half), then
+	 * entries_per_page x 4 ue8m0 scales, one per 32 values. */
+	SPMLA_LAYOUT_INDEX_MXFP4 = 7,
 	SPMLA_LAYOUT_FORCE_32 = 0x7fffffff
 } spmla_layout;
 
@@ -87,6 +95,12 @@ enum {
 	SPMLA_V4_VALUE_BYTES = 576, /* e4m3 and rope of an entry */
 	SPMLA_V4_SCALE_BYTES = 8,   /* scales of an entry, behind all values */
 	SPMLA_V4_FP8_BYTES = 584,
+	SPMLA_V4_BF16_BYTES = 1024,
+	SPMLA_V4_E4M3_BYTES = 512,
+	SPMLA_MXFP4_GROUP = 32,
+	SPMLA_INDEX_MXFP4_VALUE_BYTES = 64,
+	SPMLA_INDEX_MXFP4_SCALES = 4,
+	SPMLA_INDEX_MXFP4_BYTES = 68,
 	SPMLA_PAGE_STRIDE_ALIGN = 16,
 	SPMLA_LOGITS_ROW_ALIGN = 256 /* elements; rows of index logits */
 };
