@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs examples/consumer as another project would: with SpMLA as a
 # local_repository, copied to third_party/spmla, and both ways by a project that
-# compiles everything with -ffast-math, and by one that wants the kernels for
-# CUDA, if the machine has a toolkit.
+# compiles everything with -ffast-math; as a local_repository also by one that
+# wants the kernels for CUDA, if the machine has a toolkit.
 set -euo pipefail
 
 root=$(dirname "$(readlink -f BUILD.bazel)")
@@ -51,16 +51,17 @@ kernel_bytes() { # PACKAGE
 	wc -c <"$(find -L "bazel-bin/$1" -name spmla_cuda_blob.fatbin)"
 }
 
-# project DIR SPMLA BIN: SPMLA names the package, BIN is its folder of outputs.
+# project DIR BIN: BIN is the folder of outputs of SpMLA's package.
 project() {
 	cd "$1"
 	runs
-	[ "$(kernel_bytes "$3")" -eq 0 ]
-	runs "--$2:cuda_toolkit=@spmla_cuda_toolkit//:nvcc"
-	[ ! -x "${NVCC:-/usr/local/cuda/bin/nvcc}" ] ||
-		[ "$(kernel_bytes "$3")" -gt 1000 ]
+	[ "$(kernel_bytes "$2")" -eq 0 ]
 	runs --copt=-ffast-math
 }
 
-project "$external" @spmla// external/spmla
-project "$vendored" //third_party/spmla third_party/spmla
+project "$vendored" third_party/spmla
+project "$external" external/spmla
+# The kernels take a while: in one of the two.
+runs --@spmla//:cuda_toolkit=@spmla_cuda_toolkit//:nvcc
+[ ! -x "${NVCC:-/usr/local/cuda/bin/nvcc}" ] ||
+	[ "$(kernel_bytes external/spmla)" -gt 1000 ]

@@ -110,3 +110,18 @@ def check_test(name, srcs, deps = [], data = [], **kw):
         ],
         **kw
     )
+
+def variant_test(name, of, env):
+    """The program of a check_test with other variables.
+
+    Args:
+      name: the target.
+      of: the check_test.
+      env: variables.
+    """
+    native.sh_test(
+        name = name,
+        srcs = ["variant.sh"],
+        args = ["%s=%s" % item for item in env.items()] + ["$(rootpath :%s)" % of],
+        data = [":" + of],
+    )
