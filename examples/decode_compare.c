@@ -83,8 +83,8 @@ value_text(value_kind kind, const uint8_t *p, char text[VALUE_TEXT])
 	}
 }
 
-/* What lies on the device, where the host reads it: the first or the second such
- * buffer of a comparison. */
+/* What lies on the device, where the host reads it: the first or the second
+ * such buffer of a comparison. */
 static const void *
 pull(const eager_check *e, uint32_t which, const void *p, uint64_t bytes)
 {

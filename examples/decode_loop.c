@@ -7,11 +7,11 @@
  *	bazel run //examples:decode_loop -- --trace FILE --next-n 3
  *
  * A step: a request may join, and its prompt is run eagerly in chunks but for
- * its end (with --prefill 0 only its keys are inserted); the batch, with the end
- * of that prompt, becomes a record in the ring; the tensors that an engine's projections would
- * leave in place are filled; the bucket's graph is replayed. Every --check-every
- * steps the result is compared with an independent reference, and with the same
- * operations run eagerly, bit for bit.
+ * its end (with --prefill 0 only its keys are inserted); the batch, with the
+ * end of that prompt, becomes a record in the ring; the tensors that an
+ * engine's projections would leave in place are filled; the bucket's graph is
+ * replayed. Every --check-every steps the result is compared with an
+ * independent reference, and with the same operations run eagerly, bit for bit.
  *
  * decode_batch.c is the scheduler, decode_model.c the stand-in for the model.
  */

@@ -27,8 +27,9 @@ typedef struct alloc_count {
 
 alloc_count alloc_counted(void);
 
-/* Zeros, 4096-byte aligned, until device_free_all; keep_own on the device alone.
- * Ends the program if there is no memory: this happens at the start only. */
+/* Zeros, 4096-byte aligned, until device_free_all; keep_own on the device
+ * alone. Ends the program if there is no memory: this happens at the start
+ * only. */
 void *keep(uint64_t bytes);
 void *keep_own(uint64_t bytes);
 uint64_t keep_bytes(void);

@@ -2,9 +2,9 @@
  *
  * Prompts run for real: cut by spmla_prefill_plan into steps that the plan has
  * room for, each an eager prologue and spmla_v32_prefill a layer on the stream
- * and the ring of the decode steps, or the replay of a bucket where one is large
- * enough. The last tokens are left to the next step, which so decodes and takes
- * in the end of a prompt at once.
+ * and the ring of the decode steps, or the replay of a bucket where one is
+ * large enough. The last tokens are left to the next step, which so decodes and
+ * takes in the end of a prompt at once.
  */
 #include <stdio.h>
 

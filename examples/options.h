@@ -55,7 +55,8 @@ void model_options_list(model_options *m, option *list);
 
 /* Fills in pool_pages and makes the plan: buckets of 1, 2, 4, .. requests, and
  * with prefill one more for steps that decode and take in the end of a prompt,
- * and room for steps of prompts. On an error: one line on stderr and OPTIONS_BAD. */
+ * and room for steps of prompts. On an error: one line on stderr and
+ * OPTIONS_BAD. */
 int model_options_plan(const char *program, model_options *m,
 		       const spmla_backend **backend, spmla_plan *plan);
 

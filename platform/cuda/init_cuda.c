@@ -96,8 +96,8 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	if (local_bytes)
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, kernel->name,
 				    (uint32_t)local_bytes, SPMLA_WANT_EQUAL, 0);
-	/* Where a device has less of it, the kernel is one that it does without:
-	 * spmla_device.ops says what that leaves. */
+	/* Where a device has less of it, the kernel is one that it does
+	 * without: spmla_device.ops says what that leaves. */
 	r = 0;
 	if (kernel->dynamic_bytes)
 		r = driver->set_function_attribute(

@@ -291,8 +291,8 @@ attend_scores(const PRIVATE attend_state *st, LOCAL const uint64_t *keys)
 	return part[0];
 }
 
-/* Scores to weights, where they are, and O and L brought to the largest score so
- * far. Lane l has entries l, l + 16, .. of the block. */
+/* Scores to weights, where they are, and O and L brought to the largest score
+ * so far. Lane l has entries l, l + 16, .. of the block. */
 FN void
 attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How the parts of a decode step share its tokens' key blocks: TILE_SCHEDULER_
- * METADATA and NUM_SPLITS, by one block, as part of the prologue. The hard idea:
- * FlashMLA's planner fills part after part, each beginning where the last one
- * ended, a chain of as many steps as there are parts. Here the line of all costs
- * is cut evenly, so every part finds its own begin, and its end is the next
- * one's begin. The rows read as those of tile_sched with SPMLA_TILE_ROW_NEW.
+ * METADATA and NUM_SPLITS, by one block, as part of the prologue. The hard
+ * idea: FlashMLA's planner fills part after part, each beginning where the last
+ * one ended, a chain of as many steps as there are parts. Here the line of all
+ * costs is cut evenly, so every part finds its own begin, and its end is the
+ * next one's begin. The rows read as those of tile_sched with
+ * SPMLA_TILE_ROW_NEW.
  */
 #ifndef SPMLA_PLATFORM_GPU_DECODE_CUT_H
 #define SPMLA_PLATFORM_GPU_DECODE_CUT_H
@@ -54,8 +55,8 @@ decode_cut_begin(LOCAL decode_cut *cut, uint32_t p, uint32_t tokens,
 }
 
 /* The metadata of tokens with the given contexts, of which a token selects topk
- * keys at most; tokens and parts up to DECODE_CUT_TOKENS. `items` is the block's
- * width. Lengths were written before a barrier. */
+ * keys at most; tokens and parts up to DECODE_CUT_TOKENS. `items` is the
+ * block's width. Lengths were written before a barrier. */
 FN void
 decode_cut_block(GLOBAL const int32_t *context_lens, uint32_t topk,
 		 uint32_t tokens, uint32_t parts, GLOBAL int32_t *metadata,

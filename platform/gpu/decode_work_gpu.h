@@ -66,8 +66,8 @@ enum {
 };
 
 /* A piece of work as local memory has it, so that it needs no registers while
- * keys go by: tokens DECODE_FIRST .. DECODE_LAST, none if the last is before the
- * first; and, of parts, the rest of the metadata's row. */
+ * keys go by: tokens DECODE_FIRST .. DECODE_LAST, none if the last is before
+ * the first; and, of parts, the rest of the metadata's row. */
 enum {
 	DECODE_FIRST,
 	DECODE_LAST,

@@ -20,8 +20,8 @@ typedef struct spmla_g_state {
 	uint32_t requests;
 	uint32_t fault_step; /* 1 + the low bits of the bad step's serial */
 	uint32_t fault_count;
-	/* By fault the smallest row, as ~row, so that 0 is none and larger wins;
-	 * row 2^32 - 1 is taken for 2^32 - 2. */
+	/* By fault the smallest row, as ~row, so that 0 is none and larger
+	 * wins; row 2^32 - 1 is taken for 2^32 - 2. */
 	uint32_t fault_rows[G_FAULTS];
 	uint32_t reserved;
 } spmla_g_state;

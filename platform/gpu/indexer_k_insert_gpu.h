@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_k_insert: a block a token, an item a value; after each step the row is
- * rounded to bf16, as if it had been stored and read again.
+ * indexer_k_insert: a block a token, an item a value; after each step the row
+ * is rounded to bf16, as if it had been stored and read again.
  */
 #ifndef SPMLA_PLATFORM_GPU_INDEXER_K_INSERT_H
 #define SPMLA_PLATFORM_GPU_INDEXER_K_INSERT_H

@@ -25,8 +25,8 @@ g_load128(GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "l"(p));
 }
 
-/* The same if `is` is not 0, else zeros; it stays before the next BARRIER, where
- * g_load128 may be put off. */
+/* The same if `is` is not 0, else zeros; it stays before the next BARRIER,
+ * where g_load128 may be put off. */
 FN void
 g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
 {

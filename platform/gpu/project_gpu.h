@@ -106,8 +106,8 @@ project_add(LOCAL const uint64_t *rows, uint32_t n,
 
 /* The lanes' sums added up: of token item / 32, column item % 32, as bf16.
  * `all` holds PROJECT_SUMS. The barrier inside comes after the last read of the
- * rows, so the next ones may be stored at once; that behind the rows comes after
- * the last read of `all`. */
+ * rows, so the next ones may be stored at once; that behind the rows comes
+ * after the last read of `all`. */
 FN uint16_t
 project_total(const PRIVATE float *sums, LOCAL float *all)
 {

@@ -23,8 +23,8 @@ SPMLA_KERNEL_SCALARS(sparse_decode_mma)
 enum {
 	DECODE_MMA_ITEMS = 256,
 	DECODE_MMA_KEYS = 64,
-	/* 16-bit values of a row of queries or keys in local memory: 8 more than
-	 * they have, so that 8 rows' 16 bytes lie in different banks. */
+	/* 16-bit values of a row of queries or keys in local memory: 8 more
+	 * than they have, so that 8 rows' 16 bytes lie in different banks. */
 	DECODE_MMA_ROW = SPMLA_MLA_DIM + 8,
 	DECODE_MMA_P_ROW = DECODE_MMA_KEYS + 8,
 	/* Local memory in bytes: queries, keys, weights, which keys count, each

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode by warpgroups' matrix instructions, of FP8_DS_MLA and of V4_FP8
- * rows, and of bf16 rows, which sparse_prefill has too: a block has 64 heads of a token and walks its keys, 64 at a time. Keys
- * are dequantised once into panels and serve there as K and, transposed, as V.
- * Of Q K^T each of two warpgroups sums over half of the dims, and then has 32
- * keys; of P V it has half of the columns. Two sets of panels let one be filled
- * while P V of the other runs. As products are issued no faster than they run,
- * what shall run beside them stands between them: loads of the next rows between
- * those of Q K^T, their conversion between those of P V. bf16 rows need no
- * registers: they are copied into panels while P V runs.
+ * rows, and of bf16 rows, which sparse_prefill has too: a block has 64 heads of
+ * a token and walks its keys, 64 at a time. Keys are dequantised once into
+ * panels and serve there as K and, transposed, as V. Of Q K^T each of two
+ * warpgroups sums over half of the dims, and then has 32 keys; of P V it has
+ * half of the columns. Two sets of panels let one be filled while P V of the
+ * other runs. As products are issued no faster than they run, what shall run
+ * beside them stands between them: loads of the next rows between those of Q
+ * K^T, their conversion between those of P V. bf16 rows need no registers: they
+ * are copied into panels while P V runs.
  *
  * The hard idea: weights are rounded to bf16 against the largest score of their
  * own 64 keys, as the contract says, and yet O needs no second accumulator. O
  * and L are kept relative to the last block's largest score, not to the largest
  * so far; what that could make overflow, a block 2^60 below the largest, is
  * held at that distance and adds nothing that could be seen.
+ *
+ * The file is long because one function has every row: four kernels share the
+ * loop whose registers and order of instructions were hard to find.
  */
 #ifndef SPMLA_PLATFORM_GPU_SPARSE_DECODE_WGMMA_H
 #define SPMLA_PLATFORM_GPU_SPARSE_DECODE_WGMMA_H
@@ -40,7 +44,8 @@ enum {
 	/* 16-bit values of 64 rows. */
 	DECODE_WGMMA_SET = DECODE_WGMMA_PANELS * 64 * 64,
 	/* Local memory in bytes: queries, two sets of keys, weights of each
-	 * warpgroup, which keys count, each warpgroup's largest scores, the notes of the piece. */
+	 * warpgroup, which keys count, each warpgroup's largest scores, the
+	 * notes of the piece. */
 	DECODE_WGMMA_K_AT = 2 * DECODE_WGMMA_SET,
 	DECODE_WGMMA_P_AT = DECODE_WGMMA_K_AT + 2 * 2 * DECODE_WGMMA_SET,
 	DECODE_WGMMA_COUNTS_AT = DECODE_WGMMA_P_AT + 2 * 64 * 64,
@@ -189,8 +194,8 @@ decode_wgmma_row(const PRIVATE decode_wgmma_rows *from, uint32_t r)
 					g_broadcast((uint32_t)at, r));
 }
 
-/* Asks for 512 bytes of each of the rows 2 k and 2 k + 1, or, k = 4, for what is
- * left of all rows. */
+/* Asks for 512 bytes of each of the rows 2 k and 2 k + 1, or, k = 4, for what
+ * is left of all rows. */
 FN void
 decode_wgmma_load(PRIVATE decode_wgmma_rows *to, uint32_t v4, uint32_t k)
 {

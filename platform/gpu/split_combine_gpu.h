@@ -2,9 +2,9 @@
  *
  * split_combine: a block a head of a token, four columns an item. The hard idea
  * is that subgroups share nothing, so there is no barrier, and yet no bit
- * depends on their width: every 16 lanes read all lse of the row and add them up
- * alike; then they have the weights of 16 splits at a time, which go round by
- * broadcasts while the values of several splits are on their way. A split of
+ * depends on their width: every 16 lanes read all lse of the row and add them
+ * up alike; then they have the weights of 16 splits at a time, which go round
+ * by broadcasts while the values of several splits are on their way. A split of
  * lse -inf has no weight (it would be exp2(-inf - g), a NaN where g is infinite
  * too) and is not read.
  */

@@ -5,14 +5,15 @@
  * model that computes at once what the device may compute until g_wgmma_wait.
  *
  * Operands in local memory are panels: rows of 64 16-bit values, 128 bytes,
- * whose 16-byte pieces are swizzled, piece i of row r where i ^ (r % 8) would be.
- * A panel begins at a multiple of 1024 bytes. Of the accumulators, lane 4 g + t
- * of subgroup w has in d[4 j + 2 i + e] row 16 w + g + 8 i, column 8 j + 2 t + e.
+ * whose 16-byte pieces are swizzled, piece i of row r where i ^ (r % 8) would
+ * be. A panel begins at a multiple of 1024 bytes. Of the accumulators, lane 4 g
+ * + t of subgroup w has in d[4 j + 2 i + e] row 16 w + g + 8 i, column 8 j + 2
+ * t + e.
  *
  * Order: stores to panels, g_wgmma_publish (which also waits for loads that are
  * under way), BARRIER; g_wgmma_hold of accumulators, g_wgmma_begin, products,
- * g_wgmma_commit; g_wgmma_wait, g_wgmma_hold, and only then are accumulators read
- * and panels written again.
+ * g_wgmma_commit; g_wgmma_wait, g_wgmma_hold, and only then are accumulators
+ * read and panels written again.
  */
 #ifndef SPMLA_PLATFORM_GPU_WGMMA_H
 #define SPMLA_PLATFORM_GPU_WGMMA_H

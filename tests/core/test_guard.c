@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether the guard of tests/support/cuda_guard.c sees what it is there for: a
- * kernel that reads one value past its buffer ends the program. Where there is no
- * guard there is nothing to see: SKIPPED.
+ * kernel that reads one value past its buffer ends the program. Where there is
+ * no guard there is nothing to see: SKIPPED.
  */
 #include <check.h>
 #include <signal.h>

@@ -52,7 +52,6 @@ sanitized=(
 	ops/test_prefill_rows
 	ops/test_q_absorb
 	ops/test_slot_map
-	ops/test_sparse_prefill
 	ops/test_split_combine
 	ops/test_tile_sched
 	ops/test_token_map
@@ -66,6 +65,7 @@ with_wgmma=(
 	ops/test_sparse_decode
 	ops/test_sparse_decode_parts
 	ops/test_sparse_decode_v4
+	ops/test_sparse_prefill
 	protocol/test_replay_batch
 	protocol/test_replay_many
 	protocol/test_replay_room

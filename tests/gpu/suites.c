@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * suites [NAME]: runs one of the suites that are linked in, each a program whose
- * main has another name here; without NAME it lists them. A program a suite
- * would hold the library and its kernels as often.
+ * suites [NAME]: runs one of the suites that are linked in, each a program
+ * whose main has another name here; without NAME it lists them. A program a
+ * suite would hold the library and its kernels as often.
  */
 #include <stdio.h>
 #include <string.h>

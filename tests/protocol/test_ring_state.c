@@ -56,8 +56,8 @@ on_store(int number, siginfo_t *info, void *context)
 /* Runs one entry; the slot is overwritten at the very store that says it may
  * be: the page of the counter is read-only until then. On a device it is just
  * run: there the store is the device's, to whom the page is what it was when it
- * was registered, so nothing traps; and the test that then fails leaves a page on
- * which the next store of the library ends the program. */
+ * was registered, so nothing traps; and the test that then fails leaves a page
+ * on which the next store of the library ends the program. */
 static void
 run_with_trap(uint64_t ticket)
 {

@@ -70,7 +70,8 @@ typedef struct attn_rig {
 void attn_config(spmla_config *config, uint32_t slots);
 void attn_config_size(spmla_config *config, uint32_t slots,
 		      const attn_size *size);
-/* Of the size of `in`. Every slot of the caches then holds a key that follows from its number. */
+/* Of the size of `in`. Every slot of the caches then holds a key that follows
+ * from its number. */
 void attn_open(attn_rig *r, const spmla_config *config, attn_inputs *in,
 	       uint32_t native_flags);
 void attn_close(attn_rig *r);

@@ -2,9 +2,9 @@
  *
  * Makes all memory of a test program readable and writable by the device, at
  * the same address. Where the device reads pageable memory there is nothing to
- * do. Elsewhere: static data is replaced by anonymous pages of the same content,
- * which can be registered; main runs on a stack that the driver has allocated;
- * for malloc and mmap see cuda_heap.c, and cuda_guard.c.
+ * do. Elsewhere: static data is replaced by anonymous pages of the same
+ * content, which can be registered; main runs on a stack that the driver has
+ * allocated; for malloc and mmap see cuda_heap.c, and cuda_guard.c.
  */
 #include "tests/support/cuda_memory.h"
 #include "tests/support/cuda_world.h"

@@ -15,9 +15,9 @@
 #include "spmla/spmla.h"
 
 /* spmla_cuda, but: a NULL stream is one of its own; every launch is waited for;
- * SPMLA_NATIVE_DEFERRED queues, as on the CPU; every op counts as there, and one
- * without kernels is E_UNSUPPORTED when it is called. Weak, as most programs have
- * it not: NULL. */
+ * SPMLA_NATIVE_DEFERRED queues, as on the CPU; every op counts as there, and
+ * one without kernels is E_UNSUPPORTED when it is called. Weak, as most
+ * programs have it not: NULL. */
 extern const spmla_backend cuda_sync __attribute__((weak));
 
 /* Runs `count` entries of the deferred queue; returns how many it ran. */

@@ -33,14 +33,14 @@ void fixture_config(spmla_config *config);
  * beginning, which is SPMLA_TEST_WORKERS threads if that is set, else none. */
 void fixture_lend(uint32_t workers, lent *loop);
 
-/* Contexts that are opened from now on have DEVICE and CACHE in the device's own
- * memory (cuda_room.c), which only kernels can read; 0: no more. */
+/* Contexts that are opened from now on have DEVICE and CACHE in the device's
+ * own memory (cuda_room.c), which only kernels can read; 0: no more. */
 void fixture_room(uint32_t on);
 
 /* Plans and inits, on the CPU backend, or on the emulator if
- * SPMLA_TEST_EMULATOR is set (emulator.h), or on a CUDA device in a program that
- * can (cuda_world.h); fails the test on any error.
- * native_flags as spmla_native.flags. */
+ * SPMLA_TEST_EMULATOR is set (emulator.h), or on a CUDA device in a program
+ * that can (cuda_world.h); fails the test on any error. native_flags as
+ * spmla_native.flags. */
 void fixture_open(fixture *f, const spmla_config *config,
 		  uint32_t native_flags);
 void fixture_close(fixture *f);
@@ -63,8 +63,8 @@ void fixture_drain(fixture *f);
 /* The sticky status. */
 spmla_device_status fixture_status(const fixture *f);
 
-/* Runs `call` twice, from the same bytes of `io` and of the status, and fails the
- * test if io then differs. */
+/* Runs `call` twice, from the same bytes of `io` and of the status, and fails
+ * the test if io then differs. */
 void fixture_twice(const fixture *f, void (*call)(const void *args),
 		   const void *args, void *io, uint64_t bytes);
 

@@ -282,10 +282,10 @@ int ref_attend_row(ref_work *w, const ref_cache *c, const ref_table *t,
 		   ref_attend_result *result);
 
 /* |got - want| <= 1e-3 + 2.01/128 |want|, as FlashMLA's own tests have it, or
- * <= 1.0625 * 2^-8 (|want| + magnitude): a kernel rounds p and out to bf16, each
- * by up to 2^-8 of itself, and where values cancel the first is more than the
- * result; the 1/16 is for its f32 sums. The real kernels leave the first bound
- * in one value of 10^4. Give magnitude 0 to ask for the first alone. */
+ * <= 1.0625 * 2^-8 (|want| + magnitude): a kernel rounds p and out to bf16,
+ * each by up to 2^-8 of itself, and where values cancel the first is more than
+ * the result; the 1/16 is for its f32 sums. The real kernels leave the first
+ * bound in one value of 10^4. Give magnitude 0 to ask for the first alone. */
 int ref_close_out(double got, double want, double magnitude);
 
 /* |got - want| <= 1e-6 + 8.01/65536 |want|; infinities equal of a sign. */

@@ -13,13 +13,13 @@
 #include "spmla/platform/gpu/launch_gpu.h"
 
 /* The backend. `native` is not looked at; SPMLA_TEST_EMULATOR=16|32|64 in the
- * environment is the width (32), SPMLA_TEST_EMULATOR_ARCH the architecture (90),
- * SPMLA_TEST_SEED the seed of the schedules. It says that it is CUDA, of 3 SMs
- * that hold one block each; matrix instructions are there at width 32. */
+ * environment is the width (32), SPMLA_TEST_EMULATOR_ARCH the architecture
+ * (90), SPMLA_TEST_SEED the seed of the schedules. It says that it is CUDA, of
+ * 3 SMs that hold one block each; matrix instructions are there at width 32. */
 extern const spmla_backend spmla_emulator;
 
-/* Runs what the deferred queue holds, `count` entries at most: a launch of an op
- * alone, or of a graph. Returns how many it ran. */
+/* Runs what the deferred queue holds, `count` entries at most: a launch of an
+ * op alone, or of a graph. Returns how many it ran. */
 uint32_t emulator_queue_run(spmla_ctx *ctx, uint32_t count);
 
 /* Runs one kernel to its end. */
