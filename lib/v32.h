@@ -80,8 +80,10 @@ spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
-/* Attends over the selected keys: index_map, sparse_decode.
- * Order: enqueues 2 ops; capturable. */
+/* Attends over the selected keys: index_map, sparse_decode; on a GPU, where the
+ * step's tokens alone would leave it idle and the flag BATCH_INVARIANT is not
+ * set, in parts, with split_combine behind them.
+ * Order: enqueues 2 or 3 ops; capturable. */
 spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
 
