@@ -13,7 +13,7 @@
 #include "spmla/spmla_cpu.h"
 #include "spmla/spmla_cuda.h"
 
-enum { PORTABLE_AND_MAPPED = 3 };
+enum { PORTABLE_AND_MAPPED = 3, PAGE_BYTES = 4096 };
 
 /* The norm of the difference over the norm that two roads of bf16 operands may
  * be apart. */
@@ -236,8 +236,11 @@ region_room(gpu *g, uint32_t memory, uint64_t bytes, side on)
 	if (on == ON_HOST || memory == SPMLA_MEMORY_HOST)
 		return memset(host_room(bytes), 0, (size_t)bytes);
 	if (memory == SPMLA_MEMORY_PINNED) {
-		CU(g, host_alloc, (&p, (size_t)bytes, PORTABLE_AND_MAPPED));
-		return p;
+		CU(g, host_alloc,
+		   (&p, (size_t)bytes + PAGE_BYTES, PORTABLE_AND_MAPPED));
+		/* What is small comes from inside a page. */
+		return (void *)(((uintptr_t)p + PAGE_BYTES - 1) / PAGE_BYTES *
+				PAGE_BYTES);
 	}
 	device_room(g, &at, bytes);
 	return (void *)(uintptr_t)at;

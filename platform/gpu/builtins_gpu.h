@@ -37,6 +37,7 @@ FN uint32_t g_load_system(GLOBAL const uint32_t *p) { return *(volatile GLOBAL c
 FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { return *(volatile GLOBAL const uint64_t *)p; }
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { *(volatile GLOBAL uint32_t *)p = x; }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { *(volatile GLOBAL uint64_t *)p = x; }
+FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
 FN void g_fence_device(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_device); }
 
@@ -68,6 +69,7 @@ FN uint32_t g_load_system(GLOBAL const uint32_t *p) { uint32_t x; asm volatile("
 FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { uint64_t x; asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory"); return x; }
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(p), "r"(x) : "memory"); }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
+FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
 FN void g_fence_system(void) { __threadfence_system(); }
 FN void g_fence_device(void) { __threadfence(); }
 
@@ -101,6 +103,7 @@ FN uint32_t g_load_system(GLOBAL const uint32_t *p) { return __hip_atomic_load(p
 FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
+FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_fence_device(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 FN void g_barrier(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
@@ -133,6 +136,7 @@ FN uint32_t g_load_system(const uint32_t *p) { return __atomic_load_n(p, __ATOMI
 FN uint64_t g_load64_system(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 FN void g_store_system(uint32_t *p, uint32_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_store64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
+FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_fence_system(void) { }
 FN void g_fence_device(void) { }
 

@@ -33,8 +33,10 @@
  * costs more than an item; then loops over a block's width also turn. */
 #ifdef SPMLA_EMULATOR
 #define SPMLA_WIDE_BLOCK 128
+#define SPMLA_STEP_BLOCK 64
 #else
 #define SPMLA_WIDE_BLOCK 1024
+#define SPMLA_STEP_BLOCK 256 /* few wait less for each other */
 #endif
 
 /* SPMLA_ITEMS_<stem>: items of a block. */

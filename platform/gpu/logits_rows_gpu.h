@@ -62,26 +62,26 @@ FN void
 logits_rows_block(const PRIVATE g_reporter *to, GLOBAL const int32_t *token_row,
 		  uint32_t has_token_row, GLOBAL int32_t *context_lens,
 		  GLOBAL int64_t *row_starts, uint64_t capacity,
-		  uint32_t tokens, LOCAL uint64_t *sums)
+		  uint32_t tokens, uint32_t items, LOCAL uint64_t *sums)
 {
 	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
 	uint64_t done = 0;
 	uint32_t first, over = 0;
 
-	for (first = 0; first < tokens; first += LOGITS_ROWS_ITEMS) {
+	for (first = 0; first < tokens; first += items) {
 		const uint32_t t = first + g_item();
 		const uint64_t len =
 			t < tokens ? logits_rows_length(context_lens, t) : 0;
 		uint64_t start, total;
 
 		start = done + g_scan_sum((len + align - 1) / align * align,
-					  LOGITS_ROWS_ITEMS, sums, &total);
+					  items, sums, &total);
 		over |= start > capacity || len > capacity - start;
 		if (t < tokens)
 			row_starts[t] = (int64_t)start;
 		done += total;
 	}
-	if (g_any(over, LOGITS_ROWS_ITEMS, sums)) {
+	if (g_any(over, items, sums)) {
 		if (g_item() == 0)
 			logits_rows_walk(to, token_row, has_token_row,
 					 context_lens, row_starts, capacity,
@@ -98,7 +98,8 @@ SPMLA_KERNEL(logits_rows)
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
 
 	logits_rows_block(&to, token_row, s.has_token_row, context_lens,
-			  row_starts, s.capacity, s.tokens, sums);
+			  row_starts, s.capacity, s.tokens, LOGITS_ROWS_ITEMS,
+			  sums);
 }
 
 #endif

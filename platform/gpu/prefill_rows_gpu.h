@@ -63,12 +63,12 @@ prefill_rows_place(const PRIVATE g_reporter *to,
 		   GLOBAL const int32_t *seq_lens,
 		   GLOBAL const int32_t *req_row,
 		   GLOBAL int32_t *workspace_starts, uint32_t requests,
-		   uint32_t keys, LOCAL uint64_t *sums)
+		   uint32_t keys, uint32_t items, LOCAL uint64_t *sums)
 {
 	uint64_t done = 0;
 	uint32_t first, over = 0;
 
-	for (first = 0; first < requests; first += PREFILL_ROWS_ITEMS) {
+	for (first = 0; first < requests; first += items) {
 		const uint32_t b = first + g_item();
 		const uint32_t counts =
 			b < requests &&
@@ -76,14 +76,14 @@ prefill_rows_place(const PRIVATE g_reporter *to,
 		const int32_t len = counts ? seq_lens[b] : 0;
 		uint64_t start, total;
 
-		start = done + g_scan_sum(len > 0 ? (uint64_t)len : 0,
-					  PREFILL_ROWS_ITEMS, sums, &total);
+		start = done + g_scan_sum(len > 0 ? (uint64_t)len : 0, items,
+					  sums, &total);
 		over |= len < 0 || start + (uint64_t)(len > 0 ? len : 0) > keys;
 		if (b < requests)
 			workspace_starts[b] = (int32_t)start;
 		done += total;
 	}
-	if (g_any(over, PREFILL_ROWS_ITEMS, sums)) {
+	if (g_any(over, items, sums)) {
 		if (g_item() == 0)
 			prefill_rows_walk(to, query_start_loc, seq_lens,
 					  req_row, workspace_starts, requests,
@@ -103,13 +103,13 @@ prefill_rows_block(
 	GLOBAL int32_t *workspace_starts, GLOBAL int32_t *key_starts,
 	GLOBAL int32_t *key_ends, GLOBAL int64_t *row_starts, uint32_t requests,
 	uint32_t tokens, uint32_t keys, uint32_t piece_tokens,
-	uint64_t piece_stride, LOCAL uint64_t *sums)
+	uint64_t piece_stride, uint32_t items, LOCAL uint64_t *sums)
 {
 	uint32_t t;
 
 	prefill_rows_place(to, query_start_loc, seq_lens, req_row,
-			   workspace_starts, requests, keys, sums);
-	for (t = g_item(); t < tokens; t += PREFILL_ROWS_ITEMS) {
+			   workspace_starts, requests, keys, items, sums);
+	for (t = g_item(); t < tokens; t += items) {
 		const uint32_t b = (uint32_t)req_id_per_token[t];
 		int32_t n = context_lens[t], start = 0, rows;
 
@@ -143,7 +143,7 @@ SPMLA_KERNEL(prefill_rows)
 			   req_id_per_token, context_lens, workspace_starts,
 			   key_starts, key_ends, row_starts, s.requests,
 			   s.tokens, s.keys, s.piece_tokens, s.piece_stride,
-			   sums);
+			   PREFILL_ROWS_ITEMS, sums);
 }
 
 #endif

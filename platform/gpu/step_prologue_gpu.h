@@ -2,10 +2,16 @@
  *
  * The step prologue: one block. The record lies in pinned memory, where a read
  * takes a microsecond however wide it is: so all of it that local memory holds
- * is fetched by independent loads before anything is looked at. The rest is
- * what the stand-alone ops do, by the same functions. What is read is never
- * trusted: a record that is missing, too large or wrong becomes an empty step
- * or empty rows.
+ * is fetched by independent loads before anything is looked at. What is read is
+ * never trusted: a record that is missing, too large or wrong becomes an empty
+ * step or empty rows.
+ *
+ * The hard idea is to wait little: every step starts with this. With no more
+ * requests than items an item has a request, one scan places all queries and
+ * counts the context, and an item then makes all of a token, whose only loads
+ * are those of its page; what stand-alone ops hand on in memory stays in
+ * registers. Longer lists are done by the functions of those ops, one after the
+ * other.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_PROLOGUE_H
 #define SPMLA_PLATFORM_GPU_STEP_PROLOGUE_H
@@ -79,8 +85,26 @@ enum {
 
 enum {
 	PROLOGUE_ITEMS = SPMLA_ITEMS_step_prologue,
-	PROLOGUE_STAGED = 4096 /* words of a record in local memory */
+	PROLOGUE_STAGED = 4096, /* words of a record in local memory */
+	PROLOGUE_LOADS = PROLOGUE_STAGED / 2 / PROLOGUE_ITEMS,
+	/* Bits of a scan's sum that are query tokens; above them context. One
+	 * request that is too long makes more tokens than any shape has. */
+	PROLOGUE_TOKEN_BITS = 28,
+	PROLOGUE_TOO_LONG = 1 << 17
 };
+
+/* What items know of each other's requests, and whether logits did not fit. */
+typedef struct prologue_shared {
+	uint32_t ends[PROLOGUE_ITEMS]; /* of the queries */
+	uint32_t lens[PROLOGUE_ITEMS];
+	uint32_t rows[PROLOGUE_ITEMS];
+	uint32_t over;
+} prologue_shared;
+
+/* As spmla_request. */
+typedef struct prologue_request {
+	uint32_t row, query, seq, flags;
+} prologue_request;
 
 /* A word of the record. */
 FN uint32_t
@@ -96,30 +120,34 @@ prologue_stage(GLOBAL const uint32_t *slot, uint64_t record_bytes,
 	       LOCAL uint32_t *staged)
 {
 	GLOBAL const uint64_t *from = (GLOBAL const uint64_t *)slot;
-	const uint64_t most = PROLOGUE_STAGED / 2;
-	const uint64_t n = record_bytes / 8 < most ? record_bytes / 8 : most;
-	uint64_t i;
+	uint64_t x[PROLOGUE_LOADS];
+	uint32_t i;
 
-	for (i = g_item(); i < n; i += PROLOGUE_ITEMS) {
-		const uint64_t x = g_load64_system(from + i);
+	UNROLL
+	for (i = 0; i < PROLOGUE_LOADS; i++) {
+		const uint32_t at = i * PROLOGUE_ITEMS + g_item();
 
-		staged[2 * i] = (uint32_t)x;
-		staged[2 * i + 1] = (uint32_t)(x >> 32);
+		x[i] = at < record_bytes / 8 ? g_load64_system(from + at) : 0;
+	}
+	UNROLL
+	for (i = 0; i < PROLOGUE_LOADS; i++) {
+		const uint32_t at = i * PROLOGUE_ITEMS + g_item();
+
+		staged[2 * at] = (uint32_t)x[i];
+		staged[2 * at + 1] = (uint32_t)(x[i] >> 32);
 	}
 	BARRIER();
 }
 
 /* Whether `count` requests of `kept` fit the shape, by their own numbers. */
 FN uint32_t
-prologue_fits(GLOBAL const uint32_t *kept, uint32_t count, uint32_t requests,
-	      uint32_t most_tokens, uint32_t next_n, uint32_t most_live,
-	      uint32_t longest, LOCAL uint64_t *sums)
+prologue_fits(GLOBAL const uint32_t *kept, uint32_t count, uint32_t most_tokens,
+	      uint32_t next_n, uint32_t most_live, uint32_t longest,
+	      LOCAL uint64_t *sums)
 {
 	uint64_t tokens = 0, live = 0;
 	uint32_t first;
 
-	if (count > requests)
-		return 0;
 	for (first = 0; first < count; first += PROLOGUE_ITEMS) {
 		const uint32_t b = first + g_item();
 		const uint32_t query =
@@ -237,32 +265,72 @@ prologue_length(const PRIVATE g_reporter *to, GLOBAL const int32_t *row_len,
 	return len;
 }
 
+/* The length of request b after an ADVANCE; `before` is what it was. */
+FN uint32_t
+prologue_moved(const PRIVATE g_reporter *to, const PRIVATE prologue_request *r,
+	       uint32_t before, int32_t by, uint32_t longest)
+{
+	const int64_t len = (int64_t)before + by;
+
+	if (r->query == 0 || before == 0)
+		return before;
+	if (len < (int64_t)r->query || len > (int64_t)longest) {
+		g_report(to, r->row, G_FAULT_LENGTH);
+		return 0;
+	}
+	return (uint32_t)len;
+}
+
+/* The slot of a position, and the context of the token there; 0 if it has no
+ * slot. */
+FN uint32_t
+prologue_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
+	       GLOBAL const int32_t *table_cols,
+	       const PRIVATE spmla_k_step_prologue_scalars *s, uint32_t row,
+	       uint32_t position, PRIVATE int64_t *slot)
+{
+	const uint32_t col = position / s->page_tokens;
+	/* Neither load waits for the other. */
+	const int32_t written =
+		s->has_cols ? table_cols[row] : (int32_t)s->columns;
+	const int32_t page =
+		col < s->columns ? block_table[(uint64_t)row * s->stride + col]
+				 : -1;
+
+	if (written < 0 || col >= (uint32_t)written || page < 0 ||
+	    (uint32_t)page >= s->pool_pages) {
+		g_report(to, row, G_FAULT_PAGE);
+		return 0;
+	}
+	*slot = (int64_t)page * s->page_tokens + position % s->page_tokens;
+	return position + 1;
+}
+
 SPMLA_KERNEL(step_prologue)
 {
 	LOCAL_ARRAY(uint32_t, staged, PROLOGUE_STAGED);
-	LOCAL_ARRAY(uint32_t, ends, PROLOGUE_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(prologue_shared, shared, 1);
 	LOCAL_ARRAY(decode_cut, cut, 1);
 	const uint64_t done = fault_state->done;
 	const uint64_t ticket = done + 1;
 	const uint32_t last_requests = fault_state->requests;
+	const uint32_t narrow = s.requests <= PROLOGUE_ITEMS;
+	const uint32_t item = g_item();
 	GLOBAL const uint32_t *slot =
 		ring + ticket % s.ring_slots * (s.record_bytes / 4);
 	g_reporter to = g_reporter_of(fault_state, fault_status);
-	uint32_t count = 0, flags = 0, ok = 1, used = 0, first, b, t;
+	prologue_request r = {0, 0, 0, 0};
+	uint32_t count = 0, flags = 0, ok = 1, used = 0, start = 0, queries = 0;
+	uint32_t first, b, t;
 
 	to.serial++;
 	if (s.source == G_FROM_RING)
 		to.step = ticket;
 	else if (s.source == G_FROM_DEVICE)
 		to.step = done;
-	BARRIER();
-	if (g_item() == 0) {
-		fault_state->serial = to.serial;
-		fault_state->step = to.step;
-	}
 
-	/* The requests, to `kept`. */
+	/* What there is. */
 	if (s.source == G_FROM_RING) {
 		prologue_stage(slot, s.record_bytes, staged);
 		used = staged[0] == (uint32_t)ticket &&
@@ -276,91 +344,156 @@ SPMLA_KERNEL(step_prologue)
 				     (uint64_t)4 * staged[G_RECORD_PAGES] <=
 			     s.record_bytes;
 		}
-		if (count <= s.requests && ok)
-			for (b = g_item(); b < count * G_REQUEST_WORDS;
-			     b += PROLOGUE_ITEMS)
-				kept[b] = prologue_word(
-					staged, slot,
-					(uint64_t)G_RECORD_WORDS + b);
 	} else if (s.source == G_FROM_DEVICE) {
 		count = step_device[0];
 		flags = step_device[1];
-		if (count <= s.requests)
-			for (b = g_item(); b < count * G_REQUEST_WORDS;
-			     b += PROLOGUE_ITEMS)
-				kept[b] = step_device[G_STEP_DEVICE_WORDS + b];
 	} else {
 		count = last_requests;
 	}
-	BARRIER();
-	ok = ok && prologue_fits(kept, count, s.requests, s.tokens, s.next_n,
-				 s.live, s.longest, sums);
-	if (g_item() == 0 && s.source == G_FROM_RING && !used)
-		g_report(&to, G_NO_ROW, G_FAULT_TICKET_MISSING);
-	else if (g_item() == 0 && !ok)
-		g_report(&to, G_NO_ROW, G_FAULT_TOO_LARGE);
+	ok = ok && count <= s.requests;
+
+	/* The requests, to registers or to `kept`, and whether they fit. */
+	if (narrow) {
+		uint64_t sum, total;
+
+		if (ok && item < count) {
+			const uint32_t at = item * G_REQUEST_WORDS;
+
+			if (s.source == G_FROM_RING) {
+				LOCAL const uint32_t *from =
+					staged + G_RECORD_WORDS + at;
+
+				r.row = from[0];
+				r.query = from[1];
+				r.seq = from[2];
+				r.flags = from[3];
+			} else {
+				GLOBAL const uint32_t *from =
+					s.source == G_FROM_DEVICE
+						? step_device +
+							  G_STEP_DEVICE_WORDS +
+							  at
+						: kept + at;
+
+				r.row = from[0];
+				r.query = from[1];
+				r.seq = from[2];
+				r.flags = from[3];
+			}
+		}
+		sum = r.query > s.next_n ? PROLOGUE_TOO_LONG : r.query;
+		if (r.query)
+			sum |= (uint64_t)(r.seq < s.longest ? r.seq : s.longest)
+			       << PROLOGUE_TOKEN_BITS;
+		sum = g_scan_sum(sum, PROLOGUE_ITEMS, sums, &total);
+		start = (uint32_t)sum & ((1u << PROLOGUE_TOKEN_BITS) - 1u);
+		queries = (uint32_t)total & ((1u << PROLOGUE_TOKEN_BITS) - 1u);
+		ok = ok && queries <= s.tokens &&
+		     total >> PROLOGUE_TOKEN_BITS <= s.live;
+		if (!ok) {
+			r.row = r.query = r.seq = r.flags = 0;
+			start = queries = 0;
+		}
+	} else {
+		for (b = item; ok && b < count * G_REQUEST_WORDS;
+		     b += PROLOGUE_ITEMS)
+			if (s.source == G_FROM_RING)
+				kept[b] = prologue_word(
+					staged, slot,
+					(uint64_t)G_RECORD_WORDS + b);
+			else if (s.source == G_FROM_DEVICE)
+				kept[b] = step_device[G_STEP_DEVICE_WORDS + b];
+		BARRIER();
+		ok = ok && prologue_fits(kept, count, s.tokens, s.next_n,
+					 s.live, s.longest, sums);
+	}
+	if (item == 0) {
+		fault_state->serial = to.serial;
+		fault_state->step = to.step;
+		shared->over = 0;
+		if (s.source == G_FROM_RING && !used)
+			g_report(&to, G_NO_ROW, G_FAULT_TICKET_MISSING);
+		else if (!ok)
+			g_report(&to, G_NO_ROW, G_FAULT_TOO_LARGE);
+	}
 	count = ok ? count : 0;
 
-	/* The table's changes; then the slot is the host's again. */
-	if (s.source == G_FROM_RING && used) {
-		for (b = g_item(); s.has_cols && b < count; b += PROLOGUE_ITEMS)
-			if ((kept[b * G_REQUEST_WORDS + 3] & G_REQUEST_JOIN) &&
-			    kept[b * G_REQUEST_WORDS] < s.rows)
-				table_cols[kept[b * G_REQUEST_WORDS]] = 0;
-		BARRIER();
-		if (ok && s.has_cols)
+	/* The table's changes: all that is left of the record. */
+	if (s.source == G_FROM_RING && used && ok && s.has_cols) {
+		for (b = item; b < count; b += PROLOGUE_ITEMS) {
+			const uint32_t at = b * G_REQUEST_WORDS;
+			const uint32_t row = narrow ? r.row : kept[at];
+
+			if (((narrow ? r.flags : kept[at + 3]) &
+			     G_REQUEST_JOIN) &&
+			    row < s.rows)
+				table_cols[row] = 0;
+		}
+		if (staged[G_RECORD_STORES]) {
+			BARRIER();
 			prologue_stores(&to, staged, slot, block_table,
 					table_cols, s.rows, s.columns,
 					s.stride);
-		BARRIER();
-		if (g_item() == 0) {
-			g_fence_system();
-			g_store64_system(consumed, ticket);
-			fault_state->done = ticket;
 		}
 	}
 
 	/* QUERY_START_LOC, SEQ_LENS and REQ_ROW, padded to the shape. */
-	if (s.source == G_ADVANCE && ok) {
-		for (b = g_item(); b < s.requests; b += PROLOGUE_ITEMS) {
-			const uint32_t at = b * G_REQUEST_WORDS;
-			const uint32_t query = b < count ? kept[at + 1] : 0;
-			int64_t len;
+	if (narrow) {
+		uint32_t len = 0;
 
-			if (b >= count) {
-				for (t = 0; t < G_REQUEST_WORDS; t++)
-					kept[at + t] = 0;
-				seq_lens[b] = 0;
-				req_row[b] = 0;
-				query_start_loc[b + 1] =
-					count ? query_start_loc[count] : 0;
-				continue;
-			}
-			if (query == 0 || seq_lens[b] == 0)
-				continue;
-			len = (int64_t)seq_lens[b] + advance_by[b];
-			if (len < (int64_t)query || len > (int64_t)s.longest) {
-				g_report(&to, kept[at], G_FAULT_LENGTH);
-				len = 0;
-			}
-			seq_lens[b] = (int32_t)len;
+		if (item < count && s.source == G_ADVANCE)
+			len = prologue_moved(&to, &r, (uint32_t)seq_lens[item],
+					     advance_by[item], s.longest);
+		else if (item < count)
+			len = prologue_length(&to, row_len, r.row, r.query,
+					      r.seq, flags, s.rows, s.longest);
+		shared->ends[item] = start + r.query;
+		shared->lens[item] = len;
+		shared->rows[item] = r.row < s.rows ? r.row : 0;
+		if (item < s.requests) {
+			GLOBAL uint32_t *keep = kept + item * G_REQUEST_WORDS;
+
+			seq_lens[item] = (int32_t)len;
+			req_row[item] = (int32_t)(r.row < s.rows ? r.row : 0);
+			query_start_loc[item + 1] = (int32_t)(start + r.query);
+			keep[0] = r.row;
+			keep[1] = r.query;
+			keep[2] = r.seq;
+			keep[3] = r.flags;
 		}
-		if (g_item() == 0)
-			query_start_loc[0] = 0;
+	} else if (s.source == G_ADVANCE && ok) {
+		for (b = item; b < s.requests; b += PROLOGUE_ITEMS) {
+			const uint32_t at = b * G_REQUEST_WORDS;
+
+			if (b < count) {
+				r.row = kept[at];
+				r.query = kept[at + 1];
+				seq_lens[b] = (int32_t)prologue_moved(
+					&to, &r, (uint32_t)seq_lens[b],
+					advance_by[b], s.longest);
+				continue;
+			}
+			for (t = 0; t < G_REQUEST_WORDS; t++)
+				kept[at + t] = 0;
+			seq_lens[b] = 0;
+			req_row[b] = 0;
+			query_start_loc[b + 1] =
+				count ? query_start_loc[count] : 0;
+		}
 	} else {
-		uint64_t start = 0;
+		uint64_t before = 0;
 
 		for (first = 0; first < s.requests; first += PROLOGUE_ITEMS) {
-			const uint32_t at =
-				(first + g_item()) * G_REQUEST_WORDS;
-			const uint32_t in = first + g_item() < count;
+			const uint32_t at = (first + item) * G_REQUEST_WORDS;
+			const uint32_t in = first + item < count;
 			const uint32_t row = in ? kept[at] : 0;
 			const uint32_t query = in ? kept[at + 1] : 0;
 			uint64_t total;
-			const uint64_t before =
+			const uint64_t own =
+				before +
 				g_scan_sum(query, PROLOGUE_ITEMS, sums, &total);
 
-			b = first + g_item();
+			b = first + item;
 			if (b < s.requests) {
 				seq_lens[b] =
 					in ? (int32_t)prologue_length(
@@ -369,54 +502,118 @@ SPMLA_KERNEL(step_prologue)
 						     s.rows, s.longest)
 					   : 0;
 				req_row[b] = row < s.rows ? (int32_t)row : 0;
-				query_start_loc[b + 1] =
-					(int32_t)(start + before + query);
+				query_start_loc[b + 1] = (int32_t)(own + query);
 				for (t = 0; !in && t < G_REQUEST_WORDS; t++)
 					kept[at + t] = 0;
 			}
-			start += total;
+			before += total;
 		}
-		if (g_item() == 0) {
-			query_start_loc[0] = 0;
-			fault_state->requests = count;
-		}
+	}
+	if (item == 0) {
+		query_start_loc[0] = 0;
+		fault_state->requests = count;
 	}
 	BARRIER();
 
-	/* What the stand-alone ops do. */
-	token_map_block(&to, query_start_loc, seq_lens, req_row,
-			req_id_per_token, token_row, positions, context_lens,
-			s.requests, s.tokens, ends, sums);
-	BARRIER();
-	for (t = g_item(); t < s.tokens; t += PROLOGUE_ITEMS) {
-		int64_t place = -1;
+	/* The tokens, and where their logits go. */
+	if (narrow) {
+		const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
+		uint64_t elems = 0;
 
-		if (context_lens[t] > 0)
-			place = slot_map_token(
-				&to, block_table, table_cols, s.has_cols,
-				s.rows, s.columns, s.stride, s.pool_pages,
-				s.page_tokens, (uint32_t)token_row[t],
-				(uint32_t)positions[t]);
-		slot_mapping[t] = place;
-		if (place < 0)
-			context_lens[t] = 0;
+		for (first = 0; first < s.tokens; first += PROLOGUE_ITEMS) {
+			uint32_t low = 0, high = s.requests, p = 0, context = 0;
+			int64_t place = -1;
+			uint64_t at, total;
+
+			t = first + item;
+			while (t < queries && low < high) {
+				const uint32_t middle = (low + high) / 2;
+
+				if (shared->ends[middle] > t)
+					high = middle;
+				else
+					low = middle + 1;
+			}
+			if (t < queries && shared->lens[low]) {
+				p = shared->lens[low] - (shared->ends[low] - t);
+				context = prologue_token(
+					&to, block_table, table_cols, &s,
+					shared->rows[low], p, &place);
+			}
+			if (t < s.tokens) {
+				req_id_per_token[t] = (int32_t)low;
+				token_row[t] =
+					t < queries ? (int32_t)shared->rows[low]
+						    : 0;
+				positions[t] = (int32_t)p;
+				context_lens[t] = (int32_t)context;
+				slot_mapping[t] = place;
+			}
+			if (s.piece_tokens)
+				continue;
+			at = elems +
+			     g_scan_sum((context + align - 1) / align * align,
+					PROLOGUE_ITEMS, sums, &total);
+			if (at > s.logits_capacity ||
+			    context > s.logits_capacity - at)
+				shared->over = 1;
+			if (t < s.tokens)
+				logits_row_starts[t] = (int64_t)at;
+			elems += total;
+		}
+		BARRIER();
+		if (!s.piece_tokens && item == 0) {
+			if (shared->over)
+				logits_rows_walk(&to, token_row, 1,
+						 context_lens,
+						 logits_row_starts,
+						 s.logits_capacity, s.tokens);
+			else
+				logits_row_starts[s.tokens] =
+					(int64_t)(elems < s.logits_capacity
+							  ? elems
+							  : s.logits_capacity);
+		}
+	} else {
+		token_map_block(&to, query_start_loc, seq_lens, req_row,
+				req_id_per_token, token_row, positions,
+				context_lens, s.requests, s.tokens,
+				PROLOGUE_ITEMS, shared->ends, sums);
+		BARRIER();
+		for (t = item; t < s.tokens; t += PROLOGUE_ITEMS) {
+			int64_t place = -1;
+
+			if (context_lens[t] > 0)
+				context_lens[t] = (int32_t)prologue_token(
+					&to, block_table, table_cols, &s,
+					(uint32_t)token_row[t],
+					(uint32_t)positions[t], &place);
+			slot_mapping[t] = place;
+		}
+		BARRIER();
+		if (!s.piece_tokens)
+			logits_rows_block(&to, token_row, 1, context_lens,
+					  logits_row_starts, s.logits_capacity,
+					  s.tokens, PROLOGUE_ITEMS, sums);
 	}
-	BARRIER();
 	if (s.piece_tokens)
-		prefill_rows_block(
-			&to, query_start_loc, seq_lens, req_row,
-			req_id_per_token, context_lens, workspace_starts,
-			key_starts, key_ends, piece_row_starts, s.requests,
-			s.tokens, s.live, s.piece_tokens, s.piece_stride, sums);
-	else
-		logits_rows_block(&to, token_row, 1, context_lens,
-				  logits_row_starts, s.logits_capacity,
-				  s.tokens, sums);
+		prefill_rows_block(&to, query_start_loc, seq_lens, req_row,
+				   req_id_per_token, context_lens,
+				   workspace_starts, key_starts, key_ends,
+				   piece_row_starts, s.requests, s.tokens,
+				   s.live, s.piece_tokens, s.piece_stride,
+				   PROLOGUE_ITEMS, sums);
 	if (s.parts) {
-		BARRIER(); /* it may have shortened contexts */
+		BARRIER(); /* contexts may have been shortened */
 		decode_cut_block(context_lens, s.topk, s.tokens, s.parts,
 				 metadata, num_splits, PROLOGUE_ITEMS, cut,
 				 sums);
+	}
+	/* Nothing of the slot was read since the table's changes; here nobody
+	 * waits for what the release waits for. */
+	if (s.source == G_FROM_RING && used && item == 0) {
+		g_release64_system(consumed, ticket);
+		fault_state->done = ticket;
 	}
 }
 

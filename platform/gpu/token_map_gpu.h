@@ -36,22 +36,21 @@ token_map_block(const PRIVATE g_reporter *to,
 		GLOBAL const int32_t *seq_lens, GLOBAL const int32_t *req_row,
 		GLOBAL int32_t *req_id_per_token, GLOBAL int32_t *token_row,
 		GLOBAL int32_t *positions, GLOBAL int32_t *context_lens,
-		uint32_t requests, uint32_t tokens, LOCAL uint32_t *ends,
-		LOCAL uint64_t *sums)
+		uint32_t requests, uint32_t tokens, uint32_t items,
+		LOCAL uint32_t *ends, LOCAL uint64_t *sums)
 {
 	uint32_t done = 0, first, t;
 
-	for (first = 0; first < requests; first += TOKEN_MAP_ITEMS) {
+	for (first = 0; first < requests; first += items) {
 		const uint32_t b = first + g_item();
-		const uint32_t n = requests - first < TOKEN_MAP_ITEMS
-					   ? requests - first
-					   : TOKEN_MAP_ITEMS;
+		const uint32_t n =
+			requests - first < items ? requests - first : items;
 		const int32_t end = b < requests ? query_start_loc[b + 1] : 0;
 		uint32_t stop = end < 0 ? 0 : (uint32_t)end, last;
 
 		stop = stop < tokens ? stop : tokens;
-		stop = g_scan_max(stop > done ? stop : done, TOKEN_MAP_ITEMS,
-				  sums, &last);
+		stop = g_scan_max(stop > done ? stop : done, items, sums,
+				  &last);
 		ends[g_item()] = stop;
 		BARRIER();
 		if (b < requests) {
@@ -64,7 +63,7 @@ token_map_block(const PRIVATE g_reporter *to,
 				g_report(to, (uint32_t)req_row[b],
 					 G_FAULT_LENGTH);
 		}
-		for (t = done + g_item(); t < last; t += TOKEN_MAP_ITEMS) {
+		for (t = done + g_item(); t < last; t += items) {
 			uint32_t low = 0, high = n; /* the first end above t */
 			uint32_t start, len, p;
 
@@ -90,7 +89,7 @@ token_map_block(const PRIVATE g_reporter *to,
 		done = last;
 		BARRIER();
 	}
-	for (t = done + g_item(); t < tokens; t += TOKEN_MAP_ITEMS) {
+	for (t = done + g_item(); t < tokens; t += items) {
 		req_id_per_token[t] = 0;
 		token_row[t] = 0;
 		positions[t] = 0;
@@ -106,7 +105,7 @@ SPMLA_KERNEL(token_map)
 
 	token_map_block(&to, query_start_loc, seq_lens, req_row,
 			req_id_per_token, token_row, positions, context_lens,
-			s.requests, s.tokens, ends, sums);
+			s.requests, s.tokens, TOKEN_MAP_ITEMS, ends, sums);
 }
 
 #endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The step prologue with more requests, and with more tokens, than a block of
+ * items: all STEP buffers against plain loops over the requests.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "tests/support/fixture.h"
+
+enum { ROWS = 420, PAGE = 16, COLUMNS = 4 };
+
+/* Many requests of few tokens; few of many. */
+static const spmla_shape shapes[2] = {{500, 400, 2, 0}, {500, 40, 16, 0}};
+
+static fixture f;
+static spmla_request requests[400];
+static spmla_table_store stores[400];
+static int32_t pages[ROWS][COLUMNS], lens[400];
+static uint64_t rng;
+
+static void
+open_world(void)
+{
+	spmla_config config;
+	uint32_t row, col;
+
+	fixture_config(&config);
+	config.max_rows = ROWS;
+	config.max_context_tokens = PAGE * COLUMNS;
+	config.bucket_count = 2;
+	memcpy(config.buckets, shapes, sizeof shapes);
+	config.groups[SPMLA_GROUP_MAIN].pool_pages = ROWS * COLUMNS;
+	config.max_table_stores = 400;
+	config.max_update_pages = 400 * COLUMNS;
+	fixture_open(&f, &config, 0);
+	rng = test_seed() + 900;
+	for (row = 0; row < ROWS; row++)
+		for (col = 0; col < COLUMNS; col++)
+			pages[row][col] = (int32_t)(row + col * ROWS);
+}
+
+static const void *
+view(spmla_buf buf)
+{
+	return spmla_view(f.ctx, buf, NULL);
+}
+
+/* Requests of rows in any order, some of them paused; the lengths are at most
+ * `most`. Returns how many tokens they have. */
+static uint32_t
+draw(const spmla_shape *shape, uint32_t most)
+{
+	static uint32_t order[ROWS];
+	uint32_t left = shape->tokens, b;
+
+	for (b = 0; b < ROWS; b++)
+		order[b] = b;
+	for (b = 0; b < shape->requests; b++) {
+		const uint32_t other = b + rng_below(&rng, ROWS - b);
+		const uint32_t row = order[other];
+		uint32_t query = rng_below(&rng, shape->next_n + 1);
+
+		order[other] = order[b];
+		query = query < left ? query : left;
+		left -= query;
+		requests[b] =
+			(spmla_request){row, query, 0, SPMLA_REQUEST_JOIN};
+		requests[b].seq_len_tokens =
+			query + rng_below(&rng, most - query + 1);
+		lens[b] = (int32_t)requests[b].seq_len_tokens;
+		stores[b] = (spmla_table_store){SPMLA_GROUP_MAIN, row, 0,
+						COLUMNS, pages[row]};
+	}
+	return shape->tokens - left;
+}
+
+/* The buffers of a step of the requests as they are, with lengths `lens`. */
+static void
+check_step(const spmla_shape *shape)
+{
+	const int32_t *start = view(SPMLA_BUF_QUERY_START_LOC);
+	const int32_t *id = view(SPMLA_BUF_REQ_ID_PER_TOKEN);
+	const int32_t *row = view(SPMLA_BUF_TOKEN_ROW);
+	const int32_t *position = view(SPMLA_BUF_POSITIONS);
+	const int32_t *context = view(SPMLA_BUF_CONTEXT_LENS);
+	const int64_t *slot = view(SPMLA_BUF_SLOT_MAPPING);
+	const int64_t *logits = view(SPMLA_BUF_LOGITS_ROW_STARTS);
+	uint32_t t = 0, b, j;
+	int64_t elems = 0;
+
+	for (b = 0; b < shape->requests; b++) {
+		const spmla_request *q = &requests[b];
+
+		ck_assert_int_eq(start[b], (int)t);
+		ck_assert_int_eq(((const int32_t *)view(SPMLA_BUF_SEQ_LENS))[b],
+				 lens[b]);
+		ck_assert_int_eq(((const int32_t *)view(SPMLA_BUF_REQ_ROW))[b],
+				 (int)q->row);
+		for (j = 0; j < q->query_tokens; j++, t++) {
+			const int32_t p =
+				lens[b] - (int32_t)(q->query_tokens - j);
+
+			ck_assert_int_eq(id[t], (int)b);
+			ck_assert_int_eq(row[t], (int)q->row);
+			ck_assert_int_eq(position[t], p);
+			ck_assert_int_eq(context[t], p + 1);
+			ck_assert_int_eq(slot[t],
+					 pages[q->row][p / PAGE] * PAGE +
+						 p % PAGE);
+			ck_assert_int_eq(logits[t], elems);
+			elems += SPMLA_LOGITS_ROW_ALIGN; /* contexts are less */
+		}
+	}
+	ck_assert_int_eq(start[b], (int)t);
+	for (; t < shape->tokens; t++) {
+		ck_assert_int_eq(id[t], 0);
+		ck_assert_int_eq(row[t], 0);
+		ck_assert_int_eq(position[t], 0);
+		ck_assert_int_eq(context[t], 0);
+		ck_assert_int_eq(slot[t], -1);
+		ck_assert_int_eq(logits[t], elems);
+	}
+	ck_assert_int_eq(logits[t], elems);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+
+START_TEST(more_requests_or_tokens_than_items_are_all_there)
+{
+	const spmla_shape *shape = &shapes[_i];
+	spmla_step step = SPMLA_STEP_INIT;
+	uint64_t ticket;
+	uint32_t round, b;
+
+	open_world();
+	for (round = 0; round < 3; round++) {
+		spmla_step_device *device =
+			spmla_view(f.ctx, SPMLA_BUF_STEP_DEVICE, NULL);
+		int32_t *by = spmla_view(f.ctx, SPMLA_BUF_ADVANCE_BY, NULL);
+
+		(void)draw(shape, PAGE * COLUMNS - 1);
+		step.request_count = step.store_count = shape->requests;
+		step.requests = requests;
+		step.stores = stores;
+		ck_assert_int_eq(spmla_step_write(f.ctx, &step, &ticket, NULL),
+				 SPMLA_OK);
+		ck_assert_int_eq(spmla_step_prologue(f.ctx, shape,
+						     SPMLA_FROM_RING, NULL),
+				 SPMLA_OK);
+		fixture_drain(&f);
+		check_step(shape);
+		/* A token further, where one was decoded. */
+		for (b = 0; b < shape->requests; b++) {
+			by[b] = 1;
+			lens[b] += requests[b].query_tokens && lens[b];
+		}
+		ck_assert_int_eq(
+			spmla_step_prologue(f.ctx, shape, SPMLA_ADVANCE, NULL),
+			SPMLA_OK);
+		fixture_drain(&f);
+		check_step(shape);
+		/* Other requests, whose pages are there. */
+		(void)draw(shape, PAGE * COLUMNS);
+		for (b = 0; b < shape->requests; b++)
+			memcpy((spmla_request *)(device + 1) + b, &requests[b],
+			       sizeof *requests);
+		device->requests = shape->requests;
+		device->flags = 0;
+		for (b = 0; b < ROWS; b++) {
+			int32_t *staged = spmla_view(
+				f.ctx, SPMLA_BUF_TABLE_STAGING, NULL);
+
+			memcpy(staged + b * f.plan.columns, pages[b],
+			       sizeof pages[b]);
+			ck_assert_int_eq(spmla_table_write(f.ctx,
+							   SPMLA_GROUP_MAIN, b,
+							   0, COLUMNS, NULL),
+					 SPMLA_OK);
+		}
+		ck_assert_int_eq(spmla_step_prologue(f.ctx, shape,
+						     SPMLA_FROM_DEVICE, NULL),
+				 SPMLA_OK);
+		fixture_drain(&f);
+		check_step(shape);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("prologue_wide");
+	TCase *shape = tcase_create("shape");
+
+	tcase_set_timeout(shape, 60);
+	tcase_add_loop_test(
+		shape, more_requests_or_tokens_than_items_are_all_there, 0, 2);
+	suite_add_tcase(s, shape);
+	return s;
+}
+
+int
+main(void)
+{
+	SRunner *runner = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
