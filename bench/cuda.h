@@ -101,6 +101,7 @@ typedef struct world {
 	side on;
 	spmla_plan plan;
 	void *memory[SPMLA_MEMORY_COUNT];
+	void *pinned; /* what PINNED lies in, on a device */
 } world;
 
 typedef struct gpu {

@@ -228,17 +228,17 @@ pool_cache(const twin *pool, side on, uint32_t layout, uint32_t entries)
 /* ---- Contexts ----------------------------------------------------------- */
 
 static void *
-region_room(gpu *g, uint32_t memory, uint64_t bytes, side on)
+region_room(gpu *g, world *w, uint32_t memory, uint64_t bytes)
 {
 	void *p;
 	cu_ptr at;
 
-	if (on == ON_HOST || memory == SPMLA_MEMORY_HOST)
+	if (w->on == ON_HOST || memory == SPMLA_MEMORY_HOST)
 		return memset(host_room(bytes), 0, (size_t)bytes);
 	if (memory == SPMLA_MEMORY_PINNED) {
 		CU(g, host_alloc,
 		   (&p, (size_t)bytes + PAGE_BYTES, PORTABLE_AND_MAPPED));
-		/* What is small comes from inside a page. */
+		w->pinned = p; /* what is small comes from inside a page */
 		return (void *)(((uintptr_t)p + PAGE_BYTES - 1) / PAGE_BYTES *
 				PAGE_BYTES);
 	}
@@ -267,7 +267,7 @@ world_open(gpu *g, world *w, const spmla_config *config, side on)
 
 		if (bytes == 0)
 			continue;
-		w->memory[m] = region_room(g, m, bytes, on);
+		w->memory[m] = region_room(g, w, m, bytes);
 		regions[n++] = (spmla_region){(uint32_t)sizeof *regions, m,
 					      w->memory[m], bytes};
 	}
@@ -294,7 +294,7 @@ world_close(gpu *g, world *w)
 		else if (w->on == ON_HOST || m == SPMLA_MEMORY_HOST)
 			free(w->memory[m]);
 		else if (m == SPMLA_MEMORY_PINNED)
-			CU(g, host_release, (w->memory[m]));
+			CU(g, host_release, (w->pinned));
 		else
 			CU(g, release, ((uintptr_t)w->memory[m]));
 }

@@ -85,7 +85,8 @@ enum {
 
 enum {
 	PROLOGUE_ITEMS = SPMLA_ITEMS_step_prologue,
-	PROLOGUE_STAGED = 4096, /* words of a record in local memory */
+	PROLOGUE_STAGED = 4096,     /* words of a record in local memory */
+	PROLOGUE_STORE_WORDS = 512, /* of them behind the requests */
 	PROLOGUE_LOADS = PROLOGUE_STAGED / 2 / PROLOGUE_ITEMS,
 	/* Bits of a scan's sum that are query tokens; above them context. One
 	 * request that is too long makes more tokens than any shape has. */
@@ -106,18 +107,42 @@ typedef struct prologue_request {
 	uint32_t row, query, seq, flags;
 } prologue_request;
 
-/* A word of the record. */
-FN uint32_t
-prologue_word(LOCAL const uint32_t *staged, GLOBAL const uint32_t *slot,
-	      uint64_t i)
+/* ticket % slots, slots up to 1024, by 32-bit divisions: the other kind is a
+ * call that the first load would wait for. */
+FN uint64_t
+prologue_slot(uint64_t ticket, uint32_t slots)
 {
-	return i < PROLOGUE_STAGED ? staged[i] : g_load_system(slot + i);
+	const uint32_t high = (uint32_t)(ticket >> 32);
+	const uint32_t low = (uint32_t)ticket % slots;
+
+	if (high == 0)
+		return low;
+	return (high % slots * ((0xffffffffu % slots + 1u) % slots) + low) %
+	       slots;
 }
 
-/* Fetches the head of a slot; records are whole lines. */
+/* How many words are fetched at once: requests and some stores. */
+FN uint32_t
+prologue_staged(uint32_t requests, uint64_t record_bytes)
+{
+	uint64_t n = G_RECORD_WORDS + (uint64_t)requests * G_REQUEST_WORDS +
+		     PROLOGUE_STORE_WORDS;
+
+	n = n < PROLOGUE_STAGED ? n : PROLOGUE_STAGED;
+	return (uint32_t)(n < record_bytes / 4 ? n : record_bytes / 4);
+}
+
+/* A word of the record, of which `n` are there. */
+FN uint32_t
+prologue_word(LOCAL const uint32_t *staged, uint32_t n,
+	      GLOBAL const uint32_t *slot, uint64_t i)
+{
+	return i < n ? staged[i] : g_load_system(slot + i);
+}
+
+/* Fetches n words of a slot, an even number. */
 FN void
-prologue_stage(GLOBAL const uint32_t *slot, uint64_t record_bytes,
-	       LOCAL uint32_t *staged)
+prologue_stage(GLOBAL const uint32_t *slot, uint32_t n, LOCAL uint32_t *staged)
 {
 	GLOBAL const uint64_t *from = (GLOBAL const uint64_t *)slot;
 	uint64_t x[PROLOGUE_LOADS];
@@ -127,7 +152,7 @@ prologue_stage(GLOBAL const uint32_t *slot, uint64_t record_bytes,
 	for (i = 0; i < PROLOGUE_LOADS; i++) {
 		const uint32_t at = i * PROLOGUE_ITEMS + g_item();
 
-		x[i] = at < record_bytes / 8 ? g_load64_system(from + at) : 0;
+		x[i] = at < n / 2 ? g_load64_system(from + at) : 0;
 	}
 	UNROLL
 	for (i = 0; i < PROLOGUE_LOADS; i++) {
@@ -175,7 +200,7 @@ prologue_fits(GLOBAL const uint32_t *kept, uint32_t count, uint32_t most_tokens,
  * different rows do not wait for each other. */
 FN void
 prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
-		GLOBAL const uint32_t *slot, GLOBAL int32_t *table,
+		uint32_t n, GLOBAL const uint32_t *slot, GLOBAL int32_t *table,
 		GLOBAL int32_t *cols, uint32_t rows, uint32_t columns,
 		uint32_t stride)
 {
@@ -194,7 +219,7 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 		const uint32_t i = first + lane;
 		const uint32_t some =
 			i < stores ? prologue_word(
-					     staged, slot,
+					     staged, n, slot,
 					     list + (uint64_t)i * G_STORE_WORDS)
 				   : 0;
 		uint64_t mine = g_ballot(i < stores &&
@@ -208,10 +233,10 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 			uint32_t row, from, count, page, end, begin;
 			int32_t old;
 
-			row = prologue_word(staged, slot, at) & 0xffffffu;
-			from = prologue_word(staged, slot, at + 1);
-			count = prologue_word(staged, slot, at + 2);
-			page = prologue_word(staged, slot, at + 3);
+			row = prologue_word(staged, n, slot, at) & 0xffffffu;
+			from = prologue_word(staged, n, slot, at + 1);
+			count = prologue_word(staged, n, slot, at + 2);
+			page = prologue_word(staged, n, slot, at + 3);
 			if (row >= rows || count > columns ||
 			    from > columns - count || count > pages ||
 			    page > pages - count) {
@@ -232,7 +257,7 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 			     c += width)
 				if (c >= from)
 					line[c] = (int32_t)prologue_word(
-						staged, slot,
+						staged, n, slot,
 						page_list + page + (c - from));
 				else if (c >= begin)
 					line[c] = -1;
@@ -318,11 +343,13 @@ SPMLA_KERNEL(step_prologue)
 	const uint32_t narrow = s.requests <= PROLOGUE_ITEMS;
 	const uint32_t item = g_item();
 	GLOBAL const uint32_t *slot =
-		ring + ticket % s.ring_slots * (s.record_bytes / 4);
+		ring +
+		prologue_slot(ticket, s.ring_slots) * (s.record_bytes / 4);
 	g_reporter to = g_reporter_of(fault_state, fault_status);
 	prologue_request r = {0, 0, 0, 0};
 	uint32_t count = 0, flags = 0, ok = 1, used = 0, start = 0, queries = 0;
-	uint32_t first, b, t;
+	uint32_t n = 0, first, b, t;
+	uint64_t bytes = 0;
 
 	to.serial++;
 	if (s.source == G_FROM_RING)
@@ -332,17 +359,24 @@ SPMLA_KERNEL(step_prologue)
 
 	/* What there is. */
 	if (s.source == G_FROM_RING) {
-		prologue_stage(slot, s.record_bytes, staged);
+		n = prologue_staged(s.requests, s.record_bytes);
+		prologue_stage(slot, n, staged);
 		used = staged[0] == (uint32_t)ticket &&
 		       staged[1] == (uint32_t)(ticket >> 32);
 		if (used) {
 			count = staged[G_RECORD_REQUESTS];
 			flags = staged[G_RECORD_FLAGS];
-			ok = (uint64_t)4 * G_RECORD_WORDS +
-				     (uint64_t)16 * count +
-				     (uint64_t)16 * staged[G_RECORD_STORES] +
-				     (uint64_t)4 * staged[G_RECORD_PAGES] <=
-			     s.record_bytes;
+			bytes = (uint64_t)4 * G_RECORD_WORDS +
+				(uint64_t)16 * count +
+				(uint64_t)16 * staged[G_RECORD_STORES] +
+				(uint64_t)4 * staged[G_RECORD_PAGES];
+			ok = bytes <= s.record_bytes;
+			/* Nothing of the slot is read again: the host may have
+			 * it, and the rest of the kernel hides how long that
+			 * takes. */
+			if (bytes <= (uint64_t)4 * n &&
+			    g_item() == PROLOGUE_ITEMS - 1)
+				g_release64_system(consumed, ticket);
 		}
 	} else if (s.source == G_FROM_DEVICE) {
 		count = step_device[0];
@@ -399,7 +433,7 @@ SPMLA_KERNEL(step_prologue)
 		     b += PROLOGUE_ITEMS)
 			if (s.source == G_FROM_RING)
 				kept[b] = prologue_word(
-					staged, slot,
+					staged, n, slot,
 					(uint64_t)G_RECORD_WORDS + b);
 			else if (s.source == G_FROM_DEVICE)
 				kept[b] = step_device[G_STEP_DEVICE_WORDS + b];
@@ -431,7 +465,7 @@ SPMLA_KERNEL(step_prologue)
 		}
 		if (staged[G_RECORD_STORES]) {
 			BARRIER();
-			prologue_stores(&to, staged, slot, block_table,
+			prologue_stores(&to, staged, n, slot, block_table,
 					table_cols, s.rows, s.columns,
 					s.stride);
 		}
@@ -609,10 +643,9 @@ SPMLA_KERNEL(step_prologue)
 				 metadata, num_splits, PROLOGUE_ITEMS, cut,
 				 sums);
 	}
-	/* Nothing of the slot was read since the table's changes; here nobody
-	 * waits for what the release waits for. */
 	if (s.source == G_FROM_RING && used && item == 0) {
-		g_release64_system(consumed, ticket);
+		if (bytes > (uint64_t)4 * n)
+			g_release64_system(consumed, ticket);
 		fault_state->done = ticket;
 	}
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spmla/internal/backend.h"
+
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
 
@@ -56,6 +58,31 @@ try_push(void *record)
 }
 
 /* ---- Tickets and slots ------------------------------------------------- */
+
+/* A context that has run for weeks, with slots whose number divides no power of
+ * two. */
+START_TEST(tickets_past_32_bits_find_their_slots)
+{
+	const uint64_t before = (UINT64_C(1) << 32) - 4;
+	spmla_i_step_state *state;
+	uint64_t t;
+
+	open_ring(7);
+	state = spmla_view(r.f.ctx, SPMLA_BUF_STEP_STATE, NULL);
+	r.f.ctx->written = r.f.ctx->launched = before;
+	state->done = before;
+	*(uint64_t *)spmla_view(r.f.ctx, SPMLA_BUF_RING_CONSUMED, NULL) =
+		before;
+	for (t = before + 1; t <= before + 9; t++) {
+		ck_assert_uint_eq(write_one(&r.f, 0, 5), t);
+		replay(&r.f, r.graphs[2], t);
+		fixture_drain(&r.f);
+		expect_status(&r.f, 0, SPMLA_FAULT_NONE, 0, 0);
+	}
+	ck_assert_uint_eq(state->done, before + 9);
+	close_ring();
+}
+END_TEST
 
 START_TEST(tickets_count_from_one)
 {
@@ -334,6 +361,7 @@ main(void)
 		a_ticket_lies_in_slot_n_modulo_any_number_of_slots,
 		a_slot_is_free_exactly_when_its_record_is_consumed,
 		undo_makes_room_in_a_full_ring,
+		tickets_past_32_bits_find_their_slots,
 	};
 	const TTest *const full[] = {
 		the_ring_refuses_a_fifth_record_in_four_slots,
