@@ -3,6 +3,9 @@
 The object has the fatbin as read-only data, aligned to 64 bytes, or no bytes
 where there is no toolkit. Its symbols are spmla_i_cuda_blob, _blob_bytes and
 _blob_driver (the driver's version that it needs); see backend_cuda.h.
+
+The output group "report" is what ptxas says of each kernel for each target, and
+the bytes of each binary before compression; empty where there is no toolkit.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -17,6 +20,7 @@ source=$1 blob=$2 nvcc=$3
 shift 3
 if [ -z "$nvcc" ]; then
     : >"$blob"
+    : >"$blob.report"
     echo 0 >"$blob.version"
     exit
 fi
@@ -35,8 +39,21 @@ done
 if "$nvcc" --help | grep -q -e --compress-mode; then
     targets="$targets --compress-mode=size"
 fi
+rm -rf "$blob.keep"
+mkdir "$blob.keep"
 "$nvcc" -x cu -DSPMLA_GPU_KERNELS -O3 -fmad=false -t 0 --fatbin $targets \\
-    "$@" -o "$blob" "$source"
+    -Xptxas -v --keep --keep-dir "$blob.keep" "$@" -o "$blob" "$source" \\
+    2>"$blob.report" || {{
+    cat "$blob.report" >&2
+    exit 1
+}}
+grep -vE '^(ptxas info|  )' "$blob.report" >&2 || true # warnings
+for cubin in "$blob.keep"/*.cubin; do
+    arch=${{cubin##*_}}
+    echo "cubin sm_${{arch%.cubin}} $(wc -c <"$cubin") bytes" >>"$blob.report"
+done
+rm -rf "$blob.keep"
+sed -i '/Compile time/d' "$blob.report" # or no two were the same
 # Any driver of the toolkit's major version runs its binaries.
 "$nvcc" --version | sed -n 's/.*release \\([0-9]*\\)\\..*/\\1/p' >"$blob.version"
 """.format(targets = " ".join(_TARGETS))
@@ -75,6 +92,7 @@ def _cuda_blob_impl(ctx):
     toolkit = ctx.files.toolkit
     blob = ctx.actions.declare_file(ctx.label.name + ".fatbin")
     version = ctx.actions.declare_file(ctx.label.name + ".fatbin.version")
+    report = ctx.actions.declare_file(ctx.label.name + ".fatbin.report")
     object = ctx.actions.declare_file(ctx.label.name + ".o")
 
     includes, headers = [], []
@@ -91,7 +109,7 @@ def _cuda_blob_impl(ctx):
             toolkit[0].path if toolkit else "",
         ] + includes,
         inputs = depset([source] + toolkit, transitive = headers),
-        outputs = [blob, version],
+        outputs = [blob, version, report],
         mnemonic = "CudaBlob",
         progress_message = "Compiling kernels for CUDA",
         use_default_shell_env = True,
@@ -106,7 +124,7 @@ def _cuda_blob_impl(ctx):
     )
     return [
         DefaultInfo(files = depset([object])),
-        OutputGroupInfo(fatbin = depset([blob])),
+        OutputGroupInfo(fatbin = depset([blob]), report = depset([report])),
     ]
 
 cuda_blob = rule(

@@ -58,9 +58,12 @@ typedef ulong uint64_t;
 #define GLOBAL
 #define LOCAL
 #define PRIVATE
-#define CONSTANT                   static __device__ const
-#define FN                         static __device__ inline
-#define KERNEL(items)              extern "C" __global__ __launch_bounds__(items)
+#define CONSTANT static __device__ const
+#define FN       static __device__ inline
+/* Of the blocks of 1024 an SM needs no second one at a time: for two, half as
+ * many registers each, ptxas would rather spill than not try. */
+#define KERNEL(items) \
+	extern "C" __global__ __launch_bounds__(items, (items) == 1024)
 #define LOCAL_ARRAY(type, name, n) __shared__ type name[n]
 #define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(1024) uint8_t name[]
 #define UNROLL                     _Pragma("unroll")

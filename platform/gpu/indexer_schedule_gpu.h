@@ -31,6 +31,16 @@ enum { INDEXER_SCHEDULE_ITEMS = SPMLA_ITEMS_indexer_schedule };
 
 enum { INDEXER_SCHEDULE_SPLIT = 256 };
 
+/* The length of a row's last token. */
+FN int32_t
+indexer_schedule_len(GLOBAL const int32_t *context_lens,
+		     const PRIVATE spmla_k_indexer_schedule_scalars *s,
+		     uint32_t i)
+{
+	return context_lens[(int64_t)i * s->context_lens_stride + s->next_n -
+			    1];
+}
+
 /* Splits of a row's last token. */
 FN uint32_t
 indexer_schedule_segs(int32_t len)
@@ -46,7 +56,7 @@ indexer_schedule_first(uint64_t units, uint32_t num_sms, uint32_t sm,
 		       uint32_t sm90)
 {
 	const uint64_t each = units / num_sms;
-	const uint64_t rest = units % num_sms;
+	const uint64_t rest = units - each * num_sms;
 	const uint64_t pivot = num_sms - rest;
 
 	if (sm90)
@@ -82,9 +92,7 @@ SPMLA_KERNEL(indexer_schedule)
 			int32_t len = 0;
 
 			if (i < s.batch)
-				len = context_lens
-					[(int64_t)i * s.context_lens_stride +
-					 s.next_n - 1];
+				len = indexer_schedule_len(context_lens, &s, i);
 			if (i < s.batch && s.runs) {
 				begins = i == 0 || indices[i] != indices[i - 1];
 				ends_here = i + 1 == s.batch ||
@@ -109,7 +117,7 @@ SPMLA_KERNEL(indexer_schedule)
 				const uint64_t unit = indexer_schedule_first(
 					units, s.num_sms, sm, s.sm90);
 				uint32_t low = 0, high = n, q, split;
-				uint64_t at, tall, segs;
+				uint64_t at;
 
 				if (unit < base || unit >= base + total)
 					continue;
@@ -123,14 +131,20 @@ SPMLA_KERNEL(indexer_schedule)
 						low = middle + 1;
 				}
 				at = unit - (low ? ends[low - 1] : base);
-				tall = (uint64_t)height *
-				       (first + low - starts[low] + 1);
-				segs = (ends[low] - (unit - at)) / tall;
 				q = starts[low] * height;
-				split = (uint32_t)(at / tall);
 				if (s.sm90) {
-					q += (uint32_t)(at / segs);
-					split = (uint32_t)(at % segs);
+					/* Its last row's, read once more. */
+					split = indexer_schedule_segs(
+						indexer_schedule_len(
+							context_lens, &s,
+							first + low));
+					q += (uint32_t)(at / split);
+					split = (uint32_t)(at % split);
+				} else {
+					split = (uint32_t)(at /
+							   ((uint64_t)height *
+							    (first + low + 1 -
+							     starts[low])));
 				}
 				schedule[2 * (uint64_t)sm] = (int32_t)q;
 				schedule[2 * (uint64_t)sm + 1] = (int32_t)split;

@@ -22,6 +22,32 @@ g_shuffle_xor64(uint64_t x, uint32_t mask)
 	return (uint64_t)g_shuffle_xor((uint32_t)(x >> 32), mask) << 32 | low;
 }
 
+/* The sum of x over the lanes before this one; *group is the sum over all. */
+FN uint64_t
+g_scan_lanes(uint64_t x, PRIVATE uint64_t *group)
+{
+	uint64_t before = 0, sum = x;
+	uint32_t step;
+
+	for (step = 1; step < g_width(); step <<= 1) {
+		const uint64_t other = g_shuffle_xor64(sum, step);
+
+		before += g_lane() & step ? other : 0;
+		sum += other;
+	}
+	*group = sum;
+	return before;
+}
+
+/* Whether every item goes through the sums of all subgroups. If they are many,
+ * the first subgroup adds them up for all: a barrier more, but fewer registers
+ * and less to read. */
+FN uint32_t
+g_scan_few(uint32_t groups)
+{
+	return groups <= g_width() / 4;
+}
+
 /* The sum of x over the items of the block before this one; *total is the sum
  * over all `items`. A barrier at both ends. */
 FN uint64_t
@@ -29,24 +55,61 @@ g_scan_sum(uint64_t x, uint32_t items, LOCAL uint64_t *sums,
 	   PRIVATE uint64_t *total)
 {
 	const uint32_t width = g_width(), own = g_item() / width;
-	uint64_t group = x, before = 0, all = 0;
-	uint32_t step, i;
+	const uint32_t groups = items / width;
+	uint64_t before, all = 0;
+	uint32_t i;
 
-	for (step = 1; step < width; step <<= 1) {
-		const uint64_t other = g_shuffle_xor64(group, step);
-
-		before += g_lane() & step ? other : 0;
-		group += other;
-	}
+	before = g_scan_lanes(x, &all);
 	BARRIER();
 	if (g_lane() == 0)
-		sums[own] = group;
+		sums[own] = all;
 	BARRIER();
-	for (i = 0; i < items / width; i++) {
-		before += i < own ? sums[i] : 0;
-		all += sums[i];
+	if (g_scan_few(groups)) {
+		all = 0;
+		for (i = 0; i < groups; i++) {
+			before += i < own ? sums[i] : 0;
+			all += sums[i];
+		}
+		*total = all;
+		return before;
 	}
-	*total = all;
+	if (own == 0) {
+		const uint32_t each = (groups + width - 1) / width;
+		const uint32_t first = g_lane() * each;
+		uint64_t upto = 0;
+
+		for (i = first; i < first + each && i < groups; i++)
+			upto += sums[i];
+		upto = g_scan_lanes(upto, &all);
+		for (i = first; i < first + each && i < groups; i++) {
+			upto += sums[i];
+			sums[i] = upto;
+		}
+	}
+	BARRIER();
+	*total = sums[groups - 1];
+	return before + (own ? sums[own - 1] : 0);
+}
+
+FN uint32_t
+g_most(uint32_t x, uint32_t y)
+{
+	return x > y ? x : y;
+}
+
+/* The largest x over the lanes before this one, or 0; *group over all. */
+FN uint32_t
+g_scan_max_lanes(uint32_t x, PRIVATE uint32_t *group)
+{
+	uint32_t before = 0, most = x, step;
+
+	for (step = 1; step < g_width(); step <<= 1) {
+		const uint32_t other = g_shuffle_xor(most, step);
+
+		before = g_most(before, g_lane() & step ? other : 0);
+		most = g_most(most, other);
+	}
+	*group = most;
 	return before;
 }
 
@@ -57,27 +120,41 @@ g_scan_max(uint32_t x, uint32_t items, LOCAL uint64_t *sums,
 	   PRIVATE uint32_t *largest)
 {
 	const uint32_t width = g_width(), own = g_item() / width;
-	uint32_t group = x, upto = x, all = 0, step, i;
+	const uint32_t groups = items / width;
+	uint32_t upto, all = 0, i;
 
-	for (step = 1; step < width; step <<= 1) {
-		const uint32_t other = g_shuffle_xor(group, step);
-
-		if ((g_lane() & step) && other > upto)
-			upto = other;
-		group = other > group ? other : group;
-	}
+	upto = g_most(g_scan_max_lanes(x, &all), x);
 	BARRIER();
 	if (g_lane() == 0)
-		sums[own] = group;
+		sums[own] = all;
 	BARRIER();
-	for (i = 0; i < items / width; i++) {
-		const uint32_t most = (uint32_t)sums[i];
+	if (g_scan_few(groups)) {
+		all = 0;
+		for (i = 0; i < groups; i++) {
+			const uint32_t most = (uint32_t)sums[i];
 
-		upto = i < own && most > upto ? most : upto;
-		all = most > all ? most : all;
+			upto = i < own ? g_most(upto, most) : upto;
+			all = g_most(all, most);
+		}
+		*largest = all;
+		return upto;
 	}
-	*largest = all;
-	return upto;
+	if (own == 0) {
+		const uint32_t each = (groups + width - 1) / width;
+		const uint32_t first = g_lane() * each;
+		uint32_t most = 0;
+
+		for (i = first; i < first + each && i < groups; i++)
+			most = g_most(most, (uint32_t)sums[i]);
+		most = g_scan_max_lanes(most, &all);
+		for (i = first; i < first + each && i < groups; i++) {
+			most = g_most(most, (uint32_t)sums[i]);
+			sums[i] = most;
+		}
+	}
+	BARRIER();
+	*largest = (uint32_t)sums[groups - 1];
+	return own ? g_most(upto, (uint32_t)sums[own - 1]) : upto;
 }
 
 /* Whether x is not 0 for any item of the block. */

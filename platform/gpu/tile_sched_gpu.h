@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile_sched: one block. With C the prefix sum of what requests cost, a part
- * that starts at x ends where C passes x plus its payload, and the next starts
- * there: one subgroup walks the parts. Two ideas make that short. The walk
- * touches registers alone, where each lane has the C of one of the next
- * requests as 32 bits past the first one's; rows and num_splits are made from
- * where parts start, by the block. And requests that all cost the same, which
- * they do as long as contexts hold more than topk keys, need no walk: parts go
- * on by the payload until one would leave less of a request than a split costs,
- * hence starts at the next, and from there all is as it was at the start. That
- * period each item tries for a number of parts of its own, and the rest is
- * arithmetic.
+ * tile_sched: one block. Let C be the prefix sum of what requests cost, and a
+ * part's share of it what parts have on average; a part's payload is overhead
+ * more. A part that starts at x is followed by one at x + share, unless that is
+ * at most `overhead` before the end of a request, for then the next request
+ * starts the next part: a fresh start. The chain of parts is known with its
+ * fresh starts, and between two of them it is arithmetic. Two ideas make those
+ * fast to find.
+ *
+ * From a fresh start at the end k of a request, j > k can be the next one if
+ * C[j] - C[k] modulo share is at most `overhead`. Requests cost more than that,
+ * so no two compete, and the first such j is it. What follows each k, as far as
+ * it is near, all items find side by side; one then goes from fresh start to
+ * fresh start.
+ *
+ * And requests that all cost the same, which they do as long as contexts hold
+ * more than topk keys, need not even that: from the first fresh start on all is
+ * as it was at the start. That period each item tries for a number of parts of
+ * its own.
  */
 #ifndef SPMLA_PLATFORM_GPU_TILE_SCHED_H
 #define SPMLA_PLATFORM_GPU_TILE_SCHED_H
@@ -42,11 +49,13 @@ enum { TILE_SCHED_ITEMS = SPMLA_ITEMS_tile_sched };
 enum {
 	TILE_SCHED_KEYS = 64,
 	TILE_SCHED_ROW = 8,
-	/* For the parts of a window and the next one: request and block of each
-	 * start, then of each how many have split a request. */
-	TILE_SCHED_STARTS = 3 * (TILE_SCHED_ITEMS + 1),
-	TILE_SCHED_BEFORES = TILE_SCHED_ITEMS + 1,
-	TILE_SCHED_STATE = 2
+	/* Requests that each one looks at, of those behind it. */
+	TILE_SCHED_PROBES = 64,
+	TILE_SCHED_AT_ONCE = 8,
+	/* The start of a window and the ends of its requests, room for looking
+	 * on, and where the chain of parts was fresh before the window. */
+	TILE_SCHED_ORIGIN = TILE_SCHED_ITEMS + 1 + TILE_SCHED_AT_ONCE,
+	TILE_SCHED_BOUNDS = TILE_SCHED_ORIGIN + 1
 };
 
 /* A length clamped to [low, most]. */
@@ -116,10 +125,16 @@ typedef struct tile_sched_job {
 	GLOBAL const int32_t *extra_lens;
 	GLOBAL int32_t *rows;
 	GLOBAL int32_t *num_splits;
-	LOCAL uint64_t *sums;    /* G_SCAN_SUBGROUPS */
-	LOCAL uint64_t *befores; /* TILE_SCHED_BEFORES */
-	LOCAL uint32_t *starts;  /* TILE_SCHED_STARTS */
-	LOCAL uint32_t *state;   /* TILE_SCHED_STATE */
+	LOCAL uint64_t *sums; /* G_SCAN_SUBGROUPS */
+	/* Of C at TILE_SCHED_BOUNDS the shares in it, and the rest's words. */
+	LOCAL uint32_t *turns;
+	LOCAL uint32_t *lows;
+	LOCAL uint32_t *highs;
+	LOCAL uint32_t *nexts; /* pairs: the next fresh start, parts up to it */
+	LOCAL uint32_t *ends;  /* pairs: parts before, a hop; where nexts was */
+	LOCAL uint32_t *hops;  /* pairs: a fresh start, its part */
+	LOCAL uint32_t *starts; /* pairs: request and block */
+	LOCAL uint32_t *state;  /* 1 */
 } tile_sched_job;
 
 /* The row of a part, from where it and the next one start. */
@@ -211,171 +226,297 @@ tile_sched_even(const PRIVATE tile_sched_job *job,
 	}
 }
 
-/* Starts of parts as far as the n requests go whose C is in job->befores, the
- * n + 1st being the end; at most as many as fit, and `parts`. On entry a part
- * starts at (req, block) and reaches up to `paid`; on return the last one
- * found does. Returns how many parts end. By one subgroup. */
-FN uint32_t
-tile_sched_walk(const PRIVATE tile_sched_job *job, uint32_t first, uint32_t n,
-		uint32_t last, uint32_t parts, uint64_t share,
-		uint32_t overhead, PRIVATE uint32_t *req,
-		PRIVATE uint32_t *block, PRIVATE uint64_t *paid)
+/* What is over at a boundary beyond whole shares. */
+FN uint64_t
+tile_sched_rest(const PRIVATE tile_sched_job *job, uint32_t i)
 {
-	/* 63 requests cost less. */
-	const uint32_t never = ~0u, most = ~0u - 1;
-	const uint64_t payload = share + overhead;
-	const uint32_t pay = payload < most ? (uint32_t)payload : most;
-	const uint32_t width = g_width(), lane = g_lane();
-	uint32_t at = 0, count = 0, mine = 0, y = 0, held = 0;
-	uint64_t origin = 0;
+	return (uint64_t)job->highs[i] << 32 | job->lows[i];
+}
 
-	if (lane == 0) {
-		job->starts[0] = *req;
-		job->starts[1] = *block;
+FN void
+tile_sched_set(const PRIVATE tile_sched_job *job, uint32_t i, uint32_t turn,
+	       uint64_t rest)
+{
+	job->turns[i] = turn;
+	job->lows[i] = (uint32_t)rest;
+	job->highs[i] = (uint32_t)(rest >> 32);
+}
+
+/* Whether a chain that is fresh at boundary k can be so again at j > k: some
+ * number of shares behind k there are at most `overhead` left up to j. */
+FN uint32_t
+tile_sched_meets(const PRIVATE tile_sched_job *job, uint32_t k, uint32_t j,
+		 uint64_t share, uint32_t overhead)
+{
+	const uint64_t left = tile_sched_rest(job, j) - tile_sched_rest(job, k);
+
+	return left <= overhead || left + share <= overhead;
+}
+
+/* How many parts that number is. */
+FN uint32_t
+tile_sched_between(const PRIVATE tile_sched_job *job, uint32_t k, uint32_t j,
+		   uint64_t share, uint32_t overhead)
+{
+	uint64_t left = tile_sched_rest(job, j) - tile_sched_rest(job, k);
+	uint32_t parts = job->turns[j] - job->turns[k];
+
+	if (left > overhead) {
+		left += share;
+		parts--;
 	}
-	while (count < parts && count < TILE_SCHED_ITEMS) {
-		uint32_t passed, begin, x;
+	/* Fewer shares can do, too. */
+	if (share <= overhead)
+		parts -= (overhead - (uint32_t)left) / (uint32_t)share;
+	return parts;
+}
 
-		if (!held) { /* the lanes' requests: the part ends there */
-			while (at + width - 1 <= n &&
-			       job->befores[at + width - 1] <= *paid)
-				at += width - 1;
-			origin = job->befores[at];
-			mine = at + lane > n
-				       ? never
-				       : (uint32_t)(job->befores[at + lane] -
-						    origin);
-			y = *paid - origin < most ? (uint32_t)(*paid - origin)
-						  : most;
-			held = 1;
-		}
-		passed = g_popcount64(g_ballot(mine <= y));
-		if (passed == width) {
-			held = 0;
-			continue;
-		}
-		if (at + passed > n) { /* all that are here */
-			if (!last)
-				break;
-			*req = first + n;
-			*block = 0;
-			count++;
-			if (lane == 0) {
-				job->starts[2 * count] = *req;
-				job->starts[2 * count + 1] = 0;
+/* How many boundaries behind a fresh start are looked at beforehand: by their
+ * low words, which tell only what is far below 2^32. */
+FN uint32_t
+tile_sched_probes(uint64_t share)
+{
+	return share >> 31 ? 0 : TILE_SCHED_PROBES;
+}
+
+/* For each boundary as a fresh start the next one and the parts up to it, if
+ * that is near; else 0. */
+FN void
+tile_sched_probe(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
+		 uint32_t overhead)
+{
+	const uint32_t k = g_item(), low_share = (uint32_t)share;
+	uint32_t next = 0, parts = 0, i, j;
+
+	if (k == 0) {
+		job->nexts[2 * n] = 0;
+		job->nexts[2 * TILE_SCHED_ORIGIN] = 0;
+	}
+	if (k < n) {
+		const uint32_t low = job->lows[k];
+		const uint32_t far = k + tile_sched_probes(share);
+		const uint32_t last = far < n ? far : n;
+
+		for (i = k + 1; i <= last && !next; i += TILE_SCHED_AT_ONCE) {
+			UNROLL
+			for (j = TILE_SCHED_AT_ONCE; j-- > 0;) {
+				const uint32_t left = job->lows[i + j] - low;
+
+				if (left <= overhead ||
+				    left + low_share <= overhead)
+					next = i + j;
 			}
-			break;
 		}
-		begin = g_broadcast(mine, passed - 1);
-		x = y > begin + overhead ? y - overhead : begin;
-		y = x < most - pay ? x + pay : most;
-		*paid = origin + x + payload;
-		*req = first + at + passed - 1;
-		*block = x - begin;
-		count++;
-		if (lane == 0) {
-			job->starts[2 * count] = *req;
-			job->starts[2 * count + 1] = *block;
-		}
+		if (next > n) /* what was never written */
+			next = 0;
+		if (next)
+			parts = tile_sched_between(job, k, next, share,
+						   overhead);
+		job->nexts[2 * k] = next;
+		job->nexts[2 * k + 1] = parts;
 	}
-	return count;
 }
 
-/* The last of `count` + 1 starts that is in a request up to r; 0: none but the
- * first. */
+/* The fresh starts of the chain behind the one at boundary `at`, which is
+ * `part`, up to boundary n: to job->hops, that one first; returns how many more
+ * there are. By one subgroup. */
 FN uint32_t
-tile_sched_find(LOCAL const uint32_t *starts, uint32_t count, uint32_t r)
+tile_sched_walk(const PRIVATE tile_sched_job *job, uint32_t at, uint32_t part,
+		uint32_t n, uint64_t share, uint32_t overhead)
 {
-	uint32_t low = 0, high = count;
+	uint32_t count = 0;
 
-	while (low < high) {
-		const uint32_t middle = high - (high - low) / 2;
+	for (;;) {
+		uint32_t next = 0, first;
 
-		if (starts[2 * middle] <= r)
-			low = middle;
-		else
-			high = middle - 1;
+		/* One lane alone is faster where there is nothing to find. */
+		while (g_lane() == 0) {
+			job->hops[2 * count] = at;
+			job->hops[2 * count + 1] = part;
+			next = job->nexts[2 * at];
+			if (!next)
+				break;
+			part += job->nexts[2 * at + 1];
+			at = next;
+			count++;
+		}
+		at = g_broadcast(at, 0);
+		part = g_broadcast(part, 0);
+		count = g_broadcast(count, 0);
+		first = at == TILE_SCHED_ORIGIN
+				? 1
+				: at + 1 + tile_sched_probes(share);
+		for (; first <= n; first += g_width()) {
+			const uint32_t j = first + g_lane();
+			const uint64_t met = g_ballot(
+				j <= n &&
+				tile_sched_meets(job, at, j, share, overhead));
+
+			if (met) {
+				next = first + g_lowest64(met);
+				break;
+			}
+		}
+		if (first > n)
+			return count;
+		part += tile_sched_between(job, at, next, share, overhead);
+		at = next;
+		count++;
 	}
-	return low;
 }
 
-/* Requests of any cost, a window of them and of starts after the other. */
+/* How many of `count` pairs have a first word of at most x; these ascend. */
+FN uint32_t
+tile_sched_find(LOCAL const uint32_t *pairs, uint32_t count, uint32_t x)
+{
+	uint32_t found = 0, step;
+
+	for (step = 1u << (31 - g_clz(count | 1)); step; step >>= 1)
+		if (found + step <= count && pairs[2 * (found + step - 1)] <= x)
+			found += step;
+	return found;
+}
+
+/* For request i of the window the parts that start before its end, to
+ * job->ends, with the last hop up to the request. */
+FN void
+tile_sched_end(const PRIVATE tile_sched_job *job, uint32_t count, uint32_t i)
+{
+	const uint32_t hop = tile_sched_find(job->hops + 2, count, i);
+	const uint32_t k = job->hops[2 * hop], part = job->hops[2 * hop + 1];
+	uint32_t parts =
+		job->turns[i + 1] - job->turns[k] +
+		(tile_sched_rest(job, i + 1) > tile_sched_rest(job, k));
+
+	if (hop < count && parts > job->hops[2 * hop + 3] - part)
+		parts = job->hops[2 * hop + 3] - part;
+	job->ends[2 * i] = part + parts;
+	job->ends[2 * i + 1] = hop;
+}
+
+/* Where part p starts: request, from the window's first, and block; (n, 0) if
+ * all n end before. */
+FN void
+tile_sched_start(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
+		 uint32_t p, PRIVATE uint32_t *req, PRIVATE uint32_t *block)
+{
+	const uint32_t i = tile_sched_find(job->ends, n, p);
+
+	*req = i;
+	*block = 0;
+	if (i < n) {
+		const uint32_t hop = job->ends[2 * i + 1];
+		const uint32_t k = job->hops[2 * hop];
+		const uint32_t turn = job->turns[k] - job->turns[i] + p -
+				      job->hops[2 * hop + 1];
+
+		*block = (uint32_t)(turn * share + tile_sched_rest(job, k) -
+				    tile_sched_rest(job, i));
+	}
+}
+
+/* Requests of any cost, a window of them after the other. If one window holds
+ * all, `upto` is C at the end of the item's request. */
 FN void
 tile_sched_odd(const PRIVATE tile_sched_job *job,
-	       const PRIVATE spmla_k_tile_sched_scalars *s, uint64_t share)
+	       const PRIVATE spmla_k_tile_sched_scalars *s, uint64_t share,
+	       uint64_t upto)
 {
-	LOCAL uint32_t *starts = job->starts, *state = job->state;
-	LOCAL uint32_t *inners = starts + 2 * (TILE_SCHED_ITEMS + 1);
-	uint64_t base = 0, paid = share + s->overhead, total;
-	uint32_t first = 0, part = 0; /* of the window */
-	uint32_t inner = 0;           /* starts so far that split a request */
-	uint32_t req = 0, block = 0, i;
+	LOCAL uint32_t *hops = job->hops, *starts = job->starts;
+	uint64_t base = 0, total = 0;
+	uint32_t first = 0;
+	uint32_t done = 0;  /* parts whose start is known */
+	uint32_t part = 0;  /* the last one with a fresh start, */
+	uint32_t fresh = 1; /* and how many have one up to it */
 
-	do {
-		const uint32_t n = s->batch - first < TILE_SCHED_ITEMS
-					   ? s->batch - first
-					   : TILE_SCHED_ITEMS;
-		uint32_t count, requests, splits;
-		uint64_t cost = 0, before;
+	if (g_item() == 0)
+		tile_sched_set(job, 0, 0, 0);
+	for (;;) {
+		const uint32_t i = g_item(), left = s->batch - first;
+		const uint32_t n =
+			left < TILE_SCHED_ITEMS ? left : TILE_SCHED_ITEMS;
+		uint32_t count, end, p;
 
-		if (g_item() < n)
-			cost = (uint64_t)tile_sched_blocks(job->lens,
-							   job->extra_lens, s,
-							   first + g_item()) +
-			       s->overhead;
-		before = g_scan_sum(cost, TILE_SCHED_ITEMS, job->sums, &total);
-		job->befores[g_item()] = base + before;
-		if (g_item() == 0)
-			job->befores[TILE_SCHED_ITEMS] = base + total;
+		if (s->batch > TILE_SCHED_ITEMS) {
+			uint64_t cost = 0;
+
+			if (i < n)
+				cost = (uint64_t)tile_sched_blocks(
+					       job->lens, job->extra_lens, s,
+					       first + i) +
+				       s->overhead;
+			upto = base + cost +
+			       g_scan_sum(cost, TILE_SCHED_ITEMS, job->sums,
+					  &total);
+			base += total;
+		}
+		if (i < n) {
+			const uint64_t turn = upto / share;
+
+			tile_sched_set(job, i + 1, (uint32_t)turn,
+				       upto - turn * share);
+		}
 		BARRIER();
-		if (g_item() < g_width()) {
-			count = tile_sched_walk(
-				job, first, n, first + n == s->batch,
-				s->parts - part, share, s->overhead, &req,
-				&block, &paid);
-			/* All requests of the window have their parts, or those
-			 * before the last start. */
-			requests = count == TILE_SCHED_ITEMS ||
-						   count == s->parts - part
-					   ? req - first
-					   : n;
-			if (g_item() == 0) {
-				state[0] = count;
-				state[1] = requests;
+		tile_sched_probe(job, n, share, s->overhead);
+		BARRIER();
+		if (i < g_width()) {
+			count = tile_sched_walk(job,
+						first ? TILE_SCHED_ORIGIN : 0,
+						part, n, share, s->overhead);
+			if (i == 0)
+				job->state[0] = count;
+		}
+		BARRIER();
+		count = job->state[0];
+		if (i < n) {
+			tile_sched_end(job, count, i);
+			job->num_splits[first + i + 1] =
+				(int32_t)(first + i + 1 + job->ends[2 * i] -
+					  fresh - job->ends[2 * i + 1]);
+		}
+		BARRIER();
+		end = n < left ? job->ends[2 * n - 2] : s->parts + 1;
+		/* A part's row is written when the next one's start is known,
+		 * by the item that has it. */
+		for (p = done; p < end; p += TILE_SCHED_ITEMS) {
+			uint32_t req = 0, block = 0;
+
+			if (p + i < end) {
+				tile_sched_start(job, n, share, p + i, &req,
+						 &block);
+				req += first;
+				starts[2 * i + 2] = req;
+				starts[2 * i + 3] = block;
+			}
+			BARRIER();
+			if (p + i < end && p + i > 0)
+				tile_sched_part(job, s, share, p + i - 1,
+						starts[2 * i],
+						starts[2 * i + 1], req, block);
+			BARRIER();
+			if (p + i + 1 == end ||
+			    (p + i + 1 < end && i + 1 == TILE_SCHED_ITEMS)) {
+				starts[0] = req;
+				starts[1] = block;
 			}
 		}
+		first += n;
+		if (first == s->batch)
+			break;
+		done = end;
+		part = hops[2 * count + 1];
+		fresh += count;
 		BARRIER();
-		count = state[0];
-		requests = state[1];
-		i = g_item();
-		splits = i < count && starts[2 * i + 1] != 0;
-		inners[i] = inner + splits +
-			    (uint32_t)g_scan_sum(splits, TILE_SCHED_ITEMS,
-						 job->sums, &total);
-		BARRIER();
-		if (i < count)
-			tile_sched_part(job, s, share, part + i, starts[2 * i],
-					starts[2 * i + 1], starts[2 * i + 2],
-					starts[2 * i + 3]);
-		if (i < requests) {
-			const uint32_t p =
-				tile_sched_find(starts, count, first + i);
+		if (i == 0) { /* for the next window */
+			const uint32_t k = hops[2 * count];
 
-			/* The last start is of the next window, too. */
-			splits = inner + (uint32_t)total +
-				 (starts[2 * count + 1] != 0);
-			job->num_splits[first + i + 1] =
-				(int32_t)(first + i + 1 +
-					  (p < count ? inners[p] : splits));
+			tile_sched_set(job, TILE_SCHED_ORIGIN, job->turns[k],
+				       tile_sched_rest(job, k));
+			tile_sched_set(job, 0, job->turns[n],
+				       tile_sched_rest(job, n));
 		}
-		base = job->befores[requests];
-		inner += (uint32_t)total;
-		part += count;
-		first += requests;
 		BARRIER();
-	} while (first < s->batch && part < s->parts);
-	for (i = part + g_item(); i < s->parts; i += TILE_SCHED_ITEMS)
-		tile_sched_part(job, s, 1, i, s->batch, 0, s->batch, 0);
+	}
 }
 
 /* The plan, by the whole block. */
@@ -387,7 +528,7 @@ tile_sched_make(const PRIVATE tile_sched_job *job,
 {
 	const uint32_t odd_bit = 40; /* 1024 costs are below, their count not
 				      * past 64 */
-	uint64_t all = 0, odd = 0, total, share;
+	uint64_t all = 0, odd = 0, upto = 0, total, share;
 	uint32_t first, cost = 0;
 
 	if (s->batch)
@@ -406,25 +547,30 @@ tile_sched_make(const PRIVATE tile_sched_job *job,
 				g_fault(fault_state, fault_status, i,
 					G_FAULT_LENGTH);
 		}
-		(void)g_scan_sum(x, TILE_SCHED_ITEMS, job->sums, &total);
-		all += total & (((uint64_t)1 << odd_bit) - 1);
+		upto = x + g_scan_sum(x, TILE_SCHED_ITEMS, job->sums, &total);
+		all += total & ~(~(uint64_t)0 << odd_bit);
 		odd |= total >> odd_bit;
 	}
-	share = all / s->parts + (all % s->parts != 0);
+	share = (all + s->parts - 1) / s->parts;
 	if (g_item() == 0)
 		job->num_splits[0] = 0;
 	if (s->batch && !odd)
 		tile_sched_even(job, s, cost, share);
 	else
-		tile_sched_odd(job, s, share);
+		tile_sched_odd(job, s, share,
+			       upto & ~(~(uint64_t)0 << odd_bit));
 }
 
 SPMLA_KERNEL(tile_sched)
 {
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(uint64_t, befores, TILE_SCHED_BEFORES);
-	LOCAL_ARRAY(uint32_t, starts, TILE_SCHED_STARTS);
-	LOCAL_ARRAY(uint32_t, state, TILE_SCHED_STATE);
+	LOCAL_ARRAY(uint32_t, turns, TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, lows, TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, highs, TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, nexts, 2 * TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, hops, 2 * TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, starts, 2 * (TILE_SCHED_ITEMS + 1));
+	LOCAL_ARRAY(uint32_t, state, 1);
 	tile_sched_job job;
 
 	job.lens = topk_lens;
@@ -432,7 +578,12 @@ SPMLA_KERNEL(tile_sched)
 	job.rows = tile_scheduler_metadata;
 	job.num_splits = num_splits;
 	job.sums = sums;
-	job.befores = befores;
+	job.turns = turns;
+	job.lows = lows;
+	job.highs = highs;
+	job.nexts = nexts;
+	job.ends = nexts;
+	job.hops = hops;
 	job.starts = starts;
 	job.state = state;
 	tile_sched_make(&job, &s, fault_state, fault_status);

@@ -409,7 +409,7 @@ topk_emit(topk_scratch shared, topk_row row, uint32_t kth, uint32_t ties,
 		}
 		BARRIER();
 		base = topk_before(sums, &all);
-		UNROLL
+		/* Not unrolled: that takes more registers than there are. */
 		for (r = 0; r < TOPK_ROUNDS; r++) {
 			const uint32_t at = topk_place(chunk, r) - row.pad;
 			uint32_t a = n_above + (base >> 16) +
@@ -417,6 +417,8 @@ topk_emit(topk_scratch shared, topk_row row, uint32_t kth, uint32_t ties,
 			uint32_t e = n_equal + (base & 0xffffu) +
 				     topk_offset(e_before, e_even, e_odd, r);
 
+			if ((((above | equal) >> (8 * r)) & 15u) == 0)
+				continue;
 			UNROLL
 			for (i = 0; i < 4; i++) {
 				const uint32_t bit = 8 * r + i;
@@ -568,7 +570,6 @@ SPMLA_KERNEL(topk)
 		const int64_t start = row_starts[r];
 		uint32_t len =
 			context_lens[r] > 0 ? (uint32_t)context_lens[r] : 0;
-		uint32_t n;
 
 		if (len > 0 && (start < 0 || (uint64_t)start > s.logits_elems ||
 				len > s.logits_elems - (uint64_t)start)) {
@@ -577,7 +578,8 @@ SPMLA_KERNEL(topk)
 					G_FAULT_LOGITS);
 			len = 0;
 		}
-		n = len < s.k ? len : s.k;
+		if (s.has_lens && g_item() == 0)
+			lens[r] = (int32_t)(len < s.k ? len : s.k);
 		if (len > s.k) {
 			topk_row row;
 
@@ -586,13 +588,9 @@ SPMLA_KERNEL(topk)
 			row.pad = (uint32_t)((uint64_t)row.at / 4 % 4);
 			topk_best(shared, row, s.k, out);
 		} else {
-			for (i = g_item(); i < len; i += TOPK_ITEMS)
-				out[i] = (int32_t)i;
+			for (i = g_item(); i < s.k; i += TOPK_ITEMS)
+				out[i] = i < len ? (int32_t)i : -1;
 		}
-		for (i = n + g_item(); i < s.k; i += TOPK_ITEMS)
-			out[i] = -1;
-		if (s.has_lens && g_item() == 0)
-			lens[r] = (int32_t)n;
 		BARRIER(); /* what is shared is used anew */
 	}
 }

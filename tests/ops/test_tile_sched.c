@@ -355,6 +355,96 @@ START_TEST(even_and_almost_even_batches_equal_the_serial_walk)
 }
 END_TEST
 
+/* What is left up to the end of a request when a part that follows whole
+ * payloads from the last fresh start would end: at most `overhead` makes the
+ * request's end a fresh start. */
+enum {
+	LEFT_NOTHING,
+	LEFT_OVERHEAD,
+	LEFT_ONE_MORE,
+	LEFT_ALL_BUT_ONE,
+	LEFT_ANY_OF_THESE,
+	LEFT_LITTLE,
+	LEFT_MUCH,
+	LEFT_MUCH_BUT_SELDOM,
+	LEFT_KINDS
+};
+
+static uint32_t
+pick_left(uint64_t *rng, uint32_t kind, uint32_t share, uint32_t overhead)
+{
+	if (kind == LEFT_ANY_OF_THESE)
+		kind = rng_below(rng, LEFT_ANY_OF_THESE);
+	if (kind == LEFT_MUCH_BUT_SELDOM && rng_below(rng, 50) == 0)
+		kind = LEFT_LITTLE;
+	switch (kind) {
+	case LEFT_NOTHING:
+		return 0;
+	case LEFT_OVERHEAD:
+		return overhead;
+	case LEFT_ONE_MORE:
+		return overhead + 1;
+	case LEFT_ALL_BUT_ONE:
+		return share - 1;
+	case LEFT_LITTLE:
+		return rng_below(rng, overhead + 1);
+	default:
+		return overhead + 1 + rng_below(rng, share - overhead - 1);
+	}
+}
+
+/* Requests for `parts` parts of share + overhead blocks, of the kind; each of
+ * at most `more` shares beyond what it must have. */
+static spmla_tile_sched_args
+chain(uint64_t *rng, uint32_t kind, uint32_t parts, uint32_t share,
+      uint32_t overhead, uint32_t more)
+{
+	spmla_tile_sched_args a = args_of(0, parts, overhead, 1);
+	uint32_t fresh = 0, all = 0;
+
+	while (all <= (parts - 1) * share && a.batch < MAX_BATCH) {
+		const uint32_t left = pick_left(rng, kind, share, overhead);
+		uint32_t cost = left + share - (all - fresh) % share;
+
+		cost %= share;
+		while (cost <= overhead)
+			cost += share;
+		cost += share * rng_below(rng, more + 1);
+		if (all + cost > parts * share) /* the last one */
+			cost = parts * share - all;
+		if (cost <= overhead)
+			break;
+		all += cost;
+		if (left <= overhead)
+			fresh = all;
+		lens[a.batch++] = (int32_t)((cost - overhead) * 64);
+		if ((uint32_t)lens[a.batch - 1] > a.topk)
+			a.topk = (uint32_t)lens[a.batch - 1];
+	}
+	a.topk_lens = lens;
+	return a;
+}
+
+START_TEST(chains_of_fresh_starts_equal_the_serial_walk)
+{
+	static const uint32_t overheads[5] = {5, 3, 0, 1, 17};
+	uint64_t rng = test_seed() + 15;
+	uint32_t i;
+
+	for (i = 0; i < 4000; i++) {
+		const uint32_t overhead = pick(&rng, overheads, 5);
+		const uint32_t share = overhead + 2 + rng_below(&rng, 70);
+		const uint32_t large = i % 200 == 0;
+		spmla_tile_sched_args a =
+			chain(&rng, rng_below(&rng, LEFT_KINDS),
+			      1 + rng_below(&rng, large ? MAX_PARTS - 1 : 150),
+			      share, overhead, i % 3 * rng_below(&rng, 6));
+
+		check_sched(&a);
+	}
+}
+END_TEST
+
 /* The payload of few parts is past 32 bits, and so is what a part has left. */
 START_TEST(payloads_do_not_wrap)
 {
@@ -373,6 +463,26 @@ START_TEST(payloads_do_not_wrap)
 }
 END_TEST
 
+/* Requests of 2^26 blocks, the last of one fewer: a share is of some number of
+ * them, and 64 of them are 2^32, so that low words repeat. */
+START_TEST(shares_past_32_bits_are_not_taken_for_others)
+{
+	spmla_tile_sched_args a = args_of(0, 3, 0, INT32_MAX);
+	uint32_t each, i;
+
+	a.topk_lens = lens;
+	a.extra_topk = INT32_MAX;
+	for (each = 65; each < 140; each += 3) {
+		a.batch = a.parts * each;
+		for (i = 0; i + 1 < a.batch; i++)
+			lens[i] = INT32_MAX;
+		lens[i] = INT32_MAX - 64;
+		check_sched(&a);
+		ck_assert_int_eq(rows[8], (int32_t)each);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -382,6 +492,7 @@ main(void)
 		random_batches_equal_the_serial_walk,
 		random_huge_batches_equal_the_serial_walk,
 		even_and_almost_even_batches_equal_the_serial_walk,
+		chains_of_fresh_starts_equal_the_serial_walk,
 	};
 	const TTest *const edge[] = {
 		a_part_without_work_is_a_row_behind_the_last_request,
@@ -392,6 +503,7 @@ main(void)
 		a_batch_of_no_requests_leaves_every_part_idle,
 		sums_do_not_wrap,
 		payloads_do_not_wrap,
+		shares_past_32_bits_are_not_taken_for_others,
 	};
 	const theme themes[] = {THEME("shape", setup, teardown, shape),
 				THEME("edge", setup, teardown, edge)};
