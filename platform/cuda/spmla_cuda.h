@@ -13,8 +13,9 @@
  * Regions: PINNED is host memory that the device can access at the same
  *   address (cuMemAllocHost, cuMemHostRegister), cached, not write-combined;
  *   DEVICE and CACHE are device addresses, which the host never touches.
- * spmla_stream: a CUstream of the context. NULL and CU_STREAM_LEGACY, the
- *   stream that waits for all others, are refused (E_RANGE, "stream").
+ * spmla_stream: a CUstream, which a cudaStream_t is, of the context. NULL and
+ *   CU_STREAM_LEGACY, the stream that waits for all others, are refused
+ *   (E_RANGE, "stream").
  * Calls that take a stream want the context current on the calling thread, as
  *   the engine's own launches do; all others make it so, and undo it.
  * spmla_graph_begin starts a capture of the stream for the calling thread;
