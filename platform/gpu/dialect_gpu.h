@@ -58,9 +58,11 @@ typedef ulong uint64_t;
 #define GLOBAL
 #define LOCAL
 #define PRIVATE
-#define CONSTANT                   static __device__ const
-#define FN                         static __device__ inline
-#define KERNEL(items)              extern "C" __global__ __launch_bounds__(items)
+#define CONSTANT      static __device__ const
+#define FN            static __device__ inline
+#define KERNEL(items) extern "C" __global__ __launch_bounds__(items)
+#define KERNEL_BLOCKS(items, blocks) \
+	extern "C" __global__ __launch_bounds__(items, blocks)
 #define LOCAL_ARRAY(type, name, n) __shared__ type name[n]
 #define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(1024) uint8_t name[]
 #define UNROLL                     _Pragma("unroll")
@@ -119,6 +121,10 @@ void spmla_i_emu_barrier(const char *file, int line);
 /* Every item of the subgroup gives a value; returns all of them, by lane. */
 const uint32_t *spmla_i_emu_exchange(uint32_t value);
 
+#endif
+
+#ifndef KERNEL_BLOCKS
+#define KERNEL_BLOCKS(items, blocks) KERNEL(items)
 #endif
 
 #include "spmla/platform/gpu/kernel_gpu.h"
