@@ -35,6 +35,7 @@
 /* Matrix instructions: CUDA, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
 #include "spmla/platform/gpu/mqa_logits_gathered_mma_gpu.h"
+#include "spmla/platform/gpu/mqa_logits_gathered_wgmma_gpu.h"
 #include "spmla/platform/gpu/mqa_logits_mma_gpu.h"
 #include "spmla/platform/gpu/mqa_logits_wgmma_gpu.h"
 #include "spmla/platform/gpu/sparse_decode_mma_gpu.h"

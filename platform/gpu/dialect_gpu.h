@@ -64,6 +64,8 @@ typedef ulong uint64_t;
  * many registers each, ptxas would rather spill than not try. */
 #define KERNEL(items) \
 	extern "C" __global__ __launch_bounds__(items, (items) == 1024)
+#define KERNEL_BLOCKS(items, blocks) \
+	extern "C" __global__ __launch_bounds__(items, blocks)
 #define LOCAL_ARRAY(type, name, n) __shared__ type name[n]
 #define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(1024) uint8_t name[]
 #define UNROLL                     _Pragma("unroll")
@@ -122,6 +124,10 @@ void spmla_i_emu_barrier(const char *file, int line);
 /* Every item of the subgroup gives a value; returns all of them, by lane. */
 const uint32_t *spmla_i_emu_exchange(uint32_t value);
 
+#endif
+
+#ifndef KERNEL_BLOCKS
+#define KERNEL_BLOCKS(items, blocks) KERNEL(items)
 #endif
 
 #include "spmla/platform/gpu/kernel_gpu.h"

@@ -29,6 +29,13 @@
 	void spmla_k_##stem(SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
 				    const spmla_k_##stem##_scalars s)
 
+/* The same, of which a multiprocessor of CUDA holds at least that many blocks,
+ * as far as registers go. */
+#define SPMLA_KERNEL_BLOCKS(stem, blocks)                                   \
+	KERNEL_BLOCKS(SPMLA_ITEMS_##stem, blocks)                           \
+	void spmla_k_##stem(SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
+				    const spmla_k_##stem##_scalars s)
+
 /* Items of a kernel that is one block. The emulator takes fewer, since a fiber
  * costs more than an item; then loops over a block's width also turn. */
 #ifdef SPMLA_EMULATOR

@@ -51,10 +51,47 @@ g_local_copy128(LOCAL void *to, GLOBAL const void *from, uint32_t is)
 		     : "memory");
 }
 
+/* The same of 4 bytes. */
+FN void
+g_local_copy32(LOCAL void *to, GLOBAL const void *from, uint32_t is)
+{
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+		     :
+		     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
+		       "r"(is ? 4 : 0)
+		     : "memory");
+}
+
 FN void
 g_local_copies_wait(void)
 {
 	asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/* Makes a group of the item's copies since the last one. */
+FN void
+g_local_copies_commit(void)
+{
+	asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits for all groups but the last `groups`, 1 to 3. */
+FN void
+g_local_copies_wait_but(uint32_t groups)
+{
+	if (groups == 1)
+		asm volatile("cp.async.wait_group 1;" ::: "memory");
+	else if (groups == 2)
+		asm volatile("cp.async.wait_group 2;" ::: "memory");
+	else
+		asm volatile("cp.async.wait_group 3;" ::: "memory");
+}
+
+/* Orders local memory among the items of a subgroup. */
+FN void
+g_subgroup_barrier(void)
+{
+	__syncwarp();
 }
 
 /* The larger of two; a NaN is never larger. */
@@ -200,8 +237,33 @@ g_local_copy128(void *to, const void *from, uint32_t is)
 }
 
 FN void
+g_local_copy32(void *to, const void *from, uint32_t is)
+{
+	memset(to, 0, 4);
+	if (is)
+		memcpy(to, from, 4);
+}
+
+FN void
 g_local_copies_wait(void)
 {
+}
+
+FN void
+g_local_copies_commit(void)
+{
+}
+
+FN void
+g_local_copies_wait_but(uint32_t groups)
+{
+	(void)groups;
+}
+
+FN void
+g_subgroup_barrier(void)
+{
+	(void)spmla_i_emu_exchange(0);
 }
 
 FN float

@@ -6,21 +6,29 @@
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 
-SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_gathered_params) ==
-			    sizeof(spmla_k_mqa_logits_gathered_mma_params),
-		    "one struct binds both kernels");
+SPMLA_STATIC_ASSERT(
+	sizeof(spmla_k_mqa_logits_gathered_params) ==
+			sizeof(spmla_k_mqa_logits_gathered_mma_params) &&
+		sizeof(spmla_k_mqa_logits_gathered_params) ==
+			sizeof(spmla_k_mqa_logits_gathered_wgmma_params),
+	"one struct binds all kernels");
 
 spmla_status
 spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 				const void *args)
 {
 	const spmla_mqa_logits_gathered_args *a = args;
-	const uint32_t mma =
-		a->heads <= MQA_MMA_HEADS &&
-		queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma] &&
-		queue->resident_blocks[SPMLA_KERNEL_mqa_logits_gathered_mma];
+	spmla_i_kernel kernel = SPMLA_KERNEL_mqa_logits_gathered;
 	spmla_k_mqa_logits_gathered_params p;
 
+	if (a->heads <= MQA_WGMMA_HEADS &&
+	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_wgmma] &&
+	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_gathered_wgmma])
+		kernel = SPMLA_KERNEL_mqa_logits_gathered_wgmma;
+	else if (a->heads <= MQA_MMA_HEADS &&
+		 queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma] &&
+		 queue->resident_blocks[SPMLA_KERNEL_mqa_logits_gathered_mma])
+		kernel = SPMLA_KERNEL_mqa_logits_gathered_mma;
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.q = a->q;
@@ -38,8 +46,5 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	p.s.columns = a->columns;
 	p.s.clean = a->form == SPMLA_LOGITS_CLEAN;
 	p.s.compressed = a->form == SPMLA_LOGITS_COMPRESSED;
-	return spmla_i_gpu_launch(queue,
-				  mma ? SPMLA_KERNEL_mqa_logits_gathered_mma
-				      : SPMLA_KERNEL_mqa_logits_gathered,
-				  UINT32_MAX, &p);
+	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &p);
 }

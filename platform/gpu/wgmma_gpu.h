@@ -114,14 +114,24 @@ g_panel_step(g_panel panel, uint32_t k)
 #define WGMMA_D64(d, i)                                              \
 	WGMMA_D16(d, i), WGMMA_D16(d, i + 16), WGMMA_D16(d, i + 32), \
 		WGMMA_D16(d, i + 48)
+#define WGMMA_O4(d, i) \
+	"=f"((d)[i]), "=f"((d)[i + 1]), "=f"((d)[i + 2]), "=f"((d)[i + 3])
+#define WGMMA_O16(d, i)                                         \
+	WGMMA_O4(d, i), WGMMA_O4(d, i + 4), WGMMA_O4(d, i + 8), \
+		WGMMA_O4(d, i + 12)
+#define WGMMA_O64(d, i)                                              \
+	WGMMA_O16(d, i), WGMMA_O16(d, i + 16), WGMMA_O16(d, i + 32), \
+		WGMMA_O16(d, i + 48)
 #define WGMMA_N16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define WGMMA_N32                                                             \
 	WGMMA_N16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29," \
 		  "%30,%31"
+#define WGMMA_N64                                                             \
+	WGMMA_N32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45," \
+		  "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,"  \
+		  "%60,%61,%62,%63"
 #define WGMMA_N128                                                             \
-	WGMMA_N32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,"  \
-		  "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,"   \
-		  "%60,%61,%62,%63,%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,"   \
+	WGMMA_N64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,"                  \
 		  "%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,"   \
 		  "%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101," \
 		  "%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,"    \
@@ -136,6 +146,37 @@ g_wgmma_f16_n64(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
 	asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
 		     "{" WGMMA_N32 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 0;"
 		     : WGMMA_D16(d, 0), WGMMA_D16(d, 16)
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+/* The same, but d is A B. */
+FN void
+g_wgmma_f16_n64_first(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, 0, 0; "
+		     "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+		     "{" WGMMA_N32 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;}"
+		     : WGMMA_O16(d, 0), WGMMA_O16(d, 16)
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+/* As the two above, of 128 rows of a panel. */
+FN void
+g_wgmma_f16_n128(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
+{
+	asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+		     "{" WGMMA_N64 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;"
+		     : WGMMA_D64(d, 0)
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+FN void
+g_wgmma_f16_n128_first(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, 0, 0; "
+		     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+		     "{" WGMMA_N64 "}, {%64, %65, %66, %67}, %68, p, 1, 1, 0;}"
+		     : WGMMA_O64(d, 0)
 		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
@@ -256,13 +297,14 @@ wgmma_column(uint32_t i)
 	return i / 4 * 8 + 2 * (g_lane() % 4) + i % 2;
 }
 
+/* d += A B of that many accumulators. */
 FN void
-g_wgmma_f16_n64(float *d, const uint32_t *a, g_panel b)
+wgmma_f16(float *d, const uint32_t *a, g_panel b, uint32_t count)
 {
 	uint32_t all[4][32], i, c;
 
 	wgmma_exchange(a, all);
-	for (i = 0; i < 32; i++) {
+	for (i = 0; i < count; i++) {
 		float sum = 0.0f;
 
 		for (c = 0; c < 16; c++)
@@ -271,6 +313,32 @@ g_wgmma_f16_n64(float *d, const uint32_t *a, g_panel b)
 				       wgmma_value(b, wgmma_column(i), c));
 		d[i] += sum;
 	}
+}
+
+FN void
+g_wgmma_f16_n64(float *d, const uint32_t *a, g_panel b)
+{
+	wgmma_f16(d, a, b, 32);
+}
+
+FN void
+g_wgmma_f16_n64_first(float *d, const uint32_t *a, g_panel b)
+{
+	memset(d, 0, 32 * sizeof *d);
+	wgmma_f16(d, a, b, 32);
+}
+
+FN void
+g_wgmma_f16_n128(float *d, const uint32_t *a, g_panel b)
+{
+	wgmma_f16(d, a, b, 64);
+}
+
+FN void
+g_wgmma_f16_n128_first(float *d, const uint32_t *a, g_panel b)
+{
+	memset(d, 0, 64 * sizeof *d);
+	wgmma_f16(d, a, b, 64);
 }
 
 FN void

@@ -199,6 +199,33 @@ START_TEST(bits_of_a_row_do_not_depend_on_the_other_tokens)
 }
 END_TEST
 
+START_TEST(two_queries_of_a_row_have_the_bits_of_each_alone)
+{
+	const int32_t lens[2] = {_i ? 97 : 150, _i ? 150 : 97};
+	float both[MQA_LOGITS];
+	uint32_t t;
+	mqa_world w;
+
+	mqa_open(&w, 8, 61);
+	w.a.tokens = 2;
+	w.token_row[1] = w.token_row[0];
+	memcpy(w.lens, lens, sizeof lens);
+	mqa_check(&f, &w);
+	memcpy(both, w.logits, sizeof both);
+	w.a.tokens = 1;
+	for (t = 0; t < 2; t++) {
+		w.a.q = w.q + t * 8 * 128;
+		w.a.weights = w.weights + t * 8;
+		w.lens[0] = lens[t];
+		w.starts[0] = w.starts[t];
+		mqa_check(&f, &w);
+		ck_assert_mem_eq(w.logits + w.starts[0], both + w.starts[0],
+				 (uint32_t)lens[t] * sizeof *both);
+	}
+	mqa_close(&w);
+}
+END_TEST
+
 START_TEST(queries_may_lie_at_any_address)
 {
 	float aligned[MQA_LOGITS];
@@ -270,6 +297,9 @@ suite(void)
 	tcase_add_checked_fixture(determinism, setup, teardown);
 	tcase_add_test(determinism,
 		       bits_of_a_row_do_not_depend_on_the_other_tokens);
+	tcase_add_loop_test(determinism,
+			    two_queries_of_a_row_have_the_bits_of_each_alone, 0,
+			    2);
 	tcase_add_test(determinism,
 		       bits_do_not_depend_on_the_width_of_a_subgroup);
 	suite_add_tcase(s, shape);
