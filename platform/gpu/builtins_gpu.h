@@ -2,7 +2,8 @@
  *
  * The dialect's functions, one implementation a toolchain. The hard idea is
  * that what they return is the same on all of them, to the bit, but for g_exp2
- * and g_log2. g_load4 takes an address that is a multiple of 16.
+ * and g_log2. g_load4 takes an address that is a multiple of 16; g_prefetch
+ * asks for what will be read soon, and may do nothing.
  */
 #ifndef SPMLA_PLATFORM_GPU_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_BUILTINS_H
@@ -39,6 +40,7 @@ FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { *(volatile GLOBAL uint3
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
+FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
 FN void g_fence_device(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_device); }
 
 #elif defined(__CUDACC__)
@@ -71,6 +73,7 @@ FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { asm volatile("st.relaxe
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
 FN void g_fence_system(void) { __threadfence_system(); }
+FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 FN void g_fence_device(void) { __threadfence(); }
 
 #elif defined(__HIP__)
@@ -105,6 +108,7 @@ FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
+FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
 FN void g_fence_device(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 FN void g_barrier(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
 
@@ -138,6 +142,7 @@ FN void g_store_system(uint32_t *p, uint32_t x) { __atomic_store_n(p, x, __ATOMI
 FN void g_store64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_fence_system(void) { }
+FN void g_prefetch(const int32_t *p) { (void)p; }
 FN void g_fence_device(void) { }
 
 #endif

@@ -94,12 +94,13 @@ enum {
 	PROLOGUE_TOO_LONG = 1 << 17
 };
 
-/* What items know of each other's requests, and whether logits did not fit. */
+/* What items know of each other's requests, whether one joins, and whether
+ * logits did not fit. */
 typedef struct prologue_shared {
 	uint32_t ends[PROLOGUE_ITEMS]; /* of the queries */
 	uint32_t lens[PROLOGUE_ITEMS];
 	uint32_t rows[PROLOGUE_ITEMS];
-	uint32_t over;
+	uint32_t over, joins;
 } prologue_shared;
 
 /* As spmla_request. */
@@ -331,7 +332,7 @@ prologue_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 	return position + 1;
 }
 
-SPMLA_KERNEL(step_prologue)
+SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 {
 	LOCAL_ARRAY(uint32_t, staged, PROLOGUE_STAGED);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
@@ -357,6 +358,8 @@ SPMLA_KERNEL(step_prologue)
 	else if (s.source == G_FROM_DEVICE)
 		to.step = done;
 
+	if (item == 0)
+		shared->over = shared->joins = 0;
 	/* What there is. */
 	if (s.source == G_FROM_RING) {
 		n = prologue_staged(s.requests, s.record_bytes);
@@ -371,12 +374,6 @@ SPMLA_KERNEL(step_prologue)
 				(uint64_t)16 * staged[G_RECORD_STORES] +
 				(uint64_t)4 * staged[G_RECORD_PAGES];
 			ok = bytes <= s.record_bytes;
-			/* Nothing of the slot is read again: the host may have
-			 * it, and the rest of the kernel hides how long that
-			 * takes. */
-			if (bytes <= (uint64_t)4 * n &&
-			    g_item() == PROLOGUE_ITEMS - 1)
-				g_release64_system(consumed, ticket);
 		}
 	} else if (s.source == G_FROM_DEVICE) {
 		count = step_device[0];
@@ -415,6 +412,15 @@ SPMLA_KERNEL(step_prologue)
 				r.flags = from[3];
 			}
 		}
+		if (s.source == G_FROM_RING && (r.flags & G_REQUEST_JOIN))
+			shared->joins = 1;
+		if (r.query && r.row < s.rows && r.seq - 1 < s.longest) {
+			/* What its last token will wait for. */
+			g_prefetch(block_table + (uint64_t)r.row * s.stride +
+				   (r.seq - 1) / s.page_tokens);
+			if (s.has_cols)
+				g_prefetch(table_cols + r.row);
+		}
 		sum = r.query > s.next_n ? PROLOGUE_TOO_LONG : r.query;
 		if (r.query)
 			sum |= (uint64_t)(r.seq < s.longest ? r.seq : s.longest)
@@ -444,7 +450,6 @@ SPMLA_KERNEL(step_prologue)
 	if (item == 0) {
 		fault_state->serial = to.serial;
 		fault_state->step = to.step;
-		shared->over = 0;
 		if (s.source == G_FROM_RING && !used)
 			g_report(&to, G_NO_ROW, G_FAULT_TICKET_MISSING);
 		else if (!ok)
@@ -452,6 +457,10 @@ SPMLA_KERNEL(step_prologue)
 	}
 	count = ok ? count : 0;
 
+	/* If nothing of the slot is read again the host may have it: here, as
+	 * others meanwhile wait for the table. */
+	if (used && bytes <= (uint64_t)4 * n && item == PROLOGUE_ITEMS - 1)
+		g_release64_system(consumed, ticket);
 	/* The table's changes: all that is left of the record. */
 	if (s.source == G_FROM_RING && used && ok && s.has_cols) {
 		for (b = item; b < count; b += PROLOGUE_ITEMS) {
@@ -464,7 +473,8 @@ SPMLA_KERNEL(step_prologue)
 				table_cols[row] = 0;
 		}
 		if (staged[G_RECORD_STORES]) {
-			BARRIER();
+			if (!narrow || shared->joins)
+				BARRIER();
 			prologue_stores(&to, staged, n, slot, block_table,
 					table_cols, s.rows, s.columns,
 					s.stride);
