@@ -22,7 +22,8 @@
 
 enum { MAX_PATH = 4096, MAX_FOLDERS = 8 };
 
-static const golden_op *const tables[] = {golden_v32_ops, golden_prefill_ops};
+static const golden_op *const tables[] = {golden_v32_ops, golden_prefill_ops,
+					  golden_v4_front_ops};
 
 typedef struct tally {
 	spmla_ctx *ctx;
@@ -91,6 +92,11 @@ print_notes(const golden_case *c)
 			       c->tensors[i].name, c->tensors[i].slack_used,
 			       c->tensors[i].count, c->tensors[i].rtol,
 			       c->tensors[i].atol, c->tensors[i].slack_why);
+	for (i = 0; i < c->tensor_count; i++)
+		if (c->tensors[i].accepted)
+			printf(" (%s: left out %" PRIu64 " of %" PRIu64 ": %s)",
+			       c->tensors[i].name, c->tensors[i].accepted,
+			       c->tensors[i].count, c->tensors[i].accepted_why);
 }
 
 static void

@@ -3,17 +3,20 @@
  * kv_gather: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
+#include "spmla/internal/bf16.h"
 
-spmla_status
-spmla_kv_gather(spmla_ctx *ctx, const spmla_kv_gather_args *a,
-		spmla_stream stream)
+enum {
+	V4_LAYOUTS = 1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 |
+		     1u << SPMLA_LAYOUT_V4_E4M3,
+	LAYOUTS = V4_LAYOUTS | 1u << SPMLA_LAYOUT_FP8_DS_MLA |
+		  1u << SPMLA_LAYOUT_MLA_BF16
+};
+
+/* What says which keys a request has. */
+static spmla_status
+check_requests(spmla_diag *diag, const spmla_kv_gather_args *a)
 {
-	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "kv_gather");
-
-	if (s != SPMLA_OK || a->requests == 0 || a->keys == 0)
-		return s;
 	const spmla_i_check checks[] = {
-		{"kv_gather.keys", a->keys, SPMLA_WANT_AT_MOST, INT32_MAX},
 		{"kv_gather.rows", a->rows, SPMLA_WANT_AT_LEAST,
 		 a->req_row ? 1 : a->requests},
 		{"kv_gather.columns", a->columns, SPMLA_WANT_AT_LEAST, 1},
@@ -23,16 +26,50 @@ spmla_kv_gather(spmla_ctx *ctx, const spmla_kv_gather_args *a,
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"kv_gather.block_table", SPMLA_I_PTR(a->block_table),
 		 SPMLA_WANT_NOT_NULL, 0},
+	};
+
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
+static spmla_status
+check_rows(spmla_diag *diag, const spmla_kv_gather_args *a)
+{
+	/* An unknown layout is refused by itself, below. */
+	const uint32_t v4 =
+		a->cache.layout < 32 && (V4_LAYOUTS >> a->cache.layout & 1u);
+	const spmla_i_check checks[] = {
 		{"kv_gather.dst", SPMLA_I_PTR(a->dst), SPMLA_WANT_NOT_NULL, 0},
 		{"kv_gather.dst_stride_elems",
 		 spmla_i_stride(a->dst_stride_elems), SPMLA_WANT_AT_LEAST,
-		 SPMLA_MLA_DIM},
+		 v4 ? SPMLA_V4_DIM : SPMLA_MLA_DIM},
 	};
+	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
-	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(&ctx->diag, &a->cache,
-					1u << SPMLA_LAYOUT_FP8_DS_MLA |
-						1u << SPMLA_LAYOUT_MLA_BF16);
+		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
+	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3 &&
+	    !spmla_i_finite_positive(a->kv_scale))
+		s = spmla_i_fail(diag, SPMLA_E_RANGE, "kv_gather.kv_scale",
+				 spmla_i_f32_bits(a->kv_scale),
+				 SPMLA_WANT_FINITE, 0);
+	return s;
+}
+
+spmla_status
+spmla_kv_gather(spmla_ctx *ctx, const spmla_kv_gather_args *a,
+		spmla_stream stream)
+{
+	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "kv_gather");
+
+	if (s != SPMLA_OK || a->keys == 0 || (a->requests == 0 && !a->slots))
+		return s;
+	const spmla_i_check keys = {"kv_gather.keys", a->keys,
+				    SPMLA_WANT_AT_MOST, INT32_MAX};
+
+	s = spmla_i_check_all(&ctx->diag, &keys, 1);
+	if (s == SPMLA_OK && !a->slots)
+		s = check_requests(&ctx->diag, a);
+	if (s == SPMLA_OK)
+		s = check_rows(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_kv_gather, a, sizeof *a, stream);
 }

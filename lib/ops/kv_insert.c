@@ -3,27 +3,25 @@
  * kv_insert: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
+#include "spmla/internal/bf16.h"
 
-#define LAYOUTS (1u << SPMLA_LAYOUT_FP8_DS_MLA | 1u << SPMLA_LAYOUT_MLA_BF16)
+enum {
+	V4_LAYOUTS = 1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 |
+		     1u << SPMLA_LAYOUT_V4_E4M3,
+	LAYOUTS = V4_LAYOUTS | 1u << SPMLA_LAYOUT_FP8_DS_MLA |
+		  1u << SPMLA_LAYOUT_MLA_BF16
+};
 
+/* What the rows of V3.2 have beside those of V4. */
 static spmla_status
-check_args(spmla_diag *diag, const spmla_kv_insert_args *a)
+check_v32(spmla_diag *diag, const spmla_kv_insert_args *a)
 {
 	const spmla_i_check checks[] = {
-		{"kv_insert.dtype", a->dtype, SPMLA_WANT_AT_MOST,
-		 SPMLA_DTYPE_FP16},
-		{"kv_insert.kv_c", SPMLA_I_PTR(a->kv_c), SPMLA_WANT_NOT_NULL,
-		 0},
 		{"kv_insert.k_pe", SPMLA_I_PTR(a->k_pe), SPMLA_WANT_NOT_NULL,
 		 0},
-		{"kv_insert.kv_c_stride_elems",
-		 spmla_i_stride(a->kv_c_stride_elems), SPMLA_WANT_AT_LEAST,
-		 SPMLA_MLA_LATENT},
 		{"kv_insert.k_pe_stride_elems",
 		 spmla_i_stride(a->k_pe_stride_elems), SPMLA_WANT_AT_LEAST,
 		 SPMLA_MLA_ROPE},
-		{"kv_insert.slot_mapping", SPMLA_I_PTR(a->slot_mapping),
-		 SPMLA_WANT_NOT_NULL, 0},
 	};
 	const spmla_i_check scale_mode[] = {
 		{"kv_insert.scale_mode", a->scale_mode, SPMLA_WANT_AT_LEAST,
@@ -33,12 +31,49 @@ check_args(spmla_diag *diag, const spmla_kv_insert_args *a)
 	};
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
-	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA)
 		s = spmla_i_check_all(diag, scale_mode,
 				      SPMLA_I_COUNT(scale_mode));
 	return s;
+}
+
+static spmla_status
+check_v4(spmla_diag *diag, const spmla_kv_insert_args *a)
+{
+	if (a->dtype != SPMLA_DTYPE_BF16)
+		return spmla_i_fail(diag, SPMLA_E_RANGE, "kv_insert.dtype",
+				    a->dtype, SPMLA_WANT_EQUAL,
+				    SPMLA_DTYPE_BF16);
+	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3 &&
+	    !spmla_i_finite_positive(a->kv_scale))
+		return spmla_i_fail(diag, SPMLA_E_RANGE, "kv_insert.kv_scale",
+				    spmla_i_f32_bits(a->kv_scale),
+				    SPMLA_WANT_FINITE, 0);
+	return SPMLA_OK;
+}
+
+static spmla_status
+check_args(spmla_diag *diag, const spmla_kv_insert_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"kv_insert.dtype", a->dtype, SPMLA_WANT_AT_MOST,
+		 SPMLA_DTYPE_FP16},
+		{"kv_insert.kv_c", SPMLA_I_PTR(a->kv_c), SPMLA_WANT_NOT_NULL,
+		 0},
+		{"kv_insert.kv_c_stride_elems",
+		 spmla_i_stride(a->kv_c_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_MLA_LATENT},
+		{"kv_insert.slot_mapping", SPMLA_I_PTR(a->slot_mapping),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
+	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+
+	if (s == SPMLA_OK)
+		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
+	if (s != SPMLA_OK)
+		return s;
+	return V4_LAYOUTS >> a->cache.layout & 1u ? check_v4(diag, a)
+						  : check_v32(diag, a);
 }
 
 spmla_status

@@ -7,28 +7,49 @@
 
 enum { GROUP = SPMLA_MLA_SCALE_GROUP, NAN_BITS = 0x7fc0 };
 
+/* out = bf16(code * scale). */
+static void
+products(const uint8_t *codes, uint32_t n, float scale, uint16_t *out)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const float x = spmla_i_e4m3_to_f32(codes[i]) * scale;
+
+		/* The sign of a NaN differs between machines. */
+		out[i] = x != x ? NAN_BITS : spmla_i_f32_to_bf16(x);
+	}
+}
+
 static void
 upconvert(const uint8_t *entry, uint16_t *out)
 {
-	uint32_t g, i;
+	uint32_t g;
 
 	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
-		const uint8_t *codes = entry + g * GROUP;
 		float scale;
 
 		memcpy(&scale,
 		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
 		       sizeof scale);
-		for (i = 0; i < GROUP; i++) {
-			const float x = spmla_i_e4m3_to_f32(codes[i]) * scale;
-
-			/* The sign of a NaN differs between machines. */
-			out[g * GROUP + i] =
-				x != x ? NAN_BITS : spmla_i_f32_to_bf16(x);
-		}
+		products(entry + g * GROUP, GROUP, scale, out + g * GROUP);
 	}
 	memcpy(out + SPMLA_MLA_LATENT, entry + SPMLA_FP8_DS_MLA_ROPE_BYTE,
 	       SPMLA_MLA_ROPE * sizeof *out);
+}
+
+static void
+upconvert_v4(const uint8_t *values, const uint8_t *scales, uint16_t *out)
+{
+	uint32_t g;
+
+	for (g = 0; g < SPMLA_V4_SCALES; g++)
+		products(values + g * SPMLA_V4_SCALE_GROUP,
+			 SPMLA_V4_SCALE_GROUP,
+			 spmla_i_f32_from_bits((uint32_t)scales[g] << 23),
+			 out + g * SPMLA_V4_SCALE_GROUP);
+	memcpy(out + SPMLA_V4_NOPE, values + SPMLA_V4_NOPE,
+	       SPMLA_V4_ROPE * sizeof *out);
 }
 
 /* Output row n is entry `entry` of a page; zeros without one. */
@@ -36,15 +57,33 @@ static void
 copy_key(const spmla_kv_gather_args *a, uint32_t n, const uint8_t *page,
 	 uint64_t entry)
 {
+	const uint64_t entries = a->cache.entries_per_page;
+	const uint32_t layout = a->cache.layout;
 	uint16_t *out = a->dst + (int64_t)n * a->dst_stride_elems;
 
 	if (!page)
-		memset(out, 0, SPMLA_MLA_DIM * sizeof *out);
-	else if (a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA)
+		memset(out, 0,
+		       (layout == SPMLA_LAYOUT_FP8_DS_MLA ||
+					layout == SPMLA_LAYOUT_MLA_BF16
+				? SPMLA_MLA_DIM
+				: SPMLA_V4_DIM) *
+			       sizeof *out);
+	else if (layout == SPMLA_LAYOUT_FP8_DS_MLA)
 		upconvert(page + entry * SPMLA_FP8_DS_MLA_BYTES, out);
-	else
+	else if (layout == SPMLA_LAYOUT_MLA_BF16)
 		memcpy(out, page + entry * SPMLA_MLA_BF16_BYTES,
 		       SPMLA_MLA_BF16_BYTES);
+	else if (layout == SPMLA_LAYOUT_V4_FP8)
+		upconvert_v4(page + entry * SPMLA_V4_VALUE_BYTES,
+			     page + entries * SPMLA_V4_VALUE_BYTES +
+				     entry * SPMLA_V4_SCALE_BYTES,
+			     out);
+	else if (layout == SPMLA_LAYOUT_V4_BF16)
+		memcpy(out, page + entry * SPMLA_V4_BF16_BYTES,
+		       SPMLA_V4_BF16_BYTES);
+	else
+		products(page + entry * SPMLA_V4_E4M3_BYTES, SPMLA_V4_DIM,
+			 a->kv_scale, out);
 }
 
 static void
@@ -80,6 +119,25 @@ gather_request(spmla_ctx *ctx, const spmla_kv_gather_args *a,
 	}
 }
 
+static void
+gather_slots(spmla_ctx *ctx, const spmla_kv_gather_args *a,
+	     spmla_i_cpu_rows rows)
+{
+	const uint64_t entries = a->cache.entries_per_page;
+	uint32_t n;
+
+	for (n = rows.first; n < rows.end; n++) {
+		const uint64_t slot = (uint64_t)(int64_t)a->slots[n];
+		const uint8_t *page = NULL;
+
+		if (a->slots[n] >= 0 && slot < entries * a->cache.pages)
+			page = spmla_i_cpu_page_at(&a->cache, slot / entries);
+		else if (a->slots[n] >= 0)
+			spmla_i_cpu_fault(ctx, n, SPMLA_FAULT_SLOT);
+		copy_key(a, n, page, slot % entries);
+	}
+}
+
 /* The rows of an item, whatever requests they are of. */
 static void
 gather_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
@@ -93,6 +151,10 @@ gather_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 	uint32_t previous = 0, b;
 
 	(void)worker;
+	if (a->slots) {
+		gather_slots(ctx, a, rows);
+		return;
+	}
 	for (b = 0; b < a->requests; b++) {
 		const int64_t end = a->workspace_ends ? a->workspace_ends[b]
 				    : b + 1 < a->requests

@@ -5,6 +5,7 @@
  */
 #include "spmla/platform/cpu/parallel_cpu.h"
 #include "spmla/platform/cpu/quant_cpu.h"
+#include "spmla/platform/cpu/v4_row_cpu.h"
 
 #include <string.h>
 
@@ -51,23 +52,42 @@ write_16bit(const uint16_t *latent, const uint16_t *rope, uint8_t *entry)
 	memcpy(entry + latent_bytes, rope, SPMLA_MLA_ROPE * sizeof *rope);
 }
 
+/* Row t into a slot inside the cache. */
+static void
+write_row(const spmla_kv_insert_args *a, uint32_t t, uint64_t slot)
+{
+	const spmla_cache *cache = &a->cache;
+	const uint64_t entry = slot % cache->entries_per_page;
+	const uint16_t *latent =
+		(const uint16_t *)a->kv_c + t * a->kv_c_stride_elems;
+	const uint16_t *rope = a->k_pe;
+	uint8_t *page =
+		spmla_i_cpu_page_at(cache, slot / cache->entries_per_page);
+
+	if (cache->layout == SPMLA_LAYOUT_FP8_DS_MLA)
+		write_fp8(a, latent, rope + t * a->k_pe_stride_elems,
+			  page + entry * SPMLA_FP8_DS_MLA_BYTES);
+	else if (cache->layout == SPMLA_LAYOUT_MLA_BF16)
+		write_16bit(latent, rope + t * a->k_pe_stride_elems,
+			    page + entry * SPMLA_MLA_BF16_BYTES);
+	else
+		spmla_i_cpu_v4_write(cache, slot, latent,
+				     latent + SPMLA_V4_NOPE, a->kv_scale);
+}
+
 /* The tokens whose slots are the item's. */
 static void
 insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {
 	const spmla_kv_insert_args *a = args;
-	const spmla_cache *cache = &a->cache;
-	const uint64_t page_entries = cache->entries_per_page;
-	const uint64_t entries = page_entries * cache->pages;
-	const uint16_t *latent = a->kv_c;
-	const uint16_t *rope = a->k_pe;
+	const uint64_t entries =
+		(uint64_t)a->cache.entries_per_page * a->cache.pages;
 	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
 	uint32_t t;
 
 	(void)worker;
 	for (t = 0; t < a->tokens; t++) {
 		const uint64_t slot = (uint64_t)a->slot_mapping[t];
-		uint8_t *page;
 
 		if (a->slot_mapping[t] < 0 || slot % items != item)
 			continue;
@@ -75,17 +95,7 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
 			continue;
 		}
-		page = spmla_i_cpu_page_at(cache, slot / page_entries);
-		if (cache->layout == SPMLA_LAYOUT_FP8_DS_MLA)
-			write_fp8(a, latent + t * a->kv_c_stride_elems,
-				  rope + t * a->k_pe_stride_elems,
-				  page + slot % page_entries *
-						  SPMLA_FP8_DS_MLA_BYTES);
-		else
-			write_16bit(latent + t * a->kv_c_stride_elems,
-				    rope + t * a->k_pe_stride_elems,
-				    page + slot % page_entries *
-						    SPMLA_MLA_BF16_BYTES);
+		write_row(a, t, slot);
 	}
 }
 

@@ -22,6 +22,8 @@
 #include "spmla/platform/gpu/mqa_logits_gpu.h"
 #include "spmla/platform/gpu/prefill_rows_gpu.h"
 #include "spmla/platform/gpu/q_absorb_gpu.h"
+#include "spmla/platform/gpu/qnorm_rope_kv_insert_gpu.h"
+#include "spmla/platform/gpu/rms_norms_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
 #include "spmla/platform/gpu/sparse_decode_gpu.h"
 #include "spmla/platform/gpu/sparse_prefill_gpu.h"

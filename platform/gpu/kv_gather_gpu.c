@@ -4,11 +4,19 @@
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_kv_gather_params) ==
+			    sizeof(spmla_k_kv_gather_v4_params),
+		    "one set of parameters for both kernels");
+
 spmla_status
 spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_kv_gather_args *a = args;
-	spmla_k_kv_gather_params p;
+	const uint32_t v4 = a->cache.layout != SPMLA_LAYOUT_FP8_DS_MLA &&
+			    a->cache.layout != SPMLA_LAYOUT_MLA_BF16;
+	/* Bytes of a store: four values of V3.2 at a time, eight of V4. */
+	const uint32_t word = v4 ? 16 : 8;
+	spmla_k_kv_gather_params p; /* those of both kernels */
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
@@ -18,6 +26,7 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.req_row = a->req_row;
 	p.block_table = a->block_table;
 	p.table_cols = a->table_cols;
+	p.slots = a->slots;
 	p.cache = a->cache.base;
 	p.dst = a->dst;
 	p.s.dst_stride = a->dst_stride_elems;
@@ -33,9 +42,12 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_ends = a->workspace_ends != NULL;
 	p.s.has_seq_starts = a->seq_starts != NULL;
 	p.s.has_req_row = a->req_row != NULL;
-	p.s.fp8 = a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA;
-	p.s.whole_words =
-		SPMLA_I_PTR(a->dst) % 8 == 0 && a->dst_stride_elems % 4 == 0;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_gather,
-				  (a->keys - 1) / KV_GATHER_ROWS + 1, &p);
+	p.s.has_slots = a->slots != NULL;
+	p.s.layout = a->cache.layout;
+	p.s.kv_scale = a->kv_scale;
+	p.s.whole_words = SPMLA_I_PTR(a->dst) % word == 0 &&
+			  a->dst_stride_elems % (word / 2) == 0;
+	return spmla_i_gpu_launch(
+		queue, v4 ? SPMLA_KERNEL_kv_gather_v4 : SPMLA_KERNEL_kv_gather,
+		(a->keys - 1) / KV_GATHER_ROWS + 1, &p);
 }

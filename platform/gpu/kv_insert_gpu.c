@@ -4,12 +4,39 @@
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 
+static spmla_status
+insert_v4(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a)
+{
+	spmla_k_kv_insert_v4_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.kv_c = a->kv_c;
+	p.slot_mapping = a->slot_mapping;
+	p.cache = a->cache.base;
+	p.s.kv_c_stride = a->kv_c_stride_elems;
+	p.s.page_stride_bytes = a->cache.page_stride_bytes;
+	p.s.tokens = a->tokens;
+	p.s.layout = a->cache.layout;
+	p.s.page_entries = a->cache.entries_per_page;
+	p.s.pages = a->cache.pages;
+	p.s.wide =
+		SPMLA_I_PTR(a->kv_c) % 16 == 0 && a->kv_c_stride_elems % 8 == 0;
+	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
+		p.s.inverse = 1.0f / a->kv_scale;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert_v4,
+				  (a->tokens - 1) / V4_ROWS + 1, &p);
+}
+
 spmla_status
 spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_kv_insert_args *a = args;
 	spmla_k_kv_insert_params p;
 
+	if (a->cache.layout != SPMLA_LAYOUT_FP8_DS_MLA &&
+	    a->cache.layout != SPMLA_LAYOUT_MLA_BF16)
+		return insert_v4(queue, a);
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.kv_c = a->kv_c;

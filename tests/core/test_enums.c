@@ -215,7 +215,11 @@ static const pin_value operations[] = {
 	V(SPMLA_OP_filter_prefill_indices, 21),
 	V(SPMLA_OP_split_combine, 22),
 	V(SPMLA_OP_prefill_rows, 23),
-	V(SPMLA_OP_COUNT, 24),
+	V(SPMLA_OP_rms_norms, 24),
+	V(SPMLA_OP_qnorm_rope_kv_insert, 25),
+	V(SPMLA_OP_COUNT, 26),
+	V(SPMLA_RMS_NORMS_WIDTH_UNIT, 8),
+	V(SPMLA_RMS_NORMS_MAX_WIDTH, 4096),
 };
 
 static const pin_value sizes[] = {

@@ -26,6 +26,8 @@
 #include "spmla/ops/ops.h"
 #include "spmla/ops/prefill_rows.h"
 #include "spmla/ops/q_absorb.h"
+#include "spmla/ops/qnorm_rope_kv_insert.h"
+#include "spmla/ops/rms_norms.h"
 #include "spmla/ops/slot_map.h"
 #include "spmla/ops/sparse_decode.h"
 #include "spmla/ops/sparse_prefill.h"

@@ -176,6 +176,14 @@ mla_layout(input *in)
 			       : SPMLA_LAYOUT_MLA_BF16;
 }
 
+/* The same, or one of V4's. */
+static uint32_t
+kv_layout(input *in)
+{
+	return in_below(in, 2) ? mla_layout(in)
+			       : SPMLA_LAYOUT_V4_FP8 + in_below(in, 3);
+}
+
 /* A block table, as several ops have it. */
 typedef struct table {
 	uint32_t rows;

@@ -218,7 +218,8 @@ make_kv_insert(input *in, void *args)
 		in, strided(a->tokens, a->k_pe_stride_elems, SPMLA_MLA_ROPE),
 		2);
 	a->slot_mapping = i64_of(in, a->tokens);
-	a->cache = cache_of(in, mla_layout(in));
+	a->cache = cache_of(in, kv_layout(in));
+	a->kv_scale = scale_of(in);
 }
 
 CALL(kv_gather)
@@ -227,6 +228,7 @@ make_kv_gather(input *in, void *args)
 {
 	spmla_kv_gather_args *a = args;
 	const table table = table_of(in);
+	uint32_t dim;
 
 	a->requests = in_below(in, 5);
 	a->keys = in_below(in, 10);
@@ -239,10 +241,13 @@ make_kv_gather(input *in, void *args)
 	a->workspace_ends = maybe(in) ? starts_of(in, a->requests) : NULL;
 	a->seq_starts = maybe(in) ? i32_of(in, a->requests) : NULL;
 	a->req_row = maybe(in) ? i32_of(in, a->requests) : NULL;
-	a->dst_stride_elems = stride_of(in, SPMLA_MLA_DIM);
-	a->dst = bytes_of(
-		in, strided(a->keys, a->dst_stride_elems, SPMLA_MLA_DIM), 2);
-	a->cache = cache_of(in, mla_layout(in));
+	a->cache = cache_of(in, kv_layout(in));
+	dim = a->cache.layout < SPMLA_LAYOUT_V4_FP8 ? SPMLA_MLA_DIM
+						    : SPMLA_V4_DIM;
+	a->dst_stride_elems = stride_of(in, dim);
+	a->dst = bytes_of(in, strided(a->keys, a->dst_stride_elems, dim), 2);
+	a->slots = maybe(in) ? NULL : i32_of(in, a->keys);
+	a->kv_scale = scale_of(in);
 }
 
 CALL(indexer_k_insert)

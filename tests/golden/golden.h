@@ -70,6 +70,10 @@ typedef struct golden_tensor {
 	double *slack;
 	const char *slack_why;
 	uint64_t slack_used; /* elements that needed it */
+	/* Set by an adapter that compares by itself: elements that it let be
+	 * other than the kernel's, and why. */
+	uint64_t accepted;
+	const char *accepted_why;
 	/* Set by an adapter, or 0: the most that
 	 * 1 - 2 sum(xy) / (sum(xx) + sum(yy)) may be over finite elements. */
 	double diff_limit;
@@ -103,6 +107,7 @@ typedef struct golden_op {
 
 extern const golden_op golden_v32_ops[];
 extern const golden_op golden_prefill_ops[];
+extern const golden_op golden_v4_front_ops[];
 
 /* golden_v32_logits.c */
 golden_verdict golden_run_mqa_logits(golden_case *c);

@@ -52,6 +52,8 @@ sanitized=(
 	ops/test_mqa_logits_gathered
 	ops/test_prefill_rows
 	ops/test_q_absorb
+	ops/test_qnorm_rope_kv_insert
+	ops/test_rms_norms
 	ops/test_slot_map
 	ops/test_split_combine
 	ops/test_tile_sched

@@ -47,8 +47,8 @@ static spmla_kv_gather_args
 good_args(void)
 {
 	const spmla_kv_gather_args a = {
-		sizeof a, 2,       50,   2,   4,   7,       starts, NULL,
-		NULL,     g.table, NULL, dst, 576, g.cache, NULL};
+		sizeof a, 2,    50,  2,   4,       7,    starts, NULL, NULL,
+		g.table,  NULL, dst, 576, g.cache, NULL, NULL,   0,    0};
 
 	return a;
 }
@@ -72,7 +72,7 @@ expect_keys(void)
 
 static const arg_error errors[] = {
 	{FIELD(struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
-	 "SPMLA_E_STRUCT_SIZE: kv_gather: got 8, want 128"},
+	 "SPMLA_E_STRUCT_SIZE: kv_gather: got 8, want 144"},
 	{FIELD(keys), UINT64_C(1) << 31,
 	 RANGE "keys: got 2147483648, want at most 2147483647"},
 	{FIELD(rows), 1, RANGE "rows: got 1, want at least 2"},

@@ -17,7 +17,7 @@
 
 static const arg_error errors[] = {
 	{FIELD(struct_bytes), 88, SPMLA_E_STRUCT_SIZE,
-	 "SPMLA_E_STRUCT_SIZE: kv_insert: got 88, want 96"},
+	 "SPMLA_E_STRUCT_SIZE: kv_insert: got 88, want 104"},
 	{FIELD(dtype), SPMLA_DTYPE_F32,
 	 RANGE "kv_insert.dtype: got 2, want at most 1"},
 	{FIELD(scale_mode), 0,

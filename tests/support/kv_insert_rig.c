@@ -4,6 +4,7 @@
  */
 #include "tests/support/kv_insert_rig.h"
 #include "tests/support/narrow_ref.h"
+#include "tests/support/v4_row_ref.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -31,8 +32,11 @@ void
 kv_rig_open(kv_rig *r, uint32_t layout, uint32_t tokens, uint32_t entries,
 	    uint32_t pages, uint64_t pad)
 {
-	const uint32_t entry_bytes =
-		layout == SPMLA_LAYOUT_FP8_DS_MLA ? 656 : 1152;
+	const uint64_t page_bytes =
+		layout == SPMLA_LAYOUT_FP8_DS_MLA ? 656 * (uint64_t)entries
+		: layout == SPMLA_LAYOUT_MLA_BF16
+			? 1152 * (uint64_t)entries
+			: v4_ref_page_bytes(layout, entries);
 	const spmla_cache cache = SPMLA_CACHE_INIT;
 	spmla_config config;
 
@@ -43,11 +47,12 @@ kv_rig_open(kv_rig *r, uint32_t layout, uint32_t tokens, uint32_t entries,
 	r->a.tokens = tokens;
 	r->a.dtype = SPMLA_DTYPE_BF16;
 	r->a.scale_mode = SPMLA_SCALE_POW2;
+	r->a.kv_scale = 1;
 	r->a.cache = cache;
 	r->a.cache.layout = layout;
 	r->a.cache.entries_per_page = entries;
 	r->a.cache.pages = pages;
-	r->a.cache.page_stride_bytes = entries * entry_bytes + pad;
+	r->a.cache.page_stride_bytes = page_bytes + pad;
 	r->pool_bytes = pages * r->a.cache.page_stride_bytes + RED_ZONE;
 	r->pool = test_alloc(r->pool_bytes, 0xAB);
 	r->want = test_alloc(r->pool_bytes, 0xAB);
@@ -115,7 +120,8 @@ void
 kv_rig_model(kv_rig *r)
 {
 	const spmla_cache *c = &r->a.cache;
-	const uint16_t *kv = r->a.kv_c, *pe = r->a.k_pe;
+	const uint16_t *kv = r->a.kv_c;
+	const uint16_t *pe = r->a.k_pe ? r->a.k_pe : r->pe;
 	const int64_t entries = c->entries_per_page;
 	uint32_t t;
 
@@ -126,6 +132,10 @@ kv_rig_model(kv_rig *r)
 		const uint16_t *pe_row = pe + t * r->a.k_pe_stride_elems;
 		uint8_t *page = r->want;
 
+		if (c->layout >= SPMLA_LAYOUT_V4_FP8) {
+			v4_ref_write(c, r->want, slot, kv_row, r->a.kv_scale);
+			continue;
+		}
 		if (slot < 0 || slot / entries >= c->pages)
 			continue;
 		page += (uint64_t)(slot / entries) * c->page_stride_bytes;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * qnorm_rope_kv_insert: host checks and dispatch.
+ */
+#include "spmla/internal/backend.h"
+#include "spmla/internal/bf16.h"
+
+#define F(field) "qnorm_rope_kv_insert." field
+
+enum {
+	LAYOUTS = 1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 |
+		  1u << SPMLA_LAYOUT_V4_E4M3
+};
+
+static spmla_status
+check_scale(spmla_diag *diag, const char *field, float scale)
+{
+	if (spmla_i_finite_positive(scale))
+		return SPMLA_OK;
+	return spmla_i_fail(diag, SPMLA_E_RANGE, field, spmla_i_f32_bits(scale),
+			    SPMLA_WANT_FINITE, 0);
+}
+
+static spmla_status
+check_queries(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
+{
+	const spmla_i_check checks[] = {
+		{F("kv_tokens"), a->kv_tokens, SPMLA_WANT_AT_MOST, a->tokens},
+		{F("heads"), a->heads, SPMLA_WANT_AT_LEAST, 1},
+		{F("padded_heads"), a->padded_heads, SPMLA_WANT_AT_LEAST,
+		 a->heads},
+		{F("cos_sin_rows"), a->cos_sin_rows, SPMLA_WANT_AT_LEAST, 1},
+		{F("q"), SPMLA_I_PTR(a->q), SPMLA_WANT_NOT_NULL, 0},
+		{F("q_token_stride_elems"),
+		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_V4_DIM},
+		{F("q_head_stride_elems"),
+		 spmla_i_stride(a->q_head_stride_elems), SPMLA_WANT_AT_LEAST,
+		 SPMLA_V4_DIM},
+		{F("q_out"), SPMLA_I_PTR(a->q_out), SPMLA_WANT_NOT_NULL, 0},
+		{F("q_out_token_stride_elems"),
+		 spmla_i_stride(a->q_out_token_stride_elems),
+		 SPMLA_WANT_AT_LEAST, SPMLA_V4_DIM},
+		{F("q_out_head_stride_elems"),
+		 spmla_i_stride(a->q_out_head_stride_elems),
+		 SPMLA_WANT_AT_LEAST, SPMLA_V4_DIM},
+		{F("positions"), SPMLA_I_PTR(a->positions), SPMLA_WANT_NOT_NULL,
+		 0},
+		{F("cos_sin"), SPMLA_I_PTR(a->cos_sin), SPMLA_WANT_NOT_NULL, 0},
+	};
+	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+
+	if (s == SPMLA_OK)
+		s = check_scale(diag, F("norm_eps"), a->norm_eps);
+	return s;
+}
+
+static spmla_status
+check_keys(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
+{
+	const spmla_i_check checks[] = {
+		{F("kv"), SPMLA_I_PTR(a->kv), SPMLA_WANT_NOT_NULL, 0},
+		{F("kv_stride_elems"), spmla_i_stride(a->kv_stride_elems),
+		 SPMLA_WANT_AT_LEAST, SPMLA_V4_DIM},
+		{F("slot_mapping"), SPMLA_I_PTR(a->slot_mapping),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
+	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+
+	if (s == SPMLA_OK)
+		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
+	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
+		s = check_scale(diag, F("kv_scale"), a->kv_scale);
+	return s;
+}
+
+spmla_status
+spmla_qnorm_rope_kv_insert(spmla_ctx *ctx,
+			   const spmla_qnorm_rope_kv_insert_args *a,
+			   spmla_stream stream)
+{
+	spmla_status s =
+		spmla_i_op_begin(ctx, a, sizeof *a, "qnorm_rope_kv_insert");
+
+	if (s != SPMLA_OK || a->tokens == 0)
+		return s;
+	s = check_queries(&ctx->diag, a);
+	if (s == SPMLA_OK && a->kv_tokens > 0)
+		s = check_keys(&ctx->diag, a);
+	return spmla_i_op_end(ctx, s, SPMLA_OP_qnorm_rope_kv_insert, a,
+			      sizeof *a, stream);
+}
