@@ -8,6 +8,8 @@
 
 #include "spmla/platform/gpu/dialect_gpu.h"
 
+#include "spmla/platform/gpu/c128a_index_gpu.h"
+#include "spmla/platform/gpu/combine_index_gpu.h"
 #include "spmla/platform/gpu/filter_prefill_indices_gpu.h"
 #include "spmla/platform/gpu/index_map_gpu.h"
 #include "spmla/platform/gpu/indexer_k_gather_gpu.h"
@@ -22,11 +24,13 @@
 #include "spmla/platform/gpu/mqa_logits_gpu.h"
 #include "spmla/platform/gpu/prefill_rows_gpu.h"
 #include "spmla/platform/gpu/q_absorb_gpu.h"
+#include "spmla/platform/gpu/ragged_index_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
 #include "spmla/platform/gpu/sparse_decode_gpu.h"
 #include "spmla/platform/gpu/sparse_prefill_gpu.h"
 #include "spmla/platform/gpu/split_combine_gpu.h"
 #include "spmla/platform/gpu/step_prologue_gpu.h"
+#include "spmla/platform/gpu/swa_index_gpu.h"
 #include "spmla/platform/gpu/table_write_gpu.h"
 #include "spmla/platform/gpu/tile_sched_gpu.h"
 #include "spmla/platform/gpu/token_map_gpu.h"

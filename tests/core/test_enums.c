@@ -215,7 +215,11 @@ static const pin_value operations[] = {
 	V(SPMLA_OP_filter_prefill_indices, 21),
 	V(SPMLA_OP_split_combine, 22),
 	V(SPMLA_OP_prefill_rows, 23),
-	V(SPMLA_OP_COUNT, 24),
+	V(SPMLA_OP_swa_index, 24),
+	V(SPMLA_OP_c128a_index, 25),
+	V(SPMLA_OP_combine_index, 26),
+	V(SPMLA_OP_ragged_index, 27),
+	V(SPMLA_OP_COUNT, 28),
 };
 
 static const pin_value sizes[] = {

@@ -39,6 +39,8 @@ limit=${SPMLA_TEST_SECONDS:-120} under=()
 # instructions read by themselves (wgmma), and would tell of races that are none:
 # without the suites whose kernels have it.
 sanitized=(
+	ops/test_c128a_index
+	ops/test_combine_index
 	ops/test_filter_prefill_indices
 	ops/test_index_map
 	ops/test_indexer_k_gather
@@ -51,9 +53,11 @@ sanitized=(
 	ops/test_mqa_logits_gathered
 	ops/test_prefill_rows
 	ops/test_q_absorb
+	ops/test_ragged_index
 	ops/test_slot_map
 	ops/test_sparse_prefill
 	ops/test_split_combine
+	ops/test_swa_index
 	ops/test_tile_sched
 	ops/test_token_map
 	ops/test_topk
