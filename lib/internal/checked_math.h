@@ -41,4 +41,15 @@ spmla_i_cdiv(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
+/* Pages whose slots all fit into int32, `pool` of them at most (0: any number).
+ * page_tokens is below 2^31 and not above the stride. */
+static inline uint32_t
+spmla_i_slot_pages(uint32_t pool, uint32_t page_tokens, uint32_t page_stride)
+{
+	const uint32_t fit =
+		((UINT32_C(1) << 31) - page_tokens) / page_stride + 1;
+
+	return pool && pool < fit ? pool : fit;
+}
+
 #endif

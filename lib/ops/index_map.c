@@ -64,6 +64,7 @@ spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *a,
 		{"index_map.slots_stride_elems",
 		 spmla_i_stride(a->slots_stride_elems), SPMLA_WANT_AT_LEAST,
 		 a->k},
+		{"index_map.compact", a->compact, SPMLA_WANT_AT_MOST, 1},
 	};
 
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));

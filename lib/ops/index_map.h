@@ -38,10 +38,16 @@ typedef struct spmla_index_map_args {
 	const int32_t *workspace_starts; /* [workspaces] */
 	/* [tokens]: an index at or past it is none; NULL: not looked at. */
 	const int32_t *context_lens;
+	/* [tokens], < 0: no token, whose row is -1 and whose count is 0, and of
+	 * which nothing else is looked at; NULL: all are. */
+	const int64_t *slot_mapping;
+	uint32_t compact; /* 1: valid slots come first, in their order */
+	uint32_t reserved;
 } spmla_index_map_args;
 
 /* slot = block_table[row][i / page_tokens] * page_stride_rows
- *      + i % page_tokens, in place (no compaction); -1 for an index < 0 and for
+ *      + i % page_tokens, where the index stands (compact: at the front, and
+ * -1 behind them, so that valid_counts is the length of the row); -1 for an index < 0 and for
  * entries at and past lens, which is clamped to [0, k]. An index past the
  * table's columns gives -1 and no report, also where the token has a workspace,
  * as the source does; a column not written, a page outside the pool, a row or
@@ -53,7 +59,9 @@ typedef struct spmla_index_map_args {
  * Alias: slots may be indices, with the same stride. Order: enqueues;
  * capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: vLLM convert_req_index_to_global_index. */
+ * Source: vLLM convert_req_index_to_global_index; compact with slot_mapping:
+ * compute_global_topk_indices_and_lens, which leaves gaps where they are and
+ * converts the rows of tokens without a slot too. */
 spmla_status spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *args,
 			     spmla_stream stream);
 

@@ -8,6 +8,8 @@
 #ifndef SPMLA_OPS_OPS_H
 #define SPMLA_OPS_OPS_H
 
+#include "spmla/ops/c128a_index.h"
+#include "spmla/ops/combine_index.h"
 #include "spmla/ops/filter_prefill_indices.h"
 #include "spmla/ops/index_map.h"
 #include "spmla/ops/indexer_k_gather.h"
@@ -23,11 +25,13 @@
 #include "spmla/ops/prefill_rows.h"
 #include "spmla/ops/q_absorb.h"
 #include "spmla/ops/qnorm_rope_kv_insert.h"
+#include "spmla/ops/ragged_index.h"
 #include "spmla/ops/rms_norms.h"
 #include "spmla/ops/slot_map.h"
 #include "spmla/ops/sparse_decode.h"
 #include "spmla/ops/sparse_prefill.h"
 #include "spmla/ops/split_combine.h"
+#include "spmla/ops/swa_index.h"
 #include "spmla/ops/tile_sched.h"
 #include "spmla/ops/token_map.h"
 #include "spmla/ops/topk.h"

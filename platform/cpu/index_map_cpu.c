@@ -66,6 +66,8 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 		context = a->context_lens[token];
 	if (a->lens)
 		len = a->lens[token] > 0 ? (uint32_t)a->lens[token] : 0;
+	if (a->slot_mapping && a->slot_mapping[token] < 0)
+		len = 0;
 	for (j = 0; j < a->k; j++) {
 		const int32_t index = j < len ? in[j] : -1;
 		spmla_fault fault = SPMLA_FAULT_NONE;
@@ -82,9 +84,15 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 		if (fault != SPMLA_FAULT_NONE)
 			spmla_i_cpu_fault(ctx, known ? (uint32_t)row : token,
 					  fault);
+		/* In place too: no slot goes past where its index stood. */
+		if (!a->compact)
+			out[j] = slot;
+		else if (slot >= 0)
+			out[valid] = slot;
 		valid += slot >= 0;
-		out[j] = slot;
 	}
+	for (j = valid; a->compact && j < a->k; j++)
+		out[j] = -1;
 	return valid;
 }
 

@@ -8,6 +8,8 @@
 
 #include "spmla/platform/gpu/dialect_gpu.h"
 
+#include "spmla/platform/gpu/c128a_index_gpu.h"
+#include "spmla/platform/gpu/combine_index_gpu.h"
 #include "spmla/platform/gpu/filter_prefill_indices_gpu.h"
 #include "spmla/platform/gpu/index_map_gpu.h"
 #include "spmla/platform/gpu/indexer_k_gather_gpu.h"
@@ -23,12 +25,14 @@
 #include "spmla/platform/gpu/prefill_rows_gpu.h"
 #include "spmla/platform/gpu/q_absorb_gpu.h"
 #include "spmla/platform/gpu/qnorm_rope_kv_insert_gpu.h"
+#include "spmla/platform/gpu/ragged_index_gpu.h"
 #include "spmla/platform/gpu/rms_norms_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
 #include "spmla/platform/gpu/sparse_decode_gpu.h"
 #include "spmla/platform/gpu/sparse_prefill_gpu.h"
 #include "spmla/platform/gpu/split_combine_gpu.h"
 #include "spmla/platform/gpu/step_prologue_gpu.h"
+#include "spmla/platform/gpu/swa_index_gpu.h"
 #include "spmla/platform/gpu/table_write_gpu.h"
 #include "spmla/platform/gpu/tile_sched_gpu.h"
 #include "spmla/platform/gpu/token_map_gpu.h"

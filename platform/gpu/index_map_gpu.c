@@ -22,6 +22,7 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.workspace_ids = a->workspace_ids;
 	p.workspace_starts = a->workspace_starts;
 	p.context_lens = a->context_lens;
+	p.slot_mapping = a->slot_mapping;
 	p.s.indices_stride = a->indices_stride_elems;
 	p.s.slots_stride = a->slots_stride_elems;
 	p.s.rows = a->rows;
@@ -39,5 +40,7 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_counts = a->valid_counts != NULL;
 	p.s.has_ids = a->workspace_ids != NULL;
 	p.s.has_context = a->context_lens != NULL;
+	p.s.has_slots = a->slot_mapping != NULL;
+	p.s.compact = a->compact;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_index_map, a->tokens, &p);
 }

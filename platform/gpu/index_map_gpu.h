@@ -22,6 +22,7 @@
 	P(const int32_t, workspace_ids)    \
 	P(const int32_t, workspace_starts) \
 	P(const int32_t, context_lens)     \
+	P(const int64_t, slot_mapping)     \
 	S(int64_t, indices_stride)         \
 	S(int64_t, slots_stride)           \
 	SPMLA_S_TABLE(S)                   \
@@ -32,12 +33,67 @@
 	S(uint32_t, has_lens)              \
 	S(uint32_t, has_counts)            \
 	S(uint32_t, has_ids)               \
-	S(uint32_t, has_context)
+	S(uint32_t, has_context)           \
+	S(uint32_t, has_slots)             \
+	S(uint32_t, compact)
 SPMLA_KERNEL_SCALARS(index_map)
 
 enum { INDEX_MAP_ITEMS = SPMLA_ITEMS_index_map };
 
 #ifdef SPMLA_GPU_KERNELS
+
+/* What one token's indices are mapped by. */
+typedef struct index_map_token {
+	GLOBAL const int32_t *table;
+	GLOBAL const int32_t *cols;
+	int32_t start;         /* of its workspace */
+	uint32_t in_workspace; /* 0: by the table */
+	uint32_t row;          /* of the table */
+	uint32_t bad;          /* no such row or workspace */
+	uint32_t reported;     /* row that its faults name */
+	uint32_t has_context;  /* whether `context` bounds the indices */
+	int32_t context;
+} index_map_token;
+
+/* The slot of an index, or -1, reported if that is a fault. */
+FN int32_t
+index_map_slot(const PRIVATE g_reporter *to, const PRIVATE index_map_token *k,
+	       const PRIVATE spmla_k_index_map_scalars *s, int32_t index)
+{
+	const uint32_t col = (uint32_t)index / s->page_tokens;
+	uint32_t fault = 0;
+	int64_t slot = -1;
+
+	if (index < 0)
+		return -1;
+	if (k->has_context && index >= k->context) {
+		fault = G_FAULT_INDEX;
+	} else if (col >= s->columns) {
+		return -1; /* no entry, and no fault of the step's */
+	} else if (k->bad) {
+		fault = G_FAULT_ROW;
+	} else {
+		if (k->in_workspace) {
+			slot = (int64_t)k->start + index;
+		} else {
+			const int32_t page = g_table_page(
+				k->table, k->cols, s->has_cols, s->columns,
+				s->stride, s->pool_pages, k->row, col);
+
+			if (page < 0)
+				fault = G_FAULT_PAGE;
+			else
+				slot = (int64_t)page * s->page_stride_rows +
+				       (uint32_t)index % s->page_tokens;
+		}
+		if (!fault && (slot < 0 || slot > 0x7fffffff))
+			fault = G_FAULT_INDEX;
+	}
+	if (!fault)
+		return (int32_t)slot;
+	g_report(to, k->reported, fault);
+	return -1;
+}
 
 SPMLA_KERNEL(index_map)
 {
@@ -50,61 +106,58 @@ SPMLA_KERNEL(index_map)
 			indices + (int64_t)t * s.indices_stride;
 		GLOBAL int32_t *out = slots + (int64_t)t * s.slots_stride;
 		const int32_t id = s.has_ids ? workspace_ids[t] : -1;
-		const uint32_t row = (uint32_t)token_row[t];
-		const int32_t context = s.has_context ? context_lens[t] : 0;
-		uint32_t len = s.k;
-		uint64_t valid = 0;
+		index_map_token k;
+		uint32_t len = s.k, first, some, kept = 0;
+		uint64_t valid = 0, all;
 
+		k.table = block_table;
+		k.cols = table_cols;
+		k.row = (uint32_t)token_row[t];
+		k.reported = k.row < s.rows ? k.row : t;
+		k.bad = id < 0 ? k.row >= s.rows : (uint32_t)id >= s.workspaces;
+		k.in_workspace = id >= 0;
+		k.start = id >= 0 && !k.bad ? workspace_starts[id] : 0;
+		k.has_context = s.has_context;
+		k.context = s.has_context ? context_lens[t] : 0;
 		if (s.has_lens)
 			len = lens[t] > 0 ? (uint32_t)lens[t] : 0;
-		for (j = g_item(); j < s.k; j += INDEX_MAP_ITEMS) {
-			const int32_t index = j < len ? in[j] : -1;
-			const uint32_t col = (uint32_t)index / s.page_tokens;
-			uint32_t fault = 0;
-			int64_t slot = -1;
+		if (s.has_slots && slot_mapping[t] < 0)
+			len = 0;
+		if (!s.compact) {
+			for (j = g_item(); j < s.k; j += INDEX_MAP_ITEMS) {
+				const int32_t slot = index_map_slot(
+					&to, &k, &s, j < len ? in[j] : -1);
 
-			if (index >= 0 && s.has_context && index >= context) {
-				fault = G_FAULT_INDEX;
-			} else if (index < 0 || col >= s.columns) {
-				/* No entry, and no fault of the step's. */
-			} else if (id >= 0) {
-				if ((uint32_t)id >= s.workspaces)
-					fault = G_FAULT_ROW;
-				else
-					slot = (int64_t)workspace_starts[id] +
-					       index;
-			} else if (row >= s.rows) {
-				fault = G_FAULT_ROW;
-			} else {
-				const int32_t page = g_table_page(
-					block_table, table_cols, s.has_cols,
-					s.columns, s.stride, s.pool_pages, row,
-					col);
-
-				if (page < 0)
-					fault = G_FAULT_PAGE;
-				else
-					slot = (int64_t)page *
-						       s.page_stride_rows +
-					       (uint32_t)index % s.page_tokens;
+				valid += slot >= 0;
+				out[j] = slot;
 			}
-			if (!fault && index >= 0 && col < s.columns &&
-			    (slot < 0 || slot > 0x7fffffff)) {
-				fault = G_FAULT_INDEX;
-				slot = -1;
-			}
-			if (fault)
-				g_report(&to, row < s.rows ? row : t, fault);
-			valid += slot >= 0;
-			out[j] = (int32_t)slot;
-		}
-		if (s.has_counts) {
-			uint64_t all;
-
+			if (!s.has_counts)
+				continue;
 			(void)g_scan_sum(valid, INDEX_MAP_ITEMS, sums, &all);
 			if (g_item() == 0)
 				valid_counts[t] = (int32_t)all;
+			continue;
 		}
+		/* The scan's barriers lie between the reads of a piece and its
+		 * writes, which do not go past it: it may be in place. */
+		for (first = 0; first < s.k && first < len;
+		     first += INDEX_MAP_ITEMS) {
+			uint32_t at;
+			int32_t slot;
+
+			j = first + g_item();
+			slot = index_map_slot(&to, &k, &s,
+					      j < s.k && j < len ? in[j] : -1);
+			at = kept + g_scan_flags(slot >= 0, INDEX_MAP_ITEMS,
+						 sums, &some);
+			if (slot >= 0)
+				out[at] = slot;
+			kept += some;
+		}
+		for (j = kept + g_item(); j < s.k; j += INDEX_MAP_ITEMS)
+			out[j] = -1;
+		if (s.has_counts && g_item() == 0)
+			valid_counts[t] = (int32_t)kept;
 	}
 }
 

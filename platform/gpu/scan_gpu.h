@@ -157,6 +157,29 @@ g_scan_max(uint32_t x, uint32_t items, LOCAL uint64_t *sums,
 	return own ? g_most(upto, (uint32_t)sums[own - 1]) : upto;
 }
 
+/* How many items before this one have a flag (0 or 1); *total of all `items`
+ * do. A barrier at both ends. */
+FN uint32_t
+g_scan_flags(uint32_t flag, uint32_t items, LOCAL uint64_t *sums,
+	     PRIVATE uint32_t *total)
+{
+	const uint32_t width = g_width(), own = g_item() / width;
+	const uint64_t flags = g_ballot(flag);
+	uint32_t before, all = 0, i;
+
+	before = g_popcount64(flags & (((uint64_t)1 << g_lane()) - 1));
+	BARRIER();
+	if (g_lane() == 0)
+		sums[own] = g_popcount64(flags);
+	BARRIER();
+	for (i = 0; i < items / width; i++) {
+		before += i < own ? (uint32_t)sums[i] : 0;
+		all += (uint32_t)sums[i];
+	}
+	*total = all;
+	return before;
+}
+
 /* Whether x is not 0 for any item of the block. */
 FN uint32_t
 g_any(uint32_t x, uint32_t items, LOCAL uint64_t *sums)

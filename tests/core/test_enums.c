@@ -217,7 +217,11 @@ static const pin_value operations[] = {
 	V(SPMLA_OP_prefill_rows, 23),
 	V(SPMLA_OP_rms_norms, 24),
 	V(SPMLA_OP_qnorm_rope_kv_insert, 25),
-	V(SPMLA_OP_COUNT, 26),
+	V(SPMLA_OP_swa_index, 26),
+	V(SPMLA_OP_c128a_index, 27),
+	V(SPMLA_OP_combine_index, 28),
+	V(SPMLA_OP_ragged_index, 29),
+	V(SPMLA_OP_COUNT, 30),
 	V(SPMLA_RMS_NORMS_WIDTH_UNIT, 8),
 	V(SPMLA_RMS_NORMS_MAX_WIDTH, 4096),
 };

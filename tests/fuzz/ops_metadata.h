@@ -160,6 +160,8 @@ make_index_map(input *in, void *args)
 	a->workspace_ids = maybe(in) ? i32_of(in, a->tokens) : NULL;
 	a->workspace_starts = maybe(in) ? i32_of(in, a->workspaces) : NULL;
 	a->context_lens = maybe(in) ? i32_of(in, a->tokens) : NULL;
+	a->slot_mapping = maybe(in) ? NULL : i64_of(in, a->tokens);
+	a->compact = in_below(in, 8) < 7 ? in_below(in, 2) : in_edge(in);
 }
 
 CALL(indexer_schedule)

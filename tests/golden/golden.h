@@ -108,6 +108,8 @@ typedef struct golden_op {
 extern const golden_op golden_v32_ops[];
 extern const golden_op golden_prefill_ops[];
 extern const golden_op golden_v4_front_ops[];
+extern const golden_op golden_v4_attend_ops[];
+extern const golden_op golden_v4_index_ops[];
 
 /* golden_v32_logits.c */
 golden_verdict golden_run_mqa_logits(golden_case *c);

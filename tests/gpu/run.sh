@@ -40,6 +40,8 @@ limit=${SPMLA_TEST_SECONDS:-120} under=()
 # instructions read by themselves (wgmma), and would tell of races that are none:
 # without the suites whose kernels have it.
 sanitized=(
+	ops/test_c128a_index
+	ops/test_combine_index
 	ops/test_filter_prefill_indices
 	ops/test_index_map
 	ops/test_indexer_k_gather
@@ -54,8 +56,10 @@ sanitized=(
 	ops/test_q_absorb
 	ops/test_qnorm_rope_kv_insert
 	ops/test_rms_norms
+	ops/test_ragged_index
 	ops/test_slot_map
 	ops/test_split_combine
+	ops/test_swa_index
 	ops/test_tile_sched
 	ops/test_token_map
 	ops/test_topk

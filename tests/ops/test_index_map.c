@@ -74,14 +74,19 @@ oracle(const spmla_index_map_args *a, uint8_t poison, int32_t *want,
 		int32_t *out = want + t * a->slots_stride_elems;
 
 		counts[t] = 0;
+		for (j = 0; j < a->k; j++)
+			out[j] = -1;
 		for (j = 0; j < a->k; j++) {
-			const int64_t slot = a->lens && (int64_t)j >= a->lens[t]
-						     ? NO_SLOT
-						     : oracle_slot(a, t, in[j]);
+			int64_t slot = NO_SLOT;
 
-			out[j] = slot < 0 ? -1 : (int32_t)slot;
-			counts[t] += slot >= 0;
+			if ((!a->lens || (int64_t)j < a->lens[t]) &&
+			    (!a->slot_mapping || a->slot_mapping[t] >= 0))
+				slot = oracle_slot(a, t, in[j]);
 			faults += slot < 0 && slot != NO_SLOT;
+			if (slot >= 0)
+				out[a->compact ? (uint32_t)counts[t] : j] =
+					(int32_t)slot;
+			counts[t] += slot >= 0;
 		}
 	}
 	return faults;
@@ -354,15 +359,59 @@ START_TEST(context_that_is_empty_or_negative_has_no_index)
 }
 END_TEST
 
+/* Of 0, -1, 7, a page outside the pool and 3 the slots 20, 15 and 23 are left;
+ * the bad page is still reported. */
+START_TEST(compact_rows_begin_with_their_slots_in_order)
+{
+	static const int32_t indices[6] = {0, -1, 7, 9, -5, 3};
+	static const int32_t want[6] = {20, 15, 23, -1, -1, -1};
+	static const int32_t lens[3] = {6, 3, 0};
+	static const int32_t cut[6] = {20, 15, -1, -1, -1, -1};
+	static const int32_t none[6] = {-1, -1, -1, -1, -1, -1};
+	spmla_index_map_args a = small(indices, 6);
+
+	a.compact = 1;
+	expect(&a, want, 0, 0); /* 9 is past the columns */
+	check_map(&a, 0);
+	a.columns = 3; /* and here in page 0x7777 */
+	expect(&a, want, SPMLA_FAULT_PAGE, 0);
+	check_map(&a, 1);
+	a.lens = &lens[1];
+	expect(&a, cut, 0, 0);
+	a.lens = &lens[2];
+	expect(&a, none, 0, 0);
+	check_map(&a, 0);
+}
+END_TEST
+
+/* Its row of the table, context and indices are those of nobody. */
+START_TEST(token_without_a_slot_has_an_empty_row)
+{
+	static const int32_t indices[4] = {0, 4, 0, 4}, contexts[2] = {5, -3};
+	static const int64_t slots[2] = {7, -1};
+	static const int32_t want[4] = {20, 12, -1, -1};
+	spmla_index_map_args a = small(indices, 2);
+
+	a.tokens = 2;
+	a.compact = (uint32_t)_i;
+	a.slot_mapping = slots;
+	a.context_lens = contexts;
+	row_of[1] = -9;
+	expect(&a, want, 0, 0);
+	check_map(&a, 0);
+}
+END_TEST
+
 START_TEST(random_rows_of_any_k_equal_the_rule)
 {
-	static const uint32_t ks[6] = {1, 7, 48, 127, 129, 200};
+	static const uint32_t ks[7] = {1, 7, 48, 127, 129, 200, 500};
 	static const uint32_t sizes[4] = {1, 2, 61, 64};
 	static int32_t indices[MAX], pages[16 * 13];
 	uint64_t rng = test_seed() + (uint64_t)_i;
-	const uint32_t k = ks[_i % 6], size = sizes[_i % 4];
+	const uint32_t k = ks[_i % 7], size = sizes[_i % 4];
 	int32_t lens[8], ids[8], cols[16], starts[3] = {0, 100, 1 << 20};
 	int32_t contexts[8];
+	int64_t valid[8];
 	spmla_index_map_args a = small(indices, k);
 	uint32_t i;
 
@@ -391,7 +440,10 @@ START_TEST(random_rows_of_any_k_equal_the_rule)
 		lens[i] = (int32_t)rng_below(&rng, k + 2) - 1;
 		ids[i] = (int32_t)rng_below(&rng, 4) - 1;
 		contexts[i] = (int32_t)size * 12; /* above all of them */
+		valid[i] = (int64_t)rng_below(&rng, 4) - 1;
 	}
+	a.compact = (uint32_t)_i / 16 % 2;
+	a.slot_mapping = _i & 32 ? valid : NULL;
 	a.context_lens = _i & 8 ? contexts : NULL;
 	check_map(&a, 0);
 }
@@ -408,9 +460,11 @@ suite(void)
 	tcase_add_checked_fixture(shape, setup, teardown);
 	tcase_add_test(shape, index_becomes_page_times_page_size_plus_offset);
 	tcase_add_test(shape, token_of_a_workspace_adds_the_start);
-	tcase_add_loop_test(shape, random_rows_of_any_k_equal_the_rule, 0, 48);
+	tcase_add_test(shape, compact_rows_begin_with_their_slots_in_order);
+	tcase_add_loop_test(shape, random_rows_of_any_k_equal_the_rule, 0, 64);
 	tcase_add_checked_fixture(edge, setup, teardown);
 	tcase_add_test(edge, index_past_the_table_is_minus_one_and_no_error);
+	tcase_add_loop_test(edge, token_without_a_slot_has_an_empty_row, 0, 2);
 	tcase_add_loop_test(edge, entries_at_and_past_the_length_are_not_read,
 			    0, 4);
 	tcase_add_loop_test(

@@ -20,6 +20,7 @@ static int32_t counts[2];
 static int32_t ids[2] = {-1, 0};
 static int32_t starts[1] = {7};
 static int32_t contexts[2] = {12, 12};
+static int64_t valid[2] = {5, 0};
 
 static void
 setup(void)
@@ -40,9 +41,9 @@ static spmla_index_map_args
 good_args(void)
 {
 	const spmla_index_map_args a = {
-		sizeof a, 2, 8,      2,     3,      3,       4, 0,
-		6,        1, row_of, table, NULL,   indices, 8, NULL,
-		slots,    8, counts, ids,   starts, contexts};
+		sizeof a, 2,      8,      2,        3,       3, 4,    0,     6,
+		1,        row_of, table,  NULL,     indices, 8, NULL, slots, 8,
+		counts,   ids,    starts, contexts, valid,   0, 0};
 
 	return a;
 }
@@ -66,7 +67,7 @@ START_TEST(every_number_that_is_wrong_is_named)
 	ck_assert_int_eq(spmla_index_map(NULL, &a, NULL), SPMLA_E_NULL);
 	expect_error(NULL, "SPMLA_E_NULL: index_map: got NULL, want a pointer");
 	a.struct_bytes = 1;
-	expect_error(&a, "SPMLA_E_STRUCT_SIZE: index_map: got 1, want 136");
+	expect_error(&a, "SPMLA_E_STRUCT_SIZE: index_map: got 1, want 152");
 	a = good_args();
 	a.k = 0;
 	expect_error(&a, "SPMLA_E_RANGE: index_map.k: got 0, want at least 1");
@@ -94,6 +95,10 @@ START_TEST(every_number_that_is_wrong_is_named)
 	a.workspaces = 0;
 	expect_error(&a, "SPMLA_E_RANGE: index_map.workspaces: got 0, "
 			 "want at least 1");
+	a = good_args();
+	a.compact = 2;
+	expect_error(&a, "SPMLA_E_RANGE: index_map.compact: got 2, "
+			 "want at most 1");
 }
 END_TEST
 
@@ -145,6 +150,7 @@ START_TEST(what_is_optional_may_be_missing)
 	a.workspaces = 0;
 	a.valid_counts = NULL;
 	a.context_lens = NULL;
+	a.slot_mapping = NULL;
 	ck_assert_int_eq(spmla_index_map(f.ctx, &a, NULL), SPMLA_OK);
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = sizeof a;
@@ -173,6 +179,8 @@ START_TEST(replay_sees_what_changed_in_place)
 			table[i] = (int32_t)rng_below(&rng, 6);
 		for (i = 0; i < 2; i++)
 			contexts[i] = (int32_t)rng_below(&rng, 13);
+		for (i = 0; i < 2; i++)
+			valid[i] = (int64_t)rng_below(&rng, 4) - 1;
 		a = good_args();
 		ck_assert_int_eq(spmla_index_map(f.ctx, &a, NULL), SPMLA_OK);
 		memcpy(eager, slots, sizeof eager);
@@ -215,6 +223,7 @@ START_TEST(positions_of_a_million_tokens_are_mapped)
 	a.slots = got;
 	a.workspace_ids = NULL;
 	a.context_lens = NULL;
+	a.slot_mapping = NULL;
 	ck_assert_int_eq(spmla_index_map(f.ctx, &a, NULL), SPMLA_OK);
 	ck_assert_mem_eq(got, want, sizeof want);
 	ck_assert_int_eq(counts[0], 3);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * c128a_index: the compressed entries that each token sees where it sees all of
+ * them: their slots for decode, their numbers for prefill.
+ */
+#ifndef SPMLA_OPS_C128A_INDEX_H
+#define SPMLA_OPS_C128A_INDEX_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_c128a_index_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;             /* those of decode, then of prefill */
+	uint32_t decode_tokens;      /* <= tokens */
+	uint32_t ratio;              /* tokens of an entry, 128 in V4 */
+	uint32_t width;              /* entries of a row, 1 .. 2^31 - 1 */
+	uint32_t rows;               /* rows of block_table */
+	uint32_t columns;            /* columns of a row */
+	uint32_t table_stride_elems; /* >= columns */
+	uint32_t page_entries;       /* compressed ones, < 2^31 */
+	uint32_t page_stride_rows;   /* slots from page to page, >=
+				      * page_entries; 0: page_entries */
+	uint32_t pool_pages;         /* valid pages; 0: any page id >= 0 */
+	uint32_t reserved;
+	const int32_t *positions;     /* [tokens] */
+	const int64_t *slot_mapping;  /* [tokens], < 0: no token */
+	const int32_t *token_row;     /* [decode_tokens]: row of block_table */
+	const int32_t *block_table;   /* [rows][table_stride_elems] */
+	const int32_t *table_cols;    /* [rows] written columns; NULL: all */
+	int32_t *decode_slots;        /* [decode_tokens][decode_stride_elems] */
+	int64_t decode_stride_elems;  /* >= width */
+	int32_t *decode_lens;         /* [decode_tokens] */
+	int32_t *prefill_indices;     /* [tokens - decode_tokens][..] */
+	int64_t prefill_stride_elems; /* >= width */
+	int32_t *prefill_lens;        /* [tokens - decode_tokens]; NULL: none */
+} spmla_c128a_index_args;
+
+/* Token t at pos = positions[t] sees the n = min((pos + 1) / ratio, width)
+ * entries that are whole by then; its length is n, and for e < n its row has
+ *   decode:  block_table[row][e / page_entries] * page_stride_rows
+ *            + e % page_entries,
+ *   prefill: e,
+ * and -1 from n to width. What lies between rows is left alone, so that rows
+ * may keep the stride of the longest context whatever this step's width is.
+ * A token without a slot (slot_mapping is that of its own key, not compressed)
+ * has length 0 and a row of -1. A row outside the table (FAULT_ROW), a position
+ * < 0 (FAULT_POSITION; a prefill token reports its number t) is the same. A
+ * column not there or not written, a page outside the pool or one with slots
+ * past 2^31 gives -1 for its entries and, once a row and page, FAULT_PAGE; the
+ * length still counts them.
+ * No tokens: nothing else is checked, nothing is enqueued; what is of decode or
+ * prefill alone is not checked where it has no tokens.
+ * Alias: none. Order: enqueues; capturable. Exact: integers.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM build_c128a_topk_metadata; there the row of a token without a
+ * slot holds what its position says. */
+spmla_status spmla_c128a_index(spmla_ctx *ctx,
+			       const spmla_c128a_index_args *args,
+			       spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

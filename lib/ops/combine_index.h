@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * combine_index: the rows of a prefill's gathered keys that each token sees: its
+ * top-k of the compressed entries, then its window.
+ */
+#ifndef SPMLA_OPS_COMBINE_INDEX_H
+#define SPMLA_OPS_COMBINE_INDEX_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_combine_index_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;
+	uint32_t requests; /* of the chunk */
+	uint32_t window;   /* keys a token sees, its own included */
+	uint32_t ratio;    /* tokens of a compressed entry */
+	uint32_t topk;     /* columns of topk_indices; 0: the window alone */
+	uint32_t width;    /* entries of a row, >= topk + window, < 2^31 */
+	uint32_t request_rows; /* gathered rows of a request (M); requests *
+				* request_rows < 2^31 */
+	uint32_t window_row; /* its first row of window and new keys (N); those
+				* before are compressed entries */
+	uint32_t reserved;
+	const int32_t *req_id_per_token; /* [tokens], of the chunk */
+	const int32_t
+		*context_lens;      /* [tokens]: position + 1; <= 0: no token */
+	const int32_t *seq_lens;    /* [requests], with the query tokens */
+	const int32_t *gather_lens; /* [requests]: last keys of seq_lens that
+				      * were gathered */
+	const int32_t *topk_indices;  /* [tokens][topk_stride_elems] */
+	int64_t topk_stride_elems;    /* >= topk */
+	int32_t *indices;             /* [tokens][indices_stride_elems] */
+	int64_t indices_stride_elems; /* >= width */
+	int32_t *lens;                /* [tokens] */
+} spmla_combine_index_args;
+
+/* A token with n = context_lens > 0 of request b sees n / ratio compressed
+ * entries and the keys from start = max(n - window, seq_lens - gather_lens, 0)
+ * to n - 1. Its row is
+ *   b * request_rows + i for each i of its first min(n / ratio, topk) top-k
+ *     indices, in their order, without those that are < 0;
+ *   b * request_rows + window_row + p - (seq_lens - gather_lens) for the
+ *     positions p = start .. n - 1;
+ *   -1 to width. lens counts both.
+ * An index that is not below n / ratio and window_row is left out and
+ * FAULT_INDEX. A request that is none of the chunk's gives an empty row (length
+ * 0, all -1) and FAULT_ROW; so does, with FAULT_LENGTH, n above seq_lens,
+ * gather_lens outside 0 .. seq_lens or above request_rows - window_row, or a
+ * token whose own key was not gathered. Reports name the token.
+ * req_id_per_token and context_lens are what token_map makes of a chunk's start
+ * locations, counted from its first token.
+ * Ragged: ragged_index makes it of indices and lens.
+ * No tokens: nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Exact: integers.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM combine_topk_swa_indices; there an index of -1 is not looked at
+ * and becomes the row before the request's. */
+spmla_status spmla_combine_index(spmla_ctx *ctx,
+				 const spmla_combine_index_args *args,
+				 spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * c128a_index on the CPU.
+ */
+#include "spmla/platform/cpu/parallel_cpu.h"
+#include "spmla/platform/cpu/slot_row_cpu.h"
+
+/* How many entries token t sees. `row` is what it reports. */
+static uint32_t
+entries_of(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t,
+	   uint32_t row)
+{
+	const int32_t pos = a->positions[t];
+	uint32_t n;
+
+	if (a->slot_mapping[t] < 0)
+		return 0;
+	if (t < a->decode_tokens && row >= a->rows) {
+		spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_ROW);
+		return 0;
+	}
+	if (pos < 0) {
+		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_POSITION);
+		return 0;
+	}
+	n = ((uint32_t)pos + 1) / a->ratio;
+	return n < a->width ? n : a->width;
+}
+
+static void
+decode_token(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t)
+{
+	const uint32_t stride =
+		a->page_stride_rows ? a->page_stride_rows : a->page_entries;
+	const spmla_i_cpu_slots slots = {
+		{a->block_table, a->table_cols, a->rows, a->columns,
+		 a->table_stride_elems,
+		 spmla_i_slot_pages(a->pool_pages, a->page_entries, stride)},
+		a->page_entries,
+		stride,
+		0};
+	const uint32_t row = (uint32_t)a->token_row[t];
+	const uint32_t n = entries_of(ctx, a, t, row);
+
+	a->decode_lens[t] = (int32_t)n;
+	spmla_i_cpu_slot_row(ctx, &slots, row, 0, n,
+			     a->decode_slots +
+				     (int64_t)t * a->decode_stride_elems,
+			     a->width);
+}
+
+static void
+prefill_token(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t)
+{
+	const uint32_t i = t - a->decode_tokens;
+	const uint32_t n = entries_of(ctx, a, t, t);
+	int32_t *out =
+		a->prefill_indices + (int64_t)i * a->prefill_stride_elems;
+	uint32_t e;
+
+	for (e = 0; e < a->width; e++)
+		out[e] = e < n ? (int32_t)e : -1;
+	if (a->prefill_lens)
+		a->prefill_lens[i] = (int32_t)n;
+}
+
+static void
+one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
+{
+	const spmla_c128a_index_args *a = args;
+
+	(void)worker;
+	if (t < a->decode_tokens)
+		decode_token(ctx, a, t);
+	else
+		prefill_token(ctx, a, t);
+}
+
+void
+spmla_i_cpu_c128a_index(spmla_ctx *ctx, const void *args)
+{
+	const spmla_c128a_index_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, a->tokens, one_token);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * swa_index: a subgroup a token, as the window is short; tokens are dealt out
+ * over the blocks first, so that few of them have a multiprocessor each.
+ */
+#ifndef SPMLA_PLATFORM_GPU_SWA_INDEX_H
+#define SPMLA_PLATFORM_GPU_SWA_INDEX_H
+
+#include "spmla/platform/gpu/dialect_gpu.h"
+#include "spmla/platform/gpu/fault_gpu.h"
+#include "spmla/platform/gpu/slot_map_gpu.h"
+#include "spmla/platform/gpu/slot_row_gpu.h"
+
+#define SPMLA_K_swa_index(P, S)           \
+	SPMLA_K_FAULT(P)                  \
+	P(const int32_t, positions)       \
+	P(const int32_t, token_row)       \
+	P(const int64_t, slot_mapping)    \
+	P(const int32_t, block_table)     \
+	P(const int32_t, table_cols)      \
+	P(const int32_t, replay_starts)   \
+	P(int32_t, indices)               \
+	P(int32_t, lens)                  \
+	P(const int32_t, query_start_loc) \
+	P(const int32_t, seq_lens)        \
+	P(const int32_t, req_row)         \
+	P(int32_t, gather_lens)           \
+	S(int64_t, indices_stride)        \
+	SPMLA_S_TABLE(S)                  \
+	S(uint32_t, page_stride_rows)     \
+	S(uint32_t, ring)                 \
+	S(uint32_t, tokens)               \
+	S(uint32_t, requests)             \
+	S(uint32_t, window)               \
+	S(uint32_t, width)                \
+	S(uint32_t, has_replay)           \
+	S(uint32_t, has_req_row)
+SPMLA_KERNEL_SCALARS(swa_index)
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* What a token sees. */
+typedef struct swa_window {
+	uint32_t start;
+	uint32_t len;   /* 0: nothing */
+	uint32_t fault; /* 0: none */
+} swa_window;
+
+/* Of a token with a slot, whose row is inside the table; replay >= 0. */
+FN swa_window
+swa_window_of(int32_t pos, uint32_t replay, uint32_t window)
+{
+	swa_window w;
+	uint32_t end;
+
+	w.start = 0;
+	w.len = 0;
+	w.fault = 0;
+	if (pos < 0 || replay > (uint32_t)pos) {
+		w.fault = G_FAULT_POSITION;
+		return w;
+	}
+	end = (uint32_t)pos + 1;
+	w.start = end > window ? end - window : 0;
+	w.start = replay > w.start ? replay : w.start;
+	w.len = end - w.start;
+	return w;
+}
+
+/* How many keys a request with `queries` > 0 gathers; -1 is a bad length. */
+FN int32_t
+swa_gather_len(int64_t queries, int32_t seq_len, uint32_t replay,
+	       uint32_t window)
+{
+	const int64_t before = seq_len - queries - replay;
+	const int64_t most = (int64_t)window - 1;
+
+	if (before < 0)
+		return -1;
+	return (int32_t)(queries + (before < most ? before : most));
+}
+
+SPMLA_KERNEL(swa_index)
+{
+	const g_reporter to = g_reporter_of(fault_state, fault_status);
+	const uint32_t items = SPMLA_ITEMS_swa_index;
+	const uint32_t width = g_width(), own = g_item() / width;
+	uint32_t t, b;
+
+	for (t = own * g_blocks() + g_block(); t < s.tokens;
+	     t += items / width * g_blocks()) {
+		const uint32_t row = (uint32_t)token_row[t];
+		swa_window w;
+		g_slots slots;
+		int32_t replay = 0;
+
+		w.start = 0;
+		w.len = 0;
+		w.fault = 0;
+		if (slot_mapping[t] < 0) {
+			/* No token, and no fault of the step's. */
+		} else if (row >= s.rows) {
+			w.fault = G_FAULT_ROW;
+		} else {
+			if (s.has_replay && replay_starts[row] > 0)
+				replay = replay_starts[row];
+			w = swa_window_of(positions[t], (uint32_t)replay,
+					  s.window);
+		}
+		slots = g_slots_of(block_table, table_cols, s.has_cols,
+				   w.len > 0 ? row : 0, s.columns, s.stride,
+				   s.ring, s.pool_pages, s.page_tokens,
+				   s.page_stride_rows);
+		g_slot_row(&to, &slots, row, w.start, w.len,
+			   indices + (int64_t)t * s.indices_stride, s.width,
+			   g_lane(), width);
+		if (g_lane() == 0) {
+			lens[t] = (int32_t)w.len;
+			if (w.fault)
+				g_report(&to, row < s.rows ? row : t, w.fault);
+		}
+	}
+	for (b = g_block() * items + g_item(); b < s.requests;
+	     b += g_blocks() * items) {
+		const int64_t queries =
+			(int64_t)query_start_loc[b + 1] - query_start_loc[b];
+		const uint32_t row = s.has_req_row ? (uint32_t)req_row[b] : b;
+		int32_t len = 0, replay = 0;
+
+		if (queries > 0 && s.has_replay && row >= s.rows) {
+			g_report(&to, b, G_FAULT_ROW);
+		} else if (queries > 0) {
+			if (s.has_replay && replay_starts[row] > 0)
+				replay = replay_starts[row];
+			len = swa_gather_len(queries, seq_lens[b],
+					     (uint32_t)replay, s.window);
+			if (len < 0) {
+				g_report(&to, row, G_FAULT_LENGTH);
+				len = 0;
+			}
+		}
+		gather_lens[b] = len;
+	}
+}
+
+#endif
+#endif
