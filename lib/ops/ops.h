@@ -8,12 +8,14 @@
 #ifndef SPMLA_OPS_OPS_H
 #define SPMLA_OPS_OPS_H
 
+#include "spmla/ops/compress_state_save.h"
 #include "spmla/ops/filter_prefill_indices.h"
 #include "spmla/ops/index_map.h"
 #include "spmla/ops/indexer_k_gather.h"
 #include "spmla/ops/indexer_k_insert.h"
 #include "spmla/ops/indexer_q_prep.h"
 #include "spmla/ops/indexer_schedule.h"
+#include "spmla/ops/kv_compress.h"
 #include "spmla/ops/kv_gather.h"
 #include "spmla/ops/kv_insert.h"
 #include "spmla/ops/logits_rows.h"

@@ -8,12 +8,14 @@
 
 #include "spmla/platform/gpu/dialect_gpu.h"
 
+#include "spmla/platform/gpu/compress_state_save_gpu.h"
 #include "spmla/platform/gpu/filter_prefill_indices_gpu.h"
 #include "spmla/platform/gpu/index_map_gpu.h"
 #include "spmla/platform/gpu/indexer_k_gather_gpu.h"
 #include "spmla/platform/gpu/indexer_k_insert_gpu.h"
 #include "spmla/platform/gpu/indexer_q_prep_gpu.h"
 #include "spmla/platform/gpu/indexer_schedule_gpu.h"
+#include "spmla/platform/gpu/kv_compress_gpu.h"
 #include "spmla/platform/gpu/kv_gather_gpu.h"
 #include "spmla/platform/gpu/kv_insert_gpu.h"
 #include "spmla/platform/gpu/logits_rows_gpu.h"
