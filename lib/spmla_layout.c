@@ -47,6 +47,12 @@ spmla_layout_entry_bytes(uint32_t layout)
 		return SPMLA_V4_E4M3_BYTES;
 	case SPMLA_LAYOUT_INDEX_MXFP4:
 		return SPMLA_INDEX_MXFP4_BYTES;
+	case SPMLA_LAYOUT_STATE_256:
+		return 256 * 2 * (uint32_t)sizeof(float);
+	case SPMLA_LAYOUT_STATE_512:
+		return 512 * 2 * (uint32_t)sizeof(float);
+	case SPMLA_LAYOUT_STATE_1024:
+		return 1024 * 2 * (uint32_t)sizeof(float);
 	default:
 		return 0;
 	}

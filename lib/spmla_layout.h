@@ -50,6 +50,16 @@ typedef enum spmla_empty_lse {
 	SPMLA_EMPTY_LSE_FORCE_32 = 0x7fffffff
 } spmla_empty_lse;
 
+/* Where a token's compressor state lies in its row of the block table. PAGED:
+ * column pos / page tokens. RING: the same modulo the columns, so that a token
+ * takes the place of the one columns * page tokens before it; then groups are
+ * compressed before the call's tokens are saved. */
+typedef enum spmla_state_form {
+	SPMLA_STATE_PAGED = 0,
+	SPMLA_STATE_RING = 1,
+	SPMLA_STATE_FORM_FORCE_32 = 0x7fffffff
+} spmla_state_form;
+
 typedef enum spmla_layout {
 	/* 656 B an entry: 512 e4m3, 4 f32 scales (one per 128 values), 64
 	 * 16-bit rope values. Entries lie one after another. */
@@ -71,6 +81,13 @@ typedef enum spmla_layout {
 	 * bytes (the even one of a pair in the low half), then
 	 * entries_per_page x 4 ue8m0 scales, one per 32 values. */
 	SPMLA_LAYOUT_INDEX_MXFP4 = 7,
+	/* 2 * W f32 an entry, what a compressor keeps of a token: W of kv, then
+	 * W of score + ape. W is 1024 and 256 at ratio 4 (dim 512, 128; the
+	 * columns of a group's older rows, then of its own), 512 at ratio 128
+	 * (dim 512). */
+	SPMLA_LAYOUT_STATE_256 = 8,
+	SPMLA_LAYOUT_STATE_512 = 9,
+	SPMLA_LAYOUT_STATE_1024 = 10,
 	SPMLA_LAYOUT_FORCE_32 = 0x7fffffff
 } spmla_layout;
 
@@ -101,6 +118,8 @@ enum {
 	SPMLA_INDEX_MXFP4_VALUE_BYTES = 64,
 	SPMLA_INDEX_MXFP4_SCALES = 4,
 	SPMLA_INDEX_MXFP4_BYTES = 68,
+	SPMLA_COMPRESS_OVERLAP = 4, /* the ratio whose groups overlap */
+	SPMLA_COMPRESS_MOST = 128,  /* the other one, and rows of a group */
 	SPMLA_PAGE_STRIDE_ALIGN = 16,
 	SPMLA_LOGITS_ROW_ALIGN = 256 /* elements; rows of index logits */
 };

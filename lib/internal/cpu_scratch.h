@@ -14,6 +14,9 @@ enum {
 	SPMLA_I_CPU_TOPK_BINS = 2048, /* uint32 each: one histogram */
 	SPMLA_I_CPU_BLOCK_KEYS = 64,  /* keys between two rescalings */
 	SPMLA_I_CPU_SCORE_KEYS = 16,  /* index keys decoded at once */
+	/* kv_compress: max, sum and key f32 [512], three pointers a row. */
+	SPMLA_I_CPU_COMPRESS_BYTES =
+		3 * 4 * SPMLA_V4_DIM + 3 * 8 * SPMLA_COMPRESS_MOST,
 	SPMLA_I_CPU_SCRATCH_ALIGN = 256
 };
 
@@ -42,7 +45,7 @@ spmla_i_cpu_padded_heads(uint32_t index_heads)
 
 /* INDEX_SCRATCH of a worker: the histogram of topk, or for index scores, all
  * f32 and heads padded: one token's queries [heads][128], weights [heads], keys
- * [16][128]; never both at once. */
+ * [16][128], or the columns and rows of kv_compress; never two at once. */
 static inline uint64_t
 spmla_i_cpu_index_scratch_bytes(uint32_t index_heads)
 {
@@ -54,7 +57,11 @@ spmla_i_cpu_index_scratch_bytes(uint32_t index_heads)
 		 SPMLA_I_CPU_SCORE_KEYS * (uint64_t)SPMLA_INDEX_DIM) *
 		sizeof(float);
 
-	return scores > bins ? scores : bins;
+	const uint64_t least = bins > SPMLA_I_CPU_COMPRESS_BYTES
+				       ? bins
+				       : SPMLA_I_CPU_COMPRESS_BYTES;
+
+	return scores > least ? scores : least;
 }
 
 /* ATTEND_SCRATCH of a worker, all f32: keys [64][576], q [heads][576],

@@ -19,23 +19,31 @@ typedef struct spmla_slot_map_args {
 	uint32_t page_tokens;
 	uint32_t pool_pages;
 	uint32_t table_stride_elems; /* >= columns */
-	uint32_t reserved;
-	const int32_t *token_row;   /* [tokens] */
-	const int32_t *positions;   /* [tokens] */
-	const int32_t *block_table; /* [rows][table_stride_elems] */
-	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
-	int32_t *context_lens;      /* [tokens], in and out */
-	int64_t *slot_mapping;      /* [tokens] */
+	uint32_t compress_ratio;     /* R of compressed keys; 0 or 1: none */
+	const int32_t *token_row;    /* [tokens] */
+	const int32_t *positions;    /* [tokens] */
+	const int32_t *block_table;  /* [rows][table_stride_elems] */
+	const int32_t *table_cols;   /* [rows] written columns; NULL: all */
+	int32_t *context_lens;       /* [tokens], in and out */
+	int64_t *slot_mapping;       /* [tokens] */
 } spmla_slot_map_args;
 
-/* slot_mapping = block_table[row][pos / page_tokens] * page_tokens
+/* Without a ratio:
+ * slot_mapping = block_table[row][pos / page_tokens] * page_tokens
  *              + pos % page_tokens; -1 where context_lens is 0 (padding).
  * A row outside the table, a column not written or a page outside the pool
  * gives -1, sets the token's context_lens to 0 and reports FAULT_ROW or
  * FAULT_PAGE: such a token writes nothing and has an empty result.
+ * With one, R, a page holds page_tokens / R keys, and a token has a slot only if
+ * it ends a group, (pos + 1) % R == 0, which is that of key pos / R:
+ * slot_mapping = block_table[row][pos / page_tokens] * (page_tokens / R)
+ *              + pos % page_tokens / R.
+ * The others have -1, keep their context_lens and are not looked up, but that
+ * a position below 0 is bad data as without a ratio. page_tokens is a multiple
+ * of R.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: vLLM slot mapping. */
+ * Source: vLLM slot mapping, get_compressed_slot_mapping. */
 spmla_status spmla_slot_map(spmla_ctx *ctx, const spmla_slot_map_args *args,
 			    spmla_stream stream);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slot_map on the CPU.
+ * slot_map on the CPU. A page of compressed keys starts at its number times
+ * page_tokens / ratio: a key's slot is that of its last token by the ratio.
  */
 #include "spmla/platform/cpu/cpu.h"
 
@@ -31,12 +32,21 @@ spmla_i_cpu_slot_map(spmla_ctx *ctx, const void *args)
 	const spmla_i_cpu_table table = {
 		a->block_table, a->table_cols,         a->rows,
 		a->columns,     a->table_stride_elems, a->pool_pages};
+	const uint32_t ratio = a->compress_ratio ? a->compress_ratio : 1;
 	uint32_t t;
 
 	for (t = 0; t < a->tokens; t++) {
-		a->slot_mapping[t] = a->context_lens[t] > 0
-					     ? slot_of(ctx, a, &table, t)
-					     : -1;
+		const int32_t position = a->positions[t];
+
+		a->slot_mapping[t] = -1;
+		if (a->context_lens[t] > 0) {
+			if (position >= 0 &&
+			    ((uint32_t)position + 1) % ratio != 0)
+				continue;
+			a->slot_mapping[t] = slot_of(ctx, a, &table, t);
+		}
+		if (a->slot_mapping[t] > 0)
+			a->slot_mapping[t] /= ratio;
 		if (a->slot_mapping[t] < 0)
 			a->context_lens[t] = 0;
 	}

@@ -10,12 +10,14 @@
 
 #include "spmla/platform/gpu/c128a_index_gpu.h"
 #include "spmla/platform/gpu/combine_index_gpu.h"
+#include "spmla/platform/gpu/compress_state_save_gpu.h"
 #include "spmla/platform/gpu/filter_prefill_indices_gpu.h"
 #include "spmla/platform/gpu/index_map_gpu.h"
 #include "spmla/platform/gpu/indexer_k_gather_gpu.h"
 #include "spmla/platform/gpu/indexer_k_insert_gpu.h"
 #include "spmla/platform/gpu/indexer_q_prep_gpu.h"
 #include "spmla/platform/gpu/indexer_schedule_gpu.h"
+#include "spmla/platform/gpu/kv_compress_gpu.h"
 #include "spmla/platform/gpu/kv_gather_gpu.h"
 #include "spmla/platform/gpu/kv_insert_gpu.h"
 #include "spmla/platform/gpu/logits_rows_gpu.h"
@@ -38,6 +40,7 @@
 #include "spmla/platform/gpu/token_map_gpu.h"
 #include "spmla/platform/gpu/topk_gpu.h"
 #include "spmla/platform/gpu/v_up_gpu.h"
+
 /* Matrix instructions: CUDA, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
 #include "spmla/platform/gpu/mqa_logits_gathered_mma_gpu.h"

@@ -26,7 +26,8 @@
 	P(int32_t, context_lens)      \
 	P(int64_t, slot_mapping)      \
 	SPMLA_S_TABLE(S)              \
-	S(uint32_t, tokens)
+	S(uint32_t, tokens)           \
+	S(uint32_t, ratio)
 SPMLA_KERNEL_SCALARS(slot_map)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -78,14 +79,24 @@ SPMLA_KERNEL(slot_map)
 
 	for (t = g_block() * items + g_item(); t < s.tokens;
 	     t += g_blocks() * items) {
+		const uint32_t position = (uint32_t)positions[t];
 		int64_t slot = -1;
 
-		if (context_lens[t] > 0)
-			slot = slot_map_token(
-				&to, block_table, table_cols, s.has_cols,
-				s.rows, s.columns, s.stride, s.pool_pages,
-				s.page_tokens, (uint32_t)token_row[t],
-				(uint32_t)positions[t]);
+		if (context_lens[t] > 0) {
+			/* Of a position below 0 the page is not there. */
+			if (position < 0x80000000u &&
+			    (position + 1) % s.ratio != 0) {
+				slot_mapping[t] = -1;
+				continue;
+			}
+			slot = slot_map_token(&to, block_table, table_cols,
+					      s.has_cols, s.rows, s.columns,
+					      s.stride, s.pool_pages,
+					      s.page_tokens,
+					      (uint32_t)token_row[t], position);
+		}
+		if (slot > 0)
+			slot = (int64_t)((uint64_t)slot / s.ratio);
 		slot_mapping[t] = slot;
 		if (slot < 0)
 			context_lens[t] = 0;

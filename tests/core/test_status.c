@@ -243,7 +243,7 @@ END_TEST
 
 START_TEST(a_layout_that_is_unknown_has_no_bytes)
 {
-	static const uint32_t unknown[] = {0, 8, 31, 32, UINT32_MAX};
+	static const uint32_t unknown[] = {0, 11, 31, 32, UINT32_MAX};
 	uint32_t i;
 
 	ck_assert_uint_eq(spmla_layout_entry_bytes(SPMLA_LAYOUT_FP8_DS_MLA),
@@ -266,6 +266,9 @@ START_TEST(a_layout_that_is_unknown_has_no_bytes)
 	ck_assert_uint_eq(spmla_layout_page_bytes(5, 2), 2048);
 	ck_assert_uint_eq(spmla_layout_page_bytes(6, 64), 32768);
 	ck_assert_uint_eq(spmla_layout_page_bytes(7, 64), 4352);
+	ck_assert_uint_eq(spmla_layout_page_bytes(8, 4), 8192);
+	ck_assert_uint_eq(spmla_layout_page_bytes(9, 8), 32768);
+	ck_assert_uint_eq(spmla_layout_page_bytes(10, 4), 32768);
 	ck_assert_uint_eq(spmla_layout_page_bytes(3, 3), 400);
 	ck_assert_uint_eq(spmla_layout_page_bytes(3, 0), 0);
 	ck_assert(spmla_layout_page_bytes(2, UINT32_MAX) ==

@@ -203,7 +203,7 @@ static const pin pins[] = {
 	F(spmla_slot_map_args, page_tokens, 16, 4),
 	F(spmla_slot_map_args, pool_pages, 20, 4),
 	F(spmla_slot_map_args, table_stride_elems, 24, 4),
-	F(spmla_slot_map_args, reserved, 28, 4),
+	F(spmla_slot_map_args, compress_ratio, 28, 4),
 	F(spmla_slot_map_args, token_row, 32, 8),
 	F(spmla_slot_map_args, positions, 40, 8),
 	F(spmla_slot_map_args, block_table, 48, 8),

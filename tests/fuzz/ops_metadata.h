@@ -84,6 +84,7 @@ make_slot_map(input *in, void *args)
 	a->block_table = table.pages;
 	a->table_cols = table.cols;
 	a->page_tokens = in_edge(in);
+	a->compress_ratio = maybe(in) ? in_below(in, 5) : in_edge(in);
 	a->pool_pages = in_edge(in);
 	a->token_row = i32_of(in, a->tokens);
 	a->positions = i32_of(in, a->tokens);

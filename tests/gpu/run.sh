@@ -42,12 +42,14 @@ limit=${SPMLA_TEST_SECONDS:-120} under=()
 sanitized=(
 	ops/test_c128a_index
 	ops/test_combine_index
+	ops/test_compress_state_save
 	ops/test_filter_prefill_indices
 	ops/test_index_map
 	ops/test_indexer_k_gather
 	ops/test_indexer_k_insert
 	ops/test_indexer_q_prep
 	ops/test_indexer_schedule
+	ops/test_kv_compress_hand
 	ops/test_kv_gather
 	ops/test_kv_insert
 	ops/test_lse2_to_lse

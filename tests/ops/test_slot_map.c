@@ -195,6 +195,74 @@ START_TEST(slots_may_need_more_than_32_bits)
 }
 END_TEST
 
+/* Ratio 128, pages of 256 tokens and 2 keys, row [7, 9]: position 127 ends key
+ * 0, 7 * 2 + 0 = 14; 255 key 1, 15; 383 key 2, 9 * 2 + 0 = 18. Ratio 4, 64 keys
+ * a page, row [5, 7]: of positions 240 .. 279 ten end a key, 60 .. 69: slots 5 *
+ * 64 + 60 .. 63, then 7 * 64 + 0 .. 5. */
+START_TEST(slots_of_compressed_keys_worked_out_by_hand)
+{
+	spmla_slot_map_args a = args(1);
+	int32_t pos;
+
+	a.page_tokens = 256;
+	a.compress_ratio = 128;
+	io.table[STRIDE] = 7;
+	io.table[STRIDE + 1] = 9;
+	for (pos = 0; pos < 384; pos++) {
+		io.row[0] = 1;
+		io.position[0] = pos;
+		io.lens[0] = pos + 1;
+		call(&a);
+		fixture_drain(&f);
+		ck_assert_int_eq(io.slot[0], pos == 127   ? 14
+					     : pos == 255 ? 15
+					     : pos == 383 ? 18
+							  : -1);
+		ck_assert_int_eq(io.lens[0], pos + 1);
+	}
+	a.compress_ratio = 4;
+	io.table[STRIDE] = 5;
+	io.table[STRIDE + 1] = 7;
+	for (pos = 240; pos < 280; pos++) {
+		const int32_t key = pos / 4;
+		const int64_t slot = key < 64 ? 320 + key : 448 + key - 64;
+
+		io.position[0] = pos;
+		io.lens[0] = pos + 1;
+		call(&a);
+		fixture_drain(&f);
+		ck_assert_int_eq(io.slot[0], pos % 4 == 3 ? slot : -1);
+	}
+	a.compress_ratio = 1; /* none */
+	ck_assert_int_eq(one(&a, 1, 258), 7 * 256 + 2);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
+/* Rows, columns and pages count for tokens that end a group alone; a position
+ * below 0 is bad data anywhere. */
+START_TEST(tokens_inside_a_group_are_not_looked_up_and_keep_their_context)
+{
+	spmla_slot_map_args a = args(4);
+	static const int32_t positions[4] = {62, 63, 64, -2};
+	uint32_t t;
+
+	a.page_tokens = 64;
+	a.compress_ratio = 4;
+	for (t = 0; t < 4; t++) {
+		io.row[t] = t == 3 ? 2 : ROWS;
+		io.position[t] = positions[t];
+		io.lens[t] = 70;
+	}
+	fixture_twice(&f, call, &a, &io, sizeof io);
+	for (t = 0; t < 4; t++) {
+		ck_assert_int_eq(io.slot[t], -1);
+		ck_assert_int_eq(io.lens[t], t % 2 ? 0 : 70);
+	}
+	expect_status(&f, 2, SPMLA_FAULT_PAGE, 2, 0);
+}
+END_TEST
+
 START_TEST(random_tokens_equal_the_reference_table)
 {
 	uint64_t rng = test_seed();
@@ -205,7 +273,9 @@ START_TEST(random_tokens_equal_the_reference_table)
 		spmla_slot_map_args a = args(1 + rng_below(&rng, T));
 		uint32_t faults = 0;
 
-		a.page_tokens = 1 + rng_below(&rng, 80);
+		a.compress_ratio = rng_below(&rng, 6);
+		a.page_tokens = (1 + rng_below(&rng, 80)) *
+				(a.compress_ratio ? a.compress_ratio : 1);
 		a.pool_pages = 1 + rng_below(&rng, 20);
 		ck_assert(ref_table_open(&table, ROWS, COLUMNS, a.page_tokens,
 					 a.pool_pages));
@@ -225,15 +295,24 @@ START_TEST(random_tokens_equal_the_reference_table)
 		}
 		fixture_twice(&f, call, &a, &io, sizeof io);
 		for (t = 0; t < a.tokens; t++) {
+			const uint32_t r =
+				a.compress_ratio ? a.compress_ratio : 1;
+			const uint32_t p = (uint32_t)io.position[t];
+			const int64_t slot =
+				ref_table_slot(&table, (uint32_t)io.row[t], p);
+			/* page * keys of a page + key in it */
 			const int64_t want =
-				ref_table_slot(&table, (uint32_t)io.row[t],
-					       (uint32_t)io.position[t]);
+				slot < 0 || (p + 1) % r
+					? -1
+					: slot / a.page_tokens *
+							  (a.page_tokens / r) +
+						  p / r % (a.page_tokens / r);
 
 			if (io.lens[t] > 0)
 				ck_assert_int_eq(io.slot[t], want);
 			else
 				ck_assert_int_eq(io.slot[t], -1);
-			faults += want < 0;
+			faults += slot < 0;
 		}
 		ck_assert_uint_le(fixture_status(&f).count, faults);
 		ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
@@ -282,6 +361,9 @@ START_TEST(every_argument_that_is_wrong_is_named)
 		{offsetof(spmla_slot_map_args, table_stride_elems), 5,
 		 "SPMLA_E_RANGE: slot_map.table_stride_elems: got 5, want at "
 		 "least 6"},
+		{offsetof(spmla_slot_map_args, compress_ratio), 5,
+		 "SPMLA_E_RANGE: slot_map.page_tokens: got 64, want a multiple "
+		 "of 5"},
 		{offsetof(spmla_slot_map_args, struct_bytes), 1,
 		 "SPMLA_E_STRUCT_SIZE: slot_map: got 1, want 80"},
 	};
@@ -317,11 +399,13 @@ main(void)
 {
 	const TTest *const shape[] = {
 		slots_of_a_table_worked_out_by_hand,
+		slots_of_compressed_keys_worked_out_by_hand,
 		slots_may_need_more_than_32_bits,
 		random_tokens_equal_the_reference_table,
 	};
 	const TTest *const edge[] = {
 		padding_has_no_slot_and_is_not_looked_up,
+		tokens_inside_a_group_are_not_looked_up_and_keep_their_context,
 		rows_outside_the_table_are_skipped_and_reported,
 		columns_that_are_not_there_are_skipped_and_reported,
 		pages_outside_the_pool_are_skipped_and_reported,

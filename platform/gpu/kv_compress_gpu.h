@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_compress: a block a key, an item a column, so 512 or 128 of them. The hard
+ * idea is what to wait for: the rows of a group are looked up once, by an item
+ * each, and then read 8 at a time, all 16 loads of an item on their way before
+ * the first is used; one rescaling a step, not one a row, follows them. A block
+ * has neighbouring tokens, for one in `ratio` of them ends a group and the
+ * others cost only their slot.
+ */
+#ifndef SPMLA_PLATFORM_GPU_KV_COMPRESS_H
+#define SPMLA_PLATFORM_GPU_KV_COMPRESS_H
+
+#include "spmla/platform/gpu/compress_gpu.h"
+#include "spmla/platform/gpu/mxfp4_gpu.h"
+
+#define SPMLA_K_KV_COMPRESS(P, S)      \
+	SPMLA_K_FAULT(P)               \
+	P(const int32_t, positions)    \
+	P(const int64_t, slot_mapping) \
+	P(const int32_t, token_row)    \
+	P(const int32_t, block_table)  \
+	P(const int32_t, table_cols)   \
+	P(const float, norm_weight)    \
+	P(const float, cos_sin)        \
+	P(const float, kv)             \
+	P(const float, score)          \
+	P(const float, ape)            \
+	P(const uint8_t, state)        \
+	P(uint8_t, cache)              \
+	S(int64_t, kv_stride)          \
+	S(int64_t, score_stride)       \
+	S(uint64_t, page_stride_bytes) \
+	SPMLA_S_STATE(S)               \
+	S(uint32_t, tokens)            \
+	S(uint32_t, group_rows)        \
+	S(uint32_t, cos_sin_rows)      \
+	S(uint32_t, layout)            \
+	S(uint32_t, page_entries)      \
+	S(uint32_t, pages)             \
+	S(float, norm_eps)             \
+	S(float, e4m3_scale)
+#define SPMLA_K_kv_compress(P, S)       SPMLA_K_KV_COMPRESS(P, S)
+#define SPMLA_K_kv_compress_index(P, S) SPMLA_K_KV_COMPRESS(P, S)
+SPMLA_KERNEL_SCALARS(kv_compress)
+/* The same struct: both are one function. */
+typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_index_scalars;
+
+#ifdef SPMLA_GPU_KERNELS
+
+enum { COMPRESS_STEP = 8, COMPRESS_LANES = 16 };
+
+/* What a block shares. */
+typedef struct compress_local {
+	/* Of each row of the group the floats from the state's base, or the
+	 * token and COMPRESS_CALL, or G_STATE_NONE. */
+	uint64_t at[SPMLA_COMPRESS_MOST];
+	float squares[SPMLA_V4_DIM];
+	float largest[SPMLA_V4_DIM / COMPRESS_LANES];
+	uint32_t lost; /* a row that should be there is not */
+} compress_local;
+
+#define COMPRESS_CALL ((uint64_t)1 << 63)
+
+/* The key of the group as the item's column has it: the sum over its rows. */
+FN float
+compress_rows(const LOCAL compress_local *shared, GLOBAL const float *kv,
+	      GLOBAL const float *score, GLOBAL const float *ape,
+	      GLOBAL const float *state, int64_t kv_stride,
+	      int64_t score_stride, uint32_t width, uint32_t ratio,
+	      uint32_t group_rows, uint32_t dim)
+{
+	const float none = g_float(0xff800000u), log2_e = 1.44269504088896341f;
+	const uint32_t i = g_item();
+	float most = none, sum = 0.0f, acc = 0.0f;
+	uint32_t first, k;
+
+	for (first = 0; first < group_rows; first += COMPRESS_STEP) {
+		float x[COMPRESS_STEP], v[COMPRESS_STEP], z[COMPRESS_STEP];
+		float base, rescale, largest = most, s8 = 0.0f, a8 = 0.0f;
+
+		UNROLL
+		for (k = 0; k < COMPRESS_STEP; k++) {
+			const uint64_t at = shared->at[first + k];
+			const uint32_t row = first + k;
+			const uint32_t col = row < ratio ? i : i + dim;
+			const int64_t t = (int64_t)(at & ~COMPRESS_CALL);
+			const uint32_t call = (at & COMPRESS_CALL) != 0;
+
+			x[k] = none;
+			v[k] = z[k] = 0.0f;
+			if (at != G_STATE_NONE) {
+				GLOBAL const float *p =
+					call ? kv + t * kv_stride : state + t;
+				GLOBAL const float *q =
+					call ? score + t * score_stride
+					     : state + t + width;
+
+				v[k] = p[col];
+				x[k] = q[col];
+				if (call)
+					z[k] = ape[(uint64_t)(row % ratio) *
+							   width +
+						   col];
+			}
+		}
+		/* Of a saved row z is 0, which changes no more than the sign of
+		 * a zero, and no weight. */
+		UNROLL
+		for (k = 0; k < COMPRESS_STEP; k++) {
+			x[k] += z[k];
+			largest = x[k] > largest ? x[k] : largest;
+		}
+		base = largest == none ? 0.0f : largest;
+		rescale = g_exp2((most - base) * log2_e);
+		most = largest;
+		UNROLL
+		for (k = 0; k < COMPRESS_STEP; k++) {
+			const float weight = g_exp2((x[k] - base) * log2_e);
+
+			s8 += weight;
+			a8 += v[k] * weight;
+		}
+		sum = sum * rescale + s8;
+		acc = acc * rescale + a8;
+	}
+	return g_div_rn(acc, sum);
+}
+
+/* The item's value of the key: normed, rotated, rounded. A barrier inside. */
+FN float
+compress_finish(LOCAL compress_local *shared, float c, float weight, float eps,
+		GLOBAL const float *cos_sin, uint32_t dim)
+{
+	const uint32_t i = g_item();
+	const uint32_t rope = dim - SPMLA_V4_ROPE;
+	float sum = 0.0f, other;
+	uint32_t k;
+
+	shared->squares[i] = c * c;
+	BARRIER();
+	for (k = i % COMPRESS_LANES; k < dim; k += COMPRESS_LANES)
+		sum += shared->squares[k];
+	sum = g_sum16(sum) * (1.0f / (float)dim);
+	c = c * g_div_rn(1.0f, g_sqrt_rn(sum + eps)) * weight;
+	other = g_shuffle_xor_f(c, 1);
+	if (i >= rope) {
+		const float cos = cos_sin[(i - rope) / 2];
+		const float sin = cos_sin[SPMLA_V4_ROPE / 2 + (i - rope) / 2];
+
+		if (i % 2)
+			c = c * cos + other * sin;
+		else
+			c = c * cos - other * sin;
+	}
+	return g_round_bf16(c);
+}
+
+/* The largest |y| of the item's `group` columns; NaN counts as 0. A barrier
+ * inside. */
+FN float
+compress_amax(LOCAL compress_local *shared, float y, uint32_t group)
+{
+	const uint32_t lanes = group / COMPRESS_LANES;
+	const uint32_t first = g_item() / group * lanes;
+	float a = y < 0.0f ? -y : y;
+	uint32_t k;
+
+	a = g_max16(a > 0.0f ? a : 0.0f);
+	if (g_item() % COMPRESS_LANES == 0)
+		shared->largest[g_item() / COMPRESS_LANES] = a;
+	BARRIER();
+	for (k = 0; k < lanes; k++)
+		a = shared->largest[first + k] > a ? shared->largest[first + k]
+						   : a;
+	return a;
+}
+
+FN uint16_t
+compress_bf16(float y)
+{
+	/* The sign of a NaN differs between machines. */
+	return (uint16_t)((g_bits(y) & 0x7fffffffu) > 0x7f800000u
+				  ? 0x7fc0u
+				  : g_bits(y) >> 16);
+}
+
+/* The code of y, and *scale: the power of two for amax. 1 / scale is exact, and
+ * 0 for an infinity. */
+FN uint8_t
+compress_e4m3(float y, float amax, PRIVATE uint32_t *scale)
+{
+	const float raw = g_div_rn(amax > 1e-4f ? amax : 1e-4f, 448.0f);
+	const uint32_t bits = g_bits(g_pow2_up(raw));
+	const uint32_t up = bits >> 23;
+
+	*scale = bits;
+	return (uint8_t)g_f32_to_e4m3(
+		y * g_float(up >= 254 ? 0 : (254 - up) << 23));
+}
+
+/* y to its place in an entry. A barrier inside, but for rows of one scale. */
+FN void
+compress_store(LOCAL compress_local *shared, float y, GLOBAL uint8_t *page,
+	       uint32_t entry, uint32_t entries, uint32_t layout,
+	       float e4m3_scale, uint32_t dim)
+{
+	const uint32_t i = g_item();
+	GLOBAL uint8_t *row = page + (uint64_t)entry * dim, *scales;
+	uint32_t scale, code;
+
+	if (dim == SPMLA_V4_DIM && layout == SPMLA_LAYOUT_V4_BF16) {
+		((GLOBAL uint16_t *)page)[(uint64_t)entry * dim + i] =
+			compress_bf16(y);
+	} else if (dim == SPMLA_V4_DIM && layout == SPMLA_LAYOUT_V4_E4M3) {
+		row[i] = (uint8_t)g_f32_to_e4m3(g_div_rn(y, e4m3_scale));
+	} else if (dim == SPMLA_V4_DIM) {
+		const float amax =
+			compress_amax(shared, y, SPMLA_V4_SCALE_GROUP);
+
+		row = page + (uint64_t)entry * SPMLA_V4_VALUE_BYTES;
+		scales = page + (uint64_t)entries * SPMLA_V4_VALUE_BYTES +
+			 (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
+		code = compress_e4m3(y, amax, &scale);
+		if (i < SPMLA_V4_NOPE)
+			row[i] = (uint8_t)code;
+		else
+			((GLOBAL uint16_t
+				  *)(row + SPMLA_V4_NOPE))[i - SPMLA_V4_NOPE] =
+				compress_bf16(y);
+		if (i % SPMLA_V4_SCALE_GROUP == 0)
+			scales[i / SPMLA_V4_SCALE_GROUP] =
+				(uint8_t)(i < SPMLA_V4_NOPE ? scale >> 23 : 0u);
+	} else if (layout == SPMLA_LAYOUT_INDEX_FP8) {
+		const float amax = compress_amax(shared, y, SPMLA_INDEX_DIM);
+
+		row[i] = compress_e4m3(y, amax, &scale);
+		if (i == 0)
+			((GLOBAL uint32_t *)(page +
+					     (uint64_t)entries * dim))[entry] =
+				scale;
+	} else {
+		scale = g_mxfp4_scale(
+			compress_amax(shared, y, SPMLA_MXFP4_GROUP));
+		code = g_f32_to_e2m1(y * g_mxfp4_inverse(scale));
+		code |= g_shuffle_xor(code, 1) << 4; /* of an even item */
+		row = page + (uint64_t)entry * SPMLA_INDEX_MXFP4_VALUE_BYTES;
+		scales = page +
+			 (uint64_t)entries * SPMLA_INDEX_MXFP4_VALUE_BYTES +
+			 (uint64_t)entry * SPMLA_INDEX_MXFP4_SCALES;
+		if (i % 2 == 0)
+			row[i / 2] = (uint8_t)code;
+		if (i % SPMLA_MXFP4_GROUP == 0)
+			scales[i / SPMLA_MXFP4_GROUP] = (uint8_t)scale;
+	}
+}
+
+/* Where row i of t's group is, as compress_local has it; *lost if nowhere. */
+FN uint64_t
+compress_find(GLOBAL const int32_t *positions, GLOBAL const int32_t *token_row,
+	      GLOBAL const int32_t *block_table,
+	      GLOBAL const int32_t *table_cols,
+	      const spmla_k_kv_compress_scalars s, uint32_t t, uint32_t i,
+	      LOCAL uint32_t *lost)
+{
+	const int32_t p = positions[t] - (int32_t)s.group_rows + 1 + (int32_t)i;
+	const int64_t j = (int64_t)t - (positions[t] - p);
+	const int32_t row = token_row[t];
+	uint64_t at;
+
+	if (p < 0)
+		return G_STATE_NONE;
+	if (s.ring && j >= 0 && token_row[j] == row && positions[j] == p)
+		return (uint64_t)j | COMPRESS_CALL;
+	at = g_state_at(block_table, table_cols, s.has_cols, s.columns,
+			s.table_stride, s.ring, s.state_pages,
+			s.state_page_bytes, s.state_entries, s.width,
+			(uint32_t)row, (uint32_t)p);
+	if (at == G_STATE_NONE) {
+		*lost = 1;
+		return at;
+	}
+	return at / 4;
+}
+
+FN void
+compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
+		     const spmla_k_kv_compress_scalars s,
+	     LOCAL compress_local *shared, const uint32_t dim)
+{
+	const uint32_t share = (s.tokens - 1) / g_blocks() + 1;
+	const uint64_t end = ((uint64_t)g_block() + 1) * share;
+	const uint32_t i = g_item();
+	uint64_t n;
+
+	for (n = (uint64_t)g_block() * share; n < end && n < s.tokens; n++) {
+		const uint32_t t = (uint32_t)n;
+		const int64_t slot = slot_mapping[t];
+		const int32_t position = positions[t];
+		const uint32_t group =
+			(uint32_t)position - (uint32_t)position % s.ratio;
+		const uint64_t page = (uint64_t)slot / s.page_entries;
+		uint32_t fault = 0;
+		float y;
+
+		if (slot < 0 ||
+		    (position >= 0 && ((uint32_t)position + 1) % s.ratio))
+			continue;
+		if (page >= s.pages)
+			fault = G_FAULT_SLOT;
+		else if (position < 0 || group >= s.cos_sin_rows)
+			fault = G_FAULT_POSITION;
+		else if ((uint32_t)token_row[t] >= s.rows)
+			fault = G_FAULT_ROW;
+		if (fault == 0) {
+			BARRIER(); /* the key before is done */
+			if (i == 0)
+				shared->lost = 0;
+			BARRIER();
+			if (i < s.group_rows)
+				shared->at[i] = compress_find(
+					positions, token_row, block_table,
+					table_cols, s, t, i, &shared->lost);
+			BARRIER();
+			fault = shared->lost ? G_FAULT_PAGE : 0;
+		}
+		if (fault) {
+			if (i == 0)
+				g_fault(fault_state, fault_status, t, fault);
+			continue;
+		}
+		y = compress_rows(shared, kv, score, ape,
+				  (GLOBAL const float *)state, s.kv_stride,
+				  s.score_stride, s.width, s.ratio,
+				  s.group_rows, dim);
+		y = compress_finish(shared, y, norm_weight[i], s.norm_eps,
+				    cos_sin + (uint64_t)group * SPMLA_V4_ROPE,
+				    dim);
+		compress_store(shared, y, cache + page * s.page_stride_bytes,
+			       (uint32_t)((uint64_t)slot % s.page_entries),
+			       s.page_entries, s.layout, s.e4m3_scale, dim);
+	}
+}
+
+#define ARGS_NAME(type, name) name,
+
+SPMLA_KERNEL(kv_compress)
+{
+	LOCAL_ARRAY(compress_local, shared, 1);
+
+	compress_run(SPMLA_K_KV_COMPRESS(ARGS_NAME, SPMLA_I_K_NONE) s, shared,
+		     SPMLA_V4_DIM);
+}
+
+SPMLA_KERNEL(kv_compress_index)
+{
+	LOCAL_ARRAY(compress_local, shared, 1);
+
+	compress_run(SPMLA_K_KV_COMPRESS(ARGS_NAME, SPMLA_I_K_NONE) s, shared,
+		     SPMLA_INDEX_DIM);
+}
+
+#undef ARGS_NAME
+#endif
+#endif
