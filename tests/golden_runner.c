@@ -22,7 +22,8 @@
 
 enum { MAX_PATH = 4096, MAX_FOLDERS = 8 };
 
-static const golden_op *const tables[] = {golden_v32_ops, golden_prefill_ops};
+static const golden_op *const tables[] = {golden_v32_ops, golden_prefill_ops,
+					  golden_v4_rope_ops};
 
 typedef struct tally {
 	spmla_ctx *ctx;

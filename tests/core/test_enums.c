@@ -132,6 +132,7 @@ static const pin_value others[] = {
 	V(SPMLA_ROPE_FORCE_32, 0x7fffffff),
 	V(SPMLA_Q_SCALE_FUSED, 0),
 	V(SPMLA_Q_SCALE_GROUP, 1),
+	V(SPMLA_Q_SCALE_V4, 2),
 	V(SPMLA_Q_SCALE_FORCE_32, 0x7fffffff),
 	V(SPMLA_EMPTY_LSE_PLUS_INF, 0),
 	V(SPMLA_EMPTY_LSE_MINUS_INF, 1),
@@ -215,7 +216,9 @@ static const pin_value operations[] = {
 	V(SPMLA_OP_filter_prefill_indices, 21),
 	V(SPMLA_OP_split_combine, 22),
 	V(SPMLA_OP_prefill_rows, 23),
-	V(SPMLA_OP_COUNT, 24),
+	V(SPMLA_OP_inv_rope_quant, 24),
+	V(SPMLA_OP_o_group_proj, 25),
+	V(SPMLA_OP_COUNT, 26),
 };
 
 static const pin_value sizes[] = {

@@ -11,6 +11,7 @@
 #include "tests/fuzz/ops_layer.h"
 #include "tests/fuzz/ops_metadata.h"
 #include "tests/fuzz/ops_prefill.h"
+#include "tests/fuzz/ops_v4_output.h"
 
 /* ---- All of them ------------------------------------------------------- */
 

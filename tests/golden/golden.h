@@ -43,6 +43,14 @@ typedef enum golden_rule {
 	GOLDEN_FLOAT = 2 /* |got - want| <= atol + rtol * |want| */
 } golden_rule;
 
+typedef enum golden_verdict {
+	GOLDEN_RAN = 0,
+	GOLDEN_FAILED = 1,
+	GOLDEN_SKIPPED = 2
+} golden_verdict;
+
+typedef struct golden_case golden_case;
+
 /* Element (i, j, ..) is element offset + i * strides[0] + .. of a storage of
  * `elems` elements; every element of the shape lies inside it. */
 typedef struct golden_tensor {
@@ -73,9 +81,12 @@ typedef struct golden_tensor {
 	/* Set by an adapter, or 0: the most that
 	 * 1 - 2 sum(xy) / (sum(xx) + sum(yy)) may be over finite elements. */
 	double diff_limit;
+	/* Set by an adapter, or NULL: compares the storages instead of the
+	 * rule, for bytes that are codes of several kinds. */
+	golden_verdict (*judge)(golden_case *c, const struct golden_tensor *t);
 } golden_tensor;
 
-typedef struct golden_case {
+struct golden_case {
 	const char *op;
 	const char *name;
 	json_doc doc;
@@ -85,13 +96,7 @@ typedef struct golden_case {
 	void *scratch[GOLDEN_MAX_SCRATCH];
 	uint32_t scratch_count;
 	char reason[320]; /* of a FAIL or SKIPPED */
-} golden_case;
-
-typedef enum golden_verdict {
-	GOLDEN_RAN = 0,
-	GOLDEN_FAILED = 1,
-	GOLDEN_SKIPPED = 2
-} golden_verdict;
+};
 
 /* Runs a case once: reads inputs, writes outputs. Called twice. */
 typedef golden_verdict (*golden_run)(golden_case *c);
@@ -103,6 +108,7 @@ typedef struct golden_op {
 
 extern const golden_op golden_v32_ops[];
 extern const golden_op golden_prefill_ops[];
+extern const golden_op golden_v4_rope_ops[];
 
 /* golden_v32_logits.c */
 golden_verdict golden_run_mqa_logits(golden_case *c);
