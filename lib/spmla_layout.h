@@ -39,6 +39,7 @@ typedef enum spmla_rope_style {
 typedef enum spmla_q_scale_floor {
 	SPMLA_Q_SCALE_FUSED = 0, /* max(amax, 1e-10) / 448 */
 	SPMLA_Q_SCALE_GROUP = 1, /* max(max(amax, 1e-10) / 448, 1e-10) */
+	SPMLA_Q_SCALE_V4 = 2,    /* max(amax, 1e-4) / 448 */
 	SPMLA_Q_SCALE_FORCE_32 = 0x7fffffff
 } spmla_q_scale_floor;
 
@@ -102,7 +103,7 @@ enum {
 	SPMLA_FP8_DS_MLA_BYTES = 656,
 	SPMLA_MLA_BF16_BYTES = 1152,
 	SPMLA_INDEX_DIM = 128,
-	SPMLA_INDEX_ROPE = 64, /* the first 64 of the 128 values */
+	SPMLA_INDEX_ROPE = 64, /* of the 128: the first, in V4 the last */
 	SPMLA_INDEX_FP8_BYTES = 132,
 	SPMLA_V4_DIM = 512, /* nope, then rope: a query, a key and V */
 	SPMLA_V4_NOPE = 448,

@@ -29,6 +29,7 @@ static const golden_op *const tables[] = {
 	golden_v4_attend_ops,
 	golden_v4_index_ops,
 	golden_compress_ops,
+	golden_v4_rope_ops,
 };
 
 typedef struct tally {

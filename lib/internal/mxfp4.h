@@ -58,14 +58,13 @@ spmla_i_mxfp4_scale(float amax)
 	return (uint8_t)(up < 254 ? up : 254);
 }
 
-/* 2^(byte - 127), exact; of byte 255 NaN. */
+/* 2^(byte - 127): exact, byte 0 and 255 as those exponents say. */
 static inline float
 spmla_i_mxfp4_scale_value(uint8_t byte)
 {
 	if (byte == 0)
 		return 0x1p-127f;
-	return spmla_i_f32_from_bits(byte == 255 ? 0x7fc00000u
-						 : (uint32_t)byte << 23);
+	return spmla_i_f32_from_bits((uint32_t)byte << 23);
 }
 
 /* 2^(127 - byte), by which a value is divided by its scale; byte < 255. */

@@ -17,7 +17,7 @@ check_numbers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 		{"indexer_q_prep.rope_style", a->rope_style, SPMLA_WANT_AT_MOST,
 		 SPMLA_ROPE_INTERLEAVED},
 		{"indexer_q_prep.scale_floor", a->scale_floor,
-		 SPMLA_WANT_AT_MOST, SPMLA_Q_SCALE_GROUP},
+		 SPMLA_WANT_AT_MOST, SPMLA_Q_SCALE_V4},
 		{"indexer_q_prep.weights_dtype", a->weights_dtype,
 		 SPMLA_WANT_AT_MOST, SPMLA_DTYPE_F32},
 		{"indexer_q_prep.q_token_stride_elems",
@@ -29,6 +29,10 @@ check_numbers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 		{"indexer_q_prep.weights_stride_elems",
 		 spmla_i_stride(a->weights_stride_elems), SPMLA_WANT_AT_LEAST,
 		 a->heads},
+		{"indexer_q_prep.rope_part", a->rope_part, SPMLA_WANT_AT_MOST,
+		 SPMLA_ROPE_LAST},
+		{"indexer_q_prep.q_format", a->q_format, SPMLA_WANT_AT_MOST,
+		 SPMLA_INDEX_Q_MXFP4},
 	};
 
 	/* The one value between the two that are allowed. */
@@ -59,10 +63,16 @@ check_pointers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 		{"indexer_q_prep.cos_sin_rows", a->cos_sin_rows,
 		 SPMLA_WANT_AT_LEAST, 1},
 	};
+	const spmla_i_check scales[] = {
+		{"indexer_q_prep.q_scales", SPMLA_I_PTR(a->q_scales),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
 	if (s == SPMLA_OK && a->rope_style != SPMLA_ROPE_NONE)
 		s = spmla_i_check_all(diag, rope, SPMLA_I_COUNT(rope));
+	if (s == SPMLA_OK && a->q_format == SPMLA_INDEX_Q_MXFP4)
+		s = spmla_i_check_all(diag, scales, SPMLA_I_COUNT(scales));
 	return s;
 }
 

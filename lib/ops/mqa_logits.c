@@ -13,6 +13,9 @@ spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 
 	if (s != SPMLA_OK || a->tokens == 0)
 		return s;
+	const spmla_i_check q_scales = {"mqa_logits.q_scales",
+					SPMLA_I_PTR(a->q_scales),
+					SPMLA_WANT_NOT_NULL, 0};
 	const spmla_i_check checks[] = {
 		{"mqa_logits.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
 		{"mqa_logits.heads", a->heads, SPMLA_WANT_AT_MOST,
@@ -39,7 +42,10 @@ spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(&ctx->diag, &a->cache,
-					1u << SPMLA_LAYOUT_INDEX_FP8);
+					1u << SPMLA_LAYOUT_INDEX_FP8 |
+						1u << SPMLA_LAYOUT_INDEX_MXFP4);
+	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		s = spmla_i_check_all(&ctx->diag, &q_scales, 1);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_mqa_logits, a, sizeof *a,
 			      stream);
 }

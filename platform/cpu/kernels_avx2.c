@@ -9,8 +9,8 @@
 #include "spmla/platform/cpu/vector_project.h"
 
 const spmla_i_cpu_kernels spmla_i_cpu_avx2 = {
-	"avx2",     dequantise,   load_bf16,     score_open,
-	score_keys, attend_block, attend_divide, project,
+	"avx2",       dequantise,    load_bf16, score_open,  score_keys,
+	attend_block, attend_divide, project,   score_query, score_values,
 };
 #else
 extern const int spmla_i_no_avx2;

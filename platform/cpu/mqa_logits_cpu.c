@@ -15,6 +15,40 @@ pieces_of(const spmla_ctx *ctx, const spmla_mqa_logits_args *a)
 	return spmla_i_cpu_pieces(ctx, a->tokens, PIECES_A_WORKER, a->columns);
 }
 
+/* The token's queries. */
+static spmla_i_cpu_score
+open_token(const spmla_ctx *ctx, const spmla_mqa_logits_args *a,
+	   uint32_t worker, uint32_t token)
+{
+	const uint64_t head = (uint64_t)token * a->heads;
+
+	if (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		return spmla_i_cpu_score_open_mxfp4(
+			ctx, worker, a->heads,
+			a->q + head * SPMLA_INDEX_MXFP4_VALUE_BYTES,
+			(const uint8_t *)(a->q_scales + head),
+			a->weights + head);
+	return spmla_i_cpu_score_open(ctx, worker, a->heads,
+				      a->q + head * SPMLA_INDEX_DIM,
+				      a->weights + head);
+}
+
+/* Scores of the first n keys of a page. */
+static void
+score_page(const spmla_i_cpu_score *s, const spmla_cache *cache,
+	   const uint8_t *keys, uint32_t n, float *out)
+{
+	const uint64_t entries = cache->entries_per_page;
+
+	if (cache->layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		spmla_i_cpu_score_keys_mxfp4(
+			s, keys, keys + entries * SPMLA_INDEX_MXFP4_VALUE_BYTES,
+			n, out);
+	else
+		spmla_i_cpu_score_keys(
+			s, keys, keys + entries * SPMLA_INDEX_DIM, n, out);
+}
+
 /* Scores of keys [first, end) of a token; first begins a page, `row` and the
  * room in logits are valid. */
 static void
@@ -26,10 +60,7 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
 		a->block_table, a->table_cols,         a->rows,
 		a->columns,     a->table_stride_elems, a->cache.pages};
 	const uint32_t entries = a->cache.entries_per_page;
-	const uint64_t first_head = (uint64_t)token * a->heads;
-	const spmla_i_cpu_score s = spmla_i_cpu_score_open(
-		ctx, worker, a->heads, a->q + first_head * SPMLA_INDEX_DIM,
-		a->weights + first_head);
+	const spmla_i_cpu_score s = open_token(ctx, a, worker, token);
 	float *out = a->logits + a->row_starts[token];
 	uint32_t n, i;
 
@@ -39,13 +70,10 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
 
 		n = end - first < entries ? end - first : entries;
 		if (page >= 0) {
-			const uint8_t *keys =
-				spmla_i_cpu_page_at(&a->cache, (uint64_t)page);
-
-			spmla_i_cpu_score_keys(&s, keys,
-					       keys + (uint64_t)entries *
-							       SPMLA_INDEX_DIM,
-					       n, out + first);
+			score_page(
+				&s, &a->cache,
+				spmla_i_cpu_page_at(&a->cache, (uint64_t)page),
+				n, out + first);
 			continue;
 		}
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);

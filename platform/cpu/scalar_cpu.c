@@ -44,4 +44,6 @@ const spmla_i_cpu_kernels spmla_i_cpu_scalar = {
 	spmla_i_cpu_scalar_attend_block,
 	attend_divide,
 	spmla_i_cpu_scalar_project,
+	spmla_i_cpu_scalar_score_query,
+	spmla_i_cpu_scalar_score_values,
 };

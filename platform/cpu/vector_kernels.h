@@ -74,11 +74,23 @@ decode_keys(const uint8_t *codes, uint32_t n, float *keys)
 /* ---- Index scores ------------------------------------------------------- */
 
 /* q [128][padded], so that a vector holds heads and no sum over d has to leave
- * its lane; heads behind the last score 0 and weigh 0. */
+ * its lane. */
+TARGET static void
+score_query(const spmla_i_cpu_score *s, uint32_t h, const float *q,
+	    float weight)
+{
+	uint32_t d;
+
+	for (d = 0; d < SPMLA_INDEX_DIM; d++)
+		s->q[(uint64_t)d * s->padded + h] = q[d];
+	s->weights[h] = weight;
+}
+
+/* Heads behind the last score 0 and weigh 0. */
 TARGET static void
 score_open(const spmla_i_cpu_score *s, const uint8_t *q, const float *weights)
 {
-	uint32_t h, d;
+	uint32_t h;
 
 	for (h = 0; h < s->padded; h++) {
 		if (h < s->heads)
@@ -86,9 +98,7 @@ score_open(const spmla_i_cpu_score *s, const uint8_t *q, const float *weights)
 				    s->keys);
 		else
 			memset(s->keys, 0, SPMLA_INDEX_DIM * sizeof *s->keys);
-		for (d = 0; d < SPMLA_INDEX_DIM; d++)
-			s->q[(uint64_t)d * s->padded + h] = s->keys[d];
-		s->weights[h] = h < s->heads ? weights[h] : 0.0f;
+		score_query(s, h, s->keys, h < s->heads ? weights[h] : 0.0f);
 	}
 }
 
@@ -166,20 +176,29 @@ score_four(const spmla_i_cpu_score *s, const float *keys, const uint8_t *scales,
 }
 
 TARGET static void
+score_values(const spmla_i_cpu_score *s, const uint8_t *scales, uint32_t n,
+	     float *out)
+{
+	uint32_t k;
+
+	for (k = 0; k < n; k += TILE_KEYS)
+		score_four(s, s->keys + k * SPMLA_INDEX_DIM,
+			   scales + (uint64_t)k * sizeof(float),
+			   least(n - k, TILE_KEYS), out + k);
+}
+
+TARGET static void
 score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
 	   const uint8_t *scales, uint32_t n, float *out)
 {
-	uint32_t first, count, k;
+	uint32_t first, count;
 
 	for (first = 0; first < n; first += count) {
 		count = least(n - first, DECODED_KEYS);
 		decode_keys(codes + (uint64_t)first * SPMLA_INDEX_DIM, count,
 			    s->keys);
-		for (k = 0; k < count; k += TILE_KEYS)
-			score_four(
-				s, s->keys + k * SPMLA_INDEX_DIM,
-				scales + (uint64_t)(first + k) * sizeof(float),
-				least(count - k, TILE_KEYS), out + first + k);
+		score_values(s, scales + (uint64_t)first * sizeof(float), count,
+			     out + first);
 	}
 }
 

@@ -17,6 +17,7 @@ spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 	p.cos_sin = a->cos_sin;
 	p.q_out = a->q_out;
 	p.weights_out = a->weights_out;
+	p.q_scales = (uint8_t *)a->q_scales;
 	p.weights16 = a->weights;
 	p.weights32 = a->weights;
 	p.s.q_token_stride = a->q_token_stride_elems;
@@ -27,6 +28,11 @@ spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_rope = a->rope_style != SPMLA_ROPE_NONE;
 	p.s.neox = a->rope_style == SPMLA_ROPE_NEOX;
 	p.s.cos_sin_rows = a->cos_sin_rows;
+	p.s.rope_first = a->rope_part == SPMLA_ROPE_LAST
+				 ? SPMLA_INDEX_DIM - SPMLA_INDEX_ROPE
+				 : 0;
+	p.s.mxfp4 = a->q_format == SPMLA_INDEX_Q_MXFP4;
+	p.s.least = a->scale_floor == SPMLA_Q_SCALE_V4 ? 1e-4f : 1e-10f;
 	p.s.group_floor = a->scale_floor == SPMLA_Q_SCALE_GROUP;
 	p.s.weights_f32 = a->weights_dtype == SPMLA_DTYPE_F32;
 	p.s.softmax_scale = a->softmax_scale;

@@ -6,6 +6,7 @@
 #define SPMLA_PLATFORM_GPU_INDEXER_Q_PREP_H
 
 #include "spmla/platform/gpu/fault_gpu.h"
+#include "spmla/platform/gpu/mxfp4_gpu.h"
 #include "spmla/platform/gpu/row_gpu.h"
 
 #define SPMLA_K_indexer_q_prep(P, S) \
@@ -17,6 +18,7 @@
 	P(const float, cos_sin)      \
 	P(uint8_t, q_out)            \
 	P(float, weights_out)        \
+	P(uint8_t, q_scales)         \
 	S(int64_t, q_token_stride)   \
 	S(int64_t, q_head_stride)    \
 	S(int64_t, weights_stride)   \
@@ -25,13 +27,67 @@
 	S(uint32_t, has_rope)        \
 	S(uint32_t, neox)            \
 	S(uint32_t, cos_sin_rows)    \
+	S(uint32_t, rope_first)      \
 	S(uint32_t, group_floor)     \
+	S(uint32_t, mxfp4)           \
 	S(uint32_t, weights_f32)     \
+	S(float, least)              \
 	S(float, softmax_scale)      \
 	S(float, head_scale)
 SPMLA_KERNEL_SCALARS(indexer_q_prep)
 
 #ifdef SPMLA_GPU_KERNELS
+
+/* A query as MXFP4, the item's value of it: its code, two of which make a byte,
+ * and of every 32 items the scale. `parts` holds an entry of 16 items. A barrier
+ * at both ends. */
+FN void
+indexer_q_mxfp4(float x, LOCAL float *parts, GLOBAL uint8_t *codes,
+		GLOBAL uint8_t *scales)
+{
+	const uint32_t i = g_item(), group = i / SPMLA_MXFP4_GROUP;
+	float a = x < 0.0f ? -x : x;
+	uint32_t byte, code, other, mask;
+
+	a = a > 0.0f ? a : 0.0f; /* of a NaN: none */
+	UNROLL
+	for (mask = 8; mask; mask >>= 1) {
+		const float b = g_shuffle_xor_f(a, mask);
+
+		a = b > a ? b : a;
+	}
+	BARRIER();
+	if (i % 16 == 0)
+		parts[i / 16] = a;
+	BARRIER();
+	a = parts[2 * group];
+	a = parts[2 * group + 1] > a ? parts[2 * group + 1] : a;
+	byte = g_mxfp4_scale(a);
+	code = g_f32_to_e2m1(x * g_mxfp4_inverse(byte));
+	other = g_shuffle_xor(code, 1);
+	if (i % 2 == 0)
+		codes[i / 2] = (uint8_t)(code | other << 4);
+	if (i % SPMLA_MXFP4_GROUP == 0)
+		scales[group] = (uint8_t)byte;
+}
+
+/* Zeros in place of query r, of a token without a row of the rope table. */
+FN void
+indexer_q_clear(GLOBAL uint8_t *q_out, GLOBAL uint8_t *q_scales,
+		GLOBAL float *weights_out, uint64_t r, uint32_t mxfp4)
+{
+	const uint32_t i = g_item();
+
+	if (!mxfp4)
+		q_out[r * G_ROW + i] = 0;
+	else if (i < SPMLA_INDEX_MXFP4_VALUE_BYTES)
+		q_out[r * SPMLA_INDEX_MXFP4_VALUE_BYTES + i] = 0;
+	else if (i < SPMLA_INDEX_MXFP4_BYTES)
+		q_scales[r * SPMLA_INDEX_MXFP4_SCALES + i -
+			 SPMLA_INDEX_MXFP4_VALUE_BYTES] = 0;
+	if (i == 0)
+		weights_out[r] = 0.0f;
+}
 
 SPMLA_KERNEL(indexer_q_prep)
 {
@@ -47,29 +103,37 @@ SPMLA_KERNEL(indexer_q_prep)
 		const uint32_t position =
 			s.has_rope ? (uint32_t)positions[t] : 0;
 		const int64_t at = (int64_t)t * s.weights_stride + h;
-		float x, scale, weight;
+		float x, weight, scale = 1.0f;
 
 		if (s.has_rope && position >= s.cos_sin_rows) {
 			if (i == 0 && h == 0)
 				g_fault(fault_state, fault_status, t,
 					G_FAULT_POSITION);
-			q_out[r * G_ROW + i] = 0;
-			if (i == 0)
-				weights_out[r] = 0.0f;
+			indexer_q_clear(q_out, q_scales, weights_out, r,
+					s.mxfp4);
 			continue;
 		}
 		x = g_bf16_to_f32(q[(int64_t)t * s.q_token_stride +
 				    (int64_t)h * s.q_head_stride + i]);
 		if (s.has_rope)
-			x = g_row_rope(
-				x, cos_sin + (uint64_t)position * G_ROW_ROPE,
-				s.neox, row);
-		scale = g_div_rn(g_row_amax(x, 1e-10f, largest), 448.0f);
-		if (s.group_floor && scale < 1e-10f)
-			scale = 1e-10f;
-		scale = g_pow2_up(scale);
-		q_out[r * G_ROW + i] =
-			(uint8_t)g_f32_to_e4m3(g_div_rn(x, scale));
+			x = g_row_rope_at(x, s.rope_first,
+					  cos_sin + (uint64_t)position *
+							    G_ROW_ROPE,
+					  s.neox, row);
+		if (s.mxfp4) {
+			indexer_q_mxfp4(
+				x, largest,
+				q_out + r * SPMLA_INDEX_MXFP4_VALUE_BYTES,
+				q_scales + r * SPMLA_INDEX_MXFP4_SCALES);
+		} else {
+			scale = g_div_rn(g_row_amax(x, s.least, largest),
+					 448.0f);
+			if (s.group_floor && scale < 1e-10f)
+				scale = 1e-10f;
+			scale = g_pow2_up(scale);
+			q_out[r * G_ROW + i] =
+				(uint8_t)g_f32_to_e4m3(g_div_rn(x, scale));
+		}
 		if (i == 0) {
 			weight = s.weights_f32 ? weights32[at]
 					       : g_bf16_to_f32(weights16[at]);

@@ -155,8 +155,8 @@ SPMLA_KERNEL(mqa_logits_gathered)
 			end = (uint32_t)ends[t];
 			gathered_load(&keys, k, k_scales, first + own, end);
 			score = mqa_score_all(
-				&keys, q + (uint64_t)t * s.heads * MQA_DIM,
-				weights + (int64_t)t * s.weights_stride,
+				&keys, q + (uint64_t)t * s.heads * MQA_DIM, 0,
+				0, weights + (int64_t)t * s.weights_stride,
 				s.heads, stage, first + subgroup < end, q32, w);
 			key = first + own + lane;
 			if (lane >= MQA_KEYS || key >= end)

@@ -3,7 +3,7 @@
  * mqa_logits: from its args to its kernels. Which one it is depends on the
  * device and on the number of heads alone, so that a row's bits do not depend
  * on the other tokens; what takes only some tokens is launched for the others
- * again.
+ * again. What is not fp8 has one kernel.
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 
@@ -12,6 +12,11 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_params) ==
 			    sizeof(spmla_k_mqa_logits_params) ==
 				    sizeof(spmla_k_mqa_logits_wgmma_params),
 		    "one struct binds all kernels");
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_mxfp4_params) ==
+			    offsetof(spmla_k_mqa_logits_mxfp4_params,
+				     fault_state) +
+				    sizeof(spmla_k_mqa_logits_params),
+		    "and behind its first pointer that of MXFP4");
 
 static void
 fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,
@@ -50,6 +55,22 @@ fill_tokens(spmla_k_mqa_logits_params *p, const spmla_mqa_logits_args *a,
 	p->s.tokens = tokens;
 }
 
+/* All tokens at once. */
+static spmla_status
+launch_mxfp4(const spmla_i_gpu_queue *queue, const spmla_mqa_logits_args *a,
+	     spmla_k_mqa_logits_params *p)
+{
+	spmla_k_mqa_logits_mxfp4_params all;
+
+	fill_tokens(p, a, 0, a->tokens);
+	all.q_scales = (const uint32_t *)a->q_scales;
+	memcpy((char *)&all +
+		       offsetof(spmla_k_mqa_logits_mxfp4_params, fault_state),
+	       p, sizeof *p);
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_mqa_logits_mxfp4,
+				  UINT32_MAX, &all);
+}
+
 spmla_status
 spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
@@ -69,6 +90,8 @@ spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 		most = MQA_MMA_TOKENS;
 	}
 	fill(&p, queue, a);
+	if (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		return launch_mxfp4(queue, a, &p);
 	for (first = 0; s == SPMLA_OK && first < a->tokens; first += n) {
 		n = a->tokens - first < most ? a->tokens - first : most;
 		fill_tokens(&p, a, first, n);

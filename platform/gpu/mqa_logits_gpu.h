@@ -13,6 +13,7 @@
 #ifndef SPMLA_PLATFORM_GPU_MQA_LOGITS_H
 #define SPMLA_PLATFORM_GPU_MQA_LOGITS_H
 
+#include "spmla/platform/gpu/mxfp4_gpu.h"
 #include "spmla/platform/gpu/scan_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
 
@@ -35,6 +36,12 @@
 	S(uint32_t, tokens)            \
 	S(uint32_t, heads)
 SPMLA_KERNEL_SCALARS(mqa_logits)
+
+/* The kernel of INDEX_MXFP4 has the scales of the queries too. */
+#define SPMLA_K_mqa_logits_mxfp4(P, S) \
+	P(const uint32_t, q_scales)    \
+	SPMLA_K_mqa_logits(P, S)
+typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_mxfp4_scalars;
 
 enum { MQA_ITEMS = 256 };
 
@@ -78,6 +85,18 @@ mqa_decode(uint32_t codes, PRIVATE float *to)
 		to[i] = g_e4m3_to_f32((codes >> 8 * i) & 0xffu);
 }
 
+/* Four e2m1 values, two bytes, with their scale. */
+FN void
+mqa_decode_mxfp4(uint32_t codes, uint32_t scale, PRIVATE float *to)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++)
+		to[i] = g_e2m1_to_f32((codes >> 4 * i) & 15u) *
+			g_mxfp4_scale_value(scale);
+}
+
 /* Queries and weights of `heads` heads, as f32, and zeros up to a whole tile.
  * Entry 16 j + l of a head is dim j of lane l. A barrier at both ends. */
 FN void
@@ -108,6 +127,39 @@ mqa_stage(GLOBAL const uint8_t *q, GLOBAL const float *weights, uint32_t heads,
 	BARRIER();
 }
 
+/* The same of MXFP4 queries. */
+FN void
+mqa_stage_mxfp4(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
+		GLOBAL const float *weights, uint32_t heads, LOCAL float *q32,
+		LOCAL float *w)
+{
+	const uint32_t fours = MQA_DIM / 4;
+	const uint32_t tiles = (heads + MQA_TILE - 1) / MQA_TILE;
+	uint32_t i, j;
+
+	BARRIER();
+	for (i = g_item(); i < tiles * MQA_TILE * fours; i += MQA_ITEMS) {
+		const uint32_t h = i / fours, four = i % fours;
+		LOCAL float *to = q32 + h * MQA_DIM +
+				  four / MQA_LANES * 4 * MQA_LANES +
+				  four % MQA_LANES;
+		uint32_t codes = 0, scale = 0;
+		float x[4];
+
+		if (h < heads) {
+			codes = q[2 * i] | (uint32_t)q[2 * i + 1] << 8;
+			scale = q_scales[h] >> four / 8 * 8 & 0xffu;
+		}
+		mqa_decode_mxfp4(codes, scale, x);
+		UNROLL
+		for (j = 0; j < 4; j++)
+			to[j * MQA_LANES] = x[j];
+	}
+	for (i = g_item(); i < tiles * MQA_TILE; i += MQA_ITEMS)
+		w[i] = i < heads ? weights[i] : 0.0f;
+	BARRIER();
+}
+
 /* One of the lane's keys: `codes` are all of it; zeros if it is none. */
 FN void
 mqa_load_key(PRIVATE float *k, GLOBAL const uint8_t *codes, uint32_t is_key,
@@ -122,6 +174,24 @@ mqa_load_key(PRIVATE float *k, GLOBAL const uint8_t *codes, uint32_t is_key,
 	}
 	mqa_decode(low, k);
 	mqa_decode(high, k + 4);
+}
+
+/* The same of an MXFP4 key, the dims are the same; `scales` are its four. */
+FN void
+mqa_load_mxfp4(PRIVATE float *k, GLOBAL const uint8_t *codes,
+	       GLOBAL const uint32_t *scales, uint32_t is_key)
+{
+	const uint32_t lane = g_item() % MQA_LANES;
+	uint32_t low = 0, high = 0, word = 0;
+
+	if (is_key) {
+		low = ((GLOBAL const uint16_t *)codes)[lane];
+		high = ((GLOBAL const uint16_t *)codes)[MQA_LANES + lane];
+		word = *scales;
+	}
+	word >>= lane / 8 * 8; /* of the first half, 16 bits up of the second */
+	mqa_decode_mxfp4(low, word & 0xffu, k);
+	mqa_decode_mxfp4(high, word >> 16 & 0xffu, k + 4);
 }
 
 /* Of 16 pairs, each lane's part in v[pair]: pair l's sum over the 16 lanes by
@@ -186,10 +256,12 @@ mqa_score(const PRIVATE mqa_keys *keys, LOCAL const float *q32,
 }
 
 /* The sum over all heads for key l % 4, before its scale. q and weights are the
- * token's; `stage` if local memory has not got them yet, `any` if the subgroup
- * has a key: both are uniform, the one over the block. Barriers. */
+ * token's, q_scales of MXFP4 alone; `stage` if local memory has not got them
+ * yet, `any` if the subgroup has a key: both are uniform, the one over the
+ * block. Barriers. */
 FN float
 mqa_score_all(const PRIVATE mqa_keys *keys, GLOBAL const uint8_t *q,
+	      GLOBAL const uint32_t *q_scales, uint32_t mxfp4,
 	      GLOBAL const float *weights, uint32_t heads, uint32_t stage,
 	      uint32_t any, LOCAL float *q32, LOCAL float *w)
 {
@@ -200,7 +272,10 @@ mqa_score_all(const PRIVATE mqa_keys *keys, GLOBAL const uint8_t *q,
 		const uint32_t n =
 			heads - h < MQA_HEADS ? heads - h : MQA_HEADS;
 
-		if (stage || heads > MQA_HEADS)
+		if ((stage || heads > MQA_HEADS) && mxfp4)
+			mqa_stage_mxfp4(q + (uint64_t)h * (MQA_DIM / 2),
+					q_scales + h, weights + h, n, q32, w);
+		else if (stage || heads > MQA_HEADS)
 			mqa_stage(q + (uint64_t)h * MQA_DIM, weights + h, n,
 				  q32, w);
 		if (any)
@@ -259,7 +334,7 @@ mqa_logits_load(PRIVATE mqa_keys *keys,
 		const PRIVATE spmla_k_mqa_logits_scalars *s,
 		GLOBAL const uint8_t *cache, GLOBAL const int32_t *block_table,
 		GLOBAL const int32_t *table_cols, uint32_t row, uint32_t first,
-		uint32_t len)
+		uint32_t len, uint32_t mxfp4)
 {
 	const uint32_t lane = g_item() % MQA_LANES;
 	int32_t own = -1;
@@ -280,9 +355,21 @@ mqa_logits_load(PRIVATE mqa_keys *keys,
 					    key / s->page_tokens);
 		if (page >= 0)
 			at += (uint64_t)page * s->page_stride_bytes;
-		mqa_load_key(keys->k[b], at + (uint64_t)entry * MQA_DIM,
-			     page >= 0, 1);
-		if (lane == b && page >= 0)
+		if (mxfp4) {
+			mqa_load_mxfp4(
+				keys->k[b],
+				at + (uint64_t)entry * (MQA_DIM / 2),
+				(GLOBAL const uint32_t
+					 *)(at + (uint64_t)s->page_tokens *
+							 (MQA_DIM / 2)) +
+					entry,
+				page >= 0);
+			keys->scale = 1.0f;
+		} else {
+			mqa_load_key(keys->k[b], at + (uint64_t)entry * MQA_DIM,
+				     page >= 0, 1);
+		}
+		if (!mxfp4 && lane == b && page >= 0)
 			keys->scale = ((
 				GLOBAL const float *)(at +
 						      (uint64_t)s->page_tokens *
@@ -292,12 +379,21 @@ mqa_logits_load(PRIVATE mqa_keys *keys,
 	return own;
 }
 
-SPMLA_KERNEL(mqa_logits)
+/* The kernel, of either layout; `mxfp4` is a constant. */
+FN void
+mqa_logits_all(GLOBAL spmla_g_state *fault_state,
+	       GLOBAL spmla_g_status *fault_status, GLOBAL const uint8_t *q,
+	       GLOBAL const uint32_t *q_scales, GLOBAL const float *weights,
+	       GLOBAL const int32_t *token_row,
+	       GLOBAL const int32_t *context_lens,
+	       GLOBAL const int64_t *row_starts,
+	       GLOBAL const int32_t *block_table,
+	       GLOBAL const int32_t *table_cols, GLOBAL const uint8_t *cache,
+	       GLOBAL float *logits,
+	       const PRIVATE spmla_k_mqa_logits_scalars *s, uint32_t mxfp4,
+	       LOCAL float *q32, LOCAL float *w, LOCAL uint64_t *ends,
+	       LOCAL uint64_t *sums)
 {
-	LOCAL_ARRAY(float, q32, MQA_STAGED);
-	LOCAL_ARRAY(float, w, MQA_HEADS);
-	LOCAL_ARRAY(uint64_t, ends, MQA_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 	const uint32_t lane = g_item() % MQA_LANES;
 	/* The first of a unit's keys that the lane has, and its subgroup. */
 	const uint32_t own = g_item() / MQA_LANES * MQA_KEYS;
@@ -305,9 +401,9 @@ SPMLA_KERNEL(mqa_logits)
 		g_item() / g_width() * (g_width() / MQA_LANES) * MQA_KEYS;
 	uint32_t base;
 
-	for (base = 0; base < s.tokens; base += MQA_ITEMS) {
-		const uint32_t count = s.tokens - base < MQA_ITEMS
-					       ? s.tokens - base
+	for (base = 0; base < s->tokens; base += MQA_ITEMS) {
+		const uint32_t count = s->tokens - base < MQA_ITEMS
+					       ? s->tokens - base
 					       : MQA_ITEMS;
 		const uint32_t mine = base + g_item();
 		uint32_t units = 0, token = 0, first = 0, rest = 0, left;
@@ -315,7 +411,7 @@ SPMLA_KERNEL(mqa_logits)
 
 		if (g_item() < count)
 			units = mqa_logits_units(
-				fault_state, fault_status, &s, mine,
+				fault_state, fault_status, s, mine,
 				(uint32_t)token_row[mine], context_lens[mine],
 				row_starts[mine]);
 		before = g_scan_sum(units, MQA_ITEMS, sums, &total);
@@ -342,17 +438,22 @@ SPMLA_KERNEL(mqa_logits)
 			t = base + token;
 			len = (uint32_t)context_lens[t];
 			row = (uint32_t)token_row[t];
-			page = mqa_logits_load(&keys, &s, cache, block_table,
+			page = mqa_logits_load(&keys, s, cache, block_table,
 					       table_cols, row, first + own,
-					       len);
+					       len, mxfp4);
 			score = mqa_score_all(
-				&keys, q + (uint64_t)t * s.heads * MQA_DIM,
-				weights + (uint64_t)t * s.heads, s.heads, stage,
-				first + subgroup < len, q32, w);
+				&keys,
+				q + (uint64_t)t * s->heads *
+						(mxfp4 ? MQA_DIM / 2 : MQA_DIM),
+				mxfp4 ? q_scales + (uint64_t)t * s->heads
+				      : q_scales,
+				mxfp4, weights + (uint64_t)t * s->heads,
+				s->heads, stage, first + subgroup < len, q32,
+				w);
 			key = first + own + lane;
 			if (lane >= MQA_KEYS || key >= len)
 				continue;
-			if (page < 0 && key % s.page_tokens == 0)
+			if (page < 0 && key % s->page_tokens == 0)
 				g_fault(fault_state, fault_status, row,
 					G_FAULT_PAGE);
 			logits[row_starts[t] + key] =
@@ -360,6 +461,30 @@ SPMLA_KERNEL(mqa_logits)
 					 : keys.scale * score;
 		}
 	}
+}
+
+SPMLA_KERNEL(mqa_logits)
+{
+	LOCAL_ARRAY(float, q32, MQA_STAGED);
+	LOCAL_ARRAY(float, w, MQA_HEADS);
+	LOCAL_ARRAY(uint64_t, ends, MQA_ITEMS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+
+	mqa_logits_all(fault_state, fault_status, q, 0, weights, token_row,
+		       context_lens, row_starts, block_table, table_cols, cache,
+		       logits, &s, 0, q32, w, ends, sums);
+}
+
+SPMLA_KERNEL(mqa_logits_mxfp4)
+{
+	LOCAL_ARRAY(float, q32, MQA_STAGED);
+	LOCAL_ARRAY(float, w, MQA_HEADS);
+	LOCAL_ARRAY(uint64_t, ends, MQA_ITEMS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+
+	mqa_logits_all(fault_state, fault_status, q, q_scales, weights,
+		       token_row, context_lens, row_starts, block_table,
+		       table_cols, cache, logits, &s, 1, q32, w, ends, sums);
 }
 
 #endif

@@ -51,29 +51,38 @@ g_row_sum(float x, LOCAL float *row)
 	return g_sum16(sum);
 }
 
-/* The item's value after the rotation of the first 64: four products, one
- * difference, one sum, each rounded; then bf16. cos_sin is the position's. */
+/* The item's value after the rotation of the 64 from `first` on, 0 or 64: four
+ * products, one difference, one sum, each rounded; then bf16. cos_sin is the
+ * position's. */
 FN float
-g_row_rope(float x, GLOBAL const float *cos_sin, uint32_t neox,
-	   LOCAL float *row)
+g_row_rope_at(float x, uint32_t first, GLOBAL const float *cos_sin,
+	      uint32_t neox, LOCAL float *row)
 {
-	const uint32_t i = g_item(), pairs = G_ROW_ROPE / 2;
+	const uint32_t i = g_item() - first, pairs = G_ROW_ROPE / 2;
 	const uint32_t pair = neox ? i % pairs : i / 2;
 	const uint32_t second = neox ? i / pairs : i % 2;
 	const uint32_t other = neox ? i ^ pairs : i ^ 1u;
 	float y;
 
 	BARRIER();
-	row[i] = x;
+	row[g_item()] = x;
 	BARRIER();
-	if (i >= G_ROW_ROPE)
+	if (i >= G_ROW_ROPE) /* those before `first` too, which wrap */
 		return x;
-	y = row[other];
+	y = row[first + other];
 	if (second)
 		x = x * cos_sin[pair] + y * cos_sin[pairs + pair];
 	else
 		x = x * cos_sin[pair] - y * cos_sin[pairs + pair];
 	return g_round_bf16(x);
+}
+
+/* The rotation of the first 64. */
+FN float
+g_row_rope(float x, GLOBAL const float *cos_sin, uint32_t neox,
+	   LOCAL float *row)
+{
+	return g_row_rope_at(x, 0, cos_sin, neox, row);
 }
 
 #endif

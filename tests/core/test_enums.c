@@ -132,6 +132,7 @@ static const pin_value others[] = {
 	V(SPMLA_ROPE_FORCE_32, 0x7fffffff),
 	V(SPMLA_Q_SCALE_FUSED, 0),
 	V(SPMLA_Q_SCALE_GROUP, 1),
+	V(SPMLA_Q_SCALE_V4, 2),
 	V(SPMLA_Q_SCALE_FORCE_32, 0x7fffffff),
 	V(SPMLA_EMPTY_LSE_PLUS_INF, 0),
 	V(SPMLA_EMPTY_LSE_MINUS_INF, 1),
@@ -231,7 +232,9 @@ static const pin_value operations[] = {
 	V(SPMLA_OP_c128a_index, 29),
 	V(SPMLA_OP_combine_index, 30),
 	V(SPMLA_OP_ragged_index, 31),
-	V(SPMLA_OP_COUNT, 32),
+	V(SPMLA_OP_inv_rope_quant, 32),
+	V(SPMLA_OP_o_group_proj, 33),
+	V(SPMLA_OP_COUNT, 34),
 	V(SPMLA_RMS_NORMS_WIDTH_UNIT, 8),
 	V(SPMLA_RMS_NORMS_MAX_WIDTH, 4096),
 };

@@ -14,6 +14,7 @@
 #include "tests/fuzz/ops_metadata.h"
 #include "tests/fuzz/ops_prefill.h"
 #include "tests/fuzz/ops_v4_front.h"
+#include "tests/fuzz/ops_v4_output.h"
 
 /* ---- All of them ------------------------------------------------------- */
 

@@ -18,7 +18,7 @@ make_indexer_q_prep(input *in, void *args)
 	const uint32_t tokens = a->tokens = in_below(in, 4);
 
 	a->rope_style = in_below(in, 4);
-	a->scale_floor = in_below(in, 3);
+	a->scale_floor = in_below(in, 4);
 	a->weights_dtype = in_below(in, 4);
 	a->cos_sin_rows = in_below(in, 5);
 	a->softmax_scale = scale_of(in);
@@ -38,6 +38,9 @@ make_indexer_q_prep(input *in, void *args)
 	a->cos_sin = f32_of(in, (int64_t)a->cos_sin_rows * SPMLA_INDEX_ROPE);
 	a->q_out = bytes_of(in, tokens * heads, SPMLA_INDEX_DIM);
 	a->weights_out = f32_of(in, tokens * heads);
+	a->rope_part = in_below(in, 3);
+	a->q_format = in_below(in, 3);
+	a->q_scales = i32_of(in, tokens * heads);
 }
 
 CALL(mqa_logits)
@@ -61,7 +64,9 @@ make_mqa_logits(input *in, void *args)
 	a->row_starts = i64_of(in, a->tokens);
 	a->logits_elems = in_below(in, 80);
 	a->logits = f32_of(in, (int64_t)a->logits_elems);
-	a->cache = cache_of(in, SPMLA_LAYOUT_INDEX_FP8);
+	a->cache = cache_of(in, in_below(in, 2) ? SPMLA_LAYOUT_INDEX_MXFP4
+						: SPMLA_LAYOUT_INDEX_FP8);
+	a->q_scales = i32_of(in, (int64_t)a->tokens * a->heads);
 }
 
 CALL(topk)

@@ -43,8 +43,6 @@ typedef enum golden_rule {
 	GOLDEN_FLOAT = 2 /* |got - want| <= atol + rtol * |want| */
 } golden_rule;
 
-/* Element (i, j, ..) is element offset + i * strides[0] + .. of a storage of
- * `elems` elements; every element of the shape lies inside it. */
 typedef enum golden_verdict {
 	GOLDEN_RAN = 0,
 	GOLDEN_FAILED = 1,
@@ -53,6 +51,8 @@ typedef enum golden_verdict {
 
 typedef struct golden_case golden_case;
 
+/* Element (i, j, ..) is element offset + i * strides[0] + .. of a storage of
+ * `elems` elements; every element of the shape lies inside it. */
 typedef struct golden_tensor {
 	const char *name;
 	golden_dtype dtype;
@@ -116,6 +116,7 @@ extern const golden_op golden_v4_front_ops[];
 extern const golden_op golden_v4_attend_ops[];
 extern const golden_op golden_v4_index_ops[];
 extern const golden_op golden_compress_ops[];
+extern const golden_op golden_v4_rope_ops[];
 
 /* golden_v32_logits.c */
 golden_verdict golden_run_mqa_logits(golden_case *c);

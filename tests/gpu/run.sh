@@ -50,10 +50,12 @@ sanitized=(
 	ops/test_indexer_q_prep
 	ops/test_indexer_schedule
 	ops/test_kv_compress_hand
+	ops/test_inv_rope_quant
 	ops/test_kv_gather
 	ops/test_kv_insert
 	ops/test_lse2_to_lse
 	ops/test_mqa_logits_gathered
+	ops/test_o_group_proj
 	ops/test_prefill_rows
 	ops/test_q_absorb
 	ops/test_qnorm_rope_kv_insert

@@ -21,11 +21,11 @@
 /* Of a call with rope and 4 heads. */
 static const arg_error errors[] = {
 	{FIELD(struct_bytes), 0, SPMLA_E_STRUCT_SIZE,
-	 "SPMLA_E_STRUCT_SIZE: " OP ": got 0, want 112"},
+	 "SPMLA_E_STRUCT_SIZE: " OP ": got 0, want 128"},
 	{FIELD(heads), 0, RANGE ".heads: got 0, want at least 1"},
 	{FIELD(heads), 129, RANGE ".heads: got 129, want at most 128"},
 	{FIELD(rope_style), 3, RANGE ".rope_style: got 3, want at most 2"},
-	{FIELD(scale_floor), 2, RANGE ".scale_floor: got 2, want at most 1"},
+	{FIELD(scale_floor), 3, RANGE ".scale_floor: got 3, want at most 2"},
 	{FIELD(weights_dtype), SPMLA_DTYPE_FP16,
 	 RANGE ".weights_dtype: got 1, want 0"},
 	{FIELD(weights_dtype), 3,
@@ -51,6 +51,9 @@ static const arg_error errors[] = {
 	{FIELD(cos_sin), 0, NULL_OP ".cos_sin" NO_POINTER},
 	{FIELD(q_out), 0, NULL_OP ".q_out" NO_POINTER},
 	{FIELD(weights_out), 0, NULL_OP ".weights_out" NO_POINTER},
+	{FIELD(rope_part), 2, RANGE ".rope_part: got 2, want at most 1"},
+	{FIELD(q_format), 2, RANGE ".q_format: got 2, want at most 1"},
+	{FIELD(q_format), 1, NULL_OP ".q_scales" NO_POINTER},
 };
 
 START_TEST(every_field_is_checked_and_named)
@@ -62,6 +65,7 @@ START_TEST(every_field_is_checked_and_named)
 	q_rig_rope(&r, SPMLA_ROPE_NEOX);
 	memset(r.q_want, 0xAB, r.q_bytes);
 	memset(r.weights_want, 0xAB, r.weights_bytes);
+	memset(r.scales_want, 0xAB, r.scales_bytes);
 	for (i = 0; i < sizeof errors / sizeof errors[0]; i++) {
 		const arg_error *e = &errors[i];
 		spmla_indexer_q_prep_args bad = r.a;

@@ -126,7 +126,7 @@ START_TEST(every_number_that_is_wrong_is_named)
 	expect_error(NULL,
 		     "SPMLA_E_NULL: mqa_logits: got NULL, want a pointer");
 	a.struct_bytes = 4;
-	expect_error(&a, "SPMLA_E_STRUCT_SIZE: mqa_logits: got 4, want 136");
+	expect_error(&a, "SPMLA_E_STRUCT_SIZE: mqa_logits: got 4, want 144");
 	a = w.a;
 	a.heads = 0;
 	expect_error(&a,

@@ -3,6 +3,7 @@
  * See indexer_q_rig.h.
  */
 #include "tests/support/indexer_q_rig.h"
+#include "tests/support/mxfp4_ref.h"
 #include "tests/support/narrow_ref.h"
 
 #include <check.h>
@@ -55,6 +56,7 @@ q_rig_open(q_rig *r, uint32_t tokens, uint32_t heads)
 	open_context(&r->f);
 	r->q_bytes = rows * DIM + RED_ZONE;
 	r->weights_bytes = rows * sizeof(float) + RED_ZONE;
+	r->scales_bytes = rows * sizeof(int32_t) + RED_ZONE;
 	r->q = test_alloc((rows + 1) * STRIDE * 2, 0xff); /* NaN */
 	r->weights_bf16 = test_alloc(tokens * (heads + 3) * 2, 0xff);
 	r->weights_f32 = test_alloc(tokens * (heads + 3) * 4, 0xff);
@@ -64,6 +66,8 @@ q_rig_open(q_rig *r, uint32_t tokens, uint32_t heads)
 	r->q_want = test_alloc(r->q_bytes, 0xAB);
 	r->weights_out = test_alloc(r->weights_bytes, 0xAB);
 	r->weights_want = test_alloc(r->weights_bytes, 0xAB);
+	r->scales_out = test_alloc(r->scales_bytes, 0xAB);
+	r->scales_want = test_alloc(r->scales_bytes, 0xAB);
 	r->a.struct_bytes = (uint32_t)sizeof r->a;
 	r->a.tokens = tokens;
 	r->a.heads = heads;
@@ -94,6 +98,8 @@ q_rig_close(q_rig *r)
 	free(r->q_want);
 	free(r->weights_out);
 	free(r->weights_want);
+	free(r->scales_out);
+	free(r->scales_want);
 }
 
 void
@@ -113,10 +119,25 @@ q_rig_f32(q_rig *r)
 }
 
 void
+q_rig_v4(q_rig *r)
+{
+	r->a.rope_part = SPMLA_ROPE_LAST;
+	r->a.scale_floor = SPMLA_Q_SCALE_V4;
+}
+
+void
+q_rig_mxfp4(q_rig *r)
+{
+	r->a.q_format = SPMLA_INDEX_Q_MXFP4;
+	r->a.q_scales = (int32_t *)(void *)r->scales_out;
+}
+
+void
 q_rig_reset(q_rig *r)
 {
 	memset(r->q_out, 0xAB, r->q_bytes);
 	memset(r->weights_out, 0xAB, r->weights_bytes);
+	memset(r->scales_out, 0xAB, r->scales_bytes);
 }
 
 void
@@ -127,10 +148,33 @@ q_rig_run(q_rig *r)
 	fixture_drain(&r->f);
 }
 
-static float
-model_query(const q_rig *r, uint32_t t, uint32_t h, uint8_t *codes)
+/* Codes and, of e4m3, their scale; 1 else. */
+static double
+model_codes(q_rig *r, uint32_t out, const double *x)
 {
-	const double floor = (double)1e-10f;
+	const double least = r->a.scale_floor == SPMLA_Q_SCALE_V4
+				     ? (double)1e-4f
+				     : (double)1e-10f;
+	double s;
+	uint32_t i;
+
+	if (r->a.q_format == SPMLA_INDEX_Q_MXFP4) {
+		ref_mxfp4_encode(x, DIM, r->q_want + out * DIM / 2,
+				 r->scales_want + 4 * out);
+		return 1;
+	}
+	s = ref_round_f32(fmax(ref_amax(x, DIM), least) / 448);
+	if (r->a.scale_floor == SPMLA_Q_SCALE_GROUP)
+		s = fmax(s, least);
+	s = ref_pow2up(s);
+	for (i = 0; i < DIM; i++)
+		r->q_want[out * DIM + i] = quotient_code(x[i], s);
+	return s;
+}
+
+static float
+model_query(q_rig *r, uint32_t t, uint32_t h)
+{
 	const int64_t at = t * r->a.weights_stride_elems + h;
 	const uint16_t *q = r->a.q + t * r->a.q_token_stride_elems +
 			    h * r->a.q_head_stride_elems;
@@ -140,14 +184,10 @@ model_query(const q_rig *r, uint32_t t, uint32_t h, uint8_t *codes)
 	for (i = 0; i < DIM; i++)
 		x[i] = ref_bf16_value(q[i]);
 	if (r->a.rope_style)
-		ref_rope(x, r->cos_sin + r->positions[t] * 64,
+		ref_rope(x + (r->a.rope_part == SPMLA_ROPE_LAST ? 64 : 0),
+			 r->cos_sin + r->positions[t] * 64,
 			 (ref_rope_style)r->a.rope_style);
-	s = ref_round_f32(fmax(ref_amax(x, DIM), floor) / 448);
-	if (r->a.scale_floor == SPMLA_Q_SCALE_GROUP)
-		s = fmax(s, floor);
-	s = ref_pow2up(s);
-	for (i = 0; i < DIM; i++)
-		codes[i] = quotient_code(x[i], s);
+	s = model_codes(r, t * r->a.heads + h, x);
 	w = r->a.weights_dtype == SPMLA_DTYPE_F32
 		    ? (double)r->weights_f32[at]
 		    : ref_bf16_value(r->weights_bf16[at]);
@@ -158,21 +198,27 @@ model_query(const q_rig *r, uint32_t t, uint32_t h, uint8_t *codes)
 void
 q_rig_model(q_rig *r)
 {
+	const uint32_t mxfp4 = r->a.q_format == SPMLA_INDEX_Q_MXFP4;
+	const uint32_t bytes = mxfp4 ? DIM / 2 : DIM;
 	uint32_t t, h;
 
 	memset(r->q_want, 0xAB, r->q_bytes);
 	memset(r->weights_want, 0xAB, r->weights_bytes);
+	memset(r->scales_want, 0xAB, r->scales_bytes);
 	for (t = 0; t < r->a.tokens; t++)
 		for (h = 0; h < r->a.heads; h++) {
 			const uint32_t out = t * r->a.heads + h;
 			float w = 0;
 
-			if (r->a.rope_style &&
-			    (r->positions[t] < 0 ||
-			     (uint32_t)r->positions[t] >= r->a.cos_sin_rows))
-				memset(r->q_want + out * DIM, 0, DIM);
-			else
-				w = model_query(r, t, h, r->q_want + out * DIM);
+			if (!r->a.rope_style ||
+			    (r->positions[t] >= 0 &&
+			     (uint32_t)r->positions[t] < r->a.cos_sin_rows)) {
+				w = model_query(r, t, h);
+			} else {
+				memset(r->q_want + out * bytes, 0, bytes);
+				memset(r->scales_want + 4 * out,
+				       mxfp4 ? 0 : 0xAB, 4);
+			}
 			memcpy(r->weights_want + out * sizeof w, &w, sizeof w);
 		}
 }
@@ -183,6 +229,7 @@ q_rig_compare(const q_rig *r)
 	uint32_t i, rows = r->a.tokens * r->a.heads;
 
 	check_bytes(r->q_out, r->q_want, r->q_bytes);
+	check_bytes(r->scales_out, r->scales_want, r->scales_bytes);
 	for (i = 0; i < rows; i++) {
 		float got, want;
 

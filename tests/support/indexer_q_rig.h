@@ -23,8 +23,11 @@ typedef struct q_rig {
 	uint8_t *q_want;
 	uint8_t *weights_out;
 	uint8_t *weights_want;
+	uint8_t *scales_out; /* of MXFP4 */
+	uint8_t *scales_want;
 	uint64_t q_bytes; /* red zones included */
 	uint64_t weights_bytes;
+	uint64_t scales_bytes;
 } q_rig;
 
 /* FUSED floor, BF16 weights, no rope, 128^-0.5 and heads^-0.5; heads 136
@@ -34,6 +37,8 @@ void q_rig_close(q_rig *r);
 void q_rig_fill(q_rig *r);
 void q_rig_rope(q_rig *r, uint32_t style);
 void q_rig_f32(q_rig *r); /* f32 weights */
+void q_rig_v4(q_rig *r);  /* the last 64, the floor of V4 */
+void q_rig_mxfp4(q_rig *r);
 void q_rig_reset(q_rig *r);
 void q_rig_run(q_rig *r);
 void q_rig_model(q_rig *r);

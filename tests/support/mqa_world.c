@@ -9,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/mxfp4_ref.h"
 #include "tests/support/reference.h"
+
+static uint32_t
+value_bytes(const spmla_cache *c)
+{
+	return c->layout == SPMLA_LAYOUT_INDEX_MXFP4 ? 64 : 128;
+}
 
 static uint8_t
 random_code(uint64_t *rng)
@@ -23,13 +30,19 @@ uint8_t *
 mqa_entry(const spmla_cache *c, uint32_t page, uint32_t i)
 {
 	return (uint8_t *)c->base + page * c->page_stride_bytes +
-	       (uint64_t)i * 128;
+	       (uint64_t)i * value_bytes(c);
+}
+
+uint8_t *
+mqa_scales(const spmla_cache *c, uint32_t page, uint32_t i)
+{
+	return mqa_entry(c, page, c->entries_per_page) + i * 4;
 }
 
 void
 mqa_put_scale(const spmla_cache *c, uint32_t page, uint32_t i, float scale)
 {
-	memcpy(mqa_entry(c, page, c->entries_per_page) + i * 4, &scale, 4);
+	memcpy(mqa_scales(c, page, i), &scale, 4);
 }
 
 static void
@@ -65,7 +78,8 @@ mqa_open(mqa_world *w, uint32_t heads, uint32_t entries)
 		sizeof w->a,  MQA_TOKENS, heads,      3,
 		columns,      stride,     w->q,       w->weights,
 		w->token_row, w->lens,    w->starts,  w->table,
-		NULL,         w->logits,  MQA_LOGITS, SPMLA_CACHE_INIT};
+		NULL,         w->logits,  MQA_LOGITS, SPMLA_CACHE_INIT,
+		NULL};
 	w->a.cache.layout = SPMLA_LAYOUT_INDEX_FP8;
 	w->a.cache.entries_per_page = entries;
 	w->a.cache.pages = pages;
@@ -86,9 +100,43 @@ mqa_open(mqa_world *w, uint32_t heads, uint32_t entries)
 	}
 }
 
+/* Any codes; scales 2^-9 .. 2^4. */
+static void
+random_mxfp4(uint64_t *rng, uint8_t *codes, uint8_t *scales)
+{
+	uint32_t i;
+
+	for (i = 0; i < 64; i++)
+		codes[i] = (uint8_t)rng_next(rng);
+	for (i = 0; i < 4; i++)
+		scales[i] = (uint8_t)(118 + rng_below(rng, 14));
+}
+
+void
+mqa_open_mxfp4(mqa_world *w, uint32_t heads, uint32_t entries)
+{
+	uint64_t rng = test_seed() + heads * 100 + entries;
+	spmla_cache *c = &w->a.cache;
+	uint32_t p, i;
+
+	mqa_open(w, heads, entries);
+	c->layout = SPMLA_LAYOUT_INDEX_MXFP4;
+	c->page_stride_bytes = ((uint64_t)entries * 68 + 15 + 48) / 16 * 16;
+	memset(w->pages, 0xFF, c->pages * c->page_stride_bytes);
+	for (p = 0; p < c->pages; p++)
+		for (i = 0; i < entries; i++)
+			random_mxfp4(&rng, mqa_entry(c, p, i),
+				     mqa_scales(c, p, i));
+	w->q_scales = test_alloc(MQA_TOKENS * heads * 4, 0);
+	for (i = 0; i < MQA_TOKENS * heads; i++)
+		random_mxfp4(&rng, w->q + i * 64, (uint8_t *)(w->q_scales + i));
+	w->a.q_scales = w->q_scales;
+}
+
 void
 mqa_close(mqa_world *w)
 {
+	free(w->q_scales);
 	free(w->q);
 	free(w->weights);
 	free(w->table);
@@ -136,13 +184,18 @@ find_key(const spmla_mqa_logits_args *a, uint32_t row, uint32_t n,
 	page = a->block_table[row * a->table_stride_elems + col];
 	if (page < 0 || (int64_t)page >= (int64_t)a->cache.pages)
 		return NULL;
+	if (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4) {
+		for (d = 0; d < 128; d++)
+			key->value[d] = ref_mxfp4_value(
+				mqa_entry(&a->cache, (uint32_t)page, i),
+				mqa_scales(&a->cache, (uint32_t)page, i), d);
+		key->scale = 1;
+		return key;
+	}
 	for (d = 0; d < 128; d++)
 		key->value[d] = ref_e4m3_value(
 			mqa_entry(&a->cache, (uint32_t)page, i)[d]);
-	memcpy(&scale,
-	       mqa_entry(&a->cache, (uint32_t)page, a->cache.entries_per_page) +
-		       i * 4,
-	       4);
+	memcpy(&scale, mqa_scales(&a->cache, (uint32_t)page, i), 4);
 	key->scale = scale;
 	return key;
 }
@@ -158,8 +211,16 @@ check_score(const spmla_mqa_logits_args *a, uint32_t t, uint32_t n)
 	double want, tolerance;
 	uint32_t i;
 
-	for (i = 0; n == 0 && i < a->heads * 128; i++)
-		q[i] = ref_e4m3_value(a->q[t * a->heads * 128 + i]);
+	for (i = 0; n == 0 && i < a->heads * 128; i++) {
+		const uint32_t head = t * a->heads + i / 128;
+
+		if (a->q_scales)
+			q[i] = ref_mxfp4_value(
+				a->q + head * 64,
+				(const uint8_t *)&a->q_scales[head], i % 128);
+		else
+			q[i] = ref_e4m3_value(a->q[head * 128 + i % 128]);
+	}
 	for (i = 0; n == 0 && i < a->heads; i++)
 		weights[i] = a->weights[t * a->heads + i];
 	found = find_key(a, (uint32_t)a->token_row[t], n, &key);

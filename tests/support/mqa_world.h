@@ -15,6 +15,7 @@ enum { MQA_HEADS = 128, MQA_TOKENS = 3, MQA_GAP = 5, MQA_LOGITS = 400 };
 typedef struct mqa_world {
 	spmla_mqa_logits_args a;
 	uint8_t *q;
+	int32_t *q_scales; /* of MXFP4 */
 	float *weights;
 	int32_t token_row[MQA_TOKENS];
 	int32_t lens[MQA_TOKENS];
@@ -30,15 +31,20 @@ typedef struct mqa_world {
 void mqa_open(mqa_world *w, uint32_t heads, uint32_t entries);
 void mqa_close(mqa_world *w);
 
+/* The same of INDEX_MXFP4. Values are between 2^-10 and 96. */
+void mqa_open_mxfp4(mqa_world *w, uint32_t heads, uint32_t entries);
+
 /* Queries and weights of a token and the codes of a key. One product is 2^16
  * and every other, and the sum of every other head, rounds to nothing beside
  * it: as much is lost as stands behind it in one chain of sums. */
 void mqa_steep(uint8_t *q, float *weights, uint32_t heads, uint8_t *key);
 
-/* The 128 codes of an entry of the cache, and its scale. */
+/* The codes of an entry of the cache, 128 or 64 bytes, and its f32 scale, or its
+ * four of MXFP4. */
 uint8_t *mqa_entry(const spmla_cache *c, uint32_t page, uint32_t i);
 void mqa_put_scale(const spmla_cache *c, uint32_t page, uint32_t i,
 		   float scale);
+uint8_t *mqa_scales(const spmla_cache *c, uint32_t page, uint32_t i);
 
 /* The page that row 2, that of tokens 0 and 2, has in its first column. */
 uint32_t mqa_first_page(const mqa_world *w);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * inv_rope_quant: takes the rotation out of attention's results again and
+ * quantises them, for the output projection of V4.
+ */
+#ifndef SPMLA_OPS_INV_ROPE_QUANT_H
+#define SPMLA_OPS_INV_ROPE_QUANT_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What becomes of a result. Scales are one for each 128 values. */
+typedef enum spmla_o_quant {
+	SPMLA_O_BF16 = 0,
+	SPMLA_O_FP8 = 1,        /* e4m3, scales f32 */
+	SPMLA_O_FP8_PACKED = 2, /* e4m3, scales ue8m0, four in an int32 */
+	SPMLA_O_FORCE_32 = 0x7fffffff
+} spmla_o_quant;
+
+/* groups * heads_per_group heads; head g * heads_per_group + j is values
+ * 512 j .. 512 j + 511 of group g. */
+typedef struct spmla_inv_rope_quant_args {
+	uint32_t struct_bytes;
+	uint32_t tokens;
+	uint32_t groups;          /* 1..256 */
+	uint32_t heads_per_group; /* 1..256 */
+	uint32_t quant;           /* spmla_o_quant */
+	uint32_t rope_style;      /* spmla_rope_style */
+	uint32_t cos_sin_rows;
+	uint32_t reserved;
+	const uint16_t *o;            /* bf16 [tokens][heads][512] */
+	int64_t o_token_stride_elems; /* >= 512: heads may be outermost */
+	int64_t o_head_stride_elems;  /* >= 512 */
+	const int32_t *positions;     /* [tokens]; rope only */
+	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
+	/* e4m3 or bf16 [tokens][groups][heads_per_group * 512] */
+	void *out;
+	/* Both >= heads_per_group * 512: groups may be outermost. */
+	int64_t out_token_stride_elems;
+	int64_t out_group_stride_elems;
+	/* f32 [groups][4 * heads_per_group][tokens], or int32
+	 * [groups][heads_per_group][tokens]; quantised only */
+	void *scales;
+	/* From one row of tokens to the next, and from one group's first to the
+	 * next's. Both >= tokens, rounded up to a multiple of 4. */
+	int64_t scale_stride_elems;
+	int64_t scale_group_stride_elems;
+} spmla_inv_rope_quant_args;
+
+/* Of each head the last 64 values are rotated back by the token's position, in
+ * f32, unfused:
+ *   first' = first * cos + second * sin, second' = second * cos - first * sin.
+ * O_BF16: they are rounded to bf16 and the 448 others copied bit for bit. Else
+ * nothing is rounded before, for each 128 values,
+ *   s = pow2up(max(amax, 1e-10) * f32(1/448)), amax over |x|, NaN ignored;
+ *   byte = e4m3(x / s), a true division, saturating; a NaN becomes 0x7f,
+ *   whatever its sign, an infinity makes s +inf, itself 0x7f and finite values
+ *   zeros of their sign.
+ * O_FP8: s. O_FP8_PACKED: byte i of a head's word is the biased exponent of the
+ * s of its values 128 i .. (of +inf 255, which is a NaN). Scales of the tokens
+ * that round their number up to a multiple of 4 are zeros.
+ * A position outside the rope table: zeros in both outputs of the whole token,
+ * FAULT_POSITION.
+ * No tokens: nothing else is checked, nothing is enqueued.
+ * Alias: none. Order: enqueues; capturable. Exact: bit for bit, but for which
+ * NaN a bf16 is.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Source: vLLM fused_inv_rope_fp8_quant, whose compiler fuses the rotation. */
+spmla_status spmla_inv_rope_quant(spmla_ctx *ctx,
+				  const spmla_inv_rope_quant_args *args,
+				  spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

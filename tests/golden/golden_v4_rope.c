@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Adapters of the V4 ops that rotate and quantise: attention's results before
+ * the output projection. The real kernels fuse a * b + c, so a code may be one
+ * step off; scales are exact.
+ */
+#include "tests/golden/golden.h"
+
+#include <math.h>
+
+/* int64 positions as int32. */
+static const int32_t *
+positions_of(golden_case *c, int64_t tokens)
+{
+	const golden_tensor *t = golden_need(c, "positions", GOLDEN_I64, 1);
+	int32_t *positions = golden_scratch(c, (uint64_t)tokens * 4);
+	int64_t i;
+
+	if (!golden_has(c, t, (const int64_t[]){tokens}) || !positions)
+		return NULL;
+	for (i = 0; i < tokens; i++)
+		positions[i] = (int32_t)((int64_t *)golden_first(t))[i];
+	return positions;
+}
+
+/* ---- inv_rope_quant ---------------------------------------------------- */
+
+/* Tokens lie fastest, and padded to a multiple of 4. */
+static int
+has_scales(golden_case *c, const golden_tensor *t, const int64_t *shape)
+{
+	const int64_t padded = (shape[0] + 3) / 4 * 4;
+	uint32_t d;
+
+	for (d = 0; t && d < 3; d++)
+		if (t->shape[d] != shape[d])
+			break;
+	if (!t)
+		return 0;
+	if (d == 3 && t->strides[0] == 1 && t->strides[2] == padded &&
+	    t->strides[1] == padded * shape[2])
+		return 1;
+	(void)golden_fail(c, "o_scale has a shape that the op does not have");
+	return 0;
+}
+
+static golden_verdict
+run_inv_rope_quant(golden_case *c)
+{
+	const golden_tensor *o = golden_need(c, "o", GOLDEN_BF16, 3);
+	const golden_tensor *table =
+		golden_need(c, "cos_sin_cache", GOLDEN_F32, 2);
+	const golden_tensor *out = golden_need(c, "o_fp8", GOLDEN_E4M3, 3);
+	const golden_tensor *scales = golden_find(c, "o_scale");
+	const int packed = scales && scales->dtype == GOLDEN_I32;
+	spmla_inv_rope_quant_args a = {0};
+	int64_t groups, heads;
+
+	scales = golden_need(c, "o_scale", packed ? GOLDEN_I32 : GOLDEN_F32, 3);
+	if (!golden_has(c, o, (const int64_t[]){-1, -1, SPMLA_V4_DIM}) ||
+	    !golden_has(c, table, (const int64_t[]){-1, SPMLA_V4_ROPE}) ||
+	    !golden_has(c, out, (const int64_t[]){o->shape[0], -1, -1}))
+		return GOLDEN_FAILED;
+	groups = out->shape[1];
+	heads = out->shape[2] / SPMLA_V4_DIM;
+	if (groups * heads != o->shape[1] ||
+	    heads * SPMLA_V4_DIM != out->shape[2] || !golden_dense(table))
+		return golden_fail(c, "o_fp8 or cos_sin_cache do not fit o");
+	if (!has_scales(c, scales,
+			(const int64_t[]){o->shape[0], groups,
+					  packed ? heads : 4 * heads}))
+		return GOLDEN_FAILED;
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = (uint32_t)o->shape[0];
+	a.groups = (uint32_t)groups;
+	a.heads_per_group = (uint32_t)heads;
+	a.quant = packed ? SPMLA_O_FP8_PACKED : SPMLA_O_FP8;
+	a.rope_style = SPMLA_ROPE_INTERLEAVED;
+	a.cos_sin_rows = (uint32_t)table->shape[0];
+	a.o = golden_first(o);
+	a.o_token_stride_elems = o->strides[0];
+	a.o_head_stride_elems = o->strides[1];
+	a.positions = positions_of(c, o->shape[0]);
+	a.cos_sin = golden_first(table);
+	a.out = golden_first(out);
+	a.out_token_stride_elems = out->strides[0];
+	a.out_group_stride_elems = out->strides[1];
+	a.scales = golden_first(scales);
+	a.scale_stride_elems = scales->strides[2];
+	a.scale_group_stride_elems = scales->strides[1];
+	if (!a.positions)
+		return GOLDEN_FAILED;
+	return golden_called(c, spmla_inv_rope_quant(c->ctx, &a, NULL));
+}
+
+/* ---- indexer_q_prep ---------------------------------------------------- */
+
+static int
+fill_queries(golden_case *c, spmla_indexer_q_prep_args *a)
+{
+	const golden_tensor *q = golden_need(c, "index_q", GOLDEN_BF16, 3);
+	const golden_tensor *table =
+		golden_need(c, "index_q_cos_sin_cache", GOLDEN_F32, 2);
+	const golden_tensor *weights = golden_find(c, "index_weights");
+	const golden_tensor *out = golden_need(c, "weights_out", GOLDEN_F32, 2);
+	const int f32 = weights && weights->dtype == GOLDEN_F32;
+	double softmax_scale, head_scale;
+
+	weights = golden_need(c, "index_weights",
+			      f32 ? GOLDEN_F32 : GOLDEN_BF16, 2);
+	if (!golden_has(c, q, (const int64_t[]){-1, -1, SPMLA_INDEX_DIM}) ||
+	    !golden_has(c, table, (const int64_t[]){-1, SPMLA_INDEX_ROPE}) ||
+	    !golden_has(c, weights, q->shape) || !golden_has(c, out, q->shape))
+		return 0;
+	if (!golden_dense(table) || !golden_dense(out) ||
+	    !golden_param(c, "softmax_scale", &softmax_scale) ||
+	    !golden_param(c, "head_scale", &head_scale)) {
+		(void)golden_fail(c, "gaps, or no scales");
+		return 0;
+	}
+	a->struct_bytes = (uint32_t)sizeof *a;
+	a->tokens = (uint32_t)q->shape[0];
+	a->heads = (uint32_t)q->shape[1];
+	a->rope_style = SPMLA_ROPE_INTERLEAVED;
+	a->rope_part = SPMLA_ROPE_LAST;
+	a->scale_floor = SPMLA_Q_SCALE_V4;
+	a->weights_dtype = f32 ? SPMLA_DTYPE_F32 : SPMLA_DTYPE_BF16;
+	a->cos_sin_rows = (uint32_t)table->shape[0];
+	a->softmax_scale = (float)softmax_scale;
+	a->head_scale = (float)head_scale;
+	a->q = golden_first(q);
+	a->q_token_stride_elems = q->strides[0];
+	a->q_head_stride_elems = q->strides[1];
+	a->weights = golden_first(weights);
+	a->weights_stride_elems = weights->strides[0];
+	a->positions = positions_of(c, q->shape[0]);
+	a->cos_sin = golden_first(table);
+	a->weights_out = golden_first(out);
+	return a->positions != NULL;
+}
+
+static golden_verdict
+run_indexer_q_fp8(golden_case *c)
+{
+	const golden_tensor *out = golden_need(c, "q_fp8", GOLDEN_E4M3, 3);
+	spmla_indexer_q_prep_args a = {0};
+
+	if (!fill_queries(c, &a) ||
+	    !golden_has(c, out,
+			(const int64_t[]){a.tokens, a.heads, SPMLA_INDEX_DIM}))
+		return GOLDEN_FAILED;
+	if (!golden_dense(out))
+		return golden_fail(c, "q_fp8 has gaps");
+	a.q_out = golden_first(out);
+	return golden_called(c, spmla_indexer_q_prep(c->ctx, &a, NULL));
+}
+
+/* Codes of e2m1 as whole numbers in the order of their values. */
+static int
+nibble_order(uint8_t byte, uint32_t i)
+{
+	const int code = byte >> 4 * i & 15;
+
+	return code & 8 ? -(code & 7) : code & 7;
+}
+
+/* Whether 16 bytes of codes differ by a step at most. Counts those. */
+static int
+near_codes(const uint8_t *got, const uint8_t *want, uint32_t *steps)
+{
+	uint32_t i, n;
+
+	for (i = 0; i < SPMLA_MXFP4_GROUP / 2; i++)
+		for (n = 0; n < 2; n++) {
+			const int step = nibble_order(got[i], n) -
+					 nibble_order(want[i], n);
+
+			if (step < -1 || step > 1)
+				return 0;
+			*steps += step != 0;
+		}
+	return 1;
+}
+
+/* The same of two groups whose scales differ by 2: of values. */
+static int
+near_values(const uint8_t *got, const uint8_t *want, int is_larger)
+{
+	static const double magnitude[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+	uint32_t i, n;
+
+	for (i = 0; i < SPMLA_MXFP4_GROUP / 2; i++)
+		for (n = 0; n < 2; n++) {
+			const int g = nibble_order(got[i], n);
+			const int w = nibble_order(want[i], n);
+			const double x = magnitude[g < 0 ? -g : g];
+			const double y = magnitude[w < 0 ? -w : w];
+
+			/* half a step of 2 of each, whose scale is 1 and 2 */
+			if (fabs((g < 0 ? -x : x) * (is_larger ? 2 : 1) -
+				 (w < 0 ? -y : y) * (is_larger ? 1 : 2)) > 3)
+				return 0;
+		}
+	return 1;
+}
+
+/* MXFP4 is judged as codes and scales together: a value one step off may be
+ * the largest of its group and make a scale, and so all codes, others. */
+static golden_verdict
+judge_mxfp4(golden_case *c, const golden_tensor *t)
+{
+	const golden_tensor *s = golden_find(c, "q_scale");
+	const uint64_t groups = t->count / (SPMLA_MXFP4_GROUP / 2);
+	uint32_t steps = 0;
+	uint64_t g;
+
+	for (g = 0; g < groups; g++) {
+		const uint64_t at = g * SPMLA_MXFP4_GROUP / 2;
+		const uint64_t first = (uint64_t)t->offset + at;
+		const uint64_t scale = (uint64_t)s->offset * 4 + g;
+		const int up = s->data[scale] - s->want[scale];
+		int is_near;
+
+		if (up == 0)
+			is_near = near_codes(t->data + first, t->want + first,
+					     &steps);
+		else
+			is_near = (up == 1 || up == -1) &&
+				  near_values(t->data + first, t->want + first,
+					      up == 1);
+		steps += up != 0;
+		if (!is_near || steps > 1 + 2 * t->count / 1000)
+			return golden_fail(c, "%s: group %d of 32 differs",
+					   t->name, (int)g);
+	}
+	return GOLDEN_RAN;
+}
+
+/* Judged with the codes. */
+static golden_verdict
+judge_nothing(golden_case *c, const golden_tensor *t)
+{
+	(void)c;
+	(void)t;
+	return GOLDEN_RAN;
+}
+
+static golden_verdict
+run_indexer_q_mxfp4(golden_case *c)
+{
+	golden_tensor *out = golden_need(c, "q_packed", GOLDEN_U8, 3);
+	golden_tensor *scales = golden_need(c, "q_scale", GOLDEN_I32, 2);
+	spmla_indexer_q_prep_args a = {0};
+
+	if (!fill_queries(c, &a) ||
+	    !golden_has(c, out,
+			(const int64_t[]){a.tokens, a.heads,
+					  SPMLA_INDEX_MXFP4_VALUE_BYTES}) ||
+	    !golden_has(c, scales, (const int64_t[]){a.tokens, a.heads}))
+		return GOLDEN_FAILED;
+	if (!golden_dense(out) || !golden_dense(scales))
+		return golden_fail(c, "q_packed or q_scale have gaps");
+	a.q_format = SPMLA_INDEX_Q_MXFP4;
+	a.q_out = golden_first(out);
+	a.q_scales = golden_first(scales);
+	out->judge = judge_mxfp4;
+	scales->judge = judge_nothing;
+	return golden_called(c, spmla_indexer_q_prep(c->ctx, &a, NULL));
+}
+
+const golden_op golden_v4_rope_ops[] = {
+	{"fused_indexer_q_fp8", run_indexer_q_fp8},
+	{"fused_indexer_q_mxfp4", run_indexer_q_mxfp4},
+	{"fused_inv_rope_fp8_quant", run_inv_rope_quant},
+	{NULL, NULL}};
