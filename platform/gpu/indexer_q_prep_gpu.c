@@ -31,6 +31,12 @@ spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.weights_f32 = a->weights_dtype == SPMLA_DTYPE_F32;
 	p.s.softmax_scale = a->softmax_scale;
 	p.s.head_scale = a->head_scale;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_indexer_q_prep,
-				  (uint64_t)a->tokens * a->heads, &p);
+	p.s.wide_q = SPMLA_I_PTR(a->q) % 8 == 0 &&
+		     a->q_token_stride_elems % 4 == 0 &&
+		     a->q_head_stride_elems % 4 == 0;
+	p.s.wide_out = SPMLA_I_PTR(a->q_out) % 4 == 0;
+	p.s.wide_rope = SPMLA_I_PTR(a->cos_sin) % 16 == 0;
+	return spmla_i_gpu_launch(
+		queue, SPMLA_KERNEL_indexer_q_prep,
+		(uint64_t)a->tokens * ((a->heads - 1) / Q_PREP_HEADS + 1), &p);
 }

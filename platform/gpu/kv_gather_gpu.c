@@ -34,8 +34,8 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_seq_starts = a->seq_starts != NULL;
 	p.s.has_req_row = a->req_row != NULL;
 	p.s.fp8 = a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA;
-	p.s.whole_words =
-		SPMLA_I_PTR(a->dst) % 8 == 0 && a->dst_stride_elems % 4 == 0;
+	p.s.wide =
+		SPMLA_I_PTR(a->dst) % 16 == 0 && a->dst_stride_elems % 8 == 0;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_gather,
 				  (a->keys - 1) / KV_GATHER_ROWS + 1, &p);
 }
