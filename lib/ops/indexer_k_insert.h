@@ -42,10 +42,10 @@ typedef struct spmla_indexer_k_insert_args {
  *    sign; an infinity makes s +inf, itself 0x7f and finite values zeros of
  *    their sign.
  * A slot past the cache skips the token: FAULT_SLOT; else a position outside
- * the rope table skips it: FAULT_POSITION. A skipped token's position is not
- * read. Of a slot that occurs twice in one call, each value and the scale is
- * that of one of the two keys, which one is unspecified, and not the same for
- * all on a GPU.
+ * the rope table skips it: FAULT_POSITION. A skipped token's position may be
+ * anything. Of a slot that occurs twice in one call, each value and the scale
+ * is that of one of the two keys, which one is unspecified, and not the same
+ * for all on a GPU.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (FP16 with norm or

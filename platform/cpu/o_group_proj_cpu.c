@@ -27,8 +27,9 @@ load(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const uint8_t *p,
 		kernels->load_bf16(p, n, values);
 }
 
-/* The sum of a part: x[128] and as many values of a row of the matrix. */
-static float
+/* The sum of a part: x[128] and as many values of a row of the matrix. Inlined,
+ * its rows would lie on the caller's stack beside the others. */
+static float __attribute__((noinline))
 sum_part(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const float *x,
 	 const uint8_t *w)
 {

@@ -3,7 +3,8 @@
  * The dialect's functions, one implementation a toolchain. The hard idea is
  * that what they return is the same on all of them, to the bit, but for g_exp2
  * and g_log2. g_load4 and g_store4 take an address that is a multiple of 16;
- * g_prefetch asks for what will be read soon, and may do nothing.
+ * g_prefetch asks for what will be read soon, and may do nothing; g_larger is the
+ * larger of two, and a NaN, signalling or not, is never larger.
  */
 #ifndef SPMLA_PLATFORM_GPU_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_BUILTINS_H
@@ -20,6 +21,7 @@ FN uint32_t g_lane(void) { return get_sub_group_local_id(); }
 FN uint32_t g_bits(float x) { return as_uint(x); }
 FN float g_float(uint32_t u) { return as_float(u); }
 FN float g_fma(float a, float b, float c) { return fma(a, b, c); }
+FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(GLOBAL const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(GLOBAL uint4 *)p = (uint4)(x[0], x[1], x[2], x[3]); }
 FN float g_exp2(float x) { return exp2(x); }
@@ -54,6 +56,7 @@ FN uint32_t g_lane(void) { return threadIdx.x & 31u; }
 FN uint32_t g_bits(float x) { return __float_as_uint(x); }
 FN float g_float(uint32_t u) { return __uint_as_float(u); }
 FN float g_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+FN float g_larger(float a, float b) { return fmaxf(a, b); }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(uint4 *)p = make_uint4(x[0], x[1], x[2], x[3]); }
 FN float g_exp2(float x) { return exp2f(x); }
@@ -89,6 +92,7 @@ FN uint32_t g_blocks(void) { const uint32_t items = __builtin_amdgcn_workgroup_s
 FN uint32_t g_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 FN float g_float(uint32_t u) { return __builtin_bit_cast(float, u); }
 FN float g_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 typedef uint32_t g_vector4 __attribute__((ext_vector_type(4)));
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const g_vector4 v = *(const g_vector4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { const g_vector4 v = {x[0], x[1], x[2], x[3]}; *(g_vector4 *)p = v; }
@@ -125,6 +129,7 @@ FN uint32_t g_lane(void) { return spmla_i_emu_item() % spmla_i_emu_width(); }
 FN uint32_t g_bits(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 FN float g_float(uint32_t u) { float x; memcpy(&x, &u, sizeof x); return x; }
 FN float g_fma(float a, float b, float c) { return fmaf(a, b, c); }
+FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 FN void g_load4(const float *p, uint32_t *x) { memcpy(x, __builtin_assume_aligned(p, 16), 16); }
 FN void g_store4(uint16_t *p, const uint32_t *x) { memcpy(__builtin_assume_aligned(p, 16), x, 16); }
 FN float g_exp2(float x) { return exp2f(x); }

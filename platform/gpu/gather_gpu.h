@@ -85,10 +85,15 @@ gather_page(const PRIVATE g_reporter *to, LOCAL const gather_span *spans,
 	    uint32_t pool_pages, uint32_t page_tokens, uint64_t page_bytes,
 	    uint32_t n, PRIVATE uint32_t *entry)
 {
-	uint32_t low = 0, high = GATHER_ITEMS - 1; /* the first end above n */
+	uint32_t low = 0, high = 0; /* the first end above n */
 	uint32_t position;
 	int32_t page;
 
+	/* Requests are few as a rule: from the first ones on. */
+	while (high < GATHER_ITEMS - 1 && spans[high].end <= n) {
+		low = high + 1;
+		high = 2 * high + 1;
+	}
 	while (low < high) {
 		const uint32_t middle = (low + high) / 2;
 

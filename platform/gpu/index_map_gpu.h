@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * index_map: a block a token. Slots are computed in 64 bits and only then
- * narrowed, so that nothing can wrap into a slot that looks valid.
+ * index_map: a block a token. An item asks for the pages of several indices
+ * before it uses one, and reports what is wrong with them afterwards, so that
+ * the two latencies of a token are all that a row costs. Slots are computed in
+ * 64 bits and only then narrowed, so that nothing can wrap into a slot that
+ * looks valid.
  */
 #ifndef SPMLA_PLATFORM_GPU_INDEX_MAP_H
 #define SPMLA_PLATFORM_GPU_INDEX_MAP_H
 
+#include "spmla/platform/gpu/dialect_gpu.h"
 #include "spmla/platform/gpu/fault_gpu.h"
-#include "spmla/platform/gpu/scan_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
 
 #define SPMLA_K_index_map(P, S)            \
@@ -38,126 +41,152 @@
 	S(uint32_t, compact)
 SPMLA_KERNEL_SCALARS(index_map)
 
-enum { INDEX_MAP_ITEMS = SPMLA_ITEMS_index_map };
+enum {
+	INDEX_MAP_ITEMS = SPMLA_ITEMS_index_map,
+	INDEX_MAP_EACH = 4, /* indices that an item has in flight */
+	INDEX_MAP_SUBGROUPS = INDEX_MAP_ITEMS / 16
+};
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* What one token's indices are mapped by. */
+/* What a token says of all its indices. */
 typedef struct index_map_token {
-	GLOBAL const int32_t *table;
-	GLOBAL const int32_t *cols;
-	int32_t start;         /* of its workspace */
-	uint32_t in_workspace; /* 0: by the table */
-	uint32_t row;          /* of the table */
-	uint32_t bad;          /* no such row or workspace */
-	uint32_t reported;     /* row that its faults name */
-	uint32_t has_context;  /* whether `context` bounds the indices */
-	int32_t context;
+	uint32_t len;     /* entries to read */
+	uint32_t context; /* where indices end; 2^31: nowhere */
+	uint32_t is_kept; /* the token has a workspace */
+	uint32_t is_bad;  /* that, or its row of the table, does not exist */
+	uint32_t columns; /* of the table's row, written */
+	int32_t start;    /* of the workspace, else 0 */
 } index_map_token;
 
-/* The slot of an index, or -1, reported if that is a fault. */
+/* What is added to a page's or the workspace's first slot; else -1 for none and
+ * -1 - fault for what is wrong. */
 FN int32_t
-index_map_slot(const PRIVATE g_reporter *to, const PRIVATE index_map_token *k,
-	       const PRIVATE spmla_k_index_map_scalars *s, int32_t index)
+index_map_offset(const PRIVATE index_map_token *of, int32_t index, uint32_t col,
+		 uint32_t columns, uint32_t page_tokens)
 {
-	const uint32_t col = (uint32_t)index / s->page_tokens;
-	uint32_t fault = 0;
-	int64_t slot = -1;
-
 	if (index < 0)
 		return -1;
-	if (k->has_context && index >= k->context) {
-		fault = G_FAULT_INDEX;
-	} else if (col >= s->columns) {
-		return -1; /* no entry, and no fault of the step's */
-	} else if (k->bad) {
-		fault = G_FAULT_ROW;
-	} else {
-		if (k->in_workspace) {
-			slot = (int64_t)k->start + index;
-		} else {
-			const int32_t page = g_table_page(
-				k->table, k->cols, s->has_cols, s->columns,
-				s->stride, s->pool_pages, k->row, col);
-
-			if (page < 0)
-				fault = G_FAULT_PAGE;
-			else
-				slot = (int64_t)page * s->page_stride_rows +
-				       (uint32_t)index % s->page_tokens;
-		}
-		if (!fault && (slot < 0 || slot > 0x7fffffff))
-			fault = G_FAULT_INDEX;
-	}
-	if (!fault)
-		return (int32_t)slot;
-	g_report(to, k->reported, fault);
-	return -1;
+	if ((uint32_t)index >= of->context)
+		return -1 - G_FAULT_INDEX;
+	if (col >= columns) /* no fault of the step's */
+		return -1;
+	if (of->is_bad)
+		return -1 - G_FAULT_ROW;
+	if (of->is_kept)
+		return index;
+	if (col >= of->columns)
+		return -1 - G_FAULT_PAGE;
+	return (int32_t)((uint32_t)index - col * page_tokens);
 }
 
 SPMLA_KERNEL(index_map)
 {
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	const g_reporter to = g_reporter_of(fault_state, fault_status);
-	uint32_t t, j;
+	LOCAL_ARRAY(uint32_t, sums, 2 * INDEX_MAP_SUBGROUPS);
+	const uint32_t i = g_item();
+	uint32_t t, u, turn = 0;
 
+	(void)slot_mapping; /* the other kernel's */
 	for (t = g_block(); t < s.tokens; t += g_blocks()) {
 		GLOBAL const int32_t *in =
 			indices + (int64_t)t * s.indices_stride;
 		GLOBAL int32_t *out = slots + (int64_t)t * s.slots_stride;
+		GLOBAL const int32_t *pages;
 		const int32_t id = s.has_ids ? workspace_ids[t] : -1;
-		index_map_token k;
-		uint32_t len = s.k, first, some, kept = 0;
-		uint64_t valid = 0, all;
+		const uint32_t row = (uint32_t)token_row[t];
+		const int32_t context = s.has_context ? context_lens[t] : 0;
+		const int32_t len = s.has_lens ? lens[t] : 0;
+		uint32_t valid = 0, base, mask;
+		index_map_token of;
 
-		k.table = block_table;
-		k.cols = table_cols;
-		k.row = (uint32_t)token_row[t];
-		k.reported = k.row < s.rows ? k.row : t;
-		k.bad = id < 0 ? k.row >= s.rows : (uint32_t)id >= s.workspaces;
-		k.in_workspace = id >= 0;
-		k.start = id >= 0 && !k.bad ? workspace_starts[id] : 0;
-		k.has_context = s.has_context;
-		k.context = s.has_context ? context_lens[t] : 0;
-		if (s.has_lens)
-			len = lens[t] > 0 ? (uint32_t)lens[t] : 0;
-		if (s.has_slots && slot_mapping[t] < 0)
-			len = 0;
-		if (!s.compact) {
-			for (j = g_item(); j < s.k; j += INDEX_MAP_ITEMS) {
-				const int32_t slot = index_map_slot(
-					&to, &k, &s, j < len ? in[j] : -1);
+		of.len = !s.has_lens ? s.k : len > 0 ? (uint32_t)len : 0;
+		of.context = !s.has_context ? 0x80000000u
+			     : context > 0  ? (uint32_t)context
+					    : 0;
+		pages = block_table +
+			(row < s.rows ? (uint64_t)row * s.stride : 0);
+		of.is_kept = id >= 0;
+		of.is_bad =
+			id >= 0 ? (uint32_t)id >= s.workspaces : row >= s.rows;
+		of.columns = s.columns;
+		of.start = 0;
+		if (!of.is_bad && id >= 0)
+			of.start = workspace_starts[id];
+		if (!of.is_bad && id < 0 && s.has_cols) {
+			const int32_t cols = table_cols[row];
 
-				valid += slot >= 0;
-				out[j] = slot;
+			of.columns = cols < 0 ? 0 : (uint32_t)cols;
+			if (of.columns > s.columns)
+				of.columns = s.columns;
+		}
+		for (base = 0; base < s.k;
+		     base += INDEX_MAP_EACH * INDEX_MAP_ITEMS) {
+			int32_t index[INDEX_MAP_EACH], page[INDEX_MAP_EACH];
+			uint32_t faults = 0;
+
+			UNROLL
+			for (u = 0; u < INDEX_MAP_EACH; u++) {
+				const uint32_t j =
+					base + u * INDEX_MAP_ITEMS + i;
+
+				index[u] = -1;
+				if (j < s.k && j < of.len)
+					index[u] = in[j];
 			}
-			if (!s.has_counts)
-				continue;
-			(void)g_scan_sum(valid, INDEX_MAP_ITEMS, sums, &all);
-			if (g_item() == 0)
-				valid_counts[t] = (int32_t)all;
-			continue;
-		}
-		/* The scan's barriers lie between the reads of a piece and its
-		 * writes, which do not go past it: it may be in place. */
-		for (first = 0; first < s.k && first < len;
-		     first += INDEX_MAP_ITEMS) {
-			uint32_t at;
-			int32_t slot;
+			UNROLL
+			for (u = 0; u < INDEX_MAP_EACH; u++) {
+				const uint32_t col =
+					(uint32_t)index[u] / s.page_tokens;
 
-			j = first + g_item();
-			slot = index_map_slot(&to, &k, &s,
-					      j < s.k && j < len ? in[j] : -1);
-			at = kept + g_scan_flags(slot >= 0, INDEX_MAP_ITEMS,
-						 sums, &some);
-			if (slot >= 0)
-				out[at] = slot;
-			kept += some;
+				index[u] = index_map_offset(&of, index[u], col,
+							    s.columns,
+							    s.page_tokens);
+				page[u] = 0;
+				if (index[u] >= 0 && !of.is_kept)
+					page[u] = pages[col];
+			}
+			UNROLL
+			for (u = 0; u < INDEX_MAP_EACH; u++) {
+				const uint32_t j =
+					base + u * INDEX_MAP_ITEMS + i;
+				const int64_t slot =
+					(int64_t)page[u] * s.page_stride_rows +
+					of.start + index[u];
+				const uint32_t none = index[u] < 0;
+				uint32_t fault = 0;
+
+				if (none)
+					fault = (uint32_t)(-1 - index[u]);
+				else if ((uint32_t)page[u] >= s.pool_pages)
+					fault = G_FAULT_PAGE;
+				else if (slot < 0 || slot > 0x7fffffff)
+					fault = G_FAULT_INDEX;
+				faults |= fault << 4 * u;
+				valid += !none && !fault;
+				if (j < s.k)
+					out[j] = none || fault ? -1
+							       : (int32_t)slot;
+			}
+			for (; faults; faults >>= 4)
+				if (faults & 15u)
+					g_fault(fault_state, fault_status,
+						row < s.rows ? row : t,
+						faults & 15u);
 		}
-		for (j = kept + g_item(); j < s.k; j += INDEX_MAP_ITEMS)
-			out[j] = -1;
-		if (s.has_counts && g_item() == 0)
-			valid_counts[t] = (int32_t)kept;
+		if (!s.has_counts)
+			continue;
+		for (mask = g_width() / 2; mask; mask >>= 1)
+			valid += g_shuffle_xor(valid, mask);
+		/* Two sets of sums in turn: one barrier a token. */
+		if (g_lane() == 0)
+			sums[turn + i / g_width()] = valid;
+		BARRIER();
+		if (i == 0) {
+			for (u = 1; u < INDEX_MAP_ITEMS / g_width(); u++)
+				valid += sums[turn + u];
+			valid_counts[t] = (int32_t)valid;
+		}
+		turn ^= INDEX_MAP_SUBGROUPS;
 	}
 }
 

@@ -32,5 +32,5 @@ spmla_i_gpu_indexer_k_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.pages = a->cache.pages;
 	p.s.norm_eps = a->norm_eps;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_indexer_k_insert,
-				  a->tokens, &p);
+				  (a->tokens - 1) / G_ROW_GROUPS + 1, &p);
 }

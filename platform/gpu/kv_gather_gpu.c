@@ -45,6 +45,8 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_slots = a->slots != NULL;
 	p.s.layout = a->cache.layout;
 	p.s.kv_scale = a->kv_scale;
+	p.s.wide =
+		SPMLA_I_PTR(a->dst) % 16 == 0 && a->dst_stride_elems % 8 == 0;
 	p.s.whole_words = SPMLA_I_PTR(a->dst) % word == 0 &&
 			  a->dst_stride_elems % (word / 2) == 0;
 	return spmla_i_gpu_launch(

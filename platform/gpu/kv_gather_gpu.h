@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_gather: a block takes 32 rows of the output at a time. 32 items find their
- * pages, side by side as each look-up waits for the one before it; then all
- * items move four values at a time, of several rows at once. The product of a
- * code and its scale is rounded twice, to f32 and then to bf16. Rows of V4
- * have a kernel of their own, which moves eight values at a time: one for both
- * would need the registers of both. By slot there is no search.
+ * pages, side by side as each look-up waits for the one before it; then 16
+ * lanes take a row, eight values at a time, and have asked for all of it before
+ * they use any. The product of a code and its scale is rounded twice, to f32
+ * and then to bf16. Rows of V4 have a kernel of their own: one
+ * for both would need the registers of both. By slot there is no search.
  */
 #ifndef SPMLA_PLATFORM_GPU_KV_GATHER_H
 #define SPMLA_PLATFORM_GPU_KV_GATHER_H
@@ -35,114 +35,184 @@
 	S(uint32_t, has_slots)             \
 	S(uint32_t, layout)                \
 	S(float, kv_scale)                 \
-	S(uint32_t, whole_words)
+	S(uint32_t, whole_words)           \
+	S(uint32_t, wide)
 SPMLA_KERNEL_SCALARS(kv_gather)
 
 #define SPMLA_K_kv_gather_v4(P, S) SPMLA_K_kv_gather(P, S)
 SPMLA_KERNEL_SCALARS(kv_gather_v4)
 
 enum {
-	KV_GATHER_ROWS = 32,                 /* at a time */
-	KV_GATHER_QUADS = SPMLA_MLA_DIM / 4, /* of a row: four values each */
-	KV_GATHER_EACH = 6,   /* quads that an item has in flight */
+	KV_GATHER_ROWS = 32,  /* at a time */
+	KV_GATHER_LANES = 16, /* a row */
+	KV_GATHER_TURNS = KV_GATHER_ROWS * KV_GATHER_LANES / GATHER_ITEMS,
+	KV_GATHER_OCTETS =
+		SPMLA_MLA_LATENT / 8 / KV_GATHER_LANES, /* a lane's */
 	KV_GATHER_V4_EACH = 4 /* octets, of which a row has 64 */
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* A code times its scale as bf16; a NaN has no sign. Without branches: the
- * code's bits as f32, a subnormal if it is one, are 2^120 too small. */
-FN uint32_t
-kv_gather_product(uint32_t code, float scale)
-{
-	const uint32_t sign = (code & 0x80u) << 24, size = code & 0x7fu;
-	const float x = g_float(size << 20) * 0x1p120f;
-	const float y = g_float(sign | g_bits(x)) * scale;
-	const uint32_t is_nan = size == 0x7fu || y != y;
-
-	return is_nan ? 0x7fc0u : g_f32_to_bf16(y);
-}
-
-/* Two codes. */
-FN uint32_t
-kv_gather_pair(uint32_t codes, float scale)
-{
-	return kv_gather_product(codes >> 8 & 0xffu, scale) << 16 |
-	       kv_gather_product(codes & 0xffu, scale);
-}
-
-/* Moves those rows, the first of which `to` is, from where they begin in the
- * cache. */
+/* Eight codes times their scale as bf16; a NaN has no sign, which costs a
+ * second look where there may be one. */
 FN void
-kv_gather_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
-		 GLOBAL uint16_t *to, int64_t stride, uint32_t fp8,
-		 uint32_t whole_words)
+kv_gather_octet(const PRIVATE uint32_t *codes, float scale,
+		PRIVATE uint32_t *values)
 {
-	enum {
-		ALL = KV_GATHER_ROWS * KV_GATHER_QUADS,
-		LATENT = SPMLA_MLA_LATENT / 4, /* quads of it */
-		GROUP = SPMLA_MLA_SCALE_GROUP / 4
-	};
-	uint32_t first, i, j;
+	float x[8];
+	uint32_t i;
 
-	for (first = g_item(); first < ALL;
-	     first += KV_GATHER_EACH * GATHER_ITEMS) {
-		/* Two words of values, or one of codes and their scale. */
-		uint32_t low[KV_GATHER_EACH], high[KV_GATHER_EACH];
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		g_e4m3x2_to_f32(codes[i / 2] >> 16 * (i % 2), x + 2 * i,
+				x + 2 * i + 1);
+		x[2 * i] *= scale;
+		x[2 * i + 1] *= scale;
+		values[i] = g_f32_to_bf16x2(x[2 * i], x[2 * i + 1]);
+	}
+	if ((g_bits(scale) & 0x7f800000u) != 0x7f800000u &&
+	    !g_e4m3_any_nan(codes[0]) && !g_e4m3_any_nan(codes[1]))
+		return;
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		if (x[2 * i] != x[2 * i])
+			values[i] = (values[i] & 0xffff0000u) | 0x7fc0u;
+		if (x[2 * i + 1] != x[2 * i + 1])
+			values[i] = (values[i] & 0xffffu) | 0x7fc00000u;
+	}
+}
+
+/* Eight values; `wide`: p is a multiple of 16. */
+FN void
+kv_gather_store(GLOBAL uint16_t *p, uint32_t wide, const PRIVATE uint32_t *w)
+{
+	uint32_t i;
+
+	if (wide) {
+		g_store4(p, w);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		p[2 * i] = (uint16_t)w[i];
+		p[2 * i + 1] = (uint16_t)(w[i] >> 16);
+	}
+}
+
+/* Four values, at the end of a row. */
+FN void
+kv_gather_store_last(GLOBAL uint16_t *p, uint32_t wide, uint64_t w)
+{
+	uint32_t i;
+
+	if (wide) {
+		*(GLOBAL uint64_t *)p = w;
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++)
+		p[i] = (uint16_t)(w >> 16 * i);
+}
+
+/* Moves coded rows, the first of which `to` is, from where they begin in the
+ * cache. Zeros are codes and scales too. */
+FN void
+kv_gather_fp8(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
+	      GLOBAL uint16_t *to, int64_t stride, uint32_t wide)
+{
+	const uint32_t lane = g_item() % KV_GATHER_LANES;
+	const uint32_t first = g_item() / KV_GATHER_LANES * KV_GATHER_TURNS;
+	uint64_t codes[KV_GATHER_TURNS][KV_GATHER_OCTETS];
+	uint64_t rope[KV_GATHER_TURNS];
+	uint32_t scales[KV_GATHER_TURNS][4], i, j;
+
+	UNROLL
+	for (i = 0; i < KV_GATHER_TURNS; i++) {
+		const uint64_t at = from[first + i];
+		GLOBAL const uint8_t *row =
+			cache + (at < GATHER_LEAVE ? at : 0);
 
 		UNROLL
-		for (i = 0; i < KV_GATHER_EACH; i++) {
-			const uint32_t at = first + i * GATHER_ITEMS;
-			const uint32_t quad = at % KV_GATHER_QUADS;
-			const uint32_t is_coded = fp8 && quad < LATENT;
-			const uint64_t entry = from[at / KV_GATHER_QUADS];
-			uint32_t low_at = 8 * quad, high_at = 8 * quad + 4;
-
-			if (fp8) {
-				low_at = is_coded ? 4 * quad
-						  : SPMLA_FP8_DS_MLA_ROPE_BYTE +
-							    8 * (quad - LATENT);
-				high_at =
-					is_coded ? SPMLA_FP8_DS_MLA_SCALE_BYTE +
-							   4 * (quad / GROUP)
-						 : low_at + 4;
-			}
-			low[i] = high[i] = 0; /* as codes and a scale too */
-			if (entry < GATHER_LEAVE) {
-				low[i] = *(GLOBAL const uint32_t *)(cache +
-								    entry +
-								    low_at);
-				high[i] = *(GLOBAL const uint32_t *)(cache +
-								     entry +
-								     high_at);
-			}
-		}
+		for (j = 0; j < 4; j++)
+			codes[i][j] = scales[i][j] = 0;
+		rope[i] = 0;
+		if (at >= GATHER_LEAVE)
+			continue;
 		UNROLL
-		for (i = 0; i < KV_GATHER_EACH; i++) {
-			const uint32_t at = first + i * GATHER_ITEMS;
-			const uint32_t row = at / KV_GATHER_QUADS;
-			const uint32_t quad = at % KV_GATHER_QUADS;
-			GLOBAL uint16_t *out =
-				to + (int64_t)row * stride + 4 * quad;
-			uint64_t values = (uint64_t)high[i] << 32 | low[i];
+		for (j = 0; j < KV_GATHER_OCTETS; j++)
+			codes[i][j] = *(GLOBAL const uint64_t
+						*)(row + 8 * lane +
+						   j * SPMLA_MLA_SCALE_GROUP);
+		g_load4((GLOBAL const float *)(row +
+					       SPMLA_FP8_DS_MLA_SCALE_BYTE),
+			scales[i]);
+		rope[i] =
+			*(GLOBAL const uint64_t *)(row +
+						   SPMLA_FP8_DS_MLA_ROPE_BYTE +
+						   8 * lane);
+	}
+	UNROLL
+	for (i = 0; i < KV_GATHER_TURNS; i++) {
+		GLOBAL uint16_t *out = to + (int64_t)(first + i) * stride;
 
-			if (from[row] == GATHER_LEAVE)
-				continue;
-			if (fp8 && quad < LATENT) {
-				const float scale = g_float(high[i]);
+		if (from[first + i] == GATHER_LEAVE)
+			continue;
+		UNROLL
+		for (j = 0; j < KV_GATHER_OCTETS; j++) {
+			uint32_t w[4], pair[2];
 
-				values = (uint64_t)kv_gather_pair(low[i] >> 16,
-								  scale)
-						 << 32 |
-					 kv_gather_pair(low[i], scale);
-			}
-			if (whole_words) {
-				*(GLOBAL uint64_t *)out = values;
-				continue;
-			}
-			for (j = 0; j < 4; j++)
-				out[j] = (uint16_t)(values >> 16 * j);
+			pair[0] = (uint32_t)codes[i][j];
+			pair[1] = (uint32_t)(codes[i][j] >> 32);
+			kv_gather_octet(pair, g_float(scales[i][j]), w);
+			kv_gather_store(out + 8 * lane +
+						j * SPMLA_MLA_SCALE_GROUP,
+					wide, w);
 		}
+		kv_gather_store_last(out + SPMLA_MLA_LATENT + 4 * lane, wide,
+				     rope[i]);
+	}
+}
+
+/* The same for rows of values as they shall be. */
+FN void
+kv_gather_bf16(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
+	       GLOBAL uint16_t *to, int64_t stride, uint32_t wide)
+{
+	const uint32_t lane = g_item() % KV_GATHER_LANES;
+	uint32_t i, j;
+
+	for (i = g_item() / KV_GATHER_LANES; i < KV_GATHER_ROWS;
+	     i += GATHER_ITEMS / KV_GATHER_LANES) {
+		const uint64_t at = from[i];
+		GLOBAL const uint16_t *row =
+			(GLOBAL const uint16_t *)(cache +
+						  (at < GATHER_LEAVE ? at : 0));
+		GLOBAL uint16_t *out = to + (int64_t)i * stride;
+		uint32_t w[KV_GATHER_OCTETS][4];
+		uint64_t rope = 0;
+
+		if (at == GATHER_LEAVE)
+			continue;
+		UNROLL
+		for (j = 0; j < KV_GATHER_OCTETS; j++) {
+			w[j][0] = w[j][1] = w[j][2] = w[j][3] = 0;
+			if (at < GATHER_LEAVE)
+				g_load4((GLOBAL const float
+						 *)(row + 8 * lane +
+						    j * SPMLA_MLA_SCALE_GROUP),
+					w[j]);
+		}
+		if (at < GATHER_LEAVE)
+			rope = *(GLOBAL const uint64_t *)(row +
+							  SPMLA_MLA_LATENT +
+							  4 * lane);
+		UNROLL
+		for (j = 0; j < KV_GATHER_OCTETS; j++)
+			kv_gather_store(out + 8 * lane +
+						j * SPMLA_MLA_SCALE_GROUP,
+					wide, w[j]);
+		kv_gather_store_last(out + SPMLA_MLA_LATENT + 4 * lane, wide,
+				     rope);
 	}
 }
 
@@ -232,6 +302,27 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 		return GATHER_ZEROS;
 	}
 	return slot / job->page_tokens * job->page_stride_bytes;
+}
+
+/* A code times its scale as bf16; a NaN has no sign. Without branches: the
+ * code's bits as f32, a subnormal if it is one, are 2^120 too small. */
+FN uint32_t
+kv_gather_product(uint32_t code, float scale)
+{
+	const uint32_t sign = (code & 0x80u) << 24, size = code & 0x7fu;
+	const float x = g_float(size << 20) * 0x1p120f;
+	const float y = g_float(sign | g_bits(x)) * scale;
+	const uint32_t is_nan = size == 0x7fu || y != y;
+
+	return is_nan ? 0x7fc0u : g_f32_to_bf16(y);
+}
+
+/* Two codes. */
+FN uint32_t
+kv_gather_pair(uint32_t codes, float scale)
+{
+	return kv_gather_product(codes >> 8 & 0xffu, scale) << 16 |
+	       kv_gather_product(codes & 0xffu, scale);
 }
 
 /* Moves rows of V4; `scales` are where theirs lie. */
@@ -338,9 +429,16 @@ SPMLA_KERNEL(kv_gather)
 				from[i] = page;
 			}
 			BARRIER();
-			kv_gather_values(cache, from,
-					 dst + (int64_t)first * s.dst_stride,
-					 s.dst_stride, is_fp8, s.whole_words);
+			if (is_fp8)
+				kv_gather_fp8(cache, from,
+					      dst + (int64_t)first *
+							      s.dst_stride,
+					      s.dst_stride, s.wide);
+			else
+				kv_gather_bf16(cache, from,
+					       dst + (int64_t)first *
+							       s.dst_stride,
+					       s.dst_stride, s.wide);
 		}
 		done = last;
 	}

@@ -52,5 +52,10 @@ spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.fp8 = a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA;
 	p.s.page_entries = a->cache.entries_per_page;
 	p.s.pages = a->cache.pages;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert, a->tokens, &p);
+	p.s.wide_kv_c =
+		SPMLA_I_PTR(a->kv_c) % 16 == 0 && a->kv_c_stride_elems % 8 == 0;
+	p.s.wide_k_pe =
+		SPMLA_I_PTR(a->k_pe) % 8 == 0 && a->k_pe_stride_elems % 4 == 0;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert,
+				  (a->tokens - 1) / G_ROW_GROUPS + 1, &p);
 }

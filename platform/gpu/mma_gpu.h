@@ -94,13 +94,6 @@ g_subgroup_barrier(void)
 	__syncwarp();
 }
 
-/* The larger of two; a NaN is never larger. */
-FN float
-g_larger(float a, float b)
-{
-	return fmaxf(a, b);
-}
-
 /* 2^x to 2 ulp, where a result below 2^-126 may be 0. */
 FN float
 g_exp2_flush(float x)
@@ -202,16 +195,6 @@ g_f16x2_to_f32(uint32_t pair, PRIVATE float *low, PRIVATE float *high)
 	    : "r"(pair));
 }
 
-/* Two f32 as bf16, each to nearest even. */
-FN uint32_t
-g_f32_to_bf16x2(float low, float high)
-{
-	uint32_t x;
-
-	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
-	return x;
-}
-
 #else /* the emulator */
 
 FN void
@@ -264,12 +247,6 @@ FN void
 g_subgroup_barrier(void)
 {
 	(void)spmla_i_emu_exchange(0);
-}
-
-FN float
-g_larger(float a, float b)
-{
-	return fmaxf(a, b);
 }
 
 FN float
@@ -438,12 +415,6 @@ g_f16x2_to_f32(uint32_t pair, float *low, float *high)
 {
 	*low = g_fp16_to_f32(pair & 0xffffu);
 	*high = g_fp16_to_f32(pair >> 16);
-}
-
-FN uint32_t
-g_f32_to_bf16x2(float low, float high)
-{
-	return g_f32_to_bf16(low) | g_f32_to_bf16(high) << 16;
 }
 
 #endif

@@ -29,10 +29,32 @@ g_round_bf16(float x)
 	return g_bf16_to_f32(g_f32_to_bf16(x));
 }
 
-/* Exact. */
+/* Two, each to nearest even; a NaN becomes some NaN. */
+FN uint32_t
+g_f32_to_bf16x2(float low, float high)
+{
+#if defined(__CUDACC__)
+	uint32_t x;
+
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
+	return x;
+#else
+	return g_f32_to_bf16(low) | g_f32_to_bf16(high) << 16;
+#endif
+}
+
+/* Exact; a NaN stays one. */
 FN float
 g_fp16_to_f32(uint32_t h)
 {
+#if defined(__CUDACC__)
+	float x;
+
+	asm("{.reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}"
+	    : "=f"(x)
+	    : "h"((uint16_t)h));
+	return x;
+#else
 	const uint32_t sign = (h & 0x8000u) << 16;
 	const uint32_t exponent = (h >> 10) & 31u;
 	const uint32_t mantissa = h & 0x3ffu;
@@ -45,6 +67,7 @@ g_fp16_to_f32(uint32_t h)
 		return g_float(sign | g_bits(x));
 	}
 	return g_float(sign | (exponent + 112u) << 23 | mantissa << 13);
+#endif
 }
 
 /* A value of spmla_dtype BF16 or FP16. */
@@ -91,6 +114,23 @@ g_f32_to_e4m3(float x)
 	return sign | code;
 }
 
+/* Codes of two, as g_f32_to_e4m3 has them; the instruction gives the same for
+ * every float, NaN included. */
+FN uint32_t
+g_f32_to_e4m3x2(float low, float high)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+	uint16_t codes;
+
+	asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
+	    : "=h"(codes)
+	    : "f"(high), "f"(low));
+	return codes;
+#else
+	return g_f32_to_e4m3(high) << 8 | g_f32_to_e4m3(low);
+#endif
+}
+
 /* Exact. */
 FN float
 g_e4m3_to_f32(uint32_t code)
@@ -107,6 +147,36 @@ g_e4m3_to_f32(uint32_t code)
 		return g_float(sign | g_bits(x));
 	}
 	return g_float(sign | (exponent + 120u) << 23 | mantissa << 20);
+}
+
+/* Whether one of four codes is NaN. */
+FN uint32_t
+g_e4m3_any_nan(uint32_t codes)
+{
+	return ((codes & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u;
+}
+
+/* Two codes, in the low 16 bits. Exact; a NaN has no sign. */
+FN void
+g_e4m3x2_to_f32(uint32_t codes, PRIVATE float *low, PRIVATE float *high)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+	asm("{.reg .b32 x; .reg .f16 l, h; cvt.rn.f16x2.e4m3x2 x, %2; "
+	    "mov.b32 {l, h}, x; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}"
+	    : "=f"(*low), "=f"(*high)
+	    : "h"((uint16_t)codes));
+#else
+	/* Without branches: the bits as f32, a subnormal if the code is one,
+	 * are 2^120 too small. */
+	const uint32_t l = codes & 0x7fu, h = codes >> 8 & 0x7fu;
+	const float x = g_float(l << 20) * 0x1p120f;
+	const float y = g_float(h << 20) * 0x1p120f;
+
+	*low = g_float(l == 0x7fu ? 0x7fc00000u
+				  : (codes & 0x80u) << 24 | g_bits(x));
+	*high = g_float(h == 0x7fu ? 0x7fc00000u
+				   : (codes & 0x8000u) << 16 | g_bits(y));
+#endif
 }
 
 /* The next power of two; s normal, positive or infinite. */

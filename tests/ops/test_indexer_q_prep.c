@@ -65,6 +65,33 @@ START_TEST(heads_may_lie_within_or_outside_of_tokens)
 }
 END_TEST
 
+/* No address but a multiple of what one value takes. */
+START_TEST(queries_and_outputs_may_lie_at_any_address)
+{
+	uint32_t style, t;
+	q_rig r;
+
+	for (style = 0; style <= SPMLA_ROPE_INTERLEAVED; style++) {
+		q_rig_open(&r, 5, 17);
+		r.a.q = r.q + 1;
+		r.a.q_head_stride_elems = 129;
+		r.a.q_token_stride_elems = 17 * 129 + 1;
+		r.cos_sin++;
+		r.q_out++;
+		r.q_bytes--;
+		r.a.q_out = r.q_out;
+		if (style)
+			q_rig_rope(&r, style);
+		for (t = 0; t < 5; t++)
+			r.positions[t] = (int32_t)t;
+		q_rig_check(&r);
+		r.cos_sin--;
+		r.q_out--;
+		q_rig_close(&r);
+	}
+}
+END_TEST
+
 /* FUSED: 1e-10 / 448 = 2.23e-13, up to 2^-42. GROUP: 1e-10, up to 2^-33. */
 START_TEST(a_head_of_zeros_has_the_least_scale)
 {
@@ -309,6 +336,7 @@ main(void)
 
 	tcase_add_test(shape, queries_of_any_shape_equal_the_model);
 	tcase_add_test(shape, heads_may_lie_within_or_outside_of_tokens);
+	tcase_add_test(shape, queries_and_outputs_may_lie_at_any_address);
 	tcase_add_test(edge, a_head_of_zeros_has_the_least_scale);
 	tcase_add_test(edge, the_two_floors_differ_for_tiny_heads_only);
 	tcase_add_test(edge,
