@@ -69,7 +69,7 @@ indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
-SPMLA_KERNEL(indexer_k_gather)
+SPMLA_KERNEL_BLOCKS(indexer_k_gather, 2)
 {
 	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);

@@ -262,8 +262,12 @@ START_TEST(a_token_does_not_depend_on_its_neighbours)
 {
 	float alone[2048];
 	state_rig r;
+	uint32_t t;
 
 	state_rig_open(&r, SPMLA_LAYOUT_STATE_1024, 9, 4, 4, 0);
+	for (t = 0; t < 9; t++)
+		if (r.slots[t] == 15)
+			r.slots[t] = r.slots[5]; /* each has its own */
 	r.slots[5] = 15;
 	r.slots[8] = -1;
 	state_rig_check(&r);
