@@ -241,6 +241,8 @@ compress(spmla_ctx *ctx, const spmla_kv_compress_args *a, work *w, uint32_t t,
 		fault = SPMLA_FAULT_SLOT;
 	else if (!cos_sin)
 		fault = SPMLA_FAULT_POSITION;
+	else if ((uint32_t)a->token_row[t] >= a->rows)
+		fault = SPMLA_FAULT_ROW; /* also if the call has all of it */
 	else
 		n = find_rows(a, w, t, &fault);
 	if (fault != SPMLA_FAULT_NONE) {

@@ -188,6 +188,29 @@ START_TEST(bad_data_skips_a_token_and_is_reported_once)
 }
 END_TEST
 
+/* The call has all that the group needs, and a table row that is none. */
+START_TEST(ring_of_a_row_that_is_not_there_stores_nothing)
+{
+	const int32_t bad[3] = {-1, COMPRESS_RIG_ROWS, INT32_MIN};
+	uint32_t i, t;
+	compress_rig r;
+
+	compress_rig_open(&r, SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_INDEX_FP8, 6,
+			  4, 0);
+	compress_rig_ring(&r, 8);
+	compress_rig_request(&r, 1, 0, 4);
+	for (i = 0; i < 3; i++) {
+		for (t = 0; t < 4; t++)
+			r.row[t] = bad[i];
+		reported(&r, SPMLA_FAULT_ROW, 3);
+	}
+	for (t = 0; t < 4; t++)
+		r.row[t] = 1;
+	compress_rig_check(&r);
+	compress_rig_close(&r);
+}
+END_TEST
+
 /* Two pages of a group are gone: one report. The group after it needs the later
  * one as well. */
 START_TEST(pages_that_are_not_there_skip_the_groups_that_need_them)
@@ -310,6 +333,7 @@ main(void)
 	const case_test edge[] = {
 		{no_tokens_need_no_pointers_and_write_nothing, 1},
 		{bad_data_skips_a_token_and_is_reported_once, 1},
+		{ring_of_a_row_that_is_not_there_stores_nothing, 1},
 		{pages_that_are_not_there_skip_the_groups_that_need_them, 1},
 		{a_token_of_another_request_is_no_row, 1},
 		{of_two_keys_for_one_slot_every_value_is_that_of_one, 1},
