@@ -317,15 +317,17 @@ prologue_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 {
 	const uint32_t col = position / s->page_tokens;
 	/* Neither load waits for the other. */
-	const int32_t written =
-		s->has_cols ? table_cols[row] : (int32_t)s->columns;
+	const uint32_t is_row = row < s->rows;
+	const int32_t written = !is_row       ? -1
+				: s->has_cols ? table_cols[row]
+					      : (int32_t)s->columns;
 	const int32_t page =
 		col < s->columns ? block_table[(uint64_t)row * s->stride + col]
 				 : -1;
 
 	if (written < 0 || col >= (uint32_t)written || page < 0 ||
 	    (uint32_t)page >= s->pool_pages) {
-		g_report(to, row, G_FAULT_PAGE);
+		g_report(to, row, is_row ? G_FAULT_PAGE : G_FAULT_ROW);
 		return 0;
 	}
 	*slot = (int64_t)page * s->page_tokens + position % s->page_tokens;

@@ -187,6 +187,47 @@ START_TEST(more_requests_or_tokens_than_items_are_all_there)
 }
 END_TEST
 
+/* What the last prologue left is memory that an engine can reach. */
+START_TEST(rows_that_were_overwritten_are_skipped_and_reported)
+{
+	const spmla_shape *shape = &shapes[0];
+	spmla_step step = SPMLA_STEP_INIT;
+	const int32_t *context;
+	spmla_device_status status;
+	uint64_t ticket;
+	int32_t *rows;
+	uint32_t b, t;
+
+	open_world();
+	(void)draw(shape, PAGE * COLUMNS - 1);
+	step.request_count = step.store_count = shape->requests;
+	step.requests = requests;
+	step.stores = stores;
+	ck_assert_int_eq(spmla_step_write(f.ctx, &step, &ticket, NULL),
+			 SPMLA_OK);
+	ck_assert_int_eq(
+		spmla_step_prologue(f.ctx, shape, SPMLA_FROM_RING, NULL),
+		SPMLA_OK);
+	fixture_drain(&f);
+	check_step(shape);
+	rows = spmla_view(f.ctx, SPMLA_BUF_REQ_ROW, NULL);
+	memset(spmla_view(f.ctx, SPMLA_BUF_ADVANCE_BY, NULL), 0,
+	       shape->requests * sizeof(int32_t));
+	for (b = 0; b < shape->requests; b++)
+		rows[b] = b % 2 ? INT32_MAX : INT32_MIN;
+	ck_assert_int_eq(spmla_step_prologue(f.ctx, shape, SPMLA_ADVANCE, NULL),
+			 SPMLA_OK);
+	fixture_drain(&f);
+	context = view(SPMLA_BUF_CONTEXT_LENS);
+	for (t = 0; t < shape->tokens; t++)
+		ck_assert_int_eq(context[t], 0);
+	status = fixture_status(&f);
+	ck_assert_uint_gt(status.count, 0);
+	ck_assert_uint_eq(status.fault, SPMLA_FAULT_ROW);
+	fixture_close(&f);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -196,6 +237,8 @@ suite(void)
 	tcase_set_timeout(shape, 60);
 	tcase_add_loop_test(
 		shape, more_requests_or_tokens_than_items_are_all_there, 0, 2);
+	tcase_add_test(shape,
+		       rows_that_were_overwritten_are_skipped_and_reported);
 	suite_add_tcase(s, shape);
 	return s;
 }
