@@ -486,7 +486,9 @@ SPMLA_KERNEL_BLOCKS(mqa_logits_wgmma, 3)
 		mqa_wgmma_ask_q(&query,
 				q + (uint64_t)token * s.heads * SPMLA_INDEX_DIM,
 				weights + (uint64_t)token * s.heads, s.heads);
-		/* Everyone is done with the last token. */
+		/* Everyone is done with the last token, and no copy of its is
+		 * on its way to where the next ones go. */
+		g_local_copies_wait();
 		BARRIER();
 		for (stage = 0; stage < MQA_WGMMA_STAGES; stage++)
 			mqa_wgmma_fetch(&walk, &s, cache,
