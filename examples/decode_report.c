@@ -80,8 +80,8 @@ static void
 print_times(report *r)
 {
 	static const char *const name[TIMING_COUNT] = {
-		"host: encode", "host: push", "launch (on the CPU the step too)",
-		"step"};
+		"host: encode", "host: push",
+		"launch (on the CPU the step too)", "step"};
 	uint32_t k;
 
 	printf("%-30s %12s %12s\n", "time, microseconds", "p50", "p99");

@@ -299,20 +299,20 @@ typedef enum spmla_buf {
 	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
 	/* GPU: of decode steps that are done in parts, see spmla_tile_sched. */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA = 45, /* int32 [parts][8] */
-	SPMLA_BUF_NUM_SPLITS = 46,       /* int32 [T + 1] */
-	SPMLA_BUF_INDEX_Q = 50,          /* e4m3 [T][index_heads][128] */
-	SPMLA_BUF_INDEX_WEIGHTS = 51,    /* f32 [T][index_heads] */
-	SPMLA_BUF_LOGITS = 52,           /* f32, ragged rows */
-	SPMLA_BUF_INDEX_SCRATCH = 53,    /* of each of cpu_workers */
-	SPMLA_BUF_GATHERED_INDEX_K = 54, /* e4m3 [W][128] */
-	SPMLA_BUF_GATHERED_INDEX_SCALES = 55, /* f32 [W] */
-	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
-	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* of each of cpu_workers */
-	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
-	SPMLA_BUF_SPLIT_OUT = 63, /* f32 [T + parts][heads][512] */
-	SPMLA_BUF_SPLIT_LSE = 64, /* f32 [T + parts][heads], base 2 */
-	SPMLA_BUF_KV_CACHE = 70,    /* [cache_layers][pool_pages] pages */
-	SPMLA_BUF_INDEX_CACHE = 71, /* [cache_layers][pool_pages] pages */
+	SPMLA_BUF_NUM_SPLITS = 46,              /* int32 [T + 1] */
+	SPMLA_BUF_INDEX_Q = 50,                 /* e4m3 [T][index_heads][128] */
+	SPMLA_BUF_INDEX_WEIGHTS = 51,           /* f32 [T][index_heads] */
+	SPMLA_BUF_LOGITS = 52,                  /* f32, ragged rows */
+	SPMLA_BUF_INDEX_SCRATCH = 53,           /* of each of cpu_workers */
+	SPMLA_BUF_GATHERED_INDEX_K = 54,        /* e4m3 [W][128] */
+	SPMLA_BUF_GATHERED_INDEX_SCALES = 55,   /* f32 [W] */
+	SPMLA_BUF_TOPK_SLOTS = 60,     /* int32 [T][topk], cache slots */
+	SPMLA_BUF_ATTEND_SCRATCH = 61, /* of each of cpu_workers */
+	SPMLA_BUF_GATHERED_KV = 62,    /* bf16 [W][576] */
+	SPMLA_BUF_SPLIT_OUT = 63,      /* f32 [T + parts][heads][512] */
+	SPMLA_BUF_SPLIT_LSE = 64,      /* f32 [T + parts][heads], base 2 */
+	SPMLA_BUF_KV_CACHE = 70,       /* [cache_layers][pool_pages] pages */
+	SPMLA_BUF_INDEX_CACHE = 71,    /* [cache_layers][pool_pages] pages */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;
 

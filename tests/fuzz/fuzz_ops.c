@@ -8,8 +8,8 @@
  *
  * A new op needs a CALL and a make_ here, or this does not compile.
  */
-#include "tests/fuzz/ops_index.h"
 #include "tests/fuzz/ops_compress.h"
+#include "tests/fuzz/ops_index.h"
 #include "tests/fuzz/ops_layer.h"
 #include "tests/fuzz/ops_metadata.h"
 #include "tests/fuzz/ops_prefill.h"

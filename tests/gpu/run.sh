@@ -54,7 +54,6 @@ sanitized=(
 	ops/test_kv_gather
 	ops/test_kv_insert
 	ops/test_lse2_to_lse
-	ops/test_mqa_logits_gathered
 	ops/test_o_group_proj
 	ops/test_prefill_rows
 	ops/test_q_absorb
@@ -73,6 +72,7 @@ sanitized=(
 )
 with_wgmma=(
 	ops/test_mqa_logits
+	ops/test_mqa_logits_gathered
 	ops/test_sparse_decode
 	ops/test_sparse_decode_parts
 	ops/test_sparse_decode_v4

@@ -6,8 +6,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/engine.h"
 #include "tests/support/attn_rig.h"
+#include "tests/support/engine.h"
 #include "tests/support/themes.h"
 
 enum { NODES = 40 };

@@ -46,8 +46,7 @@ ring_close(ring_rig *r)
 void
 ring_launch(ring_rig *r, uint32_t bucket)
 {
-	ck_assert_int_eq(engine_launch(r->f.ctx, r->lists[bucket]),
-			 SPMLA_OK);
+	ck_assert_int_eq(engine_launch(r->f.ctx, r->lists[bucket]), SPMLA_OK);
 }
 
 void

@@ -70,7 +70,7 @@ extern const spmla_shape rig_shapes[3];
 spmla_graph capture_prologue(fixture *f, const spmla_shape *shape,
 			     spmla_source source);
 engine_list capture_list(fixture *f, const spmla_shape *shape,
-			    spmla_source source);
+			 spmla_source source);
 
 /* spmla_graph_replay that must succeed. */
 void replay(fixture *f, spmla_graph graph, uint64_t ticket);
