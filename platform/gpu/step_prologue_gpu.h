@@ -322,8 +322,9 @@ prologue_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 				: s->has_cols ? table_cols[row]
 					      : (int32_t)s->columns;
 	const int32_t page =
-		col < s->columns ? block_table[(uint64_t)row * s->stride + col]
-				 : -1;
+		is_row && col < s->columns
+			? block_table[(uint64_t)row * s->stride + col]
+			: -1;
 
 	if (written < 0 || col >= (uint32_t)written || page < 0 ||
 	    (uint32_t)page >= s->pool_pages) {
