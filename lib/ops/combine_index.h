@@ -53,7 +53,8 @@ typedef struct spmla_combine_index_args {
  * token whose own key was not gathered. Reports name the token.
  * req_id_per_token and context_lens are what token_map makes of a chunk's start
  * locations, counted from its first token.
- * Ragged: ragged_index makes it of indices and lens.
+ * Ragged: ragged_index makes it of indices and lens. The window of an image is
+ * not here.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

@@ -49,9 +49,10 @@ typedef struct spmla_compress_state_save_args {
  * A slot past the state skips the token: FAULT_SLOT; else a position below 0:
  * FAULT_POSITION. RING: such a position, then a row outside the table
  * (FAULT_ROW), a column not written or a page outside the state (FAULT_PAGE)
- * skip it. Reports name the token. Of a slot that occurs twice in one call,
- * each value is that of one of the two tokens, which one is unspecified, and
- * not the same for all on a GPU. A NaN stays one.
+ * skip it; a token that is left out is not looked at. Reports name the token.
+ * Of a slot that occurs twice in one call, each value is that of one of the two
+ * tokens, which one is unspecified, and not the same for all on a GPU. A NaN
+ * stays one.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (another ratio).

@@ -31,11 +31,11 @@ typedef struct spmla_indexer_q_prep_args {
 	uint32_t tokens;
 	uint32_t heads;         /* 1..128 */
 	uint32_t rope_style;    /* spmla_rope_style */
-	uint32_t scale_floor;   /* spmla_q_scale_floor; not read for MXFP4 */
+	uint32_t scale_floor;   /* spmla_q_scale_floor; of FP8 */
 	uint32_t weights_dtype; /* BF16 or F32 */
 	uint32_t cos_sin_rows;
-	float softmax_scale; /* 128^-0.5 in V3.2 */
-	float head_scale;    /* V3.2: heads^-0.5, rounded once */
+	float softmax_scale; /* > 0, <= 2^126; 128^-0.5 in V3.2 */
+	float head_scale;    /* the same; V3.2: heads^-0.5, rounded once */
 	uint32_t reserved;
 	const uint16_t *q;            /* bf16 [tokens][heads][128] */
 	int64_t q_token_stride_elems; /* >= 128: heads may be outermost */
@@ -48,7 +48,7 @@ typedef struct spmla_indexer_q_prep_args {
 	 * of a pair in the low half of the byte; dense */
 	uint8_t *q_out;
 	float *weights_out; /* [tokens][heads], dense */
-	uint32_t rope_part; /* spmla_rope_part; rope only */
+	uint32_t rope_part; /* spmla_rope_part; of rope */
 	uint32_t q_format;  /* spmla_index_q_format */
 	/* [tokens][heads], dense; MXFP4 only. Byte g of a word, from the lowest,
 	 * is the ue8m0 scale of values 32 g .. 32 g + 31. */
@@ -71,7 +71,8 @@ typedef struct spmla_indexer_q_prep_args {
  *   weights_out = (weight * softmax_scale) * head_scale, in f32.
  * A position outside the rope table: zeros in all outputs of the whole token,
  * FAULT_POSITION.
- * No tokens: nothing else is checked, nothing is enqueued.
+ * scale_floor and rope_part are checked whether they count or not. No tokens:
+ * nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM V3.2 Indexer, per_token_group_quant_fp8 and its fused form; V4

@@ -60,8 +60,9 @@ typedef struct spmla_inv_rope_quant_args {
  *   whatever its sign, an infinity makes s +inf, itself 0x7f and finite values
  *   zeros of their sign.
  * O_FP8: s. O_FP8_PACKED: byte i of a head's word is the biased exponent of the
- * s of its values 128 i .. (of +inf 255, which is a NaN). Scales of the tokens
- * that round their number up to a multiple of 4 are zeros.
+ * s of its values 128 i .. (of +inf 255; its codes are 0 or 0x7f, so that any
+ * reading of 255 gives NaN). Scales of the tokens that round their number up to
+ * a multiple of 4 are zeros.
  * A position outside the rope table: zeros in both outputs of the whole token,
  * FAULT_POSITION.
  * No tokens: nothing else is checked, nothing is enqueued.

@@ -23,8 +23,8 @@ typedef struct spmla_kv_compress_args {
 	uint32_t columns;
 	uint32_t table_stride_elems; /* >= columns */
 	uint32_t cos_sin_rows;
-	float norm_eps;              /* 1e-6 in V4 */
-	float e4m3_scale;            /* V4_E4M3: the cache's, above 0 */
+	float norm_eps;              /* > 0, <= 2^126; 1e-6 in V4 */
+	float e4m3_scale;            /* V4_E4M3: the cache's, as norm_eps */
 	const int32_t *positions;    /* [tokens] */
 	const int64_t *slot_mapping; /* [tokens], of cache; < 0: skip */
 	const int32_t *token_row;    /* [tokens] */

@@ -34,7 +34,8 @@ typedef struct spmla_kv_gather_args {
 	                                * keys for the last */
 	const int32_t *slots; /* [keys]: rows by slot; NULL: by request. With
 	                       * it requests, tables and starts are not read */
-	float kv_scale;       /* V4_E4M3: of the whole cache; else not read */
+	float kv_scale;       /* V4_E4M3: of the whole cache, > 0, <= 2^126;
+	                       * else not read */
 	uint32_t reserved;
 } spmla_kv_gather_args;
 
@@ -48,7 +49,9 @@ typedef struct spmla_kv_gather_args {
  * then to bf16, both to nearest even; a NaN is 0x7fc0, whatever its sign. Rope
  * values, and all values of MLA_BF16 and V4_BF16, are copied bit for bit.
  * V4_FP8: the same product, a scale byte being the exponent bits of an f32:
- * 2^(byte - 127), but 0 is 0 and 255 infinity (then a zero is NaN). V4_E4M3:
+ * 2^(byte - 127), but 0 is 0 and 255 infinity (then a zero is NaN), as the
+ * source has it; sparse_decode reads 2^-127 and NaN there. No writer here makes
+ * a 0, and with 255 all is NaN in both. V4_E4M3:
  * the same with kv_scale.
  * A key whose column is past the table or not written, or whose page is outside
  * the cache, is a row of zeros: FAULT_PAGE for each. So is every row of a

@@ -24,7 +24,8 @@ typedef struct spmla_kv_insert_args {
 	int64_t k_pe_stride_elems; /* >= 64 */
 	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
 	spmla_cache cache; /* FP8_DS_MLA, MLA_BF16, V4_FP8, V4_BF16, V4_E4M3 */
-	float kv_scale;    /* V4_E4M3: of the whole cache; else not read */
+	float kv_scale;    /* V4_E4M3: of the whole cache, > 0, <= 2^126, of a
+	                    * finite inverse or zeros are NaN; else not read */
 	uint32_t reserved;
 } spmla_kv_insert_args;
 

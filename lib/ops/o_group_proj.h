@@ -51,8 +51,8 @@ typedef struct spmla_o_group_proj_args {
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row only. Exact: the bits of this order as long as no product leaves
- * the range of f32; within (inner / 128 + 24) * 2^-24 of the sum of |terms|
- * before the rounding to bf16.
+ * the range of f32, but for which NaN a bf16 is; within (inner / 128 + 24) *
+ * 2^-24 of the sum of |terms| before the rounding to bf16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fp8_einsum "bhr,hdr->bhd" with recipe (1, 128, 128), and the
  * einsum in bf16 of its other platforms. */

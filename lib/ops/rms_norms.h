@@ -20,7 +20,7 @@ typedef struct spmla_rms_norms_args {
 	uint32_t q_width;  /* multiple of 8, 8..4096; V4: 1024 or 1536 */
 	uint32_t kv_rows;  /* as q_rows */
 	uint32_t kv_width; /* as q_width; V4: 512 */
-	float norm_eps;    /* of both; 1e-6 in V4 */
+	float norm_eps;    /* of both, > 0, <= 2^126; 1e-6 in V4 */
 	const uint16_t *q; /* bf16 [q_rows][q_width] */
 	int64_t q_stride_elems;      /* >= q_width */
 	const uint16_t *q_weight;    /* bf16 [q_width] */

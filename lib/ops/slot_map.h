@@ -33,7 +33,9 @@ typedef struct spmla_slot_map_args {
  *              + pos % page_tokens; -1 where context_lens is 0 (padding).
  * A row outside the table, a column not written or a page outside the pool
  * gives -1, sets the token's context_lens to 0 and reports FAULT_ROW or
- * FAULT_PAGE: such a token writes nothing and has an empty result.
+ * FAULT_PAGE, which name token_row's entry, whatever it is: such a token writes
+ * nothing and has an empty result. columns * page_tokens is at most 2^31, or a
+ * position below 0 may have a page.
  * With one, R, a page holds page_tokens / R keys, and a token has a slot only if
  * it ends a group, (pos + 1) % R == 0, which is that of key pos / R:
  * slot_mapping = block_table[row][pos / page_tokens] * (page_tokens / R)

@@ -58,7 +58,12 @@ typedef struct spmla_swa_index_args {
  * the rows of its window and its new keys; 0 for q <= 0. seq_lens below
  * q + replay gives 0 and FAULT_LENGTH, with replay_starts a row outside the
  * table 0 and FAULT_ROW.
- * No tokens: what is of tokens is not checked; no requests: the same of them.
+ * Reports name the table's row, FAULT_ROW the token; of a request req_row's
+ * entry, whatever it is. A replay's start below 0 counts as 0. The window of an
+ * image (V4's vision models) is not here.
+ * No tokens: what is of tokens alone, their arrays and the table, is not
+ * checked, but page_tokens, page_stride_rows, ring and rows are; no requests:
+ * what is of them is not.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM DeepseekSparseSWAMetadataBuilder; an invalid token's row is as
