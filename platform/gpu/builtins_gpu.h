@@ -44,7 +44,6 @@ FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { *(volatile GLOBAL uin
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
-FN void g_fence_device(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_device); }
 
 #elif defined(__CUDACC__)
 
@@ -79,7 +78,6 @@ FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.rela
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
 FN void g_fence_system(void) { __threadfence_system(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
-FN void g_fence_device(void) { __threadfence(); }
 
 #elif defined(__HIP__)
 
@@ -116,7 +114,6 @@ FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p,
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
-FN void g_fence_device(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 FN void g_barrier(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
 
 #else /* the emulator */
@@ -152,7 +149,6 @@ FN void g_store64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATO
 FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_fence_system(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
-FN void g_fence_device(void) { }
 
 #endif
 /* clang-format on */

@@ -82,23 +82,6 @@ kv_gather_octet(const PRIVATE uint32_t *codes, float scale,
 	}
 }
 
-/* Eight values; `wide`: p is a multiple of 16. */
-FN void
-kv_gather_store(GLOBAL uint16_t *p, uint32_t wide, const PRIVATE uint32_t *w)
-{
-	uint32_t i;
-
-	if (wide) {
-		g_store4(p, w);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		p[2 * i] = (uint16_t)w[i];
-		p[2 * i + 1] = (uint16_t)(w[i] >> 16);
-	}
-}
-
 /* Four values, at the end of a row. */
 FN void
 kv_gather_store_last(GLOBAL uint16_t *p, uint32_t wide, uint64_t w)
@@ -164,9 +147,8 @@ kv_gather_fp8(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 			pair[0] = (uint32_t)codes[i][j];
 			pair[1] = (uint32_t)(codes[i][j] >> 32);
 			kv_gather_octet(pair, g_float(scales[i][j]), w);
-			kv_gather_store(out + 8 * lane +
-						j * SPMLA_MLA_SCALE_GROUP,
-					wide, w);
+			g_row_store8(out + 8 * lane + j * SPMLA_MLA_SCALE_GROUP,
+				     wide, w);
 		}
 		kv_gather_store_last(out + SPMLA_MLA_LATENT + 4 * lane, wide,
 				     rope[i]);
@@ -208,9 +190,8 @@ kv_gather_bf16(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 							  4 * lane);
 		UNROLL
 		for (j = 0; j < KV_GATHER_OCTETS; j++)
-			kv_gather_store(out + 8 * lane +
-						j * SPMLA_MLA_SCALE_GROUP,
-					wide, w[j]);
+			g_row_store8(out + 8 * lane + j * SPMLA_MLA_SCALE_GROUP,
+				     wide, w[j]);
 		kv_gather_store_last(out + SPMLA_MLA_LATENT + 4 * lane, wide,
 				     rope);
 	}
@@ -389,8 +370,8 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 						(uint32_t)(codes >> 16 * j),
 						scale);
 			}
-			v4_store8(to + (int64_t)row * stride + 8 * o, whole,
-				  w + 4 * i);
+			g_row_store8(to + (int64_t)row * stride + 8 * o, whole,
+				     w + 4 * i);
 		}
 	}
 }

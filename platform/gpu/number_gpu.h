@@ -70,13 +70,6 @@ g_fp16_to_f32(uint32_t h)
 #endif
 }
 
-/* A value of spmla_dtype BF16 or FP16. */
-FN float
-g_load16(uint32_t h, uint32_t dtype)
-{
-	return dtype == SPMLA_DTYPE_FP16 ? g_fp16_to_f32(h) : g_bf16_to_f32(h);
-}
-
 FN float
 g_abs(float x)
 {

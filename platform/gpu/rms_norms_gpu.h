@@ -53,7 +53,7 @@ rms_norms_row(GLOBAL const uint16_t *x, GLOBAL const uint16_t *weight,
 
 		w[4 * k] = w[4 * k + 1] = w[4 * k + 2] = w[4 * k + 3] = 0;
 		if (at < width)
-			v4_load8(x + at, wide, w + 4 * k);
+			g_row_load8(x + at, wide, w + 4 * k);
 	}
 	/* Zeros behind the row add nothing: a sum of squares is never -0. */
 	UNROLL
@@ -78,13 +78,13 @@ rms_norms_row(GLOBAL const uint16_t *x, GLOBAL const uint16_t *weight,
 
 		if (at >= width)
 			continue;
-		v4_load8(weight + at, wide, by);
+		g_row_load8(weight + at, wide, by);
 		UNROLL
 		for (i = 0; i < 4; i++)
 			by[i] = v4_pair(
 				v4_low(w[4 * k + i]) * r * v4_low(by[i]),
 				v4_high(w[4 * k + i]) * r * v4_high(by[i]));
-		v4_store8(out + at, wide, by);
+		g_row_store8(out + at, wide, by);
 	}
 }
 

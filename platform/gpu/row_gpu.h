@@ -47,6 +47,22 @@ g_row_load8(GLOBAL const uint16_t *p, uint32_t wide, PRIVATE uint32_t *w)
 	g_row_load4(p + 4, 0, w + 2);
 }
 
+FN void
+g_row_store8(GLOBAL uint16_t *p, uint32_t wide, const PRIVATE uint32_t *w)
+{
+	uint32_t i;
+
+	if (wide) {
+		g_store4(p, w);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		p[2 * i] = (uint16_t)w[i];
+		p[2 * i + 1] = (uint16_t)(w[i] >> 16);
+	}
+}
+
 /* The two values of a word of bf16, or of fp16. */
 FN void
 g_row_values(uint32_t word, uint32_t dtype, PRIVATE float *x)

@@ -11,6 +11,7 @@
 
 #include "spmla/platform/gpu/dialect_gpu.h"
 #include "spmla/platform/gpu/fault_gpu.h"
+#include "spmla/platform/gpu/row_gpu.h"
 
 enum {
 	V4_LANES = 16,
@@ -21,37 +22,6 @@ enum {
 };
 
 #ifdef SPMLA_GPU_KERNELS
-
-/* The eight values at p, two a word; `wide`: p is a multiple of 16. */
-FN void
-v4_load8(GLOBAL const uint16_t *p, uint32_t wide, PRIVATE uint32_t *w)
-{
-	uint32_t i;
-
-	if (wide) {
-		g_load4((GLOBAL const float *)p, w);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 4; i++)
-		w[i] = (uint32_t)p[2 * i + 1] << 16 | p[2 * i];
-}
-
-FN void
-v4_store8(GLOBAL uint16_t *p, uint32_t wide, const PRIVATE uint32_t *w)
-{
-	uint32_t i;
-
-	if (wide) {
-		g_store4(p, w);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		p[2 * i] = (uint16_t)w[i];
-		p[2 * i + 1] = (uint16_t)(w[i] >> 16);
-	}
-}
 
 /* The octets of a lane, or zeros. */
 FN void
@@ -65,8 +35,8 @@ v4_load_row(GLOBAL const uint16_t *row, uint32_t there, uint32_t wide,
 	for (j = 0; j < V4_EACH; j++) {
 		w[4 * j] = w[4 * j + 1] = w[4 * j + 2] = w[4 * j + 3] = 0;
 		if (there)
-			v4_load8(row + 8 * (V4_LANES * j + lane), wide,
-				 w + 4 * j);
+			g_row_load8(row + 8 * (V4_LANES * j + lane), wide,
+				    w + 4 * j);
 	}
 }
 
