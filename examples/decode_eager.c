@@ -66,7 +66,8 @@ eager_open(eager_check *e, const model *m, const batch *b)
 		if (cache_bytes(&e->kv[l]) > e->pulled_bytes)
 			e->pulled_bytes = cache_bytes(&e->kv[l]);
 	}
-	/* No buffer that is compared is larger than a cache or all of DEVICE. */
+	/* No buffer that is compared is larger than a cache or all of
+	 * DEVICE. */
 	if (e->pulled_bytes < plan->region_bytes[SPMLA_MEMORY_DEVICE])
 		e->pulled_bytes = plan->region_bytes[SPMLA_MEMORY_DEVICE];
 	for (l = 0; l < 2 && device_native(); l++)

@@ -48,11 +48,10 @@ typedef struct spmla_c128a_index_args {
  * may keep the stride of the longest context whatever this step's width is.
  * A token without a slot (slot_mapping is that of its own key, not compressed)
  * has length 0 and a row of -1. A row outside the table (FAULT_ROW), a position
- * < 0 (FAULT_POSITION) is the same. Reports name the table's row, FAULT_ROW and
- * those of prefill the token. A
- * column not there or not written, a page outside the pool or one with slots
- * past 2^31 gives -1 for its entries and, once a row and page, FAULT_PAGE; the
- * length still counts them.
+ * < 0 (FAULT_POSITION) is the same. A column not there or not written, a page
+ * outside the pool or one with slots past 2^31 gives -1 for its entries and,
+ * once a row and page, FAULT_PAGE; the length still counts them. Reports name
+ * the table's row, FAULT_ROW and those of prefill the token.
  * No tokens: nothing else is checked, nothing is enqueued; what is of decode or
  * prefill alone is not checked where it has no tokens.
  * Alias: none. Order: enqueues; capturable. Exact: integers.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * combine_index: the rows of a prefill's gathered keys that each token sees: its
- * top-k of the compressed entries, then its window.
+ * combine_index: the rows of a prefill's gathered keys that each token sees:
+ * its top-k of the compressed entries, then its window.
  */
 #ifndef SPMLA_OPS_COMBINE_INDEX_H
 #define SPMLA_OPS_COMBINE_INDEX_H

@@ -47,15 +47,15 @@ typedef struct spmla_index_map_args {
 
 /* slot = block_table[row][i / page_tokens] * page_stride_rows
  *      + i % page_tokens, where the index stands (compact: at the front, and
- * -1 behind them, so that valid_counts is the length of the row); -1 for an index < 0 and for
- * entries at and past lens, which is clamped to [0, k]. An index past the
- * table's columns gives -1 and no report, also where the token has a workspace,
- * as the source does; a column not written, a page outside the pool, a row or
- * workspace outside its array, or a slot outside [0, 2^31) gives -1:
- * FAULT_PAGE, FAULT_ROW, FAULT_INDEX. With context_lens an index at or past the
- * token's (all, if it is negative) gives -1 and FAULT_INDEX, before anything
- * else is looked at: what lies behind a context in a workspace is the next
- * request's.
+ * -1 behind them, so that valid_counts is the length of the row); -1 for an
+ * index < 0 and for entries at and past lens, which is clamped to [0, k]. An
+ * index past the table's columns gives -1 and no report, also where the token
+ * has a workspace, as the source does; a column not written, a page outside the
+ * pool, a row or workspace outside its array, or a slot outside [0, 2^31) gives
+ * -1: FAULT_PAGE, FAULT_ROW, FAULT_INDEX. With context_lens an index at or past
+ * the token's (all, if it is negative) gives -1 and FAULT_INDEX, before
+ * anything else is looked at: what lies behind a context in a workspace is the
+ * next request's.
  * Alias: slots may be indices, with the same stride. Order: enqueues;
  * capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

@@ -50,8 +50,8 @@ typedef struct spmla_indexer_q_prep_args {
 	float *weights_out; /* [tokens][heads], dense */
 	uint32_t rope_part; /* spmla_rope_part; of rope */
 	uint32_t q_format;  /* spmla_index_q_format */
-	/* [tokens][heads], dense; MXFP4 only. Byte g of a word, from the lowest,
-	 * is the ue8m0 scale of values 32 g .. 32 g + 31. */
+	/* [tokens][heads], dense; MXFP4 only. Byte g of a word, from the
+	 * lowest, is the ue8m0 scale of values 32 g .. 32 g + 31. */
 	int32_t *q_scales;
 } spmla_indexer_q_prep_args;
 

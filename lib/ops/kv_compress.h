@@ -52,7 +52,8 @@ typedef struct spmla_kv_compress_args {
  *    largest so far, each of both sums is what it was, times exp2((old m - m) *
  *    log2 e), plus that of the 8, which is summed from 0 on. A score of NaN or
  *    +inf, or -inf alone, makes c NaN.
- * 2. y = (c * r) * norm_weight, r = 1 / sqrt(mean of c^2 + norm_eps), the mean's
+ * 2. y = (c * r) * norm_weight, r = 1 / sqrt(mean of c^2 + norm_eps), the
+ * mean's
  *    sum in 16 lanes (lane l adds l, l + 16, .. to 0) and then the tree 8, 4,
  *    2, 1.
  * 3. the last 64 are rotated, interleaved, by the row pos / ratio * ratio of
@@ -70,12 +71,12 @@ typedef struct spmla_kv_compress_args {
  * (token t - (pos - p) has the same row and position p) it is kv and score +
  * ape[p % ratio], with the same bits as if it had been saved before; so PAGED
  * comes after compress_state_save, RING before it.
- * Bad data skips the token; reports name it: a slot past the cache (FAULT_SLOT),
- * else a position below 0 or a group outside cos_sin (FAULT_POSITION), a row
- * outside the table (FAULT_ROW), a column not written or a page outside the
- * state (FAULT_PAGE, once a token). Of a slot that occurs twice in one call,
- * each value and scale is that of one of the two keys, which one is unspecified,
- * and not the same for all on a GPU.
+ * Bad data skips the token; reports name it: a slot past the cache
+ * (FAULT_SLOT), else a position below 0 or a group outside cos_sin
+ * (FAULT_POSITION), a row outside the table (FAULT_ROW), a column not written
+ * or a page outside the state (FAULT_PAGE, once a token). Of a slot that occurs
+ * twice in one call, each value and scale is that of one of the two keys, which
+ * one is unspecified, and not the same for all on a GPU.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: but for exp2, whose last
  * bits differ by platform. c is within 1e-5 of the sum of |kv| * w over that of

@@ -49,7 +49,8 @@ typedef struct spmla_mqa_logits_args {
  * heads, as long as no product leaves the range of f32; by matrix instructions,
  * which cut off what they add, within 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: DeepGEMM fp8_paged_mqa_logits and its fp4 form, one row a query token.
+ * Source: DeepGEMM fp8_paged_mqa_logits and its fp4 form, one row a query
+ * token.
  */
 spmla_status spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *args,
 			      spmla_stream stream);

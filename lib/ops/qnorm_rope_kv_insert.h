@@ -21,7 +21,8 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
 	uint32_t cos_sin_rows;
 	float norm_eps;    /* of the queries' norm, > 0, <= 2^126; V4: 1e-6 */
 	float kv_scale;    /* V4_E4M3: of the whole cache, > 0, <= 2^126, of
-	                    * a finite inverse or zeros are NaN; else not read */
+	                    * a finite inverse or zeros are NaN; else not
+	                    * read */
 	const uint16_t *q; /* bf16 [tokens][heads][512] */
 	int64_t q_token_stride_elems;     /* >= 512: heads may be outermost */
 	int64_t q_head_stride_elems;      /* >= 512 */

@@ -27,13 +27,13 @@ typedef struct spmla_ragged_index_args {
 	int32_t *ragged_indices;      /* [capacity_elems] */
 } spmla_ragged_index_args;
 
-/* With n = lens clamped to [0, width], ragged_indptr is the exclusive prefix sum
- * of n, its last element the sum, and the first n entries of row t lie at
- * ragged_indices[ragged_indptr[t]] on. What lies behind the last of them is left
- * alone. An entry that is not below num_slots is no mistake of this step's.
- * A row that would end past the capacity has no entries: ragged_indptr does not
- * pass capacity_elems, and what room is left before it holds -1. Once for each
- * such row with n > 0 FAULT_LENGTH, which names the token.
+/* With n = lens clamped to [0, width], ragged_indptr is the exclusive prefix
+ * sum of n, its last element the sum, and the first n entries of row t lie at
+ * ragged_indices[ragged_indptr[t]] on. What lies behind the last of them is
+ * left alone. An entry that is not below num_slots is no mistake of this
+ * step's. A row that would end past the capacity has no entries: ragged_indptr
+ * does not pass capacity_elems, and what room is left before it holds -1. Once
+ * for each such row with n > 0 FAULT_LENGTH, which names the token.
  * No tokens: ragged_indptr[0] = 0.
  * The ragged top-k of a step is index_map, compact, and then this with its
  * valid_counts; that of a prefill combine_index and then this.

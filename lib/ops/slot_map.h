@@ -36,8 +36,8 @@ typedef struct spmla_slot_map_args {
  * FAULT_PAGE, which name token_row's entry, whatever it is: such a token writes
  * nothing and has an empty result. columns * page_tokens is at most 2^31, or a
  * position below 0 may have a page.
- * With one, R, a page holds page_tokens / R keys, and a token has a slot only if
- * it ends a group, (pos + 1) % R == 0, which is that of key pos / R:
+ * With one, R, a page holds page_tokens / R keys, and a token has a slot only
+ * if it ends a group, (pos + 1) % R == 0, which is that of key pos / R:
  * slot_mapping = block_table[row][pos / page_tokens] * (page_tokens / R)
  *              + pos % page_tokens / R.
  * The others have -1, keep their context_lens and are not looked up, but that

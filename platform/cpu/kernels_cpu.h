@@ -35,8 +35,8 @@ typedef struct spmla_i_cpu_kernels {
 	/* Rows times a matrix; the same bits in all variants. */
 	void (*project)(const spmla_i_cpu_project *p);
 	/* The two of the scores with values that are f32 already: takes query h
-	 * < padded [128] (behind the heads zeros), and gives the scores of the n
-	 * keys in s->keys, at most 16; scales as score_keys has them. */
+	 * < padded [128] (behind the heads zeros), and gives the scores of the
+	 * n keys in s->keys, at most 16; scales as score_keys has them. */
 	void (*score_query)(const spmla_i_cpu_score *s, uint32_t h,
 			    const float *q, float weight);
 	void (*score_values)(const spmla_i_cpu_score *s, const uint8_t *scales,

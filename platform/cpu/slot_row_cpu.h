@@ -17,8 +17,8 @@ typedef struct spmla_i_cpu_slots {
 	uint32_t ring;        /* columns are modulo table.columns */
 } spmla_i_cpu_slots;
 
-/* out[k] is the slot of position start + k for k < len, -1 to width. A page that
- * is not there is -1 and reported once. `row` is valid, len <= width. */
+/* out[k] is the slot of position start + k for k < len, -1 to width. A page
+ * that is not there is -1 and reported once. `row` is valid, len <= width. */
 static inline void
 spmla_i_cpu_slot_row(spmla_ctx *ctx, const spmla_i_cpu_slots *s, uint32_t row,
 		     uint32_t start, uint32_t len, int32_t *out, uint32_t width)

@@ -120,7 +120,8 @@ decode_blocks(uint32_t len, uint32_t least)
 }
 
 /* Piece `piece` into the notes: a token, or what a row of the metadata says.
- * The first item writes them and, if `reports`, says what is wrong. Barriers. */
+ * The first item writes them and, if `reports`, says what is wrong.
+ * Barriers. */
 FN void
 decode_take(GLOBAL spmla_g_state *fault_state,
 	    GLOBAL spmla_g_status *fault_status, uint32_t reports,

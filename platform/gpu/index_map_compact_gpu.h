@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * index_map where slots are moved to the front or tokens without a slot are left
- * out: a block a token, and a scan for each piece of its row.
+ * index_map where slots are moved to the front or tokens without a slot are
+ * left out: a block a token, and a scan for each piece of its row.
  */
 #ifndef SPMLA_PLATFORM_GPU_INDEX_MAP_COMPACT_H
 #define SPMLA_PLATFORM_GPU_INDEX_MAP_COMPACT_H

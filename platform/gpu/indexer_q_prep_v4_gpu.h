@@ -91,8 +91,8 @@ indexer_q_rope(float x, uint32_t first, GLOBAL const float *cos_sin,
 }
 
 /* A query as MXFP4, the item's value of it: its code, two of which make a byte,
- * and of every 32 items the scale. `parts` holds an entry of 16 items. A barrier
- * at both ends. */
+ * and of every 32 items the scale. `parts` holds an entry of 16 items. A
+ * barrier at both ends. */
 FN void
 indexer_q_mxfp4(float x, LOCAL float *parts, GLOBAL uint8_t *codes,
 		GLOBAL uint8_t *scales)

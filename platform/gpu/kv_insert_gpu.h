@@ -3,8 +3,8 @@
  * kv_insert: 16 lanes a token, eight tokens a block. Lane l has the octets l,
  * l + 16, l + 32, l + 48 of the latent, one of each group that has a scale, and
  * four values of the rope. A row is read before its slot is known, as nothing
- * but the place of the result depends on that: one latency instead of two. Rows of V4
- * go eight a block too, by v4_row_gpu.h.
+ * but the place of the result depends on that: one latency instead of two. Rows
+ * of V4 go eight a block too, by v4_row_gpu.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_KV_INSERT_H
 #define SPMLA_PLATFORM_GPU_KV_INSERT_H

@@ -37,7 +37,8 @@ enum {
 	MQA_WGMMA_SCALES_AT = MQA_WGMMA_KEYS * SPMLA_INDEX_DIM,
 	MQA_WGMMA_PAGES_AT = MQA_WGMMA_SCALES_AT + 4 * MQA_WGMMA_KEYS,
 	MQA_WGMMA_STAGE = MQA_WGMMA_PAGES_AT + 16,
-	/* Local memory in bytes: queries, weights, rings, ends of units, sums. */
+	/* Local memory in bytes: queries, weights, rings, ends of units,
+	 * sums. */
 	MQA_WGMMA_W_AT = MQA_WGMMA_PAIR * 2 * MQA_WGMMA_Q,
 	MQA_WGMMA_RING_AT = MQA_WGMMA_W_AT + MQA_WGMMA_PAIR * 4 * MQA_WGMMA_W,
 	MQA_WGMMA_ENDS_AT =

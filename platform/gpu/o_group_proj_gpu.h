@@ -167,7 +167,8 @@ o_proj_part(LOCAL const uint64_t *rows, const PRIVATE uint32_t *low,
 	}
 }
 
-/* Adds the eight items' sums up: item j is left with token j's two, in front. */
+/* Adds the eight items' sums up: item j is left with token j's two, in
+ * front. */
 FN void
 o_proj_tree(PRIVATE float *sums)
 {

@@ -87,7 +87,7 @@ qnorm_head(GLOBAL const uint16_t *q, uint32_t live, uint32_t wide_q, float eps,
 					       v4_high(w[i]) * r);
 		}
 		if (is_head)
-			v4_store8(out + 8 * o, wide_out, w + 4 * j);
+			g_row_store8(out + 8 * o, wide_out, w + 4 * j);
 	}
 }
 

@@ -14,8 +14,9 @@
  * The hard idea: weights are rounded to bf16 against the largest score of their
  * own 64 keys, as the contract says, and yet O needs no second accumulator. O
  * and L are kept relative to the last block's largest score, not to the largest
- * so far; where that could overflow, as the block is 2^60 below the largest, its
- * weights are relative to the largest too, and add nothing that could be seen.
+ * so far; where that could overflow, as the block is 2^60 below the largest,
+ * its weights are relative to the largest too, and add nothing that could be
+ * seen.
  *
  * The file is long because one function has every row: four kernels share the
  * loop whose registers and order of instructions were hard to find.

@@ -64,7 +64,8 @@ g_wgmma_wait(void)
 	asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
-/* Keeps the compiler from moving uses of an accumulator over a begin or wait. */
+/* Keeps the compiler from moving uses of an accumulator over a begin or
+ * wait. */
 FN void
 g_wgmma_hold(PRIVATE float *d)
 {

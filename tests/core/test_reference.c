@@ -155,7 +155,8 @@ START_TEST(rope_rounds_to_bf16)
 	cos_sin[32] = 0x1p-9f;
 	x[0] = 1;
 	x[32] = 1;
-	/* 1 - 2^-9 is the tie between 1 - 2^-8 and 1; 1 + 2^-9 is nearer to 1 */
+	/* 1 - 2^-9 is the tie between 1 - 2^-8 and 1; 1 + 2^-9 is nearer to
+	 * 1 */
 	ref_rope(x, cos_sin, REF_ROPE_NEOX);
 	ck_assert_double_eq(x[0], 1);
 	ck_assert_double_eq(x[32], 1);

@@ -38,7 +38,8 @@ enum {
 /* A layer's inputs, bf16. */
 enum { KV_C, K_PE, INDEX_K, INDEX_Q, WEIGHTS, QUERY, INPUTS };
 
-/* How a step of the first side gets to the device; MIXED: in turn, at random. */
+/* How a step of the first side gets to the device; MIXED: in turn, at
+ * random. */
 typedef enum kind { ENGINE, REPLAY, EAGER, MIXED } kind;
 
 /* Of both sides, and compared. */

@@ -185,7 +185,7 @@ expect(int32_t position, const int32_t *slots, const int32_t *local, int32_t n)
 	check();
 }
 
-/* ---- By hand --------------------------------------------------------------- */
+/* ---- By hand ------------------------------------------------------------- */
 
 /* Position 126 completes no entry, 127 the first: entry 0 of page 5 is slot 10;
  * 383 the third, which is entry 0 of page 3. */
@@ -226,7 +226,7 @@ START_TEST(any_ratio_and_page_size_count_alike)
 }
 END_TEST
 
-/* ---- Edges ----------------------------------------------------------------- */
+/* ---- Edges --------------------------------------------------------------- */
 
 START_TEST(token_without_a_slot_has_an_empty_row)
 {
@@ -325,7 +325,7 @@ START_TEST(decode_or_prefill_may_be_missing)
 }
 END_TEST
 
-/* ---- Layout ---------------------------------------------------------------- */
+/* ---- Layout -------------------------------------------------------------- */
 
 START_TEST(pages_apart_multiply_by_their_own_stride)
 {
@@ -362,7 +362,7 @@ START_TEST(positions_of_a_million_tokens_are_found)
 }
 END_TEST
 
-/* ---- Random ---------------------------------------------------------------- */
+/* ---- Random -------------------------------------------------------------- */
 
 START_TEST(random_rows_equal_the_rule)
 {

@@ -142,12 +142,13 @@ expect(const int32_t *indices, int32_t len, uint32_t fault, uint32_t count)
 	check();
 }
 
-/* ---- By hand --------------------------------------------------------------- */
+/* ---- By hand ------------------------------------------------------------- */
 
-/* The vector of the specification: length 10, 2 query tokens, 9 gathered, window
- * 8, ratio 4, top-k 16, 20 rows a request, the window from row 3 on, request 1.
- * Position 8 has 9 / 4 = 2 entries and sees 1 .. 8; 1 was gathered first, so the
- * window is 23 .. 30; position 9 sees 2 .. 9, which is 24 .. 31. */
+/* The vector of the specification: length 10, 2 query tokens, 9 gathered,
+ * window 8, ratio 4, top-k 16, 20 rows a request, the window from row 3 on,
+ * request 1. Position 8 has 9 / 4 = 2 entries and sees 1 .. 8; 1 was gathered
+ * first, so the window is 23 .. 30; position 9 sees 2 .. 9, which is 24 ..
+ * 31. */
 START_TEST(two_tokens_worked_out_by_hand)
 {
 	uint32_t t, k;
@@ -213,8 +214,8 @@ START_TEST(window_alone_needs_no_topk)
 }
 END_TEST
 
-/* Position 7 of request 0 sees 5, 6, 7, of which 7 was gathered. Of a request of
- * two keys, both are seen. */
+/* Position 7 of request 0 sees 5, 6, 7, of which 7 was gathered. Of a request
+ * of two keys, both are seen. */
 START_TEST(window_ends_where_the_gathered_keys_begin)
 {
 	context[0] = 8;
@@ -224,7 +225,7 @@ START_TEST(window_ends_where_the_gathered_keys_begin)
 }
 END_TEST
 
-/* ---- Edges ----------------------------------------------------------------- */
+/* ---- Edges --------------------------------------------------------------- */
 
 static const int32_t empty[9] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
 
@@ -248,8 +249,9 @@ START_TEST(request_outside_is_empty_and_reported)
 }
 END_TEST
 
-/* A length below the token's; keys gathered that are below none, more than there
- * are, more than there are rows for (20 - 5), or that end before the token. */
+/* A length below the token's; keys gathered that are below none, more than
+ * there are, more than there are rows for (20 - 5), or that end before the
+ * token. */
 START_TEST(lengths_that_do_not_fit_are_empty_and_reported)
 {
 	static const int32_t lens[7][3] = {
@@ -278,8 +280,8 @@ START_TEST(index_outside_is_left_out_and_reported)
 }
 END_TEST
 
-/* Two requests of 1073741823 rows. 2^31 - 1 keys have 536870911 entries; the last
- * 4 keys are gathered, of which the window is the last 3. */
+/* Two requests of 1073741823 rows. 2^31 - 1 keys have 536870911 entries; the
+ * last 4 keys are gathered, of which the window is the last 3. */
 START_TEST(rows_up_to_the_end_of_int32_do_not_wrap)
 {
 	a.requests = 2;
@@ -297,7 +299,7 @@ START_TEST(rows_up_to_the_end_of_int32_do_not_wrap)
 }
 END_TEST
 
-/* ---- Random ---------------------------------------------------------------- */
+/* ---- Random -------------------------------------------------------------- */
 
 START_TEST(random_rows_equal_the_rule)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * combine_index, the call: what the host refuses, and that a recorded call equals
- * an eager one. The rows are in test_combine_index.c.
+ * combine_index, the call: what the host refuses, and that a recorded call
+ * equals an eager one. The rows are in test_combine_index.c.
  */
 #include <check.h>
 #include <string.h>

@@ -120,8 +120,8 @@ END_TEST
 
 /* amax 6 * 2^k has the scale 2^k and the code 7; the next bf16 above it, 6.03 *
  * 2^k, has 2^(k + 1) and 3.02, the code 5. The ends: amax 2^-133 has the scale
- * of amax 6 * 2^-126, 2^-126, byte 1. The largest bf16 has 2^128 / 6, which goes
- * up to 2^126, byte 253. */
+ * of amax 6 * 2^-126, 2^-126, byte 1. The largest bf16 has 2^128 / 6, which
+ * goes up to 2^126, byte 253. */
 START_TEST(scales_are_the_next_power_of_two_above_a_sixth)
 {
 	int k;

@@ -171,8 +171,8 @@ START_TEST(nothing_is_rounded_to_bf16_before_it_is_quantised)
 END_TEST
 
 /* (1 + 2^-7) (1 + 2^-17) = 1 + 2^-7 + 2^-17 + 2^-24 is the middle of two f32
- * and loses its 2^-24. Less 1 + 2^-7 + 2^-17 it is 0, where a fused sum would be
- * 2^-24. */
+ * and loses its 2^-24. Less 1 + 2^-7 + 2^-17 it is 0, where a fused sum would
+ * be 2^-24. */
 START_TEST(products_are_rounded_before_they_are_added)
 {
 	uint16_t half;

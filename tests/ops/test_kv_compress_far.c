@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* 64 keys: key 5 at 5 * 576 = 2880, its rope at 3328, its scales at 64 * 576 + 5
- * * 8 = 36904. */
+/* 64 keys: key 5 at 5 * 576 = 2880, its rope at 3328, its scales at 64 * 576 +
+ * 5 * 8 = 36904. */
 START_TEST(values_and_scales_lie_apart_in_a_page)
 {
 	uint64_t i;

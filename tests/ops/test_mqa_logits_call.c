@@ -271,7 +271,8 @@ END_TEST
  * last column holds 3 keys. */
 START_TEST(a_context_of_a_million_keys_is_scored_to_its_end)
 {
-	/* An emulator of matrix instructions takes two minutes for a million. */
+	/* An emulator of matrix instructions takes two minutes for a
+	 * million. */
 	const int few = getenv("SPMLA_TEST_EMULATOR") != NULL;
 	const uint32_t keys = few ? 20003 : 1000003;
 	const uint32_t columns = keys / 64 + 1;

@@ -74,8 +74,8 @@ END_TEST
 
 /* 2^24 + 1 is 2^24 in f32, so the 1 is lost if it is added before the -2^24. In
  * one lane it is. The tree of the lanes is ((0 + 4) + (2 + 6)) + ((1 + 5) +
- * (3 + 7)). Parts are added in order. 2^24 is 256 * 256 * 256, the last a scale,
- * or 2^12 * 2^12. */
+ * (3 + 7)). Parts are added in order. 2^24 is 256 * 256 * 256, the last a
+ * scale, or 2^12 * 2^12. */
 START_TEST(sums_are_made_in_the_order_that_is_written)
 {
 	static const struct {

@@ -110,7 +110,7 @@ expect(const int32_t *lengths, const int32_t *indptr, const int32_t *indices,
 	check();
 }
 
-/* ---- By hand --------------------------------------------------------------- */
+/* ---- By hand ------------------------------------------------------------- */
 
 START_TEST(rows_lie_one_behind_the_other)
 {
@@ -146,7 +146,7 @@ START_TEST(entries_past_the_slots_become_minus_one_silently)
 }
 END_TEST
 
-/* ---- Edges ----------------------------------------------------------------- */
+/* ---- Edges --------------------------------------------------------------- */
 
 /* 2 + 3 fit into 5 and into 6; of the third row of 2 the first 1 entry of room
  * holds none, and the last row has no place either. */
@@ -208,7 +208,7 @@ START_TEST(sums_do_not_wrap)
 }
 END_TEST
 
-/* ---- Layout ---------------------------------------------------------------- */
+/* ---- Layout -------------------------------------------------------------- */
 
 /* The third row begins 8 GiB behind the first. */
 START_TEST(rows_may_be_gibibytes_apart)
@@ -233,7 +233,7 @@ START_TEST(rows_may_be_gibibytes_apart)
 }
 END_TEST
 
-/* ---- Random ---------------------------------------------------------------- */
+/* ---- Random -------------------------------------------------------------- */
 
 START_TEST(random_rows_equal_the_rule)
 {

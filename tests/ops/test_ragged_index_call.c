@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ragged_index, the call: what the host refuses, and that a recorded call equals
- * an eager one. The packing is in test_ragged_index.c.
+ * ragged_index, the call: what the host refuses, and that a recorded call
+ * equals an eager one. The packing is in test_ragged_index.c.
  */
 #include <check.h>
 #include <string.h>

@@ -197,8 +197,8 @@ END_TEST
 
 /* Ratio 128, pages of 256 tokens and 2 keys, row [7, 9]: position 127 ends key
  * 0, 7 * 2 + 0 = 14; 255 key 1, 15; 383 key 2, 9 * 2 + 0 = 18. Ratio 4, 64 keys
- * a page, row [5, 7]: of positions 240 .. 279 ten end a key, 60 .. 69: slots 5 *
- * 64 + 60 .. 63, then 7 * 64 + 0 .. 5. */
+ * a page, row [5, 7]: of positions 240 .. 279 ten end a key, 60 .. 69: slots 5
+ * * 64 + 60 .. 63, then 7 * 64 + 0 .. 5. */
 START_TEST(slots_of_compressed_keys_worked_out_by_hand)
 {
 	spmla_slot_map_args a = args(1);

@@ -185,10 +185,10 @@ expect(const int32_t *indices, uint32_t n, int32_t len)
 	check();
 }
 
-/* ---- By hand --------------------------------------------------------------- */
+/* ---- By hand ------------------------------------------------------------- */
 
-/* Position 5 with a window of 3 sees 3, 4, 5: entry 3 of page 5 (5 * 4 + 3), then
- * entries 0 and 1 of page 3. */
+/* Position 5 with a window of 3 sees 3, 4, 5: entry 3 of page 5 (5 * 4 + 3),
+ * then entries 0 and 1 of page 3. */
 START_TEST(window_is_the_last_keys_of_the_token)
 {
 	pos[0] = 5;
@@ -207,7 +207,8 @@ START_TEST(token_near_the_start_sees_what_there_is)
 }
 END_TEST
 
-/* A replay from 4 on: position 5 sees 4 and 5; one from 2 on changes nothing. */
+/* A replay from 4 on: position 5 sees 4 and 5; one from 2 on changes
+ * nothing. */
 START_TEST(replay_start_bounds_the_window)
 {
 	a.replay_starts = replay;
@@ -263,7 +264,7 @@ START_TEST(gather_is_the_new_keys_and_the_window_before_them)
 }
 END_TEST
 
-/* ---- Edges ----------------------------------------------------------------- */
+/* ---- Edges --------------------------------------------------------------- */
 
 START_TEST(token_without_a_slot_has_an_empty_row)
 {
@@ -308,7 +309,8 @@ START_TEST(position_before_the_replay_is_empty_and_reported)
 }
 END_TEST
 
-/* The keys of a page that is not there are -1 and counted; one report a page. */
+/* The keys of a page that is not there are -1 and counted; one report a
+ * page. */
 START_TEST(page_outside_the_pool_is_minus_one_and_reported_once)
 {
 	static const int32_t bad[5] = {8, -1, INT32_MAX, INT32_MIN, 1 << 30};
@@ -400,7 +402,7 @@ START_TEST(no_tokens_and_no_requests_need_nothing)
 }
 END_TEST
 
-/* ---- Layout ---------------------------------------------------------------- */
+/* ---- Layout -------------------------------------------------------------- */
 
 START_TEST(pages_apart_multiply_by_their_own_stride)
 {
@@ -431,7 +433,7 @@ START_TEST(positions_of_a_million_tokens_are_found)
 }
 END_TEST
 
-/* ---- Random ---------------------------------------------------------------- */
+/* ---- Random -------------------------------------------------------------- */
 
 START_TEST(random_windows_equal_the_rule)
 {

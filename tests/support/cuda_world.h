@@ -31,7 +31,8 @@ uint64_t cuda_world_free_bytes(void) __attribute__((weak));
 void cuda_world_expect_fault(void) __attribute__((weak));
 
 /* Under SPMLA_TEST_GUARD=1, see cuda_guard.c: */
-/* Bytes that end, but for the alignment, where mapped memory ends; for free(). */
+/* Bytes that end, but for the alignment, where mapped memory ends; for
+ * free(). */
 void *cuda_guard_alloc(uint64_t bytes, uint32_t align) __attribute__((weak));
 /* Such memory for a region; changes the plan so that every extent of DEVICE and
  * CACHE does. Filled with 0xAB. */

@@ -39,8 +39,8 @@ void mqa_open_mxfp4(mqa_world *w, uint32_t heads, uint32_t entries);
  * it: as much is lost as stands behind it in one chain of sums. */
 void mqa_steep(uint8_t *q, float *weights, uint32_t heads, uint8_t *key);
 
-/* The codes of an entry of the cache, 128 or 64 bytes, and its f32 scale, or its
- * four of MXFP4. */
+/* The codes of an entry of the cache, 128 or 64 bytes, and its f32 scale, or
+ * its four of MXFP4. */
 uint8_t *mqa_entry(const spmla_cache *c, uint32_t page, uint32_t i);
 void mqa_put_scale(const spmla_cache *c, uint32_t page, uint32_t i,
 		   float scale);

@@ -40,7 +40,8 @@ merge(const ref_ranked *a, uint32_t a_count, const ref_ranked *b,
 	memcpy(out + a_count, b, b_count * sizeof *b);
 }
 
-/* Sorts items[n] with room[n]; returns whichever of the two holds the result. */
+/* Sorts items[n] with room[n]; returns whichever of the two holds the
+ * result. */
 static const ref_ranked *
 sort(ref_ranked *items, ref_ranked *room, uint32_t n)
 {
