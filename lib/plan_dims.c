@@ -72,20 +72,14 @@ static void
 fill_splits(uint64_t *dim, const spmla_plan *plan)
 {
 	const spmla_config *c = &plan->config;
-	uint32_t tokens = 0, most = 0, i;
+	const uint32_t tokens = spmla_i_split_tokens(plan);
+	const uint32_t parts = tokens ? spmla_i_split_parts(plan) : 0;
 
-	for (i = 0; i < c->bucket_count; i++) {
-		const uint32_t parts =
-			spmla_i_decode_parts(plan, c->buckets[i].tokens);
-
-		if (parts && c->buckets[i].tokens > tokens)
-			tokens = c->buckets[i].tokens;
-		most = parts > most ? parts : most;
-	}
-	dim[SPMLA_I_DIM_DECODE_PARTS] = most;
+	dim[SPMLA_I_DIM_DECODE_PARTS] = parts;
 	dim[SPMLA_I_DIM_TILE_ROW] = SPMLA_TILE_ROW_ELEMS;
-	dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1] = most ? (uint64_t)tokens + 1 : 0;
-	dim[SPMLA_I_DIM_SPLIT_ROWS] = most ? (uint64_t)tokens + most : 0;
+	dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1] =
+		tokens ? (uint64_t)tokens + 1 : 0;
+	dim[SPMLA_I_DIM_SPLIT_ROWS] = tokens ? (uint64_t)tokens + parts : 0;
 	dim[SPMLA_I_DIM_HEADS] = c->heads;
 	dim[SPMLA_I_DIM_HEAD_VALUES] = (uint64_t)c->heads * SPMLA_MLA_LATENT;
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spmla/internal/splits.h"
+#include "spmla/spmla_layout.h"
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
 
@@ -168,12 +170,69 @@ START_TEST(a_batch_invariant_plan_has_no_parts)
 }
 END_TEST
 
+static uint64_t
+planned(const spmla_plan *plan, spmla_buf buf)
+{
+	uint32_t i;
+
+	for (i = 0; i < plan->row_count; i++)
+		if (plan->extents[i].buf == (uint32_t)buf)
+			return plan->extents[i].bytes;
+	return 0;
+}
+
+/* A shape may be smaller than its bucket, and be done in parts where that is
+ * not: of {4, 8} tokens on 3 multiprocessors, one of 5. */
+START_TEST(whatever_shape_is_done_in_parts_has_room)
+{
+	spmla_device device = r.f.device;
+	spmla_config config = r.f.config;
+	uint64_t rng = test_seed();
+	uint32_t i, t, seen = 0;
+	spmla_plan p;
+
+	device.kind = SPMLA_BACKEND_CUDA;
+	device.arch = 90;
+	config.cpu_workers = 0;
+	for (i = 0; i < 200; i++) {
+		const uint32_t last = config.bucket_count - 1;
+
+		device.sm_count = 1 + rng_below(&rng, 12);
+		for (t = 0; t <= last; t++)
+			config.buckets[t].tokens =
+				4 * t + 4 + rng_below(&rng, 4);
+		ck_assert_int_eq(spmla_plan_make(&p, &config, &device, NULL),
+				 SPMLA_OK);
+		for (t = 1; t <= config.buckets[last].tokens; t++) {
+			const uint64_t parts = spmla_i_decode_parts(&p, t);
+
+			if (parts == 0)
+				continue;
+			seen++;
+			ck_assert_uint_ge(planned(&p, SPMLA_BUF_NUM_SPLITS),
+					  4 * (t + 1));
+			ck_assert_uint_ge(
+				planned(&p, SPMLA_BUF_TILE_SCHEDULER_METADATA),
+				32 * parts);
+			ck_assert_uint_ge(planned(&p, SPMLA_BUF_SPLIT_LSE),
+					  4 * config.heads * (t + parts));
+			ck_assert_uint_ge(planned(&p, SPMLA_BUF_SPLIT_OUT),
+					  (uint64_t)4 * config.heads *
+						  SPMLA_MLA_LATENT *
+						  (t + parts));
+		}
+	}
+	ck_assert_uint_gt(seen, 200);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = {
 		parts_cover_every_block_of_random_batches_once,
 		a_batch_invariant_plan_has_no_parts,
+		whatever_shape_is_done_in_parts_has_room,
 	};
 	const theme themes[] = {
 		LONG_THEME("parts", setup, teardown, tests),
