@@ -240,7 +240,9 @@ spmla_fini(spmla_ctx *ctx)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);
 	consumed = spmla_i_consumed(ctx);
-	if (ctx->launched > consumed)
+	/* A device that is lost consumes nothing more. */
+	if (ctx->launched > consumed &&
+	    !(ctx->backend->lost && ctx->backend->lost(ctx)))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_BUSY, "steps in flight",
 				    ctx->launched - consumed, SPMLA_WANT_EQUAL,
 				    0);

@@ -71,7 +71,9 @@ spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
 
 /* Ends the context; its memory is the caller's again.
  * Errors: E_BUSY while launched steps are not consumed or the deferred queue is
- * not empty: drain first. E_STATE inside a capture. */
+ * not empty: drain first. E_STATE inside a capture. On a device that is lost
+ * (it gives E_DEVICE for good) steps are not waited for, and this alone still
+ * works. */
 spmla_status spmla_fini(spmla_ctx *ctx);
 
 /* The constant address of a buffer, or NULL if the plan has none. */
@@ -167,9 +169,11 @@ spmla_status spmla_step_encode(const spmla_plan *plan, const spmla_step *step,
 			       spmla_step_info *info, spmla_diag *diag);
 
 /* Copies an encoded record into the ring and returns its ticket, counted from
- * 1. Exactly one launch must follow, in order. Errors: E_RING_FULL (nothing
- * written, no wait); E_RECORD if the record is of another plan; E_RANGE if it
- * is not 16-byte aligned. */
+ * 1. Exactly one launch must follow, in order, and its call must begin after
+ * this one has returned: the device reads a slot once, in no order, and waits
+ * for nothing, so a record that comes later is missing or seen in part.
+ * Errors: E_RING_FULL (nothing written, no wait); E_RECORD if the record is of
+ * another plan; E_RANGE if it is not 16-byte aligned. */
 spmla_status spmla_step_push(spmla_ctx *ctx, const void *record,
 			     uint64_t *ticket);
 

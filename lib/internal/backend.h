@@ -74,6 +74,8 @@ struct spmla_backend {
 	spmla_status (*status_cleared)(spmla_ctx *ctx);
 	/* Work that is queued but known not to have run. */
 	uint32_t (*pending)(const spmla_ctx *ctx);
+	/* Whether the device will run nothing more; NULL: never. */
+	uint32_t (*lost)(const spmla_ctx *ctx);
 };
 
 typedef enum spmla_i_graph_kind {

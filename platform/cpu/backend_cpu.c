@@ -250,6 +250,7 @@ const spmla_backend spmla_cpu = {
 	cpu_launch,
 	cpu_status_cleared,
 	cpu_pending,
+	NULL,
 };
 
 uint32_t

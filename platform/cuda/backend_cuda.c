@@ -309,6 +309,23 @@ cuda_pending(const spmla_ctx *ctx)
 	return 0;
 }
 
+/* After a fault in a kernel, of whoever's, each call of the driver gives its
+ * code; this one is allowed wherever captures are. */
+static uint32_t
+cuda_lost(const spmla_ctx *ctx)
+{
+	const spmla_i_cuda_driver *driver = spmla_i_cuda_driver_of(ctx);
+	const spmla_i_gpu_state *state = spmla_i_cuda_state(ctx);
+	int status = SPMLA_CU_CAPTURE_NONE;
+	spmla_cu_result r;
+
+	if (spmla_i_cuda_push(driver, state->context, NULL) != SPMLA_OK)
+		return 1;
+	r = driver->stream_capturing(state->stream, &status);
+	spmla_i_cuda_pop(driver);
+	return r != 0;
+}
+
 const spmla_backend spmla_cuda = {
 	"cuda",
 	SPMLA_BACKEND_CUDA,
@@ -327,4 +344,5 @@ const spmla_backend spmla_cuda = {
 	cuda_launch,
 	cuda_status_cleared,
 	cuda_pending,
+	cuda_lost,
 };

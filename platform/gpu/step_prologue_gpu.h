@@ -6,6 +6,13 @@
  * never trusted: a record that is missing, too large or wrong becomes an empty
  * step or empty rows.
  *
+ * The ticket comes with the rest, by loads that no order binds, and not first by
+ * an acquire, which would cost a second trip over the bus. That is right because
+ * a record is written before the launch call, which orders all of it before the
+ * kernel: a slot has its ticket and its payload, or an older ticket and is
+ * MISSING. One that is written while its kernel runs may be seen in part: a step
+ * of old and new bytes, inside all bounds, and wrong.
+ *
  * The hard idea is to wait little: every step starts with this. With no more
  * requests than items an item has a request, one scan places all queries and
  * counts the context, and an item then makes all of a token, whose only loads

@@ -306,6 +306,33 @@ START_TEST(fini_gives_back_what_it_can)
 }
 END_TEST
 
+/* Steps that were launched and never ran: on a device that is lost, by the
+ * call of the driver that says so, nothing is waited for. */
+START_TEST(a_lost_device_does_not_hold_the_context)
+{
+	const spmla_step step = SPMLA_STEP_INIT;
+	uint32_t n;
+
+	for (n = 1; n <= 2; n++) { /* cuCtxPushCurrent, cuStreamIsCapturing */
+		uint64_t ticket = 0;
+
+		ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+		ck_assert_int_eq(spmla_step_write(r.ctx, &step, &ticket, NULL),
+				 SPMLA_OK);
+		ck_assert_int_eq(spmla_step_launched(r.ctx, ticket), SPMLA_OK);
+		ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_E_BUSY);
+		ck_assert_uint_eq(fake.depth, 0);
+		fake.total = 0;
+		fake.fail_at = n;
+		fake.code = 719; /* CUDA_ERROR_LAUNCH_FAILED */
+		ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+		ck_assert_uint_eq(fake.alive, 0);
+		ck_assert_uint_eq(fake.depth, 0);
+		fake.fail_at = 0;
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -326,6 +353,7 @@ main(void)
 	tcase_add_test(c, init_zeroes_what_lives_as_long_as_the_context);
 	tcase_add_test(c, whatever_fails_in_init_is_told_and_nothing_stays);
 	tcase_add_test(c, fini_gives_back_what_it_can);
+	tcase_add_test(c, a_lost_device_does_not_hold_the_context);
 	suite_add_tcase(s, c);
 	runner = srunner_create(s);
 	srunner_run_all(runner, CK_NORMAL);

@@ -240,6 +240,12 @@ invalidated_captures(void)
 	rig_close(&r);
 }
 
+static void
+a_lost_device(void)
+{
+	lose_device(&r);
+}
+
 /* ---- The program -------------------------------------------------------- */
 
 typedef struct check {
@@ -305,6 +311,7 @@ main(void)
 		{"the legacy stream is refused", legacy_stream},
 		{"what has no place in a capture", calls_in_own_capture},
 		{"captures that an illegal call ended", invalidated_captures},
+		{"a device that is lost", a_lost_device},
 	};
 	const uint32_t count = sizeof checks / sizeof checks[0];
 	const int found = run_apart(&device);

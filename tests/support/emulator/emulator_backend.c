@@ -258,4 +258,5 @@ const spmla_backend spmla_emulator = {
 	emu_launch,
 	emu_status_cleared,
 	emu_pending,
+	NULL,
 };
