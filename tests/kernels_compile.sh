@@ -3,8 +3,9 @@
 # GPUs (two generations, subgroups of 64 and of 32) and to SPIR-V, with every
 # kernel in what comes out. And of those for CUDA, as cuda_blob.bzl's REPORT
 # tells where there is an nvcc, none has a stack for any target, which would be
-# memory that the driver takes by itself, and no target's binary, which a device
-# loads whole, is larger than it may be.
+# memory that the driver takes by itself, no target's binary, which a device
+# loads whole, is larger than it may be, and those with matrix instructions are
+# there, and more than a shell, wherever a device would run them.
 set -euo pipefail
 
 report=$1
@@ -24,9 +25,12 @@ for tool in clang-19 clang-15 llvm-spirv-15; do
 	fi
 done
 
-kernels=$(sed -n 's/^SPMLA_KERNEL_LINE(\([a-z0-9_]*\),.*/spmla_k_\1/p' \
-	platform/gpu/kernels.inc)
-[ -n "$kernels" ]
+listed() { # KIND
+	sed -n "s/^SPMLA_KERNEL_$1(\([a-z0-9_]*\),.*/spmla_k_\1/p" \
+		platform/gpu/kernels.inc
+}
+kernels=$(listed LINE) mma=$(listed MMA) wgmma=$(listed WGMMA)
+[ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
 
 holds_all() { # FILE
 	local k
@@ -63,6 +67,38 @@ budget() { # TARGET
 	esac
 }
 
+# Registers of a kernel in a target, nothing if it is not there.
+registers() { # KERNEL TARGET
+	awk -v q="'" -v kernel="$1" -v target="$2" '
+		/ Compiling entry function / {
+			split($0, word, q)
+			here = word[2] == kernel && word[4] == target
+		}
+		here && match($0, /Used [0-9]+ registers/) {
+			print substr($0, RSTART + 5, RLENGTH - 15)
+			exit
+		}' "$report"
+}
+
+# One whose instructions are compiled away has some 20; those that are run have
+# 117 and more.
+matrix_registers=96
+
+# Whether the target has all of KERNELS: whole ones where a device would run
+# them (spmla_i_gpu_runs), of any kind where not.
+holds_matrix() { # TARGET WHOLE KERNELS
+	local k n least=1
+	[ "$2" = no ] || least=$matrix_registers
+	for k in $3; do
+		n=$(registers "$k" "$1")
+		[ "${n:-0}" -ge "$least" ] || {
+			echo "FAIL: $1 has $k with ${n:-no} registers," \
+				"$least wanted"
+			bad=1
+		}
+	done
+}
+
 if [ -s "$report" ]; then
 	# ptxas: Compiling entry function 'NAME' for 'TARGET'
 	awk -v q="'" '
@@ -93,6 +129,11 @@ if [ -s "$report" ]; then
 				bad=1
 			}
 		done
+		case $target in
+		sm_90 | sm_90a | sm_100) holds_matrix "$target" yes "$mma" ;;
+		*) holds_matrix "$target" no "$mma" ;;
+		esac
+		[ "$target" != sm_90a ] || holds_matrix sm_90a yes "$wgmma"
 	done <"$out/cubins"
 else
 	echo "SKIPPED: no nvcc, so no look at stacks"

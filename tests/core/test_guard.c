@@ -67,6 +67,30 @@ START_TEST(a_buffer_may_be_used_up_to_its_end)
 }
 END_TEST
 
+START_TEST(every_buffer_of_a_plan_ends_where_its_pages_do)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < f.plan.row_count; i++) {
+		const spmla_extent *e = &f.plan.extents[i];
+		const uint64_t end =
+			e->offset_bytes + (e->bytes + 255) / 256 * 256;
+
+		if (e->memory == SPMLA_MEMORY_HOST)
+			continue;
+		ck_assert_uint_eq(end % 4096, 0);
+		for (j = 0; j < f.plan.row_count; j++) {
+			const spmla_extent *o = &f.plan.extents[j];
+
+			if (o->memory == e->memory && j != i)
+				ck_assert(o->offset_bytes >= end + 4096 ||
+					  o->offset_bytes + o->bytes + 4096 <=
+						  e->offset_bytes);
+		}
+	}
+}
+END_TEST
+
 /* The last test: there is no way back. */
 START_TEST(one_value_more_faults)
 {
@@ -88,6 +112,7 @@ main(void)
 {
 	const TTest *const guard[] = {
 		a_buffer_may_be_used_up_to_its_end,
+		every_buffer_of_a_plan_ends_where_its_pages_do,
 		one_value_more_faults,
 	};
 	const theme themes[] = {

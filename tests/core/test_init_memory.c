@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/support/red_zone.h"
 #include "tests/support/v32_rig.h"
 
 enum { STEPS = 40 };
@@ -261,7 +262,7 @@ START_TEST(memory_is_the_callers_again_after_fini)
 	spmla_config config;
 	v32_rig rig;
 	fixture f;
-	uint32_t m;
+	uint32_t m, i;
 
 	fixture_config(&config);
 	fixture_open(&f, &config, 0);
@@ -273,10 +274,9 @@ START_TEST(memory_is_the_callers_again_after_fini)
 	ck_assert_int_eq(spmla_fini(f.ctx), SPMLA_E_NULL);
 	/* In the same memory as it was left, and then overwritten. */
 	for (m = 0; m < 2; m++) {
-		if (m == 1) {
-			memset(f.memory[0], 0xCD, f.plan.region_bytes[0]);
-			memset(f.memory[1], 0xCD, f.plan.region_bytes[1]);
-			memset(f.memory[2], 0xCD, f.plan.region_bytes[2]);
+		for (i = 0; m == 1 && i < 3; i++) {
+			red_zone_lift(f.memory[i], f.plan.region_bytes[i]);
+			memset(f.memory[i], 0xCD, f.plan.region_bytes[i]);
 		}
 		ck_assert_int_eq(spmla_init(&f.ctx, &f.plan, &spmla_cpu, NULL,
 					    f.regions, f.region_count, NULL),

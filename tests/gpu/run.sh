@@ -8,9 +8,11 @@
 # all that it needs; DIR is that one or where its programs lie.
 # --guard: buffers end where mapped memory ends (tests/support/cuda_guard.c).
 # --sanitizer: a few suites, in few steps, under compute-sanitizer's TOOL
-# (memcheck, synccheck, racecheck, initcheck). SPMLA_TEST_SECONDS is the most
-# that a suite may take. Exit: 1 if one failed; 0, with SKIPPED, where there is no
-# device, or no compute-sanitizer.
+# (memcheck, synccheck, racecheck, initcheck). initcheck follows the device's own
+# memory and none of the host: it gets the suite that has its steps there, in
+# regions that nobody filled, and one that it has to find fault with.
+# SPMLA_TEST_SECONDS is the most that a suite may take. Exit: 1 if one failed; 0,
+# with SKIPPED, where there is no device, or no compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -94,13 +96,19 @@ use_sanitizer() {
 		# It knows blocks of the driver, not those of malloc in them.
 		export SPMLA_TEST_GUARD=1
 		;;
-	synccheck | racecheck | initcheck) ;;
+	initcheck)
+		export SPMLA_TEST_INITCHECK=1
+		sanitized=(core/test_unwritten protocol/test_replay_room)
+		;;
+	synccheck | racecheck) ;;
 	*)
 		echo "run.sh: no tool $tool" >&2
 		exit 2
 		;;
 	esac
-	[ "$tool" = racecheck ] || sanitized+=("${with_wgmma[@]}")
+	case $tool in
+	memcheck | synccheck) sanitized+=("${with_wgmma[@]}") ;;
+	esac
 	under=("$program" --tool "$tool" --error-exitcode 9)
 	limit=${SPMLA_TEST_SECONDS:-300}
 	export SPMLA_TEST_STEPS=${SPMLA_TEST_STEPS:-6}
@@ -138,6 +146,10 @@ run() { # NAME COMMAND..
 	# The shell would tell of a signal too.
 	(timeout "$limit" ${under[@]+"${under[@]}"} "$@" >"$log" 2>&1 </dev/null
 		exit $?) 2>/dev/null || status=$?
+	# What initcheck finds there is what the suite is there for.
+	if [ "$tool:$name" = initcheck:core/test_unwritten ]; then
+		status=$((status == 9 ? 0 : status == 0 ? 1 : status))
+	fi
 	case $status in
 	0)
 		passed=$((passed + 1))

@@ -89,23 +89,48 @@ cuMemHostAlloc(void **to, size_t bytes, unsigned flags)
 	return *to == MAP_FAILED ? 2 : 0;
 }
 
+enum { REGISTRATIONS = 1 << 14 };
+static void *registrations[REGISTRATIONS];
+
+/* The place of what was registered at p, the first free one for NULL. */
+static void **
+registration(const void *p)
+{
+	size_t i = 0;
+
+	while (i < REGISTRATIONS && registrations[i] != p)
+		i++;
+	return i < REGISTRATIONS ? &registrations[i] : NULL;
+}
+
 /* A device would write it: the pages have to be there and writable. */
 int
 cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 {
 	volatile uint8_t *at = p;
+	void **place = registration(p);
 	size_t i;
 
 	(void)flags;
+	if (place)
+		return 712; /* CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED */
+	place = registration(NULL);
+	if (!place)
+		return 2; /* CUDA_ERROR_OUT_OF_MEMORY */
 	for (i = 0; i < bytes; i += 4096)
 		at[i] = at[i];
+	*place = p;
 	return 0;
 }
 
 int
 cuMemHostUnregister(void *p)
 {
-	(void)p;
+	void **place = registration(p);
+
+	if (!place)
+		return 713; /* CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED */
+	*place = NULL;
 	return 0;
 }
 

@@ -85,7 +85,8 @@ compile() { # DIR SOURCE [OBJECT]
 }
 
 # The program of SUITE, from the objects of DIR, the changed ones, and else the
-# unchanged; FILE is what was changed. ops/test_x_scalar is ops/test_x.
+# unchanged; FILE is what was changed. ops/test_x_scalar is ops/test_x, and so is
+# ops/test_x_emulator64.
 build() { # DIR SUITE [FILE]
 	local dir=$1 object source changed=${3:-/}
 	for object in "$tmp"/base/*.o "$tmp/suites/${2//\//_}.o"; do
@@ -100,7 +101,10 @@ build() { # DIR SUITE [FILE]
 
 run() { # DIR SUITE
 	local variant=()
-	[ -e "tests/$2.c" ] || variant=("SPMLA_TEST_NATIVE=${2##*_}")
+	case $2 in
+	*_emulator*) variant=("SPMLA_TEST_EMULATOR=${2##*_emulator}") ;;
+	*) [ -e "tests/$2.c" ] || variant=("SPMLA_TEST_NATIVE=${2##*_}") ;;
+	esac
 	env "${variant[@]}" timeout 60 "$1/test" >"$1/log" 2>&1
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The step prologue with more requests, and with more tokens, than a block of
- * items: all STEP buffers against plain loops over the requests.
+ * items: all STEP buffers against plain loops over the requests; and with stores
+ * of more columns than a subgroup has lanes.
  */
 #include <check.h>
 #include <string.h>
@@ -228,6 +229,88 @@ START_TEST(rows_that_were_overwritten_are_skipped_and_reported)
 }
 END_TEST
 
+/* ---- Stores ------------------------------------------------------------- */
+
+enum { WIDE_ROWS = 2, WIDE = 300 };
+
+static int32_t wide[WIDE_ROWS][WIDE], wide_cols[WIDE_ROWS];
+
+/* One store a row, of up to all columns, behind those that are there or over
+ * them, with a gap or not; half of the rows join. */
+static void
+draw_wide(int32_t store_pages[WIDE_ROWS][WIDE])
+{
+	uint32_t row, c;
+
+	for (row = 0; row < WIDE_ROWS; row++) {
+		const uint32_t join = rng_below(&rng, 2);
+		const uint32_t first = rng_below(&rng, 2)
+					       ? rng_below(&rng, WIDE)
+					       : rng_below(&rng, 20);
+		const uint32_t count = 1 + rng_below(&rng, WIDE - first);
+
+		if (join)
+			wide_cols[row] = 0;
+		requests[row] = (spmla_request){row, 0, 1,
+						join ? SPMLA_REQUEST_JOIN : 0};
+		for (c = 0; c < count; c++)
+			store_pages[row][c] =
+				(int32_t)rng_below(&rng, ROWS * COLUMNS);
+		stores[row] = (spmla_table_store){SPMLA_GROUP_MAIN, row, first,
+						  count, store_pages[row]};
+		for (c = (uint32_t)wide_cols[row]; c < first; c++)
+			wide[row][c] = -1;
+		memcpy(wide[row] + first, store_pages[row], 4 * count);
+		if ((uint32_t)wide_cols[row] < first + count)
+			wide_cols[row] = (int32_t)(first + count);
+	}
+}
+
+/* Wider than any subgroup, and two of them than what is fetched at once. */
+START_TEST(stores_of_many_columns_reach_each_of_them)
+{
+	static int32_t store_pages[WIDE_ROWS][WIDE];
+	const spmla_shape shape = {4, WIDE_ROWS, 1, 0};
+	spmla_step step = SPMLA_STEP_INIT;
+	spmla_config config;
+	uint32_t i, row;
+
+	fixture_config(&config);
+	config.max_rows = WIDE_ROWS;
+	config.max_context_tokens = PAGE * WIDE;
+	config.bucket_count = 1;
+	config.buckets[0] = shape;
+	config.groups[SPMLA_GROUP_MAIN].pool_pages = ROWS * COLUMNS;
+	config.max_update_pages = WIDE_ROWS * WIDE;
+	fixture_open(&f, &config, 0);
+	rng = test_seed() + 901;
+	memset(wide_cols, 0, sizeof wide_cols);
+	step.requests = requests;
+	step.request_count = WIDE_ROWS;
+	step.stores = stores;
+	step.store_count = WIDE_ROWS;
+	for (i = 0; i < 200; i++) {
+		uint64_t ticket = 0;
+
+		draw_wide(store_pages);
+		ck_assert_int_eq(spmla_step_write(f.ctx, &step, &ticket, NULL),
+				 SPMLA_OK);
+		ck_assert_int_eq(spmla_step_prologue(f.ctx, &shape,
+						     SPMLA_FROM_RING, NULL),
+				 SPMLA_OK);
+		ck_assert_mem_eq(view(SPMLA_BUF_TABLE_COLS_MAIN), wide_cols,
+				 sizeof wide_cols);
+		for (row = 0; row < WIDE_ROWS; row++)
+			ck_assert_mem_eq((const int32_t *)view(
+						 SPMLA_BUF_BLOCK_TABLE_MAIN) +
+						 row * WIDE,
+					 wide[row], 4 * (size_t)wide_cols[row]);
+	}
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	fixture_close(&f);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -239,6 +322,7 @@ suite(void)
 		shape, more_requests_or_tokens_than_items_are_all_there, 0, 2);
 	tcase_add_test(shape,
 		       rows_that_were_overwritten_are_skipped_and_reported);
+	tcase_add_test(shape, stores_of_many_columns_reach_each_of_them);
 	suite_add_tcase(s, shape);
 	return s;
 }

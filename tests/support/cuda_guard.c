@@ -169,20 +169,6 @@ spread(spmla_plan *plan, uint32_t memory, guard *g)
 	return end - PAGE;
 }
 
-/* All extents of that memory, as they lie, to the end of its pages. */
-static uint64_t
-shift(spmla_plan *plan, uint32_t memory)
-{
-	const uint64_t bytes = plan->region_bytes[memory];
-	uint32_t i;
-
-	for (i = 0; i < plan->row_count; i++)
-		if (plan->extents[i].memory == memory)
-			plan->extents[i].offset_bytes +=
-				up(bytes, PAGE) - up(bytes, ROW_ALIGN);
-	return up(bytes, PAGE) - up(bytes, ROW_ALIGN) + bytes;
-}
-
 void *
 cuda_guard_region(spmla_plan *plan, uint32_t memory)
 {
@@ -196,15 +182,9 @@ cuda_guard_region(spmla_plan *plan, uint32_t memory)
 		bytes = plan->region_bytes[memory];
 		return memset(cuda_guard_alloc(bytes, ROW_ALIGN), 0xAB, bytes);
 	}
-	if (memory == SPMLA_MEMORY_PINNED) {
-		bytes = shift(plan, memory);
-		g = reserve(up(bytes, PAGE));
-		add_piece(g, 0, bytes, 0xAB);
-	} else {
-		bytes = spread(plan, memory, NULL);
-		g = reserve(up(bytes, PAGE));
-		(void)spread(plan, memory, g);
-	}
+	bytes = spread(plan, memory, NULL);
+	g = reserve(up(bytes, PAGE));
+	(void)spread(plan, memory, g);
 	plan->region_bytes[memory] = bytes;
 	return enlist(g, g->pages);
 }

@@ -176,8 +176,44 @@ __wrap_posix_memalign(void **to, size_t align, size_t bytes)
 
 /* ---- mmap --------------------------------------------------------------- */
 
-enum { MANAGED = 16, ATTACH_GLOBAL = 1 };
+enum { MANAGED = 16, ATTACH_GLOBAL = 1, REGISTERED = 64 };
 static void *managed[MANAGED];
+/* The driver is asked to forget what it knows only: a call that fails is a
+ * finding of compute-sanitizer, whatever is made of its code. */
+static void *registered[REGISTERED];
+
+/* The place of that map, or the first free one for NULL. */
+static void **
+registered_at(const void *p)
+{
+	void **r = registered;
+
+	while (r < registered + REGISTERED && *r != p)
+		r++;
+	return r < registered + REGISTERED ? r : NULL;
+}
+
+static void
+register_map(void *p, size_t bytes)
+{
+	void **r = registered_at(NULL);
+
+	cuda_memory_must(r ? 0 : ENOMEM, "room for one more map");
+	cuda_memory_must(cu.host_register(p, bytes, CUDA_PORTABLE_AND_MAPPED),
+			 "cuMemHostRegister");
+	*r = p;
+}
+
+static void
+unregister_map(void *p)
+{
+	void **r = registered_at(p);
+
+	if (!r)
+		return;
+	cuda_memory_must(cu.host_unregister(p), "cuMemHostUnregister");
+	*r = NULL;
+}
 
 /* Which of managed[] that is, MANAGED if none. */
 static uint32_t
@@ -218,9 +254,7 @@ __wrap_mmap(void *at, size_t bytes, int protection, int flags, int file,
 		return map_managed(bytes);
 	p = __real_mmap(at, bytes, protection, flags, file, offset);
 	if (arena && p != MAP_FAILED && protection & PROT_WRITE)
-		cuda_memory_must(
-			cu.host_register(p, bytes, CUDA_PORTABLE_AND_MAPPED),
-			"cuMemHostRegister");
+		register_map(p, bytes);
 	return p;
 }
 
@@ -233,8 +267,7 @@ __wrap_munmap(void *at, size_t bytes)
 		managed[i] = NULL;
 		return cu.mem_free((uint64_t)(uintptr_t)at) ? -1 : 0;
 	}
-	if (arena)
-		(void)cu.host_unregister(at); /* or it never was */
+	unregister_map(at);
 	return __real_munmap(at, bytes);
 }
 

@@ -247,4 +247,5 @@ const spmla_backend cuda_sync = {
 	sync_launch,
 	sync_status_cleared,
 	sync_pending,
+	NULL,
 };

@@ -34,8 +34,8 @@ void cuda_world_expect_fault(void) __attribute__((weak));
 /* Bytes that end, but for the alignment, where mapped memory ends; for
  * free(). */
 void *cuda_guard_alloc(uint64_t bytes, uint32_t align) __attribute__((weak));
-/* Such memory for a region; changes the plan so that every extent of DEVICE and
- * CACHE does. Filled with 0xAB. */
+/* Such memory for a region; changes the plan so that every extent does, but for
+ * those of HOST. Filled with 0xAB. */
 void *cuda_guard_region(spmla_plan *plan, uint32_t memory)
 	__attribute__((weak));
 

@@ -13,14 +13,15 @@ on_cpu(const spmla_ctx *ctx)
 	return !ctx || ctx->backend == &spmla_cpu;
 }
 
-/* An error of the state, where the engine's capture is `open` or not. */
+/* An error of the state, unless the engine's capture is open; or, for `open` 0,
+ * if any is. */
 static spmla_status
 check_capture(spmla_ctx *ctx, uint32_t open)
 {
-	const uint32_t is_open =
-		ctx->backend->capturing(ctx, NULL) && !ctx->capture_open;
+	const uint32_t is_open = ctx->backend->capturing(ctx, NULL) &&
+				 !(open && ctx->capture_open);
 
-	if (is_open != open || (!open && ctx->capture_open))
+	if (is_open != open)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture",
 				    is_open, SPMLA_WANT_EQUAL, open);
 	return SPMLA_OK;

@@ -5,6 +5,7 @@
 #include "tests/support/fixture.h"
 #include "tests/support/cuda_world.h"
 #include "tests/support/emulator/emulator.h"
+#include "tests/support/red_zone.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -34,15 +35,19 @@ fixture_config(spmla_config *config)
 void *
 test_alloc(uint64_t bytes, uint8_t byte)
 {
-	size_t size = (size_t)((bytes + 255) / 256 * 256);
+	size_t size = (size_t)((bytes + 255) / 256 * 256), room;
 	void *p = &cuda_guard_alloc ? cuda_guard_alloc(bytes, 16) : NULL;
 
-	if (p)
-		size = (size_t)bytes; /* what follows is not ours */
-	else
-		p = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+	if (p) {
+		/* What follows is not ours. */
+		memset(p, byte, (size_t)bytes);
+		return p;
+	}
+	room = (size + 4095) / 4096 * 4096;
+	p = aligned_alloc(4096, room);
 	ck_assert_ptr_nonnull(p);
 	memset(p, byte, size);
+	red_zone_lay((uint8_t *)p + bytes, room - (size_t)bytes);
 	return p;
 }
 
@@ -132,7 +137,11 @@ region(fixture *f, uint32_t memory)
 	if (&cuda_guard_region)
 		p = cuda_guard_region(&f->plan, memory);
 	f->guarded |= p != NULL;
-	return p ? p : test_alloc(f->plan.region_bytes[memory], 0xAB);
+	if (p)
+		return p;
+	p = test_alloc(f->plan.region_bytes[memory], 0xAB);
+	red_zone_lay_between(&f->plan, memory, p);
+	return p;
 }
 
 uint32_t
@@ -167,6 +176,8 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 	f->backend = chosen_backend();
 	native.flags = native_flags | wanted_flags(variant);
 	f->config = *config;
+	if (red_zone_is_seen())
+		f->config.flags |= SPMLA_CONFIG_APART;
 	lend(&f->config, &native);
 	f->device.struct_bytes = (uint32_t)sizeof f->device;
 	s = spmla_backend_query(f->backend, &native, &f->device, &diag);

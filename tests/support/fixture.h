@@ -20,7 +20,7 @@ typedef struct fixture {
 	uint32_t region_count;
 	void *memory[SPMLA_MEMORY_COUNT];
 	uint32_t in_room; /* DEVICE and CACHE are, see fixture_room */
-	uint32_t guarded; /* DEVICE and CACHE have holes; cuda_guard.c */
+	uint32_t guarded; /* regions have holes; cuda_guard.c */
 	spmla_ctx *ctx;
 } fixture;
 

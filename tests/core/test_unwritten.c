@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether compute-sanitizer's initcheck sees what it is there for: an op reads
+ * values of the device's own memory that nobody wrote. The suite passes; the
+ * tool has to find fault with it, and tests/gpu/run.sh wants it to. Elsewhere
+ * nobody looks: SKIPPED.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "spmla/ops/ops.h"
+#include "tests/support/cuda_world.h"
+#include "tests/support/fixture.h"
+#include "tests/support/themes.h"
+
+enum { COUNT = 32 };
+
+static fixture f;
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+}
+
+static void
+teardown(void)
+{
+	fixture_close(&f);
+}
+
+START_TEST(values_that_nobody_wrote_are_read)
+{
+	float *from = cuda_room_alloc(COUNT * sizeof *from, 16);
+	float *to = cuda_room_alloc(COUNT * sizeof *to, 16);
+	const spmla_lse2_to_lse_args a = {
+		.struct_bytes = sizeof a,
+		.count = COUNT,
+		.lse2 = from,
+		.lse = to,
+	};
+
+	ck_assert_int_eq(spmla_lse2_to_lse(f.ctx, &a, NULL), SPMLA_OK);
+	cuda_room_free(from);
+	cuda_room_free(to);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const unwritten[] = {
+		values_that_nobody_wrote_are_read,
+	};
+	const theme themes[] = {
+		THEME("unwritten", setup, teardown, unwritten),
+	};
+
+	if (!fixture_on_cuda() || !getenv("SPMLA_TEST_INITCHECK") ||
+	    !cuda_room_open()) {
+		printf("SKIPPED: not under initcheck\n");
+		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
+	}
+	return RUN_THEMES("unwritten", themes);
+}
