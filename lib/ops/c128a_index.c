@@ -30,6 +30,8 @@ check_decode(spmla_diag *diag, const spmla_c128a_index_args *a)
 		 a->width},
 		{"c128a_index.decode_lens", SPMLA_I_PTR(a->decode_lens),
 		 SPMLA_WANT_NOT_NULL, 0},
+		{"c128a_index.entries_before", a->entries_before,
+		 SPMLA_WANT_AT_MOST, INT32_MAX - a->width},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));

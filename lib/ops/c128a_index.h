@@ -14,18 +14,20 @@ extern "C" {
 
 typedef struct spmla_c128a_index_args {
 	uint32_t struct_bytes;
-	uint32_t tokens;             /* those of decode, then of prefill */
-	uint32_t decode_tokens;      /* <= tokens */
-	uint32_t ratio;              /* tokens of an entry, 128 in V4 */
-	uint32_t width;              /* entries of a row, 1 .. 2^31 - 1 */
-	uint32_t rows;               /* rows of block_table */
-	uint32_t columns;            /* columns of a row */
-	uint32_t table_stride_elems; /* >= columns */
-	uint32_t page_entries;       /* compressed ones, < 2^31 */
-	uint32_t page_stride_rows;   /* slots from page to page, >=
+	uint32_t tokens;              /* those of decode, then of prefill */
+	uint32_t decode_tokens;       /* <= tokens */
+	uint32_t ratio;               /* tokens of an entry, 128 in V4 */
+	uint32_t width;               /* entries of a row, 1 .. 2^31 - 1 */
+	uint32_t rows;                /* rows of block_table */
+	uint32_t columns;             /* columns of a row */
+	uint32_t table_stride_elems;  /* >= columns */
+	uint32_t page_entries;        /* compressed ones, < 2^31 */
+	uint32_t page_stride_rows;    /* slots from page to page, >=
 				      * page_entries; 0: page_entries */
-	uint32_t pool_pages;         /* valid pages; 0: any page id >= 0 */
-	uint32_t reserved;
+	uint32_t pool_pages;          /* valid pages; 0: any page id >= 0 */
+	uint32_t entries_before;      /* of a decode row, before decode_slots;
+				      * decode_lens has them too; with width
+				      * less than 2^31 */
 	const int32_t *positions;     /* [tokens] */
 	const int64_t *slot_mapping;  /* [tokens], < 0: no token */
 	const int32_t *token_row;     /* [decode_tokens]: row of block_table */
@@ -40,7 +42,8 @@ typedef struct spmla_c128a_index_args {
 } spmla_c128a_index_args;
 
 /* Token t at pos = positions[t] sees the n = min((pos + 1) / ratio, width)
- * entries that are whole by then; its length is n, and for e < n its row has
+ * entries that are whole by then; its length is n, of decode entries_before +
+ * n, and for e < n its row has
  *   decode:  block_table[row][e / page_entries] * page_stride_rows
  *            + e % page_entries,
  *   prefill: e,

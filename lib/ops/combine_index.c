@@ -11,8 +11,11 @@ check_numbers(spmla_diag *diag, const spmla_combine_index_args *a)
 		{"combine_index.requests", a->requests, SPMLA_WANT_AT_LEAST, 1},
 		{"combine_index.window", a->window, SPMLA_WANT_AT_LEAST, 1},
 		{"combine_index.ratio", a->ratio, SPMLA_WANT_AT_LEAST, 1},
+		{"combine_index.max_image", a->max_image, SPMLA_WANT_AT_LEAST,
+		 a->image_spans != NULL},
 		{"combine_index.width", a->width, SPMLA_WANT_AT_LEAST,
-		 (uint64_t)a->topk + a->window},
+		 (uint64_t)a->topk + a->window +
+			 (a->image_spans ? a->max_image : 0)},
 		{"combine_index.width", a->width, SPMLA_WANT_AT_MOST,
 		 INT32_MAX},
 		{"combine_index.request_rows", a->request_rows,

@@ -19,12 +19,13 @@ typedef struct spmla_combine_index_args {
 	uint32_t window;   /* keys a token sees, its own included */
 	uint32_t ratio;    /* tokens of a compressed entry */
 	uint32_t topk;     /* columns of topk_indices; 0: the window alone */
-	uint32_t width;    /* entries of a row, >= topk + window, < 2^31 */
+	uint32_t width;    /* entries of a row, >= topk + window + max_image,
+			    * < 2^31 */
 	uint32_t request_rows; /* gathered rows of a request (M); requests *
 				* request_rows < 2^31 */
 	uint32_t window_row; /* its first row of window and new keys (N); those
 				* before are compressed entries */
-	uint32_t reserved;
+	uint32_t max_image;  /* keys of an image, >= 1; with images only */
 	const int32_t *req_id_per_token; /* [tokens], of the chunk */
 	const int32_t
 		*context_lens;      /* [tokens]: position + 1; <= 0: no token */
@@ -36,6 +37,9 @@ typedef struct spmla_combine_index_args {
 	int32_t *indices;             /* [tokens][indices_stride_elems] */
 	int64_t indices_stride_elems; /* >= width */
 	int32_t *lens;                /* [tokens] */
+	/* [tokens][2]: the first and last position of the image that the token
+	 * is in; ones that its own is not between: none. NULL: no token is. */
+	const int32_t *image_spans;
 } spmla_combine_index_args;
 
 /* A token with n = context_lens > 0 of request b sees n / ratio compressed
@@ -46,6 +50,8 @@ typedef struct spmla_combine_index_args {
  *   b * request_rows + window_row + p - (seq_lens - gather_lens) for the
  *     positions p = start .. n - 1;
  *   -1 to width. lens counts both.
+ * A token of an image sees the keys that swa_index says, from
+ * seq_lens - gather_lens up to seq_lens - 1; n / ratio stays.
  * An index that is not below n / ratio and window_row is left out and
  * FAULT_INDEX. A request that is none of the chunk's gives an empty row (length
  * 0, all -1) and FAULT_ROW; so does, with FAULT_LENGTH, n above seq_lens,
@@ -53,8 +59,7 @@ typedef struct spmla_combine_index_args {
  * token whose own key was not gathered. Reports name the token.
  * req_id_per_token and context_lens are what token_map makes of a chunk's start
  * locations, counted from its first token.
- * Ragged: ragged_index makes it of indices and lens. The window of an image is
- * not here.
+ * Ragged: ragged_index makes it of indices and lens.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

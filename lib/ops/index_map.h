@@ -31,7 +31,8 @@ typedef struct spmla_index_map_args {
 	const int32_t *lens;          /* [tokens]: entries to read; NULL: k */
 	int32_t *slots;               /* [tokens][slots_stride_elems] */
 	int64_t slots_stride_elems;   /* >= k */
-	int32_t *valid_counts;        /* [tokens]: slots != -1; NULL: none */
+	int32_t *valid_counts;        /* [tokens]: slots != -1, and
+				       * entries_before; NULL: none */
 	/* Tokens of prefill: workspace_ids[t] >= 0 maps to
 	 * workspace_starts[id] + index instead. NULL: no token does. */
 	const int32_t *workspace_ids;    /* [tokens] */
@@ -42,7 +43,9 @@ typedef struct spmla_index_map_args {
 	 * which nothing else is looked at; NULL: all are. */
 	const int64_t *slot_mapping;
 	uint32_t compact; /* 1: valid slots come first, in their order */
-	uint32_t reserved;
+	/* Entries of a row that stand before `slots` and that valid_counts has
+	 * too: a window, say; with k less than 2^31. */
+	uint32_t entries_before;
 } spmla_index_map_args;
 
 /* slot = block_table[row][i / page_tokens] * page_stride_rows
@@ -61,7 +64,8 @@ typedef struct spmla_index_map_args {
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM convert_req_index_to_global_index; compact with slot_mapping:
  * compute_global_topk_indices_and_lens, which leaves gaps where they are and
- * converts the rows of tokens without a slot too. */
+ * converts the rows of tokens without a slot too; with entries_before the right
+ * part of build_flashinfer_mixed_sparse_indices. */
 spmla_status spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *args,
 			     spmla_stream stream);
 

@@ -53,8 +53,8 @@ typedef struct spmla_inv_rope_quant_args {
 /* Of each head the last 64 values are rotated back by the token's position, in
  * f32, unfused:
  *   first' = first * cos + second * sin, second' = second * cos - first * sin.
- * O_BF16: they are rounded to bf16 and the 448 others copied bit for bit. Else
- * nothing is rounded before, for each 128 values,
+ * O_BF16: they are rounded to bf16, a NaN to 0x7fc0, and the others copied bit
+ * for bit. Else nothing is rounded before, for each 128 values,
  *   s = pow2up(max(amax, 1e-10) * f32(1/448)), amax over |x|, NaN ignored;
  *   byte = e4m3(x / s), a true division, saturating; a NaN becomes 0x7f,
  *   whatever its sign, an infinity makes s +inf, itself 0x7f and finite values
@@ -66,8 +66,7 @@ typedef struct spmla_inv_rope_quant_args {
  * A position outside the rope table: zeros in both outputs of the whole token,
  * FAULT_POSITION.
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Exact: bit for bit, but for which
- * NaN a bf16 is.
+ * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fused_inv_rope_fp8_quant, whose compiler fuses the rotation. */
 spmla_status spmla_inv_rope_quant(spmla_ctx *ctx,

@@ -47,12 +47,12 @@ typedef struct spmla_o_group_proj_args {
  * 16 j .. + 15 in order, then the lanes are added as a tree (j + 4, + 2, + 1);
  * O_BF16: the parts are added in order. Else each is multiplied by
  * o_scale[t][g][b] * w_scale[g][d / 128][b] before, two f32 products; a ue8m0
- * is 2^(byte - 127), 2^128 is +inf.
+ * is 2^(byte - 127), 2^128 is +inf. A NaN is 0x7fc0.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row only. Exact: the bits of this order as long as no product leaves
- * the range of f32, but for which NaN a bf16 is; within (inner / 128 + 24) *
- * 2^-24 of the sum of |terms| before the rounding to bf16.
+ * the range of f32; within (inner / 128 + 24) * 2^-24 of the sum of |terms|
+ * before the rounding to bf16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fp8_einsum "bhr,hdr->bhd" with recipe (1, 128, 128), and the
  * einsum in bf16 of its other platforms. */

@@ -48,8 +48,18 @@ check_queries(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
 		 0},
 		{F("cos_sin"), SPMLA_I_PTR(a->cos_sin), SPMLA_WANT_NOT_NULL, 0},
 	};
+	const spmla_i_check in_place[] = {
+		{F("q_out_token_stride_elems"),
+		 spmla_i_stride(a->q_out_token_stride_elems), SPMLA_WANT_EQUAL,
+		 spmla_i_stride(a->q_token_stride_elems)},
+		{F("q_out_head_stride_elems"),
+		 spmla_i_stride(a->q_out_head_stride_elems), SPMLA_WANT_EQUAL,
+		 spmla_i_stride(a->q_head_stride_elems)},
+	};
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
+	if (s == SPMLA_OK && a->q_out == a->q)
+		s = spmla_i_check_all(diag, in_place, SPMLA_I_COUNT(in_place));
 	if (s == SPMLA_OK)
 		s = check_scale(diag, F("norm_eps"), a->norm_eps);
 	return s;

@@ -62,8 +62,8 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
  * value and each scale is that of one of the two rows. No tokens: nothing else
  * is checked, nothing is enqueued. No kv_tokens: kv, slot_mapping and cache are
  * not read.
- * Alias: q_out may be q, with the same strides; else none. Order: enqueues;
- * capturable. Exact: bit for bit on every backend; where the source's
+ * Alias: q_out may be q, with the same strides or E_RANGE; else none. Order:
+ * enqueues; capturable. Exact: bit for bit on every backend; where the source's
  * reciprocal root is approximate, q_out is off by a step of bf16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fused_deepseek_v4_qnorm_rope_kv_insert and its full-row forms,

@@ -25,6 +25,11 @@
 			{"rms_norms." #out_stride,                            \
 			 spmla_i_stride(a->out_stride), SPMLA_WANT_AT_LEAST,  \
 			 a->width},                                           \
+			{"rms_norms." #out_stride,                            \
+			 spmla_i_stride(a->out_stride),                       \
+			 a->out == a->x ? SPMLA_WANT_EQUAL                    \
+					: SPMLA_WANT_NOTHING,                 \
+			 spmla_i_stride(a->x_stride)},                        \
 	}
 
 static spmla_status

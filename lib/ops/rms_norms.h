@@ -42,9 +42,9 @@ typedef struct spmla_rms_norms_args {
  * eight sums by the tree 4, 2, 1.
  * Rows are independent of each other. No rows in both sets: nothing else is
  * checked, nothing is enqueued.
- * Alias: q_out may be q and kv_out kv, with the same stride; else none. Order:
- * enqueues; capturable. Exact: bit for bit on every backend; where the source's
- * reciprocal root is approximate, out is off by a step of bf16.
+ * Alias: q_out may be q and kv_out kv, with the same stride or E_RANGE; else
+ * none. Order: enqueues; capturable. Exact: bit for bit on every backend; where
+ * the source's reciprocal root is approximate, out is off by a step of bf16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fused_q_kv_rmsnorm. */
 spmla_status spmla_rms_norms(spmla_ctx *ctx, const spmla_rms_norms_args *args,

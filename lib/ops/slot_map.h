@@ -31,18 +31,17 @@ typedef struct spmla_slot_map_args {
 /* Without a ratio:
  * slot_mapping = block_table[row][pos / page_tokens] * page_tokens
  *              + pos % page_tokens; -1 where context_lens is 0 (padding).
- * A row outside the table, a column not written or a page outside the pool
- * gives -1, sets the token's context_lens to 0 and reports FAULT_ROW or
- * FAULT_PAGE, which name token_row's entry, whatever it is: such a token writes
- * nothing and has an empty result. columns * page_tokens is at most 2^31, or a
- * position below 0 may have a page.
+ * A row outside the table, a position below 0, a column not written or a page
+ * outside the pool gives -1, sets the token's context_lens to 0 and reports
+ * FAULT_ROW or, of the others, FAULT_PAGE, which name token_row's entry,
+ * whatever it is: such a token writes nothing and has an empty result.
  * With one, R, a page holds page_tokens / R keys, and a token has a slot only
  * if it ends a group, (pos + 1) % R == 0, which is that of key pos / R:
  * slot_mapping = block_table[row][pos / page_tokens] * (page_tokens / R)
  *              + pos % page_tokens / R.
- * The others have -1, keep their context_lens and are not looked up, but that
- * a position below 0 is bad data as without a ratio. page_tokens is a multiple
- * of R.
+ * The others have -1, keep their context_lens and are not looked up, but that a
+ * position below 0 is bad data as without a ratio. page_tokens is a multiple of
+ * R.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM slot mapping, get_compressed_slot_mapping. */

@@ -7,10 +7,14 @@
 static spmla_status
 check_tokens(spmla_diag *diag, const spmla_swa_index_args *a)
 {
+	const uint64_t most = (uint64_t)a->window +
+			      (a->image_spans ? a->max_image : UINT32_C(0));
 	const uint64_t ring_columns =
-		((uint64_t)a->window + a->page_tokens - 2) / a->page_tokens + 1;
+		(most + a->page_tokens - 2) / a->page_tokens + 1;
 	const spmla_i_check checks[] = {
-		{"swa_index.width", a->width, SPMLA_WANT_AT_LEAST, a->window},
+		{"swa_index.max_image", a->max_image, SPMLA_WANT_AT_LEAST,
+		 a->image_spans != NULL},
+		{"swa_index.width", a->width, SPMLA_WANT_AT_LEAST, most},
 		{"swa_index.width", a->width, SPMLA_WANT_AT_MOST, INT32_MAX},
 		{"swa_index.columns", a->columns, SPMLA_WANT_AT_LEAST,
 		 a->ring ? ring_columns : 1},
@@ -31,6 +35,8 @@ check_tokens(spmla_diag *diag, const spmla_swa_index_args *a)
 		 a->width},
 		{"swa_index.lens", SPMLA_I_PTR(a->lens), SPMLA_WANT_NOT_NULL,
 		 0},
+		{"swa_index.padded_lens", a->padded_lens, SPMLA_WANT_AT_MOST,
+		 1},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));

@@ -5,8 +5,8 @@
 #include "spmla/platform/cpu/parallel_cpu.h"
 #include "spmla/platform/cpu/slot_row_cpu.h"
 
-/* How many entries token t sees. `row` is what it reports. */
-static uint32_t
+/* How many entries token t sees, -1 if it is none. `row` is what it reports. */
+static int32_t
 entries_of(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t,
 	   uint32_t row)
 {
@@ -14,17 +14,17 @@ entries_of(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t,
 	uint32_t n;
 
 	if (a->slot_mapping[t] < 0)
-		return 0;
+		return -1;
 	if (t < a->decode_tokens && row >= a->rows) {
 		spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_ROW);
-		return 0;
+		return -1;
 	}
 	if (pos < 0) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_POSITION);
-		return 0;
+		return -1;
 	}
 	n = ((uint32_t)pos + 1) / a->ratio;
-	return n < a->width ? n : a->width;
+	return (int32_t)(n < a->width ? n : a->width);
 }
 
 static void
@@ -40,10 +40,10 @@ decode_token(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t)
 		stride,
 		0};
 	const uint32_t row = (uint32_t)a->token_row[t];
-	const uint32_t n = entries_of(ctx, a, t, row);
+	const int32_t n = entries_of(ctx, a, t, row);
 
-	a->decode_lens[t] = (int32_t)n;
-	spmla_i_cpu_slot_row(ctx, &slots, row, 0, n,
+	a->decode_lens[t] = n < 0 ? 0 : (int32_t)a->entries_before + n;
+	spmla_i_cpu_slot_row(ctx, &slots, row, 0, n < 0 ? 0 : (uint32_t)n,
 			     a->decode_slots +
 				     (int64_t)t * a->decode_stride_elems,
 			     a->width);
@@ -53,7 +53,8 @@ static void
 prefill_token(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t)
 {
 	const uint32_t i = t - a->decode_tokens;
-	const uint32_t n = entries_of(ctx, a, t, t);
+	const int32_t seen = entries_of(ctx, a, t, t);
+	const uint32_t n = seen < 0 ? 0 : (uint32_t)seen;
 	int32_t *out =
 		a->prefill_indices + (int64_t)i * a->prefill_stride_elems;
 	uint32_t e;

@@ -5,6 +5,7 @@
  * however wrong the lengths and indices are.
  */
 #include "spmla/platform/cpu/parallel_cpu.h"
+#include "spmla/platform/cpu/window_cpu.h"
 
 /* What a token sees. Rows are of the request's own. */
 typedef struct sight {
@@ -30,7 +31,10 @@ sight_of(spmla_ctx *ctx, const spmla_combine_index_args *a, uint32_t t)
 {
 	const uint32_t b = (uint32_t)a->req_id_per_token[t];
 	const int32_t n = a->context_lens[t];
-	uint32_t end, gathered_from, start;
+	const int32_t *span =
+		a->image_spans ? a->image_spans + 2 * (uint64_t)t : NULL;
+	uint32_t gathered_from;
+	spmla_i_cpu_window w;
 	sight s = {0, 0, 0, 0, 0};
 
 	if (n <= 0)
@@ -43,18 +47,19 @@ sight_of(spmla_ctx *ctx, const spmla_combine_index_args *a, uint32_t t)
 		spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_LENGTH);
 		return s;
 	}
-	end = (uint32_t)n;
 	gathered_from = (uint32_t)(a->seq_lens[b] - a->gather_lens[b]);
-	start = end > a->window ? end - a->window : 0;
-	if (start < gathered_from)
-		start = gathered_from;
+	w = spmla_i_cpu_window_of(n - 1, a->window, span, a->max_image,
+				  gathered_from,
+				  a->window + (span ? a->max_image : 0));
+	if (w.end > (uint32_t)a->seq_lens[b])
+		w.end = (uint32_t)a->seq_lens[b];
 	s.base = b * a->request_rows;
-	s.whole = end / a->ratio;
+	s.whole = (uint32_t)n / a->ratio;
 	s.taken = s.whole < a->topk ? s.whole : a->topk;
 	if (s.whole > a->window_row)
 		s.whole = a->window_row;
-	s.first = s.base + a->window_row + (start - gathered_from);
-	s.window = end - start;
+	s.first = s.base + a->window_row + (w.start - gathered_from);
+	s.window = w.end - w.start;
 	return s;
 }
 

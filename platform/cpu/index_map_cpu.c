@@ -108,10 +108,12 @@ map_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 					 a->pool_pages ? a->pool_pages
 						       : UINT32_C(1) << 31};
 	const uint32_t valid = map_row(ctx, a, &table, t);
+	const uint32_t is_token = !a->slot_mapping || a->slot_mapping[t] >= 0;
 
 	(void)worker;
 	if (a->valid_counts)
-		a->valid_counts[t] = (int32_t)valid;
+		a->valid_counts[t] =
+			(int32_t)((is_token ? a->entries_before : 0) + valid);
 }
 
 void

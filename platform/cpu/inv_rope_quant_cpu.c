@@ -75,8 +75,8 @@ write_fp8(const spmla_inv_rope_quant_args *a, const uint16_t *o,
 	for (g = 0; g < SCALES; g++) {
 		spmla_i_cpu_load16(x, o + g * GROUP, GROUP, SPMLA_DTYPE_BF16);
 		if (cos_sin && g == SCALES - 1)
-			spmla_i_cpu_unrope(x + GROUP - SPMLA_V4_ROPE, cos_sin,
-					   a->rope_style);
+			spmla_i_cpu_turn(x + GROUP - SPMLA_V4_ROPE, cos_sin,
+					 a->rope_style, -1.0f);
 		scales[g] = scale_of(x);
 		spmla_i_cpu_quantise(out + g * GROUP, x, GROUP, scales[g]);
 	}
@@ -97,9 +97,9 @@ write_bf16(const spmla_inv_rope_quant_args *a, const uint16_t *o,
 	out += SPMLA_V4_NOPE;
 	spmla_i_cpu_load16(x, o + SPMLA_V4_NOPE, SPMLA_V4_ROPE,
 			   SPMLA_DTYPE_BF16);
-	spmla_i_cpu_unrope(x, cos_sin, a->rope_style);
+	spmla_i_cpu_turn(x, cos_sin, a->rope_style, -1.0f);
 	for (i = 0; i < SPMLA_V4_ROPE; i++)
-		out[i] = spmla_i_f32_to_bf16(x[i]);
+		out[i] = spmla_i_cpu_bf16_bits(x[i]);
 }
 
 /* A head of a token that has no row of the rope table. */

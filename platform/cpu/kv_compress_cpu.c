@@ -156,9 +156,7 @@ store_bf16(uint8_t *out, const float *y, uint32_t n)
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		/* The sign of a NaN differs between machines. */
-		const uint16_t h =
-			y[i] != y[i] ? 0x7fc0 : spmla_i_f32_to_bf16(y[i]);
+		const uint16_t h = spmla_i_cpu_bf16_bits(y[i]);
 
 		memcpy(out + i * sizeof h, &h, sizeof h);
 	}

@@ -7,6 +7,7 @@
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/kernels_cpu.h"
 #include "spmla/platform/cpu/parallel_cpu.h"
+#include "spmla/platform/cpu/quant_cpu.h"
 
 enum {
 	PART = 128, /* values of a scale */
@@ -108,7 +109,7 @@ project_token(const spmla_o_group_proj_args *a,
 				scale;
 	}
 	for (d = 0; d < COLUMNS; d++)
-		z[d] = spmla_i_f32_to_bf16(sum[d]);
+		z[d] = spmla_i_cpu_bf16_bits(sum[d]);
 }
 
 static void

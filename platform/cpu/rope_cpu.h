@@ -9,10 +9,11 @@
 
 #include "spmla/platform/cpu/cpu.h"
 
-/* Rotates the 64 values of x in place and rounds them to bf16. `style` is not
- * NONE; cos_sin is the position's row: 32 cos, 32 sin. */
+/* Rotates the 64 values of x in place. `style` is not NONE; cos_sin is the
+ * position's row: 32 cos, 32 sin. sign 1 turns them by the position, -1 back,
+ * which changes no bit of a product but its sign. */
 static inline void
-spmla_i_cpu_rope(float *x, const float *cos_sin, uint32_t style)
+spmla_i_cpu_turn(float *x, const float *cos_sin, uint32_t style, float sign)
 {
 	enum { PAIRS = SPMLA_INDEX_ROPE / 2 };
 	const uint32_t near = style == SPMLA_ROPE_NEOX ? 1 : 2;
@@ -23,40 +24,26 @@ spmla_i_cpu_rope(float *x, const float *cos_sin, uint32_t style)
 		float *first = &x[i * near];
 		float *second = first + apart;
 		const float c = cos_sin[i];
-		const float s = cos_sin[PAIRS + i];
+		const float s = sign * cos_sin[PAIRS + i];
 		const float fc = *first * c;
 		const float ss = *second * s;
 		const float sc = *second * c;
 		const float fs = *first * s;
 
-		*first = spmla_i_round_bf16(fc - ss);
-		*second = spmla_i_round_bf16(sc + fs);
+		*first = fc - ss;
+		*second = sc + fs;
 	}
 }
 
-/* Rotates them back: the same products, their sum and difference exchanged, and
- * no rounding to bf16. */
+/* Rotates them by the position and rounds them to bf16. */
 static inline void
-spmla_i_cpu_unrope(float *x, const float *cos_sin, uint32_t style)
+spmla_i_cpu_rope(float *x, const float *cos_sin, uint32_t style)
 {
-	enum { PAIRS = SPMLA_INDEX_ROPE / 2 };
-	const uint32_t near = style == SPMLA_ROPE_NEOX ? 1 : 2;
-	const uint32_t apart = style == SPMLA_ROPE_NEOX ? PAIRS : 1;
 	uint32_t i;
 
-	for (i = 0; i < PAIRS; i++) {
-		float *first = &x[i * near];
-		float *second = first + apart;
-		const float c = cos_sin[i];
-		const float s = cos_sin[PAIRS + i];
-		const float fc = *first * c;
-		const float ss = *second * s;
-		const float sc = *second * c;
-		const float fs = *first * s;
-
-		*first = fc + ss;
-		*second = sc - fs;
-	}
+	spmla_i_cpu_turn(x, cos_sin, style, 1.0f);
+	for (i = 0; i < SPMLA_INDEX_ROPE; i++)
+		x[i] = spmla_i_round_bf16(x[i]);
 }
 
 /* The position's row of a table of `rows`, or NULL outside it. */

@@ -11,13 +11,14 @@ slot_of(spmla_ctx *ctx, const spmla_slot_map_args *a,
 {
 	const uint32_t row = (uint32_t)a->token_row[t];
 	const uint32_t position = (uint32_t)a->positions[t];
-	int32_t page;
+	int32_t page = -1;
 
 	if (row >= a->rows) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_ROW);
 		return -1;
 	}
-	page = spmla_i_cpu_page(table, row, position / a->page_tokens);
+	if (a->positions[t] >= 0)
+		page = spmla_i_cpu_page(table, row, position / a->page_tokens);
 	if (page < 0) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
 		return -1;

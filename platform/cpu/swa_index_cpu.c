@@ -4,6 +4,7 @@
  */
 #include "spmla/platform/cpu/parallel_cpu.h"
 #include "spmla/platform/cpu/slot_row_cpu.h"
+#include "spmla/platform/cpu/window_cpu.h"
 
 /* The first key that a request may see for the replay's sake. */
 static uint32_t
@@ -21,7 +22,10 @@ window_of(spmla_ctx *ctx, const spmla_swa_index_args *a, uint32_t t,
 {
 	const uint32_t row = (uint32_t)a->token_row[t];
 	const int32_t pos = a->positions[t];
-	uint32_t end, replay;
+	const int32_t *span =
+		a->image_spans ? a->image_spans + 2 * (uint64_t)t : NULL;
+	spmla_i_cpu_window w;
+	uint32_t replay;
 
 	if (a->slot_mapping[t] < 0)
 		return 0;
@@ -34,11 +38,10 @@ window_of(spmla_ctx *ctx, const spmla_swa_index_args *a, uint32_t t,
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_POSITION);
 		return 0;
 	}
-	end = (uint32_t)pos + 1;
-	*start = end > a->window ? end - a->window : 0;
-	if (replay > *start)
-		*start = replay;
-	return end - *start;
+	w = spmla_i_cpu_window_of(pos, a->window, span, a->max_image, replay,
+				  a->window + (span ? a->max_image : 0));
+	*start = w.start;
+	return w.end - w.start;
 }
 
 static int32_t
@@ -82,7 +85,7 @@ one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 	const uint32_t len = window_of(ctx, a, t, &start);
 
 	(void)worker;
-	a->lens[t] = (int32_t)len;
+	a->lens[t] = (int32_t)(len && a->padded_lens ? a->width : len);
 	spmla_i_cpu_slot_row(ctx, &slots, (uint32_t)a->token_row[t], start, len,
 			     a->indices + (int64_t)t * a->indices_stride_elems,
 			     a->width);

@@ -11,14 +11,6 @@
 
 #include <string.h>
 
-/* Bits of x rounded to bf16, with one NaN: the sign of a NaN that arithmetic
- * made differs between machines. */
-static inline uint16_t
-spmla_i_cpu_bf16_bits(float x)
-{
-	return x != x ? 0x7fc0 : spmla_i_f32_to_bf16(x);
-}
-
 static inline void
 spmla_i_cpu_v4_write_fp8(uint8_t *values, uint8_t *scales, const uint16_t *nope)
 {

@@ -39,6 +39,7 @@ spmla_i_gpu_c128a_index(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.decode_tokens = a->decode_tokens;
 	p.s.ratio = a->ratio;
 	p.s.width = a->width;
+	p.s.entries_before = a->entries_before;
 	p.s.has_prefill_lens = a->prefill_lens != NULL;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_c128a_index, a->tokens,
 				  &p);

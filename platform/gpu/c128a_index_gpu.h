@@ -30,6 +30,7 @@
 	S(uint32_t, decode_tokens)     \
 	S(uint32_t, ratio)             \
 	S(uint32_t, width)             \
+	S(uint32_t, entries_before)    \
 	S(uint32_t, has_prefill_lens)
 SPMLA_KERNEL_SCALARS(c128a_index)
 
@@ -66,16 +67,18 @@ SPMLA_KERNEL(c128a_index)
 		const uint32_t row = decode ? (uint32_t)token_row[t] : t;
 		const uint32_t known = !decode || row < s.rows;
 		const int32_t pos = positions[t];
-		uint32_t n = 0, fault = 0;
+		uint32_t n = 0, before = 0, fault = 0;
 
-		if (slot_mapping[t] < 0)
+		if (slot_mapping[t] < 0) {
 			fault = 0; /* no token, and no fault of the step's */
-		else if (!known)
+		} else if (!known) {
 			fault = G_FAULT_ROW;
-		else if (pos < 0)
+		} else if (pos < 0) {
 			fault = G_FAULT_POSITION;
-		else
+		} else {
 			n = c128a_entries(pos, s.ratio, s.width);
+			before = s.entries_before;
+		}
 		if (decode) {
 			const g_slots slots =
 				g_slots_of(block_table, table_cols, s.has_cols,
@@ -96,7 +99,7 @@ SPMLA_KERNEL(c128a_index)
 		if (g_item() != 0)
 			continue;
 		if (decode)
-			decode_lens[t] = (int32_t)n;
+			decode_lens[t] = (int32_t)(before + n);
 		else if (s.has_prefill_lens)
 			prefill_lens[t - s.decode_tokens] = (int32_t)n;
 		if (fault)

@@ -17,6 +17,7 @@ spmla_i_gpu_combine_index(const spmla_i_gpu_queue *queue, const void *args)
 	p.seq_lens = a->seq_lens;
 	p.gather_lens = a->gather_lens;
 	p.topk_indices = a->topk_indices;
+	p.image_spans = a->image_spans;
 	p.indices = a->indices;
 	p.lens = a->lens;
 	p.s.topk_stride = a->topk_stride_elems;
@@ -29,6 +30,8 @@ spmla_i_gpu_combine_index(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.width = a->width;
 	p.s.request_rows = a->request_rows;
 	p.s.window_row = a->window_row;
+	p.s.max_image = a->image_spans ? a->max_image : 0;
+	p.s.has_images = a->image_spans != NULL;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_combine_index, a->tokens,
 				  &p);
 }

@@ -9,6 +9,7 @@
 
 #include "spmla/platform/gpu/dialect_gpu.h"
 #include "spmla/platform/gpu/fault_gpu.h"
+#include "spmla/platform/gpu/window_gpu.h"
 
 #define SPMLA_K_combine_index(P, S)        \
 	SPMLA_K_FAULT(P)                   \
@@ -17,6 +18,7 @@
 	P(const int32_t, seq_lens)         \
 	P(const int32_t, gather_lens)      \
 	P(const int32_t, topk_indices)     \
+	P(const int32_t, image_spans)      \
 	P(int32_t, indices)                \
 	P(int32_t, lens)                   \
 	S(int64_t, topk_stride)            \
@@ -28,7 +30,9 @@
 	S(uint32_t, topk)                  \
 	S(uint32_t, width)                 \
 	S(uint32_t, request_rows)          \
-	S(uint32_t, window_row)
+	S(uint32_t, window_row)            \
+	S(uint32_t, max_image)             \
+	S(uint32_t, has_images)
 SPMLA_KERNEL_SCALARS(combine_index)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -45,37 +49,46 @@ typedef struct combine_sight {
 	uint32_t fault;
 } combine_sight;
 
-/* Of a token of request b < requests. */
 FN combine_sight
-combine_sight_of(int32_t n, uint32_t b, int32_t seq, int32_t gathered,
-		 uint32_t window, uint32_t ratio, uint32_t topk,
-		 uint32_t request_rows, uint32_t window_row)
+combine_nothing(uint32_t fault)
 {
 	combine_sight k;
-	uint32_t end, gathered_from, start;
 
 	k.base = 0;
 	k.whole = 0;
 	k.taken = 0;
 	k.first = 0;
 	k.window = 0;
-	k.fault = 0;
+	k.fault = fault;
+	return k;
+}
+
+/* Of a token with n > 0 of request b < requests, in an image of [first, last].
+ */
+FN combine_sight
+combine_sight_of(const PRIVATE spmla_k_combine_index_scalars *s, int32_t n,
+		 uint32_t b, int32_t seq, int32_t gathered, int32_t first,
+		 int32_t last)
+{
+	combine_sight k;
+	uint32_t from;
+	g_window w;
+
 	if (n > seq || gathered < 0 || gathered > seq ||
-	    (uint32_t)gathered > request_rows - window_row ||
-	    seq - gathered >= n) {
-		k.fault = G_FAULT_LENGTH;
-		return k;
-	}
-	end = (uint32_t)n;
-	gathered_from = (uint32_t)(seq - gathered);
-	start = end > window ? end - window : 0;
-	start = start < gathered_from ? gathered_from : start;
-	k.base = b * request_rows;
-	k.whole = end / ratio;
-	k.taken = k.whole < topk ? k.whole : topk;
-	k.whole = k.whole < window_row ? k.whole : window_row;
-	k.first = k.base + window_row + (start - gathered_from);
-	k.window = end - start;
+	    (uint32_t)gathered > s->request_rows - s->window_row ||
+	    seq - gathered >= n)
+		return combine_nothing(G_FAULT_LENGTH);
+	from = (uint32_t)(seq - gathered);
+	w = g_window_of(n - 1, s->window, first, last, s->max_image, from,
+			s->window + s->max_image);
+	w.end = w.end < (uint32_t)seq ? w.end : (uint32_t)seq;
+	k.base = b * s->request_rows;
+	k.whole = (uint32_t)n / s->ratio;
+	k.taken = k.whole < s->topk ? k.whole : s->topk;
+	k.whole = k.whole < s->window_row ? k.whole : s->window_row;
+	k.first = k.base + s->window_row + (w.start - from);
+	k.window = w.end - w.start;
+	k.fault = 0;
 	return k;
 }
 
@@ -132,19 +145,15 @@ SPMLA_KERNEL(combine_index)
 		const uint32_t b = (uint32_t)req_id_per_token[t];
 		const int32_t n = context_lens[t];
 		const uint32_t known = n > 0 && b < s.requests;
-		combine_sight k;
+		combine_sight k = combine_nothing(n > 0 ? G_FAULT_ROW : 0);
 		uint32_t len;
 
-		k.base = 0;
-		k.whole = 0;
-		k.taken = 0;
-		k.first = 0;
-		k.window = 0;
-		k.fault = n > 0 ? G_FAULT_ROW : 0;
 		if (known)
-			k = combine_sight_of(n, b, seq_lens[b], gather_lens[b],
-					     s.window, s.ratio, s.topk,
-					     s.request_rows, s.window_row);
+			k = combine_sight_of(
+				&s, n, b, seq_lens[b], gather_lens[b],
+				s.has_images ? image_spans[2 * (uint64_t)t] : 0,
+				s.has_images ? image_spans[2 * (uint64_t)t + 1]
+					     : -1);
 		len = combine_row(
 			&to, &k, t, topk_indices + (int64_t)t * s.topk_stride,
 			indices + (int64_t)t * s.indices_stride, s.width);

@@ -41,10 +41,9 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_ids = a->workspace_ids != NULL;
 	p.s.has_context = a->context_lens != NULL;
 	p.s.has_slots = a->slot_mapping != NULL;
-	p.s.compact = a->compact;
+	p.s.entries_before = a->entries_before;
 	return spmla_i_gpu_launch(queue,
-				  a->compact || a->slot_mapping
-					  ? SPMLA_KERNEL_index_map_compact
-					  : SPMLA_KERNEL_index_map,
+				  a->compact ? SPMLA_KERNEL_index_map_compact
+					     : SPMLA_KERNEL_index_map,
 				  a->tokens, &p);
 }

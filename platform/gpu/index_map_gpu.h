@@ -11,8 +11,10 @@
 
 #include "spmla/platform/gpu/dialect_gpu.h"
 #include "spmla/platform/gpu/fault_gpu.h"
+#include "spmla/platform/gpu/scan_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
 
+/* Of both kernels: rows as they are, and compact ones. */
 #define SPMLA_K_index_map(P, S)            \
 	SPMLA_K_FAULT(P)                   \
 	P(const int32_t, token_row)        \
@@ -38,8 +40,10 @@
 	S(uint32_t, has_ids)               \
 	S(uint32_t, has_context)           \
 	S(uint32_t, has_slots)             \
-	S(uint32_t, compact)
+	S(uint32_t, entries_before)
 SPMLA_KERNEL_SCALARS(index_map)
+#define SPMLA_K_index_map_compact(P, S) SPMLA_K_index_map(P, S)
+typedef spmla_k_index_map_scalars spmla_k_index_map_compact_scalars;
 
 enum {
 	INDEX_MAP_ITEMS = SPMLA_ITEMS_index_map,
@@ -80,114 +84,183 @@ index_map_offset(const PRIVATE index_map_token *of, int32_t index, uint32_t col,
 	return (int32_t)((uint32_t)index - col * page_tokens);
 }
 
-SPMLA_KERNEL(index_map)
+/* The sum over the block, for item 0. A barrier. */
+FN uint32_t
+index_map_sum(uint32_t x, LOCAL uint64_t *sums)
 {
-	LOCAL_ARRAY(uint32_t, sums, 2 * INDEX_MAP_SUBGROUPS);
+	uint32_t mask, i;
+
+	for (mask = g_width() / 2; mask; mask >>= 1)
+		x += g_shuffle_xor(x, mask);
+	if (g_lane() == 0)
+		sums[g_item() / g_width()] = x;
+	BARRIER();
+	if (g_item() == 0)
+		for (i = 1; i < INDEX_MAP_ITEMS / g_width(); i++)
+			x += (uint32_t)sums[i];
+	return x;
+}
+
+/* Both kernels; `compact` is a constant. sums has 2 * INDEX_MAP_SUBGROUPS
+ * entries, or those of a scan if it is compact. */
+FN void
+index_map_all(GLOBAL spmla_g_state *fault_state,
+	      GLOBAL spmla_g_status *fault_status,
+	      GLOBAL const int32_t *token_row,
+	      GLOBAL const int32_t *block_table,
+	      GLOBAL const int32_t *table_cols, GLOBAL const int32_t *indices,
+	      GLOBAL const int32_t *lens, GLOBAL int32_t *slots,
+	      GLOBAL int32_t *valid_counts, GLOBAL const int32_t *workspace_ids,
+	      GLOBAL const int32_t *workspace_starts,
+	      GLOBAL const int32_t *context_lens,
+	      GLOBAL const int64_t *slot_mapping,
+	      const PRIVATE spmla_k_index_map_scalars *s, uint32_t compact,
+	      LOCAL uint64_t *sums)
+{
 	const uint32_t i = g_item();
 	uint32_t t, u, turn = 0;
 
-	(void)slot_mapping; /* the other kernel's */
-	for (t = g_block(); t < s.tokens; t += g_blocks()) {
+	for (t = g_block(); t < s->tokens; t += g_blocks()) {
 		GLOBAL const int32_t *in =
-			indices + (int64_t)t * s.indices_stride;
-		GLOBAL int32_t *out = slots + (int64_t)t * s.slots_stride;
+			indices + (int64_t)t * s->indices_stride;
+		GLOBAL int32_t *out = slots + (int64_t)t * s->slots_stride;
 		GLOBAL const int32_t *pages;
-		const int32_t id = s.has_ids ? workspace_ids[t] : -1;
+		const int32_t id = s->has_ids ? workspace_ids[t] : -1;
 		const uint32_t row = (uint32_t)token_row[t];
-		const int32_t context = s.has_context ? context_lens[t] : 0;
-		const int32_t len = s.has_lens ? lens[t] : 0;
-		uint32_t valid = 0, base, mask;
+		const int32_t context = s->has_context ? context_lens[t] : 0;
+		const int32_t len = s->has_lens ? lens[t] : 0;
+		uint32_t valid = 0, base, j;
 		index_map_token of;
 
-		of.len = !s.has_lens ? s.k : len > 0 ? (uint32_t)len : 0;
-		of.context = !s.has_context ? 0x80000000u
-			     : context > 0  ? (uint32_t)context
-					    : 0;
+		of.len = !s->has_lens ? s->k : len > 0 ? (uint32_t)len : 0;
+		of.len = of.len < s->k ? of.len : s->k;
+		if (s->has_slots && slot_mapping[t] < 0)
+			of.len = 0;
+		of.context = !s->has_context ? 0x80000000u
+			     : context > 0   ? (uint32_t)context
+					     : 0;
 		pages = block_table +
-			(row < s.rows ? (uint64_t)row * s.stride : 0);
+			(row < s->rows ? (uint64_t)row * s->stride : 0);
 		of.is_kept = id >= 0;
-		of.is_bad =
-			id >= 0 ? (uint32_t)id >= s.workspaces : row >= s.rows;
-		of.columns = s.columns;
+		of.is_bad = id >= 0 ? (uint32_t)id >= s->workspaces
+				    : row >= s->rows;
+		of.columns = s->columns;
 		of.start = 0;
 		if (!of.is_bad && id >= 0)
 			of.start = workspace_starts[id];
-		if (!of.is_bad && id < 0 && s.has_cols) {
+		if (!of.is_bad && id < 0 && s->has_cols) {
 			const int32_t cols = table_cols[row];
 
 			of.columns = cols < 0 ? 0 : (uint32_t)cols;
-			if (of.columns > s.columns)
-				of.columns = s.columns;
+			if (of.columns > s->columns)
+				of.columns = s->columns;
 		}
-		for (base = 0; base < s.k;
+		for (base = 0; base < (compact ? of.len : s->k);
 		     base += INDEX_MAP_EACH * INDEX_MAP_ITEMS) {
 			int32_t index[INDEX_MAP_EACH], page[INDEX_MAP_EACH];
 			uint32_t faults = 0;
 
 			UNROLL
 			for (u = 0; u < INDEX_MAP_EACH; u++) {
-				const uint32_t j =
-					base + u * INDEX_MAP_ITEMS + i;
-
+				j = base + u * INDEX_MAP_ITEMS + i;
 				index[u] = -1;
-				if (j < s.k && j < of.len)
+				if (j < of.len)
 					index[u] = in[j];
 			}
 			UNROLL
 			for (u = 0; u < INDEX_MAP_EACH; u++) {
 				const uint32_t col =
-					(uint32_t)index[u] / s.page_tokens;
+					(uint32_t)index[u] / s->page_tokens;
 
 				index[u] = index_map_offset(&of, index[u], col,
-							    s.columns,
-							    s.page_tokens);
+							    s->columns,
+							    s->page_tokens);
 				page[u] = 0;
 				if (index[u] >= 0 && !of.is_kept)
 					page[u] = pages[col];
 			}
 			UNROLL
 			for (u = 0; u < INDEX_MAP_EACH; u++) {
-				const uint32_t j =
-					base + u * INDEX_MAP_ITEMS + i;
 				const int64_t slot =
-					(int64_t)page[u] * s.page_stride_rows +
+					(int64_t)page[u] * s->page_stride_rows +
 					of.start + index[u];
 				const uint32_t none = index[u] < 0;
 				uint32_t fault = 0;
 
 				if (none)
 					fault = (uint32_t)(-1 - index[u]);
-				else if ((uint32_t)page[u] >= s.pool_pages)
+				else if ((uint32_t)page[u] >= s->pool_pages)
 					fault = G_FAULT_PAGE;
 				else if (slot < 0 || slot > 0x7fffffff)
 					fault = G_FAULT_INDEX;
 				faults |= fault << 4 * u;
-				valid += !none && !fault;
-				if (j < s.k)
-					out[j] = none || fault ? -1
-							       : (int32_t)slot;
+				index[u] = none || fault ? -1 : (int32_t)slot;
+				j = base + u * INDEX_MAP_ITEMS + i;
+				if (compact)
+					continue;
+				valid += index[u] >= 0;
+				if (j < s->k)
+					out[j] = index[u];
 			}
 			for (; faults; faults >>= 4)
 				if (faults & 15u)
 					g_fault(fault_state, fault_status,
-						row < s.rows ? row : t,
+						row < s->rows ? row : t,
 						faults & 15u);
+			if (!compact)
+				continue;
+			/* A scan's barriers lie between the reads of a piece
+			 * and its writes, which do not go past it: the row may
+			 * be in place. `valid` is the block's here. */
+			UNROLL
+			for (u = 0; u < INDEX_MAP_EACH; u++) {
+				uint32_t at, some;
+
+				if (base + u * INDEX_MAP_ITEMS >= of.len)
+					continue;
+				at = g_scan_flags(index[u] >= 0,
+						  INDEX_MAP_ITEMS, sums, &some);
+				if (index[u] >= 0)
+					out[valid + at] = index[u];
+				valid += some;
+			}
 		}
-		if (!s.has_counts)
+		for (j = valid + i; compact && j < s->k; j += INDEX_MAP_ITEMS)
+			out[j] = -1;
+		if (!s->has_counts)
 			continue;
-		for (mask = g_width() / 2; mask; mask >>= 1)
-			valid += g_shuffle_xor(valid, mask);
 		/* Two sets of sums in turn: one barrier a token. */
-		if (g_lane() == 0)
-			sums[turn + i / g_width()] = valid;
-		BARRIER();
+		if (!compact) {
+			valid = index_map_sum(valid, sums + turn);
+			turn ^= INDEX_MAP_SUBGROUPS;
+		}
 		if (i == 0) {
-			for (u = 1; u < INDEX_MAP_ITEMS / g_width(); u++)
-				valid += sums[turn + u];
+			if (!s->has_slots || slot_mapping[t] >= 0)
+				valid += s->entries_before;
 			valid_counts[t] = (int32_t)valid;
 		}
-		turn ^= INDEX_MAP_SUBGROUPS;
 	}
+}
+
+/* Two blocks an SM: for three, as ptxas would have it, registers spill. */
+SPMLA_KERNEL_BLOCKS(index_map, 2)
+{
+	LOCAL_ARRAY(uint64_t, sums, 2 * INDEX_MAP_SUBGROUPS);
+
+	index_map_all(fault_state, fault_status, token_row, block_table,
+		      table_cols, indices, lens, slots, valid_counts,
+		      workspace_ids, workspace_starts, context_lens,
+		      slot_mapping, &s, 0, sums);
+}
+
+SPMLA_KERNEL_BLOCKS(index_map_compact, 2)
+{
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+
+	index_map_all(fault_state, fault_status, token_row, block_table,
+		      table_cols, indices, lens, slots, valid_counts,
+		      workspace_ids, workspace_starts, context_lens,
+		      slot_mapping, &s, 1, sums);
 }
 
 #endif

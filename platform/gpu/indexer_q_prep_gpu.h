@@ -4,15 +4,18 @@
  * they ask for before they use one. Lane l has values 4l .. 4l + 3 of the half
  * that is rotated and the same of the other half: every lane rotates, with
  * factors that it reads once for all its heads, and the other value of a pair
- * is one shuffle away, or its own.
+ * is one shuffle away, or its own. Which half is rotated moves the addresses
+ * alone. Of MXFP4, 8 lanes have a group of 32 in either half.
  */
 #ifndef SPMLA_PLATFORM_GPU_INDEXER_Q_PREP_H
 #define SPMLA_PLATFORM_GPU_INDEXER_Q_PREP_H
 
 #include "spmla/platform/gpu/dialect_gpu.h"
 #include "spmla/platform/gpu/fault_gpu.h"
+#include "spmla/platform/gpu/mxfp4_gpu.h"
 #include "spmla/platform/gpu/row_gpu.h"
 
+/* Of both kernels: e4m3 and MXFP4. */
 #define SPMLA_K_indexer_q_prep(P, S) \
 	SPMLA_K_FAULT(P)             \
 	P(const uint16_t, q)         \
@@ -21,6 +24,7 @@
 	P(const int32_t, positions)  \
 	P(const float, cos_sin)      \
 	P(uint8_t, q_out)            \
+	P(uint8_t, q_scales)         \
 	P(float, weights_out)        \
 	S(int64_t, q_token_stride)   \
 	S(int64_t, q_head_stride)    \
@@ -30,19 +34,24 @@
 	S(uint32_t, has_rope)        \
 	S(uint32_t, neox)            \
 	S(uint32_t, cos_sin_rows)    \
+	S(uint32_t, rope_first)      \
 	S(uint32_t, group_floor)     \
 	S(uint32_t, weights_f32)     \
 	S(uint32_t, wide_q)          \
 	S(uint32_t, wide_out)        \
 	S(uint32_t, wide_rope)       \
+	S(float, least)              \
 	S(float, softmax_scale)      \
 	S(float, head_scale)
 SPMLA_KERNEL_SCALARS(indexer_q_prep)
+#define SPMLA_K_indexer_q_prep_mxfp4(P, S) SPMLA_K_indexer_q_prep(P, S)
+typedef spmla_k_indexer_q_prep_scalars spmla_k_indexer_q_prep_mxfp4_scalars;
 
 enum {
 	Q_PREP_EACH = 2, /* heads of 16 lanes */
 	Q_PREP_HEADS = G_ROW_GROUPS * Q_PREP_EACH,
-	Q_PREP_PAIRS = G_ROW_ROPE / 2
+	Q_PREP_PAIRS = G_ROW_ROPE / 2,
+	Q_PREP_GROUP = SPMLA_MXFP4_GROUP / 4 /* lanes of a scale of MXFP4 */
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -109,7 +118,7 @@ q_prep_rotate(PRIVATE uint32_t *w, const PRIVATE float *c,
 
 /* The codes of a head whose halves 16 lanes have, and its scale. */
 FN float
-q_prep_head(const PRIVATE uint32_t *w, uint32_t group_floor,
+q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
 	    PRIVATE uint32_t *codes)
 {
 	float x[G_ROW_EACH], scale;
@@ -119,7 +128,7 @@ q_prep_head(const PRIVATE uint32_t *w, uint32_t group_floor,
 	UNROLL
 	for (i = 0; i < 4; i++)
 		g_row_values(w[i], SPMLA_DTYPE_BF16, x + 2 * i);
-	scale = g_row_pow2(g_row_amax(x, 1e-10f));
+	scale = g_row_pow2(g_row_amax(x, least));
 	if (group_floor && scale < 0x1p-33f) /* 1e-10 rounded up */
 		scale = 0x1p-33f;
 	d = g_row_divisor_of(scale, 0);
@@ -128,93 +137,167 @@ q_prep_head(const PRIVATE uint32_t *w, uint32_t group_floor,
 	return scale;
 }
 
-/* Four codes; `wide`: p is a multiple of 4. */
-FN void
-q_prep_store(GLOBAL uint8_t *p, uint32_t wide, uint32_t codes)
+/* The codes of four values as MXFP4, and the byte of their group's scale. By
+ * all items of the subgroup together. */
+FN uint32_t
+q_prep_mxfp4(const PRIVATE uint32_t *w, PRIVATE uint32_t *byte)
 {
+	float x[4], amax = 0.0f, inverse;
+	uint32_t codes = 0, i, mask;
+
+	UNROLL
+	for (i = 0; i < 2; i++)
+		g_row_values(w[i], SPMLA_DTYPE_BF16, x + 2 * i);
+	UNROLL
+	for (i = 0; i < 4; i++)
+		amax = g_larger(amax, g_abs(x[i]));
+	UNROLL
+	for (mask = Q_PREP_GROUP / 2; mask; mask >>= 1)
+		amax = g_larger(amax, g_shuffle_xor_f(amax, mask));
+	*byte = g_mxfp4_scale(amax);
+	inverse = g_mxfp4_inverse(*byte);
+	UNROLL
+	for (i = 0; i < 4; i++)
+		codes |= g_f32_to_e2m1(x[i] * inverse) << 4 * i;
+	return codes;
+}
+
+/* Four codes in 4 >> packed bytes, of which p is a multiple if it is `wide`. */
+FN void
+q_prep_store(GLOBAL uint8_t *p, uint32_t wide, uint32_t packed, uint32_t codes)
+{
+	if (wide && packed) {
+		*(GLOBAL uint16_t *)p = (uint16_t)codes;
+		return;
+	}
 	if (wide) {
 		*(GLOBAL uint32_t *)p = codes;
 		return;
 	}
 	p[0] = (uint8_t)codes;
 	p[1] = (uint8_t)(codes >> 8);
+	if (packed)
+		return;
 	p[2] = (uint8_t)(codes >> 16);
 	p[3] = (uint8_t)(codes >> 24);
 }
 
-SPMLA_KERNEL(indexer_q_prep)
+/* Both kernels; `mxfp4` is a constant. */
+FN void
+q_prep_all(GLOBAL spmla_g_state *fault_state,
+	   GLOBAL spmla_g_status *fault_status, GLOBAL const uint16_t *q,
+	   GLOBAL const uint16_t *weights16, GLOBAL const float *weights32,
+	   GLOBAL const int32_t *positions, GLOBAL const float *cos_sin,
+	   GLOBAL uint8_t *q_out, GLOBAL uint8_t *q_scales,
+	   GLOBAL float *weights_out,
+	   const PRIVATE spmla_k_indexer_q_prep_scalars *s, uint32_t mxfp4)
 {
-	const uint32_t chunks = (s.heads + Q_PREP_HEADS - 1) / Q_PREP_HEADS;
+	const uint32_t chunks = (s->heads + Q_PREP_HEADS - 1) / Q_PREP_HEADS;
 	/* 2^32 of them would be 8 TB of q. */
-	const uint32_t tiles = s.tokens * chunks;
+	const uint32_t tiles = s->tokens * chunks;
 	const uint32_t lane = g_item() % G_ROW_LANES;
 	const uint32_t group = g_item() / G_ROW_LANES * Q_PREP_EACH;
+	const uint32_t other = G_ROW_ROPE - s->rope_first;
+	const uint32_t packed = mxfp4; /* log2 of the values of a byte */
 	uint32_t tile, e;
 
 	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
 		const uint32_t t = tile / chunks;
 		const uint32_t h = (tile - t * chunks) * Q_PREP_HEADS + group;
 		const uint32_t position =
-			s.has_rope ? (uint32_t)positions[t] : 0;
+			s->has_rope ? (uint32_t)positions[t] : 0;
 		const uint32_t is_known =
-			!s.has_rope || position < s.cos_sin_rows;
+			!s->has_rope || position < s->cos_sin_rows;
 		/* The weight of head `lane` of those here. */
 		const uint32_t weighs =
-			lane < Q_PREP_EACH && h + lane < s.heads;
-		const uint64_t row = (uint64_t)t * s.heads + h;
+			lane < Q_PREP_EACH && h + lane < s->heads;
+		const uint64_t row = (uint64_t)t * s->heads + h;
 		GLOBAL const uint16_t *from =
-			q + (int64_t)t * s.q_token_stride +
-			(int64_t)h * s.q_head_stride + 4 * lane;
-		GLOBAL uint8_t *to = q_out + row * G_ROW + 4 * lane;
+			q + (int64_t)t * s->q_token_stride +
+			(int64_t)h * s->q_head_stride + 4 * lane;
+		GLOBAL uint8_t *to =
+			q_out + ((row * G_ROW + 4 * lane) >> packed);
 		uint32_t w[Q_PREP_EACH][4];
 		float weight = 0.0f, own = 0.0f, c[4], n[4];
 
 		UNROLL
 		for (e = 0; e < Q_PREP_EACH; e++) {
 			w[e][0] = w[e][1] = w[e][2] = w[e][3] = 0;
-			if (h + e < s.heads) {
-				g_row_load4(from, s.wide_q, w[e]);
-				g_row_load4(from + G_ROW_ROPE, s.wide_q,
-					    w[e] + 2);
+			if (h + e < s->heads) {
+				g_row_load4(from + s->rope_first, s->wide_q,
+					    w[e]);
+				g_row_load4(from + other, s->wide_q, w[e] + 2);
 			}
-			from += s.q_head_stride;
+			from += s->q_head_stride;
 		}
 		if (weighs) {
 			const int64_t at =
-				(int64_t)t * s.weights_stride + h + lane;
+				(int64_t)t * s->weights_stride + h + lane;
 
-			weight = s.weights_f32 ? weights32[at]
-					       : g_bf16_to_f32(weights16[at]);
+			weight = s->weights_f32 ? weights32[at]
+						: g_bf16_to_f32(weights16[at]);
 		}
 		if (!is_known && h == 0 && lane == 0)
 			g_fault(fault_state, fault_status, t, G_FAULT_POSITION);
-		if (s.has_rope && is_known)
+		if (s->has_rope && is_known)
 			q_prep_factors(cos_sin +
 					       (uint64_t)position * G_ROW_ROPE,
-				       s.neox, s.wide_rope, c, n);
+				       s->neox, s->wide_rope, c, n);
 		UNROLL
 		for (e = 0; e < Q_PREP_EACH; e++) {
-			uint32_t codes[2];
-			float scale;
+			uint32_t codes[2], bytes[2] = {0, 0};
+			float scale = 1.0f;
 
-			if (s.has_rope && is_known)
-				q_prep_rotate(w[e], c, n, s.neox);
-			scale = q_prep_head(w[e], s.group_floor, codes);
+			if (s->has_rope && is_known)
+				q_prep_rotate(w[e], c, n, s->neox);
+			if (mxfp4) {
+				codes[0] = q_prep_mxfp4(w[e], &bytes[0]);
+				codes[1] = q_prep_mxfp4(w[e] + 2, &bytes[1]);
+			} else {
+				scale = q_prep_head(w[e], s->least,
+						    s->group_floor, codes);
+			}
 			own = lane == e ? scale : own;
-			if (h + e < s.heads) {
-				q_prep_store(to, s.wide_out,
+			if (h + e < s->heads) {
+				q_prep_store(to + (s->rope_first >> packed),
+					     s->wide_out, packed,
 					     is_known ? codes[0] : 0);
-				q_prep_store(to + G_ROW_ROPE, s.wide_out,
+				q_prep_store(to + (other >> packed),
+					     s->wide_out, packed,
 					     is_known ? codes[1] : 0);
 			}
-			to += G_ROW;
+			if (mxfp4 && h + e < s->heads &&
+			    lane % Q_PREP_GROUP == 0) {
+				GLOBAL uint8_t *scales =
+					q_scales +
+					(row + e) * SPMLA_INDEX_MXFP4_SCALES +
+					lane / Q_PREP_GROUP;
+
+				scales[s->rope_first / SPMLA_MXFP4_GROUP] =
+					(uint8_t)(is_known ? bytes[0] : 0);
+				scales[other / SPMLA_MXFP4_GROUP] =
+					(uint8_t)(is_known ? bytes[1] : 0);
+			}
+			to += G_ROW >> packed;
 		}
 		if (weighs)
 			weights_out[row + lane] =
-				is_known ? weight * own * s.softmax_scale *
-						   s.head_scale
+				is_known ? weight * own * s->softmax_scale *
+						   s->head_scale
 					 : 0.0f;
 	}
+}
+
+SPMLA_KERNEL(indexer_q_prep)
+{
+	q_prep_all(fault_state, fault_status, q, weights16, weights32,
+		   positions, cos_sin, q_out, q_scales, weights_out, &s, 0);
+}
+
+SPMLA_KERNEL(indexer_q_prep_mxfp4)
+{
+	q_prep_all(fault_state, fault_status, q, weights16, weights32,
+		   positions, cos_sin, q_out, q_scales, weights_out, &s, 1);
 }
 
 #endif

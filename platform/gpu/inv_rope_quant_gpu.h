@@ -183,7 +183,7 @@ inv_rope_store16(GLOBAL uint16_t *p, const PRIVATE float *x, uint32_t turned,
 	UNROLL
 	for (i = 0; i < INV_ROPE_EACH; i++) {
 		const uint64_t value =
-			turned ? g_f32_to_bf16(x[i]) : g_bits(x[i]) >> 16;
+			turned ? g_bf16_bits(x[i]) : g_bits(x[i]) >> 16;
 
 		halves[i / 4] |= value << 16 * (i % 4);
 	}

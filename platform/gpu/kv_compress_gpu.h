@@ -175,15 +175,6 @@ compress_amax(LOCAL compress_local *shared, float y, uint32_t group)
 	return a;
 }
 
-FN uint16_t
-compress_bf16(float y)
-{
-	/* The sign of a NaN differs between machines. */
-	return (uint16_t)((g_bits(y) & 0x7fffffffu) > 0x7f800000u
-				  ? 0x7fc0u
-				  : g_bits(y) >> 16);
-}
-
 /* The code of y, and *scale: the power of two for amax. 1 / scale is exact, and
  * 0 for an infinity. */
 FN uint8_t
@@ -210,7 +201,7 @@ compress_store(LOCAL compress_local *shared, float y, GLOBAL uint8_t *page,
 
 	if (dim == SPMLA_V4_DIM && layout == SPMLA_LAYOUT_V4_BF16) {
 		((GLOBAL uint16_t *)page)[(uint64_t)entry * dim + i] =
-			compress_bf16(y);
+			(uint16_t)g_bf16_bits(y);
 	} else if (dim == SPMLA_V4_DIM && layout == SPMLA_LAYOUT_V4_E4M3) {
 		row[i] = (uint8_t)g_f32_to_e4m3(g_div_rn(y, e4m3_scale));
 	} else if (dim == SPMLA_V4_DIM) {
@@ -226,7 +217,7 @@ compress_store(LOCAL compress_local *shared, float y, GLOBAL uint8_t *page,
 		else
 			((GLOBAL uint16_t
 				  *)(row + SPMLA_V4_NOPE))[i - SPMLA_V4_NOPE] =
-				compress_bf16(y);
+				(uint16_t)g_bf16_bits(y);
 		if (i % SPMLA_V4_SCALE_GROUP == 0)
 			scales[i / SPMLA_V4_SCALE_GROUP] =
 				(uint8_t)(i < SPMLA_V4_NOPE ? scale >> 23 : 0u);

@@ -29,15 +29,15 @@ g_f32_to_e2m1(float x)
 }
 
 /* The byte of the scale of a group whose largest |x| is amax (>= 0, no NaN):
- * the exponent of max(amax, 6 * 2^-126) / 6, rounded up, at most 127, + 127. */
+ * the exponent of max(amax, 6 * 2^-126) / 6, rounded up, at most 127, + 127. By
+ * the exponent of amax, as 6 is 1.5 * 2^2, and 254 for infinity. */
 FN uint32_t
 g_mxfp4_scale(float amax)
 {
 	const float least = 6.0f * 0x1p-126f;
-	const uint32_t u = g_bits(g_div_rn(amax > least ? amax : least, 6.0f));
-	const uint32_t up = (u >> 23) + ((u & 0x7fffffu) != 0 ? 1u : 0u);
+	const uint32_t u = g_bits(amax > least ? amax : least);
 
-	return up < 254 ? up : 254;
+	return u >= 0x7f800000u ? 254u : ((u + 0x3fffffu) >> 23) - 2;
 }
 
 /* Exact. */

@@ -23,6 +23,13 @@ g_f32_to_bf16(float x)
 	return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
 }
 
+/* The same, but that NaN is one. */
+FN uint32_t
+g_bf16_bits(float x)
+{
+	return x != x ? 0x7fc0u : g_f32_to_bf16(x);
+}
+
 FN float
 g_round_bf16(float x)
 {

@@ -310,8 +310,8 @@ o_proj_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 				z + (int64_t)t * s->z_token_stride +
 				(int64_t)g * s->z_group_stride + column;
 
-			to[0] = (uint16_t)g_f32_to_bf16(total[0]);
-			to[1] = (uint16_t)g_f32_to_bf16(total[1]);
+			to[0] = (uint16_t)g_bf16_bits(total[0]);
+			to[1] = (uint16_t)g_bf16_bits(total[1]);
 		}
 	}
 }

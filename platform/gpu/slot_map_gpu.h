@@ -48,7 +48,8 @@ g_table_page(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	return page >= 0 && (uint32_t)page < pool_pages ? page : -1;
 }
 
-/* The slot of one token, or -1. */
+/* The slot of one token, or -1; a position from 2^31 on, one below 0, has no
+ * page. */
 FN int64_t
 slot_map_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 	       GLOBAL const int32_t *table_cols, uint32_t has_cols,
@@ -56,14 +57,16 @@ slot_map_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 	       uint32_t pool_pages, uint32_t page_tokens, uint32_t row,
 	       uint32_t position)
 {
-	int32_t page;
+	int32_t page = -1;
 
 	if (row >= rows) {
 		g_report(to, row, G_FAULT_ROW);
 		return -1;
 	}
-	page = g_table_page(block_table, table_cols, has_cols, columns, stride,
-			    pool_pages, row, position / page_tokens);
+	if (position < 0x80000000u)
+		page = g_table_page(block_table, table_cols, has_cols, columns,
+				    stride, pool_pages, row,
+				    position / page_tokens);
 	if (page < 0) {
 		g_report(to, row, G_FAULT_PAGE);
 		return -1;

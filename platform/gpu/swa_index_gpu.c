@@ -21,6 +21,7 @@ spmla_i_gpu_swa_index(const spmla_i_gpu_queue *queue, const void *args)
 	p.block_table = a->block_table;
 	p.table_cols = a->table_cols;
 	p.replay_starts = a->replay_starts;
+	p.image_spans = a->image_spans;
 	p.indices = a->indices;
 	p.lens = a->lens;
 	p.query_start_loc = a->query_start_loc;
@@ -41,6 +42,9 @@ spmla_i_gpu_swa_index(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.requests = a->requests;
 	p.s.window = a->window;
 	p.s.width = a->width;
+	p.s.max_image = a->image_spans ? a->max_image : 0;
+	p.s.padded_lens = a->padded_lens;
+	p.s.has_images = a->image_spans != NULL;
 	p.s.has_replay = a->replay_starts != NULL;
 	p.s.has_req_row = a->req_row != NULL;
 	return spmla_i_gpu_launch(

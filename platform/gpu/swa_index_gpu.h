@@ -10,6 +10,7 @@
 #include "spmla/platform/gpu/fault_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
 #include "spmla/platform/gpu/slot_row_gpu.h"
+#include "spmla/platform/gpu/window_gpu.h"
 
 #define SPMLA_K_swa_index(P, S)           \
 	SPMLA_K_FAULT(P)                  \
@@ -19,6 +20,7 @@
 	P(const int32_t, block_table)     \
 	P(const int32_t, table_cols)      \
 	P(const int32_t, replay_starts)   \
+	P(const int32_t, image_spans)     \
 	P(int32_t, indices)               \
 	P(int32_t, lens)                  \
 	P(const int32_t, query_start_loc) \
@@ -33,39 +35,14 @@
 	S(uint32_t, requests)             \
 	S(uint32_t, window)               \
 	S(uint32_t, width)                \
+	S(uint32_t, max_image)            \
+	S(uint32_t, padded_lens)          \
+	S(uint32_t, has_images)           \
 	S(uint32_t, has_replay)           \
 	S(uint32_t, has_req_row)
 SPMLA_KERNEL_SCALARS(swa_index)
 
 #ifdef SPMLA_GPU_KERNELS
-
-/* What a token sees. */
-typedef struct swa_window {
-	uint32_t start;
-	uint32_t len;   /* 0: nothing */
-	uint32_t fault; /* 0: none */
-} swa_window;
-
-/* Of a token with a slot, whose row is inside the table; replay >= 0. */
-FN swa_window
-swa_window_of(int32_t pos, uint32_t replay, uint32_t window)
-{
-	swa_window w;
-	uint32_t end;
-
-	w.start = 0;
-	w.len = 0;
-	w.fault = 0;
-	if (pos < 0 || replay > (uint32_t)pos) {
-		w.fault = G_FAULT_POSITION;
-		return w;
-	}
-	end = (uint32_t)pos + 1;
-	w.start = end > window ? end - window : 0;
-	w.start = replay > w.start ? replay : w.start;
-	w.len = end - w.start;
-	return w;
-}
 
 /* How many keys a request with `queries` > 0 gathers; -1 is a bad length. */
 FN int32_t
@@ -90,34 +67,42 @@ SPMLA_KERNEL(swa_index)
 	for (t = own * g_blocks() + g_block(); t < s.tokens;
 	     t += items / width * g_blocks()) {
 		const uint32_t row = (uint32_t)token_row[t];
-		swa_window w;
-		g_slots slots;
+		const int32_t pos = positions[t];
+		uint32_t fault = 0, len;
 		int32_t replay = 0;
+		g_slots slots;
+		g_window w;
 
-		w.start = 0;
-		w.len = 0;
-		w.fault = 0;
-		if (slot_mapping[t] < 0) {
-			/* No token, and no fault of the step's. */
-		} else if (row >= s.rows) {
-			w.fault = G_FAULT_ROW;
-		} else {
-			if (s.has_replay && replay_starts[row] > 0)
-				replay = replay_starts[row];
-			w = swa_window_of(positions[t], (uint32_t)replay,
-					  s.window);
-		}
+		w.start = w.end = 0;
+		if (row < s.rows && s.has_replay && replay_starts[row] > 0)
+			replay = replay_starts[row];
+		if (slot_mapping[t] < 0)
+			fault = 0; /* no token, and no fault of the step's */
+		else if (row >= s.rows)
+			fault = G_FAULT_ROW;
+		else if (pos < 0 || replay > pos)
+			fault = G_FAULT_POSITION;
+		else
+			w = g_window_of(
+				pos, s.window,
+				s.has_images ? image_spans[2 * (uint64_t)t] : 0,
+				s.has_images ? image_spans[2 * (uint64_t)t + 1]
+					     : -1,
+				s.max_image, (uint32_t)replay,
+				s.window + s.max_image);
+		len = w.end - w.start;
 		slots = g_slots_of(block_table, table_cols, s.has_cols,
-				   w.len > 0 ? row : 0, s.columns, s.stride,
+				   len > 0 ? row : 0, s.columns, s.stride,
 				   s.ring, s.pool_pages, s.page_tokens,
 				   s.page_stride_rows);
-		g_slot_row(&to, &slots, row, w.start, w.len,
+		g_slot_row(&to, &slots, row, w.start, len,
 			   indices + (int64_t)t * s.indices_stride, s.width,
 			   g_lane(), width);
 		if (g_lane() == 0) {
-			lens[t] = (int32_t)w.len;
-			if (w.fault)
-				g_report(&to, row < s.rows ? row : t, w.fault);
+			lens[t] =
+				(int32_t)(len && s.padded_lens ? s.width : len);
+			if (fault)
+				g_report(&to, row < s.rows ? row : t, fault);
 		}
 	}
 	for (b = g_block() * items + g_item(); b < s.requests;

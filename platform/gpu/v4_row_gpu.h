@@ -52,17 +52,10 @@ v4_high(uint32_t word)
 	return g_float(word & 0xffff0000u);
 }
 
-/* Bits of x as bf16; a NaN has no sign. */
-FN uint32_t
-v4_bf16_bits(float x)
-{
-	return x != x ? 0x7fc0u : g_f32_to_bf16(x);
-}
-
 FN uint32_t
 v4_pair(float low, float high)
 {
-	return v4_bf16_bits(high) << 16 | v4_bf16_bits(low);
+	return g_bf16_bits(high) << 16 | g_bf16_bits(low);
 }
 
 /* Four pairs times r, rotated, each product and sum rounded, as bf16. cos_sin

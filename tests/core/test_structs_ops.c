@@ -82,7 +82,7 @@ static const pin pins[] = {
 	F(spmla_index_map_args, context_lens, 128, 8),
 	F(spmla_index_map_args, slot_mapping, 136, 8),
 	F(spmla_index_map_args, compact, 144, 4),
-	F(spmla_index_map_args, reserved, 148, 4),
+	F(spmla_index_map_args, entries_before, 148, 4),
 	S(spmla_indexer_k_insert_args, 128),
 	F(spmla_indexer_k_insert_args, struct_bytes, 0, 4),
 	F(spmla_indexer_k_insert_args, tokens, 4, 4),

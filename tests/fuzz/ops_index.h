@@ -16,7 +16,7 @@ make_swa_index(input *in, void *args)
 
 	a->tokens = in_below(in, 6);
 	a->window = in_below(in, 12);
-	a->width = a->window + in_below(in, 4);
+	a->width = a->window + in_below(in, 8);
 	a->rows = table.rows;
 	a->columns = table.columns;
 	a->table_stride_elems = table.stride;
@@ -39,6 +39,9 @@ make_swa_index(input *in, void *args)
 	a->seq_lens = i32_of(in, a->requests);
 	a->req_row = maybe(in) ? i32_of(in, a->requests) : NULL;
 	a->gather_lens = i32_of(in, a->requests);
+	a->max_image = in_below(in, 6);
+	a->image_spans = maybe(in) ? i32_of(in, 2 * (int64_t)a->tokens) : NULL;
+	a->padded_lens = in_below(in, 3);
 }
 
 CALL(c128a_index)
@@ -74,6 +77,7 @@ make_c128a_index(input *in, void *args)
 	a->prefill_indices =
 		i32_of(in, strided(prefill, a->prefill_stride_elems, a->width));
 	a->prefill_lens = maybe(in) ? i32_of(in, prefill) : NULL;
+	a->entries_before = maybe(in) ? 0 : in_edge(in);
 }
 
 CALL(combine_index)
@@ -87,7 +91,7 @@ make_combine_index(input *in, void *args)
 	a->window = in_below(in, 8);
 	a->ratio = in_below(in, 6);
 	a->topk = in_below(in, 8);
-	a->width = a->topk + a->window + in_below(in, 4);
+	a->width = a->topk + a->window + in_below(in, 8);
 	a->request_rows = maybe(in) ? in_below(in, 60) : in_edge(in);
 	a->window_row = maybe(in) ? in_below(in, 20) : in_edge(in);
 	a->req_id_per_token = i32_of(in, a->tokens);
@@ -101,6 +105,8 @@ make_combine_index(input *in, void *args)
 	a->indices = i32_of(
 		in, strided(a->tokens, a->indices_stride_elems, a->width));
 	a->lens = i32_of(in, a->tokens);
+	a->max_image = in_below(in, 6);
+	a->image_spans = maybe(in) ? i32_of(in, 2 * (int64_t)a->tokens) : NULL;
 }
 
 CALL(ragged_index)

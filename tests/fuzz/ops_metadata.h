@@ -163,6 +163,7 @@ make_index_map(input *in, void *args)
 	a->context_lens = maybe(in) ? i32_of(in, a->tokens) : NULL;
 	a->slot_mapping = maybe(in) ? NULL : i64_of(in, a->tokens);
 	a->compact = in_below(in, 8) < 7 ? in_below(in, 2) : in_edge(in);
+	a->entries_before = maybe(in) ? 0 : in_edge(in);
 }
 
 CALL(indexer_schedule)

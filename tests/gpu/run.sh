@@ -44,9 +44,11 @@ limit=${SPMLA_TEST_SECONDS:-120} under=()
 sanitized=(
 	ops/test_c128a_index
 	ops/test_combine_index
+	ops/test_combine_index_image
 	ops/test_compress_state_save
 	ops/test_filter_prefill_indices
 	ops/test_index_map
+	ops/test_index_map_mixed
 	ops/test_indexer_k_gather
 	ops/test_indexer_k_insert
 	ops/test_indexer_q_prep
@@ -65,7 +67,9 @@ sanitized=(
 	ops/test_slot_map
 	ops/test_split_combine
 	ops/test_swa_index
+	ops/test_swa_index_image
 	ops/test_tile_sched
+	ops/test_tile_sched_random
 	ops/test_token_map
 	ops/test_topk
 	ops/test_v_up

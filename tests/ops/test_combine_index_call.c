@@ -72,7 +72,7 @@ START_TEST(every_field_is_checked_and_named)
 {
 	static const arg_error errors[] = {
 		{FIELD(struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
-		 "SPMLA_E_STRUCT_SIZE: combine_index: got 8, want 112"},
+		 "SPMLA_E_STRUCT_SIZE: combine_index: got 8, want 120"},
 		{FIELD(requests), 0, RANGE "requests: got 0, want at least 1"},
 		{FIELD(window), 0, RANGE "window: got 0, want at least 1"},
 		{FIELD(ratio), 0, RANGE "ratio: got 0, want at least 1"},
@@ -100,9 +100,18 @@ START_TEST(every_field_is_checked_and_named)
 		NO_POINTER(indices),
 		NO_POINTER(lens),
 	};
+	static const int32_t spans[4];
+	static const arg_error images[] = {
+		{FIELD(max_image), 0,
+		 RANGE "max_image: got 0, want at least 1"},
+		{FIELD(max_image), 2, RANGE "width: got 8, want at least 9"},
+	};
 
 	index_check_errors(&f, call, &a, sizeof a, errors,
 			   sizeof errors / sizeof *errors);
+	a.image_spans = spans;
+	a.max_image = 1;
+	index_check_errors(&f, call, &a, sizeof a, images, 2);
 	ck_assert_int_eq(io.indices[0], 0x5A5A5A5A);
 	ck_assert_int_eq(spmla_combine_index(NULL, &a, NULL), SPMLA_E_NULL);
 }

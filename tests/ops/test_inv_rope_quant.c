@@ -214,6 +214,28 @@ START_TEST(nan_and_infinity_have_defined_codes)
 }
 END_TEST
 
+/* -NaN, and infinities of one sign less each other, are one NaN. */
+START_TEST(a_nan_of_the_rotation_is_one)
+{
+	uint16_t turned[4];
+	uint32_t i;
+
+	open_one(SPMLA_O_BF16);
+	for (i = 0; i < 64; i++)
+		r.cos_sin[3 * 64 + i] = 1;
+	r.positions[0] = 3;
+	r.o[448] = 0xffc1;
+	r.o[450] = r.o[451] = 0x7f80;
+	inv_rope_check(&r);
+	memcpy(turned, r.out + 2 * 448, sizeof turned);
+	ck_assert_uint_eq(turned[0], 0x7fc0);
+	ck_assert_uint_eq(turned[1], 0x7fc0);
+	ck_assert_uint_eq(turned[2], 0x7f80); /* inf + inf */
+	ck_assert_uint_eq(turned[3], 0x7fc0); /* inf - inf */
+	inv_rope_close(&r);
+}
+END_TEST
+
 /* Signalling NaN, -0 and subnormals before the last 64 are copied. */
 START_TEST(bf16_values_that_do_not_turn_keep_every_bit)
 {
@@ -305,6 +327,7 @@ main(void)
 		{nothing_is_rounded_to_bf16_before_it_is_quantised, 1},
 		{products_are_rounded_before_they_are_added, 1},
 		{nan_and_infinity_have_defined_codes, 1},
+		{a_nan_of_the_rotation_is_one, 1},
 		{bf16_values_that_do_not_turn_keep_every_bit, 1},
 		{subnormal_values_are_zeros_of_their_signs, 1},
 		{a_token_outside_the_rope_table_is_zero_and_reported, 3},

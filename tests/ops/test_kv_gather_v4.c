@@ -1,123 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_gather: rows of V4, by request and by slot, and rows of V3.2 by slot.
- * Every check runs the op twice over different poison and compares every byte
- * of the output, gaps included, with a model in double.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/support/gather_rig.h"
+#include "tests/support/kv_gather_rig.h"
 #include "tests/support/narrow_ref.h"
 #include "tests/support/themes.h"
-#include "tests/support/v4_row_ref.h"
 
-#include "spmla/ops/kv_gather.h"
-
-enum { FP8 = SPMLA_LAYOUT_V4_FP8, MAX_KEYS = 600, DIM = 512, GAP = 8 };
+enum { FP8 = SPMLA_LAYOUT_V4_FP8 };
 
 static const uint32_t layouts[3] = {FP8, SPMLA_LAYOUT_V4_BF16,
 				    SPMLA_LAYOUT_V4_E4M3};
 
-static gather_rig g;
-static uint16_t *dst;
-static spmla_kv_gather_args a;
-
-static void
-open_rig(uint32_t layout, uint32_t entries, uint32_t rows, uint32_t columns,
-	 uint64_t pad)
-{
-	gather_open(&g, layout, entries, rows, columns, pad);
-	dst = test_alloc(MAX_KEYS * (DIM + GAP) * 2, 0);
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.rows = g.rows;
-	a.columns = g.columns;
-	a.table_stride_elems = g.stride;
-	a.block_table = g.table;
-	a.dst = dst;
-	a.dst_stride_elems = DIM + GAP;
-	a.cache = g.cache;
-	a.kv_scale = layout == SPMLA_LAYOUT_V4_E4M3 ? 0.3f : 0;
-}
-
-static void
-close_rig(void)
-{
-	gather_close(&g);
-	free(dst);
-}
-
-/* Both runs give the rows that model[] says, and so many faults. */
-static void
-check_rows(const gather_key *model, uint32_t faults)
-{
-	static uint16_t want[MAX_KEYS * (DIM + GAP)];
-	uint32_t run, n;
-
-	for (run = 0; run < 2; run++) {
-		memset(want, 123 + (int)run, sizeof want);
-		memset(dst, 123 + (int)run, sizeof want);
-		for (n = 0; n < a.keys; n++) {
-			uint16_t *row =
-				want + (a.dst - dst) + n * a.dst_stride_elems;
-
-			if (!model[n].owned)
-				continue;
-			memset(row, 0, DIM * sizeof *row);
-			if (model[n].page)
-				v4_ref_read(&a.cache, model[n].page,
-					    model[n].entry, a.kv_scale, row);
-		}
-		ck_assert_int_eq(spmla_status_clear(g.f.ctx), SPMLA_OK);
-		ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
-		check_bytes(dst, want, sizeof want);
-		ck_assert_uint_eq(fixture_status(&g.f).count, faults);
-	}
-}
-
-static void
-check_requests(const int32_t *starts, uint32_t requests, uint32_t keys)
-{
-	static gather_key model[MAX_KEYS];
-	int64_t bounds[9];
-	uint32_t b;
-
-	a.requests = requests;
-	a.keys = keys;
-	a.workspace_starts = starts;
-	for (b = 0; b < requests; b++)
-		bounds[b] = starts[b];
-	bounds[requests] = keys;
-	check_rows(model, gather_model(&g, bounds, requests, a.seq_starts,
-				       model, keys));
-}
-
-static void
-check_slots(const int32_t *slots, uint32_t keys)
-{
-	static gather_key model[MAX_KEYS];
-	uint32_t n, faults = 0;
-
-	memset(model, 0, sizeof model);
-	a.keys = keys;
-	a.slots = slots;
-	for (n = 0; n < keys; n++) {
-		const int64_t slot = slots[n], per = a.cache.entries_per_page;
-
-		model[n].owned = 1;
-		if (slot >= 0 && slot / per < (int64_t)a.cache.pages) {
-			model[n].page = (const uint8_t *)a.cache.base +
-					(uint64_t)(slot / per) *
-						a.cache.page_stride_bytes;
-			model[n].entry = (uint64_t)(slot % per);
-		}
-		faults += slot >= 0 && !model[n].page;
-	}
-	check_rows(model, faults);
-}
+static kv_gather_rig r;
 
 /* Pages of random bytes: every code and every scale byte occurs. */
 START_TEST(v4_requests_of_any_length_are_converted)
@@ -131,9 +30,10 @@ START_TEST(v4_requests_of_any_length_are_converted)
 	for (i = 0; i < 12; i++) {
 		const uint32_t entries = i < 3 ? 1 : i < 6 ? 2 : 64;
 
-		open_rig(layouts[i % 3], entries, 4, 200 / entries, 16 * i);
-		check_requests(starts[i / 3], 4, 201);
-		close_rig();
+		kv_gather_open(&r, layouts[i % 3], entries, 4, 200 / entries,
+			       16 * i);
+		kv_gather_requests(&r, starts[i / 3], 4, 201);
+		kv_gather_close(&r);
 	}
 }
 END_TEST
@@ -147,7 +47,7 @@ START_TEST(last_entries_of_each_request_go_to_an_offset)
 	static gather_key model[84];
 	int32_t b, n;
 
-	open_rig(FP8, 16, 3, 5, 0);
+	kv_gather_open(&r, FP8, 16, 3, 5, 0);
 	for (b = 0; b < 3; b++) {
 		starts[b] = b * 28 + 5;
 		ends[b] = starts[b] + take[b];
@@ -157,38 +57,39 @@ START_TEST(last_entries_of_each_request_go_to_an_offset)
 
 			model[n].owned = 1;
 			model[n].page =
-				g.pool +
-				(uint64_t)g.table[(uint32_t)b * g.stride +
-						  (uint32_t)at / 16] *
-					g.cache.page_stride_bytes;
+				r.g.pool +
+				(uint64_t)r.g.table[(uint32_t)b * r.g.stride +
+						    (uint32_t)at / 16] *
+					r.g.cache.page_stride_bytes;
 			model[n].entry = (uint64_t)at % 16;
 		}
 	}
-	a.requests = 3;
-	a.keys = 84;
-	a.workspace_starts = starts;
-	a.workspace_ends = ends;
-	a.seq_starts = first;
-	check_rows(model, 0);
-	close_rig();
+	r.a.requests = 3;
+	r.a.keys = 84;
+	r.a.workspace_starts = starts;
+	r.a.workspace_ends = ends;
+	r.a.seq_starts = first;
+	kv_gather_check(&r, model, 0);
+	kv_gather_close(&r);
 }
 END_TEST
 
 START_TEST(v4_slots_of_any_number_are_converted)
 {
 	static const uint32_t counts[4] = {1, 31, 33, 590};
-	int32_t slots[MAX_KEYS];
+	int32_t slots[KV_GATHER_KEYS];
 	uint32_t i, n;
 
 	for (i = 0; i < 12; i++) {
-		open_rig(layouts[i % 3], 16, 2, 4, 16 * i);
+		kv_gather_open(&r, layouts[i % 3], 16, 2, 4, 16 * i);
 		for (n = 0; n < counts[i / 3]; n++)
-			slots[n] = rng_below(&g.rng, 9)
+			slots[n] = rng_below(&r.g.rng, 9)
 					   ? (int32_t)rng_below(
-						     &g.rng, 16 * g.cache.pages)
+						     &r.g.rng,
+						     16 * r.g.cache.pages)
 					   : -1;
-		check_slots(slots, counts[i / 3]);
-		close_rig();
+		kv_gather_slots(&r, slots, counts[i / 3]);
+		kv_gather_close(&r);
 	}
 }
 END_TEST
@@ -199,11 +100,11 @@ START_TEST(v4_output_may_lie_at_any_address_and_stride)
 	uint32_t i;
 
 	for (i = 0; i < 12; i++) {
-		open_rig(layouts[i % 3], 16, 1, 4, 0);
-		a.dst = dst + i / 3;
-		a.dst_stride_elems = i < 6 ? 512 : 515;
-		check_slots(slots, 5);
-		close_rig();
+		kv_gather_open(&r, layouts[i % 3], 16, 1, 4, 0);
+		r.a.dst = r.dst + i / 3;
+		r.a.dst_stride_elems = i < 6 ? 512 : 515;
+		kv_gather_slots(&r, slots, 5);
+		kv_gather_close(&r);
 	}
 }
 END_TEST
@@ -219,22 +120,24 @@ START_TEST(rows_of_v32_are_found_by_slot_too)
 		uint16_t *rows = test_alloc(12 * 576 * 2, 0x5A);
 		int32_t slots[12];
 
-		open_rig(layout, 4, 1, 3, 0);
-		a.dst_stride_elems = 576;
-		a.requests = 1;
-		a.keys = 12;
-		a.workspace_starts = none;
-		ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+		kv_gather_open(&r, layout, 4, 1, 3, 0);
+		r.a.dst_stride_elems = 576;
+		r.a.requests = 1;
+		r.a.keys = 12;
+		r.a.workspace_starts = none;
+		ck_assert_int_eq(spmla_kv_gather(r.g.f.ctx, &r.a, NULL),
+				 SPMLA_OK);
 		for (n = 0; n < 12; n++)
-			slots[n] = g.table[n / 4] * 4 + (int32_t)n % 4;
-		a.slots = slots;
-		a.dst = rows;
+			slots[n] = r.g.table[n / 4] * 4 + (int32_t)n % 4;
+		r.a.slots = slots;
+		r.a.dst = rows;
 		slots[7] = -1;
-		ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
-		memset(dst + 7 * 576, 0, 1152);
-		check_bytes(rows, dst, 12 * 1152);
+		ck_assert_int_eq(spmla_kv_gather(r.g.f.ctx, &r.a, NULL),
+				 SPMLA_OK);
+		memset(r.dst + 7 * 576, 0, 1152);
+		check_bytes(rows, r.dst, 12 * 1152);
 		free(rows);
-		close_rig();
+		kv_gather_close(&r);
 	}
 }
 END_TEST
@@ -266,23 +169,23 @@ START_TEST(v4_products_worked_out_by_hand)
 	static const int32_t slot[1] = {0};
 	uint32_t i;
 
-	open_rig(FP8, 1, 1, 1, 0);
+	kv_gather_open(&r, FP8, 1, 1, 1, 0);
 	for (i = 0; i < sizeof v / sizeof *v; i++) {
-		memset(g.pool, 0, 584);
-		memcpy(g.pool + 64 * (i + 1), code, 8);
-		memset(g.pool + 576, 127, 7);
-		g.pool[576 + i + 1] = v[i].byte;
-		check_slots(slot, 1);
-		ck_assert_mem_eq(dst + 64 * (i + 1), v[i].want, 16);
+		memset(r.g.pool, 0, 584);
+		memcpy(r.g.pool + 64 * (i + 1), code, 8);
+		memset(r.g.pool + 576, 127, 7);
+		r.g.pool[576 + i + 1] = v[i].byte;
+		kv_gather_slots(&r, slot, 1);
+		ck_assert_mem_eq(r.dst + 64 * (i + 1), v[i].want, 16);
 	}
-	close_rig();
+	kv_gather_close(&r);
 	/* 448 * 0.3 = 134.4 = 2^7 (1 + 6.4 / 128): 134 << 7 | 6. */
-	open_rig(SPMLA_LAYOUT_V4_E4M3, 1, 1, 1, 0);
-	memset(g.pool, 0, 512);
-	g.pool[511] = 0x7e;
-	check_slots(slot, 1);
-	ck_assert_uint_eq(dst[511], 134 << 7 | 6);
-	close_rig();
+	kv_gather_open(&r, SPMLA_LAYOUT_V4_E4M3, 1, 1, 1, 0);
+	memset(r.g.pool, 0, 512);
+	r.g.pool[511] = 0x7e;
+	kv_gather_slots(&r, slot, 1);
+	ck_assert_uint_eq(r.dst[511], 134 << 7 | 6);
+	kv_gather_close(&r);
 }
 END_TEST
 
@@ -291,12 +194,12 @@ START_TEST(v4_keys_without_a_page_are_zeros)
 	static const int32_t cols[2] = {2, 1};
 	static const int32_t starts[2] = {0, 9}, first[2] = {5, 0};
 
-	open_rig(FP8, 4, 2, 3, 0);
-	g.cols = a.table_cols = cols;
-	a.seq_starts = first;
-	check_requests(starts, 2, 17);
-	gather_status(&g, 6 + 4, SPMLA_FAULT_PAGE, 0);
-	close_rig();
+	kv_gather_open(&r, FP8, 4, 2, 3, 0);
+	r.g.cols = r.a.table_cols = cols;
+	r.a.seq_starts = first;
+	kv_gather_requests(&r, starts, 2, 17);
+	gather_status(&r.g, 6 + 4, SPMLA_FAULT_PAGE, 0);
+	kv_gather_close(&r);
 }
 END_TEST
 
@@ -304,12 +207,12 @@ START_TEST(slots_past_the_cache_are_zeros_and_reported)
 {
 	int32_t slots[6] = {-1, 0, INT32_MIN, 0, INT32_MAX, -7};
 
-	open_rig(FP8, 4, 1, 1, 0); /* 4 pages */
+	kv_gather_open(&r, FP8, 4, 1, 1, 0); /* 4 pages */
 	slots[1] = 15;
 	slots[3] = 16;
-	check_slots(slots, 6);
-	gather_status(&g, 2, SPMLA_FAULT_SLOT, 3);
-	close_rig();
+	kv_gather_slots(&r, slots, 6);
+	gather_status(&r.g, 2, SPMLA_FAULT_SLOT, 3);
+	kv_gather_close(&r);
 }
 END_TEST
 
@@ -324,13 +227,13 @@ START_TEST(v4_pages_past_4_gib_are_read_where_they_lie)
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (far == MAP_FAILED)
 		return; /* no such address space here */
-	open_rig(FP8, 64, 1, 1, 0);
-	memcpy(far + page * 37376, g.pool, 37376);
-	a.cache.base = far;
-	a.cache.pages = (uint32_t)(bytes / 37376);
-	check_slots(slots, 2);
+	kv_gather_open(&r, FP8, 64, 1, 1, 0);
+	memcpy(far + page * 37376, r.g.pool, 37376);
+	r.a.cache.base = far;
+	r.a.cache.pages = (uint32_t)(bytes / 37376);
+	kv_gather_slots(&r, slots, 2);
 	munmap(far, bytes);
-	close_rig();
+	kv_gather_close(&r);
 }
 END_TEST
 
@@ -338,14 +241,14 @@ START_TEST(by_slot_no_table_is_needed)
 {
 	static const int32_t slots[2] = {3, 1};
 
-	open_rig(FP8, 4, 1, 1, 0);
-	a.rows = a.columns = a.table_stride_elems = 0;
-	a.block_table = NULL;
-	check_slots(slots, 2);
-	a.keys = 0;
-	a.dst = NULL;
-	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
-	close_rig();
+	kv_gather_open(&r, FP8, 4, 1, 1, 0);
+	r.a.rows = r.a.columns = r.a.table_stride_elems = 0;
+	r.a.block_table = NULL;
+	kv_gather_slots(&r, slots, 2);
+	r.a.keys = 0;
+	r.a.dst = NULL;
+	ck_assert_int_eq(spmla_kv_gather(r.g.f.ctx, &r.a, NULL), SPMLA_OK);
+	kv_gather_close(&r);
 }
 END_TEST
 
@@ -353,40 +256,40 @@ START_TEST(v4_rows_have_512_values_and_e4m3_ones_a_scale)
 {
 	static const int32_t slots[1] = {0};
 
-	open_rig(SPMLA_LAYOUT_V4_E4M3, 4, 1, 1, 0);
-	a.keys = 1;
-	a.slots = slots;
-	a.dst_stride_elems = 511;
-	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&g.f),
+	kv_gather_open(&r, SPMLA_LAYOUT_V4_E4M3, 4, 1, 1, 0);
+	r.a.keys = 1;
+	r.a.slots = slots;
+	r.a.dst_stride_elems = 511;
+	ck_assert_int_eq(spmla_kv_gather(r.g.f.ctx, &r.a, NULL), SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&r.g.f),
 			 "SPMLA_E_RANGE: kv_gather.dst_stride_elems: got 511, "
 			 "want at least 512");
-	a.dst_stride_elems = 512;
-	a.kv_scale = INFINITY;
-	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&g.f),
+	r.a.dst_stride_elems = 512;
+	r.a.kv_scale = INFINITY;
+	ck_assert_int_eq(spmla_kv_gather(r.g.f.ctx, &r.a, NULL), SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&r.g.f),
 			 "SPMLA_E_RANGE: kv_gather.kv_scale: got bits "
 			 "0x7f800000, want a finite value above 0");
-	a.kv_scale = 1.0f;
-	check_slots(slots, 1);
-	close_rig();
+	r.a.kv_scale = 1.0f;
+	kv_gather_slots(&r, slots, 1);
+	kv_gather_close(&r);
 }
 END_TEST
 
 START_TEST(v4_row_does_not_depend_on_its_neighbours)
 {
-	static uint16_t alone[DIM];
+	static uint16_t alone[KV_GATHER_DIM];
 	int32_t slots[40];
 	int32_t n;
 
-	open_rig(FP8, 8, 2, 4, 0);
+	kv_gather_open(&r, FP8, 8, 2, 4, 0);
 	for (n = 0; n < 40; n++)
 		slots[n] = n;
-	check_slots(slots, 40);
-	memcpy(alone, dst + 37 * a.dst_stride_elems, sizeof alone);
-	check_slots(slots + 37, 1);
-	ck_assert_mem_eq(dst, alone, sizeof alone);
-	close_rig();
+	kv_gather_slots(&r, slots, 40);
+	memcpy(alone, r.dst + 37 * r.a.dst_stride_elems, sizeof alone);
+	kv_gather_slots(&r, slots + 37, 1);
+	ck_assert_mem_eq(r.dst, alone, sizeof alone);
+	kv_gather_close(&r);
 }
 END_TEST
 

@@ -91,6 +91,49 @@ START_TEST(every_field_is_checked_and_named)
 }
 END_TEST
 
+/* Of the same call in place, heads 520 apart and tokens 1040. */
+static const arg_error unequal[] = {
+	{FIELD(q_token_stride_elems), 1024,
+	 RANGE OP ".q_out_token_stride_elems: got 1040, want 1024"},
+	{FIELD(q_out_token_stride_elems), 1056,
+	 RANGE OP ".q_out_token_stride_elems: got 1056, want 1040"},
+	{FIELD(q_head_stride_elems), 512,
+	 RANGE OP ".q_out_head_stride_elems: got 520, want 512"},
+	{FIELD(q_out_head_stride_elems), 528,
+	 RANGE OP ".q_out_head_stride_elems: got 528, want 520"},
+};
+
+START_TEST(queries_in_place_have_the_same_strides)
+{
+	uint16_t rows[3 * 2 * 520];
+	uint32_t i;
+	qnorm_rig r;
+
+	qnorm_open(&r, SPMLA_LAYOUT_V4_FP8, 3, 2, 2, 4);
+	r.a.q_out = r.q;
+	r.a.q_out_token_stride_elems = r.a.q_token_stride_elems;
+	r.a.q_out_head_stride_elems = r.a.q_head_stride_elems;
+	memcpy(rows, r.q, sizeof rows);
+	memset(r.want, 0xAB, r.pool_bytes);
+	for (i = 0; i < sizeof unequal / sizeof unequal[0]; i++) {
+		const arg_error *e = &unequal[i];
+		spmla_qnorm_rope_kv_insert_args bad = r.a;
+
+		memcpy((char *)&bad + e->offset, &e->value, e->bytes);
+		ck_assert_uint_eq(
+			spmla_qnorm_rope_kv_insert(r.f.ctx, &bad, NULL),
+			e->status);
+		ck_assert_str_eq(fixture_diag(&r.f), e->text);
+	}
+	fixture_drain(&r.f);
+	check_bytes(r.q, rows, sizeof rows);
+	check_bytes(r.pool, r.want, r.pool_bytes);
+	ck_assert_int_eq(spmla_qnorm_rope_kv_insert(r.f.ctx, &r.a, NULL),
+			 SPMLA_OK);
+	qnorm_close(&r);
+}
+END_TEST
+
 START_TEST(args_and_context_must_be_there)
 {
 	spmla_qnorm_rope_kv_insert_args none = {0};
@@ -226,6 +269,7 @@ main(void)
 {
 	const TTest *const error[] = {
 		every_field_is_checked_and_named,
+		queries_in_place_have_the_same_strides,
 		args_and_context_must_be_there,
 		only_an_e4m3_cache_has_a_scale,
 	};

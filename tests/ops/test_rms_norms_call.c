@@ -87,6 +87,45 @@ START_TEST(every_field_is_checked_and_named)
 }
 END_TEST
 
+/* Of the same rows in place, which are 1032 and 528 apart. */
+static const arg_error unequal[] = {
+	{FIELD(q_out_stride_elems), 1024,
+	 RANGE ".q_out_stride_elems: got 1024, want 1032"},
+	{FIELD(q_stride_elems), 1024,
+	 RANGE ".q_out_stride_elems: got 1032, want 1024"},
+	{FIELD(kv_out_stride_elems), 536,
+	 RANGE ".kv_out_stride_elems: got 536, want 528"},
+	{FIELD(kv_stride_elems), 512,
+	 RANGE ".kv_out_stride_elems: got 528, want 512"},
+};
+
+START_TEST(rows_in_place_have_one_stride)
+{
+	uint16_t *rows = malloc(RMS_ELEMS * 2);
+	uint32_t i;
+
+	rms_sizes(&r, 2, 1024, 3, 512);
+	r.a.q_out = r.q.x;
+	r.a.q_out_stride_elems = r.a.q_stride_elems;
+	r.a.kv_out = r.kv.x;
+	r.a.kv_out_stride_elems = r.a.kv_stride_elems;
+	memcpy(rows, r.q.x, RMS_ELEMS * 2);
+	for (i = 0; i < sizeof unequal / sizeof unequal[0]; i++) {
+		const arg_error *e = &unequal[i];
+		spmla_rms_norms_args bad = r.a;
+
+		memcpy((char *)&bad + e->offset, &e->value, e->bytes);
+		ck_assert_uint_eq(spmla_rms_norms(r.f.ctx, &bad, NULL),
+				  e->status);
+		ck_assert_str_eq(fixture_diag(&r.f), e->text);
+	}
+	fixture_drain(&r.f);
+	check_bytes(r.q.x, rows, RMS_ELEMS * 2);
+	ck_assert_int_eq(spmla_rms_norms(r.f.ctx, &r.a, NULL), SPMLA_OK);
+	free(rows);
+}
+END_TEST
+
 START_TEST(a_replay_reads_what_lies_there_then)
 {
 	spmla_graph graph;
@@ -168,6 +207,7 @@ main(void)
 {
 	const TTest *const error[] = {
 		every_field_is_checked_and_named,
+		rows_in_place_have_one_stride,
 	};
 	const TTest *const layout[] = {
 		rows_may_lie_at_any_address_and_stride,

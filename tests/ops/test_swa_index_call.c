@@ -75,12 +75,13 @@ call(const void *args)
 }
 
 /* A ring for windows of 6 in pages of 4: 4 + 4 positions hold 6 only where they
- * start a page, (6 + 4 - 2) / 4 + 1 = 3 columns hold them anywhere. */
+ * start a page, (6 + 4 - 2) / 4 + 1 = 3 columns hold them anywhere; 3 hold
+ * images of 2 too, (8 + 4 - 2) / 4 + 1. */
 START_TEST(every_field_is_checked_and_named)
 {
 	static const arg_error errors[] = {
 		{FIELD(struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
-		 "SPMLA_E_STRUCT_SIZE: swa_index: got 8, want 152"},
+		 "SPMLA_E_STRUCT_SIZE: swa_index: got 8, want 168"},
 		{FIELD(window), 0, RANGE "window: got 0, want at least 1"},
 		{FIELD(width), 5, RANGE "width: got 5, want at least 6"},
 		{FIELD(width), UINT32_C(1) << 31,
@@ -100,6 +101,8 @@ START_TEST(every_field_is_checked_and_named)
 		 RANGE "indices_stride_elems: got 7, want at least 8"},
 		{FIELD(indices_stride_elems), UINT64_MAX,
 		 RANGE "indices_stride_elems: got 0, want at least 8"},
+		{FIELD(padded_lens), 2,
+		 RANGE "padded_lens: got 2, want at most 1"},
 		NO_POINTER(positions),
 		NO_POINTER(token_row),
 		NO_POINTER(slot_mapping),
@@ -110,12 +113,24 @@ START_TEST(every_field_is_checked_and_named)
 		NO_POINTER(seq_lens),
 		NO_POINTER(gather_lens),
 	};
+	static const int32_t spans[4];
+	static const arg_error images[] = {
+		{FIELD(max_image), 0,
+		 RANGE "max_image: got 0, want at least 1"},
+		{FIELD(max_image), 3, RANGE "width: got 8, want at least 9"},
+	};
 	static const arg_error narrow[] = {
 		{FIELD(columns), 2, RANGE "columns: got 2, want at least 3"},
 	};
 
 	index_check_errors(&f, call, &a, sizeof a, errors,
 			   sizeof errors / sizeof *errors);
+	a.ring = 1;
+	index_check_errors(&f, call, &a, sizeof a, narrow, 1);
+	a.ring = 0;
+	a.image_spans = spans;
+	a.max_image = 2;
+	index_check_errors(&f, call, &a, sizeof a, images, 2);
 	a.ring = 1;
 	index_check_errors(&f, call, &a, sizeof a, narrow, 1);
 	ck_assert_int_eq(io.indices[0], 0x5A5A5A5A);

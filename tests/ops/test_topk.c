@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topk against a full sort with the tie rule written out. Every check runs the
- * op twice on one context, over differently poisoned outputs.
+ * topk: the exact set of any row, ties, odd scores and short rows.
  */
 #include <check.h>
 #include <math.h>
@@ -9,11 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/support/fixture.h"
-
-#include "spmla/ops/topk.h"
-
-enum { MAX_K = 4096 };
+#include "tests/support/themes.h"
+#include "tests/support/topk_rig.h"
 
 static fixture f;
 
@@ -32,135 +28,12 @@ teardown(void)
 	fixture_close(&f);
 }
 
-typedef struct ranked {
-	float score;
-	int32_t position;
-} ranked;
-
-static int
-better_first(const void *pa, const void *pb)
-{
-	const ranked *a = pa, *b = pb;
-	const int a_nan = a->score != a->score;
-	const int b_nan = b->score != b->score;
-
-	if (a_nan != b_nan)
-		return a_nan - b_nan;
-	if (!a_nan && a->score != b->score)
-		return a->score > b->score ? -1 : 1;
-	return a->position < b->position ? -1 : 1;
-}
-
-static int
-lower_first(const void *pa, const void *pb)
-{
-	const int32_t *a = pa, *b = pb;
-
-	return (*a > *b) - (*a < *b);
-}
-
-/* want[k]; returns how many are set. */
-static uint32_t
-oracle(const float *scores, uint32_t len, uint32_t k, int32_t *want)
-{
-	ranked *all = malloc((len + 1) * sizeof *all);
-	const uint32_t n = len < k ? len : k;
-	uint32_t i;
-
-	for (i = 0; i < len; i++) /* short rows may not be read */
-		all[i] = (ranked){len > k ? scores[i] : 0, (int32_t)i};
-	qsort(all, len, sizeof *all, better_first);
-	for (i = 0; i < k; i++)
-		want[i] = i < n ? all[i].position : -1;
-	qsort(want, n, sizeof *want, lower_first);
-	free(all);
-	return n;
-}
-
-/* Runs twice and compares every row, the lens and the bytes between rows. */
-static void
-check_rows(const spmla_topk_args *given)
-{
-	const uint64_t stride = (uint64_t)given->indices_stride_elems;
-	const uint64_t bytes = given->rows * stride * sizeof(int32_t);
-	int32_t *want = malloc(MAX_K * sizeof *want);
-	int32_t *lens = malloc(given->rows * sizeof *lens);
-	int32_t *out = malloc(bytes);
-	spmla_topk_args a = *given;
-	uint32_t pass, r, n;
-	uint64_t i;
-
-	a.indices = out;
-	a.lens = lens;
-	for (pass = 0; pass < 2; pass++) {
-		const uint8_t poison = pass ? 0xC3 : 0x5A;
-
-		memset(out, poison, bytes);
-		memset(lens, poison, a.rows * sizeof *lens);
-		ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
-		for (r = 0; r < a.rows; r++) {
-			const int32_t *row = out + r * stride;
-			const int32_t len = a.context_lens[r];
-
-			n = oracle(a.logits + a.row_starts[r],
-				   len > 0 ? (uint32_t)len : 0, a.k, want);
-			ck_assert_msg(!memcmp(row, want, a.k * sizeof *want),
-				      "row %u, pass %u", r, pass);
-			ck_assert_int_eq(lens[r], (int32_t)n);
-			for (i = a.k * 4; i < stride * 4; i++)
-				ck_assert_uint_eq(((const uint8_t *)row)[i],
-						  poison);
-		}
-	}
-	ck_assert_uint_eq(fixture_status(&f).count, 0);
-	free(out);
-	free(lens);
-	free(want);
-}
-
-static void
-check_row(const float *scores, uint32_t len, uint32_t k)
-{
-	const int64_t start = 0;
-	const int32_t count = (int32_t)len;
-	spmla_topk_args a = {.struct_bytes = sizeof a, .rows = 1};
-
-	a.k = k;
-	a.logits = scores;
-	a.logits_elems = len;
-	a.row_starts = &start;
-	a.context_lens = &count;
-	a.indices_stride_elems = k;
-	check_rows(&a);
-}
-
-/* The one row's selection, compared with a literal. */
-static void
-expect(const float *scores, uint32_t len, const int32_t *want, uint32_t k)
-{
-	const int64_t start = 0;
-	const int32_t count = (int32_t)len;
-	int32_t got[16];
-	spmla_topk_args a = {.struct_bytes = sizeof a, .rows = 1};
-
-	a.k = k;
-	a.logits = scores;
-	a.logits_elems = len;
-	a.row_starts = &start;
-	a.context_lens = &count;
-	a.indices = got;
-	a.indices_stride_elems = k;
-	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
-	ck_assert_mem_eq(got, want, k * sizeof *want);
-	check_row(scores, len, k);
-}
-
 START_TEST(row_of_one_more_than_k_leaves_the_worst_out)
 {
 	static const float scores[5] = {3, 1, 4, 1.5f, 9};
 	static const int32_t want[4] = {0, 2, 3, 4};
 
-	expect(scores, 5, want, 4);
+	topk_expect(&f, scores, 5, want, 4);
 }
 END_TEST
 
@@ -175,7 +48,7 @@ START_TEST(row_of_at_most_k_is_the_identity_and_then_minus_one)
 	uint32_t len;
 
 	for (len = 0; len <= 4; len++)
-		expect(scores, len, want[len], 4);
+		topk_expect(&f, scores, len, want[len], 4);
 }
 END_TEST
 
@@ -188,7 +61,7 @@ START_TEST(every_k_up_to_the_length_gives_the_exact_set)
 	for (i = 0; i < 100; i++)
 		scores[i] = rng_float(&rng);
 	for (k = 1; k <= 101; k++)
-		check_row(scores, 100, k);
+		topk_check(&f, scores, 100, k);
 }
 END_TEST
 
@@ -196,7 +69,7 @@ START_TEST(k_far_above_every_length_works)
 {
 	static const float scores[3] = {1, 3, 2};
 
-	check_row(scores, 3, MAX_K);
+	topk_check(&f, scores, 3, TOPK_MAX_K);
 }
 END_TEST
 
@@ -216,7 +89,7 @@ START_TEST(rows_lie_anywhere_and_output_rows_may_be_apart)
 	a.row_starts = starts;
 	a.context_lens = lens;
 	a.indices_stride_elems = 37;
-	check_rows(&a);
+	topk_check_rows(&f, &a);
 	free(scores);
 }
 END_TEST
@@ -228,13 +101,13 @@ START_TEST(ties_across_the_threshold_take_the_lower_position)
 	float *same = malloc(5000 * sizeof *same);
 	uint32_t i;
 
-	expect(scores, 8, want, 4);
+	topk_expect(&f, scores, 8, want, 4);
 	for (i = 0; i < 5000; i++)
 		same[i] = -0.25f;
-	check_row(same, 5000, 2048);
+	topk_check(&f, same, 5000, 2048);
 	same[4999] = 1;
 	same[0] = -1;
-	check_row(same, 5000, 2048);
+	topk_check(&f, same, 5000, 2048);
 	free(same);
 }
 END_TEST
@@ -244,8 +117,8 @@ START_TEST(nan_of_either_sign_ranks_below_minus_infinity)
 	const float scores[6] = {NAN, -INFINITY, -NAN, 1, NAN, -INFINITY};
 	static const int32_t three[3] = {1, 3, 5}, four[4] = {0, 1, 3, 5};
 
-	expect(scores, 6, three, 3);
-	expect(scores, 6, four, 4);
+	topk_expect(&f, scores, 6, three, 3);
+	topk_expect(&f, scores, 6, four, 4);
 }
 END_TEST
 
@@ -254,8 +127,8 @@ START_TEST(minus_infinity_is_taken_only_when_nothing_else_is_left)
 	const float scores[5] = {-INFINITY, -3e38f, -INFINITY, INFINITY, 0};
 	static const int32_t three[3] = {1, 3, 4}, four[4] = {0, 1, 3, 4};
 
-	expect(scores, 5, three, 3);
-	expect(scores, 5, four, 4);
+	topk_expect(&f, scores, 5, three, 3);
+	topk_expect(&f, scores, 5, four, 4);
 }
 END_TEST
 
@@ -264,7 +137,7 @@ START_TEST(minus_zero_equals_plus_zero)
 	static const float scores[5] = {-1, -0.0f, 0.0f, -0.0f, 0.0f};
 	static const int32_t want[2] = {1, 2};
 
-	expect(scores, 5, want, 2);
+	topk_expect(&f, scores, 5, want, 2);
 }
 END_TEST
 
@@ -274,8 +147,8 @@ START_TEST(subnormal_scores_keep_their_order)
 					0x2p-149f, 0,         -0x1p-126f};
 	static const int32_t two[2] = {1, 3}, four[4] = {0, 1, 3, 4};
 
-	expect(scores, 6, two, 2);
-	expect(scores, 6, four, 4);
+	topk_expect(&f, scores, 6, two, 2);
+	topk_expect(&f, scores, 6, four, 4);
 }
 END_TEST
 
@@ -288,8 +161,8 @@ START_TEST(scores_of_short_rows_are_not_read)
 
 	ck_assert(none != MAP_FAILED);
 	for (len = 0; len <= 8; len++)
-		check_row(none, len, 8);
-	expect(none, 8, want, 8);
+		topk_check(&f, none, len, 8);
+	topk_expect(&f, none, 8, want, 8);
 	munmap(none, 4096);
 }
 END_TEST
@@ -324,7 +197,7 @@ START_TEST(random_rows_equal_a_full_sort)
 
 		for (i = 0; i < len; i++)
 			scores[i] = odd_score(&rng, round % 4);
-		check_row(scores, len, k);
+		topk_check(&f, scores, len, k);
 	}
 	free(scores);
 }
@@ -367,7 +240,7 @@ START_TEST(long_rows_of_odd_scores_equal_a_full_sort)
 	for (kind = 0; kind < 13; kind++)
 		for (i = 0; i < 7; i++) {
 			fill_odd(&rng, scores, 5003, kind);
-			check_row(scores, 5003, ks[i]);
+			topk_check(&f, scores, 5003, ks[i]);
 		}
 	free(scores);
 }
@@ -386,8 +259,8 @@ START_TEST(rows_of_any_length_and_start_equal_a_full_sort)
 	for (i = 0; i < 6; i++)
 		for (j = 0; j < 7; j++)
 			for (off = 0; off < 4; off++)
-				check_row(scores + off, around[i] + j - 3,
-					  i < 3 ? 500 : 2048);
+				topk_check(&f, scores + off, around[i] + j - 3,
+					   i < 3 ? 500 : 2048);
 	free(scores);
 }
 END_TEST
@@ -405,9 +278,9 @@ START_TEST(sample_that_misleads_changes_nothing)
 		for (i = 0; i < 40000 / 16; i++)
 			scores[i * 16 + ((i * 0x9e3779b1u) >> 22) * 16 /
 						1024] += sign ? -9.0f : 9.0f;
-		check_row(scores, 5000, 512);
-		check_row(scores, 40000, 512);
-		check_row(scores, 40000, 3000);
+		topk_check(&f, scores, 5000, 512);
+		topk_check(&f, scores, 40000, 512);
+		topk_check(&f, scores, 40000, 3000);
 	}
 	free(scores);
 }
@@ -437,55 +310,41 @@ START_TEST(scores_beside_an_unaligned_row_are_not_taken)
 	a.row_starts = starts;
 	a.context_lens = lens;
 	a.indices_stride_elems = 300;
-	check_rows(&a);
+	topk_check_rows(&f, &a);
 	free(scores);
 }
 END_TEST
 
-static Suite *
-suite(void)
-{
-	Suite *s = suite_create("topk");
-	TCase *shape = tcase_create("shape");
-	TCase *edge = tcase_create("edge");
-	TCase *layout = tcase_create("layout");
-
-	tcase_add_checked_fixture(shape, setup, teardown);
-	tcase_add_test(shape, row_of_one_more_than_k_leaves_the_worst_out);
-	tcase_add_test(shape,
-		       row_of_at_most_k_is_the_identity_and_then_minus_one);
-	tcase_add_test(shape, every_k_up_to_the_length_gives_the_exact_set);
-	tcase_add_test(shape, k_far_above_every_length_works);
-	tcase_add_test(shape, random_rows_equal_a_full_sort);
-	tcase_add_test(shape, long_rows_of_odd_scores_equal_a_full_sort);
-	tcase_add_test(shape, rows_of_any_length_and_start_equal_a_full_sort);
-	tcase_add_test(shape, sample_that_misleads_changes_nothing);
-	tcase_add_checked_fixture(edge, setup, teardown);
-	tcase_add_test(edge, ties_across_the_threshold_take_the_lower_position);
-	tcase_add_test(edge, nan_of_either_sign_ranks_below_minus_infinity);
-	tcase_add_test(edge,
-		       minus_infinity_is_taken_only_when_nothing_else_is_left);
-	tcase_add_test(edge, minus_zero_equals_plus_zero);
-	tcase_add_test(edge, subnormal_scores_keep_their_order);
-	tcase_add_test(edge, scores_of_short_rows_are_not_read);
-	tcase_add_checked_fixture(layout, setup, teardown);
-	tcase_add_test(layout, rows_lie_anywhere_and_output_rows_may_be_apart);
-	tcase_add_test(layout, scores_beside_an_unaligned_row_are_not_taken);
-	tcase_set_timeout(shape, 60);
-	suite_add_tcase(s, shape);
-	suite_add_tcase(s, edge);
-	suite_add_tcase(s, layout);
-	return s;
-}
-
 int
 main(void)
 {
-	SRunner *runner = srunner_create(suite());
-	int failed;
+	const TTest *const shape[] = {
+		row_of_one_more_than_k_leaves_the_worst_out,
+		row_of_at_most_k_is_the_identity_and_then_minus_one,
+		every_k_up_to_the_length_gives_the_exact_set,
+		k_far_above_every_length_works,
+		random_rows_equal_a_full_sort,
+		long_rows_of_odd_scores_equal_a_full_sort,
+		rows_of_any_length_and_start_equal_a_full_sort,
+		sample_that_misleads_changes_nothing,
+	};
+	const TTest *const edge[] = {
+		ties_across_the_threshold_take_the_lower_position,
+		nan_of_either_sign_ranks_below_minus_infinity,
+		minus_infinity_is_taken_only_when_nothing_else_is_left,
+		minus_zero_equals_plus_zero,
+		subnormal_scores_keep_their_order,
+		scores_of_short_rows_are_not_read,
+	};
+	const TTest *const layout[] = {
+		rows_lie_anywhere_and_output_rows_may_be_apart,
+		scores_beside_an_unaligned_row_are_not_taken,
+	};
+	const theme themes[] = {
+		LONG_THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+	};
 
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES("topk", themes);
 }

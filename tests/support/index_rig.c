@@ -60,3 +60,25 @@ index_random(uint64_t *rng, int32_t *x, uint32_t n, uint32_t bound)
 	for (i = 0; i < n; i++)
 		x[i] = (int32_t)rng_below(rng, bound);
 }
+
+index_window
+index_window_of(int64_t p, int64_t window, const int32_t *span,
+		int64_t max_image, int64_t from)
+{
+	index_window w = {p - (window - 1), p};
+
+	if (span && span[0] <= p && p <= span[1]) {
+		int64_t left = p - span[0], right = span[1] - p;
+
+		left = left < max_image - 1 ? left : max_image - 1;
+		right = right < max_image ? right : max_image;
+		if (left > window - 1)
+			w.first -= left - (window - 1);
+		w.last += right;
+	}
+	w.first = w.first < 0 ? 0 : w.first;
+	w.first = w.first < from ? from : w.first;
+	if (span && w.last - w.first + 1 > window + max_image)
+		w.last = w.first + window + max_image - 1;
+	return w;
+}

@@ -29,6 +29,21 @@ void index_check_errors(const fixture *f,
 			const void *args, uint32_t args_bytes,
 			const arg_error *errors, uint32_t count);
 
+/* Positions that a window covers, first .. last. */
+typedef struct index_window {
+	int64_t first;
+	int64_t last;
+} index_window;
+
+/* Those of position p, from position `from` on; in the image that begins at
+ * span[0] and ends at span[1], if p lies there: by the source's numbers,
+ *   left = min(p - span[0], max_image - 1),
+ *   first = max(p - (window - 1) - max(left - (window - 1), 0), 0),
+ *   last = p + min(span[1] - p, max_image),
+ * and at most window + max_image of them. */
+index_window index_window_of(int64_t p, int64_t window, const int32_t *span,
+			     int64_t max_image, int64_t from);
+
 /* int32 [0, n) random below `bound`. */
 void index_random(uint64_t *rng, int32_t *x, uint32_t n, uint32_t bound);
 

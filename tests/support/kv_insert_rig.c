@@ -69,6 +69,17 @@ kv_rig_open(kv_rig *r, uint32_t layout, uint32_t tokens, uint32_t entries,
 }
 
 void
+kv_rig_open_v4(kv_rig *r, uint32_t layout, uint32_t tokens, uint32_t entries,
+	       uint32_t pages, uint64_t pad)
+{
+	kv_rig_open(r, layout, tokens, entries, pages, pad);
+	r->a.k_pe = NULL; /* not read, nor what else is not of V4 */
+	r->a.k_pe_stride_elems = 0;
+	r->a.scale_mode = 0;
+	r->a.kv_scale = 0;
+}
+
+void
 kv_rig_close(kv_rig *r)
 {
 	fixture_close(&r->f);

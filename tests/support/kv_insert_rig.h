@@ -24,6 +24,10 @@ typedef struct kv_rig {
 /* POW2, BF16; pages are `pad` bytes (multiple of 16) longer than they need. */
 void kv_rig_open(kv_rig *r, uint32_t layout, uint32_t tokens, uint32_t entries,
 		 uint32_t pages, uint64_t pad);
+
+/* The same of V4, without what is not of V4; V4_E4M3 still needs a scale. */
+void kv_rig_open_v4(kv_rig *r, uint32_t layout, uint32_t tokens,
+		    uint32_t entries, uint32_t pages, uint64_t pad);
 void kv_rig_close(kv_rig *r);
 
 /* Rows of all magnitudes and, one in 8, of any bits. */
