@@ -22,7 +22,7 @@ static int
 usage(void)
 {
 	fprintf(stderr,
-		"usage: bench_cuda [--repeats N] [--seconds N] [--only OP] "
+		"usage: bench_cuda [--repeats N] [--seconds N] [--only OPS] "
 		"[--long] [--tiny]\n"
 		"                  [--svg FILE] [--date TEXT] [--commit "
 		"TEXT]\n");
@@ -135,6 +135,11 @@ main(int argc, char **argv)
 	bench_prefill(&g);
 	bench_moves(&g);
 	bench_gathers(&g);
+	bench_metadata(&g);
+	bench_projections(&g);
+	bench_v4_rows(&g);
+	bench_v4_compress(&g);
+	bench_v4_index(&g);
 	bench_steps(&g);
 	world_close(&g, &g.cpu);
 	world_close(&g, &g.ops);

@@ -76,7 +76,7 @@ typedef struct twin {
 	uint64_t bytes;
 } twin;
 
-enum { ROWS = 160, TWINS = 64, OUTPUTS = 9, TEXT = 64 };
+enum { ROWS = 256, TWINS = 64, OUTPUTS = 9, TEXT = 64, SPOILT = 0xa5 };
 
 /* A row of the table. Times in us. */
 typedef struct cuda_row {
@@ -124,6 +124,9 @@ typedef struct gpu {
 	twin twins[TWINS];
 	uint32_t twin_count;
 } gpu;
+
+typedef enum rate { BY_READ, BY_COPY } rate;
+typedef enum product { NO_PRODUCT, BF16, E4M3 } product;
 
 /* What is measured: `run` enqueues an operation on g->stream. If `launch` is
  * not NULL it is a replay of a graph of the library, and `prepare`, if not
@@ -189,9 +192,6 @@ uint32_t count_nodes(gpu *g, void (*run)(gpu *g));
 
 /* ---- cuda_table.c ------------------------------------------------------- */
 
-typedef enum rate { BY_READ, BY_COPY } rate;
-typedef enum product { NO_PRODUCT, BF16, E4M3 } product;
-
 /* Adds a part of the row's floor: the larger of bytes and flop. */
 void add_floor(gpu *g, cuda_row *r, double bytes, rate by, double flop,
 	       product of);
@@ -200,6 +200,39 @@ void table_row(gpu *g, cuda_row *r);
 /* Marks the faster of two rows, and prints both. */
 void table_pair(gpu *g, cuda_row *a, cuda_row *b);
 int cuda_draw(const char *path, const cuda_row *rows, uint32_t count);
+
+/* ---- cuda_op.c ---------------------------------------------------------- */
+
+typedef enum compare { BY_BYTES, BY_BF16, BY_F32 } compare;
+
+/* An op called alone, the same call on either side. What it leaves of an output
+ * has to be left by both. */
+typedef struct op_case {
+	const char *op;
+	spmla_status (*call)(spmla_ctx *ctx, side on, spmla_stream stream);
+	const twin *outputs[OUTPUTS];
+	compare by[OUTPUTS];
+	uint64_t checked[OUTPUTS]; /* bytes that the host makes; 0: all */
+	double bytes;              /* that have to move; the floor */
+	rate rate;
+	double flop;
+	product product;
+	uint32_t eager; /* no graph takes it: launched as it is */
+} op_case;
+
+/* Times it, compares it, prints "batch of", and frees all twins. */
+void op_row(gpu *g, const op_case *c, uint32_t batch, const char *of);
+
+/* Inputs, on both sides. */
+twin *make_bf16(gpu *g, uint64_t n, float most);
+twin *make_f32(gpu *g, uint64_t n, float least, float most);
+twin *make_codes(gpu *g, uint64_t n); /* e4m3 */
+twin *make_order(gpu *g, uint32_t n); /* i32: 0 .. n-1 in no order */
+twin *make_slots(gpu *g, uint32_t n); /* i64: the same */
+/* i32: below `below`. */
+twin *make_draw(gpu *g, uint32_t n, uint32_t below);
+/* i32: first, first + step, .. */
+twin *make_steps(gpu *g, uint32_t n, int32_t first, int32_t step);
 
 /* ---- The shapes --------------------------------------------------------- */
 
@@ -210,6 +243,11 @@ void bench_decode(gpu *g);
 void bench_prefill(gpu *g);
 void bench_moves(gpu *g);
 void bench_gathers(gpu *g);
+void bench_metadata(gpu *g);
+void bench_projections(gpu *g);
+void bench_v4_rows(gpu *g);
+void bench_v4_compress(gpu *g);
+void bench_v4_index(gpu *g);
 void bench_steps(gpu *g);
 
 #endif

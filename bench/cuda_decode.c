@@ -21,7 +21,6 @@ enum {
 	TOKEN_ROWS = 8192, /* a token draws from so many */
 	EXTRA_ROWS = 4096, /* the same, of V4 */
 	V32_TOKENS = 128,
-	V4_TOKENS = 256,
 	MOST_HEADS = 128,
 	MOST_PARTS = 512
 };
@@ -37,9 +36,24 @@ static const decode_shape v32_shapes[] = {
 	{128, 64, 119.1}, {128, 16, 0},
 };
 
-static const decode_shape v4_shapes[] = {
+/* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. The peer's
+ * tokens are two queries of a request from the second set on. */
+static const decode_shape c4a_shapes[] = {
 	{1, 64, 20.4},   {2, 64, 20.3},    {64, 64, 53.8},
 	{128, 64, 57.1}, {256, 64, 103.2},
+};
+static const decode_shape c4a_pro_shapes[] = {
+	{2, 128, 19.4}, {4, 128, 22.0}, {128, 128, 110.1}};
+static const decode_shape c128a_shapes[] = {{4, 64, 23.4}, {128, 64, 83.4}};
+
+static const struct v4_set {
+	const char *name;
+	const decode_shape *shapes;
+	uint32_t count, tokens, heads, extra_topk, extra_page;
+} v4_sets[] = {
+	{"C4A 512", c4a_shapes, 5, 256, 64, 512, PAGE},
+	{"C4A 1024", c4a_pro_shapes, 3, 128, 128, 1024, PAGE},
+	{"C128A 1024", c128a_shapes, 2, 128, 64, 1024, 2},
 };
 
 static const decode_shape decode_tiny[] = {{2, 8, 0}};
@@ -47,7 +61,8 @@ static const decode_shape decode_tiny[] = {{2, 8, 0}};
 static struct {
 	uint32_t tokens, heads, topk, extra_topk, dim;
 	uint32_t parts, overhead; /* of the plan; in_parts uses it */
-	uint32_t layout, entries, in_parts;
+	uint32_t layout, entries, extra_entries, in_parts;
+	const char *model;
 	const twin *q, *slots, *extra_slots, *pool, *extra_pool;
 	const twin *out, *lse, *meta, *splits, *split_out, *split_lse;
 } dc;
@@ -82,7 +97,8 @@ decode_args(side on, uint32_t first, uint32_t tokens)
 		a.extra_slots = (const int32_t *)dc.extra_slots->at[on] +
 				(size_t)first * dc.extra_topk;
 		a.extra_slots_stride_elems = dc.extra_topk;
-		a.extra_cache = pool_cache(dc.extra_pool, on, dc.layout, PAGE);
+		a.extra_cache = pool_cache(dc.extra_pool, on, dc.layout,
+					   dc.extra_entries);
 	}
 	if (dc.in_parts && on == ON_DEVICE) {
 		a.parts = dc.parts;
@@ -183,7 +199,6 @@ time_decode(gpu *g, uint32_t in_parts, double peer)
 	const shot s = {.op = "sparse_decode",
 			.run = run_decode,
 			.outputs = {dc.out, dc.lse}};
-	const char *model = dc.extra_topk ? "V4" : "V3.2";
 	const double keys = (double)dc.tokens * (dc.topk + dc.extra_topk);
 	const double heads = (double)dc.tokens * dc.heads;
 	const double row =
@@ -195,9 +210,9 @@ time_decode(gpu *g, uint32_t in_parts, double peer)
 	r = measure(g, &s);
 	if (in_parts)
 		snprintf(how, sizeof how, "%u parts", dc.parts);
-	snprintf(r->shape, sizeof r->shape, "%s, %u heads, batch %u, %s", model,
-		 dc.heads, dc.tokens, how);
-	snprintf(r->series, sizeof r->series, "sparse_decode %s %u%s", model,
+	snprintf(r->shape, sizeof r->shape, "%s, %u heads, batch %u, %s",
+		 dc.model, dc.heads, dc.tokens, how);
+	snprintf(r->series, sizeof r->series, "sparse_decode %s %u%s", dc.model,
 		 dc.heads, in_parts ? " in parts" : "");
 	r->batch = dc.tokens;
 	r->peer = peer;
@@ -260,6 +275,7 @@ bench_v32(gpu *g)
 	uint32_t i;
 
 	memset(&dc, 0, sizeof dc);
+	dc.model = "V3.2";
 	dc.dim = SPMLA_MLA_DIM;
 	dc.topk = g->tiny ? 160 : 2048;
 	dc.layout = SPMLA_LAYOUT_FP8_DS_MLA;
@@ -274,37 +290,44 @@ bench_v32(gpu *g)
 }
 
 static void
-bench_v4(gpu *g)
+bench_v4(gpu *g, const struct v4_set *v)
 {
-	const uint32_t tokens = g->tiny ? 2 : V4_TOKENS;
+	const uint32_t tokens = g->tiny ? 2 : v->tokens;
 	const uint32_t own = g->tiny ? 128 : EXTRA_ROWS;
-	const uint32_t count =
-		g->tiny ? 1 : sizeof v4_shapes / sizeof *v4_shapes;
+	const uint32_t count = g->tiny ? 1 : v->count;
+	char model[32];
 	uint32_t i;
 
 	memset(&dc, 0, sizeof dc);
+	snprintf(model, sizeof model, "V4 %s", v->name);
+	dc.model = model;
 	dc.dim = SPMLA_V4_DIM;
 	dc.topk = 128;
-	dc.extra_topk = g->tiny ? 100 : 512;
+	dc.extra_topk = g->tiny ? 100 : v->extra_topk;
 	dc.layout = SPMLA_LAYOUT_V4_FP8;
 	dc.entries = WINDOW_PAGE;
-	make_decode(g, tokens, g->tiny ? 8 : 64);
+	dc.extra_entries = v->extra_page;
+	make_decode(g, tokens, g->tiny ? 8 : v->heads);
 	dc.pool = make_pool(g, dc.layout, WINDOW_PAGE, tokens);
-	dc.extra_pool = make_pool(g, dc.layout, PAGE, tokens * own / PAGE);
+	dc.extra_pool = make_pool(g, dc.layout, v->extra_page,
+				  tokens * own / v->extra_page);
 	dc.slots = twin_make(g, (uint64_t)tokens * dc.topk * 4);
 	dc.extra_slots = twin_make(g, (uint64_t)tokens * dc.extra_topk * 4);
 	draw_slots(g, dc.slots, tokens, dc.topk, WINDOW_PAGE);
 	draw_slots(g, dc.extra_slots, tokens, dc.extra_topk, own);
 	for (i = 0; i < count; i++)
-		one_decode(g, g->tiny ? decode_tiny : &v4_shapes[i]);
+		one_decode(g, g->tiny ? decode_tiny : &v->shapes[i]);
 	twins_free(g);
 }
 
 void
 bench_decode(gpu *g)
 {
+	uint32_t i;
+
 	if (!wanted(g, "sparse_decode"))
 		return;
 	bench_v32(g);
-	bench_v4(g);
+	for (i = 0; i < sizeof v4_sets / sizeof *v4_sets; i++)
+		bench_v4(g, &v4_sets[i]);
 }

@@ -28,55 +28,6 @@ static struct {
 	const twin *out, *out2, *table;
 } mv;
 
-static twin *
-make_bf16(gpu *g, uint64_t n, float most)
-{
-	twin *t = twin_make(g, n * 2);
-
-	fill_bf16(g, t->at[ON_HOST], n, most);
-	twin_push(g, t);
-	return t;
-}
-
-static twin *
-make_f32(gpu *g, uint64_t n, float least, float most)
-{
-	twin *t = twin_make(g, n * 4);
-
-	fill_f32(g, t->at[ON_HOST], n, least, most);
-	twin_push(g, t);
-	return t;
-}
-
-/* 0 .. n-1 in no order; of one, 0. */
-static twin *
-make_slots(gpu *g, uint32_t n)
-{
-	twin *order = twin_make(g, (uint64_t)n * 4);
-	twin *t = twin_make(g, (uint64_t)n * 8);
-	uint32_t i;
-
-	fill_order(g, order->at[ON_HOST], n);
-	for (i = 0; i < n; i++)
-		((int64_t *)t->at[ON_HOST])[i] =
-			((int32_t *)order->at[ON_HOST])[i];
-	twin_push(g, t);
-	return t;
-}
-
-static twin *
-make_positions(gpu *g, uint32_t n)
-{
-	twin *t = twin_make(g, (uint64_t)n * 4);
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		((int32_t *)t->at[ON_HOST])[i] =
-			(int32_t)(next_random(g) % POSITIONS);
-	twin_push(g, t);
-	return t;
-}
-
 static void
 name_row(cuda_row *r, const char *of, uint32_t batch)
 {
@@ -184,7 +135,7 @@ one_k_insert(gpu *g, uint32_t tokens)
 	mv.a = make_bf16(g, (uint64_t)tokens * SPMLA_INDEX_DIM, 2);
 	mv.norm = make_f32(g, 2 * SPMLA_INDEX_DIM, 0.5f, 1.5f);
 	mv.rope = make_f32(g, POSITIONS * ROPE_ROW, -1, 1);
-	mv.positions = make_positions(g, tokens);
+	mv.positions = make_draw(g, tokens, POSITIONS);
 	mv.slots = make_slots(g, tokens);
 	mv.out = make_pool(g, SPMLA_LAYOUT_INDEX_FP8, PAGE, pages);
 	s.outputs[0] = mv.out;
@@ -253,7 +204,7 @@ one_q_prep(gpu *g, uint32_t tokens)
 	mv.a = make_bf16(g, heads * SPMLA_INDEX_DIM, 2);
 	mv.b = make_f32(g, heads, -1, 1);
 	mv.rope = make_f32(g, POSITIONS * ROPE_ROW, -1, 1);
-	mv.positions = make_positions(g, tokens);
+	mv.positions = make_draw(g, tokens, POSITIONS);
 	mv.out = twin_make(g, heads * SPMLA_INDEX_DIM);
 	mv.out2 = twin_make(g, heads * 4);
 	s.outputs[0] = mv.out, s.outputs[1] = mv.out2;

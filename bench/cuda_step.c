@@ -38,15 +38,15 @@ write_tables(gpu *g, const world *w, uint32_t rows)
 }
 
 void
-steps_open(gpu *g, uint32_t rows, uint32_t context)
+steps_open(gpu *g, uint32_t rows, uint32_t context, uint32_t heads)
 {
-	static const uint32_t sizes[] = {1, 32, 256};
+	static const uint32_t sizes[] = {1, 32, 192, 256};
 	spmla_config config;
 	uint32_t i;
 
 	lib_must(NULL, spmla_config_preset(&config, SPMLA_MODEL_V32),
 		 "spmla_config_preset");
-	config.heads = ly.heads = g->tiny ? 8 : 128;
+	config.heads = ly.heads = heads;
 	config.topk = ly.topk = g->tiny ? 64 : 2048;
 	ly.index_heads = config.index_heads;
 	config.max_rows = rows;
@@ -54,7 +54,7 @@ steps_open(gpu *g, uint32_t rows, uint32_t context)
 	config.groups[SPMLA_GROUP_MAIN].pool_pages =
 		MOST_REQUESTS * st.row_pages;
 	config.max_graphs = 16;
-	for (i = 0; i < 3 && sizes[i] <= rows; i++)
+	for (i = 0; i < 4 && sizes[i] <= rows; i++)
 		config.buckets[config.bucket_count++] =
 			(spmla_shape){sizes[i], sizes[i], 1, 0};
 	if (sizes[i - 1] < rows)
@@ -152,43 +152,23 @@ steps_launch(gpu *g)
 
 /* ---- A layer ------------------------------------------------------------ */
 
-static twin *
-bf16(gpu *g, uint64_t n, float most)
-{
-	twin *t = twin_make(g, n * 2);
-
-	fill_bf16(g, t->at[ON_HOST], n, most);
-	twin_push(g, t);
-	return t;
-}
-
-static twin *
-f32(gpu *g, uint64_t n, float least, float most)
-{
-	twin *t = twin_make(g, n * 4);
-
-	fill_f32(g, t->at[ON_HOST], n, least, most);
-	twin_push(g, t);
-	return t;
-}
-
 void
 layer_make(gpu *g, layer_twins *l, uint32_t positions, uint32_t pages)
 {
 	const uint64_t t = l->tokens;
 	uint64_t heads;
 
-	l->heads = g->tiny ? 8 : 128;
+	l->heads = g->tiny ? 8 : HEADS;
 	l->index_heads = 64;
 	heads = t * l->heads;
-	l->kv_c = bf16(g, t * SPMLA_MLA_LATENT, 2);
-	l->k_pe = bf16(g, t * SPMLA_MLA_ROPE, 2);
-	l->index_k = bf16(g, t * SPMLA_INDEX_DIM, 2);
-	l->norm = f32(g, 2 * SPMLA_INDEX_DIM, 0.5f, 1.5f);
-	l->rope = f32(g, (uint64_t)positions * SPMLA_INDEX_ROPE, -1, 1);
-	l->index_q = bf16(g, t * l->index_heads * SPMLA_INDEX_DIM, 2);
-	l->weights = f32(g, t * l->index_heads, -1, 1);
-	l->q = bf16(g, heads * SPMLA_MLA_DIM, 7);
+	l->kv_c = make_bf16(g, t * SPMLA_MLA_LATENT, 2);
+	l->k_pe = make_bf16(g, t * SPMLA_MLA_ROPE, 2);
+	l->index_k = make_bf16(g, t * SPMLA_INDEX_DIM, 2);
+	l->norm = make_f32(g, 2 * SPMLA_INDEX_DIM, 0.5f, 1.5f);
+	l->rope = make_f32(g, (uint64_t)positions * SPMLA_INDEX_ROPE, -1, 1);
+	l->index_q = make_bf16(g, t * l->index_heads * SPMLA_INDEX_DIM, 2);
+	l->weights = make_f32(g, t * l->index_heads, -1, 1);
+	l->q = make_bf16(g, heads * SPMLA_MLA_DIM, 7);
 	l->out = twin_make(g, heads * SPMLA_MLA_LATENT * 2);
 	l->lse = twin_make(g, heads * 4);
 	l->kv = make_pool(g, SPMLA_LAYOUT_FP8_DS_MLA, PAGE, pages);

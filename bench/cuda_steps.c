@@ -95,10 +95,12 @@ one_prologue(gpu *g, uint32_t n, spmla_source source)
 		s.outputs[i] = &views[i];
 	}
 	r = measure(g, &s);
-	snprintf(r->shape, sizeof r->shape, "%u requests, %s", n,
+	snprintf(r->shape, sizeof r->shape, "%u requests, %u heads, %s", n,
+		 ly.heads,
 		 source == SPMLA_FROM_RING ? "FROM_RING" : "FROM_DEVICE");
-	snprintf(r->series, sizeof r->series, "step_prologue %s",
-		 source == SPMLA_FROM_RING ? "ring" : "device");
+	if (ly.heads == HEADS)
+		snprintf(r->series, sizeof r->series, "step_prologue %s",
+			 source == SPMLA_FROM_RING ? "ring" : "device");
 	r->batch = n;
 	add_floor(g, r, n * (double)(sizeof(spmla_request) + 48), BY_READ, 0,
 		  NO_PRODUCT);
@@ -107,17 +109,22 @@ one_prologue(gpu *g, uint32_t n, spmla_source source)
 	return r;
 }
 
+/* What is done in parts the prologue plans too: of 1 and 32 tokens with any
+ * heads, of 192 with 64; of 256 nothing is. */
 static void
-bench_prologue(gpu *g)
+bench_prologue(gpu *g, uint32_t rows, uint32_t context, uint32_t heads)
 {
-	static const uint32_t batches[] = {1, 32, 256};
+	static const uint32_t batches[] = {1, 32, 192, 256};
+	static const spmla_source sources[] = {SPMLA_FROM_RING,
+					       SPMLA_FROM_DEVICE};
 	cuda_row *r = NULL;
-	uint32_t i;
+	uint32_t i, j;
 
-	for (i = 0; i < (g->tiny ? 1 : 3); i++)
-		r = one_prologue(g, batches[i], SPMLA_FROM_RING);
-	for (i = 0; i < (g->tiny ? 1 : 3); i++)
-		r = one_prologue(g, batches[i], SPMLA_FROM_DEVICE);
+	steps_open(g, rows, context, heads);
+	for (j = 0; j < 2; j++)
+		for (i = 0; i < 4 && batches[i] <= rows; i++)
+			if ((heads == HEADS) == (batches[i] != 192))
+				r = one_prologue(g, batches[i], sources[j]);
 	steps_close(g, r);
 }
 
@@ -201,7 +208,7 @@ bench_live(gpu *g, double us[2])
 	for (i = 0; i < 2; i++) {
 		cuda_row *r;
 
-		steps_open(g, n, contexts[i]);
+		steps_open(g, n, contexts[i], g->tiny ? 8 : HEADS);
 		r = one_step(g, n, g->tiny ? 200 : 2048, 1, names[i]);
 		steps_close(g, r);
 		us[i] = r->cold;
@@ -223,14 +230,15 @@ bench_steps(gpu *g)
 	fill_order(g, order->at[ON_HOST], MOST_REQUESTS * st.row_pages);
 	st.pages = order->at[ON_HOST];
 	if (wanted(g, "step_prologue")) {
-		steps_open(g, most, context);
-		bench_prologue(g);
+		bench_prologue(g, most, context, HEADS);
+		if (!g->tiny)
+			bench_prologue(g, most, context, 64);
 	}
 	if (wanted(g, "v32_attn")) {
 		ly.tokens = most;
 		layer_make(g, &ly, len, MOST_REQUESTS * st.row_pages);
 		bench_live(g, live);
-		steps_open(g, most, context);
+		steps_open(g, most, context, g->tiny ? 8 : HEADS);
 		one = one_step(g, most, len, 1, "1 layer")->cold;
 		r = one_step(g, most, len, g->tiny ? 2 : LAYERS,
 			     g->tiny ? "2 layers" : "61 layers");

@@ -9,7 +9,7 @@
 #include "bench/cuda.h"
 #include "spmla/v32.h"
 
-enum { MOST_REQUESTS = 256, STORES = 4, PAGE = 64 };
+enum { MOST_REQUESTS = 256, STORES = 4, PAGE = 64, HEADS = 128 };
 
 typedef struct step_bench {
 	world gpu, cpu;
@@ -40,7 +40,7 @@ spmla_v32_layer layer_of(const layer_twins *l, side on);
 extern layer_twins ly;
 
 /* Contexts of `rows` requests with up to `context` tokens, tables written. */
-void steps_open(gpu *g, uint32_t rows, uint32_t context);
+void steps_open(gpu *g, uint32_t rows, uint32_t context, uint32_t heads);
 void steps_close(gpu *g, cuda_row *r); /* r: the last, marked on a fault */
 
 /* The record: n requests of `len` tokens, or where it is 0 of some. */

@@ -3,7 +3,9 @@
  * The table: a row's time beside its floor and beside the peer's time. The hard
  * idea is the floor: the larger of the bytes that have to move over the rate of
  * a stream that the same run measures, of the flop over the rate that a large
- * product reached, and of a graph with an empty kernel.
+ * product reached, and of a graph with an empty kernel. Of small shapes most
+ * is that graph, so the rest is there too, and what of it the floor's bytes or
+ * flop would take.
  */
 #include "bench/cuda.h"
 
@@ -32,8 +34,9 @@ void
 table_head(void)
 {
 	printf("\n| op | shape | cold us | p99 us | warm us | floor us | bound "
-	       "| over floor | peer us (" PEER_DATE ") | over peer | check |\n"
-	       "|---|---|---|---|---|---|---|---|---|---|---|\n");
+	       "| over floor | past launch us | floor of it | peer us "
+	       "(" PEER_DATE ") | over peer | check |\n"
+	       "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 }
 
 static void
@@ -55,6 +58,8 @@ print_peer(const cuda_row *r)
 void
 table_row(gpu *g, cuda_row *r)
 {
+	const double past = r->cold - g->launch_us, moves = r->floor;
+
 	if (r->floor < g->launch_us) {
 		r->floor = g->launch_us;
 		r->bound = "launch";
@@ -67,6 +72,10 @@ table_row(gpu *g, cuda_row *r)
 		       r->cold / r->floor);
 	else
 		printf(" - | - | - |");
+	if (moves > 0 && past > 0)
+		printf(" %.1f | %.0f %% |", past, 100 * moves / past);
+	else
+		printf(" - | - |");
 	print_peer(r);
 	printf(" %s |\n", r->check[0] ? r->check : "none");
 	fflush(stdout);

@@ -185,7 +185,7 @@ spoil(gpu *g, const shot *s)
 
 	for (i = 0; i < OUTPUTS && s->outputs[i]; i++)
 		CU(g, set_bytes,
-		   ((uintptr_t)s->outputs[i]->at[ON_DEVICE], 0xa5,
+		   ((uintptr_t)s->outputs[i]->at[ON_DEVICE], SPOILT,
 		    (size_t)s->outputs[i]->bytes, g->stream));
 	CU(g, stream_sync, (g->stream));
 }
@@ -193,7 +193,15 @@ spoil(gpu *g, const shot *s)
 int
 wanted(const gpu *g, const char *op)
 {
-	return !g->only || strcmp(g->only, op) == 0;
+	const size_t n = strlen(op);
+	const char *at = g->only;
+
+	while (at && (strncmp(at, op, n) || (at[n] && at[n] != ','))) {
+		at = strchr(at, ',');
+		if (at)
+			at++;
+	}
+	return !g->only || at != NULL;
 }
 
 cuda_row *
