@@ -18,6 +18,8 @@
  *   xor-shuffle, broadcast and ballot, called by all its items together. Sums
  *   of floats over lanes go by g_sum16 alone, so that no bit of a result
  *   depends on the width.
+ * - NO_UNROLL is for loops of a kernel that runs once and alone, as a step's
+ *   first one: there an instruction costs what it takes to come from memory.
  * - A private array is indexed by constants once loops marked UNROLL are
  *   unrolled; otherwise it would be local memory on CUDA, which must be none.
  * - Atomics are 32-bit integers. There is no double, long, size_t, vector type
@@ -49,6 +51,7 @@ typedef ulong uint64_t;
 	__kernel __attribute__((reqd_work_group_size(items, 1, 1)))
 #define LOCAL_ARRAY(type, name, n) __local type name[n]
 #define UNROLL                     __attribute__((opencl_unroll_hint))
+#define NO_UNROLL                  __attribute__((opencl_unroll_hint(1)))
 #define BARRIER()                  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
 #elif defined(__CUDACC__)
@@ -69,6 +72,7 @@ typedef ulong uint64_t;
 #define LOCAL_ARRAY(type, name, n) __shared__ type name[n]
 #define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(1024) uint8_t name[]
 #define UNROLL                     _Pragma("unroll")
+#define NO_UNROLL                  _Pragma("unroll 1")
 #define BARRIER()                  __syncthreads()
 
 #elif defined(__HIP__)
@@ -90,6 +94,7 @@ typedef __UINT64_TYPE__ uint64_t;
 	__attribute__((amdgpu_flat_work_group_size(items, items)))
 #define LOCAL_ARRAY(type, name, n) static __attribute__((shared)) type name[n]
 #define UNROLL                     _Pragma("unroll")
+#define NO_UNROLL                  _Pragma("unroll 1")
 #define BARRIER()                  g_barrier()
 
 #else /* C: the emulator, and the host, which reads the lists alone */
@@ -103,6 +108,7 @@ typedef __UINT64_TYPE__ uint64_t;
 #define PRIVATE
 #define CONSTANT static const
 #define UNROLL
+#define NO_UNROLL
 #define FN            static inline
 #define KERNEL(items) static
 /* One block runs at a time; its items share the array. */

@@ -50,7 +50,8 @@ spmla_i_gpu_inv_rope_quant(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.cos_sin_aligned = SPMLA_I_PTR(a->cos_sin) % 16 == 0;
 	return spmla_i_gpu_launch(
 		queue, SPMLA_KERNEL_inv_rope_quant,
-		((uint64_t)(a->tokens - 1) / INV_ROPE_TOKENS + 1) * a->groups *
-			a->heads_per_group,
+		((uint64_t)(a->tokens - 1) / INV_ROPE_TOKENS + 1) *
+			((a->groups * a->heads_per_group - 1) / INV_ROPE_HEADS +
+			 1),
 		&p);
 }

@@ -285,25 +285,14 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	return slot / job->page_tokens * job->page_stride_bytes;
 }
 
-/* A code times its scale as bf16; a NaN has no sign. Without branches: the
- * code's bits as f32, a subnormal if it is one, are 2^120 too small. */
-FN uint32_t
-kv_gather_product(uint32_t code, float scale)
-{
-	const uint32_t sign = (code & 0x80u) << 24, size = code & 0x7fu;
-	const float x = g_float(size << 20) * 0x1p120f;
-	const float y = g_float(sign | g_bits(x)) * scale;
-	const uint32_t is_nan = size == 0x7fu || y != y;
-
-	return is_nan ? 0x7fc0u : g_f32_to_bf16(y);
-}
-
-/* Two codes. */
+/* Two codes times their scale as bf16; a NaN has no sign. */
 FN uint32_t
 kv_gather_pair(uint32_t codes, float scale)
 {
-	return kv_gather_product(codes >> 8 & 0xffu, scale) << 16 |
-	       kv_gather_product(codes & 0xffu, scale);
+	float low, high;
+
+	g_e4m3x2_to_f32(codes & 0xffffu, &low, &high);
+	return v4_pair(low * scale, high * scale);
 }
 
 /* Moves rows of V4; `scales` are where theirs lie. */
@@ -425,7 +414,7 @@ SPMLA_KERNEL(kv_gather)
 	}
 }
 
-SPMLA_KERNEL(kv_gather_v4)
+SPMLA_KERNEL_BLOCKS(kv_gather_v4, 4)
 {
 	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);

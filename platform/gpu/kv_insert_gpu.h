@@ -184,11 +184,12 @@ SPMLA_KERNEL(kv_insert_v4)
 
 		if (slot >= 0 && !live && first)
 			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
-		v4_load_row(kv_c + (int64_t)t * s.kv_c_stride, live, s.wide, w);
-		v4_write_row(w, live, (GLOBAL const float *)kv_c, 0,
+		v4_load_row(kv_c + (int64_t)t * s.kv_c_stride, n < s.tokens,
+			    s.wide, w);
+		v4_write_row(w, live,
 			     cache + (live ? page * s.page_stride_bytes : 0),
 			     s.layout, s.page_entries,
-			     (uint64_t)slot % s.page_entries, s.inverse);
+			     (uint64_t)slot - page * s.page_entries, s.inverse);
 	}
 }
 

@@ -2,7 +2,8 @@
  *
  * qnorm_rope_kv_insert: a block takes eight heads of a token, or eight keys, at
  * a time, 16 items a row (v4_row_gpu.h). A row is read once, four loads of 16
- * bytes an item in flight, and stays in registers until it is written.
+ * bytes an item in flight, before its position or slot is known, and stays in
+ * registers until it is written.
  */
 #ifndef SPMLA_PLATFORM_GPU_QNORM_ROPE_KV_INSERT_H
 #define SPMLA_PLATFORM_GPU_QNORM_ROPE_KV_INSERT_H
@@ -35,6 +36,7 @@
 	S(uint32_t, wide_q)                \
 	S(uint32_t, wide_out)              \
 	S(uint32_t, wide_kv)               \
+	S(uint32_t, wide_rope)             \
 	S(float, norm_eps)                 \
 	S(float, kv_inverse)
 SPMLA_KERNEL_SCALARS(qnorm_rope_kv_insert)
@@ -61,25 +63,30 @@ qnorm_rstd(const PRIVATE uint32_t *w, float eps)
 			g_sqrt_rn(sum * (1.0f / (float)SPMLA_V4_DIM) + eps));
 }
 
-/* A head: `live` or zeros. By all items of the block together. */
+/* A head that is `there`, if it is `live`, or zeros: read before it is known
+ * which. By all items of the block together. */
 FN void
-qnorm_head(GLOBAL const uint16_t *q, uint32_t live, uint32_t wide_q, float eps,
-	   GLOBAL const float *cos_sin, GLOBAL uint16_t *out, uint32_t is_head,
+qnorm_head(GLOBAL const uint16_t *q, uint32_t there, uint32_t live,
+	   uint32_t wide_q, float eps, GLOBAL const float *cos_sin,
+	   uint32_t wide_rope, GLOBAL uint16_t *out, uint32_t is_head,
 	   uint32_t wide_out)
 {
 	const uint32_t lane = g_item() % V4_LANES;
-	uint32_t w[4 * V4_EACH], i, j;
+	uint32_t w[4 * V4_EACH], angles[8], i, j;
 	float r;
 
-	v4_load_row(q, live, wide_q, w);
+	v4_load_row(q, there, wide_q, w);
+	v4_load_angles(cos_sin, live, wide_rope, angles);
+	UNROLL
+	for (i = 0; i < 4 * V4_EACH; i++)
+		w[i] = live ? w[i] : 0;
 	r = qnorm_rstd(w, eps);
 	UNROLL
 	for (j = 0; j < V4_EACH; j++) {
 		const uint32_t o = V4_LANES * j + lane;
 
-		if (live && o >= V4_ROPE_OCTET) {
-			v4_rotate8(w + 4 * j, r,
-				   cos_sin + 4 * (o - V4_ROPE_OCTET));
+		if (o >= V4_ROPE_OCTET) {
+			v4_rotate8(w + 4 * j, r, angles);
 		} else {
 			UNROLL
 			for (i = 4 * j; i < 4 * j + 4; i++)
@@ -111,8 +118,10 @@ SPMLA_KERNEL(qnorm_rope_kv_insert)
 			g_fault(fault_state, fault_status, t, G_FAULT_POSITION);
 		qnorm_head(q + (int64_t)t * s.q_token_stride +
 				   (int64_t)h * s.q_head_stride,
-			   known && h < s.heads, s.wide_q, s.norm_eps,
+			   h < s.heads, known && h < s.heads, s.wide_q,
+			   s.norm_eps,
 			   cos_sin + (uint64_t)position * SPMLA_V4_ROPE,
+			   s.wide_rope,
 			   q_out + (int64_t)t * s.out_token_stride +
 				   (int64_t)h * s.out_head_stride,
 			   h < s.padded_heads, s.wide_out);
@@ -125,16 +134,20 @@ SPMLA_KERNEL(qnorm_rope_kv_insert)
 		const uint64_t page = (uint64_t)slot / s.page_entries;
 		const uint32_t inside = slot >= 0 && page < s.pages;
 		const uint32_t live = inside && position < s.cos_sin_rows;
-		uint32_t w[4 * V4_EACH];
+		uint32_t w[4 * V4_EACH], angles[8];
 
 		if (slot >= 0 && !inside && first)
 			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
-		v4_load_row(kv + (int64_t)t * s.kv_stride, live, s.wide_kv, w);
+		v4_load_row(kv + (int64_t)t * s.kv_stride, there, s.wide_kv, w);
+		v4_load_angles(cos_sin + (uint64_t)position * SPMLA_V4_ROPE,
+			       position < s.cos_sin_rows, s.wide_rope, angles);
+		if (g_item() % V4_LANES >= V4_ROPE_OCTET % V4_LANES)
+			v4_rotate8(w + 4 * (V4_EACH - 1), 1.0f, angles);
 		v4_write_row(w, live,
-			     cos_sin + (uint64_t)position * SPMLA_V4_ROPE, 1,
 			     cache + (live ? page * s.page_stride_bytes : 0),
 			     s.layout, s.page_entries,
-			     (uint64_t)slot % s.page_entries, s.kv_inverse);
+			     (uint64_t)slot - page * s.page_entries,
+			     s.kv_inverse);
 	}
 }
 

@@ -106,5 +106,11 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.topk = plan->config.topk;
 	if (!a->piece_tokens)
 		p.s.parts = spmla_i_decode_parts(plan, a->shape.tokens);
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_prologue, 1, &p);
+	return spmla_i_gpu_launch(
+		queue,
+		a->shape.requests <= SPMLA_ITEMS_step_prologue &&
+				!a->piece_tokens
+			? SPMLA_KERNEL_step_prologue
+			: SPMLA_KERNEL_step_prologue_wide,
+		1, &p);
 }

@@ -17,8 +17,10 @@
  * requests than items an item has a request, one scan places all queries and
  * counts the context, and an item then makes all of a token, whose only loads
  * are those of its page; what stand-alone ops hand on in memory stays in
- * registers. Longer lists are done by the functions of those ops, one after the
- * other.
+ * registers. Longer lists, and those of a prefill, are done by the functions of
+ * those ops, one after the other, in a kernel of its own: instructions are
+ * fetched as they are run, once, so that what is not run must not lie between
+ * them. For the same reason bad data is noted and reported in one place.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_PROLOGUE_H
 #define SPMLA_PLATFORM_GPU_STEP_PROLOGUE_H
@@ -29,7 +31,7 @@
 #include "spmla/platform/gpu/slot_map_gpu.h"
 #include "spmla/platform/gpu/token_map_gpu.h"
 
-#define SPMLA_K_step_prologue(P, S)    \
+#define SPMLA_K_STEP_PROLOGUE(P, S)    \
 	SPMLA_K_FAULT(P)               \
 	P(const uint32_t, ring)        \
 	P(uint64_t, consumed)          \
@@ -68,7 +70,11 @@
 	S(uint32_t, piece_tokens)      \
 	S(uint32_t, parts)             \
 	S(uint32_t, topk)
+#define SPMLA_K_step_prologue(P, S)      SPMLA_K_STEP_PROLOGUE(P, S)
+#define SPMLA_K_step_prologue_wide(P, S) SPMLA_K_STEP_PROLOGUE(P, S)
 SPMLA_KERNEL_SCALARS(step_prologue)
+/* The same struct: both are one function. */
+typedef spmla_k_step_prologue_scalars spmla_k_step_prologue_wide_scalars;
 
 /* As spmla_source, spmla_request_flag and spmla_step_flag, and the places of
  * spmla_i_record; the host asserts it. */
@@ -93,12 +99,15 @@ enum {
 enum {
 	PROLOGUE_ITEMS = SPMLA_ITEMS_step_prologue,
 	PROLOGUE_STAGED = 4096,     /* words of a record in local memory */
-	PROLOGUE_STORE_WORDS = 512, /* of them behind the requests */
+	PROLOGUE_STORE_WORDS = 256, /* of them behind the requests */
 	PROLOGUE_LOADS = PROLOGUE_STAGED / 2 / PROLOGUE_ITEMS,
 	/* Bits of a scan's sum that are query tokens; above them context. One
 	 * request that is too long makes more tokens than any shape has. */
 	PROLOGUE_TOKEN_BITS = 28,
-	PROLOGUE_TOO_LONG = 1 << 17
+	PROLOGUE_TOO_LONG = 1 << 17,
+	/* Bits of another's that are logits, in units of their alignment; above
+	 * them what tokens cost a decode in parts. */
+	PROLOGUE_LOGITS_BITS = 40
 };
 
 /* What items know of each other's requests, whether one joins, and whether
@@ -114,6 +123,34 @@ typedef struct prologue_shared {
 typedef struct prologue_request {
 	uint32_t row, query, seq, flags;
 } prologue_request;
+
+/* Up to two faults of an item that are not reported yet, in order. */
+typedef struct prologue_notes {
+	uint32_t row[2], fault[2];
+} prologue_notes;
+
+FN void
+prologue_note(PRIVATE prologue_notes *notes, uint32_t row, uint32_t fault)
+{
+	const uint32_t i = notes->fault[0] != 0;
+
+	notes->row[1] = i ? row : 0;
+	notes->fault[1] = i ? fault : 0;
+	notes->row[0] = i ? notes->row[0] : row;
+	notes->fault[0] = i ? notes->fault[0] : fault;
+}
+
+FN void
+prologue_report(const PRIVATE g_reporter *to, PRIVATE prologue_notes *notes)
+{
+	NO_UNROLL
+	while (notes->fault[0]) {
+		g_report(to, notes->row[0], notes->fault[0]);
+		notes->row[0] = notes->row[1];
+		notes->fault[0] = notes->fault[1];
+		notes->fault[1] = 0;
+	}
+}
 
 /* ticket % slots, slots up to 1024, by 32-bit divisions: the other kind is a
  * call that the first load would wait for. */
@@ -148,9 +185,39 @@ prologue_word(LOCAL const uint32_t *staged, uint32_t n,
 	return i < n ? staged[i] : g_load_system(slot + i);
 }
 
-/* Fetches n words of a slot, an even number. */
+/* Asks for what the last token of a request will wait for. */
 FN void
-prologue_stage(GLOBAL const uint32_t *slot, uint32_t n, LOCAL uint32_t *staged)
+prologue_ask(GLOBAL const int32_t *block_table,
+	     GLOBAL const int32_t *table_cols,
+	     const PRIVATE spmla_k_step_prologue_scalars *s,
+	     const PRIVATE prologue_request *r)
+{
+	if (r->query && r->row < s->rows && r->seq - 1 < s->longest) {
+		g_prefetch(block_table + (uint64_t)r->row * s->stride +
+			   (r->seq - 1) / s->page_tokens);
+		if (s->has_cols)
+			g_prefetch(table_cols + r->row);
+	}
+}
+
+FN void
+prologue_load(GLOBAL const uint32_t *from, PRIVATE prologue_request *r)
+{
+	r->row = from[0];
+	r->query = from[1];
+	r->seq = from[2];
+	r->flags = from[3];
+}
+
+/* Fetches n words of a slot, an even number. While they are on their way it
+ * asks for what the last step's request of this item waited for, which is most
+ * often what this step's will. */
+FN void
+prologue_stage(GLOBAL const uint32_t *slot, uint32_t n, LOCAL uint32_t *staged,
+	       GLOBAL const int32_t *block_table,
+	       GLOBAL const int32_t *table_cols,
+	       const PRIVATE spmla_k_step_prologue_scalars *s,
+	       const PRIVATE prologue_request *before)
 {
 	GLOBAL const uint64_t *from = (GLOBAL const uint64_t *)slot;
 	uint64_t x[PROLOGUE_LOADS];
@@ -162,6 +229,7 @@ prologue_stage(GLOBAL const uint32_t *slot, uint32_t n, LOCAL uint32_t *staged)
 
 		x[i] = at < n / 2 ? g_load64_system(from + at) : 0;
 	}
+	prologue_ask(block_table, table_cols, s, before);
 	UNROLL
 	for (i = 0; i < PROLOGUE_LOADS; i++) {
 		const uint32_t at = i * PROLOGUE_ITEMS + g_item();
@@ -261,6 +329,7 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 				old = 0;
 			/* Columns that a store jumps over are not written. */
 			begin = (uint32_t)old < from ? (uint32_t)old : from;
+			NO_UNROLL
 			for (c = begin / width * width + lane; c < end;
 			     c += width)
 				if (c >= from)
@@ -278,7 +347,7 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 
 /* The length of a request, or 0 if it is to be skipped. */
 FN uint32_t
-prologue_length(const PRIVATE g_reporter *to, GLOBAL const int32_t *row_len,
+prologue_length(PRIVATE prologue_notes *notes, GLOBAL const int32_t *row_len,
 		uint32_t row, uint32_t query, uint32_t seq, uint32_t flags,
 		uint32_t rows, uint32_t longest)
 {
@@ -286,13 +355,13 @@ prologue_length(const PRIVATE g_reporter *to, GLOBAL const int32_t *row_len,
 	uint32_t len = seq;
 
 	if (row >= rows) {
-		g_report(to, row, G_FAULT_ROW);
+		prologue_note(notes, row, G_FAULT_ROW);
 		return 0;
 	}
 	if (flags & G_STEP_LENS_ON_DEVICE)
 		len = (uint32_t)row_len[row]; /* negative: above any bound */
 	if (len > bound || len < query) {
-		g_report(to, row, G_FAULT_LENGTH);
+		prologue_note(notes, row, G_FAULT_LENGTH);
 		return 0;
 	}
 	return len;
@@ -300,7 +369,7 @@ prologue_length(const PRIVATE g_reporter *to, GLOBAL const int32_t *row_len,
 
 /* The length of request b after an ADVANCE; `before` is what it was. */
 FN uint32_t
-prologue_moved(const PRIVATE g_reporter *to, const PRIVATE prologue_request *r,
+prologue_moved(PRIVATE prologue_notes *notes, const PRIVATE prologue_request *r,
 	       uint32_t before, int32_t by, uint32_t longest)
 {
 	const int64_t len = (int64_t)before + by;
@@ -308,7 +377,7 @@ prologue_moved(const PRIVATE g_reporter *to, const PRIVATE prologue_request *r,
 	if (r->query == 0 || before == 0)
 		return before;
 	if (len < (int64_t)r->query || len > (int64_t)longest) {
-		g_report(to, r->row, G_FAULT_LENGTH);
+		prologue_note(notes, r->row, G_FAULT_LENGTH);
 		return 0;
 	}
 	return (uint32_t)len;
@@ -317,7 +386,7 @@ prologue_moved(const PRIVATE g_reporter *to, const PRIVATE prologue_request *r,
 /* The slot of a position, and the context of the token there; 0 if it has no
  * slot. */
 FN uint32_t
-prologue_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
+prologue_token(PRIVATE prologue_notes *notes, GLOBAL const int32_t *block_table,
 	       GLOBAL const int32_t *table_cols,
 	       const PRIVATE spmla_k_step_prologue_scalars *s, uint32_t row,
 	       uint32_t position, PRIVATE int64_t *slot)
@@ -335,29 +404,32 @@ prologue_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 
 	if (written < 0 || col >= (uint32_t)written || page < 0 ||
 	    (uint32_t)page >= s->pool_pages) {
-		g_report(to, row, is_row ? G_FAULT_PAGE : G_FAULT_ROW);
+		prologue_note(notes, row, is_row ? G_FAULT_PAGE : G_FAULT_ROW);
 		return 0;
 	}
 	*slot = (int64_t)page * s->page_tokens + position % s->page_tokens;
 	return position + 1;
 }
 
-SPMLA_KERNEL_BLOCKS(step_prologue, 1)
+/* `narrow`, a constant: no more requests than items, and no prefill. */
+FN void
+prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
+		     const spmla_k_step_prologue_scalars s,
+	     const uint32_t narrow, LOCAL uint32_t *staged,
+	     LOCAL uint64_t *sums, LOCAL prologue_shared *shared,
+	     LOCAL decode_cut *cut)
 {
-	LOCAL_ARRAY(uint32_t, staged, PROLOGUE_STAGED);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(prologue_shared, shared, 1);
-	LOCAL_ARRAY(decode_cut, cut, 1);
 	const uint64_t done = fault_state->done;
 	const uint64_t ticket = done + 1;
 	const uint32_t last_requests = fault_state->requests;
-	const uint32_t narrow = s.requests <= PROLOGUE_ITEMS;
+	const uint32_t pieces = narrow ? 0 : s.piece_tokens;
 	const uint32_t item = g_item();
 	GLOBAL const uint32_t *slot =
 		ring +
 		prologue_slot(ticket, s.ring_slots) * (s.record_bytes / 4);
 	g_reporter to = g_reporter_of(fault_state, fault_status);
 	prologue_request r = {0, 0, 0, 0};
+	prologue_notes notes = {{0, 0}, {0, 0}};
 	uint32_t count = 0, flags = 0, ok = 1, used = 0, start = 0, queries = 0;
 	uint32_t n = 0, first, b, t;
 	uint64_t bytes = 0;
@@ -373,7 +445,11 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 	/* What there is. */
 	if (s.source == G_FROM_RING) {
 		n = prologue_staged(s.requests, s.record_bytes);
-		prologue_stage(slot, n, staged);
+		if (narrow && item < s.requests)
+			prologue_load(kept + item * G_REQUEST_WORDS, &r);
+		prologue_stage(slot, n, staged, block_table, table_cols, &s,
+			       &r);
+		r.row = r.query = r.seq = r.flags = 0;
 		used = staged[0] == (uint32_t)ticket &&
 		       staged[1] == (uint32_t)(ticket >> 32);
 		if (used) {
@@ -408,29 +484,17 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 				r.query = from[1];
 				r.seq = from[2];
 				r.flags = from[3];
+			} else if (s.source == G_FROM_DEVICE) {
+				prologue_load(step_device +
+						      G_STEP_DEVICE_WORDS + at,
+					      &r);
 			} else {
-				GLOBAL const uint32_t *from =
-					s.source == G_FROM_DEVICE
-						? step_device +
-							  G_STEP_DEVICE_WORDS +
-							  at
-						: kept + at;
-
-				r.row = from[0];
-				r.query = from[1];
-				r.seq = from[2];
-				r.flags = from[3];
+				prologue_load(kept + at, &r);
 			}
 		}
 		if (s.source == G_FROM_RING && (r.flags & G_REQUEST_JOIN))
 			shared->joins = 1;
-		if (r.query && r.row < s.rows && r.seq - 1 < s.longest) {
-			/* What its last token will wait for. */
-			g_prefetch(block_table + (uint64_t)r.row * s.stride +
-				   (r.seq - 1) / s.page_tokens);
-			if (s.has_cols)
-				g_prefetch(table_cols + r.row);
-		}
+		prologue_ask(block_table, table_cols, &s, &r);
 		sum = r.query > s.next_n ? PROLOGUE_TOO_LONG : r.query;
 		if (r.query)
 			sum |= (uint64_t)(r.seq < s.longest ? r.seq : s.longest)
@@ -458,12 +522,10 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 					 s.live, s.longest, sums);
 	}
 	if (item == 0) {
-		fault_state->serial = to.serial;
-		fault_state->step = to.step;
 		if (s.source == G_FROM_RING && !used)
-			g_report(&to, G_NO_ROW, G_FAULT_TICKET_MISSING);
+			prologue_note(&notes, G_NO_ROW, G_FAULT_TICKET_MISSING);
 		else if (!ok)
-			g_report(&to, G_NO_ROW, G_FAULT_TOO_LARGE);
+			prologue_note(&notes, G_NO_ROW, G_FAULT_TOO_LARGE);
 	}
 	count = ok ? count : 0;
 
@@ -496,10 +558,11 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 		uint32_t len = 0;
 
 		if (item < count && s.source == G_ADVANCE)
-			len = prologue_moved(&to, &r, (uint32_t)seq_lens[item],
+			len = prologue_moved(&notes, &r,
+					     (uint32_t)seq_lens[item],
 					     advance_by[item], s.longest);
 		else if (item < count)
-			len = prologue_length(&to, row_len, r.row, r.query,
+			len = prologue_length(&notes, row_len, r.row, r.query,
 					      r.seq, flags, s.rows, s.longest);
 		shared->ends[item] = start + r.query;
 		shared->lens[item] = len;
@@ -523,8 +586,9 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 				r.row = kept[at];
 				r.query = kept[at + 1];
 				seq_lens[b] = (int32_t)prologue_moved(
-					&to, &r, (uint32_t)seq_lens[b],
+					&notes, &r, (uint32_t)seq_lens[b],
 					advance_by[b], s.longest);
+				prologue_report(&to, &notes);
 				continue;
 			}
 			for (t = 0; t < G_REQUEST_WORDS; t++)
@@ -551,10 +615,11 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 			if (b < s.requests) {
 				seq_lens[b] =
 					in ? (int32_t)prologue_length(
-						     &to, row_len, row, query,
-						     kept[at + 2], flags,
+						     &notes, row_len, row,
+						     query, kept[at + 2], flags,
 						     s.rows, s.longest)
 					   : 0;
+				prologue_report(&to, &notes);
 				req_row[b] = row < s.rows ? (int32_t)row : 0;
 				query_start_loc[b + 1] = (int32_t)(own + query);
 				for (t = 0; !in && t < G_REQUEST_WORDS; t++)
@@ -564,6 +629,8 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 		}
 	}
 	if (item == 0) {
+		fault_state->serial = to.serial;
+		fault_state->step = to.step;
 		query_start_loc[0] = 0;
 		fault_state->requests = count;
 	}
@@ -572,14 +639,25 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 	/* The tokens, and where their logits go. */
 	if (narrow) {
 		const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
+		const uint64_t low_bits =
+			((uint64_t)1 << PROLOGUE_LOGITS_BITS) - 1;
 		uint64_t elems = 0;
+		uint32_t costs = 0;
 
+		NO_UNROLL
 		for (first = 0; first < s.tokens; first += PROLOGUE_ITEMS) {
 			uint32_t low = 0, high = s.requests, p = 0, context = 0;
 			int64_t place = -1;
-			uint64_t at, total;
+			uint64_t at, before, total;
 
 			t = first + item;
+			/* No request has more than next_n tokens; where all have,
+			 * nothing is searched for. */
+			if (t < queries) {
+				low = t / s.next_n;
+				high = shared->ends[low] > t ? low : high;
+			}
+			NO_UNROLL
 			while (t < queries && low < high) {
 				const uint32_t middle = (low + high) / 2;
 
@@ -591,7 +669,7 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 			if (t < queries && shared->lens[low]) {
 				p = shared->lens[low] - (shared->ends[low] - t);
 				context = prologue_token(
-					&to, block_table, table_cols, &s,
+					&notes, block_table, table_cols, &s,
 					shared->rows[low], p, &place);
 			}
 			if (t < s.tokens) {
@@ -603,20 +681,32 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 				context_lens[t] = (int32_t)context;
 				slot_mapping[t] = place;
 			}
-			if (s.piece_tokens)
-				continue;
-			at = elems +
-			     g_scan_sum((context + align - 1) / align * align,
-					PROLOGUE_ITEMS, sums, &total);
+			at = (context + align - 1) / align;
+			if (s.parts && t < s.tokens) {
+				const uint32_t cost =
+					decode_cut_cost(context, s.topk);
+
+				at |= (uint64_t)cost << PROLOGUE_LOGITS_BITS;
+			}
+			before = g_scan_sum(at, PROLOGUE_ITEMS, sums, &total);
+			if (s.parts && t < s.tokens)
+				decode_cut_token(
+					cut, t,
+					costs + (uint32_t)((before + at) >>
+							   PROLOGUE_LOGITS_BITS));
+			at = before;
+			at = elems + (at & low_bits) * align;
 			if (at > s.logits_capacity ||
 			    context > s.logits_capacity - at)
 				shared->over = 1;
 			if (t < s.tokens)
 				logits_row_starts[t] = (int64_t)at;
-			elems += total;
+			elems += (total & low_bits) * align;
+			costs += (uint32_t)(total >> PROLOGUE_LOGITS_BITS);
+			prologue_report(&to, &notes);
 		}
 		BARRIER();
-		if (!s.piece_tokens && item == 0) {
+		if (item == 0) {
 			if (shared->over)
 				logits_rows_walk(&to, token_row, 1,
 						 context_lens,
@@ -639,18 +729,19 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 
 			if (context_lens[t] > 0)
 				context_lens[t] = (int32_t)prologue_token(
-					&to, block_table, table_cols, &s,
+					&notes, block_table, table_cols, &s,
 					(uint32_t)token_row[t],
 					(uint32_t)positions[t], &place);
+			prologue_report(&to, &notes);
 			slot_mapping[t] = place;
 		}
 		BARRIER();
-		if (!s.piece_tokens)
+		if (!pieces)
 			logits_rows_block(&to, token_row, 1, context_lens,
 					  logits_row_starts, s.logits_capacity,
 					  s.tokens, PROLOGUE_ITEMS, sums);
 	}
-	if (s.piece_tokens)
+	if (pieces)
 		prefill_rows_block(&to, query_start_loc, seq_lens, req_row,
 				   req_id_per_token, context_lens,
 				   workspace_starts, key_starts, key_ends,
@@ -658,10 +749,14 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 				   s.live, s.piece_tokens, s.piece_stride,
 				   PROLOGUE_ITEMS, sums);
 	if (s.parts) {
-		BARRIER(); /* contexts may have been shortened */
-		decode_cut_block(context_lens, s.topk, s.tokens, s.parts,
-				 metadata, num_splits, PROLOGUE_ITEMS, cut,
-				 sums);
+		if (!narrow || shared->over) {
+			BARRIER(); /* contexts may have been shortened */
+			decode_cut_ends(context_lens, s.topk, s.tokens,
+					PROLOGUE_ITEMS, cut, sums);
+			BARRIER();
+		}
+		decode_cut_block(s.tokens, s.parts, metadata, num_splits,
+				 PROLOGUE_ITEMS, cut);
 	}
 	if (s.source == G_FROM_RING && used && item == 0) {
 		if (bytes > (uint64_t)4 * n)
@@ -670,5 +765,30 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 	}
 }
 
+#define ARGS_NAME(type, name) name,
+#define ARRAYS()                                        \
+	LOCAL_ARRAY(uint32_t, staged, PROLOGUE_STAGED); \
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);  \
+	LOCAL_ARRAY(prologue_shared, shared, 1);        \
+	LOCAL_ARRAY(decode_cut, cut, 1)
+
+SPMLA_KERNEL_BLOCKS(step_prologue, 1)
+{
+	ARRAYS();
+
+	prologue_run(SPMLA_K_STEP_PROLOGUE(ARGS_NAME, SPMLA_I_K_NONE) s, 1,
+		     staged, sums, shared, cut);
+}
+
+SPMLA_KERNEL_BLOCKS(step_prologue_wide, 1)
+{
+	ARRAYS();
+
+	prologue_run(SPMLA_K_STEP_PROLOGUE(ARGS_NAME, SPMLA_I_K_NONE) s, 0,
+		     staged, sums, shared, cut);
+}
+
+#undef ARRAYS
+#undef ARGS_NAME
 #endif
 #endif

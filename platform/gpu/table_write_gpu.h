@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table_write: one block copies the staged pages of one row.
+ * table_write: one block copies the staged pages of one row, which lie in pinned
+ * memory: an item asks for some of them before it uses one.
  */
 #ifndef SPMLA_PLATFORM_GPU_TABLE_WRITE_H
 #define SPMLA_PLATFORM_GPU_TABLE_WRITE_H
@@ -18,6 +19,8 @@
 	S(uint32_t, count)
 SPMLA_KERNEL_SCALARS(table_write)
 
+enum { TABLE_WRITE_LOADS = 8 };
+
 #ifdef SPMLA_GPU_KERNELS
 
 SPMLA_KERNEL(table_write)
@@ -34,9 +37,22 @@ SPMLA_KERNEL(table_write)
 	/* Columns that are jumped over were never written. */
 	for (c = (uint32_t)old + g_item(); c < s.first_col; c += items)
 		table[s.line + c] = -1;
-	for (c = s.first_col + g_item(); c < end; c += items)
-		table[s.line + c] =
-			(int32_t)g_load_system(staging + s.line + c);
+	for (c = s.first_col + g_item(); c < end;
+	     c += TABLE_WRITE_LOADS * items) {
+		uint32_t page[TABLE_WRITE_LOADS], i;
+
+		UNROLL
+		for (i = 0; i < TABLE_WRITE_LOADS; i++)
+			page[i] = c + i * items < end
+					  ? g_load_system(staging + s.line + c +
+							  i * items)
+					  : 0;
+		UNROLL
+		for (i = 0; i < TABLE_WRITE_LOADS; i++)
+			if (c + i * items < end)
+				table[s.line + c + i * items] =
+					(int32_t)page[i];
+	}
 	if (g_item() == 0)
 		cols[s.row] = (int32_t)end;
 }

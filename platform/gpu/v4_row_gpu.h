@@ -52,23 +52,54 @@ v4_high(uint32_t word)
 	return g_float(word & 0xffff0000u);
 }
 
+/* Two as bf16; a NaN is 0x7fc0. */
 FN uint32_t
 v4_pair(float low, float high)
 {
-	return g_bf16_bits(high) << 16 | g_bf16_bits(low);
+	uint32_t w = g_f32_to_bf16x2(low, high);
+
+	w = low != low ? (w & 0xffff0000u) | 0x7fc0u : w;
+	return high != high ? (w & 0xffffu) | 0x7fc00000u : w;
 }
 
-/* Four pairs times r, rotated, each product and sum rounded, as bf16. cos_sin
- * is at the first pair's cosine. */
+/* Four cosines, then four sines: those of the lane's pairs of octets
+ * V4_ROPE_OCTET on, of which the second half of the lanes has one each. cos_sin
+ * is the position's; `wide`: it is a multiple of 16. */
 FN void
-v4_rotate8(PRIVATE uint32_t *w, float r, GLOBAL const float *cos_sin)
+v4_load_angles(GLOBAL const float *cos_sin, uint32_t there, uint32_t wide,
+	       PRIVATE uint32_t *angles)
+{
+	const uint32_t lane = g_item() % V4_LANES;
+	GLOBAL const float *at = cos_sin + 4 * (lane % 8);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 8; i++)
+		angles[i] = 0;
+	if (!there || lane < V4_ROPE_OCTET % V4_LANES)
+		return;
+	if (wide) {
+		g_load4(at, angles);
+		g_load4(at + V4_ROPE_PAIRS, angles + 4);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		angles[i] = g_bits(at[i]);
+		angles[4 + i] = g_bits(at[V4_ROPE_PAIRS + i]);
+	}
+}
+
+/* Four pairs times r, rotated, each product and sum rounded, as bf16. */
+FN void
+v4_rotate8(PRIVATE uint32_t *w, float r, const PRIVATE uint32_t *angles)
 {
 	uint32_t i;
 
 	UNROLL
 	for (i = 0; i < 4; i++) {
 		const float x = v4_low(w[i]) * r, y = v4_high(w[i]) * r;
-		const float c = cos_sin[i], s = cos_sin[V4_ROPE_PAIRS + i];
+		const float c = g_float(angles[i]), s = g_float(angles[4 + i]);
 
 		w[i] = v4_pair(x * c - y * s, y * c + x * s);
 	}
@@ -85,16 +116,12 @@ v4_scale_byte(const PRIVATE uint32_t *w)
 
 	UNROLL
 	for (i = 0; i < 4; i++) {
-		const float x = g_abs(v4_low(w[i])), y = g_abs(v4_high(w[i]));
-
-		amax = x > amax ? x : amax;
-		amax = y > amax ? y : amax;
+		amax = g_larger(amax, g_abs(v4_low(w[i])));
+		amax = g_larger(amax, g_abs(v4_high(w[i])));
 	}
-	for (mask = 4; mask; mask >>= 1) {
-		const float other = g_shuffle_xor_f(amax, mask);
-
-		amax = other > amax ? other : amax;
-	}
+	UNROLL
+	for (mask = 4; mask; mask >>= 1)
+		amax = g_larger(amax, g_shuffle_xor_f(amax, mask));
 	bits = g_bits(amax);
 	if (bits >= 0x7f800000u)
 		return 255;
@@ -116,10 +143,11 @@ v4_codes(const PRIVATE uint32_t *w, float inverse)
 
 	UNROLL
 	for (i = 0; i < 2; i++)
-		word[i] = g_f32_to_e4m3(v4_low(w[2 * i]) * inverse) |
-			  g_f32_to_e4m3(v4_high(w[2 * i]) * inverse) << 8 |
-			  g_f32_to_e4m3(v4_low(w[2 * i + 1]) * inverse) << 16 |
-			  g_f32_to_e4m3(v4_high(w[2 * i + 1]) * inverse) << 24;
+		word[i] = g_f32_to_e4m3x2(v4_low(w[2 * i]) * inverse,
+					  v4_high(w[2 * i]) * inverse) |
+			  g_f32_to_e4m3x2(v4_low(w[2 * i + 1]) * inverse,
+					  v4_high(w[2 * i + 1]) * inverse)
+				  << 16;
 	return (uint64_t)word[1] << 32 | word[0];
 }
 
@@ -156,30 +184,43 @@ v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint64_t entries,
 			 w);
 }
 
-/* A row into entry `entry` of a page, if it is `live`; cos_sin is that of its
- * position, if it is to be rotated. By all items of the block together. */
+/* v4_write_row of one layout, a constant. */
 FN void
-v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL const float *cos_sin,
-	     uint32_t has_rope, GLOBAL uint8_t *page, uint32_t layout,
-	     uint64_t entries, uint64_t entry, float inverse)
+v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
+		const uint32_t layout, uint64_t entries, uint64_t entry,
+		float inverse)
 {
 	const uint32_t lane = g_item() % V4_LANES;
 	uint32_t j;
 
 	UNROLL
 	for (j = 0; j < V4_EACH; j++) {
-		const uint32_t o = V4_LANES * j + lane;
 		uint32_t byte = 0;
 
-		if (has_rope && live && o >= V4_ROPE_OCTET)
-			v4_rotate8(w + 4 * j, 1.0f,
-				   cos_sin + 4 * (o - V4_ROPE_OCTET));
 		if (layout == SPMLA_LAYOUT_V4_FP8)
 			byte = v4_scale_byte(w + 4 * j);
 		if (live)
-			v4_write8(page, layout, entries, entry, o, w + 4 * j,
-				  byte, inverse);
+			v4_write8(page, layout, entries, entry,
+				  V4_LANES * j + lane, w + 4 * j, byte,
+				  inverse);
 	}
+}
+
+/* A row, rotated already, into entry `entry` of a page, if it is `live`. By all
+ * items of the block together. */
+FN void
+v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
+	     uint32_t layout, uint64_t entries, uint64_t entry, float inverse)
+{
+	if (layout == SPMLA_LAYOUT_V4_FP8)
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_FP8, entries,
+				entry, inverse);
+	else if (layout == SPMLA_LAYOUT_V4_BF16)
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_BF16, entries,
+				entry, inverse);
+	else
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_E4M3, entries,
+				entry, inverse);
 }
 
 #endif

@@ -116,6 +116,16 @@ check_parts(uint32_t parts, int32_t tokens)
 	ck_assert_int_le(most, total / (int32_t)parts + 2 + 2);
 }
 
+/* Up to two rounds of whole tokens, the last one at most three fifths full. */
+static int
+in_parts(uint32_t tokens, uint32_t parts)
+{
+	const uint32_t rounds = (tokens + parts - 1) / parts;
+	const uint32_t last = tokens - (rounds - 1) * parts;
+
+	return rounds <= 2 && last * 5 <= parts * 3;
+}
+
 START_TEST(parts_cover_every_block_of_random_batches_once)
 {
 	uint64_t bytes = 0;
@@ -139,8 +149,52 @@ START_TEST(parts_cover_every_block_of_random_batches_once)
 		replay(&r.f, r.graphs[bucket], draft_write(&r.f, &d));
 		fixture_drain(&r.f);
 		ring_check(&r, &d, bucket);
-		if (tokens / 2 < parts)
+		if (in_parts(tokens, parts))
 			check_parts(parts, (int32_t)tokens);
+	}
+}
+END_TEST
+
+static uint64_t
+split_bytes(const spmla_plan *plan)
+{
+	spmla_row row = SPMLA_ROW_INIT;
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < plan->row_count; i++) {
+		ck_assert_int_eq(spmla_plan_row(plan, i, &row), SPMLA_OK);
+		bytes += row.buf == SPMLA_BUF_SPLIT_OUT ? row.bytes : 0;
+	}
+	return bytes;
+}
+
+/* 128 heads on 132 multiprocessors: rounds of 66 tokens, of which 39 are not
+ * three fifths. */
+START_TEST(a_step_whose_tokens_fill_their_rounds_has_no_parts)
+{
+	static const struct {
+		uint32_t tokens, in_parts;
+	} cases[] = {{1, 1},   {32, 1},  {39, 1},  {40, 0},  {66, 0}, {67, 1},
+		     {105, 1}, {106, 0}, {132, 0}, {133, 0}, {256, 0}};
+	const uint32_t on_gpu = r.f.plan.device.kind != SPMLA_BACKEND_CPU;
+	spmla_device device = r.f.device;
+	spmla_config config = r.f.config;
+	spmla_plan plan;
+	uint32_t i;
+
+	device.sm_count = 132;
+	config.heads = 128;
+	config.max_rows = 256;
+	config.bucket_count = 1;
+	for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const uint32_t n = cases[i].tokens;
+
+		config.buckets[0] = (spmla_shape){n, n, 1, 0};
+		ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+				 SPMLA_OK);
+		ck_assert_uint_eq(split_bytes(&plan) > 0,
+				  on_gpu && cases[i].in_parts);
 	}
 }
 END_TEST
@@ -150,23 +204,13 @@ START_TEST(a_batch_invariant_plan_has_no_parts)
 	const uint32_t kind = r.f.plan.device.kind;
 	spmla_config config = r.f.config;
 	spmla_plan plan;
-	spmla_row row = SPMLA_ROW_INIT;
-	uint32_t i, found = 0;
 
 	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
 	ck_assert_int_eq(spmla_plan_make(&plan, &config, &r.f.device, NULL),
 			 SPMLA_OK);
-	for (i = 0; i < plan.row_count; i++) {
-		ck_assert_int_eq(spmla_plan_row(&plan, i, &row), SPMLA_OK);
-		if (row.buf == SPMLA_BUF_SPLIT_OUT)
-			ck_assert_uint_eq(row.bytes, 0);
-	}
-	for (i = 0; i < r.f.plan.row_count; i++) {
-		ck_assert_int_eq(spmla_plan_row(&r.f.plan, i, &row), SPMLA_OK);
-		if (row.buf == SPMLA_BUF_SPLIT_OUT && row.bytes)
-			found = 1;
-	}
-	ck_assert_uint_eq(found, kind != SPMLA_BACKEND_CPU);
+	ck_assert_uint_eq(split_bytes(&plan), 0);
+	ck_assert_uint_eq(split_bytes(&r.f.plan) > 0,
+			  kind != SPMLA_BACKEND_CPU);
 }
 END_TEST
 
@@ -231,6 +275,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		parts_cover_every_block_of_random_batches_once,
+		a_step_whose_tokens_fill_their_rounds_has_no_parts,
 		a_batch_invariant_plan_has_no_parts,
 		whatever_shape_is_done_in_parts_has_room,
 	};
