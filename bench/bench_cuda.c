@@ -24,7 +24,8 @@ usage(void)
 	fprintf(stderr,
 		"usage: bench_cuda [--repeats N] [--seconds N] [--only OPS] "
 		"[--long] [--tiny]\n"
-		"                  [--svg FILE] [--date TEXT] [--commit "
+		"                  [--arch N] [--svg FILE] [--date TEXT] "
+		"[--commit "
 		"TEXT]\n");
 	return 2;
 }
@@ -55,6 +56,8 @@ parse(options *o, int argc, char **argv)
 			g.seconds = strtod(value, NULL);
 		else if (strcmp(name, "--only") == 0)
 			g.only = value;
+		else if (strcmp(name, "--arch") == 0)
+			g.arch = (uint32_t)strtoul(value, NULL, 10);
 		else if (strcmp(name, "--svg") == 0)
 			o->svg = value;
 		else if (strcmp(name, "--date") == 0)

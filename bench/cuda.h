@@ -117,6 +117,7 @@ typedef struct gpu {
 	double seconds; /* at most, a row */
 	const char *only;
 	uint32_t tiny, longer;
+	uint32_t arch;  /* whose kernels; 0: the device's */
 	uint32_t wrong; /* rows whose check failed */
 	uint64_t rng;
 	cuda_row rows[ROWS];

@@ -259,8 +259,11 @@ world_open(gpu *g, world *w, const spmla_config *config, side on)
 	memset(w, 0, sizeof *w);
 	w->on = on;
 	w->plan.struct_bytes = (uint32_t)sizeof w->plan;
-	if (spmla_backend_query(backend, NULL, &device, &diag) ||
-	    spmla_plan_make(&w->plan, config, &device, &diag))
+	if (spmla_backend_query(backend, NULL, &device, &diag))
+		goto fail;
+	if (g->arch && on == ON_DEVICE)
+		device.arch = g->arch;
+	if (spmla_plan_make(&w->plan, config, &device, &diag))
 		goto fail;
 	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
 		const uint64_t bytes = w->plan.region_bytes[m];

@@ -42,7 +42,8 @@ spmla_i_cuda_query(const spmla_i_cuda_driver *driver, uint32_t driver_version,
 	return s;
 }
 
-/* Grids and scratch are of the plan's device: it has to be this one. */
+/* Grids and scratch are of the plan's device: it has to be this one, or, as for
+ * the kernels, an older one than this. */
 static spmla_status
 check_device(const spmla_ctx *ctx, spmla_diag *diag)
 {
@@ -51,7 +52,7 @@ check_device(const spmla_ctx *ctx, spmla_diag *diag)
 	spmla_status s =
 		spmla_i_cuda_facts(spmla_i_cuda_driver_of(ctx), &got, diag);
 	const spmla_i_check checks[] = {
-		{"plan.device.arch", want->arch, SPMLA_WANT_EQUAL, got.arch},
+		{"plan.device.arch", want->arch, SPMLA_WANT_AT_MOST, got.arch},
 		{"plan.device.sm_count", want->sm_count, SPMLA_WANT_EQUAL,
 		 got.sm_count},
 		{"plan.device.subgroup_width", want->subgroup_width,
@@ -60,7 +61,9 @@ check_device(const spmla_ctx *ctx, spmla_diag *diag)
 	uint32_t i;
 
 	for (i = 0; s == SPMLA_OK && i < SPMLA_I_COUNT(checks); i++)
-		if (checks[i].got != checks[i].want)
+		if (checks[i].rule == SPMLA_WANT_AT_MOST
+			    ? checks[i].got > checks[i].want
+			    : checks[i].got != checks[i].want)
 			s = spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
 					 checks[i].field, checks[i].got,
 					 checks[i].rule, checks[i].want);
@@ -92,7 +95,11 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 				       SPMLA_CU_FUNCTION_LOCAL_BYTES, function);
 	if (r)
 		return spmla_i_cuda_failed(diag, "cuFuncGetAttribute", r);
-	/* The driver would take device memory for it, and grow it later. */
+	/* The driver would take device memory for it, and grow it later. What
+	 * it has compiled itself, for a device newer than all binaries, it can
+	 * do without if there is another. */
+	if (local_bytes && kernel->needs != SPMLA_GPU_NEEDS_NOTHING)
+		return SPMLA_OK;
 	if (local_bytes)
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, kernel->name,
 				    (uint32_t)local_bytes, SPMLA_WANT_EQUAL, 0);

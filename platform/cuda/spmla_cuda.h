@@ -10,6 +10,8 @@
  *   device is that of the context; native.device and .queue are not looked at.
  *   The primary context is kept alive by the engine, from query to fini.
  * native.flags: 0.
+ * plan.device.arch: that of the device, or an older one, whose kernels are
+ *   then taken.
  * Regions: PINNED is host memory that the device can access at the same
  *   address (cuMemAllocHost, cuMemHostRegister), cached, not write-combined;
  *   DEVICE and CACHE are device addresses, which the host never touches.
@@ -30,7 +32,7 @@
  *
  * Errors, besides those that each call names: query and init: E_NO_DRIVER,
  * E_DRIVER_OLD, E_NULL ("native.context": there is none), E_UNSUPPORTED (a
- * device older than sm_80, a plan made for another device, a kernel that does
+ * device older than sm_80, a plan for another device or a newer one, a kernel that does
  * not fit); init: E_NO_BLOB. E_DEVICE: the driver refused; the diag has its
  * function and its code.
  */

@@ -119,15 +119,6 @@ attend_dequantised(uint32_t codes, float scale)
 		g_f32_to_bf16(g_e4m3_to_f32(codes >> 24) * scale));
 }
 
-/* 2^(byte - 127), exact in bf16; 255 is NaN. */
-FN float
-attend_ue8m0(uint32_t byte)
-{
-	if (byte == 255)
-		return g_float(0x7fc00000u);
-	return g_float(byte ? byte << 23 : 0x400000u);
-}
-
 FN void
 attend_load_fp8_ds_mla(LOCAL uint64_t *key, GLOBAL const uint8_t *row)
 {
@@ -176,8 +167,7 @@ attend_load_v4_fp8(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	UNROLL
 	for (k = 0; k < SPMLA_V4_SCALES; k++)
 		key[ATTEND_LANES * k + l] = attend_dequantised(
-			x[k],
-			attend_ue8m0((uint32_t)(scales >> (8 * k)) & 0xffu));
+			x[k], g_ue8m0((uint32_t)(scales >> (8 * k)) & 0xffu));
 	key[ATTEND_LANES * SPMLA_V4_SCALES + l] = last;
 }
 

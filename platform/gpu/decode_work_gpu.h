@@ -92,6 +92,15 @@ g_sink_weight(float sink, float reach)
 	return g_exp2(g_abs(x) == g_float(0x7f800000u) ? x : x - reach);
 }
 
+/* 2^(byte - 127), exact in bf16; 255 is NaN. */
+FN float
+g_ue8m0(uint32_t byte)
+{
+	if (byte == 255)
+		return g_float(0x7fc00000u);
+	return g_float(byte ? byte << 23 : 0x400000u);
+}
+
 /* Blocks [begin, end) of one token; end is -1 where nothing is written. */
 typedef struct decode_range {
 	int32_t begin, end;

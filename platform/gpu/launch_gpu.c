@@ -63,14 +63,34 @@ SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
 			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
 		    "kernels name faults as the library does");
 
+/* Bytes of local memory that a block may have at most. Devices to come are taken
+ * for the smallest. */
+static uint32_t
+local_bytes(uint32_t arch)
+{
+	switch (arch) {
+	case 80:
+	case 87:
+		return 163 * 1024;
+	case 90:
+	case 100:
+	case 101:
+	case 103:
+	case 110:
+		return 227 * 1024;
+	default:
+		return 99 * 1024;
+	}
+}
+
 uint32_t
 spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch)
 {
-	switch (spmla_i_gpu_kernels[kernel].needs) {
+	const spmla_i_gpu_kernel *k = &spmla_i_gpu_kernels[kernel];
+
+	switch (k->needs) {
 	case SPMLA_GPU_NEEDS_MMA:
-		/* e4m3 conversions and 160 KB of shared memory; and none that
-		 * gets the PTX of the oldest, which has no such conversions. */
-		return arch >= 90 && arch < 110;
+		return arch >= 80 && k->dynamic_bytes <= local_bytes(arch);
 	case SPMLA_GPU_NEEDS_WGMMA:
 		return arch == 90;
 	default:

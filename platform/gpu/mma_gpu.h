@@ -115,15 +115,13 @@ g_local_load128(LOCAL const void *p, PRIVATE uint32_t *x)
 	x[3] = v.w;
 }
 
-/* Two e4m3 of the low 16 bits as two f16, exact. */
+/* Two f16 times 256. */
 FN uint32_t
-g_e4m3x2_to_f16x2(uint32_t codes)
+g_f16x2_times_256(uint32_t pair)
 {
-	uint32_t x = 0;
+	uint32_t x;
 
-#if __CUDA_ARCH__ >= 890
-	asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(x) : "h"((uint16_t)codes));
-#endif
+	asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(x) : "r"(pair), "r"(0x5c005c00u));
 	return x;
 }
 
@@ -150,6 +148,18 @@ g_mma_bf16(PRIVATE float *c, const PRIVATE uint32_t *a,
 		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
 		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
 		       "r"(b[1]));
+}
+
+/* Two products of bf16, each rounded; no exponent is too small. */
+FN uint32_t
+g_mul_bf16x2(uint32_t a, uint32_t b)
+{
+	uint32_t x;
+
+	asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+	    : "=r"(x)
+	    : "r"(a), "r"(b), "r"(0x80008000u));
+	return x;
 }
 
 /* Four 8 x 8 matrices of 16-bit values; lane l points at row l % 8 of matrix
@@ -261,33 +271,21 @@ g_local_load128(const void *p, uint32_t *x)
 	memcpy(x, p, 16);
 }
 
-/* The f16 of an e4m3: one more bit of exponent, 7 more of mantissa. */
+/* Of values below 2, which are exact. */
 FN uint32_t
-mma_e4m3_to_f16(uint32_t code)
+g_f16x2_times_256(uint32_t pair)
 {
-	const uint32_t sign = (code & 0x80u) << 8;
-	uint32_t exponent = (code >> 3) & 15u, mantissa = code & 7u;
+	uint32_t x = 0, i;
 
-	if ((code & 0x7fu) == 0x7fu)
-		return 0x7fffu;
-	if (exponent == 0 && mantissa == 0)
-		return sign;
-	if (exponent == 0) {
-		exponent = 1;
-		while (mantissa < 8) {
-			mantissa <<= 1;
-			exponent--;
-		}
-		mantissa &= 7u;
+	for (i = 0; i < 32; i += 16) {
+		const uint32_t u =
+			g_bits(g_fp16_to_f32(pair >> i & 0x7fffu) * 256.0f);
+
+		if (u)
+			x |= ((u >> 13) - (112u << 10)) << i;
+		x |= (pair >> i & 0x8000u) << i;
 	}
-	return sign | ((exponent + 8u) & 31u) << 10 | mantissa << 7;
-}
-
-FN uint32_t
-g_e4m3x2_to_f16x2(uint32_t codes)
-{
-	return mma_e4m3_to_f16(codes & 0xffu) |
-	       mma_e4m3_to_f16((codes >> 8) & 0xffu) << 16;
+	return x;
 }
 
 FN void
@@ -363,6 +361,14 @@ g_mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
 	}
 }
 
+FN uint32_t
+g_mul_bf16x2(uint32_t a, uint32_t b)
+{
+	return g_f32_to_bf16x2(g_bf16_to_f32(a & 0xffffu) *
+				       g_bf16_to_f32(b & 0xffffu),
+			       g_bf16_to_f32(a >> 16) * g_bf16_to_f32(b >> 16));
+}
+
 /* Rows of the four matrices, by lane. */
 FN void
 mma_rows(const uint16_t *row, const uint16_t **rows)
@@ -418,5 +424,47 @@ g_f16x2_to_f32(uint32_t pair, float *low, float *high)
 }
 
 #endif
+
+/* Eight e2m1 codes times 2^(scale - 127) as bf16, exact: codes i and i + 4 in
+ * x[i]. The bits of a code, a subnormal if it is one, are 2^126 too small. */
+FN void
+g_e2m1x8_to_bf16(uint32_t codes, uint32_t scale, PRIVATE uint32_t *x)
+{
+	const uint32_t s = scale ? scale << 7 : 0x40u;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const uint32_t size =
+			(i < 2 ? codes << (6 - 4 * i) : codes >> (4 * i - 6)) &
+			0x01c001c0u;
+		const uint32_t sign = codes << (12 - 4 * i) & 0x80008000u;
+
+		x[i] = g_mul_bf16x2(g_mul_bf16x2(size | sign, 0x7e807e80u),
+				    s | s << 16);
+	}
+}
+
+/* Two e4m3 of the low 16 bits as two f16, exact. Devices before sm_89 have no
+ * instruction for it: the bits as f16, a subnormal if the code is one, are 2^8
+ * too small. */
+FN uint32_t
+g_e4m3x2_to_f16x2(uint32_t codes)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+	uint32_t x;
+
+	asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(x) : "h"((uint16_t)codes));
+	return x;
+#else
+	const uint32_t wide = (codes & 0xffu) | (codes & 0xff00u) << 8;
+	const uint32_t size = wide & 0x007f007fu;
+	const uint32_t nan = (size + 0x00010001u) >> 7 & 0x00010001u;
+
+	return g_f16x2_times_256(size << 7) | (wide & 0x00800080u) << 8 |
+	       nan * 0x7fffu;
+#endif
+}
+
 #endif
 #endif

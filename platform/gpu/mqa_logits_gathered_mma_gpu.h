@@ -214,14 +214,14 @@ gathered_mma_score(const PRIVATE spmla_k_mqa_logits_gathered_mma_scalars *s,
 		if (first >= end || first + MQA_MMA_TILE <= from)
 			continue;
 		score *= mqa_mma_score(a, q16 + r * GATHERED_MMA_Q,
-				       w + r * MQA_MMA_HEADS);
+				       w + r * MQA_MMA_HEADS, 0);
 		if (key >= from && key < end)
 			logits[(int64_t)t * s->logits_stride +
 			       (s->compressed ? key - from : key)] = score;
 	}
 }
 
-SPMLA_KERNEL(mqa_logits_gathered_mma)
+SPMLA_KERNEL_BLOCKS(mqa_logits_gathered_mma, 2)
 {
 	LOCAL_DYNAMIC(local, GATHERED_MMA_BYTES);
 	LOCAL_ARRAY(uint32_t, seen, 2 * GATHERED_MMA_ROWS);

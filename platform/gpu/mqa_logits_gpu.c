@@ -3,7 +3,7 @@
  * mqa_logits: from its args to its kernels. Which one it is depends on the
  * device and on the number of heads alone, so that a row's bits do not depend
  * on the other tokens; what takes only some tokens is launched for the others
- * again. What is not fp8 has one kernel.
+ * again.
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 
@@ -46,7 +46,9 @@ fill_tokens(spmla_k_mqa_logits_params *p, const spmla_mqa_logits_args *a,
 {
 	const uint64_t first_head = (uint64_t)first * a->heads;
 
-	p->q = a->q + first_head * SPMLA_INDEX_DIM;
+	p->q = a->q + first_head * (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4
+					    ? SPMLA_INDEX_DIM / 2
+					    : SPMLA_INDEX_DIM);
 	p->weights = a->weights + first_head;
 	p->token_row = a->token_row + first;
 	p->context_lens = a->context_lens + first;
@@ -55,47 +57,63 @@ fill_tokens(spmla_k_mqa_logits_params *p, const spmla_mqa_logits_args *a,
 	p->s.tokens = tokens;
 }
 
-/* All tokens at once. */
+/* One launch, of tokens that are filled in. */
 static spmla_status
-launch_mxfp4(const spmla_i_gpu_queue *queue, const spmla_mqa_logits_args *a,
-	     spmla_k_mqa_logits_params *p)
+launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+       const spmla_mqa_logits_args *a, const spmla_k_mqa_logits_params *p)
 {
+	const size_t at =
+		offsetof(spmla_k_mqa_logits_mxfp4_params, fault_state);
 	spmla_k_mqa_logits_mxfp4_params all;
 
-	fill_tokens(p, a, 0, a->tokens);
-	all.q_scales = (const uint32_t *)a->q_scales;
-	memcpy((char *)&all +
-		       offsetof(spmla_k_mqa_logits_mxfp4_params, fault_state),
-	       p, sizeof *p);
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_mqa_logits_mxfp4,
-				  UINT32_MAX, &all);
+	if (a->cache.layout != SPMLA_LAYOUT_INDEX_MXFP4)
+		return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, p);
+	all.q_scales = (const uint32_t *)a->q_scales +
+		       (size_t)p->s.first_token * a->heads;
+	memcpy((char *)&all + at, p, sizeof *p);
+	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
+}
+
+/* A kernel and the tokens that a launch of it takes. */
+typedef struct choice {
+	spmla_i_kernel kernel;
+	uint32_t most;
+} choice;
+
+static choice
+choose(const spmla_i_gpu_queue *queue, const spmla_mqa_logits_args *a)
+{
+	const uint32_t mxfp4 = a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4;
+	const choice wgmma = {SPMLA_KERNEL_mqa_logits_wgmma, MQA_WGMMA_TOKENS};
+	const choice mma = {mxfp4 ? SPMLA_KERNEL_mqa_logits_mxfp4_mma
+				  : SPMLA_KERNEL_mqa_logits_mma,
+			    MQA_MMA_TOKENS};
+	const choice portable = {mxfp4 ? SPMLA_KERNEL_mqa_logits_mxfp4
+				       : SPMLA_KERNEL_mqa_logits,
+				 a->tokens};
+
+	if (!mxfp4 && a->heads <= MQA_WGMMA_HEADS &&
+	    queue->resident_blocks[wgmma.kernel])
+		return wgmma;
+	if (a->heads <= MQA_MMA_HEADS && queue->resident_blocks[mma.kernel])
+		return mma;
+	return portable;
 }
 
 spmla_status
 spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_mqa_logits_args *a = args;
-	spmla_i_kernel kernel = SPMLA_KERNEL_mqa_logits;
-	uint32_t most = a->tokens, first, n;
+	const choice by = choose(queue, a);
 	spmla_k_mqa_logits_params p;
 	spmla_status s = SPMLA_OK;
+	uint32_t first, n;
 
-	if (a->heads <= MQA_WGMMA_HEADS &&
-	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_wgmma]) {
-		kernel = SPMLA_KERNEL_mqa_logits_wgmma;
-		most = MQA_WGMMA_TOKENS;
-	} else if (a->heads <= MQA_MMA_HEADS &&
-		   queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma]) {
-		kernel = SPMLA_KERNEL_mqa_logits_mma;
-		most = MQA_MMA_TOKENS;
-	}
 	fill(&p, queue, a);
-	if (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
-		return launch_mxfp4(queue, a, &p);
 	for (first = 0; s == SPMLA_OK && first < a->tokens; first += n) {
-		n = a->tokens - first < most ? a->tokens - first : most;
+		n = a->tokens - first < by.most ? a->tokens - first : by.most;
 		fill_tokens(&p, a, first, n);
-		s = spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &p);
+		s = launch(queue, by.kernel, a, &p);
 	}
 	return s;
 }

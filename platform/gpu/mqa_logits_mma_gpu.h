@@ -4,8 +4,9 @@
  * they go from the cache to fragments without local memory; the queries of a
  * token, as f16, lie there. The hard idea is the order of the 128 dims: it is
  * free as long as both sides keep it, and so a lane's 16 bytes of a key are its
- * values of four k steps. e4m3 is exact in f16 and so are the products; only
- * the sums round.
+ * values of four k steps, or of MXFP4 of all eight, with one scale. e4m3 is
+ * exact in f16, e2m1 with its scale in bf16, and so are the products; only the
+ * sums round.
  *
  * Work is the line of all tokens' units of 64 keys, cut evenly over the blocks
  * wherever a token ends: cost follows the live context and nothing else.
@@ -18,6 +19,8 @@
 
 #define SPMLA_K_mqa_logits_mma(P, S) SPMLA_K_mqa_logits(P, S)
 SPMLA_KERNEL_SCALARS(mqa_logits_mma)
+#define SPMLA_K_mqa_logits_mxfp4_mma(P, S) SPMLA_K_mqa_logits_mxfp4(P, S)
+typedef spmla_k_mqa_logits_mma_scalars spmla_k_mqa_logits_mxfp4_mma_scalars;
 
 enum {
 	MQA_MMA_ITEMS = 128,
@@ -37,9 +40,11 @@ enum {
 };
 
 /* What a lane has of a tile: of keys g + 8i, i = 0..3, bytes 16t .. 16t + 15
- * and 64 more; and of key g + 8t, which it writes, scale and page. */
+ * and, but for MXFP4, 64 more; of key g + 8t, which it writes, scale and page;
+ * and byte i of scales is that of its values of key g + 8i, of MXFP4. */
 typedef struct mqa_mma_tile {
 	uint32_t raw[32];
+	uint32_t scales;
 	float scale;
 	int32_t page;
 } mqa_mma_tile;
@@ -49,12 +54,14 @@ mqa_mma_fetch(PRIVATE mqa_mma_tile *tile,
 	      const PRIVATE spmla_k_mqa_logits_mma_scalars *s,
 	      GLOBAL const uint8_t *cache, GLOBAL const int32_t *block_table,
 	      GLOBAL const int32_t *table_cols, uint32_t row, uint32_t first,
-	      uint32_t len)
+	      uint32_t len, uint32_t mxfp4)
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint32_t bytes = mxfp4 ? MQA_MMA_DIM / 2 : MQA_MMA_DIM;
 	uint32_t i, j;
 
-	tile->scale = 0.0f;
+	tile->scale = mxfp4 ? 1.0f : 0.0f;
+	tile->scales = 0;
 	tile->page = -1;
 	UNROLL
 	for (i = 0; i < 4; i++) {
@@ -71,16 +78,17 @@ mqa_mma_fetch(PRIVATE mqa_mma_tile *tile,
 			GLOBAL const uint8_t *at =
 				cache + (uint64_t)page * s->page_stride_bytes;
 			GLOBAL const uint8_t *codes =
-				at + entry * MQA_MMA_DIM + 16 * t;
+				at + entry * bytes + 16 * t;
 
 			g_load128(codes, tile->raw + 8 * i);
-			g_load128(codes + 64, tile->raw + 8 * i + 4);
-			if (i == t)
-				tile->scale = ((
-					GLOBAL const float
-						*)(at +
-						   s->page_tokens *
-							   MQA_MMA_DIM))[entry];
+			if (!mxfp4)
+				g_load128(codes + 64, tile->raw + 8 * i + 4);
+			at += s->page_tokens * bytes;
+			if (mxfp4)
+				tile->scales |= (uint32_t)at[4 * entry + t]
+						<< 8 * i;
+			else if (i == t)
+				tile->scale = ((GLOBAL const float *)at)[entry];
 		} else {
 			UNROLL
 			for (j = 0; j < 8; j++)
@@ -112,11 +120,33 @@ mqa_mma_convert(const PRIVATE mqa_mma_tile *tile, uint32_t a[2][8][4])
 	}
 }
 
+/* The same of MXFP4. */
+FN void
+mqa_mma_convert_mxfp4(const PRIVATE mqa_mma_tile *tile, uint32_t a[2][8][4])
+{
+	uint32_t i, k;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		UNROLL
+		for (k = 0; k < 8; k += 2) {
+			uint32_t x[4];
+
+			g_e2m1x8_to_bf16(tile->raw[8 * i + k / 2],
+					 tile->scales >> 8 * i & 0xffu, x);
+			a[i / 2][k][i % 2] = x[0];
+			a[i / 2][k][2 + i % 2] = x[1];
+			a[i / 2][k + 1][i % 2] = x[2];
+			a[i / 2][k + 1][2 + i % 2] = x[3];
+		}
+	}
+}
+
 /* Scores of the tile's keys, each before its scale; a lane's is that of key
  * g + 8t. */
 FN float
 mqa_mma_score(uint32_t a[2][8][4], LOCAL const uint16_t *q,
-	      LOCAL const float *w)
+	      LOCAL const float *w, uint32_t mxfp4)
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
 	LOCAL const uint16_t *q_lane = q + g * MQA_MMA_Q + t * 16;
@@ -145,8 +175,13 @@ mqa_mma_score(uint32_t a[2][8][4], LOCAL const uint16_t *q,
 			for (m = 0; m < 2; m++) {
 				UNROLL
 				for (i = 0; i < 2; i++)
-					g_mma_f16(c[m], a[m][2 * p + i],
-						  b + 2 * i);
+					if (mxfp4)
+						g_mma_bf16(c[m],
+							   a[m][2 * p + i],
+							   b + 2 * i);
+					else
+						g_mma_f16(c[m], a[m][2 * p + i],
+							  b + 2 * i);
 			}
 		}
 		/* relu(x) is x where x > 0, of a NaN 0. */
@@ -198,20 +233,49 @@ mqa_mma_load_q(GLOBAL const uint8_t *q, GLOBAL const float *weights,
 		w[i] = i < heads ? weights[i] : 0.0f;
 }
 
-SPMLA_KERNEL(mqa_logits_mma)
+/* The same of MXFP4, as bf16: what lane t multiplies, 32 of its values, lies
+ * where that of e4m3 does. */
+FN void
+mqa_mma_load_mxfp4(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
+		   GLOBAL const float *weights, uint32_t heads,
+		   LOCAL uint16_t *q16, LOCAL float *w)
 {
-	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
-	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
-	LOCAL_ARRAY(uint32_t, ends, MQA_MMA_TOKENS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	const uint32_t aligned = ((uint64_t)q & 3u) == 0;
+	const uint32_t words = MQA_MMA_DIM / 8;
+	uint32_t i;
+
+	for (i = g_item(); i < MQA_MMA_HEADS * words; i += MQA_MMA_ITEMS) {
+		const uint32_t head = i / words, t = i % words / 4, p = i % 4;
+		uint32_t codes = 0, scales = 0, x[4];
+
+		if (head < heads) {
+			codes = mqa_word(q + 4 * i, aligned);
+			scales = q_scales[head];
+		}
+		g_e2m1x8_to_bf16(codes, scales >> 8 * t & 0xffu, x);
+		g_local_store128(q16 + head * MQA_MMA_Q + p / 2 * 64 + t * 16 +
+					 p % 2 * 8,
+				 x);
+	}
+	for (i = g_item(); i < MQA_MMA_HEADS; i += MQA_MMA_ITEMS)
+		w[i] = i < heads ? weights[i] : 0.0f;
+}
+
+/* The kernel, of either layout; `mxfp4` is a constant. */
+FN void
+mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
+			   const PRIVATE spmla_k_mqa_logits_mma_scalars *s,
+		   uint32_t mxfp4, LOCAL uint16_t *q16, LOCAL float *w,
+		   LOCAL uint32_t *ends, LOCAL uint64_t *sums)
+{
 	const uint32_t subgroups = MQA_MMA_ITEMS / g_width();
 	const uint32_t subgroup = g_item() / g_width();
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
 	uint32_t total = 0, first, unit, last, token = 0;
 
-	for (first = 0; first < s.tokens; first += MQA_MMA_ITEMS) {
+	for (first = 0; first < s->tokens; first += MQA_MMA_ITEMS) {
 		const uint32_t t = first + g_item();
-		const int32_t len = t < s.tokens ? context_lens[t] : 0;
+		const int32_t len = t < s->tokens ? context_lens[t] : 0;
 		uint32_t units = 0;
 		uint64_t here, all;
 
@@ -220,24 +284,25 @@ SPMLA_KERNEL(mqa_logits_mma)
 			const int64_t start = row_starts[t];
 			uint32_t fault = 0;
 
-			if (row >= s.rows)
+			if (row >= s->rows)
 				fault = G_FAULT_ROW;
 			else if (start < 0 ||
-				 (uint64_t)start > s.logits_elems ||
+				 (uint64_t)start > s->logits_elems ||
 				 (uint64_t)len >
-					 s.logits_elems - (uint64_t)start)
+					 s->logits_elems - (uint64_t)start)
 				fault = G_FAULT_LOGITS;
 			else
 				units = ((uint32_t)len + MQA_MMA_UNIT - 1) /
 					MQA_MMA_UNIT;
 			if (fault && g_block() == 0)
 				g_fault(fault_state, fault_status,
-					fault == G_FAULT_ROW ? s.first_token + t
-							     : row,
+					fault == G_FAULT_ROW
+						? s->first_token + t
+						: row,
 					fault);
 		}
 		here = g_scan_sum(units, MQA_MMA_ITEMS, sums, &all) + units;
-		if (t < s.tokens)
+		if (t < s->tokens)
 			ends[t] = total + (uint32_t)here;
 		total += (uint32_t)all;
 	}
@@ -245,7 +310,7 @@ SPMLA_KERNEL(mqa_logits_mma)
 	unit = (uint32_t)((uint64_t)total * g_block() / g_blocks());
 	last = (uint32_t)((uint64_t)total * (g_block() + 1) / g_blocks());
 	while (unit < last) {
-		uint32_t high = s.tokens, begin, end, stop, len, row, tile;
+		uint32_t high = s->tokens, begin, end, stop, len, row, tile;
 		mqa_mma_tile keys;
 
 		/* The token of this unit: the first that ends behind it. */
@@ -262,14 +327,23 @@ SPMLA_KERNEL(mqa_logits_mma)
 		len = (uint32_t)context_lens[token];
 		row = (uint32_t)token_row[token];
 		BARRIER(); /* nobody reads the last token's queries */
-		mqa_mma_load_q(q + (uint64_t)token * s.heads * MQA_MMA_DIM,
-			       weights + (uint64_t)token * s.heads, s.heads,
-			       q16, w);
+		if (mxfp4)
+			mqa_mma_load_mxfp4(q + (uint64_t)token * s->heads *
+							   (MQA_MMA_DIM / 2),
+					   q_scales +
+						   (uint64_t)token * s->heads,
+					   weights + (uint64_t)token * s->heads,
+					   s->heads, q16, w);
+		else
+			mqa_mma_load_q(q + (uint64_t)token * s->heads *
+						       MQA_MMA_DIM,
+				       weights + (uint64_t)token * s->heads,
+				       s->heads, q16, w);
 		tile = (unit - begin) * MQA_MMA_UNIT + subgroup * MQA_MMA_TILE;
 		stop = (end - begin) * MQA_MMA_UNIT;
 		stop = stop < len ? stop : len;
-		mqa_mma_fetch(&keys, &s, cache, block_table, table_cols, row,
-			      tile, stop);
+		mqa_mma_fetch(&keys, s, cache, block_table, table_cols, row,
+			      tile, stop, mxfp4);
 		BARRIER();
 		for (; tile < stop; tile += subgroups * MQA_MMA_TILE) {
 			const uint32_t key = tile + 8 * lane_t + g;
@@ -277,14 +351,17 @@ SPMLA_KERNEL(mqa_logits_mma)
 			float score = keys.scale;
 			uint32_t a[2][8][4];
 
-			mqa_mma_convert(&keys, a);
-			mqa_mma_fetch(&keys, &s, cache, block_table, table_cols,
+			if (mxfp4)
+				mqa_mma_convert_mxfp4(&keys, a);
+			else
+				mqa_mma_convert(&keys, a);
+			mqa_mma_fetch(&keys, s, cache, block_table, table_cols,
 				      row, tile + subgroups * MQA_MMA_TILE,
-				      stop);
-			score *= mqa_mma_score(a, q16, w);
+				      stop, mxfp4);
+			score *= mqa_mma_score(a, q16, w, mxfp4);
 			if (key < stop && page < 0) {
 				score = g_float(0xff800000u);
-				if (key % s.page_tokens == 0)
+				if (key % s->page_tokens == 0)
 					g_fault(fault_state, fault_status, row,
 						G_FAULT_PAGE);
 			}
@@ -295,5 +372,31 @@ SPMLA_KERNEL(mqa_logits_mma)
 	}
 }
 
+#define ARGS_NAME(type, name) name,
+
+SPMLA_KERNEL(mqa_logits_mma)
+{
+	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
+	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
+	LOCAL_ARRAY(uint32_t, ends, MQA_MMA_TOKENS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+
+	mqa_logits_mma_all(0, SPMLA_K_mqa_logits(ARGS_NAME, SPMLA_I_K_NONE) & s,
+			   0, q16, w, ends, sums);
+}
+
+SPMLA_KERNEL(mqa_logits_mxfp4_mma)
+{
+	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
+	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
+	LOCAL_ARRAY(uint32_t, ends, MQA_MMA_TOKENS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+
+	mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(ARGS_NAME, SPMLA_I_K_NONE) &
+				   s,
+			   1, q16, w, ends, sums);
+}
+
+#undef ARGS_NAME
 #endif
 #endif

@@ -72,44 +72,74 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	fill_extra(p, a);
 }
 
-/* The first kernel that takes the layout and that the device has, last the one
- * that takes all and that all have; with splits
- * and without it is the same one, so a token that is not split has the same
- * bits. */
-static spmla_i_kernel
-choose(const spmla_i_gpu_queue *queue, uint32_t layout)
+/* A kernel, the layout that it reads, whether it is for small calls only, and
+ * the heads that a block of it has. */
+typedef struct choice {
+	uint32_t layout, small, heads;
+	spmla_i_kernel kernel;
+} choice;
+
+/* With parts, so many times 16 heads of a token are a small call: its blocks are
+ * done sooner with 16 heads each than with 64. */
+enum { SMALL_GROUPS = 16 };
+
+/* Of no more than 16 heads every call is small; of more it is parts that may
+ * make it so, as bits depend on them anyway. */
+static uint32_t
+is_small(const spmla_sparse_decode_args *a)
 {
-	static const struct {
-		uint32_t layout;
-		spmla_i_kernel kernel;
-	} choices[] = {
-		{SPMLA_LAYOUT_FP8_DS_MLA, SPMLA_KERNEL_sparse_decode_wgmma},
-		{SPMLA_LAYOUT_V4_FP8, SPMLA_KERNEL_sparse_decode_wgmma_v4},
-		{SPMLA_LAYOUT_MLA_BF16, SPMLA_KERNEL_sparse_bf16_wgmma},
-		{SPMLA_LAYOUT_FP8_DS_MLA, SPMLA_KERNEL_sparse_decode_mma},
+	const uint32_t groups =
+		(a->heads + DECODE_MMA_FEW - 1) / DECODE_MMA_FEW;
+
+	return groups == 1 ||
+	       (a->parts && (uint64_t)a->tokens * groups <= SMALL_GROUPS);
+}
+
+/* The first of them that the device has, last the portable one, which all
+ * have. */
+static choice
+choose(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a)
+{
+#define CHOICE(layout, small, heads, stem)                               \
+	{                                                                \
+		SPMLA_LAYOUT_##layout, small, heads, SPMLA_KERNEL_##stem \
+	}
+	static const choice choices[] = {
+		CHOICE(FP8_DS_MLA, 1, DECODE_MMA_FEW, sparse_decode_mma_few),
+		CHOICE(FP8_DS_MLA, 0, DECODE_HEADS, sparse_decode_wgmma),
+		CHOICE(FP8_DS_MLA, 0, DECODE_HEADS, sparse_decode_mma),
+		CHOICE(FP8_DS_MLA, 0, DECODE_MMA_FEW, sparse_decode_mma_few),
+		CHOICE(V4_FP8, 1, DECODE_MMA_FEW, sparse_decode_mma_v4_few),
+		CHOICE(V4_FP8, 0, DECODE_HEADS, sparse_decode_wgmma_v4),
+		CHOICE(V4_FP8, 0, DECODE_HEADS, sparse_decode_mma_v4),
+		CHOICE(V4_FP8, 0, DECODE_MMA_FEW, sparse_decode_mma_v4_few),
+		CHOICE(MLA_BF16, 0, DECODE_HEADS, sparse_bf16_wgmma),
+		CHOICE(MLA_BF16, 0, DECODE_MMA_FEW, sparse_bf16_mma),
 	};
+#undef CHOICE
+	const uint32_t small = is_small(a);
+	const choice portable = {a->cache.layout, 0, ATTEND_HEADS,
+				 SPMLA_KERNEL_sparse_decode};
 	uint32_t i;
 
 	for (i = 0; i < SPMLA_I_COUNT(choices); i++)
-		if (choices[i].layout == layout &&
+		if (choices[i].layout == portable.layout &&
+		    choices[i].small <= small &&
 		    queue->resident_blocks[choices[i].kernel])
-			return choices[i].kernel;
-	return SPMLA_KERNEL_sparse_decode;
+			return choices[i];
+	return portable;
 }
 
 spmla_status
 spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
-	const spmla_i_kernel kernel = choose(queue, a->cache.layout);
-	const uint32_t heads = kernel == SPMLA_KERNEL_sparse_decode
-				       ? (uint32_t)ATTEND_HEADS
-				       : (uint32_t)DECODE_HEADS;
-	const uint32_t groups = (a->heads + heads - 1) / heads;
+	const choice by = choose(queue, a);
+	const uint32_t groups = (a->heads + by.heads - 1) / by.heads;
 	spmla_k_sparse_decode_params p;
 
 	fill(&p, queue, a);
 	return spmla_i_gpu_launch(
-		queue, kernel,
+		queue, by.kernel,
 		(uint64_t)(a->parts ? a->parts : a->tokens) * groups, &p);
 }

@@ -8,10 +8,10 @@
 
 /* A row is a page of one entry. */
 static spmla_status
-launch_wgmma(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
-	     const spmla_sparse_prefill_args *a)
+launch_matrix(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+	      uint32_t heads, const spmla_sparse_prefill_args *a)
 {
-	const uint32_t groups = (a->heads + DECODE_HEADS - 1) / DECODE_HEADS;
+	const uint32_t groups = (a->heads + heads - 1) / heads;
 	spmla_k_sparse_bf16_wgmma_params p;
 
 	memset(&p, 0, sizeof p);
@@ -58,14 +58,21 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	/* Rows whose groups of four values can be read at once. */
 	const uint32_t tight = SPMLA_I_PTR(a->kv) % sizeof(uint64_t) == 0 &&
 			       a->kv_stride_elems % 4 == 0;
+	/* And those of eight. */
+	const uint32_t wide =
+		SPMLA_I_PTR(a->kv) % 16 == 0 && a->kv_stride_elems % 8 == 0;
+	const uint32_t is_mla = a->dim == SPMLA_MLA_DIM;
 	const spmla_i_kernel wgmma =
-		a->dim == SPMLA_MLA_DIM ? SPMLA_KERNEL_sparse_bf16_wgmma
-					: SPMLA_KERNEL_sparse_bf16_wgmma_512;
+		is_mla ? SPMLA_KERNEL_sparse_bf16_wgmma
+		       : SPMLA_KERNEL_sparse_bf16_wgmma_512;
+	const spmla_i_kernel mma = is_mla ? SPMLA_KERNEL_sparse_bf16_mma
+					  : SPMLA_KERNEL_sparse_bf16_mma_512;
 	spmla_k_sparse_prefill_params p;
 
-	if (queue->resident_blocks[wgmma] && SPMLA_I_PTR(a->kv) % 16 == 0 &&
-	    a->kv_stride_elems % 8 == 0)
-		return launch_wgmma(queue, wgmma, a);
+	if (wide && queue->resident_blocks[wgmma])
+		return launch_matrix(queue, wgmma, DECODE_HEADS, a);
+	if (wide && queue->resident_blocks[mma])
+		return launch_matrix(queue, mma, DECODE_MMA_FEW, a);
 	memset(&p, 0, sizeof p);
 	p.q = a->q;
 	p.kv = a->kv;

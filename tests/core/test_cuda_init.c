@@ -193,7 +193,8 @@ START_TEST(a_plan_for_another_device_is_refused)
 {
 	r.plan.device.arch = 100;
 	init_says(SPMLA_E_UNSUPPORTED,
-		  "SPMLA_E_UNSUPPORTED: plan.device.arch: got 100, want 90");
+		  "SPMLA_E_UNSUPPORTED: plan.device.arch: got 100, want at "
+		  "most 90");
 	r.plan.device.arch = 90;
 	r.plan.device.sm_count = 132;
 	init_says(SPMLA_E_UNSUPPORTED,
@@ -207,6 +208,38 @@ START_TEST(a_plan_for_another_device_is_refused)
 	r.native.flags = SPMLA_NATIVE_DEFERRED;
 	init_says(SPMLA_E_UNSUPPORTED,
 		  "SPMLA_E_UNSUPPORTED: native.flags: got 1, want 0");
+}
+END_TEST
+
+/* Whether the kernels of a plan of that arch have places on the device. */
+static void
+has_places(uint32_t arch, uint32_t wgmma, uint32_t most, uint32_t few)
+{
+	const spmla_i_gpu_state *state;
+
+	r.plan.device.arch = arch;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	state = spmla_view(r.ctx, SPMLA_BUF_BACKEND_STATE, NULL);
+#define HAS(stem) (state->resident_blocks[SPMLA_KERNEL_##stem] != 0)
+	ck_assert_uint_eq(HAS(sparse_decode_wgmma), wgmma);
+	ck_assert_uint_eq(HAS(sparse_decode_mma), most);
+	ck_assert_uint_eq(HAS(sparse_decode_mma_few), few);
+	ck_assert_uint_eq(HAS(mqa_logits_mma), few);
+	ck_assert(HAS(sparse_decode));
+#undef HAS
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+	r.ctx = NULL;
+}
+
+START_TEST(a_plan_for_an_older_device_takes_its_kernels)
+{
+	has_places(90, 1, 1, 1);
+	has_places(89, 0, 0, 1);
+	has_places(80, 0, 1, 1);
+	has_places(75, 0, 0, 0);
+	fake.major = 12; /* as large as the one to come */
+	has_places(120, 0, 0, 1);
+	has_places(100, 0, 1, 1);
 }
 END_TEST
 
@@ -349,6 +382,7 @@ main(void)
 	tcase_add_test(c, without_a_driver_the_backend_says_so);
 	tcase_add_test(c, a_library_without_kernels_says_so);
 	tcase_add_test(c, a_plan_for_another_device_is_refused);
+	tcase_add_test(c, a_plan_for_an_older_device_takes_its_kernels);
 	tcase_add_test(c, a_kernel_that_does_not_fit_is_named);
 	tcase_add_test(c, init_zeroes_what_lives_as_long_as_the_context);
 	tcase_add_test(c, whatever_fails_in_init_is_told_and_nothing_stays);

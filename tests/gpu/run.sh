@@ -11,8 +11,9 @@
 # (memcheck, synccheck, racecheck, initcheck). initcheck follows the device's own
 # memory and none of the host: it gets the suite that has its steps there, in
 # regions that nobody filled, and one that it has to find fault with.
-# SPMLA_TEST_SECONDS is the most that a suite may take. Exit: 1 if one failed; 0,
-# with SKIPPED, where there is no device, or no compute-sanitizer.
+# SPMLA_TEST_SECONDS is the most that a suite may take, SPMLA_TEST_CUDA_ARCH the
+# architecture whose kernels run, where it is older than the device's. Exit: 1 if
+# one failed; 0, with SKIPPED, where there is no device, or no compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -171,6 +171,52 @@ START_TEST(bits_are_those_of_the_same_values_in_fp8)
 }
 END_TEST
 
+/* More tokens than one launch of any kernel takes, each with a query of 1 and a
+ * scale of its own, and the same key of 1. */
+START_TEST(thousands_of_tokens_have_each_its_scale)
+{
+	enum { MANY = 4100 };
+	uint8_t *q = test_alloc(MANY * 64, 0);
+	int32_t *scales = test_alloc(MANY * sizeof *scales, 127);
+	float *weights = test_alloc(MANY * sizeof *weights, 0);
+	int32_t *row = test_alloc(MANY * sizeof *row, 0);
+	int32_t *lens = test_alloc(MANY * sizeof *lens, 0);
+	int64_t *starts = test_alloc(MANY * sizeof *starts, 0);
+	float *logits = test_alloc(MANY * sizeof *logits, 0x5A);
+	uint32_t t;
+
+	open_one(1);
+	key()[0] = 0x02;
+	for (t = 0; t < MANY; t++) {
+		q[t * 64] = 0x02;
+		((uint8_t *)&scales[t])[0] = (uint8_t)(127 + t % 7);
+		weights[t] = 1;
+		row[t] = w.token_row[0];
+		lens[t] = 1;
+		starts[t] = t;
+	}
+	w.a.tokens = MANY;
+	w.a.q = q;
+	w.a.q_scales = scales;
+	w.a.weights = weights;
+	w.a.token_row = row;
+	w.a.context_lens = lens;
+	w.a.row_starts = starts;
+	w.a.logits = logits;
+	w.a.logits_elems = MANY;
+	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
+	for (t = 0; t < MANY; t++)
+		ck_assert_float_eq(logits[t], (float)(1 << t % 7));
+	free(q);
+	free(scales);
+	free(weights);
+	free(row);
+	free(lens);
+	free(starts);
+	free(logits);
+}
+END_TEST
+
 START_TEST(zero_queries_score_zero)
 {
 	uint32_t n;
@@ -263,13 +309,14 @@ START_TEST(bits_of_a_row_do_not_depend_on_the_other_tokens)
 }
 END_TEST
 
-/* Another backend has no width to change. */
+/* The kernel without matrix instructions; another backend has no width to
+ * change. */
 START_TEST(bits_do_not_depend_on_the_width_of_a_subgroup)
 {
 	static float narrow[MQA_LOGITS];
 	uint32_t width;
 
-	mqa_open_mxfp4(&w, 64, 61);
+	mqa_open_mxfp4(&w, 65, 61);
 	if (f.backend != &spmla_emulator)
 		return;
 	emulator_set(16, 1);
@@ -288,6 +335,7 @@ main(void)
 {
 	const case_test shape[] = {
 		{scores_equal_the_reference_for_any_heads_and_page_size, 24},
+		{thousands_of_tokens_have_each_its_scale, 1},
 		{negative_heads_are_dropped_before_the_weights, 1},
 		{every_value_meets_its_own_scale, 1},
 		{products_of_all_codes_are_exact, 1},

@@ -79,6 +79,27 @@ expect_sum(uint32_t h, const uint16_t *out, float lse)
 	}
 }
 
+/* Head h of token 1, of one split, equals what the whole gave: to the bit, but
+ * that few tokens of more than 16 heads may have a kernel of their own. */
+static void
+expect_same(const uint16_t *got, const uint16_t *want, float lse, float other)
+{
+	uint32_t d;
+
+	if (w.a.heads <= 16) {
+		ck_assert_mem_eq(got, want, REF_LATENT * 2);
+		ck_assert(lse == other);
+		return;
+	}
+	for (d = 0; d < REF_LATENT; d++) {
+		const double x = test_bf16_value(want[d]);
+
+		ck_assert_double_eq_tol(test_bf16_value(got[d]), x,
+					1e-5 + 0x1.01p-7 * fabs(x));
+	}
+	ck_assert_double_eq_tol(lse, other, 1e-5);
+}
+
 START_TEST(splits_of_v32_rows_sum_to_the_whole)
 {
 	uint16_t *out;
@@ -104,8 +125,7 @@ START_TEST(splits_of_v32_rows_sum_to_the_whole)
 		const size_t at = h * (size_t)w.a.lse_head_stride_elems;
 
 		expect_sum(h, out + head, lse[at]);
-		ck_assert_mem_eq(w.out + one, out + one, REF_LATENT * 2);
-		ck_assert(w.lse[at + 1] == lse[at + 1]);
+		expect_same(w.out + one, out + one, w.lse[at + 1], lse[at + 1]);
 		/* No result, no partial one of the token of one split. */
 		ck_assert_uint_eq(w.out[head], 0x5A5A);
 		ck_assert(isnan(split_lse[SPLITS * w.a.heads + h]));

@@ -77,12 +77,15 @@ finish(spmla_status s, spmla_stream stream, const char *what, uint32_t number)
 static spmla_status
 sync_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
 {
+	const char *arch = getenv("SPMLA_TEST_CUDA_ARCH");
 	spmla_status s;
 
 	(void)native;
 	s = spmla_cuda.query(NULL, device, diag);
 	if (s == SPMLA_OK)
 		device->ops = cuda_sync.ops;
+	if (s == SPMLA_OK && arch)
+		device->arch = (uint32_t)strtoul(arch, NULL, 10);
 	return s;
 }
 

@@ -8,6 +8,8 @@
  * A program that links cuda_world.c and --wrap=main and those of
  * CUDA_WORLD_WRAPS in tests/defs.bzl is so started if SPMLA_TEST_CUDA is set,
  * or one of its arguments is --backend=cuda. Otherwise nothing changes.
+ * SPMLA_TEST_CUDA_ARCH is the architecture whose kernels are to be run, at most
+ * the device's (89: sparse attention in 99 KB; 75: no matrix instructions).
  */
 #ifndef TESTS_SUPPORT_CUDA_WORLD_H
 #define TESTS_SUPPORT_CUDA_WORLD_H
