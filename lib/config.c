@@ -15,7 +15,6 @@ enum {
 	MAX_ROWS = 65536,
 	MAX_CONTEXT = 1 << 24,
 	MAX_CACHE_LAYERS = 1024,
-	MAX_PAGE_TOKENS = 4096,
 	MAX_RING_SLOTS = 1024,
 	MAX_TABLE_STORES = 65536,
 	MAX_UPDATE_PAGES = 1 << 24,
@@ -23,27 +22,49 @@ enum {
 	MAX_GRAPH_NODES = 1 << 20,
 	MAX_QUEUE = 65536,
 	MAX_WORKSPACE = INT32_MAX,
-	MAX_CPU_WORKERS = 1024
+	MAX_CPU_WORKERS = 1024,
+	MAX_WINDOW = 4096
 };
+
+/* What all models of V4 have. */
+static void
+preset_v4(spmla_config *c)
+{
+	c->kv_layout = SPMLA_LAYOUT_V4_FP8;
+	c->index_layout = SPMLA_LAYOUT_INDEX_FP8;
+	c->softmax_scale = 0.04419417382415922f; /* 512^-0.5 */
+	c->window_tokens = 128;
+	c->groups[SPMLA_GROUP_SWA].ring_columns = SPMLA_RING_LEAST;
+	c->groups[SPMLA_GROUP_INDEX].source = SPMLA_TABLE_OF(SPMLA_GROUP_C4A);
+	c->groups[SPMLA_GROUP_STATE_C4A].ring_columns = SPMLA_RING_LEAST;
+	c->groups[SPMLA_GROUP_STATE_C128A].ring_columns = SPMLA_RING_LEAST;
+	c->groups[SPMLA_GROUP_STATE_INDEX].source =
+		SPMLA_TABLE_OF(SPMLA_GROUP_STATE_C4A);
+}
 
 spmla_status
 spmla_config_preset(spmla_config *config, spmla_model model)
 {
 	if (!config)
 		return SPMLA_E_NULL;
-	if (model != SPMLA_MODEL_V32)
+	if (model < SPMLA_MODEL_V32 || model > SPMLA_MODEL_V4_PRO)
 		return SPMLA_E_RANGE;
 	memset(config, 0, sizeof *config);
 	config->struct_bytes = (uint32_t)sizeof *config;
 	config->model = (uint32_t)model;
-	config->heads = 128;
+	config->heads = model == SPMLA_MODEL_V4_FLASH ? 64 : 128;
 	config->index_heads = 64;
-	config->topk = 2048;
-	config->kv_layout = SPMLA_LAYOUT_FP8_DS_MLA;
 	config->kv_scale_mode = SPMLA_SCALE_POW2;
-	config->softmax_scale = 0.07216878364870322f; /* 192^-0.5 */
-	config->groups[SPMLA_GROUP_MAIN].source = SPMLA_TABLE_RING;
-	config->groups[SPMLA_GROUP_MAIN].page_tokens = 64;
+	if (model == SPMLA_MODEL_V32) {
+		config->topk = 2048;
+		config->kv_layout = SPMLA_LAYOUT_FP8_DS_MLA;
+		config->softmax_scale = 0.07216878364870322f; /* 192^-0.5 */
+		config->groups[SPMLA_GROUP_MAIN].source = SPMLA_TABLE_RING;
+		config->groups[SPMLA_GROUP_MAIN].page_tokens = 64;
+	} else {
+		config->topk = model == SPMLA_MODEL_V4_PRO ? 1024 : 512;
+		preset_v4(config);
+	}
 	return SPMLA_OK;
 }
 
@@ -67,7 +88,10 @@ check_fields(const spmla_config *c, spmla_diag *diag)
 	const uint32_t flags =
 		SPMLA_CONFIG_BATCH_INVARIANT | SPMLA_CONFIG_APART;
 	const spmla_i_check checks[] = {
-		{"config.model", c->model, SPMLA_WANT_EQUAL, SPMLA_MODEL_V32},
+		{"config.model", c->model, SPMLA_WANT_AT_LEAST,
+		 SPMLA_MODEL_V32},
+		{"config.model", c->model, SPMLA_WANT_AT_MOST,
+		 SPMLA_MODEL_V4_PRO},
 		{"config.flags", c->flags, SPMLA_WANT_AT_MOST, flags},
 		{"config.heads", c->heads, SPMLA_WANT_AT_LEAST, 1},
 		{"config.heads", c->heads, SPMLA_WANT_AT_MOST, MAX_HEADS},
@@ -76,8 +100,6 @@ check_fields(const spmla_config *c, spmla_diag *diag)
 		 MAX_INDEX_HEADS},
 		{"config.topk", c->topk, SPMLA_WANT_AT_LEAST, 1},
 		{"config.topk", c->topk, SPMLA_WANT_AT_MOST, MAX_TOPK},
-		{"config.kv_layout", c->kv_layout, SPMLA_WANT_AT_MOST,
-		 SPMLA_LAYOUT_MLA_BF16},
 		{"config.kv_scale_mode", c->kv_scale_mode, SPMLA_WANT_AT_MOST,
 		 SPMLA_SCALE_RAW},
 		{"config.max_rows", c->max_rows, SPMLA_WANT_AT_LEAST, 1},
@@ -117,6 +139,45 @@ check_fields(const spmla_config *c, spmla_diag *diag)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
+/* What depends on the model. */
+static spmla_status
+resolve_model(spmla_config *c, spmla_diag *diag)
+{
+	const uint32_t v4 = spmla_i_is_v4(c);
+
+	if (spmla_i_f32_bits(c->softmax_scale) == 0)
+		c->softmax_scale =
+			v4 ? 0.04419417382415922f : 0.07216878364870322f;
+	set_default(&c->kv_layout,
+		    v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA);
+	set_default(&c->kv_scale_mode, SPMLA_SCALE_POW2);
+	if (v4) {
+		set_default(&c->window_tokens, 128);
+		set_default(&c->index_layout, SPMLA_LAYOUT_INDEX_FP8);
+	}
+	const spmla_i_check checks[] = {
+		{"config.kv_layout", c->kv_layout, SPMLA_WANT_AT_LEAST,
+		 v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA},
+		{"config.kv_layout", c->kv_layout, SPMLA_WANT_AT_MOST,
+		 v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_MLA_BF16},
+		{"config.kv_scale_mode", c->kv_scale_mode, SPMLA_WANT_AT_MOST,
+		 v4 ? SPMLA_SCALE_POW2 : SPMLA_SCALE_RAW},
+		{"config.window_tokens", c->window_tokens, SPMLA_WANT_AT_MOST,
+		 v4 ? MAX_WINDOW : 0},
+		{"config.index_layout", c->index_layout,
+		 c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4 && v4
+			 ? SPMLA_WANT_NOTHING
+			 : SPMLA_WANT_EQUAL,
+		 v4 ? SPMLA_LAYOUT_INDEX_FP8 : 0},
+		{"config.c4a_layers", c->c4a_layers, SPMLA_WANT_AT_MOST,
+		 v4 ? MAX_CACHE_LAYERS : 0},
+		{"config.c128a_layers", c->c128a_layers, SPMLA_WANT_AT_MOST,
+		 v4 ? MAX_CACHE_LAYERS : 0},
+	};
+
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
 static spmla_status
 check_buckets(const spmla_config *c, spmla_diag *diag)
 {
@@ -150,30 +211,6 @@ check_buckets(const spmla_config *c, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-static spmla_status
-check_group(const spmla_table_config *g, spmla_diag *diag)
-{
-	const spmla_i_check checks[] = {
-		{"config.groups.source", g->source, SPMLA_WANT_AT_MOST,
-		 SPMLA_TABLE_DEVICE},
-		{"config.groups.page_tokens", g->page_tokens,
-		 SPMLA_WANT_AT_LEAST, 1},
-		{"config.groups.page_tokens", g->page_tokens,
-		 SPMLA_WANT_AT_MOST, MAX_PAGE_TOKENS},
-		{"config.groups.pool_pages", g->pool_pages, SPMLA_WANT_AT_LEAST,
-		 1},
-		{"config.groups.pool_pages", g->pool_pages, SPMLA_WANT_AT_MOST,
-		 g->page_tokens ? INT32_MAX / g->page_tokens : 1},
-		{"config.groups.reserved", g->reserved, SPMLA_WANT_EQUAL, 0},
-	};
-	const spmla_status s =
-		spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
-
-	if (s != SPMLA_OK && diag)
-		diag->index = SPMLA_GROUP_MAIN;
-	return s;
-}
-
 /* Prefill's own fields; the others do not depend on them. */
 static spmla_status
 resolve_prefill(spmla_config *c, spmla_diag *diag)
@@ -200,19 +237,23 @@ resolve_prefill(spmla_config *c, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* Most pages that a step of this shape is likely to bring. */
+/* Most pages that a step of this shape is likely to bring: some a request, or
+ * a whole row of each table that a record changes. */
 static uint32_t
 default_update_pages(const spmla_config *c, uint32_t requests)
 {
 	const uint32_t page = c->groups[SPMLA_GROUP_MAIN].page_tokens;
-	const uint64_t columns = spmla_i_cdiv(c->max_context_tokens, page);
 	const uint64_t prefill =
 		c->max_prefill_tokens
 			? spmla_i_cdiv(c->prefill_workspace_tokens, page) +
 				  requests
 			: 0;
-	uint64_t most = 4 * (uint64_t)requests;
+	uint64_t most = 4 * (uint64_t)requests, columns = 0;
+	uint32_t i;
 
+	for (i = 0; i < spmla_i_group_count(c); i++)
+		if (i == 0 || c->groups[i].source == SPMLA_TABLE_RING)
+			columns += spmla_i_group_columns(c, i);
 	if (columns > most)
 		most = columns;
 	if (prefill > most)
@@ -220,15 +261,22 @@ default_update_pages(const spmla_config *c, uint32_t requests)
 	return cap_u32(most, MAX_UPDATE_PAGES);
 }
 
+/* Two a request, of each table that a record changes. */
+static uint32_t
+default_table_stores(const spmla_config *c, uint32_t requests)
+{
+	uint32_t tables = 1, i;
+
+	for (i = 1; i < spmla_i_group_count(c); i++)
+		tables += c->groups[i].source == SPMLA_TABLE_RING;
+	return cap_u32(2 * (uint64_t)requests * tables, MAX_TABLE_STORES);
+}
+
 static void
 fill_defaults(spmla_config *c)
 {
-	spmla_table_config *g = &c->groups[SPMLA_GROUP_MAIN];
 	uint32_t requests = 0, i;
 
-	set_default(&c->kv_layout, SPMLA_LAYOUT_FP8_DS_MLA);
-	set_default(&c->kv_scale_mode, SPMLA_SCALE_POW2);
-	set_default(&g->source, SPMLA_TABLE_RING);
 	for (i = 0; i < c->bucket_count; i++) {
 		spmla_shape *b = &c->buckets[i];
 
@@ -243,14 +291,12 @@ fill_defaults(spmla_config *c)
 	 * on what is left in them. */
 	memset(&c->buckets[i], 0,
 	       (SPMLA_MAX_BUCKETS - i) * sizeof c->buckets[0]);
-	memset(&c->groups[1], 0,
-	       (SPMLA_MAX_TABLE_GROUPS - 1) * sizeof c->groups[0]);
 	set_default(&c->ring_slots, 4);
-	set_default(&c->max_table_stores,
-		    cap_u32(2 * (uint64_t)requests, MAX_TABLE_STORES));
+	set_default(&c->max_table_stores, default_table_stores(c, requests));
 	set_default(&c->max_update_pages, default_update_pages(c, requests));
 	set_default(&c->max_graphs, c->bucket_count > 4 ? c->bucket_count : 4);
-	set_default(&c->max_graph_nodes, 512 * c->max_graphs);
+	set_default(&c->max_graph_nodes,
+		    (spmla_i_is_v4(c) ? 1024 : 512) * c->max_graphs);
 	set_default(&c->queue_entries, 64);
 	set_default(&c->cpu_workers, 1);
 }
@@ -278,10 +324,9 @@ spmla_i_config_resolve(spmla_config *c, const spmla_config *in,
 	memset(c, 0, sizeof *c);
 	memcpy(c, in, bytes);
 	c->struct_bytes = (uint32_t)sizeof *c;
-	if (spmla_i_f32_bits(c->softmax_scale) == 0)
-		c->softmax_scale = 0.07216878364870322f;
-	set_default(&c->groups[SPMLA_GROUP_MAIN].page_tokens, 64);
 	s = check_fields(c, diag);
+	if (s == SPMLA_OK)
+		s = resolve_model(c, diag);
 	if (s == SPMLA_OK && !spmla_i_finite_positive(c->softmax_scale))
 		s = spmla_i_fail(diag, SPMLA_E_RANGE, "config.softmax_scale",
 				 spmla_i_f32_bits(c->softmax_scale),
@@ -289,7 +334,7 @@ spmla_i_config_resolve(spmla_config *c, const spmla_config *in,
 	if (s == SPMLA_OK)
 		s = check_buckets(c, diag);
 	if (s == SPMLA_OK)
-		s = check_group(&c->groups[SPMLA_GROUP_MAIN], diag);
+		s = spmla_i_groups_resolve(c, diag);
 	if (s == SPMLA_OK)
 		s = resolve_prefill(c, diag);
 	if (s != SPMLA_OK)
@@ -317,69 +362,4 @@ spmla_i_shape_at(const spmla_config *c, uint32_t i)
 		if (c->buckets[b].requests > prefill.requests)
 			prefill.requests = c->buckets[b].requests;
 	return prefill;
-}
-
-/* Whether an op is part of a step: of decode, or of prefill if it is planned.
- * The others are called alone. */
-static uint32_t
-is_needed(const spmla_config *c, uint32_t op)
-{
-	static const uint32_t prefill[] = {
-		SPMLA_OP_indexer_k_gather, SPMLA_OP_kv_gather,
-		SPMLA_OP_sparse_prefill, SPMLA_OP_mqa_logits_gathered,
-		SPMLA_OP_prefill_rows};
-	uint32_t i;
-
-	if (op <= SPMLA_OP_sparse_decode)
-		return 1;
-	for (i = 0; c->max_prefill_tokens && i < SPMLA_I_COUNT(prefill); i++)
-		if (op == prefill[i])
-			return 1;
-	return 0;
-}
-
-spmla_status
-spmla_i_device_check(const spmla_device *device, const spmla_config *config,
-		     spmla_diag *diag)
-{
-	static const char *const names[] = {
-#define SPMLA_OP(stem) "device.ops: " #stem,
-#include "spmla/ops/ops.inc"
-#undef SPMLA_OP
-	};
-	spmla_status s;
-	uint32_t bytes, op;
-
-	/* It may be shorter than it should: nothing else is read before. */
-	memcpy(&bytes, device, sizeof bytes);
-	s = spmla_i_check_size(diag, "device.struct_bytes", bytes,
-			       sizeof *device);
-	if (s != SPMLA_OK)
-		return s;
-	const spmla_i_check checks[] = {
-		{"device.kind", device->kind, SPMLA_WANT_AT_LEAST,
-		 SPMLA_BACKEND_CPU},
-		{"device.kind", device->kind, SPMLA_WANT_AT_MOST,
-		 SPMLA_BACKEND_CUDA},
-		{"device.arch", device->arch, SPMLA_WANT_AT_MOST,
-		 device->kind == SPMLA_BACKEND_CPU ? 0 : 999},
-		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_LEAST, 1},
-		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_MOST, 4096},
-		{"device.subgroup_width", device->subgroup_width,
-		 SPMLA_WANT_AT_LEAST, 1},
-		{"device.subgroup_width", device->subgroup_width,
-		 SPMLA_WANT_AT_MOST, 64},
-		{"device.reserved", device->reserved, SPMLA_WANT_EQUAL, 0},
-	};
-
-	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
-	if (s != SPMLA_OK)
-		return s;
-	for (op = 0; op < SPMLA_OP_COUNT; op++)
-		if (is_needed(config, op) &&
-		    !(device->ops & SPMLA_I_OP_BIT(op)))
-			return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
-					    names[op], 0, SPMLA_WANT_AT_LEAST,
-					    1);
-	return SPMLA_OK;
 }

@@ -3,6 +3,7 @@
  * The context: regions in, addresses out. Sizes come from the plan only.
  */
 #include "spmla/internal/backend.h"
+#include "spmla/internal/config.h"
 
 #include <string.h>
 
@@ -266,30 +267,76 @@ spmla_view(const spmla_ctx *ctx, spmla_buf buf, uint64_t *bytes)
 	return known ? ctx->buf[i] : NULL;
 }
 
+/* A planned pool. */
+typedef struct pool {
+	uint32_t layout; /* 0: there is no such buffer */
+	uint32_t group;
+	uint32_t layers;
+} pool;
+
+static pool
+pool_of(const spmla_config *c, spmla_buf buf)
+{
+	const uint32_t v4 = spmla_i_is_v4(c);
+	const struct {
+		spmla_buf buf;
+		pool pool;
+	} pools[] = {
+		{SPMLA_BUF_KV_CACHE,
+		 {c->kv_layout, SPMLA_GROUP_MAIN, c->cache_layers}},
+		{SPMLA_BUF_INDEX_CACHE,
+		 {v4 ? c->index_layout : SPMLA_LAYOUT_INDEX_FP8,
+		  v4 ? SPMLA_GROUP_INDEX : SPMLA_GROUP_MAIN,
+		  v4 ? c->c4a_layers : c->cache_layers}},
+		{SPMLA_BUF_C4A_CACHE,
+		 {c->kv_layout, SPMLA_GROUP_C4A, c->c4a_layers}},
+		{SPMLA_BUF_C128A_CACHE,
+		 {c->kv_layout, SPMLA_GROUP_C128A, c->c128a_layers}},
+		{SPMLA_BUF_STATE_C4A_CACHE,
+		 {SPMLA_LAYOUT_STATE_1024, SPMLA_GROUP_STATE_C4A,
+		  c->c4a_layers}},
+		{SPMLA_BUF_STATE_INDEX_CACHE,
+		 {SPMLA_LAYOUT_STATE_256, SPMLA_GROUP_STATE_INDEX,
+		  c->c4a_layers}},
+		{SPMLA_BUF_STATE_C128A_CACHE,
+		 {SPMLA_LAYOUT_STATE_512, SPMLA_GROUP_STATE_C128A,
+		  c->c128a_layers}},
+	};
+	static const pool none = {0, 0, 0};
+	uint32_t i;
+
+	for (i = 0; i < (v4 ? SPMLA_I_COUNT(pools) : 2); i++)
+		if (pools[i].buf == buf)
+			return pools[i].pool;
+	return none;
+}
+
 spmla_status
 spmla_cache_view(const spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
 		 spmla_cache *cache)
 {
+	const spmla_config *c;
 	const spmla_table_config *g;
 	uint64_t stride;
-	uint32_t layout;
+	pool p;
 
 	if (!ctx || !cache)
 		return SPMLA_E_NULL;
-	if (buf != SPMLA_BUF_KV_CACHE && buf != SPMLA_BUF_INDEX_CACHE)
+	c = &ctx->plan.config;
+	p = pool_of(c, buf);
+	if (p.layout == 0)
 		return SPMLA_E_RANGE;
 	if (!ctx->buf[buf])
 		return SPMLA_E_UNSUPPORTED;
-	if (layer >= ctx->plan.config.cache_layers)
+	if (layer >= p.layers)
 		return SPMLA_E_RANGE;
-	layout = buf == SPMLA_BUF_KV_CACHE ? ctx->plan.config.kv_layout
-					   : SPMLA_LAYOUT_INDEX_FP8;
-	g = &ctx->plan.config.groups[SPMLA_GROUP_MAIN];
-	stride = spmla_layout_page_bytes(layout, g->page_tokens);
+	g = &c->groups[p.group];
 	cache->struct_bytes = (uint32_t)sizeof *cache;
-	cache->layout = layout;
-	cache->table_group = SPMLA_GROUP_MAIN;
-	cache->entries_per_page = g->page_tokens;
+	cache->layout = p.layout;
+	cache->table_group = p.group;
+	cache->entries_per_page =
+		g->page_tokens / spmla_i_group_ratio(c, p.group);
+	stride = spmla_layout_page_bytes(p.layout, cache->entries_per_page);
 	cache->pages = g->pool_pages;
 	cache->reserved = 0;
 	cache->page_stride_bytes = stride;

@@ -10,17 +10,18 @@
 #include <string.h>
 
 /* Most elements that the logits of a step of this bucket take: each of at most
- * next_n tokens of a request needs its context, rounded up. */
+ * next_n tokens of a request needs its index keys, rounded up. */
 static uint64_t
-bucket_logits(const spmla_shape *b, uint32_t max_context_tokens,
-	      uint32_t *overflow)
+bucket_logits(const spmla_shape *b, const spmla_config *c, uint32_t *overflow)
 {
 	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
+	const uint32_t ratio = spmla_i_index_ratio(c);
 	const uint64_t by_live = spmla_i_add(
-		spmla_i_mul(b->next_n, b->max_live_context, overflow),
+		spmla_i_mul(b->next_n, b->max_live_context, overflow) / ratio,
 		spmla_i_mul(b->tokens, align - 1, overflow), overflow);
 	const uint64_t by_tokens = spmla_i_mul(
-		b->tokens, spmla_i_align(max_context_tokens, align, overflow),
+		b->tokens,
+		spmla_i_align(c->max_context_tokens / ratio, align, overflow),
 		overflow);
 
 	return by_live < by_tokens ? by_live : by_tokens;
@@ -31,20 +32,24 @@ static uint64_t
 record_key(const spmla_config *c)
 {
 	const uint32_t limits[] = {
-		c->max_rows,
-		c->max_context_tokens,
-		c->max_table_stores,
-		c->max_update_pages,
-		c->bucket_count,
-		c->groups[SPMLA_GROUP_MAIN].source,
-		c->groups[SPMLA_GROUP_MAIN].page_tokens,
-		c->groups[SPMLA_GROUP_MAIN].pool_pages,
+		c->max_rows,         c->max_context_tokens, c->max_table_stores,
+		c->max_update_pages, c->bucket_count,
 	};
 	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 	uint32_t i;
 
 	for (i = 0; i < SPMLA_I_COUNT(limits); i++)
 		hash = (hash ^ limits[i]) * UINT64_C(0x100000001b3);
+	for (i = 0; i < spmla_i_group_count(c); i++) {
+		const spmla_table_config *g = &c->groups[i];
+
+		hash = (hash ^ g->source) * UINT64_C(0x100000001b3);
+		hash = (hash ^ g->page_tokens) * UINT64_C(0x100000001b3);
+		hash = (hash ^ g->pool_pages) * UINT64_C(0x100000001b3);
+		if (g->ring_columns)
+			hash = (hash ^ g->ring_columns) *
+			       UINT64_C(0x100000001b3);
+	}
 	for (i = 0; i < c->bucket_count; i++) {
 		const spmla_shape *b = &c->buckets[i];
 
@@ -98,8 +103,7 @@ fill_limits(spmla_plan *plan, uint32_t *overflow)
 
 	for (i = 0; i < c->bucket_count; i++) {
 		const spmla_shape *b = &c->buckets[i];
-		const uint64_t logits =
-			bucket_logits(b, c->max_context_tokens, overflow);
+		const uint64_t logits = bucket_logits(b, c, overflow);
 
 		if (b->tokens > plan->max_tokens)
 			plan->max_tokens = b->tokens;
@@ -112,8 +116,11 @@ fill_limits(spmla_plan *plan, uint32_t *overflow)
 		plan->max_tokens = c->max_prefill_tokens;
 	if (prefill_logits(c) > plan->logits_elems)
 		plan->logits_elems = prefill_logits(c);
-	plan->columns = (uint32_t)spmla_i_cdiv(
-		c->max_context_tokens, c->groups[SPMLA_GROUP_MAIN].page_tokens);
+	for (i = 0; i < spmla_i_group_count(c); i++) {
+		plan->group_table[i] = spmla_i_group_table(c, i);
+		plan->group_columns[i] = spmla_i_group_columns(c, i);
+	}
+	plan->columns = plan->group_columns[SPMLA_GROUP_MAIN];
 	plan->record_bytes = record_bytes(plan);
 	plan->record_key = record_key(c);
 }

@@ -6,10 +6,17 @@
 #include "spmla/arena/arena_plan.h"
 #include "spmla/internal/backend.h"
 #include "spmla/internal/checked_math.h"
+#include "spmla/internal/config.h"
 #include "spmla/internal/cpu_sizes.h"
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/internal/splits.h"
 #include "spmla/ops/tile_sched.h"
+
+#include <string.h>
+
+/* Tokens of a step that is longer than any of decode, which spmla_v4_output
+ * does at a * time. */
+enum { SPMLA_I_OUTPUT_TOKENS = 1024 };
 
 static void
 fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
@@ -29,8 +36,11 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 	dim[SPMLA_I_DIM_COLUMNS] = plan->columns;
 	dim[SPMLA_I_DIM_TOPK] = c->topk;
 	dim[SPMLA_I_DIM_INDEX_HEADS] = c->index_heads;
-	dim[SPMLA_I_DIM_INDEX_VALUES] =
-		(uint64_t)c->index_heads * SPMLA_INDEX_DIM;
+	dim[SPMLA_I_DIM_INDEX_Q_BYTES] =
+		(uint64_t)c->index_heads *
+		(c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4
+			 ? SPMLA_INDEX_MXFP4_VALUE_BYTES
+			 : SPMLA_INDEX_DIM);
 	dim[SPMLA_I_DIM_LOGITS] = plan->logits_elems;
 	dim[SPMLA_I_DIM_RING_SLOTS] = c->ring_slots;
 	dim[SPMLA_I_DIM_RECORD_BYTES] = plan->record_bytes;
@@ -57,14 +67,79 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		spmla_i_mul(c->cache_layers, g->pool_pages, overflow);
 	dim[SPMLA_I_DIM_KV_PAGE_BYTES] =
 		spmla_layout_page_bytes(c->kv_layout, g->page_tokens);
+	dim[SPMLA_I_DIM_INDEX_PAGES] = dim[SPMLA_I_DIM_CACHE_PAGES];
 	dim[SPMLA_I_DIM_INDEX_PAGE_BYTES] =
 		spmla_layout_page_bytes(SPMLA_LAYOUT_INDEX_FP8, g->page_tokens);
+	dim[SPMLA_I_DIM_PIECE_TOKENS] = c->max_prefill_tokens;
 	dim[SPMLA_I_DIM_PREFILL_TOKENS] = c->max_prefill_tokens;
 	dim[SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1] =
 		c->max_prefill_tokens ? (uint64_t)plan->max_requests + 1 : 0;
 	dim[SPMLA_I_DIM_WORKSPACE] = c->prefill_workspace_tokens;
 	dim[SPMLA_I_DIM_INDEX_DIM] = SPMLA_INDEX_DIM;
 	dim[SPMLA_I_DIM_MLA_DIM] = SPMLA_MLA_DIM;
+}
+
+/* A planned pool: of so many layers, and bytes of a page. */
+static void
+fill_pool(uint64_t *dim, const spmla_config *c, uint32_t layers, uint32_t group,
+	  uint32_t layout, uint32_t *overflow)
+{
+	const spmla_table_config *g = &c->groups[group];
+
+	dim[0] = spmla_i_mul(layers, g->pool_pages, overflow);
+	dim[1] = spmla_layout_page_bytes(
+		layout, g->page_tokens / spmla_i_group_ratio(c, group));
+}
+
+/* What V4 has beyond V3.2. */
+static void
+fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
+{
+	const spmla_config *c = &plan->config;
+	uint64_t most = SPMLA_I_OUTPUT_TOKENS;
+	uint32_t i;
+
+	for (i = 1; i < SPMLA_V4_GROUPS; i++) {
+		uint64_t *d = &dim[SPMLA_I_DIM_ROWS_C4A + 2 * (i - 1)];
+
+		d[0] = c->groups[i].source == SPMLA_TABLE_RING ? c->max_rows
+							       : 0;
+		d[1] = plan->group_columns[i];
+	}
+	/* Nothing is gathered: keys are read where they are. */
+	dim[SPMLA_I_DIM_PREFILL_TOKENS] = 0;
+	dim[SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1] = 0;
+	dim[SPMLA_I_DIM_WORKSPACE] = 0;
+	for (i = 0; i < c->bucket_count; i++)
+		most = c->buckets[i].tokens > most ? c->buckets[i].tokens
+						   : most;
+	dim[SPMLA_I_DIM_V4_TOKENS] = plan->max_tokens;
+	dim[SPMLA_I_DIM_INDEX_SLOTS] =
+		plan->group_table[SPMLA_GROUP_INDEX] == SPMLA_GROUP_C4A
+			? 0
+			: plan->max_tokens;
+	dim[SPMLA_I_DIM_WINDOW] = c->window_tokens;
+	dim[SPMLA_I_DIM_C128A_WIDTH] = spmla_i_c128a_width(c);
+	dim[SPMLA_I_DIM_INDEX_Q_SCALES] =
+		c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4 ? c->index_heads
+							    : 0;
+	most = most < plan->max_tokens ? most : plan->max_tokens;
+	dim[SPMLA_I_DIM_OUTPUT_TOKENS] = spmla_i_align(most, 4, overflow);
+	dim[SPMLA_I_DIM_OUTPUT_VALUES] = (uint64_t)c->heads * SPMLA_V4_DIM;
+	dim[SPMLA_I_DIM_OUTPUT_SCALES] =
+		(uint64_t)c->heads * (SPMLA_V4_DIM / SPMLA_MLA_SCALE_GROUP);
+	fill_pool(&dim[SPMLA_I_DIM_INDEX_PAGES], c, c->c4a_layers,
+		  SPMLA_GROUP_INDEX, c->index_layout, overflow);
+	fill_pool(&dim[SPMLA_I_DIM_C4A_PAGES], c, c->c4a_layers,
+		  SPMLA_GROUP_C4A, c->kv_layout, overflow);
+	fill_pool(&dim[SPMLA_I_DIM_C128A_PAGES], c, c->c128a_layers,
+		  SPMLA_GROUP_C128A, c->kv_layout, overflow);
+	fill_pool(&dim[SPMLA_I_DIM_STATE_C4A_PAGES], c, c->c4a_layers,
+		  SPMLA_GROUP_STATE_C4A, SPMLA_LAYOUT_STATE_1024, overflow);
+	fill_pool(&dim[SPMLA_I_DIM_STATE_INDEX_PAGES], c, c->c4a_layers,
+		  SPMLA_GROUP_STATE_INDEX, SPMLA_LAYOUT_STATE_256, overflow);
+	fill_pool(&dim[SPMLA_I_DIM_STATE_C128A_PAGES], c, c->c128a_layers,
+		  SPMLA_GROUP_STATE_C128A, SPMLA_LAYOUT_STATE_512, overflow);
 }
 
 /* What decode steps in parts take. */
@@ -89,7 +164,10 @@ spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow, spmla_diag *diag)
 {
 	uint64_t dim[SPMLA_I_DIM_COUNT];
 
+	memset(dim, 0, sizeof dim);
 	fill_dims(dim, plan, &overflow);
+	if (spmla_i_is_v4(&plan->config))
+		fill_v4(dim, plan, &overflow);
 	fill_splits(dim, plan);
 	if (overflow)
 		return spmla_i_fail(diag, SPMLA_E_OVERFLOW, "LOGITS", 0,

@@ -103,6 +103,31 @@ spmla_status spmla_prefill_workspace_starts(const uint32_t *seq_lens,
 					    uint32_t count, uint32_t *starts,
 					    spmla_diag *diag);
 
+/* Requests of V4 whose gathered keys share a workspace. Each has request_rows
+ * rows, those of its compressed keys first, those of window and new keys from
+ * window_row on, as spmla_combine_index reads them. */
+typedef struct spmla_gathered_chunk {
+	spmla_range requests;
+	uint32_t window_row;   /* the most compressed keys of one of them */
+	uint32_t request_rows; /* that and the most of gather_lens */
+} spmla_gathered_chunk;
+
+/* Chunks of requests, each with seq_lens / ratio compressed keys (of ratio 1
+ * none) and gather_lens others, as spmla_swa_index counts them: a chunk takes
+ * requests while all of them together, at the rows of the largest, are at most
+ * workspace_rows.
+ * Errors: E_NULL; E_RANGE for ratio 0 and "seq_lens"[i] (got: its rows) if one
+ * alone is larger; E_SPACE.
+ * Source: vLLM get_prefill_chunk_plan, whose workspace is that of 4 requests of
+ * the longest kind. */
+spmla_status spmla_split_gathered_chunks(const uint32_t *seq_lens,
+					 const uint32_t *gather_lens,
+					 uint32_t requests, uint32_t ratio,
+					 uint32_t workspace_rows,
+					 spmla_gathered_chunk *chunks,
+					 uint32_t capacity, uint32_t *count,
+					 spmla_diag *diag);
+
 /* A piece of the index logits: these queries against all keys of these
  * requests. */
 typedef struct spmla_indexer_chunk {

@@ -55,16 +55,18 @@ static spmla_status
 check_store(const spmla_table_store *t, uint32_t i, const spmla_plan *plan,
 	    spmla_diag *diag)
 {
-	const spmla_table_config *g = &plan->config.groups[SPMLA_GROUP_MAIN];
+	const uint32_t last = spmla_i_group_count(&plan->config) - 1;
+	const uint32_t group = t->group < last ? t->group : last;
+	const spmla_table_config *g = &plan->config.groups[group];
 	const struct {
 		const char *field;
 		uint64_t got;
 		uint64_t most;
 	} limits[] = {
-		{"step.stores.group", t->group, SPMLA_GROUP_MAIN},
+		{"step.stores.group", t->group, last},
 		{"step.stores.row", t->row, plan->config.max_rows - 1},
 		{"step.stores.first_col + count",
-		 (uint64_t)t->first_col + t->count, plan->columns},
+		 (uint64_t)t->first_col + t->count, plan->group_columns[group]},
 	};
 	uint32_t k;
 

@@ -79,8 +79,9 @@ spmla_status spmla_fini(spmla_ctx *ctx);
 /* The constant address of a buffer, or NULL if the plan has none. */
 void *spmla_view(const spmla_ctx *ctx, spmla_buf buf, uint64_t *bytes);
 
-/* Fills `cache` with the planned pool of a layer; buf is KV_CACHE or
- * INDEX_CACHE. Errors: E_UNSUPPORTED if no pools are planned, E_RANGE. */
+/* Fills `cache` with the planned pool of a layer; buf is a .._CACHE, and layers
+ * are counted from 0 among those that have such a cache. Errors: E_UNSUPPORTED
+ * if no pools are planned, E_RANGE. */
 spmla_status spmla_cache_view(const spmla_ctx *ctx, spmla_buf buf,
 			      uint32_t layer, spmla_cache *cache);
 
@@ -197,13 +198,15 @@ spmla_status spmla_step_launched(spmla_ctx *ctx, uint64_t ticket);
 spmla_status spmla_step_resync(spmla_ctx *ctx);
 
 /* The bulk form of a table change, of any size: the row's columns from
- * first_col on become `count` pages out of TABLE_STAGING[row][first_col..],
+ * first_col on become `count` pages out of the group's
+ * TABLE_STAGING[row][first_col..],
  * and the row then ends there (first_col 0 replaces the row). A row that was
  * filled so must not JOIN in the step that follows: that would forget it.
  * Order: enqueued; takes effect in stream order, before the next step. The
  * staged pages must stay until then. spmla_step_undo does not take it back.
  * Not inside a capture (E_STATE).
- * Errors: E_RANGE; E_UNSUPPORTED for a DEVICE group. */
+ * Errors: E_RANGE; E_UNSUPPORTED for a DEVICE group or one that uses another's
+ * table. */
 spmla_status spmla_table_write(spmla_ctx *ctx, uint32_t group, uint32_t row,
 			       uint32_t first_col, uint32_t count,
 			       spmla_stream stream);
@@ -211,7 +214,7 @@ spmla_status spmla_table_write(spmla_ctx *ctx, uint32_t group, uint32_t row,
 /* Names the engine's table of a DEVICE group: int32 [max_rows][stride], on the
  * device. Needed before the first prologue; the address is baked into
  * captures, so it is set once. Errors: E_STATE if set, E_RANGE if the stride
- * is less than plan->columns, E_UNSUPPORTED for a RING group. */
+ * is less than plan->group_columns[group], E_UNSUPPORTED for another source. */
 spmla_status spmla_table_bind(spmla_ctx *ctx, uint32_t group,
 			      const int32_t *table, uint32_t stride_elems);
 
@@ -233,8 +236,9 @@ typedef struct spmla_step_device {
 /* The first op of a step: derives every STEP buffer on the device. `shape` is
  * a bucket's or smaller; the ops of the step get the same or a smaller one,
  * never more tokens (E_STATE). max_live_context 0 is the bucket's. A shape that
- * fits no bucket but prefill's begins a step of spmla_v32_prefill; its LOGITS
- * are used in pieces, so no row can be past their capacity.
+ * fits no bucket but prefill's begins a step of spmla_v32_prefill, or one that
+ * the calls of a V4 layer are used for eagerly; its LOGITS are used in pieces,
+ * so no row can be past their capacity.
  * FROM_RING expects the ticket that follows the last consumed one. Another one
  * there: MISSING, an empty step. A record larger than shape: TOO_LARGE, an
  * empty step, the ticket is used up, its joins and stores are not applied.

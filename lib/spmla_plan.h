@@ -85,6 +85,10 @@ uint32_t spmla_diag_text(const spmla_diag *diag, char *text, uint32_t capacity);
 
 typedef enum spmla_model {
 	SPMLA_MODEL_V32 = 1, /* DeepSeek V3.2: indexer, top-k, MLA rows */
+	/* DeepSeek V4: sliding window, compressed caches. The two differ in
+	 * what the preset says only. */
+	SPMLA_MODEL_V4_FLASH = 2,
+	SPMLA_MODEL_V4_PRO = 3,
 	SPMLA_MODEL_FORCE_32 = 0x7fffffff
 } spmla_model;
 
@@ -92,6 +96,15 @@ enum {
 	SPMLA_MAX_BUCKETS = 16,
 	SPMLA_MAX_TABLE_GROUPS = 8,
 	SPMLA_GROUP_MAIN = 0, /* V3.2: the KV and the indexer cache */
+	/* V4: a group for each kind of cache; its first is the main one. */
+	SPMLA_GROUP_SWA = 0,   /* the sliding window's, of all layers */
+	SPMLA_GROUP_C4A = 1,   /* compressed 4:1, of layers of ratio 4 */
+	SPMLA_GROUP_C128A = 2, /* compressed 128:1, of layers of ratio 128 */
+	SPMLA_GROUP_INDEX = 3, /* index keys, compressed 4:1 */
+	SPMLA_GROUP_STATE_C4A = 4, /* compressor states of those three */
+	SPMLA_GROUP_STATE_C128A = 5,
+	SPMLA_GROUP_STATE_INDEX = 6,
+	SPMLA_V4_GROUPS = 7,
 	/* spmla_step_info.bucket of a step that fits no bucket but the one
 	 * implicit shape of prefill: {max_prefill_tokens, the most requests of
 	 * a bucket, max_prefill_tokens, prefill_workspace_tokens}. */
@@ -117,10 +130,19 @@ typedef enum spmla_scale_mode {
 } spmla_scale_mode;
 
 typedef enum spmla_table_source {
-	SPMLA_TABLE_RING = 1,   /* SpMLA's table; records carry its changes */
-	SPMLA_TABLE_DEVICE = 2, /* the engine's table, read only */
+	SPMLA_TABLE_RING = 1,     /* SpMLA's table; records carry its changes */
+	SPMLA_TABLE_DEVICE = 2,   /* the engine's table, read only */
+	SPMLA_TABLE_OF_MAIN = 16, /* see SPMLA_TABLE_OF */
 	SPMLA_TABLE_SOURCE_FORCE_32 = 0x7fffffff
 } spmla_table_source;
+
+/* The source of a group that uses the table of an earlier one, which has a
+ * table of its own: their pools have the same page ids. It takes over all of
+ * that group's fields; table stores and binds name that group. */
+#define SPMLA_TABLE_OF(group) ((uint32_t)SPMLA_TABLE_OF_MAIN + (group))
+
+/* ring_columns: as few as the steps of the config need. */
+#define SPMLA_RING_LEAST 0xffffffffu
 
 /* A shape that graphs are captured for. A step fits if it has at most this
  * many query tokens, requests (paused ones included), query tokens of one
@@ -133,13 +155,25 @@ typedef struct spmla_shape {
 	uint32_t max_live_context;
 } spmla_shape;
 
-/* A block table shared by one or more caches. */
+/* A block table shared by one or more caches. Position p lies in column p /
+ * page_tokens; with ring_columns that is modulo them, so that a position takes
+ * the place of the one ring_columns * page_tokens before it, and a request
+ * keeps the pages that it got when it joined. A page of compressed keys has
+ * page_tokens / ratio of them. */
 typedef struct spmla_table_config {
 	uint32_t source;      /* spmla_table_source; default RING */
-	uint32_t page_tokens; /* positions a page covers, 1..4096; default 64 */
+	uint32_t page_tokens; /* positions a page covers, 1..4096; V3.2: default
+	                       * 64; V4: 64, of compressed keys 256, of states
+	                       * 4 and, at ratio 128, 128 or as many 128 as hold
+	                       * a group and the tokens that may be taken back */
 	uint32_t pool_pages;  /* valid page ids are [0, pool_pages); no default;
 	                       * pool_pages * page_tokens < 2^31 */
-	uint32_t reserved;    /* 0 */
+	/* 0: a column for each page of the longest context; SPMLA_RING_LEAST.
+	 * V4's window and states only: places for window - 1 + t positions,
+	 * where t is the most query tokens of a request (prefill counts), and
+	 * at least one column more than hold window - 1; of a state for n +
+	 * next_n - 1, n = 8 at ratio 4 and 128 at 128. */
+	uint32_t ring_columns;
 } spmla_table_config;
 
 /* Everything that sizes depend on. Required fields come first; from
@@ -147,32 +181,35 @@ typedef struct spmla_table_config {
  * default. */
 typedef struct spmla_config {
 	uint32_t struct_bytes;
-	uint32_t model;              /* spmla_model */
-	uint32_t flags;              /* spmla_config_flag bits */
-	uint32_t heads;              /* query heads on this rank, 1..256 */
-	uint32_t index_heads;        /* 1..128 */
-	uint32_t topk;               /* 1..65536 */
-	uint32_t kv_layout;          /* FP8_DS_MLA (default) or MLA_BF16 */
-	uint32_t kv_scale_mode;      /* spmla_scale_mode; default POW2 */
-	uint32_t max_rows;           /* stable request rows, 1..65536 */
+	uint32_t model;         /* spmla_model */
+	uint32_t flags;         /* spmla_config_flag bits */
+	uint32_t heads;         /* query heads on this rank, 1..256 */
+	uint32_t index_heads;   /* 1..128 */
+	uint32_t topk;          /* 1..65536 */
+	uint32_t kv_layout;     /* FP8_DS_MLA (default) or MLA_BF16; V4:
+	                              * V4_FP8 */
+	uint32_t kv_scale_mode; /* spmla_scale_mode; default POW2; V4: it */
+	uint32_t max_rows;      /* stable request rows, 1..65536 */
 	uint32_t max_context_tokens; /* longest sequence, 1..2^24 */
 	uint32_t cache_layers;       /* layers whose page pools are planned in
 	                              * the CACHE region; 0 = the engine's */
-	float softmax_scale;         /* default 192^-0.5 */
+	float softmax_scale;         /* default 192^-0.5, V4 512^-0.5 */
 	uint32_t bucket_count;       /* 1..SPMLA_MAX_BUCKETS */
 	spmla_shape buckets[SPMLA_MAX_BUCKETS]; /* smallest first is best */
 	spmla_table_config groups[SPMLA_MAX_TABLE_GROUPS];
 	uint32_t ring_slots;       /* records in flight, 1..1024; default 4 */
 	uint32_t max_table_stores; /* of one record, ..65536; default
-	                            * 2 * most requests of a bucket */
+	                            * 2 * most requests of a bucket, for each
+	                            * RING table */
 	uint32_t max_update_pages; /* in one record, ..2^24; default the
 	                            * larger of 4 * requests and the columns
-	                            * of one row; with prefill at least the
-	                            * columns of a workspace and one more a
-	                            * request */
+	                            * of a row of each RING table; with
+	                            * prefill at least the columns of a
+	                            * workspace and one more a request */
 	uint32_t max_graphs;      /* 1..256; default bucket_count, at least 4 */
 	uint32_t max_graph_nodes; /* CPU: of all graphs, ..2^20; default 512 a
-	                            * graph; a V3.2 layer is 7, a prologue 1 */
+	                            * graph, V4: 1024; a V3.2 layer is 7, one
+	                            * of V4 2 to 12, a prologue 1 */
 	uint32_t queue_entries;   /* CPU: of the deferred queue, ..65536;
 	                            * default 64 */
 	/* Query tokens of a prefill step, ..65536; 0 = none is planned, and the
@@ -181,21 +218,30 @@ typedef struct spmla_config {
 	/* Of a prefill's index logits, ..2^40; at least one row of a context; 0
 	 * is 64 MiB, or that row if it is more. */
 	uint64_t logits_budget_bytes;
-	/* Gathered context of a prefill step, ..2^31 - 1; default
+	/* Context of a prefill step (V3.2 gathers it), ..2^31 - 1; default
 	 * max_context_tokens. */
 	uint32_t prefill_workspace_tokens;
 	uint32_t cpu_workers; /* CPU: most bodies of spmla_native.parallel_for
 	                       * that work at a time, each in scratch of its
 	                       * own; ..1024; default 1: none is called */
+	/* V4 only. */
+	uint32_t window_tokens; /* keys that a token sees of the window, its own
+	                         * included; ..4096; default 128 */
+	uint32_t index_layout;  /* INDEX_FP8 (default) or INDEX_MXFP4 */
+	uint32_t c4a_layers;    /* as cache_layers, which is then that of the
+	                         * window's pools: of layers of ratio 4, .. */
+	uint32_t c128a_layers;  /* .. and of ratio 128 */
 } spmla_config;
 
 /* An engine that was built when the tail was absent passes this much. */
 #define SPMLA_CONFIG_MIN_BYTES ((uint32_t)offsetof(spmla_config, ring_slots))
 
-/* Fills `config` with the model's constants (V3.2: 128 heads, 64 index heads,
- * top-k 2048, pages of 64) and zeros elsewhere. The caller then sets max_rows,
- * max_context_tokens, groups[].pool_pages and the buckets. Errors: NULL, an
- * unknown model. */
+/* Fills `config` with the model's constants and zeros elsewhere: 64 index heads
+ * and, V3.2: 128 heads, top-k 2048, pages of 64; V4 Flash: 64 heads, top-k 512,
+ * Pro: 128, 1024, both: window and states in the least ring_columns, index keys
+ * with the table of C4A, their states with that of STATE_C4A. The caller then
+ * sets max_rows, max_context_tokens, groups[].pool_pages and the buckets.
+ * Errors: NULL, an unknown model. */
 spmla_status spmla_config_preset(spmla_config *config, spmla_model model);
 
 /* ---- Devices and backends ---------------------------------------------- */
@@ -254,11 +300,12 @@ typedef enum spmla_memory {
 typedef enum spmla_life {
 	SPMLA_LIFE_CONTEXT = 0, /* from init to fini */
 	SPMLA_LIFE_STEP = 1,    /* from a prologue to the next */
-	SPMLA_LIFE_INDEX = 2,   /* inside spmla_v32_index, or that part of
-	                         * spmla_v32_prefill */
-	SPMLA_LIFE_ATTEND = 3,  /* inside spmla_v32_attend, or the rest of
-	                         * spmla_v32_prefill */
-	SPMLA_LIFE_COUNT = 4,
+	SPMLA_LIFE_INDEX = 2,   /* inside spmla_v32_index, spmla_v4_index, or
+	                         * that part of a prefill */
+	SPMLA_LIFE_ATTEND = 3,  /* inside spmla_v32_attend, spmla_v4_attend, or
+	                         * the rest of a prefill */
+	SPMLA_LIFE_OUTPUT = 4,  /* inside spmla_v4_output */
+	SPMLA_LIFE_COUNT = 5,
 	SPMLA_LIFE_FORCE_32 = 0x7fffffff
 } spmla_life;
 
@@ -272,7 +319,7 @@ typedef enum spmla_buf {
 	SPMLA_BUF_STEP_RING = 10,        /* [ring_slots][record bytes] */
 	SPMLA_BUF_RING_CONSUMED = 11,    /* uint64 [1] */
 	SPMLA_BUF_DEVICE_STATUS = 12,    /* see spmla_status_read */
-	SPMLA_BUF_TABLE_STAGING = 13,    /* int32 [max_rows][columns] */
+	SPMLA_BUF_TABLE_STAGING = 13,    /* int32 [max_rows][columns], main */
 	SPMLA_BUF_STEP_STATE = 20,       /* device counters of the protocol */
 	SPMLA_BUF_STEP_REQUESTS = 21,    /* spmla_request [B], this step's */
 	SPMLA_BUF_STEP_DEVICE = 22,      /* spmla_step_device + spmla_request
@@ -311,12 +358,59 @@ typedef enum spmla_buf {
 	SPMLA_BUF_GATHERED_KV = 62,    /* bf16 [W][576] */
 	SPMLA_BUF_SPLIT_OUT = 63,      /* f32 [T + parts][heads][512] */
 	SPMLA_BUF_SPLIT_LSE = 64,      /* f32 [T + parts][heads], base 2 */
-	SPMLA_BUF_KV_CACHE = 70,       /* [cache_layers][pool_pages] pages */
-	SPMLA_BUF_INDEX_CACHE = 71,    /* [cache_layers][pool_pages] pages */
+	SPMLA_BUF_KV_CACHE = 70,       /* [cache_layers][pool_pages] pages; V4:
+	                                * the window's */
+	SPMLA_BUF_INDEX_CACHE = 71,    /* [cache_layers][pool_pages] pages; V4:
+	                                * [c4a_layers], as the next two */
+	SPMLA_BUF_C4A_CACHE = 72,
+	SPMLA_BUF_STATE_C4A_CACHE = 73,
+	SPMLA_BUF_STATE_INDEX_CACHE = 74,
+	SPMLA_BUF_C128A_CACHE = 75, /* [c128a_layers], as the next */
+	SPMLA_BUF_STATE_C128A_CACHE = 76,
+	/* V4: tables of the groups beyond the main one, as its three. */
+	SPMLA_BUF_BLOCK_TABLE_C4A = 80,
+	SPMLA_BUF_TABLE_COLS_C4A = 81,
+	SPMLA_BUF_TABLE_STAGING_C4A = 82,
+	SPMLA_BUF_BLOCK_TABLE_C128A = 83,
+	SPMLA_BUF_TABLE_COLS_C128A = 84,
+	SPMLA_BUF_TABLE_STAGING_C128A = 85,
+	SPMLA_BUF_BLOCK_TABLE_INDEX = 86,
+	SPMLA_BUF_TABLE_COLS_INDEX = 87,
+	SPMLA_BUF_TABLE_STAGING_INDEX = 88,
+	SPMLA_BUF_BLOCK_TABLE_STATE_C4A = 89,
+	SPMLA_BUF_TABLE_COLS_STATE_C4A = 90,
+	SPMLA_BUF_TABLE_STAGING_STATE_C4A = 91,
+	SPMLA_BUF_BLOCK_TABLE_STATE_C128A = 92,
+	SPMLA_BUF_TABLE_COLS_STATE_C128A = 93,
+	SPMLA_BUF_TABLE_STAGING_STATE_C128A = 94,
+	SPMLA_BUF_BLOCK_TABLE_STATE_INDEX = 95,
+	SPMLA_BUF_TABLE_COLS_STATE_INDEX = 96,
+	SPMLA_BUF_TABLE_STAGING_STATE_INDEX = 97,
+	/* V4, of a step. CONTEXT_LENS and SLOT_MAPPING are of the window. A
+	 * token without a page for a compressed key, or without room for its
+	 * index logits, has the three lengths 0. -1 is no slot; C = max_context_tokens / 128, rounded
+	 * up to a multiple of 128. Rows of indices count up to their length;
+	 * what is behind it is unspecified. */
+	SPMLA_BUF_COMPRESSED_LENS = 100, /* int32 [T]: whole groups of 4 that a
+	                                  * token sees */
+	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A = 101,   /* int64 [T] */
+	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX = 102, /* int64 [T], that of C4A
+	                                                * if that has its table */
+	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A = 103, /* int64 [T] */
+	SPMLA_BUF_SWA_INDICES = 104,    /* int32 [T][window_tokens], slots */
+	SPMLA_BUF_SWA_LENS = 105,       /* int32 [T] */
+	SPMLA_BUF_C128A_INDICES = 106,  /* int32 [T][C], slots */
+	SPMLA_BUF_C128A_LENS = 107,     /* int32 [T] */
+	SPMLA_BUF_INDEX_Q_SCALES = 110, /* int32 [T][index_heads], MXFP4 */
+	SPMLA_BUF_C4A_LENS = 111, /* int32 [T]: slots of TOPK_SLOTS's row */
+	SPMLA_BUF_OUTPUT_O =
+		112, /* e4m3 or bf16 [O][heads][512]; O = T, at most
+	                           * the most of decode or 1024 */
+	SPMLA_BUF_OUTPUT_SCALES = 113, /* [4 * heads][O] words */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;
 
-enum { SPMLA_MAX_PLAN_ROWS = 64 };
+enum { SPMLA_MAX_PLAN_ROWS = 96 };
 
 typedef struct spmla_extent {
 	uint32_t buf;    /* spmla_buf */
@@ -343,6 +437,9 @@ typedef struct spmla_plan {
 	uint64_t region_align[SPMLA_MEMORY_COUNT];
 	/* DEVICE bytes of that life, each buffer rounded up to 256. */
 	uint64_t life_bytes[SPMLA_LIFE_COUNT];
+	/* Of each group: whose table it uses, and columns of a row of it. */
+	uint32_t group_table[SPMLA_MAX_TABLE_GROUPS];
+	uint32_t group_columns[SPMLA_MAX_TABLE_GROUPS];
 	spmla_config config; /* with every default filled in */
 	spmla_device device;
 	spmla_extent extents[SPMLA_MAX_PLAN_ROWS];

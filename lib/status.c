@@ -85,7 +85,7 @@ const char *
 spmla_life_name(uint32_t life)
 {
 	static const char *const names[] = {"CONTEXT", "STEP", "INDEX",
-					    "ATTEND"};
+					    "ATTEND", "OUTPUT"};
 
 	return life < SPMLA_I_COUNT(names) ? names[life] : "UNKNOWN";
 }

@@ -175,76 +175,6 @@ spmla_step_resync(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
-static spmla_status
-check_table_call(spmla_ctx *ctx, uint32_t group, uint32_t source)
-{
-	const spmla_table_config *g = ctx->plan.config.groups;
-
-	if (group != SPMLA_GROUP_MAIN)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "group", group,
-				    SPMLA_WANT_AT_MOST, SPMLA_GROUP_MAIN);
-	if (g[group].source != source)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
-				    "config.groups.source", g[group].source,
-				    SPMLA_WANT_EQUAL, source);
-	return SPMLA_OK;
-}
-
-spmla_status
-spmla_table_write(spmla_ctx *ctx, uint32_t group, uint32_t row,
-		  uint32_t first_col, uint32_t count, spmla_stream stream)
-{
-	const spmla_table_write_args args = {group, row, first_col, count};
-	spmla_status s;
-
-	if (!ctx)
-		return SPMLA_E_NULL;
-	s = check_table_call(ctx, group, SPMLA_TABLE_RING);
-	if (s == SPMLA_OK) {
-		const spmla_i_check checks[] = {
-			{"row", row, SPMLA_WANT_AT_MOST,
-			 ctx->plan.config.max_rows - 1},
-			{"first_col + count", (uint64_t)first_col + count,
-			 SPMLA_WANT_AT_MOST, ctx->plan.columns},
-		};
-
-		s = spmla_i_check_all(&ctx->diag, checks,
-				      SPMLA_I_COUNT(checks));
-	}
-	if (s == SPMLA_OK && ctx->backend->capturing(ctx, stream))
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
-				 SPMLA_WANT_EQUAL, 0);
-	return spmla_i_op_end(ctx, s, SPMLA_OP_table_write, &args, sizeof args,
-			      stream);
-}
-
-spmla_status
-spmla_table_bind(spmla_ctx *ctx, uint32_t group, const int32_t *table,
-		 uint32_t stride_elems)
-{
-	spmla_status s;
-
-	if (!ctx)
-		return SPMLA_E_NULL;
-	s = check_table_call(ctx, group, SPMLA_TABLE_DEVICE);
-	if (s != SPMLA_OK)
-		return s;
-	if (!table)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "table", 0,
-				    SPMLA_WANT_NOT_NULL, 0);
-	if (stride_elems < ctx->plan.columns)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "stride_elems",
-				    stride_elems, SPMLA_WANT_AT_LEAST,
-				    ctx->plan.columns);
-	if (ctx->tables[group].device)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
-				    "table (bound already)", 1,
-				    SPMLA_WANT_EQUAL, 0);
-	ctx->tables[group].device = table;
-	ctx->tables[group].stride_elems = stride_elems;
-	return SPMLA_OK;
-}
-
 /* The largest of measure m (tokens, requests, next_n, live context) among the
  * first `count` shapes of steps, those that hold the measures before it. */
 static uint32_t
@@ -336,7 +266,6 @@ spmla_status
 spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 		    spmla_source source, spmla_stream stream)
 {
-	const spmla_table_config *g;
 	spmla_step_prologue_args args = {{0, 0, 0, 0}, 0, 0, 0};
 	uint32_t live = 0, prefill = 0;
 	uint64_t last;
@@ -345,17 +274,14 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 	if (!ctx)
 		return SPMLA_E_NULL;
 	last = last_launched(ctx); /* before this prologue runs */
-	g = &ctx->plan.config.groups[SPMLA_GROUP_MAIN];
 	s = spmla_i_check_shape(ctx, shape, &live, &prefill);
 	if (s == SPMLA_OK &&
 	    (source < SPMLA_FROM_RING || source > SPMLA_ADVANCE))
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "source",
 				 (uint64_t)source, SPMLA_WANT_AT_MOST,
 				 SPMLA_ADVANCE);
-	if (s == SPMLA_OK && g->source == SPMLA_TABLE_DEVICE &&
-	    !ctx->tables[SPMLA_GROUP_MAIN].device)
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "table_bind", 0,
-				 SPMLA_WANT_AT_LEAST, 1);
+	if (s == SPMLA_OK)
+		s = spmla_i_tables_bound(ctx);
 	if (s == SPMLA_OK) {
 		args.shape = *shape;
 		args.source = (uint32_t)source;

@@ -8,91 +8,40 @@
 #include <math.h>
 #include <string.h>
 
-spmla_i_table_view
-spmla_i_main_table(const spmla_ctx *ctx)
-{
-	const spmla_i_table *bound = &ctx->tables[SPMLA_GROUP_MAIN];
-	const spmla_i_table_view device = {bound->device, NULL,
-					   bound->stride_elems};
-	const spmla_i_table_view ring = {ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN],
-					 ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN],
-					 ctx->plan.columns};
-
-	return bound->device ? device : ring;
-}
-
 spmla_status
 spmla_i_v32_begin(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		  const spmla_shape *shape)
 {
-	uint32_t live, prefill;
-	spmla_status s =
-		spmla_i_op_begin(ctx, layer, sizeof *layer, "v32_layer");
-
-	if (s != SPMLA_OK)
-		return s;
-	s = spmla_i_check_shape(ctx, shape, &live, &prefill);
-	if (s == SPMLA_OK && shape->tokens > ctx->prologue.shape.tokens)
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
-				 "shape.tokens (of the last prologue)",
-				 shape->tokens, SPMLA_WANT_AT_MOST,
-				 ctx->prologue.shape.tokens);
-	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+	return spmla_i_layer_begin(ctx, layer, sizeof *layer, "v32_layer",
+				   shape, 0);
 }
 
 spmla_status
 spmla_i_v32_begin_decode(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			 const spmla_shape *shape)
 {
-	spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
+	const spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
 
-	if (s == SPMLA_OK && ctx->prologue.piece_tokens)
-		s = spmla_i_op_failed(
-			ctx, spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
-					  "shape (the last prologue began a "
-					  "prefill)",
-					  1, SPMLA_WANT_EQUAL, 0));
-	return s;
-}
-
-static spmla_status
-check_pool(spmla_ctx *ctx, const spmla_cache *cache, const char *group,
-	   const char *entries, const char *pages)
-{
-	const spmla_table_config *g =
-		&ctx->plan.config.groups[SPMLA_GROUP_MAIN];
-	const spmla_i_check checks[] = {
-		{group, cache->table_group, SPMLA_WANT_EQUAL, SPMLA_GROUP_MAIN},
-		{entries, cache->entries_per_page, SPMLA_WANT_EQUAL,
-		 g->page_tokens},
-		{pages, cache->pages, SPMLA_WANT_AT_LEAST, g->pool_pages},
-	};
-	const spmla_status s =
-		spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
-
-	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+	return s == SPMLA_OK ? spmla_i_layer_decode(ctx) : s;
 }
 
 spmla_status
 spmla_i_v32_check_kv(spmla_ctx *ctx, const spmla_v32_layer *l)
 {
-	if (l->kv.layout != ctx->plan.config.kv_layout)
-		return spmla_i_op_failed(
-			ctx, spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-					  "v32_layer.kv.layout", l->kv.layout,
-					  SPMLA_WANT_EQUAL,
-					  ctx->plan.config.kv_layout));
-	return check_pool(ctx, &l->kv, "v32_layer.kv.table_group",
-			  "v32_layer.kv.entries_per_page",
-			  "v32_layer.kv.pages");
+	static const spmla_i_pool_fields fields =
+		SPMLA_I_POOL_FIELDS("v32_layer.kv");
+
+	return spmla_i_check_pool(ctx, &fields, &l->kv, SPMLA_GROUP_MAIN,
+				  ctx->plan.config.kv_layout);
 }
 
 spmla_status
 spmla_i_v32_check_index(spmla_ctx *ctx, const spmla_v32_layer *l)
 {
-	return check_pool(ctx, &l->index, "v32_layer.index.table_group",
-			  "v32_layer.index.entries_per_page",
-			  "v32_layer.index.pages");
+	static const spmla_i_pool_fields fields =
+		SPMLA_I_POOL_FIELDS("v32_layer.index");
+
+	return spmla_i_check_pool(ctx, &fields, &l->index, SPMLA_GROUP_MAIN, 0);
 }
 
 static spmla_status
@@ -183,7 +132,8 @@ static spmla_status
 score(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
       spmla_stream stream)
 {
-	const spmla_i_table_view table = spmla_i_main_table(ctx);
+	const spmla_i_table_view table =
+		spmla_i_table_of(ctx, SPMLA_GROUP_MAIN);
 	spmla_mqa_logits_args a;
 
 	memset(&a, 0, sizeof a);
@@ -202,51 +152,19 @@ score(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 	a.table_cols = table.cols;
 	a.logits = ctx->buf[SPMLA_BUF_LOGITS];
 	a.logits_elems = ctx->plan.logits_elems;
-	a.cache = l->index;
-	/* A page is in the pool or it is not, for every op alike. */
-	a.cache.pages = ctx->plan.config.groups[SPMLA_GROUP_MAIN].pool_pages;
+	a.cache = spmla_i_pool(ctx, &l->index, SPMLA_GROUP_MAIN);
 	return spmla_mqa_logits(ctx, &a, stream);
 }
 
-/* Where a layer's selection lies. */
-int32_t *
-spmla_i_v32_topk_indices(const spmla_ctx *ctx, const spmla_v32_layer *l)
-{
-	return l->topk_indices ? l->topk_indices
-			       : ctx->buf[SPMLA_BUF_TOPK_INDICES];
-}
-
-int32_t *
-spmla_i_v32_topk_lens(const spmla_ctx *ctx, const spmla_v32_layer *l)
-{
-	return l->topk_lens ? l->topk_lens : ctx->buf[SPMLA_BUF_TOPK_LENS];
-}
-
-int64_t
-spmla_i_v32_topk_stride(const spmla_ctx *ctx, const spmla_v32_layer *l)
-{
-	return l->topk_stride_elems ? l->topk_stride_elems
-				    : (int64_t)ctx->plan.config.topk;
-}
-
-/* The selection's two buffers come together, planned or the caller's. */
 spmla_status
-spmla_i_v32_check_topk(spmla_ctx *ctx, const spmla_v32_layer *l)
+spmla_i_v32_topk(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_i_topk *topk)
 {
-	const int64_t topk = ctx->plan.config.topk;
-	spmla_status s = SPMLA_OK;
+	static const char *const fields[3] = {"v32_layer.topk_indices",
+					      "v32_layer.topk_lens",
+					      "v32_layer.topk_stride_elems"};
 
-	if (!l->topk_indices != !l->topk_lens)
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_NULL,
-				 l->topk_indices ? "v32_layer.topk_lens"
-						 : "v32_layer.topk_indices",
-				 0, SPMLA_WANT_NOT_NULL, 0);
-	else if (!l->topk_indices && spmla_i_v32_topk_stride(ctx, l) != topk)
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-				 "v32_layer.topk_stride_elems",
-				 spmla_i_stride(l->topk_stride_elems),
-				 SPMLA_WANT_EQUAL, (uint64_t)topk);
-	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+	return spmla_i_check_topk(ctx, fields, l->topk_indices, l->topk_lens,
+				  l->topk_stride_elems, topk);
 }
 
 spmla_status
@@ -254,12 +172,13 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_topk_args a;
+	spmla_i_topk topk;
 	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape);
 
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_check_index(ctx, layer);
 	if (s == SPMLA_OK)
-		s = spmla_i_v32_check_topk(ctx, layer);
+		s = spmla_i_v32_topk(ctx, layer, &topk);
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_prep_q(ctx, layer, shape, stream);
 	if (s == SPMLA_OK)
@@ -274,9 +193,9 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.logits_elems = ctx->plan.logits_elems;
 	a.row_starts = ctx->buf[SPMLA_BUF_LOGITS_ROW_STARTS];
 	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
-	a.indices = spmla_i_v32_topk_indices(ctx, layer);
-	a.indices_stride_elems = spmla_i_v32_topk_stride(ctx, layer);
-	a.lens = spmla_i_v32_topk_lens(ctx, layer);
+	a.indices = topk.indices;
+	a.indices_stride_elems = topk.stride_elems;
+	a.lens = topk.lens;
 	return spmla_topk(ctx, &a, stream);
 }
 

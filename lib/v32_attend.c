@@ -10,13 +10,14 @@
 #include <string.h>
 
 spmla_status
-spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_v32_layer *l,
+spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
 		     const spmla_shape *shape, uint32_t prefill,
 		     spmla_stream stream)
 {
 	const spmla_table_config *g =
 		&ctx->plan.config.groups[SPMLA_GROUP_MAIN];
-	const spmla_i_table_view table = spmla_i_main_table(ctx);
+	const spmla_i_table_view table =
+		spmla_i_table_of(ctx, SPMLA_GROUP_MAIN);
 	spmla_index_map_args a;
 
 	memset(&a, 0, sizeof a);
@@ -31,9 +32,9 @@ spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
 	a.block_table = table.table;
 	a.table_cols = table.cols;
-	a.indices = spmla_i_v32_topk_indices(ctx, l);
-	a.indices_stride_elems = spmla_i_v32_topk_stride(ctx, l);
-	a.lens = spmla_i_v32_topk_lens(ctx, l);
+	a.indices = topk->indices;
+	a.indices_stride_elems = topk->stride_elems;
+	a.lens = topk->lens;
 	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 	a.slots_stride_elems = ctx->plan.config.topk;
 	/* A selection may be the engine's own; no token sees another request's
@@ -77,14 +78,15 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		 const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_sparse_decode_args a;
+	spmla_i_topk topk;
 	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape);
 
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_check_kv(ctx, layer);
 	if (s == SPMLA_OK)
-		s = spmla_i_v32_check_topk(ctx, layer);
+		s = spmla_i_v32_topk(ctx, layer, &topk);
 	if (s == SPMLA_OK)
-		s = spmla_i_v32_map_topk(ctx, layer, shape, 0, stream);
+		s = spmla_i_v32_map_topk(ctx, &topk, shape, 0, stream);
 	if (s != SPMLA_OK)
 		return s;
 	memset(&a, 0, sizeof a);
@@ -99,7 +101,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.q_head_stride_elems = layer->q_head_stride_elems;
 	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 	a.slots_stride_elems = ctx->plan.config.topk;
-	a.topk_lens = spmla_i_v32_topk_lens(ctx, layer);
+	a.topk_lens = topk.lens;
 	a.attn_sink = layer->attn_sink;
 	a.out = layer->out;
 	a.out_token_stride_elems = layer->out_token_stride_elems;

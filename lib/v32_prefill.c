@@ -43,7 +43,8 @@ check_prologue(spmla_ctx *ctx, const spmla_shape *shape)
 static spmla_status
 gather_index_k(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
 {
-	const spmla_i_table_view table = spmla_i_main_table(ctx);
+	const spmla_i_table_view table =
+		spmla_i_table_of(ctx, SPMLA_GROUP_MAIN);
 	spmla_indexer_k_gather_args a;
 
 	memset(&a, 0, sizeof a);
@@ -59,9 +60,7 @@ gather_index_k(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
 	a.table_cols = table.cols;
 	a.dst_k = ctx->buf[SPMLA_BUF_GATHERED_INDEX_K];
 	a.dst_scale = ctx->buf[SPMLA_BUF_GATHERED_INDEX_SCALES];
-	a.cache = l->index;
-	/* A page is in the pool or it is not, for every op alike. */
-	a.cache.pages = ctx->plan.config.groups[SPMLA_GROUP_MAIN].pool_pages;
+	a.cache = spmla_i_pool(ctx, &l->index, SPMLA_GROUP_MAIN);
 	return spmla_indexer_k_gather(ctx, &a, stream);
 }
 
@@ -96,10 +95,9 @@ score_piece(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
 }
 
 static spmla_status
-select_piece(spmla_ctx *ctx, const spmla_v32_layer *l, uint32_t first,
+select_piece(spmla_ctx *ctx, const spmla_i_topk *topk, uint32_t first,
 	     uint32_t tokens, spmla_stream stream)
 {
-	const int64_t stride = spmla_i_v32_topk_stride(ctx, l);
 	spmla_topk_args a;
 
 	memset(&a, 0, sizeof a);
@@ -112,15 +110,15 @@ select_piece(spmla_ctx *ctx, const spmla_v32_layer *l, uint32_t first,
 		(const int64_t *)ctx->buf[SPMLA_BUF_PIECE_ROW_STARTS] + first;
 	a.context_lens =
 		(const int32_t *)ctx->buf[SPMLA_BUF_CONTEXT_LENS] + first;
-	a.indices = spmla_i_v32_topk_indices(ctx, l) + first * stride;
-	a.indices_stride_elems = stride;
-	a.lens = spmla_i_v32_topk_lens(ctx, l) + first;
+	a.indices = topk->indices + first * topk->stride_elems;
+	a.indices_stride_elems = topk->stride_elems;
+	a.lens = topk->lens + first;
 	return spmla_topk(ctx, &a, stream);
 }
 
 static spmla_status
-index_tokens(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
-	     spmla_stream stream)
+index_tokens(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_i_topk *topk,
+	     const spmla_shape *shape, spmla_stream stream)
 {
 	const uint32_t piece = ctx->prologue.piece_tokens;
 	spmla_status s = spmla_i_v32_prep_q(ctx, l, shape, stream);
@@ -135,7 +133,7 @@ index_tokens(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 		tokens = rest < piece ? rest : piece;
 		s = score_piece(ctx, first, tokens, stream);
 		if (s == SPMLA_OK)
-			s = select_piece(ctx, l, first, tokens, stream);
+			s = select_piece(ctx, topk, first, tokens, stream);
 	}
 	return s;
 }
@@ -143,7 +141,8 @@ index_tokens(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 static spmla_status
 gather_kv(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
 {
-	const spmla_i_table_view table = spmla_i_main_table(ctx);
+	const spmla_i_table_view table =
+		spmla_i_table_of(ctx, SPMLA_GROUP_MAIN);
 	const int32_t *starts = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
 	spmla_kv_gather_args a;
 
@@ -161,14 +160,14 @@ gather_kv(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
 	a.table_cols = table.cols;
 	a.dst = ctx->buf[SPMLA_BUF_GATHERED_KV];
 	a.dst_stride_elems = SPMLA_MLA_DIM;
-	a.cache = l->kv;
-	a.cache.pages = ctx->plan.config.groups[SPMLA_GROUP_MAIN].pool_pages;
+	a.cache = spmla_i_pool(ctx, &l->kv, SPMLA_GROUP_MAIN);
 	return spmla_kv_gather(ctx, &a, stream);
 }
 
 static spmla_status
 attend_gathered(spmla_ctx *ctx, const spmla_v32_layer *l,
-		const spmla_shape *shape, spmla_stream stream)
+		const int32_t *topk_lens, const spmla_shape *shape,
+		spmla_stream stream)
 {
 	spmla_sparse_prefill_args a;
 
@@ -189,7 +188,7 @@ attend_gathered(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.kv_stride_elems = SPMLA_MLA_DIM;
 	a.indices = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 	a.indices_stride_elems = ctx->plan.config.topk;
-	a.topk_lens = spmla_i_v32_topk_lens(ctx, l);
+	a.topk_lens = topk_lens;
 	a.attn_sink = l->attn_sink;
 	a.out = l->out;
 	a.out_token_stride_elems = l->out_token_stride_elems;
@@ -204,6 +203,7 @@ spmla_status
 spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		  const spmla_shape *shape, spmla_stream stream)
 {
+	spmla_i_topk topk;
 	spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
 
 	if (s == SPMLA_OK)
@@ -211,16 +211,16 @@ spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	if (s == SPMLA_OK && layer->index_q)
 		s = spmla_i_v32_check_index(ctx, layer);
 	if (s == SPMLA_OK)
-		s = spmla_i_v32_check_topk(ctx, layer);
+		s = spmla_i_v32_topk(ctx, layer, &topk);
 	if (s == SPMLA_OK)
 		s = spmla_v32_insert(ctx, layer, shape, stream);
 	if (s == SPMLA_OK && layer->index_q)
-		s = index_tokens(ctx, layer, shape, stream);
+		s = index_tokens(ctx, layer, &topk, shape, stream);
 	if (s == SPMLA_OK)
 		s = gather_kv(ctx, layer, stream);
 	if (s == SPMLA_OK)
-		s = spmla_i_v32_map_topk(ctx, layer, shape, 1, stream);
+		s = spmla_i_v32_map_topk(ctx, &topk, shape, 1, stream);
 	if (s == SPMLA_OK)
-		s = attend_gathered(ctx, layer, shape, stream);
+		s = attend_gathered(ctx, layer, topk.lens, shape, stream);
 	return s;
 }

@@ -13,6 +13,21 @@
 			branch, elem, {D(d0), D(d1)}, #name, shape, writer  \
 	}
 
+/* The table of a group beyond the main one. */
+#define TABLE(group)                                                          \
+	ROW(BLOCK_TABLE_##group, DEVICE, CONTEXT, 0, 4, ROWS_##group,         \
+	    COLUMNS_##group, "[max_rows][columns]", "prologue, table_write"), \
+		ROW(TABLE_COLS_##group, DEVICE, CONTEXT, 0, 4, ROWS_##group,  \
+		    ONE, "[max_rows]", "prologue, table_write"),              \
+		ROW(TABLE_STAGING_##group, PINNED, CONTEXT, 0, 4,             \
+		    ROWS_##group, COLUMNS_##group, "[max_rows][columns]",     \
+		    "engine, before table_write")
+
+/* A planned pool. */
+#define POOL(name, writer)                                    \
+	ROW(name##_CACHE, CACHE, CONTEXT, 0, 1, name##_PAGES, \
+	    name##_PAGE_BYTES, "[layers][pool_pages]", writer)
+
 /* clang-format off: a table is read as a table */
 const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(CONTEXT, HOST, CONTEXT, 0, 1, CONTEXT_BYTES, ONE, "[bytes]",
@@ -45,6 +60,12 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	    "[max_rows][columns]", "prologue, table_write"),
 	ROW(TABLE_COLS_MAIN, DEVICE, CONTEXT, 0, 4, RING_ROWS, ONE,
 	    "[max_rows]", "prologue, table_write"),
+	TABLE(C4A),
+	TABLE(C128A),
+	TABLE(INDEX),
+	TABLE(STATE_C4A),
+	TABLE(STATE_C128A),
+	TABLE(STATE_INDEX),
 
 	ROW(STEP_REQUESTS, DEVICE, STEP, 0, 16, REQUESTS, ONE, "[requests]",
 	    "prologue"),
@@ -70,7 +91,7 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	    "[prefill_tokens]", "prologue of a prefill"),
 	ROW(KEY_ENDS, DEVICE, STEP, 0, 4, PREFILL_TOKENS, ONE,
 	    "[prefill_tokens]", "prologue of a prefill"),
-	ROW(PIECE_ROW_STARTS, DEVICE, STEP, 0, 8, PREFILL_TOKENS, ONE,
+	ROW(PIECE_ROW_STARTS, DEVICE, STEP, 0, 8, PIECE_TOKENS, ONE,
 	    "[prefill_tokens]", "prologue of a prefill"),
 	ROW(TILE_SCHEDULER_METADATA, DEVICE, STEP, 0, 4, DECODE_PARTS, TILE_ROW,
 	    "[parts][8]", "prologue"),
@@ -79,10 +100,28 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(TOPK_INDICES, DEVICE, STEP, 0, 4, TOKENS, TOPK, "[tokens][topk]",
 	    "topk; layers may share it"),
 	ROW(TOPK_LENS, DEVICE, STEP, 0, 4, TOKENS, ONE, "[tokens]", "topk"),
+	ROW(COMPRESSED_LENS, DEVICE, STEP, 0, 4, V4_TOKENS, ONE, "[tokens]",
+	    "prologue"),
+	ROW(COMPRESSED_SLOT_MAPPING_C4A, DEVICE, STEP, 0, 8, V4_TOKENS, ONE,
+	    "[tokens]", "prologue"),
+	ROW(COMPRESSED_SLOT_MAPPING_INDEX, DEVICE, STEP, 0, 8, INDEX_SLOTS, ONE,
+	    "[tokens]", "prologue"),
+	ROW(COMPRESSED_SLOT_MAPPING_C128A, DEVICE, STEP, 0, 8, V4_TOKENS, ONE,
+	    "[tokens]", "prologue"),
+	ROW(SWA_INDICES, DEVICE, STEP, 0, 4, V4_TOKENS, WINDOW,
+	    "[tokens][window]", "prologue"),
+	ROW(SWA_LENS, DEVICE, STEP, 0, 4, V4_TOKENS, ONE, "[tokens]",
+	    "prologue"),
+	ROW(C128A_INDICES, DEVICE, STEP, 0, 4, V4_TOKENS, C128A_WIDTH,
+	    "[tokens][context / 128]", "prologue"),
+	ROW(C128A_LENS, DEVICE, STEP, 0, 4, V4_TOKENS, ONE, "[tokens]",
+	    "prologue"),
 
-	ROW(INDEX_Q, DEVICE, INDEX, 0, 1, TOKENS, INDEX_VALUES,
+	ROW(INDEX_Q, DEVICE, INDEX, 0, 1, TOKENS, INDEX_Q_BYTES,
 	    "[tokens][index_heads][128]", "indexer_q_prep"),
 	ROW(INDEX_WEIGHTS, DEVICE, INDEX, 0, 4, TOKENS, INDEX_HEADS,
+	    "[tokens][index_heads]", "indexer_q_prep"),
+	ROW(INDEX_Q_SCALES, DEVICE, INDEX, 0, 4, TOKENS, INDEX_Q_SCALES,
 	    "[tokens][index_heads]", "indexer_q_prep"),
 	ROW(LOGITS, DEVICE, INDEX, 0, 4, LOGITS, ONE, "ragged rows",
 	    "mqa_logits"),
@@ -95,6 +134,8 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 
 	ROW(TOPK_SLOTS, DEVICE, ATTEND, 0, 4, TOKENS, TOPK, "[tokens][topk]",
 	    "index_map"),
+	ROW(C4A_LENS, DEVICE, ATTEND, 0, 4, V4_TOKENS, ONE, "[tokens]",
+	    "index_map"),
 	ROW(ATTEND_SCRATCH, DEVICE, ATTEND, 0, 1, ATTEND_SCRATCH, ONE,
 	    "[bytes]", "sparse_decode"),
 	ROW(SPLIT_OUT, DEVICE, ATTEND, 0, 4, SPLIT_ROWS, HEAD_VALUES,
@@ -104,10 +145,20 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(GATHERED_KV, DEVICE, ATTEND, 0, 2, WORKSPACE, MLA_DIM,
 	    "[workspace][576]", "kv_gather"),
 
+	ROW(OUTPUT_O, DEVICE, OUTPUT, 0, 2, OUTPUT_TOKENS, OUTPUT_VALUES,
+	    "[tokens][heads][512]", "inv_rope_quant"),
+	ROW(OUTPUT_SCALES, DEVICE, OUTPUT, 0, 4, OUTPUT_TOKENS, OUTPUT_SCALES,
+	    "[4 heads][tokens]", "inv_rope_quant"),
+
 	ROW(KV_CACHE, CACHE, CONTEXT, 0, 1, CACHE_PAGES, KV_PAGE_BYTES,
 	    "[cache_layers][pool_pages]", "kv_insert"),
-	ROW(INDEX_CACHE, CACHE, CONTEXT, 0, 1, CACHE_PAGES, INDEX_PAGE_BYTES,
-	    "[cache_layers][pool_pages]", "indexer_k_insert"),
+	ROW(INDEX_CACHE, CACHE, CONTEXT, 0, 1, INDEX_PAGES, INDEX_PAGE_BYTES,
+	    "[layers][pool_pages]", "indexer_k_insert, kv_compress"),
+	POOL(C4A, "kv_compress"),
+	POOL(C128A, "kv_compress"),
+	POOL(STATE_C4A, "compress_state_save"),
+	POOL(STATE_C128A, "compress_state_save"),
+	POOL(STATE_INDEX, "compress_state_save"),
 };
 /* clang-format on */
 

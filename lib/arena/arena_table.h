@@ -20,7 +20,7 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_COLUMNS,   /* of a block table row */
 	SPMLA_I_DIM_TOPK,
 	SPMLA_I_DIM_INDEX_HEADS,
-	SPMLA_I_DIM_INDEX_VALUES, /* index heads * 128 */
+	SPMLA_I_DIM_INDEX_Q_BYTES, /* of a token's index query */
 	SPMLA_I_DIM_LOGITS,
 	SPMLA_I_DIM_RING_SLOTS,
 	SPMLA_I_DIM_RECORD_BYTES,
@@ -33,8 +33,10 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_ATTEND_SCRATCH, /* CPU, bytes */
 	SPMLA_I_DIM_CACHE_PAGES,    /* planned layers * pool pages */
 	SPMLA_I_DIM_KV_PAGE_BYTES,
+	SPMLA_I_DIM_INDEX_PAGES, /* pages and page bytes, of each pool */
 	SPMLA_I_DIM_INDEX_PAGE_BYTES,
-	SPMLA_I_DIM_PREFILL_TOKENS,          /* 0: no prefill is planned, .. */
+	SPMLA_I_DIM_PIECE_TOKENS,            /* 0: no prefill is planned, .. */
+	SPMLA_I_DIM_PREFILL_TOKENS,          /* or V4's, which gathers not, .. */
 	SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1, /* .. here too */
 	SPMLA_I_DIM_WORKSPACE,               /* rows of gathered context */
 	SPMLA_I_DIM_INDEX_DIM,
@@ -45,6 +47,37 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_SPLIT_ROWS,
 	SPMLA_I_DIM_HEADS,
 	SPMLA_I_DIM_HEAD_VALUES, /* heads * 512 */
+	/* V4, else 0. */
+	SPMLA_I_DIM_ROWS_C4A,    /* rows and columns of each group's table, */
+	SPMLA_I_DIM_COLUMNS_C4A, /* 0 rows if it is not SpMLA's own */
+	SPMLA_I_DIM_ROWS_C128A,
+	SPMLA_I_DIM_COLUMNS_C128A,
+	SPMLA_I_DIM_ROWS_INDEX,
+	SPMLA_I_DIM_COLUMNS_INDEX,
+	SPMLA_I_DIM_ROWS_STATE_C4A,
+	SPMLA_I_DIM_COLUMNS_STATE_C4A,
+	SPMLA_I_DIM_ROWS_STATE_C128A,
+	SPMLA_I_DIM_COLUMNS_STATE_C128A,
+	SPMLA_I_DIM_ROWS_STATE_INDEX,
+	SPMLA_I_DIM_COLUMNS_STATE_INDEX,
+	SPMLA_I_DIM_V4_TOKENS,
+	SPMLA_I_DIM_INDEX_SLOTS, /* tokens, if the group has its own table */
+	SPMLA_I_DIM_WINDOW,
+	SPMLA_I_DIM_C128A_WIDTH,
+	SPMLA_I_DIM_INDEX_Q_SCALES, /* index heads, if MXFP4 */
+	SPMLA_I_DIM_OUTPUT_TOKENS,  /* a multiple of 4 */
+	SPMLA_I_DIM_OUTPUT_VALUES,  /* heads * 512 */
+	SPMLA_I_DIM_OUTPUT_SCALES,  /* heads * 4 */
+	SPMLA_I_DIM_C4A_PAGES,      /* as INDEX_PAGES and what follows it */
+	SPMLA_I_DIM_C4A_PAGE_BYTES,
+	SPMLA_I_DIM_C128A_PAGES,
+	SPMLA_I_DIM_C128A_PAGE_BYTES,
+	SPMLA_I_DIM_STATE_C4A_PAGES,
+	SPMLA_I_DIM_STATE_C4A_PAGE_BYTES,
+	SPMLA_I_DIM_STATE_C128A_PAGES,
+	SPMLA_I_DIM_STATE_C128A_PAGE_BYTES,
+	SPMLA_I_DIM_STATE_INDEX_PAGES,
+	SPMLA_I_DIM_STATE_INDEX_PAGE_BYTES,
 	SPMLA_I_DIM_COUNT
 } spmla_i_dim;
 

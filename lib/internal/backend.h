@@ -47,7 +47,7 @@ typedef union spmla_i_args {
 
 enum {
 	SPMLA_I_MAX_GRAPHS = 256,
-	SPMLA_I_BUF_LIMIT = 96 /* above every spmla_buf */
+	SPMLA_I_BUF_LIMIT = 128 /* above every spmla_buf */
 };
 
 struct spmla_backend {
@@ -70,6 +70,10 @@ struct spmla_backend {
 	void (*capture_abort)(spmla_ctx *ctx);
 	spmla_status (*launch)(spmla_ctx *ctx, uint32_t index,
 			       spmla_stream stream);
+	/* Orders what `to` gets from now on behind what `from` has got. NULL:
+	 * there is one timeline. */
+	spmla_status (*order)(spmla_ctx *ctx, spmla_stream from,
+			      spmla_stream to, void *event);
 	/* The sticky status was zeroed: drops what the device has of it. */
 	spmla_status (*status_cleared)(spmla_ctx *ctx);
 	/* Work that is queued but known not to have run. */
@@ -127,6 +131,47 @@ spmla_i_slot(const spmla_ctx *ctx, uint64_t ticket)
 	return (spmla_i_record *)((uint8_t *)ctx->buf[SPMLA_BUF_STEP_RING] +
 				  ticket % ctx->plan.config.ring_slots *
 					  ctx->plan.record_bytes);
+}
+
+/* A group's block table, as its readers see it: SpMLA's own or the engine's. */
+typedef struct spmla_i_table_view {
+	const int32_t *table;
+	const int32_t *cols; /* NULL: all columns are written */
+	uint32_t stride_elems;
+	uint32_t columns;
+	uint32_t page_tokens;
+	uint32_t pool_pages;
+	uint32_t ring; /* 1: a position's column is modulo `columns` */
+	uint32_t reserved;
+} spmla_i_table_view;
+
+spmla_i_table_view spmla_i_table_of(const spmla_ctx *ctx, uint32_t group);
+
+/* Whether every table of the engine's is there; fills the diag if not. */
+spmla_status spmla_i_tables_bound(spmla_ctx *ctx);
+
+/* The buffers of a group that has a table of SpMLA's own. */
+static inline spmla_buf
+spmla_i_block_table(uint32_t group)
+{
+	return group == SPMLA_GROUP_MAIN
+		       ? SPMLA_BUF_BLOCK_TABLE_MAIN
+		       : (spmla_buf)(SPMLA_BUF_BLOCK_TABLE_C4A +
+				     3 * (group - 1));
+}
+
+static inline spmla_buf
+spmla_i_table_cols(uint32_t group)
+{
+	return (spmla_buf)(spmla_i_block_table(group) + 1);
+}
+
+static inline spmla_buf
+spmla_i_table_staging(uint32_t group)
+{
+	return group == SPMLA_GROUP_MAIN
+		       ? SPMLA_BUF_TABLE_STAGING
+		       : (spmla_buf)(spmla_i_block_table(group) + 2);
 }
 
 /* Whether `ticket` is the next one to launch; fills the diag if not. */

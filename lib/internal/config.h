@@ -17,6 +17,39 @@ spmla_status spmla_i_config_resolve(spmla_config *out, const spmla_config *in,
 spmla_status spmla_i_device_check(const spmla_device *device,
 				  const spmla_config *config, spmla_diag *diag);
 
+static inline uint32_t
+spmla_i_is_v4(const spmla_config *c)
+{
+	return c->model != SPMLA_MODEL_V32;
+}
+
+/* The table groups: how many there are; of one, whose table it uses, positions
+ * of an entry of its caches, columns of a row (of a resolved config). */
+uint32_t spmla_i_group_count(const spmla_config *c);
+uint32_t spmla_i_group_table(const spmla_config *c, uint32_t group);
+uint32_t spmla_i_group_ratio(const spmla_config *c, uint32_t group);
+uint32_t spmla_i_group_columns(const spmla_config *c, uint32_t group);
+
+/* Checks the groups, and fills their defaults, of a config whose other fields
+ * are resolved. */
+spmla_status spmla_i_groups_resolve(spmla_config *c, spmla_diag *diag);
+
+/* Positions of an index key. */
+static inline uint32_t
+spmla_i_index_ratio(const spmla_config *c)
+{
+	return spmla_i_is_v4(c) ? SPMLA_COMPRESS_OVERLAP : 1;
+}
+
+/* Columns of C128A_INDICES: every context's compressed entries. */
+static inline uint32_t
+spmla_i_c128a_width(const spmla_config *c)
+{
+	const uint32_t r = SPMLA_COMPRESS_MOST;
+
+	return ((c->max_context_tokens + r - 1) / r + r - 1) / r * r;
+}
+
 /* The shapes of steps: the buckets, then that of prefill if it is planned;
  * shape i < spmla_i_shape_count. */
 uint32_t spmla_i_shape_count(const spmla_config *config);
@@ -31,8 +64,9 @@ spmla_i_piece_stride(const spmla_config *c, uint32_t live_context)
 	const uint64_t most = live_context < c->max_context_tokens
 				      ? live_context
 				      : c->max_context_tokens;
+	const uint64_t keys = most / spmla_i_index_ratio(c);
 
-	return (most + align - 1) / align * align;
+	return keys ? (keys + align - 1) / align * align : align;
 }
 
 #endif

@@ -27,7 +27,8 @@ spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
 }
 
 /* Parts of a step that is done in parts; 0: none is. A token is then one piece
- * of work, as it always is with the batch-invariant flag and on the CPU. */
+ * of work, as it always is with the batch-invariant flag, on the CPU and in
+ * V4, whose metadata would be one for each kind of layer. */
 static inline uint32_t
 spmla_i_split_parts(const spmla_plan *plan)
 {
@@ -36,6 +37,7 @@ spmla_i_split_parts(const spmla_plan *plan)
 	const uint32_t parts = plan->device.sm_count / groups;
 
 	if (plan->device.kind == SPMLA_BACKEND_CPU ||
+	    plan->config.model != SPMLA_MODEL_V32 ||
 	    plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT || parts < 2)
 		return 0;
 	return parts < SPMLA_I_SPLIT_TOKENS ? parts : SPMLA_I_SPLIT_TOKENS;

@@ -26,18 +26,21 @@ typedef struct spmla_slot_map_args {
 	const int32_t *table_cols;   /* [rows] written columns; NULL: all */
 	int32_t *context_lens;       /* [tokens], in and out */
 	int64_t *slot_mapping;       /* [tokens] */
+	uint32_t ring; /* 1: the column of a position is modulo `columns` */
+	uint32_t reserved;
 } spmla_slot_map_args;
 
 /* Without a ratio:
- * slot_mapping = block_table[row][pos / page_tokens] * page_tokens
- *              + pos % page_tokens; -1 where context_lens is 0 (padding).
+ * slot_mapping = block_table[row][col] * page_tokens + pos % page_tokens, col =
+ * pos / page_tokens (ring: modulo columns); -1 where context_lens is 0
+ * (padding).
  * A row outside the table, a position below 0, a column not written or a page
  * outside the pool gives -1, sets the token's context_lens to 0 and reports
  * FAULT_ROW or, of the others, FAULT_PAGE, which name token_row's entry,
  * whatever it is: such a token writes nothing and has an empty result.
  * With one, R, a page holds page_tokens / R keys, and a token has a slot only
  * if it ends a group, (pos + 1) % R == 0, which is that of key pos / R:
- * slot_mapping = block_table[row][pos / page_tokens] * (page_tokens / R)
+ * slot_mapping = block_table[row][col] * (page_tokens / R)
  *              + pos % page_tokens / R.
  * The others have -1, keep their context_lens and are not looked up, but that a
  * position below 0 is bad data as without a ratio. page_tokens is a multiple of

@@ -248,6 +248,7 @@ const spmla_backend spmla_cpu = {
 	cpu_end,
 	cpu_abort,
 	cpu_launch,
+	NULL, /* one timeline */
 	cpu_status_cleared,
 	cpu_pending,
 	NULL,

@@ -11,14 +11,17 @@ slot_of(spmla_ctx *ctx, const spmla_slot_map_args *a,
 {
 	const uint32_t row = (uint32_t)a->token_row[t];
 	const uint32_t position = (uint32_t)a->positions[t];
+	uint32_t col = position / a->page_tokens;
 	int32_t page = -1;
 
 	if (row >= a->rows) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_ROW);
 		return -1;
 	}
+	if (a->ring)
+		col %= a->columns;
 	if (a->positions[t] >= 0)
-		page = spmla_i_cpu_page(table, row, position / a->page_tokens);
+		page = spmla_i_cpu_page(table, row, col);
 	if (page < 0) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
 		return -1;

@@ -2,10 +2,12 @@
  *
  * The step prologue on the CPU: takes the next record, applies its table
  * stores, tells the host that the slot is free, and derives the step's
- * buffers with the same three ops that can be called alone. The hard idea: it
+ * buffers with the same ops that can be called alone. The hard idea: it
  * never trusts what it reads; a record that is missing, too large or wrong
  * turns into an empty step or empty rows, never into a stray access.
  */
+#include "spmla/internal/config.h"
+#include "spmla/platform/cpu/step_windows_cpu.h"
 #include "spmla/platform/cpu/table_cpu.h"
 
 /* Where a step's requests come from. */
@@ -91,19 +93,21 @@ apply_stores(spmla_ctx *ctx, const spmla_i_record *record)
 	const int32_t *pages = (const int32_t *)(stores + record->stores);
 	uint32_t i;
 
-	if (!ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN])
-		return;
 	for (i = 0; i < record->stores; i++) {
 		const spmla_i_store *t = &stores[i];
-
 		const uint32_t row = t->group_row & 0xffffffu;
+		const uint32_t group = t->group_row >> 24;
+		const uint32_t columns =
+			group < SPMLA_MAX_TABLE_GROUPS &&
+					ctx->buf[spmla_i_block_table(group)]
+				? ctx->plan.group_columns[group]
+				: 0;
 
-		if (row < ctx->plan.config.max_rows &&
-		    t->count <= ctx->plan.columns &&
-		    t->first_col <= ctx->plan.columns - t->count &&
+		if (row < ctx->plan.config.max_rows && columns &&
+		    t->count <= columns && t->first_col <= columns - t->count &&
 		    t->count <= record->pages &&
 		    t->first_page <= record->pages - t->count)
-			spmla_i_cpu_table_store(ctx, row, t->first_col,
+			spmla_i_cpu_table_store(ctx, group, row, t->first_col,
 						t->count,
 						pages + t->first_page);
 		else
@@ -111,17 +115,37 @@ apply_stores(spmla_ctx *ctx, const spmla_i_record *record)
 	}
 }
 
-/* Where a decode step's logits go. */
+/* V4's index keys: how many each token sees and, of a prefill, where its logits
+ * go. */
+static void
+derive_compressed(spmla_ctx *ctx, const spmla_step_prologue_args *a)
+{
+	const int32_t *context = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	int32_t *compressed = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
+	int64_t *starts = ctx->buf[SPMLA_BUF_PIECE_ROW_STARTS];
+	uint32_t t;
+
+	for (t = 0; t < a->shape.tokens; t++) {
+		compressed[t] = context[t] / SPMLA_COMPRESS_OVERLAP;
+		if (a->piece_tokens)
+			starts[t] = (int64_t)(t % a->piece_tokens *
+					      a->piece_stride_elems);
+	}
+}
+
+/* Where a decode step's logits go; V4's are of compressed keys. */
 static void
 derive_logits_rows(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
+	int32_t *compressed = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
 	spmla_logits_rows_args rows;
 
 	memset(&rows, 0, sizeof rows);
 	rows.tokens = a->shape.tokens;
 	rows.capacity_elems = ctx->plan.logits_elems;
 	rows.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
-	rows.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	rows.context_lens =
+		compressed ? compressed : ctx->buf[SPMLA_BUF_CONTEXT_LENS];
 	rows.row_starts = ctx->buf[SPMLA_BUF_LOGITS_ROW_STARTS];
 	spmla_i_cpu_logits_rows(ctx, &rows);
 }
@@ -154,9 +178,7 @@ derive_prefill_rows(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 static void
 derive_tokens(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
-	const spmla_table_config *g =
-		&ctx->plan.config.groups[SPMLA_GROUP_MAIN];
-	const spmla_i_table *bound = &ctx->tables[SPMLA_GROUP_MAIN];
+	const spmla_i_table_view main = spmla_i_table_of(ctx, SPMLA_GROUP_MAIN);
 	spmla_token_map_args map;
 	spmla_slot_map_args slot;
 
@@ -175,24 +197,26 @@ derive_tokens(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 	memset(&slot, 0, sizeof slot);
 	slot.tokens = a->shape.tokens;
 	slot.rows = ctx->plan.config.max_rows;
-	slot.columns = ctx->plan.columns;
-	slot.page_tokens = g->page_tokens;
-	slot.pool_pages = g->pool_pages;
-	slot.table_stride_elems =
-		bound->device ? bound->stride_elems : ctx->plan.columns;
+	slot.columns = main.columns;
+	slot.page_tokens = main.page_tokens;
+	slot.pool_pages = main.pool_pages;
+	slot.table_stride_elems = main.stride_elems;
+	slot.ring = main.ring;
 	slot.token_row = map.token_row;
 	slot.positions = map.positions;
-	slot.block_table = bound->device ? bound->device
-					 : ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN];
-	slot.table_cols =
-		bound->device ? NULL : ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN];
+	slot.block_table = main.table;
+	slot.table_cols = main.cols;
 	slot.context_lens = map.context_lens;
 	slot.slot_mapping = ctx->buf[SPMLA_BUF_SLOT_MAPPING];
 	spmla_i_cpu_slot_map(ctx, &slot);
-	if (a->piece_tokens)
+	if (spmla_i_is_v4(&ctx->plan.config))
+		derive_compressed(ctx, a);
+	else if (a->piece_tokens)
 		derive_prefill_rows(ctx, a);
-	else
+	if (!a->piece_tokens)
 		derive_logits_rows(ctx, a);
+	if (spmla_i_is_v4(&ctx->plan.config))
+		spmla_i_cpu_step_windows(ctx, a->shape.tokens);
 }
 
 /* QUERY_START_LOC, SEQ_LENS and REQ_ROW of a step, padded to the shape. */

@@ -273,6 +273,26 @@ cuda_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 		 : SPMLA_OK;
 }
 
+/* Inside a capture too: then `to` joins it. */
+static spmla_status
+cuda_order(spmla_ctx *ctx, spmla_stream from, spmla_stream to, void *event)
+{
+	const spmla_i_cuda_driver *driver = spmla_i_cuda_driver_of(ctx);
+	spmla_status s = check_stream(ctx, from);
+	spmla_cu_result r;
+
+	if (s == SPMLA_OK)
+		s = check_stream(ctx, to);
+	if (s != SPMLA_OK)
+		return s;
+	r = driver->event_record(event, from);
+	if (r)
+		return spmla_i_cuda_failed(&ctx->diag, "cuEventRecord", r);
+	r = driver->stream_wait(to, event, 0);
+	return r ? spmla_i_cuda_failed(&ctx->diag, "cuStreamWaitEvent", r)
+		 : SPMLA_OK;
+}
+
 /* ---- The rest ----------------------------------------------------------- */
 
 /* What the device knows of the first bad step; see fault_gpu.h. */
@@ -342,6 +362,7 @@ const spmla_backend spmla_cuda = {
 	cuda_end,
 	cuda_abort,
 	cuda_launch,
+	cuda_order,
 	cuda_status_cleared,
 	cuda_pending,
 	cuda_lost,

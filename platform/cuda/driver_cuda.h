@@ -19,6 +19,7 @@ typedef struct spmla_cu_context_st *spmla_cu_context;
 typedef struct spmla_cu_module_st *spmla_cu_module;
 typedef struct spmla_cu_function_st *spmla_cu_function;
 typedef struct spmla_cu_stream_st *spmla_cu_stream;
+typedef struct spmla_cu_event_st *spmla_cu_event;
 typedef struct spmla_cu_graph_st *spmla_cu_graph;
 typedef struct spmla_cu_exec_st *spmla_cu_exec;
 
@@ -73,6 +74,10 @@ enum {
 	  (spmla_cu_stream * stream, unsigned flags))                       \
 	F(stream_destroy, "cuStreamDestroy_v2", (spmla_cu_stream stream))   \
 	F(stream_sync, "cuStreamSynchronize", (spmla_cu_stream stream))     \
+	F(stream_wait, "cuStreamWaitEvent",                                 \
+	  (spmla_cu_stream stream, spmla_cu_event event, unsigned flags))   \
+	F(event_record, "cuEventRecord",                                    \
+	  (spmla_cu_event event, spmla_cu_stream stream))                   \
 	F(stream_capturing, "cuStreamIsCapturing",                          \
 	  (spmla_cu_stream stream, int *status))                            \
 	F(capture_begin, "cuStreamBeginCapture_v2",                         \

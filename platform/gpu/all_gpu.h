@@ -36,6 +36,7 @@
 #include "spmla/platform/gpu/sparse_prefill_gpu.h"
 #include "spmla/platform/gpu/split_combine_gpu.h"
 #include "spmla/platform/gpu/step_prologue_gpu.h"
+#include "spmla/platform/gpu/step_windows_gpu.h"
 #include "spmla/platform/gpu/swa_index_gpu.h"
 #include "spmla/platform/gpu/table_write_gpu.h"
 #include "spmla/platform/gpu/tile_sched_gpu.h"

@@ -68,6 +68,10 @@ spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 				spmla_i_kernel kernel, uint64_t rows,
 				const void *params);
 
+/* The second launch of V4's prologue. */
+spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
+				      uint32_t tokens);
+
 /* Sets the two parameters of SPMLA_K_FAULT. */
 #define SPMLA_I_GPU_FAULT(p, queue)                                  \
 	((p)->fault_state = (queue)->ctx->buf[SPMLA_BUF_STEP_STATE], \

@@ -25,6 +25,7 @@ spmla_i_gpu_slot_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.page_tokens = a->page_tokens;
 	p.s.has_cols = a->table_cols != NULL;
 	p.s.tokens = a->tokens;
+	p.s.ring = a->ring;
 	p.s.ratio = a->compress_ratio ? a->compress_ratio : 1;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_slot_map,
 				  ((uint64_t)a->tokens + SPMLA_ITEMS_slot_map -

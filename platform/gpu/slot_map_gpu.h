@@ -27,7 +27,8 @@
 	P(int64_t, slot_mapping)      \
 	SPMLA_S_TABLE(S)              \
 	S(uint32_t, tokens)           \
-	S(uint32_t, ratio)
+	S(uint32_t, ratio)            \
+	S(uint32_t, ring)
 SPMLA_KERNEL_SCALARS(slot_map)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -54,19 +55,21 @@ FN int64_t
 slot_map_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 	       GLOBAL const int32_t *table_cols, uint32_t has_cols,
 	       uint32_t rows, uint32_t columns, uint32_t stride,
-	       uint32_t pool_pages, uint32_t page_tokens, uint32_t row,
-	       uint32_t position)
+	       uint32_t pool_pages, uint32_t page_tokens, uint32_t ring,
+	       uint32_t row, uint32_t position)
 {
+	uint32_t col = position / page_tokens;
 	int32_t page = -1;
 
 	if (row >= rows) {
 		g_report(to, row, G_FAULT_ROW);
 		return -1;
 	}
+	if (ring)
+		col %= columns;
 	if (position < 0x80000000u)
 		page = g_table_page(block_table, table_cols, has_cols, columns,
-				    stride, pool_pages, row,
-				    position / page_tokens);
+				    stride, pool_pages, row, col);
 	if (page < 0) {
 		g_report(to, row, G_FAULT_PAGE);
 		return -1;
@@ -95,7 +98,7 @@ SPMLA_KERNEL(slot_map)
 			slot = slot_map_token(&to, block_table, table_cols,
 					      s.has_cols, s.rows, s.columns,
 					      s.stride, s.pool_pages,
-					      s.page_tokens,
+					      s.page_tokens, s.ring,
 					      (uint32_t)token_row[t], position);
 		}
 		if (slot > 0)

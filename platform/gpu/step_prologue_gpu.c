@@ -2,8 +2,11 @@
  *
  * step_prologue: from the plan and the shape to its kernel.
  */
+#include "spmla/internal/config.h"
 #include "spmla/internal/splits.h"
 #include "spmla/platform/gpu/launch_gpu.h"
+
+SPMLA_STATIC_ASSERT(SPMLA_COMPRESS_OVERLAP == 1 << 2, "index_shift");
 
 /* What the kernel declares anew. */
 SPMLA_STATIC_ASSERT((int)G_FROM_RING == (int)SPMLA_FROM_RING &&
@@ -37,22 +40,43 @@ SPMLA_STATIC_ASSERT((int)DECODE_CUT_TOKENS == (int)SPMLA_I_SPLIT_TOKENS,
 static void
 set_table(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 {
-	const spmla_config *c = &ctx->plan.config;
-	const spmla_i_table *bound = &ctx->tables[SPMLA_GROUP_MAIN];
+	const spmla_i_table_view v = spmla_i_table_of(ctx, SPMLA_GROUP_MAIN);
 
-	p->block_table = ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN];
-	p->table_cols = ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN];
-	p->s.has_cols = 1;
-	p->s.stride = ctx->plan.columns;
-	if (bound->device) { /* the engine's: only read */
-		p->block_table = (int32_t *)(uintptr_t)bound->device;
-		p->s.has_cols = 0;
-		p->s.stride = bound->stride_elems;
-	}
-	p->s.rows = c->max_rows;
-	p->s.columns = ctx->plan.columns;
-	p->s.pool_pages = c->groups[SPMLA_GROUP_MAIN].pool_pages;
-	p->s.page_tokens = c->groups[SPMLA_GROUP_MAIN].page_tokens;
+	/* The engine's own is only read. */
+	p->block_table = (int32_t *)(uintptr_t)v.table;
+	p->table_cols = (int32_t *)(uintptr_t)v.cols;
+	p->s.has_cols = v.cols != NULL;
+	p->s.stride = v.stride_elems;
+	p->s.rows = ctx->plan.config.max_rows;
+	p->s.columns = v.columns;
+	p->s.pool_pages = v.pool_pages;
+	p->s.page_tokens = v.page_tokens;
+	p->s.ring_table = v.ring;
+}
+
+/* The tables beyond the main one that records change. */
+static void
+set_groups(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
+{
+#define OWN(group, number)                                              \
+	p->group##_table = ctx->buf[spmla_i_block_table(number)];       \
+	p->group##_cols = ctx->buf[spmla_i_table_cols(number)];         \
+	p->s.group##_columns =                                          \
+		p->group##_table ? ctx->plan.group_columns[number] : 0; \
+	p->s.group##_page_tokens = ctx->plan.config.groups[number].page_tokens;
+
+	p->s.groups = spmla_i_group_count(&ctx->plan.config);
+	if (p->s.groups == 1)
+		return;
+	p->s.index_shift = 2;
+	p->compressed_lens = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
+	OWN(c4a, SPMLA_GROUP_C4A)
+	OWN(c128a, SPMLA_GROUP_C128A)
+	OWN(index, SPMLA_GROUP_INDEX)
+	OWN(state_c4a, SPMLA_GROUP_STATE_C4A)
+	OWN(state_c128a, SPMLA_GROUP_STATE_C128A)
+	OWN(state_index, SPMLA_GROUP_STATE_INDEX)
+#undef OWN
 }
 
 static void
@@ -86,12 +110,15 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_step_prologue_args *a = args;
 	const spmla_plan *plan = &queue->ctx->plan;
+	spmla_i_kernel kernel = SPMLA_KERNEL_step_prologue;
 	spmla_k_step_prologue_params p;
+	spmla_status s;
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
 	set_buffers(&p, queue->ctx);
 	set_table(&p, queue->ctx);
+	set_groups(&p, queue->ctx);
 	p.s.record_bytes = plan->record_bytes;
 	p.s.logits_capacity = plan->logits_elems;
 	p.s.piece_stride = a->piece_stride_elems;
@@ -106,11 +133,12 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.topk = plan->config.topk;
 	if (!a->piece_tokens)
 		p.s.parts = spmla_i_decode_parts(plan, a->shape.tokens);
-	return spmla_i_gpu_launch(
-		queue,
-		a->shape.requests <= SPMLA_ITEMS_step_prologue &&
-				!a->piece_tokens
-			? SPMLA_KERNEL_step_prologue
-			: SPMLA_KERNEL_step_prologue_wide,
-		1, &p);
+	if (a->shape.requests > SPMLA_ITEMS_step_prologue || a->piece_tokens)
+		kernel = SPMLA_KERNEL_step_prologue_wide;
+	else if (p.s.groups > 1)
+		kernel = SPMLA_KERNEL_step_prologue_v4;
+	s = spmla_i_gpu_launch(queue, kernel, 1, &p);
+	if (s == SPMLA_OK && p.s.groups > 1)
+		s = spmla_i_gpu_step_windows(queue, a->shape.tokens);
+	return s;
 }

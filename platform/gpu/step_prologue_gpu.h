@@ -29,7 +29,24 @@
 #include "spmla/platform/gpu/logits_rows_gpu.h"
 #include "spmla/platform/gpu/prefill_rows_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
+#include "spmla/platform/gpu/step_stores_gpu.h"
 #include "spmla/platform/gpu/token_map_gpu.h"
+
+/* V4's groups beyond the main one, in their order; of their tables the prologue
+ * only writes: columns is 0 of one that is not SpMLA's own. */
+#define SPMLA_GROUPS(X, F) \
+	F(X, c4a)          \
+	F(X, c128a)        \
+	F(X, index)        \
+	F(X, state_c4a)    \
+	F(X, state_c128a)  \
+	F(X, state_index)
+#define SPMLA_P_OWN(P, group)     \
+	P(int32_t, group##_table) \
+	P(int32_t, group##_cols)
+#define SPMLA_S_OWN(S, group)        \
+	S(uint32_t, group##_columns) \
+	S(uint32_t, group##_page_tokens)
 
 #define SPMLA_K_STEP_PROLOGUE(P, S)    \
 	SPMLA_K_FAULT(P)               \
@@ -56,6 +73,8 @@
 	P(int64_t, piece_row_starts)   \
 	P(int32_t, metadata)           \
 	P(int32_t, num_splits)         \
+	P(int32_t, compressed_lens)    \
+	SPMLA_GROUPS(P, SPMLA_P_OWN)   \
 	S(uint64_t, record_bytes)      \
 	S(uint64_t, logits_capacity)   \
 	S(uint64_t, piece_stride)      \
@@ -69,30 +88,18 @@
 	S(uint32_t, live)              \
 	S(uint32_t, piece_tokens)      \
 	S(uint32_t, parts)             \
-	S(uint32_t, topk)
+	S(uint32_t, topk)              \
+	S(uint32_t, ring_table)        \
+	S(uint32_t, groups)            \
+	S(uint32_t, index_shift)       \
+	SPMLA_GROUPS(S, SPMLA_S_OWN)
 #define SPMLA_K_step_prologue(P, S)      SPMLA_K_STEP_PROLOGUE(P, S)
+#define SPMLA_K_step_prologue_v4(P, S)   SPMLA_K_STEP_PROLOGUE(P, S)
 #define SPMLA_K_step_prologue_wide(P, S) SPMLA_K_STEP_PROLOGUE(P, S)
 SPMLA_KERNEL_SCALARS(step_prologue)
-/* The same struct: both are one function. */
+/* The same struct: all are one function. */
+typedef spmla_k_step_prologue_scalars spmla_k_step_prologue_v4_scalars;
 typedef spmla_k_step_prologue_scalars spmla_k_step_prologue_wide_scalars;
-
-/* As spmla_source, spmla_request_flag and spmla_step_flag, and the places of
- * spmla_i_record; the host asserts it. */
-enum {
-	G_FROM_RING = 1,
-	G_FROM_DEVICE = 2,
-	G_ADVANCE = 3,
-	G_REQUEST_JOIN = 1,
-	G_STEP_LENS_ON_DEVICE = 1,
-	G_RECORD_WORDS = 16,
-	G_RECORD_FLAGS = 4,
-	G_RECORD_REQUESTS = 5,
-	G_RECORD_STORES = 6,
-	G_RECORD_PAGES = 7,
-	G_REQUEST_WORDS = 4,
-	G_STORE_WORDS = 4,
-	G_STEP_DEVICE_WORDS = 16
-};
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -177,14 +184,6 @@ prologue_staged(uint32_t requests, uint64_t record_bytes)
 	return (uint32_t)(n < record_bytes / 4 ? n : record_bytes / 4);
 }
 
-/* A word of the record, of which `n` are there. */
-FN uint32_t
-prologue_word(LOCAL const uint32_t *staged, uint32_t n,
-	      GLOBAL const uint32_t *slot, uint64_t i)
-{
-	return i < n ? staged[i] : g_load_system(slot + i);
-}
-
 /* Asks for what the last token of a request will wait for. */
 FN void
 prologue_ask(GLOBAL const int32_t *block_table,
@@ -193,10 +192,28 @@ prologue_ask(GLOBAL const int32_t *block_table,
 	     const PRIVATE prologue_request *r)
 {
 	if (r->query && r->row < s->rows && r->seq - 1 < s->longest) {
+		const uint32_t last = (r->seq - 1) / s->page_tokens;
+
 		g_prefetch(block_table + (uint64_t)r->row * s->stride +
-			   (r->seq - 1) / s->page_tokens);
+			   (s->ring_table ? last % s->columns : last));
 		if (s->has_cols)
 			g_prefetch(table_cols + r->row);
+	}
+}
+
+/* The same for the second launch, of a table of V4's beyond the main one that
+ * does not come round. */
+FN void
+prologue_ask_group(GLOBAL const int32_t *pages, GLOBAL const int32_t *cols,
+		   uint32_t columns, uint32_t page_tokens,
+		   const PRIVATE spmla_k_step_prologue_scalars *s,
+		   const PRIVATE prologue_request *r)
+{
+	if (columns && r->query && r->row < s->rows &&
+	    r->seq - 1 < s->longest) {
+		g_prefetch(pages + (uint64_t)r->row * columns +
+			   (r->seq - 1) / page_tokens);
+		g_prefetch(cols + r->row);
 	}
 }
 
@@ -271,80 +288,6 @@ prologue_fits(GLOBAL const uint32_t *kept, uint32_t count, uint32_t most_tokens,
 	return tokens <= most_tokens && live <= most_live;
 }
 
-/* A record's stores. A subgroup takes those of its rows, in order; a lane
- * always the same columns: so stores of a row keep their order and those of
- * different rows do not wait for each other. */
-FN void
-prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
-		uint32_t n, GLOBAL const uint32_t *slot, GLOBAL int32_t *table,
-		GLOBAL int32_t *cols, uint32_t rows, uint32_t columns,
-		uint32_t stride)
-{
-	const uint32_t width = g_width(), lane = g_lane();
-	const uint32_t subgroups = PROLOGUE_ITEMS / width;
-	const uint32_t own = g_item() / width;
-	const uint32_t stores = staged[G_RECORD_STORES];
-	const uint32_t pages = staged[G_RECORD_PAGES];
-	const uint64_t list =
-		G_RECORD_WORDS +
-		(uint64_t)staged[G_RECORD_REQUESTS] * G_REQUEST_WORDS;
-	const uint64_t page_list = list + (uint64_t)stores * G_STORE_WORDS;
-	uint32_t first, c;
-
-	for (first = 0; first < stores; first += width) {
-		const uint32_t i = first + lane;
-		const uint32_t some =
-			i < stores ? prologue_word(
-					     staged, n, slot,
-					     list + (uint64_t)i * G_STORE_WORDS)
-				   : 0;
-		uint64_t mine = g_ballot(i < stores &&
-					 (some & 0xffffffu) % subgroups == own);
-
-		for (; mine; mine &= mine - 1) {
-			const uint64_t at =
-				list + (uint64_t)(first + g_lowest64(mine)) *
-					       G_STORE_WORDS;
-			GLOBAL int32_t *line;
-			uint32_t row, from, count, page, end, begin;
-			int32_t old;
-
-			row = prologue_word(staged, n, slot, at) & 0xffffffu;
-			from = prologue_word(staged, n, slot, at + 1);
-			count = prologue_word(staged, n, slot, at + 2);
-			page = prologue_word(staged, n, slot, at + 3);
-			if (row >= rows || count > columns ||
-			    from > columns - count || count > pages ||
-			    page > pages - count) {
-				if (lane == 0)
-					g_report(to, row, G_FAULT_ROW);
-				continue;
-			}
-			line = table + (uint64_t)row * stride;
-			end = from + count;
-			/* The engine may see this memory: it is not trusted. */
-			old = (int32_t)g_broadcast(
-				lane == 0 ? (uint32_t)cols[row] : 0, 0);
-			if (old < 0 || (uint32_t)old > columns)
-				old = 0;
-			/* Columns that a store jumps over are not written. */
-			begin = (uint32_t)old < from ? (uint32_t)old : from;
-			NO_UNROLL
-			for (c = begin / width * width + lane; c < end;
-			     c += width)
-				if (c >= from)
-					line[c] = (int32_t)prologue_word(
-						staged, n, slot,
-						page_list + page + (c - from));
-				else if (c >= begin)
-					line[c] = -1;
-			if (lane == 0)
-				cols[row] = (uint32_t)old < end ? (int32_t)end
-								: old;
-		}
-	}
-}
-
 /* The length of a request, or 0 if it is to be skipped. */
 FN uint32_t
 prologue_length(PRIVATE prologue_notes *notes, GLOBAL const int32_t *row_len,
@@ -391,7 +334,8 @@ prologue_token(PRIVATE prologue_notes *notes, GLOBAL const int32_t *block_table,
 	       const PRIVATE spmla_k_step_prologue_scalars *s, uint32_t row,
 	       uint32_t position, PRIVATE int64_t *slot)
 {
-	const uint32_t col = position / s->page_tokens;
+	const uint32_t linear = position / s->page_tokens;
+	const uint32_t col = s->ring_table ? linear % s->columns : linear;
 	/* Neither load waits for the other. */
 	const uint32_t is_row = row < s->rows;
 	const int32_t written = !is_row       ? -1
@@ -417,13 +361,16 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		     const spmla_k_step_prologue_scalars s,
 	     const uint32_t narrow, LOCAL uint32_t *staged,
 	     LOCAL uint64_t *sums, LOCAL prologue_shared *shared,
-	     LOCAL decode_cut *cut)
+	     LOCAL prologue_table *tables, LOCAL decode_cut *cut)
 {
 	const uint64_t done = fault_state->done;
 	const uint64_t ticket = done + 1;
 	const uint32_t last_requests = fault_state->requests;
 	const uint32_t pieces = narrow ? 0 : s.piece_tokens;
 	const uint32_t item = g_item();
+	/* Keys that a token's index logits are of. */
+	GLOBAL int32_t *index_lens =
+		s.index_shift ? compressed_lens : context_lens;
 	GLOBAL const uint32_t *slot =
 		ring +
 		prologue_slot(ticket, s.ring_slots) * (s.record_bytes / 4);
@@ -440,8 +387,23 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	else if (s.source == G_FROM_DEVICE)
 		to.step = done;
 
-	if (item == 0)
+	if (item == 0) {
 		shared->over = shared->joins = 0;
+		prologue_set_table(tables, block_table, table_cols,
+				   s.has_cols ? s.columns : 0);
+	}
+	if (item == 0 && s.groups > 1) {
+#define TABLE_OF(i, group)                                                \
+	prologue_set_table(tables + 1 + (i), group##_table, group##_cols, \
+			   s.group##_columns);
+		TABLE_OF(0, c4a)
+		TABLE_OF(1, c128a)
+		TABLE_OF(2, index)
+		TABLE_OF(3, state_c4a)
+		TABLE_OF(4, state_c128a)
+		TABLE_OF(5, state_index)
+#undef TABLE_OF
+	}
 	/* What there is. */
 	if (s.source == G_FROM_RING) {
 		n = prologue_staged(s.requests, s.record_bytes);
@@ -495,6 +457,16 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		if (s.source == G_FROM_RING && (r.flags & G_REQUEST_JOIN))
 			shared->joins = 1;
 		prologue_ask(block_table, table_cols, &s, &r);
+		if (s.groups > 1) {
+			prologue_ask_group(c4a_table, c4a_cols, s.c4a_columns,
+					   s.c4a_page_tokens, &s, &r);
+			prologue_ask_group(c128a_table, c128a_cols,
+					   s.c128a_columns, s.c128a_page_tokens,
+					   &s, &r);
+			prologue_ask_group(index_table, index_cols,
+					   s.index_columns, s.index_page_tokens,
+					   &s, &r);
+		}
 		sum = r.query > s.next_n ? PROLOGUE_TOO_LONG : r.query;
 		if (r.query)
 			sum |= (uint64_t)(r.seq < s.longest ? r.seq : s.longest)
@@ -534,22 +506,24 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	if (used && bytes <= (uint64_t)4 * n && item == PROLOGUE_ITEMS - 1)
 		g_release64_system(consumed, ticket);
 	/* The table's changes: all that is left of the record. */
-	if (s.source == G_FROM_RING && used && ok && s.has_cols) {
+	if (s.source == G_FROM_RING && used && ok) {
 		for (b = item; b < count; b += PROLOGUE_ITEMS) {
 			const uint32_t at = b * G_REQUEST_WORDS;
 			const uint32_t row = narrow ? r.row : kept[at];
 
-			if (((narrow ? r.flags : kept[at + 3]) &
-			     G_REQUEST_JOIN) &&
-			    row < s.rows)
-				table_cols[row] = 0;
+			if (!((narrow ? r.flags : kept[at + 3]) &
+			      G_REQUEST_JOIN) ||
+			    row >= s.rows)
+				continue;
+			for (t = 0; t < s.groups; t++)
+				if (tables[t].columns)
+					tables[t].cols[row] = 0;
 		}
 		if (staged[G_RECORD_STORES]) {
 			if (!narrow || shared->joins)
 				BARRIER();
-			prologue_stores(&to, staged, n, slot, block_table,
-					table_cols, s.rows, s.columns,
-					s.stride);
+			prologue_stores(&to, staged, n, slot, tables, s.groups,
+					s.rows);
 		}
 	}
 
@@ -681,6 +655,9 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				context_lens[t] = (int32_t)context;
 				slot_mapping[t] = place;
 			}
+			context >>= s.index_shift;
+			if (s.index_shift && t < s.tokens)
+				compressed_lens[t] = (int32_t)context;
 			at = (context + align - 1) / align;
 			if (s.parts && t < s.tokens) {
 				const uint32_t cost =
@@ -708,8 +685,7 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		BARRIER();
 		if (item == 0) {
 			if (shared->over)
-				logits_rows_walk(&to, token_row, 1,
-						 context_lens,
+				logits_rows_walk(&to, token_row, 1, index_lens,
 						 logits_row_starts,
 						 s.logits_capacity, s.tokens);
 			else
@@ -734,14 +710,21 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 					(uint32_t)positions[t], &place);
 			prologue_report(&to, &notes);
 			slot_mapping[t] = place;
+			if (s.index_shift)
+				compressed_lens[t] =
+					context_lens[t] >> s.index_shift;
 		}
 		BARRIER();
 		if (!pieces)
-			logits_rows_block(&to, token_row, 1, context_lens,
+			logits_rows_block(&to, token_row, 1, index_lens,
 					  logits_row_starts, s.logits_capacity,
 					  s.tokens, PROLOGUE_ITEMS, sums);
 	}
-	if (pieces)
+	if (pieces && s.index_shift)
+		for (t = item; t < s.tokens; t += PROLOGUE_ITEMS)
+			piece_row_starts[t] =
+				(int64_t)(t % pieces * s.piece_stride);
+	else if (pieces)
 		prefill_rows_block(&to, query_start_loc, seq_lens, req_row,
 				   req_id_per_token, context_lens,
 				   workspace_starts, key_starts, key_ends,
@@ -766,18 +749,32 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 }
 
 #define ARGS_NAME(type, name) name,
-#define ARRAYS()                                        \
-	LOCAL_ARRAY(uint32_t, staged, PROLOGUE_STAGED); \
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);  \
-	LOCAL_ARRAY(prologue_shared, shared, 1);        \
+#define ARRAYS()                                              \
+	LOCAL_ARRAY(uint32_t, staged, PROLOGUE_STAGED);       \
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);        \
+	LOCAL_ARRAY(prologue_shared, shared, 1);              \
+	LOCAL_ARRAY(prologue_table, tables, PROLOGUE_TABLES); \
 	LOCAL_ARRAY(decode_cut, cut, 1)
 
+/* Of one table: what V4 has beyond it costs no instruction. */
 SPMLA_KERNEL_BLOCKS(step_prologue, 1)
+{
+	ARRAYS();
+	spmla_k_step_prologue_scalars one = s;
+
+	one.groups = 1;
+	one.ring_table = 0;
+	one.index_shift = 0;
+	prologue_run(SPMLA_K_STEP_PROLOGUE(ARGS_NAME, SPMLA_I_K_NONE) one, 1,
+		     staged, sums, shared, tables, cut);
+}
+
+SPMLA_KERNEL_BLOCKS(step_prologue_v4, 1)
 {
 	ARRAYS();
 
 	prologue_run(SPMLA_K_STEP_PROLOGUE(ARGS_NAME, SPMLA_I_K_NONE) s, 1,
-		     staged, sums, shared, cut);
+		     staged, sums, shared, tables, cut);
 }
 
 SPMLA_KERNEL_BLOCKS(step_prologue_wide, 1)
@@ -785,7 +782,7 @@ SPMLA_KERNEL_BLOCKS(step_prologue_wide, 1)
 	ARRAYS();
 
 	prologue_run(SPMLA_K_STEP_PROLOGUE(ARGS_NAME, SPMLA_I_K_NONE) s, 0,
-		     staged, sums, shared, cut);
+		     staged, sums, shared, tables, cut);
 }
 
 #undef ARRAYS

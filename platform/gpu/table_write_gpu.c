@@ -11,12 +11,12 @@ spmla_i_gpu_table_write(const spmla_i_gpu_queue *queue, const void *args)
 	spmla_k_table_write_params p;
 
 	memset(&p, 0, sizeof p);
-	p.staging = queue->ctx->buf[SPMLA_BUF_TABLE_STAGING];
-	p.table = queue->ctx->buf[SPMLA_BUF_BLOCK_TABLE_MAIN];
-	p.cols = queue->ctx->buf[SPMLA_BUF_TABLE_COLS_MAIN];
-	p.s.line = (uint64_t)a->row * queue->ctx->plan.columns;
+	p.staging = queue->ctx->buf[spmla_i_table_staging(a->group)];
+	p.table = queue->ctx->buf[spmla_i_block_table(a->group)];
+	p.cols = queue->ctx->buf[spmla_i_table_cols(a->group)];
+	p.s.columns = queue->ctx->plan.group_columns[a->group];
+	p.s.line = (uint64_t)a->row * p.s.columns;
 	p.s.row = a->row;
-	p.s.columns = queue->ctx->plan.columns;
 	p.s.first_col = a->first_col;
 	p.s.count = a->count;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_table_write, 1, &p);

@@ -8,6 +8,7 @@
  * writes testdata/plans/<name>.txt of the checkout; read the difference.
  */
 #include "tests/support/fixture.h"
+#include "tests/support/v4_config.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -17,7 +18,7 @@
 #include <string.h>
 
 typedef struct text {
-	char bytes[8192];
+	char bytes[16384];
 	size_t length;
 } text;
 
@@ -51,6 +52,11 @@ dump(const spmla_plan *plan)
 	put("record_bytes %" PRIu64 "\n", plan->record_bytes);
 	put("logits_elems %" PRIu64 "\n", plan->logits_elems);
 	put("record_key %016" PRIx64 "\n", plan->record_key);
+	for (i = 0;
+	     plan->config.model != SPMLA_MODEL_V32 && i < SPMLA_V4_GROUPS; i++)
+		put("group %u table %u columns %u page_tokens %u\n", i,
+		    plan->group_table[i], plan->group_columns[i],
+		    plan->config.groups[i].page_tokens);
 	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
 		put("region %s %" PRIu64 " align %" PRIu64 "\n",
 		    spmla_memory_name(i), plan->region_bytes[i],
@@ -231,6 +237,80 @@ START_TEST(the_plan_of_prefill_is_as_it_was)
 }
 END_TEST
 
+/* The preset with pools of 16384 pages. */
+static void
+v4_preset(spmla_config *c, spmla_model model, uint32_t requests,
+	  uint32_t context_tokens)
+{
+	uint32_t g;
+
+	ck_assert_int_eq(spmla_config_preset(c, model), SPMLA_OK);
+	c->max_rows = requests;
+	c->max_context_tokens = context_tokens;
+	for (g = 0; g < SPMLA_V4_GROUPS; g++)
+		c->groups[g].pool_pages = 16384;
+}
+
+START_TEST(the_plan_of_a_small_v4_is_as_it_was)
+{
+	spmla_config config;
+
+	v4_config(&config);
+	check_plan(&config, "v4_small");
+}
+END_TEST
+
+/* V4 Pro, 64 requests of 1M that have 4M in all, with or without a draft. */
+START_TEST(the_plan_of_v4_pro_of_1m_is_as_it_was)
+{
+	spmla_config config;
+
+	v4_preset(&config, SPMLA_MODEL_V4_PRO, 64, 1 << 20);
+	config.bucket_count = 2;
+	config.buckets[0] = (spmla_shape){64, 64, 1, 1 << 22};
+	config.buckets[1] = (spmla_shape){128, 64, 2, 1 << 22};
+	check_plan(&config, "v4_pro_64x1m");
+}
+END_TEST
+
+/* V4 Flash with all that a config may have otherwise: index keys in MXFP4 and
+ * in pages of their own, a window that does not come round, tables of the
+ * engine's, planned pools, a step longer than 1024 tokens. */
+START_TEST(the_plan_of_v4_flash_with_other_tables_is_as_it_was)
+{
+	spmla_config config;
+
+	v4_preset(&config, SPMLA_MODEL_V4_FLASH, 16, 131072);
+	config.bucket_count = 2;
+	config.buckets[0] = (spmla_shape){16, 16, 1, 0};
+	config.buckets[1] = (spmla_shape){1536, 16, 512, 0};
+	config.index_layout = SPMLA_LAYOUT_INDEX_MXFP4;
+	config.groups[SPMLA_GROUP_SWA].ring_columns = 0;
+	config.groups[SPMLA_GROUP_INDEX].source = SPMLA_TABLE_RING;
+	config.groups[SPMLA_GROUP_INDEX].page_tokens = 512;
+	config.groups[SPMLA_GROUP_C128A].source = SPMLA_TABLE_DEVICE;
+	config.groups[SPMLA_GROUP_STATE_C4A].source = SPMLA_TABLE_DEVICE;
+	config.cache_layers = 3;
+	config.c4a_layers = 2;
+	config.c128a_layers = 1;
+	check_plan(&config, "v4_flash_tables");
+}
+END_TEST
+
+/* Prompts of 8192 tokens a step: the window's ring holds 127 + 8192 positions,
+ * 130 pages of 64; nothing is gathered. */
+START_TEST(the_plan_of_v4_flash_with_prefill_is_as_it_was)
+{
+	spmla_config config;
+
+	v4_preset(&config, SPMLA_MODEL_V4_FLASH, 16, 131072);
+	config.bucket_count = 1;
+	config.buckets[0] = (spmla_shape){16, 16, 1, 1 << 20};
+	config.max_prefill_tokens = 8192;
+	check_plan(&config, "v4_flash_prefill");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -247,6 +327,10 @@ main(void)
 	tcase_add_test(c, the_plan_of_61_layers_of_caches_is_as_it_was);
 	tcase_add_test(c, the_plan_with_everything_apart_is_as_it_was);
 	tcase_add_test(c, the_plan_of_prefill_is_as_it_was);
+	tcase_add_test(c, the_plan_of_a_small_v4_is_as_it_was);
+	tcase_add_test(c, the_plan_of_v4_pro_of_1m_is_as_it_was);
+	tcase_add_test(c, the_plan_of_v4_flash_with_other_tables_is_as_it_was);
+	tcase_add_test(c, the_plan_of_v4_flash_with_prefill_is_as_it_was);
 	suite_add_tcase(s, c);
 	runner = srunner_create(s);
 	srunner_run_all(runner, CK_NORMAL);

@@ -52,6 +52,7 @@
 #include "spmla/spmla_native.h"
 #include "spmla/spmla_plan.h"
 #include "spmla/v32.h"
+#include "spmla/v4.h"
 
 namespace
 {
@@ -212,6 +213,19 @@ run(spmla_ctx *ctx, spmla_graph graph, Tensors *t)
 	return true;
 }
 
+/* A plan of V3.2 has no layers of V4. */
+bool
+refuses_v4(spmla_ctx *ctx, const spmla_shape *shape)
+{
+	spmla_v4_branches branches = SPMLA_V4_BRANCHES_INIT;
+	spmla_v4_layer layer{};
+
+	layer.struct_bytes = sizeof layer;
+	layer.ratio = 4;
+	return spmla_v4_attn(ctx, &layer, shape, &branches, nullptr) ==
+	       SPMLA_E_UNSUPPORTED;
+}
+
 } // namespace
 
 int
@@ -258,7 +272,7 @@ main()
 	must(spmla_v32_attn(ctx, &layer, &shape, nullptr), "attn",
 	     spmla_ctx_diag(ctx));
 	must(spmla_graph_end(ctx, &graph), "end", spmla_ctx_diag(ctx));
-	good = run(ctx, graph, &t);
+	good = run(ctx, graph, &t) && refuses_v4(ctx, &shape);
 	must(spmla_status_read(ctx, &status), "status", nullptr);
 	must(spmla_fini(ctx), "fini", spmla_ctx_diag(ctx));
 	for (const spmla_region &r : regions)

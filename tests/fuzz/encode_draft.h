@@ -8,7 +8,8 @@
 
 #include "tests/fuzz/input.h"
 
-enum { MOST_REQUESTS = 10, MOST_STORES = 9, MOST_PAGES = 16 };
+/* A row of any table of the worlds has at most MOST_PAGES columns. */
+enum { MOST_REQUESTS = 10, MOST_STORES = 9, MOST_PAGES = 40 };
 
 typedef struct draft {
 	spmla_step step;
@@ -41,7 +42,7 @@ read_requests(input *in, draft *d)
 }
 
 static inline void
-read_stores(input *in, draft *d)
+read_stores(input *in, draft *d, uint32_t groups)
 {
 	const uint32_t n = d->step.store_count < MOST_STORES
 				   ? d->step.store_count
@@ -54,7 +55,9 @@ read_stores(input *in, draft *d)
 		uint32_t room;
 		int32_t *pages;
 
-		t->group = kind & 0x80 ? in_edge(in) : 0;
+		t->group = kind & 0x80  ? in_edge(in)
+			   : groups > 1 ? in_below(in, groups)
+					: 0;
 		t->row = kind & 0x40 ? in_edge(in) : i;
 		t->first_col = kind & 0x20 ? in_edge(in) : 0;
 		t->count = kind & 0x10 ? in_edge(in) : 1 + (kind & 7);
@@ -69,8 +72,9 @@ read_stores(input *in, draft *d)
 	}
 }
 
+/* Stores are mostly of the first `groups` groups. */
 static inline void
-read_draft(input *in, draft *d)
+read_draft(input *in, draft *d, uint32_t groups)
 {
 	const spmla_step step = SPMLA_STEP_INIT;
 	const uint32_t kind = in_u8(in);
@@ -83,7 +87,7 @@ read_draft(input *in, draft *d)
 	d->step.request_count = kind & 4 ? in_edge(in) : in_below(in, 5);
 	d->step.store_count = kind & 2 ? in_edge(in) : in_below(in, 4);
 	read_requests(in, d);
-	read_stores(in, d);
+	read_stores(in, d, groups);
 	d->step.requests = d->requests;
 	d->step.stores = kind & 1 ? NULL : d->stores;
 }

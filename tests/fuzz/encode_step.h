@@ -65,6 +65,8 @@ check_tokens(const world *w, const spmla_shape *shape)
 	const int32_t *pos = spmla_view(w->ctx, SPMLA_BUF_POSITIONS, NULL);
 	const int32_t *len = spmla_view(w->ctx, SPMLA_BUF_CONTEXT_LENS, NULL);
 	const int64_t *slot = spmla_view(w->ctx, SPMLA_BUF_SLOT_MAPPING, NULL);
+	const int32_t *keys =
+		spmla_view(w->ctx, SPMLA_BUF_COMPRESSED_LENS, NULL);
 	const int64_t *at =
 		spmla_view(w->ctx, SPMLA_BUF_LOGITS_ROW_STARTS, NULL);
 	const spmla_config *c = &w->plan.config;
@@ -81,7 +83,7 @@ check_tokens(const world *w, const spmla_shape *shape)
 		REQUIRE(slot[t] >= -1 && slot[t] < slots);
 		REQUIRE(len[t] == 0 || slot[t] >= 0);
 		REQUIRE(at[t] >= 0 && at[t] <= at[t + 1]);
-		REQUIRE(at[t] + len[t] <= at[t + 1]);
+		REQUIRE(at[t] + (keys ? keys[t] : len[t]) <= at[t + 1]);
 	}
 	REQUIRE((uint64_t)at[t] <= w->plan.logits_elems);
 }

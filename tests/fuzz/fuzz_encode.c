@@ -7,6 +7,7 @@
  */
 #include "tests/fuzz/encode_draft.h"
 #include "tests/fuzz/encode_step.h"
+#include "tests/fuzz/encode_v4.h"
 
 typedef struct run {
 	world *w;
@@ -14,6 +15,7 @@ typedef struct run {
 	uint64_t ticket; /* the last one */
 	spmla_graph graph;
 	uint32_t deferred;
+	uint32_t v4;
 	uint32_t tainted; /* the step's buffers were written by the input */
 	int32_t *table;   /* of a DEVICE group */
 	uint32_t table_elems;
@@ -52,7 +54,7 @@ do_step(run *r)
 	spmla_step_info info = SPMLA_STEP_INFO_INIT;
 	draft d;
 
-	read_draft(&r->in, &d);
+	read_draft(&r->in, &d, r->v4 ? SPMLA_V4_GROUPS : 1);
 	if (in_below(&r->in, 2))
 		(void)encode_and_push(r, &d.step);
 	else if (spmla_step_write(r->w->ctx, &d.step, &r->ticket, &info) ==
@@ -98,10 +100,12 @@ do_device(run *r)
 		SPMLA_BUF_LOGITS_ROW_STARTS, SPMLA_BUF_TOPK_INDICES,
 		SPMLA_BUF_TOPK_LENS,         SPMLA_BUF_KV_CACHE,
 		SPMLA_BUF_INDEX_CACHE};
-	const uint32_t kind = in_u8(&r->in);
-	const uint32_t i = kind % (sizeof bufs / sizeof *bufs);
+	const uint32_t count = r->v4 ? sizeof v4_bufs / sizeof *v4_bufs
+				     : sizeof bufs / sizeof *bufs;
+	const uint32_t kind = in_u8(&r->in), i = kind % count;
 	uint64_t bytes, n;
-	uint32_t *words = spmla_view(r->w->ctx, bufs[i], &bytes);
+	uint32_t *words =
+		spmla_view(r->w->ctx, r->v4 ? v4_bufs[i] : bufs[i], &bytes);
 
 	if (r->table && i == 4) {
 		words = (uint32_t *)r->table;
@@ -109,7 +113,7 @@ do_device(run *r)
 	}
 	if (!words)
 		return;
-	if (i >= STEP_BUFS)
+	if (i >= (r->v4 ? V4_STEP_BUFS : STEP_BUFS))
 		r->tainted = 1;
 	if (kind & 0x80) {
 		in_fill_edges(&r->in, words, bytes / 4);
@@ -155,15 +159,22 @@ do_prologue(run *r)
 		r->tainted = 0;
 	if (!r->tainted)
 		check_step(r->w, &shape);
+	if (!r->tainted && r->v4)
+		v4_check_tokens(r->w, &shape);
 }
 
 static void
 do_layer(run *r)
 {
+	static const uint32_t ratios[3] = {4, 128, 1};
 	const spmla_shape shape = read_shape(r);
-	const spmla_v32_layer *layer = layer_of(r->w);
 
-	(void)spmla_v32_attn(r->w->ctx, layer, &shape, NULL);
+	if (r->v4)
+		(void)spmla_v4_attn(r->w->ctx,
+				    v4_layer(r->w, ratios[in_below(&r->in, 3)]),
+				    &shape, NULL, NULL);
+	else
+		(void)spmla_v32_attn(r->w->ctx, layer_of(r->w), &shape, NULL);
 }
 
 static void
@@ -198,6 +209,7 @@ do_other(run *r)
 {
 	spmla_ctx *ctx = r->w->ctx;
 	input *in = &r->in;
+	uint32_t group;
 
 	switch (in_below(in, 8)) {
 	case 0:
@@ -219,7 +231,8 @@ do_other(run *r)
 		(void)spmla_cpu_queue_run(ctx, in_edge(in));
 		break;
 	default:
-		(void)spmla_table_write(ctx, in_below(in, 16) == 15,
+		group = in_below(in, 16);
+		(void)spmla_table_write(ctx, r->v4 ? group % 8 : group == 15,
 					in_edge(in), in_edge(in), in_edge(in),
 					NULL);
 	}
@@ -228,27 +241,31 @@ do_other(run *r)
 static void
 open_run(run *r, uint32_t kind)
 {
-	static world worlds[2];
-	static int32_t *table;
+	static world worlds[4];
+	static int32_t *tables[2];
 	const uint32_t device = kind & 1;
 	spmla_config config;
 
-	world_config(&config);
+	r->v4 = kind >> 6 & 1;
+	if (r->v4)
+		v4_world_config(&config);
+	else
+		world_config(&config);
 	config.groups[0].source =
 		device ? SPMLA_TABLE_DEVICE : SPMLA_TABLE_RING;
 	r->deferred = kind >> 1 & 1;
-	r->w = &worlds[device];
+	r->w = &worlds[2 * r->v4 + device];
 	world_open(r->w, &config, r->deferred ? SPMLA_NATIVE_DEFERRED : 0);
 	if (!device)
 		return;
 	r->table_elems = config.max_rows * (r->w->plan.columns + 3);
-	if (!table)
-		table = malloc(r->table_elems * sizeof *table);
-	REQUIRE(table);
-	memset(table, 0, r->table_elems * sizeof *table);
-	r->table = table;
+	if (!tables[r->v4])
+		tables[r->v4] = malloc(r->table_elems * sizeof(int32_t));
+	r->table = tables[r->v4];
+	REQUIRE(r->table);
+	memset(r->table, 0, r->table_elems * sizeof(int32_t));
 	if (kind & 4)
-		REQUIRE(spmla_table_bind(r->w->ctx, 0, table,
+		REQUIRE(spmla_table_bind(r->w->ctx, 0, r->table,
 					 r->w->plan.columns + 3) == SPMLA_OK);
 }
 

@@ -13,6 +13,27 @@ enum {
 	INIT_BYTES = 1 << 20 /* of all regions, above which init is skipped */
 };
 
+/* V4 with few of everything, small enough for init. */
+static void
+v4_base(spmla_config *c)
+{
+	uint32_t g;
+
+	REQUIRE(spmla_config_preset(c, SPMLA_MODEL_V4_PRO) == SPMLA_OK);
+	c->heads = 2;
+	c->index_heads = 3;
+	c->topk = 5;
+	c->max_rows = 5;
+	c->max_context_tokens = 300;
+	for (g = 0; g < SPMLA_V4_GROUPS; g++)
+		c->groups[g].pool_pages = 2;
+	c->bucket_count = 1;
+	c->buckets[0].tokens = c->buckets[0].requests = 3;
+	c->buckets[0].next_n = 1;
+	c->max_graph_nodes = 40;
+	c->queue_entries = 6;
+}
+
 static void
 read_structs(input *in, uint32_t *config, uint32_t *device)
 {
@@ -21,6 +42,8 @@ read_structs(input *in, uint32_t *config, uint32_t *device)
 	spmla_config c;
 
 	world_config(&c);
+	if (base == 3)
+		v4_base(&c);
 	if (base == 1) {
 		REQUIRE(spmla_config_preset(&c, SPMLA_MODEL_V32) == SPMLA_OK);
 		c.max_rows = 64;
@@ -67,7 +90,8 @@ static int
 is_phase(const spmla_plan *p, const spmla_extent *e)
 {
 	return !(p->config.flags & SPMLA_CONFIG_APART) && !e->branch &&
-	       (e->life == SPMLA_LIFE_INDEX || e->life == SPMLA_LIFE_ATTEND);
+	       (e->life == SPMLA_LIFE_INDEX || e->life == SPMLA_LIFE_ATTEND ||
+		e->life == SPMLA_LIFE_OUTPUT);
 }
 
 /* Buffers of different phases may share bytes, no others. */

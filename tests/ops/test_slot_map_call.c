@@ -68,7 +68,7 @@ START_TEST(every_argument_that_is_wrong_is_named)
 		 "SPMLA_E_RANGE: slot_map.page_tokens: got 64, want a multiple "
 		 "of 5"},
 		{offsetof(spmla_slot_map_args, struct_bytes), 1,
-		 "SPMLA_E_STRUCT_SIZE: slot_map: got 1, want 80"},
+		 "SPMLA_E_STRUCT_SIZE: slot_map: got 1, want 88"},
 	};
 	spmla_slot_map_args a = slot_map_args(&r, 1);
 	uint32_t i;

@@ -102,7 +102,7 @@ START_TEST(bind_names_what_is_wrong_and_binds_once)
 	expect_error(&f, bind(31),
 		     "SPMLA_E_RANGE: stride_elems: got 31, want at least 32");
 	expect_error(&f, prologue(),
-		     "SPMLA_E_STATE: table_bind: got 0, want at least 1");
+		     "SPMLA_E_STATE: table_bind[0]: got 0, want at least 1");
 	ck_assert_int_eq(bind(STRIDE), SPMLA_OK);
 	expect_error(&f, bind(STRIDE),
 		     "SPMLA_E_STATE: table (bound already): got 1, want 0");

@@ -208,9 +208,9 @@ compress_rig_request(compress_rig *r, uint32_t row, uint32_t first,
 	}
 }
 
-double
-compress_rig_score(const compress_rig *r, uint32_t row, uint32_t p,
-		   uint32_t col)
+/* score + ape of column `col`, in f32. */
+static double
+score_of(const compress_rig *r, uint32_t row, uint32_t p, uint32_t col)
 {
 	const uint64_t at = ((uint64_t)row * r->history + p) * r->width + col;
 	const float ape = r->ape[p % r->a.ratio * r->width + col];
@@ -238,8 +238,7 @@ compress_rig_put(compress_rig *r, uint32_t row, uint32_t first, uint32_t end)
 		memcpy(to, r->kv + ((uint64_t)row * r->history + p) * r->width,
 		       r->width * 4);
 		for (d = 0; d < r->width; d++)
-			to[r->width + d] =
-				(float)compress_rig_score(r, row, p, d);
+			to[r->width + d] = (float)score_of(r, row, p, d);
 	}
 }
 

@@ -68,10 +68,6 @@ void compress_rig_save(compress_rig *r);
 /* The slot of the key that position `pos` of a row ends. */
 int64_t compress_rig_slot(const compress_rig *r, uint32_t row, uint32_t pos);
 
-/* score + ape of column `col`, in f32. */
-double compress_rig_score(const compress_rig *r, uint32_t row, uint32_t pos,
-			  uint32_t col);
-
 /* The key that token t ends is as it should be; marks its bytes in r->seen. */
 void compress_ref_check(compress_rig *r, uint32_t t);
 

@@ -58,6 +58,11 @@ COUNTED(stream_create, (spmla_cu_stream * stream, unsigned flags),
 	(stream, flags))
 COUNTED(stream_destroy, (spmla_cu_stream stream), (stream))
 COUNTED(stream_sync, (spmla_cu_stream stream), (stream))
+COUNTED(stream_wait,
+	(spmla_cu_stream stream, spmla_cu_event event, unsigned flags),
+	(stream, event, flags))
+COUNTED(event_record, (spmla_cu_event event, spmla_cu_stream stream),
+	(event, stream))
 COUNTED(stream_capturing, (spmla_cu_stream stream, int *status),
 	(stream, status))
 COUNTED(capture_begin, (spmla_cu_stream stream, int mode), (stream, mode))

@@ -20,7 +20,19 @@ enum {
 	DEPTH = 8
 };
 
-typedef enum kind { FREE, CONTEXT, MODULE, FUNCTION, STREAM, GRAPH, EXEC } kind;
+typedef enum kind {
+	FREE,
+	CONTEXT,
+	MODULE,
+	FUNCTION,
+	STREAM,
+	EVENT,
+	GRAPH,
+	EXEC
+} kind;
+
+/* How a stream takes part in a capture that another one began. */
+typedef enum branch { NO_BRANCH, FORKED, UNJOINED } branch;
 
 typedef struct node {
 	uint32_t kernel;
@@ -33,7 +45,10 @@ typedef struct handle {
 	uint32_t kernel;        /* of a function */
 	struct handle *module;  /* of a function */
 	int status;             /* of a stream's capture */
-	struct handle *capture; /* the graph that a stream's capture grows */
+	struct handle *capture; /* the graph that a stream's capture grows; of
+	                         * an event, where it was recorded */
+	struct handle *stream;  /* of an event, where it was recorded */
+	branch branch;          /* of a stream */
 	uint32_t count;
 	node *nodes;
 } handle;
@@ -41,7 +56,7 @@ typedef struct handle {
 cuda_fake fake;
 static handle handles[HANDLES];
 static handle *stack[DEPTH]; /* stack[0] is the caller's own current one */
-static handle *streams[STREAMS], *context;
+static handle *streams[STREAMS], *events[STREAMS], *context;
 
 static const char *const names[CUDA_FAKE_CALLS] = {
 #define NAME(field, symbol, parameters) symbol,
@@ -305,7 +320,7 @@ f_launch_kernel(spmla_cu_function function, unsigned grid_x, unsigned grid_y,
 {
 	const int r = enter_current(CUDA_FAKE_launch_kernel);
 	const handle *f = known(function, FUNCTION);
-	const handle *s = known(stream, STREAM);
+	handle *s = known(stream, STREAM);
 	const spmla_i_gpu_kernel *k = &spmla_i_gpu_kernels[f->kernel];
 	node n;
 	uint32_t i;
@@ -332,6 +347,8 @@ f_launch_kernel(spmla_cu_function function, unsigned grid_x, unsigned grid_y,
 	}
 	must(s->capture->count < NODES, __func__);
 	s->capture->nodes[s->capture->count++] = n;
+	if (s->branch == FORKED)
+		s->branch = UNJOINED;
 	return 0;
 }
 
@@ -379,6 +396,39 @@ f_stream_sync(spmla_cu_stream stream)
 }
 
 static int
+f_event_record(spmla_cu_event event, spmla_cu_stream stream)
+{
+	const int r = enter_current(CUDA_FAKE_event_record);
+	handle *e = known(event, EVENT);
+
+	if (r)
+		return r;
+	e->stream = known(stream, STREAM);
+	e->capture = e->stream->capture;
+	return 0;
+}
+
+static int
+f_stream_wait(spmla_cu_stream stream, spmla_cu_event event, unsigned flags)
+{
+	const int r = enter_current(CUDA_FAKE_stream_wait);
+	handle *s = known(stream, STREAM);
+	const handle *e = known(event, EVENT);
+
+	must(flags == 0 && e->stream, __func__);
+	if (r || !e->capture)
+		return r;
+	if (!s->capture) {
+		s->status = SPMLA_CU_CAPTURE_ACTIVE;
+		s->capture = e->capture;
+		s->branch = FORKED;
+	} else if (e->stream->branch == UNJOINED) {
+		e->stream->branch = FORKED;
+	}
+	return 0;
+}
+
+static int
 f_stream_capturing(spmla_cu_stream stream, int *status)
 {
 	const int r = enter_current(CUDA_FAKE_stream_capturing);
@@ -411,19 +461,23 @@ f_capture_end(spmla_cu_stream stream, spmla_cu_graph *graph)
 	handle *s = known(stream, STREAM);
 	handle *g = s->capture;
 	const int bad = s->status == 2;
+	int unjoined = 0;
 	uint32_t i;
 
 	must(s->status != SPMLA_CU_CAPTURE_NONE, __func__);
 	for (i = 0; i < HANDLES; i++)
 		if (handles[i].kind == STREAM && handles[i].capture == g) {
+			if (handles[i].branch == UNJOINED)
+				unjoined = 1;
 			handles[i].status = SPMLA_CU_CAPTURE_NONE;
 			handles[i].capture = NULL;
+			handles[i].branch = NO_BRANCH;
 		}
 	fake.nodes = g->count;
 	*graph = NULL;
-	if (r || bad) {
+	if (r || bad || unjoined) {
 		end(g, GRAPH);
-		return r ? r : 901;
+		return r ? r : bad ? 901 : 904; /* .._CAPTURE_UNJOINED */
 	}
 	*graph = (void *)g;
 	return 0;
@@ -535,8 +589,10 @@ cuda_fake_reset(void)
 	fake.failed = -1;
 	context = make(CONTEXT);
 	stack[0] = context;
-	for (i = 0; i < STREAMS; i++)
+	for (i = 0; i < STREAMS; i++) {
 		streams[i] = make(STREAM);
+		events[i] = make(EVENT);
+	}
 	cuda_fake_backend = spmla_cuda;
 	cuda_fake_backend.ops = SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1;
 	cuda_fake_backend.query = backend_query;
@@ -549,6 +605,12 @@ spmla_stream
 cuda_fake_stream(uint32_t i)
 {
 	return streams[i];
+}
+
+void *
+cuda_fake_event(uint32_t i)
+{
+	return events[i];
 }
 
 void *

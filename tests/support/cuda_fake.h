@@ -56,6 +56,9 @@ const char *cuda_fake_name(cuda_fake_call call);
 /* A stream of the caller's, i of [0, 4). */
 spmla_stream cuda_fake_stream(uint32_t i);
 
+/* An event of the caller's, i of [0, 4). */
+void *cuda_fake_event(uint32_t i);
+
 /* The caller's own capture of it; _end gives an exec that _launch runs. */
 void cuda_fake_capture(uint32_t i);
 void *cuda_fake_capture_end(uint32_t i);
@@ -81,8 +84,10 @@ typedef struct cuda_fake_rig {
 	spmla_diag diag; /* of the plan and of init */
 } cuda_fake_rig;
 
-/* Makes all but the context; fails the test if it cannot. */
+/* Makes all but the context, of fixture_config or another; fails the test if it
+ * cannot. */
 void cuda_fake_rig_plan(cuda_fake_rig *rig);
+void cuda_fake_rig_plan_of(cuda_fake_rig *rig, const spmla_config *config);
 /* spmla_init. */
 spmla_status cuda_fake_rig_init(cuda_fake_rig *rig);
 void cuda_fake_rig_free(cuda_fake_rig *rig);

@@ -13,19 +13,26 @@
 void
 cuda_fake_rig_plan(cuda_fake_rig *rig)
 {
-	spmla_device device = SPMLA_DEVICE_INIT;
 	spmla_config config;
+
+	fixture_config(&config);
+	cuda_fake_rig_plan_of(rig, &config);
+}
+
+void
+cuda_fake_rig_plan_of(cuda_fake_rig *rig, const spmla_config *config)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
 	uint32_t m;
 
 	memset(rig, 0, sizeof *rig);
 	rig->native = (spmla_native)SPMLA_NATIVE_INIT;
 	rig->diag = (spmla_diag)SPMLA_DIAG_INIT;
-	fixture_config(&config);
 	ck_assert_int_eq(spmla_backend_query(&cuda_fake_backend, NULL, &device,
 					     &rig->diag),
 			 SPMLA_OK);
 	ck_assert_int_eq(
-		spmla_plan_make(&rig->plan, &config, &device, &rig->diag),
+		spmla_plan_make(&rig->plan, config, &device, &rig->diag),
 		SPMLA_OK);
 	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
 		const uint64_t bytes = rig->plan.region_bytes[m];

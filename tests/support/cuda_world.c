@@ -248,6 +248,7 @@ const spmla_backend cuda_sync = {
 	sync_end,
 	sync_abort,
 	sync_launch,
+	NULL, /* no branches: each launch is waited for */
 	sync_status_cleared,
 	sync_pending,
 	NULL,

@@ -256,6 +256,7 @@ const spmla_backend spmla_emulator = {
 	emu_end,
 	emu_abort,
 	emu_launch,
+	NULL, /* one timeline */
 	emu_status_cleared,
 	emu_pending,
 	NULL,

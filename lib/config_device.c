@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether a device has what the steps of a config need.
+ */
+#include "spmla/internal/backend.h"
+#include "spmla/internal/config.h"
+
+#include <string.h>
+
+/* Of decode, of V4's, and of a prefill that is planned. The other ops are
+ * called alone. */
+static uint32_t
+is_needed(const spmla_config *c, uint32_t op)
+{
+	static const uint32_t v4[] = {
+		SPMLA_OP_qnorm_rope_kv_insert, SPMLA_OP_compress_state_save,
+		SPMLA_OP_kv_compress,          SPMLA_OP_swa_index,
+		SPMLA_OP_c128a_index,          SPMLA_OP_inv_rope_quant,
+		SPMLA_OP_o_group_proj};
+	static const uint32_t prefill[] = {
+		SPMLA_OP_indexer_k_gather, SPMLA_OP_kv_gather,
+		SPMLA_OP_sparse_prefill, SPMLA_OP_mqa_logits_gathered,
+		SPMLA_OP_prefill_rows};
+	uint32_t i;
+
+	if (op <= SPMLA_OP_sparse_decode)
+		return 1;
+	for (i = 0; spmla_i_is_v4(c) && i < SPMLA_I_COUNT(v4); i++)
+		if (op == v4[i])
+			return 1;
+	for (i = 0; c->max_prefill_tokens && i < SPMLA_I_COUNT(prefill); i++)
+		if (op == prefill[i])
+			return 1;
+	return 0;
+}
+
+spmla_status
+spmla_i_device_check(const spmla_device *device, const spmla_config *config,
+		     spmla_diag *diag)
+{
+	static const char *const names[] = {
+#define SPMLA_OP(stem) "device.ops: " #stem,
+#include "spmla/ops/ops.inc"
+#undef SPMLA_OP
+	};
+	spmla_status s;
+	uint32_t bytes, op;
+
+	/* It may be shorter than it should: nothing else is read before. */
+	memcpy(&bytes, device, sizeof bytes);
+	s = spmla_i_check_size(diag, "device.struct_bytes", bytes,
+			       sizeof *device);
+	if (s != SPMLA_OK)
+		return s;
+	const spmla_i_check checks[] = {
+		{"device.kind", device->kind, SPMLA_WANT_AT_LEAST,
+		 SPMLA_BACKEND_CPU},
+		{"device.kind", device->kind, SPMLA_WANT_AT_MOST,
+		 SPMLA_BACKEND_CUDA},
+		{"device.arch", device->arch, SPMLA_WANT_AT_MOST,
+		 device->kind == SPMLA_BACKEND_CPU ? 0 : 999},
+		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_LEAST, 1},
+		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_MOST, 4096},
+		{"device.subgroup_width", device->subgroup_width,
+		 SPMLA_WANT_AT_LEAST, 1},
+		{"device.subgroup_width", device->subgroup_width,
+		 SPMLA_WANT_AT_MOST, 64},
+		{"device.reserved", device->reserved, SPMLA_WANT_EQUAL, 0},
+	};
+
+	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+	if (s != SPMLA_OK)
+		return s;
+	for (op = 0; op < SPMLA_OP_COUNT; op++)
+		if (is_needed(config, op) &&
+		    !(device->ops & SPMLA_I_OP_BIT(op)))
+			return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
+					    names[op], 0, SPMLA_WANT_AT_LEAST,
+					    1);
+	return SPMLA_OK;
+}

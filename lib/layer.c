@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the layers of all models check before their ops do.
+ */
+#include "spmla/internal/layer.h"
+#include "spmla/internal/config.h"
+
+spmla_status
+spmla_i_layer_begin(spmla_ctx *ctx, const void *layer, uint32_t bytes,
+		    const char *name, const spmla_shape *shape, uint32_t v4)
+{
+	uint32_t live, prefill;
+	spmla_status s = spmla_i_op_begin(ctx, layer, bytes, name);
+
+	if (s != SPMLA_OK)
+		return s;
+	if (spmla_i_is_v4(&ctx->plan.config) != v4)
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
+				 "plan.config.model", ctx->plan.config.model,
+				 v4 ? SPMLA_WANT_AT_LEAST : SPMLA_WANT_AT_MOST,
+				 v4 ? SPMLA_MODEL_V4_FLASH : SPMLA_MODEL_V32);
+	if (s == SPMLA_OK)
+		s = spmla_i_check_shape(ctx, shape, &live, &prefill);
+	if (s == SPMLA_OK && shape->tokens > ctx->prologue.shape.tokens)
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
+				 "shape.tokens (of the last prologue)",
+				 shape->tokens, SPMLA_WANT_AT_MOST,
+				 ctx->prologue.shape.tokens);
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}
+
+spmla_status
+spmla_i_layer_decode(spmla_ctx *ctx)
+{
+	if (!ctx->prologue.piece_tokens)
+		return SPMLA_OK;
+	return spmla_i_op_failed(
+		ctx, spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
+				  "shape (the last prologue began a prefill)",
+				  1, SPMLA_WANT_EQUAL, 0));
+}
+
+spmla_status
+spmla_i_check_pool(spmla_ctx *ctx, const spmla_i_pool_fields *fields,
+		   const spmla_cache *cache, uint32_t group, uint32_t layout)
+{
+	const spmla_config *c = &ctx->plan.config;
+	const spmla_table_config *g = &c->groups[group];
+	const uint32_t of = ctx->plan.group_table[group];
+	const spmla_i_check checks[] = {
+		{fields->layout, cache->layout,
+		 layout ? SPMLA_WANT_EQUAL : SPMLA_WANT_NOTHING, layout},
+		{fields->table_group, cache->table_group,
+		 cache->table_group == of ? SPMLA_WANT_NOTHING
+					  : SPMLA_WANT_EQUAL,
+		 group},
+		{fields->entries_per_page, cache->entries_per_page,
+		 SPMLA_WANT_EQUAL,
+		 g->page_tokens / spmla_i_group_ratio(c, group)},
+		{fields->pages, cache->pages, SPMLA_WANT_AT_LEAST,
+		 g->pool_pages},
+	};
+	const spmla_status s =
+		spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}
+
+spmla_cache
+spmla_i_pool(const spmla_ctx *ctx, const spmla_cache *cache, uint32_t group)
+{
+	spmla_cache pool = *cache;
+
+	pool.pages = ctx->plan.config.groups[group].pool_pages;
+	return pool;
+}
+
+spmla_status
+spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
+		   int32_t *indices, int32_t *lens, int64_t stride_elems,
+		   spmla_i_topk *out)
+{
+	const int64_t topk = ctx->plan.config.topk;
+	spmla_status s = SPMLA_OK;
+
+	out->indices = indices ? indices : ctx->buf[SPMLA_BUF_TOPK_INDICES];
+	out->lens = lens ? lens : ctx->buf[SPMLA_BUF_TOPK_LENS];
+	out->stride_elems = stride_elems ? stride_elems : topk;
+	if (!indices != !lens)
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_NULL,
+				 indices ? fields[1] : fields[0], 0,
+				 SPMLA_WANT_NOT_NULL, 0);
+	else if (!indices && out->stride_elems != topk)
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, fields[2],
+				 spmla_i_stride(stride_elems), SPMLA_WANT_EQUAL,
+				 (uint64_t)topk);
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A V4 layer: the ops in order, on the planned metadata of the step, and the
+ * two chains that may run beside the insert. No host branch here depends on a
+ * length, so the calls record the same nodes always.
+ */
+#include "spmla/internal/v4.h"
+
+#include <string.h>
+
+spmla_status
+spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
+		 const spmla_shape *shape)
+{
+	spmla_status s = spmla_i_layer_begin(ctx, layer, sizeof *layer,
+					     "v4_layer", shape, 1);
+
+	if (s != SPMLA_OK)
+		return s;
+	if (layer->ratio != 1 && layer->ratio != SPMLA_COMPRESS_OVERLAP &&
+	    layer->ratio != SPMLA_COMPRESS_MOST)
+		return spmla_i_op_failed(
+			ctx, spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
+					  "v4_layer.ratio (or 4, 128)",
+					  layer->ratio, SPMLA_WANT_EQUAL, 1));
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
+		const spmla_shape *shape, spmla_stream stream)
+{
+	static const spmla_i_pool_fields fields =
+		SPMLA_I_POOL_FIELDS("v4_layer.swa");
+	spmla_qnorm_rope_kv_insert_args a;
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+
+	if (s == SPMLA_OK)
+		s = spmla_i_check_pool(ctx, &fields, &layer->swa,
+				       SPMLA_GROUP_SWA,
+				       ctx->plan.config.kv_layout);
+	if (s != SPMLA_OK)
+		return s;
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = shape->tokens;
+	a.kv_tokens = shape->tokens;
+	a.heads = ctx->plan.config.heads;
+	a.padded_heads = a.heads;
+	a.cos_sin_rows = layer->cos_sin_rows;
+	a.norm_eps = layer->norm_eps;
+	a.q = layer->q;
+	a.q_token_stride_elems = layer->q_token_stride_elems;
+	a.q_head_stride_elems = layer->q_head_stride_elems;
+	a.q_out = layer->q;
+	a.q_out_token_stride_elems = layer->q_token_stride_elems;
+	a.q_out_head_stride_elems = layer->q_head_stride_elems;
+	a.kv = layer->kv;
+	a.kv_stride_elems = layer->kv_stride_elems;
+	a.slot_mapping = ctx->buf[SPMLA_BUF_SLOT_MAPPING];
+	a.positions = ctx->buf[SPMLA_BUF_POSITIONS];
+	a.cos_sin = layer->cos_sin;
+	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
+	return spmla_qnorm_rope_kv_insert(ctx, &a, stream);
+}
+
+/* Orders what `to` gets from now on behind what `from` has. */
+static spmla_status
+order(spmla_ctx *ctx, spmla_stream from, spmla_stream to, spmla_event event)
+{
+	const spmla_status s =
+		ctx->backend->order ? ctx->backend->order(ctx, from, to, event)
+				    : SPMLA_OK;
+
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}
+
+static spmla_status
+check_branches(spmla_ctx *ctx, const spmla_v4_branches *b)
+{
+	const spmla_i_check checks[] = {
+		{"branches.streams[0]", SPMLA_I_PTR(b->streams[0]),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"branches.streams[1]", SPMLA_I_PTR(b->streams[1]),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"branches.events[0]", SPMLA_I_PTR(b->events[0]),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"branches.events[1]", SPMLA_I_PTR(b->events[1]),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"branches.events[2]", SPMLA_I_PTR(b->events[2]),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
+	spmla_status s = spmla_i_check_size(&ctx->diag, "branches.struct_bytes",
+					    b->struct_bytes, sizeof *b);
+
+	if (s == SPMLA_OK)
+		s = spmla_i_check_all(&ctx->diag, checks,
+				      SPMLA_I_COUNT(checks));
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}
+
+/* What goes before the first reader of the step's keys: insert, compress and
+ * the index queries, which share nothing. */
+static spmla_status
+write_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const spmla_shape *shape,
+	   const spmla_v4_branches *b, spmla_stream stream)
+{
+	const uint32_t index = l->ratio == SPMLA_COMPRESS_OVERLAP && l->index_q;
+	const uint32_t compress = b && l->ratio != 1;
+	const spmla_stream second = compress ? b->streams[0] : stream;
+	const spmla_stream third = b && index ? b->streams[1] : stream;
+	spmla_status s = SPMLA_OK;
+
+	if (compress)
+		s = order(ctx, stream, second, b->events[0]);
+	if (s == SPMLA_OK && third != stream)
+		s = order(ctx, stream, third, b->events[0]);
+	if (s == SPMLA_OK)
+		s = spmla_v4_compress(ctx, l, shape, second);
+	if (s == SPMLA_OK && index)
+		s = spmla_i_v4_prep_q(ctx, l, shape, third);
+	if (s == SPMLA_OK)
+		s = spmla_v4_insert(ctx, l, shape, stream);
+	if (s == SPMLA_OK && compress)
+		s = order(ctx, second, stream, b->events[1]);
+	if (s == SPMLA_OK && third != stream)
+		s = order(ctx, third, stream, b->events[2]);
+	if (s == SPMLA_OK && index)
+		s = spmla_i_v4_select(ctx, l, shape, stream);
+	return s;
+}
+
+spmla_status
+spmla_v4_attn(spmla_ctx *ctx, const spmla_v4_layer *layer,
+	      const spmla_shape *shape, const spmla_v4_branches *branches,
+	      spmla_stream stream)
+{
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+
+	if (s == SPMLA_OK && branches && ctx->backend->order)
+		s = check_branches(ctx, branches);
+	if (s == SPMLA_OK)
+		s = write_keys(ctx, layer, shape,
+			       ctx->backend->order ? branches : NULL, stream);
+	if (s == SPMLA_OK)
+		s = spmla_v4_attend(ctx, layer, shape, stream);
+	if (s == SPMLA_OK && layer->wo)
+		s = spmla_v4_output(ctx, layer, shape, stream);
+	return s;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The compressor of a V4 layer. Its states are rings for the ops, so that keys
+ * are made of what the ring has of earlier steps and of this step's own rows,
+ * and only then the step's last rows are kept: one way for tables that come
+ * round and for those that do not.
+ */
+#include "spmla/internal/v4.h"
+
+#include <string.h>
+
+/* One compressor: of the keys, or of the index keys. */
+typedef struct chain {
+	uint32_t group; /* of its cache */
+	uint32_t state_group;
+	spmla_buf slots;
+	const float *kv;
+	const float *score;
+	int64_t kv_stride_elems;
+	int64_t score_stride_elems;
+	const float *ape;
+	const float *norm_weight;
+	const spmla_cache *state;
+	const spmla_cache *cache;
+} chain;
+
+static spmla_status
+make_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
+	  const spmla_shape *shape, spmla_stream stream)
+{
+	const spmla_i_table_view v = spmla_i_table_of(ctx, c->state_group);
+	spmla_kv_compress_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = shape->tokens;
+	a.ratio = l->ratio;
+	a.form = SPMLA_STATE_RING;
+	a.rows = ctx->plan.config.max_rows;
+	a.columns = v.columns;
+	a.table_stride_elems = v.stride_elems;
+	a.cos_sin_rows = l->cos_sin_rows;
+	a.norm_eps = l->norm_eps;
+	a.positions = ctx->buf[SPMLA_BUF_POSITIONS];
+	a.slot_mapping = ctx->buf[c->slots];
+	a.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
+	a.block_table = v.table;
+	a.table_cols = v.cols;
+	a.norm_weight = c->norm_weight;
+	a.cos_sin = l->cos_sin;
+	a.kv = c->kv;
+	a.score = c->score;
+	a.kv_stride_elems = c->kv_stride_elems;
+	a.score_stride_elems = c->score_stride_elems;
+	a.ape = c->ape;
+	a.state = spmla_i_pool(ctx, c->state, c->state_group);
+	a.cache = spmla_i_pool(ctx, c->cache, c->group);
+	return spmla_kv_compress(ctx, &a, stream);
+}
+
+static spmla_status
+keep_rows(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
+	  const spmla_shape *shape, spmla_stream stream)
+{
+	const spmla_i_table_view v = spmla_i_table_of(ctx, c->state_group);
+	spmla_compress_state_save_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = shape->tokens;
+	a.ratio = l->ratio;
+	a.form = SPMLA_STATE_RING;
+	a.kv = c->kv;
+	a.score = c->score;
+	a.kv_stride_elems = c->kv_stride_elems;
+	a.score_stride_elems = c->score_stride_elems;
+	a.ape = c->ape;
+	a.positions = ctx->buf[SPMLA_BUF_POSITIONS];
+	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	a.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
+	a.block_table = v.table;
+	a.table_cols = v.cols;
+	a.rows = ctx->plan.config.max_rows;
+	a.columns = v.columns;
+	a.table_stride_elems = v.stride_elems;
+	a.state = spmla_i_pool(ctx, c->state, c->state_group);
+	return spmla_compress_state_save(ctx, &a, stream);
+}
+
+static spmla_status
+run_chain(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
+	  const spmla_shape *shape, spmla_stream stream)
+{
+	const spmla_status s = make_keys(ctx, l, c, shape, stream);
+
+	return s == SPMLA_OK ? keep_rows(ctx, l, c, shape, stream) : s;
+}
+
+static chain
+key_chain(const spmla_v4_layer *l)
+{
+	const uint32_t four = l->ratio == SPMLA_COMPRESS_OVERLAP;
+	const chain c = {four ? SPMLA_GROUP_C4A : SPMLA_GROUP_C128A,
+			 four ? SPMLA_GROUP_STATE_C4A : SPMLA_GROUP_STATE_C128A,
+			 four ? SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A
+			      : SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A,
+			 l->compress_kv,
+			 l->compress_score,
+			 l->compress_kv_stride_elems,
+			 l->compress_score_stride_elems,
+			 l->ape,
+			 l->norm_weight,
+			 &l->state,
+			 &l->compressed};
+
+	return c;
+}
+
+static chain
+index_chain(const spmla_ctx *ctx, const spmla_v4_layer *l)
+{
+	const chain c = {SPMLA_GROUP_INDEX,
+			 SPMLA_GROUP_STATE_INDEX,
+			 ctx->buf[SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX]
+				 ? SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX
+				 : SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A,
+			 l->index_kv,
+			 l->index_score,
+			 l->index_kv_stride_elems,
+			 l->index_score_stride_elems,
+			 l->index_ape,
+			 l->index_norm_weight,
+			 &l->index_state,
+			 &l->index};
+
+	return c;
+}
+
+static spmla_status
+check_chain(spmla_ctx *ctx, const chain *c, const spmla_i_pool_fields *cache,
+	    const spmla_i_pool_fields *state, uint32_t layout,
+	    uint32_t state_layout)
+{
+	const spmla_status s =
+		spmla_i_check_pool(ctx, cache, c->cache, c->group, layout);
+
+	return s == SPMLA_OK ? spmla_i_check_pool(ctx, state, c->state,
+						  c->state_group, state_layout)
+			     : s;
+}
+
+spmla_status
+spmla_v4_compress(spmla_ctx *ctx, const spmla_v4_layer *layer,
+		  const spmla_shape *shape, spmla_stream stream)
+{
+	static const spmla_i_pool_fields fields[4] = {
+		SPMLA_I_POOL_FIELDS("v4_layer.compressed"),
+		SPMLA_I_POOL_FIELDS("v4_layer.state"),
+		SPMLA_I_POOL_FIELDS("v4_layer.index"),
+		SPMLA_I_POOL_FIELDS("v4_layer.index_state")};
+	const spmla_config *config;
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+	chain keys, index;
+	uint32_t four;
+
+	if (s != SPMLA_OK || layer->ratio == 1)
+		return s;
+	config = &ctx->plan.config;
+	four = layer->ratio == SPMLA_COMPRESS_OVERLAP;
+	keys = key_chain(layer);
+	index = index_chain(ctx, layer);
+	s = check_chain(ctx, &keys, &fields[0], &fields[1], config->kv_layout,
+			four ? SPMLA_LAYOUT_STATE_1024
+			     : SPMLA_LAYOUT_STATE_512);
+	if (s == SPMLA_OK && four && layer->index_kv)
+		s = check_chain(ctx, &index, &fields[2], &fields[3],
+				config->index_layout, SPMLA_LAYOUT_STATE_256);
+	if (s == SPMLA_OK)
+		s = run_chain(ctx, layer, &keys, shape, stream);
+	if (s == SPMLA_OK && four && layer->index_kv)
+		s = run_chain(ctx, layer, &index, shape, stream);
+	return s;
+}

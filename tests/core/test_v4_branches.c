@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The branches of a V4 layer, on a driver that tests can break: in a capture
+ * and outside of one the layer is the same ops with the same results as
+ * without, every branch is joined, and a failure at any of the driver's calls
+ * is told and spoils the capture only.
+ */
+#include "tests/support/cuda_fake.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/themes.h"
+#include "tests/support/v32_rig.h"
+#include "tests/support/v4_layer_rig.h"
+
+static cuda_fake_rig r;
+static v4_layer_rig rig;
+static const spmla_shape shape = {4, 4, 1, 0};
+static const uint32_t ratios[3] = {1, 4, 128};
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	cuda_fake_reset();
+	v4_layer_config(&config);
+	config.max_graphs = 8;
+	cuda_fake_rig_plan_of(&r, &config);
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	v4_layer_open(&rig, r.ctx, 3);
+}
+
+static void
+teardown(void)
+{
+	fake.fail_at = 0;
+	v4_layer_close(&rig);
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+	ck_assert_uint_eq(fake.alive, 0);
+	cuda_fake_rig_free(&r);
+}
+
+static spmla_stream
+main_stream(void)
+{
+	return cuda_fake_stream(0);
+}
+
+static spmla_v4_branches
+both(void)
+{
+	spmla_v4_branches b = SPMLA_V4_BRANCHES_INIT;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		b.streams[i] = cuda_fake_stream(i + 1);
+	for (i = 0; i < 3; i++)
+		b.events[i] = cuda_fake_event(i);
+	return b;
+}
+
+/* A step whose last token ends both groups, and the layer behind it. */
+static spmla_status
+enqueue(const spmla_v4_layer *layer, const spmla_v4_branches *branches)
+{
+	const spmla_status s = spmla_step_prologue(
+		r.ctx, &shape, SPMLA_FROM_RING, main_stream());
+
+	return s == SPMLA_OK ? spmla_v4_attn(r.ctx, layer, &shape, branches,
+					     main_stream())
+			     : s;
+}
+
+/* The ticket that is due. */
+static uint64_t
+due(void)
+{
+	return *(const uint64_t *)spmla_view(r.ctx, SPMLA_BUF_RING_CONSUMED,
+					     NULL) +
+	       1;
+}
+
+/* Calls of the driver that order streams, since the last look. */
+static uint32_t
+orders(void)
+{
+	const uint32_t n = fake.calls[CUDA_FAKE_event_record];
+
+	ck_assert_uint_eq(fake.calls[CUDA_FAKE_stream_wait], n);
+	fake.calls[CUDA_FAKE_event_record] = 0;
+	fake.calls[CUDA_FAKE_stream_wait] = 0;
+	return n;
+}
+
+/* A captured step, replayed; its nodes and what came out. */
+static uint64_t
+captured(const spmla_v4_layer *layer, const spmla_v4_branches *branches,
+	 uint32_t *nodes)
+{
+	spmla_graph graph;
+
+	v4_layer_reset(&rig, r.ctx);
+	v32_must(r.ctx, spmla_graph_begin(r.ctx, main_stream()));
+	v32_must(r.ctx, enqueue(layer, branches));
+	v32_must(r.ctx, spmla_graph_end(r.ctx, &graph));
+	*nodes = fake.nodes;
+	v4_layer_write(r.ctx, 1, 128);
+	v32_must(r.ctx, spmla_graph_replay(r.ctx, graph, due(), main_stream()));
+	return v4_layer_hash(&rig, r.ctx);
+}
+
+/* Forks and joins of each ratio: none; two chains; one. */
+static const uint32_t most_orders[3] = {0, 4, 2};
+
+START_TEST(a_captured_layer_is_the_same_with_branches)
+{
+	const spmla_v4_branches b = both();
+	uint32_t nodes[2], i;
+	uint64_t hash[2];
+
+	for (i = 0; i < 3; i++) {
+		const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, ratios[i]);
+
+		hash[0] = captured(&l, NULL, &nodes[0]);
+		ck_assert_uint_eq(orders(), 0);
+		hash[1] = captured(&l, &b, &nodes[1]);
+		ck_assert_uint_eq(orders(), most_orders[i]);
+		ck_assert_uint_eq(nodes[0], nodes[1]);
+		ck_assert_uint_eq(hash[0], hash[1]);
+	}
+}
+END_TEST
+
+START_TEST(a_layer_without_index_queries_has_one_branch)
+{
+	spmla_v4_layer l = v4_layer_of(&rig, r.ctx, 4);
+	const spmla_v4_branches b = both();
+	uint32_t nodes;
+
+	l.index_q = NULL;
+	(void)captured(&l, &b, &nodes);
+	ck_assert_uint_eq(orders(), 2);
+}
+END_TEST
+
+START_TEST(a_layer_outside_of_captures_is_the_same_with_branches)
+{
+	const spmla_v4_branches b = both();
+	uint64_t hash[2];
+	uint32_t i, k;
+
+	for (i = 0; i < 3; i++) {
+		const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, ratios[i]);
+
+		for (k = 0; k < 2; k++) {
+			v4_layer_reset(&rig, r.ctx);
+			v4_layer_write(r.ctx, 1, 128);
+			v32_must(r.ctx, enqueue(&l, k ? &b : NULL));
+			hash[k] = v4_layer_hash(&rig, r.ctx);
+		}
+		ck_assert_uint_eq(orders(), most_orders[i]);
+		ck_assert_uint_eq(hash[0], hash[1]);
+	}
+}
+END_TEST
+
+START_TEST(branches_are_of_an_engines_own_capture_too)
+{
+	const spmla_v4_branches b = both();
+	uint32_t nodes, i;
+	uint64_t hash;
+
+	for (i = 0; i < 3; i++) {
+		const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, ratios[i]);
+		spmla_cu_graph graph;
+
+		hash = captured(&l, NULL, &nodes);
+		v4_layer_reset(&rig, r.ctx);
+		ck_assert_int_eq(
+			cuda_fake_driver.capture_begin(
+				main_stream(), SPMLA_CU_CAPTURE_THREAD_LOCAL),
+			0);
+		v32_must(r.ctx, enqueue(&l, &b));
+		ck_assert_int_eq(
+			cuda_fake_driver.capture_end(main_stream(), &graph), 0);
+		ck_assert_uint_eq(fake.nodes, nodes);
+		v4_layer_write(r.ctx, 1, 128);
+		cuda_fake_capture_launch(graph);
+		ck_assert_uint_eq(v4_layer_hash(&rig, r.ctx), hash);
+		ck_assert_int_eq(cuda_fake_driver.graph_destroy(graph), 0);
+	}
+}
+END_TEST
+
+/* ---- What is refused --------------------------------------------------- */
+
+static void
+expect(const spmla_v4_layer *l, const spmla_v4_branches *b, const char *want)
+{
+	char text[200];
+	spmla_graph graph;
+	spmla_status s;
+
+	fake.total = 0;
+	s = spmla_v4_attn(r.ctx, l, &shape, b, main_stream());
+	ck_assert_uint_eq(fake.total, 0);
+	ck_assert_int_ne(s, SPMLA_OK);
+	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
+	ck_assert_str_eq(text, want);
+	v32_must(r.ctx, spmla_graph_begin(r.ctx, main_stream()));
+	ck_assert_int_eq(spmla_v4_attn(r.ctx, l, &shape, b, main_stream()), s);
+	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_E_CAPTURE);
+	v32_must(r.ctx, spmla_graph_abort(r.ctx));
+}
+
+START_TEST(branches_that_are_wrong_are_named_before_anything)
+{
+	char text[100];
+	uint32_t i, k;
+
+	v4_layer_write(r.ctx, 1, 128);
+	v32_must(r.ctx, spmla_step_prologue(r.ctx, &shape, SPMLA_FROM_RING,
+					    main_stream()));
+	for (k = 0; k < 3; k++) {
+		const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, ratios[k]);
+		spmla_v4_branches b = both();
+
+		b.struct_bytes = 40;
+		expect(&l, &b,
+		       "SPMLA_E_STRUCT_SIZE: branches.struct_bytes: got 40, "
+		       "want 48");
+		for (i = 0; i < 5; i++) {
+			b = both();
+			if (i < 2)
+				b.streams[i] = NULL;
+			else
+				b.events[i - 2] = NULL;
+			snprintf(text, sizeof text,
+				 "SPMLA_E_NULL: branches.%s[%u]: got NULL, "
+				 "want a pointer",
+				 i < 2 ? "streams" : "events",
+				 i < 2 ? i : i - 2);
+			expect(&l, &b, text);
+		}
+	}
+}
+END_TEST
+
+/* A stream that the driver cannot tell of is taken for one outside. */
+static void
+expect_told(spmla_status s)
+{
+	const cuda_fake_call call = (cuda_fake_call)fake.failed;
+	char text[200], want[100];
+
+	if (call == CUDA_FAKE_stream_capturing)
+		snprintf(want, sizeof want,
+			 "SPMLA_E_STATE: stream (outside the capture)");
+	else
+		snprintf(want, sizeof want, "SPMLA_E_DEVICE: %s",
+			 cuda_fake_name(call));
+	ck_assert_int_eq(s, call == CUDA_FAKE_stream_capturing
+				    ? SPMLA_E_STATE
+				    : SPMLA_E_DEVICE);
+	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
+	ck_assert_msg(strncmp(text, want, strlen(want)) == 0, "%s", text);
+}
+
+/* Every call of the driver that a layer of two branches makes, one after the
+ * other. */
+START_TEST(a_failure_at_any_call_is_told_and_spoils_the_capture_only)
+{
+	const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, 4);
+	const spmla_v4_branches b = both();
+	uint32_t fail, seen[CUDA_FAKE_CALLS] = {0}, nodes;
+	spmla_graph graph;
+	spmla_status s = SPMLA_E_DEVICE;
+
+	for (fail = 1; s != SPMLA_OK; fail++) {
+		v32_must(r.ctx, spmla_graph_begin(r.ctx, main_stream()));
+		v32_must(r.ctx,
+			 spmla_step_prologue(r.ctx, &shape, SPMLA_FROM_RING,
+					     main_stream()));
+		fake.total = 0;
+		fake.fail_at = fail;
+		s = spmla_v4_attn(r.ctx, &l, &shape, &b, main_stream());
+		fake.fail_at = 0;
+		if (s != SPMLA_OK) {
+			expect_told(s);
+			seen[fake.failed]++;
+			ck_assert_int_eq(spmla_graph_end(r.ctx, &graph),
+					 SPMLA_E_CAPTURE);
+		}
+		v32_must(r.ctx, spmla_graph_abort(r.ctx));
+	}
+	ck_assert_uint_eq(seen[CUDA_FAKE_event_record], 4);
+	ck_assert_uint_eq(seen[CUDA_FAKE_stream_wait], 4);
+	ck_assert_uint_ge(seen[CUDA_FAKE_launch_kernel], 12);
+	/* Nothing of it is left: the next capture is whole, with the prologue's
+	 * two. */
+	(void)captured(&l, &b, &nodes);
+	ck_assert_uint_eq(nodes, seen[CUDA_FAKE_launch_kernel] + 2);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		a_captured_layer_is_the_same_with_branches,
+		a_layer_without_index_queries_has_one_branch,
+		a_layer_outside_of_captures_is_the_same_with_branches,
+		branches_are_of_an_engines_own_capture_too,
+		branches_that_are_wrong_are_named_before_anything,
+		a_failure_at_any_call_is_told_and_spoils_the_capture_only,
+	};
+	const theme themes[] = {LONG_THEME("branches", setup, teardown, tests)};
+
+	return RUN_THEMES("v4_branches", themes);
+}
