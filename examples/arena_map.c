@@ -5,8 +5,9 @@
  *	bazel run //examples:arena_map -- --svg arena.svg --heads 16
  *
  * A plan is plain data, made without memory and without a device, so this runs
- * for any size in no time. The defaults are V3.2 on one rank: 64 requests of
- * up to 128k tokens, half a million tokens in the pools.
+ * for any size in no time. The defaults are one rank and 64 requests: V3.2 of
+ * up to 128k tokens, half a million in the pools; V4 of up to 1M tokens, pools
+ * for half of all that they could be.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,12 +40,31 @@ draw(const spmla_plan *plan, const char *svg)
 	return 1;
 }
 
+static model_options
+defaults(const char *model)
+{
+	const model_options v32 = {"cpu", "v32", "preset",   "fp8",  61, 128,
+				   64,    2048,  64,         131072, 1,  64,
+				   8192,  0,     "captured", 0};
+	const model_options flash = {
+		"cpu", "v4-flash", "preset", "fp8", 43, 64, 64,         512,
+		64,    1048576,    1,        256,   0,  0,  "captured", 0};
+	model_options pro = flash;
+
+	if (strcmp(model, "v4-pro") != 0)
+		return strcmp(model, "v4-flash") == 0 ? flash : v32;
+	pro.model = "v4-pro";
+	pro.layers = 61;
+	pro.heads = 128;
+	pro.topk = 1024;
+	return pro;
+}
+
 int
 main(int argc, char **argv)
 {
 	static spmla_plan plan;
-	model_options m = {"cpu", "v32",  61, 128, 64,   2048,
-			   64,    131072, 1,  64,  8192, 0};
+	model_options m = defaults(options_text(argc, argv, "--model", "v32"));
 	option list[MODEL_OPTION_COUNT + OWN_OPTIONS];
 	const spmla_backend *backend;
 	const char *svg = NULL;

@@ -6,6 +6,7 @@
 #include "examples/arena_print.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 const char *
 bytes_text(uint64_t bytes, char text[BYTES_TEXT])
@@ -75,17 +76,22 @@ arena_print(const spmla_plan *plan, FILE *out)
 	spmla_row rows[SPMLA_MAX_PLAN_ROWS];
 	const uint32_t n = arena_rows(plan, rows);
 	char text[BYTES_TEXT];
+	int name = 0, length;
 	uint32_t i;
 
-	fprintf(out, "%-7s %-8s %14s %16s  %-20s %-28s %s\n", "memory", "life",
-		"offset", "bytes", "buffer", "shape", "writer");
+	for (i = 0; i < n; i++) {
+		length = (int)strlen(rows[i].name);
+		name = length > name ? length : name;
+	}
+	fprintf(out, "%-7s %-8s %14s %16s  %-*s %-28s %s\n", "memory", "life",
+		"offset", "bytes", name, "buffer", "shape", "writer");
 	for (i = 0; i < n; i++)
 		fprintf(out,
 			"%-7s %-8s %14" PRIu64 " %16" PRIu64
-			"  %-20s %-28s %s\n",
+			"  %-*s %-28s %s\n",
 			spmla_memory_name(rows[i].memory),
 			spmla_life_name(rows[i].life), rows[i].offset_bytes,
-			rows[i].bytes, rows[i].name, rows[i].shape,
+			rows[i].bytes, name, rows[i].name, rows[i].shape,
 			rows[i].writer);
 	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
 		fprintf(out,
@@ -94,10 +100,13 @@ arena_print(const spmla_plan *plan, FILE *out)
 			spmla_memory_name(i), plan->region_bytes[i],
 			bytes_text(plan->region_bytes[i], text),
 			plan->region_align[i]);
-	for (i = 0; i < SPMLA_LIFE_COUNT; i++)
+	for (i = 0; i < SPMLA_LIFE_COUNT; i++) {
+		if (plan->life_bytes[i] == 0)
+			continue;
 		fprintf(out, "peak   %-8s %16" PRIu64 "  (%s of DEVICE)\n",
 			spmla_life_name(i), arena_phase_bytes(plan, i),
 			bytes_text(arena_phase_bytes(plan, i), text));
+	}
 	fprintf(out, "a record of a step takes at most %" PRIu64 " bytes\n",
 		plan->record_bytes);
 }

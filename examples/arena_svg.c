@@ -18,7 +18,7 @@
 enum {
 	MAX_CUTS = 2 * SPMLA_MAX_PLAN_ROWS + 1,
 	TOP = 96,          /* of the bars */
-	BAR_WIDTH = 190,   /* and twice that for DEVICE, which has lanes */
+	BAR_WIDTH = 190,   /* and of each lane of DEVICE */
 	OFFSET_WIDTH = 88, /* room for the offsets left of a bar */
 	MARGIN = 16,
 	LABEL_HEIGHT = 15, /* the least of a buffer */
@@ -45,19 +45,35 @@ static const char *
 life_colour(uint32_t life)
 {
 	static const char *const colour[SPMLA_LIFE_COUNT] = {
-		"#d3dbe0", "#ffe2a8", "#b9dfc6", "#cbd2f5"};
+		"#d3dbe0", "#ffe2a8", "#b9dfc6", "#cbd2f5", "#f3cfd8"};
 
 	return life < SPMLA_LIFE_COUNT ? colour[life] : "#ffffff";
 }
 
-static const char *
-life_meaning(uint32_t life)
+static int
+is_v4(const picture *p)
 {
-	static const char *const text[SPMLA_LIFE_COUNT] = {
-		"from init to fini", "from a prologue to the next",
-		"inside spmla_v32_index", "inside spmla_v32_attend"};
+	return p->plan->config.model != SPMLA_MODEL_V32;
+}
 
-	return life < SPMLA_LIFE_COUNT ? text[life] : "";
+static const char *
+life_meaning(const picture *p, uint32_t life)
+{
+	static const char *const text[2][SPMLA_LIFE_COUNT] = {
+		{"from init to fini", "from a prologue to the next",
+		 "inside spmla_v32_index", "inside spmla_v32_attend", ""},
+		{"from init to fini", "from a prologue to the next",
+		 "inside spmla_v4_index", "inside spmla_v4_attend",
+		 "inside spmla_v4_output"}};
+
+	return life < SPMLA_LIFE_COUNT ? text[is_v4(p)][life] : "";
+}
+
+/* Phases that have a lane, from left to right. */
+static uint32_t
+lane_count(const picture *p)
+{
+	return is_v4(p) ? 3 : 2;
 }
 
 static void
@@ -199,15 +215,16 @@ draw_buffer(const picture *p, const spmla_row *r, const axis *a, double x,
 
 /* Phases have a lane each; what lives longer takes the whole width. */
 static double
-lane_width(uint32_t memory)
+bar_width(const picture *p, uint32_t memory)
 {
-	return memory == SPMLA_MEMORY_DEVICE ? 2 * BAR_WIDTH : BAR_WIDTH;
+	return memory == SPMLA_MEMORY_DEVICE ? lane_count(p) * BAR_WIDTH
+					     : BAR_WIDTH;
 }
 
 static void
 draw_bar(const picture *p, uint32_t memory, double x, double bottom)
 {
-	const double width = lane_width(memory);
+	const double width = bar_width(p, memory);
 	char text[96], bytes[BYTES_TEXT];
 	axis a;
 	uint32_t i;
@@ -230,14 +247,12 @@ draw_bar(const picture *p, uint32_t memory, double x, double bottom)
 	}
 	for (i = 0; i < p->row_count; i++) {
 		const spmla_row *r = &p->rows[i];
-		const int phase = r->life == SPMLA_LIFE_INDEX ||
-				  r->life == SPMLA_LIFE_ATTEND;
-		const double half = phase ? width / 2 : 0;
+		const int phase = r->life >= SPMLA_LIFE_INDEX;
+		const uint32_t lane = phase ? r->life - SPMLA_LIFE_INDEX : 0;
 
 		if (r->memory == memory)
-			draw_buffer(p, r, &a,
-				    r->life == SPMLA_LIFE_ATTEND ? x + half : x,
-				    phase ? half : width);
+			draw_buffer(p, r, &a, x + lane * BAR_WIDTH,
+				    phase ? BAR_WIDTH : width);
 	}
 }
 
@@ -247,14 +262,14 @@ draw_legend(const picture *p, double y)
 	char line[128], bytes[BYTES_TEXT];
 	uint32_t i;
 
-	for (i = 0; i < SPMLA_LIFE_COUNT; i++) {
+	for (i = 0; i < SPMLA_LIFE_INDEX + lane_count(p); i++) {
 		fprintf(p->out,
 			"<rect x=\"%d\" y=\"%.1f\" width=\"14\" height=\"12\" "
 			"fill=\"%s\" stroke=\"#6b7780\" "
 			"stroke-width=\"0.7\"/>\n",
 			MARGIN, y - 10, life_colour(i));
 		snprintf(line, sizeof line, "%s: %s; peak of DEVICE %s",
-			 spmla_life_name(i), life_meaning(i),
+			 spmla_life_name(i), life_meaning(p, i),
 			 bytes_text(arena_phase_bytes(p->plan, i), bytes));
 		draw_text(p, MARGIN + 22, y, FONT, "start", "#1c2429", line);
 		y += LEGEND_LINE;
@@ -265,17 +280,23 @@ static void
 draw_title(const picture *p)
 {
 	const spmla_config *c = &p->plan->config;
+	static const char *const title[] = {
+		[SPMLA_MODEL_V32] = "The arena of a DeepSeek V3.2 plan",
+		[SPMLA_MODEL_V4_FLASH] =
+			"The arena of a DeepSeek V4-Flash plan",
+		[SPMLA_MODEL_V4_PRO] = "The arena of a DeepSeek V4-Pro plan"};
 	char line[160];
 
 	snprintf(line, sizeof line,
 		 "%" PRIu32 " heads, %" PRIu32 " index heads, top-k %" PRIu32
 		 ", %" PRIu32 " requests, %" PRIu32
-		 " tokens of context, %" PRIu32 " layers of %" PRIu32 " pages",
+		 " tokens of context, %" PRIu32 " layers of %" PRIu32
+		 " pages%s",
 		 c->heads, c->index_heads, c->topk, c->max_rows,
 		 c->max_context_tokens, c->cache_layers,
-		 c->groups[SPMLA_GROUP_MAIN].pool_pages);
-	draw_text(p, MARGIN, 26, 16, "start", "#1c2429",
-		  "The arena of a DeepSeek V3.2 plan");
+		 c->groups[SPMLA_GROUP_MAIN].pool_pages,
+		 is_v4(p) ? " of the window" : "");
+	draw_text(p, MARGIN, 26, 16, "start", "#1c2429", title[c->model]);
 	draw_text(p, MARGIN, 45, FONT, "start", "#1c2429", line);
 	draw_text(p, MARGIN, 61, FONT, "start", "#6b7780",
 		  "Offsets in bytes at the left of each bar. Heights grow with "
@@ -299,10 +320,12 @@ arena_draw(const spmla_plan *plan, FILE *out)
 		lay_axis(&p, m, &a);
 		if (a.y[a.count - 1] > bottom)
 			bottom = a.y[a.count - 1];
-		width += OFFSET_WIDTH + lane_width(m);
+		width += OFFSET_WIDTH + bar_width(&p, m);
 	}
 	width += MARGIN;
-	height = bottom + (SPMLA_LIFE_COUNT + 1) * (double)LEGEND_LINE + MARGIN;
+	height = bottom +
+		 (SPMLA_LIFE_INDEX + lane_count(&p) + 1) * (double)LEGEND_LINE +
+		 MARGIN;
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f "
 		"%.0f\" width=\"%.0f\" height=\"%.0f\" "
@@ -315,7 +338,7 @@ arena_draw(const spmla_plan *plan, FILE *out)
 		if (plan->region_bytes[m] == 0)
 			continue;
 		draw_bar(&p, m, x + OFFSET_WIDTH, bottom);
-		x += OFFSET_WIDTH + lane_width(m);
+		x += OFFSET_WIDTH + bar_width(&p, m);
 	}
 	draw_legend(&p, bottom + 2 * LEGEND_LINE);
 	fprintf(out, "</svg>\n");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Continuous batching: who decodes in the next step, in which row and pages.
+ * Continuous batching: who decodes in the next step, and in which row; the
+ * pages are decode_pages.c's. Free rows are a stack too, so that a row is used
+ * again in the very next step.
  *
- * A request is let in only if all pages that it can ever need are free or will
- * not be needed by others ("promised"), so that nobody has to be thrown out;
- * pages are then taken one by one as it grows. Free rows and pages are stacks:
- * what was given back last is used first, in the very next step, which is what
- * the step protocol allows and what would show a table that keeps old columns.
+ * A prompt is put into the caches before the request's first step, but for an
+ * end that this step takes in (V3.2); or steps take in all of it, a budget a
+ * step, and a request that gets nothing of it waits as a paused row (V4).
  */
 #include <string.h>
 
@@ -26,98 +26,32 @@ most_tokens(const spmla_plan *plan, uint32_t next_n)
 }
 
 void
-batch_open(batch *b, const spmla_plan *plan, const trace *t, uint32_t next_n,
-	   uint64_t seed)
+batch_open(batch *b, const spmla_plan *plan, const trace *t,
+	   const model_options *m, uint64_t seed)
 {
 	const spmla_config *c = &plan->config;
-	const uint32_t pages = c->groups[SPMLA_GROUP_MAIN].pool_pages;
 	const uint64_t rows = c->max_rows;
 	uint32_t i;
 
 	memset(b, 0, sizeof *b);
 	b->trace = t;
 	b->rows = c->max_rows;
-	b->columns = plan->columns;
-	b->page_tokens = c->groups[SPMLA_GROUP_MAIN].page_tokens;
-	b->next_n = next_n;
+	b->next_n = m->next_n;
+	b->start = m->start;
 	b->max_update_pages = c->max_update_pages;
+	b->max_context = c->max_context_tokens;
 	b->seed = seed;
-	b->table = keep(rows * plan->columns * sizeof *b->table);
-	b->table_cols = keep(rows * sizeof *b->table_cols);
-	b->free_pages = keep(pages * sizeof *b->free_pages);
-	b->page_used = keep(pages);
+	pages_open(b, plan);
 	b->free_rows = keep(rows * sizeof *b->free_rows);
 	b->active = keep(rows * sizeof *b->active);
+	b->origins = keep(t->count * sizeof *b->origins);
 	b->requests = keep(rows * sizeof *b->requests);
-	b->stores = keep(rows * sizeof *b->stores);
 	b->accepted = keep(rows * sizeof *b->accepted);
 	b->bulk = keep(rows * sizeof *b->bulk);
-	b->tokens = keep(most_tokens(plan, next_n) * sizeof *b->tokens);
-	for (i = 0; i < pages; i++)
-		b->free_pages[i] = (int32_t)(pages - 1 - i);
+	b->tokens = keep(most_tokens(plan, m->next_n) * sizeof *b->tokens);
 	for (i = 0; i < b->rows; i++)
 		b->free_rows[i] = b->rows - 1 - i;
-	b->free_page_count = pages;
 	b->free_row_count = b->rows;
-}
-
-static uint32_t
-pages_for(const batch *b, uint32_t tokens)
-{
-	return (tokens + b->page_tokens - 1) / b->page_tokens;
-}
-
-/* Gives r the pages that its first `tokens` positions lie in. */
-static void
-take_pages(batch *b, running *r, uint32_t tokens)
-{
-	const uint32_t want = pages_for(b, tokens);
-	int32_t *columns = b->table + (uint64_t)r->row * b->columns;
-
-	while (r->pages < want) {
-		const int32_t page = b->free_pages[--b->free_page_count];
-
-		columns[r->pages++] = page;
-		r->promised--;
-		b->promised_pages--;
-		b->pages_reused += b->page_used[page];
-		b->page_used[page] = 1;
-	}
-	b->table_cols[r->row] = (int32_t)r->pages;
-}
-
-uint32_t
-batch_admit(batch *b)
-{
-	uint32_t count = 0;
-
-	while (count < JOINS_A_STEP && b->free_row_count > 0 &&
-	       b->next < b->trace->count) {
-		const trace_row *t = &b->trace->rows[b->next];
-		const uint32_t want = pages_for(b, t->prompt + t->answer);
-		running *r = &b->active[b->active_count];
-
-		/* In order: a long request is not overtaken. */
-		if (want > b->free_page_count - b->promised_pages)
-			break;
-		memset(r, 0, sizeof *r);
-		r->id = b->next++;
-		r->row = b->free_rows[--b->free_row_count];
-		r->prompt = t->prompt;
-		r->total = t->prompt + t->answer;
-		r->context = t->prompt;
-		r->promised = want;
-		r->fresh = 1;
-		b->promised_pages += want;
-		take_pages(b, r, t->prompt);
-		b->active_count++;
-		b->joins++;
-		b->clipped += t->clipped;
-		count++;
-	}
-	if (b->active_count > b->most_active)
-		b->most_active = b->active_count;
-	return count;
 }
 
 /* splitmix64's finaliser over what the draw depends on. */
@@ -132,14 +66,109 @@ draw(uint64_t seed, uint64_t request, uint64_t context)
 	return z ^ (z >> 31);
 }
 
-static uint32_t
-query_tokens(const batch *b, const running *r)
+/* Whose tokens request `id` takes over, and how many; NULL: nobody's. Where
+ * columns come round there is but the end of them, and it has to be all. */
+static const running *
+choose_parent(const batch *b, uint32_t id, uint32_t answer, uint32_t *prefix)
 {
-	const uint32_t left = r->total - r->context;
+	const uint64_t any = draw(b->seed, id, 0);
+	const running *parent;
+	uint32_t i, rings = 0;
 
-	if (r->context < r->prompt)
-		return r->prompt - r->context;
-	return left < b->next_n ? left : b->next_n;
+	*prefix = b->start;
+	if (b->fork_every == 0 || b->active_count == 0 ||
+	    id % b->fork_every != b->fork_every - 1)
+		return NULL;
+	for (i = 0; i < b->table_count; i++)
+		rings += b->tables[i].ring;
+	parent = &b->active[any % b->active_count];
+	*prefix = parent->context;
+	if (rings == 0 && *prefix > b->start + 1)
+		*prefix -= (uint32_t)((any >> 32) % ((*prefix - b->start) / 2));
+	if (*prefix > 0 && *prefix + answer < b->max_context)
+		return parent;
+	*prefix = b->start;
+	return NULL;
+}
+
+/* The next of the trace, in a free row; 0 if there are no pages for it. */
+static int
+admit_one(batch *b)
+{
+	const trace_row *t = &b->trace->rows[b->next];
+	running *r = &b->active[b->active_count];
+	const running *parent;
+	uint32_t prefix, most;
+
+	memset(r, 0, sizeof *r);
+	r->id = b->next;
+	r->row = b->free_rows[b->free_row_count - 1];
+	parent = choose_parent(b, r->id, t->answer, &prefix);
+	most = b->max_context - t->answer;
+	r->prompt = prefix + t->prompt < most ? prefix + t->prompt : most;
+	r->total = r->prompt + t->answer;
+	r->context = b->prompt_budget ? prefix : r->prompt;
+	r->fresh = 1;
+	/* In order: a long request is not overtaken. */
+	if (!pages_admit(b, r, parent, prefix))
+		return 0;
+	if (parent) {
+		b->origins[r->id].parent = parent->id + 1;
+		b->origins[r->id].tokens = prefix;
+		b->forks++;
+	}
+	pages_take(b, r, r->context);
+	b->next++;
+	b->free_row_count--;
+	b->active_count++;
+	b->joins++;
+	b->clipped += t->clipped;
+	return 1;
+}
+
+uint32_t
+batch_admit(batch *b)
+{
+	uint32_t count = 0;
+
+	b->copy_count = 0;
+	while (count < JOINS_A_STEP && b->free_row_count > 0 &&
+	       b->next < b->trace->count && admit_one(b))
+		count++;
+	if (b->active_count > b->most_active)
+		b->most_active = b->active_count;
+	return count;
+}
+
+uint32_t
+batch_owner(const batch *b, uint32_t request, uint32_t position)
+{
+	while (position < b->origins[request].tokens)
+		request = b->origins[request].parent - 1;
+	return request;
+}
+
+static uint32_t
+least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of a request's prompt, or of what it answers; *budget is what the step may
+ * still take of prompts. */
+static uint32_t
+query_tokens(const batch *b, const running *r, uint32_t *budget)
+{
+	const uint32_t prompt = r->prompt - least(r->prompt, r->context);
+	uint32_t n;
+
+	if (prompt == 0)
+		return least(r->total - r->context, b->next_n);
+	if (b->prompt_budget == 0)
+		return prompt;
+	n = least(prompt, least(b->prompt_tokens, *budget));
+	*budget -= n;
+	return n;
 }
 
 static void
@@ -155,10 +184,10 @@ add_token(batch *b, const running *r, uint32_t position, uint32_t draft)
 
 /* The request's part of the step, and its tokens. */
 static void
-add_request(batch *b, uint32_t i)
+add_request(batch *b, uint32_t i, uint32_t *budget)
 {
 	const running *r = &b->active[i];
-	const uint32_t n = query_tokens(b, r);
+	const uint32_t n = query_tokens(b, r, budget);
 	spmla_request *q = &b->requests[i];
 	uint32_t j;
 
@@ -166,32 +195,29 @@ add_request(batch *b, uint32_t i)
 	q->query_tokens = n;
 	q->seq_len_tokens = r->context + n;
 	q->flags = 0;
-	b->accepted[i] = 1 + (uint32_t)(draw(b->seed, r->id, r->context) % n);
-	if (r->context < r->prompt)
-		b->accepted[i] = n;
+	b->accepted[i] = n;
+	if (r->context >= r->prompt)
+		b->accepted[i] =
+			1 + (uint32_t)(draw(b->seed, r->id, r->context) % n);
 	for (j = 0; j < n; j++)
 		add_token(b, r, r->context + j, j >= b->accepted[i]);
 	if (q->seq_len_tokens > b->longest)
 		b->longest = q->seq_len_tokens;
 }
 
-/* The record gets the columns of r from `first` on. */
-static void
-add_store(batch *b, const running *r, uint32_t first, uint32_t *pages_left)
+static uint32_t
+all_pages(const batch *b, const running *r)
 {
-	spmla_table_store *s = &b->stores[b->step.store_count++];
+	uint32_t count = 0, i;
 
-	s->group = SPMLA_GROUP_MAIN;
-	s->row = r->row;
-	s->first_col = first;
-	s->count = r->pages - first;
-	s->pages = b->table + (uint64_t)r->row * b->columns + first;
-	*pages_left -= s->count;
+	for (i = 0; i < b->table_count; i++)
+		count += r->pages[i];
+	return count;
 }
 
 /* The requests that grow come first: what they take of the record's room for
  * pages is certain to fit. A joining row goes into the record if the rest is
- * enough, and through the staging table otherwise. */
+ * enough, and through the staging tables otherwise. */
 static void
 add_stores(batch *b)
 {
@@ -199,22 +225,24 @@ add_stores(batch *b)
 
 	for (i = 0; i < b->active_count; i++) {
 		running *r = &b->active[i];
-		const uint32_t had = r->pages;
+		uint32_t had[SPMLA_MAX_TABLE_GROUPS], count;
 
-		take_pages(b, r, r->context + query_tokens(b, r));
-		if (r->fresh || r->pages == had)
+		memcpy(had, r->pages, sizeof had);
+		pages_take(b, r, b->requests[i].seq_len_tokens);
+		if (r->fresh)
 			continue;
-		add_store(b, r, had, &left);
-		b->grows++;
+		count = pages_store(b, r, had);
+		left -= count;
+		b->grows += count > 0;
 	}
 	for (i = 0; i < b->active_count; i++) {
 		const running *r = &b->active[i];
 
 		if (!r->fresh)
 			continue;
-		if (r->pages <= left) {
+		if (b->own_tables || all_pages(b, r) <= left) {
 			b->requests[i].flags |= SPMLA_REQUEST_JOIN;
-			add_store(b, r, 0, &left);
+			left -= pages_store(b, r, NULL);
 		} else {
 			b->bulk[b->bulk_count++] = r->row;
 			b->bulk_joins++;
@@ -225,13 +253,13 @@ add_stores(batch *b)
 int
 batch_build(batch *b)
 {
-	uint32_t i;
+	uint32_t budget = b->prompt_budget, i;
 
 	b->token_count = 0;
 	b->bulk_count = 0;
 	b->step = (spmla_step)SPMLA_STEP_INIT;
 	for (i = 0; i < b->active_count; i++)
-		add_request(b, i);
+		add_request(b, i, &budget);
 	add_stores(b);
 	b->step.request_count = b->active_count;
 	b->step.requests = b->requests;
@@ -243,7 +271,7 @@ void
 batch_build_prompt(batch *b, running *r, const spmla_request *request,
 		   uint32_t first)
 {
-	uint32_t left = b->max_update_pages, i;
+	uint32_t i;
 
 	b->token_count = 0;
 	b->bulk_count = 0;
@@ -253,24 +281,10 @@ batch_build_prompt(batch *b, running *r, const spmla_request *request,
 	b->step.requests = b->requests;
 	b->step.stores = b->stores;
 	if (first)
-		add_store(b, r, 0, &left);
+		(void)pages_store(b, r, NULL);
 	for (i = request->query_tokens; i > 0; i--)
 		add_token(b, r, request->seq_len_tokens - i, 0);
 	r->fresh = 0;
-}
-
-static void
-leave(batch *b, const running *r)
-{
-	const int32_t *columns = b->table + (uint64_t)r->row * b->columns;
-	uint32_t i;
-
-	for (i = 0; i < r->pages; i++)
-		b->free_pages[b->free_page_count++] = columns[i];
-	b->promised_pages -= r->promised;
-	b->table_cols[r->row] = 0;
-	b->free_rows[b->free_row_count++] = r->row;
-	b->leaves++;
 }
 
 void
@@ -285,10 +299,15 @@ batch_finish(batch *b)
 		r.context += b->accepted[i];
 		r.fresh = 0;
 		b->accepted_tokens += b->accepted[i];
-		if (r.context == r.total)
-			leave(b, &r);
-		else
+		b->rejected_tokens +=
+			b->requests[i].query_tokens - b->accepted[i];
+		if (r.context < r.total) {
 			b->active[kept_count++] = r;
+			continue;
+		}
+		pages_release(b, &r);
+		b->free_rows[b->free_row_count++] = r.row;
+		b->leaves++;
 	}
 	b->active_count = kept_count;
 }

@@ -6,29 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "examples/decode_loop.h"
+#include "examples/decode_v32.h"
 #include "examples/device.h"
-
-/* Lines that a check prints at most; it counts on. */
-enum { MISMATCH_LINES = 10 };
 
 /* A number of either side, as text. */
 enum { VALUE_TEXT = 48 };
-
-void
-mismatch(uint64_t seen, const mismatch_at *at, const char *got,
-	 const char *want)
-{
-	if (seen > MISMATCH_LINES)
-		return;
-	printf("%s: step %" PRIu32, at->check, at->step);
-	if (at->layer != SPMLA_NO_INDEX)
-		printf(", layer %" PRIu32, at->layer);
-	if (at->token != SPMLA_NO_INDEX)
-		printf(", token %" PRIu32, at->token);
-	printf(": %s, element %" PRIu64 ": got %s, want %s\n", at->what,
-	       at->element, got, want);
-}
 
 typedef enum value_kind {
 	VALUE_BYTE = 0,
@@ -164,11 +146,12 @@ static void
 compare_table(eager_check *e)
 {
 	const batch *b = e->batch;
+	const page_table *t = &b->tables[0];
 	const uint64_t rows = b->rows;
 	const int32_t *table = pull(
 		e, 0,
 		spmla_view(e->model->ctx, SPMLA_BUF_BLOCK_TABLE_MAIN, NULL),
-		rows * b->columns * sizeof(int32_t));
+		rows * t->columns * sizeof(int32_t));
 	const int32_t *cols =
 		pull(e, 1,
 		     spmla_view(e->model->ctx, SPMLA_BUF_TABLE_COLS_MAIN, NULL),
@@ -177,12 +160,12 @@ compare_table(eager_check *e)
 
 	for (i = 0; i < b->active_count; i++) {
 		const uint32_t row = b->active[i].row;
-		const uint64_t at = (uint64_t)row * b->columns;
+		const uint64_t at = (uint64_t)row * t->columns;
 
 		compare(e, SPMLA_NO_INDEX, "TABLE_COLS_MAIN", VALUE_I32,
-			cols + row, b->table_cols + row, 1, 0);
+			cols + row, t->cols + row, 1, 0);
 		compare(e, SPMLA_NO_INDEX, "BLOCK_TABLE_MAIN", VALUE_I32,
-			table + at, b->table + at, b->active[i].pages, 0);
+			table + at, t->pages + at, b->active[i].pages[0], 0);
 	}
 }
 
@@ -217,13 +200,13 @@ compare_layer(eager_check *e, uint32_t layer)
 }
 
 spmla_status
-eager_after(eager_check *e, uint32_t step, uint32_t bucket)
+eager_after(eager_check *e, uint32_t step, const spmla_shape *shape)
 {
 	spmla_status s;
 	uint32_t l;
 
 	e->step = step;
-	e->shape = e->model->plan->config.buckets[bucket];
+	e->shape = *shape;
 	s = eager_metadata(e);
 	if (s != SPMLA_OK)
 		return s;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "examples/decode_loop.h"
+#include "examples/decode_v32.h"
 #include "examples/device.h"
 
 static void
@@ -131,14 +131,14 @@ run_slot_map(eager_check *e)
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.tokens = e->shape.tokens;
 	a.rows = b->rows;
-	a.columns = b->columns;
-	a.page_tokens = b->page_tokens;
+	a.columns = b->tables[0].columns;
+	a.page_tokens = b->tables[0].page_tokens;
 	a.pool_pages = plan->config.groups[SPMLA_GROUP_MAIN].pool_pages;
-	a.table_stride_elems = b->columns;
+	a.table_stride_elems = b->tables[0].columns;
 	a.token_row = e->token_row;
 	a.positions = e->positions;
-	a.block_table = b->table;
-	a.table_cols = b->table_cols;
+	a.block_table = b->tables[0].pages;
+	a.table_cols = b->tables[0].cols;
 	a.context_lens = e->context_lens;
 	a.slot_mapping = e->slot_mapping;
 	s = spmla_slot_map(e->model->ctx, &a, device_stream());
@@ -222,15 +222,15 @@ run_select(eager_check *e, uint32_t layer)
 	a.tokens = e->shape.tokens;
 	a.heads = plan->config.index_heads;
 	a.rows = b->rows;
-	a.columns = b->columns;
-	a.table_stride_elems = b->columns;
+	a.columns = b->tables[0].columns;
+	a.table_stride_elems = b->tables[0].columns;
 	a.q = e->index_q;
 	a.weights = e->index_weights;
 	a.token_row = e->token_row;
 	a.context_lens = e->context_lens;
 	a.row_starts = e->row_starts;
-	a.block_table = b->table;
-	a.table_cols = b->table_cols;
+	a.block_table = b->tables[0].pages;
+	a.table_cols = b->tables[0].cols;
 	a.logits = e->logits;
 	a.logits_elems = plan->logits_elems;
 	a.cache = e->index[layer];
@@ -263,13 +263,13 @@ run_index_map(eager_check *e)
 	a.tokens = e->shape.tokens;
 	a.k = c->topk;
 	a.rows = b->rows;
-	a.columns = b->columns;
-	a.table_stride_elems = b->columns;
-	a.page_tokens = b->page_tokens;
+	a.columns = b->tables[0].columns;
+	a.table_stride_elems = b->tables[0].columns;
+	a.page_tokens = b->tables[0].page_tokens;
 	a.pool_pages = c->groups[SPMLA_GROUP_MAIN].pool_pages;
 	a.token_row = e->token_row;
-	a.block_table = b->table;
-	a.table_cols = b->table_cols;
+	a.block_table = b->tables[0].pages;
+	a.table_cols = b->tables[0].cols;
 	a.indices = e->topk_indices;
 	a.indices_stride_elems = c->topk;
 	a.lens = e->topk_lens;

@@ -13,7 +13,11 @@
  * replayed. Every --check-every steps the result is compared with an
  * independent reference, and with the same operations run eagerly, bit for bit.
  *
- * decode_batch.c is the scheduler, decode_model.c the stand-in for the model.
+ * The layers are V3.2's, or with --model v4-flash and v4-pro those of V4, whose
+ * prompts are taken in by steps, beside what these decode.
+ *
+ * decode_batch.c is the scheduler and decode_pages.c its pages; decode_v32.c and
+ * decode_v4.c are what differs by model.
  */
 #include "examples/decode_loop.h"
 
@@ -28,10 +32,18 @@
 
 #define DEFAULT_TRACE "testdata/trace/synthetic_chat.csv"
 
-enum { PATH_BYTES = 4096, OUT_BYTES = 1 << 16, OWN_OPTIONS = 5 };
+enum { PATH_BYTES = 4096, OUT_BYTES = 1 << 16, OWN_OPTIONS = 6 };
 
-/* --prefill: what is meant if it is not given. */
+/* --prefill of V3.2: what is meant if it is not given. */
 enum { PREFILL_TOKENS = 256, PREFILL_DEFAULT = 65537 };
+
+/* V4: layers of all kinds, two of them twice; a top-k that leaves keys out. */
+static const model_options v32_defaults = {
+	"cpu", "v32", "preset",        "fp8",      2, 8, 16, 512, 8, 4096, 1,
+	64,    0,     PREFILL_DEFAULT, "captured", 0};
+static const model_options v4_defaults = {
+	"cpu", "v4-flash", "preset", "fp8", 6, 8,  16,         128,
+	8,     4096,       1,        256,   0, 48, "captured", 0};
 
 static int
 parse(loop *l, int argc, char **argv)
@@ -48,15 +60,22 @@ parse(loop *l, int argc, char **argv)
 		 "steps from a step that is taken back and "
 		 "written again to the next, 0 = none",
 		 NULL, &l->undo_every, NULL, 0, UINT32_MAX},
+		{"--fork-every",
+		 "V4: joins from a request that takes over another's tokens to "
+		 "the next, 0 = none",
+		 NULL, &l->fork_every, NULL, 0, UINT32_MAX},
 		{"--seed", "of all values", NULL, NULL, &l->seed, 0,
 		 UINT64_MAX},
 	};
 	int end;
 
-	l->options = (model_options){"cpu", "v32", 2, 8,  16, 512,
-				     8,     4096,  1, 64, 0,  PREFILL_DEFAULT};
+	l->options = strncmp(options_text(argc, argv, "--model", "v32"), "v4-",
+			     3) == 0
+			     ? v4_defaults
+			     : v32_defaults;
 	l->steps = 40;
-	l->check_every = 8;
+	l->check_every = l->options.model == v32_defaults.model ? 8 : 1;
+	l->fork_every = 3;
 	l->seed = 1;
 	model_options_list(&l->options, list);
 	memcpy(list + MODEL_OPTION_COUNT, own, sizeof own);
@@ -97,12 +116,12 @@ read_trace(loop *l, const char *argv0)
 								   : EXIT_USAGE;
 }
 
-/* All memory there will be: the plan's regions and the example's own. */
-static int
-set_up(loop *l)
+int
+loop_init(loop *l, spmla_ctx **ctx)
 {
 	spmla_region regions[SPMLA_MEMORY_COUNT];
 	spmla_diag diag = SPMLA_DIAG_INIT;
+	alloc_count before;
 	uint32_t count = 0, m;
 	char text[256];
 
@@ -119,56 +138,62 @@ set_up(loop *l)
 				  : keep(r->bytes);
 		count++;
 	}
-	l->before_init = alloc_counted();
-	if (spmla_init(&l->ctx, &l->plan, l->backend, device_native(), regions,
+	before = alloc_counted();
+	if (spmla_init(ctx, &l->plan, l->backend, device_native(), regions,
 		       count, &diag) != SPMLA_OK) {
 		spmla_diag_text(&diag, text, sizeof text);
 		fprintf(stderr, PROGRAM ": spmla_init: %s\n", text);
 		return EXIT_FAILED;
 	}
-	l->after_init = alloc_counted();
+	l->init_allocations += alloc_counted().allocations - before.allocations;
+	return EXIT_GOOD;
+}
+
+/* All memory there will be: the plan's regions and the example's own. */
+static int
+set_up(loop *l)
+{
+	int end = loop_init(l, &l->ctx);
+
+	if (end != EXIT_GOOD)
+		return end;
 	l->record = keep(l->plan.record_bytes);
-	if (l->options.prefill) {
-		l->chunk_capacity =
-			l->options.max_context / l->options.prefill + 1;
-		l->chunks = keep(l->chunk_capacity * sizeof *l->chunks);
-	}
 	report_open(&l->report, l->steps);
-	batch_open(&l->batch, &l->plan, &l->trace, l->options.next_n, l->seed);
-	model_open(&l->model, &l->plan, l->options.layers, l->seed);
-	if (model_bind(&l->model, l->ctx) != SPMLA_OK)
-		return loop_failed(l, "spmla_cache_view");
-	if (l->check_every == 0)
-		return EXIT_GOOD;
-	eager_open(&l->eager, &l->model, &l->batch);
-	l->reference = reference_open(&l->model, &l->batch);
-	if (l->reference)
-		return EXIT_GOOD;
-	fprintf(stderr, PROGRAM ": no memory for the reference's keys; "
-				"--check-every 0 does without\n");
-	return EXIT_FAILED;
+	batch_open(&l->batch, &l->plan, &l->trace, &l->options, l->seed);
+	return l->calls->open(l);
 }
 
 static uint64_t
 bad_count(const loop *l)
 {
 	const report *r = &l->report;
-	uint64_t n = l->eager.mismatches;
 
-	if (l->reference)
-		n += reference_count(l->reference).mismatches;
-	return n + r->missing + r->too_large + r->other_faults;
+	return l->calls->eager_count(l).mismatches +
+	       l->calls->reference_count(l).mismatches + r->missing +
+	       r->too_large + r->other_faults;
 }
 
-/* A joined request's prompt. */
-static int
-take_prompt(loop *l, running *r, uint32_t step)
+/* One graph a bucket. */
+static spmla_status
+capture(loop *l)
 {
-	if (l->options.prefill)
-		return loop_prefill(l, r, step, loop_check_is_due(l, step));
-	if (model_insert(&l->model, &l->batch, r) != SPMLA_OK)
-		return loop_failed(l, "the prompt");
-	return EXIT_GOOD;
+	const spmla_config *c = &l->plan.config;
+	spmla_status s = SPMLA_OK;
+	uint32_t b;
+
+	for (b = 0; b < c->bucket_count && s == SPMLA_OK; b++) {
+		const spmla_shape *shape = &c->buckets[b];
+
+		s = spmla_graph_begin(l->ctx, device_stream());
+		if (s == SPMLA_OK)
+			s = spmla_step_prologue(l->ctx, shape, SPMLA_FROM_RING,
+						device_stream());
+		if (s == SPMLA_OK)
+			s = l->calls->record(l, shape);
+		if (s == SPMLA_OK)
+			s = spmla_graph_end(l->ctx, &l->graphs[b]);
+	}
+	return s;
 }
 
 static int
@@ -178,13 +203,13 @@ run(loop *l)
 	int end = EXIT_GOOD;
 	uint32_t step, joined;
 
-	if (model_capture(&l->model) != SPMLA_OK)
-		return loop_failed(l, "the capture");
+	if (capture(l) != SPMLA_OK)
+		return loop_failed(l->ctx, "the capture");
 	for (step = 0; step < l->steps && end == EXIT_GOOD; step++) {
 		batch *b = &l->batch;
 
 		for (joined = batch_admit(b); joined > 0; joined--) {
-			end = take_prompt(
+			end = l->calls->take_prompt(
 				l, &b->active[b->active_count - joined], step);
 			if (end != EXIT_GOOD)
 				return end;
@@ -206,13 +231,11 @@ run(loop *l)
 static void
 print_results(loop *l, alloc_count now)
 {
-	const check_count none = {0, 0};
-	const check_count reference =
-		l->reference ? reference_count(l->reference) : none;
+	const check_count reference = l->calls->reference_count(l);
+	const check_count eager = l->calls->eager_count(l);
 
 	report_print(&l->report, &l->plan, &l->batch);
-	printf("allocations in spmla_init: %" PRIu64 "\n",
-	       l->after_init.allocations - l->before_init.allocations);
+	printf("allocations in spmla_init: %" PRIu64 "\n", l->init_allocations);
 	printf("allocations after init: %" PRIu64 "\n",
 	       now.allocations - l->at_start.allocations);
 	printf("frees after init: %" PRIu64 "\n",
@@ -220,7 +243,7 @@ print_results(loop *l, alloc_count now)
 	printf("reference check: %" PRIu64 " tokens, %" PRIu64 " mismatches\n",
 	       reference.done, reference.mismatches);
 	printf("replay = eager: %" PRIu64 " steps, %" PRIu64 " mismatches\n",
-	       l->eager.steps, l->eager.mismatches);
+	       eager.done, eager.mismatches);
 }
 
 int
@@ -239,6 +262,8 @@ main(int argc, char **argv)
 		    OPTIONS_GO ||
 	    read_trace(&l, argv[0]) != EXIT_GOOD)
 		return EXIT_USAGE;
+	l.calls =
+		l.plan.config.model == SPMLA_MODEL_V32 ? &v32_calls : &v4_calls;
 	end = set_up(&l);
 	if (end == EXIT_GOOD) {
 		arena_print(&l.plan, stdout);
@@ -250,10 +275,9 @@ main(int argc, char **argv)
 		if (now.allocations != l.at_start.allocations)
 			end = EXIT_FAILED;
 		if (spmla_fini(l.ctx) != SPMLA_OK)
-			end = loop_failed(&l, "spmla_fini");
+			end = loop_failed(l.ctx, "spmla_fini");
 	}
-	if (l.reference)
-		reference_close(l.reference);
+	l.calls->close(&l);
 	device_free_all();
 	device_close();
 	return end;

@@ -10,9 +10,7 @@
 #include <stdint.h>
 
 #include "examples/options.h"
-#include "spmla/ops/ops.h"
-#include "spmla/prefill_plan.h"
-#include "spmla/v32.h"
+#include "spmla/spmla.h"
 
 #define PROGRAM "decode_loop"
 
@@ -52,19 +50,21 @@ typedef struct trace {
  * is wrong and returns 0. */
 int trace_read(trace *t, const char *path, uint32_t max_context);
 
-/* ---- The batch (decode_batch.c) ---------------------------------------- */
+/* ---- The batch (decode_batch.c, decode_pages.c) ------------------------ */
 
 /* A request between its join and its leave. */
 typedef struct running {
 	uint32_t id; /* its row of the trace */
 	uint32_t row;
 	uint32_t prompt;
-	uint32_t total;    /* prompt and answer */
-	uint32_t context;  /* tokens in the caches that stay; less than prompt
-	                    * while a mixed step has to take in its end */
-	uint32_t pages;    /* columns of its table row that are set */
-	uint32_t promised; /* pages it may still take */
-	uint32_t fresh;    /* joined since the last step */
+	uint32_t total;   /* prompt and answer */
+	uint32_t context; /* tokens in the caches that stay; less than prompt
+	                    * while steps have to take in its end */
+	uint32_t fresh;   /* joined since the last step */
+	/* By table: columns of its row that are set, and pages that it may
+	 * still take. */
+	uint32_t pages[SPMLA_MAX_TABLE_GROUPS];
+	uint32_t promised[SPMLA_MAX_TABLE_GROUPS];
 } running;
 
 /* One query token of a step, enough to compute all its values again. */
@@ -75,19 +75,50 @@ typedef struct token {
 	uint32_t draft; /* 1: will be rejected; its values differ then */
 } token;
 
+/* A table group that has a table of its own, and the pages of its pools. */
+typedef struct page_table {
+	uint32_t group, columns, page_tokens;
+	uint32_t ring;  /* columns come round */
+	int32_t *pages; /* [rows][columns], the host's own */
+	int32_t *cols;  /* [rows] */
+	int32_t *free_pages;
+	uint32_t free_count, promised;
+	uint32_t *users; /* [pool_pages] columns that name the page */
+	uint8_t *used;   /* [pool_pages] was ever given out */
+} page_table;
+
+/* Bytes of a page that a request takes over from another one. */
+typedef struct page_copy {
+	uint32_t group; /* whose table names both */
+	int32_t from, to;
+} page_copy;
+
+/* Up to `tokens` a request has what another one had. */
+typedef struct origin {
+	uint32_t parent; /* its id and 1; 0: none */
+	uint32_t tokens;
+} origin;
+
 typedef struct batch {
 	const trace *trace;
 	uint32_t next; /* row of the trace to admit next */
-	uint32_t rows, columns, page_tokens, next_n, max_update_pages;
+	uint32_t rows, next_n, max_update_pages, max_context;
+	uint32_t start; /* tokens that a request has when it joins */
+	/* Of prompts, that a step takes in: of one request, and in all. */
+	uint32_t prompt_tokens, prompt_budget;
+	uint32_t own_tables; /* the tables are the engine's: no stores */
+	uint32_t fork_every; /* joins from one that takes over the tokens of
+	                      * another request to the next; 0: none */
 	uint64_t seed;
-	int32_t *table;      /* [rows][columns], the host's own */
-	int32_t *table_cols; /* [rows] */
-	int32_t *free_pages;
-	uint32_t free_page_count, promised_pages;
+	page_table tables[SPMLA_MAX_TABLE_GROUPS];
+	uint32_t table_count;
 	uint32_t *free_rows;
 	uint32_t free_row_count;
 	running *active; /* in order of arrival */
 	uint32_t active_count;
+	origin *origins;   /* [trace->count] */
+	page_copy *copies; /* to be made before the step */
+	uint32_t copy_count, copy_capacity;
 	/* the step in the making */
 	spmla_step step;
 	spmla_request *requests;
@@ -99,13 +130,13 @@ typedef struct batch {
 	uint32_t token_count;
 	/* what happened so far */
 	uint64_t joins, leaves, grows, bulk_joins, accepted_tokens;
-	uint64_t pages_reused, clipped, mixed_steps;
+	uint64_t rejected_tokens, forks, pages_shared, pages_copied;
+	uint64_t pages_reused, wraps, clipped, mixed_steps;
 	uint32_t most_active, longest;
-	uint8_t *page_used; /* [pool_pages] was ever given out */
 } batch;
 
 void batch_open(batch *b, const spmla_plan *plan, const trace *t,
-		uint32_t next_n, uint64_t seed);
+		const model_options *m, uint64_t seed);
 
 /* The batch holds a step of r's prompt alone, with these query tokens; stores
  * name all its pages if `first`. */
@@ -122,128 +153,42 @@ int batch_build(batch *b);
 /* The step is done: lengths grow, requests leave, pages are free again. */
 void batch_finish(batch *b);
 
-/* ---- The model (decode_model.c) ---------------------------------------- */
+/* Whose the token at a position of a request first was. */
+uint32_t batch_owner(const batch *b, uint32_t request, uint32_t position);
 
-typedef enum tensor {
-	TENSOR_Q = 1,
-	TENSOR_KV_C = 2,
-	TENSOR_K_PE = 3,
-	TENSOR_INDEX_K = 4,
-	TENSOR_INDEX_Q = 5,
-	TENSOR_INDEX_WEIGHTS = 6
-} tensor;
+/* Finds the tables of a plan, with all pages free. */
+void pages_open(batch *b, const spmla_plan *plan);
 
-/* What an engine's projections would leave in place for a layer. */
-typedef struct layer_tensors {
-	uint16_t *q;             /* [tokens][heads][576] */
-	uint16_t *kv_c;          /* [tokens][512] */
-	uint16_t *k_pe;          /* [tokens][64] */
-	uint16_t *index_k;       /* [tokens][128] */
-	uint16_t *index_q;       /* [tokens][index_heads][128] */
-	uint16_t *index_weights; /* [tokens][index_heads] */
-	uint16_t *out;           /* [tokens][heads][512] */
-	float *lse;              /* [tokens][heads] */
-	int32_t *topk_indices;   /* [tokens][topk] */
-	int32_t *topk_lens;      /* [tokens] */
-	spmla_v32_layer args;
-} layer_tensors;
+/* Whether all pages for r->total tokens are free or will not be needed by
+ * others; then they are promised to r, less those that it shares with `parent`
+ * up to `prefix` tokens, which it gets, as it gets copies of the others. NULL:
+ * the prefix is given. */
+int pages_admit(batch *b, running *r, const running *parent, uint32_t prefix);
 
-/* Tokens of a prompt that are inserted at a time, without prefill. */
-enum { INSERT_TOKENS = 128 };
+/* Gives r the pages that its first `tokens` positions lie in. */
+void pages_take(batch *b, running *r, uint32_t tokens);
+void pages_release(batch *b, const running *r);
 
-typedef struct model {
-	const spmla_plan *plan;
-	spmla_ctx *ctx;
-	uint64_t seed;
-	uint32_t layers;
-	layer_tensors *layer;
-	float *norm_weight; /* [128] */
-	float *norm_bias;   /* [128] */
-	float *cos_sin;     /* [max_context][64] */
-	spmla_graph graphs[SPMLA_MAX_BUCKETS];
-	/* a chunk of a prompt */
-	uint16_t *chunk_kv_c, *chunk_k_pe, *chunk_index_k;
-	int64_t *chunk_slots;
-	int32_t *chunk_positions;
-} model;
+/* The record gets the columns of r from those that it `had` on. Returns how
+ * many. */
+uint32_t pages_store(batch *b, const running *r, const uint32_t *had);
 
-/* Allocates; model_bind then names the context's caches. */
-void model_open(model *m, const spmla_plan *plan, uint32_t layers,
-		uint64_t seed);
-spmla_status model_bind(model *m, spmla_ctx *ctx);
+/* ---- Values (decode_values.c) ------------------------------------------ */
 
-/* Records one graph a bucket. */
-spmla_status model_capture(model *m);
+/* Which numbers: they depend on nothing but (seed, layer, kind, token). */
+uint64_t values_stream(uint64_t seed, uint32_t layer, uint32_t kind, token of);
+void values_bf16(uint64_t stream, uint32_t width, uint16_t *out);
+void values_f32(uint64_t stream, uint32_t width, float *out);
 
-/* bf16 values of a tensor's row; depends on nothing but its arguments. */
-void model_values(const model *m, uint32_t layer, tensor kind, token of,
-		  uint16_t *out);
-uint32_t model_width(const model *m, tensor kind);
+/* Writes cos and sin of a position, 32 each, as angles p * turn[i]. */
+void values_cos_sin(const double turn[32], uint32_t position, float *row);
 
-/* The insert args of `count` rows, for the prompt and for the eager check. */
-spmla_kv_insert_args model_kv_insert(const spmla_plan *plan);
-spmla_indexer_k_insert_args model_index_k_insert(const model *m);
-
-/* Writes the step's input tensors in place. */
-void model_fill(model *m, const token *tokens, uint32_t count);
-
-/* Puts a prompt's keys into the caches, without attention, eagerly, at slots of
- * the host's table. */
-spmla_status model_insert(model *m, const batch *b, const running *r);
-
-/* ---- The checks (decode_eager.c, decode_compare.c, decode_reference.c) - */
-
-/* Operations one by one beside the replay, in buffers of their own. */
-typedef struct eager_check {
-	const model *model;
-	const batch *batch;
-	uint64_t steps, mismatches;
-	uint32_t step;
-	spmla_shape shape;
-	int32_t *query_start_loc, *seq_lens, *req_row;
-	int32_t *req_id, *token_row, *positions, *context_lens;
-	int64_t *slot_mapping, *row_starts;
-	uint8_t *index_q;
-	float *index_weights, *logits;
-	int32_t *topk_indices, *topk_lens, *topk_slots;
-	uint16_t *out;
-	float *lse;
-	spmla_cache *kv, *index; /* [layers] copies of the caches */
-	void *pulled[2];         /* room for what lies on the device */
-	uint64_t pulled_bytes;
-} eager_check;
-
-void eager_open(eager_check *e, const model *m, const batch *b);
-
-/* Copies the caches; before the replay. */
-void eager_before(eager_check *e);
-
-/* The step's metadata, and a layer. */
-spmla_status eager_metadata(eager_check *e);
-spmla_status eager_layer(eager_check *e, uint32_t layer);
-
-/* Runs the step again, eagerly, and compares every byte. */
-spmla_status eager_after(eager_check *e, uint32_t step, uint32_t bucket);
-
-typedef struct reference_check reference_check;
-
-/* NULL if there is no memory. */
-reference_check *reference_open(const model *m, const batch *b);
-void reference_close(reference_check *r);
-
-/* Follows the step's table changes; every step. */
-void reference_table(reference_check *r);
-
-/* Compares a sample of the step's tokens, in all layers, and the padding up to
- * `tokens`. */
-void reference_after(reference_check *r, uint32_t step, uint32_t tokens);
+/* ---- The checks -------------------------------------------------------- */
 
 typedef struct check_count {
 	uint64_t done; /* tokens times layers, or steps */
 	uint64_t mismatches;
 } check_count;
-
-check_count reference_count(const reference_check *r);
 
 /* Where something differs; SPMLA_NO_INDEX for what does not apply. */
 typedef struct mismatch_at {
@@ -287,46 +232,71 @@ uint64_t report_now_ns(void);
 void report_progress(const report *r, const batch *b);
 void report_print(report *r, const spmla_plan *plan, const batch *b);
 
-/* ---- The loop (decode_loop.c), a step (decode_step.c), a prompt
- * (decode_prefill.c) ------------------------------------------------------ */
+/* ---- The loop (decode_loop.c), a step (decode_step.c) ------------------ */
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-typedef struct loop {
+typedef struct loop loop;
+
+/* What differs by model; those that can fail return an exit status. */
+typedef struct model_calls {
+	/* All memory there will be, after spmla_init. */
+	int (*open)(loop *l);
+	/* A step's layers, of a capture or eagerly. */
+	spmla_status (*record)(loop *l, const spmla_shape *shape);
+	/* What becomes of the prompt of a request that joined. */
+	int (*take_prompt)(loop *l, running *r, uint32_t step);
+	/* Before the step's record is written. */
+	int (*before)(loop *l, int checked);
+	/* Writes the step's input tensors in place. */
+	void (*fill)(loop *l);
+	/* After the replay, of a graph of that shape. */
+	int (*after)(loop *l, uint32_t step, const spmla_shape *shape,
+		     int checked);
+	check_count (*eager_count)(const loop *l);
+	check_count (*reference_count)(const loop *l);
+	void (*close)(loop *l);
+} model_calls;
+
+extern const model_calls v32_calls, v4_calls;
+
+struct loop {
 	model_options options;
 	const char *trace_path;
-	uint32_t steps, check_every, undo_every;
+	uint32_t steps, check_every, undo_every, fork_every;
 	uint64_t seed;
 	const spmla_backend *backend;
 	spmla_plan plan;
 	spmla_ctx *ctx;
 	void *record;
-	spmla_prefill_chunk *chunks; /* of a prompt */
-	uint32_t chunk_capacity;
+	spmla_graph graphs[SPMLA_MAX_BUCKETS];
 	trace trace;
 	batch batch;
-	model model;
 	report report;
-	eager_check eager;
-	reference_check *reference;
-	alloc_count before_init, after_init, at_start;
-} loop;
+	uint64_t init_allocations; /* of all contexts */
+	alloc_count at_start;
+	const model_calls *calls;
+	struct v32_run *v32; /* of calls: the one or the other */
+	struct v4_run *v4;
+};
 
-/* Prints why the context's last call failed; returns EXIT_FAILED. */
-int loop_failed(const loop *l, const char *call);
+/* A context in memory of its own. */
+int loop_init(loop *l, spmla_ctx **ctx);
+
+/* Prints why a context's last call failed; returns EXIT_FAILED. */
+int loop_failed(const spmla_ctx *ctx, const char *call);
 
 /* Writes, launches and checks the step that the batch holds. */
 int loop_step(loop *l, uint32_t step);
 
+/* Rows of the step's tables that are too long for its record. */
+spmla_status loop_write_bulk(const batch *b, spmla_ctx *ctx);
+
 /* Encodes the step that the batch holds and puts it into the ring. */
 int loop_write(loop *l, spmla_step_info *info, uint64_t *ticket);
 
-/* Counts what the device reported, by kind. None is expected. */
-void loop_read_status(loop *l, uint32_t step);
-
-/* Runs a prompt but for the end that the next step takes in, chunk by chunk.
- * With `checked` each chunk is compared with the reference. */
-int loop_prefill(loop *l, running *r, uint32_t step, int checked);
+/* Counts what a device reported, by kind. None is expected. */
+void loop_read_status(loop *l, spmla_ctx *ctx, uint32_t step);
 
 /* Whether the results of this step are compared. */
 int loop_check_is_due(const loop *l, uint32_t step);

@@ -1,37 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stands in for the model around the attention: its tensors are a function of
- * (seed, layer, tensor, request, position, draft), so that a check can compute
- * any token's values again, however long ago it was written. A rejected draft
- * has other values than the token that takes its place; a key that was not
- * overwritten would show.
+ * Stands in for the model of V3.2 around the attention: its tensors are values
+ * of decode_values.c.
  */
 #include <math.h>
 #include <string.h>
 
-#include "examples/decode_loop.h"
+#include "examples/decode_v32.h"
 #include "examples/device.h"
 
 #define NORM_EPS 1e-6f
-
-static uint64_t
-mix(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
-/* Nearest even. */
-static uint16_t
-bf16_of(float x)
-{
-	uint32_t u;
-
-	memcpy(&u, &x, sizeof u);
-	return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
-}
 
 uint32_t
 model_width(const model *m, tensor kind)
@@ -59,25 +37,8 @@ void
 model_values(const model *m, uint32_t layer, tensor kind, token of,
 	     uint16_t *out)
 {
-	const uint32_t width = model_width(m, kind);
-	const uint64_t stream =
-		mix(mix(mix(m->seed) + ((uint64_t)layer << 8 | kind)) +
-		    ((uint64_t)of.request << 33 | (uint64_t)of.position << 1 |
-		     of.draft));
-	uint32_t i, k;
-
-	for (i = 0; i < width; i += 4) {
-		const uint64_t h = mix(stream + i);
-		/* Groups of 128 differ in size, so that their scales do. */
-		const uint32_t size = (uint32_t)(stream >> (i / 128 % 32)) & 3u;
-
-		for (k = 0; k < 4 && i + k < width; k++) {
-			const int16_t v = (int16_t)(h >> (16 * k) & 0xffff);
-
-			out[i + k] = bf16_of((float)v * 0x1p-15f *
-					     (0.5f + 0.5f * (float)size));
-		}
-	}
+	values_bf16(values_stream(m->seed, layer, kind, of),
+		    model_width(m, kind), out);
 }
 
 static void
@@ -102,6 +63,7 @@ static void
 open_constants(model *m)
 {
 	const uint32_t positions = m->plan->config.max_context_tokens;
+	double turn[32];
 	uint32_t i, p;
 
 	m->norm_weight = keep(SPMLA_INDEX_DIM * sizeof(float));
@@ -112,17 +74,11 @@ open_constants(model *m)
 		m->norm_weight[i] = 1 + 0.25f * sinf((float)(3 * i));
 		m->norm_bias[i] = 0.125f * cosf((float)(5 * i));
 	}
-	for (i = 0; i < SPMLA_INDEX_ROPE / 2; i++) {
-		const double turn = pow(10000, -(double)i / 32);
-
-		for (p = 0; p < positions; p++) {
-			float *row =
-				m->cos_sin + (uint64_t)p * SPMLA_INDEX_ROPE;
-
-			row[i] = (float)cos(p * turn);
-			row[i + 32] = (float)sin(p * turn);
-		}
-	}
+	for (i = 0; i < 32; i++)
+		turn[i] = pow(10000, -(double)i / 32);
+	for (p = 0; p < positions; p++)
+		values_cos_sin(turn, p,
+			       m->cos_sin + (uint64_t)p * SPMLA_INDEX_ROPE);
 }
 
 void
@@ -205,29 +161,6 @@ model_bind(model *m, spmla_ctx *ctx)
 	m->ctx = ctx;
 	for (l = 0; l < m->layers && s == SPMLA_OK; l++)
 		s = bind_layer(m, l);
-	return s;
-}
-
-spmla_status
-model_capture(model *m)
-{
-	const spmla_config *c = &m->plan->config;
-	spmla_status s = SPMLA_OK;
-	uint32_t b, l;
-
-	for (b = 0; b < c->bucket_count && s == SPMLA_OK; b++) {
-		const spmla_shape *shape = &c->buckets[b];
-
-		s = spmla_graph_begin(m->ctx, device_stream());
-		if (s == SPMLA_OK)
-			s = spmla_step_prologue(m->ctx, shape, SPMLA_FROM_RING,
-						device_stream());
-		for (l = 0; l < m->layers && s == SPMLA_OK; l++)
-			s = spmla_v32_attn(m->ctx, &m->layer[l].args, shape,
-					   device_stream());
-		if (s == SPMLA_OK)
-			s = spmla_graph_end(m->ctx, &m->graphs[b]);
-	}
 	return s;
 }
 
@@ -333,7 +266,9 @@ insert_layer(model *m, uint32_t layer, token first, uint32_t count)
 spmla_status
 model_insert(model *m, const batch *b, const running *r)
 {
-	const int32_t *columns = b->table + (uint64_t)r->row * b->columns;
+	const page_table *table = &b->tables[0];
+	const int32_t *columns =
+		table->pages + (uint64_t)r->row * table->columns;
 	token first = {r->id, r->row, 0, 0};
 	spmla_status s = SPMLA_OK;
 	uint32_t l, i;
@@ -348,9 +283,9 @@ model_insert(model *m, const batch *b, const running *r)
 
 			m->chunk_positions[i] = (int32_t)p;
 			m->chunk_slots[i] =
-				(int64_t)columns[p / b->page_tokens] *
-					b->page_tokens +
-				p % b->page_tokens;
+				(int64_t)columns[p / table->page_tokens] *
+					table->page_tokens +
+				p % table->page_tokens;
 		}
 		for (l = 0; l < m->layers && s == SPMLA_OK; l++) {
 			s = insert_layer(m, l, first, count);

@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "examples/decode_loop.h"
+#include "examples/decode_v32.h"
 #include "examples/device.h"
 
 /* What is left to the mixed step: the first answer comes from it. */
@@ -25,23 +25,24 @@ run_chunk(loop *l, const spmla_step_info *info, uint64_t ticket)
 {
 	const spmla_shape shape = {info->tokens, info->requests, info->next_n,
 				   info->live_context};
-	model *m = &l->model;
+	model *m = &l->v32->model;
 	spmla_status s;
 	uint32_t i;
 
 	if (info->bucket != SPMLA_BUCKET_PREFILL) {
 		l->report.prefill.replayed++;
-		s = spmla_graph_replay(l->ctx, m->graphs[info->bucket], ticket,
+		s = spmla_graph_replay(l->ctx, l->graphs[info->bucket], ticket,
 				       device_stream());
-		return s == SPMLA_OK ? EXIT_GOOD
-				     : loop_failed(l, "spmla_graph_replay");
+		return s == SPMLA_OK
+			       ? EXIT_GOOD
+			       : loop_failed(l->ctx, "spmla_graph_replay");
 	}
 	s = spmla_step_prologue(l->ctx, &shape, SPMLA_FROM_RING,
 				device_stream());
 	for (i = 0; i < m->layers && s == SPMLA_OK; i++)
 		s = spmla_v32_prefill(l->ctx, &m->layer[i].args, &shape,
 				      device_stream());
-	return s == SPMLA_OK ? EXIT_GOOD : loop_failed(l, "the prefill");
+	return s == SPMLA_OK ? EXIT_GOOD : loop_failed(l->ctx, "the prefill");
 }
 
 /* A chunk: its step, its tensors, the run, the check. */
@@ -56,8 +57,8 @@ prefill_chunk(loop *l, running *r, const spmla_step *whole, uint32_t chunk,
 	uint32_t tokens;
 	int end;
 
-	if (spmla_prefill_chunk_requests(whole, &l->chunks[chunk], &request, 1,
-					 NULL) != SPMLA_OK) {
+	if (spmla_prefill_chunk_requests(whole, &l->v32->chunks[chunk],
+					 &request, 1, NULL) != SPMLA_OK) {
 		fprintf(stderr, PROGRAM ": a chunk is not of its step\n");
 		return EXIT_FAILED;
 	}
@@ -65,21 +66,21 @@ prefill_chunk(loop *l, running *r, const spmla_step *whole, uint32_t chunk,
 	end = loop_write(l, &info, &ticket);
 	if (end != EXIT_GOOD)
 		return end;
-	model_fill(&l->model, b->tokens, b->token_count);
+	model_fill(&l->v32->model, b->tokens, b->token_count);
 	start = report_now_ns();
 	end = run_chunk(l, &info, ticket);
 	device_wait();
 	l->report.prefill.ns += report_now_ns() - start;
 	l->report.prefill.chunks++;
 	l->report.prefill.tokens += b->token_count;
-	if (l->reference)
-		reference_table(l->reference);
+	if (l->v32->reference)
+		reference_table(l->v32->reference);
 	tokens = info.bucket == SPMLA_BUCKET_PREFILL
 			 ? info.tokens
 			 : l->plan.config.buckets[info.bucket].tokens;
 	if (end == EXIT_GOOD && checked)
-		reference_after(l->reference, step, tokens);
-	loop_read_status(l, step);
+		reference_after(l->v32->reference, step, tokens);
+	loop_read_status(l, l->ctx, step);
 	return end;
 }
 
@@ -100,8 +101,9 @@ loop_prefill(loop *l, running *r, uint32_t step, int checked)
 		return EXIT_GOOD; /* it joins with the mixed step */
 	whole.request_count = 1;
 	whole.requests = &request;
-	if (spmla_prefill_plan(&l->plan, &whole, l->chunks, l->chunk_capacity,
-			       &count, &diag) != SPMLA_OK) {
+	if (spmla_prefill_plan(&l->plan, &whole, l->v32->chunks,
+			       l->v32->chunk_capacity, &count,
+			       &diag) != SPMLA_OK) {
 		spmla_diag_text(&diag, text, sizeof text);
 		fprintf(stderr, PROGRAM ": spmla_prefill_plan: %s\n", text);
 		return EXIT_FAILED;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "examples/decode_loop.h"
+#include "examples/decode_v32.h"
 #include "tests/support/reference.h"
 
 /* Tokens of a checked step that are looked at, in every layer. */
@@ -61,15 +61,15 @@ reference_open(const model *m, const batch *b)
 
 	r->model = m;
 	r->batch = b;
-	r->slots = (uint64_t)pages * b->page_tokens;
+	r->slots = (uint64_t)pages * b->tables[0].page_tokens;
 	r->caches = keep(m->layers * sizeof *r->caches);
 	r->tags = keep(m->layers * r->slots * sizeof *r->tags);
 	r->q = keep(model_width(m, TENSOR_Q) * sizeof *r->q);
 	r->index_q = keep(model_width(m, TENSOR_INDEX_Q) * sizeof *r->q);
 	r->weights = keep(c->index_heads * sizeof *r->weights);
 	r->weights_f32 = keep(c->index_heads * sizeof *r->weights_f32);
-	good = ref_table_open(&r->table, b->rows, b->columns, b->page_tokens,
-			      pages) &&
+	good = ref_table_open(&r->table, b->rows, b->tables[0].columns,
+			      b->tables[0].page_tokens, pages) &&
 	       ref_work_open(&r->work, keys, c->index_heads);
 	for (l = 0; good && l < m->layers; l++)
 		good = ref_cache_open(&r->caches[l], r->slots);
@@ -100,15 +100,16 @@ void
 reference_table(reference_check *r)
 {
 	const batch *b = r->batch;
+	const page_table *t = &b->tables[0];
 	const spmla_step *step = &b->step;
 	uint32_t i;
 
 	for (i = 0; i < b->bulk_count; i++) {
 		const uint32_t row = b->bulk[i];
-		const uint32_t count = (uint32_t)b->table_cols[row];
+		const uint32_t count = (uint32_t)t->cols[row];
 
 		(void)ref_table_store(&r->table, row, 0, count,
-				      b->table + (uint64_t)row * b->columns);
+				      t->pages + (uint64_t)row * t->columns);
 		ref_table_truncate(&r->table, row, count);
 	}
 	for (i = 0; i < step->request_count; i++)

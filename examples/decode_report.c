@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What decode_loop prints besides mismatches. Room for every time is taken at
- * the start.
+ * What decode_loop prints. Room for every time is taken at the start.
  */
 #include "examples/decode_loop.h"
 
@@ -12,6 +11,24 @@
 #include <unistd.h>
 
 #include "examples/arena_print.h"
+
+/* Lines that a check prints at most; it counts on. */
+enum { MISMATCH_LINES = 10 };
+
+void
+mismatch(uint64_t seen, const mismatch_at *at, const char *got,
+	 const char *want)
+{
+	if (seen > MISMATCH_LINES)
+		return;
+	printf("%s: step %" PRIu32, at->check, at->step);
+	if (at->layer != SPMLA_NO_INDEX)
+		printf(", layer %" PRIu32, at->layer);
+	if (at->token != SPMLA_NO_INDEX)
+		printf(", token %" PRIu32, at->token);
+	printf(": %s, element %" PRIu64 ": got %s, want %s\n", at->what,
+	       at->element, got, want);
+}
 
 void
 report_open(report *r, uint32_t limit)
@@ -133,13 +150,18 @@ report_print(report *r, const spmla_plan *plan, const batch *b)
 	print_count("steps", r->steps);
 	print_count("query tokens", r->tokens);
 	print_count("accepted tokens", b->accepted_tokens);
+	print_count("rejected tokens", b->rejected_tokens);
 	print_count("requests joined", b->joins);
 	print_count("  through the staging table", b->bulk_joins);
 	print_count("  clipped to --max-context", b->clipped);
 	print_count("requests done", b->leaves);
 	print_count("most requests at a time", b->most_active);
 	print_count("longest sequence", b->longest);
+	print_count("joined on another's tokens", b->forks);
+	print_count("  pages shared", b->pages_shared);
+	print_count("  pages copied", b->pages_copied);
 	print_count("table rows grown", b->grows);
+	print_count("table rows come round", b->wraps);
 	print_count("pages used again", b->pages_reused);
 	print_count("prompts run", r->prefill.prompts);
 	print_count("  in chunks", r->prefill.chunks);

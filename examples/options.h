@@ -28,6 +28,11 @@ enum { OPTIONS_GO = 0, OPTIONS_HELP = 1, OPTIONS_BAD = 2, OPTIONS_MAX = 32 };
 int options_parse(const char *program, const option *options, uint32_t count,
 		  int argc, char **argv);
 
+/* The value of an option that the defaults of others depend on, before they
+ * are parsed; `otherwise` if it is not given. */
+const char *options_text(int argc, char **argv, const char *name,
+			 const char *otherwise);
+
 /* Relative paths mean the folder that `bazel run` was called in. Returns 0 if
  * the result does not fit. */
 int path_resolve(const char *path, char *out, size_t capacity);
@@ -35,6 +40,9 @@ int path_resolve(const char *path, char *out, size_t capacity);
 typedef struct model_options {
 	const char *backend;
 	const char *model;
+	/* V4: preset, own, linear or device; fp8 or mxfp4. */
+	const char *tables;
+	const char *index;
 	uint32_t layers; /* whose page pools are planned */
 	uint32_t heads;
 	uint32_t index_heads;
@@ -42,16 +50,31 @@ typedef struct model_options {
 	uint32_t max_requests;
 	uint32_t max_context;
 	uint32_t next_n;
-	uint32_t page_tokens;
-	uint32_t pool_pages; /* 0: half of what all requests could fill */
-	uint32_t prefill;    /* query tokens of a prefill step; 0: none */
+	uint32_t page_tokens; /* V4: of compressed keys */
+	/* 0: half of what all requests could fill; V4: of each pool of linear
+	 * tables 0. */
+	uint32_t pool_pages;
+	uint32_t prefill;    /* query tokens of a prefill step, V4: of prompts
+	                       * in a step; 0: none */
+	const char *prompts; /* V4: captured or eager */
+	uint32_t start;      /* V4: tokens that a request has when it joins */
 } model_options;
 
-/* MODEL_TAIL_TOKENS: the most of a prompt that a mixed step takes. */
-enum { MODEL_OPTION_COUNT = 12, MODEL_MAX_NEXT_N = 16, MODEL_TAIL_TOKENS = 16 };
+/* MODEL_TAIL_TOKENS: the most of a prompt that a mixed step takes.
+ * MODEL_GIVEN_PAGES: pages of a pool that stand for all that requests have when
+ * they join. */
+enum {
+	MODEL_OPTION_COUNT = 16,
+	MODEL_MAX_NEXT_N = 16,
+	MODEL_TAIL_TOKENS = 16,
+	MODEL_GIVEN_PAGES = 4
+};
 
 /* Writes MODEL_OPTION_COUNT rows. The values of m are the defaults. */
 void model_options_list(model_options *m, option *list);
+
+/* What a layer of V4 sees besides its window: 1 (nothing), 4 or 128. */
+uint32_t model_v4_ratio(uint32_t layer);
 
 /* Fills in pool_pages and makes the plan: buckets of 1, 2, 4, .. requests, and
  * with prefill one more for steps that decode and take in the end of a prompt,

@@ -79,6 +79,48 @@ runs "its prompts run" 0 '^requests done +2$' '^prompts run +1$' \
 	'^reference check: [1-9][0-9]* tokens, 0 mism' -- \
 	"$loop" "${small[@]}" --trace "$tmp/two.csv" --check-every 1 \
 	--prefill 16
+# V4: all kinds of layers; prompts are short, so that many requests come and go.
+{
+	echo TIMESTAMP,ContextTokens,GeneratedTokens
+	for i in 1 2 3 4 5 6; do
+		printf 'now,%d,%d\n' 131 9 17 70 60 2 5 1
+	done
+} >"$tmp/v4.csv"
+v4=(--layers 4 --heads 2 --index-heads 2 --topk 24 --max-context 400
+	--max-requests 4 --next-n 4 --steps 40 --trace "$tmp/v4.csv")
+good_v4=("${good[@]}" '^rejected tokens +[1-9]' '^mixed steps +[1-9]'
+	'^joined on another.s tokens +[1-9]' '^pages used again +[1-9]')
+
+runs "V4: windows and states that come round" 0 "${good_v4[@]}" \
+	'^table rows come round +[1-9]' '^  pages copied +[1-9]' -- \
+	"$loop" --model v4-flash "${v4[@]}"
+runs "V4: tables of all groups, steps that are taken back" 0 \
+	"${good_v4[@]}" '^protocol: undo +[1-9]' -- \
+	"$loop" --model v4-pro "${v4[@]}" --tables own --index mxfp4 \
+	--page-tokens 128 --undo-every 3 --check-every 2
+runs "V4: pages that requests share" 0 "${good_v4[@]}" \
+	'^table rows come round +0$' '^  pages shared +[1-9]' -- \
+	"$loop" --model v4-flash "${v4[@]}" --tables linear --check-every 2
+runs "V4: the engine's own tables" 0 "${good_v4[@]}" \
+	'^table rows grown +0$' -- \
+	"$loop" --model v4-flash "${v4[@]}" --tables device --check-every 2
+runs "V4: prompts in steps of prefill" 0 "${good_v4[@]}" \
+	'^  in chunks +[1-9]' -- \
+	"$loop" --model v4-flash "${v4[@]}" --prompts eager --prefill 90 \
+	--check-every 2
+runs "V4: no bucket for prompts" 0 "${good[@]}" '^mixed steps +[1-9]' -- \
+	"$loop" --model v4-flash "${v4[@]}" --prefill 0 --check-every 4
+printf 'TIMESTAMP,ContextTokens,GeneratedTokens\nnow,120,8\n' \
+	>"$tmp/million.csv"
+runs "V4: to the end of a million tokens" 0 "${good[@]}" \
+	'^longest sequence +1048576$' '^requests done +1$' \
+	'^  through the staging table +1$' -- \
+	"$loop" --model v4-flash --layers 4 --heads 1 --index-heads 1 \
+	--topk 600 --max-context 1048576 --start 1048448 --max-requests 1 \
+	--next-n 2 --prefill 24 --trace "$tmp/million.csv"
+runs "tables of another kind" 2 '^decode_loop: --tables: "some" is unk' -- \
+	"$loop" --model v4-flash --tables some
+
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\nnow,40,many\n' \
 	>"$tmp/bad.csv"
 runs "a bad row" 2 '^decode_loop: --trace: .*bad.csv:2: Generated' -- \
@@ -109,6 +151,8 @@ else
 	runs "a CUDA device" 0 "${good[@]}" -- \
 		"$loop" --backend cuda "${small[@]}" --steps 24
 fi
+runs "what models there are" 0 '^  --model +v32, v4-flash or v4-pro' -- \
+	"$loop" --help
 runs "another model" 2 '^decode_loop: --model: "v5" is unknown' -- \
 	"$loop" --model v5
 runs "too small a pool" 2 '^decode_loop: --pool-pages: 1 do not' -- \
@@ -119,6 +163,10 @@ runs "the plan of V3.2" 0 '^DEVICE +INDEX .* LOGITS ' '^peak +ATTEND' -- \
 grep -q '</svg>' "$tmp/arena.svg" || fail "the picture is not complete"
 cmp -s "$tmp/arena.svg" examples/arena_v32.svg ||
 	fail "examples/arena_v32.svg is old: arena_map --svg draws it"
+runs "the plan of V4-Pro, a million tokens of each of 64 requests" 0 \
+	'^DEVICE +OUTPUT .* OUTPUT_O ' '^DEVICE +INDEX +[0-9]+ +67108864 ' \
+	'^peak +OUTPUT' -- "$map" --model v4-pro --svg "$tmp/v4.svg"
+grep -q '</svg>' "$tmp/v4.svg" || fail "the picture of V4 is not complete"
 runs "a picture that cannot be written" 2 '^arena_map: --svg: cannot' -- \
 	"$map" --svg "$tmp/none/arena.svg"
 runs "a bad option of arena_map" 2 '^arena_map: --topk: "-1" is not' -- \
