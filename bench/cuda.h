@@ -250,5 +250,6 @@ void bench_v4_rows(gpu *g);
 void bench_v4_compress(gpu *g);
 void bench_v4_index(gpu *g);
 void bench_steps(gpu *g);
+void bench_v4_steps(gpu *g);
 
 #endif

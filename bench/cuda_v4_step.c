@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The prologue of a V4 step, with all metadata of the three kinds of layers:
+ * replays of the library's own graph, with a record written before each that
+ * has pages for some requests, as in the steps of V3.2.
+ */
+#include "bench/cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST = 256, STORES = 4, WINDOW = 128 };
+
+static struct {
+	world gpu, cpu;
+	spmla_shape shape;
+	spmla_source source;
+	spmla_request requests[MOST];
+	spmla_table_store stores[STORES];
+	int32_t pages[STORES];
+	spmla_step step;
+	spmla_graph graph;
+	uint64_t ticket;
+	uint32_t nodes;
+} v4;
+
+/* The STEP buffers: bytes of a token, and elements beyond the tokens. Rows of
+ * the window are full, as no context is shorter. */
+static const struct {
+	spmla_buf buf;
+	uint32_t each, more;
+} made[] = {
+	{SPMLA_BUF_CONTEXT_LENS, 4, 0},
+	{SPMLA_BUF_SLOT_MAPPING, 8, 0},
+	{SPMLA_BUF_LOGITS_ROW_STARTS, 8, 1},
+	{SPMLA_BUF_COMPRESSED_LENS, 4, 0},
+	{SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A, 8, 0},
+	{SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A, 8, 0},
+	{SPMLA_BUF_SWA_INDICES, 4 * WINDOW, 0},
+	{SPMLA_BUF_SWA_LENS, 4, 0},
+	{SPMLA_BUF_C128A_LENS, 4, 0},
+};
+
+enum { MADE = sizeof made / sizeof *made };
+
+SPMLA_STATIC_ASSERT(sizeof made / sizeof *made <= (size_t)OUTPUTS,
+		    "all of them are spoilt");
+
+/* Row r of a group has the pages from r * columns on. */
+static void
+write_tables(gpu *g, const world *w)
+{
+	static const struct {
+		uint32_t group;
+		spmla_buf staging;
+	} tables[] = {
+		{SPMLA_GROUP_SWA, SPMLA_BUF_TABLE_STAGING},
+		{SPMLA_GROUP_C4A, SPMLA_BUF_TABLE_STAGING_C4A},
+		{SPMLA_GROUP_C128A, SPMLA_BUF_TABLE_STAGING_C128A},
+		{SPMLA_GROUP_STATE_C4A, SPMLA_BUF_TABLE_STAGING_STATE_C4A},
+		{SPMLA_GROUP_STATE_C128A, SPMLA_BUF_TABLE_STAGING_STATE_C128A},
+	};
+	void *const stream = w->on == ON_DEVICE ? g->stream : NULL;
+	uint32_t i, row, c;
+
+	for (i = 0; i < sizeof tables / sizeof *tables; i++) {
+		const uint32_t columns = w->plan.group_columns[tables[i].group];
+		int32_t *staged = spmla_view(w->ctx, tables[i].staging, NULL);
+
+		for (row = 0; row < w->plan.config.max_rows; row++) {
+			for (c = 0; c < columns; c++)
+				staged[(size_t)row * columns + c] =
+					(int32_t)(row * columns + c);
+			lib_must(w->ctx,
+				 spmla_table_write(w->ctx, tables[i].group, row,
+						   0, columns, stream),
+				 "spmla_table_write");
+		}
+	}
+	CU(g, stream_sync, (g->stream));
+}
+
+static void
+open_worlds(gpu *g, uint32_t rows, uint32_t context)
+{
+	spmla_config config;
+	uint32_t i;
+
+	lib_must(NULL, spmla_config_preset(&config, SPMLA_MODEL_V4_PRO),
+		 "spmla_config_preset");
+	config.max_rows = rows;
+	config.max_context_tokens = context;
+	for (i = 0; i < SPMLA_V4_GROUPS; i++)
+		config.groups[i].pool_pages = rows * (context / 256 + 8);
+	config.bucket_count = 1;
+	config.buckets[0] = (spmla_shape){rows, rows, 1, 0};
+	world_open(g, &v4.gpu, &config, ON_DEVICE);
+	world_open(g, &v4.cpu, &config, ON_HOST);
+	write_tables(g, &v4.gpu);
+	write_tables(g, &v4.cpu);
+}
+
+/* Requests of `context` tokens in the mean; those with stores get the page that
+ * they have. */
+static void
+make_record(gpu *g, uint32_t n, uint32_t context)
+{
+	const uint32_t columns = v4.gpu.plan.group_columns[SPMLA_GROUP_C4A];
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		v4.requests[i] = (spmla_request){
+			i, 1,
+			WINDOW + (uint32_t)(next_random(g) %
+					    (2 * (context - WINDOW))),
+			0};
+	for (i = 0; i < STORES && i < n; i++) {
+		v4.pages[i] = (int32_t)(i * columns);
+		v4.stores[i] = (spmla_table_store){SPMLA_GROUP_C4A, i, 0, 1,
+						   &v4.pages[i]};
+	}
+	v4.step = (spmla_step){
+		(uint32_t)sizeof v4.step, 0, n, i, v4.requests, v4.stores};
+}
+
+static void
+run_step(gpu *g)
+{
+	lib_must(v4.gpu.ctx,
+		 spmla_step_prologue(v4.gpu.ctx, &v4.shape, v4.source,
+				     g->stream),
+		 "spmla_step_prologue");
+}
+
+static void
+prepare(gpu *g)
+{
+	(void)g;
+	lib_must(v4.gpu.ctx,
+		 spmla_step_write(v4.gpu.ctx, &v4.step, &v4.ticket, NULL),
+		 "spmla_step_write");
+}
+
+static void
+launch(gpu *g)
+{
+	const uint64_t ticket = v4.source == SPMLA_FROM_RING ? v4.ticket : 0;
+
+	lib_must(v4.gpu.ctx,
+		 spmla_graph_replay(v4.gpu.ctx, v4.graph, ticket, g->stream),
+		 "spmla_graph_replay");
+}
+
+static twin
+view_of(uint32_t i, uint32_t n)
+{
+	twin t = {{spmla_view(v4.cpu.ctx, made[i].buf, NULL),
+		   spmla_view(v4.gpu.ctx, made[i].buf, NULL)},
+		  (uint64_t)(n + made[i].more) * made[i].each};
+
+	return t;
+}
+
+static void
+check(gpu *g, cuda_row *r, uint32_t n)
+{
+	spmla_device_status s = SPMLA_DEVICE_STATUS_INIT;
+	spmla_ctx *cpu = v4.cpu.ctx;
+	uint64_t ticket;
+	uint32_t i;
+
+	lib_must(cpu, spmla_step_write(cpu, &v4.step, &ticket, NULL),
+		 "spmla_step_write");
+	lib_must(cpu,
+		 spmla_step_prologue(cpu, &v4.shape, SPMLA_FROM_RING, NULL),
+		 "spmla_step_prologue");
+	for (i = 0; i < MADE; i++) {
+		const twin t = view_of(i, n);
+
+		check_bytes(g, r, &t, 0, t.bytes);
+	}
+	lib_must(v4.gpu.ctx, spmla_status_read(v4.gpu.ctx, &s),
+		 "spmla_status_read");
+	if (s.count) {
+		g->wrong++;
+		printf("\nWRONG: %s: %u faults, the first %s of row %u\n",
+		       r->shape, s.count, spmla_fault_name(s.fault), s.row);
+	}
+}
+
+static void
+one_prologue(gpu *g, uint32_t n, uint32_t context, spmla_source source)
+{
+	shot s = {.op = "step_prologue", .launch = launch};
+	twin views[MADE];
+	uint32_t i;
+	cuda_row *r;
+
+	v4.shape = (spmla_shape){n, n, 1, 0};
+	v4.source = source;
+	make_record(g, n, context);
+	s.nodes = count_nodes(g, run_step);
+	lib_must(v4.gpu.ctx, spmla_graph_begin(v4.gpu.ctx, g->stream),
+		 "spmla_graph_begin");
+	run_step(g);
+	lib_must(v4.gpu.ctx, spmla_graph_end(v4.gpu.ctx, &v4.graph),
+		 "spmla_graph_end");
+	if (source == SPMLA_FROM_RING) {
+		s.prepare = prepare;
+	} else {
+		const spmla_step_device head = {.requests = n};
+		const uintptr_t to = (uintptr_t)spmla_view(
+			v4.gpu.ctx, SPMLA_BUF_STEP_DEVICE, NULL);
+
+		CU(g, push, (to, &head, sizeof head));
+		CU(g, push, (to + 64, v4.requests, n * sizeof *v4.requests));
+		CU(g, sync_all, ());
+	}
+	for (i = 0; i < MADE; i++) {
+		views[i] = view_of(i, n);
+		s.outputs[i] = &views[i];
+	}
+	r = measure(g, &s);
+	snprintf(r->shape, sizeof r->shape, "V4, %u requests of %uk, %s", n,
+		 context / 1024,
+		 source == SPMLA_FROM_RING ? "FROM_RING" : "FROM_DEVICE");
+	r->batch = n;
+	add_floor(g, r,
+		  n * (double)(sizeof(spmla_request) + 80 + 8 * WINDOW +
+			       context / 32),
+		  BY_COPY, 0, NO_PRODUCT);
+	check(g, r, n);
+	table_row(g, r);
+}
+
+void
+bench_v4_steps(gpu *g)
+{
+	const uint32_t most = g->tiny ? 4 : MOST;
+	const uint32_t contexts[2] = {g->tiny ? 512 : 8192, 131072};
+	uint32_t i;
+
+	if (!wanted(g, "step_prologue"))
+		return;
+	for (i = 0; i < (g->tiny ? 1u : 2u); i++) {
+		open_worlds(g, most, 2 * contexts[i]);
+		one_prologue(g, 1, contexts[i], SPMLA_FROM_RING);
+		one_prologue(g, most, contexts[i], SPMLA_FROM_RING);
+		one_prologue(g, most, contexts[i], SPMLA_FROM_DEVICE);
+		CU(g, sync_all, ());
+		world_close(g, &v4.gpu);
+		world_close(g, &v4.cpu);
+	}
+}
