@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/spmla_cuda.h"
@@ -48,6 +49,7 @@ typedef struct handle {
 	struct handle *capture; /* the graph that a stream's capture grows; of
 	                         * an event, where it was recorded */
 	struct handle *stream;  /* of an event, where it was recorded */
+	double ms;              /* of an event, when it was recorded */
 	branch branch;          /* of a stream */
 	uint32_t count;
 	node *nodes;
@@ -400,9 +402,12 @@ f_event_record(spmla_cu_event event, spmla_cu_stream stream)
 {
 	const int r = enter_current(CUDA_FAKE_event_record);
 	handle *e = known(event, EVENT);
+	struct timespec now;
 
 	if (r)
 		return r;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	e->ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 	e->stream = known(stream, STREAM);
 	e->capture = e->stream->capture;
 	return 0;
@@ -611,6 +616,12 @@ void *
 cuda_fake_event(uint32_t i)
 {
 	return events[i];
+}
+
+double
+cuda_fake_event_ms(void *event)
+{
+	return known(event, EVENT)->ms;
 }
 
 void *

@@ -58,6 +58,8 @@ spmla_stream cuda_fake_stream(uint32_t i);
 
 /* An event of the caller's, i of [0, 4). */
 void *cuda_fake_event(uint32_t i);
+/* When one was last recorded, CLOCK_MONOTONIC. */
+double cuda_fake_event_ms(void *event);
 
 /* The caller's own capture of it; _end gives an exec that _launch runs. */
 void cuda_fake_capture(uint32_t i);
