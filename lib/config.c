@@ -237,23 +237,31 @@ resolve_prefill(spmla_config *c, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* Most pages that a step of this shape is likely to bring: some a request, or
- * a whole row of each table that a record changes. */
+/* Most pages that a step is likely to bring, of the tables that a record
+ * changes: some a request, or a whole row of each; of prompts all that they
+ * have in the workspace, but of a table that comes round no more than it has. */
 static uint32_t
 default_update_pages(const spmla_config *c, uint32_t requests)
 {
-	const uint32_t page = c->groups[SPMLA_GROUP_MAIN].page_tokens;
-	const uint64_t prefill =
-		c->max_prefill_tokens
-			? spmla_i_cdiv(c->prefill_workspace_tokens, page) +
-				  requests
-			: 0;
-	uint64_t most = 4 * (uint64_t)requests, columns = 0;
+	uint64_t most = 0, columns = 0, prefill = 0;
 	uint32_t i;
 
-	for (i = 0; i < spmla_i_group_count(c); i++)
-		if (i == 0 || c->groups[i].source == SPMLA_TABLE_RING)
-			columns += spmla_i_group_columns(c, i);
+	for (i = 0; i < spmla_i_group_count(c); i++) {
+		const spmla_table_config *g = &c->groups[i];
+		const uint64_t row = spmla_i_group_columns(c, i);
+		const uint64_t rows = row * requests;
+		uint64_t pages = spmla_i_cdiv(c->prefill_workspace_tokens,
+					      g->page_tokens) +
+				 requests;
+
+		if (i > 0 && g->source != SPMLA_TABLE_RING)
+			continue;
+		if (g->ring_columns && rows < pages)
+			pages = rows;
+		most += 4 * (uint64_t)requests;
+		columns += row;
+		prefill += c->max_prefill_tokens ? pages : 0;
+	}
 	if (columns > most)
 		most = columns;
 	if (prefill > most)

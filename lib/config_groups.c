@@ -93,21 +93,26 @@ least_columns(const spmla_config *c, uint32_t group)
 	return least;
 }
 
+/* A state is a ring for the ops in any case, and has a group at least: so has a
+ * table that one shares. */
 uint32_t
 spmla_i_group_columns(const spmla_config *c, uint32_t group)
 {
-	const spmla_table_config *g = &c->groups[group];
-	const uint32_t all =
-		(uint32_t)spmla_i_cdiv(c->max_context_tokens, g->page_tokens);
-	uint32_t rows;
+	const uint32_t table = spmla_i_group_table(c, group);
+	const spmla_table_config *g = &c->groups[table];
+	uint64_t most = spmla_i_cdiv(c->max_context_tokens, g->page_tokens);
+	uint32_t i;
 
 	if (g->ring_columns)
 		return g->ring_columns;
-	/* A state is a ring for the ops in any case, and has a group at least.
-	 */
-	rows = (uint32_t)spmla_i_cdiv(kind_of(c, group)->state_rows,
-				      g->page_tokens);
-	return all > rows ? all : rows;
+	for (i = 0; i < spmla_i_group_count(c); i++) {
+		const uint64_t rows =
+			spmla_i_cdiv(kind_of(c, i)->state_rows, g->page_tokens);
+
+		if (spmla_i_group_table(c, i) == table && rows > most)
+			most = rows;
+	}
+	return (uint32_t)most;
 }
 
 /* As many of the longest groups as hold one and what may be taken back. */

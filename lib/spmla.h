@@ -3,7 +3,8 @@
  * SpMLA: DeepSeek sparse attention for engines that decode by replaying a
  * captured graph. This header and "spmla/spmla_plan.h" (config and plan) are
  * the manual of the core: init, the step protocol, graphs, device status.
- * "spmla/v32.h" has the layers of DeepSeek V3.2,
+ * "spmla/v32.h" has the layers of DeepSeek V3.2, "spmla/v4.h" those of V4,
+ * "spmla/prefill_plan.h" how prompts are cut up,
  * "spmla/ops/<op>.h" each operation alone, "spmla/spmla_layout.h" the bytes of
  * the caches, "spmla/spmla_cpu.h" what only the CPU backend has,
  * "spmla/spmla_cuda.h" what streams, regions and failures are on CUDA.
@@ -19,7 +20,10 @@
  * spmla_extent, spmla_request, spmla_table_store, spmla_step_device,
  * spmla_range, spmla_indexer_chunk, spmla_prefill_chunk. A zero field means its
  * default unless it says otherwise.
- * Functions that fail change nothing. Those that check more than their
+ * Functions that fail change nothing; but of a call that enqueues and gets
+ * E_DEVICE, and of one made of several operations, some of the work may be on
+ * the stream: abort a capture; drain, and after a FROM_RING prologue resync.
+ * Those that check more than their
  * pointers fill a diag: their own argument, or the context's (spmla_ctx_diag);
  * a diag is only ever written. Every call may give E_NULL and E_STRUCT_SIZE,
  * and every call that enqueues E_SPACE (planned room is used up), and with a

@@ -202,10 +202,11 @@ typedef struct spmla_config {
 	                            * 2 * most requests of a bucket, for each
 	                            * RING table */
 	uint32_t max_update_pages; /* in one record, ..2^24; default the
-	                            * larger of 4 * requests and the columns
-	                            * of a row of each RING table; with
-	                            * prefill at least the columns of a
-	                            * workspace and one more a request */
+	                            * larger of 4 * requests for each RING
+	                            * table and the columns of a row of
+	                            * each; with prefill at least the pages
+	                            * of a workspace and one more a request,
+	                            * for each */
 	uint32_t max_graphs;      /* 1..256; default bucket_count, at least 4 */
 	uint32_t max_graph_nodes; /* CPU: of all graphs, ..2^20; default 512 a
 	                            * graph, V4: 1024; a V3.2 layer is 7, one
@@ -347,20 +348,21 @@ typedef enum spmla_buf {
 	/* GPU: of decode steps that are done in parts, see spmla_tile_sched. */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA = 45, /* int32 [parts][8] */
 	SPMLA_BUF_NUM_SPLITS = 46,              /* int32 [T + 1] */
-	SPMLA_BUF_INDEX_Q = 50,                 /* e4m3 [T][index_heads][128] */
-	SPMLA_BUF_INDEX_WEIGHTS = 51,           /* f32 [T][index_heads] */
-	SPMLA_BUF_LOGITS = 52,                  /* f32, ragged rows */
-	SPMLA_BUF_INDEX_SCRATCH = 53,           /* of each of cpu_workers */
-	SPMLA_BUF_GATHERED_INDEX_K = 54,        /* e4m3 [W][128] */
-	SPMLA_BUF_GATHERED_INDEX_SCALES = 55,   /* f32 [W] */
-	SPMLA_BUF_TOPK_SLOTS = 60,     /* int32 [T][topk], cache slots */
-	SPMLA_BUF_ATTEND_SCRATCH = 61, /* of each of cpu_workers */
-	SPMLA_BUF_GATHERED_KV = 62,    /* bf16 [W][576] */
-	SPMLA_BUF_SPLIT_OUT = 63,      /* f32 [T + parts][heads][512] */
-	SPMLA_BUF_SPLIT_LSE = 64,      /* f32 [T + parts][heads], base 2 */
-	SPMLA_BUF_KV_CACHE = 70,       /* [cache_layers][pool_pages] pages; V4:
+	SPMLA_BUF_INDEX_Q = 50, /* e4m3 [T][index_heads][128]; of MXFP4 64 bytes
+	                         * a head, its four scales in INDEX_Q_SCALES */
+	SPMLA_BUF_INDEX_WEIGHTS = 51,         /* f32 [T][index_heads] */
+	SPMLA_BUF_LOGITS = 52,                /* f32, ragged rows */
+	SPMLA_BUF_INDEX_SCRATCH = 53,         /* of each of cpu_workers */
+	SPMLA_BUF_GATHERED_INDEX_K = 54,      /* e4m3 [W][128] */
+	SPMLA_BUF_GATHERED_INDEX_SCALES = 55, /* f32 [W] */
+	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
+	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* of each of cpu_workers */
+	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
+	SPMLA_BUF_SPLIT_OUT = 63,             /* f32 [T + parts][heads][512] */
+	SPMLA_BUF_SPLIT_LSE = 64,   /* f32 [T + parts][heads], base 2 */
+	SPMLA_BUF_KV_CACHE = 70,    /* [cache_layers][pool_pages] pages; V4:
 	                                * the window's */
-	SPMLA_BUF_INDEX_CACHE = 71,    /* [cache_layers][pool_pages] pages; V4:
+	SPMLA_BUF_INDEX_CACHE = 71, /* [cache_layers][pool_pages] pages; V4:
 	                                * [c4a_layers], as the next two */
 	SPMLA_BUF_C4A_CACHE = 72,
 	SPMLA_BUF_STATE_C4A_CACHE = 73,

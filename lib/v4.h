@@ -7,8 +7,9 @@
  * 128:1 too. All metadata comes from the step's prologue; the calls take the
  * same shape as the prologue did. A step of prompts (its info.bucket is
  * SPMLA_BUCKET_PREFILL) takes the same calls, eagerly: keys are read where they
- * are, and a prompt's are the same bits however it is cut up. A call that one of its ops refuses may have
- * enqueued the ops before it; inside a capture, abort the capture.
+ * are, and a prompt's are the same bits however it is cut up.
+ * A call that one of its ops refuses may have enqueued the ops before it, and
+ * branches that it forked are then not joined: inside a capture, abort it.
  */
 #ifndef SPMLA_V4_H
 #define SPMLA_V4_H

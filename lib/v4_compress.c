@@ -53,6 +53,7 @@ make_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
 	a.kv_stride_elems = c->kv_stride_elems;
 	a.score_stride_elems = c->score_stride_elems;
 	a.ape = c->ape;
+	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
 	a.state = spmla_i_pool(ctx, c->state, c->state_group);
 	a.cache = spmla_i_pool(ctx, c->cache, c->group);
 	return spmla_kv_compress(ctx, &a, stream);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs examples/consumer as another project would: with SpMLA as a
-# local_repository, copied to third_party/spmla, and both ways by a project that
-# compiles everything with -ffast-math; as a local_repository also by one that
+# local_repository, and copied to third_party/spmla by a project that compiles
+# everything with -ffast-math; as a local_repository also by one that does so and
 # wants the kernels for CUDA, if the machine has a toolkit.
 set -euo pipefail
 
@@ -51,17 +51,13 @@ kernel_bytes() { # PACKAGE
 	wc -c <"$(find -L "bazel-bin/$1" -name spmla_cuda_blob.fatbin)"
 }
 
-# project DIR BIN: BIN is the folder of outputs of SpMLA's package.
-project() {
-	cd "$1"
-	runs
-	[ "$(kernel_bytes "$2")" -eq 0 ]
-	runs --copt=-ffast-math
-}
-
-project "$vendored" third_party/spmla
-project "$external" external/spmla
+cd "$vendored"
+runs --copt=-ffast-math
+[ "$(kernel_bytes third_party/spmla)" -eq 0 ]
+cd "$external"
+runs
+[ "$(kernel_bytes external/spmla)" -eq 0 ]
 # The kernels take a while: in one of the two.
-runs --@spmla//:cuda_toolkit=@spmla_cuda_toolkit//:nvcc
+runs --copt=-ffast-math --@spmla//:cuda_toolkit=@spmla_cuda_toolkit//:nvcc
 [ ! -x "${NVCC:-/usr/local/cuda/bin/nvcc}" ] ||
 	[ "$(kernel_bytes external/spmla)" -gt 1000 ]

@@ -31,6 +31,13 @@ listed() { # KIND
 }
 kernels=$(listed LINE) mma=$(listed MMA) wgmma=$(listed WGMMA)
 [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
+# Those of mma with more local memory than the smaller devices have.
+large="spmla_k_sparse_decode_mma spmla_k_sparse_decode_mma_v4"
+few=$mma
+for k in $large; do
+	[[ $'\n'$mma$'\n' == *$'\n'$k$'\n'* ]]
+	few=$(grep -vx "$k" <<<"$few")
+done
 
 holds_all() { # FILE
 	local k
@@ -130,8 +137,13 @@ if [ -s "$report" ]; then
 			}
 		done
 		case $target in
-		sm_90 | sm_90a | sm_100) holds_matrix "$target" yes "$mma" ;;
-		*) holds_matrix "$target" no "$mma" ;;
+		sm_80 | sm_90 | sm_90a | sm_100)
+			holds_matrix "$target" yes "$mma"
+			;;
+		*)
+			holds_matrix "$target" yes "$few"
+			holds_matrix "$target" no "$large"
+			;;
 		esac
 		[ "$target" != sm_90a ] || holds_matrix sm_90a yes "$wgmma"
 	done <"$out/cubins"

@@ -33,11 +33,12 @@ typedef struct spmla_kv_compress_args {
 	const float *norm_weight;    /* [dim] */
 	const float *cos_sin;        /* [cos_sin_rows][32 cos, 32 sin] */
 	/* RING: what compress_state_save gets of this call. */
-	const float *kv;            /* [tokens][W] */
-	const float *score;         /* [tokens][W] */
-	int64_t kv_stride_elems;    /* >= W */
-	int64_t score_stride_elems; /* >= W */
-	const float *ape;           /* [ratio][W] */
+	const float *kv;             /* [tokens][W] */
+	const float *score;          /* [tokens][W] */
+	int64_t kv_stride_elems;     /* >= W */
+	int64_t score_stride_elems;  /* >= W */
+	const float *ape;            /* [ratio][W] */
+	const int32_t *context_lens; /* [tokens]; <= 0: no row; NULL: all are */
 	spmla_cache state; /* STATE_1024 or STATE_256 (ratio 4), STATE_512 */
 	spmla_cache cache; /* V4_FP8, V4_BF16, V4_E4M3; of dim 128:
 			      INDEX_FP8, INDEX_MXFP4 */
@@ -53,8 +54,7 @@ typedef struct spmla_kv_compress_args {
  *    log2 e), plus that of the 8, which is summed from 0 on. A score of NaN or
  *    +inf, or -inf alone, makes c NaN.
  * 2. y = (c * r) * norm_weight, r = 1 / sqrt(mean of c^2 + norm_eps), the
- * mean's
- *    sum in 16 lanes (lane l adds l, l + 16, .. to 0) and then the tree 8, 4,
+ *    mean's sum in 16 lanes (lane l adds l, l + 16, .. to 0) and then the tree 8, 4,
  *    2, 1.
  * 3. the last 64 are rotated, interleaved, by the row pos / ratio * ratio of
  *    cos_sin, unfused; then all are rounded to bf16.
@@ -68,13 +68,14 @@ typedef struct spmla_kv_compress_args {
  * infinity makes s of e4m3 +inf (byte 255), itself 0x7f and finite values zeros
  * of their sign; as e2m1 it is 6 of its sign.
  * The row of a position is its entry of state; RING: of positions of this call
- * (token t - (pos - p) has the same row and position p) it is kv and score +
- * ape[p % ratio], with the same bits as if it had been saved before; so PAGED
- * comes after compress_state_save, RING before it.
+ * (token t - (pos - p) has the same row, position p and a context) it is kv and
+ * score + ape[p % ratio], with the same bits as if it had been saved before; so
+ * PAGED comes after compress_state_save, RING before it.
  * Bad data skips the token; reports name it: a slot past the cache
  * (FAULT_SLOT), else a position below 0 or a group outside cos_sin
- * (FAULT_POSITION), a row outside the table (FAULT_ROW), a column not written
- * or a page outside the state (FAULT_PAGE, once a token). Of a slot that occurs
+ * (FAULT_POSITION), a row outside the table (FAULT_ROW). Where a column of the
+ * group is not written or a page is outside the state (FAULT_PAGE, once a
+ * token), y is 0: readers find a key of zeros, not what lay there. Of a slot that occurs
  * twice in one call, each value and scale is that of one of the two keys, which
  * one is unspecified, and not the same for all on a GPU.
  * No tokens: nothing else is checked, nothing is enqueued.

@@ -48,7 +48,8 @@ call_token(const spmla_kv_compress_args *a, uint32_t t, int32_t p)
 	const int64_t j = (int64_t)t - (a->positions[t] - p);
 
 	if (a->form == SPMLA_STATE_RING && j >= 0 &&
-	    a->token_row[j] == a->token_row[t] && a->positions[j] == p)
+	    a->token_row[j] == a->token_row[t] && a->positions[j] == p &&
+	    (!a->context_lens || a->context_lens[j] > 0))
 		return j;
 	return -1;
 }
@@ -243,11 +244,14 @@ compress(spmla_ctx *ctx, const spmla_kv_compress_args *a, work *w, uint32_t t,
 		fault = SPMLA_FAULT_ROW; /* also if the call has all of it */
 	else
 		n = find_rows(a, w, t, &fault);
-	if (fault != SPMLA_FAULT_NONE) {
+	if (fault != SPMLA_FAULT_NONE)
 		spmla_i_cpu_fault(ctx, t, fault);
+	if (fault == SPMLA_FAULT_PAGE)
+		memset(w->y, 0, sizeof w->y);
+	else if (fault == SPMLA_FAULT_NONE)
+		make_key(a, w, n, cos_sin);
+	else
 		return;
-	}
-	make_key(a, w, n, cos_sin);
 	store(a, w->y, spmla_i_cpu_page_at(&a->cache, slot / page_entries),
 	      slot % page_entries);
 }

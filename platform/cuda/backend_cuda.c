@@ -172,15 +172,20 @@ cuda_begin(spmla_ctx *ctx, spmla_stream stream)
 	return SPMLA_OK;
 }
 
-/* Ends the driver's capture, whether or not there is a graph of it. */
+/* Ends the driver's capture, whether or not there is a graph of it; it goes on
+ * if another thread began it. */
 static spmla_cu_result
 take_graph(spmla_ctx *ctx, spmla_cu_graph *graph)
 {
-	spmla_cu_stream stream = spmla_i_cuda_state(ctx)->capture_stream;
+	spmla_i_gpu_state *state = spmla_i_cuda_state(ctx);
+	spmla_cu_result r;
 
 	*graph = NULL;
-	spmla_i_cuda_state(ctx)->capture_stream = NULL;
-	return spmla_i_cuda_driver_of(ctx)->capture_end(stream, graph);
+	r = spmla_i_cuda_driver_of(ctx)->capture_end(state->capture_stream,
+						     graph);
+	if (r != SPMLA_CU_WRONG_THREAD)
+		state->capture_stream = NULL;
+	return r;
 }
 
 /* The graph, instantiated and on its way to the device. */

@@ -22,7 +22,8 @@
  *   the engine's own launches do; all others make it so, and undo it.
  * spmla_graph_begin starts a capture of the stream for the calling thread;
  *   what is enqueued until _end goes to that stream or to one that joined its
- *   capture. The engine's own capture needs no call of SpMLA: ops that are
+ *   capture. That thread calls _end or _abort too: to another one the driver
+ *   says 907, E_DEVICE, and the capture stays open. The engine's own capture needs no call of SpMLA: ops that are
  *   enqueued on its stream become its nodes.
  * spmla_graph_replay is one cuGraphLaunch; asking first whether the stream
  *   captures, it enqueues nothing else.
@@ -32,9 +33,9 @@
  *
  * Errors, besides those that each call names: query and init: E_NO_DRIVER,
  * E_DRIVER_OLD, E_NULL ("native.context": there is none), E_UNSUPPORTED (a
- * device older than sm_80, a plan for another device or a newer one, a kernel that does
- * not fit); init: E_NO_BLOB. E_DEVICE: the driver refused; the diag has its
- * function and its code.
+ * device older than sm_80, a plan for another device or a newer one, a kernel
+ * that does not fit); init: E_NO_BLOB. E_DEVICE: the driver refused; the diag
+ * has its function and its code.
  */
 #ifndef SPMLA_CUDA_H
 #define SPMLA_CUDA_H

@@ -26,6 +26,7 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	p.kv = a->kv;
 	p.score = a->score;
 	p.ape = a->ape;
+	p.context_lens = a->context_lens;
 	p.state = a->state.base;
 	p.cache = a->cache.base;
 	p.s.kv_stride = a->kv_stride_elems;
@@ -41,6 +42,7 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.columns = a->columns;
 	p.s.table_stride = a->table_stride_elems;
 	p.s.has_cols = a->table_cols != NULL;
+	p.s.has_lens = a->context_lens != NULL;
 	p.s.tokens = a->tokens;
 	p.s.group_rows = spmla_i_group_rows(a->ratio);
 	p.s.cos_sin_rows = a->cos_sin_rows;

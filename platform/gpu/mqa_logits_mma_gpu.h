@@ -24,7 +24,7 @@ typedef spmla_k_mqa_logits_mma_scalars spmla_k_mqa_logits_mxfp4_mma_scalars;
 
 enum {
 	MQA_MMA_ITEMS = 128,
-	MQA_MMA_TOKENS = 2048, /* the most that a launch takes */
+	MQA_MMA_TOKENS = 1024, /* the most that a launch takes */
 	MQA_MMA_HEADS = 64
 };
 
@@ -266,12 +266,13 @@ FN void
 mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			   const PRIVATE spmla_k_mqa_logits_mma_scalars *s,
 		   uint32_t mxfp4, LOCAL uint16_t *q16, LOCAL float *w,
-		   LOCAL uint32_t *ends, LOCAL uint64_t *sums)
+		   LOCAL uint64_t *ends, LOCAL uint64_t *sums)
 {
 	const uint32_t subgroups = MQA_MMA_ITEMS / g_width();
 	const uint32_t subgroup = g_item() / g_width();
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
-	uint32_t total = 0, first, unit, last, token = 0;
+	uint64_t total = 0, unit, last;
+	uint32_t first, token = 0;
 
 	for (first = 0; first < s->tokens; first += MQA_MMA_ITEMS) {
 		const uint32_t t = first + g_item();
@@ -303,25 +304,18 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		}
 		here = g_scan_sum(units, MQA_MMA_ITEMS, sums, &all) + units;
 		if (t < s->tokens)
-			ends[t] = total + (uint32_t)here;
-		total += (uint32_t)all;
+			ends[t] = total + here;
+		total += all;
 	}
 	BARRIER();
-	unit = (uint32_t)((uint64_t)total * g_block() / g_blocks());
-	last = (uint32_t)((uint64_t)total * (g_block() + 1) / g_blocks());
+	unit = total * g_block() / g_blocks();
+	last = total * (g_block() + 1) / g_blocks();
 	while (unit < last) {
-		uint32_t high = s->tokens, begin, end, stop, len, row, tile;
+		uint32_t stop, len, row, tile;
+		uint64_t begin, end;
 		mqa_mma_tile keys;
 
-		/* The token of this unit: the first that ends behind it. */
-		while (token < high) {
-			const uint32_t middle = (token + high) / 2;
-
-			if (ends[middle] > unit)
-				high = middle;
-			else
-				token = middle + 1;
-		}
+		token = mqa_find(ends, token, s->tokens, unit);
 		begin = token ? ends[token - 1] : 0;
 		end = ends[token] < last ? ends[token] : last;
 		len = (uint32_t)context_lens[token];
@@ -339,8 +333,9 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 						       MQA_MMA_DIM,
 				       weights + (uint64_t)token * s->heads,
 				       s->heads, q16, w);
-		tile = (unit - begin) * MQA_MMA_UNIT + subgroup * MQA_MMA_TILE;
-		stop = (end - begin) * MQA_MMA_UNIT;
+		tile = (uint32_t)(unit - begin) * MQA_MMA_UNIT +
+		       subgroup * MQA_MMA_TILE;
+		stop = (uint32_t)(end - begin) * MQA_MMA_UNIT;
 		stop = stop < len ? stop : len;
 		mqa_mma_fetch(&keys, s, cache, block_table, table_cols, row,
 			      tile, stop, mxfp4);
@@ -378,7 +373,7 @@ SPMLA_KERNEL(mqa_logits_mma)
 {
 	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
 	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
-	LOCAL_ARRAY(uint32_t, ends, MQA_MMA_TOKENS);
+	LOCAL_ARRAY(uint64_t, ends, MQA_MMA_TOKENS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 
 	mqa_logits_mma_all(0, SPMLA_K_mqa_logits(ARGS_NAME, SPMLA_I_K_NONE) & s,
@@ -389,7 +384,7 @@ SPMLA_KERNEL(mqa_logits_mxfp4_mma)
 {
 	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
 	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
-	LOCAL_ARRAY(uint32_t, ends, MQA_MMA_TOKENS);
+	LOCAL_ARRAY(uint64_t, ends, MQA_MMA_TOKENS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 
 	mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(ARGS_NAME, SPMLA_I_K_NONE) &

@@ -407,7 +407,7 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	/* What there is. */
 	if (s.source == G_FROM_RING) {
 		n = prologue_staged(s.requests, s.record_bytes);
-		if (narrow && item < s.requests)
+		if (narrow && item < last_requests && item < s.requests)
 			prologue_load(kept + item * G_REQUEST_WORDS, &r);
 		prologue_stage(slot, n, staged, block_table, table_cols, &s,
 			       &r);

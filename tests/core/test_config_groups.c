@@ -165,6 +165,16 @@ START_TEST(a_preset_plans_the_least_rings_and_the_shared_tables)
 	/* 3 + 4096 + 4096 + 2 + 1; stores of five tables */
 	ck_assert_uint_eq(plan.config.max_update_pages, 8198);
 	ck_assert_uint_eq(plan.config.max_table_stores, 2 * 64 * 5);
+	/* 4 a request and table: 5 * 64 * 4, against 3 + 8 + 8 + 2 + 1 */
+	c.max_context_tokens = 2048;
+	expect(&c, NULL);
+	ck_assert_uint_eq(plan.config.max_update_pages, 1280);
+	/* A workspace of 131072 tokens: of the two long tables 512 + 64 pages
+	 * each; of the others all that 64 rows have, (3 + 2 + 1) * 64. */
+	c.max_prefill_tokens = 1;
+	c.prefill_workspace_tokens = 131072;
+	expect(&c, NULL);
+	ck_assert_uint_eq(plan.config.max_update_pages, 2 * 576 + 384);
 }
 END_TEST
 

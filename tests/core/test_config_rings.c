@@ -205,6 +205,25 @@ START_TEST(a_ring_is_shared_where_it_is_long_enough)
 }
 END_TEST
 
+/* 64 tokens in pages of 4 are 16; the other's group of 128 rows is 32. */
+START_TEST(a_long_table_that_a_state_shares_holds_a_group_of_it)
+{
+	spmla_config c;
+
+	v4_config(&c);
+	c.max_context_tokens = 64;
+	expect(&c, NULL);
+	expect_group(SPMLA_GROUP_STATE_C4A, SPMLA_TABLE_RING, 4, 0,
+		     SPMLA_GROUP_STATE_C4A, 16);
+	c.groups[SPMLA_GROUP_STATE_C128A].source = OF(STATE_C4A);
+	expect(&c, NULL);
+	expect_group(SPMLA_GROUP_STATE_C4A, SPMLA_TABLE_RING, 4, 0,
+		     SPMLA_GROUP_STATE_C4A, 32);
+	expect_group(SPMLA_GROUP_STATE_C128A, OF(STATE_C4A), 4, 0,
+		     SPMLA_GROUP_STATE_C4A, 32);
+}
+END_TEST
+
 /* A record names groups, columns and pages: one of another plan's is refused by
  * its key. Other fields of the config are no matter of records. */
 START_TEST(plans_of_other_tables_have_another_key)
@@ -250,6 +269,7 @@ main(void)
 		a_page_of_the_longest_states_holds_a_group_and_what_is_taken_back,
 		the_positions_of_a_ring_stay_below_2_to_the_31,
 		a_ring_is_shared_where_it_is_long_enough,
+		a_long_table_that_a_state_shares_holds_a_group_of_it,
 		plans_of_other_tables_have_another_key,
 	};
 	const theme themes[] = {

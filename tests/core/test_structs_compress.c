@@ -35,7 +35,7 @@ static const pin pins[] = {
 	F(spmla_compress_state_save_args, table_stride_elems, 112, 4),
 	F(spmla_compress_state_save_args, reserved, 116, 4),
 	F(spmla_compress_state_save_args, state, 120, 40),
-	S(spmla_kv_compress_args, 216),
+	S(spmla_kv_compress_args, 224),
 	F(spmla_kv_compress_args, struct_bytes, 0, 4),
 	F(spmla_kv_compress_args, tokens, 4, 4),
 	F(spmla_kv_compress_args, ratio, 8, 4),
@@ -58,8 +58,9 @@ static const pin pins[] = {
 	F(spmla_kv_compress_args, kv_stride_elems, 112, 8),
 	F(spmla_kv_compress_args, score_stride_elems, 120, 8),
 	F(spmla_kv_compress_args, ape, 128, 8),
-	F(spmla_kv_compress_args, state, 136, 40),
-	F(spmla_kv_compress_args, cache, 176, 40),
+	F(spmla_kv_compress_args, context_lens, 136, 8),
+	F(spmla_kv_compress_args, state, 144, 40),
+	F(spmla_kv_compress_args, cache, 184, 40),
 };
 /* clang-format on */
 

@@ -116,6 +116,7 @@ make_kv_compress(input *in, void *args)
 	a->table_stride_elems = table.stride;
 	a->block_table = table.pages;
 	a->table_cols = table.cols;
+	a->context_lens = maybe(in) ? i32_of(in, a->tokens) : NULL;
 }
 
 #endif

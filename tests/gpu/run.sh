@@ -57,7 +57,9 @@ sanitized=(
 	ops/test_kv_compress_hand
 	ops/test_inv_rope_quant
 	ops/test_kv_gather
+	ops/test_kv_gather_v4
 	ops/test_kv_insert
+	ops/test_kv_insert_v4
 	ops/test_lse2_to_lse
 	ops/test_o_group_proj
 	ops/test_prefill_rows
@@ -75,11 +77,13 @@ sanitized=(
 	ops/test_topk
 	ops/test_v_up
 	protocol/test_prologue
+	protocol/test_prologue_v4
 	protocol/test_tables
 )
 with_wgmma=(
 	ops/test_mqa_logits
 	ops/test_mqa_logits_gathered
+	ops/test_mqa_logits_mxfp4
 	ops/test_sparse_decode
 	ops/test_sparse_decode_parts
 	ops/test_sparse_decode_v4

@@ -46,7 +46,7 @@ START_TEST(every_field_is_checked_and_named)
 {
 	static const arg_error errors[] = {
 		{FIELD(struct_bytes), 0, 0,
-		 "SPMLA_E_STRUCT_SIZE: kv_compress: got 0, want 216"},
+		 "SPMLA_E_STRUCT_SIZE: kv_compress: got 0, want 224"},
 		{FIELD(ratio), 2, 0,
 		 "SPMLA_E_UNSUPPORTED: kv_compress.ratio: got 2, want 4"},
 		{FIELD(form), 2, 0, R OP "form: got 2, want at most 1"},
@@ -211,9 +211,35 @@ START_TEST(ring_of_a_row_that_is_not_there_stores_nothing)
 }
 END_TEST
 
+/* One report of token 7, whose key, INDEX_FP8, is zeros with the least scale;
+ * nothing else is written. */
+static void
+zeros(compress_rig *r)
+{
+	const uint64_t page = r->a.cache.page_stride_bytes;
+	const uint64_t key = (uint64_t)r->slots[7];
+	uint8_t *first = r->cache + key / 4 * page;
+	uint8_t *scale = first + 4 * 128 + key % 4 * 4;
+	float got;
+	uint64_t i;
+
+	compress_rig_reset(r);
+	compress_rig_run(r);
+	expect_status(&r->f, 1, SPMLA_FAULT_PAGE, 7, 0);
+	ck_assert_int_eq(spmla_status_clear(r->f.ctx), SPMLA_OK);
+	memcpy(&got, scale, 4);
+	ck_assert(got == 0x1p-22f);
+	for (i = 0; i < 128; i++)
+		ck_assert_uint_eq(first[key % 4 * 128 + i], 0);
+	memset(scale, 0xAB, 4);
+	memset(first + key % 4 * 128, 0xAB, 128);
+	for (i = 0; i < r->cache_bytes; i++)
+		ck_assert(r->cache[i] == 0xAB);
+}
+
 /* Two pages of a group are gone: one report. The group after it needs the later
  * one as well. */
-START_TEST(pages_that_are_not_there_skip_the_groups_that_need_them)
+START_TEST(pages_that_are_not_there_make_keys_of_zeros)
 {
 	const int32_t bad[3] = {-1, COMPRESS_RIG_ROWS * 6, INT32_MIN};
 	int32_t *page;
@@ -225,15 +251,15 @@ START_TEST(pages_that_are_not_there_skip_the_groups_that_need_them)
 	page = r.table + r.a.table_stride_elems;
 	for (i = 0; i < 3; i++) {
 		page[0] = page[1] = bad[i];
-		reported(&r, SPMLA_FAULT_PAGE, 7);
+		zeros(&r);
 	}
 	page[1] = 0;
-	reported(&r, SPMLA_FAULT_PAGE, 7);
+	zeros(&r);
 	page[0] = 1;
 	r.cols[1] = 1;
-	reported(&r, SPMLA_FAULT_PAGE, 7);
+	zeros(&r);
 	r.cols[1] = -1;
-	reported(&r, SPMLA_FAULT_PAGE, 7);
+	zeros(&r);
 	/* The first group needs no page but its own. */
 	r.cols[1] = 6;
 	page[0] = 0;
@@ -266,6 +292,34 @@ START_TEST(a_token_of_another_request_is_no_row)
 	r.slots[8] = compress_rig_slot(&r, 1, 11);
 	r.positions[7] = 9;
 	compress_rig_check(&r);
+	compress_rig_close(&r);
+}
+END_TEST
+
+/* One that was skipped has row 0 and position 0, as if it began that row. */
+START_TEST(a_token_without_context_is_no_row)
+{
+	compress_rig r;
+
+	compress_rig_open(&r, SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_FP8, 6,
+			  4, 0);
+	compress_rig_ring(&r, 8);
+	r.a.context_lens = r.lens;
+	compress_rig_put(&r, 0, 0, 1);
+	compress_rig_request(&r, 1, 0, 1);
+	compress_rig_request(&r, 0, 1, 3);
+	r.row[0] = r.lens[0] = 0;
+	r.slots[0] = -1;
+	compress_rig_check(&r);
+	/* With one it is. */
+	compress_rig_put(&r, 0, 0, 4);
+	memcpy(r.call_kv, r.kv, r.width * 4);
+	memcpy(r.call_score, r.score, r.width * 4);
+	memset(r.state, 0xff, r.state_bytes);
+	compress_rig_put(&r, 0, 1, 4);
+	r.lens[0] = 1;
+	compress_rig_check(&r);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
 	compress_rig_close(&r);
 }
 END_TEST
@@ -334,8 +388,9 @@ main(void)
 		{no_tokens_need_no_pointers_and_write_nothing, 1},
 		{bad_data_skips_a_token_and_is_reported_once, 1},
 		{ring_of_a_row_that_is_not_there_stores_nothing, 1},
-		{pages_that_are_not_there_skip_the_groups_that_need_them, 1},
+		{pages_that_are_not_there_make_keys_of_zeros, 1},
 		{a_token_of_another_request_is_no_row, 1},
+		{a_token_without_context_is_no_row, 1},
 		{of_two_keys_for_one_slot_every_value_is_that_of_one, 1},
 	};
 	const case_test graph[] = {

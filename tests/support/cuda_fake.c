@@ -470,6 +470,8 @@ f_capture_end(spmla_cu_stream stream, spmla_cu_graph *graph)
 	uint32_t i;
 
 	must(s->status != SPMLA_CU_CAPTURE_NONE, __func__);
+	if (r == SPMLA_CU_WRONG_THREAD)
+		return r;
 	for (i = 0; i < HANDLES; i++)
 		if (handles[i].kind == STREAM && handles[i].capture == g) {
 			if (handles[i].branch == UNJOINED)
