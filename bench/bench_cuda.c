@@ -143,8 +143,8 @@ main(int argc, char **argv)
 	bench_v4_rows(&g);
 	bench_v4_compress(&g);
 	bench_v4_index(&g);
-	bench_steps(&g);
 	bench_v4_steps(&g);
+	bench_steps(&g);
 	world_close(&g, &g.cpu);
 	world_close(&g, &g.ops);
 	printf("\nSM clock after: %u MHz. %u rows, %u of them wrong.\n",

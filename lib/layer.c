@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the layers of all models check before their ops do.
+ * What the layers of all models check before their ops do, and their attention,
+ * which is one op or, on a GPU that few tokens would not fill, some parts of it
+ * and their combine.
  */
 #include "spmla/internal/layer.h"
 #include "spmla/internal/config.h"
+#include "spmla/internal/splits.h"
+#include "spmla/ops/split_combine.h"
+
+#include <string.h>
 
 spmla_status
 spmla_i_layer_begin(spmla_ctx *ctx, const void *layer, uint32_t bytes,
@@ -95,4 +101,55 @@ spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 				 spmla_i_stride(stride_elems), SPMLA_WANT_EQUAL,
 				 (uint64_t)topk);
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}
+
+uint32_t
+spmla_i_layer_parts(const spmla_ctx *ctx, uint32_t tokens)
+{
+	if (ctx->prologue.piece_tokens || tokens != ctx->prologue.shape.tokens)
+		return 0;
+	return spmla_i_decode_parts(&ctx->plan, tokens);
+}
+
+/* The results of tokens that were done in splits. */
+static spmla_status
+combine(spmla_ctx *ctx, const spmla_sparse_decode_args *d, spmla_stream stream)
+{
+	spmla_split_combine_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = d->tokens;
+	a.heads = d->heads;
+	a.split_rows = d->split_rows;
+	a.empty_lse = d->empty_lse;
+	a.num_splits = d->num_splits;
+	a.split_out = d->split_out;
+	a.split_lse = d->split_lse;
+	a.attn_sink = d->attn_sink;
+	a.out = d->out;
+	a.out_token_stride_elems = d->out_token_stride_elems;
+	a.out_head_stride_elems = d->out_head_stride_elems;
+	a.lse = d->lse;
+	a.lse_token_stride_elems = d->lse_token_stride_elems;
+	a.lse_head_stride_elems = d->lse_head_stride_elems;
+	return spmla_split_combine(ctx, &a, stream);
+}
+
+spmla_status
+spmla_i_layer_attend(spmla_ctx *ctx, spmla_sparse_decode_args *a,
+		     spmla_buf metadata, spmla_buf num_splits,
+		     spmla_stream stream)
+{
+	spmla_status s;
+
+	if (!a->parts)
+		return spmla_sparse_decode(ctx, a, stream);
+	a->tile_scheduler_metadata = ctx->buf[metadata];
+	a->num_splits = ctx->buf[num_splits];
+	a->split_out = ctx->buf[SPMLA_BUF_SPLIT_OUT];
+	a->split_lse = ctx->buf[SPMLA_BUF_SPLIT_LSE];
+	a->split_rows = a->tokens + a->parts;
+	s = spmla_sparse_decode(ctx, a, stream);
+	return s == SPMLA_OK ? combine(ctx, a, stream) : s;
 }

@@ -154,6 +154,11 @@ fill_splits(uint64_t *dim, const spmla_plan *plan)
 	dim[SPMLA_I_DIM_TILE_ROW] = SPMLA_TILE_ROW_ELEMS;
 	dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1] =
 		tokens ? (uint64_t)tokens + 1 : 0;
+	if (spmla_i_is_v4(c)) {
+		dim[SPMLA_I_DIM_C128A_PARTS] = parts;
+		dim[SPMLA_I_DIM_C128A_SPLIT_TOKENS_PLUS_1] =
+			dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1];
+	}
 	dim[SPMLA_I_DIM_SPLIT_ROWS] = tokens ? (uint64_t)tokens + parts : 0;
 	dim[SPMLA_I_DIM_HEADS] = c->heads;
 	dim[SPMLA_I_DIM_HEAD_VALUES] = (uint64_t)c->heads * SPMLA_MLA_LATENT;

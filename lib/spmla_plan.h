@@ -345,9 +345,12 @@ typedef enum spmla_buf {
 	SPMLA_BUF_KEY_STARTS = 42, /* int32 [P]: a token's first row there */
 	SPMLA_BUF_KEY_ENDS = 43,   /* int32 [P]: behind its last */
 	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
-	/* GPU: of decode steps that are done in parts, see spmla_tile_sched. */
+	/* GPU: of decode steps that are done in parts, see spmla_tile_sched;
+	 * V4: of layers of ratio 4, and then of 128. */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA = 45, /* int32 [parts][8] */
 	SPMLA_BUF_NUM_SPLITS = 46,              /* int32 [T + 1] */
+	SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A = 47,
+	SPMLA_BUF_NUM_SPLITS_C128A = 48,
 	SPMLA_BUF_INDEX_Q = 50, /* e4m3 [T][index_heads][128]; of MXFP4 64 bytes
 	                         * a head, its four scales in INDEX_Q_SCALES */
 	SPMLA_BUF_INDEX_WEIGHTS = 51,         /* f32 [T][index_heads] */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The attention of a V3.2 layer's decode step: the selection to slots, and then
- * one op, or on a GPU that few tokens would not fill, parts by the metadata
- * that the prologue has made, and their combine.
+ * the keys there.
  */
-#include "spmla/internal/splits.h"
 #include "spmla/internal/v32.h"
 
 #include <string.h>
@@ -48,31 +46,6 @@ spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
 	return spmla_index_map(ctx, &a, stream);
 }
 
-/* The results of tokens that were done in splits. */
-static spmla_status
-combine(spmla_ctx *ctx, const spmla_sparse_decode_args *d, spmla_stream stream)
-{
-	spmla_split_combine_args a;
-
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = d->tokens;
-	a.heads = d->heads;
-	a.split_rows = d->split_rows;
-	a.empty_lse = d->empty_lse;
-	a.num_splits = d->num_splits;
-	a.split_out = d->split_out;
-	a.split_lse = d->split_lse;
-	a.attn_sink = d->attn_sink;
-	a.out = d->out;
-	a.out_token_stride_elems = d->out_token_stride_elems;
-	a.out_head_stride_elems = d->out_head_stride_elems;
-	a.lse = d->lse;
-	a.lse_token_stride_elems = d->lse_token_stride_elems;
-	a.lse_head_stride_elems = d->lse_head_stride_elems;
-	return spmla_split_combine(ctx, &a, stream);
-}
-
 spmla_status
 spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		 const spmla_shape *shape, spmla_stream stream)
@@ -110,18 +83,9 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.lse_token_stride_elems = layer->lse_token_stride_elems;
 	a.lse_head_stride_elems = layer->lse_head_stride_elems;
 	a.cache = layer->kv;
-	/* The prologue's metadata are of its own tokens and of the lengths that
-	 * topk writes, wherever to. */
-	if ((layer->index_q || !layer->topk_lens) &&
-	    shape->tokens == ctx->prologue.shape.tokens)
-		a.parts = spmla_i_decode_parts(&ctx->plan, shape->tokens);
-	if (!a.parts)
-		return spmla_sparse_decode(ctx, &a, stream);
-	a.tile_scheduler_metadata = ctx->buf[SPMLA_BUF_TILE_SCHEDULER_METADATA];
-	a.num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
-	a.split_out = ctx->buf[SPMLA_BUF_SPLIT_OUT];
-	a.split_lse = ctx->buf[SPMLA_BUF_SPLIT_LSE];
-	a.split_rows = shape->tokens + a.parts;
-	s = spmla_sparse_decode(ctx, &a, stream);
-	return s == SPMLA_OK ? combine(ctx, &a, stream) : s;
+	/* Its metadata are of the lengths that topk writes, wherever to. */
+	if (layer->index_q || !layer->topk_lens)
+		a.parts = spmla_i_layer_parts(ctx, shape->tokens);
+	return spmla_i_layer_attend(ctx, &a, SPMLA_BUF_TILE_SCHEDULER_METADATA,
+				    SPMLA_BUF_NUM_SPLITS, stream);
 }

@@ -243,6 +243,7 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 {
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v4_layer.swa");
+	const uint32_t four = layer && layer->ratio == SPMLA_COMPRESS_OVERLAP;
 	spmla_sparse_decode_args a;
 	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
 
@@ -275,5 +276,17 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
 	if (layer->ratio != 1)
 		s = add_compressed(ctx, layer, shape, &a, stream);
-	return s == SPMLA_OK ? spmla_sparse_decode(ctx, &a, stream) : s;
+	/* A window alone is not worth it; and the metadata of ratio 4 are of no
+	 * fewer keys than topk selects. */
+	if (layer->ratio != 1 && (!four || layer->index_q || !layer->topk_lens))
+		a.parts = spmla_i_layer_parts(ctx, shape->tokens);
+	return s == SPMLA_OK
+		       ? spmla_i_layer_attend(
+				 ctx, &a,
+				 four ? SPMLA_BUF_TILE_SCHEDULER_METADATA
+				      : SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A,
+				 four ? SPMLA_BUF_NUM_SPLITS
+				      : SPMLA_BUF_NUM_SPLITS_C128A,
+				 stream)
+		       : s;
 }

@@ -35,8 +35,8 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_KV_PAGE_BYTES,
 	SPMLA_I_DIM_INDEX_PAGES, /* pages and page bytes, of each pool */
 	SPMLA_I_DIM_INDEX_PAGE_BYTES,
-	SPMLA_I_DIM_PIECE_TOKENS,            /* 0: no prefill is planned, .. */
-	SPMLA_I_DIM_PREFILL_TOKENS,          /* or V4's, which gathers not, .. */
+	SPMLA_I_DIM_PIECE_TOKENS,   /* 0: no prefill is planned, .. */
+	SPMLA_I_DIM_PREFILL_TOKENS, /* or V4's, which gathers not, .. */
 	SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1, /* .. here too */
 	SPMLA_I_DIM_WORKSPACE,               /* rows of gathered context */
 	SPMLA_I_DIM_INDEX_DIM,
@@ -44,6 +44,8 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_DECODE_PARTS, /* GPU: of a decode in parts; 0: none is */
 	SPMLA_I_DIM_TILE_ROW,
 	SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1, /* of the longest such step */
+	SPMLA_I_DIM_C128A_PARTS,         /* the same of V4 */
+	SPMLA_I_DIM_C128A_SPLIT_TOKENS_PLUS_1,
 	SPMLA_I_DIM_SPLIT_ROWS,
 	SPMLA_I_DIM_HEADS,
 	SPMLA_I_DIM_HEAD_VALUES, /* heads * 512 */

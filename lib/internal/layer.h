@@ -6,6 +6,7 @@
 #define SPMLA_INTERNAL_LAYER_H
 
 #include "spmla/internal/backend.h"
+#include "spmla/ops/sparse_decode.h"
 
 /* Every call of a layer starts with this: its struct is of `bytes`, the plan of
  * its model, the shape one of the last prologue's or smaller. */
@@ -54,5 +55,15 @@ typedef struct spmla_i_topk {
 spmla_status spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 				int32_t *indices, int32_t *lens,
 				int64_t stride_elems, spmla_i_topk *out);
+
+/* Parts that the prologue has cut the step's attention into; 0: none, as for a
+ * shape with other tokens than its. */
+uint32_t spmla_i_layer_parts(const spmla_ctx *ctx, uint32_t tokens);
+
+/* The attention: one op, or a->parts parts by the prologue's metadata, and their
+ * combine. Fields behind parts are set here. */
+spmla_status spmla_i_layer_attend(spmla_ctx *ctx, spmla_sparse_decode_args *a,
+				  spmla_buf metadata, spmla_buf num_splits,
+				  spmla_stream stream);
 
 #endif

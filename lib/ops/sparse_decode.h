@@ -77,8 +77,10 @@ typedef struct spmla_sparse_decode_args {
  * spmla_split_combine then makes the results. The flags of a part are not read.
  * A part that begins at token `tokens` or later has no work. One that names
  * tokens before 0, or ends past the last, does nothing: FAULT_INDEX, row = the
- * part. Blocks past a token's are left out, a split row that is not the token's
- * or not below split_rows is not written: FAULT_INDEX. What no part covers is
+ * part. Blocks past a token's are none: metadata may be of more keys than its
+ * lengths then say. Of a begin_block below 0 or an end_block before it what is
+ * there is done, a split row that is not the token's or not below split_rows is
+ * not written: FAULT_INDEX. What no part covers is
  * not written.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row and, with parts, on where it is split and on `tokens` only.

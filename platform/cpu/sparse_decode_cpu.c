@@ -169,7 +169,7 @@ run_split(const job *j, uint32_t t, int32_t split, int32_t begin, int32_t end)
 	const int64_t first = a->num_splits[t], next = a->num_splits[t + 1];
 	const int64_t row = first + split;
 
-	if (begin < 0 || end < begin || (uint32_t)end > k.blocks) {
+	if (begin < 0 || end < begin) {
 		spmla_i_cpu_fault(j->ctx, t, SPMLA_FAULT_INDEX);
 		begin = begin < 0 ? 0 : begin;
 		end = end < begin ? begin : end;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How the parts of a decode step share its tokens' key blocks: TILE_SCHEDULER_
- * METADATA and NUM_SPLITS, by one block, as part of the prologue. The hard
+ * METADATA and NUM_SPLITS, by one block, as part of the prologue; of V4 one for
+ * each kind of layer that has compressed keys. The hard
  * idea: FlashMLA's planner fills part after part, each beginning where the last
  * one ended, a chain of as many steps as there are parts. Here the line of all
  * costs is cut evenly, so every part finds its own begin, and its end is the
@@ -33,12 +34,16 @@ typedef struct decode_cut {
 						 * subgroup */
 } decode_cut;
 
-/* Blocks of a token that sees n keys, of which it selects topk at most, and
- * what it costs beyond them. */
+/* Blocks of a token with a context of n, and what it costs beyond them: up to
+ * `near` keys of the first cache and, of one for every `ratio` positions, up to
+ * `far` of the second. */
 FN uint32_t
-decode_cut_cost(uint32_t n, uint32_t topk)
+decode_cut_cost(uint32_t n, uint32_t near, uint32_t far, uint32_t ratio)
 {
-	return decode_blocks(n < topk ? n : topk, 1) + DECODE_CUT_OVERHEAD;
+	const uint32_t keys = n / ratio;
+
+	return decode_blocks(n < near ? n : near, 1) +
+	       decode_blocks(keys < far ? keys : far, 0) + DECODE_CUT_OVERHEAD;
 }
 
 /* A token's part of the line of costs. */
@@ -52,19 +57,19 @@ decode_cut_token(LOCAL decode_cut *cut, uint32_t t, uint32_t end)
 /* The line of tokens with the given contexts, which were written before a
  * barrier. `items` is the block's width. */
 FN void
-decode_cut_ends(GLOBAL const int32_t *context_lens, uint32_t topk,
-		uint32_t tokens, uint32_t items, LOCAL decode_cut *cut,
-		LOCAL uint64_t *sums)
+decode_cut_ends(GLOBAL const int32_t *context_lens, uint32_t near, uint32_t far,
+		uint32_t ratio, uint32_t tokens, uint32_t items,
+		LOCAL decode_cut *cut, LOCAL uint64_t *sums)
 {
 	uint32_t done = 0, first;
 
 	for (first = 0; first < tokens; first += items) {
 		const uint32_t t = first + g_item();
-		const uint32_t cost =
-			t < tokens ? decode_cut_cost(decode_len(context_lens, 1,
-								topk, t),
-						     topk)
+		const uint32_t n =
+			t < tokens ? decode_len(context_lens, 1, 0x7fffffffu, t)
 				   : 0;
+		const uint32_t cost =
+			t < tokens ? decode_cut_cost(n, near, far, ratio) : 0;
 		uint64_t all;
 		const uint64_t before = g_scan_sum(cost, items, sums, &all);
 

@@ -204,12 +204,9 @@ decode_blocks_of(GLOBAL spmla_g_state *fault_state,
 		r.begin = notes[DECODE_FIRST_BLOCK];
 	if ((int32_t)t == notes[DECODE_LAST])
 		r.end = notes[DECODE_END_BLOCK];
-	bad = r.begin < 0 || r.end < r.begin || r.end > blocks;
-	if (bad) {
-		r.begin = r.begin < 0 ? 0 : r.begin;
-		r.end = r.end < r.begin ? r.begin : r.end;
-		r.end = r.end < blocks ? r.end : blocks;
-	}
+	bad = r.begin < 0 || r.end < r.begin;
+	r.begin = r.begin < 0 ? 0 : r.begin < blocks ? r.begin : blocks;
+	r.end = r.end < r.begin ? r.begin : r.end < blocks ? r.end : blocks;
 	(void)decode_row(notes, num_splits, parts, split_rows, t, &no_row);
 	r.end = no_row ? -1 : r.end;
 	for (bad += no_row; bad && reports && g_item() == 0; bad--)

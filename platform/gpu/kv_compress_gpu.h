@@ -2,9 +2,8 @@
  *
  * kv_compress: a block a key, an item a column, so 512 or 128 of them. The hard
  * idea is what to wait for: the rows of a group are looked up once, by an item
- * each, and then read 8 at a time, while the 8 before them are summed; one
- * rescaling a step, not one a row, follows them. What no look-up leads to is
- * asked for first. A block
+ * each, and then read 8 at a time, all 16 loads of an item on their way before
+ * the first is used; one rescaling a step, not one a row, follows them. A block
  * has neighbouring tokens, for one in `ratio` of them ends a group and the
  * others cost only their slot.
  */
@@ -64,46 +63,6 @@ typedef struct compress_local {
 
 #define COMPRESS_CALL ((uint64_t)1 << 63)
 
-/* An item's column of the rows of a step. Of a saved row z is 0, which changes
- * no more than the sign of a zero, and no weight. */
-typedef struct compress_step {
-	float x[COMPRESS_STEP], v[COMPRESS_STEP], z[COMPRESS_STEP];
-} compress_step;
-
-FN void
-compress_load(const LOCAL compress_local *shared, GLOBAL const float *kv,
-	      GLOBAL const float *score, GLOBAL const float *ape,
-	      GLOBAL const float *state, int64_t kv_stride,
-	      int64_t score_stride, uint32_t width, uint32_t ratio,
-	      uint32_t dim, uint32_t first, PRIVATE compress_step *to)
-{
-	uint32_t k;
-
-	UNROLL
-	for (k = 0; k < COMPRESS_STEP; k++) {
-		const uint64_t at = shared->at[first + k];
-		const uint32_t row = first + k;
-		const uint32_t col = row < ratio ? g_item() : g_item() + dim;
-		const int64_t t = (int64_t)(at & ~COMPRESS_CALL);
-		const uint32_t call = (at & COMPRESS_CALL) != 0;
-
-		to->x[k] = g_float(0xff800000u);
-		to->v[k] = to->z[k] = 0.0f;
-		if (at != G_STATE_NONE) {
-			GLOBAL const float *p =
-				call ? kv + t * kv_stride : state + t;
-			GLOBAL const float *q = call ? score + t * score_stride
-						     : state + t + width;
-
-			to->v[k] = p[col];
-			to->x[k] = q[col];
-			if (call)
-				to->z[k] = ape[(uint64_t)(row % ratio) * width +
-					       col];
-		}
-	}
-}
-
 /* The key of the group as the item's column has it: the sum over its rows. */
 FN float
 compress_rows(const LOCAL compress_local *shared, GLOBAL const float *kv,
@@ -113,35 +72,55 @@ compress_rows(const LOCAL compress_local *shared, GLOBAL const float *kv,
 	      uint32_t group_rows, uint32_t dim)
 {
 	const float none = g_float(0xff800000u), log2_e = 1.44269504088896341f;
+	const uint32_t i = g_item();
 	float most = none, sum = 0.0f, acc = 0.0f;
-	compress_step next;
 	uint32_t first, k;
 
-	compress_load(shared, kv, score, ape, state, kv_stride, score_stride,
-		      width, ratio, dim, 0, &next);
-	NO_UNROLL
 	for (first = 0; first < group_rows; first += COMPRESS_STEP) {
+		float x[COMPRESS_STEP], v[COMPRESS_STEP], z[COMPRESS_STEP];
 		float base, rescale, largest = most, s8 = 0.0f, a8 = 0.0f;
-		compress_step now = next;
 
-		if (first + COMPRESS_STEP < group_rows)
-			compress_load(shared, kv, score, ape, state, kv_stride,
-				      score_stride, width, ratio, dim,
-				      first + COMPRESS_STEP, &next);
 		UNROLL
 		for (k = 0; k < COMPRESS_STEP; k++) {
-			now.x[k] += now.z[k];
-			largest = now.x[k] > largest ? now.x[k] : largest;
+			const uint64_t at = shared->at[first + k];
+			const uint32_t row = first + k;
+			const uint32_t col = row < ratio ? i : i + dim;
+			const int64_t t = (int64_t)(at & ~COMPRESS_CALL);
+			const uint32_t call = (at & COMPRESS_CALL) != 0;
+
+			x[k] = none;
+			v[k] = z[k] = 0.0f;
+			if (at != G_STATE_NONE) {
+				GLOBAL const float *p =
+					call ? kv + t * kv_stride : state + t;
+				GLOBAL const float *q =
+					call ? score + t * score_stride
+					     : state + t + width;
+
+				v[k] = p[col];
+				x[k] = q[col];
+				if (call)
+					z[k] = ape[(uint64_t)(row % ratio) *
+							   width +
+						   col];
+			}
+		}
+		/* Of a saved row z is 0, which changes no more than the sign of
+		 * a zero, and no weight. */
+		UNROLL
+		for (k = 0; k < COMPRESS_STEP; k++) {
+			x[k] += z[k];
+			largest = x[k] > largest ? x[k] : largest;
 		}
 		base = largest == none ? 0.0f : largest;
 		rescale = g_exp2((most - base) * log2_e);
 		most = largest;
 		UNROLL
 		for (k = 0; k < COMPRESS_STEP; k++) {
-			const float weight = g_exp2((now.x[k] - base) * log2_e);
+			const float weight = g_exp2((x[k] - base) * log2_e);
 
 			s8 += weight;
-			a8 += now.v[k] * weight;
+			a8 += v[k] * weight;
 		}
 		sum = sum * rescale + s8;
 		acc = acc * rescale + a8;
@@ -149,13 +128,13 @@ compress_rows(const LOCAL compress_local *shared, GLOBAL const float *kv,
 	return g_div_rn(acc, sum);
 }
 
-/* The item's value of the key: normed, rotated by its pair's cos and sin,
- * rounded. A barrier inside. */
+/* The item's value of the key: normed, rotated, rounded. A barrier inside. */
 FN float
 compress_finish(LOCAL compress_local *shared, float c, float weight, float eps,
-		float cos, float sin, uint32_t dim)
+		GLOBAL const float *cos_sin, uint32_t dim)
 {
 	const uint32_t i = g_item();
+	const uint32_t rope = dim - SPMLA_V4_ROPE;
 	float sum = 0.0f, other;
 	uint32_t k;
 
@@ -166,8 +145,15 @@ compress_finish(LOCAL compress_local *shared, float c, float weight, float eps,
 	sum = g_sum16(sum) * (1.0f / (float)dim);
 	c = c * g_div_rn(1.0f, g_sqrt_rn(sum + eps)) * weight;
 	other = g_shuffle_xor_f(c, 1);
-	if (i >= dim - SPMLA_V4_ROPE)
-		c = c * cos + (i % 2 ? other * sin : -(other * sin));
+	if (i >= rope) {
+		const float cos = cos_sin[(i - rope) / 2];
+		const float sin = cos_sin[SPMLA_V4_ROPE / 2 + (i - rope) / 2];
+
+		if (i % 2)
+			c = c * cos + other * sin;
+		else
+			c = c * cos - other * sin;
+	}
 	return g_round_bf16(c);
 }
 
@@ -300,7 +286,6 @@ compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const uint32_t share = (s.tokens - 1) / g_blocks() + 1;
 	const uint64_t end = ((uint64_t)g_block() + 1) * share;
 	const uint32_t i = g_item();
-	const float weight = norm_weight[i];
 	uint64_t n;
 
 	for (n = (uint64_t)g_block() * share; n < end && n < s.tokens; n++) {
@@ -311,7 +296,7 @@ compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		const uint32_t group =
 			(uint32_t)position - (uint32_t)position % s.ratio;
 		const uint64_t page = (uint64_t)slot / s.page_entries;
-		float y = 0.0f, cos = 1.0f, sin = 0.0f;
+		float y = 0.0f;
 		uint32_t fault = 0;
 
 		if (slot < 0 ||
@@ -328,14 +313,6 @@ compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				g_fault(fault_state, fault_status, t, fault);
 			continue;
 		}
-		if (i >= dim - SPMLA_V4_ROPE) {
-			GLOBAL const float *at =
-				cos_sin + (uint64_t)group * SPMLA_V4_ROPE +
-				(i - (dim - SPMLA_V4_ROPE)) / 2;
-
-			cos = at[0];
-			sin = at[SPMLA_V4_ROPE / 2];
-		}
 		BARRIER(); /* the key before is done */
 		if (i == 0)
 			shared->lost = 0;
@@ -351,8 +328,9 @@ compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 					  (GLOBAL const float *)state,
 					  s.kv_stride, s.score_stride, s.width,
 					  s.ratio, s.group_rows, dim);
-			y = compress_finish(shared, y, weight, s.norm_eps, cos,
-					    sin, dim);
+			y = compress_finish(
+				shared, y, norm_weight[i], s.norm_eps,
+				cos_sin + (uint64_t)group * SPMLA_V4_ROPE, dim);
 		} else if (i == 0) {
 			g_fault(fault_state, fault_status, t, G_FAULT_PAGE);
 		}

@@ -68,9 +68,9 @@ spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 				spmla_i_kernel kernel, uint64_t rows,
 				const void *params);
 
-/* The second launch of V4's prologue. */
+/* The second launch of V4's prologue; parts as of spmla_i_decode_parts. */
 spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
-				      uint32_t tokens);
+				      uint32_t tokens, uint32_t parts);
 
 /* Sets the two parameters of SPMLA_K_FAULT. */
 #define SPMLA_I_GPU_FAULT(p, queue)                                  \

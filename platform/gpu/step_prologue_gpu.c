@@ -112,6 +112,7 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	const spmla_plan *plan = &queue->ctx->plan;
 	spmla_i_kernel kernel = SPMLA_KERNEL_step_prologue;
 	spmla_k_step_prologue_params p;
+	uint32_t parts = 0;
 	spmla_status s;
 
 	memset(&p, 0, sizeof p);
@@ -132,13 +133,15 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.piece_tokens = a->piece_tokens;
 	p.s.topk = plan->config.topk;
 	if (!a->piece_tokens)
-		p.s.parts = spmla_i_decode_parts(plan, a->shape.tokens);
+		parts = spmla_i_decode_parts(plan, a->shape.tokens);
+	if (p.s.groups == 1)
+		p.s.parts = parts;
 	if (a->shape.requests > SPMLA_ITEMS_step_prologue || a->piece_tokens)
 		kernel = SPMLA_KERNEL_step_prologue_wide;
 	else if (p.s.groups > 1)
 		kernel = SPMLA_KERNEL_step_prologue_v4;
 	s = spmla_i_gpu_launch(queue, kernel, 1, &p);
 	if (s == SPMLA_OK && p.s.groups > 1)
-		s = spmla_i_gpu_step_windows(queue, a->shape.tokens);
+		s = spmla_i_gpu_step_windows(queue, a->shape.tokens, parts);
 	return s;
 }

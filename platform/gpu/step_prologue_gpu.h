@@ -661,7 +661,7 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			at = (context + align - 1) / align;
 			if (s.parts && t < s.tokens) {
 				const uint32_t cost =
-					decode_cut_cost(context, s.topk);
+					decode_cut_cost(context, s.topk, 0, 1);
 
 				at |= (uint64_t)cost << PROLOGUE_LOGITS_BITS;
 			}
@@ -734,7 +734,7 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	if (s.parts) {
 		if (!narrow || shared->over) {
 			BARRIER(); /* contexts may have been shortened */
-			decode_cut_ends(context_lens, s.topk, s.tokens,
+			decode_cut_ends(context_lens, s.topk, 0, 1, s.tokens,
 					PROLOGUE_ITEMS, cut, sums);
 			BARRIER();
 		}

@@ -20,6 +20,10 @@ set_buffers(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
 	p->swa_lens = ctx->buf[SPMLA_BUF_SWA_LENS];
 	p->c128a_indices = ctx->buf[SPMLA_BUF_C128A_INDICES];
 	p->c128a_lens = ctx->buf[SPMLA_BUF_C128A_LENS];
+	p->c4a_metadata = ctx->buf[SPMLA_BUF_TILE_SCHEDULER_METADATA];
+	p->c4a_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
+	p->c128a_metadata = ctx->buf[SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A];
+	p->c128a_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS_C128A];
 }
 
 static void
@@ -51,7 +55,8 @@ set_groups(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
 }
 
 spmla_status
-spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue, uint32_t tokens)
+spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
+			 uint32_t parts)
 {
 	const spmla_config *c = &queue->ctx->plan.config;
 	spmla_k_step_windows_params p;
@@ -64,5 +69,9 @@ spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue, uint32_t tokens)
 	p.s.tokens = tokens;
 	p.s.window = c->window_tokens;
 	p.s.c128a_width = spmla_i_c128a_width(c);
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_windows, tokens, &p);
+	p.s.topk = c->topk;
+	p.s.parts = parts;
+	p.s.blocks = tokens + (parts ? WINDOWS_CUTS : 0);
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_windows, p.s.blocks,
+				  &p);
 }

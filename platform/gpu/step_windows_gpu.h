@@ -4,13 +4,15 @@
  * million tokens has 8192 entries of C128A. The hard idea is what a token is
  * that has no place for one of its compressed keys, or for its index logits:
  * its other keys and its states are written, as it has a context, but no
- * layer's length for it is above 0, so that all its results are empty.
+ * layer's length for it is above 0, so that all its results are empty. Behind the
+ * tokens' blocks come two more where decode is done in parts: how those of layers
+ * of ratio 4 and of 128 share the tokens. They count keys by context alone, as
+ * many as there are or more.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_WINDOWS_H
 #define SPMLA_PLATFORM_GPU_STEP_WINDOWS_H
 
-#include "spmla/platform/gpu/dialect_gpu.h"
-#include "spmla/platform/gpu/fault_gpu.h"
+#include "spmla/platform/gpu/decode_cut_gpu.h"
 #include "spmla/platform/gpu/slot_row_gpu.h"
 
 /* A group's table; pages are of compressed entries. */
@@ -37,6 +39,10 @@
 	P(int32_t, swa_lens)           \
 	P(int32_t, c128a_indices)      \
 	P(int32_t, c128a_lens)         \
+	P(int32_t, c4a_metadata)       \
+	P(int32_t, c4a_splits)         \
+	P(int32_t, c128a_metadata)     \
+	P(int32_t, c128a_splits)       \
 	SPMLA_P_GROUP(P, swa)          \
 	SPMLA_P_GROUP(P, c4a)          \
 	SPMLA_P_GROUP(P, c128a)        \
@@ -49,8 +55,13 @@
 	S(uint32_t, has_index)         \
 	S(uint32_t, tokens)            \
 	S(uint32_t, window)            \
-	S(uint32_t, c128a_width)
+	S(uint32_t, c128a_width)       \
+	S(uint32_t, topk)              \
+	S(uint32_t, parts)             \
+	S(uint32_t, blocks)
 SPMLA_KERNEL_SCALARS(step_windows)
+
+enum { WINDOWS_CUTS = 2 }; /* blocks behind the tokens' */
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -150,11 +161,29 @@ windows_put(const PRIVATE g_reporter *to, const PRIVATE windows_group *g,
 
 SPMLA_KERNEL_BLOCKS(step_windows, 4)
 {
+	LOCAL_ARRAY(decode_cut, cut, 1);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 	const uint32_t items = SPMLA_ITEMS_step_windows, item = g_item();
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
 	uint32_t t, first, i;
 
-	for (t = g_block(); t < s.tokens; t += g_blocks()) {
+	for (t = g_block(); t < s.blocks; t += g_blocks()) {
+		if (t >= s.tokens) {
+			const uint32_t four = t == s.tokens;
+
+			BARRIER(); /* the cut before is done */
+			decode_cut_ends(context_lens, s.window,
+					four ? s.topk : s.c128a_width,
+					four ? SPMLA_COMPRESS_OVERLAP
+					     : SPMLA_COMPRESS_MOST,
+					s.tokens, items, cut, sums);
+			BARRIER();
+			decode_cut_block(s.tokens, s.parts,
+					 four ? c4a_metadata : c128a_metadata,
+					 four ? c4a_splits : c128a_splits,
+					 items, cut);
+			continue;
+		}
 		const uint32_t row = (uint32_t)token_row[t];
 		const uint32_t pos = (uint32_t)positions[t];
 		const uint32_t context = (uint32_t)context_lens[t];

@@ -247,12 +247,15 @@ START_TEST(part_of_tokens_that_are_not_there_is_left_out_and_reported)
 }
 END_TEST
 
-/* Blocks past the token's are left out, so the result is right all the same. */
-START_TEST(blocks_that_are_not_there_are_left_out_and_reported)
+/* Blocks past the token's are none; so the result is right all the same, and
+ * with a begin below 0, which is reported. */
+START_TEST(blocks_that_are_not_there_are_left_out)
 {
 	const uint32_t blocks = v4_blocks(&w, 1);
-	const uint32_t bad[3][2] = {
-		{5, blocks + 1}, {5, INT32_MAX}, {(uint32_t)-5, blocks}};
+	const uint32_t bad[4][2] = {{5, blocks + 1},
+				    {5, INT32_MAX},
+				    {(uint32_t)-5, blocks},
+				    {blocks + 2, blocks + 9}};
 
 	add_part(0, 0, 0, v4_blocks(&w, 0), 0);
 	add_part(1, 1, 0, 5, 0);
@@ -261,8 +264,12 @@ START_TEST(blocks_that_are_not_there_are_left_out_and_reported)
 	memcpy(w.num_splits, (const int32_t[]){0, 1, 3, 4}, 16);
 	if (_i == 2) /* from -5: all blocks, so the first split has none */
 		w.parts[8 + 3] = 0;
+	if (_i == 3) /* the first split has all, the second one none */
+		w.parts[8 + 3] = INT32_MAX;
 	v4_check(&f, &w);
-	ck_assert_uint_eq(fixture_status(&f).count, 2);
+	ck_assert_uint_eq(fixture_status(&f).count, _i == 2 ? 2 : 0);
+	if (_i != 2)
+		return;
 	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_INDEX);
 	ck_assert_uint_eq(fixture_status(&f).row, 1);
 }
@@ -354,7 +361,7 @@ main(void)
 	const case_test edge[] = {
 		{part_without_work_does_nothing, 1},
 		{part_of_tokens_that_are_not_there_is_left_out_and_reported, 5},
-		{blocks_that_are_not_there_are_left_out_and_reported, 3},
+		{blocks_that_are_not_there_are_left_out, 4},
 		{split_row_that_is_not_there_is_not_written_and_reported, 5},
 	};
 	const case_test determinism[] = {

@@ -10,10 +10,9 @@
 
 #include "spmla/internal/splits.h"
 #include "spmla/spmla_layout.h"
+#include "tests/support/parts_check.h"
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
-
-enum { MOST_BLOCKS = 64, MOST_TOKENS = 16 };
 
 static ring_rig r;
 
@@ -39,81 +38,20 @@ view(spmla_buf buf, uint64_t *bytes)
 	return spmla_view(r.f.ctx, buf, bytes);
 }
 
-static int32_t
-blocks_of(int32_t len)
-{
-	const int32_t keys = len < 512 ? len : 512;
-
-	return keys > 64 ? (keys + 63) / 64 : 1;
-}
-
-/* What one part says of one token: it covers blocks [begin, end). */
-static void
-cover(int32_t seen[MOST_TOKENS][MOST_BLOCKS], int32_t next[MOST_TOKENS],
-      const int32_t *splits, int32_t token, int32_t begin, int32_t end,
-      int32_t split)
-{
-	int32_t b;
-
-	ck_assert_int_lt(begin, end);
-	ck_assert_int_eq(split, next[token]);
-	ck_assert_int_lt(split, splits[token + 1] - splits[token]);
-	next[token]++;
-	for (b = begin; b < end; b++)
-		ck_assert_int_eq(seen[token][b]++, 0);
-}
-
-/* The rows of `parts` parts against the contexts of `tokens` tokens. */
+/* Of the step at hand. */
 static void
 check_parts(uint32_t parts, int32_t tokens)
 {
-	const int32_t *row = view(SPMLA_BUF_TILE_SCHEDULER_METADATA, NULL);
-	const int32_t *splits = view(SPMLA_BUF_NUM_SPLITS, NULL);
-	const int32_t *lens = view(SPMLA_BUF_CONTEXT_LENS, NULL);
-	int32_t seen[MOST_TOKENS][MOST_BLOCKS], next[MOST_TOKENS], t, b;
-	int32_t most = 0, least = 1 << 30, total = 0;
-	uint32_t p;
+	const parts_step step = {view(SPMLA_BUF_TILE_SCHEDULER_METADATA, NULL),
+				 view(SPMLA_BUF_NUM_SPLITS, NULL),
+				 view(SPMLA_BUF_CONTEXT_LENS, NULL),
+				 tokens,
+				 (int32_t)parts,
+				 512,
+				 0,
+				 1};
 
-	memset(seen, 0, sizeof seen);
-	memset(next, 0, sizeof next);
-	for (p = 0; p < parts; p++, row += 8) {
-		int32_t cost = 0;
-
-		ck_assert_int_eq(row[7], 0);
-		if (row[0] >= tokens) { /* no work */
-			ck_assert_int_eq(row[1], tokens - 1);
-			least = 0;
-			continue;
-		}
-		for (t = row[0]; t <= row[1]; t++) {
-			const int32_t all = blocks_of(lens[t]);
-			const int32_t begin = t == row[0] ? row[2] : 0;
-			const int32_t end = t == row[1] ? row[3] : all;
-
-			cover(seen, next, splits, t, begin, end,
-			      t == row[0] ? row[4] : 0);
-			cost += end - begin + 2;
-			if (t == row[0])
-				ck_assert_int_eq(row[5],
-						 begin > 0 || (t == row[1] &&
-							       end < all));
-			if (t == row[1])
-				ck_assert_int_eq(row[6],
-						 end < all || (t == row[0] &&
-							       begin > 0));
-		}
-		most = cost > most ? cost : most;
-		least = cost < least ? cost : least;
-		total += cost;
-	}
-	ck_assert_int_eq(splits[0], 0);
-	for (t = 0; t < tokens; t++) {
-		ck_assert_int_eq(splits[t + 1] - splits[t], next[t]);
-		for (b = 0; b < blocks_of(lens[t]); b++)
-			ck_assert_int_eq(seen[t][b], 1);
-	}
-	/* What a split costs beside its blocks comes on top, once. */
-	ck_assert_int_le(most, total / (int32_t)parts + 2 + 2);
+	parts_check(&step);
 }
 
 /* Up to two rounds of whole tokens, the last one at most three fifths full. */

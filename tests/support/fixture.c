@@ -76,6 +76,7 @@ skip_without(const fixture *f, const char *variant)
 
 static uint32_t lent_workers;
 static lent *lent_loop;
+static uint32_t multiprocessors;
 
 void
 fixture_lend(uint32_t workers, lent *loop)
@@ -163,6 +164,12 @@ fixture_rounds(uint32_t most, uint32_t few)
 }
 
 void
+fixture_multiprocessors(uint32_t count)
+{
+	multiprocessors = count;
+}
+
+void
 fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 {
 	const char *variant = getenv("SPMLA_TEST_NATIVE");
@@ -181,6 +188,8 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 	lend(&f->config, &native);
 	f->device.struct_bytes = (uint32_t)sizeof f->device;
 	s = spmla_backend_query(f->backend, &native, &f->device, &diag);
+	if (multiprocessors && f->backend == &spmla_emulator)
+		f->device.sm_count = multiprocessors;
 	if (s == SPMLA_OK)
 		s = spmla_plan_make(&f->plan, &f->config, &f->device, &diag);
 	for (m = 0; s == SPMLA_OK && m < SPMLA_MEMORY_COUNT; m++) {
