@@ -141,8 +141,10 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			    const spmla_shape *shape, spmla_stream stream);
 
 /* Attends over the window and, by ratio, the selection or all of the compressed
- * keys: index_map (ratio 4), sparse_decode.
- * Order: enqueues 1 or 2 ops; capturable. */
+ * keys: index_map (ratio 4), sparse_decode; on a GPU a decode step of so few
+ * tokens that it pays is done in parts, with split_combine behind them, unless the
+ * flag BATCH_INVARIANT is set.
+ * Order: enqueues 1 to 3 ops; capturable. */
 spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 

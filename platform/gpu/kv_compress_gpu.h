@@ -51,28 +51,29 @@ typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_index_scalars;
 
 enum { COMPRESS_STEP = 8, COMPRESS_LANES = 16 };
 
-/* What a block shares. */
+/* Where a row of a group is. */
+enum { COMPRESS_NONE, COMPRESS_STATE, COMPRESS_CALL };
+
+/* What a block shares: of each row of the group where it is, and the floats from
+ * there, and from ape, to the columns that the key's first is made of. What all
+ * items would work out is looked up. */
 typedef struct compress_local {
-	/* Of each row of the group the floats from the state's base, or the
-	 * token and COMPRESS_CALL, or G_STATE_NONE. */
-	uint64_t at[SPMLA_COMPRESS_MOST];
+	uint64_t kv_at[SPMLA_COMPRESS_MOST];
+	uint64_t score_at[SPMLA_COMPRESS_MOST];
+	uint32_t ape_at[SPMLA_COMPRESS_MOST];
+	uint32_t from[SPMLA_COMPRESS_MOST];
 	float squares[SPMLA_V4_DIM];
 	float largest[SPMLA_V4_DIM / COMPRESS_LANES];
 	uint32_t lost; /* a row that should be there is not */
 } compress_local;
 
-#define COMPRESS_CALL ((uint64_t)1 << 63)
-
 /* The key of the group as the item's column has it: the sum over its rows. */
 FN float
 compress_rows(const LOCAL compress_local *shared, GLOBAL const float *kv,
 	      GLOBAL const float *score, GLOBAL const float *ape,
-	      GLOBAL const float *state, int64_t kv_stride,
-	      int64_t score_stride, uint32_t width, uint32_t ratio,
-	      uint32_t group_rows, uint32_t dim)
+	      GLOBAL const float *state, uint32_t group_rows)
 {
 	const float none = g_float(0xff800000u), log2_e = 1.44269504088896341f;
-	const uint32_t i = g_item();
 	float most = none, sum = 0.0f, acc = 0.0f;
 	uint32_t first, k;
 
@@ -82,29 +83,26 @@ compress_rows(const LOCAL compress_local *shared, GLOBAL const float *kv,
 
 		UNROLL
 		for (k = 0; k < COMPRESS_STEP; k++) {
-			const uint64_t at = shared->at[first + k];
 			const uint32_t row = first + k;
-			const uint32_t col = row < ratio ? i : i + dim;
-			const int64_t t = (int64_t)(at & ~COMPRESS_CALL);
-			const uint32_t call = (at & COMPRESS_CALL) != 0;
+			const uint32_t from = shared->from[row];
+			const uint32_t call = from == COMPRESS_CALL;
+			GLOBAL const float *p =
+				(call ? kv : state) + shared->kv_at[row];
+			GLOBAL const float *q =
+				(call ? score : state) + shared->score_at[row];
 
-			x[k] = none;
-			v[k] = z[k] = 0.0f;
-			if (at != G_STATE_NONE) {
-				GLOBAL const float *p =
-					call ? kv + t * kv_stride : state + t;
-				GLOBAL const float *q =
-					call ? score + t * score_stride
-					     : state + t + width;
-
-				v[k] = p[col];
-				x[k] = q[col];
-				if (call)
-					z[k] = ape[(uint64_t)(row % ratio) *
-							   width +
-						   col];
-			}
+			v[k] = p[g_item()];
+			x[k] = q[g_item()];
+			/* Where there is none, it was the first entry's. */
+			v[k] = from == COMPRESS_NONE ? 0.0f : v[k];
+			x[k] = from == COMPRESS_NONE ? none : x[k];
 		}
+		UNROLL
+		for (k = 0; k < COMPRESS_STEP; k++)
+			z[k] = shared->from[first + k] == COMPRESS_CALL
+				       ? ape[shared->ape_at[first + k] +
+					     g_item()]
+				       : 0.0f;
 		/* Of a saved row z is 0, which changes no more than the sign of
 		 * a zero, and no weight. */
 		UNROLL
@@ -247,15 +245,16 @@ compress_store(LOCAL compress_local *shared, float y, GLOBAL uint8_t *page,
 	}
 }
 
-/* Where row i of t's group is, as compress_local has it; *lost if nowhere. The
- * table is asked for whether or not the call has the row. */
-FN uint64_t
-compress_find(GLOBAL const int32_t *positions, GLOBAL const int32_t *token_row,
+/* Looks up row i of t's group. The table is asked for whether or not the call
+ * has the row. */
+FN void
+compress_find(LOCAL compress_local *shared, GLOBAL const int32_t *positions,
+	      GLOBAL const int32_t *token_row,
 	      GLOBAL const int32_t *context_lens,
 	      GLOBAL const int32_t *block_table,
 	      GLOBAL const int32_t *table_cols,
 	      const spmla_k_kv_compress_scalars s, uint32_t t, uint32_t i,
-	      int32_t position, int32_t row, LOCAL uint32_t *lost)
+	      int32_t position, int32_t row, uint32_t dim)
 {
 	const int32_t back = (int32_t)s.group_rows - 1 - (int32_t)i;
 	const int32_t p = position - back;
@@ -264,18 +263,29 @@ compress_find(GLOBAL const int32_t *positions, GLOBAL const int32_t *token_row,
 	const int32_t near_row = near ? token_row[j] : -1;
 	const int32_t near_position = near ? positions[j] : -1;
 	const int32_t near_len = near && s.has_lens ? context_lens[j] : 1;
+	const uint32_t col = i < s.ratio ? 0 : dim;
 	uint64_t at = G_STATE_NONE;
+	uint32_t from = COMPRESS_NONE;
 
 	if (p >= 0)
 		at = g_state_at(block_table, table_cols, s.has_cols, s.columns,
 				s.table_stride, s.ring, s.state_pages,
 				s.state_page_bytes, s.state_entries, s.width,
 				(uint32_t)row, (uint32_t)p);
-	if (near_row == row && near_position == p && near_len > 0)
-		return (uint64_t)j | COMPRESS_CALL;
-	if (p >= 0 && at == G_STATE_NONE)
-		*lost = 1;
-	return at == G_STATE_NONE ? at : at / 4;
+	shared->kv_at[i] = shared->score_at[i] = 0;
+	if (near_row == row && near_position == p && near_len > 0) {
+		from = COMPRESS_CALL;
+		shared->kv_at[i] = (uint64_t)(j * s.kv_stride) + col;
+		shared->score_at[i] = (uint64_t)(j * s.score_stride) + col;
+	} else if (at != G_STATE_NONE) {
+		from = COMPRESS_STATE;
+		shared->kv_at[i] = at / 4 + col;
+		shared->score_at[i] = at / 4 + s.width + col;
+	} else if (p >= 0) {
+		shared->lost = 1;
+	}
+	shared->from[i] = from;
+	shared->ape_at[i] = i % s.ratio * s.width + col;
 }
 
 FN void
@@ -284,18 +294,20 @@ compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	     LOCAL compress_local *shared, const uint32_t dim)
 {
 	const uint32_t share = (s.tokens - 1) / g_blocks() + 1;
-	const uint64_t end = ((uint64_t)g_block() + 1) * share;
+	const uint64_t begin = (uint64_t)g_block() * share;
 	const uint32_t i = g_item();
-	uint64_t n;
+	uint32_t n;
 
-	for (n = (uint64_t)g_block() * share; n < end && n < s.tokens; n++) {
-		const uint32_t t = (uint32_t)n;
+	for (n = 0; n < share && n + begin < s.tokens; n++) {
+		const uint32_t t = (uint32_t)begin + n;
 		const int64_t slot = slot_mapping[t];
 		const int32_t position = positions[t];
 		const int32_t row = token_row[t];
 		const uint32_t group =
 			(uint32_t)position - (uint32_t)position % s.ratio;
 		const uint64_t page = (uint64_t)slot / s.page_entries;
+		const uint32_t entry =
+			(uint32_t)((uint64_t)slot % s.page_entries);
 		float y = 0.0f;
 		uint32_t fault = 0;
 
@@ -318,25 +330,23 @@ compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			shared->lost = 0;
 		BARRIER();
 		if (i < s.group_rows)
-			shared->at[i] = compress_find(
-				positions, token_row, context_lens, block_table,
-				table_cols, s, t, i, position, row,
-				&shared->lost);
+			compress_find(shared, positions, token_row,
+				      context_lens, block_table, table_cols, s,
+				      t, i, position, row, dim);
 		BARRIER();
 		if (!shared->lost) {
 			y = compress_rows(shared, kv, score, ape,
 					  (GLOBAL const float *)state,
-					  s.kv_stride, s.score_stride, s.width,
-					  s.ratio, s.group_rows, dim);
+					  s.group_rows);
 			y = compress_finish(
 				shared, y, norm_weight[i], s.norm_eps,
 				cos_sin + (uint64_t)group * SPMLA_V4_ROPE, dim);
 		} else if (i == 0) {
 			g_fault(fault_state, fault_status, t, G_FAULT_PAGE);
 		}
-		compress_store(shared, y, cache + page * s.page_stride_bytes,
-			       (uint32_t)((uint64_t)slot % s.page_entries),
-			       s.page_entries, s.layout, s.e4m3_scale, dim);
+		compress_store(
+			shared, y, cache + (uint32_t)page * s.page_stride_bytes,
+			entry, s.page_entries, s.layout, s.e4m3_scale, dim);
 	}
 }
 
