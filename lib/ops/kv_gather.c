@@ -22,6 +22,7 @@ check_requests(spmla_diag *diag, const spmla_kv_gather_args *a)
 		{"kv_gather.columns", a->columns, SPMLA_WANT_AT_LEAST, 1},
 		{"kv_gather.table_stride_elems", a->table_stride_elems,
 		 SPMLA_WANT_AT_LEAST, a->columns},
+		{"kv_gather.ring", a->ring, SPMLA_WANT_AT_MOST, 1},
 		{"kv_gather.workspace_starts", SPMLA_I_PTR(a->workspace_starts),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"kv_gather.block_table", SPMLA_I_PTR(a->block_table),

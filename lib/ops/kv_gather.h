@@ -36,7 +36,7 @@ typedef struct spmla_kv_gather_args {
 	                       * it requests, tables and starts are not read */
 	float kv_scale;       /* V4_E4M3: of the whole cache, > 0, <= 2^126;
 	                       * else not read */
-	uint32_t reserved;
+	uint32_t ring;        /* 1: columns come round; by slot not read */
 } spmla_kv_gather_args;
 
 /* Request b owns the rows [workspace_starts[b], workspace_starts[b + 1]) of
@@ -53,6 +53,9 @@ typedef struct spmla_kv_gather_args {
  * source has it; sparse_decode reads 2^-127 and NaN there. No writer here makes
  * a 0, and with 255 all is NaN in both. V4_E4M3:
  * the same with kv_scale.
+ * The key of position p lies in column p / entries_per_page (ring: modulo
+ * columns, which hold all that is gathered of a request, as ring_columns of a
+ * plan do for window and new keys).
  * A key whose column is past the table or not written, or whose page is outside
  * the cache, is a row of zeros: FAULT_PAGE for each. So is every row of a
  * request whose table row is outside the table: FAULT_ROW, whose seq_start is

@@ -77,10 +77,11 @@ spmla_i_cpu_span_of(int64_t start, int64_t end, uint32_t previous,
 /* The page that holds position `position` of a table row, or NULL. */
 static inline const uint8_t *
 spmla_i_cpu_page_of(const spmla_cache *cache, const spmla_i_cpu_table *table,
-		    uint32_t row, uint32_t position)
+		    uint32_t ring, uint32_t row, uint32_t position)
 {
-	const int32_t page = spmla_i_cpu_page(
-		table, row, position / cache->entries_per_page);
+	const uint32_t col = position / cache->entries_per_page;
+	const int32_t page =
+		spmla_i_cpu_page(table, row, ring ? col % table->columns : col);
 
 	return page < 0 ? NULL : spmla_i_cpu_page_at(cache, (uint64_t)page);
 }

@@ -46,7 +46,7 @@ gather_request(spmla_ctx *ctx, const spmla_indexer_k_gather_args *a,
 		const uint8_t *page = NULL;
 
 		if (!skip) {
-			page = spmla_i_cpu_page_of(&a->cache, table, who,
+			page = spmla_i_cpu_page_of(&a->cache, table, 0, who,
 						   position);
 			if (!page)
 				spmla_i_cpu_fault(ctx, who, SPMLA_FAULT_PAGE);

@@ -110,8 +110,8 @@ gather_request(spmla_ctx *ctx, const spmla_kv_gather_args *a,
 		const uint8_t *page = NULL;
 
 		if (!skip) {
-			page = spmla_i_cpu_page_of(&a->cache, table, who,
-						   position);
+			page = spmla_i_cpu_page_of(&a->cache, table, a->ring,
+						   who, position);
 			if (!page)
 				spmla_i_cpu_fault(ctx, who, SPMLA_FAULT_PAGE);
 		}

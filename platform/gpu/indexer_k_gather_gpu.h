@@ -106,7 +106,7 @@ SPMLA_KERNEL_BLOCKS(indexer_k_gather, 2)
 						&to, spans, block_table,
 						table_cols, s.has_cols,
 						s.columns, s.stride,
-						s.pool_pages, s.page_tokens,
+						s.pool_pages, s.page_tokens, 0,
 						s.page_stride_bytes, n, &entry);
 				if (page < GATHER_LEAVE) {
 					scale = ((

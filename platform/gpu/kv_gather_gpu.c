@@ -43,6 +43,7 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_seq_starts = a->seq_starts != NULL;
 	p.s.has_req_row = a->req_row != NULL;
 	p.s.has_slots = a->slots != NULL;
+	p.s.ring = a->ring;
 	p.s.layout = a->cache.layout;
 	p.s.kv_scale = a->kv_scale;
 	p.s.wide =

@@ -33,6 +33,7 @@
 	S(uint32_t, has_seq_starts)        \
 	S(uint32_t, has_req_row)           \
 	S(uint32_t, has_slots)             \
+	S(uint32_t, ring)                  \
 	S(uint32_t, layout)                \
 	S(float, kv_scale)                 \
 	S(uint32_t, whole_words)           \
@@ -219,6 +220,7 @@ typedef struct kv_gather_job {
 	uint32_t has_seq_starts;
 	uint32_t has_req_row;
 	uint32_t has_slots;
+	uint32_t ring;
 } kv_gather_job;
 
 /* Of the parameters of a kernel. */
@@ -229,7 +231,7 @@ typedef struct kv_gather_job {
 			s.rows, s.columns, s.stride, s.pool_pages,           \
 			s.page_tokens, s.has_cols, s.requests, s.keys,       \
 			s.has_ends, s.has_seq_starts, s.has_req_row,         \
-			s.has_slots                                          \
+			s.has_slots, s.ring                                  \
 	}
 
 /* Requests from `tile` on, as many as the block has items: their spans, the
@@ -272,7 +274,7 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	if (!job->has_slots)
 		return gather_page(to, spans, job->block_table, job->table_cols,
 				   job->has_cols, job->columns, job->stride,
-				   job->pool_pages, job->page_tokens,
+				   job->pool_pages, job->page_tokens, job->ring,
 				   job->page_stride_bytes, n, entry);
 	slot = (uint32_t)job->slots[n];
 	*entry = slot % job->page_tokens;

@@ -48,7 +48,7 @@ static const pin pins[] = {
 	F(spmla_kv_gather_args, workspace_ends, 120, 8),
 	F(spmla_kv_gather_args, slots, 128, 8),
 	F(spmla_kv_gather_args, kv_scale, 136, 4),
-	F(spmla_kv_gather_args, reserved, 140, 4),
+	F(spmla_kv_gather_args, ring, 140, 4),
 	S(spmla_prefill_rows_args, 104),
 	F(spmla_prefill_rows_args, struct_bytes, 0, 4),
 	F(spmla_prefill_rows_args, requests, 4, 4),

@@ -252,6 +252,7 @@ make_kv_gather(input *in, void *args)
 	a->dst = bytes_of(in, strided(a->keys, a->dst_stride_elems, dim), 2);
 	a->slots = maybe(in) ? NULL : i32_of(in, a->keys);
 	a->kv_scale = scale_of(in);
+	a->ring = in_below(in, 3);
 }
 
 CALL(indexer_k_insert)

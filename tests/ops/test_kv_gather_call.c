@@ -79,6 +79,7 @@ static const arg_error errors[] = {
 	{FIELD(columns), 0, RANGE "columns: got 0, want at least 1"},
 	{FIELD(table_stride_elems), 3,
 	 RANGE "table_stride_elems: got 3, want at least 4"},
+	{FIELD(ring), 2, RANGE "ring: got 2, want at most 1"},
 	{FIELD(workspace_starts), 0, NUL("kv_gather.workspace_starts")},
 	{FIELD(block_table), 0, NUL("kv_gather.block_table")},
 	{FIELD(dst), 0, NUL("kv_gather.dst")},

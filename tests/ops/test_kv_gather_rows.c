@@ -119,6 +119,30 @@ START_TEST(output_may_lie_at_any_address_and_stride)
 }
 END_TEST
 
+/* Four columns of 16: position 1000 is the 40th of 64, of the third page, its
+ * entry 8; 24 keys later come those of the first. 2^31 - 1 is the 63rd. */
+START_TEST(ring_takes_columns_modulo_their_number)
+{
+	static const int32_t first[2] = {1000, INT32_MAX};
+	spmla_kv_gather_args a = good_args();
+	uint32_t n;
+
+	a.ring = 1;
+	a.seq_starts = first;
+	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_uint_eq(fixture_status(&g.f).count, 0);
+	for (n = 0; n < 50; n++) {
+		const uint32_t b = n >= 20, place = b ? 63 + n - 20 : 40 + n;
+		const uint32_t page =
+			(uint32_t)g.table[b * 7 + place % 64 / 16];
+
+		ck_assert_mem_eq(dst + n * 576,
+				 g.pool + page * 18432 + place % 16 * 1152,
+				 1152);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -126,6 +150,7 @@ main(void)
 		rows_behind_a_requests_end_are_left_alone,
 		any_number_of_requests_find_their_keys,
 		output_may_lie_at_any_address_and_stride,
+		ring_takes_columns_modulo_their_number,
 	};
 	const theme themes[] = {THEME("layout", setup, teardown, layout)};
 

@@ -203,6 +203,23 @@ START_TEST(v4_keys_without_a_page_are_zeros)
 }
 END_TEST
 
+/* Of three columns that come round, row 1 has but two: of 21 keys from 4094 on,
+ * in columns 1023, 1024, .., those of the third, 1025 and 1028, have no page. */
+START_TEST(v4_ring_comes_round_and_misses_what_was_not_written)
+{
+	static const int32_t cols[2] = {3, 2};
+	static const int32_t starts[2] = {0, 30}, first[2] = {7, 4094};
+
+	kv_gather_open(&r, FP8, 4, 2, 3, 0);
+	r.g.ring = r.a.ring = 1;
+	r.g.cols = r.a.table_cols = cols;
+	r.a.seq_starts = first;
+	kv_gather_requests(&r, starts, 2, 51);
+	gather_status(&r.g, 4 + 3, SPMLA_FAULT_PAGE, 1);
+	kv_gather_close(&r);
+}
+END_TEST
+
 START_TEST(slots_past_the_cache_are_zeros_and_reported)
 {
 	int32_t slots[6] = {-1, 0, INT32_MIN, 0, INT32_MAX, -7};
@@ -305,6 +322,7 @@ main(void)
 	const TTest *const edge[] = {
 		v4_products_worked_out_by_hand,
 		v4_keys_without_a_page_are_zeros,
+		v4_ring_comes_round_and_misses_what_was_not_written,
 		slots_past_the_cache_are_zeros_and_reported,
 	};
 	const TTest *const error[] = {

@@ -67,9 +67,10 @@ gather_close(gather_rig *g)
 static const uint8_t *
 page_of(const gather_rig *g, int64_t row, int64_t position)
 {
-	const int64_t column = position / g->cache.entries_per_page;
-	int64_t page;
+	int64_t column = position / g->cache.entries_per_page, page;
 
+	if (g->ring)
+		column %= g->columns;
 	if (column >= (int64_t)g->columns)
 		return NULL;
 	if (g->cols && column >= g->cols[row])
