@@ -239,7 +239,8 @@ resolve_prefill(spmla_config *c, spmla_diag *diag)
 
 /* Most pages that a step is likely to bring, of the tables that a record
  * changes: some a request, or a whole row of each; of prompts all that they
- * have in the workspace, but of a table that comes round no more than it has. */
+ * have in the workspace, but of a table that comes round no more than it
+ * has. */
 static uint32_t
 default_update_pages(const spmla_config *c, uint32_t requests)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Capture and replay. What a graph is belongs to the backend; here is only the
- * rule that one launch takes one ticket.
+ * Capture and replay. What a graph is belongs to the backend; here is only that
+ * one launch takes one ticket, and begins the step that calls outside the graph
+ * then belong to.
  */
 #include "spmla/internal/backend.h"
 
@@ -25,6 +26,7 @@ spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream)
 		return s;
 	ctx->capture_open = 1;
 	ctx->capture_rings = 0;
+	ctx->capture_prologues = 0;
 	ctx->capture_failed = SPMLA_OK;
 	ctx->capture_prologue = ctx->prologue;
 	return SPMLA_OK;
@@ -67,6 +69,8 @@ spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph)
 	ctx->graphs[ctx->graph_count] = ctx->capture_rings
 						? SPMLA_I_GRAPH_TICKET
 						: SPMLA_I_GRAPH_NO_TICKET;
+	if (ctx->capture_prologues)
+		ctx->graph_prologues[ctx->graph_count] = ctx->prologue;
 	*graph = ++ctx->graph_count;
 	ctx->capture_open = 0;
 	return SPMLA_OK;
@@ -82,7 +86,9 @@ spmla_graph_abort(spmla_ctx *ctx)
 	s = check_open(ctx);
 	if (s != SPMLA_OK)
 		return s;
-	ctx->backend->capture_abort(ctx);
+	s = ctx->backend->capture_abort(ctx);
+	if (s != SPMLA_OK)
+		return s;
 	ctx->prologue = ctx->capture_prologue;
 	ctx->capture_open = 0;
 	return SPMLA_OK;
@@ -114,7 +120,11 @@ spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph, uint64_t ticket,
 				 SPMLA_WANT_EQUAL, 0);
 	if (s == SPMLA_OK)
 		s = ctx->backend->launch(ctx, graph - 1, stream);
-	if (s == SPMLA_OK && kind == SPMLA_I_GRAPH_TICKET)
+	if (s != SPMLA_OK)
+		return s;
+	if (kind == SPMLA_I_GRAPH_TICKET)
 		ctx->launched = ticket;
+	if (ctx->graph_prologues[graph - 1].shape.tokens)
+		ctx->prologue = ctx->graph_prologues[graph - 1];
 	return s;
 }

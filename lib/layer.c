@@ -32,7 +32,9 @@ spmla_i_layer_begin(spmla_ctx *ctx, const void *layer, uint32_t bytes,
 				 "shape.tokens (of the last prologue)",
 				 shape->tokens, SPMLA_WANT_AT_MOST,
 				 ctx->prologue.shape.tokens);
-	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+	if (s != SPMLA_OK)
+		return spmla_i_op_failed(ctx, s);
+	return v4 && !prefill ? spmla_i_layer_decode(ctx) : s;
 }
 
 spmla_status

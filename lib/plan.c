@@ -16,12 +16,14 @@ bucket_logits(const spmla_shape *b, const spmla_config *c, uint32_t *overflow)
 {
 	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
 	const uint32_t ratio = spmla_i_index_ratio(c);
+	/* Of a context without a compressed key a row is there all the same. */
+	const uint32_t longest = c->max_context_tokens / ratio;
 	const uint64_t by_live = spmla_i_add(
 		spmla_i_mul(b->next_n, b->max_live_context, overflow) / ratio,
 		spmla_i_mul(b->tokens, align - 1, overflow), overflow);
 	const uint64_t by_tokens = spmla_i_mul(
 		b->tokens,
-		spmla_i_align(c->max_context_tokens / ratio, align, overflow),
+		spmla_i_align(longest ? longest : 1, align, overflow),
 		overflow);
 
 	return by_live < by_tokens ? by_live : by_tokens;

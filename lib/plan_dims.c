@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-/* Tokens of a step that is longer than any of decode, which spmla_v4_output
- * does at a * time. */
+/* Tokens that spmla_v4_output does at a time, of a step that is longer than any
+ * of decode. */
 enum { SPMLA_I_OUTPUT_TOKENS = 1024 };
 
 static void

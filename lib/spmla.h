@@ -18,7 +18,8 @@
  * Small plain records, which stand in arrays or inside of other structs, have
  * no such field and never change: spmla_shape, spmla_table_config,
  * spmla_extent, spmla_request, spmla_table_store, spmla_step_device,
- * spmla_range, spmla_indexer_chunk, spmla_prefill_chunk. A zero field means its
+ * spmla_range, spmla_indexer_chunk, spmla_prefill_chunk, spmla_gathered_chunk.
+ * A zero field means its
  * default unless it says otherwise.
  * Functions that fail change nothing; but of a call that enqueues and gets
  * E_DEVICE, and of one made of several operations, some of the work may be on
@@ -269,11 +270,13 @@ spmla_status spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream);
  * prologues: abort it. */
 spmla_status spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph);
 
-/* Drops the open capture. The context is as before _begin. */
+/* Drops the open capture. The context is as before _begin. With a device it may
+ * be the wrong thread's to drop (E_DEVICE): it is still open. */
 spmla_status spmla_graph_abort(spmla_ctx *ctx);
 
 /* Launches the graph for a ticket: the next one to launch, or 0 for a graph
- * that has no FROM_RING prologue.
+ * that has no FROM_RING prologue. Calls of a layer that follow outside of it
+ * belong to the step that the graph began, if a prologue is in it.
  * Order: enqueues one launch; no wait, no allocation.
  * Errors: E_RANGE for an unknown graph, E_TICKET, E_STATE inside a capture,
  * E_SPACE if the deferred queue is full; then nothing was launched and the

@@ -165,14 +165,17 @@ typedef struct spmla_table_config {
 	uint32_t page_tokens; /* positions a page covers, 1..4096; V3.2: default
 	                       * 64; V4: 64, of compressed keys 256, of states
 	                       * 4 and, at ratio 128, 128 or as many 128 as hold
-	                       * a group and the tokens that may be taken back */
+	                       * a group and the tokens that may be taken
+	                       * back */
 	uint32_t pool_pages;  /* valid page ids are [0, pool_pages); no default;
 	                       * pool_pages * page_tokens < 2^31 */
 	/* 0: a column for each page of the longest context; SPMLA_RING_LEAST.
 	 * V4's window and states only: places for window - 1 + t positions,
 	 * where t is the most query tokens of a request (prefill counts), and
 	 * at least one column more than hold window - 1; of a state for n +
-	 * next_n - 1, n = 8 at ratio 4 and 128 at 128. */
+	 * next_n - 1, n = 8 at ratio 4 and 128 at 128. So the tokens of one
+	 * step may be taken back; where those of several are (a draft by
+	 * ADVANCE), plan as many positions more. */
 	uint32_t ring_columns;
 } spmla_table_config;
 
@@ -302,7 +305,8 @@ typedef enum spmla_life {
 	SPMLA_LIFE_CONTEXT = 0, /* from init to fini */
 	SPMLA_LIFE_STEP = 1,    /* from a prologue to the next */
 	SPMLA_LIFE_INDEX = 2,   /* inside spmla_v32_index, spmla_v4_index, or
-	                         * that part of a prefill */
+	                         * that part of a prefill; on the CPU inside
+	                         * spmla_v4_compress too */
 	SPMLA_LIFE_ATTEND = 3,  /* inside spmla_v32_attend, spmla_v4_attend, or
 	                         * the rest of a prefill */
 	SPMLA_LIFE_OUTPUT = 4,  /* inside spmla_v4_output */
@@ -393,14 +397,16 @@ typedef enum spmla_buf {
 	SPMLA_BUF_TABLE_STAGING_STATE_INDEX = 97,
 	/* V4, of a step. CONTEXT_LENS and SLOT_MAPPING are of the window. A
 	 * token without a page for a compressed key, or without room for its
-	 * index logits, has the three lengths 0. -1 is no slot; C = max_context_tokens / 128, rounded
-	 * up to a multiple of 128. Rows of indices count up to their length;
-	 * what is behind it is unspecified. */
+	 * index logits, has the three lengths 0. -1 is no slot; C =
+	 * max_context_tokens / 128, rounded up to a multiple of 128. Rows of
+	 * indices count up to their length; what is behind it is
+	 * unspecified. */
 	SPMLA_BUF_COMPRESSED_LENS = 100, /* int32 [T]: whole groups of 4 that a
 	                                  * token sees */
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A = 101,   /* int64 [T] */
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX = 102, /* int64 [T], that of C4A
-	                                                * if that has its table */
+	                                                * if that has its
+	                                                * table */
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A = 103, /* int64 [T] */
 	SPMLA_BUF_SWA_INDICES = 104,    /* int32 [T][window_tokens], slots */
 	SPMLA_BUF_SWA_LENS = 105,       /* int32 [T] */

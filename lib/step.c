@@ -294,6 +294,8 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 	if (s != SPMLA_OK)
 		return s;
 	ctx->prologue = args;
+	if (ctx->capture_open)
+		ctx->capture_prologues++;
 	if (source != SPMLA_FROM_RING)
 		return s;
 	if (ctx->capture_open)

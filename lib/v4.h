@@ -7,7 +7,8 @@
  * 128:1 too. All metadata comes from the step's prologue; the calls take the
  * same shape as the prologue did. A step of prompts (its info.bucket is
  * SPMLA_BUCKET_PREFILL) takes the same calls, eagerly: keys are read where they
- * are, and a prompt's are the same bits however it is cut up.
+ * are, and a prompt's are the same bits however it is cut up. Its shape is one
+ * that fits no bucket (E_STATE).
  * A call that one of its ops refuses may have enqueued the ops before it, and
  * branches that it forked are then not joined: inside a capture, abort it.
  */
@@ -142,8 +143,8 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
 
 /* Attends over the window and, by ratio, the selection or all of the compressed
  * keys: index_map (ratio 4), sparse_decode; on a GPU a decode step of so few
- * tokens that it pays is done in parts, with split_combine behind them, unless the
- * flag BATCH_INVARIANT is set.
+ * tokens that it pays is done in parts, with split_combine behind them, unless
+ * the flag BATCH_INVARIANT is set.
  * Order: enqueues 1 to 3 ops; capturable. */
 spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);

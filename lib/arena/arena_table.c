@@ -121,6 +121,9 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(C128A_LENS, DEVICE, STEP, 0, 4, V4_TOKENS, ONE, "[tokens]",
 	    "prologue"),
 
+	/* V4 may make the next three on a branch of a layer: it forks behind all
+	 * that came before, and joins before anything else of INDEX or ATTEND,
+	 * so they are none that share no bytes. */
 	ROW(INDEX_Q, DEVICE, INDEX, 0, 1, TOKENS, INDEX_Q_BYTES,
 	    "[tokens][index_heads][128]", "indexer_q_prep"),
 	ROW(INDEX_WEIGHTS, DEVICE, INDEX, 0, 4, TOKENS, INDEX_HEADS,
@@ -130,7 +133,7 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(LOGITS, DEVICE, INDEX, 0, 4, LOGITS, ONE, "ragged rows",
 	    "mqa_logits"),
 	ROW(INDEX_SCRATCH, DEVICE, INDEX, 0, 1, INDEX_SCRATCH, ONE, "[bytes]",
-	    "mqa_logits, topk"),
+	    "mqa_logits, topk; V4: kv_compress"),
 	ROW(GATHERED_INDEX_K, DEVICE, INDEX, 0, 1, WORKSPACE, INDEX_DIM,
 	    "[workspace][128]", "indexer_k_gather"),
 	ROW(GATHERED_INDEX_SCALES, DEVICE, INDEX, 0, 4, WORKSPACE, ONE,

@@ -67,7 +67,8 @@ struct spmla_backend {
 	spmla_status (*capture_begin)(spmla_ctx *ctx, spmla_stream stream);
 	/* Makes graph `index` (0-based) of what was recorded. */
 	spmla_status (*capture_end)(spmla_ctx *ctx, uint32_t index);
-	void (*capture_abort)(spmla_ctx *ctx);
+	/* One that fails leaves the capture open. */
+	spmla_status (*capture_abort)(spmla_ctx *ctx);
 	spmla_status (*launch)(spmla_ctx *ctx, uint32_t index,
 			       spmla_stream stream);
 	/* Orders what `to` gets from now on behind what `from` has got. NULL:
@@ -98,7 +99,8 @@ struct spmla_ctx {
 	uint32_t magic;
 	uint32_t reserved;
 	const spmla_backend *backend;
-	spmla_step_prologue_args prologue; /* the last enqueued; zeros: none */
+	/* The last enqueued, alone or by a replay; zeros: none. */
+	spmla_step_prologue_args prologue;
 	/* Protocol, host side. launched <= written. */
 	uint64_t written;
 	uint64_t launched;
@@ -107,7 +109,10 @@ struct spmla_ctx {
 	uint32_t capture_failed; /* spmla_status of the first failed op */
 	uint32_t graph_count;
 	spmla_step_prologue_args capture_prologue; /* `prologue` before it */
+	uint32_t capture_prologues;                /* in it */
 	uint8_t graphs[SPMLA_I_MAX_GRAPHS];        /* spmla_i_graph_kind */
+	/* The last in each graph; zeros: none. */
+	spmla_step_prologue_args graph_prologues[SPMLA_I_MAX_GRAPHS];
 	spmla_i_table tables[SPMLA_MAX_TABLE_GROUPS];
 	void *buf[SPMLA_I_BUF_LIMIT]; /* by spmla_buf */
 	uint64_t buf_bytes[SPMLA_I_BUF_LIMIT];

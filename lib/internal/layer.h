@@ -60,8 +60,8 @@ spmla_status spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
  * shape with other tokens than its. */
 uint32_t spmla_i_layer_parts(const spmla_ctx *ctx, uint32_t tokens);
 
-/* The attention: one op, or a->parts parts by the prologue's metadata, and their
- * combine. Fields behind parts are set here. */
+/* The attention: one op, or a->parts parts by the prologue's metadata, and
+ * their combine. Fields behind parts are set here. */
 spmla_status spmla_i_layer_attend(spmla_ctx *ctx, spmla_sparse_decode_args *a,
 				  spmla_buf metadata, spmla_buf num_splits,
 				  spmla_stream stream);

@@ -28,8 +28,8 @@ spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
 }
 
 /* The same of a plan's model. A token of V4 has few blocks, and its combine as
- * much to do as one of V3.2: on 132 multiprocessors of an H100, C4A with 64 heads
- * took 40 us in parts and 53 whole with 16 tokens, 58 and 54 with 48. */
+ * much to do as one of V3.2: on 132 multiprocessors of an H100, C4A with 64
+ * heads took 40 us in parts and 53 whole with 16 tokens, 58 and 54 with 48. */
 static inline int
 spmla_i_whole_pays(const spmla_plan *plan, uint32_t tokens, uint32_t at_a_time)
 {

@@ -44,8 +44,8 @@ typedef struct spmla_compress_state_save_args {
  * back; column = pos / entries_per_page % columns, slot = page *
  * entries_per_page + pos % entries_per_page. A token is left out if token t +
  * capacity is its request's too (the same row, pos + capacity, a context): it
- * goes to the same place. So the last tokens stay, and no place is written twice.
- * kv_compress comes before it.
+ * goes to the same place. So the last tokens stay, and no place is written
+ * twice. kv_compress comes before it.
  * A slot past the state skips the token: FAULT_SLOT; else a position below 0:
  * FAULT_POSITION. RING: such a position, then a row outside the table
  * (FAULT_ROW), a column not written or a page outside the state (FAULT_PAGE)

@@ -54,8 +54,8 @@ typedef struct spmla_kv_compress_args {
  *    log2 e), plus that of the 8, which is summed from 0 on. A score of NaN or
  *    +inf, or -inf alone, makes c NaN.
  * 2. y = (c * r) * norm_weight, r = 1 / sqrt(mean of c^2 + norm_eps), the
- *    mean's sum in 16 lanes (lane l adds l, l + 16, .. to 0) and then the tree 8, 4,
- *    2, 1.
+ *    mean's sum in 16 lanes (lane l adds l, l + 16, .. to 0) and then the tree
+ *    8, 4, 2, 1.
  * 3. the last 64 are rotated, interleaved, by the row pos / ratio * ratio of
  *    cos_sin, unfused; then all are rounded to bf16.
  * 4. V4_FP8: for each 64 of the first 448, s = the next power of two from
@@ -75,9 +75,9 @@ typedef struct spmla_kv_compress_args {
  * (FAULT_SLOT), else a position below 0 or a group outside cos_sin
  * (FAULT_POSITION), a row outside the table (FAULT_ROW). Where a column of the
  * group is not written or a page is outside the state (FAULT_PAGE, once a
- * token), y is 0: readers find a key of zeros, not what lay there. Of a slot that occurs
- * twice in one call, each value and scale is that of one of the two keys, which
- * one is unspecified, and not the same for all on a GPU.
+ * token), y is 0: readers find a key of zeros, not what lay there. Of a slot
+ * that occurs twice in one call, each value and scale is that of one of the two
+ * keys, which one is unspecified, and not the same for all on a GPU.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: but for exp2, whose last
  * bits differ by platform. c is within 1e-5 of the sum of |kv| * w over that of

@@ -85,9 +85,9 @@ typedef struct spmla_sparse_decode_args {
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row and, with parts, on where it is split and on `tokens` only.
  * Exact: out 1e-3 + 2.01/128 |x|, lse 1e-6 + 8.01/65536 |x| of the exact result
- * over the dequantised rows; where values cancel, out is off by 2^-8 of the mean
- * of |v| so weighted, and lse by 2^-18 of the largest sum of |terms| of a score
- * times softmax_scale.
+ * over the dequantised rows; where values cancel, out is off by 2^-8 of the
+ * mean of |v| so weighted, and lse by 2^-18 of the largest sum of |terms| of a
+ * score times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,

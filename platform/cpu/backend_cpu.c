@@ -193,13 +193,14 @@ cpu_end(spmla_ctx *ctx, uint32_t index)
 	return SPMLA_OK;
 }
 
-static void
+static spmla_status
 cpu_abort(spmla_ctx *ctx)
 {
 	spmla_i_cpu_state *st = state_of(ctx);
 
 	st->node_count = st->capture_first;
 	st->capturing = 0;
+	return SPMLA_OK;
 }
 
 static spmla_status
@@ -344,9 +345,7 @@ spmla_cpu_capture_abort(spmla_ctx *ctx)
 	if (!ctx)
 		return SPMLA_E_NULL;
 	s = check_engine_capture(ctx);
-	if (s == SPMLA_OK)
-		cpu_abort(ctx);
-	return s;
+	return s == SPMLA_OK ? cpu_abort(ctx) : s;
 }
 
 spmla_status

@@ -121,15 +121,23 @@ static void
 derive_compressed(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
 	const int32_t *context = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	const int32_t *row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
 	int32_t *compressed = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
 	int64_t *starts = ctx->buf[SPMLA_BUF_PIECE_ROW_STARTS];
 	uint32_t t;
 
 	for (t = 0; t < a->shape.tokens; t++) {
 		compressed[t] = context[t] / SPMLA_COMPRESS_OVERLAP;
-		if (a->piece_tokens)
-			starts[t] = (int64_t)(t % a->piece_tokens *
-					      a->piece_stride_elems);
+		if (!a->piece_tokens)
+			continue;
+		starts[t] =
+			(int64_t)(t % a->piece_tokens * a->piece_stride_elems);
+		/* An ADVANCE may go past the workspace. */
+		if ((uint64_t)compressed[t] > a->piece_stride_elems) {
+			spmla_i_cpu_fault(ctx, (uint32_t)row[t],
+					  SPMLA_FAULT_LOGITS);
+			compressed[t] = 0;
+		}
 	}
 }
 

@@ -247,21 +247,28 @@ cuda_end(spmla_ctx *ctx, uint32_t index)
 	return SPMLA_OK;
 }
 
-static void
+/* Whatever else the driver says, the capture is over: it is invalid, or went
+ * with its context. */
+static spmla_status
 cuda_abort(spmla_ctx *ctx)
 {
 	const spmla_i_cuda_driver *driver = spmla_i_cuda_driver_of(ctx);
 	spmla_i_gpu_state *state = spmla_i_cuda_state(ctx);
+	spmla_cu_result r = 0;
 	spmla_cu_graph graph;
 
+	if (state->capture_stream &&
+	    spmla_i_cuda_push(driver, state->context, NULL) == SPMLA_OK) {
+		r = take_graph(ctx, &graph);
+		if (graph)
+			(void)driver->graph_destroy(graph);
+		spmla_i_cuda_pop(driver);
+	}
+	if (r == SPMLA_CU_WRONG_THREAD)
+		return spmla_i_cuda_failed(&ctx->diag, "cuStreamEndCapture", r);
 	state->capturing = 0;
-	if (!state->capture_stream ||
-	    spmla_i_cuda_push(driver, state->context, NULL) != SPMLA_OK)
-		return;
-	(void)take_graph(ctx, &graph);
-	if (graph)
-		(void)driver->graph_destroy(graph);
-	spmla_i_cuda_pop(driver);
+	state->capture_stream = NULL;
+	return SPMLA_OK;
 }
 
 static spmla_status

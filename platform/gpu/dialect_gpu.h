@@ -16,9 +16,10 @@
  *   every BARRIER; an early return is uniform over the block.
  * - Of a subgroup (16, 32 or 64 items wide, g_width()) there are the lane,
  *   xor-shuffle, broadcast and ballot, called by all its items together. Sums
- *   of floats over lanes go by g_sum16 alone, so that no bit of a result
- *   depends on the width; but kernels of mma_gpu.h and wgmma_gpu.h, which are of
- *   32 lanes, add as those instructions lay values out.
+ *   of floats over lanes go by g_sum16, or by a tree of no more lanes that is
+ *   written out, so that no bit of a result depends on the width; but kernels
+ *   of mma_gpu.h and wgmma_gpu.h, which are of 32 lanes, add as those
+ *   instructions lay values out.
  * - NO_UNROLL is for loops of a kernel that runs once and alone, as a step's
  *   first one: there an instruction costs what it takes to come from memory.
  * - A private array is indexed by constants once loops marked UNROLL are

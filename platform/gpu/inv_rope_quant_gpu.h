@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * inv_rope_quant: 16 lanes a head of a token, four heads of four tokens a block
- * at a time. Lane l has the octets l, l + 16, l + 32, l + 48 of the head, one of
- * each group of 128 values that has a scale: all asked for before any is used,
- * and before the position is known. Four tokens, because their scales lie side
- * by side, those that pad the number of tokens too. Every s is a power of two
- * from 2^-42 on, so its inverse is one, and the product has the bits of the
+ * at a time. Lane l has the octets l, l + 16, l + 32, l + 48 of the head, one
+ * of each group of 128 values that has a scale: all asked for before any is
+ * used, and before the position is known. Four tokens, because their scales lie
+ * side by side, those that pad the number of tokens too. Every s is a power of
+ * two from 2^-42 on, so its inverse is one, and the product has the bits of the
  * quotient.
  */
 #ifndef SPMLA_PLATFORM_GPU_INV_ROPE_QUANT_H

@@ -54,9 +54,9 @@ enum { COMPRESS_STEP = 8, COMPRESS_LANES = 16 };
 /* Where a row of a group is. */
 enum { COMPRESS_NONE, COMPRESS_STATE, COMPRESS_CALL };
 
-/* What a block shares: of each row of the group where it is, and the floats from
- * there, and from ape, to the columns that the key's first is made of. What all
- * items would work out is looked up. */
+/* What a block shares: of each row of the group where it is, and the floats
+ * from there, and from ape, to the columns that the key's first is made of.
+ * What all items would work out is looked up. */
 typedef struct compress_local {
 	uint64_t kv_at[SPMLA_COMPRESS_MOST];
 	uint64_t score_at[SPMLA_COMPRESS_MOST];

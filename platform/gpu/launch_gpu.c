@@ -63,8 +63,8 @@ SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
 			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
 		    "kernels name faults as the library does");
 
-/* Bytes of local memory that a block may have at most. Devices to come are taken
- * for the smallest. */
+/* Bytes of local memory that a block may have at most. Devices to come are
+ * taken for the smallest. */
 static uint32_t
 local_bytes(uint32_t arch)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rms_norms: a block a row of either set, or four if they are short and many. An
- * item has the octets i, i + 128, .. of a row, each one load of 16 bytes, four
- * of them in flight, and keeps them until they are written.
+ * rms_norms: a block a row of either set, or four if they are short and many.
+ * An item has the octets i, i + 128, .. of a row, each one load of 16 bytes,
+ * four of them in flight, and keeps them until they are written.
  */
 #ifndef SPMLA_PLATFORM_GPU_RMS_NORMS_H
 #define SPMLA_PLATFORM_GPU_RMS_NORMS_H
@@ -46,8 +46,8 @@ typedef struct rms_set {
 	uint32_t rows, width, wide;
 } rms_set;
 
-/* Rows first, first + 1, .. , RMS_EACH / each of them, of `each` octets an item,
- * a constant; `parts` has RMS_PARTS entries of each octet. By all items
+/* Rows first, first + 1, .. , RMS_EACH / each of them, of `each` octets an
+ * item, a constant; `parts` has RMS_PARTS entries of each octet. By all items
  * together. */
 FN void
 rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,

@@ -79,8 +79,8 @@ typedef struct choice {
 	spmla_i_kernel kernel;
 } choice;
 
-/* With parts, so many times 16 heads of a token are a small call: its blocks are
- * done sooner with 16 heads each than with 64. */
+/* With parts, so many times 16 heads of a token are a small call: its blocks
+ * are done sooner with 16 heads each than with 64. */
 enum { SMALL_GROUPS = 16 };
 
 /* Of no more than 16 heads every call is small; of more it is parts that may

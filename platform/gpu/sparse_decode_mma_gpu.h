@@ -11,8 +11,9 @@
  * The hard idea: weights are rounded to bf16 against the largest score of their
  * own 64 keys, as the contract says, and yet O needs no second accumulator. O
  * and L are kept relative to the last block's largest score, not to the largest
- * so far; where that could overflow, as the block is 2^60 below the largest, its
- * weights are relative to the largest too, and add nothing that could be seen.
+ * so far; where that could overflow, as the block is 2^60 below the largest,
+ * its weights are relative to the largest too, and add nothing that could be
+ * seen.
  */
 #ifndef SPMLA_PLATFORM_GPU_SPARSE_DECODE_MMA_H
 #define SPMLA_PLATFORM_GPU_SPARSE_DECODE_MMA_H
@@ -78,8 +79,9 @@ typedef struct decode_mma_row {
 	int32_t slot;    /* of the row 64 rows on */
 } decode_mma_row;
 
-/* The accumulators of an item: heads 16 i + 8 j + g of its subgroup for i < tiles
- * and j = 0, 1; of O the columns 8 n + 2t and one more of the subgroup's. */
+/* The accumulators of an item: heads 16 i + 8 j + g of its subgroup for i <
+ * tiles and j = 0, 1; of O the columns 8 n + 2t and one more of the
+ * subgroup's. */
 typedef struct decode_mma_state {
 	float o[2][16][4];
 	float sum[4];     /* of p over the item's own keys */
@@ -177,8 +179,8 @@ decode_mma_fetch(PRIVATE decode_mma_row *to,
 		g_load128_if(is, row + 64 * j, to->raw + 4 * (codes + j));
 }
 
-/* Block `block` of a token on its way, and the slot of the one behind it; a slot
- * outside the cache is reported. */
+/* Block `block` of a token on its way, and the slot of the one behind it; a
+ * slot outside the cache is reported. */
 FN void
 decode_mma_next(PRIVATE decode_mma_row *to, const PRIVATE decode_mma_kind *kind,
 		const PRIVATE spmla_k_sparse_decode_mma_scalars *s,

@@ -6,12 +6,12 @@
  * never trusted: a record that is missing, too large or wrong becomes an empty
  * step or empty rows.
  *
- * The ticket comes with the rest, by loads that no order binds, and not first by
- * an acquire, which would cost a second trip over the bus. That is right because
- * a record is written before the launch call, which orders all of it before the
- * kernel: a slot has its ticket and its payload, or an older ticket and is
- * MISSING. One that is written while its kernel runs may be seen in part: a step
- * of old and new bytes, inside all bounds, and wrong.
+ * The ticket comes with the rest, by loads that no order binds, and not first
+ * by an acquire, which would cost a second trip over the bus. That is right
+ * because a record is written before the launch call, which orders all of it
+ * before the kernel: a slot has its ticket and its payload, or an older ticket
+ * and is MISSING. One that is written while its kernel runs may be seen in
+ * part: a step of old and new bytes, inside all bounds, and wrong.
  *
  * The hard idea is to wait little: every step starts with this. With no more
  * requests than items an item has a request, one scan places all queries and
@@ -625,8 +625,8 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			uint64_t at, before, total;
 
 			t = first + item;
-			/* No request has more than next_n tokens; where all have,
-			 * nothing is searched for. */
+			/* No request has more than next_n tokens; where all
+			 * have, nothing is searched for. */
 			if (t < queries) {
 				low = t / s.next_n;
 				high = shared->ends[low] > t ? low : high;
@@ -721,9 +721,16 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 					  s.tokens, PROLOGUE_ITEMS, sums);
 	}
 	if (pieces && s.index_shift)
-		for (t = item; t < s.tokens; t += PROLOGUE_ITEMS)
+		for (t = item; t < s.tokens; t += PROLOGUE_ITEMS) {
 			piece_row_starts[t] =
 				(int64_t)(t % pieces * s.piece_stride);
+			/* An ADVANCE may go past the workspace. */
+			if ((uint64_t)compressed_lens[t] > s.piece_stride) {
+				g_report(&to, (uint32_t)token_row[t],
+					 G_FAULT_LOGITS);
+				compressed_lens[t] = 0;
+			}
+		}
 	else if (pieces)
 		prefill_rows_block(&to, query_start_loc, seq_lens, req_row,
 				   req_id_per_token, context_lens,

@@ -4,10 +4,10 @@
  * million tokens has 8192 entries of C128A. The hard idea is what a token is
  * that has no place for one of its compressed keys, or for its index logits:
  * its other keys and its states are written, as it has a context, but no
- * layer's length for it is above 0, so that all its results are empty. Behind the
- * tokens' blocks come two more where decode is done in parts: how those of layers
- * of ratio 4 and of 128 share the tokens. They count keys by context alone, as
- * many as there are or more.
+ * layer's length for it is above 0, so that all its results are empty. Behind
+ * the tokens' blocks come two more where decode is done in parts: how those of
+ * layers of ratio 4 and of 128 share the tokens. They count keys by context
+ * alone, as many as there are or more.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_WINDOWS_H
 #define SPMLA_PLATFORM_GPU_STEP_WINDOWS_H

@@ -43,6 +43,18 @@ setup_tight(void)
 	open_kind(V4_TIGHT);
 }
 
+/* Rows of 1024 / 4 = 256 logits. */
+static void
+setup_prompts(void)
+{
+	spmla_config config;
+
+	v4_step_config(&config, V4_PROMPTS);
+	config.prefill_workspace_tokens = 1024;
+	fixture_open(&f, &config, 0);
+	v4_model_open(&m, &f);
+}
+
 static void
 teardown(void)
 {
@@ -347,6 +359,40 @@ START_TEST(a_token_without_index_keys_needs_no_room)
 }
 END_TEST
 
+/* Of a prefill the context is moved past the workspace: tokens of 1028 and more
+ * have 257 keys and no row for them. */
+START_TEST(an_advance_past_the_workspace_costs_the_lengths_alone)
+{
+	static const int32_t by[V4_REQUESTS] = {16};
+	int32_t pages[128];
+	v4_draft d;
+	uint32_t t;
+
+	for (t = 0; t < 128; t++)
+		pages[t] = (int32_t)t % 40;
+	v4_draft_clear(&d);
+	v4_draft_request(&d, ROW, 20, 1016, SPMLA_REQUEST_JOIN);
+	v4_draft_store(&d, SPMLA_GROUP_SWA, ROW, 0,
+		       f.plan.group_columns[SPMLA_GROUP_SWA], pages);
+	v4_draft_store(&d, SPMLA_GROUP_C4A, ROW, 0, 128, pages);
+	v4_draft_store(&d, SPMLA_GROUP_C128A, ROW, 0, 8, pages);
+	v4_step_ring(&m, &f, &d, V4_PREFILL);
+	ck_assert_int_eq(AT(COMPRESSED_LENS, 19), 254);
+	v4_step_advance(&m, &f, by, V4_PREFILL);
+	for (t = 0; t < 20; t++) {
+		const int32_t context = 1013 + (int32_t)t;
+		const uint32_t fits = context < 1028;
+
+		ck_assert_int_eq(AT(CONTEXT_LENS, t), context);
+		ck_assert_int_eq(AT(COMPRESSED_LENS, t),
+				 fits ? context / 4 : 0);
+		ck_assert_int_eq(AT(SWA_LENS, t), fits ? 12 : 0);
+		ck_assert_int_ge(AT64(SLOT_MAPPING, t), 0);
+	}
+	ck_assert_uint_eq(m.seen[SPMLA_FAULT_LOGITS], 5);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -364,10 +410,14 @@ main(void)
 		logits_without_room_cost_the_lengths_alone,
 		a_token_without_index_keys_needs_no_room,
 	};
+	const TTest *const prompts[] = {
+		an_advance_past_the_workspace_costs_the_lengths_alone,
+	};
 	const theme themes[] = {
 		THEME("rings", setup, teardown, small),
 		THEME("tables", setup_tables, teardown, tables),
 		THEME("logits", setup_tight, teardown, tight),
+		THEME("prompts", setup_prompts, teardown, prompts),
 	};
 
 	return RUN_THEMES("prologue_v4_hand", themes);

@@ -173,10 +173,10 @@ sync_end(spmla_ctx *ctx, uint32_t index)
 	return spmla_cuda.capture_end(ctx, index);
 }
 
-static void
+static spmla_status
 sync_abort(spmla_ctx *ctx)
 {
-	spmla_cuda.capture_abort(ctx);
+	return spmla_cuda.capture_abort(ctx);
 }
 
 static spmla_status

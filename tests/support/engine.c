@@ -73,9 +73,7 @@ engine_capture_abort(spmla_ctx *ctx)
 	if (on_cpu(ctx))
 		return spmla_cpu_capture_abort(ctx);
 	s = check_capture(ctx, 1);
-	if (s == SPMLA_OK)
-		ctx->backend->capture_abort(ctx);
-	return s;
+	return s == SPMLA_OK ? ctx->backend->capture_abort(ctx) : s;
 }
 
 spmla_status

@@ -195,11 +195,12 @@ emu_end(spmla_ctx *ctx, uint32_t index)
 	return SPMLA_OK;
 }
 
-static void
+static spmla_status
 emu_abort(spmla_ctx *ctx)
 {
 	device_of(ctx)->recorded = device_of(ctx)->capture_first;
 	device_of(ctx)->capturing = 0;
+	return SPMLA_OK;
 }
 
 static spmla_status

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which step the calls of a V4 layer belong to: that of the last prologue, alone
+ * or in a graph; and requests in it that are skipped.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "tests/support/cases.h"
+#include "tests/support/v32_rig.h"
+#include "tests/support/v4_layer_rig.h"
+
+static const spmla_shape one = {4, 4, 1, 0}, most = {16, 8, 4, 0};
+static const spmla_shape prompt = {20, 8, 20, 0};
+
+static fixture f;
+static v4_layer_rig rig;
+
+static void
+open_with(const spmla_config *config)
+{
+	fixture_open(&f, config, SPMLA_NATIVE_DEFERRED);
+	v4_layer_open(&rig, f.ctx, 1);
+}
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	v4_layer_config(&config);
+	config.max_prefill_tokens = 20;
+	open_with(&config);
+}
+
+static void
+teardown(void)
+{
+	fixture_drain(&f);
+	v4_layer_close(&rig);
+	fixture_close(&f);
+}
+
+static void
+prologue(const spmla_shape *shape, spmla_source source)
+{
+	v32_must(f.ctx, spmla_step_prologue(f.ctx, shape, source, NULL));
+}
+
+/* A graph of one prologue. */
+static spmla_graph
+capture(const spmla_shape *shape)
+{
+	spmla_graph graph;
+
+	v32_must(f.ctx, spmla_graph_begin(f.ctx, NULL));
+	prologue(shape, SPMLA_FROM_DEVICE);
+	v32_must(f.ctx, spmla_graph_end(f.ctx, &graph));
+	return graph;
+}
+
+START_TEST(a_replay_begins_the_step_of_its_graph)
+{
+	const spmla_graph large = capture(&most), small = capture(&one);
+	const char *text = "SPMLA_E_STATE: shape.tokens (of the last "
+			   "prologue): got 16, want at most 4";
+
+	v4_layer_expect(&f, spmla_v4_insert, &rig.layer, &most, 0, text);
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, large, 0, NULL));
+	v4_layer_expect(&f, spmla_v4_insert, &rig.layer, &most, 1, NULL);
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, small, 0, NULL));
+	v4_layer_expect(&f, spmla_v4_insert, &rig.layer, &most, 0, text);
+}
+END_TEST
+
+/* Its index rows lie elsewhere. */
+START_TEST(a_call_of_decode_after_the_prologue_of_a_prefill_is_refused)
+{
+	static const v4_layer_call calls[] = {spmla_v4_insert,
+					      spmla_v4_compress, spmla_v4_index,
+					      spmla_v4_attend, spmla_v4_output};
+	const spmla_graph graph = capture(&one);
+	uint32_t i;
+
+	prologue(&prompt, SPMLA_FROM_DEVICE);
+	for (i = 0; i < sizeof calls / sizeof *calls; i++) {
+		v4_layer_expect(&f, calls[i], &rig.layer, &one, 0,
+				"SPMLA_E_STATE: shape (the last prologue began "
+				"a prefill): got 1, want 0");
+		v4_layer_expect(&f, calls[i], &rig.layer, &prompt, 1, NULL);
+	}
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, graph, 0, NULL));
+	v4_layer_expect(&f, spmla_v4_index, &rig.layer, &one, 3, NULL);
+}
+END_TEST
+
+/* Of up to 3 tokens there is no compressed key to select. */
+START_TEST(a_context_without_a_compressed_key_is_attended_to)
+{
+	spmla_config config;
+	uint32_t ratio;
+
+	teardown();
+	v4_layer_config(&config);
+	config.max_context_tokens = (uint32_t)_i + 1;
+	open_with(&config);
+	v4_layer_write(f.ctx, 1, (uint32_t)_i + 1);
+	prologue(&one, SPMLA_FROM_RING);
+	for (ratio = 1; ratio <= 128; ratio *= ratio == 1 ? 4 : 32) {
+		const spmla_v4_layer l = v4_layer_of(&rig, f.ctx, ratio);
+
+		v32_must(f.ctx, spmla_v4_attn(f.ctx, &l, &one, NULL, NULL));
+		fixture_drain(&f);
+	}
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	ck_assert(rig.layer.lse[0] < 1e30f);
+	ck_assert(rig.layer.lse[rig.heads] > 1e30f); /* padding */
+}
+END_TEST
+
+/* Keys of 4 after a step in which row 0 has its tokens 1 .. 3 behind a request of
+ * `row`, which has no pages: skipped, it says row 0 and position 0. */
+static uint64_t
+keys_behind(uint32_t row)
+{
+	const spmla_shape shape = {8, 4, 3, 0};
+	spmla_v4_layer first = rig.layer;
+	spmla_step_device *step;
+	spmla_request *requests;
+	const void *keys;
+	uint64_t bytes;
+
+	v4_layer_reset(&rig, f.ctx);
+	v4_layer_write(f.ctx, 1, 1);
+	prologue(&one, SPMLA_FROM_RING);
+	first.compress_kv += 5 * first.compress_kv_stride_elems;
+	first.compress_score += 5 * first.compress_score_stride_elems;
+	v32_must(f.ctx, spmla_v4_compress(f.ctx, &first, &one, NULL));
+	fixture_drain(&f);
+	step = spmla_view(f.ctx, SPMLA_BUF_STEP_DEVICE, &bytes);
+	memset(step, 0, bytes);
+	step->requests = 2;
+	requests = (spmla_request *)(void *)(step + 1);
+	requests[0] = (spmla_request){row, 1, 1, 0};
+	requests[1] = (spmla_request){0, 3, 4, 0};
+	prologue(&shape, SPMLA_FROM_DEVICE);
+	v32_must(f.ctx, spmla_v4_compress(f.ctx, &rig.layer, &shape, NULL));
+	fixture_drain(&f);
+	ck_assert_uint_gt(fixture_status(&f).count, 0);
+	keys = spmla_view(f.ctx, SPMLA_BUF_C4A_CACHE, &bytes);
+	return test_hash(1, keys, bytes);
+}
+
+START_TEST(a_request_without_a_row_is_in_no_key)
+{
+	ck_assert(keys_behind(5) == keys_behind(9999));
+}
+END_TEST
+
+int
+main(void)
+{
+	const case_test steps[] = {
+		{a_replay_begins_the_step_of_its_graph, 1},
+		{a_call_of_decode_after_the_prologue_of_a_prefill_is_refused,
+		 1},
+		{a_context_without_a_compressed_key_is_attended_to, 4},
+		{a_request_without_a_row_is_in_no_key, 1},
+	};
+	const case_group groups[] = {CASES("steps", steps)};
+
+	return RUN_CASES("v4_layer_steps", setup, teardown, groups);
+}
