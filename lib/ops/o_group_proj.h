@@ -52,8 +52,10 @@ typedef struct spmla_o_group_proj_args {
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row only. Exact: the bits of this order as long as no product leaves
  * the range of f32; within (inner / 128 + 24) * 2^-24 of the sum of |terms|
- * before the rounding to bf16.
- * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * before the rounding to bf16. On a GPU with matrix instructions, where every
+ * row of o and w begins at a multiple of 16 bytes, sums are in their order,
+ * those of four quarters of inner added as a tree: within (inner / 2 + 160) *
+ * 2^-24. Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fp8_einsum "bhr,hdr->bhd" with recipe (1, 128, 128), and the
  * einsum in bf16 of its other platforms. */
 spmla_status spmla_o_group_proj(spmla_ctx *ctx,

@@ -50,6 +50,7 @@
 #include "spmla/platform/gpu/mqa_logits_gathered_wgmma_gpu.h"
 #include "spmla/platform/gpu/mqa_logits_mma_gpu.h"
 #include "spmla/platform/gpu/mqa_logits_wgmma_gpu.h"
+#include "spmla/platform/gpu/o_group_proj_mma_gpu.h"
 #include "spmla/platform/gpu/sparse_decode_mma_gpu.h"
 #include "spmla/platform/gpu/sparse_decode_wgmma_gpu.h"
 #endif

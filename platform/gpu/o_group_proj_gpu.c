@@ -5,14 +5,37 @@
 #include "spmla/platform/gpu/launch_gpu.h"
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_o_group_proj_params) ==
-			    sizeof(spmla_k_o_group_proj_bf16_params),
-		    "one struct binds both kernels");
+				    sizeof(spmla_k_o_group_proj_bf16_params) &&
+			    sizeof(spmla_k_o_group_proj_params) ==
+				    sizeof(spmla_k_o_group_proj_mma_params),
+		    "one struct binds all kernels");
+
+/* Whether every row begins at a multiple of 16 bytes. */
+static uint32_t
+aligned(const void *base, int64_t row_bytes, int64_t group_bytes)
+{
+	return SPMLA_I_PTR(base) % 16 == 0 && row_bytes % 16 == 0 &&
+	       group_bytes % 16 == 0;
+}
+
+/* Pieces of work of so many tokens and columns. */
+static uint64_t
+units(const spmla_o_group_proj_args *a, uint32_t tokens, uint32_t columns)
+{
+	return ((uint64_t)(a->tokens - 1) / tokens + 1) * a->groups *
+	       (a->columns / columns);
+}
 
 spmla_status
 spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_o_group_proj_args *a = args;
-	const uint32_t bytes = a->quant == SPMLA_O_BF16 ? 2 : 1;
+	const uint32_t bf16 = a->quant == SPMLA_O_BF16;
+	const int64_t bytes = bf16 ? 2 : 1;
+	const spmla_i_kernel portable = bf16 ? SPMLA_KERNEL_o_group_proj_bf16
+					     : SPMLA_KERNEL_o_group_proj;
+	const spmla_i_kernel mma = bf16 ? SPMLA_KERNEL_o_group_proj_bf16_mma
+					: SPMLA_KERNEL_o_group_proj_mma;
 	spmla_k_o_group_proj_params p;
 
 	memset(&p, 0, sizeof p);
@@ -36,14 +59,14 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.inner = a->inner;
 	p.s.columns = a->columns;
 	p.s.packed = a->quant == SPMLA_O_FP8_PACKED;
-	p.s.w_aligned = SPMLA_I_PTR(a->w) % 16 == 0 &&
-			(uint64_t)a->w_group_stride_elems * bytes % 16 == 0 &&
-			(uint64_t)a->w_row_stride_elems * bytes % 16 == 0;
-	return spmla_i_gpu_launch(
-		queue,
-		a->quant == SPMLA_O_BF16 ? SPMLA_KERNEL_o_group_proj_bf16
-					 : SPMLA_KERNEL_o_group_proj,
-		((uint64_t)(a->tokens - 1) / O_PROJ_TOKENS + 1) * a->groups *
-			(a->columns / O_PROJ_COLUMNS),
-		&p);
+	p.s.w_aligned = aligned(a->w, a->w_row_stride_elems * bytes,
+				a->w_group_stride_elems * bytes);
+	if (p.s.w_aligned &&
+	    aligned(a->o, a->o_token_stride_elems * bytes,
+		    a->o_group_stride_elems * bytes) &&
+	    queue->resident_blocks[mma])
+		return spmla_i_gpu_launch(
+			queue, mma, units(a, O_MMA_TOKENS, O_MMA_COLUMNS), &p);
+	return spmla_i_gpu_launch(queue, portable,
+				  units(a, O_PROJ_TOKENS, O_PROJ_COLUMNS), &p);
 }
