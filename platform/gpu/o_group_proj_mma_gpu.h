@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * o_group_proj by matrix instructions: columns of the matrix are the rows of A,
- * tokens the columns of B. A block has 16 columns of a group for up to 32 tokens,
+ * tokens the columns of B. A block has 16 columns of a group for up to 16 tokens,
  * its four subgroups a quarter of the parts each, so that few tokens keep many
  * loads on their way; their sums meet once, at the end. The hard idea is that of
  * mqa_logits_mma: the order of k is free as long as both sides keep it, so a
@@ -26,7 +26,7 @@ enum {
 	O_MMA_SUBGROUPS = 4,
 	O_MMA_COLUMNS = 16,
 	O_MMA_TILE = 8,   /* tokens of an instruction */
-	O_MMA_TOKENS = 32 /* of a block */
+	O_MMA_TOKENS = 16 /* of a block */
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -112,8 +112,9 @@ o_mma_parts(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 	const uint32_t subgroup = g_item() / g_width();
 	const uint32_t end = steps * (subgroup + 1) / O_MMA_SUBGROUPS;
 	const int64_t down = 8 * s->w_row_stride * bytes;
+	const int64_t tile_stride = O_MMA_TILE * s->o_token_stride * bytes;
 	uint32_t step = steps * subgroup / O_MMA_SUBGROUPS, tile, i;
-	uint32_t low[8], high[8];
+	uint32_t low[8], high[8], x[8];
 
 	w += (int64_t)g * s->w_row_stride * bytes +
 	     (int64_t)step * O_MMA_BYTES + 16 * t;
@@ -121,6 +122,7 @@ o_mma_parts(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 	     (int64_t)step * O_MMA_BYTES + 16 * t;
 	o_mma_load(w, step < end, low);
 	o_mma_load(w + down, step < end, high);
+	o_mma_load(o, step < end && first + g < s->tokens, x);
 	NO_UNROLL
 	for (; step < end; step++) {
 		const float w_scale = fp8 ? w_scales[step] : 1.0f;
@@ -133,24 +135,32 @@ o_mma_parts(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 		UNROLL
 		for (tile = 0; tile < O_MMA_TILES; tile++) {
 			const uint32_t at = first + tile * O_MMA_TILE;
+			const uint32_t last = tile + 1 == O_MMA_TILES ||
+					      at + O_MMA_TILE >= s->tokens;
 			float c[4] = {0.0f, 0.0f, 0.0f, 0.0f}, scale[2];
-			uint32_t x[8];
+			uint32_t ahead[8];
 
 			if (at >= s->tokens)
 				break;
-			o_mma_load(o + (int64_t)tile * O_MMA_TILE *
-						   s->o_token_stride * bytes,
-				   at + g < s->tokens, x);
-			if (!fp8) {
+			/* The tile behind it, or the first of the next step. */
+			o_mma_load(last ? o + O_MMA_BYTES
+					: o + (tile + 1) * tile_stride,
+				   last ? more && first + g < s->tokens
+					: at + O_MMA_TILE + g < s->tokens,
+				   ahead);
+			if (fp8) {
+				o_mma_scales(o_scales, w_scale, s, step,
+					     at + 2 * t, scale);
+				o_mma_step(c, low, high, x, fp8);
+				UNROLL
+				for (i = 0; i < 4; i++)
+					total[tile][i] += c[i] * scale[i % 2];
+			} else {
 				o_mma_step(total[tile], low, high, x, fp8);
-				continue;
 			}
-			o_mma_scales(o_scales, w_scale, s, step, at + 2 * t,
-				     scale);
-			o_mma_step(c, low, high, x, fp8);
 			UNROLL
-			for (i = 0; i < 4; i++)
-				total[tile][i] += c[i] * scale[i % 2];
+			for (i = 0; i < 8; i++)
+				x[i] = ahead[i];
 		}
 		o += O_MMA_BYTES;
 		UNROLL
