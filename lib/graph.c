@@ -29,6 +29,8 @@ spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream)
 	ctx->capture_prologues = 0;
 	ctx->capture_failed = SPMLA_OK;
 	ctx->capture_prologue = ctx->prologue;
+	if (ctx->captured.shape.tokens)
+		ctx->prologue = ctx->captured;
 	return SPMLA_OK;
 }
 
@@ -70,7 +72,9 @@ spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph)
 						? SPMLA_I_GRAPH_TICKET
 						: SPMLA_I_GRAPH_NO_TICKET;
 	if (ctx->capture_prologues)
-		ctx->graph_prologues[ctx->graph_count] = ctx->prologue;
+		ctx->graph_prologues[ctx->graph_count] = ctx->captured =
+			ctx->prologue;
+	ctx->prologue = ctx->capture_prologue; /* nothing ran */
 	*graph = ++ctx->graph_count;
 	ctx->capture_open = 0;
 	return SPMLA_OK;
@@ -124,7 +128,9 @@ spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph, uint64_t ticket,
 		return s;
 	if (kind == SPMLA_I_GRAPH_TICKET)
 		ctx->launched = ticket;
-	if (ctx->graph_prologues[graph - 1].shape.tokens)
+	if (ctx->graph_prologues[graph - 1].shape.tokens) {
 		ctx->prologue = ctx->graph_prologues[graph - 1];
+		ctx->captured.shape.tokens = 0;
+	}
 	return s;
 }

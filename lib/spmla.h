@@ -240,10 +240,12 @@ typedef struct spmla_step_device {
 
 /* The first op of a step: derives every STEP buffer on the device. `shape` is
  * a bucket's or smaller; the ops of the step get the same or a smaller one,
- * never more tokens (E_STATE). max_live_context 0 is the bucket's. A shape that
- * fits no bucket but prefill's begins a step of spmla_v32_prefill, or one that
- * the calls of a V4 layer are used for eagerly; its LOGITS are used in pieces,
- * so no row can be past their capacity.
+ * never more tokens (E_STATE): the step of the last prologue that was enqueued
+ * by itself or replayed by spmla_graph_replay, in a capture also of the last
+ * one recorded; an engine's own launches are not seen. max_live_context 0 is
+ * the bucket's. A shape that fits no bucket but prefill's begins a step of
+ * spmla_v32_prefill, or one that the calls of a V4 layer are used for eagerly;
+ * its LOGITS are used in pieces, so no row can be past their capacity.
  * FROM_RING expects the ticket that follows the last consumed one. Another one
  * there: MISSING, an empty step. A record larger than shape: TOO_LARGE, an
  * empty step, the ticket is used up, its joins and stores are not applied.

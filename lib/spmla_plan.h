@@ -209,7 +209,8 @@ typedef struct spmla_config {
 	                            * table and the columns of a row of
 	                            * each; with prefill at least the pages
 	                            * of a workspace and one more a request,
-	                            * for each */
+	                            * for each, of a ring its columns for each
+	                            * request */
 	uint32_t max_graphs;      /* 1..256; default bucket_count, at least 4 */
 	uint32_t max_graph_nodes; /* CPU: of all graphs, ..2^20; default 512 a
 	                            * graph, V4: 1024; a V3.2 layer is 7, one

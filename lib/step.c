@@ -296,6 +296,8 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 	ctx->prologue = args;
 	if (ctx->capture_open)
 		ctx->capture_prologues++;
+	else
+		ctx->captured.shape.tokens = 0;
 	if (source != SPMLA_FROM_RING)
 		return s;
 	if (ctx->capture_open)

@@ -62,8 +62,9 @@ typedef struct spmla_v4_layer {
 	uint32_t index_weights_dtype;       /* BF16 or F32 */
 	uint32_t empty_lse;                 /* spmla_empty_lse, of attend */
 	/* top-k, out of index and into attend; NULL: TOPK_INDICES, TOPK_LENS.
-	 * Numbers of compressed keys of the request. Layers that share a
-	 * selection name the same buffers. One at or past the keys that the
+	 * Numbers of compressed keys of the request, none twice; without
+	 * index_q they are the engine's, or another layer's. Layers that share
+	 * a selection name the same buffers. One at or past the keys that the
 	 * token sees is none: FAULT_INDEX. */
 	int32_t *topk_indices;     /* [tokens][topk_stride_elems] */
 	int32_t *topk_lens;        /* [tokens] */

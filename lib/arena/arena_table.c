@@ -123,7 +123,7 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 
 	/* V4 may make the next three on a branch of a layer: it forks behind all
 	 * that came before, and joins before anything else of INDEX or ATTEND,
-	 * so they are none that share no bytes. */
+	 * so they may share bytes with others. */
 	ROW(INDEX_Q, DEVICE, INDEX, 0, 1, TOKENS, INDEX_Q_BYTES,
 	    "[tokens][index_heads][128]", "indexer_q_prep"),
 	ROW(INDEX_WEIGHTS, DEVICE, INDEX, 0, 4, TOKENS, INDEX_HEADS,

@@ -109,8 +109,11 @@ struct spmla_ctx {
 	uint32_t capture_failed; /* spmla_status of the first failed op */
 	uint32_t graph_count;
 	spmla_step_prologue_args capture_prologue; /* `prologue` before it */
-	uint32_t capture_prologues;                /* in it */
-	uint8_t graphs[SPMLA_I_MAX_GRAPHS];        /* spmla_i_graph_kind */
+	/* The last in a capture that ended, if no step began since: a capture
+	 * may go on with that one's step. Zeros: none. */
+	spmla_step_prologue_args captured;
+	uint32_t capture_prologues;         /* in it */
+	uint8_t graphs[SPMLA_I_MAX_GRAPHS]; /* spmla_i_graph_kind */
 	/* The last in each graph; zeros: none. */
 	spmla_step_prologue_args graph_prologues[SPMLA_I_MAX_GRAPHS];
 	spmla_i_table tables[SPMLA_MAX_TABLE_GROUPS];

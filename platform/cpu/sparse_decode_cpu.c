@@ -219,9 +219,7 @@ run_part(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t part)
 	}
 	for (t = m[0]; t <= m[1]; t++) {
 		const int32_t begin = t == m[0] ? m[2] : 0;
-		const int32_t end =
-			t == m[1] ? m[3]
-				  : (int32_t)keys_of(a, (uint32_t)t).blocks;
+		const int32_t end = t == m[1] ? m[3] : INT32_MAX;
 
 		run_split(&j, (uint32_t)t, t == m[0] ? m[4] : 0, begin, end);
 	}

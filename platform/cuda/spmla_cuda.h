@@ -23,9 +23,9 @@
  * spmla_graph_begin starts a capture of the stream for the calling thread;
  *   what is enqueued until _end goes to that stream or to one that joined its
  *   capture. That thread calls _end or _abort too: to another one the driver
- *   says 907, E_DEVICE, and the capture stays open. The engine's own capture
- *   needs no call of SpMLA: ops that are enqueued on its stream become its
- *   nodes.
+ *   says 907, E_DEVICE, and the capture stays open; if it is gone before,
+ *   nobody can. The engine's own capture needs no call of SpMLA: ops that are
+ *   enqueued on its stream become its nodes.
  * spmla_event, of spmla_v4_branches: a CUevent, which a cudaEvent_t is; its
  *   streams are spmla_streams. In a capture they join that of the call's stream.
  * spmla_graph_replay is one cuGraphLaunch; asking first whether the stream

@@ -200,6 +200,7 @@ decode_blocks_of(GLOBAL spmla_g_state *fault_state,
 	r.end = blocks;
 	if (!parts)
 		return r;
+	r.end = 0x7fffffff; /* whatever the metadata took for its end */
 	if ((int32_t)t == notes[DECODE_FIRST])
 		r.begin = notes[DECODE_FIRST_BLOCK];
 	if ((int32_t)t == notes[DECODE_LAST])

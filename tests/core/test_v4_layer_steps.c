@@ -62,10 +62,13 @@ capture(const spmla_shape *shape)
 START_TEST(a_replay_begins_the_step_of_its_graph)
 {
 	const spmla_graph large = capture(&most), small = capture(&one);
+	const char *none = "SPMLA_E_STATE: shape.tokens (of the last "
+			   "prologue): got 16, want at most 0";
 	const char *text = "SPMLA_E_STATE: shape.tokens (of the last "
 			   "prologue): got 16, want at most 4";
 
-	v4_layer_expect(&f, spmla_v4_insert, &rig.layer, &most, 0, text);
+	/* A capture runs nothing. */
+	v4_layer_expect(&f, spmla_v4_insert, &rig.layer, &most, 0, none);
 	v32_must(f.ctx, spmla_graph_replay(f.ctx, large, 0, NULL));
 	v4_layer_expect(&f, spmla_v4_insert, &rig.layer, &most, 1, NULL);
 	v32_must(f.ctx, spmla_graph_replay(f.ctx, small, 0, NULL));
@@ -74,6 +77,27 @@ START_TEST(a_replay_begins_the_step_of_its_graph)
 END_TEST
 
 /* Its index rows lie elsewhere. */
+/* A step may be in several graphs. */
+START_TEST(a_capture_goes_on_with_the_step_of_the_last_one)
+{
+	const spmla_graph first = capture(&most);
+	spmla_graph graph;
+
+	v32_must(f.ctx, spmla_graph_begin(f.ctx, NULL));
+	v32_must(f.ctx, spmla_v4_insert(f.ctx, &rig.layer, &most, NULL));
+	v32_must(f.ctx, spmla_graph_end(f.ctx, &graph));
+	/* A step that began since counts more. */
+	prologue(&one, SPMLA_FROM_DEVICE);
+	v32_must(f.ctx, spmla_graph_begin(f.ctx, NULL));
+	ck_assert_int_eq(spmla_v4_insert(f.ctx, &rig.layer, &most, NULL),
+			 SPMLA_E_STATE);
+	v32_must(f.ctx, spmla_graph_abort(f.ctx));
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, first, 0, NULL));
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, graph, 0, NULL));
+	fixture_drain(&f);
+}
+END_TEST
+
 START_TEST(a_call_of_decode_after_the_prologue_of_a_prefill_is_refused)
 {
 	static const v4_layer_call calls[] = {spmla_v4_insert,
@@ -162,6 +186,7 @@ main(void)
 {
 	const case_test steps[] = {
 		{a_replay_begins_the_step_of_its_graph, 1},
+		{a_capture_goes_on_with_the_step_of_the_last_one, 1},
 		{a_call_of_decode_after_the_prologue_of_a_prefill_is_refused,
 		 1},
 		{a_context_without_a_compressed_key_is_attended_to, 4},

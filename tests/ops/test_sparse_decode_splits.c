@@ -275,6 +275,20 @@ START_TEST(blocks_that_are_not_there_are_left_out)
 }
 END_TEST
 
+/* The part that begins behind token 1's last block goes on to token 2. */
+START_TEST(a_part_may_begin_behind_a_token_and_go_on)
+{
+	const uint32_t blocks = v4_blocks(&w, 1) + (uint32_t)_i * 5;
+
+	add_part(0, 0, 0, v4_blocks(&w, 0), 0);
+	add_part(1, 1, 0, blocks, 0);
+	add_part(1, 2, blocks, v4_blocks(&w, 2), 1);
+	memcpy(w.num_splits, (const int32_t[]){0, 1, 3, 4}, 16);
+	v4_check(&f, &w);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
 /* A split number that token 1 does not have, or a row past split_rows. */
 START_TEST(split_row_that_is_not_there_is_not_written_and_reported)
 {
@@ -362,6 +376,7 @@ main(void)
 		{part_without_work_does_nothing, 1},
 		{part_of_tokens_that_are_not_there_is_left_out_and_reported, 5},
 		{blocks_that_are_not_there_are_left_out, 4},
+		{a_part_may_begin_behind_a_token_and_go_on, 2},
 		{split_row_that_is_not_there_is_not_written_and_reported, 5},
 	};
 	const case_test determinism[] = {

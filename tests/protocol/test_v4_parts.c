@@ -5,250 +5,36 @@
  * the same bits either way.
  */
 #include <check.h>
-#include <math.h>
-#include <string.h>
 
-#include "spmla/internal/splits.h"
-#include "tests/support/parts_check.h"
 #include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_layer_rig.h"
+#include "tests/support/v4_parts_rig.h"
 
-/* Two contexts with the same caches, of which one is batch-invariant. */
-enum { PARTS, WHOLE, BOTH, ROWS = 8, LONGEST = 20480 };
-
-typedef struct side {
-	fixture f;
-	v4_layer_rig rig;
-} side;
-
-static side sides[BOTH];
-static uint64_t rng;
-
-/* Rows of 448 small e4m3, 64 bf16, and seven scales of 1, in pages. */
-static void
-fill_rows(const spmla_ctx *ctx, spmla_buf buf, uint64_t seed)
-{
-	uint32_t page, e, i;
-	spmla_cache c;
-
-	ck_assert_int_eq(spmla_cache_view(ctx, buf, 0, &c), SPMLA_OK);
-	for (page = 0; page < c.pages; page++)
-		for (e = 0; e < c.entries_per_page; e++) {
-			uint8_t *base =
-				(uint8_t *)c.base + page * c.page_stride_bytes;
-			uint8_t *row = base + e * 576;
-			uint8_t *scales =
-				base + c.entries_per_page * 576 + e * 8;
-
-			for (i = 0; i < 448; i++)
-				row[i] = (uint8_t)(rng_next(&seed) & 0xbf);
-			for (i = 0; i < 64; i++) {
-				const uint16_t x = test_bf16(rng_float(&seed));
-
-				memcpy(row + 448 + 2 * i, &x, 2);
-			}
-			memset(scales, 127, 7);
-		}
-}
-
-/* Index keys: e4m3, and scales of 1. */
-static void
-fill_index(const spmla_ctx *ctx, uint64_t seed)
-{
-	const float one = 1.0f;
-	uint32_t page, e, i;
-	spmla_cache c;
-
-	ck_assert_int_eq(spmla_cache_view(ctx, SPMLA_BUF_INDEX_CACHE, 0, &c),
-			 SPMLA_OK);
-	for (page = 0; page < c.pages; page++)
-		for (e = 0; e < c.entries_per_page; e++) {
-			uint8_t *base =
-				(uint8_t *)c.base + page * c.page_stride_bytes;
-
-			for (i = 0; i < 128; i++)
-				base[e * 128 + i] =
-					(uint8_t)(rng_next(&seed) & 0xbf);
-			memcpy(base + c.entries_per_page * 128 + e * 4, &one,
-			       4);
-		}
-}
-
-static void
-open_side(side *s, uint32_t flags, uint64_t seed)
-{
-	spmla_config c;
-
-	v4_layer_config(&c);
-	c.topk = 512;
-	c.window_tokens = 128;
-	c.max_context_tokens = LONGEST;
-	c.groups[SPMLA_GROUP_SWA].page_tokens = 64;
-	c.groups[SPMLA_GROUP_C4A].page_tokens = 256;
-	c.groups[SPMLA_GROUP_SWA].pool_pages = 40;
-	c.max_update_pages = 4096;
-	c.flags |= flags;
-	fixture_open(&s->f, &c, 0);
-	v4_layer_open(&s->rig, s->f.ctx, seed);
-	fill_rows(s->f.ctx, SPMLA_BUF_KV_CACHE, seed + 1);
-	fill_rows(s->f.ctx, SPMLA_BUF_C4A_CACHE, seed + 2);
-	fill_rows(s->f.ctx, SPMLA_BUF_C128A_CACHE, seed + 3);
-	fill_index(s->f.ctx, seed + 4);
-}
+static const uint32_t ratios[3] = {1, 4, 128};
+static parts_rig r;
 
 static void
 setup(void)
 {
-	uint64_t seed;
+	parts_rig_open(&r, 4, 512, 40);
+}
 
-	fixture_multiprocessors(40);
-	rng = test_seed();
-	seed = rng_next(&rng);
-	open_side(&sides[PARTS], 0, seed);
-	open_side(&sides[WHOLE], SPMLA_CONFIG_BATCH_INVARIANT, seed);
+/* Parts of more than one token each. */
+static void
+setup_few(void)
+{
+	parts_rig_open(&r, 4, 1024, 16);
 }
 
 static void
 teardown(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < BOTH; i++) {
-		v4_layer_close(&sides[i].rig);
-		fixture_close(&sides[i].f);
-	}
-	fixture_multiprocessors(0);
+	parts_rig_close(&r);
 }
 
-/* A step to both: all rows join with random pages; `gone`: one column of the
- * compressed keys of row 0 is not there. */
-static void
-write_step(const spmla_shape *shape, const uint32_t *lens, uint32_t gone)
-{
-	static const uint32_t owners[5] = {0, 1, 2, 4, 5};
-	static int32_t pages[ROWS][5][128];
-	spmla_request requests[ROWS];
-	spmla_table_store stores[ROWS * 5];
-	spmla_step step = SPMLA_STEP_INIT;
-	uint64_t ticket;
-	uint32_t r, i, k;
-
-	step.requests = requests;
-	step.stores = stores;
-	for (r = 0; r < shape->requests; r++) {
-		requests[r] = (spmla_request){r, shape->next_n, lens[r],
-					      SPMLA_REQUEST_JOIN};
-		for (i = 0; i < 5; i++) {
-			const spmla_plan *plan = &sides[0].f.plan;
-			const uint32_t g = owners[i];
-			const uint32_t n = plan->group_columns[g];
-			const uint32_t pool = plan->config.groups[g].pool_pages;
-
-			ck_assert_uint_le(n, 128);
-			/* Those that are written are a row's own. */
-			for (k = 0; k < n; k++)
-				pages[r][i][k] = (int32_t)((r + k * 8) % pool);
-			stores[step.store_count++] = (spmla_table_store){
-				g, r, 0, gone && r == 0 && i == 1 ? 0 : n,
-				pages[r][i]};
-		}
-	}
-	step.request_count = shape->requests;
-	for (i = 0; i < BOTH; i++)
-		v32_must(sides[i].f.ctx, spmla_step_write(sides[i].f.ctx, &step,
-							  &ticket, NULL));
-}
-
-static const int32_t *
-view(spmla_buf buf)
-{
-	return spmla_view(sides[PARTS].f.ctx, buf, NULL);
-}
-
-static void
-check_metadata(const spmla_shape *shape)
-{
-	const spmla_plan *plan = &sides[PARTS].f.plan;
-	const uint32_t parts = spmla_i_decode_parts(plan, shape->tokens);
-	parts_step s = {view(SPMLA_BUF_TILE_SCHEDULER_METADATA),
-			view(SPMLA_BUF_NUM_SPLITS),
-			view(SPMLA_BUF_CONTEXT_LENS),
-			(int32_t)shape->tokens,
-			(int32_t)parts,
-			128,
-			512,
-			4};
-
-	ck_assert(spmla_i_decode_parts(&sides[WHOLE].f.plan, shape->tokens) ==
-		  0);
-	if (plan->device.kind == SPMLA_BACKEND_CPU)
-		ck_assert(parts == 0 && !s.rows);
-	else
-		ck_assert_int_eq(parts > 0,
-				 shape->tokens <= plan->device.sm_count / 4);
-	if (parts == 0)
-		return;
-	parts_check(&s);
-	s.rows = view(SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A);
-	s.splits = view(SPMLA_BUF_NUM_SPLITS_C128A);
-	s.far = LONGEST;
-	s.ratio = 128;
-	parts_check(&s);
-}
-
-/* Sums in another order, rounded to bf16 or left. */
-static void
-check_equal(uint32_t tokens)
-{
-	const v4_layer_rig *a = &sides[PARTS].rig, *b = &sides[WHOLE].rig;
-	const uint32_t cpu = sides[0].f.plan.device.kind == SPMLA_BACKEND_CPU;
-	uint64_t i;
-
-	for (i = 0; i < (uint64_t)tokens * a->heads * 512; i++) {
-		const float x = test_bf16_value(a->layer.out[i]);
-		const float y = test_bf16_value(b->layer.out[i]);
-
-		if (cpu ? a->layer.out[i] != b->layer.out[i]
-			: !(fabsf(x - y) <= 4e-3f + fabsf(y) / 64))
-			ck_abort_msg("out[%u]: got %g, want %g", (uint32_t)i,
-				     (double)x, (double)y);
-	}
-	for (i = 0; i < (uint64_t)tokens * a->heads; i++) {
-		const float x = a->layer.lse[i], y = b->layer.lse[i];
-
-		if (x != y && !(fabsf(x - y) <= 1e-4f + fabsf(y) / 4096))
-			ck_abort_msg("lse[%u]: got %g, want %g", (uint32_t)i,
-				     (double)x, (double)y);
-	}
-}
-
-/* One step of both, a layer of each kind. */
 static void
 run_step(const spmla_shape *shape, const uint32_t *lens, uint32_t gone)
 {
-	static const uint32_t ratios[3] = {1, 4, 128};
-	uint32_t i, k;
-
-	write_step(shape, lens, gone);
-	for (i = 0; i < BOTH; i++)
-		v32_must(sides[i].f.ctx,
-			 spmla_step_prologue(sides[i].f.ctx, shape,
-					     SPMLA_FROM_RING, NULL));
-	check_metadata(shape);
-	for (k = 0; k < 3; k++) {
-		for (i = 0; i < BOTH; i++) {
-			side *s = &sides[i];
-			const spmla_v4_layer l =
-				v4_layer_of(&s->rig, s->f.ctx, ratios[k]);
-
-			memcpy(l.q, s->rig.q_before, s->rig.q_bytes);
-			memset(l.out, 0xff, s->rig.out_bytes);
-			v32_must(s->f.ctx, spmla_v4_attn(s->f.ctx, &l, shape,
-							 NULL, NULL));
-		}
-		check_equal(shape->tokens);
-	}
+	parts_rig_step(&r, shape, lens, gone, ratios, 3);
 }
 
 START_TEST(layers_in_parts_give_what_they_give_as_a_whole)
@@ -256,51 +42,87 @@ START_TEST(layers_in_parts_give_what_they_give_as_a_whole)
 	static const spmla_shape shapes[3] = {
 		{4, 4, 1, 0}, {8, 4, 2, 0}, {16, 8, 2, 0}};
 	const uint32_t rounds = fixture_rounds(12, 3);
-	uint32_t i, r;
+	uint32_t i, k;
 
 	for (i = 0; i < rounds; i++) {
-		uint32_t lens[ROWS];
+		uint32_t lens[PARTS_ROWS];
 
-		for (r = 0; r < ROWS; r++)
-			lens[r] = 2 + rng_below(&rng, rng_below(&rng, 2)
-							      ? LONGEST - 2
-							      : 600);
-		lens[1] = i % 2 ? LONGEST : 2;
+		for (k = 0; k < PARTS_ROWS; k++)
+			lens[k] = 2 +
+				  rng_below(&r.rng, rng_below(&r.rng, 2)
+							    ? PARTS_LONGEST - 2
+							    : 600);
+		lens[1] = i % 2 ? PARTS_LONGEST : 2;
 		run_step(&shapes[i % 3], lens, 0);
-		for (r = 0; r < BOTH; r++)
-			ck_assert_uint_eq(fixture_status(&sides[r].f).count, 0);
+		for (k = 0; k < BOTH; k++)
+			ck_assert_uint_eq(fixture_status(&r.sides[k].f).count,
+					  0);
 	}
+}
+END_TEST
+
+/* The end of a prompt may have as few tokens as a decode step, and its prologue
+ * makes no metadata: those that lie there are of the step before. */
+START_TEST(a_prefill_is_done_whole)
+{
+	static const spmla_shape decode = {4, 4, 1, 0}, prompt = {6, 1, 6, 0};
+	static const uint32_t lens[4] = {700, 300, 1, 130};
+
+	run_step(&decode, lens, 0);
+	run_step(&prompt, lens, 0);
 }
 END_TEST
 
 /* The metadata count keys of which there are fewer then; nothing is reported
  * but what the whole reports. */
-START_TEST(a_token_without_a_page_is_empty_in_parts_too)
+static void
+without_a_page(const uint32_t *lens)
 {
 	static const spmla_shape shape = {4, 4, 1, 0};
-	static const uint32_t lens[4] = {4000, 4000, 1, 130};
 	spmla_device_status status[BOTH];
 	uint32_t i;
 
 	run_step(&shape, lens, 1);
 	for (i = 0; i < BOTH; i++)
-		status[i] = fixture_status(&sides[i].f);
+		status[i] = fixture_status(&r.sides[i].f);
 	ck_assert_uint_gt(status[WHOLE].count, 0);
 	ck_assert_uint_eq(status[PARTS].count, status[WHOLE].count);
 	ck_assert_uint_eq(status[PARTS].fault, status[WHOLE].fault);
 	ck_assert_uint_eq(status[PARTS].row, status[WHOLE].row);
+}
+
+START_TEST(a_token_without_a_page_is_empty_in_parts_too)
+{
+	static const uint32_t lens[4] = {4000, 4000, 1, 130};
+
+	without_a_page(lens);
+}
+END_TEST
+
+/* A part begins behind the token's one block that is left, and goes on. */
+START_TEST(a_part_goes_on_behind_a_token_without_a_page)
+{
+	static const uint32_t lens[4] = {600, PARTS_LONGEST, PARTS_LONGEST,
+					 PARTS_LONGEST};
+
+	without_a_page(lens);
 }
 END_TEST
 
 int
 main(void)
 {
-	const TTest *const tests[] = {
+	const TTest *const many[] = {
 		layers_in_parts_give_what_they_give_as_a_whole,
+		a_prefill_is_done_whole,
 		a_token_without_a_page_is_empty_in_parts_too,
 	};
+	const TTest *const few[] = {
+		a_part_goes_on_behind_a_token_without_a_page,
+	};
 	const theme themes[] = {
-		LONG_THEME("v4 parts", setup, teardown, tests),
+		LONG_THEME("many parts", setup, teardown, many),
+		LONG_THEME("few parts", setup_few, teardown, few),
 	};
 
 	return RUN_THEMES("v4_parts", themes);

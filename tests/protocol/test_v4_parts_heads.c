@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decode steps of V4 in parts with so many heads that kernels take 64 a block,
+ * not 16.
+ */
+#include <check.h>
+
+#include "tests/support/themes.h"
+#include "tests/support/v4_parts_rig.h"
+
+static parts_rig r;
+
+static void
+setup(void)
+{
+	parts_rig_open(&r, 80, 512, 40);
+}
+
+static void
+teardown(void)
+{
+	parts_rig_close(&r);
+}
+
+/* Two to six blocks, some of them in a part of its own; one token of which parts
+ * count keys that are not there. */
+START_TEST(many_heads_in_parts_give_what_they_give_as_a_whole)
+{
+	static const spmla_shape shape = {4, 4, 1, 0};
+	static const uint32_t lens[4] = {640, 1100, 2, 400}, ratio = 4;
+	uint32_t i;
+
+	parts_rig_step(&r, &shape, lens, (uint32_t)_i, &ratio, 1);
+	for (i = 0; i < BOTH; i++)
+		ck_assert_uint_eq(fixture_status(&r.sides[i].f).count > 0,
+				  (uint32_t)_i);
+}
+END_TEST
+
+int
+main(void)
+{
+	TCase *c = tcase_create("heads");
+	Suite *s = suite_create("v4_parts_heads");
+	SRunner *runner = srunner_create(s);
+	int failed;
+
+	tcase_set_timeout(c, 240);
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_loop_test(
+		c, many_heads_in_parts_give_what_they_give_as_a_whole, 0, 2);
+	suite_add_tcase(s, c);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
