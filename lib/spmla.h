@@ -245,7 +245,8 @@ typedef struct spmla_step_device {
  * one recorded; an engine's own launches are not seen. max_live_context 0 is
  * the bucket's. A shape that fits no bucket but prefill's begins a step of
  * spmla_v32_prefill, or one that the calls of a V4 layer are used for eagerly;
- * its LOGITS are used in pieces, so no row can be past their capacity.
+ * its LOGITS are used in pieces, so no row can be past their capacity but in
+ * V4 one that an ADVANCE took past the workspace.
  * FROM_RING expects the ticket that follows the last consumed one. Another one
  * there: MISSING, an empty step. A record larger than shape: TOO_LARGE, an
  * empty step, the ticket is used up, its joins and stores are not applied.

@@ -303,6 +303,7 @@ spmla_cpu_capture_begin(spmla_ctx *ctx)
 	if (ctx->graph_count >= ctx->plan.config.max_graphs)
 		return no_space(ctx, "config.max_graphs",
 				ctx->plan.config.max_graphs);
+	ctx->capture_prologue = ctx->prologue;
 	return cpu_begin(ctx, NULL);
 }
 
@@ -345,7 +346,10 @@ spmla_cpu_capture_abort(spmla_ctx *ctx)
 	if (!ctx)
 		return SPMLA_E_NULL;
 	s = check_engine_capture(ctx);
-	return s == SPMLA_OK ? cpu_abort(ctx) : s;
+	if (s != SPMLA_OK)
+		return s;
+	ctx->prologue = ctx->capture_prologue;
+	return cpu_abort(ctx);
 }
 
 spmla_status

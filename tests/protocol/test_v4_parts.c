@@ -41,7 +41,7 @@ START_TEST(layers_in_parts_give_what_they_give_as_a_whole)
 {
 	static const spmla_shape shapes[3] = {
 		{4, 4, 1, 0}, {8, 4, 2, 0}, {16, 8, 2, 0}};
-	const uint32_t rounds = fixture_rounds(12, 3);
+	const uint32_t rounds = fixture_rounds(12, 2);
 	uint32_t i, k;
 
 	for (i = 0; i < rounds; i++) {
