@@ -305,6 +305,8 @@ bench_moves(gpu *g)
 	if (wanted(g, "indexer_k_insert")) {
 		one_k_insert(g, 1);
 		one_k_insert(g, g->tiny ? 64 : 8192);
+		if (!g->tiny) /* 128 bytes a token: large is more of them */
+			one_k_insert(g, 65536);
 	}
 	if (wanted(g, "indexer_q_prep")) {
 		one_q_prep(g, 1);
