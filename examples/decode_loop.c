@@ -32,7 +32,7 @@
 
 #define DEFAULT_TRACE "testdata/trace/synthetic_chat.csv"
 
-enum { PATH_BYTES = 4096, OUT_BYTES = 1 << 16, OWN_OPTIONS = 6 };
+enum { PATH_BYTES = 4096, OUT_BYTES = 1 << 16, OWN_OPTIONS = 7 };
 
 /* --prefill of V3.2: what is meant if it is not given. */
 enum { PREFILL_TOKENS = 256, PREFILL_DEFAULT = 65537 };
@@ -64,6 +64,10 @@ parse(loop *l, int argc, char **argv)
 		 "V4: joins from a request that takes over another's tokens to "
 		 "the next, 0 = none",
 		 NULL, &l->fork_every, NULL, 0, UINT32_MAX},
+		{"--branches",
+		 "V4 on cuda: 1 = a layer's side chains run beside it, 0 = in "
+		 "order",
+		 NULL, &l->branches, NULL, 0, 1},
 		{"--seed", "of all values", NULL, NULL, &l->seed, 0,
 		 UINT64_MAX},
 	};
@@ -76,6 +80,7 @@ parse(loop *l, int argc, char **argv)
 	l->steps = 40;
 	l->check_every = l->options.model == v32_defaults.model ? 8 : 1;
 	l->fork_every = 3;
+	l->branches = 1;
 	l->seed = 1;
 	model_options_list(&l->options, list);
 	memcpy(list + MODEL_OPTION_COUNT, own, sizeof own);

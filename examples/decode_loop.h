@@ -263,7 +263,7 @@ extern const model_calls v32_calls, v4_calls;
 struct loop {
 	model_options options;
 	const char *trace_path;
-	uint32_t steps, check_every, undo_every, fork_every;
+	uint32_t steps, check_every, undo_every, fork_every, branches;
 	uint64_t seed;
 	const spmla_backend *backend;
 	spmla_plan plan;

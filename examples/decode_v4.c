@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A run of V4: what decode_loop.c calls. Prompts take the calls of decode, so
- * steps take them in beside what they decode. Between two steps a request may
- * take over another one's pages; whole ones are shared, of others it gets
- * copies, as they are now.
+ * steps take them in beside what they decode. On a device a layer's side chains
+ * are branches of the graph, while the eager calls that it is compared with run
+ * in order. Between two steps a request may take over another one's pages;
+ * whole ones are shared, of others it gets copies, as they are now.
  */
 #include <stdio.h>
 #include <string.h>
@@ -77,13 +78,15 @@ v4_open(loop *l)
 static spmla_status
 v4_record(loop *l, const spmla_shape *shape)
 {
+	const spmla_v4_branches *branches =
+		l->branches ? device_branches() : NULL;
 	const v4_model *m = &l->v4->model;
 	spmla_status s = SPMLA_OK;
 	uint32_t i;
 
 	for (i = 0; i < m->layers && s == SPMLA_OK; i++)
 		s = spmla_v4_attn(l->ctx, &m->sides[0].layer[i].args, shape,
-				  NULL, device_stream());
+				  branches, device_stream());
 	return s;
 }
 

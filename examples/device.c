@@ -13,7 +13,9 @@
 #include "spmla/spmla_cpu.h"
 #include "spmla/spmla_cuda.h"
 
-enum { MOST_BLOCKS = 4096, NON_BLOCKING = 1, ALIGN = 4096 };
+enum { MOST_BLOCKS = 4096, ALIGN = 4096 };
+enum { NON_BLOCKING = 1, NO_TIMING = 2 }; /* of a stream, of an event */
+enum { SIDE_STREAMS = 2, SIDE_EVENTS = 3 };
 
 /* Names in the library, and members. A device address is a pointer here. */
 #define FUNCTIONS(F)                                             \
@@ -25,6 +27,8 @@ enum { MOST_BLOCKS = 4096, NON_BLOCKING = 1, ALIGN = 4096 };
 	F(stream_create, "cuStreamCreate", (void **, unsigned))  \
 	F(stream_destroy, "cuStreamDestroy_v2", (void *))        \
 	F(stream_wait, "cuStreamSynchronize", (void *))          \
+	F(event_create, "cuEventCreate", (void **, unsigned))    \
+	F(event_destroy, "cuEventDestroy_v2", (void *))          \
 	F(host_alloc, "cuMemAllocHost_v2", (void **, size_t))    \
 	F(host_free, "cuMemFreeHost", (void *))                  \
 	F(alloc, "cuMemAlloc_v2", (void **, size_t))             \
@@ -40,6 +44,7 @@ static struct {
 	void *stream;
 	int number;
 	spmla_native native;
+	spmla_v4_branches branches;
 	FUNCTIONS(MEMBER)
 } cuda;
 
@@ -76,6 +81,18 @@ find_functions(const char *program)
 	return 1;
 }
 
+static void
+make_branches(void)
+{
+	uint32_t i;
+
+	cuda.branches = (spmla_v4_branches)SPMLA_V4_BRANCHES_INIT;
+	for (i = 0; i < SIDE_STREAMS; i++)
+		MUST(stream_create, &cuda.branches.streams[i], NON_BLOCKING);
+	for (i = 0; i < SIDE_EVENTS; i++)
+		MUST(event_create, &cuda.branches.events[i], NO_TIMING);
+}
+
 const spmla_backend *
 device_open(const char *program, const char *name)
 {
@@ -98,6 +115,7 @@ device_open(const char *program, const char *name)
 	MUST(retain, &cuda.context, cuda.number);
 	MUST(set_current, cuda.context);
 	MUST(stream_create, &cuda.stream, NON_BLOCKING);
+	make_branches();
 	cuda.native = (spmla_native)SPMLA_NATIVE_INIT;
 	cuda.native.context = cuda.context;
 	return &spmla_cuda;
@@ -106,8 +124,14 @@ device_open(const char *program, const char *name)
 void
 device_close(void)
 {
+	uint32_t i;
+
 	if (!cuda.library)
 		return;
+	for (i = 0; i < SIDE_EVENTS; i++)
+		MUST(event_destroy, cuda.branches.events[i]);
+	for (i = 0; i < SIDE_STREAMS; i++)
+		MUST(stream_destroy, cuda.branches.streams[i]);
 	MUST(stream_destroy, cuda.stream);
 	MUST(release, cuda.number);
 	cuda.library = NULL;
@@ -123,6 +147,12 @@ spmla_stream
 device_stream(void)
 {
 	return cuda.stream;
+}
+
+const spmla_v4_branches *
+device_branches(void)
+{
+	return cuda.library ? &cuda.branches : NULL;
 }
 
 /* A block, zeroed. */

@@ -11,15 +11,20 @@
 #include <stdint.h>
 
 #include "spmla/spmla.h"
+#include "spmla/v4.h"
 
-/* Finds a backend by name, "cpu" or "cuda", and makes a context of the device
- * and a stream. Returns NULL, after a line on stderr, where there is none. */
+/* Finds a backend by name, "cpu" or "cuda", and makes a context of the device, a
+ * stream, and what branches need. Returns NULL, after a line on stderr, where
+ * there is none. */
 const spmla_backend *device_open(const char *program, const char *name);
 void device_close(void);
 
 /* For spmla_init and for every call that enqueues. */
 const spmla_native *device_native(void);
 spmla_stream device_stream(void);
+
+/* For the side chains of a layer of V4; NULL on the CPU, which has none. */
+const spmla_v4_branches *device_branches(void);
 
 /* Memory that both sides read and write; NULL if there is none. */
 void *device_shared(uint64_t bytes);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "spmla/platform/gpu/launch_gpu.h"
 #include "tests/support/themes.h"
 #include "tests/support/v32_rig.h"
 #include "tests/support/v4_layer_rig.h"
@@ -195,6 +196,81 @@ START_TEST(branches_are_of_an_engines_own_capture_too)
 }
 END_TEST
 
+/* ---- What waits for what ----------------------------------------------- */
+
+/* The side chains of a layer and what runs beside them; 0: alone. */
+static uint32_t
+chain_of(uint32_t kernel)
+{
+	switch (kernel) {
+	case SPMLA_KERNEL_qnorm_rope_kv_insert:
+		return 1;
+	case SPMLA_KERNEL_kv_compress:
+	case SPMLA_KERNEL_kv_compress_index:
+	case SPMLA_KERNEL_compress_state_save:
+		return 2;
+	case SPMLA_KERNEL_indexer_q_prep:
+		return 3;
+	}
+	return 0;
+}
+
+/* Launch j is behind launch i, or, in different chains of a layer, is not. */
+static void
+expect_order(uint32_t i, uint32_t j, uint32_t same_layer)
+{
+	const cuda_fake_launch *x = &fake.launch[i], *y = &fake.launch[j];
+	const uint32_t a = chain_of(x->kernel), b = chain_of(y->kernel);
+	const uint32_t apart = same_layer && a && b && a != b;
+
+	if ((y->behind >> i & 1) == apart)
+		ck_abort_msg("%s is %sbehind %s",
+			     spmla_i_gpu_kernels[y->kernel].name,
+			     apart ? "" : "not ",
+			     spmla_i_gpu_kernels[x->kernel].name);
+}
+
+/* A layer of each ratio, one behind the other. */
+static void
+expect_orders(void)
+{
+	const spmla_v4_branches b = both();
+	uint32_t chains[4] = {0}, i, j, k;
+
+	cuda_fake_follow();
+	v32_must(r.ctx, spmla_step_prologue(r.ctx, &shape, SPMLA_FROM_RING,
+					    main_stream()));
+	for (k = 0; k < 3; k++) {
+		const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, ratios[k]);
+		const uint32_t first = fake.launches;
+
+		v32_must(r.ctx,
+			 spmla_v4_attn(r.ctx, &l, &shape, &b, main_stream()));
+		ck_assert_uint_le(fake.launches, CUDA_FAKE_LAUNCHES);
+		for (j = first; j < fake.launches; j++) {
+			chains[chain_of(fake.launch[j].kernel)]++;
+			for (i = 0; i < j; i++)
+				expect_order(i, j, i >= first);
+		}
+	}
+	/* Three inserts, three compressors' two, one layer's queries. */
+	ck_assert_uint_eq(chains[1], 3);
+	ck_assert_uint_eq(chains[2], 6);
+	ck_assert_uint_eq(chains[3], 1);
+}
+
+START_TEST(readers_wait_for_all_chains_and_chains_for_none)
+{
+	spmla_graph graph;
+
+	v4_layer_write(r.ctx, 1, 128);
+	expect_orders();
+	v32_must(r.ctx, spmla_graph_begin(r.ctx, main_stream()));
+	expect_orders();
+	v32_must(r.ctx, spmla_graph_end(r.ctx, &graph));
+}
+END_TEST
+
 /* ---- What is refused --------------------------------------------------- */
 
 static void
@@ -314,6 +390,7 @@ main(void)
 		a_layer_without_index_queries_has_one_branch,
 		a_layer_outside_of_captures_is_the_same_with_branches,
 		branches_are_of_an_engines_own_capture_too,
+		readers_wait_for_all_chains_and_chains_for_none,
 		branches_that_are_wrong_are_named_before_anything,
 		a_failure_at_any_call_is_told_and_spoils_the_capture_only,
 	};

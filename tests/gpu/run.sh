@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# run.sh [--bundle DIR] [--golden DIR].. [--driver FILE] [--guard]
-#        [--sanitizer TOOL] [WORD..]
-# Runs the suites, the golden cases and cudart_engine on this machine's CUDA
-# device: those whose name contains a WORD, if any is given; with FILE in place of
-# libcuda.so.1, in fewer steps, as such a driver is slow. Prints a line a suite,
-# then the end of what the failed ones said. //tests:gpu_bundle makes a folder of
-# all that it needs; DIR is that one or where its programs lie.
-# --guard: buffers end where mapped memory ends (tests/support/cuda_guard.c).
+# run.sh [--bundle DIR] [--golden DIR].. [--loop PROGRAM] [--traces DIR]
+#        [--driver FILE] [--guard] [--sanitizer TOOL] [WORD..]
+# Runs the suites, the golden cases, cudart_engine and decode_loop, the example,
+# on this machine's CUDA device: those whose name contains a WORD, if any is
+# given; with FILE in place of libcuda.so.1, in fewer steps, as such a driver is
+# slow. Prints a line a suite, then the end of what the failed ones said.
+# //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or where
+# its programs, cases and traces lie.
+# --guard: buffers end where mapped memory ends (tests/support/cuda_guard.c);
+# without decode_loop, which has memory of its own.
 # --sanitizer: a few suites, in few steps, under compute-sanitizer's TOOL
 # (memcheck, synccheck, racecheck, initcheck). initcheck follows the device's own
 # memory and none of the host: it gets the suite that has its steps there, in
@@ -17,24 +19,27 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-bundle=$here words=() golden=() tool= driver=
+bundle=$here words=() golden=() loop= traces=$here/trace tool= driver= guard=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--bundle) bundle=$2 && shift ;;
 	--golden) golden+=("$2") && shift ;;
+	--loop) loop=$2 && shift ;;
+	--traces) traces=$2 && shift ;;
 	--driver)
 		driver=$2
 		LD_LIBRARY_PATH=$(cd "$(dirname "$2")" && pwd)
 		export LD_LIBRARY_PATH SPMLA_TEST_STEPS=${SPMLA_TEST_STEPS:-6}
 		shift
 		;;
-	--guard) export SPMLA_TEST_GUARD=1 ;;
+	--guard) guard=1 && export SPMLA_TEST_GUARD=1 ;;
 	--sanitizer) tool=$2 && shift ;;
 	*) words+=("$1") ;;
 	esac
 	shift
 done
 [ ${#golden[@]} -gt 0 ] || golden=("$here/golden")
+loop=${loop:-$bundle/decode_loop}
 unset BUILD_WORKING_DIRECTORY
 export SPMLA_TEST_CUDA=1 CK_FORK=no
 limit=${SPMLA_TEST_SECONDS:-120} under=()
@@ -91,6 +96,10 @@ with_wgmma=(
 	protocol/test_replay_batch
 	protocol/test_replay_many
 	protocol/test_replay_room
+	protocol/test_v4_parts
+	protocol/test_v4_parts_heads
+	protocol/test_v4_replay
+	protocol/test_v4_replay_batch
 )
 
 use_sanitizer() {
@@ -138,6 +147,9 @@ reason() { # LOG STATUS
 		grep '^SKIPPED' "$1" | tail -n 1
 	elif grep -qE '^[0-9]+%: Checks' "$1"; then
 		grep -E '^[0-9]+%: Checks' "$1" | tail -n 1
+	elif grep -q '^reference check:' "$1"; then
+		sed -nE 's/^(reference check|replay = eager): //p' "$1" |
+			paste -sd ';' | sed 's/;/; /'
 	elif grep -qE '^[0-9]+ passed' "$1"; then
 		grep -E '^[0-9]+ passed' "$1" | tail -n 1
 	else
@@ -155,6 +167,10 @@ run() { # NAME COMMAND..
 	# The shell would tell of a signal too.
 	(timeout "$limit" ${under[@]+"${under[@]}"} "$@" >"$log" 2>&1 </dev/null
 		exit $?) 2>/dev/null || status=$?
+	if [ $status -eq 2 ] && grep -q 'there is no CUDA device$' "$log"; then
+		echo "SKIPPED: no CUDA device" >>"$log"
+		status=77
+	fi
 	# What initcheck finds there is what the suite is there for.
 	if [ "$tool:$name" = initcheck:core/test_unwritten ]; then
 		status=$((status == 9 ? 0 : status == 0 ? 1 : status))
@@ -190,6 +206,29 @@ done
 	run golden "$bundle/golden_runner" --backend=cuda "${cases[@]}"
 # The runtime asks a driver for more than a substitute has.
 [ -n "$tool$driver" ] || run gpu/cudart_engine "$bundle/cudart_engine"
+
+# The example, which checks itself. Requests of V4 are short, so that many come and
+# go, and its top-k leaves keys out all the same.
+run_loops() {
+	local small=() v4=(--layers 6 --topk 24 --max-context 400 --next-n 4
+		--steps 60 --trace "$traces/short.csv")
+	local v32=(--trace "$traces/synthetic_chat.csv" --prefill 256)
+
+	if [ -n "$driver" ]; then
+		small=(--layers 4 --heads 2 --index-heads 2 --max-requests 2
+			--prefill 8 --steps 6)
+		v32+=(--topk 32 --max-context 96)
+	fi
+	run loop/v32 "$loop" --backend cuda "${v32[@]}" "${small[@]}"
+	run loop/v4-flash "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+		"${small[@]}"
+	run loop/v4-pro "$loop" --backend cuda --model v4-pro "${v4[@]}" \
+		--layers 4 --heads 64 --index-heads 64 --check-every 8 \
+		"${small[@]}"
+	run loop/v4-mxfp4 "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+		--tables own --index mxfp4 --next-n 3 "${small[@]}"
+}
+[ -n "$tool$guard" ] || run_loops
 
 for name in ${failed[@]+"${failed[@]}"}; do
 	echo

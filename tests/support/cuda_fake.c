@@ -51,6 +51,8 @@ typedef struct handle {
 	struct handle *stream;  /* of an event, where it was recorded */
 	double ms;              /* of an event, when it was recorded */
 	branch branch;          /* of a stream */
+	uint64_t behind;        /* of a stream, an event: the launches that what
+	                         * follows it is ordered behind */
 	uint32_t count;
 	node *nodes;
 } handle;
@@ -314,6 +316,29 @@ f_occupancy(int *blocks, spmla_cu_function function, int items,
 	return r;
 }
 
+/* What streams and events order, though all run at once here. */
+static void
+follow(handle *s, uint32_t kernel)
+{
+	const uint32_t n = fake.launches++;
+
+	if (n >= CUDA_FAKE_LAUNCHES)
+		return;
+	fake.launch[n].kernel = kernel;
+	fake.launch[n].behind = s->behind;
+	s->behind |= UINT64_C(1) << n;
+}
+
+void
+cuda_fake_follow(void)
+{
+	uint32_t i;
+
+	fake.launches = 0;
+	for (i = 0; i < HANDLES; i++)
+		handles[i].behind = 0;
+}
+
 static int
 f_launch_kernel(spmla_cu_function function, unsigned grid_x, unsigned grid_y,
 		unsigned grid_z, unsigned block_x, unsigned block_y,
@@ -335,6 +360,7 @@ f_launch_kernel(spmla_cu_function function, unsigned grid_x, unsigned grid_y,
 		return r;
 	if (s->status == 2)
 		return 901; /* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED */
+	follow(s, f->kernel);
 	memset(&n, 0, sizeof n);
 	n.kernel = f->kernel;
 	n.blocks = grid_x;
@@ -410,6 +436,7 @@ f_event_record(spmla_cu_event event, spmla_cu_stream stream)
 	e->ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 	e->stream = known(stream, STREAM);
 	e->capture = e->stream->capture;
+	e->behind = e->stream->behind;
 	return 0;
 }
 
@@ -421,6 +448,8 @@ f_stream_wait(spmla_cu_stream stream, spmla_cu_event event, unsigned flags)
 	const handle *e = known(event, EVENT);
 
 	must(flags == 0 && e->stream, __func__);
+	if (!r)
+		s->behind |= e->behind;
 	if (r || !e->capture)
 		return r;
 	if (!s->capture) {

@@ -20,6 +20,16 @@ typedef enum cuda_fake_call {
 /* Attributes that only cuda_memory.c asks for: no, yes. */
 enum { CUDA_FAKE_PAGEABLE = 88, CUDA_FAKE_SAME_ADDRESS = 91 };
 
+/* Launches that are followed: a bit each. */
+enum { CUDA_FAKE_LAUNCHES = 64 };
+
+/* A kernel by itself, or a node of a capture. */
+typedef struct cuda_fake_launch {
+	uint32_t kernel; /* spmla_i_kernel */
+	uint64_t behind; /* of the launches before it those that have ended when
+	                  * it begins, by streams and events */
+} cuda_fake_launch;
+
 typedef struct cuda_fake {
 	/* What it is; the test may change it. */
 	int version;
@@ -38,6 +48,8 @@ typedef struct cuda_fake {
 	uint32_t memset_bytes;
 	uint32_t not_waited_for; /* memsets since the last wait */
 	uint32_t nodes;          /* of the last capture that ended */
+	uint32_t launches;       /* since cuda_fake_follow */
+	cuda_fake_launch launch[CUDA_FAKE_LAUNCHES];
 } cuda_fake;
 
 extern cuda_fake fake;
@@ -49,6 +61,9 @@ extern spmla_backend cuda_fake_backend;
 /* A driver of 13.0 with one device, sm_90 of 4 SMs, and a current context. The
  * caller's streams are made anew. */
 void cuda_fake_reset(void);
+
+/* Forgets all launches: the next is number 0. */
+void cuda_fake_follow(void);
 
 /* The symbol of a call: "cuInit". */
 const char *cuda_fake_name(cuda_fake_call call);

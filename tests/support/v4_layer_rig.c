@@ -180,6 +180,74 @@ clear_pools(const spmla_ctx *ctx)
 	}
 }
 
+/* Pages of entries of `bytes`, small e4m3 numbers (or any e2m1) up to `small`
+ * and bf16 behind it, and then of `scales` bytes an entry, as in `scale`. */
+static void
+fill_pages(const spmla_cache *c, uint32_t bytes, uint32_t small,
+	   const uint8_t *scale, uint32_t scales, uint64_t *seed)
+{
+	uint32_t page, e, i;
+
+	for (page = 0; page < c->pages; page++)
+		for (e = 0; e < c->entries_per_page; e++) {
+			uint8_t *base = (uint8_t *)c->base +
+					page * c->page_stride_bytes;
+			uint8_t *entry = base + e * bytes;
+
+			for (i = 0; i < small; i++)
+				entry[i] = (uint8_t)(rng_next(seed) & 0xbf);
+			for (; i < bytes; i += 2) {
+				const uint16_t x = test_bf16(rng_float(seed));
+
+				memcpy(entry + i, &x, sizeof x);
+			}
+			memcpy(base + c->entries_per_page * bytes + e * scales,
+			       scale, scales);
+		}
+}
+
+static void
+fill_states(const spmla_cache *c, uint64_t *seed)
+{
+	const uint64_t n = c->pages * c->page_stride_bytes / sizeof(float);
+	float *x = c->base;
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		x[i] = rng_float(seed);
+}
+
+/* Scales of 1. */
+static void
+fill_pool(const spmla_cache *c, uint64_t *seed)
+{
+	static const uint8_t row[8] = {127, 127, 127, 127, 127, 127, 127, 0};
+	const float one = 1.0f;
+	uint8_t index[4];
+
+	memcpy(index, &one, sizeof index);
+	if (c->layout == SPMLA_LAYOUT_V4_FP8)
+		fill_pages(c, 576, 448, row, 8, seed);
+	else if (c->layout == SPMLA_LAYOUT_INDEX_FP8)
+		fill_pages(c, 128, 128, index, 4, seed);
+	else if (c->layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		fill_pages(c, 64, 64, row, 4, seed);
+	else
+		fill_states(c, seed);
+}
+
+void
+v4_layer_fill(const spmla_ctx *ctx, uint64_t seed)
+{
+	spmla_cache c;
+	uint32_t i, l;
+
+	for (i = 0; i < sizeof pools / sizeof pools[0]; i++)
+		for (l = 0; spmla_cache_view(ctx, pools[i], l, &c) == SPMLA_OK;
+		     l++)
+			fill_pool(&c, &seed);
+}
+
 void
 v4_layer_open(v4_layer_rig *r, spmla_ctx *ctx, uint64_t seed)
 {

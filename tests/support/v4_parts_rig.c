@@ -12,56 +12,6 @@
 #include "tests/support/parts_check.h"
 #include "tests/support/v32_rig.h"
 
-/* Rows of 448 small e4m3, 64 bf16, and seven scales of 1, in pages. */
-static void
-fill_rows(const spmla_ctx *ctx, spmla_buf buf, uint64_t seed)
-{
-	uint32_t page, e, i;
-	spmla_cache c;
-
-	ck_assert_int_eq(spmla_cache_view(ctx, buf, 0, &c), SPMLA_OK);
-	for (page = 0; page < c.pages; page++)
-		for (e = 0; e < c.entries_per_page; e++) {
-			uint8_t *base =
-				(uint8_t *)c.base + page * c.page_stride_bytes;
-			uint8_t *row = base + e * 576;
-			uint8_t *scales =
-				base + c.entries_per_page * 576 + e * 8;
-
-			for (i = 0; i < 448; i++)
-				row[i] = (uint8_t)(rng_next(&seed) & 0xbf);
-			for (i = 0; i < 64; i++) {
-				const uint16_t x = test_bf16(rng_float(&seed));
-
-				memcpy(row + 448 + 2 * i, &x, 2);
-			}
-			memset(scales, 127, 7);
-		}
-}
-
-/* Index keys: e4m3, and scales of 1. */
-static void
-fill_index(const spmla_ctx *ctx, uint64_t seed)
-{
-	const float one = 1.0f;
-	uint32_t page, e, i;
-	spmla_cache c;
-
-	ck_assert_int_eq(spmla_cache_view(ctx, SPMLA_BUF_INDEX_CACHE, 0, &c),
-			 SPMLA_OK);
-	for (page = 0; page < c.pages; page++)
-		for (e = 0; e < c.entries_per_page; e++) {
-			uint8_t *base =
-				(uint8_t *)c.base + page * c.page_stride_bytes;
-
-			for (i = 0; i < 128; i++)
-				base[e * 128 + i] =
-					(uint8_t)(rng_next(&seed) & 0xbf);
-			memcpy(base + c.entries_per_page * 128 + e * 4, &one,
-			       4);
-		}
-}
-
 static void
 open_side(parts_side *s, uint32_t flags, uint32_t heads, uint32_t topk,
 	  uint64_t seed)
@@ -82,10 +32,7 @@ open_side(parts_side *s, uint32_t flags, uint32_t heads, uint32_t topk,
 	c.flags |= flags;
 	fixture_open(&s->f, &c, 0);
 	v4_layer_open(&s->rig, s->f.ctx, seed);
-	fill_rows(s->f.ctx, SPMLA_BUF_KV_CACHE, seed + 1);
-	fill_rows(s->f.ctx, SPMLA_BUF_C4A_CACHE, seed + 2);
-	fill_rows(s->f.ctx, SPMLA_BUF_C128A_CACHE, seed + 3);
-	fill_index(s->f.ctx, seed + 4);
+	v4_layer_fill(s->f.ctx, seed + 1);
 }
 
 void

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Replayed steps of V4, with a layer of each kind: they are eager ones, bit for
+ * bit, whatever joins, grows, loses tokens, pauses and leaves.
+ */
+#include <check.h>
+#include <stdio.h>
+
+#include "tests/support/step_rig.h"
+#include "tests/support/themes.h"
+#include "tests/support/v32_rig.h"
+#include "tests/support/v4_replay_rig.h"
+#include "tests/support/v4_sim.h"
+
+/* Of MXFP4, whose keys alone are others, a fourth of them. */
+enum { STEPS = 400, FEW_STEPS = 4, ENOUGH = 100 };
+
+static v4_replay_rig replayed, eager;
+static v4_sim batch;
+static uint32_t steps;
+
+static void
+open_rig(v4_replay_rig *rig, uint32_t index_layout, uint32_t config_flags,
+	 uint32_t native_flags)
+{
+	spmla_config config;
+
+	v4_replay_config(&config, index_layout);
+	config.flags |= config_flags;
+	v4_replay_open(rig, &config, native_flags, test_seed());
+}
+
+static void
+open_both(uint32_t index_layout)
+{
+	/* In parts, on a GPU, but for the largest bucket. */
+	fixture_multiprocessors(40);
+	open_rig(&replayed, index_layout, SPMLA_CONFIG_APART,
+		 SPMLA_NATIVE_DEFERRED);
+	open_rig(&eager, index_layout, 0, 0);
+	v4_replay_capture(&replayed);
+	v4_sim_open(&batch, &replayed.f.plan, test_seed());
+}
+
+static void
+setup_fp8(void)
+{
+	steps = fixture_rounds(STEPS, FEW_STEPS);
+	open_both(SPMLA_LAYOUT_INDEX_FP8);
+}
+
+static void
+setup_mxfp4(void)
+{
+	steps = fixture_rounds(STEPS / 4, FEW_STEPS / 2);
+	open_both(SPMLA_LAYOUT_INDEX_MXFP4);
+}
+
+static void
+teardown(void)
+{
+	v4_replay_close(&replayed);
+	v4_replay_close(&eager);
+	fixture_multiprocessors(0);
+}
+
+static void
+fill_tokens(v4_replay_rig *rig, const v4_draft *d)
+{
+	uint32_t i, j, t = 0;
+
+	for (i = 0; i < d->request_count; i++) {
+		const spmla_request *q = &d->requests[i];
+
+		for (j = 0; j < q->query_tokens; j++)
+			v4_replay_fill(rig, t++, batch.rows[q->row].id,
+				       q->seq_len_tokens - q->query_tokens + j);
+	}
+	/* Padding is not read. */
+	for (; t < rig->f.plan.max_tokens; t++)
+		v4_replay_fill(rig, t, 0, t);
+}
+
+/* The scheduler's next step, replayed in any bucket that holds it, and run
+ * eagerly. */
+static void
+run_step(uint64_t step)
+{
+	const spmla_shape *shapes = replayed.f.config.buckets;
+	const uint32_t limit = rng_below(&batch.rng, V4_BUCKETS);
+	spmla_step_info info = SPMLA_STEP_INFO_INIT;
+	uint64_t ticket;
+	uint32_t b;
+	v4_draft d;
+
+	v4_sim_draft(&batch, &shapes[limit], &d);
+	fill_tokens(&replayed, &d);
+	fill_tokens(&eager, &d);
+	v4_replay_forget(&replayed);
+	v4_replay_forget(&eager);
+	ticket = v4_replay_write(&replayed, &d, &info);
+	ck_assert_uint_le(info.bucket, limit);
+	b = info.bucket + rng_below(&batch.rng, V4_BUCKETS - info.bucket);
+	replay(&replayed.f, replayed.graph[b], ticket);
+	fixture_drain(&replayed.f);
+	ck_assert_uint_eq(v4_replay_write(&eager, &d, NULL), ticket);
+	v32_must(eager.f.ctx, v4_replay_enqueue(&eager, &shapes[b]));
+	v4_replay_expect_equal(&replayed, &eager, &shapes[b], step);
+}
+
+START_TEST(replays_equal_eager_steps_bit_for_bit)
+{
+	uint32_t s;
+
+	for (s = 1; s <= steps; s++)
+		run_step(s);
+	printf("%u replays: %u joined, %u left, %u paused, %u grew; tokens: %u "
+	       "rejected, %u come round, %u end groups of 4, %u of 128\n",
+	       steps, batch.joined, batch.left, batch.paused, batch.grown,
+	       batch.rejected, batch.rounds, batch.ends[0], batch.ends[1]);
+	if (steps >= ENOUGH) {
+		ck_assert_uint_gt(batch.left, 10);
+		ck_assert_uint_gt(batch.joined, batch.left);
+		ck_assert_uint_gt(batch.paused, 10);
+		ck_assert_uint_gt(batch.rejected, 10);
+		ck_assert_uint_gt(batch.rounds, 10);
+		ck_assert_uint_gt(batch.ends[0], 100);
+		ck_assert_uint_gt(batch.ends[1], 2);
+	}
+	ck_assert_uint_eq(fixture_status(&replayed.f).count, 0);
+	ck_assert_uint_eq(fixture_status(&eager.f).count, 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {replays_equal_eager_steps_bit_for_bit};
+	const theme themes[] = {
+		LONG_THEME("v4 replays", setup_fp8, teardown, tests),
+		LONG_THEME("v4 replays, mxfp4", setup_mxfp4, teardown, tests),
+	};
+
+	return RUN_THEMES("v4_replay", themes);
+}
