@@ -93,7 +93,7 @@ spmla_graph_abort(spmla_ctx *ctx)
 	s = ctx->backend->capture_abort(ctx);
 	if (s != SPMLA_OK)
 		return s;
-	ctx->prologue = ctx->capture_prologue;
+	ctx->prologue = ctx->capture_prologue; /* as it was */
 	ctx->capture_open = 0;
 	return SPMLA_OK;
 }
