@@ -275,6 +275,31 @@ START_TEST(blocks_that_are_not_there_are_left_out)
 }
 END_TEST
 
+/* It is of no key; those of the second list begin with the next block. */
+START_TEST(an_empty_first_list_is_a_block)
+{
+	uint32_t h;
+
+	w.lens[0] = w.lens[2] = 10;
+	w.lens[1] = 0;
+	w.extra_lens[0] = w.extra_lens[2] = 0;
+	w.extra_lens[1] = 130;
+	w.a.topk_lens = w.lens;
+	w.a.extra_topk_lens = w.extra_lens;
+	add_part(0, 0, 0, 1, 0);
+	add_part(1, 1, 0, 1, 0);
+	add_part(1, 1, 1, 4, 1);
+	add_part(2, 2, 0, 1, 0);
+	memcpy(w.num_splits, (const int32_t[]){0, 1, 3, 4}, 16);
+	v4_check(&f, &w);
+	for (h = 0; h < w.a.heads; h++) {
+		ck_assert_float_eq(w.split_lse[1 * w.a.heads + h], -INFINITY);
+		ck_assert(isfinite(w.split_lse[2 * w.a.heads + h]));
+	}
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
 /* The part that begins behind token 1's last block goes on to token 2. */
 START_TEST(a_part_may_begin_behind_a_token_and_go_on)
 {
@@ -376,6 +401,7 @@ main(void)
 		{part_without_work_does_nothing, 1},
 		{part_of_tokens_that_are_not_there_is_left_out_and_reported, 5},
 		{blocks_that_are_not_there_are_left_out, 4},
+		{an_empty_first_list_is_a_block, 1},
 		{a_part_may_begin_behind_a_token_and_go_on, 2},
 		{split_row_that_is_not_there_is_not_written_and_reported, 5},
 	};
