@@ -26,23 +26,13 @@ static const spmla_shape shape = {4, 4, 1, 0};
 static void
 setup(void)
 {
-	spmla_config config;
-
-	v4_layer_config(&config);
-	fixture_open(&f, &config, SPMLA_NATIVE_DEFERRED);
-	v4_layer_open(&rig, f.ctx, 1);
-	v4_layer_write(f.ctx, 1, 128);
-	v32_must(f.ctx,
-		 spmla_step_prologue(f.ctx, &shape, SPMLA_FROM_RING, NULL));
-	fixture_drain(&f);
+	v4_layer_begin(&f, &rig, &shape);
 }
 
 static void
 teardown(void)
 {
-	fixture_drain(&f);
-	v4_layer_close(&rig);
-	fixture_close(&f);
+	v4_layer_end(&f, &rig);
 }
 
 static spmla_status

@@ -36,9 +36,7 @@ setup(void)
 static void
 teardown(void)
 {
-	fixture_drain(&f);
-	v4_layer_close(&rig);
-	fixture_close(&f);
+	v4_layer_end(&f, &rig);
 }
 
 static void

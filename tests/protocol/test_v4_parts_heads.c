@@ -5,7 +5,7 @@
  */
 #include <check.h>
 
-#include "tests/support/themes.h"
+#include "tests/support/cases.h"
 #include "tests/support/v4_parts_rig.h"
 
 static parts_rig r;
@@ -40,18 +40,10 @@ END_TEST
 int
 main(void)
 {
-	TCase *c = tcase_create("heads");
-	Suite *s = suite_create("v4_parts_heads");
-	SRunner *runner = srunner_create(s);
-	int failed;
+	const case_test heads[] = {
+		{many_heads_in_parts_give_what_they_give_as_a_whole, 2},
+	};
+	const case_group groups[] = {CASES("heads", heads)};
 
-	tcase_set_timeout(c, 240);
-	tcase_add_checked_fixture(c, setup, teardown);
-	tcase_add_loop_test(
-		c, many_heads_in_parts_give_what_they_give_as_a_whole, 0, 2);
-	suite_add_tcase(s, c);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_CASES("v4_parts_heads", setup, teardown, groups);
 }

@@ -308,6 +308,28 @@ v4_layer_write(spmla_ctx *ctx, uint32_t query, uint32_t len)
 	v32_must(ctx, spmla_step_write(ctx, &step, &ticket, NULL));
 }
 
+void
+v4_layer_begin(fixture *f, v4_layer_rig *r, const spmla_shape *shape)
+{
+	spmla_config config;
+
+	v4_layer_config(&config);
+	fixture_open(f, &config, SPMLA_NATIVE_DEFERRED);
+	v4_layer_open(r, f->ctx, 1);
+	v4_layer_write(f->ctx, 1, 128);
+	v32_must(f->ctx,
+		 spmla_step_prologue(f->ctx, shape, SPMLA_FROM_RING, NULL));
+	fixture_drain(f);
+}
+
+void
+v4_layer_end(fixture *f, v4_layer_rig *r)
+{
+	fixture_drain(f);
+	v4_layer_close(r);
+	fixture_close(f);
+}
+
 uint64_t
 v4_layer_hash(const v4_layer_rig *r, const spmla_ctx *ctx)
 {

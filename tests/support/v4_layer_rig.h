@@ -41,6 +41,11 @@ spmla_v4_layer v4_layer_of(const v4_layer_rig *r, const spmla_ctx *ctx,
 /* The queries as they were, outputs and pools filled anew. */
 void v4_layer_reset(v4_layer_rig *r, spmla_ctx *ctx);
 
+/* A fixture of v4_layer_config with the deferred queue, its layer, and the
+ * prologue of a step of `shape` in which row 0 has its 128th token. */
+void v4_layer_begin(fixture *f, v4_layer_rig *r, const spmla_shape *shape);
+void v4_layer_end(fixture *f, v4_layer_rig *r);
+
 /* Writes a step: row 0 joins with `len` tokens, the last of them query tokens.
  */
 void v4_layer_write(spmla_ctx *ctx, uint32_t query, uint32_t len);
