@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_compress: a block a key, an item a column, so 512 or 128 of them. The hard
- * idea is what to wait for: the rows of a group are looked up once, by an item
- * each, and then read 8 at a time, all 16 loads of an item on their way before
- * the first is used; one rescaling a step, not one a row, follows them. A block
- * has neighbouring tokens, for one in `ratio` of them ends a group and the
- * others cost only their slot.
+ * idea is that of what to wait for and what to work out: an item each looks the
+ * rows of a group up, and where they begin, once for all; they are then read 8
+ * at a time, all 16 loads of an item on their way before the first is used, and
+ * one rescaling a step, not one a row, follows them. A block has neighbouring
+ * tokens, for one in `ratio` of them ends a group and the others cost only
+ * their slot.
  */
 #ifndef SPMLA_PLATFORM_GPU_KV_COMPRESS_H
 #define SPMLA_PLATFORM_GPU_KV_COMPRESS_H

@@ -13,7 +13,7 @@
 #define SPMLA_PLATFORM_GPU_STEP_WINDOWS_H
 
 #include "spmla/platform/gpu/decode_cut_gpu.h"
-#include "spmla/platform/gpu/slot_row_gpu.h"
+#include "spmla/platform/gpu/fault_gpu.h"
 
 /* A group's table; pages are of compressed entries. */
 #define SPMLA_P_GROUP(P, group)         \
@@ -67,7 +67,9 @@ enum { WINDOWS_CUTS = 2 }; /* blocks behind the tokens' */
 
 enum { WINDOWS_LOADS = 4 }; /* pages of a row that an item asks for at a time */
 
-/* A group's table at one row. `known` is as it was loaded. */
+/* A group's table at one row. `known` is as it was loaded: where g_slot_row
+ * makes one row and waits for that first, here the pages of five lists are
+ * asked for together with it. */
 typedef struct windows_group {
 	GLOBAL const int32_t *pages;
 	int32_t known; /* columns that are written */
