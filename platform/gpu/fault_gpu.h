@@ -9,6 +9,8 @@
 #ifndef SPMLA_PLATFORM_GPU_FAULT_H
 #define SPMLA_PLATFORM_GPU_FAULT_H
 
+#include "spmla/platform/gpu/dialect_gpu.h"
+
 /* Twins of spmla_i_step_state and spmla_i_device_status; the host asserts it.
  */
 enum { G_FAULTS = 10 }; /* more than any spmla_fault */

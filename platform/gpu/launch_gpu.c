@@ -98,6 +98,19 @@ spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch)
 	}
 }
 
+spmla_g_divisor
+spmla_i_gpu_divisor(uint32_t by)
+{
+	spmla_g_divisor d = {by, 0, 31};
+
+	if (by == 0)
+		return d;
+	while (UINT64_C(1) << (d.shift - 31) < by)
+		d.shift++;
+	d.factor = (uint32_t)(((UINT64_C(1) << d.shift) - 1) / by + 1);
+	return d;
+}
+
 spmla_status
 spmla_i_gpu_launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 		   uint64_t rows, const void *params)

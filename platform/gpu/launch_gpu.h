@@ -68,6 +68,9 @@ spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 				spmla_i_kernel kernel, uint64_t rows,
 				const void *params);
 
+/* For g_divide. */
+spmla_g_divisor spmla_i_gpu_divisor(uint32_t by);
+
 /* The second launch of V4's prologue; parts as of spmla_i_decode_parts. */
 spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
 				      uint32_t tokens, uint32_t parts);

@@ -51,7 +51,8 @@ set_table(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->s.columns = v.columns;
 	p->s.pool_pages = v.pool_pages;
 	p->s.page_tokens = v.page_tokens;
-	p->s.ring_table = v.ring;
+	p->s.page = spmla_i_gpu_divisor(v.page_tokens);
+	p->s.ring_table = spmla_i_gpu_divisor(v.ring ? v.columns : 0);
 }
 
 /* The tables beyond the main one that records change. */
@@ -63,7 +64,8 @@ set_groups(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->group##_cols = ctx->buf[spmla_i_table_cols(number)];         \
 	p->s.group##_columns =                                          \
 		p->group##_table ? ctx->plan.group_columns[number] : 0; \
-	p->s.group##_page_tokens = ctx->plan.config.groups[number].page_tokens;
+	p->s.group##_page = spmla_i_gpu_divisor(                        \
+		ctx->plan.config.groups[number].page_tokens);
 
 	p->s.groups = spmla_i_group_count(&ctx->plan.config);
 	if (p->s.groups == 1)
@@ -124,11 +126,11 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.logits_capacity = plan->logits_elems;
 	p.s.piece_stride = a->piece_stride_elems;
 	p.s.source = a->source;
-	p.s.ring_slots = plan->config.ring_slots;
+	p.s.ring_slots = spmla_i_gpu_divisor(plan->config.ring_slots);
 	p.s.longest = plan->config.max_context_tokens;
 	p.s.tokens = a->shape.tokens;
 	p.s.requests = a->shape.requests;
-	p.s.next_n = a->shape.next_n;
+	p.s.next_n = spmla_i_gpu_divisor(a->shape.next_n);
 	p.s.live = a->shape.max_live_context;
 	p.s.piece_tokens = a->piece_tokens;
 	p.s.topk = plan->config.topk;

@@ -26,6 +26,7 @@
 #define SPMLA_PLATFORM_GPU_STEP_PROLOGUE_H
 
 #include "spmla/platform/gpu/decode_cut_gpu.h"
+#include "spmla/platform/gpu/divide_gpu.h"
 #include "spmla/platform/gpu/logits_rows_gpu.h"
 #include "spmla/platform/gpu/prefill_rows_gpu.h"
 #include "spmla/platform/gpu/slot_map_gpu.h"
@@ -46,7 +47,7 @@
 	P(int32_t, group##_cols)
 #define SPMLA_S_OWN(S, group)        \
 	S(uint32_t, group##_columns) \
-	S(uint32_t, group##_page_tokens)
+	S(spmla_g_divisor, group##_page)
 
 #define SPMLA_K_STEP_PROLOGUE(P, S)    \
 	SPMLA_K_FAULT(P)               \
@@ -80,16 +81,17 @@
 	S(uint64_t, piece_stride)      \
 	SPMLA_S_TABLE(S)               \
 	S(uint32_t, source)            \
-	S(uint32_t, ring_slots)        \
+	S(spmla_g_divisor, ring_slots) \
 	S(uint32_t, longest)           \
 	S(uint32_t, tokens)            \
 	S(uint32_t, requests)          \
-	S(uint32_t, next_n)            \
+	S(spmla_g_divisor, next_n)     \
 	S(uint32_t, live)              \
 	S(uint32_t, piece_tokens)      \
 	S(uint32_t, parts)             \
 	S(uint32_t, topk)              \
-	S(uint32_t, ring_table)        \
+	S(spmla_g_divisor, page)       \
+	S(spmla_g_divisor, ring_table) \
 	S(uint32_t, groups)            \
 	S(uint32_t, index_shift)       \
 	SPMLA_GROUPS(S, SPMLA_S_OWN)
@@ -159,18 +161,16 @@ prologue_report(const PRIVATE g_reporter *to, PRIVATE prologue_notes *notes)
 	}
 }
 
-/* ticket % slots, slots up to 1024, by 32-bit divisions: the other kind is a
- * call that the first load would wait for. */
+/* ticket % slots, slots up to 1024; by 64 bits a division is a call. */
 FN uint64_t
-prologue_slot(uint64_t ticket, uint32_t slots)
+prologue_slot(uint64_t ticket, const spmla_g_divisor slots)
 {
-	const uint32_t high = (uint32_t)(ticket >> 32);
-	const uint32_t low = (uint32_t)ticket % slots;
+	const uint32_t high = (uint32_t)(ticket >> 32), by = slots.by;
+	const uint32_t low = (uint32_t)ticket;
 
-	if (high == 0)
-		return low;
-	return (high % slots * ((0xffffffffu % slots + 1u) % slots) + low) %
-	       slots;
+	if (ticket >> 31 == 0)
+		return g_modulo(low, slots);
+	return (high % by * ((0xffffffffu % by + 1u) % by) + low % by) % by;
 }
 
 /* How many words are fetched at once: requests and some stores. */
@@ -192,10 +192,10 @@ prologue_ask(GLOBAL const int32_t *block_table,
 	     const PRIVATE prologue_request *r)
 {
 	if (r->query && r->row < s->rows && r->seq - 1 < s->longest) {
-		const uint32_t last = (r->seq - 1) / s->page_tokens;
+		const uint32_t last = g_divide(r->seq - 1, s->page);
 
 		g_prefetch(block_table + (uint64_t)r->row * s->stride +
-			   (s->ring_table ? last % s->columns : last));
+			   g_modulo(last, s->ring_table));
 		if (s->has_cols)
 			g_prefetch(table_cols + r->row);
 	}
@@ -205,14 +205,14 @@ prologue_ask(GLOBAL const int32_t *block_table,
  * does not come round. */
 FN void
 prologue_ask_group(GLOBAL const int32_t *pages, GLOBAL const int32_t *cols,
-		   uint32_t columns, uint32_t page_tokens,
+		   uint32_t columns, const spmla_g_divisor page,
 		   const PRIVATE spmla_k_step_prologue_scalars *s,
 		   const PRIVATE prologue_request *r)
 {
 	if (columns && r->query && r->row < s->rows &&
 	    r->seq - 1 < s->longest) {
 		g_prefetch(pages + (uint64_t)r->row * columns +
-			   (r->seq - 1) / page_tokens);
+			   g_divide(r->seq - 1, page));
 		g_prefetch(cols + r->row);
 	}
 }
@@ -334,8 +334,8 @@ prologue_token(PRIVATE prologue_notes *notes, GLOBAL const int32_t *block_table,
 	       const PRIVATE spmla_k_step_prologue_scalars *s, uint32_t row,
 	       uint32_t position, PRIVATE int64_t *slot)
 {
-	const uint32_t linear = position / s->page_tokens;
-	const uint32_t col = s->ring_table ? linear % s->columns : linear;
+	const uint32_t col =
+		g_modulo(g_divide(position, s->page), s->ring_table);
 	/* Neither load waits for the other. */
 	const uint32_t is_row = row < s->rows;
 	const int32_t written = !is_row       ? -1
@@ -351,7 +351,7 @@ prologue_token(PRIVATE prologue_notes *notes, GLOBAL const int32_t *block_table,
 		prologue_note(notes, row, is_row ? G_FAULT_PAGE : G_FAULT_ROW);
 		return 0;
 	}
-	*slot = (int64_t)page * s->page_tokens + position % s->page_tokens;
+	*slot = (int64_t)page * s->page_tokens + g_modulo(position, s->page);
 	return position + 1;
 }
 
@@ -459,15 +459,15 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		prologue_ask(block_table, table_cols, &s, &r);
 		if (s.groups > 1) {
 			prologue_ask_group(c4a_table, c4a_cols, s.c4a_columns,
-					   s.c4a_page_tokens, &s, &r);
+					   s.c4a_page, &s, &r);
 			prologue_ask_group(c128a_table, c128a_cols,
-					   s.c128a_columns, s.c128a_page_tokens,
-					   &s, &r);
+					   s.c128a_columns, s.c128a_page, &s,
+					   &r);
 			prologue_ask_group(index_table, index_cols,
-					   s.index_columns, s.index_page_tokens,
-					   &s, &r);
+					   s.index_columns, s.index_page, &s,
+					   &r);
 		}
-		sum = r.query > s.next_n ? PROLOGUE_TOO_LONG : r.query;
+		sum = r.query > s.next_n.by ? PROLOGUE_TOO_LONG : r.query;
 		if (r.query)
 			sum |= (uint64_t)(r.seq < s.longest ? r.seq : s.longest)
 			       << PROLOGUE_TOKEN_BITS;
@@ -490,7 +490,7 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			else if (s.source == G_FROM_DEVICE)
 				kept[b] = step_device[G_STEP_DEVICE_WORDS + b];
 		BARRIER();
-		ok = ok && prologue_fits(kept, count, s.tokens, s.next_n,
+		ok = ok && prologue_fits(kept, count, s.tokens, s.next_n.by,
 					 s.live, s.longest, sums);
 	}
 	if (item == 0) {
@@ -502,9 +502,11 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	count = ok ? count : 0;
 
 	/* If nothing of the slot is read again the host may have it: here, as
-	 * others meanwhile wait for the table. */
+	 * others meanwhile wait for the table. No release, which would wait for
+	 * every store of this item: what was read of the slot is here, since
+	 * it has gone through local memory and barriers. */
 	if (used && bytes <= (uint64_t)4 * n && item == PROLOGUE_ITEMS - 1)
-		g_release64_system(consumed, ticket);
+		g_store64_system(consumed, ticket);
 	/* The table's changes: all that is left of the record. */
 	if (s.source == G_FROM_RING && used && ok) {
 		for (b = item; b < count; b += PROLOGUE_ITEMS) {
@@ -628,7 +630,7 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			/* No request has more than next_n tokens; where all
 			 * have, nothing is searched for. */
 			if (t < queries) {
-				low = t / s.next_n;
+				low = g_divide(t, s.next_n);
 				high = shared->ends[low] > t ? low : high;
 			}
 			NO_UNROLL
@@ -770,7 +772,7 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 	spmla_k_step_prologue_scalars one = s;
 
 	one.groups = 1;
-	one.ring_table = 0;
+	one.ring_table.by = one.ring_table.factor = 0;
 	one.index_shift = 0;
 	prologue_run(SPMLA_K_STEP_PROLOGUE(ARGS_NAME, SPMLA_I_K_NONE) one, 1,
 		     staged, sums, shared, tables, cut);

@@ -42,7 +42,7 @@ set_groups(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
 		p->s.group##_stride = v.stride_elems;                       \
 		p->s.group##_pool_pages =                                   \
 			spmla_i_slot_pages(v.pool_pages, entries, entries); \
-		p->s.group##_page_entries = entries;                        \
+		p->s.group##_page = spmla_i_gpu_divisor(entries);           \
 		p->s.group##_has_cols = v.cols != NULL;                     \
 	}
 	GROUP(swa, SPMLA_GROUP_SWA)
@@ -50,8 +50,10 @@ set_groups(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
 	GROUP(c128a, SPMLA_GROUP_C128A)
 	GROUP(index, SPMLA_GROUP_INDEX)
 #undef GROUP
-	p->s.swa_ring =
-		ctx->plan.config.groups[SPMLA_GROUP_SWA].ring_columns != 0;
+	p->s.swa_ring = spmla_i_gpu_divisor(
+		ctx->plan.config.groups[SPMLA_GROUP_SWA].ring_columns
+			? p->s.swa_columns
+			: 0);
 }
 
 spmla_status

@@ -13,17 +13,18 @@
 #define SPMLA_PLATFORM_GPU_STEP_WINDOWS_H
 
 #include "spmla/platform/gpu/decode_cut_gpu.h"
+#include "spmla/platform/gpu/divide_gpu.h"
 #include "spmla/platform/gpu/fault_gpu.h"
 
 /* A group's table; pages are of compressed entries. */
 #define SPMLA_P_GROUP(P, group)         \
 	P(const int32_t, group##_table) \
 	P(const int32_t, group##_cols)
-#define SPMLA_S_GROUP(S, group)           \
-	S(uint32_t, group##_columns)      \
-	S(uint32_t, group##_stride)       \
-	S(uint32_t, group##_pool_pages)   \
-	S(uint32_t, group##_page_entries) \
+#define SPMLA_S_GROUP(S, group)          \
+	S(uint32_t, group##_columns)     \
+	S(uint32_t, group##_stride)      \
+	S(uint32_t, group##_pool_pages)  \
+	S(spmla_g_divisor, group##_page) \
 	S(uint32_t, group##_has_cols)
 
 #define SPMLA_K_step_windows(P, S)     \
@@ -51,7 +52,7 @@
 	SPMLA_S_GROUP(S, c4a)          \
 	SPMLA_S_GROUP(S, c128a)        \
 	SPMLA_S_GROUP(S, index)        \
-	S(uint32_t, swa_ring)          \
+	S(spmla_g_divisor, swa_ring)   \
 	S(uint32_t, has_index)         \
 	S(uint32_t, tokens)            \
 	S(uint32_t, window)            \
@@ -65,7 +66,12 @@ enum { WINDOWS_CUTS = 2 }; /* blocks behind the tokens' */
 
 #ifdef SPMLA_GPU_KERNELS
 
-enum { WINDOWS_LOADS = 4 }; /* pages of a row that an item asks for at a time */
+enum {
+	WINDOWS_LOADS =
+		4, /* entries of a row that an item asks for at a time */
+	WINDOWS_NEAR = 64, /* items for the window, */
+	WINDOWS_FAR = 128  /* and for the keys of C128A */
+};
 
 /* A group's table at one row. `known` is as it was loaded: where g_slot_row
  * makes one row and waits for that first, here the pages of five lists are
@@ -73,103 +79,128 @@ enum { WINDOWS_LOADS = 4 }; /* pages of a row that an item asks for at a time */
 typedef struct windows_group {
 	GLOBAL const int32_t *pages;
 	int32_t known; /* columns that are written */
-	uint32_t columns, modulo, pool_pages, entries;
+	uint32_t columns, pool_pages;
+	spmla_g_divisor page; /* entries of one */
+	spmla_g_divisor ring; /* columns; by 0: linear */
 } windows_group;
 
 FN windows_group
 windows_group_of(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 		 uint32_t row, uint32_t columns, uint32_t stride,
-		 uint32_t pool_pages, uint32_t entries, uint32_t has_cols,
-		 uint32_t ring)
+		 uint32_t pool_pages, const spmla_g_divisor page,
+		 uint32_t has_cols, const spmla_g_divisor ring)
 {
 	windows_group g;
 
 	g.pages = table + (uint64_t)row * stride;
 	g.known = has_cols ? cols[row] : (int32_t)columns;
 	g.columns = columns;
-	g.modulo = ring ? columns : 0;
 	g.pool_pages = pool_pages;
-	g.entries = entries;
+	g.page = page;
+	g.ring = ring;
 	return g;
 }
 
-/* The column of an entry. */
-FN uint32_t
-windows_col(const PRIVATE windows_group *g, uint32_t entry)
-{
-	const uint32_t col = entry / g->entries;
-
-	return g->modulo ? col % g->modulo : col;
-}
-
-/* What the table has there, which may be no page: the load does not wait for
- * that of `known`. */
+/* What the table has for an entry, which may be no page, and its column: the
+ * load does not wait for that of `known`. */
 FN int32_t
-windows_load(const PRIVATE windows_group *g, uint32_t entry)
+windows_load(const PRIVATE windows_group *g, uint32_t entry,
+	     PRIVATE uint32_t *col)
 {
-	const uint32_t col = windows_col(g, entry);
-
-	return col < g->columns ? g->pages[col] : -1;
+	*col = g_divide(entry, g->page);
+	if (g->ring.by)
+		*col = g_modulo(*col, g->ring);
+	return *col < g->columns ? g->pages[*col] : -1;
 }
 
-/* The slot of an entry, of which windows_load gave `page`; -1: it has none. */
+/* The slot of an entry, of which windows_load gave page and column; -1: it has
+ * none. */
 FN int64_t
-windows_slot(const PRIVATE windows_group *g, uint32_t entry, int32_t page)
+windows_slot(const PRIVATE windows_group *g, uint32_t entry, int32_t page,
+	     uint32_t col)
 {
-	if (g->known < 0 || windows_col(g, entry) >= (uint32_t)g->known ||
-	    page < 0 || (uint32_t)page >= g->pool_pages)
+	if (g->known < 0 || col >= (uint32_t)g->known || page < 0 ||
+	    (uint32_t)page >= g->pool_pages)
 		return -1;
-	return (int64_t)page * g->entries + entry % g->entries;
+	return (int64_t)page * g->page.by + g_modulo(entry, g->page);
 }
 
-/* The slot of the compressed key that ends with position pos, -1 if none does;
- * 0 in *seen if it has no page, which item 0 reports. */
-FN int64_t
-windows_key(const PRIVATE g_reporter *to, const PRIVATE windows_group *g,
-	    uint32_t ratio, uint32_t row, uint32_t pos, int32_t page,
-	    PRIVATE uint32_t *seen)
+/* Entry k of a row that begins with entry `start`: its slot, or -1. Whether its
+ * page, of which it is the first entry in the row, is missing. */
+FN uint32_t
+windows_put(const PRIVATE windows_group *g, uint32_t start, uint32_t k,
+	    int32_t page, uint32_t col, GLOBAL int32_t *out)
 {
-	int64_t slot;
+	const int64_t slot = windows_slot(g, start + k, page, col);
 
-	if ((pos + 1) % ratio != 0)
-		return -1;
-	slot = windows_slot(g, pos / ratio, page);
-	if (slot < 0) {
-		if (g_item() == 0)
-			g_report(to, row, G_FAULT_PAGE);
-		*seen = 0;
-	}
-	return slot;
-}
-
-/* Entry k of a row that begins with entry `start`: its slot, or -1, which the
- * first entry of the page reports. */
-FN void
-windows_put(const PRIVATE g_reporter *to, const PRIVATE windows_group *g,
-	    uint32_t row, uint32_t start, uint32_t k, int32_t page,
-	    GLOBAL int32_t *out)
-{
-	const int64_t slot = windows_slot(g, start + k, page);
-
-	if (slot < 0 && (k == 0 || (start + k) % g->entries == 0))
-		g_report(to, row, G_FAULT_PAGE);
 	out[k] = (int32_t)slot;
+	return slot < 0 && (k == 0 || g_modulo(start + k, g->page) == 0);
+}
+
+/* The slots of `len` entries from `start` on, by `items` of which this is
+ * `item`. Returns how many missing pages it met. */
+FN uint32_t
+windows_row(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
+	    GLOBAL int32_t *out, uint32_t item, uint32_t items)
+{
+	uint32_t first, i, lost = 0;
+
+	NO_UNROLL
+	for (first = item; first < len; first += WINDOWS_LOADS * items) {
+		int32_t page[WINDOWS_LOADS];
+		uint32_t col[WINDOWS_LOADS];
+
+		UNROLL
+		for (i = 0; i < WINDOWS_LOADS; i++) {
+			const uint32_t k = first + i * items;
+
+			page[i] = -1;
+			col[i] = 0;
+			if (k < len)
+				page[i] = windows_load(g, start + k, &col[i]);
+		}
+		UNROLL
+		for (i = 0; i < WINDOWS_LOADS; i++) {
+			const uint32_t k = first + i * items;
+
+			if (k < len)
+				lost += windows_put(g, start, k, page[i],
+						    col[i], out);
+		}
+	}
+	return lost;
 }
 
 #define GROUP(group, ring)                                                    \
 	windows_group_of(group##_table, group##_cols, row, s.group##_columns, \
 			 s.group##_stride, s.group##_pool_pages,              \
-			 s.group##_page_entries, s.group##_has_cols, ring)
+			 s.group##_page, s.group##_has_cols, ring)
 
-SPMLA_KERNEL_BLOCKS(step_windows, 4)
+/* The slot of the key of `ratio` that ends with position pos, -1 if none does;
+ * a page that is missing counts in *lost. */
+FN int64_t
+windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
+	    int32_t page, uint32_t col, PRIVATE uint32_t *lost)
+{
+	int64_t slot = -1;
+
+	if ((pos + 1) % ratio == 0) {
+		slot = windows_slot(g, pos / ratio, page, col);
+		*lost += slot < 0;
+	}
+	return slot;
+}
+
+SPMLA_KERNEL_BLOCKS(step_windows, 2)
 {
 	LOCAL_ARRAY(decode_cut, cut, 1);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(uint32_t, empty, 2); /* a token is; the next one is */
 	const uint32_t items = SPMLA_ITEMS_step_windows, item = g_item();
-	const g_reporter to = g_reporter_of(fault_state, fault_status);
-	uint32_t t, first, i;
+	const spmla_g_divisor linear = {0, 0, 0};
+	uint32_t t, turn = 0;
 
-	for (t = g_block(); t < s.blocks; t += g_blocks()) {
+	for (t = g_block(); t < s.blocks; t += g_blocks(), turn ^= 1) {
 		if (t >= s.tokens) {
 			const uint32_t four = t == s.tokens;
 
@@ -187,85 +218,81 @@ SPMLA_KERNEL_BLOCKS(step_windows, 4)
 			continue;
 		}
 		const uint32_t row = (uint32_t)token_row[t];
-		const uint32_t pos = (uint32_t)positions[t];
 		const uint32_t context = (uint32_t)context_lens[t];
-		const int32_t logits = compressed_lens[t];
-		const windows_group swa = GROUP(swa, s.swa_ring);
-		const windows_group c4a = GROUP(c4a, 0);
-		const windows_group c128a = GROUP(c128a, 0);
-		const windows_group index = GROUP(index, 0);
-		/* Lengths if nothing is wrong; loads are for them. */
 		const uint32_t start =
 			context > s.window ? context - s.window : 0;
-		const uint32_t len = context - start;
 		const uint32_t keys = context / SPMLA_COMPRESS_MOST;
-		const uint32_t most = len > keys ? len : keys;
-		GLOBAL int32_t *window = swa_indices + (uint64_t)t * s.window;
-		GLOBAL int32_t *all =
-			c128a_indices + (uint64_t)t * s.c128a_width;
-		const int32_t c4a_page =
-			windows_load(&c4a, pos / SPMLA_COMPRESS_OVERLAP);
-		const int32_t index_page =
-			windows_load(&index, pos / SPMLA_COMPRESS_OVERLAP);
-		const int32_t c128a_page =
-			windows_load(&c128a, pos / SPMLA_COMPRESS_MOST);
-		uint32_t seen = context;
-		int64_t four = -1, score = -1, last = -1;
+		uint32_t lost = 0;
 
-		for (first = item; first < most + item;
-		     first += WINDOWS_LOADS * items) {
-			int32_t near[WINDOWS_LOADS], far[WINDOWS_LOADS];
+		/* Items of different subgroups, so that none waits for two. */
+		if (item < WINDOWS_NEAR) {
+			const windows_group swa = GROUP(swa, s.swa_ring);
 
-			UNROLL
-			for (i = 0; i < WINDOWS_LOADS; i++) {
-				const uint32_t k = first + i * items;
+			lost = windows_row(&swa, start, context - start,
+					   swa_indices + (uint64_t)t * s.window,
+					   item, WINDOWS_NEAR);
+		} else if (item < WINDOWS_NEAR + WINDOWS_FAR) {
+			const windows_group c128a = GROUP(c128a, linear);
 
-				near[i] =
-					k < len ? windows_load(&swa, start + k)
-						: -1;
-				far[i] =
-					k < keys ? windows_load(&c128a, k) : -1;
-			}
-			if (first == item) {
-				four = windows_key(&to, &c4a,
-						   SPMLA_COMPRESS_OVERLAP, row,
-						   pos, c4a_page, &seen);
+			lost = windows_row(&c128a, 0, keys,
+					   c128a_indices +
+						   (uint64_t)t * s.c128a_width,
+					   item - WINDOWS_NEAR, WINDOWS_FAR);
+		} else if (item == items - 1) {
+			const uint32_t pos = (uint32_t)positions[t];
+			const uint32_t four = pos / SPMLA_COMPRESS_OVERLAP;
+			const uint32_t most = pos / SPMLA_COMPRESS_MOST;
+			const int32_t logits = compressed_lens[t];
+			const windows_group c4a = GROUP(c4a, linear);
+			const windows_group c128a = GROUP(c128a, linear);
+			const windows_group index = GROUP(index, linear);
+			uint32_t col[3], none;
+			int32_t page[3];
+			int64_t slot[3] = {-1, -1, -1};
+
+			page[0] = windows_load(&c4a, four, &col[0]);
+			page[1] = windows_load(&index, four, &col[1]);
+			page[2] = windows_load(&c128a, most, &col[2]);
+			if (context > 0) {
+				slot[0] = windows_key(
+					&c4a, SPMLA_COMPRESS_OVERLAP, pos,
+					page[0], col[0], &lost);
 				if (s.has_index)
-					score = windows_key(
-						&to, &index,
-						SPMLA_COMPRESS_OVERLAP, row,
-						pos, index_page, &seen);
-				last = windows_key(&to, &c128a,
-						   SPMLA_COMPRESS_MOST, row,
-						   pos, c128a_page, &seen);
-				if (seen / SPMLA_COMPRESS_OVERLAP > 0 &&
-				    logits == 0)
-					seen = 0; /* they had no room */
+					slot[1] = windows_key(
+						&index, SPMLA_COMPRESS_OVERLAP,
+						pos, page[1], col[1], &lost);
+				slot[2] = windows_key(&c128a,
+						      SPMLA_COMPRESS_MOST, pos,
+						      page[2], col[2], &lost);
 			}
-			if (seen == 0)
-				break;
-			UNROLL
-			for (i = 0; i < WINDOWS_LOADS; i++) {
-				const uint32_t k = first + i * items;
-
-				if (k < len)
-					windows_put(&to, &swa, row, start, k,
-						    near[i], window);
-				if (k < keys)
-					windows_put(&to, &c128a, row, 0, k,
-						    far[i], all);
-			}
+			/* Or its logits had no room. */
+			none = context == 0 || lost > 0 ||
+			       (context >= SPMLA_COMPRESS_OVERLAP &&
+				logits == 0);
+			empty[turn] = none;
+			c4a_slots[t] = slot[0];
+			if (s.has_index)
+				index_slots[t] = slot[1];
+			c128a_slots[t] = slot[2];
+			compressed_lens[t] =
+				(int32_t)(none ? 0
+					       : context /
+							  SPMLA_COMPRESS_OVERLAP);
+			swa_lens[t] = (int32_t)(none ? 0 : context - start);
+			c128a_lens[t] = (int32_t)(none ? 0 : keys);
 		}
-		BARRIER(); /* all have read compressed_lens */
-		if (item != 0)
-			continue;
-		c4a_slots[t] = four;
-		if (s.has_index)
-			index_slots[t] = score;
-		c128a_slots[t] = last;
-		compressed_lens[t] = (int32_t)(seen / SPMLA_COMPRESS_OVERLAP);
-		swa_lens[t] = (int32_t)(seen ? len : 0);
-		c128a_lens[t] = (int32_t)(seen ? keys : 0);
+		BARRIER();
+		/* What an empty token's rows lack nobody misses. */
+		if (empty[turn] && item != items - 1)
+			lost = 0;
+		if (lost) {
+			const g_reporter to =
+				g_reporter_of(fault_state, fault_status);
+
+			NO_UNROLL
+			for (; lost; lost--)
+				g_report(&to, row, G_FAULT_PAGE);
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ enum {
 	HANDLES = 512,
 	STREAMS = 4,
 	NODES = 1024,
-	PARAMS_BYTES = 512,
+	PARAMS_BYTES = 768,
 	DEPTH = 8
 };
 
