@@ -38,11 +38,12 @@ gather_clamp(int64_t x, uint32_t high)
 
 /* The spans of a block's width of requests, each item's its own `b`, if it is
  * `there`, with bounds [begin, end) behind `done`; the first block reports what
- * is wrong with them. Returns where the last of them ends. Spans may be read
- * until the next call. */
+ * is wrong with them. `few`: there are no more than a subgroup has lanes, and
+ * this is the first call. Returns where the last of them ends. Spans may be
+ * read until the next call. */
 FN uint32_t
-gather_spans(const PRIVATE g_reporter *to, uint32_t there, uint32_t b,
-	     int64_t begin, int64_t end, int32_t start, int32_t row,
+gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
+	     uint32_t b, int64_t begin, int64_t end, int32_t start, int32_t row,
 	     uint32_t table_rows, uint32_t keys, uint32_t done,
 	     LOCAL gather_span *spans, LOCAL uint64_t *sums)
 {
@@ -53,10 +54,18 @@ gather_spans(const PRIVATE g_reporter *to, uint32_t there, uint32_t b,
 	uint32_t most = low > high ? low : high, first, stop, is_bad, last;
 
 	most = most > done ? most : done;
-	stop = g_scan_max(most, GATHER_ITEMS, sums, &last);
-	spans[i].end = stop;
-	BARRIER();
-	first = i ? spans[i - 1].end : done;
+	if (few) {
+		first = g_scan_max_lanes(most, &last);
+		stop = first > most ? first : most;
+		/* The first subgroup's are all that will be read. */
+		if (i < g_width())
+			spans[i].end = stop;
+	} else {
+		stop = g_scan_max(most, GATHER_ITEMS, sums, &last);
+		spans[i].end = stop;
+		BARRIER();
+		first = i ? spans[i - 1].end : done;
+	}
 	first = first > low ? first : low;
 	first = there ? first : stop;
 	is_bad = (int64_t)first != begin || (int64_t)stop != end ||
@@ -72,7 +81,7 @@ gather_spans(const PRIVATE g_reporter *to, uint32_t there, uint32_t b,
 	spans[i].start = (uint32_t)start;
 	spans[i].row = there && is_known && !is_bad ? row : -1;
 	BARRIER();
-	return last;
+	return few ? spans[g_width() - 1].end : last;
 }
 
 /* The offset in bytes of the page that has output row n, and the entry there;

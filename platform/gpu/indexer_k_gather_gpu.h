@@ -82,7 +82,8 @@ SPMLA_KERNEL_BLOCKS(indexer_k_gather, 2)
 	for (tile = 0; tile < s.requests; tile += GATHER_ITEMS) {
 		const uint32_t b = tile + i, there = b < s.requests;
 		const uint32_t last =
-			gather_spans(&to, there, b, there ? cu_seq_lens[b] : 0,
+			gather_spans(&to, s.requests <= g_width(), there, b,
+				     there ? cu_seq_lens[b] : 0,
 				     there ? cu_seq_lens[b + 1] : 0, 0,
 				     !there          ? -1
 				     : s.has_req_row ? req_row[b]

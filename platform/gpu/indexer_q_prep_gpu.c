@@ -37,11 +37,11 @@ spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.weights_f32 = a->weights_dtype == SPMLA_DTYPE_F32;
 	p.s.softmax_scale = a->softmax_scale;
 	p.s.head_scale = a->head_scale;
-	p.s.wide_q = SPMLA_I_PTR(a->q) % 8 == 0 &&
-		     a->q_token_stride_elems % 4 == 0 &&
-		     a->q_head_stride_elems % 4 == 0;
-	p.s.wide_out = SPMLA_I_PTR(a->q_out) % (mxfp4 ? 2 : 4) == 0;
-	p.s.wide_rope = SPMLA_I_PTR(a->cos_sin) % 16 == 0;
+	p.s.wide = SPMLA_I_PTR(a->q) % 16 == 0 &&
+		   a->q_token_stride_elems % 8 == 0 &&
+		   a->q_head_stride_elems % 8 == 0 &&
+		   SPMLA_I_PTR(a->q_out) % (mxfp4 ? 4 : 8) == 0 &&
+		   SPMLA_I_PTR(a->cos_sin) % 16 == 0;
 	return spmla_i_gpu_launch(
 		queue,
 		mxfp4 ? SPMLA_KERNEL_indexer_q_prep_mxfp4

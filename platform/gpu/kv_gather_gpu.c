@@ -52,5 +52,6 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 			  a->dst_stride_elems % (word / 2) == 0;
 	return spmla_i_gpu_launch(
 		queue, v4 ? SPMLA_KERNEL_kv_gather_v4 : SPMLA_KERNEL_kv_gather,
-		(a->keys - 1) / KV_GATHER_ROWS + 1, &p);
+		(a->keys - 1) / (v4 ? KV_GATHER_V4_ROWS : KV_GATHER_ROWS) + 1,
+		&p);
 }

@@ -49,7 +49,8 @@ enum {
 	KV_GATHER_TURNS = KV_GATHER_ROWS * KV_GATHER_LANES / GATHER_ITEMS,
 	KV_GATHER_OCTETS =
 		SPMLA_MLA_LATENT / 8 / KV_GATHER_LANES, /* a lane's */
-	KV_GATHER_V4_EACH = 4 /* octets, of which a row has 64 */
+	KV_GATHER_V4_EACH = 4, /* octets, of which a row has 64 */
+	KV_GATHER_V4_ROWS = GATHER_ITEMS * KV_GATHER_V4_EACH / 64
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -257,8 +258,9 @@ kv_gather_tile(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 		start = job->has_seq_starts ? job->seq_starts[b] : 0;
 		row = job->has_req_row ? job->req_row[b] : (int32_t)b;
 	}
-	last = gather_spans(to, there, b, begin, end, start, row, job->rows,
-			    job->keys, done, spans, sums);
+	last = gather_spans(to, job->requests <= g_width(), there, b, begin,
+			    end, start, row, job->rows, job->keys, done, spans,
+			    sums);
 	*first = spans[0].first;
 	return last;
 }
@@ -287,28 +289,18 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	return slot / job->page_tokens * job->page_stride_bytes;
 }
 
-/* Two codes times their scale as bf16; a NaN has no sign. */
-FN uint32_t
-kv_gather_pair(uint32_t codes, float scale)
-{
-	float low, high;
-
-	g_e4m3x2_to_f32(codes & 0xffffu, &low, &high);
-	return v4_pair(low * scale, high * scale);
-}
-
-/* Moves rows of V4; `scales` are where theirs lie. */
+/* Moves `rows` of V4; `scales` are where theirs lie. */
 FN void
 kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		    LOCAL const uint64_t *scales, uint32_t layout,
 		    float kv_scale, GLOBAL uint16_t *to, int64_t stride,
-		    uint32_t whole)
+		    uint32_t whole, uint32_t rows)
 {
-	enum { OCTETS = SPMLA_V4_DIM / 8, ALL = KV_GATHER_ROWS * OCTETS };
+	enum { OCTETS = SPMLA_V4_DIM / 8 };
 	const uint32_t is_fp8 = layout == SPMLA_LAYOUT_V4_FP8;
-	uint32_t first, i, j;
+	uint32_t first, i;
 
-	for (first = g_item(); first < ALL;
+	for (first = g_item(); first < rows * OCTETS;
 	     first += KV_GATHER_V4_EACH * GATHER_ITEMS) {
 		/* Four words of values, or two of codes and their scale. */
 		uint32_t w[4 * KV_GATHER_V4_EACH];
@@ -347,20 +339,14 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		for (i = 0; i < KV_GATHER_V4_EACH; i++) {
 			const uint32_t at = first + i * GATHER_ITEMS;
 			const uint32_t row = at / OCTETS, o = at % OCTETS;
-			const uint64_t codes =
-				(uint64_t)w[4 * i + 1] << 32 | w[4 * i];
-			const float scale = g_float(w[4 * i + 2]);
+			const uint32_t codes[2] = {w[4 * i], w[4 * i + 1]};
 
 			if (from[row] == GATHER_LEAVE)
 				continue;
 			if (layout == SPMLA_LAYOUT_V4_E4M3 ||
-			    (is_fp8 && o < V4_ROPE_OCTET)) {
-				UNROLL
-				for (j = 0; j < 4; j++)
-					w[4 * i + j] = kv_gather_pair(
-						(uint32_t)(codes >> 16 * j),
-						scale);
-			}
+			    (is_fp8 && o < V4_ROPE_OCTET))
+				kv_gather_octet(codes, g_float(w[4 * i + 2]),
+						w + 4 * i);
 			g_row_store8(to + (int64_t)row * stride + 8 * o, whole,
 				     w + 4 * i);
 		}
@@ -429,6 +415,10 @@ SPMLA_KERNEL_BLOCKS(kv_gather_v4, 4)
 		: s.layout == SPMLA_LAYOUT_V4_BF16 ? SPMLA_V4_BF16_BYTES
 						   : SPMLA_V4_E4M3_BYTES;
 	const uint32_t tiles = s.has_slots ? 1 : s.requests;
+	/* So few that one turn does them, if blocks are enough. */
+	const uint32_t rows = s.keys <= g_blocks() * KV_GATHER_V4_ROWS
+				      ? KV_GATHER_V4_ROWS
+				      : KV_GATHER_ROWS;
 	const uint32_t i = g_item();
 	uint32_t done = 0, tile, first;
 
@@ -436,10 +426,10 @@ SPMLA_KERNEL_BLOCKS(kv_gather_v4, 4)
 		const uint32_t last = kv_gather_tile(&job, &to, tile, done,
 						     spans, sums, &first);
 
-		first += g_block() * KV_GATHER_ROWS;
-		for (; first < last; first += g_blocks() * KV_GATHER_ROWS) {
+		first += g_block() * rows;
+		for (; first < last; first += g_blocks() * rows) {
 			BARRIER(); /* nobody reads the last rows' places */
-			if (i < KV_GATHER_ROWS) {
+			if (i < rows) {
 				uint64_t page = GATHER_LEAVE;
 				uint32_t entry = 0;
 
@@ -460,7 +450,7 @@ SPMLA_KERNEL_BLOCKS(kv_gather_v4, 4)
 			kv_gather_v4_values(cache, from, scales, s.layout,
 					    s.kv_scale,
 					    dst + (int64_t)first * s.dst_stride,
-					    s.dst_stride, s.whole_words);
+					    s.dst_stride, s.whole_words, rows);
 		}
 		done = last;
 	}

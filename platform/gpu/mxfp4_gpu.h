@@ -10,22 +10,58 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
+/* The bits of 1.5 * 2^23 + the code of a * inverse, a >= 0; inverse is 1 or of
+ * g_mxfp4_inverse, at least 2^-127. The code is RN(2 v) up to 2, 2 + RN(v) up to
+ * 4, then 4 + RN(v / 2), and the smallest of the three, and of two equally near
+ * the even one: so each is one fma that rounds to a whole number. As bits
+ * infinity and NaN are above all, so 7. */
+FN uint32_t
+g_e2m1_code(float a, float inverse)
+{
+	const float fine = g_fma(a, 2.0f * inverse, 0x1.8p23f);
+	const float middle = g_fma(a, inverse, 0x1.8p23f + 2.0f);
+	const float coarse = g_fma(a, 0.5f * inverse, 0x1.8p23f + 4.0f);
+	uint32_t code = g_bits(fine);
+
+	code = code < g_bits(middle) ? code : g_bits(middle);
+	code = code < g_bits(coarse) ? code : g_bits(coarse);
+	return code < 0x4b400007u ? code : 0x4b400007u;
+}
+
 /* Round to nearest, of two equally near the even code, saturate at 6, keep
  * every sign; NaN is 7 whatever its sign. */
 FN uint32_t
 g_f32_to_e2m1(float x)
 {
-	const uint32_t u = g_bits(x);
-	const float a = g_float(u & 0x7fffffffu);
-	uint32_t code;
+	const uint32_t u = g_bits(x), a = u & 0x7fffffffu;
+	const uint32_t code = g_e2m1_code(g_float(a), 1.0f) & 7u;
 
-	if ((u & 0x7fffffffu) > 0x7f800000u)
-		return 7;
-	code = (a > 0.25f ? 1u : 0u) + (a >= 0.75f ? 1u : 0u) +
-	       (a > 1.25f ? 1u : 0u) + (a >= 1.75f ? 1u : 0u) +
-	       (a > 2.5f ? 1u : 0u) + (a >= 3.5f ? 1u : 0u) +
-	       (a > 5.0f ? 1u : 0u);
-	return code | (u >> 31) << 3;
+	return a > 0x7f800000u ? code : code | (u >> 31) << 3;
+}
+
+/* The same of the eight bf16 of four words times `inverse`, the first in the
+ * lowest four bits. */
+FN uint32_t
+g_mxfp4_codes8(const PRIVATE uint32_t *w, float inverse)
+{
+	/* Less what eight times 1.5 * 2^23 are, shifted as codes are. */
+	uint32_t codes = 0u - 0x3f400000u, signs[4], even, odd, i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const uint32_t a = w[i] & 0x7fff7fffu;
+		const uint32_t nan = a + 0x007f007fu; /* its top bits */
+
+		codes += g_e2m1_code(g_float(a << 16), inverse) << 8 * i;
+		codes += g_e2m1_code(g_float(a & 0xffff0000u), inverse)
+			 << (8 * i + 4);
+		signs[i] = w[i] & ~nan & 0x80008000u;
+	}
+	signs[0] = signs[0] >> 8 | signs[1];
+	signs[2] = signs[2] >> 8 | signs[3];
+	even = (signs[0] & 0xffffu) | signs[2] << 16;
+	odd = signs[0] >> 16 | (signs[2] & 0xffff0000u);
+	return codes | even >> 4 | odd;
 }
 
 /* The byte of the scale of a group whose largest |x| is amax (>= 0, no NaN):

@@ -68,11 +68,14 @@ END_TEST
 /* No address but a multiple of what one value takes. */
 START_TEST(queries_and_outputs_may_lie_at_any_address)
 {
-	uint32_t style, t;
+	uint32_t style, i, t;
 	q_rig r;
 
-	for (style = 0; style <= SPMLA_ROPE_INTERLEAVED; style++) {
+	for (i = 0; i < 2 * (SPMLA_ROPE_INTERLEAVED + 1); i++) {
+		style = i / 2;
 		q_rig_open(&r, 5, 17);
+		if (i % 2)
+			q_rig_mxfp4(&r);
 		r.a.q = r.q + 1;
 		r.a.q_head_stride_elems = 129;
 		r.a.q_token_stride_elems = 17 * 129 + 1;

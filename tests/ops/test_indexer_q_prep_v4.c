@@ -178,20 +178,70 @@ START_TEST(codes_and_scales_lie_where_they_belong)
 }
 END_TEST
 
-/* NaN does not count for the scale and is 7; an infinity makes the scale 2^127,
- * is 6 times it and leaves zeros of the others' signs. */
+/* All values that a scale occurs with, from 6 of it down to below 2^-6 of it,
+ * where codes are zeros; with 2^126 from the largest bf16, with 2^127 from
+ * infinity. Every group begins with the largest. A value's sign is another one
+ * with the next scale. */
+START_TEST(every_bf16_has_its_code_with_every_scale)
+{
+	enum { HEADS = 9, GROUPS = 4 * HEADS };
+	uint32_t g, i, h;
+	int k;
+
+	q_rig_open(&r, 1, HEADS);
+	q_rig_v4(&r);
+	q_rig_mxfp4(&r);
+	for (k = -126; k <= 127; k++) {
+		const uint32_t most = k < 126    ? test_bf16(ldexpf(6, k))
+				      : k == 126 ? 0x7f7f
+						 : 0x7f80;
+
+		for (g = 0; g < GROUPS; g++)
+			for (i = 0; i < 32; i++) {
+				const uint32_t down = i ? 31 * g + i : 0;
+				const uint32_t sign = (down + (uint32_t)k) & 1;
+
+				r.q[g / 4 * 136 + g % 4 * 32 + i] =
+					(uint16_t)((most > down ? most - down
+								: 0) |
+						   sign << 15);
+			}
+		q_rig_check(&r);
+		for (h = 0; h < HEADS; h++)
+			ck_assert_uint_eq((uint32_t)r.a.q_scales[h],
+					  (uint32_t)(127 + k) * 0x01010101u);
+	}
+	q_rig_close(&r);
+}
+END_TEST
+
+/* NaN does not count for the scale and is 7, of either sign and any payload; an
+ * infinity makes the scale 2^127, is 6 times it and leaves zeros of the others'
+ * signs. */
 START_TEST(nan_and_infinity_have_defined_codes)
 {
+	uint32_t i;
+
 	open_one();
 	r.q[0] = 0xffc0;
 	r.q[1] = test_bf16(6);
 	r.q[32] = 0xff80;
 	r.q[33] = test_bf16(-3);
+	for (i = 0; i < 32; i++) {
+		r.q[64 + i] = (uint16_t)(0x7f81 + 3 * i + (i & 1) * 0x8000);
+		r.q[96 + i] = (uint16_t)(0x7f80 + (i % 3 == 0) * 0x8000);
+	}
 	q_rig_check(&r);
 	ck_assert_uint_eq(r.scales_out[0], 127);
 	ck_assert_uint_eq(r.q_out[0], 0x77);
 	ck_assert_uint_eq(r.scales_out[1], 254);
 	ck_assert_uint_eq(r.q_out[16], 0x8f);
+	ck_assert_uint_eq(r.scales_out[2], 1);
+	ck_assert_uint_eq(r.scales_out[3], 254);
+	for (i = 0; i < 32; i++) {
+		ck_assert_uint_eq(code_of(0, 64 + i), 7);
+		ck_assert_uint_eq(code_of(0, 96 + i), i % 3 ? 7 : 15);
+	}
 	q_rig_close(&r);
 }
 END_TEST
@@ -324,6 +374,7 @@ main(void)
 		{ties_of_e2m1_go_to_the_even_code, 1},
 		{scales_are_the_next_power_of_two_above_a_sixth, 1},
 		{a_head_of_zeros_has_the_least_scales, 1},
+		{every_bf16_has_its_code_with_every_scale, 1},
 		{nan_and_infinity_have_defined_codes, 1},
 		{weights_of_mxfp4_have_no_scale_and_a_pinned_order, 1},
 		{each_rope_style_turns_its_own_pairs_of_the_last, 1},

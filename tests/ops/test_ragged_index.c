@@ -20,7 +20,7 @@ static struct {
 	int32_t indptr[TOKENS + 2];
 	int32_t indices[ROOM];
 } io, want;
-static int32_t dense[ROOM], lens[TOKENS];
+static int32_t dense[ROOM], lens[TOKENS + 1];
 static spmla_ragged_index_args a;
 
 static void
@@ -243,15 +243,16 @@ START_TEST(random_rows_equal_the_rule)
 	uint32_t i;
 
 	a.tokens = counts[_i % 9];
-	a.width = 1 + rng_below(&rng, ROOM / a.tokens - 3 < 300
+	/* Rows that a block reads at once, and longer ones. */
+	a.width = 1 + rng_below(&rng, ROOM / a.tokens - 3 < 6000
 					      ? ROOM / a.tokens - 3
-					      : 300);
+					      : 6000);
 	a.indices_stride_elems = a.width + (uint32_t)_i % 3;
 	a.num_slots = _i % 4 == 1 ? 500 : 0;
-	a.lens = _i % 8 == 7 ? NULL : lens;
+	a.lens = _i % 8 == 7 ? NULL : lens + _i / 9 % 2;
 	for (i = 0; i < ROOM; i++)
 		dense[i] = (int32_t)rng_below(&rng, 1000) - 10;
-	for (i = 0; i < a.tokens; i++)
+	for (i = 0; i <= a.tokens; i++)
 		lens[i] = (int32_t)rng_below(&rng, a.width + 6) - 3;
 	a.capacity_elems = a.tokens * a.width;
 	if (_i % 3 == 2)
