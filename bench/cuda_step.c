@@ -238,10 +238,40 @@ void
 host_head(void)
 {
 	printf("\nThe host's part of a step (CLOCK_MONOTONIC, %u replays, %d "
-	       "pages of updates each):\n\n"
+	       "pages of updates each); `empty`: to launch a graph of one "
+	       "empty "
+	       "kernel, as long after the launch before:\n\n"
 	       "| graph | nodes | write us | launch us | both us | p99 us | "
-	       "device, cold us |\n|---|---|---|---|---|---|---|\n",
+	       "empty us | device, cold us |\n"
+	       "|---|---|---|---|---|---|---|---|\n",
 	       HOST_REPEATS, STORES);
+}
+
+/* What a launch costs on this machine, whatever it launches: 0 if there is no
+ * empty kernel. */
+static double
+empty_launch(gpu *g, uint32_t n)
+{
+	static double times[HOST_REPEATS];
+	void *const exec = empty_graph(g);
+	uint32_t i;
+
+	if (!exec)
+		return 0;
+	for (i = 0; i < n; i++) {
+		double from;
+
+		steps_prepare(g);
+		steps_launch(g);
+		CU(g, stream_sync, (g->stream));
+		from = now_us();
+		CU(g, graph_launch, (exec, g->stream));
+		times[i] = now_us() - from;
+		CU(g, stream_sync, (g->stream));
+	}
+	CU(g, exec_destroy, (exec));
+	qsort(times, n, sizeof *times, in_order);
+	return times[n / 2];
 }
 
 void
@@ -267,7 +297,9 @@ host_row(gpu *g, const char *what, double device_us)
 	qsort(write, n, sizeof *write, in_order);
 	qsort(launch, n, sizeof *launch, in_order);
 	qsort(both, n, sizeof *both, in_order);
-	printf("| %u requests, %s | %u | %.2f | %.2f | %.2f | %.2f | %.1f |\n",
+	printf("| %u requests, %s | %u | %.2f | %.2f | %.2f | %.2f | %.2f | "
+	       "%.1f |\n",
 	       st.step.request_count, what, st.nodes, write[n / 2],
-	       launch[n / 2], both[n / 2], both[(n - 1) * 99 / 100], device_us);
+	       launch[n / 2], both[n / 2], both[(n - 1) * 99 / 100],
+	       empty_launch(g, (n + 3) / 4), device_us);
 }

@@ -169,6 +169,14 @@ capture(gpu *g, void (*run)(gpu *g), uint32_t *nodes)
 	return exec;
 }
 
+void *
+empty_graph(gpu *g)
+{
+	uint32_t nodes;
+
+	return g->empty ? capture(g, run_empty, &nodes) : NULL;
+}
+
 uint32_t
 count_nodes(gpu *g, void (*run)(gpu *g))
 {
