@@ -6,6 +6,10 @@
 #include "spmla/internal/config.h"
 #include "spmla/platform/gpu/launch_gpu.h"
 
+SPMLA_STATIC_ASSERT((int)WINDOWS_NEAR + (int)WINDOWS_FAR + 64 <=
+			    (int)SPMLA_ITEMS_step_windows,
+		    "the last item is of a subgroup of its own");
+
 static void
 set_buffers(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
 {

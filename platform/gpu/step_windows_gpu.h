@@ -62,16 +62,14 @@
 	S(uint32_t, blocks)
 SPMLA_KERNEL_SCALARS(step_windows)
 
-enum { WINDOWS_CUTS = 2 }; /* blocks behind the tokens' */
+enum {
+	WINDOWS_CUTS = 2,  /* blocks behind the tokens' */
+	WINDOWS_NEAR = 64, /* items for the window, */
+	WINDOWS_FAR = 128, /* and for the keys of C128A */
+	WINDOWS_LOADS = 4  /* of either row, by an item at a time */
+};
 
 #ifdef SPMLA_GPU_KERNELS
-
-enum {
-	WINDOWS_LOADS =
-		4, /* entries of a row that an item asks for at a time */
-	WINDOWS_NEAR = 64, /* items for the window, */
-	WINDOWS_FAR = 128  /* and for the keys of C128A */
-};
 
 /* A group's table at one row. `known` is as it was loaded: where g_slot_row
  * makes one row and waits for that first, here the pages of five lists are
