@@ -34,6 +34,7 @@ static struct {
 	uint32_t tokens, columns; /* pages of a row of states */
 	const twin *kv, *score, *ape, *positions, *slots, *rows, *table;
 	const twin *norm, *rope, *state, *cache;
+	const twin *split_keys, *split_counts; /* of ratio 128 */
 } cp;
 
 /* Rows of a group. */
@@ -110,6 +111,9 @@ compress(spmla_ctx *ctx, side on, spmla_stream stream)
 		.state = pool_cache(cp.state, on, cp.kind->state,
 				    cp.kind->state_page),
 		.cache = pool_cache(cp.cache, on, cp.kind->cache, PAGE),
+		.split_keys = cp.split_keys ? cp.split_keys->at[on] : NULL,
+		.split_counts =
+			cp.split_counts ? cp.split_counts->at[on] : NULL,
 	};
 
 	return spmla_kv_compress(ctx, &a, stream);
@@ -149,6 +153,11 @@ one_compress(gpu *g, const compressor *kind, uint32_t tokens)
 	cp.norm = make_f32(g, kind->dim, 0.5f, 1.5f);
 	cp.rope = make_f32(g, ROPE_ROWS * ROPE_ROW, -1, 1);
 	make_state(g, tokens * rows);
+	cp.split_keys = cp.split_counts = NULL;
+	if (kind->ratio == SPMLA_COMPRESS_MOST) {
+		cp.split_keys = make_f32(g, tokens * SPMLA_V4_DIM, 0, 0);
+		cp.split_counts = make_f32(g, tokens, 0, 0); /* all bits 0 */
+	}
 	cp.cache = c.outputs[0] = twin_make(
 		g, pages * spmla_layout_page_bytes(kind->cache, PAGE));
 	c.bytes = (double)tokens * rows * kind->dim * 8 +

@@ -18,6 +18,10 @@
  * of decode. */
 enum { SPMLA_I_OUTPUT_TOKENS = 1024 };
 
+/* The most tokens of a step whose keys of ratio 128 several blocks make; of a
+ * longer one a block makes a key, as it has keys enough. */
+enum { SPMLA_I_SPLIT_KEYS = 1024 };
+
 static void
 fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 {
@@ -96,7 +100,7 @@ static void
 fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 {
 	const spmla_config *c = &plan->config;
-	uint64_t most = SPMLA_I_OUTPUT_TOKENS;
+	uint64_t decode = 0, most;
 	uint32_t i;
 
 	for (i = 1; i < SPMLA_V4_GROUPS; i++) {
@@ -111,8 +115,9 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 	dim[SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1] = 0;
 	dim[SPMLA_I_DIM_WORKSPACE] = 0;
 	for (i = 0; i < c->bucket_count; i++)
-		most = c->buckets[i].tokens > most ? c->buckets[i].tokens
-						   : most;
+		decode = c->buckets[i].tokens > decode ? c->buckets[i].tokens
+						       : decode;
+	most = decode > SPMLA_I_OUTPUT_TOKENS ? decode : SPMLA_I_OUTPUT_TOKENS;
 	dim[SPMLA_I_DIM_V4_TOKENS] = plan->max_tokens;
 	dim[SPMLA_I_DIM_INDEX_SLOTS] =
 		plan->group_table[SPMLA_GROUP_INDEX] == SPMLA_GROUP_C4A
@@ -124,6 +129,11 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4 ? c->index_heads
 							    : 0;
 	most = most < plan->max_tokens ? most : plan->max_tokens;
+	if (plan->device.kind != SPMLA_BACKEND_CPU)
+		dim[SPMLA_I_DIM_SPLIT_KEYS] = decode < SPMLA_I_SPLIT_KEYS
+						      ? decode
+						      : SPMLA_I_SPLIT_KEYS;
+	dim[SPMLA_I_DIM_KEY_VALUES] = SPMLA_V4_DIM;
 	dim[SPMLA_I_DIM_OUTPUT_TOKENS] = spmla_i_align(most, 4, overflow);
 	dim[SPMLA_I_DIM_OUTPUT_VALUES] = (uint64_t)c->heads * SPMLA_V4_DIM;
 	dim[SPMLA_I_DIM_OUTPUT_SCALES] =

@@ -419,6 +419,10 @@ typedef enum spmla_buf {
 		112, /* e4m3 or bf16 [O][heads][512]; O = T, at most
 	                           * the most of decode or 1024 */
 	SPMLA_BUF_OUTPUT_SCALES = 113, /* [4 * heads][O] words */
+	/* kv_compress of ratio 128 on a GPU, of S tokens: the most of decode, or
+	 * 1024 */
+	SPMLA_BUF_SPLIT_KEYS = 114,   /* f32 [S][512] */
+	SPMLA_BUF_SPLIT_COUNTS = 115, /* uint32 [S], zeros between calls */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;
 

@@ -130,8 +130,8 @@ spmla_status spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * not NULL the two for the index keys. States are rings for it, whatever their
  * tables: a table that does not come round is one that is long enough. Of ratio
  * 1 nothing is done.
- * Order: enqueues 0, 2 or 4 ops; capturable. Before index and attend. Exact: as
- * spmla_kv_compress. */
+ * Order: enqueues 0, 2 or 4 ops; capturable. Before index and attend; calls of a
+ * context do not overlap. Exact: as spmla_kv_compress. */
 spmla_status spmla_v4_compress(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			       const spmla_shape *shape, spmla_stream stream);
 

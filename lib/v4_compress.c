@@ -56,6 +56,11 @@ make_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
 	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
 	a.state = spmla_i_pool(ctx, c->state, c->state_group);
 	a.cache = spmla_i_pool(ctx, c->cache, c->group);
+	/* Of a prefill there are keys enough for all of a GPU. */
+	if (shape->tokens <= ctx->buf_bytes[SPMLA_BUF_SPLIT_COUNTS] / 4) {
+		a.split_keys = ctx->buf[SPMLA_BUF_SPLIT_KEYS];
+		a.split_counts = ctx->buf[SPMLA_BUF_SPLIT_COUNTS];
+	}
 	return spmla_kv_compress(ctx, &a, stream);
 }
 

@@ -70,6 +70,8 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_OUTPUT_TOKENS,  /* a multiple of 4 */
 	SPMLA_I_DIM_OUTPUT_VALUES,  /* heads * 512 */
 	SPMLA_I_DIM_OUTPUT_SCALES,  /* heads * 4 */
+	SPMLA_I_DIM_SPLIT_KEYS,     /* tokens, on a GPU */
+	SPMLA_I_DIM_KEY_VALUES,     /* 512 */
 	SPMLA_I_DIM_C4A_PAGES,      /* as INDEX_PAGES and what follows it */
 	SPMLA_I_DIM_C4A_PAGE_BYTES,
 	SPMLA_I_DIM_C128A_PAGES,

@@ -36,8 +36,16 @@ check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
 		{"kv_compress.cos_sin_rows", a->cos_sin_rows,
 		 SPMLA_WANT_AT_LEAST, 1},
 	};
+	const spmla_i_check split[] = {
+		{"kv_compress.split_keys", SPMLA_I_PTR(a->split_keys),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"kv_compress.split_counts", SPMLA_I_PTR(a->split_counts),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
+	if (s == SPMLA_OK && (a->split_keys || a->split_counts))
+		s = spmla_i_check_all(diag, split, SPMLA_I_COUNT(split));
 	if (s == SPMLA_OK)
 		s = check_float(diag, "kv_compress.norm_eps", a->norm_eps);
 	if (s == SPMLA_OK)

@@ -42,6 +42,10 @@ typedef struct spmla_kv_compress_args {
 	spmla_cache state; /* STATE_1024 or STATE_256 (ratio 4), STATE_512 */
 	spmla_cache cache; /* V4_FP8, V4_BF16, V4_E4M3; of dim 128:
 			      INDEX_FP8, INDEX_MXFP4 */
+	/* Ratio 128 on a GPU, so that several blocks make a key; both or NULL.
+	 */
+	float *split_keys;      /* [tokens][512], scratch */
+	uint32_t *split_counts; /* [tokens], zeros before and after */
 } spmla_kv_compress_args;
 
 /* For each token with a slot whose pos + 1 is a multiple of ratio, over the n
@@ -49,10 +53,10 @@ typedef struct spmla_kv_compress_args {
  * ratio 4 n = 8, of which the older 4 give columns [0, dim) of kv and of score,
  * the newer 4 columns [dim, 2 dim); a position below 0 has no row:
  * 1. in each column: c = sum of kv * w / sum of w, w = exp2((score - m) *
- *    log2 e), m the largest score. Rows come in order, 8 at a time: m is the
- *    largest so far, each of both sums is what it was, times exp2((old m - m) *
- *    log2 e), plus that of the 8, which is summed from 0 on. A score of NaN or
- *    +inf, or -inf alone, makes c NaN.
+ *    log2 e), m the largest score. Rows come in order, 8 at a time: each of both
+ *    sums of the 8 is summed from 0 on, with their largest score n in place of
+ *    m, and times exp2((n - m) * log2 e) goes to the sum over all, from 0 on. A
+ *    score of NaN or +inf, or -inf alone, makes c NaN.
  * 2. y = (c * r) * norm_weight, r = 1 / sqrt(mean of c^2 + norm_eps), the
  *    mean's sum in 16 lanes (lane l adds l, l + 16, .. to 0) and then the tree
  *    8, 4, 2, 1.
@@ -78,11 +82,14 @@ typedef struct spmla_kv_compress_args {
  * token), y is 0: readers find a key of zeros, not what lay there. Of a slot
  * that occurs twice in one call, each value and scale is that of one of the two
  * keys, which one is unspecified, and not the same for all on a GPU.
+ * With split_keys a key of ratio 128 is faster, where few tokens of a call end a
+ * group, and has the same bits. It and split_counts are one call's at a time:
+ * calls that may overlap have their own.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: but for exp2, whose last
  * bits differ by platform. c is within 1e-5 of the sum of |kv| * w over that of
- * w: some 40 roundings in either sum, exponents off by a few units of their
- * last place, and 16 factors. So a code may be the next one and, where amax is
+ * w: some 30 roundings in either sum, exponents off by a few units of their
+ * last place, and 2 factors. So a code may be the next one and, where amax is
  * next to a power of two times 448 or 6, a scale. Where the scores of a column
  * are equal all weights are 1, and the key is the same on all platforms.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (another ratio).

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_compress on the CPU: a token at a time, in its worker's INDEX_SCRATCH. The
- * hard idea is the order: rows count 8 at a time with one rescaling between, so
- * that a kernel may have the rows of a step on their way at once and still give
- * these bits.
+ * hard idea is the order: rows count 8 at a time, by the largest score of these
+ * 8, and then their sums by that of all, so that a kernel may do the eights at
+ * once, anywhere, and still give these bits.
  */
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/attend_cpu.h"
@@ -96,31 +96,41 @@ find_rows(const spmla_kv_compress_args *a, work *w, uint32_t t,
 	return found;
 }
 
-/* Column d of up to 8 rows. */
+static float
+score_of(const group_row *row, uint32_t d)
+{
+	return row->ape ? row->score[d] + row->ape[d] : row->score[d];
+}
+
+/* exp2((x - most) * log2 e); of -inf alone, 0. */
+static float
+weight_of(float x, float most)
+{
+	const float base = most == -INFINITY ? 0.0f : most;
+
+	return exp2f((x - base) * SPMLA_I_LOG2_E);
+}
+
+/* Column d of up to 8 rows, once w->max has the largest score of all. */
 static void
 add_rows(work *w, const group_row *rows, uint32_t n, uint32_t d)
 {
-	float x[STEP], largest = w->max[d], sum = 0.0f, acc = 0.0f;
-	float base, rescale;
+	float x[STEP], largest = -INFINITY, sum = 0.0f, acc = 0.0f, part;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		x[i] = rows[i].score[d];
-		if (rows[i].ape)
-			x[i] += rows[i].ape[d];
+		x[i] = score_of(&rows[i], d);
 		largest = x[i] > largest ? x[i] : largest;
 	}
-	base = largest == -INFINITY ? 0.0f : largest;
-	rescale = exp2f((w->max[d] - base) * SPMLA_I_LOG2_E);
-	w->max[d] = largest;
 	for (i = 0; i < n; i++) {
-		const float weight = exp2f((x[i] - base) * SPMLA_I_LOG2_E);
+		const float weight = weight_of(x[i], largest);
 
 		sum += weight;
 		acc += rows[i].kv[d] * weight;
 	}
-	w->sum[d] = w->sum[d] * rescale + sum;
-	w->y[d] = w->y[d] * rescale + acc;
+	part = weight_of(largest, w->max[d]);
+	w->sum[d] += sum * part;
+	w->y[d] += acc * part;
 }
 
 /* w->y = the group's key before its scales: a position's row of cos_sin. */
@@ -136,6 +146,12 @@ make_key(const spmla_kv_compress_args *a, work *w, uint32_t n,
 		w->max[d] = -INFINITY;
 		w->sum[d] = w->y[d] = 0.0f;
 	}
+	for (i = 0; i < n; i++)
+		for (d = 0; d < dim; d++) {
+			const float x = score_of(&w->rows[i], d);
+
+			w->max[d] = x > w->max[d] ? x : w->max[d];
+		}
 	for (i = 0; i < n; i += STEP)
 		for (d = 0; d < dim; d++)
 			add_rows(w, w->rows + i, n - i < STEP ? n - i : STEP,

@@ -4,7 +4,10 @@
  * that what they return is the same on all of them, to the bit, but for g_exp2
  * and g_log2. g_load4 and g_store4 take an address that is a multiple of 16;
  * g_prefetch asks for what will be read soon, and may do nothing; g_larger is the
- * larger of two, and a NaN, signalling or not, is never larger.
+ * larger of two, and a NaN, signalling or not, is never larger. g_weight is
+ * g_exp2 of what is not above 0, and may be 0 where that is below 2^-126.
+ * g_arrive adds 1, and returns what was there: what the block wrote before a
+ * BARRIER before it, all blocks that come later see after one behind theirs.
  */
 #ifndef SPMLA_PLATFORM_GPU_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_BUILTINS_H
@@ -25,6 +28,7 @@ FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(GLOBAL const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(GLOBAL uint4 *)p = (uint4)(x[0], x[1], x[2], x[3]); }
 FN float g_exp2(float x) { return exp2(x); }
+FN float g_weight(float x) { return exp2(x); }
 FN float g_log2(float x) { return log2(x); }
 FN uint32_t g_clz(uint32_t x) { return clz(x); }
 FN uint32_t g_popcount(uint32_t x) { return popcount(x); }
@@ -42,6 +46,7 @@ FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { return *(volatile GLOBAL
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { *(volatile GLOBAL uint32_t *)p = x; }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); *(volatile GLOBAL uint64_t *)p = x; }
+FN uint32_t g_arrive(GLOBAL uint32_t *p) { uint32_t old; atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device); old = atomic_add(p, 1u); atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device); return old; }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
 
@@ -59,6 +64,7 @@ FN float g_larger(float a, float b) { return fmaxf(a, b); }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(uint4 *)p = make_uint4(x[0], x[1], x[2], x[3]); }
 FN float g_exp2(float x) { return exp2f(x); }
+FN float g_weight(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 FN float g_log2(float x) { return log2f(x); }
 FN uint32_t g_clz(uint32_t x) { return (uint32_t)__clz((int)x); }
 FN uint32_t g_popcount(uint32_t x) { return (uint32_t)__popc(x); }
@@ -76,6 +82,7 @@ FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { uint64_t x; asm volatile
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(p), "r"(x) : "memory"); }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
+FN uint32_t g_arrive(GLOBAL uint32_t *p) { uint32_t old; asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(old) : "l"(p) : "memory"); return old; }
 FN void g_fence_system(void) { __threadfence_system(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 
@@ -95,6 +102,7 @@ typedef uint32_t g_vector4 __attribute__((ext_vector_type(4)));
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const g_vector4 v = *(const g_vector4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { const g_vector4 v = {x[0], x[1], x[2], x[3]}; *(g_vector4 *)p = v; }
 FN float g_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
+FN float g_weight(float x) { return __builtin_amdgcn_exp2f(x); }
 FN float g_log2(float x) { return __builtin_amdgcn_logf(x); }
 FN uint32_t g_clz(uint32_t x) { return x ? (uint32_t)__builtin_clz(x) : 32; }
 FN uint32_t g_popcount(uint32_t x) { return (uint32_t)__builtin_popcount(x); }
@@ -112,6 +120,7 @@ FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { return __hip_atomic_load
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM); }
+FN uint32_t g_arrive(GLOBAL uint32_t *p) { return __hip_atomic_fetch_add(p, 1u, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
 FN void g_barrier(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
@@ -130,6 +139,7 @@ FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 FN void g_load4(const float *p, uint32_t *x) { memcpy(x, __builtin_assume_aligned(p, 16), 16); }
 FN void g_store4(uint16_t *p, const uint32_t *x) { memcpy(__builtin_assume_aligned(p, 16), x, 16); }
 FN float g_exp2(float x) { return exp2f(x); }
+FN float g_weight(float x) { return exp2f(x); }
 FN float g_log2(float x) { return log2f(x); }
 FN uint32_t g_clz(uint32_t x) { return x ? (uint32_t)__builtin_clz(x) : 32; }
 FN uint32_t g_popcount(uint32_t x) { return (uint32_t)__builtin_popcount(x); }
@@ -147,6 +157,7 @@ FN uint64_t g_load64_system(const uint64_t *p) { return __atomic_load_n(p, __ATO
 FN void g_store_system(uint32_t *p, uint32_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_store64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
+FN uint32_t g_arrive(uint32_t *p) { return g_add(p, 1); }
 FN void g_fence_system(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
 

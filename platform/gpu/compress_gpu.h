@@ -36,19 +36,21 @@ g_state_entry(uint64_t page, uint64_t page_bytes, uint32_t entry,
 }
 
 /* The same of a position of a table row, or G_STATE_NONE: the page is not
- * there. `row` is inside the table. */
+ * there. `row` is inside the table. Page and columns are asked for together. */
 FN uint64_t
 g_state_at(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	   uint32_t has_cols, uint32_t columns, uint32_t stride, uint32_t ring,
 	   uint32_t pages, uint64_t page_bytes, uint32_t entries,
 	   uint32_t width, uint32_t row, uint32_t position)
 {
-	const uint32_t col = position / entries;
-	const int32_t page =
-		g_table_page(table, cols, has_cols, columns, stride, pages, row,
-			     ring ? col % columns : col);
+	const uint32_t linear = position / entries;
+	const uint32_t col = ring ? linear % columns : linear;
+	const uint32_t inside = col < columns;
+	const int32_t written = inside && has_cols ? cols[row] : 0x7fffffff;
+	const int32_t page = inside ? table[(uint64_t)row * stride + col] : -1;
 
-	if (page < 0)
+	if (written < 0 || col >= (uint32_t)written || page < 0 ||
+	    (uint32_t)page >= pages)
 		return G_STATE_NONE;
 	return g_state_entry((uint64_t)page, page_bytes, position % entries,
 			     width);

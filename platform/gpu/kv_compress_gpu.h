@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_compress: a block a key, an item a column, so 512 or 128 of them. The hard
- * idea is that of what to wait for and what to work out: an item each looks the
- * rows of a group up, and where they begin, once for all; they are then read 8
- * at a time, all 16 loads of an item on their way before the first is used, and
- * one rescaling a step, not one a row, follows them. A block has neighbouring
- * tokens, for one in `ratio` of them ends a group and the others cost only
- * their slot.
+ * kv_compress: an item has four columns of eight rows of a group, all 16 loads
+ * of 16 bytes on their way at once, so 128 items have a key of ratio 4, or four
+ * index keys. The hard idea is what to wait for: what a block will work on is
+ * looked up at once, then where the rows of a key are, then the rows
+ * themselves; all else has been asked for by then, and reports of bad data come
+ * last. A key of ratio 128 is 512 KB, more than one multiprocessor should read:
+ * 16 blocks have 32 columns each, and the one that comes last has the key.
  */
 #ifndef SPMLA_PLATFORM_GPU_KV_COMPRESS_H
 #define SPMLA_PLATFORM_GPU_KV_COMPRESS_H
 
 #include "spmla/platform/gpu/compress_gpu.h"
-#include "spmla/platform/gpu/mxfp4_gpu.h"
+#include "spmla/platform/gpu/compress_key_gpu.h"
 
-#define SPMLA_K_KV_COMPRESS(P, S)      \
-	SPMLA_K_FAULT(P)               \
+/* What a key is made of, and where it goes. */
+#define SPMLA_K_COMPRESS_KEY(P)        \
 	P(const int32_t, positions)    \
-	P(const int64_t, slot_mapping) \
 	P(const int32_t, token_row)    \
 	P(const int32_t, block_table)  \
 	P(const int32_t, table_cols)   \
@@ -28,347 +27,594 @@
 	P(const float, ape)            \
 	P(const int32_t, context_lens) \
 	P(const uint8_t, state)        \
-	P(uint8_t, cache)              \
+	P(uint8_t, cache)
+
+#define SPMLA_K_KV_COMPRESS(P, S)      \
+	SPMLA_K_FAULT(P)               \
+	P(const int64_t, slot_mapping) \
+	SPMLA_K_COMPRESS_KEY(P)        \
+	P(float, split_keys)           \
+	P(uint32_t, split_counts)      \
 	S(int64_t, kv_stride)          \
 	S(int64_t, score_stride)       \
 	S(uint64_t, page_stride_bytes) \
+	S(uint64_t, slots)             \
 	SPMLA_S_STATE(S)               \
 	S(uint32_t, tokens)            \
+	S(uint32_t, share)             \
+	S(uint32_t, split)             \
 	S(uint32_t, has_lens)          \
-	S(uint32_t, group_rows)        \
+	S(uint32_t, wide)              \
 	S(uint32_t, cos_sin_rows)      \
 	S(uint32_t, layout)            \
 	S(uint32_t, page_entries)      \
-	S(uint32_t, pages)             \
 	S(float, norm_eps)             \
 	S(float, e4m3_scale)
 #define SPMLA_K_kv_compress(P, S)       SPMLA_K_KV_COMPRESS(P, S)
+#define SPMLA_K_kv_compress_c128(P, S)  SPMLA_K_KV_COMPRESS(P, S)
 #define SPMLA_K_kv_compress_index(P, S) SPMLA_K_KV_COMPRESS(P, S)
 SPMLA_KERNEL_SCALARS(kv_compress)
-/* The same struct: both are one function. */
+/* The same struct. */
+typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_c128_scalars;
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_index_scalars;
+
+enum {
+	COMPRESS_ITEMS = 128,
+	COMPRESS_STEP = 8, /* rows of an item */
+	COMPRESS_PARTS = SPMLA_COMPRESS_MOST / COMPRESS_STEP,
+	COMPRESS_SLAB = 32, /* columns of a block, of ratio 128 */
+	COMPRESS_SLABS = SPMLA_V4_DIM / COMPRESS_SLAB
+};
 
 #ifdef SPMLA_GPU_KERNELS
 
-enum { COMPRESS_STEP = 8, COMPRESS_LANES = 16 };
+#define COMPRESS_ARG(type, name) name,
 
 /* Where a row of a group is. */
-enum { COMPRESS_NONE, COMPRESS_STATE, COMPRESS_CALL };
+enum { COMPRESS_NONE, COMPRESS_STATE, COMPRESS_CALL, COMPRESS_LOST };
 
-/* What a block shares: of each row of the group where it is, and the floats
- * from there, and from ape, to the columns that the key's first is made of.
- * What all items would work out is looked up. */
+/* A row of a group: where the columns begin that the key's first is made of, in
+ * floats; of the state 0 if it is not there. */
+typedef struct compress_row {
+	uint64_t at; /* in the state */
+	uint64_t kv_at;
+	uint64_t score_at;
+	uint32_t from;
+} compress_row;
+
+/* What a block works on: a token that ends a group, and which of its slabs. */
+typedef struct compress_unit {
+	int64_t slot;
+	uint32_t token;
+	uint32_t slab;
+	int32_t position;
+	int32_t row;
+	uint32_t fault;
+} compress_unit;
+
 typedef struct compress_local {
-	uint64_t kv_at[SPMLA_COMPRESS_MOST];
-	uint64_t score_at[SPMLA_COMPRESS_MOST];
-	uint32_t ape_at[SPMLA_COMPRESS_MOST];
-	uint32_t from[SPMLA_COMPRESS_MOST];
-	float squares[SPMLA_V4_DIM];
-	float largest[SPMLA_V4_DIM / COMPRESS_LANES];
-	uint32_t lost; /* a row that should be there is not */
+	compress_unit unit[COMPRESS_ITEMS];
+	compress_row row[SPMLA_COMPRESS_MOST];
+	float squares[COMPRESS_ITEMS * COMPRESS_EACH];
+	float largest[COMPRESS_ITEMS / COMPRESS_LANES];
+	uint32_t units;
+	uint32_t first; /* of the block's, that is listed */
 } compress_local;
 
-/* The key of the group as the item's column has it: the sum over its rows. */
-FN float
-compress_rows(const LOCAL compress_local *shared, GLOBAL const float *kv,
-	      GLOBAL const float *score, GLOBAL const float *ape,
-	      GLOBAL const float *state, uint32_t group_rows)
-{
-	const float none = g_float(0xff800000u), log2_e = 1.44269504088896341f;
-	float most = none, sum = 0.0f, acc = 0.0f;
-	uint32_t first, k;
+/* What parts of 8 rows came to, and the columns of a key. */
+typedef struct compress_parts {
+	float most[COMPRESS_PARTS][COMPRESS_SLAB];
+	float sum[COMPRESS_PARTS][COMPRESS_SLAB];
+	float acc[COMPRESS_PARTS][COMPRESS_SLAB];
+	float column[SPMLA_V4_DIM];
+	uint32_t lost[COMPRESS_PARTS];
+	uint32_t is_last;
+} compress_parts;
 
-	for (first = 0; first < group_rows; first += COMPRESS_STEP) {
-		float x[COMPRESS_STEP], v[COMPRESS_STEP], z[COMPRESS_STEP];
-		float base, rescale, largest = most, s8 = 0.0f, a8 = 0.0f;
+/* Of four columns of 8 rows the largest score, and relative to it the sum of
+ * weights and that of kv times weight. */
+typedef struct compress_sums {
+	float most[COMPRESS_EACH];
+	float sum[COMPRESS_EACH];
+	float acc[COMPRESS_EACH];
+} compress_sums;
 
-		UNROLL
-		for (k = 0; k < COMPRESS_STEP; k++) {
-			const uint32_t row = first + k;
-			const uint32_t from = shared->from[row];
-			const uint32_t call = from == COMPRESS_CALL;
-			GLOBAL const float *p =
-				(call ? kv : state) + shared->kv_at[row];
-			GLOBAL const float *q =
-				(call ? score : state) + shared->score_at[row];
+/* ---- What there is to do ----------------------------------------------- */
 
-			v[k] = p[g_item()];
-			x[k] = q[g_item()];
-			/* Where there is none, it was the first entry's. */
-			v[k] = from == COMPRESS_NONE ? 0.0f : v[k];
-			x[k] = from == COMPRESS_NONE ? none : x[k];
-		}
-		UNROLL
-		for (k = 0; k < COMPRESS_STEP; k++)
-			z[k] = shared->from[first + k] == COMPRESS_CALL
-				       ? ape[shared->ape_at[first + k] +
-					     g_item()]
-				       : 0.0f;
-		/* Of a saved row z is 0, which changes no more than the sign of
-		 * a zero, and no weight. */
-		UNROLL
-		for (k = 0; k < COMPRESS_STEP; k++) {
-			x[k] += z[k];
-			largest = x[k] > largest ? x[k] : largest;
-		}
-		base = largest == none ? 0.0f : largest;
-		rescale = g_exp2((most - base) * log2_e);
-		most = largest;
-		UNROLL
-		for (k = 0; k < COMPRESS_STEP; k++) {
-			const float weight = g_exp2((x[k] - base) * log2_e);
-
-			s8 += weight;
-			a8 += v[k] * weight;
-		}
-		sum = sum * rescale + s8;
-		acc = acc * rescale + a8;
-	}
-	return g_div_rn(acc, sum);
-}
-
-/* The item's value of the key: normed, rotated, rounded. A barrier inside. */
-FN float
-compress_finish(LOCAL compress_local *shared, float c, float weight, float eps,
-		GLOBAL const float *cos_sin, uint32_t dim)
-{
-	const uint32_t i = g_item();
-	const uint32_t rope = dim - SPMLA_V4_ROPE;
-	float sum = 0.0f, other;
-	uint32_t k;
-
-	shared->squares[i] = c * c;
-	BARRIER();
-	for (k = i % COMPRESS_LANES; k < dim; k += COMPRESS_LANES)
-		sum += shared->squares[k];
-	sum = g_sum16(sum) * (1.0f / (float)dim);
-	c = c * g_div_rn(1.0f, g_sqrt_rn(sum + eps)) * weight;
-	other = g_shuffle_xor_f(c, 1);
-	if (i >= rope) {
-		const float cos = cos_sin[(i - rope) / 2];
-		const float sin = cos_sin[SPMLA_V4_ROPE / 2 + (i - rope) / 2];
-
-		if (i % 2)
-			c = c * cos + other * sin;
-		else
-			c = c * cos - other * sin;
-	}
-	return g_round_bf16(c);
-}
-
-/* The largest |y| of the item's `group` columns; NaN counts as 0. A barrier
- * inside. */
-FN float
-compress_amax(LOCAL compress_local *shared, float y, uint32_t group)
-{
-	const uint32_t lanes = group / COMPRESS_LANES;
-	const uint32_t first = g_item() / group * lanes;
-	float a = y < 0.0f ? -y : y;
-	uint32_t k;
-
-	a = g_max16(a > 0.0f ? a : 0.0f);
-	if (g_item() % COMPRESS_LANES == 0)
-		shared->largest[g_item() / COMPRESS_LANES] = a;
-	BARRIER();
-	for (k = 0; k < lanes; k++)
-		a = shared->largest[first + k] > a ? shared->largest[first + k]
-						   : a;
-	return a;
-}
-
-/* The code of y, and *scale: the power of two for amax. 1 / scale is exact, and
- * 0 for an infinity. */
-FN uint8_t
-compress_e4m3(float y, float amax, PRIVATE uint32_t *scale)
-{
-	const float raw = g_div_rn(amax > 1e-4f ? amax : 1e-4f, 448.0f);
-	const uint32_t bits = g_bits(g_pow2_up(raw));
-	const uint32_t up = bits >> 23;
-
-	*scale = bits;
-	return (uint8_t)g_f32_to_e4m3(
-		y * g_float(up >= 254 ? 0 : (254 - up) << 23));
-}
-
-/* y to its place in an entry. A barrier inside, but for rows of one scale. */
+/* Lists those of the items' units, slabs of tokens, that end a group; a bad one
+ * is listed by its first slab. Barriers inside; no units before. */
 FN void
-compress_store(LOCAL compress_local *shared, float y, GLOBAL uint8_t *page,
-	       uint32_t entry, uint32_t entries, uint32_t layout,
-	       float e4m3_scale, uint32_t dim)
+compress_list(LOCAL compress_local *shared, GLOBAL const int32_t *positions,
+	      GLOBAL const int64_t *slot_mapping,
+	      GLOBAL const int32_t *token_row,
+	      const spmla_k_kv_compress_scalars s, uint32_t t, uint32_t slab,
+	      const uint32_t ratio)
 {
-	const uint32_t i = g_item();
-	GLOBAL uint8_t *row = page + (uint64_t)entry * dim, *scales;
-	uint32_t scale, code;
+	const uint32_t there = t < s.tokens;
+	const int64_t slot = there ? slot_mapping[t] : -1;
+	const int32_t position = there ? positions[t] : 0;
+	const int32_t row = there ? token_row[t] : 0;
+	const uint32_t group = (uint32_t)position & ~(ratio - 1);
+	uint32_t fault = 0;
 
-	if (dim == SPMLA_V4_DIM && layout == SPMLA_LAYOUT_V4_BF16) {
-		((GLOBAL uint16_t *)page)[(uint64_t)entry * dim + i] =
-			(uint16_t)g_bf16_bits(y);
-	} else if (dim == SPMLA_V4_DIM && layout == SPMLA_LAYOUT_V4_E4M3) {
-		row[i] = (uint8_t)g_f32_to_e4m3(g_div_rn(y, e4m3_scale));
-	} else if (dim == SPMLA_V4_DIM) {
-		const float amax =
-			compress_amax(shared, y, SPMLA_V4_SCALE_GROUP);
+	BARRIER();
+	if (slot >= 0 &&
+	    (position < 0 || ((uint32_t)position + 1) % ratio == 0)) {
+		if ((uint64_t)slot >= s.slots)
+			fault = G_FAULT_SLOT;
+		else if (position < 0 || group >= s.cos_sin_rows)
+			fault = G_FAULT_POSITION;
+		else if ((uint32_t)row >= s.rows)
+			fault = G_FAULT_ROW;
+		if (!fault || slab == 0) {
+			LOCAL compress_unit *u =
+				&shared->unit[g_local_add(&shared->units, 1)];
 
-		row = page + (uint64_t)entry * SPMLA_V4_VALUE_BYTES;
-		scales = page + (uint64_t)entries * SPMLA_V4_VALUE_BYTES +
-			 (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
-		code = compress_e4m3(y, amax, &scale);
-		if (i < SPMLA_V4_NOPE)
-			row[i] = (uint8_t)code;
-		else
-			((GLOBAL uint16_t
-				  *)(row + SPMLA_V4_NOPE))[i - SPMLA_V4_NOPE] =
-				(uint16_t)g_bf16_bits(y);
-		if (i % SPMLA_V4_SCALE_GROUP == 0)
-			scales[i / SPMLA_V4_SCALE_GROUP] =
-				(uint8_t)(i < SPMLA_V4_NOPE ? scale >> 23 : 0u);
-	} else if (layout == SPMLA_LAYOUT_INDEX_FP8) {
-		const float amax = compress_amax(shared, y, SPMLA_INDEX_DIM);
-
-		row[i] = compress_e4m3(y, amax, &scale);
-		if (i == 0)
-			((GLOBAL uint32_t *)(page +
-					     (uint64_t)entries * dim))[entry] =
-				scale;
-	} else {
-		scale = g_mxfp4_scale(
-			compress_amax(shared, y, SPMLA_MXFP4_GROUP));
-		code = g_f32_to_e2m1(y * g_mxfp4_inverse(scale));
-		code |= g_shuffle_xor(code, 1) << 4; /* of an even item */
-		row = page + (uint64_t)entry * SPMLA_INDEX_MXFP4_VALUE_BYTES;
-		scales = page +
-			 (uint64_t)entries * SPMLA_INDEX_MXFP4_VALUE_BYTES +
-			 (uint64_t)entry * SPMLA_INDEX_MXFP4_SCALES;
-		if (i % 2 == 0)
-			row[i / 2] = (uint8_t)code;
-		if (i % SPMLA_MXFP4_GROUP == 0)
-			scales[i / SPMLA_MXFP4_GROUP] = (uint8_t)scale;
+			u->slot = slot;
+			u->token = t;
+			u->slab = slab;
+			u->position = position;
+			u->row = row;
+			u->fault = fault;
+		}
 	}
+	BARRIER();
 }
 
-/* Looks up row i of t's group. The table is asked for whether or not the call
- * has the row. */
+/* Reports the faults of the list; a barrier inside. */
 FN void
-compress_find(LOCAL compress_local *shared, GLOBAL const int32_t *positions,
+compress_report(const LOCAL compress_local *shared,
+		GLOBAL spmla_g_state *fault_state,
+		GLOBAL spmla_g_status *fault_status)
+{
+	const LOCAL compress_unit *u = &shared->unit[g_item()];
+
+	BARRIER();
+	if (g_item() < shared->units && u->fault)
+		g_fault(fault_state, fault_status, u->token, u->fault);
+}
+
+/* Looks up row i of a unit's group, and writes it if the item is its `first`. The
+ * table is asked for whether or not the call has the row. If it is in the state
+ * and `ask` says so, 32 columns of it from `column` on are asked for. */
+FN void
+compress_find(LOCAL compress_row *to, uint32_t first, uint32_t ask,
+	      const LOCAL compress_unit *u, GLOBAL const int32_t *positions,
 	      GLOBAL const int32_t *token_row,
 	      GLOBAL const int32_t *context_lens,
 	      GLOBAL const int32_t *block_table,
-	      GLOBAL const int32_t *table_cols,
-	      const spmla_k_kv_compress_scalars s, uint32_t t, uint32_t i,
-	      int32_t position, int32_t row, uint32_t dim)
+	      GLOBAL const int32_t *table_cols, GLOBAL const float *state,
+	      const spmla_k_kv_compress_scalars s, uint32_t i, uint32_t column,
+	      const uint32_t dim, const uint32_t ratio)
 {
-	const int32_t back = (int32_t)s.group_rows - 1 - (int32_t)i;
-	const int32_t p = position - back;
-	const int64_t j = (int64_t)t - back;
+	const uint32_t overlap = ratio == SPMLA_COMPRESS_OVERLAP;
+	const uint32_t rows = overlap ? 2 * ratio : ratio;
+	const uint32_t width = overlap ? 2 * dim : dim;
+	const int32_t row = u->row;
+	const int32_t back = (int32_t)(rows - 1 - i);
+	const int32_t p = u->position - back;
+	const int64_t j = (int64_t)u->token - back;
 	const uint32_t near = s.ring && p >= 0 && j >= 0;
 	const int32_t near_row = near ? token_row[j] : -1;
 	const int32_t near_position = near ? positions[j] : -1;
 	const int32_t near_len = near && s.has_lens ? context_lens[j] : 1;
-	const uint32_t col = i < s.ratio ? 0 : dim;
+	const uint32_t col = i < ratio ? 0 : dim;
 	uint64_t at = G_STATE_NONE;
 	uint32_t from = COMPRESS_NONE;
 
 	if (p >= 0)
 		at = g_state_at(block_table, table_cols, s.has_cols, s.columns,
 				s.table_stride, s.ring, s.state_pages,
-				s.state_page_bytes, s.state_entries, s.width,
+				s.state_page_bytes, s.state_entries, width,
 				(uint32_t)row, (uint32_t)p);
-	shared->kv_at[i] = shared->score_at[i] = 0;
-	if (near_row == row && near_position == p && near_len > 0) {
+	if (near_row == row && near_position == p && near_len > 0)
 		from = COMPRESS_CALL;
-		shared->kv_at[i] = (uint64_t)(j * s.kv_stride) + col;
-		shared->score_at[i] = (uint64_t)(j * s.score_stride) + col;
-	} else if (at != G_STATE_NONE) {
+	else if (at != G_STATE_NONE)
 		from = COMPRESS_STATE;
-		shared->kv_at[i] = at / 4 + col;
-		shared->score_at[i] = at / 4 + s.width + col;
-	} else if (p >= 0) {
-		shared->lost = 1;
+	else if (p >= 0)
+		from = COMPRESS_LOST;
+	at = from == COMPRESS_STATE ? at / 4 + col : 0;
+	if (first) {
+		to->at = at;
+		to->kv_at = (uint64_t)(j * s.kv_stride) + col;
+		to->score_at = (uint64_t)(j * s.score_stride) + col;
+		to->from = from;
 	}
-	shared->from[i] = from;
-	shared->ape_at[i] = i % s.ratio * s.width + col;
+	if (ask && from == COMPRESS_STATE) {
+		g_prefetch((GLOBAL const int32_t *)(state + at + column));
+		g_prefetch(
+			(GLOBAL const int32_t *)(state + at + column + width));
+	}
 }
 
+/* ---- Columns ----------------------------------------------------------- */
+
+FN void
+compress_load4(GLOBAL const float *p, const uint32_t wide, PRIVATE uint32_t *x)
+{
+	uint32_t j;
+
+	if (wide) {
+		g_load4(p, x);
+		return;
+	}
+	UNROLL
+	for (j = 0; j < 4; j++)
+		x[j] = g_bits(p[j]);
+}
+
+/* What is not as in the state: the call's rows have no ape in their score yet,
+ * and where there is none, what was read is the first entry's. */
+FN void
+compress_load_call(const LOCAL compress_row *row, uint32_t first,
+		   GLOBAL const float *kv, GLOBAL const float *score,
+		   GLOBAL const float *ape, uint32_t column, const uint32_t dim,
+		   const uint32_t ratio, const uint32_t wide,
+		   PRIVATE uint32_t *v, PRIVATE uint32_t *x)
+{
+	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
+	uint32_t z[COMPRESS_EACH], k, j;
+
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		if (row[k].from != COMPRESS_CALL)
+			continue;
+		compress_load4(kv + row[k].kv_at + column, wide,
+			       v + COMPRESS_EACH * k);
+		compress_load4(score + row[k].score_at + column, wide,
+			       x + COMPRESS_EACH * k);
+	}
+	/* Of a saved row z is 0, which changes no more than the sign of a zero,
+	 * and no weight. */
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		const uint32_t none = row[k].from == COMPRESS_NONE;
+
+		z[0] = z[1] = z[2] = z[3] = 0;
+		if (row[k].from == COMPRESS_CALL)
+			compress_load4(ape + first * width + column +
+					       k % ratio * width +
+					       (k < ratio ? 0 : dim),
+				       wide, z);
+		UNROLL
+		for (j = 0; j < COMPRESS_EACH; j++) {
+			const uint32_t n = COMPRESS_EACH * k + j;
+
+			v[n] = none ? 0 : v[n];
+			x[n] = none ? 0xff800000u
+				    : g_bits(g_float(x[n]) + g_float(z[j]));
+		}
+	}
+}
+
+/* Four columns of 8 rows, which are the group's from `first` on; returns whether
+ * one is lost. */
+FN uint32_t
+compress_sum(const LOCAL compress_row *row, uint32_t first,
+	     GLOBAL const float *kv, GLOBAL const float *score,
+	     GLOBAL const float *ape, GLOBAL const float *state,
+	     uint32_t column, uint32_t wide, const uint32_t dim,
+	     const uint32_t ratio, PRIVATE compress_sums *to)
+{
+	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
+	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
+	uint32_t v[COMPRESS_STEP * COMPRESS_EACH];
+	uint32_t x[COMPRESS_STEP * COMPRESS_EACH];
+	uint32_t lost = 0, other = 0, j, k;
+
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		GLOBAL const float *p = state + row[k].at + column;
+
+		g_load4(p, v + COMPRESS_EACH * k);
+		g_load4(p + width, x + COMPRESS_EACH * k);
+		other |= row[k].from != COMPRESS_STATE;
+		lost |= row[k].from == COMPRESS_LOST;
+	}
+	if (other && wide)
+		compress_load_call(row, first, kv, score, ape, column, dim,
+				   ratio, 1, v, x);
+	else if (other)
+		compress_load_call(row, first, kv, score, ape, column, dim,
+				   ratio, 0, v, x);
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++) {
+		float most = least, base, sum = 0.0f, acc = 0.0f;
+
+		UNROLL
+		for (k = 0; k < COMPRESS_STEP; k++)
+			most = g_larger(most,
+					g_float(x[COMPRESS_EACH * k + j]));
+		base = most == least ? 0.0f : most;
+		UNROLL
+		for (k = 0; k < COMPRESS_STEP; k++) {
+			const uint32_t n = COMPRESS_EACH * k + j;
+			const float weight =
+				g_weight((g_float(x[n]) - base) * log2_e);
+
+			sum += weight;
+			acc += g_float(v[n]) * weight;
+		}
+		to->most[j] = most;
+		to->sum[j] = sum;
+		to->acc[j] = acc;
+	}
+	return lost;
+}
+
+/* A column of a key, of its parts. */
+FN float
+compress_column(const LOCAL compress_parts *parts, uint32_t column)
+{
+	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
+	float most = least, sum = 0.0f, acc = 0.0f;
+	uint32_t k;
+
+	UNROLL
+	for (k = 0; k < COMPRESS_PARTS; k++)
+		most = g_larger(most, parts->most[k][column]);
+	most = most == least ? 0.0f : most;
+	UNROLL
+	for (k = 0; k < COMPRESS_PARTS; k++) {
+		const float f =
+			g_weight((parts->most[k][column] - most) * log2_e);
+
+		sum += parts->sum[k][column] * f;
+		acc += parts->acc[k][column] * f;
+	}
+	return g_div_rn(acc, sum);
+}
+
+/* A page of a slot, and which entry of it. */
+FN GLOBAL uint8_t *
+compress_page(GLOBAL uint8_t *cache, int64_t slot,
+	      const spmla_k_kv_compress_scalars s, PRIVATE uint32_t *entry)
+{
+	const uint64_t page = (uint64_t)slot / s.page_entries;
+
+	*entry = (uint32_t)((uint64_t)slot - page * s.page_entries);
+	return cache + page * s.page_stride_bytes;
+}
+
+/* ---- Ratio 4 ----------------------------------------------------------- */
+
+/* The keys from n of the list on, as many as the items have columns for, a key's
+ * by its dim / 4 items. */
+FN void
+compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
+		      const spmla_k_kv_compress_scalars s,
+	      LOCAL compress_local *shared, uint32_t n, const uint32_t dim)
+{
+	const uint32_t items = dim / COMPRESS_EACH;
+	const uint32_t key = g_item() / items, q = g_item() % items;
+	const uint32_t lanes = items / COMPRESS_STEP; /* of a row */
+	LOCAL compress_unit *u = &shared->unit[n + key];
+	LOCAL compress_row *row = &shared->row[COMPRESS_STEP * key];
+	const uint32_t live = n + key < shared->units && !u->fault;
+	float c[COMPRESS_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
+	GLOBAL const float *angles = cos_sin;
+	uint32_t lost = 0, entry, w[2], j;
+	compress_sums sums;
+	GLOBAL uint8_t *page;
+
+	if (live) {
+		compress_find(row + q / lanes, q % lanes == 0,
+			      shared->units <= COMPRESS_ITEMS / items, u,
+			      positions, token_row, context_lens, block_table,
+			      table_cols, (GLOBAL const float *)state, s,
+			      q / lanes, 32 * (q % lanes), dim,
+			      SPMLA_COMPRESS_OVERLAP);
+		compress_ask_angles(cos_sin, u->position, q,
+				    SPMLA_COMPRESS_OVERLAP);
+	}
+	BARRIER();
+	if (live) {
+		lost = compress_sum(row, 0, kv, score, ape,
+				    (GLOBAL const float *)state,
+				    COMPRESS_EACH * q, s.wide, dim,
+				    SPMLA_COMPRESS_OVERLAP, &sums);
+		UNROLL
+		for (j = 0; j < COMPRESS_EACH; j++)
+			c[j] = g_div_rn(sums.acc[j], sums.sum[j]);
+		angles = compress_angles(cos_sin, u->position,
+					 SPMLA_COMPRESS_OVERLAP);
+	}
+	compress_finish(shared->squares + dim * key, c, q, norm_weight,
+			s.norm_eps, angles, lost, dim, w);
+	page = compress_page(cache, live ? u->slot : 0, s, &entry);
+	if (dim == SPMLA_V4_DIM)
+		compress_store(w, q, live, page, entry, s.page_entries,
+			       s.layout, s.e4m3_scale);
+	else
+		compress_store_index(
+			shared->largest + items / COMPRESS_LANES * key, w, q,
+			live, page, entry, s.page_entries, s.layout);
+	if (live && lost && q == 0)
+		u->fault = G_FAULT_PAGE;
+}
+
+/* ---- Ratio 128 --------------------------------------------------------- */
+
+/* The item's column of a slab, of the first items, in `column`; returns whether
+ * a row is lost. A barrier inside. */
+FN uint32_t
+compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
+	      GLOBAL const float *kv, GLOBAL const float *score,
+	      GLOBAL const float *ape, GLOBAL const float *state, uint32_t slab,
+	      uint32_t wide, PRIVATE float *column)
+{
+	const uint32_t items = COMPRESS_SLAB / COMPRESS_EACH;
+	const uint32_t part = g_item() / items, q = g_item() % items;
+	compress_sums sums;
+	uint32_t lost, j;
+
+	lost = compress_sum(row + COMPRESS_STEP * part, COMPRESS_STEP * part,
+			    kv, score, ape, state,
+			    COMPRESS_SLAB * slab + COMPRESS_EACH * q, wide,
+			    SPMLA_V4_DIM, SPMLA_COMPRESS_MOST, &sums);
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++) {
+		parts->most[part][COMPRESS_EACH * q + j] = sums.most[j];
+		parts->sum[part][COMPRESS_EACH * q + j] = sums.sum[j];
+		parts->acc[part][COMPRESS_EACH * q + j] = sums.acc[j];
+	}
+	if (q == 0)
+		parts->lost[part] = lost;
+	BARRIER();
+	if (g_item() < COMPRESS_SLAB)
+		*column = compress_column(parts, g_item());
+	lost = 0;
+	for (j = 0; j < COMPRESS_PARTS; j++)
+		lost |= parts->lost[j];
+	return lost;
+}
+
+/* Whether this block is the last of a key's to come here; its columns are in
+ * split_keys, and then those of the others are seen by it. A barrier before,
+ * and one inside. */
+FN uint32_t
+compress_last(LOCAL compress_parts *parts, GLOBAL uint32_t *count)
+{
+	if (g_item() == 0) {
+		parts->is_last = g_arrive(count) == COMPRESS_SLABS - 1;
+		if (parts->is_last)
+			*count = 0; /* for the next call */
+	}
+	BARRIER();
+	return parts->is_last;
+}
+
+/* Unit n of the list, a key or a slab of one. */
+FN void
+compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
+		       const spmla_k_kv_compress_scalars s,
+	       GLOBAL float *split_keys, GLOBAL uint32_t *split_counts,
+	       LOCAL compress_local *shared, LOCAL compress_parts *parts,
+	       uint32_t n)
+{
+	const uint32_t i = g_item(), slabs = s.split ? 1 : COMPRESS_SLABS;
+	LOCAL compress_unit *u = &shared->unit[n];
+	uint32_t lost = 0, entry, w[2], k, j;
+	float c[COMPRESS_EACH], column = 0.0f;
+	GLOBAL uint8_t *page;
+
+	if (u->fault)
+		return;
+	compress_find(&shared->row[i], 1, shared->units == 1, u, positions,
+		      token_row, context_lens, block_table, table_cols,
+		      (GLOBAL const float *)state, s, i,
+		      COMPRESS_SLAB * u->slab, SPMLA_V4_DIM,
+		      SPMLA_COMPRESS_MOST);
+	compress_ask_angles(cos_sin, u->position, i, SPMLA_COMPRESS_MOST);
+	if (i == 0 && s.split)
+		g_prefetch((GLOBAL const int32_t *)split_counts + u->token);
+	BARRIER();
+	for (k = 0; k < slabs; k++) {
+		const uint32_t at = COMPRESS_SLAB * (u->slab + k);
+
+		lost = compress_slab(shared->row, parts, kv, score, ape,
+				     (GLOBAL const float *)state, u->slab + k,
+				     s.wide, &column);
+		if (i < COMPRESS_SLAB && s.split)
+			split_keys[(uint64_t)u->token * SPMLA_V4_DIM + at + i] =
+				column;
+		else if (i < COMPRESS_SLAB)
+			parts->column[at + i] = column;
+		BARRIER();
+	}
+	if (s.split && !compress_last(parts, split_counts + u->token))
+		return;
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++)
+		c[j] = s.split ? split_keys[(uint64_t)u->token * SPMLA_V4_DIM +
+					    COMPRESS_EACH * i + j]
+			       : parts->column[COMPRESS_EACH * i + j];
+	compress_finish(
+		shared->squares, c, i, norm_weight, s.norm_eps,
+		compress_angles(cos_sin, u->position, SPMLA_COMPRESS_MOST),
+		lost, SPMLA_V4_DIM, w);
+	page = compress_page(cache, u->slot, s, &entry);
+	compress_store(w, i, 1, page, entry, s.page_entries, s.layout,
+		       s.e4m3_scale);
+	if (lost && i == 0)
+		u->fault = G_FAULT_PAGE;
+}
+
+/* ---- Blocks ------------------------------------------------------------ */
+
+/* Neighbouring tokens are a block's: one in `ratio` of them ends a group, and
+ * the others cost only their slot. Slabs of a key are neighbouring blocks'. */
 FN void
 compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		     const spmla_k_kv_compress_scalars s,
-	     LOCAL compress_local *shared, const uint32_t dim)
+	     LOCAL compress_local *shared, LOCAL compress_parts *parts,
+	     const uint32_t dim, const uint32_t ratio)
 {
-	const uint32_t share = (s.tokens - 1) / g_blocks() + 1;
-	const uint64_t begin = (uint64_t)g_block() * share;
-	const uint32_t i = g_item();
-	uint32_t n;
+	const uint32_t split = ratio == SPMLA_COMPRESS_MOST && s.split;
+	const uint32_t slabs = split ? COMPRESS_SLABS : 1;
+	const uint32_t together = SPMLA_V4_DIM / dim;
+	uint32_t first = 0, n;
 
-	for (n = 0; n < share && n + begin < s.tokens; n++) {
-		const uint32_t t = (uint32_t)begin + n;
-		const int64_t slot = slot_mapping[t];
-		const int32_t position = positions[t];
-		const int32_t row = token_row[t];
-		const uint32_t group =
-			(uint32_t)position - (uint32_t)position % s.ratio;
-		const uint64_t page = (uint64_t)slot / s.page_entries;
-		const uint32_t entry =
-			(uint32_t)((uint64_t)slot % s.page_entries);
-		float y = 0.0f;
-		uint32_t fault = 0;
+	compress_ask_norm(norm_weight, dim);
+	for (;;) {
+		const uint32_t i = first + g_item();
+		const uint64_t u = split ? (uint64_t)g_blocks() * i + g_block()
+					 : (uint64_t)g_block() * s.share + i;
+		const uint32_t there =
+			i < s.share && u < (uint64_t)s.tokens * slabs;
 
-		if (slot < 0 ||
-		    (position >= 0 && ((uint32_t)position + 1) % s.ratio))
-			continue;
-		if (page >= s.pages)
-			fault = G_FAULT_SLOT;
-		else if (position < 0 || group >= s.cos_sin_rows)
-			fault = G_FAULT_POSITION;
-		else if ((uint32_t)row >= s.rows)
-			fault = G_FAULT_ROW;
-		if (fault) {
-			if (i == 0)
-				g_fault(fault_state, fault_status, t, fault);
-			continue;
+		if (g_item() == 0) {
+			shared->units = 0;
+			shared->first = first;
 		}
-		BARRIER(); /* the key before is done */
-		if (i == 0)
-			shared->lost = 0;
+		compress_list(shared, positions, slot_mapping, token_row, s,
+			      there ? (uint32_t)(u / slabs) : s.tokens,
+			      (uint32_t)(u % slabs), ratio);
+		for (n = 0; n < shared->units; n += together)
+			if (ratio == SPMLA_COMPRESS_MOST)
+				compress_slabs(
+					SPMLA_K_COMPRESS_KEY(COMPRESS_ARG) s,
+					split_keys, split_counts, shared, parts,
+					n);
+			else
+				compress_keys(SPMLA_K_COMPRESS_KEY(COMPRESS_ARG)
+						      s,
+					      shared, n, dim);
+		compress_report(shared, fault_state, fault_status);
+		first = shared->first + COMPRESS_ITEMS;
+		if (first >= s.share)
+			break;
 		BARRIER();
-		if (i < s.group_rows)
-			compress_find(shared, positions, token_row,
-				      context_lens, block_table, table_cols, s,
-				      t, i, position, row, dim);
-		BARRIER();
-		if (!shared->lost) {
-			y = compress_rows(shared, kv, score, ape,
-					  (GLOBAL const float *)state,
-					  s.group_rows);
-			y = compress_finish(
-				shared, y, norm_weight[i], s.norm_eps,
-				cos_sin + (uint64_t)group * SPMLA_V4_ROPE, dim);
-		} else if (i == 0) {
-			g_fault(fault_state, fault_status, t, G_FAULT_PAGE);
-		}
-		compress_store(
-			shared, y, cache + (uint32_t)page * s.page_stride_bytes,
-			entry, s.page_entries, s.layout, s.e4m3_scale, dim);
 	}
 }
 
-#define ARGS_NAME(type, name) name,
-
-SPMLA_KERNEL(kv_compress)
+SPMLA_KERNEL_BLOCKS(kv_compress, 4)
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
 
-	compress_run(SPMLA_K_KV_COMPRESS(ARGS_NAME, SPMLA_I_K_NONE) s, shared,
-		     SPMLA_V4_DIM);
+	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
+		     shared, (LOCAL compress_parts *)0, SPMLA_V4_DIM,
+		     SPMLA_COMPRESS_OVERLAP);
 }
 
-SPMLA_KERNEL(kv_compress_index)
+SPMLA_KERNEL_BLOCKS(kv_compress_c128, 4)
+{
+	LOCAL_ARRAY(compress_local, shared, 1);
+	LOCAL_ARRAY(compress_parts, parts, 1);
+
+	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
+		     shared, parts, SPMLA_V4_DIM, SPMLA_COMPRESS_MOST);
+}
+
+SPMLA_KERNEL_BLOCKS(kv_compress_index, 4)
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
 
-	compress_run(SPMLA_K_KV_COMPRESS(ARGS_NAME, SPMLA_I_K_NONE) s, shared,
-		     SPMLA_INDEX_DIM);
+	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
+		     shared, (LOCAL compress_parts *)0, SPMLA_INDEX_DIM,
+		     SPMLA_COMPRESS_OVERLAP);
 }
 
-#undef ARGS_NAME
+#undef COMPRESS_ARG
 #endif
 #endif

@@ -35,7 +35,7 @@ static const pin pins[] = {
 	F(spmla_compress_state_save_args, table_stride_elems, 112, 4),
 	F(spmla_compress_state_save_args, reserved, 116, 4),
 	F(spmla_compress_state_save_args, state, 120, 40),
-	S(spmla_kv_compress_args, 224),
+	S(spmla_kv_compress_args, 240),
 	F(spmla_kv_compress_args, struct_bytes, 0, 4),
 	F(spmla_kv_compress_args, tokens, 4, 4),
 	F(spmla_kv_compress_args, ratio, 8, 4),
@@ -61,6 +61,8 @@ static const pin pins[] = {
 	F(spmla_kv_compress_args, context_lens, 136, 8),
 	F(spmla_kv_compress_args, state, 144, 40),
 	F(spmla_kv_compress_args, cache, 184, 40),
+	F(spmla_kv_compress_args, split_keys, 224, 8),
+	F(spmla_kv_compress_args, split_counts, 232, 8),
 };
 /* clang-format on */
 

@@ -60,6 +60,7 @@ sanitized=(
 	ops/test_indexer_q_prep
 	ops/test_indexer_schedule
 	ops/test_kv_compress_hand
+	ops/test_kv_compress_split
 	ops/test_inv_rope_quant
 	ops/test_kv_gather
 	ops/test_kv_gather_v4

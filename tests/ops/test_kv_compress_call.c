@@ -46,7 +46,7 @@ START_TEST(every_field_is_checked_and_named)
 {
 	static const arg_error errors[] = {
 		{FIELD(struct_bytes), 0, 0,
-		 "SPMLA_E_STRUCT_SIZE: kv_compress: got 0, want 224"},
+		 "SPMLA_E_STRUCT_SIZE: kv_compress: got 0, want 240"},
 		{FIELD(ratio), 2, 0,
 		 "SPMLA_E_UNSUPPORTED: kv_compress.ratio: got 2, want 4"},
 		{FIELD(form), 2, 0, R OP "form: got 2, want at most 1"},
@@ -65,6 +65,8 @@ START_TEST(every_field_is_checked_and_named)
 		{FIELD(block_table), 0, 0, N OP "block_table" PTR},
 		{FIELD(norm_weight), 0, 0, N OP "norm_weight" PTR},
 		{FIELD(cos_sin), 0, 0, N OP "cos_sin" PTR},
+		{FIELD(split_keys), 16, 0, N OP "split_counts" PTR},
+		{FIELD(split_counts), 16, 0, N OP "split_keys" PTR},
 		{FIELD(state.layout), 4, 0, R "state.layout: got 4, want 8"},
 		{FIELD(state.base), 0, 0, N "state.base" PTR},
 		{FIELD(cache.layout), 3, 0, R "cache.layout: got 3, want 4"},

@@ -159,6 +159,17 @@ compress_rig_close(compress_rig *r)
 	free(r->state);
 	free(r->cache);
 	free(r->seen);
+	free(r->split_keys);
+	free(r->split_counts);
+}
+
+void
+compress_rig_split(compress_rig *r)
+{
+	r->split_keys = test_alloc((uint64_t)r->most * 512 * 4, 0xff);
+	r->split_counts = test_alloc(r->most * 4, 0);
+	r->a.split_keys = r->split_keys;
+	r->a.split_counts = r->split_counts;
 }
 
 void
@@ -294,8 +305,12 @@ compress_rig_reset(compress_rig *r)
 void
 compress_rig_run(compress_rig *r)
 {
+	uint32_t t;
+
 	ck_assert_int_eq(spmla_kv_compress(r->f.ctx, &r->a, NULL), SPMLA_OK);
 	fixture_drain(&r->f);
+	for (t = 0; r->split_counts && t < r->most; t++)
+		ck_assert_uint_eq(r->split_counts[t], 0);
 }
 
 void

@@ -40,6 +40,8 @@ typedef struct compress_rig {
 	uint8_t *cache; /* pages, and a red zone behind */
 	uint8_t *seen;  /* bytes that were checked */
 	uint64_t cache_bytes;
+	float *split_keys; /* compress_rig_split has set it */
+	uint32_t *split_counts;
 } compress_rig;
 
 /* Ratio 4 or 128, as the layout of the state says; `groups` groups a row, a
@@ -52,6 +54,9 @@ void compress_rig_close(compress_rig *r);
 
 /* RING of at least `tokens` tokens; its state is NaN. */
 void compress_rig_ring(compress_rig *r, uint32_t tokens);
+
+/* Several blocks make a key of ratio 128, from now on. */
+void compress_rig_split(compress_rig *r);
 
 /* The next `query` tokens of the call are those of `row` from position `first`
  * on. */
@@ -74,7 +79,7 @@ void compress_ref_check(compress_rig *r, uint32_t t);
 /* Fills the cache with 0xAB. */
 void compress_rig_reset(compress_rig *r);
 
-/* The op, which must give OK. */
+/* The op, which must give OK, and leave what it counts by as it was. */
 void compress_rig_run(compress_rig *r);
 
 /* Resets and runs twice; every key that the call makes is as it should be, and

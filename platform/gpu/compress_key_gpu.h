@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The end of a compressed key: its norm, its rotation, its codes and where they
+ * go. The hard idea: an item has four columns beside each other, so a rotated
+ * pair never leaves it, and 16 lanes have the 64 columns of a scale.
+ */
+#ifndef SPMLA_PLATFORM_GPU_COMPRESS_KEY_H
+#define SPMLA_PLATFORM_GPU_COMPRESS_KEY_H
+
+#include "spmla/platform/gpu/mxfp4_gpu.h"
+#include "spmla/platform/gpu/v4_row_gpu.h"
+
+enum {
+	COMPRESS_EACH = 4, /* columns of an item */
+	COMPRESS_LANES = 16
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Asks for what a key's end needs; by all items. */
+FN void
+compress_ask_norm(GLOBAL const float *norm_weight, const uint32_t dim)
+{
+	if (g_item() < dim / 32)
+		g_prefetch((GLOBAL const int32_t *)norm_weight + 32 * g_item());
+}
+
+FN GLOBAL const float *
+compress_angles(GLOBAL const float *cos_sin, int32_t position,
+		const uint32_t ratio)
+{
+	return cos_sin +
+	       (uint64_t)((uint32_t)position & ~(ratio - 1)) * SPMLA_V4_ROPE;
+}
+
+FN void
+compress_ask_angles(GLOBAL const float *cos_sin, int32_t position, uint32_t i,
+		    const uint32_t ratio)
+{
+	if (i < 2)
+		g_prefetch((GLOBAL const int32_t *)compress_angles(
+				   cos_sin, position, ratio) +
+			   32 * i);
+}
+
+/* The item's four values of a key, its columns 4 q on: normed, rotated, as two
+ * words of bf16; zeros if it is lost. A barrier inside. squares: the key's. */
+FN void
+compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
+		GLOBAL const float *norm_weight, float eps,
+		GLOBAL const float *cos_sin, uint32_t lost, const uint32_t dim,
+		PRIVATE uint32_t *w)
+{
+	const uint32_t rope = (dim - SPMLA_V4_ROPE) / COMPRESS_EACH;
+	float y[COMPRESS_EACH], weight[COMPRESS_EACH], cos[2], sin[2];
+	float sum = 0.0f, r;
+	uint32_t j, k;
+
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++) {
+		weight[j] = norm_weight[COMPRESS_EACH * q + j];
+		squares[COMPRESS_EACH * q + j] = c[j] * c[j];
+	}
+	UNROLL
+	for (j = 0; j < 2; j++) {
+		cos[j] = 1.0f;
+		sin[j] = 0.0f;
+		if (q >= rope) {
+			cos[j] = cos_sin[2 * (q - rope) + j];
+			sin[j] =
+				cos_sin[SPMLA_V4_ROPE / 2 + 2 * (q - rope) + j];
+		}
+	}
+	BARRIER();
+	for (k = 0; k < dim; k += COMPRESS_LANES * 8) {
+		UNROLL
+		for (j = 0; j < 8; j++)
+			sum += squares[k + COMPRESS_LANES * j +
+				       q % COMPRESS_LANES];
+	}
+	sum = g_sum16(sum) * (1.0f / (float)dim);
+	r = g_div_rn(1.0f, g_sqrt_rn(sum + eps));
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++)
+		y[j] = c[j] * r * weight[j];
+	UNROLL
+	for (j = 0; j < 2; j++) {
+		const float a = y[2 * j], b = y[2 * j + 1];
+
+		if (q >= rope) {
+			y[2 * j] = a * cos[j] - b * sin[j];
+			y[2 * j + 1] = b * cos[j] + a * sin[j];
+		}
+		w[j] = lost ? 0 : v4_pair(y[2 * j], y[2 * j + 1]);
+	}
+}
+
+/* The largest |y| of the item's four values and those of `lanes` lanes around
+ * it; NaN is none. */
+FN float
+compress_amax(const PRIVATE uint32_t *w, float least, const uint32_t lanes)
+{
+	float a = least;
+	uint32_t j, mask;
+
+	UNROLL
+	for (j = 0; j < 2; j++) {
+		a = g_larger(a, g_abs(v4_low(w[j])));
+		a = g_larger(a, g_abs(v4_high(w[j])));
+	}
+	UNROLL
+	for (mask = lanes / 2; mask; mask >>= 1)
+		a = g_larger(a, g_shuffle_xor_f(a, mask));
+	return a;
+}
+
+/* Four codes. 1 / scale is exact, and 0 for an infinity. */
+FN uint32_t
+compress_codes(const PRIVATE uint32_t *w, float scale)
+{
+	const uint32_t up = g_bits(scale) >> 23;
+	const float inverse = g_float(up >= 254 ? 0 : (254 - up) << 23);
+
+	return g_f32_to_e4m3x2(v4_low(w[0]) * inverse,
+			       v4_high(w[0]) * inverse) |
+	       g_f32_to_e4m3x2(v4_low(w[1]) * inverse, v4_high(w[1]) * inverse)
+		       << 16;
+}
+
+/* The item's columns 4 q on of a key of 512, if it is `live`. */
+FN void
+compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
+	       GLOBAL uint8_t *page, uint32_t entry, uint32_t entries,
+	       uint32_t layout, float e4m3_scale)
+{
+	const uint64_t both = (uint64_t)w[1] << 32 | w[0];
+
+	if (layout == SPMLA_LAYOUT_V4_FP8) {
+		const uint32_t nope = SPMLA_V4_NOPE / COMPRESS_EACH;
+		const float scale =
+			g_row_pow2(compress_amax(w, 1e-4f, COMPRESS_LANES));
+		GLOBAL uint8_t *row =
+			page + (uint64_t)entry * SPMLA_V4_VALUE_BYTES;
+
+		if (!live)
+			return;
+		if (q < nope)
+			((GLOBAL uint32_t *)row)[q] = compress_codes(w, scale);
+		else
+			((GLOBAL uint64_t *)(row + SPMLA_V4_NOPE))[q - nope] =
+				both;
+		if (q % COMPRESS_LANES == 0)
+			page[(uint64_t)entries * SPMLA_V4_VALUE_BYTES +
+			     (uint64_t)entry * SPMLA_V4_SCALE_BYTES +
+			     q / COMPRESS_LANES] =
+				(uint8_t)(q < nope ? g_bits(scale) >> 23 : 0u);
+	} else if (!live) {
+		return;
+	} else if (layout == SPMLA_LAYOUT_V4_BF16) {
+		((GLOBAL uint64_t *)(page + (uint64_t)entry *
+						    SPMLA_V4_BF16_BYTES))[q] =
+			both;
+	} else {
+		const uint32_t low =
+			g_f32_to_e4m3x2(g_div_rn(v4_low(w[0]), e4m3_scale),
+					g_div_rn(v4_high(w[0]), e4m3_scale));
+		const uint32_t high =
+			g_f32_to_e4m3x2(g_div_rn(v4_low(w[1]), e4m3_scale),
+					g_div_rn(v4_high(w[1]), e4m3_scale));
+
+		((GLOBAL uint32_t *)(page + (uint64_t)entry *
+						    SPMLA_V4_E4M3_BYTES))[q] =
+			low | high << 16;
+	}
+}
+
+/* The same of an index key, if it is `live`; a barrier inside, but for MXFP4.
+ */
+FN void
+compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
+		     uint32_t q, uint32_t live, GLOBAL uint8_t *page,
+		     uint32_t entry, uint32_t entries, uint32_t layout)
+{
+	if (layout == SPMLA_LAYOUT_INDEX_FP8) {
+		const float a = compress_amax(w, 1e-4f, COMPRESS_LANES);
+		float scale;
+
+		if (q % COMPRESS_LANES == 0)
+			largest[q / COMPRESS_LANES] = a;
+		BARRIER();
+		scale = g_row_pow2(g_larger(largest[0], largest[1]));
+		if (!live)
+			return;
+		((GLOBAL uint32_t *)(page +
+				     (uint64_t)entry * SPMLA_INDEX_DIM))[q] =
+			compress_codes(w, scale);
+		if (q == 0)
+			((GLOBAL float *)(page +
+					  (uint64_t)entries *
+						  SPMLA_INDEX_DIM))[entry] =
+				scale;
+	} else {
+		const uint32_t lanes = SPMLA_MXFP4_GROUP / COMPRESS_EACH;
+		const uint32_t scale =
+			g_mxfp4_scale(compress_amax(w, 0.0f, lanes));
+		const float inverse = g_mxfp4_inverse(scale);
+		GLOBAL uint8_t *values =
+			page + (uint64_t)entry * SPMLA_INDEX_MXFP4_VALUE_BYTES;
+		GLOBAL uint8_t *scales =
+			page +
+			(uint64_t)entries * SPMLA_INDEX_MXFP4_VALUE_BYTES +
+			(uint64_t)entry * SPMLA_INDEX_MXFP4_SCALES;
+
+		if (!live)
+			return;
+		((GLOBAL uint16_t *)values)[q] =
+			(uint16_t)(g_f32_to_e2m1(v4_low(w[0]) * inverse) |
+				   g_f32_to_e2m1(v4_high(w[0]) * inverse) << 4 |
+				   g_f32_to_e2m1(v4_low(w[1]) * inverse) << 8 |
+				   g_f32_to_e2m1(v4_high(w[1]) * inverse)
+					   << 12);
+		if (q % lanes == 0)
+			scales[q / lanes] = (uint8_t)scale;
+	}
+}
+
+#endif
+#endif

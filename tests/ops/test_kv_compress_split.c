@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_compress: keys of ratio 128 that several blocks make. They have the bits
+ * of those that one makes, and what blocks count by is as it was after each
+ * call (compress_rig_run looks), so that any call may follow.
+ */
+#include "tests/support/cases.h"
+#include "tests/support/compress_rig.h"
+#include "tests/support/narrow_ref.h"
+#include "tests/support/step_rig.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint32_t caches[3] = {SPMLA_LAYOUT_V4_FP8, SPMLA_LAYOUT_V4_BF16,
+				   SPMLA_LAYOUT_V4_E4M3};
+
+/* Three rows of three groups; RING, with half of each row in the call. */
+static void
+open_ring(compress_rig *r, uint32_t cache)
+{
+	uint32_t row;
+
+	compress_rig_open(r, SPMLA_LAYOUT_STATE_512, cache, 3, 2, 0);
+	compress_rig_ring(r, 128);
+	for (row = 0; row < COMPRESS_RIG_ROWS; row++) {
+		compress_rig_put(r, row, 60 + row, 188 + row);
+		compress_rig_request(r, row, 188 + row, 384 - 188 - row);
+	}
+}
+
+static uint8_t *
+bytes_of(compress_rig *r)
+{
+	uint8_t *bytes = test_alloc(r->cache_bytes, 0);
+
+	compress_rig_reset(r);
+	compress_rig_run(r);
+	memcpy(bytes, r->cache, r->cache_bytes);
+	return bytes;
+}
+
+START_TEST(a_key_has_the_bits_of_one_that_one_block_makes)
+{
+	uint8_t *whole;
+	compress_rig r;
+
+	open_ring(&r, caches[_i]);
+	whole = bytes_of(&r);
+	compress_rig_split(&r);
+	compress_rig_check(&r);
+	check_bytes(r.cache, whole, r.cache_bytes);
+	free(whole);
+	compress_rig_close(&r);
+}
+END_TEST
+
+/* A call of one token, of two and of all. */
+START_TEST(a_key_does_not_depend_on_how_many_there_are)
+{
+	const uint64_t stride = 512 + COMPRESS_RIG_GAP;
+	uint8_t *all;
+	uint32_t first;
+	compress_rig r;
+	spmla_kv_compress_args a;
+
+	open_ring(&r, SPMLA_LAYOUT_V4_E4M3);
+	compress_rig_split(&r);
+	all = bytes_of(&r);
+	a = r.a;
+	compress_rig_save(&r);
+	compress_rig_reset(&r);
+	for (first = 0; first < a.tokens; first += first % 3 ? 2 : 1) {
+		const uint32_t rest = a.tokens - first;
+
+		/* What was before it is in the state by now: the ring has the
+		 * row's last 128 positions, so of the last group alone. */
+		r.a.tokens = first % 3 && rest > 1 ? 2 : 1;
+		if (r.positions[first] < 256)
+			continue;
+		r.a.positions = a.positions + first;
+		r.a.token_row = a.token_row + first;
+		r.a.slot_mapping = a.slot_mapping + first;
+		r.a.kv = a.kv + first * stride;
+		r.a.score = a.score + first * stride;
+		compress_rig_run(&r);
+	}
+	for (first = 0; first < a.tokens; first++)
+		if (r.positions[first] == 383) {
+			const uint64_t at = (uint64_t)r.slots[first] * 512;
+
+			ck_assert_mem_eq(r.cache + at, all + at, 512);
+		}
+	free(all);
+	compress_rig_close(&r);
+}
+END_TEST
+
+/* Rows that no load of 16 bytes may read, of kv, of score or of ape. */
+START_TEST(rows_need_not_be_aligned)
+{
+	static const uint32_t states[3] = {SPMLA_LAYOUT_STATE_512,
+					   SPMLA_LAYOUT_STATE_1024,
+					   SPMLA_LAYOUT_STATE_256};
+	const uint32_t index = states[_i] == SPMLA_LAYOUT_STATE_256;
+	uint8_t *aligned;
+	uint32_t i;
+	compress_rig r;
+
+	compress_rig_open(&r, states[_i],
+			  index ? SPMLA_LAYOUT_INDEX_FP8 : SPMLA_LAYOUT_V4_FP8,
+			  3, 2, 0);
+	compress_rig_ring(&r, r.group);
+	compress_rig_split(&r);
+	compress_rig_request(&r, 1, 0, r.history);
+	aligned = bytes_of(&r);
+	for (i = 0; i < 3; i++) {
+		const uint64_t n = (uint64_t)r.most * (r.width + 8);
+		float *room = test_alloc((n + 1) * 4, 0xff);
+		const spmla_kv_compress_args a = r.a;
+
+		if (i == 2) {
+			memcpy(room + 1, r.ape,
+			       (uint64_t)r.a.ratio * r.width * 4);
+			r.a.ape = room + 1;
+		} else {
+			memcpy(room + 1, i ? r.call_score : r.call_kv, n * 4);
+			*(i ? &r.a.score : &r.a.kv) = room + 1;
+		}
+		compress_rig_check(&r);
+		check_bytes(r.cache, aligned, r.cache_bytes);
+		r.a = a;
+		free(room);
+	}
+	free(aligned);
+	compress_rig_close(&r);
+}
+END_TEST
+
+/* The last token of row 0 has a fault, which is told once; its key is `zeros`,
+ * or as it was. All others are made. */
+static void
+expect_fault(compress_rig *r, const uint8_t *good, uint32_t fault, int zeros)
+{
+	const uint32_t t = 384 - 188 - 1;
+	const uint64_t at = (uint64_t)compress_rig_slot(r, 0, 383) * 512;
+	uint32_t i;
+
+	compress_rig_reset(r);
+	compress_rig_run(r);
+	expect_status(&r->f, 1, fault, t, 0);
+	ck_assert_int_eq(spmla_status_clear(r->f.ctx), SPMLA_OK);
+	for (i = 0; i < 512; i++)
+		ck_assert_uint_eq(r->cache[at + i], zeros ? 0 : 0xAB);
+	memcpy(r->cache + at, good + at, 512);
+	check_bytes(r->cache, good, r->cache_bytes);
+}
+
+START_TEST(a_fault_of_a_shared_key_is_told_once)
+{
+	const uint32_t t = 384 - 188 - 1;
+	uint8_t *good;
+	int64_t slot;
+	compress_rig r;
+
+	open_ring(&r, SPMLA_LAYOUT_V4_E4M3);
+	compress_rig_split(&r);
+	good = bytes_of(&r);
+	slot = r.slots[t];
+	r.slots[t] = INT64_MAX;
+	expect_fault(&r, good, SPMLA_FAULT_SLOT, 0);
+	r.slots[t] = slot;
+	r.positions[t] = -1;
+	expect_fault(&r, good, SPMLA_FAULT_POSITION, 0);
+	r.positions[t] = 383;
+	r.row[t] = COMPRESS_RIG_ROWS;
+	expect_fault(&r, good, SPMLA_FAULT_ROW, 0);
+	r.row[t] = 0;
+	compress_rig_check(&r);
+	check_bytes(r.cache, good, r.cache_bytes);
+	free(good);
+	compress_rig_close(&r);
+}
+END_TEST
+
+/* Row 0's call has position 383 alone: what is before it has to be in the
+ * state, whose pages are 64 positions. */
+START_TEST(a_page_that_is_not_there_makes_a_shared_key_of_zeros)
+{
+	const int32_t bad[3] = {-1, COMPRESS_RIG_ROWS * 2, INT32_MIN};
+	uint32_t i, k, d;
+	uint8_t *good;
+	int32_t page;
+	compress_rig r;
+
+	compress_rig_open(&r, SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_E4M3, 3,
+			  2, 0);
+	compress_rig_ring(&r, 128);
+	compress_rig_split(&r);
+	compress_rig_put(&r, 1, 256, 383);
+	compress_rig_put(&r, 2, 128, 256);
+	compress_rig_request(&r, 1, 383, 1);
+	compress_rig_request(&r, 2, 255, 1);
+	good = bytes_of(&r);
+	for (k = 0; k < 2; k++) {
+		const uint64_t at = (uint64_t)r.slots[0] * 512;
+		int32_t *entry = r.table + r.a.table_stride_elems + k;
+
+		page = *entry;
+		for (i = 0; i < 3; i++) {
+			*entry = bad[i];
+			compress_rig_reset(&r);
+			compress_rig_run(&r);
+			expect_status(&r.f, 1, SPMLA_FAULT_PAGE, 0, 0);
+			ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
+			for (d = 0; d < 512; d++)
+				ck_assert_uint_eq(r.cache[at + d], 0);
+			memcpy(r.cache + at, good + at, 512);
+			check_bytes(r.cache, good, r.cache_bytes);
+		}
+		*entry = page;
+		compress_rig_check(&r);
+		check_bytes(r.cache, good, r.cache_bytes);
+	}
+	free(good);
+	compress_rig_close(&r);
+}
+END_TEST
+
+START_TEST(every_replay_counts_from_zero)
+{
+	spmla_graph graph;
+	uint32_t i, row;
+	compress_rig r;
+
+	compress_rig_open(&r, SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_FP8, 3, 4,
+			  16);
+	compress_rig_ring(&r, 128);
+	compress_rig_split(&r);
+	r.a.tokens = 2;
+	ck_assert_int_eq(spmla_graph_begin(r.f.ctx, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_kv_compress(r.f.ctx, &r.a, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(r.f.ctx, &graph), SPMLA_OK);
+	for (i = 0; i < 6; i++) {
+		const uint32_t end = 128 * (i % 3 + 1);
+		uint8_t *eager;
+
+		r.a.tokens = 0;
+		for (row = 0; row < 2; row++) {
+			compress_rig_put(&r, row, end - 128, end - 1);
+			compress_rig_request(&r, row, end - 1, 1);
+		}
+		if (i > 2)
+			r.slots[i % 2] = -1;
+		compress_rig_check(&r);
+		eager = bytes_of(&r);
+		compress_rig_reset(&r);
+		replay(&r.f, graph, 0);
+		check_bytes(r.cache, eager, r.cache_bytes);
+		for (row = 0; row < 2; row++)
+			ck_assert_uint_eq(r.split_counts[row], 0);
+		free(eager);
+	}
+	compress_rig_close(&r);
+}
+END_TEST
+
+int
+main(void)
+{
+	const case_test determinism[] = {
+		{a_key_has_the_bits_of_one_that_one_block_makes, 3},
+		{a_key_does_not_depend_on_how_many_there_are, 1},
+		{rows_need_not_be_aligned, 3},
+	};
+	const case_test edge[] = {
+		{a_fault_of_a_shared_key_is_told_once, 1},
+		{a_page_that_is_not_there_makes_a_shared_key_of_zeros, 1},
+	};
+	const case_test graph[] = {
+		{every_replay_counts_from_zero, 1},
+	};
+	const case_group groups[] = {
+		CASES("determinism", determinism),
+		CASES("edge", edge),
+		CASES("graph", graph),
+	};
+
+	return RUN_CASES("kv_compress", NULL, NULL, groups);
+}
