@@ -181,5 +181,8 @@ bench_v4_compress(gpu *g)
 			     g->tiny               ? 2
 			     : kinds[i].ratio == 4 ? 1024
 						   : 128);
+		/* 1024 of these are few bytes. */
+		if (kinds[i].dim == SPMLA_INDEX_DIM && !g->tiny)
+			one_compress(g, &kinds[i], 8192);
 	}
 }
