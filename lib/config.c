@@ -336,10 +336,9 @@ spmla_i_config_resolve(spmla_config *c, const spmla_config *in,
 	s = check_fields(c, diag);
 	if (s == SPMLA_OK)
 		s = resolve_model(c, diag);
-	if (s == SPMLA_OK && !spmla_i_finite_positive(c->softmax_scale))
-		s = spmla_i_fail(diag, SPMLA_E_RANGE, "config.softmax_scale",
-				 spmla_i_f32_bits(c->softmax_scale),
-				 SPMLA_WANT_FINITE, 0);
+	if (s == SPMLA_OK)
+		s = spmla_i_check_positive(diag, "config.softmax_scale",
+					   c->softmax_scale);
 	if (s == SPMLA_OK)
 		s = check_buckets(c, diag);
 	if (s == SPMLA_OK)

@@ -88,17 +88,20 @@ spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 		   int32_t *indices, int32_t *lens, int64_t stride_elems,
 		   spmla_i_topk *out)
 {
+	int32_t *const own[2] = {ctx->buf[SPMLA_BUF_TOPK_INDICES],
+				 ctx->buf[SPMLA_BUF_TOPK_LENS]};
 	const int64_t topk = ctx->plan.config.topk;
 	spmla_status s = SPMLA_OK;
 
-	out->indices = indices ? indices : ctx->buf[SPMLA_BUF_TOPK_INDICES];
-	out->lens = lens ? lens : ctx->buf[SPMLA_BUF_TOPK_LENS];
+	out->indices = indices ? indices : own[0];
+	out->lens = lens ? lens : own[1];
 	out->stride_elems = stride_elems ? stride_elems : topk;
+	out->planned = out->lens == own[1];
 	if (!indices != !lens)
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_NULL,
 				 indices ? fields[1] : fields[0], 0,
 				 SPMLA_WANT_NOT_NULL, 0);
-	else if (!indices && out->stride_elems != topk)
+	else if (out->indices == own[0] && out->stride_elems != topk)
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, fields[2],
 				 spmla_i_stride(stride_elems), SPMLA_WANT_EQUAL,
 				 (uint64_t)topk);

@@ -312,8 +312,8 @@ typedef enum spmla_fault {
  * its own. */
 typedef struct spmla_device_status {
 	uint32_t struct_bytes;
-	uint32_t count;
-	uint32_t fault; /* spmla_fault; NONE if count is 0 */
+	uint32_t count; /* 0: so are those below */
+	uint32_t fault; /* spmla_fault */
 	uint32_t row;
 	uint64_t step;
 } spmla_device_status;
@@ -327,7 +327,8 @@ typedef struct spmla_device_status {
 spmla_status spmla_status_read(const spmla_ctx *ctx,
 			       spmla_device_status *status);
 
-/* Clears it. The caller has drained the stream. */
+/* Clears it. The caller has drained the stream: a report that comes meanwhile
+ * may be lost. With E_DEVICE it reads as before. */
 spmla_status spmla_status_clear(spmla_ctx *ctx);
 
 /* "TICKET_MISSING" and so on; never NULL. */

@@ -190,7 +190,7 @@ spmla_status
 spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 {
 	const spmla_i_device_status *d;
-	uint64_t key;
+	uint64_t key, step;
 
 	if (!ctx || !status)
 		return SPMLA_E_NULL;
@@ -199,18 +199,26 @@ spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 	d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
 	status->count = spmla_i_load_u32(&d->count);
 	key = spmla_i_load_u64(&d->key);
-	status->fault = (uint32_t)key;
-	status->row = (uint32_t)(key >> 32);
-	status->step = spmla_i_load_u64(&d->step);
+	step = spmla_i_load_u64(&d->step);
+	/* What is reported is there before it is counted. */
+	status->fault = status->count ? (uint32_t)key : SPMLA_FAULT_NONE;
+	status->row = status->count ? (uint32_t)(key >> 32) : 0;
+	status->step = status->count ? step : 0;
 	return SPMLA_OK;
 }
 
 spmla_status
 spmla_status_clear(spmla_ctx *ctx)
 {
+	spmla_status s;
+
 	if (!ctx)
 		return SPMLA_E_NULL;
-	memset(ctx->buf[SPMLA_BUF_DEVICE_STATUS], 0,
-	       sizeof(spmla_i_device_status));
-	return ctx->backend->status_cleared(ctx);
+	/* The device first, which may fail. Nothing reports in between: the
+	 * caller has drained the stream. */
+	s = ctx->backend->status_clear(ctx);
+	if (s == SPMLA_OK)
+		memset(ctx->buf[SPMLA_BUF_DEVICE_STATUS], 0,
+		       sizeof(spmla_i_device_status));
+	return s;
 }

@@ -23,7 +23,8 @@ typedef struct spmla_v32_layer {
 	/* insert */
 	uint32_t rope_style;       /* spmla_rope_style of the indexer */
 	uint32_t cos_sin_rows;     /* positions in cos_sin */
-	float norm_eps;            /* of index_norm; 1e-6 in V3.2 */
+	float norm_eps;            /* of index_norm; > 0, <= 2^126; 1e-6 in
+	                            * V3.2 */
 	const uint16_t *kv_c;      /* bf16 [tokens][512], normed latent */
 	const uint16_t *k_pe;      /* bf16 [tokens][64], rotated */
 	int64_t kv_c_stride_elems; /* >= 512 */
@@ -43,8 +44,13 @@ typedef struct spmla_v32_layer {
 	uint32_t index_weights_dtype;       /* BF16 or F32 */
 	uint32_t index_q_scale_floor;       /* spmla_q_scale_floor */
 	/* top-k, out of index and into attend; NULL: TOPK_INDICES, TOPK_LENS.
-	 * Layers that share a selection name the same buffers. An index at or
-	 * past the token's context is none: FAULT_INDEX. */
+	 * Positions of the request's keys, none twice; without index_q they are
+	 * the engine's, or another layer's. Layers that share a selection name
+	 * the same buffers, best the planned ones: see attend. An index at or
+	 * past the token's context is none: FAULT_INDEX. One that is named
+	 * twice counts twice, but of more entries than the token's context has
+	 * keys, -1 among them, parts of attend may leave out the last, and
+	 * nothing is reported. */
 	int32_t *topk_indices;     /* [tokens][topk_stride_elems] */
 	int32_t *topk_lens;        /* [tokens] */
 	int64_t topk_stride_elems; /* >= config.topk; 0: config.topk */
@@ -76,14 +82,22 @@ spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 /* Selects each token's keys: indexer_q_prep, mqa_logits, topk. After the
  * insert of the same layer. index_k is not looked at; index_q is required.
  * Order: enqueues 3 ops; capturable.
+ * Deterministic: a token's selection depends on its own queries and keys only.
+ * Exact: the top-k of scores that are as spmla_mqa_logits.
  * Errors: E_STATE, also of attend, after the prologue of a prefill. */
 spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
 /* Attends over the selected keys: index_map, sparse_decode; on a GPU, where the
  * step's tokens alone would leave it idle and the flag BATCH_INVARIANT is not
- * set, in parts, with split_combine behind them.
- * Order: enqueues 2 or 3 ops; capturable. */
+ * set, in parts, with split_combine behind them. The prologue cuts the parts,
+ * for all of its tokens and a selection as topk makes it: so not for a shape of
+ * fewer tokens, nor without index_q unless the lengths are in TOPK_LENS, left
+ * out or named.
+ * Order: enqueues 2 or 3 ops; capturable.
+ * Deterministic: a token's bits depend on that token only; in parts also on the
+ * shape and the lengths of all of the step's. Exact: out and lse as
+ * spmla_sparse_decode. */
 spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
 

@@ -84,7 +84,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.lse_head_stride_elems = layer->lse_head_stride_elems;
 	a.cache = layer->kv;
 	/* Its metadata are of the lengths that topk writes, wherever to. */
-	if (layer->index_q || !layer->topk_lens)
+	if (layer->index_q || topk.planned)
 		a.parts = spmla_i_layer_parts(ctx, shape->tokens);
 	return spmla_i_layer_attend(ctx, &a, SPMLA_BUF_TILE_SCHEDULER_METADATA,
 				    SPMLA_BUF_NUM_SPLITS, stream);

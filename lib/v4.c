@@ -99,6 +99,21 @@ check_branches(spmla_ctx *ctx, const spmla_v4_branches *b)
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
+/* Ends a branch, of work that may have failed too: what it got by then must not
+ * run on beside what the caller does next. The first failure is told. */
+static spmla_status
+join(spmla_ctx *ctx, spmla_status s, spmla_stream from, spmla_stream to,
+     spmla_event event)
+{
+	const spmla_diag first = ctx->diag;
+	const spmla_status joined = order(ctx, from, to, event);
+
+	if (s == SPMLA_OK)
+		return joined;
+	ctx->diag = first;
+	return s;
+}
+
 /* What goes before the first reader of the step's keys: insert, compress and
  * the index queries, which share nothing. */
 static spmla_status
@@ -115,16 +130,17 @@ write_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const spmla_shape *shape,
 		s = order(ctx, stream, second, b->events[0]);
 	if (s == SPMLA_OK && third != stream)
 		s = order(ctx, stream, third, b->events[0]);
-	if (s == SPMLA_OK)
-		s = spmla_v4_compress(ctx, l, shape, second);
+	if (s != SPMLA_OK)
+		return s;
+	s = spmla_v4_compress(ctx, l, shape, second);
 	if (s == SPMLA_OK && index)
 		s = spmla_i_v4_prep_q(ctx, l, shape, third);
 	if (s == SPMLA_OK)
 		s = spmla_v4_insert(ctx, l, shape, stream);
-	if (s == SPMLA_OK && compress)
-		s = order(ctx, second, stream, b->events[1]);
-	if (s == SPMLA_OK && third != stream)
-		s = order(ctx, third, stream, b->events[2]);
+	if (compress)
+		s = join(ctx, s, second, stream, b->events[1]);
+	if (third != stream)
+		s = join(ctx, s, third, stream, b->events[2]);
 	if (s == SPMLA_OK && index)
 		s = spmla_i_v4_select(ctx, l, shape, stream);
 	return s;

@@ -10,7 +10,8 @@
  * are, and a prompt's are the same bits however it is cut up. Its shape is one
  * that fits no bucket (E_STATE).
  * A call that one of its ops refuses may have enqueued the ops before it, and
- * branches that it forked are then not joined: inside a capture, abort it.
+ * has joined the branches that it forked, unless the device refused that too:
+ * inside a capture, abort it.
  */
 #ifndef SPMLA_V4_H
 #define SPMLA_V4_H
@@ -29,7 +30,8 @@ typedef struct spmla_v4_layer {
 	uint32_t struct_bytes;
 	uint32_t ratio;        /* 1, 4 or 128 */
 	uint32_t cos_sin_rows; /* positions in cos_sin */
-	float norm_eps;        /* of queries and compressed keys; 1e-6 in V4 */
+	float norm_eps;        /* of queries and compressed keys; > 0,
+	                        * <= 2^126; 1e-6 in V4 */
 	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin], this layer's */
 	/* insert */
 	uint16_t *q; /* bf16 [tokens][heads][512], normed and rotated in place:
@@ -64,8 +66,10 @@ typedef struct spmla_v4_layer {
 	/* top-k, out of index and into attend; NULL: TOPK_INDICES, TOPK_LENS.
 	 * Numbers of compressed keys of the request, none twice; without
 	 * index_q they are the engine's, or another layer's. Layers that share
-	 * a selection name the same buffers. One at or past the keys that the
-	 * token sees is none: FAULT_INDEX. */
+	 * a selection name the same buffers, best the planned ones: see attend.
+	 * One at or past the keys that the token sees is none: FAULT_INDEX. One
+	 * that is named twice counts twice, but parts of attend may leave out
+	 * the last entries of such a token, and nothing is reported. */
 	int32_t *topk_indices;     /* [tokens][topk_stride_elems] */
 	int32_t *topk_lens;        /* [tokens] */
 	int64_t topk_stride_elems; /* >= config.topk; 0: config.topk */
@@ -120,8 +124,8 @@ typedef struct spmla_v4_branches {
 /* Norms and rotates the step's queries, and writes its keys to SLOT_MAPPING:
  * qnorm_rope_kv_insert.
  * Order: enqueues 1 op; capturable. Exact: bit for bit.
- * Errors: those of the op; E_RANGE for a shape larger than every bucket, and a
- * cache that does not match its group. */
+ * Errors: those of the op; E_RANGE for a shape larger than every bucket and
+ * prefill, and for a cache that does not match its group. */
 spmla_status spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
@@ -138,22 +142,32 @@ spmla_status spmla_v4_compress(spmla_ctx *ctx, const spmla_v4_layer *layer,
 /* Selects each token's compressed keys: indexer_q_prep, mqa_logits, topk. For
  * layers of ratio 4 (E_RANGE). A prefill's logits are made and used up in
  * pieces that fit logits_budget_bytes.
- * Order: enqueues 3 ops, of a prefill 1 and 2 a piece; capturable. */
+ * Order: enqueues 3 ops, of a prefill 1 and 2 a piece; capturable.
+ * Deterministic: a token's selection depends on its own queries and keys only.
+ * Exact: the top-k of scores that are as spmla_mqa_logits. */
 spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			    const spmla_shape *shape, spmla_stream stream);
 
 /* Attends over the window and, by ratio, the selection or all of the compressed
  * keys: index_map (ratio 4), sparse_decode; on a GPU a decode step of so few
  * tokens that it pays is done in parts, with split_combine behind them, unless
- * the flag BATCH_INVARIANT is set.
- * Order: enqueues 1 to 3 ops; capturable. */
+ * the flag BATCH_INVARIANT is set. The prologue cuts the parts, for all of its
+ * tokens and a selection as topk makes it: so not for a shape of fewer tokens,
+ * nor, of ratio 4, without index_q unless the lengths are in TOPK_LENS, left
+ * out or named; of ratio 1 never.
+ * Order: enqueues 1 to 3 ops; capturable.
+ * Deterministic: a token's bits depend on that token only; in parts also on the
+ * shape and the lengths of all of the step's. Exact: out and lse as
+ * spmla_sparse_decode. */
 spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
 /* Takes the rotation out of `out` and multiplies it by wo: inv_rope_quant,
  * o_group_proj; a step that is longer than the longest of decode, and than
  * 1024 tokens, in pieces.
- * Order: enqueues 2 ops, or 2 a piece; capturable. */
+ * Order: enqueues 2 ops, or 2 a piece; capturable.
+ * Deterministic: a token's bits depend on that token only. Exact: as
+ * spmla_o_group_proj, of what spmla_inv_rope_quant gives bit for bit. */
 spmla_status spmla_v4_output(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 

@@ -206,7 +206,8 @@ map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_shape *shape,
 	return spmla_index_map(ctx, &a, stream);
 }
 
-/* The compressed keys that the layer's ratio adds. */
+/* The compressed keys that the layer's ratio adds, and the parts that pay with
+ * them: those of a window alone do not. */
 static spmla_status
 add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	       const spmla_shape *shape, spmla_sparse_decode_args *a,
@@ -234,6 +235,9 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	a->extra_topk_lens =
 		ctx->buf[four ? SPMLA_BUF_C4A_LENS : SPMLA_BUF_C128A_LENS];
 	a->extra_cache = spmla_i_pool(ctx, &l->compressed, group);
+	/* The metadata of ratio 4 are of no fewer keys than topk selects. */
+	if (!four || l->index_q || topk.planned)
+		a->parts = spmla_i_layer_parts(ctx, shape->tokens);
 	return SPMLA_OK;
 }
 
@@ -276,10 +280,6 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
 	if (layer->ratio != 1)
 		s = add_compressed(ctx, layer, shape, &a, stream);
-	/* A window alone is not worth it; and the metadata of ratio 4 are of no
-	 * fewer keys than topk selects. */
-	if (layer->ratio != 1 && (!four || layer->index_q || !layer->topk_lens))
-		a.parts = spmla_i_layer_parts(ctx, shape->tokens);
 	return s == SPMLA_OK
 		       ? spmla_i_layer_attend(
 				 ctx, &a,

@@ -75,8 +75,9 @@ struct spmla_backend {
 	 * there is one timeline. */
 	spmla_status (*order)(spmla_ctx *ctx, spmla_stream from,
 			      spmla_stream to, void *event);
-	/* The sticky status was zeroed: drops what the device has of it. */
-	spmla_status (*status_cleared)(spmla_ctx *ctx);
+	/* Drops what the device has of the sticky status, whose pinned part is
+	 * zeroed after it. */
+	spmla_status (*status_clear)(spmla_ctx *ctx);
 	/* Work that is queued but known not to have run. */
 	uint32_t (*pending)(const spmla_ctx *ctx);
 	/* Whether the device will run nothing more; NULL: never. */

@@ -78,13 +78,16 @@ spmla_i_check_all(spmla_diag *diag, const spmla_i_check *checks, uint32_t count)
 	return SPMLA_OK;
 }
 
-uint32_t
-spmla_i_finite_positive(float x)
+spmla_status
+spmla_i_check_positive(spmla_diag *diag, const char *field, float x)
 {
 	const uint32_t u = spmla_i_f32_bits(x);
 
 	/* Up to 2^126, so that a factor of log2(e) keeps it finite. */
-	return u != 0 && u <= 0x7e800000u;
+	if (u != 0 && u <= 0x7e800000u)
+		return SPMLA_OK;
+	return spmla_i_fail(diag, SPMLA_E_RANGE, field, u, SPMLA_WANT_FINITE,
+			    0);
 }
 
 spmla_status

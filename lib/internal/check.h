@@ -46,8 +46,9 @@ uint32_t spmla_i_keeps(uint64_t got, spmla_want rule, uint64_t want);
 spmla_status spmla_i_check_all(spmla_diag *diag, const spmla_i_check *checks,
 			       uint32_t count);
 
-/* Whether x is above zero and at most 2^126. */
-uint32_t spmla_i_finite_positive(float x);
+/* That x is above zero and at most 2^126: E_RANGE. */
+spmla_status spmla_i_check_positive(spmla_diag *diag, const char *field,
+				    float x);
 
 /* What the fields of a cache are called where one is wrong. */
 typedef struct spmla_i_cache_fields {

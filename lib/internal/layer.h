@@ -49,9 +49,11 @@ typedef struct spmla_i_topk {
 	int32_t *indices;
 	int32_t *lens;
 	int64_t stride_elems;
+	uint32_t planned; /* the lengths lie in TOPK_LENS */
 } spmla_i_topk;
 
-/* Fills `out` from a layer's fields; the two buffers come together. */
+/* Fills `out` from a layer's fields; the two buffers come together, and planned
+ * ones may be named as well as left out. */
 spmla_status spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 				int32_t *indices, int32_t *lens,
 				int64_t stride_elems, spmla_i_topk *out);

@@ -59,6 +59,7 @@ typedef struct spmla_index_map_args {
  * the token's (all, if it is negative) gives -1 and FAULT_INDEX, before
  * anything else is looked at: what lies behind a context in a workspace is the
  * next request's.
+ * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: slots may be indices, with the same stride. Order: enqueues;
  * capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

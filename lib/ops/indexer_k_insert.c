@@ -3,7 +3,6 @@
  * indexer_k_insert: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 
 /* What every call needs. */
 static spmla_status
@@ -41,11 +40,8 @@ check_norm(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 		return spmla_i_fail(diag, SPMLA_E_NULL,
 				    "indexer_k_insert.norm_bias", 0,
 				    SPMLA_WANT_NOT_NULL, 0);
-	if (!spmla_i_finite_positive(a->norm_eps))
-		return spmla_i_fail(
-			diag, SPMLA_E_RANGE, "indexer_k_insert.norm_eps",
-			spmla_i_f32_bits(a->norm_eps), SPMLA_WANT_FINITE, 0);
-	return SPMLA_OK;
+	return spmla_i_check_positive(diag, "indexer_k_insert.norm_eps",
+				      a->norm_eps);
 }
 
 static spmla_status

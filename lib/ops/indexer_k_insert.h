@@ -18,7 +18,8 @@ typedef struct spmla_indexer_k_insert_args {
 	uint32_t scale_mode; /* POW2 (ue8m0, what serving stacks use) or RAW */
 	uint32_t rope_style; /* spmla_rope_style */
 	uint32_t cos_sin_rows;
-	float norm_eps; /* of the LayerNorm; 1e-6 in V3.2 */
+	float norm_eps; /* of the LayerNorm, with norm_weight; > 0, <= 2^126;
+	                 * 1e-6 in V3.2 */
 	uint32_t reserved;
 	const void *k;               /* 16-bit [tokens][128] */
 	int64_t k_stride_elems;      /* >= 128 */

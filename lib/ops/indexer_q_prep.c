@@ -3,7 +3,6 @@
  * indexer_q_prep: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 
 enum { MAX_HEADS = 128 };
 
@@ -76,15 +75,6 @@ check_pointers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 	return s;
 }
 
-static spmla_status
-check_scale(spmla_diag *diag, const char *field, float scale)
-{
-	if (spmla_i_finite_positive(scale))
-		return SPMLA_OK;
-	return spmla_i_fail(diag, SPMLA_E_RANGE, field, spmla_i_f32_bits(scale),
-			    SPMLA_WANT_FINITE, 0);
-}
-
 spmla_status
 spmla_indexer_q_prep(spmla_ctx *ctx, const spmla_indexer_q_prep_args *a,
 		     spmla_stream stream)
@@ -95,11 +85,12 @@ spmla_indexer_q_prep(spmla_ctx *ctx, const spmla_indexer_q_prep_args *a,
 		return s;
 	s = check_numbers(&ctx->diag, a);
 	if (s == SPMLA_OK)
-		s = check_scale(&ctx->diag, "indexer_q_prep.softmax_scale",
-				a->softmax_scale);
+		s = spmla_i_check_positive(&ctx->diag,
+					   "indexer_q_prep.softmax_scale",
+					   a->softmax_scale);
 	if (s == SPMLA_OK)
-		s = check_scale(&ctx->diag, "indexer_q_prep.head_scale",
-				a->head_scale);
+		s = spmla_i_check_positive(
+			&ctx->diag, "indexer_q_prep.head_scale", a->head_scale);
 	if (s == SPMLA_OK)
 		s = check_pointers(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_indexer_q_prep, a, sizeof *a,

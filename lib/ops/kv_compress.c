@@ -3,7 +3,6 @@
  * kv_compress: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 #include "spmla/internal/compress.h"
 
 #define KEYS                                                      \
@@ -11,15 +10,6 @@
 	 1u << SPMLA_LAYOUT_V4_E4M3)
 #define INDEX_KEYS \
 	(1u << SPMLA_LAYOUT_INDEX_FP8 | 1u << SPMLA_LAYOUT_INDEX_MXFP4)
-
-static spmla_status
-check_float(spmla_diag *diag, const char *field, float x)
-{
-	if (spmla_i_finite_positive(x))
-		return SPMLA_OK;
-	return spmla_i_fail(diag, SPMLA_E_RANGE, field, spmla_i_f32_bits(x),
-			    SPMLA_WANT_FINITE, 0);
-}
 
 static spmla_status
 check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
@@ -47,14 +37,16 @@ check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
 	if (s == SPMLA_OK && (a->split_keys || a->split_counts))
 		s = spmla_i_check_all(diag, split, SPMLA_I_COUNT(split));
 	if (s == SPMLA_OK)
-		s = check_float(diag, "kv_compress.norm_eps", a->norm_eps);
+		s = spmla_i_check_positive(diag, "kv_compress.norm_eps",
+					   a->norm_eps);
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(
 			diag, &a->cache,
 			a->state.layout == SPMLA_LAYOUT_STATE_256 ? INDEX_KEYS
 								  : KEYS);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
-		s = check_float(diag, "kv_compress.e4m3_scale", a->e4m3_scale);
+		s = spmla_i_check_positive(diag, "kv_compress.e4m3_scale",
+					   a->e4m3_scale);
 	return s;
 }
 

@@ -3,7 +3,6 @@
  * kv_gather: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 
 enum {
 	V4_LAYOUTS = 1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 |
@@ -48,11 +47,9 @@ check_rows(spmla_diag *diag, const spmla_kv_gather_args *a)
 
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
-	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3 &&
-	    !spmla_i_finite_positive(a->kv_scale))
-		s = spmla_i_fail(diag, SPMLA_E_RANGE, "kv_gather.kv_scale",
-				 spmla_i_f32_bits(a->kv_scale),
-				 SPMLA_WANT_FINITE, 0);
+	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
+		s = spmla_i_check_positive(diag, "kv_gather.kv_scale",
+					   a->kv_scale);
 	return s;
 }
 

@@ -3,7 +3,6 @@
  * kv_insert: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 
 enum {
 	V4_LAYOUTS = 1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 |
@@ -44,11 +43,9 @@ check_v4(spmla_diag *diag, const spmla_kv_insert_args *a)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "kv_insert.dtype",
 				    a->dtype, SPMLA_WANT_EQUAL,
 				    SPMLA_DTYPE_BF16);
-	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3 &&
-	    !spmla_i_finite_positive(a->kv_scale))
-		return spmla_i_fail(diag, SPMLA_E_RANGE, "kv_insert.kv_scale",
-				    spmla_i_f32_bits(a->kv_scale),
-				    SPMLA_WANT_FINITE, 0);
+	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
+		return spmla_i_check_positive(diag, "kv_insert.kv_scale",
+					      a->kv_scale);
 	return SPMLA_OK;
 }
 

@@ -44,6 +44,7 @@ typedef struct spmla_mqa_logits_args {
  * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A
  * row outside the table or that does not fit logits is not written: FAULT_ROW,
  * FAULT_LOGITS.
+ * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row only. Exact: within 2^-18 of the sum of |terms|, of any number of
  * heads, as long as no product leaves the range of f32; by matrix instructions,

@@ -3,7 +3,6 @@
  * qnorm_rope_kv_insert: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 
 #define F(field) "qnorm_rope_kv_insert." field
 
@@ -11,15 +10,6 @@ enum {
 	LAYOUTS = 1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 |
 		  1u << SPMLA_LAYOUT_V4_E4M3
 };
-
-static spmla_status
-check_scale(spmla_diag *diag, const char *field, float scale)
-{
-	if (spmla_i_finite_positive(scale))
-		return SPMLA_OK;
-	return spmla_i_fail(diag, SPMLA_E_RANGE, field, spmla_i_f32_bits(scale),
-			    SPMLA_WANT_FINITE, 0);
-}
 
 static spmla_status
 check_queries(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
@@ -61,7 +51,7 @@ check_queries(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
 	if (s == SPMLA_OK && a->q_out == a->q)
 		s = spmla_i_check_all(diag, in_place, SPMLA_I_COUNT(in_place));
 	if (s == SPMLA_OK)
-		s = check_scale(diag, F("norm_eps"), a->norm_eps);
+		s = spmla_i_check_positive(diag, F("norm_eps"), a->norm_eps);
 	return s;
 }
 
@@ -80,7 +70,7 @@ check_keys(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
-		s = check_scale(diag, F("kv_scale"), a->kv_scale);
+		s = spmla_i_check_positive(diag, F("kv_scale"), a->kv_scale);
 	return s;
 }
 

@@ -3,7 +3,6 @@
  * rms_norms: host checks and dispatch.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 
 #define CHECKS(rows, width, x, x_stride, weight, out, out_stride)             \
 	{                                                                     \
@@ -40,12 +39,9 @@ check_args(spmla_diag *diag, const spmla_rms_norms_args *a)
 	const spmla_i_check kv[] =
 		CHECKS(kv_rows, kv_width, kv, kv_stride_elems, kv_weight,
 		       kv_out, kv_out_stride_elems);
-	spmla_status s = SPMLA_OK;
+	spmla_status s =
+		spmla_i_check_positive(diag, "rms_norms.norm_eps", a->norm_eps);
 
-	if (!spmla_i_finite_positive(a->norm_eps))
-		s = spmla_i_fail(diag, SPMLA_E_RANGE, "rms_norms.norm_eps",
-				 spmla_i_f32_bits(a->norm_eps),
-				 SPMLA_WANT_FINITE, 0);
 	if (s == SPMLA_OK && a->q_rows > 0)
 		s = spmla_i_check_all(diag, q, SPMLA_I_COUNT(q));
 	if (s == SPMLA_OK && a->kv_rows > 0)

@@ -45,6 +45,7 @@ typedef struct spmla_slot_map_args {
  * The others have -1, keep their context_lens and are not looked up, but that a
  * position below 0 is bad data as without a ratio. page_tokens is a multiple of
  * R.
+ * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM slot mapping, get_compressed_slot_mapping. */

@@ -4,16 +4,6 @@
  * plan's, because the scratch was planned for it.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
-
-static spmla_status
-check_scale(spmla_diag *diag, float scale)
-{
-	if (spmla_i_finite_positive(scale))
-		return SPMLA_OK;
-	return spmla_i_fail(diag, SPMLA_E_RANGE, "sparse_decode.softmax_scale",
-			    spmla_i_f32_bits(scale), SPMLA_WANT_FINITE, 0);
-}
 
 static spmla_status
 check_lse(spmla_diag *diag, const spmla_sparse_decode_args *a)
@@ -128,7 +118,9 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
-		s = check_scale(&ctx->diag, a->softmax_scale);
+		s = spmla_i_check_positive(&ctx->diag,
+					   "sparse_decode.softmax_scale",
+					   a->softmax_scale);
 	if (s == SPMLA_OK)
 		s = check_lse(&ctx->diag, a);
 	if (s == SPMLA_OK)

@@ -15,11 +15,11 @@ extern "C" {
 typedef struct spmla_sparse_decode_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t heads;     /* 1..config.heads */
-	uint32_t topk;      /* entries of a row of slots, any number */
-	uint32_t empty_lse; /* spmla_empty_lse */
-	float softmax_scale;
-	const uint16_t *q;            /* bf16 [tokens][heads][dim] */
+	uint32_t heads;      /* 1..config.heads */
+	uint32_t topk;       /* entries of a row of slots, any number */
+	uint32_t empty_lse;  /* spmla_empty_lse */
+	float softmax_scale; /* > 0, <= 2^126 */
+	const uint16_t *q;   /* bf16 [tokens][heads][dim] */
 	int64_t q_token_stride_elems; /* >= dim */
 	int64_t q_head_stride_elems;  /* >= dim */
 	const int32_t *slots;         /* [tokens][slots_stride_elems] */
@@ -80,8 +80,8 @@ typedef struct spmla_sparse_decode_args {
  * part. Blocks past a token's are none: metadata may be of more keys than its
  * lengths then say. Of a begin_block below 0 or an end_block before it what is
  * there is done, a split row that is not the token's or not below split_rows is
- * not written: FAULT_INDEX. What no part covers is
- * not written.
+ * not written: FAULT_INDEX. What no part covers is not written.
+ * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
  * on that row and, with parts, on where it is split and on `tokens` only.
  * Exact: out 1e-3 + 2.01/128 |x|, lse 1e-6 + 8.01/65536 |x| of the exact result

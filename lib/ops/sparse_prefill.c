@@ -4,7 +4,6 @@
  * plan's, because the scratch was planned for it.
  */
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 
 static spmla_status
 check_numbers(spmla_ctx *ctx, const spmla_sparse_prefill_args *a)
@@ -19,17 +18,17 @@ check_numbers(spmla_ctx *ctx, const spmla_sparse_prefill_args *a)
 		{"sparse_prefill.empty_lse", a->empty_lse, SPMLA_WANT_AT_MOST,
 		 SPMLA_EMPTY_LSE_MINUS_INF},
 	};
+	spmla_status s;
 
 	if (a->dim != SPMLA_MLA_DIM && a->dim != SPMLA_MLA_LATENT)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 				    "sparse_prefill.dim", a->dim,
 				    SPMLA_WANT_EQUAL, SPMLA_MLA_DIM);
-	if (!spmla_i_finite_positive(a->softmax_scale))
-		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-				    "sparse_prefill.softmax_scale",
-				    spmla_i_f32_bits(a->softmax_scale),
-				    SPMLA_WANT_FINITE, 0);
-	return spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+	s = spmla_i_check_positive(&ctx->diag, "sparse_prefill.softmax_scale",
+				   a->softmax_scale);
+	return s == SPMLA_OK ? spmla_i_check_all(&ctx->diag, checks,
+						 SPMLA_I_COUNT(checks))
+			     : s;
 }
 
 static spmla_status

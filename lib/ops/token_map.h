@@ -34,6 +34,7 @@ typedef struct spmla_token_map_args {
  * with seq_lens 0 has no valid token: position and length 0. One with
  * 0 < seq_lens < its query tokens, or < 0, the same, and FAULT_LENGTH. Start
  * locations are clamped to [previous, tokens].
+ * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE.
  * Source: vLLM common metadata and the flattened indexer decode layout. */

@@ -224,7 +224,7 @@ cpu_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 
 /* The status is all there is. */
 static spmla_status
-cpu_status_cleared(spmla_ctx *ctx)
+cpu_status_clear(spmla_ctx *ctx)
 {
 	(void)ctx;
 	return SPMLA_OK;
@@ -250,10 +250,32 @@ const spmla_backend spmla_cpu = {
 	cpu_abort,
 	cpu_launch,
 	NULL, /* one timeline */
-	cpu_status_cleared,
+	cpu_status_clear,
 	cpu_pending,
 	NULL,
 };
+
+/* ---- The calls of spmla_cpu.h ------------------------------------------- */
+
+/* Another backend's state is none of ours. */
+static uint32_t
+is_cpu(const spmla_ctx *ctx)
+{
+	return ctx && ctx->backend == &spmla_cpu;
+}
+
+static spmla_status
+check_cpu(spmla_ctx *ctx)
+{
+	if (!ctx)
+		return SPMLA_E_NULL;
+	if (!is_cpu(ctx))
+		return spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
+				    "ctx (of another backend)",
+				    ctx->backend->kind, SPMLA_WANT_EQUAL,
+				    SPMLA_BACKEND_CPU);
+	return SPMLA_OK;
+}
 
 uint32_t
 spmla_cpu_queue_run(spmla_ctx *ctx, uint32_t count)
@@ -262,7 +284,7 @@ spmla_cpu_queue_run(spmla_ctx *ctx, uint32_t count)
 	const spmla_i_cpu_node *queue;
 	uint32_t ran;
 
-	if (!ctx)
+	if (!is_cpu(ctx))
 		return 0;
 	st = state_of(ctx);
 	queue = ctx->buf[SPMLA_BUF_QUEUE];
@@ -283,20 +305,22 @@ spmla_cpu_queue_run(spmla_ctx *ctx, uint32_t count)
 const char *
 spmla_cpu_variant(const spmla_ctx *ctx)
 {
-	return ctx ? state_of(ctx)->kernels->name : "";
+	return is_cpu(ctx) ? state_of(ctx)->kernels->name : "";
 }
 
 uint32_t
 spmla_cpu_queue_pending(const spmla_ctx *ctx)
 {
-	return ctx ? cpu_pending(ctx) : 0;
+	return is_cpu(ctx) ? cpu_pending(ctx) : 0;
 }
 
 spmla_status
 spmla_cpu_capture_begin(spmla_ctx *ctx)
 {
-	if (!ctx)
-		return SPMLA_E_NULL;
+	const spmla_status s = check_cpu(ctx);
+
+	if (s != SPMLA_OK)
+		return s;
 	if (state_of(ctx)->capturing)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);
@@ -322,10 +346,10 @@ check_engine_capture(spmla_ctx *ctx)
 spmla_status
 spmla_cpu_capture_end(spmla_ctx *ctx, spmla_cpu_list *list)
 {
-	spmla_status s;
+	spmla_status s = check_cpu(ctx);
 
-	if (!ctx)
-		return SPMLA_E_NULL;
+	if (s != SPMLA_OK)
+		return s;
 	if (!list)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "list", 0,
 				    SPMLA_WANT_NOT_NULL, 0);
@@ -341,11 +365,10 @@ spmla_cpu_capture_end(spmla_ctx *ctx, spmla_cpu_list *list)
 spmla_status
 spmla_cpu_capture_abort(spmla_ctx *ctx)
 {
-	spmla_status s;
+	spmla_status s = check_cpu(ctx);
 
-	if (!ctx)
-		return SPMLA_E_NULL;
-	s = check_engine_capture(ctx);
+	if (s == SPMLA_OK)
+		s = check_engine_capture(ctx);
 	if (s != SPMLA_OK)
 		return s;
 	ctx->prologue = ctx->capture_prologue;
@@ -355,8 +378,10 @@ spmla_cpu_capture_abort(spmla_ctx *ctx)
 spmla_status
 spmla_cpu_launch(spmla_ctx *ctx, spmla_cpu_list list)
 {
-	if (!ctx)
-		return SPMLA_E_NULL;
+	const spmla_status s = check_cpu(ctx);
+
+	if (s != SPMLA_OK)
+		return s;
 	if (state_of(ctx)->capturing)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);

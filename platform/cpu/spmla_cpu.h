@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CPU backend: the embedded default, the oracle of all others, and, with
- * its deferred queue, a device whose timeline a test can hold still.
+ * its deferred queue, a device whose timeline a test can hold still. The calls
+ * are of its contexts: of another backend's, those that give a status give
+ * E_UNSUPPORTED, the others 0 or "".
  */
 #ifndef SPMLA_CPU_H
 #define SPMLA_CPU_H
@@ -15,9 +17,9 @@ extern "C" {
 extern const spmla_backend spmla_cpu;
 
 /* The instructions that the context's operations use, chosen at init by what
- * the machine has and the native flags allow: "scalar", "avx2" or "avx512";
- * never NULL. Between variants, results differ within each operation's bounds;
- * under one, the same input gives the same bits. */
+ * the machine has and the native flags allow: "scalar", "avx2" or "avx512"; of
+ * NULL "", never NULL. Between variants, results differ within each operation's
+ * bounds; under one, the same input gives the same bits. */
 const char *spmla_cpu_variant(const spmla_ctx *ctx);
 
 /* With SPMLA_NATIVE_DEFERRED: runs the oldest `count` entries of the queue (a

@@ -309,7 +309,7 @@ cuda_order(spmla_ctx *ctx, spmla_stream from, spmla_stream to, void *event)
 
 /* What the device knows of the first bad step; see fault_gpu.h. */
 static spmla_status
-cuda_status_cleared(spmla_ctx *ctx)
+cuda_status_clear(spmla_ctx *ctx)
 {
 	const spmla_i_cuda_driver *driver = spmla_i_cuda_driver_of(ctx);
 	const spmla_i_gpu_state *state = spmla_i_cuda_state(ctx);
@@ -375,7 +375,7 @@ const spmla_backend spmla_cuda = {
 	cuda_abort,
 	cuda_launch,
 	cuda_order,
-	cuda_status_cleared,
+	cuda_status_clear,
 	cuda_pending,
 	cuda_lost,
 };

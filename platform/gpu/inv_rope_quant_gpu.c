@@ -4,17 +4,6 @@
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 
-/* Whether everything that an item takes at once lies at a multiple of `bytes`:
- * rows of elements of `elem_bytes`. */
-static uint32_t
-aligned(const void *base, int64_t stride, int64_t other_stride,
-	uint32_t elem_bytes, uint32_t bytes)
-{
-	return SPMLA_I_PTR(base) % bytes == 0 &&
-	       (uint64_t)stride * elem_bytes % bytes == 0 &&
-	       (uint64_t)other_stride * elem_bytes % bytes == 0;
-}
-
 spmla_status
 spmla_i_gpu_inv_rope_quant(const spmla_i_gpu_queue *queue, const void *args)
 {
@@ -43,10 +32,11 @@ spmla_i_gpu_inv_rope_quant(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_rope = a->rope_style != SPMLA_ROPE_NONE;
 	p.s.neox = a->rope_style == SPMLA_ROPE_NEOX;
 	p.s.cos_sin_rows = a->cos_sin_rows;
-	p.s.o_aligned = aligned(a->o, a->o_token_stride_elems,
-				a->o_head_stride_elems, 2, 16);
-	p.s.out_aligned = aligned(a->out, a->out_token_stride_elems,
-				  a->out_group_stride_elems, elem_bytes, 8);
+	p.s.o_aligned = spmla_i_gpu_aligned(a->o, a->o_token_stride_elems,
+					    a->o_head_stride_elems, 2, 16);
+	p.s.out_aligned =
+		spmla_i_gpu_aligned(a->out, a->out_token_stride_elems,
+				    a->out_group_stride_elems, elem_bytes, 8);
 	p.s.cos_sin_aligned = SPMLA_I_PTR(a->cos_sin) % 16 == 0;
 	return spmla_i_gpu_launch(
 		queue, SPMLA_KERNEL_inv_rope_quant,

@@ -20,8 +20,7 @@ insert_v4(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a)
 	p.s.layout = a->cache.layout;
 	p.s.page_entries = a->cache.entries_per_page;
 	p.s.pages = a->cache.pages;
-	p.s.wide =
-		SPMLA_I_PTR(a->kv_c) % 16 == 0 && a->kv_c_stride_elems % 8 == 0;
+	p.s.wide = spmla_i_gpu_aligned(a->kv_c, a->kv_c_stride_elems, 0, 2, 16);
 	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
 		p.s.inverse = 1.0f / a->kv_scale;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert_v4,
@@ -53,9 +52,9 @@ spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.page_entries = a->cache.entries_per_page;
 	p.s.pages = a->cache.pages;
 	p.s.wide_kv_c =
-		SPMLA_I_PTR(a->kv_c) % 16 == 0 && a->kv_c_stride_elems % 8 == 0;
+		spmla_i_gpu_aligned(a->kv_c, a->kv_c_stride_elems, 0, 2, 16);
 	p.s.wide_k_pe =
-		SPMLA_I_PTR(a->k_pe) % 8 == 0 && a->k_pe_stride_elems % 4 == 0;
+		spmla_i_gpu_aligned(a->k_pe, a->k_pe_stride_elems, 0, 2, 8);
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert,
 				  (a->tokens - 1) / G_ROW_GROUPS + 1, &p);
 }

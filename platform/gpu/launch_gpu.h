@@ -80,6 +80,17 @@ spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
 	((p)->fault_state = (queue)->ctx->buf[SPMLA_BUF_STEP_STATE], \
 	 (p)->fault_status = (queue)->ctx->buf[SPMLA_BUF_DEVICE_STATUS])
 
+/* Whether rows that lie so many elements apart all begin at multiples of
+ * `bytes`, which is what a kernel takes of them at once. */
+static inline uint32_t
+spmla_i_gpu_aligned(const void *base, int64_t stride, int64_t other_stride,
+		    uint32_t elem_bytes, uint32_t bytes)
+{
+	return SPMLA_I_PTR(base) % bytes == 0 &&
+	       (uint64_t)stride * elem_bytes % bytes == 0 &&
+	       (uint64_t)other_stride * elem_bytes % bytes == 0;
+}
+
 /* An op's host side, one file an op. */
 typedef spmla_status spmla_i_gpu_op(const spmla_i_gpu_queue *queue,
 				    const void *args);

@@ -10,14 +10,6 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_o_group_proj_params) ==
 				    sizeof(spmla_k_o_group_proj_mma_params),
 		    "one struct binds all kernels");
 
-/* Whether every row begins at a multiple of 16 bytes. */
-static uint32_t
-aligned(const void *base, int64_t row_bytes, int64_t group_bytes)
-{
-	return SPMLA_I_PTR(base) % 16 == 0 && row_bytes % 16 == 0 &&
-	       group_bytes % 16 == 0;
-}
-
 /* Pieces of work of so many tokens and columns. */
 static uint64_t
 units(const spmla_o_group_proj_args *a, uint32_t tokens, uint32_t columns)
@@ -31,7 +23,7 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_o_group_proj_args *a = args;
 	const uint32_t bf16 = a->quant == SPMLA_O_BF16;
-	const int64_t bytes = bf16 ? 2 : 1;
+	const uint32_t bytes = bf16 ? 2 : 1;
 	const spmla_i_kernel portable = bf16 ? SPMLA_KERNEL_o_group_proj_bf16
 					     : SPMLA_KERNEL_o_group_proj;
 	const spmla_i_kernel mma = bf16 ? SPMLA_KERNEL_o_group_proj_bf16_mma
@@ -59,11 +51,11 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.inner = a->inner;
 	p.s.columns = a->columns;
 	p.s.packed = a->quant == SPMLA_O_FP8_PACKED;
-	p.s.w_aligned = aligned(a->w, a->w_row_stride_elems * bytes,
-				a->w_group_stride_elems * bytes);
+	p.s.w_aligned = spmla_i_gpu_aligned(a->w, a->w_row_stride_elems,
+					    a->w_group_stride_elems, bytes, 16);
 	if (p.s.w_aligned &&
-	    aligned(a->o, a->o_token_stride_elems * bytes,
-		    a->o_group_stride_elems * bytes) &&
+	    spmla_i_gpu_aligned(a->o, a->o_token_stride_elems,
+				a->o_group_stride_elems, bytes, 16) &&
 	    queue->resident_blocks[mma])
 		return spmla_i_gpu_launch(
 			queue, mma, units(a, O_MMA_TOKENS, O_MMA_COLUMNS), &p);

@@ -4,14 +4,6 @@
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 
-/* Whether every octet of rows so far apart lies at a multiple of 16 bytes. */
-static uint32_t
-is_wide(const void *base, int64_t row_elems, int64_t outer_elems)
-{
-	return SPMLA_I_PTR(base) % 16 == 0 && row_elems % 8 == 0 &&
-	       outer_elems % 8 == 0;
-}
-
 spmla_status
 spmla_i_gpu_qnorm_rope_kv_insert(const spmla_i_gpu_queue *queue,
 				 const void *args)
@@ -44,11 +36,11 @@ spmla_i_gpu_qnorm_rope_kv_insert(const spmla_i_gpu_queue *queue,
 	p.s.layout = a->cache.layout;
 	p.s.page_entries = a->cache.entries_per_page;
 	p.s.pages = a->cache.pages;
-	p.s.wide_q =
-		is_wide(a->q, a->q_head_stride_elems, a->q_token_stride_elems);
-	p.s.wide_out = is_wide(a->q_out, a->q_out_head_stride_elems,
-			       a->q_out_token_stride_elems);
-	p.s.wide_kv = is_wide(a->kv, a->kv_stride_elems, 0);
+	p.s.wide_q = spmla_i_gpu_aligned(a->q, a->q_head_stride_elems,
+					 a->q_token_stride_elems, 2, 16);
+	p.s.wide_out = spmla_i_gpu_aligned(a->q_out, a->q_out_head_stride_elems,
+					   a->q_out_token_stride_elems, 2, 16);
+	p.s.wide_kv = spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 16);
 	p.s.wide_rope = SPMLA_I_PTR(a->cos_sin) % 16 == 0;
 	p.s.norm_eps = a->norm_eps;
 	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)

@@ -9,9 +9,9 @@ static uint32_t
 is_wide(const void *x, int64_t x_stride, const void *weight, const void *out,
 	int64_t out_stride)
 {
-	return SPMLA_I_PTR(x) % 16 == 0 && x_stride % 8 == 0 &&
-	       SPMLA_I_PTR(weight) % 16 == 0 && SPMLA_I_PTR(out) % 16 == 0 &&
-	       out_stride % 8 == 0;
+	return spmla_i_gpu_aligned(x, x_stride, 0, 2, 16) &&
+	       spmla_i_gpu_aligned(weight, 0, 0, 2, 16) &&
+	       spmla_i_gpu_aligned(out, out_stride, 0, 2, 16);
 }
 
 spmla_status

@@ -56,11 +56,11 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	const spmla_sparse_prefill_args *a = args;
 	const uint32_t groups = (a->heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
 	/* Rows whose groups of four values can be read at once. */
-	const uint32_t tight = SPMLA_I_PTR(a->kv) % sizeof(uint64_t) == 0 &&
-			       a->kv_stride_elems % 4 == 0;
+	const uint32_t tight =
+		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 8);
 	/* And those of eight. */
 	const uint32_t wide =
-		SPMLA_I_PTR(a->kv) % 16 == 0 && a->kv_stride_elems % 8 == 0;
+		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 16);
 	const uint32_t is_mla = a->dim == SPMLA_MLA_DIM;
 	const spmla_i_kernel wgmma =
 		is_mla ? SPMLA_KERNEL_sparse_bf16_wgmma

@@ -290,33 +290,6 @@ START_TEST(a_capture_goes_on_where_another_thread_tried_to_end_it)
 }
 END_TEST
 
-START_TEST(clearing_the_status_clears_what_the_device_has_of_it)
-{
-	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
-	uint32_t round;
-
-	for (round = 0; round < 2; round++) {
-		starts[3 - round] = -1;
-		ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
-		starts[3 - round] = 0;
-		ck_assert_int_eq(spmla_status_read(r.ctx, &status), SPMLA_OK);
-		ck_assert_uint_eq(status.count, 1);
-		ck_assert_uint_eq(status.row, 3 - round);
-		ck_assert_uint_eq(status.fault, SPMLA_FAULT_LOGITS);
-		fake.memset_bytes = 0;
-		ck_assert_int_eq(spmla_status_clear(r.ctx), SPMLA_OK);
-		ck_assert_uint_eq(fake.memset_bytes, 48);
-		ck_assert_uint_eq(fake.not_waited_for, 0);
-		ck_assert_uint_eq(fake.depth, 0);
-	}
-	fake.total = 0;
-	fake.fail_at = 2;
-	fake.code = 700;
-	ck_assert_int_eq(spmla_status_clear(r.ctx), SPMLA_E_DEVICE);
-	diag_says("SPMLA_E_DEVICE: cuMemsetD8Async: got 700, want 0");
-}
-END_TEST
-
 /* A day's work: an op, a graph, a replay, the status. Returns the first status
  * that is not OK. */
 static spmla_status
@@ -412,7 +385,6 @@ main(void)
 	tcase_add_test(c, an_invalidated_capture_is_told_and_aborted);
 	tcase_add_test(c,
 		       a_capture_goes_on_where_another_thread_tried_to_end_it);
-	tcase_add_test(c, clearing_the_status_clears_what_the_device_has_of_it);
 	tcase_add_test(c, whatever_fails_is_told_and_nothing_leaks);
 	suite_add_tcase(s, c);
 	runner = srunner_create(s);

@@ -221,6 +221,28 @@ START_TEST(the_device_status_is_read_and_cleared)
 }
 END_TEST
 
+/* A reader may come between a report and its count. */
+START_TEST(what_is_not_counted_yet_is_not_told)
+{
+	const spmla_i_device_status begun = {
+		UINT64_C(3) << 32 | SPMLA_FAULT_PAGE, 8, 9, 0, 0};
+	spmla_device_status status = {24, 5, 5, 5, 5};
+	spmla_config config;
+	fixture f;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+	memcpy(spmla_view(f.ctx, SPMLA_BUF_DEVICE_STATUS, NULL), &begun,
+	       sizeof begun);
+	ck_assert_int_eq(spmla_status_read(f.ctx, &status), SPMLA_OK);
+	ck_assert_uint_eq(status.count, 0);
+	ck_assert_uint_eq(status.fault, SPMLA_FAULT_NONE);
+	ck_assert_uint_eq(status.row, 0);
+	ck_assert_uint_eq(status.step, 0);
+	fixture_close(&f);
+}
+END_TEST
+
 START_TEST(a_device_status_that_cannot_be_had_is_refused)
 {
 	spmla_device_status status = {24, 5, 5, 5, 5};
@@ -290,6 +312,7 @@ main(void)
 	tcase_add_test(c, every_status_has_its_own_name);
 	tcase_add_test(c, every_fault_memory_and_life_has_its_own_name);
 	tcase_add_test(c, the_device_status_is_read_and_cleared);
+	tcase_add_test(c, what_is_not_counted_yet_is_not_told);
 	tcase_add_test(c, a_device_status_that_cannot_be_had_is_refused);
 	tcase_add_test(c, a_layout_that_is_unknown_has_no_bytes);
 	suite_add_tcase(s, c);

@@ -252,6 +252,14 @@ START_TEST(index_names_what_is_wrong)
 	layer.topk_stride_elems = 7;
 	expect(spmla_v32_index, &layer, &shape,
 	       R "topk.indices_stride_elems: got 7, want at least 8");
+	/* The planned buffers have their rows, by name too. */
+	layer.topk_indices = spmla_view(f.ctx, SPMLA_BUF_TOPK_INDICES, NULL);
+	layer.topk_lens = spmla_view(f.ctx, SPMLA_BUF_TOPK_LENS, NULL);
+	layer.topk_stride_elems = 9;
+	expect(spmla_v32_index, &layer, &shape,
+	       R "v32_layer.topk_stride_elems: got 9, want 8");
+	layer.topk_stride_elems = 0;
+	expect(spmla_v32_index, &layer, &shape, NULL);
 }
 END_TEST
 

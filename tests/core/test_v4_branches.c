@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The branches of a V4 layer, on a driver that tests can break: in a capture
- * and outside of one the layer is the same ops with the same results as
- * without, every branch is joined, and a failure at any of the driver's calls
- * is told and spoils the capture only.
+ * The branches of a V4 layer, on a driver of tests: in a capture and outside of
+ * one the layer is the same ops with the same results as without, and every
+ * branch is joined. What goes wrong is in test_v4_branches_failure.c.
  */
 #include "tests/support/cuda_fake.h"
 
 #include <check.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "spmla/platform/gpu/launch_gpu.h"
 #include "tests/support/themes.h"
@@ -272,117 +269,6 @@ START_TEST(readers_wait_for_all_chains_and_chains_for_none)
 }
 END_TEST
 
-/* ---- What is refused --------------------------------------------------- */
-
-static void
-expect(const spmla_v4_layer *l, const spmla_v4_branches *b, const char *want)
-{
-	char text[200];
-	spmla_graph graph;
-	spmla_status s;
-
-	fake.total = 0;
-	s = spmla_v4_attn(r.ctx, l, &shape, b, main_stream());
-	ck_assert_uint_eq(fake.total, 0);
-	ck_assert_int_ne(s, SPMLA_OK);
-	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_str_eq(text, want);
-	v32_must(r.ctx, spmla_graph_begin(r.ctx, main_stream()));
-	ck_assert_int_eq(spmla_v4_attn(r.ctx, l, &shape, b, main_stream()), s);
-	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_E_CAPTURE);
-	v32_must(r.ctx, spmla_graph_abort(r.ctx));
-}
-
-START_TEST(branches_that_are_wrong_are_named_before_anything)
-{
-	char text[100];
-	uint32_t i, k;
-
-	v4_layer_write(r.ctx, 1, 128);
-	v32_must(r.ctx, spmla_step_prologue(r.ctx, &shape, SPMLA_FROM_RING,
-					    main_stream()));
-	for (k = 0; k < 3; k++) {
-		const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, ratios[k]);
-		spmla_v4_branches b = both();
-
-		b.struct_bytes = 40;
-		expect(&l, &b,
-		       "SPMLA_E_STRUCT_SIZE: branches.struct_bytes: got 40, "
-		       "want 48");
-		for (i = 0; i < 5; i++) {
-			b = both();
-			if (i < 2)
-				b.streams[i] = NULL;
-			else
-				b.events[i - 2] = NULL;
-			snprintf(text, sizeof text,
-				 "SPMLA_E_NULL: branches.%s[%u]: got NULL, "
-				 "want a pointer",
-				 i < 2 ? "streams" : "events",
-				 i < 2 ? i : i - 2);
-			expect(&l, &b, text);
-		}
-	}
-}
-END_TEST
-
-/* A stream that the driver cannot tell of is taken for one outside. */
-static void
-expect_told(spmla_status s)
-{
-	const cuda_fake_call call = (cuda_fake_call)fake.failed;
-	char text[200], want[100];
-
-	if (call == CUDA_FAKE_stream_capturing)
-		snprintf(want, sizeof want,
-			 "SPMLA_E_STATE: stream (outside the capture)");
-	else
-		snprintf(want, sizeof want, "SPMLA_E_DEVICE: %s",
-			 cuda_fake_name(call));
-	ck_assert_int_eq(s, call == CUDA_FAKE_stream_capturing
-				    ? SPMLA_E_STATE
-				    : SPMLA_E_DEVICE);
-	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_msg(strncmp(text, want, strlen(want)) == 0, "%s", text);
-}
-
-/* Every call of the driver that a layer of two branches makes, one after the
- * other. */
-START_TEST(a_failure_at_any_call_is_told_and_spoils_the_capture_only)
-{
-	const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, 4);
-	const spmla_v4_branches b = both();
-	uint32_t fail, seen[CUDA_FAKE_CALLS] = {0}, nodes;
-	spmla_graph graph;
-	spmla_status s = SPMLA_E_DEVICE;
-
-	for (fail = 1; s != SPMLA_OK; fail++) {
-		v32_must(r.ctx, spmla_graph_begin(r.ctx, main_stream()));
-		v32_must(r.ctx,
-			 spmla_step_prologue(r.ctx, &shape, SPMLA_FROM_RING,
-					     main_stream()));
-		fake.total = 0;
-		fake.fail_at = fail;
-		s = spmla_v4_attn(r.ctx, &l, &shape, &b, main_stream());
-		fake.fail_at = 0;
-		if (s != SPMLA_OK) {
-			expect_told(s);
-			seen[fake.failed]++;
-			ck_assert_int_eq(spmla_graph_end(r.ctx, &graph),
-					 SPMLA_E_CAPTURE);
-		}
-		v32_must(r.ctx, spmla_graph_abort(r.ctx));
-	}
-	ck_assert_uint_eq(seen[CUDA_FAKE_event_record], 4);
-	ck_assert_uint_eq(seen[CUDA_FAKE_stream_wait], 4);
-	ck_assert_uint_ge(seen[CUDA_FAKE_launch_kernel], 12);
-	/* Nothing of it is left: the next capture is whole, with the prologue's
-	 * two. */
-	(void)captured(&l, &b, &nodes);
-	ck_assert_uint_eq(nodes, seen[CUDA_FAKE_launch_kernel] + 2);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -392,8 +278,6 @@ main(void)
 		a_layer_outside_of_captures_is_the_same_with_branches,
 		branches_are_of_an_engines_own_capture_too,
 		readers_wait_for_all_chains_and_chains_for_none,
-		branches_that_are_wrong_are_named_before_anything,
-		a_failure_at_any_call_is_told_and_spoils_the_capture_only,
 	};
 	const theme themes[] = {LONG_THEME("branches", setup, teardown, tests)};
 

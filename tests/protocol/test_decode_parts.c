@@ -13,6 +13,7 @@
 #include "tests/support/parts_check.h"
 #include "tests/support/ring_rig.h"
 #include "tests/support/themes.h"
+#include "tests/support/v32_rig.h"
 
 static ring_rig r;
 
@@ -152,6 +153,53 @@ START_TEST(a_batch_invariant_plan_has_no_parts)
 }
 END_TEST
 
+/* Operations that an attend enqueues. */
+static uint32_t
+attend_ops(fixture *f, const spmla_v32_layer *layer)
+{
+	const uint32_t before = fixture_pending(f);
+
+	v32_must(f->ctx, spmla_v32_attend(f->ctx, layer, &rig_shapes[0], NULL));
+	return fixture_pending(f) - before;
+}
+
+/* The metadata are of a selection as topk makes it, which is what the planned
+ * buffers have, however they are named. */
+START_TEST(a_layer_that_shares_the_planned_selection_has_parts_too)
+{
+	int32_t *own = test_alloc(4 * 512 * sizeof(int32_t), 0);
+	const uint32_t cpu = r.f.plan.device.kind == SPMLA_BACKEND_CPU;
+	const uint32_t in_parts = cpu ? 2 : 3;
+	fixture f;
+	v32_rig rig;
+	uint32_t i;
+
+	fixture_open(&f, &r.f.config, SPMLA_NATIVE_DEFERRED);
+	v32_rig_open(&rig, f.ctx, 0, 1);
+	v32_must(f.ctx, spmla_step_prologue(f.ctx, &rig_shapes[0],
+					    SPMLA_FROM_DEVICE, NULL));
+	for (i = 0; i < 2; i++) {
+		spmla_v32_layer l = rig.layer;
+
+		if (i)
+			l.index_q = NULL;
+		ck_assert_uint_eq(attend_ops(&f, &l), in_parts);
+		l.topk_indices =
+			spmla_view(f.ctx, SPMLA_BUF_TOPK_INDICES, NULL);
+		l.topk_lens = spmla_view(f.ctx, SPMLA_BUF_TOPK_LENS, NULL);
+		ck_assert_uint_eq(attend_ops(&f, &l), in_parts);
+		/* Another's may be of any length, unless topk wrote it. */
+		l.topk_indices = own;
+		l.topk_lens = own;
+		ck_assert_uint_eq(attend_ops(&f, &l), i ? 2 : in_parts);
+	}
+	fixture_drain(&f);
+	v32_rig_close(&rig);
+	fixture_close(&f);
+	free(own);
+}
+END_TEST
+
 static uint64_t
 planned(const spmla_plan *plan, spmla_buf buf)
 {
@@ -215,6 +263,7 @@ main(void)
 		parts_cover_every_block_of_random_batches_once,
 		a_step_whose_tokens_fill_their_rounds_has_no_parts,
 		a_batch_invariant_plan_has_no_parts,
+		a_layer_that_shares_the_planned_selection_has_parts_too,
 		whatever_shape_is_done_in_parts_has_room,
 	};
 	const theme themes[] = {

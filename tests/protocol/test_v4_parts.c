@@ -5,8 +5,10 @@
  * the same bits either way.
  */
 #include <check.h>
+#include <stdlib.h>
 
 #include "tests/support/themes.h"
+#include "tests/support/v32_rig.h"
 #include "tests/support/v4_parts_rig.h"
 
 static const uint32_t ratios[3] = {1, 4, 128};
@@ -58,6 +60,60 @@ START_TEST(layers_in_parts_give_what_they_give_as_a_whole)
 			ck_assert_uint_eq(fixture_status(&r.sides[k].f).count,
 					  0);
 	}
+}
+END_TEST
+
+/* Operations that an attend enqueues. */
+static uint32_t
+attend_ops(fixture *f, const spmla_v4_layer *layer, const spmla_shape *shape)
+{
+	const uint32_t before = fixture_pending(f);
+
+	v32_must(f->ctx, spmla_v4_attend(f->ctx, layer, shape, NULL));
+	return fixture_pending(f) - before;
+}
+
+/* One with all of its prologue's tokens, and if it is of ratio 4 a selection as
+ * topk makes it, which the planned buffers have, however they are named. */
+START_TEST(a_layer_is_done_in_parts_by_what_its_metadata_are_of)
+{
+	static const spmla_shape shape = {4, 4, 1, 0}, fewer = {3, 3, 1, 0};
+	int32_t *own = test_alloc(4 * 512 * sizeof(int32_t), 0);
+	const parts_side *side = &r.sides[PARTS];
+	const uint32_t more = side->f.plan.device.kind != SPMLA_BACKEND_CPU;
+	uint32_t i, four;
+	v4_layer_rig rig;
+	fixture f;
+
+	fixture_open(&f, &side->f.config, SPMLA_NATIVE_DEFERRED);
+	v4_layer_open(&rig, f.ctx, 1);
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, &shape, SPMLA_FROM_DEVICE, NULL));
+	for (i = 0; i < 6; i++) {
+		spmla_v4_layer l = v4_layer_of(&rig, f.ctx, ratios[i / 2]);
+
+		four = l.ratio == 4;
+		if (i % 2)
+			l.index_q = NULL;
+		ck_assert_uint_eq(attend_ops(&f, &l, &shape),
+				  1 + four + (l.ratio == 1 ? 0 : more));
+		ck_assert_uint_eq(attend_ops(&f, &l, &fewer), 1 + four);
+		l.topk_indices =
+			spmla_view(f.ctx, SPMLA_BUF_TOPK_INDICES, NULL);
+		l.topk_lens = spmla_view(f.ctx, SPMLA_BUF_TOPK_LENS, NULL);
+		ck_assert_uint_eq(attend_ops(&f, &l, &shape),
+				  1 + four + (l.ratio == 1 ? 0 : more));
+		l.topk_indices = own;
+		l.topk_lens = own;
+		ck_assert_uint_eq(
+			attend_ops(&f, &l, &shape),
+			1 + four +
+				(l.ratio == 1 || (four && i % 2) ? 0 : more));
+	}
+	fixture_drain(&f);
+	v4_layer_close(&rig);
+	fixture_close(&f);
+	free(own);
 }
 END_TEST
 
@@ -114,6 +170,7 @@ main(void)
 {
 	const TTest *const many[] = {
 		layers_in_parts_give_what_they_give_as_a_whole,
+		a_layer_is_done_in_parts_by_what_its_metadata_are_of,
 		a_prefill_is_done_whole,
 		a_token_without_a_page_is_empty_in_parts_too,
 	};

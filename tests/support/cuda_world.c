@@ -197,9 +197,9 @@ sync_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 }
 
 static spmla_status
-sync_status_cleared(spmla_ctx *ctx)
+sync_status_clear(spmla_ctx *ctx)
 {
-	return spmla_cuda.status_cleared(ctx);
+	return spmla_cuda.status_clear(ctx);
 }
 
 static uint32_t
@@ -249,7 +249,7 @@ const spmla_backend cuda_sync = {
 	sync_abort,
 	sync_launch,
 	NULL, /* no branches: each launch is waited for */
-	sync_status_cleared,
+	sync_status_clear,
 	sync_pending,
 	NULL,
 };

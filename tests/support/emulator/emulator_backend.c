@@ -216,7 +216,7 @@ emu_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 }
 
 static spmla_status
-emu_status_cleared(spmla_ctx *ctx)
+emu_status_clear(spmla_ctx *ctx)
 {
 	spmla_i_step_state *state = ctx->buf[SPMLA_BUF_STEP_STATE];
 
@@ -258,7 +258,7 @@ const spmla_backend spmla_emulator = {
 	emu_abort,
 	emu_launch,
 	NULL, /* one timeline */
-	emu_status_cleared,
+	emu_status_clear,
 	emu_pending,
 	NULL,
 };
