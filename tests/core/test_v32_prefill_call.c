@@ -153,7 +153,7 @@ START_TEST(as_many_ops_are_enqueued_as_the_manual_says)
 						  SPMLA_FROM_DEVICE, NULL));
 		fixture_drain(&deferred.f);
 		v32_must(ctx, spmla_v32_prefill(ctx, &l, &shape, NULL));
-		ck_assert_uint_eq(spmla_cpu_queue_pending(ctx), ops[i]);
+		ck_assert_uint_eq(fixture_pending(&deferred.f), ops[i]);
 		fixture_drain(&deferred.f);
 	}
 	prompt_close(&deferred);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh [--bundle DIR] [--golden DIR].. [--loop PROGRAM] [--traces DIR]
-#        [--driver FILE] [--guard] [--sanitizer TOOL] [WORD..]
+#        [--driver FILE] [--guard] [--sanitizer TOOL] [--jobs N] [WORD..]
 # Runs the suites, the golden cases, cudart_engine and decode_loop, the example,
 # on this machine's CUDA device: those whose name contains a WORD, if any is
 # given; with FILE in place of libcuda.so.1, in fewer steps, as such a driver is
@@ -13,6 +13,7 @@
 # (memcheck, synccheck, racecheck, initcheck). initcheck follows the device's own
 # memory and none of the host: it gets the suite that has its steps there, in
 # regions that nobody filled, and one that it has to find fault with.
+# --jobs: N at a time; a line comes when its suite has ended.
 # SPMLA_TEST_SECONDS is the most that a suite may take, SPMLA_TEST_CUDA_ARCH the
 # architecture whose kernels run, where it is older than the device's. Exit: 1 if
 # one failed; 0, with SKIPPED, where there is no device, or no compute-sanitizer.
@@ -20,6 +21,7 @@ set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bundle=$here words=() golden=() loop= traces=$here/trace tool= driver= guard=
+jobs=1
 while [ $# -gt 0 ]; do
 	case $1 in
 	--bundle) bundle=$2 && shift ;;
@@ -34,6 +36,7 @@ while [ $# -gt 0 ]; do
 		;;
 	--guard) guard=1 && export SPMLA_TEST_GUARD=1 ;;
 	--sanitizer) tool=$2 && shift ;;
+	--jobs) jobs=$2 && shift ;;
 	*) words+=("$1") ;;
 	esac
 	shift
@@ -44,9 +47,8 @@ unset BUILD_WORKING_DIRECTORY
 export SPMLA_TEST_CUDA=1 CK_FORK=no
 limit=${SPMLA_TEST_SECONDS:-120} under=()
 
-# What every kernel is in, and is short. racecheck does not follow what matrix
-# instructions read by themselves (wgmma), and would tell of races that are none:
-# without the suites whose kernels have it.
+# What a sanitizer runs: every kernel is in, as sanitized_kernels.sh sees, and
+# each suite is short. NAME@ARCH is the suite with that architecture's kernels.
 sanitized=(
 	ops/test_c128a_index
 	ops/test_combine_index
@@ -58,6 +60,7 @@ sanitized=(
 	ops/test_indexer_k_gather
 	ops/test_indexer_k_insert
 	ops/test_indexer_q_prep
+	ops/test_indexer_q_prep_v4
 	ops/test_indexer_schedule
 	ops/test_kv_compress_hand
 	ops/test_kv_compress_split
@@ -66,7 +69,11 @@ sanitized=(
 	ops/test_kv_gather_v4
 	ops/test_kv_insert
 	ops/test_kv_insert_v4
+	ops/test_logits_rows
 	ops/test_lse2_to_lse
+	ops/test_mqa_logits@80
+	ops/test_mqa_logits_gathered@80
+	ops/test_mqa_logits_mxfp4@80
 	ops/test_o_group_proj
 	ops/test_prefill_rows
 	ops/test_q_absorb
@@ -74,6 +81,10 @@ sanitized=(
 	ops/test_rms_norms
 	ops/test_ragged_index
 	ops/test_slot_map
+	ops/test_sparse_decode@75
+	ops/test_sparse_decode@80
+	ops/test_sparse_decode_v4@80
+	ops/test_sparse_prefill@80
 	ops/test_split_combine
 	ops/test_swa_index
 	ops/test_swa_index_image
@@ -84,24 +95,29 @@ sanitized=(
 	ops/test_v_up
 	protocol/test_prologue
 	protocol/test_prologue_v4
+	protocol/test_prologue_wide
 	protocol/test_tables
+	protocol/test_v4_parts_heads@80
 )
+# Not for racecheck, which does not follow what matrix instructions read by
+# themselves (wgmma), and would tell of races that are none.
 with_wgmma=(
 	ops/test_mqa_logits
 	ops/test_mqa_logits_gathered
-	ops/test_mqa_logits_mxfp4
 	ops/test_sparse_decode
 	ops/test_sparse_decode_parts
 	ops/test_sparse_decode_v4
 	ops/test_sparse_prefill
 	protocol/test_replay_batch
-	protocol/test_replay_many
 	protocol/test_replay_room
 	protocol/test_v4_parts
 	protocol/test_v4_parts_heads
 	protocol/test_v4_replay
 	protocol/test_v4_replay_batch
 )
+
+# What compares the device's free bytes, and so has the device for itself.
+alone=(protocol/test_replay_many gpu/cudart_engine)
 
 use_sanitizer() {
 	local program
@@ -136,7 +152,8 @@ use_sanitizer() {
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-passed=0 failed=() skipped=0
+results=$logs/results # a line a suite, "PASS ops/test_topk"
+: >"$results"
 
 # The case of the first failure, or how the program ended.
 reason() { # LOG STATUS
@@ -158,18 +175,37 @@ reason() { # LOG STATUS
 	fi
 }
 
-run() { # NAME COMMAND..
-	local name=$1 log=$logs/${1//\//_} status=0 begin=$SECONDS word
+is_among() { # NAME SUITE..
+	local name=$1
 	shift
+	[[ " $* " == *" $name "* ]]
+}
+
+is_wanted() { # NAME
+	local word
 	for word in ${words[@]+"${words[@]}"}; do
-		case $name in *"$word"*) word= && break ;; esac
+		[[ $1 != *"$word"* ]] || return 0
 	done
-	[ -z "${word:-}" ] || return 0
+	[ ${#words[@]} -eq 0 ]
+}
+
+log_of() { # NAME
+	echo "$logs/${1//\//_}.log"
+}
+
+run_one() { # NAME COMMAND..
+	local name=$1 log status=0 begin=$SECONDS word
+	log=$(log_of "$name")
+	shift
 	# The shell would tell of a signal too.
 	(timeout "$limit" ${under[@]+"${under[@]}"} "$@" >"$log" 2>&1 </dev/null
 		exit $?) 2>/dev/null || status=$?
 	if [ $status -eq 2 ] && grep -q 'there is no CUDA device$' "$log"; then
 		echo "SKIPPED: no CUDA device" >>"$log"
+		status=77
+	elif [ $status -eq 1 ] && grep -q 'spmla_init: SPMLA_E_NO_BLOB' "$log"
+	then
+		echo "SKIPPED: built without kernels for CUDA" >>"$log"
 		status=77
 	fi
 	# What initcheck finds there is what the suite is there for.
@@ -177,27 +213,34 @@ run() { # NAME COMMAND..
 		status=$((status == 9 ? 0 : status == 0 ? 1 : status))
 	fi
 	case $status in
-	0)
-		passed=$((passed + 1))
-		word=PASS
-		;;
-	77)
-		skipped=$((skipped + 1))
-		word=SKIPPED
-		;;
-	*)
-		failed+=("$name")
-		word=FAIL
-		;;
+	0) word=PASS ;;
+	77) word=SKIPPED ;;
+	*) word=FAIL ;;
 	esac
+	echo "$word $name" >>"$results"
 	printf '%-8s %-44s %3d s  %s\n' "$word" "$name" \
 		$((SECONDS - begin)) "$(reason "$log" $status)"
+}
+
+# Begins it as soon as a job is free.
+run() { # NAME COMMAND..
+	is_wanted "$1" || return 0
+	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+		wait -n
+	done
+	run_one "$@" &
+}
+
+run_suite() { # NAME[@ARCH]
+	local arch=()
+	[ "${1%@*}" = "$1" ] || arch=("SPMLA_TEST_CUDA_ARCH=${1#*@}")
+	run "$1" env ${arch[@]+"${arch[@]}"} "$bundle/gpu_suites" "${1%@*}"
 }
 
 names=$(env -u SPMLA_TEST_CUDA "$bundle/gpu_suites") || exit 2
 [ -z "$tool" ] || names=${sanitized[*]}
 for name in $names; do
-	run "$name" "$bundle/gpu_suites" "$name"
+	is_among "$name" "${alone[@]}" || run_suite "$name"
 done
 cases=()
 for dir in "${golden[@]}"; do
@@ -205,9 +248,6 @@ for dir in "${golden[@]}"; do
 done
 [ -n "$tool" ] ||
 	run golden "$bundle/golden_runner" --backend=cuda "${cases[@]}"
-# The runtime asks a driver for more than a substitute has.
-[ -n "$tool$driver" ] || run gpu/cudart_engine "$bundle/cudart_engine"
-
 # The example, which checks itself. Requests of V4 are short, so that many come and
 # go, and its top-k leaves keys out all the same.
 run_loops() {
@@ -228,15 +268,46 @@ run_loops() {
 		"${small[@]}"
 	run loop/v4-mxfp4 "$loop" --backend cuda --model v4-flash "${v4[@]}" \
 		--tables own --index mxfp4 --next-n 3 "${small[@]}"
+	run loop/v4-linear "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+		--layers 4 --tables linear --check-every 4 "${small[@]}"
+	run loop/v4-device "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+		--layers 4 --tables device --check-every 4 "${small[@]}"
+	run loop/v4-eager "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+		--layers 4 --prompts eager --prefill 90 --check-every 4 \
+		"${small[@]}"
 }
 [ -n "$tool$guard" ] || run_loops
 
-for name in ${failed[@]+"${failed[@]}"}; do
+# To the end of a million tokens, in pools that are written at that end only.
+run_million() {
+	printf 'TIMESTAMP,ContextTokens,GeneratedTokens\nnow,120,8\n' \
+		>"$logs/million.csv"
+	run loop/v4-million "$loop" --backend cuda --model v4-flash --layers 4 \
+		--max-context 1048576 --start 1048448 --max-requests 1 \
+		--next-n 2 --prefill 24 --check-every 10 \
+		--trace "$logs/million.csv"
+}
+[ -n "$tool$guard$driver" ] || run_million
+
+wait
+jobs=1
+for name in $names; do
+	! is_among "$name" "${alone[@]}" || run_suite "$name"
+done
+# The runtime asks a driver for more than a substitute has.
+[ -n "$tool$driver" ] || run gpu/cudart_engine "$bundle/cudart_engine"
+wait
+
+count() { # WORD
+	grep -c "^$1 " "$results"
+}
+
+for name in $(sed -n 's/^FAIL //p' "$results"); do
 	echo
 	echo "---- $name"
-	tail -n 15 "$logs/${name//\//_}" | cut -c 1-400
+	tail -n 15 "$(log_of "$name")" | cut -c 1-400
 done
 echo
-echo "$passed passed, ${#failed[@]} failed, $skipped skipped"
-[ $((passed + ${#failed[@]})) -gt 0 ] || echo "SKIPPED"
-[ ${#failed[@]} -eq 0 ]
+echo "$(count PASS) passed, $(count FAIL) failed, $(count SKIPPED) skipped"
+grep -qE '^(PASS|FAIL) ' "$results" || echo "SKIPPED"
+! grep -q '^FAIL ' "$results"

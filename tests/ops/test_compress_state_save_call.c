@@ -128,10 +128,7 @@ START_TEST(pages_may_be_more_than_2_gib_apart)
 	uint32_t t;
 	state_rig r;
 
-	far_state = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (far_state == MAP_FAILED)
-		return; /* no such address space here */
+	far_state = test_map(bytes);
 	state_rig_open(&r, SPMLA_LAYOUT_STATE_256, 3, 4, 3, 0);
 	for (t = 0; t < 3; t++)
 		r.slots[t] = 4 * t + t;

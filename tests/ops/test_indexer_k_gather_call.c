@@ -184,10 +184,7 @@ START_TEST(pages_past_2_and_4_gib_are_read_where_they_lie)
 	uint8_t *pool;
 	uint32_t i;
 
-	pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (pool == MAP_FAILED)
-		return; /* no such address space here */
+	pool = test_map(bytes);
 	for (i = 0; i < 2; i++)
 		memcpy(pool + (uint64_t)far_pages[i] * 2112, g.pool + i * 2112,
 		       2112);
@@ -212,12 +209,9 @@ START_TEST(output_past_4_gib_is_written_where_it_belongs)
 	const uint64_t k_bytes = KEYS * UINT64_C(128),
 		       bytes = k_bytes + KEYS * 4;
 	static const int32_t far_cu[2] = {FIRST, KEYS};
-	uint8_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *map = test_map(bytes);
 	spmla_indexer_k_gather_args a = good_args();
 
-	if (map == MAP_FAILED)
-		return; /* no such address space here */
 	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
 	a.requests = a.rows = 1;
 	a.keys = KEYS;

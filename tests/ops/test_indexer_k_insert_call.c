@@ -257,10 +257,7 @@ START_TEST(pages_may_be_more_than_2_gib_apart)
 	uint32_t t;
 	k_rig r;
 
-	far_pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (far_pool == MAP_FAILED)
-		return; /* no such address space here */
+	far_pool = test_map(bytes);
 	k_rig_open(&r, 3, 4, 3, 0);
 	for (t = 0; t < 3; t++)
 		r.slots[t] = 4 * t + t;

@@ -150,13 +150,10 @@ END_TEST
 START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
 {
 	const uint64_t bytes = UINT64_C(4) << 30;
-	float *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	float *map = test_map(bytes);
 	uint8_t *near_q;
 	q_rig r;
 
-	if (map == MAP_FAILED)
-		return; /* no such address space here */
 	q_rig_open(&r, 2, 3);
 	q_rig_rope(&r, SPMLA_ROPE_INTERLEAVED);
 	r.positions[0] = 3;

@@ -137,10 +137,11 @@ expect(const int32_t (*want)[2], uint32_t count)
 START_TEST(random_batches_equal_the_list_of_units)
 {
 	static const uint32_t sms[6] = {1, 2, 7, 78, 132, 148};
+	const uint32_t rounds = fixture_rounds(3000, 3000);
 	uint64_t rng = test_seed() + 21;
 	uint32_t round, i;
 
-	for (round = 0; round < 3000; round++) {
+	for (round = 0; round < rounds; round++) {
 		const uint32_t rule = 1 + round % 3;
 		const uint32_t next_n =
 			rule == VARLEN ? 1 : 1 + rng_below(&rng, 5);

@@ -136,13 +136,10 @@ END_TEST
 START_TEST(bytes_past_2_and_4_gib_are_found)
 {
 	const uint64_t apart = UINT64_C(3) << 30;
-	uint8_t *map = mmap(NULL, 10 * apart, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *map = test_map(10 * apart);
 	uint8_t *o = map, *out = map + 4 * apart, *table = map + 8 * apart;
 	uint32_t t;
 
-	if (map == MAP_FAILED)
-		return; /* no such address space here */
 	inv_rope_open(&r, 3, 1, 1);
 	r.a.quant = (uint32_t)_i;
 	inv_rope_check(&r);
@@ -176,12 +173,9 @@ END_TEST
 START_TEST(scales_past_4_gib_are_written_where_they_belong)
 {
 	const uint64_t apart = UINT64_C(3) << 30;
-	uint8_t *map = mmap(NULL, 8 * apart, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *map = test_map(8 * apart);
 	uint32_t i;
 
-	if (map == MAP_FAILED)
-		return;
 	inv_rope_open(&r, 2, 1, 2);
 	inv_rope_check(&r);
 	r.a.scales = map;

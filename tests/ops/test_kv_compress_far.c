@@ -40,10 +40,7 @@ START_TEST(pages_may_be_more_than_2_gib_apart)
 	uint32_t p;
 	compress_rig r;
 
-	far_bytes = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (far_bytes == MAP_FAILED)
-		return; /* no such address space here */
+	far_bytes = test_map(bytes);
 	compress_rig_open(&r, SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_INDEX_FP8, 3,
 			  3, 0);
 	compress_rig_put(&r, 0, 0, r.history);
@@ -84,10 +81,7 @@ START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
 	uint8_t near_key[1024];
 	compress_rig r;
 
-	table = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (table == MAP_FAILED)
-		return; /* no such address space here */
+	table = test_map(bytes);
 	compress_rig_open(&r, SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_BF16, 2,
 			  4, 0);
 	compress_rig_put(&r, 0, 0, r.history);

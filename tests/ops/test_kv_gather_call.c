@@ -190,10 +190,7 @@ START_TEST(pages_past_2_and_4_gib_are_read_where_they_lie)
 	uint8_t *pool;
 	uint32_t i;
 
-	pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (pool == MAP_FAILED)
-		return; /* no such address space here */
+	pool = test_map(bytes);
 	gather_close(&g);
 	open_rig(SPMLA_LAYOUT_FP8_DS_MLA);
 	a = good_args();
@@ -221,14 +218,10 @@ END_TEST
 START_TEST(output_past_4_gib_is_written_where_it_belongs)
 {
 	const uint64_t stride = UINT64_C(1) << 30, elems = 2 * stride + 576;
-	uint16_t *map =
-		mmap(NULL, elems * 2, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint16_t *map = test_map(elems * 2);
 	spmla_kv_gather_args a = good_args();
 	uint32_t n;
 
-	if (map == MAP_FAILED)
-		return; /* no such address space here */
 	a.requests = a.rows = 1;
 	a.keys = 3;
 	a.dst = map;

@@ -240,10 +240,7 @@ START_TEST(v4_pages_past_4_gib_are_read_where_they_lie)
 	const int32_t slots[2] = {130000 * 64 + 63, 130000 * 64};
 	uint8_t *far;
 
-	far = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (far == MAP_FAILED)
-		return; /* no such address space here */
+	far = test_map(bytes);
 	kv_gather_open(&r, FP8, 64, 1, 1, 0);
 	memcpy(far + page * 37376, r.g.pool, 37376);
 	r.a.cache.base = far;

@@ -135,10 +135,7 @@ START_TEST(slots_past_4_gib_are_written_where_they_belong)
 	uint32_t t;
 	kv_rig r;
 
-	far_pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (far_pool == MAP_FAILED)
-		return; /* no such address space here */
+	far_pool = test_map(bytes);
 	kv_rig_open(&r, SPMLA_LAYOUT_FP8_DS_MLA, 3, 64, 1, 0);
 	for (t = 0; t < 3; t++)
 		r.slots[t] = t;

@@ -152,10 +152,11 @@ END_TEST
 
 START_TEST(random_rows_never_overlap_or_leave_the_buffer)
 {
+	const uint32_t rounds = fixture_rounds(3000, 3000);
 	uint64_t rng = test_seed();
 	uint32_t round, t;
 
-	for (round = 0; round < 3000; round++) {
+	for (round = 0; round < rounds; round++) {
 		const uint32_t tokens = 1 + rng_below(&rng, T);
 		const uint64_t capacity = rng_below(&rng, 9000);
 		int64_t end = 0;

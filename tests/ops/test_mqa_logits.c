@@ -153,12 +153,9 @@ START_TEST(page_beyond_four_gib_is_found)
 {
 	const uint64_t stride = UINT64_C(3) << 30;
 	mqa_world w;
-	void *base = mmap(NULL, 3 * stride, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *base = test_map(3 * stride);
 	uint32_t i;
 
-	if (base == MAP_FAILED)
-		return;
 	mqa_open(&w, 3, 64);
 	w.a.cache.base = base;
 	w.a.cache.page_stride_bytes = stride;

@@ -34,13 +34,10 @@ START_TEST(key_beyond_four_gib_is_found)
 {
 	const uint32_t keys = 40 * 1000 * 1000, first = keys - 50;
 	const size_t k_bytes = (size_t)keys * 128, scale_bytes = keys * 4ull;
-	uint8_t *k = mmap(NULL, k_bytes + scale_bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *k = test_map(k_bytes + scale_bytes);
 	float small[50];
 
 	gathered_open(&w, 3, SPMLA_LOGITS_COMPRESSED);
-	if (k == MAP_FAILED)
-		return;
 	w.a.tokens = 1;
 	w.starts[0] = 0;
 	w.ends[0] = 50;

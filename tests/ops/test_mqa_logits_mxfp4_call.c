@@ -61,13 +61,10 @@ END_TEST
 START_TEST(page_beyond_four_gib_is_found)
 {
 	const uint64_t stride = UINT64_C(3) << 30;
-	void *base = mmap(NULL, 3 * stride, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *base = test_map(3 * stride);
 	uint32_t i;
 
 	mqa_open_mxfp4(&w, 3, 64);
-	if (base == MAP_FAILED)
-		return;
 	w.a.cache.base = base;
 	w.a.cache.page_stride_bytes = stride;
 	w.a.cache.pages = 3;

@@ -122,13 +122,10 @@ END_TEST
 START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
 {
 	const uint64_t bytes = UINT64_C(4) << 30;
-	float *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	float *map = test_map(bytes);
 	const uint32_t q_bytes = r.q_elems * 2;
 	uint16_t *near_q = test_alloc(q_bytes, 0);
 
-	if (map == MAP_FAILED)
-		return; /* no such address space here */
 	r.a.tokens = 2;
 	r.positions[0] = 3;
 	r.positions[1] = 5;

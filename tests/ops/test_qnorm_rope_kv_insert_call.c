@@ -211,10 +211,7 @@ START_TEST(far_slots_and_heads_are_found)
 	uint8_t *far;
 	qnorm_rig r;
 
-	far = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (far == MAP_FAILED)
-		return; /* no such address space here */
+	far = test_map(bytes);
 	qnorm_open(&r, SPMLA_LAYOUT_V4_FP8, 1, 2, 2, 64);
 	r.slots[0] = slot % 64;
 	qnorm_check(&r);

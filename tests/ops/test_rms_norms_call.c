@@ -186,10 +186,7 @@ START_TEST(rows_past_4_gib_are_found)
 	const uint64_t bytes = UINT64_C(5) << 30, apart = 0x80000000u;
 	uint8_t *far;
 
-	far = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (far == MAP_FAILED)
-		return; /* no such address space here */
+	far = test_map(bytes);
 	rms_sizes(&r, 2, 512, 0, 8);
 	rms_check(&r);
 	memcpy(far, r.q.x, 1024);

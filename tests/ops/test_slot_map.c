@@ -242,11 +242,12 @@ END_TEST
 
 START_TEST(random_tokens_equal_the_reference_table)
 {
+	const uint32_t rounds = fixture_rounds(400, 400);
 	uint64_t rng = test_seed();
 	uint32_t round, t, i;
 	ref_table table;
 
-	for (round = 0; round < 400; round++) {
+	for (round = 0; round < rounds; round++) {
 		spmla_slot_map_args a =
 			slot_map_args(&r, 1 + rng_below(&rng, SLOT_TOKENS));
 		uint32_t faults = 0;

@@ -206,11 +206,8 @@ END_TEST
 START_TEST(slot_beyond_four_gib_is_found)
 {
 	const uint64_t stride = UINT64_C(3) << 30;
-	void *base = mmap(NULL, 3 * stride, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *base = test_map(3 * stride);
 
-	if (base == MAP_FAILED)
-		return;
 	w.a.cache.base = base;
 	w.a.cache.pages = 3;
 	w.a.cache.page_stride_bytes = stride;

@@ -297,13 +297,10 @@ END_TEST
 START_TEST(slot_beyond_four_gib_is_found_in_both_caches)
 {
 	const uint64_t stride = UINT64_C(3) << 30;
-	void *base = mmap(NULL, 3 * stride, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *base = test_map(3 * stride);
 	void *own[2];
 
 	v4_open(&w, 2, 64, 4, 64, 4);
-	if (base == MAP_FAILED)
-		return;
 	own[0] = w.a.cache.base;
 	own[1] = w.a.extra_cache.base;
 	w.a.cache.base = w.a.extra_cache.base = base;

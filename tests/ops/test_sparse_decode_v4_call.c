@@ -147,12 +147,9 @@ START_TEST(partial_results_past_4_gib_are_written_where_they_belong)
 	const uint64_t bytes = (first + UINT64_C(2)) * 2 * 2048;
 	static const int32_t parts[2][8] = {{0, 0, 0, 2, 0, 1, 1, 0},
 					    {0, 0, 2, 4, 1, 1, 1, 0}};
-	float *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	float *map = test_map(bytes);
 	float *lse = test_alloc((first + 2) * 2 * sizeof *lse, 0);
 
-	if (map == MAP_FAILED)
-		return; /* no such address space here */
 	v4_open(&w, 2, 64, 256, 2, 0);
 	v4_choose(&w);
 	w.a.tokens = 1;

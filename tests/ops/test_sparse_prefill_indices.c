@@ -159,12 +159,9 @@ END_TEST
 START_TEST(row_beyond_four_gib_is_found)
 {
 	const uint64_t stride = UINT64_C(3) << 30;
-	uint16_t *kv = mmap(NULL, 3 * stride, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint16_t *kv = test_map(3 * stride);
 
 	prefill_open(&w, 576, 2, 4);
-	if (kv == MAP_FAILED)
-		return;
 	free(w.kv);
 	w.kv = kv;
 	w.a.kv = kv;

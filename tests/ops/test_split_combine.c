@@ -234,12 +234,9 @@ START_TEST(split_beyond_four_gib_is_found)
 {
 	const uint32_t rows = 3 * 1000 * 1000;
 	const size_t bytes = (size_t)rows * 512 * 4, lse_bytes = rows * 4ull;
-	uint8_t *map = mmap(NULL, bytes + lse_bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *map = test_map(bytes + lse_bytes);
 	float *far_out, *far_lse;
 
-	if (map == MAP_FAILED)
-		return;
 	far_out = (float *)(void *)map;
 	far_lse = (float *)(void *)(map + bytes);
 	far_out[(size_t)(rows - 2) * 512] = 1;

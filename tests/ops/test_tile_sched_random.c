@@ -73,10 +73,11 @@ START_TEST(random_batches_equal_the_serial_walk)
 {
 	static const uint32_t topks[8] = {2048, 2048, 1,   64,
 					  65,   128,  640, 10000};
+	const uint32_t rounds = fixture_rounds(20000, 20000);
 	uint64_t rng = test_seed() + 11;
 	uint32_t i;
 
-	for (i = 0; i < 20000; i++)
+	for (i = 0; i < rounds; i++)
 		random_case(&rng, i % 4 ? 9 : 70, topks, 8);
 }
 END_TEST
@@ -85,12 +86,14 @@ START_TEST(random_huge_batches_equal_the_serial_walk)
 {
 	static const uint32_t topks[5] = {INT32_MAX, 1u << 30, INT32_MAX - 64,
 					  2048, 1};
+	const uint32_t rounds = fixture_rounds(4000, 4000);
+	const uint32_t large = fixture_rounds(12, 12);
 	uint64_t rng = test_seed() + 12;
 	uint32_t i;
 
-	for (i = 0; i < 4000; i++)
+	for (i = 0; i < rounds; i++)
 		random_case(&rng, 20, topks, 5);
-	for (i = 0; i < 12; i++)
+	for (i = 0; i < large; i++)
 		random_case(&rng, TILE_MAX_BATCH, topks, 5);
 }
 END_TEST
@@ -99,10 +102,11 @@ END_TEST
 START_TEST(even_and_almost_even_batches_equal_the_serial_walk)
 {
 	static const uint32_t overheads[5] = {5, 3, 0, 1, 17};
+	const uint32_t rounds = fixture_rounds(3000, 3000);
 	uint64_t rng = test_seed() + 13;
 	uint32_t i, j;
 
-	for (i = 0; i < 3000; i++) {
+	for (i = 0; i < rounds; i++) {
 		const uint32_t most = i % 100 ? 40 : 1200;
 		spmla_tile_sched_args a = tile_args(
 			&r, 1 + rng_below(&rng, most), 1 + rng_below(&rng, 300),
@@ -193,10 +197,11 @@ chain(uint64_t *rng, uint32_t kind, uint32_t parts, uint32_t share,
 START_TEST(chains_of_fresh_starts_equal_the_serial_walk)
 {
 	static const uint32_t overheads[5] = {5, 3, 0, 1, 17};
+	const uint32_t rounds = fixture_rounds(4000, 4000);
 	uint64_t rng = test_seed() + 15;
 	uint32_t i;
 
-	for (i = 0; i < 4000; i++) {
+	for (i = 0; i < rounds; i++) {
 		const uint32_t overhead = pick(&rng, overheads, 5);
 		const uint32_t share = overhead + 2 + rng_below(&rng, 70);
 		const uint32_t large = i % 200 == 0;

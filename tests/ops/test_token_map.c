@@ -207,10 +207,11 @@ END_TEST
 
 START_TEST(random_batches_equal_a_search_by_token)
 {
+	const uint32_t rounds = fixture_rounds(3000, 3000);
 	uint64_t rng = test_seed();
 	uint32_t round, b, t;
 
-	for (round = 0; round < 3000; round++) {
+	for (round = 0; round < rounds; round++) {
 		const uint32_t requests = rng_below(&rng, B + 1);
 		const uint32_t tokens = 1 + rng_below(&rng, T);
 		int32_t end = 0;
@@ -243,10 +244,11 @@ END_TEST
 
 START_TEST(hostile_inputs_stay_inside_the_outputs)
 {
+	const uint32_t rounds = fixture_rounds(3000, 3000);
 	uint64_t rng = test_seed() + 1;
 	uint32_t round, i;
 
-	for (round = 0; round < 3000; round++) {
+	for (round = 0; round < rounds; round++) {
 		for (i = 0; i < B; i++) {
 			io.start[i + 1] =
 				(int32_t)rng_next(&rng) >> rng_below(&rng, 32);

@@ -209,13 +209,10 @@ START_TEST(a_million_scores_past_4_gib_are_ranked)
 					7, 999983, 1048575, 1048576};
 	const uint64_t first = (UINT64_C(1) << 30) + 5, len = 1048577;
 	const uint64_t bytes = (first + len) * sizeof(float);
-	float *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	float *map = test_map(bytes);
 	spmla_topk_args a = good_args();
 	uint32_t run, i;
 
-	if (map == MAP_FAILED)
-		return; /* no such address space here */
 	for (i = 0; i < 4; i++)
 		map[first + (uint64_t)best[i]] = 1 + (float)i;
 	map[0] = map[5] = map[8] = 9; /* of no row */

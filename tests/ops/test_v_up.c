@@ -215,12 +215,9 @@ END_TEST
 START_TEST(weights_beyond_four_gib_are_found)
 {
 	const uint64_t stride = UINT64_C(3) << 30;
-	uint8_t *map = mmap(NULL, HEADS * stride, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *map = test_map(HEADS * stride);
 	uint32_t h;
 
-	if (map == MAP_FAILED)
-		return;
 	for (h = 0; h < HEADS; h++)
 		memcpy(map + h * stride, w + h * a.w_head_stride_elems,
 		       (511 * ROW + 128) * 2);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/soil.h"
 #include "tests/support/step_rig.h"
 #include "tests/support/themes.h"
 #include "tests/support/v32_rig.h"
@@ -31,25 +32,6 @@ teardown(void)
 	fixture_close(&f);
 }
 
-/* Words of every kind: small, limits, anything. */
-static void
-soil(void *bytes, uint64_t count, uint64_t *rng)
-{
-	static const uint32_t edges[] = {0,          0x7fffffff, 0x80000000,
-					 0xffffffff, 511,        512,
-					 0xfff0bdc0, 64};
-	uint64_t i;
-
-	for (i = 0; i + 4 <= count; i += 4) {
-		const uint32_t dice = rng_below(rng, 4);
-		const uint32_t word = dice == 0   ? edges[rng_below(rng, 8)]
-				      : dice == 1 ? (uint32_t)rng_next(rng)
-						  : rng_below(rng, 40);
-
-		memcpy((uint8_t *)bytes + i, &word, sizeof word);
-	}
-}
-
 START_TEST(any_bytes_in_the_buffers_of_the_device_give_an_end)
 {
 	static const spmla_source sources[3] = {
@@ -63,7 +45,7 @@ START_TEST(any_bytes_in_the_buffers_of_the_device_give_an_end)
 		const uint32_t which = rng_below(&rng, f.plan.row_count);
 		const spmla_extent *e = &f.plan.extents[which];
 		uint64_t *state = spmla_view(f.ctx, SPMLA_BUF_STEP_STATE, NULL);
-		const uint64_t done = *state;
+		const uint64_t done = soil_begin(&f);
 
 		for (i = 0; i < f.plan.row_count; i++)
 			if (f.plan.extents[i].memory == SPMLA_MEMORY_DEVICE &&
@@ -80,13 +62,12 @@ START_TEST(any_bytes_in_the_buffers_of_the_device_give_an_end)
 			ck_assert_int_eq(spmla_step_prologue(f.ctx, shape,
 							     sources[i], NULL),
 					 SPMLA_OK);
+			if (rng_below(&rng, 2))
+				soil_buffers(&f, &rng, 4);
 			v32_must(f.ctx, spmla_v32_attn(f.ctx, &rig.layer, shape,
 						       NULL));
 		}
-		*state = done;
-		ck_assert_int_eq(spmla_step_resync(f.ctx), SPMLA_OK);
-		*state = *(uint64_t *)spmla_view(f.ctx, SPMLA_BUF_RING_CONSUMED,
-						 NULL);
+		soil_end(&f, done);
 	}
 }
 END_TEST

@@ -134,13 +134,14 @@ END_TEST
 
 START_TEST(random_batches_through_every_bucket)
 {
+	const uint32_t rounds = fixture_rounds(3000, 3000);
 	uint64_t rng = test_seed() + 77;
 	uint32_t i;
 	draft d;
 	sim s;
 
 	sim_open(&s, &r.f.plan, test_seed());
-	for (i = 0; i < 3000; i++) {
+	for (i = 0; i < rounds; i++) {
 		const uint32_t limit = rng_below(&rng, 3);
 
 		sim_draft(&s, &rig_shapes[limit], &d);
@@ -153,13 +154,14 @@ START_TEST(a_shape_may_be_smaller_than_its_bucket)
 {
 	const spmla_shape odd[4] = {
 		{1, 1, 1, 0}, {3, 2, 2, 0}, {5, 7, 3, 0}, {15, 8, 1, 0}};
+	const uint32_t rounds = fixture_rounds(400, 400);
 	uint64_t rng = test_seed();
 	uint32_t i;
 	draft d;
 	sim s;
 
 	sim_open(&s, &r.f.plan, test_seed());
-	for (i = 0; i < 400; i++) {
+	for (i = 0; i < rounds; i++) {
 		const spmla_shape *shape = &odd[rng_below(&rng, 4)];
 
 		sim_draft(&s, shape, &d);
@@ -254,13 +256,14 @@ END_TEST
 
 START_TEST(random_batches_with_lengths_on_the_device)
 {
+	const uint32_t rounds = fixture_rounds(1000, 1000);
 	uint64_t rng = test_seed() + 5;
 	uint32_t i, q;
 	draft d;
 	sim s;
 
 	sim_open(&s, &r.f.plan, test_seed() + 3);
-	for (i = 0; i < 1000; i++) {
+	for (i = 0; i < rounds; i++) {
 		const uint32_t b = rng_below(&rng, 3);
 
 		sim_draft(&s, &rig_shapes[b], &d);

@@ -271,6 +271,7 @@ START_TEST(stores_of_many_columns_reach_each_of_them)
 {
 	static int32_t store_pages[WIDE_ROWS][WIDE];
 	const spmla_shape shape = {4, WIDE_ROWS, 1, 0};
+	const uint32_t rounds = fixture_rounds(200, 200);
 	spmla_step step = SPMLA_STEP_INIT;
 	spmla_config config;
 	uint32_t i, row;
@@ -289,7 +290,7 @@ START_TEST(stores_of_many_columns_reach_each_of_them)
 	step.request_count = WIDE_ROWS;
 	step.stores = stores;
 	step.store_count = WIDE_ROWS;
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < rounds; i++) {
 		uint64_t ticket = 0;
 
 		draw_wide(store_pages);

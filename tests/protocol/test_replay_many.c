@@ -231,8 +231,6 @@ START_TEST(replays_take_no_memory_of_the_device)
 	const uint32_t steps = fixture_rounds(STEPS, FEW_STEPS);
 	uint64_t before, s;
 
-	if (!fixture_on_cuda())
-		return;
 	open_run(test_seed() + 3);
 	before = cuda_world_free_bytes();
 	for (s = 1; s <= steps; s++)
@@ -249,8 +247,6 @@ START_TEST(a_replayed_step_is_one_launch_of_a_graph_and_nothing_else)
 	const uint32_t steps = fixture_rounds(STEPS, FEW_STEPS);
 	uint64_t s;
 
-	if (!fixture_on_cuda())
-		return;
 	open_run(test_seed() + 4);
 	ck_assert(cuda_count_begin(r.replayed.f.ctx));
 	for (s = 1; s <= steps; s++) {
@@ -281,5 +277,8 @@ main(void)
 		LONG_THEME("cost", NULL, NULL, cost),
 	};
 
-	return RUN_THEMES("replay_many", themes);
+	if (fixture_on_cuda())
+		return RUN_THEMES("replay_many", themes);
+	puts("SKIPPED: what a replay costs; no CUDA device");
+	return run_themes("replay_many", themes, 1);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void
 fixture_config(spmla_config *config)
@@ -48,6 +49,19 @@ test_alloc(uint64_t bytes, uint8_t byte)
 	ck_assert_ptr_nonnull(p);
 	memset(p, byte, size);
 	red_zone_lay((uint8_t *)p + bytes, room - (size_t)bytes);
+	return p;
+}
+
+void *
+test_map(uint64_t bytes)
+{
+	void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		ck_abort_msg("no address space for %" PRIu64
+			     " MiB (ulimit -v, vm.overcommit_memory)",
+			     bytes >> 20);
 	return p;
 }
 

@@ -90,4 +90,9 @@ float test_bf16_value(uint16_t h);
  * filled with `byte`; fails the test if it cannot. */
 void *test_alloc(uint64_t bytes, uint8_t byte);
 
+/* Zeros, for munmap(): address space, of which what is touched takes memory.
+ * Fails the test if there is not as much: what is far apart was then not
+ * tested. */
+void *test_map(uint64_t bytes);
+
 #endif

@@ -314,6 +314,8 @@ v4_layer_begin(fixture *f, v4_layer_rig *r, const spmla_shape *shape)
 	spmla_config config;
 
 	v4_layer_config(&config);
+	/* On every device attention is one op. */
+	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
 	fixture_open(f, &config, SPMLA_NATIVE_DEFERRED);
 	v4_layer_open(r, f->ctx, 1);
 	v4_layer_write(f->ctx, 1, 128);

@@ -87,7 +87,7 @@ static void
 join(v4_sim *s, uint32_t row, uint32_t query, v4_draft *d)
 {
 	const uint32_t most = s->plan->config.max_context_tokens;
-	const uint32_t kind = rng_below(&s->rng, 3);
+	const uint32_t kind = s->near_ends ? 1 : rng_below(&s->rng, 3);
 	v4_sim_row *r = &s->rows[row];
 	uint32_t len = 1 + rng_below(&s->rng, 12);
 

@@ -26,7 +26,8 @@ typedef struct v4_sim_row {
 typedef struct v4_sim {
 	uint64_t rng;
 	const spmla_plan *plan;
-	uint32_t ids; /* given out */
+	uint32_t near_ends; /* set: all join where a group of 128 soon ends */
+	uint32_t ids;       /* given out */
 	v4_sim_row rows[V4_ROWS];
 	uint8_t used[V4_SIM_TABLES][V4_SIM_POOL];
 	/* What the batches were like. `rounds`: tokens in the place of one that

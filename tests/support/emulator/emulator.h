@@ -22,7 +22,8 @@ extern const spmla_backend spmla_emulator;
  * op alone, or of a graph. Returns how many it ran. */
 uint32_t emulator_queue_run(spmla_ctx *ctx, uint32_t count);
 
-/* Runs one kernel to its end. */
+/* Runs one kernel to its end. Its name goes into the file that
+ * SPMLA_TEST_KERNELS names, once a program. */
 void emulator_run(spmla_i_kernel kernel, uint32_t blocks, const void *params);
 
 /* Changes the width and the seed of the runs that follow. */

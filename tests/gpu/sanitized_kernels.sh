@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# sanitized_kernels.sh RUN BUNDLE DRIVER KERNELS: whether the suites that RUN
+# (run.sh) gives to a sanitizer run every kernel, racecheck's all but those with
+# wgmma. It runs them on the substitute DRIVER, from the folder BUNDLE, with a
+# sanitizer that looks for nothing, and compares the names that the emulator
+# tells with those in KERNELS (kernels.inc).
+set -uo pipefail
+
+run=$1 bundle=$2 driver=$3 kernels=$4
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+
+cat >"$tmp/compute-sanitizer" <<'EOF'
+#!/bin/sh
+shift 4 # --tool TOOL --error-exitcode 9
+exec "$@"
+EOF
+chmod +x "$tmp/compute-sanitizer"
+export PATH=$tmp:$PATH SPMLA_TEST_KERNELS=$tmp/ran
+
+# Runs the tool's suites; then every kernel of the list has run.
+runs_all() { # LIST TOOL [WORD..]
+	local list=$1 tool=$2 name
+	shift 2
+	"$run" --bundle "$bundle" --driver "$driver" \
+		--sanitizer "$tool" --jobs 2 "$@" | tee "$tmp/out" || bad=1
+	if [ "$(tail -n 1 "$tmp/out")" = SKIPPED ]; then
+		exit $bad # built without kernels for CUDA
+	fi
+	for name in $list; do
+		grep -qx "spmla_k_$name" "$tmp/ran" && continue
+		echo "FAILED: $tool never sees $name"
+		bad=1
+	done
+}
+
+names() { # KIND OF LINE
+	sed -nE "s/^SPMLA_KERNEL_$1\\(([a-z0-9_]+),.*/\\2/p" "$kernels"
+}
+
+runs_all "$(names '(LINE|MMA)')" racecheck
+# The others have what racecheck leaves out, and of that the short suites do.
+runs_all "$(names '(WGMMA)')" synccheck mqa_logits_gathered \
+	sparse_decode_parts sparse_prefill v4_parts_heads
+exit $bad
