@@ -56,10 +56,12 @@ cut(void)
 	w.a.split_rows = ROWS;
 }
 
-/* Head h of token 0 from its splits equals what the whole gave. */
+/* Head h of token 0 from its splits equals what the whole gave, which of more
+ * than 16 heads another kernel may have made. */
 static void
 expect_sum(uint32_t h, const uint16_t *out, float lse)
 {
+	const double least = w.a.heads <= 16 ? 1e-5 : 2e-5;
 	double weight[SPLITS], sum = 0;
 	uint32_t i, d;
 
@@ -75,7 +77,8 @@ expect_sum(uint32_t h, const uint16_t *out, float lse)
 		for (i = 0; i < SPLITS; i++)
 			x += weight[i] / sum *
 			     split_out[(i * w.a.heads + h) * REF_LATENT + d];
-		ck_assert_double_eq_tol(x, want, 1e-5 + 0x1.01p-8 * fabs(want));
+		ck_assert_double_eq_tol(x, want,
+					least + 0x1.01p-8 * fabs(want));
 	}
 }
 
