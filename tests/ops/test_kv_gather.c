@@ -15,7 +15,8 @@
 
 #include "spmla/ops/kv_gather.h"
 
-enum { MAX_KEYS = 1200, MAX_REQUESTS = 16, GAP = 8 };
+/* Requests: more than a block of a device has items. */
+enum { MAX_KEYS = 1200, MAX_REQUESTS = 300, GAP = 8 };
 
 static gather_rig g;
 static int32_t starts[MAX_REQUESTS + 1]; /* the last: where all end */
@@ -144,7 +145,8 @@ END_TEST
 
 START_TEST(bf16_requests_are_copied_bit_for_bit)
 {
-	uint32_t entries;
+	int32_t lens[MAX_REQUESTS];
+	uint32_t entries, b;
 
 	for (entries = 1; entries <= 64; entries *= 4) {
 		open_rig(SPMLA_LAYOUT_MLA_BF16, entries, 3, 8, 16);
@@ -152,6 +154,11 @@ START_TEST(bf16_requests_are_copied_bit_for_bit)
 		gather_status(&g, 0, SPMLA_FAULT_NONE, 0);
 		close_rig();
 	}
+	open_rig(SPMLA_LAYOUT_MLA_BF16, 4, MAX_REQUESTS, 1, 0);
+	for (b = 0; b < MAX_REQUESTS; b++)
+		lens[b] = (int32_t)rng_below(&g.rng, 5);
+	check_gather(MAX_REQUESTS, set_lens(lens, MAX_REQUESTS));
+	close_rig();
 }
 END_TEST
 

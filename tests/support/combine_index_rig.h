@@ -12,8 +12,8 @@
 
 enum {
 	SIGHT_TOKENS = 24,
-	SIGHT_REQUESTS = 6,
-	SIGHT_TOPK = 300, /* at most */
+	SIGHT_REQUESTS = 70, /* more than a subgroup has lanes */
+	SIGHT_TOPK = 300,    /* at most */
 	SIGHT_ROOM = 16384
 };
 
