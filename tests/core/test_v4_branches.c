@@ -4,14 +4,12 @@
  * one the layer is the same ops with the same results as without, and every
  * branch is joined. What goes wrong is in test_v4_branches_failure.c.
  */
-#include "tests/support/cuda_fake.h"
-
 #include <check.h>
 
 #include "spmla/platform/gpu/launch_gpu.h"
 #include "tests/support/themes.h"
 #include "tests/support/v32_rig.h"
-#include "tests/support/v4_layer_rig.h"
+#include "tests/support/v4_branches_rig.h"
 
 static cuda_fake_rig r;
 static v4_layer_rig rig;
@@ -21,43 +19,19 @@ static const uint32_t ratios[3] = {1, 4, 128};
 static void
 setup(void)
 {
-	spmla_config config;
-
-	cuda_fake_reset();
-	v4_layer_config(&config);
-	config.max_graphs = 8;
-	cuda_fake_rig_plan_of(&r, &config);
-	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
-	v4_layer_open(&rig, r.ctx, 3);
+	v4_branches_open(&r, &rig);
 }
 
 static void
 teardown(void)
 {
-	fake.fail_at = 0;
-	v4_layer_close(&rig);
-	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
-	ck_assert_uint_eq(fake.alive, 0);
-	cuda_fake_rig_free(&r);
+	v4_branches_close(&r, &rig);
 }
 
 static spmla_stream
 main_stream(void)
 {
 	return cuda_fake_stream(0);
-}
-
-static spmla_v4_branches
-both(void)
-{
-	spmla_v4_branches b = SPMLA_V4_BRANCHES_INIT;
-	uint32_t i;
-
-	for (i = 0; i < 2; i++)
-		b.streams[i] = cuda_fake_stream(i + 1);
-	for (i = 0; i < 3; i++)
-		b.events[i] = cuda_fake_event(i);
-	return b;
 }
 
 /* A step whose last token ends both groups, and the layer behind it. */
@@ -115,7 +89,7 @@ static const uint32_t most_orders[3] = {0, 4, 2};
 
 START_TEST(a_captured_layer_is_the_same_with_branches)
 {
-	const spmla_v4_branches b = both();
+	const spmla_v4_branches b = v4_branches_both();
 	uint32_t nodes[2], i;
 	uint64_t hash[2];
 
@@ -135,7 +109,7 @@ END_TEST
 START_TEST(a_layer_without_index_queries_has_one_branch)
 {
 	spmla_v4_layer l = v4_layer_of(&rig, r.ctx, 4);
-	const spmla_v4_branches b = both();
+	const spmla_v4_branches b = v4_branches_both();
 	uint32_t nodes;
 
 	l.index_q = NULL;
@@ -146,7 +120,7 @@ END_TEST
 
 START_TEST(a_layer_outside_of_captures_is_the_same_with_branches)
 {
-	const spmla_v4_branches b = both();
+	const spmla_v4_branches b = v4_branches_both();
 	uint64_t hash[2];
 	uint32_t i, k;
 
@@ -167,7 +141,7 @@ END_TEST
 
 START_TEST(branches_are_of_an_engines_own_capture_too)
 {
-	const spmla_v4_branches b = both();
+	const spmla_v4_branches b = v4_branches_both();
 	uint32_t nodes, i;
 	uint64_t hash;
 
@@ -232,7 +206,7 @@ expect_order(uint32_t i, uint32_t j, uint32_t same_layer)
 static void
 expect_orders(void)
 {
-	const spmla_v4_branches b = both();
+	const spmla_v4_branches b = v4_branches_both();
 	uint32_t chains[4] = {0}, i, j, k;
 
 	cuda_fake_follow();

@@ -4,15 +4,13 @@
  * leaves none of them unjoined, and a failure at any of the driver's calls is
  * told and spoils the capture only.
  */
-#include "tests/support/cuda_fake.h"
-
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/support/themes.h"
 #include "tests/support/v32_rig.h"
-#include "tests/support/v4_layer_rig.h"
+#include "tests/support/v4_branches_rig.h"
 
 static cuda_fake_rig r;
 static v4_layer_rig rig;
@@ -22,43 +20,19 @@ static const uint32_t ratios[3] = {1, 4, 128};
 static void
 setup(void)
 {
-	spmla_config config;
-
-	cuda_fake_reset();
-	v4_layer_config(&config);
-	config.max_graphs = 8;
-	cuda_fake_rig_plan_of(&r, &config);
-	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
-	v4_layer_open(&rig, r.ctx, 3);
+	v4_branches_open(&r, &rig);
 }
 
 static void
 teardown(void)
 {
-	fake.fail_at = 0;
-	v4_layer_close(&rig);
-	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
-	ck_assert_uint_eq(fake.alive, 0);
-	cuda_fake_rig_free(&r);
+	v4_branches_close(&r, &rig);
 }
 
 static spmla_stream
 main_stream(void)
 {
 	return cuda_fake_stream(0);
-}
-
-static spmla_v4_branches
-both(void)
-{
-	spmla_v4_branches b = SPMLA_V4_BRANCHES_INIT;
-	uint32_t i;
-
-	for (i = 0; i < 2; i++)
-		b.streams[i] = cuda_fake_stream(i + 1);
-	for (i = 0; i < 3; i++)
-		b.events[i] = cuda_fake_event(i);
-	return b;
 }
 
 /* A layer that one of its ops refuses, with work on the branches by then; and
@@ -68,7 +42,7 @@ static void
 expect_joined(const spmla_v4_layer *l, const char *want)
 {
 	const spmla_v4_layer good = v4_layer_of(&rig, r.ctx, l->ratio);
-	const spmla_v4_branches b = both();
+	const spmla_v4_branches b = v4_branches_both();
 	uint32_t begun, last, round, calls = 0;
 	char text[200];
 
@@ -153,14 +127,14 @@ START_TEST(branches_that_are_wrong_are_named_before_anything)
 					    main_stream()));
 	for (k = 0; k < 3; k++) {
 		const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, ratios[k]);
-		spmla_v4_branches b = both();
+		spmla_v4_branches b = v4_branches_both();
 
 		b.struct_bytes = 40;
 		expect(&l, &b,
 		       "SPMLA_E_STRUCT_SIZE: branches.struct_bytes: got 40, "
 		       "want 48");
 		for (i = 0; i < 5; i++) {
-			b = both();
+			b = v4_branches_both();
 			if (i < 2)
 				b.streams[i] = NULL;
 			else
@@ -201,7 +175,7 @@ expect_told(spmla_status s)
 START_TEST(a_failure_at_any_call_is_told_and_spoils_the_capture_only)
 {
 	const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, 4);
-	const spmla_v4_branches b = both();
+	const spmla_v4_branches b = v4_branches_both();
 	uint32_t fail, seen[CUDA_FAKE_CALLS] = {0};
 	spmla_graph graph;
 	spmla_status s = SPMLA_E_DEVICE;
