@@ -2,8 +2,8 @@
  *
  * A V4 context on a driver of tests, a layer of it, and branches for that.
  */
-#ifndef TESTS_SUPPORT_V4_BRANCHES_RIG_H
-#define TESTS_SUPPORT_V4_BRANCHES_RIG_H
+#ifndef TESTS_SUPPORT_CUDA_BRANCHES_RIG_H
+#define TESTS_SUPPORT_CUDA_BRANCHES_RIG_H
 
 #include "tests/support/cuda_fake.h"
 #include "tests/support/v4_layer_rig.h"

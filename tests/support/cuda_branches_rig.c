@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See v4_branches_rig.h.
+ * See cuda_branches_rig.h.
  */
-#include "tests/support/v4_branches_rig.h"
+#include "tests/support/cuda_branches_rig.h"
 
 #include <check.h>
 
