@@ -55,8 +55,9 @@ typedef struct spmla_kv_compress_args {
  * 1. in each column: c = sum of kv * w / sum of w, w = exp2((score - m) *
  *    log2 e), m the largest score. Rows come in order, 8 at a time: each of both
  *    sums of the 8 is summed from 0 on, with their largest score n in place of
- *    m, and times exp2((n - m) * log2 e) goes to the sum over all, from 0 on. A
- *    score of NaN or +inf, or -inf alone, makes c NaN.
+ *    m, and times exp2((n - m) * log2 e) goes to the sum over all; at ratio 128
+ *    these are 16, summed by the tree 8, 4, 2, 1. A score of NaN or +inf, or
+ *    -inf alone, makes c NaN.
  * 2. y = (c * r) * norm_weight, r = 1 / sqrt(mean of c^2 + norm_eps), the
  *    mean's sum in 16 lanes (lane l adds l, l + 16, .. to 0) and then the tree
  *    8, 4, 2, 1.

@@ -2,8 +2,8 @@
  *
  * kv_compress on the CPU: a token at a time, in its worker's INDEX_SCRATCH. The
  * hard idea is the order: rows count 8 at a time, by the largest score of these
- * 8, and then their sums by that of all, so that a kernel may do the eights at
- * once, anywhere, and still give these bits.
+ * 8, and then their sums by that of all, in a tree, so that a kernel may do the
+ * eights at once, anywhere, and still give these bits.
  */
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/attend_cpu.h"
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROPE = SPMLA_V4_ROPE, STEP = 8 };
+enum { ROPE = SPMLA_V4_ROPE, STEP = 8, PARTS = SPMLA_COMPRESS_MOST / STEP };
 
 /* A row of a group, at its first column; ape NULL: it is in score. */
 typedef struct group_row {
@@ -26,8 +26,7 @@ typedef struct group_row {
 /* cpu_scratch.h has its size. */
 typedef struct work {
 	float max[SPMLA_V4_DIM];
-	float sum[SPMLA_V4_DIM];
-	float y[SPMLA_V4_DIM]; /* sum of kv * w; then the key */
+	float y[SPMLA_V4_DIM]; /* the key */
 	group_row rows[SPMLA_COMPRESS_MOST];
 } work;
 
@@ -111,9 +110,10 @@ weight_of(float x, float most)
 	return exp2f((x - base) * SPMLA_I_LOG2_E);
 }
 
-/* Column d of up to 8 rows, once w->max has the largest score of all. */
+/* Column d of up to 8 rows, relative to the largest score of all. */
 static void
-add_rows(work *w, const group_row *rows, uint32_t n, uint32_t d)
+sum_rows(const work *w, const group_row *rows, uint32_t n, uint32_t d,
+	 float *sum_part, float *acc_part)
 {
 	float x[STEP], largest = -INFINITY, sum = 0.0f, acc = 0.0f, part;
 	uint32_t i;
@@ -129,8 +129,26 @@ add_rows(work *w, const group_row *rows, uint32_t n, uint32_t d)
 		acc += rows[i].kv[d] * weight;
 	}
 	part = weight_of(largest, w->max[d]);
-	w->sum[d] += sum * part;
-	w->y[d] += acc * part;
+	*sum_part = sum * part;
+	*acc_part = acc * part;
+}
+
+/* Column d of n rows: 8, fewer or 128. */
+static float
+column(const work *w, uint32_t n, uint32_t d)
+{
+	float sum[PARTS], acc[PARTS];
+	uint32_t i, parts = 0;
+
+	for (i = 0; i < n; i += STEP, parts++)
+		sum_rows(w, w->rows + i, n - i < STEP ? n - i : STEP, d,
+			 &sum[parts], &acc[parts]);
+	for (parts /= 2; parts; parts /= 2)
+		for (i = 0; i < parts; i++) {
+			sum[i] += sum[i + parts];
+			acc[i] += acc[i + parts];
+		}
+	return acc[0] / sum[0];
 }
 
 /* w->y = the group's key before its scales: a position's row of cos_sin. */
@@ -142,22 +160,16 @@ make_key(const spmla_kv_compress_args *a, work *w, uint32_t n,
 	uint32_t i, d;
 	float r;
 
-	for (d = 0; d < dim; d++) {
+	for (d = 0; d < dim; d++)
 		w->max[d] = -INFINITY;
-		w->sum[d] = w->y[d] = 0.0f;
-	}
 	for (i = 0; i < n; i++)
 		for (d = 0; d < dim; d++) {
 			const float x = score_of(&w->rows[i], d);
 
 			w->max[d] = x > w->max[d] ? x : w->max[d];
 		}
-	for (i = 0; i < n; i += STEP)
-		for (d = 0; d < dim; d++)
-			add_rows(w, w->rows + i, n - i < STEP ? n - i : STEP,
-				 d);
 	for (d = 0; d < dim; d++)
-		w->y[d] /= w->sum[d];
+		w->y[d] = column(w, n, d);
 	r = spmla_i_cpu_dot(w->y, w->y, dim) / (float)dim;
 	r = 1.0f / sqrtf(r + a->norm_eps);
 	for (d = 0; d < dim; d++)

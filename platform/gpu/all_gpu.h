@@ -18,6 +18,7 @@
 #include "spmla/platform/gpu/indexer_q_prep_gpu.h"
 #include "spmla/platform/gpu/indexer_schedule_gpu.h"
 #include "spmla/platform/gpu/inv_rope_quant_gpu.h"
+#include "spmla/platform/gpu/kv_compress_few_gpu.h"
 #include "spmla/platform/gpu/kv_compress_gpu.h"
 #include "spmla/platform/gpu/kv_gather_gpu.h"
 #include "spmla/platform/gpu/kv_insert_gpu.h"

@@ -8,6 +8,7 @@
  * g_exp2 of what is not above 0, and may be 0 where that is below 2^-126.
  * g_arrive adds 1, and returns what was there: what the block wrote before a
  * BARRIER before it, all blocks that come later see after one behind theirs.
+ * g_load_at reads what a pointer to global memory points at, as a number.
  */
 #ifndef SPMLA_PLATFORM_GPU_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_BUILTINS_H
@@ -49,6 +50,7 @@ FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { atomic_work_item_fe
 FN uint32_t g_arrive(GLOBAL uint32_t *p) { uint32_t old; atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device); old = atomic_add(p, 1u); atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device); return old; }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
+FN uint32_t g_load_at(uint64_t at) { return *(GLOBAL const uint32_t *)at; }
 
 #elif defined(__CUDACC__)
 
@@ -85,6 +87,7 @@ FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.re
 FN uint32_t g_arrive(GLOBAL uint32_t *p) { uint32_t old; asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(old) : "l"(p) : "memory"); return old; }
 FN void g_fence_system(void) { __threadfence_system(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
+FN uint32_t g_load_at(uint64_t at) { uint32_t x; asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(at)); return x; }
 
 #elif defined(__HIP__)
 
@@ -123,6 +126,7 @@ FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(
 FN uint32_t g_arrive(GLOBAL uint32_t *p) { return __hip_atomic_fetch_add(p, 1u, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
+FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
 FN void g_barrier(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
 
 #else /* the emulator */
@@ -160,6 +164,7 @@ FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __A
 FN uint32_t g_arrive(uint32_t *p) { return g_add(p, 1); }
 FN void g_fence_system(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
+FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
 
 #endif
 /* clang-format on */

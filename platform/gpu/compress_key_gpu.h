@@ -12,7 +12,10 @@
 
 enum {
 	COMPRESS_EACH = 4, /* columns of an item */
-	COMPRESS_LANES = 16
+	COMPRESS_LANES = 16,
+	/* Squares of a key of 512 or of four of 128, a lane's beside each other
+	 * and 4 more, so that lanes do not meet in a bank. */
+	COMPRESS_SQUARES = SPMLA_V4_DIM + 4 * 4 * COMPRESS_LANES
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -44,39 +47,46 @@ compress_ask_angles(GLOBAL const float *cos_sin, int32_t position, uint32_t i,
 }
 
 /* The item's four values of a key, its columns 4 q on: normed, rotated, as two
- * words of bf16; zeros if it is lost. A barrier inside. squares: the key's. */
+ * words of bf16; zeros if it is lost. A barrier inside; that is all for an item
+ * that is not `there`. squares: the key's. */
 FN void
 compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
-		GLOBAL const float *norm_weight, float eps,
-		GLOBAL const float *cos_sin, uint32_t lost, const uint32_t dim,
-		PRIVATE uint32_t *w)
+		const uint32_t there, GLOBAL const float *norm_weight,
+		float eps, GLOBAL const float *cos_sin, uint32_t lost,
+		const uint32_t dim, PRIVATE uint32_t *w)
 {
 	const uint32_t rope = (dim - SPMLA_V4_ROPE) / COMPRESS_EACH;
+	const uint32_t stride = dim / COMPRESS_LANES + 4; /* of a lane */
+	const LOCAL float *lane = squares + q % COMPRESS_LANES * stride;
 	float y[COMPRESS_EACH], weight[COMPRESS_EACH], cos[2], sin[2];
 	float sum = 0.0f, r;
 	uint32_t j, k;
 
-	UNROLL
-	for (j = 0; j < COMPRESS_EACH; j++) {
-		weight[j] = norm_weight[COMPRESS_EACH * q + j];
-		squares[COMPRESS_EACH * q + j] = c[j] * c[j];
-	}
-	UNROLL
-	for (j = 0; j < 2; j++) {
-		cos[j] = 1.0f;
-		sin[j] = 0.0f;
-		if (q >= rope) {
-			cos[j] = cos_sin[2 * (q - rope) + j];
-			sin[j] =
-				cos_sin[SPMLA_V4_ROPE / 2 + 2 * (q - rope) + j];
+	if (there) {
+		UNROLL
+		for (j = 0; j < COMPRESS_EACH; j++) {
+			const uint32_t col = COMPRESS_EACH * q + j;
+
+			weight[j] = norm_weight[col];
+			squares[col % COMPRESS_LANES * stride +
+				col / COMPRESS_LANES] = c[j] * c[j];
+		}
+		UNROLL
+		for (j = 0; j < 2; j++) {
+			const uint32_t n = 2 * (q - rope) + j;
+
+			cos[j] = q >= rope ? cos_sin[n] : 1.0f;
+			sin[j] = q >= rope ? cos_sin[SPMLA_V4_ROPE / 2 + n]
+					   : 0.0f;
 		}
 	}
 	BARRIER();
-	for (k = 0; k < dim; k += COMPRESS_LANES * 8) {
+	if (!there)
+		return;
+	for (k = 0; k < dim / COMPRESS_LANES; k += 8) {
 		UNROLL
 		for (j = 0; j < 8; j++)
-			sum += squares[k + COMPRESS_LANES * j +
-				       q % COMPRESS_LANES];
+			sum += lane[k + j];
 	}
 	sum = g_sum16(sum) * (1.0f / (float)dim);
 	r = g_div_rn(1.0f, g_sqrt_rn(sum + eps));
@@ -135,7 +145,26 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 {
 	const uint64_t both = (uint64_t)w[1] << 32 | w[0];
 
-	if (layout == SPMLA_LAYOUT_V4_FP8) {
+	if (layout == SPMLA_LAYOUT_V4_E4M3) {
+		const uint32_t low =
+			g_f32_to_e4m3x2(g_div_rn(v4_low(w[0]), e4m3_scale),
+					g_div_rn(v4_high(w[0]), e4m3_scale));
+		const uint32_t high =
+			g_f32_to_e4m3x2(g_div_rn(v4_low(w[1]), e4m3_scale),
+					g_div_rn(v4_high(w[1]), e4m3_scale));
+
+		if (live)
+			((GLOBAL uint32_t *)(page +
+					     (uint64_t)entry *
+						     SPMLA_V4_E4M3_BYTES))[q] =
+				low | high << 16;
+	} else if (layout == SPMLA_LAYOUT_V4_BF16) {
+		if (live)
+			((GLOBAL uint64_t *)(page +
+					     (uint64_t)entry *
+						     SPMLA_V4_BF16_BYTES))[q] =
+				both;
+	} else {
 		const uint32_t nope = SPMLA_V4_NOPE / COMPRESS_EACH;
 		const float scale =
 			g_row_pow2(compress_amax(w, 1e-4f, COMPRESS_LANES));
@@ -154,23 +183,6 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 			     (uint64_t)entry * SPMLA_V4_SCALE_BYTES +
 			     q / COMPRESS_LANES] =
 				(uint8_t)(q < nope ? g_bits(scale) >> 23 : 0u);
-	} else if (!live) {
-		return;
-	} else if (layout == SPMLA_LAYOUT_V4_BF16) {
-		((GLOBAL uint64_t *)(page + (uint64_t)entry *
-						    SPMLA_V4_BF16_BYTES))[q] =
-			both;
-	} else {
-		const uint32_t low =
-			g_f32_to_e4m3x2(g_div_rn(v4_low(w[0]), e4m3_scale),
-					g_div_rn(v4_high(w[0]), e4m3_scale));
-		const uint32_t high =
-			g_f32_to_e4m3x2(g_div_rn(v4_low(w[1]), e4m3_scale),
-					g_div_rn(v4_high(w[1]), e4m3_scale));
-
-		((GLOBAL uint32_t *)(page + (uint64_t)entry *
-						    SPMLA_V4_E4M3_BYTES))[q] =
-			low | high << 16;
 	}
 }
 

@@ -30,13 +30,13 @@ spmla_i_gpu_compress_state_save(const spmla_i_gpu_queue *queue,
 	p.s.score_stride = a->score_stride_elems;
 	p.s.capacity = (uint64_t)a->columns * a->state.entries_per_page;
 	p.s.state_page_bytes = a->state.page_stride_bytes;
-	p.s.state_entries = a->state.entries_per_page;
+	p.s.state_entries = spmla_i_gpu_divisor(a->state.entries_per_page);
 	p.s.state_pages = a->state.pages;
 	p.s.width = width;
 	p.s.ratio = a->ratio;
 	p.s.ring = a->form == SPMLA_STATE_RING;
 	p.s.rows = a->rows;
-	p.s.columns = a->columns;
+	p.s.columns = spmla_i_gpu_divisor(a->columns);
 	p.s.table_stride = a->table_stride_elems;
 	p.s.has_cols = a->table_cols != NULL;
 	p.s.tokens = a->tokens;

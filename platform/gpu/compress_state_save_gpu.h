@@ -52,7 +52,8 @@ SPMLA_KERNEL(compress_state_save)
 
 		if (!s.ring) {
 			const int64_t slot = slot_mapping[t];
-			const uint64_t page = (uint64_t)slot / s.state_entries;
+			const uint64_t page =
+				(uint64_t)slot / s.state_entries.by;
 
 			if (slot < 0)
 				continue;
@@ -61,10 +62,11 @@ SPMLA_KERNEL(compress_state_save)
 			else if (position < 0)
 				fault = G_FAULT_POSITION;
 			else
-				at = g_state_entry(page, s.state_page_bytes,
-						   (uint32_t)((uint64_t)slot %
-							      s.state_entries),
-						   s.width);
+				at = g_state_entry(
+					page, s.state_page_bytes,
+					(uint32_t)((uint64_t)slot %
+						   s.state_entries.by),
+					s.width);
 		} else {
 			const uint32_t row = (uint32_t)token_row[t];
 
@@ -86,7 +88,7 @@ SPMLA_KERNEL(compress_state_save)
 					s.columns, s.table_stride, 1,
 					s.state_pages, s.state_page_bytes,
 					s.state_entries, s.width, row,
-					(uint32_t)position);
+					position);
 			if (!fault && at == G_STATE_NONE)
 				fault = G_FAULT_PAGE;
 		}

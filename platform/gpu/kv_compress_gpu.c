@@ -9,7 +9,9 @@ static spmla_i_kernel
 kernel_of(const spmla_kv_compress_args *a)
 {
 	if (a->ratio == SPMLA_COMPRESS_MOST)
-		return SPMLA_KERNEL_kv_compress_c128;
+		return a->split_keys && a->tokens <= COMPRESS_FEW
+			       ? SPMLA_KERNEL_kv_compress_few
+			       : SPMLA_KERNEL_kv_compress_c128;
 	return a->state.layout == SPMLA_LAYOUT_STATE_256
 		       ? SPMLA_KERNEL_kv_compress_index
 		       : SPMLA_KERNEL_kv_compress;
@@ -49,7 +51,10 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	const spmla_i_kernel kernel = kernel_of(a);
 	const uint32_t split = a->ratio == SPMLA_COMPRESS_MOST && a->split_keys;
 	const uint64_t units =
-		(uint64_t)a->tokens * (split ? COMPRESS_SLABS : 1);
+		(uint64_t)a->tokens * (kernel == SPMLA_KERNEL_kv_compress_few
+					       ? COMPRESS_FEW_SLABS
+				       : split ? COMPRESS_SLABS
+					       : 1);
 	spmla_k_kv_compress_params p;
 
 	memset(&p, 0, sizeof p);
@@ -73,13 +78,13 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.score_stride = a->score_stride_elems;
 	p.s.page_stride_bytes = a->cache.page_stride_bytes;
 	p.s.state_page_bytes = a->state.page_stride_bytes;
-	p.s.state_entries = a->state.entries_per_page;
+	p.s.state_entries = spmla_i_gpu_divisor(a->state.entries_per_page);
 	p.s.state_pages = a->state.pages;
 	p.s.width = spmla_i_state_width(a->state.layout);
 	p.s.ratio = a->ratio;
 	p.s.ring = a->form == SPMLA_STATE_RING;
 	p.s.rows = a->rows;
-	p.s.columns = a->columns;
+	p.s.columns = spmla_i_gpu_divisor(a->columns);
 	p.s.table_stride = a->table_stride_elems;
 	p.s.has_cols = a->table_cols != NULL;
 	p.s.has_lens = a->context_lens != NULL;

@@ -6,7 +6,8 @@
  * looked up at once, then where the rows of a key are, then the rows
  * themselves; all else has been asked for by then, and reports of bad data come
  * last. A key of ratio 128 is 512 KB, more than one multiprocessor should read:
- * 16 blocks have 32 columns each, and the one that comes last has the key.
+ * 16 blocks have 32 columns each, and the one that comes last has the key; for
+ * few tokens see kv_compress_few_gpu.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_KV_COMPRESS_H
 #define SPMLA_PLATFORM_GPU_KV_COMPRESS_H
@@ -52,10 +53,12 @@
 	S(float, e4m3_scale)
 #define SPMLA_K_kv_compress(P, S)       SPMLA_K_KV_COMPRESS(P, S)
 #define SPMLA_K_kv_compress_c128(P, S)  SPMLA_K_KV_COMPRESS(P, S)
+#define SPMLA_K_kv_compress_few(P, S)   SPMLA_K_KV_COMPRESS(P, S)
 #define SPMLA_K_kv_compress_index(P, S) SPMLA_K_KV_COMPRESS(P, S)
 SPMLA_KERNEL_SCALARS(kv_compress)
 /* The same struct. */
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_c128_scalars;
+typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_few_scalars;
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_index_scalars;
 
 enum {
@@ -71,7 +74,7 @@ enum {
 #define COMPRESS_ARG(type, name) name,
 
 /* Where a row of a group is. */
-enum { COMPRESS_NONE, COMPRESS_STATE, COMPRESS_CALL, COMPRESS_LOST };
+enum { COMPRESS_STATE, COMPRESS_CALL, COMPRESS_NONE, COMPRESS_LOST };
 
 /* A row of a group: where the columns begin that the key's first is made of, in
  * floats; of the state 0 if it is not there. */
@@ -95,7 +98,7 @@ typedef struct compress_unit {
 typedef struct compress_local {
 	compress_unit unit[COMPRESS_ITEMS];
 	compress_row row[SPMLA_COMPRESS_MOST];
-	float squares[COMPRESS_ITEMS * COMPRESS_EACH];
+	float squares[COMPRESS_SQUARES];
 	float largest[COMPRESS_ITEMS / COMPRESS_LANES];
 	uint32_t units;
 	uint32_t first; /* of the block's, that is listed */
@@ -103,16 +106,15 @@ typedef struct compress_local {
 
 /* What parts of 8 rows came to, and the columns of a key. */
 typedef struct compress_parts {
-	float most[COMPRESS_PARTS][COMPRESS_SLAB];
-	float sum[COMPRESS_PARTS][COMPRESS_SLAB];
-	float acc[COMPRESS_PARTS][COMPRESS_SLAB];
+	float most[COMPRESS_PARTS][COMPRESS_SLAB + 1];
+	float sum[COMPRESS_PARTS][COMPRESS_SLAB + 1];
+	float acc[COMPRESS_PARTS][COMPRESS_SLAB + 1];
 	float column[SPMLA_V4_DIM];
 	uint32_t lost[COMPRESS_PARTS];
 	uint32_t is_last;
 } compress_parts;
 
-/* Of four columns of 8 rows the largest score, and relative to it the sum of
- * weights and that of kv times weight. */
+/* Of four columns of 8 rows, what compress_weigh makes. */
 typedef struct compress_sums {
 	float most[COMPRESS_EACH];
 	float sum[COMPRESS_EACH];
@@ -120,6 +122,24 @@ typedef struct compress_sums {
 } compress_sums;
 
 /* ---- What there is to do ----------------------------------------------- */
+
+/* Whether a token ends a group; *fault: what is bad about it. Bits rather than
+ * conditions, which would wait for one before they ask for the next. */
+FN uint32_t
+compress_ends(int64_t slot, int32_t position, int32_t row,
+	      const spmla_k_kv_compress_scalars s, const uint32_t ratio,
+	      PRIVATE uint32_t *fault)
+{
+	const uint32_t group = (uint32_t)position & ~(ratio - 1);
+	const uint32_t below = position < 0;
+	const uint32_t last = ((uint32_t)position + 1) % ratio == 0;
+	const uint32_t outside = below | (group >= s.cos_sin_rows);
+
+	*fault = (uint32_t)row >= s.rows ? G_FAULT_ROW : 0;
+	*fault = outside ? G_FAULT_POSITION : *fault;
+	*fault = (uint64_t)slot >= s.slots ? G_FAULT_SLOT : *fault;
+	return (slot >= 0) & (below | last);
+}
 
 /* Lists those of the items' units, slabs of tokens, that end a group; a bad one
  * is listed by its first slab. Barriers inside; no units before. */
@@ -134,29 +154,20 @@ compress_list(LOCAL compress_local *shared, GLOBAL const int32_t *positions,
 	const int64_t slot = there ? slot_mapping[t] : -1;
 	const int32_t position = there ? positions[t] : 0;
 	const int32_t row = there ? token_row[t] : 0;
-	const uint32_t group = (uint32_t)position & ~(ratio - 1);
-	uint32_t fault = 0;
+	uint32_t fault;
 
 	BARRIER();
-	if (slot >= 0 &&
-	    (position < 0 || ((uint32_t)position + 1) % ratio == 0)) {
-		if ((uint64_t)slot >= s.slots)
-			fault = G_FAULT_SLOT;
-		else if (position < 0 || group >= s.cos_sin_rows)
-			fault = G_FAULT_POSITION;
-		else if ((uint32_t)row >= s.rows)
-			fault = G_FAULT_ROW;
-		if (!fault || slab == 0) {
-			LOCAL compress_unit *u =
-				&shared->unit[g_local_add(&shared->units, 1)];
+	if (compress_ends(slot, position, row, s, ratio, &fault) &&
+	    (!fault || slab == 0)) {
+		LOCAL compress_unit *u =
+			&shared->unit[g_local_add(&shared->units, 1)];
 
-			u->slot = slot;
-			u->token = t;
-			u->slab = slab;
-			u->position = position;
-			u->row = row;
-			u->fault = fault;
-		}
+		u->slot = slot;
+		u->token = t;
+		u->slab = slab;
+		u->position = position;
+		u->row = row;
+		u->fault = fault;
 	}
 	BARRIER();
 }
@@ -174,9 +185,67 @@ compress_report(const LOCAL compress_local *shared,
 		g_fault(fault_state, fault_status, u->token, u->fault);
 }
 
-/* Looks up row i of a unit's group, and writes it if the item is its `first`. The
- * table is asked for whether or not the call has the row. If it is in the state
- * and `ask` says so, 32 columns of it from `column` on are asked for. */
+/* What token j of the call says of itself, if rows may be the call's and there is
+ * such a token. */
+typedef struct compress_near {
+	int32_t row;
+	int32_t position;
+	int32_t len;
+} compress_near;
+
+FN compress_near
+compress_near_of(GLOBAL const int32_t *positions,
+		 GLOBAL const int32_t *token_row,
+		 GLOBAL const int32_t *context_lens,
+		 const spmla_k_kv_compress_scalars s, int64_t j)
+{
+	const uint32_t there = s.ring & (j >= 0);
+	compress_near near;
+
+	near.row = there ? token_row[j] : -1;
+	near.position = there ? positions[j] : -1;
+	near.len = there & s.has_lens ? context_lens[j] : 1;
+	return near;
+}
+
+/* Where row i of a group is, which has position p of a table row, or that token
+ * of the call; if it is in the state, where in it the columns begin that the
+ * key's first is made of. The table is asked for whether or not the call has the
+ * row. */
+FN uint32_t
+compress_place(const compress_near near, int32_t row, int32_t p,
+	       GLOBAL const int32_t *block_table,
+	       GLOBAL const int32_t *table_cols,
+	       const spmla_k_kv_compress_scalars s, uint32_t i,
+	       const uint32_t dim, const uint32_t ratio, PRIVATE uint64_t *to)
+{
+	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
+	const uint64_t at = g_state_at(
+		block_table, table_cols, s.has_cols, s.columns, s.table_stride,
+		s.ring, s.state_pages, s.state_page_bytes, s.state_entries,
+		width, (uint32_t)row, p);
+
+	*to = 0;
+	if ((p >= 0) & (near.row == row) & (near.position == p) &
+	    (near.len > 0))
+		return COMPRESS_CALL;
+	if (at == G_STATE_NONE)
+		return p >= 0 ? COMPRESS_LOST : COMPRESS_NONE;
+	*to = at / 4 + (i < ratio ? 0 : dim);
+	return COMPRESS_STATE;
+}
+
+/* Asks for columns of a row of the state, kv and score, up to 32. */
+FN void
+compress_ask_row(GLOBAL const float *row, const uint32_t width)
+{
+	g_prefetch((GLOBAL const int32_t *)row);
+	g_prefetch((GLOBAL const int32_t *)(row + width));
+}
+
+/* Looks up row i of a unit's group, and writes it if the item is its `first`.
+ * If it is in the state and `ask` says so, 32 columns of it from `column` on are
+ * asked for. */
 FN void
 compress_find(LOCAL compress_row *to, uint32_t first, uint32_t ask,
 	      const LOCAL compress_unit *u, GLOBAL const int32_t *positions,
@@ -189,42 +258,23 @@ compress_find(LOCAL compress_row *to, uint32_t first, uint32_t ask,
 {
 	const uint32_t overlap = ratio == SPMLA_COMPRESS_OVERLAP;
 	const uint32_t rows = overlap ? 2 * ratio : ratio;
-	const uint32_t width = overlap ? 2 * dim : dim;
-	const int32_t row = u->row;
-	const int32_t back = (int32_t)(rows - 1 - i);
-	const int32_t p = u->position - back;
-	const int64_t j = (int64_t)u->token - back;
-	const uint32_t near = s.ring && p >= 0 && j >= 0;
-	const int32_t near_row = near ? token_row[j] : -1;
-	const int32_t near_position = near ? positions[j] : -1;
-	const int32_t near_len = near && s.has_lens ? context_lens[j] : 1;
 	const uint32_t col = i < ratio ? 0 : dim;
-	uint64_t at = G_STATE_NONE;
-	uint32_t from = COMPRESS_NONE;
+	const int32_t back = (int32_t)(rows - 1 - i);
+	const int64_t j = (int64_t)u->token - back;
+	uint64_t at;
+	const uint32_t from = compress_place(
+		compress_near_of(positions, token_row, context_lens, s, j),
+		u->row, u->position - back, block_table, table_cols, s, i, dim,
+		ratio, &at);
 
-	if (p >= 0)
-		at = g_state_at(block_table, table_cols, s.has_cols, s.columns,
-				s.table_stride, s.ring, s.state_pages,
-				s.state_page_bytes, s.state_entries, width,
-				(uint32_t)row, (uint32_t)p);
-	if (near_row == row && near_position == p && near_len > 0)
-		from = COMPRESS_CALL;
-	else if (at != G_STATE_NONE)
-		from = COMPRESS_STATE;
-	else if (p >= 0)
-		from = COMPRESS_LOST;
-	at = from == COMPRESS_STATE ? at / 4 + col : 0;
 	if (first) {
 		to->at = at;
 		to->kv_at = (uint64_t)(j * s.kv_stride) + col;
 		to->score_at = (uint64_t)(j * s.score_stride) + col;
 		to->from = from;
 	}
-	if (ask && from == COMPRESS_STATE) {
-		g_prefetch((GLOBAL const int32_t *)(state + at + column));
-		g_prefetch(
-			(GLOBAL const int32_t *)(state + at + column + width));
-	}
+	if (ask && from == COMPRESS_STATE)
+		compress_ask_row(state + at + column, overlap ? 2 * dim : dim);
 }
 
 /* ---- Columns ----------------------------------------------------------- */
@@ -287,6 +337,34 @@ compress_load_call(const LOCAL compress_row *row, uint32_t first,
 	}
 }
 
+/* A column of 8 rows, `each` apart: the largest score, and relative to it the
+ * sum of weights and that of v times weight. */
+FN void
+compress_weigh(const PRIVATE uint32_t *v, const PRIVATE uint32_t *x,
+	       const uint32_t each, PRIVATE float *most, PRIVATE float *sum,
+	       PRIVATE float *acc)
+{
+	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
+	float base, a = 0.0f, b = 0.0f;
+	uint32_t k;
+
+	*most = least;
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++)
+		*most = g_larger(*most, g_float(x[each * k]));
+	base = *most == least ? 0.0f : *most;
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		const float weight =
+			g_weight((g_float(x[each * k]) - base) * log2_e);
+
+		a += weight;
+		b += g_float(v[each * k]) * weight;
+	}
+	*sum = a;
+	*acc = b;
+}
+
 /* Four columns of 8 rows, which are the group's from `first` on; returns whether
  * one is lost. */
 FN uint32_t
@@ -296,7 +374,6 @@ compress_sum(const LOCAL compress_row *row, uint32_t first,
 	     uint32_t column, uint32_t wide, const uint32_t dim,
 	     const uint32_t ratio, PRIVATE compress_sums *to)
 {
-	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
 	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
 	uint32_t v[COMPRESS_STEP * COMPRESS_EACH];
 	uint32_t x[COMPRESS_STEP * COMPRESS_EACH];
@@ -318,51 +395,27 @@ compress_sum(const LOCAL compress_row *row, uint32_t first,
 		compress_load_call(row, first, kv, score, ape, column, dim,
 				   ratio, 0, v, x);
 	UNROLL
-	for (j = 0; j < COMPRESS_EACH; j++) {
-		float most = least, base, sum = 0.0f, acc = 0.0f;
-
-		UNROLL
-		for (k = 0; k < COMPRESS_STEP; k++)
-			most = g_larger(most,
-					g_float(x[COMPRESS_EACH * k + j]));
-		base = most == least ? 0.0f : most;
-		UNROLL
-		for (k = 0; k < COMPRESS_STEP; k++) {
-			const uint32_t n = COMPRESS_EACH * k + j;
-			const float weight =
-				g_weight((g_float(x[n]) - base) * log2_e);
-
-			sum += weight;
-			acc += g_float(v[n]) * weight;
-		}
-		to->most[j] = most;
-		to->sum[j] = sum;
-		to->acc[j] = acc;
-	}
+	for (j = 0; j < COMPRESS_EACH; j++)
+		compress_weigh(v + j, x + j, COMPRESS_EACH, &to->most[j],
+			       &to->sum[j], &to->acc[j]);
 	return lost;
 }
 
-/* A column of a key, of its parts. */
+/* A column of a key, of its 16 parts, which are neighbouring items'; in all of
+ * them. */
 FN float
-compress_column(const LOCAL compress_parts *parts, uint32_t column)
+compress_join(float most, float sum, float acc)
 {
 	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
-	float most = least, sum = 0.0f, acc = 0.0f;
-	uint32_t k;
+	float all = g_larger(least, most), f;
+	uint32_t mask;
 
 	UNROLL
-	for (k = 0; k < COMPRESS_PARTS; k++)
-		most = g_larger(most, parts->most[k][column]);
-	most = most == least ? 0.0f : most;
-	UNROLL
-	for (k = 0; k < COMPRESS_PARTS; k++) {
-		const float f =
-			g_weight((parts->most[k][column] - most) * log2_e);
-
-		sum += parts->sum[k][column] * f;
-		acc += parts->acc[k][column] * f;
-	}
-	return g_div_rn(acc, sum);
+	for (mask = COMPRESS_PARTS / 2; mask; mask >>= 1)
+		all = g_larger(all, g_shuffle_xor_f(all, mask));
+	f = g_weight((most - (all == least ? 0.0f : all)) * log2_e);
+	acc = g_sum16(acc * f);
+	return g_div_rn(acc, g_sum16(sum * f));
 }
 
 /* A page of a slot, and which entry of it. */
@@ -407,6 +460,8 @@ compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 		compress_ask_angles(cos_sin, u->position, q,
 				    SPMLA_COMPRESS_OVERLAP);
 	}
+	/* A long division, while rows are on their way. */
+	page = compress_page(cache, live ? u->slot : 0, s, &entry);
 	BARRIER();
 	if (live) {
 		lost = compress_sum(row, 0, kv, score, ape,
@@ -419,9 +474,8 @@ compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 		angles = compress_angles(cos_sin, u->position,
 					 SPMLA_COMPRESS_OVERLAP);
 	}
-	compress_finish(shared->squares + dim * key, c, q, norm_weight,
-			s.norm_eps, angles, lost, dim, w);
-	page = compress_page(cache, live ? u->slot : 0, s, &entry);
+	compress_finish(shared->squares + (dim + 4 * COMPRESS_LANES) * key, c,
+			q, 1, norm_weight, s.norm_eps, angles, lost, dim, w);
 	if (dim == SPMLA_V4_DIM)
 		compress_store(w, q, live, page, entry, s.page_entries,
 			       s.layout, s.e4m3_scale);
@@ -435,16 +489,17 @@ compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 
 /* ---- Ratio 128 --------------------------------------------------------- */
 
-/* The item's column of a slab, of the first items, in `column`; returns whether
- * a row is lost. A barrier inside. */
+/* Columns of a slab, to where `columns` begins; returns whether a row is lost. A
+ * barrier inside. */
 FN uint32_t
 compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
 	      GLOBAL const float *kv, GLOBAL const float *score,
 	      GLOBAL const float *ape, GLOBAL const float *state, uint32_t slab,
-	      uint32_t wide, PRIVATE float *column)
+	      uint32_t wide, LOCAL float *columns)
 {
 	const uint32_t items = COMPRESS_SLAB / COMPRESS_EACH;
 	const uint32_t part = g_item() / items, q = g_item() % items;
+	const uint32_t k = g_item() % COMPRESS_PARTS;
 	compress_sums sums;
 	uint32_t lost, j;
 
@@ -461,8 +516,14 @@ compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
 	if (q == 0)
 		parts->lost[part] = lost;
 	BARRIER();
-	if (g_item() < COMPRESS_SLAB)
-		*column = compress_column(parts, g_item());
+	for (j = g_item() / COMPRESS_PARTS; j < COMPRESS_SLAB;
+	     j += COMPRESS_ITEMS / COMPRESS_PARTS) {
+		const float c = compress_join(
+			parts->most[k][j], parts->sum[k][j], parts->acc[k][j]);
+
+		if (k == 0)
+			columns[j] = c;
+	}
 	lost = 0;
 	for (j = 0; j < COMPRESS_PARTS; j++)
 		lost |= parts->lost[j];
@@ -473,15 +534,16 @@ compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
  * split_keys, and then those of the others are seen by it. A barrier before,
  * and one inside. */
 FN uint32_t
-compress_last(LOCAL compress_parts *parts, GLOBAL uint32_t *count)
+compress_last(LOCAL uint32_t *is_last, GLOBAL uint32_t *count,
+	      const uint32_t blocks)
 {
 	if (g_item() == 0) {
-		parts->is_last = g_arrive(count) == COMPRESS_SLABS - 1;
-		if (parts->is_last)
+		*is_last = g_arrive(count) == blocks - 1;
+		if (*is_last)
 			*count = 0; /* for the next call */
 	}
 	BARRIER();
-	return parts->is_last;
+	return *is_last;
 }
 
 /* Unit n of the list, a key or a slab of one. */
@@ -495,7 +557,8 @@ compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 	const uint32_t i = g_item(), slabs = s.split ? 1 : COMPRESS_SLABS;
 	LOCAL compress_unit *u = &shared->unit[n];
 	uint32_t lost = 0, entry, w[2], k, j;
-	float c[COMPRESS_EACH], column = 0.0f;
+	const uint64_t key = (uint64_t)u->token * SPMLA_V4_DIM;
+	float c[COMPRESS_EACH];
 	GLOBAL uint8_t *page;
 
 	if (u->fault)
@@ -508,32 +571,32 @@ compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 	compress_ask_angles(cos_sin, u->position, i, SPMLA_COMPRESS_MOST);
 	if (i == 0 && s.split)
 		g_prefetch((GLOBAL const int32_t *)split_counts + u->token);
+	page = compress_page(cache, u->slot, s, &entry);
 	BARRIER();
 	for (k = 0; k < slabs; k++) {
 		const uint32_t at = COMPRESS_SLAB * (u->slab + k);
 
 		lost = compress_slab(shared->row, parts, kv, score, ape,
 				     (GLOBAL const float *)state, u->slab + k,
-				     s.wide, &column);
-		if (i < COMPRESS_SLAB && s.split)
-			split_keys[(uint64_t)u->token * SPMLA_V4_DIM + at + i] =
-				column;
-		else if (i < COMPRESS_SLAB)
-			parts->column[at + i] = column;
+				     s.wide, parts->column + at);
 		BARRIER();
+		if (s.split && i < COMPRESS_SLAB)
+			split_keys[key + at + i] = parts->column[at + i];
 	}
-	if (s.split && !compress_last(parts, split_counts + u->token))
-		return;
+	if (s.split) {
+		BARRIER();
+		if (!compress_last(&parts->is_last, split_counts + u->token,
+				   COMPRESS_SLABS))
+			return;
+	}
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH; j++)
-		c[j] = s.split ? split_keys[(uint64_t)u->token * SPMLA_V4_DIM +
-					    COMPRESS_EACH * i + j]
+		c[j] = s.split ? split_keys[key + COMPRESS_EACH * i + j]
 			       : parts->column[COMPRESS_EACH * i + j];
 	compress_finish(
-		shared->squares, c, i, norm_weight, s.norm_eps,
+		shared->squares, c, i, 1, norm_weight, s.norm_eps,
 		compress_angles(cos_sin, u->position, SPMLA_COMPRESS_MOST),
 		lost, SPMLA_V4_DIM, w);
-	page = compress_page(cache, u->slot, s, &entry);
 	compress_store(w, i, 1, page, entry, s.page_entries, s.layout,
 		       s.e4m3_scale);
 	if (lost && i == 0)
@@ -615,6 +678,5 @@ SPMLA_KERNEL_BLOCKS(kv_compress_index, 4)
 		     SPMLA_COMPRESS_OVERLAP);
 }
 
-#undef COMPRESS_ARG
 #endif
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_compress: keys of ratio 128 that several blocks make. They have the bits
- * of those that one makes, and what blocks count by is as it was after each
- * call (compress_rig_run looks), so that any call may follow.
+ * kv_compress: keys of ratio 128 that several blocks make, of calls of few tokens
+ * and of more, which have kernels of their own. They have the bits of those that
+ * one block makes, and what blocks count by is as it was after each call
+ * (compress_rig_run looks), so that any call may follow.
  */
 #include "tests/support/cases.h"
 #include "tests/support/compress_rig.h"
@@ -12,6 +13,8 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { FEW = 16 }; /* the most tokens that kv_compress_few gets */
 
 static const uint32_t caches[3] = {SPMLA_LAYOUT_V4_FP8, SPMLA_LAYOUT_V4_BF16,
 				   SPMLA_LAYOUT_V4_E4M3};
@@ -28,6 +31,22 @@ open_ring(compress_rig *r, uint32_t cache)
 		compress_rig_put(r, row, 60 + row, 188 + row);
 		compress_rig_request(r, row, 188 + row, 384 - 188 - row);
 	}
+}
+
+/* Two tokens, which end a group each of what is in the state; then, if `many`,
+ * such as end none and make the call one of more than few tokens. */
+static void
+open_two(compress_rig *r, uint32_t cache, uint32_t many)
+{
+	compress_rig_open(r, SPMLA_LAYOUT_STATE_512, cache, 3, 2, 0);
+	compress_rig_ring(r, 128);
+	compress_rig_split(r);
+	compress_rig_put(r, 1, 256, 383);
+	compress_rig_put(r, 2, 128, 256);
+	compress_rig_request(r, 1, 383, 1);
+	compress_rig_request(r, 2, 255, 1);
+	if (many)
+		compress_rig_request(r, 0, 0, FEW - 1);
 }
 
 static uint8_t *
@@ -138,18 +157,44 @@ START_TEST(rows_need_not_be_aligned)
 }
 END_TEST
 
-/* The last token of row 0 has a fault, which is told once; its key is `zeros`,
- * or as it was. All others are made. */
+/* Groups that begin in the state and end in a call of as many tokens as few may
+ * be, and the same in one of more. */
+START_TEST(rows_of_the_call_are_found_whatever_the_kernel)
+{
+	static const uint32_t ends[2] = {127, 255};
+	uint8_t *few;
+	uint32_t i;
+	compress_rig r;
+
+	compress_rig_open(&r, SPMLA_LAYOUT_STATE_512, caches[_i], 3, 2, 0);
+	compress_rig_ring(&r, 128);
+	compress_rig_split(&r);
+	for (i = 0; i < 2; i++) {
+		compress_rig_put(&r, i, ends[i] - 127, ends[i] - 7);
+		compress_rig_request(&r, i, ends[i] - 7, 8);
+	}
+	ck_assert_uint_eq(r.a.tokens, FEW);
+	compress_rig_check(&r);
+	few = bytes_of(&r);
+	compress_rig_request(&r, 2, 0, 1);
+	compress_rig_check(&r);
+	check_bytes(r.cache, few, r.cache_bytes);
+	free(few);
+	compress_rig_close(&r);
+}
+END_TEST
+
+/* The first token has a fault, which is told once; its key is `zeros`, or as it
+ * was. All others are made. */
 static void
 expect_fault(compress_rig *r, const uint8_t *good, uint32_t fault, int zeros)
 {
-	const uint32_t t = 384 - 188 - 1;
-	const uint64_t at = (uint64_t)compress_rig_slot(r, 0, 383) * 512;
+	const uint64_t at = (uint64_t)compress_rig_slot(r, 1, 383) * 512;
 	uint32_t i;
 
 	compress_rig_reset(r);
 	compress_rig_run(r);
-	expect_status(&r->f, 1, fault, t, 0);
+	expect_status(&r->f, 1, fault, 0, 0);
 	ck_assert_int_eq(spmla_status_clear(r->f.ctx), SPMLA_OK);
 	for (i = 0; i < 512; i++)
 		ck_assert_uint_eq(r->cache[at + i], zeros ? 0 : 0xAB);
@@ -159,24 +204,22 @@ expect_fault(compress_rig *r, const uint8_t *good, uint32_t fault, int zeros)
 
 START_TEST(a_fault_of_a_shared_key_is_told_once)
 {
-	const uint32_t t = 384 - 188 - 1;
 	uint8_t *good;
 	int64_t slot;
 	compress_rig r;
 
-	open_ring(&r, SPMLA_LAYOUT_V4_E4M3);
-	compress_rig_split(&r);
+	open_two(&r, SPMLA_LAYOUT_V4_E4M3, (uint32_t)_i);
 	good = bytes_of(&r);
-	slot = r.slots[t];
-	r.slots[t] = INT64_MAX;
+	slot = r.slots[0];
+	r.slots[0] = INT64_MAX;
 	expect_fault(&r, good, SPMLA_FAULT_SLOT, 0);
-	r.slots[t] = slot;
-	r.positions[t] = -1;
+	r.slots[0] = slot;
+	r.positions[0] = -1;
 	expect_fault(&r, good, SPMLA_FAULT_POSITION, 0);
-	r.positions[t] = 383;
-	r.row[t] = COMPRESS_RIG_ROWS;
+	r.positions[0] = 383;
+	r.row[0] = COMPRESS_RIG_ROWS;
 	expect_fault(&r, good, SPMLA_FAULT_ROW, 0);
-	r.row[t] = 0;
+	r.row[0] = 1;
 	compress_rig_check(&r);
 	check_bytes(r.cache, good, r.cache_bytes);
 	free(good);
@@ -184,40 +227,23 @@ START_TEST(a_fault_of_a_shared_key_is_told_once)
 }
 END_TEST
 
-/* Row 0's call has position 383 alone: what is before it has to be in the
- * state, whose pages are 64 positions. */
+/* Of row 1, whose pages are 64 positions. */
 START_TEST(a_page_that_is_not_there_makes_a_shared_key_of_zeros)
 {
 	const int32_t bad[3] = {-1, COMPRESS_RIG_ROWS * 2, INT32_MIN};
-	uint32_t i, k, d;
+	uint32_t i, k;
 	uint8_t *good;
-	int32_t page;
 	compress_rig r;
 
-	compress_rig_open(&r, SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_E4M3, 3,
-			  2, 0);
-	compress_rig_ring(&r, 128);
-	compress_rig_split(&r);
-	compress_rig_put(&r, 1, 256, 383);
-	compress_rig_put(&r, 2, 128, 256);
-	compress_rig_request(&r, 1, 383, 1);
-	compress_rig_request(&r, 2, 255, 1);
+	open_two(&r, SPMLA_LAYOUT_V4_E4M3, (uint32_t)_i);
 	good = bytes_of(&r);
 	for (k = 0; k < 2; k++) {
-		const uint64_t at = (uint64_t)r.slots[0] * 512;
 		int32_t *entry = r.table + r.a.table_stride_elems + k;
+		const int32_t page = *entry;
 
-		page = *entry;
 		for (i = 0; i < 3; i++) {
 			*entry = bad[i];
-			compress_rig_reset(&r);
-			compress_rig_run(&r);
-			expect_status(&r.f, 1, SPMLA_FAULT_PAGE, 0, 0);
-			ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
-			for (d = 0; d < 512; d++)
-				ck_assert_uint_eq(r.cache[at + d], 0);
-			memcpy(r.cache + at, good + at, 512);
-			check_bytes(r.cache, good, r.cache_bytes);
+			expect_fault(&r, good, SPMLA_FAULT_PAGE, 1);
 		}
 		*entry = page;
 		compress_rig_check(&r);
@@ -273,10 +299,11 @@ main(void)
 		{a_key_has_the_bits_of_one_that_one_block_makes, 3},
 		{a_key_does_not_depend_on_how_many_there_are, 1},
 		{rows_need_not_be_aligned, 3},
+		{rows_of_the_call_are_found_whatever_the_kernel, 3},
 	};
 	const case_test edge[] = {
-		{a_fault_of_a_shared_key_is_told_once, 1},
-		{a_page_that_is_not_there_makes_a_shared_key_of_zeros, 1},
+		{a_fault_of_a_shared_key_is_told_once, 2},
+		{a_page_that_is_not_there_makes_a_shared_key_of_zeros, 2},
 	};
 	const case_test graph[] = {
 		{every_replay_counts_from_zero, 1},
