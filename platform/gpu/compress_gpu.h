@@ -26,8 +26,6 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
-#define G_STATE_NONE (~(uint64_t)0)
-
 /* Bytes from the state's base to an entry; `page` is inside it. */
 FN uint64_t
 g_state_entry(uint64_t page, uint64_t page_bytes, uint32_t entry,
@@ -36,29 +34,28 @@ g_state_entry(uint64_t page, uint64_t page_bytes, uint32_t entry,
 	return page * page_bytes + (uint64_t)entry * width * 8;
 }
 
-/* The same of a position of a table row, or G_STATE_NONE: it is below 0, or the
- * page is not there. `row` is inside the table. Page and columns are asked for
- * together, and with what the caller asks for before or behind: there are no
- * branches. */
-FN uint64_t
+/* The same of a position of a table row, in *at; returns whether it is there: it
+ * is not below 0, and its page is written and in the state. `row` is inside the
+ * table. Page and columns are asked for together, and with what the caller asks
+ * for before or behind: there are no branches. */
+FN uint32_t
 g_state_at(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	   uint32_t has_cols, const spmla_g_divisor columns, uint32_t stride,
 	   uint32_t ring, uint32_t pages, uint64_t page_bytes,
 	   const spmla_g_divisor entries, uint32_t width, uint32_t row,
-	   int32_t position)
+	   int32_t position, PRIVATE uint64_t *at)
 {
+	GLOBAL const int32_t *pages_of = table + (uint64_t)row * stride;
 	const uint32_t linear = g_divide((uint32_t)position, entries);
 	const uint32_t col = ring ? g_modulo(linear, columns) : linear;
 	const uint32_t inside = (position >= 0) & (col < columns.by);
 	const int32_t written = inside & has_cols ? cols[row] : 0x7fffffff;
-	const int32_t page = inside ? table[(uint64_t)row * stride + col] : -1;
-	const uint32_t there = (written >= 0) & (col < (uint32_t)written) &
-			       (page >= 0) & ((uint32_t)page < pages);
-	const uint64_t at =
-		g_state_entry((uint32_t)page, page_bytes,
-			      (uint32_t)position - linear * entries.by, width);
+	const int32_t page = inside ? pages_of[col] : -1;
 
-	return there ? at : G_STATE_NONE;
+	*at = g_state_entry((uint32_t)page, page_bytes,
+			    (uint32_t)position - linear * entries.by, width);
+	return (written >= 0) & (col < (uint32_t)written) & (page >= 0) &
+	       ((uint32_t)page < pages);
 }
 
 #endif

@@ -42,7 +42,7 @@ SPMLA_KERNEL(compress_state_save)
 	     t += (uint64_t)g_blocks() * share) {
 		const int32_t position = positions[t];
 		const uint64_t later = t + s.capacity;
-		uint64_t at = G_STATE_NONE;
+		uint64_t at = 0;
 		uint32_t fault = 0, k;
 		GLOBAL const float *x = kv + (int64_t)t * s.kv_stride;
 		GLOBAL const float *y = score + (int64_t)t * s.score_stride;
@@ -82,14 +82,12 @@ SPMLA_KERNEL(compress_state_save)
 				fault = G_FAULT_POSITION;
 			else if (row >= s.rows)
 				fault = G_FAULT_ROW;
-			else
-				at = g_state_at(
-					block_table, table_cols, s.has_cols,
-					s.columns, s.table_stride, 1,
-					s.state_pages, s.state_page_bytes,
-					s.state_entries, s.width, row,
-					position);
-			if (!fault && at == G_STATE_NONE)
+			else if (!g_state_at(block_table, table_cols,
+					     s.has_cols, s.columns,
+					     s.table_stride, 1, s.state_pages,
+					     s.state_page_bytes,
+					     s.state_entries, s.width, row,
+					     position, &at))
 				fault = G_FAULT_PAGE;
 		}
 		if (fault) {

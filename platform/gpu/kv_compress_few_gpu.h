@@ -30,7 +30,7 @@ typedef struct compress_few {
 	compress_few_row row[SPMLA_COMPRESS_MOST];
 	/* Where they are, a byte a row: all 0 if all are in the state. */
 	uint64_t from[COMPRESS_PARTS];
-	float most[COMPRESS_PARTS][COMPRESS_FEW_COLUMNS + 1];
+	float most[COMPRESS_FEW_COLUMNS][COMPRESS_PARTS + 4];
 	float sum[COMPRESS_PARTS][COMPRESS_FEW_COLUMNS + 1];
 	float acc[COMPRESS_PARTS][COMPRESS_FEW_COLUMNS + 1];
 	float squares[COMPRESS_SQUARES];
@@ -47,11 +47,9 @@ compress_few_guess(GLOBAL const int32_t *block_table,
 		   GLOBAL const int32_t *table_cols,
 		   const spmla_k_kv_compress_scalars s, uint32_t t)
 {
-	if (t >= s.rows)
-		return;
-	if (g_item() == 0)
+	if ((g_item() == 0) & (t < s.rows))
 		g_prefetch(block_table + (uint64_t)t * s.table_stride);
-	if (g_item() == 1 && s.has_cols)
+	if ((g_item() == 1) & (t < s.rows) & s.has_cols)
 		g_prefetch(table_cols + t);
 }
 
@@ -68,21 +66,21 @@ compress_few_find(LOCAL compress_few *shared, const compress_near near,
 {
 	const int32_t back = (int32_t)(SPMLA_COMPRESS_MOST - 1 - i);
 	const int64_t j = (int64_t)t - back;
+	uint64_t v = (uint64_t)kv + 4 * (uint64_t)(j * s.kv_stride);
+	uint64_t x = (uint64_t)score + 4 * (uint64_t)(j * s.score_stride);
 	uint64_t at;
 	const uint32_t from = compress_place(
 		near, row, position - back, block_table, table_cols, s, i,
 		SPMLA_V4_DIM, SPMLA_COMPRESS_MOST, &at);
-	GLOBAL const float *v = state + at, *x = v + SPMLA_V4_DIM;
 
-	if (from == COMPRESS_STATE)
-		compress_ask_row(v + column, SPMLA_V4_DIM);
-	if (from == COMPRESS_CALL) {
-		v = kv + j * s.kv_stride;
-		x = score + j * s.score_stride;
+	if (from != COMPRESS_CALL) {
+		compress_ask_row(state + at + column, SPMLA_V4_DIM);
+		v = (uint64_t)state + 4 * at;
+		x = v + 4 * SPMLA_V4_DIM;
 	}
 	((LOCAL uint8_t *)shared->from)[i] = (uint8_t)from;
-	shared->row[i].kv = (uint64_t)v;
-	shared->row[i].score = (uint64_t)x;
+	shared->row[i].kv = v;
+	shared->row[i].score = x;
 }
 
 /* A column of the 8 rows of a part. Of a lost row what is read is the state's
@@ -121,6 +119,22 @@ compress_few_sum(LOCAL compress_few *shared, GLOBAL const float *ape,
 	for (k = 0; k < COMPRESS_STEP; k++)
 		x[k] = g_bits(g_float(x[k]) + z[k]);
 	compress_weigh(v, x, 1, most, sum, acc);
+}
+
+/* The largest of 16: for so few, reading them all takes less than asking each
+ * other. */
+FN float
+compress_few_most(const LOCAL float *part)
+{
+	float even = g_float(0xff800000u), odd = even;
+	uint32_t k;
+
+	UNROLL
+	for (k = 0; k < COMPRESS_PARTS; k += 2) {
+		even = g_larger(even, part[k]);
+		odd = g_larger(odd, part[k + 1]);
+	}
+	return g_larger(even, odd);
 }
 
 /* A slab of the key that token t ends, and the key if this block is the last;
@@ -168,12 +182,13 @@ compress_few_key(GLOBAL const int32_t *block_table,
 	}
 	BARRIER();
 	compress_few_sum(shared, ape, part, column + q, &most, &sum, &acc);
-	shared->most[part][q] = most;
+	shared->most[q][part] = most;
 	shared->sum[part][q] = sum;
 	shared->acc[part][q] = acc;
 	BARRIER();
-	sum = compress_join(shared->most[lane][own], shared->sum[lane][own],
-			    shared->acc[lane][own]);
+	sum = compress_join(shared->most[own][lane],
+			    compress_few_most(shared->most[own]),
+			    shared->sum[lane][own], shared->acc[lane][own]);
 	if (lane == 0)
 		key[column + own] = sum;
 	BARRIER();
@@ -196,7 +211,6 @@ SPMLA_KERNEL_BLOCKS(kv_compress_few, 4)
 	LOCAL_ARRAY(compress_few, shared, 1);
 	uint32_t u;
 
-	compress_ask_norm(norm_weight, SPMLA_V4_DIM);
 	for (u = g_block(); u < s.tokens * COMPRESS_FEW_SLABS;
 	     u += g_blocks()) {
 		const uint32_t t = u / COMPRESS_FEW_SLABS;
@@ -208,22 +222,22 @@ SPMLA_KERNEL_BLOCKS(kv_compress_few, 4)
 		const int64_t slot = slot_mapping[t];
 		const int32_t position = positions[t];
 		const int32_t row = token_row[t];
-		uint32_t fault;
+		uint32_t fault, ends;
 
 		compress_few_guess(block_table, table_cols, s, t);
-		if (compress_ends(slot, position, row, s, SPMLA_COMPRESS_MOST,
-				  &fault)) {
-			if (!fault)
-				fault = compress_few_key(
-					block_table, table_cols, norm_weight,
-					cos_sin, kv, score, ape, state, cache,
-					s, split_keys, split_counts, shared,
-					near, t, slab, slot, position, row);
-			else if (slab)
-				fault = 0;
-			if (fault && g_item() == 0)
-				g_fault(fault_state, fault_status, t, fault);
-		}
+		compress_ask_norm(norm_weight, SPMLA_V4_DIM);
+		ends = compress_ends(slot, position, row, s,
+				     SPMLA_COMPRESS_MOST, &fault);
+		if (ends & !fault)
+			fault = compress_few_key(
+				block_table, table_cols, norm_weight, cos_sin,
+				kv, score, ape, state, cache, s, split_keys,
+				split_counts, shared, near, t, slab, slot,
+				position, row);
+		else if (!ends || slab)
+			fault = 0; /* a bad token is its first slab's to tell */
+		if (fault && g_item() == 0)
+			g_fault(fault_state, fault_status, t, fault);
 		BARRIER();
 	}
 }

@@ -220,19 +220,21 @@ compress_place(const compress_near near, int32_t row, int32_t p,
 	       const uint32_t dim, const uint32_t ratio, PRIVATE uint64_t *to)
 {
 	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
-	const uint64_t at = g_state_at(
+	uint64_t at;
+	const uint32_t there = g_state_at(
 		block_table, table_cols, s.has_cols, s.columns, s.table_stride,
 		s.ring, s.state_pages, s.state_page_bytes, s.state_entries,
-		width, (uint32_t)row, p);
+		width, (uint32_t)row, p, &at);
+	const uint32_t call = (p >= 0) & (near.row == row) &
+			      (near.position == p) & (near.len > 0);
 
-	*to = 0;
-	if ((p >= 0) & (near.row == row) & (near.position == p) &
-	    (near.len > 0))
-		return COMPRESS_CALL;
-	if (at == G_STATE_NONE)
-		return p >= 0 ? COMPRESS_LOST : COMPRESS_NONE;
 	*to = at / 4 + (i < ratio ? 0 : dim);
-	return COMPRESS_STATE;
+	if (call || !there)
+		*to = 0;
+	return call    ? COMPRESS_CALL
+	       : there ? COMPRESS_STATE
+	       : p < 0 ? COMPRESS_NONE
+		       : COMPRESS_LOST;
 }
 
 /* Asks for columns of a row of the state, kv and score, up to 32. */
@@ -401,19 +403,28 @@ compress_sum(const LOCAL compress_row *row, uint32_t first,
 	return lost;
 }
 
-/* A column of a key, of its 16 parts, which are neighbouring items'; in all of
- * them. */
+/* The largest of 16 neighbouring items' scores; in all of them. */
 FN float
-compress_join(float most, float sum, float acc)
+compress_most16(float most)
 {
-	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
-	float all = g_larger(least, most), f;
 	uint32_t mask;
 
+	most = g_larger(g_float(0xff800000u), most);
 	UNROLL
 	for (mask = COMPRESS_PARTS / 2; mask; mask >>= 1)
-		all = g_larger(all, g_shuffle_xor_f(all, mask));
-	f = g_weight((most - (all == least ? 0.0f : all)) * log2_e);
+		most = g_larger(most, g_shuffle_xor_f(most, mask));
+	return most;
+}
+
+/* A column of a key, of its 16 parts, which are neighbouring items', and the
+ * largest score of all; in all of them. */
+FN float
+compress_join(float most, float all, float sum, float acc)
+{
+	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
+	const float base = all == least ? 0.0f : all;
+	const float f = g_weight((most - base) * log2_e);
+
 	acc = g_sum16(acc * f);
 	return g_div_rn(acc, g_sum16(sum * f));
 }
@@ -499,7 +510,6 @@ compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
 {
 	const uint32_t items = COMPRESS_SLAB / COMPRESS_EACH;
 	const uint32_t part = g_item() / items, q = g_item() % items;
-	const uint32_t k = g_item() % COMPRESS_PARTS;
 	compress_sums sums;
 	uint32_t lost, j;
 
@@ -518,8 +528,11 @@ compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
 	BARRIER();
 	for (j = g_item() / COMPRESS_PARTS; j < COMPRESS_SLAB;
 	     j += COMPRESS_ITEMS / COMPRESS_PARTS) {
-		const float c = compress_join(
-			parts->most[k][j], parts->sum[k][j], parts->acc[k][j]);
+		const uint32_t k = g_item() % COMPRESS_PARTS;
+		const float most = parts->most[k][j];
+		const float c =
+			compress_join(most, compress_most16(most),
+				      parts->sum[k][j], parts->acc[k][j]);
 
 		if (k == 0)
 			columns[j] = c;
@@ -557,7 +570,6 @@ compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 	const uint32_t i = g_item(), slabs = s.split ? 1 : COMPRESS_SLABS;
 	LOCAL compress_unit *u = &shared->unit[n];
 	uint32_t lost = 0, entry, w[2], k, j;
-	const uint64_t key = (uint64_t)u->token * SPMLA_V4_DIM;
 	float c[COMPRESS_EACH];
 	GLOBAL uint8_t *page;
 
@@ -571,7 +583,6 @@ compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 	compress_ask_angles(cos_sin, u->position, i, SPMLA_COMPRESS_MOST);
 	if (i == 0 && s.split)
 		g_prefetch((GLOBAL const int32_t *)split_counts + u->token);
-	page = compress_page(cache, u->slot, s, &entry);
 	BARRIER();
 	for (k = 0; k < slabs; k++) {
 		const uint32_t at = COMPRESS_SLAB * (u->slab + k);
@@ -581,7 +592,8 @@ compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 				     s.wide, parts->column + at);
 		BARRIER();
 		if (s.split && i < COMPRESS_SLAB)
-			split_keys[key + at + i] = parts->column[at + i];
+			split_keys[(uint64_t)u->token * SPMLA_V4_DIM + at + i] =
+				parts->column[at + i];
 	}
 	if (s.split) {
 		BARRIER();
@@ -591,12 +603,14 @@ compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 	}
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH; j++)
-		c[j] = s.split ? split_keys[key + COMPRESS_EACH * i + j]
+		c[j] = s.split ? split_keys[(uint64_t)u->token * SPMLA_V4_DIM +
+					    COMPRESS_EACH * i + j]
 			       : parts->column[COMPRESS_EACH * i + j];
 	compress_finish(
 		shared->squares, c, i, 1, norm_weight, s.norm_eps,
 		compress_angles(cos_sin, u->position, SPMLA_COMPRESS_MOST),
 		lost, SPMLA_V4_DIM, w);
+	page = compress_page(cache, u->slot, s, &entry);
 	compress_store(w, i, 1, page, entry, s.page_entries, s.layout,
 		       s.e4m3_scale);
 	if (lost && i == 0)

@@ -178,6 +178,7 @@ chain_of(uint32_t kernel)
 		return 1;
 	case SPMLA_KERNEL_kv_compress:
 	case SPMLA_KERNEL_kv_compress_c128:
+	case SPMLA_KERNEL_kv_compress_few:
 	case SPMLA_KERNEL_kv_compress_index:
 	case SPMLA_KERNEL_compress_state_save:
 		return 2;
