@@ -14,7 +14,8 @@ enum {
 	SPMLA_I_CPU_TOPK_BINS = 2048, /* uint32 each: one histogram */
 	SPMLA_I_CPU_BLOCK_KEYS = 64,  /* keys between two rescalings */
 	SPMLA_I_CPU_SCORE_KEYS = 16,  /* index keys decoded at once */
-	/* kv_compress: max, sum and key f32 [512], three pointers a row. */
+	/* kv_compress, f32: max [512], key [512], two sums [16][16]; three
+	 * pointers a row. */
 	SPMLA_I_CPU_COMPRESS_BYTES =
 		3 * 4 * SPMLA_V4_DIM + 3 * 8 * SPMLA_COMPRESS_MOST,
 	SPMLA_I_CPU_SCRATCH_ALIGN = 256

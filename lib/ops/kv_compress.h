@@ -89,7 +89,7 @@ typedef struct spmla_kv_compress_args {
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: but for exp2, whose last
  * bits differ by platform. c is within 1e-5 of the sum of |kv| * w over that of
- * w: some 30 roundings in either sum, exponents off by a few units of their
+ * w: some 20 roundings in either sum, exponents off by a few units of their
  * last place, and 2 factors. So a code may be the next one and, where amax is
  * next to a power of two times 448 or 6, a scale. Where the scores of a column
  * are equal all weights are 1, and the key is the same on all platforms.

@@ -14,7 +14,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROPE = SPMLA_V4_ROPE, STEP = 8, PARTS = SPMLA_COMPRESS_MOST / STEP };
+enum {
+	ROPE = SPMLA_V4_ROPE,
+	STEP = 8,
+	PARTS = SPMLA_COMPRESS_MOST / STEP,
+	COLUMNS = 16 /* a line of the cache, of each row */
+};
 
 /* A row of a group, at its first column; ape NULL: it is in score. */
 typedef struct group_row {
@@ -27,6 +32,9 @@ typedef struct group_row {
 typedef struct work {
 	float max[SPMLA_V4_DIM];
 	float y[SPMLA_V4_DIM]; /* the key */
+	/* Of an eight of rows each. */
+	float sum[PARTS][COLUMNS];
+	float acc[PARTS][COLUMNS];
 	group_row rows[SPMLA_COMPRESS_MOST];
 } work;
 
@@ -133,22 +141,25 @@ sum_rows(const work *w, const group_row *rows, uint32_t n, uint32_t d,
 	*acc_part = acc * part;
 }
 
-/* Column d of n rows: 8, fewer or 128. */
-static float
-column(const work *w, uint32_t n, uint32_t d)
+/* COLUMNS columns from `first` on, of n rows: 8, fewer or 128. */
+static void
+sum_columns(work *w, uint32_t n, uint32_t first)
 {
-	float sum[PARTS], acc[PARTS];
-	uint32_t i, parts = 0;
+	uint32_t i, d, parts = 0;
 
 	for (i = 0; i < n; i += STEP, parts++)
-		sum_rows(w, w->rows + i, n - i < STEP ? n - i : STEP, d,
-			 &sum[parts], &acc[parts]);
+		for (d = 0; d < COLUMNS; d++)
+			sum_rows(w, w->rows + i, n - i < STEP ? n - i : STEP,
+				 first + d, &w->sum[parts][d],
+				 &w->acc[parts][d]);
 	for (parts /= 2; parts; parts /= 2)
-		for (i = 0; i < parts; i++) {
-			sum[i] += sum[i + parts];
-			acc[i] += acc[i + parts];
-		}
-	return acc[0] / sum[0];
+		for (i = 0; i < parts; i++)
+			for (d = 0; d < COLUMNS; d++) {
+				w->sum[i][d] += w->sum[i + parts][d];
+				w->acc[i][d] += w->acc[i + parts][d];
+			}
+	for (d = 0; d < COLUMNS; d++)
+		w->y[first + d] = w->acc[0][d] / w->sum[0][d];
 }
 
 /* w->y = the group's key before its scales: a position's row of cos_sin. */
@@ -168,8 +179,8 @@ make_key(const spmla_kv_compress_args *a, work *w, uint32_t n,
 
 			w->max[d] = x > w->max[d] ? x : w->max[d];
 		}
-	for (d = 0; d < dim; d++)
-		w->y[d] = column(w, n, d);
+	for (d = 0; d < dim; d += COLUMNS)
+		sum_columns(w, n, d);
 	r = spmla_i_cpu_dot(w->y, w->y, dim) / (float)dim;
 	r = 1.0f / sqrtf(r + a->norm_eps);
 	for (d = 0; d < dim; d++)

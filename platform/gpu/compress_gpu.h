@@ -46,6 +46,7 @@ g_state_at(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	   int32_t position, PRIVATE uint64_t *at)
 {
 	GLOBAL const int32_t *pages_of = table + (uint64_t)row * stride;
+	/* Of a position below 0 any number, which is not looked at. */
 	const uint32_t linear = g_divide((uint32_t)position, entries);
 	const uint32_t col = ring ? g_modulo(linear, columns) : linear;
 	const uint32_t inside = (position >= 0) & (col < columns.by);

@@ -5,7 +5,8 @@
  * an item has one column of 8 rows, so that the way from start to end is few
  * instructions, each of which has to come from memory too; a block has one piece
  * and no list of what there is to do; and what can be asked for before the
- * token's position and row are known has been.
+ * token's position and row are known has been. Of more tokens there would be more
+ * blocks with nothing to do than a device holds at once.
  */
 #ifndef SPMLA_PLATFORM_GPU_KV_COMPRESS_FEW_H
 #define SPMLA_PLATFORM_GPU_KV_COMPRESS_FEW_H
@@ -13,7 +14,7 @@
 #include "spmla/platform/gpu/kv_compress_gpu.h"
 
 enum {
-	COMPRESS_FEW = 16,         /* the most tokens */
+	COMPRESS_FEW = 16, /* the most tokens: 512 of an H100's 528 blocks */
 	COMPRESS_FEW_COLUMNS = 16, /* of a block */
 	COMPRESS_FEW_SLABS = SPMLA_V4_DIM / COMPRESS_FEW_COLUMNS
 };
@@ -40,8 +41,8 @@ typedef struct compress_few {
 	uint32_t is_last;
 } compress_few;
 
-/* Rows of a step's tokens are mostly in order: asks for the pages of row t, while
- * the token's row is on its way. */
+/* Rows of a step's tokens are mostly in order: asks for the first 32 pages of row
+ * t, which are all that a ring has, while the token's row is on its way. */
 FN void
 compress_few_guess(GLOBAL const int32_t *block_table,
 		   GLOBAL const int32_t *table_cols,
@@ -66,8 +67,9 @@ compress_few_find(LOCAL compress_few *shared, const compress_near near,
 {
 	const int32_t back = (int32_t)(SPMLA_COMPRESS_MOST - 1 - i);
 	const int64_t j = (int64_t)t - back;
-	uint64_t v = (uint64_t)kv + 4 * (uint64_t)(j * s.kv_stride);
-	uint64_t x = (uint64_t)score + 4 * (uint64_t)(j * s.score_stride);
+	uint64_t v = (uint64_t)kv + 4 * (uint64_t)j * (uint64_t)s.kv_stride;
+	uint64_t x =
+		(uint64_t)score + 4 * (uint64_t)j * (uint64_t)s.score_stride;
 	uint64_t at;
 	const uint32_t from = compress_place(
 		near, row, position - back, block_table, table_cols, s, i,

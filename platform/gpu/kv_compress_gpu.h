@@ -271,8 +271,8 @@ compress_find(LOCAL compress_row *to, uint32_t first, uint32_t ask,
 
 	if (first) {
 		to->at = at;
-		to->kv_at = (uint64_t)(j * s.kv_stride) + col;
-		to->score_at = (uint64_t)(j * s.score_stride) + col;
+		to->kv_at = (uint64_t)j * (uint64_t)s.kv_stride + col;
+		to->score_at = (uint64_t)j * (uint64_t)s.score_stride + col;
 		to->from = from;
 	}
 	if (ask && from == COMPRESS_STATE)
@@ -692,5 +692,6 @@ SPMLA_KERNEL_BLOCKS(kv_compress_index, 4)
 		     SPMLA_COMPRESS_OVERLAP);
 }
 
+#undef COMPRESS_ARG
 #endif
 #endif

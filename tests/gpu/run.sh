@@ -64,6 +64,7 @@ sanitized=(
 	ops/test_indexer_schedule
 	ops/test_kv_compress_hand
 	ops/test_kv_compress_split
+	ops/test_kv_compress_ways
 	ops/test_inv_rope_quant
 	ops/test_kv_gather
 	ops/test_kv_gather_v4
