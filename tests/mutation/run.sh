@@ -84,19 +84,20 @@ compile() { # DIR SOURCE [OBJECT]
 		-c "$source" -o "$object"
 }
 
-# The program of SUITE, from the objects of DIR, the changed ones, and else the
-# unchanged; FILE is what was changed. ops/test_x_scalar is ops/test_x, and so is
+# The program of SUITE: it, what FILE changed, compiled into DIR, and what else
+# they need of the unchanged. ops/test_x_scalar is ops/test_x, and so is
 # ops/test_x_emulator64.
 build() { # DIR SUITE [FILE]
-	local dir=$1 object source changed=${3:-/}
-	for object in "$tmp"/base/*.o "$tmp/suites/${2//\//_}.o"; do
-		if grep -qF "/$changed" "$object.d"; then
-			compile "$dir" "$(cat "$object.source")"
-		else
-			cp -s "$object" "$dir"
-		fi
+	local dir=$1 changed=${3:-/} suite=$tmp/suites/${2//\//_}.o object
+	local objects=("$suite")
+	for object in "$tmp"/base/*.o "$suite"; do
+		grep -qF "/$changed" "$object.d" || continue
+		compile "$dir" "$(cat "$object.source")"
+		[ "$object" != "$suite" ] || objects=()
 	done
-	gcc -o "$dir/test" "$dir"/*.o -lcheck -lsubunit -lrt -lm -pthread
+	shopt -s nullglob
+	gcc -o "$dir/test" "${objects[@]}" "$dir"/*.o "$tmp/base.a" \
+		-lcheck -lsubunit -lrt -lm -pthread
 }
 
 run() { # DIR SUITE
@@ -159,6 +160,7 @@ mkdir "$tmp/base" "$tmp/suites"
 	(cd "$tree" && find spmla -name '*.c')
 	find tests/support -name '*.c' ! -name 'cuda_*'
 } | in_parallel base
+ar rc "$tmp/base.a" "$tmp"/base/*.o
 sort -u "$tmp"/[0-9]*/suite | in_parallel suite
 find "$tmp" -maxdepth 1 -name '[0-9]*' | sort | in_parallel fault
 
