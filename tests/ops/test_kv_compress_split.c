@@ -5,6 +5,7 @@
  * one block makes, and what blocks count by is as it was after each call
  * (compress_rig_run looks), so that any call may follow.
  */
+#include "spmla/platform/gpu/kv_compress_few_gpu.h"
 #include "tests/support/cases.h"
 #include "tests/support/compress_rig.h"
 #include "tests/support/narrow_ref.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 16 }; /* the most tokens that kv_compress_few gets */
+enum { FEW = COMPRESS_FEW };
 
 static const uint32_t caches[3] = {SPMLA_LAYOUT_V4_FP8, SPMLA_LAYOUT_V4_BF16,
 				   SPMLA_LAYOUT_V4_E4M3};
