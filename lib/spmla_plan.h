@@ -114,8 +114,9 @@ enum {
 typedef enum spmla_config_flag {
 	/* Kernel, tile and combine order depend on (model, heads, this row's
 	 * length) only. The CPU backend always computes so. A GPU then leaves
-	 * a token's keys to one block of threads for each 64 heads, which
-	 * small batches pay for in time. */
+	 * a token's keys to one block of threads for each 64 heads (of up to
+	 * 16 heads, and on some devices, for each 16), which small batches pay
+	 * for in time. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,
 	/* No two buffers share bytes and 256 B lie between neighbours; for
 	 * tests that look for stray writes. Costs memory, changes no result. */
@@ -203,8 +204,8 @@ typedef struct spmla_config {
 	spmla_table_config groups[SPMLA_MAX_TABLE_GROUPS];
 	uint32_t ring_slots;       /* records in flight, 1..1024; default 4 */
 	uint32_t max_table_stores; /* of one record, ..65536; default
-	                            * 2 * most requests of a bucket, for each
-	                            * RING table */
+	                            * 2 * most requests of a bucket, for the
+	                            * main table and each other RING table */
 	uint32_t max_update_pages; /* in one record, ..2^24; default the
 	                            * larger of 4 * requests for each RING
 	                            * table and the columns of a row of
@@ -352,9 +353,10 @@ typedef enum spmla_buf {
 	SPMLA_BUF_KEY_ENDS = 43,   /* int32 [P]: behind its last */
 	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
 	/* GPU: of decode steps that are done in parts, see spmla_tile_sched;
-	 * V4: of layers of ratio 4, and then of 128. */
+	 * D: the tokens of the largest bucket of such. V4: of layers of ratio
+	 * 4, and then of 128. */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA = 45, /* int32 [parts][8] */
-	SPMLA_BUF_NUM_SPLITS = 46,              /* int32 [T + 1] */
+	SPMLA_BUF_NUM_SPLITS = 46,              /* int32 [D + 1] */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A = 47,
 	SPMLA_BUF_NUM_SPLITS_C128A = 48,
 	SPMLA_BUF_INDEX_Q = 50, /* e4m3 [T][index_heads][128]; of MXFP4 64 bytes
@@ -367,8 +369,8 @@ typedef enum spmla_buf {
 	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
 	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* of each of cpu_workers */
 	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
-	SPMLA_BUF_SPLIT_OUT = 63,             /* f32 [T + parts][heads][512] */
-	SPMLA_BUF_SPLIT_LSE = 64,   /* f32 [T + parts][heads], base 2 */
+	SPMLA_BUF_SPLIT_OUT = 63,             /* f32 [D + parts][heads][512] */
+	SPMLA_BUF_SPLIT_LSE = 64,   /* f32 [D + parts][heads], base 2 */
 	SPMLA_BUF_KV_CACHE = 70,    /* [cache_layers][pool_pages] pages; V4:
 	                                * the window's */
 	SPMLA_BUF_INDEX_CACHE = 71, /* [cache_layers][pool_pages] pages; V4:
@@ -416,13 +418,13 @@ typedef enum spmla_buf {
 	SPMLA_BUF_C128A_LENS = 107,     /* int32 [T] */
 	SPMLA_BUF_INDEX_Q_SCALES = 110, /* int32 [T][index_heads], MXFP4 */
 	SPMLA_BUF_C4A_LENS = 111, /* int32 [T]: slots of TOPK_SLOTS's row */
-	SPMLA_BUF_OUTPUT_O =
-		112, /* e4m3 or bf16 [O][heads][512]; O = T, at most
-	                           * the most of decode or 1024 */
+	/* O: T, or, if that is less, the larger of 1024 and the most tokens of
+	 * a bucket; a multiple of 4 from there up. */
+	SPMLA_BUF_OUTPUT_O = 112,      /* e4m3 or bf16 [O][heads][512] */
 	SPMLA_BUF_OUTPUT_SCALES = 113, /* [4 * heads][O] words */
-	/* kv_compress of ratio 128 on a GPU, of S tokens: the most of decode, or
-	 * 1024 */
-	SPMLA_BUF_SPLIT_KEYS = 114,   /* f32 [S][512] */
+	/* kv_compress of ratio 128 on a GPU; S: the smaller of 1024 and the most
+	 * tokens of a bucket. */
+	SPMLA_BUF_SPLIT_KEYS = 114,   /* uint32 [S][512], zeros between calls */
 	SPMLA_BUF_SPLIT_COUNTS = 115, /* uint32 [S], zeros between calls */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;

@@ -66,6 +66,8 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	TABLE(STATE_C4A),
 	TABLE(STATE_C128A),
 	TABLE(STATE_INDEX),
+	ROW(SPLIT_KEYS, DEVICE, CONTEXT, 0, 4, SPLIT_KEYS, KEY_VALUES,
+	    "[tokens][512]", "kv_compress, zeros again"),
 	ROW(SPLIT_COUNTS, DEVICE, CONTEXT, 0, 4, SPLIT_KEYS, ONE, "[tokens]",
 	    "kv_compress, zeros again"),
 
@@ -136,8 +138,6 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	    "mqa_logits"),
 	ROW(INDEX_SCRATCH, DEVICE, INDEX, 0, 1, INDEX_SCRATCH, ONE, "[bytes]",
 	    "mqa_logits, topk; V4: kv_compress"),
-	ROW(SPLIT_KEYS, DEVICE, INDEX, 1, 4, SPLIT_KEYS, KEY_VALUES,
-	    "[tokens][512]", "kv_compress"),
 	ROW(GATHERED_INDEX_K, DEVICE, INDEX, 0, 1, WORKSPACE, INDEX_DIM,
 	    "[workspace][128]", "indexer_k_gather"),
 	ROW(GATHERED_INDEX_SCALES, DEVICE, INDEX, 0, 4, WORKSPACE, ONE,

@@ -31,6 +31,8 @@ check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"kv_compress.split_counts", SPMLA_I_PTR(a->split_counts),
 		 SPMLA_WANT_NOT_NULL, 0},
+		{"kv_compress.split_keys", SPMLA_I_PTR(a->split_keys),
+		 SPMLA_WANT_MULTIPLE_OF, 16},
 	};
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 

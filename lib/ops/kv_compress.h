@@ -44,7 +44,7 @@ typedef struct spmla_kv_compress_args {
 			      INDEX_FP8, INDEX_MXFP4 */
 	/* Ratio 128 on a GPU, so that several blocks make a key; both or NULL.
 	 */
-	float *split_keys;      /* [tokens][512], scratch */
+	uint32_t *split_keys;   /* [tokens][512], zeros before and after */
 	uint32_t *split_counts; /* [tokens], zeros before and after */
 } spmla_kv_compress_args;
 
@@ -83,14 +83,17 @@ typedef struct spmla_kv_compress_args {
  * token), y is 0: readers find a key of zeros, not what lay there. Of a slot
  * that occurs twice in one call, each value and scale is that of one of the two
  * keys, which one is unspecified, and not the same for all on a GPU.
- * With split_keys a key of ratio 128 is faster, where few tokens of a call end a
- * group, and has the same bits. It and split_counts are one call's at a time:
- * calls that may overlap have their own.
+ * With split_keys, which is aligned to 16 bytes, a key of ratio 128 is faster,
+ * where few tokens of a call end a group, and has the same bits. It and
+ * split_counts are one call's at a time: calls that may overlap have their own.
+ * If they were not zeros, keys are of any value until they are, and a call may
+ * take half a second a key; none hangs.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: but for exp2, whose last
  * bits differ by platform. c is within 1e-5 of the sum of |kv| * w over that of
  * w: some 20 roundings in either sum, exponents off by a few units of their
- * last place, and 2 factors. So a code may be the next one and, where amax is
+ * last place, and 2 factors; but a weight or factor below 2^-126 may count as
+ * 0, or with few bits. So a code may be the next one and, where amax is
  * next to a power of two times 448 or 6, a scale. Where the scores of a column
  * are equal all weights are 1, and the key is the same on all platforms.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (another ratio).

@@ -6,9 +6,10 @@
  * g_prefetch asks for what will be read soon, and may do nothing; g_larger is the
  * larger of two, and a NaN, signalling or not, is never larger. g_weight is
  * g_exp2 of what is not above 0, and may be 0 where that is below 2^-126.
- * g_arrive adds 1, and returns what was there: what the block wrote before a
- * BARRIER before it, all blocks that come later see after one behind theirs.
- * g_load_at reads what a pointer to global memory points at, as a number.
+ * g_store_device and g_load4_device are for words that blocks hand to each other
+ * while both run: a word that is read is one that was written, and no order is
+ * promised between words. g_load4_device takes an address that is a multiple of
+ * 16. g_load_at reads what a pointer to global memory points at, as a number.
  */
 #ifndef SPMLA_PLATFORM_GPU_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_BUILTINS_H
@@ -47,7 +48,8 @@ FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { return *(volatile GLOBAL
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { *(volatile GLOBAL uint32_t *)p = x; }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); *(volatile GLOBAL uint64_t *)p = x; }
-FN uint32_t g_arrive(GLOBAL uint32_t *p) { uint32_t old; atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device); old = atomic_add(p, 1u); atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device); return old; }
+FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { atomic_xchg(p, x); }
+FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { volatile GLOBAL uint32_t *v = (volatile GLOBAL uint32_t *)p; x[0] = atomic_or(v, 0u); x[1] = atomic_or(v + 1, 0u); x[2] = atomic_or(v + 2, 0u); x[3] = atomic_or(v + 3, 0u); }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
 FN uint32_t g_load_at(uint64_t at) { return *(GLOBAL const uint32_t *)at; }
@@ -84,7 +86,8 @@ FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { uint64_t x; asm volatile
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(p), "r"(x) : "memory"); }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
-FN uint32_t g_arrive(GLOBAL uint32_t *p) { uint32_t old; asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(old) : "l"(p) : "memory"); return old; }
+FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(p), "r"(x) : "memory"); }
+FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(p) : "memory"); }
 FN void g_fence_system(void) { __threadfence_system(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 FN uint32_t g_load_at(uint64_t at) { uint32_t x; asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(at)); return x; }
@@ -123,7 +126,8 @@ FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { return __hip_atomic_load
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM); }
-FN uint32_t g_arrive(GLOBAL uint32_t *p) { return __hip_atomic_fetch_add(p, 1u, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT); }
+FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { uint32_t i; for (i = 0; i < 4; i++) x[i] = __hip_atomic_load(p + i, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
@@ -161,7 +165,8 @@ FN uint64_t g_load64_system(const uint64_t *p) { return __atomic_load_n(p, __ATO
 FN void g_store_system(uint32_t *p, uint32_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_store64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
-FN uint32_t g_arrive(uint32_t *p) { return g_add(p, 1); }
+FN void g_store_device(uint32_t *p, uint32_t x) { *p = x; }
+FN void g_load4_device(const uint32_t *p, uint32_t *x) { memcpy(x, __builtin_assume_aligned(p, 16), 16); }
 FN void g_fence_system(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }

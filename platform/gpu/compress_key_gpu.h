@@ -14,8 +14,9 @@ enum {
 	COMPRESS_EACH = 4, /* columns of an item */
 	COMPRESS_LANES = 16,
 	/* Squares of a key of 512 or of four of 128, a lane's beside each other
-	 * and 4 more, so that lanes do not meet in a bank. */
-	COMPRESS_SQUARES = SPMLA_V4_DIM + 4 * 4 * COMPRESS_LANES
+	 * and a gap, so that lanes do not meet in a bank. */
+	COMPRESS_GAP = 4,
+	COMPRESS_SQUARES = SPMLA_V4_DIM + 4 * COMPRESS_GAP * COMPRESS_LANES
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -46,19 +47,45 @@ compress_ask_angles(GLOBAL const float *cos_sin, int32_t position, uint32_t i,
 			   32 * i);
 }
 
+/* What the item's four columns of a key, 4 q on, are multiplied by. */
+typedef struct compress_end {
+	float weight[COMPRESS_EACH];
+	float cos[COMPRESS_EACH / 2];
+	float sin[COMPRESS_EACH / 2];
+} compress_end;
+
+FN void
+compress_load_end(PRIVATE compress_end *to, uint32_t q,
+		  GLOBAL const float *norm_weight, GLOBAL const float *cos_sin,
+		  const uint32_t dim)
+{
+	const uint32_t rope = (dim - SPMLA_V4_ROPE) / COMPRESS_EACH;
+	uint32_t j;
+
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++)
+		to->weight[j] = norm_weight[COMPRESS_EACH * q + j];
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH / 2; j++) {
+		const uint32_t n = 2 * (q - rope) + j;
+
+		to->cos[j] = q >= rope ? cos_sin[n] : 1.0f;
+		to->sin[j] = q >= rope ? cos_sin[SPMLA_V4_ROPE / 2 + n] : 0.0f;
+	}
+}
+
 /* The item's four values of a key, its columns 4 q on: normed, rotated, as two
  * words of bf16; zeros if it is lost. A barrier inside; that is all for an item
  * that is not `there`. squares: the key's. */
 FN void
 compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
-		const uint32_t there, GLOBAL const float *norm_weight,
-		float eps, GLOBAL const float *cos_sin, uint32_t lost,
-		const uint32_t dim, PRIVATE uint32_t *w)
+		const uint32_t there, const compress_end end, float eps,
+		uint32_t lost, const uint32_t dim, PRIVATE uint32_t *w)
 {
+	const uint32_t stride = dim / COMPRESS_LANES + COMPRESS_GAP;
 	const uint32_t rope = (dim - SPMLA_V4_ROPE) / COMPRESS_EACH;
-	const uint32_t stride = dim / COMPRESS_LANES + 4; /* of a lane */
 	const LOCAL float *lane = squares + q % COMPRESS_LANES * stride;
-	float y[COMPRESS_EACH], weight[COMPRESS_EACH], cos[2], sin[2];
+	float y[COMPRESS_EACH];
 	float sum = 0.0f, r;
 	uint32_t j, k;
 
@@ -67,17 +94,8 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 		for (j = 0; j < COMPRESS_EACH; j++) {
 			const uint32_t col = COMPRESS_EACH * q + j;
 
-			weight[j] = norm_weight[col];
 			squares[col % COMPRESS_LANES * stride +
 				col / COMPRESS_LANES] = c[j] * c[j];
-		}
-		UNROLL
-		for (j = 0; j < 2; j++) {
-			const uint32_t n = 2 * (q - rope) + j;
-
-			cos[j] = q >= rope ? cos_sin[n] : 1.0f;
-			sin[j] = q >= rope ? cos_sin[SPMLA_V4_ROPE / 2 + n]
-					   : 0.0f;
 		}
 	}
 	BARRIER();
@@ -92,14 +110,14 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 	r = g_div_rn(1.0f, g_sqrt_rn(sum + eps));
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH; j++)
-		y[j] = c[j] * r * weight[j];
+		y[j] = c[j] * r * end.weight[j];
 	UNROLL
 	for (j = 0; j < 2; j++) {
 		const float a = y[2 * j], b = y[2 * j + 1];
 
 		if (q >= rope) {
-			y[2 * j] = a * cos[j] - b * sin[j];
-			y[2 * j + 1] = b * cos[j] + a * sin[j];
+			y[2 * j] = a * end.cos[j] - b * end.sin[j];
+			y[2 * j + 1] = b * end.cos[j] + a * end.sin[j];
 		}
 		w[j] = lost ? 0 : v4_pair(y[2 * j], y[2 * j + 1]);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_compress of ratio 128 for few tokens: 32 blocks a key, of 16 columns each;
- * the block that comes last has the key. What counts is how long one key takes:
+ * the block that begins last has the key. What counts is how long one key takes:
  * an item has one column of 8 rows, so that the way from start to end is few
  * instructions, each of which has to come from memory too; a block has one piece
  * and no list of what there is to do; and what can be asked for before the
@@ -34,6 +34,7 @@ typedef struct compress_few {
 	float most[COMPRESS_FEW_COLUMNS][COMPRESS_PARTS + 4];
 	float sum[COMPRESS_PARTS][COMPRESS_FEW_COLUMNS + 1];
 	float acc[COMPRESS_PARTS][COMPRESS_FEW_COLUMNS + 1];
+	float column[COMPRESS_FEW_COLUMNS];
 	float squares[COMPRESS_SQUARES];
 	uint64_t page; /* of the key: bytes from the cache's base */
 	uint32_t entry;
@@ -104,13 +105,13 @@ compress_few_sum(LOCAL compress_few *shared, GLOBAL const float *ape,
 		z[k] = 0.0f;
 	}
 	if (from) {
-		ape += COMPRESS_STEP * SPMLA_V4_DIM * part + column;
+		column += COMPRESS_STEP * SPMLA_V4_DIM * part; /* of ape */
 		UNROLL
 		for (k = 0; k < COMPRESS_STEP; k++) {
 			const uint32_t f = (uint32_t)(from >> 8 * k) & 255;
 
 			if (f == COMPRESS_CALL)
-				z[k] = ape[k * SPMLA_V4_DIM];
+				z[k] = ape[k * SPMLA_V4_DIM + column];
 			lost |= f == COMPRESS_LOST;
 		}
 		if (lost)
@@ -148,10 +149,9 @@ compress_few_key(GLOBAL const int32_t *block_table,
 		 GLOBAL const float *kv, GLOBAL const float *score,
 		 GLOBAL const float *ape, GLOBAL const uint8_t *state,
 		 GLOBAL uint8_t *cache, const spmla_k_kv_compress_scalars s,
-		 GLOBAL float *split_keys, GLOBAL uint32_t *split_counts,
-		 LOCAL compress_few *shared, const compress_near near,
-		 uint32_t t, uint32_t slab, int64_t slot, int32_t position,
-		 int32_t row)
+		 GLOBAL uint32_t *split_keys, LOCAL compress_few *shared,
+		 const compress_near near, uint32_t t, uint32_t slab,
+		 int64_t slot, int32_t position, int32_t row)
 {
 	/* As rows are summed, then as columns are: an item's part and column. */
 	const uint32_t i = g_item();
@@ -163,9 +163,10 @@ compress_few_key(GLOBAL const int32_t *block_table,
 	const uint32_t there = i < SPMLA_V4_DIM / COMPRESS_EACH;
 	GLOBAL const float *angles =
 		compress_angles(cos_sin, position, SPMLA_COMPRESS_MOST);
-	GLOBAL float *key = split_keys + (uint64_t)t * SPMLA_V4_DIM;
-	float most, sum, acc, c[COMPRESS_EACH];
-	uint32_t w[2], j;
+	GLOBAL uint32_t *key = split_keys + (uint64_t)t * SPMLA_V4_DIM;
+	float most, sum, acc, c[COMPRESS_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
+	compress_end end = {{0.0f}, {0.0f}, {0.0f}};
+	uint32_t is_last, w[2];
 
 	if (i < SPMLA_COMPRESS_MOST) {
 		compress_few_find(shared, near, t, row, position, block_table,
@@ -178,11 +179,13 @@ compress_few_key(GLOBAL const int32_t *block_table,
 		shared->page = (uint64_t)(page - cache);
 		shared->entry = entry;
 		shared->lost = 0;
-		g_prefetch((GLOBAL const int32_t *)split_counts + t);
 		g_prefetch((GLOBAL const int32_t *)angles);
 		g_prefetch((GLOBAL const int32_t *)angles + 32);
 	}
 	BARRIER();
+	is_last = shared->is_last;
+	if (is_last & there)
+		compress_load_end(&end, i, norm_weight, angles, SPMLA_V4_DIM);
 	compress_few_sum(shared, ape, part, column + q, &most, &sum, &acc);
 	shared->most[q][part] = most;
 	shared->sum[part][q] = sum;
@@ -191,17 +194,18 @@ compress_few_key(GLOBAL const int32_t *block_table,
 	sum = compress_join(shared->most[own][lane],
 			    compress_few_most(shared->most[own]),
 			    shared->sum[lane][own], shared->acc[lane][own]);
-	if (lane == 0)
-		key[column + own] = sum;
-	BARRIER();
-	if (!compress_last(&shared->is_last, split_counts + t,
-			   COMPRESS_FEW_SLABS))
+	if (lane == 0 && is_last)
+		shared->column[own] = sum;
+	else if (lane == 0)
+		compress_hand_on(key + column + own, sum);
+	if (!is_last)
 		return 0;
-	UNROLL
-	for (j = 0; j < COMPRESS_EACH; j++)
-		c[j] = there ? key[COMPRESS_EACH * i + j] : 0.0f;
-	compress_finish(shared->squares, c, i, there, norm_weight, s.norm_eps,
-			angles, shared->lost, SPMLA_V4_DIM, w);
+	BARRIER();
+	if (there)
+		compress_await(key, shared->column, column,
+			       COMPRESS_FEW_COLUMNS, i, c);
+	compress_finish(shared->squares, c, i, there, end, s.norm_eps,
+			shared->lost, SPMLA_V4_DIM, w);
 	if (there)
 		compress_store(w, i, 1, cache + shared->page, shared->entry,
 			       s.page_entries, s.layout, s.e4m3_scale);
@@ -224,18 +228,22 @@ SPMLA_KERNEL_BLOCKS(kv_compress_few, 4)
 		const int64_t slot = slot_mapping[t];
 		const int32_t position = positions[t];
 		const int32_t row = token_row[t];
-		uint32_t fault, ends;
+		uint32_t before = 0, fault, ends;
 
+		if (g_item() == SPMLA_COMPRESS_MOST)
+			before = g_add(split_counts + t, 1);
 		compress_few_guess(block_table, table_cols, s, t);
 		compress_ask_norm(norm_weight, SPMLA_V4_DIM);
 		ends = compress_ends(slot, position, row, s,
 				     SPMLA_COMPRESS_MOST, &fault);
+		if (g_item() == SPMLA_COMPRESS_MOST)
+			shared->is_last = compress_is_last(
+				split_counts + t, before, COMPRESS_FEW_SLABS);
 		if (ends & !fault)
 			fault = compress_few_key(
 				block_table, table_cols, norm_weight, cos_sin,
 				kv, score, ape, state, cache, s, split_keys,
-				split_counts, shared, near, t, slab, slot,
-				position, row);
+				shared, near, t, slab, slot, position, row);
 		else if (!ends || slab)
 			fault = 0; /* a bad token is its first slab's to tell */
 		if (fault && g_item() == 0)

@@ -6,7 +6,7 @@
  * looked up at once, then where the rows of a key are, then the rows
  * themselves; all else has been asked for by then, and reports of bad data come
  * last. A key of ratio 128 is 512 KB, more than one multiprocessor should read:
- * 16 blocks have 32 columns each, and the one that comes last has the key; for
+ * 16 blocks have 32 columns each, and the one that begins last has the key; for
  * few tokens see kv_compress_few_gpu.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_KV_COMPRESS_H
@@ -34,7 +34,7 @@
 	SPMLA_K_FAULT(P)               \
 	P(const int64_t, slot_mapping) \
 	SPMLA_K_COMPRESS_KEY(P)        \
-	P(float, split_keys)           \
+	P(uint32_t, split_keys)        \
 	P(uint32_t, split_counts)      \
 	S(int64_t, kv_stride)          \
 	S(int64_t, score_stride)       \
@@ -66,6 +66,8 @@ enum {
 	COMPRESS_STEP = 8, /* rows of an item */
 	COMPRESS_PARTS = SPMLA_COMPRESS_MOST / COMPRESS_STEP,
 	COMPRESS_SLAB = 32, /* columns of a block, of ratio 128 */
+	/* How often a block looks for what others hand on: some 0.5 s. */
+	COMPRESS_PATIENCE = 1 << 20,
 	COMPRESS_SLABS = SPMLA_V4_DIM / COMPRESS_SLAB
 };
 
@@ -459,6 +461,7 @@ compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 	GLOBAL const float *angles = cos_sin;
 	uint32_t lost = 0, entry, w[2], j;
 	compress_sums sums;
+	compress_end end;
 	GLOBAL uint8_t *page;
 
 	if (live) {
@@ -485,8 +488,10 @@ compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 		angles = compress_angles(cos_sin, u->position,
 					 SPMLA_COMPRESS_OVERLAP);
 	}
-	compress_finish(shared->squares + (dim + 4 * COMPRESS_LANES) * key, c,
-			q, 1, norm_weight, s.norm_eps, angles, lost, dim, w);
+	compress_load_end(&end, q, norm_weight, angles, dim);
+	compress_finish(shared->squares +
+				(dim + COMPRESS_GAP * COMPRESS_LANES) * key,
+			c, q, 1, end, s.norm_eps, lost, dim, w);
 	if (dim == SPMLA_V4_DIM)
 		compress_store(w, q, live, page, entry, s.page_entries,
 			       s.layout, s.e4m3_scale);
@@ -543,73 +548,110 @@ compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
 	return lost;
 }
 
-/* Whether this block is the last of a key's to come here; its columns are in
- * split_keys, and then those of the others are seen by it. A barrier before,
- * and one inside. */
+/* The blocks of a key count as they begin, by one item each. The last one has the
+ * key; all others run by then, and wait for none, so that it may wait for them. */
 FN uint32_t
-compress_last(LOCAL uint32_t *is_last, GLOBAL uint32_t *count,
-	      const uint32_t blocks)
+compress_is_last(GLOBAL uint32_t *count, uint32_t before, const uint32_t blocks)
 {
-	if (g_item() == 0) {
-		*is_last = g_arrive(count) == blocks - 1;
-		if (*is_last)
-			*count = 0; /* for the next call */
+	if (before != blocks - 1)
+		return 0;
+	*count = 0; /* for the next call */
+	return 1;
+}
+
+/* A column for the block that has the key: its bits inverted, as 0 says that it
+ * is not there; of the one NaN that would be, another. */
+FN void
+compress_hand_on(GLOBAL uint32_t *to, float column)
+{
+	const uint32_t word = ~g_bits(column);
+
+	g_store_device(to, word ? word : 1);
+}
+
+/* Columns 4 q on of a key, of which the block's own begin at `first`; waits for
+ * those of the others, and leaves zeros. If the words were none before the call,
+ * a column is any number, but the wait ends. */
+FN void
+compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
+	       const uint32_t columns, uint32_t q, PRIVATE float *c)
+{
+	const uint32_t at = COMPRESS_EACH * q - first;
+	uint32_t word[COMPRESS_EACH], there = 0, n, j;
+
+	if (at < columns) {
+		UNROLL
+		for (j = 0; j < COMPRESS_EACH; j++)
+			c[j] = own[at + j];
+		return;
 	}
-	BARRIER();
-	return *is_last;
+	key += COMPRESS_EACH * q;
+	for (n = 0; n < COMPRESS_PATIENCE && !there; n++) {
+		g_load4_device(key, word);
+		there = (word[0] != 0) & (word[1] != 0) & (word[2] != 0) &
+			(word[3] != 0);
+	}
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++) {
+		c[j] = g_float(~word[j]);
+		word[j] = 0;
+	}
+	g_store4((GLOBAL uint16_t *)key, word);
 }
 
 /* Unit n of the list, a key or a slab of one. */
 FN void
 compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 		       const spmla_k_kv_compress_scalars s,
-	       GLOBAL float *split_keys, GLOBAL uint32_t *split_counts,
+	       GLOBAL uint32_t *split_keys, GLOBAL uint32_t *split_counts,
 	       LOCAL compress_local *shared, LOCAL compress_parts *parts,
 	       uint32_t n)
 {
 	const uint32_t i = g_item(), slabs = s.split ? 1 : COMPRESS_SLABS;
 	LOCAL compress_unit *u = &shared->unit[n];
-	uint32_t lost = 0, entry, w[2], k, j;
+	const uint64_t token = s.split ? u->token : 0; /* of no array */
+	GLOBAL uint32_t *key = split_keys + token * SPMLA_V4_DIM;
+	GLOBAL uint32_t *count = split_counts + token;
+	const uint32_t first = COMPRESS_SLAB * u->slab;
+	uint32_t lost = 0, before = 0, entry, w[2], k;
 	float c[COMPRESS_EACH];
+	compress_end end;
 	GLOBAL uint8_t *page;
 
 	if (u->fault)
 		return;
+	if (i == 0 && s.split)
+		before = g_add(count, 1);
 	compress_find(&shared->row[i], 1, shared->units == 1, u, positions,
 		      token_row, context_lens, block_table, table_cols,
-		      (GLOBAL const float *)state, s, i,
-		      COMPRESS_SLAB * u->slab, SPMLA_V4_DIM,
+		      (GLOBAL const float *)state, s, i, first, SPMLA_V4_DIM,
 		      SPMLA_COMPRESS_MOST);
 	compress_ask_angles(cos_sin, u->position, i, SPMLA_COMPRESS_MOST);
-	if (i == 0 && s.split)
-		g_prefetch((GLOBAL const int32_t *)split_counts + u->token);
 	BARRIER();
+	if (i == 0 && s.split)
+		parts->is_last =
+			compress_is_last(count, before, COMPRESS_SLABS);
 	for (k = 0; k < slabs; k++) {
-		const uint32_t at = COMPRESS_SLAB * (u->slab + k);
-
 		lost = compress_slab(shared->row, parts, kv, score, ape,
 				     (GLOBAL const float *)state, u->slab + k,
-				     s.wide, parts->column + at);
+				     s.wide,
+				     parts->column + first + COMPRESS_SLAB * k);
 		BARRIER();
-		if (s.split && i < COMPRESS_SLAB)
-			split_keys[(uint64_t)u->token * SPMLA_V4_DIM + at + i] =
-				parts->column[at + i];
 	}
-	if (s.split) {
-		BARRIER();
-		if (!compress_last(&parts->is_last, split_counts + u->token,
-				   COMPRESS_SLABS))
-			return;
+	if (s.split && !parts->is_last) {
+		if (i < COMPRESS_SLAB)
+			compress_hand_on(key + first + i,
+					 parts->column[first + i]);
+		return;
 	}
-	UNROLL
-	for (j = 0; j < COMPRESS_EACH; j++)
-		c[j] = s.split ? split_keys[(uint64_t)u->token * SPMLA_V4_DIM +
-					    COMPRESS_EACH * i + j]
-			       : parts->column[COMPRESS_EACH * i + j];
-	compress_finish(
-		shared->squares, c, i, 1, norm_weight, s.norm_eps,
+	compress_load_end(
+		&end, i, norm_weight,
 		compress_angles(cos_sin, u->position, SPMLA_COMPRESS_MOST),
-		lost, SPMLA_V4_DIM, w);
+		SPMLA_V4_DIM);
+	compress_await(key, parts->column + first, first, COMPRESS_SLAB * slabs,
+		       i, c);
+	compress_finish(shared->squares, c, i, 1, end, s.norm_eps, lost,
+			SPMLA_V4_DIM, w);
 	page = compress_page(cache, u->slot, s, &entry);
 	compress_store(w, i, 1, page, entry, s.page_entries, s.layout,
 		       s.e4m3_scale);

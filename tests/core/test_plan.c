@@ -4,6 +4,7 @@
  * whatever lay in memory before. What it says of itself: rows, texts, keys.
  */
 #include "tests/support/fixture.h"
+#include "tests/support/v4_layer_rig.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -298,6 +299,33 @@ START_TEST(buffers_that_are_not_needed_have_no_row)
 }
 END_TEST
 
+/* What a call finds as zeros and leaves so shares its bytes with nothing. */
+START_TEST(what_is_zeros_between_calls_lives_as_long_as_the_context)
+{
+	uint32_t i, found = 0;
+	spmla_config config;
+
+	v4_layer_config(&config);
+	device.kind = SPMLA_BACKEND_CUDA;
+	device.arch = 90;
+	device.sm_count = 132;
+	device.subgroup_width = 32;
+	make(&plan, &config);
+	for (i = 0; i < plan.row_count; i++) {
+		const spmla_extent *e = &plan.extents[i];
+		const uint32_t keys = e->buf == SPMLA_BUF_SPLIT_KEYS;
+
+		if (!keys && e->buf != SPMLA_BUF_SPLIT_COUNTS)
+			continue;
+		ck_assert_uint_eq(e->memory, SPMLA_MEMORY_DEVICE);
+		ck_assert_uint_eq(e->life, SPMLA_LIFE_CONTEXT);
+		ck_assert_uint_eq(e->bytes, 16 * 4 * (keys ? 512 : 1));
+		found++;
+	}
+	ck_assert_uint_eq(found, 2);
+}
+END_TEST
+
 START_TEST(a_row_that_cannot_be_had_is_refused_and_nothing_written)
 {
 	spmla_row row, before;
@@ -342,6 +370,8 @@ main(void)
 	tcase_add_test(c, plans_share_records_unless_a_limit_of_a_step_differs);
 	tcase_add_test(c, every_buffer_has_its_row_and_its_texts);
 	tcase_add_test(c, buffers_that_are_not_needed_have_no_row);
+	tcase_add_test(
+		c, what_is_zeros_between_calls_lives_as_long_as_the_context);
 	tcase_add_test(c,
 		       a_row_that_cannot_be_had_is_refused_and_nothing_written);
 	suite_add_tcase(s, c);

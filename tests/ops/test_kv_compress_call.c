@@ -79,6 +79,12 @@ START_TEST(every_field_is_checked_and_named)
 		{FIELD(e4m3_scale), 0x80000000, 0,
 		 R OP "e4m3_scale: got bits 0x80000000" FINITE},
 	};
+	static const arg_error split[] = {
+		{FIELD(split_keys), 0, 0, N OP "split_keys" PTR},
+		{FIELD(split_keys), 24, 0,
+		 R OP "split_keys: got 24, want a multiple of 16"},
+		{FIELD(split_counts), 0, 0, N OP "split_counts" PTR},
+	};
 	compress_rig r;
 
 	open_two(&r, SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_FP8);
@@ -91,6 +97,10 @@ START_TEST(every_field_is_checked_and_named)
 	compress_rig_close(&r);
 	open_two(&r, SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_E4M3);
 	expect_errors(&r, dims, sizeof dims / sizeof *dims);
+	compress_rig_close(&r);
+	open_two(&r, SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_FP8);
+	compress_rig_split(&r);
+	expect_errors(&r, split, sizeof split / sizeof *split);
 	compress_rig_close(&r);
 }
 END_TEST

@@ -2,7 +2,7 @@
  *
  * kv_compress: keys of ratio 128 that several blocks make, of calls of few tokens
  * and of more, which have kernels of their own. They have the bits of those that
- * one block makes, and what blocks count by is as it was after each call
+ * one block makes, and what blocks count by and hand on is zeros after each call
  * (compress_rig_run looks), so that any call may follow.
  */
 #include "spmla/platform/gpu/kv_compress_few_gpu.h"
@@ -255,6 +255,61 @@ START_TEST(a_page_that_is_not_there_makes_a_shared_key_of_zeros)
 }
 END_TEST
 
+/* What is no zeros before a call makes keys of any value; but it ends, and once
+ * there are zeros all is as it was. */
+START_TEST(what_is_not_zeros_hangs_nothing)
+{
+	uint64_t bytes;
+	uint8_t *good;
+	uint32_t i;
+	compress_rig r;
+
+	open_two(&r, SPMLA_LAYOUT_V4_E4M3, (uint32_t)_i);
+	bytes = (uint64_t)r.most * 512 * 4;
+	good = bytes_of(&r);
+	for (i = 0; i < 3; i++) {
+		if (i != 1)
+			r.split_counts[0] = 3;
+		if (i != 0)
+			memset(r.split_keys, 0x5a, bytes);
+		ck_assert_int_eq(spmla_kv_compress(r.f.ctx, &r.a, NULL),
+				 SPMLA_OK);
+		fixture_drain(&r.f);
+		ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+		memset(r.split_keys, 0, bytes);
+		memset(r.split_counts, 0, r.most * 4);
+		compress_rig_check(&r);
+		check_bytes(r.cache, good, r.cache_bytes);
+	}
+	free(good);
+	compress_rig_close(&r);
+}
+END_TEST
+
+/* NaN of all bits, which no word that is handed on can be. */
+START_TEST(a_key_of_nan_has_the_bits_of_one_that_one_block_makes)
+{
+	uint8_t *whole, *split;
+	compress_rig r;
+
+	compress_rig_open(&r, SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_BF16, 3,
+			  2, 0);
+	compress_rig_ring(&r, 128);
+	compress_rig_put(&r, 1, 256, 383);
+	memset(r.state, 0xff, r.state_bytes);
+	compress_rig_request(&r, 1, 383, 1);
+	if (_i)
+		compress_rig_request(&r, 0, 0, FEW);
+	whole = bytes_of(&r);
+	compress_rig_split(&r);
+	split = bytes_of(&r);
+	check_bytes(split, whole, r.cache_bytes);
+	free(split);
+	free(whole);
+	compress_rig_close(&r);
+}
+END_TEST
+
 START_TEST(every_replay_counts_from_zero)
 {
 	spmla_graph graph;
@@ -305,6 +360,8 @@ main(void)
 	const case_test edge[] = {
 		{a_fault_of_a_shared_key_is_told_once, 2},
 		{a_page_that_is_not_there_makes_a_shared_key_of_zeros, 2},
+		{what_is_not_zeros_hangs_nothing, 2},
+		{a_key_of_nan_has_the_bits_of_one_that_one_block_makes, 2},
 	};
 	const case_test graph[] = {
 		{every_replay_counts_from_zero, 1},

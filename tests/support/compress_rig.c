@@ -166,7 +166,7 @@ compress_rig_close(compress_rig *r)
 void
 compress_rig_split(compress_rig *r)
 {
-	r->split_keys = test_alloc((uint64_t)r->most * 512 * 4, 0xff);
+	r->split_keys = test_alloc((uint64_t)r->most * 512 * 4, 0);
 	r->split_counts = test_alloc(r->most * 4, 0);
 	r->a.split_keys = r->split_keys;
 	r->a.split_counts = r->split_counts;
@@ -305,12 +305,16 @@ compress_rig_reset(compress_rig *r)
 void
 compress_rig_run(compress_rig *r)
 {
-	uint32_t t;
+	uint32_t t, i;
 
 	ck_assert_int_eq(spmla_kv_compress(r->f.ctx, &r->a, NULL), SPMLA_OK);
 	fixture_drain(&r->f);
-	for (t = 0; r->split_counts && t < r->most; t++)
+	for (t = 0; r->split_counts && t < r->most; t++) {
 		ck_assert_uint_eq(r->split_counts[t], 0);
+		for (i = 0; i < 512; i++)
+			if (r->split_keys[512 * t + i])
+				ck_abort_msg("split_keys[%u][%u]: not 0", t, i);
+	}
 }
 
 void

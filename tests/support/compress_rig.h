@@ -40,7 +40,7 @@ typedef struct compress_rig {
 	uint8_t *cache; /* pages, and a red zone behind */
 	uint8_t *seen;  /* bytes that were checked */
 	uint64_t cache_bytes;
-	float *split_keys; /* compress_rig_split has set it */
+	uint32_t *split_keys; /* compress_rig_split has set it */
 	uint32_t *split_counts;
 } compress_rig;
 

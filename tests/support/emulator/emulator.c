@@ -259,6 +259,8 @@ tell(spmla_i_kernel kernel)
 void
 emulator_run(spmla_i_kernel kernel, uint32_t blocks, const void *params)
 {
+	uint32_t first, i;
+
 	tell(kernel);
 	if (!emu.stacks) {
 		emu.stacks = mmap(NULL, (size_t)MAX_ITEMS * STACK_BYTES,
@@ -271,8 +273,11 @@ emulator_run(spmla_i_kernel kernel, uint32_t blocks, const void *params)
 	emu.params = params;
 	emu.count = emulator_items[kernel];
 	emu.blocks = blocks;
-	for (emu.block = 0; emu.block < blocks; emu.block++)
+	first = draw(blocks);
+	for (i = 0; i < blocks; i++) {
+		emu.block = (first + i) % blocks;
 		run_block();
+	}
 }
 
 void
