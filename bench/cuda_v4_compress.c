@@ -85,7 +85,10 @@ one_save(gpu *g, const compressor *kind, uint32_t tokens)
 	cp.state = c.outputs[0] =
 		twin_make(g, pages * spmla_layout_page_bytes(kind->state,
 							     kind->state_page));
-	c.bytes = 16 * (double)n + (double)cp.ape->bytes;
+	/* Of ape a row for each token, or all. */
+	c.bytes = 16 * (double)n +
+		  4 * (double)kind->width *
+			  (tokens < kind->ratio ? tokens : kind->ratio);
 	op_row(g, &c, tokens, kind->name);
 }
 

@@ -22,6 +22,7 @@ static struct {
 	spmla_graph graph;
 	uint64_t ticket;
 	uint32_t nodes;
+	uint32_t most; /* tokens of the bucket */
 } v4;
 
 /* The STEP buffers: bytes of a token, and elements beyond the tokens. Rows of
@@ -43,8 +44,8 @@ static const struct {
 
 enum { MADE = sizeof made / sizeof *made };
 
-SPMLA_STATIC_ASSERT(sizeof made / sizeof *made <= (size_t)OUTPUTS,
-		    "all of them are spoilt");
+SPMLA_STATIC_ASSERT(sizeof made / sizeof *made < (size_t)OUTPUTS,
+		    "all of them are spoilt, and C128A_INDICES");
 
 /* Row r of a group has the pages from r * columns on. */
 static void
@@ -94,6 +95,7 @@ open_worlds(gpu *g, uint32_t rows, uint32_t context)
 		config.groups[i].pool_pages = rows * (context / 256 + 8);
 	config.bucket_count = 1;
 	config.buckets[0] = (spmla_shape){rows, rows, 1, 0};
+	v4.most = rows;
 	world_open(g, &v4.gpu, &config, ON_DEVICE);
 	world_open(g, &v4.cpu, &config, ON_HOST);
 	write_tables(g, &v4.gpu);
@@ -161,6 +163,32 @@ view_of(uint32_t i, uint32_t n)
 	return t;
 }
 
+static twin
+c128a_rows(void)
+{
+	twin t;
+
+	t.at[ON_HOST] =
+		spmla_view(v4.cpu.ctx, SPMLA_BUF_C128A_INDICES, &t.bytes);
+	t.at[ON_DEVICE] = spmla_view(v4.gpu.ctx, SPMLA_BUF_C128A_INDICES, NULL);
+	return t;
+}
+
+/* What is behind a row's keys is nobody's. */
+static void
+check_c128a(gpu *g, cuda_row *r, uint32_t n)
+{
+	const int32_t *lens =
+		spmla_view(v4.cpu.ctx, SPMLA_BUF_C128A_LENS, NULL);
+	const twin rows = c128a_rows();
+	uint32_t t;
+
+	for (t = 0; t < n; t++)
+		if (lens[t])
+			check_bytes(g, r, &rows, t * (rows.bytes / v4.most),
+				    4 * (uint64_t)lens[t]);
+}
+
 static void
 check(gpu *g, cuda_row *r, uint32_t n)
 {
@@ -179,6 +207,7 @@ check(gpu *g, cuda_row *r, uint32_t n)
 
 		check_bytes(g, r, &t, 0, t.bytes);
 	}
+	check_c128a(g, r, n);
 	lib_must(v4.gpu.ctx, spmla_status_read(v4.gpu.ctx, &s),
 		 "spmla_status_read");
 	if (s.count) {
@@ -192,7 +221,7 @@ static void
 one_prologue(gpu *g, uint32_t n, uint32_t context, spmla_source source)
 {
 	shot s = {.op = "step_prologue", .launch = launch};
-	twin views[MADE];
+	twin views[MADE], rows = c128a_rows();
 	uint32_t i;
 	cuda_row *r;
 
@@ -220,6 +249,7 @@ one_prologue(gpu *g, uint32_t n, uint32_t context, spmla_source source)
 		views[i] = view_of(i, n);
 		s.outputs[i] = &views[i];
 	}
+	s.outputs[MADE] = &rows;
 	r = measure(g, &s);
 	snprintf(r->shape, sizeof r->shape, "V4, %u requests of %uk, %s", n,
 		 context / 1024,

@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-/* Of decode, of V4's, and of a prefill that is planned. The other ops are
- * called alone. */
+/* Of decode, on a GPU in parts too, of V4's, and of a prefill of V3.2 that is
+ * planned; V4's takes the same ops as its decode. The others are called alone. */
 static uint32_t
-is_needed(const spmla_config *c, uint32_t op)
+is_needed(const spmla_device *device, const spmla_config *c, uint32_t op)
 {
 	static const uint32_t v4[] = {
 		SPMLA_OP_qnorm_rope_kv_insert, SPMLA_OP_compress_state_save,
@@ -28,10 +28,14 @@ is_needed(const spmla_config *c, uint32_t op)
 	for (i = 0; spmla_i_is_v4(c) && i < SPMLA_I_COUNT(v4); i++)
 		if (op == v4[i])
 			return 1;
-	for (i = 0; c->max_prefill_tokens && i < SPMLA_I_COUNT(prefill); i++)
+	for (i = 0; !spmla_i_is_v4(c) && c->max_prefill_tokens &&
+		    i < SPMLA_I_COUNT(prefill);
+	     i++)
 		if (op == prefill[i])
 			return 1;
-	return 0;
+	return op == SPMLA_OP_split_combine &&
+	       device->kind != SPMLA_BACKEND_CPU &&
+	       !(c->flags & SPMLA_CONFIG_BATCH_INVARIANT);
 }
 
 spmla_status
@@ -72,7 +76,7 @@ spmla_i_device_check(const spmla_device *device, const spmla_config *config,
 	if (s != SPMLA_OK)
 		return s;
 	for (op = 0; op < SPMLA_OP_COUNT; op++)
-		if (is_needed(config, op) &&
+		if (is_needed(device, config, op) &&
 		    !(device->ops & SPMLA_I_OP_BIT(op)))
 			return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
 					    names[op], 0, SPMLA_WANT_AT_LEAST,

@@ -75,7 +75,9 @@ typedef struct spmla_v32_layer {
  * index_k is not NULL, to SLOT_MAPPING.
  * Order: enqueues 1 or 2 ops; capturable. Exact: bit for bit.
  * Errors: those of the ops; E_RANGE for a shape larger than every bucket and
- * prefill. */
+ * prefill, and for a cache that does not match its group; E_STATE for a shape
+ * larger than that of the last prologue; E_UNSUPPORTED for a plan of V4. The
+ * calls below give these too. */
 spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
 

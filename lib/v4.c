@@ -27,6 +27,19 @@ spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
 }
 
 spmla_status
+spmla_i_v4_check_rope(spmla_ctx *ctx, const spmla_v4_layer *layer)
+{
+	const uint32_t most = ctx->plan.config.max_context_tokens;
+
+	if (layer->cos_sin_rows >= most)
+		return SPMLA_OK;
+	return spmla_i_op_failed(ctx, spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
+						   "v4_layer.cos_sin_rows",
+						   layer->cos_sin_rows,
+						   SPMLA_WANT_AT_LEAST, most));
+}
+
+spmla_status
 spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		const spmla_shape *shape, spmla_stream stream)
 {
@@ -39,6 +52,8 @@ spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		s = spmla_i_check_pool(ctx, &fields, &layer->swa,
 				       SPMLA_GROUP_SWA,
 				       ctx->plan.config.kv_layout);
+	if (s == SPMLA_OK)
+		s = spmla_i_v4_check_rope(ctx, layer);
 	if (s != SPMLA_OK)
 		return s;
 	memset(&a, 0, sizeof a);
@@ -124,22 +139,26 @@ write_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const spmla_shape *shape,
 	const uint32_t compress = b && l->ratio != 1;
 	const spmla_stream second = compress ? b->streams[0] : stream;
 	const spmla_stream third = b && index ? b->streams[1] : stream;
+	uint32_t forked[2] = {0, 0};
 	spmla_status s = SPMLA_OK;
 
-	if (compress)
+	if (compress) {
 		s = order(ctx, stream, second, b->events[0]);
-	if (s == SPMLA_OK && third != stream)
+		forked[0] = s == SPMLA_OK;
+	}
+	if (s == SPMLA_OK && third != stream) {
 		s = order(ctx, stream, third, b->events[0]);
-	if (s != SPMLA_OK)
-		return s;
-	s = spmla_v4_compress(ctx, l, shape, second);
+		forked[1] = s == SPMLA_OK;
+	}
+	if (s == SPMLA_OK)
+		s = spmla_v4_compress(ctx, l, shape, second);
 	if (s == SPMLA_OK && index)
 		s = spmla_i_v4_prep_q(ctx, l, shape, third);
 	if (s == SPMLA_OK)
 		s = spmla_v4_insert(ctx, l, shape, stream);
-	if (compress)
+	if (forked[0])
 		s = join(ctx, s, second, stream, b->events[1]);
-	if (third != stream)
+	if (forked[1])
 		s = join(ctx, s, third, stream, b->events[2]);
 	if (s == SPMLA_OK && index)
 		s = spmla_i_v4_select(ctx, l, shape, stream);

@@ -29,7 +29,9 @@ extern "C" {
 typedef struct spmla_v4_layer {
 	uint32_t struct_bytes;
 	uint32_t ratio;        /* 1, 4 or 128 */
-	uint32_t cos_sin_rows; /* positions in cos_sin */
+	uint32_t cos_sin_rows; /* positions in cos_sin, >= max_context_tokens:
+	                        * a key that could not be rotated would be one
+	                        * that nobody wrote */
 	float norm_eps;        /* of queries and compressed keys; > 0,
 	                        * <= 2^126; 1e-6 in V4 */
 	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin], this layer's */
@@ -125,7 +127,9 @@ typedef struct spmla_v4_branches {
  * qnorm_rope_kv_insert.
  * Order: enqueues 1 op; capturable. Exact: bit for bit.
  * Errors: those of the op; E_RANGE for a shape larger than every bucket and
- * prefill, and for a cache that does not match its group. */
+ * prefill, for a cache that does not match its group, and for cos_sin_rows;
+ * E_STATE for a shape larger than that of the last prologue; E_UNSUPPORTED for
+ * a plan of V3.2. The calls below give these too. */
 spmla_status spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 

@@ -182,6 +182,8 @@ spmla_v4_compress(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		s = check_chain(ctx, &index, &fields[2], &fields[3],
 				config->index_layout, SPMLA_LAYOUT_STATE_256);
 	if (s == SPMLA_OK)
+		s = spmla_i_v4_check_rope(ctx, layer);
+	if (s == SPMLA_OK)
 		s = run_chain(ctx, layer, &keys, shape, stream);
 	if (s == SPMLA_OK && four && layer->index_kv)
 		s = run_chain(ctx, layer, &index, shape, stream);

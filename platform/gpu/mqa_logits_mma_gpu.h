@@ -78,15 +78,16 @@ mqa_mma_fetch(PRIVATE mqa_mma_tile *tile,
 			GLOBAL const uint8_t *at =
 				cache + (uint64_t)page * s->page_stride_bytes;
 			GLOBAL const uint8_t *codes =
-				at + entry * bytes + 16 * t;
+				at + (uint64_t)entry * bytes + 16 * t;
 
 			g_load128(codes, tile->raw + 8 * i);
 			if (!mxfp4)
 				g_load128(codes + 64, tile->raw + 8 * i + 4);
-			at += s->page_tokens * bytes;
+			at += (uint64_t)s->page_tokens * bytes;
 			if (mxfp4)
-				tile->scales |= (uint32_t)at[4 * entry + t]
-						<< 8 * i;
+				tile->scales |=
+					(uint32_t)at[(uint64_t)entry * 4 + t]
+					<< 8 * i;
 			else if (i == t)
 				tile->scale = ((GLOBAL const float *)at)[entry];
 		} else {

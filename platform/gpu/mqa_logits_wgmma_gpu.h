@@ -358,7 +358,7 @@ mqa_wgmma_fetch(PRIVATE mqa_wgmma_walk *walk,
 			       cache + page +
 				       (uint64_t)s->page_tokens *
 					       SPMLA_INDEX_DIM +
-				       4 * walk->entry,
+				       (uint64_t)walk->entry * 4,
 			       is);
 	UNROLL
 	for (i = 0; i < 4; i++) {

@@ -351,6 +351,17 @@ START_TEST(an_operation_that_the_device_lacks_is_named)
 	expect_error(&config, SPMLA_E_UNSUPPORTED,
 		     "SPMLA_E_UNSUPPORTED: device.ops: step_prologue: got 0, "
 		     "want at least 1");
+	device.ops = ((UINT64_C(1) << 12) - 1); /* no split_combine */
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+	device.kind = SPMLA_BACKEND_CUDA;
+	expect_error(&config, SPMLA_E_UNSUPPORTED,
+		     "SPMLA_E_UNSUPPORTED: device.ops: split_combine: got 0, "
+		     "want at least 1");
+	config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
+	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+			 SPMLA_OK);
+	config.flags = 0;
 	/* More than this version knows of does no harm. */
 	device.ops = UINT64_MAX;
 	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),

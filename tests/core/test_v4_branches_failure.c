@@ -96,6 +96,26 @@ START_TEST(a_layer_that_is_refused_leaves_no_branch_behind)
 }
 END_TEST
 
+/* The second stream is one that may not be forked to: the first is joined. */
+START_TEST(a_fork_that_is_refused_leaves_no_branch_behind)
+{
+	const spmla_v4_layer four = v4_layer_of(&rig, r.ctx, 4);
+	spmla_v4_branches b = v4_branches_both();
+	uint32_t waits;
+	char text[100];
+
+	v32_must(r.ctx, spmla_step_prologue(r.ctx, &shape, SPMLA_FROM_DEVICE,
+					    main_stream()));
+	b.streams[1] = (spmla_stream)(uintptr_t)1; /* the legacy stream */
+	waits = fake.calls[CUDA_FAKE_stream_wait];
+	ck_assert_int_eq(spmla_v4_attn(r.ctx, &four, &shape, &b, main_stream()),
+			 SPMLA_E_RANGE);
+	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
+	ck_assert_str_eq(text, "SPMLA_E_RANGE: stream: got 1, want at least 2");
+	ck_assert_uint_eq(fake.calls[CUDA_FAKE_stream_wait] - waits, 2);
+}
+END_TEST
+
 /* ---- What is refused --------------------------------------------------- */
 
 static void
@@ -216,6 +236,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		a_layer_that_is_refused_leaves_no_branch_behind,
+		a_fork_that_is_refused_leaves_no_branch_behind,
 		branches_that_are_wrong_are_named_before_anything,
 		a_failure_at_any_call_is_told_and_spoils_the_capture_only,
 	};

@@ -83,8 +83,8 @@ START_TEST(insert_names_what_is_wrong)
 		{FIELD(kv_stride_elems), 511, 0,
 		 R Q "kv_stride_elems: got 511, want at least 512"},
 		{FIELD(cos_sin), 0, 0, NUL(Q "cos_sin")},
-		{FIELD(cos_sin_rows), 0, 0,
-		 R Q "cos_sin_rows: got 0, want at least 1"},
+		{FIELD(cos_sin_rows), 511, 0,
+		 R "v4_layer.cos_sin_rows: got 511, want at least 512"},
 		{FIELD(norm_eps), 0, 0,
 		 R Q "norm_eps: got bits 0x0, want a finite value above 0"},
 		/* of the other calls */
@@ -168,8 +168,8 @@ START_TEST(compress_names_what_is_wrong_of_a_tensor)
 		{FIELD(ape), 0, 0, NUL(K "ape")},
 		{FIELD(norm_weight), 0, 0, NUL(K "norm_weight")},
 		{FIELD(cos_sin), 0, 0, NUL(K "cos_sin")},
-		{FIELD(cos_sin_rows), 0, 0,
-		 R K "cos_sin_rows: got 0, want at least 1"},
+		{FIELD(cos_sin_rows), 511, 0,
+		 R "v4_layer.cos_sin_rows: got 511, want at least 512"},
 		{FIELD(norm_eps), 0x7f800000, 0,
 		 R K "norm_eps: got bits 0x7f800000, want a finite value above "
 		     "0"},

@@ -176,6 +176,36 @@ START_TEST(page_beyond_four_gib_is_found)
 }
 END_TEST
 
+/* One page of 4.1 GiB, whose scales begin at 4 GiB. */
+START_TEST(page_of_more_than_four_gib_is_read_to_its_end)
+{
+	const uint32_t entries = 1u << 25;
+	const uint64_t bytes = (uint64_t)entries * 132;
+	mqa_world w;
+	void *base = test_map(bytes);
+	uint32_t i;
+
+	mqa_open(&w, 3, 64);
+	w.a.cache.base = base;
+	w.a.cache.entries_per_page = entries;
+	w.a.cache.page_stride_bytes = bytes;
+	w.a.cache.pages = 1;
+	for (i = 0; i < 64; i++) {
+		memset(mqa_entry(&w.a.cache, 0, i), 0x30 + (int)i % 8, 128);
+		mqa_put_scale(&w.a.cache, 0, i, 0.5f);
+	}
+	w.a.columns = 1;
+	for (i = 0; i < 3; i++) {
+		w.table[i * w.a.table_stride_elems] = 0;
+		w.lens[i] = 64;
+	}
+	mqa_check(&f, &w);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	mqa_close(&w);
+	munmap(base, bytes);
+}
+END_TEST
+
 START_TEST(bits_of_a_row_do_not_depend_on_the_other_tokens)
 {
 	float alone[149];
@@ -290,6 +320,7 @@ suite(void)
 	tcase_add_test(edge, nan_behind_what_a_row_uses_is_not_read);
 	tcase_add_checked_fixture(layout, setup, teardown);
 	tcase_add_test(layout, page_beyond_four_gib_is_found);
+	tcase_add_test(layout, page_of_more_than_four_gib_is_read_to_its_end);
 	tcase_add_test(layout, queries_may_lie_at_any_address);
 	tcase_add_checked_fixture(determinism, setup, teardown);
 	tcase_add_test(determinism,

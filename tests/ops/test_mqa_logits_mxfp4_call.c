@@ -83,6 +83,34 @@ START_TEST(page_beyond_four_gib_is_found)
 }
 END_TEST
 
+/* One page of 4.25 GiB, whose scales begin at 4 GiB. */
+START_TEST(page_of_more_than_four_gib_is_read_to_its_end)
+{
+	const uint32_t entries = 1u << 26;
+	const uint64_t bytes = (uint64_t)entries * 68;
+	void *base = test_map(bytes);
+	uint32_t i;
+
+	mqa_open_mxfp4(&w, 3, 64);
+	w.a.cache.base = base;
+	w.a.cache.entries_per_page = entries;
+	w.a.cache.page_stride_bytes = bytes;
+	w.a.cache.pages = 1;
+	for (i = 0; i < 64; i++) {
+		memset(mqa_entry(&w.a.cache, 0, i), 0x30 + (int)i % 8, 64);
+		memset(mqa_scales(&w.a.cache, 0, i), 120 + (int)i % 9, 4);
+	}
+	w.a.columns = 1;
+	for (i = 0; i < 3; i++) {
+		w.table[i * w.a.table_stride_elems] = 0;
+		w.lens[i] = 64;
+	}
+	mqa_check(&f, &w);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	munmap(base, bytes);
+}
+END_TEST
+
 START_TEST(queries_may_lie_at_any_address)
 {
 	static float aligned[MQA_LOGITS];
@@ -126,6 +154,7 @@ main(void)
 	};
 	const case_test layout[] = {
 		{page_beyond_four_gib_is_found, 1},
+		{page_of_more_than_four_gib_is_read_to_its_end, 1},
 		{queries_may_lie_at_any_address, 1},
 	};
 	const case_test graph[] = {
