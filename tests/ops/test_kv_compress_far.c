@@ -2,6 +2,7 @@
  *
  * kv_compress: where the bytes of a key lie, near and beyond 2 GiB.
  */
+#include "spmla/platform/gpu/kv_compress_few_gpu.h"
 #include "tests/support/cases.h"
 #include "tests/support/compress_rig.h"
 
@@ -72,6 +73,62 @@ START_TEST(pages_may_be_more_than_2_gib_apart)
 }
 END_TEST
 
+/* Two tokens of the call end a group whose other rows are in the state, by the
+ * kernel of few tokens and by that of more: pages of the state, and rows of the
+ * call, are more than 4 GiB apart. */
+START_TEST(what_several_blocks_read_may_be_more_than_4_gib_apart)
+{
+	const uint64_t stride = (UINT64_C(1) << 32) + 4096;
+	const uint32_t row_bytes = 512 * 4, tokens = 2, pages = 2;
+	uint8_t *state, *kv, *score, *near_keys;
+	uint32_t i;
+	compress_rig r;
+
+	compress_rig_open(&r, SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_BF16, 3,
+			  2, 0);
+	compress_rig_ring(&r, 128);
+	compress_rig_split(&r);
+	compress_rig_put(&r, 1, 256, 382);
+	compress_rig_request(&r, 1, 382, tokens);
+	if (_i)
+		compress_rig_request(&r, 0, 0, COMPRESS_FEW);
+	compress_rig_check(&r);
+	near_keys = test_alloc(r.cache_bytes, 0);
+	memcpy(near_keys, r.cache, r.cache_bytes);
+	state = test_map(stride * pages);
+	kv = test_map(stride * tokens);
+	score = test_map(stride * tokens);
+	for (i = 0; i < pages; i++) {
+		int32_t *page = r.table + r.a.table_stride_elems + i;
+
+		memcpy(state + i * stride,
+		       r.state + (uint64_t)*page * r.a.state.page_stride_bytes,
+		       64 * 2 * row_bytes);
+		*page = (int32_t)i;
+	}
+	for (i = 0; i < tokens; i++) {
+		const uint64_t at = i * (uint64_t)r.a.kv_stride_elems;
+
+		memcpy(kv + i * stride, r.call_kv + at, row_bytes);
+		memcpy(score + i * stride, r.call_score + at, row_bytes);
+	}
+	r.a.state.base = state;
+	r.a.state.page_stride_bytes = stride;
+	r.a.state.pages = pages;
+	r.a.kv = (const float *)(const void *)kv;
+	r.a.score = (const float *)(const void *)score;
+	r.a.kv_stride_elems = r.a.score_stride_elems = (int64_t)(stride / 4);
+	compress_rig_reset(&r);
+	compress_rig_run(&r);
+	ck_assert_mem_eq(r.cache, near_keys, r.cache_bytes);
+	munmap(state, stride * pages);
+	munmap(kv, stride * tokens);
+	munmap(score, stride * tokens);
+	free(near_keys);
+	compress_rig_close(&r);
+}
+END_TEST
+
 /* Rows of cos_sin are 256 bytes: that of 2^24 - 128 lies just below 2^32. */
 START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
 {
@@ -125,6 +182,7 @@ main(void)
 		{values_and_scales_lie_apart_in_a_page, 1},
 		{pages_may_be_more_than_2_gib_apart, 1},
 		{rows_of_the_rope_table_may_lie_past_2_gib, 1},
+		{what_several_blocks_read_may_be_more_than_4_gib_apart, 2},
 	};
 	const case_group groups[] = {CASES("layout", layout)};
 
