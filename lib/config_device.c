@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* Of decode, on a GPU in parts too, of V4's, and of a prefill of V3.2 that is
- * planned; V4's takes the same ops as its decode. The others are called alone. */
+/* Of decode, on a GPU in parts unless BATCH_INVARIANT, of V4's, and of a
+ * prefill of V3.2 that is planned; V4's takes the same ops as its decode. The
+ * others are called alone. */
 static uint32_t
 is_needed(const spmla_device *device, const spmla_config *c, uint32_t op)
 {

@@ -207,9 +207,9 @@ typedef struct spmla_config {
 	                            * 2 * most requests of a bucket, for the
 	                            * main table and each other RING table */
 	uint32_t max_update_pages; /* in one record, ..2^24; default the
-	                            * larger of 4 * requests for each RING
-	                            * table and the columns of a row of
-	                            * each; with prefill at least the pages
+	                            * larger of 4 * requests for the main
+	                            * table and each other RING table and
+	                            * the columns of a row of each; with prefill at least the pages
 	                            * of a workspace and one more a request,
 	                            * for each, of a ring its columns for each
 	                            * request */
@@ -418,12 +418,12 @@ typedef enum spmla_buf {
 	SPMLA_BUF_C128A_LENS = 107,     /* int32 [T] */
 	SPMLA_BUF_INDEX_Q_SCALES = 110, /* int32 [T][index_heads], MXFP4 */
 	SPMLA_BUF_C4A_LENS = 111, /* int32 [T]: slots of TOPK_SLOTS's row */
-	/* O: T, or, if that is less, the larger of 1024 and the most tokens of
-	 * a bucket; a multiple of 4 from there up. */
+	/* O: the smaller of T and the larger of 1024 and the most tokens of a
+	 * bucket, rounded up to a multiple of 4. */
 	SPMLA_BUF_OUTPUT_O = 112,      /* e4m3 or bf16 [O][heads][512] */
 	SPMLA_BUF_OUTPUT_SCALES = 113, /* [4 * heads][O] words */
-	/* kv_compress of ratio 128 on a GPU; S: the smaller of 1024 and the most
-	 * tokens of a bucket. */
+	/* kv_compress of ratio 128 on a GPU; S: the smaller of 1024 and the
+	 * most tokens of a bucket. */
 	SPMLA_BUF_SPLIT_KEYS = 114,   /* uint32 [S][512], zeros between calls */
 	SPMLA_BUF_SPLIT_COUNTS = 115, /* uint32 [S], zeros between calls */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
@@ -489,7 +489,8 @@ typedef struct spmla_row {
 
 /* Lays out every buffer. Pure: the same config and device give the same bytes.
  * Errors: every field of config and device is checked; E_UNSUPPORTED names the
- * operation that the device lacks; E_OVERFLOW, with the buffer's name, where 64
+ * operation that the device lacks (on a GPU without BATCH_INVARIANT
+ * split_combine is wanted too); E_OVERFLOW, with the buffer's name, where 64
  * bits do not suffice. On an error *plan is untouched (zeroed by E_OVERFLOW).
  */
 spmla_status spmla_plan_make(spmla_plan *plan, const spmla_config *config,

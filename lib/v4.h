@@ -30,8 +30,8 @@ typedef struct spmla_v4_layer {
 	uint32_t struct_bytes;
 	uint32_t ratio;        /* 1, 4 or 128 */
 	uint32_t cos_sin_rows; /* positions in cos_sin, >= max_context_tokens:
-	                        * a key that could not be rotated would be one
-	                        * that nobody wrote */
+	                        * a key past them would not be written, but
+	                        * would count */
 	float norm_eps;        /* of queries and compressed keys; > 0,
 	                        * <= 2^126; 1e-6 in V4 */
 	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin], this layer's */
@@ -126,10 +126,10 @@ typedef struct spmla_v4_branches {
 /* Norms and rotates the step's queries, and writes its keys to SLOT_MAPPING:
  * qnorm_rope_kv_insert.
  * Order: enqueues 1 op; capturable. Exact: bit for bit.
- * Errors: those of the op; E_RANGE for a shape larger than every bucket and
- * prefill, for a cache that does not match its group, and for cos_sin_rows;
- * E_STATE for a shape larger than that of the last prologue; E_UNSUPPORTED for
- * a plan of V3.2. The calls below give these too. */
+ * Errors: those of the op; E_RANGE for cos_sin_rows, as by compress. As by all
+ * calls below: E_RANGE for a shape larger than every bucket and prefill, and for
+ * a cache that does not match its group; E_STATE for a shape larger than that of
+ * the last prologue; E_UNSUPPORTED for a plan of V3.2. */
 spmla_status spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 

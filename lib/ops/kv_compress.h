@@ -86,8 +86,8 @@ typedef struct spmla_kv_compress_args {
  * With split_keys, which is aligned to 16 bytes, a key of ratio 128 is faster,
  * where few tokens of a call end a group, and has the same bits. It and
  * split_counts are one call's at a time: calls that may overlap have their own.
- * If they were not zeros, keys are of any value until they are, and a call may
- * take half a second a key; none hangs.
+ * If they were not zeros, keys are of any value, or not written, until they are
+ * zeros again, and a call may take half a second a key; none hangs.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: but for exp2, whose last
  * bits differ by platform. c is within 1e-5 of the sum of |kv| * w over that of

@@ -8,7 +8,7 @@
  * g_exp2 of what is not above 0, and may be 0 where that is below 2^-126.
  * g_store_device and g_load4_device are for words that blocks hand to each other
  * while both run: a word that is read is one that was written, and no order is
- * promised between words. g_load4_device takes an address that is a multiple of
+ * promised between words; a plain store of one is for the next kernel. g_load4_device takes an address that is a multiple of
  * 16. g_load_at reads what a pointer to global memory points at, as a number.
  */
 #ifndef SPMLA_PLATFORM_GPU_BUILTINS_H
@@ -127,7 +127,7 @@ FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
-FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { uint32_t i; for (i = 0; i < 4; i++) x[i] = __hip_atomic_load(p + i, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { x[0] = __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[1] = __hip_atomic_load(p + 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[2] = __hip_atomic_load(p + 2, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[3] = __hip_atomic_load(p + 3, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }

@@ -24,9 +24,8 @@
  *   first one: there an instruction costs what it takes to come from memory.
  * - A private array is indexed by constants once loops marked UNROLL are
  *   unrolled; otherwise it would be local memory on CUDA, which must be none.
- * - A block waits for no other but such as, by a counter, began before it, and
- *   not for ever: whatever order blocks run in, and be it one after another, it
- *   goes on.
+ * - A block waits only for blocks that have begun, as a counter tells it, and not
+ *   for ever: it goes on in whatever order blocks run, also one after another.
  * - Atomics are 32-bit integers. There is no double, long, size_t, vector type
  *   or generic pointer. Contraction is off: what shall be fused is g_fma.
  * - Quotients and roots are g_div_rn and g_sqrt_rn. g_exp2, g_log2 are for

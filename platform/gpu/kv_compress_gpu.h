@@ -548,8 +548,9 @@ compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
 	return lost;
 }
 
-/* The blocks of a key count as they begin, by one item each. The last one has the
- * key; all others run by then, and wait for none, so that it may wait for them. */
+/* The blocks of a key count as they begin, by one item each. The last one has
+ * the key; all others run by then, and wait for none, so that it may wait for
+ * them. */
 FN uint32_t
 compress_is_last(GLOBAL uint32_t *count, uint32_t before, const uint32_t blocks)
 {
@@ -570,8 +571,8 @@ compress_hand_on(GLOBAL uint32_t *to, float column)
 }
 
 /* Columns 4 q on of a key, of which the block's own begin at `first`; waits for
- * those of the others, and leaves zeros. If the words were none before the call,
- * a column is any number, but the wait ends. */
+ * those of the others, and leaves zeros. If words or counts were none before the
+ * call, a column is any number, but the wait ends. */
 FN void
 compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
 	       const uint32_t columns, uint32_t q, PRIVATE float *c)

@@ -82,6 +82,9 @@ void compress_rig_reset(compress_rig *r);
 /* The op, which must give OK, and leave what it counts by as it was. */
 void compress_rig_run(compress_rig *r);
 
+/* What blocks count by and hand on, if compress_rig_split was called. */
+void compress_rig_expect_zeros(const compress_rig *r);
+
 /* Resets and runs twice; every key that the call makes is as it should be, and
  * all else in the cache is as it was. */
 void compress_rig_check(compress_rig *r);

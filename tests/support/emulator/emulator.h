@@ -2,10 +2,10 @@
  *
  * A GPU for tests: the kernels that are written once, compiled as C and run
  * block after block, each item a fiber. Subgroups are 16, 32 or 64 wide, and
- * items run between barriers in an order drawn from a seed, as is the block that
- * runs first, so that what works by luck of an order does not work for long. What no order explains (an item
- * that misses a barrier, lanes of a subgroup that part) ends the program with
- * the places where the items wait.
+ * items run between barriers in an order drawn from a seed, as is the block
+ * that runs first, so that what works by luck of an order does not work for
+ * long. What no order explains (an item that misses a barrier, lanes of a
+ * subgroup that part) ends the program with the places where the items wait.
  */
 #ifndef TESTS_SUPPORT_EMULATOR_H
 #define TESTS_SUPPORT_EMULATOR_H
