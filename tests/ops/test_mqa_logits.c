@@ -148,61 +148,46 @@ START_TEST(nan_behind_what_a_row_uses_is_not_read)
 }
 END_TEST
 
-/* Three pages of 3 GiB each; only what is touched takes memory. */
-START_TEST(page_beyond_four_gib_is_found)
+/* All keys in the last of `pages` pages, `stride` bytes apart; only what is
+ * touched takes memory. */
+static void
+check_last_page(uint32_t pages, uint64_t stride, uint32_t entries)
 {
-	const uint64_t stride = UINT64_C(3) << 30;
+	const uint32_t last = pages - 1;
 	mqa_world w;
-	void *base = test_map(3 * stride);
-	uint32_t i;
-
-	mqa_open(&w, 3, 64);
-	w.a.cache.base = base;
-	w.a.cache.page_stride_bytes = stride;
-	w.a.cache.pages = 3;
-	for (i = 0; i < 64; i++) {
-		memset(mqa_entry(&w.a.cache, 2, i), 0x30 + (int)i % 8, 128);
-		mqa_put_scale(&w.a.cache, 2, i, 0.5f);
-	}
-	w.a.columns = 1;
-	for (i = 0; i < 3; i++) {
-		w.table[i * w.a.table_stride_elems] = 2;
-		w.lens[i] = 64;
-	}
-	mqa_check(&f, &w);
-	ck_assert_uint_eq(fixture_status(&f).count, 0);
-	mqa_close(&w);
-	munmap(base, 3 * stride);
-}
-END_TEST
-
-/* One page of 4.1 GiB, whose scales begin at 4 GiB. */
-START_TEST(page_of_more_than_four_gib_is_read_to_its_end)
-{
-	const uint32_t entries = 1u << 25;
-	const uint64_t bytes = (uint64_t)entries * 132;
-	mqa_world w;
-	void *base = test_map(bytes);
+	void *base = test_map(pages * stride);
 	uint32_t i;
 
 	mqa_open(&w, 3, 64);
 	w.a.cache.base = base;
 	w.a.cache.entries_per_page = entries;
-	w.a.cache.page_stride_bytes = bytes;
-	w.a.cache.pages = 1;
+	w.a.cache.page_stride_bytes = stride;
+	w.a.cache.pages = pages;
 	for (i = 0; i < 64; i++) {
-		memset(mqa_entry(&w.a.cache, 0, i), 0x30 + (int)i % 8, 128);
-		mqa_put_scale(&w.a.cache, 0, i, 0.5f);
+		memset(mqa_entry(&w.a.cache, last, i), 0x30 + (int)i % 8, 128);
+		mqa_put_scale(&w.a.cache, last, i, 0.5f);
 	}
 	w.a.columns = 1;
 	for (i = 0; i < 3; i++) {
-		w.table[i * w.a.table_stride_elems] = 0;
+		w.table[i * w.a.table_stride_elems] = (int32_t)last;
 		w.lens[i] = 64;
 	}
 	mqa_check(&f, &w);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 	mqa_close(&w);
-	munmap(base, bytes);
+	munmap(base, pages * stride);
+}
+
+START_TEST(page_beyond_four_gib_is_found)
+{
+	check_last_page(3, UINT64_C(3) << 30, 64);
+}
+END_TEST
+
+/* 2^25 entries of 128 bytes. */
+START_TEST(scales_that_begin_at_four_gib_are_found)
+{
+	check_last_page(1, UINT64_C(132) << 25, 1u << 25);
 }
 END_TEST
 
@@ -320,7 +305,7 @@ suite(void)
 	tcase_add_test(edge, nan_behind_what_a_row_uses_is_not_read);
 	tcase_add_checked_fixture(layout, setup, teardown);
 	tcase_add_test(layout, page_beyond_four_gib_is_found);
-	tcase_add_test(layout, page_of_more_than_four_gib_is_read_to_its_end);
+	tcase_add_test(layout, scales_that_begin_at_four_gib_are_found);
 	tcase_add_test(layout, queries_may_lie_at_any_address);
 	tcase_add_checked_fixture(determinism, setup, teardown);
 	tcase_add_test(determinism,

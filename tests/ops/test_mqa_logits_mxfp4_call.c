@@ -57,57 +57,44 @@ START_TEST(scales_of_queries_and_pages_are_checked)
 }
 END_TEST
 
-/* Three pages of 3 GiB each; only what is touched takes memory. */
-START_TEST(page_beyond_four_gib_is_found)
+/* All keys in the last of `pages` pages, `stride` bytes apart; only what is
+ * touched takes memory. */
+static void
+check_last_page(uint32_t pages, uint64_t stride, uint32_t entries)
 {
-	const uint64_t stride = UINT64_C(3) << 30;
-	void *base = test_map(3 * stride);
-	uint32_t i;
-
-	mqa_open_mxfp4(&w, 3, 64);
-	w.a.cache.base = base;
-	w.a.cache.page_stride_bytes = stride;
-	w.a.cache.pages = 3;
-	for (i = 0; i < 64; i++) {
-		memset(mqa_entry(&w.a.cache, 2, i), 0x30 + (int)i % 8, 64);
-		memset(mqa_scales(&w.a.cache, 2, i), 120 + (int)i % 9, 4);
-	}
-	w.a.columns = 1;
-	for (i = 0; i < 3; i++) {
-		w.table[i * w.a.table_stride_elems] = 2;
-		w.lens[i] = 64;
-	}
-	mqa_check(&f, &w);
-	ck_assert_uint_eq(fixture_status(&f).count, 0);
-	munmap(base, 3 * stride);
-}
-END_TEST
-
-/* One page of 4.25 GiB, whose scales begin at 4 GiB. */
-START_TEST(page_of_more_than_four_gib_is_read_to_its_end)
-{
-	const uint32_t entries = 1u << 26;
-	const uint64_t bytes = (uint64_t)entries * 68;
-	void *base = test_map(bytes);
+	const uint32_t last = pages - 1;
+	void *base = test_map(pages * stride);
 	uint32_t i;
 
 	mqa_open_mxfp4(&w, 3, 64);
 	w.a.cache.base = base;
 	w.a.cache.entries_per_page = entries;
-	w.a.cache.page_stride_bytes = bytes;
-	w.a.cache.pages = 1;
+	w.a.cache.page_stride_bytes = stride;
+	w.a.cache.pages = pages;
 	for (i = 0; i < 64; i++) {
-		memset(mqa_entry(&w.a.cache, 0, i), 0x30 + (int)i % 8, 64);
-		memset(mqa_scales(&w.a.cache, 0, i), 120 + (int)i % 9, 4);
+		memset(mqa_entry(&w.a.cache, last, i), 0x30 + (int)i % 8, 64);
+		memset(mqa_scales(&w.a.cache, last, i), 120 + (int)i % 9, 4);
 	}
 	w.a.columns = 1;
 	for (i = 0; i < 3; i++) {
-		w.table[i * w.a.table_stride_elems] = 0;
+		w.table[i * w.a.table_stride_elems] = (int32_t)last;
 		w.lens[i] = 64;
 	}
 	mqa_check(&f, &w);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
-	munmap(base, bytes);
+	munmap(base, pages * stride);
+}
+
+START_TEST(page_beyond_four_gib_is_found)
+{
+	check_last_page(3, UINT64_C(3) << 30, 64);
+}
+END_TEST
+
+/* 2^26 entries of 64 bytes. */
+START_TEST(scales_that_begin_at_four_gib_are_found)
+{
+	check_last_page(1, UINT64_C(68) << 26, 1u << 26);
 }
 END_TEST
 
@@ -154,7 +141,7 @@ main(void)
 	};
 	const case_test layout[] = {
 		{page_beyond_four_gib_is_found, 1},
-		{page_of_more_than_four_gib_is_read_to_its_end, 1},
+		{scales_that_begin_at_four_gib_are_found, 1},
 		{queries_may_lie_at_any_address, 1},
 	};
 	const case_test graph[] = {
