@@ -18,11 +18,17 @@ for arch in {targets}; do
         targets="$targets -gencode=arch=compute_$arch,code=sm_$arch"
     fi
 done
-# Of the host it needs libc only.
-"$nvcc" -std=c++17 -O2 -t 0 $targets -cudart=static \\
+# nvcc names its files by its process, which has one number in all sandboxes.
+export TMPDIR="$program.tmp"
+rm -rf "$TMPDIR"
+mkdir "$TMPDIR"
+# No source has device code for another to link, and the links for several
+# targets at once (-t) write one file. Of the host it needs libc only.
+"$nvcc" -std=c++17 -O2 -t 0 $targets -cudart=static --no-device-link \\
     -Xcompiler -Wall,-Wextra,-Werror \\
     -Xlinker -s -Xcompiler -static-libgcc,-static-libstdc++ \\
     -o "$program" "$@"
+rm -rf "$TMPDIR"
 """.format(targets = " ".join(_TARGETS))
 
 _SKIP = """#!/bin/sh

@@ -39,20 +39,22 @@ done
 if "$nvcc" --help | grep -q -e --compress-mode; then
     targets="$targets --compress-mode=size"
 fi
-rm -rf "$blob.keep"
-mkdir "$blob.keep"
+# nvcc names its files by its process, which has one number in all sandboxes.
+export TMPDIR="$blob.keep"
+rm -rf "$TMPDIR"
+mkdir "$TMPDIR"
 "$nvcc" -x cu -DSPMLA_GPU_KERNELS -O3 -fmad=false -t 0 --fatbin $targets \\
-    -Xptxas -v --keep --keep-dir "$blob.keep" "$@" -o "$blob" "$source" \\
+    -Xptxas -v --keep --keep-dir "$TMPDIR" "$@" -o "$blob" "$source" \\
     2>"$blob.report" || {{
     cat "$blob.report" >&2
     exit 1
 }}
 grep -vE '^(ptxas info|  )' "$blob.report" >&2 || true # warnings
-for cubin in "$blob.keep"/*.cubin; do
+for cubin in "$TMPDIR"/*.cubin; do
     arch=${{cubin##*_}}
     echo "cubin sm_${{arch%.cubin}} $(wc -c <"$cubin") bytes" >>"$blob.report"
 done
-rm -rf "$blob.keep"
+rm -rf "$TMPDIR"
 sed -i '/Compile time/d' "$blob.report" # or no two were the same
 # Any driver of the toolkit's major version runs its binaries.
 "$nvcc" --version | sed -n 's/.*release \\([0-9]*\\)\\..*/\\1/p' >"$blob.version"
