@@ -151,9 +151,9 @@ FN float g_weight(float x) { return exp2f(x); }
 FN float g_log2(float x) { return log2f(x); }
 FN uint32_t g_clz(uint32_t x) { return x ? (uint32_t)__builtin_clz(x) : 32; }
 FN uint32_t g_popcount(uint32_t x) { return (uint32_t)__builtin_popcount(x); }
-FN uint32_t g_shuffle_xor(uint32_t x, uint32_t mask) { return spmla_i_emu_exchange(x)[g_lane() ^ mask]; }
-FN uint32_t g_broadcast(uint32_t x, uint32_t lane) { return spmla_i_emu_exchange(x)[lane]; }
-FN uint64_t g_ballot(uint32_t x) { const uint32_t *v = spmla_i_emu_exchange(x != 0); uint64_t b = 0; uint32_t l; for (l = 0; l < g_width(); l++) b |= (uint64_t)v[l] << l; return b; }
+FN uint32_t g_shuffle_xor(uint32_t x, uint32_t mask) { return spmla_i_emu_exchange(&x, 1)[g_lane() ^ mask]; }
+FN uint32_t g_broadcast(uint32_t x, uint32_t lane) { return spmla_i_emu_exchange(&x, 1)[lane]; }
+FN uint64_t g_ballot(uint32_t x) { const uint32_t is = x != 0, *v = spmla_i_emu_exchange(&is, 1); uint64_t b = 0; uint32_t l; for (l = 0; l < g_width(); l++) b |= (uint64_t)v[l] << l; return b; }
 FN uint32_t g_add(uint32_t *p, uint32_t x) { const uint32_t old = *p; *p = old + x; return old; }
 FN uint32_t g_max(uint32_t *p, uint32_t x) { const uint32_t old = *p; *p = old > x ? old : x; return old; }
 FN uint32_t g_cas(uint32_t *p, uint32_t want, uint32_t x) { const uint32_t old = *p; if (old == want) *p = x; return old; }

@@ -131,8 +131,9 @@ uint32_t spmla_i_emu_blocks(void);
 uint32_t spmla_i_emu_width(void);
 void spmla_i_emu_local(void *array, uint32_t bytes);
 void spmla_i_emu_barrier(const char *file, int line);
-/* Every item of the subgroup gives a value; returns all of them, by lane. */
-const uint32_t *spmla_i_emu_exchange(uint32_t value);
+/* Every item of the subgroup gives as many words, at most six. Returns all, until
+ * the next call: word w of lane l is [w * width + l]. */
+const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 
 #endif
 

@@ -256,7 +256,7 @@ g_local_copies_wait_but(uint32_t groups)
 FN void
 g_subgroup_barrier(void)
 {
-	(void)spmla_i_emu_exchange(0);
+	(void)spmla_i_emu_exchange(NULL, 0);
 }
 
 FN float
@@ -288,77 +288,68 @@ g_f16x2_times_256(uint32_t pair)
 	return x;
 }
 
-FN void
-g_mma_f16(float *c, const uint32_t *a, const uint32_t *b)
+FN float
+mma_f32(uint32_t bf16, uint32_t half)
 {
-	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	uint32_t av[4][32], bv[2][32], i, l, k;
+	return bf16 ? g_bf16_to_f32(half) : g_fp16_to_f32(half);
+}
+
+/* A row of 16 values, of which four lanes gave words: of its first half, and of
+ * its second. */
+FN void
+mma_row(float *row, const uint32_t *low, const uint32_t *high, uint32_t bf16)
+{
+	uint32_t i;
 
 	for (i = 0; i < 4; i++) {
-		const uint32_t *v = spmla_i_emu_exchange(a[i]);
-
-		for (l = 0; l < 32; l++)
-			av[i][l] = v[l];
-	}
-	for (i = 0; i < 2; i++) {
-		const uint32_t *v = spmla_i_emu_exchange(b[i]);
-
-		for (l = 0; l < 32; l++)
-			bv[i][l] = v[l];
-	}
-	for (i = 0; i < 4; i++) {
-		const uint32_t row = g + i / 2 * 8, column = 2 * t + i % 2;
-		float sum = 0.0f;
-
-		for (k = 0; k < 16; k++) {
-			const uint32_t half_of = k & 1u, pair = k / 2 % 4;
-			const uint32_t ra =
-				av[row / 8 + k / 8 * 2][row % 8 * 4 + pair];
-			const uint32_t rb = bv[k / 8][column * 4 + pair];
-
-			sum += g_fp16_to_f32(ra >> 16 * half_of & 0xffffu) *
-			       g_fp16_to_f32(rb >> 16 * half_of & 0xffffu);
-		}
-		c[i] += sum;
+		row[2 * i] = mma_f32(bf16, low[i] & 0xffffu);
+		row[2 * i + 1] = mma_f32(bf16, low[i] >> 16);
+		row[2 * i + 8] = mma_f32(bf16, high[i] & 0xffffu);
+		row[2 * i + 9] = mma_f32(bf16, high[i] >> 16);
 	}
 }
 
-/* The 32 values that lanes give. */
-FN void
-mma_exchange(uint32_t value, uint32_t *all)
+FN float
+mma_dot(const float *a, const float *b)
 {
-	const uint32_t *v = spmla_i_emu_exchange(value);
-	uint32_t l;
+	float sum = 0.0f;
+	uint32_t k;
 
-	for (l = 0; l < 32; l++)
-		all[l] = v[l];
+	for (k = 0; k < 16; k++)
+		sum += a[k] * b[k];
+	return sum;
+}
+
+/* A lane has rows g and g + 8 of the sum, and columns 2t and 2t + 1. */
+FN void
+mma_add(float *c, const uint32_t *a, const uint32_t *b, uint32_t bf16)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+	const uint32_t *v = spmla_i_emu_exchange(words, 6);
+	float rows[2][16], columns[2][16];
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		mma_row(rows[i], v + 32 * i + 4 * g, v + 32 * (i + 2) + 4 * g,
+			bf16);
+		mma_row(columns[i], v + 32 * 4 + 4 * (2 * t + i),
+			v + 32 * 5 + 4 * (2 * t + i), bf16);
+	}
+	for (i = 0; i < 4; i++)
+		c[i] += mma_dot(rows[i / 2], columns[i % 2]);
+}
+
+FN void
+g_mma_f16(float *c, const uint32_t *a, const uint32_t *b)
+{
+	mma_add(c, a, b, 0);
 }
 
 FN void
 g_mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
 {
-	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	uint32_t av[4][32], bv[2][32], i, k;
-
-	for (i = 0; i < 4; i++)
-		mma_exchange(a[i], av[i]);
-	for (i = 0; i < 2; i++)
-		mma_exchange(b[i], bv[i]);
-	for (i = 0; i < 4; i++) {
-		const uint32_t row = g + i / 2 * 8, column = 2 * t + i % 2;
-		float sum = 0.0f;
-
-		for (k = 0; k < 16; k++) {
-			const uint32_t shift = 16 * (k & 1u), pair = k / 2 % 4;
-			const uint32_t ra =
-				av[row / 8 + k / 8 * 2][row % 8 * 4 + pair];
-			const uint32_t rb = bv[k / 8][column * 4 + pair];
-
-			sum += g_bf16_to_f32(ra >> shift & 0xffffu) *
-			       g_bf16_to_f32(rb >> shift & 0xffffu);
-		}
-		c[i] += sum;
-	}
+	mma_add(c, a, b, 1);
 }
 
 FN uint32_t
@@ -374,14 +365,14 @@ FN void
 mma_rows(const uint16_t *row, const uint16_t **rows)
 {
 	const uint64_t at = (uint64_t)(uintptr_t)row;
-	uint32_t low[32], high[32], l;
+	const uint32_t words[2] = {(uint32_t)at, (uint32_t)(at >> 32)};
+	const uint32_t *v = spmla_i_emu_exchange(words, 2);
+	uint32_t l;
 
-	mma_exchange((uint32_t)at, low);
-	mma_exchange((uint32_t)(at >> 32), high);
 	for (l = 0; l < 32; l++)
-		rows[l] =
-			(const uint16_t *)(uintptr_t)((uint64_t)high[l] << 32 |
-						      low[l]);
+		rows[l] = (const uint16_t *)(uintptr_t)((uint64_t)v[32 + l]
+								<< 32 |
+							v[l]);
 }
 
 FN void

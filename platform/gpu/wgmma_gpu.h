@@ -271,49 +271,56 @@ g_panel_step(g_panel panel, uint32_t k)
 	return panel;
 }
 
-/* Rows g and g + 8 of A, of all lanes of the subgroup. */
+/* Rows g and g + 8 of A, of which each lane gives its words. */
 FN void
-wgmma_exchange(const uint32_t *a, uint32_t all[4][32])
+wgmma_rows(float rows[2][16], const uint32_t *a, uint32_t bf16)
 {
-	uint32_t i;
+	const uint32_t *v = spmla_i_emu_exchange(a, 4) + g_lane() / 4 * 4;
 
-	for (i = 0; i < 4; i++)
-		mma_exchange(a[i], all[i]);
+	mma_row(rows[0], v, v + 32 * 2, bf16);
+	mma_row(rows[1], v + 32, v + 32 * 3, bf16);
 }
 
-/* Column c of the row that accumulator i is of. */
-FN uint32_t
-wgmma_a(uint32_t all[4][32], uint32_t i, uint32_t c)
+/* Column n of B, of which a row of the panel is a column, or a row. */
+FN void
+wgmma_column(float *column, g_panel b, uint32_t n, uint32_t by_row,
+	     uint32_t bf16)
 {
-	const uint32_t pair =
-		all[i / 2 % 2 + c / 8 * 2][g_lane() / 4 * 4 + c / 2 % 4];
+	uint32_t c;
 
-	return pair >> 16 * (c & 1u) & 0xffffu;
+	if (by_row)
+		b = g_panel_on(b, n / 64 * 64 * G_PANEL);
+	for (c = 0; c < 16; c++)
+		column[c] = mma_f32(bf16, by_row ? wgmma_value(b, c, n % 64)
+						 : wgmma_value(b, n, c));
 }
 
-/* Column of accumulator i. */
-FN uint32_t
-wgmma_column(uint32_t i)
+/* d += A B of that many accumulators: four are rows g and g + 8 of two columns.
+ */
+FN void
+wgmma_add(float *d, float rows[2][16], g_panel b, uint32_t by_row,
+	  uint32_t count, uint32_t bf16)
 {
-	return i / 4 * 8 + 2 * (g_lane() % 4) + i % 2;
+	float column[16];
+	uint32_t i, j;
+
+	for (i = 0; i < count; i += 4)
+		for (j = 0; j < 2; j++) {
+			wgmma_column(column, b,
+				     i / 4 * 8 + 2 * (g_lane() % 4) + j, by_row,
+				     bf16);
+			d[i + j] += mma_dot(rows[0], column);
+			d[i + j + 2] += mma_dot(rows[1], column);
+		}
 }
 
-/* d += A B of that many accumulators. */
 FN void
 wgmma_f16(float *d, const uint32_t *a, g_panel b, uint32_t count)
 {
-	uint32_t all[4][32], i, c;
+	float rows[2][16];
 
-	wgmma_exchange(a, all);
-	for (i = 0; i < count; i++) {
-		float sum = 0.0f;
-
-		for (c = 0; c < 16; c++)
-			sum += g_fp16_to_f32(wgmma_a(all, i, c)) *
-			       g_fp16_to_f32(
-				       wgmma_value(b, wgmma_column(i), c));
-		d[i] += sum;
-	}
+	wgmma_rows(rows, a, 0);
+	wgmma_add(d, rows, b, 0, count, 0);
 }
 
 FN void
@@ -346,37 +353,23 @@ FN void
 g_wgmma_bf16_n64(float *d, g_panel a, g_panel b)
 {
 	const uint32_t row = g_item() / 32 % 4 * 16 + g_lane() / 4;
+	float rows[2][16];
 	uint32_t i, c;
 
-	for (i = 0; i < 32; i++) {
-		float sum = 0.0f;
-
+	for (i = 0; i < 2; i++)
 		for (c = 0; c < 16; c++)
-			sum += g_bf16_to_f32(
-				       wgmma_value(a, row + i / 2 % 2 * 8, c)) *
-			       g_bf16_to_f32(
-				       wgmma_value(b, wgmma_column(i), c));
-		d[i] += sum;
-	}
+			rows[i][c] =
+				g_bf16_to_f32(wgmma_value(a, row + 8 * i, c));
+	wgmma_add(d, rows, b, 0, 32, 1);
 }
 
 FN void
 g_wgmma_bf16_n256(float *d, const uint32_t *a, g_panel b)
 {
-	uint32_t all[4][32], i, c;
+	float rows[2][16];
 
-	wgmma_exchange(a, all);
-	for (i = 0; i < 128; i++) {
-		const uint32_t column = wgmma_column(i);
-		const g_panel panel = g_panel_on(b, column / 64 * 64 * G_PANEL);
-		float sum = 0.0f;
-
-		for (c = 0; c < 16; c++)
-			sum += g_bf16_to_f32(wgmma_a(all, i, c)) *
-			       g_bf16_to_f32(
-				       wgmma_value(panel, c, column % 64));
-		d[i] += sum;
-	}
+	wgmma_rows(rows, a, 1);
+	wgmma_add(d, rows, b, 1, 128, 1);
 }
 
 #endif

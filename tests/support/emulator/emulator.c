@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fibers and their schedule. One block runs at a time. An item runs until it
- * waits at a barrier, waits for the values of its subgroup, or ends. When none
- * can run, every subgroup whose items all gave a value goes on, and if there is
+ * waits at a barrier, waits for the words of its subgroup, or ends. When none
+ * can run, every subgroup whose items all gave theirs goes on, and if there is
  * none, the block goes on from the barrier that all its items wait at.
  */
 #include "tests/support/emulator/emulator.h"
@@ -16,7 +16,12 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-enum { MAX_ITEMS = 1024, STACK_BYTES = 1 << 16, MAX_LOCALS = 64 };
+enum {
+	MAX_ITEMS = 1024,
+	STACK_BYTES = 1 << 16,
+	MAX_LOCALS = 64,
+	MAX_WORDS = 6
+};
 
 typedef enum state { READY, AT_BARRIER, AT_EXCHANGE, ENDED } state;
 
@@ -26,12 +31,14 @@ typedef struct item {
 	const char *file; /* of the barrier */
 	int line;
 	state state;
-	uint32_t value;
+	const uint32_t *words; /* of the exchange */
+	uint32_t word_count;
 } item;
 
 static struct {
 	item items[MAX_ITEMS];
-	uint32_t given[MAX_ITEMS]; /* by the subgroups that went on last */
+	/* By the subgroups that went on last. */
+	uint32_t given[MAX_ITEMS * MAX_WORDS];
 	uint32_t count;
 	uint32_t current;
 	uint32_t width;
@@ -169,11 +176,18 @@ run_ready(void)
 	return n;
 }
 
-/* Lets subgroups go on whose items all gave a value. */
+/* What the subgroup of an item gave. */
+static uint32_t *
+given_by(uint32_t i)
+{
+	return emu.given + (size_t)(i / emu.width * emu.width) * MAX_WORDS;
+}
+
+/* Lets subgroups go on whose items all gave their words. */
 static uint32_t
 run_exchanges(void)
 {
-	uint32_t first, i, went = 0;
+	uint32_t first, i, w, went = 0;
 
 	for (first = 0; first < emu.count; first += emu.width) {
 		uint32_t waiting = 0;
@@ -182,9 +196,15 @@ run_exchanges(void)
 			waiting += emu.items[i].state == AT_EXCHANGE;
 		if (waiting < emu.width)
 			continue;
-		for (i = first; i < first + emu.width; i++) {
-			emu.given[i] = emu.items[i].value;
-			emu.items[i].state = READY;
+		for (i = 0; i < emu.width; i++) {
+			item *from = &emu.items[first + i];
+
+			if (from->word_count != emu.items[first].word_count)
+				fail("items give different numbers of words");
+			for (w = 0; w < from->word_count; w++)
+				given_by(first)[w * emu.width + i] =
+					from->words[w];
+			from->state = READY;
 		}
 		went++;
 	}
@@ -206,8 +226,11 @@ run_barrier(void)
 	if (waiting < emu.count)
 		fail("items wait for others that do not come");
 	for (i = 0; i < emu.count; i++) {
+		const char *file = emu.items[i].file;
+
 		if (emu.items[i].line != emu.items[0].line ||
-		    strcmp(emu.items[i].file, emu.items[0].file) != 0)
+		    (file != emu.items[0].file &&
+		     strcmp(file, emu.items[0].file) != 0))
 			fail("items wait at different barriers");
 		emu.items[i].state = READY;
 	}
@@ -339,12 +362,15 @@ spmla_i_emu_barrier(const char *file, int line)
 }
 
 const uint32_t *
-spmla_i_emu_exchange(uint32_t value)
+spmla_i_emu_exchange(const uint32_t *words, uint32_t count)
 {
 	item *self = &emu.items[emu.current];
 
-	self->value = value;
+	if (count > MAX_WORDS)
+		fail("an item gives too many words");
+	self->words = words;
+	self->word_count = count;
 	self->state = AT_EXCHANGE;
 	to_scheduler();
-	return &emu.given[emu.current / emu.width * emu.width];
+	return given_by(emu.current);
 }
