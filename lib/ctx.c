@@ -2,6 +2,7 @@
  *
  * The context: regions in, addresses out. Sizes come from the plan only.
  */
+#include "spmla/arena/arena_table.h"
 #include "spmla/internal/backend.h"
 #include "spmla/internal/config.h"
 
@@ -127,7 +128,7 @@ check_native(const spmla_native *native, spmla_diag *diag)
 }
 
 /* A plan may have been stored and read back: nothing in it leads outside the
- * regions or the tables of this build. */
+ * regions, and its buffers live as those of this build do. */
 static spmla_status
 check_extents(const spmla_plan *plan, spmla_diag *diag)
 {
@@ -139,12 +140,14 @@ check_extents(const spmla_plan *plan, spmla_diag *diag)
 				    SPMLA_MAX_PLAN_ROWS);
 	for (i = 0; i < plan->row_count; i++) {
 		const spmla_extent *e = &plan->extents[i];
+		const spmla_i_arena_row *row = spmla_i_arena_find(e->buf);
 		const uint64_t room = e->memory < SPMLA_MEMORY_COUNT
 					      ? plan->region_bytes[e->memory]
 					      : 0;
 
-		if (e->buf >= SPMLA_I_BUF_LIMIT ||
-		    e->life >= SPMLA_LIFE_COUNT || e->bytes > room ||
+		if (!row || e->memory != (uint32_t)row->memory ||
+		    e->life != (uint32_t)row->life ||
+		    e->branch != row->branch || e->bytes > room ||
 		    e->offset_bytes > room - e->bytes)
 			return spmla_i_fail_at(diag, SPMLA_E_RANGE,
 					       "plan.extents", i, e->buf,

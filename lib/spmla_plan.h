@@ -209,9 +209,10 @@ typedef struct spmla_config {
 	uint32_t max_update_pages; /* in one record, ..2^24; default the
 	                            * larger of 4 * requests for the main
 	                            * table and each other RING table and
-	                            * the columns of a row of each; with prefill at least the pages
-	                            * of a workspace and one more a request,
-	                            * for each, of a ring its columns for each
+	                            * the columns of a row of each; with
+	                            * prefill at least the pages of a
+	                            * workspace and one more a request, for
+	                            * each, of a ring its columns for each
 	                            * request */
 	uint32_t max_graphs;      /* 1..256; default bucket_count, at least 4 */
 	uint32_t max_graph_nodes; /* CPU: of all graphs, ..2^20; default 512 a
@@ -441,7 +442,8 @@ typedef struct spmla_extent {
 } spmla_extent;
 
 /* Plain data: where every buffer lies. Read it through spmla_plan_row; it may
- * be copied, stored and compared with memcmp. */
+ * be copied, stored and compared with memcmp. spmla_init refuses one of another
+ * version, or whose buffers another build laid out. */
 typedef struct spmla_plan {
 	uint32_t struct_bytes;
 	uint32_t version; /* SPMLA_VERSION that made it */
