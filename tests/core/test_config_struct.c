@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a config may leave out: the defaults, the preset, a struct of an engine
- * that was built when the tail did not exist; and the facts of the device.
+ * What a config may leave out: the defaults, the preset, and a struct of an
+ * engine that was built when the tail did not exist.
  */
 #include "tests/support/bytes.h"
 #include "tests/support/fixture.h"
@@ -267,121 +267,6 @@ START_TEST(a_preset_of_an_unknown_model_changes_nothing)
 }
 END_TEST
 
-START_TEST(a_device_that_is_wrong_is_refused)
-{
-#define D          "SPMLA_E_RANGE: device."
-#define DEV(field) (uint32_t) offsetof(spmla_device, field)
-	static const struct {
-		uint32_t at;
-		uint32_t value;
-		const char *text;
-	} cases[] = {
-		{DEV(struct_bytes), 0,
-		 "SPMLA_E_STRUCT_SIZE: device.struct_bytes: got 0, want 32"},
-		{DEV(struct_bytes), 36,
-		 "SPMLA_E_STRUCT_SIZE: device.struct_bytes: got 36, want 32"},
-		{DEV(kind), 0, D "kind: got 0, want at least 1"},
-		{DEV(kind), 3, D "kind: got 3, want at most 2"},
-		{DEV(arch), 90, D "arch: got 90, want at most 0"},
-		{DEV(sm_count), 0, D "sm_count: got 0, want at least 1"},
-		{DEV(sm_count), 4097,
-		 D "sm_count: got 4097, want at most 4096"},
-		{DEV(subgroup_width), 0,
-		 D "subgroup_width: got 0, want at least 1"},
-		{DEV(subgroup_width), 65,
-		 D "subgroup_width: got 65, want at most 64"},
-		{DEV(reserved), 1, D "reserved: got 1, want 0"},
-	};
-	spmla_config config;
-	uint32_t i;
-
-	fixture_config(&config);
-	for (i = 0; i < COUNT(cases); i++) {
-		setup();
-		memcpy((unsigned char *)&device + cases[i].at, &cases[i].value,
-		       sizeof cases[i].value);
-		expect_error(&config,
-			     i < 2 ? SPMLA_E_STRUCT_SIZE : SPMLA_E_RANGE,
-			     cases[i].text);
-	}
-#undef DEV
-#undef D
-}
-END_TEST
-
-/* The sanitizer sees what is read behind the four bytes. */
-START_TEST(a_device_that_is_too_short_is_not_read)
-{
-	const uint32_t bytes = 4;
-	void *shorter = malloc(bytes);
-	spmla_config config;
-
-	ck_assert_ptr_nonnull(shorter);
-	memcpy(shorter, &bytes, sizeof bytes);
-	fixture_config(&config);
-	ck_assert_int_eq(spmla_plan_make(&plan, &config, shorter, NULL),
-			 SPMLA_E_STRUCT_SIZE);
-	free(shorter);
-}
-END_TEST
-
-START_TEST(an_operation_that_the_device_lacks_is_named)
-{
-	static const char *const stems[] = {
-#define SPMLA_OP(stem) #stem,
-#include "spmla/ops/ops.inc"
-#undef SPMLA_OP
-	};
-	spmla_config config;
-	char want[120];
-	uint32_t i;
-
-	fixture_config(&config);
-	ck_assert_str_eq(stems[11], "sparse_decode");
-	for (i = 0; i < 12; i++) { /* those of a decode step */
-		setup();
-		device.ops &= ~(UINT64_C(1) << i);
-		strcpy(want, "SPMLA_E_UNSUPPORTED: device.ops: ");
-		strcat(want, stems[i]);
-		strcat(want, ": got 0, want at least 1");
-		expect_error(&config, SPMLA_E_UNSUPPORTED, want);
-	}
-	setup();
-	device.ops = 0;
-	expect_error(&config, SPMLA_E_UNSUPPORTED,
-		     "SPMLA_E_UNSUPPORTED: device.ops: step_prologue: got 0, "
-		     "want at least 1");
-	device.ops = ((UINT64_C(1) << 12) - 1); /* no split_combine */
-	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
-			 SPMLA_OK);
-	device.kind = SPMLA_BACKEND_CUDA;
-	expect_error(&config, SPMLA_E_UNSUPPORTED,
-		     "SPMLA_E_UNSUPPORTED: device.ops: split_combine: got 0, "
-		     "want at least 1");
-	config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
-	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
-			 SPMLA_OK);
-	config.flags = 0;
-	/* More than this version knows of does no harm. */
-	device.ops = UINT64_MAX;
-	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
-			 SPMLA_OK);
-}
-END_TEST
-
-START_TEST(a_device_may_be_typed_by_hand)
-{
-	const spmla_device typed = {32,   SPMLA_BACKEND_CPU, 0, 4096, 64, 0,
-				    0xfff};
-	spmla_config config;
-
-	fixture_config(&config);
-	ck_assert_int_eq(spmla_plan_make(&plan, &config, &typed, NULL),
-			 SPMLA_OK);
-	ck_assert_mem_eq(&plan.device, &typed, sizeof typed);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -398,10 +283,6 @@ main(void)
 	tcase_add_test(c, prefill_has_its_own_defaults);
 	tcase_add_test(c, the_preset_is_that_of_the_model);
 	tcase_add_test(c, a_preset_of_an_unknown_model_changes_nothing);
-	tcase_add_test(c, a_device_that_is_wrong_is_refused);
-	tcase_add_test(c, a_device_that_is_too_short_is_not_read);
-	tcase_add_test(c, an_operation_that_the_device_lacks_is_named);
-	tcase_add_test(c, a_device_may_be_typed_by_hand);
 	suite_add_tcase(s, c);
 	runner = srunner_create(s);
 	srunner_run_all(runner, CK_NORMAL);

@@ -16,6 +16,10 @@ void v4_config(spmla_config *config);
 void v4_config_expect(spmla_plan *plan, const spmla_config *config,
 		      const char *want);
 
+/* The same for that device. */
+void v4_config_expect_on(spmla_plan *plan, const spmla_config *config,
+			 const spmla_device *device, const char *want);
+
 /* What the plan made of group g: whose table, and columns of it. */
 void v4_config_group(const spmla_plan *plan, uint32_t g, uint32_t source,
 		     uint32_t page_tokens, uint32_t ring_columns,
