@@ -114,6 +114,7 @@ with_wgmma=(
 	protocol/test_v4_parts
 	protocol/test_v4_parts_heads
 	protocol/test_v4_replay
+	protocol/test_v4_replay_advance
 	protocol/test_v4_replay_batch
 )
 

@@ -106,7 +106,8 @@ run_step(uint64_t step)
 	replay(&replayed.f, replayed.graph[b], ticket);
 	fixture_drain(&replayed.f);
 	ck_assert_uint_eq(v4_replay_write(&eager, &d, NULL), ticket);
-	v32_must(eager.f.ctx, v4_replay_enqueue(&eager, &shapes[b]));
+	v32_must(eager.f.ctx,
+		 v4_replay_enqueue(&eager, &shapes[b], SPMLA_FROM_RING));
 	v4_replay_expect_equal(&replayed, &eager, &shapes[b], step);
 }
 

@@ -13,7 +13,6 @@
 #include "tests/support/themes.h"
 #include "tests/support/v32_rig.h"
 #include "tests/support/v4_replay_rig.h"
-#include "tests/support/v4_sim.h"
 
 /* Where a row may be: of 4, 4 and 8, with that many behind. */
 enum { PLACES = 10 + 10 + 36 };
@@ -103,24 +102,6 @@ expect_same(const result *x, const result *want, const char *where)
 	}
 }
 
-/* A row with pages of its own, that has all its tokens but `query`. */
-static void
-add_row(v4_draft *d, uint32_t row, uint32_t query, uint32_t len)
-{
-	int32_t pages[V4_SIM_COLUMNS];
-	uint32_t i, k;
-
-	v4_draft_request(d, row, query, len, SPMLA_REQUEST_JOIN);
-	for (i = 0; i < V4_SIM_TABLES; i++) {
-		const uint32_t g = v4_sim_groups[i];
-		const uint32_t n = r.f.plan.group_columns[g];
-
-		for (k = 0; k < n; k++)
-			pages[k] = (int32_t)(row + k * V4_ROWS);
-		v4_draft_store(d, g, row, 0, n, pages);
-	}
-}
-
 static void
 replay_draft(uint32_t bucket, v4_draft *d)
 {
@@ -144,12 +125,12 @@ run_row(uint32_t bucket, uint32_t before, uint32_t after, uint32_t len,
 
 		if (i == before) {
 			v4_replay_fill(&r, i, 1000, len - 1);
-			add_row(&d, ROW, 1, len);
+			v4_replay_join(&r, &d, ROW, 1, len);
 			continue;
 		}
 		row += row == ROW;
 		v4_replay_fill(&r, i, row, other - 1);
-		add_row(&d, row++, 1, other);
+		v4_replay_join(&r, &d, row++, 1, other);
 	}
 	replay_draft(bucket, &d);
 	take_result(before, x);
@@ -204,7 +185,7 @@ START_TEST(query_tokens_together_have_the_bits_of_one_at_a_time)
 	v4_draft d;
 
 	v4_draft_clear(&d);
-	add_row(&d, 2, 4, first + 3);
+	v4_replay_join(&r, &d, 2, 4, first + 3);
 	for (j = 0; j < 4; j++)
 		v4_replay_fill(&r, j, 1, first - 1 + j);
 	replay_draft(2, &d);
@@ -212,7 +193,7 @@ START_TEST(query_tokens_together_have_the_bits_of_one_at_a_time)
 		take_result(j, &together[j]);
 	for (j = 0; j < 4; j++) {
 		v4_draft_clear(&d);
-		add_row(&d, 2, 1, first + j);
+		v4_replay_join(&r, &d, 2, 1, first + j);
 		v4_replay_fill(&r, 0, 1, first - 1 + j);
 		replay_draft(0, &d);
 		take_result(0, &x);
@@ -246,7 +227,7 @@ START_TEST(padding_is_written_and_writes_no_cache)
 		v4_replay_fill(&r, t, 3, t);
 	for (b = 0; b < V4_BUCKETS; b++) {
 		v4_draft_clear(&d);
-		add_row(&d, 3, 0, 130);
+		v4_replay_join(&r, &d, 3, 0, 130);
 		v4_draft_request(&d, 4, 0, 0, 0);
 		replay_draft(b, &d);
 		expect_empty(b, caches);
@@ -263,7 +244,8 @@ START_TEST(a_launch_without_a_record_is_empty)
 	uint64_t caches;
 
 	ck_assert_int_eq(engine_capture_begin(r.f.ctx), SPMLA_OK);
-	v32_must(r.f.ctx, v4_replay_enqueue(&r, &r.f.config.buckets[2]));
+	v32_must(r.f.ctx, v4_replay_enqueue(&r, &r.f.config.buckets[2],
+					    SPMLA_FROM_RING));
 	ck_assert_int_eq(engine_capture_end(r.f.ctx, &list), SPMLA_OK);
 	run_row(1, 1, 2, 256, &first);
 	caches = v4_replay_cache_hash(&r);
@@ -290,7 +272,7 @@ START_TEST(a_record_larger_than_its_graph_is_empty)
 	v4_draft_clear(&d);
 	for (i = 0; i < 5; i++) {
 		v4_replay_fill(&r, i, i, 127);
-		add_row(&d, i, 1, 128);
+		v4_replay_join(&r, &d, i, 1, 128);
 	}
 	replay_draft(0, &d);
 	expect_empty(0, caches);

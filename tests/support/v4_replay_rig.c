@@ -4,6 +4,7 @@
  */
 #include "tests/support/v4_replay_rig.h"
 #include "tests/support/v32_rig.h"
+#include "tests/support/v4_sim.h"
 
 #include <check.h>
 #include <math.h>
@@ -138,10 +139,10 @@ v4_replay_fill(v4_replay_rig *r, uint32_t token, uint32_t request,
 }
 
 spmla_status
-v4_replay_enqueue(v4_replay_rig *r, const spmla_shape *shape)
+v4_replay_enqueue(v4_replay_rig *r, const spmla_shape *shape,
+		  spmla_source source)
 {
-	spmla_status s =
-		spmla_step_prologue(r->f.ctx, shape, SPMLA_FROM_RING, NULL);
+	spmla_status s = spmla_step_prologue(r->f.ctx, shape, source, NULL);
 	uint32_t l;
 
 	for (l = 0; s == SPMLA_OK && l < V4_LAYERS; l++)
@@ -157,8 +158,27 @@ v4_replay_capture(v4_replay_rig *r)
 
 	for (b = 0; b < V4_BUCKETS; b++) {
 		v32_must(ctx, spmla_graph_begin(ctx, NULL));
-		v32_must(ctx, v4_replay_enqueue(r, &r->f.config.buckets[b]));
+		v32_must(ctx, v4_replay_enqueue(r, &r->f.config.buckets[b],
+						SPMLA_FROM_RING));
 		v32_must(ctx, spmla_graph_end(ctx, &r->graph[b]));
+	}
+}
+
+void
+v4_replay_join(const v4_replay_rig *r, v4_draft *d, uint32_t row,
+	       uint32_t query, uint32_t len)
+{
+	int32_t pages[V4_SIM_COLUMNS];
+	uint32_t i, k;
+
+	v4_draft_request(d, row, query, len, SPMLA_REQUEST_JOIN);
+	for (i = 0; i < V4_SIM_TABLES; i++) {
+		const uint32_t g = v4_sim_groups[i];
+		const uint32_t n = r->f.plan.group_columns[g];
+
+		for (k = 0; k < n; k++)
+			pages[k] = (int32_t)(row + k * V4_ROWS);
+		v4_draft_store(d, g, row, 0, n, pages);
 	}
 }
 

@@ -34,10 +34,16 @@ void v4_replay_close(v4_replay_rig *r);
 void v4_replay_fill(v4_replay_rig *r, uint32_t token, uint32_t request,
 		    uint32_t position);
 
-/* The prologue, from the ring, and the layers. */
-spmla_status v4_replay_enqueue(v4_replay_rig *r, const spmla_shape *shape);
+/* The prologue and the layers. */
+spmla_status v4_replay_enqueue(v4_replay_rig *r, const spmla_shape *shape,
+			       spmla_source source);
 /* One graph a bucket. */
 void v4_replay_capture(v4_replay_rig *r);
+
+/* Adds a row with pages of its own in every group, that has all its tokens but
+ * `query`. */
+void v4_replay_join(const v4_replay_rig *r, v4_draft *d, uint32_t row,
+		    uint32_t query, uint32_t len);
 
 /* Writes the draft's record, and returns its ticket; info may be NULL. */
 uint64_t v4_replay_write(v4_replay_rig *r, v4_draft *d, spmla_step_info *info);
