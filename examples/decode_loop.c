@@ -16,8 +16,8 @@
  * The layers are V3.2's, or with --model v4-flash and v4-pro those of V4, whose
  * prompts are taken in by steps, beside what these decode.
  *
- * decode_batch.c is the scheduler and decode_pages.c its pages; decode_v32.c and
- * decode_v4.c are what differs by model.
+ * decode_batch.c is the scheduler and decode_pages.c its pages; decode_v32.c
+ * and decode_v4.c are what differs by model.
  */
 #include "examples/decode_loop.h"
 

@@ -13,8 +13,8 @@
 #include "spmla/spmla.h"
 #include "spmla/v4.h"
 
-/* Finds a backend by name, "cpu" or "cuda", and makes a context of the device, a
- * stream, and what branches need. Returns NULL, after a line on stderr, where
+/* Finds a backend by name, "cpu" or "cuda", and makes a context of the device,
+ * a stream, and what branches need. Returns NULL, after a line on stderr, where
  * there is none. */
 const spmla_backend *device_open(const char *program, const char *name);
 void device_close(void);

@@ -128,7 +128,7 @@ check_native(const spmla_native *native, spmla_diag *diag)
 }
 
 /* A plan may have been stored and read back: nothing in it leads outside the
- * regions, and its buffers live as those of this build do. */
+ * regions, and each buffer lives where and as long as this build's. */
 static spmla_status
 check_extents(const spmla_plan *plan, spmla_diag *diag)
 {

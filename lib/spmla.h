@@ -270,8 +270,8 @@ typedef uint32_t spmla_graph; /* 0 is none */
 spmla_status spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream);
 
 /* Ends the capture and makes the graph replayable; it lives until fini.
- * Errors: E_STATE if no capture is open; E_CAPTURE if an op failed inside it, or
- * it holds two FROM_RING prologues: abort it. */
+ * Errors: E_STATE if no capture is open; E_CAPTURE if an op failed inside it,
+ * or it holds two FROM_RING prologues: abort it. */
 spmla_status spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph);
 
 /* Drops the open capture. The context is as before _begin. With a device it may

@@ -127,9 +127,9 @@ typedef struct spmla_v4_branches {
  * qnorm_rope_kv_insert.
  * Order: enqueues 1 op; capturable. Exact: bit for bit.
  * Errors: those of the op; E_RANGE for cos_sin_rows, as by compress. As by all
- * calls below: E_RANGE for a shape larger than every bucket and prefill, and for
- * a cache that does not match its group; E_STATE for a shape larger than that of
- * the last prologue; E_UNSUPPORTED for a plan of V3.2. */
+ * calls below: E_RANGE for a shape larger than every bucket and prefill, and
+ * for a cache that does not match its group; E_STATE for a shape larger than
+ * that of the last prologue; E_UNSUPPORTED for a plan of V3.2. */
 spmla_status spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
@@ -138,8 +138,8 @@ spmla_status spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * not NULL the two for the index keys. States are rings for it, whatever their
  * tables: a table that does not come round is one that is long enough. Of ratio
  * 1 nothing is done.
- * Order: enqueues 0, 2 or 4 ops; capturable. Before index and attend; calls of a
- * context do not overlap. Exact: as spmla_kv_compress. */
+ * Order: enqueues 0, 2 or 4 ops; capturable. Before index and attend; calls of
+ * a context do not overlap. Exact: as spmla_kv_compress. */
 spmla_status spmla_v4_compress(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			       const spmla_shape *shape, spmla_stream stream);
 

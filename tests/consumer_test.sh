@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs examples/consumer as another project would: with SpMLA as a
 # local_repository, and copied to third_party/spmla by a project that compiles
-# everything with -ffast-math; as a local_repository also by one that does so and
-# wants the kernels for CUDA, if the machine has a toolkit.
+# everything with -ffast-math; as a local_repository also by one that does so
+# and wants the kernels for CUDA, if the machine has a toolkit.
 set -euo pipefail
 
 root=$(dirname "$(readlink -f BUILD.bazel)")

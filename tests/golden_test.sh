@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# golden_test.sh RUNNER: runs the golden cases of this repository and, where more
-# of them lie beside the checkout, those too.
+# golden_test.sh RUNNER: runs the golden cases of this repository and, where
+# more of them lie beside the checkout, those too.
 set -u
 unset BUILD_WORKING_DIRECTORY
 beside=../beside/golden

@@ -125,9 +125,9 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(C128A_LENS, DEVICE, STEP, 0, 4, V4_TOKENS, ONE, "[tokens]",
 	    "prologue"),
 
-	/* V4 may make the next three on a branch of a layer: it forks behind all
-	 * that came before, and joins before anything else of INDEX or ATTEND,
-	 * so they may share bytes with others. */
+	/* V4 may make the next three on a branch of a layer: it forks behind
+	 * all that came before, and joins before anything else of INDEX or
+	 * ATTEND, so they may share bytes with others. */
 	ROW(INDEX_Q, DEVICE, INDEX, 0, 1, TOKENS, INDEX_Q_BYTES,
 	    "[tokens][index_heads][128]", "indexer_q_prep"),
 	ROW(INDEX_WEIGHTS, DEVICE, INDEX, 0, 4, TOKENS, INDEX_HEADS,

@@ -3,14 +3,14 @@
  * The dialect's functions, one implementation a toolchain. The hard idea is
  * that what they return is the same on all of them, to the bit, but for g_exp2
  * and g_log2. g_load4 and g_store4 take an address that is a multiple of 16;
- * g_prefetch asks for what will be read soon, and may do nothing; g_larger is the
- * larger of two, and a NaN, signalling or not, is never larger. g_weight is
+ * g_prefetch asks for what will be read soon, and may do nothing; g_larger is
+ * the larger of two, and a NaN, signalling or not, is never larger. g_weight is
  * g_exp2 of what is not above 0, and may be 0 where that is below 2^-126.
- * g_store_device and g_load4_device are for words that blocks hand to each other
- * while both run: a word that is read is one that was written, and no order is
- * promised between words; a plain store of one is for the next kernel. g_load4_device takes an address that is a multiple of
- * 16. g_load_at reads what a pointer to global memory points at, as a number.
- */
+ * g_store_device and g_load4_device are for words that blocks hand to each
+ * other while both run: a word that is read is one that was written, and no
+ * order is promised between words; a plain store of one is for the next kernel.
+ * g_load4_device takes an address that is a multiple of 16. g_load_at reads
+ * what a pointer to global memory points at, as a number. */
 #ifndef SPMLA_PLATFORM_GPU_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_BUILTINS_H
 

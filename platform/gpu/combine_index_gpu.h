@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * combine_index: a subgroup a token, dealt out over the blocks first, without a
- * barrier. What one token takes is round trips to memory, so there are two: what
- * tells what it sees, the lengths of the first requests before it is known which
- * one is its own, and then its top-k. Of that every entry counts as a rule, and
- * so has the place it had; from where one does not on, ballots say.
+ * barrier. What one token takes is round trips to memory, so there are two:
+ * what tells what it sees, the lengths of the first requests before it is known
+ * which one is its own, and then its top-k. Of that every entry counts as a
+ * rule, and so has the place it had; from where one does not on, ballots say.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMBINE_INDEX_H
 #define SPMLA_PLATFORM_GPU_COMBINE_INDEX_H

@@ -34,10 +34,10 @@ g_state_entry(uint64_t page, uint64_t page_bytes, uint32_t entry,
 	return page * page_bytes + (uint64_t)entry * width * 8;
 }
 
-/* The same of a position of a table row, in *at; returns whether it is there: it
- * is not below 0, and its page is written and in the state. `row` is inside the
- * table. Page and columns are asked for together, and with what the caller asks
- * for before or behind: there are no branches. */
+/* The same of a position of a table row, in *at; returns whether it is there:
+ * it is not below 0, and its page is written and in the state. `row` is inside
+ * the table. Page and columns are asked for together, and with what the caller
+ * asks for before or behind: there are no branches. */
 FN uint32_t
 g_state_at(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	   uint32_t has_cols, const spmla_g_divisor columns, uint32_t stride,

@@ -24,8 +24,9 @@
  *   first one: there an instruction costs what it takes to come from memory.
  * - A private array is indexed by constants once loops marked UNROLL are
  *   unrolled; otherwise it would be local memory on CUDA, which must be none.
- * - A block waits only for blocks that have begun, as a counter tells it, and not
- *   for ever: it goes on in whatever order blocks run, also one after another.
+ * - A block waits only for blocks that have begun, as a counter tells it, and
+ *   not for ever: it goes on in whatever order blocks run, also one after
+ *   another.
  * - Atomics are 32-bit integers. There is no double, long, size_t, vector type
  *   or generic pointer. Contraction is off: what shall be fused is g_fma.
  * - Quotients and roots are g_div_rn and g_sqrt_rn. g_exp2, g_log2 are for
@@ -131,8 +132,8 @@ uint32_t spmla_i_emu_blocks(void);
 uint32_t spmla_i_emu_width(void);
 void spmla_i_emu_local(void *array, uint32_t bytes);
 void spmla_i_emu_barrier(const char *file, int line);
-/* Every item of the subgroup gives as many words, at most six. Returns all, until
- * the next call: word w of lane l is [w * width + l]. */
+/* Every item of the subgroup gives as many words, at most six. Returns all,
+ * until the next call: word w of lane l is [w * width + l]. */
 const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 
 #endif

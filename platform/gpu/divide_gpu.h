@@ -3,9 +3,9 @@
  * Quotients by numbers that the host knows, such as a page's tokens. A division
  * is some 20 instructions, each of which a kernel that runs once has to fetch;
  * a product and a shift are 3. The hard idea: with shift = 31 + log2 of `by`,
- * rounded up, and factor = 2^shift / by, rounded up, the product of n and factor
- * is too large by less than n * by / 2^31 of 2^shift / by, so that for n < 2^31
- * the quotient is exact (Granlund and Montgomery, 1994).
+ * rounded up, and factor = 2^shift / by, rounded up, the product of n and
+ * factor is too large by less than n * by / 2^31 of 2^shift / by, so that for n
+ * < 2^31 the quotient is exact (Granlund and Montgomery, 1994).
  */
 #ifndef SPMLA_PLATFORM_GPU_DIVIDE_H
 #define SPMLA_PLATFORM_GPU_DIVIDE_H

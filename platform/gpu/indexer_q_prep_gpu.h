@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * indexer_q_prep: 8 lanes have a head of a token, a block 16 of them at a time.
- * Lane l has values 8l .. 8l + 7 of the half that is rotated and the same of the
- * other half, all asked for before any is used: every lane rotates, and the
+ * Lane l has values 8l .. 8l + 7 of the half that is rotated and the same of
+ * the other half, all asked for before any is used: every lane rotates, and the
  * other value of a pair is one shuffle away, or its own. Which half is rotated
  * moves the addresses alone. Of MXFP4, 4 lanes have a group of 32 in either
  * half. Many tokens take as long as their instructions, not as their bytes: so

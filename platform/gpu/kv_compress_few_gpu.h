@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_compress of ratio 128 for few tokens: 32 blocks a key, of 16 columns each;
- * the block that begins last has the key. What counts is how long one key takes:
- * an item has one column of 8 rows, so that the way from start to end is few
- * instructions, each of which has to come from memory too; a block has one piece
- * and no list of what there is to do; and what can be asked for before the
- * token's position and row are known has been. Of more tokens there would be more
- * blocks with nothing to do than a device holds at once.
+ * the block that begins last has the key. What counts is how long one key
+ * takes: an item has one column of 8 rows, so that the way from start to end is
+ * few instructions, each of which has to come from memory too; a block has one
+ * piece and no list of what there is to do; and what can be asked for before
+ * the token's position and row are known has been. Of more tokens there would
+ * be more blocks with nothing to do than a device holds at once.
  */
 #ifndef SPMLA_PLATFORM_GPU_KV_COMPRESS_FEW_H
 #define SPMLA_PLATFORM_GPU_KV_COMPRESS_FEW_H
@@ -42,8 +42,8 @@ typedef struct compress_few {
 	uint32_t is_last;
 } compress_few;
 
-/* Rows of a step's tokens are mostly in order: asks for the first 32 pages of row
- * t, which are all that a ring has, while the token's row is on its way. */
+/* Rows of a step's tokens are mostly in order: asks for the first 32 pages of
+ * row t, which are all that a ring has, while the token's row is on its way. */
 FN void
 compress_few_guess(GLOBAL const int32_t *block_table,
 		   GLOBAL const int32_t *table_cols,
@@ -105,13 +105,15 @@ compress_few_sum(LOCAL compress_few *shared, GLOBAL const float *ape,
 		z[k] = 0.0f;
 	}
 	if (from) {
-		column += COMPRESS_STEP * SPMLA_V4_DIM * part; /* of ape */
+		const uint32_t at =
+			column + COMPRESS_STEP * SPMLA_V4_DIM * part;
+
 		UNROLL
 		for (k = 0; k < COMPRESS_STEP; k++) {
 			const uint32_t f = (uint32_t)(from >> 8 * k) & 255;
 
 			if (f == COMPRESS_CALL)
-				z[k] = ape[k * SPMLA_V4_DIM + column];
+				z[k] = ape[k * SPMLA_V4_DIM + at];
 			lost |= f == COMPRESS_LOST;
 		}
 		if (lost)
@@ -153,7 +155,8 @@ compress_few_key(GLOBAL const int32_t *block_table,
 		 const compress_near near, uint32_t t, uint32_t slab,
 		 int64_t slot, int32_t position, int32_t row)
 {
-	/* As rows are summed, then as columns are: an item's part and column. */
+	/* As rows are summed, then as columns are: an item's part and
+	 * column. */
 	const uint32_t i = g_item();
 	const uint32_t part = i / COMPRESS_FEW_COLUMNS;
 	const uint32_t q = i % COMPRESS_FEW_COLUMNS;

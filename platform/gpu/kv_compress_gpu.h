@@ -187,8 +187,8 @@ compress_report(const LOCAL compress_local *shared,
 		g_fault(fault_state, fault_status, u->token, u->fault);
 }
 
-/* What token j of the call says of itself, if rows may be the call's and there is
- * such a token. */
+/* What token j of the call says of itself, if rows may be the call's and there
+ * is such a token. */
 typedef struct compress_near {
 	int32_t row;
 	int32_t position;
@@ -212,8 +212,8 @@ compress_near_of(GLOBAL const int32_t *positions,
 
 /* Where row i of a group is, which has position p of a table row, or that token
  * of the call; if it is in the state, where in it the columns begin that the
- * key's first is made of. The table is asked for whether or not the call has the
- * row. */
+ * key's first is made of. The table is asked for whether or not the call has
+ * the row. */
 FN uint32_t
 compress_place(const compress_near near, int32_t row, int32_t p,
 	       GLOBAL const int32_t *block_table,
@@ -248,8 +248,8 @@ compress_ask_row(GLOBAL const float *row, const uint32_t width)
 }
 
 /* Looks up row i of a unit's group, and writes it if the item is its `first`.
- * If it is in the state and `ask` says so, 32 columns of it from `column` on are
- * asked for. */
+ * If it is in the state and `ask` says so, 32 columns of it from `column` on
+ * are asked for. */
 FN void
 compress_find(LOCAL compress_row *to, uint32_t first, uint32_t ask,
 	      const LOCAL compress_unit *u, GLOBAL const int32_t *positions,
@@ -369,8 +369,8 @@ compress_weigh(const PRIVATE uint32_t *v, const PRIVATE uint32_t *x,
 	*acc = b;
 }
 
-/* Four columns of 8 rows, which are the group's from `first` on; returns whether
- * one is lost. */
+/* Four columns of 8 rows, which are the group's from `first` on; returns
+ * whether one is lost. */
 FN uint32_t
 compress_sum(const LOCAL compress_row *row, uint32_t first,
 	     GLOBAL const float *kv, GLOBAL const float *score,
@@ -444,8 +444,8 @@ compress_page(GLOBAL uint8_t *cache, int64_t slot,
 
 /* ---- Ratio 4 ----------------------------------------------------------- */
 
-/* The keys from n of the list on, as many as the items have columns for, a key's
- * by its dim / 4 items. */
+/* The keys from n of the list on, as many as the items have columns for, a
+ * key's by its dim / 4 items. */
 FN void
 compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 		      const spmla_k_kv_compress_scalars s,
@@ -505,8 +505,8 @@ compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 
 /* ---- Ratio 128 --------------------------------------------------------- */
 
-/* Columns of a slab, to where `columns` begins; returns whether a row is lost. A
- * barrier inside. */
+/* Columns of a slab, to where `columns` begins; returns whether a row is lost.
+ * A barrier inside. */
 FN uint32_t
 compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
 	      GLOBAL const float *kv, GLOBAL const float *score,
@@ -571,8 +571,8 @@ compress_hand_on(GLOBAL uint32_t *to, float column)
 }
 
 /* Columns 4 q on of a key, of which the block's own begin at `first`; waits for
- * those of the others, and leaves zeros. If words or counts were none before the
- * call, a column is any number, but the wait ends. */
+ * those of the others, and leaves zeros. If words or counts were none before
+ * the call, a column is any number, but the wait ends. */
 FN void
 compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
 	       const uint32_t columns, uint32_t q, PRIVATE float *c)

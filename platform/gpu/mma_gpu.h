@@ -288,24 +288,26 @@ g_f16x2_times_256(uint32_t pair)
 	return x;
 }
 
+typedef enum mma_type { MMA_F16, MMA_BF16 } mma_type;
+
 FN float
-mma_f32(uint32_t bf16, uint32_t half)
+mma_f32(mma_type type, uint32_t half)
 {
-	return bf16 ? g_bf16_to_f32(half) : g_fp16_to_f32(half);
+	return type == MMA_BF16 ? g_bf16_to_f32(half) : g_fp16_to_f32(half);
 }
 
 /* A row of 16 values, of which four lanes gave words: of its first half, and of
  * its second. */
 FN void
-mma_row(float *row, const uint32_t *low, const uint32_t *high, uint32_t bf16)
+mma_row(float *row, const uint32_t *low, const uint32_t *high, mma_type type)
 {
 	uint32_t i;
 
 	for (i = 0; i < 4; i++) {
-		row[2 * i] = mma_f32(bf16, low[i] & 0xffffu);
-		row[2 * i + 1] = mma_f32(bf16, low[i] >> 16);
-		row[2 * i + 8] = mma_f32(bf16, high[i] & 0xffffu);
-		row[2 * i + 9] = mma_f32(bf16, high[i] >> 16);
+		row[2 * i] = mma_f32(type, low[i] & 0xffffu);
+		row[2 * i + 1] = mma_f32(type, low[i] >> 16);
+		row[2 * i + 8] = mma_f32(type, high[i] & 0xffffu);
+		row[2 * i + 9] = mma_f32(type, high[i] >> 16);
 	}
 }
 
@@ -322,7 +324,7 @@ mma_dot(const float *a, const float *b)
 
 /* A lane has rows g and g + 8 of the sum, and columns 2t and 2t + 1. */
 FN void
-mma_add(float *c, const uint32_t *a, const uint32_t *b, uint32_t bf16)
+mma_add(float *c, const uint32_t *a, const uint32_t *b, mma_type type)
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
 	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
@@ -332,9 +334,9 @@ mma_add(float *c, const uint32_t *a, const uint32_t *b, uint32_t bf16)
 
 	for (i = 0; i < 2; i++) {
 		mma_row(rows[i], v + 32 * i + 4 * g, v + 32 * (i + 2) + 4 * g,
-			bf16);
+			type);
 		mma_row(columns[i], v + 32 * 4 + 4 * (2 * t + i),
-			v + 32 * 5 + 4 * (2 * t + i), bf16);
+			v + 32 * 5 + 4 * (2 * t + i), type);
 	}
 	for (i = 0; i < 4; i++)
 		c[i] += mma_dot(rows[i / 2], columns[i % 2]);
@@ -343,13 +345,13 @@ mma_add(float *c, const uint32_t *a, const uint32_t *b, uint32_t bf16)
 FN void
 g_mma_f16(float *c, const uint32_t *a, const uint32_t *b)
 {
-	mma_add(c, a, b, 0);
+	mma_add(c, a, b, MMA_F16);
 }
 
 FN void
 g_mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
 {
-	mma_add(c, a, b, 1);
+	mma_add(c, a, b, MMA_BF16);
 }
 
 FN uint32_t

@@ -11,9 +11,9 @@
 #ifdef SPMLA_GPU_KERNELS
 
 /* The bits of 1.5 * 2^23 + the code of a * inverse, a >= 0; inverse is 1 or of
- * g_mxfp4_inverse, at least 2^-127. The code is RN(2 v) up to 2, 2 + RN(v) up to
- * 4, then 4 + RN(v / 2), and the smallest of the three, and of two equally near
- * the even one: so each is one fma that rounds to a whole number. As bits
+ * g_mxfp4_inverse, at least 2^-127. The code is RN(2 v) up to 2, 2 + RN(v) up
+ * to 4, then 4 + RN(v / 2), and the smallest of the three, and of two equally
+ * near the even one: so each is one fma that rounds to a whole number. As bits
  * infinity and NaN are above all, so 7. */
 FN uint32_t
 g_e2m1_code(float a, float inverse)

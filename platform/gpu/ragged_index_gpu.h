@@ -2,8 +2,8 @@
  *
  * ragged_index: one launch without a word between blocks. Each block has a run
  * of tokens and adds up the lengths before it by itself, a read of 4 bytes a
- * token from the cache. A subgroup has a row, or a part of one where a block has
- * few, and asks for it as soon as it knows its length: where it goes to is
+ * token from the cache. A subgroup has a row, or a part of one where a block
+ * has few, and asks for it as soon as it knows its length: where it goes to is
  * needed no sooner than it has come.
  */
 #ifndef SPMLA_PLATFORM_GPU_RAGGED_INDEX_H

@@ -273,33 +273,40 @@ g_panel_step(g_panel panel, uint32_t k)
 
 /* Rows g and g + 8 of A, of which each lane gives its words. */
 FN void
-wgmma_rows(float rows[2][16], const uint32_t *a, uint32_t bf16)
+wgmma_rows(float rows[2][16], const uint32_t *a, mma_type type)
 {
 	const uint32_t *v = spmla_i_emu_exchange(a, 4) + g_lane() / 4 * 4;
 
-	mma_row(rows[0], v, v + 32 * 2, bf16);
-	mma_row(rows[1], v + 32, v + 32 * 3, bf16);
+	mma_row(rows[0], v, v + 32 * 2, type);
+	mma_row(rows[1], v + 32, v + 32 * 3, type);
 }
 
-/* Column n of B, of which a row of the panel is a column, or a row. */
+/* What a row of B's panel is. */
+typedef enum wgmma_side { WGMMA_COLUMN, WGMMA_ROW } wgmma_side;
+
+/* Column n of B. */
 FN void
-wgmma_column(float *column, g_panel b, uint32_t n, uint32_t by_row,
-	     uint32_t bf16)
+wgmma_column(float *column, g_panel b, uint32_t n, wgmma_side side,
+	     mma_type type)
 {
 	uint32_t c;
 
-	if (by_row)
+	if (side == WGMMA_ROW)
 		b = g_panel_on(b, n / 64 * 64 * G_PANEL);
-	for (c = 0; c < 16; c++)
-		column[c] = mma_f32(bf16, by_row ? wgmma_value(b, c, n % 64)
-						 : wgmma_value(b, n, c));
+	for (c = 0; c < 16; c++) {
+		const uint32_t value = side == WGMMA_ROW
+					       ? wgmma_value(b, c, n % 64)
+					       : wgmma_value(b, n, c);
+
+		column[c] = mma_f32(type, value);
+	}
 }
 
-/* d += A B of that many accumulators: four are rows g and g + 8 of two columns.
- */
+/* d += A B of `count` accumulators, of which four are rows g and g + 8 of two
+ * columns. */
 FN void
-wgmma_add(float *d, float rows[2][16], g_panel b, uint32_t by_row,
-	  uint32_t count, uint32_t bf16)
+wgmma_add(float *d, float rows[2][16], g_panel b, wgmma_side side,
+	  uint32_t count, mma_type type)
 {
 	float column[16];
 	uint32_t i, j;
@@ -307,8 +314,8 @@ wgmma_add(float *d, float rows[2][16], g_panel b, uint32_t by_row,
 	for (i = 0; i < count; i += 4)
 		for (j = 0; j < 2; j++) {
 			wgmma_column(column, b,
-				     i / 4 * 8 + 2 * (g_lane() % 4) + j, by_row,
-				     bf16);
+				     i / 4 * 8 + 2 * (g_lane() % 4) + j, side,
+				     type);
 			d[i + j] += mma_dot(rows[0], column);
 			d[i + j + 2] += mma_dot(rows[1], column);
 		}
@@ -319,8 +326,8 @@ wgmma_f16(float *d, const uint32_t *a, g_panel b, uint32_t count)
 {
 	float rows[2][16];
 
-	wgmma_rows(rows, a, 0);
-	wgmma_add(d, rows, b, 0, count, 0);
+	wgmma_rows(rows, a, MMA_F16);
+	wgmma_add(d, rows, b, WGMMA_COLUMN, count, MMA_F16);
 }
 
 FN void
@@ -360,7 +367,7 @@ g_wgmma_bf16_n64(float *d, g_panel a, g_panel b)
 		for (c = 0; c < 16; c++)
 			rows[i][c] =
 				g_bf16_to_f32(wgmma_value(a, row + 8 * i, c));
-	wgmma_add(d, rows, b, 0, 32, 1);
+	wgmma_add(d, rows, b, WGMMA_COLUMN, 32, MMA_BF16);
 }
 
 FN void
@@ -368,8 +375,8 @@ g_wgmma_bf16_n256(float *d, const uint32_t *a, g_panel b)
 {
 	float rows[2][16];
 
-	wgmma_rows(rows, a, 1);
-	wgmma_add(d, rows, b, 1, 128, 1);
+	wgmma_rows(rows, a, MMA_BF16);
+	wgmma_add(d, rows, b, WGMMA_ROW, 128, MMA_BF16);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The facts of the device that a plan is made for: which are refused, with which
- * words, and which operations the steps of a config need.
+ * The facts of the device that a plan is made for: which are refused, with
+ * which words, and which operations the steps of a config need.
  */
 #include "tests/support/fixture.h"
 #include "tests/support/themes.h"
@@ -110,6 +110,7 @@ expect_needed(const spmla_config *config, const uint32_t *more, uint32_t count)
 {
 	uint32_t op, i;
 
+	ck_assert_str_eq(stems[11], "sparse_decode");
 	for (op = 0; op < SPMLA_OP_COUNT; op++) {
 		uint32_t is_needed = op <= SPMLA_OP_sparse_decode;
 
@@ -135,16 +136,23 @@ START_TEST(an_operation_that_the_device_lacks_is_named)
 }
 END_TEST
 
-START_TEST(a_gpu_lacks_no_combination_of_parts_unless_batches_are_invariant)
+START_TEST(a_gpu_combines_parts_unless_batches_are_invariant)
 {
 	static const uint32_t parts[] = {SPMLA_OP_split_combine};
 	spmla_config config;
+	uint32_t v4;
 
-	fixture_config(&config);
 	device.kind = SPMLA_BACKEND_CUDA;
+	fixture_config(&config);
 	expect_needed(&config, parts, 1);
-	config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
-	expect_needed(&config, NULL, 0);
+	for (v4 = 0; v4 < 2; v4++) {
+		if (v4)
+			v4_config(&config);
+		config.flags = 0;
+		expect_without(&config, SPMLA_OP_split_combine, 1);
+		config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
+		expect_without(&config, SPMLA_OP_split_combine, 0);
+	}
 }
 END_TEST
 
@@ -201,7 +209,7 @@ main(void)
 	};
 	const TTest *const ops[] = {
 		an_operation_that_the_device_lacks_is_named,
-		a_gpu_lacks_no_combination_of_parts_unless_batches_are_invariant,
+		a_gpu_combines_parts_unless_batches_are_invariant,
 		prefill_of_v32_needs_operations_of_its_own,
 		prefill_of_v4_needs_no_more_than_its_decode,
 	};

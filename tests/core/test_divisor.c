@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quotients as kernels have them, by a product and a shift: those of C for every
- * n below 2^31.
+ * Quotients as kernels have them, by a product and a shift: those of C for
+ * every n below 2^31.
  */
 #include "spmla/platform/gpu/launch_gpu.h"
 #include "tests/support/fixture.h"

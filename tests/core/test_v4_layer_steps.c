@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which step the calls of a V4 layer belong to: that of the last prologue, alone
- * or in a graph; and requests in it that are skipped.
+ * Which step the calls of a V4 layer belong to: that of the last prologue,
+ * alone or in a graph; and requests in it that are skipped.
  */
 #include <check.h>
 #include <string.h>
@@ -140,8 +140,8 @@ START_TEST(a_context_without_a_compressed_key_is_attended_to)
 }
 END_TEST
 
-/* Keys of 4 after a step in which row 0 has its tokens 1 .. 3 behind a request of
- * `row`, which has no pages: skipped, it says row 0 and position 0. */
+/* Keys of 4 after a step in which row 0 has its tokens 1 .. 3 behind a request
+ * of `row`, which has no pages: skipped, it says row 0 and position 0. */
 static uint64_t
 keys_behind(uint32_t row)
 {

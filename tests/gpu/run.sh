@@ -5,18 +5,19 @@
 # on this machine's CUDA device: those whose name contains a WORD, if any is
 # given; with FILE in place of libcuda.so.1, in fewer steps, as such a driver is
 # slow. Prints a line a suite, then the end of what the failed ones said.
-# //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or where
-# its programs, cases and traces lie.
+# //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or
+# where its programs, cases and traces lie.
 # --guard: buffers end where mapped memory ends (tests/support/cuda_guard.c);
 # without decode_loop, which has memory of its own.
 # --sanitizer: a few suites, in few steps, under compute-sanitizer's TOOL
-# (memcheck, synccheck, racecheck, initcheck). initcheck follows the device's own
-# memory and none of the host: it gets the suite that has its steps there, in
-# regions that nobody filled, and one that it has to find fault with.
+# (memcheck, synccheck, racecheck, initcheck). initcheck follows the device's
+# own memory and none of the host: it gets the suite that has its steps there,
+# in regions that nobody filled, and one that it has to find fault with.
 # --jobs: N at a time; a line comes when its suite has ended.
 # SPMLA_TEST_SECONDS is the most that a suite may take, SPMLA_TEST_CUDA_ARCH the
-# architecture whose kernels run, where it is older than the device's. Exit: 1 if
-# one failed; 0, with SKIPPED, where there is no device, or no compute-sanitizer.
+# architecture whose kernels run, where it is older than the device's. Exit: 1
+# if one failed; 0, with SKIPPED, where there is no device, or no
+# compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -250,8 +251,8 @@ for dir in "${golden[@]}"; do
 done
 [ -n "$tool" ] ||
 	run golden "$bundle/golden_runner" --backend=cuda "${cases[@]}"
-# The example, which checks itself. Requests of V4 are short, so that many come and
-# go, and its top-k leaves keys out all the same.
+# The example, which checks itself. Requests of V4 are short, so that many come
+# and go, and its top-k leaves keys out all the same.
 run_loops() {
 	local small=() v4=(--layers 6 --topk 24 --max-context 400 --next-n 4
 		--steps 60 --trace "$traces/short.csv")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# run.sh [WORD]: proves that the suites can fail. Each fault of faults.txt (those
-# that contain WORD, if given) is put into the library, alone; the suite that the
-# line names must then fail. A fault that survives, does not apply or does not
-# compile ends this with 1. --check only looks whether every fault applies, as
-# //tests:mutation_faults does. Compiles by itself, so that a fault costs what it
-# touches and no more.
+# run.sh [WORD]: proves that the suites can fail. Each fault of faults.txt
+# (those that contain WORD, if given) is put into the library, alone; the suite
+# that the line names must then fail. A fault that survives, does not apply or
+# does not compile ends this with 1. --check only looks whether every fault
+# applies, as //tests:mutation_faults does. Compiles by itself, so that a fault
+# costs what it touches and no more.
 set -euo pipefail
 
 # Under Bazel the working directory is the root.

@@ -2,9 +2,9 @@
  *
  * kv_compress: keys of ratio 128 that several blocks make, of calls of few
  * tokens and of more, which have kernels of their own. They have the bits of
- * those that one block makes, and what blocks count by and hand on is zeros after
- * each call (compress_rig_run looks), so that any call may follow. In the emulator
- * no block has to wait for another, as they run one after another.
+ * those that one block makes, and what blocks count by and hand on is zeros
+ * after each call (compress_rig_run looks), so that any call may follow. In the
+ * emulator no block has to wait for another, as they run one after another.
  */
 #include "spmla/platform/gpu/kv_compress_few_gpu.h"
 #include "tests/support/cases.h"

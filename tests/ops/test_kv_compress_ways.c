@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_compress of ratio 128 by one block a key, by the kernel of few tokens and by
- * that of more: whatever a call is made of, all write the same bytes and report
- * the same.
+ * kv_compress of ratio 128 by one block a key, by the kernel of few tokens and
+ * by that of more: whatever a call is made of, all write the same bytes and
+ * report the same.
  */
 #include "spmla/platform/gpu/kv_compress_few_gpu.h"
 #include "tests/support/cases.h"
@@ -51,8 +51,8 @@ spoil_floats(uint8_t *at, uint64_t bytes)
 	}
 }
 
-/* Up to five tokens of each row, of which one ends a group and has a slot: of two
- * with the same slot each value may be either's. */
+/* Up to five tokens of each row, of which one ends a group and has a slot: of
+ * two with the same slot each value may be either's. */
 static void
 draw_call(compress_rig *r)
 {

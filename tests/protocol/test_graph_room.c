@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Planned room for graphs and for the deferred queue: what happens when it is
- * used up; and an engine's own launches beside replays. Nodes and the queue take
- * planned room on the CPU only: elsewhere both are the driver's.
+ * used up; and an engine's own launches beside replays. Nodes and the queue
+ * take planned room on the CPU only: elsewhere both are the driver's.
  */
 #include <check.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The step prologue with more requests, and with more tokens, than a block of
- * items: all STEP buffers against plain loops over the requests; and with stores
- * of more columns than a subgroup has lanes.
+ * items: all STEP buffers against plain loops over the requests; and with
+ * stores of more columns than a subgroup has lanes.
  */
 #include <check.h>
 #include <string.h>

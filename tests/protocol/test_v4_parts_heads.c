@@ -22,8 +22,8 @@ teardown(void)
 	parts_rig_close(&r);
 }
 
-/* Two to six blocks, some of them in a part of its own; one token of which parts
- * count keys that are not there. */
+/* Two to six blocks, some of them in a part of its own; one token of which
+ * parts count keys that are not there. */
 START_TEST(many_heads_in_parts_give_what_they_give_as_a_whole)
 {
 	static const spmla_shape shape = {4, 4, 1, 0};

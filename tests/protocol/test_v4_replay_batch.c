@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the results of a request of V4 depend on, in a layer of each kind: not on
- * the bucket, the requests beside it or its place among them, if that is
+ * What the results of a request of V4 depend on, in a layer of each kind: not
+ * on the bucket, the requests beside it or its place among them, if that is
  * promised. And a launch without a record that fits is empty.
  */
 #include <check.h>

@@ -37,8 +37,8 @@ void fixture_lend(uint32_t workers, lent *loop);
  * own memory (cuda_room.c), which only kernels can read; 0: no more. */
 void fixture_room(uint32_t on);
 
-/* Contexts that are opened from now on in the emulator are planned for that many
- * multiprocessors; 0: for as many as it says. */
+/* Contexts that are opened from now on in the emulator are planned for that
+ * many multiprocessors; 0: for as many as it says. */
 void fixture_multiprocessors(uint32_t count);
 
 /* Plans and inits, on the CPU backend, or on the emulator if

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of kv_gather with rows of V4 stand on: a call over the pool and
- * the table of gather_rig.h, and its check, every byte of the output, gaps
+ * What the tests of kv_gather with rows of V4 stand on: a call over the pool
+ * and the table of gather_rig.h, and its check, every byte of the output, gaps
  * included, against a model in double.
  */
 #ifndef TESTS_SUPPORT_KV_GATHER_RIG_H

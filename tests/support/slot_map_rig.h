@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of slot_map stand on: a context, and tokens, lengths, slots and
- * a table of distinct pages beside each other.
+ * What the tests of slot_map stand on: a context, and tokens, lengths, slots
+ * and a table of distinct pages beside each other.
  */
 #ifndef TESTS_SUPPORT_SLOT_MAP_RIG_H
 #define TESTS_SUPPORT_SLOT_MAP_RIG_H

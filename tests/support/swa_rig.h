@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of swa_index stand on: a context, a small call with all that it
- * points to, and its check against the rule written out once more in 64 bits.
- */
+ * What the tests of swa_index stand on: a context, a small call with all that
+ * it points to, and its check against the rule written out once more in 64
+ * bits. */
 #ifndef TESTS_SUPPORT_SWA_RIG_H
 #define TESTS_SUPPORT_SWA_RIG_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the tests of tile_sched stand on: a context, lengths and outputs, and a
- * check of every byte of these, red zones included, against the planner's serial
- * walk (tile_walk.h). It runs the op twice on one context over different poison.
- */
+ * check of every byte of these, red zones included, against the planner's
+ * serial walk (tile_walk.h). It runs the op twice on one context over different
+ * poison. */
 #ifndef TESTS_SUPPORT_TILE_RIG_H
 #define TESTS_SUPPORT_TILE_RIG_H
 

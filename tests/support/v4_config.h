@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Configs of V4 for tests of the plan, and what a refusal of one must say.
+ * Configs of V4 for tests of the plan, and what the refusal of any must say.
  */
 #ifndef TESTS_SUPPORT_V4_CONFIG_H
 #define TESTS_SUPPORT_V4_CONFIG_H

@@ -27,9 +27,9 @@ void parts_rig_open(parts_rig *r, uint32_t heads, uint32_t topk,
 void parts_rig_close(parts_rig *r);
 
 /* One step of both, a layer of each ratio: rows 0, 1, .. join with lens[row]
- * tokens and pages of their own; `gone`: row 0 has none of C4A. The metadata are
- * as they have to be, results the same but for the order of sums, on the CPU to
- * the bit. */
+ * tokens and pages of their own; `gone`: row 0 has none of C4A. The metadata
+ * are as they have to be, results the same but for the order of sums, on the
+ * CPU to the bit. */
 void parts_rig_step(parts_rig *r, const spmla_shape *shape,
 		    const uint32_t *lens, uint32_t gone, const uint32_t *ratios,
 		    uint32_t count);

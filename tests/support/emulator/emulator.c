@@ -19,6 +19,7 @@
 enum {
 	MAX_ITEMS = 1024,
 	STACK_BYTES = 1 << 16,
+	GUARD_BYTES = 1 << 12, /* below each stack: no access */
 	MAX_LOCALS = 64,
 	MAX_WORDS = 6
 };
@@ -78,7 +79,22 @@ __asm__(".text\n"
 static uint8_t *
 stack_of(uint32_t i)
 {
-	return emu.stacks + (size_t)i * STACK_BYTES;
+	return emu.stacks + (size_t)i * (GUARD_BYTES + STACK_BYTES) +
+	       GUARD_BYTES;
+}
+
+static void
+make_stacks(void)
+{
+	uint32_t i;
+
+	emu.stacks = mmap(NULL, (size_t)MAX_ITEMS * (GUARD_BYTES + STACK_BYTES),
+			  PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (emu.stacks == MAP_FAILED)
+		abort();
+	for (i = 0; i < MAX_ITEMS; i++)
+		if (mprotect(stack_of(i), STACK_BYTES, PROT_READ | PROT_WRITE))
+			abort();
 }
 
 static void
@@ -285,13 +301,8 @@ emulator_run(spmla_i_kernel kernel, uint32_t blocks, const void *params)
 	uint32_t first, i;
 
 	tell(kernel);
-	if (!emu.stacks) {
-		emu.stacks = mmap(NULL, (size_t)MAX_ITEMS * STACK_BYTES,
-				  PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (emu.stacks == MAP_FAILED)
-			abort();
-	}
+	if (!emu.stacks)
+		make_stacks();
 	emu.kernel = kernel;
 	emu.params = params;
 	emu.count = emulator_items[kernel];
