@@ -126,11 +126,33 @@ check_step(const spmla_shape *shape)
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 }
 
+static void
+prologue(const spmla_shape *shape, spmla_source source)
+{
+	ck_assert_int_eq(spmla_step_prologue(f.ctx, shape, source, NULL),
+			 SPMLA_OK);
+	fixture_drain(&f);
+}
+
+/* A step of the ring with requests and stores as they were drawn. */
+static void
+run_record(const spmla_shape *shape)
+{
+	spmla_step step = SPMLA_STEP_INIT;
+	uint64_t ticket;
+
+	step.request_count = step.store_count = shape->requests;
+	step.requests = requests;
+	step.stores = stores;
+	ck_assert_int_eq(spmla_step_write(f.ctx, &step, &ticket, NULL),
+			 SPMLA_OK);
+	prologue(shape, SPMLA_FROM_RING);
+	check_step(shape);
+}
+
 START_TEST(more_requests_or_tokens_than_items_are_all_there)
 {
 	const spmla_shape *shape = &shapes[_i];
-	spmla_step step = SPMLA_STEP_INIT;
-	uint64_t ticket;
 	uint32_t round, b;
 
 	open_world();
@@ -140,25 +162,13 @@ START_TEST(more_requests_or_tokens_than_items_are_all_there)
 		int32_t *by = spmla_view(f.ctx, SPMLA_BUF_ADVANCE_BY, NULL);
 
 		(void)draw(shape, PAGE * COLUMNS - 1);
-		step.request_count = step.store_count = shape->requests;
-		step.requests = requests;
-		step.stores = stores;
-		ck_assert_int_eq(spmla_step_write(f.ctx, &step, &ticket, NULL),
-				 SPMLA_OK);
-		ck_assert_int_eq(spmla_step_prologue(f.ctx, shape,
-						     SPMLA_FROM_RING, NULL),
-				 SPMLA_OK);
-		fixture_drain(&f);
-		check_step(shape);
+		run_record(shape);
 		/* A token further, where one was decoded. */
 		for (b = 0; b < shape->requests; b++) {
 			by[b] = 1;
 			lens[b] += requests[b].query_tokens && lens[b];
 		}
-		ck_assert_int_eq(
-			spmla_step_prologue(f.ctx, shape, SPMLA_ADVANCE, NULL),
-			SPMLA_OK);
-		fixture_drain(&f);
+		prologue(shape, SPMLA_ADVANCE);
 		check_step(shape);
 		/* Other requests, whose pages are there. */
 		(void)draw(shape, PAGE * COLUMNS);
@@ -178,10 +188,7 @@ START_TEST(more_requests_or_tokens_than_items_are_all_there)
 							   0, COLUMNS, NULL),
 					 SPMLA_OK);
 		}
-		ck_assert_int_eq(spmla_step_prologue(f.ctx, shape,
-						     SPMLA_FROM_DEVICE, NULL),
-				 SPMLA_OK);
-		fixture_drain(&f);
+		prologue(shape, SPMLA_FROM_DEVICE);
 		check_step(shape);
 	}
 	fixture_close(&f);
@@ -192,39 +199,83 @@ END_TEST
 START_TEST(rows_that_were_overwritten_are_skipped_and_reported)
 {
 	const spmla_shape *shape = &shapes[0];
-	spmla_step step = SPMLA_STEP_INIT;
 	const int32_t *context;
 	spmla_device_status status;
-	uint64_t ticket;
 	int32_t *rows;
 	uint32_t b, t;
 
 	open_world();
 	(void)draw(shape, PAGE * COLUMNS - 1);
-	step.request_count = step.store_count = shape->requests;
-	step.requests = requests;
-	step.stores = stores;
-	ck_assert_int_eq(spmla_step_write(f.ctx, &step, &ticket, NULL),
-			 SPMLA_OK);
-	ck_assert_int_eq(
-		spmla_step_prologue(f.ctx, shape, SPMLA_FROM_RING, NULL),
-		SPMLA_OK);
-	fixture_drain(&f);
-	check_step(shape);
+	run_record(shape);
 	rows = spmla_view(f.ctx, SPMLA_BUF_REQ_ROW, NULL);
 	memset(spmla_view(f.ctx, SPMLA_BUF_ADVANCE_BY, NULL), 0,
 	       shape->requests * sizeof(int32_t));
 	for (b = 0; b < shape->requests; b++)
 		rows[b] = b % 2 ? INT32_MAX : INT32_MIN;
-	ck_assert_int_eq(spmla_step_prologue(f.ctx, shape, SPMLA_ADVANCE, NULL),
-			 SPMLA_OK);
-	fixture_drain(&f);
+	prologue(shape, SPMLA_ADVANCE);
 	context = view(SPMLA_BUF_CONTEXT_LENS);
 	for (t = 0; t < shape->tokens; t++)
 		ck_assert_int_eq(context[t], 0);
 	status = fixture_status(&f);
 	ck_assert_uint_gt(status.count, 0);
 	ck_assert_uint_eq(status.fault, SPMLA_FAULT_ROW);
+	fixture_close(&f);
+}
+END_TEST
+
+static void
+expect_lens(const spmla_shape *shape)
+{
+	const int32_t *got = view(SPMLA_BUF_SEQ_LENS);
+	const int32_t *context = view(SPMLA_BUF_CONTEXT_LENS);
+	uint32_t t = 0, b, j;
+
+	for (b = 0; b < shape->requests; b++) {
+		const uint32_t query = requests[b].query_tokens;
+
+		ck_assert_int_eq(got[b], lens[b]);
+		for (j = 0; j < query; j++, t++)
+			ck_assert_int_eq(
+				context[t],
+				lens[b] ? lens[b] - (int32_t)(query - 1 - j)
+					: 0);
+	}
+}
+
+/* ADVANCE to the ends of [query, longest], and one past each. */
+START_TEST(rows_that_leave_their_bounds_are_skipped_and_reported)
+{
+	const spmla_shape *shape = &shapes[_i];
+	spmla_device_status status;
+	uint32_t gone = 0, i, b;
+	int32_t *by;
+
+	open_world();
+	(void)draw(shape, PAGE * COLUMNS - 1);
+	run_record(shape);
+	by = spmla_view(f.ctx, SPMLA_BUF_ADVANCE_BY, NULL);
+	for (b = 0; b < shape->requests; b++) {
+		const int32_t query = (int32_t)requests[b].query_tokens;
+		const int32_t to[4] = {PAGE * COLUMNS, PAGE * COLUMNS + 1,
+				       query, query - 1};
+
+		by[b] = to[b % 4] - lens[b];
+		if (query == 0)
+			continue;
+		lens[b] = b % 2 ? 0 : to[b % 4];
+		gone += b % 2;
+	}
+	for (i = 0; i < 2; i++) {
+		prologue(shape, SPMLA_ADVANCE);
+		expect_lens(shape);
+		/* What is gone does not come back. */
+		for (b = 0; b < shape->requests; b++)
+			by[b] = 0;
+	}
+	status = fixture_status(&f);
+	ck_assert_uint_gt(gone, 0);
+	ck_assert_uint_eq(status.count, gone);
+	ck_assert_uint_eq(status.fault, SPMLA_FAULT_LENGTH);
 	fixture_close(&f);
 }
 END_TEST
@@ -323,6 +374,9 @@ suite(void)
 		shape, more_requests_or_tokens_than_items_are_all_there, 0, 2);
 	tcase_add_test(shape,
 		       rows_that_were_overwritten_are_skipped_and_reported);
+	tcase_add_loop_test(
+		shape, rows_that_leave_their_bounds_are_skipped_and_reported, 0,
+		2);
 	tcase_add_test(shape, stores_of_many_columns_reach_each_of_them);
 	suite_add_tcase(s, shape);
 	return s;
