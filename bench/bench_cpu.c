@@ -6,7 +6,7 @@
  * the memory's rate and of the flop over the fastest rate of fused
  * multiply-adds, whatever the variant. A time means something only beside it.
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <math.h>
 #include <stdio.h>

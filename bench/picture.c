@@ -2,7 +2,7 @@
  *
  * A bar a row: measured over floor, on a logarithmic scale, the floor at 1.
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * the latency of an fma and fit sixteen registers, and an empty asm keeps the
  * compiler from computing the result at compile time.
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

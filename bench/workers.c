@@ -3,7 +3,7 @@
  * Threads to lend to the CPU backend: they are made once and wait for the next
  * loop, as those of an engine do.
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <pthread.h>
 #include <stdlib.h>

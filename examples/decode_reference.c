@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "examples/decode_v32.h"
-#include "tests/support/reference.h"
+#include "tests/reference/reference.h"
 
 /* Tokens of a checked step that are looked at, in every layer. */
 enum { SAMPLE_TOKENS = 4, NUMBER_TEXT = 32 };

@@ -7,7 +7,7 @@
 
 #include "examples/decode_loop.h"
 #include "spmla/v4.h"
-#include "tests/support/reference_v4.h"
+#include "tests/reference/reference_v4.h"
 
 /* ---- The model (decode_v4_model.c) ------------------------------------- */
 

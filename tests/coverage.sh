@@ -36,7 +36,8 @@ done
 edges=$(sed -n '/^## Edges$/,/^## Vectors/p' "$list")
 for op in $ops; do
 	grep -q "^| $op |" "$list" || fail "has no row for $op"
-	[ ! -e "tests/ops/test_$op.c" ] || [[ $edges == *"\`$op/"* ]] ||
+	! compgen -G "tests/ops/*/test_$op.c" >/dev/null ||
+		[[ $edges == *"\`$op/"* ]] ||
 		fail "has no edge of $op"
 done
 exit "$bad"

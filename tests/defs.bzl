@@ -34,7 +34,7 @@ def _stem(src):
 def gpu_suites(name, srcs):
     """One program of many suites, for a machine with a device.
 
-    `NAME SUITE` runs the suite of that source, "ops/test_topk", `NAME` alone
+    `NAME SUITE` runs the suite of that source, "ops/select/test_topk", `NAME` alone
     lists them. It is linked with all that a bare machine lacks.
 
     Args:

@@ -18,7 +18,7 @@
 
 #include "spmla/spmla_cpu.h"
 #include "tests/golden/golden.h"
-#include "tests/support/cuda_world.h"
+#include "tests/harness/cuda_world.h"
 
 enum { MAX_PATH = 4096, MAX_FOLDERS = 8 };
 

@@ -11,7 +11,7 @@ set -euo pipefail
 report=$1
 out=$TEST_TMPDIR
 include=$out/include
-source=platform/gpu/kernels_gpu.c
+source=platform/gpu/all_kernels.c
 mkdir -p "$include/spmla"
 cp -RL lib/. "$include/spmla"
 cp -RL platform "$include/spmla"

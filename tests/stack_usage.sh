@@ -8,7 +8,7 @@ mkdir -p "$tmp/include/spmla/platform"
 cp -RL lib/. "$tmp/include/spmla"
 cp -RL platform/cpu platform/cuda platform/gpu "$tmp/include/spmla/platform"
 cp -L platform/*/spmla_*.h "$tmp/include/spmla"
-for src in $(find -L lib platform -name '*.c' ! -name kernels_gpu.c); do
+for src in $(find -L lib platform -name '*.c' ! -name all_kernels.c); do
 	gcc -std=c11 -O2 -fstack-usage -I"$tmp/include" -c "$src" \
 		-o "$tmp/x.o"
 	cat "$tmp/x.su"

@@ -52,7 +52,7 @@ typedef struct spmla_i_step_state {
 	uint64_t
 		serial; /* prologues so far, of any source: tells steps apart */
 	uint32_t requests; /* of the current step; 0 for an empty one */
-	/* On a GPU: the bad step and what was found of it, see fault_gpu.h. */
+	/* On a GPU: the bad step and what was found of it, see fault_device.h. */
 	uint32_t fault_step;
 	uint32_t fault_count;
 	uint32_t fault_rows[10];

@@ -6,7 +6,7 @@
  * can be used or ended.
  */
 #include "spmla/platform/cuda/backend_cuda.h"
-#include "spmla/platform/gpu/launch_gpu.h"
+#include "spmla/platform/gpu/launch.h"
 #include "spmla/spmla_cuda.h"
 
 #include <string.h>
@@ -307,7 +307,7 @@ cuda_order(spmla_ctx *ctx, spmla_stream from, spmla_stream to, void *event)
 
 /* ---- The rest ----------------------------------------------------------- */
 
-/* What the device knows of the first bad step; see fault_gpu.h. */
+/* What the device knows of the first bad step; see fault_device.h. */
 static spmla_status
 cuda_status_clear(spmla_ctx *ctx)
 {
@@ -362,7 +362,7 @@ const spmla_backend spmla_cuda = {
 	"cuda",
 	SPMLA_BACKEND_CUDA,
 #define SPMLA_GPU_OP(stem) SPMLA_I_OP_BIT(SPMLA_OP_##stem) |
-#include "spmla/platform/gpu/ops_gpu.inc"
+#include "spmla/platform/gpu/ops.inc"
 #undef SPMLA_GPU_OP
 	0,
 	cuda_query,

@@ -37,7 +37,7 @@ enum {
 	SPMLA_CU_CAPTURE_NONE = 0,
 	SPMLA_CU_CAPTURE_ACTIVE = 1,
 	SPMLA_CU_WRONG_THREAD = 907, /* CUDA_ERROR_STREAM_CAPTURE_.. */
-	SPMLA_CU_STREAM_LEGACY = 1 /* as a handle */
+	SPMLA_CU_STREAM_LEGACY = 1   /* as a handle */
 };
 
 /* F(field, symbol, parameters); the symbols are of one version for good. */

@@ -6,7 +6,7 @@
  */
 #include "spmla/platform/cuda/backend_cuda.h"
 #include "spmla/platform/cuda/device_cuda.h"
-#include "spmla/platform/gpu/launch_gpu.h"
+#include "spmla/platform/gpu/launch.h"
 #include "spmla/spmla_cuda.h"
 
 #include <string.h>

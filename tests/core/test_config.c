@@ -3,8 +3,8 @@
  * Every field of a config at and past each of its limits: what is refused,
  * with which words, and that a plan is untouched by a refusal.
  */
-#include "tests/support/bytes.h"
-#include "tests/support/fixture.h"
+#include "tests/harness/bytes.h"
+#include "tests/harness/fixture.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
  * The facts of the device that a plan is made for: which are refused, with
  * which words, and which operations the steps of a config need.
  */
-#include "tests/support/fixture.h"
-#include "tests/support/themes.h"
-#include "tests/support/v4_config.h"
+#include "tests/core/v4_config.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
  * The table groups of a V4 config: what they default to, who may share whose
  * table, and the words of every refusal.
  */
-#include "tests/support/fixture.h"
-#include "tests/support/themes.h"
-#include "tests/support/v4_config.h"
+#include "tests/core/v4_config.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include <check.h>
 #include <string.h>

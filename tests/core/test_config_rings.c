@@ -3,8 +3,8 @@
  * The fewest columns of a table that comes round, worked out by hand for
  * windows and states: one less is refused, one more is taken.
  */
-#include "tests/support/themes.h"
-#include "tests/support/v4_config.h"
+#include "tests/core/v4_config.h"
+#include "tests/harness/themes.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * What a config may leave out: the defaults, the preset, and a struct of an
  * engine that was built when the tail did not exist.
  */
-#include "tests/support/bytes.h"
-#include "tests/support/fixture.h"
+#include "tests/harness/bytes.h"
+#include "tests/harness/fixture.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * driver for an op, a capture and a replay, and that a failure at any call is
  * told with the driver's code, leaks nothing and can be gone on from.
  */
-#include "tests/support/cuda_fake.h"
+#include "tests/substitutes/cuda_fake.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/ops/topk.h"
-#include "tests/support/fixture.h"
+#include "tests/harness/fixture.h"
 
 enum { ROWS = 20, LENGTH = 64, K = 8 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "spmla/platform/cuda/backend_cuda.h"
-#include "spmla/platform/gpu/launch_gpu.h"
+#include "spmla/platform/gpu/launch.h"
 
 /* What follows the header: a header of its own, then the bytes. */
 typedef struct fatbin_header {

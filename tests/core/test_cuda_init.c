@@ -4,7 +4,7 @@
  * what it finds out of a device, what it refuses and with which words, and that
  * a refusal leaves no handle behind and the caller's context as it was.
  */
-#include "tests/support/cuda_fake.h"
+#include "tests/substitutes/cuda_fake.h"
 
 #include <check.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "spmla/internal/gpu_sizes.h"
-#include "spmla/platform/gpu/launch_gpu.h"
+#include "spmla/platform/gpu/launch.h"
 #include "spmla/spmla_cuda.h"
 
 static cuda_fake_rig r;

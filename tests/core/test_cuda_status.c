@@ -4,7 +4,7 @@
  * is cleared is cleared on the device too, and what cannot be stays as it is.
  * And that the calls of the CPU backend do not touch such a context.
  */
-#include "tests/support/cuda_fake.h"
+#include "tests/substitutes/cuda_fake.h"
 
 #include <check.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/ops/topk.h"
 #include "spmla/spmla_cpu.h"
-#include "tests/support/themes.h"
+#include "tests/harness/themes.h"
 
 enum { ROWS = 4 };
 

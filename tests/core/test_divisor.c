@@ -3,9 +3,9 @@
  * Quotients as kernels have them, by a product and a shift: those of C for
  * every n below 2^31.
  */
-#include "spmla/platform/gpu/launch_gpu.h"
-#include "tests/support/fixture.h"
-#include "tests/support/themes.h"
+#include "spmla/platform/gpu/launch.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 enum { LARGEST = 0x7fffffff };
 

@@ -3,7 +3,7 @@
  * The numbers behind the names: they travel in binaries, records and logs. New
  * ones are added; none changes.
  */
-#include "tests/support/pins.h"
+#include "tests/harness/pins.h"
 
 #include <check.h>
 #include <stdlib.h>

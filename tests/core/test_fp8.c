@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fp8.h and bf16.h: every code decoded, every rounding compared with one that
- * searches the nearest value in double (tests/support/reference.h).
+ * searches the nearest value in double (tests/reference/reference.h).
  */
 #include "spmla/internal/fp8.h"
-#include "tests/support/fixture.h"
-#include "tests/support/reference.h"
+#include "tests/harness/fixture.h"
+#include "tests/reference/reference.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether the guard of tests/support/cuda_guard.c sees what it is there for: a
+ * Whether the guard of tests/harness/cuda_guard.c sees what it is there for: a
  * kernel that reads one value past its buffer ends the program. Where there is
  * no guard there is nothing to see: SKIPPED.
  */
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "spmla/ops/ops.h"
-#include "tests/support/cuda_world.h"
-#include "tests/support/fixture.h"
-#include "tests/support/themes.h"
+#include "tests/harness/cuda_world.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 enum { COUNT = 1024 };
 

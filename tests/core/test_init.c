@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/support/init_rig.h"
-#include "tests/support/themes.h"
+#include "tests/core/init_rig.h"
+#include "tests/harness/themes.h"
 
 static init_rig w;
 

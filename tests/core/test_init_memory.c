@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/support/red_zone.h"
-#include "tests/support/v32_rig.h"
+#include "tests/harness/red_zone.h"
+#include "tests/harness/v32_rig.h"
 
 enum { STEPS = 40 };
 

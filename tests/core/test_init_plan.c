@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/init_rig.h"
-#include "tests/support/themes.h"
+#include "tests/core/init_rig.h"
+#include "tests/harness/themes.h"
 
 static init_rig w;
 

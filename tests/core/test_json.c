@@ -3,7 +3,7 @@
  * The reader of test data: what it takes, what it refuses, and that no text,
  * cut or bent anywhere, makes it read or write out of bounds.
  */
-#include "tests/support/json.h"
+#include "tests/harness/json.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "spmla/platform/cpu/kernels_cpu.h"
-#include "tests/support/fixture.h"
+#include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "tests/harness/fixture.h"
 
 enum { HEADS = 40, DIM = SPMLA_MLA_DIM, KEYS = 64 };
 

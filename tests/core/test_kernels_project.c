@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "spmla/platform/cpu/kernels_cpu.h"
-#include "tests/support/fixture.h"
+#include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "tests/harness/fixture.h"
 
 enum { ROWS = 14, MOST_N = 512, MOST_COLUMNS = 96, PAD = 8 };
 

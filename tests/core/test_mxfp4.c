@@ -4,9 +4,9 @@
  * the nearest value in double, scales at the ends of their range.
  */
 #include "spmla/internal/mxfp4.h"
-#include "tests/support/fixture.h"
-#include "tests/support/reference.h"
-#include "tests/support/themes.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
+#include "tests/reference/reference.h"
 
 #include <check.h>
 #include <math.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/v32_rig.h"
+#include "tests/harness/v32_rig.h"
 
 static volatile uint32_t calls; /* the compiler thinks malloc leaves it alone */
 

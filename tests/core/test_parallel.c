@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/cases.h"
-#include "tests/support/fixture.h"
+#include "tests/harness/cases.h"
+#include "tests/harness/fixture.h"
 
 #include "spmla/internal/cpu_sizes.h"
 #include "spmla/ops/topk.h"
-#include "spmla/platform/cpu/parallel_cpu.h"
+#include "spmla/platform/cpu/core/parallel_cpu.h"
 
 enum { MAX_ITEMS = 1000, MAX_WORKERS = 8 };
 

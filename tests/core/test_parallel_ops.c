@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/cases.h"
-#include "tests/support/parallel_world.h"
+#include "tests/harness/cases.h"
+#include "tests/harness/parallel_world.h"
 
 enum { COUNTS = 4, BATCHES = 3 };
 

@@ -6,9 +6,9 @@
  */
 #include <string.h>
 
-#include "tests/support/attn_rig.h"
-#include "tests/support/cases.h"
-#include "tests/support/prompt_rig.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/cases.h"
+#include "tests/harness/prompt_rig.h"
 
 enum { COUNTS = 4, STEPS = 40 };
 

@@ -3,8 +3,8 @@
  * A plan is a pure function: the same config and device give the same bytes,
  * whatever lay in memory before. What it says of itself: rows, texts, keys.
  */
-#include "tests/support/fixture.h"
-#include "tests/support/v4_layer_rig.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/v4_layer_rig.h"
 
 #include <check.h>
 #include <stdlib.h>

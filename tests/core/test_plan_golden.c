@@ -7,8 +7,8 @@
  *
  * writes testdata/plans/<name>.txt of the checkout; read the difference.
  */
-#include "tests/support/fixture.h"
-#include "tests/support/v4_config.h"
+#include "tests/core/v4_config.h"
+#include "tests/harness/fixture.h"
 
 #include <check.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * Where the buffers of a plan lie: sizes by hand for a small config, and what
  * must hold of every plan, checked pair by pair on plans drawn at random.
  */
-#include "tests/support/fixture.h"
+#include "tests/harness/fixture.h"
 
 #include <check.h>
 #include <inttypes.h>

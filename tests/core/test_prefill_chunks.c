@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "tests/support/cases.h"
-#include "tests/support/fixture.h"
+#include "tests/harness/cases.h"
+#include "tests/harness/fixture.h"
 
 #include "spmla/prefill_plan.h"
 

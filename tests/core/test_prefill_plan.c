@@ -4,8 +4,8 @@
  * batch. Chunks are in test_prefill_chunks.c, refusals in
  * test_prefill_plan_call.c.
  */
-#include "tests/support/cases.h"
-#include "tests/support/fixture.h"
+#include "tests/harness/cases.h"
+#include "tests/harness/fixture.h"
 
 #include "spmla/prefill_plan.h"
 

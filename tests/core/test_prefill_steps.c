@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/fixture.h"
-#include "tests/support/themes.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/prefill_plan.h"
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/bytes.h"
-#include "tests/support/fixture.h"
-#include "tests/support/themes.h"
+#include "tests/harness/bytes.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/prefill_plan.h"
 

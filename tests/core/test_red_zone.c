@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether tests/support/red_zone.c sees what it is there for: every byte of a
+ * Whether tests/harness/red_zone.c sees what it is there for: every byte of a
  * context's memory that belongs to no buffer, and an op that strays there, on
  * the CPU and in the emulator. Where the build sees nothing: SKIPPED.
  */
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "spmla/ops/ops.h"
-#include "tests/support/fixture.h"
-#include "tests/support/red_zone.h"
-#include "tests/support/themes.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/red_zone.h"
+#include "tests/harness/themes.h"
 
 static fixture f;
 

@@ -3,7 +3,7 @@
  * The independent reference's numbers against ones worked out by hand. It has
  * to be right on its own, because everything else answers to it.
  */
-#include "tests/support/reference.h"
+#include "tests/reference/reference.h"
 
 #include <check.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * The independent reference's tables, scores, selection and attention against
  * numbers worked out by hand.
  */
-#include "tests/support/reference.h"
+#include "tests/reference/reference.h"
 
 #include <check.h>
 #include <math.h>

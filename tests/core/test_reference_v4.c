@@ -2,8 +2,8 @@
  *
  * The reference of V4 against numbers worked out by hand.
  */
-#include "tests/support/reference_v4.h"
-#include "tests/support/themes.h"
+#include "tests/harness/themes.h"
+#include "tests/reference/reference_v4.h"
 
 #include <check.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * Names and texts: every rule of a diag in words, cut at every length, and the
  * sticky status of the device.
  */
-#include "tests/support/fixture.h"
+#include "tests/harness/fixture.h"
 
 #include <check.h>
 #include <stdlib.h>

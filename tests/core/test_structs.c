@@ -3,7 +3,7 @@
  * The structs of the core as an engine's binary sees them. The numbers are
  * written out: one that changes breaks engines that were built before.
  */
-#include "tests/support/pins.h"
+#include "tests/harness/pins.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * The arguments of the compressor's operations as an engine's binary sees them.
  * All are written out: one that changes breaks engines that were built before.
  */
-#include "tests/support/pins.h"
-#include "tests/support/themes.h"
+#include "tests/harness/pins.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/ops/ops.h"
 

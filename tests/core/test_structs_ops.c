@@ -4,7 +4,7 @@
  * The numbers are written out: one that changes breaks engines that were built
  * before.
  */
-#include "tests/support/pins.h"
+#include "tests/harness/pins.h"
 
 #include <check.h>
 #include <stdlib.h>

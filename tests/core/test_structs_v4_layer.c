@@ -3,8 +3,8 @@
  * A V4 layer and its branches as an engine's binary sees them. All numbers are
  * written out: one that changes breaks engines that were built before.
  */
-#include "tests/support/pins.h"
-#include "tests/support/themes.h"
+#include "tests/harness/pins.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/v4.h"
 

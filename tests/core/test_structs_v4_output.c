@@ -4,8 +4,8 @@
  * the numbers of their enums. All are written out: one that changes breaks
  * engines that were built before.
  */
-#include "tests/support/pins.h"
-#include "tests/support/themes.h"
+#include "tests/harness/pins.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/ops/ops.h"
 

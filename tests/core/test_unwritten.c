@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "spmla/ops/ops.h"
-#include "tests/support/cuda_world.h"
-#include "tests/support/fixture.h"
-#include "tests/support/themes.h"
+#include "tests/harness/cuda_world.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 enum { COUNT = 32 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/v32_ops.h"
+#include "tests/core/v32_ops.h"
 
 enum { STEPS = 36, TOPK_STRIDE = 13 };
 

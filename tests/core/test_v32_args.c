@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/v32_rig.h"
+#include "tests/harness/v32_rig.h"
 
 #define COUNT(a)     ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 #define AT(field)    ((uint32_t)offsetof(spmla_v32_layer, field))

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/bytes.h"
-#include "tests/support/v32_rig.h"
+#include "tests/harness/bytes.h"
+#include "tests/harness/v32_rig.h"
 
 static fixture f;
 static v32_rig rig;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/prompt_rig.h"
-#include "tests/support/reference.h"
-#include "tests/support/themes.h"
+#include "tests/harness/prompt_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/reference/reference.h"
 
 static const uint32_t none[PROMPTS];
 static const uint32_t whole[PROMPTS] = {70, 33, 5, 90};

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/bytes.h"
-#include "tests/support/prompt_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/bytes.h"
+#include "tests/harness/prompt_rig.h"
+#include "tests/harness/themes.h"
 
 static prompt_rig r;
 

@@ -6,10 +6,10 @@
  */
 #include <check.h>
 
-#include "spmla/platform/gpu/launch_gpu.h"
-#include "tests/support/cuda_branches_rig.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
+#include "spmla/platform/gpu/launch.h"
+#include "tests/core/cuda_branches_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
 
 static cuda_fake_rig r;
 static v4_layer_rig rig;

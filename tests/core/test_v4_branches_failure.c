@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/cuda_branches_rig.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
+#include "tests/core/cuda_branches_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
 
 static cuda_fake_rig r;
 static v4_layer_rig rig;

@@ -7,9 +7,9 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_layer_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/harness/v4_layer_rig.h"
 
 #define COUNT(a)     ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 #define AT(field)    ((uint32_t)offsetof(spmla_v4_layer, field))

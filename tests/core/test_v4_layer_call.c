@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "spmla/internal/backend.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_layer_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/harness/v4_layer_rig.h"
 
 #define COUNT(a)  ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 #define NUL(name) "SPMLA_E_NULL: " name ": got NULL, want a pointer"

@@ -6,9 +6,9 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/cases.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_layer_rig.h"
+#include "tests/harness/cases.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/harness/v4_layer_rig.h"
 
 static const spmla_shape one = {4, 4, 1, 0}, most = {16, 8, 4, 0};
 static const spmla_shape prompt = {20, 8, 20, 0};

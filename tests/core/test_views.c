@@ -3,7 +3,7 @@
  * What a context says of its memory: the address of each buffer, the planned
  * caches, its plan and its diag.
  */
-#include "tests/support/fixture.h"
+#include "tests/harness/fixture.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Any bytes through the JSON reader; of what it takes, every node is looked at.
  */
 #include "tests/fuzz/input.h"
-#include "tests/support/json.h"
+#include "tests/harness/json.h"
 
 /* Walks a value; its nodes lie in the document. Returns how many it has. */
 static uint32_t

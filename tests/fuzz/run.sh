@@ -113,7 +113,7 @@ both() { # FUNCTION: a line an argument, two at a time
 {
 	find -L lib platform/cpu -name '*.c'
 	printf 'tests/fuzz/%s.c\n' world "${targets[@]}"
-	echo tests/support/json.c
+	echo tests/harness/json.c
 } | both compile
 rest=$(find "$tmp/o" -name '*.o' ! -name 'tests_fuzz_fuzz_*')
 for target in "${targets[@]}"; do

@@ -2,7 +2,7 @@
  *
  * Golden cases: inputs and outputs of a real kernel, run through the library.
  * golden_case.c loads them, golden_compare.c judges, an adapter per op
- * (golden_v32.c) hands a case's tensors to the library through
+ * (golden_index_map.c) hands a case's tensors to the library through
  * golden_access.c, and golden_runner.c walks folders and prints. A new op is an
  * adapter and its line in a table.
  */
@@ -11,7 +11,7 @@
 
 #include "spmla/ops/ops.h"
 #include "spmla/spmla.h"
-#include "tests/support/json.h"
+#include "tests/harness/json.h"
 
 enum {
 	GOLDEN_MAX_RANK = 6,
@@ -118,10 +118,10 @@ extern const golden_op golden_v4_index_ops[];
 extern const golden_op golden_compress_ops[];
 extern const golden_op golden_v4_rope_ops[];
 
-/* golden_v32_logits.c */
+/* golden_paged_logits.c */
 golden_verdict golden_run_mqa_logits(golden_case *c);
 
-/* golden_v32_sched.c; the second runs a tensor of the logits' cases. */
+/* golden_schedules.c; the second runs a tensor of the logits' cases. */
 golden_verdict golden_run_tile_sched(golden_case *c);
 golden_verdict golden_run_indexer_schedule(golden_case *c);
 

@@ -35,7 +35,7 @@ void golden_want(golden_tensor *out, uint32_t i, int32_t value);
 golden_verdict golden_reported(golden_case *c, spmla_status status,
 			       spmla_fault fault, uint32_t count);
 
-/* The inputs of a case of global top-k (golden_v4_index.c); of an invalid token
+/* The inputs of a case of global top-k (golden_index.c); of an invalid token
  * slot_mapping is -1. */
 int golden_take_global(golden_case *c, spmla_index_map_args *a);
 
@@ -44,14 +44,14 @@ int golden_take_global(golden_case *c, spmla_index_map_args *a);
 uint32_t golden_pages_missing(const spmla_index_map_args *a, uint32_t t);
 
 /* ragged_index of dense rows into the tensors; the files begin with sentinels
- * where nothing is written (golden_v4_ragged.c). */
+ * where nothing is written (golden_ragged.c). */
 golden_verdict golden_ragged(golden_case *c, const int32_t *indices,
 			     int64_t stride, const int32_t *lens,
 			     uint32_t tokens, uint32_t width,
 			     uint32_t num_slots, golden_tensor *out,
 			     golden_tensor *indptr);
 
-/* golden_v4_ragged.c */
+/* golden_ragged.c */
 golden_verdict golden_run_combine(golden_case *c);
 golden_verdict golden_run_combine_ragged(golden_case *c);
 golden_verdict golden_run_ragged(golden_case *c);

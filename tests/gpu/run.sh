@@ -7,7 +7,7 @@
 # slow. Prints a line a suite, then the end of what the failed ones said.
 # //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or
 # where its programs, cases and traces lie.
-# --guard: buffers end where mapped memory ends (tests/support/cuda_guard.c);
+# --guard: buffers end where mapped memory ends (tests/harness/cuda_guard.c);
 # without decode_loop, which has memory of its own.
 # --sanitizer: a few suites, in few steps, under compute-sanitizer's TOOL
 # (memcheck, synccheck, racecheck, initcheck). initcheck follows the device's
@@ -51,50 +51,50 @@ limit=${SPMLA_TEST_SECONDS:-120} under=()
 # What a sanitizer runs: every kernel is in, as sanitized_kernels.sh sees, and
 # each suite is short. NAME@ARCH is the suite with that architecture's kernels.
 sanitized=(
-	ops/test_c128a_index
-	ops/test_combine_index
-	ops/test_combine_index_image
-	ops/test_compress_state_save
-	ops/test_filter_prefill_indices
-	ops/test_index_map
-	ops/test_index_map_mixed
-	ops/test_indexer_k_gather
-	ops/test_indexer_k_insert
-	ops/test_indexer_q_prep
-	ops/test_indexer_q_prep_v4
-	ops/test_indexer_schedule
-	ops/test_kv_compress_hand
-	ops/test_kv_compress_split
-	ops/test_kv_compress_ways
-	ops/test_inv_rope_quant
-	ops/test_kv_gather
-	ops/test_kv_gather_v4
-	ops/test_kv_insert
-	ops/test_kv_insert_v4
-	ops/test_logits_rows
-	ops/test_lse2_to_lse
-	ops/test_mqa_logits@80
-	ops/test_mqa_logits_gathered@80
-	ops/test_mqa_logits_mxfp4@80
-	ops/test_o_group_proj
-	ops/test_prefill_rows
-	ops/test_q_absorb
-	ops/test_qnorm_rope_kv_insert
-	ops/test_rms_norms
-	ops/test_ragged_index
-	ops/test_slot_map
-	ops/test_sparse_decode@75
-	ops/test_sparse_decode@80
-	ops/test_sparse_decode_v4@80
-	ops/test_sparse_prefill@80
-	ops/test_split_combine
-	ops/test_swa_index
-	ops/test_swa_index_image
-	ops/test_tile_sched
-	ops/test_tile_sched_random
-	ops/test_token_map
-	ops/test_topk
-	ops/test_v_up
+	ops/select/test_c128a_index
+	ops/select/test_combine_index
+	ops/select/test_combine_index_image
+	ops/compress/test_compress_state_save
+	ops/select/test_filter_prefill_indices
+	ops/select/test_index_map
+	ops/select/test_index_map_mixed
+	ops/cache/test_indexer_k_gather
+	ops/cache/test_indexer_k_insert
+	ops/select/test_indexer_q_prep
+	ops/select/test_indexer_q_prep_v4
+	ops/step/test_indexer_schedule
+	ops/compress/test_kv_compress_hand
+	ops/compress/test_kv_compress_split
+	ops/compress/test_kv_compress_ways
+	ops/project/test_inv_rope_quant
+	ops/cache/test_kv_gather
+	ops/cache/test_kv_gather_v4
+	ops/cache/test_kv_insert
+	ops/cache/test_kv_insert_v4
+	ops/step/test_logits_rows
+	ops/attend/test_lse2_to_lse
+	ops/select/test_mqa_logits@80
+	ops/select/test_mqa_logits_gathered@80
+	ops/select/test_mqa_logits_mxfp4@80
+	ops/project/test_o_group_proj
+	ops/step/test_prefill_rows
+	ops/project/test_q_absorb
+	ops/cache/test_qnorm_rope_kv_insert
+	ops/cache/test_rms_norms
+	ops/select/test_ragged_index
+	ops/step/test_slot_map
+	ops/attend/test_sparse_decode@75
+	ops/attend/test_sparse_decode@80
+	ops/attend/test_sparse_decode_v4@80
+	ops/attend/test_sparse_prefill@80
+	ops/attend/test_split_combine
+	ops/select/test_swa_index
+	ops/select/test_swa_index_image
+	ops/step/test_tile_sched
+	ops/step/test_tile_sched_random
+	ops/step/test_token_map
+	ops/select/test_topk
+	ops/project/test_v_up
 	protocol/test_prologue
 	protocol/test_prologue_v4
 	protocol/test_prologue_wide
@@ -104,12 +104,12 @@ sanitized=(
 # Not for racecheck, which does not follow what matrix instructions read by
 # themselves (wgmma), and would tell of races that are none.
 with_wgmma=(
-	ops/test_mqa_logits
-	ops/test_mqa_logits_gathered
-	ops/test_sparse_decode
-	ops/test_sparse_decode_parts
-	ops/test_sparse_decode_v4
-	ops/test_sparse_prefill
+	ops/select/test_mqa_logits
+	ops/select/test_mqa_logits_gathered
+	ops/attend/test_sparse_decode
+	ops/attend/test_sparse_decode_parts
+	ops/attend/test_sparse_decode_v4
+	ops/attend/test_sparse_prefill
 	protocol/test_replay_batch
 	protocol/test_replay_room
 	protocol/test_v4_parts
@@ -155,7 +155,7 @@ use_sanitizer() {
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-results=$logs/results # a line a suite, "PASS ops/test_topk"
+results=$logs/results # a line a suite, "PASS ops/select/test_topk"
 : >"$results"
 
 # The case of the first failure, or how the program ended.

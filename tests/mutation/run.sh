@@ -61,7 +61,7 @@ cp -RL lib/. "$tree/spmla"
 cp -RL platform/cpu platform/gpu "$tree/spmla/platform"
 mkdir "$tree/spmla/platform/cuda"
 cp -L platform/cuda/*.h "$tree/spmla/platform/cuda"
-rm "$tree/spmla/platform/gpu/kernels_gpu.c" # the emulator's
+rm "$tree/spmla/platform/gpu/all_kernels.c" # the emulator's
 cp -L platform/cpu/spmla_cpu.h "$tree/spmla"
 
 # Where the copy of a tree that compiles has FILE.
@@ -158,7 +158,8 @@ in_parallel() { # FUNCTION; arguments from standard input
 mkdir "$tmp/base" "$tmp/suites"
 {
 	(cd "$tree" && find spmla -name '*.c')
-	find tests/support -name '*.c' ! -name 'cuda_*'
+	find tests -name '*.c' ! -name 'test_*' ! -name 'cuda_*' \
+		! -path 'tests/fuzz/*' ! -path 'tests/g*' ! -path '*/libcuda.c'
 } | in_parallel base
 ar rc "$tmp/base.a" "$tmp"/base/*.o
 sort -u "$tmp"/[0-9]*/suite | in_parallel suite

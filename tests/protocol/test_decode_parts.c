@@ -10,10 +10,10 @@
 
 #include "spmla/internal/splits.h"
 #include "spmla/spmla_layout.h"
-#include "tests/support/parts_check.h"
-#include "tests/support/ring_rig.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
+#include "tests/harness/ring_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/protocol/parts_check.h"
 
 static ring_rig r;
 

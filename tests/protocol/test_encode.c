@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/step_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
 
 static fixture f;
 static uint8_t *record;

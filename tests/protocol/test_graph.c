@@ -6,9 +6,9 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/attn_rig.h"
-#include "tests/support/engine.h"
-#include "tests/support/themes.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/engine.h"
+#include "tests/harness/themes.h"
 
 enum { NODES = 40 };
 

@@ -7,8 +7,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/step_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
 
 enum { NODES = 40, GRAPHS = 3, ENTRIES = 5 };
 

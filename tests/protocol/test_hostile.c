@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/soil.h"
-#include "tests/support/step_rig.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
+#include "tests/harness/soil.h"
+#include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
 
 static fixture f;
 static v32_rig rig;

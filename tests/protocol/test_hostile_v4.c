@@ -7,10 +7,10 @@
  */
 #include <check.h>
 
-#include "tests/support/cases.h"
-#include "tests/support/soil.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_layer_rig.h"
+#include "tests/harness/cases.h"
+#include "tests/harness/soil.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/harness/v4_layer_rig.h"
 
 enum { ROUNDS = 60, FEW_ROUNDS = 3, PROMPT = 40, ROWS = 8, LONGEST = 512 };
 

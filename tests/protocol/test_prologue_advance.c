@@ -6,9 +6,9 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/engine.h"
-#include "tests/support/ring_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/engine.h"
+#include "tests/harness/ring_rig.h"
+#include "tests/harness/themes.h"
 
 static fixture f;
 static step_model m;

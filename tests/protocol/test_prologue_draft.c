@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "spmla/ops/ops.h"
-#include "tests/support/attn_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/themes.h"
 
 enum {
 	DEPTH = 4, /* prologues of a graph */

@@ -8,8 +8,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/cases.h"
-#include "tests/support/v4_step_rig.h"
+#include "tests/harness/cases.h"
+#include "tests/protocol/v4_step_rig.h"
 
 static fixture f;
 static v4_model m;

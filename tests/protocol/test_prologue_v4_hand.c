@@ -7,8 +7,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/themes.h"
-#include "tests/support/v4_step_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/protocol/v4_step_rig.h"
 
 enum { ROW = 2, SMALL_BUCKET = 0, LARGE_BUCKET = 2 };
 

@@ -7,7 +7,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/fixture.h"
+#include "tests/harness/fixture.h"
 
 enum { ROWS = 420, PAGE = 16, COLUMNS = 4 };
 

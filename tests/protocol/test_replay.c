@@ -7,8 +7,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/attn_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/themes.h"
 
 enum { STEPS = 1000, ENOUGH = 60, MAX_SLOTS = 8 };
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/attn_rig.h"
-#include "tests/support/engine.h"
-#include "tests/support/themes.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/engine.h"
+#include "tests/harness/themes.h"
 
 enum { ROW = 5, LEN = 300, COLUMNS = 19, KEY = 1234567 };
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/support/step_rig.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
+#include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
 
 enum { STEPS = 40, FEW_STEPS = 12, QUERY = 2, PAGE_TOKENS = 16 };
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/attn_rig.h"
-#include "tests/support/cuda_count.h"
-#include "tests/support/cuda_world.h"
-#include "tests/support/red_zone.h"
-#include "tests/support/themes.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/cuda_count.h"
+#include "tests/harness/cuda_world.h"
+#include "tests/harness/red_zone.h"
+#include "tests/harness/themes.h"
 
 enum { STEPS = 1000, FEW_STEPS = 6, ENOUGH = 40, BUCKETS = 3 };
 

@@ -6,8 +6,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/attn_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/themes.h"
 
 enum { STEPS = 60, AHEAD = 3 };
 

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/attn_rig.h"
-#include "tests/support/cuda_world.h"
-#include "tests/support/themes.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/cuda_world.h"
+#include "tests/harness/themes.h"
 
 enum { STEPS = 300, FEW_STEPS = 6, INPUTS = 16, OUTPUTS = 4 * ATTN_LAYERS };
 

@@ -9,8 +9,8 @@
 
 #include "spmla/internal/backend.h"
 
-#include "tests/support/ring_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/ring_rig.h"
+#include "tests/harness/themes.h"
 
 static const uint32_t slot_counts[5] = {1, 2, 3, 4, 7};
 

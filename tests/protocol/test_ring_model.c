@@ -9,9 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tests/support/engine.h"
-#include "tests/support/ring_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/engine.h"
+#include "tests/harness/ring_rig.h"
+#include "tests/harness/themes.h"
 
 enum { OPERATIONS = 6000, QUEUE = 12, MAX_SLOTS = 5 };
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/support/engine.h"
-#include "tests/support/ring_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/engine.h"
+#include "tests/harness/ring_rig.h"
+#include "tests/harness/themes.h"
 
 static ring_rig r;
 

@@ -6,8 +6,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/ring_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/ring_rig.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/ops/ops.h"
 

@@ -7,9 +7,9 @@
 #include <check.h>
 #include <string.h>
 
-#include "tests/support/engine.h"
-#include "tests/support/ring_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/engine.h"
+#include "tests/harness/ring_rig.h"
+#include "tests/harness/themes.h"
 
 enum { ROW = 3, B = 2, PAGE = 16 };
 

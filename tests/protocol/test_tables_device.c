@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/attn_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/attn_rig.h"
+#include "tests/harness/themes.h"
 
 enum { STRIDE = RIG_COLUMNS + 5, BYTES = RIG_ROWS * STRIDE * 4 };
 

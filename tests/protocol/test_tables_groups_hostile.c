@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "spmla/internal/backend.h"
-#include "tests/support/groups_rig.h"
-#include "tests/support/step_rig.h"
-#include "tests/support/themes.h"
+#include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/protocol/groups_rig.h"
 
 enum { ROW = 5, BUCKET = 2 };
 

@@ -7,9 +7,9 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_parts_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/protocol/v4_parts_rig.h"
 
 static const uint32_t ratios[3] = {1, 4, 128};
 static parts_rig r;

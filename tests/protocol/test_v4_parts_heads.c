@@ -5,8 +5,8 @@
  */
 #include <check.h>
 
-#include "tests/support/cases.h"
-#include "tests/support/v4_parts_rig.h"
+#include "tests/harness/cases.h"
+#include "tests/protocol/v4_parts_rig.h"
 
 static parts_rig r;
 

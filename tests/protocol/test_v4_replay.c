@@ -6,11 +6,11 @@
 #include <check.h>
 #include <stdio.h>
 
-#include "tests/support/step_rig.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_replay_rig.h"
-#include "tests/support/v4_sim.h"
+#include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/protocol/v4_replay_rig.h"
+#include "tests/protocol/v4_sim.h"
 
 /* Of MXFP4, whose keys alone are others, a fourth of them. Few steps are as
  * many more as it takes to see everything once. */

@@ -7,11 +7,11 @@
  */
 #include <check.h>
 
-#include "tests/support/engine.h"
-#include "tests/support/step_rig.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_replay_rig.h"
+#include "tests/harness/engine.h"
+#include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/protocol/v4_replay_rig.h"
 
 enum {
 	REQUESTS = 4,

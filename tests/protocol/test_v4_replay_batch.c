@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/engine.h"
-#include "tests/support/step_rig.h"
-#include "tests/support/themes.h"
-#include "tests/support/v32_rig.h"
-#include "tests/support/v4_replay_rig.h"
+#include "tests/harness/engine.h"
+#include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/protocol/v4_replay_rig.h"
 
 /* Where a row may be: of 4, 4 and 8, with that many behind. */
 enum { PLACES = 10 + 10 + 36 };

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See attend_cpu.h. The hard idea: weights are rounded to bf16 relative to the
+ * block's own maximum and only then brought to the running one, so that a
+ * block's contribution does not depend on the blocks before it: this is what
+ * the split kernel computes where each block is a split.
+ */
+#include "spmla/platform/cpu/attend/attend_cpu.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "spmla/platform/cpu/core/scalar_cpu.h"
+
+spmla_i_cpu_attend
+spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t worker, uint32_t heads,
+			uint32_t dim, float softmax_scale)
+{
+	spmla_i_cpu_attend w;
+
+	w.kernels = spmla_i_cpu_kernels_of(ctx);
+	w.heads = heads;
+	w.dim = dim;
+	w.scale = softmax_scale;
+	w.c = softmax_scale * SPMLA_I_LOG2_E;
+	w.keys = spmla_i_cpu_attend_scratch(ctx, worker);
+	w.q = w.keys + (uint64_t)SPMLA_I_CPU_BLOCK_KEYS * dim;
+	w.o = w.q + (uint64_t)heads * dim;
+	w.p = w.o + (uint64_t)heads * SPMLA_MLA_LATENT;
+	w.max = w.p + (uint64_t)heads * SPMLA_I_CPU_BLOCK_KEYS;
+	w.sum = w.max + heads;
+	w.rescale = w.sum + heads;
+	return w;
+}
+
+void
+spmla_i_cpu_attend_start(const spmla_i_cpu_attend *w, const uint16_t *q,
+			 int64_t q_head_stride_elems)
+{
+	uint32_t h;
+
+	for (h = 0; h < w->heads; h++) {
+		w->max[h] = -FLT_MAX;
+		w->sum[h] = 0.0f;
+		if (q)
+			w->kernels->load_bf16(
+				(const uint8_t *)(q + h * q_head_stride_elems),
+				w->dim, w->q + (uint64_t)h * w->dim);
+	}
+	if (q)
+		memset(w->o, 0,
+		       (uint64_t)w->heads * SPMLA_MLA_LATENT * sizeof *w->o);
+}
+
+void
+spmla_i_cpu_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
+{
+	if (count > 0)
+		w->kernels->attend_block(w, count);
+}
+
+/* o += p * v */
+static void
+add_scaled(float *restrict o, float p, const float *restrict v)
+{
+	uint32_t d;
+
+	for (d = 0; d < SPMLA_MLA_LATENT; d++)
+		o[d] += p * v[d];
+}
+
+/* One head's step of the online softmax. */
+static void
+attend_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)
+{
+	const float *q = w->q + (uint64_t)head * w->dim;
+	float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
+	float *p = w->p + (uint64_t)head * SPMLA_I_CPU_BLOCK_KEYS;
+	float block = -FLT_MAX, max = w->max[head];
+	float rescale, share, sum;
+	uint32_t i, d;
+
+	for (i = 0; i < count; i++) {
+		p[i] = spmla_i_cpu_dot(q, spmla_i_cpu_attend_key(w, i), w->dim);
+		block = p[i] > block ? p[i] : block;
+	}
+	max = block > max ? block : max;
+	rescale = exp2f((w->max[head] - max) * w->c);
+	share = exp2f((block - max) * w->c);
+	sum = w->sum[head] * rescale;
+	if (rescale != 1.0f)
+		for (d = 0; d < SPMLA_MLA_LATENT; d++)
+			o[d] *= rescale;
+	for (i = 0; i < count; i++) {
+		const float x = exp2f((p[i] - block) * w->c);
+
+		sum += x * share;
+		add_scaled(o, spmla_i_round_bf16(x) * share,
+			   spmla_i_cpu_attend_key(w, i));
+	}
+	w->max[head] = max;
+	w->sum[head] = sum;
+}
+
+void
+spmla_i_cpu_scalar_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
+{
+	uint32_t h;
+
+	for (h = 0; h < w->heads; h++)
+		attend_head(w, h, count);
+}
+
+/* What a sink adds to L, which is relative to `reach`, in log2 units. Those of
+ * large scores overflow, and of two infinities there is no difference: an
+ * infinite sink stands alone. */
+static float
+sink_weight(float sink, float reach)
+{
+	const float x = sink * SPMLA_I_LOG2_E;
+
+	return exp2f(isinf(x) ? x : x - reach);
+}
+
+void
+spmla_i_cpu_attend_out(const spmla_i_cpu_attend *w, uint32_t head,
+		       const float *sink, uint16_t *out)
+{
+	float total = w->sum[head];
+
+	if (spmla_i_cpu_attend_empty(w, head)) {
+		memset(out, 0, SPMLA_MLA_LATENT * sizeof *out);
+		return;
+	}
+	if (sink)
+		total += sink_weight(*sink, w->max[head] * w->c);
+	w->kernels->attend_divide(w->o + (uint64_t)head * SPMLA_MLA_LATENT,
+				  total, out);
+}
+
+void
+spmla_i_cpu_attend_partial(const spmla_i_cpu_attend *w, uint32_t head,
+			   float *out)
+{
+	const float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
+	const float sum = w->sum[head];
+	uint32_t d;
+
+	for (d = 0; d < SPMLA_MLA_LATENT; d++)
+		out[d] = spmla_i_cpu_attend_empty(w, head) ? 0.0f : o[d] / sum;
+}
+
+float
+spmla_i_cpu_attend_lse2(const spmla_i_cpu_attend *w, uint32_t head)
+{
+	return log2f(w->sum[head]) + w->max[head] * w->c;
+}
+
+float
+spmla_i_cpu_attend_lse(const spmla_i_cpu_attend *w, uint32_t head)
+{
+	return log2f(w->sum[head]) * SPMLA_I_LN_2 + w->max[head] * w->scale;
+}

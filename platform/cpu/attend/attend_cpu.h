@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inner loop that the sparse attention operations share: the online softmax
+ * of all heads over packed keys, a block of at most 64 entries at a time. Who
+ * calls decides which keys count and where they come from. V is the first 512
+ * values of a key.
+ */
+#ifndef SPMLA_PLATFORM_CPU_ATTEND_ATTEND_CPU_H
+#define SPMLA_PLATFORM_CPU_ATTEND_ATTEND_CPU_H
+
+#include "spmla/platform/cpu/core/parallel_cpu.h"
+
+#define SPMLA_I_LOG2_E 1.44269504088896341f
+#define SPMLA_I_LN_2   0.693147180559945309f
+
+/* In a worker's ATTEND_SCRATCH; the order and sizes are cpu_scratch.h's. */
+typedef struct spmla_i_cpu_attend {
+	const struct spmla_i_cpu_kernels *kernels;
+	uint32_t heads;
+	uint32_t dim;   /* of a key and a query: 576 or 512 */
+	float scale;    /* of the softmax */
+	float c;        /* the same in log2 units */
+	float *keys;    /* [64][dim], the block's keys that count */
+	float *q;       /* [heads][dim] */
+	float *o;       /* [heads][512], sum of p * v */
+	float *p;       /* [heads][64], scores and then weights */
+	float *max;     /* [heads], largest score so far, unscaled */
+	float *sum;     /* [heads], L */
+	float *rescale; /* [heads], what brings O to the new maximum */
+} spmla_i_cpu_attend;
+
+/* Entries of row t that count: lens[t] clamped to [0, most]; NULL: all. */
+static inline uint32_t
+spmla_i_cpu_row_len(const int32_t *lens, uint32_t t, uint32_t most)
+{
+	if (!lens || lens[t] >= (int64_t)most)
+		return most;
+	return lens[t] > 0 ? (uint32_t)lens[t] : 0;
+}
+
+/* Entries of the block that starts at `first` of `len`. */
+static inline uint32_t
+spmla_i_cpu_block_len(uint32_t first, uint32_t len)
+{
+	return len - first < SPMLA_I_CPU_BLOCK_KEYS ? len - first
+						    : SPMLA_I_CPU_BLOCK_KEYS;
+}
+
+enum {
+	SPMLA_I_CPU_LINE = 64, /* bytes of a cache line */
+	/* Entries between asking for a row and reading it: what a row from
+	 * memory takes is some four times what its conversion takes. */
+	SPMLA_I_CPU_ASK_AHEAD = 8
+};
+
+/* Asks the caches for n bytes that are read soon. Alone, a row from memory
+ * costs its latency, for its conversion fills what the processor looks ahead.
+ * The empty asm keeps gcc (12) from taking a function that only prefetches for
+ * one without effect and leaving out the call. */
+static inline void
+spmla_i_cpu_ask(const uint8_t *bytes, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i += SPMLA_I_CPU_LINE)
+		__builtin_prefetch(bytes + i);
+	__builtin_prefetch(bytes + n - 1);
+	__asm__ volatile("");
+}
+
+/* heads <= config.heads, dim <= 576. */
+spmla_i_cpu_attend spmla_i_cpu_attend_open(const spmla_ctx *ctx,
+					   uint32_t worker, uint32_t heads,
+					   uint32_t dim, float softmax_scale);
+
+/* Empties the accumulators and decodes a token's queries, bf16 [heads][dim],
+ * heads q_head_stride_elems apart. q may be NULL if no block follows. */
+void spmla_i_cpu_attend_start(const spmla_i_cpu_attend *w, const uint16_t *q,
+			      int64_t q_head_stride_elems);
+
+/* Where the block's i-th key that counts is to be written. */
+static inline float *
+spmla_i_cpu_attend_key(const spmla_i_cpu_attend *w, uint32_t i)
+{
+	return w->keys + (uint64_t)i * w->dim;
+}
+
+/* All heads over the first `count` keys. */
+void spmla_i_cpu_attend_block(const spmla_i_cpu_attend *w, uint32_t count);
+
+/* Whether a head saw no key, or only keys whose score is -inf: nothing else
+ * leaves L at 0, because the largest weight is 1. */
+static inline uint32_t
+spmla_i_cpu_attend_empty(const spmla_i_cpu_attend *w, uint32_t head)
+{
+	return w->sum[head] == 0.0f;
+}
+
+/* A head's result as bf16 [512]; sink in natural log units, or NULL. +0 if the
+ * head is empty. */
+void spmla_i_cpu_attend_out(const spmla_i_cpu_attend *w, uint32_t head,
+			    const float *sink, uint16_t *out);
+
+/* The same before the sink and the rounding: O / L, f32 [512]. */
+void spmla_i_cpu_attend_partial(const spmla_i_cpu_attend *w, uint32_t head,
+				float *out);
+
+/* log2 of the sum of exp2(c * score), and its natural form; of a head that is
+ * not empty. */
+float spmla_i_cpu_attend_lse2(const spmla_i_cpu_attend *w, uint32_t head);
+float spmla_i_cpu_attend_lse(const spmla_i_cpu_attend *w, uint32_t head);
+
+#endif

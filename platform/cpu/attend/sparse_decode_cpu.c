@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode on the CPU. The hard idea: the rows that count of each block of
+ * 64 entries are dequantised once, packed, and then serve all heads; rows that
+ * do not count are never loaded, so nothing has to be masked and a NaN there
+ * cannot meet a zero. A block is 64 entries of a list, whether they count or
+ * not: -1 entries leave the blocks of the others where they are, and a block's
+ * number says what it holds, so that parts can share a token. Heads share
+ * nothing but the keys: where tokens are few, workers share a token's heads.
+ */
+#include <math.h>
+
+#include "spmla/platform/cpu/attend/decode_key_cpu.h"
+
+enum {
+	BLOCK = SPMLA_I_CPU_BLOCK_KEYS,
+	TILE_HEADS = 4, /* of the vector kernels */
+	/* A piece loads the keys once more, which costs as much as some 8 to
+	 * 16 heads of them. */
+	PIECE_HEADS = 8
+};
+
+/* What a worker is at. */
+typedef struct job {
+	spmla_ctx *ctx;
+	const spmla_sparse_decode_args *a;
+	spmla_i_cpu_attend w;
+	uint32_t quiet; /* another one reports the faults of these slots */
+} job;
+
+/* A token's two lists. */
+typedef struct keys {
+	const int32_t *slots;
+	const int32_t *extra_slots;
+	uint32_t len;
+	uint32_t extra_len;
+	uint32_t first_blocks; /* of the first list, at least 1 */
+	uint32_t blocks;       /* of both */
+} keys;
+
+static keys
+keys_of(const spmla_sparse_decode_args *a, uint32_t t)
+{
+	keys k;
+
+	k.slots = a->slots + t * a->slots_stride_elems;
+	k.len = spmla_i_cpu_row_len(a->topk_lens, t, a->topk);
+	k.first_blocks = k.len > 0 ? (k.len - 1) / BLOCK + 1 : 1;
+	k.extra_slots = NULL;
+	k.extra_len = 0;
+	if (a->extra_topk > 0) {
+		k.extra_slots =
+			a->extra_slots + t * a->extra_slots_stride_elems;
+		k.extra_len = spmla_i_cpu_row_len(a->extra_topk_lens, t,
+						  a->extra_topk);
+	}
+	k.blocks = k.first_blocks +
+		   (k.extra_len > 0 ? (k.extra_len - 1) / BLOCK + 1 : 0);
+	return k;
+}
+
+/* Packs the rows that count of a list's next block; returns how many do. `left`
+ * entries of the list are there, so rows of the block behind it are asked for
+ * before this one is computed with. */
+static uint32_t
+gather(const job *j, const spmla_cache *cache, const int32_t *slots,
+       uint32_t left, uint32_t token)
+{
+	const uint64_t limit = (uint64_t)cache->pages * cache->entries_per_page;
+	const uint32_t n = spmla_i_cpu_block_len(0, left);
+	uint32_t count = 0, i;
+
+	for (i = 0; i < n; i++) {
+		const int32_t ahead = left - i > SPMLA_I_CPU_ASK_AHEAD
+					      ? slots[i + SPMLA_I_CPU_ASK_AHEAD]
+					      : -1;
+
+		if (ahead >= 0 && (uint32_t)ahead < limit)
+			spmla_i_cpu_ask_key(cache, (uint32_t)ahead);
+		if (slots[i] == -1)
+			continue;
+		if (slots[i] < 0 || (uint32_t)slots[i] >= limit) {
+			if (!j->quiet)
+				spmla_i_cpu_fault(j->ctx, token,
+						  SPMLA_FAULT_INDEX);
+			continue;
+		}
+		spmla_i_cpu_load_key(j->w.kernels, cache, (uint32_t)slots[i],
+				     spmla_i_cpu_attend_key(&j->w, count));
+		count++;
+	}
+	return count;
+}
+
+/* Blocks [begin, end) of a token into empty accumulators. */
+static void
+attend_blocks(const job *j, uint32_t t, const keys *k, uint32_t begin,
+	      uint32_t end)
+{
+	const spmla_sparse_decode_args *a = j->a;
+	const uint32_t any = begin < end && (k->len > 0 || k->extra_len > 0);
+	uint32_t b, first;
+
+	spmla_i_cpu_attend_start(
+		&j->w, any ? a->q + t * a->q_token_stride_elems : NULL,
+		a->q_head_stride_elems);
+	for (b = begin; any && b < end; b++) {
+		const uint32_t extra = b >= k->first_blocks;
+		const uint32_t len = extra ? k->extra_len : k->len;
+
+		first = (extra ? b - k->first_blocks : b) * BLOCK;
+		spmla_i_cpu_attend_block(
+			&j->w,
+			gather(j, extra ? &a->extra_cache : &a->cache,
+			       (extra ? k->extra_slots : k->slots) + first,
+			       len - first, t));
+	}
+}
+
+/* Writes a token's results. */
+static void
+finish(const job *j, uint32_t token)
+{
+	const spmla_sparse_decode_args *a = j->a;
+	const spmla_i_cpu_attend *w = &j->w;
+	const float empty =
+		a->empty_lse == SPMLA_EMPTY_LSE_PLUS_INF ? INFINITY : -INFINITY;
+	uint32_t h;
+
+	for (h = 0; h < a->heads; h++) {
+		spmla_i_cpu_attend_out(
+			w, h, a->attn_sink ? &a->attn_sink[h] : NULL,
+			a->out + token * a->out_token_stride_elems +
+				h * a->out_head_stride_elems);
+		if (a->lse)
+			a->lse[token * a->lse_token_stride_elems +
+			       h * a->lse_head_stride_elems] =
+				spmla_i_cpu_attend_empty(w, h)
+					? empty
+					: spmla_i_cpu_attend_lse(w, h);
+	}
+}
+
+/* Writes a split's partial results. */
+static void
+finish_split(const job *j, uint32_t row)
+{
+	const spmla_sparse_decode_args *a = j->a;
+	const spmla_i_cpu_attend *w = &j->w;
+	uint32_t h;
+
+	for (h = 0; h < a->heads; h++) {
+		const uint64_t at = (uint64_t)row * a->heads + h;
+
+		spmla_i_cpu_attend_partial(
+			w, h, a->split_out + at * SPMLA_MLA_LATENT);
+		a->split_lse[at] = spmla_i_cpu_attend_empty(w, h)
+					   ? -INFINITY
+					   : spmla_i_cpu_attend_lse2(w, h);
+	}
+}
+
+/* Split `split` of token t: blocks [begin, end), not looked at yet. */
+static void
+run_split(const job *j, uint32_t t, int32_t split, int32_t begin, int32_t end)
+{
+	const spmla_sparse_decode_args *a = j->a;
+	const keys k = keys_of(a, t);
+	const int64_t first = a->num_splits[t], next = a->num_splits[t + 1];
+	const int64_t row = first + split;
+
+	if (begin < 0 || end < begin) {
+		spmla_i_cpu_fault(j->ctx, t, SPMLA_FAULT_INDEX);
+		begin = begin < 0 ? 0 : begin;
+		end = end < begin ? begin : end;
+	}
+	if (split < 0 || row < 0 || row >= next ||
+	    (next - first > 1 && row >= a->split_rows)) {
+		spmla_i_cpu_fault(j->ctx, t, SPMLA_FAULT_INDEX);
+		return;
+	}
+	attend_blocks(j, t, &k, (uint32_t)begin,
+		      (uint32_t)end < k.blocks ? (uint32_t)end : k.blocks);
+	if (next - first == 1)
+		finish(j, t);
+	else
+		finish_split(j, (uint32_t)row);
+}
+
+static job
+job_of(spmla_ctx *ctx, const spmla_sparse_decode_args *a, uint32_t worker)
+{
+	const uint32_t v4 = a->cache.layout == SPMLA_LAYOUT_V4_FP8;
+	const job j = {
+		ctx, a,
+		spmla_i_cpu_attend_open(ctx, worker, a->heads,
+					v4 ? SPMLA_V4_DIM : SPMLA_MLA_DIM,
+					a->softmax_scale),
+		0};
+
+	return j;
+}
+
+/* A part's row: begin_req, end_req, begin_block, end_block, begin_split. */
+static void
+run_part(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t part)
+{
+	const spmla_sparse_decode_args *a = args;
+	const int32_t *m = a->tile_scheduler_metadata +
+			   (uint64_t)part * SPMLA_TILE_ROW_ELEMS;
+	const job j = job_of(ctx, a, worker);
+	int64_t t;
+
+	if (m[0] >= (int64_t)a->tokens)
+		return;
+	if (m[0] < 0 || m[1] < m[0] || m[1] >= (int64_t)a->tokens) {
+		spmla_i_cpu_fault(ctx, part, SPMLA_FAULT_INDEX);
+		return;
+	}
+	for (t = m[0]; t <= m[1]; t++) {
+		const int32_t begin = t == m[0] ? m[2] : 0;
+		const int32_t end = t == m[1] ? m[3] : INT32_MAX;
+
+		run_split(&j, (uint32_t)t, t == m[0] ? m[4] : 0, begin, end);
+	}
+}
+
+/* Whether no two parts write the same row: the splits of a token and the tokens
+ * come one behind the other, as tile_sched makes them. Else the last part's
+ * results stay. */
+static uint32_t
+parts_apart(const spmla_sparse_decode_args *a)
+{
+	int32_t token = -1, split = 0; /* the last one so far */
+	uint32_t t, p;
+
+	for (t = 0; t < a->tokens; t++)
+		if (a->num_splits[t + 1] < a->num_splits[t])
+			return 0;
+	for (p = 0; p < a->parts; p++) {
+		const int32_t *m = a->tile_scheduler_metadata +
+				   (uint64_t)p * SPMLA_TILE_ROW_ELEMS;
+
+		if (m[0] < 0 || m[1] < m[0] || m[1] >= (int64_t)a->tokens)
+			continue; /* does nothing */
+		if (m[0] < token || (m[0] == token && m[4] <= split))
+			return 0;
+		split = m[1] == m[0] ? m[4] : 0;
+		token = m[1];
+	}
+	return 1;
+}
+
+static uint32_t
+pieces_of(const spmla_ctx *ctx, const spmla_sparse_decode_args *a)
+{
+	return spmla_i_cpu_pieces(ctx, a->tokens, 1, a->heads / PIECE_HEADS);
+}
+
+/* Some heads of one token: the same call for these heads only. */
+static void
+run_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
+{
+	spmla_sparse_decode_args a = *(const spmla_sparse_decode_args *)args;
+	const uint32_t pieces = pieces_of(ctx, &a);
+	const uint32_t tiles = (a.heads - 1) / TILE_HEADS + 1;
+	const uint32_t t = item / pieces, piece = item % pieces;
+	const uint32_t first =
+		TILE_HEADS * spmla_i_cpu_piece_start(tiles, piece, pieces);
+	const uint32_t end =
+		TILE_HEADS * spmla_i_cpu_piece_start(tiles, piece + 1, pieces);
+	const keys k = keys_of(&a, t);
+	job j;
+
+	a.heads = (end < a.heads ? end : a.heads) - first;
+	a.q += first * a.q_head_stride_elems;
+	a.out += first * a.out_head_stride_elems;
+	if (a.attn_sink)
+		a.attn_sink += first;
+	if (a.lse)
+		a.lse += first * a.lse_head_stride_elems;
+	j = job_of(ctx, &a, worker);
+	j.quiet = piece > 0;
+	attend_blocks(&j, t, &k, 0, k.blocks);
+	finish(&j, t);
+}
+
+void
+spmla_i_cpu_sparse_decode(spmla_ctx *ctx, const void *args)
+{
+	const spmla_sparse_decode_args *a = args;
+
+	if (a->parts == 0)
+		spmla_i_cpu_for(ctx, a, a->tokens * pieces_of(ctx, a),
+				run_piece);
+	else if (spmla_i_cpu_workers(ctx) > 1 && parts_apart(a))
+		spmla_i_cpu_for(ctx, a, a->parts, run_part);
+	else
+		spmla_i_cpu_in_order(ctx, a, a->parts, run_part);
+}

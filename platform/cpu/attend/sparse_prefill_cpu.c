@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_prefill on the CPU: as sparse_decode, but the keys are bf16 rows in a
+ * row and an index that is not one of them is no mistake.
+ */
+#include <math.h>
+
+#include "spmla/platform/cpu/core/kernels_cpu.h"
+
+/* Packs the rows that count among n entries; returns how many do. `left`
+ * entries are there, n of them or more: those behind are only asked for. */
+static uint32_t
+gather(const spmla_sparse_prefill_args *a, const int32_t *indices, uint32_t n,
+       uint32_t left, const spmla_i_cpu_attend *w)
+{
+	uint32_t count = 0, i;
+
+	for (i = 0; i < n; i++) {
+		const int32_t ahead =
+			left - i > SPMLA_I_CPU_ASK_AHEAD
+				? indices[i + SPMLA_I_CPU_ASK_AHEAD]
+				: -1;
+		const uint16_t *row;
+
+		if (ahead >= 0 && (uint32_t)ahead < a->kv_rows)
+			spmla_i_cpu_ask(
+				(const uint8_t *)(a->kv +
+						  ahead * a->kv_stride_elems),
+				a->dim * sizeof *a->kv);
+		if (indices[i] < 0 || (uint32_t)indices[i] >= a->kv_rows)
+			continue;
+		row = a->kv + indices[i] * a->kv_stride_elems;
+		w->kernels->load_bf16((const uint8_t *)row, a->dim,
+				      spmla_i_cpu_attend_key(w, count));
+		count++;
+	}
+	return count;
+}
+
+/* Writes one head's max_logits and lse. */
+static void
+put_lse(const spmla_sparse_prefill_args *a, const spmla_i_cpu_attend *w,
+	uint32_t token, uint32_t head)
+{
+	const int64_t at = token * a->lse_token_stride_elems +
+			   head * a->lse_head_stride_elems;
+	const uint32_t base2 = a->lse_base == SPMLA_LSE_BASE2;
+	float max = -INFINITY, lse = INFINITY;
+
+	if (!spmla_i_cpu_attend_empty(w, head)) {
+		max = w->max[head] * (base2 ? w->c : w->scale);
+		lse = base2 ? spmla_i_cpu_attend_lse2(w, head)
+			    : spmla_i_cpu_attend_lse(w, head);
+	} else if (a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF) {
+		lse = -INFINITY;
+	}
+	if (a->max_logits)
+		a->max_logits[at] = max;
+	if (a->lse)
+		a->lse[at] = lse;
+}
+
+static void
+attend_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
+{
+	const spmla_sparse_prefill_args *a = args;
+	const spmla_i_cpu_attend w = spmla_i_cpu_attend_open(
+		ctx, worker, a->heads, a->dim, a->softmax_scale);
+	const int32_t *indices = a->indices + t * a->indices_stride_elems;
+	const uint32_t len = spmla_i_cpu_row_len(a->topk_lens, t, a->topk);
+	uint32_t h, first, n;
+
+	spmla_i_cpu_attend_start(
+		&w, len > 0 ? a->q + t * a->q_token_stride_elems : NULL,
+		a->q_head_stride_elems);
+	for (first = 0; first < len; first += n) {
+		n = spmla_i_cpu_block_len(first, len);
+		spmla_i_cpu_attend_block(
+			&w, gather(a, indices + first, n, len - first, &w));
+	}
+	for (h = 0; h < a->heads; h++) {
+		spmla_i_cpu_attend_out(&w, h,
+				       a->attn_sink ? &a->attn_sink[h] : NULL,
+				       a->out + t * a->out_token_stride_elems +
+					       h * a->out_head_stride_elems);
+		put_lse(a, &w, t, h);
+	}
+}
+
+void
+spmla_i_cpu_sparse_prefill(spmla_ctx *ctx, const void *args)
+{
+	const spmla_sparse_prefill_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, a->tokens, attend_token);
+}

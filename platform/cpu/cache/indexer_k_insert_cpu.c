@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_k_insert on the CPU: norm, rotate, quantise, one row at a time. The
+ * hard idea is that the row's bits are fixed: every sum keeps the order of
+ * cpu.h, and after each step the row is rounded to bf16, as if it had been
+ * stored and read again.
+ */
+#include "spmla/platform/cpu/cache/quant_cpu.h"
+#include "spmla/platform/cpu/cache/rope_cpu.h"
+#include "spmla/platform/cpu/core/parallel_cpu.h"
+
+#include <string.h>
+
+#include <math.h>
+
+enum { DIM = SPMLA_INDEX_DIM };
+
+static float
+row_sum(const float *x)
+{
+	float lane[SPMLA_I_LANES] = {0};
+	uint32_t d, l;
+
+	for (d = 0; d < DIM; d += SPMLA_I_LANES)
+		for (l = 0; l < SPMLA_I_LANES; l++)
+			lane[l] += x[d + l];
+	return spmla_i_cpu_tree(lane);
+}
+
+static void
+layer_norm(float *x, const spmla_indexer_k_insert_args *a)
+{
+	const float mean = row_sum(x) / (float)DIM;
+	float var, rstd;
+	uint32_t d;
+
+	for (d = 0; d < DIM; d++)
+		x[d] -= mean;
+	var = spmla_i_cpu_dot(x, x, DIM) / (float)DIM;
+	rstd = 1.0f / sqrtf(var + a->norm_eps);
+	for (d = 0; d < DIM; d++)
+		x[d] = spmla_i_round_bf16(x[d] * rstd * a->norm_weight[d] +
+					  a->norm_bias[d]);
+}
+
+static float
+scale_of(const float *x, uint32_t scale_mode)
+{
+	const float scale = spmla_i_cpu_amax(x, DIM, 1e-4f) / 448.0f;
+
+	return scale_mode == SPMLA_SCALE_RAW ? scale : spmla_i_pow2_up(scale);
+}
+
+/* Row t into an entry of a page. `cos_sin` is the position's; NULL: no rope. */
+static void
+write_row(const spmla_indexer_k_insert_args *a, uint32_t t,
+	  const float *cos_sin, uint64_t slot)
+{
+	const uint16_t *k = a->k;
+	const uint64_t page_entries = a->cache.entries_per_page;
+	const uint64_t entry = slot % page_entries;
+	uint8_t *page = spmla_i_cpu_page_at(&a->cache, slot / page_entries);
+	float x[DIM];
+	float scale;
+
+	spmla_i_cpu_load16(x, k + t * a->k_stride_elems, DIM, a->dtype);
+	if (a->norm_weight)
+		layer_norm(x, a);
+	if (cos_sin)
+		spmla_i_cpu_rope(x, cos_sin, a->rope_style);
+	scale = scale_of(x, a->scale_mode);
+	spmla_i_cpu_quantise(page + entry * DIM, x, DIM, scale);
+	memcpy(page + page_entries * DIM + entry * sizeof scale, &scale,
+	       sizeof scale);
+}
+
+/* The tokens whose slots are the item's. */
+static void
+insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
+{
+	const spmla_indexer_k_insert_args *a = args;
+	const uint64_t entries =
+		(uint64_t)a->cache.entries_per_page * a->cache.pages;
+	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
+	uint32_t t;
+
+	(void)worker;
+	for (t = 0; t < a->tokens; t++) {
+		const uint64_t slot = (uint64_t)a->slot_mapping[t];
+		const float *cos_sin = NULL;
+
+		if (a->slot_mapping[t] < 0 || slot % items != item)
+			continue;
+		if (slot >= entries) {
+			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
+			continue;
+		}
+		if (a->rope_style != SPMLA_ROPE_NONE) {
+			cos_sin = spmla_i_cpu_rope_row(
+				a->cos_sin, a->cos_sin_rows, a->positions[t]);
+			if (!cos_sin) {
+				spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
+				continue;
+			}
+		}
+		write_row(a, t, cos_sin, slot);
+	}
+}
+
+void
+spmla_i_cpu_indexer_k_insert(spmla_ctx *ctx, const void *args)
+{
+	const spmla_indexer_k_insert_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, spmla_i_cpu_slot_items(ctx, a->tokens),
+			insert_rows);
+}

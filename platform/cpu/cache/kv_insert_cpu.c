@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_insert on the CPU: one row at a time, each group of 128 values quantised
+ * on its own. Offsets are 64-bit: a cache may be larger than 4 GiB.
+ */
+#include "spmla/platform/cpu/cache/quant_cpu.h"
+#include "spmla/platform/cpu/cache/v4_row_cpu.h"
+#include "spmla/platform/cpu/core/parallel_cpu.h"
+
+#include <string.h>
+
+enum { GROUP = SPMLA_MLA_SCALE_GROUP };
+
+static float
+scale_of(float amax, uint32_t scale_mode)
+{
+	const float floor = scale_mode == SPMLA_SCALE_RAW ? 0x1p-126f : 1e-4f;
+	float scale = amax / 448.0f;
+
+	if (scale < floor)
+		scale = floor;
+	return scale_mode == SPMLA_SCALE_RAW ? scale : spmla_i_pow2_up(scale);
+}
+
+static void
+write_fp8(const spmla_kv_insert_args *a, const uint16_t *latent,
+	  const uint16_t *rope, uint8_t *entry)
+{
+	float x[GROUP];
+	uint32_t g;
+
+	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
+		float scale;
+
+		spmla_i_cpu_load16(x, latent + g * GROUP, GROUP, a->dtype);
+		scale = scale_of(spmla_i_cpu_amax(x, GROUP, 0.0f),
+				 a->scale_mode);
+		spmla_i_cpu_quantise(entry + g * GROUP, x, GROUP, scale);
+		memcpy(entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
+		       &scale, sizeof scale);
+	}
+	memcpy(entry + SPMLA_FP8_DS_MLA_ROPE_BYTE, rope,
+	       SPMLA_MLA_ROPE * sizeof *rope);
+}
+
+static void
+write_16bit(const uint16_t *latent, const uint16_t *rope, uint8_t *entry)
+{
+	const uint32_t latent_bytes = SPMLA_MLA_LATENT * sizeof *latent;
+
+	memcpy(entry, latent, latent_bytes);
+	memcpy(entry + latent_bytes, rope, SPMLA_MLA_ROPE * sizeof *rope);
+}
+
+/* Row t into a slot inside the cache. */
+static void
+write_row(const spmla_kv_insert_args *a, uint32_t t, uint64_t slot)
+{
+	const spmla_cache *cache = &a->cache;
+	const uint64_t entry = slot % cache->entries_per_page;
+	const uint16_t *latent =
+		(const uint16_t *)a->kv_c + t * a->kv_c_stride_elems;
+	const uint16_t *rope = a->k_pe;
+	uint8_t *page =
+		spmla_i_cpu_page_at(cache, slot / cache->entries_per_page);
+
+	if (cache->layout == SPMLA_LAYOUT_FP8_DS_MLA)
+		write_fp8(a, latent, rope + t * a->k_pe_stride_elems,
+			  page + entry * SPMLA_FP8_DS_MLA_BYTES);
+	else if (cache->layout == SPMLA_LAYOUT_MLA_BF16)
+		write_16bit(latent, rope + t * a->k_pe_stride_elems,
+			    page + entry * SPMLA_MLA_BF16_BYTES);
+	else
+		spmla_i_cpu_v4_write(cache, slot, latent,
+				     latent + SPMLA_V4_NOPE, a->kv_scale);
+}
+
+/* The tokens whose slots are the item's. */
+static void
+insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
+{
+	const spmla_kv_insert_args *a = args;
+	const uint64_t entries =
+		(uint64_t)a->cache.entries_per_page * a->cache.pages;
+	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
+	uint32_t t;
+
+	(void)worker;
+	for (t = 0; t < a->tokens; t++) {
+		const uint64_t slot = (uint64_t)a->slot_mapping[t];
+
+		if (a->slot_mapping[t] < 0 || slot % items != item)
+			continue;
+		if (slot >= entries) {
+			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
+			continue;
+		}
+		write_row(a, t, slot);
+	}
+}
+
+void
+spmla_i_cpu_kv_insert(spmla_ctx *ctx, const void *args)
+{
+	const spmla_kv_insert_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, spmla_i_cpu_slot_items(ctx, a->tokens),
+			insert_rows);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Eight f32 at a time: the words in which vector_kernels.h is written, in AVX2
+ * with FMA. No flag of the build says that the machine has it, so each function
+ * carries its target.
+ */
+#ifndef SPMLA_PLATFORM_CPU_CORE_VEC_AVX2_H
+#define SPMLA_PLATFORM_CPU_CORE_VEC_AVX2_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define TARGET __attribute__((target("avx2,fma")))
+#define INLINE static inline __attribute__((always_inline)) TARGET
+
+enum {
+	LANES = 8,
+	SCORE_VECS = 2,  /* vectors of heads in a tile of scores */
+	DOT_HEADS = 2,   /* heads of a tile of q . k */
+	VALUE_HEADS = 4, /* heads and vectors of a tile of p * v */
+	VALUE_VECS = 2,
+	PROJECT_ROWS = 6, /* of a tile of a projection, */
+	PROJECT_SUMS = 12 /* and vectors of sums in registers */
+};
+
+/* Its numbers of rows. */
+#define PROJECT_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6)
+
+typedef __m256 vec;
+
+INLINE vec
+vec_set(float x)
+{
+	return _mm256_set1_ps(x);
+}
+
+INLINE vec
+vec_load(const float *x)
+{
+	return _mm256_loadu_ps(x);
+}
+
+INLINE void
+vec_store(float *to, vec x)
+{
+	_mm256_storeu_ps(to, x);
+}
+
+INLINE vec
+vec_add(vec a, vec b)
+{
+	return _mm256_add_ps(a, b);
+}
+
+INLINE vec
+vec_sub(vec a, vec b)
+{
+	return _mm256_sub_ps(a, b);
+}
+
+INLINE vec
+vec_mul(vec a, vec b)
+{
+	return _mm256_mul_ps(a, b);
+}
+
+INLINE vec
+vec_div(vec a, vec b)
+{
+	return _mm256_div_ps(a, b);
+}
+
+/* a * b + c, rounded once. */
+INLINE vec
+vec_fma(vec a, vec b, vec c)
+{
+	return _mm256_fmadd_ps(a, b, c);
+}
+
+/* The larger; b where either is NaN. */
+INLINE vec
+vec_max(vec a, vec b)
+{
+	return _mm256_max_ps(a, b);
+}
+
+/* `then` where a lane of mask is set, else x. */
+INLINE __m256i
+vec_choose(__m256i x, __m256i then, __m256i mask)
+{
+	return _mm256_blendv_epi8(x, then, mask);
+}
+
+/* e4m3 to f32, exact, by the steps of spmla_i_e4m3_to_f32: where the exponent
+ * is 0, 2^-6 * (1 + m / 8) is put together and 2^-6 taken away. */
+INLINE vec
+vec_load_e4m3(const uint8_t *codes)
+{
+	const __m256i code = _mm256_cvtepu8_epi32(
+		_mm_loadl_epi64((const __m128i *)(const void *)codes));
+	const __m256i rest = _mm256_and_si256(code, _mm256_set1_epi32(0x7f));
+	const __m256i small = _mm256_cmpgt_epi32(_mm256_set1_epi32(8), rest);
+	const __m256i nan = _mm256_cmpeq_epi32(rest, _mm256_set1_epi32(0x7f));
+	const __m256i bits = _mm256_add_epi32(_mm256_slli_epi32(rest, 20),
+					      _mm256_set1_epi32(120 << 23));
+	const vec x = _mm256_castsi256_ps(bits);
+	const vec low =
+		_mm256_sub_ps(_mm256_add_ps(x, x), _mm256_set1_ps(0x1p-6f));
+	const __m256i value =
+		vec_choose(vec_choose(bits, _mm256_castps_si256(low), small),
+			   _mm256_set1_epi32(0x7fc00000), nan);
+	const __m256i sign =
+		_mm256_and_si256(_mm256_slli_epi32(code, 24),
+				 _mm256_set1_epi32((int32_t)0x80000000u));
+
+	return _mm256_castsi256_ps(_mm256_or_si256(value, sign));
+}
+
+/* bf16 to f32, exact. */
+INLINE vec
+vec_load_bf16(const uint8_t *bytes)
+{
+	return _mm256_castsi256_ps(_mm256_slli_epi32(
+		_mm256_cvtepu16_epi32(
+			_mm_loadu_si128((const __m128i *)(const void *)bytes)),
+		16));
+}
+
+/* x + half of the last place of bf16, to even: the upper halves are the bf16
+ * of x, if x is no NaN with a bit set in its lower half. */
+INLINE __m256i
+vec_round_up(vec x)
+{
+	const __m256i bits = _mm256_castps_si256(x);
+	const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16),
+					     _mm256_set1_epi32(1));
+
+	return _mm256_add_epi32(
+		bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+}
+
+/* As spmla_i_round_bf16; NaN only from bf16, e4m3 or arithmetic on them. */
+INLINE vec
+vec_round_bf16(vec x)
+{
+	return _mm256_castsi256_ps(_mm256_and_si256(
+		vec_round_up(x), _mm256_set1_epi32((int32_t)0xffff0000u)));
+}
+
+/* The upper halves are spmla_i_f32_to_bf16, of any x. */
+INLINE __m256i
+vec_bf16_bits(vec x)
+{
+	const __m256i nan =
+		_mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+	const __m256i quiet = _mm256_or_si256(_mm256_castps_si256(x),
+					      _mm256_set1_epi32(0x400000));
+
+	return vec_choose(vec_round_up(x), quiet, nan);
+}
+
+INLINE void
+vec_store_bf16(uint16_t *to, vec x)
+{
+	const __m256i half = _mm256_srli_epi32(vec_bf16_bits(x), 16);
+
+	_mm_storeu_si128((__m128i *)(void *)to,
+			 _mm_packus_epi32(_mm256_castsi256_si128(half),
+					  _mm256_extracti128_si256(half, 1)));
+}
+
+/* Elements 0, 2, .. and 1, 3, .. of 16 bf16 as f32. */
+INLINE vec
+vec_load_even(const uint16_t *x)
+{
+	return _mm256_castsi256_ps(_mm256_slli_epi32(
+		_mm256_loadu_si256((const __m256i *)(const void *)x), 16));
+}
+
+INLINE vec
+vec_load_odd(const uint16_t *x)
+{
+	return _mm256_castsi256_ps(_mm256_and_si256(
+		_mm256_loadu_si256((const __m256i *)(const void *)x),
+		_mm256_set1_epi32((int32_t)0xffff0000u)));
+}
+
+/* A bf16 in all lanes. */
+INLINE vec
+vec_set_bf16(const uint16_t *x)
+{
+	return _mm256_castsi256_ps(
+		_mm256_and_si256(_mm256_set1_epi16((int16_t)*x),
+				 _mm256_set1_epi32((int32_t)0xffff0000u)));
+}
+
+/* The inverse of the two loads. */
+INLINE void
+vec_store_bf16_pairs(uint16_t *to, vec even, vec odd)
+{
+	_mm256_storeu_si256(
+		(__m256i *)(void *)to,
+		_mm256_blend_epi16(_mm256_srli_epi32(vec_bf16_bits(even), 16),
+				   vec_bf16_bits(odd), 0xaa));
+}
+
+/* The nearest whole number, of a tie the even one. */
+INLINE vec
+vec_whole(vec x)
+{
+	return _mm256_round_ps(x,
+			       _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* x * 2^whole, 0 where whole is below -125; x is near 1, whole at most 0. */
+INLINE vec
+vec_scale(vec x, vec whole)
+{
+	const __m256i tiny = _mm256_castps_si256(
+		_mm256_cmp_ps(whole, _mm256_set1_ps(-125.0f), _CMP_LT_OQ));
+	const __m256i power = _mm256_slli_epi32(_mm256_cvtps_epi32(whole), 23);
+	const __m256i bits = _mm256_add_epi32(_mm256_castps_si256(x), power);
+
+	return _mm256_castsi256_ps(_mm256_andnot_si256(tiny, bits));
+}
+
+/* The sums of four vectors, by one tree. */
+INLINE __m128
+vec_sum4(vec a, vec b, vec c, vec d)
+{
+	const vec ab =
+		vec_add(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+	const vec cd =
+		vec_add(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+	const vec s = vec_add(_mm256_shuffle_ps(ab, cd, 0x44),
+			      _mm256_shuffle_ps(ab, cd, 0xee));
+
+	return _mm_add_ps(_mm256_castps256_ps128(s),
+			  _mm256_extractf128_ps(s, 1));
+}
+
+/* Lanes that lie four apart: the larger. x holds no NaN. */
+INLINE __m128
+vec_fold_max(vec x)
+{
+	return _mm_max_ps(_mm256_castps256_ps128(x),
+			  _mm256_extractf128_ps(x, 1));
+}
+
+#endif

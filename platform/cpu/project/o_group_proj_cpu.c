@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * o_group_proj on the CPU: some columns of a group at a time, so that their
+ * rows of the matrix stay near while all tokens pass by. Rows of w are as long
+ * as those of o, so a sum is one of two rows, and not project_cpu.h's.
+ */
+#include "spmla/internal/mxfp4.h"
+#include "spmla/platform/cpu/cache/quant_cpu.h"
+#include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "spmla/platform/cpu/core/parallel_cpu.h"
+
+enum {
+	PART = 128, /* values of a scale */
+	HALF = 64,  /* values of w decoded at once: a small stack */
+	LANES = 8,  /* of a part, 16 values each */
+	LANE = 16,
+	COLUMNS = 16 /* of an item */
+};
+
+/* n values as f32, exact. */
+static void
+load(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const uint8_t *p,
+     uint32_t n, float *values)
+{
+	if (fp8)
+		kernels->dequantise(p, n, 1.0f, values);
+	else
+		kernels->load_bf16(p, n, values);
+}
+
+/* The sum of a part: x[128] and as many values of a row of the matrix. Inlined,
+ * its rows would lie on the caller's stack beside the others. */
+static float __attribute__((noinline))
+sum_part(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const float *x,
+	 const uint8_t *w)
+{
+	float y[HALF], lane[LANES];
+	uint32_t first, i, j, step;
+
+	for (first = 0; first < PART; first += HALF) {
+		load(kernels, fp8, w + first * (fp8 ? 1 : 2), HALF, y);
+		for (j = 0; j < HALF / LANE; j++) {
+			const float *a = x + first + j * LANE;
+			const float *b = y + j * LANE;
+			float sum = 0.0f;
+
+			for (i = 0; i < LANE; i++)
+				sum += a[i] * b[i];
+			lane[first / LANE + j] = sum;
+		}
+	}
+	for (step = LANES / 2; step > 0; step /= 2)
+		for (i = 0; i < step; i++)
+			lane[i] += lane[i + step];
+	return lane[0];
+}
+
+/* Of part b of a token. */
+static float
+o_scale_of(const spmla_o_group_proj_args *a, uint64_t t, uint64_t g, uint32_t b)
+{
+	const uint64_t group = g * (uint64_t)a->o_scale_group_stride_elems;
+	const uint64_t stride = (uint64_t)a->o_scale_stride_elems;
+
+	if (a->quant == SPMLA_O_FP8)
+		return ((const float *)a->o_scales)[group + b * stride + t];
+	return spmla_i_mxfp4_scale_value(
+		(uint8_t)(((const uint32_t *)
+				   a->o_scales)[group + b / 4 * stride + t] >>
+			  b % 4 * 8));
+}
+
+/* 16 columns of a token. */
+static void
+project_token(const spmla_o_group_proj_args *a,
+	      const spmla_i_cpu_kernels *kernels, uint64_t t, uint64_t g,
+	      uint32_t column)
+{
+	const uint32_t fp8 = a->quant != SPMLA_O_BF16;
+	const uint64_t bytes = fp8 ? 1 : 2;
+	const uint8_t *o = (const uint8_t *)a->o +
+			   bytes * (t * (uint64_t)a->o_token_stride_elems +
+				    g * (uint64_t)a->o_group_stride_elems);
+	const uint8_t *w = (const uint8_t *)a->w +
+			   bytes * (g * (uint64_t)a->w_group_stride_elems +
+				    column * (uint64_t)a->w_row_stride_elems);
+	const float *w_scales =
+		fp8 ? a->w_scales +
+				g * (uint64_t)a->w_scale_group_stride_elems +
+				column / PART *
+					(uint64_t)a->w_scale_row_stride_elems
+		    : NULL;
+	uint16_t *z = a->z + t * (uint64_t)a->z_token_stride_elems +
+		      g * (uint64_t)a->z_group_stride_elems + column;
+	float x[PART], sum[COLUMNS] = {0};
+	uint32_t b, d;
+
+	for (b = 0; b < a->inner / PART; b++) {
+		const float scale =
+			fp8 ? o_scale_of(a, t, g, b) * w_scales[b] : 1.0f;
+
+		load(kernels, fp8, o + b * PART * bytes, PART, x);
+		for (d = 0; d < COLUMNS; d++)
+			sum[d] +=
+				sum_part(
+					kernels, fp8, x,
+					w + bytes * (b * (uint64_t)PART +
+						     d * (uint64_t)a->w_row_stride_elems)) *
+				scale;
+	}
+	for (d = 0; d < COLUMNS; d++)
+		z[d] = spmla_i_cpu_bf16_bits(sum[d]);
+}
+
+static void
+project_columns(spmla_ctx *ctx, const void *args, uint32_t worker,
+		uint32_t item)
+{
+	const spmla_o_group_proj_args *a = args;
+	const spmla_i_cpu_kernels *kernels = spmla_i_cpu_kernels_of(ctx);
+	const uint32_t tiles = a->columns / COLUMNS;
+	uint32_t t;
+
+	(void)worker;
+	for (t = 0; t < a->tokens; t++)
+		project_token(a, kernels, t, item / tiles,
+			      item % tiles * COLUMNS);
+}
+
+void
+spmla_i_cpu_o_group_proj(spmla_ctx *ctx, const void *args)
+{
+	const spmla_o_group_proj_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, a->groups * (a->columns / COLUMNS),
+			project_columns);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * index_map on the CPU. The hard idea: every slot is computed in 64 bits and
+ * only then narrowed, so that no table entry, stride or workspace start can
+ * wrap into a slot that looks valid.
+ */
+#include "spmla/platform/cpu/core/parallel_cpu.h"
+
+/* A slot as the 32 bits of the output. */
+static int32_t
+narrow(int64_t slot, spmla_fault *fault)
+{
+	if (slot >= 0 && slot <= INT32_MAX)
+		return (int32_t)slot;
+	*fault = SPMLA_FAULT_INDEX;
+	return -1;
+}
+
+static int32_t
+map_paged(const spmla_index_map_args *a, const spmla_i_cpu_table *table,
+	  int32_t row, uint32_t index, spmla_fault *fault)
+{
+	const uint32_t stride =
+		a->page_stride_rows ? a->page_stride_rows : a->page_tokens;
+	const uint32_t col = index / a->page_tokens;
+	int32_t page;
+
+	if (row < 0 || (uint32_t)row >= a->rows) {
+		*fault = SPMLA_FAULT_ROW;
+		return -1;
+	}
+	page = spmla_i_cpu_page(table, (uint32_t)row, col);
+	if (page < 0) {
+		*fault = SPMLA_FAULT_PAGE;
+		return -1;
+	}
+	return narrow((int64_t)page * stride + index % a->page_tokens, fault);
+}
+
+static int32_t
+map_workspace(const spmla_index_map_args *a, int32_t id, uint32_t index,
+	      spmla_fault *fault)
+{
+	if ((uint32_t)id >= a->workspaces) {
+		*fault = SPMLA_FAULT_ROW;
+		return -1;
+	}
+	return narrow((int64_t)a->workspace_starts[id] + index, fault);
+}
+
+/* Maps one token's row and returns how many of its slots are valid. */
+static uint32_t
+map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
+	const spmla_i_cpu_table *table, uint32_t token)
+{
+	const int32_t *in =
+		a->indices + (int64_t)token * a->indices_stride_elems;
+	int32_t *out = a->slots + (int64_t)token * a->slots_stride_elems;
+	const int32_t id = a->workspace_ids ? a->workspace_ids[token] : -1;
+	const int32_t row = a->token_row[token];
+	const uint32_t known = row >= 0 && (uint32_t)row < a->rows;
+	int64_t context = INT64_MAX;
+	uint32_t len = a->k, valid = 0, j;
+
+	if (a->context_lens)
+		context = a->context_lens[token];
+	if (a->lens)
+		len = a->lens[token] > 0 ? (uint32_t)a->lens[token] : 0;
+	if (a->slot_mapping && a->slot_mapping[token] < 0)
+		len = 0;
+	for (j = 0; j < a->k; j++) {
+		const int32_t index = j < len ? in[j] : -1;
+		spmla_fault fault = SPMLA_FAULT_NONE;
+		int32_t slot = -1;
+
+		if (index >= 0 && index >= context)
+			fault = SPMLA_FAULT_INDEX;
+		else if (index >= 0 &&
+			 (uint32_t)index / a->page_tokens < a->columns)
+			slot = id >= 0 ? map_workspace(a, id, (uint32_t)index,
+						       &fault)
+				       : map_paged(a, table, row,
+						   (uint32_t)index, &fault);
+		if (fault != SPMLA_FAULT_NONE)
+			spmla_i_cpu_fault(ctx, known ? (uint32_t)row : token,
+					  fault);
+		/* In place too: no slot goes past where its index stood. */
+		if (!a->compact)
+			out[j] = slot;
+		else if (slot >= 0)
+			out[valid] = slot;
+		valid += slot >= 0;
+	}
+	for (j = valid; a->compact && j < a->k; j++)
+		out[j] = -1;
+	return valid;
+}
+
+static void
+map_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
+{
+	const spmla_index_map_args *a = args;
+	const spmla_i_cpu_table table = {a->block_table,
+					 a->table_cols,
+					 a->rows,
+					 a->columns,
+					 a->table_stride_elems,
+					 a->pool_pages ? a->pool_pages
+						       : UINT32_C(1) << 31};
+	const uint32_t valid = map_row(ctx, a, &table, t);
+	const uint32_t is_token = !a->slot_mapping || a->slot_mapping[t] >= 0;
+
+	(void)worker;
+	if (a->valid_counts)
+		a->valid_counts[t] =
+			(int32_t)((is_token ? a->entries_before : 0) + valid);
+}
+
+void
+spmla_i_cpu_index_map(spmla_ctx *ctx, const void *args)
+{
+	const spmla_index_map_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, a->tokens, map_token);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_q_prep on the CPU: rotate and quantise each head, fold its one scale
+ * into its weight. Folding is exact in the logits, relu(s * x) = s * relu(x),
+ * and s is a power of two. The four scales of MXFP4 stay beside the codes.
+ */
+#include "spmla/internal/mxfp4.h"
+#include "spmla/platform/cpu/cache/quant_cpu.h"
+#include "spmla/platform/cpu/cache/rope_cpu.h"
+#include "spmla/platform/cpu/core/parallel_cpu.h"
+
+#include <string.h>
+
+enum { DIM = SPMLA_INDEX_DIM };
+
+static float
+scale_of(const float *x, uint32_t scale_floor)
+{
+	const float least = scale_floor == SPMLA_Q_SCALE_V4 ? 1e-4f : 1e-10f;
+	float scale = spmla_i_cpu_amax(x, DIM, least) / 448.0f;
+
+	if (scale_floor == SPMLA_Q_SCALE_GROUP && scale < 1e-10f)
+		scale = 1e-10f;
+	return spmla_i_pow2_up(scale);
+}
+
+static float
+weight_at(const spmla_indexer_q_prep_args *a, uint32_t t, uint32_t h)
+{
+	const int64_t i = t * a->weights_stride_elems + h;
+
+	if (a->weights_dtype == SPMLA_DTYPE_F32)
+		return ((const float *)a->weights)[i];
+	return spmla_i_bf16_to_f32(((const uint16_t *)a->weights)[i]);
+}
+
+/* Query `out` of all, as MXFP4. */
+static void
+write_mxfp4(const spmla_indexer_q_prep_args *a, uint64_t out, const float *x)
+{
+	uint8_t *codes = a->q_out + out * SPMLA_INDEX_MXFP4_VALUE_BYTES;
+	uint32_t word = 0, g;
+
+	for (g = 0; g < SPMLA_INDEX_MXFP4_SCALES; g++)
+		word |= (uint32_t)spmla_i_mxfp4_encode(
+				codes + g * SPMLA_MXFP4_GROUP / 2,
+				x + g * SPMLA_MXFP4_GROUP)
+			<< 8 * g;
+	memcpy(&a->q_scales[out], &word, sizeof word);
+}
+
+/* `cos_sin` is the position's; NULL: no rope. */
+static void
+prepare(const spmla_indexer_q_prep_args *a, uint32_t t, const float *cos_sin)
+{
+	const uint32_t turned =
+		a->rope_part == SPMLA_ROPE_LAST ? DIM - SPMLA_INDEX_ROPE : 0;
+	uint32_t h;
+
+	for (h = 0; h < a->heads; h++) {
+		const uint64_t out = (uint64_t)t * a->heads + h;
+		float weight = weight_at(a, t, h);
+		float x[DIM];
+
+		spmla_i_cpu_load16(x,
+				   a->q + t * a->q_token_stride_elems +
+					   h * a->q_head_stride_elems,
+				   DIM, SPMLA_DTYPE_BF16);
+		if (cos_sin)
+			spmla_i_cpu_rope(x + turned, cos_sin, a->rope_style);
+		if (a->q_format == SPMLA_INDEX_Q_MXFP4) {
+			write_mxfp4(a, out, x);
+		} else {
+			const float scale = scale_of(x, a->scale_floor);
+
+			spmla_i_cpu_quantise(a->q_out + out * DIM, x, DIM,
+					     scale);
+			weight *= scale;
+		}
+		a->weights_out[out] = weight * a->softmax_scale * a->head_scale;
+	}
+}
+
+/* All outputs of a token that has no row of the rope table. */
+static void
+clear_token(const spmla_indexer_q_prep_args *a, uint32_t t)
+{
+	const uint64_t first = (uint64_t)t * a->heads;
+	const uint32_t bytes = a->q_format == SPMLA_INDEX_Q_MXFP4
+				       ? SPMLA_INDEX_MXFP4_VALUE_BYTES
+				       : DIM;
+
+	memset(a->q_out + first * bytes, 0, (size_t)a->heads * bytes);
+	memset(a->weights_out + first, 0, a->heads * sizeof *a->weights_out);
+	if (a->q_format == SPMLA_INDEX_Q_MXFP4)
+		memset(a->q_scales + first, 0, a->heads * sizeof *a->q_scales);
+}
+
+static void
+prepare_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
+{
+	const spmla_indexer_q_prep_args *a = args;
+	const float *cos_sin = NULL;
+
+	(void)worker;
+	if (a->rope_style != SPMLA_ROPE_NONE) {
+		cos_sin = spmla_i_cpu_rope_row(a->cos_sin, a->cos_sin_rows,
+					       a->positions[t]);
+		if (!cos_sin) {
+			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
+			clear_token(a, t);
+			return;
+		}
+	}
+	prepare(a, t, cos_sin);
+}
+
+void
+spmla_i_cpu_indexer_q_prep(spmla_ctx *ctx, const void *args)
+{
+	const spmla_indexer_q_prep_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, a->tokens, prepare_token);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits on the CPU: which keys a token sees, a page at a time, and what is
+ * written where there is none. The scores are score_cpu.h's. A score depends on
+ * its key and its token alone, so where tokens are few, whole pages of a row go
+ * to different workers.
+ */
+#include "spmla/platform/cpu/select/score_cpu.h"
+
+enum { PIECES_A_WORKER = 4 };
+
+static uint32_t
+pieces_of(const spmla_ctx *ctx, const spmla_mqa_logits_args *a)
+{
+	return spmla_i_cpu_pieces(ctx, a->tokens, PIECES_A_WORKER, a->columns);
+}
+
+/* The token's queries. */
+static spmla_i_cpu_score
+open_token(const spmla_ctx *ctx, const spmla_mqa_logits_args *a,
+	   uint32_t worker, uint32_t token)
+{
+	const uint64_t head = (uint64_t)token * a->heads;
+
+	if (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		return spmla_i_cpu_score_open_mxfp4(
+			ctx, worker, a->heads,
+			a->q + head * SPMLA_INDEX_MXFP4_VALUE_BYTES,
+			(const uint8_t *)(a->q_scales + head),
+			a->weights + head);
+	return spmla_i_cpu_score_open(ctx, worker, a->heads,
+				      a->q + head * SPMLA_INDEX_DIM,
+				      a->weights + head);
+}
+
+/* Scores of the first n keys of a page. */
+static void
+score_page(const spmla_i_cpu_score *s, const spmla_cache *cache,
+	   const uint8_t *keys, uint32_t n, float *out)
+{
+	const uint64_t entries = cache->entries_per_page;
+
+	if (cache->layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		spmla_i_cpu_score_keys_mxfp4(
+			s, keys, keys + entries * SPMLA_INDEX_MXFP4_VALUE_BYTES,
+			n, out);
+	else
+		spmla_i_cpu_score_keys(
+			s, keys, keys + entries * SPMLA_INDEX_DIM, n, out);
+}
+
+/* Scores of keys [first, end) of a token; first begins a page, `row` and the
+ * room in logits are valid. */
+static void
+score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
+	   uint32_t token, uint32_t first, uint32_t end)
+{
+	const uint32_t row = (uint32_t)a->token_row[token];
+	const spmla_i_cpu_table table = {
+		a->block_table, a->table_cols,         a->rows,
+		a->columns,     a->table_stride_elems, a->cache.pages};
+	const uint32_t entries = a->cache.entries_per_page;
+	const spmla_i_cpu_score s = open_token(ctx, a, worker, token);
+	float *out = a->logits + a->row_starts[token];
+	uint32_t n, i;
+
+	for (; first < end; first += n) {
+		const int32_t page =
+			spmla_i_cpu_page(&table, row, first / entries);
+
+		n = end - first < entries ? end - first : entries;
+		if (page >= 0) {
+			score_page(
+				&s, &a->cache,
+				spmla_i_cpu_page_at(&a->cache, (uint64_t)page),
+				n, out + first);
+			continue;
+		}
+		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
+		for (i = 0; i < n; i++)
+			out[first + i] = spmla_i_f32_from_bits(0xff800000u);
+	}
+}
+
+/* Whether a token's row lies inside logits. */
+static uint32_t
+fits(const spmla_mqa_logits_args *a, uint32_t t)
+{
+	const int64_t start = a->row_starts[t];
+
+	return start >= 0 && (uint64_t)start <= a->logits_elems &&
+	       (uint32_t)a->context_lens[t] <=
+		       a->logits_elems - (uint64_t)start;
+}
+
+/* One piece of one token. */
+static void
+score_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
+{
+	const spmla_mqa_logits_args *a = args;
+	const uint32_t entries = a->cache.entries_per_page;
+	const uint32_t pieces = pieces_of(ctx, a);
+	const uint32_t t = item / pieces, piece = item % pieces;
+	const int32_t row = a->token_row[t];
+	uint32_t len, pages, first, end;
+
+	if (a->context_lens[t] <= 0)
+		return;
+	if (row < 0 || (uint32_t)row >= a->rows || !fits(a, t)) {
+		if (piece > 0)
+			return;
+		if (row < 0 || (uint32_t)row >= a->rows)
+			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_ROW);
+		else
+			spmla_i_cpu_fault(ctx, (uint32_t)row,
+					  SPMLA_FAULT_LOGITS);
+		return;
+	}
+	len = (uint32_t)a->context_lens[t];
+	pages = (len - 1) / entries + 1;
+	first = spmla_i_cpu_piece_start(pages, piece, pieces) * entries;
+	end = spmla_i_cpu_piece_start(pages, piece + 1, pieces);
+	end = end == pages ? len : end * entries;
+	if (first < end)
+		score_keys(ctx, a, worker, t, first, end);
+}
+
+/* Whether rows lie one behind the other, as those of logits_rows do. Where some
+ * overlap, the last one's scores stay. */
+static uint32_t
+rows_apart(const spmla_mqa_logits_args *a)
+{
+	int64_t end = 0;
+	uint32_t t;
+
+	for (t = 0; t < a->tokens; t++) {
+		if (a->context_lens[t] <= 0 || !fits(a, t))
+			continue;
+		if (a->row_starts[t] < end)
+			return 0;
+		end = a->row_starts[t] + a->context_lens[t];
+	}
+	return 1;
+}
+
+void
+spmla_i_cpu_mqa_logits(spmla_ctx *ctx, const void *args)
+{
+	const spmla_mqa_logits_args *a = args;
+	const uint32_t items = a->tokens * pieces_of(ctx, a);
+
+	if (spmla_i_cpu_workers(ctx) > 1 && rows_apart(a))
+		spmla_i_cpu_for(ctx, a, items, score_piece);
+	else
+		spmla_i_cpu_in_order(ctx, a, items, score_piece);
+}

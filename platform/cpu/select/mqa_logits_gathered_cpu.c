@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits_gathered on the CPU: which keys a token sees and where their
+ * scores go. The scores are score_cpu.h's.
+ */
+#include "spmla/platform/cpu/select/score_cpu.h"
+
+static void
+put_minus_inf(float *row, uint32_t first, uint32_t end)
+{
+	uint32_t i;
+
+	for (i = first; i < end; i++)
+		row[i] = spmla_i_f32_from_bits(0xff800000u);
+}
+
+/* Scores of keys [start, end) to row[0..]. */
+static void
+score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
+	   uint32_t worker, uint32_t t, uint32_t start, uint32_t end,
+	   float *row)
+{
+	const spmla_i_cpu_score s = spmla_i_cpu_score_open(
+		ctx, worker, a->heads,
+		a->q + (uint64_t)t * a->heads * SPMLA_INDEX_DIM,
+		a->weights + t * a->weights_stride_elems);
+
+	spmla_i_cpu_score_keys(&s, a->k + (uint64_t)start * SPMLA_INDEX_DIM,
+			       (const uint8_t *)(a->k_scales + start),
+			       end - start, row);
+}
+
+static uint32_t
+inside(int32_t n, uint32_t keys)
+{
+	return n >= 0 && (uint32_t)n <= keys;
+}
+
+static void
+score_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
+{
+	const spmla_mqa_logits_gathered_args *a = args;
+	float *row = a->logits + t * a->logits_stride_elems;
+	uint32_t start = 0, end = 0;
+
+	if (!inside(a->starts[t], a->keys) || !inside(a->ends[t], a->keys)) {
+		spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_INDEX);
+	} else if (a->starts[t] < a->ends[t]) {
+		start = (uint32_t)a->starts[t];
+		end = (uint32_t)a->ends[t];
+	}
+	if (a->form == SPMLA_LOGITS_COMPRESSED && end - start > a->columns) {
+		spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_LOGITS);
+		return;
+	}
+	if (start < end)
+		score_keys(ctx, a, worker, t, start, end,
+			   a->form == SPMLA_LOGITS_COMPRESSED ? row
+							      : row + start);
+	if (a->form == SPMLA_LOGITS_CLEAN) {
+		put_minus_inf(row, 0, start);
+		put_minus_inf(row, end, a->columns);
+	}
+}
+
+void
+spmla_i_cpu_mqa_logits_gathered(spmla_ctx *ctx, const void *args)
+{
+	const spmla_mqa_logits_gathered_args *a = args;
+
+	spmla_i_cpu_for(ctx, a, a->tokens, score_token);
+}

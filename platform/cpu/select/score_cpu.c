@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See score_cpu.h. The hard idea: e4m3 is decoded once a token (queries, into
+ * scratch) and once a key (128 floats), so that the loop over heads is nothing
+ * but dot products in f32.
+ */
+#include "spmla/platform/cpu/select/score_cpu.h"
+
+#include "spmla/internal/mxfp4.h"
+#include "spmla/platform/cpu/core/scalar_cpu.h"
+
+static spmla_i_cpu_score
+lay_out(const spmla_ctx *ctx, uint32_t worker, uint32_t heads)
+{
+	spmla_i_cpu_score s;
+
+	s.kernels = spmla_i_cpu_kernels_of(ctx);
+	s.heads = heads;
+	s.padded = spmla_i_cpu_padded_heads(heads);
+	s.q = spmla_i_cpu_index_scratch(ctx, worker);
+	s.weights = s.q + (uint64_t)s.padded * SPMLA_INDEX_DIM;
+	s.keys = s.weights + s.padded;
+	return s;
+}
+
+spmla_i_cpu_score
+spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t worker, uint32_t heads,
+		       const uint8_t *q, const float *weights)
+{
+	const spmla_i_cpu_score s = lay_out(ctx, worker, heads);
+
+	s.kernels->score_open(&s, q, weights);
+	return s;
+}
+
+void
+spmla_i_cpu_score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
+		       const uint8_t *scales, uint32_t n, float *out)
+{
+	s->kernels->score_keys(s, codes, scales, n, out);
+}
+
+/* ---- MXFP4 --------------------------------------------------------------- */
+
+enum { GROUP = SPMLA_MXFP4_GROUP, VALUE_BYTES = SPMLA_INDEX_MXFP4_VALUE_BYTES };
+
+/* A query or a key: 128 values out of 64 bytes and 4 scales. */
+static void
+decode_mxfp4(const uint8_t *codes, const uint8_t *scales, float *values)
+{
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_INDEX_DIM; i += 2) {
+		const float scale =
+			spmla_i_mxfp4_scale_value(scales[i / GROUP]);
+		const uint8_t pair = codes[i / 2];
+
+		values[i] = spmla_i_e2m1_to_f32(pair & 15u) * scale;
+		values[i + 1] = spmla_i_e2m1_to_f32(pair >> 4) * scale;
+	}
+}
+
+spmla_i_cpu_score
+spmla_i_cpu_score_open_mxfp4(const spmla_ctx *ctx, uint32_t worker,
+			     uint32_t heads, const uint8_t *q,
+			     const uint8_t *scales, const float *weights)
+{
+	const spmla_i_cpu_score s = lay_out(ctx, worker, heads);
+	uint32_t h;
+
+	for (h = 0; h < s.padded; h++) {
+		const uint64_t at = h;
+
+		if (h < heads)
+			decode_mxfp4(q + at * VALUE_BYTES,
+				     scales + at * SPMLA_INDEX_MXFP4_SCALES,
+				     s.keys);
+		else
+			memset(s.keys, 0, SPMLA_INDEX_DIM * sizeof *s.keys);
+		s.kernels->score_query(&s, h, s.keys,
+				       h < heads ? weights[h] : 0.0f);
+	}
+	return s;
+}
+
+void
+spmla_i_cpu_score_keys_mxfp4(const spmla_i_cpu_score *s, const uint8_t *codes,
+			     const uint8_t *scales, uint32_t n, float *out)
+{
+	enum { MOST = SPMLA_I_CPU_SCORE_KEYS };
+	float ones[MOST];
+	uint32_t first, count, i;
+
+	for (i = 0; i < MOST; i++)
+		ones[i] = 1.0f;
+	for (first = 0; first < n; first += count) {
+		count = n - first < MOST ? n - first : MOST;
+		for (i = 0; i < count; i++) {
+			const uint64_t at = (uint64_t)first + i;
+
+			decode_mxfp4(codes + at * VALUE_BYTES,
+				     scales + at * SPMLA_INDEX_MXFP4_SCALES,
+				     s->keys + i * SPMLA_INDEX_DIM);
+		}
+		s->kernels->score_values(s, (const uint8_t *)ones, count,
+					 out + first);
+	}
+}
+
+/* ---- The scalar kernels ------------------------------------------------- */
+
+void
+spmla_i_cpu_scalar_score_open(const spmla_i_cpu_score *s, const uint8_t *q,
+			      const float *weights)
+{
+	spmla_i_cpu_decode_e4m3(q, s->heads * SPMLA_INDEX_DIM, s->q);
+	memcpy(s->weights, weights, s->heads * sizeof *weights);
+}
+
+/* The score of one key. Heads are summed as the terms of a dot product are, in
+ * 16 lanes and their tree: of 128 heads, behind 11 roundings of the dot product
+ * and one of the weight, 7 + 4 and that of the scale, 24 in all. */
+static float
+score_key(const spmla_i_cpu_score *s, const float *key, float scale)
+{
+	float sum[SPMLA_I_LANES] = {0};
+	uint32_t h;
+
+	for (h = 0; h < s->heads; h++) {
+		const float x =
+			spmla_i_cpu_dot(s->q + (uint64_t)h * SPMLA_INDEX_DIM,
+					key, SPMLA_INDEX_DIM);
+
+		sum[h % SPMLA_I_LANES] += (x > 0.0f ? x : 0.0f) * s->weights[h];
+	}
+	return scale * spmla_i_cpu_tree(sum);
+}
+
+void
+spmla_i_cpu_scalar_score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
+			      const uint8_t *scales, uint32_t n, float *out)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		spmla_i_cpu_decode_e4m3(codes + (uint64_t)i * SPMLA_INDEX_DIM,
+					SPMLA_INDEX_DIM, s->keys);
+		spmla_i_cpu_scalar_score_values(
+			s, scales + (uint64_t)i * sizeof(float), 1, out + i);
+	}
+}
+
+void
+spmla_i_cpu_scalar_score_query(const spmla_i_cpu_score *s, uint32_t h,
+			       const float *q, float weight)
+{
+	memcpy(s->q + (uint64_t)h * SPMLA_INDEX_DIM, q,
+	       SPMLA_INDEX_DIM * sizeof *q);
+	s->weights[h] = weight;
+}
+
+void
+spmla_i_cpu_scalar_score_values(const spmla_i_cpu_score *s,
+				const uint8_t *scales, uint32_t n, float *out)
+{
+	float scale;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&scale, scales + i * sizeof scale, sizeof scale);
+		out[i] = score_key(s, s->keys + i * SPMLA_INDEX_DIM, scale);
+	}
+}

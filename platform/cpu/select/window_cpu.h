@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The positions that a token's window covers: its last keys, and those of the
+ * image that it is in, behind it too.
+ */
+#ifndef SPMLA_PLATFORM_CPU_SELECT_WINDOW_CPU_H
+#define SPMLA_PLATFORM_CPU_SELECT_WINDOW_CPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Positions [start, end); never empty. */
+typedef struct spmla_i_cpu_window {
+	uint32_t start;
+	uint32_t end;
+} spmla_i_cpu_window;
+
+/* Of position pos >= 0, whose image `span` is the first and last one of, if it
+ * is not NULL and holds it; from position `from` <= pos on, and no more than
+ * `most` > pos - start of them. */
+static inline spmla_i_cpu_window
+spmla_i_cpu_window_of(int32_t pos, uint32_t window, const int32_t *span,
+		      uint32_t max_image, uint32_t from, uint32_t most)
+{
+	const uint32_t own = (uint32_t)pos;
+	uint32_t back = window - 1, ahead = 0;
+	spmla_i_cpu_window w;
+
+	if (span && span[0] <= pos && pos <= span[1]) {
+		const uint32_t left = own - (uint32_t)span[0];
+		const uint32_t held = left < max_image ? left : max_image - 1;
+
+		back = held > back ? held : back;
+		ahead = (uint32_t)span[1] - own;
+		ahead = ahead < max_image ? ahead : max_image;
+	}
+	w.start = own > back ? own - back : 0;
+	if (w.start < from)
+		w.start = from;
+	w.end = own + 1 + ahead;
+	if (w.end - w.start > most)
+		w.end = w.start + most;
+	return w;
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The last part of V4's prologue, a token at a time. The hard idea is what a
+ * token is that has no place for one of its compressed keys, or for its index
+ * logits: its other keys and its states are written, as it has a context, but
+ * no layer's length for it is above 0, so that all its results are empty.
+ */
+#include "spmla/platform/cpu/step/step_windows_cpu.h"
+#include "spmla/internal/config.h"
+#include "spmla/platform/cpu/core/parallel_cpu.h"
+#include "spmla/platform/cpu/select/slot_row_cpu.h"
+
+static spmla_i_cpu_slots
+slots_of(const spmla_ctx *ctx, uint32_t group)
+{
+	const spmla_i_table_view v = spmla_i_table_of(ctx, group);
+	const uint32_t entries =
+		v.page_tokens / spmla_i_group_ratio(&ctx->plan.config, group);
+	const spmla_i_cpu_slots slots = {
+		{v.table, v.cols, ctx->plan.config.max_rows, v.columns,
+		 v.stride_elems,
+		 spmla_i_slot_pages(v.pool_pages, entries, entries)},
+		entries,
+		entries,
+		v.ring};
+
+	return slots;
+}
+
+/* The slot of the compressed key that ends with position pos, -1 if none does;
+ * 0 in *seen if it has no page. */
+static int64_t
+compressed_slot(spmla_ctx *ctx, uint32_t group, uint32_t row, uint32_t pos,
+		uint32_t *seen)
+{
+	const uint32_t ratio = spmla_i_group_ratio(&ctx->plan.config, group);
+	const spmla_i_cpu_slots s = slots_of(ctx, group);
+	const uint32_t key = pos / ratio;
+	int32_t page;
+
+	if ((pos + 1) % ratio != 0)
+		return -1;
+	page = spmla_i_cpu_page(&s.table, row, key / s.page_tokens);
+	if (page < 0) {
+		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
+		*seen = 0;
+		return -1;
+	}
+	return (int64_t)page * s.page_tokens + key % s.page_tokens;
+}
+
+/* The compressed slots of token t, and the keys that it sees: its context, or 0
+ * if one of them has no place. */
+static uint32_t
+place_keys(spmla_ctx *ctx, uint32_t t, uint32_t row, uint32_t pos,
+	   uint32_t context)
+{
+	static const struct {
+		uint32_t group;
+		spmla_buf buf;
+	} maps[] = {
+		{SPMLA_GROUP_C4A, SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A},
+		{SPMLA_GROUP_INDEX, SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX},
+		{SPMLA_GROUP_C128A, SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A},
+	};
+	uint32_t seen = context, i;
+
+	for (i = 0; i < SPMLA_I_COUNT(maps); i++) {
+		int64_t *slots = ctx->buf[maps[i].buf];
+
+		if (slots) /* else it has the table of C4A */
+			slots[t] = context > 0
+					   ? compressed_slot(ctx, maps[i].group,
+							     row, pos, &seen)
+					   : -1;
+	}
+	return seen;
+}
+
+static void
+one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
+{
+	const spmla_config *c = &ctx->plan.config;
+	const int32_t *context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	int32_t *compressed_lens = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
+	int32_t *window = ctx->buf[SPMLA_BUF_SWA_INDICES];
+	int32_t *all = ctx->buf[SPMLA_BUF_C128A_INDICES];
+	const uint32_t row =
+		(uint32_t)((const int32_t *)ctx->buf[SPMLA_BUF_TOKEN_ROW])[t];
+	const uint32_t pos =
+		(uint32_t)((const int32_t *)ctx->buf[SPMLA_BUF_POSITIONS])[t];
+	const spmla_i_cpu_slots swa = slots_of(ctx, SPMLA_GROUP_SWA);
+	const spmla_i_cpu_slots c128a = slots_of(ctx, SPMLA_GROUP_C128A);
+	uint32_t n, start, keys;
+
+	(void)args;
+	(void)worker;
+	n = place_keys(ctx, t, row, pos, (uint32_t)context_lens[t]);
+	/* Its index logits had no room. */
+	if (n / SPMLA_COMPRESS_OVERLAP > 0 && compressed_lens[t] == 0)
+		n = 0;
+	start = n > c->window_tokens ? n - c->window_tokens : 0;
+	keys = n / SPMLA_COMPRESS_MOST;
+	compressed_lens[t] = (int32_t)(n / SPMLA_COMPRESS_OVERLAP);
+	((int32_t *)ctx->buf[SPMLA_BUF_SWA_LENS])[t] = (int32_t)(n - start);
+	((int32_t *)ctx->buf[SPMLA_BUF_C128A_LENS])[t] = (int32_t)keys;
+	spmla_i_cpu_slot_row(ctx, &swa, row, start, n - start,
+			     window + (uint64_t)t * c->window_tokens, 0);
+	spmla_i_cpu_slot_row(ctx, &c128a, row, 0, keys,
+			     all + (uint64_t)t * spmla_i_c128a_width(c), 0);
+}
+
+void
+spmla_i_cpu_step_windows(spmla_ctx *ctx, uint32_t tokens)
+{
+	spmla_i_cpu_for(ctx, NULL, tokens, one_token);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tile_sched on the CPU, in the form that runs in parallel. The hard idea: the
+ * planner's serial walk is a line cut in places. Request i costs c[i] = n[i] +
+ * overhead; with C the prefix sum of c, block b of request r lies at x = C[r] +
+ * b. A part that starts at x pays its payload P; where C[k] <= x + P < C[k+1],
+ * requests up to k - 1 are done and the next part starts at
+ *   max(C[k], x + P - overhead),
+ * as the overhead of k is paid only with a block of it. Rows and num_splits
+ * follow from the starts alone: a split more than one for each start that is
+ * not the first block of a request. Here k is found by walking on; a search in
+ * C does the same.
+ */
+#include "spmla/platform/cpu/core/cpu.h"
+
+enum { BLOCK = SPMLA_TILE_BLOCK_KEYS };
+
+/* Block `block` of request `req`; the end of all is block 0 of req = batch. */
+typedef struct place {
+	uint32_t req;
+	uint32_t block;
+	uint64_t start; /* C[req] */
+} place;
+
+/* Lengths are clamped to [low, most]. */
+static uint64_t
+keys_in(const int32_t *lens, uint32_t i, uint32_t low, uint32_t most)
+{
+	uint32_t len = most;
+
+	if (lens)
+		len = lens[i] > 0 ? (uint32_t)lens[i] : 0;
+	return len < low ? low : len > most ? most : len;
+}
+
+/* n[i], at most 2^26 */
+static uint32_t
+blocks_of(const spmla_tile_sched_args *a, uint32_t i)
+{
+	const uint64_t keys = keys_in(a->topk_lens, i, 1, a->topk);
+	uint64_t blocks = (keys + BLOCK - 1) / BLOCK;
+
+	if (a->extra_topk)
+		blocks += (keys_in(a->extra_topk_lens, i, 0, a->extra_topk) +
+			   BLOCK - 1) /
+			  BLOCK;
+	return (uint32_t)blocks;
+}
+
+static uint32_t
+outside(const int32_t *lens, uint32_t i, uint32_t most)
+{
+	return lens && (lens[i] < 0 || (uint32_t)lens[i] > most);
+}
+
+/* C[batch], and reports lengths that are out of bounds. */
+static uint64_t
+total_cost(spmla_ctx *ctx, const spmla_tile_sched_args *a)
+{
+	uint64_t total = 0;
+	uint32_t i;
+
+	for (i = 0; i < a->batch; i++) {
+		if (outside(a->topk_lens, i, a->topk) ||
+		    (a->extra_topk &&
+		     outside(a->extra_topk_lens, i, a->extra_topk)))
+			spmla_i_cpu_fault(ctx, i, SPMLA_FAULT_LENGTH);
+		total += (uint64_t)blocks_of(a, i) + a->overhead_blocks;
+	}
+	return total;
+}
+
+/* Where the part after the one that starts at `from` starts. */
+static place
+next_start(const spmla_tile_sched_args *a, place from, uint64_t payload)
+{
+	const uint64_t paid = from.start + from.block + payload;
+	const uint64_t reach = paid - a->overhead_blocks;
+	place to = from;
+
+	while (to.req < a->batch) {
+		const uint64_t end =
+			to.start + blocks_of(a, to.req) + a->overhead_blocks;
+
+		if (paid < end)
+			break;
+		to.start = end;
+		to.req++;
+	}
+	to.block = 0;
+	if (to.req < a->batch && reach > to.start)
+		to.block = (uint32_t)(reach - to.start);
+	return to;
+}
+
+static void
+write_row(const spmla_tile_sched_args *a, place from, place to, int32_t split,
+	  int32_t *row)
+{
+	const int32_t end_req = (int32_t)to.req - (to.block == 0);
+	const uint32_t blocks =
+		end_req >= 0 ? blocks_of(a, (uint32_t)end_req) : 0;
+	const uint32_t end_block = to.block ? to.block : blocks;
+	uint32_t first = from.block != 0, last = end_block != blocks;
+
+	if ((int32_t)from.req == end_req)
+		first = last = first | last;
+	memset(row, 0, SPMLA_TILE_ROW_ELEMS * sizeof *row);
+	row[0] = (int32_t)from.req;
+	row[3] = (int32_t)end_block;
+	row[4] = split;
+	if (a->row_format == SPMLA_TILE_ROW_OLD) {
+		row[1] = (int32_t)from.block;
+		row[2] = end_req;
+		return;
+	}
+	row[1] = end_req;
+	row[2] = (int32_t)from.block;
+	row[5] = (int32_t)first;
+	row[6] = (int32_t)last;
+}
+
+void
+spmla_i_cpu_tile_sched(spmla_ctx *ctx, const void *args)
+{
+	const spmla_tile_sched_args *a = args;
+	const uint64_t total = total_cost(ctx, a);
+	const uint64_t payload =
+		total / a->parts + (total % a->parts != 0) + a->overhead_blocks;
+	place from = {0, 0, 0};
+	uint32_t inner = 0; /* starts so far that split a request */
+	uint32_t p, r;
+
+	a->num_splits[0] = 0;
+	for (p = 0; p < a->parts; p++) {
+		const place to = next_start(a, from, payload);
+		uint32_t before; /* those in requests before from.req */
+
+		before = (uint32_t)a->num_splits[from.req] - from.req;
+		inner += from.block != 0;
+		write_row(a, from, to, (int32_t)(inner - before),
+			  a->tile_scheduler_metadata +
+				  (uint64_t)p * SPMLA_TILE_ROW_ELEMS);
+		for (r = from.req; r < to.req; r++)
+			a->num_splits[r + 1] = (int32_t)(r + 1 + inner);
+		from = to;
+	}
+}

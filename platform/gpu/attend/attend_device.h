@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inner loop that the sparse attention operations share, without matrix
+ * instructions: a block of 256 items has 16 heads of a token and walks its
+ * keys, 64 entries at a time. 16 lanes have a head: its query, its O, L and
+ * largest score stay in their registers from the first key to the last, so
+ * that nothing but keys and weights goes through local memory, and heads share
+ * nothing but the keys. Every key is a bf16 number, whatever its row was.
+ *
+ * The hard idea: local memory that every device has holds 32 keys, but weights
+ * are rounded to bf16 against the largest score of 64. So the scores of both
+ * halves come first, the second half is multiplied in while it is still there,
+ * and the first is loaded once more.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_ATTEND_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_ATTEND_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_work_device.h"
+
+enum {
+	ATTEND_ITEMS = 256,
+	ATTEND_LANES = 16, /* of a head */
+	ATTEND_HEADS = ATTEND_ITEMS / ATTEND_LANES,
+	ATTEND_KEYS = 64, /* entries of a block */
+	ATTEND_HELD = 32, /* rows in local memory */
+	/* Lane l has each 16th four values of a row, from the l-th on. */
+	ATTEND_QUADS = SPMLA_MLA_DIM / 4 / ATTEND_LANES,
+	ATTEND_VALUE_QUADS = SPMLA_MLA_LATENT / 4 / ATTEND_LANES,
+	ATTEND_ROW = SPMLA_MLA_DIM / 4,
+	ATTEND_P_ROW = ATTEND_KEYS + 1 /* heads in different banks */
+};
+
+/* Where a row is that does not count. */
+#define ATTEND_NO_ROW (~(uint64_t)0)
+
+/* Besides spmla_layout: bf16 rows that are aligned to two bytes only. */
+enum { ATTEND_LOOSE_BF16 = 16 };
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* What a block of items shares. */
+typedef struct attend_local {
+	uint64_t keys[ATTEND_HELD * ATTEND_ROW]; /* four bf16 values each */
+	uint64_t at[ATTEND_KEYS];                /* bytes from the base */
+	uint64_t scales_at[ATTEND_KEYS];         /* V4_FP8 */
+	float p[ATTEND_HEADS * ATTEND_P_ROW];    /* scores, then weights */
+} attend_local;
+
+/* What a lane has of its head. */
+typedef struct attend_state {
+	uint64_t
+		q[ATTEND_QUADS]; /* four bf16 values each: half the registers */
+	float o[4 * ATTEND_VALUE_QUADS];
+	float largest;   /* score so far, unscaled */
+	float sum;       /* L */
+	float c;         /* brings scores to log2 units */
+	uint32_t quads;  /* of a row: 9, or 8 where it has 512 values */
+	uint32_t active; /* whether there is such a head */
+} attend_state;
+
+FN uint32_t
+attend_lane(void)
+{
+	return g_item() % ATTEND_LANES;
+}
+
+FN uint64_t
+attend_quad(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+	return (uint64_t)(c | d << 16) << 32 | (a | b << 16);
+}
+
+/* Values 0 .. 3 of four that lie together. */
+FN float
+attend_value(uint64_t quad, uint32_t i)
+{
+	const uint32_t pair = (uint32_t)(quad >> (i / 2 * 32));
+
+	return g_float(i % 2 ? pair & 0xffff0000u : pair << 16);
+}
+
+/* Empties the accumulators and takes the head's query, bf16 [dim]. */
+FN void
+attend_start(PRIVATE attend_state *st, GLOBAL const uint16_t *q, uint32_t dim,
+	     uint32_t active, float softmax_scale)
+{
+	uint32_t k, i;
+
+	st->largest = g_float(0xff7fffffu); /* -FLT_MAX */
+	st->sum = 0.0f;
+	st->c = softmax_scale * 1.44269504088896341f;
+	st->quads = dim / (4 * ATTEND_LANES);
+	st->active = active;
+	UNROLL
+	for (k = 0; k < ATTEND_QUADS; k++) {
+		GLOBAL const uint16_t *four =
+			q + 4 * (ATTEND_LANES * k + attend_lane());
+
+		st->q[k] = 0;
+		if (active && k < st->quads)
+			st->q[k] =
+				attend_quad(four[0], four[1], four[2], four[3]);
+	}
+	UNROLL
+	for (i = 0; i < 4 * ATTEND_VALUE_QUADS; i++)
+		st->o[i] = 0.0f;
+}
+
+/* ---- Keys into local memory -------------------------------------------- */
+
+/* Four codes as bf16(e4m3 * scale). */
+FN uint64_t
+attend_dequantised(uint32_t codes, float scale)
+{
+	return attend_quad(
+		g_f32_to_bf16(g_e4m3_to_f32(codes & 0xffu) * scale),
+		g_f32_to_bf16(g_e4m3_to_f32(codes >> 8 & 0xffu) * scale),
+		g_f32_to_bf16(g_e4m3_to_f32(codes >> 16 & 0xffu) * scale),
+		g_f32_to_bf16(g_e4m3_to_f32(codes >> 24) * scale));
+}
+
+FN void
+attend_load_fp8_ds_mla(LOCAL uint64_t *key, GLOBAL const uint8_t *row)
+{
+	const uint32_t l = attend_lane();
+	GLOBAL const uint32_t *codes = (GLOBAL const uint32_t *)row;
+	GLOBAL const float *scales =
+		(GLOBAL const float *)(row + SPMLA_FP8_DS_MLA_SCALE_BYTE);
+	GLOBAL const uint64_t *rope =
+		(GLOBAL const uint64_t *)(row + SPMLA_FP8_DS_MLA_ROPE_BYTE);
+	uint32_t x[ATTEND_VALUE_QUADS], k;
+	float scale[SPMLA_MLA_SCALES];
+	uint64_t last;
+
+	UNROLL
+	for (k = 0; k < ATTEND_VALUE_QUADS; k++)
+		x[k] = codes[ATTEND_LANES * k + l];
+	UNROLL
+	for (k = 0; k < SPMLA_MLA_SCALES; k++)
+		scale[k] = scales[k];
+	last = rope[l];
+	/* 128 values of a scale are two of the lanes' rounds. */
+	UNROLL
+	for (k = 0; k < ATTEND_VALUE_QUADS; k++)
+		key[ATTEND_LANES * k + l] =
+			attend_dequantised(x[k], g_round_bf16(scale[k / 2]));
+	key[ATTEND_LANES * ATTEND_VALUE_QUADS + l] = last;
+}
+
+FN void
+attend_load_v4_fp8(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
+		   GLOBAL const uint8_t *scales_of_row)
+{
+	const uint32_t l = attend_lane();
+	GLOBAL const uint32_t *codes = (GLOBAL const uint32_t *)row;
+	GLOBAL const uint64_t *rope =
+		(GLOBAL const uint64_t *)(row + SPMLA_V4_NOPE);
+	const uint64_t scales = *(GLOBAL const uint64_t *)scales_of_row;
+	uint32_t x[SPMLA_V4_SCALES], k;
+	uint64_t last;
+
+	UNROLL
+	for (k = 0; k < SPMLA_V4_SCALES; k++)
+		x[k] = codes[ATTEND_LANES * k + l];
+	last = rope[l];
+	/* 64 values of a scale are one of the lanes' rounds. */
+	UNROLL
+	for (k = 0; k < SPMLA_V4_SCALES; k++)
+		key[ATTEND_LANES * k + l] = attend_dequantised(
+			x[k], g_ue8m0((uint32_t)(scales >> (8 * k)) & 0xffu));
+	key[ATTEND_LANES * SPMLA_V4_SCALES + l] = last;
+}
+
+FN void
+attend_load_bf16(LOCAL uint64_t *key, GLOBAL const uint8_t *row, uint32_t quads)
+{
+	const uint32_t l = attend_lane();
+	GLOBAL const uint64_t *from = (GLOBAL const uint64_t *)row;
+	uint64_t x[ATTEND_QUADS];
+	uint32_t k;
+
+	UNROLL
+	for (k = 0; k < ATTEND_QUADS; k++)
+		x[k] = k < quads ? from[ATTEND_LANES * k + l] : 0;
+	UNROLL
+	for (k = 0; k < ATTEND_QUADS; k++)
+		if (k < quads)
+			key[ATTEND_LANES * k + l] = x[k];
+}
+
+FN void
+attend_load_loose(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
+		  uint32_t quads)
+{
+	uint32_t i;
+
+	for (i = attend_lane(); i < ATTEND_LANES * quads; i += ATTEND_LANES) {
+		GLOBAL const uint16_t *four =
+			(GLOBAL const uint16_t *)row + 4 * i;
+
+		key[i] = attend_quad(four[0], four[1], four[2], four[3]);
+	}
+}
+
+/* The rows that count of 32 entries from `first` on, 16 lanes a row; others
+ * leave local memory as it is. */
+FN void
+attend_load(LOCAL attend_local *shared, GLOBAL const uint8_t *base,
+	    uint32_t layout, uint32_t quads, uint32_t first)
+{
+	uint32_t i;
+
+	for (i = g_item() / ATTEND_LANES; i < ATTEND_HELD; i += ATTEND_HEADS) {
+		const uint64_t at = shared->at[first + i];
+		LOCAL uint64_t *key = shared->keys + i * ATTEND_ROW;
+
+		if (at == ATTEND_NO_ROW)
+			continue;
+		if (layout == SPMLA_LAYOUT_FP8_DS_MLA)
+			attend_load_fp8_ds_mla(key, base + at);
+		else if (layout == SPMLA_LAYOUT_V4_FP8)
+			attend_load_v4_fp8(key, base + at,
+					   base + shared->scales_at[first + i]);
+		else if (layout == SPMLA_LAYOUT_MLA_BF16)
+			attend_load_bf16(key, base + at, quads);
+		else
+			attend_load_loose(key, base + at, quads);
+	}
+}
+
+/* ---- A block ----------------------------------------------------------- */
+
+/* The head's scores with 16 of the keys in local memory: lane l gets the l-th.
+ * A lane's part of a score is a sum in the order of its values; the lanes' are
+ * added by the tree 8, 4, 2, 1. At each step of it a lane hands on the half of
+ * the keys that it will not end with, so it takes 15 shuffles for 16 keys. */
+FN float
+attend_scores(const PRIVATE attend_state *st, LOCAL const uint64_t *keys)
+{
+	const uint32_t l = attend_lane();
+	float part[ATTEND_LANES];
+	uint32_t step, k, i, j;
+
+	UNROLL
+	for (j = 0; j < ATTEND_LANES; j++)
+		part[j] = 0.0f;
+	if (st->active) {
+		UNROLL
+		for (k = 0; k < ATTEND_QUADS; k++) {
+			if (k == ATTEND_QUADS - 1 && st->quads < ATTEND_QUADS)
+				continue;
+			UNROLL
+			for (j = 0; j < ATTEND_LANES; j++) {
+				const uint64_t x = keys[j * ATTEND_ROW +
+							ATTEND_LANES * k + l];
+
+				UNROLL
+				for (i = 0; i < 4; i++)
+					part[j] = g_fma(
+						attend_value(st->q[k], i),
+						attend_value(x, i), part[j]);
+			}
+		}
+	}
+	UNROLL
+	for (step = 0; step < 4; step++) {
+		const uint32_t span = 8u >> step;
+
+		UNROLL
+		for (j = 0; j < 8; j++) {
+			if (j < span) {
+				const float low = part[j];
+				const float high = part[j + span];
+				const float mine = l & span ? high : low;
+				const float other = l & span ? low : high;
+
+				part[j] = mine + g_shuffle_xor_f(other, span);
+			}
+		}
+	}
+	return part[0];
+}
+
+/* Scores to weights, where they are, and O and L brought to the largest score
+ * so far. Lane l has entries l, l + 16, .. of the block. */
+FN void
+attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
+{
+	const uint32_t l = attend_lane();
+	LOCAL float *p = shared->p + g_item() / ATTEND_LANES * ATTEND_P_ROW;
+	float block = g_float(0xff7fffffu), sum = 0.0f, largest, rescale, share;
+	uint32_t i, d;
+
+	/* A NaN is never larger. */
+	for (i = l; i < ATTEND_KEYS; i += ATTEND_LANES)
+		if (shared->at[i] != ATTEND_NO_ROW && p[i] > block)
+			block = p[i];
+	block = g_max16(block);
+	largest = block > st->largest ? block : st->largest;
+	rescale = g_exp2((st->largest - largest) * st->c);
+	share = g_exp2((block - largest) * st->c);
+	for (i = l; i < ATTEND_KEYS; i += ATTEND_LANES) {
+		float x = 0.0f;
+
+		if (shared->at[i] != ATTEND_NO_ROW)
+			x = g_exp2((p[i] - block) * st->c);
+		sum += x;
+		p[i] = g_round_bf16(x) * share;
+	}
+	st->largest = largest;
+	st->sum = st->sum * rescale + g_sum16(sum) * share;
+	if (rescale != 1.0f) {
+		UNROLL
+		for (d = 0; d < 4 * ATTEND_VALUE_QUADS; d++)
+			st->o[d] *= rescale;
+	}
+}
+
+/* O += P V over n entries of the block from `first` on, which are the rows in
+ * local memory. Rows that do not count are left out, so that where they lie
+ * changes no bit. */
+FN void
+attend_values(PRIVATE attend_state *st, LOCAL const attend_local *shared,
+	      uint32_t first, uint32_t n)
+{
+	LOCAL const float *p =
+		shared->p + g_item() / ATTEND_LANES * ATTEND_P_ROW + first;
+	LOCAL const uint64_t *key = shared->keys + attend_lane();
+	uint32_t j, k, i;
+
+	if (!st->active)
+		return;
+	for (j = 0; j < n; j++, key += ATTEND_ROW) {
+		if (shared->at[first + j] == ATTEND_NO_ROW)
+			continue;
+		UNROLL
+		for (k = 0; k < ATTEND_VALUE_QUADS; k++) {
+			const uint64_t x = key[ATTEND_LANES * k];
+
+			UNROLL
+			for (i = 0; i < 4; i++)
+				st->o[4 * k + i] =
+					g_fma(p[j], attend_value(x, i),
+					      st->o[4 * k + i]);
+		}
+	}
+}
+
+/* One block of n entries, 1 to 64. shared->at tells all 64 rows; it was written
+ * behind a barrier after the last block. Of more than 32 entries the halves are
+ * loaded in the order 0, 1, 0: twice for their scores, and from the second time
+ * on for their values. */
+FN void
+attend_block(PRIVATE attend_state *st, LOCAL attend_local *shared,
+	     GLOBAL const uint8_t *base, uint32_t layout, uint32_t n)
+{
+	const uint32_t scored =
+		n > ATTEND_HELD; /* the round that ends scores */
+	LOCAL float *score = shared->p +
+			     g_item() / ATTEND_LANES * ATTEND_P_ROW +
+			     attend_lane();
+	uint32_t round, row;
+
+	for (round = 0; round <= 2 * scored; round++) {
+		const uint32_t first = round % 2 * ATTEND_HELD;
+		const uint32_t held =
+			n - first < ATTEND_HELD ? n - first : ATTEND_HELD;
+
+		BARRIER(); /* nobody reads the rows that are there */
+		attend_load(shared, base, layout, st->quads, first);
+		BARRIER();
+		for (row = 0; round < 2 && row < held; row += ATTEND_LANES)
+			score[first + row] = attend_scores(
+				st, shared->keys + row * ATTEND_ROW);
+		if (round == scored) {
+			attend_weights(st, shared);
+			BARRIER();
+		}
+		if (round >= scored)
+			attend_values(st, shared, first, held);
+	}
+}
+
+/* ---- Results ----------------------------------------------------------- */
+
+/* Whether the head saw no key, or only keys whose score is -inf: nothing else
+ * leaves L at 0, because the largest weight is 1. */
+FN uint32_t
+attend_empty(const PRIVATE attend_state *st)
+{
+	return st->sum == 0.0f;
+}
+
+/* The head's result as bf16 [512], with the sink, in natural log units. */
+FN void
+attend_out(const PRIVATE attend_state *st, uint32_t has_sink, float sink,
+	   GLOBAL uint16_t *out)
+{
+	float total = st->sum, inverse;
+	uint32_t k, i;
+
+	if (has_sink)
+		total += g_sink_weight(sink, st->largest * st->c);
+	inverse = attend_empty(st) ? 0.0f : g_div_rn(1.0f, total);
+	UNROLL
+	for (k = 0; k < ATTEND_VALUE_QUADS; k++) {
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			const float x = st->o[4 * k + i] * inverse;
+
+			out[4 * (ATTEND_LANES * k + attend_lane()) + i] =
+				(uint16_t)(attend_empty(st) ? 0
+							    : g_f32_to_bf16(x));
+		}
+	}
+}
+
+/* The same before the sink and the rounding: O / L, f32 [512]. */
+FN void
+attend_partial(const PRIVATE attend_state *st, GLOBAL float *out)
+{
+	const float inverse = attend_empty(st) ? 0.0f : g_div_rn(1.0f, st->sum);
+	uint32_t k, i;
+
+	UNROLL
+	for (k = 0; k < ATTEND_VALUE_QUADS; k++) {
+		UNROLL
+		for (i = 0; i < 4; i++)
+			out[4 * (ATTEND_LANES * k + attend_lane()) + i] =
+				attend_empty(st) ? 0.0f
+						 : st->o[4 * k + i] * inverse;
+	}
+}
+
+/* log2 of the sum of exp2(c * score), of a head that is not empty. */
+FN float
+attend_lse2(const PRIVATE attend_state *st)
+{
+	return g_log2(st->sum) + st->largest * st->c;
+}
+
+/* ln of the sum of exp(softmax_scale * score). */
+FN float
+attend_lse(const PRIVATE attend_state *st, float softmax_scale)
+{
+	return g_log2(st->sum) * 0.693147180559945309f +
+	       st->largest * softmax_scale;
+}
+
+#endif
+#endif

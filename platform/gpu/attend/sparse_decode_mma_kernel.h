@@ -1,0 +1,799 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode by matrix instructions, of FP8_DS_MLA, V4_FP8 and bf16 rows,
+ * the last of which sparse_prefill has too: a block has 64 heads of a token,
+ * or, where local memory is small or a row takes many registers, 16, and walks
+ * its keys, 64 at a time. Keys are dequantised once into local memory and serve
+ * there as K and, read transposed, as V; the next rows are already on their way
+ * into registers meanwhile. Of Q K^T a subgroup has 16 of the keys (of 16
+ * heads: 8), of P V as large a part of the columns.
+ *
+ * The hard idea: weights are rounded to bf16 against the largest score of their
+ * own 64 keys, as the contract says, and yet O needs no second accumulator. O
+ * and L are kept relative to the last block's largest score, not to the largest
+ * so far; where that could overflow, as the block is 2^60 below the largest,
+ * its weights are relative to the largest too, and add nothing that could be
+ * seen.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_MMA_KERNEL_H
+#define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_MMA_KERNEL_H
+
+#include "spmla/platform/gpu/attend/decode_work_device.h"
+#include "spmla/platform/gpu/dialect/mma.h"
+
+#define SPMLA_K_sparse_decode_mma(P, S)        SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_mma_few(P, S)    SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_mma_v4(P, S)     SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_mma_v4_few(P, S) SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_bf16_mma(P, S)          SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_bf16_mma_512(P, S)      SPMLA_K_DECODE(P, S)
+SPMLA_KERNEL_SCALARS(sparse_decode_mma)
+/* The same struct: all are one function. */
+typedef spmla_k_sparse_decode_mma_scalars spmla_k_sparse_decode_mma_few_scalars;
+typedef spmla_k_sparse_decode_mma_scalars spmla_k_sparse_decode_mma_v4_scalars;
+typedef spmla_k_sparse_decode_mma_scalars
+	spmla_k_sparse_decode_mma_v4_few_scalars;
+typedef spmla_k_sparse_decode_mma_scalars spmla_k_sparse_bf16_mma_scalars;
+typedef spmla_k_sparse_decode_mma_scalars spmla_k_sparse_bf16_mma_512_scalars;
+
+enum {
+	DECODE_MMA_ITEMS = 256,
+	DECODE_MMA_FEW = 16, /* heads of a block that has not DECODE_HEADS */
+	/* 16-bit values of a row of queries or keys in local memory: 8 more
+	 * than they have, so that 8 rows' 16 bytes lie in different banks. */
+	DECODE_MMA_ROW = SPMLA_MLA_DIM + 8,
+	DECODE_MMA_P_ROW = DECODE_BLOCK + 8,
+	/* Local memory in bytes: each of four subgroups' largest scores (eight
+	 * of 16 heads need less), which keys count, the notes, keys; then of
+	 * each head a row of queries and one of weights. */
+	DECODE_MMA_COUNTS_AT = 4 * 4 * DECODE_HEADS,
+	DECODE_MMA_NOTES_AT = DECODE_MMA_COUNTS_AT + 4 * DECODE_BLOCK,
+	DECODE_MMA_K_AT =
+		DECODE_MMA_NOTES_AT + (4 * DECODE_NOTES + 15) / 16 * 16,
+	DECODE_MMA_Q_AT = DECODE_MMA_K_AT + 2 * DECODE_BLOCK * DECODE_MMA_ROW,
+	DECODE_MMA_HEAD = 2 * (DECODE_MMA_ROW + DECODE_MMA_P_ROW),
+	DECODE_MMA_BYTES = DECODE_MMA_Q_AT + DECODE_HEADS * DECODE_MMA_HEAD,
+	DECODE_MMA_FEW_BYTES =
+		DECODE_MMA_Q_AT + DECODE_MMA_FEW * DECODE_MMA_HEAD
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* How far, in powers of two, O may be above what it is relative to. */
+#define DECODE_MMA_REACH 60.0f
+
+/* What a kernel has of all that they could; constants once all is inlined. */
+typedef struct decode_mma_kind {
+	uint32_t layout;
+	uint32_t dim;   /* of a key */
+	uint32_t tiles; /* of 16 heads that a subgroup has: 2, or 1 of 16 */
+} decode_mma_kind;
+
+/* What an item has of the next 64 rows: of row item / 4 each fourth 16 bytes of
+ * codes and of the rest, and a scale, or of V4 a word of scales. What is no key
+ * is zeros. */
+typedef struct decode_mma_row {
+	uint32_t raw[SPMLA_MLA_DIM / 8];
+	uint32_t scale;
+	uint32_t counts; /* whether the row is a key */
+	int32_t slot;    /* of the row 64 rows on */
+} decode_mma_row;
+
+/* The accumulators of an item: heads 16 i + 8 j + g of its subgroup for i <
+ * tiles and j = 0, 1; of O the columns 8 n + 2t and one more of the
+ * subgroup's. */
+typedef struct decode_mma_state {
+	float o[2][16][4];
+	float sum[4];     /* of p over the item's own keys */
+	float reach[4];   /* the score that O is relative to */
+	float largest[4]; /* score so far, unscaled */
+} decode_mma_state;
+
+/* Subgroups that share heads, and so keys and columns. */
+FN uint32_t
+decode_mma_shares(const PRIVATE decode_mma_kind *kind)
+{
+	return kind->tiles == 2 ? 4 : 8;
+}
+
+/* 16-byte pieces of a row's codes over 4. */
+FN uint32_t
+decode_mma_codes(const PRIVATE decode_mma_kind *kind)
+{
+	return kind->layout == SPMLA_LAYOUT_V4_FP8 ? SPMLA_V4_NOPE / 64
+						   : SPMLA_MLA_LATENT / 64;
+}
+
+/* Asks for the slot of the item's row of a block, of whichever list it is;
+ * lens are those of the token's lists. */
+FN void
+decode_mma_slot(PRIVATE decode_mma_row *to,
+		const PRIVATE spmla_k_sparse_decode_mma_scalars *s,
+		GLOBAL const int32_t *slots, GLOBAL const int32_t *extra_slots,
+		int64_t token, const PRIVATE uint32_t *lens, uint32_t block)
+{
+	const uint32_t blocks = decode_blocks(lens[0], 1);
+	uint32_t entry = block * DECODE_BLOCK + g_item() / 4;
+
+	to->slot = -1;
+	if (block < blocks) {
+		if (entry < lens[0])
+			to->slot = slots[token * s->slots_stride + entry];
+		return;
+	}
+	entry -= blocks * DECODE_BLOCK;
+	if (entry < lens[1])
+		to->slot = extra_slots[token * s->extra_slots_stride + entry];
+}
+
+/* Asks for the item's part of the row whose slot is there. */
+FN void
+decode_mma_fetch(PRIVATE decode_mma_row *to,
+		 const PRIVATE decode_mma_kind *kind,
+		 GLOBAL const uint8_t *cache, uint64_t page_stride_bytes,
+		 uint32_t page_entries, uint32_t pages)
+{
+	const uint32_t part = g_item() % 4, codes = decode_mma_codes(kind);
+	const uint32_t page = (uint32_t)to->slot / page_entries;
+	const uint32_t entry = (uint32_t)to->slot - page * page_entries;
+	const uint32_t is = to->slot >= 0 && page < pages;
+	const uint32_t is_bf16 = kind->layout == SPMLA_LAYOUT_MLA_BF16;
+	const uint32_t is_v4 = kind->layout == SPMLA_LAYOUT_V4_FP8;
+	const uint32_t row_bytes = is_bf16 ? 2 * kind->dim
+				   : is_v4 ? (uint32_t)SPMLA_V4_VALUE_BYTES
+					   : (uint32_t)SPMLA_FP8_DS_MLA_BYTES;
+	GLOBAL const uint8_t *row = cache;
+	uint32_t j;
+
+	to->counts = is;
+	to->scale = 0;
+	if (is)
+		row += page * page_stride_bytes;
+	if (is && is_v4)
+		to->scale =
+			((GLOBAL const uint32_t
+				  *)(row +
+				     (uint64_t)page_entries *
+					     SPMLA_V4_VALUE_BYTES +
+				     (uint64_t)entry *
+					     SPMLA_V4_SCALE_BYTES))[part % 2];
+	if (is)
+		row += (uint64_t)entry * row_bytes;
+	if (is && !is_v4 && !is_bf16)
+		to->scale =
+			((GLOBAL const uint32_t
+				  *)(row + SPMLA_FP8_DS_MLA_SCALE_BYTE))[part];
+	row += 16 * part;
+	if (is_bf16) {
+		UNROLL
+		for (j = 0; j < kind->dim / 32; j++)
+			g_load128_if(is, row + 64 * j, to->raw + 4 * j);
+		return;
+	}
+	UNROLL
+	for (j = 0; j < codes; j++)
+		g_load128_if(is, row + 64 * j, to->raw + 4 * j);
+	row += is_v4 ? SPMLA_V4_NOPE : SPMLA_FP8_DS_MLA_ROPE_BYTE;
+	UNROLL
+	for (j = 0; j < 2; j++)
+		g_load128_if(is, row + 64 * j, to->raw + 4 * (codes + j));
+}
+
+/* Block `block` of a token on its way, and the slot of the one behind it; a
+ * slot outside the cache is reported. */
+FN void
+decode_mma_next(PRIVATE decode_mma_row *to, const PRIVATE decode_mma_kind *kind,
+		const PRIVATE spmla_k_sparse_decode_mma_scalars *s,
+		GLOBAL spmla_g_state *fault_state,
+		GLOBAL spmla_g_status *fault_status,
+		GLOBAL const int32_t *slots, GLOBAL const int32_t *extra_slots,
+		GLOBAL const uint8_t *cache, GLOBAL const uint8_t *extra_cache,
+		uint32_t t, const PRIVATE uint32_t *lens, uint32_t block,
+		uint32_t reports)
+{
+	const int32_t slot = to->slot;
+
+	if (kind->layout == SPMLA_LAYOUT_V4_FP8 &&
+	    block >= decode_blocks(lens[0], 1))
+		decode_mma_fetch(to, kind, extra_cache,
+				 s->extra_page_stride_bytes,
+				 s->extra_page_entries, s->extra_pages);
+	else
+		decode_mma_fetch(to, kind, cache, s->page_stride_bytes,
+				 s->page_entries, s->pages);
+	if (slot != -1 && !to->counts && g_item() % 4 == 0 && reports &&
+	    !s->quiet)
+		g_fault(fault_state, fault_status, t, G_FAULT_INDEX);
+	decode_mma_slot(to, s, slots, extra_slots, t, lens, block + 1);
+}
+
+/* The scale of the row's codes 64 j .. 64 j + 63; by all items together. */
+FN float
+decode_mma_scale(const PRIVATE decode_mma_row *from,
+		 const PRIVATE decode_mma_kind *kind, uint32_t j)
+{
+	const uint32_t first = g_lane() / 4 * 4;
+
+	if (kind->layout == SPMLA_LAYOUT_V4_FP8)
+		return g_ue8m0(g_broadcast(from->scale, first + j / 4) >>
+				       j % 4 * 8 &
+			       0xffu);
+	return g_round_bf16(g_float(g_broadcast(from->scale, first + j / 2)));
+}
+
+/* Dequantises the row into local memory. */
+FN void
+decode_mma_store(const PRIVATE decode_mma_row *from,
+		 const PRIVATE decode_mma_kind *kind, LOCAL uint16_t *keys,
+		 LOCAL uint32_t *counts)
+{
+	const uint32_t row = g_item() / 4, part = g_item() % 4;
+	const uint32_t codes = decode_mma_codes(kind);
+	LOCAL uint16_t *to = keys + row * DECODE_MMA_ROW;
+	uint32_t x[8], i, j;
+
+	if (part == 0)
+		counts[row] = from->counts;
+	if (kind->layout == SPMLA_LAYOUT_MLA_BF16) {
+		UNROLL
+		for (j = 0; j < kind->dim / 32; j++)
+			g_local_store128(to + 32 * j + 8 * part,
+					 from->raw + 4 * j);
+		return;
+	}
+	UNROLL
+	for (j = 0; j < codes; j++) {
+		const float scale = decode_mma_scale(from, kind, j);
+
+		UNROLL
+		for (i = 0; i < 8; i++) {
+			const uint32_t pair = g_e4m3x2_to_f16x2(
+				from->raw[4 * j + i / 2] >> 16 * (i % 2));
+			float low, high;
+
+			g_f16x2_to_f32(pair, &low, &high);
+			x[i] = g_f32_to_bf16x2(low * scale, high * scale);
+		}
+		g_local_store128(to + 64 * j + 16 * part, x);
+		g_local_store128(to + 64 * j + 16 * part + 8, x + 4);
+	}
+	UNROLL
+	for (j = 0; j < 2; j++)
+		g_local_store128(to + 64 * codes + 32 * j + 8 * part,
+				 from->raw + 4 * (codes + j));
+}
+
+/* The queries of a block's heads into local memory; heads that are not there
+ * are zeros. */
+FN void
+decode_mma_load_q(GLOBAL const uint16_t *q, int64_t head_stride, uint32_t heads,
+		  const PRIVATE decode_mma_kind *kind, LOCAL uint16_t *to)
+{
+	const uint32_t aligned =
+		((uint64_t)q & 15u) == 0 && (head_stride & 7) == 0;
+	const uint32_t pieces = kind->dim / 8;
+	const uint32_t rows = kind->tiles == 2 ? (uint32_t)DECODE_HEADS
+					       : (uint32_t)DECODE_MMA_FEW;
+	uint32_t x[4][4], first, i, e;
+
+	/* Four pieces of 8 values in flight an item. */
+	for (first = g_item(); first < rows * pieces;
+	     first += 4 * DECODE_MMA_ITEMS) {
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			const uint32_t at = first + i * DECODE_MMA_ITEMS;
+			const uint32_t h = at / pieces;
+			GLOBAL const uint16_t *from =
+				q + (int64_t)h * head_stride + at % pieces * 8;
+			const uint32_t is = h < heads && h < rows;
+
+			g_load128_if(is && aligned, from, x[i]);
+			if (is && !aligned) {
+				UNROLL
+				for (e = 0; e < 4; e++)
+					x[i][e] = from[2 * e] |
+						  (uint32_t)from[2 * e + 1]
+							  << 16;
+			}
+		}
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			const uint32_t at = first + i * DECODE_MMA_ITEMS;
+
+			if (at / pieces < rows)
+				g_local_store128(
+					to + at / pieces * DECODE_MMA_ROW +
+						at % pieces * 8,
+					x[i]);
+		}
+	}
+}
+
+/* Scores of a subgroup's heads with its keys, which begin at q and keys: 16, or
+ * 8 with 16 heads, whose sum is then of two chains. */
+FN void
+decode_mma_scores(LOCAL const uint16_t *q, LOCAL const uint16_t *keys,
+		  const PRIVATE decode_mma_kind *kind, float score[2][2][4])
+{
+	const uint32_t l = g_lane();
+	const uint32_t wide = kind->tiles == 2;
+	LOCAL const uint16_t *a_row =
+		q + (l % 8 + l / 8 % 2 * 8) * DECODE_MMA_ROW + l / 16 * 8;
+	/* Four matrices: of 16 keys 16 dims, or of 8 keys 32. */
+	LOCAL const uint16_t *b_row =
+		wide ? keys + (l % 8 + l / 16 * 8) * DECODE_MMA_ROW +
+				l / 8 % 2 * 8
+		     : keys + l % 8 * DECODE_MMA_ROW + l / 8 * 8;
+	uint32_t k, h, i, j, e;
+
+	UNROLL
+	for (e = 0; e < 16; e++)
+		score[e / 8][e / 4 % 2][e % 4] = 0.0f;
+	UNROLL
+	for (k = 0; k < kind->dim; k += 32) {
+		uint32_t a[2][4], b[4];
+
+		UNROLL
+		for (h = 0; h < 2; h++) {
+			if (h == 0 || wide)
+				g_load_matrices(b_row + k + 16 * h, b);
+			UNROLL
+			for (i = 0; i < kind->tiles; i++)
+				g_load_matrices(
+					a_row + 16 * i * DECODE_MMA_ROW + k +
+						16 * h,
+					a[i]);
+			if (!wide)
+				g_mma_bf16(score[0][h], a[0], b + 2 * h);
+			UNROLL
+			for (i = 0; i < 2 && wide; i++) {
+				UNROLL
+				for (j = 0; j < 2; j++)
+					g_mma_bf16(score[i][j], a[i],
+						   b + 2 * j);
+			}
+		}
+	}
+	UNROLL
+	for (e = 0; e < 4 && !wide; e++)
+		score[0][0][e] += score[0][1][e];
+}
+
+/* O += P V for a subgroup's heads and columns, which begin at p and keys. */
+FN void
+decode_mma_values(LOCAL const uint16_t *p, LOCAL const uint16_t *keys,
+		  const PRIVATE decode_mma_kind *kind,
+		  PRIVATE decode_mma_state *st)
+{
+	const uint32_t l = g_lane();
+	LOCAL const uint16_t *a_row =
+		p + (l % 8 + l / 8 % 2 * 8) * DECODE_MMA_P_ROW + l / 16 * 8;
+	LOCAL const uint16_t *b_row =
+		keys + (l % 8 + l / 8 % 2 * 8) * DECODE_MMA_ROW + l / 16 * 8;
+	uint32_t k, n, i, j;
+
+	UNROLL
+	for (k = 0; k < DECODE_BLOCK; k += 16) {
+		uint32_t a[2][4];
+
+		UNROLL
+		for (i = 0; i < kind->tiles; i++)
+			g_load_matrices(a_row + 16 * i * DECODE_MMA_P_ROW + k,
+					a[i]);
+		UNROLL
+		for (n = 0; n < 8 * kind->tiles; n += 2) {
+			uint32_t b[4];
+
+			g_load_transposed(b_row + k * DECODE_MMA_ROW + 8 * n,
+					  b);
+			UNROLL
+			for (i = 0; i < kind->tiles; i++) {
+				UNROLL
+				for (j = 0; j < 2; j++)
+					g_mma_bf16(st->o[i][n + j], a[i],
+						   b + 2 * j);
+			}
+		}
+	}
+}
+
+/* Scores to weights: the largest of each head, P into local memory, O and L
+ * made relative to it. `most` and `p` begin at the subgroup's heads, of which
+ * there are `heads` in the block; its keys begin at first. `c` brings scores to
+ * log2 units. */
+FN void
+decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
+		   LOCAL float *most, LOCAL uint16_t *p,
+		   const PRIVATE decode_mma_kind *kind, uint32_t heads,
+		   uint32_t share, float c, PRIVATE decode_mma_state *st)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint32_t first = share * (DECODE_BLOCK / decode_mma_shares(kind));
+	const float none = g_float(0xff800000u);
+	float high[4];
+	uint32_t i, j, r, n;
+
+	UNROLL
+	for (r = 0; r < 4; r++)
+		high[r] = none;
+	UNROLL
+	for (i = 0; i < kind->tiles; i++) {
+		UNROLL
+		for (j = 0; j < kind->tiles; j++) {
+			UNROLL
+			for (n = 0; n < 4; n++) {
+				if (!counts[first + 8 * j + 2 * t + n % 2])
+					score[i][j][n] = none;
+				high[2 * i + n / 2] = g_larger(
+					high[2 * i + n / 2], score[i][j][n]);
+			}
+		}
+	}
+	UNROLL
+	for (r = 0; r < 2 * kind->tiles; r++) {
+		high[r] = g_larger(high[r], g_shuffle_xor_f(high[r], 1));
+		high[r] = g_larger(high[r], g_shuffle_xor_f(high[r], 2));
+		if (t == 0)
+			most[share * heads + 8 * r + g] = high[r];
+	}
+	BARRIER();
+	UNROLL
+	for (r = 0; r < 2 * kind->tiles; r++) {
+		float own = none, base, factor;
+
+		UNROLL
+		for (n = 0; n < decode_mma_shares(kind); n++)
+			own = g_larger(own, most[n * heads + 8 * r + g]);
+		st->largest[r] = g_larger(st->largest[r], own);
+		base = own;
+		if ((st->largest[r] - own) * c > DECODE_MMA_REACH)
+			base = st->largest[r];
+		/* Of only -inf: every weight is exp2(-inf), nothing moves. */
+		if (own == none)
+			base = st->reach[r];
+		factor = st->reach[r] == base
+				 ? 1.0f
+				 : g_exp2((st->reach[r] - base) * c);
+		if (base == none)
+			factor = 1.0f;
+		high[r] = base == none ? 0.0f : base;
+		st->reach[r] = base;
+		st->sum[r] *= factor;
+		UNROLL
+		for (n = 0; n < 8 * kind->tiles; n++) {
+			st->o[r / 2][n][r % 2 * 2] *= factor;
+			st->o[r / 2][n][r % 2 * 2 + 1] *= factor;
+		}
+	}
+	UNROLL
+	for (r = 0; r < 2 * kind->tiles; r++) {
+		UNROLL
+		for (j = 0; j < kind->tiles; j++) {
+			const PRIVATE float *x = score[r / 2][j] + r % 2 * 2;
+			const float low = g_exp2((x[0] - high[r]) * c);
+			const float up = g_exp2((x[1] - high[r]) * c);
+			LOCAL uint32_t *to =
+				(LOCAL uint32_t *)(p +
+						   (8 * r + g) *
+							   DECODE_MMA_P_ROW +
+						   first + 8 * j + 2 * t);
+
+			st->sum[r] += low + up;
+			*to = g_f32_to_bf16x2(low, up);
+		}
+	}
+	BARRIER();
+}
+
+/* The results of a token or a split. `most` has room for sums; `heads` are
+ * those of the block, and the subgroup's begin at own_head of them. */
+FN void
+decode_mma_write(PRIVATE decode_mma_state *st,
+		 const PRIVATE spmla_k_sparse_decode_mma_scalars *s,
+		 const PRIVATE decode_mma_kind *kind,
+		 GLOBAL const float *attn_sink, GLOBAL uint16_t *out,
+		 GLOBAL float *lse, GLOBAL float *max_logits,
+		 GLOBAL float *split_out, GLOBAL float *split_lse,
+		 LOCAL float *most, uint64_t row, int64_t token,
+		 uint32_t first_head, uint32_t heads, uint32_t own_head,
+		 uint32_t share)
+{
+	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
+	const uint32_t whole = row == ~(uint64_t)0;
+	const uint32_t shares = decode_mma_shares(kind);
+	const float none = g_float(0xff800000u);
+	const float c = s->scale * 1.44269504088896341f;
+	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
+	uint32_t r, n;
+
+	/* L of all keys: lanes of a quad, then the subgroups. */
+	UNROLL
+	for (r = 0; r < 2 * kind->tiles; r++) {
+		st->sum[r] += g_shuffle_xor_f(st->sum[r], 1);
+		st->sum[r] += g_shuffle_xor_f(st->sum[r], 2);
+		if (lane_t == 0)
+			most[share * heads + own_head + 8 * r + g] = st->sum[r];
+	}
+	BARRIER();
+	UNROLL
+	for (r = 0; r < 2 * kind->tiles; r++) {
+		const uint32_t local_head = own_head + 8 * r + g;
+		const uint32_t head = first_head + local_head;
+		const int64_t at = token * s->lse_token_stride +
+				   (int64_t)head * s->lse_head_stride;
+		float sum = 0.0f, total, lse2, factor;
+		uint32_t is_empty;
+
+		UNROLL
+		for (n = 0; n < shares; n++)
+			sum += most[n * heads + local_head];
+		if (head >= s->heads)
+			continue;
+		is_empty = sum == 0.0f;
+		lse2 = is_empty ? none : st->reach[r] * c + g_log2(sum);
+		total = sum;
+		if (whole && s->has_sink && !is_empty)
+			total += g_sink_weight(attn_sink[head],
+					       st->reach[r] * c);
+		factor = is_empty ? 0.0f : g_div_rn(1.0f, total);
+		UNROLL
+		for (n = 0; n < 8 * kind->tiles; n++) {
+			const uint32_t column =
+				share * (SPMLA_MLA_LATENT / shares) + 8 * n +
+				2 * lane_t;
+			const float a = st->o[r / 2][n][r % 2 * 2];
+			const float b = st->o[r / 2][n][r % 2 * 2 + 1];
+			const float x = is_empty ? 0.0f : a * factor;
+			const float y = is_empty ? 0.0f : b * factor;
+
+			if (whole) {
+				GLOBAL uint16_t *to =
+					out + token * s->out_token_stride +
+					(int64_t)head * s->out_head_stride +
+					column;
+
+				to[0] = (uint16_t)g_f32_to_bf16(x);
+				to[1] = (uint16_t)g_f32_to_bf16(y);
+			} else {
+				GLOBAL float *to = split_out +
+						   (row * s->heads + head) *
+							   SPMLA_MLA_LATENT +
+						   column;
+
+				to[0] = x;
+				to[1] = y;
+			}
+		}
+		if (share || lane_t)
+			continue;
+		if (!whole)
+			split_lse[row * s->heads + head] = lse2;
+		else if (s->has_lse)
+			lse[at] = !is_empty            ? lse2 * unit
+				  : s->empty_minus_inf ? none
+						       : g_float(0x7f800000u);
+		if (s->has_max_logits)
+			max_logits[at] =
+				is_empty ? none : st->largest[r] * c * unit;
+	}
+	BARRIER(); /* nobody reads the sums */
+}
+
+/* All kernels; the last two are constants of each. */
+FN void
+decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
+		       const PRIVATE spmla_k_sparse_decode_mma_scalars *s,
+	       LOCAL uint8_t *local, decode_mma_kind kind, uint32_t heads)
+{
+	LOCAL float *most = (LOCAL float *)local;
+	LOCAL uint32_t *counts =
+		(LOCAL uint32_t *)(local + DECODE_MMA_COUNTS_AT);
+	LOCAL int32_t *notes = (LOCAL int32_t *)(local + DECODE_MMA_NOTES_AT);
+	LOCAL uint16_t *keys = (LOCAL uint16_t *)(local + DECODE_MMA_K_AT);
+	LOCAL uint16_t *q_local = (LOCAL uint16_t *)(local + DECODE_MMA_Q_AT);
+	LOCAL uint16_t *p = q_local + heads * DECODE_MMA_ROW;
+	const uint32_t shares = decode_mma_shares(&kind);
+	const uint32_t share = g_item() / 32 % shares;
+	const uint32_t own_head = kind.tiles == 2 ? g_item() / 128 * 32 : 0;
+	const uint32_t groups = (s->heads + heads - 1) / heads;
+	const float c = s->scale * 1.44269504088896341f;
+	const float none = g_float(0xff800000u);
+	const uint32_t pieces = s->parts ? s->parts : s->tokens;
+	uint64_t work;
+
+	for (work = g_block(); work < (uint64_t)pieces * groups;
+	     work += g_blocks()) {
+		const uint32_t first_head = (uint32_t)(work % groups) * heads;
+		const uint32_t reports = first_head == 0;
+		uint32_t t;
+
+		decode_take(fault_state, fault_status, reports,
+			    tile_scheduler_metadata, s->parts,
+			    (uint32_t)(work / groups), s->tokens, notes);
+		for (t = (uint32_t)notes[DECODE_FIRST];
+		     (int32_t)t <= notes[DECODE_LAST]; t++) {
+			const int64_t token = t;
+			uint32_t lens[2], i;
+			decode_range range;
+			int32_t block;
+			decode_mma_state st;
+			decode_mma_row next;
+
+			lens[0] =
+				decode_len(topk_lens, s->has_lens, s->topk, t);
+			lens[1] = 0;
+			if (kind.layout == SPMLA_LAYOUT_V4_FP8 && s->extra_topk)
+				lens[1] = decode_len(extra_topk_lens,
+						     s->has_extra_lens,
+						     s->extra_topk, t);
+			range = decode_blocks_of(
+				fault_state, fault_status, reports, notes,
+				num_splits, s->parts, s->split_rows, t,
+				(int32_t)(decode_blocks(lens[0], 1) +
+					  decode_blocks(lens[1], 0)));
+			if (range.end < 0)
+				continue;
+			/* For the loop, which has no registers for them. */
+			if (g_item() == 0) {
+				notes[DECODE_LEN] = (int32_t)lens[0];
+				notes[DECODE_EXTRA_LEN] = (int32_t)lens[1];
+			}
+			UNROLL
+			for (i = 0; i < 4; i++) {
+				st.sum[i] = 0.0f;
+				st.reach[i] = none;
+				st.largest[i] = none;
+			}
+			if (range.begin < range.end) {
+				decode_mma_slot(&next, s, slots, extra_slots,
+						token, lens,
+						(uint32_t)range.begin);
+				decode_mma_next(&next, &kind, s, fault_state,
+						fault_status, slots,
+						extra_slots, cache, extra_cache,
+						t, lens, (uint32_t)range.begin,
+						reports);
+			}
+			/* Nobody reads the last queries: a barrier has passed
+			 * since. */
+			decode_mma_load_q(
+				q + token * s->q_token_stride +
+					(int64_t)first_head * s->q_head_stride,
+				s->q_head_stride, s->heads - first_head, &kind,
+				q_local);
+			UNROLL
+			for (i = 0; i < 128; i++)
+				st.o[i / 64][i / 4 % 16][i % 4] = 0.0f;
+			for (block = range.begin; block < range.end; block++) {
+				float score[2][2][4];
+
+				decode_mma_store(&next, &kind, keys, counts);
+				BARRIER();
+				if (block + 1 < range.end) {
+					lens[0] = (uint32_t)notes[DECODE_LEN];
+					lens[1] = (uint32_t)
+						notes[DECODE_EXTRA_LEN];
+					decode_mma_next(
+						&next, &kind, s, fault_state,
+						fault_status, slots,
+						extra_slots, cache, extra_cache,
+						t, lens, (uint32_t)block + 1,
+						reports);
+				}
+				decode_mma_scores(
+					q_local + own_head * DECODE_MMA_ROW,
+					keys + share * (DECODE_BLOCK / shares) *
+							DECODE_MMA_ROW,
+					&kind, score);
+				decode_mma_weights(
+					score, counts, most + own_head,
+					p + own_head * DECODE_MMA_P_ROW, &kind,
+					heads, share, c, &st);
+				decode_mma_values(
+					p + own_head * DECODE_MMA_P_ROW,
+					keys + share * (SPMLA_MLA_LATENT /
+							shares),
+					&kind, &st);
+				BARRIER(); /* nobody reads these keys */
+			}
+			{
+				uint32_t bad;
+				const uint64_t row =
+					decode_row(notes, num_splits, s->parts,
+						   s->split_rows, t, &bad);
+
+				decode_mma_write(&st, s, &kind, attn_sink, out,
+						 lse, max_logits, split_out,
+						 split_lse, most, row, token,
+						 first_head, heads, own_head,
+						 share);
+			}
+		}
+	}
+}
+
+#define ARGS_NAME(type, name) name,
+
+FN decode_mma_kind
+decode_mma_kind_of(uint32_t layout, uint32_t dim, uint32_t tiles)
+{
+	decode_mma_kind kind;
+
+	kind.layout = layout;
+	kind.dim = dim;
+	kind.tiles = tiles;
+	return kind;
+}
+
+SPMLA_KERNEL(sparse_decode_mma)
+{
+	LOCAL_DYNAMIC(local, DECODE_MMA_BYTES);
+
+	decode_mma_run(
+		SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+		decode_mma_kind_of(SPMLA_LAYOUT_FP8_DS_MLA, SPMLA_MLA_DIM, 2),
+		DECODE_HEADS);
+}
+
+SPMLA_KERNEL(sparse_decode_mma_v4)
+{
+	LOCAL_DYNAMIC(local, DECODE_MMA_BYTES);
+
+	decode_mma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+		       decode_mma_kind_of(SPMLA_LAYOUT_V4_FP8, SPMLA_V4_DIM, 2),
+		       DECODE_HEADS);
+}
+
+/* Of these a multiprocessor with 227 KB holds two blocks; any other one, and so
+ * it may have more registers. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
+#define FEW_BLOCKS 2
+#else
+#define FEW_BLOCKS 1
+#endif
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_mma_few, FEW_BLOCKS)
+{
+	LOCAL_DYNAMIC(local, DECODE_MMA_FEW_BYTES);
+
+	decode_mma_run(
+		SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+		decode_mma_kind_of(SPMLA_LAYOUT_FP8_DS_MLA, SPMLA_MLA_DIM, 1),
+		DECODE_MMA_FEW);
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_mma_v4_few, FEW_BLOCKS)
+{
+	LOCAL_DYNAMIC(local, DECODE_MMA_FEW_BYTES);
+
+	decode_mma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+		       decode_mma_kind_of(SPMLA_LAYOUT_V4_FP8, SPMLA_V4_DIM, 1),
+		       DECODE_MMA_FEW);
+}
+
+#undef FEW_BLOCKS
+
+/* A bf16 row takes too many registers for two. */
+SPMLA_KERNEL(sparse_bf16_mma)
+{
+	LOCAL_DYNAMIC(local, DECODE_MMA_FEW_BYTES);
+
+	decode_mma_run(
+		SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+		decode_mma_kind_of(SPMLA_LAYOUT_MLA_BF16, SPMLA_MLA_DIM, 1),
+		DECODE_MMA_FEW);
+}
+
+SPMLA_KERNEL(sparse_bf16_mma_512)
+{
+	LOCAL_DYNAMIC(local, DECODE_MMA_FEW_BYTES);
+
+	decode_mma_run(
+		SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+		decode_mma_kind_of(SPMLA_LAYOUT_MLA_BF16, SPMLA_V4_DIM, 1),
+		DECODE_MMA_FEW);
+}
+
+#undef ARGS_NAME
+#endif
+#endif

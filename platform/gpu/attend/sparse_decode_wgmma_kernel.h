@@ -1,0 +1,897 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode by warpgroups' matrix instructions, of FP8_DS_MLA and of V4_FP8
+ * rows, and of bf16 rows, which sparse_prefill has too: a block has 64 heads of
+ * a token and walks its keys, 64 at a time. Keys are dequantised once into
+ * panels and serve there as K and, transposed, as V. Of Q K^T each of two
+ * warpgroups sums over half of the dims, and then has 32 keys; of P V it has
+ * half of the columns. Two sets of panels let one be filled while P V of the
+ * other runs. As products are issued no faster than they run, what shall run
+ * beside them stands between them: loads of the next rows between those of Q
+ * K^T, their conversion between those of P V. bf16 rows need no registers: they
+ * are copied into panels while P V runs.
+ *
+ * The hard idea: weights are rounded to bf16 against the largest score of their
+ * own 64 keys, as the contract says, and yet O needs no second accumulator. O
+ * and L are kept relative to the last block's largest score, not to the largest
+ * so far; where that could overflow, as the block is 2^60 below the largest,
+ * its weights are relative to the largest too, and add nothing that could be
+ * seen.
+ *
+ * The file is long because one function has every row: four kernels share the
+ * loop whose registers and order of instructions were hard to find.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_WGMMA_KERNEL_H
+#define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_WGMMA_KERNEL_H
+
+#include "spmla/platform/gpu/attend/decode_work_device.h"
+#include "spmla/platform/gpu/dialect/wgmma.h"
+
+#define SPMLA_K_sparse_decode_wgmma(P, S)    SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_v4(P, S) SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_bf16_wgmma(P, S)      SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_bf16_wgmma_512(P, S)  SPMLA_K_DECODE(P, S)
+SPMLA_KERNEL_SCALARS(sparse_decode_wgmma)
+/* The same struct: all are one function. */
+typedef spmla_k_sparse_decode_wgmma_scalars
+	spmla_k_sparse_decode_wgmma_v4_scalars;
+typedef spmla_k_sparse_decode_wgmma_scalars spmla_k_sparse_bf16_wgmma_scalars;
+typedef spmla_k_sparse_decode_wgmma_scalars
+	spmla_k_sparse_bf16_wgmma_512_scalars;
+
+enum {
+	DECODE_WGMMA_ITEMS = 256,
+	DECODE_WGMMA_PANELS = 9, /* of a query or a key; V4 has 8 */
+	/* 16-bit values of 64 rows. */
+	DECODE_WGMMA_SET = DECODE_WGMMA_PANELS * 64 * 64,
+	/* Local memory in bytes: queries, two sets of keys, weights of each
+	 * warpgroup, which keys count, each warpgroup's largest scores, the
+	 * notes of the piece. */
+	DECODE_WGMMA_K_AT = 2 * DECODE_WGMMA_SET,
+	DECODE_WGMMA_P_AT = DECODE_WGMMA_K_AT + 2 * 2 * DECODE_WGMMA_SET,
+	DECODE_WGMMA_COUNTS_AT = DECODE_WGMMA_P_AT + 2 * 64 * 64,
+	DECODE_WGMMA_MAX_AT = DECODE_WGMMA_COUNTS_AT + 2 * 4 * 8,
+	DECODE_WGMMA_NOTES_AT = DECODE_WGMMA_MAX_AT + 2 * 4 * DECODE_HEADS,
+	DECODE_WGMMA_BYTES = DECODE_WGMMA_NOTES_AT + 4 * DECODE_NOTES
+};
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* How far, in powers of two, O may be above what it is relative to. */
+#define DECODE_WGMMA_REACH 60.0f
+
+/* A token's keys in one cache. */
+typedef struct decode_wgmma_list {
+	GLOBAL const int32_t *slots; /* of token 0 */
+	int64_t slots_stride;
+	GLOBAL const uint8_t *cache;
+	uint64_t page_stride;
+	uint32_t page_entries, pages, len, blocks;
+} decode_wgmma_list;
+
+/* What a lane has of the next 8 rows of its subgroup: of each row 16 bytes of
+ * 512, of the rest of the rows another 16 or two, of one row a scale (or of V4
+ * a word of scales); and where row lane % 8 is. */
+typedef struct decode_wgmma_rows {
+	uint32_t codes[8][4];
+	uint32_t tails[2][4];
+	uint32_t scale;     /* rounded to bf16 before the first store */
+	uint32_t counts;    /* bit r: row r is a key */
+	uint32_t bad;       /* row lane % 8 is no key, but should be one */
+	uint32_t v4_scales; /* from the row on */
+	GLOBAL const uint8_t *row;
+	int32_t slot; /* of row lane % 8 of the 64 rows behind these */
+	uint32_t end; /* blocks that there are slots of */
+} decode_wgmma_rows;
+
+/* The accumulators of an item: of heads 16 w + g and 8 more the columns of its
+ * warpgroup's half. */
+typedef struct decode_wgmma_state {
+	float o[128];
+	float sum[2];     /* of p over the item's own keys */
+	float reach[2];   /* the score that O is relative to */
+	float largest[2]; /* score so far, unscaled */
+} decode_wgmma_state;
+
+/* A token's lists, of which it has that many entries. */
+FN void
+decode_wgmma_lists_of(decode_wgmma_list lists[2], GLOBAL const int32_t *slots,
+		      GLOBAL const int32_t *extra_slots,
+		      GLOBAL const uint8_t *cache,
+		      GLOBAL const uint8_t *extra_cache,
+		      const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
+		      uint32_t len, uint32_t extra_len)
+{
+	lists[0].slots = slots;
+	lists[0].slots_stride = s->slots_stride;
+	lists[0].cache = cache;
+	lists[0].page_stride = s->page_stride_bytes;
+	lists[0].page_entries = s->page_entries;
+	lists[0].pages = s->pages;
+	lists[0].len = len;
+	lists[0].blocks = decode_blocks(len, 1);
+	lists[1].slots = extra_slots;
+	lists[1].slots_stride = s->extra_slots_stride;
+	lists[1].cache = extra_cache;
+	lists[1].page_stride = s->extra_page_stride_bytes;
+	lists[1].page_entries = s->extra_page_entries;
+	lists[1].pages = s->extra_pages;
+	lists[1].len = extra_len;
+	lists[1].blocks = decode_blocks(extra_len, 0);
+}
+
+/* Asks for the slots of a block, of whichever list it is. */
+FN void
+decode_wgmma_slots(PRIVATE decode_wgmma_rows *to,
+		   const PRIVATE decode_wgmma_list lists[2], uint32_t v4,
+		   int64_t t, uint32_t block)
+{
+	const uint32_t row = g_item() / 32 * 8 + g_lane() % 8;
+
+	to->slot = -1;
+	if (block >= to->end)
+		return;
+	if (!v4 || block < lists[0].blocks) {
+		if (block * DECODE_BLOCK + row < lists[0].len)
+			to->slot = lists[0].slots[t * lists[0].slots_stride +
+						  block * DECODE_BLOCK + row];
+	} else {
+		block -= lists[0].blocks;
+		if (block * DECODE_BLOCK + row < lists[1].len)
+			to->slot = lists[1].slots[t * lists[1].slots_stride +
+						  block * DECODE_BLOCK + row];
+	}
+}
+
+/* Finds the row of to->slot. */
+FN void
+decode_wgmma_seek(PRIVATE decode_wgmma_rows *to,
+		  const PRIVATE decode_wgmma_list *list, uint32_t v4,
+		  uint32_t bf16)
+{
+	const int32_t slot = to->slot;
+	const uint32_t page = (uint32_t)slot / list->page_entries;
+	const uint32_t in_page = (uint32_t)slot - page * list->page_entries;
+	const uint32_t counts = slot >= 0 && page < list->pages;
+
+	to->bad = slot != -1 && !counts;
+	to->counts = (uint32_t)g_ballot(counts) & 0xffu;
+	to->row = list->cache + (counts ? page * list->page_stride : 0);
+	if (bf16) {
+		to->row += in_page * bf16 * 2 * G_PANEL;
+	} else if (v4) {
+		to->v4_scales =
+			(list->page_entries - in_page) * SPMLA_V4_VALUE_BYTES +
+			in_page * SPMLA_V4_SCALE_BYTES;
+		to->row += in_page * SPMLA_V4_VALUE_BYTES;
+	} else {
+		to->row += in_page * SPMLA_FP8_DS_MLA_BYTES;
+	}
+}
+
+/* Finds the rows of a block, whose slots are there, and asks for the slots of
+ * the one behind it; past the end there are no rows. */
+FN void
+decode_wgmma_next(PRIVATE decode_wgmma_rows *to,
+		  const PRIVATE decode_wgmma_list lists[2], uint32_t v4,
+		  uint32_t bf16, int64_t t, uint32_t block)
+{
+	if (!v4 || block < lists[0].blocks)
+		decode_wgmma_seek(to, lists, v4, bf16);
+	else
+		decode_wgmma_seek(to, lists + 1, v4, bf16);
+	decode_wgmma_slots(to, lists, v4, t, block + 1);
+}
+
+/* The address of the subgroup's row r. */
+FN GLOBAL const uint8_t *
+decode_wgmma_row(const PRIVATE decode_wgmma_rows *from, uint32_t r)
+{
+	const uint64_t at = (uint64_t)from->row;
+
+	return (GLOBAL const uint8_t *)((uint64_t)g_broadcast(
+						(uint32_t)(at >> 32), r)
+						<< 32 |
+					g_broadcast((uint32_t)at, r));
+}
+
+/* Asks for 512 bytes of each of the rows 2 k and 2 k + 1, or, k = 4, for what
+ * is left of all rows. */
+FN void
+decode_wgmma_load(PRIVATE decode_wgmma_rows *to, uint32_t v4, uint32_t k)
+{
+	const uint32_t lane = g_lane();
+	GLOBAL const uint8_t *row;
+	uint32_t r, i;
+
+	if (k < 4) {
+		UNROLL
+		for (i = 0; i < 2; i++) {
+			r = 2 * k + i;
+			row = decode_wgmma_row(to, r);
+			g_load128_if(to->counts >> r & 1u, row + 16 * lane,
+				     to->codes[r]);
+		}
+		return;
+	}
+	row = decode_wgmma_row(to, lane / 4);
+	to->scale = 0;
+	if (!v4 && to->counts >> lane / 4 & 1u)
+		to->scale =
+			((GLOBAL const uint32_t
+				  *)(row +
+				     SPMLA_FP8_DS_MLA_SCALE_BYTE))[lane % 4];
+	r = g_broadcast(to->v4_scales, lane / 4);
+	if (v4 && lane % 4 < 2 && to->counts >> lane / 4 & 1u)
+		to->scale = ((GLOBAL const uint32_t *)(row + r))[lane % 4];
+	if (v4) {
+		g_load128_if(to->counts >> lane / 4 & 1u,
+			     row + 512 + 16 * (lane % 4), to->tails[0]);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 2; i++) {
+		r = 4 * i + lane / 8;
+		row = decode_wgmma_row(to, r);
+		g_load128_if(to->counts >> r & 1u,
+			     row + SPMLA_FP8_DS_MLA_ROPE_BYTE + 16 * (lane % 8),
+			     to->tails[i]);
+	}
+}
+
+/* The scale of the lane's 16 values of row r. */
+FN float
+decode_wgmma_scale(const PRIVATE decode_wgmma_rows *from, uint32_t v4,
+		   uint32_t r)
+{
+	const uint32_t lane = g_lane();
+	uint32_t x;
+
+	if (!v4)
+		return g_float(g_broadcast(from->scale, 4 * r + lane / 8));
+	/* 2^(byte - 127): 0 is subnormal, 255 NaN. */
+	x = g_broadcast(from->scale, 4 * r + lane / 16) >> lane / 4 % 4 * 8 &
+	    0xffu;
+	return g_float(x == 255 ? 0x7fc00000u : x ? x << 23 : 0x00400000u);
+}
+
+/* Dequantises the lane's 16 values of row r of the subgroup. */
+FN void
+decode_wgmma_store_row(PRIVATE decode_wgmma_rows *from, uint32_t v4, uint32_t r,
+		       LOCAL uint16_t *keys)
+{
+	const uint32_t lane = g_lane(), row = g_item() / 32 * 8 + r;
+	/* Odd panels' lanes have their second 8 values first, so that no two
+	 * of eight lanes use the same banks. */
+	const uint32_t odd = lane / 4 & 1u, piece = lane % 4 * 2 + odd;
+	const float scale = decode_wgmma_scale(from, v4, r);
+	uint32_t codes[4], x[8], i;
+
+	UNROLL
+	for (i = 0; i < 4; i++)
+		g_wgmma_defer(from->codes[r] + i);
+	UNROLL
+	for (i = 0; i < 4; i++)
+		codes[i] = odd ? from->codes[r][i ^ 2u] : from->codes[r][i];
+	/* Row r of 8: g_panel_at of it. */
+	keys += lane / 4 * 64 * G_PANEL + row * G_PANEL;
+	if (v4 && lane >= 28) {
+		g_local_store128(keys + (lane % 4 ^ r) * 8, from->codes[r]);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 8; i++) {
+		const uint32_t pair =
+			g_e4m3x2_to_f16x2(codes[i / 2] >> 16 * (i % 2));
+		float low, high;
+
+		g_f16x2_to_f32(pair, &low, &high);
+		x[i] = g_f32_to_bf16x2(low * scale, high * scale);
+	}
+	g_local_store128(keys + (piece ^ r) * 8, x);
+	g_local_store128(keys + (piece ^ r ^ 1u) * 8, x + 4);
+}
+
+/* Rows 2 k and 2 k + 1 into panels, or, k = 4, what is left of all rows and
+ * which of them are keys; of rows that are none values are zeros. */
+FN void
+decode_wgmma_store(PRIVATE decode_wgmma_rows *from, uint32_t v4, uint32_t k,
+		   LOCAL uint16_t *keys, LOCAL uint32_t *counts)
+{
+	const uint32_t lane = g_lane(), first = g_item() / 32 * 8;
+	uint32_t i;
+
+	if (k == 0 && !v4) {
+		g_wgmma_defer(&from->scale);
+		from->scale = g_bits(g_round_bf16(g_float(from->scale)));
+	}
+	if (k < 4) {
+		decode_wgmma_store_row(from, v4, 2 * k, keys);
+		decode_wgmma_store_row(from, v4, 2 * k + 1, keys);
+		return;
+	}
+	if (lane == 0)
+		counts[g_item() / 32] = from->counts;
+	if (v4) {
+		g_local_store128(
+			keys + 7 * 64 * G_PANEL +
+				g_panel_at(first + lane / 4, 32 + lane % 4 * 8),
+			from->tails[0]);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 2; i++)
+		g_local_store128(keys + 8 * 64 * G_PANEL +
+					 g_panel_at(first + 4 * i + lane / 8,
+						    lane % 8 * 8),
+				 from->tails[i]);
+}
+
+/* Copies bf16 rows of so many panels into them, which g_local_copies_wait waits
+ * for; rows that are no keys become zeros. */
+FN void
+decode_wgmma_copy(const PRIVATE decode_wgmma_rows *from, uint32_t panels,
+		  LOCAL uint16_t *keys, LOCAL uint32_t *counts)
+{
+	const uint32_t lane = g_lane(), first = g_item() / 32 * 8;
+	uint32_t r, i;
+
+	if (lane == 0)
+		counts[g_item() / 32] = from->counts;
+	UNROLL
+	for (r = 0; r < 8; r++) {
+		GLOBAL const uint8_t *row = decode_wgmma_row(from, r);
+		const uint32_t is = from->counts >> r & 1u;
+
+		UNROLL
+		for (i = 0; i < 3; i++) {
+			const uint32_t piece = 32 * i + lane;
+
+			if (piece < panels * 8)
+				g_local_copy128(
+					keys + piece / 8 * 64 * G_PANEL +
+						g_panel_at(first + r,
+							   piece % 8 * 8),
+					row + 16 * piece, is);
+		}
+	}
+}
+
+/* The queries of 64 heads into panels; heads that are not there are zeros. */
+FN void
+decode_wgmma_load_q(GLOBAL const uint16_t *q, int64_t head_stride,
+		    uint32_t heads, uint32_t panels, LOCAL uint16_t *to)
+{
+	const uint32_t aligned =
+		((uint64_t)q & 15u) == 0 && (head_stride & 7) == 0;
+	uint32_t x[5][4], piece, i, e;
+
+	/* Five pieces of 8 values in flight an item. */
+	UNROLL
+	for (piece = g_item(); piece < DECODE_HEADS * panels * 8;
+	     piece += 5 * DECODE_WGMMA_ITEMS) {
+		UNROLL
+		for (i = 0; i < 5; i++) {
+			const uint32_t at = piece + i * DECODE_WGMMA_ITEMS;
+			const uint32_t h = at / (panels * 8);
+			GLOBAL const uint16_t *from = q +
+						      (int64_t)h * head_stride +
+						      at % (panels * 8) * 8;
+			const uint32_t is =
+				at < DECODE_HEADS * panels * 8 && h < heads;
+
+			g_load128_if(is && aligned, from, x[i]);
+			if (is && !aligned) {
+				UNROLL
+				for (e = 0; e < 4; e++)
+					x[i][e] = from[2 * e] |
+						  (uint32_t)from[2 * e + 1]
+							  << 16;
+			}
+		}
+		UNROLL
+		for (i = 0; i < 5; i++) {
+			const uint32_t at = piece + i * DECODE_WGMMA_ITEMS;
+			const uint32_t h = at / (panels * 8);
+			const uint32_t d = at % (panels * 8) * 8;
+
+			if (at < DECODE_HEADS * panels * 8)
+				g_local_store128(to + d / 64 * 64 * G_PANEL +
+							 g_panel_at(h, d % 64),
+						 x[i]);
+		}
+	}
+}
+
+/* Sums over half of the dims of 64 keys to scores of the warpgroup's 32 keys;
+ * the other's sums come through `sums`. */
+FN void
+decode_wgmma_scores(const PRIVATE float *sum, LOCAL uint32_t *sums,
+		    PRIVATE float *score)
+{
+	const uint32_t half_of = g_item() / 128;
+	uint32_t x[4], i, j;
+
+	sums += g_item() % 128 * 4;
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		UNROLL
+		for (j = 0; j < 4; j++) {
+			const float low = sum[4 * i + j];
+			const float high = sum[16 + 4 * i + j];
+
+			score[4 * i + j] = half_of ? high : low;
+			x[j] = g_bits(half_of ? low : high);
+		}
+		g_local_store128(sums + (4 * (half_of ^ 1u) + i) * 512, x);
+	}
+	BARRIER();
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		g_local_load128(sums + (4 * half_of + i) * 512, x);
+		UNROLL
+		for (j = 0; j < 4; j++)
+			score[4 * i + j] += g_float(x[j]);
+	}
+}
+
+/* Scores of the warpgroup's 32 keys to weights: the largest of each head, O and
+ * L made relative to it, and of all 64 keys the fragments of P; those of the
+ * other warpgroup come through `p`. `c` brings scores to log2. */
+FN void
+decode_wgmma_weights(PRIVATE float *score, LOCAL const uint32_t *counts,
+		     LOCAL float *most, LOCAL uint32_t *p, float c,
+		     PRIVATE decode_wgmma_state *st, uint32_t a[4][4])
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint32_t half_of = g_item() / 128;
+	const uint32_t head = g_item() / 32 % 4 * 16 + g;
+	const float none = g_float(0xff800000u);
+	float high[2], factor[2];
+	uint32_t i, r, own[8], other[8], keys[4];
+
+	g_local_load128(counts + 4 * half_of, keys);
+	if ((keys[0] & keys[1] & keys[2] & keys[3]) != 0xffu) {
+		UNROLL
+		for (i = 0; i < 16; i++)
+			if (!(keys[i / 4] >> (2 * t + i % 2) & 1u))
+				score[i] = none;
+	}
+	high[0] = high[1] = none;
+	UNROLL
+	for (i = 0; i < 16; i++)
+		high[i / 2 % 2] = g_larger(high[i / 2 % 2], score[i]);
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		high[r] = g_larger(high[r], g_shuffle_xor_f(high[r], 1));
+		high[r] = g_larger(high[r], g_shuffle_xor_f(high[r], 2));
+		if (t == 0)
+			most[half_of * DECODE_HEADS + head + 8 * r] = high[r];
+	}
+	BARRIER();
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		float mine, base;
+
+		mine = g_larger(most[head + 8 * r],
+				most[DECODE_HEADS + head + 8 * r]);
+		st->largest[r] = g_larger(st->largest[r], mine);
+		base = mine;
+		if ((st->largest[r] - mine) * c > DECODE_WGMMA_REACH)
+			base = st->largest[r];
+		/* Of only -inf: every weight is exp2(-inf), nothing moves. */
+		if (mine == none)
+			base = st->reach[r];
+		factor[r] = st->reach[r] == base
+				    ? 1.0f
+				    : g_exp2((st->reach[r] - base) * c);
+		if (base == none)
+			factor[r] = 1.0f;
+		high[r] = base == none ? 0.0f : base;
+		st->reach[r] = base;
+		st->sum[r] *= factor[r];
+	}
+	UNROLL
+	for (i = 0; i < 16; i += 2) {
+		const float base = high[i / 2 % 2];
+		const float low = g_exp2_flush((score[i] - base) * c);
+		const float up = g_exp2_flush((score[i + 1] - base) * c);
+
+		st->sum[i / 2 % 2] += low + up;
+		own[i / 2] = g_f32_to_bf16x2(low, up);
+	}
+	p += g_item() % 128 * 4;
+	g_local_store128(p + half_of * 1024, own);
+	g_local_store128(p + half_of * 1024 + 512, own + 4);
+	UNROLL
+	for (i = 0; i < 128; i++)
+		st->o[i] *= factor[i / 2 % 2];
+	BARRIER();
+	g_local_load128(p + (half_of ^ 1u) * 1024, other);
+	g_local_load128(p + (half_of ^ 1u) * 1024 + 512, other + 4);
+	UNROLL
+	for (i = 0; i < 8; i++) {
+		a[i / 4][i % 4] = half_of ? other[i] : own[i];
+		a[2 + i / 4][i % 4] = half_of ? own[i] : other[i];
+	}
+}
+
+/* The results of a token or a split. */
+FN void
+decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
+		   const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
+		   GLOBAL const float *attn_sink, GLOBAL uint16_t *out,
+		   GLOBAL float *lse, GLOBAL float *max_logits,
+		   GLOBAL float *split_out, GLOBAL float *split_lse,
+		   LOCAL float *sums, uint64_t row, uint32_t t,
+		   uint32_t first_head)
+{
+	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
+	const uint32_t whole = row == ~(uint64_t)0;
+	const int64_t token = t;
+	const uint32_t half_of = g_item() / 128;
+	const uint32_t local_head = g_item() / 32 % 4 * 16 + g;
+	const uint32_t pairs =
+		((uint64_t)out & 3u) == 0 &&
+		((s->out_token_stride | s->out_head_stride) & 1) == 0;
+	const float none = g_float(0xff800000u);
+	const float c = s->scale * 1.44269504088896341f;
+	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
+	uint32_t r, i;
+
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		float sum = st->sum[r];
+
+		sum += g_shuffle_xor_f(sum, 1);
+		sum += g_shuffle_xor_f(sum, 2);
+		if (lane_t == 0)
+			sums[half_of * DECODE_HEADS + local_head + 8 * r] = sum;
+	}
+	BARRIER();
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		const uint32_t head = first_head + local_head + 8 * r;
+		const float sum = sums[local_head + 8 * r] +
+				  sums[DECODE_HEADS + local_head + 8 * r];
+		const uint32_t is_empty = sum == 0.0f;
+		const float lse2 =
+			is_empty ? none : st->reach[r] * c + g_log2(sum);
+		float total = sum, factor;
+
+		if (head >= s->heads)
+			continue;
+		if (whole && s->has_sink && !is_empty)
+			total += g_sink_weight(attn_sink[head],
+					       st->reach[r] * c);
+		factor = is_empty ? 0.0f : g_div_rn(1.0f, total);
+		UNROLL
+		for (i = 0; i < 32; i++) {
+			const uint32_t column =
+				256 * half_of + 8 * i + 2 * lane_t;
+			const float a = st->o[4 * i + 2 * r];
+			const float b = st->o[4 * i + 2 * r + 1];
+			const float x = is_empty ? 0.0f : a * factor;
+			const float y = is_empty ? 0.0f : b * factor;
+
+			if (whole) {
+				GLOBAL uint16_t *to =
+					out + token * s->out_token_stride +
+					(int64_t)head * s->out_head_stride +
+					column;
+				const uint32_t both = g_f32_to_bf16x2(x, y);
+
+				if (pairs) {
+					*(GLOBAL uint32_t *)to = both;
+				} else {
+					to[0] = (uint16_t)both;
+					to[1] = (uint16_t)(both >> 16);
+				}
+			} else {
+				GLOBAL float *to = split_out +
+						   (row * s->heads + head) *
+							   SPMLA_MLA_LATENT +
+						   column;
+
+				to[0] = x;
+				to[1] = y;
+			}
+		}
+		if (half_of || lane_t)
+			continue;
+		if (!whole)
+			split_lse[row * s->heads + head] = lse2;
+		else if (s->has_lse)
+			lse[token * s->lse_token_stride +
+			    (int64_t)head * s->lse_head_stride] =
+				!is_empty            ? lse2 * unit
+				: s->empty_minus_inf ? none
+						     : g_float(0x7f800000u);
+		if (s->has_max_logits)
+			max_logits[token * s->lse_token_stride +
+				   (int64_t)head * s->lse_head_stride] =
+				is_empty ? none : st->largest[r] * c * unit;
+	}
+	BARRIER(); /* nobody reads the sums */
+}
+
+/* All kernels; `v4` and `bf16`, the panels of a bf16 row or 0, are constants of
+ * each. */
+FN void
+decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
+			 const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
+		 LOCAL uint8_t *local, uint32_t v4, uint32_t bf16)
+{
+	LOCAL uint16_t *q_local = (LOCAL uint16_t *)local;
+	LOCAL uint16_t *keys = (LOCAL uint16_t *)(local + DECODE_WGMMA_K_AT);
+	LOCAL uint32_t *p = (LOCAL uint32_t *)(local + DECODE_WGMMA_P_AT);
+	LOCAL uint32_t *counts =
+		(LOCAL uint32_t *)(local + DECODE_WGMMA_COUNTS_AT);
+	LOCAL float *most = (LOCAL float *)(local + DECODE_WGMMA_MAX_AT);
+	const uint32_t half_of = g_broadcast(g_item() / 128, 0);
+	const g_panel q_panels = g_panel_of(q_local);
+	const g_panel k_panels = g_panel_of(keys);
+	const g_panel q_own = g_panel_on(q_panels, half_of * 4 * 64 * G_PANEL);
+	const g_panel q_last = g_panel_step(
+		g_panel_on(q_panels, 8 * 64 * G_PANEL), 2 * half_of);
+	const uint32_t panels = bf16 ? bf16 : v4 ? 8 : 9;
+	const uint32_t groups = (s->heads + DECODE_HEADS - 1) / DECODE_HEADS;
+	const float c = s->scale * 1.44269504088896341f;
+	const float none = g_float(0xff800000u);
+	LOCAL int32_t *notes = (LOCAL int32_t *)(local + DECODE_WGMMA_NOTES_AT);
+	const uint64_t works =
+		(uint64_t)(s->parts ? s->parts : s->tokens) * groups;
+	uint64_t work;
+
+	for (work = g_block(); work < works; work += g_blocks()) {
+		const uint32_t first_head =
+			(uint32_t)(work % groups) * DECODE_HEADS;
+		const uint32_t heads = s->heads - first_head;
+		const uint32_t reports = first_head == 0;
+		uint32_t t;
+
+		decode_take(fault_state, fault_status, reports,
+			    tile_scheduler_metadata, s->parts,
+			    (uint32_t)(work / groups), s->tokens, notes);
+		for (t = (uint32_t)notes[DECODE_FIRST];
+		     (int32_t)t <= notes[DECODE_LAST]; t++) {
+			const int64_t token = t;
+			decode_wgmma_list lists[2];
+			uint32_t lens[2];
+			decode_wgmma_state st;
+			decode_wgmma_rows next;
+			decode_range range;
+			int32_t block;
+			uint32_t i, k;
+
+			lens[0] =
+				decode_len(topk_lens, s->has_lens, s->topk, t);
+			lens[1] = 0;
+			if (v4 && s->extra_topk)
+				lens[1] = decode_len(extra_topk_lens,
+						     s->has_extra_lens,
+						     s->extra_topk, t);
+			decode_wgmma_lists_of(lists, slots, extra_slots, cache,
+					      extra_cache, s, lens[0], lens[1]);
+			range = decode_blocks_of(
+				fault_state, fault_status, reports, notes,
+				num_splits, s->parts, s->split_rows, t,
+				(int32_t)(lists[0].blocks + lists[1].blocks));
+			/* The same in all lanes, and now the compiler knows. */
+			range.begin =
+				(int32_t)g_broadcast((uint32_t)range.begin, 0);
+			range.end =
+				(int32_t)g_broadcast((uint32_t)range.end, 0);
+			if (range.end < 0)
+				continue;
+			UNROLL
+			for (i = 0; i < 2; i++) {
+				st.sum[i] = 0.0f;
+				st.reach[i] = none;
+				st.largest[i] = none;
+			}
+			/* For the loop, which has no registers for them. */
+			if (g_item() == 0) {
+				notes[DECODE_LEN] = (int32_t)lens[0];
+				notes[DECODE_EXTRA_LEN] = (int32_t)lens[1];
+			}
+			next.end = (uint32_t)range.end;
+			decode_wgmma_slots(&next, lists, v4, t,
+					   (uint32_t)range.begin);
+			decode_wgmma_next(&next, lists, v4, bf16, t,
+					  (uint32_t)range.begin);
+			if (bf16)
+				decode_wgmma_copy(&next, bf16, keys, counts);
+			UNROLL
+			for (k = 0; k < 5 && !bf16; k++)
+				decode_wgmma_load(&next, v4, (k + 4) % 5);
+			decode_wgmma_load_q(
+				q + token * s->q_token_stride +
+					(int64_t)first_head * s->q_head_stride,
+				s->q_head_stride, heads, panels, q_local);
+			UNROLL
+			for (k = 0; k < 5 && !bf16; k++)
+				decode_wgmma_store(&next, v4, k, keys, counts);
+			if (bf16)
+				g_local_copies_wait();
+			UNROLL
+			for (i = 0; i < 128; i++)
+				st.o[i] = 0.0f;
+			g_wgmma_publish();
+			BARRIER();
+			for (block = range.begin; block < range.end; block++) {
+				const uint32_t set =
+					(uint32_t)(block - range.begin) & 1u;
+				const uint32_t more = block + 1 < range.end;
+				const g_panel now = g_panel_on(
+					k_panels, set * DECODE_WGMMA_SET);
+				const g_panel k_own = g_panel_on(
+					now, half_of * 4 * 64 * G_PANEL);
+				const g_panel k_last = g_panel_step(
+					g_panel_on(now, 8 * 64 * G_PANEL),
+					2 * half_of);
+				LOCAL uint16_t *other =
+					keys + (set ^ 1u) * DECODE_WGMMA_SET;
+				float sum[32], score[16];
+				uint32_t a[4][4];
+
+				/* Of those that are in panels now. */
+				if (next.bad && g_lane() < 8 && reports &&
+				    !s->quiet)
+					g_fault(fault_state, fault_status, t,
+						G_FAULT_INDEX);
+				UNROLL
+				for (k = 0; k < 32; k++) {
+					sum[k] = 0.0f;
+					g_wgmma_hold(sum + k);
+				}
+				g_wgmma_begin();
+				UNROLL
+				for (k = 0; k < 2 * panels; k++) {
+					/* 16 dims: of four panels each, and
+					 * of a ninth half each. */
+					const uint32_t at =
+						k < 16 ? k / 4 * 64 * G_PANEL
+						       : 0;
+
+					g_wgmma_bf16_n64(
+						sum,
+						g_panel_step(
+							g_panel_on(
+								k < 16 ? q_own
+								       : q_last,
+								at),
+							k % 4),
+						g_panel_step(
+							g_panel_on(
+								k < 16 ? k_own
+								       : k_last,
+								at),
+							k % 4));
+					if (k == 2) {
+						decode_wgmma_lists_of(
+							lists, slots,
+							extra_slots, cache,
+							extra_cache, s,
+							g_broadcast(
+								(uint32_t)notes
+									[DECODE_LEN],
+								0),
+							g_broadcast(
+								(uint32_t)notes
+									[DECODE_EXTRA_LEN],
+								0));
+						decode_wgmma_next(
+							&next, lists, v4, bf16,
+							t, (uint32_t)block + 1);
+					}
+					if (!bf16 && k % 2 && k / 2 > 0 &&
+					    k / 2 < 6)
+						decode_wgmma_load(&next, v4,
+								  (k / 2 + 3) %
+									  5);
+				}
+				g_wgmma_commit();
+				g_wgmma_wait();
+				UNROLL
+				for (k = 0; k < 32; k++)
+					g_wgmma_hold(sum + k);
+				decode_wgmma_scores(
+					sum, (LOCAL uint32_t *)other, score);
+				if (bf16) {
+					BARRIER(); /* the sums are read */
+					if (more)
+						decode_wgmma_copy(
+							&next, bf16, other,
+							counts +
+								(set ^ 1u) * 8);
+				}
+				decode_wgmma_weights(score, counts + set * 8,
+						     most, p, c, &st, a);
+				UNROLL
+				for (k = 0; k < 128; k++)
+					g_wgmma_hold(st.o + k);
+				UNROLL
+				for (k = 0; k < 16; k++)
+					g_wgmma_defer(a[k / 4] + k % 4);
+				g_wgmma_begin();
+				UNROLL
+				for (k = 0; k < 4; k++) {
+					g_wgmma_bf16_n256(
+						st.o, a[k],
+						g_panel_on(k_own,
+							   16 * k * G_PANEL));
+					if (k == 3)
+						g_wgmma_commit();
+					if (more && !bf16)
+						decode_wgmma_store(
+							&next, v4, k, other,
+							counts +
+								(set ^ 1u) * 8);
+				}
+				if (more && !bf16)
+					decode_wgmma_store(&next, v4, 4, other,
+							   counts + (set ^ 1u) *
+									    8);
+				if (more && bf16)
+					g_local_copies_wait();
+				if (more)
+					g_wgmma_publish();
+				g_wgmma_wait();
+				UNROLL
+				for (k = 0; k < 128; k++)
+					g_wgmma_hold(st.o + k);
+				BARRIER();
+			}
+			{
+				uint32_t bad;
+				const uint64_t row =
+					decode_row(notes, num_splits, s->parts,
+						   s->split_rows, t, &bad);
+
+				decode_wgmma_write(&st, s, attn_sink, out, lse,
+						   max_logits, split_out,
+						   split_lse, most, row, t,
+						   first_head);
+			}
+		}
+	}
+}
+
+#define ARGS_NAME(type, name) name,
+
+SPMLA_KERNEL(sparse_decode_wgmma)
+{
+	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
+
+	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+			 0, 0);
+}
+
+SPMLA_KERNEL(sparse_decode_wgmma_v4)
+{
+	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
+
+	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+			 1, 0);
+}
+
+SPMLA_KERNEL(sparse_bf16_wgmma)
+{
+	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
+
+	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+			 0, 9);
+}
+
+SPMLA_KERNEL(sparse_bf16_wgmma_512)
+{
+	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
+
+	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
+			 0, 8);
+}
+
+#undef ARGS_NAME
+#endif
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_prefill: a block of items has 16 heads of a token; the rest is in
+ * attend_device.h. An index that is no row is no mistake.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
+#define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
+
+#include "spmla/platform/gpu/attend/attend_device.h"
+#include "spmla/platform/gpu/attend/decode_work_device.h"
+
+#define SPMLA_K_sparse_prefill(P, S) \
+	P(const uint16_t, q)         \
+	P(const uint16_t, kv)        \
+	P(const int32_t, indices)    \
+	P(const int32_t, topk_lens)  \
+	P(const float, attn_sink)    \
+	P(uint16_t, out)             \
+	P(float, max_logits)         \
+	P(float, lse)                \
+	S(int64_t, q_token_stride)   \
+	S(int64_t, q_head_stride)    \
+	S(int64_t, kv_stride)        \
+	S(int64_t, indices_stride)   \
+	S(int64_t, out_token_stride) \
+	S(int64_t, out_head_stride)  \
+	S(int64_t, lse_token_stride) \
+	S(int64_t, lse_head_stride)  \
+	S(uint32_t, tokens)          \
+	S(uint32_t, heads)           \
+	S(uint32_t, dim)             \
+	S(uint32_t, topk)            \
+	S(uint32_t, kv_rows)         \
+	S(uint32_t, layout)          \
+	S(uint32_t, has_lens)        \
+	S(uint32_t, has_sink)        \
+	S(uint32_t, has_max_logits)  \
+	S(uint32_t, has_lse)         \
+	S(uint32_t, base2)           \
+	S(uint32_t, empty_minus_inf) \
+	S(float, scale)
+SPMLA_KERNEL_SCALARS(sparse_prefill)
+
+#ifdef SPMLA_GPU_KERNELS
+
+SPMLA_KERNEL(sparse_prefill)
+{
+	LOCAL_ARRAY(attend_local, shared, 1);
+	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
+	const float none = g_float(0xff800000u);
+	uint64_t work;
+
+	for (work = g_block(); work < (uint64_t)s.tokens * groups;
+	     work += g_blocks()) {
+		const uint32_t t = (uint32_t)(work / groups);
+		const uint32_t head = (uint32_t)(work % groups) * ATTEND_HEADS +
+				      g_item() / ATTEND_LANES;
+		const uint32_t active = head < s.heads;
+		const uint32_t len =
+			decode_len(topk_lens, s.has_lens, s.topk, t);
+		GLOBAL const int32_t *list =
+			indices + (int64_t)t * s.indices_stride;
+		const int64_t at = (int64_t)t * s.lse_token_stride +
+				   (int64_t)head * s.lse_head_stride;
+		attend_state st;
+		uint32_t first, n;
+
+		attend_start(&st,
+			     q + (int64_t)t * s.q_token_stride +
+				     (int64_t)head * s.q_head_stride,
+			     s.dim, active, s.scale);
+		for (first = 0; first < len; first += n) {
+			const uint32_t i = g_item();
+
+			n = len - first < ATTEND_KEYS ? len - first
+						      : ATTEND_KEYS;
+			BARRIER(); /* nobody reads the last block */
+			if (i < ATTEND_KEYS) {
+				const int32_t row =
+					i < n ? list[first + i] : -1;
+
+				shared->at[i] =
+					row >= 0 && (uint32_t)row < s.kv_rows
+						? (uint64_t)row *
+							  (uint64_t)
+								  s.kv_stride *
+							  2
+						: ATTEND_NO_ROW;
+			}
+			attend_block(&st, shared, (GLOBAL const uint8_t *)kv,
+				     s.layout, n);
+		}
+		if (!active)
+			continue;
+		attend_out(&st, s.has_sink, s.has_sink ? attn_sink[head] : 0.0f,
+			   out + (int64_t)t * s.out_token_stride +
+				   (int64_t)head * s.out_head_stride);
+		if (attend_lane() != 0)
+			continue;
+		if (s.has_max_logits)
+			max_logits[at] = attend_empty(&st) ? none
+					 : s.base2         ? st.largest * st.c
+						   : st.largest * s.scale;
+		if (s.has_lse)
+			lse[at] = attend_empty(&st)
+					  ? (s.empty_minus_inf
+						     ? none
+						     : g_float(0x7f800000u))
+				  : s.base2 ? attend_lse2(&st)
+					    : attend_lse(&st, s.scale);
+	}
+}
+
+#endif
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_prefill: from its args to a kernel: that of bf16 rows by matrix
+ * instructions, where the device has it and 16 bytes of rows and queries can be
+ * read at once, else the portable one.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+/* A row is a page of one entry. */
+static spmla_status
+launch_matrix(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+	      uint32_t heads, const spmla_sparse_prefill_args *a)
+{
+	const uint32_t groups = (a->heads + heads - 1) / heads;
+	spmla_k_sparse_bf16_wgmma_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.q = a->q;
+	p.slots = a->indices;
+	p.topk_lens = a->topk_lens;
+	p.attn_sink = a->attn_sink;
+	p.cache = (const uint8_t *)a->kv;
+	p.out = a->out;
+	p.lse = a->lse;
+	p.max_logits = a->max_logits;
+	p.s.q_token_stride = a->q_token_stride_elems;
+	p.s.q_head_stride = a->q_head_stride_elems;
+	p.s.slots_stride = a->indices_stride_elems;
+	p.s.out_token_stride = a->out_token_stride_elems;
+	p.s.out_head_stride = a->out_head_stride_elems;
+	p.s.lse_token_stride = a->lse_token_stride_elems;
+	p.s.lse_head_stride = a->lse_head_stride_elems;
+	p.s.page_stride_bytes = 2 * (uint64_t)a->kv_stride_elems;
+	p.s.tokens = a->tokens;
+	p.s.heads = a->heads;
+	p.s.topk = a->topk;
+	p.s.page_entries = 1;
+	p.s.extra_page_entries = 1;
+	p.s.pages = a->kv_rows;
+	p.s.has_lens = a->topk_lens != NULL;
+	p.s.has_sink = a->attn_sink != NULL;
+	p.s.has_lse = a->lse != NULL;
+	p.s.has_max_logits = a->max_logits != NULL;
+	p.s.base2 = a->lse_base == SPMLA_LSE_BASE2;
+	p.s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
+	p.s.quiet = 1;
+	p.s.scale = a->softmax_scale;
+	return spmla_i_gpu_launch(queue, kernel, (uint64_t)a->tokens * groups,
+				  &p);
+}
+
+spmla_status
+spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_sparse_prefill_args *a = args;
+	const uint32_t groups = (a->heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
+	/* Rows whose groups of four values can be read at once. */
+	const uint32_t tight =
+		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 8);
+	/* And those of eight. */
+	const uint32_t wide =
+		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 16);
+	const uint32_t is_mla = a->dim == SPMLA_MLA_DIM;
+	const spmla_i_kernel wgmma =
+		is_mla ? SPMLA_KERNEL_sparse_bf16_wgmma
+		       : SPMLA_KERNEL_sparse_bf16_wgmma_512;
+	const spmla_i_kernel mma = is_mla ? SPMLA_KERNEL_sparse_bf16_mma
+					  : SPMLA_KERNEL_sparse_bf16_mma_512;
+	spmla_k_sparse_prefill_params p;
+
+	if (wide && queue->resident_blocks[wgmma])
+		return launch_matrix(queue, wgmma, DECODE_HEADS, a);
+	if (wide && queue->resident_blocks[mma])
+		return launch_matrix(queue, mma, DECODE_MMA_FEW, a);
+	memset(&p, 0, sizeof p);
+	p.q = a->q;
+	p.kv = a->kv;
+	p.indices = a->indices;
+	p.topk_lens = a->topk_lens;
+	p.attn_sink = a->attn_sink;
+	p.out = a->out;
+	p.max_logits = a->max_logits;
+	p.lse = a->lse;
+	p.s.q_token_stride = a->q_token_stride_elems;
+	p.s.q_head_stride = a->q_head_stride_elems;
+	p.s.kv_stride = a->kv_stride_elems;
+	p.s.indices_stride = a->indices_stride_elems;
+	p.s.out_token_stride = a->out_token_stride_elems;
+	p.s.out_head_stride = a->out_head_stride_elems;
+	p.s.lse_token_stride = a->lse_token_stride_elems;
+	p.s.lse_head_stride = a->lse_head_stride_elems;
+	p.s.tokens = a->tokens;
+	p.s.heads = a->heads;
+	p.s.dim = a->dim;
+	p.s.topk = a->topk;
+	p.s.kv_rows = a->kv_rows;
+	p.s.layout = tight ? (uint32_t)SPMLA_LAYOUT_MLA_BF16
+			   : (uint32_t)ATTEND_LOOSE_BF16;
+	p.s.has_lens = a->topk_lens != NULL;
+	p.s.has_sink = a->attn_sink != NULL;
+	p.s.has_max_logits = a->max_logits != NULL;
+	p.s.has_lse = a->lse != NULL;
+	p.s.base2 = a->lse_base == SPMLA_LSE_BASE2;
+	p.s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
+	p.s.scale = a->softmax_scale;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_sparse_prefill,
+				  (uint64_t)a->tokens * groups, &p);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * split_combine: a block a head of a token, four columns an item. The hard idea
+ * is that subgroups share nothing, so there is no barrier, and yet no bit
+ * depends on their width: every 16 lanes read all lse of the row and add them
+ * up alike; then they have the weights of 16 splits at a time, which go round
+ * by broadcasts while the values of several splits are on their way. A split of
+ * lse -inf has no weight (it would be exp2(-inf - g), a NaN where g is infinite
+ * too) and is not read.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
+#define SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+#define SPMLA_K_split_combine(P, S)  \
+	SPMLA_K_FAULT(P)             \
+	P(const int32_t, num_splits) \
+	P(const float, split_out)    \
+	P(const float, split_lse)    \
+	P(const float, attn_sink)    \
+	P(uint16_t, out)             \
+	P(float, lse)                \
+	S(int64_t, out_token_stride) \
+	S(int64_t, out_head_stride)  \
+	S(int64_t, lse_token_stride) \
+	S(int64_t, lse_head_stride)  \
+	S(uint32_t, tokens)          \
+	S(uint32_t, heads)           \
+	S(uint32_t, split_rows)      \
+	S(uint32_t, has_sink)        \
+	S(uint32_t, has_lse)         \
+	S(uint32_t, empty_minus_inf)
+SPMLA_KERNEL_SCALARS(split_combine)
+
+enum {
+	COMBINE_LANES = 16, /* that add up a row's lse */
+	COMBINE_AHEAD = 4,  /* lse that a lane has in flight */
+	COMBINE_COLUMNS = SPMLA_MLA_LATENT / SPMLA_ITEMS_split_combine,
+	COMBINE_SPLITS = 8 /* whose values a lane has in flight */
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* The lse of splits first + 16 i + lane, -inf behind the last; `lse` is the
+ * head's of the first split, the next one's is `heads` further on. */
+FN void
+split_combine_fetch(GLOBAL const float *lse, uint32_t heads, uint32_t first,
+		    uint32_t n, PRIVATE float *x)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < COMBINE_AHEAD; i++) {
+		const uint32_t r =
+			first + i * COMBINE_LANES + g_lane() % COMBINE_LANES;
+
+		x[i] = r < n ? lse[(uint64_t)r * heads] : g_float(0xff800000u);
+	}
+}
+
+/* g of n splits: log2 of the sum of exp2(lse), +inf of none. */
+FN float
+split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
+{
+	const uint32_t step = COMBINE_AHEAD * COMBINE_LANES;
+	const float none = g_float(0xff800000u);
+	float x[COMBINE_AHEAD], most = none, sum = 0.0f;
+	uint32_t first, i;
+
+	for (first = 0; first < n; first += step) {
+		split_combine_fetch(lse, heads, first, n, x);
+		UNROLL
+		for (i = 0; i < COMBINE_AHEAD; i++)
+			most = x[i] > most ? x[i] : most; /* NaN is none */
+	}
+	most = g_max16(most);
+	if (most == none)
+		most = 0.0f;
+	for (first = 0; first < n; first += step) {
+		split_combine_fetch(lse, heads, first, n, x);
+		UNROLL
+		for (i = 0; i < COMBINE_AHEAD; i++)
+			sum += g_exp2(x[i] - most);
+	}
+	sum = g_sum16(sum);
+	return sum == 0.0f ? g_float(0x7f800000u) : g_log2(sum) + most;
+}
+
+/* sum += weight * values of n splits, in their order, for the lane's columns;
+ * `values` is the lane's first of the first split, the next one's is `stride`
+ * further on. */
+FN void
+split_combine_values(GLOBAL const float *values, uint64_t stride,
+		     GLOBAL const float *lse, uint32_t heads, uint32_t n,
+		     float g, PRIVATE float *sum)
+{
+	const float none = g_float(0xff800000u);
+	const uint32_t width = g_width();
+	uint32_t first, at, i, c;
+
+	for (first = 0; first < n; first += COMBINE_LANES) {
+		const uint32_t own = first + g_lane() % COMBINE_LANES;
+		const float x = own < n ? lse[(uint64_t)own * heads] : none;
+		const float weight = x == none ? 0.0f : g_exp2(x - g);
+		const uint32_t some = (uint32_t)g_ballot(x != none);
+
+		for (at = 0; at < COMBINE_LANES; at += COMBINE_SPLITS) {
+			float v[COMBINE_SPLITS][COMBINE_COLUMNS];
+
+			if (!(some >> at & ((1u << COMBINE_SPLITS) - 1u)))
+				continue;
+			UNROLL
+			for (i = 0; i < COMBINE_SPLITS; i++) {
+				GLOBAL const float *from =
+					values + (first + at + i) * stride;
+
+				UNROLL
+				for (c = 0; c < COMBINE_COLUMNS; c++)
+					v[i][c] = some >> (at + i) & 1u
+							  ? from[c * width]
+							  : 0.0f;
+			}
+			/* 0 * 0 changes no sum: it is never -0. */
+			UNROLL
+			for (i = 0; i < COMBINE_SPLITS; i++) {
+				const float w = g_float(
+					g_broadcast(g_bits(weight), at + i));
+
+				UNROLL
+				for (c = 0; c < COMBINE_COLUMNS; c++)
+					sum[c] += w * v[i][c];
+			}
+		}
+	}
+}
+
+SPMLA_KERNEL(split_combine)
+{
+	const uint32_t width = g_width(), own = g_item() / width;
+	const uint32_t column = own * COMBINE_COLUMNS * width + g_lane();
+	const uint64_t rows = (uint64_t)s.tokens * s.heads;
+	uint64_t row;
+
+	for (row = g_block(); row < rows; row += g_blocks()) {
+		const uint32_t t = (uint32_t)(row / s.heads);
+		const uint32_t h = (uint32_t)(row % s.heads);
+		int64_t first = num_splits[t], end = num_splits[t + 1];
+		GLOBAL uint16_t *to = out + (int64_t)t * s.out_token_stride +
+				      (int64_t)h * s.out_head_stride + column;
+		GLOBAL const float *row_lse;
+		float sum[COMBINE_COLUMNS], g;
+		uint32_t c;
+
+		if (end - first == 1)
+			continue; /* it is done */
+		if (first < 0 || end < first || end > (int64_t)s.split_rows) {
+			if (h == 0 && g_item() == 0)
+				g_fault(fault_state, fault_status, t,
+					G_FAULT_INDEX);
+			first = end = 0;
+		}
+		row_lse = split_lse + (uint64_t)first * s.heads + h;
+		g = split_combine_log_sum(row_lse, s.heads,
+					  (uint32_t)(end - first));
+		if (s.has_lse && g_item() == 0)
+			lse[(int64_t)t * s.lse_token_stride +
+			    (int64_t)h * s.lse_head_stride] =
+				s.empty_minus_inf && g == g_float(0x7f800000u)
+					? g_float(0xff800000u)
+					: g * 0.693147180559945309f;
+		if (s.has_sink)
+			g += g_log2(1.0f +
+				    g_exp2(attn_sink[h] * 1.44269504088896341f -
+					   g));
+		UNROLL
+		for (c = 0; c < COMBINE_COLUMNS; c++)
+			sum[c] = 0.0f;
+		split_combine_values(split_out +
+					     ((uint64_t)first * s.heads + h) *
+						     SPMLA_MLA_LATENT +
+					     column,
+				     (uint64_t)s.heads * SPMLA_MLA_LATENT,
+				     row_lse, s.heads, (uint32_t)(end - first),
+				     g, sum);
+		UNROLL
+		for (c = 0; c < COMBINE_COLUMNS; c++)
+			to[c * width] = (uint16_t)g_f32_to_bf16(sum[c]);
+	}
+}
+
+#endif
+#endif

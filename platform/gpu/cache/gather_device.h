@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the gathers share: which rows of the output a request owns, and the page
+ * that a key of it lies in. The hard idea: bounds of any kind become disjoint
+ * spans by a running maximum, so every block finds all spans by scans alone, a
+ * block's width of requests at a time, and then the owner of a row by bisection
+ * in local memory.
+ */
+#ifndef SPMLA_PLATFORM_GPU_CACHE_GATHER_DEVICE_H
+#define SPMLA_PLATFORM_GPU_CACHE_GATHER_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/dialect/scan.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/slot_map_kernel.h"
+
+enum { GATHER_ITEMS = 256 };
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* A request's rows of the output, [first, end). */
+typedef struct gather_span {
+	uint32_t first;
+	uint32_t end;
+	uint32_t start; /* position of the first key */
+	int32_t row;    /* of the table; -1: its rows are zeros */
+} gather_span;
+
+/* In place of a page's offset in bytes. */
+#define GATHER_ZEROS 0xffffffffffffffffu /* the row is zeros */
+#define GATHER_LEAVE 0xfffffffffffffffeu /* nobody's row */
+
+FN uint32_t
+gather_clamp(int64_t x, uint32_t high)
+{
+	return x < 0 ? 0 : x > (int64_t)high ? high : (uint32_t)x;
+}
+
+/* The spans of a block's width of requests, each item's its own `b`, if it is
+ * `there`, with bounds [begin, end) behind `done`; the first block reports what
+ * is wrong with them. `few`: there are no more than a subgroup has lanes, and
+ * this is the first call. Returns where the last of them ends. Spans may be
+ * read until the next call. */
+FN uint32_t
+gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
+	     uint32_t b, int64_t begin, int64_t end, int32_t start, int32_t row,
+	     uint32_t table_rows, uint32_t keys, uint32_t done,
+	     LOCAL gather_span *spans, LOCAL uint64_t *sums)
+{
+	const uint32_t i = g_item();
+	const uint32_t low = there ? gather_clamp(begin, keys) : 0;
+	const uint32_t high = there ? gather_clamp(end, keys) : 0;
+	const uint32_t is_known = row >= 0 && (uint32_t)row < table_rows;
+	uint32_t most = low > high ? low : high, first, stop, is_bad, last;
+
+	most = most > done ? most : done;
+	if (few) {
+		first = g_scan_max_lanes(most, &last);
+		stop = first > most ? first : most;
+		/* The first subgroup's are all that will be read. */
+		if (i < g_width())
+			spans[i].end = stop;
+	} else {
+		stop = g_scan_max(most, GATHER_ITEMS, sums, &last);
+		spans[i].end = stop;
+		BARRIER();
+		first = i ? spans[i - 1].end : done;
+	}
+	first = first > low ? first : low;
+	first = there ? first : stop;
+	is_bad = (int64_t)first != begin || (int64_t)stop != end ||
+		 (start < 0 && first < stop);
+	if (there && g_block() == 0) {
+		if (is_bad)
+			g_report(to, is_known ? (uint32_t)row : b,
+				 G_FAULT_LENGTH);
+		else if (!is_known && first < stop)
+			g_report(to, b, G_FAULT_ROW);
+	}
+	spans[i].first = first;
+	spans[i].start = (uint32_t)start;
+	spans[i].row = there && is_known && !is_bad ? row : -1;
+	BARRIER();
+	return few ? spans[g_width() - 1].end : last;
+}
+
+/* The offset in bytes of the page that has output row n, and the entry there;
+ * or GATHER_ZEROS, reported if the key has no page; or GATHER_LEAVE. n is below
+ * the end of the last span. */
+FN uint64_t
+gather_page(const PRIVATE g_reporter *to, LOCAL const gather_span *spans,
+	    GLOBAL const int32_t *block_table, GLOBAL const int32_t *table_cols,
+	    uint32_t has_cols, uint32_t columns, uint32_t stride,
+	    uint32_t pool_pages, uint32_t page_tokens, uint32_t ring,
+	    uint64_t page_bytes, uint32_t n, PRIVATE uint32_t *entry)
+{
+	uint32_t low = 0, high = 0; /* the first end above n */
+	uint32_t position, col;
+	int32_t page;
+
+	/* Requests are few as a rule: from the first ones on. */
+	while (high < GATHER_ITEMS - 1 && spans[high].end <= n) {
+		low = high + 1;
+		high = 2 * high + 1;
+	}
+	while (low < high) {
+		const uint32_t middle = (low + high) / 2;
+
+		if (spans[middle].end > n)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	*entry = 0;
+	if (n < spans[low].first)
+		return GATHER_LEAVE;
+	if (spans[low].row < 0)
+		return GATHER_ZEROS;
+	/* Both are below 2^31. */
+	position = spans[low].start + (n - spans[low].first);
+	col = position / page_tokens;
+	if (ring)
+		col %= columns;
+	page = g_table_page(block_table, table_cols, has_cols, columns, stride,
+			    pool_pages, (uint32_t)spans[low].row, col);
+	if (page < 0) {
+		g_report(to, (uint32_t)spans[low].row, G_FAULT_PAGE);
+		return GATHER_ZEROS;
+	}
+	*entry = position % page_tokens;
+	return (uint64_t)page * page_bytes;
+}
+
+#endif
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_k_gather: a block takes 64 rows of the output at a time. 64 items
+ * find their pages, side by side as each look-up waits for the one before it,
+ * and move the scales; then all items move the codes, 8 words each at once.
+ */
+#ifndef SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_GATHER_KERNEL_H
+#define SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_GATHER_KERNEL_H
+
+#include "spmla/platform/gpu/cache/gather_device.h"
+
+#define SPMLA_K_indexer_k_gather(P, S) \
+	SPMLA_K_FAULT(P)               \
+	P(const int32_t, cu_seq_lens)  \
+	P(const int32_t, req_row)      \
+	P(const int32_t, block_table)  \
+	P(const int32_t, table_cols)   \
+	P(const uint8_t, cache)        \
+	P(uint8_t, dst_k)              \
+	P(float, dst_scale)            \
+	S(uint64_t, page_stride_bytes) \
+	SPMLA_S_TABLE(S)               \
+	S(uint32_t, requests)          \
+	S(uint32_t, keys)              \
+	S(uint32_t, has_req_row)       \
+	S(uint32_t, whole_words)
+SPMLA_KERNEL_SCALARS(indexer_k_gather)
+
+enum { INDEXER_K_GATHER_ROWS = 64 }; /* at a time */
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Moves the codes of those rows, the first of which `to` is, from where they
+ * begin in the cache. */
+FN void
+indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
+		       GLOBAL uint8_t *to, uint32_t whole_words)
+{
+	enum {
+		WORDS = SPMLA_INDEX_DIM / 4,
+		STEP = GATHER_ITEMS / WORDS,
+		EACH = INDEXER_K_GATHER_ROWS / STEP
+	};
+	const uint32_t word = g_item() % WORDS, row = g_item() / WORDS;
+	uint32_t x[EACH], i, j;
+
+	UNROLL
+	for (i = 0; i < EACH; i++) {
+		const uint64_t at = from[row + i * STEP];
+
+		x[i] = 0;
+		if (at < GATHER_LEAVE)
+			x[i] = ((GLOBAL const uint32_t *)(cache + at))[word];
+	}
+	UNROLL
+	for (i = 0; i < EACH; i++) {
+		GLOBAL uint8_t *out =
+			to + (uint64_t)(row + i * STEP) * SPMLA_INDEX_DIM +
+			4 * word;
+
+		if (from[row + i * STEP] == GATHER_LEAVE)
+			continue;
+		if (whole_words) {
+			*(GLOBAL uint32_t *)out = x[i];
+			continue;
+		}
+		for (j = 0; j < 4; j++)
+			out[j] = (uint8_t)(x[i] >> 8 * j);
+	}
+}
+
+SPMLA_KERNEL_BLOCKS(indexer_k_gather, 2)
+{
+	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(uint64_t, from, INDEXER_K_GATHER_ROWS);
+	const g_reporter to = g_reporter_of(fault_state, fault_status);
+	const uint64_t codes_bytes = (uint64_t)s.page_tokens * SPMLA_INDEX_DIM;
+	const uint32_t i = g_item();
+	uint32_t done = 0, tile;
+
+	for (tile = 0; tile < s.requests; tile += GATHER_ITEMS) {
+		const uint32_t b = tile + i, there = b < s.requests;
+		const uint32_t last =
+			gather_spans(&to, s.requests <= g_width(), there, b,
+				     there ? cu_seq_lens[b] : 0,
+				     there ? cu_seq_lens[b + 1] : 0, 0,
+				     !there          ? -1
+				     : s.has_req_row ? req_row[b]
+						     : (int32_t)b,
+				     s.rows, s.keys, done, spans, sums);
+		uint32_t first =
+			spans[0].first + g_block() * INDEXER_K_GATHER_ROWS;
+
+		for (; first < last;
+		     first += g_blocks() * INDEXER_K_GATHER_ROWS) {
+			const uint32_t n = first + i;
+
+			BARRIER(); /* nobody reads the last rows' places */
+			if (i < INDEXER_K_GATHER_ROWS) {
+				uint64_t page = GATHER_LEAVE;
+				uint32_t entry = 0;
+				float scale = 0.0f;
+
+				if (n < last)
+					page = gather_page(
+						&to, spans, block_table,
+						table_cols, s.has_cols,
+						s.columns, s.stride,
+						s.pool_pages, s.page_tokens, 0,
+						s.page_stride_bytes, n, &entry);
+				if (page < GATHER_LEAVE) {
+					scale = ((
+						GLOBAL const float
+							*)(cache + page +
+							   codes_bytes))[entry];
+					page += (uint64_t)entry *
+						SPMLA_INDEX_DIM;
+				}
+				if (page != GATHER_LEAVE)
+					dst_scale[n] = scale;
+				from[i] = page;
+			}
+			BARRIER();
+			indexer_k_gather_codes(cache, from,
+					       dst_k + (uint64_t)first *
+							       SPMLA_INDEX_DIM,
+					       s.whole_words);
+		}
+		done = last;
+	}
+}
+
+#endif
+#endif

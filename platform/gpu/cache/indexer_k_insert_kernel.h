@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_k_insert: 16 lanes a token, eight tokens a block. Lane l has values
+ * l, l + 16, .. , as the pinned order of the sums has them; their codes change
+ * lanes before they are stored, four neighbours at a time. After each step the
+ * row is rounded to bf16, as if it had been stored and read again.
+ */
+#ifndef SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_INSERT_KERNEL_H
+#define SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_INSERT_KERNEL_H
+
+#include "spmla/platform/gpu/cache/row_device.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+#define SPMLA_K_indexer_k_insert(P, S) \
+	SPMLA_K_FAULT(P)               \
+	P(const uint16_t, k)           \
+	P(const int64_t, slot_mapping) \
+	P(const float, norm_weight)    \
+	P(const float, norm_bias)      \
+	P(const int32_t, positions)    \
+	P(const float, cos_sin)        \
+	P(uint8_t, cache)              \
+	S(int64_t, k_stride)           \
+	S(uint64_t, page_stride_bytes) \
+	S(uint32_t, tokens)            \
+	S(uint32_t, dtype)             \
+	S(uint32_t, raw_scale)         \
+	S(uint32_t, has_norm)          \
+	S(uint32_t, has_rope)          \
+	S(uint32_t, neox)              \
+	S(uint32_t, cos_sin_rows)      \
+	S(uint32_t, page_entries)      \
+	S(uint32_t, pages)             \
+	S(float, norm_eps)
+SPMLA_KERNEL_SCALARS(indexer_k_insert)
+
+enum { K_INSERT_PAIRS = G_ROW_ROPE / 2, K_INSERT_ROTATED = 4 /* of a lane */ };
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* The sum over the 128 values that 16 lanes have: lane l adds l, l + 16, .. to
+ * 0, then the tree 8, 4, 2, 1. */
+FN float
+k_insert_sum(const PRIVATE float *x)
+{
+	float sum = 0.0f;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < G_ROW_EACH; i++)
+		sum += x[i];
+	return g_sum16(sum);
+}
+
+/* Rounds `count` values, a constant, to bf16. */
+FN void
+k_insert_round(PRIVATE float *x, uint32_t count)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < count; i += 2)
+		g_row_values(g_f32_to_bf16x2(x[i], x[i + 1]), SPMLA_DTYPE_BF16,
+			     x + i);
+}
+
+FN void
+k_insert_norm(PRIVATE float *x, const PRIVATE float *weight,
+	      const PRIVATE float *bias, float eps)
+{
+	const float mean = k_insert_sum(x) * 0.0078125f;
+	float square[G_ROW_EACH], rstd;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < G_ROW_EACH; i++) {
+		x[i] -= mean;
+		square[i] = x[i] * x[i];
+	}
+	rstd = g_div_rn(1.0f,
+			g_sqrt_rn(k_insert_sum(square) * 0.0078125f + eps));
+	UNROLL
+	for (i = 0; i < G_ROW_EACH; i++)
+		x[i] = x[i] * rstd * weight[i] + bias[i];
+	k_insert_round(x, G_ROW_EACH);
+}
+
+/* Rotates a lane's values of the first 64: two products and their sum, each
+ * rounded; then bf16. c and n are what a value and its partner are multiplied
+ * by. */
+FN void
+k_insert_rotate(PRIVATE float *x, const PRIVATE float *c,
+		const PRIVATE float *n, uint32_t neox)
+{
+	float y[K_INSERT_ROTATED];
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < K_INSERT_ROTATED; i++)
+		y[i] = neox ? x[i ^ 2u] : g_shuffle_xor_f(x[i], 1);
+	UNROLL
+	for (i = 0; i < K_INSERT_ROTATED; i++)
+		x[i] = x[i] * c[i] + y[i] * n[i];
+	k_insert_round(x, K_INSERT_ROTATED);
+}
+
+/* Of four lanes with four bytes each, to lane r the r-th byte of each. */
+FN uint32_t
+k_insert_transpose(uint32_t word)
+{
+	const uint32_t other = g_shuffle_xor(word, 2);
+	uint32_t next;
+
+	word = g_lane() & 2u ? (word & 0xffff0000u) | other >> 16
+			     : (word & 0xffffu) | other << 16;
+	next = g_shuffle_xor(word, 1);
+	return g_lane() & 1u ? (word & 0xff00ff00u) | (next >> 8 & 0x00ff00ffu)
+			     : (word & 0x00ff00ffu) | (next & 0x00ff00ffu) << 8;
+}
+
+/* The codes of a row, those of four values of four lanes in one, and its scale.
+ */
+FN float
+k_insert_codes(const PRIVATE float *x, uint32_t raw, PRIVATE uint32_t *codes)
+{
+	const float amax = g_row_amax(x, 1e-4f);
+	const float scale = raw ? g_div_rn(amax, 448.0f) : g_row_pow2(amax);
+	const g_row_divisor d = g_row_divisor_of(scale, raw);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 2; i++)
+		codes[i] = k_insert_transpose(g_row_codes4(x + 4 * i, &d));
+	return scale;
+}
+
+SPMLA_KERNEL(indexer_k_insert)
+{
+	const uint32_t tiles = (s.tokens - 1) / G_ROW_GROUPS + 1;
+	const uint32_t lane = g_item() % G_ROW_LANES;
+	/* Where the bytes lie that a lane has after they changed lanes. */
+	const uint32_t at = 16 * (lane % 4) + lane / 4 * 4;
+	float weight[G_ROW_EACH], bias[G_ROW_EACH];
+	uint32_t tile, i;
+
+	UNROLL
+	for (i = 0; i < G_ROW_EACH; i++) {
+		weight[i] = bias[i] = 0.0f;
+		if (s.has_norm) {
+			weight[i] = norm_weight[lane + 16 * i];
+			bias[i] = norm_bias[lane + 16 * i];
+		}
+	}
+	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
+		const uint32_t t = tile * G_ROW_GROUPS + g_item() / G_ROW_LANES;
+		const uint32_t there = t < s.tokens;
+		const int64_t slot = there ? slot_mapping[t] : -1;
+		const uint32_t position =
+			there && s.has_rope ? (uint32_t)positions[t] : 0;
+		const uint32_t is_known =
+			!s.has_rope || position < s.cos_sin_rows;
+		float x[G_ROW_EACH], c[K_INSERT_ROTATED], n[K_INSERT_ROTATED];
+		uint32_t is_inside, live, values[G_ROW_EACH], codes[2];
+		uint64_t page, entry;
+		float scale;
+
+		UNROLL
+		for (i = 0; i < G_ROW_EACH; i++)
+			values[i] = there ? k[(int64_t)t * s.k_stride + lane +
+					      16 * i]
+					  : 0;
+		UNROLL
+		for (i = 0; i < K_INSERT_ROTATED; i++) {
+			const uint32_t v = lane + 16 * i;
+			const uint32_t pair =
+				s.neox ? v % K_INSERT_PAIRS : v / 2;
+			const uint32_t is_first =
+				s.neox ? v < K_INSERT_PAIRS : v % 2 == 0;
+			GLOBAL const float *p =
+				cos_sin + (uint64_t)position * G_ROW_ROPE +
+				pair;
+
+			c[i] = n[i] = 0.0f;
+			if (s.has_rope && is_known) {
+				c[i] = p[0];
+				n[i] = is_first ? -p[K_INSERT_PAIRS]
+						: p[K_INSERT_PAIRS];
+			}
+		}
+		page = (uint64_t)slot / s.page_entries;
+		entry = (uint64_t)slot - page * s.page_entries;
+		is_inside = slot >= 0 && page < s.pages;
+		live = is_inside && is_known;
+		if (slot >= 0 && !live && lane == 0)
+			g_fault(fault_state, fault_status, t,
+				is_inside ? G_FAULT_POSITION : G_FAULT_SLOT);
+		if (s.dtype == SPMLA_DTYPE_FP16) {
+			UNROLL
+			for (i = 0; i < G_ROW_EACH; i++)
+				x[i] = g_fp16_to_f32(values[i]);
+		} else {
+			UNROLL
+			for (i = 0; i < G_ROW_EACH; i++)
+				x[i] = g_bf16_to_f32(values[i]);
+		}
+		if (s.has_norm)
+			k_insert_norm(x, weight, bias, s.norm_eps);
+		if (s.has_rope)
+			k_insert_rotate(x, c, n, s.neox);
+		if (s.raw_scale)
+			scale = k_insert_codes(x, 1, codes);
+		else
+			scale = k_insert_codes(x, 0, codes);
+		if (live) {
+			GLOBAL uint8_t *out =
+				cache + page * s.page_stride_bytes;
+			GLOBAL uint8_t *row = out + entry * G_ROW + at;
+
+			*(GLOBAL uint32_t *)row = codes[0];
+			*(GLOBAL uint32_t *)(row + 64) = codes[1];
+			out += (uint64_t)s.page_entries * G_ROW;
+			if (lane == 0)
+				((GLOBAL float *)out)[entry] = scale;
+		}
+	}
+}
+
+#endif
+#endif

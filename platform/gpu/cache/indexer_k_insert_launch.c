@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_k_insert: from its args to its kernel.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+spmla_status
+spmla_i_gpu_indexer_k_insert(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_indexer_k_insert_args *a = args;
+	spmla_k_indexer_k_insert_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.k = a->k;
+	p.slot_mapping = a->slot_mapping;
+	p.norm_weight = a->norm_weight;
+	p.norm_bias = a->norm_bias;
+	p.positions = a->positions;
+	p.cos_sin = a->cos_sin;
+	p.cache = a->cache.base;
+	p.s.k_stride = a->k_stride_elems;
+	p.s.page_stride_bytes = a->cache.page_stride_bytes;
+	p.s.tokens = a->tokens;
+	p.s.dtype = a->dtype;
+	p.s.raw_scale = a->scale_mode == SPMLA_SCALE_RAW;
+	p.s.has_norm = a->norm_weight != NULL;
+	p.s.has_rope = a->rope_style != SPMLA_ROPE_NONE;
+	p.s.neox = a->rope_style == SPMLA_ROPE_NEOX;
+	p.s.cos_sin_rows = a->cos_sin_rows;
+	p.s.page_entries = a->cache.entries_per_page;
+	p.s.pages = a->cache.pages;
+	p.s.norm_eps = a->norm_eps;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_indexer_k_insert,
+				  (a->tokens - 1) / G_ROW_GROUPS + 1, &p);
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_gather: a block takes 32 rows of the output at a time. 32 items find their
+ * pages, side by side as each look-up waits for the one before it; then 16
+ * lanes take a row, eight values at a time, and have asked for all of it before
+ * they use any. The product of a code and its scale is rounded twice, to f32
+ * and then to bf16. Rows of V4 have a kernel of their own: one
+ * for both would need the registers of both. By slot there is no search.
+ */
+#ifndef SPMLA_PLATFORM_GPU_CACHE_KV_GATHER_KERNEL_H
+#define SPMLA_PLATFORM_GPU_CACHE_KV_GATHER_KERNEL_H
+
+#include "spmla/platform/gpu/cache/gather_device.h"
+#include "spmla/platform/gpu/cache/v4_row_device.h"
+
+#define SPMLA_K_kv_gather(P, S)            \
+	SPMLA_K_FAULT(P)                   \
+	P(const int32_t, workspace_starts) \
+	P(const int32_t, workspace_ends)   \
+	P(const int32_t, seq_starts)       \
+	P(const int32_t, req_row)          \
+	P(const int32_t, block_table)      \
+	P(const int32_t, table_cols)       \
+	P(const int32_t, slots)            \
+	P(const uint8_t, cache)            \
+	P(uint16_t, dst)                   \
+	S(int64_t, dst_stride)             \
+	S(uint64_t, page_stride_bytes)     \
+	SPMLA_S_TABLE(S)                   \
+	S(uint32_t, requests)              \
+	S(uint32_t, keys)                  \
+	S(uint32_t, has_ends)              \
+	S(uint32_t, has_seq_starts)        \
+	S(uint32_t, has_req_row)           \
+	S(uint32_t, has_slots)             \
+	S(uint32_t, ring)                  \
+	S(uint32_t, layout)                \
+	S(float, kv_scale)                 \
+	S(uint32_t, whole_words)           \
+	S(uint32_t, wide)
+SPMLA_KERNEL_SCALARS(kv_gather)
+
+#define SPMLA_K_kv_gather_v4(P, S) SPMLA_K_kv_gather(P, S)
+SPMLA_KERNEL_SCALARS(kv_gather_v4)
+
+enum {
+	KV_GATHER_ROWS = 32,  /* at a time */
+	KV_GATHER_LANES = 16, /* a row */
+	KV_GATHER_TURNS = KV_GATHER_ROWS * KV_GATHER_LANES / GATHER_ITEMS,
+	KV_GATHER_OCTETS =
+		SPMLA_MLA_LATENT / 8 / KV_GATHER_LANES, /* a lane's */
+	KV_GATHER_V4_EACH = 4, /* octets, of which a row has 64 */
+	KV_GATHER_V4_ROWS = GATHER_ITEMS * KV_GATHER_V4_EACH / 64
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Eight codes times their scale as bf16; a NaN has no sign, which costs a
+ * second look where there may be one. */
+FN void
+kv_gather_octet(const PRIVATE uint32_t *codes, float scale,
+		PRIVATE uint32_t *values)
+{
+	float x[8];
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		g_e4m3x2_to_f32(codes[i / 2] >> 16 * (i % 2), x + 2 * i,
+				x + 2 * i + 1);
+		x[2 * i] *= scale;
+		x[2 * i + 1] *= scale;
+		values[i] = g_f32_to_bf16x2(x[2 * i], x[2 * i + 1]);
+	}
+	if ((g_bits(scale) & 0x7f800000u) != 0x7f800000u &&
+	    !g_e4m3_any_nan(codes[0]) && !g_e4m3_any_nan(codes[1]))
+		return;
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		if (x[2 * i] != x[2 * i])
+			values[i] = (values[i] & 0xffff0000u) | 0x7fc0u;
+		if (x[2 * i + 1] != x[2 * i + 1])
+			values[i] = (values[i] & 0xffffu) | 0x7fc00000u;
+	}
+}
+
+/* Four values, at the end of a row. */
+FN void
+kv_gather_store_last(GLOBAL uint16_t *p, uint32_t wide, uint64_t w)
+{
+	uint32_t i;
+
+	if (wide) {
+		*(GLOBAL uint64_t *)p = w;
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++)
+		p[i] = (uint16_t)(w >> 16 * i);
+}
+
+/* Moves coded rows, the first of which `to` is, from where they begin in the
+ * cache. Zeros are codes and scales too. */
+FN void
+kv_gather_fp8(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
+	      GLOBAL uint16_t *to, int64_t stride, uint32_t wide)
+{
+	const uint32_t lane = g_item() % KV_GATHER_LANES;
+	const uint32_t first = g_item() / KV_GATHER_LANES * KV_GATHER_TURNS;
+	uint64_t codes[KV_GATHER_TURNS][KV_GATHER_OCTETS];
+	uint64_t rope[KV_GATHER_TURNS];
+	uint32_t scales[KV_GATHER_TURNS][4], i, j;
+
+	UNROLL
+	for (i = 0; i < KV_GATHER_TURNS; i++) {
+		const uint64_t at = from[first + i];
+		GLOBAL const uint8_t *row =
+			cache + (at < GATHER_LEAVE ? at : 0);
+
+		UNROLL
+		for (j = 0; j < 4; j++)
+			codes[i][j] = scales[i][j] = 0;
+		rope[i] = 0;
+		if (at >= GATHER_LEAVE)
+			continue;
+		UNROLL
+		for (j = 0; j < KV_GATHER_OCTETS; j++)
+			codes[i][j] = *(GLOBAL const uint64_t
+						*)(row + 8 * lane +
+						   j * SPMLA_MLA_SCALE_GROUP);
+		g_load4((GLOBAL const float *)(row +
+					       SPMLA_FP8_DS_MLA_SCALE_BYTE),
+			scales[i]);
+		rope[i] =
+			*(GLOBAL const uint64_t *)(row +
+						   SPMLA_FP8_DS_MLA_ROPE_BYTE +
+						   8 * lane);
+	}
+	UNROLL
+	for (i = 0; i < KV_GATHER_TURNS; i++) {
+		GLOBAL uint16_t *out = to + (int64_t)(first + i) * stride;
+
+		if (from[first + i] == GATHER_LEAVE)
+			continue;
+		UNROLL
+		for (j = 0; j < KV_GATHER_OCTETS; j++) {
+			uint32_t w[4], pair[2];
+
+			pair[0] = (uint32_t)codes[i][j];
+			pair[1] = (uint32_t)(codes[i][j] >> 32);
+			kv_gather_octet(pair, g_float(scales[i][j]), w);
+			g_row_store8(out + 8 * lane + j * SPMLA_MLA_SCALE_GROUP,
+				     wide, w);
+		}
+		kv_gather_store_last(out + SPMLA_MLA_LATENT + 4 * lane, wide,
+				     rope[i]);
+	}
+}
+
+/* The same for rows of values as they shall be. */
+FN void
+kv_gather_bf16(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
+	       GLOBAL uint16_t *to, int64_t stride, uint32_t wide)
+{
+	const uint32_t lane = g_item() % KV_GATHER_LANES;
+	uint32_t i, j;
+
+	for (i = g_item() / KV_GATHER_LANES; i < KV_GATHER_ROWS;
+	     i += GATHER_ITEMS / KV_GATHER_LANES) {
+		const uint64_t at = from[i];
+		GLOBAL const uint16_t *row =
+			(GLOBAL const uint16_t *)(cache +
+						  (at < GATHER_LEAVE ? at : 0));
+		GLOBAL uint16_t *out = to + (int64_t)i * stride;
+		uint32_t w[KV_GATHER_OCTETS][4];
+		uint64_t rope = 0;
+
+		if (at == GATHER_LEAVE)
+			continue;
+		UNROLL
+		for (j = 0; j < KV_GATHER_OCTETS; j++) {
+			w[j][0] = w[j][1] = w[j][2] = w[j][3] = 0;
+			if (at < GATHER_LEAVE)
+				g_load4((GLOBAL const float
+						 *)(row + 8 * lane +
+						    j * SPMLA_MLA_SCALE_GROUP),
+					w[j]);
+		}
+		if (at < GATHER_LEAVE)
+			rope = *(GLOBAL const uint64_t *)(row +
+							  SPMLA_MLA_LATENT +
+							  4 * lane);
+		UNROLL
+		for (j = 0; j < KV_GATHER_OCTETS; j++)
+			g_row_store8(out + 8 * lane + j * SPMLA_MLA_SCALE_GROUP,
+				     wide, w[j]);
+		kv_gather_store_last(out + SPMLA_MLA_LATENT + 4 * lane, wide,
+				     rope);
+	}
+}
+
+/* What says where rows come from, of either kernel. */
+typedef struct kv_gather_job {
+	GLOBAL const int32_t *workspace_starts;
+	GLOBAL const int32_t *workspace_ends;
+	GLOBAL const int32_t *seq_starts;
+	GLOBAL const int32_t *req_row;
+	GLOBAL const int32_t *block_table;
+	GLOBAL const int32_t *table_cols;
+	GLOBAL const int32_t *slots;
+	uint64_t page_stride_bytes;
+	uint32_t rows;
+	uint32_t columns;
+	uint32_t stride;
+	uint32_t pool_pages;
+	uint32_t page_tokens;
+	uint32_t has_cols;
+	uint32_t requests;
+	uint32_t keys;
+	uint32_t has_ends;
+	uint32_t has_seq_starts;
+	uint32_t has_req_row;
+	uint32_t has_slots;
+	uint32_t ring;
+} kv_gather_job;
+
+/* Of the parameters of a kernel. */
+#define KV_GATHER_JOB                                                        \
+	{                                                                    \
+		workspace_starts, workspace_ends, seq_starts, req_row,       \
+			block_table, table_cols, slots, s.page_stride_bytes, \
+			s.rows, s.columns, s.stride, s.pool_pages,           \
+			s.page_tokens, s.has_cols, s.requests, s.keys,       \
+			s.has_ends, s.has_seq_starts, s.has_req_row,         \
+			s.has_slots, s.ring                                  \
+	}
+
+/* Requests from `tile` on, as many as the block has items: their spans, the
+ * first row of them, and behind their last one. By slot all rows. */
+FN uint32_t
+kv_gather_tile(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
+	       uint32_t tile, uint32_t done, LOCAL gather_span *spans,
+	       LOCAL uint64_t *sums, PRIVATE uint32_t *first)
+{
+	const uint32_t b = tile + g_item(), there = b < job->requests;
+	int64_t begin = 0, end = 0;
+	int32_t start = 0, row = -1;
+	uint32_t last;
+
+	*first = 0;
+	if (job->has_slots)
+		return job->keys;
+	if (there) {
+		begin = job->workspace_starts[b];
+		end = job->has_ends           ? job->workspace_ends[b]
+		      : b + 1 < job->requests ? job->workspace_starts[b + 1]
+					      : (int64_t)job->keys;
+		start = job->has_seq_starts ? job->seq_starts[b] : 0;
+		row = job->has_req_row ? job->req_row[b] : (int32_t)b;
+	}
+	last = gather_spans(to, job->requests <= g_width(), there, b, begin,
+			    end, start, row, job->rows, job->keys, done, spans,
+			    sums);
+	*first = spans[0].first;
+	return last;
+}
+
+/* The page that output row n comes from, in bytes, and the entry there. */
+FN uint64_t
+kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
+		LOCAL const gather_span *spans, uint32_t n,
+		PRIVATE uint32_t *entry)
+{
+	uint32_t slot;
+
+	if (!job->has_slots)
+		return gather_page(to, spans, job->block_table, job->table_cols,
+				   job->has_cols, job->columns, job->stride,
+				   job->pool_pages, job->page_tokens, job->ring,
+				   job->page_stride_bytes, n, entry);
+	slot = (uint32_t)job->slots[n];
+	*entry = slot % job->page_tokens;
+	if (slot & 0x80000000u)
+		return GATHER_ZEROS;
+	if (slot / job->page_tokens >= job->pool_pages) {
+		g_report(to, n, G_FAULT_SLOT);
+		return GATHER_ZEROS;
+	}
+	return slot / job->page_tokens * job->page_stride_bytes;
+}
+
+/* Moves `rows` of V4; `scales` are where theirs lie. */
+FN void
+kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
+		    LOCAL const uint64_t *scales, uint32_t layout,
+		    float kv_scale, GLOBAL uint16_t *to, int64_t stride,
+		    uint32_t whole, uint32_t rows)
+{
+	enum { OCTETS = SPMLA_V4_DIM / 8 };
+	const uint32_t is_fp8 = layout == SPMLA_LAYOUT_V4_FP8;
+	uint32_t first, i;
+
+	for (first = g_item(); first < rows * OCTETS;
+	     first += KV_GATHER_V4_EACH * GATHER_ITEMS) {
+		/* Four words of values, or two of codes and their scale. */
+		uint32_t w[4 * KV_GATHER_V4_EACH];
+
+		UNROLL
+		for (i = 0; i < KV_GATHER_V4_EACH; i++) {
+			const uint32_t at = first + i * GATHER_ITEMS;
+			const uint32_t o = at % OCTETS;
+			const uint64_t entry = from[at / OCTETS];
+			const uint32_t is_rope = is_fp8 && o >= V4_ROPE_OCTET;
+			GLOBAL const uint8_t *p = cache + entry;
+			uint32_t byte = 0; /* of the scale */
+
+			w[4 * i] = w[4 * i + 1] = w[4 * i + 2] = w[4 * i + 3] =
+				0; /* as codes too */
+			if (entry >= GATHER_LEAVE)
+				continue;
+			if (is_rope || layout == SPMLA_LAYOUT_V4_BF16) {
+				p += is_rope ? SPMLA_V4_NOPE : 0;
+				p += 16 * (is_rope ? o - V4_ROPE_OCTET : o);
+				g_load4((GLOBAL const float *)p, w + 4 * i);
+			} else {
+				const uint64_t codes =
+					*(GLOBAL const uint64_t *)(p + 8 * o);
+
+				w[4 * i] = (uint32_t)codes;
+				w[4 * i + 1] = (uint32_t)(codes >> 32);
+				if (is_fp8)
+					byte = cache[scales[at / OCTETS] +
+						     o / 8];
+				w[4 * i + 2] =
+					is_fp8 ? byte << 23 : g_bits(kv_scale);
+			}
+		}
+		UNROLL
+		for (i = 0; i < KV_GATHER_V4_EACH; i++) {
+			const uint32_t at = first + i * GATHER_ITEMS;
+			const uint32_t row = at / OCTETS, o = at % OCTETS;
+			const uint32_t codes[2] = {w[4 * i], w[4 * i + 1]};
+
+			if (from[row] == GATHER_LEAVE)
+				continue;
+			if (layout == SPMLA_LAYOUT_V4_E4M3 ||
+			    (is_fp8 && o < V4_ROPE_OCTET))
+				kv_gather_octet(codes, g_float(w[4 * i + 2]),
+						w + 4 * i);
+			g_row_store8(to + (int64_t)row * stride + 8 * o, whole,
+				     w + 4 * i);
+		}
+	}
+}
+
+SPMLA_KERNEL(kv_gather)
+{
+	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(uint64_t, from, KV_GATHER_ROWS);
+	const g_reporter to = g_reporter_of(fault_state, fault_status);
+	const kv_gather_job job = KV_GATHER_JOB;
+	const uint32_t is_fp8 = s.layout == SPMLA_LAYOUT_FP8_DS_MLA;
+	const uint32_t entry_bytes =
+		is_fp8 ? SPMLA_FP8_DS_MLA_BYTES : SPMLA_MLA_BF16_BYTES;
+	const uint32_t tiles = s.has_slots ? 1 : s.requests;
+	const uint32_t i = g_item();
+	uint32_t done = 0, tile, first;
+
+	for (tile = 0; tile < tiles; tile += GATHER_ITEMS) {
+		const uint32_t last = kv_gather_tile(&job, &to, tile, done,
+						     spans, sums, &first);
+
+		first += g_block() * KV_GATHER_ROWS;
+		for (; first < last; first += g_blocks() * KV_GATHER_ROWS) {
+			BARRIER(); /* nobody reads the last rows' places */
+			if (i < KV_GATHER_ROWS) {
+				uint64_t page = GATHER_LEAVE;
+				uint32_t entry = 0;
+
+				if (first + i < last)
+					page = kv_gather_place(&job, &to, spans,
+							       first + i,
+							       &entry);
+				if (page < GATHER_LEAVE)
+					page += (uint64_t)entry * entry_bytes;
+				from[i] = page;
+			}
+			BARRIER();
+			if (is_fp8)
+				kv_gather_fp8(cache, from,
+					      dst + (int64_t)first *
+							      s.dst_stride,
+					      s.dst_stride, s.wide);
+			else
+				kv_gather_bf16(cache, from,
+					       dst + (int64_t)first *
+							       s.dst_stride,
+					       s.dst_stride, s.wide);
+		}
+		done = last;
+	}
+}
+
+SPMLA_KERNEL_BLOCKS(kv_gather_v4, 4)
+{
+	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(uint64_t, from, KV_GATHER_ROWS);
+	LOCAL_ARRAY(uint64_t, scales, KV_GATHER_ROWS);
+	const g_reporter to = g_reporter_of(fault_state, fault_status);
+	const kv_gather_job job = KV_GATHER_JOB;
+	const uint32_t entry_bytes =
+		s.layout == SPMLA_LAYOUT_V4_FP8    ? SPMLA_V4_VALUE_BYTES
+		: s.layout == SPMLA_LAYOUT_V4_BF16 ? SPMLA_V4_BF16_BYTES
+						   : SPMLA_V4_E4M3_BYTES;
+	const uint32_t tiles = s.has_slots ? 1 : s.requests;
+	/* So few that one turn does them, if blocks are enough. */
+	const uint32_t rows = s.keys <= g_blocks() * KV_GATHER_V4_ROWS
+				      ? KV_GATHER_V4_ROWS
+				      : KV_GATHER_ROWS;
+	const uint32_t i = g_item();
+	uint32_t done = 0, tile, first;
+
+	for (tile = 0; tile < tiles; tile += GATHER_ITEMS) {
+		const uint32_t last = kv_gather_tile(&job, &to, tile, done,
+						     spans, sums, &first);
+
+		first += g_block() * rows;
+		for (; first < last; first += g_blocks() * rows) {
+			BARRIER(); /* nobody reads the last rows' places */
+			if (i < rows) {
+				uint64_t page = GATHER_LEAVE;
+				uint32_t entry = 0;
+
+				if (first + i < last)
+					page = kv_gather_place(&job, &to, spans,
+							       first + i,
+							       &entry);
+				scales[i] =
+					page +
+					(uint64_t)s.page_tokens *
+						SPMLA_V4_VALUE_BYTES +
+					(uint64_t)entry * SPMLA_V4_SCALE_BYTES;
+				if (page < GATHER_LEAVE)
+					page += (uint64_t)entry * entry_bytes;
+				from[i] = page;
+			}
+			BARRIER();
+			kv_gather_v4_values(cache, from, scales, s.layout,
+					    s.kv_scale,
+					    dst + (int64_t)first * s.dst_stride,
+					    s.dst_stride, s.whole_words, rows);
+		}
+		done = last;
+	}
+}
+
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_gather: from its args to its kernel.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_kv_gather_params) ==
+			    sizeof(spmla_k_kv_gather_v4_params),
+		    "one set of parameters for both kernels");
+
+spmla_status
+spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_kv_gather_args *a = args;
+	const uint32_t v4 = a->cache.layout != SPMLA_LAYOUT_FP8_DS_MLA &&
+			    a->cache.layout != SPMLA_LAYOUT_MLA_BF16;
+	/* Bytes of a store: four values of V3.2 at a time, eight of V4. */
+	const uint32_t word = v4 ? 16 : 8;
+	spmla_k_kv_gather_params p; /* those of both kernels */
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.workspace_starts = a->workspace_starts;
+	p.workspace_ends = a->workspace_ends;
+	p.seq_starts = a->seq_starts;
+	p.req_row = a->req_row;
+	p.block_table = a->block_table;
+	p.table_cols = a->table_cols;
+	p.slots = a->slots;
+	p.cache = a->cache.base;
+	p.dst = a->dst;
+	p.s.dst_stride = a->dst_stride_elems;
+	p.s.page_stride_bytes = a->cache.page_stride_bytes;
+	p.s.rows = a->rows;
+	p.s.columns = a->columns;
+	p.s.stride = a->table_stride_elems;
+	p.s.pool_pages = a->cache.pages;
+	p.s.page_tokens = a->cache.entries_per_page;
+	p.s.has_cols = a->table_cols != NULL;
+	p.s.requests = a->requests;
+	p.s.keys = a->keys;
+	p.s.has_ends = a->workspace_ends != NULL;
+	p.s.has_seq_starts = a->seq_starts != NULL;
+	p.s.has_req_row = a->req_row != NULL;
+	p.s.has_slots = a->slots != NULL;
+	p.s.ring = a->ring;
+	p.s.layout = a->cache.layout;
+	p.s.kv_scale = a->kv_scale;
+	p.s.wide =
+		SPMLA_I_PTR(a->dst) % 16 == 0 && a->dst_stride_elems % 8 == 0;
+	p.s.whole_words = SPMLA_I_PTR(a->dst) % word == 0 &&
+			  a->dst_stride_elems % (word / 2) == 0;
+	return spmla_i_gpu_launch(
+		queue, v4 ? SPMLA_KERNEL_kv_gather_v4 : SPMLA_KERNEL_kv_gather,
+		(a->keys - 1) / (v4 ? KV_GATHER_V4_ROWS : KV_GATHER_ROWS) + 1,
+		&p);
+}

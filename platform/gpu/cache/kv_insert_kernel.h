@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_insert: 16 lanes a token, eight tokens a block. Lane l has the octets l,
+ * l + 16, l + 32, l + 48 of the latent, one of each group that has a scale, and
+ * four values of the rope. A row is read before its slot is known, as nothing
+ * but the place of the result depends on that: one latency instead of two. Rows
+ * of V4 go eight a block too, by v4_row_device.h.
+ */
+#ifndef SPMLA_PLATFORM_GPU_CACHE_KV_INSERT_KERNEL_H
+#define SPMLA_PLATFORM_GPU_CACHE_KV_INSERT_KERNEL_H
+
+#include "spmla/platform/gpu/cache/row_device.h"
+#include "spmla/platform/gpu/cache/v4_row_device.h"
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+#define SPMLA_K_kv_insert(P, S)        \
+	SPMLA_K_FAULT(P)               \
+	P(const uint16_t, kv_c)        \
+	P(const uint16_t, k_pe)        \
+	P(const int64_t, slot_mapping) \
+	P(uint8_t, cache)              \
+	S(int64_t, kv_c_stride)        \
+	S(int64_t, k_pe_stride)        \
+	S(uint64_t, page_stride_bytes) \
+	S(uint32_t, tokens)            \
+	S(uint32_t, dtype)             \
+	S(uint32_t, raw_scale)         \
+	S(uint32_t, fp8)               \
+	S(uint32_t, page_entries)      \
+	S(uint32_t, pages)             \
+	S(uint32_t, wide_kv_c)         \
+	S(uint32_t, wide_k_pe)
+SPMLA_KERNEL_SCALARS(kv_insert)
+
+#define SPMLA_K_kv_insert_v4(P, S)     \
+	SPMLA_K_FAULT(P)               \
+	P(const uint16_t, kv_c)        \
+	P(const int64_t, slot_mapping) \
+	P(uint8_t, cache)              \
+	S(int64_t, kv_c_stride)        \
+	S(uint64_t, page_stride_bytes) \
+	S(uint32_t, tokens)            \
+	S(uint32_t, layout)            \
+	S(uint32_t, page_entries)      \
+	S(uint32_t, pages)             \
+	S(uint32_t, wide)              \
+	S(float, inverse)
+SPMLA_KERNEL_SCALARS(kv_insert_v4)
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* The scale of 128 values whose octets 16 lanes have. */
+FN float
+kv_insert_scale(const PRIVATE float *x, uint32_t raw)
+{
+	float scale;
+
+	if (raw) {
+		scale = g_div_rn(g_row_amax(x, 0.0f), 448.0f);
+		return scale < 0x1p-126f ? 0x1p-126f : scale;
+	}
+	/* What is below 1e-4 ends at 2^-13, as 1e-4 does. */
+	scale = g_row_pow2(g_row_amax(x, 1e-4f));
+	return scale < 0x1p-13f ? 0x1p-13f : scale;
+}
+
+/* An octet of each group, w, as codes into an entry, if it is `live`. By all
+ * items of the subgroup together. */
+FN void
+kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
+	      uint32_t dtype, uint32_t raw)
+{
+	const uint32_t lane = g_item() % G_ROW_LANES;
+	uint32_t scales[SPMLA_MLA_SCALES];
+	uint32_t g, i;
+
+	UNROLL
+	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
+		float x[G_ROW_EACH], scale;
+		g_row_divisor d;
+		uint64_t codes;
+
+		UNROLL
+		for (i = 0; i < 4; i++)
+			g_row_values(w[4 * g + i], dtype, x + 2 * i);
+		scale = kv_insert_scale(x, raw);
+		scales[g] = g_bits(scale);
+		d = g_row_divisor_of(scale, raw);
+		codes = (uint64_t)g_row_codes4(x + 4, &d) << 32 |
+			g_row_codes4(x, &d);
+		if (live)
+			*(GLOBAL uint64_t *)(entry + g * SPMLA_MLA_SCALE_GROUP +
+					     8 * lane) = codes;
+	}
+	if (live && lane == 0)
+		g_store4((GLOBAL uint16_t *)(entry +
+					     SPMLA_FP8_DS_MLA_SCALE_BYTE),
+			 scales);
+}
+
+SPMLA_KERNEL(kv_insert)
+{
+	const uint32_t tiles = (s.tokens - 1) / G_ROW_GROUPS + 1;
+	const uint32_t lane = g_item() % G_ROW_LANES;
+	uint32_t tile, g;
+
+	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
+		const uint32_t t = tile * G_ROW_GROUPS + g_item() / G_ROW_LANES;
+		const uint32_t there = t < s.tokens;
+		const int64_t slot = there ? slot_mapping[t] : -1;
+		uint32_t w[4 * SPMLA_MLA_SCALES], rope[2], live;
+		uint64_t page, entry;
+		GLOBAL uint8_t *out;
+
+		UNROLL
+		for (g = 0; g < 4 * SPMLA_MLA_SCALES; g++)
+			w[g] = 0;
+		rope[0] = rope[1] = 0;
+		if (there) {
+			GLOBAL const uint16_t *latent =
+				kv_c + (int64_t)t * s.kv_c_stride + 8 * lane;
+
+			UNROLL
+			for (g = 0; g < SPMLA_MLA_SCALES; g++)
+				g_row_load8(latent + g * SPMLA_MLA_SCALE_GROUP,
+					    s.wide_kv_c, w + 4 * g);
+			g_row_load4(k_pe + (int64_t)t * s.k_pe_stride +
+					    4 * lane,
+				    s.wide_k_pe, rope);
+		}
+		page = (uint64_t)slot / s.page_entries;
+		entry = (uint64_t)slot - page * s.page_entries;
+		live = slot >= 0 && page < s.pages;
+		if (slot >= 0 && !live && lane == 0)
+			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
+		out = cache + (live ? page * s.page_stride_bytes : 0);
+		if (s.fp8) {
+			out += live ? entry * SPMLA_FP8_DS_MLA_BYTES : 0;
+			/* Constants: none of it is asked of each value. */
+			if (s.dtype == SPMLA_DTYPE_FP16 && s.raw_scale)
+				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16,
+					      1);
+			else if (s.dtype == SPMLA_DTYPE_FP16)
+				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16,
+					      0);
+			else if (s.raw_scale)
+				kv_insert_fp8(w, live, out, SPMLA_DTYPE_BF16,
+					      1);
+			else
+				kv_insert_fp8(w, live, out, SPMLA_DTYPE_BF16,
+					      0);
+			out += SPMLA_FP8_DS_MLA_ROPE_BYTE;
+		} else if (live) {
+			out += entry * SPMLA_MLA_BF16_BYTES;
+			UNROLL
+			for (g = 0; g < SPMLA_MLA_SCALES; g++)
+				g_store4((GLOBAL uint16_t *)out +
+						 g * SPMLA_MLA_SCALE_GROUP +
+						 8 * lane,
+					 w + 4 * g);
+			out += SPMLA_MLA_LATENT * 2;
+		}
+		if (live)
+			*(GLOBAL uint64_t *)(out + 8 * lane) =
+				(uint64_t)rope[1] << 32 | rope[0];
+	}
+}
+
+SPMLA_KERNEL(kv_insert_v4)
+{
+	const uint64_t tiles = ((uint64_t)s.tokens + V4_ROWS - 1) / V4_ROWS;
+	const uint32_t group = g_item() / V4_LANES;
+	const uint32_t first = g_item() % V4_LANES == 0;
+	uint64_t tile;
+
+	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
+		const uint64_t n = tile * V4_ROWS + group;
+		const uint32_t t = (uint32_t)n;
+		const int64_t slot = n < s.tokens ? slot_mapping[t] : -1;
+		const uint64_t page = (uint64_t)slot / s.page_entries;
+		const uint32_t live = slot >= 0 && page < s.pages;
+		uint32_t w[4 * V4_EACH];
+
+		if (slot >= 0 && !live && first)
+			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
+		v4_load_row(kv_c + (int64_t)t * s.kv_c_stride, n < s.tokens,
+			    s.wide, w);
+		v4_write_row(w, live,
+			     cache + (live ? page * s.page_stride_bytes : 0),
+			     s.layout, s.page_entries,
+			     (uint64_t)slot - page * s.page_entries, s.inverse);
+	}
+}
+
+#endif
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_insert: from its args to its kernel.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+static spmla_status
+insert_v4(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a)
+{
+	spmla_k_kv_insert_v4_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.kv_c = a->kv_c;
+	p.slot_mapping = a->slot_mapping;
+	p.cache = a->cache.base;
+	p.s.kv_c_stride = a->kv_c_stride_elems;
+	p.s.page_stride_bytes = a->cache.page_stride_bytes;
+	p.s.tokens = a->tokens;
+	p.s.layout = a->cache.layout;
+	p.s.page_entries = a->cache.entries_per_page;
+	p.s.pages = a->cache.pages;
+	p.s.wide = spmla_i_gpu_aligned(a->kv_c, a->kv_c_stride_elems, 0, 2, 16);
+	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
+		p.s.inverse = 1.0f / a->kv_scale;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert_v4,
+				  (a->tokens - 1) / V4_ROWS + 1, &p);
+}
+
+spmla_status
+spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_kv_insert_args *a = args;
+	spmla_k_kv_insert_params p;
+
+	if (a->cache.layout != SPMLA_LAYOUT_FP8_DS_MLA &&
+	    a->cache.layout != SPMLA_LAYOUT_MLA_BF16)
+		return insert_v4(queue, a);
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.kv_c = a->kv_c;
+	p.k_pe = a->k_pe;
+	p.slot_mapping = a->slot_mapping;
+	p.cache = a->cache.base;
+	p.s.kv_c_stride = a->kv_c_stride_elems;
+	p.s.k_pe_stride = a->k_pe_stride_elems;
+	p.s.page_stride_bytes = a->cache.page_stride_bytes;
+	p.s.tokens = a->tokens;
+	p.s.dtype = a->dtype;
+	p.s.raw_scale = a->scale_mode == SPMLA_SCALE_RAW;
+	p.s.fp8 = a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA;
+	p.s.page_entries = a->cache.entries_per_page;
+	p.s.pages = a->cache.pages;
+	p.s.wide_kv_c =
+		spmla_i_gpu_aligned(a->kv_c, a->kv_c_stride_elems, 0, 2, 16);
+	p.s.wide_k_pe =
+		spmla_i_gpu_aligned(a->k_pe, a->k_pe_stride_elems, 0, 2, 8);
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert,
+				  (a->tokens - 1) / G_ROW_GROUPS + 1, &p);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the writers of e4m3 rows share. The hard idea: 16 lanes hold 128 values
+ * in registers, eight each, so that a largest value or a sum takes four
+ * shuffles on a subgroup of any width, a block of 128 items does eight rows at
+ * a time, and nothing waits at a barrier.
+ */
+#ifndef SPMLA_PLATFORM_GPU_CACHE_ROW_DEVICE_H
+#define SPMLA_PLATFORM_GPU_CACHE_ROW_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+
+enum {
+	G_ROW = 128,
+	G_ROW_ROPE = 64,
+	G_ROW_LANES = 16,
+	G_ROW_EACH = G_ROW / G_ROW_LANES, /* values of a lane */
+	G_ROW_GROUPS = 8 /* times 16 lanes: a block of 128 items */
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Four 16-bit values as two words; `wide`: p is a multiple of 8. */
+FN void
+g_row_load4(GLOBAL const uint16_t *p, uint32_t wide, PRIVATE uint32_t *w)
+{
+	if (wide) {
+		const uint64_t x = *(GLOBAL const uint64_t *)p;
+
+		w[0] = (uint32_t)x;
+		w[1] = (uint32_t)(x >> 32);
+		return;
+	}
+	w[0] = (uint32_t)p[1] << 16 | p[0];
+	w[1] = (uint32_t)p[3] << 16 | p[2];
+}
+
+/* Eight as four words; `wide`: p is a multiple of 16. */
+FN void
+g_row_load8(GLOBAL const uint16_t *p, uint32_t wide, PRIVATE uint32_t *w)
+{
+	if (wide) {
+		g_load4((GLOBAL const float *)p, w);
+		return;
+	}
+	g_row_load4(p, 0, w);
+	g_row_load4(p + 4, 0, w + 2);
+}
+
+FN void
+g_row_store8(GLOBAL uint16_t *p, uint32_t wide, const PRIVATE uint32_t *w)
+{
+	uint32_t i;
+
+	if (wide) {
+		g_store4(p, w);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		p[2 * i] = (uint16_t)w[i];
+		p[2 * i + 1] = (uint16_t)(w[i] >> 16);
+	}
+}
+
+/* The two values of a word of bf16, or of fp16. */
+FN void
+g_row_values(uint32_t word, uint32_t dtype, PRIVATE float *x)
+{
+	if (dtype == SPMLA_DTYPE_FP16) {
+		x[0] = g_fp16_to_f32(word & 0xffffu);
+		x[1] = g_fp16_to_f32(word >> 16);
+		return;
+	}
+	x[0] = g_float(word << 16);
+	x[1] = g_float(word & 0xffff0000u);
+}
+
+/* The largest of `least` and the |x| that 16 lanes hold, of which NaN is none.
+ * By all items of the subgroup together. */
+FN float
+g_row_amax(const PRIVATE float *x, float least)
+{
+	float a = least;
+	uint32_t i, mask;
+
+	UNROLL
+	for (i = 0; i < G_ROW_EACH; i++)
+		a = g_larger(a, g_abs(x[i]));
+	UNROLL
+	for (mask = G_ROW_LANES / 2; mask; mask >>= 1)
+		a = g_larger(a, g_shuffle_xor_f(a, mask));
+	return a;
+}
+
+/* pow2up(amax / 448) by the exponent of amax, as 448 is 1.75 * 2^8; amax is
+ * from 2^-100 up, or infinite. */
+FN float
+g_row_pow2(float amax)
+{
+	const uint32_t u = g_bits(amax);
+
+	if (u >= 0x7f800000u)
+		return amax;
+	return g_float(((u + 0x1fffffu) & 0x7f800000u) - (8u << 23));
+}
+
+/* What eight values are divided by. */
+typedef struct g_row_divisor {
+	float inverse;
+	float scale; /* RAW: times `shift`; 0 if it is infinite */
+	float shift; /* keeps remainders from being subnormal */
+	uint32_t raw;
+} g_row_divisor;
+
+FN g_row_divisor
+g_row_divisor_of(float scale, uint32_t raw)
+{
+	const uint32_t u = g_bits(scale);
+	g_row_divisor d;
+
+	d.raw = raw;
+	d.shift = scale < 0x1p-60f ? 0x1p64f : 1.0f;
+	d.scale = u >= 0x7f800000u ? 0.0f : scale * d.shift;
+	if (u >= 0x7f800000u)
+		d.inverse = 0.0f;
+	else if (raw)
+		d.inverse = g_div_rn(1.0f, d.scale);
+	else
+		d.inverse = g_float((254u << 23) - u);
+	return d;
+}
+
+/* x / scale for |x| up to 448 * scale or so: to the bit, unless its code is
+ * that of 0, and then of x's sign. By a power of two it is the product with the
+ * inverse. Else that is two ulp off; a remainder makes it one, and another one
+ * none, as the inverse is rounded right (Markstein). By infinity: zeros of
+ * finite values, else NaN. */
+FN float
+g_row_quotient(float x, const PRIVATE g_row_divisor *d)
+{
+	const float y = x * d->shift;
+	float q;
+
+	if (!d->raw)
+		return x * d->inverse;
+	q = y * d->inverse;
+	q = g_fma(g_fma(-q, d->scale, y), d->inverse, q);
+	q = g_fma(g_fma(-q, d->scale, y), d->inverse, q);
+	return g_float((g_bits(q) & 0x7fffffffu) | (g_bits(x) & 0x80000000u));
+}
+
+/* Four codes of x / scale. */
+FN uint32_t
+g_row_codes4(const PRIVATE float *x, const PRIVATE g_row_divisor *d)
+{
+	const uint32_t low = g_f32_to_e4m3x2(g_row_quotient(x[0], d),
+					     g_row_quotient(x[1], d));
+
+	return low |
+	       g_f32_to_e4m3x2(g_row_quotient(x[2], d), g_row_quotient(x[3], d))
+		       << 16;
+}
+
+#endif
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of 512 bf16 values by 16 lanes, and their way into a V4 cache. The hard
+ * idea: lane l has the octets l, l + 16, l + 32, l + 48, each one load of 16
+ * bytes; so 8 neighbour lanes hold a group of 64 values that has one scale, a
+ * rotated pair never leaves its item, and a block of 128 items does 8 rows at a
+ * time without local memory or barriers.
+ */
+#ifndef SPMLA_PLATFORM_GPU_CACHE_V4_ROW_DEVICE_H
+#define SPMLA_PLATFORM_GPU_CACHE_V4_ROW_DEVICE_H
+
+#include "spmla/platform/gpu/cache/row_device.h"
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+enum {
+	V4_LANES = 16,
+	V4_EACH = 4,        /* octets of a row that a lane has */
+	V4_ROWS = 8,        /* rows of a block of 128 items */
+	V4_ROPE_OCTET = 56, /* the first that is rotated */
+	V4_ROPE_PAIRS = SPMLA_V4_ROPE / 2
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* The octets of a lane, or zeros. */
+FN void
+v4_load_row(GLOBAL const uint16_t *row, uint32_t there, uint32_t wide,
+	    PRIVATE uint32_t *w)
+{
+	const uint32_t lane = g_item() % V4_LANES;
+	uint32_t j;
+
+	UNROLL
+	for (j = 0; j < V4_EACH; j++) {
+		w[4 * j] = w[4 * j + 1] = w[4 * j + 2] = w[4 * j + 3] = 0;
+		if (there)
+			g_row_load8(row + 8 * (V4_LANES * j + lane), wide,
+				    w + 4 * j);
+	}
+}
+
+FN float
+v4_low(uint32_t word)
+{
+	return g_float(word << 16);
+}
+
+FN float
+v4_high(uint32_t word)
+{
+	return g_float(word & 0xffff0000u);
+}
+
+/* Two as bf16; a NaN is 0x7fc0. */
+FN uint32_t
+v4_pair(float low, float high)
+{
+	uint32_t w = g_f32_to_bf16x2(low, high);
+
+	w = low != low ? (w & 0xffff0000u) | 0x7fc0u : w;
+	return high != high ? (w & 0xffffu) | 0x7fc00000u : w;
+}
+
+/* Four cosines, then four sines: those of the lane's pairs of octets
+ * V4_ROPE_OCTET on, of which the second half of the lanes has one each. cos_sin
+ * is the position's; `wide`: it is a multiple of 16. */
+FN void
+v4_load_angles(GLOBAL const float *cos_sin, uint32_t there, uint32_t wide,
+	       PRIVATE uint32_t *angles)
+{
+	const uint32_t lane = g_item() % V4_LANES;
+	GLOBAL const float *at = cos_sin + 4 * (lane % 8);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 8; i++)
+		angles[i] = 0;
+	if (!there || lane < V4_ROPE_OCTET % V4_LANES)
+		return;
+	if (wide) {
+		g_load4(at, angles);
+		g_load4(at + V4_ROPE_PAIRS, angles + 4);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		angles[i] = g_bits(at[i]);
+		angles[4 + i] = g_bits(at[V4_ROPE_PAIRS + i]);
+	}
+}
+
+/* Four pairs times r, rotated, each product and sum rounded, as bf16. */
+FN void
+v4_rotate8(PRIVATE uint32_t *w, float r, const PRIVATE uint32_t *angles)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const float x = v4_low(w[i]) * r, y = v4_high(w[i]) * r;
+		const float c = g_float(angles[i]), s = g_float(angles[4 + i]);
+
+		w[i] = v4_pair(x * c - y * s, y * c + x * s);
+	}
+}
+
+/* The scale byte of the 64 values that the 8 lanes around this one hold:
+ * pow2up(max(amax, 1e-4) / 448) by the exponent of amax, as 448 is 1.75 * 2^8;
+ * 255 for infinity. NaN is no amax. By all items of the subgroup together. */
+FN uint32_t
+v4_scale_byte(const PRIVATE uint32_t *w)
+{
+	float amax = 1e-4f;
+	uint32_t i, bits, mask;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		amax = g_larger(amax, g_abs(v4_low(w[i])));
+		amax = g_larger(amax, g_abs(v4_high(w[i])));
+	}
+	UNROLL
+	for (mask = 4; mask; mask >>= 1)
+		amax = g_larger(amax, g_shuffle_xor_f(amax, mask));
+	bits = g_bits(amax);
+	if (bits >= 0x7f800000u)
+		return 255;
+	return (bits >> 23) - 8 + ((bits & 0x7fffffu) > 0x600000u);
+}
+
+/* 1 / 2^(byte - 127), exact: bytes of v4_scale_byte leave it normal. */
+FN float
+v4_inverse(uint32_t byte)
+{
+	return byte == 255 ? 0.0f : g_float((254 - byte) << 23);
+}
+
+/* e4m3 of eight values times `inverse`. */
+FN uint64_t
+v4_codes(const PRIVATE uint32_t *w, float inverse)
+{
+	uint32_t word[2], i;
+
+	UNROLL
+	for (i = 0; i < 2; i++)
+		word[i] = g_f32_to_e4m3x2(v4_low(w[2 * i]) * inverse,
+					  v4_high(w[2 * i]) * inverse) |
+			  g_f32_to_e4m3x2(v4_low(w[2 * i + 1]) * inverse,
+					  v4_high(w[2 * i + 1]) * inverse)
+				  << 16;
+	return (uint64_t)word[1] << 32 | word[0];
+}
+
+/* Writes octet `o` of entry `entry` of a page; byte is its group's. */
+FN void
+v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint64_t entries,
+	  uint64_t entry, uint32_t o, const PRIVATE uint32_t *w, uint32_t byte,
+	  float inverse)
+{
+	GLOBAL uint8_t *values = page + entry * SPMLA_V4_VALUE_BYTES;
+	GLOBAL uint8_t *scales = page + entries * SPMLA_V4_VALUE_BYTES +
+				 entry * SPMLA_V4_SCALE_BYTES;
+
+	if (layout == SPMLA_LAYOUT_V4_BF16) {
+		g_store4((GLOBAL uint16_t *)(page +
+					     entry * SPMLA_V4_BF16_BYTES) +
+				 8 * o,
+			 w);
+		return;
+	}
+	if (layout == SPMLA_LAYOUT_V4_E4M3) {
+		*(GLOBAL uint64_t *)(page + entry * SPMLA_V4_E4M3_BYTES +
+				     8 * o) = v4_codes(w, inverse);
+		return;
+	}
+	if (o % 8 == 0)
+		scales[o / 8] = (uint8_t)(o < V4_ROPE_OCTET ? byte : 0);
+	if (o < V4_ROPE_OCTET)
+		*(GLOBAL uint64_t *)(values + 8 * o) =
+			v4_codes(w, v4_inverse(byte));
+	else
+		g_store4((GLOBAL uint16_t *)(values + SPMLA_V4_NOPE) +
+				 8 * (o - V4_ROPE_OCTET),
+			 w);
+}
+
+/* v4_write_row of one layout, a constant. */
+FN void
+v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
+		const uint32_t layout, uint64_t entries, uint64_t entry,
+		float inverse)
+{
+	const uint32_t lane = g_item() % V4_LANES;
+	uint32_t j;
+
+	UNROLL
+	for (j = 0; j < V4_EACH; j++) {
+		uint32_t byte = 0;
+
+		if (layout == SPMLA_LAYOUT_V4_FP8)
+			byte = v4_scale_byte(w + 4 * j);
+		if (live)
+			v4_write8(page, layout, entries, entry,
+				  V4_LANES * j + lane, w + 4 * j, byte,
+				  inverse);
+	}
+}
+
+/* A row, rotated already, into entry `entry` of a page, if it is `live`. By all
+ * items of the block together. */
+FN void
+v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
+	     uint32_t layout, uint64_t entries, uint64_t entry, float inverse)
+{
+	if (layout == SPMLA_LAYOUT_V4_FP8)
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_FP8, entries,
+				entry, inverse);
+	else if (layout == SPMLA_LAYOUT_V4_BF16)
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_BF16, entries,
+				entry, inverse);
+	else
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_E4M3, entries,
+				entry, inverse);
+}
+
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a compressor's kernels find the state of a position. The hard idea is
+ * that a ring is a table whose columns come round again, and nothing else.
+ */
+#ifndef SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_DEVICE_H
+#define SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/dialect/divide.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/slot_map_kernel.h"
+
+/* The state and the table of its pages. */
+#define SPMLA_S_STATE(S)                  \
+	S(uint64_t, state_page_bytes)     \
+	S(spmla_g_divisor, state_entries) \
+	S(spmla_g_divisor, columns)       \
+	S(uint32_t, state_pages)          \
+	S(uint32_t, width)                \
+	S(uint32_t, ratio)                \
+	S(uint32_t, ring)                 \
+	S(uint32_t, rows)                 \
+	S(uint32_t, table_stride)         \
+	S(uint32_t, has_cols)
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Bytes from the state's base to an entry; `page` is inside it. */
+FN uint64_t
+g_state_entry(uint64_t page, uint64_t page_bytes, uint32_t entry,
+	      uint32_t width)
+{
+	return page * page_bytes + (uint64_t)entry * width * 8;
+}
+
+/* The same of a position of a table row, in *at; returns whether it is there:
+ * it is not below 0, and its page is written and in the state. `row` is inside
+ * the table. Page and columns are asked for together, and with what the caller
+ * asks for before or behind: there are no branches. */
+FN uint32_t
+g_state_at(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
+	   uint32_t has_cols, const spmla_g_divisor columns, uint32_t stride,
+	   uint32_t ring, uint32_t pages, uint64_t page_bytes,
+	   const spmla_g_divisor entries, uint32_t width, uint32_t row,
+	   int32_t position, PRIVATE uint64_t *at)
+{
+	GLOBAL const int32_t *pages_of = table + (uint64_t)row * stride;
+	/* Of a position below 0 any number, which is not looked at. */
+	const uint32_t linear = g_divide((uint32_t)position, entries);
+	const uint32_t col = ring ? g_modulo(linear, columns) : linear;
+	const uint32_t inside = (position >= 0) & (col < columns.by);
+	const int32_t written = inside & has_cols ? cols[row] : 0x7fffffff;
+	const int32_t page = inside ? pages_of[col] : -1;
+
+	*at = g_state_entry((uint32_t)page, page_bytes,
+			    (uint32_t)position - linear * entries.by, width);
+	return (written >= 0) & (col < (uint32_t)written) & (page >= 0) &
+	       ((uint32_t)page < pages);
+}
+
+#endif
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The end of a compressed key: its norm, its rotation, its codes and where they
+ * go. The hard idea: an item has four columns beside each other, so a rotated
+ * pair never leaves it, and 16 lanes have the 64 columns of a scale.
+ */
+#ifndef SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_KEY_DEVICE_H
+#define SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_KEY_DEVICE_H
+
+#include "spmla/platform/gpu/cache/v4_row_device.h"
+#include "spmla/platform/gpu/dialect/mxfp4.h"
+
+enum {
+	COMPRESS_EACH = 4, /* columns of an item */
+	COMPRESS_LANES = 16,
+	/* Squares of a key of 512 or of four of 128, a lane's beside each other
+	 * and a gap, so that lanes do not meet in a bank. */
+	COMPRESS_GAP = 4,
+	COMPRESS_SQUARES = SPMLA_V4_DIM + 4 * COMPRESS_GAP * COMPRESS_LANES
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Asks for what a key's end needs; by all items. */
+FN void
+compress_ask_norm(GLOBAL const float *norm_weight, const uint32_t dim)
+{
+	if (g_item() < dim / 32)
+		g_prefetch((GLOBAL const int32_t *)norm_weight + 32 * g_item());
+}
+
+FN GLOBAL const float *
+compress_angles(GLOBAL const float *cos_sin, int32_t position,
+		const uint32_t ratio)
+{
+	return cos_sin +
+	       (uint64_t)((uint32_t)position & ~(ratio - 1)) * SPMLA_V4_ROPE;
+}
+
+FN void
+compress_ask_angles(GLOBAL const float *cos_sin, int32_t position, uint32_t i,
+		    const uint32_t ratio)
+{
+	if (i < 2)
+		g_prefetch((GLOBAL const int32_t *)compress_angles(
+				   cos_sin, position, ratio) +
+			   32 * i);
+}
+
+/* What the item's four columns of a key, 4 q on, are multiplied by. */
+typedef struct compress_end {
+	float weight[COMPRESS_EACH];
+	float cos[COMPRESS_EACH / 2];
+	float sin[COMPRESS_EACH / 2];
+} compress_end;
+
+FN void
+compress_load_end(PRIVATE compress_end *to, uint32_t q,
+		  GLOBAL const float *norm_weight, GLOBAL const float *cos_sin,
+		  const uint32_t dim)
+{
+	const uint32_t rope = (dim - SPMLA_V4_ROPE) / COMPRESS_EACH;
+	uint32_t j;
+
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++)
+		to->weight[j] = norm_weight[COMPRESS_EACH * q + j];
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH / 2; j++) {
+		const uint32_t n = 2 * (q - rope) + j;
+
+		to->cos[j] = q >= rope ? cos_sin[n] : 1.0f;
+		to->sin[j] = q >= rope ? cos_sin[SPMLA_V4_ROPE / 2 + n] : 0.0f;
+	}
+}
+
+/* The item's four values of a key, its columns 4 q on: normed, rotated, as two
+ * words of bf16; zeros if it is lost. A barrier inside; that is all for an item
+ * that is not `there`. squares: the key's. */
+FN void
+compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
+		const uint32_t there, const compress_end end, float eps,
+		uint32_t lost, const uint32_t dim, PRIVATE uint32_t *w)
+{
+	const uint32_t stride = dim / COMPRESS_LANES + COMPRESS_GAP;
+	const uint32_t rope = (dim - SPMLA_V4_ROPE) / COMPRESS_EACH;
+	const LOCAL float *lane = squares + q % COMPRESS_LANES * stride;
+	float y[COMPRESS_EACH];
+	float sum = 0.0f, r;
+	uint32_t j, k;
+
+	if (there) {
+		UNROLL
+		for (j = 0; j < COMPRESS_EACH; j++) {
+			const uint32_t col = COMPRESS_EACH * q + j;
+
+			squares[col % COMPRESS_LANES * stride +
+				col / COMPRESS_LANES] = c[j] * c[j];
+		}
+	}
+	BARRIER();
+	if (!there)
+		return;
+	for (k = 0; k < dim / COMPRESS_LANES; k += 8) {
+		UNROLL
+		for (j = 0; j < 8; j++)
+			sum += lane[k + j];
+	}
+	sum = g_sum16(sum) * (1.0f / (float)dim);
+	r = g_div_rn(1.0f, g_sqrt_rn(sum + eps));
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++)
+		y[j] = c[j] * r * end.weight[j];
+	UNROLL
+	for (j = 0; j < 2; j++) {
+		const float a = y[2 * j], b = y[2 * j + 1];
+
+		if (q >= rope) {
+			y[2 * j] = a * end.cos[j] - b * end.sin[j];
+			y[2 * j + 1] = b * end.cos[j] + a * end.sin[j];
+		}
+		w[j] = lost ? 0 : v4_pair(y[2 * j], y[2 * j + 1]);
+	}
+}
+
+/* The largest |y| of the item's four values and those of `lanes` lanes around
+ * it; NaN is none. */
+FN float
+compress_amax(const PRIVATE uint32_t *w, float least, const uint32_t lanes)
+{
+	float a = least;
+	uint32_t j, mask;
+
+	UNROLL
+	for (j = 0; j < 2; j++) {
+		a = g_larger(a, g_abs(v4_low(w[j])));
+		a = g_larger(a, g_abs(v4_high(w[j])));
+	}
+	UNROLL
+	for (mask = lanes / 2; mask; mask >>= 1)
+		a = g_larger(a, g_shuffle_xor_f(a, mask));
+	return a;
+}
+
+/* Four codes. 1 / scale is exact, and 0 for an infinity. */
+FN uint32_t
+compress_codes(const PRIVATE uint32_t *w, float scale)
+{
+	const uint32_t up = g_bits(scale) >> 23;
+	const float inverse = g_float(up >= 254 ? 0 : (254 - up) << 23);
+
+	return g_f32_to_e4m3x2(v4_low(w[0]) * inverse,
+			       v4_high(w[0]) * inverse) |
+	       g_f32_to_e4m3x2(v4_low(w[1]) * inverse, v4_high(w[1]) * inverse)
+		       << 16;
+}
+
+/* The item's columns 4 q on of a key of 512, if it is `live`. */
+FN void
+compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
+	       GLOBAL uint8_t *page, uint32_t entry, uint32_t entries,
+	       uint32_t layout, float e4m3_scale)
+{
+	const uint64_t both = (uint64_t)w[1] << 32 | w[0];
+
+	if (layout == SPMLA_LAYOUT_V4_E4M3) {
+		const uint32_t low =
+			g_f32_to_e4m3x2(g_div_rn(v4_low(w[0]), e4m3_scale),
+					g_div_rn(v4_high(w[0]), e4m3_scale));
+		const uint32_t high =
+			g_f32_to_e4m3x2(g_div_rn(v4_low(w[1]), e4m3_scale),
+					g_div_rn(v4_high(w[1]), e4m3_scale));
+
+		if (live)
+			((GLOBAL uint32_t *)(page +
+					     (uint64_t)entry *
+						     SPMLA_V4_E4M3_BYTES))[q] =
+				low | high << 16;
+	} else if (layout == SPMLA_LAYOUT_V4_BF16) {
+		if (live)
+			((GLOBAL uint64_t *)(page +
+					     (uint64_t)entry *
+						     SPMLA_V4_BF16_BYTES))[q] =
+				both;
+	} else {
+		const uint32_t nope = SPMLA_V4_NOPE / COMPRESS_EACH;
+		const float scale =
+			g_row_pow2(compress_amax(w, 1e-4f, COMPRESS_LANES));
+		GLOBAL uint8_t *row =
+			page + (uint64_t)entry * SPMLA_V4_VALUE_BYTES;
+
+		if (!live)
+			return;
+		if (q < nope)
+			((GLOBAL uint32_t *)row)[q] = compress_codes(w, scale);
+		else
+			((GLOBAL uint64_t *)(row + SPMLA_V4_NOPE))[q - nope] =
+				both;
+		if (q % COMPRESS_LANES == 0)
+			page[(uint64_t)entries * SPMLA_V4_VALUE_BYTES +
+			     (uint64_t)entry * SPMLA_V4_SCALE_BYTES +
+			     q / COMPRESS_LANES] =
+				(uint8_t)(q < nope ? g_bits(scale) >> 23 : 0u);
+	}
+}
+
+/* The same of an index key, if it is `live`; a barrier inside, but for MXFP4.
+ */
+FN void
+compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
+		     uint32_t q, uint32_t live, GLOBAL uint8_t *page,
+		     uint32_t entry, uint32_t entries, uint32_t layout)
+{
+	if (layout == SPMLA_LAYOUT_INDEX_FP8) {
+		const float a = compress_amax(w, 1e-4f, COMPRESS_LANES);
+		float scale;
+
+		if (q % COMPRESS_LANES == 0)
+			largest[q / COMPRESS_LANES] = a;
+		BARRIER();
+		scale = g_row_pow2(g_larger(largest[0], largest[1]));
+		if (!live)
+			return;
+		((GLOBAL uint32_t *)(page +
+				     (uint64_t)entry * SPMLA_INDEX_DIM))[q] =
+			compress_codes(w, scale);
+		if (q == 0)
+			((GLOBAL float *)(page +
+					  (uint64_t)entries *
+						  SPMLA_INDEX_DIM))[entry] =
+				scale;
+	} else {
+		const uint32_t lanes = SPMLA_MXFP4_GROUP / COMPRESS_EACH;
+		const uint32_t scale =
+			g_mxfp4_scale(compress_amax(w, 0.0f, lanes));
+		const float inverse = g_mxfp4_inverse(scale);
+		GLOBAL uint8_t *values =
+			page + (uint64_t)entry * SPMLA_INDEX_MXFP4_VALUE_BYTES;
+		GLOBAL uint8_t *scales =
+			page +
+			(uint64_t)entries * SPMLA_INDEX_MXFP4_VALUE_BYTES +
+			(uint64_t)entry * SPMLA_INDEX_MXFP4_SCALES;
+
+		if (!live)
+			return;
+		((GLOBAL uint16_t *)values)[q] =
+			(uint16_t)(g_f32_to_e2m1(v4_low(w[0]) * inverse) |
+				   g_f32_to_e2m1(v4_high(w[0]) * inverse) << 4 |
+				   g_f32_to_e2m1(v4_low(w[1]) * inverse) << 8 |
+				   g_f32_to_e2m1(v4_high(w[1]) * inverse)
+					   << 12);
+		if (q % lanes == 0)
+			scales[q / lanes] = (uint8_t)scale;
+	}
+}
+
+#endif
+#endif

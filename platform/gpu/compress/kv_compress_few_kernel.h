@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_compress of ratio 128 for few tokens: 32 blocks a key, of 16 columns each;
+ * the block that begins last has the key. What counts is how long one key
+ * takes: an item has one column of 8 rows, so that the way from start to end is
+ * few instructions, each of which has to come from memory too; a block has one
+ * piece and no list of what there is to do; and what can be asked for before
+ * the token's position and row are known has been. Of more tokens there would
+ * be more blocks with nothing to do than a device holds at once.
+ */
+#ifndef SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_FEW_KERNEL_H
+#define SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_FEW_KERNEL_H
+
+#include "spmla/platform/gpu/compress/kv_compress_kernel.h"
+
+enum {
+	COMPRESS_FEW = 16, /* the most tokens: 512 of an H100's 528 blocks */
+	COMPRESS_FEW_COLUMNS = 16, /* of a block */
+	COMPRESS_FEW_SLABS = SPMLA_V4_DIM / COMPRESS_FEW_COLUMNS
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* A row of a group: the addresses where its kv and its score begin. */
+typedef struct compress_few_row {
+	uint64_t kv;
+	uint64_t score;
+} compress_few_row;
+
+typedef struct compress_few {
+	compress_few_row row[SPMLA_COMPRESS_MOST];
+	/* Where they are, a byte a row: all 0 if all are in the state. */
+	uint64_t from[COMPRESS_PARTS];
+	float most[COMPRESS_FEW_COLUMNS][COMPRESS_PARTS + 4];
+	float sum[COMPRESS_PARTS][COMPRESS_FEW_COLUMNS + 1];
+	float acc[COMPRESS_PARTS][COMPRESS_FEW_COLUMNS + 1];
+	float column[COMPRESS_FEW_COLUMNS];
+	float squares[COMPRESS_SQUARES];
+	uint64_t page; /* of the key: bytes from the cache's base */
+	uint32_t entry;
+	uint32_t lost;
+	uint32_t is_last;
+} compress_few;
+
+/* Rows of a step's tokens are mostly in order: asks for the first 32 pages of
+ * row t, which are all that a ring has, while the token's row is on its way. */
+FN void
+compress_few_guess(GLOBAL const int32_t *block_table,
+		   GLOBAL const int32_t *table_cols,
+		   const spmla_k_kv_compress_scalars s, uint32_t t)
+{
+	if ((g_item() == 0) & (t < s.rows))
+		g_prefetch(block_table + (uint64_t)t * s.table_stride);
+	if ((g_item() == 1) & (t < s.rows) & s.has_cols)
+		g_prefetch(table_cols + t);
+}
+
+/* Looks up row i of the group that token t ends; if it is in the state, its
+ * columns from `column` on are asked for. */
+FN void
+compress_few_find(LOCAL compress_few *shared, const compress_near near,
+		  uint32_t t, int32_t row, int32_t position,
+		  GLOBAL const int32_t *block_table,
+		  GLOBAL const int32_t *table_cols, GLOBAL const float *kv,
+		  GLOBAL const float *score, GLOBAL const float *state,
+		  const spmla_k_kv_compress_scalars s, uint32_t i,
+		  uint32_t column)
+{
+	const int32_t back = (int32_t)(SPMLA_COMPRESS_MOST - 1 - i);
+	const int64_t j = (int64_t)t - back;
+	uint64_t v = (uint64_t)kv + 4 * (uint64_t)j * (uint64_t)s.kv_stride;
+	uint64_t x =
+		(uint64_t)score + 4 * (uint64_t)j * (uint64_t)s.score_stride;
+	uint64_t at;
+	const uint32_t from = compress_place(
+		near, row, position - back, block_table, table_cols, s, i,
+		SPMLA_V4_DIM, SPMLA_COMPRESS_MOST, &at);
+
+	if (from != COMPRESS_CALL) {
+		compress_ask_row(state + at + column, SPMLA_V4_DIM);
+		v = (uint64_t)state + 4 * at;
+		x = v + 4 * SPMLA_V4_DIM;
+	}
+	((LOCAL uint8_t *)shared->from)[i] = (uint8_t)from;
+	shared->row[i].kv = v;
+	shared->row[i].score = x;
+}
+
+/* A column of the 8 rows of a part. Of a lost row what is read is the state's
+ * first. */
+FN void
+compress_few_sum(LOCAL compress_few *shared, GLOBAL const float *ape,
+		 uint32_t part, uint32_t column, PRIVATE float *most,
+		 PRIVATE float *sum, PRIVATE float *acc)
+{
+	const LOCAL compress_few_row *row = shared->row + COMPRESS_STEP * part;
+	const uint64_t from = shared->from[part];
+	uint32_t v[COMPRESS_STEP], x[COMPRESS_STEP], lost = 0, k;
+	float z[COMPRESS_STEP];
+
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		v[k] = g_load_at(row[k].kv + 4 * column);
+		x[k] = g_load_at(row[k].score + 4 * column);
+		z[k] = 0.0f;
+	}
+	if (from) {
+		const uint32_t at =
+			column + COMPRESS_STEP * SPMLA_V4_DIM * part;
+
+		UNROLL
+		for (k = 0; k < COMPRESS_STEP; k++) {
+			const uint32_t f = (uint32_t)(from >> 8 * k) & 255;
+
+			if (f == COMPRESS_CALL)
+				z[k] = ape[k * SPMLA_V4_DIM + at];
+			lost |= f == COMPRESS_LOST;
+		}
+		if (lost)
+			g_local_max(&shared->lost, 1);
+	}
+	/* Of a saved row z changes no more than the sign of a zero. */
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++)
+		x[k] = g_bits(g_float(x[k]) + z[k]);
+	compress_weigh(v, x, 1, most, sum, acc);
+}
+
+/* The largest of 16: for so few, reading them all takes less than asking each
+ * other. */
+FN float
+compress_few_most(const LOCAL float *part)
+{
+	float even = g_float(0xff800000u), odd = even;
+	uint32_t k;
+
+	UNROLL
+	for (k = 0; k < COMPRESS_PARTS; k += 2) {
+		even = g_larger(even, part[k]);
+		odd = g_larger(odd, part[k + 1]);
+	}
+	return g_larger(even, odd);
+}
+
+/* A slab of the key that token t ends, and the key if this block is the last;
+ * then it returns, to the first item, what is bad about it. Barriers inside. */
+FN uint32_t
+compress_few_key(GLOBAL const int32_t *block_table,
+		 GLOBAL const int32_t *table_cols,
+		 GLOBAL const float *norm_weight, GLOBAL const float *cos_sin,
+		 GLOBAL const float *kv, GLOBAL const float *score,
+		 GLOBAL const float *ape, GLOBAL const uint8_t *state,
+		 GLOBAL uint8_t *cache, const spmla_k_kv_compress_scalars s,
+		 GLOBAL uint32_t *split_keys, LOCAL compress_few *shared,
+		 const compress_near near, uint32_t t, uint32_t slab,
+		 int64_t slot, int32_t position, int32_t row)
+{
+	/* As rows are summed, then as columns are: an item's part and
+	 * column. */
+	const uint32_t i = g_item();
+	const uint32_t part = i / COMPRESS_FEW_COLUMNS;
+	const uint32_t q = i % COMPRESS_FEW_COLUMNS;
+	const uint32_t lane = i % COMPRESS_PARTS, own = i / COMPRESS_PARTS;
+	const uint32_t column = COMPRESS_FEW_COLUMNS * slab;
+	/* The key is stored by four columns an item. */
+	const uint32_t there = i < SPMLA_V4_DIM / COMPRESS_EACH;
+	GLOBAL const float *angles =
+		compress_angles(cos_sin, position, SPMLA_COMPRESS_MOST);
+	GLOBAL uint32_t *key = split_keys + (uint64_t)t * SPMLA_V4_DIM;
+	float most, sum, acc, c[COMPRESS_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
+	compress_end end = {{0.0f}, {0.0f}, {0.0f}};
+	uint32_t is_last, w[2];
+
+	if (i < SPMLA_COMPRESS_MOST) {
+		compress_few_find(shared, near, t, row, position, block_table,
+				  table_cols, kv, score,
+				  (GLOBAL const float *)state, s, i, column);
+	} else if (i == SPMLA_COMPRESS_MOST) {
+		uint32_t entry;
+		GLOBAL uint8_t *page = compress_page(cache, slot, s, &entry);
+
+		shared->page = (uint64_t)(page - cache);
+		shared->entry = entry;
+		shared->lost = 0;
+		g_prefetch((GLOBAL const int32_t *)angles);
+		g_prefetch((GLOBAL const int32_t *)angles + 32);
+	}
+	BARRIER();
+	is_last = shared->is_last;
+	if (is_last & there)
+		compress_load_end(&end, i, norm_weight, angles, SPMLA_V4_DIM);
+	compress_few_sum(shared, ape, part, column + q, &most, &sum, &acc);
+	shared->most[q][part] = most;
+	shared->sum[part][q] = sum;
+	shared->acc[part][q] = acc;
+	BARRIER();
+	sum = compress_join(shared->most[own][lane],
+			    compress_few_most(shared->most[own]),
+			    shared->sum[lane][own], shared->acc[lane][own]);
+	if (lane == 0 && is_last)
+		shared->column[own] = sum;
+	else if (lane == 0)
+		compress_hand_on(key + column + own, sum);
+	if (!is_last)
+		return 0;
+	BARRIER();
+	if (there)
+		compress_await(key, shared->column, column,
+			       COMPRESS_FEW_COLUMNS, i, c);
+	compress_finish(shared->squares, c, i, there, end, s.norm_eps,
+			shared->lost, SPMLA_V4_DIM, w);
+	if (there)
+		compress_store(w, i, 1, cache + shared->page, shared->entry,
+			       s.page_entries, s.layout, s.e4m3_scale);
+	return shared->lost ? G_FAULT_PAGE : 0;
+}
+
+SPMLA_KERNEL_BLOCKS(kv_compress_few, 4)
+{
+	LOCAL_ARRAY(compress_few, shared, 1);
+	uint32_t u;
+
+	for (u = g_block(); u < s.tokens * COMPRESS_FEW_SLABS;
+	     u += g_blocks()) {
+		const uint32_t t = u / COMPRESS_FEW_SLABS;
+		const uint32_t slab = u % COMPRESS_FEW_SLABS;
+		const uint32_t back = SPMLA_COMPRESS_MOST - 1 - g_item();
+		const compress_near near = compress_near_of(
+			positions, token_row, context_lens, s,
+			back < SPMLA_COMPRESS_MOST ? (int64_t)t - back : -1);
+		const int64_t slot = slot_mapping[t];
+		const int32_t position = positions[t];
+		const int32_t row = token_row[t];
+		uint32_t before = 0, fault, ends;
+
+		if (g_item() == SPMLA_COMPRESS_MOST)
+			before = g_add(split_counts + t, 1);
+		compress_few_guess(block_table, table_cols, s, t);
+		compress_ask_norm(norm_weight, SPMLA_V4_DIM);
+		ends = compress_ends(slot, position, row, s,
+				     SPMLA_COMPRESS_MOST, &fault);
+		if (g_item() == SPMLA_COMPRESS_MOST)
+			shared->is_last = compress_is_last(
+				split_counts + t, before, COMPRESS_FEW_SLABS);
+		if (ends & !fault)
+			fault = compress_few_key(
+				block_table, table_cols, norm_weight, cos_sin,
+				kv, score, ape, state, cache, s, split_keys,
+				shared, near, t, slab, slot, position, row);
+		else if (!ends || slab)
+			fault = 0; /* a bad token is its first slab's to tell */
+		if (fault && g_item() == 0)
+			g_fault(fault_state, fault_status, t, fault);
+		BARRIER();
+	}
+}
+
+#endif
+#endif

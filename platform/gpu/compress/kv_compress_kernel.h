@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_compress: an item has four columns of eight rows of a group, all 16 loads
+ * of 16 bytes on their way at once, so 128 items have a key of ratio 4, or four
+ * index keys. The hard idea is what to wait for: what a block will work on is
+ * looked up at once, then where the rows of a key are, then the rows
+ * themselves; all else has been asked for by then, and reports of bad data come
+ * last. A key of ratio 128 is 512 KB, more than one multiprocessor should read:
+ * 16 blocks have 32 columns each, and the one that begins last has the key; for
+ * few tokens see kv_compress_few_kernel.h.
+ */
+#ifndef SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_KERNEL_H
+#define SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_KERNEL_H
+
+#include "spmla/platform/gpu/compress/compress_device.h"
+#include "spmla/platform/gpu/compress/compress_key_device.h"
+
+/* What a key is made of, and where it goes. */
+#define SPMLA_K_COMPRESS_KEY(P)        \
+	P(const int32_t, positions)    \
+	P(const int32_t, token_row)    \
+	P(const int32_t, block_table)  \
+	P(const int32_t, table_cols)   \
+	P(const float, norm_weight)    \
+	P(const float, cos_sin)        \
+	P(const float, kv)             \
+	P(const float, score)          \
+	P(const float, ape)            \
+	P(const int32_t, context_lens) \
+	P(const uint8_t, state)        \
+	P(uint8_t, cache)
+
+#define SPMLA_K_KV_COMPRESS(P, S)      \
+	SPMLA_K_FAULT(P)               \
+	P(const int64_t, slot_mapping) \
+	SPMLA_K_COMPRESS_KEY(P)        \
+	P(uint32_t, split_keys)        \
+	P(uint32_t, split_counts)      \
+	S(int64_t, kv_stride)          \
+	S(int64_t, score_stride)       \
+	S(uint64_t, page_stride_bytes) \
+	S(uint64_t, slots)             \
+	SPMLA_S_STATE(S)               \
+	S(uint32_t, tokens)            \
+	S(uint32_t, share)             \
+	S(uint32_t, split)             \
+	S(uint32_t, has_lens)          \
+	S(uint32_t, wide)              \
+	S(uint32_t, cos_sin_rows)      \
+	S(uint32_t, layout)            \
+	S(uint32_t, page_entries)      \
+	S(float, norm_eps)             \
+	S(float, e4m3_scale)
+#define SPMLA_K_kv_compress(P, S)       SPMLA_K_KV_COMPRESS(P, S)
+#define SPMLA_K_kv_compress_c128(P, S)  SPMLA_K_KV_COMPRESS(P, S)
+#define SPMLA_K_kv_compress_few(P, S)   SPMLA_K_KV_COMPRESS(P, S)
+#define SPMLA_K_kv_compress_index(P, S) SPMLA_K_KV_COMPRESS(P, S)
+SPMLA_KERNEL_SCALARS(kv_compress)
+/* The same struct. */
+typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_c128_scalars;
+typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_few_scalars;
+typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_index_scalars;
+
+enum {
+	COMPRESS_ITEMS = 128,
+	COMPRESS_STEP = 8, /* rows of an item */
+	COMPRESS_PARTS = SPMLA_COMPRESS_MOST / COMPRESS_STEP,
+	COMPRESS_SLAB = 32, /* columns of a block, of ratio 128 */
+	/* How often a block looks for what others hand on: some 0.5 s. */
+	COMPRESS_PATIENCE = 1 << 20,
+	COMPRESS_SLABS = SPMLA_V4_DIM / COMPRESS_SLAB
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+#define COMPRESS_ARG(type, name) name,
+
+/* Where a row of a group is. */
+enum { COMPRESS_STATE, COMPRESS_CALL, COMPRESS_NONE, COMPRESS_LOST };
+
+/* A row of a group: where the columns begin that the key's first is made of, in
+ * floats; of the state 0 if it is not there. */
+typedef struct compress_row {
+	uint64_t at; /* in the state */
+	uint64_t kv_at;
+	uint64_t score_at;
+	uint32_t from;
+} compress_row;
+
+/* What a block works on: a token that ends a group, and which of its slabs. */
+typedef struct compress_unit {
+	int64_t slot;
+	uint32_t token;
+	uint32_t slab;
+	int32_t position;
+	int32_t row;
+	uint32_t fault;
+} compress_unit;
+
+typedef struct compress_local {
+	compress_unit unit[COMPRESS_ITEMS];
+	compress_row row[SPMLA_COMPRESS_MOST];
+	float squares[COMPRESS_SQUARES];
+	float largest[COMPRESS_ITEMS / COMPRESS_LANES];
+	uint32_t units;
+	uint32_t first; /* of the block's, that is listed */
+} compress_local;
+
+/* What parts of 8 rows came to, and the columns of a key. */
+typedef struct compress_parts {
+	float most[COMPRESS_PARTS][COMPRESS_SLAB + 1];
+	float sum[COMPRESS_PARTS][COMPRESS_SLAB + 1];
+	float acc[COMPRESS_PARTS][COMPRESS_SLAB + 1];
+	float column[SPMLA_V4_DIM];
+	uint32_t lost[COMPRESS_PARTS];
+	uint32_t is_last;
+} compress_parts;
+
+/* Of four columns of 8 rows, what compress_weigh makes. */
+typedef struct compress_sums {
+	float most[COMPRESS_EACH];
+	float sum[COMPRESS_EACH];
+	float acc[COMPRESS_EACH];
+} compress_sums;
+
+/* ---- What there is to do ----------------------------------------------- */
+
+/* Whether a token ends a group; *fault: what is bad about it. Bits rather than
+ * conditions, which would wait for one before they ask for the next. */
+FN uint32_t
+compress_ends(int64_t slot, int32_t position, int32_t row,
+	      const spmla_k_kv_compress_scalars s, const uint32_t ratio,
+	      PRIVATE uint32_t *fault)
+{
+	const uint32_t group = (uint32_t)position & ~(ratio - 1);
+	const uint32_t below = position < 0;
+	const uint32_t last = ((uint32_t)position + 1) % ratio == 0;
+	const uint32_t outside = below | (group >= s.cos_sin_rows);
+
+	*fault = (uint32_t)row >= s.rows ? G_FAULT_ROW : 0;
+	*fault = outside ? G_FAULT_POSITION : *fault;
+	*fault = (uint64_t)slot >= s.slots ? G_FAULT_SLOT : *fault;
+	return (slot >= 0) & (below | last);
+}
+
+/* Lists those of the items' units, slabs of tokens, that end a group; a bad one
+ * is listed by its first slab. Barriers inside; no units before. */
+FN void
+compress_list(LOCAL compress_local *shared, GLOBAL const int32_t *positions,
+	      GLOBAL const int64_t *slot_mapping,
+	      GLOBAL const int32_t *token_row,
+	      const spmla_k_kv_compress_scalars s, uint32_t t, uint32_t slab,
+	      const uint32_t ratio)
+{
+	const uint32_t there = t < s.tokens;
+	const int64_t slot = there ? slot_mapping[t] : -1;
+	const int32_t position = there ? positions[t] : 0;
+	const int32_t row = there ? token_row[t] : 0;
+	uint32_t fault;
+
+	BARRIER();
+	if (compress_ends(slot, position, row, s, ratio, &fault) &&
+	    (!fault || slab == 0)) {
+		LOCAL compress_unit *u =
+			&shared->unit[g_local_add(&shared->units, 1)];
+
+		u->slot = slot;
+		u->token = t;
+		u->slab = slab;
+		u->position = position;
+		u->row = row;
+		u->fault = fault;
+	}
+	BARRIER();
+}
+
+/* Reports the faults of the list; a barrier inside. */
+FN void
+compress_report(const LOCAL compress_local *shared,
+		GLOBAL spmla_g_state *fault_state,
+		GLOBAL spmla_g_status *fault_status)
+{
+	const LOCAL compress_unit *u = &shared->unit[g_item()];
+
+	BARRIER();
+	if (g_item() < shared->units && u->fault)
+		g_fault(fault_state, fault_status, u->token, u->fault);
+}
+
+/* What token j of the call says of itself, if rows may be the call's and there
+ * is such a token. */
+typedef struct compress_near {
+	int32_t row;
+	int32_t position;
+	int32_t len;
+} compress_near;
+
+FN compress_near
+compress_near_of(GLOBAL const int32_t *positions,
+		 GLOBAL const int32_t *token_row,
+		 GLOBAL const int32_t *context_lens,
+		 const spmla_k_kv_compress_scalars s, int64_t j)
+{
+	const uint32_t there = s.ring & (j >= 0);
+	compress_near near;
+
+	near.row = there ? token_row[j] : -1;
+	near.position = there ? positions[j] : -1;
+	near.len = there & s.has_lens ? context_lens[j] : 1;
+	return near;
+}
+
+/* Where row i of a group is, which has position p of a table row, or that token
+ * of the call; if it is in the state, where in it the columns begin that the
+ * key's first is made of. The table is asked for whether or not the call has
+ * the row. */
+FN uint32_t
+compress_place(const compress_near near, int32_t row, int32_t p,
+	       GLOBAL const int32_t *block_table,
+	       GLOBAL const int32_t *table_cols,
+	       const spmla_k_kv_compress_scalars s, uint32_t i,
+	       const uint32_t dim, const uint32_t ratio, PRIVATE uint64_t *to)
+{
+	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
+	uint64_t at;
+	const uint32_t there = g_state_at(
+		block_table, table_cols, s.has_cols, s.columns, s.table_stride,
+		s.ring, s.state_pages, s.state_page_bytes, s.state_entries,
+		width, (uint32_t)row, p, &at);
+	const uint32_t call = (p >= 0) & (near.row == row) &
+			      (near.position == p) & (near.len > 0);
+
+	*to = at / 4 + (i < ratio ? 0 : dim);
+	if (call || !there)
+		*to = 0;
+	return call    ? COMPRESS_CALL
+	       : there ? COMPRESS_STATE
+	       : p < 0 ? COMPRESS_NONE
+		       : COMPRESS_LOST;
+}
+
+/* Asks for columns of a row of the state, kv and score, up to 32. */
+FN void
+compress_ask_row(GLOBAL const float *row, const uint32_t width)
+{
+	g_prefetch((GLOBAL const int32_t *)row);
+	g_prefetch((GLOBAL const int32_t *)(row + width));
+}
+
+/* Looks up row i of a unit's group, and writes it if the item is its `first`.
+ * If it is in the state and `ask` says so, 32 columns of it from `column` on
+ * are asked for. */
+FN void
+compress_find(LOCAL compress_row *to, uint32_t first, uint32_t ask,
+	      const LOCAL compress_unit *u, GLOBAL const int32_t *positions,
+	      GLOBAL const int32_t *token_row,
+	      GLOBAL const int32_t *context_lens,
+	      GLOBAL const int32_t *block_table,
+	      GLOBAL const int32_t *table_cols, GLOBAL const float *state,
+	      const spmla_k_kv_compress_scalars s, uint32_t i, uint32_t column,
+	      const uint32_t dim, const uint32_t ratio)
+{
+	const uint32_t overlap = ratio == SPMLA_COMPRESS_OVERLAP;
+	const uint32_t rows = overlap ? 2 * ratio : ratio;
+	const uint32_t col = i < ratio ? 0 : dim;
+	const int32_t back = (int32_t)(rows - 1 - i);
+	const int64_t j = (int64_t)u->token - back;
+	uint64_t at;
+	const uint32_t from = compress_place(
+		compress_near_of(positions, token_row, context_lens, s, j),
+		u->row, u->position - back, block_table, table_cols, s, i, dim,
+		ratio, &at);
+
+	if (first) {
+		to->at = at;
+		to->kv_at = (uint64_t)j * (uint64_t)s.kv_stride + col;
+		to->score_at = (uint64_t)j * (uint64_t)s.score_stride + col;
+		to->from = from;
+	}
+	if (ask && from == COMPRESS_STATE)
+		compress_ask_row(state + at + column, overlap ? 2 * dim : dim);
+}
+
+/* ---- Columns ----------------------------------------------------------- */
+
+FN void
+compress_load4(GLOBAL const float *p, const uint32_t wide, PRIVATE uint32_t *x)
+{
+	uint32_t j;
+
+	if (wide) {
+		g_load4(p, x);
+		return;
+	}
+	UNROLL
+	for (j = 0; j < 4; j++)
+		x[j] = g_bits(p[j]);
+}
+
+/* What is not as in the state: the call's rows have no ape in their score yet,
+ * and where there is none, what was read is the first entry's. */
+FN void
+compress_load_call(const LOCAL compress_row *row, uint32_t first,
+		   GLOBAL const float *kv, GLOBAL const float *score,
+		   GLOBAL const float *ape, uint32_t column, const uint32_t dim,
+		   const uint32_t ratio, const uint32_t wide,
+		   PRIVATE uint32_t *v, PRIVATE uint32_t *x)
+{
+	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
+	uint32_t z[COMPRESS_EACH], k, j;
+
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		if (row[k].from != COMPRESS_CALL)
+			continue;
+		compress_load4(kv + row[k].kv_at + column, wide,
+			       v + COMPRESS_EACH * k);
+		compress_load4(score + row[k].score_at + column, wide,
+			       x + COMPRESS_EACH * k);
+	}
+	/* Of a saved row z is 0, which changes no more than the sign of a zero,
+	 * and no weight. */
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		const uint32_t none = row[k].from == COMPRESS_NONE;
+
+		z[0] = z[1] = z[2] = z[3] = 0;
+		if (row[k].from == COMPRESS_CALL)
+			compress_load4(ape + first * width + column +
+					       k % ratio * width +
+					       (k < ratio ? 0 : dim),
+				       wide, z);
+		UNROLL
+		for (j = 0; j < COMPRESS_EACH; j++) {
+			const uint32_t n = COMPRESS_EACH * k + j;
+
+			v[n] = none ? 0 : v[n];
+			x[n] = none ? 0xff800000u
+				    : g_bits(g_float(x[n]) + g_float(z[j]));
+		}
+	}
+}
+
+/* A column of 8 rows, `each` apart: the largest score, and relative to it the
+ * sum of weights and that of v times weight. */
+FN void
+compress_weigh(const PRIVATE uint32_t *v, const PRIVATE uint32_t *x,
+	       const uint32_t each, PRIVATE float *most, PRIVATE float *sum,
+	       PRIVATE float *acc)
+{
+	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
+	float base, a = 0.0f, b = 0.0f;
+	uint32_t k;
+
+	*most = least;
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++)
+		*most = g_larger(*most, g_float(x[each * k]));
+	base = *most == least ? 0.0f : *most;
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		const float weight =
+			g_weight((g_float(x[each * k]) - base) * log2_e);
+
+		a += weight;
+		b += g_float(v[each * k]) * weight;
+	}
+	*sum = a;
+	*acc = b;
+}
+
+/* Four columns of 8 rows, which are the group's from `first` on; returns
+ * whether one is lost. */
+FN uint32_t
+compress_sum(const LOCAL compress_row *row, uint32_t first,
+	     GLOBAL const float *kv, GLOBAL const float *score,
+	     GLOBAL const float *ape, GLOBAL const float *state,
+	     uint32_t column, uint32_t wide, const uint32_t dim,
+	     const uint32_t ratio, PRIVATE compress_sums *to)
+{
+	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
+	uint32_t v[COMPRESS_STEP * COMPRESS_EACH];
+	uint32_t x[COMPRESS_STEP * COMPRESS_EACH];
+	uint32_t lost = 0, other = 0, j, k;
+
+	UNROLL
+	for (k = 0; k < COMPRESS_STEP; k++) {
+		GLOBAL const float *p = state + row[k].at + column;
+
+		g_load4(p, v + COMPRESS_EACH * k);
+		g_load4(p + width, x + COMPRESS_EACH * k);
+		other |= row[k].from != COMPRESS_STATE;
+		lost |= row[k].from == COMPRESS_LOST;
+	}
+	if (other && wide)
+		compress_load_call(row, first, kv, score, ape, column, dim,
+				   ratio, 1, v, x);
+	else if (other)
+		compress_load_call(row, first, kv, score, ape, column, dim,
+				   ratio, 0, v, x);
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++)
+		compress_weigh(v + j, x + j, COMPRESS_EACH, &to->most[j],
+			       &to->sum[j], &to->acc[j]);
+	return lost;
+}
+
+/* The largest of 16 neighbouring items' scores; in all of them. */
+FN float
+compress_most16(float most)
+{
+	uint32_t mask;
+
+	most = g_larger(g_float(0xff800000u), most);
+	UNROLL
+	for (mask = COMPRESS_PARTS / 2; mask; mask >>= 1)
+		most = g_larger(most, g_shuffle_xor_f(most, mask));
+	return most;
+}
+
+/* A column of a key, of its 16 parts, which are neighbouring items', and the
+ * largest score of all; in all of them. */
+FN float
+compress_join(float most, float all, float sum, float acc)
+{
+	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
+	const float base = all == least ? 0.0f : all;
+	const float f = g_weight((most - base) * log2_e);
+
+	acc = g_sum16(acc * f);
+	return g_div_rn(acc, g_sum16(sum * f));
+}
+
+/* A page of a slot, and which entry of it. */
+FN GLOBAL uint8_t *
+compress_page(GLOBAL uint8_t *cache, int64_t slot,
+	      const spmla_k_kv_compress_scalars s, PRIVATE uint32_t *entry)
+{
+	const uint64_t page = (uint64_t)slot / s.page_entries;
+
+	*entry = (uint32_t)((uint64_t)slot - page * s.page_entries);
+	return cache + page * s.page_stride_bytes;
+}
+
+/* ---- Ratio 4 ----------------------------------------------------------- */
+
+/* The keys from n of the list on, as many as the items have columns for, a
+ * key's by its dim / 4 items. */
+FN void
+compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
+		      const spmla_k_kv_compress_scalars s,
+	      LOCAL compress_local *shared, uint32_t n, const uint32_t dim)
+{
+	const uint32_t items = dim / COMPRESS_EACH;
+	const uint32_t key = g_item() / items, q = g_item() % items;
+	const uint32_t lanes = items / COMPRESS_STEP; /* of a row */
+	LOCAL compress_unit *u = &shared->unit[n + key];
+	LOCAL compress_row *row = &shared->row[COMPRESS_STEP * key];
+	const uint32_t live = n + key < shared->units && !u->fault;
+	float c[COMPRESS_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
+	GLOBAL const float *angles = cos_sin;
+	uint32_t lost = 0, entry, w[2], j;
+	compress_sums sums;
+	compress_end end;
+	GLOBAL uint8_t *page;
+
+	if (live) {
+		compress_find(row + q / lanes, q % lanes == 0,
+			      shared->units <= COMPRESS_ITEMS / items, u,
+			      positions, token_row, context_lens, block_table,
+			      table_cols, (GLOBAL const float *)state, s,
+			      q / lanes, 32 * (q % lanes), dim,
+			      SPMLA_COMPRESS_OVERLAP);
+		compress_ask_angles(cos_sin, u->position, q,
+				    SPMLA_COMPRESS_OVERLAP);
+	}
+	/* A long division, while rows are on their way. */
+	page = compress_page(cache, live ? u->slot : 0, s, &entry);
+	BARRIER();
+	if (live) {
+		lost = compress_sum(row, 0, kv, score, ape,
+				    (GLOBAL const float *)state,
+				    COMPRESS_EACH * q, s.wide, dim,
+				    SPMLA_COMPRESS_OVERLAP, &sums);
+		UNROLL
+		for (j = 0; j < COMPRESS_EACH; j++)
+			c[j] = g_div_rn(sums.acc[j], sums.sum[j]);
+		angles = compress_angles(cos_sin, u->position,
+					 SPMLA_COMPRESS_OVERLAP);
+	}
+	compress_load_end(&end, q, norm_weight, angles, dim);
+	compress_finish(shared->squares +
+				(dim + COMPRESS_GAP * COMPRESS_LANES) * key,
+			c, q, 1, end, s.norm_eps, lost, dim, w);
+	if (dim == SPMLA_V4_DIM)
+		compress_store(w, q, live, page, entry, s.page_entries,
+			       s.layout, s.e4m3_scale);
+	else
+		compress_store_index(
+			shared->largest + items / COMPRESS_LANES * key, w, q,
+			live, page, entry, s.page_entries, s.layout);
+	if (live && lost && q == 0)
+		u->fault = G_FAULT_PAGE;
+}
+
+/* ---- Ratio 128 --------------------------------------------------------- */
+
+/* Columns of a slab, to where `columns` begins; returns whether a row is lost.
+ * A barrier inside. */
+FN uint32_t
+compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
+	      GLOBAL const float *kv, GLOBAL const float *score,
+	      GLOBAL const float *ape, GLOBAL const float *state, uint32_t slab,
+	      uint32_t wide, LOCAL float *columns)
+{
+	const uint32_t items = COMPRESS_SLAB / COMPRESS_EACH;
+	const uint32_t part = g_item() / items, q = g_item() % items;
+	compress_sums sums;
+	uint32_t lost, j;
+
+	lost = compress_sum(row + COMPRESS_STEP * part, COMPRESS_STEP * part,
+			    kv, score, ape, state,
+			    COMPRESS_SLAB * slab + COMPRESS_EACH * q, wide,
+			    SPMLA_V4_DIM, SPMLA_COMPRESS_MOST, &sums);
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++) {
+		parts->most[part][COMPRESS_EACH * q + j] = sums.most[j];
+		parts->sum[part][COMPRESS_EACH * q + j] = sums.sum[j];
+		parts->acc[part][COMPRESS_EACH * q + j] = sums.acc[j];
+	}
+	if (q == 0)
+		parts->lost[part] = lost;
+	BARRIER();
+	for (j = g_item() / COMPRESS_PARTS; j < COMPRESS_SLAB;
+	     j += COMPRESS_ITEMS / COMPRESS_PARTS) {
+		const uint32_t k = g_item() % COMPRESS_PARTS;
+		const float most = parts->most[k][j];
+		const float c =
+			compress_join(most, compress_most16(most),
+				      parts->sum[k][j], parts->acc[k][j]);
+
+		if (k == 0)
+			columns[j] = c;
+	}
+	lost = 0;
+	for (j = 0; j < COMPRESS_PARTS; j++)
+		lost |= parts->lost[j];
+	return lost;
+}
+
+/* The blocks of a key count as they begin, by one item each. The last one has
+ * the key; all others run by then, and wait for none, so that it may wait for
+ * them. */
+FN uint32_t
+compress_is_last(GLOBAL uint32_t *count, uint32_t before, const uint32_t blocks)
+{
+	if (before != blocks - 1)
+		return 0;
+	*count = 0; /* for the next call */
+	return 1;
+}
+
+/* A column for the block that has the key: its bits inverted, as 0 says that it
+ * is not there; of the one NaN that would be, another. */
+FN void
+compress_hand_on(GLOBAL uint32_t *to, float column)
+{
+	const uint32_t word = ~g_bits(column);
+
+	g_store_device(to, word ? word : 1);
+}
+
+/* Columns 4 q on of a key, of which the block's own begin at `first`; waits for
+ * those of the others, and leaves zeros. If words or counts were none before
+ * the call, a column is any number, but the wait ends. */
+FN void
+compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
+	       const uint32_t columns, uint32_t q, PRIVATE float *c)
+{
+	const uint32_t at = COMPRESS_EACH * q - first;
+	uint32_t word[COMPRESS_EACH], there = 0, n, j;
+
+	if (at < columns) {
+		UNROLL
+		for (j = 0; j < COMPRESS_EACH; j++)
+			c[j] = own[at + j];
+		return;
+	}
+	key += COMPRESS_EACH * q;
+	for (n = 0; n < COMPRESS_PATIENCE && !there; n++) {
+		g_load4_device(key, word);
+		there = (word[0] != 0) & (word[1] != 0) & (word[2] != 0) &
+			(word[3] != 0);
+	}
+	UNROLL
+	for (j = 0; j < COMPRESS_EACH; j++) {
+		c[j] = g_float(~word[j]);
+		word[j] = 0;
+	}
+	g_store4((GLOBAL uint16_t *)key, word);
+}
+
+/* Unit n of the list, a key or a slab of one. */
+FN void
+compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
+		       const spmla_k_kv_compress_scalars s,
+	       GLOBAL uint32_t *split_keys, GLOBAL uint32_t *split_counts,
+	       LOCAL compress_local *shared, LOCAL compress_parts *parts,
+	       uint32_t n)
+{
+	const uint32_t i = g_item(), slabs = s.split ? 1 : COMPRESS_SLABS;
+	LOCAL compress_unit *u = &shared->unit[n];
+	const uint64_t token = s.split ? u->token : 0; /* of no array */
+	GLOBAL uint32_t *key = split_keys + token * SPMLA_V4_DIM;
+	GLOBAL uint32_t *count = split_counts + token;
+	const uint32_t first = COMPRESS_SLAB * u->slab;
+	uint32_t lost = 0, before = 0, entry, w[2], k;
+	float c[COMPRESS_EACH];
+	compress_end end;
+	GLOBAL uint8_t *page;
+
+	if (u->fault)
+		return;
+	if (i == 0 && s.split)
+		before = g_add(count, 1);
+	compress_find(&shared->row[i], 1, shared->units == 1, u, positions,
+		      token_row, context_lens, block_table, table_cols,
+		      (GLOBAL const float *)state, s, i, first, SPMLA_V4_DIM,
+		      SPMLA_COMPRESS_MOST);
+	compress_ask_angles(cos_sin, u->position, i, SPMLA_COMPRESS_MOST);
+	BARRIER();
+	if (i == 0 && s.split)
+		parts->is_last =
+			compress_is_last(count, before, COMPRESS_SLABS);
+	for (k = 0; k < slabs; k++) {
+		lost = compress_slab(shared->row, parts, kv, score, ape,
+				     (GLOBAL const float *)state, u->slab + k,
+				     s.wide,
+				     parts->column + first + COMPRESS_SLAB * k);
+		BARRIER();
+	}
+	if (s.split && !parts->is_last) {
+		if (i < COMPRESS_SLAB)
+			compress_hand_on(key + first + i,
+					 parts->column[first + i]);
+		return;
+	}
+	compress_load_end(
+		&end, i, norm_weight,
+		compress_angles(cos_sin, u->position, SPMLA_COMPRESS_MOST),
+		SPMLA_V4_DIM);
+	compress_await(key, parts->column + first, first, COMPRESS_SLAB * slabs,
+		       i, c);
+	compress_finish(shared->squares, c, i, 1, end, s.norm_eps, lost,
+			SPMLA_V4_DIM, w);
+	page = compress_page(cache, u->slot, s, &entry);
+	compress_store(w, i, 1, page, entry, s.page_entries, s.layout,
+		       s.e4m3_scale);
+	if (lost && i == 0)
+		u->fault = G_FAULT_PAGE;
+}
+
+/* ---- Blocks ------------------------------------------------------------ */
+
+/* Neighbouring tokens are a block's: one in `ratio` of them ends a group, and
+ * the others cost only their slot. Slabs of a key are neighbouring blocks'. */
+FN void
+compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
+		     const spmla_k_kv_compress_scalars s,
+	     LOCAL compress_local *shared, LOCAL compress_parts *parts,
+	     const uint32_t dim, const uint32_t ratio)
+{
+	const uint32_t split = ratio == SPMLA_COMPRESS_MOST && s.split;
+	const uint32_t slabs = split ? COMPRESS_SLABS : 1;
+	const uint32_t together = SPMLA_V4_DIM / dim;
+	uint32_t first = 0, n;
+
+	compress_ask_norm(norm_weight, dim);
+	for (;;) {
+		const uint32_t i = first + g_item();
+		const uint64_t u = split ? (uint64_t)g_blocks() * i + g_block()
+					 : (uint64_t)g_block() * s.share + i;
+		const uint32_t there =
+			i < s.share && u < (uint64_t)s.tokens * slabs;
+
+		if (g_item() == 0) {
+			shared->units = 0;
+			shared->first = first;
+		}
+		compress_list(shared, positions, slot_mapping, token_row, s,
+			      there ? (uint32_t)(u / slabs) : s.tokens,
+			      (uint32_t)(u % slabs), ratio);
+		for (n = 0; n < shared->units; n += together)
+			if (ratio == SPMLA_COMPRESS_MOST)
+				compress_slabs(
+					SPMLA_K_COMPRESS_KEY(COMPRESS_ARG) s,
+					split_keys, split_counts, shared, parts,
+					n);
+			else
+				compress_keys(SPMLA_K_COMPRESS_KEY(COMPRESS_ARG)
+						      s,
+					      shared, n, dim);
+		compress_report(shared, fault_state, fault_status);
+		first = shared->first + COMPRESS_ITEMS;
+		if (first >= s.share)
+			break;
+		BARRIER();
+	}
+}
+
+SPMLA_KERNEL_BLOCKS(kv_compress, 4)
+{
+	LOCAL_ARRAY(compress_local, shared, 1);
+
+	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
+		     shared, (LOCAL compress_parts *)0, SPMLA_V4_DIM,
+		     SPMLA_COMPRESS_OVERLAP);
+}
+
+SPMLA_KERNEL_BLOCKS(kv_compress_c128, 4)
+{
+	LOCAL_ARRAY(compress_local, shared, 1);
+	LOCAL_ARRAY(compress_parts, parts, 1);
+
+	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
+		     shared, parts, SPMLA_V4_DIM, SPMLA_COMPRESS_MOST);
+}
+
+SPMLA_KERNEL_BLOCKS(kv_compress_index, 4)
+{
+	LOCAL_ARRAY(compress_local, shared, 1);
+
+	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
+		     shared, (LOCAL compress_parts *)0, SPMLA_INDEX_DIM,
+		     SPMLA_COMPRESS_OVERLAP);
+}
+
+#undef COMPRESS_ARG
+#endif
+#endif

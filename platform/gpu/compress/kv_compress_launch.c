@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_compress: from its args to its kernel.
+ */
+#include "spmla/internal/compress.h"
+#include "spmla/platform/gpu/launch.h"
+
+static spmla_i_kernel
+kernel_of(const spmla_kv_compress_args *a)
+{
+	if (a->ratio == SPMLA_COMPRESS_MOST)
+		return a->split_keys && a->tokens <= COMPRESS_FEW
+			       ? SPMLA_KERNEL_kv_compress_few
+			       : SPMLA_KERNEL_kv_compress_c128;
+	return a->state.layout == SPMLA_LAYOUT_STATE_256
+		       ? SPMLA_KERNEL_kv_compress_index
+		       : SPMLA_KERNEL_kv_compress;
+}
+
+/* Whether four floats of a row of the call are one load; of a state they are.
+ */
+static uint32_t
+is_wide(const spmla_kv_compress_args *a)
+{
+	return a->form == SPMLA_STATE_PAGED ||
+	       ((SPMLA_I_PTR(a->kv) | SPMLA_I_PTR(a->score) |
+		 SPMLA_I_PTR(a->ape)) %
+				16 ==
+			0 &&
+		(a->kv_stride_elems | a->score_stride_elems) % 4 == 0);
+}
+
+/* Units of a block: of index keys, once one is not enough, as many as it makes
+ * at a time. */
+static uint32_t
+share_of(spmla_i_kernel kernel, uint64_t units, uint32_t blocks)
+{
+	const uint64_t share = (units - 1) / blocks + 1;
+	const uint32_t together =
+		kernel == SPMLA_KERNEL_kv_compress_index && share > 1
+			? SPMLA_V4_DIM / SPMLA_INDEX_DIM
+			: 1;
+
+	return (uint32_t)((share + together - 1) / together * together);
+}
+
+spmla_status
+spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_kv_compress_args *a = args;
+	const spmla_i_kernel kernel = kernel_of(a);
+	const uint32_t split = a->ratio == SPMLA_COMPRESS_MOST && a->split_keys;
+	const uint64_t units =
+		(uint64_t)a->tokens * (kernel == SPMLA_KERNEL_kv_compress_few
+					       ? COMPRESS_FEW_SLABS
+				       : split ? COMPRESS_SLABS
+					       : 1);
+	spmla_k_kv_compress_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.positions = a->positions;
+	p.slot_mapping = a->slot_mapping;
+	p.token_row = a->token_row;
+	p.block_table = a->block_table;
+	p.table_cols = a->table_cols;
+	p.norm_weight = a->norm_weight;
+	p.cos_sin = a->cos_sin;
+	p.kv = a->kv;
+	p.score = a->score;
+	p.ape = a->ape;
+	p.context_lens = a->context_lens;
+	p.state = a->state.base;
+	p.cache = a->cache.base;
+	p.split_keys = a->split_keys;
+	p.split_counts = a->split_counts;
+	p.s.kv_stride = a->kv_stride_elems;
+	p.s.score_stride = a->score_stride_elems;
+	p.s.page_stride_bytes = a->cache.page_stride_bytes;
+	p.s.state_page_bytes = a->state.page_stride_bytes;
+	p.s.state_entries = spmla_i_gpu_divisor(a->state.entries_per_page);
+	p.s.state_pages = a->state.pages;
+	p.s.width = spmla_i_state_width(a->state.layout);
+	p.s.ratio = a->ratio;
+	p.s.ring = a->form == SPMLA_STATE_RING;
+	p.s.rows = a->rows;
+	p.s.columns = spmla_i_gpu_divisor(a->columns);
+	p.s.table_stride = a->table_stride_elems;
+	p.s.has_cols = a->table_cols != NULL;
+	p.s.has_lens = a->context_lens != NULL;
+	p.s.tokens = a->tokens;
+	p.s.share = share_of(kernel, units, queue->resident_blocks[kernel]);
+	p.s.split = split;
+	p.s.wide = is_wide(a);
+	p.s.cos_sin_rows = a->cos_sin_rows;
+	p.s.layout = a->cache.layout;
+	p.s.page_entries = a->cache.entries_per_page;
+	p.s.slots = (uint64_t)a->cache.pages * a->cache.entries_per_page;
+	p.s.norm_eps = a->norm_eps;
+	p.s.e4m3_scale = a->e4m3_scale;
+	return spmla_i_gpu_launch(
+		queue, kernel, split ? units : (units - 1) / p.s.share + 1, &p);
+}

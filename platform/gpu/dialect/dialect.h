@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The dialect that kernels are written in, once: the subset of C11, C++ and
+ * OpenCL C that nvcc, clang for AMDGPU, clang for SPIR-V and, for tests, a C
+ * compiler with a work-group emulator all take. Its rules:
+ *
+ * - A kernel is SPMLA_KERNEL(stem) { .. }, with its line in kernels.inc and its
+ *   list SPMLA_K_stem(P, S): P(type, name) is a pointer, a GLOBAL parameter of
+ *   its own; S(type, name) a scalar of fixed width, a field of the one struct
+ *   `s`. The list also makes the host's binding, so neither can differ.
+ * - Arrays that a block shares are declared by LOCAL_ARRAY at the scope of the
+ *   kernel and handed on as LOCAL T *. Pointers to private memory are PRIVATE.
+ *   LOCAL_DYNAMIC is the one array of a kernel with more than 48 KB; its line
+ *   in kernels.inc says how many bytes.
+ * - BARRIER() orders local and global memory of the block. Every item reaches
+ *   every BARRIER; an early return is uniform over the block.
+ * - Of a subgroup (16, 32 or 64 items wide, g_width()) there are the lane,
+ *   xor-shuffle, broadcast and ballot, called by all its items together. Sums
+ *   of floats over lanes go by g_sum16, or by a tree of no more lanes that is
+ *   written out, so that no bit of a result depends on the width; but kernels
+ *   of mma.h and wgmma.h, which are of 32 lanes, add as those
+ *   instructions lay values out.
+ * - NO_UNROLL is for loops of a kernel that runs once and alone, as a step's
+ *   first one: there an instruction costs what it takes to come from memory.
+ * - A private array is indexed by constants once loops marked UNROLL are
+ *   unrolled; otherwise it would be local memory on CUDA, which must be none.
+ * - A block waits only for blocks that have begun, as a counter tells it, and
+ *   not for ever: it goes on in whatever order blocks run, also one after
+ *   another.
+ * - Atomics are 32-bit integers. There is no double, long, size_t, vector type
+ *   or generic pointer. Contraction is off: what shall be fused is g_fma.
+ * - Quotients and roots are g_div_rn and g_sqrt_rn. g_exp2, g_log2 are for
+ *   results that have a tolerance.
+ */
+#ifndef SPMLA_PLATFORM_GPU_DIALECT_DIALECT_H
+#define SPMLA_PLATFORM_GPU_DIALECT_DIALECT_H
+
+#if defined(__OPENCL_C_VERSION__)
+
+#pragma OPENCL FP_CONTRACT OFF
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+
+typedef uchar uint8_t;
+typedef ushort uint16_t;
+typedef int int32_t;
+typedef uint uint32_t;
+typedef long int64_t;
+typedef ulong uint64_t;
+
+#define GLOBAL   __global
+#define LOCAL    __local
+#define PRIVATE  __private
+#define CONSTANT __constant
+#define FN       static inline
+#define KERNEL(items) \
+	__kernel __attribute__((reqd_work_group_size(items, 1, 1)))
+#define LOCAL_ARRAY(type, name, n) __local type name[n]
+#define UNROLL                     __attribute__((opencl_unroll_hint))
+#define NO_UNROLL                  __attribute__((opencl_unroll_hint(1)))
+#define BARRIER()                  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+
+#elif defined(__CUDACC__)
+
+#include <stdint.h>
+
+#define GLOBAL
+#define LOCAL
+#define PRIVATE
+#define CONSTANT static __device__ const
+#define FN       static __device__ inline
+/* Of the blocks of 1024 an SM needs no second one at a time: for two, half as
+ * many registers each, ptxas would rather spill than not try. */
+#define KERNEL(items) \
+	extern "C" __global__ __launch_bounds__(items, (items) == 1024)
+#define KERNEL_BLOCKS(items, blocks) \
+	extern "C" __global__ __launch_bounds__(items, blocks)
+#define LOCAL_ARRAY(type, name, n) __shared__ type name[n]
+#define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(1024) uint8_t name[]
+#define UNROLL                     _Pragma("unroll")
+#define NO_UNROLL                  _Pragma("unroll 1")
+#define BARRIER()                  __syncthreads()
+
+#elif defined(__HIP__)
+
+typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+
+#define GLOBAL
+#define LOCAL
+#define PRIVATE
+#define CONSTANT static __attribute__((constant)) const
+#define FN       static __attribute__((device)) inline
+#define KERNEL(items)                      \
+	extern "C" __attribute__((global)) \
+	__attribute__((amdgpu_flat_work_group_size(items, items)))
+#define LOCAL_ARRAY(type, name, n) static __attribute__((shared)) type name[n]
+#define UNROLL                     _Pragma("unroll")
+#define NO_UNROLL                  _Pragma("unroll 1")
+#define BARRIER()                  g_barrier()
+
+#else /* C: the emulator, and the host, which reads the lists alone */
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define GLOBAL
+#define LOCAL
+#define PRIVATE
+#define CONSTANT static const
+#define UNROLL
+#define NO_UNROLL
+#define FN            static inline
+#define KERNEL(items) static
+/* One block runs at a time; its items share the array. */
+#define LOCAL_ARRAY(type, name, n) \
+	static type name[n];       \
+	spmla_i_emu_local(name, (uint32_t)sizeof name)
+#define LOCAL_DYNAMIC(name, n)                 \
+	static _Alignas(1024) uint8_t name[n]; \
+	spmla_i_emu_local(name, (uint32_t)sizeof name)
+#define BARRIER() spmla_i_emu_barrier(__FILE__, __LINE__)
+
+/* What tests/emulator gives. */
+uint32_t spmla_i_emu_item(void);
+uint32_t spmla_i_emu_block(void);
+uint32_t spmla_i_emu_blocks(void);
+uint32_t spmla_i_emu_width(void);
+void spmla_i_emu_local(void *array, uint32_t bytes);
+void spmla_i_emu_barrier(const char *file, int line);
+/* Every item of the subgroup gives as many words, at most six. Returns all,
+ * until the next call: word w of lane l is [w * width + l]. */
+const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
+
+#endif
+
+#ifndef KERNEL_BLOCKS
+#define KERNEL_BLOCKS(items, blocks) KERNEL(items)
+#endif
+
+#include "spmla/platform/gpu/dialect/kernel.h"
+
+#include "spmla/spmla_layout.h"
+
+#ifdef SPMLA_GPU_KERNELS
+#include "spmla/platform/gpu/dialect/builtins.h"
+
+#include "spmla/platform/gpu/dialect/number.h"
+#endif
+
+#endif

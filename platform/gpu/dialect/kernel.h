@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the list of a kernel's parameters makes: the struct of its scalars, the
+ * signature, and for the host the struct of all parameters in order.
+ */
+#ifndef SPMLA_PLATFORM_GPU_DIALECT_KERNEL_H
+#define SPMLA_PLATFORM_GPU_DIALECT_KERNEL_H
+
+#define SPMLA_I_K_NONE(type, name)
+#define SPMLA_I_K_FIELD(type, name)   type name;
+#define SPMLA_I_K_PARAM(type, name)   GLOBAL type *name,
+#define SPMLA_I_K_POINTER(type, name) type *name;
+
+/* struct spmla_k_<stem>_scalars; after the list, before the kernel. */
+#define SPMLA_KERNEL_SCALARS(stem)                              \
+	typedef struct spmla_k_##stem##_scalars {               \
+		SPMLA_K_##stem(SPMLA_I_K_NONE, SPMLA_I_K_FIELD) \
+	} spmla_k_##stem##_scalars;
+
+/* struct spmla_k_<stem>_params: what the host binds, in the kernel's order. */
+#define SPMLA_KERNEL_PARAMS(stem)                                          \
+	typedef struct spmla_k_##stem##_params {                           \
+		SPMLA_K_##stem(SPMLA_I_K_POINTER, SPMLA_I_K_NONE) spmla_k_ \
+			##stem##_scalars s;                                \
+	} spmla_k_##stem##_params;
+
+#define SPMLA_KERNEL(stem)                                                  \
+	KERNEL(SPMLA_ITEMS_##stem)                                          \
+	void spmla_k_##stem(SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
+				    const spmla_k_##stem##_scalars s)
+
+/* The same, of which a multiprocessor of CUDA holds at least that many blocks,
+ * as far as registers go. */
+#define SPMLA_KERNEL_BLOCKS(stem, blocks)                                   \
+	KERNEL_BLOCKS(SPMLA_ITEMS_##stem, blocks)                           \
+	void spmla_k_##stem(SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
+				    const spmla_k_##stem##_scalars s)
+
+/* Items of a kernel that is one block. The emulator takes fewer, since a fiber
+ * costs more than an item; then loops over a block's width also turn. */
+#ifdef SPMLA_EMULATOR
+#define SPMLA_WIDE_BLOCK 128
+#define SPMLA_STEP_BLOCK 64
+#else
+#define SPMLA_WIDE_BLOCK 1024
+#define SPMLA_STEP_BLOCK 256 /* few wait less for each other */
+#endif
+
+/* SPMLA_ITEMS_<stem>: items of a block. */
+enum {
+#define SPMLA_KERNEL_LINE(stem, items, dynamic) SPMLA_ITEMS_##stem = items,
+#include "spmla/platform/gpu/kernels.inc"
+#undef SPMLA_KERNEL_LINE
+	SPMLA_I_ITEMS_END
+};
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrix instructions of subgroups of 32, as the dialect has them: PTX where
+ * nvcc compiles, and for the emulator a model of the same fragments lane by
+ * lane. A fragment of m16n8k16: lane = 4 * g + t has of A rows g and g + 8, of
+ * B column g, of C rows g and g + 8, columns 2t and 2t + 1; registers pack two
+ * 16-bit values of neighbouring k.
+ */
+#ifndef SPMLA_PLATFORM_GPU_DIALECT_MMA_H
+#define SPMLA_PLATFORM_GPU_DIALECT_MMA_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+
+#ifdef SPMLA_GPU_KERNELS
+
+#if defined(__CUDACC__)
+
+/* 16 bytes of memory that nothing writes meanwhile; p is so aligned. */
+FN void
+g_load128(GLOBAL const void *p, PRIVATE uint32_t *x)
+{
+	asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, "
+		     "[%4];"
+		     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+		     : "l"(p));
+}
+
+/* The same if `is` is not 0, else zeros; it stays before the next BARRIER,
+ * where g_load128 may be put off. */
+FN void
+g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %4, 0; mov.b32 %0, 0; "
+		     "mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; "
+		     "@p ld.global.L1::no_allocate.v4.u32 "
+		     "{%0, %1, %2, %3}, [%5];}"
+		     : "=&r"(x[0]), "=&r"(x[1]), "=&r"(x[2]), "=&r"(x[3])
+		     : "r"(is), "l"(p)
+		     : "memory");
+}
+
+/* 16 bytes to local memory if `is` is not 0, else zeros there; done once
+ * g_local_copies_wait has returned, for the items that wait. */
+FN void
+g_local_copy128(LOCAL void *to, GLOBAL const void *from, uint32_t is)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+		     :
+		     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
+		       "r"(is ? 16 : 0)
+		     : "memory");
+}
+
+/* The same of 4 bytes. */
+FN void
+g_local_copy32(LOCAL void *to, GLOBAL const void *from, uint32_t is)
+{
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+		     :
+		     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
+		       "r"(is ? 4 : 0)
+		     : "memory");
+}
+
+FN void
+g_local_copies_wait(void)
+{
+	asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/* Makes a group of the item's copies since the last one. */
+FN void
+g_local_copies_commit(void)
+{
+	asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits for all groups but the last `groups`, 1 to 3. */
+FN void
+g_local_copies_wait_but(uint32_t groups)
+{
+	if (groups == 1)
+		asm volatile("cp.async.wait_group 1;" ::: "memory");
+	else if (groups == 2)
+		asm volatile("cp.async.wait_group 2;" ::: "memory");
+	else
+		asm volatile("cp.async.wait_group 3;" ::: "memory");
+}
+
+/* Orders local memory among the items of a subgroup. */
+FN void
+g_subgroup_barrier(void)
+{
+	__syncwarp();
+}
+
+/* 2^x to 2 ulp, where a result below 2^-126 may be 0. */
+FN float
+g_exp2_flush(float x)
+{
+	float y;
+
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+FN void
+g_local_load128(LOCAL const void *p, PRIVATE uint32_t *x)
+{
+	const uint4 v = *(const uint4 *)p;
+
+	x[0] = v.x;
+	x[1] = v.y;
+	x[2] = v.z;
+	x[3] = v.w;
+}
+
+/* Two f16 times 256. */
+FN uint32_t
+g_f16x2_times_256(uint32_t pair)
+{
+	uint32_t x;
+
+	asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(x) : "r"(pair), "r"(0x5c005c00u));
+	return x;
+}
+
+/* c += A * B of f16, in f32. */
+FN void
+g_mma_f16(PRIVATE float *c, const PRIVATE uint32_t *a,
+	  const PRIVATE uint32_t *b)
+{
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+		     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+		     "{%0, %1, %2, %3};"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
+		       "r"(b[1]));
+}
+
+FN void
+g_mma_bf16(PRIVATE float *c, const PRIVATE uint32_t *a,
+	   const PRIVATE uint32_t *b)
+{
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+		     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+		     "{%0, %1, %2, %3};"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),
+		       "r"(b[1]));
+}
+
+/* Two products of bf16, each rounded; no exponent is too small. */
+FN uint32_t
+g_mul_bf16x2(uint32_t a, uint32_t b)
+{
+	uint32_t x;
+
+	asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+	    : "=r"(x)
+	    : "r"(a), "r"(b), "r"(0x80008000u));
+	return x;
+}
+
+/* Four 8 x 8 matrices of 16-bit values; lane l points at row l % 8 of matrix
+ * l / 8. Of matrix i, x[i] has row g, columns 2t and 2t + 1. */
+FN void
+g_load_matrices(LOCAL const uint16_t *row, PRIVATE uint32_t *x)
+{
+	const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 "
+		     "{%0, %1, %2, %3}, [%4];"
+		     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+		     : "r"(at)
+		     : "memory");
+}
+
+/* The same, but x[i] has rows 2t and 2t + 1 of column g. */
+FN void
+g_load_transposed(LOCAL const uint16_t *row, PRIVATE uint32_t *x)
+{
+	const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+		     "{%0, %1, %2, %3}, [%4];"
+		     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+		     : "r"(at)
+		     : "memory");
+}
+
+FN void
+g_local_store128(LOCAL void *p, const PRIVATE uint32_t *x)
+{
+	*(uint4 *)p = make_uint4(x[0], x[1], x[2], x[3]);
+}
+
+/* Two f16 as f32, exact. */
+FN void
+g_f16x2_to_f32(uint32_t pair, PRIVATE float *low, PRIVATE float *high)
+{
+	asm("{.reg .f16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; "
+	    "cvt.f32.f16 %1, h;}"
+	    : "=f"(*low), "=f"(*high)
+	    : "r"(pair));
+}
+
+#else /* the emulator */
+
+FN void
+g_load128(const void *p, uint32_t *x)
+{
+	memcpy(x, p, 16);
+}
+
+FN void
+g_load128_if(uint32_t is, const void *p, uint32_t *x)
+{
+	memset(x, 0, 16);
+	if (is)
+		memcpy(x, p, 16);
+}
+
+FN void
+g_local_copy128(void *to, const void *from, uint32_t is)
+{
+	memset(to, 0, 16);
+	if (is)
+		memcpy(to, from, 16);
+}
+
+FN void
+g_local_copy32(void *to, const void *from, uint32_t is)
+{
+	memset(to, 0, 4);
+	if (is)
+		memcpy(to, from, 4);
+}
+
+FN void
+g_local_copies_wait(void)
+{
+}
+
+FN void
+g_local_copies_commit(void)
+{
+}
+
+FN void
+g_local_copies_wait_but(uint32_t groups)
+{
+	(void)groups;
+}
+
+FN void
+g_subgroup_barrier(void)
+{
+	(void)spmla_i_emu_exchange(NULL, 0);
+}
+
+FN float
+g_exp2_flush(float x)
+{
+	return exp2f(x);
+}
+
+FN void
+g_local_load128(const void *p, uint32_t *x)
+{
+	memcpy(x, p, 16);
+}
+
+/* Of values below 2, which are exact. */
+FN uint32_t
+g_f16x2_times_256(uint32_t pair)
+{
+	uint32_t x = 0, i;
+
+	for (i = 0; i < 32; i += 16) {
+		const uint32_t u =
+			g_bits(g_fp16_to_f32(pair >> i & 0x7fffu) * 256.0f);
+
+		if (u)
+			x |= ((u >> 13) - (112u << 10)) << i;
+		x |= (pair >> i & 0x8000u) << i;
+	}
+	return x;
+}
+
+typedef enum mma_type { MMA_F16, MMA_BF16 } mma_type;
+
+FN float
+mma_f32(mma_type type, uint32_t half)
+{
+	return type == MMA_BF16 ? g_bf16_to_f32(half) : g_fp16_to_f32(half);
+}
+
+/* A row of 16 values, of which four lanes gave words: of its first half, and of
+ * its second. */
+FN void
+mma_row(float *row, const uint32_t *low, const uint32_t *high, mma_type type)
+{
+	uint32_t i;
+
+	for (i = 0; i < 4; i++) {
+		row[2 * i] = mma_f32(type, low[i] & 0xffffu);
+		row[2 * i + 1] = mma_f32(type, low[i] >> 16);
+		row[2 * i + 8] = mma_f32(type, high[i] & 0xffffu);
+		row[2 * i + 9] = mma_f32(type, high[i] >> 16);
+	}
+}
+
+FN float
+mma_dot(const float *a, const float *b)
+{
+	float sum = 0.0f;
+	uint32_t k;
+
+	for (k = 0; k < 16; k++)
+		sum += a[k] * b[k];
+	return sum;
+}
+
+/* A lane has rows g and g + 8 of the sum, and columns 2t and 2t + 1. */
+FN void
+mma_add(float *c, const uint32_t *a, const uint32_t *b, mma_type type)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+	const uint32_t *v = spmla_i_emu_exchange(words, 6);
+	float rows[2][16], columns[2][16];
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		mma_row(rows[i], v + 32 * i + 4 * g, v + 32 * (i + 2) + 4 * g,
+			type);
+		mma_row(columns[i], v + 32 * 4 + 4 * (2 * t + i),
+			v + 32 * 5 + 4 * (2 * t + i), type);
+	}
+	for (i = 0; i < 4; i++)
+		c[i] += mma_dot(rows[i / 2], columns[i % 2]);
+}
+
+FN void
+g_mma_f16(float *c, const uint32_t *a, const uint32_t *b)
+{
+	mma_add(c, a, b, MMA_F16);
+}
+
+FN void
+g_mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
+{
+	mma_add(c, a, b, MMA_BF16);
+}
+
+FN uint32_t
+g_mul_bf16x2(uint32_t a, uint32_t b)
+{
+	return g_f32_to_bf16x2(g_bf16_to_f32(a & 0xffffu) *
+				       g_bf16_to_f32(b & 0xffffu),
+			       g_bf16_to_f32(a >> 16) * g_bf16_to_f32(b >> 16));
+}
+
+/* Rows of the four matrices, by lane. */
+FN void
+mma_rows(const uint16_t *row, const uint16_t **rows)
+{
+	const uint64_t at = (uint64_t)(uintptr_t)row;
+	const uint32_t words[2] = {(uint32_t)at, (uint32_t)(at >> 32)};
+	const uint32_t *v = spmla_i_emu_exchange(words, 2);
+	uint32_t l;
+
+	for (l = 0; l < 32; l++)
+		rows[l] = (const uint16_t *)(uintptr_t)((uint64_t)v[32 + l]
+								<< 32 |
+							v[l]);
+}
+
+FN void
+g_load_matrices(const uint16_t *row, uint32_t *x)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint16_t *rows[32];
+	uint32_t i;
+
+	mma_rows(row, rows);
+	for (i = 0; i < 4; i++)
+		x[i] = rows[8 * i + g][2 * t] |
+		       (uint32_t)rows[8 * i + g][2 * t + 1] << 16;
+}
+
+FN void
+g_load_transposed(const uint16_t *row, uint32_t *x)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint16_t *rows[32];
+	uint32_t i;
+
+	mma_rows(row, rows);
+	for (i = 0; i < 4; i++)
+		x[i] = rows[8 * i + 2 * t][g] |
+		       (uint32_t)rows[8 * i + 2 * t + 1][g] << 16;
+}
+
+FN void
+g_local_store128(void *p, const uint32_t *x)
+{
+	memcpy(p, x, 16);
+}
+
+FN void
+g_f16x2_to_f32(uint32_t pair, float *low, float *high)
+{
+	*low = g_fp16_to_f32(pair & 0xffffu);
+	*high = g_fp16_to_f32(pair >> 16);
+}
+
+#endif
+
+/* Eight e2m1 codes times 2^(scale - 127) as bf16, exact: codes i and i + 4 in
+ * x[i]. The bits of a code, a subnormal if it is one, are 2^126 too small. */
+FN void
+g_e2m1x8_to_bf16(uint32_t codes, uint32_t scale, PRIVATE uint32_t *x)
+{
+	const uint32_t s = scale ? scale << 7 : 0x40u;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const uint32_t size =
+			(i < 2 ? codes << (6 - 4 * i) : codes >> (4 * i - 6)) &
+			0x01c001c0u;
+		const uint32_t sign = codes << (12 - 4 * i) & 0x80008000u;
+
+		x[i] = g_mul_bf16x2(g_mul_bf16x2(size | sign, 0x7e807e80u),
+				    s | s << 16);
+	}
+}
+
+/* Two e4m3 of the low 16 bits as two f16, exact. Devices before sm_89 have no
+ * instruction for it: the bits as f16, a subnormal if the code is one, are 2^8
+ * too small. */
+FN uint32_t
+g_e4m3x2_to_f16x2(uint32_t codes)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+	uint32_t x;
+
+	asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(x) : "h"((uint16_t)codes));
+	return x;
+#else
+	const uint32_t wide = (codes & 0xffu) | (codes & 0xff00u) << 8;
+	const uint32_t size = wide & 0x007f007fu;
+	const uint32_t nan = (size + 0x00010001u) >> 7 & 0x00010001u;
+
+	return g_f16x2_times_256(size << 7) | (wide & 0x00800080u) << 8 |
+	       nan * 0x7fffu;
+#endif
+}
+
+#endif
+#endif

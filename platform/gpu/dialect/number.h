@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * 16-bit floats, e4m3 and power-of-two scales by integers, as kernels need
+ * them. Their bits are those of lib/internal/bf16.h and fp8.h.
+ */
+#ifndef SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
+#define SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
+
+FN float
+g_bf16_to_f32(uint32_t h)
+{
+	return g_float(h << 16);
+}
+
+/* Round to nearest even; a NaN stays one (quieted, sign kept). */
+FN uint32_t
+g_f32_to_bf16(float x)
+{
+	const uint32_t u = g_bits(x);
+
+	if ((u & 0x7fffffffu) > 0x7f800000u)
+		return (u >> 16) | 0x40u;
+	return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+}
+
+/* The same, but that NaN is one. */
+FN uint32_t
+g_bf16_bits(float x)
+{
+	return x != x ? 0x7fc0u : g_f32_to_bf16(x);
+}
+
+FN float
+g_round_bf16(float x)
+{
+	return g_bf16_to_f32(g_f32_to_bf16(x));
+}
+
+/* Two, each to nearest even; a NaN becomes some NaN. */
+FN uint32_t
+g_f32_to_bf16x2(float low, float high)
+{
+#if defined(__CUDACC__)
+	uint32_t x;
+
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
+	return x;
+#else
+	return g_f32_to_bf16(low) | g_f32_to_bf16(high) << 16;
+#endif
+}
+
+/* Exact; a NaN stays one. */
+FN float
+g_fp16_to_f32(uint32_t h)
+{
+#if defined(__CUDACC__)
+	float x;
+
+	asm("{.reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}"
+	    : "=f"(x)
+	    : "h"((uint16_t)h));
+	return x;
+#else
+	const uint32_t sign = (h & 0x8000u) << 16;
+	const uint32_t exponent = (h >> 10) & 31u;
+	const uint32_t mantissa = h & 0x3ffu;
+
+	if (exponent == 31)
+		return g_float(sign | 0x7f800000u | mantissa << 13);
+	if (exponent == 0) {
+		const float x = (float)mantissa * 0x1p-24f;
+
+		return g_float(sign | g_bits(x));
+	}
+	return g_float(sign | (exponent + 112u) << 23 | mantissa << 13);
+#endif
+}
+
+FN float
+g_abs(float x)
+{
+	return g_float(g_bits(x) & 0x7fffffffu);
+}
+
+/* Round to nearest even, saturate (infinity too), keep every sign; NaN is 0x7f
+ * whatever its sign. */
+FN uint32_t
+g_f32_to_e4m3(float x)
+{
+	const uint32_t u = g_bits(x);
+	const uint32_t sign = (u >> 24) & 0x80u;
+	const uint32_t a = u & 0x7fffffffu;
+	uint32_t code, shift, rest, half_way;
+
+	if (a > 0x7f800000u)
+		return 0x7fu;
+	if (a >= 0x43e00000u) /* 448 */
+		return sign | 0x7eu;
+	if (a < 0x3a800000u) /* below 2^-10, the tie to zero */
+		return sign;
+	if (a >= 0x3c800000u) { /* 2^-6: 3 bits of mantissa, another bias */
+		code = (a >> 20) - (120u << 3);
+		rest = a & 0xfffffu;
+		half_way = 0x80000u;
+	} else { /* a multiple of 2^-9 */
+		shift = 141u - (a >> 23);
+		code = ((a & 0x7fffffu) | 0x800000u) >> shift;
+		rest = ((a & 0x7fffffu) | 0x800000u) & ((1u << shift) - 1u);
+		half_way = 1u << (shift - 1u);
+	}
+	if (rest > half_way || (rest == half_way && (code & 1u)))
+		code++;
+	return sign | code;
+}
+
+/* Codes of two, as g_f32_to_e4m3 has them; the instruction gives the same for
+ * every float, NaN included. */
+FN uint32_t
+g_f32_to_e4m3x2(float low, float high)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+	uint16_t codes;
+
+	asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
+	    : "=h"(codes)
+	    : "f"(high), "f"(low));
+	return codes;
+#else
+	return g_f32_to_e4m3(high) << 8 | g_f32_to_e4m3(low);
+#endif
+}
+
+/* Exact. */
+FN float
+g_e4m3_to_f32(uint32_t code)
+{
+	const uint32_t sign = (code & 0x80u) << 24;
+	const uint32_t exponent = (code >> 3) & 15u;
+	const uint32_t mantissa = code & 7u;
+
+	if ((code & 0x7fu) == 0x7fu)
+		return g_float(sign | 0x7fc00000u);
+	if (exponent == 0) {
+		const float x = (float)mantissa * 0x1p-9f;
+
+		return g_float(sign | g_bits(x));
+	}
+	return g_float(sign | (exponent + 120u) << 23 | mantissa << 20);
+}
+
+/* Whether one of four codes is NaN. */
+FN uint32_t
+g_e4m3_any_nan(uint32_t codes)
+{
+	return ((codes & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u;
+}
+
+/* Two codes, in the low 16 bits. Exact; a NaN has no sign. */
+FN void
+g_e4m3x2_to_f32(uint32_t codes, PRIVATE float *low, PRIVATE float *high)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+	asm("{.reg .b32 x; .reg .f16 l, h; cvt.rn.f16x2.e4m3x2 x, %2; "
+	    "mov.b32 {l, h}, x; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}"
+	    : "=f"(*low), "=f"(*high)
+	    : "h"((uint16_t)codes));
+#else
+	/* Without branches: the bits as f32, a subnormal if the code is one,
+	 * are 2^120 too small. */
+	const uint32_t l = codes & 0x7fu, h = codes >> 8 & 0x7fu;
+	const float x = g_float(l << 20) * 0x1p120f;
+	const float y = g_float(h << 20) * 0x1p120f;
+
+	*low = g_float(l == 0x7fu ? 0x7fc00000u
+				  : (codes & 0x80u) << 24 | g_bits(x));
+	*high = g_float(h == 0x7fu ? 0x7fc00000u
+				   : (codes & 0x8000u) << 16 | g_bits(y));
+#endif
+}
+
+/* The next power of two; s normal, positive or infinite. */
+FN float
+g_pow2_up(float s)
+{
+	const uint32_t u = g_bits(s);
+
+	if ((u & 0x7fffffu) == 0 || u >= 0x7f800000u)
+		return s;
+	return g_float((u & 0x7f800000u) + 0x800000u);
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of kernels and ops, and the one road from an op to its kernels.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+#define ONE(type, name) +1u
+
+const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
+#define KERNEL_ROW(stem, items, dynamic, needs)          \
+	{"spmla_k_" #stem,                               \
+	 items,                                          \
+	 0u SPMLA_K_##stem(ONE, SPMLA_I_K_NONE),         \
+	 (uint32_t)offsetof(spmla_k_##stem##_params, s), \
+	 (uint32_t)sizeof(spmla_k_##stem##_params),      \
+	 dynamic,                                        \
+	 needs},
+#define SPMLA_KERNEL_LINE(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_NOTHING)
+#define SPMLA_KERNEL_MMA(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_MMA)
+#define SPMLA_KERNEL_WGMMA(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA)
+#include "spmla/platform/gpu/kernels.inc"
+#undef SPMLA_KERNEL_LINE
+};
+
+static spmla_i_gpu_op *const run_op[SPMLA_OP_COUNT] = {
+#define SPMLA_GPU_OP(stem) [SPMLA_OP_##stem] = spmla_i_gpu_##stem,
+#include "spmla/platform/gpu/ops.inc"
+#undef SPMLA_GPU_OP
+};
+
+/* What kernels declare anew, as they cannot read the library's headers. */
+#define SAME(twin, field, type)                                             \
+	SPMLA_STATIC_ASSERT(offsetof(twin, field) == offsetof(type, field), \
+			    "kernels see " #type " as it is")
+SAME(spmla_g_state, done, spmla_i_step_state);
+SAME(spmla_g_state, step, spmla_i_step_state);
+SAME(spmla_g_state, serial, spmla_i_step_state);
+SAME(spmla_g_state, requests, spmla_i_step_state);
+SAME(spmla_g_state, fault_step, spmla_i_step_state);
+SAME(spmla_g_state, fault_rows, spmla_i_step_state);
+SAME(spmla_g_state, fault_count, spmla_i_step_state);
+SAME(spmla_g_status, key, spmla_i_device_status);
+SAME(spmla_g_status, step, spmla_i_device_status);
+SAME(spmla_g_status, serial, spmla_i_device_status);
+SAME(spmla_g_status, count, spmla_i_device_status);
+SPMLA_STATIC_ASSERT(sizeof(spmla_g_state) == sizeof(spmla_i_step_state) &&
+			    sizeof(spmla_g_status) ==
+				    sizeof(spmla_i_device_status),
+		    "kernels see them whole");
+SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
+				    (int)SPMLA_FAULT_TICKET_MISSING &&
+			    (int)G_FAULT_TOO_LARGE ==
+				    (int)SPMLA_FAULT_TOO_LARGE &&
+			    (int)G_FAULT_ROW == (int)SPMLA_FAULT_ROW &&
+			    (int)G_FAULT_LENGTH == (int)SPMLA_FAULT_LENGTH &&
+			    (int)G_FAULT_PAGE == (int)SPMLA_FAULT_PAGE &&
+			    (int)G_FAULT_SLOT == (int)SPMLA_FAULT_SLOT &&
+			    (int)G_FAULT_LOGITS == (int)SPMLA_FAULT_LOGITS &&
+			    (int)G_FAULT_INDEX == (int)SPMLA_FAULT_INDEX &&
+			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
+		    "kernels name faults as the library does");
+
+/* Bytes of local memory that a block may have at most. Devices to come are
+ * taken for the smallest. */
+static uint32_t
+local_bytes(uint32_t arch)
+{
+	switch (arch) {
+	case 80:
+	case 87:
+		return 163 * 1024;
+	case 90:
+	case 100:
+	case 101:
+	case 103:
+	case 110:
+		return 227 * 1024;
+	default:
+		return 99 * 1024;
+	}
+}
+
+uint32_t
+spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch)
+{
+	const spmla_i_gpu_kernel *k = &spmla_i_gpu_kernels[kernel];
+
+	switch (k->needs) {
+	case SPMLA_GPU_NEEDS_MMA:
+		return arch >= 80 && k->dynamic_bytes <= local_bytes(arch);
+	case SPMLA_GPU_NEEDS_WGMMA:
+		return arch == 90;
+	default:
+		return 1;
+	}
+}
+
+spmla_g_divisor
+spmla_i_gpu_divisor(uint32_t by)
+{
+	spmla_g_divisor d = {by, 0, 31};
+
+	if (by == 0)
+		return d;
+	while (UINT64_C(1) << (d.shift - 31) < by)
+		d.shift++;
+	d.factor = (uint32_t)(((UINT64_C(1) << d.shift) - 1) / by + 1);
+	return d;
+}
+
+spmla_status
+spmla_i_gpu_launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+		   uint64_t rows, const void *params)
+{
+	const uint32_t most = queue->resident_blocks[kernel];
+
+	if (rows == 0)
+		return SPMLA_OK;
+	return queue->launch(queue, kernel, rows < most ? (uint32_t)rows : most,
+			     params);
+}
+
+spmla_status
+spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
+		    const void *args)
+{
+	if (!run_op[op])
+		return SPMLA_E_UNSUPPORTED;
+	return run_op[op](queue, args);
+}

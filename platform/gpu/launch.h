@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From an op's args to launches of kernels, the same on every GPU platform: a
+ * platform only loads the kernels and launches one by its number.
+ */
+#ifndef SPMLA_PLATFORM_GPU_LAUNCH_H
+#define SPMLA_PLATFORM_GPU_LAUNCH_H
+
+#include "spmla/internal/backend.h"
+#include "spmla/platform/gpu/all_kernels.h"
+
+typedef enum spmla_i_kernel {
+#define SPMLA_KERNEL_LINE(stem, items, dynamic) SPMLA_KERNEL_##stem,
+#include "spmla/platform/gpu/kernels.inc"
+#undef SPMLA_KERNEL_LINE
+	SPMLA_KERNEL_COUNT
+} spmla_i_kernel;
+
+#define SPMLA_KERNEL_LINE(stem, items, dynamic) SPMLA_KERNEL_PARAMS(stem)
+#include "spmla/platform/gpu/kernels.inc"
+#undef SPMLA_KERNEL_LINE
+
+/* What of a device a kernel needs. */
+typedef enum spmla_i_gpu_needs {
+	SPMLA_GPU_NEEDS_NOTHING,
+	SPMLA_GPU_NEEDS_MMA,   /* mma.h */
+	SPMLA_GPU_NEEDS_WGMMA, /* wgmma.h; only its binaries have it */
+} spmla_i_gpu_needs;
+
+/* A kernel as platforms see it. Its parameters are `pointers` pointers, then at
+ * scalars_offset one struct. */
+typedef struct spmla_i_gpu_kernel {
+	const char *name; /* of the symbol */
+	uint32_t items;   /* of a block */
+	uint32_t pointers;
+	uint32_t scalars_offset;
+	uint32_t params_bytes;
+	uint32_t dynamic_bytes; /* of local memory, beyond what is static */
+	uint32_t needs;         /* spmla_i_gpu_needs */
+} spmla_i_gpu_kernel;
+
+extern const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT];
+
+/* Where an op's launches go. */
+typedef struct spmla_i_gpu_queue {
+	spmla_ctx *ctx;
+	spmla_stream stream;
+	/* Enqueues one kernel; params are copied. */
+	spmla_status (*launch)(const struct spmla_i_gpu_queue *queue,
+			       spmla_i_kernel kernel, uint32_t blocks,
+			       const void *params);
+	/* Blocks of each kernel that the device holds at a time; 0: it does
+	 * without the kernel. */
+	const uint32_t *resident_blocks;
+} spmla_i_gpu_queue;
+
+/* Whether a CUDA device of this arch runs a kernel. Where it does not, no
+ * blocks of it are resident. */
+uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch);
+
+/* Enqueues an op; `args` are the op's, checked. */
+spmla_status spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
+				 const void *args);
+
+/* Launches over `rows` pieces of work, by no more blocks than the device holds;
+ * nothing if there are none. */
+spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
+				spmla_i_kernel kernel, uint64_t rows,
+				const void *params);
+
+/* For g_divide. */
+spmla_g_divisor spmla_i_gpu_divisor(uint32_t by);
+
+/* The second launch of V4's prologue; parts as of spmla_i_decode_parts. */
+spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
+				      uint32_t tokens, uint32_t parts);
+
+/* Sets the two parameters of SPMLA_K_FAULT. */
+#define SPMLA_I_GPU_FAULT(p, queue)                                  \
+	((p)->fault_state = (queue)->ctx->buf[SPMLA_BUF_STEP_STATE], \
+	 (p)->fault_status = (queue)->ctx->buf[SPMLA_BUF_DEVICE_STATUS])
+
+/* Whether rows that lie so many elements apart all begin at multiples of
+ * `bytes`, which is what a kernel takes of them at once. */
+static inline uint32_t
+spmla_i_gpu_aligned(const void *base, int64_t stride, int64_t other_stride,
+		    uint32_t elem_bytes, uint32_t bytes)
+{
+	return SPMLA_I_PTR(base) % bytes == 0 &&
+	       (uint64_t)stride * elem_bytes % bytes == 0 &&
+	       (uint64_t)other_stride * elem_bytes % bytes == 0;
+}
+
+/* An op's host side, one file an op. */
+typedef spmla_status spmla_i_gpu_op(const spmla_i_gpu_queue *queue,
+				    const void *args);
+
+#define SPMLA_GPU_OP(stem) spmla_i_gpu_op spmla_i_gpu_##stem;
+#include "spmla/platform/gpu/ops.inc"
+#undef SPMLA_GPU_OP
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * o_group_proj: a block takes 32 columns of a group for 8 tokens. Eight items
+ * share two columns; each has 16 of every 128 values, which is one wide load of
+ * e4m3. The hard idea is that this is the order of the sums: an item's products
+ * in order, then a tree over the eight, each step of which hands half of the 16
+ * sums (8 tokens, 2 columns) over, so that item j is left with token j's and
+ * keeps its total in a register. o passes through local memory as bf16, four
+ * tokens in 8 bytes, which e4m3 is exactly; products are exact, so g_fma rounds
+ * as the contract's sum.
+ */
+#ifndef SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_KERNEL_H
+#define SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_KERNEL_H
+
+#include "spmla/platform/gpu/dialect/mxfp4.h"
+
+/* Of both kernels: e4m3 and bf16. */
+#define SPMLA_K_o_group_proj(P, S)       \
+	P(const uint8_t, o)              \
+	P(const uint32_t, o_scales)      \
+	P(const uint8_t, w)              \
+	P(const float, w_scales)         \
+	P(uint16_t, z)                   \
+	S(int64_t, o_token_stride)       \
+	S(int64_t, o_group_stride)       \
+	S(int64_t, o_scale_stride)       \
+	S(int64_t, o_scale_group_stride) \
+	S(int64_t, w_group_stride)       \
+	S(int64_t, w_row_stride)         \
+	S(int64_t, w_scale_group_stride) \
+	S(int64_t, w_scale_row_stride)   \
+	S(int64_t, z_token_stride)       \
+	S(int64_t, z_group_stride)       \
+	S(uint32_t, tokens)              \
+	S(uint32_t, groups)              \
+	S(uint32_t, inner)               \
+	S(uint32_t, columns)             \
+	S(uint32_t, packed)              \
+	S(uint32_t, w_aligned)
+SPMLA_KERNEL_SCALARS(o_group_proj)
+#define SPMLA_K_o_group_proj_bf16(P, S) SPMLA_K_o_group_proj(P, S)
+typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_bf16_scalars;
+
+enum {
+	O_PROJ_ITEMS = 128,
+	O_PROJ_TOKENS = 8, /* of a block at a time */
+	O_PROJ_COLUMNS = 32
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+enum {
+	O_PROJ_PART = 128, /* values of a scale */
+	O_PROJ_LANES = 8,  /* items that share a part */
+	O_PROJ_EACH = 16,  /* values of a part that an item has */
+	/* Parts loaded at once: 128 bytes of the matrix an item. */
+	O_PROJ_SLAB = 4,
+	O_PROJ_SLAB16 = 2, /* of bf16 */
+	/* Values of 16 lie one place apart from the next 16, so that the eight
+	 * items read different banks. */
+	O_PROJ_ROW = O_PROJ_SLAB * O_PROJ_PART / 16 * 17,
+	O_PROJ_WORDS = O_PROJ_SLAB * 4 /* of a column that an item holds */
+};
+
+/* 16 bytes at p. */
+FN void
+o_proj_load(PRIVATE uint32_t *words, GLOBAL const uint8_t *p,
+	    uint32_t is_aligned)
+{
+	uint32_t i;
+
+	if (is_aligned) {
+		g_load4((GLOBAL const float *)p, words);
+	} else {
+		UNROLL
+		for (i = 0; i < 4; i++)
+			words[i] = (uint32_t)p[4 * i] |
+				   (uint32_t)p[4 * i + 1] << 8 |
+				   (uint32_t)p[4 * i + 2] << 16 |
+				   (uint32_t)p[4 * i + 3] << 24;
+	}
+}
+
+FN void
+o_proj_none(PRIVATE uint32_t *words)
+{
+	words[0] = words[1] = words[2] = words[3] = 0;
+}
+
+/* e4m3 with its bits moved to where f32 has them is the value times 2^-120, a
+ * subnormal too; all but NaN. */
+FN float
+o_proj_e4m3(uint32_t code)
+{
+	const float x =
+		g_float((code & 0x80u) << 24 | (code & 0x7fu) << 20) * 0x1p120f;
+
+	return (code & 0x7fu) == 0x7fu ? g_float(0x7fc00000u) : x;
+}
+
+/* Value i of the item's 16 of part b; words are the slab's of one column. */
+FN float
+o_proj_value(const PRIVATE uint32_t *words, uint32_t b, uint32_t i,
+	     uint32_t fp8)
+{
+	if (fp8)
+		return o_proj_e4m3(words[4 * b + i / 4] >> 8 * (i % 4) & 0xffu);
+	return i % 2 ? g_float(words[8 * b + i / 2] & 0xffff0000u)
+		     : g_bf16_to_f32(words[8 * b + i / 2] & 0xffffu);
+}
+
+/* Values [0, n) of up to 8 tokens into local memory, [2] of four tokens each;
+ * zeros for those that are not there. */
+FN void
+o_proj_rows(GLOBAL const uint8_t *o, int64_t stride, uint32_t tokens,
+	    uint32_t n, uint32_t fp8, LOCAL uint64_t *rows)
+{
+	uint32_t e, t;
+
+	for (e = g_item(); e < 2 * n; e += O_PROJ_ITEMS) {
+		const uint32_t i = e % n, first = e / n * 4;
+		uint64_t four = 0;
+
+		UNROLL
+		for (t = 0; t < 4; t++) {
+			const int64_t at = (int64_t)(first + t) * stride + i;
+			uint32_t half_word = 0;
+
+			if (first + t < tokens && fp8)
+				half_word = g_bits(o_proj_e4m3(o[at])) >> 16;
+			else if (first + t < tokens)
+				half_word = ((GLOBAL const uint16_t *)o)[at];
+			four |= (uint64_t)half_word << 16 * t;
+		}
+		rows[e / n * O_PROJ_ROW + i / 16 * 17 + i % 16] = four;
+	}
+}
+
+/* The item's products of part b: sums[8 tokens][2 columns], from 0. */
+FN void
+o_proj_part(LOCAL const uint64_t *rows, const PRIVATE uint32_t *low,
+	    const PRIVATE uint32_t *high, uint32_t b, uint32_t fp8,
+	    PRIVATE float *sums)
+{
+	LOCAL const uint64_t *row =
+		rows + (b * O_PROJ_LANES + g_item() % O_PROJ_LANES) * 17;
+	uint32_t i, t;
+
+	UNROLL
+	for (t = 0; t < 2 * O_PROJ_TOKENS; t++)
+		sums[t] = 0.0f;
+	UNROLL
+	for (i = 0; i < O_PROJ_EACH; i++) {
+		const uint64_t four[2] = {row[i], row[O_PROJ_ROW + i]};
+		const float x = o_proj_value(low, b, i, fp8);
+		const float y = o_proj_value(high, b, i, fp8);
+
+		UNROLL
+		for (t = 0; t < O_PROJ_TOKENS; t++) {
+			const float v = g_bf16_to_f32(
+				(uint32_t)(four[t / 4] >> 16 * (t % 4)) &
+				0xffffu);
+
+			sums[2 * t] = g_fma(v, x, sums[2 * t]);
+			sums[2 * t + 1] = g_fma(v, y, sums[2 * t + 1]);
+		}
+	}
+}
+
+/* Adds the eight items' sums up: item j is left with token j's two, in
+ * front. */
+FN void
+o_proj_tree(PRIVATE float *sums)
+{
+	const uint32_t lane = g_item() % O_PROJ_LANES;
+	uint32_t i;
+
+#define O_PROJ_STEP(step)                                               \
+	UNROLL                                                          \
+	for (i = 0; i < 2 * (step); i++) {                              \
+		const float keep =                                      \
+			lane & (step) ? sums[i + 2 * (step)] : sums[i]; \
+		const float give =                                      \
+			lane & (step) ? sums[i] : sums[i + 2 * (step)]; \
+                                                                        \
+		sums[i] = keep + g_shuffle_xor_f(give, (step));         \
+	}
+	O_PROJ_STEP(4u)
+	O_PROJ_STEP(2u)
+	O_PROJ_STEP(1u)
+#undef O_PROJ_STEP
+}
+
+/* Of part b of the item's token; `scales` are the group's and token's. */
+FN float
+o_proj_o_scale(GLOBAL const uint32_t *scales, int64_t stride, uint32_t b,
+	       uint32_t packed)
+{
+	if (packed)
+		return g_mxfp4_scale_value(
+			scales[(int64_t)(b / 4) * stride] >> b % 4 * 8 & 0xffu);
+	return g_float(scales[(int64_t)b * stride]);
+}
+
+/* Both kernels; `fp8` is a constant. */
+FN void
+o_proj_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
+	   GLOBAL const uint8_t *w, GLOBAL const float *w_scales,
+	   GLOBAL uint16_t *z, const PRIVATE spmla_k_o_group_proj_scalars *s,
+	   uint32_t fp8, LOCAL uint64_t *rows)
+{
+	const uint32_t most = fp8 ? O_PROJ_SLAB : O_PROJ_SLAB16;
+	const uint32_t bytes = fp8 ? 1 : 2;
+	const uint32_t parts = s->inner / O_PROJ_PART;
+	const uint32_t groups_of_tokens = (s->tokens - 1) / O_PROJ_TOKENS + 1;
+	const uint32_t tiles = s->columns / O_PROJ_COLUMNS;
+	const uint64_t units = (uint64_t)groups_of_tokens * tiles * s->groups;
+	const uint32_t lane = g_item() % O_PROJ_LANES;
+	uint64_t unit;
+
+	for (unit = g_block(); unit < units; unit += g_blocks()) {
+		const uint32_t first =
+			(uint32_t)(unit % groups_of_tokens) * O_PROJ_TOKENS;
+		const uint32_t column =
+			(uint32_t)(unit / groups_of_tokens % tiles) *
+				O_PROJ_COLUMNS +
+			g_item() / O_PROJ_LANES * 2;
+		const uint32_t g = (uint32_t)(unit / groups_of_tokens / tiles);
+		const uint32_t t = first + lane;
+		const uint32_t is_token = t < s->tokens;
+		GLOBAL const uint8_t *x =
+			o +
+			(int64_t)bytes * ((int64_t)first * s->o_token_stride +
+					  (int64_t)g * s->o_group_stride);
+		GLOBAL const uint8_t *row =
+			w +
+			(int64_t)bytes * ((int64_t)g * s->w_group_stride +
+					  (int64_t)column * s->w_row_stride +
+					  lane * O_PROJ_EACH);
+		float total[2] = {0.0f, 0.0f};
+		uint32_t slab, b, i;
+
+		for (slab = 0; slab < parts; slab += most) {
+			const uint32_t n =
+				parts - slab < most ? parts - slab : most;
+			uint32_t low[O_PROJ_WORDS], high[O_PROJ_WORDS];
+			float scale[O_PROJ_SLAB];
+
+			UNROLL
+			for (i = 0; i < O_PROJ_SLAB; i++) {
+				/* 16 bytes: a part of e4m3, half one of bf16 */
+				const uint32_t is_there =
+					fp8 ? i < n : i / 2 < n;
+				GLOBAL const uint8_t *p =
+					row + (fp8 ? i * O_PROJ_PART
+						   : i / 2 * O_PROJ_PART * 2 +
+							       i % 2 * 16);
+
+				if (!is_there) {
+					o_proj_none(low + 4 * i);
+					o_proj_none(high + 4 * i);
+					continue;
+				}
+				o_proj_load(low + 4 * i, p, s->w_aligned);
+				o_proj_load(high + 4 * i,
+					    p + (int64_t)bytes *
+							    s->w_row_stride,
+					    s->w_aligned);
+			}
+			UNROLL
+			for (i = 0; i < O_PROJ_SLAB; i++) {
+				scale[i] = 1.0f;
+				if (!fp8 || i >= n || !is_token)
+					continue;
+				scale[i] =
+					o_proj_o_scale(
+						o_scales +
+							(int64_t)g *
+								s->o_scale_group_stride +
+							t,
+						s->o_scale_stride, slab + i,
+						s->packed) *
+					w_scales[(int64_t)g *
+							 s->w_scale_group_stride +
+						 (int64_t)(column /
+							   O_PROJ_PART) *
+							 s->w_scale_row_stride +
+						 slab + i];
+			}
+			BARRIER();
+			o_proj_rows(x, s->o_token_stride, s->tokens - first,
+				    n * O_PROJ_PART, fp8, rows);
+			BARRIER();
+			UNROLL
+			for (b = 0; b < most; b++) {
+				float sums[2 * O_PROJ_TOKENS];
+
+				if (b >= n)
+					break;
+				o_proj_part(rows, low, high, b, fp8, sums);
+				o_proj_tree(sums);
+				total[0] += sums[0] * scale[b];
+				total[1] += sums[1] * scale[b];
+			}
+			x += n * O_PROJ_PART * bytes;
+			row += n * O_PROJ_PART * bytes;
+		}
+		if (is_token) {
+			GLOBAL uint16_t *to =
+				z + (int64_t)t * s->z_token_stride +
+				(int64_t)g * s->z_group_stride + column;
+
+			to[0] = (uint16_t)g_bf16_bits(total[0]);
+			to[1] = (uint16_t)g_bf16_bits(total[1]);
+		}
+	}
+}
+
+SPMLA_KERNEL(o_group_proj)
+{
+	LOCAL_ARRAY(uint64_t, rows, 2 * O_PROJ_ROW);
+
+	o_proj_all(o, o_scales, w, w_scales, z, &s, 1, rows);
+}
+
+SPMLA_KERNEL(o_group_proj_bf16)
+{
+	LOCAL_ARRAY(uint64_t, rows, 2 * O_PROJ_ROW);
+
+	o_proj_all(o, o_scales, w, w_scales, z, &s, 0, rows);
+}
+
+#endif
+#endif

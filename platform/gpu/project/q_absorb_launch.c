@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * q_absorb: from its args to its kernel.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+spmla_status
+spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_q_absorb_args *a = args;
+	const uint32_t groups = (a->tokens - 1) / PROJECT_GROUP + 1;
+	const uint32_t tiles = Q_ABSORB_TILES + (a->q_pe != NULL);
+	spmla_k_q_absorb_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.q_nope = a->q_nope;
+	p.w_uk_t = a->w_uk_t;
+	p.q_pe = a->q_pe;
+	p.positions = a->positions;
+	p.cos_sin = a->cos_sin;
+	p.q = a->q;
+	p.s.q_nope_token_stride = a->q_nope_token_stride_elems;
+	p.s.q_nope_head_stride = a->q_nope_head_stride_elems;
+	p.s.w_head_stride = a->w_head_stride_elems;
+	p.s.w_row_stride = a->w_row_stride_elems;
+	p.s.q_pe_token_stride = a->q_pe_token_stride_elems;
+	p.s.q_pe_head_stride = a->q_pe_head_stride_elems;
+	p.s.q_token_stride = a->q_token_stride_elems;
+	p.s.q_head_stride = a->q_head_stride_elems;
+	p.s.tokens = a->tokens;
+	p.s.heads = a->heads;
+	p.s.cos_sin_rows = a->cos_sin_rows;
+	p.s.has_pe = a->q_pe != NULL;
+	p.s.has_rope = a->rope_style != SPMLA_ROPE_NONE;
+	p.s.neox = a->rope_style == SPMLA_ROPE_NEOX;
+	p.s.w_aligned = SPMLA_I_PTR(a->w_uk_t) % 4 == 0 &&
+			a->w_head_stride_elems % 2 == 0 &&
+			a->w_row_stride_elems % 2 == 0;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_q_absorb,
+				  (uint64_t)a->heads * tiles * groups, &p);
+}

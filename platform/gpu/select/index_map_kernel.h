@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * index_map: a block a token. An item asks for the pages of several indices
+ * before it uses one, and reports what is wrong with them afterwards, so that
+ * the two latencies of a token are all that a row costs. Slots are computed in
+ * 64 bits and only then narrowed, so that nothing can wrap into a slot that
+ * looks valid.
+ */
+#ifndef SPMLA_PLATFORM_GPU_SELECT_INDEX_MAP_KERNEL_H
+#define SPMLA_PLATFORM_GPU_SELECT_INDEX_MAP_KERNEL_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/dialect/scan.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/slot_map_kernel.h"
+
+/* Of both kernels: rows as they are, and compact ones. */
+#define SPMLA_K_index_map(P, S)            \
+	SPMLA_K_FAULT(P)                   \
+	P(const int32_t, token_row)        \
+	P(const int32_t, block_table)      \
+	P(const int32_t, table_cols)       \
+	P(const int32_t, indices)          \
+	P(const int32_t, lens)             \
+	P(int32_t, slots)                  \
+	P(int32_t, valid_counts)           \
+	P(const int32_t, workspace_ids)    \
+	P(const int32_t, workspace_starts) \
+	P(const int32_t, context_lens)     \
+	P(const int64_t, slot_mapping)     \
+	S(int64_t, indices_stride)         \
+	S(int64_t, slots_stride)           \
+	SPMLA_S_TABLE(S)                   \
+	S(uint32_t, tokens)                \
+	S(uint32_t, k)                     \
+	S(uint32_t, page_stride_rows)      \
+	S(uint32_t, workspaces)            \
+	S(uint32_t, has_lens)              \
+	S(uint32_t, has_counts)            \
+	S(uint32_t, has_ids)               \
+	S(uint32_t, has_context)           \
+	S(uint32_t, has_slots)             \
+	S(uint32_t, entries_before)
+SPMLA_KERNEL_SCALARS(index_map)
+#define SPMLA_K_index_map_compact(P, S) SPMLA_K_index_map(P, S)
+typedef spmla_k_index_map_scalars spmla_k_index_map_compact_scalars;
+
+enum {
+	INDEX_MAP_ITEMS = SPMLA_ITEMS_index_map,
+	INDEX_MAP_EACH = 4, /* indices that an item has in flight */
+	INDEX_MAP_SUBGROUPS = INDEX_MAP_ITEMS / 16
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* What a token says of all its indices. */
+typedef struct index_map_token {
+	uint32_t len;     /* entries to read */
+	uint32_t context; /* where indices end; 2^31: nowhere */
+	uint32_t is_kept; /* the token has a workspace */
+	uint32_t is_bad;  /* that, or its row of the table, does not exist */
+	uint32_t columns; /* of the table's row, written */
+	int32_t start;    /* of the workspace, else 0 */
+} index_map_token;
+
+/* What is added to a page's or the workspace's first slot; else -1 for none and
+ * -1 - fault for what is wrong. */
+FN int32_t
+index_map_offset(const PRIVATE index_map_token *of, int32_t index, uint32_t col,
+		 uint32_t columns, uint32_t page_tokens)
+{
+	if (index < 0)
+		return -1;
+	if ((uint32_t)index >= of->context)
+		return -1 - G_FAULT_INDEX;
+	if (col >= columns) /* no fault of the step's */
+		return -1;
+	if (of->is_bad)
+		return -1 - G_FAULT_ROW;
+	if (of->is_kept)
+		return index;
+	if (col >= of->columns)
+		return -1 - G_FAULT_PAGE;
+	return (int32_t)((uint32_t)index - col * page_tokens);
+}
+
+/* The sum over the block, for item 0. A barrier. */
+FN uint32_t
+index_map_sum(uint32_t x, LOCAL uint64_t *sums)
+{
+	uint32_t mask, i;
+
+	for (mask = g_width() / 2; mask; mask >>= 1)
+		x += g_shuffle_xor(x, mask);
+	if (g_lane() == 0)
+		sums[g_item() / g_width()] = x;
+	BARRIER();
+	if (g_item() == 0)
+		for (i = 1; i < INDEX_MAP_ITEMS / g_width(); i++)
+			x += (uint32_t)sums[i];
+	return x;
+}
+
+/* Both kernels; `compact` is a constant. sums has 2 * INDEX_MAP_SUBGROUPS
+ * entries, or those of a scan if it is compact. */
+FN void
+index_map_all(GLOBAL spmla_g_state *fault_state,
+	      GLOBAL spmla_g_status *fault_status,
+	      GLOBAL const int32_t *token_row,
+	      GLOBAL const int32_t *block_table,
+	      GLOBAL const int32_t *table_cols, GLOBAL const int32_t *indices,
+	      GLOBAL const int32_t *lens, GLOBAL int32_t *slots,
+	      GLOBAL int32_t *valid_counts, GLOBAL const int32_t *workspace_ids,
+	      GLOBAL const int32_t *workspace_starts,
+	      GLOBAL const int32_t *context_lens,
+	      GLOBAL const int64_t *slot_mapping,
+	      const PRIVATE spmla_k_index_map_scalars *s, uint32_t compact,
+	      LOCAL uint64_t *sums)
+{
+	const uint32_t i = g_item();
+	uint32_t t, u, turn = 0;
+
+	for (t = g_block(); t < s->tokens; t += g_blocks()) {
+		GLOBAL const int32_t *in =
+			indices + (int64_t)t * s->indices_stride;
+		GLOBAL int32_t *out = slots + (int64_t)t * s->slots_stride;
+		GLOBAL const int32_t *pages;
+		const int32_t id = s->has_ids ? workspace_ids[t] : -1;
+		const uint32_t row = (uint32_t)token_row[t];
+		const int32_t context = s->has_context ? context_lens[t] : 0;
+		const int32_t len = s->has_lens ? lens[t] : 0;
+		uint32_t valid = 0, base, j;
+		index_map_token of;
+
+		of.len = !s->has_lens ? s->k : len > 0 ? (uint32_t)len : 0;
+		of.len = of.len < s->k ? of.len : s->k;
+		if (s->has_slots && slot_mapping[t] < 0)
+			of.len = 0;
+		of.context = !s->has_context ? 0x80000000u
+			     : context > 0   ? (uint32_t)context
+					     : 0;
+		pages = block_table +
+			(row < s->rows ? (uint64_t)row * s->stride : 0);
+		of.is_kept = id >= 0;
+		of.is_bad = id >= 0 ? (uint32_t)id >= s->workspaces
+				    : row >= s->rows;
+		of.columns = s->columns;
+		of.start = 0;
+		if (!of.is_bad && id >= 0)
+			of.start = workspace_starts[id];
+		if (!of.is_bad && id < 0 && s->has_cols) {
+			const int32_t cols = table_cols[row];
+
+			of.columns = cols < 0 ? 0 : (uint32_t)cols;
+			if (of.columns > s->columns)
+				of.columns = s->columns;
+		}
+		for (base = 0; base < (compact ? of.len : s->k);
+		     base += INDEX_MAP_EACH * INDEX_MAP_ITEMS) {
+			int32_t index[INDEX_MAP_EACH], page[INDEX_MAP_EACH];
+			uint32_t faults = 0;
+
+			UNROLL
+			for (u = 0; u < INDEX_MAP_EACH; u++) {
+				j = base + u * INDEX_MAP_ITEMS + i;
+				index[u] = -1;
+				if (j < of.len)
+					index[u] = in[j];
+			}
+			UNROLL
+			for (u = 0; u < INDEX_MAP_EACH; u++) {
+				const uint32_t col =
+					(uint32_t)index[u] / s->page_tokens;
+
+				index[u] = index_map_offset(&of, index[u], col,
+							    s->columns,
+							    s->page_tokens);
+				page[u] = 0;
+				if (index[u] >= 0 && !of.is_kept)
+					page[u] = pages[col];
+			}
+			UNROLL
+			for (u = 0; u < INDEX_MAP_EACH; u++) {
+				const int64_t slot =
+					(int64_t)page[u] * s->page_stride_rows +
+					of.start + index[u];
+				const uint32_t none = index[u] < 0;
+				uint32_t fault = 0;
+
+				if (none)
+					fault = (uint32_t)(-1 - index[u]);
+				else if ((uint32_t)page[u] >= s->pool_pages)
+					fault = G_FAULT_PAGE;
+				else if (slot < 0 || slot > 0x7fffffff)
+					fault = G_FAULT_INDEX;
+				faults |= fault << 4 * u;
+				index[u] = none || fault ? -1 : (int32_t)slot;
+				j = base + u * INDEX_MAP_ITEMS + i;
+				if (compact)
+					continue;
+				valid += index[u] >= 0;
+				if (j < s->k)
+					out[j] = index[u];
+			}
+			for (; faults; faults >>= 4)
+				if (faults & 15u)
+					g_fault(fault_state, fault_status,
+						row < s->rows ? row : t,
+						faults & 15u);
+			if (!compact)
+				continue;
+			/* A scan's barriers lie between the reads of a piece
+			 * and its writes, which do not go past it: the row may
+			 * be in place. `valid` is the block's here. */
+			UNROLL
+			for (u = 0; u < INDEX_MAP_EACH; u++) {
+				uint32_t at, some;
+
+				if (base + u * INDEX_MAP_ITEMS >= of.len)
+					continue;
+				at = g_scan_flags(index[u] >= 0,
+						  INDEX_MAP_ITEMS, sums, &some);
+				if (index[u] >= 0)
+					out[valid + at] = index[u];
+				valid += some;
+			}
+		}
+		for (j = valid + i; compact && j < s->k; j += INDEX_MAP_ITEMS)
+			out[j] = -1;
+		if (!s->has_counts)
+			continue;
+		/* Two sets of sums in turn: one barrier a token. */
+		if (!compact) {
+			valid = index_map_sum(valid, sums + turn);
+			turn ^= INDEX_MAP_SUBGROUPS;
+		}
+		if (i == 0) {
+			if (!s->has_slots || slot_mapping[t] >= 0)
+				valid += s->entries_before;
+			valid_counts[t] = (int32_t)valid;
+		}
+	}
+}
+
+/* Two blocks an SM: for three, as ptxas would have it, registers spill. */
+SPMLA_KERNEL_BLOCKS(index_map, 2)
+{
+	LOCAL_ARRAY(uint64_t, sums, 2 * INDEX_MAP_SUBGROUPS);
+
+	index_map_all(fault_state, fault_status, token_row, block_table,
+		      table_cols, indices, lens, slots, valid_counts,
+		      workspace_ids, workspace_starts, context_lens,
+		      slot_mapping, &s, 0, sums);
+}
+
+SPMLA_KERNEL_BLOCKS(index_map_compact, 2)
+{
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+
+	index_map_all(fault_state, fault_status, token_row, block_table,
+		      table_cols, indices, lens, slots, valid_counts,
+		      workspace_ids, workspace_starts, context_lens,
+		      slot_mapping, &s, 1, sums);
+}
+
+#endif
+#endif

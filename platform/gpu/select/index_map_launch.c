@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * index_map: from its args to its kernel.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+spmla_status
+spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_index_map_args *a = args;
+	spmla_k_index_map_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.token_row = a->token_row;
+	p.block_table = a->block_table;
+	p.table_cols = a->table_cols;
+	p.indices = a->indices;
+	p.lens = a->lens;
+	p.slots = a->slots;
+	p.valid_counts = a->valid_counts;
+	p.workspace_ids = a->workspace_ids;
+	p.workspace_starts = a->workspace_starts;
+	p.context_lens = a->context_lens;
+	p.slot_mapping = a->slot_mapping;
+	p.s.indices_stride = a->indices_stride_elems;
+	p.s.slots_stride = a->slots_stride_elems;
+	p.s.rows = a->rows;
+	p.s.columns = a->columns;
+	p.s.stride = a->table_stride_elems;
+	p.s.pool_pages = a->pool_pages ? a->pool_pages : UINT32_C(1) << 31;
+	p.s.page_tokens = a->page_tokens;
+	p.s.has_cols = a->table_cols != NULL;
+	p.s.tokens = a->tokens;
+	p.s.k = a->k;
+	p.s.page_stride_rows =
+		a->page_stride_rows ? a->page_stride_rows : a->page_tokens;
+	p.s.workspaces = a->workspaces;
+	p.s.has_lens = a->lens != NULL;
+	p.s.has_counts = a->valid_counts != NULL;
+	p.s.has_ids = a->workspace_ids != NULL;
+	p.s.has_context = a->context_lens != NULL;
+	p.s.has_slots = a->slot_mapping != NULL;
+	p.s.entries_before = a->entries_before;
+	return spmla_i_gpu_launch(queue,
+				  a->compact ? SPMLA_KERNEL_index_map_compact
+					     : SPMLA_KERNEL_index_map,
+				  a->tokens, &p);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_q_prep: 8 lanes have a head of a token, a block 16 of them at a time.
+ * Lane l has values 8l .. 8l + 7 of the half that is rotated and the same of
+ * the other half, all asked for before any is used: every lane rotates, and the
+ * other value of a pair is one shuffle away, or its own. Which half is rotated
+ * moves the addresses alone. Of MXFP4, 4 lanes have a group of 32 in either
+ * half. Many tokens take as long as their instructions, not as their bytes: so
+ * all that a lane has of a half is one load, one scale of MXFP4 and one store.
+ */
+#ifndef SPMLA_PLATFORM_GPU_SELECT_INDEXER_Q_PREP_KERNEL_H
+#define SPMLA_PLATFORM_GPU_SELECT_INDEXER_Q_PREP_KERNEL_H
+
+#include "spmla/platform/gpu/cache/row_device.h"
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/dialect/mxfp4.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+/* Of both kernels: e4m3 and MXFP4. */
+#define SPMLA_K_indexer_q_prep(P, S) \
+	SPMLA_K_FAULT(P)             \
+	P(const uint16_t, q)         \
+	P(const uint16_t, weights16) \
+	P(const float, weights32)    \
+	P(const int32_t, positions)  \
+	P(const float, cos_sin)      \
+	P(uint8_t, q_out)            \
+	P(uint8_t, q_scales)         \
+	P(float, weights_out)        \
+	S(int64_t, q_token_stride)   \
+	S(int64_t, q_head_stride)    \
+	S(int64_t, weights_stride)   \
+	S(uint32_t, tokens)          \
+	S(uint32_t, heads)           \
+	S(uint32_t, has_rope)        \
+	S(uint32_t, neox)            \
+	S(uint32_t, cos_sin_rows)    \
+	S(uint32_t, rope_first)      \
+	S(uint32_t, group_floor)     \
+	S(uint32_t, weights_f32)     \
+	S(uint32_t, wide)            \
+	S(float, least)              \
+	S(float, softmax_scale)      \
+	S(float, head_scale)
+SPMLA_KERNEL_SCALARS(indexer_q_prep)
+#define SPMLA_K_indexer_q_prep_mxfp4(P, S) SPMLA_K_indexer_q_prep(P, S)
+typedef spmla_k_indexer_q_prep_scalars spmla_k_indexer_q_prep_mxfp4_scalars;
+
+enum {
+	Q_PREP_LANES = 8, /* of a head */
+	Q_PREP_HEADS = SPMLA_ITEMS_indexer_q_prep / Q_PREP_LANES,
+	Q_PREP_PAIRS = G_ROW_ROPE / 2,
+	Q_PREP_GROUP = SPMLA_MXFP4_GROUP / 8 /* lanes of a scale of MXFP4 */
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Four factors; `wide`: p is a multiple of 16. */
+FN void
+q_prep_load4(GLOBAL const float *p, uint32_t wide, PRIVATE float *x)
+{
+	uint32_t u[4], i;
+
+	if (wide) {
+		g_load4(p, u);
+		UNROLL
+		for (i = 0; i < 4; i++)
+			x[i] = g_float(u[i]);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++)
+		x[i] = p[i];
+}
+
+/* What the lane's values are multiplied by, of the position's cos_sin: a pair
+ * has one of each; of NEOX a lane has eight pairs, else four. */
+FN void
+q_prep_factors(GLOBAL const float *cos_sin, uint32_t neox, uint32_t wide,
+	       PRIVATE float *c, PRIVATE float *s)
+{
+	const uint32_t lane = g_item() % Q_PREP_LANES;
+	GLOBAL const float *at = cos_sin + (neox ? 8 * (lane % 4) : 4 * lane);
+
+	q_prep_load4(at, wide, c);
+	q_prep_load4(at + Q_PREP_PAIRS, wide, s);
+	if (!neox)
+		return;
+	q_prep_load4(at + 4, wide, c + 4);
+	q_prep_load4(at + Q_PREP_PAIRS + 4, wide, s + 4);
+}
+
+/* Rotates the eight values of w: two products and their sum, each rounded; then
+ * bf16. By all items of the subgroup together. */
+FN void
+q_prep_rotate(PRIVATE uint32_t *w, const PRIVATE float *c,
+	      const PRIVATE float *s, uint32_t neox)
+{
+	const uint32_t first = g_item() % Q_PREP_LANES < Q_PREP_LANES / 2;
+	const uint32_t sign = first ? 0x80008000u : 0;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		float x[2], y[2];
+
+		g_row_values(w[i], SPMLA_DTYPE_BF16, x);
+		if (!neox) {
+			w[i] = g_f32_to_bf16x2(x[0] * c[i] - x[1] * s[i],
+					       x[1] * c[i] + x[0] * s[i]);
+			continue;
+		}
+		g_row_values(g_shuffle_xor(w[i], Q_PREP_LANES / 2) ^ sign,
+			     SPMLA_DTYPE_BF16, y);
+		w[i] = g_f32_to_bf16x2(x[0] * c[2 * i] + y[0] * s[2 * i],
+				       x[1] * c[2 * i + 1] +
+					       y[1] * s[2 * i + 1]);
+	}
+}
+
+/* The largest of `least` and the |x| of words of `lanes`, of which NaN is none.
+ * By all items of the subgroup together. */
+FN float
+q_prep_amax(const PRIVATE uint32_t *w, uint32_t words, uint32_t lanes,
+	    float least)
+{
+	float amax = least, x[2];
+	uint32_t i, mask;
+
+	UNROLL
+	for (i = 0; i < words; i++) {
+		g_row_values(w[i], SPMLA_DTYPE_BF16, x);
+		amax = g_larger(amax, g_abs(x[0]));
+		amax = g_larger(amax, g_abs(x[1]));
+	}
+	UNROLL
+	for (mask = lanes / 2; mask; mask >>= 1)
+		amax = g_larger(amax, g_shuffle_xor_f(amax, mask));
+	return amax;
+}
+
+/* The codes of a head, four words, and its scale. */
+FN float
+q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
+	    PRIVATE uint32_t *codes)
+{
+	float scale = g_row_pow2(q_prep_amax(w, 8, Q_PREP_LANES, least));
+	g_row_divisor d;
+	uint32_t i;
+
+	if (group_floor && scale < 0x1p-33f) /* 1e-10 rounded up */
+		scale = 0x1p-33f;
+	d = g_row_divisor_of(scale, 0);
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		float x[4];
+
+		g_row_values(w[2 * i], SPMLA_DTYPE_BF16, x);
+		g_row_values(w[2 * i + 1], SPMLA_DTYPE_BF16, x + 2);
+		codes[i] = g_row_codes4(x, &d);
+	}
+	return scale;
+}
+
+/* One or two words of codes; `wide`: p is a multiple of what they take. */
+FN void
+q_prep_store(GLOBAL uint8_t *p, uint32_t wide, uint32_t words,
+	     const PRIVATE uint32_t *codes)
+{
+	uint32_t i;
+
+	if (wide && words == 1) {
+		*(GLOBAL uint32_t *)p = codes[0];
+		return;
+	}
+	if (wide) {
+		*(GLOBAL uint64_t *)p = (uint64_t)codes[1] << 32 | codes[0];
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4 * words; i++)
+		p[i] = (uint8_t)(codes[i / 4] >> 8 * (i % 4));
+}
+
+/* Both kernels; `mxfp4` and `wide` are constants, so that nothing that is not
+ * done stands between loads. `wide`: addresses of a lane's values, codes and
+ * factors are multiples of what they take. */
+FN void
+q_prep_all(GLOBAL spmla_g_state *fault_state,
+	   GLOBAL spmla_g_status *fault_status, GLOBAL const uint16_t *q,
+	   GLOBAL const uint16_t *weights16, GLOBAL const float *weights32,
+	   GLOBAL const int32_t *positions, GLOBAL const float *cos_sin,
+	   GLOBAL uint8_t *q_out, GLOBAL uint8_t *q_scales,
+	   GLOBAL float *weights_out,
+	   const PRIVATE spmla_k_indexer_q_prep_scalars *s, uint32_t mxfp4,
+	   uint32_t wide)
+{
+	const uint32_t chunks = (s->heads + Q_PREP_HEADS - 1) / Q_PREP_HEADS;
+	/* 2^32 of them would be 8 TB of q. */
+	const uint32_t tiles = s->tokens * chunks;
+	const uint32_t lane = g_item() % Q_PREP_LANES;
+	const uint32_t other = G_ROW_ROPE - s->rope_first;
+	const uint32_t packed = mxfp4; /* log2 of the values of a byte */
+	const uint32_t words = mxfp4 ? 1u : 2u; /* of the codes of a half */
+	uint32_t tile;
+
+	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
+		const uint32_t t = tile / chunks;
+		const uint32_t h = (tile - t * chunks) * Q_PREP_HEADS +
+				   g_item() / Q_PREP_LANES;
+		const uint32_t is_head = h < s->heads;
+		const uint64_t row = (uint64_t)t * s->heads + h;
+		GLOBAL const uint16_t *from =
+			q + (int64_t)t * s->q_token_stride +
+			(int64_t)h * s->q_head_stride + 8 * lane;
+		GLOBAL uint8_t *to =
+			q_out + ((row * G_ROW + 8 * lane) >> packed);
+		/* The half that is rotated, then the other one. */
+		uint32_t w[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+		uint32_t codes[4], bytes[2] = {0, 0}, weight = 0, position = 0,
+				   is_known;
+		float scale = 1.0f, c[8], sines[8];
+
+		if (s->has_rope)
+			position = (uint32_t)positions[t];
+		/* As it lies there: what turned it into a float would wait. */
+		if (is_head && lane == 0) {
+			const int64_t at = (int64_t)t * s->weights_stride + h;
+
+			weight = s->weights_f32 ? g_bits(weights32[at])
+						: weights16[at];
+		}
+		if (is_head) {
+			g_row_load8(from + s->rope_first, wide, w);
+			g_row_load8(from + other, wide, w + 4);
+		}
+		/* Not sooner: the loads above would wait for the position. */
+		is_known = !s->has_rope || position < s->cos_sin_rows;
+		if (!is_known && h == 0 && lane == 0)
+			g_fault(fault_state, fault_status, t, G_FAULT_POSITION);
+		if (s->has_rope && is_known) {
+			q_prep_factors(cos_sin +
+					       (uint64_t)position * G_ROW_ROPE,
+				       s->neox, wide, c, sines);
+			if (s->neox)
+				q_prep_rotate(w, c, sines, 1);
+			else
+				q_prep_rotate(w, c, sines, 0);
+		}
+		if (mxfp4) {
+			bytes[0] = g_mxfp4_scale(
+				q_prep_amax(w, 4, Q_PREP_GROUP, 0.0f));
+			bytes[1] = g_mxfp4_scale(
+				q_prep_amax(w + 4, 4, Q_PREP_GROUP, 0.0f));
+			codes[0] = g_mxfp4_codes8(w, g_mxfp4_inverse(bytes[0]));
+			codes[1] = g_mxfp4_codes8(w + 4,
+						  g_mxfp4_inverse(bytes[1]));
+		} else {
+			scale = q_prep_head(w, s->least, s->group_floor, codes);
+		}
+		if (!is_head)
+			continue;
+		if (!is_known) {
+			codes[0] = codes[1] = codes[2] = codes[3] = 0;
+			bytes[0] = bytes[1] = 0;
+		}
+		q_prep_store(to + (s->rope_first >> packed), wide, words,
+			     codes);
+		q_prep_store(to + (other >> packed), wide, words,
+			     codes + words);
+		if (mxfp4 && lane % Q_PREP_GROUP == 0) {
+			GLOBAL uint8_t *scales =
+				q_scales + row * SPMLA_INDEX_MXFP4_SCALES +
+				lane / Q_PREP_GROUP;
+
+			scales[s->rope_first / SPMLA_MXFP4_GROUP] =
+				(uint8_t)bytes[0];
+			scales[other / SPMLA_MXFP4_GROUP] = (uint8_t)bytes[1];
+		}
+		if (lane == 0) {
+			scale *= s->weights_f32 ? g_float(weight)
+						: g_bf16_to_f32(weight);
+			scale = scale * s->softmax_scale * s->head_scale;
+			weights_out[row] = is_known ? scale : 0.0f;
+		}
+	}
+}
+
+/* Ten blocks of 48 registers: for twelve ptxas spills. */
+SPMLA_KERNEL_BLOCKS(indexer_q_prep, 10)
+{
+	if (s.wide)
+		q_prep_all(fault_state, fault_status, q, weights16, weights32,
+			   positions, cos_sin, q_out, q_scales, weights_out, &s,
+			   0, 1);
+	else
+		q_prep_all(fault_state, fault_status, q, weights16, weights32,
+			   positions, cos_sin, q_out, q_scales, weights_out, &s,
+			   0, 0);
+}
+
+SPMLA_KERNEL_BLOCKS(indexer_q_prep_mxfp4, 10)
+{
+	if (s.wide)
+		q_prep_all(fault_state, fault_status, q, weights16, weights32,
+			   positions, cos_sin, q_out, q_scales, weights_out, &s,
+			   1, 1);
+	else
+		q_prep_all(fault_state, fault_status, q, weights16, weights32,
+			   positions, cos_sin, q_out, q_scales, weights_out, &s,
+			   1, 0);
+}
+
+#endif
+#endif

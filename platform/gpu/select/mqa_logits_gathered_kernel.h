@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits_gathered without matrix instructions: mqa_logits_kernel.h's scores,
+ * and so its bits, of keys that lie in a row. Work is a line of units there
+ * too; a token's first unit begins at its first key.
+ */
+#ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H
+#define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H
+
+#include "spmla/platform/gpu/select/mqa_logits_kernel.h"
+
+/* What both kernels of the operation have. */
+#define SPMLA_K_mqa_logits_gathered(P, S) \
+	SPMLA_K_FAULT(P)                  \
+	P(const uint8_t, q)               \
+	P(const float, weights)           \
+	P(const uint8_t, k)               \
+	P(const float, k_scales)          \
+	P(const int32_t, starts)          \
+	P(const int32_t, ends)            \
+	P(float, logits)                  \
+	S(int64_t, weights_stride)        \
+	S(int64_t, logits_stride)         \
+	S(uint32_t, tokens)               \
+	S(uint32_t, heads)                \
+	S(uint32_t, keys)                 \
+	S(uint32_t, columns)              \
+	S(uint32_t, clean)                \
+	S(uint32_t, compressed)
+SPMLA_KERNEL_SCALARS(mqa_logits_gathered)
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Keys [first, end) of a token; none of a bad one. */
+typedef struct gathered_row {
+	uint32_t first;
+	uint32_t end;
+	uint32_t fault;
+} gathered_row;
+
+FN gathered_row
+gathered_row_of(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
+		uint32_t keys, uint32_t columns, uint32_t compressed,
+		uint32_t t)
+{
+	const int32_t start = starts[t], end = ends[t];
+	gathered_row row;
+
+	row.first = row.end = row.fault = 0;
+	if (start < 0 || (uint32_t)start > keys || end < 0 ||
+	    (uint32_t)end > keys) {
+		row.fault = G_FAULT_INDEX;
+	} else if (start < end && compressed &&
+		   (uint32_t)(end - start) > columns) {
+		row.fault = G_FAULT_LOGITS;
+	} else if (start < end) {
+		row.first = (uint32_t)start;
+		row.end = (uint32_t)end;
+	}
+	return row;
+}
+
+/* -inf to the columns of the block's rows that no key has. */
+FN void
+gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
+	       GLOBAL float *logits, int64_t stride, uint32_t tokens,
+	       uint32_t keys, uint32_t columns, uint32_t items)
+{
+	uint32_t t, i;
+
+	for (t = g_block(); t < tokens; t += g_blocks()) {
+		const gathered_row row =
+			gathered_row_of(starts, ends, keys, columns, 0, t);
+		GLOBAL float *to = logits + (int64_t)t * stride;
+
+		for (i = g_item(); i < columns; i += items)
+			if (i < row.first || i >= row.end)
+				to[i] = g_float(0xff800000u);
+	}
+}
+
+/* The lane's four keys from `first` on. */
+FN void
+gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
+	      GLOBAL const float *k_scales, uint32_t first, uint32_t end)
+{
+	const uint32_t lane = g_item() % MQA_LANES;
+	const uint32_t aligned = ((uint64_t)k & 3u) == 0;
+	uint32_t b;
+
+	keys->scale = 0.0f;
+	UNROLL
+	for (b = 0; b < MQA_KEYS; b++) {
+		const uint32_t is_key = first + b < end;
+
+		mqa_load_key(keys->k[b],
+			     is_key ? k + (uint64_t)(first + b) * MQA_DIM : k,
+			     is_key, aligned);
+		if (lane == b && is_key)
+			keys->scale = k_scales[first + b];
+	}
+}
+
+SPMLA_KERNEL(mqa_logits_gathered)
+{
+	LOCAL_ARRAY(float, q32, MQA_STAGED);
+	LOCAL_ARRAY(float, w, MQA_HEADS);
+	LOCAL_ARRAY(uint64_t, line, MQA_ITEMS);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	const uint32_t lane = g_item() % MQA_LANES;
+	/* The first of a unit's keys that the lane has, and its subgroup. */
+	const uint32_t own = g_item() / MQA_LANES * MQA_KEYS;
+	const uint32_t subgroup =
+		g_item() / g_width() * (g_width() / MQA_LANES) * MQA_KEYS;
+	uint32_t base;
+
+	for (base = 0; base < s.tokens; base += MQA_ITEMS) {
+		const uint32_t count = s.tokens - base < MQA_ITEMS
+					       ? s.tokens - base
+					       : MQA_ITEMS;
+		uint32_t units, token = 0, first = 0, rest = 0, left;
+		uint64_t before, total, last;
+		gathered_row row;
+
+		row.first = row.end = row.fault = 0;
+		if (g_item() < count)
+			row = gathered_row_of(starts, ends, s.keys, s.columns,
+					      s.compressed, base + g_item());
+		if (row.fault && g_block() == 0)
+			g_fault(fault_state, fault_status, base + g_item(),
+				row.fault);
+		units = (row.end - row.first + MQA_UNIT - 1) / MQA_UNIT;
+		before = g_scan_sum(units, MQA_ITEMS, sums, &total);
+		line[g_item()] = before + units;
+		BARRIER();
+		last = total * (g_block() + 1) / g_blocks();
+		left = (uint32_t)(last - total * g_block() / g_blocks());
+		/* `rest` units of a token begin with key `first`. */
+		for (; left; left--, rest--, first += MQA_UNIT) {
+			const uint32_t stage = rest == 0;
+			uint32_t t, key, end;
+			float score;
+			mqa_keys keys;
+
+			if (stage) {
+				const uint64_t unit = last - left;
+
+				token = mqa_find(line, token, count, unit);
+				before = token ? line[token - 1] : 0;
+				first = (uint32_t)starts[base + token] +
+					(uint32_t)(unit - before) * MQA_UNIT;
+				rest = (uint32_t)(line[token] - unit);
+			}
+			t = base + token;
+			end = (uint32_t)ends[t];
+			gathered_load(&keys, k, k_scales, first + own, end);
+			score = mqa_score_all(
+				&keys, q + (uint64_t)t * s.heads * MQA_DIM, 0,
+				0, weights + (int64_t)t * s.weights_stride,
+				s.heads, stage, first + subgroup < end, q32, w);
+			key = first + own + lane;
+			if (lane >= MQA_KEYS || key >= end)
+				continue;
+			if (s.compressed)
+				key -= (uint32_t)starts[t];
+			logits[(int64_t)t * s.logits_stride + key] =
+				keys.scale * score;
+		}
+	}
+	if (s.clean)
+		gathered_clean(starts, ends, logits, s.logits_stride, s.tokens,
+			       s.keys, s.columns, MQA_ITEMS);
+}
+
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits_gathered: from its args to its kernels. Which one it is depends on
+ * the device and on the number of heads alone, as for mqa_logits, so that both
+ * operations have the same bits.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+SPMLA_STATIC_ASSERT(
+	sizeof(spmla_k_mqa_logits_gathered_params) ==
+			sizeof(spmla_k_mqa_logits_gathered_mma_params) &&
+		sizeof(spmla_k_mqa_logits_gathered_params) ==
+			sizeof(spmla_k_mqa_logits_gathered_wgmma_params),
+	"one struct binds all kernels");
+
+spmla_status
+spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
+				const void *args)
+{
+	const spmla_mqa_logits_gathered_args *a = args;
+	spmla_i_kernel kernel = SPMLA_KERNEL_mqa_logits_gathered;
+	spmla_k_mqa_logits_gathered_params p;
+
+	if (a->heads <= MQA_WGMMA_HEADS &&
+	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_wgmma] &&
+	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_gathered_wgmma])
+		kernel = SPMLA_KERNEL_mqa_logits_gathered_wgmma;
+	else if (a->heads <= MQA_MMA_HEADS &&
+		 queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma] &&
+		 queue->resident_blocks[SPMLA_KERNEL_mqa_logits_gathered_mma])
+		kernel = SPMLA_KERNEL_mqa_logits_gathered_mma;
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.q = a->q;
+	p.weights = a->weights;
+	p.k = a->k;
+	p.k_scales = a->k_scales;
+	p.starts = a->starts;
+	p.ends = a->ends;
+	p.logits = a->logits;
+	p.s.weights_stride = a->weights_stride_elems;
+	p.s.logits_stride = a->logits_stride_elems;
+	p.s.tokens = a->tokens;
+	p.s.heads = a->heads;
+	p.s.keys = a->keys;
+	p.s.columns = a->columns;
+	p.s.clean = a->form == SPMLA_LOGITS_CLEAN;
+	p.s.compressed = a->form == SPMLA_LOGITS_COMPRESSED;
+	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &p);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits: from its args to its kernels. Which one it is depends on the
+ * device and on the number of heads alone, so that a row's bits do not depend
+ * on the other tokens; what takes only some tokens is launched for the others
+ * again.
+ */
+#include "spmla/platform/gpu/launch.h"
+
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_params) ==
+				    sizeof(spmla_k_mqa_logits_mma_params) &&
+			    sizeof(spmla_k_mqa_logits_params) ==
+				    sizeof(spmla_k_mqa_logits_wgmma_params),
+		    "one struct binds all kernels");
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_mxfp4_params) ==
+			    offsetof(spmla_k_mqa_logits_mxfp4_params,
+				     fault_state) +
+				    sizeof(spmla_k_mqa_logits_params),
+		    "and behind its first pointer that of MXFP4");
+
+static void
+fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,
+     const spmla_mqa_logits_args *a)
+{
+	memset(p, 0, sizeof *p);
+	SPMLA_I_GPU_FAULT(p, queue);
+	p->block_table = a->block_table;
+	p->table_cols = a->table_cols;
+	p->cache = a->cache.base;
+	p->logits = a->logits;
+	p->s.logits_elems = a->logits_elems;
+	p->s.page_stride_bytes = a->cache.page_stride_bytes;
+	p->s.rows = a->rows;
+	p->s.columns = a->columns;
+	p->s.stride = a->table_stride_elems;
+	p->s.pool_pages = a->cache.pages;
+	p->s.page_tokens = a->cache.entries_per_page;
+	p->s.has_cols = a->table_cols != NULL;
+	p->s.heads = a->heads;
+}
+
+/* Tokens first .. first + tokens - 1. */
+static void
+fill_tokens(spmla_k_mqa_logits_params *p, const spmla_mqa_logits_args *a,
+	    uint32_t first, uint32_t tokens)
+{
+	const uint64_t first_head = (uint64_t)first * a->heads;
+
+	p->q = a->q + first_head * (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4
+					    ? SPMLA_INDEX_DIM / 2
+					    : SPMLA_INDEX_DIM);
+	p->weights = a->weights + first_head;
+	p->token_row = a->token_row + first;
+	p->context_lens = a->context_lens + first;
+	p->row_starts = a->row_starts + first;
+	p->s.first_token = first;
+	p->s.tokens = tokens;
+}
+
+/* One launch, of tokens that are filled in. */
+static spmla_status
+launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+       const spmla_mqa_logits_args *a, const spmla_k_mqa_logits_params *p)
+{
+	const size_t at =
+		offsetof(spmla_k_mqa_logits_mxfp4_params, fault_state);
+	spmla_k_mqa_logits_mxfp4_params all;
+
+	if (a->cache.layout != SPMLA_LAYOUT_INDEX_MXFP4)
+		return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, p);
+	all.q_scales = (const uint32_t *)a->q_scales +
+		       (size_t)p->s.first_token * a->heads;
+	memcpy((char *)&all + at, p, sizeof *p);
+	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
+}
+
+/* A kernel and the tokens that a launch of it takes. */
+typedef struct choice {
+	spmla_i_kernel kernel;
+	uint32_t most;
+} choice;
+
+static choice
+choose(const spmla_i_gpu_queue *queue, const spmla_mqa_logits_args *a)
+{
+	const uint32_t mxfp4 = a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4;
+	const choice wgmma = {SPMLA_KERNEL_mqa_logits_wgmma, MQA_WGMMA_TOKENS};
+	const choice mma = {mxfp4 ? SPMLA_KERNEL_mqa_logits_mxfp4_mma
+				  : SPMLA_KERNEL_mqa_logits_mma,
+			    MQA_MMA_TOKENS};
+	const choice portable = {mxfp4 ? SPMLA_KERNEL_mqa_logits_mxfp4
+				       : SPMLA_KERNEL_mqa_logits,
+				 a->tokens};
+
+	if (!mxfp4 && a->heads <= MQA_WGMMA_HEADS &&
+	    queue->resident_blocks[wgmma.kernel])
+		return wgmma;
+	if (a->heads <= MQA_MMA_HEADS && queue->resident_blocks[mma.kernel])
+		return mma;
+	return portable;
+}
+
+spmla_status
+spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_mqa_logits_args *a = args;
+	const choice by = choose(queue, a);
+	spmla_k_mqa_logits_params p;
+	spmla_status s = SPMLA_OK;
+	uint32_t first, n;
+
+	fill(&p, queue, a);
+	for (first = 0; s == SPMLA_OK && first < a->tokens; first += n) {
+		n = a->tokens - first < by.most ? a->tokens - first : by.most;
+		fill_tokens(&p, a, first, n);
+		s = launch(queue, by.kernel, a, &p);
+	}
+	return s;
+}

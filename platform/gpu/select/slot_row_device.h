@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A row of slots for a range of positions of one request: what the window and
+ * the compressed keys of a token have in common. The hard idea: no item waits
+ * for another, so that a subgroup or a block, alone in its launch or not, can
+ * make the row.
+ */
+#ifndef SPMLA_PLATFORM_GPU_SELECT_SLOT_ROW_DEVICE_H
+#define SPMLA_PLATFORM_GPU_SELECT_SLOT_ROW_DEVICE_H
+
+#include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/slot_map_kernel.h"
+
+#ifdef SPMLA_GPU_KERNELS
+
+enum { G_SLOT_ROW_LOADS = 4 }; /* pages that an item asks for at a time */
+
+/* Where the slots of one row of a block table are. pool_pages is
+ * spmla_i_slot_pages: every slot fits int32. */
+typedef struct g_slots {
+	GLOBAL const int32_t *pages; /* of the row */
+	uint32_t known;              /* columns that are there and written */
+	uint32_t modulo;             /* columns of a ring; 0: linear */
+	uint32_t pool_pages;
+	uint32_t page_tokens;
+	uint32_t page_stride; /* slots from page to page */
+} g_slots;
+
+/* `row` is inside the table. */
+FN g_slots
+g_slots_of(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
+	   uint32_t has_cols, uint32_t row, uint32_t columns, uint32_t stride,
+	   uint32_t ring, uint32_t pool_pages, uint32_t page_tokens,
+	   uint32_t page_stride)
+{
+	g_slots slots;
+	int32_t known;
+
+	slots.pages = table + (uint64_t)row * stride;
+	slots.known = columns;
+	if (has_cols) {
+		known = cols[row] > 0 ? cols[row] : 0;
+		if ((uint32_t)known < columns)
+			slots.known = (uint32_t)known;
+	}
+	slots.modulo = ring ? columns : 0;
+	slots.pool_pages = pool_pages;
+	slots.page_tokens = page_tokens;
+	slots.page_stride = page_stride;
+	return slots;
+}
+
+/* out[k] is the slot of position start + k for k < len, -1 to width; `items` of
+ * which this is `item` make the row. A page that is not there is -1, and its
+ * first key's item reports it for `row`. slots.pages is not looked at for
+ * len 0. */
+FN void
+g_slot_row(const PRIVATE g_reporter *to, const PRIVATE g_slots *slots,
+	   uint32_t row, uint32_t start, uint32_t len, GLOBAL int32_t *out,
+	   uint32_t width, uint32_t item, uint32_t items)
+{
+	uint32_t first, i;
+
+	for (first = item; first < width; first += G_SLOT_ROW_LOADS * items) {
+		int32_t page[G_SLOT_ROW_LOADS];
+
+		UNROLL
+		for (i = 0; i < G_SLOT_ROW_LOADS; i++) {
+			const uint32_t k = first + i * items;
+
+			page[i] = -1;
+			if (k < len) {
+				uint32_t col = (start + k) / slots->page_tokens;
+
+				if (slots->modulo)
+					col %= slots->modulo;
+				if (col < slots->known)
+					page[i] = slots->pages[col];
+			}
+		}
+		UNROLL
+		for (i = 0; i < G_SLOT_ROW_LOADS; i++) {
+			const uint32_t k = first + i * items;
+			const uint32_t in_page =
+				(start + k) % slots->page_tokens;
+			int32_t slot = -1;
+
+			if (page[i] >= 0 &&
+			    (uint32_t)page[i] < slots->pool_pages)
+				slot = (int32_t)((uint32_t)page[i] *
+							 slots->page_stride +
+						 in_page);
+			else if (k < len && (k == 0 || in_page == 0))
+				g_report(to, row, G_FAULT_PAGE);
+			if (k < width)
+				out[k] = slot;
+		}
+	}
+}
+
+#endif
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the parts of a decode step share its tokens' key blocks: TILE_SCHEDULER_
+ * METADATA and NUM_SPLITS, by one block, as part of the prologue; of V4 one for
+ * each kind of layer that has compressed keys. The hard
+ * idea: FlashMLA's planner fills part after part, each beginning where the last
+ * one ended, a chain of as many steps as there are parts. Here the line of all
+ * costs is cut evenly, so every part finds its own begin, and its end is the
+ * next one's begin. The rows read as those of tile_sched with
+ * SPMLA_TILE_ROW_NEW. It runs once, so that few instructions count for more
+ * than few steps.
+ */
+#ifndef SPMLA_PLATFORM_GPU_STEP_DECODE_CUT_DEVICE_H
+#define SPMLA_PLATFORM_GPU_STEP_DECODE_CUT_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_work_device.h"
+#include "spmla/platform/gpu/dialect/scan.h"
+
+enum {
+	DECODE_CUT_TOKENS = 1024, /* at most; and parts */
+	DECODE_CUT_OVERHEAD = 2   /* blocks that a token costs beyond its own */
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Local memory of a cut. */
+typedef struct decode_cut {
+	uint32_t ends[DECODE_CUT_TOKENS];   /* of costs, by token */
+	uint32_t tokens[DECODE_CUT_TOKENS]; /* where parts begin: token, */
+	uint32_t blocks[DECODE_CUT_TOKENS]; /* and block */
+	uint32_t first[DECODE_CUT_TOKENS]; /* part that begins inside a token */
+	uint64_t inner[DECODE_CUT_TOKENS / 16]; /* a bit a part: it begins
+						 * inside a token; a word a
+						 * subgroup */
+} decode_cut;
+
+/* Blocks of a token with a context of n, and what it costs beyond them: up to
+ * `near` keys of the first cache and, of one for every `ratio` positions, up to
+ * `far` of the second. */
+FN uint32_t
+decode_cut_cost(uint32_t n, uint32_t near, uint32_t far, uint32_t ratio)
+{
+	const uint32_t keys = n / ratio;
+
+	return decode_blocks(n < near ? n : near, 1) +
+	       decode_blocks(keys < far ? keys : far, 0) + DECODE_CUT_OVERHEAD;
+}
+
+/* A token's part of the line of costs. */
+FN void
+decode_cut_token(LOCAL decode_cut *cut, uint32_t t, uint32_t end)
+{
+	cut->ends[t] = end;
+	cut->first[t] = 0xffffffffu;
+}
+
+/* The line of tokens with the given contexts, which were written before a
+ * barrier. `items` is the block's width. */
+FN void
+decode_cut_ends(GLOBAL const int32_t *context_lens, uint32_t near, uint32_t far,
+		uint32_t ratio, uint32_t tokens, uint32_t items,
+		LOCAL decode_cut *cut, LOCAL uint64_t *sums)
+{
+	uint32_t done = 0, first;
+
+	for (first = 0; first < tokens; first += items) {
+		const uint32_t t = first + g_item();
+		const uint32_t n =
+			t < tokens ? decode_len(context_lens, 1, 0x7fffffffu, t)
+				   : 0;
+		const uint32_t cost =
+			t < tokens ? decode_cut_cost(n, near, far, ratio) : 0;
+		uint64_t all;
+		const uint64_t before = g_scan_sum(cost, items, sums, &all);
+
+		if (t < tokens)
+			decode_cut_token(cut, t,
+					 done + (uint32_t)before + cost);
+		done += (uint32_t)all;
+	}
+}
+
+/* Parts before part p that begin inside a token. */
+FN uint32_t
+decode_cut_inner(LOCAL const decode_cut *cut, uint32_t p)
+{
+	const uint32_t width = g_width(), last = p / width;
+	uint32_t n, i;
+
+	n = g_popcount64(cut->inner[last] & (((uint64_t)1 << p % width) - 1));
+	NO_UNROLL
+	for (i = 0; i < last; i++)
+		n += g_popcount64(cut->inner[i]);
+	return n;
+}
+
+/* Where part p begins; 1 if that is inside a token. Parts that begin at the
+ * same place do so behind all tokens. */
+FN uint32_t
+decode_cut_begin(LOCAL decode_cut *cut, uint32_t p, uint32_t tokens,
+		 uint32_t parts)
+{
+	const uint32_t total = cut->ends[tokens - 1];
+	const uint32_t share = total / parts, rest = total - share * parts;
+	const uint32_t at = p * share + (p < rest ? p : rest);
+	uint32_t low = 0, high = tokens, into;
+
+	NO_UNROLL
+	while (low < high) {
+		const uint32_t middle = (low + high) / 2;
+
+		if (cut->ends[middle] > at)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	into = at - (low ? cut->ends[low - 1] : 0);
+	into = low < tokens && into > DECODE_CUT_OVERHEAD
+		       ? into - DECODE_CUT_OVERHEAD
+		       : 0;
+	if (into)
+		(void)g_local_min(&cut->first[low], p);
+	cut->tokens[p] = low;
+	cut->blocks[p] = into;
+	return into != 0;
+}
+
+/* The row of part p. */
+FN void
+decode_cut_row(LOCAL const decode_cut *cut, uint32_t p, uint32_t tokens,
+	       uint32_t parts, GLOBAL int32_t *row)
+{
+	const uint32_t last = p + 1 == parts;
+	const uint32_t token = cut->tokens[p], block = cut->blocks[p];
+	const uint32_t to = last ? tokens : cut->tokens[p + 1];
+	const uint32_t to_block = last ? 0 : cut->blocks[p + 1];
+	const uint32_t has_work =
+		token < to || (token == to && block < to_block);
+	const uint32_t end = to_block ? to : to - 1;
+	uint32_t blocks = 0, split_first, split_last;
+
+	if (has_work)
+		blocks = cut->ends[end] - (end ? cut->ends[end - 1] : 0) -
+			 DECODE_CUT_OVERHEAD;
+	split_first = block != 0;
+	split_last = to_block != 0 && to_block != blocks;
+	if (token == end)
+		split_first = split_last = split_first | split_last;
+	row[0] = (int32_t)(has_work ? token : tokens);
+	row[1] = (int32_t)(has_work ? end : tokens - 1);
+	row[2] = (int32_t)(has_work ? block : 0);
+	row[3] = (int32_t)(to_block ? to_block : blocks);
+	row[4] = (int32_t)(block ? p + 1 - cut->first[token] : 0);
+	row[5] = (int32_t)(has_work ? split_first : 0);
+	row[6] = (int32_t)(has_work ? split_last : 0);
+	row[7] = 0;
+}
+
+/* The metadata of `tokens` tokens, 1 or more, whose line was written before a
+ * barrier; tokens and parts up to DECODE_CUT_TOKENS. */
+FN void
+decode_cut_block(uint32_t tokens, uint32_t parts, GLOBAL int32_t *metadata,
+		 GLOBAL int32_t *num_splits, uint32_t items,
+		 LOCAL decode_cut *cut)
+{
+	uint32_t first, p, r;
+
+	NO_UNROLL
+	for (first = 0; first < parts; first += items) {
+		uint64_t inner;
+
+		p = first + g_item();
+		inner = g_ballot(p < parts &&
+				 decode_cut_begin(cut, p, tokens, parts));
+		if (g_lane() == 0 && p < parts)
+			cut->inner[p / g_width()] = inner;
+	}
+	BARRIER();
+	NO_UNROLL
+	for (p = g_item(); p < parts; p += items) {
+		const uint32_t before = decode_cut_inner(cut, p);
+		const uint32_t token = cut->tokens[p];
+		const uint32_t all = before + (cut->blocks[p] != 0);
+
+		decode_cut_row(cut, p, tokens, parts, metadata + p * 8);
+		/* Each token is a split, and so is each begin inside one: of
+		 * the tokens behind the last part's begin, up to this one's. */
+		NO_UNROLL
+		for (r = p ? cut->tokens[p - 1] + 1 : 0; r <= token; r++)
+			num_splits[r] = (int32_t)(r + before);
+		NO_UNROLL
+		for (r = token + 1; p + 1 == parts && r <= tokens; r++)
+			num_splits[r] = (int32_t)(r + all);
+	}
+}
+
+#endif
+#endif

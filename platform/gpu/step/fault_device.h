@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reports of bad data from kernels. The sticky status lies in pinned memory,
+ * where a device has no atomics that can be relied on; so the smallest (row,
+ * fault) of the first bad step and the count are found by 32-bit atomics in
+ * device memory, and whoever changed one copies it out until what it copied is
+ * still the newest. The last copy is then the right one, whatever the order.
+ */
+#ifndef SPMLA_PLATFORM_GPU_STEP_FAULT_DEVICE_H
+#define SPMLA_PLATFORM_GPU_STEP_FAULT_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+
+/* Twins of spmla_i_step_state and spmla_i_device_status; the host asserts it.
+ */
+enum { G_FAULTS = 10 }; /* more than any spmla_fault */
+
+typedef struct spmla_g_state {
+	uint64_t done;
+	uint64_t step;
+	uint64_t serial;
+	uint32_t requests;
+	uint32_t fault_step; /* 1 + the low bits of the bad step's serial */
+	uint32_t fault_count;
+	/* By fault the smallest row, as ~row, so that 0 is none and larger
+	 * wins; row 2^32 - 1 is taken for 2^32 - 2. */
+	uint32_t fault_rows[G_FAULTS];
+	uint32_t reserved;
+} spmla_g_state;
+
+typedef struct spmla_g_status {
+	uint64_t key;
+	uint64_t step;
+	uint64_t serial;
+	uint32_t count;
+	uint32_t reserved;
+} spmla_g_status;
+
+/* As spmla_fault. */
+enum {
+	G_FAULT_TICKET_MISSING = 1,
+	G_FAULT_TOO_LARGE = 2,
+	G_FAULT_ROW = 3,
+	G_FAULT_LENGTH = 4,
+	G_FAULT_PAGE = 5,
+	G_FAULT_SLOT = 6,
+	G_FAULT_LOGITS = 7,
+	G_FAULT_INDEX = 8,
+	G_FAULT_POSITION = 9
+};
+
+#define G_NO_ROW 0xffffffffu
+
+/* The two parameters that every kernel which may report has. */
+#define SPMLA_K_FAULT(P)              \
+	P(spmla_g_state, fault_state) \
+	P(spmla_g_status, fault_status)
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* Where a kernel reports to: which step, and the two buffers. */
+typedef struct g_reporter {
+	GLOBAL spmla_g_state *state;
+	GLOBAL spmla_g_status *status;
+	uint64_t serial;
+	uint64_t step;
+} g_reporter;
+
+FN uint32_t
+g_newest(GLOBAL uint32_t *p)
+{
+	return g_add(p, 0);
+}
+
+/* The smallest (row, fault) of all; as the status has it. */
+FN uint64_t
+g_smallest_fault(GLOBAL spmla_g_state *state)
+{
+	uint32_t best = 0, fault = 0, i;
+
+	for (i = 1; i < G_FAULTS; i++) {
+		const uint32_t seen = g_newest(&state->fault_rows[i]);
+
+		fault = seen > best ? i : fault;
+		best = seen > best ? seen : best;
+	}
+	return (uint64_t)(best == 1 ? G_NO_ROW : ~best) << 32 | fault;
+}
+
+FN void
+g_report(const PRIVATE g_reporter *to, uint32_t row, uint32_t fault)
+{
+	const uint32_t low = (uint32_t)to->serial + 1u;
+	const uint32_t tag = low ? low : 1u;
+	const uint32_t first = g_cas(&to->state->fault_step, 0, tag);
+	uint64_t key;
+	uint32_t seen;
+
+	if (first == 0 || first == tag) {
+		g_max(&to->state->fault_rows[fault],
+		      row == G_NO_ROW ? 1u : ~row);
+		do {
+			key = g_smallest_fault(to->state);
+			g_store64_system(&to->status->step, to->step);
+			g_store64_system(&to->status->serial, to->serial);
+			g_store64_system(&to->status->key, key);
+			g_fence_system();
+		} while (g_smallest_fault(to->state) != key);
+	}
+	/* Stays at its most instead of starting again. */
+	for (;;) {
+		seen = g_newest(&to->state->fault_count);
+		if (seen == 0xffffffffu ||
+		    g_cas(&to->state->fault_count, seen, seen + 1) == seen)
+			break;
+	}
+	do {
+		seen = g_newest(&to->state->fault_count);
+		g_store_system(&to->status->count, seen);
+		g_fence_system();
+	} while (g_newest(&to->state->fault_count) != seen);
+}
+
+/* The current step's, for a kernel that is not its prologue. */
+FN g_reporter
+g_reporter_of(GLOBAL spmla_g_state *state, GLOBAL spmla_g_status *status)
+{
+	g_reporter to;
+
+	to.state = state;
+	to.status = status;
+	to.serial = state->serial;
+	to.step = state->step;
+	return to;
+}
+
+/* Reports for the current step. */
+FN void
+g_fault(GLOBAL spmla_g_state *state, GLOBAL spmla_g_status *status,
+	uint32_t row, uint32_t fault)
+{
+	const g_reporter to = g_reporter_of(state, status);
+
+	g_report(&to, row, fault);
+}
+
+#endif
+#endif

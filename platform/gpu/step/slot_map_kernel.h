@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * slot_map: an item a token.
+ */
+#ifndef SPMLA_PLATFORM_GPU_STEP_SLOT_MAP_KERNEL_H
+#define SPMLA_PLATFORM_GPU_STEP_SLOT_MAP_KERNEL_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+/* A block table, as slot_map and the prologue have it. */
+#define SPMLA_S_TABLE(S)         \
+	S(uint32_t, rows)        \
+	S(uint32_t, columns)     \
+	S(uint32_t, stride)      \
+	S(uint32_t, pool_pages)  \
+	S(uint32_t, page_tokens) \
+	S(uint32_t, has_cols)
+
+#define SPMLA_K_slot_map(P, S)        \
+	SPMLA_K_FAULT(P)              \
+	P(const int32_t, token_row)   \
+	P(const int32_t, positions)   \
+	P(const int32_t, block_table) \
+	P(const int32_t, table_cols)  \
+	P(int32_t, context_lens)      \
+	P(int64_t, slot_mapping)      \
+	SPMLA_S_TABLE(S)              \
+	S(uint32_t, tokens)           \
+	S(uint32_t, ratio)            \
+	S(uint32_t, ring)
+SPMLA_KERNEL_SCALARS(slot_map)
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* The page of a column, or -1 if it was not written or is outside the pool;
+ * `row` is inside the table. */
+FN int32_t
+g_table_page(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
+	     uint32_t has_cols, uint32_t columns, uint32_t stride,
+	     uint32_t pool_pages, uint32_t row, uint32_t col)
+{
+	int32_t page;
+
+	if (col >= columns ||
+	    (has_cols && (cols[row] < 0 || col >= (uint32_t)cols[row])))
+		return -1;
+	page = table[(uint64_t)row * stride + col];
+	return page >= 0 && (uint32_t)page < pool_pages ? page : -1;
+}
+
+/* The slot of one token, or -1; a position from 2^31 on, one below 0, has no
+ * page. */
+FN int64_t
+slot_map_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
+	       GLOBAL const int32_t *table_cols, uint32_t has_cols,
+	       uint32_t rows, uint32_t columns, uint32_t stride,
+	       uint32_t pool_pages, uint32_t page_tokens, uint32_t ring,
+	       uint32_t row, uint32_t position)
+{
+	uint32_t col = position / page_tokens;
+	int32_t page = -1;
+
+	if (row >= rows) {
+		g_report(to, row, G_FAULT_ROW);
+		return -1;
+	}
+	if (ring)
+		col %= columns;
+	if (position < 0x80000000u)
+		page = g_table_page(block_table, table_cols, has_cols, columns,
+				    stride, pool_pages, row, col);
+	if (page < 0) {
+		g_report(to, row, G_FAULT_PAGE);
+		return -1;
+	}
+	return (int64_t)page * page_tokens + position % page_tokens;
+}
+
+SPMLA_KERNEL(slot_map)
+{
+	const uint32_t items = SPMLA_ITEMS_slot_map;
+	const g_reporter to = g_reporter_of(fault_state, fault_status);
+	uint32_t t;
+
+	for (t = g_block() * items + g_item(); t < s.tokens;
+	     t += g_blocks() * items) {
+		const uint32_t position = (uint32_t)positions[t];
+		int64_t slot = -1;
+
+		if (context_lens[t] > 0) {
+			/* Of a position below 0 the page is not there. */
+			if (position < 0x80000000u &&
+			    (position + 1) % s.ratio != 0) {
+				slot_mapping[t] = -1;
+				continue;
+			}
+			slot = slot_map_token(&to, block_table, table_cols,
+					      s.has_cols, s.rows, s.columns,
+					      s.stride, s.pool_pages,
+					      s.page_tokens, s.ring,
+					      (uint32_t)token_row[t], position);
+		}
+		if (slot > 0)
+			slot = (int64_t)((uint64_t)slot / s.ratio);
+		slot_mapping[t] = slot;
+		if (slot < 0)
+			context_lens[t] = 0;
+	}
+}
+
+#endif
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * step_prologue: from the plan and the shape to its kernel.
+ */
+#include "spmla/internal/config.h"
+#include "spmla/internal/splits.h"
+#include "spmla/platform/gpu/launch.h"
+
+SPMLA_STATIC_ASSERT(SPMLA_COMPRESS_OVERLAP == 1 << 2, "index_shift");
+
+/* What the kernel declares anew. */
+SPMLA_STATIC_ASSERT((int)G_FROM_RING == (int)SPMLA_FROM_RING &&
+			    (int)G_FROM_DEVICE == (int)SPMLA_FROM_DEVICE &&
+			    (int)G_ADVANCE == (int)SPMLA_ADVANCE &&
+			    (int)G_REQUEST_JOIN == (int)SPMLA_REQUEST_JOIN &&
+			    (int)G_STEP_LENS_ON_DEVICE ==
+				    (int)SPMLA_STEP_LENS_ON_DEVICE,
+		    "kernels name them as the library does");
+SPMLA_STATIC_ASSERT(
+	sizeof(spmla_i_record) == 4 * G_RECORD_WORDS &&
+		offsetof(spmla_i_record, ticket) == 0 &&
+		offsetof(spmla_i_record, flags) == 4 * G_RECORD_FLAGS &&
+		offsetof(spmla_i_record, requests) == 4 * G_RECORD_REQUESTS &&
+		offsetof(spmla_i_record, stores) == 4 * G_RECORD_STORES &&
+		offsetof(spmla_i_record, pages) == 4 * G_RECORD_PAGES,
+	"kernels read a record as it is");
+SPMLA_STATIC_ASSERT(sizeof(spmla_request) == 4 * G_REQUEST_WORDS &&
+			    offsetof(spmla_request, row) == 0 &&
+			    offsetof(spmla_request, query_tokens) == 4 &&
+			    offsetof(spmla_request, seq_len_tokens) == 8 &&
+			    offsetof(spmla_request, flags) == 12 &&
+			    sizeof(spmla_i_store) == 4 * G_STORE_WORDS &&
+			    sizeof(spmla_step_device) ==
+				    4 * G_STEP_DEVICE_WORDS,
+		    "kernels read its lists as they are");
+
+SPMLA_STATIC_ASSERT((int)DECODE_CUT_TOKENS == (int)SPMLA_I_SPLIT_TOKENS,
+		    "the kernel takes what the plan asks of it");
+
+static void
+set_table(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
+{
+	const spmla_i_table_view v = spmla_i_table_of(ctx, SPMLA_GROUP_MAIN);
+
+	/* The engine's own is only read. */
+	p->block_table = (int32_t *)(uintptr_t)v.table;
+	p->table_cols = (int32_t *)(uintptr_t)v.cols;
+	p->s.has_cols = v.cols != NULL;
+	p->s.stride = v.stride_elems;
+	p->s.rows = ctx->plan.config.max_rows;
+	p->s.columns = v.columns;
+	p->s.pool_pages = v.pool_pages;
+	p->s.page_tokens = v.page_tokens;
+	p->s.page = spmla_i_gpu_divisor(v.page_tokens);
+	p->s.ring_table = spmla_i_gpu_divisor(v.ring ? v.columns : 0);
+}
+
+/* The tables beyond the main one that records change. */
+static void
+set_groups(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
+{
+#define OWN(group, number)                                              \
+	p->group##_table = ctx->buf[spmla_i_block_table(number)];       \
+	p->group##_cols = ctx->buf[spmla_i_table_cols(number)];         \
+	p->s.group##_columns =                                          \
+		p->group##_table ? ctx->plan.group_columns[number] : 0; \
+	p->s.group##_page = spmla_i_gpu_divisor(                        \
+		ctx->plan.config.groups[number].page_tokens);
+
+	p->s.groups = spmla_i_group_count(&ctx->plan.config);
+	if (p->s.groups == 1)
+		return;
+	p->s.index_shift = 2;
+	p->compressed_lens = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
+	OWN(c4a, SPMLA_GROUP_C4A)
+	OWN(c128a, SPMLA_GROUP_C128A)
+	OWN(index, SPMLA_GROUP_INDEX)
+	OWN(state_c4a, SPMLA_GROUP_STATE_C4A)
+	OWN(state_c128a, SPMLA_GROUP_STATE_C128A)
+	OWN(state_index, SPMLA_GROUP_STATE_INDEX)
+#undef OWN
+}
+
+static void
+set_buffers(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
+{
+	p->ring = ctx->buf[SPMLA_BUF_STEP_RING];
+	p->consumed = ctx->buf[SPMLA_BUF_RING_CONSUMED];
+	p->step_device = ctx->buf[SPMLA_BUF_STEP_DEVICE];
+	p->row_len = ctx->buf[SPMLA_BUF_ROW_LEN];
+	p->advance_by = ctx->buf[SPMLA_BUF_ADVANCE_BY];
+	p->kept = ctx->buf[SPMLA_BUF_STEP_REQUESTS];
+	p->query_start_loc = ctx->buf[SPMLA_BUF_QUERY_START_LOC];
+	p->seq_lens = ctx->buf[SPMLA_BUF_SEQ_LENS];
+	p->req_row = ctx->buf[SPMLA_BUF_REQ_ROW];
+	p->req_id_per_token = ctx->buf[SPMLA_BUF_REQ_ID_PER_TOKEN];
+	p->token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
+	p->positions = ctx->buf[SPMLA_BUF_POSITIONS];
+	p->context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	p->slot_mapping = ctx->buf[SPMLA_BUF_SLOT_MAPPING];
+	p->logits_row_starts = ctx->buf[SPMLA_BUF_LOGITS_ROW_STARTS];
+	p->workspace_starts = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
+	p->key_starts = ctx->buf[SPMLA_BUF_KEY_STARTS];
+	p->key_ends = ctx->buf[SPMLA_BUF_KEY_ENDS];
+	p->piece_row_starts = ctx->buf[SPMLA_BUF_PIECE_ROW_STARTS];
+	p->metadata = ctx->buf[SPMLA_BUF_TILE_SCHEDULER_METADATA];
+	p->num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
+}
+
+spmla_status
+spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
+{
+	const spmla_step_prologue_args *a = args;
+	const spmla_plan *plan = &queue->ctx->plan;
+	spmla_i_kernel kernel = SPMLA_KERNEL_step_prologue;
+	spmla_k_step_prologue_params p;
+	uint32_t parts = 0;
+	spmla_status s;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	set_buffers(&p, queue->ctx);
+	set_table(&p, queue->ctx);
+	set_groups(&p, queue->ctx);
+	p.s.record_bytes = plan->record_bytes;
+	p.s.logits_capacity = plan->logits_elems;
+	p.s.piece_stride = a->piece_stride_elems;
+	p.s.source = a->source;
+	p.s.ring_slots = spmla_i_gpu_divisor(plan->config.ring_slots);
+	p.s.longest = plan->config.max_context_tokens;
+	p.s.tokens = a->shape.tokens;
+	p.s.requests = a->shape.requests;
+	p.s.next_n = spmla_i_gpu_divisor(a->shape.next_n);
+	p.s.live = a->shape.max_live_context;
+	p.s.piece_tokens = a->piece_tokens;
+	p.s.topk = plan->config.topk;
+	if (!a->piece_tokens)
+		parts = spmla_i_decode_parts(plan, a->shape.tokens);
+	if (p.s.groups == 1)
+		p.s.parts = parts;
+	if (a->shape.requests > SPMLA_ITEMS_step_prologue || a->piece_tokens)
+		kernel = SPMLA_KERNEL_step_prologue_wide;
+	else if (p.s.groups > 1)
+		kernel = SPMLA_KERNEL_step_prologue_v4;
+	s = spmla_i_gpu_launch(queue, kernel, 1, &p);
+	if (s == SPMLA_OK && p.s.groups > 1)
+		s = spmla_i_gpu_step_windows(queue, a->shape.tokens, parts);
+	return s;
+}

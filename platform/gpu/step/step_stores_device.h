@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A record's changes of the block tables, as the prologue applies them: to
+ * every table of SpMLA's own, by one block, and trusting nothing.
+ */
+#ifndef SPMLA_PLATFORM_GPU_STEP_STEP_STORES_DEVICE_H
+#define SPMLA_PLATFORM_GPU_STEP_STEP_STORES_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+/* As spmla_source, spmla_request_flag and spmla_step_flag, and the places of
+ * spmla_i_record; the host asserts it. */
+enum {
+	G_FROM_RING = 1,
+	G_FROM_DEVICE = 2,
+	G_ADVANCE = 3,
+	G_REQUEST_JOIN = 1,
+	G_STEP_LENS_ON_DEVICE = 1,
+	G_RECORD_WORDS = 16,
+	G_RECORD_FLAGS = 4,
+	G_RECORD_REQUESTS = 5,
+	G_RECORD_STORES = 6,
+	G_RECORD_PAGES = 7,
+	G_REQUEST_WORDS = 4,
+	G_STORE_WORDS = 4,
+	G_STEP_DEVICE_WORDS = 16
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+enum { STEP_STORE_ITEMS = SPMLA_ITEMS_step_prologue, PROLOGUE_TABLES = 7 };
+
+/* A table that records change. */
+typedef struct prologue_table {
+	GLOBAL int32_t *pages;
+	GLOBAL int32_t *cols;
+	uint32_t columns; /* 0: it is not SpMLA's own */
+} prologue_table;
+
+/* A word of the record, of which `n` are there. */
+FN uint32_t
+prologue_word(LOCAL const uint32_t *staged, uint32_t n,
+	      GLOBAL const uint32_t *slot, uint64_t i)
+{
+	return i < n ? staged[i] : g_load_system(slot + i);
+}
+
+FN void
+prologue_set_table(LOCAL prologue_table *table, GLOBAL int32_t *pages,
+		   GLOBAL int32_t *cols, uint32_t columns)
+{
+	table->pages = pages;
+	table->cols = cols;
+	table->columns = columns;
+}
+
+/* Which subgroup takes a store, of a table and a row. */
+FN uint32_t
+prologue_taker(uint32_t group_row, uint32_t subgroups)
+{
+	return ((group_row & 0xffffffu) + (group_row >> 24)) % subgroups;
+}
+
+/* A record's stores. A subgroup takes those of its rows, in order; a lane
+ * always the same columns: so stores of a row of a table keep their order and
+ * those of different ones do not wait for each other. */
+FN void
+prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
+		uint32_t n, GLOBAL const uint32_t *slot,
+		LOCAL const prologue_table *tables, uint32_t groups,
+		uint32_t rows)
+{
+	const uint32_t width = g_width(), lane = g_lane();
+	const uint32_t subgroups = STEP_STORE_ITEMS / width;
+	const uint32_t own = g_item() / width;
+	const uint32_t stores = staged[G_RECORD_STORES];
+	const uint32_t pages = staged[G_RECORD_PAGES];
+	const uint64_t list =
+		G_RECORD_WORDS +
+		(uint64_t)staged[G_RECORD_REQUESTS] * G_REQUEST_WORDS;
+	const uint64_t page_list = list + (uint64_t)stores * G_STORE_WORDS;
+	uint32_t first, c;
+
+	for (first = 0; first < stores; first += width) {
+		const uint32_t i = first + lane;
+		const uint32_t some =
+			i < stores ? prologue_word(
+					     staged, n, slot,
+					     list + (uint64_t)i * G_STORE_WORDS)
+				   : 0;
+		uint64_t mine = g_ballot(
+			i < stores && prologue_taker(some, subgroups) == own);
+
+		for (; mine; mine &= mine - 1) {
+			const uint64_t at =
+				list + (uint64_t)(first + g_lowest64(mine)) *
+					       G_STORE_WORDS;
+			GLOBAL int32_t *line, *cols;
+			uint32_t group, row, columns;
+			uint32_t from, count, page, end, begin;
+			int32_t old;
+
+			row = prologue_word(staged, n, slot, at);
+			group = row >> 24;
+			row &= 0xffffffu;
+			columns = group < groups ? tables[group].columns : 0;
+			from = prologue_word(staged, n, slot, at + 1);
+			count = prologue_word(staged, n, slot, at + 2);
+			page = prologue_word(staged, n, slot, at + 3);
+			if (row >= rows || columns == 0 || count > columns ||
+			    from > columns - count || count > pages ||
+			    page > pages - count) {
+				if (lane == 0)
+					g_report(to, row, G_FAULT_ROW);
+				continue;
+			}
+			line = tables[group].pages + (uint64_t)row * columns;
+			cols = tables[group].cols;
+			end = from + count;
+			/* The engine may see this memory: it is not trusted. */
+			old = (int32_t)g_broadcast(
+				lane == 0 ? (uint32_t)cols[row] : 0, 0);
+			if (old < 0 || (uint32_t)old > columns)
+				old = 0;
+			/* Columns that a store jumps over are not written. */
+			begin = (uint32_t)old < from ? (uint32_t)old : from;
+			NO_UNROLL
+			for (c = begin / width * width + lane; c < end;
+			     c += width)
+				if (c >= from)
+					line[c] = (int32_t)prologue_word(
+						staged, n, slot,
+						page_list + page + (c - from));
+				else if (c >= begin)
+					line[c] = -1;
+			if (lane == 0)
+				cols[row] = (uint32_t)old < end ? (int32_t)end
+								: old;
+		}
+	}
+}
+
+#endif
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The second launch of V4's prologue: a block a token, as a context of a
+ * million tokens has 8192 entries of C128A. The hard idea is what a token is
+ * that has no place for one of its compressed keys, or for its index logits:
+ * its other keys and its states are written, as it has a context, but no
+ * layer's length for it is above 0, so that all its results are empty. Behind
+ * the tokens' blocks come two more where decode is done in parts: how those of
+ * layers of ratio 4 and of 128 share the tokens. They count keys by context
+ * alone, as many as there are or more.
+ */
+#ifndef SPMLA_PLATFORM_GPU_STEP_STEP_WINDOWS_KERNEL_H
+#define SPMLA_PLATFORM_GPU_STEP_STEP_WINDOWS_KERNEL_H
+
+#include "spmla/platform/gpu/dialect/divide.h"
+#include "spmla/platform/gpu/step/decode_cut_device.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+/* A group's table; pages are of compressed entries. */
+#define SPMLA_P_GROUP(P, group)         \
+	P(const int32_t, group##_table) \
+	P(const int32_t, group##_cols)
+#define SPMLA_S_GROUP(S, group)          \
+	S(uint32_t, group##_columns)     \
+	S(uint32_t, group##_stride)      \
+	S(uint32_t, group##_pool_pages)  \
+	S(spmla_g_divisor, group##_page) \
+	S(uint32_t, group##_has_cols)
+
+#define SPMLA_K_step_windows(P, S)     \
+	SPMLA_K_FAULT(P)               \
+	P(const int32_t, token_row)    \
+	P(const int32_t, positions)    \
+	P(const int32_t, context_lens) \
+	P(int32_t, compressed_lens)    \
+	P(int64_t, c4a_slots)          \
+	P(int64_t, index_slots)        \
+	P(int64_t, c128a_slots)        \
+	P(int32_t, swa_indices)        \
+	P(int32_t, swa_lens)           \
+	P(int32_t, c128a_indices)      \
+	P(int32_t, c128a_lens)         \
+	P(int32_t, c4a_metadata)       \
+	P(int32_t, c4a_splits)         \
+	P(int32_t, c128a_metadata)     \
+	P(int32_t, c128a_splits)       \
+	SPMLA_P_GROUP(P, swa)          \
+	SPMLA_P_GROUP(P, c4a)          \
+	SPMLA_P_GROUP(P, c128a)        \
+	SPMLA_P_GROUP(P, index)        \
+	SPMLA_S_GROUP(S, swa)          \
+	SPMLA_S_GROUP(S, c4a)          \
+	SPMLA_S_GROUP(S, c128a)        \
+	SPMLA_S_GROUP(S, index)        \
+	S(spmla_g_divisor, swa_ring)   \
+	S(uint32_t, has_index)         \
+	S(uint32_t, tokens)            \
+	S(uint32_t, window)            \
+	S(uint32_t, c128a_width)       \
+	S(uint32_t, topk)              \
+	S(uint32_t, parts)             \
+	S(uint32_t, blocks)
+SPMLA_KERNEL_SCALARS(step_windows)
+
+enum {
+	WINDOWS_CUTS = 2,  /* blocks behind the tokens' */
+	WINDOWS_NEAR = 64, /* items for the window, */
+	WINDOWS_FAR = 128, /* and for the keys of C128A */
+	WINDOWS_LOADS = 4  /* of either row, by an item at a time */
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* A group's table at one row. `known` is as it was loaded: where g_slot_row
+ * makes one row and waits for that first, here the pages of five lists are
+ * asked for together with it. */
+typedef struct windows_group {
+	GLOBAL const int32_t *pages;
+	int32_t known; /* columns that are written */
+	uint32_t columns, pool_pages;
+	spmla_g_divisor page; /* entries of one */
+	spmla_g_divisor ring; /* columns; by 0: linear */
+} windows_group;
+
+FN windows_group
+windows_group_of(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
+		 uint32_t row, uint32_t columns, uint32_t stride,
+		 uint32_t pool_pages, const spmla_g_divisor page,
+		 uint32_t has_cols, const spmla_g_divisor ring)
+{
+	windows_group g;
+
+	g.pages = table + (uint64_t)row * stride;
+	g.known = has_cols ? cols[row] : (int32_t)columns;
+	g.columns = columns;
+	g.pool_pages = pool_pages;
+	g.page = page;
+	g.ring = ring;
+	return g;
+}
+
+/* What the table has for an entry, which may be no page, and its column: the
+ * load does not wait for that of `known`. */
+FN int32_t
+windows_load(const PRIVATE windows_group *g, uint32_t entry,
+	     PRIVATE uint32_t *col)
+{
+	*col = g_divide(entry, g->page);
+	if (g->ring.by)
+		*col = g_modulo(*col, g->ring);
+	return *col < g->columns ? g->pages[*col] : -1;
+}
+
+/* The slot of an entry, of which windows_load gave page and column; -1: it has
+ * none. */
+FN int64_t
+windows_slot(const PRIVATE windows_group *g, uint32_t entry, int32_t page,
+	     uint32_t col)
+{
+	if (g->known < 0 || col >= (uint32_t)g->known || page < 0 ||
+	    (uint32_t)page >= g->pool_pages)
+		return -1;
+	return (int64_t)page * g->page.by + g_modulo(entry, g->page);
+}
+
+/* Entry k of a row that begins with entry `start`: its slot, or -1. Whether its
+ * page, of which it is the first entry in the row, is missing. */
+FN uint32_t
+windows_put(const PRIVATE windows_group *g, uint32_t start, uint32_t k,
+	    int32_t page, uint32_t col, GLOBAL int32_t *out)
+{
+	const int64_t slot = windows_slot(g, start + k, page, col);
+
+	out[k] = (int32_t)slot;
+	return slot < 0 && (k == 0 || g_modulo(start + k, g->page) == 0);
+}
+
+/* The slots of `len` entries from `start` on, by `items` of which this is
+ * `item`. Returns how many missing pages it met. */
+FN uint32_t
+windows_row(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
+	    GLOBAL int32_t *out, uint32_t item, uint32_t items)
+{
+	uint32_t first, i, lost = 0;
+
+	NO_UNROLL
+	for (first = item; first < len; first += WINDOWS_LOADS * items) {
+		int32_t page[WINDOWS_LOADS];
+		uint32_t col[WINDOWS_LOADS];
+
+		UNROLL
+		for (i = 0; i < WINDOWS_LOADS; i++) {
+			const uint32_t k = first + i * items;
+
+			page[i] = -1;
+			col[i] = 0;
+			if (k < len)
+				page[i] = windows_load(g, start + k, &col[i]);
+		}
+		UNROLL
+		for (i = 0; i < WINDOWS_LOADS; i++) {
+			const uint32_t k = first + i * items;
+
+			if (k < len)
+				lost += windows_put(g, start, k, page[i],
+						    col[i], out);
+		}
+	}
+	return lost;
+}
+
+#define GROUP(group, ring)                                                    \
+	windows_group_of(group##_table, group##_cols, row, s.group##_columns, \
+			 s.group##_stride, s.group##_pool_pages,              \
+			 s.group##_page, s.group##_has_cols, ring)
+
+/* The slot of the key of `ratio` that ends with position pos, -1 if none does;
+ * a page that is missing counts in *lost. */
+FN int64_t
+windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
+	    int32_t page, uint32_t col, PRIVATE uint32_t *lost)
+{
+	int64_t slot = -1;
+
+	if ((pos + 1) % ratio == 0) {
+		slot = windows_slot(g, pos / ratio, page, col);
+		*lost += slot < 0;
+	}
+	return slot;
+}
+
+SPMLA_KERNEL_BLOCKS(step_windows, 2)
+{
+	LOCAL_ARRAY(decode_cut, cut, 1);
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(uint32_t, empty, 2); /* a token is; the next one is */
+	const uint32_t items = SPMLA_ITEMS_step_windows, item = g_item();
+	const spmla_g_divisor linear = {0, 0, 0};
+	uint32_t t, turn = 0;
+
+	for (t = g_block(); t < s.blocks; t += g_blocks(), turn ^= 1) {
+		if (t >= s.tokens) {
+			const uint32_t four = t == s.tokens;
+
+			BARRIER(); /* the cut before is done */
+			decode_cut_ends(context_lens, s.window,
+					four ? s.topk : s.c128a_width,
+					four ? SPMLA_COMPRESS_OVERLAP
+					     : SPMLA_COMPRESS_MOST,
+					s.tokens, items, cut, sums);
+			BARRIER();
+			decode_cut_block(s.tokens, s.parts,
+					 four ? c4a_metadata : c128a_metadata,
+					 four ? c4a_splits : c128a_splits,
+					 items, cut);
+			continue;
+		}
+		const uint32_t row = (uint32_t)token_row[t];
+		const uint32_t context = (uint32_t)context_lens[t];
+		const uint32_t start =
+			context > s.window ? context - s.window : 0;
+		const uint32_t keys = context / SPMLA_COMPRESS_MOST;
+		uint32_t lost = 0;
+
+		/* Items of different subgroups, so that none waits for two. */
+		if (item < WINDOWS_NEAR) {
+			const windows_group swa = GROUP(swa, s.swa_ring);
+
+			lost = windows_row(&swa, start, context - start,
+					   swa_indices + (uint64_t)t * s.window,
+					   item, WINDOWS_NEAR);
+		} else if (item < WINDOWS_NEAR + WINDOWS_FAR) {
+			const windows_group c128a = GROUP(c128a, linear);
+
+			lost = windows_row(&c128a, 0, keys,
+					   c128a_indices +
+						   (uint64_t)t * s.c128a_width,
+					   item - WINDOWS_NEAR, WINDOWS_FAR);
+		} else if (item == items - 1) {
+			const uint32_t pos = (uint32_t)positions[t];
+			const uint32_t four = pos / SPMLA_COMPRESS_OVERLAP;
+			const uint32_t most = pos / SPMLA_COMPRESS_MOST;
+			const int32_t logits = compressed_lens[t];
+			const windows_group c4a = GROUP(c4a, linear);
+			const windows_group c128a = GROUP(c128a, linear);
+			const windows_group index = GROUP(index, linear);
+			uint32_t col[3], none;
+			int32_t page[3];
+			int64_t slot[3] = {-1, -1, -1};
+
+			page[0] = windows_load(&c4a, four, &col[0]);
+			page[1] = windows_load(&index, four, &col[1]);
+			page[2] = windows_load(&c128a, most, &col[2]);
+			if (context > 0) {
+				slot[0] = windows_key(
+					&c4a, SPMLA_COMPRESS_OVERLAP, pos,
+					page[0], col[0], &lost);
+				if (s.has_index)
+					slot[1] = windows_key(
+						&index, SPMLA_COMPRESS_OVERLAP,
+						pos, page[1], col[1], &lost);
+				slot[2] = windows_key(&c128a,
+						      SPMLA_COMPRESS_MOST, pos,
+						      page[2], col[2], &lost);
+			}
+			/* Or its logits had no room. */
+			none = context == 0 || lost > 0 ||
+			       (context >= SPMLA_COMPRESS_OVERLAP &&
+				logits == 0);
+			empty[turn] = none;
+			c4a_slots[t] = slot[0];
+			if (s.has_index)
+				index_slots[t] = slot[1];
+			c128a_slots[t] = slot[2];
+			compressed_lens[t] =
+				(int32_t)(none ? 0
+					       : context /
+							  SPMLA_COMPRESS_OVERLAP);
+			swa_lens[t] = (int32_t)(none ? 0 : context - start);
+			c128a_lens[t] = (int32_t)(none ? 0 : keys);
+		}
+		BARRIER();
+		/* What an empty token's rows lack nobody misses. */
+		if (empty[turn] && item != items - 1)
+			lost = 0;
+		if (lost) {
+			const g_reporter to =
+				g_reporter_of(fault_state, fault_status);
+
+			NO_UNROLL
+			for (; lost; lost--)
+				g_report(&to, row, G_FAULT_PAGE);
+		}
+	}
+}
+
+#undef GROUP
+#endif
+#endif

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tile_sched: one block. Let C be the prefix sum of what requests cost, and a
+ * part's share of it what parts have on average; a part's payload is overhead
+ * more. A part that starts at x is followed by one at x + share, unless that is
+ * at most `overhead` before the end of a request, for then the next request
+ * starts the next part: a fresh start. The chain of parts is known with its
+ * fresh starts, and between two of them it is arithmetic. Two ideas make those
+ * fast to find.
+ *
+ * From a fresh start at the end k of a request, j > k can be the next one if
+ * C[j] - C[k] modulo share is at most `overhead`. Requests cost more than that,
+ * so no two compete, and the first such j is it. What follows each k, as far as
+ * it is near, all items find side by side; one then goes from fresh start to
+ * fresh start.
+ *
+ * And requests that all cost the same, which they do as long as contexts hold
+ * more than topk keys, need not even that: from the first fresh start on all is
+ * as it was at the start. That period each item tries for a number of parts of
+ * its own.
+ */
+#ifndef SPMLA_PLATFORM_GPU_STEP_TILE_SCHED_KERNEL_H
+#define SPMLA_PLATFORM_GPU_STEP_TILE_SCHED_KERNEL_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/dialect/scan.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+
+#define SPMLA_K_tile_sched(P, S)            \
+	SPMLA_K_FAULT(P)                    \
+	P(const int32_t, topk_lens)         \
+	P(const int32_t, extra_topk_lens)   \
+	P(int32_t, tile_scheduler_metadata) \
+	P(int32_t, num_splits)              \
+	S(uint32_t, batch)                  \
+	S(uint32_t, parts)                  \
+	S(uint32_t, overhead)               \
+	S(uint32_t, topk)                   \
+	S(uint32_t, extra_topk)             \
+	S(uint32_t, has_lens)               \
+	S(uint32_t, has_extra_lens)         \
+	S(uint32_t, old_rows)
+SPMLA_KERNEL_SCALARS(tile_sched)
+
+enum { TILE_SCHED_ITEMS = SPMLA_ITEMS_tile_sched };
+
+#ifdef SPMLA_GPU_KERNELS
+
+enum {
+	TILE_SCHED_KEYS = 64,
+	TILE_SCHED_ROW = 8,
+	/* Requests that each one looks at, of those behind it. */
+	TILE_SCHED_PROBES = 64,
+	TILE_SCHED_AT_ONCE = 8,
+	/* The start of a window and the ends of its requests, room for looking
+	 * on, and where the chain of parts was fresh before the window. */
+	TILE_SCHED_ORIGIN = TILE_SCHED_ITEMS + 1 + TILE_SCHED_AT_ONCE,
+	TILE_SCHED_BOUNDS = TILE_SCHED_ORIGIN + 1
+};
+
+/* A length clamped to [low, most]. */
+FN uint32_t
+tile_sched_keys(int32_t len, uint32_t low, uint32_t most)
+{
+	const uint32_t n = len > 0 ? (uint32_t)len : 0;
+
+	return n < low ? low : n > most ? most : n;
+}
+
+/* Blocks of request i, at least 1 and at most 2^26. */
+FN uint32_t
+tile_sched_blocks(GLOBAL const int32_t *lens, GLOBAL const int32_t *extra_lens,
+		  const PRIVATE spmla_k_tile_sched_scalars *s, uint32_t i)
+{
+	const uint32_t most = TILE_SCHED_KEYS - 1;
+	uint32_t keys = s->topk, blocks;
+
+	if (s->has_lens)
+		keys = tile_sched_keys(lens[i], 1, s->topk);
+	blocks = keys / TILE_SCHED_KEYS + ((keys & most) != 0);
+	if (s->extra_topk) {
+		keys = s->extra_topk;
+		if (s->has_extra_lens)
+			keys = tile_sched_keys(extra_lens[i], 0, s->extra_topk);
+		blocks += keys / TILE_SCHED_KEYS + ((keys & most) != 0);
+	}
+	return blocks;
+}
+
+FN uint32_t
+tile_sched_bad(GLOBAL const int32_t *lens, GLOBAL const int32_t *extra_lens,
+	       const PRIVATE spmla_k_tile_sched_scalars *s, uint32_t i)
+{
+	return (s->has_lens && (uint32_t)lens[i] > s->topk) ||
+	       (s->extra_topk && s->has_extra_lens &&
+		(uint32_t)extra_lens[i] > s->extra_topk);
+}
+
+/* A part that starts at (req, block) and ends at (to, to_block), whose last
+ * request has `blocks`. */
+FN void
+tile_sched_row(GLOBAL int32_t *row, uint32_t old_rows, uint32_t req,
+	       uint32_t block, uint32_t to, uint32_t to_block, uint32_t blocks,
+	       uint32_t split)
+{
+	const int32_t end_req = (int32_t)to - (to_block == 0);
+	const uint32_t end_block = to_block ? to_block : blocks;
+	uint32_t first = block != 0, last = end_block != blocks;
+
+	if ((int32_t)req == end_req)
+		first = last = first | last;
+	row[0] = (int32_t)req;
+	row[1] = old_rows ? (int32_t)block : end_req;
+	row[2] = old_rows ? end_req : (int32_t)block;
+	row[3] = (int32_t)end_block;
+	row[4] = (int32_t)split;
+	row[5] = old_rows ? 0 : (int32_t)first;
+	row[6] = old_rows ? 0 : (int32_t)last;
+	row[7] = 0;
+}
+
+/* What a call of tile_sched_make works on, and what its block shares. */
+typedef struct tile_sched_job {
+	GLOBAL const int32_t *lens;
+	GLOBAL const int32_t *extra_lens;
+	GLOBAL int32_t *rows;
+	GLOBAL int32_t *num_splits;
+	LOCAL uint64_t *sums; /* G_SCAN_SUBGROUPS */
+	/* Of C at TILE_SCHED_BOUNDS the shares in it, and the rest's words. */
+	LOCAL uint32_t *turns;
+	LOCAL uint32_t *lows;
+	LOCAL uint32_t *highs;
+	LOCAL uint32_t *nexts; /* pairs: the next fresh start, parts up to it */
+	LOCAL uint32_t *ends;  /* pairs: parts before, a hop; where nexts was */
+	LOCAL uint32_t *hops;  /* pairs: a fresh start, its part */
+	LOCAL uint32_t *starts; /* pairs: request and block */
+	LOCAL uint32_t *state;  /* 1 */
+} tile_sched_job;
+
+/* The row of a part, from where it and the next one start. */
+FN void
+tile_sched_part(const PRIVATE tile_sched_job *job,
+		const PRIVATE spmla_k_tile_sched_scalars *s, uint64_t share,
+		uint32_t part, uint32_t req, uint32_t block, uint32_t to,
+		uint32_t to_block)
+{
+	const uint32_t end = to - (to_block == 0); /* ~0: none */
+
+	/* Starts that split the request lie a share apart. */
+	tile_sched_row(
+		job->rows + (uint64_t)part * TILE_SCHED_ROW, s->old_rows, req,
+		block, to, to_block,
+		end < s->batch
+			? tile_sched_blocks(job->lens, job->extra_lens, s, end)
+			: 0,
+		block ? (uint32_t)((block - 1) / share) + 1 : 0);
+}
+
+/* The first 1 <= m <= parts for which m shares of `share` end within overhead
+ * below a multiple of cost; parts + 1: none. */
+FN uint32_t
+tile_sched_period(LOCAL uint32_t *state, uint32_t parts, uint32_t cost,
+		  uint64_t share, uint32_t overhead)
+{
+	const uint64_t step = share % cost;
+	uint32_t first, least = 0;
+
+	if (g_item() == 0)
+		state[0] = parts + 1;
+	BARRIER();
+	for (first = 1; first <= parts; first += TILE_SCHED_ITEMS) {
+		const uint32_t m = first + g_item();
+		const uint32_t left =
+			cost - 1 - (uint32_t)((m * step + cost - 1) % cost);
+
+		if (m <= parts && left <= overhead)
+			(void)g_local_min(&state[0], m);
+		BARRIER();
+		least = state[0];
+		BARRIER();
+		if (least <= parts)
+			break;
+	}
+	return least;
+}
+
+/* Requests of one cost: parts m of a period start at m * share, and a period is
+ * `period` parts and `turn` requests. */
+FN void
+tile_sched_even(const PRIVATE tile_sched_job *job,
+		const PRIVATE spmla_k_tile_sched_scalars *s, uint32_t cost,
+		uint64_t share)
+{
+	uint32_t period = tile_sched_period(job->state, s->parts, cost, share,
+					    s->overhead);
+	uint64_t turn = s->batch;
+	uint32_t p, r;
+
+	if (period <= s->parts)
+		turn = (period * share + cost - 1) / cost;
+	else
+		period = s->parts; /* none of them starts anew */
+	for (p = g_item(); p < s->parts; p += TILE_SCHED_ITEMS) {
+		uint32_t req[2], block[2], i;
+
+		UNROLL
+		for (i = 0; i < 2; i++) {
+			const uint64_t m = (p + i) % period;
+			const uint64_t x =
+				(p + i) / period * turn * cost + m * share;
+			const uint64_t at = x / cost;
+
+			req[i] = at < s->batch ? (uint32_t)at : s->batch;
+			block[i] = at < s->batch ? (uint32_t)(x % cost) : 0;
+		}
+		tile_sched_part(job, s, share, p, req[0], block[0], req[1],
+				block[1]);
+	}
+	for (r = g_item(); r < s->batch; r += TILE_SCHED_ITEMS) {
+		const uint64_t end = (r % turn + 1) * cost;
+		const uint64_t here = (end - 1) / share;
+		const uint64_t most = period - 1;
+
+		job->num_splits[r + 1] = (int32_t)(r + 1 + r / turn * most +
+						   (here < most ? here : most));
+	}
+}
+
+/* What is over at a boundary beyond whole shares. */
+FN uint64_t
+tile_sched_rest(const PRIVATE tile_sched_job *job, uint32_t i)
+{
+	return (uint64_t)job->highs[i] << 32 | job->lows[i];
+}
+
+FN void
+tile_sched_set(const PRIVATE tile_sched_job *job, uint32_t i, uint32_t turn,
+	       uint64_t rest)
+{
+	job->turns[i] = turn;
+	job->lows[i] = (uint32_t)rest;
+	job->highs[i] = (uint32_t)(rest >> 32);
+}
+
+/* Whether a chain that is fresh at boundary k can be so again at j > k: some
+ * number of shares behind k there are at most `overhead` left up to j. */
+FN uint32_t
+tile_sched_meets(const PRIVATE tile_sched_job *job, uint32_t k, uint32_t j,
+		 uint64_t share, uint32_t overhead)
+{
+	const uint64_t left = tile_sched_rest(job, j) - tile_sched_rest(job, k);
+
+	return left <= overhead || left + share <= overhead;
+}
+
+/* How many parts that number is. */
+FN uint32_t
+tile_sched_between(const PRIVATE tile_sched_job *job, uint32_t k, uint32_t j,
+		   uint64_t share, uint32_t overhead)
+{
+	uint64_t left = tile_sched_rest(job, j) - tile_sched_rest(job, k);
+	uint32_t parts = job->turns[j] - job->turns[k];
+
+	if (left > overhead) {
+		left += share;
+		parts--;
+	}
+	/* Fewer shares can do, too. */
+	if (share <= overhead)
+		parts -= (overhead - (uint32_t)left) / (uint32_t)share;
+	return parts;
+}
+
+/* How many boundaries behind a fresh start are looked at beforehand: by their
+ * low words, which tell only what is far below 2^32. */
+FN uint32_t
+tile_sched_probes(uint64_t share)
+{
+	return share >> 31 ? 0 : TILE_SCHED_PROBES;
+}
+
+/* For each boundary as a fresh start the next one and the parts up to it, if
+ * that is near; else 0. */
+FN void
+tile_sched_probe(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
+		 uint32_t overhead)
+{
+	const uint32_t k = g_item(), low_share = (uint32_t)share;
+	uint32_t next = 0, parts = 0, i, j;
+
+	if (k == 0) {
+		job->nexts[2 * n] = 0;
+		job->nexts[2 * TILE_SCHED_ORIGIN] = 0;
+	}
+	if (k < n) {
+		const uint32_t low = job->lows[k];
+		const uint32_t far = k + tile_sched_probes(share);
+		const uint32_t last = far < n ? far : n;
+
+		for (i = k + 1; i <= last && !next; i += TILE_SCHED_AT_ONCE) {
+			UNROLL
+			for (j = TILE_SCHED_AT_ONCE; j-- > 0;) {
+				const uint32_t left = job->lows[i + j] - low;
+
+				if (left <= overhead ||
+				    left + low_share <= overhead)
+					next = i + j;
+			}
+		}
+		if (next > n) /* what was never written */
+			next = 0;
+		if (next)
+			parts = tile_sched_between(job, k, next, share,
+						   overhead);
+		job->nexts[2 * k] = next;
+		job->nexts[2 * k + 1] = parts;
+	}
+}
+
+/* The fresh starts of the chain behind the one at boundary `at`, which is
+ * `part`, up to boundary n: to job->hops, that one first; returns how many more
+ * there are. By one subgroup. */
+FN uint32_t
+tile_sched_walk(const PRIVATE tile_sched_job *job, uint32_t at, uint32_t part,
+		uint32_t n, uint64_t share, uint32_t overhead)
+{
+	uint32_t count = 0;
+
+	for (;;) {
+		uint32_t next = 0, first;
+
+		/* One lane alone is faster where there is nothing to find. */
+		while (g_lane() == 0) {
+			job->hops[2 * count] = at;
+			job->hops[2 * count + 1] = part;
+			next = job->nexts[2 * at];
+			if (!next)
+				break;
+			part += job->nexts[2 * at + 1];
+			at = next;
+			count++;
+		}
+		at = g_broadcast(at, 0);
+		part = g_broadcast(part, 0);
+		count = g_broadcast(count, 0);
+		first = at == TILE_SCHED_ORIGIN
+				? 1
+				: at + 1 + tile_sched_probes(share);
+		for (; first <= n; first += g_width()) {
+			const uint32_t j = first + g_lane();
+			const uint64_t met = g_ballot(
+				j <= n &&
+				tile_sched_meets(job, at, j, share, overhead));
+
+			if (met) {
+				next = first + g_lowest64(met);
+				break;
+			}
+		}
+		if (first > n)
+			return count;
+		part += tile_sched_between(job, at, next, share, overhead);
+		at = next;
+		count++;
+	}
+}
+
+/* How many of `count` pairs have a first word of at most x; these ascend. */
+FN uint32_t
+tile_sched_find(LOCAL const uint32_t *pairs, uint32_t count, uint32_t x)
+{
+	uint32_t found = 0, step;
+
+	for (step = 1u << (31 - g_clz(count | 1)); step; step >>= 1)
+		if (found + step <= count && pairs[2 * (found + step - 1)] <= x)
+			found += step;
+	return found;
+}
+
+/* For request i of the window the parts that start before its end, to
+ * job->ends, with the last hop up to the request. */
+FN void
+tile_sched_end(const PRIVATE tile_sched_job *job, uint32_t count, uint32_t i)
+{
+	const uint32_t hop = tile_sched_find(job->hops + 2, count, i);
+	const uint32_t k = job->hops[2 * hop], part = job->hops[2 * hop + 1];
+	uint32_t parts =
+		job->turns[i + 1] - job->turns[k] +
+		(tile_sched_rest(job, i + 1) > tile_sched_rest(job, k));
+
+	if (hop < count && parts > job->hops[2 * hop + 3] - part)
+		parts = job->hops[2 * hop + 3] - part;
+	job->ends[2 * i] = part + parts;
+	job->ends[2 * i + 1] = hop;
+}
+
+/* Where part p starts: request, from the window's first, and block; (n, 0) if
+ * all n end before. */
+FN void
+tile_sched_start(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
+		 uint32_t p, PRIVATE uint32_t *req, PRIVATE uint32_t *block)
+{
+	const uint32_t i = tile_sched_find(job->ends, n, p);
+
+	*req = i;
+	*block = 0;
+	if (i < n) {
+		const uint32_t hop = job->ends[2 * i + 1];
+		const uint32_t k = job->hops[2 * hop];
+		const uint32_t turn = job->turns[k] - job->turns[i] + p -
+				      job->hops[2 * hop + 1];
+
+		*block = (uint32_t)(turn * share + tile_sched_rest(job, k) -
+				    tile_sched_rest(job, i));
+	}
+}
+
+/* Requests of any cost, a window of them after the other. If one window holds
+ * all, `upto` is C at the end of the item's request. */
+FN void
+tile_sched_odd(const PRIVATE tile_sched_job *job,
+	       const PRIVATE spmla_k_tile_sched_scalars *s, uint64_t share,
+	       uint64_t upto)
+{
+	LOCAL uint32_t *hops = job->hops, *starts = job->starts;
+	uint64_t base = 0, total = 0;
+	uint32_t first = 0;
+	uint32_t done = 0;  /* parts whose start is known */
+	uint32_t part = 0;  /* the last one with a fresh start, */
+	uint32_t fresh = 1; /* and how many have one up to it */
+
+	if (g_item() == 0)
+		tile_sched_set(job, 0, 0, 0);
+	for (;;) {
+		const uint32_t i = g_item(), left = s->batch - first;
+		const uint32_t n =
+			left < TILE_SCHED_ITEMS ? left : TILE_SCHED_ITEMS;
+		uint32_t count, end, p;
+
+		if (s->batch > TILE_SCHED_ITEMS) {
+			uint64_t cost = 0;
+
+			if (i < n)
+				cost = (uint64_t)tile_sched_blocks(
+					       job->lens, job->extra_lens, s,
+					       first + i) +
+				       s->overhead;
+			upto = base + cost +
+			       g_scan_sum(cost, TILE_SCHED_ITEMS, job->sums,
+					  &total);
+			base += total;
+		}
+		if (i < n) {
+			const uint64_t turn = upto / share;
+
+			tile_sched_set(job, i + 1, (uint32_t)turn,
+				       upto - turn * share);
+		}
+		BARRIER();
+		tile_sched_probe(job, n, share, s->overhead);
+		BARRIER();
+		if (i < g_width()) {
+			count = tile_sched_walk(job,
+						first ? TILE_SCHED_ORIGIN : 0,
+						part, n, share, s->overhead);
+			if (i == 0)
+				job->state[0] = count;
+		}
+		BARRIER();
+		count = job->state[0];
+		if (i < n) {
+			tile_sched_end(job, count, i);
+			job->num_splits[first + i + 1] =
+				(int32_t)(first + i + 1 + job->ends[2 * i] -
+					  fresh - job->ends[2 * i + 1]);
+		}
+		BARRIER();
+		end = n < left ? job->ends[2 * n - 2] : s->parts + 1;
+		/* A part's row is written when the next one's start is known,
+		 * by the item that has it. */
+		for (p = done; p < end; p += TILE_SCHED_ITEMS) {
+			uint32_t req = 0, block = 0;
+
+			if (p + i < end) {
+				tile_sched_start(job, n, share, p + i, &req,
+						 &block);
+				req += first;
+				starts[2 * i + 2] = req;
+				starts[2 * i + 3] = block;
+			}
+			BARRIER();
+			if (p + i < end && p + i > 0)
+				tile_sched_part(job, s, share, p + i - 1,
+						starts[2 * i],
+						starts[2 * i + 1], req, block);
+			BARRIER();
+			if (p + i + 1 == end ||
+			    (p + i + 1 < end && i + 1 == TILE_SCHED_ITEMS)) {
+				starts[0] = req;
+				starts[1] = block;
+			}
+		}
+		first += n;
+		if (first == s->batch)
+			break;
+		done = end;
+		part = hops[2 * count + 1];
+		fresh += count;
+		BARRIER();
+		if (i == 0) { /* for the next window */
+			const uint32_t k = hops[2 * count];
+
+			tile_sched_set(job, TILE_SCHED_ORIGIN, job->turns[k],
+				       tile_sched_rest(job, k));
+			tile_sched_set(job, 0, job->turns[n],
+				       tile_sched_rest(job, n));
+		}
+		BARRIER();
+	}
+}
+
+/* The plan, by the whole block. */
+FN void
+tile_sched_make(const PRIVATE tile_sched_job *job,
+		const PRIVATE spmla_k_tile_sched_scalars *s,
+		GLOBAL spmla_g_state *fault_state,
+		GLOBAL spmla_g_status *fault_status)
+{
+	const uint32_t odd_bit = 40; /* 1024 costs are below, their count not
+				      * past 64 */
+	uint64_t all = 0, odd = 0, upto = 0, total, share;
+	uint32_t first, cost = 0;
+
+	if (s->batch)
+		cost = tile_sched_blocks(job->lens, job->extra_lens, s, 0) +
+		       s->overhead;
+	for (first = 0; first < s->batch; first += TILE_SCHED_ITEMS) {
+		const uint32_t i = first + g_item();
+		uint64_t x = 0;
+
+		if (i < s->batch) {
+			x = (uint64_t)tile_sched_blocks(job->lens,
+							job->extra_lens, s, i) +
+			    s->overhead;
+			x |= (uint64_t)(x != cost) << odd_bit;
+			if (tile_sched_bad(job->lens, job->extra_lens, s, i))
+				g_fault(fault_state, fault_status, i,
+					G_FAULT_LENGTH);
+		}
+		upto = x + g_scan_sum(x, TILE_SCHED_ITEMS, job->sums, &total);
+		all += total & ~(~(uint64_t)0 << odd_bit);
+		odd |= total >> odd_bit;
+	}
+	share = (all + s->parts - 1) / s->parts;
+	if (g_item() == 0)
+		job->num_splits[0] = 0;
+	if (s->batch && !odd)
+		tile_sched_even(job, s, cost, share);
+	else
+		tile_sched_odd(job, s, share,
+			       upto & ~(~(uint64_t)0 << odd_bit));
+}
+
+SPMLA_KERNEL(tile_sched)
+{
+	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(uint32_t, turns, TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, lows, TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, highs, TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, nexts, 2 * TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, hops, 2 * TILE_SCHED_BOUNDS);
+	LOCAL_ARRAY(uint32_t, starts, 2 * (TILE_SCHED_ITEMS + 1));
+	LOCAL_ARRAY(uint32_t, state, 1);
+	tile_sched_job job;
+
+	job.lens = topk_lens;
+	job.extra_lens = extra_topk_lens;
+	job.rows = tile_scheduler_metadata;
+	job.num_splits = num_splits;
+	job.sums = sums;
+	job.turns = turns;
+	job.lows = lows;
+	job.highs = highs;
+	job.nexts = nexts;
+	job.ends = nexts;
+	job.hops = hops;
+	job.starts = starts;
+	job.state = state;
+	tile_sched_make(&job, &s, fault_state, fault_status);
+}
+
+#endif
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The emulator as a backend: launches run at once, are queued, or are recorded
+ * with a copy of their parameters, so that a replay cannot depend on anything
+ * that the host does in between.
+ */
+#include "tests/emulator/emulator.h"
+
+#include "spmla/internal/gpu_sizes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PARAMS_BYTES = 768, MAX_LAUNCHES = 1 << 16 };
+
+typedef struct launch {
+	spmla_i_kernel kernel;
+	uint32_t blocks;
+	uint32_t list; /* 1 + the list to run, or 0 */
+	_Alignas(16) uint8_t params[MAX_PARAMS_BYTES];
+} launch;
+
+typedef struct list {
+	uint32_t first;
+	uint32_t count;
+} list;
+
+typedef struct machine {
+	uint32_t capturing;
+	uint32_t deferred;
+	uint32_t capture_first;
+	uint32_t recorded;
+	uint32_t queue_head;
+	uint32_t queue_end;
+	list lists[SPMLA_I_MAX_GRAPHS];
+	launch record[MAX_LAUNCHES];
+	launch queue[MAX_LAUNCHES];
+} machine;
+
+static machine *
+device_of(const spmla_ctx *ctx)
+{
+	return ((spmla_i_gpu_state *)ctx->buf[SPMLA_BUF_BACKEND_STATE])
+		->context;
+}
+
+static void
+run_launch(machine *d, const launch *l)
+{
+	uint32_t i;
+
+	if (!l->list) {
+		emulator_run(l->kernel, l->blocks, l->params);
+		return;
+	}
+	for (i = 0; i < d->lists[l->list - 1].count; i++) {
+		const launch *node =
+			&d->record[d->lists[l->list - 1].first + i];
+
+		emulator_run(node->kernel, node->blocks, node->params);
+	}
+}
+
+/* Runs, queues or records it. */
+static void
+put(machine *d, const launch *l)
+{
+	if (d->capturing) {
+		if (d->recorded == MAX_LAUNCHES)
+			abort();
+		d->record[d->recorded++] = *l;
+	} else if (d->deferred) {
+		if (d->queue_end == MAX_LAUNCHES)
+			abort();
+		d->queue[d->queue_end++] = *l;
+	} else {
+		run_launch(d, l);
+	}
+}
+
+static spmla_status
+launch_kernel(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+	      uint32_t blocks, const void *params)
+{
+	launch l;
+
+	memset(&l, 0, sizeof l);
+	l.kernel = kernel;
+	l.blocks = blocks;
+	if (spmla_i_gpu_kernels[kernel].params_bytes > sizeof l.params)
+		abort();
+	memcpy(l.params, params, spmla_i_gpu_kernels[kernel].params_bytes);
+	put(device_of(queue->ctx), &l);
+	return SPMLA_OK;
+}
+
+static spmla_status
+emu_enqueue(spmla_ctx *ctx, spmla_op op, const void *args, uint32_t bytes,
+	    spmla_stream stream)
+{
+	const spmla_i_gpu_state *state = ctx->buf[SPMLA_BUF_BACKEND_STATE];
+	const spmla_i_gpu_queue queue = {ctx, stream, launch_kernel,
+					 state->resident_blocks};
+
+	(void)bytes;
+	return spmla_i_gpu_enqueue(&queue, op, args);
+}
+
+static uint64_t
+number(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static spmla_status
+emu_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
+{
+	(void)native;
+	(void)diag;
+	device->kind = SPMLA_BACKEND_CUDA;
+	device->arch = (uint32_t)number("SPMLA_TEST_EMULATOR_ARCH", 90);
+	device->sm_count = 3;
+	device->subgroup_width = 32;
+	device->reserved = 0;
+	device->ops = spmla_emulator.ops;
+	return SPMLA_OK;
+}
+
+static spmla_status
+emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
+{
+	spmla_i_gpu_state *state = ctx->buf[SPMLA_BUF_BACKEND_STATE];
+	const uint32_t width = (uint32_t)number("SPMLA_TEST_EMULATOR", 32);
+	uint32_t i;
+
+	(void)diag;
+	memset(state, 0, sizeof *state);
+	state->context = calloc(1, sizeof(machine));
+	if (!state->context)
+		abort();
+	device_of(ctx)->deferred =
+		native && (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
+	for (i = 0; i < ctx->plan.row_count; i++) {
+		const spmla_extent *e = &ctx->plan.extents[i];
+
+		if (e->memory == SPMLA_MEMORY_DEVICE &&
+		    e->life == SPMLA_LIFE_CONTEXT)
+			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
+	}
+	/* Matrix instructions are those of subgroups of 32. */
+	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
+		if (spmla_i_gpu_runs((spmla_i_kernel)i,
+				     ctx->plan.device.arch) &&
+		    (width == 32 ||
+		     spmla_i_gpu_kernels[i].needs == SPMLA_GPU_NEEDS_NOTHING))
+			state->resident_blocks[i] = ctx->plan.device.sm_count;
+	emulator_set(width, number("SPMLA_TEST_SEED", 1));
+	return SPMLA_OK;
+}
+
+static void
+emu_fini(spmla_ctx *ctx)
+{
+	free(device_of(ctx));
+}
+
+static uint32_t
+emu_capturing(const spmla_ctx *ctx, spmla_stream stream)
+{
+	(void)stream;
+	return device_of(ctx)->capturing;
+}
+
+static spmla_status
+emu_begin(spmla_ctx *ctx, spmla_stream stream)
+{
+	machine *d = device_of(ctx);
+
+	(void)stream;
+	d->capturing = 1;
+	d->capture_first = d->recorded;
+	return SPMLA_OK;
+}
+
+static spmla_status
+emu_end(spmla_ctx *ctx, uint32_t index)
+{
+	machine *d = device_of(ctx);
+
+	d->lists[index].first = d->capture_first;
+	d->lists[index].count = d->recorded - d->capture_first;
+	d->capturing = 0;
+	return SPMLA_OK;
+}
+
+static spmla_status
+emu_abort(spmla_ctx *ctx)
+{
+	device_of(ctx)->recorded = device_of(ctx)->capture_first;
+	device_of(ctx)->capturing = 0;
+	return SPMLA_OK;
+}
+
+static spmla_status
+emu_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
+{
+	launch l;
+
+	(void)stream;
+	memset(&l, 0, sizeof l);
+	l.list = index + 1;
+	put(device_of(ctx), &l);
+	return SPMLA_OK;
+}
+
+static spmla_status
+emu_status_clear(spmla_ctx *ctx)
+{
+	spmla_i_step_state *state = ctx->buf[SPMLA_BUF_STEP_STATE];
+
+	state->fault_step = state->fault_count = 0;
+	memset(state->fault_rows, 0, sizeof state->fault_rows);
+	return SPMLA_OK;
+}
+
+static uint32_t
+emu_pending(const spmla_ctx *ctx)
+{
+	return device_of(ctx)->queue_end - device_of(ctx)->queue_head;
+}
+
+uint32_t
+emulator_queue_run(spmla_ctx *ctx, uint32_t count)
+{
+	machine *d = device_of(ctx);
+	uint32_t ran;
+
+	for (ran = 0; ran < count && emu_pending(ctx); ran++)
+		run_launch(d, &d->queue[d->queue_head++]);
+	if (!emu_pending(ctx))
+		d->queue_head = d->queue_end = 0;
+	return ran;
+}
+
+const spmla_backend spmla_emulator = {
+	"emulator",
+	SPMLA_BACKEND_CUDA,
+	SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1,
+	emu_query,
+	emu_init,
+	emu_fini,
+	emu_enqueue,
+	emu_capturing,
+	emu_begin,
+	emu_end,
+	emu_abort,
+	emu_launch,
+	NULL, /* one timeline */
+	emu_status_clear,
+	emu_pending,
+	NULL,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether memory is as it was filled. A check of Check's own for each byte
+ * would take minutes.
+ */
+#ifndef TESTS_HARNESS_BYTES_H
+#define TESTS_HARNESS_BYTES_H
+
+#include <stdint.h>
+
+/* The first of `count` bytes that is not `byte`, or count. */
+static inline uint64_t
+bytes_other(const void *bytes, uint64_t count, uint8_t byte)
+{
+	const uint8_t *b = bytes;
+	uint64_t i;
+
+	for (i = 0; i < count; i++)
+		if (b[i] != byte)
+			return i;
+	return count;
+}
+
+#endif

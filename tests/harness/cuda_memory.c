@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Makes all memory of a test program readable and writable by the device, at
+ * the same address. Where the device reads pageable memory there is nothing to
+ * do. Elsewhere: static data is replaced by anonymous pages of the same
+ * content, which can be registered; main runs on a stack that the driver has
+ * allocated; for malloc and mmap see cuda_heap.c, and cuda_guard.c.
+ */
+#include "tests/harness/cuda_memory.h"
+#include "tests/harness/cuda_world.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { PAGEABLE = 88, SAME_ADDRESS = 91 }; /* attributes of a device */
+enum { STACK_BYTES = 32 << 20 };
+
+int __real_main(int argc, char **argv, char **envp);
+int __wrap_main(int argc, char **argv, char **envp);
+
+cuda_driver cuda_memory_driver;
+#define cu cuda_memory_driver
+
+static void *stream;
+uint32_t cuda_memory_mapped;
+
+void *
+cuda_memory_stream(void)
+{
+	return stream;
+}
+
+int
+cuda_memory_sync(void *of)
+{
+	return cu.stream_sync(of);
+}
+
+uint64_t
+cuda_world_free_bytes(void)
+{
+	size_t available = 0, all = 0;
+
+	cuda_memory_must(cu.mem_info(&available, &all), "cuMemGetInfo");
+	return available;
+}
+
+void
+cuda_memory_must(int code, const char *what)
+{
+	if (code == 0)
+		return;
+	fprintf(stderr, "cuda_memory: %s gives %d\n", what, code);
+	_Exit(1);
+}
+
+/* Whether there is a device; then it is current. */
+static uint32_t
+open_device(void)
+{
+	static const struct {
+		const char *name;
+		void *to;
+	} symbols[] = {
+		{"cuInit", &cu.init},
+		{"cuDeviceGet", &cu.device},
+		{"cuDeviceGetAttribute", &cu.attribute},
+		{"cuDevicePrimaryCtxRetain", &cu.retain},
+		{"cuCtxSetCurrent", &cu.set_current},
+		{"cuMemHostAlloc", &cu.host_alloc},
+		{"cuMemHostRegister_v2", &cu.host_register},
+		{"cuMemHostUnregister", &cu.host_unregister},
+		{"cuStreamCreate", &cu.stream_create},
+		{"cuStreamSynchronize", &cu.stream_sync},
+		{"cuMemGetInfo_v2", &cu.mem_info},
+		{"cuMemAllocManaged", &cu.managed_alloc},
+		{"cuMemFree_v2", &cu.mem_free},
+	};
+	void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
+	int device, pageable = 0, same = 0;
+	size_t i;
+
+	for (i = 0; library && i < sizeof symbols / sizeof *symbols; i++) {
+		void *found = dlsym(library, symbols[i].name);
+
+		if (!found)
+			return 0;
+		memcpy(symbols[i].to, &found, sizeof found);
+	}
+	if (!library || cu.init(0) || cu.device(&device, 0))
+		return 0;
+	cuda_memory_must(cu.retain(&context, device),
+			 "cuDevicePrimaryCtxRetain");
+	cuda_memory_must(cu.set_current(context), "cuCtxSetCurrent");
+	cuda_memory_must(cu.stream_create(&stream, 1), "cuStreamCreate");
+	(void)cu.attribute(&pageable, PAGEABLE, device);
+	(void)cu.attribute(&same, SAME_ADDRESS, device);
+	cuda_memory_mapped = !pageable || getenv("SPMLA_TEST_CUDA_MAP") != NULL;
+	if (cuda_memory_mapped && !same)
+		cuda_memory_must(
+			1, "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, wanted:");
+	return 1;
+}
+
+/* ---- Static data -------------------------------------------------------- */
+
+/* Pages [first, past) become anonymous ones of the same content. The copy and
+ * the exchange are all that runs in between. */
+static void
+take_pages(uintptr_t first, uintptr_t past, int executable)
+{
+	const size_t bytes = past - first;
+	int r;
+	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE | executable,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (copy == MAP_FAILED)
+		cuda_memory_must(errno, "mmap");
+	memcpy(copy, (const void *)first, bytes);
+	if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   (void *)first) == MAP_FAILED)
+		cuda_memory_must(errno, "mremap");
+	r = cu.host_register((void *)first, bytes, CUDA_PORTABLE_AND_MAPPED);
+	if (r)
+		fprintf(stderr,
+			"cuda_memory: cuMemHostRegister of static data gives "
+			"%d; suites that use it will fail\n",
+			r);
+}
+
+/* The program's segments but for what the loader protects: constants may lie in
+ * that of the code, as the linker likes. */
+static int
+take_segments(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t protected_end = 0;
+	uint32_t i;
+
+	(void)size;
+	(void)unused;
+	for (i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
+			protected_end =
+				(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr +
+				 info->dlpi_phdr[i].p_memsz) /
+				page * page;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t first = info->dlpi_addr + p->p_vaddr;
+		uintptr_t past = first + p->p_memsz;
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		first = first / page * page;
+		past = (past + page - 1) / page * page;
+		if (p->p_flags & PF_W && first < protected_end &&
+		    protected_end <= past)
+			first = protected_end;
+		if (first < past)
+			take_pages(first, past,
+				   p->p_flags & PF_X ? PROT_EXEC : 0);
+	}
+	return 1; /* the program comes first; no library is looked at */
+}
+
+/* ---- The start ---------------------------------------------------------- */
+
+static struct {
+	int argc;
+	char **argv;
+	char **envp;
+	int status;
+	ucontext_t here, there;
+} start;
+
+static void
+run_main(void)
+{
+	start.status = __real_main(start.argc, start.argv, start.envp);
+}
+
+static void
+take_memory(void)
+{
+	void *stack = NULL;
+
+	dl_iterate_phdr(take_segments, NULL);
+	cuda_memory_must(
+		cu.host_alloc(&stack, STACK_BYTES, CUDA_PORTABLE_AND_MAPPED),
+		"cuMemHostAlloc of a stack");
+	getcontext(&start.there);
+	start.there.uc_stack.ss_sp = stack;
+	start.there.uc_stack.ss_size = STACK_BYTES;
+	start.there.uc_link = &start.here;
+	makecontext(&start.there, run_main, 0);
+	cuda_heap_open();
+}
+
+static uint32_t
+wanted(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--backend=cuda") == 0)
+			return 1;
+	return getenv("SPMLA_TEST_CUDA") != NULL;
+}
+
+int
+__wrap_main(int argc, char **argv, char **envp)
+{
+	if (!wanted(argc, argv))
+		return __real_main(argc, argv, envp);
+	setenv("CK_FORK", "no", 1);
+	if (!open_device()) {
+		printf("SKIPPED: no CUDA device\n");
+		return CUDA_WORLD_SKIPPED;
+	}
+	start.argc = argc;
+	start.argv = argv;
+	start.envp = envp;
+	if (getenv("SPMLA_TEST_GUARD"))
+		cuda_guard_open();
+	if (!cuda_memory_mapped) {
+		run_main();
+		return start.status;
+	}
+	take_memory();
+	swapcontext(&start.here, &start.there);
+	return start.status;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program whose static, stack and heap memory the device can read; see
+ * cuda_memory.c, cuda_heap.c and cuda_guard.c.
+ */
+#ifndef TESTS_HARNESS_CUDA_MEMORY_H
+#define TESTS_HARNESS_CUDA_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CUDA_PORTABLE_AND_MAPPED = 3 }; /* flags of allocation */
+
+typedef struct cuda_driver {
+	int (*init)(unsigned);
+	int (*device)(int *, int);
+	int (*attribute)(int *, int, int);
+	int (*retain)(void **, int);
+	int (*set_current)(void *);
+	int (*host_alloc)(void **, size_t, unsigned);
+	int (*host_register)(void *, size_t, unsigned);
+	int (*host_unregister)(void *);
+	int (*stream_create)(void **, unsigned);
+	int (*stream_sync)(void *);
+	int (*mem_info)(size_t *, size_t *);
+	int (*managed_alloc)(uint64_t *, size_t, unsigned);
+	int (*mem_free)(uint64_t);
+} cuda_driver;
+
+extern cuda_driver cuda_memory_driver;
+extern uint32_t cuda_memory_mapped; /* memory needs to be registered */
+
+/* Ends the program unless `code` is 0. */
+void cuda_memory_must(int code, const char *what);
+
+/* The program's stream, made at its start. */
+void *cuda_memory_stream(void);
+
+/* Waits for it; the driver's code. */
+int cuda_memory_sync(void *stream);
+
+/* From now on malloc gives memory that the driver has allocated. */
+void cuda_heap_open(void);
+
+/* From now on large blocks of malloc lie as those of cuda_guard_alloc. */
+void cuda_guard_open(void);
+uint32_t cuda_guard_is_open(void);
+/* The bytes of a block of the guard, 0 if it is none. */
+uint64_t cuda_guard_bytes(const void *p);
+/* 0 if it is none. Ends the program if what lies beside it was written. */
+uint32_t cuda_guard_free(void *p);
+
+/* Those that are not taken over. */
+void *__real_malloc(size_t);
+void *__real_calloc(size_t, size_t);
+void *__real_realloc(void *, size_t);
+void *__real_aligned_alloc(size_t, size_t);
+int __real_posix_memalign(void **, size_t, size_t);
+void __real_free(void *);
+void *__real_mmap(void *, size_t, int, int, int, long);
+int __real_munmap(void *, size_t);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The backend that waits; see cuda_world.h. How memory is made readable is in
+ * cuda_memory.c.
+ */
+#include "tests/harness/cuda_world.h"
+#include "tests/harness/cuda_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spmla/internal/backend.h"
+#include "spmla/spmla_cuda.h"
+
+enum { CONTEXTS = 256, ENTRIES = 4096 };
+
+typedef struct entry {
+	uint32_t op; /* SPMLA_OP_COUNT: launch of graph `index` */
+	uint32_t index;
+	uint32_t bytes;
+	spmla_stream stream;
+	spmla_i_args args;
+} entry;
+
+/* A context's deferred queue; `entries` is NULL without one. */
+typedef struct queue {
+	const spmla_ctx *ctx;
+	entry *entries;
+	uint32_t head;
+	uint32_t end;
+} queue;
+
+static queue queues[CONTEXTS];
+
+static queue *
+queue_of(const spmla_ctx *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < CONTEXTS; i++)
+		if (queues[i].ctx == ctx)
+			return &queues[i];
+	fprintf(stderr, "cuda_sync: too many contexts\n");
+	abort();
+}
+
+static spmla_stream
+stream_or_own(spmla_stream stream)
+{
+	return stream ? stream : cuda_memory_stream();
+}
+
+static uint32_t fault_expected;
+
+void
+cuda_world_expect_fault(void)
+{
+	fault_expected = 1;
+}
+
+/* What was launched comes to its end, or the program does. */
+static spmla_status
+finish(spmla_status s, spmla_stream stream, const char *what, uint32_t number)
+{
+	const int r = s == SPMLA_OK ? cuda_memory_sync(stream) : 0;
+
+	if (r) {
+		fprintf(stderr,
+			"cuda_sync: %s %u: cuStreamSynchronize gives %d\n",
+			what, number, r);
+		_Exit(fault_expected ? 0 : 1);
+	}
+	return s;
+}
+
+static spmla_status
+sync_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
+{
+	const char *arch = getenv("SPMLA_TEST_CUDA_ARCH");
+	spmla_status s;
+
+	(void)native;
+	s = spmla_cuda.query(NULL, device, diag);
+	if (s == SPMLA_OK)
+		device->ops = cuda_sync.ops;
+	if (s == SPMLA_OK && arch)
+		device->arch = (uint32_t)strtoul(arch, NULL, 10);
+	return s;
+}
+
+static spmla_status
+sync_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
+{
+	spmla_status s = spmla_cuda.init(ctx, NULL, diag);
+	queue *q;
+
+	if (s == SPMLA_E_NO_BLOB) {
+		printf("SKIPPED: built without kernels for CUDA\n");
+		fflush(stdout);
+		_Exit(CUDA_WORLD_SKIPPED);
+	}
+	if (s != SPMLA_OK)
+		return s;
+	q = queue_of(NULL);
+	memset(q, 0, sizeof *q);
+	q->ctx = ctx;
+	if (native && native->flags & SPMLA_NATIVE_DEFERRED)
+		q->entries = malloc(ENTRIES * sizeof(entry));
+	return s;
+}
+
+static void
+sync_fini(spmla_ctx *ctx)
+{
+	queue *q = queue_of(ctx);
+
+	spmla_cuda.fini(ctx);
+	free(q->entries);
+	memset(q, 0, sizeof *q);
+}
+
+static entry *
+defer(queue *q, spmla_stream stream)
+{
+	entry *e;
+
+	if (q->end == ENTRIES)
+		abort();
+	e = &q->entries[q->end++];
+	memset(e, 0, sizeof *e);
+	e->stream = stream;
+	return e;
+}
+
+static spmla_status
+sync_enqueue(spmla_ctx *ctx, spmla_op op, const void *args, uint32_t bytes,
+	     spmla_stream stream)
+{
+	queue *q = queue_of(ctx);
+	spmla_status s;
+
+	stream = stream_or_own(stream);
+	if (spmla_cuda.capturing(ctx, stream))
+		return spmla_cuda.enqueue(ctx, op, args, bytes, stream);
+	if (q->entries) {
+		entry *e = defer(q, stream);
+
+		e->op = (uint32_t)op;
+		e->bytes = bytes;
+		memcpy(&e->args, args, bytes);
+		return SPMLA_OK;
+	}
+	s = spmla_cuda.enqueue(ctx, op, args, bytes, stream);
+	return finish(s, stream, "op", (uint32_t)op);
+}
+
+static uint32_t
+sync_capturing(const spmla_ctx *ctx, spmla_stream stream)
+{
+	return spmla_cuda.capturing(ctx, stream_or_own(stream));
+}
+
+static spmla_status
+sync_begin(spmla_ctx *ctx, spmla_stream stream)
+{
+	return spmla_cuda.capture_begin(ctx, stream_or_own(stream));
+}
+
+static spmla_status
+sync_end(spmla_ctx *ctx, uint32_t index)
+{
+	return spmla_cuda.capture_end(ctx, index);
+}
+
+static spmla_status
+sync_abort(spmla_ctx *ctx)
+{
+	return spmla_cuda.capture_abort(ctx);
+}
+
+static spmla_status
+sync_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
+{
+	queue *q = queue_of(ctx);
+
+	stream = stream_or_own(stream);
+	if (q->entries) {
+		entry *e = defer(q, stream);
+
+		e->op = SPMLA_OP_COUNT;
+		e->index = index;
+		return SPMLA_OK;
+	}
+	return finish(spmla_cuda.launch(ctx, index, stream), stream, "graph",
+		      index);
+}
+
+static spmla_status
+sync_status_clear(spmla_ctx *ctx)
+{
+	return spmla_cuda.status_clear(ctx);
+}
+
+static uint32_t
+sync_pending(const spmla_ctx *ctx)
+{
+	return queue_of(ctx)->end - queue_of(ctx)->head;
+}
+
+uint32_t
+cuda_sync_run(spmla_ctx *ctx, uint32_t count)
+{
+	queue *q = queue_of(ctx);
+	uint32_t ran;
+
+	for (ran = 0; ran < count && q->head < q->end; ran++) {
+		entry *e = &q->entries[q->head++];
+		spmla_status s;
+
+		if (e->op == SPMLA_OP_COUNT)
+			s = spmla_cuda.launch(ctx, e->index, e->stream);
+		else
+			s = spmla_cuda.enqueue(ctx, (spmla_op)e->op, &e->args,
+					       e->bytes, e->stream);
+		if (s != SPMLA_OK) {
+			fprintf(stderr, "cuda_sync: op %u gives %s\n", e->op,
+				spmla_status_name(s));
+			_Exit(1);
+		}
+		(void)finish(s, e->stream, "queued op", e->op);
+	}
+	if (q->head == q->end)
+		q->head = q->end = 0;
+	return ran;
+}
+
+const spmla_backend cuda_sync = {
+	"cuda",
+	SPMLA_BACKEND_CUDA,
+	SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1,
+	sync_query,
+	sync_init,
+	sync_fini,
+	sync_enqueue,
+	sync_capturing,
+	sync_begin,
+	sync_end,
+	sync_abort,
+	sync_launch,
+	NULL, /* no branches: each launch is waited for */
+	sync_status_clear,
+	sync_pending,
+	NULL,
+};

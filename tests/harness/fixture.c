@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See fixture.h.
+ */
+#include "tests/harness/fixture.h"
+#include "tests/emulator/emulator.h"
+#include "tests/harness/cuda_world.h"
+#include "tests/harness/red_zone.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void
+fixture_config(spmla_config *config)
+{
+	static const spmla_shape buckets[3] = {
+		{4, 4, 1, 0}, {8, 4, 2, 0}, {16, 8, 4, 0}};
+
+	ck_assert_int_eq(spmla_config_preset(config, SPMLA_MODEL_V32),
+			 SPMLA_OK);
+	config->heads = 4;
+	config->index_heads = 4;
+	config->topk = 8;
+	config->max_rows = 8;
+	config->max_context_tokens = 512;
+	config->groups[SPMLA_GROUP_MAIN].page_tokens = 16;
+	config->groups[SPMLA_GROUP_MAIN].pool_pages = 64;
+	config->bucket_count = 3;
+	memcpy(config->buckets, buckets, sizeof buckets);
+}
+
+void *
+test_alloc(uint64_t bytes, uint8_t byte)
+{
+	size_t size = (size_t)((bytes + 255) / 256 * 256), room;
+	void *p = &cuda_guard_alloc ? cuda_guard_alloc(bytes, 16) : NULL;
+
+	if (p) {
+		/* What follows is not ours. */
+		memset(p, byte, (size_t)bytes);
+		return p;
+	}
+	room = (size + 4095) / 4096 * 4096;
+	p = aligned_alloc(4096, room);
+	ck_assert_ptr_nonnull(p);
+	memset(p, byte, size);
+	red_zone_lay((uint8_t *)p + bytes, room - (size_t)bytes);
+	return p;
+}
+
+void *
+test_map(uint64_t bytes)
+{
+	void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		ck_abort_msg("no address space for %" PRIu64
+			     " MiB (ulimit -v, vm.overcommit_memory)",
+			     bytes >> 20);
+	return p;
+}
+
+/* SPMLA_TEST_NATIVE=scalar|avx2|avx512 asks for a variant of the CPU. */
+static uint32_t
+wanted_flags(const char *variant)
+{
+	if (variant && strcmp(variant, "scalar") == 0)
+		return SPMLA_NATIVE_SCALAR;
+	if (variant && strcmp(variant, "avx2") == 0)
+		return SPMLA_NATIVE_AVX2;
+	return 0;
+}
+
+/* Where the machine has not what was asked for, there is nothing to test. */
+static void
+skip_without(const fixture *f, const char *variant)
+{
+	if (!variant || f->backend != &spmla_cpu ||
+	    strcmp(spmla_cpu_variant(f->ctx), variant) == 0)
+		return;
+	printf("SKIPPED: no %s on this machine\n", variant);
+	fflush(stdout);
+	_Exit(0);
+}
+
+static uint32_t lent_workers;
+static lent *lent_loop;
+static uint32_t multiprocessors;
+
+void
+fixture_lend(uint32_t workers, lent *loop)
+{
+	lent_workers = workers;
+	lent_loop = loop;
+}
+
+/* What was lent, into config and native. */
+static void
+lend(spmla_config *config, spmla_native *native)
+{
+	static lent by_name = {.way = LENT_THREADS};
+	const char *text = getenv("SPMLA_TEST_WORKERS");
+	uint32_t workers = lent_workers;
+	lent *loop = lent_loop;
+
+	if (!loop && workers == 0 && text) {
+		workers = (uint32_t)strtoul(text, NULL, 10);
+		loop = &by_name;
+	}
+	if (config->cpu_workers == 0)
+		config->cpu_workers = workers;
+	native->parallel_for = loop ? lent_for : NULL;
+	native->parallel_user = loop;
+}
+
+static const spmla_backend *
+chosen_backend(void)
+{
+	if (&cuda_sync && getenv("SPMLA_TEST_CUDA"))
+		return &cuda_sync;
+	return getenv("SPMLA_TEST_EMULATOR") ? &spmla_emulator : &spmla_cpu;
+}
+
+static uint32_t room;
+
+void
+fixture_room(uint32_t on)
+{
+	room = on;
+}
+
+static uint32_t
+is_in_room(uint32_t memory)
+{
+	return memory == SPMLA_MEMORY_DEVICE || memory == SPMLA_MEMORY_CACHE;
+}
+
+/* Memory for that region of the plan, whose extents may move in it. */
+static void *
+region(fixture *f, uint32_t memory)
+{
+	void *p = NULL;
+
+	f->in_room = room;
+	if (room && is_in_room(memory))
+		return cuda_room_region(&f->plan, memory);
+	if (&cuda_guard_region)
+		p = cuda_guard_region(&f->plan, memory);
+	f->guarded |= p != NULL;
+	if (p)
+		return p;
+	p = test_alloc(f->plan.region_bytes[memory], 0xAB);
+	red_zone_lay_between(&f->plan, memory, p);
+	return p;
+}
+
+uint32_t
+fixture_on_cuda(void)
+{
+	return &cuda_sync && chosen_backend() == &cuda_sync;
+}
+
+uint32_t
+fixture_rounds(uint32_t most, uint32_t few)
+{
+	const char *text = getenv("SPMLA_TEST_STEPS");
+	const uint32_t rounds =
+		chosen_backend() == &spmla_emulator ? few : most;
+	const uint32_t limit =
+		text ? (uint32_t)strtoul(text, NULL, 10) : UINT32_MAX;
+
+	return rounds < limit ? rounds : limit;
+}
+
+void
+fixture_multiprocessors(uint32_t count)
+{
+	multiprocessors = count;
+}
+
+void
+fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
+{
+	const char *variant = getenv("SPMLA_TEST_NATIVE");
+	spmla_native native = SPMLA_NATIVE_INIT;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	char text[256];
+	spmla_status s;
+	uint32_t m;
+
+	memset(f, 0, sizeof *f);
+	f->backend = chosen_backend();
+	native.flags = native_flags | wanted_flags(variant);
+	f->config = *config;
+	if (red_zone_is_seen())
+		f->config.flags |= SPMLA_CONFIG_APART;
+	lend(&f->config, &native);
+	f->device.struct_bytes = (uint32_t)sizeof f->device;
+	s = spmla_backend_query(f->backend, &native, &f->device, &diag);
+	if (multiprocessors && f->backend == &spmla_emulator)
+		f->device.sm_count = multiprocessors;
+	if (s == SPMLA_OK)
+		s = spmla_plan_make(&f->plan, &f->config, &f->device, &diag);
+	for (m = 0; s == SPMLA_OK && m < SPMLA_MEMORY_COUNT; m++) {
+		spmla_region *r = &f->regions[f->region_count];
+
+		if (f->plan.region_bytes[m] == 0)
+			continue;
+		f->memory[m] = region(f, m);
+		r->struct_bytes = (uint32_t)sizeof *r;
+		r->memory = m;
+		r->base = f->memory[m];
+		r->bytes = f->plan.region_bytes[m];
+		f->region_count++;
+	}
+	if (s == SPMLA_OK)
+		s = spmla_init(&f->ctx, &f->plan, f->backend, &native,
+			       f->regions, f->region_count, &diag);
+	if (s != SPMLA_OK) {
+		spmla_diag_text(&diag, text, sizeof text);
+		ck_abort_msg("fixture: %s", text);
+	}
+	skip_without(f, variant);
+}
+
+void
+fixture_close(fixture *f)
+{
+	uint32_t m;
+
+	ck_assert_int_eq(spmla_fini(f->ctx), SPMLA_OK);
+	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
+		if (f->in_room && is_in_room(m))
+			cuda_room_free(f->memory[m]);
+		else
+			free(f->memory[m]);
+	memset(f, 0, sizeof *f);
+}
+
+uint32_t
+fixture_run(fixture *f, uint32_t count)
+{
+	if (f->backend == &spmla_cpu)
+		return spmla_cpu_queue_run(f->ctx, count);
+	if (f->backend == &spmla_emulator)
+		return emulator_queue_run(f->ctx, count);
+	return cuda_sync_run(f->ctx, count);
+}
+
+uint32_t
+fixture_pending(const fixture *f)
+{
+	return f->ctx->backend->pending(f->ctx);
+}
+
+void
+fixture_drain(fixture *f)
+{
+	(void)fixture_run(f, UINT32_MAX);
+}
+
+spmla_device_status
+fixture_status(const fixture *f)
+{
+	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
+
+	ck_assert_int_eq(spmla_status_read(f->ctx, &status), SPMLA_OK);
+	return status;
+}
+
+void
+fixture_twice(const fixture *f, void (*call)(const void *args),
+	      const void *args, void *io, uint64_t bytes)
+{
+	uint8_t *before = test_alloc(2 * bytes + 1, 0);
+	uint8_t *first = before + bytes;
+	uint8_t status[128], state[128];
+	void *sticky = spmla_view(f->ctx, SPMLA_BUF_DEVICE_STATUS, NULL);
+	void *device = spmla_view(f->ctx, SPMLA_BUF_STEP_STATE, NULL);
+
+	memcpy(before, io, bytes);
+	memcpy(status, sticky, sizeof status);
+	memcpy(state, device, sizeof state);
+	call(args);
+	memcpy(first, io, bytes);
+	memcpy(io, before, bytes);
+	memcpy(sticky, status, sizeof status);
+	memcpy(device, state, sizeof state);
+	call(args);
+	ck_assert_mem_eq(io, first, bytes);
+	free(before);
+}
+
+const char *
+fixture_diag(const fixture *f)
+{
+	static char text[256];
+
+	spmla_diag_text(spmla_ctx_diag(f->ctx), text, sizeof text);
+	return text;
+}
+
+uint64_t
+test_seed(void)
+{
+	static uint64_t seed;
+	const char *text = getenv("SPMLA_TEST_SEED");
+
+	if (seed == 0) {
+		seed = text ? strtoull(text, NULL, 0) : 20260131u;
+		printf("seed %" PRIu64 " (SPMLA_TEST_SEED sets it)\n", seed);
+	}
+	return seed;
+}
+
+uint64_t
+rng_next(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+uint32_t
+rng_below(uint64_t *state, uint32_t bound)
+{
+	return (uint32_t)((rng_next(state) >> 32) * bound >> 32);
+}
+
+float
+rng_float(uint64_t *state)
+{
+	return (float)(rng_next(state) >> 40) * 0x1p-23f - 1.0f;
+}
+
+uint16_t
+test_bf16(float x)
+{
+	uint32_t u;
+
+	memcpy(&u, &x, sizeof u);
+	if ((u & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)(u >> 16 | 0x40u);
+	return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+float
+test_bf16_value(uint16_t h)
+{
+	const uint32_t u = (uint32_t)h << 16;
+	float x;
+
+	memcpy(&x, &u, sizeof x);
+	return x;
+}

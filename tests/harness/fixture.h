@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A context for tests: planned, given exactly the memory that was planned, and
+ * filled with 0xAB first, so that nothing may rely on zeros.
+ */
+#ifndef TESTS_HARNESS_FIXTURE_H
+#define TESTS_HARNESS_FIXTURE_H
+
+#include "spmla/spmla.h"
+#include "spmla/spmla_cpu.h"
+
+#include "tests/harness/lent.h"
+
+typedef struct fixture {
+	const spmla_backend *backend;
+	spmla_config config;
+	spmla_device device;
+	spmla_plan plan;
+	spmla_region regions[SPMLA_MEMORY_COUNT];
+	uint32_t region_count;
+	void *memory[SPMLA_MEMORY_COUNT];
+	uint32_t in_room; /* DEVICE and CACHE are, see fixture_room */
+	uint32_t guarded; /* regions have holes; cuda_guard.c */
+	spmla_ctx *ctx;
+} fixture;
+
+/* A small V3.2: 4 heads, 4 index heads, top-k 8, 8 rows, 512 tokens of
+ * context, pages of 16, 64 pages, buckets {4,4,1} {8,4,2} {16,8,4}. */
+void fixture_config(spmla_config *config);
+
+/* Contexts that are opened from now on have that many workers, where the config
+ * leaves them open, and this loop (NULL: none). 0 and NULL: as in the
+ * beginning, which is SPMLA_TEST_WORKERS threads if that is set, else none. */
+void fixture_lend(uint32_t workers, lent *loop);
+
+/* Contexts that are opened from now on have DEVICE and CACHE in the device's
+ * own memory (cuda_room.c), which only kernels can read; 0: no more. */
+void fixture_room(uint32_t on);
+
+/* Contexts that are opened from now on in the emulator are planned for that
+ * many multiprocessors; 0: for as many as it says. */
+void fixture_multiprocessors(uint32_t count);
+
+/* Plans and inits, on the CPU backend, or on the emulator if
+ * SPMLA_TEST_EMULATOR is set (emulator.h), or on a CUDA device in a program
+ * that can (cuda_world.h); fails the test on any error. native_flags as
+ * spmla_native.flags. */
+void fixture_open(fixture *f, const spmla_config *config,
+		  uint32_t native_flags);
+void fixture_close(fixture *f);
+
+/* Whether contexts are opened on a CUDA device. */
+uint32_t fixture_on_cuda(void);
+
+/* How often a test does what takes a fiber long: `most` times, `few` on the
+ * emulator; or SPMLA_TEST_STEPS, if that is fewer. */
+uint32_t fixture_rounds(uint32_t most, uint32_t few);
+
+/* Runs `count` entries of the deferred queue; returns how many it ran. */
+uint32_t fixture_run(fixture *f, uint32_t count);
+
+uint32_t fixture_pending(const fixture *f);
+
+/* Runs everything that is queued; a no-op without the deferred queue. */
+void fixture_drain(fixture *f);
+
+/* The sticky status. */
+spmla_device_status fixture_status(const fixture *f);
+
+/* Runs `call` twice, from the same bytes of `io` and of the status, and fails
+ * the test if io then differs. */
+void fixture_twice(const fixture *f, void (*call)(const void *args),
+		   const void *args, void *io, uint64_t bytes);
+
+/* Text of the context's last diag. Static buffer. */
+const char *fixture_diag(const fixture *f);
+
+/* splitmix64; the seed of a test is SPMLA_TEST_SEED or a fixed number, and is
+ * printed once, so that a failure can be run again. */
+uint64_t test_seed(void);
+uint64_t rng_next(uint64_t *state);
+uint32_t rng_below(uint64_t *state, uint32_t bound); /* [0, bound) */
+float rng_float(uint64_t *state);                    /* [-1, 1) */
+
+/* f32 to bf16 bits by value (round to nearest even), and back. */
+uint16_t test_bf16(float x);
+float test_bf16_value(uint16_t h);
+
+/* Aligned to 256 bytes (under guard, cuda_guard.c, to the 16 that caches want),
+ * filled with `byte`; fails the test if it cannot. */
+void *test_alloc(uint64_t bytes, uint8_t byte);
+
+/* Zeros, for munmap(): address space, of which what is touched takes memory.
+ * Fails the test if there is not as much: what is far apart was then not
+ * tested. */
+void *test_map(uint64_t bytes);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode in splits over V3.2 rows: what split_combine would make of them
+ * is worked out here, in double. Splits of V4 rows, and bad parts, are in
+ * test_sparse_decode_splits.c.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/cases.h"
+#include "tests/ops/attend/decode_world.h"
+
+enum { SPLITS = 3, ROWS = SPLITS + 1 };
+
+static fixture f;
+static decode_world w;
+static float *split_out, *split_lse;
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	config.heads = DECODE_HEADS;
+	fixture_open(&f, &config, 0);
+}
+
+static void
+teardown(void)
+{
+	free(split_out);
+	free(split_lse);
+	decode_close(&w);
+	fixture_close(&f);
+}
+
+/* Token 0 in three splits of 1, 2 and 1 of its 4 blocks, token 1 whole, in the
+ * part of the last of them. */
+static void
+cut(void)
+{
+	static const int32_t parts[SPLITS][8] = {{0, 0, 0, 1, 0, 7, 7, 7},
+						 {0, 0, 1, 3, 1, 7, 7, 7},
+						 {0, 1, 3, 4, 2, 7, 7, 7}};
+	static const int32_t num_splits[3] = {0, SPLITS, ROWS};
+
+	split_out = test_alloc(ROWS * w.a.heads * REF_LATENT * 4ull, 0xFF);
+	split_lse = test_alloc(ROWS * w.a.heads * 4ull, 0xFF);
+	w.a.parts = SPLITS;
+	w.a.tile_scheduler_metadata = parts[0];
+	w.a.num_splits = num_splits;
+	w.a.split_out = split_out;
+	w.a.split_lse = split_lse;
+	w.a.split_rows = ROWS;
+}
+
+/* Head h of token 0 from its splits equals what the whole gave, which of more
+ * than 16 heads another kernel may have made. */
+static void
+expect_sum(uint32_t h, const uint16_t *out, float lse)
+{
+	const double least = w.a.heads <= 16 ? 1e-5 : 2e-5;
+	double weight[SPLITS], sum = 0;
+	uint32_t i, d;
+
+	for (i = 0; i < SPLITS; i++) {
+		weight[i] = exp2(split_lse[i * w.a.heads + h]);
+		sum += weight[i];
+	}
+	ck_assert_double_eq_tol(log(sum), lse, 1e-5);
+	for (d = 0; d < REF_LATENT; d++) {
+		const double want = test_bf16_value(out[d]);
+		double x = 0;
+
+		for (i = 0; i < SPLITS; i++)
+			x += weight[i] / sum *
+			     split_out[(i * w.a.heads + h) * REF_LATENT + d];
+		ck_assert_double_eq_tol(x, want,
+					least + 0x1.01p-8 * fabs(want));
+	}
+}
+
+/* Head h of token 1, of one split, equals what the whole gave: to the bit, but
+ * that few tokens of more than 16 heads may have a kernel of their own. */
+static void
+expect_same(const uint16_t *got, const uint16_t *want, float lse, float other)
+{
+	uint32_t d;
+
+	if (w.a.heads <= 16) {
+		ck_assert_mem_eq(got, want, REF_LATENT * 2);
+		ck_assert(lse == other);
+		return;
+	}
+	for (d = 0; d < REF_LATENT; d++) {
+		const double x = test_bf16_value(want[d]);
+
+		ck_assert_double_eq_tol(test_bf16_value(got[d]), x,
+					1e-5 + 0x1.01p-7 * fabs(x));
+	}
+	ck_assert_double_eq_tol(lse, other, 1e-5);
+}
+
+START_TEST(splits_of_v32_rows_sum_to_the_whole)
+{
+	uint16_t *out;
+	float *lse;
+	uint32_t h;
+
+	decode_open(&w,
+		    _i & 1 ? SPMLA_LAYOUT_MLA_BF16 : SPMLA_LAYOUT_FP8_DS_MLA,
+		    _i & 2 ? 20 : 3, 61, 200);
+	decode_choose(&w);
+	decode_check(&f, &w);
+	out = malloc(w.out_elems * 2);
+	lse = malloc(w.lse_elems * 4);
+	memcpy(out, w.out, w.out_elems * 2);
+	memcpy(lse, w.lse, w.lse_elems * 4);
+	cut();
+	memset(w.out, 0x5A, w.out_elems * 2);
+	memset(w.lse, 0x5A, w.lse_elems * 4);
+	decode_run(&f, &w);
+	for (h = 0; h < w.a.heads; h++) {
+		const size_t head = h * (size_t)w.a.out_head_stride_elems;
+		const size_t one = head + (size_t)w.a.out_token_stride_elems;
+		const size_t at = h * (size_t)w.a.lse_head_stride_elems;
+
+		expect_sum(h, out + head, lse[at]);
+		expect_same(w.out + one, out + one, w.lse[at + 1], lse[at + 1]);
+		/* No result, no partial one of the token of one split. */
+		ck_assert_uint_eq(w.out[head], 0x5A5A);
+		ck_assert(isnan(split_lse[SPLITS * w.a.heads + h]));
+	}
+	decode_expect_status(&f, SPMLA_FAULT_NONE, 0);
+	free(out);
+	free(lse);
+}
+END_TEST
+
+int
+main(void)
+{
+	const case_test shape[] = {{splits_of_v32_rows_sum_to_the_whole, 4}};
+	const case_group groups[] = {CASES("shape", shape)};
+
+	return RUN_CASES("sparse_decode", setup, teardown, groups);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the tests of the gathers stand on: a context, a pool of random bytes, a
+ * block table whose rows are longer than their columns, and the contract's view
+ * of both, in 64 bits throughout.
+ */
+#ifndef TESTS_OPS_CACHE_GATHER_RIG_H
+#define TESTS_OPS_CACHE_GATHER_RIG_H
+
+#include "tests/harness/fixture.h"
+
+enum { GATHER_TABLE_GAP = 3 };
+
+typedef struct gather_rig {
+	fixture f;
+	spmla_cache cache;
+	uint8_t *pool;
+	int32_t *table; /* [rows][stride]; between rows: pages that exist */
+	uint32_t rows;
+	uint32_t columns;
+	uint32_t stride;
+	uint32_t ring;          /* 1: columns come round */
+	const int32_t *req_row; /* NULL: b */
+	const int32_t *cols;    /* NULL: all columns are written */
+	uint64_t rng;
+} gather_rig;
+
+/* Every column of the table has a page of its own, in random order; pages are
+ * `pad` bytes longer than they need. */
+void gather_open(gather_rig *g, uint32_t layout, uint32_t entries,
+		 uint32_t rows, uint32_t columns, uint64_t pad);
+void gather_close(gather_rig *g);
+
+/* What a row of the output is. */
+typedef struct gather_key {
+	uint32_t owned;      /* 0: by no request; it stays as it was */
+	const uint8_t *page; /* NULL: a row of zeros */
+	uint64_t entry;
+} gather_key;
+
+/* keys[n], n < count, for requests with bounds[0..requests] and the positions
+ * of their first keys (NULL: 0). Returns how many faults there should be. */
+uint32_t gather_model(const gather_rig *g, const int64_t *bounds,
+		      uint32_t requests, const int32_t *starts,
+		      gather_key *keys, uint32_t count);
+
+/* The sticky status has this count, fault and row (0: is empty); clears it. */
+void gather_status(gather_rig *g, uint32_t count, spmla_fault fault,
+		   uint32_t row);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * indexer_k_gather: what the call refuses and says, pages of unusual size and
+ * far away, and how it is recorded, queued and replayed.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/harness/themes.h"
+#include "tests/ops/cache/gather_rig.h"
+#include "tests/reference/narrow_ref.h"
+
+#include "spmla/ops/indexer_k_gather.h"
+
+#define FIELD(field) ARG_FIELD(spmla_indexer_k_gather_args, field)
+#define RANGE        SPMLA_E_RANGE, "SPMLA_E_RANGE: indexer_k_gather."
+#define NUL(field) \
+	SPMLA_E_NULL, "SPMLA_E_NULL: " field ": got NULL, want a pointer"
+
+static gather_rig g;
+static int32_t cu[3] = {0, 20, 50};
+static uint8_t k[60 * 128];
+static float scales[60];
+
+static void
+setup(void)
+{
+	gather_open(&g, SPMLA_LAYOUT_INDEX_FP8, 16, 2, 4, 0);
+	memset(k, 0x5A, sizeof k);
+	memset(scales, 0x5A, sizeof scales);
+}
+
+static void
+teardown(void)
+{
+	gather_close(&g);
+}
+
+static spmla_indexer_k_gather_args
+good_args(void)
+{
+	const spmla_indexer_k_gather_args a = {
+		sizeof a, 2,       60,   2, 4,      7,      cu,
+		NULL,     g.table, NULL, k, scales, g.cache};
+
+	return a;
+}
+
+/* The 50 keys as they are in the pages. */
+static void
+expect_keys(void)
+{
+	int32_t n;
+
+	for (n = 0; n < 50; n++) {
+		const int32_t b = n >= cu[1], j = n - cu[b];
+		const uint8_t *page = (const uint8_t *)g.cache.base +
+				      (uint64_t)g.table[b * 7 + j / 16] *
+					      g.cache.page_stride_bytes;
+
+		ck_assert_mem_eq(k + n * 128, page + j % 16 * 128, 128);
+		ck_assert_mem_eq(scales + n, page + 2048 + j % 16 * 4, 4);
+	}
+}
+
+static const arg_error errors[] = {
+	{FIELD(struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
+	 "SPMLA_E_STRUCT_SIZE: indexer_k_gather: got 8, want 112"},
+	{FIELD(keys), UINT64_C(1) << 31,
+	 RANGE "keys: got 2147483648, want at most 2147483647"},
+	{FIELD(rows), 1, RANGE "rows: got 1, want at least 2"},
+	{FIELD(columns), 0, RANGE "columns: got 0, want at least 1"},
+	{FIELD(table_stride_elems), 3,
+	 RANGE "table_stride_elems: got 3, want at least 4"},
+	{FIELD(cu_seq_lens), 0, NUL("indexer_k_gather.cu_seq_lens")},
+	{FIELD(block_table), 0, NUL("indexer_k_gather.block_table")},
+	{FIELD(dst_k), 0, NUL("indexer_k_gather.dst_k")},
+	{FIELD(dst_scale), 0, NUL("indexer_k_gather.dst_scale")},
+	{FIELD(cache.layout), SPMLA_LAYOUT_FP8_DS_MLA, SPMLA_E_RANGE,
+	 "SPMLA_E_RANGE: cache.layout: got 1, want 3"},
+	{FIELD(cache.page_stride_bytes), 2096, SPMLA_E_RANGE,
+	 "SPMLA_E_RANGE: cache.page_stride_bytes: got 2096, want at least "
+	 "2112"}, /* 16 * 132 */
+	{FIELD(cache.base), 0, NUL("cache.base")},
+};
+
+START_TEST(every_field_is_checked_and_named)
+{
+	uint32_t i;
+
+	for (i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+		const arg_error *e = &errors[i];
+		spmla_indexer_k_gather_args bad = good_args();
+
+		memcpy((char *)&bad + e->offset, &e->value, e->bytes);
+		ck_assert_uint_eq(spmla_indexer_k_gather(g.f.ctx, &bad, NULL),
+				  e->status);
+		ck_assert_str_eq(fixture_diag(&g.f), e->text);
+	}
+	for (i = 0; i < sizeof k; i++)
+		ck_assert_uint_eq(k[i], 0x5A);
+}
+END_TEST
+
+START_TEST(args_and_context_must_be_there)
+{
+	const spmla_indexer_k_gather_args a = good_args();
+
+	ck_assert_int_eq(spmla_indexer_k_gather(NULL, &a, NULL), SPMLA_E_NULL);
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, NULL, NULL),
+			 SPMLA_E_NULL);
+	ck_assert_str_eq(
+		fixture_diag(&g.f),
+		"SPMLA_E_NULL: indexer_k_gather: got NULL, want a pointer");
+}
+END_TEST
+
+START_TEST(no_requests_and_no_keys_need_nothing)
+{
+	spmla_indexer_k_gather_args none = {0};
+
+	none.struct_bytes = (uint32_t)sizeof none;
+	none.requests = 3;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &none, NULL),
+			 SPMLA_OK);
+	none.requests = 0;
+	none.keys = 3;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &none, NULL),
+			 SPMLA_OK);
+}
+END_TEST
+
+START_TEST(with_rows_named_the_table_may_be_shorter_than_the_batch)
+{
+	static const int32_t same[2] = {0, 0};
+	spmla_indexer_k_gather_args a = good_args();
+
+	a.rows = 1;
+	a.req_row = same;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(k, k + 20 * 128, 20 * 128);
+	a.rows = 0;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL),
+			 SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&g.f),
+			 "SPMLA_E_RANGE: indexer_k_gather.rows: got 0, want "
+			 "at least 1");
+}
+END_TEST
+
+START_TEST(pages_may_be_of_odd_size_and_far_apart)
+{
+	spmla_indexer_k_gather_args a;
+	uint32_t n;
+
+	gather_close(&g);
+	gather_open(&g, SPMLA_LAYOUT_INDEX_FP8, 3, 1, 7, 4096);
+	ck_assert_uint_eq(g.cache.page_stride_bytes, 400 + 4096);
+	a = good_args();
+	a.rows = a.requests = 1;
+	a.columns = 7;
+	a.table_stride_elems = 10;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	for (n = 0; n < 20; n++) {
+		const uint8_t *page = g.pool + (uint64_t)g.table[n / 3] * 4496;
+
+		ck_assert_mem_eq(k + n * 128, page + n % 3 * 128, 128);
+		ck_assert_mem_eq(scales + n, page + 384 + n % 3 * 4, 4);
+	}
+	gather_status(&g, 0, SPMLA_FAULT_NONE, 0);
+}
+END_TEST
+
+/* Pages of 16 keys are 2112 B: page 2500000 starts at 5.28e9 B, page 1016801 at
+ * 2^31 + 64 B, past 31 and 32 bits. */
+START_TEST(pages_past_2_and_4_gib_are_read_where_they_lie)
+{
+	const uint64_t bytes = UINT64_C(5500000000);
+	static int32_t far_pages[14] = {2500000, 1016801, 0, 0, 0, 0, 0,
+					0,       2500000, 0, 0, 0, 0, 0};
+	spmla_indexer_k_gather_args a = good_args();
+	uint8_t *pool;
+	uint32_t i;
+
+	pool = test_map(bytes);
+	for (i = 0; i < 2; i++)
+		memcpy(pool + (uint64_t)far_pages[i] * 2112, g.pool + i * 2112,
+		       2112);
+	a.cache.base = pool;
+	a.cache.pages = (uint32_t)(bytes / 2112);
+	a.block_table = far_pages;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(k, g.pool, 16 * 128);
+	ck_assert_mem_eq(k + 16 * 128, g.pool + 2112, 4 * 128);
+	ck_assert_mem_eq(k + 36 * 128, g.pool, 14 * 128);
+	ck_assert_mem_eq(scales, g.pool + 2048, 16 * 4);
+	ck_assert_mem_eq(scales + 16, g.pool + 2112 + 2048, 4 * 4);
+	gather_status(&g, 0, SPMLA_FAULT_NONE, 0);
+	munmap(pool, bytes);
+}
+END_TEST
+
+/* Output row 33600000 has its codes at 4.3e9 B. */
+START_TEST(output_past_4_gib_is_written_where_it_belongs)
+{
+	enum { FIRST = 33600000, KEYS = FIRST + 20 };
+	const uint64_t k_bytes = KEYS * UINT64_C(128),
+		       bytes = k_bytes + KEYS * 4;
+	static const int32_t far_cu[2] = {FIRST, KEYS};
+	uint8_t *map = test_map(bytes);
+	spmla_indexer_k_gather_args a = good_args();
+
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	a.requests = a.rows = 1;
+	a.keys = KEYS;
+	a.cu_seq_lens = far_cu;
+	a.dst_k = map;
+	a.dst_scale = (float *)(void *)(map + k_bytes);
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(map + FIRST * UINT64_C(128), k, 20 * 128);
+	ck_assert_mem_eq(a.dst_scale + FIRST, scales, 20 * 4);
+	gather_status(&g, 0, SPMLA_FAULT_NONE, 0);
+	munmap(map, bytes);
+}
+END_TEST
+
+/* A million keys in pages of 16: 62501 columns that are pages 0, 1, .. 13. */
+START_TEST(a_request_of_a_million_keys_is_copied_to_its_end)
+{
+	enum { KEYS = 1000001, COLUMNS = 62501 };
+	static const int32_t long_cu[2] = {0, KEYS};
+	int32_t *table = test_alloc(COLUMNS * sizeof *table, 0);
+	uint8_t *out = test_alloc(KEYS * 128, 0x5A);
+	float *out_scales = test_alloc(KEYS * 4, 0x5A);
+	spmla_indexer_k_gather_args a = good_args();
+	uint32_t wrong = 0, i, n;
+
+	for (i = 0; i < COLUMNS; i++)
+		table[i] = (int32_t)(i % 14);
+	a.requests = a.rows = 1;
+	a.keys = KEYS;
+	a.columns = a.table_stride_elems = COLUMNS;
+	a.cu_seq_lens = long_cu;
+	a.block_table = table;
+	a.dst_k = out;
+	a.dst_scale = out_scales;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	for (n = 0; n < KEYS; n++) {
+		const uint8_t *page = g.pool + n / 16 % 14 * 2112;
+
+		wrong += memcmp(out + n * 128, page + n % 16 * 128, 128) != 0;
+		wrong += memcmp(out_scales + n, page + 2048 + n % 16 * 4, 4) !=
+			 0;
+	}
+	ck_assert_uint_eq(wrong, 0);
+	gather_status(&g, 0, SPMLA_FAULT_NONE, 0);
+	free(table);
+	free(out);
+	free(out_scales);
+}
+END_TEST
+
+START_TEST(a_replay_reads_what_lies_there_then)
+{
+	spmla_indexer_k_gather_args a = good_args();
+	spmla_graph graph;
+	uint32_t round;
+
+	ck_assert_int_eq(spmla_graph_begin(g.f.ctx, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(g.f.ctx, &graph), SPMLA_OK);
+	ck_assert_uint_eq(k[0], 0x5A);
+	memset(&a, 0xFF, sizeof a);
+	for (round = 0; round < 4; round++) {
+		const int32_t page = g.table[0];
+
+		cu[1] = (int32_t)(10 + round);
+		g.table[0] = g.table[8];
+		g.table[8] = page;
+		memset(k, 0x5A, sizeof k);
+		ck_assert_int_eq(spmla_graph_replay(g.f.ctx, graph, 0, NULL),
+				 SPMLA_OK);
+		expect_keys();
+		ck_assert_uint_eq(k[50 * 128], 0x5A);
+	}
+	cu[1] = 20;
+}
+END_TEST
+
+START_TEST(a_refused_call_fails_its_capture)
+{
+	spmla_indexer_k_gather_args a = good_args();
+	spmla_graph graph;
+
+	ck_assert_int_eq(spmla_graph_begin(g.f.ctx, NULL), SPMLA_OK);
+	a.columns = 0;
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL),
+			 SPMLA_E_RANGE);
+	ck_assert_int_eq(spmla_graph_end(g.f.ctx, &graph), SPMLA_E_CAPTURE);
+	ck_assert_int_eq(spmla_graph_abort(g.f.ctx), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(a_queued_op_has_its_own_copy_of_the_args)
+{
+	spmla_indexer_k_gather_args a = good_args();
+	spmla_config config;
+
+	fixture_close(&g.f);
+	fixture_config(&config);
+	fixture_open(&g.f, &config, SPMLA_NATIVE_DEFERRED);
+	ck_assert_int_eq(spmla_indexer_k_gather(g.f.ctx, &a, NULL), SPMLA_OK);
+	memset(&a, 0xff, sizeof a);
+	ck_assert_uint_eq(fixture_pending(&g.f), 1);
+	ck_assert_uint_eq(k[0], 0x5A);
+	fixture_drain(&g.f);
+	expect_keys();
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const error[] = {
+		every_field_is_checked_and_named,
+		args_and_context_must_be_there,
+		no_requests_and_no_keys_need_nothing,
+		with_rows_named_the_table_may_be_shorter_than_the_batch,
+	};
+	const TTest *const layout[] = {
+		pages_may_be_of_odd_size_and_far_apart,
+		pages_past_2_and_4_gib_are_read_where_they_lie,
+		output_past_4_gib_is_written_where_it_belongs,
+		a_request_of_a_million_keys_is_copied_to_its_end,
+	};
+	const TTest *const graph[] = {
+		a_replay_reads_what_lies_there_then,
+		a_refused_call_fails_its_capture,
+		a_queued_op_has_its_own_copy_of_the_args,
+	};
+	const theme themes[] = {THEME("error", setup, teardown, error),
+				THEME("layout", setup, teardown, layout),
+				THEME("graph", setup, teardown, graph)};
+
+	return RUN_THEMES("indexer_k_gather", themes);
+}

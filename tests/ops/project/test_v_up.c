@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * v_up: products against double sums and vectors worked out by hand, refusals,
+ * and that a recorded call equals an eager one.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/harness/cases.h"
+#include "tests/harness/fixture.h"
+#include "tests/reference/narrow_ref.h"
+#include "tests/reference/project_ref.h"
+
+#include "spmla/ops/v_up.h"
+
+enum {
+	TOKENS = 3,
+	HEADS = 3,
+	PAD = 8,
+	LATENT = 512 + PAD,
+	ROW = 128 + PAD,
+	LATENT_ELEMS = TOKENS * (HEADS * LATENT + PAD),
+	W_ELEMS = HEADS * (512 * ROW + PAD),
+	OUT_ELEMS = TOKENS * (HEADS * 128 + PAD)
+};
+
+static fixture f;
+static spmla_v_up_args a;
+static uint16_t *latent, *w, *out;
+static uint64_t rng;
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+	rng = test_seed();
+	latent = test_alloc(LATENT_ELEMS * 2, 0);
+	w = test_alloc(W_ELEMS * 2, 0);
+	out = test_alloc(OUT_ELEMS * 2, 0);
+	project_fill(&rng, latent, LATENT_ELEMS);
+	project_fill(&rng, w, W_ELEMS);
+	a = (spmla_v_up_args){sizeof a, TOKENS, HEADS,
+			      0,        latent, HEADS * LATENT + PAD,
+			      LATENT,   w,      512 * ROW + PAD,
+			      ROW,      out,    HEADS * 128 + PAD};
+}
+
+static void
+teardown(void)
+{
+	free(latent);
+	free(w);
+	free(out);
+	fixture_close(&f);
+}
+
+static void
+run(void)
+{
+	ck_assert_int_eq(spmla_v_up(f.ctx, &a, NULL), SPMLA_OK);
+}
+
+/* Twice: the same bits, nothing else written, every value as it has to be. */
+static void
+check(void)
+{
+	static uint16_t first[OUT_ELEMS];
+	uint32_t t, h, i, untouched = 0;
+
+	memset(out, 0x5A, sizeof first);
+	run();
+	memcpy(first, out, sizeof first);
+	memset(out, 0xC3, sizeof first);
+	run();
+	for (i = 0; i < OUT_ELEMS; i++)
+		if (first[i] == 0x5A5A && out[i] == 0xC3C3)
+			untouched++;
+		else
+			ck_assert_uint_eq(first[i], out[i]);
+	ck_assert_uint_eq(untouched, OUT_ELEMS - a.tokens * a.heads * 128);
+	for (t = 0; t < a.tokens; t++)
+		for (h = 0; h < a.heads; h++)
+			project_check(
+				a.out + t * a.out_token_stride_elems + h * 128,
+				a.latent + t * a.latent_token_stride_elems +
+					h * a.latent_head_stride_elems,
+				a.w_uv + h * a.w_head_stride_elems,
+				a.w_row_stride_elems, 512, 128, 0x1p-18);
+}
+
+START_TEST(any_tokens_and_heads_equal_sums_in_double)
+{
+	a.tokens = 1 + (uint32_t)_i % 3;
+	a.heads = 1 + (uint32_t)_i / 3;
+	check();
+}
+END_TEST
+
+/* latent = 2 at dim 0 and -1 at dim 511; w[0][j] = j, w[511][j] = 3:
+ * 2 j - 3, a bf16 number for j < 128. */
+START_TEST(product_worked_out_by_hand)
+{
+	uint32_t j;
+
+	memset(latent, 0, LATENT_ELEMS * 2);
+	memset(w, 0, W_ELEMS * 2);
+	latent[0] = test_bf16(2);
+	latent[511] = test_bf16(-1);
+	for (j = 0; j < 128; j++) {
+		w[j] = test_bf16((float)j);
+		w[511 * ROW + j] = test_bf16(3);
+	}
+	check();
+	for (j = 0; j < 128; j++)
+		ck_assert_uint_eq(out[j], test_bf16(2 * (float)j - 3));
+	ck_assert_uint_eq(out[128], 0);
+}
+END_TEST
+
+/* As q_absorb: 2^24 + 1 is 2^24 in f32. In one lane the 1 is lost, in lanes 0,
+ * 1, 2 the tree adds lane 2 to lane 0 first and keeps it. */
+START_TEST(products_are_summed_in_the_order_that_is_written)
+{
+	static const uint32_t at[2][3] = {{0, 16, 32}, {0, 1, 2}};
+	static const float terms[3] = {0x1p24f, 1, -0x1p24f};
+	uint32_t i;
+
+	memset(w, 0, W_ELEMS * 2);
+	for (i = 0; i < 512; i++)
+		latent[i] = test_bf16(1);
+	for (i = 0; i < 3; i++)
+		w[at[_i][i] * ROW + 9] = test_bf16(terms[i]);
+	run();
+	ck_assert_uint_eq(out[9], test_bf16((float)_i));
+}
+END_TEST
+
+/* Of a head; rows of odd lengths at odd addresses in the second half. */
+START_TEST(any_number_of_tokens_have_the_bits_that_are_written)
+{
+	enum { MOST = 131, IN = MOST * 513 + 1, OUT = MOST * 129 + 1 };
+	static const uint32_t counts[4] = {8, 9, 64, MOST};
+	const uint32_t odd = (uint32_t)_i / 4;
+	uint16_t *x = test_alloc(2 * (IN + OUT), 0), *y = x + IN;
+	uint16_t *m = test_alloc(2 * (512 * 129 + 1), 0);
+	uint32_t t, j;
+
+	a.tokens = counts[_i % 4];
+	a.heads = 1;
+	a.latent = x + odd;
+	a.latent_token_stride_elems = 512 + odd;
+	a.w_uv = m + odd;
+	a.w_row_stride_elems = 128 + odd;
+	a.out = y + odd;
+	a.out_token_stride_elems = 128 + odd;
+	project_cancel(&rng, x + odd, 512 + odd, a.tokens, m + odd, 128 + odd,
+		       512, 128);
+	run();
+	for (t = 0; t < a.tokens; t++)
+		for (j = 0; j < 128; j++)
+			ck_assert_uint_eq(
+				a.out[t * (128 + odd) + j],
+				project_bits(a.latent + t * (512 + odd),
+					     a.w_uv + j, 128 + odd, 512));
+	free(x);
+	free(m);
+}
+END_TEST
+
+START_TEST(infinities_and_nan_go_through_the_arithmetic)
+{
+	latent[3] = 0x7F80;
+	w[3 * ROW] = 0;
+	w[3 * ROW + 1] = 0xBF80;
+	latent[a.latent_token_stride_elems] = 0x7FC0;
+	check();
+	ck_assert_float_nan(test_bf16_value(out[0]));
+	ck_assert_float_eq(test_bf16_value(out[1]), -INFINITY);
+	ck_assert_float_nan(test_bf16_value(out[a.out_token_stride_elems]));
+}
+END_TEST
+
+/* As q_absorb: 2^-133 * 2^100 = 2^-33, 2^-100 * 2^-30 = 8 * 2^-133. */
+START_TEST(subnormal_values_are_not_flushed)
+{
+	memset(latent, 0, LATENT_ELEMS * 2);
+	memset(w, 0, W_ELEMS * 2);
+	latent[0] = 0x0001;
+	latent[1] = test_bf16(0x1p-100f);
+	w[4] = test_bf16(0x1p100f);
+	w[ROW + 5] = test_bf16(0x1p-30f);
+	run();
+	ck_assert_uint_eq(out[4], test_bf16(0x1p-33f));
+	ck_assert_uint_eq(out[5], 0x0008);
+}
+END_TEST
+
+START_TEST(heads_may_be_outermost)
+{
+	a.latent_head_stride_elems = TOKENS * LATENT;
+	a.latent_token_stride_elems = LATENT;
+	a.w_head_stride_elems = 128;
+	a.w_row_stride_elems = HEADS * 128;
+	a.out_token_stride_elems = HEADS * 128;
+	check();
+}
+END_TEST
+
+/* Heads 3 GiB apart; only what is touched takes memory. */
+START_TEST(weights_beyond_four_gib_are_found)
+{
+	const uint64_t stride = UINT64_C(3) << 30;
+	uint8_t *map = test_map(HEADS * stride);
+	uint32_t h;
+
+	for (h = 0; h < HEADS; h++)
+		memcpy(map + h * stride, w + h * a.w_head_stride_elems,
+		       (511 * ROW + 128) * 2);
+	a.w_uv = (uint16_t *)(void *)map;
+	a.w_head_stride_elems = (int64_t)(stride / 2);
+	check();
+	munmap(map, HEADS * stride);
+}
+END_TEST
+
+START_TEST(bits_of_a_row_do_not_depend_on_the_others)
+{
+	uint16_t alone[128];
+
+	run();
+	memcpy(alone, out + a.out_token_stride_elems + 2 * 128, sizeof alone);
+	a.tokens = a.heads = 1;
+	a.latent +=
+		a.latent_token_stride_elems + 2 * a.latent_head_stride_elems;
+	a.w_uv += 2 * a.w_head_stride_elems;
+	check();
+	ck_assert_mem_eq(out, alone, sizeof alone);
+}
+END_TEST
+
+#define NULLED(name)                                               \
+	{                                                          \
+		ARG_FIELD(spmla_v_up_args, name), 0, SPMLA_E_NULL, \
+			"SPMLA_E_NULL: v_up." #name                \
+			": got NULL, want a pointer"               \
+	}
+#define NUMBER(name, value, text)                                       \
+	{                                                               \
+		ARG_FIELD(spmla_v_up_args, name), value, SPMLA_E_RANGE, \
+			"SPMLA_E_RANGE: v_up." #name ": got " text      \
+	}
+
+static const arg_error errors[] = {
+	{ARG_FIELD(spmla_v_up_args, struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
+	 "SPMLA_E_STRUCT_SIZE: v_up: got 8, want 80"},
+	NUMBER(heads, 0, "0, want at least 1"),
+	NUMBER(latent_token_stride_elems, 511, "511, want at least 512"),
+	NUMBER(latent_head_stride_elems, UINT64_MAX, "0, want at least 512"),
+	NUMBER(w_head_stride_elems, 127, "127, want at least 128"),
+	NUMBER(w_row_stride_elems, UINT64_MAX, "0, want at least 128"),
+	NUMBER(out_token_stride_elems, 383, "383, want at least 384"),
+	NULLED(latent),
+	NULLED(w_uv),
+	NULLED(out),
+};
+
+START_TEST(every_argument_that_is_wrong_is_named_and_nothing_is_written)
+{
+	const arg_error *e = &errors[_i];
+	spmla_v_up_args bad = a;
+
+	memset(out, 0x5A, OUT_ELEMS * 2);
+	memcpy((uint8_t *)&bad + e->offset, &e->value, e->bytes);
+	ck_assert_uint_eq(spmla_v_up(f.ctx, &bad, NULL), e->status);
+	ck_assert_str_eq(fixture_diag(&f), e->text);
+	ck_assert_uint_eq(out[0], 0x5A5A);
+}
+END_TEST
+
+START_TEST(context_arguments_and_tokens_may_be_missing)
+{
+	spmla_v_up_args none = {.struct_bytes = sizeof none};
+
+	ck_assert_int_eq(spmla_v_up(NULL, &a, NULL), SPMLA_E_NULL);
+	ck_assert_int_eq(spmla_v_up(f.ctx, NULL, NULL), SPMLA_E_NULL);
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_NULL: v_up: got NULL, want a pointer");
+	ck_assert_int_eq(spmla_v_up(f.ctx, &none, NULL), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(replay_sees_what_changed_in_place)
+{
+	static uint16_t eager[OUT_ELEMS];
+	spmla_graph graph;
+	uint32_t round;
+
+	memset(out, 0x5A, sizeof eager);
+	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
+	run();
+	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
+	ck_assert_uint_eq(out[0], 0x5A5A);
+	for (round = 0; round < 3; round++) {
+		project_fill(&rng, latent, LATENT_ELEMS);
+		check();
+		memcpy(eager, out, sizeof eager);
+		memset(out, 0xC3, sizeof eager);
+		ck_assert_int_eq(spmla_graph_replay(f.ctx, graph, 0, NULL),
+				 SPMLA_OK);
+		ck_assert_mem_eq(out, eager, sizeof eager);
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	const case_test shape[] = {
+		{any_tokens_and_heads_equal_sums_in_double, 9},
+		{product_worked_out_by_hand, 1},
+	};
+	const case_test edge[] = {
+		{infinities_and_nan_go_through_the_arithmetic, 1},
+		{subnormal_values_are_not_flushed, 1},
+	};
+	const case_test error[] = {
+		{every_argument_that_is_wrong_is_named_and_nothing_is_written,
+		 (int)(sizeof errors / sizeof *errors)},
+		{context_arguments_and_tokens_may_be_missing, 1},
+	};
+	const case_test layout[] = {
+		{heads_may_be_outermost, 1},
+		{weights_beyond_four_gib_are_found, 1},
+	};
+	const case_test determinism[] = {
+		{products_are_summed_in_the_order_that_is_written, 2},
+		{any_number_of_tokens_have_the_bits_that_are_written, 8},
+		{bits_of_a_row_do_not_depend_on_the_others, 1},
+	};
+	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const case_group groups[] = {
+		CASES("shape", shape),
+		CASES("edge", edge),
+		CASES("error", error),
+		CASES("layout", layout),
+		CASES("determinism", determinism),
+		CASES("graph", graph),
+	};
+
+	return RUN_CASES("v_up", setup, teardown, groups);
+}

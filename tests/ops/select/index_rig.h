@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the suites of the index operations share: the reports that an oracle
+ * expects, rows of int32 with poison between them, and the checks of what a
+ * call refuses. The oracles are in the suites.
+ */
+#ifndef TESTS_OPS_SELECT_INDEX_RIG_H
+#define TESTS_OPS_SELECT_INDEX_RIG_H
+
+#include "tests/harness/fixture.h"
+#include "tests/reference/narrow_ref.h"
+
+/* Reports of one call: how many, and the smallest (row, fault). */
+typedef struct index_faults {
+	uint32_t count;
+	uint64_t row;
+	uint32_t fault;
+} index_faults;
+
+void index_report(index_faults *f, uint64_t row, uint32_t fault);
+
+/* The sticky status is that; then clears it. */
+void index_check_faults(const fixture *f, const index_faults *want);
+
+/* `call` with each of the errors in a copy of `args` (struct_bytes long) is
+ * refused with its text. */
+void index_check_errors(const fixture *f,
+			spmla_status (*call)(const void *args),
+			const void *args, uint32_t args_bytes,
+			const arg_error *errors, uint32_t count);
+
+/* Positions that a window covers, first .. last. */
+typedef struct index_window {
+	int64_t first;
+	int64_t last;
+} index_window;
+
+/* Those of position p, from position `from` on; in the image that begins at
+ * span[0] and ends at span[1], if p lies there: by the source's numbers,
+ *   left = min(p - span[0], max_image - 1),
+ *   first = max(p - (window - 1) - max(left - (window - 1), 0), 0),
+ *   last = p + min(span[1] - p, max_image),
+ * and at most window + max_image of them. */
+index_window index_window_of(int64_t p, int64_t window, const int32_t *span,
+			     int64_t max_image, int64_t from);
+
+/* int32 [0, n) random below `bound`. */
+void index_random(uint64_t *rng, int32_t *x, uint32_t n, uint32_t bound);
+
+#endif

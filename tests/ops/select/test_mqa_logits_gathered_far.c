@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits_gathered where it is large, or lies at odd addresses.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/harness/cases.h"
+#include "tests/ops/select/gathered_world.h"
+
+static fixture f;
+static gathered_world w;
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	config.index_heads = GATHERED_HEADS;
+	fixture_open(&f, &config, 0);
+}
+
+static void
+teardown(void)
+{
+	gathered_close(&w);
+	fixture_close(&f);
+}
+
+/* 40 million keys are 5 GB; only what is touched takes memory. */
+START_TEST(key_beyond_four_gib_is_found)
+{
+	const uint32_t keys = 40 * 1000 * 1000, first = keys - 50;
+	const size_t k_bytes = (size_t)keys * 128, scale_bytes = keys * 4ull;
+	uint8_t *k = test_map(k_bytes + scale_bytes);
+	float small[50];
+
+	gathered_open(&w, 3, SPMLA_LOGITS_COMPRESSED);
+	w.a.tokens = 1;
+	w.starts[0] = 0;
+	w.ends[0] = 50;
+	gathered_check(&f, &w);
+	memcpy(small, gathered_row(&w, 0), sizeof small);
+	memcpy(k + (size_t)first * 128, w.k, 50 * 128);
+	memcpy(k + k_bytes + first * 4ull, w.k_scales, 50 * 4);
+	w.a.keys = keys;
+	w.a.k = k;
+	w.a.k_scales = (float *)(void *)(k + k_bytes);
+	w.starts[0] = (int32_t)first;
+	w.ends[0] = (int32_t)keys;
+	gathered_check(&f, &w);
+	ck_assert_mem_eq(gathered_row(&w, 0), small, sizeof small);
+	munmap(k, k_bytes + scale_bytes);
+}
+END_TEST
+
+START_TEST(queries_and_keys_may_lie_at_any_address)
+{
+	enum { ELEMS = GATHERED_TOKENS * GATHERED_STRIDE };
+	static float aligned[ELEMS];
+	uint8_t *q = test_alloc(GATHERED_TOKENS * 8 * 128 + 1, 0);
+	uint8_t *k = test_alloc(GATHERED_KEYS * 128 + 4, 0);
+	uint32_t offset;
+
+	gathered_open(&w, 8, SPMLA_LOGITS_CLEAN);
+	gathered_check(&f, &w);
+	memcpy(aligned, w.logits, sizeof aligned);
+	memcpy(q + 1, w.q, GATHERED_TOKENS * 8 * 128);
+	w.a.q = q + 1;
+	for (offset = 1; offset <= 4; offset *= 2) {
+		memcpy(k + offset, w.k, GATHERED_KEYS * 128);
+		w.a.k = k + offset;
+		gathered_check(&f, &w);
+		ck_assert_mem_eq(w.logits, aligned, sizeof aligned);
+	}
+	free(q);
+	free(k);
+}
+END_TEST
+
+/* All have the query of token 1, and up to 7 keys from t % 80 on, if any. */
+START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
+{
+	enum { MANY = 4100, HEADS = 3, COLUMNS = 8 };
+	uint8_t *q = test_alloc(MANY * HEADS * 128, 0);
+	float *weights = test_alloc(MANY * HEADS * sizeof *weights, 0);
+	int32_t *starts = test_alloc(MANY * sizeof *starts, 0);
+	int32_t *ends = test_alloc(MANY * sizeof *ends, 0);
+	float *logits = test_alloc(MANY * COLUMNS * sizeof *logits, 0x5A);
+	const float untouched = logits[0];
+	const float *alone;
+	uint32_t t, n;
+
+	gathered_open(&w, HEADS, SPMLA_LOGITS_ABSOLUTE);
+	gathered_check(&f, &w);
+	alone = gathered_row(&w, 1);
+	for (t = 0; t < MANY; t++) {
+		memcpy(q + t * HEADS * 128, w.q + HEADS * 128, HEADS * 128);
+		memcpy(weights + t * HEADS,
+		       w.weights + w.a.weights_stride_elems,
+		       HEADS * sizeof *weights);
+		starts[t] = (int32_t)(t * 31 % 80);
+		ends[t] = starts[t];
+		if (t % 100 == 7 || t > 4090)
+			ends[t] += (int32_t)(t % 8);
+	}
+	ends[4097] = GATHERED_KEYS + 1;
+	w.a.tokens = MANY;
+	w.a.form = SPMLA_LOGITS_COMPRESSED;
+	w.a.columns = COLUMNS;
+	w.a.q = q;
+	w.a.weights = weights;
+	w.a.weights_stride_elems = HEADS;
+	w.a.starts = starts;
+	w.a.ends = ends;
+	w.a.logits = logits;
+	w.a.logits_stride_elems = COLUMNS;
+	ck_assert_int_eq(spmla_mqa_logits_gathered(f.ctx, &w.a, NULL),
+			 SPMLA_OK);
+	for (t = 0; t < MANY; t++)
+		for (n = 0; n < COLUMNS; n++)
+			ck_assert_mem_eq(
+				&logits[t * COLUMNS + n],
+				t != 4097 && starts[t] + (int32_t)n < ends[t]
+					? &alone[starts[t] + (int32_t)n]
+					: &untouched,
+				sizeof untouched);
+	ck_assert_uint_eq(fixture_status(&f).count, 1);
+	ck_assert_uint_eq(fixture_status(&f).row, 4097);
+	free(q);
+	free(weights);
+	free(starts);
+	free(ends);
+	free(logits);
+}
+END_TEST
+
+int
+main(void)
+{
+	const case_test layout[] = {
+		{key_beyond_four_gib_is_found, 1},
+		{queries_and_keys_may_lie_at_any_address, 1},
+		{thousands_of_tokens_are_scored_and_reported_each_as_alone, 1},
+	};
+	const case_group groups[] = {
+		CASES("layout", layout),
+	};
+
+	return RUN_CASES("mqa_logits_gathered", setup, teardown, groups);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * topk, the call: what the host refuses, what the device reports, and that a
+ * recorded call equals an eager one. What it selects is in test_topk.c.
+ */
+#include <check.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/harness/fixture.h"
+
+#include "spmla/ops/topk.h"
+
+static fixture f;
+static float scores[256];
+static int64_t starts[1];
+static int32_t lens[1];
+static int32_t out[8];
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+}
+
+static void
+teardown(void)
+{
+	fixture_close(&f);
+}
+
+static spmla_topk_args
+good_args(void)
+{
+	const spmla_topk_args a = {sizeof a, 1,    8,   0, scores, 256,
+				   starts,   lens, out, 8, NULL};
+
+	starts[0] = 0;
+	lens[0] = 256;
+	return a;
+}
+
+static void
+expect_error(const spmla_topk_args *a, spmla_status status, const char *text)
+{
+	memset(out, 0x5A, sizeof out);
+	ck_assert_int_eq(spmla_topk(f.ctx, a, NULL), status);
+	ck_assert_str_eq(fixture_diag(&f), text);
+	ck_assert_int_eq(out[0], 0x5A5A5A5A);
+}
+
+START_TEST(every_field_that_is_wrong_is_named)
+{
+	spmla_topk_args a = good_args();
+
+	ck_assert_int_eq(spmla_topk(NULL, &a, NULL), SPMLA_E_NULL);
+	expect_error(NULL, SPMLA_E_NULL,
+		     "SPMLA_E_NULL: topk: got NULL, want a pointer");
+	a.struct_bytes = 7;
+	expect_error(&a, SPMLA_E_STRUCT_SIZE,
+		     "SPMLA_E_STRUCT_SIZE: topk: got 7, want 72");
+	a = good_args();
+	a.k = 0;
+	expect_error(&a, SPMLA_E_RANGE,
+		     "SPMLA_E_RANGE: topk.k: got 0, want at least 1");
+	a = good_args();
+	a.logits = NULL;
+	expect_error(&a, SPMLA_E_NULL,
+		     "SPMLA_E_NULL: topk.logits: got NULL, want a pointer");
+	a = good_args();
+	a.row_starts = NULL;
+	expect_error(&a, SPMLA_E_NULL,
+		     "SPMLA_E_NULL: topk.row_starts: got NULL, want a pointer");
+	a = good_args();
+	a.context_lens = NULL;
+	expect_error(
+		&a, SPMLA_E_NULL,
+		"SPMLA_E_NULL: topk.context_lens: got NULL, want a pointer");
+	a = good_args();
+	a.indices = NULL;
+	expect_error(&a, SPMLA_E_NULL,
+		     "SPMLA_E_NULL: topk.indices: got NULL, want a pointer");
+	a = good_args();
+	a.indices_stride_elems = 7;
+	expect_error(&a, SPMLA_E_RANGE,
+		     "SPMLA_E_RANGE: topk.indices_stride_elems: got 7, "
+		     "want at least 8");
+	a.indices_stride_elems = -8;
+	expect_error(&a, SPMLA_E_RANGE,
+		     "SPMLA_E_RANGE: topk.indices_stride_elems: got 0, "
+		     "want at least 8");
+}
+END_TEST
+
+START_TEST(no_rows_is_no_work)
+{
+	spmla_topk_args a = {.struct_bytes = sizeof a};
+
+	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(row_outside_the_scores_is_empty_and_reported)
+{
+	static const int64_t bad[6] = {-1,  INT64_MIN,        INT64_MAX,
+				       101, INT64_C(1) << 33, 92};
+	static const int32_t want[2][4] = {{-1, -1, -1, -1}, {0, 1, 2, 3}};
+	float row[100] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
+	uint32_t i;
+
+	for (i = 0; i < 6; i++) {
+		const int64_t row_starts[3] = {bad[i], 0, bad[i]};
+		const int32_t row_lens[3] = {i & 1 ? INT32_MAX : 9, 9, 0};
+		int32_t got[3][4], n[3];
+		spmla_topk_args a = {sizeof a,   3,        4,      0, row, 100,
+				     row_starts, row_lens, got[0], 4, n};
+
+		ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+		ck_assert_mem_eq(got[0], want[0], sizeof want[0]);
+		ck_assert_mem_eq(got[1], want[1], sizeof want[1]);
+		ck_assert_mem_eq(got[2], want[0], sizeof want[0]);
+		ck_assert_int_eq(n[0], 0);
+		ck_assert_int_eq(n[1], 4);
+		ck_assert_uint_eq(fixture_status(&f).count, 1);
+		ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_LOGITS);
+		ck_assert_uint_eq(fixture_status(&f).row, 0);
+		ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+	}
+}
+END_TEST
+
+START_TEST(row_does_not_depend_on_its_neighbours)
+{
+	uint64_t rng = test_seed() + 3;
+	const int32_t row_lens[4] = {700, 700, 500, 700};
+	const int64_t row_starts[4] = {0, 0, 700, 0};
+	int32_t got[4][64], alone[64];
+	float pool[1200];
+	spmla_topk_args a = {sizeof a,   4,        64,     0,  pool, 1200,
+			     row_starts, row_lens, got[0], 64, NULL};
+	uint32_t i;
+
+	for (i = 0; i < 1200; i++)
+		pool[i] = (float)rng_below(&rng, 50);
+	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+	a.rows = 1;
+	a.indices = alone;
+	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(got[0], alone, sizeof alone);
+	ck_assert_mem_eq(got[1], alone, sizeof alone);
+	ck_assert_mem_eq(got[3], alone, sizeof alone);
+}
+END_TEST
+
+START_TEST(replay_sees_what_changed_in_place)
+{
+	uint64_t rng = test_seed() + 4;
+	spmla_topk_args a = good_args();
+	spmla_graph graph;
+	int32_t eager[8];
+	uint32_t round, i;
+
+	memset(out, 0x5A, sizeof out);
+	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
+	ck_assert_int_eq(out[0], 0x5A5A5A5A);
+	memset(&a, 0xFF, sizeof a);
+	for (round = 0; round < 4; round++) {
+		for (i = 0; i < 256; i++)
+			scores[i] = rng_float(&rng);
+		a = good_args();
+		lens[0] = (int32_t)rng_below(&rng, 257);
+		starts[0] = 256 - lens[0];
+		ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+		memcpy(eager, out, sizeof eager);
+		memset(out, 0x5A, sizeof out);
+		ck_assert_int_eq(spmla_graph_replay(f.ctx, graph, 0, NULL),
+				 SPMLA_OK);
+		ck_assert_mem_eq(out, eager, sizeof eager);
+	}
+}
+END_TEST
+
+START_TEST(refused_call_spoils_its_capture_only)
+{
+	spmla_topk_args a = good_args();
+	spmla_graph graph;
+
+	a.k = 0;
+	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_E_RANGE);
+	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_E_CAPTURE);
+	ck_assert_int_eq(spmla_graph_abort(f.ctx), SPMLA_OK);
+	a = good_args();
+	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+}
+END_TEST
+
+/* A row of 2^20 + 1 scores of 0 that starts 4 GiB and 20 B behind the first
+ * element; four of them are more, the other four of the set are the lowest. */
+START_TEST(a_million_scores_past_4_gib_are_ranked)
+{
+	static const int32_t best[4] = {7, 999983, 1048575, 1048576};
+	static const int32_t want[8] = {0, 1,      2,       3,
+					7, 999983, 1048575, 1048576};
+	const uint64_t first = (UINT64_C(1) << 30) + 5, len = 1048577;
+	const uint64_t bytes = (first + len) * sizeof(float);
+	float *map = test_map(bytes);
+	spmla_topk_args a = good_args();
+	uint32_t run, i;
+
+	for (i = 0; i < 4; i++)
+		map[first + (uint64_t)best[i]] = 1 + (float)i;
+	map[0] = map[5] = map[8] = 9; /* of no row */
+	starts[0] = (int64_t)first;
+	lens[0] = (int32_t)len;
+	a.logits = map;
+	a.logits_elems = first + len;
+	for (run = 0; run < 2; run++) {
+		memset(out, 0x5A, sizeof out);
+		ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+		ck_assert_mem_eq(out, want, sizeof want);
+	}
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	munmap(map, bytes);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+	Suite *s = suite_create("topk");
+	TCase *edge = tcase_create("edge");
+	TCase *layout = tcase_create("layout");
+	TCase *error = tcase_create("error");
+	TCase *determinism = tcase_create("determinism");
+	TCase *graph = tcase_create("graph");
+
+	tcase_add_checked_fixture(edge, setup, teardown);
+	tcase_add_test(edge, row_outside_the_scores_is_empty_and_reported);
+	tcase_add_checked_fixture(layout, setup, teardown);
+	tcase_add_test(layout, a_million_scores_past_4_gib_are_ranked);
+	tcase_add_checked_fixture(error, setup, teardown);
+	tcase_add_test(error, every_field_that_is_wrong_is_named);
+	tcase_add_test(error, no_rows_is_no_work);
+	tcase_add_checked_fixture(determinism, setup, teardown);
+	tcase_add_test(determinism, row_does_not_depend_on_its_neighbours);
+	tcase_add_checked_fixture(graph, setup, teardown);
+	tcase_add_test(graph, replay_sees_what_changed_in_place);
+	tcase_add_test(graph, refused_call_spoils_its_capture_only);
+	suite_add_tcase(s, edge);
+	suite_add_tcase(s, layout);
+	suite_add_tcase(s, error);
+	suite_add_tcase(s, determinism);
+	suite_add_tcase(s, graph);
+	return s;
+}
+
+int
+main(void)
+{
+	SRunner *runner = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tile_sched: rows and num_splits worked out by hand, and edges. Random batches
+ * are in test_tile_sched_random.c, refusals, row formats and graphs in
+ * test_tile_sched_call.c.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "tests/harness/themes.h"
+#include "tests/ops/step/tile_rig.h"
+
+static tile_rig r;
+
+static void
+setup(void)
+{
+	tile_open(&r);
+}
+
+static void
+teardown(void)
+{
+	tile_close(&r);
+}
+
+/* Rows as the specification prints them: without the padding. */
+static void
+expect_rows(const int32_t (*want)[7], uint32_t count)
+{
+	uint32_t p;
+
+	for (p = 0; p < count; p++) {
+		ck_assert_mem_eq(r.rows + p * 8, want[p], sizeof want[p]);
+		ck_assert_int_eq(r.rows[p * 8 + 7], 0);
+	}
+}
+
+static void
+expect_splits(const int32_t *want, uint32_t count)
+{
+	ck_assert_mem_eq(r.num_splits, want, count * sizeof *want);
+}
+
+/* Payload ceil(2 * (32 + 5) / 5) + 5 = 20: 15 blocks and overhead each; the
+ * third part pays 2 + 5 for the end of request 0 and 8 + 5 for a start. */
+START_TEST(two_full_requests_on_five_parts)
+{
+	static const int32_t want[5][7] = {{0, 0, 0, 15, 0, 1, 1},
+					   {0, 0, 15, 30, 1, 1, 1},
+					   {0, 1, 30, 8, 2, 1, 1},
+					   {1, 1, 8, 23, 1, 1, 1},
+					   {1, 1, 23, 32, 2, 1, 1}};
+	const spmla_tile_sched_args a = tile_args(&r, 2, 5, 5, 2048);
+
+	tile_check(&r, &a);
+	expect_rows(want, 5);
+	expect_splits((const int32_t[]){0, 3, 6}, 3);
+}
+END_TEST
+
+/* 1, 10 and 1 blocks: payload ceil((12 + 15) / 4) + 5 = 12. The first part has
+ * 12 - 6 left, one block of request 1; the third ends with 12 - 7 left, no
+ * block of request 2, which therefore is not split. */
+START_TEST(a_short_a_long_and_a_short_request_on_four_parts)
+{
+	static const int32_t want[4][7] = {{0, 1, 0, 1, 0, 0, 1},
+					   {1, 1, 1, 8, 1, 1, 1},
+					   {1, 1, 8, 10, 2, 1, 1},
+					   {2, 2, 0, 1, 0, 0, 0}};
+	static const int32_t old[4][7] = {{0, 0, 1, 1, 0, 0, 0},
+					  {1, 1, 1, 8, 1, 0, 0},
+					  {1, 8, 1, 10, 2, 0, 0},
+					  {2, 0, 2, 1, 0, 0, 0}};
+	spmla_tile_sched_args a = tile_args(&r, 3, 4, 5, 2048);
+
+	memcpy(r.lens, (const int32_t[]){64, 640, 1}, 12);
+	a.topk_lens = r.lens;
+	tile_check(&r, &a);
+	expect_rows(want, 4);
+	expect_splits((const int32_t[]){0, 1, 4, 5}, 4);
+	a.row_format = SPMLA_TILE_ROW_OLD;
+	tile_check(&r, &a);
+	expect_rows(old, 4);
+	expect_splits((const int32_t[]){0, 1, 4, 5}, 4);
+}
+END_TEST
+
+/* Payload ceil(37 / 7) + 5 = 11: 6 blocks a part; the seventh has none. */
+START_TEST(a_part_without_work_is_a_row_behind_the_last_request)
+{
+	static const int32_t want[7][7] = {
+		{0, 0, 0, 6, 0, 1, 1},   {0, 0, 6, 12, 1, 1, 1},
+		{0, 0, 12, 18, 2, 1, 1}, {0, 0, 18, 24, 3, 1, 1},
+		{0, 0, 24, 30, 4, 1, 1}, {0, 0, 30, 32, 5, 1, 1},
+		{1, 0, 0, 32, 0, 0, 0}};
+	spmla_tile_sched_args a = tile_args(&r, 1, 7, 5, 2048);
+
+	tile_check(&r, &a);
+	expect_rows(want, 7);
+	expect_splits((const int32_t[]){0, 6}, 2);
+	a = tile_args(&r, 1, 1, 5, 1152);
+	tile_check(&r, &a);
+	expect_rows((const int32_t[1][7]){{0, 0, 0, 18, 0, 0, 0}}, 1);
+	expect_splits((const int32_t[]){0, 1}, 2);
+}
+END_TEST
+
+START_TEST(with_more_parts_than_blocks_most_are_idle)
+{
+	static const int32_t idle[8] = {3, 2, 0, 2, 0, 0, 0, 0};
+	const spmla_tile_sched_args a = tile_args(&r, 3, 1000, 5, 128);
+	uint32_t p;
+
+	tile_check(&r, &a);
+	expect_splits((const int32_t[]){0, 2, 4, 6}, 4);
+	for (p = 6; p < 1000; p++)
+		ck_assert_mem_eq(r.rows + p * 8, idle, sizeof idle);
+}
+END_TEST
+
+/* Its one block is in the plan, so every request has a split to combine. */
+START_TEST(a_request_of_length_0_counts_as_one_block)
+{
+	static const int32_t want[1][7] = {{0, 2, 0, 2, 0, 0, 0}};
+	spmla_tile_sched_args a = tile_args(&r, 3, 1, 5, 2048);
+
+	memcpy(r.lens, (const int32_t[]){100, 0, 65}, 12);
+	a.topk_lens = r.lens;
+	tile_check(&r, &a);
+	expect_rows(want, 1);
+	expect_splits((const int32_t[]){0, 1, 2, 3}, 4);
+	memset(r.lens, 0, 12);
+	tile_check(&r, &a);
+	ck_assert_int_eq(r.rows[3], 1);
+}
+END_TEST
+
+/* 1 key is rounded up to 64, so 1 + 1 keys of two caches are 2 blocks; 64 + 0
+ * is one. */
+START_TEST(keys_of_the_second_cache_start_a_block)
+{
+	spmla_tile_sched_args a = tile_args(&r, 2, 1, 5, 64);
+
+	a.extra_topk = 512;
+	a.topk_lens = r.lens;
+	a.extra_topk_lens = r.extra_lens;
+	memcpy(r.lens, (const int32_t[]){0, 1}, 8);
+	memcpy(r.extra_lens, (const int32_t[]){0, 1}, 8);
+	tile_check(&r, &a);
+	ck_assert_int_eq(r.rows[3], 2);
+	a.extra_topk_lens = NULL; /* 64 + 512 */
+	tile_check(&r, &a);
+	ck_assert_int_eq(r.rows[3], 9);
+	a.extra_topk = 0; /* then extra lengths are not read */
+	a.extra_topk_lens = r.extra_lens;
+	memset(r.extra_lens, 0x80, 8);
+	tile_check(&r, &a);
+	ck_assert_int_eq(r.rows[3], 1);
+}
+END_TEST
+
+START_TEST(lengths_out_of_bounds_are_clamped_and_reported)
+{
+	spmla_tile_sched_args a = tile_args(&r, 4, 2, 5, 2048);
+	spmla_device_status status;
+
+	memcpy(r.lens, (const int32_t[]){2048, 2049, -1, INT32_MIN}, 16);
+	a.topk_lens = r.lens;
+	tile_check(&r, &a);
+	ck_assert_int_eq(spmla_tile_sched(r.f.ctx, &a, NULL), SPMLA_OK);
+	status = fixture_status(&r.f);
+	ck_assert_uint_eq(status.count, 3);
+	ck_assert_uint_eq(status.fault, SPMLA_FAULT_LENGTH);
+	ck_assert_uint_eq(status.row, 1);
+	ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
+	a.extra_topk = 64;
+	a.extra_topk_lens = r.extra_lens;
+	memcpy(r.extra_lens, (const int32_t[]){65, 0, -7, 3}, 16);
+	tile_check(&r, &a); /* a request is reported once */
+}
+END_TEST
+
+START_TEST(a_batch_of_no_requests_leaves_every_part_idle)
+{
+	static const int32_t want[3][7] = {{0, -1, 0, 0, 0, 0, 0},
+					   {0, -1, 0, 0, 0, 0, 0},
+					   {0, -1, 0, 0, 0, 0, 0}};
+	const spmla_tile_sched_args a = tile_args(&r, 0, 3, 5, 2048);
+
+	tile_check(&r, &a);
+	expect_rows(want, 3);
+	ck_assert_int_eq(r.num_splits[0], 0);
+}
+END_TEST
+
+/* 300 requests of 2^26 blocks are 2 * 10^10, past 32 bits. */
+START_TEST(sums_do_not_wrap)
+{
+	spmla_tile_sched_args a = tile_args(&r, 300, 300, 0, INT32_MAX);
+
+	a.extra_topk = INT32_MAX;
+	tile_check(&r, &a);
+	ck_assert_int_eq(r.rows[299 * 8], 299);
+	ck_assert_int_eq(r.rows[299 * 8 + 3], 1 << 26);
+	ck_assert_int_eq(r.num_splits[300], 300);
+	a.overhead_blocks = 1 << 20;
+	tile_check(&r, &a);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const shape[] = {
+		two_full_requests_on_five_parts,
+		a_short_a_long_and_a_short_request_on_four_parts,
+	};
+	const TTest *const edge[] = {
+		a_part_without_work_is_a_row_behind_the_last_request,
+		with_more_parts_than_blocks_most_are_idle,
+		a_request_of_length_0_counts_as_one_block,
+		keys_of_the_second_cache_start_a_block,
+		lengths_out_of_bounds_are_clamped_and_reported,
+		a_batch_of_no_requests_leaves_every_part_idle,
+		sums_do_not_wrap,
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+	};
+
+	return RUN_THEMES("tile_sched", themes);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tile_sched: what the call refuses and says, how it is recorded and replayed,
+ * and the parts of a launch. What it plans is in test_tile_sched.c.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
+#include "tests/reference/narrow_ref.h"
+
+#include "spmla/ops/tile_sched.h"
+
+enum { BATCH = 5, PARTS = 12 };
+
+#define FIELD(field) ARG_FIELD(spmla_tile_sched_args, field)
+#define RANGE        SPMLA_E_RANGE, "SPMLA_E_RANGE: tile_sched."
+#define NO_POINTER   ": got NULL, want a pointer"
+
+static fixture f;
+static int32_t lens[BATCH];
+static int32_t rows[PARTS * 8 + 8];
+static int32_t num_splits[BATCH + 2];
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+	memset(lens, 0, sizeof lens);
+	memset(rows, 0x5A, sizeof rows);
+	memset(num_splits, 0x5A, sizeof num_splits);
+}
+
+static void
+teardown(void)
+{
+	fixture_close(&f);
+}
+
+static spmla_tile_sched_args
+good_args(void)
+{
+	const spmla_tile_sched_args a = {sizeof a, BATCH, PARTS, 5,
+					 0,        2048,  0,     0,
+					 lens,     NULL,  rows,  num_splits};
+
+	return a;
+}
+
+static const arg_error errors[] = {
+	{FIELD(struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
+	 "SPMLA_E_STRUCT_SIZE: tile_sched: got 8, want 64"},
+	{FIELD(batch), (1u << 30) + 1,
+	 RANGE "batch: got 1073741825, want at most 1073741824"},
+	{FIELD(parts), 0, RANGE "parts: got 0, want at least 1"},
+	{FIELD(parts), UINT32_MAX,
+	 RANGE "parts: got 4294967295, want at most 1073741824"},
+	{FIELD(overhead_blocks), (1u << 20) + 1,
+	 RANGE "overhead_blocks: got 1048577, want at most 1048576"},
+	{FIELD(row_format), 2, RANGE "row_format: got 2, want at most 1"},
+	{FIELD(topk), 0, RANGE "topk: got 0, want at least 1"},
+	{FIELD(topk), 1u << 31,
+	 RANGE "topk: got 2147483648, want at most 2147483647"},
+	{FIELD(extra_topk), 1u << 31,
+	 RANGE "extra_topk: got 2147483648, want at most 2147483647"},
+	{FIELD(tile_scheduler_metadata), 0, SPMLA_E_NULL,
+	 "SPMLA_E_NULL: tile_sched.tile_scheduler_metadata" NO_POINTER},
+	{FIELD(num_splits), 0, SPMLA_E_NULL,
+	 "SPMLA_E_NULL: tile_sched.num_splits" NO_POINTER},
+};
+
+START_TEST(every_field_is_checked_and_named)
+{
+	uint32_t i;
+
+	for (i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+		const arg_error *e = &errors[i];
+		spmla_tile_sched_args bad = good_args();
+
+		memcpy((char *)&bad + e->offset, &e->value, e->bytes);
+		ck_assert_uint_eq(spmla_tile_sched(f.ctx, &bad, NULL),
+				  e->status);
+		ck_assert_str_eq(fixture_diag(&f), e->text);
+	}
+	for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		ck_assert_int_eq(rows[i], 0x5A5A5A5A);
+}
+END_TEST
+
+START_TEST(args_and_context_must_be_there)
+{
+	const spmla_tile_sched_args a = good_args();
+
+	ck_assert_int_eq(spmla_tile_sched(NULL, &a, NULL), SPMLA_E_NULL);
+	ck_assert_int_eq(spmla_tile_sched(f.ctx, NULL, NULL), SPMLA_E_NULL);
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_NULL: tile_sched" NO_POINTER);
+}
+END_TEST
+
+START_TEST(a_replay_reads_what_lies_there_then)
+{
+	spmla_tile_sched_args a = good_args();
+	int32_t eager[PARTS * 8], eager_splits[BATCH + 1];
+	uint64_t rng = test_seed() + 13;
+	spmla_graph graph;
+	uint32_t round, i;
+
+	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
+	ck_assert_int_eq(rows[0], 0x5A5A5A5A);
+	memset(&a, 0xFF, sizeof a);
+	for (round = 0; round < 6; round++) {
+		for (i = 0; i < BATCH; i++)
+			lens[i] = (int32_t)rng_below(&rng, 2049);
+		a = good_args();
+		ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+		memcpy(eager, rows, sizeof eager);
+		memcpy(eager_splits, num_splits, sizeof eager_splits);
+		memset(rows, 0x5A, sizeof rows);
+		memset(num_splits, 0x5A, sizeof num_splits);
+		ck_assert_int_eq(spmla_graph_replay(f.ctx, graph, 0, NULL),
+				 SPMLA_OK);
+		ck_assert_mem_eq(rows, eager, sizeof eager);
+		ck_assert_mem_eq(num_splits, eager_splits, sizeof eager_splits);
+		ck_assert_int_eq(rows[PARTS * 8], 0x5A5A5A5A);
+		ck_assert_int_eq(num_splits[BATCH + 1], 0x5A5A5A5A);
+	}
+}
+END_TEST
+
+START_TEST(a_refused_call_fails_its_capture)
+{
+	spmla_tile_sched_args a = good_args();
+	spmla_graph graph;
+
+	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
+	a.parts = 0;
+	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_E_RANGE);
+	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_E_CAPTURE);
+	ck_assert_int_eq(spmla_graph_abort(f.ctx), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(a_queued_op_has_its_own_copy_of_the_args)
+{
+	spmla_tile_sched_args a = good_args();
+	spmla_config config;
+
+	fixture_close(&f);
+	fixture_config(&config);
+	fixture_open(&f, &config, SPMLA_NATIVE_DEFERRED);
+	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+	memset(&a, 0xff, sizeof a);
+	ck_assert_int_eq(rows[0], 0x5A5A5A5A);
+	fixture_drain(&f);
+	ck_assert_int_eq(rows[0], 0);
+	ck_assert_int_eq(num_splits[BATCH], BATCH); /* lens are 0 */
+}
+END_TEST
+
+START_TEST(both_row_formats_say_the_same)
+{
+	spmla_tile_sched_args a = good_args();
+	int32_t new_rows[PARTS * 8];
+	uint32_t p;
+
+	memcpy(lens, (const int32_t[]){2048, 1, 700, 0, 1999}, sizeof lens);
+	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+	memcpy(new_rows, rows, sizeof new_rows);
+	a.row_format = SPMLA_TILE_ROW_OLD;
+	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+	for (p = 0; p < PARTS; p++) {
+		const int32_t *x = rows + p * 8, *y = new_rows + p * 8;
+
+		ck_assert(x[0] == y[0] && x[1] == y[2] && x[2] == y[1]);
+		ck_assert(x[3] == y[3] && x[4] == y[4]);
+		ck_assert(x[5] == 0 && x[6] == 0 && x[7] == 0 && y[7] == 0);
+	}
+	ck_assert_int_eq(rows[PARTS * 8], 0x5A5A5A5A);
+}
+END_TEST
+
+START_TEST(only_the_number_of_blocks_counts)
+{
+	const spmla_tile_sched_args a = good_args();
+	int32_t first[PARTS * 8], first_splits[BATCH + 1];
+	uint32_t i;
+
+	for (i = 0; i < BATCH; i++)
+		lens[i] = (int32_t)(i * 400 + 1);
+	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+	memcpy(first, rows, sizeof first);
+	memcpy(first_splits, num_splits, sizeof first_splits);
+	for (i = 0; i < BATCH; i++)
+		lens[i] = (lens[i] + 63) / 64 * 64;
+	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(rows, first, sizeof first);
+	ck_assert_mem_eq(num_splits, first_splits, sizeof first_splits);
+}
+END_TEST
+
+/* By hand, from the table of the contract. */
+START_TEST(parts_of_a_launch)
+{
+	static const uint32_t cases[][7] = {
+		/* rule, sm_count, s_q, h_q, h_k, parts, overhead */
+		{SPMLA_TILE_OLD_SM90, 132, 1, 128, 1, 66, 5},
+		{SPMLA_TILE_OLD_SM90, 133, 2, 128, 1, 33, 5},
+		{SPMLA_TILE_OLD_SM90, 132, 1, 129, 1, 33, 5},
+		{SPMLA_TILE_OLD_SM90, 132, 2, 16, 1, 33, 5},
+		{SPMLA_TILE_OLD_SM90, 132, 4, 256, 2, 8, 5}, /* 33 / 4 */
+		{SPMLA_TILE_OLD_SM90, 132, 67, 128, 1, 1, 5},
+		{SPMLA_TILE_OLD_SM100, 148, 1, 128, 1, 74, 5},
+		{SPMLA_TILE_OLD_SM100, 148, 3, 64, 1, 49, 5},
+		{SPMLA_TILE_SM90, 132, 1, 64, 1, 132, 5},
+		{SPMLA_TILE_SM90, 132, 1, 128, 1, 66, 5},
+		{SPMLA_TILE_SM90, 132, 5, 128, 1, 13, 5}, /* 26 / 2 */
+		{SPMLA_TILE_SM90, 132, 133, 64, 1, 1, 5},
+		{SPMLA_TILE_SM100_HEAD64, 148, 3, 64, 1, 49, 5},
+		{SPMLA_TILE_SM100_HEAD64, 148, 149, 128, 1, 1, 5},
+		{SPMLA_TILE_SM100_HEAD128, 148, 1, 128, 1, 74, 3},
+		{SPMLA_TILE_SM100_HEAD128, 148, 3, 128, 1, 24, 3}, /* 49 / 2 */
+		{SPMLA_TILE_SM100_HEAD128, 1, UINT32_MAX, 128, 1, 1, 3},
+		{SPMLA_TILE_OLD_SM90, 2, UINT32_MAX, UINT32_MAX, 1, 1, 5},
+	};
+	uint32_t i, parts, overhead;
+
+	for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const uint32_t *c = cases[i];
+
+		ck_assert_int_eq(spmla_tile_sched_parts(c[0], c[1], c[2], c[3],
+							c[4], &parts, &overhead,
+							NULL),
+				 SPMLA_OK);
+		ck_assert_uint_eq(parts, c[5]);
+		ck_assert_uint_eq(overhead, c[6]);
+	}
+}
+END_TEST
+
+START_TEST(a_launch_that_cannot_be_is_refused)
+{
+	static const struct {
+		uint32_t rule, sm_count, s_q, h_q, h_k;
+		const char *text;
+	} cases[] = {
+		{0, 132, 1, 64, 1, "rule: got 0, want at least 1"},
+		{6, 132, 1, 64, 1, "rule: got 6, want at most 5"},
+		{3, 0, 1, 64, 1, "sm_count: got 0, want at least 1"},
+		{3, (1u << 30) + 1, 1, 64, 1,
+		 "sm_count: got 1073741825, want at most 1073741824"},
+		{3, 132, 0, 64, 1, "s_q: got 0, want at least 1"},
+		{3, 132, 1, 63, 1, "h_q: got 63, want at least 64"},
+		{4, 132, 1, 0, 1, "h_q: got 0, want at least 1"},
+		{1, 132, 1, 64, 0, "h_k: got 0, want at least 1"},
+		{1, 132, 1, 65, 2, "h_q: got 65, want a multiple of 2"},
+	};
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	uint32_t i, parts = 77, overhead = 77;
+	char text[200];
+
+	for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		ck_assert_int_eq(
+			spmla_tile_sched_parts(cases[i].rule, cases[i].sm_count,
+					       cases[i].s_q, cases[i].h_q,
+					       cases[i].h_k, &parts, &overhead,
+					       &diag),
+			SPMLA_E_RANGE);
+		spmla_diag_text(&diag, text, sizeof text);
+		ck_assert(
+			!strncmp(text, "SPMLA_E_RANGE: tile_sched_parts.", 32));
+		ck_assert_str_eq(text + 32, cases[i].text);
+	}
+	ck_assert_int_eq(
+		spmla_tile_sched_parts(3, 132, 1, 64, 1, NULL, &overhead, NULL),
+		SPMLA_E_NULL);
+	ck_assert_int_eq(
+		spmla_tile_sched_parts(3, 132, 1, 64, 1, &parts, NULL, &diag),
+		SPMLA_E_NULL);
+	ck_assert_uint_eq(parts, 77);
+	ck_assert_uint_eq(overhead, 77);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const shape[] = {
+		parts_of_a_launch,
+	};
+	const TTest *const error[] = {
+		every_field_is_checked_and_named,
+		args_and_context_must_be_there,
+		a_launch_that_cannot_be_is_refused,
+	};
+	const TTest *const layout[] = {
+		both_row_formats_say_the_same,
+	};
+	const TTest *const determinism[] = {
+		only_the_number_of_blocks_counts,
+	};
+	const TTest *const graph[] = {
+		a_replay_reads_what_lies_there_then,
+		a_refused_call_fails_its_capture,
+		a_queued_op_has_its_own_copy_of_the_args,
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("error", setup, teardown, error),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
+		THEME("graph", setup, teardown, graph)};
+
+	return RUN_THEMES("tile_sched", themes);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See parts_check.h.
+ */
+#include "tests/protocol/parts_check.h"
+
+#include <check.h>
+#include <string.h>
+
+enum { MOST_BLOCKS = 64, MOST_TOKENS = 16 };
+
+typedef struct coverage {
+	int32_t blocks[MOST_TOKENS][MOST_BLOCKS]; /* how many parts have it */
+	int32_t splits[MOST_TOKENS];              /* so far */
+} coverage;
+
+static int32_t
+least(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+
+static int32_t
+blocks_of(const parts_step *s, int32_t t)
+{
+	const int32_t near = (least(s->lens[t], s->near) + 63) / 64;
+	const int32_t far = (least(s->lens[t] / s->ratio, s->far) + 63) / 64;
+
+	return (near > 0 ? near : 1) + far;
+}
+
+/* What one part says of one token: it covers blocks [begin, end). */
+static void
+cover(const parts_step *s, coverage *seen, int32_t token, int32_t begin,
+      int32_t end, int32_t split)
+{
+	int32_t b;
+
+	ck_assert_int_lt(begin, end);
+	ck_assert_int_eq(split, seen->splits[token]);
+	ck_assert_int_lt(split, s->splits[token + 1] - s->splits[token]);
+	seen->splits[token]++;
+	for (b = begin; b < end; b++)
+		ck_assert_int_eq(seen->blocks[token][b]++, 0);
+}
+
+/* The row of a part with work; returns what it costs. */
+static int32_t
+check_row(const parts_step *s, coverage *seen, const int32_t *row)
+{
+	int32_t cost = 0, t;
+
+	for (t = row[0]; t <= row[1]; t++) {
+		const int32_t all = blocks_of(s, t);
+		const int32_t begin = t == row[0] ? row[2] : 0;
+		const int32_t end = t == row[1] ? row[3] : all;
+
+		cover(s, seen, t, begin, end, t == row[0] ? row[4] : 0);
+		cost += end - begin + 2;
+		if (t == row[0])
+			ck_assert_int_eq(row[5], begin > 0 || (t == row[1] &&
+							       end < all));
+		if (t == row[1])
+			ck_assert_int_eq(row[6], end < all || (t == row[0] &&
+							       begin > 0));
+	}
+	return cost;
+}
+
+void
+parts_check(const parts_step *s)
+{
+	int32_t most = 0, total = 0, p, t, b;
+	static coverage seen;
+
+	ck_assert_int_le(s->tokens, MOST_TOKENS);
+	memset(&seen, 0, sizeof seen);
+	for (p = 0; p < s->parts; p++) {
+		const int32_t *row = s->rows + 8 * p;
+		int32_t cost;
+
+		ck_assert_int_eq(row[7], 0);
+		if (row[0] >= s->tokens) { /* no work */
+			ck_assert_int_eq(row[1], s->tokens - 1);
+			continue;
+		}
+		cost = check_row(s, &seen, row);
+		most = cost > most ? cost : most;
+		total += cost;
+	}
+	ck_assert_int_eq(s->splits[0], 0);
+	for (t = 0; t < s->tokens; t++) {
+		ck_assert_int_eq(s->splits[t + 1] - s->splits[t],
+				 seen.splits[t]);
+		for (b = 0; b < blocks_of(s, t); b++)
+			ck_assert_int_eq(seen.blocks[t][b], 1);
+	}
+	/* What a split costs beside its blocks comes on top, once. */
+	ck_assert_int_le(most, total / s->parts + 2 + 2);
+}

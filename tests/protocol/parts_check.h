@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the metadata of a decode step in parts must be: every block of every
+ * token belongs to just one part, parts are alike, and the splits are counted.
+ */
+#ifndef TESTS_PROTOCOL_PARTS_CHECK_H
+#define TESTS_PROTOCOL_PARTS_CHECK_H
+
+#include <stdint.h>
+
+/* Tokens with contexts of lens[t], up to 16, of which one sees up to `near`
+ * keys and, of one for every `ratio` positions, up to `far` of a second
+ * cache. */
+typedef struct parts_step {
+	const int32_t *rows;   /* [parts][8] */
+	const int32_t *splits; /* [tokens + 1] */
+	const int32_t *lens;
+	int32_t tokens;
+	int32_t parts;
+	int32_t near;
+	int32_t far;
+	int32_t ratio;
+} parts_step;
+
+void parts_check(const parts_step *step);
+
+#endif

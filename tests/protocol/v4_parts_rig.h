@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two contexts of V4 with the same caches, of which one is batch-invariant and
+ * so never done in parts: steps of both must give the same.
+ */
+#ifndef TESTS_PROTOCOL_V4_PARTS_RIG_H
+#define TESTS_PROTOCOL_V4_PARTS_RIG_H
+
+#include "tests/harness/v4_layer_rig.h"
+
+enum { PARTS, WHOLE, BOTH, PARTS_ROWS = 8, PARTS_LONGEST = 20480 };
+
+typedef struct parts_side {
+	fixture f;
+	v4_layer_rig rig;
+} parts_side;
+
+typedef struct parts_rig {
+	parts_side sides[BOTH];
+	uint64_t rng;
+} parts_rig;
+
+/* Windows of 128, buckets {4,4,1} {8,4,2} {16,8,4}, prefill of 6 tokens; in the
+ * emulator so many multiprocessors. */
+void parts_rig_open(parts_rig *r, uint32_t heads, uint32_t topk,
+		    uint32_t multiprocessors);
+void parts_rig_close(parts_rig *r);
+
+/* One step of both, a layer of each ratio: rows 0, 1, .. join with lens[row]
+ * tokens and pages of their own; `gone`: row 0 has none of C4A. The metadata
+ * are as they have to be, results the same but for the order of sums, on the
+ * CPU to the bit. */
+void parts_rig_step(parts_rig *r, const spmla_shape *shape,
+		    const uint32_t *lens, uint32_t gone, const uint32_t *ratios,
+		    uint32_t count);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A context of SpMLA on the fake driver; see cuda_fake.h.
+ */
+#include "tests/substitutes/cuda_fake.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/fixture.h"
+
+void
+cuda_fake_rig_plan(cuda_fake_rig *rig)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	cuda_fake_rig_plan_of(rig, &config);
+}
+
+void
+cuda_fake_rig_plan_of(cuda_fake_rig *rig, const spmla_config *config)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+	uint32_t m;
+
+	memset(rig, 0, sizeof *rig);
+	rig->native = (spmla_native)SPMLA_NATIVE_INIT;
+	rig->diag = (spmla_diag)SPMLA_DIAG_INIT;
+	ck_assert_int_eq(spmla_backend_query(&cuda_fake_backend, NULL, &device,
+					     &rig->diag),
+			 SPMLA_OK);
+	ck_assert_int_eq(
+		spmla_plan_make(&rig->plan, config, &device, &rig->diag),
+		SPMLA_OK);
+	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
+		const uint64_t bytes = rig->plan.region_bytes[m];
+
+		rig->regions[m] = (spmla_region){
+			(uint32_t)sizeof(spmla_region), m,
+			test_alloc(bytes ? bytes : 256, 0xAB), bytes};
+	}
+}
+
+spmla_status
+cuda_fake_rig_init(cuda_fake_rig *rig)
+{
+	return spmla_init(&rig->ctx, &rig->plan, &cuda_fake_backend,
+			  &rig->native, rig->regions, SPMLA_MEMORY_COUNT,
+			  &rig->diag);
+}
+
+void
+cuda_fake_rig_free(cuda_fake_rig *rig)
+{
+	uint32_t m;
+
+	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
+		free(rig->regions[m].base);
+}
