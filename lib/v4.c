@@ -1,83 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A V4 layer: the ops in order, on the planned metadata of the step, and the
+ * A V4 layer: its calls in order, on the planned metadata of the step, and the
  * two chains that may run beside the insert. No host branch here depends on a
  * length, so the calls record the same nodes always.
  */
 #include "spmla/internal/v4.h"
-
-#include <string.h>
-
-spmla_status
-spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
-		 const spmla_shape *shape)
-{
-	spmla_status s = spmla_i_layer_begin(ctx, layer, sizeof *layer,
-					     "v4_layer", shape, 1);
-
-	if (s != SPMLA_OK)
-		return s;
-	if (layer->ratio != 1 && layer->ratio != SPMLA_COMPRESS_OVERLAP &&
-	    layer->ratio != SPMLA_COMPRESS_MOST)
-		return spmla_i_op_failed(
-			ctx, spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-					  "v4_layer.ratio (or 4, 128)",
-					  layer->ratio, SPMLA_WANT_EQUAL, 1));
-	return SPMLA_OK;
-}
-
-spmla_status
-spmla_i_v4_check_rope(spmla_ctx *ctx, const spmla_v4_layer *layer)
-{
-	const uint32_t most = ctx->plan.config.max_context_tokens;
-
-	if (layer->cos_sin_rows >= most)
-		return SPMLA_OK;
-	return spmla_i_op_failed(ctx, spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-						   "v4_layer.cos_sin_rows",
-						   layer->cos_sin_rows,
-						   SPMLA_WANT_AT_LEAST, most));
-}
-
-spmla_status
-spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
-		const spmla_shape *shape, spmla_stream stream)
-{
-	static const spmla_i_pool_fields fields =
-		SPMLA_I_POOL_FIELDS("v4_layer.swa");
-	spmla_qnorm_rope_kv_insert_args a;
-	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
-
-	if (s == SPMLA_OK)
-		s = spmla_i_check_pool(ctx, &fields, &layer->swa,
-				       SPMLA_GROUP_SWA,
-				       ctx->plan.config.kv_layout);
-	if (s == SPMLA_OK)
-		s = spmla_i_v4_check_rope(ctx, layer);
-	if (s != SPMLA_OK)
-		return s;
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = shape->tokens;
-	a.kv_tokens = shape->tokens;
-	a.heads = ctx->plan.config.heads;
-	a.padded_heads = a.heads;
-	a.cos_sin_rows = layer->cos_sin_rows;
-	a.norm_eps = layer->norm_eps;
-	a.q = layer->q;
-	a.q_token_stride_elems = layer->q_token_stride_elems;
-	a.q_head_stride_elems = layer->q_head_stride_elems;
-	a.q_out = layer->q;
-	a.q_out_token_stride_elems = layer->q_token_stride_elems;
-	a.q_out_head_stride_elems = layer->q_head_stride_elems;
-	a.kv = layer->kv;
-	a.kv_stride_elems = layer->kv_stride_elems;
-	a.slot_mapping = ctx->buf[SPMLA_BUF_SLOT_MAPPING];
-	a.positions = ctx->buf[SPMLA_BUF_POSITIONS];
-	a.cos_sin = layer->cos_sin;
-	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
-	return spmla_qnorm_rope_kv_insert(ctx, &a, stream);
-}
 
 /* Orders what `to` gets from now on behind what `from` has. */
 static spmla_status

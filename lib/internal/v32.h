@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What decode and prefill of a V3.2 layer share.
+ * What the calls of a V3.2 layer share.
  */
 #ifndef SPMLA_INTERNAL_V32_H
 #define SPMLA_INTERNAL_V32_H

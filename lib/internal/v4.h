@@ -17,6 +17,10 @@ spmla_status spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * counts in its token's lengths all the same. */
 spmla_status spmla_i_v4_check_rope(spmla_ctx *ctx, const spmla_v4_layer *layer);
 
+/* The layer's selection. */
+spmla_status spmla_i_v4_topk(spmla_ctx *ctx, const spmla_v4_layer *l,
+			     spmla_i_topk *topk);
+
 /* The index queries of a step, and then the selection with them. */
 spmla_status spmla_i_v4_prep_q(spmla_ctx *ctx, const spmla_v4_layer *l,
 			       const spmla_shape *shape, spmla_stream stream);
