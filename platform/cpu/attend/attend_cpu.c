@@ -10,8 +10,6 @@
 #include <float.h>
 #include <math.h>
 
-#include "spmla/platform/cpu/core/scalar_cpu.h"
-
 spmla_i_cpu_attend
 spmla_i_cpu_attend_open(const spmla_ctx *ctx, uint32_t worker, uint32_t heads,
 			uint32_t dim, float softmax_scale)
@@ -57,58 +55,6 @@ spmla_i_cpu_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
 {
 	if (count > 0)
 		w->kernels->attend_block(w, count);
-}
-
-/* o += p * v */
-static void
-add_scaled(float *restrict o, float p, const float *restrict v)
-{
-	uint32_t d;
-
-	for (d = 0; d < SPMLA_MLA_LATENT; d++)
-		o[d] += p * v[d];
-}
-
-/* One head's step of the online softmax. */
-static void
-attend_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)
-{
-	const float *q = w->q + (uint64_t)head * w->dim;
-	float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
-	float *p = w->p + (uint64_t)head * SPMLA_I_CPU_BLOCK_KEYS;
-	float block = -FLT_MAX, max = w->max[head];
-	float rescale, share, sum;
-	uint32_t i, d;
-
-	for (i = 0; i < count; i++) {
-		p[i] = spmla_i_cpu_dot(q, spmla_i_cpu_attend_key(w, i), w->dim);
-		block = p[i] > block ? p[i] : block;
-	}
-	max = block > max ? block : max;
-	rescale = exp2f((w->max[head] - max) * w->c);
-	share = exp2f((block - max) * w->c);
-	sum = w->sum[head] * rescale;
-	if (rescale != 1.0f)
-		for (d = 0; d < SPMLA_MLA_LATENT; d++)
-			o[d] *= rescale;
-	for (i = 0; i < count; i++) {
-		const float x = exp2f((p[i] - block) * w->c);
-
-		sum += x * share;
-		add_scaled(o, spmla_i_round_bf16(x) * share,
-			   spmla_i_cpu_attend_key(w, i));
-	}
-	w->max[head] = max;
-	w->sum[head] = sum;
-}
-
-void
-spmla_i_cpu_scalar_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
-{
-	uint32_t h;
-
-	for (h = 0; h < w->heads; h++)
-		attend_head(w, h, count);
 }
 
 /* What a sink adds to L, which is relative to `reach`, in log2 units. Those of

@@ -8,26 +8,8 @@
 #ifndef SPMLA_PLATFORM_CPU_ATTEND_ATTEND_CPU_H
 #define SPMLA_PLATFORM_CPU_ATTEND_ATTEND_CPU_H
 
+#include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
-
-#define SPMLA_I_LOG2_E 1.44269504088896341f
-#define SPMLA_I_LN_2   0.693147180559945309f
-
-/* In a worker's ATTEND_SCRATCH; the order and sizes are cpu_scratch.h's. */
-typedef struct spmla_i_cpu_attend {
-	const struct spmla_i_cpu_kernels *kernels;
-	uint32_t heads;
-	uint32_t dim;   /* of a key and a query: 576 or 512 */
-	float scale;    /* of the softmax */
-	float c;        /* the same in log2 units */
-	float *keys;    /* [64][dim], the block's keys that count */
-	float *q;       /* [heads][dim] */
-	float *o;       /* [heads][512], sum of p * v */
-	float *p;       /* [heads][64], scores and then weights */
-	float *max;     /* [heads], largest score so far, unscaled */
-	float *sum;     /* [heads], L */
-	float *rescale; /* [heads], what brings O to the new maximum */
-} spmla_i_cpu_attend;
 
 /* Entries of row t that count: lens[t] clamped to [0, most]; NULL: all. */
 static inline uint32_t
@@ -46,12 +28,9 @@ spmla_i_cpu_block_len(uint32_t first, uint32_t len)
 						    : SPMLA_I_CPU_BLOCK_KEYS;
 }
 
-enum {
-	SPMLA_I_CPU_LINE = 64, /* bytes of a cache line */
-	/* Entries between asking for a row and reading it: what a row from
-	 * memory takes is some four times what its conversion takes. */
-	SPMLA_I_CPU_ASK_AHEAD = 8
-};
+/* Entries between asking for a row and reading it: what a row from memory takes
+ * is some four times what its conversion takes. */
+enum { SPMLA_I_CPU_ASK_AHEAD = 8 };
 
 /* Asks the caches for n bytes that are read soon. Alone, a row from memory
  * costs its latency, for its conversion fills what the processor looks ahead.
@@ -77,13 +56,6 @@ spmla_i_cpu_attend spmla_i_cpu_attend_open(const spmla_ctx *ctx,
  * heads q_head_stride_elems apart. q may be NULL if no block follows. */
 void spmla_i_cpu_attend_start(const spmla_i_cpu_attend *w, const uint16_t *q,
 			      int64_t q_head_stride_elems);
-
-/* Where the block's i-th key that counts is to be written. */
-static inline float *
-spmla_i_cpu_attend_key(const spmla_i_cpu_attend *w, uint32_t i)
-{
-	return w->keys + (uint64_t)i * w->dim;
-}
 
 /* All heads over the first `count` keys. */
 void spmla_i_cpu_attend_block(const spmla_i_cpu_attend *w, uint32_t count);

@@ -7,7 +7,7 @@
 #ifndef SPMLA_PLATFORM_CPU_ATTEND_DECODE_KEY_CPU_H
 #define SPMLA_PLATFORM_CPU_ATTEND_DECODE_KEY_CPU_H
 
-#include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "spmla/platform/cpu/attend/attend_cpu.h"
 
 /* 2^(byte - 127), exact in bf16; 255 is NaN. */
 static inline float

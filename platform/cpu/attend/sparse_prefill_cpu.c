@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "spmla/platform/cpu/attend/attend_cpu.h"
 
 /* Packs the rows that count among n entries; returns how many do. `left`
  * entries are there, n of them or more: those behind are only asked for. */

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "spmla/platform/cpu/attend/attend_cpu.h"
+#include "spmla/platform/cpu/core/cpu.h"
 
 enum { LATENT = SPMLA_MLA_LATENT, PIECE = 128 };
 

@@ -6,7 +6,6 @@
  * eights at once, anywhere, and still give these bits.
  */
 #include "spmla/internal/mxfp4.h"
-#include "spmla/platform/cpu/attend/attend_cpu.h"
 #include "spmla/platform/cpu/cache/quant_cpu.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/compress/compress_cpu.h"

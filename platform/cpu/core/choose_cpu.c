@@ -6,6 +6,8 @@
  */
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 
+#include "spmla/internal/cpu_sizes.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 
@@ -62,3 +64,11 @@ spmla_i_cpu_choose(uint32_t native_flags)
 	return &spmla_i_cpu_scalar;
 }
 #endif
+
+const spmla_i_cpu_kernels *
+spmla_i_cpu_kernels_of(const spmla_ctx *ctx)
+{
+	const spmla_i_cpu_state *st = ctx->buf[SPMLA_BUF_BACKEND_STATE];
+
+	return st->kernels;
+}

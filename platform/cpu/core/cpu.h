@@ -57,7 +57,13 @@ spmla_i_cpu_page_at(const spmla_cache *cache, uint64_t page)
 	return (uint8_t *)cache->base + page * cache->page_stride_bytes;
 }
 
-enum { SPMLA_I_LANES = 16 };
+#define SPMLA_I_LOG2_E 1.44269504088896341f
+#define SPMLA_I_LN_2   0.693147180559945309f
+
+enum {
+	SPMLA_I_CPU_LINE = 64, /* bytes of a cache line */
+	SPMLA_I_LANES = 16     /* of a sum */
+};
 
 /* The fixed tree over 16 lane sums: 8, 4, 2, 1. */
 static inline float

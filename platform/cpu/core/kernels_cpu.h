@@ -10,9 +10,63 @@
 #ifndef SPMLA_PLATFORM_CPU_CORE_KERNELS_CPU_H
 #define SPMLA_PLATFORM_CPU_CORE_KERNELS_CPU_H
 
-#include "spmla/platform/cpu/attend/attend_cpu.h"
-#include "spmla/platform/cpu/project/project_cpu.h"
-#include "spmla/platform/cpu/select/score_cpu.h"
+#include "spmla/internal/cpu_scratch.h"
+#include "spmla/platform/cpu/core/cpu.h"
+
+/* The online softmax of all heads, in a worker's ATTEND_SCRATCH; the order and
+ * sizes are cpu_scratch.h's. */
+typedef struct spmla_i_cpu_attend {
+	const struct spmla_i_cpu_kernels *kernels;
+	uint32_t heads;
+	uint32_t dim;   /* of a key and a query: 576 or 512 */
+	float scale;    /* of the softmax */
+	float c;        /* the same in log2 units */
+	float *keys;    /* [64][dim], the block's keys that count */
+	float *q;       /* [heads][dim] */
+	float *o;       /* [heads][512], sum of p * v */
+	float *p;       /* [heads][64], scores and then weights */
+	float *max;     /* [heads], largest score so far, unscaled */
+	float *sum;     /* [heads], L */
+	float *rescale; /* [heads], what brings O to the new maximum */
+} spmla_i_cpu_attend;
+
+/* Where the block's i-th key that counts is to be written. */
+static inline float *
+spmla_i_cpu_attend_key(const spmla_i_cpu_attend *w, uint32_t i)
+{
+	return w->keys + (uint64_t)i * w->dim;
+}
+
+/* The index scores of a token, in a worker's INDEX_SCRATCH; the order and sizes
+ * are cpu_scratch.h's. */
+typedef struct spmla_i_cpu_score {
+	const struct spmla_i_cpu_kernels *kernels;
+	uint32_t heads;
+	uint32_t padded; /* heads, rounded up to 16 */
+	float *q;        /* [padded][128]; vector variants: [128][padded] */
+	float *weights;  /* [padded]; 0 behind the heads */
+	float *keys;     /* [16][128] */
+} spmla_i_cpu_score;
+
+/* Rows times a matrix, bf16 with sums in f32 in the order of spmla_i_cpu_dot:
+ * what q_absorb and v_up share, a head at a time. The products of two bf16
+ * numbers are exact in f32, so a fused multiply-add rounds as a product and a
+ * sum do, and all variants give the same bits as long as no product leaves the
+ * range of f32.
+ * out[r][j] = bf16(sum over i < n of x[r][i] * w[i][j]). */
+typedef struct spmla_i_cpu_project {
+	const uint16_t *x; /* [rows][n] */
+	int64_t x_stride_elems;
+	const uint16_t *w; /* [n][columns] */
+	int64_t w_stride_elems;
+	const uint16_t *next; /* the matrix after this one, laid out alike, to
+			       * be asked for meanwhile; w: there is none */
+	uint16_t *out;        /* [rows][columns] */
+	int64_t out_stride_elems;
+	uint32_t rows;
+	uint32_t n;       /* a multiple of 16 */
+	uint32_t columns; /* a multiple of 32 */
+} spmla_i_cpu_project;
 
 typedef struct spmla_i_cpu_kernels {
 	const char *name;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scalar table, and its conversions.
+ * The scalar inner loops, plain C: the oracle of the vector ones in
+ * vector_kernels.h. What each does is in kernels_cpu.h.
  */
-#include "spmla/platform/cpu/core/scalar_cpu.h"
+#include <float.h>
+#include <math.h>
+
+#include "spmla/platform/cpu/core/kernels_cpu.h"
 
 static void
 dequantise(const uint8_t *codes, uint32_t n, float scale, float *values)
@@ -26,6 +30,134 @@ load_bf16(const uint8_t *bytes, uint32_t n, float *values)
 	}
 }
 
+/* n e4m3 codes as f32, exact. */
+static void
+decode_e4m3(const uint8_t *codes, uint32_t n, float *values)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		values[i] = spmla_i_e4m3_to_f32(codes[i]);
+}
+
+/* ---- Index scores -------------------------------------------------------- */
+
+static void
+score_open(const spmla_i_cpu_score *s, const uint8_t *q, const float *weights)
+{
+	decode_e4m3(q, s->heads * SPMLA_INDEX_DIM, s->q);
+	memcpy(s->weights, weights, s->heads * sizeof *weights);
+}
+
+/* The score of one key. Heads are summed as the terms of a dot product are, in
+ * 16 lanes and their tree: of 128 heads, behind 11 roundings of the dot product
+ * and one of the weight, 7 + 4 and that of the scale, 24 in all. */
+static float
+score_key(const spmla_i_cpu_score *s, const float *key, float scale)
+{
+	float sum[SPMLA_I_LANES] = {0};
+	uint32_t h;
+
+	for (h = 0; h < s->heads; h++) {
+		const float x =
+			spmla_i_cpu_dot(s->q + (uint64_t)h * SPMLA_INDEX_DIM,
+					key, SPMLA_INDEX_DIM);
+
+		sum[h % SPMLA_I_LANES] += (x > 0.0f ? x : 0.0f) * s->weights[h];
+	}
+	return scale * spmla_i_cpu_tree(sum);
+}
+
+static void
+score_query(const spmla_i_cpu_score *s, uint32_t h, const float *q,
+	    float weight)
+{
+	memcpy(s->q + (uint64_t)h * SPMLA_INDEX_DIM, q,
+	       SPMLA_INDEX_DIM * sizeof *q);
+	s->weights[h] = weight;
+}
+
+static void
+score_values(const spmla_i_cpu_score *s, const uint8_t *scales, uint32_t n,
+	     float *out)
+{
+	float scale;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&scale, scales + i * sizeof scale, sizeof scale);
+		out[i] = score_key(s, s->keys + i * SPMLA_INDEX_DIM, scale);
+	}
+}
+
+static void
+score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
+	   const uint8_t *scales, uint32_t n, float *out)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		decode_e4m3(codes + (uint64_t)i * SPMLA_INDEX_DIM,
+			    SPMLA_INDEX_DIM, s->keys);
+		score_values(s, scales + (uint64_t)i * sizeof(float), 1,
+			     out + i);
+	}
+}
+
+/* ---- Attention ----------------------------------------------------------- */
+
+/* o += p * v */
+static void
+add_scaled(float *restrict o, float p, const float *restrict v)
+{
+	uint32_t d;
+
+	for (d = 0; d < SPMLA_MLA_LATENT; d++)
+		o[d] += p * v[d];
+}
+
+/* One head's step of the online softmax. */
+static void
+attend_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)
+{
+	const float *q = w->q + (uint64_t)head * w->dim;
+	float *o = w->o + (uint64_t)head * SPMLA_MLA_LATENT;
+	float *p = w->p + (uint64_t)head * SPMLA_I_CPU_BLOCK_KEYS;
+	float block = -FLT_MAX, max = w->max[head];
+	float rescale, share, sum;
+	uint32_t i, d;
+
+	for (i = 0; i < count; i++) {
+		p[i] = spmla_i_cpu_dot(q, spmla_i_cpu_attend_key(w, i), w->dim);
+		block = p[i] > block ? p[i] : block;
+	}
+	max = block > max ? block : max;
+	rescale = exp2f((w->max[head] - max) * w->c);
+	share = exp2f((block - max) * w->c);
+	sum = w->sum[head] * rescale;
+	if (rescale != 1.0f)
+		for (d = 0; d < SPMLA_MLA_LATENT; d++)
+			o[d] *= rescale;
+	for (i = 0; i < count; i++) {
+		const float x = exp2f((p[i] - block) * w->c);
+
+		sum += x * share;
+		add_scaled(o, spmla_i_round_bf16(x) * share,
+			   spmla_i_cpu_attend_key(w, i));
+	}
+	w->max[head] = max;
+	w->sum[head] = sum;
+}
+
+static void
+attend_block(const spmla_i_cpu_attend *w, uint32_t count)
+{
+	uint32_t h;
+
+	for (h = 0; h < w->heads; h++)
+		attend_head(w, h, count);
+}
+
 static void
 attend_divide(const float *o, float total, uint16_t *out)
 {
@@ -35,15 +167,49 @@ attend_divide(const float *o, float total, uint16_t *out)
 		out[d] = spmla_i_f32_to_bf16(o[d] / total);
 }
 
+/* ---- Projections --------------------------------------------------------- */
+
+/* Columns at a time: the sums of all lanes fit a small stack, and a row of the
+ * matrix is read in pieces of one direction. */
+enum { COLUMNS = 8 };
+
+/* out[0..7] = bf16(sum over i < n of x[i] * w[i][0..7]) */
+static void
+project_columns(const uint16_t *x, const uint16_t *w, int64_t w_stride_elems,
+		uint32_t n, uint16_t *out)
+{
+	float sums[SPMLA_I_LANES][COLUMNS] = {{0}};
+	uint32_t i, j, step;
+
+	for (i = 0; i < n; i++) {
+		const float factor = spmla_i_bf16_to_f32(x[i]);
+		const uint16_t *row = w + i * w_stride_elems;
+		float *sum = sums[i % SPMLA_I_LANES];
+
+		for (j = 0; j < COLUMNS; j++)
+			sum[j] += factor * spmla_i_bf16_to_f32(row[j]);
+	}
+	for (step = SPMLA_I_LANES / 2; step > 0; step /= 2)
+		for (i = 0; i < step; i++)
+			for (j = 0; j < COLUMNS; j++)
+				sums[i][j] += sums[i + step][j];
+	for (j = 0; j < COLUMNS; j++)
+		out[j] = spmla_i_f32_to_bf16(sums[0][j]);
+}
+
+static void
+project(const spmla_i_cpu_project *p)
+{
+	uint32_t r, j;
+
+	for (r = 0; r < p->rows; r++)
+		for (j = 0; j < p->columns; j += COLUMNS)
+			project_columns(p->x + r * p->x_stride_elems, p->w + j,
+					p->w_stride_elems, p->n,
+					p->out + r * p->out_stride_elems + j);
+}
+
 const spmla_i_cpu_kernels spmla_i_cpu_scalar = {
-	"scalar",
-	dequantise,
-	load_bf16,
-	spmla_i_cpu_scalar_score_open,
-	spmla_i_cpu_scalar_score_keys,
-	spmla_i_cpu_scalar_attend_block,
-	attend_divide,
-	spmla_i_cpu_scalar_project,
-	spmla_i_cpu_scalar_score_query,
-	spmla_i_cpu_scalar_score_values,
+	"scalar",     dequantise,    load_bf16, score_open,  score_keys,
+	attend_block, attend_divide, project,   score_query, score_values,
 };

@@ -290,7 +290,7 @@ block_max(float *p, uint32_t count)
 	return four[0];
 }
 
-/* Scores to weights, as attend_head in attend_cpu.c. One of the two factors is
+/* Scores to weights, as attend_head in scalar_cpu.c. One of the two factors is
  * 1, for one of the two maxima is the larger. */
 TARGET static void
 weigh_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)

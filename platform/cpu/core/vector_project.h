@@ -6,7 +6,7 @@
  * many of the 16 lanes at once as it has registers for, those that the tree
  * adds first, and recursion is the rest of the tree.
  */
-#include "spmla/platform/cpu/project/project_cpu.h"
+#include "spmla/platform/cpu/core/kernels_cpu.h"
 
 enum {
 	MOST_LANES = 4, /* at once */

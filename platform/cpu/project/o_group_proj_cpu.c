@@ -2,7 +2,7 @@
  *
  * o_group_proj on the CPU: some columns of a group at a time, so that their
  * rows of the matrix stay near while all tokens pass by. Rows of w are as long
- * as those of o, so a sum is one of two rows, and not project_cpu.h's.
+ * as those of o, so a sum is one of two rows, and not spmla_i_cpu_project's.
  */
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/quant_cpu.h"

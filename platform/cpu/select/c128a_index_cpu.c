@@ -3,7 +3,7 @@
  * c128a_index on the CPU.
  */
 #include "spmla/platform/cpu/core/parallel_cpu.h"
-#include "spmla/platform/cpu/select/slot_row_cpu.h"
+#include "spmla/platform/cpu/step/slot_row_cpu.h"
 
 /* How many entries token t sees, -1 if it is none. `row` is what it reports. */
 static int32_t

@@ -7,7 +7,6 @@
 #include "spmla/platform/cpu/select/score_cpu.h"
 
 #include "spmla/internal/mxfp4.h"
-#include "spmla/platform/cpu/core/scalar_cpu.h"
 
 static spmla_i_cpu_score
 lay_out(const spmla_ctx *ctx, uint32_t worker, uint32_t heads)
@@ -104,70 +103,5 @@ spmla_i_cpu_score_keys_mxfp4(const spmla_i_cpu_score *s, const uint8_t *codes,
 		}
 		s->kernels->score_values(s, (const uint8_t *)ones, count,
 					 out + first);
-	}
-}
-
-/* ---- The scalar kernels ------------------------------------------------- */
-
-void
-spmla_i_cpu_scalar_score_open(const spmla_i_cpu_score *s, const uint8_t *q,
-			      const float *weights)
-{
-	spmla_i_cpu_decode_e4m3(q, s->heads * SPMLA_INDEX_DIM, s->q);
-	memcpy(s->weights, weights, s->heads * sizeof *weights);
-}
-
-/* The score of one key. Heads are summed as the terms of a dot product are, in
- * 16 lanes and their tree: of 128 heads, behind 11 roundings of the dot product
- * and one of the weight, 7 + 4 and that of the scale, 24 in all. */
-static float
-score_key(const spmla_i_cpu_score *s, const float *key, float scale)
-{
-	float sum[SPMLA_I_LANES] = {0};
-	uint32_t h;
-
-	for (h = 0; h < s->heads; h++) {
-		const float x =
-			spmla_i_cpu_dot(s->q + (uint64_t)h * SPMLA_INDEX_DIM,
-					key, SPMLA_INDEX_DIM);
-
-		sum[h % SPMLA_I_LANES] += (x > 0.0f ? x : 0.0f) * s->weights[h];
-	}
-	return scale * spmla_i_cpu_tree(sum);
-}
-
-void
-spmla_i_cpu_scalar_score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
-			      const uint8_t *scales, uint32_t n, float *out)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		spmla_i_cpu_decode_e4m3(codes + (uint64_t)i * SPMLA_INDEX_DIM,
-					SPMLA_INDEX_DIM, s->keys);
-		spmla_i_cpu_scalar_score_values(
-			s, scales + (uint64_t)i * sizeof(float), 1, out + i);
-	}
-}
-
-void
-spmla_i_cpu_scalar_score_query(const spmla_i_cpu_score *s, uint32_t h,
-			       const float *q, float weight)
-{
-	memcpy(s->q + (uint64_t)h * SPMLA_INDEX_DIM, q,
-	       SPMLA_INDEX_DIM * sizeof *q);
-	s->weights[h] = weight;
-}
-
-void
-spmla_i_cpu_scalar_score_values(const spmla_i_cpu_score *s,
-				const uint8_t *scales, uint32_t n, float *out)
-{
-	float scale;
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		memcpy(&scale, scales + i * sizeof scale, sizeof scale);
-		out[i] = score_key(s, s->keys + i * SPMLA_INDEX_DIM, scale);
 	}
 }

@@ -6,27 +6,8 @@
 #ifndef SPMLA_PLATFORM_CPU_SELECT_SCORE_CPU_H
 #define SPMLA_PLATFORM_CPU_SELECT_SCORE_CPU_H
 
+#include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
-
-/* In a worker's INDEX_SCRATCH; the order and sizes are cpu_scratch.h's. */
-typedef struct spmla_i_cpu_score {
-	const struct spmla_i_cpu_kernels *kernels;
-	uint32_t heads;
-	uint32_t padded; /* heads, rounded up to 16 */
-	float *q;        /* [padded][128]; vector variants: [128][padded] */
-	float *weights;  /* [padded]; 0 behind the heads */
-	float *keys;     /* [16][128] */
-} spmla_i_cpu_score;
-
-/* n e4m3 codes as f32, exact. */
-static inline void
-spmla_i_cpu_decode_e4m3(const uint8_t *codes, uint32_t n, float *values)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		values[i] = spmla_i_e4m3_to_f32(codes[i]);
-}
 
 /* heads <= config.index_heads; q and weights as spmla_mqa_logits_args have
  * them, of one token. */

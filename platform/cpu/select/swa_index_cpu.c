@@ -3,8 +3,8 @@
  * swa_index on the CPU.
  */
 #include "spmla/platform/cpu/core/parallel_cpu.h"
-#include "spmla/platform/cpu/select/slot_row_cpu.h"
 #include "spmla/platform/cpu/select/window_cpu.h"
+#include "spmla/platform/cpu/step/slot_row_cpu.h"
 
 /* The first key that a request may see for the replay's sake. */
 static uint32_t

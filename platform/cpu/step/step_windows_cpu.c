@@ -8,7 +8,7 @@
 #include "spmla/platform/cpu/step/step_windows_cpu.h"
 #include "spmla/internal/config.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
-#include "spmla/platform/cpu/select/slot_row_cpu.h"
+#include "spmla/platform/cpu/step/slot_row_cpu.h"
 
 static spmla_i_cpu_slots
 slots_of(const spmla_ctx *ctx, uint32_t group)

@@ -3,8 +3,8 @@
  * A row of slots for a range of positions of one request: what the window and
  * the compressed keys of a token have in common.
  */
-#ifndef SPMLA_PLATFORM_CPU_SELECT_SLOT_ROW_CPU_H
-#define SPMLA_PLATFORM_CPU_SELECT_SLOT_ROW_CPU_H
+#ifndef SPMLA_PLATFORM_CPU_STEP_SLOT_ROW_CPU_H
+#define SPMLA_PLATFORM_CPU_STEP_SLOT_ROW_CPU_H
 
 #include "spmla/internal/checked_math.h"
 #include "spmla/platform/cpu/core/cpu.h"
