@@ -2,7 +2,7 @@
 
 The object has the fatbin as read-only data, aligned to 64 bytes, or no bytes
 where there is no toolkit. Its symbols are spmla_i_cuda_blob, _blob_bytes and
-_blob_driver (the driver's version that it needs); see backend_cuda.h.
+_blob_driver (the driver's version that it needs); see init_cuda.h.
 
 The output group "report" is what ptxas says of each kernel for each target, and
 the bytes of each binary before compression; empty where there is no toolkit.

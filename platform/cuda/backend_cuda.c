@@ -5,7 +5,7 @@
  * refuses, every handle made so far is the state's or is gone, and the context
  * can be used or ended.
  */
-#include "spmla/platform/cuda/backend_cuda.h"
+#include "spmla/platform/cuda/init_cuda.h"
 #include "spmla/platform/gpu/launch.h"
 #include "spmla/spmla_cuda.h"
 
@@ -30,8 +30,11 @@ cuda_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
 
 	if (s != SPMLA_OK)
 		return s;
-	return spmla_i_cuda_query(&driver, spmla_i_cuda_blob_driver, native,
-				  device, diag);
+	s = spmla_i_cuda_query(&driver, spmla_i_cuda_blob_driver, native,
+			       device, diag);
+	if (s == SPMLA_OK)
+		device->ops = spmla_cuda.ops;
+	return s;
 }
 
 static spmla_status

@@ -4,10 +4,9 @@
  * caller gives. The hard idea is that of a failure: every handle that was made
  * has one owner, the state, and one function gives back whatever is in it.
  */
-#include "spmla/platform/cuda/backend_cuda.h"
+#include "spmla/platform/cuda/init_cuda.h"
 #include "spmla/platform/cuda/device_cuda.h"
 #include "spmla/platform/gpu/launch.h"
-#include "spmla/spmla_cuda.h"
 
 #include <string.h>
 
@@ -36,7 +35,6 @@ spmla_i_cuda_query(const spmla_i_cuda_driver *driver, uint32_t driver_version,
 	s = spmla_i_cuda_facts(driver, &facts, diag);
 	spmla_i_cuda_pop(driver);
 	facts.kind = SPMLA_BACKEND_CUDA;
-	facts.ops = spmla_cuda.ops;
 	if (s == SPMLA_OK)
 		*device = facts;
 	return s;

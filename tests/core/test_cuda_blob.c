@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spmla/platform/cuda/backend_cuda.h"
+#include "spmla/platform/cuda/init_cuda.h"
 #include "spmla/platform/gpu/launch.h"
 
 /* What follows the header: a header of its own, then the bytes. */

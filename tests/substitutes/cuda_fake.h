@@ -8,7 +8,7 @@
 #ifndef TESTS_SUBSTITUTES_CUDA_FAKE_H
 #define TESTS_SUBSTITUTES_CUDA_FAKE_H
 
-#include "spmla/platform/cuda/backend_cuda.h"
+#include "spmla/platform/cuda/init_cuda.h"
 
 typedef enum cuda_fake_call {
 #define CALL(field, symbol, parameters) CUDA_FAKE_##field,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA backend with a driver and kernels that the caller gives; spmla_cuda
- * gives it the installed driver and the embedded kernels. All that comes after
- * init is the same for both.
+ * Query, init and fini of a CUDA backend with a driver and kernels that the
+ * caller gives, and the state that init makes and every other call reads.
+ * spmla_cuda gives the installed driver and the embedded kernels.
  */
-#ifndef SPMLA_PLATFORM_CUDA_BACKEND_H
-#define SPMLA_PLATFORM_CUDA_BACKEND_H
+#ifndef SPMLA_PLATFORM_CUDA_INIT_H
+#define SPMLA_PLATFORM_CUDA_INIT_H
 
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/platform/cuda/driver_cuda.h"
@@ -23,7 +23,8 @@ typedef struct spmla_i_cuda_image {
 	uint32_t driver_version; /* that it needs */
 } spmla_i_cuda_image;
 
-/* As spmla_backend.query and .init. The driver is read until fini. */
+/* As spmla_backend.query, but for spmla_device.ops, and .init. The driver is
+ * read until fini. */
 spmla_status spmla_i_cuda_query(const spmla_i_cuda_driver *driver,
 				uint32_t driver_version,
 				const spmla_native *native,
