@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of kernels and ops, and the one road from an op to its kernels.
+ * The table of kernels, and what every *_launch.c needs to launch one.
  */
 #include "spmla/platform/gpu/launch.h"
 
@@ -23,12 +23,6 @@ const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA)
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
-};
-
-static spmla_i_gpu_op *const run_op[SPMLA_OP_COUNT] = {
-#define SPMLA_GPU_OP(stem) [SPMLA_OP_##stem] = spmla_i_gpu_##stem,
-#include "spmla/platform/gpu/ops.inc"
-#undef SPMLA_GPU_OP
 };
 
 /* What kernels declare anew, as they cannot read the library's headers. */
@@ -121,13 +115,4 @@ spmla_i_gpu_launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 		return SPMLA_OK;
 	return queue->launch(queue, kernel, rows < most ? (uint32_t)rows : most,
 			     params);
-}
-
-spmla_status
-spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
-		    const void *args)
-{
-	if (!run_op[op])
-		return SPMLA_E_UNSUPPORTED;
-	return run_op[op](queue, args);
 }
