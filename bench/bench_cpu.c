@@ -12,50 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "spmla/spmla_cpu.h"
-
-enum { HUGE_PAGE = 2 << 20 };
-
-uint32_t
-bench_next(uint64_t *rng)
-{
-	*rng = *rng * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (uint32_t)(*rng >> 33);
-}
-
-void *
-bench_room(uint64_t bytes)
-{
-	const uint64_t align = bytes < HUGE_PAGE ? 4096 : HUGE_PAGE;
-	void *p = aligned_alloc(align, (bytes + align - 1) / align * align);
-
-	if (!p)
-		abort();
-	if (align == HUGE_PAGE)
-		madvise(p, bytes, MADV_HUGEPAGE);
-	memset(p, 0, bytes);
-	return p;
-}
-
-void
-bench_fill_codes(uint64_t *rng, uint8_t *codes, uint64_t n)
-{
-	uint64_t i;
-
-	for (i = 0; i < n; i++)
-		codes[i] = (uint8_t)(bench_next(rng) & 0xf7u);
-}
-
-void
-bench_fill_bf16(uint64_t *rng, uint16_t *x, uint64_t n)
-{
-	uint64_t i;
-
-	for (i = 0; i < n; i++)
-		x[i] = (uint16_t)(0x3f00u | (bench_next(rng) & 0x80ffu));
-}
 
 static void
 open_ctx(bench *b, uint32_t flags)
@@ -113,29 +71,6 @@ close_ctx(bench *b)
 		free(b->memory[m]);
 		b->memory[m] = NULL;
 	}
-}
-
-void
-bench_measure(bench *b, const char *op, const char *shape, void (*run)(void *),
-	      bench_reads reads, double bytes, double flop)
-{
-	bench_row *r = &b->rows[b->count];
-	const double *times;
-	uint32_t n;
-
-	if (b->only && strcmp(b->only, op) != 0)
-		return;
-	times = bench_times(run, b, b->seconds, &n);
-	b->count++;
-	r->op = op;
-	snprintf(r->shape, sizeof r->shape, "%s", shape);
-	r->variant = spmla_cpu_variant(b->ctx);
-	r->reads = reads;
-	r->bytes = bytes;
-	r->flop = flop;
-	r->best_s = times[0];
-	r->median_s = times[n / 2];
-	r->p99_s = times[(n - 1) * 99 / 100];
 }
 
 /* The floor of a row and what sets it. */

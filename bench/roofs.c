@@ -7,9 +7,7 @@
  */
 #include "bench/bench.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	COPY_BYTES = 128 << 20,
@@ -19,51 +17,6 @@ enum {
 	FMA_STEPS = 100000,
 	CHAINS = 12
 };
-
-static double times[BENCH_RUNS];
-
-static clockid_t used_clock = CLOCK_THREAD_CPUTIME_ID;
-
-void
-bench_use_wall_clock(void)
-{
-	used_clock = CLOCK_MONOTONIC;
-}
-
-double
-bench_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(used_clock, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int
-compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-const double *
-bench_times(void (*run)(void *), void *arg, double seconds, uint32_t *count)
-{
-	const double end = bench_now() + seconds;
-	uint32_t n = 0;
-
-	run(arg);
-	while (n < BENCH_RUNS && (n < 20 || bench_now() < end)) {
-		const double start = bench_now();
-
-		run(arg);
-		times[n++] = bench_now() - start;
-	}
-	qsort(times, n, sizeof *times, compare);
-	*count = n;
-	return times;
-}
 
 typedef struct buffers {
 	uint8_t *from;
