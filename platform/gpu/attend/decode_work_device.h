@@ -7,6 +7,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 
+#include "spmla/platform/gpu/step/decode_blocks_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
 /* The parameters of every kernel of sparse_decode; max_logits, base2 and quiet
@@ -60,10 +61,7 @@
 	S(uint32_t, quiet)                        \
 	S(float, scale)
 
-enum {
-	DECODE_BLOCK = 64, /* keys */
-	DECODE_HEADS = 64  /* that kernels by matrix instructions take */
-};
+enum { DECODE_HEADS = 64 }; /* that kernels by matrix instructions take */
 
 /* A piece of work as local memory has it, so that it needs no registers while
  * keys go by: tokens DECODE_FIRST .. DECODE_LAST, none if the last is before
@@ -105,28 +103,6 @@ g_ue8m0(uint32_t byte)
 typedef struct decode_range {
 	int32_t begin, end;
 } decode_range;
-
-/* The length of a token's list. */
-FN uint32_t
-decode_len(GLOBAL const int32_t *lens, uint32_t has_lens, uint32_t most,
-	   uint32_t t)
-{
-	int32_t len;
-
-	if (!has_lens)
-		return most;
-	len = lens[t];
-	return len <= 0 ? 0 : (uint32_t)len < most ? (uint32_t)len : most;
-}
-
-/* Blocks of a list; `least` of them even if it is empty. */
-FN uint32_t
-decode_blocks(uint32_t len, uint32_t least)
-{
-	const uint32_t blocks = len / DECODE_BLOCK + (len % DECODE_BLOCK != 0);
-
-	return blocks > least ? blocks : least;
-}
 
 /* Piece `piece` into the notes: a token, or what a row of the metadata says.
  * The first item writes them and, if `reports`, says what is wrong.

@@ -9,7 +9,7 @@
 #include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/dialect/divide.h"
 #include "spmla/platform/gpu/step/fault_device.h"
-#include "spmla/platform/gpu/step/slot_map_kernel.h"
+#include "spmla/platform/gpu/step/table_device.h"
 
 /* The state and the table of its pages. */
 #define SPMLA_S_STATE(S)                  \

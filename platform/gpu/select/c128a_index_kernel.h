@@ -9,7 +9,7 @@
 #include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/select/slot_row_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
-#include "spmla/platform/gpu/step/slot_map_kernel.h"
+#include "spmla/platform/gpu/step/table_device.h"
 
 #define SPMLA_K_c128a_index(P, S)      \
 	SPMLA_K_FAULT(P)               \

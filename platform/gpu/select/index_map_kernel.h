@@ -12,7 +12,7 @@
 #include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/dialect/scan.h"
 #include "spmla/platform/gpu/step/fault_device.h"
-#include "spmla/platform/gpu/step/slot_map_kernel.h"
+#include "spmla/platform/gpu/step/table_device.h"
 
 /* Of both kernels: rows as they are, and compact ones. */
 #define SPMLA_K_index_map(P, S)            \

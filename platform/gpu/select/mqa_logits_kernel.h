@@ -15,7 +15,8 @@
 
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 #include "spmla/platform/gpu/dialect/scan.h"
-#include "spmla/platform/gpu/step/slot_map_kernel.h"
+#include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/table_device.h"
 
 /* Of mqa_logits_mma too. Token 0 is the call's `first_token`. */
 #define SPMLA_K_mqa_logits(P, S)       \

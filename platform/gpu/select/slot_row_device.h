@@ -9,7 +9,6 @@
 #define SPMLA_PLATFORM_GPU_SELECT_SLOT_ROW_DEVICE_H
 
 #include "spmla/platform/gpu/step/fault_device.h"
-#include "spmla/platform/gpu/step/slot_map_kernel.h"
 
 #ifdef SPMLA_GPU_KERNELS
 

@@ -10,7 +10,7 @@
 #include "spmla/platform/gpu/select/slot_row_device.h"
 #include "spmla/platform/gpu/select/window_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
-#include "spmla/platform/gpu/step/slot_map_kernel.h"
+#include "spmla/platform/gpu/step/table_device.h"
 
 #define SPMLA_K_swa_index(P, S)           \
 	SPMLA_K_FAULT(P)                  \

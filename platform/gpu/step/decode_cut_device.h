@@ -13,8 +13,8 @@
 #ifndef SPMLA_PLATFORM_GPU_STEP_DECODE_CUT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_DECODE_CUT_DEVICE_H
 
-#include "spmla/platform/gpu/attend/decode_work_device.h"
 #include "spmla/platform/gpu/dialect/scan.h"
+#include "spmla/platform/gpu/step/decode_blocks_device.h"
 
 enum {
 	DECODE_CUT_TOKENS = 1024, /* at most; and parts */

@@ -5,17 +5,8 @@
 #ifndef SPMLA_PLATFORM_GPU_STEP_SLOT_MAP_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_SLOT_MAP_KERNEL_H
 
-#include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/step/fault_device.h"
-
-/* A block table, as slot_map and the prologue have it. */
-#define SPMLA_S_TABLE(S)         \
-	S(uint32_t, rows)        \
-	S(uint32_t, columns)     \
-	S(uint32_t, stride)      \
-	S(uint32_t, pool_pages)  \
-	S(uint32_t, page_tokens) \
-	S(uint32_t, has_cols)
+#include "spmla/platform/gpu/step/table_device.h"
 
 #define SPMLA_K_slot_map(P, S)        \
 	SPMLA_K_FAULT(P)              \
@@ -32,22 +23,6 @@
 SPMLA_KERNEL_SCALARS(slot_map)
 
 #ifdef SPMLA_GPU_KERNELS
-
-/* The page of a column, or -1 if it was not written or is outside the pool;
- * `row` is inside the table. */
-FN int32_t
-g_table_page(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
-	     uint32_t has_cols, uint32_t columns, uint32_t stride,
-	     uint32_t pool_pages, uint32_t row, uint32_t col)
-{
-	int32_t page;
-
-	if (col >= columns ||
-	    (has_cols && (cols[row] < 0 || col >= (uint32_t)cols[row])))
-		return -1;
-	page = table[(uint64_t)row * stride + col];
-	return page >= 0 && (uint32_t)page < pool_pages ? page : -1;
-}
 
 /* The slot of one token, or -1; a position from 2^31 on, one below 0, has no
  * page. */

@@ -29,8 +29,8 @@
 #include "spmla/platform/gpu/step/decode_cut_device.h"
 #include "spmla/platform/gpu/step/logits_rows_kernel.h"
 #include "spmla/platform/gpu/step/prefill_rows_kernel.h"
-#include "spmla/platform/gpu/step/slot_map_kernel.h"
 #include "spmla/platform/gpu/step/step_stores_device.h"
+#include "spmla/platform/gpu/step/table_device.h"
 #include "spmla/platform/gpu/step/token_map_kernel.h"
 
 /* V4's groups beyond the main one, in their order; of their tables the prologue

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A block table as kernels have it, and the page of one of its columns.
+ */
+#ifndef SPMLA_PLATFORM_GPU_STEP_TABLE_DEVICE_H
+#define SPMLA_PLATFORM_GPU_STEP_TABLE_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+
+/* Its scalars, beside the parameters block_table and table_cols. */
+#define SPMLA_S_TABLE(S)         \
+	S(uint32_t, rows)        \
+	S(uint32_t, columns)     \
+	S(uint32_t, stride)      \
+	S(uint32_t, pool_pages)  \
+	S(uint32_t, page_tokens) \
+	S(uint32_t, has_cols)
+
+#ifdef SPMLA_GPU_KERNELS
+
+/* The page of a column, or -1 if it was not written or is outside the pool;
+ * `row` is inside the table. */
+FN int32_t
+g_table_page(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
+	     uint32_t has_cols, uint32_t columns, uint32_t stride,
+	     uint32_t pool_pages, uint32_t row, uint32_t col)
+{
+	int32_t page;
+
+	if (col >= columns ||
+	    (has_cols && (cols[row] < 0 || col >= (uint32_t)cols[row])))
+		return -1;
+	page = table[(uint64_t)row * stride + col];
+	return page >= 0 && (uint32_t)page < pool_pages ? page : -1;
+}
+
+#endif
+#endif
