@@ -22,6 +22,8 @@ enum {
 #ifdef SPMLA_GPU_KERNELS
 
 SPMLA_KERNEL(lse2_to_lse)
+void
+spmla_k_lse2_to_lse(SPMLA_KERNEL_ARGS(lse2_to_lse))
 {
 	const uint32_t items = SPMLA_ITEMS_lse2_to_lse;
 	uint64_t first;

@@ -54,6 +54,8 @@ sparse_decode_rows(LOCAL attend_local *shared,
 }
 
 SPMLA_KERNEL(sparse_decode)
+void
+spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 {
 	LOCAL_ARRAY(attend_local, shared, 1);
 	LOCAL_ARRAY(int32_t, notes, DECODE_NOTES);

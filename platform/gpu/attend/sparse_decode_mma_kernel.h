@@ -726,6 +726,8 @@ decode_mma_kind_of(uint32_t layout, uint32_t dim, uint32_t tiles)
 }
 
 SPMLA_KERNEL(sparse_decode_mma)
+void
+spmla_k_sparse_decode_mma(SPMLA_KERNEL_ARGS(sparse_decode_mma))
 {
 	LOCAL_DYNAMIC(local, DECODE_MMA_BYTES);
 
@@ -736,6 +738,8 @@ SPMLA_KERNEL(sparse_decode_mma)
 }
 
 SPMLA_KERNEL(sparse_decode_mma_v4)
+void
+spmla_k_sparse_decode_mma_v4(SPMLA_KERNEL_ARGS(sparse_decode_mma_v4))
 {
 	LOCAL_DYNAMIC(local, DECODE_MMA_BYTES);
 
@@ -753,6 +757,8 @@ SPMLA_KERNEL(sparse_decode_mma_v4)
 #endif
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_mma_few, FEW_BLOCKS)
+void
+spmla_k_sparse_decode_mma_few(SPMLA_KERNEL_ARGS(sparse_decode_mma_few))
 {
 	LOCAL_DYNAMIC(local, DECODE_MMA_FEW_BYTES);
 
@@ -763,6 +769,8 @@ SPMLA_KERNEL_BLOCKS(sparse_decode_mma_few, FEW_BLOCKS)
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_mma_v4_few, FEW_BLOCKS)
+void
+spmla_k_sparse_decode_mma_v4_few(SPMLA_KERNEL_ARGS(sparse_decode_mma_v4_few))
 {
 	LOCAL_DYNAMIC(local, DECODE_MMA_FEW_BYTES);
 
@@ -775,6 +783,8 @@ SPMLA_KERNEL_BLOCKS(sparse_decode_mma_v4_few, FEW_BLOCKS)
 
 /* A bf16 row takes too many registers for two. */
 SPMLA_KERNEL(sparse_bf16_mma)
+void
+spmla_k_sparse_bf16_mma(SPMLA_KERNEL_ARGS(sparse_bf16_mma))
 {
 	LOCAL_DYNAMIC(local, DECODE_MMA_FEW_BYTES);
 
@@ -785,6 +795,8 @@ SPMLA_KERNEL(sparse_bf16_mma)
 }
 
 SPMLA_KERNEL(sparse_bf16_mma_512)
+void
+spmla_k_sparse_bf16_mma_512(SPMLA_KERNEL_ARGS(sparse_bf16_mma_512))
 {
 	LOCAL_DYNAMIC(local, DECODE_MMA_FEW_BYTES);
 

@@ -861,6 +861,8 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 #define ARGS_NAME(type, name) name,
 
 SPMLA_KERNEL(sparse_decode_wgmma)
+void
+spmla_k_sparse_decode_wgmma(SPMLA_KERNEL_ARGS(sparse_decode_wgmma))
 {
 	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
 
@@ -869,6 +871,8 @@ SPMLA_KERNEL(sparse_decode_wgmma)
 }
 
 SPMLA_KERNEL(sparse_decode_wgmma_v4)
+void
+spmla_k_sparse_decode_wgmma_v4(SPMLA_KERNEL_ARGS(sparse_decode_wgmma_v4))
 {
 	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
 
@@ -877,6 +881,8 @@ SPMLA_KERNEL(sparse_decode_wgmma_v4)
 }
 
 SPMLA_KERNEL(sparse_bf16_wgmma)
+void
+spmla_k_sparse_bf16_wgmma(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma))
 {
 	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
 
@@ -885,6 +891,8 @@ SPMLA_KERNEL(sparse_bf16_wgmma)
 }
 
 SPMLA_KERNEL(sparse_bf16_wgmma_512)
+void
+spmla_k_sparse_bf16_wgmma_512(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma_512))
 {
 	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
 

@@ -44,6 +44,8 @@ SPMLA_KERNEL_SCALARS(sparse_prefill)
 #ifdef SPMLA_GPU_KERNELS
 
 SPMLA_KERNEL(sparse_prefill)
+void
+spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 {
 	LOCAL_ARRAY(attend_local, shared, 1);
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;

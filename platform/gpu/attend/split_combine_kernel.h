@@ -137,6 +137,8 @@ split_combine_values(GLOBAL const float *values, uint64_t stride,
 }
 
 SPMLA_KERNEL(split_combine)
+void
+spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 {
 	const uint32_t width = g_width(), own = g_item() / width;
 	const uint32_t column = own * COMBINE_COLUMNS * width + g_lane();

@@ -70,6 +70,8 @@ indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 }
 
 SPMLA_KERNEL_BLOCKS(indexer_k_gather, 2)
+void
+spmla_k_indexer_k_gather(SPMLA_KERNEL_ARGS(indexer_k_gather))
 {
 	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);

@@ -135,6 +135,8 @@ k_insert_codes(const PRIVATE float *x, uint32_t raw, PRIVATE uint32_t *codes)
 }
 
 SPMLA_KERNEL(indexer_k_insert)
+void
+spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 {
 	const uint32_t tiles = (s.tokens - 1) / G_ROW_GROUPS + 1;
 	const uint32_t lane = g_item() % G_ROW_LANES;

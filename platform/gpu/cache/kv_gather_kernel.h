@@ -354,6 +354,8 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 }
 
 SPMLA_KERNEL(kv_gather)
+void
+spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 {
 	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
@@ -403,6 +405,8 @@ SPMLA_KERNEL(kv_gather)
 }
 
 SPMLA_KERNEL_BLOCKS(kv_gather_v4, 4)
+void
+spmla_k_kv_gather_v4(SPMLA_KERNEL_ARGS(kv_gather_v4))
 {
 	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);

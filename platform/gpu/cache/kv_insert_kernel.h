@@ -100,6 +100,8 @@ kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 }
 
 SPMLA_KERNEL(kv_insert)
+void
+spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 {
 	const uint32_t tiles = (s.tokens - 1) / G_ROW_GROUPS + 1;
 	const uint32_t lane = g_item() % G_ROW_LANES;
@@ -168,6 +170,8 @@ SPMLA_KERNEL(kv_insert)
 }
 
 SPMLA_KERNEL(kv_insert_v4)
+void
+spmla_k_kv_insert_v4(SPMLA_KERNEL_ARGS(kv_insert_v4))
 {
 	const uint64_t tiles = ((uint64_t)s.tokens + V4_ROWS - 1) / V4_ROWS;
 	const uint32_t group = g_item() / V4_LANES;

@@ -99,6 +99,8 @@ qnorm_head(GLOBAL const uint16_t *q, uint32_t there, uint32_t live,
 }
 
 SPMLA_KERNEL(qnorm_rope_kv_insert)
+void
+spmla_k_qnorm_rope_kv_insert(SPMLA_KERNEL_ARGS(qnorm_rope_kv_insert))
 {
 	const uint32_t tiles = (s.padded_heads + V4_ROWS - 1) / V4_ROWS;
 	const uint64_t q_tiles = (uint64_t)s.tokens * tiles;

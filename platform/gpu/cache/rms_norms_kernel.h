@@ -132,6 +132,8 @@ rms_norms_share(uint32_t width, uint64_t rows)
 }
 
 SPMLA_KERNEL(rms_norms)
+void
+spmla_k_rms_norms(SPMLA_KERNEL_ARGS(rms_norms))
 {
 	LOCAL_ARRAY(float, parts, RMS_PARTS *RMS_EACH);
 	const uint64_t rows = (uint64_t)s.q_rows + s.kv_rows;

@@ -32,6 +32,8 @@ SPMLA_KERNEL_SCALARS(compress_state_save)
 #ifdef SPMLA_GPU_KERNELS
 
 SPMLA_KERNEL(compress_state_save)
+void
+spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 {
 	const uint32_t lanes = s.width / 4;
 	const uint32_t share = SPMLA_ITEMS_compress_state_save / lanes;

@@ -216,6 +216,8 @@ compress_few_key(GLOBAL const int32_t *block_table,
 }
 
 SPMLA_KERNEL_BLOCKS(kv_compress_few, 4)
+void
+spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 {
 	LOCAL_ARRAY(compress_few, shared, 1);
 	uint32_t u;

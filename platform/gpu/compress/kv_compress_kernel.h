@@ -709,6 +709,8 @@ compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 }
 
 SPMLA_KERNEL_BLOCKS(kv_compress, 4)
+void
+spmla_k_kv_compress(SPMLA_KERNEL_ARGS(kv_compress))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
 
@@ -718,6 +720,8 @@ SPMLA_KERNEL_BLOCKS(kv_compress, 4)
 }
 
 SPMLA_KERNEL_BLOCKS(kv_compress_c128, 4)
+void
+spmla_k_kv_compress_c128(SPMLA_KERNEL_ARGS(kv_compress_c128))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
 	LOCAL_ARRAY(compress_parts, parts, 1);
@@ -727,6 +731,8 @@ SPMLA_KERNEL_BLOCKS(kv_compress_c128, 4)
 }
 
 SPMLA_KERNEL_BLOCKS(kv_compress_index, 4)
+void
+spmla_k_kv_compress_index(SPMLA_KERNEL_ARGS(kv_compress_index))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
 

@@ -4,10 +4,11 @@
  * OpenCL C that nvcc, clang for AMDGPU, clang for SPIR-V and, for tests, a C
  * compiler with a work-group emulator all take. Its rules:
  *
- * - A kernel is SPMLA_KERNEL(stem) { .. }, with its line in kernels.inc and its
- *   list SPMLA_K_stem(P, S): P(type, name) is a pointer, a GLOBAL parameter of
- *   its own; S(type, name) a scalar of fixed width, a field of the one struct
- *   `s`. The list also makes the host's binding, so neither can differ.
+ * - A kernel is SPMLA_KERNEL(stem) void spmla_k_stem(SPMLA_KERNEL_ARGS(stem)),
+ *   with its line in kernels.inc and its list SPMLA_K_stem(P, S): P(type, name)
+ *   is a pointer, a GLOBAL parameter of its own; S(type, name) a scalar of
+ *   fixed width, a field of the one struct `s`. The list also makes the host's
+ *   binding, so neither can differ.
  * - Arrays that a block shares are declared by LOCAL_ARRAY at the scope of the
  *   kernel and handed on as LOCAL T *. Pointers to private memory are PRIVATE.
  *   LOCAL_DYNAMIC is the one array of a kernel with more than 48 KB; its line

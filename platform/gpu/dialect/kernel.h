@@ -24,17 +24,18 @@
 			##stem##_scalars s;                                \
 	} spmla_k_##stem##_params;
 
-#define SPMLA_KERNEL(stem)                                                  \
-	KERNEL(SPMLA_ITEMS_##stem)                                          \
-	void spmla_k_##stem(SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
-				    const spmla_k_##stem##_scalars s)
+/* Stands before the definition of spmla_k_<stem>. */
+#define SPMLA_KERNEL(stem) KERNEL(SPMLA_ITEMS_##stem)
 
 /* The same, of which a multiprocessor of CUDA holds at least that many blocks,
  * as far as registers go. */
-#define SPMLA_KERNEL_BLOCKS(stem, blocks)                                   \
-	KERNEL_BLOCKS(SPMLA_ITEMS_##stem, blocks)                           \
-	void spmla_k_##stem(SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
-				    const spmla_k_##stem##_scalars s)
+#define SPMLA_KERNEL_BLOCKS(stem, blocks) \
+	KERNEL_BLOCKS(SPMLA_ITEMS_##stem, blocks)
+
+/* Its parameters. */
+#define SPMLA_KERNEL_ARGS(stem)                         \
+	SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
+		const spmla_k_##stem##_scalars s
 
 /* Items of a kernel that is one block. The emulator takes fewer, since a fiber
  * costs more than an item; then loops over a block's width also turn. */

@@ -245,6 +245,8 @@ inv_rope_head(GLOBAL const uint16_t *from, GLOBAL const float *angles,
 }
 
 SPMLA_KERNEL(inv_rope_quant)
+void
+spmla_k_inv_rope_quant(SPMLA_KERNEL_ARGS(inv_rope_quant))
 {
 	const uint32_t heads = s.groups * s.heads_per_group;
 	const uint32_t tiles = (heads - 1) / INV_ROPE_HEADS + 1;

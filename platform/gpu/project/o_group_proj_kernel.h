@@ -317,6 +317,8 @@ o_proj_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 }
 
 SPMLA_KERNEL(o_group_proj)
+void
+spmla_k_o_group_proj(SPMLA_KERNEL_ARGS(o_group_proj))
 {
 	LOCAL_ARRAY(uint64_t, rows, 2 * O_PROJ_ROW);
 
@@ -324,6 +326,8 @@ SPMLA_KERNEL(o_group_proj)
 }
 
 SPMLA_KERNEL(o_group_proj_bf16)
+void
+spmla_k_o_group_proj_bf16(SPMLA_KERNEL_ARGS(o_group_proj_bf16))
 {
 	LOCAL_ARRAY(uint64_t, rows, 2 * O_PROJ_ROW);
 

@@ -239,6 +239,8 @@ o_mma_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 }
 
 SPMLA_KERNEL(o_group_proj_mma)
+void
+spmla_k_o_group_proj_mma(SPMLA_KERNEL_ARGS(o_group_proj_mma))
 {
 	LOCAL_ARRAY(float, sums, O_MMA_SUMS);
 
@@ -246,6 +248,8 @@ SPMLA_KERNEL(o_group_proj_mma)
 }
 
 SPMLA_KERNEL(o_group_proj_bf16_mma)
+void
+spmla_k_o_group_proj_bf16_mma(SPMLA_KERNEL_ARGS(o_group_proj_bf16_mma))
 {
 	LOCAL_ARRAY(float, sums, O_MMA_SUMS);
 

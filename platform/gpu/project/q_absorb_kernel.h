@@ -89,6 +89,8 @@ q_absorb_rope(const PRIVATE spmla_k_q_absorb_scalars *s,
 }
 
 SPMLA_KERNEL(q_absorb)
+void
+spmla_k_q_absorb(SPMLA_KERNEL_ARGS(q_absorb))
 {
 	LOCAL_ARRAY(uint64_t, rows, Q_ABSORB_NOPE * 2);
 	LOCAL_ARRAY(float, all, PROJECT_SUMS);

@@ -30,6 +30,8 @@ enum {
 #ifdef SPMLA_GPU_KERNELS
 
 SPMLA_KERNEL(v_up)
+void
+spmla_k_v_up(SPMLA_KERNEL_ARGS(v_up))
 {
 	LOCAL_ARRAY(uint64_t, rows, SPMLA_MLA_LATENT * 2);
 	LOCAL_ARRAY(float, all, PROJECT_SUMS);

@@ -57,6 +57,8 @@ c128a_local_row(uint32_t n, GLOBAL int32_t *out, uint32_t width, uint32_t item,
 }
 
 SPMLA_KERNEL(c128a_index)
+void
+spmla_k_c128a_index(SPMLA_KERNEL_ARGS(c128a_index))
 {
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
 	const uint32_t items = SPMLA_ITEMS_c128a_index;

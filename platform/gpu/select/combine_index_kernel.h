@@ -183,6 +183,8 @@ combine_fill(GLOBAL int32_t *out, uint32_t n, uint32_t value, uint32_t step)
 }
 
 SPMLA_KERNEL(combine_index)
+void
+spmla_k_combine_index(SPMLA_KERNEL_ARGS(combine_index))
 {
 	const uint32_t subgroups = SPMLA_ITEMS_combine_index / g_width();
 	const uint32_t lane = g_lane();

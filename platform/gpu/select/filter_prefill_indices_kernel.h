@@ -32,6 +32,8 @@ enum {
 #ifdef SPMLA_GPU_KERNELS
 
 SPMLA_KERNEL(filter_prefill_indices)
+void
+spmla_k_filter_prefill_indices(SPMLA_KERNEL_ARGS(filter_prefill_indices))
 {
 	const uint32_t items = SPMLA_ITEMS_filter_prefill_indices;
 	const uint32_t chunks = (s.k - 1) / FILTER_CHUNK + 1;

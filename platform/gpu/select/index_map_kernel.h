@@ -244,6 +244,8 @@ index_map_all(GLOBAL spmla_g_state *fault_state,
 
 /* Two blocks an SM: for three, as ptxas would have it, registers spill. */
 SPMLA_KERNEL_BLOCKS(index_map, 2)
+void
+spmla_k_index_map(SPMLA_KERNEL_ARGS(index_map))
 {
 	LOCAL_ARRAY(uint64_t, sums, 2 * INDEX_MAP_SUBGROUPS);
 
@@ -254,6 +256,8 @@ SPMLA_KERNEL_BLOCKS(index_map, 2)
 }
 
 SPMLA_KERNEL_BLOCKS(index_map_compact, 2)
+void
+spmla_k_index_map_compact(SPMLA_KERNEL_ARGS(index_map_compact))
 {
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 

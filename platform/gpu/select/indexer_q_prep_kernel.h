@@ -288,6 +288,8 @@ q_prep_all(GLOBAL spmla_g_state *fault_state,
 
 /* Ten blocks of 48 registers: for twelve ptxas spills. */
 SPMLA_KERNEL_BLOCKS(indexer_q_prep, 10)
+void
+spmla_k_indexer_q_prep(SPMLA_KERNEL_ARGS(indexer_q_prep))
 {
 	if (s.wide)
 		q_prep_all(fault_state, fault_status, q, weights16, weights32,
@@ -300,6 +302,8 @@ SPMLA_KERNEL_BLOCKS(indexer_q_prep, 10)
 }
 
 SPMLA_KERNEL_BLOCKS(indexer_q_prep_mxfp4, 10)
+void
+spmla_k_indexer_q_prep_mxfp4(SPMLA_KERNEL_ARGS(indexer_q_prep_mxfp4))
 {
 	if (s.wide)
 		q_prep_all(fault_state, fault_status, q, weights16, weights32,

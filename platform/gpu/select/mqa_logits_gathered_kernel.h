@@ -102,6 +102,8 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 }
 
 SPMLA_KERNEL(mqa_logits_gathered)
+void
+spmla_k_mqa_logits_gathered(SPMLA_KERNEL_ARGS(mqa_logits_gathered))
 {
 	LOCAL_ARRAY(float, q32, MQA_STAGED);
 	LOCAL_ARRAY(float, w, MQA_HEADS);

@@ -222,6 +222,8 @@ gathered_mma_score(const PRIVATE spmla_k_mqa_logits_gathered_mma_scalars *s,
 }
 
 SPMLA_KERNEL_BLOCKS(mqa_logits_gathered_mma, 2)
+void
+spmla_k_mqa_logits_gathered_mma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mma))
 {
 	LOCAL_DYNAMIC(local, GATHERED_MMA_BYTES);
 	LOCAL_ARRAY(uint32_t, seen, 2 * GATHERED_MMA_ROWS);

@@ -230,6 +230,8 @@ gathered_wgmma_step(PRIVATE float *c, uint32_t a[8][4], g_panel q,
 }
 
 SPMLA_KERNEL_BLOCKS(mqa_logits_gathered_wgmma, 2)
+void
+spmla_k_mqa_logits_gathered_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_wgmma))
 {
 	LOCAL_DYNAMIC(local, GATHERED_WGMMA_BYTES);
 	LOCAL_ARRAY(uint32_t, seen, 2 * GATHERED_WGMMA_ROWS);

@@ -465,6 +465,8 @@ mqa_logits_all(GLOBAL spmla_g_state *fault_state,
 }
 
 SPMLA_KERNEL(mqa_logits)
+void
+spmla_k_mqa_logits(SPMLA_KERNEL_ARGS(mqa_logits))
 {
 	LOCAL_ARRAY(float, q32, MQA_STAGED);
 	LOCAL_ARRAY(float, w, MQA_HEADS);
@@ -477,6 +479,8 @@ SPMLA_KERNEL(mqa_logits)
 }
 
 SPMLA_KERNEL(mqa_logits_mxfp4)
+void
+spmla_k_mqa_logits_mxfp4(SPMLA_KERNEL_ARGS(mqa_logits_mxfp4))
 {
 	LOCAL_ARRAY(float, q32, MQA_STAGED);
 	LOCAL_ARRAY(float, w, MQA_HEADS);

@@ -371,6 +371,8 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 #define ARGS_NAME(type, name) name,
 
 SPMLA_KERNEL(mqa_logits_mma)
+void
+spmla_k_mqa_logits_mma(SPMLA_KERNEL_ARGS(mqa_logits_mma))
 {
 	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
 	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
@@ -382,6 +384,8 @@ SPMLA_KERNEL(mqa_logits_mma)
 }
 
 SPMLA_KERNEL(mqa_logits_mxfp4_mma)
+void
+spmla_k_mqa_logits_mxfp4_mma(SPMLA_KERNEL_ARGS(mqa_logits_mxfp4_mma))
 {
 	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
 	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);

@@ -422,6 +422,8 @@ mqa_wgmma_write(GLOBAL spmla_g_state *fault_state,
 }
 
 SPMLA_KERNEL_BLOCKS(mqa_logits_wgmma, 3)
+void
+spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 {
 	LOCAL_DYNAMIC(local, MQA_WGMMA_BYTES);
 	LOCAL uint16_t *panels = (LOCAL uint16_t *)local;

@@ -154,6 +154,8 @@ ragged_store(GLOBAL int32_t *out, uint32_t n, uint32_t slots,
 
 /* Four of 64 registers, for all that is on its way. */
 SPMLA_KERNEL_BLOCKS(ragged_index, 4)
+void
+spmla_k_ragged_index(SPMLA_KERNEL_ARGS(ragged_index))
 {
 	LOCAL_ARRAY(uint64_t, sums, RAGGED_SUBGROUPS);
 	LOCAL_ARRAY(uint32_t, lengths, 2 * RAGGED_SUBGROUPS); /* in turn */

@@ -58,6 +58,8 @@ swa_gather_len(int64_t queries, int32_t seq_len, uint32_t replay,
 }
 
 SPMLA_KERNEL(swa_index)
+void
+spmla_k_swa_index(SPMLA_KERNEL_ARGS(swa_index))
 {
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
 	const uint32_t items = SPMLA_ITEMS_swa_index;

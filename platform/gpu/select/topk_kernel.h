@@ -550,6 +550,8 @@ topk_best(topk_scratch shared, topk_row row, uint32_t k, GLOBAL int32_t *out)
 }
 
 SPMLA_KERNEL(topk)
+void
+spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 {
 	LOCAL_ARRAY(uint32_t, bins, TOPK_BINS);
 	LOCAL_ARRAY(uint32_t, sums, 2 * G_SCAN_SUBGROUPS);

@@ -65,6 +65,8 @@ indexer_schedule_first(uint64_t units, uint32_t num_sms, uint32_t sm,
 }
 
 SPMLA_KERNEL(indexer_schedule)
+void
+spmla_k_indexer_schedule(SPMLA_KERNEL_ARGS(indexer_schedule))
 {
 	LOCAL_ARRAY(uint64_t, ends, INDEXER_SCHEDULE_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);

@@ -93,6 +93,8 @@ logits_rows_block(const PRIVATE g_reporter *to, GLOBAL const int32_t *token_row,
 }
 
 SPMLA_KERNEL(logits_rows)
+void
+spmla_k_logits_rows(SPMLA_KERNEL_ARGS(logits_rows))
 {
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 	const g_reporter to = g_reporter_of(fault_state, fault_status);

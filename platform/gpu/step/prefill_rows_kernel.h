@@ -135,6 +135,8 @@ prefill_rows_block(
 }
 
 SPMLA_KERNEL(prefill_rows)
+void
+spmla_k_prefill_rows(SPMLA_KERNEL_ARGS(prefill_rows))
 {
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 	const g_reporter to = g_reporter_of(fault_state, fault_status);

@@ -53,6 +53,8 @@ slot_map_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 }
 
 SPMLA_KERNEL(slot_map)
+void
+spmla_k_slot_map(SPMLA_KERNEL_ARGS(slot_map))
 {
 	const uint32_t items = SPMLA_ITEMS_slot_map;
 	const g_reporter to = g_reporter_of(fault_state, fault_status);

@@ -767,6 +767,8 @@ prologue_run(SPMLA_K_STEP_PROLOGUE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 
 /* Of one table: what V4 has beyond it costs no instruction. */
 SPMLA_KERNEL_BLOCKS(step_prologue, 1)
+void
+spmla_k_step_prologue(SPMLA_KERNEL_ARGS(step_prologue))
 {
 	ARRAYS();
 	spmla_k_step_prologue_scalars one = s;
@@ -779,6 +781,8 @@ SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 }
 
 SPMLA_KERNEL_BLOCKS(step_prologue_v4, 1)
+void
+spmla_k_step_prologue_v4(SPMLA_KERNEL_ARGS(step_prologue_v4))
 {
 	ARRAYS();
 
@@ -787,6 +791,8 @@ SPMLA_KERNEL_BLOCKS(step_prologue_v4, 1)
 }
 
 SPMLA_KERNEL_BLOCKS(step_prologue_wide, 1)
+void
+spmla_k_step_prologue_wide(SPMLA_KERNEL_ARGS(step_prologue_wide))
 {
 	ARRAYS();
 

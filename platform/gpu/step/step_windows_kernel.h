@@ -190,6 +190,8 @@ windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 }
 
 SPMLA_KERNEL_BLOCKS(step_windows, 2)
+void
+spmla_k_step_windows(SPMLA_KERNEL_ARGS(step_windows))
 {
 	LOCAL_ARRAY(decode_cut, cut, 1);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);

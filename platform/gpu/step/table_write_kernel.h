@@ -24,6 +24,8 @@ enum { TABLE_WRITE_LOADS = 8 };
 #ifdef SPMLA_GPU_KERNELS
 
 SPMLA_KERNEL(table_write)
+void
+spmla_k_table_write(SPMLA_KERNEL_ARGS(table_write))
 {
 	const uint32_t items = SPMLA_ITEMS_table_write;
 	const uint32_t end = s.first_col + s.count;

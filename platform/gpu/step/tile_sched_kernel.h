@@ -562,6 +562,8 @@ tile_sched_make(const PRIVATE tile_sched_job *job,
 }
 
 SPMLA_KERNEL(tile_sched)
+void
+spmla_k_tile_sched(SPMLA_KERNEL_ARGS(tile_sched))
 {
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 	LOCAL_ARRAY(uint32_t, turns, TILE_SCHED_BOUNDS);

@@ -98,6 +98,8 @@ token_map_block(const PRIVATE g_reporter *to,
 }
 
 SPMLA_KERNEL(token_map)
+void
+spmla_k_token_map(SPMLA_KERNEL_ARGS(token_map))
 {
 	LOCAL_ARRAY(uint32_t, ends, TOKEN_MAP_ITEMS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
