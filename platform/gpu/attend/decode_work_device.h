@@ -7,6 +7,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 
+#include "spmla/platform/gpu/dialect/divide.h"
 #include "spmla/platform/gpu/step/decode_blocks_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
@@ -45,9 +46,9 @@
 	S(uint32_t, layout)                       \
 	S(uint32_t, topk)                         \
 	S(uint32_t, extra_topk)                   \
-	S(uint32_t, page_entries)                 \
+	S(spmla_g_divisor, page)                  \
 	S(uint32_t, pages)                        \
-	S(uint32_t, extra_page_entries)           \
+	S(spmla_g_divisor, extra_page)            \
 	S(uint32_t, extra_pages)                  \
 	S(uint32_t, parts)                        \
 	S(uint32_t, split_rows)                   \
@@ -79,6 +80,18 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
+/* The parameters as one. */
+typedef struct decode_scalars {
+	SPMLA_K_DECODE(SPMLA_I_K_NONE, SPMLA_I_K_FIELD)
+} decode_scalars;
+
+#define DECODE_POINTER(type, name) GLOBAL type *name;
+typedef struct decode_args {
+	SPMLA_K_DECODE(DECODE_POINTER, SPMLA_I_K_NONE)
+	decode_scalars s;
+} decode_args;
+#undef DECODE_POINTER
+
 /* What a sink adds to L, which is relative to `reach`, in log2 units. Those of
  * large scores overflow, and of two infinities there is no difference: an
  * infinite sink stands alone. */
@@ -99,14 +112,98 @@ g_ue8m0(uint32_t byte)
 	return g_float(byte ? byte << 23 : 0x400000u);
 }
 
+/* What a part of the metadata, or without parts a token, has to do: tokens
+ * first .. last, none if the last is before the first; of the first from a
+ * block of its own on, as a split, of the last up to one. */
+typedef struct decode_piece {
+	int32_t first, last;
+	int32_t first_block, end_block;
+	int32_t split;
+	uint32_t fault; /* it names tokens that there are not */
+} decode_piece;
+
 /* Blocks [begin, end) of one token; end is -1 where nothing is written. */
 typedef struct decode_range {
 	int32_t begin, end;
+	uint32_t row;    /* of the splits, or DECODE_WHOLE */
+	uint32_t faults; /* how many things the metadata say wrong */
 } decode_range;
 
-/* Piece `piece` into the notes: a token, or what a row of the metadata says.
- * The first item writes them and, if `reports`, says what is wrong.
- * Barriers. */
+/* No split row: the token's results are its own. */
+#define DECODE_WHOLE 0xffffffffu
+
+FN decode_piece
+decode_piece_of(GLOBAL const int32_t *metadata, uint32_t parts, uint32_t piece,
+		uint32_t tokens)
+{
+	GLOBAL const int32_t *part = metadata + (uint64_t)piece * 8;
+	decode_piece p;
+
+	p.first = p.last = (int32_t)piece;
+	p.first_block = 0;
+	p.end_block = 0x7fffffff;
+	p.split = 0;
+	p.fault = 0;
+	if (!parts)
+		return p;
+	p.first = part[0];
+	p.last = part[1];
+	p.first_block = part[2];
+	p.end_block = part[3];
+	p.split = part[4];
+	/* At or behind the last token a part has no work. */
+	if (p.first >= (int32_t)tokens) {
+		p.last = -1;
+	} else if (p.first < 0 || p.last < p.first ||
+		   p.last >= (int32_t)tokens) {
+		p.last = -1;
+		p.fault = 1;
+	}
+	p.first = p.first < 0 ? 0 : p.first;
+	return p;
+}
+
+/* Which of a token's `blocks` blocks the piece has, whatever the metadata took
+ * for its end, and the row of its results. */
+FN decode_range
+decode_range_of(const PRIVATE decode_piece *piece,
+		GLOBAL const int32_t *num_splits, uint32_t parts,
+		uint32_t split_rows, uint32_t t, int32_t blocks)
+{
+	decode_range r;
+	int64_t from, next, row;
+	int32_t split;
+
+	r.begin = 0;
+	r.end = blocks;
+	r.row = DECODE_WHOLE;
+	r.faults = 0;
+	if (!parts)
+		return r;
+	r.end = 0x7fffffff;
+	split = (int32_t)t == piece->first ? piece->split : 0;
+	if ((int32_t)t == piece->first)
+		r.begin = piece->first_block;
+	if ((int32_t)t == piece->last)
+		r.end = piece->end_block;
+	r.faults = r.begin < 0 || r.end < r.begin;
+	r.begin = r.begin < 0 ? 0 : r.begin < blocks ? r.begin : blocks;
+	r.end = r.end < r.begin ? r.begin : r.end < blocks ? r.end : blocks;
+	from = num_splits[t];
+	next = num_splits[t + 1];
+	row = from + split;
+	if (next - from != 1)
+		r.row = (uint32_t)row;
+	if (split < 0 || row < 0 || row >= next ||
+	    (next - from > 1 && row >= (int64_t)split_rows)) {
+		r.end = -1;
+		r.faults++;
+	}
+	return r;
+}
+
+/* Piece `piece` into the notes. The first item writes them and, if `reports`,
+ * says what is wrong. Barriers. */
 FN void
 decode_take(GLOBAL spmla_g_state *fault_state,
 	    GLOBAL spmla_g_status *fault_status, uint32_t reports,
@@ -114,79 +211,51 @@ decode_take(GLOBAL spmla_g_state *fault_state,
 	    uint32_t tokens, LOCAL int32_t *notes)
 {
 	BARRIER(); /* nobody reads the last notes */
-	if (g_item() == 0 && !parts) {
-		notes[DECODE_FIRST] = notes[DECODE_LAST] = (int32_t)piece;
-	} else if (g_item() == 0) {
-		GLOBAL const int32_t *part = metadata + (uint64_t)piece * 8;
-		const int32_t first = part[0];
-		int32_t last = part[1];
+	if (g_item() == 0) {
+		const decode_piece p =
+			decode_piece_of(metadata, parts, piece, tokens);
 
-		/* At or behind the last token a part has no work. */
-		if (first < (int32_t)tokens &&
-		    (first < 0 || last < first || last >= (int32_t)tokens)) {
-			if (reports)
-				g_fault(fault_state, fault_status, piece,
-					G_FAULT_INDEX);
-			last = -1;
-		}
-		notes[DECODE_FIRST] = first < 0 ? 0 : first;
-		notes[DECODE_LAST] = first < (int32_t)tokens ? last : -1;
-		notes[DECODE_FIRST_BLOCK] = part[2];
-		notes[DECODE_END_BLOCK] = part[3];
-		notes[DECODE_SPLIT] = part[4];
+		if (p.fault && reports)
+			g_fault(fault_state, fault_status, piece,
+				G_FAULT_INDEX);
+		notes[DECODE_FIRST] = p.first;
+		notes[DECODE_LAST] = p.last;
+		notes[DECODE_FIRST_BLOCK] = p.first_block;
+		notes[DECODE_END_BLOCK] = p.end_block;
+		notes[DECODE_SPLIT] = p.split;
 	}
 	BARRIER();
 }
 
-/* The split row of token t, or ~0 where its result is the token's own; *bad
- * where the metadata name no row that could be written. */
-FN uint64_t
-decode_row(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
-	   uint32_t parts, uint64_t split_rows, uint32_t t,
-	   PRIVATE uint32_t *bad)
+/* What of a token the piece in the notes has. */
+FN decode_range
+decode_noted_range(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
+		   uint32_t parts, uint32_t split_rows, uint32_t t,
+		   int32_t blocks)
 {
-	int64_t from, next, row;
-	int32_t split;
+	decode_piece p;
 
-	*bad = 0;
-	if (!parts)
-		return ~(uint64_t)0;
-	from = num_splits[t];
-	next = num_splits[t + 1];
-	split = (int32_t)t == notes[DECODE_FIRST] ? notes[DECODE_SPLIT] : 0;
-	row = from + split;
-	if (split < 0 || row < 0 || row >= next ||
-	    (next - from > 1 && (uint64_t)row >= split_rows))
-		*bad = 1;
-	return next - from == 1 ? ~(uint64_t)0 : (uint64_t)row;
+	p.first = notes[DECODE_FIRST];
+	p.last = notes[DECODE_LAST];
+	p.first_block = notes[DECODE_FIRST_BLOCK];
+	p.end_block = notes[DECODE_END_BLOCK];
+	p.split = notes[DECODE_SPLIT];
+	p.fault = 0;
+	return decode_range_of(&p, num_splits, parts, split_rows, t, blocks);
 }
 
-/* Which of a token's `blocks` blocks the piece has. */
+/* The same, and the first item reports what is wrong, if `reports`. */
 FN decode_range
 decode_blocks_of(GLOBAL spmla_g_state *fault_state,
 		 GLOBAL spmla_g_status *fault_status, uint32_t reports,
 		 LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
-		 uint32_t parts, uint64_t split_rows, uint32_t t,
+		 uint32_t parts, uint32_t split_rows, uint32_t t,
 		 int32_t blocks)
 {
-	uint32_t bad, no_row;
-	decode_range r;
+	decode_range r = decode_noted_range(notes, num_splits, parts,
+					    split_rows, t, blocks);
 
-	r.begin = 0;
-	r.end = blocks;
-	if (!parts)
-		return r;
-	r.end = 0x7fffffff; /* whatever the metadata took for its end */
-	if ((int32_t)t == notes[DECODE_FIRST])
-		r.begin = notes[DECODE_FIRST_BLOCK];
-	if ((int32_t)t == notes[DECODE_LAST])
-		r.end = notes[DECODE_END_BLOCK];
-	bad = r.begin < 0 || r.end < r.begin;
-	r.begin = r.begin < 0 ? 0 : r.begin < blocks ? r.begin : blocks;
-	r.end = r.end < r.begin ? r.begin : r.end < blocks ? r.end : blocks;
-	(void)decode_row(notes, num_splits, parts, split_rows, t, &no_row);
-	r.end = no_row ? -1 : r.end;
-	for (bad += no_row; bad && reports && g_item() == 0; bad--)
+	for (; r.faults && reports && g_item() == 0; r.faults--)
 		g_fault(fault_state, fault_status, t, G_FAULT_INDEX);
 	return r;
 }

@@ -25,14 +25,14 @@ sparse_decode_rows(LOCAL attend_local *shared,
 		   GLOBAL spmla_g_state *fault_state,
 		   GLOBAL spmla_g_status *fault_status,
 		   GLOBAL const int32_t *slots, uint32_t n, uint32_t layout,
-		   uint32_t page_entries, uint32_t pages,
+		   spmla_g_divisor page, uint32_t pages,
 		   uint64_t page_stride_bytes, uint32_t token, uint32_t reports)
 {
 	const uint32_t i = g_item();
 	const int32_t slot = i < n ? slots[i] : -1;
-	const uint32_t page = (uint32_t)slot / page_entries;
-	const uint32_t entry = (uint32_t)slot % page_entries;
-	const uint64_t base = (uint64_t)page * page_stride_bytes;
+	const uint32_t number = g_divide((uint32_t)slot, page);
+	const uint32_t entry = (uint32_t)slot - number * page.by;
+	const uint64_t base = (uint64_t)number * page_stride_bytes;
 	const uint32_t row_bytes =
 		layout == SPMLA_LAYOUT_FP8_DS_MLA ? SPMLA_FP8_DS_MLA_BYTES
 		: layout == SPMLA_LAYOUT_V4_FP8   ? SPMLA_V4_VALUE_BYTES
@@ -40,7 +40,7 @@ sparse_decode_rows(LOCAL attend_local *shared,
 
 	if (i >= ATTEND_KEYS)
 		return;
-	if (slot < 0 || page >= pages) {
+	if (slot < 0 || number >= pages) {
 		shared->at[i] = ATTEND_NO_ROW;
 		if (slot != -1 && reports)
 			g_fault(fault_state, fault_status, token,
@@ -48,8 +48,7 @@ sparse_decode_rows(LOCAL attend_local *shared,
 		return;
 	}
 	shared->at[i] = base + (uint64_t)entry * row_bytes;
-	shared->scales_at[i] = base +
-			       (uint64_t)page_entries * SPMLA_V4_VALUE_BYTES +
+	shared->scales_at[i] = base + (uint64_t)page.by * SPMLA_V4_VALUE_BYTES +
 			       (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
 }
 
@@ -95,8 +94,6 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 				first_blocks +
 					(int32_t)decode_blocks(extra_len, 0));
 			attend_state st;
-			uint64_t row;
-			uint32_t bad;
 			int32_t block;
 
 			if (range.end < 0)
@@ -127,8 +124,7 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 					      : slots + token * s.slots_stride +
 							first,
 					n, s.layout,
-					extra ? s.extra_page_entries
-					      : s.page_entries,
+					extra ? s.extra_page : s.page,
 					extra ? s.extra_pages : s.pages,
 					extra ? s.extra_page_stride_bytes
 					      : s.page_stride_bytes,
@@ -139,10 +135,9 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 			}
 			if (!active)
 				continue;
-			row = decode_row(notes, num_splits, s.parts,
-					 s.split_rows, t, &bad);
-			if (row != ~(uint64_t)0) {
-				const uint64_t at = row * s.heads + head;
+			if (range.row != DECODE_WHOLE) {
+				const uint64_t at =
+					(uint64_t)range.row * s.heads + head;
 
 				attend_partial(
 					&st, split_out + at * SPMLA_MLA_LATENT);

@@ -13,7 +13,8 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
 static void
 fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 {
-	p->s.extra_page_entries = 1; /* kernels divide by it before they look */
+	/* Kernels divide by it before they look. */
+	p->s.extra_page = spmla_i_gpu_divisor(1);
 	if (a->extra_topk) {
 		p->extra_slots = a->extra_slots;
 		p->extra_topk_lens = a->extra_topk_lens;
@@ -21,7 +22,8 @@ fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 		p->s.extra_slots_stride = a->extra_slots_stride_elems;
 		p->s.extra_page_stride_bytes = a->extra_cache.page_stride_bytes;
 		p->s.extra_topk = a->extra_topk;
-		p->s.extra_page_entries = a->extra_cache.entries_per_page;
+		p->s.extra_page =
+			spmla_i_gpu_divisor(a->extra_cache.entries_per_page);
 		p->s.extra_pages = a->extra_cache.pages;
 		p->s.has_extra_lens = a->extra_topk_lens != NULL;
 	}
@@ -62,7 +64,7 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 							  : SPMLA_MLA_DIM;
 	p->s.layout = a->cache.layout;
 	p->s.topk = a->topk;
-	p->s.page_entries = a->cache.entries_per_page;
+	p->s.page = spmla_i_gpu_divisor(a->cache.entries_per_page);
 	p->s.pages = a->cache.pages;
 	p->s.has_lens = a->topk_lens != NULL;
 	p->s.has_sink = a->attn_sink != NULL;

@@ -131,12 +131,12 @@ FN void
 decode_mma_fetch(PRIVATE decode_mma_row *to,
 		 const PRIVATE decode_mma_kind *kind,
 		 GLOBAL const uint8_t *cache, uint64_t page_stride_bytes,
-		 uint32_t page_entries, uint32_t pages)
+		 spmla_g_divisor page, uint32_t pages)
 {
 	const uint32_t part = g_item() % 4, codes = decode_mma_codes(kind);
-	const uint32_t page = (uint32_t)to->slot / page_entries;
-	const uint32_t entry = (uint32_t)to->slot - page * page_entries;
-	const uint32_t is = to->slot >= 0 && page < pages;
+	const uint32_t number = g_divide((uint32_t)to->slot, page);
+	const uint32_t entry = (uint32_t)to->slot - number * page.by;
+	const uint32_t is = to->slot >= 0 && number < pages;
 	const uint32_t is_bf16 = kind->layout == SPMLA_LAYOUT_MLA_BF16;
 	const uint32_t is_v4 = kind->layout == SPMLA_LAYOUT_V4_FP8;
 	const uint32_t row_bytes = is_bf16 ? 2 * kind->dim
@@ -148,13 +148,12 @@ decode_mma_fetch(PRIVATE decode_mma_row *to,
 	to->counts = is;
 	to->scale = 0;
 	if (is)
-		row += page * page_stride_bytes;
+		row += number * page_stride_bytes;
 	if (is && is_v4)
 		to->scale =
 			((GLOBAL const uint32_t
 				  *)(row +
-				     (uint64_t)page_entries *
-					     SPMLA_V4_VALUE_BYTES +
+				     (uint64_t)page.by * SPMLA_V4_VALUE_BYTES +
 				     (uint64_t)entry *
 					     SPMLA_V4_SCALE_BYTES))[part % 2];
 	if (is)
@@ -196,11 +195,11 @@ decode_mma_next(PRIVATE decode_mma_row *to, const PRIVATE decode_mma_kind *kind,
 	if (kind->layout == SPMLA_LAYOUT_V4_FP8 &&
 	    block >= decode_blocks(lens[0], 1))
 		decode_mma_fetch(to, kind, extra_cache,
-				 s->extra_page_stride_bytes,
-				 s->extra_page_entries, s->extra_pages);
+				 s->extra_page_stride_bytes, s->extra_page,
+				 s->extra_pages);
 	else
-		decode_mma_fetch(to, kind, cache, s->page_stride_bytes,
-				 s->page_entries, s->pages);
+		decode_mma_fetch(to, kind, cache, s->page_stride_bytes, s->page,
+				 s->pages);
 	if (slot != -1 && !to->counts && g_item() % 4 == 0 && reports &&
 	    !s->quiet)
 		g_fault(fault_state, fault_status, t, G_FAULT_INDEX);
@@ -494,12 +493,12 @@ decode_mma_write(PRIVATE decode_mma_state *st,
 		 GLOBAL const float *attn_sink, GLOBAL uint16_t *out,
 		 GLOBAL float *lse, GLOBAL float *max_logits,
 		 GLOBAL float *split_out, GLOBAL float *split_lse,
-		 LOCAL float *most, uint64_t row, int64_t token,
+		 LOCAL float *most, uint32_t row, int64_t token,
 		 uint32_t first_head, uint32_t heads, uint32_t own_head,
 		 uint32_t share)
 {
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
-	const uint32_t whole = row == ~(uint64_t)0;
+	const uint32_t whole = row == DECODE_WHOLE;
 	const uint32_t shares = decode_mma_shares(kind);
 	const float none = g_float(0xff800000u);
 	const float c = s->scale * 1.44269504088896341f;
@@ -556,8 +555,8 @@ decode_mma_write(PRIVATE decode_mma_state *st,
 				to[1] = (uint16_t)g_f32_to_bf16(y);
 			} else {
 				GLOBAL float *to = split_out +
-						   (row * s->heads + head) *
-							   SPMLA_MLA_LATENT +
+						   ((uint64_t)row * s->heads +
+						    head) * SPMLA_MLA_LATENT +
 						   column;
 
 				to[0] = x;
@@ -567,7 +566,7 @@ decode_mma_write(PRIVATE decode_mma_state *st,
 		if (share || lane_t)
 			continue;
 		if (!whole)
-			split_lse[row * s->heads + head] = lse2;
+			split_lse[(uint64_t)row * s->heads + head] = lse2;
 		else if (s->has_lse)
 			lse[at] = !is_empty            ? lse2 * unit
 				  : s->empty_minus_inf ? none
@@ -697,10 +696,11 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				BARRIER(); /* nobody reads these keys */
 			}
 			{
-				uint32_t bad;
-				const uint64_t row =
-					decode_row(notes, num_splits, s->parts,
-						   s->split_rows, t, &bad);
+				const uint32_t row =
+					decode_noted_range(notes, num_splits,
+							   s->parts,
+							   s->split_rows, t, 0)
+						.row;
 
 				decode_mma_write(&st, s, &kind, attn_sink, out,
 						 lse, max_logits, split_out,

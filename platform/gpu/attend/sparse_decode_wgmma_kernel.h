@@ -66,7 +66,8 @@ typedef struct decode_wgmma_list {
 	int64_t slots_stride;
 	GLOBAL const uint8_t *cache;
 	uint64_t page_stride;
-	uint32_t page_entries, pages, len, blocks;
+	spmla_g_divisor page;
+	uint32_t pages, len, blocks;
 } decode_wgmma_list;
 
 /* What a lane has of the next 8 rows of its subgroup: of each row 16 bytes of
@@ -106,7 +107,7 @@ decode_wgmma_lists_of(decode_wgmma_list lists[2], GLOBAL const int32_t *slots,
 	lists[0].slots_stride = s->slots_stride;
 	lists[0].cache = cache;
 	lists[0].page_stride = s->page_stride_bytes;
-	lists[0].page_entries = s->page_entries;
+	lists[0].page = s->page;
 	lists[0].pages = s->pages;
 	lists[0].len = len;
 	lists[0].blocks = decode_blocks(len, 1);
@@ -114,7 +115,7 @@ decode_wgmma_lists_of(decode_wgmma_list lists[2], GLOBAL const int32_t *slots,
 	lists[1].slots_stride = s->extra_slots_stride;
 	lists[1].cache = extra_cache;
 	lists[1].page_stride = s->extra_page_stride_bytes;
-	lists[1].page_entries = s->extra_page_entries;
+	lists[1].page = s->extra_page;
 	lists[1].pages = s->extra_pages;
 	lists[1].len = extra_len;
 	lists[1].blocks = decode_blocks(extra_len, 0);
@@ -150,8 +151,8 @@ decode_wgmma_seek(PRIVATE decode_wgmma_rows *to,
 		  uint32_t bf16)
 {
 	const int32_t slot = to->slot;
-	const uint32_t page = (uint32_t)slot / list->page_entries;
-	const uint32_t in_page = (uint32_t)slot - page * list->page_entries;
+	const uint32_t page = g_divide((uint32_t)slot, list->page);
+	const uint32_t in_page = (uint32_t)slot - page * list->page.by;
 	const uint32_t counts = slot >= 0 && page < list->pages;
 
 	to->bad = slot != -1 && !counts;
@@ -161,7 +162,7 @@ decode_wgmma_seek(PRIVATE decode_wgmma_rows *to,
 		to->row += in_page * bf16 * 2 * G_PANEL;
 	} else if (v4) {
 		to->v4_scales =
-			(list->page_entries - in_page) * SPMLA_V4_VALUE_BYTES +
+			(list->page.by - in_page) * SPMLA_V4_VALUE_BYTES +
 			in_page * SPMLA_V4_SCALE_BYTES;
 		to->row += in_page * SPMLA_V4_VALUE_BYTES;
 	} else {
@@ -523,11 +524,11 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		   GLOBAL const float *attn_sink, GLOBAL uint16_t *out,
 		   GLOBAL float *lse, GLOBAL float *max_logits,
 		   GLOBAL float *split_out, GLOBAL float *split_lse,
-		   LOCAL float *sums, uint64_t row, uint32_t t,
+		   LOCAL float *sums, uint32_t row, uint32_t t,
 		   uint32_t first_head)
 {
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
-	const uint32_t whole = row == ~(uint64_t)0;
+	const uint32_t whole = row == DECODE_WHOLE;
 	const int64_t token = t;
 	const uint32_t half_of = g_item() / 128;
 	const uint32_t local_head = g_item() / 32 % 4 * 16 + g;
@@ -589,8 +590,8 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 				}
 			} else {
 				GLOBAL float *to = split_out +
-						   (row * s->heads + head) *
-							   SPMLA_MLA_LATENT +
+						   ((uint64_t)row * s->heads +
+						    head) * SPMLA_MLA_LATENT +
 						   column;
 
 				to[0] = x;
@@ -600,7 +601,7 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		if (half_of || lane_t)
 			continue;
 		if (!whole)
-			split_lse[row * s->heads + head] = lse2;
+			split_lse[(uint64_t)row * s->heads + head] = lse2;
 		else if (s->has_lse)
 			lse[token * s->lse_token_stride +
 			    (int64_t)head * s->lse_head_stride] =
@@ -844,10 +845,11 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				BARRIER();
 			}
 			{
-				uint32_t bad;
-				const uint64_t row =
-					decode_row(notes, num_splits, s->parts,
-						   s->split_rows, t, &bad);
+				const uint32_t row =
+					decode_noted_range(notes, num_splits,
+							   s->parts,
+							   s->split_rows, t, 0)
+						.row;
 
 				decode_wgmma_write(&st, s, attn_sink, out, lse,
 						   max_logits, split_out,

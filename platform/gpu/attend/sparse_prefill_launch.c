@@ -35,8 +35,8 @@ launch_matrix(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	p.s.tokens = a->tokens;
 	p.s.heads = a->heads;
 	p.s.topk = a->topk;
-	p.s.page_entries = 1;
-	p.s.extra_page_entries = 1;
+	p.s.page = spmla_i_gpu_divisor(1);
+	p.s.extra_page = spmla_i_gpu_divisor(1);
 	p.s.pages = a->kv_rows;
 	p.s.has_lens = a->topk_lens != NULL;
 	p.s.has_sink = a->attn_sink != NULL;
