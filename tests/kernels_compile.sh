@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # kernels_compile.sh REPORT: the kernels that are written once compile for AMD
 # GPUs (two generations, subgroups of 64 and of 32) and to SPIR-V, with every
-# kernel in what comes out. And of those for CUDA, as cuda_blob.bzl's REPORT
+# kernel in what comes out. And of those for CUDA, as the REPORT of blob.sh
 # tells where there is an nvcc, none has a stack for any target, which would be
 # memory that the driver takes by itself, no target's binary, which a device
 # loads whole, is larger than it may be, and those with matrix instructions are

@@ -12,7 +12,7 @@
 
 /* The embedded kernels, a fatbin; the driver finds its size in it. No bytes
  * where the library was built without nvcc. In spmla_cuda_blob.o, which the
- * build makes (platform/bazel/cuda_blob.bzl). */
+ * build makes (platform/cuda/blob.sh). */
 extern const uint8_t spmla_i_cuda_blob[];
 extern const uint64_t spmla_i_cuda_blob_bytes;
 extern const uint32_t spmla_i_cuda_blob_driver; /* that it needs: 13000 */

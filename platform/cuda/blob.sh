@@ -1,0 +1,96 @@
+#!/bin/sh
+# blob.sh CC NVCC SOURCE OBJECT FLAGS...: the kernels for CUDA as an object file
+# for the library. The object has the fatbin as read-only data, aligned to 64
+# bytes, or no bytes where NVCC is "". Its symbols are spmla_i_cuda_blob,
+# _blob_bytes and _blob_driver (the driver's version that it needs); see
+# init_cuda.h.
+#
+# Beside OBJECT, x.o, are x.fatbin and x.report: what ptxas says of each kernel
+# for each target, and the bytes of each binary before compression.
+set -eu
+
+# One binary for each; 90 and 90a have variants of their own. The oldest is also
+# there as PTX, for devices that are newer than the toolkit.
+archs='80 86 89 90 90a 100 120'
+
+cc=$1 nvcc=$2 source=$3 object=$4
+shift 4
+blob=${object%.o}.fatbin
+report=${object%.o}.report
+driver=0
+
+compile() { # FLAGS...
+	targets=
+	for arch in $archs; do
+		case $arch in
+		80) code="[sm_80,compute_80]" ;;
+		*) code=sm_$arch ;;
+		esac
+		# If this toolkit knows it; the list has a line for each,
+		# without "a".
+		if "$nvcc" --list-gpu-code | grep -qx "sm_${arch%a}"; then
+			targets="$targets -gencode=arch=compute_$arch,code=$code"
+		fi
+	done
+	# A quarter of the size; older toolkits compress by themselves.
+	if "$nvcc" --help | grep -q -e --compress-mode; then
+		targets="$targets --compress-mode=size"
+	fi
+	# nvcc names its files by its process, which has one number in all
+	# sandboxes.
+	export TMPDIR="$blob.keep"
+	rm -rf "$TMPDIR"
+	mkdir "$TMPDIR"
+	# shellcheck disable=SC2086 # a word each
+	"$nvcc" -x cu -DSPMLA_GPU_KERNELS -O3 -fmad=false -t 0 --fatbin \
+		$targets -Xptxas -v --keep --keep-dir "$TMPDIR" "$@" \
+		-o "$blob" "$source" 2>"$report" || {
+		cat "$report" >&2
+		exit 1
+	}
+	grep -vE '^(ptxas info|  )' "$report" >&2 || true # warnings
+	for cubin in "$TMPDIR"/*.cubin; do
+		arch=${cubin##*_}
+		echo "cubin sm_${arch%.cubin} $(wc -c <"$cubin") bytes" \
+			>>"$report"
+	done
+	rm -rf "$TMPDIR"
+	sed -i '/Compile time/d' "$report" # or no two were the same
+	# Any driver of the toolkit's major version runs its binaries.
+	driver=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+}
+
+embed() {
+	cat >"$object.S" <<-END
+		.section .rodata
+		.balign 64
+		.globl spmla_i_cuda_blob
+		.type spmla_i_cuda_blob, @object
+		spmla_i_cuda_blob:
+		.incbin "$blob"
+		.Lend:
+		.size spmla_i_cuda_blob, .Lend - spmla_i_cuda_blob
+		.balign 8
+		.globl spmla_i_cuda_blob_bytes
+		.type spmla_i_cuda_blob_bytes, @object
+		.size spmla_i_cuda_blob_bytes, 8
+		spmla_i_cuda_blob_bytes:
+		.quad .Lend - spmla_i_cuda_blob
+		.globl spmla_i_cuda_blob_driver
+		.type spmla_i_cuda_blob_driver, @object
+		.size spmla_i_cuda_blob_driver, 4
+		spmla_i_cuda_blob_driver:
+		.long $driver * 1000
+		.section .note.GNU-stack,"",@progbits
+	END
+	"$cc" -c "$object.S" -o "$object"
+	rm -f "$object.S"
+}
+
+if [ -n "$nvcc" ]; then
+	compile "$@"
+else
+	: >"$blob"
+	: >"$report"
+fi
+embed
