@@ -45,9 +45,18 @@
 extern "C" {
 #endif
 
-#define SPMLA_VERSION 100u /* major * 10000 + minor * 100 + patch */
+/* Everything else that says the version reads it here. While the first number
+ * is 0, another second one may mean another interface. */
+#define SPMLA_VERSION_MAJOR 0
+#define SPMLA_VERSION_MINOR 1
+#define SPMLA_VERSION_PATCH 0
+#define SPMLA_VERSION                                                \
+	(SPMLA_VERSION_MAJOR * 10000u + SPMLA_VERSION_MINOR * 100u + \
+	 SPMLA_VERSION_PATCH)
 
+/* Of the library that runs: SPMLA_VERSION, and "0.1.0". */
 uint32_t spmla_version(void);
+const char *spmla_version_string(void);
 
 /* ---- Context ----------------------------------------------------------- */
 

@@ -13,6 +13,17 @@ spmla_version(void)
 	return SPMLA_VERSION;
 }
 
+#define TEXT(x) #x
+#define VERSION_TEXT(major, minor, patch) \
+	TEXT(major) "." TEXT(minor) "." TEXT(patch)
+
+const char *
+spmla_version_string(void)
+{
+	return VERSION_TEXT(SPMLA_VERSION_MAJOR, SPMLA_VERSION_MINOR,
+			    SPMLA_VERSION_PATCH);
+}
+
 const char *
 spmla_status_name(spmla_status status)
 {

@@ -6,6 +6,7 @@
 #include "tests/harness/pins.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "spmla/internal/backend.h"
@@ -344,7 +345,12 @@ END_TEST
 
 START_TEST(the_version_is_that_of_the_header)
 {
+	char text[32];
+
 	ck_assert_uint_eq(spmla_version(), SPMLA_VERSION);
+	snprintf(text, sizeof text, "%u.%u.%u", SPMLA_VERSION / 10000,
+		 SPMLA_VERSION / 100 % 100, SPMLA_VERSION % 100);
+	ck_assert_str_eq(spmla_version_string(), text);
 }
 END_TEST
 
