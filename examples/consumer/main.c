@@ -1,7 +1,6 @@
 /* The least that a project which links SpMLA can do with it: a plan, a context,
  * and one step of one layer. The query is zero and there is one key, so that
  * what comes out is what went in. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -143,7 +142,7 @@ main(void)
 			spmla_fault_name(status.fault), out[0], (double)lse[0]);
 		return 1;
 	}
-	printf("spmla %" PRIu32 ", one step, lse %.1f\n", spmla_version(),
+	printf("spmla %s, one step, lse %.1f\n", spmla_version_string(),
 	       (double)fabsf(lse[0]));
 	return 0;
 }

@@ -1,0 +1,142 @@
+# SpMLA without Bazel. BUILD.bazel builds the same objects of the same sources.
+#
+#	make                            libspmla.a and libspmla.so, below BUILD
+#	make check                      a program with each of them runs a step
+#	make install PREFIX=/usr/local  headers, libraries, spmla.pc, CMake's file
+#	make clean
+#
+# Kernels for CUDA are in both where NVCC is found: CUDA=0 leaves them out,
+# CUDA=1 insists. CFLAGS come before what the library cannot do without.
+
+BUILD = out/make
+PREFIX = /usr/local
+LIBDIR = $(PREFIX)/lib
+INCLUDEDIR = $(PREFIX)/include
+DESTDIR =
+
+CFLAGS ?= -O2
+INSTALL = install
+ifndef NVCC
+NVCC := $(firstword $(wildcard /usr/local/cuda/bin/nvcc) \
+	$(shell command -v nvcc))
+endif
+CUDA = $(if $(NVCC),1,0)
+
+root := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+
+# SPMLA_VERSION_MAJOR and so on: the one place that says the version. Below 1.0
+# a minor version may change the interface.
+number = $(shell sed -n 's/^.define SPMLA_VERSION_$1 //p' $(root)/lib/spmla.h)
+version := $(call number,MAJOR).$(call number,MINOR).$(call number,PATCH)
+soversion := $(call number,MAJOR).$(call number,MINOR)
+
+patterns = lib/*.c lib/*/*.c platform/cpu/*/*.c platform/cuda/*.c \
+	platform/gpu/*.c platform/gpu/*/*.c
+sources := $(filter-out platform/gpu/all_kernels.c, $(sort \
+	$(patsubst $(root)/%,%,$(wildcard $(patterns:%=$(root)/%)))))
+headers := $(wildcard $(root)/lib/*.h $(root)/platform/*/spmla_*.h)
+op_headers := $(wildcard $(root)/lib/ops/*.h)
+
+# "spmla/..." is made of four folders.
+include = $(BUILD)/include
+includes = -I$(include)/lib -I$(include)/cpu -I$(include)/cuda \
+	-I$(include)/platform
+flags = $(CPPFLAGS) $(CFLAGS) -std=c11 -fPIC -ffp-contract=off \
+	-fno-fast-math -Wall -Wextra -Wpedantic -Wconversion -Wshadow \
+	-Wmissing-prototypes $(includes)
+
+objects = $(sources:%.c=$(BUILD)/%.o)
+blob = $(BUILD)/spmla_cuda_blob.o
+nvcc = $(if $(filter 0,$(CUDA)),,$(or $(NVCC), \
+	$(error CUDA=$(CUDA), but no nvcc: name it by NVCC=)))
+archive = $(BUILD)/libspmla.a
+shared = $(BUILD)/libspmla.so.$(version)
+soname = libspmla.so.$(soversion)
+made = $(BUILD)/spmla.pc $(BUILD)/SpMLAConfig.cmake \
+	$(BUILD)/SpMLAConfigVersion.cmake
+
+all: $(archive) $(shared)
+
+# With these, other ones than the last time build anew what they change.
+stale = echo '$1' | cmp -s - $@ || echo '$1' >$@
+
+$(BUILD)/flags: always
+	@mkdir -p $(@D)
+	@$(call stale,$(CC) $(flags) $(LDFLAGS))
+
+$(BUILD)/nvcc: always
+	@mkdir -p $(@D)
+	@$(call stale,$(nvcc))
+
+$(BUILD)/prefix: always
+	@mkdir -p $(@D)
+	@$(call stale,$(version) $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
+
+$(include)/.linked:
+	@mkdir -p $(include)/lib $(include)/cpu $(include)/cuda \
+		$(include)/platform/spmla
+	@ln -sfn $(root)/lib $(include)/lib/spmla
+	@ln -sfn $(root)/platform/cpu $(include)/cpu/spmla
+	@ln -sfn $(root)/platform/cuda $(include)/cuda/spmla
+	@ln -sfn $(root)/platform $(include)/platform/spmla/platform
+	@touch $@
+
+$(objects): $(BUILD)/%.o: $(root)/%.c $(BUILD)/flags | $(include)/.linked
+	@mkdir -p $(@D)
+	$(CC) $(flags) -MMD -MP -c $< -o $@
+
+-include $(objects:.o=.d)
+
+kernels = $(root)/platform/gpu/all_kernels.c
+$(blob): $(root)/platform/cuda/blob.sh $(BUILD)/nvcc $(kernels) \
+		$(wildcard $(root)/platform/gpu/*.* $(root)/platform/gpu/*/*.h \
+		$(root)/lib/*.h $(root)/lib/internal/*.h) | $(include)/.linked
+	sh $< $(CC) "$(nvcc)" $(kernels) $@ $(includes)
+
+$(archive): $(objects) $(blob)
+	rm -f $@
+	$(AR) cqs $@ $^
+
+$(shared): $(objects) $(blob) $(root)/platform/make/exports.map
+	$(CC) -shared -Wl,-soname,$(soname) $(CFLAGS) $(LDFLAGS) -o $@ \
+		-Wl,--version-script=$(root)/platform/make/exports.map \
+		-Wl,-Bsymbolic-functions -Wl,-z,defs -Wl,-z,relro -Wl,-z,now \
+		-Wl,-z,noexecstack $(objects) $(blob) -Wl,--as-needed -ldl -lm
+	ln -sf $(@F) $(BUILD)/$(soname)
+	ln -sf $(@F) $(BUILD)/libspmla.so
+
+$(made): $(BUILD)/%: $(root)/platform/make/%.in $(BUILD)/prefix
+	sed -e 's|@VERSION@|$(version)|' -e 's|@SOVERSION@|$(soversion)|' \
+		-e 's|@PREFIX@|$(PREFIX)|' \
+		-e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
+		-e 's|@INCLUDEDIR@|$(INCLUDEDIR:$(PREFIX)/%=$${prefix}/%)|' \
+		-e "s|@FROM_LIBDIR@|$$(realpath -sm \
+			--relative-to=$(LIBDIR) $(INCLUDEDIR))|" $< >$@
+
+install: all $(made)
+	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/spmla/ops \
+		$(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/SpMLA
+	$(INSTALL) -m 644 $(headers) $(DESTDIR)$(INCLUDEDIR)/spmla
+	$(INSTALL) -m 644 $(op_headers) $(DESTDIR)$(INCLUDEDIR)/spmla/ops
+	$(INSTALL) -m 644 $(archive) $(DESTDIR)$(LIBDIR)
+	$(INSTALL) -m 755 $(shared) $(DESTDIR)$(LIBDIR)
+	ln -sf $(notdir $(shared)) $(DESTDIR)$(LIBDIR)/$(soname)
+	ln -sf $(notdir $(shared)) $(DESTDIR)$(LIBDIR)/libspmla.so
+	$(INSTALL) -m 644 $(BUILD)/spmla.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(INSTALL) -m 644 $(filter %.cmake,$(made)) \
+		$(DESTDIR)$(LIBDIR)/cmake/SpMLA
+
+smoke = $(CC) $(CFLAGS) -std=c11 $(includes) $(root)/examples/consumer/main.c \
+	$(LDFLAGS)
+
+check: all
+	$(smoke) $(archive) -lm -o $(BUILD)/check_static
+	$(BUILD)/check_static
+	$(smoke) -L$(BUILD) -lspmla -lm -o $(BUILD)/check_shared
+	LD_LIBRARY_PATH=$(BUILD) $(BUILD)/check_shared
+
+clean:
+	rm -rf $(BUILD)
+
+.DELETE_ON_ERROR:
+.PHONY: all install check clean always

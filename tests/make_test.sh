@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# make_test.sh ARCHIVE: what the Makefile builds and installs. It has the sources
+# and the flags of Bazel's ARCHIVE; programs find it by pkg-config, CMake and
+# cargo; kernels for CUDA are in it where there is an nvcc.
+set -euo pipefail
+
+archive=$PWD/$1
+root=$PWD
+tmp=$TEST_TMPDIR
+usr=$tmp/usr
+HOME=$(getent passwd "$(id -u)" | cut -d: -f6) # cargo keeps its compiler there
+export HOME
+PATH=$PATH:$HOME/.cargo/bin
+unset MAKEFLAGS CFLAGS NVCC
+
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+make=(make -s -j2 BUILD="$tmp/build" CFLAGS='-O2 -Werror')
+cd "$tmp"
+"${make[@]}" -f "$root/Makefile" CUDA=0 PREFIX="$usr" check install
+lib=$usr/lib
+
+# The same sources, the same flags.
+diff <(ar t "$archive" | sort) <(ar t "$lib/libspmla.a" | sort) ||
+	fail "BUILD.bazel and Makefile have other sources"
+copts=$(sed -n '/^    copts = \[/,/\]/s/^ *"\(.*\)",/\1/p' "$root/BUILD.bazel")
+[ "$(wc -w <<<"$copts")" -ge 8 ]
+for flag in $copts; do
+	grep -q -e " $flag " build/flags ||
+		fail "$flag of BUILD.bazel is not in the Makefile"
+done
+
+# What is public of the archive is exported, and nothing else.
+diff <(nm -P -g --defined-only "$lib/libspmla.a" | awk 'NF > 2 { print $1 }' |
+	grep -v '^spmla_i_' | sort) \
+	<(nm -P -D --defined-only "$lib/libspmla.so" | cut -d' ' -f1 | sort) ||
+	fail "libspmla.so exports something else"
+readelf -lW "$lib/libspmla.so" >segments
+grep -qE 'GNU_STACK.* RW ' segments || fail "an executable stack"
+version=$(sed -n 's/^Version: //p' "$lib/pkgconfig/spmla.pc")
+readelf -d "$lib/libspmla.so.$version" |
+	grep -q "soname: \[libspmla.so.${version%.*}\]" || fail "another soname"
+
+# A staged installation has the same files, with paths below the prefix.
+"${make[@]}" -f "$root/Makefile" CUDA=0 PREFIX=/opt/spmla \
+	DESTDIR="$tmp/stage" install
+diff <(cd "$usr" && find . | sort) <(cd stage/opt/spmla && find . | sort)
+grep -qx 'prefix=/opt/spmla' stage/opt/spmla/lib/pkgconfig/spmla.pc
+if grep -rIlF "$tmp" stage; then
+	fail "these name the folder that they were built in"
+fi
+
+# prints WANT COMMAND...
+prints() {
+	local want=$1 out
+	shift
+	out=$("$@")
+	[[ $out == $want ]] || fail "$* printed: $out"
+}
+
+have() {
+	command -v "$1" >/dev/null || {
+		echo "SKIPPED: $1 is not there"
+		return 1
+	}
+}
+
+step="spmla $version, one step, lse 0.0"
+export PKG_CONFIG_PATH=$lib/pkgconfig
+main=$root/examples/consumer/main.c
+if have pkg-config; then
+	read -ra cflags <<<"$(pkg-config --cflags spmla)"
+	read -ra libs <<<"$(pkg-config --libs spmla)"
+	read -ra all <<<"$(pkg-config --libs --static spmla)"
+	gcc -std=c11 -Wall -Wextra -Werror "${cflags[@]}" "$main" \
+		"${libs[@]}" -lm -o shared
+	prints "$step" env LD_LIBRARY_PATH="$lib" ./shared
+	gcc -std=c11 "${cflags[@]}" "$main" -static "${all[@]}" -o static
+	prints "$step" ./static
+	g++ -std=c++17 -Wall -Wextra -Werror "${cflags[@]}" \
+		"$root/tests/cxx/consumer.cc" "${libs[@]}" -o cxx
+	prints '*' env LD_LIBRARY_PATH="$lib" ./cxx
+fi
+
+# CMake finds it where it was moved.
+if have cmake; then
+	cmake -S "$root/examples/consumer" -B cmake \
+		-DCMAKE_PREFIX_PATH="$tmp/stage/opt/spmla" >/dev/null
+	cmake --build cmake >/dev/null
+	prints "$step" cmake/consumer
+	prints "$step" cmake/consumer_static
+fi
+
+if have cargo && have pkg-config; then
+	cp -RL "$root/examples/consumer" cargo
+	cd cargo
+	cargo build -q --offline
+	prints "spmla $version, [1-9]* operations" \
+		env LD_LIBRARY_PATH="$lib" target/debug/consumer
+	STATIC=1 cargo build -q --offline
+	prints "spmla $version, [1-9]* operations" target/debug/consumer
+	cd ..
+fi
+
+# An nvcc of which the kernels are a text; what it was asked for is its warning.
+cat >nvcc <<'END'
+#!/bin/sh
+case $1 in
+--list-gpu-code) echo sm_90; exit ;;
+--version) echo 'release 13.0, V13'; exit ;;
+--help) exit ;;
+esac
+while [ $# -gt 0 ]; do
+	case $1 in
+	-o) echo 'kernels for a device' >"$2" ;;
+	--keep-dir) : >"$2/k.sm_90.cubin" ;;
+	-gencode=*) echo "warning: $1" >&2 ;;
+	esac
+	shift
+done
+END
+chmod +x nvcc
+cuda() {
+	"${make[@]}" -f "$root/Makefile" "$@" 2>log
+}
+cuda NVCC="$tmp/nvcc"
+grep -q 'code=sm_90a$' log
+grep -q 'kernels for a device' build/libspmla.so
+grep -q 'kernels for a device' build/libspmla.a
+cuda CUDA=0
+! grep -q 'kernels for a device' build/libspmla.so || fail "old kernels"
+! cuda CUDA=1 NVCC= || fail "CUDA=1 without nvcc"
+grep -q 'no nvcc' log
+! cuda CUDA=1 NVCC="$tmp/none" || fail "an nvcc that is not there"
+echo "spmla $version"
