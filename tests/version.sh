@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# The version of lib/spmla.h is that of the other files which have to spell it.
+set -euo pipefail
+
+bad=0
+
+part() {
+	sed -n "s/^#define SPMLA_VERSION_$1 \([0-9]*\)\$/\1/p" lib/spmla.h
+}
+version=$(part MAJOR).$(part MINOR).$(part PATCH)
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]
+
+# says FILE WHAT: the first line that a sed script finds there.
+says() {
+	local found
+	found=$(sed -n "$2" "$1" | head -n 1)
+	if [ "$found" != "$version" ]; then
+		echo "FAIL: $1 says $found, lib/spmla.h $version"
+		bad=1
+	fi
+}
+
+says MODULE.bazel 's/^ *version = "\(.*\)",$/\1/p'
+says CHANGELOG.md 's/^## //p'
+exit "$bad"
