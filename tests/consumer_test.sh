@@ -1,14 +1,12 @@
 #!/usr/bin/env bash
-# Builds and runs examples/consumer as another project would: with SpMLA as a
-# local_repository, and copied to third_party/spmla by a project that compiles
-# everything with -ffast-math; as a local_repository also by one that does so
-# and wants the kernels for CUDA, if the machine has a toolkit.
+# What README.md says of other Bazel projects, as it stands there: a project of
+# its blocks, which are the files of examples/consumer, with SpMLA beside it and
+# kernels for CUDA; then with SpMLA copied in, compiled with -ffast-math and
+# without kernels.
 set -euo pipefail
 
-root=$(dirname "$(readlink -f BUILD.bazel)")
+root=$PWD
 tmp=$TEST_TMPDIR/consumer
-external=$tmp/external/examples/consumer
-vendored=$tmp/vendored
 export HOME=$TEST_TMPDIR
 
 bazel() {
@@ -17,47 +15,63 @@ bazel() {
 
 # Each of the two workspaces has a Bazel server of its own.
 cleanup() {
-	for dir in "$external" "$vendored"; do
+	for dir in "$tmp/project" "$tmp/copied"; do
 		(cd "$dir" && bazel shutdown) || true
 	done
 	chmod -R u+w "$TEST_TMPDIR" && rm -rf "$tmp" "$TEST_TMPDIR/bazel"
 }
 
-# build and run, with these options
-runs() {
-	local out
-	out=$(bazel run --nosandbox_debug "$@" //:consumer)
-	echo "$out"
-	[[ $out == 'spmla '* ]]
+fail() {
+	echo "FAIL: $*"
+	exit 1
 }
 
-mkdir -p "$external" "$vendored/third_party/spmla"
-trap cleanup EXIT
-cd "$root"
-cp -R BUILD.bazel WORKSPACE lib platform "$tmp/external"
-cp -R BUILD.bazel lib platform "$vendored/third_party/spmla"
-
-cd examples/consumer
-cp BUILD.bazel WORKSPACE main.c "$external"
-cp main.c "$vendored"
-sed 's|@spmla//:spmla|//third_party/spmla|' BUILD.bazel >"$vendored/BUILD.bazel"
-# Without the repository spmla, and with the stubs of the copy.
-sed -e '/^local_repository(/{N;/"spmla"/{N;N;d}}' \
-	-e 's|\.\./\.\./|third_party/spmla/|' \
-	-e 's|"@spmla//:|"//third_party/spmla:|' WORKSPACE >"$vendored/WORKSPACE"
+# Builds and runs it, with these options.
+runs() {
+	local out
+	# A sandbox for each file takes longer than compiling it.
+	out=$(bazel run --spawn_strategy=local "$@" //:consumer)
+	echo "$out"
+	[[ $out == 'spmla '*', one step, '* ]] || fail "the consumer's output"
+}
 
 # The bytes of kernels in the project's libspmla.a.
 kernel_bytes() { # PACKAGE
 	wc -c <"$(find -L "bazel-bin/$1" -name spmla_cuda_blob.fatbin)"
 }
 
-cd "$vendored"
-runs --copt=-ffast-math
-[ "$(kernel_bytes third_party/spmla)" -eq 0 ]
-cd "$external"
-runs
-[ "$(kernel_bytes external/spmla)" -eq 0 ]
-# The kernels take a while: in one of the two.
-runs --copt=-ffast-math --@spmla//:cuda_toolkit=@spmla_cuda_toolkit//:nvcc
-[ ! -x "${NVCC:-/usr/local/cuda/bin/nvcc}" ] ||
-	[ "$(kernel_bytes external/spmla)" -gt 1000 ]
+# The text of README's section, and its block that begins with "# NAME".
+section() {
+	awk '/^## / { inside = $0 == "## In a Bazel project" } inside' \
+		"$root/README.md"
+}
+
+block() { # NAME
+	section | awk -v name="# $1" '
+		/^```/ { fenced = !fenced; wanted = 0; first = fenced; next }
+		first { wanted = $0 == name; first = 0; next }
+		wanted'
+}
+
+mkdir -p "$tmp/project" "$tmp/spmla"
+trap cleanup EXIT
+cp -R WORKSPACE BUILD.bazel Makefile lib platform "$tmp/spmla"
+cd "$tmp/project"
+for file in WORKSPACE .bazelrc BUILD.bazel; do
+	block "$file" >"$file"
+	sed -e 's,"../..","../spmla",' -e '/^# For SpMLA/,$d' \
+		"$root/examples/consumer/$file" |
+		diff -B - "$file" || fail "examples/consumer/$file says otherwise"
+done
+cp "$root/examples/consumer/main.c" .
+cp -R . ../copied
+
+NVCC=$root/tests/substitutes/nvcc.sh runs
+[ "$(kernel_bytes external/spmla)" -gt 0 ] || fail "no kernels"
+
+cd ../copied
+block 'Copied in' >../copy.sh
+grep -q third_party ../copy.sh
+bash -eu ../copy.sh
+NVCC=$tmp/none runs --copt=-ffast-math
+[ "$(kernel_bytes third_party/spmla)" -eq 0 ] || fail "kernels without nvcc"

@@ -105,28 +105,12 @@ if have cargo && have pkg-config; then
 	cd ..
 fi
 
-# An nvcc of which the kernels are a text; what it was asked for is its warning.
-cat >nvcc <<'END'
-#!/bin/sh
-case $1 in
---list-gpu-code) echo sm_90; exit ;;
---version) echo 'release 13.0, V13'; exit ;;
---help) exit ;;
-esac
-while [ $# -gt 0 ]; do
-	case $1 in
-	-o) echo 'kernels for a device' >"$2" ;;
-	--keep-dir) : >"$2/k.sm_90.cubin" ;;
-	-gencode=*) echo "warning: $1" >&2 ;;
-	esac
-	shift
-done
-END
-chmod +x nvcc
+# Kernels for CUDA, or none.
+nvcc=$root/tests/substitutes/nvcc.sh
 cuda() {
 	"${make[@]}" -f "$root/Makefile" "$@" 2>log
 }
-cuda NVCC="$tmp/nvcc"
+cuda NVCC="$nvcc"
 grep -q 'code=sm_90a$' log
 grep -q 'kernels for a device' build/libspmla.so
 grep -q 'kernels for a device' build/libspmla.a

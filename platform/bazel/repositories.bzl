@@ -1,9 +1,17 @@
-"""For a project that takes SpMLA in its WORKSPACE.
+"""Repositories for a WORKSPACE that uses SpMLA, and for SpMLA's own.
 
-    load("@spmla//:platform/bazel/repositories.bzl", "spmla_repositories")
+    load(
+        "@spmla//:platform/bazel/repositories.bzl",
+        "offline_repositories",
+        "spmla_repositories",
+    )
+
     spmla_repositories()
 
-Kernels for CUDA are then built with the option
+    offline_repositories()
+
+Both come after the project's own repositories and leave those alone. Nothing is
+fetched. Kernels for CUDA are built with the option
 
     --@spmla//:cuda_toolkit=@spmla_cuda_toolkit//:nvcc
 
@@ -12,21 +20,80 @@ which belongs into the project's .bazelrc, behind "build".
 
 load(":platform/bazel/cuda_toolkit.bzl", "cuda_toolkit")
 
-def _rules_cc_impl(ctx):
-    stub = ctx.path(Label("//:platform/bazel/stubs/rules_cc/WORKSPACE")).dirname
-    ctx.symlink("%s/cc" % stub, "cc")
-    ctx.file("WORKSPACE", "workspace(name = \"rules_cc\")\n")
+def _written_impl(ctx):
+    for path, text in ctx.attr.files.items():
+        ctx.file(path, text)
 
-_rules_cc = repository_rule(implementation = _rules_cc_impl)
+_written = repository_rule(
+    implementation = _written_impl,
+    attrs = {"files": attr.string_dict()},
+)
+
+def _native(names):
+    return "".join(["%s = native.%s\n" % (name, name) for name in names])
+
+# The rules built into Bazel < 8: those that SpMLA uses and Bazel's own tools.
+_RULES_CC = {
+    "cc/BUILD.bazel": "",
+    "cc/defs.bzl": _native([
+        "cc_binary",
+        "cc_import",
+        "cc_library",
+        "cc_proto_library",
+        "cc_test",
+        "cc_toolchain",
+        "cc_toolchain_suite",
+        "objc_library",
+    ]),
+}
+
+# Bazel's own tools load these names, also where no Java is built.
+_RULES_JAVA = {
+    "java/BUILD.bazel": "",
+    "java/defs.bzl": _native([
+        "java_binary",
+        "java_import",
+        "java_library",
+        "java_plugin",
+        "java_proto_library",
+        "java_runtime",
+        "java_test",
+        "java_toolchain",
+    ]),
+}
+
+# Every test rule names these two; they run only under `bazel coverage`.
+_COVERAGE_TOOLS = {
+    "BUILD.bazel": "".join(["""
+sh_binary(
+    name = "%s",
+    srcs = ["nothing.sh"],
+    visibility = ["//visibility:public"],
+)
+""" % name for name in [
+        "coverage_report_generator",
+        "lcov_merger",
+    ]]),
+    "nothing.sh": "#!/bin/sh\n",
+}
+
+def _maybe(rule, name, **kw):
+    if not native.existing_rule(name):
+        rule(name = name, **kw)
 
 def spmla_repositories():
-    """Declares what SpMLA loads from and the project lacks; fetches nothing.
+    """What SpMLA loads from and the project lacks.
 
-    The rules_cc it declares names the rules built into Bazel < 8. Call it after
-    the project's own repositories, whose rules_cc is then left alone.
+    The rules_cc declared here names the rules built into Bazel < 8.
     @spmla_cuda_toolkit is empty on a machine without nvcc.
     """
-    if not native.existing_rule("rules_cc"):
-        _rules_cc(name = "rules_cc")
-    if not native.existing_rule("spmla_cuda_toolkit"):
-        cuda_toolkit(name = "spmla_cuda_toolkit")
+    _maybe(_written, "rules_cc", files = _RULES_CC)
+    _maybe(cuda_toolkit, "spmla_cuda_toolkit")
+
+def offline_repositories():
+    """What Bazel 4 would fetch for a project of C and C++, as stubs.
+
+    For a project that builds without a network.
+    """
+    _maybe(_written, "rules_java", files = _RULES_JAVA)
+    _maybe(_written, "remote_coverage_tools", files = _COVERAGE_TOOLS)
