@@ -68,6 +68,9 @@ cp -R . ../copied
 
 NVCC=$root/tests/substitutes/nvcc.sh runs
 [ "$(kernel_bytes external/spmla)" -gt 0 ] || fail "no kernels"
+bazel aquery 'mnemonic("CppCompile", @spmla//:spmla)' >../actions
+[ "$(grep -oE '^ +-O[0-9a-z]+' ../actions | sort -u)" = '    -O2' ] ||
+	fail "not compiled with -O2 alone"
 
 cd ../copied
 block 'Copied in' >../copy.sh
