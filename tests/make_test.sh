@@ -18,6 +18,13 @@ fail() {
 	exit 1
 }
 
+have() {
+	command -v "$1" >/dev/null || {
+		echo "SKIPPED: $1 is not there"
+		return 1
+	}
+}
+
 make=(make -s -j2 BUILD="$tmp/build" CFLAGS='-O2 -Werror')
 cd "$tmp"
 "${make[@]}" -f "$root/Makefile" CUDA=0 PREFIX="$usr" check install
@@ -32,6 +39,14 @@ for flag in $copts; do
 	grep -q -e " $flag " build/flags ||
 		fail "$flag of BUILD.bazel is not in the Makefile"
 done
+
+# Another compiler has no warning either.
+if have clang-19; then
+	read -ra flags < <(cut -d' ' -f2- build/flags)
+	find -L "$root/lib" "$root/platform" -name '*.c' \
+		! -name all_kernels.c -print0 |
+		xargs -0 -P2 -n16 clang-19 "${flags[@]}" -fsyntax-only
+fi
 
 # What is public of the archive is exported, and nothing else.
 diff <(nm -P -g --defined-only "$lib/libspmla.a" | awk 'NF > 2 { print $1 }' |
@@ -59,13 +74,6 @@ prints() {
 	shift
 	out=$("$@")
 	[[ $out == $want ]] || fail "$* printed: $out"
-}
-
-have() {
-	command -v "$1" >/dev/null || {
-		echo "SKIPPED: $1 is not there"
-		return 1
-	}
 }
 
 step="spmla $version, one step, lse 0.0"

@@ -45,7 +45,7 @@ round_piece(float *x, const float *cos_sin, uint16_t *out)
 static void
 prepare_head(const uint16_t *q, float eps, const float *cos_sin, uint16_t *out)
 {
-	const float mean = sum_of_squares(q) * (1.0f / DIM);
+	const float mean = sum_of_squares(q) * (1.0f / (float)DIM);
 	const float r = 1.0f / sqrtf(mean + eps);
 	uint32_t v, i;
 
