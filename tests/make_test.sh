@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# make_test.sh ARCHIVE: what the Makefile builds and installs. It has the sources
-# and the flags of Bazel's ARCHIVE; programs find it by pkg-config, CMake and
-# cargo; kernels for CUDA are in it where there is an nvcc.
+# make_test.sh ARCHIVE: what the Makefile builds and installs. It has the
+# sources and the flags of Bazel's ARCHIVE; programs find it by pkg-config, CMake
+# and cargo; kernels for CUDA are in it where there is an nvcc.
 set -euo pipefail
 
 archive=$PWD/$1
@@ -21,6 +21,13 @@ fail() {
 have() {
 	command -v "$1" >/dev/null || {
 		echo "SKIPPED: $1 is not there"
+		return 1
+	}
+}
+
+have_module() {
+	python3 -c "import $1" 2>/dev/null || {
+		echo "SKIPPED: python3 has no $1"
 		return 1
 	}
 }
@@ -111,6 +118,26 @@ if have cargo && have pkg-config; then
 	STATIC=1 cargo build -q --offline
 	prints "spmla $version, [1-9]* operations" target/debug/consumer
 	cd ..
+fi
+
+# The wheel has the library in it.
+if have python3 && have_module numpy; then
+	export SPMLA_MAKE="CUDA=0 BUILD=$tmp/build CFLAGS='-O2 -Werror'"
+	export PYTHONDONTWRITEBYTECODE=1
+	if have_module pip; then
+		python3 -m pip install -q --no-index --no-deps \
+			--root-user-action=ignore --target site "$root"
+	else
+		PYTHONPATH=$root/python/build python3 -c \
+			'import backend; backend.build_wheel(".")'
+		python3 -m zipfile -e spmla-*.whl site
+	fi
+	prints "$version 2" env PYTHONPATH="$PWD/site" python3 -c '
+import numpy, spmla
+out = numpy.zeros((1, 1), "i4")
+spmla.top_k_per_row_decode(numpy.array([[1, 3, 5, 4]], "f4"), 1,
+                           numpy.array([4], "i4"), out, 1, 4, 1, 1)
+print(spmla.__version__, out[0, 0])'
 fi
 
 # Kernels for CUDA, or none.

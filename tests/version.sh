@@ -22,4 +22,10 @@ says() {
 
 says MODULE.bazel 's/^ *version = "\(.*\)",$/\1/p'
 says CHANGELOG.md 's/^## //p'
+
+# The first two numbers: the shared object's name, and what is asked of CMake.
+version=${version%.*}
+says python/spmla/_native.py 's/.*"libspmla\.so\.\([0-9.]*\)".*/\1/p'
+says examples/consumer/CMakeLists.txt \
+	's/^find_package(SpMLA \([0-9.]*\) .*/\1/p'
 exit "$bad"
