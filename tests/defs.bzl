@@ -28,59 +28,41 @@ CUDA_WORLD_WRAPS = ["-Wl,--wrap=" + f for f in [
     "realloc",
 ]]
 
-def _stem(src):
-    return src[:-len(".c")].replace("/", "_")
-
 def gpu_suites(name, srcs):
     """One program of many suites, for a machine with a device.
 
-    `NAME SUITE` runs the suite of that source, "ops/select/test_topk", `NAME` alone
+    `NAME SUITE` runs the suite of that source, "ops/select/test_topk", `NAME --list`
     lists them. It is linked with all that a bare machine lacks.
 
     Args:
       name: the target.
-      srcs: the programs of the suites.
+      srcs: the suites.
     """
-    for src in srcs:
-        cc_library(
-            name = "%s_%s" % (name, _stem(src)),
-            testonly = True,
-            srcs = [src],
-            copts = TEST_COPTS + ["-Wno-missing-prototypes"],
-            linkstatic = True,
-            local_defines = ["main=suite_" + _stem(src)],
-            deps = [
-                "//:spmla",
-                "//:internal_headers",
-                "//:platform_headers",
-                "//tests:support",
-                "@libcheck",
-            ],
-        )
-    native.genrule(
-        name = name + "_list",
+    cc_library(
+        name = name + "_suites",
         testonly = True,
-        outs = [name + ".inc"],
-        cmd = "printf '%%s\\n' %s >$@" % " ".join([
-            "'SUITE(%s, \"%s\")'" % (_stem(src), src[:-len(".c")])
-            for src in srcs
-        ]),
+        srcs = srcs,
+        copts = TEST_COPTS,
+        linkstatic = True,
+        alwayslink = True,
+        deps = [
+            "//:spmla",
+            "//:internal_headers",
+            "//:platform_headers",
+            "//tests:support",
+            "@libcheck",
+        ],
     )
     cc_binary(
         name = name,
         testonly = True,
-        srcs = [
-            "gpu/suites.c",
-            name + ".inc",
-        ],
-        copts = TEST_COPTS,
-        local_defines = ["SUITES=\\\"tests/%s.inc\\\"" % name],
         linkopts = ["-s"],
         linkstatic = True,
-        deps = ["@libcheck//:libcheck_static"] + [
-            "%s_%s" % (name, _stem(src))
-            for src in srcs
-        ] + ["//tests:cuda_world"],
+        deps = [
+            "@libcheck//:libcheck_static",
+            ":%s_suites" % name,
+            "//tests:cuda_world",
+        ],
     )
 
 def check_test(name, srcs, deps = [], data = [], **kw):

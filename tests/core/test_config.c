@@ -5,8 +5,8 @@
  */
 #include "tests/harness/bytes.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -364,28 +364,22 @@ START_TEST(the_config_itself_is_not_written)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("config");
-	TCase *c = tcase_create("limits");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{a_field_past_a_limit_is_named_with_the_limit, 1},
+		{a_field_at_its_limit_is_taken, 1},
+		{a_bucket_that_is_wrong_is_named_with_its_index, 1},
+		{a_table_group_that_is_wrong_is_named_with_its_index, 1},
+		{the_slots_of_a_pool_stay_below_2_to_the_31, 1},
+		{a_softmax_scale_is_finite_and_above_0, 1},
+		{a_budget_holds_one_row_of_logits, 1},
+		{a_pointer_that_is_null_is_named, 1},
+		{the_config_itself_is_not_written, 1},
+	};
+	const theme themes[] = {
+		THEME("limits", setup, NULL, c),
+	};
 
-	tcase_add_checked_fixture(c, setup, NULL);
-	tcase_add_test(c, a_field_past_a_limit_is_named_with_the_limit);
-	tcase_add_test(c, a_field_at_its_limit_is_taken);
-	tcase_add_test(c, a_bucket_that_is_wrong_is_named_with_its_index);
-	tcase_add_test(c, a_table_group_that_is_wrong_is_named_with_its_index);
-	tcase_add_test(c, the_slots_of_a_pool_stay_below_2_to_the_31);
-	tcase_add_test(c, a_softmax_scale_is_finite_and_above_0);
-	tcase_add_test(c, a_budget_holds_one_row_of_logits);
-	tcase_add_test(c, a_pointer_that_is_null_is_named);
-	tcase_add_test(c, the_config_itself_is_not_written);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

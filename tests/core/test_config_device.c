@@ -7,7 +7,6 @@
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,24 +198,23 @@ START_TEST(a_device_may_be_typed_by_hand)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const facts[] = {
-		a_device_that_is_wrong_is_refused,
-		a_device_that_is_too_short_is_not_read,
-		a_device_may_be_typed_by_hand,
+	const theme_test facts[] = {
+		{a_device_that_is_wrong_is_refused, 1},
+		{a_device_that_is_too_short_is_not_read, 1},
+		{a_device_may_be_typed_by_hand, 1},
 	};
-	const TTest *const ops[] = {
-		an_operation_that_the_device_lacks_is_named,
-		a_gpu_combines_parts_unless_batches_are_invariant,
-		prefill_of_v32_needs_operations_of_its_own,
-		prefill_of_v4_needs_no_more_than_its_decode,
+	const theme_test ops[] = {
+		{an_operation_that_the_device_lacks_is_named, 1},
+		{a_gpu_combines_parts_unless_batches_are_invariant, 1},
+		{prefill_of_v32_needs_operations_of_its_own, 1},
+		{prefill_of_v4_needs_no_more_than_its_decode, 1},
 	};
 	const theme themes[] = {
 		THEME("facts", setup, NULL, facts),
 		THEME("operations", setup, NULL, ops),
 	};
 
-	return RUN_THEMES("config_device", themes);
+	return RUN_THEMES(themes);
 }

@@ -7,7 +7,6 @@
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 
-#include <check.h>
 #include <string.h>
 
 #define COUNT(a)        ((uint32_t)(sizeof(a) / sizeof((a)[0])))
@@ -361,24 +360,23 @@ START_TEST(a_table_is_shared_with_its_owner_only)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const defaults[] = {
-		groups_default_to_long_tables_of_their_own,
-		a_state_is_never_shorter_than_what_a_key_is_made_of,
-		the_presets_of_v4_are_these_bytes,
-		a_preset_plans_the_least_rings_and_the_shared_tables,
+	const theme_test defaults[] = {
+		{groups_default_to_long_tables_of_their_own, 1},
+		{a_state_is_never_shorter_than_what_a_key_is_made_of, 1},
+		{the_presets_of_v4_are_these_bytes, 1},
+		{a_preset_plans_the_least_rings_and_the_shared_tables, 1},
 	};
-	const TTest *const limits[] = {
-		a_group_that_is_wrong_is_named_with_its_index,
-		a_field_of_v4_past_its_limit_is_named,
-		v32_has_none_of_the_fields_of_v4,
+	const theme_test limits[] = {
+		{a_group_that_is_wrong_is_named_with_its_index, 1},
+		{a_field_of_v4_past_its_limit_is_named, 1},
+		{v32_has_none_of_the_fields_of_v4, 1},
 	};
-	const TTest *const sharing[] = {
-		a_group_takes_all_of_the_group_whose_table_it_uses,
-		a_table_that_cannot_be_shared_is_refused,
-		a_table_is_shared_with_its_owner_only,
+	const theme_test sharing[] = {
+		{a_group_takes_all_of_the_group_whose_table_it_uses, 1},
+		{a_table_that_cannot_be_shared_is_refused, 1},
+		{a_table_is_shared_with_its_owner_only, 1},
 	};
 	const theme themes[] = {
 		THEME("defaults", NULL, NULL, defaults),
@@ -386,5 +384,5 @@ main(void)
 		THEME("sharing", NULL, NULL, sharing),
 	};
 
-	return RUN_THEMES("config_groups", themes);
+	return RUN_THEMES(themes);
 }

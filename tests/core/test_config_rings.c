@@ -6,7 +6,6 @@
 #include "tests/core/v4_config.h"
 #include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdio.h>
 
 #define COUNT(a)  ((uint32_t)(sizeof(a) / sizeof((a)[0])))
@@ -259,22 +258,22 @@ START_TEST(plans_of_other_tables_have_another_key)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const rings[] = {
-		the_least_columns_of_a_window_worked_out_by_hand,
-		prefill_counts_for_the_window_and_not_for_states,
-		the_least_columns_of_states_worked_out_by_hand,
-		a_page_of_the_longest_states_holds_a_group_and_what_is_taken_back,
-		the_positions_of_a_ring_stay_below_2_to_the_31,
-		a_ring_is_shared_where_it_is_long_enough,
-		a_long_table_that_a_state_shares_holds_a_group_of_it,
-		plans_of_other_tables_have_another_key,
+	const theme_test rings[] = {
+		{the_least_columns_of_a_window_worked_out_by_hand, 1},
+		{prefill_counts_for_the_window_and_not_for_states, 1},
+		{the_least_columns_of_states_worked_out_by_hand, 1},
+		{a_page_of_the_longest_states_holds_a_group_and_what_is_taken_back,
+		 1},
+		{the_positions_of_a_ring_stay_below_2_to_the_31, 1},
+		{a_ring_is_shared_where_it_is_long_enough, 1},
+		{a_long_table_that_a_state_shares_holds_a_group_of_it, 1},
+		{plans_of_other_tables_have_another_key, 1},
 	};
 	const theme themes[] = {
 		THEME("rings", NULL, NULL, rings),
 	};
 
-	return RUN_THEMES("config_rings", themes);
+	return RUN_THEMES(themes);
 }

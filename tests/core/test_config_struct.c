@@ -5,8 +5,8 @@
  */
 #include "tests/harness/bytes.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -267,26 +267,20 @@ START_TEST(a_preset_of_an_unknown_model_changes_nothing)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("config_struct");
-	TCase *c = tcase_create("defaults");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{an_older_config_that_ends_early_gets_the_defaults, 1},
+		{a_config_of_an_unknown_size_is_refused, 1},
+		{what_is_left_out_has_the_documented_default, 1},
+		{defaults_follow_what_they_depend_on, 1},
+		{prefill_has_its_own_defaults, 1},
+		{the_preset_is_that_of_the_model, 1},
+		{a_preset_of_an_unknown_model_changes_nothing, 1},
+	};
+	const theme themes[] = {
+		THEME("defaults", setup, NULL, c),
+	};
 
-	tcase_add_checked_fixture(c, setup, NULL);
-	tcase_add_test(c, an_older_config_that_ends_early_gets_the_defaults);
-	tcase_add_test(c, a_config_of_an_unknown_size_is_refused);
-	tcase_add_test(c, what_is_left_out_has_the_documented_default);
-	tcase_add_test(c, defaults_follow_what_they_depend_on);
-	tcase_add_test(c, prefill_has_its_own_defaults);
-	tcase_add_test(c, the_preset_is_that_of_the_model);
-	tcase_add_test(c, a_preset_of_an_unknown_model_changes_nothing);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -4,9 +4,9 @@
  * driver for an op, a capture and a replay, and that a failure at any call is
  * told with the driver's code, leaks nothing and can be gone on from.
  */
+#include "tests/harness/themes.h"
 #include "tests/substitutes/cuda_fake.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -368,28 +368,21 @@ START_TEST(whatever_fails_is_told_and_nothing_leaks)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("cuda");
-	TCase *c = tcase_create("graph");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{an_op_is_a_launch_with_its_parameters, 1},
+		{the_legacy_stream_is_refused_everywhere, 1},
+		{a_replay_is_one_launch_and_nothing_else, 1},
+		{a_capture_has_its_own_stream_and_those_that_join, 1},
+		{the_engines_own_capture_takes_ops_and_no_other, 1},
+		{an_invalidated_capture_is_told_and_aborted, 1},
+		{a_capture_goes_on_where_another_thread_tried_to_end_it, 1},
+		{whatever_fails_is_told_and_nothing_leaks, 1},
+	};
+	const theme themes[] = {
+		THEME("graph", setup, teardown, c),
+	};
 
-	tcase_add_checked_fixture(c, setup, teardown);
-	tcase_add_test(c, an_op_is_a_launch_with_its_parameters);
-	tcase_add_test(c, the_legacy_stream_is_refused_everywhere);
-	tcase_add_test(c, a_replay_is_one_launch_and_nothing_else);
-	tcase_add_test(c, a_capture_has_its_own_stream_and_those_that_join);
-	tcase_add_test(c, the_engines_own_capture_takes_ops_and_no_other);
-	tcase_add_test(c, an_invalidated_capture_is_told_and_aborted);
-	tcase_add_test(c,
-		       a_capture_goes_on_where_another_thread_tried_to_end_it);
-	tcase_add_test(c, whatever_fails_is_told_and_nothing_leaks);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

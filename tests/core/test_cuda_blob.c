@@ -4,7 +4,6 @@
  * binary for every architecture and PTX for the oldest, none of them larger
  * than it may be. Where the library was built without nvcc: SKIPPED.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@
 
 #include "spmla/platform/cuda/init_cuda.h"
 #include "spmla/platform/gpu/launch.h"
+
+#include "tests/harness/themes.h"
 
 /* What follows the header: a header of its own, then the bytes. */
 typedef struct fatbin_header {
@@ -97,20 +98,15 @@ START_TEST(every_architecture_is_there_and_within_its_budget)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("cuda_blob");
-	TCase *c = tcase_create("layout");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{it_is_aligned_and_asks_for_a_driver, 1},
+		{every_architecture_is_there_and_within_its_budget, 1},
+	};
+	const theme themes[] = {
+		THEME("layout", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, it_is_aligned_and_asks_for_a_driver);
-	tcase_add_test(c, every_architecture_is_there_and_within_its_budget);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -4,9 +4,9 @@
  * what it finds out of a device, what it refuses and with which words, and that
  * a refusal leaves no handle behind and the caller's context as it was.
  */
+#include "tests/harness/themes.h"
 #include "tests/substitutes/cuda_fake.h"
 
-#include <check.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -366,32 +366,26 @@ START_TEST(a_lost_device_does_not_hold_the_context)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("cuda_init");
-	TCase *c = tcase_create("error");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{a_device_is_what_its_attributes_say, 1},
+		{a_device_that_will_not_do_is_told, 1},
+		{an_old_driver_is_told_with_both_versions, 1},
+		{a_driver_that_lacks_a_function_is_told, 1},
+		{without_a_driver_the_backend_says_so, 1},
+		{a_library_without_kernels_says_so, 1},
+		{a_plan_for_another_device_is_refused, 1},
+		{a_plan_for_an_older_device_takes_its_kernels, 1},
+		{a_kernel_that_does_not_fit_is_named, 1},
+		{init_zeroes_what_lives_as_long_as_the_context, 1},
+		{whatever_fails_in_init_is_told_and_nothing_stays, 1},
+		{fini_gives_back_what_it_can, 1},
+		{a_lost_device_does_not_hold_the_context, 1},
+	};
+	const theme themes[] = {
+		THEME("error", setup, teardown, c),
+	};
 
-	tcase_add_checked_fixture(c, setup, teardown);
-	tcase_add_test(c, a_device_is_what_its_attributes_say);
-	tcase_add_test(c, a_device_that_will_not_do_is_told);
-	tcase_add_test(c, an_old_driver_is_told_with_both_versions);
-	tcase_add_test(c, a_driver_that_lacks_a_function_is_told);
-	tcase_add_test(c, without_a_driver_the_backend_says_so);
-	tcase_add_test(c, a_library_without_kernels_says_so);
-	tcase_add_test(c, a_plan_for_another_device_is_refused);
-	tcase_add_test(c, a_plan_for_an_older_device_takes_its_kernels);
-	tcase_add_test(c, a_kernel_that_does_not_fit_is_named);
-	tcase_add_test(c, init_zeroes_what_lives_as_long_as_the_context);
-	tcase_add_test(c, whatever_fails_in_init_is_told_and_nothing_stays);
-	tcase_add_test(c, fini_gives_back_what_it_can);
-	tcase_add_test(c, a_lost_device_does_not_hold_the_context);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

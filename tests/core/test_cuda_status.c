@@ -6,7 +6,6 @@
  */
 #include "tests/substitutes/cuda_fake.h"
 
-#include <check.h>
 #include <string.h>
 
 #include "spmla/internal/gpu_sizes.h"
@@ -146,15 +145,14 @@ START_TEST(calls_of_the_cpu_leave_it_alone)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tests[] = {
-		clearing_the_status_clears_what_the_device_has_of_it,
-		a_status_that_cannot_be_cleared_is_still_there,
-		calls_of_the_cpu_leave_it_alone,
+	const theme_test tests[] = {
+		{clearing_the_status_clears_what_the_device_has_of_it, 1},
+		{a_status_that_cannot_be_cleared_is_still_there, 1},
+		{calls_of_the_cpu_leave_it_alone, 1},
 	};
 	const theme themes[] = {THEME("status", setup, teardown, tests)};
 
-	return RUN_THEMES("cuda_status", themes);
+	return RUN_THEMES(themes);
 }

@@ -84,15 +84,14 @@ START_TEST(nothing_is_taken_off_by_zero)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const numbers[] = {
-		quotients_are_exact,
-		powers_of_two_and_their_neighbours,
-		nothing_is_taken_off_by_zero,
+	const theme_test numbers[] = {
+		{quotients_are_exact, 1},
+		{powers_of_two_and_their_neighbours, 1},
+		{nothing_is_taken_off_by_zero, 1},
 	};
 	const theme themes[] = {THEME("numbers", NULL, NULL, numbers)};
 
-	return RUN_THEMES("divisor", themes);
+	return RUN_THEMES(themes);
 }

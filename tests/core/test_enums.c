@@ -4,8 +4,8 @@
  * ones are added; none changes.
  */
 #include "tests/harness/pins.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -354,25 +354,20 @@ START_TEST(the_version_is_that_of_the_header)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("enums");
-	TCase *c = tcase_create("layout");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{status_numbers_stay, 1},
+		{fault_numbers_stay, 1},
+		{buffer_memory_and_life_numbers_stay, 1},
+		{all_other_numbers_stay, 1},
+		{an_operation_keeps_its_bit, 1},
+		{every_enum_has_32_bits, 1},
+		{the_version_is_that_of_the_header, 1},
+	};
+	const theme themes[] = {
+		THEME("layout", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, status_numbers_stay);
-	tcase_add_test(c, fault_numbers_stay);
-	tcase_add_test(c, buffer_memory_and_life_numbers_stay);
-	tcase_add_test(c, all_other_numbers_stay);
-	tcase_add_test(c, an_operation_keeps_its_bit);
-	tcase_add_test(c, every_enum_has_32_bits);
-	tcase_add_test(c, the_version_is_that_of_the_header);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -5,9 +5,9 @@
  */
 #include "spmla/internal/fp8.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 #include "tests/reference/reference.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -277,35 +277,28 @@ START_TEST(scales_have_the_known_exponents)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *suite = suite_create("fp8");
-	TCase *shape = tcase_create("shape");
-	TCase *edge = tcase_create("edge");
-	SRunner *runner;
-	int failed;
+	const theme_test shape[] = {
+		{every_e4m3_code_decodes_to_its_value, 1},
+		{every_e4m3_code_encodes_back_to_itself, 1},
+		{every_bf16_code_decodes_and_encodes_back, 1},
+		{every_fp16_code_decodes_to_its_value, 1},
+		{every_upper_half_rounds_as_the_nearest_value_does, 1},
+		{random_floats_round_as_the_nearest_value_does, 1},
+	};
+	const theme_test edge[] = {
+		{the_middle_of_two_e4m3_codes_goes_to_the_even_one, 1},
+		{the_known_values_have_their_known_codes, 1},
+		{a_nan_keeps_its_sign_in_e4m3_and_bf16, 1},
+		{bf16_rounds_ties_to_even_and_overflows_to_infinity, 1},
+		{pow2_up_is_the_least_power_of_two_not_below, 1},
+		{scales_have_the_known_exponents, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+	};
 
-	tcase_add_test(shape, every_e4m3_code_decodes_to_its_value);
-	tcase_add_test(shape, every_e4m3_code_encodes_back_to_itself);
-	tcase_add_test(shape, every_bf16_code_decodes_and_encodes_back);
-	tcase_add_test(shape, every_fp16_code_decodes_to_its_value);
-	tcase_add_test(shape,
-		       every_upper_half_rounds_as_the_nearest_value_does);
-	tcase_add_test(shape, random_floats_round_as_the_nearest_value_does);
-	tcase_add_test(edge, the_middle_of_two_e4m3_codes_goes_to_the_even_one);
-	tcase_add_test(edge, the_known_values_have_their_known_codes);
-	tcase_add_test(edge, a_nan_keeps_its_sign_in_e4m3_and_bf16);
-	tcase_add_test(edge,
-		       bf16_rounds_ties_to_even_and_overflows_to_infinity);
-	tcase_add_test(edge, pow2_up_is_the_least_power_of_two_not_below);
-	tcase_add_test(edge, scales_have_the_known_exponents);
-	tcase_set_timeout(shape, 60);
-	suite_add_tcase(suite, shape);
-	suite_add_tcase(suite, edge);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

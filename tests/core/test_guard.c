@@ -4,7 +4,6 @@
  * kernel that reads one value past its buffer ends the program. Where there is
  * no guard there is nothing to see: SKIPPED.
  */
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,13 +106,12 @@ START_TEST(one_value_more_faults)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const guard[] = {
-		a_buffer_may_be_used_up_to_its_end,
-		every_buffer_of_a_plan_ends_where_its_pages_do,
-		one_value_more_faults,
+	const theme_test guard[] = {
+		{a_buffer_may_be_used_up_to_its_end, 1},
+		{every_buffer_of_a_plan_ends_where_its_pages_do, 1},
+		{one_value_more_faults, 1},
 	};
 	const theme themes[] = {
 		THEME("guard", setup, teardown, guard),
@@ -123,5 +121,5 @@ main(void)
 		printf("SKIPPED: no guard\n");
 		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
 	}
-	return RUN_THEMES("guard", themes);
+	return RUN_THEMES(themes);
 }

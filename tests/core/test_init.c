@@ -4,7 +4,6 @@
  * refusal writes neither the regions nor the caller's pointer. Its other
  * arguments are in test_init_plan.c.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,25 +235,24 @@ START_TEST(regions_that_share_a_byte_are_refused)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		exactly_the_planned_bytes_will_do,
-		regions_come_in_any_order,
+	const theme_test shape[] = {
+		{exactly_the_planned_bytes_will_do, 1},
+		{regions_come_in_any_order, 1},
 	};
-	const TTest *const refusals[] = {
-		one_byte_less_is_too_small_in_every_kind,
-		a_base_off_its_alignment_is_refused_in_every_kind,
-		a_kind_that_is_missing_or_comes_twice_is_refused,
-		a_region_that_makes_no_sense_is_refused,
-		nothing_of_a_region_of_another_size_is_read_but_its_size,
-		regions_that_share_a_byte_are_refused,
+	const theme_test refusals[] = {
+		{one_byte_less_is_too_small_in_every_kind, 1},
+		{a_base_off_its_alignment_is_refused_in_every_kind, 1},
+		{a_kind_that_is_missing_or_comes_twice_is_refused, 1},
+		{a_region_that_makes_no_sense_is_refused, 1},
+		{nothing_of_a_region_of_another_size_is_read_but_its_size, 1},
+		{regions_that_share_a_byte_are_refused, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("refusals", setup, teardown, refusals),
 	};
 
-	return RUN_THEMES("init", themes);
+	return RUN_THEMES(themes);
 }

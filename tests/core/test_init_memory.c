@@ -3,7 +3,6 @@
  * Init and steps stay inside the memory that was planned: guard pages around
  * each region, and bytes that belong to no buffer keep their value.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/harness/red_zone.h"
+#include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 
 enum { STEPS = 40 };
@@ -328,25 +328,19 @@ START_TEST(two_contexts_do_not_see_each_other)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("init_memory");
-	TCase *c = tcase_create("memory");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{init_and_steps_stay_inside_the_regions, 1},
+		{red_zones_keep_their_bytes_while_steps_run, 1},
+		{a_prefill_stays_inside_the_regions, 1},
+		{the_layout_changes_no_result, 1},
+		{memory_is_the_callers_again_after_fini, 1},
+		{two_contexts_do_not_see_each_other, 1},
+	};
+	const theme themes[] = {
+		THEME("memory", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, init_and_steps_stay_inside_the_regions);
-	tcase_add_test(c, red_zones_keep_their_bytes_while_steps_run);
-	tcase_add_test(c, a_prefill_stays_inside_the_regions);
-	tcase_add_test(c, the_layout_changes_no_result);
-	tcase_add_test(c, memory_is_the_callers_again_after_fini);
-	tcase_add_test(c, two_contexts_do_not_see_each_other);
-	tcase_set_timeout(c, 60);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

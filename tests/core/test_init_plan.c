@@ -3,7 +3,6 @@
  * The plan, the backend and the native handles that spmla_init refuses, with
  * which words, and that a refusal writes nothing.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,19 +147,19 @@ START_TEST(a_null_argument_of_init_is_named)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const refusals[] = {
-		a_plan_that_was_not_made_or_is_of_another_version_is_refused,
-		a_plan_that_leads_astray_is_refused,
-		a_backend_of_another_kind_is_refused,
-		native_handles_that_are_wrong_are_refused,
-		a_null_argument_of_init_is_named,
+	const theme_test refusals[] = {
+		{a_plan_that_was_not_made_or_is_of_another_version_is_refused,
+		 1},
+		{a_plan_that_leads_astray_is_refused, 1},
+		{a_backend_of_another_kind_is_refused, 1},
+		{native_handles_that_are_wrong_are_refused, 1},
+		{a_null_argument_of_init_is_named, 1},
 	};
 	const theme themes[] = {
 		THEME("refusals", setup, teardown, refusals),
 	};
 
-	return RUN_THEMES("init_plan", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,8 +4,8 @@
  * cut or bent anywhere, makes it read or write out of bounds.
  */
 #include "tests/harness/json.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,22 +147,17 @@ START_TEST(no_cut_or_bent_text_breaks_it)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("json");
-	TCase *c = tcase_create("text");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{a_document_is_read, 1},
+		{what_is_not_json_is_refused, 1},
+		{depth_is_limited, 1},
+		{no_cut_or_bent_text_breaks_it, 1},
+	};
+	const theme themes[] = {
+		THEME("text", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, a_document_is_read);
-	tcase_add_test(c, what_is_not_json_is_refused);
-	tcase_add_test(c, depth_is_limited);
-	tcase_add_test(c, no_cut_or_bent_text_breaks_it);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

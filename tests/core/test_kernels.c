@@ -4,7 +4,6 @@
  * operations call them. What they do to whole operations is in the suites of
  * these, which run once a variant.
  */
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 enum { HEADS = 40, DIM = SPMLA_MLA_DIM, KEYS = 64 };
 
@@ -262,39 +262,26 @@ START_TEST(block_of_any_count_is_near_the_scalar_one)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("kernels");
-	TCase *choice = tcase_create("choice");
-	TCase *exact = tcase_create("exact");
-	TCase *determinism = tcase_create("determinism");
+	const theme_test choice[] = {
+		{flags_cap_the_choice, 1},
+	};
+	const theme_test exact[] = {
+		{every_code_is_dequantised_to_the_same_bits, 2},
+		{every_bf16_is_loaded_as_it_is, 2},
+		{quotients_round_to_the_same_bf16, 2},
+	};
+	const theme_test determinism[] = {
+		{score_of_a_key_has_the_same_bits_in_any_run, 2},
+		{head_has_the_same_bits_among_any_others, 2},
+		{block_of_any_count_is_near_the_scalar_one, 2},
+	};
+	const theme themes[] = {
+		THEME("choice", NULL, NULL, choice),
+		THEME("exact", NULL, NULL, exact),
+		THEME("determinism", NULL, NULL, determinism),
+	};
 
-	tcase_add_test(choice, flags_cap_the_choice);
-	tcase_add_loop_test(exact, every_code_is_dequantised_to_the_same_bits,
-			    0, 2);
-	tcase_add_loop_test(exact, every_bf16_is_loaded_as_it_is, 0, 2);
-	tcase_add_loop_test(exact, quotients_round_to_the_same_bf16, 0, 2);
-	tcase_add_loop_test(determinism,
-			    score_of_a_key_has_the_same_bits_in_any_run, 0, 2);
-	tcase_add_loop_test(determinism,
-			    head_has_the_same_bits_among_any_others, 0, 2);
-	tcase_add_loop_test(determinism,
-			    block_of_any_count_is_near_the_scalar_one, 0, 2);
-	suite_add_tcase(s, choice);
-	suite_add_tcase(s, exact);
-	suite_add_tcase(s, determinism);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

@@ -4,13 +4,13 @@
  * are exact in f32 and the order of the sums is written down, so the bits are
  * the same; where a product is below the range of f32 the scalar one rounds it.
  */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 enum { ROWS = 14, MOST_N = 512, MOST_COLUMNS = 96, PAD = 8 };
 
@@ -102,6 +102,7 @@ START_TEST(row_has_the_same_bits_among_any_others)
 	fill_all(-15);
 	if (!k)
 		return;
+	memset(got, 0x5A, sizeof got);
 	k->project(&p);
 	memcpy(want, got, sizeof got);
 	for (first = 0; first < ROWS; first++)
@@ -163,33 +164,20 @@ START_TEST(products_below_the_range_are_near)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("kernels_project");
-	TCase *exact = tcase_create("exact");
-	TCase *determinism = tcase_create("determinism");
+	const theme_test exact[] = {
+		{any_rows_and_sizes_give_the_bits_of_the_scalar_one, 2},
+		{infinities_and_nan_come_out_alike, 2},
+		{products_below_the_range_are_near, 2},
+	};
+	const theme_test determinism[] = {
+		{row_has_the_same_bits_among_any_others, 2},
+	};
+	const theme themes[] = {
+		THEME("exact", NULL, NULL, exact),
+		THEME("determinism", NULL, NULL, determinism),
+	};
 
-	tcase_add_loop_test(exact,
-			    any_rows_and_sizes_give_the_bits_of_the_scalar_one,
-			    0, 2);
-	tcase_add_loop_test(exact, infinities_and_nan_come_out_alike, 0, 2);
-	tcase_add_loop_test(exact, products_below_the_range_are_near, 0, 2);
-	tcase_add_loop_test(determinism, row_has_the_same_bits_among_any_others,
-			    0, 2);
-	suite_add_tcase(s, exact);
-	suite_add_tcase(s, determinism);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

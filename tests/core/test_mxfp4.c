@@ -8,7 +8,6 @@
 #include "tests/harness/themes.h"
 #include "tests/reference/reference.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,18 +148,17 @@ START_TEST(a_group_is_packed_in_pairs)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const codes[] = {
-		every_e2m1_code_decodes_to_its_value,
-		the_middle_of_two_e2m1_codes_goes_to_the_even_one,
-		random_and_odd_values_have_the_nearest_code,
-		scales_are_the_next_power_of_two_of_a_sixth,
-		scales_stay_inside_their_byte,
-		a_group_is_packed_in_pairs,
+	const theme_test codes[] = {
+		{every_e2m1_code_decodes_to_its_value, 1},
+		{the_middle_of_two_e2m1_codes_goes_to_the_even_one, 1},
+		{random_and_odd_values_have_the_nearest_code, 1},
+		{scales_are_the_next_power_of_two_of_a_sixth, 1},
+		{scales_stay_inside_their_byte, 1},
+		{a_group_is_packed_in_pairs, 1},
 	};
 	const theme themes[] = {THEME("codes", NULL, NULL, codes)};
 
-	return RUN_THEMES("mxfp4", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,10 +4,10 @@
  * This program is linked with --wrap for every function that could, so that
  * calls out of libspmla.a come here and are counted.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 
 static volatile uint32_t calls; /* the compiler thinks malloc leaves it alone */
@@ -113,20 +113,13 @@ START_TEST(an_allocation_would_be_seen)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("no_alloc");
-	TCase *c = tcase_create("memory");
-	SRunner *runner;
-	int failed;
+	const theme_test memory[] = {
+		{nothing_is_allocated_from_plan_to_fini, 1},
+		{an_allocation_would_be_seen, 1},
+	};
+	const theme themes[] = {THEME("memory", NULL, NULL, memory)};
 
-	tcase_add_test(c, nothing_is_allocated_from_plan_to_fini);
-	tcase_add_test(c, an_allocation_would_be_seen);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/internal/cpu_sizes.h"
 #include "spmla/ops/topk.h"
@@ -366,30 +366,29 @@ START_TEST(workers_cost_scratch_and_nothing_else)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test loops[] = {
+	const theme_test loops[] = {
 		{each_worker_has_scratch_of_its_own, 3},
 		{bodies_at_a_time_are_different_workers_none_past_the_plan, 1},
 		{every_item_runs_once_whatever_the_loop_does, LENT_WAYS},
 		{pieces_are_no_more_than_workers_can_use, 1},
 	};
-	const case_test reports[] = {
+	const theme_test reports[] = {
 		{reports_count_and_the_smallest_one_stays, LENT_WAYS},
 		{reports_of_a_later_step_only_count, 1},
 		{the_count_of_reports_does_not_wrap, 1},
 	};
-	const case_test contract[] = {
+	const theme_test contract[] = {
 		{a_loop_is_called_only_where_there_are_workers_for_it, 1},
 		{an_older_native_is_not_read_past_its_end, 1},
 		{workers_cost_scratch_and_nothing_else, 1},
 	};
-	const case_group groups[] = {
-		CASES("loops", loops),
-		CASES("reports", reports),
-		CASES("contract", contract),
+	const theme themes[] = {
+		THEME("loops", NULL, NULL, loops),
+		THEME("reports", NULL, NULL, reports),
+		THEME("contract", NULL, NULL, contract),
 	};
 
-	return RUN_CASES("parallel", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/parallel_world.h"
+#include "tests/harness/themes.h"
 
 enum { COUNTS = 4, BATCHES = 3 };
 
@@ -180,27 +180,26 @@ START_TEST(parts_that_write_the_same_rows_are_as_on_one_thread)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{every_operation_of_many_tokens_is_spread, 1},
 		{one_token_keeps_several_workers_busy, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{rows_of_logits_that_overlap_are_as_on_one_thread, 1},
 		{parts_that_write_the_same_rows_are_as_on_one_thread, 4},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{any_number_of_workers_gives_the_bits_of_one, COUNTS},
 		{whatever_the_loop_does_the_bits_are_those_of_one_thread,
 		 LENT_WAYS},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	return RUN_CASES("parallel_ops", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

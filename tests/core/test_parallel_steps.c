@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "tests/harness/attn_rig.h"
-#include "tests/harness/cases.h"
 #include "tests/harness/prompt_rig.h"
+#include "tests/harness/themes.h"
 
 enum { COUNTS = 4, STEPS = 40 };
 
@@ -175,20 +175,19 @@ START_TEST(prefilled_prompts_have_the_bits_of_one_thread)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test decode[] = {
+	const theme_test decode[] = {
 		{replayed_steps_have_the_bits_of_one_thread, 2 * COUNTS},
 		{bad_rows_of_a_step_give_one_status_whoever_meets_them, COUNTS},
 	};
-	const case_test prefill[] = {
+	const theme_test prefill[] = {
 		{prefilled_prompts_have_the_bits_of_one_thread, 5},
 	};
-	const case_group groups[] = {
-		CASES("decode", decode),
-		CASES("prefill", prefill),
+	const theme themes[] = {
+		THEME("decode", NULL, NULL, decode),
+		THEME("prefill", NULL, NULL, prefill),
 	};
 
-	return RUN_CASES("parallel_steps", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

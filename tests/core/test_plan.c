@@ -4,9 +4,9 @@
  * whatever lay in memory before. What it says of itself: rows, texts, keys.
  */
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 #include "tests/harness/v4_layer_rig.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -353,31 +353,23 @@ START_TEST(a_row_that_cannot_be_had_is_refused_and_nothing_written)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("plan");
-	TCase *c = tcase_create("pure");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{the_same_config_gives_the_same_bytes, 1},
+		{what_lies_in_unused_entries_does_not_matter, 1},
+		{a_default_and_its_value_give_the_same_plan, 1},
+		{an_overflow_names_the_buffer, 1},
+		{the_largest_config_fits_64_bits, 1},
+		{plans_share_records_unless_a_limit_of_a_step_differs, 1},
+		{every_buffer_has_its_row_and_its_texts, 1},
+		{buffers_that_are_not_needed_have_no_row, 1},
+		{what_is_zeros_between_calls_lives_as_long_as_the_context, 1},
+		{a_row_that_cannot_be_had_is_refused_and_nothing_written, 1},
+	};
+	const theme themes[] = {
+		THEME("pure", setup, NULL, c),
+	};
 
-	tcase_add_checked_fixture(c, setup, NULL);
-	tcase_add_test(c, the_same_config_gives_the_same_bytes);
-	tcase_add_test(c, what_lies_in_unused_entries_does_not_matter);
-	tcase_add_test(c, a_default_and_its_value_give_the_same_plan);
-	tcase_add_test(c, an_overflow_names_the_buffer);
-	tcase_add_test(c, the_largest_config_fits_64_bits);
-	tcase_add_test(c, plans_share_records_unless_a_limit_of_a_step_differs);
-	tcase_add_test(c, every_buffer_has_its_row_and_its_texts);
-	tcase_add_test(c, buffers_that_are_not_needed_have_no_row);
-	tcase_add_test(
-		c, what_is_zeros_between_calls_lives_as_long_as_the_context);
-	tcase_add_test(c,
-		       a_row_that_cannot_be_had_is_refused_and_nothing_written);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

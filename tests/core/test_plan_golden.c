@@ -9,8 +9,8 @@
  */
 #include "tests/core/v4_config.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -311,30 +311,25 @@ START_TEST(the_plan_of_v4_flash_with_prefill_is_as_it_was)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("plan_golden");
-	TCase *c = tcase_create("plans");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{the_plan_of_the_small_config_is_as_it_was, 1},
+		{the_plan_of_64_requests_of_128k_is_as_it_was, 1},
+		{the_plan_of_a_context_of_1m_is_as_it_was, 1},
+		{the_plan_of_bf16_rows_is_as_it_was, 1},
+		{the_plan_of_the_engines_own_table_is_as_it_was, 1},
+		{the_plan_of_61_layers_of_caches_is_as_it_was, 1},
+		{the_plan_with_everything_apart_is_as_it_was, 1},
+		{the_plan_of_prefill_is_as_it_was, 1},
+		{the_plan_of_a_small_v4_is_as_it_was, 1},
+		{the_plan_of_v4_pro_of_1m_is_as_it_was, 1},
+		{the_plan_of_v4_flash_with_other_tables_is_as_it_was, 1},
+		{the_plan_of_v4_flash_with_prefill_is_as_it_was, 1},
+	};
+	const theme themes[] = {
+		THEME("plans", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, the_plan_of_the_small_config_is_as_it_was);
-	tcase_add_test(c, the_plan_of_64_requests_of_128k_is_as_it_was);
-	tcase_add_test(c, the_plan_of_a_context_of_1m_is_as_it_was);
-	tcase_add_test(c, the_plan_of_bf16_rows_is_as_it_was);
-	tcase_add_test(c, the_plan_of_the_engines_own_table_is_as_it_was);
-	tcase_add_test(c, the_plan_of_61_layers_of_caches_is_as_it_was);
-	tcase_add_test(c, the_plan_with_everything_apart_is_as_it_was);
-	tcase_add_test(c, the_plan_of_prefill_is_as_it_was);
-	tcase_add_test(c, the_plan_of_a_small_v4_is_as_it_was);
-	tcase_add_test(c, the_plan_of_v4_pro_of_1m_is_as_it_was);
-	tcase_add_test(c, the_plan_of_v4_flash_with_other_tables_is_as_it_was);
-	tcase_add_test(c, the_plan_of_v4_flash_with_prefill_is_as_it_was);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

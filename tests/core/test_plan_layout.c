@@ -4,8 +4,8 @@
  * must hold of every plan, checked pair by pair on plans drawn at random.
  */
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,25 +341,18 @@ START_TEST(with_apart_256_bytes_lie_between_all_buffers)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("plan_layout");
-	TCase *c = tcase_create("layout");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{a_small_plan_is_as_worked_out_by_hand, 1},
+		{logits_have_room_for_the_live_context_of_a_bucket_only, 1},
+		{pages_of_the_planned_caches_are_padded_to_16_bytes, 1},
+		{no_two_buffers_that_live_at_once_share_bytes, 1},
+		{with_apart_256_bytes_lie_between_all_buffers, 1},
+	};
+	const theme themes[] = {
+		THEME("layout", setup, NULL, c),
+	};
 
-	tcase_add_checked_fixture(c, setup, NULL);
-	tcase_add_test(c, a_small_plan_is_as_worked_out_by_hand);
-	tcase_add_test(c,
-		       logits_have_room_for_the_live_context_of_a_bucket_only);
-	tcase_add_test(c, pages_of_the_planned_caches_are_padded_to_16_bytes);
-	tcase_add_test(c, no_two_buffers_that_live_at_once_share_bytes);
-	tcase_add_test(c, with_apart_256_bytes_lie_between_all_buffers);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/prefill_plan.h"
 
@@ -273,10 +273,9 @@ START_TEST(any_index_query_lies_in_one_chunk_and_budgets_are_kept)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{prompts_share_a_workspace_as_long_as_they_fit,
 		 COUNT(chunk_vectors)},
 		{any_prompt_lies_in_one_chunk_that_fits, 1},
@@ -286,7 +285,7 @@ main(void)
 		{request_beyond_the_logits_budget_is_cut_into_queries, 1},
 		{any_index_query_lies_in_one_chunk_and_budgets_are_kept, 1},
 	};
-	const case_group groups[] = {CASES("shape", shape)};
+	const theme themes[] = {THEME("shape", NULL, NULL, shape)};
 
-	return RUN_CASES("prefill_chunks", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

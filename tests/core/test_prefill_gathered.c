@@ -3,11 +3,10 @@
  * Chunks of V4's gathered prompts: the source's vector, what has to hold for
  * any batch, and refusals.
  */
-#include <check.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/prefill_plan.h"
 
@@ -158,17 +157,16 @@ START_TEST(what_is_wrong_is_named)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test chunks[] = {
+	const theme_test chunks[] = {
 		{requests_of_the_source_share_one_chunk, 1},
 		{a_chunk_ends_before_the_request_that_makes_all_too_large, 1},
 		{any_request_lies_in_one_chunk_that_fits_and_is_full, 1},
 	};
-	const case_test error[] = {{what_is_wrong_is_named, 1}};
-	const case_group groups[] = {CASES("chunks", chunks),
-				     CASES("error", error)};
+	const theme_test error[] = {{what_is_wrong_is_named, 1}};
+	const theme themes[] = {THEME("chunks", NULL, NULL, chunks),
+				THEME("error", NULL, NULL, error)};
 
-	return RUN_CASES("prefill_gathered", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

@@ -4,8 +4,8 @@
  * batch. Chunks are in test_prefill_chunks.c, refusals in
  * test_prefill_plan_call.c.
  */
-#include "tests/harness/cases.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/prefill_plan.h"
 
@@ -177,22 +177,21 @@ START_TEST(longest_sequence_does_not_wrap)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{batch_is_split_as_the_rules_say, COUNT(splits)},
 		{any_batch_is_covered_once_and_decodes_are_short, 1},
 		{threshold_is_that_of_the_heads_that_kernels_pad_to, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{local_lengths_count_the_tokens_that_a_rank_owns, 1},
 		{longest_sequence_does_not_wrap, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
 	};
 
-	return RUN_CASES("prefill_plan", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

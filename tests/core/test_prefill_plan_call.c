@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/prefill_plan.h"
 
@@ -246,10 +246,9 @@ START_TEST(local_lengths_refuse_a_rank_that_is_none)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{split_refuses_what_no_batch_can_be, 1},
 		{threshold_refuses_heads_that_no_kernel_has, 1},
 		{chunks_refuse_a_long_prompt_and_a_short_array, 1},
@@ -257,7 +256,7 @@ main(void)
 		{pieces_refuse_a_long_prompt_and_a_short_array, 1},
 		{local_lengths_refuse_a_rank_that_is_none, 1},
 	};
-	const case_group groups[] = {CASES("error", error)};
+	const theme themes[] = {THEME("error", setup, teardown, error)};
 
-	return RUN_CASES("prefill_plan", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

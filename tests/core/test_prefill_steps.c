@@ -3,7 +3,6 @@
  * spmla_prefill_plan and spmla_prefill_chunk_requests: hand-made cuts,
  * and for random steps that every token lies in one chunk that fits.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,24 +264,23 @@ START_TEST(every_token_of_any_step_lies_in_one_chunk_that_fits)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const cuts[] = {
-		a_long_prompt_is_cut_and_its_context_grows,
-		tokens_that_are_cached_count_as_context_only,
-		short_prompts_share_a_chunk,
-		a_chunk_ends_before_a_context_that_has_no_room,
-		a_chunk_has_no_more_requests_than_a_step,
-		requests_without_query_tokens_are_left_out,
+	const theme_test cuts[] = {
+		{a_long_prompt_is_cut_and_its_context_grows, 1},
+		{tokens_that_are_cached_count_as_context_only, 1},
+		{short_prompts_share_a_chunk, 1},
+		{a_chunk_ends_before_a_context_that_has_no_room, 1},
+		{a_chunk_has_no_more_requests_than_a_step, 1},
+		{requests_without_query_tokens_are_left_out, 1},
 	};
-	const TTest *const any[] = {
-		every_token_of_any_step_lies_in_one_chunk_that_fits,
+	const theme_test any[] = {
+		{every_token_of_any_step_lies_in_one_chunk_that_fits, 1},
 	};
 	const theme themes[] = {
 		THEME("cuts", NULL, NULL, cuts),
-		LONG_THEME("any", NULL, NULL, any),
+		THEME("any", NULL, NULL, any),
 	};
 
-	return RUN_THEMES("prefill_steps", themes);
+	return RUN_THEMES(themes);
 }

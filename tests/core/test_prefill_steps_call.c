@@ -3,7 +3,6 @@
  * spmla_prefill_plan and spmla_prefill_chunk_requests as calls: what they
  * refuse, with which words, and that nothing is written then.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -271,20 +270,19 @@ START_TEST(a_pointer_or_a_struct_that_is_wrong_is_named)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const error[] = {
-		a_request_that_cannot_be_is_named,
-		a_row_that_occurs_twice_is_named,
-		rows_far_apart_are_not_mixed_up,
-		a_chunk_of_another_step_is_refused,
-		a_list_that_is_too_short_says_how_long_it_has_to_be,
-		a_pointer_or_a_struct_that_is_wrong_is_named,
+	const theme_test error[] = {
+		{a_request_that_cannot_be_is_named, 1},
+		{a_row_that_occurs_twice_is_named, 1},
+		{rows_far_apart_are_not_mixed_up, 1},
+		{a_chunk_of_another_step_is_refused, 1},
+		{a_list_that_is_too_short_says_how_long_it_has_to_be, 1},
+		{a_pointer_or_a_struct_that_is_wrong_is_named, 1},
 	};
 	const theme themes[] = {
 		THEME("error", setup, NULL, error),
 	};
 
-	return RUN_THEMES("prefill_steps_call", themes);
+	return RUN_THEMES(themes);
 }

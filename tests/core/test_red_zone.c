@@ -4,7 +4,6 @@
  * context's memory that belongs to no buffer, and an op that strays there, on
  * the CPU and in the emulator. Where the build sees nothing: SKIPPED.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -110,12 +109,11 @@ START_TEST(an_op_that_strays_from_its_buffer_ends_the_program)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const zones[] = {
-		what_no_buffer_has_may_not_be_touched,
-		an_op_that_strays_from_its_buffer_ends_the_program,
+	const theme_test zones[] = {
+		{what_no_buffer_has_may_not_be_touched, 1},
+		{an_op_that_strays_from_its_buffer_ends_the_program, 1},
 	};
 	const theme themes[] = {
 		THEME("red zones", setup, teardown, zones),
@@ -126,5 +124,5 @@ main(void)
 		printf("SKIPPED: not a build with ASan\n");
 		return 0;
 	}
-	return RUN_THEMES("red_zone", themes);
+	return RUN_THEMES(themes);
 }

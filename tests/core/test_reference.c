@@ -3,9 +3,9 @@
  * The independent reference's numbers against ones worked out by hand. It has
  * to be right on its own, because everything else answers to it.
  */
+#include "tests/harness/themes.h"
 #include "tests/reference/reference.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -264,41 +264,31 @@ START_TEST(index_query_scale_goes_into_the_weight)
 }
 END_TEST
 
-static void
-add(Suite *s, const char *name, const TTest *const *tests, size_t n)
+SUITE
 {
-	TCase *c = tcase_create(name);
-	size_t i;
+	const theme_test numbers[] = {
+		{e4m3_encodes_the_hand_derived_vectors, 1},
+		{e4m3_codes_come_back_as_themselves, 1},
+		{bf16_rounds_to_nearest_even, 1},
+		{bf16_bits_come_back_as_themselves, 1},
+		{pow2up_gives_the_hand_derived_exponents, 1},
+	};
+	const theme_test rope_and_norm[] = {
+		{rope_turns_both_kinds_of_pairs, 1},
+		{rope_rounds_to_bf16, 1},
+		{layer_norm_of_two_values, 1},
+		{layer_norm_tells_what_lies_between_two_bf16, 1},
+	};
+	const theme_test quantise[] = {
+		{kv_scales_follow_both_rules, 1},
+		{raw_scales_are_read_as_bf16, 1},
+		{index_query_scale_goes_into_the_weight, 1},
+	};
+	const theme themes[] = {
+		THEME("numbers", NULL, NULL, numbers),
+		THEME("rope and norm", NULL, NULL, rope_and_norm),
+		THEME("quantise", NULL, NULL, quantise),
+	};
 
-	for (i = 0; i < n; i++)
-		tcase_add_test(c, tests[i]);
-	suite_add_tcase(s, c);
-}
-
-#define ADD(s, name, ...)                                 \
-	add(s, name, (const TTest *const[]){__VA_ARGS__}, \
-	    sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(TTest *))
-
-int
-main(void)
-{
-	Suite *s = suite_create("reference");
-	SRunner *runner;
-	int failed;
-
-	ADD(s, "numbers", e4m3_encodes_the_hand_derived_vectors,
-	    e4m3_codes_come_back_as_themselves, bf16_rounds_to_nearest_even,
-	    bf16_bits_come_back_as_themselves,
-	    pow2up_gives_the_hand_derived_exponents);
-	ADD(s, "rope and norm", rope_turns_both_kinds_of_pairs,
-	    rope_rounds_to_bf16, layer_norm_of_two_values,
-	    layer_norm_tells_what_lies_between_two_bf16);
-	ADD(s, "quantise", kv_scales_follow_both_rules,
-	    raw_scales_are_read_as_bf16,
-	    index_query_scale_goes_into_the_weight);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

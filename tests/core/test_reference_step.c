@@ -3,9 +3,9 @@
  * The independent reference's tables, scores, selection and attention against
  * numbers worked out by hand.
  */
+#include "tests/harness/themes.h"
 #include "tests/reference/reference.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,38 +286,29 @@ START_TEST(close_is_as_stated)
 }
 END_TEST
 
-static void
-add(Suite *s, const char *name, const TTest *const *tests, size_t n)
+SUITE
 {
-	TCase *c = tcase_create(name);
-	size_t i;
+	const theme_test table[] = {
+		{table_forgets_on_join_and_truncate, 1},
+	};
+	const theme_test select[] = {
+		{logits_of_two_heads_and_two_keys, 1},
+		{select_takes_the_lower_position_on_ties, 1},
+		{select_sorts_any_length, 1},
+		{a_selection_is_judged, 1},
+		{minus_infinity_beats_nan_only, 1},
+	};
+	const theme_test attend[] = {
+		{softmax_of_two_keys_by_hand, 1},
+		{rope_dims_score_but_are_no_values, 1},
+		{a_row_attends_through_its_table, 1},
+		{close_is_as_stated, 1},
+	};
+	const theme themes[] = {
+		THEME("table", NULL, NULL, table),
+		THEME("select", NULL, NULL, select),
+		THEME("attend", NULL, NULL, attend),
+	};
 
-	for (i = 0; i < n; i++)
-		tcase_add_test(c, tests[i]);
-	suite_add_tcase(s, c);
-}
-
-#define ADD(s, name, ...)                                 \
-	add(s, name, (const TTest *const[]){__VA_ARGS__}, \
-	    sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(TTest *))
-
-int
-main(void)
-{
-	Suite *s = suite_create("reference step");
-	SRunner *runner;
-	int failed;
-
-	ADD(s, "table", table_forgets_on_join_and_truncate);
-	ADD(s, "select", logits_of_two_heads_and_two_keys,
-	    select_takes_the_lower_position_on_ties, select_sorts_any_length,
-	    a_selection_is_judged, minus_infinity_beats_nan_only);
-	ADD(s, "attend", softmax_of_two_keys_by_hand,
-	    rope_dims_score_but_are_no_values, a_row_attends_through_its_table,
-	    close_is_as_stated);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -5,7 +5,6 @@
 #include "tests/harness/themes.h"
 #include "tests/reference/reference_v4.h"
 
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
@@ -333,29 +332,28 @@ START_TEST(results_are_turned_back_and_quantised)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const keys[] = {
-		a_row_of_ones_is_the_bytes_that_it_has_to_be,
-		any_other_byte_of_a_row_is_seen,
-		columns_are_weighed_by_the_softmax_of_their_scores,
-		ape_is_added_to_the_score,
-		rows_before_the_first_position_do_not_count,
-		the_last_64_of_a_compressed_key_are_turned,
-		an_index_key_is_the_codes_that_it_has_to_be,
+	const theme_test keys[] = {
+		{a_row_of_ones_is_the_bytes_that_it_has_to_be, 1},
+		{any_other_byte_of_a_row_is_seen, 1},
+		{columns_are_weighed_by_the_softmax_of_their_scores, 1},
+		{ape_is_added_to_the_score, 1},
+		{rows_before_the_first_position_do_not_count, 1},
+		{the_last_64_of_a_compressed_key_are_turned, 1},
+		{an_index_key_is_the_codes_that_it_has_to_be, 1},
 	};
 
-	const TTest *const queries[] = {
-		a_query_is_normed_and_turned,
-		index_queries_leave_their_scale_to_the_weight,
-		a_sink_is_one_more_term_below,
-		results_are_turned_back_and_quantised,
+	const theme_test queries[] = {
+		{a_query_is_normed_and_turned, 1},
+		{index_queries_leave_their_scale_to_the_weight, 1},
+		{a_sink_is_one_more_term_below, 1},
+		{results_are_turned_back_and_quantised, 1},
 	};
 	const theme themes[] = {
 		THEME("keys", make_turns, NULL, keys),
 		THEME("queries", make_turns, NULL, queries),
 	};
 
-	return RUN_THEMES("reference_v4", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,8 +4,8 @@
  * sticky status of the device.
  */
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,27 +298,22 @@ START_TEST(a_layout_that_is_unknown_has_no_bytes)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("status");
-	TCase *c = tcase_create("text");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{every_rule_is_told_in_words, 1},
+		{a_text_is_cut_at_any_capacity_and_always_ended, 1},
+		{a_null_text_gives_the_length_only, 1},
+		{every_status_has_its_own_name, 1},
+		{every_fault_memory_and_life_has_its_own_name, 1},
+		{the_device_status_is_read_and_cleared, 1},
+		{what_is_not_counted_yet_is_not_told, 1},
+		{a_device_status_that_cannot_be_had_is_refused, 1},
+		{a_layout_that_is_unknown_has_no_bytes, 1},
+	};
+	const theme themes[] = {
+		THEME("text", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, every_rule_is_told_in_words);
-	tcase_add_test(c, a_text_is_cut_at_any_capacity_and_always_ended);
-	tcase_add_test(c, a_null_text_gives_the_length_only);
-	tcase_add_test(c, every_status_has_its_own_name);
-	tcase_add_test(c, every_fault_memory_and_life_has_its_own_name);
-	tcase_add_test(c, the_device_status_is_read_and_cleared);
-	tcase_add_test(c, what_is_not_counted_yet_is_not_told);
-	tcase_add_test(c, a_device_status_that_cannot_be_had_is_refused);
-	tcase_add_test(c, a_layout_that_is_unknown_has_no_bytes);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -4,8 +4,8 @@
  * written out: one that changes breaks engines that were built before.
  */
 #include "tests/harness/pins.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,23 +227,17 @@ START_TEST(the_part_of_a_config_that_must_be_there_ends_before_ring_slots)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("structs");
-	TCase *c = tcase_create("layout");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{every_field_of_the_core_lies_where_it_lay, 1},
+		{the_initialisers_set_the_size_and_nothing_else, 1},
+		{the_part_of_a_config_that_must_be_there_ends_before_ring_slots,
+		 1},
+	};
+	const theme themes[] = {
+		THEME("layout", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, every_field_of_the_core_lies_where_it_lay);
-	tcase_add_test(c, the_initialisers_set_the_size_and_nothing_else);
-	tcase_add_test(
-		c,
-		the_part_of_a_config_that_must_be_there_ends_before_ring_slots);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -72,13 +72,12 @@ START_TEST(every_field_of_the_arguments_lies_where_it_lay)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const layout[] = {
-		every_field_of_the_arguments_lies_where_it_lay,
+	const theme_test layout[] = {
+		{every_field_of_the_arguments_lies_where_it_lay, 1},
 	};
 	const theme themes[] = {THEME("layout", NULL, NULL, layout)};
 
-	return RUN_THEMES("structs_compress", themes);
+	return RUN_THEMES(themes);
 }

@@ -127,14 +127,13 @@ START_TEST(numbers_of_the_enums_stay)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const layout[] = {
-		every_field_of_the_arguments_lies_where_it_lay,
-		numbers_of_the_enums_stay,
+	const theme_test layout[] = {
+		{every_field_of_the_arguments_lies_where_it_lay, 1},
+		{numbers_of_the_enums_stay, 1},
 	};
 	const theme themes[] = {THEME("layout", NULL, NULL, layout)};
 
-	return RUN_THEMES("structs_gather", themes);
+	return RUN_THEMES(themes);
 }

@@ -110,15 +110,14 @@ START_TEST(every_field_of_the_arguments_lies_where_it_lay)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tests[] = {
-		every_field_of_the_arguments_lies_where_it_lay,
+	const theme_test tests[] = {
+		{every_field_of_the_arguments_lies_where_it_lay, 1},
 	};
 	const theme themes[] = {
 		THEME("layout", NULL, NULL, tests),
 	};
 
-	return RUN_THEMES("structs_index", themes);
+	return RUN_THEMES(themes);
 }

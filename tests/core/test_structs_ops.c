@@ -5,8 +5,8 @@
  * before.
  */
 #include "tests/harness/pins.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 #include "spmla/ops/ops.h"
@@ -282,19 +282,14 @@ START_TEST(every_field_of_the_arguments_lies_where_it_lay)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("structs_ops");
-	TCase *c = tcase_create("layout");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{every_field_of_the_arguments_lies_where_it_lay, 1},
+	};
+	const theme themes[] = {
+		THEME("layout", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, every_field_of_the_arguments_lies_where_it_lay);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -186,14 +186,13 @@ START_TEST(numbers_of_the_enums_and_of_the_v4_layout_stay)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tests[] = {
-		every_field_of_the_arguments_lies_where_it_lay,
-		numbers_of_the_enums_and_of_the_v4_layout_stay,
+	const theme_test tests[] = {
+		{every_field_of_the_arguments_lies_where_it_lay, 1},
+		{numbers_of_the_enums_and_of_the_v4_layout_stay, 1},
 	};
 	const theme themes[] = {THEME("layout", NULL, NULL, tests)};
 
-	return RUN_THEMES("structs_prefill", themes);
+	return RUN_THEMES(themes);
 }

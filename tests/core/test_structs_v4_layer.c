@@ -100,14 +100,13 @@ START_TEST(branches_begin_empty)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const layout[] = {
-		every_field_of_a_layer_lies_where_it_lay,
-		branches_begin_empty,
+	const theme_test layout[] = {
+		{every_field_of_a_layer_lies_where_it_lay, 1},
+		{branches_begin_empty, 1},
 	};
 	const theme themes[] = {THEME("layout", NULL, NULL, layout)};
 
-	return RUN_THEMES("structs_v4_layer", themes);
+	return RUN_THEMES(themes);
 }

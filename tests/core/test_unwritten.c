@@ -5,7 +5,6 @@
  * tool has to find fault with it, and tests/gpu/run.sh wants it to. Elsewhere
  * nobody looks: SKIPPED.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -50,11 +49,10 @@ START_TEST(values_that_nobody_wrote_are_read)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const unwritten[] = {
-		values_that_nobody_wrote_are_read,
+	const theme_test unwritten[] = {
+		{values_that_nobody_wrote_are_read, 1},
 	};
 	const theme themes[] = {
 		THEME("unwritten", setup, teardown, unwritten),
@@ -65,5 +63,5 @@ main(void)
 		printf("SKIPPED: not under initcheck\n");
 		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
 	}
-	return RUN_THEMES("unwritten", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,11 +3,11 @@
  * A V3.2 layer in three calls gives what the operations give one by one, to
  * the bit, in every way that a layer can be set up.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/core/v32_ops.h"
+#include "tests/harness/themes.h"
 
 enum { STEPS = 36, TOPK_STRIDE = 13 };
 
@@ -342,28 +342,22 @@ START_TEST(a_layer_may_use_the_selection_of_another)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("v32");
-	TCase *c = tcase_create("shape");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{fp8_rows, 1},
+		{bf16_rows, 1},
+		{the_engines_own_table, 1},
+		{any_number_of_heads, 1},
+		{more_than_one_token_a_request, 1},
+		{every_option_of_the_indexer, 1},
+		{a_sink_takes_its_part_of_the_weight, 1},
+		{the_three_calls_are_the_one, 1},
+		{a_layer_may_use_the_selection_of_another, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, fp8_rows);
-	tcase_add_test(c, bf16_rows);
-	tcase_add_test(c, the_engines_own_table);
-	tcase_add_test(c, any_number_of_heads);
-	tcase_add_test(c, more_than_one_token_a_request);
-	tcase_add_test(c, every_option_of_the_indexer);
-	tcase_add_test(c, a_sink_takes_its_part_of_the_weight);
-	tcase_add_test(c, the_three_calls_are_the_one);
-	tcase_add_test(c, a_layer_may_use_the_selection_of_another);
-	tcase_set_timeout(c, 120);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -3,10 +3,10 @@
  * What the calls of a V3.2 layer refuse, with which words. A call that checks
  * a field itself names the layer's; the others are named by their operation.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 
 #define COUNT(a)     ((uint32_t)(sizeof(a) / sizeof((a)[0])))
@@ -328,26 +328,20 @@ START_TEST(attn_names_what_is_wrong_in_any_of_its_parts)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("v32_args");
-	TCase *c = tcase_create("error");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{every_call_wants_a_context_a_layer_and_a_shape, 1},
+		{a_shape_larger_than_every_bucket_is_refused, 1},
+		{a_call_of_more_tokens_than_its_prologue_is_refused, 1},
+		{insert_names_what_is_wrong, 1},
+		{index_names_what_is_wrong, 1},
+		{attend_names_what_is_wrong, 1},
+		{attn_names_what_is_wrong_in_any_of_its_parts, 1},
+	};
+	const theme themes[] = {
+		THEME("error", setup, teardown, c),
+	};
 
-	tcase_add_checked_fixture(c, setup, teardown);
-	tcase_add_test(c, every_call_wants_a_context_a_layer_and_a_shape);
-	tcase_add_test(c, a_shape_larger_than_every_bucket_is_refused);
-	tcase_add_test(c, a_call_of_more_tokens_than_its_prologue_is_refused);
-	tcase_add_test(c, insert_names_what_is_wrong);
-	tcase_add_test(c, index_names_what_is_wrong);
-	tcase_add_test(c, attend_names_what_is_wrong);
-	tcase_add_test(c, attn_names_what_is_wrong_in_any_of_its_parts);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

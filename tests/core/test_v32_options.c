@@ -3,12 +3,12 @@
  * Outputs of a V3.2 layer that can be known without a reference: rows that do
  * not exist, a context of one key, the sink, the lse, strides.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/harness/bytes.h"
+#include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 
 static fixture f;
@@ -327,27 +327,21 @@ START_TEST(strides_move_tensors_and_change_no_value)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("v32_options");
-	TCase *c = tcase_create("edge");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{a_row_that_does_not_exist_is_empty, 1},
+		{a_selection_past_the_context_is_none_and_reported, 1},
+		{an_empty_step_has_empty_rows_only, 1},
+		{a_context_of_one_key_gives_that_key, 1},
+		{the_selection_is_all_keys_until_there_are_more_than_topk, 1},
+		{without_lse_the_output_is_the_same, 1},
+		{a_sink_acts_on_the_output_and_not_on_the_lse, 1},
+		{strides_move_tensors_and_change_no_value, 1},
+	};
+	const theme themes[] = {
+		THEME("edge", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, a_row_that_does_not_exist_is_empty);
-	tcase_add_test(c, a_selection_past_the_context_is_none_and_reported);
-	tcase_add_test(c, an_empty_step_has_empty_rows_only);
-	tcase_add_test(c, a_context_of_one_key_gives_that_key);
-	tcase_add_test(
-		c, the_selection_is_all_keys_until_there_are_more_than_topk);
-	tcase_add_test(c, without_lse_the_output_is_the_same);
-	tcase_add_test(c, a_sink_acts_on_the_output_and_not_on_the_lse);
-	tcase_add_test(c, strides_move_tensors_and_change_no_value);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

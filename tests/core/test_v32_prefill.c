@@ -3,7 +3,6 @@
  * Prompts by prefill, cut up in every way, against the independent reference
  * and against the same prompts decoded token by token.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -366,28 +365,27 @@ START_TEST(one_decode_token_may_ride_along)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const reference[] = {
-		every_token_of_a_prompt_is_as_the_reference_has_it,
-		bf16_rows_are_as_the_reference_has_them,
+	const theme_test reference[] = {
+		{every_token_of_a_prompt_is_as_the_reference_has_it, 1},
+		{bf16_rows_are_as_the_reference_has_them, 1},
 	};
-	const TTest *const cuts[] = {
-		a_prompt_has_the_same_bits_however_it_is_cut_up,
-		the_order_of_prompts_in_a_step_changes_no_bit,
-		the_caches_are_those_of_decode_bit_for_bit,
+	const theme_test cuts[] = {
+		{a_prompt_has_the_same_bits_however_it_is_cut_up, 1},
+		{the_order_of_prompts_in_a_step_changes_no_bit, 1},
+		{the_caches_are_those_of_decode_bit_for_bit, 1},
 	};
-	const TTest *const decode[] = {
-		decode_goes_on_where_prefill_ended,
-		a_cached_prefix_is_not_computed_again,
-		one_decode_token_may_ride_along,
+	const theme_test decode[] = {
+		{decode_goes_on_where_prefill_ended, 1},
+		{a_cached_prefix_is_not_computed_again, 1},
+		{one_decode_token_may_ride_along, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("reference", setup, prompt_source_close, reference),
-		LONG_THEME("cuts", setup, prompt_source_close, cuts),
-		LONG_THEME("decode", setup, prompt_source_close, decode),
+		THEME("reference", setup, prompt_source_close, reference),
+		THEME("cuts", setup, prompt_source_close, cuts),
+		THEME("decode", setup, prompt_source_close, decode),
 	};
 
-	return RUN_THEMES("v32_prefill", themes);
+	return RUN_THEMES(themes);
 }

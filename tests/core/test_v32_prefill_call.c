@@ -2,7 +2,6 @@
  *
  * spmla_v32_prefill as a call: which step is one, and what it refuses.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -311,26 +310,26 @@ START_TEST(a_plan_without_prefill_has_none)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		a_step_is_a_prefill_if_it_fits_no_bucket,
-		a_step_larger_than_prefill_says_what_is_too_much,
-		pieces_of_logits_fit_the_budget,
-		as_many_ops_are_enqueued_as_the_manual_says,
+	const theme_test shape[] = {
+		{a_step_is_a_prefill_if_it_fits_no_bucket, 1},
+		{a_step_larger_than_prefill_says_what_is_too_much, 1},
+		{pieces_of_logits_fit_the_budget, 1},
+		{as_many_ops_are_enqueued_as_the_manual_says, 1},
 	};
-	const TTest *const error[] = {
-		decode_and_prefill_are_not_mixed_up,
-		an_aborted_capture_leaves_the_step_that_was_begun,
-		a_prefill_takes_the_prologues_shape,
-		a_layer_that_is_wrong_is_refused_before_anything_is_written,
-		a_plan_without_prefill_has_none,
+	const theme_test error[] = {
+		{decode_and_prefill_are_not_mixed_up, 1},
+		{an_aborted_capture_leaves_the_step_that_was_begun, 1},
+		{a_prefill_takes_the_prologues_shape, 1},
+		{a_layer_that_is_wrong_is_refused_before_anything_is_written,
+		 1},
+		{a_plan_without_prefill_has_none, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", open_rig, close_rig, shape),
 		THEME("error", open_rig, close_rig, error),
 	};
 
-	return RUN_THEMES("v32_prefill_call", themes);
+	return RUN_THEMES(themes);
 }

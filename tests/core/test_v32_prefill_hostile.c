@@ -3,7 +3,6 @@
  * spmla_v32_prefill on bad data: what is wrong is empty and reported, and
  * everything beside it is as it would be alone.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,20 +236,20 @@ START_TEST(a_selection_past_the_context_reads_no_other_request)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const hostile[] = {
-		a_step_that_is_empty_writes_empty_rows,
-		a_bad_request_is_empty_and_spares_the_others,
-		a_step_larger_than_its_shape_is_empty,
-		contexts_that_outgrow_the_workspace_on_the_device_are_skipped,
-		a_page_that_was_never_written_reads_as_zeros,
-		a_selection_past_the_context_reads_no_other_request,
+	const theme_test hostile[] = {
+		{a_step_that_is_empty_writes_empty_rows, 1},
+		{a_bad_request_is_empty_and_spares_the_others, 1},
+		{a_step_larger_than_its_shape_is_empty, 1},
+		{contexts_that_outgrow_the_workspace_on_the_device_are_skipped,
+		 1},
+		{a_page_that_was_never_written_reads_as_zeros, 1},
+		{a_selection_past_the_context_reads_no_other_request, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("hostile", open_rig, close_rig, hostile),
+		THEME("hostile", open_rig, close_rig, hostile),
 	};
 
-	return RUN_THEMES("v32_prefill_hostile", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * one the layer is the same ops with the same results as without, and every
  * branch is joined. What goes wrong is in test_v4_branches_failure.c.
  */
-#include <check.h>
 
 #include "spmla/platform/gpu/launch.h"
 #include "tests/core/cuda_branches_rig.h"
@@ -244,17 +243,16 @@ START_TEST(readers_wait_for_all_chains_and_chains_for_none)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tests[] = {
-		a_captured_layer_is_the_same_with_branches,
-		a_layer_without_index_queries_has_one_branch,
-		a_layer_outside_of_captures_is_the_same_with_branches,
-		branches_are_of_an_engines_own_capture_too,
-		readers_wait_for_all_chains_and_chains_for_none,
+	const theme_test tests[] = {
+		{a_captured_layer_is_the_same_with_branches, 1},
+		{a_layer_without_index_queries_has_one_branch, 1},
+		{a_layer_outside_of_captures_is_the_same_with_branches, 1},
+		{branches_are_of_an_engines_own_capture_too, 1},
+		{readers_wait_for_all_chains_and_chains_for_none, 1},
 	};
-	const theme themes[] = {LONG_THEME("branches", setup, teardown, tests)};
+	const theme themes[] = {THEME("branches", setup, teardown, tests)};
 
-	return RUN_THEMES("v4_branches", themes);
+	return RUN_THEMES(themes);
 }

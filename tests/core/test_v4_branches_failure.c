@@ -4,7 +4,6 @@
  * refused leaves none of them unjoined, and a failure at any of the driver's
  * calls is told and spoils the capture only.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -231,16 +230,15 @@ START_TEST(a_failure_at_any_call_is_told_and_spoils_the_capture_only)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tests[] = {
-		a_layer_that_is_refused_leaves_no_branch_behind,
-		a_fork_that_is_refused_leaves_no_branch_behind,
-		branches_that_are_wrong_are_named_before_anything,
-		a_failure_at_any_call_is_told_and_spoils_the_capture_only,
+	const theme_test tests[] = {
+		{a_layer_that_is_refused_leaves_no_branch_behind, 1},
+		{a_fork_that_is_refused_leaves_no_branch_behind, 1},
+		{branches_that_are_wrong_are_named_before_anything, 1},
+		{a_failure_at_any_call_is_told_and_spoils_the_capture_only, 1},
 	};
-	const theme themes[] = {LONG_THEME("failure", setup, teardown, tests)};
+	const theme themes[] = {THEME("failure", setup, teardown, tests)};
 
-	return RUN_THEMES("v4_branches_failure", themes);
+	return RUN_THEMES(themes);
 }

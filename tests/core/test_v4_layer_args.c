@@ -4,7 +4,6 @@
  * many ops they had enqueued before: none where the layer's own caches,
  * selection or groups are wrong, or its first op's arguments.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/themes.h"
@@ -343,20 +342,19 @@ START_TEST(output_names_what_is_wrong)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const each[] = {
-		insert_names_what_is_wrong,
-		compress_names_what_is_wrong_of_a_cache,
-		compress_names_what_is_wrong_of_a_tensor,
-		index_names_what_is_wrong,
-		attend_names_what_is_wrong,
-		output_names_what_is_wrong,
+	const theme_test each[] = {
+		{insert_names_what_is_wrong, 1},
+		{compress_names_what_is_wrong_of_a_cache, 1},
+		{compress_names_what_is_wrong_of_a_tensor, 1},
+		{index_names_what_is_wrong, 1},
+		{attend_names_what_is_wrong, 1},
+		{output_names_what_is_wrong, 1},
 	};
 	const theme themes[] = {
 		THEME("each", setup, teardown, each),
 	};
 
-	return RUN_THEMES("v4_layer_args", themes);
+	return RUN_THEMES(themes);
 }

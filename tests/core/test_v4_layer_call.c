@@ -4,7 +4,6 @@
  * layer, ratio, shape, and a plan of another model; and how many ops the whole
  * layer is.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -218,25 +217,24 @@ START_TEST(a_backend_of_one_timeline_takes_no_branches)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const all[] = {
-		every_call_wants_a_context_a_layer_and_a_shape,
-		a_ratio_that_no_layer_has_is_refused,
-		a_shape_larger_than_every_bucket_is_refused,
-		a_call_before_the_first_prologue_is_refused,
-		a_layer_of_v4_on_a_plan_of_v32_is_refused,
-		a_layer_of_v32_on_a_plan_of_v4_is_refused,
+	const theme_test all[] = {
+		{every_call_wants_a_context_a_layer_and_a_shape, 1},
+		{a_ratio_that_no_layer_has_is_refused, 1},
+		{a_shape_larger_than_every_bucket_is_refused, 1},
+		{a_call_before_the_first_prologue_is_refused, 1},
+		{a_layer_of_v4_on_a_plan_of_v32_is_refused, 1},
+		{a_layer_of_v32_on_a_plan_of_v4_is_refused, 1},
 	};
-	const TTest *const whole[] = {
-		attn_enqueues_what_the_layer_has,
-		a_backend_of_one_timeline_takes_no_branches,
+	const theme_test whole[] = {
+		{attn_enqueues_what_the_layer_has, 1},
+		{a_backend_of_one_timeline_takes_no_branches, 1},
 	};
 	const theme themes[] = {
 		THEME("all", setup, teardown, all),
 		THEME("attn", setup, teardown, whole),
 	};
 
-	return RUN_THEMES("v4_layer_call", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,10 +3,9 @@
  * Which step the calls of a V4 layer belong to: that of the last prologue,
  * alone or in a graph; and requests in it that are skipped.
  */
-#include <check.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 #include "tests/harness/v4_layer_rig.h"
 
@@ -179,10 +178,9 @@ START_TEST(a_request_without_a_row_is_in_no_key)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test steps[] = {
+	const theme_test steps[] = {
 		{a_replay_begins_the_step_of_its_graph, 1},
 		{a_capture_goes_on_with_the_step_of_the_last_one, 1},
 		{a_call_of_decode_after_the_prologue_of_a_prefill_is_refused,
@@ -190,7 +188,7 @@ main(void)
 		{a_context_without_a_compressed_key_is_attended_to, 4},
 		{a_request_without_a_row_is_in_no_key, 1},
 	};
-	const case_group groups[] = {CASES("steps", steps)};
+	const theme themes[] = {THEME("steps", setup, teardown, steps)};
 
-	return RUN_CASES("v4_layer_steps", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -4,8 +4,8 @@
  * caches, its plan and its diag.
  */
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,27 +218,21 @@ START_TEST(fini_waits_for_captures_and_the_queue)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *s = suite_create("views");
-	TCase *c = tcase_create("addresses");
-	SRunner *runner;
-	int failed;
+	const theme_test c[] = {
+		{every_planned_buffer_has_the_address_of_its_row, 1},
+		{a_buffer_that_is_not_planned_has_no_address, 1},
+		{a_planned_cache_of_fp8_rows_is_described, 1},
+		{a_planned_cache_of_bf16_rows_is_described, 1},
+		{a_cache_that_cannot_be_had_is_refused_and_nothing_written, 1},
+		{a_context_keeps_its_own_copy_of_the_plan, 1},
+		{a_context_tells_why_its_last_call_failed, 1},
+		{fini_waits_for_captures_and_the_queue, 1},
+	};
+	const theme themes[] = {
+		THEME("addresses", NULL, NULL, c),
+	};
 
-	tcase_add_test(c, every_planned_buffer_has_the_address_of_its_row);
-	tcase_add_test(c, a_buffer_that_is_not_planned_has_no_address);
-	tcase_add_test(c, a_planned_cache_of_fp8_rows_is_described);
-	tcase_add_test(c, a_planned_cache_of_bf16_rows_is_described);
-	tcase_add_test(
-		c, a_cache_that_cannot_be_had_is_refused_and_nothing_written);
-	tcase_add_test(c, a_context_keeps_its_own_copy_of_the_plan);
-	tcase_add_test(c, a_context_tells_why_its_last_call_failed);
-	tcase_add_test(c, fini_waits_for_captures_and_the_queue);
-	suite_add_tcase(s, c);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -240,7 +240,7 @@ run_suite() { # NAME[@ARCH]
 	run "$1" env ${arch[@]+"${arch[@]}"} "$bundle/gpu_suites" "${1%@*}"
 }
 
-names=$(env -u SPMLA_TEST_CUDA "$bundle/gpu_suites") || exit 2
+names=$(env -u SPMLA_TEST_CUDA "$bundle/gpu_suites" --list) || exit 2
 [ -z "$tool" ] || names=${sanitized[*]}
 for name in $names; do
 	is_among "$name" "${alone[@]}" || run_suite "$name"

@@ -4,6 +4,9 @@
  */
 #include "tests/harness/themes.h"
 
+/* More than the longest test takes where everything is slow. */
+enum { TIMEOUT_S = 300 };
+
 static TCase *
 tcase_of(const theme *t)
 {
@@ -13,16 +16,15 @@ tcase_of(const theme *t)
 	if (t->setup)
 		tcase_add_checked_fixture(tc, t->setup, t->teardown);
 	for (i = 0; i < t->count; i++)
-		tcase_add_test(tc, t->tests[i]);
-	if (t->timeout_s)
-		tcase_set_timeout(tc, t->timeout_s);
+		tcase_add_loop_test(tc, t->tests[i].test, 0, t->tests[i].runs);
+	tcase_set_timeout(tc, TIMEOUT_S);
 	return tc;
 }
 
 int
-run_themes(const char *suite, const theme *themes, uint32_t count)
+run_themes(const char *file, const theme *themes, uint32_t count)
 {
-	Suite *s = suite_create(suite);
+	Suite *s = suite_create(suite_name(file));
 	SRunner *runner;
 	uint32_t i;
 	int failed;

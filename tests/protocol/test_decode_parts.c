@@ -4,7 +4,6 @@
  * block of every token belongs to just one part, parts are alike, and
  * NUM_SPLITS counts them. A backend without parts has no such buffers.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,19 +255,18 @@ START_TEST(whatever_shape_is_done_in_parts_has_room)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tests[] = {
-		parts_cover_every_block_of_random_batches_once,
-		a_step_whose_tokens_fill_their_rounds_has_no_parts,
-		a_batch_invariant_plan_has_no_parts,
-		a_layer_that_shares_the_planned_selection_has_parts_too,
-		whatever_shape_is_done_in_parts_has_room,
+	const theme_test tests[] = {
+		{parts_cover_every_block_of_random_batches_once, 1},
+		{a_step_whose_tokens_fill_their_rounds_has_no_parts, 1},
+		{a_batch_invariant_plan_has_no_parts, 1},
+		{a_layer_that_shares_the_planned_selection_has_parts_too, 1},
+		{whatever_shape_is_done_in_parts_has_room, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("parts", setup, teardown, tests),
+		THEME("parts", setup, teardown, tests),
 	};
 
-	return RUN_THEMES("decode_parts", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * plan: 8 rows, 512 tokens, 32 columns of 16, 64 pages, buckets {4,4,1}
  * {8,4,2} {16,8,4}; hence 16 stores and 32 pages a record.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,26 +342,26 @@ START_TEST(info_says_what_the_step_is)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const requests[] = {
-		each_field_of_a_request_has_its_limit,
-		a_row_is_named_at_most_once,
-		rows_are_told_apart_in_plans_of_many,
-		paused_rows_and_rows_of_nothing_are_legal,
+	const theme_test requests[] = {
+		{each_field_of_a_request_has_its_limit, 1},
+		{a_row_is_named_at_most_once, 1},
+		{rows_are_told_apart_in_plans_of_many, 1},
+		{paused_rows_and_rows_of_nothing_are_legal, 1},
 	};
-	const TTest *const stores[] = {
-		each_field_of_a_store_has_its_limit,
-		pages_lie_in_the_pool,
-		stores_and_their_pages_are_counted,
-		stores_are_refused_where_the_engine_has_the_table,
+	const theme_test stores[] = {
+		{each_field_of_a_store_has_its_limit, 1},
+		{pages_lie_in_the_pool, 1},
+		{stores_and_their_pages_are_counted, 1},
+		{stores_are_refused_where_the_engine_has_the_table, 1},
 	};
-	const TTest *const whole[] = {
-		a_step_that_fits_no_bucket_is_named_by_what_is_too_much,
-		what_is_too_much_depends_on_the_buckets_that_the_rest_allows,
-		the_bucket_is_the_first_that_fits,
-		info_says_what_the_step_is,
+	const theme_test whole[] = {
+		{a_step_that_fits_no_bucket_is_named_by_what_is_too_much, 1},
+		{what_is_too_much_depends_on_the_buckets_that_the_rest_allows,
+		 1},
+		{the_bucket_is_the_first_that_fits, 1},
+		{info_says_what_the_step_is, 1},
 	};
 	const theme themes[] = {
 		THEME("requests", setup, teardown, requests),
@@ -370,5 +369,5 @@ main(void)
 		THEME("the whole step", setup, teardown, whole),
 	};
 
-	return RUN_THEMES("encode", themes);
+	return RUN_THEMES(themes);
 }

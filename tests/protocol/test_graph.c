@@ -3,7 +3,6 @@
  * Captures and graphs: their errors, that a failed capture leaves no
  * trace.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/attn_rig.h"
@@ -273,20 +272,19 @@ START_TEST(an_engine_capture_holds_what_did_not_fail)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const turns[] = {
-		begin_end_and_abort_want_their_turn,
-		an_engine_capture_wants_its_turn_too,
-		nothing_is_launched_inside_a_capture,
-		capturing_consumes_nothing_and_runs_nothing,
-		two_ring_prologues_in_one_capture_are_refused,
+	const theme_test turns[] = {
+		{begin_end_and_abort_want_their_turn, 1},
+		{an_engine_capture_wants_its_turn_too, 1},
+		{nothing_is_launched_inside_a_capture, 1},
+		{capturing_consumes_nothing_and_runs_nothing, 1},
+		{two_ring_prologues_in_one_capture_are_refused, 1},
 	};
-	const TTest *const failed[] = {
-		a_failed_op_fails_the_capture_and_abort_gives_all_back,
-		a_failed_op_outside_a_capture_fails_none,
-		an_engine_capture_holds_what_did_not_fail,
+	const theme_test failed[] = {
+		{a_failed_op_fails_the_capture_and_abort_gives_all_back, 1},
+		{a_failed_op_outside_a_capture_fails_none, 1},
+		{an_engine_capture_holds_what_did_not_fail, 1},
 	};
 	const theme themes[] = {
 		THEME("begin, end, abort", setup, teardown, turns),
@@ -295,5 +293,5 @@ main(void)
 		THEME("a failed capture", setup, teardown, failed),
 	};
 
-	return RUN_THEMES("graph", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * used up; and an engine's own launches beside replays. Nodes and the queue
  * take planned room on the CPU only: elsewhere both are the driver's.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/step_rig.h"
@@ -165,21 +164,20 @@ START_TEST(an_engine_may_mix_its_launches_with_replays)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const graph_room[] = {
-		nodes_are_counted_over_all_graphs,
-		graphs_and_lists_share_their_number,
+	const theme_test graph_room[] = {
+		{nodes_are_counted_over_all_graphs, 1},
+		{graphs_and_lists_share_their_number, 1},
 	};
-	const TTest *const queue[] = {
-		a_full_queue_refuses_a_replay_and_the_ticket_stays_due,
-		an_engine_may_mix_its_launches_with_replays,
+	const theme_test queue[] = {
+		{a_full_queue_refuses_a_replay_and_the_ticket_stays_due, 1},
+		{an_engine_may_mix_its_launches_with_replays, 1},
 	};
 	const theme themes[] = {
 		THEME("graphs", setup, teardown, graph_room),
 		THEME("the queue", setup_deferred, teardown, queue),
 	};
 
-	return RUN_THEMES("graph_room", themes);
+	return RUN_THEMES(themes);
 }

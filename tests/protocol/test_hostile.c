@@ -3,7 +3,6 @@
  * Whatever lies in the buffers of the device: a step runs to its end, inside
  * the regions, and writes only what is its own.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,16 +98,15 @@ START_TEST(a_table_whose_columns_are_nonsense_is_written_inside)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const hostile[] = {
-		any_bytes_in_the_buffers_of_the_device_give_an_end,
-		a_table_whose_columns_are_nonsense_is_written_inside,
+	const theme_test hostile[] = {
+		{any_bytes_in_the_buffers_of_the_device_give_an_end, 1},
+		{a_table_whose_columns_are_nonsense_is_written_inside, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("hostile", setup, teardown, hostile),
+		THEME("hostile", setup, teardown, hostile),
 	};
 
-	return RUN_THEMES("hostile", themes);
+	return RUN_THEMES(themes);
 }

@@ -5,10 +5,9 @@
  * inside the regions. Layers of each ratio, decode and prefill, index keys of
  * both kinds, steps from every source.
  */
-#include <check.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/soil.h"
+#include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 #include "tests/harness/v4_layer_rig.h"
 
@@ -111,13 +110,12 @@ START_TEST(any_bytes_before_and_behind_the_prologue_give_an_end)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test hostile[] = {
+	const theme_test hostile[] = {
 		{any_bytes_before_and_behind_the_prologue_give_an_end, 2},
 	};
-	const case_group groups[] = {CASES("hostile", hostile)};
+	const theme themes[] = {THEME("hostile", NULL, NULL, hostile)};
 
-	return RUN_CASES("hostile_v4", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * an independent model, one batch worked out by hand, and lengths that only
  * the device knows.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/ring_rig.h"
@@ -283,30 +282,28 @@ START_TEST(random_batches_with_lengths_on_the_device)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const batches[] = {
-		a_batch_worked_out_by_hand,
-		steps_of_no_tokens_are_padding,
-		a_small_step_after_a_large_one_leaves_nothing_behind,
-		random_batches_through_every_bucket,
-		a_shape_may_be_smaller_than_its_bucket,
+	const theme_test batches[] = {
+		{a_batch_worked_out_by_hand, 1},
+		{steps_of_no_tokens_are_padding, 1},
+		{a_small_step_after_a_large_one_leaves_nothing_behind, 1},
+		{random_batches_through_every_bucket, 1},
+		{a_shape_may_be_smaller_than_its_bucket, 1},
 	};
-	const TTest *const lengths[] = {
-		a_true_length_may_be_anything_up_to_its_bound,
-		row_len_is_not_read_unless_the_step_says_so,
-		a_row_that_is_skipped_keeps_its_place_in_the_batch,
-		random_batches_with_lengths_on_the_device,
+	const theme_test lengths[] = {
+		{a_true_length_may_be_anything_up_to_its_bound, 1},
+		{row_len_is_not_read_unless_the_step_says_so, 1},
+		{a_row_that_is_skipped_keeps_its_place_in_the_batch, 1},
+		{random_batches_with_lengths_on_the_device, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("batches", setup, teardown, batches),
-		LONG_THEME("batches, queued", setup_deferred, teardown,
-			   batches),
-		LONG_THEME("lengths on the device", setup, teardown, lengths),
-		LONG_THEME("lengths on the device, queued", setup_deferred,
-			   teardown, lengths),
+		THEME("batches", setup, teardown, batches),
+		THEME("batches, queued", setup_deferred, teardown, batches),
+		THEME("lengths on the device", setup, teardown, lengths),
+		THEME("lengths on the device, queued", setup_deferred, teardown,
+		      lengths),
 	};
 
-	return RUN_THEMES("prologue", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * ADVANCE: the rows of the step that is there move on the device, as often as
  * a graph says, and stay inside their bounds.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/engine.h"
@@ -337,20 +336,19 @@ START_TEST(random_steps_advance_as_the_model_does)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const moving[] = {
-		rows_with_tokens_move_and_paused_ones_stay,
-		one_graph_may_advance_many_times,
-		a_row_that_leaves_its_bounds_is_skipped_for_good,
-		a_row_that_the_step_skipped_does_not_move,
-		a_larger_shape_is_padded_and_a_smaller_one_too_large,
-		nothing_moves_before_the_first_step_and_after_an_empty_one,
-		random_steps_advance_as_the_model_does,
+	const theme_test moving[] = {
+		{rows_with_tokens_move_and_paused_ones_stay, 1},
+		{one_graph_may_advance_many_times, 1},
+		{a_row_that_leaves_its_bounds_is_skipped_for_good, 1},
+		{a_row_that_the_step_skipped_does_not_move, 1},
+		{a_larger_shape_is_padded_and_a_smaller_one_too_large, 1},
+		{nothing_moves_before_the_first_step_and_after_an_empty_one, 1},
+		{random_steps_advance_as_the_model_does, 1},
 	};
-	const TTest *const logits[] = {
-		a_row_past_the_logits_is_skipped_and_later_ones_kept,
+	const theme_test logits[] = {
+		{a_row_past_the_logits_is_skipped_and_later_ones_kept, 1},
 	};
 	const theme themes[] = {
 		THEME("advance", setup, teardown, moving),
@@ -358,5 +356,5 @@ main(void)
 		THEME("logits", setup, teardown, logits),
 	};
 
-	return RUN_THEMES("prologue_advance", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * The step prologue without the ring: STEP_DEVICE as the engine left it, good
  * or hostile, and ADVANCE, which moves the rows of the step that is there.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/ring_rig.h"
@@ -352,28 +351,27 @@ START_TEST(a_shape_must_be_a_bucket_or_smaller)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const device[] = {
-		a_step_on_the_device_needs_no_slot_and_no_ticket,
-		a_join_on_the_device_forgets_nothing,
-		a_graph_reads_the_step_that_is_there_when_it_runs,
-		a_step_on_the_device_that_is_too_large_is_empty,
-		a_bad_row_or_length_costs_its_own_row_only,
-		lengths_on_the_device_work_without_a_record_too,
-		random_bytes_in_step_device_never_fault,
+	const theme_test device[] = {
+		{a_step_on_the_device_needs_no_slot_and_no_ticket, 1},
+		{a_join_on_the_device_forgets_nothing, 1},
+		{a_graph_reads_the_step_that_is_there_when_it_runs, 1},
+		{a_step_on_the_device_that_is_too_large_is_empty, 1},
+		{a_bad_row_or_length_costs_its_own_row_only, 1},
+		{lengths_on_the_device_work_without_a_record_too, 1},
+		{random_bytes_in_step_device_never_fault, 1},
 	};
-	const TTest *const calls[] = {
-		the_prologue_names_what_is_wrong,
-		a_shape_must_be_a_bucket_or_smaller,
+	const theme_test calls[] = {
+		{the_prologue_names_what_is_wrong, 1},
+		{a_shape_must_be_a_bucket_or_smaller, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("from the device", setup, teardown, device),
-		LONG_THEME("from the device, queued", setup_deferred, teardown,
-			   device),
+		THEME("from the device", setup, teardown, device),
+		THEME("from the device, queued", setup_deferred, teardown,
+		      device),
 		THEME("the call", setup_deferred, teardown, calls),
 	};
 
-	return RUN_THEMES("prologue_device", themes);
+	return RUN_THEMES(themes);
 }

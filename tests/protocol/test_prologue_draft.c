@@ -7,7 +7,6 @@
  * of them as a layer of attention with outputs of its own. A second context
  * runs the same prologues one at a time, each checked against the model.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -381,17 +380,16 @@ START_TEST(steps_of_the_device_follow_each_other_in_one_graph)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const drafts[] = {
-		a_step_of_the_ring_advances_and_each_advance_is_used,
-		a_step_of_the_device_advances_and_another_one_follows,
-		steps_of_the_device_follow_each_other_in_one_graph,
+	const theme_test drafts[] = {
+		{a_step_of_the_ring_advances_and_each_advance_is_used, 1},
+		{a_step_of_the_device_advances_and_another_one_follows, 1},
+		{steps_of_the_device_follow_each_other_in_one_graph, 1},
 	};
 	const theme themes[] = {
 		THEME("draft", setup, teardown, drafts),
 	};
 
-	return RUN_THEMES("prologue_draft", themes);
+	return RUN_THEMES(themes);
 }

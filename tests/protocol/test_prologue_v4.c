@@ -5,10 +5,9 @@
  * 4 and 128 and near 1M, pages that are missing, logits without room, from the
  * ring, from the device and by ADVANCE.
  */
-#include <check.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/protocol/v4_step_rig.h"
 
 static fixture f;
@@ -306,13 +305,12 @@ START_TEST(random_steps_are_those_of_the_model)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test random[] = {
+	const theme_test random[] = {
 		{random_steps_are_those_of_the_model, V4_KINDS},
 	};
-	const case_group groups[] = {CASES("random", random)};
+	const theme themes[] = {THEME("random", NULL, NULL, random)};
 
-	return RUN_CASES("prologue_v4", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

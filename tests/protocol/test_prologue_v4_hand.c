@@ -4,7 +4,6 @@
  * token that ends a group of 4 and one of 128, keys without a page, logits
  * without room. Every step is the model's too.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/themes.h"
@@ -393,25 +392,24 @@ START_TEST(an_advance_past_the_workspace_costs_the_lengths_alone)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const small[] = {
-		a_token_that_ends_both_groups,
-		the_token_after_it_comes_round_and_ends_none,
-		the_first_tokens_see_what_there_is,
-		a_key_without_a_page_costs_the_token_that_ends_it,
-		a_window_without_a_page,
+	const theme_test small[] = {
+		{a_token_that_ends_both_groups, 1},
+		{the_token_after_it_comes_round_and_ends_none, 1},
+		{the_first_tokens_see_what_there_is, 1},
+		{a_key_without_a_page_costs_the_token_that_ends_it, 1},
+		{a_window_without_a_page, 1},
 	};
-	const TTest *const tables[] = {
-		tables_of_their_own_and_of_the_engine,
+	const theme_test tables[] = {
+		{tables_of_their_own_and_of_the_engine, 1},
 	};
-	const TTest *const tight[] = {
-		logits_without_room_cost_the_lengths_alone,
-		a_token_without_index_keys_needs_no_room,
+	const theme_test tight[] = {
+		{logits_without_room_cost_the_lengths_alone, 1},
+		{a_token_without_index_keys_needs_no_room, 1},
 	};
-	const TTest *const prompts[] = {
-		an_advance_past_the_workspace_costs_the_lengths_alone,
+	const theme_test prompts[] = {
+		{an_advance_past_the_workspace_costs_the_lengths_alone, 1},
 	};
 	const theme themes[] = {
 		THEME("rings", setup, teardown, small),
@@ -420,5 +418,5 @@ main(void)
 		THEME("prompts", setup_prompts, teardown, prompts),
 	};
 
-	return RUN_THEMES("prologue_v4_hand", themes);
+	return RUN_THEMES(themes);
 }

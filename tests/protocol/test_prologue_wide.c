@@ -4,10 +4,10 @@
  * items: all STEP buffers against plain loops over the requests; and with
  * stores of more columns than a subgroup has lanes.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 enum { ROWS = 420, PAGE = 16, COLUMNS = 4 };
 
@@ -363,33 +363,17 @@ START_TEST(stores_of_many_columns_reach_each_of_them)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("prologue_wide");
-	TCase *shape = tcase_create("shape");
+	const theme_test shape[] = {
+		{more_requests_or_tokens_than_items_are_all_there, 2},
+		{rows_that_were_overwritten_are_skipped_and_reported, 1},
+		{rows_that_leave_their_bounds_are_skipped_and_reported, 2},
+		{stores_of_many_columns_reach_each_of_them, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+	};
 
-	tcase_set_timeout(shape, 60);
-	tcase_add_loop_test(
-		shape, more_requests_or_tokens_than_items_are_all_there, 0, 2);
-	tcase_add_test(shape,
-		       rows_that_were_overwritten_are_skipped_and_reported);
-	tcase_add_loop_test(
-		shape, rows_that_leave_their_bounds_are_skipped_and_reported, 0,
-		2);
-	tcase_add_test(shape, stores_of_many_columns_reach_each_of_them);
-	suite_add_tcase(s, shape);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * Records as bytes: what encode and push want of their arguments, and that a
  * record may be moved, kept, and pushed into every context of its plan.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,26 +306,25 @@ START_TEST(the_key_tells_plans_of_other_limits_apart)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const arguments[] = {
-		encode_names_the_pointer_that_is_missing,
-		encode_wants_aligned_room_of_the_planned_size,
-		encode_refuses_structs_of_another_size,
-		a_record_at_all_its_limits_stays_inside_its_room,
+	const theme_test arguments[] = {
+		{encode_names_the_pointer_that_is_missing, 1},
+		{encode_wants_aligned_room_of_the_planned_size, 1},
+		{encode_refuses_structs_of_another_size, 1},
+		{a_record_at_all_its_limits_stays_inside_its_room, 1},
 	};
-	const TTest *const pushing[] = {
-		a_record_may_be_moved_and_kept,
-		one_record_serves_every_context_of_an_equal_key,
-		push_refuses_what_is_no_record_of_its_plan,
-		a_step_that_fails_takes_the_record_before_it_away,
-		the_key_tells_plans_of_other_limits_apart,
+	const theme_test pushing[] = {
+		{a_record_may_be_moved_and_kept, 1},
+		{one_record_serves_every_context_of_an_equal_key, 1},
+		{push_refuses_what_is_no_record_of_its_plan, 1},
+		{a_step_that_fails_takes_the_record_before_it_away, 1},
+		{the_key_tells_plans_of_other_limits_apart, 1},
 	};
 	const theme themes[] = {
 		THEME("arguments", setup, teardown, arguments),
 		THEME("push", setup, teardown, pushing),
 	};
 
-	return RUN_THEMES("record", themes);
+	return RUN_THEMES(themes);
 }

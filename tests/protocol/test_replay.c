@@ -4,7 +4,6 @@
  * graph a bucket, written ahead, undone and run at random, give the bits of
  * the same steps run one by one on a context of its own.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/attn_rig.h"
@@ -177,17 +176,16 @@ START_TEST(a_second_run_gives_the_same_bits)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const bits[] = {
-		a_thousand_random_steps_equal_an_eager_run_bit_for_bit,
-		random_steps_equal_an_eager_run_at_every_depth,
-		a_second_run_gives_the_same_bits,
+	const theme_test bits[] = {
+		{a_thousand_random_steps_equal_an_eager_run_bit_for_bit, 1},
+		{random_steps_equal_an_eager_run_at_every_depth, 1},
+		{a_second_run_gives_the_same_bits, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("replay and eager", NULL, NULL, bits),
+		THEME("replay and eager", NULL, NULL, bits),
 	};
 
-	return RUN_THEMES("replay", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * bucket, not the rows beside it, not its place among them; padding is always
  * written; a step without requests changes nothing.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -321,18 +320,19 @@ START_TEST(a_token_without_a_page_writes_no_key_and_has_an_empty_result)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const batch[] = {
-		a_row_has_the_same_bits_in_every_bucket_and_place,
-		query_tokens_together_have_the_bits_of_one_at_a_time,
+	const theme_test batch[] = {
+		{a_row_has_the_same_bits_in_every_bucket_and_place, 1},
+		{query_tokens_together_have_the_bits_of_one_at_a_time, 1},
 	};
-	const TTest *const empty[] = {
-		padding_is_written_and_writes_no_cache,
-		a_step_without_requests_warms_up_and_changes_nothing,
-		a_launch_without_a_record_writes_empty_outputs_and_no_cache,
-		a_token_without_a_page_writes_no_key_and_has_an_empty_result,
+	const theme_test empty[] = {
+		{padding_is_written_and_writes_no_cache, 1},
+		{a_step_without_requests_warms_up_and_changes_nothing, 1},
+		{a_launch_without_a_record_writes_empty_outputs_and_no_cache,
+		 1},
+		{a_token_without_a_page_writes_no_key_and_has_an_empty_result,
+		 1},
 	};
 	const theme themes[] = {
 		THEME("batch", setup, teardown, batch),
@@ -341,5 +341,5 @@ main(void)
 		THEME("empty, queued", setup_deferred, teardown, empty),
 	};
 
-	return RUN_THEMES("replay_batch", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * Steps whose caches are larger than 4 GiB: with the same pages of a small pool
  * they give the same bits, and the same keys lie where the stride says.
  */
-#include <check.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -141,15 +140,14 @@ START_TEST(steps_beyond_four_gib_have_the_bits_of_a_small_pool)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const far[] = {
-		steps_beyond_four_gib_have_the_bits_of_a_small_pool,
+	const theme_test far[] = {
+		{steps_beyond_four_gib_have_the_bits_of_a_small_pool, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("large caches", NULL, NULL, far),
+		THEME("large caches", NULL, NULL, far),
 	};
 
-	return RUN_THEMES("replay_far", themes);
+	return RUN_THEMES(themes);
 }

@@ -5,7 +5,6 @@
  * buffers, and one call of the driver each. On a device the layers are as wide
  * as a model's.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,23 +261,22 @@ START_TEST(a_replayed_step_is_one_launch_of_a_graph_and_nothing_else)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const bits[] = {
-		replays_equal_an_eager_run_and_a_second_run_bit_for_bit,
+	const theme_test bits[] = {
+		{replays_equal_an_eager_run_and_a_second_run_bit_for_bit, 1},
 	};
-	const TTest *const cost[] = {
-		replays_take_no_memory_of_the_device,
-		a_replayed_step_is_one_launch_of_a_graph_and_nothing_else,
+	const theme_test cost[] = {
+		{replays_take_no_memory_of_the_device, 1},
+		{a_replayed_step_is_one_launch_of_a_graph_and_nothing_else, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("bits", NULL, NULL, bits),
-		LONG_THEME("cost", NULL, NULL, cost),
+		THEME("bits", NULL, NULL, bits),
+		THEME("cost", NULL, NULL, cost),
 	};
 
 	if (fixture_on_cuda())
-		return RUN_THEMES("replay_many", themes);
+		return RUN_THEMES(themes);
 	puts("SKIPPED: what a replay costs; no CUDA device");
 	return run_themes("replay_many", themes, 1);
 }

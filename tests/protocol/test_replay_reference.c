@@ -3,7 +3,6 @@
  * Replays against the independent reference: its own tables, keys, full sort
  * and dense attention. The reference follows the drafts alone.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/attn_rig.h"
@@ -223,15 +222,14 @@ START_TEST(replayed_steps_equal_the_independent_reference)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const reference[] = {
-		replayed_steps_equal_the_independent_reference,
+	const theme_test reference[] = {
+		{replayed_steps_equal_the_independent_reference, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("reference", NULL, NULL, reference),
+		THEME("reference", NULL, NULL, reference),
 	};
 
-	return RUN_THEMES("replay_reference", themes);
+	return RUN_THEMES(themes);
 }

@@ -6,7 +6,6 @@
  * read or written past an end. Without a device there is no such memory:
  * SKIPPED.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,19 +197,18 @@ START_TEST(steps_in_memory_of_the_device_give_the_same_bits)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const room[] = {
-		steps_in_memory_of_the_device_give_the_same_bits,
+	const theme_test room[] = {
+		{steps_in_memory_of_the_device_give_the_same_bits, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("memory of the device", NULL, NULL, room),
+		THEME("memory of the device", NULL, NULL, room),
 	};
 
 	if (!fixture_on_cuda() || !cuda_room_open()) {
 		printf("SKIPPED: no memory of a device\n");
 		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
 	}
-	return RUN_THEMES("replay_room", themes);
+	return RUN_THEMES(themes);
 }

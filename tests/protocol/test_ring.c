@@ -3,7 +3,6 @@
  * The ring, host side: tickets, slots, what a full ring refuses, and undo. The
  * deferred queue holds the device still.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,29 +360,29 @@ START_TEST(table_stores_and_joins_of_an_undone_record_are_not_applied)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const slots[] = {
-		tickets_count_from_one,
-		a_missing_argument_is_named,
+	const theme_test slots[] = {
+		{tickets_count_from_one, 1},
+		{a_missing_argument_is_named, 1},
 	};
-	const TTest *const any[] = {
-		a_ticket_lies_in_slot_n_modulo_any_number_of_slots,
-		a_slot_is_free_exactly_when_its_record_is_consumed,
-		undo_makes_room_in_a_full_ring,
-		tickets_past_32_bits_find_their_slots,
+	const theme_test any[] = {
+		{a_ticket_lies_in_slot_n_modulo_any_number_of_slots, 1},
+		{a_slot_is_free_exactly_when_its_record_is_consumed, 1},
+		{undo_makes_room_in_a_full_ring, 1},
+		{tickets_past_32_bits_find_their_slots, 1},
 	};
-	const TTest *const full[] = {
-		the_ring_refuses_a_fifth_record_in_four_slots,
-		a_step_that_is_refused_uses_no_ticket_and_harms_no_slot,
+	const theme_test full[] = {
+		{the_ring_refuses_a_fifth_record_in_four_slots, 1},
+		{a_step_that_is_refused_uses_no_ticket_and_harms_no_slot, 1},
 	};
-	const TTest *const undo[] = {
-		undo_takes_back_the_last_ticket_and_the_next_write_has_it_again,
-		undo_goes_back_one_by_one_as_far_as_nothing_is_launched,
-		undo_refuses_any_ticket_but_the_last,
-		undo_sees_a_launch_that_the_engine_did_not_tell_of,
-		table_stores_and_joins_of_an_undone_record_are_not_applied,
+	const theme_test undo[] = {
+		{undo_takes_back_the_last_ticket_and_the_next_write_has_it_again,
+		 1},
+		{undo_goes_back_one_by_one_as_far_as_nothing_is_launched, 1},
+		{undo_refuses_any_ticket_but_the_last, 1},
+		{undo_sees_a_launch_that_the_engine_did_not_tell_of, 1},
+		{table_stores_and_joins_of_an_undone_record_are_not_applied, 1},
 	};
 	const theme themes[] = {
 		THEME("tickets and slots", setup, close_ring, slots),
@@ -392,5 +391,5 @@ main(void)
 		THEME("undo", setup, close_ring, undo),
 	};
 
-	return RUN_THEMES("ring", themes);
+	return RUN_THEMES(themes);
 }

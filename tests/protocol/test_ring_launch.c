@@ -5,7 +5,6 @@
  * empty step. An engine's own lists stand for engines that keep the order
  * themselves, and here they do not.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/ring_rig.h"
@@ -266,24 +265,25 @@ START_TEST(random_bytes_in_a_slot_never_fault)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const missing[] = {
-		a_launch_without_a_record_is_an_empty_step,
-		a_double_launch_leaves_the_next_record_to_its_own_launch,
-		a_record_that_was_undone_is_missing,
-		an_older_ticket_in_the_slot_never_matches,
-		a_launch_with_an_empty_ring_never_reads_what_lies_there,
+	const theme_test missing[] = {
+		{a_launch_without_a_record_is_an_empty_step, 1},
+		{a_double_launch_leaves_the_next_record_to_its_own_launch, 1},
+		{a_record_that_was_undone_is_missing, 1},
+		{an_older_ticket_in_the_slot_never_matches, 1},
+		{a_launch_with_an_empty_ring_never_reads_what_lies_there, 1},
 	};
-	const TTest *const too_large[] = {
-		a_record_larger_than_its_bucket_is_an_empty_step_and_used_up,
-		a_record_over_the_live_context_of_its_shape_is_too_large,
-		table_stores_and_joins_of_a_record_that_is_too_large_are_not_applied,
+	const theme_test too_large[] = {
+		{a_record_larger_than_its_bucket_is_an_empty_step_and_used_up,
+		 1},
+		{a_record_over_the_live_context_of_its_shape_is_too_large, 1},
+		{table_stores_and_joins_of_a_record_that_is_too_large_are_not_applied,
+		 1},
 	};
-	const TTest *const bad[] = {
-		a_record_whose_lists_leave_its_slot_is_too_large,
-		random_bytes_in_a_slot_never_fault,
+	const theme_test bad[] = {
+		{a_record_whose_lists_leave_its_slot_is_too_large, 1},
+		{random_bytes_in_a_slot_never_fault, 1},
 	};
 	const theme themes[] = {
 		THEME("no record", setup, teardown, missing),
@@ -291,5 +291,5 @@ main(void)
 		THEME("a bad record", setup, teardown, bad),
 	};
 
-	return RUN_THEMES("ring_launch", themes);
+	return RUN_THEMES(themes);
 }

@@ -5,7 +5,6 @@
  * engine's own, and some of those should not be: they come twice, or without a
  * record. Every status, counter and step is compared after every operation.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -312,19 +311,18 @@ START_TEST(random_operations_keep_the_protocol_in_five_slots)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const every_depth[] = {
-		random_operations_keep_the_protocol_in_one_slot,
-		random_operations_keep_the_protocol_in_two_slots,
-		random_operations_keep_the_protocol_in_three_slots,
-		random_operations_keep_the_protocol_in_four_slots,
-		random_operations_keep_the_protocol_in_five_slots,
+	const theme_test every_depth[] = {
+		{random_operations_keep_the_protocol_in_one_slot, 1},
+		{random_operations_keep_the_protocol_in_two_slots, 1},
+		{random_operations_keep_the_protocol_in_three_slots, 1},
+		{random_operations_keep_the_protocol_in_four_slots, 1},
+		{random_operations_keep_the_protocol_in_five_slots, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("every depth", NULL, NULL, every_depth),
+		THEME("every depth", NULL, NULL, every_depth),
 	};
 
-	return RUN_THEMES("ring_model", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * The ring, the order of launches: which tickets a replay and an engine's own
  * launch may take, and three buckets that share the ring.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/engine.h"
@@ -189,21 +188,20 @@ START_TEST(three_buckets_share_the_ring_in_any_order)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tickets[] = {
-		replay_takes_the_next_ticket_only,
-		a_graph_without_a_ring_prologue_takes_no_ticket,
-		replay_refuses_graphs_that_it_does_not_know,
+	const theme_test tickets[] = {
+		{replay_takes_the_next_ticket_only, 1},
+		{a_graph_without_a_ring_prologue_takes_no_ticket, 1},
+		{replay_refuses_graphs_that_it_does_not_know, 1},
 	};
-	const TTest *const engine[] = {
-		launched_takes_tickets_in_order_and_each_once,
-		launched_may_come_after_the_device_is_done,
-		an_eager_prologue_is_the_launch,
+	const theme_test engine[] = {
+		{launched_takes_tickets_in_order_and_each_once, 1},
+		{launched_may_come_after_the_device_is_done, 1},
+		{an_eager_prologue_is_the_launch, 1},
 	};
-	const TTest *const buckets[] = {
-		three_buckets_share_the_ring_in_any_order,
+	const theme_test buckets[] = {
+		{three_buckets_share_the_ring_in_any_order, 1},
 	};
 	const theme themes[] = {
 		THEME("tickets", setup, teardown, tickets),
@@ -211,5 +209,5 @@ main(void)
 		THEME("three buckets", setup, teardown, buckets),
 	};
 
-	return RUN_THEMES("ring_order", themes);
+	return RUN_THEMES(themes);
 }

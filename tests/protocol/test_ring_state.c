@@ -3,7 +3,6 @@
  * The ring, its ends: when a slot is given back, resync after lost track, and
  * fini with work in flight.
  */
-#include <check.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -266,24 +265,23 @@ START_TEST(fini_is_refused_inside_a_capture)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const given_back[] = {
-		nothing_of_a_slot_is_read_after_it_is_given_back,
-		a_too_large_record_is_given_back_after_its_last_read,
-		a_later_op_of_the_step_does_not_look_at_the_slot,
+	const theme_test given_back[] = {
+		{nothing_of_a_slot_is_read_after_it_is_given_back, 1},
+		{a_too_large_record_is_given_back_after_its_last_read, 1},
+		{a_later_op_of_the_step_does_not_look_at_the_slot, 1},
 	};
-	const TTest *const resync[] = {
-		resync_drops_what_was_not_consumed,
-		resync_forgives_launches_that_never_came,
-		resync_is_refused_while_the_queue_holds_work,
-		resync_of_a_ring_in_order_changes_nothing,
+	const theme_test resync[] = {
+		{resync_drops_what_was_not_consumed, 1},
+		{resync_forgives_launches_that_never_came, 1},
+		{resync_is_refused_while_the_queue_holds_work, 1},
+		{resync_of_a_ring_in_order_changes_nothing, 1},
 	};
-	const TTest *const fini[] = {
-		fini_is_refused_while_steps_are_in_flight,
-		fini_is_refused_while_the_queue_holds_work,
-		fini_is_refused_inside_a_capture,
+	const theme_test fini[] = {
+		{fini_is_refused_while_steps_are_in_flight, 1},
+		{fini_is_refused_while_the_queue_holds_work, 1},
+		{fini_is_refused_inside_a_capture, 1},
 	};
 	const theme themes[] = {
 		THEME("consumed", setup, teardown, given_back),
@@ -291,5 +289,5 @@ main(void)
 		THEME("fini", setup, teardown, fini),
 	};
 
-	return RUN_THEMES("ring_state", themes);
+	return RUN_THEMES(themes);
 }

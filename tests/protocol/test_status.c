@@ -3,7 +3,6 @@
  * The sticky status: the smallest row and fault of the first bad step, how
  * many reports there were, and reading and clearing it.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/ring_rig.h"
@@ -168,23 +167,22 @@ START_TEST(every_fault_has_a_name)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const queued[] = {
-		the_status_keeps_the_smallest_row_of_the_first_bad_step,
-		every_prologue_is_a_step_of_its_own,
+	const theme_test queued[] = {
+		{the_status_keeps_the_smallest_row_of_the_first_bad_step, 1},
+		{every_prologue_is_a_step_of_its_own, 1},
 	};
-	const TTest *const at_once[] = {
-		the_status_keeps_the_smallest_fault_of_a_row,
-		the_status_takes_the_smaller_row_before_the_smaller_fault,
-		status_is_read_without_a_sync_and_clearing_is_for_good,
-		every_fault_has_a_name,
+	const theme_test at_once[] = {
+		{the_status_keeps_the_smallest_fault_of_a_row, 1},
+		{the_status_takes_the_smaller_row_before_the_smaller_fault, 1},
+		{status_is_read_without_a_sync_and_clearing_is_for_good, 1},
+		{every_fault_has_a_name, 1},
 	};
 	const theme themes[] = {
 		THEME("queued", setup, teardown, queued),
 		THEME("at once", setup_immediate, teardown, at_once),
 	};
 
-	return RUN_THEMES("status", themes);
+	return RUN_THEMES(themes);
 }

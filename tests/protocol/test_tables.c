@@ -4,7 +4,6 @@
  * and the bulk write from TABLE_STAGING. Everything is seen through the slots
  * of a step, never by looking at the table.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/engine.h"
@@ -348,29 +347,28 @@ START_TEST(a_bulk_write_is_refused_inside_a_capture)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const stores[] = {
-		a_store_takes_effect_in_its_own_step,
-		columns_that_were_never_written_have_no_slot,
-		a_store_that_jumps_leaves_a_hole,
-		a_hole_of_a_row_that_joined_again_is_empty,
-		stores_are_idempotent_and_a_later_one_wins,
-		a_store_keeps_the_columns_behind_it,
-		a_store_of_another_row_changes_nothing_here,
-		join_forgets_the_old_columns_before_the_stores,
+	const theme_test stores[] = {
+		{a_store_takes_effect_in_its_own_step, 1},
+		{columns_that_were_never_written_have_no_slot, 1},
+		{a_store_that_jumps_leaves_a_hole, 1},
+		{a_hole_of_a_row_that_joined_again_is_empty, 1},
+		{stores_are_idempotent_and_a_later_one_wins, 1},
+		{a_store_keeps_the_columns_behind_it, 1},
+		{a_store_of_another_row_changes_nothing_here, 1},
+		{join_forgets_the_old_columns_before_the_stores, 1},
 	};
-	const TTest *const bulk_writes[] = {
-		a_bulk_write_replaces_the_row_and_ends_it,
-		a_bulk_write_from_a_column_on_keeps_what_lies_before,
-		a_bulk_write_past_the_end_leaves_a_hole,
-		staged_pages_outside_the_pool_have_no_slot,
-		a_bulk_write_names_what_is_wrong,
-		a_bulk_write_is_refused_inside_a_capture,
+	const theme_test bulk_writes[] = {
+		{a_bulk_write_replaces_the_row_and_ends_it, 1},
+		{a_bulk_write_from_a_column_on_keeps_what_lies_before, 1},
+		{a_bulk_write_past_the_end_leaves_a_hole, 1},
+		{staged_pages_outside_the_pool_have_no_slot, 1},
+		{a_bulk_write_names_what_is_wrong, 1},
+		{a_bulk_write_is_refused_inside_a_capture, 1},
 	};
-	const TTest *const order[] = {
-		a_bulk_write_is_ordered_before_the_step_that_follows,
+	const theme_test order[] = {
+		{a_bulk_write_is_ordered_before_the_step_that_follows, 1},
 	};
 	const theme themes[] = {
 		THEME("stores", setup, teardown, stores),
@@ -380,5 +378,5 @@ main(void)
 		THEME("order", setup_deferred, teardown, order),
 	};
 
-	return RUN_THEMES("tables", themes);
+	return RUN_THEMES(themes);
 }

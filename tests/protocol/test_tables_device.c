@@ -3,7 +3,6 @@
  * Block tables that the engine keeps on the device: bound once, read only,
  * with any stride, and never trusted.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,29 +280,28 @@ START_TEST(any_table_gives_a_defined_step)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const binding[] = {
-		a_plan_with_an_engine_table_has_no_table_of_its_own,
-		bind_names_what_is_wrong_and_binds_once,
-		bind_is_refused_where_records_carry_the_table,
-		bulk_writes_and_stores_are_refused,
+	const theme_test binding[] = {
+		{a_plan_with_an_engine_table_has_no_table_of_its_own, 1},
+		{bind_names_what_is_wrong_and_binds_once, 1},
+		{bind_is_refused_where_records_carry_the_table, 1},
+		{bulk_writes_and_stores_are_refused, 1},
 	};
-	const TTest *const reading[] = {
-		slots_follow_the_engine_table_and_its_stride,
-		a_join_leaves_the_engine_table_alone,
-		pages_outside_the_pool_have_no_slot,
+	const theme_test reading[] = {
+		{slots_follow_the_engine_table_and_its_stride, 1},
+		{a_join_leaves_the_engine_table_alone, 1},
+		{pages_outside_the_pool_have_no_slot, 1},
 	};
-	const TTest *const steps[] = {
-		both_sources_give_the_same_bits,
-		any_table_gives_a_defined_step,
+	const theme_test steps[] = {
+		{both_sources_give_the_same_bits, 1},
+		{any_table_gives_a_defined_step, 1},
 	};
 	const theme themes[] = {
 		THEME("bind", setup, teardown, binding),
 		THEME("read", setup, teardown, reading),
-		LONG_THEME("whole steps", setup, teardown, steps),
+		THEME("whole steps", setup, teardown, steps),
 	};
 
-	return RUN_THEMES("tables_device", themes);
+	return RUN_THEMES(themes);
 }

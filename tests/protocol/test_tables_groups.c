@@ -4,7 +4,6 @@
  * group that they name and no other. Every step compares all tables with the
  * model's.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,21 +230,20 @@ START_TEST(a_group_without_a_table_of_its_own_has_no_buffers)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const both[] = {
-		a_store_reaches_the_group_that_it_names,
-		stores_of_all_groups_come_in_one_record,
-		a_row_that_joins_is_forgotten_by_every_group,
-		a_bulk_write_reaches_the_group_that_it_names,
-		a_group_without_a_table_of_its_own_has_no_buffers,
+	const theme_test both[] = {
+		{a_store_reaches_the_group_that_it_names, 1},
+		{stores_of_all_groups_come_in_one_record, 1},
+		{a_row_that_joins_is_forgotten_by_every_group, 1},
+		{a_bulk_write_reaches_the_group_that_it_names, 1},
+		{a_group_without_a_table_of_its_own_has_no_buffers, 1},
 	};
-	const TTest *const small[] = {
-		a_bulk_write_names_what_is_wrong_of_its_group,
+	const theme_test small[] = {
+		{a_bulk_write_names_what_is_wrong_of_its_group, 1},
 	};
-	const TTest *const alone[] = {
-		tables_of_the_engine_are_bound_group_by_group,
+	const theme_test alone[] = {
+		{tables_of_the_engine_are_bound_group_by_group, 1},
 	};
 	const theme themes[] = {
 		THEME("rings", setup, teardown, both),
@@ -254,5 +252,5 @@ main(void)
 		THEME("bind", NULL, NULL, alone),
 	};
 
-	return RUN_THEMES("tables_groups", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * was changed behind it, the prologue skips it, reports it and applies the
  * rest.
  */
-#include <check.h>
 #include <string.h>
 
 #include "spmla/internal/backend.h"
@@ -163,16 +162,16 @@ START_TEST(a_store_past_its_own_groups_columns_is_skipped_and_reported)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const both[] = {
-		a_store_for_a_group_without_a_table_of_its_own_is_refused,
-		a_group_that_no_encode_wrote_is_skipped_and_reported,
-		a_store_past_its_own_groups_columns_is_skipped_and_reported,
+	const theme_test both[] = {
+		{a_store_for_a_group_without_a_table_of_its_own_is_refused, 1},
+		{a_group_that_no_encode_wrote_is_skipped_and_reported, 1},
+		{a_store_past_its_own_groups_columns_is_skipped_and_reported,
+		 1},
 	};
-	const TTest *const small[] = {
-		each_group_has_limits_of_its_own,
+	const theme_test small[] = {
+		{each_group_has_limits_of_its_own, 1},
 	};
 	const theme themes[] = {
 		THEME("rings", setup, teardown, both),
@@ -180,5 +179,5 @@ main(void)
 		THEME("limits", setup, teardown, small),
 	};
 
-	return RUN_THEMES("tables_groups_hostile", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * of each kind give what they give as a whole. A backend without parts gives
  * the same bits either way.
  */
-#include <check.h>
 #include <stdlib.h>
 
 #include "tests/harness/themes.h"
@@ -165,22 +164,21 @@ START_TEST(a_part_goes_on_behind_a_token_without_a_page)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const many[] = {
-		layers_in_parts_give_what_they_give_as_a_whole,
-		a_layer_is_done_in_parts_by_what_its_metadata_are_of,
-		a_prefill_is_done_whole,
-		a_token_without_a_page_is_empty_in_parts_too,
+	const theme_test many[] = {
+		{layers_in_parts_give_what_they_give_as_a_whole, 1},
+		{a_layer_is_done_in_parts_by_what_its_metadata_are_of, 1},
+		{a_prefill_is_done_whole, 1},
+		{a_token_without_a_page_is_empty_in_parts_too, 1},
 	};
-	const TTest *const few[] = {
-		a_part_goes_on_behind_a_token_without_a_page,
+	const theme_test few[] = {
+		{a_part_goes_on_behind_a_token_without_a_page, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("many parts", setup, teardown, many),
-		LONG_THEME("few parts", setup_few, teardown, few),
+		THEME("many parts", setup, teardown, many),
+		THEME("few parts", setup_few, teardown, few),
 	};
 
-	return RUN_THEMES("v4_parts", themes);
+	return RUN_THEMES(themes);
 }

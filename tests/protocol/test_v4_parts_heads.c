@@ -3,9 +3,8 @@
  * Decode steps of V4 in parts with so many heads that kernels take 64 a block,
  * not 16.
  */
-#include <check.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/protocol/v4_parts_rig.h"
 
 static parts_rig r;
@@ -37,13 +36,12 @@ START_TEST(many_heads_in_parts_give_what_they_give_as_a_whole)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test heads[] = {
+	const theme_test heads[] = {
 		{many_heads_in_parts_give_what_they_give_as_a_whole, 2},
 	};
-	const case_group groups[] = {CASES("heads", heads)};
+	const theme themes[] = {THEME("heads", setup, teardown, heads)};
 
-	return RUN_CASES("v4_parts_heads", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

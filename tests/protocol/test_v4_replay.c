@@ -3,7 +3,6 @@
  * Replayed steps of V4, with a layer of each kind: they are eager ones, bit for
  * bit, whatever joins, grows, loses tokens, pauses and leaves.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "tests/harness/step_rig.h"
@@ -143,14 +142,15 @@ START_TEST(replays_equal_eager_steps_bit_for_bit)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tests[] = {replays_equal_eager_steps_bit_for_bit};
+	const theme_test tests[] = {
+		{replays_equal_eager_steps_bit_for_bit, 1},
+	};
 	const theme themes[] = {
-		LONG_THEME("v4 replays", setup_fp8, teardown, tests),
-		LONG_THEME("v4 replays, mxfp4", setup_mxfp4, teardown, tests),
+		THEME("v4 replays", setup_fp8, teardown, tests),
+		THEME("v4 replays, mxfp4", setup_mxfp4, teardown, tests),
 	};
 
-	return RUN_THEMES("v4_replay", themes);
+	return RUN_THEMES(themes);
 }

@@ -5,7 +5,6 @@
  * and 128, tables that come round, tokens that are rejected and a row that
  * leaves its bounds.
  */
-#include <check.h>
 
 #include "tests/harness/engine.h"
 #include "tests/harness/step_rig.h"
@@ -218,22 +217,21 @@ START_TEST(a_graph_of_several_steps_equals_written_steps)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const tests[] = {
-		launches_that_advance_equal_written_steps,
-		launches_that_advance_past_rejected_tokens_equal_written_steps,
-		a_graph_of_several_steps_equals_written_steps,
+	const theme_test tests[] = {
+		{launches_that_advance_equal_written_steps, 1},
+		{launches_that_advance_past_rejected_tokens_equal_written_steps,
+		 1},
+		{a_graph_of_several_steps_equals_written_steps, 1},
 	};
-	const TTest *const graphs[] = {
-		a_graph_of_several_steps_equals_written_steps,
+	const theme_test graphs[] = {
+		{a_graph_of_several_steps_equals_written_steps, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("v4 advance", setup, teardown, tests),
-		LONG_THEME("v4 advance, queued", setup_deferred, teardown,
-			   graphs),
+		THEME("v4 advance", setup, teardown, tests),
+		THEME("v4 advance, queued", setup_deferred, teardown, graphs),
 	};
 
-	return RUN_THEMES("v4_replay_advance", themes);
+	return RUN_THEMES(themes);
 }

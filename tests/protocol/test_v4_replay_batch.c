@@ -4,7 +4,6 @@
  * on the bucket, the requests beside it or its place among them, if that is
  * promised. And a launch without a record that fits is empty.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -284,29 +283,27 @@ START_TEST(a_record_larger_than_its_graph_is_empty)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const batch[] = {
-		a_request_has_the_same_bits_in_every_bucket_and_place,
-		query_tokens_together_have_the_bits_of_one_at_a_time,
+	const theme_test batch[] = {
+		{a_request_has_the_same_bits_in_every_bucket_and_place, 1},
+		{query_tokens_together_have_the_bits_of_one_at_a_time, 1},
 	};
-	const TTest *const places[] = {
-		a_request_has_the_same_bits_in_every_bucket_and_place,
+	const theme_test places[] = {
+		{a_request_has_the_same_bits_in_every_bucket_and_place, 1},
 	};
-	const TTest *const empty[] = {
-		padding_is_written_and_writes_no_cache,
-		a_launch_without_a_record_is_empty,
-		a_record_larger_than_its_graph_is_empty,
+	const theme_test empty[] = {
+		{padding_is_written_and_writes_no_cache, 1},
+		{a_launch_without_a_record_is_empty, 1},
+		{a_record_larger_than_its_graph_is_empty, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("v4 batch invariance", setup_invariant, teardown,
-			   batch),
-		LONG_THEME("v4 batch invariance, mxfp4", setup_invariant_mxfp4,
-			   teardown, places),
-		LONG_THEME("v4 empty", setup_plain, teardown, empty),
-		LONG_THEME("v4 empty, queued", setup_deferred, teardown, empty),
+		THEME("v4 batch invariance", setup_invariant, teardown, batch),
+		THEME("v4 batch invariance, mxfp4", setup_invariant_mxfp4,
+		      teardown, places),
+		THEME("v4 empty", setup_plain, teardown, empty),
+		THEME("v4 empty, queued", setup_deferred, teardown, empty),
 	};
 
-	return RUN_THEMES("v4_replay_batch", themes);
+	return RUN_THEMES(themes);
 }

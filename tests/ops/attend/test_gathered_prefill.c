@@ -7,7 +7,7 @@
  * within the sum of what both may be off.
  */
 #include "spmla/spmla_cpu.h"
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/road_rig.h"
 
 #define COUNT(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
@@ -133,25 +133,24 @@ START_TEST(window_alone_has_the_bits_of_the_paged_road_on_the_cpu)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{prompts_in_chunks_equal_dense_attention_on_both_roads, 4},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{replay_start_bounds_both_roads, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{bits_do_not_depend_on_the_workspace, 2},
 		{request_cut_in_the_middle_keeps_its_bits, 4},
 		{window_alone_has_the_bits_of_the_paged_road_on_the_cpu, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	return RUN_CASES("gathered_prefill", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

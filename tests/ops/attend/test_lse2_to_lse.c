@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 #include "tests/reference/reference.h"
 
 #include "spmla/ops/lse2_to_lse.h"
@@ -163,22 +163,23 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{every_value_is_one_f32_product, 4},
 		{values_worked_out_by_hand, 1},
 	};
-	const case_test edge[] = {{empty_rows_and_nan_stay_what_they_are, 1}};
-	const case_test error[] = {{what_is_missing_is_named, 1}};
-	const case_test layout[] = {{result_may_replace_the_input, 1}};
-	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("shape", shape), CASES("edge", edge),
-		CASES("error", error), CASES("layout", layout),
-		CASES("graph", graph),
+	const theme_test edge[] = {{empty_rows_and_nan_stay_what_they_are, 1}};
+	const theme_test error[] = {{what_is_missing_is_named, 1}};
+	const theme_test layout[] = {{result_may_replace_the_input, 1}};
+	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("error", setup, teardown, error),
+		THEME("layout", setup, teardown, layout),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("lse2_to_lse", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

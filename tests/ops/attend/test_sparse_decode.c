@@ -4,10 +4,10 @@
  * test_sparse_decode_slots.c, refusals and graphs in
  * test_sparse_decode_call.c.
  */
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/decode_world.h"
 
 static fixture f;
@@ -345,50 +345,33 @@ START_TEST(subnormal_codes_count)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("sparse_decode");
-	TCase *shape = tcase_create("shape");
-	TCase *edge = tcase_create("edge");
-	TCase *layout = tcase_create("layout");
+	const theme_test shape[] = {
+		{results_equal_dense_attention_for_any_shape_and_layout, 32},
+		{sharp_and_flat_softmax_equal_dense_attention, 5},
+		{growing_scores_rescale_what_was_summed, 1},
+		{zero_query_is_the_mean, 1},
+		{one_key_is_its_value_and_its_score_is_the_lse, 1},
+		{weight_is_rounded_to_bf16_relative_to_its_block, 1},
+		{random_sinks_equal_dense_attention, 1},
+	};
+	const theme_test edge[] = {
+		{sink_takes_its_share_and_leaves_the_lse, 1},
+		{infinite_sink_stands_alone_whatever_the_scores_are, 2},
+		{key_of_score_minus_infinity_weighs_nothing, 1},
+		{nan_that_counts_is_not_hidden, 1},
+		{subnormal_codes_count, 1},
+	};
+	const theme_test layout[] = {
+		{scale_is_rounded_to_bf16_before_the_product, 1},
+		{each_group_of_128_has_its_own_scale, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+	};
 
-	tcase_add_checked_fixture(shape, setup, teardown);
-	tcase_add_loop_test(
-		shape, results_equal_dense_attention_for_any_shape_and_layout,
-		0, 32);
-	tcase_add_loop_test(shape, sharp_and_flat_softmax_equal_dense_attention,
-			    0, 5);
-	tcase_add_test(shape, growing_scores_rescale_what_was_summed);
-	tcase_add_test(shape, zero_query_is_the_mean);
-	tcase_add_test(shape, one_key_is_its_value_and_its_score_is_the_lse);
-	tcase_add_test(shape, weight_is_rounded_to_bf16_relative_to_its_block);
-	tcase_add_test(shape, random_sinks_equal_dense_attention);
-	tcase_set_timeout(shape, 60);
-	tcase_add_checked_fixture(edge, setup, teardown);
-	tcase_add_test(edge, sink_takes_its_share_and_leaves_the_lse);
-	tcase_add_loop_test(
-		edge, infinite_sink_stands_alone_whatever_the_scores_are, 0, 2);
-	tcase_add_test(edge, key_of_score_minus_infinity_weighs_nothing);
-	tcase_add_test(edge, nan_that_counts_is_not_hidden);
-	tcase_add_test(edge, subnormal_codes_count);
-	tcase_add_checked_fixture(layout, setup, teardown);
-	tcase_add_test(layout, scale_is_rounded_to_bf16_before_the_product);
-	tcase_add_test(layout, each_group_of_128_has_its_own_scale);
-	suite_add_tcase(s, shape);
-	suite_add_tcase(s, edge);
-	suite_add_tcase(s, layout);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

@@ -3,12 +3,12 @@
  * sparse_decode, the call: what the host refuses, and that a recorded call
  * equals an eager one.
  */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/decode_world.h"
 
 #include "spmla/ops/kv_insert.h"
@@ -269,41 +269,27 @@ START_TEST(inserted_row_is_read_as_it_was_written)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("sparse_decode");
-	TCase *shape = tcase_create("shape");
-	TCase *error = tcase_create("error");
-	TCase *graph = tcase_create("graph");
+	const theme_test shape[] = {
+		{inserted_row_is_read_as_it_was_written, 2},
+	};
+	const theme_test error[] = {
+		{every_number_that_is_wrong_is_named, 1},
+		{softmax_scale_has_to_be_finite_and_above_zero, 6},
+		{every_stride_that_is_wrong_is_named, 7},
+		{every_pointer_that_is_missing_is_named, 1},
+		{every_field_of_the_cache_that_is_wrong_is_named, 1},
+		{what_is_optional_may_be_missing, 1},
+	};
+	const theme_test graph[] = {
+		{replay_sees_what_changed_in_place, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("error", setup, teardown, error),
+		THEME("graph", setup, teardown, graph),
+	};
 
-	tcase_add_checked_fixture(shape, setup, teardown);
-	tcase_add_loop_test(shape, inserted_row_is_read_as_it_was_written, 0,
-			    2);
-	tcase_add_checked_fixture(error, setup, teardown);
-	tcase_add_test(error, every_number_that_is_wrong_is_named);
-	tcase_add_loop_test(
-		error, softmax_scale_has_to_be_finite_and_above_zero, 0, 6);
-	tcase_add_loop_test(error, every_stride_that_is_wrong_is_named, 0, 7);
-	tcase_add_test(error, every_pointer_that_is_missing_is_named);
-	tcase_add_test(error, every_field_of_the_cache_that_is_wrong_is_named);
-	tcase_add_test(error, what_is_optional_may_be_missing);
-	tcase_add_checked_fixture(graph, setup, teardown);
-	tcase_add_test(graph, replay_sees_what_changed_in_place);
-	suite_add_tcase(s, shape);
-	suite_add_tcase(s, error);
-	suite_add_tcase(s, graph);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/decode_world.h"
 
 enum { SPLITS = 3, ROWS = SPLITS + 1 };
@@ -139,11 +139,10 @@ START_TEST(splits_of_v32_rows_sum_to_the_whole)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {{splits_of_v32_rows_sum_to_the_whole, 4}};
-	const case_group groups[] = {CASES("shape", shape)};
+	const theme_test shape[] = {{splits_of_v32_rows_sum_to_the_whole, 4}};
+	const theme themes[] = {THEME("shape", setup, teardown, shape)};
 
-	return RUN_CASES("sparse_decode", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -3,12 +3,12 @@
  * sparse_decode: which entries of a list of slots count, and that nothing else
  * is ever read.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/decode_world.h"
 
 static fixture f;
@@ -241,47 +241,29 @@ START_TEST(bits_of_a_token_do_not_depend_on_the_others)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("sparse_decode");
-	TCase *edge = tcase_create("edge");
-	TCase *layout = tcase_create("layout");
-	TCase *determinism = tcase_create("determinism");
+	const theme_test edge[] = {
+		{token_without_a_slot_is_zero_and_its_lse_as_asked, 4},
+		{only_the_first_entries_count_up_to_the_length, 10},
+		{entries_past_the_length_are_not_read, 1},
+		{slot_outside_the_cache_does_not_count_and_is_reported, 6},
+		{last_slot_of_the_cache_counts, 1},
+		{slot_that_occurs_twice_counts_twice, 1},
+		{nan_in_rows_that_do_not_count_is_not_read, 1},
+	};
+	const theme_test layout[] = {
+		{slot_beyond_four_gib_is_found, 1},
+	};
+	const theme_test determinism[] = {
+		{garbage_past_the_length_equals_minus_one_bit_for_bit, 1},
+		{bits_of_a_token_do_not_depend_on_the_others, 1},
+	};
+	const theme themes[] = {
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
+	};
 
-	tcase_add_checked_fixture(edge, setup, teardown);
-	tcase_add_loop_test(
-		edge, token_without_a_slot_is_zero_and_its_lse_as_asked, 0, 4);
-	tcase_add_loop_test(edge, only_the_first_entries_count_up_to_the_length,
-			    0, 10);
-	tcase_add_test(edge, entries_past_the_length_are_not_read);
-	tcase_add_loop_test(
-		edge, slot_outside_the_cache_does_not_count_and_is_reported, 0,
-		6);
-	tcase_add_test(edge, last_slot_of_the_cache_counts);
-	tcase_add_test(edge, slot_that_occurs_twice_counts_twice);
-	tcase_add_test(edge, nan_in_rows_that_do_not_count_is_not_read);
-	tcase_add_checked_fixture(layout, setup, teardown);
-	tcase_add_test(layout, slot_beyond_four_gib_is_found);
-	tcase_add_checked_fixture(determinism, setup, teardown);
-	tcase_add_test(determinism,
-		       garbage_past_the_length_equals_minus_one_bit_for_bit);
-	tcase_add_test(determinism,
-		       bits_of_a_token_do_not_depend_on_the_others);
-	suite_add_tcase(s, edge);
-	suite_add_tcase(s, layout);
-	suite_add_tcase(s, determinism);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/v4_decode_world.h"
 
 static fixture f;
@@ -389,15 +389,14 @@ START_TEST(replayed_splits_see_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{any_partition_combines_to_the_whole, 8},
 		{parts_of_the_scheduler_combine_to_the_whole, 8},
 		{partial_results_worked_out_by_hand, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{part_without_work_does_nothing, 1},
 		{part_of_tokens_that_are_not_there_is_left_out_and_reported, 5},
 		{blocks_that_are_not_there_are_left_out, 4},
@@ -405,18 +404,18 @@ main(void)
 		{a_part_may_begin_behind_a_token_and_go_on, 2},
 		{split_row_that_is_not_there_is_not_written_and_reported, 5},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{token_of_one_split_has_the_bits_of_the_whole, 2},
 		{bits_of_a_split_do_not_depend_on_the_others, 1},
 	};
-	const case_test graph[] = {
+	const theme_test graph[] = {
 		{replayed_splits_see_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
-		CASES("graph", graph),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("determinism", setup, teardown, determinism),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("sparse_decode", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/v4_decode_world.h"
 
 static fixture f;
@@ -319,16 +319,15 @@ START_TEST(slot_beyond_four_gib_is_found_in_both_caches)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{results_equal_dense_attention_for_any_shape, 16},
 		{both_caches_count_alike, 1},
 		{slot_that_occurs_twice_counts_twice_in_either_list, 1},
 		{second_cache_starts_a_block_of_its_own, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{lengths_cut_both_lists, 8},
 		{scale_bytes_at_both_ends, 1},
 		{sink_counts_once_for_both_caches, 1},
@@ -336,19 +335,19 @@ main(void)
 		{extra_slot_outside_its_cache_does_not_count_and_is_reported,
 		 5},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{row_lies_where_the_layout_says_and_all_of_it_is_the_value, 2},
 		{slot_beyond_four_gib_is_found_in_both_caches, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{garbage_past_both_lengths_equals_minus_one_bit_for_bit, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("sparse_decode", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/v4_decode_world.h"
 #include "tests/reference/narrow_ref.h"
 
@@ -171,23 +171,22 @@ START_TEST(partial_results_past_4_gib_are_written_where_they_belong)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_argument_that_is_wrong_is_named,
 		 (int)(sizeof errors / sizeof *errors)},
 		{second_cache_is_for_v4_rows_only, 1},
 		{what_is_not_asked_for_may_be_missing, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{partial_results_past_4_gib_are_written_where_they_belong, 1}};
-	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("layout", layout),
-		CASES("graph", graph),
+	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const theme themes[] = {
+		THEME("error", setup, teardown, error),
+		THEME("layout", setup, teardown, layout),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("sparse_decode", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

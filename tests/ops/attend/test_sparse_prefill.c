@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/prefill_world.h"
 
 static fixture f;
@@ -290,10 +290,9 @@ START_TEST(bits_of_a_token_do_not_depend_on_the_others)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{results_equal_dense_attention_for_any_shape, 24},
 		{as_many_heads_as_the_plan_has, 1},
 		{rows_may_be_an_odd_number_of_values_apart, 2},
@@ -304,21 +303,21 @@ main(void)
 		{weight_is_rounded_to_bf16_relative_to_its_block, 1},
 		{random_sinks_equal_dense_attention, 2},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{sink_takes_its_share_and_leaves_the_logits, 2},
 		{infinite_sink_stands_alone_whatever_the_scores_are, 2},
 		{nan_that_counts_is_not_hidden, 1},
 		{subnormal_values_are_not_flushed, 2},
 		{key_of_score_minus_infinity_weighs_nothing, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{bits_of_a_token_do_not_depend_on_the_others, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("sparse_prefill", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

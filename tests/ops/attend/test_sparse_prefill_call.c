@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/prefill_world.h"
 
 static fixture f;
@@ -226,10 +226,9 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_number_that_is_wrong_is_named, 9},
 		{context_arguments_and_their_size_are_checked, 1},
 		{softmax_scale_has_to_be_finite_and_above_zero, 6},
@@ -238,11 +237,11 @@ main(void)
 		{every_pointer_that_is_missing_is_named, 4},
 		{what_is_optional_may_be_missing, 4},
 	};
-	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("graph", graph),
+	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const theme themes[] = {
+		THEME("error", setup, teardown, error),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("sparse_prefill", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

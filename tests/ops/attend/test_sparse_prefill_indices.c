@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/prefill_world.h"
 
 static fixture f;
@@ -202,10 +202,9 @@ START_TEST(garbage_past_the_length_equals_minus_one_bit_for_bit)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{token_without_a_key_is_zero_and_its_logits_as_asked, 8},
 		{only_the_first_entries_count_up_to_the_length, 10},
 		{entries_past_the_length_are_not_read, 1},
@@ -213,15 +212,15 @@ main(void)
 		{last_row_counts_and_a_row_that_occurs_twice_counts_twice, 1},
 		{nan_in_rows_that_do_not_count_is_not_read, 1},
 	};
-	const case_test layout[] = {{row_beyond_four_gib_is_found, 1}};
-	const case_test determinism[] = {
+	const theme_test layout[] = {{row_beyond_four_gib_is_found, 1}};
+	const theme_test determinism[] = {
 		{garbage_past_the_length_equals_minus_one_bit_for_bit, 2},
 	};
-	const case_group groups[] = {
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("sparse_prefill", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

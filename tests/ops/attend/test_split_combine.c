@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/combine_rig.h"
 
 static combine_rig r;
@@ -284,15 +284,14 @@ START_TEST(bits_of_a_token_do_not_depend_on_the_others)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{random_splits_equal_sums_in_double, 12},
 		{two_splits_worked_out_by_hand, 1},
 		{token_of_very_many_splits_is_their_mean, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{token_of_empty_splits_is_zero_and_its_lse_as_asked, 4},
 		{sink_of_plus_infinity_leaves_nothing_and_of_minus_infinity_all,
 		 1},
@@ -302,16 +301,16 @@ main(void)
 		{subnormal_values_are_not_flushed, 1},
 		{rows_that_are_not_there_count_as_none_and_are_reported, 6},
 	};
-	const case_test layout[] = {{split_beyond_four_gib_is_found, 1}};
-	const case_test determinism[] = {
+	const theme_test layout[] = {{split_beyond_four_gib_is_found, 1}};
+	const theme_test determinism[] = {
 		{bits_of_a_token_do_not_depend_on_the_others, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("split_combine", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

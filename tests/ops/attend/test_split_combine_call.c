@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/attend/combine_rig.h"
 #include "tests/reference/narrow_ref.h"
 
@@ -106,19 +106,18 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_argument_that_is_wrong_is_named_and_nothing_is_written,
 		 (int)(sizeof errors / sizeof *errors)},
 		{context_arguments_tokens_and_lse_may_be_missing, 1},
 	};
-	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("graph", graph),
+	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const theme themes[] = {
+		THEME("error", setup, teardown, error),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("split_combine", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * placed by hand. Every check runs the op twice on one context over different
  * poison and compares every byte of the outputs, red zones included.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -366,33 +365,34 @@ START_TEST(a_request_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		requests_of_any_length_are_copied,
-		any_number_of_requests_find_their_keys,
-		bytes_placed_by_hand_are_found,
-		a_request_reads_the_row_it_names,
+	const theme_test shape[] = {
+		{requests_of_any_length_are_copied, 1},
+		{any_number_of_requests_find_their_keys, 1},
+		{bytes_placed_by_hand_are_found, 1},
+		{a_request_reads_the_row_it_names, 1},
 	};
-	const TTest *const edge[] = {
-		rows_that_no_request_covers_are_left_alone,
-		requests_without_keys_stand_anywhere,
-		positions_past_the_table_are_zeros,
-		columns_that_were_not_written_are_zeros,
-		pages_outside_the_cache_are_zeros,
-		a_row_outside_the_table_is_zeros,
-		bounds_that_do_not_ascend_give_zeros,
-		bounds_outside_the_output_give_zeros,
+	const theme_test edge[] = {
+		{rows_that_no_request_covers_are_left_alone, 1},
+		{requests_without_keys_stand_anywhere, 1},
+		{positions_past_the_table_are_zeros, 1},
+		{columns_that_were_not_written_are_zeros, 1},
+		{pages_outside_the_cache_are_zeros, 1},
+		{a_row_outside_the_table_is_zeros, 1},
+		{bounds_that_do_not_ascend_give_zeros, 1},
+		{bounds_outside_the_output_give_zeros, 1},
 	};
-	const TTest *const determinism[] = {
-		a_request_does_not_depend_on_its_neighbours,
+	const theme_test determinism[] = {
+		{a_request_does_not_depend_on_its_neighbours, 1},
 	};
-	const TTest *const layout[] = {codes_may_lie_at_any_address};
+	const theme_test layout[] = {
+		{codes_may_lie_at_any_address, 1},
+	};
 	const theme themes[] = {THEME("shape", NULL, NULL, shape),
 				THEME("edge", NULL, NULL, edge),
 				THEME("layout", NULL, NULL, layout),
 				THEME("determinism", NULL, NULL, determinism)};
 
-	return RUN_THEMES("indexer_k_gather", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * indexer_k_gather: what the call refuses and says, pages of unusual size and
  * far away, and how it is recorded, queued and replayed.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -320,29 +319,28 @@ START_TEST(a_queued_op_has_its_own_copy_of_the_args)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const error[] = {
-		every_field_is_checked_and_named,
-		args_and_context_must_be_there,
-		no_requests_and_no_keys_need_nothing,
-		with_rows_named_the_table_may_be_shorter_than_the_batch,
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{args_and_context_must_be_there, 1},
+		{no_requests_and_no_keys_need_nothing, 1},
+		{with_rows_named_the_table_may_be_shorter_than_the_batch, 1},
 	};
-	const TTest *const layout[] = {
-		pages_may_be_of_odd_size_and_far_apart,
-		pages_past_2_and_4_gib_are_read_where_they_lie,
-		output_past_4_gib_is_written_where_it_belongs,
-		a_request_of_a_million_keys_is_copied_to_its_end,
+	const theme_test layout[] = {
+		{pages_may_be_of_odd_size_and_far_apart, 1},
+		{pages_past_2_and_4_gib_are_read_where_they_lie, 1},
+		{output_past_4_gib_is_written_where_it_belongs, 1},
+		{a_request_of_a_million_keys_is_copied_to_its_end, 1},
 	};
-	const TTest *const graph[] = {
-		a_replay_reads_what_lies_there_then,
-		a_refused_call_fails_its_capture,
-		a_queued_op_has_its_own_copy_of_the_args,
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
+		{a_refused_call_fails_its_capture, 1},
+		{a_queued_op_has_its_own_copy_of_the_args, 1},
 	};
 	const theme themes[] = {THEME("error", setup, teardown, error),
 				THEME("layout", setup, teardown, layout),
 				THEME("graph", setup, teardown, graph)};
 
-	return RUN_THEMES("indexer_k_gather", themes);
+	return RUN_THEMES(themes);
 }

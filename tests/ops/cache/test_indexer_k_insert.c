@@ -4,10 +4,10 @@
  * the pinned order, and single values derived by hand. Every check compares
  * all bytes of the pool, the padding too, and runs twice.
  */
+#include "tests/harness/themes.h"
 #include "tests/ops/cache/indexer_k_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,32 +195,27 @@ START_TEST(a_key_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *suite = suite_create("indexer_k_insert");
-	TCase *shape = tcase_create("shape");
-	TCase *edge = tcase_create("edge");
-	TCase *determinism = tcase_create("determinism");
-	SRunner *runner;
-	int failed;
+	const theme_test shape[] = {
+		{keys_without_norm_and_rope_equal_the_model, 1},
+		{keys_with_norm_and_rope_equal_the_model, 1},
+		{keys_may_be_dense_or_far_apart, 1},
+	};
+	const theme_test edge[] = {
+		{a_row_of_zeros_has_the_least_scale_and_keeps_its_signs, 1},
+		{an_amax_of_448_times_a_power_of_two_fills_the_range, 1},
+		{a_row_of_336_has_scale_1_or_three_quarters, 1},
+		{nan_infinity_and_subnormals_have_defined_codes, 1},
+	};
+	const theme_test determinism[] = {
+		{a_key_does_not_depend_on_its_neighbours, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("determinism", NULL, NULL, determinism),
+	};
 
-	tcase_add_test(shape, keys_without_norm_and_rope_equal_the_model);
-	tcase_add_test(shape, keys_with_norm_and_rope_equal_the_model);
-	tcase_add_test(shape, keys_may_be_dense_or_far_apart);
-	tcase_add_test(edge,
-		       a_row_of_zeros_has_the_least_scale_and_keeps_its_signs);
-	tcase_add_test(edge,
-		       an_amax_of_448_times_a_power_of_two_fills_the_range);
-	tcase_add_test(edge, a_row_of_336_has_scale_1_or_three_quarters);
-	tcase_add_test(edge, nan_infinity_and_subnormals_have_defined_codes);
-	tcase_add_test(determinism, a_key_does_not_depend_on_its_neighbours);
-	suite_add_tcase(suite, shape);
-	suite_add_tcase(suite, edge);
-	suite_add_tcase(suite, determinism);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -3,10 +3,10 @@
  * indexer_k_insert: what the call refuses and says, bad slots and positions,
  * pages of unusual size, and how it is recorded and replayed.
  */
+#include "tests/harness/themes.h"
 #include "tests/ops/cache/indexer_k_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -306,36 +306,33 @@ START_TEST(a_replay_reads_what_lies_there_then)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *suite = suite_create("indexer_k_insert");
-	TCase *error = tcase_create("error");
-	TCase *edge = tcase_create("edge");
-	TCase *layout = tcase_create("layout");
-	TCase *graph = tcase_create("graph");
-	SRunner *runner;
-	int failed;
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{args_and_context_must_be_there, 1},
+		{fp16_takes_neither_norm_nor_rope_alone, 1},
+	};
+	const theme_test edge[] = {
+		{fields_of_absent_steps_do_not_matter, 1},
+		{no_tokens_need_no_pointers_and_write_nothing, 1},
+		{bad_slots_and_positions_are_skipped_and_reported, 1},
+		{of_two_keys_for_one_slot_every_value_is_that_of_one, 1},
+	};
+	const theme_test layout[] = {
+		{values_and_scales_lie_apart_in_a_page, 1},
+		{pages_of_odd_size_keep_their_padding, 1},
+		{pages_may_be_more_than_2_gib_apart, 1},
+	};
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
+	};
+	const theme themes[] = {
+		THEME("error", NULL, NULL, error),
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+		THEME("graph", NULL, NULL, graph),
+	};
 
-	tcase_add_test(error, every_field_is_checked_and_named);
-	tcase_add_test(error, args_and_context_must_be_there);
-	tcase_add_test(error, fp16_takes_neither_norm_nor_rope_alone);
-	tcase_add_test(edge, fields_of_absent_steps_do_not_matter);
-	tcase_add_test(edge, no_tokens_need_no_pointers_and_write_nothing);
-	tcase_add_test(edge, bad_slots_and_positions_are_skipped_and_reported);
-	tcase_add_test(edge,
-		       of_two_keys_for_one_slot_every_value_is_that_of_one);
-	tcase_add_test(layout, values_and_scales_lie_apart_in_a_page);
-	tcase_add_test(layout, pages_of_odd_size_keep_their_padding);
-	tcase_add_test(layout, pages_may_be_more_than_2_gib_apart);
-	tcase_add_test(graph, a_replay_reads_what_lies_there_then);
-	suite_add_tcase(suite, error);
-	suite_add_tcase(suite, edge);
-	suite_add_tcase(suite, layout);
-	suite_add_tcase(suite, graph);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -3,10 +3,10 @@
  * indexer_k_insert: the norm and the rope, by values derived by hand. The codes
  * show only what survives e4m3, so inputs are chosen where it does.
  */
+#include "tests/harness/themes.h"
 #include "tests/ops/cache/indexer_k_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,27 +274,22 @@ START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *suite = suite_create("indexer_k_insert");
-	TCase *edge = tcase_create("edge");
-	SRunner *runner;
-	int failed;
+	const theme_test edge[] = {
+		{the_norm_of_plus_and_minus_one_is_exact, 1},
+		{the_norm_of_a_ramp_is_within_one_bf16_step, 1},
+		{the_norm_of_a_constant_row_is_the_bias, 1},
+		{every_f32_bit_of_the_norm_is_as_pinned, 1},
+		{a_nan_in_a_normed_row_makes_every_code_nan, 1},
+		{rope_at_position_0_changes_nothing, 1},
+		{each_rope_style_turns_its_own_pairs, 1},
+		{rope_products_are_rounded_before_they_are_added, 1},
+		{rows_of_the_rope_table_may_lie_past_2_gib, 1},
+	};
+	const theme themes[] = {
+		THEME("edge", NULL, NULL, edge),
+	};
 
-	tcase_add_test(edge, the_norm_of_plus_and_minus_one_is_exact);
-	tcase_add_test(edge, the_norm_of_a_ramp_is_within_one_bf16_step);
-	tcase_add_test(edge, the_norm_of_a_constant_row_is_the_bias);
-	tcase_add_test(edge, every_f32_bit_of_the_norm_is_as_pinned);
-	tcase_add_test(edge, a_nan_in_a_normed_row_makes_every_code_nan);
-	tcase_add_test(edge, rope_at_position_0_changes_nothing);
-	tcase_add_test(edge, each_rope_style_turns_its_own_pairs);
-	tcase_add_test(edge, rope_products_are_rounded_before_they_are_added);
-	tcase_add_test(edge, rows_of_the_rope_table_may_lie_past_2_gib);
-	suite_add_tcase(suite, edge);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

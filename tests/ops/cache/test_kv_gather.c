@@ -4,7 +4,6 @@
  * worked out by hand. Every check runs the op twice on one context over
  * different poison and compares every byte of the output, gaps included.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -374,33 +373,32 @@ START_TEST(a_request_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		fp8_requests_of_any_length_are_converted,
-		bf16_requests_are_copied_bit_for_bit,
-		a_request_may_start_inside_its_sequence,
-		a_request_reads_the_row_it_names,
+	const theme_test shape[] = {
+		{fp8_requests_of_any_length_are_converted, 1},
+		{bf16_requests_are_copied_bit_for_bit, 1},
+		{a_request_may_start_inside_its_sequence, 1},
+		{a_request_reads_the_row_it_names, 1},
 	};
-	const TTest *const values[] = {
-		products_worked_out_by_hand,
-		halfway_products_go_to_the_even_neighbour,
-		a_product_is_rounded_to_f32_first,
-		what_is_not_a_normal_number,
+	const theme_test values[] = {
+		{products_worked_out_by_hand, 1},
+		{halfway_products_go_to_the_even_neighbour, 1},
+		{a_product_is_rounded_to_f32_first, 1},
+		{what_is_not_a_normal_number, 1},
 	};
-	const TTest *const edge[] = {
-		rows_before_the_first_request_are_left_alone,
-		keys_without_a_page_are_zeros,
-		bounds_and_starts_out_of_order_give_zeros,
+	const theme_test edge[] = {
+		{rows_before_the_first_request_are_left_alone, 1},
+		{keys_without_a_page_are_zeros, 1},
+		{bounds_and_starts_out_of_order_give_zeros, 1},
 	};
-	const TTest *const determinism[] = {
-		a_request_does_not_depend_on_its_neighbours,
+	const theme_test determinism[] = {
+		{a_request_does_not_depend_on_its_neighbours, 1},
 	};
 	const theme themes[] = {THEME("shape", NULL, NULL, shape),
 				THEME("edge", open_one, close_rig, values),
 				THEME("edge", NULL, NULL, edge),
 				THEME("determinism", NULL, NULL, determinism)};
 
-	return RUN_THEMES("kv_gather", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * away, and how it is recorded, queued and replayed. Rows are MLA_BF16 where
  * the values do not matter: they are copies.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -313,29 +312,28 @@ START_TEST(a_queued_op_has_its_own_copy_of_the_args)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const error[] = {
-		every_field_is_checked_and_named,
-		args_and_context_must_be_there,
-		no_requests_and_no_keys_need_nothing,
-		with_rows_named_the_table_may_be_shorter_than_the_batch,
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{args_and_context_must_be_there, 1},
+		{no_requests_and_no_keys_need_nothing, 1},
+		{with_rows_named_the_table_may_be_shorter_than_the_batch, 1},
 	};
-	const TTest *const layout[] = {
-		pages_may_be_of_odd_size_and_far_apart,
-		pages_past_2_and_4_gib_are_read_where_they_lie,
-		output_past_4_gib_is_written_where_it_belongs,
-		positions_of_very_long_requests_are_found,
+	const theme_test layout[] = {
+		{pages_may_be_of_odd_size_and_far_apart, 1},
+		{pages_past_2_and_4_gib_are_read_where_they_lie, 1},
+		{output_past_4_gib_is_written_where_it_belongs, 1},
+		{positions_of_very_long_requests_are_found, 1},
 	};
-	const TTest *const graph[] = {
-		a_replay_reads_what_lies_there_then,
-		a_refused_call_fails_its_capture,
-		a_queued_op_has_its_own_copy_of_the_args,
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
+		{a_refused_call_fails_its_capture, 1},
+		{a_queued_op_has_its_own_copy_of_the_args, 1},
 	};
 	const theme themes[] = {THEME("error", setup, teardown, error),
 				THEME("layout", setup, teardown, layout),
 				THEME("graph", setup, teardown, graph)};
 
-	return RUN_THEMES("kv_gather", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * kv_gather: where its rows go, for any number of requests, ends and places of
  * the output. Rows are MLA_BF16: they are copies.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,16 +142,15 @@ START_TEST(ring_takes_columns_modulo_their_number)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const layout[] = {
-		rows_behind_a_requests_end_are_left_alone,
-		any_number_of_requests_find_their_keys,
-		output_may_lie_at_any_address_and_stride,
-		ring_takes_columns_modulo_their_number,
+	const theme_test layout[] = {
+		{rows_behind_a_requests_end_are_left_alone, 1},
+		{any_number_of_requests_find_their_keys, 1},
+		{output_may_lie_at_any_address_and_stride, 1},
+		{ring_takes_columns_modulo_their_number, 1},
 	};
 	const theme themes[] = {THEME("layout", setup, teardown, layout)};
 
-	return RUN_THEMES("kv_gather", themes);
+	return RUN_THEMES(themes);
 }

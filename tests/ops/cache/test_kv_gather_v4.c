@@ -308,31 +308,30 @@ START_TEST(v4_row_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		v4_requests_of_any_length_are_converted,
-		last_entries_of_each_request_go_to_an_offset,
-		v4_slots_of_any_number_are_converted,
-		rows_of_v32_are_found_by_slot_too,
+	const theme_test shape[] = {
+		{v4_requests_of_any_length_are_converted, 1},
+		{last_entries_of_each_request_go_to_an_offset, 1},
+		{v4_slots_of_any_number_are_converted, 1},
+		{rows_of_v32_are_found_by_slot_too, 1},
 	};
-	const TTest *const edge[] = {
-		v4_products_worked_out_by_hand,
-		v4_keys_without_a_page_are_zeros,
-		v4_ring_comes_round_and_misses_what_was_not_written,
-		slots_past_the_cache_are_zeros_and_reported,
+	const theme_test edge[] = {
+		{v4_products_worked_out_by_hand, 1},
+		{v4_keys_without_a_page_are_zeros, 1},
+		{v4_ring_comes_round_and_misses_what_was_not_written, 1},
+		{slots_past_the_cache_are_zeros_and_reported, 1},
 	};
-	const TTest *const error[] = {
-		by_slot_no_table_is_needed,
-		v4_rows_have_512_values_and_e4m3_ones_a_scale,
+	const theme_test error[] = {
+		{by_slot_no_table_is_needed, 1},
+		{v4_rows_have_512_values_and_e4m3_ones_a_scale, 1},
 	};
-	const TTest *const layout[] = {
-		v4_output_may_lie_at_any_address_and_stride,
-		v4_pages_past_4_gib_are_read_where_they_lie,
+	const theme_test layout[] = {
+		{v4_output_may_lie_at_any_address_and_stride, 1},
+		{v4_pages_past_4_gib_are_read_where_they_lie, 1},
 	};
-	const TTest *const determinism[] = {
-		v4_row_does_not_depend_on_its_neighbours,
+	const theme_test determinism[] = {
+		{v4_row_does_not_depend_on_its_neighbours, 1},
 	};
 	const theme themes[] = {THEME("shape", NULL, NULL, shape),
 				THEME("edge", NULL, NULL, edge),
@@ -340,5 +339,5 @@ main(void)
 				THEME("layout", NULL, NULL, layout),
 				THEME("determinism", NULL, NULL, determinism)};
 
-	return RUN_THEMES("kv_gather", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,9 +4,9 @@
  * doubles, and single values derived by hand. Every check compares all bytes
  * of the pool, the padding too, and runs twice.
  */
+#include "tests/harness/themes.h"
 #include "tests/ops/cache/kv_insert_rig.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,39 +338,33 @@ START_TEST(a_row_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *suite = suite_create("kv_insert");
-	TCase *shape = tcase_create("shape");
-	TCase *edge = tcase_create("edge");
-	TCase *determinism = tcase_create("determinism");
-	SRunner *runner;
-	int failed;
+	const theme_test shape[] = {
+		{fp8_rows_of_any_size_equal_the_model, 1},
+		{bf16_rows_are_copied_bit_for_bit, 1},
+		{rows_may_be_dense_or_far_apart, 1},
+	};
+	const theme_test edge[] = {
+		{a_tile_of_336_has_scale_1_or_three_quarters, 1},
+		{a_tile_of_zeros_has_the_least_scale_and_keeps_its_signs, 1},
+		{an_amax_of_448_times_a_power_of_two_fills_the_range, 1},
+		{a_nan_is_kept_and_does_not_count_for_the_scale, 1},
+		{an_infinity_leaves_nan_and_zeros_in_its_tile_only, 1},
+		{subnormal_values_are_not_flushed, 1},
+		{slots_below_zero_are_skipped_silently, 1},
+		{slots_past_the_cache_are_skipped_and_reported, 1},
+		{of_two_rows_for_one_slot_every_value_is_that_of_one, 1},
+		{no_tokens_need_no_pointers_and_write_nothing, 1},
+	};
+	const theme_test determinism[] = {
+		{a_row_does_not_depend_on_its_neighbours, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("determinism", NULL, NULL, determinism),
+	};
 
-	tcase_add_test(shape, fp8_rows_of_any_size_equal_the_model);
-	tcase_add_test(shape, bf16_rows_are_copied_bit_for_bit);
-	tcase_add_test(shape, rows_may_be_dense_or_far_apart);
-	tcase_add_test(edge, a_tile_of_336_has_scale_1_or_three_quarters);
-	tcase_add_test(edge,
-		       a_tile_of_zeros_has_the_least_scale_and_keeps_its_signs);
-	tcase_add_test(edge,
-		       an_amax_of_448_times_a_power_of_two_fills_the_range);
-	tcase_add_test(edge, a_nan_is_kept_and_does_not_count_for_the_scale);
-	tcase_add_test(edge, an_infinity_leaves_nan_and_zeros_in_its_tile_only);
-	tcase_add_test(edge, subnormal_values_are_not_flushed);
-	tcase_add_test(edge, slots_below_zero_are_skipped_silently);
-	tcase_add_test(edge, slots_past_the_cache_are_skipped_and_reported);
-	tcase_add_test(edge,
-		       of_two_rows_for_one_slot_every_value_is_that_of_one);
-	tcase_add_test(edge, no_tokens_need_no_pointers_and_write_nothing);
-	tcase_add_test(determinism, a_row_does_not_depend_on_its_neighbours);
-	suite_add_tcase(suite, shape);
-	suite_add_tcase(suite, edge);
-	suite_add_tcase(suite, determinism);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -3,10 +3,10 @@
  * kv_insert: what the call refuses and says, pages of unusual size, and how it
  * is recorded, queued and replayed.
  */
+#include "tests/harness/themes.h"
 #include "tests/ops/cache/kv_insert_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -221,32 +221,27 @@ START_TEST(a_queued_op_has_its_own_copy_of_the_args)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *suite = suite_create("kv_insert");
-	TCase *error = tcase_create("error");
-	TCase *layout = tcase_create("layout");
-	TCase *graph = tcase_create("graph");
-	SRunner *runner;
-	int failed;
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{args_and_context_must_be_there, 1},
+		{a_bf16_cache_needs_longer_pages_and_no_scale_mode, 1},
+	};
+	const theme_test layout[] = {
+		{pages_of_odd_size_and_wide_stride_keep_their_padding, 1},
+		{slots_past_4_gib_are_written_where_they_belong, 1},
+	};
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
+		{a_refused_call_fails_its_capture, 1},
+		{a_queued_op_has_its_own_copy_of_the_args, 1},
+	};
+	const theme themes[] = {
+		THEME("error", NULL, NULL, error),
+		THEME("layout", NULL, NULL, layout),
+		THEME("graph", NULL, NULL, graph),
+	};
 
-	tcase_add_test(error, every_field_is_checked_and_named);
-	tcase_add_test(error, args_and_context_must_be_there);
-	tcase_add_test(error,
-		       a_bf16_cache_needs_longer_pages_and_no_scale_mode);
-	tcase_add_test(layout,
-		       pages_of_odd_size_and_wide_stride_keep_their_padding);
-	tcase_add_test(layout, slots_past_4_gib_are_written_where_they_belong);
-	tcase_add_test(graph, a_replay_reads_what_lies_there_then);
-	tcase_add_test(graph, a_refused_call_fails_its_capture);
-	tcase_add_test(graph, a_queued_op_has_its_own_copy_of_the_args);
-	suite_add_tcase(suite, error);
-	suite_add_tcase(suite, layout);
-	suite_add_tcase(suite, graph);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

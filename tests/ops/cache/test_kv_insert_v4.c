@@ -209,22 +209,21 @@ START_TEST(v4_row_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		v4_rows_of_any_size_equal_the_model,
+	const theme_test shape[] = {
+		{v4_rows_of_any_size_equal_the_model, 1},
 	};
-	const TTest *const edge[] = {
-		v4_scale_bytes_worked_out_by_hand,
-		v4_amax_of_448_times_a_power_of_two_fills_the_range,
-		v4_codes_round_to_even_below_the_normal_ones_too,
-		v4_nan_does_not_count_and_an_infinity_fills_its_group,
-		v4_subnormal_rows_are_zeros_of_their_signs,
-		v4_e4m3_rows_have_the_scale_of_their_cache,
+	const theme_test edge[] = {
+		{v4_scale_bytes_worked_out_by_hand, 1},
+		{v4_amax_of_448_times_a_power_of_two_fills_the_range, 1},
+		{v4_codes_round_to_even_below_the_normal_ones_too, 1},
+		{v4_nan_does_not_count_and_an_infinity_fills_its_group, 1},
+		{v4_subnormal_rows_are_zeros_of_their_signs, 1},
+		{v4_e4m3_rows_have_the_scale_of_their_cache, 1},
 	};
-	const TTest *const determinism[] = {
-		v4_row_does_not_depend_on_its_neighbours,
+	const theme_test determinism[] = {
+		{v4_row_does_not_depend_on_its_neighbours, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", NULL, NULL, shape),
@@ -232,5 +231,5 @@ main(void)
 		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	return RUN_THEMES("kv_insert", themes);
+	return RUN_THEMES(themes);
 }

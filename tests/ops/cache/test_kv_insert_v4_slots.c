@@ -171,22 +171,21 @@ START_TEST(v4_of_two_rows_for_one_slot_every_byte_is_that_of_one)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		v4_rows_may_lie_at_any_address_and_stride,
+	const theme_test shape[] = {
+		{v4_rows_may_lie_at_any_address_and_stride, 1},
 	};
-	const TTest *const edge[] = {
-		v4_slots_outside_are_skipped_and_those_past_it_reported,
-		v4_of_two_rows_for_one_slot_every_byte_is_that_of_one,
+	const theme_test edge[] = {
+		{v4_slots_outside_are_skipped_and_those_past_it_reported, 1},
+		{v4_of_two_rows_for_one_slot_every_byte_is_that_of_one, 1},
 	};
-	const TTest *const error[] = {
-		v4_rows_are_bf16_in_pages_that_fit_with_a_scale,
+	const theme_test error[] = {
+		{v4_rows_are_bf16_in_pages_that_fit_with_a_scale, 1},
 	};
-	const TTest *const layout[] = {
-		v4_entry_lies_where_the_layout_says,
-		v4_slots_past_4_gib_are_written_where_they_belong,
+	const theme_test layout[] = {
+		{v4_entry_lies_where_the_layout_says, 1},
+		{v4_slots_past_4_gib_are_written_where_they_belong, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", NULL, NULL, shape),
@@ -195,5 +194,5 @@ main(void)
 		THEME("layout", NULL, NULL, layout),
 	};
 
-	return RUN_THEMES("kv_insert", themes);
+	return RUN_THEMES(themes);
 }

@@ -335,31 +335,30 @@ START_TEST(a_row_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		rows_of_any_shape_and_layout_equal_the_model,
-		heads_are_the_norm_and_the_rotation_of_their_values,
-		fewer_keys_than_tokens_leave_the_rest_alone,
-		heads_of_padding_are_zeros,
+	const theme_test shape[] = {
+		{rows_of_any_shape_and_layout_equal_the_model, 1},
+		{heads_are_the_norm_and_the_rotation_of_their_values, 1},
+		{fewer_keys_than_tokens_leave_the_rest_alone, 1},
+		{heads_of_padding_are_zeros, 1},
 	};
-	const TTest *const edge[] = {
-		norm_worked_out_by_hand,
-		rotation_worked_out_by_hand,
-		rotation_is_rounded_once_at_its_end,
-		zeros_and_subnormal_values_are_not_flushed,
-		nan_and_infinity_have_defined_bits,
-		position_outside_the_table_is_zeros_and_no_key,
-		slots_outside_are_skipped_and_those_past_it_reported,
-		of_two_keys_for_one_slot_every_byte_is_that_of_one,
+	const theme_test edge[] = {
+		{norm_worked_out_by_hand, 1},
+		{rotation_worked_out_by_hand, 1},
+		{rotation_is_rounded_once_at_its_end, 1},
+		{zeros_and_subnormal_values_are_not_flushed, 1},
+		{nan_and_infinity_have_defined_bits, 1},
+		{position_outside_the_table_is_zeros_and_no_key, 1},
+		{slots_outside_are_skipped_and_those_past_it_reported, 1},
+		{of_two_keys_for_one_slot_every_byte_is_that_of_one, 1},
 	};
-	const TTest *const determinism[] = {
-		a_row_does_not_depend_on_its_neighbours,
+	const theme_test determinism[] = {
+		{a_row_does_not_depend_on_its_neighbours, 1},
 	};
 	const theme themes[] = {THEME("shape", NULL, NULL, shape),
 				THEME("edge", NULL, NULL, edge),
 				THEME("determinism", NULL, NULL, determinism)};
 
-	return RUN_THEMES("qnorm_rope_kv_insert", themes);
+	return RUN_THEMES(themes);
 }

@@ -261,26 +261,25 @@ START_TEST(a_replay_reads_what_lies_there_then)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const error[] = {
-		every_field_is_checked_and_named,
-		queries_in_place_have_the_same_strides,
-		args_and_context_must_be_there,
-		only_an_e4m3_cache_has_a_scale,
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{queries_in_place_have_the_same_strides, 1},
+		{args_and_context_must_be_there, 1},
+		{only_an_e4m3_cache_has_a_scale, 1},
 	};
-	const TTest *const layout[] = {
-		rows_may_lie_at_any_address_and_stride,
-		queries_may_be_prepared_in_place,
-		far_slots_and_heads_are_found,
+	const theme_test layout[] = {
+		{rows_may_lie_at_any_address_and_stride, 1},
+		{queries_may_be_prepared_in_place, 1},
+		{far_slots_and_heads_are_found, 1},
 	};
-	const TTest *const graph[] = {
-		a_replay_reads_what_lies_there_then,
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
 	};
 	const theme themes[] = {THEME("error", NULL, NULL, error),
 				THEME("layout", NULL, NULL, layout),
 				THEME("graph", NULL, NULL, graph)};
 
-	return RUN_THEMES("qnorm_rope_kv_insert", themes);
+	return RUN_THEMES(themes);
 }

@@ -157,25 +157,24 @@ START_TEST(a_row_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		rows_of_any_width_equal_the_model,
-		either_set_may_have_no_rows,
-		rows_are_the_norm_of_their_values,
+	const theme_test shape[] = {
+		{rows_of_any_width_equal_the_model, 1},
+		{either_set_may_have_no_rows, 1},
+		{rows_are_the_norm_of_their_values, 1},
 	};
-	const TTest *const edge[] = {
-		norm_worked_out_by_hand,
-		zeros_subnormals_nan_and_infinity_have_defined_bits,
+	const theme_test edge[] = {
+		{norm_worked_out_by_hand, 1},
+		{zeros_subnormals_nan_and_infinity_have_defined_bits, 1},
 	};
-	const TTest *const determinism[] = {
-		a_row_does_not_depend_on_its_neighbours,
+	const theme_test determinism[] = {
+		{a_row_does_not_depend_on_its_neighbours, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
 		THEME("determinism", setup, teardown, determinism)};
 
-	return RUN_THEMES("rms_norms", themes);
+	return RUN_THEMES(themes);
 }

@@ -199,24 +199,23 @@ START_TEST(rows_past_4_gib_are_found)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const error[] = {
-		every_field_is_checked_and_named,
-		rows_in_place_have_one_stride,
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{rows_in_place_have_one_stride, 1},
 	};
-	const TTest *const layout[] = {
-		rows_may_lie_at_any_address_and_stride,
-		rows_may_be_normed_in_place,
-		rows_past_4_gib_are_found,
+	const theme_test layout[] = {
+		{rows_may_lie_at_any_address_and_stride, 1},
+		{rows_may_be_normed_in_place, 1},
+		{rows_past_4_gib_are_found, 1},
 	};
-	const TTest *const graph[] = {
-		a_replay_reads_what_lies_there_then,
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
 	};
 	const theme themes[] = {THEME("error", setup, teardown, error),
 				THEME("layout", setup, teardown, layout),
 				THEME("graph", setup, teardown, graph)};
 
-	return RUN_THEMES("rms_norms", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,11 +3,10 @@
  * compress_state_save: whole states compared with a model that writes every
  * token in its order, and what the ring leaves out.
  */
-#include "tests/harness/cases.h"
 #include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/compress/state_rig.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,14 +282,13 @@ START_TEST(a_token_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{paged_states_of_any_width_equal_the_rule, 1},
 		{rings_of_any_width_equal_the_rule, 3},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{the_last_tokens_of_a_request_stay_in_its_ring, 1},
 		{only_tokens_of_the_same_request_take_a_place, 1},
 		{sums_are_rounded_and_nothing_is_flushed, 1},
@@ -299,18 +297,18 @@ main(void)
 		{rows_and_pages_that_are_not_there_are_skipped_and_reported, 1},
 		{of_two_tokens_for_one_slot_every_value_is_that_of_one, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{kv_comes_first_and_then_score_with_its_ape, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{a_token_does_not_depend_on_its_neighbours, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	return RUN_CASES("compress_state_save", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

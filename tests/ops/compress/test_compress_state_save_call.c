@@ -3,12 +3,11 @@
  * compress_state_save as a call: every field that is checked, pages far apart,
  * replays.
  */
-#include "tests/harness/cases.h"
 #include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/compress/state_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -169,28 +168,27 @@ START_TEST(a_replay_reads_what_lies_there_then)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_field_is_checked_and_named, 1},
 		{fields_of_a_ring_are_checked_and_named, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{no_tokens_need_no_pointers_and_write_nothing, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{pages_may_be_more_than_2_gib_apart, 1},
 	};
-	const case_test graph[] = {
+	const theme_test graph[] = {
 		{a_replay_reads_what_lies_there_then, 1},
 	};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("graph", graph),
+	const theme themes[] = {
+		THEME("error", NULL, NULL, error),
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+		THEME("graph", NULL, NULL, graph),
 	};
 
-	return RUN_CASES("compress_state_save", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

@@ -3,11 +3,10 @@
  * kv_compress: whole caches compared with keys in double, and the ring with the
  * paged state bit for bit.
  */
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/compress/compress_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,21 +149,20 @@ START_TEST(a_key_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{keys_of_any_layout_equal_sums_in_double, KINDS},
 		{keys_of_a_ring_equal_sums_in_double, KINDS},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{a_ring_gives_the_bits_of_the_paged_state, KINDS},
 		{a_key_does_not_depend_on_its_neighbours, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	return RUN_CASES("kv_compress", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

@@ -3,12 +3,11 @@
  * kv_compress as a call: every field that is checked, bad data on the device,
  * replays.
  */
-#include "tests/harness/cases.h"
 #include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/compress/compress_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -389,14 +388,13 @@ START_TEST(a_replay_reads_what_lies_there_then)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_field_is_checked_and_named, 1},
 		{fields_of_a_ring_are_checked_and_named, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{no_tokens_need_no_pointers_and_write_nothing, 1},
 		{bad_data_skips_a_token_and_is_reported_once, 1},
 		{ring_of_a_row_that_is_not_there_stores_nothing, 1},
@@ -405,14 +403,14 @@ main(void)
 		{a_token_without_context_is_no_row, 1},
 		{of_two_keys_for_one_slot_every_value_is_that_of_one, 1},
 	};
-	const case_test graph[] = {
+	const theme_test graph[] = {
 		{a_replay_reads_what_lies_there_then, 1},
 	};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("edge", edge),
-		CASES("graph", graph),
+	const theme themes[] = {
+		THEME("error", NULL, NULL, error),
+		THEME("edge", NULL, NULL, edge),
+		THEME("graph", NULL, NULL, graph),
 	};
 
-	return RUN_CASES("kv_compress", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

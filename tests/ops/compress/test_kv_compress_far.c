@@ -3,10 +3,9 @@
  * kv_compress: where the bytes of a key lie, near and beyond 2 GiB.
  */
 #include "spmla/platform/gpu/compress/kv_compress_few_kernel.h"
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/compress/compress_rig.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -175,16 +174,15 @@ START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{values_and_scales_lie_apart_in_a_page, 1},
 		{pages_may_be_more_than_2_gib_apart, 1},
 		{rows_of_the_rope_table_may_lie_past_2_gib, 1},
 		{what_several_blocks_read_may_be_more_than_4_gib_apart, 2},
 	};
-	const case_group groups[] = {CASES("layout", layout)};
+	const theme themes[] = {THEME("layout", NULL, NULL, layout)};
 
-	return RUN_CASES("kv_compress", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

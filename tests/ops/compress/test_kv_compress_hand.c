@@ -3,11 +3,10 @@
  * kv_compress: keys whose arithmetic is exact, by hand, so that every byte is
  * known on any platform.
  */
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/compress/compress_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,14 +347,13 @@ START_TEST(subnormal_values_are_not_flushed)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{the_first_group_of_ratio_4_has_four_rows, 1},
 		{the_older_half_of_a_group_has_the_first_columns, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{codes_and_scales_of_v4_rows_by_hand, 1},
 		{an_amax_above_448_times_a_power_of_two_doubles_the_scale, 1},
 		{codes_and_scales_of_mxfp4_by_hand, 1},
@@ -365,10 +363,10 @@ main(void)
 		{nan_and_infinity_have_defined_codes, 1},
 		{subnormal_values_are_not_flushed, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
 	};
 
-	return RUN_CASES("kv_compress", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

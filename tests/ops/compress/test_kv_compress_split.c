@@ -7,12 +7,11 @@
  * emulator no block has to wait for another, as they run one after another.
  */
 #include "spmla/platform/gpu/compress/kv_compress_few_kernel.h"
-#include "tests/harness/cases.h"
 #include "tests/harness/step_rig.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/compress/compress_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -347,29 +346,28 @@ START_TEST(every_replay_counts_from_zero)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{a_key_has_the_bits_of_one_that_one_block_makes, 3},
 		{a_key_does_not_depend_on_how_many_there_are, 1},
 		{rows_need_not_be_aligned, 3},
 		{rows_of_the_call_are_found_whatever_the_kernel, 3},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{a_fault_of_a_shared_key_is_told_once, 2},
 		{a_page_that_is_not_there_makes_a_shared_key_of_zeros, 2},
 		{what_is_not_zeros_hangs_nothing, 2},
 		{a_key_of_nan_has_the_bits_of_one_that_one_block_makes, 2},
 	};
-	const case_test graph[] = {
+	const theme_test graph[] = {
 		{every_replay_counts_from_zero, 1},
 	};
-	const case_group groups[] = {
-		CASES("determinism", determinism),
-		CASES("edge", edge),
-		CASES("graph", graph),
+	const theme themes[] = {
+		THEME("determinism", NULL, NULL, determinism),
+		THEME("edge", NULL, NULL, edge),
+		THEME("graph", NULL, NULL, graph),
 	};
 
-	return RUN_CASES("kv_compress", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

@@ -5,11 +5,10 @@
  * report the same.
  */
 #include "spmla/platform/gpu/compress/kv_compress_few_kernel.h"
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/compress/compress_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,15 +166,14 @@ START_TEST(all_ways_give_the_same)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{all_ways_give_the_same, 3},
 	};
-	const case_group groups[] = {
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	return RUN_CASES("kv_compress", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

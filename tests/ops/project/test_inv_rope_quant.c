@@ -4,7 +4,7 @@
  * pinned order, and single values derived by hand. Every check compares what
  * lies around the outputs too, and runs twice.
  */
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/project/inv_rope_rig.h"
 #include "tests/reference/narrow_ref.h"
 
@@ -314,13 +314,12 @@ START_TEST(a_token_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{results_of_any_shape_equal_the_model, 4},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{zeros_have_the_least_scale_and_keep_their_signs, 2},
 		{an_amax_of_448_times_a_power_of_two_fills_the_range, 1},
 		{each_rope_style_turns_its_own_pairs_back, 1},
@@ -332,19 +331,19 @@ main(void)
 		{subnormal_values_are_zeros_of_their_signs, 1},
 		{a_token_outside_the_rope_table_is_zero_and_reported, 3},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{heads_and_groups_may_lie_in_any_order, 3},
 		{odd_addresses_and_strides_change_nothing, 3},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{a_token_does_not_depend_on_its_neighbours, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	return RUN_CASES("inv_rope_quant", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

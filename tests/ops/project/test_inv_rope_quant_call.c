@@ -3,7 +3,7 @@
  * inv_rope_quant: what the call refuses and says, how it is recorded and
  * replayed, and large distances.
  */
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/project/inv_rope_rig.h"
 #include "tests/reference/narrow_ref.h"
 
@@ -188,29 +188,28 @@ START_TEST(scales_past_4_gib_are_written_where_they_belong)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_field_is_checked_and_named,
 		 (int)(sizeof errors / sizeof *errors)},
 		{args_and_context_must_be_there, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{what_is_not_asked_for_needs_no_fields, 1},
 		{no_tokens_need_no_pointers_and_write_nothing, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{bytes_past_2_and_4_gib_are_found, 2},
 		{scales_past_4_gib_are_written_where_they_belong, 1},
 	};
-	const case_test graph[] = {{a_replay_reads_what_lies_there_then, 1}};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("graph", graph),
+	const theme_test graph[] = {{a_replay_reads_what_lies_there_then, 1}};
+	const theme themes[] = {
+		THEME("error", NULL, NULL, error),
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+		THEME("graph", NULL, NULL, graph),
 	};
 
-	return RUN_CASES("inv_rope_quant", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

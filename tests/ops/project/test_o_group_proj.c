@@ -3,7 +3,7 @@
  * o_group_proj: the bits of the contract's order of sums, sums in double and
  * vectors worked out by hand. _i is mostly the form: bf16, e4m3, e4m3 packed.
  */
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/project/o_proj_rig.h"
 #include "tests/reference/narrow_ref.h"
 
@@ -270,34 +270,33 @@ START_TEST(bits_of_a_row_do_not_depend_on_the_others)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{products_of_any_shape_have_the_bits_that_are_written, 18},
 		{inner_may_be_any_number_of_parts, 2},
 		{product_worked_out_by_hand, 3},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{infinities_and_nan_go_through_the_arithmetic, 3},
 		{every_code_of_e4m3_counts, 1},
 		{subnormal_values_are_not_flushed, 3},
 		{a_packed_scale_of_zero_is_small_and_no_zero, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{groups_and_tokens_may_lie_in_any_order, 3},
 		{odd_addresses_and_strides_change_nothing, 3},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{sums_are_made_in_the_order_that_is_written, 3},
 		{bits_of_a_row_do_not_depend_on_the_others, 3},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	return RUN_CASES("o_group_proj", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,7 @@
  * o_group_proj: what the call refuses and says, how it is recorded and
  * replayed, large distances, and that it takes what inv_rope_quant gives.
  */
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/project/inv_rope_rig.h"
 #include "tests/ops/project/o_proj_rig.h"
 #include "tests/reference/narrow_ref.h"
@@ -200,27 +200,26 @@ START_TEST(what_inv_rope_quant_writes_is_taken)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_field_is_checked_and_named,
 		 (int)(sizeof errors / sizeof *errors)},
 		{args_and_context_must_be_there, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{bf16_needs_no_scales, 1},
 		{no_tokens_need_no_pointers_and_write_nothing, 1},
 		{what_inv_rope_quant_writes_is_taken, 3},
 	};
-	const case_test layout[] = {{bytes_past_2_and_4_gib_are_found, 3}};
-	const case_test graph[] = {{a_replay_reads_what_lies_there_then, 3}};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("graph", graph),
+	const theme_test layout[] = {{bytes_past_2_and_4_gib_are_found, 3}};
+	const theme_test graph[] = {{a_replay_reads_what_lies_there_then, 3}};
+	const theme themes[] = {
+		THEME("error", NULL, NULL, error),
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+		THEME("graph", NULL, NULL, graph),
 	};
 
-	return RUN_CASES("o_group_proj", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/project/q_absorb_rig.h"
 #include "tests/reference/project_ref.h"
 
@@ -308,10 +308,9 @@ START_TEST(bits_of_a_token_do_not_depend_on_the_others)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{any_tokens_and_heads_equal_sums_in_double, 12},
 		{rope_part_is_rotated_as_its_style_says, 3},
 		{without_a_rope_part_rows_have_512_values, 1},
@@ -319,27 +318,27 @@ main(void)
 		{sum_is_rounded_once_and_ties_go_to_even, 1},
 		{rotation_worked_out_by_hand, 2},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{position_outside_the_table_gives_zeros_and_is_reported, 5},
 		{without_a_rope_positions_are_not_looked_at, 1},
 		{bits_of_a_rope_part_that_is_not_rotated_are_kept, 1},
 		{infinities_and_nan_go_through_the_arithmetic, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{heads_may_be_outermost, 1},
 		{weights_beyond_four_gib_are_found, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{products_are_summed_in_the_order_that_is_written, 3},
 		{any_number_of_tokens_have_the_bits_that_are_written, 8},
 		{bits_of_a_token_do_not_depend_on_the_others, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("q_absorb", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/project/q_absorb_rig.h"
 #include "tests/reference/project_ref.h"
 
@@ -164,25 +164,24 @@ START_TEST(subnormal_values_are_not_flushed)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_argument_that_is_wrong_is_named_and_nothing_is_written,
 		 (int)(sizeof errors / sizeof *errors)},
 		{context_and_arguments_have_to_be_there, 1},
 		{no_tokens_is_no_work, 1},
 	};
-	const case_test edge[] = {{subnormal_values_are_not_flushed, 1}};
-	const case_test layout[] = {
+	const theme_test edge[] = {{subnormal_values_are_not_flushed, 1}};
+	const theme_test layout[] = {
 		{rows_of_the_rope_table_may_lie_past_2_gib, 1}};
-	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("graph", graph),
+	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const theme themes[] = {
+		THEME("error", setup, teardown, error),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("q_absorb", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

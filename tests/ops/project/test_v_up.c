@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 #include "tests/reference/narrow_ref.h"
 #include "tests/reference/project_ref.h"
 
@@ -317,40 +317,39 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{any_tokens_and_heads_equal_sums_in_double, 9},
 		{product_worked_out_by_hand, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{infinities_and_nan_go_through_the_arithmetic, 1},
 		{subnormal_values_are_not_flushed, 1},
 	};
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_argument_that_is_wrong_is_named_and_nothing_is_written,
 		 (int)(sizeof errors / sizeof *errors)},
 		{context_arguments_and_tokens_may_be_missing, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{heads_may_be_outermost, 1},
 		{weights_beyond_four_gib_are_found, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{products_are_summed_in_the_order_that_is_written, 2},
 		{any_number_of_tokens_have_the_bits_that_are_written, 8},
 		{bits_of_a_row_do_not_depend_on_the_others, 1},
 	};
-	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("error", error),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
-		CASES("graph", graph),
+	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("error", setup, teardown, error),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("v_up", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -3,11 +3,10 @@
  * c128a_index: rows of compressed entries and their lengths. What the call
  * refuses and graphs are in test_c128a_index_call.c.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/c128a_rig.h"
 
 static c128a_rig r;
@@ -242,15 +241,14 @@ START_TEST(random_rows_equal_the_rule)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{entry_counts_from_its_last_position_on, 1},
 		{entries_past_the_width_are_dropped, 1},
 		{any_ratio_and_page_size_count_alike, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{token_without_a_slot_has_an_empty_row, 3},
 		{row_or_position_outside_is_empty_and_reported, 4},
 		{page_outside_the_pool_is_minus_one_and_reported_once, 5},
@@ -258,19 +256,19 @@ main(void)
 		{slots_that_do_not_fit_are_minus_one, 1},
 		{decode_or_prefill_may_be_missing, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{pages_apart_multiply_by_their_own_stride, 1},
 		{positions_of_a_million_tokens_are_found, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{random_rows_equal_the_rule, 24},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("c128a_index", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

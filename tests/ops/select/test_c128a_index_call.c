@@ -3,7 +3,6 @@
  * c128a_index, the call: what the host refuses, and that a recorded call equals
  * an eager one. The rows are in test_c128a_index.c.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/themes.h"
@@ -155,20 +154,19 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const error[] = {
-		every_field_is_checked_and_named,
-		what_is_optional_may_be_missing,
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{what_is_optional_may_be_missing, 1},
 	};
-	const TTest *const graph[] = {
-		replay_sees_what_changed_in_place,
+	const theme_test graph[] = {
+		{replay_sees_what_changed_in_place, 1},
 	};
 	const theme themes[] = {
 		THEME("error", setup, teardown, error),
 		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_THEMES("c128a_index", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,10 +4,9 @@
  * test_combine_index_image.c, what the call refuses and graphs in
  * test_combine_index_call.c.
  */
-#include <check.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/combine_index_rig.h"
 
 static sight_rig r;
@@ -241,31 +240,30 @@ START_TEST(random_rows_equal_the_rule)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{two_tokens_worked_out_by_hand, 1},
 		{topk_comes_first_and_then_the_window, 1},
 		{index_below_zero_is_left_out_and_the_rest_moves_up, 1},
 		{window_alone_needs_no_topk, 1},
 		{window_ends_where_the_gathered_keys_begin, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{token_that_is_none_has_an_empty_row, 3},
 		{request_outside_is_empty_and_reported, 4},
 		{lengths_that_do_not_fit_are_empty_and_reported, 7},
 		{index_outside_is_left_out_and_reported, 1},
 		{rows_up_to_the_end_of_int32_do_not_wrap, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{random_rows_equal_the_rule, 48},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("combine_index", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

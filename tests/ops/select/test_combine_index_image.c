@@ -3,10 +3,9 @@
  * combine_index: windows of tokens in an image, which see all of it that was
  * gathered.
  */
-#include <check.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/combine_index_rig.h"
 
 static sight_rig r;
@@ -127,25 +126,24 @@ START_TEST(random_images_equal_the_rule)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{window_takes_in_the_image, 1},
 		{compressed_entries_are_those_of_the_position, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{keys_that_were_not_gathered_are_not_seen, 1},
 		{window_and_image_are_no_more_than_a_row_has, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{random_images_equal_the_rule, 48},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("combine_index", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

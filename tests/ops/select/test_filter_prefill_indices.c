@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "tests/harness/cases.h"
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 #include "tests/reference/narrow_ref.h"
 
 #include "spmla/ops/filter_prefill_indices.h"
@@ -313,35 +313,36 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{every_index_goes_to_its_half, 2 * TOKENS},
 		{vector_worked_out_by_hand, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{context_may_be_empty_or_everything, 1},
 		{any_negative_index_is_none, 1},
 		{negative_context_is_none_everywhere_and_reported, 2},
 	};
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_argument_that_is_wrong_is_named_and_nothing_is_written,
 		 (int)(sizeof errors / sizeof *errors)},
 		{call_without_an_output_context_or_arguments_is_refused, 1},
 		{half_in_place_keeps_the_stride_of_the_input, 2},
 		{halves_are_not_one_buffer, 2},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{half_that_is_not_wanted_is_not_written, 2},
 		{half_may_replace_the_input, 2},
 	};
-	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("shape", shape), CASES("edge", edge),
-		CASES("error", error), CASES("layout", layout),
-		CASES("graph", graph),
+	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("error", setup, teardown, error),
+		THEME("layout", setup, teardown, layout),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("filter_prefill_indices", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

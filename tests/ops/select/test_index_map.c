@@ -4,10 +4,9 @@
  * Rows behind a window are in test_index_map_mixed.c, refusals and graphs in
  * test_index_map_call.c.
  */
-#include <check.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/index_map_rig.h"
 
 static index_map_rig r;
@@ -299,16 +298,15 @@ START_TEST(random_rows_of_any_k_equal_the_rule)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{index_becomes_page_times_page_size_plus_offset, 1},
 		{token_of_a_workspace_adds_the_start, 1},
 		{compact_rows_begin_with_their_slots_in_order, 1},
 		{random_rows_of_any_k_equal_the_rule, 64},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{index_past_the_table_is_minus_one_and_no_error, 1},
 		{token_without_a_slot_has_an_empty_row, 2},
 		{entries_at_and_past_the_length_are_not_read, 4},
@@ -320,14 +318,14 @@ main(void)
 		{index_at_or_past_the_context_is_minus_one_and_reported, 1},
 		{context_that_is_empty_or_negative_has_no_index, 3},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{pages_apart_multiply_by_their_own_stride, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
 	};
 
-	return RUN_CASES("index_map", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

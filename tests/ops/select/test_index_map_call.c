@@ -3,11 +3,11 @@
  * index_map, the call: what the host refuses, and that a recorded call equals
  * an eager one. The slots are in test_index_map.c.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/ops/index_map.h"
 
@@ -232,38 +232,25 @@ START_TEST(positions_of_a_million_tokens_are_mapped)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("index_map");
-	TCase *error = tcase_create("error");
-	TCase *layout = tcase_create("layout");
-	TCase *graph = tcase_create("graph");
+	const theme_test error[] = {
+		{every_number_that_is_wrong_is_named, 1},
+		{every_stride_that_is_wrong_is_named, 1},
+		{every_pointer_that_is_missing_is_named, 5},
+		{what_is_optional_may_be_missing, 1},
+	};
+	const theme_test layout[] = {
+		{positions_of_a_million_tokens_are_mapped, 1},
+	};
+	const theme_test graph[] = {
+		{replay_sees_what_changed_in_place, 1},
+	};
+	const theme themes[] = {
+		THEME("error", setup, teardown, error),
+		THEME("layout", setup, teardown, layout),
+		THEME("graph", setup, teardown, graph),
+	};
 
-	tcase_add_checked_fixture(error, setup, teardown);
-	tcase_add_test(error, every_number_that_is_wrong_is_named);
-	tcase_add_test(error, every_stride_that_is_wrong_is_named);
-	tcase_add_loop_test(error, every_pointer_that_is_missing_is_named, 0,
-			    5);
-	tcase_add_test(error, what_is_optional_may_be_missing);
-	tcase_add_checked_fixture(layout, setup, teardown);
-	tcase_add_test(layout, positions_of_a_million_tokens_are_mapped);
-	tcase_add_checked_fixture(graph, setup, teardown);
-	tcase_add_test(graph, replay_sees_what_changed_in_place);
-	suite_add_tcase(s, error);
-	suite_add_tcase(s, layout);
-	suite_add_tcase(s, graph);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

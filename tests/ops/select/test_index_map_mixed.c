@@ -4,10 +4,9 @@
  * take them: swa_index makes the padded left half, index_map or c128a_index the
  * right one and the length, in place.
  */
-#include <check.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/index_rig.h"
 
 #include "spmla/ops/c128a_index.h"
@@ -247,28 +246,27 @@ START_TEST(random_rows_are_those_of_the_mixed_form)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{window_and_topk_lie_side_by_side, 1},
 		{window_and_all_entries_lie_side_by_side, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{token_without_a_slot_has_an_empty_row_of_both, 2},
 	};
-	const case_test error[] = {
+	const theme_test error[] = {
 		{length_of_both_halves_fits_31_bits, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{random_rows_are_those_of_the_mixed_form, 24},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("error", error),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("error", setup, teardown, error),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("index_map", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -4,10 +4,10 @@
  * the pinned order, and single values derived by hand. Every check compares
  * what lies behind the outputs too, and runs twice.
  */
+#include "tests/harness/themes.h"
 #include "tests/ops/select/indexer_q_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,37 +327,32 @@ START_TEST(a_token_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *suite = suite_create("indexer_q_prep");
-	TCase *shape = tcase_create("shape");
-	TCase *edge = tcase_create("edge");
-	TCase *determinism = tcase_create("determinism");
-	SRunner *runner;
-	int failed;
+	const theme_test shape[] = {
+		{queries_of_any_shape_equal_the_model, 1},
+		{heads_may_lie_within_or_outside_of_tokens, 1},
+		{queries_and_outputs_may_lie_at_any_address, 1},
+	};
+	const theme_test edge[] = {
+		{a_head_of_zeros_has_the_least_scale, 1},
+		{the_two_floors_differ_for_tiny_heads_only, 1},
+		{an_amax_of_448_times_a_power_of_two_fills_the_range, 1},
+		{nan_and_infinity_have_defined_codes, 1},
+		{weights_are_folded_in_the_pinned_order, 1},
+		{weights_may_be_bf16_or_f32, 1},
+		{rope_at_position_0_changes_nothing, 1},
+		{each_rope_style_turns_its_own_pairs, 1},
+		{a_token_outside_the_rope_table_is_zero_and_reported, 1},
+	};
+	const theme_test determinism[] = {
+		{a_token_does_not_depend_on_its_neighbours, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("determinism", NULL, NULL, determinism),
+	};
 
-	tcase_add_test(shape, queries_of_any_shape_equal_the_model);
-	tcase_add_test(shape, heads_may_lie_within_or_outside_of_tokens);
-	tcase_add_test(shape, queries_and_outputs_may_lie_at_any_address);
-	tcase_add_test(edge, a_head_of_zeros_has_the_least_scale);
-	tcase_add_test(edge, the_two_floors_differ_for_tiny_heads_only);
-	tcase_add_test(edge,
-		       an_amax_of_448_times_a_power_of_two_fills_the_range);
-	tcase_add_test(edge, nan_and_infinity_have_defined_codes);
-	tcase_add_test(edge, weights_are_folded_in_the_pinned_order);
-	tcase_add_test(edge, weights_may_be_bf16_or_f32);
-	tcase_add_test(edge, rope_at_position_0_changes_nothing);
-	tcase_add_test(edge, each_rope_style_turns_its_own_pairs);
-	tcase_add_test(edge,
-		       a_token_outside_the_rope_table_is_zero_and_reported);
-	tcase_add_test(determinism, a_token_does_not_depend_on_its_neighbours);
-	suite_add_tcase(suite, shape);
-	suite_add_tcase(suite, edge);
-	suite_add_tcase(suite, determinism);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -3,10 +3,10 @@
  * indexer_q_prep: what the call refuses and says, and how it is recorded and
  * replayed.
  */
+#include "tests/harness/themes.h"
 #include "tests/ops/select/indexer_q_rig.h"
 #include "tests/reference/narrow_ref.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -196,29 +196,26 @@ START_TEST(a_head_of_subnormals_is_zeros_of_their_signs)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	Suite *suite = suite_create("indexer_q_prep");
-	TCase *error = tcase_create("error");
-	TCase *edge = tcase_create("edge");
-	TCase *graph = tcase_create("graph");
-	SRunner *runner;
-	int failed;
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{args_and_context_must_be_there, 1},
+	};
+	const theme_test edge[] = {
+		{without_rope_its_fields_do_not_matter, 1},
+		{no_tokens_need_no_pointers_and_write_nothing, 1},
+		{a_head_of_subnormals_is_zeros_of_their_signs, 1},
+		{rows_of_the_rope_table_may_lie_past_2_gib, 1},
+	};
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
+	};
+	const theme themes[] = {
+		THEME("error", NULL, NULL, error),
+		THEME("edge", NULL, NULL, edge),
+		THEME("graph", NULL, NULL, graph),
+	};
 
-	tcase_add_test(error, every_field_is_checked_and_named);
-	tcase_add_test(error, args_and_context_must_be_there);
-	tcase_add_test(edge, without_rope_its_fields_do_not_matter);
-	tcase_add_test(edge, no_tokens_need_no_pointers_and_write_nothing);
-	tcase_add_test(edge, a_head_of_subnormals_is_zeros_of_their_signs);
-	tcase_add_test(edge, rows_of_the_rope_table_may_lie_past_2_gib);
-	tcase_add_test(graph, a_replay_reads_what_lies_there_then);
-	suite_add_tcase(suite, error);
-	suite_add_tcase(suite, edge);
-	suite_add_tcase(suite, graph);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,7 @@
  * MXFP4. All outputs are compared with a model that rounds doubles in the
  * pinned order; single values are derived by hand.
  */
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/indexer_q_rig.h"
 #include "tests/reference/narrow_ref.h"
 
@@ -363,13 +363,12 @@ START_TEST(a_replay_reads_what_lies_there_then)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{queries_of_any_shape_equal_the_model, 4},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{the_floor_of_v4_is_1e_4, 1},
 		{ties_of_e2m1_go_to_the_even_code, 1},
 		{scales_are_the_next_power_of_two_above_a_sixth, 1},
@@ -380,19 +379,21 @@ main(void)
 		{each_rope_style_turns_its_own_pairs_of_the_last, 1},
 		{a_token_outside_the_rope_table_is_zero_and_reported, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{mxfp4_takes_the_first_64_and_any_layout_too, 1},
 		{codes_and_scales_lie_where_they_belong, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{a_token_does_not_depend_on_its_neighbours, 1},
 	};
-	const case_test graph[] = {{a_replay_reads_what_lies_there_then, 1}};
-	const case_group groups[] = {
-		CASES("shape", shape),   CASES("edge", edge),
-		CASES("layout", layout), CASES("determinism", determinism),
-		CASES("graph", graph),
+	const theme_test graph[] = {{a_replay_reads_what_lies_there_then, 1}};
+	const theme themes[] = {
+		THEME("shape", NULL, NULL, shape),
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+		THEME("determinism", NULL, NULL, determinism),
+		THEME("graph", NULL, NULL, graph),
 	};
 
-	return RUN_CASES("indexer_q_prep_v4", NULL, NULL, groups);
+	return RUN_THEMES(themes);
 }

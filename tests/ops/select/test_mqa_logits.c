@@ -3,13 +3,13 @@
  * mqa_logits: the scores. Bad data, refusals and graphs are in
  * test_mqa_logits_call.c.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "tests/emulator/emulator.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/mqa_world.h"
 
 static fixture f;
@@ -279,57 +279,36 @@ START_TEST(bits_do_not_depend_on_the_width_of_a_subgroup)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("mqa_logits");
-	TCase *shape = tcase_create("shape");
-	TCase *edge = tcase_create("edge");
-	TCase *layout = tcase_create("layout");
-	TCase *determinism = tcase_create("determinism");
+	const theme_test shape[] = {
+		{scores_equal_the_reference_for_any_heads_and_page_size, 24},
+		{large_head_before_many_small_ones_loses_no_more_than_the_bound,
+		 2},
+		{negative_heads_are_dropped_before_the_weights, 1},
+	};
+	const theme_test edge[] = {
+		{zero_queries_score_zero, 1},
+		{subnormal_codes_and_scales_count, 1},
+		{nan_code_of_a_key_counts_as_zero_and_nan_weight_is_nan, 1},
+		{nan_behind_what_a_row_uses_is_not_read, 1},
+	};
+	const theme_test layout[] = {
+		{page_beyond_four_gib_is_found, 1},
+		{scales_that_begin_at_four_gib_are_found, 1},
+		{queries_may_lie_at_any_address, 1},
+	};
+	const theme_test determinism[] = {
+		{bits_of_a_row_do_not_depend_on_the_other_tokens, 1},
+		{two_queries_of_a_row_have_the_bits_of_each_alone, 2},
+		{bits_do_not_depend_on_the_width_of_a_subgroup, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
+	};
 
-	tcase_add_checked_fixture(shape, setup, teardown);
-	tcase_add_loop_test(
-		shape, scores_equal_the_reference_for_any_heads_and_page_size,
-		0, 24);
-	tcase_add_loop_test(
-		shape,
-		large_head_before_many_small_ones_loses_no_more_than_the_bound,
-		0, 2);
-	tcase_add_test(shape, negative_heads_are_dropped_before_the_weights);
-	tcase_add_checked_fixture(edge, setup, teardown);
-	tcase_add_test(edge, zero_queries_score_zero);
-	tcase_add_test(edge, subnormal_codes_and_scales_count);
-	tcase_add_test(edge,
-		       nan_code_of_a_key_counts_as_zero_and_nan_weight_is_nan);
-	tcase_add_test(edge, nan_behind_what_a_row_uses_is_not_read);
-	tcase_add_checked_fixture(layout, setup, teardown);
-	tcase_add_test(layout, page_beyond_four_gib_is_found);
-	tcase_add_test(layout, scales_that_begin_at_four_gib_are_found);
-	tcase_add_test(layout, queries_may_lie_at_any_address);
-	tcase_add_checked_fixture(determinism, setup, teardown);
-	tcase_add_test(determinism,
-		       bits_of_a_row_do_not_depend_on_the_other_tokens);
-	tcase_add_loop_test(determinism,
-			    two_queries_of_a_row_have_the_bits_of_each_alone, 0,
-			    2);
-	tcase_add_test(determinism,
-		       bits_do_not_depend_on_the_width_of_a_subgroup);
-	suite_add_tcase(s, shape);
-	suite_add_tcase(s, edge);
-	suite_add_tcase(s, layout);
-	suite_add_tcase(s, determinism);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

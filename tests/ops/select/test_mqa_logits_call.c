@@ -3,11 +3,10 @@
  * mqa_logits, the call: what the host refuses, what the device reports, and
  * that a recorded call equals an eager one.
  */
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/mqa_world.h"
 
 static fixture f;
@@ -238,10 +237,9 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{page_outside_the_pool_scores_minus_infinity, 6},
 		{page_not_written_scores_minus_infinity, 1},
 		{keys_past_the_table_score_minus_infinity, 1},
@@ -249,20 +247,20 @@ main(void)
 		{row_that_does_not_fit_the_logits_is_not_written, 5},
 		{row_without_keys_is_not_looked_at, 1},
 	};
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_number_that_is_wrong_is_named, 1},
 		{every_pointer_that_is_missing_is_named, 7},
 		{every_field_of_the_cache_that_is_wrong_is_named, 1},
 		{no_tokens_is_no_work, 1},
 	};
-	const case_test graph[] = {
+	const theme_test graph[] = {
 		{replay_sees_what_changed_in_place, 1},
 	};
-	const case_group groups[] = {
-		CASES("edge", edge),
-		CASES("error", error),
-		CASES("graph", graph),
+	const theme themes[] = {
+		THEME("edge", setup, teardown, edge),
+		THEME("error", setup, teardown, error),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("mqa_logits", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -3,13 +3,12 @@
  * mqa_logits where it is large: logits past 4 GiB, contexts of a million keys,
  * thousands of tokens.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/mqa_world.h"
 
 static fixture f;
@@ -143,17 +142,16 @@ START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{logits_past_8_gib_are_written_where_they_belong, 1},
 		{a_context_of_a_million_keys_is_scored_to_its_end, 1},
 		{thousands_of_tokens_are_scored_and_reported_each_as_alone, 1},
 	};
-	const case_group groups[] = {
-		CASES("layout", layout),
+	const theme themes[] = {
+		THEME("layout", setup, teardown, layout),
 	};
 
-	return RUN_CASES("mqa_logits", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

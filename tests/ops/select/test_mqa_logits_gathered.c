@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/gathered_world.h"
 #include "tests/ops/select/mqa_world.h"
 
@@ -275,17 +275,16 @@ START_TEST(bits_of_a_row_do_not_depend_on_the_other_tokens)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{scores_equal_the_reference_for_any_heads_and_form, 18},
 		{large_head_before_many_small_ones_loses_no_more_than_the_bound,
 		 2},
 		{width_of_a_row_may_be_just_what_it_holds, 3},
 		{negative_heads_are_dropped_before_the_weights, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{zero_queries_score_zero, 1},
 		{subnormal_codes_and_scales_count, 1},
 		{nan_code_of_a_key_counts_as_zero_and_nan_weight_is_nan, 1},
@@ -295,15 +294,15 @@ main(void)
 		{compressed_row_that_does_not_fit_is_not_written, 1},
 		{nan_in_keys_that_no_row_sees_is_not_read, 3},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{bits_are_those_of_the_paged_operation, 1},
 		{bits_of_a_row_do_not_depend_on_the_other_tokens, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("mqa_logits_gathered", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

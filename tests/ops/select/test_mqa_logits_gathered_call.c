@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/gathered_world.h"
 
 static fixture f;
@@ -168,21 +168,20 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{every_number_that_is_wrong_is_named, 6},
 		{width_and_strides_that_are_wrong_are_named, 1},
 		{context_arguments_and_their_size_are_checked, 1},
 		{every_pointer_that_is_missing_is_named, 7},
 		{no_tokens_is_no_work, 1},
 	};
-	const case_test graph[] = {{replay_sees_what_changed_in_place, 1}};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("graph", graph),
+	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
+	const theme themes[] = {
+		THEME("error", setup, teardown, error),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("mqa_logits_gathered", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

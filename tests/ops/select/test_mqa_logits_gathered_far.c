@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/gathered_world.h"
 
 static fixture f;
@@ -137,17 +137,16 @@ START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{key_beyond_four_gib_is_found, 1},
 		{queries_and_keys_may_lie_at_any_address, 1},
 		{thousands_of_tokens_are_scored_and_reported_each_as_alone, 1},
 	};
-	const case_group groups[] = {
-		CASES("layout", layout),
+	const theme themes[] = {
+		THEME("layout", setup, teardown, layout),
 	};
 
-	return RUN_CASES("mqa_logits_gathered", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tests/emulator/emulator.h"
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/mqa_world.h"
 #include "tests/reference/mxfp4_ref.h"
 #include "tests/reference/reference.h"
@@ -330,33 +330,32 @@ START_TEST(bits_do_not_depend_on_the_width_of_a_subgroup)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{scores_equal_the_reference_for_any_heads_and_page_size, 24},
 		{thousands_of_tokens_have_each_its_scale, 1},
 		{negative_heads_are_dropped_before_the_weights, 1},
 		{every_value_meets_its_own_scale, 1},
 		{products_of_all_codes_are_exact, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{zero_queries_score_zero, 1},
 		{scales_of_either_end_count, 1},
 		{a_scale_of_255_is_infinite_and_a_weight_may_be_nan, 1},
 		{what_no_row_uses_is_not_read, 1},
 		{a_page_outside_the_pool_scores_minus_infinity, 2},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{bits_are_those_of_the_same_values_in_fp8, 1},
 		{bits_of_a_row_do_not_depend_on_the_other_tokens, 1},
 		{bits_do_not_depend_on_the_width_of_a_subgroup, 1},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("mqa_logits_mxfp4", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/mqa_world.h"
 
 static fixture f;
@@ -133,25 +133,24 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test error[] = {
+	const theme_test error[] = {
 		{scales_of_queries_and_pages_are_checked, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{page_beyond_four_gib_is_found, 1},
 		{scales_that_begin_at_four_gib_are_found, 1},
 		{queries_may_lie_at_any_address, 1},
 	};
-	const case_test graph[] = {
+	const theme_test graph[] = {
 		{replay_sees_what_changed_in_place, 1},
 	};
-	const case_group groups[] = {
-		CASES("error", error),
-		CASES("layout", layout),
-		CASES("graph", graph),
+	const theme themes[] = {
+		THEME("error", setup, teardown, error),
+		THEME("layout", setup, teardown, layout),
+		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_CASES("mqa_logits_mxfp4", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

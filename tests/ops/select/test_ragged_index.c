@@ -3,12 +3,11 @@
  * ragged_index: packed rows, against the rule written out once more in 64 bits.
  * What the call refuses and graphs are in test_ragged_index_call.c.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/index_rig.h"
 
 #include "spmla/ops/ragged_index.h"
@@ -258,33 +257,32 @@ START_TEST(random_rows_equal_the_rule)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{rows_lie_one_behind_the_other, 1},
 		{lengths_are_clamped_to_the_row, 1},
 		{without_lengths_rows_are_whole, 1},
 		{entries_past_the_slots_become_minus_one_silently, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{row_without_room_is_empty_and_reported, 1},
 		{no_tokens_have_an_indptr_of_zero, 1},
 		{rows_of_nothing_are_nothing, 1},
 		{sums_do_not_wrap, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{rows_may_be_gibibytes_apart, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{random_rows_equal_the_rule, 54},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("ragged_index", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * ragged_index, the call: what the host refuses, and that a recorded call
  * equals an eager one. The packing is in test_ragged_index.c.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/themes.h"
@@ -114,19 +113,18 @@ START_TEST(replay_sees_what_changed_in_place)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const error[] = {
-		every_field_is_checked_and_named,
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
 	};
-	const TTest *const graph[] = {
-		replay_sees_what_changed_in_place,
+	const theme_test graph[] = {
+		{replay_sees_what_changed_in_place, 1},
 	};
 	const theme themes[] = {
 		THEME("error", setup, teardown, error),
 		THEME("graph", setup, teardown, graph),
 	};
 
-	return RUN_THEMES("ragged_index", themes);
+	return RUN_THEMES(themes);
 }

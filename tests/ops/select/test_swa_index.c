@@ -4,11 +4,10 @@
  * rows are in test_swa_index_image.c, what the call refuses and graphs in
  * test_swa_index_call.c.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/swa_rig.h"
 
 static swa_rig r;
@@ -333,17 +332,16 @@ START_TEST(random_windows_equal_the_rule)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{window_is_the_last_keys_of_the_token, 1},
 		{token_near_the_start_sees_what_there_is, 1},
 		{replay_start_bounds_the_window, 1},
 		{ring_takes_columns_modulo_their_number, 1},
 		{gather_is_the_new_keys_and_the_window_before_them, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{token_without_a_slot_has_an_empty_row, 3},
 		{row_or_position_outside_is_empty_and_reported, 5},
 		{position_before_the_replay_is_empty_and_reported, 1},
@@ -353,19 +351,19 @@ main(void)
 		{bad_lengths_gather_nothing_and_are_reported, 1},
 		{no_tokens_and_no_requests_need_nothing, 1},
 	};
-	const case_test layout[] = {
+	const theme_test layout[] = {
 		{pages_apart_multiply_by_their_own_stride, 1},
 		{positions_of_a_million_tokens_are_found, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{random_windows_equal_the_rule, 48},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("layout", layout),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("swa_index", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

@@ -3,10 +3,9 @@
  * swa_index: windows of tokens in an image, which see all of it, and rows that
  * are the left half of longer ones.
  */
-#include <check.h>
 #include <string.h>
 
-#include "tests/harness/cases.h"
+#include "tests/harness/themes.h"
 #include "tests/ops/select/swa_rig.h"
 
 static swa_rig r;
@@ -206,30 +205,29 @@ START_TEST(random_images_equal_the_rule)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const case_test shape[] = {
+	const theme_test shape[] = {
 		{token_sees_its_image_and_the_window_before_it, 1},
 		{image_longer_than_the_window_is_seen_from_its_start, 1},
 		{keys_to_the_right_are_at_most_those_of_an_image, 1},
 		{padded_row_is_as_long_as_it_is_wide, 1},
 	};
-	const case_test edge[] = {
+	const theme_test edge[] = {
 		{window_and_image_are_no_more_than_a_row_has, 1},
 		{token_beside_an_image_has_its_window, 5},
 		{replay_start_bounds_the_image_too, 1},
 		{keys_to_the_right_need_their_columns, 1},
 		{image_may_end_at_the_last_position, 1},
 	};
-	const case_test determinism[] = {
+	const theme_test determinism[] = {
 		{random_images_equal_the_rule, 48},
 	};
-	const case_group groups[] = {
-		CASES("shape", shape),
-		CASES("edge", edge),
-		CASES("determinism", determinism),
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("determinism", setup, teardown, determinism),
 	};
 
-	return RUN_CASES("swa_index", setup, teardown, groups);
+	return RUN_THEMES(themes);
 }

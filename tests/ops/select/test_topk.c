@@ -2,7 +2,6 @@
  *
  * topk: the exact set of any row, ties, odd scores and short rows.
  */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,36 +314,35 @@ START_TEST(scores_beside_an_unaligned_row_are_not_taken)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		row_of_one_more_than_k_leaves_the_worst_out,
-		row_of_at_most_k_is_the_identity_and_then_minus_one,
-		every_k_up_to_the_length_gives_the_exact_set,
-		k_far_above_every_length_works,
-		random_rows_equal_a_full_sort,
-		long_rows_of_odd_scores_equal_a_full_sort,
-		rows_of_any_length_and_start_equal_a_full_sort,
-		sample_that_misleads_changes_nothing,
+	const theme_test shape[] = {
+		{row_of_one_more_than_k_leaves_the_worst_out, 1},
+		{row_of_at_most_k_is_the_identity_and_then_minus_one, 1},
+		{every_k_up_to_the_length_gives_the_exact_set, 1},
+		{k_far_above_every_length_works, 1},
+		{random_rows_equal_a_full_sort, 1},
+		{long_rows_of_odd_scores_equal_a_full_sort, 1},
+		{rows_of_any_length_and_start_equal_a_full_sort, 1},
+		{sample_that_misleads_changes_nothing, 1},
 	};
-	const TTest *const edge[] = {
-		ties_across_the_threshold_take_the_lower_position,
-		nan_of_either_sign_ranks_below_minus_infinity,
-		minus_infinity_is_taken_only_when_nothing_else_is_left,
-		minus_zero_equals_plus_zero,
-		subnormal_scores_keep_their_order,
-		scores_of_short_rows_are_not_read,
+	const theme_test edge[] = {
+		{ties_across_the_threshold_take_the_lower_position, 1},
+		{nan_of_either_sign_ranks_below_minus_infinity, 1},
+		{minus_infinity_is_taken_only_when_nothing_else_is_left, 1},
+		{minus_zero_equals_plus_zero, 1},
+		{subnormal_scores_keep_their_order, 1},
+		{scores_of_short_rows_are_not_read, 1},
 	};
-	const TTest *const layout[] = {
-		rows_lie_anywhere_and_output_rows_may_be_apart,
-		scores_beside_an_unaligned_row_are_not_taken,
+	const theme_test layout[] = {
+		{rows_lie_anywhere_and_output_rows_may_be_apart, 1},
+		{scores_beside_an_unaligned_row_are_not_taken, 1},
 	};
 	const theme themes[] = {
-		LONG_THEME("shape", setup, teardown, shape),
+		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
 		THEME("layout", setup, teardown, layout),
 	};
 
-	return RUN_THEMES("topk", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,11 +3,11 @@
  * topk, the call: what the host refuses, what the device reports, and that a
  * recorded call equals an eager one. What it selects is in test_topk.c.
  */
-#include <check.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
 
 #include "spmla/ops/topk.h"
 
@@ -230,44 +230,32 @@ START_TEST(a_million_scores_past_4_gib_are_ranked)
 }
 END_TEST
 
-static Suite *
-suite(void)
+SUITE
 {
-	Suite *s = suite_create("topk");
-	TCase *edge = tcase_create("edge");
-	TCase *layout = tcase_create("layout");
-	TCase *error = tcase_create("error");
-	TCase *determinism = tcase_create("determinism");
-	TCase *graph = tcase_create("graph");
+	const theme_test edge[] = {
+		{row_outside_the_scores_is_empty_and_reported, 1},
+	};
+	const theme_test layout[] = {
+		{a_million_scores_past_4_gib_are_ranked, 1},
+	};
+	const theme_test error[] = {
+		{every_field_that_is_wrong_is_named, 1},
+		{no_rows_is_no_work, 1},
+	};
+	const theme_test determinism[] = {
+		{row_does_not_depend_on_its_neighbours, 1},
+	};
+	const theme_test graph[] = {
+		{replay_sees_what_changed_in_place, 1},
+		{refused_call_spoils_its_capture_only, 1},
+	};
+	const theme themes[] = {
+		THEME("edge", setup, teardown, edge),
+		THEME("layout", setup, teardown, layout),
+		THEME("error", setup, teardown, error),
+		THEME("determinism", setup, teardown, determinism),
+		THEME("graph", setup, teardown, graph),
+	};
 
-	tcase_add_checked_fixture(edge, setup, teardown);
-	tcase_add_test(edge, row_outside_the_scores_is_empty_and_reported);
-	tcase_add_checked_fixture(layout, setup, teardown);
-	tcase_add_test(layout, a_million_scores_past_4_gib_are_ranked);
-	tcase_add_checked_fixture(error, setup, teardown);
-	tcase_add_test(error, every_field_that_is_wrong_is_named);
-	tcase_add_test(error, no_rows_is_no_work);
-	tcase_add_checked_fixture(determinism, setup, teardown);
-	tcase_add_test(determinism, row_does_not_depend_on_its_neighbours);
-	tcase_add_checked_fixture(graph, setup, teardown);
-	tcase_add_test(graph, replay_sees_what_changed_in_place);
-	tcase_add_test(graph, refused_call_spoils_its_capture_only);
-	suite_add_tcase(s, edge);
-	suite_add_tcase(s, layout);
-	suite_add_tcase(s, error);
-	suite_add_tcase(s, determinism);
-	suite_add_tcase(s, graph);
-	return s;
-}
-
-int
-main(void)
-{
-	SRunner *runner = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed != 0;
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * by one and dealt to the SMs, and against vectors worked out by hand. Every
  * check runs the op twice on one context over different poison.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/fixture.h"
@@ -352,27 +351,26 @@ START_TEST(only_the_number_of_splits_counts)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		three_requests_on_four_sms,
-		several_tokens_a_request,
-		neighbours_of_one_index_are_one_request,
-		random_batches_equal_the_list_of_units,
+	const theme_test shape[] = {
+		{three_requests_on_four_sms, 1},
+		{several_tokens_a_request, 1},
+		{neighbours_of_one_index_are_one_request, 1},
+		{random_batches_equal_the_list_of_units, 1},
 	};
-	const TTest *const edge[] = {
-		without_work_every_row_is_the_end,
-		requests_without_keys_are_passed_over,
-		with_more_sms_than_units_one_end_is_idle,
-		a_length_below_zero_counts_as_none_and_is_reported,
-		units_do_not_wrap,
+	const theme_test edge[] = {
+		{without_work_every_row_is_the_end, 1},
+		{requests_without_keys_are_passed_over, 1},
+		{with_more_sms_than_units_one_end_is_idle, 1},
+		{a_length_below_zero_counts_as_none_and_is_reported, 1},
+		{units_do_not_wrap, 1},
 	};
-	const TTest *const layout[] = {
-		rows_of_lengths_may_be_far_apart,
+	const theme_test layout[] = {
+		{rows_of_lengths_may_be_far_apart, 1},
 	};
-	const TTest *const determinism[] = {
-		only_the_number_of_splits_counts,
+	const theme_test determinism[] = {
+		{only_the_number_of_splits_counts, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
@@ -380,5 +378,5 @@ main(void)
 		THEME("layout", setup, teardown, layout),
 		THEME("determinism", setup, teardown, determinism)};
 
-	return RUN_THEMES("indexer_schedule", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * indexer_schedule: what the call refuses and says, and how it is recorded,
  * queued and replayed. What it plans is in test_indexer_schedule.c.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/fixture.h"
@@ -174,20 +173,19 @@ START_TEST(a_queued_op_has_its_own_copy_of_the_args)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const error[] = {
-		every_field_is_checked_and_named,
-		args_and_context_must_be_there,
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{args_and_context_must_be_there, 1},
 	};
-	const TTest *const graph[] = {
-		a_replay_reads_what_lies_there_then,
-		a_refused_call_fails_its_capture,
-		a_queued_op_has_its_own_copy_of_the_args,
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
+		{a_refused_call_fails_its_capture, 1},
+		{a_queued_op_has_its_own_copy_of_the_args, 1},
 	};
 	const theme themes[] = {THEME("error", setup, teardown, error),
 				THEME("graph", setup, teardown, graph)};
 
-	return RUN_THEMES("indexer_schedule", themes);
+	return RUN_THEMES(themes);
 }

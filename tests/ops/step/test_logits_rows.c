@@ -2,7 +2,6 @@
  *
  * logits_rows: the prefix sum of rounded lengths, and rows that find no room.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/step_rig.h"
@@ -239,25 +238,25 @@ START_TEST(every_argument_that_is_wrong_is_named)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		rows_start_at_multiples_of_256,
-		starts_of_long_rows_do_not_wrap,
-		random_rows_never_overlap_or_leave_the_buffer,
+	const theme_test shape[] = {
+		{rows_start_at_multiples_of_256, 1},
+		{starts_of_long_rows_do_not_wrap, 1},
+		{random_rows_never_overlap_or_leave_the_buffer, 1},
 	};
-	const TTest *const edge[] = {
-		no_lengths_take_no_room,
-		the_last_row_needs_room_for_its_length_only,
-		a_row_without_room_is_named_and_later_ones_that_fit_are_kept,
-		without_rows_the_token_is_named,
+	const theme_test edge[] = {
+		{no_lengths_take_no_room, 1},
+		{the_last_row_needs_room_for_its_length_only, 1},
+		{a_row_without_room_is_named_and_later_ones_that_fit_are_kept,
+		 1},
+		{without_rows_the_token_is_named, 1},
 	};
-	const TTest *const graph[] = {
-		a_recorded_call_reads_what_is_there_at_each_replay,
+	const theme_test graph[] = {
+		{a_recorded_call_reads_what_is_there_at_each_replay, 1},
 	};
-	const TTest *const error[] = {
-		every_argument_that_is_wrong_is_named,
+	const theme_test error[] = {
+		{every_argument_that_is_wrong_is_named, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
@@ -266,5 +265,5 @@ main(void)
 		THEME("error", setup, teardown, error),
 	};
 
-	return RUN_THEMES("logits_rows", themes);
+	return RUN_THEMES(themes);
 }

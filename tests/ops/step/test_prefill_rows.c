@@ -3,7 +3,6 @@
  * prefill_rows: prefix sums, ranges of keys, rows of a piece, and what finds no
  * room.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/fixture.h"
@@ -278,22 +277,21 @@ START_TEST(what_is_wrong_is_named)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		requests_lie_one_behind_the_other,
-		rows_of_logits_begin_anew_in_every_piece,
-		long_contexts_and_rows_do_not_wrap,
-		a_paused_request_takes_no_rows,
-		a_step_without_requests_is_padding,
+	const theme_test shape[] = {
+		{requests_lie_one_behind_the_other, 1},
+		{rows_of_logits_begin_anew_in_every_piece, 1},
+		{long_contexts_and_rows_do_not_wrap, 1},
+		{a_paused_request_takes_no_rows, 1},
+		{a_step_without_requests_is_padding, 1},
 	};
-	const TTest *const edge[] = {
-		a_context_without_room_is_skipped_and_reported,
-		bad_lengths_and_requests_give_empty_tokens,
+	const theme_test edge[] = {
+		{a_context_without_room_is_skipped_and_reported, 1},
+		{bad_lengths_and_requests_give_empty_tokens, 1},
 	};
-	const TTest *const error[] = {
-		what_is_wrong_is_named,
+	const theme_test error[] = {
+		{what_is_wrong_is_named, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
@@ -301,5 +299,5 @@ main(void)
 		THEME("error", setup, teardown, error),
 	};
 
-	return RUN_THEMES("prefill_rows", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * rows, columns and pages that are not there. Refusals and graphs are in
  * test_slot_map_call.c.
  */
-#include <check.h>
 
 #include "tests/harness/themes.h"
 #include "tests/ops/step/slot_map_rig.h"
@@ -300,27 +299,27 @@ START_TEST(random_tokens_equal_the_reference_table)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		slots_of_a_table_worked_out_by_hand,
-		slots_of_compressed_keys_worked_out_by_hand,
-		slots_may_need_more_than_32_bits,
-		random_tokens_equal_the_reference_table,
+	const theme_test shape[] = {
+		{slots_of_a_table_worked_out_by_hand, 1},
+		{slots_of_compressed_keys_worked_out_by_hand, 1},
+		{slots_may_need_more_than_32_bits, 1},
+		{random_tokens_equal_the_reference_table, 1},
 	};
-	const TTest *const edge[] = {
-		padding_has_no_slot_and_is_not_looked_up,
-		tokens_inside_a_group_are_not_looked_up_and_keep_their_context,
-		rows_outside_the_table_are_skipped_and_reported,
-		columns_that_are_not_there_are_skipped_and_reported,
-		position_below_zero_has_no_page_however_wide_the_table,
-		pages_outside_the_pool_are_skipped_and_reported,
+	const theme_test edge[] = {
+		{padding_has_no_slot_and_is_not_looked_up, 1},
+		{tokens_inside_a_group_are_not_looked_up_and_keep_their_context,
+		 1},
+		{rows_outside_the_table_are_skipped_and_reported, 1},
+		{columns_that_are_not_there_are_skipped_and_reported, 1},
+		{position_below_zero_has_no_page_however_wide_the_table, 1},
+		{pages_outside_the_pool_are_skipped_and_reported, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
 	};
 
-	return RUN_THEMES("slot_map", themes);
+	return RUN_THEMES(themes);
 }

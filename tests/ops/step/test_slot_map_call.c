@@ -3,7 +3,6 @@
  * slot_map, the call: what the host refuses, and that a recorded call equals an
  * eager one.
  */
-#include <check.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -97,19 +96,18 @@ START_TEST(every_argument_that_is_wrong_is_named)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const graph[] = {
-		a_recorded_call_reads_what_is_there_at_each_replay,
+	const theme_test graph[] = {
+		{a_recorded_call_reads_what_is_there_at_each_replay, 1},
 	};
-	const TTest *const error[] = {
-		every_argument_that_is_wrong_is_named,
+	const theme_test error[] = {
+		{every_argument_that_is_wrong_is_named, 1},
 	};
 	const theme themes[] = {
 		THEME("graph", setup, teardown, graph),
 		THEME("error", setup, teardown, error),
 	};
 
-	return RUN_THEMES("slot_map", themes);
+	return RUN_THEMES(themes);
 }

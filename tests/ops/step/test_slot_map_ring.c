@@ -3,7 +3,6 @@
  * slot_map over tables whose columns come round: the slot of a position is that
  * of it modulo what the row holds, wherever the sequence is.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/step_rig.h"
@@ -209,17 +208,17 @@ START_TEST(random_positions_equal_a_long_table_of_the_same_pages)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const ring[] = {
-		positions_come_round_by_hand,
-		random_positions_equal_a_long_table_of_the_same_pages,
-		columns_and_pages_that_are_not_there_are_reported_each_time_round,
-		a_position_below_0_has_no_page,
-		ring_is_0_or_1,
+	const theme_test ring[] = {
+		{positions_come_round_by_hand, 1},
+		{random_positions_equal_a_long_table_of_the_same_pages, 1},
+		{columns_and_pages_that_are_not_there_are_reported_each_time_round,
+		 1},
+		{a_position_below_0_has_no_page, 1},
+		{ring_is_0_or_1, 1},
 	};
 	const theme themes[] = {THEME("ring", setup, teardown, ring)};
 
-	return RUN_THEMES("slot_map_ring", themes);
+	return RUN_THEMES(themes);
 }

@@ -4,7 +4,6 @@
  * are in test_tile_sched_random.c, refusals, row formats and graphs in
  * test_tile_sched_call.c.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/themes.h"
@@ -209,26 +208,25 @@ START_TEST(sums_do_not_wrap)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		two_full_requests_on_five_parts,
-		a_short_a_long_and_a_short_request_on_four_parts,
+	const theme_test shape[] = {
+		{two_full_requests_on_five_parts, 1},
+		{a_short_a_long_and_a_short_request_on_four_parts, 1},
 	};
-	const TTest *const edge[] = {
-		a_part_without_work_is_a_row_behind_the_last_request,
-		with_more_parts_than_blocks_most_are_idle,
-		a_request_of_length_0_counts_as_one_block,
-		keys_of_the_second_cache_start_a_block,
-		lengths_out_of_bounds_are_clamped_and_reported,
-		a_batch_of_no_requests_leaves_every_part_idle,
-		sums_do_not_wrap,
+	const theme_test edge[] = {
+		{a_part_without_work_is_a_row_behind_the_last_request, 1},
+		{with_more_parts_than_blocks_most_are_idle, 1},
+		{a_request_of_length_0_counts_as_one_block, 1},
+		{keys_of_the_second_cache_start_a_block, 1},
+		{lengths_out_of_bounds_are_clamped_and_reported, 1},
+		{a_batch_of_no_requests_leaves_every_part_idle, 1},
+		{sums_do_not_wrap, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
 	};
 
-	return RUN_THEMES("tile_sched", themes);
+	return RUN_THEMES(themes);
 }

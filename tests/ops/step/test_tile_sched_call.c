@@ -3,7 +3,6 @@
  * tile_sched: what the call refuses and says, how it is recorded and replayed,
  * and the parts of a launch. What it plans is in test_tile_sched.c.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/harness/fixture.h"
@@ -288,27 +287,26 @@ START_TEST(a_launch_that_cannot_be_is_refused)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		parts_of_a_launch,
+	const theme_test shape[] = {
+		{parts_of_a_launch, 1},
 	};
-	const TTest *const error[] = {
-		every_field_is_checked_and_named,
-		args_and_context_must_be_there,
-		a_launch_that_cannot_be_is_refused,
+	const theme_test error[] = {
+		{every_field_is_checked_and_named, 1},
+		{args_and_context_must_be_there, 1},
+		{a_launch_that_cannot_be_is_refused, 1},
 	};
-	const TTest *const layout[] = {
-		both_row_formats_say_the_same,
+	const theme_test layout[] = {
+		{both_row_formats_say_the_same, 1},
 	};
-	const TTest *const determinism[] = {
-		only_the_number_of_blocks_counts,
+	const theme_test determinism[] = {
+		{only_the_number_of_blocks_counts, 1},
 	};
-	const TTest *const graph[] = {
-		a_replay_reads_what_lies_there_then,
-		a_refused_call_fails_its_capture,
-		a_queued_op_has_its_own_copy_of_the_args,
+	const theme_test graph[] = {
+		{a_replay_reads_what_lies_there_then, 1},
+		{a_refused_call_fails_its_capture, 1},
+		{a_queued_op_has_its_own_copy_of_the_args, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
@@ -317,5 +315,5 @@ main(void)
 		THEME("determinism", setup, teardown, determinism),
 		THEME("graph", setup, teardown, graph)};
 
-	return RUN_THEMES("tile_sched", themes);
+	return RUN_THEMES(themes);
 }

@@ -3,7 +3,6 @@
  * tile_sched on random batches and on those that are hard to plan: even ones,
  * chains of fresh starts, sums past 32 bits.
  */
-#include <check.h>
 
 #include "tests/harness/themes.h"
 #include "tests/ops/step/tile_rig.h"
@@ -255,23 +254,22 @@ START_TEST(shares_past_32_bits_are_not_taken_for_others)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		random_batches_equal_the_serial_walk,
-		random_huge_batches_equal_the_serial_walk,
-		even_and_almost_even_batches_equal_the_serial_walk,
-		chains_of_fresh_starts_equal_the_serial_walk,
+	const theme_test shape[] = {
+		{random_batches_equal_the_serial_walk, 1},
+		{random_huge_batches_equal_the_serial_walk, 1},
+		{even_and_almost_even_batches_equal_the_serial_walk, 1},
+		{chains_of_fresh_starts_equal_the_serial_walk, 1},
 	};
-	const TTest *const edge[] = {
-		payloads_do_not_wrap,
-		shares_past_32_bits_are_not_taken_for_others,
+	const theme_test edge[] = {
+		{payloads_do_not_wrap, 1},
+		{shares_past_32_bits_are_not_taken_for_others, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
 	};
 
-	return RUN_THEMES("tile_sched", themes);
+	return RUN_THEMES(themes);
 }

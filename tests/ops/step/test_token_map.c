@@ -4,7 +4,6 @@
  * by hand, at random against a search, and for start locations and lengths
  * that no step has.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,27 +315,26 @@ START_TEST(every_argument_that_is_wrong_is_named)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const shape[] = {
-		tokens_of_a_batch_worked_out_by_hand,
-		rows_of_a_flattened_decode,
-		positions_of_a_million_tokens_are_counted,
-		requests_without_tokens_are_passed_over_anywhere,
-		random_batches_equal_a_search_by_token,
+	const theme_test shape[] = {
+		{tokens_of_a_batch_worked_out_by_hand, 1},
+		{rows_of_a_flattened_decode, 1},
+		{positions_of_a_million_tokens_are_counted, 1},
+		{requests_without_tokens_are_passed_over_anywhere, 1},
+		{random_batches_equal_a_search_by_token, 1},
 	};
-	const TTest *const edge[] = {
-		no_requests_is_all_padding,
-		a_length_below_the_query_or_zero_is_reported_and_empty,
-		start_locations_are_clamped_into_the_outputs,
-		hostile_inputs_stay_inside_the_outputs,
+	const theme_test edge[] = {
+		{no_requests_is_all_padding, 1},
+		{a_length_below_the_query_or_zero_is_reported_and_empty, 1},
+		{start_locations_are_clamped_into_the_outputs, 1},
+		{hostile_inputs_stay_inside_the_outputs, 1},
 	};
-	const TTest *const graph[] = {
-		a_recorded_call_reads_what_is_there_at_each_replay,
+	const theme_test graph[] = {
+		{a_recorded_call_reads_what_is_there_at_each_replay, 1},
 	};
-	const TTest *const error[] = {
-		every_argument_that_is_wrong_is_named,
+	const theme_test error[] = {
+		{every_argument_that_is_wrong_is_named, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
@@ -345,5 +343,5 @@ main(void)
 		THEME("error", setup, teardown, error),
 	};
 
-	return RUN_THEMES("token_map", themes);
+	return RUN_THEMES(themes);
 }
