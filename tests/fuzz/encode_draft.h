@@ -6,7 +6,7 @@
 #ifndef TESTS_FUZZ_ENCODE_DRAFT_H
 #define TESTS_FUZZ_ENCODE_DRAFT_H
 
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/world.h"
 
 /* A row of any table of the worlds has at most MOST_PAGES columns. */
 enum { MOST_REQUESTS = 10, MOST_STORES = 9, MOST_PAGES = 40 };

@@ -7,7 +7,7 @@
 #define TESTS_FUZZ_ENCODE_STEP_H
 
 #include "spmla/v32.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/world.h"
 
 enum { MAX_TOKENS = 8 };
 

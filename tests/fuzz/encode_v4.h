@@ -8,7 +8,7 @@
 
 #include "spmla/internal/config.h"
 #include "spmla/v4.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/world.h"
 
 enum { V4_TOKENS = 8 };
 

@@ -2,7 +2,7 @@
  *
  * Any bytes through the JSON reader; of what it takes, every node is looked at.
  */
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/world.h"
 #include "tests/harness/json.h"
 
 /* Walks a value; its nodes lie in the document. Returns how many it has. */

@@ -4,7 +4,7 @@
  * replace its words, so that few bytes change few fields; both structs lie at
  * the end of their memory, as long as they say that they are.
  */
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/world.h"
 
 enum {
 	CONFIG_WORDS = sizeof(spmla_config) / 4,

@@ -6,7 +6,7 @@
 #ifndef TESTS_FUZZ_OPS_INPUT_H
 #define TESTS_FUZZ_OPS_INPUT_H
 
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/world.h"
 
 enum { MOST_ARRAYS = 32, MOST_OPS = 8 };
 

@@ -8,7 +8,7 @@
 #define TESTS_FUZZ_PREFILL_LISTS_H
 
 #include "spmla/prefill_plan.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/world.h"
 
 enum { MOST_LENS = 24, UNTOUCHED = 0x5a };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See input.h.
+ * See world.h.
  */
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/world.h"
 
 #include <sanitizer/asan_interface.h>
 

@@ -318,28 +318,6 @@ test_seed(void)
 	return seed;
 }
 
-uint64_t
-rng_next(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
-uint32_t
-rng_below(uint64_t *state, uint32_t bound)
-{
-	return (uint32_t)((rng_next(state) >> 32) * bound >> 32);
-}
-
-float
-rng_float(uint64_t *state)
-{
-	return (float)(rng_next(state) >> 40) * 0x1p-23f - 1.0f;
-}
-
 uint16_t
 test_bf16(float x)
 {

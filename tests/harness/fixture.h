@@ -10,6 +10,7 @@
 #include "spmla/spmla_cpu.h"
 
 #include "tests/harness/lent.h"
+#include "tests/harness/rng.h"
 
 typedef struct fixture {
 	const spmla_backend *backend;
@@ -75,12 +76,9 @@ void fixture_twice(const fixture *f, void (*call)(const void *args),
 /* Text of the context's last diag. Static buffer. */
 const char *fixture_diag(const fixture *f);
 
-/* splitmix64; the seed of a test is SPMLA_TEST_SEED or a fixed number, and is
- * printed once, so that a failure can be run again. */
+/* SPMLA_TEST_SEED, or a fixed number. It is printed once, so that a failure can
+ * be run again. */
 uint64_t test_seed(void);
-uint64_t rng_next(uint64_t *state);
-uint32_t rng_below(uint64_t *state, uint32_t bound); /* [0, bound) */
-float rng_float(uint64_t *state);                    /* [-1, 1) */
 
 /* f32 to bf16 bits by value (round to nearest even), and back. */
 uint16_t test_bf16(float x);
