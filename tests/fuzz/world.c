@@ -3,6 +3,7 @@
  * See world.h.
  */
 #include "tests/fuzz/world.h"
+#include "tests/harness/draw.h"
 
 #include <sanitizer/asan_interface.h>
 
@@ -135,4 +136,13 @@ world_diag(const world *w, input *in)
 	(void)spmla_diag_text(spmla_ctx_diag(w->ctx), text, capacity);
 	REQUIRE(capacity == 0 || strlen(text) < capacity);
 	free(text);
+}
+
+void *
+draw_alloc(uint64_t bytes)
+{
+	void *p = malloc(bytes);
+
+	REQUIRE(p);
+	return p;
 }

@@ -183,25 +183,21 @@ fixture_multiprocessors(uint32_t count)
 	multiprocessors = count;
 }
 
-void
-fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
+/* Plans for what the backend says that it is, and inits in memory of that
+ * size. */
+static void
+open_on(fixture *f, const spmla_backend *backend, spmla_native *native)
 {
-	const char *variant = getenv("SPMLA_TEST_NATIVE");
-	spmla_native native = SPMLA_NATIVE_INIT;
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	char text[256];
 	spmla_status s;
 	uint32_t m;
 
-	memset(f, 0, sizeof *f);
-	f->backend = chosen_backend();
-	native.flags = native_flags | wanted_flags(variant);
-	f->config = *config;
+	f->backend = backend;
 	if (red_zone_is_seen())
 		f->config.flags |= SPMLA_CONFIG_APART;
-	lend(&f->config, &native);
 	f->device.struct_bytes = (uint32_t)sizeof f->device;
-	s = spmla_backend_query(f->backend, &native, &f->device, &diag);
+	s = spmla_backend_query(f->backend, native, &f->device, &diag);
 	if (multiprocessors && f->backend == &spmla_emulator)
 		f->device.sm_count = multiprocessors;
 	if (s == SPMLA_OK)
@@ -219,13 +215,38 @@ fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
 		f->region_count++;
 	}
 	if (s == SPMLA_OK)
-		s = spmla_init(&f->ctx, &f->plan, f->backend, &native,
+		s = spmla_init(&f->ctx, &f->plan, f->backend, native,
 			       f->regions, f->region_count, &diag);
 	if (s != SPMLA_OK) {
 		spmla_diag_text(&diag, text, sizeof text);
 		ck_abort_msg("fixture: %s", text);
 	}
+}
+
+void
+fixture_open(fixture *f, const spmla_config *config, uint32_t native_flags)
+{
+	const char *variant = getenv("SPMLA_TEST_NATIVE");
+	spmla_native native = SPMLA_NATIVE_INIT;
+
+	memset(f, 0, sizeof *f);
+	f->config = *config;
+	native.flags = native_flags | wanted_flags(variant);
+	lend(&f->config, &native);
+	open_on(f, chosen_backend(), &native);
 	skip_without(f, variant);
+}
+
+void
+fixture_open_plain(fixture *f, const spmla_config *config)
+{
+	spmla_native native = SPMLA_NATIVE_INIT;
+
+	memset(f, 0, sizeof *f);
+	f->config = *config;
+	f->config.cpu_workers = 1;
+	native.flags = SPMLA_NATIVE_SCALAR;
+	open_on(f, &spmla_cpu, &native);
 }
 
 void

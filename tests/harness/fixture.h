@@ -48,6 +48,10 @@ void fixture_multiprocessors(uint32_t count);
  * spmla_native.flags. */
 void fixture_open(fixture *f, const spmla_config *config,
 		  uint32_t native_flags);
+
+/* The same, on the CPU with scalar loops and one thread, whatever is asked for:
+ * what the other platforms answer to. */
+void fixture_open_plain(fixture *f, const spmla_config *config);
 void fixture_close(fixture *f);
 
 /* Whether contexts are opened on a CUDA device. */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The operations as tests know them, each once: how sound and bad arguments are
+ * made, how it is called, and what it says of a field that is wrong. The
+ * suites of tests/every_op, the fuzzer and whatever else is about any operation
+ * walk this list. An operation's entry is tests/ops/<family>/<op>_entry.c; one
+ * without does not link.
+ */
+#ifndef TESTS_HARNESS_REGISTRY_H
+#define TESTS_HARNESS_REGISTRY_H
+
+#include "spmla/internal/backend.h"
+#include "tests/harness/draw.h"
+
+#include <stddef.h>
+
+typedef struct arg_value {
+	uint32_t offset; /* of the field */
+	uint32_t bytes;
+	uint64_t value; /* its low `bytes` */
+} arg_value;
+
+/* Fields of a call set to values, and what the call then says. A second one of
+ * no bytes is none. */
+typedef struct arg_error {
+	arg_value set[2];
+	uint32_t status;
+	const char *text;
+} arg_error;
+
+typedef struct arg_errors {
+	const arg_error *list;
+	uint32_t count;
+} arg_errors;
+
+enum { OP_VARIANTS = 5 };
+
+typedef struct op_entry {
+	const char *name;
+	uint32_t args_bytes;
+	uint32_t is_protocol; /* args have no struct_bytes, and are the
+			       * protocol's: protocol/ tests it */
+	void (*make)(draw *d, void *args);
+	spmla_status (*call)(spmla_ctx *ctx, const void *args);
+	arg_errors errors[OP_VARIANTS]; /* of an EXAMPLE of each variant */
+	arg_value none[2];              /* counts that make a call no work */
+	uint32_t is_spread;             /* over the CPU's workers */
+} op_entry;
+
+extern const op_entry *const op_entries[SPMLA_OP_COUNT];
+
+/* The names of fixed sizes that tests ask of a make: what the entries' literal
+ * texts are of. */
+enum { OP_MOST_HEADS = 4, OP_MOST_INDEX_HEADS = 4 };
+
+/* ---- Entries ------------------------------------------------------------- */
+
+#define OP_ENTRY(stem, ...)                                          \
+	static spmla_status call(spmla_ctx *ctx, const void *args)   \
+	{                                                            \
+		return spmla_##stem(ctx, args, NULL);                \
+	}                                                            \
+	const op_entry op_##stem = {                                 \
+		.name = #stem,                                       \
+		.args_bytes = (uint32_t)sizeof(spmla_##stem##_args), \
+		.make = make,                                        \
+		.call = call,                                        \
+		__VA_ARGS__}
+
+#define SPMLA_OP(stem) extern const op_entry op_##stem;
+#include "spmla/ops/ops.inc"
+#undef SPMLA_OP
+
+#define ARG(op, field, value)                                    \
+	{                                                        \
+		offsetof(spmla_##op##_args, field),              \
+			sizeof(((spmla_##op##_args *)0)->field), \
+			(uint64_t)(value)                        \
+	}
+
+#define ERRORS(list)                                               \
+	{                                                          \
+		list, (uint32_t)(sizeof(list) / sizeof((list)[0])) \
+	}
+
+/* A line of a list of errors: the field, what it is set to, what is said. The
+ * texts are literals. */
+#define BAD_ARG(op, field, value, status, text)                  \
+	{                                                        \
+		{ARG(op, field, value), {0, 0, 0}}, status, text \
+	}
+#define BAD_ARGS(op, field, value, field2, value2, status, text)               \
+	{                                                                      \
+		{ARG(op, field, value), ARG(op, field2, value2)}, status, text \
+	}
+#define BAD_RANGE(op, field, value, text)        \
+	BAD_ARG(op, field, value, SPMLA_E_RANGE, \
+		"SPMLA_E_RANGE: " #op "." #field ": " text)
+#define BAD_NULL(op, field)                 \
+	BAD_ARG(op, field, 0, SPMLA_E_NULL, \
+		"SPMLA_E_NULL: " #op "." #field ": got NULL, want a pointer")
+#define BAD_LEAST(op, field, got, want) \
+	BAD_RANGE(op, field, got, "got " #got ", want at least " #want)
+#define BAD_MOST(op, field, got, want) \
+	BAD_RANGE(op, field, got, "got " #got ", want at most " #want)
+#define BAD_MULTIPLE(op, field, got, want) \
+	BAD_RANGE(op, field, got, "got " #got ", want a multiple of " #want)
+#define BAD_EQUAL(op, field, got, want) \
+	BAD_RANGE(op, field, got, "got " #got ", want " #want)
+/* One too small, and one below zero, which counts as none. */
+#define BAD_STRIDE(op, field, got, want)            \
+	BAD_LEAST(op, field, got, want),            \
+		BAD_RANGE(op, field, INT64_MIN + 1, \
+			  "got 0, want at least " #want)
+/* Zero, NaN, infinity, below zero, and what is above 2^126. */
+#define BAD_FLOAT(op, field)                                       \
+	BAD_BITS(op, field, 0x0), BAD_BITS(op, field, 0x7fc00000), \
+		BAD_BITS(op, field, 0x7f800000),                   \
+		BAD_BITS(op, field, 0xbf800000),                   \
+		BAD_BITS(op, field, 0x7e800001)
+#define BAD_BITS(op, field, bits)  \
+	BAD_RANGE(op, field, bits, \
+		  "got bits " #bits ", want a finite value above 0")
+/* A cache whose pages have `least` bytes, a multiple of 16; `less` is 16
+ * less. */
+#define BAD_PAGES(op, cache, less, least)                                \
+	BAD_ARG(op, cache.struct_bytes, 32, SPMLA_E_STRUCT_SIZE,         \
+		"SPMLA_E_STRUCT_SIZE: " #cache ".struct_bytes: got 32, " \
+		"want 40"),                                              \
+		BAD_IN(op, cache.entries_per_page, 0,                    \
+		       "got 0, want at least 1"),                        \
+		BAD_IN(op, cache.pages, 0, "got 0, want at least 1"),    \
+		BAD_IN(op, cache.page_stride_bytes, less,                \
+		       "got " #less ", want at least " #least),          \
+		BAD_IN(op, cache.page_stride_bytes, 1000008,             \
+		       "got 1000008, want a multiple of 16"),            \
+		BAD_ARG(op, cache.base, 0, SPMLA_E_NULL,                 \
+			"SPMLA_E_NULL: " #cache                          \
+			".base: got NULL, want a pointer"),              \
+		BAD_IN(op, cache.base, 24, "got 24, want a multiple of 16")
+/* The same, and layouts that there are not; `lowest` is the first of those that
+ * are taken. */
+#define BAD_CACHE(op, cache, lowest, less, least)                      \
+	BAD_IN(op, cache.layout, 0, "got 0, want " #lowest),           \
+		BAD_IN(op, cache.layout, 33, "got 33, want " #lowest), \
+		BAD_PAGES(op, cache, less, least)
+/* A field of a cache, which is named without the operation. */
+#define BAD_IN(op, field, value, text)           \
+	BAD_ARG(op, field, value, SPMLA_E_RANGE, \
+		"SPMLA_E_RANGE: " #field ": " text)
+
+#endif
