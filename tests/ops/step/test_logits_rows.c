@@ -184,60 +184,6 @@ START_TEST(random_rows_never_overlap_or_leave_the_buffer)
 }
 END_TEST
 
-START_TEST(a_recorded_call_reads_what_is_there_at_each_replay)
-{
-	const spmla_logits_rows_args a = {sizeof a, 2,       600,
-					  io.rows,  io.lens, io.starts};
-	spmla_graph graph;
-	int32_t k;
-
-	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_logits_rows(f.ctx, &a, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
-	for (k = 0; k < 3; k++) {
-		io.lens[0] = 200 * k;
-		io.lens[1] = 7;
-		replay(&f, graph, 0);
-		ck_assert_int_eq(io.starts[1], (200 * k + 255) / 256 * 256);
-		ck_assert_int_eq(io.lens[1], 7);
-	}
-	ck_assert_uint_eq(fixture_status(&f).count, 0);
-}
-END_TEST
-
-START_TEST(every_argument_that_is_wrong_is_named)
-{
-	const spmla_logits_rows_args good = {sizeof good, 1,       10,
-					     NULL,        io.lens, io.starts};
-	spmla_logits_rows_args a = good;
-
-	ck_assert_int_eq(spmla_logits_rows(NULL, &a, NULL), SPMLA_E_NULL);
-	expect_error(&f, spmla_logits_rows(f.ctx, NULL, NULL),
-		     "SPMLA_E_NULL: logits_rows: got NULL, want a pointer");
-	a.struct_bytes++;
-	expect_error(&f, spmla_logits_rows(f.ctx, &a, NULL),
-		     "SPMLA_E_STRUCT_SIZE: logits_rows: got 41, want 40");
-	a = good;
-	a.context_lens = NULL;
-	expect_error(&f, spmla_logits_rows(f.ctx, &a, NULL),
-		     "SPMLA_E_NULL: logits_rows.context_lens: got NULL, want "
-		     "a pointer");
-	a = good;
-	a.row_starts = NULL;
-	expect_error(&f, spmla_logits_rows(f.ctx, &a, NULL),
-		     "SPMLA_E_NULL: logits_rows.row_starts: got NULL, want a "
-		     "pointer");
-	a = good;
-	a.capacity_elems = UINT64_C(1) << 63;
-	expect_error(&f, spmla_logits_rows(f.ctx, &a, NULL),
-		     "SPMLA_E_RANGE: logits_rows.capacity_elems: got "
-		     "9223372036854775808, want at most 9223372036854775807");
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = sizeof a;
-	ck_assert_int_eq(spmla_logits_rows(f.ctx, &a, NULL), SPMLA_OK);
-}
-END_TEST
-
 SUITE
 {
 	const theme_test shape[] = {
@@ -252,17 +198,10 @@ SUITE
 		 1},
 		{without_rows_the_token_is_named, 1},
 	};
-	const theme_test graph[] = {
-		{a_recorded_call_reads_what_is_there_at_each_replay, 1},
-	};
-	const theme_test error[] = {
-		{every_argument_that_is_wrong_is_named, 1},
-	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
-		THEME("graph", setup, teardown, graph),
-		THEME("error", setup, teardown, error),
+
 	};
 
 	return RUN_THEMES(themes);

@@ -224,59 +224,6 @@ END_TEST
 
 /* ---- The call ---------------------------------------------------------- */
 
-static void
-refuse(const spmla_prefill_rows_args *bad, const char *want)
-{
-	ck_assert_int_ne(spmla_prefill_rows(f.ctx, bad, NULL), SPMLA_OK);
-	ck_assert_str_eq(fixture_diag(&f), want);
-}
-
-START_TEST(what_is_wrong_is_named)
-{
-#define NUL(field)                                                \
-	do {                                                      \
-		bad = a;                                          \
-		bad.field = NULL;                                 \
-		refuse(&bad, "SPMLA_E_NULL: prefill_rows." #field \
-			     ": got NULL, want a pointer");       \
-	} while (0)
-	spmla_prefill_rows_args bad;
-
-	a.requests = a.tokens = 1;
-	NUL(query_start_loc);
-	NUL(seq_lens);
-	NUL(req_row);
-	NUL(req_id_per_token);
-	NUL(context_lens);
-	NUL(workspace_starts);
-	NUL(key_starts);
-	NUL(key_ends);
-	NUL(row_starts);
-	bad = a;
-	bad.keys = UINT32_C(1) << 31;
-	refuse(&bad, "SPMLA_E_RANGE: prefill_rows.keys: got 2147483648, want "
-		     "at most 2147483647");
-	bad = a;
-	bad.piece_tokens = 0;
-	refuse(&bad, "SPMLA_E_RANGE: prefill_rows.piece_tokens: got 0, want "
-		     "at least 1");
-	bad = a;
-	bad.piece_stride_elems = UINT64_C(1) << 32;
-	refuse(&bad, "SPMLA_E_RANGE: prefill_rows.piece_stride_elems: got "
-		     "4294967296, want at most 4294967295");
-	bad = a;
-	bad.struct_bytes--;
-	ck_assert_int_eq(spmla_prefill_rows(f.ctx, &bad, NULL),
-			 SPMLA_E_STRUCT_SIZE);
-	ck_assert_int_eq(spmla_prefill_rows(NULL, &a, NULL), SPMLA_E_NULL);
-	ck_assert_int_eq(spmla_prefill_rows(f.ctx, NULL, NULL), SPMLA_E_NULL);
-	/* No tokens: nothing is looked at. */
-	bad = (spmla_prefill_rows_args){.struct_bytes = sizeof bad};
-	ck_assert_int_eq(spmla_prefill_rows(f.ctx, &bad, NULL), SPMLA_OK);
-#undef NUL
-}
-END_TEST
-
 SUITE
 {
 	const theme_test shape[] = {
@@ -290,13 +237,10 @@ SUITE
 		{a_context_without_room_is_skipped_and_reported, 1},
 		{bad_lengths_and_requests_give_empty_tokens, 1},
 	};
-	const theme_test error[] = {
-		{what_is_wrong_is_named, 1},
-	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
-		THEME("error", setup, teardown, error),
+
 	};
 
 	return RUN_THEMES(themes);

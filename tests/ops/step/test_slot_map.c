@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * slot_map: the cache slot of every token, for any page size and stride; and
- * rows, columns and pages that are not there. Refusals and graphs are in
- * test_slot_map_call.c.
+ * rows, columns and pages that are not there. Rings are in
+ * test_slot_map_ring.c.
  */
 
 #include "tests/harness/themes.h"

@@ -143,16 +143,6 @@ START_TEST(a_position_below_0_has_no_page)
 }
 END_TEST
 
-START_TEST(ring_is_0_or_1)
-{
-	spmla_slot_map_args a = args(1);
-
-	a.ring = 2;
-	expect_error(&f, spmla_slot_map(f.ctx, &a, NULL),
-		     "SPMLA_E_RANGE: slot_map.ring: got 2, want at most 1");
-}
-END_TEST
-
 /* Against the same table written out as a long one. */
 START_TEST(random_positions_equal_a_long_table_of_the_same_pages)
 {
@@ -216,7 +206,6 @@ SUITE
 		{columns_and_pages_that_are_not_there_are_reported_each_time_round,
 		 1},
 		{a_position_below_0_has_no_page, 1},
-		{ring_is_0_or_1, 1},
 	};
 	const theme themes[] = {THEME("ring", setup, teardown, ring)};
 

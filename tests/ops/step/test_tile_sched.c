@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tile_sched: rows and num_splits worked out by hand, and edges. Random batches
- * are in test_tile_sched_random.c, refusals, row formats and graphs in
- * test_tile_sched_call.c.
+ * are in test_tile_sched_random.c, row formats in test_tile_sched_launch.c.
  */
 #include <string.h>
 

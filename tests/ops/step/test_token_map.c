@@ -4,7 +4,6 @@
  * by hand, at random against a search, and for start locations and lengths
  * that no step has.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/harness/step_rig.h"
@@ -260,61 +259,6 @@ START_TEST(hostile_inputs_stay_inside_the_outputs)
 }
 END_TEST
 
-START_TEST(a_recorded_call_reads_what_is_there_at_each_replay)
-{
-	const spmla_token_map_args a = args(2, 4);
-	spmla_graph graph;
-	int32_t k;
-
-	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_token_map(f.ctx, &a, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
-	ck_assert_int_eq(io.out[0][0], GUARD);
-	for (k = 0; k < 3; k++) {
-		set(0, 1 + k, 20 + k, 4);
-		set(1, 4, 30, k);
-		replay(&f, graph, 0);
-		expect(0, 0, 4, 19, 20);
-		expect(3, 1, k, 29, 30);
-	}
-}
-END_TEST
-
-START_TEST(every_argument_that_is_wrong_is_named)
-{
-	static const char *const names[7] = {
-		"query_start_loc",  "seq_lens",  "req_row",
-		"req_id_per_token", "token_row", "positions",
-		"context_lens"};
-	spmla_token_map_args a = args(1, 1);
-	char text[128];
-	uint32_t i;
-
-	ck_assert_int_eq(spmla_token_map(NULL, &a, NULL), SPMLA_E_NULL);
-	expect_error(&f, spmla_token_map(f.ctx, NULL, NULL),
-		     "SPMLA_E_NULL: token_map: got NULL, want a pointer");
-	a.struct_bytes = 3;
-	expect_error(&f, spmla_token_map(f.ctx, &a, NULL),
-		     "SPMLA_E_STRUCT_SIZE: token_map: got 3, want 72");
-	for (i = 0; i < 7; i++) {
-		void *const null = NULL;
-
-		a = args(1, 1);
-		memcpy((uint8_t *)&a +
-			       offsetof(spmla_token_map_args, query_start_loc) +
-			       i * sizeof null,
-		       &null, sizeof null);
-		strcpy(text, "SPMLA_E_NULL: token_map.");
-		strcat(text, names[i]);
-		strcat(text, ": got NULL, want a pointer");
-		expect_error(&f, spmla_token_map(f.ctx, &a, NULL), text);
-	}
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = sizeof a;
-	ck_assert_int_eq(spmla_token_map(f.ctx, &a, NULL), SPMLA_OK);
-}
-END_TEST
-
 SUITE
 {
 	const theme_test shape[] = {
@@ -330,17 +274,10 @@ SUITE
 		{start_locations_are_clamped_into_the_outputs, 1},
 		{hostile_inputs_stay_inside_the_outputs, 1},
 	};
-	const theme_test graph[] = {
-		{a_recorded_call_reads_what_is_there_at_each_replay, 1},
-	};
-	const theme_test error[] = {
-		{every_argument_that_is_wrong_is_named, 1},
-	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
-		THEME("graph", setup, teardown, graph),
-		THEME("error", setup, teardown, error),
+
 	};
 
 	return RUN_THEMES(themes);

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile_sched: what the call refuses and says, how it is recorded and replayed,
- * and the parts of a launch. What it plans is in test_tile_sched.c.
+ * tile_sched: the parts of a launch, and the two formats of rows. What it plans
+ * is in test_tile_sched.c.
  */
 #include <string.h>
 
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
-#include "tests/reference/narrow_ref.h"
 
 #include "spmla/ops/tile_sched.h"
 
 enum { BATCH = 5, PARTS = 12 };
-
-#define FIELD(field) ARG_FIELD(spmla_tile_sched_args, field)
-#define RANGE        SPMLA_E_RANGE, "SPMLA_E_RANGE: tile_sched."
-#define NO_POINTER   ": got NULL, want a pointer"
 
 static fixture f;
 static int32_t lens[BATCH];
@@ -49,119 +44,6 @@ good_args(void)
 
 	return a;
 }
-
-static const arg_error errors[] = {
-	{FIELD(struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
-	 "SPMLA_E_STRUCT_SIZE: tile_sched: got 8, want 64"},
-	{FIELD(batch), (1u << 30) + 1,
-	 RANGE "batch: got 1073741825, want at most 1073741824"},
-	{FIELD(parts), 0, RANGE "parts: got 0, want at least 1"},
-	{FIELD(parts), UINT32_MAX,
-	 RANGE "parts: got 4294967295, want at most 1073741824"},
-	{FIELD(overhead_blocks), (1u << 20) + 1,
-	 RANGE "overhead_blocks: got 1048577, want at most 1048576"},
-	{FIELD(row_format), 2, RANGE "row_format: got 2, want at most 1"},
-	{FIELD(topk), 0, RANGE "topk: got 0, want at least 1"},
-	{FIELD(topk), 1u << 31,
-	 RANGE "topk: got 2147483648, want at most 2147483647"},
-	{FIELD(extra_topk), 1u << 31,
-	 RANGE "extra_topk: got 2147483648, want at most 2147483647"},
-	{FIELD(tile_scheduler_metadata), 0, SPMLA_E_NULL,
-	 "SPMLA_E_NULL: tile_sched.tile_scheduler_metadata" NO_POINTER},
-	{FIELD(num_splits), 0, SPMLA_E_NULL,
-	 "SPMLA_E_NULL: tile_sched.num_splits" NO_POINTER},
-};
-
-START_TEST(every_field_is_checked_and_named)
-{
-	uint32_t i;
-
-	for (i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-		const arg_error *e = &errors[i];
-		spmla_tile_sched_args bad = good_args();
-
-		memcpy((char *)&bad + e->offset, &e->value, e->bytes);
-		ck_assert_uint_eq(spmla_tile_sched(f.ctx, &bad, NULL),
-				  e->status);
-		ck_assert_str_eq(fixture_diag(&f), e->text);
-	}
-	for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		ck_assert_int_eq(rows[i], 0x5A5A5A5A);
-}
-END_TEST
-
-START_TEST(args_and_context_must_be_there)
-{
-	const spmla_tile_sched_args a = good_args();
-
-	ck_assert_int_eq(spmla_tile_sched(NULL, &a, NULL), SPMLA_E_NULL);
-	ck_assert_int_eq(spmla_tile_sched(f.ctx, NULL, NULL), SPMLA_E_NULL);
-	ck_assert_str_eq(fixture_diag(&f),
-			 "SPMLA_E_NULL: tile_sched" NO_POINTER);
-}
-END_TEST
-
-START_TEST(a_replay_reads_what_lies_there_then)
-{
-	spmla_tile_sched_args a = good_args();
-	int32_t eager[PARTS * 8], eager_splits[BATCH + 1];
-	uint64_t rng = test_seed() + 13;
-	spmla_graph graph;
-	uint32_t round, i;
-
-	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
-	ck_assert_int_eq(rows[0], 0x5A5A5A5A);
-	memset(&a, 0xFF, sizeof a);
-	for (round = 0; round < 6; round++) {
-		for (i = 0; i < BATCH; i++)
-			lens[i] = (int32_t)rng_below(&rng, 2049);
-		a = good_args();
-		ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
-		memcpy(eager, rows, sizeof eager);
-		memcpy(eager_splits, num_splits, sizeof eager_splits);
-		memset(rows, 0x5A, sizeof rows);
-		memset(num_splits, 0x5A, sizeof num_splits);
-		ck_assert_int_eq(spmla_graph_replay(f.ctx, graph, 0, NULL),
-				 SPMLA_OK);
-		ck_assert_mem_eq(rows, eager, sizeof eager);
-		ck_assert_mem_eq(num_splits, eager_splits, sizeof eager_splits);
-		ck_assert_int_eq(rows[PARTS * 8], 0x5A5A5A5A);
-		ck_assert_int_eq(num_splits[BATCH + 1], 0x5A5A5A5A);
-	}
-}
-END_TEST
-
-START_TEST(a_refused_call_fails_its_capture)
-{
-	spmla_tile_sched_args a = good_args();
-	spmla_graph graph;
-
-	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
-	a.parts = 0;
-	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_E_RANGE);
-	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_E_CAPTURE);
-	ck_assert_int_eq(spmla_graph_abort(f.ctx), SPMLA_OK);
-}
-END_TEST
-
-START_TEST(a_queued_op_has_its_own_copy_of_the_args)
-{
-	spmla_tile_sched_args a = good_args();
-	spmla_config config;
-
-	fixture_close(&f);
-	fixture_config(&config);
-	fixture_open(&f, &config, SPMLA_NATIVE_DEFERRED);
-	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
-	memset(&a, 0xff, sizeof a);
-	ck_assert_int_eq(rows[0], 0x5A5A5A5A);
-	fixture_drain(&f);
-	ck_assert_int_eq(rows[0], 0);
-	ck_assert_int_eq(num_splits[BATCH], BATCH); /* lens are 0 */
-}
-END_TEST
 
 START_TEST(both_row_formats_say_the_same)
 {
@@ -293,8 +175,6 @@ SUITE
 		{parts_of_a_launch, 1},
 	};
 	const theme_test error[] = {
-		{every_field_is_checked_and_named, 1},
-		{args_and_context_must_be_there, 1},
 		{a_launch_that_cannot_be_is_refused, 1},
 	};
 	const theme_test layout[] = {
@@ -303,17 +183,12 @@ SUITE
 	const theme_test determinism[] = {
 		{only_the_number_of_blocks_counts, 1},
 	};
-	const theme_test graph[] = {
-		{a_replay_reads_what_lies_there_then, 1},
-		{a_refused_call_fails_its_capture, 1},
-		{a_queued_op_has_its_own_copy_of_the_args, 1},
-	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("error", setup, teardown, error),
 		THEME("layout", setup, teardown, layout),
 		THEME("determinism", setup, teardown, determinism),
-		THEME("graph", setup, teardown, graph)};
+	};
 
 	return RUN_THEMES(themes);
 }
