@@ -80,7 +80,7 @@ open_context(fixture *f)
 	fixture_open(f, &config, 0);
 }
 
-void
+static void
 k_rig_fill(k_rig *r)
 {
 	uint32_t t;
@@ -157,7 +157,8 @@ k_rig_rope(k_rig *r, uint32_t style)
 	r->a.cos_sin_rows = ROPE_POSITIONS;
 }
 
-void
+/* The pool to 0xAB. */
+static void
 k_rig_reset(k_rig *r)
 {
 	memset(r->pool, 0xAB, r->pool_bytes);
@@ -195,7 +196,8 @@ model_key(const k_rig *r, uint32_t t, uint8_t *codes, float *scale)
 	*scale = (float)s;
 }
 
-void
+/* Into want. */
+static void
 k_rig_model(k_rig *r)
 {
 	const spmla_cache *c = &r->a.cache;

@@ -35,12 +35,11 @@ typedef struct k_rig {
 void k_rig_open(k_rig *r, uint32_t tokens, uint32_t entries, uint32_t pages,
 		uint64_t pad);
 void k_rig_close(k_rig *r);
-void k_rig_fill(k_rig *r);
 void k_rig_norm(k_rig *r); /* random weight and bias, eps 1e-6 */
 void k_rig_rope(k_rig *r, uint32_t style);
-void k_rig_reset(k_rig *r); /* the pool to 0xAB */
-void k_rig_run(k_rig *r);   /* reset, then the op, which must give OK */
-void k_rig_model(k_rig *r); /* into want */
+
+/* Fills the pool with 0xAB and runs the op, which must give OK. */
+void k_rig_run(k_rig *r);
 
 /* Runs twice; both pools equal the model in every byte. */
 void k_rig_check(k_rig *r);

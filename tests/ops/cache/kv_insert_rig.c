@@ -12,7 +12,8 @@
 
 enum { KV_STRIDE = 520, PE_STRIDE = 72, ROOM = 576, RED_ZONE = 64 };
 
-void
+/* Rows of all magnitudes and, one in 8, of any bits. */
+static void
 kv_rig_fill(kv_rig *r)
 {
 	static uint64_t rng;
@@ -90,7 +91,8 @@ kv_rig_close(kv_rig *r)
 	free(r->slots);
 }
 
-void
+/* Fills the pool with 0xAB. */
+static void
 kv_rig_reset(kv_rig *r)
 {
 	memset(r->pool, 0xAB, r->pool_bytes);
@@ -127,7 +129,8 @@ model_fp8(const kv_rig *r, const uint16_t *kv, uint8_t *entry)
 	}
 }
 
-void
+/* The pool as it should be after the op, into r->want. */
+static void
 kv_rig_model(kv_rig *r)
 {
 	const spmla_cache *c = &r->a.cache;

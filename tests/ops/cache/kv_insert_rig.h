@@ -30,17 +30,8 @@ void kv_rig_open_v4(kv_rig *r, uint32_t layout, uint32_t tokens,
 		    uint32_t entries, uint32_t pages, uint64_t pad);
 void kv_rig_close(kv_rig *r);
 
-/* Rows of all magnitudes and, one in 8, of any bits. */
-void kv_rig_fill(kv_rig *r);
-
-/* Fills the pool with 0xAB. */
-void kv_rig_reset(kv_rig *r);
-
-/* kv_rig_reset, then the op, which must give OK. */
+/* Fills the pool with 0xAB and runs the op, which must give OK. */
 void kv_rig_run(kv_rig *r);
-
-/* The pool as it should be after the op, into r->want. */
-void kv_rig_model(kv_rig *r);
 
 /* Runs twice; both pools equal the model in every byte. */
 void kv_rig_check(kv_rig *r);

@@ -12,7 +12,8 @@
 
 enum { DIM = 512, STRIDE = 520, OUT_STRIDE = 528, PAGES = 4, RED_ZONE = 64 };
 
-void
+/* Rows of all magnitudes and, one in 8, of any bits. */
+static void
 qnorm_fill(qnorm_rig *r)
 {
 	static uint64_t rng;
@@ -106,7 +107,8 @@ qnorm_head(const qnorm_rig *r, uint32_t t, uint32_t h)
 	       h * r->a.q_out_head_stride_elems;
 }
 
-void
+/* Fills the outputs with 0xAB. */
+static void
 qnorm_reset(qnorm_rig *r)
 {
 	memset(r->q_out, 0xAB, r->q_bytes);

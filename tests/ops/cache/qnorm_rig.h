@@ -32,13 +32,7 @@ void qnorm_open(qnorm_rig *r, uint32_t layout, uint32_t tokens, uint32_t heads,
 		uint32_t padded_heads, uint32_t entries);
 void qnorm_close(qnorm_rig *r);
 
-/* Rows of all magnitudes and, one in 8, of any bits. */
-void qnorm_fill(qnorm_rig *r);
-
-/* Fills the outputs with 0xAB. */
-void qnorm_reset(qnorm_rig *r);
-
-/* qnorm_reset, then the op, which must give OK. */
+/* Fills the outputs with 0xAB and runs the op, which must give OK. */
 void qnorm_run(qnorm_rig *r);
 
 /* What there should be, into q_want and want. Returns how many faults. */

@@ -8,7 +8,6 @@
 #include "tests/ops/cache/kv_insert_rig.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* bf16 of values that have at most 8 significant bits. */
@@ -303,20 +302,6 @@ START_TEST(of_two_rows_for_one_slot_every_value_is_that_of_one)
 }
 END_TEST
 
-START_TEST(no_tokens_need_no_pointers_and_write_nothing)
-{
-	spmla_kv_insert_args none = {0};
-	kv_rig r;
-
-	kv_rig_open(&r, SPMLA_LAYOUT_FP8_DS_MLA, 3, 4, 1, 0);
-	r.a.tokens = 0;
-	kv_rig_check(&r);
-	none.struct_bytes = (uint32_t)sizeof none;
-	ck_assert_int_eq(spmla_kv_insert(r.f.ctx, &none, NULL), SPMLA_OK);
-	kv_rig_close(&r);
-}
-END_TEST
-
 START_TEST(a_row_does_not_depend_on_its_neighbours)
 {
 	uint8_t row[SPMLA_FP8_DS_MLA_BYTES];
@@ -355,7 +340,6 @@ SUITE
 		{slots_below_zero_are_skipped_silently, 1},
 		{slots_past_the_cache_are_skipped_and_reported, 1},
 		{of_two_rows_for_one_slot_every_value_is_that_of_one, 1},
-		{no_tokens_need_no_pointers_and_write_nothing, 1},
 	};
 	const theme_test determinism[] = {
 		{a_row_does_not_depend_on_its_neighbours, 1},
