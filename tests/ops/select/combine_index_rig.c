@@ -54,7 +54,8 @@ sight_close(sight_rig *r)
 	fixture_close(&r->f);
 }
 
-void
+/* Runs it, once. */
+static void
 sight_run(sight_rig *r)
 {
 	ctx = r->f.ctx;

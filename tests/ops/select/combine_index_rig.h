@@ -42,9 +42,6 @@ typedef struct sight_rig {
 void sight_open(sight_rig *r);
 void sight_close(sight_rig *r);
 
-/* Runs it, once. */
-void sight_run(sight_rig *r);
-
 /* Runs it twice, over poison: every byte and the reports as the rule has them.
  */
 void sight_check(sight_rig *r);

@@ -32,27 +32,6 @@ index_check_faults(const fixture *f, const index_faults *want)
 }
 
 void
-index_check_errors(const fixture *f, spmla_status (*call)(const void *args),
-		   const void *args, uint32_t args_bytes,
-		   const arg_error *errors, uint32_t count)
-{
-	void *bad = test_alloc(args_bytes, 0);
-	uint32_t i;
-
-	for (i = 0; i < count; i++) {
-		const arg_error *e = &errors[i];
-
-		memcpy(bad, args, args_bytes);
-		memcpy((char *)bad + e->offset, &e->value, e->bytes);
-		ck_assert_int_eq((int)call(bad), (int)e->status);
-		ck_assert_str_eq(fixture_diag(f), e->text);
-	}
-	ck_assert_int_eq((int)call(NULL), SPMLA_E_NULL);
-	ck_assert_uint_eq(fixture_status(f).count, 0);
-	free(bad);
-}
-
-void
 index_random(uint64_t *rng, int32_t *x, uint32_t n, uint32_t bound)
 {
 	uint32_t i;

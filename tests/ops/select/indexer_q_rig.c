@@ -32,7 +32,7 @@ open_context(fixture *f)
 	fixture_open(f, &config, 0);
 }
 
-void
+static void
 q_rig_fill(q_rig *r)
 {
 	const uint32_t tokens = r->a.tokens, heads = r->a.heads;
@@ -132,7 +132,7 @@ q_rig_mxfp4(q_rig *r)
 	r->a.q_scales = (int32_t *)(void *)r->scales_out;
 }
 
-void
+static void
 q_rig_reset(q_rig *r)
 {
 	memset(r->q_out, 0xAB, r->q_bytes);
@@ -195,7 +195,7 @@ model_query(q_rig *r, uint32_t t, uint32_t h)
 	return (float)mul(w, (double)r->a.head_scale);
 }
 
-void
+static void
 q_rig_model(q_rig *r)
 {
 	const uint32_t mxfp4 = r->a.q_format == SPMLA_INDEX_Q_MXFP4;
@@ -223,7 +223,7 @@ q_rig_model(q_rig *r)
 		}
 }
 
-void
+static void
 q_rig_compare(const q_rig *r)
 {
 	uint32_t i, rows = r->a.tokens * r->a.heads;

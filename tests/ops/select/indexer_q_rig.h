@@ -34,15 +34,11 @@ typedef struct q_rig {
  * apart. */
 void q_rig_open(q_rig *r, uint32_t tokens, uint32_t heads);
 void q_rig_close(q_rig *r);
-void q_rig_fill(q_rig *r);
 void q_rig_rope(q_rig *r, uint32_t style);
 void q_rig_f32(q_rig *r); /* f32 weights */
 void q_rig_v4(q_rig *r);  /* the last 64, the floor of V4 */
 void q_rig_mxfp4(q_rig *r);
-void q_rig_reset(q_rig *r);
 void q_rig_run(q_rig *r);
-void q_rig_model(q_rig *r);
-void q_rig_compare(const q_rig *r);
 void q_rig_check(q_rig *r);
 
 /* Weight of (token, head) as it came out. */

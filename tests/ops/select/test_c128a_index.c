@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * c128a_index: rows of compressed entries and their lengths. What the call
- * refuses and graphs are in test_c128a_index_call.c.
+ * c128a_index: rows of compressed entries and their lengths.
  */
 #include <stdlib.h>
 #include <string.h>

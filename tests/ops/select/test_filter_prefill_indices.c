@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * filter_prefill_indices: both halves, refusals, and that a recorded call
- * equals an eager one.
+ * filter_prefill_indices: both halves, or one, or one in place of the input.
  */
 #include <string.h>
 
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
-#include "tests/reference/narrow_ref.h"
 
 #include "spmla/ops/filter_prefill_indices.h"
 
@@ -195,124 +193,6 @@ START_TEST(half_may_replace_the_input)
 }
 END_TEST
 
-/* The call is refused with `text`, and nothing is written. */
-static void
-refuse(const char *text)
-{
-	int32_t before[ELEMS];
-
-	memcpy(before, in, sizeof before);
-	memset(old, 0x5A, sizeof old);
-	ck_assert_int_eq(spmla_filter_prefill_indices(f.ctx, &a, NULL),
-			 SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&f), text);
-	ck_assert_mem_eq(in, before, sizeof before);
-	ck_assert_int_eq(old[0], 0x5A5A5A5A);
-}
-
-START_TEST(half_in_place_keeps_the_stride_of_the_input)
-{
-	if (_i) {
-		a.context_indices = in;
-		a.context_indices_stride_elems = STRIDE - 1;
-		refuse("SPMLA_E_RANGE: filter_prefill_indices."
-		       "context_indices_stride_elems: got 74, want 75");
-	} else {
-		a.new_indices = in;
-		a.new_indices_stride_elems = STRIDE + 1;
-		refuse("SPMLA_E_RANGE: filter_prefill_indices."
-		       "new_indices_stride_elems: got 76, want 75");
-	}
-}
-END_TEST
-
-START_TEST(halves_are_not_one_buffer)
-{
-	a.context_indices = a.new_indices = _i ? in : old;
-	refuse("SPMLA_E_RANGE: filter_prefill_indices.new_indices "
-	       "(context_indices too): got 1, want 0");
-}
-END_TEST
-
-#define STEM        "filter_prefill_indices"
-#define FIELD(name) ARG_FIELD(spmla_filter_prefill_indices_args, name)
-#define NUMBER(name, value, text)                                      \
-	{                                                              \
-		FIELD(name), value, SPMLA_E_RANGE,                     \
-			"SPMLA_E_RANGE: " STEM "." #name ": got " text \
-	}
-#define NULLED(name)                                    \
-	{                                               \
-		FIELD(name), 0, SPMLA_E_NULL,           \
-			"SPMLA_E_NULL: " STEM "." #name \
-			": got NULL, want a pointer"    \
-	}
-
-static const arg_error errors[] = {
-	{FIELD(struct_bytes), 8, SPMLA_E_STRUCT_SIZE,
-	 "SPMLA_E_STRUCT_SIZE: " STEM ": got 8, want 72"},
-	NUMBER(k, 0, "0, want at least 1"),
-	NUMBER(indices_stride_elems, K - 1, "69, want at least 70"),
-	NUMBER(context_indices_stride_elems, K - 1, "69, want at least 70"),
-	NUMBER(new_indices_stride_elems, UINT64_MAX, "0, want at least 70"),
-	NULLED(indices),
-	NULLED(context_lens),
-};
-
-START_TEST(every_argument_that_is_wrong_is_named_and_nothing_is_written)
-{
-	const arg_error *e = &errors[_i];
-	spmla_filter_prefill_indices_args bad = a;
-
-	memset(old, 0x5A, sizeof old);
-	memcpy((uint8_t *)&bad + e->offset, &e->value, e->bytes);
-	ck_assert_uint_eq(spmla_filter_prefill_indices(f.ctx, &bad, NULL),
-			  e->status);
-	ck_assert_str_eq(fixture_diag(&f), e->text);
-	ck_assert_int_eq(old[0], 0x5A5A5A5A);
-}
-END_TEST
-
-START_TEST(call_without_an_output_context_or_arguments_is_refused)
-{
-	spmla_filter_prefill_indices_args bad = a;
-
-	ck_assert_int_eq(spmla_filter_prefill_indices(NULL, &a, NULL),
-			 SPMLA_E_NULL);
-	ck_assert_int_eq(spmla_filter_prefill_indices(f.ctx, NULL, NULL),
-			 SPMLA_E_NULL);
-	bad.context_indices = bad.new_indices = NULL;
-	ck_assert_int_eq(spmla_filter_prefill_indices(f.ctx, &bad, NULL),
-			 SPMLA_E_NULL);
-	ck_assert_str_eq(fixture_diag(&f), "SPMLA_E_NULL: " STEM
-					   ".context_indices: got NULL, want "
-					   "a pointer");
-	bad.tokens = 0;
-	ck_assert_int_eq(spmla_filter_prefill_indices(f.ctx, &bad, NULL),
-			 SPMLA_OK);
-}
-END_TEST
-
-START_TEST(replay_sees_what_changed_in_place)
-{
-	int32_t eager[ELEMS];
-	spmla_graph graph;
-
-	memset(old, 0x5A, sizeof old);
-	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_filter_prefill_indices(f.ctx, &a, NULL),
-			 SPMLA_OK);
-	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
-	ck_assert_int_eq(old[0], 0x5A5A5A5A);
-	fill();
-	check();
-	memcpy(eager, fresh, sizeof eager);
-	memset(fresh, 0xC3, sizeof fresh);
-	ck_assert_int_eq(spmla_graph_replay(f.ctx, graph, 0, NULL), SPMLA_OK);
-	ck_assert_mem_eq(fresh, eager, sizeof eager);
-}
-END_TEST
-
 SUITE
 {
 	const theme_test shape[] = {
@@ -324,24 +204,16 @@ SUITE
 		{any_negative_index_is_none, 1},
 		{negative_context_is_none_everywhere_and_reported, 2},
 	};
-	const theme_test error[] = {
-		{every_argument_that_is_wrong_is_named_and_nothing_is_written,
-		 (int)(sizeof errors / sizeof *errors)},
-		{call_without_an_output_context_or_arguments_is_refused, 1},
-		{half_in_place_keeps_the_stride_of_the_input, 2},
-		{halves_are_not_one_buffer, 2},
-	};
 	const theme_test layout[] = {
 		{half_that_is_not_wanted_is_not_written, 2},
 		{half_may_replace_the_input, 2},
 	};
-	const theme_test graph[] = {{replay_sees_what_changed_in_place, 1}};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
-		THEME("error", setup, teardown, error),
+
 		THEME("layout", setup, teardown, layout),
-		THEME("graph", setup, teardown, graph),
+
 	};
 
 	return RUN_THEMES(themes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * index_map: slots of indices, by table and by workspace, and what is none.
- * Rows behind a window are in test_index_map_mixed.c, refusals and graphs in
- * test_index_map_call.c.
+ * Rows behind a window are in test_index_map_mixed.c.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/harness/themes.h"
@@ -298,6 +298,32 @@ START_TEST(random_rows_of_any_k_equal_the_rule)
 }
 END_TEST
 
+/* Pages of 64: position 999999 is entry 63 of column 15624, 1000063 that of the
+ * last column, 15625. Page 33000000 has the slots from 2112000000 on, whose
+ * bytes lie past 2^40. Rows of the table are wider than they have to be. */
+START_TEST(positions_of_a_million_tokens_are_mapped)
+{
+	enum { COLUMNS = 15626, STRIDE = 15700 };
+	static const int32_t in[4] = {999999, 1000063, 1000064, 0};
+	static const int32_t want[4] = {2112000063, 639, -1, 320};
+	int32_t *wide = test_alloc(2 * STRIDE * sizeof *wide, 0xFF);
+	spmla_index_map_args a = index_map_small(&r, in, 4);
+
+	wide[STRIDE] = 5;
+	wide[STRIDE + 15624] = 33000000;
+	wide[STRIDE + 15625] = 9;
+	wide[STRIDE + COLUMNS] = 7; /* no column */
+	r.row_of[0] = 1;
+	a.columns = COLUMNS;
+	a.table_stride_elems = STRIDE;
+	a.page_tokens = 64;
+	a.pool_pages = 33000001;
+	a.block_table = wide;
+	index_map_expect(&r, &a, want, 0, 0);
+	free(wide);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
@@ -320,6 +346,7 @@ SUITE
 	};
 	const theme_test layout[] = {
 		{pages_apart_multiply_by_their_own_stride, 1},
+		{positions_of_a_million_tokens_are_mapped, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),

@@ -6,10 +6,8 @@
  */
 #include "tests/harness/themes.h"
 #include "tests/ops/select/indexer_q_rig.h"
-#include "tests/reference/narrow_ref.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static q_rig r;
@@ -338,31 +336,6 @@ START_TEST(a_token_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
-START_TEST(a_replay_reads_what_lies_there_then)
-{
-	spmla_graph graph;
-	uint32_t i;
-
-	q_rig_open(&r, 5, 4);
-	q_rig_v4(&r);
-	q_rig_mxfp4(&r);
-	q_rig_rope(&r, SPMLA_ROPE_INTERLEAVED);
-	ck_assert_int_eq(spmla_graph_begin(r.f.ctx, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_indexer_q_prep(r.f.ctx, &r.a, NULL), SPMLA_OK);
-	ck_assert_int_eq(spmla_graph_end(r.f.ctx, &graph), SPMLA_OK);
-	for (i = 0; i < 3; i++) {
-		q_rig_fill(&r);
-		q_rig_model(&r);
-		q_rig_reset(&r);
-		ck_assert_int_eq(spmla_graph_replay(r.f.ctx, graph, 0, NULL),
-				 SPMLA_OK);
-		q_rig_compare(&r);
-		q_rig_check(&r);
-	}
-	q_rig_close(&r);
-}
-END_TEST
-
 SUITE
 {
 	const theme_test shape[] = {
@@ -386,13 +359,12 @@ SUITE
 	const theme_test determinism[] = {
 		{a_token_does_not_depend_on_its_neighbours, 1},
 	};
-	const theme_test graph[] = {{a_replay_reads_what_lies_there_then, 1}};
 	const theme themes[] = {
 		THEME("shape", NULL, NULL, shape),
 		THEME("edge", NULL, NULL, edge),
 		THEME("layout", NULL, NULL, layout),
 		THEME("determinism", NULL, NULL, determinism),
-		THEME("graph", NULL, NULL, graph),
+
 	};
 
 	return RUN_THEMES(themes);

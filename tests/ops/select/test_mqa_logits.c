@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits: the scores. Bad data, refusals and graphs are in
- * test_mqa_logits_call.c.
+ * mqa_logits: the scores. Bad data is in test_mqa_logits_bad.c.
  */
 #include <math.h>
 #include <stdlib.h>

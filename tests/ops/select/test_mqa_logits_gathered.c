@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits_gathered: the scores and where they land. Large cases are in
- * test_mqa_logits_gathered_far.c, refusals and graphs in _call.c.
+ * test_mqa_logits_gathered_far.c.
  */
 #include <math.h>
 #include <stdlib.h>

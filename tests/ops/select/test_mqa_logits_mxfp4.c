@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits over keys of INDEX_MXFP4 with MXFP4 queries. Refusals, addresses
- * and graphs are in test_mqa_logits_mxfp4_call.c.
+ * mqa_logits over keys of INDEX_MXFP4 with MXFP4 queries. Addresses are in
+ * test_mqa_logits_mxfp4_far.c.
  */
 #include <math.h>
 #include <stdlib.h>

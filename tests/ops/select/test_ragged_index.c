@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ragged_index: packed rows, against the rule written out once more in 64 bits.
- * What the call refuses and graphs are in test_ragged_index_call.c.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * swa_index: windows, lengths and gather lengths. Windows of images and padded
- * rows are in test_swa_index_image.c, what the call refuses and graphs in
- * test_swa_index_call.c.
+ * rows are in test_swa_index_image.c.
  */
 #include <stdlib.h>
 #include <string.h>
