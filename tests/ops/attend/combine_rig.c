@@ -18,7 +18,8 @@ enum {
 	LSE_BYTES = COMBINE_LSE_ELEMS * 4
 };
 
-void
+/* Other partial results. */
+static void
 combine_fill(combine_rig *r)
 {
 	uint32_t i;

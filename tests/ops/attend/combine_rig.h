@@ -36,9 +36,6 @@ typedef struct combine_rig {
 void combine_open(combine_rig *r);
 void combine_close(combine_rig *r);
 
-/* Other partial results. */
-void combine_fill(combine_rig *r);
-
 /* Runs the op, once. */
 void combine_run(combine_rig *r);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode: the results. What is special about a list of slots is in
- * test_sparse_decode_slots.c, refusals and graphs in
- * test_sparse_decode_call.c.
+ * test_sparse_decode_slots.c.
  */
 #include <math.h>
 #include <string.h>

@@ -361,34 +361,6 @@ START_TEST(bits_of_a_split_do_not_depend_on_the_others)
 }
 END_TEST
 
-START_TEST(replayed_splits_see_what_changed_in_place)
-{
-	spmla_graph graph;
-	uint16_t *eager = malloc(w.out_elems * 2);
-	uint32_t t, round;
-
-	for (t = 0; t < V4_TOKENS; t++)
-		cut_token(t, 3);
-	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
-	v4_run(&f, &w);
-	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_OK);
-	for (round = 0; round < 2; round++) {
-		v4_choose(&w);
-		w.a.parts = 0;
-		w.num_splits[0] = (int32_t)round;
-		for (t = 0; t < V4_TOKENS; t++)
-			cut_token(t, 3);
-		v4_check(&f, &w);
-		memcpy(eager, w.out, w.out_elems * 2);
-		memset(w.out, 0xC3, w.out_elems * 2);
-		ck_assert_int_eq(spmla_graph_replay(f.ctx, graph, 0, NULL),
-				 SPMLA_OK);
-		ck_assert_mem_eq(w.out, eager, w.out_elems * 2);
-	}
-	free(eager);
-}
-END_TEST
-
 SUITE
 {
 	const theme_test shape[] = {
@@ -408,13 +380,10 @@ SUITE
 		{token_of_one_split_has_the_bits_of_the_whole, 2},
 		{bits_of_a_split_do_not_depend_on_the_others, 1},
 	};
-	const theme_test graph[] = {
-		{replayed_splits_see_what_changed_in_place, 1}};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
 		THEME("determinism", setup, teardown, determinism),
-		THEME("graph", setup, teardown, graph),
 	};
 
 	return RUN_THEMES(themes);

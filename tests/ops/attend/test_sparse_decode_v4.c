@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode over V4 rows and with a second cache. Splits are in
- * test_sparse_decode_splits.c, refusals and graphs in
- * test_sparse_decode_v4_call.c.
+ * test_sparse_decode_splits.c.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_prefill: the results. Which indices count is in
- * test_sparse_prefill_indices.c, refusals and graphs in
- * test_sparse_prefill_call.c.
+ * test_sparse_prefill_indices.c.
  */
 #include <math.h>
 #include <string.h>
@@ -290,6 +289,20 @@ START_TEST(bits_of_a_token_do_not_depend_on_the_others)
 }
 END_TEST
 
+START_TEST(what_is_optional_may_be_missing)
+{
+	prefill_open(&w, 576, 8, 20);
+	prefill_choose(&w);
+	if (_i & 1)
+		w.a.lse = NULL;
+	if (_i & 2)
+		w.a.max_logits = NULL;
+	if (_i == 3)
+		w.a.lse_head_stride_elems = w.a.lse_token_stride_elems = 0;
+	prefill_check(&f, &w);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
@@ -302,6 +315,7 @@ SUITE
 		{one_key_is_its_value_and_its_score_is_lse_and_max, 4},
 		{weight_is_rounded_to_bf16_relative_to_its_block, 1},
 		{random_sinks_equal_dense_attention, 2},
+		{what_is_optional_may_be_missing, 4},
 	};
 	const theme_test edge[] = {
 		{sink_takes_its_share_and_leaves_the_logits, 2},

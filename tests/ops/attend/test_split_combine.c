@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * split_combine: against sums in double and vectors worked out by hand.
- * Refusals and graphs are in test_split_combine_call.c, whole attention in
- * test_sparse_decode_splits.c.
+ * split_combine: against sums in double and vectors worked out by hand. Whole
+ * attention is in test_sparse_decode_splits.c.
  */
 #include <math.h>
 #include <string.h>
@@ -284,12 +283,21 @@ START_TEST(bits_of_a_token_do_not_depend_on_the_others)
 }
 END_TEST
 
+START_TEST(lse_may_be_missing)
+{
+	r.a.lse = NULL;
+	r.a.lse_token_stride_elems = r.a.lse_head_stride_elems = 0;
+	combine_check(&r);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
 		{random_splits_equal_sums_in_double, 12},
 		{two_splits_worked_out_by_hand, 1},
 		{token_of_very_many_splits_is_their_mean, 1},
+		{lse_may_be_missing, 1},
 	};
 	const theme_test edge[] = {
 		{token_of_empty_splits_is_zero_and_its_lse_as_asked, 4},
