@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const uint32_t layouts[3] = {SPMLA_LAYOUT_STATE_256,
 				    SPMLA_LAYOUT_STATE_512,
@@ -282,6 +283,33 @@ START_TEST(a_token_does_not_depend_on_its_neighbours)
 }
 END_TEST
 
+/* Pages 2^31 + 1024 bytes apart: page 2 starts past 2^32. */
+START_TEST(pages_may_be_more_than_2_gib_apart)
+{
+	const uint64_t bytes = UINT64_C(5) << 30;
+	const uint64_t stride = (UINT64_C(1) << 31) + 1024;
+	uint8_t *far_state;
+	uint32_t t;
+	state_rig r;
+
+	far_state = test_map(bytes);
+	state_rig_open(&r, SPMLA_LAYOUT_STATE_256, 3, 4, 3, 0);
+	for (t = 0; t < 3; t++)
+		r.slots[t] = 4 * t + t;
+	state_rig_check(&r);
+	r.a.state.base = far_state;
+	r.a.state.page_stride_bytes = stride;
+	ck_assert_int_eq(spmla_compress_state_save(r.f.ctx, &r.a, NULL),
+			 SPMLA_OK);
+	fixture_drain(&r.f);
+	for (t = 0; t < 3; t++)
+		ck_assert_mem_eq(far_state + t * (stride + 2048),
+				 r.state + t * (4 * 2048 + 2048), 2048);
+	munmap(far_state, bytes);
+	state_rig_close(&r);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
@@ -299,6 +327,7 @@ SUITE
 	};
 	const theme_test layout[] = {
 		{kv_comes_first_and_then_score_with_its_ape, 1},
+		{pages_may_be_more_than_2_gib_apart, 1},
 	};
 	const theme_test determinism[] = {
 		{a_token_does_not_depend_on_its_neighbours, 1},
