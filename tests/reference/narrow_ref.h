@@ -9,8 +9,6 @@
 #include "spmla/spmla_layout.h"
 #include "tests/reference/reference.h"
 
-#include <stddef.h>
-
 /* The value of BF16 or FP16 bits. */
 double value16(uint16_t bits, uint32_t dtype);
 
@@ -34,18 +32,5 @@ void fill_positions(uint64_t *rng, int32_t *positions, uint32_t n);
 
 /* Fails the test at the first byte that differs. */
 void check_bytes(const void *got, const void *want, uint64_t bytes);
-
-/* A field of an op's args set to `value` (its low `bytes`), and what the call
- * then says. */
-typedef struct arg_error {
-	uint32_t offset;
-	uint32_t bytes;
-	uint64_t value;
-	uint32_t status;
-	const char *text;
-} arg_error;
-
-#define ARG_FIELD(type, field) \
-	(uint32_t) offsetof(type, field), (uint32_t)sizeof(((type *)0)->field)
 
 #endif

@@ -19,7 +19,7 @@ mul(double a, double b)
 	return ref_round_f32(a * b);
 }
 
-void
+static void
 inv_rope_fill(inv_rope_rig *r)
 {
 	const uint32_t rows = r->a.tokens * r->a.groups * r->a.heads_per_group;
@@ -97,7 +97,7 @@ inv_rope_zero(inv_rope_rig *r)
 	memset(r->positions, 0, r->a.tokens * sizeof *r->positions);
 }
 
-void
+static void
 inv_rope_reset(inv_rope_rig *r)
 {
 	memset(r->out, 0xAB, r->out_bytes);
@@ -211,7 +211,7 @@ model_lost(inv_rope_rig *r, uint32_t t, uint32_t h)
 		want_scale(r, t, h, i, 0);
 }
 
-void
+static void
 inv_rope_model(inv_rope_rig *r)
 {
 	const uint32_t heads = r->a.groups * r->a.heads_per_group;
@@ -234,7 +234,7 @@ inv_rope_model(inv_rope_rig *r)
 		}
 }
 
-void
+static void
 inv_rope_compare(const inv_rope_rig *r)
 {
 	check_bytes(r->scales, r->scales_want, r->scale_words * 4);

@@ -31,17 +31,11 @@ typedef struct inv_rope_rig {
 void inv_rope_open(inv_rope_rig *r, uint32_t tokens, uint32_t groups,
 		   uint32_t heads_per_group);
 void inv_rope_close(inv_rope_rig *r);
-void inv_rope_fill(inv_rope_rig *r);
-
 /* All of o is 0, rotated as position 0 is: not at all. */
 void inv_rope_zero(inv_rope_rig *r);
 
 /* Poisons the outputs, runs the op once. */
 void inv_rope_run(inv_rope_rig *r);
-void inv_rope_reset(inv_rope_rig *r);
-void inv_rope_model(inv_rope_rig *r);
-void inv_rope_compare(const inv_rope_rig *r);
-
 /* The model, then twice the op. */
 void inv_rope_check(inv_rope_rig *r);
 
