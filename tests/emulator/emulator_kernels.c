@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels as C, and calls of them by number.
+ * Calls of the kernels by number. The kernels are in kernels_<family>.c.
  */
 #define SPMLA_EMULATOR 1
-#include "platform/gpu/all_kernels.c"
+#include "spmla/platform/gpu/dialect/dialect.h"
 
 #include "tests/emulator/emulator.h"
 
-#define ARG(type, name) p->name,
-#define SPMLA_KERNEL_LINE(stem, items, dynamic)                           \
-	static void call_##stem(const void *params)                       \
-	{                                                                 \
-		const spmla_k_##stem##_params *p = params;                \
-                                                                          \
-		spmla_k_##stem(SPMLA_K_##stem(ARG, SPMLA_I_K_NONE) p->s); \
-	}
+#define SPMLA_KERNEL_LINE(stem, items, dynamic) \
+	void emulator_call_##stem(const void *params);
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 
@@ -28,7 +22,7 @@ void
 emulator_call(spmla_i_kernel kernel, const void *params)
 {
 	static void (*const call[])(const void *) = {
-#define SPMLA_KERNEL_LINE(stem, items, dynamic) call_##stem,
+#define SPMLA_KERNEL_LINE(stem, items, dynamic) emulator_call_##stem,
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 	};

@@ -61,7 +61,7 @@ cp -RL lib/. "$tree/spmla"
 cp -RL platform/cpu platform/gpu "$tree/spmla/platform"
 mkdir "$tree/spmla/platform/cuda"
 cp -L platform/cuda/*.h "$tree/spmla/platform/cuda"
-rm "$tree/spmla/platform/gpu/all_kernels.c" # the emulator's
+rm "$tree/spmla/platform/gpu/all_kernels.c" # no host code
 cp -L platform/cpu/spmla_cpu.h "$tree/spmla"
 
 # Where the copy of a tree that compiles has FILE.
