@@ -1,4 +1,4 @@
-"""Test programs written with Check: one a suite, or many in one."""
+"""Test programs written with Check, of many suites each."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 
@@ -28,82 +28,105 @@ CUDA_WORLD_WRAPS = ["-Wl,--wrap=" + f for f in [
     "realloc",
 ]]
 
-def gpu_suites(name, srcs):
-    """One program of many suites, for a machine with a device.
+# What every suite needs.
+_SUITE_DEPS = [
+    "//:spmla",
+    "//:internal_headers",
+    "//:platform_headers",
+    "//tests:support",
+    "@libcheck",
+]
 
-    `NAME SUITE` runs the suite of that source, "ops/select/test_topk", `NAME --list`
-    lists them. It is linked with all that a bare machine lacks.
+def suites(name, srcs):
+    """A program of many suites, NAME_suites, and the test NAME of all on the CPU.
+
+    `bazel run //tests:NAME_suites -- [--list] [SUITE..]` lists them or runs some:
+    the suite of ops/select/test_topk.c is "ops/select/test_topk".
 
     Args:
-      name: the target.
-      srcs: the suites.
+      name: the test.
+      srcs: a source a suite.
     """
     cc_library(
-        name = name + "_suites",
+        name = name + "_suites_lib",
         testonly = True,
         srcs = srcs,
         copts = TEST_COPTS,
         linkstatic = True,
         alwayslink = True,
-        deps = [
-            "//:spmla",
-            "//:internal_headers",
-            "//:platform_headers",
-            "//tests:support",
-            "@libcheck",
-        ],
+        deps = _SUITE_DEPS,
     )
+    cc_binary(
+        name = name + "_suites",
+        testonly = True,
+        linkstatic = True,
+        deps = [":%s_suites_lib" % name],
+    )
+    _suite_test(name = name, of = name)
+
+def _suite_test(name, of, srcs = [], env = {}, tags = []):
+    native.sh_test(
+        name = name,
+        size = "large",
+        srcs = ["variant.sh"],
+        args = ["%s=%s" % item for item in env.items()] +
+               ["$(rootpath :%s_suites)" % of] +
+               [src[:-len(".c")] for src in srcs],
+        data = [":%s_suites" % of],
+        tags = tags,
+    )
+
+def suite_variants(suffix, of, srcs, env, tags = []):
+    """Suites once more with other variables: a test NAME + suffix a program.
+
+    Args:
+      suffix: of the tests.
+      of: the sources of each program, by its name.
+      srcs: those that run.
+      env: the variables.
+      tags: of the tests.
+    """
+    for name, all in of.items():
+        chosen = [src for src in all if src in srcs]
+        if chosen:
+            _suite_test(name + suffix, name, chosen, env, tags)
+
+def gpu_suites(name, of):
+    """The suites that a device can run as one program, for a bare machine.
+
+    It is linked with all that such a machine lacks.
+
+    Args:
+      name: the target.
+      of: the programs whose suites they are.
+    """
     cc_binary(
         name = name,
         testonly = True,
         linkopts = ["-s"],
         linkstatic = True,
-        deps = [
-            "@libcheck//:libcheck_static",
-            ":%s_suites" % name,
-            "//tests:cuda_world",
-        ],
+        deps = ["@libcheck//:libcheck_static"] +
+               [":%s_suites_lib" % program for program in of] +
+               ["//tests:cuda_world"],
     )
 
-def check_test(name, srcs, deps = [], data = [], **kw):
-    """A cc_test linked with Check, the library and the tests' support code.
+def suite_program(name, srcs, data = [], linkopts = []):
+    """A suite with a program of its own.
 
     Args:
-      name: the target.
-      srcs: the program.
-      deps: more libraries than every test has.
+      name: the test.
+      srcs: the suite.
       data: files to read at run time, found by their path from the root.
-      **kw: as for cc_test.
+      linkopts: what sets it apart.
     """
     cc_test(
         name = name,
         srcs = srcs,
-        copts = TEST_COPTS + kw.pop("copts", []),
+        copts = TEST_COPTS,
         data = data,
         # A forked case hides a leak or a crash from ASan.
-        env = dict(kw.pop("env", {}), CK_FORK = "no"),
+        env = {"CK_FORK": "no"},
+        linkopts = linkopts,
         linkstatic = True,
-        deps = deps + [
-            "//:spmla",
-            "//:internal_headers",
-            "//:platform_headers",
-            "//tests:support",
-            "@libcheck",
-        ],
-        **kw
-    )
-
-def variant_test(name, of, env):
-    """The program of a check_test with other variables.
-
-    Args:
-      name: the target.
-      of: the check_test.
-      env: variables.
-    """
-    native.sh_test(
-        name = name,
-        srcs = ["variant.sh"],
-        args = ["%s=%s" % item for item in env.items()] + ["$(rootpath :%s)" % of],
-        data = [":" + of],
+        deps = _SUITE_DEPS,
     )

@@ -1,4 +1,4 @@
 #!/bin/sh
-# variant.sh NAME=VALUE... PROGRAM: a suite once more, on another backend, so
-# that its program is compiled once.
+# variant.sh NAME=VALUE.. PROGRAM SUITE..: suites with these variables. A program
+# is linked once for all of them.
 exec env CK_FORK=no "$@"

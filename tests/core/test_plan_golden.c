@@ -3,7 +3,7 @@
  * Plans of typical configs, line by line as testdata/plans has them, so that a
  * change of any size or place is seen and has to be meant. To write them anew:
  *
- *     SPMLA_WRITE_PLANS=1 ./bazelw run //tests:core/test_plan_golden
+ *     SPMLA_WRITE_PLANS=1 ./bazelw run //tests:plan_golden
  *
  * writes testdata/plans/<name>.txt of the checkout; read the difference.
  */

@@ -5,8 +5,10 @@
  * workers and whatever the caller's loop does.
  */
 #include "tests/every_op/op_call.h"
+#include "tests/harness/cuda_world.h"
 #include "tests/harness/themes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,5 +236,9 @@ SUITE
 		THEME("determinism", NULL, NULL, determinism),
 	};
 
+	if (!fixture_on_cpu()) {
+		printf("SKIPPED: loops of the CPU\n");
+		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
+	}
 	return RUN_THEMES(themes);
 }

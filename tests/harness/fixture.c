@@ -160,6 +160,12 @@ region(fixture *f, uint32_t memory)
 }
 
 uint32_t
+fixture_on_cpu(void)
+{
+	return chosen_backend() == &spmla_cpu;
+}
+
+uint32_t
 fixture_on_cuda(void)
 {
 	return &cuda_sync && chosen_backend() == &cuda_sync;

@@ -54,7 +54,8 @@ void fixture_open(fixture *f, const spmla_config *config,
 void fixture_open_plain(fixture *f, const spmla_config *config);
 void fixture_close(fixture *f);
 
-/* Whether contexts are opened on a CUDA device. */
+/* Whether contexts are opened on the CPU, or on a CUDA device. */
+uint32_t fixture_on_cpu(void);
 uint32_t fixture_on_cuda(void);
 
 /* How often a test does what takes a fiber long: `most` times, `few` on the
