@@ -90,11 +90,11 @@ compile() { # DIR SOURCE [OBJECT]
 build() { # DIR SUITE [FILE]
 	local dir=$1 changed=${3:-/} suite=$tmp/suites/${2//\//_}.o object
 	local objects=("$suite")
-	for object in "$tmp"/base/*.o "$suite"; do
-		grep -qF "/$changed" "$object.d" || continue
-		compile "$dir" "$(cat "$object.source")"
+	while read -r object; do
+		object=${object%.d}
+		compile "$dir" "$(cat "$object.source")" || return
 		[ "$object" != "$suite" ] || objects=()
-	done
+	done < <(grep -lF "/$changed" "$tmp"/base/*.o.d "$suite.d")
 	shopt -s nullglob
 	gcc -o "$dir/test" "${objects[@]}" "$dir"/*.o "$tmp/base.a" \
 		-lcheck -lsubunit -lrt -lm -pthread
