@@ -190,5 +190,23 @@ g_any(uint32_t x, uint32_t items, LOCAL uint64_t *sums)
 	return total != 0;
 }
 
+/* The first of ends[low .. high - 1], which ascend, that is above x; `high` if
+ * none is. */
+FN uint32_t
+g_first_above(LOCAL const uint32_t *ends, uint32_t low, uint32_t high,
+	      uint32_t x)
+{
+	NO_UNROLL
+	while (low < high) {
+		const uint32_t middle = (low + high) / 2;
+
+		if (ends[middle] > x)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
 #endif
 #endif

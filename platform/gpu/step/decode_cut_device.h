@@ -103,17 +103,9 @@ decode_cut_begin(LOCAL decode_cut *cut, uint32_t p, uint32_t tokens,
 	const uint32_t total = cut->ends[tokens - 1];
 	const uint32_t share = total / parts, rest = total - share * parts;
 	const uint32_t at = p * share + (p < rest ? p : rest);
-	uint32_t low = 0, high = tokens, into;
+	const uint32_t low = g_first_above(cut->ends, 0, tokens, at);
+	uint32_t into;
 
-	NO_UNROLL
-	while (low < high) {
-		const uint32_t middle = (low + high) / 2;
-
-		if (cut->ends[middle] > at)
-			high = middle;
-		else
-			low = middle + 1;
-	}
 	into = at - (low ? cut->ends[low - 1] : 0);
 	into = low < tokens && into > DECODE_CUT_OVERHEAD
 		       ? into - DECODE_CUT_OVERHEAD

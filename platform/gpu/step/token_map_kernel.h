@@ -64,17 +64,9 @@ token_map_block(const PRIVATE g_reporter *to,
 					 G_FAULT_LENGTH);
 		}
 		for (t = done + g_item(); t < last; t += items) {
-			uint32_t low = 0, high = n; /* the first end above t */
+			const uint32_t low = g_first_above(ends, 0, n, t);
 			uint32_t start, len, p;
 
-			while (low < high) {
-				const uint32_t middle = (low + high) / 2;
-
-				if (ends[middle] > t)
-					high = middle;
-				else
-					low = middle + 1;
-			}
 			start = low ? ends[low - 1] : done;
 			len = (uint32_t)seq_lens[first + low];
 			p = len - (ends[low] - t);
