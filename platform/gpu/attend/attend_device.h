@@ -86,9 +86,9 @@ attend_start(PRIVATE attend_state *st, GLOBAL const uint16_t *q, uint32_t dim,
 {
 	uint32_t k, i;
 
-	st->largest = g_float(0xff7fffffu); /* -FLT_MAX */
+	st->largest = G_LOWEST;
 	st->sum = 0.0f;
-	st->c = softmax_scale * 1.44269504088896341f;
+	st->c = softmax_scale * G_LOG2_E;
 	st->quads = dim / (4 * ATTEND_LANES);
 	st->active = active;
 	UNROLL
@@ -288,7 +288,7 @@ attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
 {
 	const uint32_t l = attend_lane();
 	LOCAL float *p = shared->p + g_item() / ATTEND_LANES * ATTEND_P_ROW;
-	float block = g_float(0xff7fffffu), sum = 0.0f, largest, rescale, share;
+	float block = G_LOWEST, sum = 0.0f, largest, rescale, share;
 	uint32_t i, d;
 
 	/* A NaN is never larger. */
@@ -439,12 +439,21 @@ attend_lse2(const PRIVATE attend_state *st)
 	return g_log2(st->sum) + st->largest * st->c;
 }
 
-/* ln of the sum of exp(softmax_scale * score). */
+/* ln of the sum of exp(softmax_scale * score), of the same. */
 FN float
 attend_lse(const PRIVATE attend_state *st, float softmax_scale)
 {
-	return g_log2(st->sum) * 0.693147180559945309f +
-	       st->largest * softmax_scale;
+	return g_log2(st->sum) * G_LN_2 + st->largest * softmax_scale;
+}
+
+/* The lse of any head. */
+FN float
+attend_result_lse(const PRIVATE attend_state *st, uint32_t base2,
+		  uint32_t empty_minus_inf, float softmax_scale)
+{
+	if (attend_empty(st))
+		return decode_empty_lse(empty_minus_inf);
+	return base2 ? attend_lse2(st) : attend_lse(st, softmax_scale);
 }
 
 #endif

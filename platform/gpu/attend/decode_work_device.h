@@ -98,18 +98,16 @@ typedef struct decode_args {
 FN float
 g_sink_weight(float sink, float reach)
 {
-	const float x = sink * 1.44269504088896341f;
+	const float x = sink * G_LOG2_E;
 
-	return g_exp2(g_abs(x) == g_float(0x7f800000u) ? x : x - reach);
+	return g_exp2(g_abs(x) == G_INF ? x : x - reach);
 }
 
-/* 2^(byte - 127), exact in bf16; 255 is NaN. */
+/* The lse of a head that saw no key. */
 FN float
-g_ue8m0(uint32_t byte)
+decode_empty_lse(uint32_t empty_minus_inf)
 {
-	if (byte == 255)
-		return g_float(0x7fc00000u);
-	return g_float(byte ? byte << 23 : 0x400000u);
+	return empty_minus_inf ? G_MINUS_INF : G_INF;
 }
 
 /* What a part of the metadata, or without parts a token, has to do: tokens

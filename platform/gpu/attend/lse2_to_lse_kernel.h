@@ -45,7 +45,7 @@ spmla_k_lse2_to_lse(SPMLA_KERNEL_ARGS(lse2_to_lse))
 			const uint64_t at = first + i * items + g_item();
 
 			if (at < s.count)
-				lse[at] = x[i] * 0.693147180559945309f;
+				lse[at] = x[i] * G_LN_2;
 		}
 	}
 }

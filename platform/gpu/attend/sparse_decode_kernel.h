@@ -144,7 +144,7 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 				if (attend_lane() == 0)
 					split_lse[at] =
 						attend_empty(&st)
-							? g_float(0xff800000u)
+							? G_MINUS_INF
 							: attend_lse2(&st);
 				continue;
 			}
@@ -155,11 +155,9 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 			if (s.has_lse && attend_lane() == 0)
 				lse[token * s.lse_token_stride +
 				    (int64_t)head * s.lse_head_stride] =
-					!attend_empty(&st)
-						? attend_lse(&st, s.scale)
-					: s.empty_minus_inf
-						? g_float(0xff800000u)
-						: g_float(0x7f800000u);
+					attend_result_lse(&st, 0,
+							  s.empty_minus_inf,
+							  s.scale);
 		}
 	}
 }

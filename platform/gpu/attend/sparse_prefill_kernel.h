@@ -49,7 +49,6 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 {
 	LOCAL_ARRAY(attend_local, shared, 1);
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	const float none = g_float(0xff800000u);
 	uint64_t work;
 
 	for (work = g_block(); work < (uint64_t)s.tokens * groups;
@@ -100,16 +99,12 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 		if (attend_lane() != 0)
 			continue;
 		if (s.has_max_logits)
-			max_logits[at] = attend_empty(&st) ? none
+			max_logits[at] = attend_empty(&st) ? G_MINUS_INF
 					 : s.base2         ? st.largest * st.c
 						   : st.largest * s.scale;
 		if (s.has_lse)
-			lse[at] = attend_empty(&st)
-					  ? (s.empty_minus_inf
-						     ? none
-						     : g_float(0x7f800000u))
-				  : s.base2 ? attend_lse2(&st)
-					    : attend_lse(&st, s.scale);
+			lse[at] = attend_result_lse(&st, s.base2,
+						    s.empty_minus_inf, s.scale);
 	}
 }
 

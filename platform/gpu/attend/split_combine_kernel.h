@@ -56,7 +56,7 @@ split_combine_fetch(GLOBAL const float *lse, uint32_t heads, uint32_t first,
 		const uint32_t r =
 			first + i * COMBINE_LANES + g_lane() % COMBINE_LANES;
 
-		x[i] = r < n ? lse[(uint64_t)r * heads] : g_float(0xff800000u);
+		x[i] = r < n ? lse[(uint64_t)r * heads] : G_MINUS_INF;
 	}
 }
 
@@ -65,7 +65,7 @@ FN float
 split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
 {
 	const uint32_t step = COMBINE_AHEAD * COMBINE_LANES;
-	const float none = g_float(0xff800000u);
+	const float none = G_MINUS_INF;
 	float x[COMBINE_AHEAD], most = none, sum = 0.0f;
 	uint32_t first, i;
 
@@ -85,7 +85,7 @@ split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
 			sum += g_exp2(x[i] - most);
 	}
 	sum = g_sum16(sum);
-	return sum == 0.0f ? g_float(0x7f800000u) : g_log2(sum) + most;
+	return sum == 0.0f ? G_INF : g_log2(sum) + most;
 }
 
 /* sum += weight * values of n splits, in their order, for the lane's columns;
@@ -96,7 +96,7 @@ split_combine_values(GLOBAL const float *values, uint64_t stride,
 		     GLOBAL const float *lse, uint32_t heads, uint32_t n,
 		     float g, PRIVATE float *sum)
 {
-	const float none = g_float(0xff800000u);
+	const float none = G_MINUS_INF;
 	const uint32_t width = g_width();
 	uint32_t first, at, i, c;
 
@@ -169,13 +169,10 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 		if (s.has_lse && g_item() == 0)
 			lse[(int64_t)t * s.lse_token_stride +
 			    (int64_t)h * s.lse_head_stride] =
-				s.empty_minus_inf && g == g_float(0x7f800000u)
-					? g_float(0xff800000u)
-					: g * 0.693147180559945309f;
+				s.empty_minus_inf && g == G_INF ? G_MINUS_INF
+								: g * G_LN_2;
 		if (s.has_sink)
-			g += g_log2(1.0f +
-				    g_exp2(attn_sink[h] * 1.44269504088896341f -
-					   g));
+			g += g_log2(1.0f + g_exp2(attn_sink[h] * G_LOG2_E - g));
 		UNROLL
 		for (c = 0; c < COMBINE_COLUMNS; c++)
 			sum[c] = 0.0f;

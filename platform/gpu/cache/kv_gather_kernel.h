@@ -76,12 +76,8 @@ kv_gather_octet(const PRIVATE uint32_t *codes, float scale,
 	    !g_e4m3_any_nan(codes[0]) && !g_e4m3_any_nan(codes[1]))
 		return;
 	UNROLL
-	for (i = 0; i < 4; i++) {
-		if (x[2 * i] != x[2 * i])
-			values[i] = (values[i] & 0xffff0000u) | 0x7fc0u;
-		if (x[2 * i + 1] != x[2 * i + 1])
-			values[i] = (values[i] & 0xffffu) | 0x7fc00000u;
-	}
+	for (i = 0; i < 4; i++)
+		values[i] = g_bf16x2_one_nan(values[i], x[2 * i], x[2 * i + 1]);
 }
 
 /* Four values, at the end of a row. */
@@ -353,6 +349,37 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
+/* Where rows [first, first + rows) of the output come from, up to `last`: into
+ * `from`, and of `v4`, a constant, where their scales begin into `scales`.
+ * Barriers at both ends. */
+FN void
+kv_gather_places(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
+		 LOCAL const gather_span *spans, uint32_t first, uint32_t last,
+		 uint32_t rows, uint32_t entry_bytes, const uint32_t v4,
+		 LOCAL uint64_t *from, LOCAL uint64_t *scales)
+{
+	const uint32_t i = g_item();
+
+	BARRIER(); /* nobody reads the last rows' places */
+	if (i < rows) {
+		uint64_t page = GATHER_LEAVE;
+		uint32_t entry = 0;
+
+		if (first + i < last)
+			page = kv_gather_place(job, to, spans, first + i,
+					       &entry);
+		if (v4)
+			scales[i] = page +
+				    (uint64_t)job->page_tokens *
+					    SPMLA_V4_VALUE_BYTES +
+				    (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
+		if (page < GATHER_LEAVE)
+			page += (uint64_t)entry * entry_bytes;
+		from[i] = page;
+	}
+	BARRIER();
+}
+
 SPMLA_KERNEL(kv_gather)
 void
 spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
@@ -366,7 +393,6 @@ spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 	const uint32_t entry_bytes =
 		is_fp8 ? SPMLA_FP8_DS_MLA_BYTES : SPMLA_MLA_BF16_BYTES;
 	const uint32_t tiles = s.has_slots ? 1 : s.requests;
-	const uint32_t i = g_item();
 	uint32_t done = 0, tile, first;
 
 	for (tile = 0; tile < tiles; tile += GATHER_ITEMS) {
@@ -375,20 +401,9 @@ spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 
 		first += g_block() * KV_GATHER_ROWS;
 		for (; first < last; first += g_blocks() * KV_GATHER_ROWS) {
-			BARRIER(); /* nobody reads the last rows' places */
-			if (i < KV_GATHER_ROWS) {
-				uint64_t page = GATHER_LEAVE;
-				uint32_t entry = 0;
-
-				if (first + i < last)
-					page = kv_gather_place(&job, &to, spans,
-							       first + i,
-							       &entry);
-				if (page < GATHER_LEAVE)
-					page += (uint64_t)entry * entry_bytes;
-				from[i] = page;
-			}
-			BARRIER();
+			kv_gather_places(&job, &to, spans, first, last,
+					 KV_GATHER_ROWS, entry_bytes, 0, from,
+					 from);
 			if (is_fp8)
 				kv_gather_fp8(cache, from,
 					      dst + (int64_t)first *
@@ -423,7 +438,6 @@ spmla_k_kv_gather_v4(SPMLA_KERNEL_ARGS(kv_gather_v4))
 	const uint32_t rows = s.keys <= g_blocks() * KV_GATHER_V4_ROWS
 				      ? KV_GATHER_V4_ROWS
 				      : KV_GATHER_ROWS;
-	const uint32_t i = g_item();
 	uint32_t done = 0, tile, first;
 
 	for (tile = 0; tile < tiles; tile += GATHER_ITEMS) {
@@ -432,25 +446,8 @@ spmla_k_kv_gather_v4(SPMLA_KERNEL_ARGS(kv_gather_v4))
 
 		first += g_block() * rows;
 		for (; first < last; first += g_blocks() * rows) {
-			BARRIER(); /* nobody reads the last rows' places */
-			if (i < rows) {
-				uint64_t page = GATHER_LEAVE;
-				uint32_t entry = 0;
-
-				if (first + i < last)
-					page = kv_gather_place(&job, &to, spans,
-							       first + i,
-							       &entry);
-				scales[i] =
-					page +
-					(uint64_t)s.page_tokens *
-						SPMLA_V4_VALUE_BYTES +
-					(uint64_t)entry * SPMLA_V4_SCALE_BYTES;
-				if (page < GATHER_LEAVE)
-					page += (uint64_t)entry * entry_bytes;
-				from[i] = page;
-			}
-			BARRIER();
+			kv_gather_places(&job, &to, spans, first, last, rows,
+					 entry_bytes, 1, from, scales);
 			kv_gather_v4_values(cache, from, scales, s.layout,
 					    s.kv_scale,
 					    dst + (int64_t)first * s.dst_stride,

@@ -53,7 +53,7 @@ qnorm_rstd(const PRIVATE uint32_t *w, float eps)
 
 	UNROLL
 	for (i = 0; i < 4 * V4_EACH; i++) {
-		const float x = v4_low(w[i]), y = v4_high(w[i]);
+		const float x = g_bf16x2_low(w[i]), y = g_bf16x2_high(w[i]);
 
 		sum += x * x;
 		sum += y * y;
@@ -90,8 +90,8 @@ qnorm_head(GLOBAL const uint16_t *q, uint32_t there, uint32_t live,
 		} else {
 			UNROLL
 			for (i = 4 * j; i < 4 * j + 4; i++)
-				w[i] = v4_pair(v4_low(w[i]) * r,
-					       v4_high(w[i]) * r);
+				w[i] = g_bf16x2_bits(g_bf16x2_low(w[i]) * r,
+						     g_bf16x2_high(w[i]) * r);
 		}
 		if (is_head)
 			g_row_store8(out + 8 * o, wide_out, w + 4 * j);

@@ -75,7 +75,8 @@ rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,
 
 		UNROLL
 		for (i = 4 * each * n; i < 4 * each * (n + 1); i++) {
-			const float low = v4_low(w[i]), high = v4_high(w[i]);
+			const float low = g_bf16x2_low(w[i]),
+				    high = g_bf16x2_high(w[i]);
 
 			sum += low * low;
 			sum += high * high;
@@ -109,10 +110,11 @@ rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,
 
 			UNROLL
 			for (i = 0; i < 4; i++)
-				y[i] = v4_pair(v4_low(own[i]) * r[n] *
-						       v4_low(by[i]),
-					       v4_high(own[i]) * r[n] *
-						       v4_high(by[i]));
+				y[i] = g_bf16x2_bits(
+					g_bf16x2_low(own[i]) * r[n] *
+						g_bf16x2_low(by[i]),
+					g_bf16x2_high(own[i]) * r[n] *
+						g_bf16x2_high(by[i]));
 			if (first + n < set->rows)
 				g_row_store8(set->out +
 						     ((int64_t)first + n) *

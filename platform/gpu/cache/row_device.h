@@ -72,8 +72,8 @@ g_row_values(uint32_t word, uint32_t dtype, PRIVATE float *x)
 		x[1] = g_fp16_to_f32(word >> 16);
 		return;
 	}
-	x[0] = g_float(word << 16);
-	x[1] = g_float(word & 0xffff0000u);
+	x[0] = g_bf16x2_low(word);
+	x[1] = g_bf16x2_high(word);
 }
 
 /* The largest of `least` and the |x| that 16 lanes hold, of which NaN is none.
@@ -154,12 +154,9 @@ g_row_quotient(float x, const PRIVATE g_row_divisor *d)
 FN uint32_t
 g_row_codes4(const PRIVATE float *x, const PRIVATE g_row_divisor *d)
 {
-	const uint32_t low = g_f32_to_e4m3x2(g_row_quotient(x[0], d),
-					     g_row_quotient(x[1], d));
-
-	return low |
-	       g_f32_to_e4m3x2(g_row_quotient(x[2], d), g_row_quotient(x[3], d))
-		       << 16;
+	return g_f32_to_e4m3x4(g_row_quotient(x[0], d), g_row_quotient(x[1], d),
+			       g_row_quotient(x[2], d),
+			       g_row_quotient(x[3], d));
 }
 
 #endif

@@ -40,28 +40,6 @@ v4_load_row(GLOBAL const uint16_t *row, uint32_t there, uint32_t wide,
 	}
 }
 
-FN float
-v4_low(uint32_t word)
-{
-	return g_float(word << 16);
-}
-
-FN float
-v4_high(uint32_t word)
-{
-	return g_float(word & 0xffff0000u);
-}
-
-/* Two as bf16; a NaN is 0x7fc0. */
-FN uint32_t
-v4_pair(float low, float high)
-{
-	uint32_t w = g_f32_to_bf16x2(low, high);
-
-	w = low != low ? (w & 0xffff0000u) | 0x7fc0u : w;
-	return high != high ? (w & 0xffffu) | 0x7fc00000u : w;
-}
-
 /* Four cosines, then four sines: those of the lane's pairs of octets
  * V4_ROPE_OCTET on, of which the second half of the lanes has one each. cos_sin
  * is the position's; `wide`: it is a multiple of 16. */
@@ -98,10 +76,11 @@ v4_rotate8(PRIVATE uint32_t *w, float r, const PRIVATE uint32_t *angles)
 
 	UNROLL
 	for (i = 0; i < 4; i++) {
-		const float x = v4_low(w[i]) * r, y = v4_high(w[i]) * r;
+		const float x = g_bf16x2_low(w[i]) * r,
+			    y = g_bf16x2_high(w[i]) * r;
 		const float c = g_float(angles[i]), s = g_float(angles[4 + i]);
 
-		w[i] = v4_pair(x * c - y * s, y * c + x * s);
+		w[i] = g_bf16x2_bits(x * c - y * s, y * c + x * s);
 	}
 }
 
@@ -116,8 +95,8 @@ v4_scale_byte(const PRIVATE uint32_t *w)
 
 	UNROLL
 	for (i = 0; i < 4; i++) {
-		amax = g_larger(amax, g_abs(v4_low(w[i])));
-		amax = g_larger(amax, g_abs(v4_high(w[i])));
+		amax = g_larger(amax, g_abs(g_bf16x2_low(w[i])));
+		amax = g_larger(amax, g_abs(g_bf16x2_high(w[i])));
 	}
 	UNROLL
 	for (mask = 4; mask; mask >>= 1)
@@ -143,11 +122,11 @@ v4_codes(const PRIVATE uint32_t *w, float inverse)
 
 	UNROLL
 	for (i = 0; i < 2; i++)
-		word[i] = g_f32_to_e4m3x2(v4_low(w[2 * i]) * inverse,
-					  v4_high(w[2 * i]) * inverse) |
-			  g_f32_to_e4m3x2(v4_low(w[2 * i + 1]) * inverse,
-					  v4_high(w[2 * i + 1]) * inverse)
-				  << 16;
+		word[i] =
+			g_f32_to_e4m3x4(g_bf16x2_low(w[2 * i]) * inverse,
+					g_bf16x2_high(w[2 * i]) * inverse,
+					g_bf16x2_low(w[2 * i + 1]) * inverse,
+					g_bf16x2_high(w[2 * i + 1]) * inverse);
 	return (uint64_t)word[1] << 32 | word[0];
 }
 

@@ -119,7 +119,7 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 			y[2 * j] = a * end.cos[j] - b * end.sin[j];
 			y[2 * j + 1] = b * end.cos[j] + a * end.sin[j];
 		}
-		w[j] = lost ? 0 : v4_pair(y[2 * j], y[2 * j + 1]);
+		w[j] = lost ? 0 : g_bf16x2_bits(y[2 * j], y[2 * j + 1]);
 	}
 }
 
@@ -133,8 +133,8 @@ compress_amax(const PRIVATE uint32_t *w, float least, const uint32_t lanes)
 
 	UNROLL
 	for (j = 0; j < 2; j++) {
-		a = g_larger(a, g_abs(v4_low(w[j])));
-		a = g_larger(a, g_abs(v4_high(w[j])));
+		a = g_larger(a, g_abs(g_bf16x2_low(w[j])));
+		a = g_larger(a, g_abs(g_bf16x2_high(w[j])));
 	}
 	UNROLL
 	for (mask = lanes / 2; mask; mask >>= 1)
@@ -142,17 +142,15 @@ compress_amax(const PRIVATE uint32_t *w, float least, const uint32_t lanes)
 	return a;
 }
 
-/* Four codes. 1 / scale is exact, and 0 for an infinity. */
+/* Four codes; 1 / scale is exact, and 0 for an infinity. */
 FN uint32_t
 compress_codes(const PRIVATE uint32_t *w, float scale)
 {
-	const uint32_t up = g_bits(scale) >> 23;
-	const float inverse = g_float(up >= 254 ? 0 : (254 - up) << 23);
+	const float inverse = v4_inverse(g_bits(scale) >> 23);
 
-	return g_f32_to_e4m3x2(v4_low(w[0]) * inverse,
-			       v4_high(w[0]) * inverse) |
-	       g_f32_to_e4m3x2(v4_low(w[1]) * inverse, v4_high(w[1]) * inverse)
-		       << 16;
+	return g_f32_to_e4m3x4(
+		g_bf16x2_low(w[0]) * inverse, g_bf16x2_high(w[0]) * inverse,
+		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
 }
 
 /* The item's columns 4 q on of a key of 512, if it is `live`. */
@@ -164,18 +162,17 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 	const uint64_t both = (uint64_t)w[1] << 32 | w[0];
 
 	if (layout == SPMLA_LAYOUT_V4_E4M3) {
-		const uint32_t low =
-			g_f32_to_e4m3x2(g_div_rn(v4_low(w[0]), e4m3_scale),
-					g_div_rn(v4_high(w[0]), e4m3_scale));
-		const uint32_t high =
-			g_f32_to_e4m3x2(g_div_rn(v4_low(w[1]), e4m3_scale),
-					g_div_rn(v4_high(w[1]), e4m3_scale));
+		const uint32_t codes = g_f32_to_e4m3x4(
+			g_div_rn(g_bf16x2_low(w[0]), e4m3_scale),
+			g_div_rn(g_bf16x2_high(w[0]), e4m3_scale),
+			g_div_rn(g_bf16x2_low(w[1]), e4m3_scale),
+			g_div_rn(g_bf16x2_high(w[1]), e4m3_scale));
 
 		if (live)
 			((GLOBAL uint32_t *)(page +
 					     (uint64_t)entry *
 						     SPMLA_V4_E4M3_BYTES))[q] =
-				low | high << 16;
+				codes;
 	} else if (layout == SPMLA_LAYOUT_V4_BF16) {
 		if (live)
 			((GLOBAL uint64_t *)(page +
@@ -244,10 +241,12 @@ compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
 		if (!live)
 			return;
 		((GLOBAL uint16_t *)values)[q] =
-			(uint16_t)(g_f32_to_e2m1(v4_low(w[0]) * inverse) |
-				   g_f32_to_e2m1(v4_high(w[0]) * inverse) << 4 |
-				   g_f32_to_e2m1(v4_low(w[1]) * inverse) << 8 |
-				   g_f32_to_e2m1(v4_high(w[1]) * inverse)
+			(uint16_t)(g_f32_to_e2m1(g_bf16x2_low(w[0]) * inverse) |
+				   g_f32_to_e2m1(g_bf16x2_high(w[0]) * inverse)
+					   << 4 |
+				   g_f32_to_e2m1(g_bf16x2_low(w[1]) * inverse)
+					   << 8 |
+				   g_f32_to_e2m1(g_bf16x2_high(w[1]) * inverse)
 					   << 12);
 		if (q % lanes == 0)
 			scales[q / lanes] = (uint8_t)scale;

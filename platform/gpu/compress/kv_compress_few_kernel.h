@@ -131,7 +131,7 @@ compress_few_sum(LOCAL compress_few *shared, GLOBAL const float *ape,
 FN float
 compress_few_most(const LOCAL float *part)
 {
-	float even = g_float(0xff800000u), odd = even;
+	float even = G_MINUS_INF, odd = even;
 	uint32_t k;
 
 	UNROLL

@@ -335,8 +335,8 @@ compress_load_call(const LOCAL compress_row *row, uint32_t first,
 			const uint32_t n = COMPRESS_EACH * k + j;
 
 			v[n] = none ? 0 : v[n];
-			x[n] = none ? 0xff800000u
-				    : g_bits(g_float(x[n]) + g_float(z[j]));
+			x[n] = g_bits(none ? G_MINUS_INF
+					   : g_float(x[n]) + g_float(z[j]));
 		}
 	}
 }
@@ -348,19 +348,18 @@ compress_weigh(const PRIVATE uint32_t *v, const PRIVATE uint32_t *x,
 	       const uint32_t each, PRIVATE float *most, PRIVATE float *sum,
 	       PRIVATE float *acc)
 {
-	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
 	float base, a = 0.0f, b = 0.0f;
 	uint32_t k;
 
-	*most = least;
+	*most = G_MINUS_INF;
 	UNROLL
 	for (k = 0; k < COMPRESS_STEP; k++)
 		*most = g_larger(*most, g_float(x[each * k]));
-	base = *most == least ? 0.0f : *most;
+	base = *most == G_MINUS_INF ? 0.0f : *most;
 	UNROLL
 	for (k = 0; k < COMPRESS_STEP; k++) {
 		const float weight =
-			g_weight((g_float(x[each * k]) - base) * log2_e);
+			g_exp2_flush((g_float(x[each * k]) - base) * G_LOG2_E);
 
 		a += weight;
 		b += g_float(v[each * k]) * weight;
@@ -411,7 +410,7 @@ compress_most16(float most)
 {
 	uint32_t mask;
 
-	most = g_larger(g_float(0xff800000u), most);
+	most = g_larger(G_MINUS_INF, most);
 	UNROLL
 	for (mask = COMPRESS_PARTS / 2; mask; mask >>= 1)
 		most = g_larger(most, g_shuffle_xor_f(most, mask));
@@ -423,9 +422,8 @@ compress_most16(float most)
 FN float
 compress_join(float most, float all, float sum, float acc)
 {
-	const float least = g_float(0xff800000u), log2_e = 1.44269504088896341f;
-	const float base = all == least ? 0.0f : all;
-	const float f = g_weight((most - base) * log2_e);
+	const float base = all == G_MINUS_INF ? 0.0f : all;
+	const float f = g_exp2_flush((most - base) * G_LOG2_E);
 
 	acc = g_sum16(acc * f);
 	return g_div_rn(acc, g_sum16(sum * f));

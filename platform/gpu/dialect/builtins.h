@@ -4,8 +4,8 @@
  * that what they return is the same on all of them, to the bit, but for g_exp2
  * and g_log2. g_load4 and g_store4 take an address that is a multiple of 16;
  * g_prefetch asks for what will be read soon, and may do nothing; g_larger is
- * the larger of two, and a NaN, signalling or not, is never larger. g_weight is
- * g_exp2 of what is not above 0, and may be 0 where that is below 2^-126.
+ * the larger of two, and a NaN, signalling or not, is never larger.
+ * g_exp2_flush is g_exp2, but that what is below 2^-126 may be 0.
  * g_store_device and g_load4_device are for words that blocks hand to each
  * other while both run: a word that is read is one that was written, and no
  * order is promised between words; a plain store of one is for the next kernel.
@@ -30,7 +30,7 @@ FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(GLOBAL const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(GLOBAL uint4 *)p = (uint4)(x[0], x[1], x[2], x[3]); }
 FN float g_exp2(float x) { return exp2(x); }
-FN float g_weight(float x) { return exp2(x); }
+FN float g_exp2_flush(float x) { return exp2(x); }
 FN float g_log2(float x) { return log2(x); }
 FN uint32_t g_clz(uint32_t x) { return clz(x); }
 FN uint32_t g_popcount(uint32_t x) { return popcount(x); }
@@ -68,7 +68,7 @@ FN float g_larger(float a, float b) { return fmaxf(a, b); }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(uint4 *)p = make_uint4(x[0], x[1], x[2], x[3]); }
 FN float g_exp2(float x) { return exp2f(x); }
-FN float g_weight(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+FN float g_exp2_flush(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 FN float g_log2(float x) { return log2f(x); }
 FN uint32_t g_clz(uint32_t x) { return (uint32_t)__clz((int)x); }
 FN uint32_t g_popcount(uint32_t x) { return (uint32_t)__popc(x); }
@@ -108,7 +108,7 @@ typedef uint32_t g_vector4 __attribute__((ext_vector_type(4)));
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const g_vector4 v = *(const g_vector4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { const g_vector4 v = {x[0], x[1], x[2], x[3]}; *(g_vector4 *)p = v; }
 FN float g_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
-FN float g_weight(float x) { return __builtin_amdgcn_exp2f(x); }
+FN float g_exp2_flush(float x) { return __builtin_amdgcn_exp2f(x); }
 FN float g_log2(float x) { return __builtin_amdgcn_logf(x); }
 FN uint32_t g_clz(uint32_t x) { return x ? (uint32_t)__builtin_clz(x) : 32; }
 FN uint32_t g_popcount(uint32_t x) { return (uint32_t)__builtin_popcount(x); }
@@ -147,7 +147,7 @@ FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 FN void g_load4(const float *p, uint32_t *x) { memcpy(x, __builtin_assume_aligned(p, 16), 16); }
 FN void g_store4(uint16_t *p, const uint32_t *x) { memcpy(__builtin_assume_aligned(p, 16), x, 16); }
 FN float g_exp2(float x) { return exp2f(x); }
-FN float g_weight(float x) { return exp2f(x); }
+FN float g_exp2_flush(float x) { return exp2f(x); }
 FN float g_log2(float x) { return log2f(x); }
 FN uint32_t g_clz(uint32_t x) { return x ? (uint32_t)__builtin_clz(x) : 32; }
 FN uint32_t g_popcount(uint32_t x) { return (uint32_t)__builtin_popcount(x); }

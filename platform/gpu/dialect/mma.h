@@ -94,16 +94,6 @@ g_subgroup_barrier(void)
 	__syncwarp();
 }
 
-/* 2^x to 2 ulp, where a result below 2^-126 may be 0. */
-FN float
-g_exp2_flush(float x)
-{
-	float y;
-
-	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-	return y;
-}
-
 FN void
 g_local_load128(LOCAL const void *p, PRIVATE uint32_t *x)
 {
@@ -257,12 +247,6 @@ FN void
 g_subgroup_barrier(void)
 {
 	(void)spmla_i_emu_exchange(NULL, 0);
-}
-
-FN float
-g_exp2_flush(float x)
-{
-	return exp2f(x);
 }
 
 FN void

@@ -89,13 +89,6 @@ g_e2m1_to_f32(uint32_t code)
 	return g_float(sign | (exponent + 126u) << 23 | half_step << 22);
 }
 
-/* 2^(byte - 127): exact, byte 0 and 255 as those exponents say. */
-FN float
-g_mxfp4_scale_value(uint32_t byte)
-{
-	return g_float(byte ? byte << 23 : 0x400000u);
-}
-
 /* 2^(127 - byte), by which a value is divided by its scale; byte < 255. */
 FN float
 g_mxfp4_inverse(uint32_t byte)

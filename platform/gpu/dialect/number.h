@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 16-bit floats, e4m3 and power-of-two scales by integers, as kernels need
- * them. Their bits are those of lib/internal/bf16.h and fp8.h.
+ * Constants, and 16-bit floats, e4m3 and power-of-two scales by integers, as
+ * kernels need them. Their bits are those of lib/internal/bf16.h and fp8.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
 #define SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
+
+/* Floats that the dialect has no literal for. */
+#define G_INF       g_float(0x7f800000u)
+#define G_MINUS_INF g_float(0xff800000u)
+#define G_NAN       g_float(0x7fc00000u)
+#define G_LOWEST    g_float(0xff7fffffu) /* -FLT_MAX */
+
+#define G_LOG2_E 1.44269504088896341f
+#define G_LN_2   0.693147180559945309f
 
 FN float
 g_bf16_to_f32(uint32_t h)
@@ -48,6 +57,34 @@ g_f32_to_bf16x2(float low, float high)
 #else
 	return g_f32_to_bf16(low) | g_f32_to_bf16(high) << 16;
 #endif
+}
+
+/* A pair of bf16 that were `low` and `high`, with the one NaN for NaN. */
+FN uint32_t
+g_bf16x2_one_nan(uint32_t pair, float low, float high)
+{
+	pair = low != low ? (pair & 0xffff0000u) | 0x7fc0u : pair;
+	return high != high ? (pair & 0xffffu) | 0x7fc00000u : pair;
+}
+
+/* g_f32_to_bf16x2, but that NaN is one. */
+FN uint32_t
+g_bf16x2_bits(float low, float high)
+{
+	return g_bf16x2_one_nan(g_f32_to_bf16x2(low, high), low, high);
+}
+
+/* The two of a word. */
+FN float
+g_bf16x2_low(uint32_t pair)
+{
+	return g_float(pair << 16);
+}
+
+FN float
+g_bf16x2_high(uint32_t pair)
+{
+	return g_float(pair & 0xffff0000u);
 }
 
 /* Exact; a NaN stays one. */
@@ -131,6 +168,13 @@ g_f32_to_e4m3x2(float low, float high)
 #endif
 }
 
+/* The same of four, the first in the lowest bits. */
+FN uint32_t
+g_f32_to_e4m3x4(float a, float b, float c, float d)
+{
+	return g_f32_to_e4m3x2(a, b) | g_f32_to_e4m3x2(c, d) << 16;
+}
+
 /* Exact. */
 FN float
 g_e4m3_to_f32(uint32_t code)
@@ -177,6 +221,23 @@ g_e4m3x2_to_f32(uint32_t codes, PRIVATE float *low, PRIVATE float *high)
 	*high = g_float(h == 0x7fu ? 0x7fc00000u
 				   : (codes & 0x8000u) << 16 | g_bits(y));
 #endif
+}
+
+/* 2^(byte - 127), exact: byte 0 is a subnormal, 255 infinite. */
+FN float
+g_pow2(uint32_t byte)
+{
+	return g_float(byte ? byte << 23 : 0x400000u);
+}
+
+/* A ue8m0 scale, an exponent alone: the same, with 255 a NaN. It does not call
+ * g_pow2: if it did, nvcc would spill in sparse_decode's kernels for V4. */
+FN float
+g_ue8m0(uint32_t byte)
+{
+	if (byte == 255)
+		return G_NAN;
+	return g_float(byte ? byte << 23 : 0x400000u);
 }
 
 /* The next power of two; s normal, positive or infinite. */

@@ -197,8 +197,8 @@ o_proj_o_scale(GLOBAL const uint32_t *scales, int64_t stride, uint32_t b,
 	       uint32_t packed)
 {
 	if (packed)
-		return g_mxfp4_scale_value(
-			scales[(int64_t)(b / 4) * stride] >> b % 4 * 8 & 0xffu);
+		return g_pow2(scales[(int64_t)(b / 4) * stride] >> b % 4 * 8 &
+			      0xffu);
 	return g_float(scales[(int64_t)b * stride]);
 }
 

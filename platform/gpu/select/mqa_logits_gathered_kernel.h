@@ -75,7 +75,7 @@ gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 
 		for (i = g_item(); i < columns; i += items)
 			if (i < row.first || i >= row.end)
-				to[i] = g_float(0xff800000u);
+				to[i] = G_MINUS_INF;
 	}
 }
 

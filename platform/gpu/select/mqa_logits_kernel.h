@@ -94,8 +94,7 @@ mqa_decode_mxfp4(uint32_t codes, uint32_t scale, PRIVATE float *to)
 
 	UNROLL
 	for (i = 0; i < 4; i++)
-		to[i] = g_e2m1_to_f32((codes >> 4 * i) & 15u) *
-			g_mxfp4_scale_value(scale);
+		to[i] = g_e2m1_to_f32((codes >> 4 * i) & 15u) * g_pow2(scale);
 }
 
 /* Queries and weights of `heads` heads, as f32, and zeros up to a whole tile.
@@ -458,8 +457,7 @@ mqa_logits_all(GLOBAL spmla_g_state *fault_state,
 				g_fault(fault_state, fault_status, row,
 					G_FAULT_PAGE);
 			logits[row_starts[t] + key] =
-				page < 0 ? g_float(0xff800000u)
-					 : keys.scale * score;
+				page < 0 ? G_MINUS_INF : keys.scale * score;
 		}
 	}
 }
