@@ -18,7 +18,8 @@ enum {
 /* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: the
  * last of them are many, or there were others often enough before. Parts pay
  * for their cuts and their combine, as much as two fifths of a round that
- * nothing is done in. */
+ * nothing is done in. With 128 heads an H100 does 66 tokens at a time: 39 and 80
+ * (66 and 14) leave it idle, 40, 120 (66 and 54) and 140 do not. */
 static inline int
 spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
 {

@@ -92,6 +92,20 @@ spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch)
 	}
 }
 
+const spmla_i_gpu_variant *
+spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
+		   const spmla_i_gpu_variant *variants, uint32_t count,
+		   uint32_t kind, uint32_t size, uint32_t aligned)
+{
+	const spmla_i_gpu_variant *v = variants, *last = variants + count - 1;
+
+	for (; v < last; v++)
+		if (v->kind == kind && (!v->most || size <= v->most) &&
+		    v->aligned <= aligned && queue->resident_blocks[v->kernel])
+			break;
+	return v;
+}
+
 spmla_g_divisor
 spmla_i_gpu_divisor(uint32_t by)
 {

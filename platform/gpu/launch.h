@@ -68,6 +68,28 @@ spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 				spmla_i_kernel kernel, uint64_t rows,
 				const void *params);
 
+/* One way to do an op: a kernel, the calls that it takes, and how much of a call
+ * a block does. Kinds, sizes, rows and columns are the op's own. */
+typedef struct spmla_i_gpu_variant {
+	spmla_i_kernel kernel;
+	uint32_t kind;    /* of calls, as a layout */
+	uint32_t most;    /* the largest size of one; 0: any */
+	uint32_t aligned; /* 1: only calls that can be read by 16 bytes */
+	uint32_t rows;    /* of a block, */
+	uint32_t columns; /* where the op asks for them */
+} spmla_i_gpu_variant;
+
+/* The first of `count` variants that takes the call and that the device has.
+ * The last one takes every call that is left, on every device. */
+const spmla_i_gpu_variant *
+spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
+		   const spmla_i_gpu_variant *variants, uint32_t count,
+		   uint32_t kind, uint32_t size, uint32_t aligned);
+
+/* The kernel that mqa_logits takes for FP8 keys and so many heads. */
+spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
+					     uint32_t heads);
+
 /* For g_divide. */
 spmla_g_divisor spmla_i_gpu_divisor(uint32_t by);
 

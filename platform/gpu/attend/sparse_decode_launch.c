@@ -74,74 +74,74 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	fill_extra(p, a);
 }
 
-/* A kernel, the layout that it reads, whether it is for small calls only, and
- * the heads that a block of it has. */
-typedef struct choice {
-	uint32_t layout, small, heads;
-	spmla_i_kernel kernel;
-} choice;
-
-/* With parts, so many times 16 heads of a token are a small call: its blocks
- * are done sooner with 16 heads each than with 64. */
+/* How large a call is, in groups of 16 heads: a block of so few is done sooner
+ * than one of 64, which pays where there are SMs for all. Bits depend on which
+ * it is, so without parts, where they may not depend on other tokens, it is the
+ * heads alone that decide. With 128 heads and parts, 2 tokens are 16 groups, a
+ * small call, and 3 are not; 16 heads are one group and always small. */
 enum { SMALL_GROUPS = 16 };
 
-/* Of no more than 16 heads every call is small; of more it is parts that may
- * make it so, as bits depend on them anyway. */
 static uint32_t
-is_small(const spmla_sparse_decode_args *a)
+size_of(const spmla_sparse_decode_args *a)
 {
 	const uint32_t groups =
 		(a->heads + DECODE_MMA_FEW - 1) / DECODE_MMA_FEW;
+	const uint64_t all = (uint64_t)a->tokens * groups;
 
-	return groups == 1 ||
-	       (a->parts && (uint64_t)a->tokens * groups <= SMALL_GROUPS);
+	if (groups == 1)
+		return 1;
+	return a->parts && all <= SMALL_GROUPS ? (uint32_t)all : UINT32_MAX;
 }
 
-/* The first of them that the device has, last the portable one, which all
- * have. */
-static choice
-choose(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a)
-{
-#define CHOICE(layout, small, heads, stem)                               \
-	{                                                                \
-		SPMLA_LAYOUT_##layout, small, heads, SPMLA_KERNEL_##stem \
-	}
-	static const choice choices[] = {
-		CHOICE(FP8_DS_MLA, 1, DECODE_MMA_FEW, sparse_decode_mma_few),
-		CHOICE(FP8_DS_MLA, 0, DECODE_HEADS, sparse_decode_wgmma),
-		CHOICE(FP8_DS_MLA, 0, DECODE_HEADS, sparse_decode_mma),
-		CHOICE(FP8_DS_MLA, 0, DECODE_MMA_FEW, sparse_decode_mma_few),
-		CHOICE(V4_FP8, 1, DECODE_MMA_FEW, sparse_decode_mma_v4_few),
-		CHOICE(V4_FP8, 0, DECODE_HEADS, sparse_decode_wgmma_v4),
-		CHOICE(V4_FP8, 0, DECODE_HEADS, sparse_decode_mma_v4),
-		CHOICE(V4_FP8, 0, DECODE_MMA_FEW, sparse_decode_mma_v4_few),
-		CHOICE(MLA_BF16, 0, DECODE_HEADS, sparse_bf16_wgmma),
-		CHOICE(MLA_BF16, 0, DECODE_MMA_FEW, sparse_bf16_mma),
-	};
-#undef CHOICE
-	const uint32_t small = is_small(a);
-	const choice portable = {a->cache.layout, 0, ATTEND_HEADS,
-				 SPMLA_KERNEL_sparse_decode};
-	uint32_t i;
-
-	for (i = 0; i < SPMLA_I_COUNT(choices); i++)
-		if (choices[i].layout == portable.layout &&
-		    choices[i].small <= small &&
-		    queue->resident_blocks[choices[i].kernel])
-			return choices[i];
-	return portable;
-}
+/* Kinds: layouts. Rows: the heads of a block. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .most = SMALL_GROUPS,
+	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_decode_mma,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_decode_mma_v4_few,
+	 .kind = SPMLA_LAYOUT_V4_FP8,
+	 .most = SMALL_GROUPS,
+	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_v4,
+	 .kind = SPMLA_LAYOUT_V4_FP8,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_decode_mma_v4,
+	 .kind = SPMLA_LAYOUT_V4_FP8,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_decode_mma_v4_few,
+	 .kind = SPMLA_LAYOUT_V4_FP8,
+	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_bf16_wgmma,
+	 .kind = SPMLA_LAYOUT_MLA_BF16,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_bf16_mma,
+	 .kind = SPMLA_LAYOUT_MLA_BF16,
+	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_decode, .rows = ATTEND_HEADS},
+};
 
 spmla_status
 spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
-	const choice by = choose(queue, a);
-	const uint32_t groups = (a->heads + by.heads - 1) / by.heads;
+	const spmla_i_gpu_variant *by =
+		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				   a->cache.layout, size_of(a), 0);
+	const uint32_t groups = (a->heads + by->rows - 1) / by->rows;
 	spmla_k_sparse_decode_params p;
 
 	fill(&p, queue, a);
 	return spmla_i_gpu_launch(
-		queue, by.kernel,
+		queue, by->kernel,
 		(uint64_t)(a->parts ? a->parts : a->tokens) * groups, &p);
 }

@@ -6,12 +6,33 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
+/* Kinds: values of a row. Rows: the heads of a block. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_sparse_bf16_wgmma,
+	 .kind = SPMLA_MLA_DIM,
+	 .aligned = 1,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_bf16_mma,
+	 .kind = SPMLA_MLA_DIM,
+	 .aligned = 1,
+	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_bf16_wgmma_512,
+	 .kind = SPMLA_V4_DIM,
+	 .aligned = 1,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_bf16_mma_512,
+	 .kind = SPMLA_V4_DIM,
+	 .aligned = 1,
+	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_prefill, .rows = ATTEND_HEADS},
+};
+
 /* A row is a page of one entry. */
 static spmla_status
-launch_matrix(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
-	      uint32_t heads, const spmla_sparse_prefill_args *a)
+launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
+	      const spmla_sparse_prefill_args *a)
 {
-	const uint32_t groups = (a->heads + heads - 1) / heads;
+	const uint32_t groups = (a->heads + by->rows - 1) / by->rows;
 	spmla_k_sparse_bf16_wgmma_params p;
 
 	memset(&p, 0, sizeof p);
@@ -46,8 +67,8 @@ launch_matrix(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	p.s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
 	p.s.quiet = 1;
 	p.s.scale = a->softmax_scale;
-	return spmla_i_gpu_launch(queue, kernel, (uint64_t)a->tokens * groups,
-				  &p);
+	return spmla_i_gpu_launch(queue, by->kernel,
+				  (uint64_t)a->tokens * groups, &p);
 }
 
 spmla_status
@@ -61,18 +82,13 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	/* And those of eight. */
 	const uint32_t wide =
 		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 16);
-	const uint32_t is_mla = a->dim == SPMLA_MLA_DIM;
-	const spmla_i_kernel wgmma =
-		is_mla ? SPMLA_KERNEL_sparse_bf16_wgmma
-		       : SPMLA_KERNEL_sparse_bf16_wgmma_512;
-	const spmla_i_kernel mma = is_mla ? SPMLA_KERNEL_sparse_bf16_mma
-					  : SPMLA_KERNEL_sparse_bf16_mma_512;
+	const spmla_i_gpu_variant *by =
+		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				   a->dim, a->heads, wide);
 	spmla_k_sparse_prefill_params p;
 
-	if (wide && queue->resident_blocks[wgmma])
-		return launch_matrix(queue, wgmma, DECODE_HEADS, a);
-	if (wide && queue->resident_blocks[mma])
-		return launch_matrix(queue, mma, DECODE_MMA_FEW, a);
+	if (by->kernel != SPMLA_KERNEL_sparse_prefill)
+		return launch_matrix(queue, by, a);
 	memset(&p, 0, sizeof p);
 	p.q = a->q;
 	p.kv = a->kv;
@@ -104,6 +120,6 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.base2 = a->lse_base == SPMLA_LSE_BASE2;
 	p.s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
 	p.s.scale = a->softmax_scale;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_sparse_prefill,
+	return spmla_i_gpu_launch(queue, by->kernel,
 				  (uint64_t)a->tokens * groups, &p);
 }

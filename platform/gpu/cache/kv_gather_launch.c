@@ -8,14 +8,26 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_kv_gather_params) ==
 			    sizeof(spmla_k_kv_gather_v4_params),
 		    "one set of parameters for both kernels");
 
+/* Kinds: layouts. Rows: those of the output that a block makes at a time. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_kv_gather,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .rows = KV_GATHER_ROWS},
+	{.kernel = SPMLA_KERNEL_kv_gather,
+	 .kind = SPMLA_LAYOUT_MLA_BF16,
+	 .rows = KV_GATHER_ROWS},
+	{.kernel = SPMLA_KERNEL_kv_gather_v4, .rows = KV_GATHER_V4_ROWS},
+};
+
 spmla_status
 spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_kv_gather_args *a = args;
-	const uint32_t v4 = a->cache.layout != SPMLA_LAYOUT_FP8_DS_MLA &&
-			    a->cache.layout != SPMLA_LAYOUT_MLA_BF16;
+	const spmla_i_gpu_variant *by =
+		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				   a->cache.layout, a->keys, 0);
 	/* Bytes of a store: four values of V3.2 at a time, eight of V4. */
-	const uint32_t word = v4 ? 16 : 8;
+	const uint32_t word = by->kernel == SPMLA_KERNEL_kv_gather_v4 ? 16 : 8;
 	spmla_k_kv_gather_params p; /* those of both kernels */
 
 	memset(&p, 0, sizeof p);
@@ -50,8 +62,6 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 		SPMLA_I_PTR(a->dst) % 16 == 0 && a->dst_stride_elems % 8 == 0;
 	p.s.whole_words = SPMLA_I_PTR(a->dst) % word == 0 &&
 			  a->dst_stride_elems % (word / 2) == 0;
-	return spmla_i_gpu_launch(
-		queue, v4 ? SPMLA_KERNEL_kv_gather_v4 : SPMLA_KERNEL_kv_gather,
-		(a->keys - 1) / (v4 ? KV_GATHER_V4_ROWS : KV_GATHER_ROWS) + 1,
-		&p);
+	return spmla_i_gpu_launch(queue, by->kernel,
+				  (a->keys - 1) / by->rows + 1, &p);
 }

@@ -5,17 +5,39 @@
 #include "spmla/internal/compress.h"
 #include "spmla/platform/gpu/launch.h"
 
-static spmla_i_kernel
-kernel_of(const spmla_kv_compress_args *a)
+typedef enum kind { KEYS = 1, INDEX_KEYS, WHOLE_C128, SPLIT_C128 } kind;
+
+static kind
+kind_of(const spmla_kv_compress_args *a)
 {
 	if (a->ratio == SPMLA_COMPRESS_MOST)
-		return a->split_keys && a->tokens <= COMPRESS_FEW
-			       ? SPMLA_KERNEL_kv_compress_few
-			       : SPMLA_KERNEL_kv_compress_c128;
-	return a->state.layout == SPMLA_LAYOUT_STATE_256
-		       ? SPMLA_KERNEL_kv_compress_index
-		       : SPMLA_KERNEL_kv_compress;
+		return a->split_keys ? SPLIT_C128 : WHOLE_C128;
+	return a->state.layout == SPMLA_LAYOUT_STATE_256 ? INDEX_KEYS : KEYS;
 }
+
+/* Sizes: tokens. Rows: the keys that a block makes at a time. Columns: the
+ * blocks of a key. 16 tokens with split keys are 16 * 32 blocks, and an H100
+ * holds 528; 17 would be 544, so they are 17 * 16. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_kv_compress_index,
+	 .kind = INDEX_KEYS,
+	 .rows = SPMLA_V4_DIM / SPMLA_INDEX_DIM,
+	 .columns = 1},
+	{.kernel = SPMLA_KERNEL_kv_compress_few,
+	 .kind = SPLIT_C128,
+	 .most = COMPRESS_FEW,
+	 .rows = 1,
+	 .columns = COMPRESS_FEW_SLABS},
+	{.kernel = SPMLA_KERNEL_kv_compress_c128,
+	 .kind = SPLIT_C128,
+	 .rows = 1,
+	 .columns = COMPRESS_SLABS},
+	{.kernel = SPMLA_KERNEL_kv_compress_c128,
+	 .kind = WHOLE_C128,
+	 .rows = 1,
+	 .columns = 1},
+	{.kernel = SPMLA_KERNEL_kv_compress, .rows = 1, .columns = 1},
+};
 
 /* Whether four floats of a row of the call are one load; of a state they are.
  */
@@ -30,16 +52,14 @@ is_wide(const spmla_kv_compress_args *a)
 		(a->kv_stride_elems | a->score_stride_elems) % 4 == 0);
 }
 
-/* Units of a block: of index keys, once one is not enough, as many as it makes
- * at a time. */
+/* Units of a block: once one is not enough, as many as it makes at a time. 3000
+ * tokens with index keys are 6 for each of an H100's 528 blocks; a block makes
+ * 4 at a time, so 375 blocks get 8. */
 static uint32_t
-share_of(spmla_i_kernel kernel, uint64_t units, uint32_t blocks)
+share_of(const spmla_i_gpu_variant *by, uint64_t units, uint32_t blocks)
 {
 	const uint64_t share = (units - 1) / blocks + 1;
-	const uint32_t together =
-		kernel == SPMLA_KERNEL_kv_compress_index && share > 1
-			? SPMLA_V4_DIM / SPMLA_INDEX_DIM
-			: 1;
+	const uint32_t together = share > 1 ? by->rows : 1;
 
 	return (uint32_t)((share + together - 1) / together * together);
 }
@@ -48,13 +68,11 @@ spmla_status
 spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_kv_compress_args *a = args;
-	const spmla_i_kernel kernel = kernel_of(a);
-	const uint32_t split = a->ratio == SPMLA_COMPRESS_MOST && a->split_keys;
-	const uint64_t units =
-		(uint64_t)a->tokens * (kernel == SPMLA_KERNEL_kv_compress_few
-					       ? COMPRESS_FEW_SLABS
-				       : split ? COMPRESS_SLABS
-					       : 1);
+	const spmla_i_gpu_variant *by =
+		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				   kind_of(a), a->tokens, 0);
+	const uint32_t split = kind_of(a) == SPLIT_C128;
+	const uint64_t units = (uint64_t)a->tokens * by->columns;
 	spmla_k_kv_compress_params p;
 
 	memset(&p, 0, sizeof p);
@@ -89,7 +107,7 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_cols = a->table_cols != NULL;
 	p.s.has_lens = a->context_lens != NULL;
 	p.s.tokens = a->tokens;
-	p.s.share = share_of(kernel, units, queue->resident_blocks[kernel]);
+	p.s.share = share_of(by, units, queue->resident_blocks[by->kernel]);
 	p.s.split = split;
 	p.s.wide = is_wide(a);
 	p.s.cos_sin_rows = a->cos_sin_rows;
@@ -98,6 +116,7 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.slots = (uint64_t)a->cache.pages * a->cache.entries_per_page;
 	p.s.norm_eps = a->norm_eps;
 	p.s.e4m3_scale = a->e4m3_scale;
-	return spmla_i_gpu_launch(
-		queue, kernel, split ? units : (units - 1) / p.s.share + 1, &p);
+	return spmla_i_gpu_launch(queue, by->kernel,
+				  split ? units : (units - 1) / p.s.share + 1,
+				  &p);
 }

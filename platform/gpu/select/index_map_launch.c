@@ -4,10 +4,18 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
+/* Kind 1: slots that are none are left out. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_index_map_compact, .kind = 1},
+	{.kernel = SPMLA_KERNEL_index_map},
+};
+
 spmla_status
 spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_index_map_args *a = args;
+	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
+		queue, variants, SPMLA_I_COUNT(variants), a->compact, a->k, 0);
 	spmla_k_index_map_params p;
 
 	memset(&p, 0, sizeof p);
@@ -42,8 +50,5 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_context = a->context_lens != NULL;
 	p.s.has_slots = a->slot_mapping != NULL;
 	p.s.entries_before = a->entries_before;
-	return spmla_i_gpu_launch(queue,
-				  a->compact ? SPMLA_KERNEL_index_map_compact
-					     : SPMLA_KERNEL_index_map,
-				  a->tokens, &p);
+	return spmla_i_gpu_launch(queue, by->kernel, a->tokens, &p);
 }

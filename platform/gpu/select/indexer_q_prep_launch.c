@@ -4,11 +4,22 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
+/* Kinds: formats. Rows: the heads of a block. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_indexer_q_prep_mxfp4,
+	 .kind = SPMLA_INDEX_Q_MXFP4,
+	 .rows = Q_PREP_HEADS},
+	{.kernel = SPMLA_KERNEL_indexer_q_prep, .rows = Q_PREP_HEADS},
+};
+
 spmla_status
 spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_indexer_q_prep_args *a = args;
 	const uint32_t mxfp4 = a->q_format == SPMLA_INDEX_Q_MXFP4;
+	const spmla_i_gpu_variant *by =
+		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				   a->q_format, a->heads, 0);
 	spmla_k_indexer_q_prep_params p;
 
 	memset(&p, 0, sizeof p);
@@ -43,8 +54,6 @@ spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 		   SPMLA_I_PTR(a->q_out) % (mxfp4 ? 4 : 8) == 0 &&
 		   SPMLA_I_PTR(a->cos_sin) % 16 == 0;
 	return spmla_i_gpu_launch(
-		queue,
-		mxfp4 ? SPMLA_KERNEL_indexer_q_prep_mxfp4
-		      : SPMLA_KERNEL_indexer_q_prep,
-		(uint64_t)a->tokens * ((a->heads - 1) / Q_PREP_HEADS + 1), &p);
+		queue, by->kernel,
+		(uint64_t)a->tokens * ((a->heads - 1) / by->rows + 1), &p);
 }

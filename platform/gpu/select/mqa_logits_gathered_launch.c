@@ -13,22 +13,25 @@ SPMLA_STATIC_ASSERT(
 			sizeof(spmla_k_mqa_logits_gathered_wgmma_params),
 	"one struct binds all kernels");
 
+/* Kinds: the kernel that mqa_logits takes, whose bits these are. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_wgmma,
+	 .kind = SPMLA_KERNEL_mqa_logits_wgmma},
+	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_mma,
+	 .kind = SPMLA_KERNEL_mqa_logits_mma},
+	{.kernel = SPMLA_KERNEL_mqa_logits_gathered},
+};
+
 spmla_status
 spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 				const void *args)
 {
 	const spmla_mqa_logits_gathered_args *a = args;
-	spmla_i_kernel kernel = SPMLA_KERNEL_mqa_logits_gathered;
+	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
+		queue, variants, SPMLA_I_COUNT(variants),
+		spmla_i_gpu_mqa_logits_kernel(queue, a->heads), a->heads, 0);
 	spmla_k_mqa_logits_gathered_params p;
 
-	if (a->heads <= MQA_WGMMA_HEADS &&
-	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_wgmma] &&
-	    queue->resident_blocks[SPMLA_KERNEL_mqa_logits_gathered_wgmma])
-		kernel = SPMLA_KERNEL_mqa_logits_gathered_wgmma;
-	else if (a->heads <= MQA_MMA_HEADS &&
-		 queue->resident_blocks[SPMLA_KERNEL_mqa_logits_mma] &&
-		 queue->resident_blocks[SPMLA_KERNEL_mqa_logits_gathered_mma])
-		kernel = SPMLA_KERNEL_mqa_logits_gathered_mma;
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.q = a->q;
@@ -46,5 +49,5 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	p.s.columns = a->columns;
 	p.s.clean = a->form == SPMLA_LOGITS_CLEAN;
 	p.s.compressed = a->form == SPMLA_LOGITS_COMPRESSED;
-	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &p);
+	return spmla_i_gpu_launch(queue, by->kernel, UINT32_MAX, &p);
 }

@@ -74,46 +74,54 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
 }
 
-/* A kernel and the tokens that a launch of it takes. */
-typedef struct choice {
-	spmla_i_kernel kernel;
-	uint32_t most;
-} choice;
+/* Kinds: layouts. Sizes: heads. Rows: the tokens of a launch. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_mqa_logits_wgmma,
+	 .kind = SPMLA_LAYOUT_INDEX_FP8,
+	 .most = MQA_WGMMA_HEADS,
+	 .rows = MQA_WGMMA_TOKENS},
+	{.kernel = SPMLA_KERNEL_mqa_logits_mma,
+	 .kind = SPMLA_LAYOUT_INDEX_FP8,
+	 .most = MQA_MMA_HEADS,
+	 .rows = MQA_MMA_TOKENS},
+	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4_mma,
+	 .kind = SPMLA_LAYOUT_INDEX_MXFP4,
+	 .most = MQA_MMA_HEADS,
+	 .rows = MQA_MMA_TOKENS},
+	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4,
+	 .kind = SPMLA_LAYOUT_INDEX_MXFP4,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits, .rows = UINT32_MAX},
+};
 
-static choice
-choose(const spmla_i_gpu_queue *queue, const spmla_mqa_logits_args *a)
+static const spmla_i_gpu_variant *
+choose(const spmla_i_gpu_queue *queue, uint32_t layout, uint32_t heads)
 {
-	const uint32_t mxfp4 = a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4;
-	const choice wgmma = {SPMLA_KERNEL_mqa_logits_wgmma, MQA_WGMMA_TOKENS};
-	const choice mma = {mxfp4 ? SPMLA_KERNEL_mqa_logits_mxfp4_mma
-				  : SPMLA_KERNEL_mqa_logits_mma,
-			    MQA_MMA_TOKENS};
-	const choice portable = {mxfp4 ? SPMLA_KERNEL_mqa_logits_mxfp4
-				       : SPMLA_KERNEL_mqa_logits,
-				 a->tokens};
+	return spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				  layout, heads, 0);
+}
 
-	if (!mxfp4 && a->heads <= MQA_WGMMA_HEADS &&
-	    queue->resident_blocks[wgmma.kernel])
-		return wgmma;
-	if (a->heads <= MQA_MMA_HEADS && queue->resident_blocks[mma.kernel])
-		return mma;
-	return portable;
+spmla_i_kernel
+spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue, uint32_t heads)
+{
+	return choose(queue, SPMLA_LAYOUT_INDEX_FP8, heads)->kernel;
 }
 
 spmla_status
 spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_mqa_logits_args *a = args;
-	const choice by = choose(queue, a);
+	const spmla_i_gpu_variant *by =
+		choose(queue, a->cache.layout, a->heads);
 	spmla_k_mqa_logits_params p;
 	spmla_status s = SPMLA_OK;
 	uint32_t first, n;
 
 	fill(&p, queue, a);
 	for (first = 0; s == SPMLA_OK && first < a->tokens; first += n) {
-		n = a->tokens - first < by.most ? a->tokens - first : by.most;
+		n = a->tokens - first < by->rows ? a->tokens - first : by->rows;
 		fill_tokens(&p, a, first, n);
-		s = launch(queue, by.kernel, a, &p);
+		s = launch(queue, by->kernel, a, &p);
 	}
 	return s;
 }

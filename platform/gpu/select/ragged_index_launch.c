@@ -13,7 +13,8 @@ spmla_i_gpu_ragged_index(const spmla_i_gpu_queue *queue, const void *args)
 	uint64_t share = 1;
 
 	/* Fewer blocks where they have several tokens each: all of them read
-	 * the lengths before theirs. */
+	 * the lengths before theirs. Of 600 tokens on 528 blocks a block has 4,
+	 * and 150 blocks are launched. */
 	if (a->tokens > most)
 		share = ((uint64_t)a->tokens + (uint64_t)most * RAGGED_SHARE -
 			 1) /

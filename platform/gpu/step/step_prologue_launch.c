@@ -107,12 +107,23 @@ set_buffers(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
 }
 
+/* Kind 1: there are V4's groups. Sizes: requests, of which an item has one; a
+ * prefill is larger than all. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_step_prologue_v4,
+	 .kind = 1,
+	 .most = SPMLA_ITEMS_step_prologue_v4},
+	{.kernel = SPMLA_KERNEL_step_prologue,
+	 .most = SPMLA_ITEMS_step_prologue},
+	{.kernel = SPMLA_KERNEL_step_prologue_wide},
+};
+
 spmla_status
 spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_step_prologue_args *a = args;
 	const spmla_plan *plan = &queue->ctx->plan;
-	spmla_i_kernel kernel = SPMLA_KERNEL_step_prologue;
+	const spmla_i_gpu_variant *by;
 	spmla_k_step_prologue_params p;
 	uint32_t parts = 0;
 	spmla_status s;
@@ -138,11 +149,10 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 		parts = spmla_i_decode_parts(plan, a->shape.tokens);
 	if (p.s.groups == 1)
 		p.s.parts = parts;
-	if (a->shape.requests > SPMLA_ITEMS_step_prologue || a->piece_tokens)
-		kernel = SPMLA_KERNEL_step_prologue_wide;
-	else if (p.s.groups > 1)
-		kernel = SPMLA_KERNEL_step_prologue_v4;
-	s = spmla_i_gpu_launch(queue, kernel, 1, &p);
+	by = spmla_i_gpu_choose(
+		queue, variants, SPMLA_I_COUNT(variants), p.s.groups > 1,
+		a->piece_tokens ? UINT32_MAX : a->shape.requests, 0);
+	s = spmla_i_gpu_launch(queue, by->kernel, 1, &p);
 	if (s == SPMLA_OK && p.s.groups > 1)
 		s = spmla_i_gpu_step_windows(queue, a->shape.tokens, parts);
 	return s;

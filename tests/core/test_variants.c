@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which kernel an operation launches, by the device and the call. Kernels of an
+ * operation have the same bits or meet the same bound, so no other suite would
+ * see a call that takes the wrong one.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "spmla/platform/gpu/launch.h"
+#include "tests/harness/themes.h"
+
+#define PREFIX "spmla_k_"
+
+enum { RESIDENT = 528 }; /* blocks of a kernel that an H100 may hold */
+
+static spmla_ctx ctx;
+static uint32_t resident[SPMLA_KERNEL_COUNT];
+static _Alignas(16) uint8_t memory[64];
+
+/* What the last call launched first. */
+static struct {
+	const char *name;
+	uint32_t blocks;
+	uint32_t count;
+} launched;
+
+static spmla_status
+note(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel, uint32_t blocks,
+     const void *params)
+{
+	(void)queue;
+	(void)params;
+	if (launched.count++ == 0) {
+		launched.name = spmla_i_gpu_kernels[kernel].name;
+		launched.blocks = blocks;
+	}
+	return SPMLA_OK;
+}
+
+/* The stem of the kernel that a device of this arch launches. */
+static const char *
+kernel_on(uint32_t arch, spmla_op op, const void *args)
+{
+	const spmla_i_gpu_queue queue = {&ctx, NULL, note, resident};
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
+		resident[i] = spmla_i_gpu_runs((spmla_i_kernel)i, arch)
+				      ? RESIDENT
+				      : 0;
+	memset(&launched, 0, sizeof launched);
+	ck_assert_int_eq(spmla_i_gpu_enqueue(&queue, op, args), SPMLA_OK);
+	ck_assert_uint_ge(launched.count, 1);
+	ck_assert(strncmp(launched.name, PREFIX, strlen(PREFIX)) == 0);
+	return launched.name + strlen(PREFIX);
+}
+
+static const char *
+decode(uint32_t arch, uint32_t layout, uint32_t tokens, uint32_t heads,
+       uint32_t parts)
+{
+	spmla_sparse_decode_args a;
+
+	memset(&a, 0, sizeof a);
+	a.cache.layout = layout;
+	a.tokens = tokens;
+	a.heads = heads;
+	a.parts = parts;
+	return kernel_on(arch, SPMLA_OP_sparse_decode, &a);
+}
+
+START_TEST(decode_takes_the_instructions_of_its_device)
+{
+	static const struct {
+		uint32_t arch, layout;
+		const char *want;
+		uint32_t blocks; /* of 8 tokens with 128 heads */
+	} c[] = {
+		{90, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_wgmma", 16},
+		{100, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_mma", 16},
+		{80, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_mma", 16},
+		/* No room for 64 heads. */
+		{89, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_mma_few", 64},
+		{75, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode", 64},
+		{90, SPMLA_LAYOUT_V4_FP8, "sparse_decode_wgmma_v4", 16},
+		{80, SPMLA_LAYOUT_V4_FP8, "sparse_decode_mma_v4", 16},
+		{89, SPMLA_LAYOUT_V4_FP8, "sparse_decode_mma_v4_few", 64},
+		{75, SPMLA_LAYOUT_V4_FP8, "sparse_decode", 64},
+		{90, SPMLA_LAYOUT_MLA_BF16, "sparse_bf16_wgmma", 16},
+		{80, SPMLA_LAYOUT_MLA_BF16, "sparse_bf16_mma", 64},
+		{75, SPMLA_LAYOUT_MLA_BF16, "sparse_decode", 64},
+	};
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_I_COUNT(c); i++) {
+		ck_assert_str_eq(decode(c[i].arch, c[i].layout, 8, 128, 0),
+				 c[i].want);
+		ck_assert_uint_eq(launched.blocks, c[i].blocks);
+	}
+}
+END_TEST
+
+START_TEST(small_decode_takes_16_heads_a_block)
+{
+	static const struct {
+		uint32_t tokens, heads, parts;
+		const char *want;
+		uint32_t blocks;
+	} c[] = {
+		{2, 128, 66, "sparse_decode_mma_few", 528}, /* 66 * 8 */
+		{3, 128, 66, "sparse_decode_wgmma", 132},   /* 66 * 2 */
+		{2, 128, 0, "sparse_decode_wgmma", 4},
+		{4, 64, 132, "sparse_decode_mma_few", 528},
+		{5, 64, 132, "sparse_decode_wgmma", 132},
+		{100, 16, 0, "sparse_decode_mma_few", 100},
+		{100, 17, 0, "sparse_decode_wgmma", 100},
+	};
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_I_COUNT(c); i++) {
+		ck_assert_str_eq(decode(90, SPMLA_LAYOUT_FP8_DS_MLA,
+					c[i].tokens, c[i].heads, c[i].parts),
+				 c[i].want);
+		ck_assert_uint_eq(launched.blocks, c[i].blocks);
+	}
+	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_V4_FP8, 4, 64, 132),
+			 "sparse_decode_mma_v4_few");
+	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_V4_FP8, 5, 64, 132),
+			 "sparse_decode_wgmma_v4");
+}
+END_TEST
+
+static const char *
+prefill(uint32_t arch, uint32_t dim, const uint8_t *kv)
+{
+	spmla_sparse_prefill_args a;
+
+	memset(&a, 0, sizeof a);
+	a.tokens = 1;
+	a.heads = 64;
+	a.dim = dim;
+	a.kv = (const uint16_t *)(const void *)kv;
+	a.kv_stride_elems = dim;
+	return kernel_on(arch, SPMLA_OP_sparse_prefill, &a);
+}
+
+START_TEST(prefill_of_aligned_rows_takes_matrix_instructions)
+{
+	ck_assert_str_eq(prefill(90, 576, memory), "sparse_bf16_wgmma");
+	ck_assert_str_eq(prefill(90, 512, memory), "sparse_bf16_wgmma_512");
+	ck_assert_str_eq(prefill(89, 576, memory), "sparse_bf16_mma");
+	ck_assert_uint_eq(launched.blocks, 4); /* 64 / 16 */
+	ck_assert_str_eq(prefill(89, 512, memory), "sparse_bf16_mma_512");
+	ck_assert_str_eq(prefill(90, 576, memory + 8), "sparse_prefill");
+	ck_assert_str_eq(prefill(75, 576, memory), "sparse_prefill");
+}
+END_TEST
+
+static const char *
+logits(uint32_t arch, uint32_t layout, uint32_t heads)
+{
+	spmla_mqa_logits_args a;
+
+	memset(&a, 0, sizeof a);
+	a.cache.layout = layout;
+	a.tokens = 1;
+	a.heads = heads;
+	a.q = memory;
+	a.weights = (const float *)(const void *)memory;
+	a.token_row = (const int32_t *)(const void *)memory;
+	a.context_lens = (const int32_t *)(const void *)memory;
+	a.row_starts = (const int64_t *)(const void *)memory;
+	a.q_scales = (const int32_t *)(const void *)memory;
+	return kernel_on(arch, SPMLA_OP_mqa_logits, &a);
+}
+
+static const char *
+logits_gathered(uint32_t arch, uint32_t heads)
+{
+	spmla_mqa_logits_gathered_args a;
+
+	memset(&a, 0, sizeof a);
+	a.tokens = 1;
+	a.heads = heads;
+	return kernel_on(arch, SPMLA_OP_mqa_logits_gathered, &a);
+}
+
+START_TEST(logits_of_64_heads_take_matrix_instructions)
+{
+	const uint32_t fp8 = SPMLA_LAYOUT_INDEX_FP8;
+	const uint32_t fp4 = SPMLA_LAYOUT_INDEX_MXFP4;
+
+	ck_assert_str_eq(logits(90, fp8, 64), "mqa_logits_wgmma");
+	ck_assert_str_eq(logits(89, fp8, 64), "mqa_logits_mma");
+	ck_assert_str_eq(logits(90, fp8, 65), "mqa_logits");
+	ck_assert_str_eq(logits(75, fp8, 64), "mqa_logits");
+	ck_assert_str_eq(logits(90, fp4, 64), "mqa_logits_mxfp4_mma");
+	ck_assert_str_eq(logits(90, fp4, 65), "mqa_logits_mxfp4");
+	ck_assert_str_eq(logits(75, fp4, 64), "mqa_logits_mxfp4");
+	ck_assert_str_eq(logits_gathered(90, 64), "mqa_logits_gathered_wgmma");
+	ck_assert_str_eq(logits_gathered(89, 64), "mqa_logits_gathered_mma");
+	ck_assert_str_eq(logits_gathered(90, 65), "mqa_logits_gathered");
+	ck_assert_str_eq(logits_gathered(75, 64), "mqa_logits_gathered");
+}
+END_TEST
+
+static const char *
+output(uint32_t arch, uint32_t quant, const uint8_t *o, const uint8_t *w)
+{
+	spmla_o_group_proj_args a;
+
+	memset(&a, 0, sizeof a);
+	a.tokens = 17;
+	a.groups = 1;
+	a.columns = 64;
+	a.quant = quant;
+	a.o = o;
+	a.w = w;
+	return kernel_on(arch, SPMLA_OP_o_group_proj, &a);
+}
+
+START_TEST(output_of_aligned_operands_takes_matrix_instructions)
+{
+	const uint32_t fp8 = SPMLA_O_FP8_PACKED, bf16 = SPMLA_O_BF16;
+
+	ck_assert_str_eq(output(80, fp8, memory, memory), "o_group_proj_mma");
+	ck_assert_uint_eq(launched.blocks, 8); /* 17 / 16, 64 / 16 */
+	ck_assert_str_eq(output(80, bf16, memory, memory),
+			 "o_group_proj_bf16_mma");
+	ck_assert_str_eq(output(80, fp8, memory + 8, memory), "o_group_proj");
+	ck_assert_uint_eq(launched.blocks, 6); /* 17 / 8, 64 / 32 */
+	ck_assert_str_eq(output(80, fp8, memory, memory + 8), "o_group_proj");
+	ck_assert_str_eq(output(75, bf16, memory, memory), "o_group_proj_bf16");
+}
+END_TEST
+
+static const char *
+compress(uint32_t ratio, uint32_t layout, uint32_t tokens, uint32_t *split)
+{
+	spmla_kv_compress_args a;
+
+	memset(&a, 0, sizeof a);
+	a.ratio = ratio;
+	a.state.layout = layout;
+	a.tokens = tokens;
+	a.split_keys = split;
+	return kernel_on(90, SPMLA_OP_kv_compress, &a);
+}
+
+START_TEST(compressor_takes_many_blocks_a_key_for_few_tokens)
+{
+	uint32_t split[1] = {0};
+
+	ck_assert_str_eq(compress(128, SPMLA_LAYOUT_STATE_512, 16, split),
+			 "kv_compress_few");
+	ck_assert_uint_eq(launched.blocks, 512); /* 16 * 32 */
+	ck_assert_str_eq(compress(128, SPMLA_LAYOUT_STATE_512, 17, split),
+			 "kv_compress_c128");
+	ck_assert_uint_eq(launched.blocks, 272); /* 17 * 16 */
+	ck_assert_str_eq(compress(128, SPMLA_LAYOUT_STATE_512, 16, NULL),
+			 "kv_compress_c128");
+	ck_assert_uint_eq(launched.blocks, 16);
+	ck_assert_str_eq(compress(4, SPMLA_LAYOUT_STATE_1024, 16, split),
+			 "kv_compress");
+	ck_assert_str_eq(compress(4, SPMLA_LAYOUT_STATE_256, 3000, split),
+			 "kv_compress_index");
+	ck_assert_uint_eq(launched.blocks, 375); /* 3000 / 8 */
+}
+END_TEST
+
+START_TEST(other_ops_take_the_kernel_of_their_format)
+{
+	spmla_index_map_args map;
+	spmla_indexer_q_prep_args q;
+	spmla_kv_gather_args g;
+
+	memset(&map, 0, sizeof map);
+	memset(&q, 0, sizeof q);
+	memset(&g, 0, sizeof g);
+	map.tokens = q.tokens = g.keys = 64;
+	q.heads = 17;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_index_map, &map), "index_map");
+	map.compact = 1;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_index_map, &map),
+			 "index_map_compact");
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_indexer_q_prep, &q),
+			 "indexer_q_prep");
+	ck_assert_uint_eq(launched.blocks, 128); /* 64 * 2 */
+	q.q_format = SPMLA_INDEX_Q_MXFP4;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_indexer_q_prep, &q),
+			 "indexer_q_prep_mxfp4");
+	g.cache.layout = SPMLA_LAYOUT_FP8_DS_MLA;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_kv_gather, &g), "kv_gather");
+	ck_assert_uint_eq(launched.blocks, 2); /* 64 / 32 */
+	g.cache.layout = SPMLA_LAYOUT_MLA_BF16;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_kv_gather, &g), "kv_gather");
+	g.cache.layout = SPMLA_LAYOUT_V4_E4M3;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_kv_gather, &g), "kv_gather_v4");
+	ck_assert_uint_eq(launched.blocks, 4); /* 64 / 16 */
+}
+END_TEST
+
+/* The wide one is for more requests than a block has items, and for prefill. */
+static const char *
+prologue(uint32_t groups, uint32_t requests, uint32_t piece)
+{
+	spmla_table_config *g = ctx.plan.config.groups;
+	spmla_step_prologue_args a;
+	uint32_t i;
+
+	memset(&a, 0, sizeof a);
+	spmla_config_preset(&ctx.plan.config, groups == 1
+						      ? SPMLA_MODEL_V32
+						      : SPMLA_MODEL_V4_FLASH);
+	for (i = 0; i < SPMLA_MAX_TABLE_GROUPS; i++)
+		g[i].page_tokens = 256;
+	a.shape.requests = requests;
+	a.piece_tokens = piece;
+	return kernel_on(90, SPMLA_OP_step_prologue, &a);
+}
+
+START_TEST(prologue_has_an_item_a_request)
+{
+	const uint32_t items = SPMLA_ITEMS_step_prologue;
+
+	ck_assert_str_eq(prologue(1, items, 0), "step_prologue");
+	ck_assert_str_eq(prologue(1, items + 1, 0), "step_prologue_wide");
+	ck_assert_str_eq(prologue(1, 1, 64), "step_prologue_wide");
+	ck_assert_str_eq(prologue(7, items, 0), "step_prologue_v4");
+	ck_assert_str_eq(prologue(7, 1, 64), "step_prologue_wide");
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const attend[] = {
+		decode_takes_the_instructions_of_its_device,
+		small_decode_takes_16_heads_a_block,
+		prefill_of_aligned_rows_takes_matrix_instructions,
+	};
+	const TTest *const others[] = {
+		logits_of_64_heads_take_matrix_instructions,
+		output_of_aligned_operands_takes_matrix_instructions,
+		compressor_takes_many_blocks_a_key_for_few_tokens,
+		other_ops_take_the_kernel_of_their_format,
+		prologue_has_an_item_a_request,
+	};
+	const theme themes[] = {
+		THEME("attend", NULL, NULL, attend),
+		THEME("others", NULL, NULL, others),
+	};
+
+	return RUN_THEMES("variants", themes);
+}
