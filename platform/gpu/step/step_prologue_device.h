@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The phases of the step prologue that its two forms share: what there is to
+ * read, whether it is a step, the tables that it changes, and what is said when
+ * it is done. What one phase knows for the next is in prologue_state, registers
+ * of an item; what items know of each other is in prologue_shared.
+ */
+#ifndef SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_DEVICE_H
+#define SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/divide.h"
+#include "spmla/platform/gpu/step/decode_cut_device.h"
+#include "spmla/platform/gpu/step/step_stores_device.h"
+#include "spmla/platform/gpu/step/table_device.h"
+
+/* V4's groups beyond the main one, in their order; of their tables the prologue
+ * only writes: columns is 0 of one that is not SpMLA's own. */
+#define SPMLA_GROUPS(X, F) \
+	F(X, c4a)          \
+	F(X, c128a)        \
+	F(X, index)        \
+	F(X, state_c4a)    \
+	F(X, state_c128a)  \
+	F(X, state_index)
+#define SPMLA_P_OWN(P, group)     \
+	P(int32_t, group##_table) \
+	P(int32_t, group##_cols)
+#define SPMLA_S_OWN(S, group)        \
+	S(uint32_t, group##_columns) \
+	S(spmla_g_divisor, group##_page)
+
+#define SPMLA_K_STEP_PROLOGUE(P, S)    \
+	SPMLA_K_FAULT(P)               \
+	P(const uint32_t, ring)        \
+	P(uint64_t, consumed)          \
+	P(const uint32_t, step_device) \
+	P(const int32_t, row_len)      \
+	P(const int32_t, advance_by)   \
+	P(int32_t, block_table)        \
+	P(int32_t, table_cols)         \
+	P(uint32_t, kept)              \
+	P(int32_t, query_start_loc)    \
+	P(int32_t, seq_lens)           \
+	P(int32_t, req_row)            \
+	P(int32_t, req_id_per_token)   \
+	P(int32_t, token_row)          \
+	P(int32_t, positions)          \
+	P(int32_t, context_lens)       \
+	P(int64_t, slot_mapping)       \
+	P(int64_t, logits_row_starts)  \
+	P(int32_t, workspace_starts)   \
+	P(int32_t, key_starts)         \
+	P(int32_t, key_ends)           \
+	P(int64_t, piece_row_starts)   \
+	P(int32_t, metadata)           \
+	P(int32_t, num_splits)         \
+	P(int32_t, compressed_lens)    \
+	SPMLA_GROUPS(P, SPMLA_P_OWN)   \
+	S(uint64_t, record_bytes)      \
+	S(uint64_t, logits_capacity)   \
+	S(uint64_t, piece_stride)      \
+	SPMLA_S_TABLE(S)               \
+	S(uint32_t, source)            \
+	S(spmla_g_divisor, ring_slots) \
+	S(uint32_t, longest)           \
+	S(uint32_t, tokens)            \
+	S(uint32_t, requests)          \
+	S(spmla_g_divisor, next_n)     \
+	S(uint32_t, live)              \
+	S(uint32_t, piece_tokens)      \
+	S(uint32_t, parts)             \
+	S(uint32_t, topk)              \
+	S(spmla_g_divisor, page)       \
+	S(spmla_g_divisor, ring_table) \
+	S(uint32_t, groups)            \
+	S(uint32_t, index_shift)       \
+	SPMLA_GROUPS(S, SPMLA_S_OWN)
+#define SPMLA_K_step_prologue(P, S) SPMLA_K_STEP_PROLOGUE(P, S)
+SPMLA_KERNEL_SCALARS(step_prologue)
+
+#ifdef SPMLA_GPU_KERNELS
+
+enum {
+	PROLOGUE_ITEMS = SPMLA_ITEMS_step_prologue,
+	PROLOGUE_STAGED = 4096,     /* words of a record in local memory */
+	PROLOGUE_STORE_WORDS = 256, /* of them behind the requests */
+	PROLOGUE_LOADS = PROLOGUE_STAGED / 2 / PROLOGUE_ITEMS
+};
+
+/* Shared memory, all of it. */
+typedef struct prologue_shared {
+	uint32_t staged[PROLOGUE_STAGED]; /* the slot, from its first word on */
+	uint64_t sums[G_SCAN_SUBGROUPS];  /* of the scans */
+	/* Of an item's request: where its queries end, its length, its row. */
+	uint32_t ends[PROLOGUE_ITEMS];
+	uint32_t lens[PROLOGUE_ITEMS];
+	uint32_t rows[PROLOGUE_ITEMS];
+	uint32_t joins;                         /* a request does */
+	uint32_t over;                          /* logits did not fit */
+	prologue_table tables[PROLOGUE_TABLES]; /* that records change */
+	decode_cut cut;
+} prologue_shared;
+
+#define PROLOGUE_POINTER(type, name) GLOBAL type *name;
+
+/* What a kernel was given. */
+typedef struct prologue_job {
+	SPMLA_K_STEP_PROLOGUE(PROLOGUE_POINTER, SPMLA_I_K_NONE)
+	spmla_k_step_prologue_scalars s;
+	LOCAL prologue_shared *shared;
+} prologue_job;
+
+#undef PROLOGUE_POINTER
+
+/* As spmla_request. */
+typedef struct prologue_request {
+	uint32_t row, query, seq, flags;
+} prologue_request;
+
+/* Up to two faults of an item that are not reported yet, in order. */
+typedef struct prologue_notes {
+	uint32_t row[2], fault[2];
+} prologue_notes;
+
+/* What a phase leaves for those behind it. */
+typedef struct prologue_state {
+	g_reporter to; /* of this step */
+	prologue_notes notes;
+	GLOBAL const uint32_t *slot;
+	uint64_t ticket; /* that the ring has to have */
+	uint64_t bytes;  /* of the record */
+	uint32_t staged; /* words of the slot in local memory */
+	uint32_t used;   /* whether the slot has the ticket */
+	uint32_t ok;     /* whether there is a step, and it fits */
+	uint32_t flags;  /* of the step */
+	uint32_t last;   /* requests of the step before */
+	uint32_t count;  /* requests of this one */
+} prologue_state;
+
+/* ---- Faults ------------------------------------------------------------ */
+
+FN void
+prologue_note(PRIVATE prologue_notes *notes, uint32_t row, uint32_t fault)
+{
+	const uint32_t i = notes->fault[0] != 0;
+
+	notes->row[1] = i ? row : 0;
+	notes->fault[1] = i ? fault : 0;
+	notes->row[0] = i ? notes->row[0] : row;
+	notes->fault[0] = i ? notes->fault[0] : fault;
+}
+
+FN void
+prologue_report(const PRIVATE g_reporter *to, PRIVATE prologue_notes *notes)
+{
+	NO_UNROLL
+	while (notes->fault[0]) {
+		g_report(to, notes->row[0], notes->fault[0]);
+		notes->row[0] = notes->row[1];
+		notes->fault[0] = notes->fault[1];
+		notes->fault[1] = 0;
+	}
+}
+
+/* ---- Requests ---------------------------------------------------------- */
+
+FN prologue_request
+prologue_no_request(void)
+{
+	const prologue_request none = {0, 0, 0, 0};
+
+	return none;
+}
+
+FN prologue_request
+prologue_load(GLOBAL const uint32_t *from)
+{
+	prologue_request r;
+
+	r.row = from[0];
+	r.query = from[1];
+	r.seq = from[2];
+	r.flags = from[3];
+	return r;
+}
+
+/* Asks for what the last token of a request will wait for. */
+FN void
+prologue_ask(const PRIVATE prologue_job *job, const PRIVATE prologue_request *r)
+{
+	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
+
+	if (r->query && r->row < s->rows && r->seq - 1 < s->longest) {
+		const uint32_t last = g_divide(r->seq - 1, s->page);
+
+		g_prefetch(job->block_table + (uint64_t)r->row * s->stride +
+			   g_modulo(last, s->ring_table));
+		if (s->has_cols)
+			g_prefetch(job->table_cols + r->row);
+	}
+}
+
+/* The same for the second launch, of a table of V4's beyond the main one that
+ * does not come round. */
+FN void
+prologue_ask_group(GLOBAL const int32_t *pages, GLOBAL const int32_t *cols,
+		   uint32_t columns, const spmla_g_divisor page,
+		   const PRIVATE spmla_k_step_prologue_scalars *s,
+		   const PRIVATE prologue_request *r)
+{
+	if (columns && r->query && r->row < s->rows &&
+	    r->seq - 1 < s->longest) {
+		g_prefetch(pages + (uint64_t)r->row * columns +
+			   g_divide(r->seq - 1, page));
+		g_prefetch(cols + r->row);
+	}
+}
+
+/* ---- What there is ----------------------------------------------------- */
+
+/* ticket % slots, slots up to 1024; by 64 bits a division is a call. */
+FN uint64_t
+prologue_slot(uint64_t ticket, const spmla_g_divisor slots)
+{
+	const uint32_t high = (uint32_t)(ticket >> 32), by = slots.by;
+	const uint32_t low = (uint32_t)ticket;
+
+	if (ticket >> 31 == 0)
+		return g_modulo(low, slots);
+	return (high % by * ((0xffffffffu % by + 1u) % by) + low % by) % by;
+}
+
+/* The tables that records change. */
+FN void
+prologue_set_tables(const PRIVATE prologue_job *job)
+{
+	LOCAL prologue_table *tables = job->shared->tables;
+	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
+
+	prologue_set_table(tables, job->block_table, job->table_cols,
+			   s->has_cols ? s->columns : 0);
+	if (s->groups == 1)
+		return;
+#define TABLE_OF(i, group)                                       \
+	prologue_set_table(tables + 1 + (i), job->group##_table, \
+			   job->group##_cols, s->group##_columns);
+	TABLE_OF(0, c4a)
+	TABLE_OF(1, c128a)
+	TABLE_OF(2, index)
+	TABLE_OF(3, state_c4a)
+	TABLE_OF(4, state_c128a)
+	TABLE_OF(5, state_index)
+#undef TABLE_OF
+}
+
+/* Which step it is. The first barrier comes later. */
+FN prologue_state
+prologue_begin(const PRIVATE prologue_job *job)
+{
+	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
+	const uint64_t done = job->fault_state->done;
+	prologue_state st;
+
+	st.ticket = done + 1;
+	st.last = job->fault_state->requests;
+	st.slot = job->ring + prologue_slot(st.ticket, s->ring_slots) *
+				      (s->record_bytes / 4);
+	st.to = g_reporter_of(job->fault_state, job->fault_status);
+	st.to.serial++;
+	if (s->source == G_FROM_RING)
+		st.to.step = st.ticket;
+	else if (s->source == G_FROM_DEVICE)
+		st.to.step = done;
+	st.notes.row[0] = st.notes.row[1] = 0;
+	st.notes.fault[0] = st.notes.fault[1] = 0;
+	st.bytes = 0;
+	st.staged = st.used = st.flags = st.count = 0;
+	st.ok = 1;
+	if (g_item() == 0) {
+		job->shared->over = job->shared->joins = 0;
+		prologue_set_tables(job);
+	}
+	return st;
+}
+
+/* How many words are fetched at once: requests and some stores. */
+FN uint32_t
+prologue_staged(uint32_t requests, uint64_t record_bytes)
+{
+	uint64_t n = G_RECORD_WORDS + (uint64_t)requests * G_REQUEST_WORDS +
+		     PROLOGUE_STORE_WORDS;
+
+	n = n < PROLOGUE_STAGED ? n : PROLOGUE_STAGED;
+	return (uint32_t)(n < record_bytes / 4 ? n : record_bytes / 4);
+}
+
+/* Fetches words of the slot, an even number. While they are on their way it
+ * asks for what the item's request of the last step, `before`, waited for,
+ * which is most often what this step's will. A barrier at the end. */
+FN void
+prologue_stage(const PRIVATE prologue_job *job,
+	       const PRIVATE prologue_state *st,
+	       const PRIVATE prologue_request *before)
+{
+	GLOBAL const uint64_t *from = (GLOBAL const uint64_t *)st->slot;
+	LOCAL uint32_t *staged = job->shared->staged;
+	uint64_t x[PROLOGUE_LOADS];
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < PROLOGUE_LOADS; i++) {
+		const uint32_t at = i * PROLOGUE_ITEMS + g_item();
+
+		x[i] = at < st->staged / 2 ? g_load64_system(from + at) : 0;
+	}
+	prologue_ask(job, before);
+	UNROLL
+	for (i = 0; i < PROLOGUE_LOADS; i++) {
+		const uint32_t at = i * PROLOGUE_ITEMS + g_item();
+
+		staged[2 * at] = (uint32_t)x[i];
+		staged[2 * at + 1] = (uint32_t)(x[i] >> 32);
+	}
+	BARRIER();
+}
+
+/* How many requests there are, in the slot if it has the ticket, in STEP_DEVICE
+ * or, of an ADVANCE, as many as before. */
+FN void
+prologue_find(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
+	      const PRIVATE prologue_request *before)
+{
+	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
+	LOCAL const uint32_t *staged = job->shared->staged;
+
+	if (s->source == G_FROM_RING) {
+		st->staged = prologue_staged(s->requests, s->record_bytes);
+		prologue_stage(job, st, before);
+		st->used = staged[0] == (uint32_t)st->ticket &&
+			   staged[1] == (uint32_t)(st->ticket >> 32);
+		if (st->used) {
+			st->count = staged[G_RECORD_REQUESTS];
+			st->flags = staged[G_RECORD_FLAGS];
+			st->bytes = (uint64_t)4 * G_RECORD_WORDS +
+				    (uint64_t)16 * st->count +
+				    (uint64_t)16 * staged[G_RECORD_STORES] +
+				    (uint64_t)4 * staged[G_RECORD_PAGES];
+			st->ok = st->bytes <= s->record_bytes;
+		}
+	} else if (s->source == G_FROM_DEVICE) {
+		st->count = job->step_device[0];
+		st->flags = job->step_device[1];
+	} else {
+		st->count = st->last;
+	}
+	st->ok = st->ok && st->count <= s->requests;
+}
+
+/* A step that is not there, or does not fit, is an empty one. */
+FN void
+prologue_refuse(const PRIVATE prologue_job *job, PRIVATE prologue_state *st)
+{
+	if (g_item() == 0) {
+		if (job->s.source == G_FROM_RING && !st->used)
+			prologue_note(&st->notes, G_NO_ROW,
+				      G_FAULT_TICKET_MISSING);
+		else if (!st->ok)
+			prologue_note(&st->notes, G_NO_ROW, G_FAULT_TOO_LARGE);
+	}
+	st->count = st->ok ? st->count : 0;
+}
+
+/* ---- The tables -------------------------------------------------------- */
+
+/* If nothing of the slot is read again the host may have it: here, as others
+ * meanwhile wait for the table. No release, which would wait for every store of
+ * this item: what was read of the slot is here, since it has gone through local
+ * memory and barriers. */
+FN void
+prologue_let_go(const PRIVATE prologue_job *job,
+		const PRIVATE prologue_state *st)
+{
+	if (st->used && st->bytes <= (uint64_t)4 * st->staged &&
+	    g_item() == PROLOGUE_ITEMS - 1)
+		g_store64_system(job->consumed, st->ticket);
+}
+
+/* Whether the record's changes of the tables are to be made. */
+FN uint32_t
+prologue_changes(const PRIVATE prologue_job *job,
+		 const PRIVATE prologue_state *st)
+{
+	return job->s.source == G_FROM_RING && st->used && st->ok;
+}
+
+/* A request that joins forgets its old columns. */
+FN void
+prologue_forget(const PRIVATE prologue_job *job, uint32_t row, uint32_t flags)
+{
+	LOCAL const prologue_table *tables = job->shared->tables;
+	uint32_t t;
+
+	if (!(flags & G_REQUEST_JOIN) || row >= job->s.rows)
+		return;
+	for (t = 0; t < job->s.groups; t++)
+		if (tables[t].columns)
+			tables[t].cols[row] = 0;
+}
+
+/* The stores, all that is left of the record; `joins`: some rows may have
+ * forgotten their columns just now. */
+FN void
+prologue_store(const PRIVATE prologue_job *job,
+	       const PRIVATE prologue_state *st, uint32_t joins)
+{
+	LOCAL const uint32_t *staged = job->shared->staged;
+
+	if (!staged[G_RECORD_STORES])
+		return;
+	if (joins)
+		BARRIER();
+	prologue_stores(&st->to, staged, st->staged, st->slot,
+			job->shared->tables, job->s.groups, job->s.rows);
+}
+
+/* ---- Lengths and tokens ------------------------------------------------ */
+
+/* The length of a request, or 0 if it is to be skipped. */
+FN uint32_t
+prologue_length(PRIVATE prologue_notes *notes, GLOBAL const int32_t *row_len,
+		uint32_t row, uint32_t query, uint32_t seq, uint32_t flags,
+		uint32_t rows, uint32_t longest)
+{
+	const uint32_t bound = seq < longest ? seq : longest;
+	uint32_t len = seq;
+
+	if (row >= rows) {
+		prologue_note(notes, row, G_FAULT_ROW);
+		return 0;
+	}
+	if (flags & G_STEP_LENS_ON_DEVICE)
+		len = (uint32_t)row_len[row]; /* negative: above any bound */
+	if (len > bound || len < query) {
+		prologue_note(notes, row, G_FAULT_LENGTH);
+		return 0;
+	}
+	return len;
+}
+
+/* The length of a request after an ADVANCE; `before` is what it was. */
+FN uint32_t
+prologue_moved(PRIVATE prologue_notes *notes, uint32_t row, uint32_t query,
+	       uint32_t before, int32_t by, uint32_t longest)
+{
+	const int64_t len = (int64_t)before + by;
+
+	if (query == 0 || before == 0)
+		return before;
+	if (len < (int64_t)query || len > (int64_t)longest) {
+		prologue_note(notes, row, G_FAULT_LENGTH);
+		return 0;
+	}
+	return (uint32_t)len;
+}
+
+/* The slot of a position, and the context of the token there; 0 if it has no
+ * slot. */
+FN uint32_t
+prologue_token(const PRIVATE prologue_job *job, PRIVATE prologue_notes *notes,
+	       uint32_t row, uint32_t position, PRIVATE int64_t *slot)
+{
+	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
+	const uint32_t col =
+		g_modulo(g_divide(position, s->page), s->ring_table);
+	/* Neither load waits for the other. */
+	const uint32_t is_row = row < s->rows;
+	const int32_t written = !is_row       ? -1
+				: s->has_cols ? job->table_cols[row]
+					      : (int32_t)s->columns;
+	const int32_t page =
+		is_row && col < s->columns
+			? job->block_table[(uint64_t)row * s->stride + col]
+			: -1;
+
+	if (written < 0 || col >= (uint32_t)written || page < 0 ||
+	    (uint32_t)page >= s->pool_pages) {
+		prologue_note(notes, row, is_row ? G_FAULT_PAGE : G_FAULT_ROW);
+		return 0;
+	}
+	*slot = (int64_t)page * s->page_tokens + g_modulo(position, s->page);
+	return position + 1;
+}
+
+/* Keys that a token's index logits are of. */
+FN GLOBAL int32_t *
+prologue_index_lens(const PRIVATE prologue_job *job)
+{
+	return job->s.index_shift ? job->compressed_lens : job->context_lens;
+}
+
+/* ---- The end ----------------------------------------------------------- */
+
+/* The step as kernels behind this one know it. A barrier at the end. */
+FN void
+prologue_publish(const PRIVATE prologue_job *job,
+		 const PRIVATE prologue_state *st)
+{
+	if (g_item() == 0) {
+		job->fault_state->serial = st->to.serial;
+		job->fault_state->step = st->to.step;
+		job->query_start_loc[0] = 0;
+		job->fault_state->requests = st->count;
+	}
+	BARRIER();
+}
+
+/* How the parts of a decode share the tokens; `again`: the line of their costs
+ * is not there, or contexts may have been shortened since. */
+FN void
+prologue_cut(const PRIVATE prologue_job *job, uint32_t again)
+{
+	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
+	LOCAL prologue_shared *shared = job->shared;
+
+	if (!s->parts)
+		return;
+	if (again) {
+		BARRIER();
+		decode_cut_ends(job->context_lens, s->topk, 0, 1, s->tokens,
+				PROLOGUE_ITEMS, &shared->cut, shared->sums);
+		BARRIER();
+	}
+	decode_cut_block(s->tokens, s->parts, job->metadata, job->num_splits,
+			 PROLOGUE_ITEMS, &shared->cut);
+}
+
+/* The ring goes on, and has its slot if it was not let go before. */
+FN void
+prologue_end(const PRIVATE prologue_job *job, const PRIVATE prologue_state *st)
+{
+	if (job->s.source == G_FROM_RING && st->used && g_item() == 0) {
+		if (st->bytes > (uint64_t)4 * st->staged)
+			g_release64_system(job->consumed, st->ticket);
+		job->fault_state->done = st->ticket;
+	}
+}
+
+#endif
+#endif
