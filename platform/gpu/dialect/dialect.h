@@ -10,7 +10,9 @@
  *   fixed width, a field of the one struct `s`. The list also makes the host's
  *   binding, so neither can differ.
  * - Arrays that a block shares are declared by LOCAL_ARRAY at the scope of the
- *   kernel and handed on as LOCAL T *. Pointers to private memory are PRIVATE.
+ *   kernel and handed on as LOCAL T *. Many of them are one struct, whose
+ *   fields say what they hold: LOCAL_ARRAY(<op>_shared, shared, 1).
+ *   Pointers to private memory are PRIVATE.
  *   LOCAL_DYNAMIC is the one array of a kernel with more than 48 KB; its line
  *   in kernels.inc says how many bytes.
  * - BARRIER() orders local and global memory of the block. Every item reaches

@@ -24,6 +24,7 @@
 
 #include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/dialect/scan.h"
+#include "spmla/platform/gpu/step/decode_blocks_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
 #define SPMLA_K_tile_sched(P, S)            \
@@ -47,7 +48,6 @@ enum { TILE_SCHED_ITEMS = SPMLA_ITEMS_tile_sched };
 #ifdef SPMLA_GPU_KERNELS
 
 enum {
-	TILE_SCHED_KEYS = 64,
 	TILE_SCHED_ROW = 8,
 	/* Requests that each one looks at, of those behind it. */
 	TILE_SCHED_PROBES = 64,
@@ -72,17 +72,16 @@ FN uint32_t
 tile_sched_blocks(GLOBAL const int32_t *lens, GLOBAL const int32_t *extra_lens,
 		  const PRIVATE spmla_k_tile_sched_scalars *s, uint32_t i)
 {
-	const uint32_t most = TILE_SCHED_KEYS - 1;
 	uint32_t keys = s->topk, blocks;
 
 	if (s->has_lens)
 		keys = tile_sched_keys(lens[i], 1, s->topk);
-	blocks = keys / TILE_SCHED_KEYS + ((keys & most) != 0);
+	blocks = decode_blocks(keys, 0);
 	if (s->extra_topk) {
 		keys = s->extra_topk;
 		if (s->has_extra_lens)
 			keys = tile_sched_keys(extra_lens[i], 0, s->extra_topk);
-		blocks += keys / TILE_SCHED_KEYS + ((keys & most) != 0);
+		blocks += decode_blocks(keys, 0);
 	}
 	return blocks;
 }
@@ -119,22 +118,32 @@ tile_sched_row(GLOBAL int32_t *row, uint32_t old_rows, uint32_t req,
 	row[7] = 0;
 }
 
-/* What a call of tile_sched_make works on, and what its block shares. */
+/* Shared memory. */
+typedef struct tile_sched_shared {
+	uint64_t sums[G_SCAN_SUBGROUPS];
+	/* Of C at each boundary the shares in it, and the rest's words. */
+	uint32_t turns[TILE_SCHED_BOUNDS];
+	uint32_t lows[TILE_SCHED_BOUNDS];
+	uint32_t highs[TILE_SCHED_BOUNDS];
+	union {
+		/* Pairs: the next fresh start, parts up to it. Then, as they
+		 * are not asked for again: parts before, a hop. */
+		uint32_t nexts[2 * TILE_SCHED_BOUNDS];
+		uint32_t ends[2 * TILE_SCHED_BOUNDS];
+	} by;
+	uint32_t hops[2 * TILE_SCHED_BOUNDS]; /* pairs: a fresh start, its
+					       * part */
+	uint32_t starts[2 * (TILE_SCHED_ITEMS + 1)]; /* pairs: request, block */
+	uint32_t state; /* a period, or how many hops there are */
+} tile_sched_shared;
+
+/* What a call of tile_sched_make works on. */
 typedef struct tile_sched_job {
 	GLOBAL const int32_t *lens;
 	GLOBAL const int32_t *extra_lens;
 	GLOBAL int32_t *rows;
 	GLOBAL int32_t *num_splits;
-	LOCAL uint64_t *sums; /* G_SCAN_SUBGROUPS */
-	/* Of C at TILE_SCHED_BOUNDS the shares in it, and the rest's words. */
-	LOCAL uint32_t *turns;
-	LOCAL uint32_t *lows;
-	LOCAL uint32_t *highs;
-	LOCAL uint32_t *nexts; /* pairs: the next fresh start, parts up to it */
-	LOCAL uint32_t *ends;  /* pairs: parts before, a hop; where nexts was */
-	LOCAL uint32_t *hops;  /* pairs: a fresh start, its part */
-	LOCAL uint32_t *starts; /* pairs: request and block */
-	LOCAL uint32_t *state;  /* 1 */
+	LOCAL tile_sched_shared *shared;
 } tile_sched_job;
 
 /* The row of a part, from where it and the next one start. */
@@ -191,8 +200,8 @@ tile_sched_even(const PRIVATE tile_sched_job *job,
 		const PRIVATE spmla_k_tile_sched_scalars *s, uint32_t cost,
 		uint64_t share)
 {
-	uint32_t period = tile_sched_period(job->state, s->parts, cost, share,
-					    s->overhead);
+	uint32_t period = tile_sched_period(&job->shared->state, s->parts, cost,
+					    share, s->overhead);
 	uint64_t turn = s->batch;
 	uint32_t p, r;
 
@@ -230,16 +239,16 @@ tile_sched_even(const PRIVATE tile_sched_job *job,
 FN uint64_t
 tile_sched_rest(const PRIVATE tile_sched_job *job, uint32_t i)
 {
-	return (uint64_t)job->highs[i] << 32 | job->lows[i];
+	return (uint64_t)job->shared->highs[i] << 32 | job->shared->lows[i];
 }
 
 FN void
 tile_sched_set(const PRIVATE tile_sched_job *job, uint32_t i, uint32_t turn,
 	       uint64_t rest)
 {
-	job->turns[i] = turn;
-	job->lows[i] = (uint32_t)rest;
-	job->highs[i] = (uint32_t)(rest >> 32);
+	job->shared->turns[i] = turn;
+	job->shared->lows[i] = (uint32_t)rest;
+	job->shared->highs[i] = (uint32_t)(rest >> 32);
 }
 
 /* Whether a chain that is fresh at boundary k can be so again at j > k: some
@@ -259,7 +268,7 @@ tile_sched_between(const PRIVATE tile_sched_job *job, uint32_t k, uint32_t j,
 		   uint64_t share, uint32_t overhead)
 {
 	uint64_t left = tile_sched_rest(job, j) - tile_sched_rest(job, k);
-	uint32_t parts = job->turns[j] - job->turns[k];
+	uint32_t parts = job->shared->turns[j] - job->shared->turns[k];
 
 	if (left > overhead) {
 		left += share;
@@ -289,18 +298,19 @@ tile_sched_probe(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 	uint32_t next = 0, parts = 0, i, j;
 
 	if (k == 0) {
-		job->nexts[2 * n] = 0;
-		job->nexts[2 * TILE_SCHED_ORIGIN] = 0;
+		job->shared->by.nexts[2 * n] = 0;
+		job->shared->by.nexts[2 * TILE_SCHED_ORIGIN] = 0;
 	}
 	if (k < n) {
-		const uint32_t low = job->lows[k];
+		const uint32_t low = job->shared->lows[k];
 		const uint32_t far = k + tile_sched_probes(share);
 		const uint32_t last = far < n ? far : n;
 
 		for (i = k + 1; i <= last && !next; i += TILE_SCHED_AT_ONCE) {
 			UNROLL
 			for (j = TILE_SCHED_AT_ONCE; j-- > 0;) {
-				const uint32_t left = job->lows[i + j] - low;
+				const uint32_t left =
+					job->shared->lows[i + j] - low;
 
 				if (left <= overhead ||
 				    left + low_share <= overhead)
@@ -312,13 +322,13 @@ tile_sched_probe(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 		if (next)
 			parts = tile_sched_between(job, k, next, share,
 						   overhead);
-		job->nexts[2 * k] = next;
-		job->nexts[2 * k + 1] = parts;
+		job->shared->by.nexts[2 * k] = next;
+		job->shared->by.nexts[2 * k + 1] = parts;
 	}
 }
 
 /* The fresh starts of the chain behind the one at boundary `at`, which is
- * `part`, up to boundary n: to job->hops, that one first; returns how many more
+ * `part`, up to boundary n: to job->shared->hops, that one first; returns how many more
  * there are. By one subgroup. */
 FN uint32_t
 tile_sched_walk(const PRIVATE tile_sched_job *job, uint32_t at, uint32_t part,
@@ -331,12 +341,12 @@ tile_sched_walk(const PRIVATE tile_sched_job *job, uint32_t at, uint32_t part,
 
 		/* One lane alone is faster where there is nothing to find. */
 		while (g_lane() == 0) {
-			job->hops[2 * count] = at;
-			job->hops[2 * count + 1] = part;
-			next = job->nexts[2 * at];
+			job->shared->hops[2 * count] = at;
+			job->shared->hops[2 * count + 1] = part;
+			next = job->shared->by.nexts[2 * at];
 			if (!next)
 				break;
-			part += job->nexts[2 * at + 1];
+			part += job->shared->by.nexts[2 * at + 1];
 			at = next;
 			count++;
 		}
@@ -378,20 +388,21 @@ tile_sched_find(LOCAL const uint32_t *pairs, uint32_t count, uint32_t x)
 }
 
 /* For request i of the window the parts that start before its end, to
- * job->ends, with the last hop up to the request. */
+ * job->shared->by.ends, with the last hop up to the request. */
 FN void
 tile_sched_end(const PRIVATE tile_sched_job *job, uint32_t count, uint32_t i)
 {
-	const uint32_t hop = tile_sched_find(job->hops + 2, count, i);
-	const uint32_t k = job->hops[2 * hop], part = job->hops[2 * hop + 1];
+	const uint32_t hop = tile_sched_find(job->shared->hops + 2, count, i);
+	const uint32_t k = job->shared->hops[2 * hop],
+		       part = job->shared->hops[2 * hop + 1];
 	uint32_t parts =
-		job->turns[i + 1] - job->turns[k] +
+		job->shared->turns[i + 1] - job->shared->turns[k] +
 		(tile_sched_rest(job, i + 1) > tile_sched_rest(job, k));
 
-	if (hop < count && parts > job->hops[2 * hop + 3] - part)
-		parts = job->hops[2 * hop + 3] - part;
-	job->ends[2 * i] = part + parts;
-	job->ends[2 * i + 1] = hop;
+	if (hop < count && parts > job->shared->hops[2 * hop + 3] - part)
+		parts = job->shared->hops[2 * hop + 3] - part;
+	job->shared->by.ends[2 * i] = part + parts;
+	job->shared->by.ends[2 * i + 1] = hop;
 }
 
 /* Where part p starts: request, from the window's first, and block; (n, 0) if
@@ -400,15 +411,16 @@ FN void
 tile_sched_start(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 		 uint32_t p, PRIVATE uint32_t *req, PRIVATE uint32_t *block)
 {
-	const uint32_t i = tile_sched_find(job->ends, n, p);
+	const uint32_t i = tile_sched_find(job->shared->by.ends, n, p);
 
 	*req = i;
 	*block = 0;
 	if (i < n) {
-		const uint32_t hop = job->ends[2 * i + 1];
-		const uint32_t k = job->hops[2 * hop];
-		const uint32_t turn = job->turns[k] - job->turns[i] + p -
-				      job->hops[2 * hop + 1];
+		const uint32_t hop = job->shared->by.ends[2 * i + 1];
+		const uint32_t k = job->shared->hops[2 * hop];
+		const uint32_t turn = job->shared->turns[k] -
+				      job->shared->turns[i] + p -
+				      job->shared->hops[2 * hop + 1];
 
 		*block = (uint32_t)(turn * share + tile_sched_rest(job, k) -
 				    tile_sched_rest(job, i));
@@ -422,7 +434,7 @@ tile_sched_odd(const PRIVATE tile_sched_job *job,
 	       const PRIVATE spmla_k_tile_sched_scalars *s, uint64_t share,
 	       uint64_t upto)
 {
-	LOCAL uint32_t *hops = job->hops, *starts = job->starts;
+	LOCAL uint32_t *hops = job->shared->hops, *starts = job->shared->starts;
 	uint64_t base = 0, total = 0;
 	uint32_t first = 0;
 	uint32_t done = 0;  /* parts whose start is known */
@@ -446,8 +458,8 @@ tile_sched_odd(const PRIVATE tile_sched_job *job,
 					       first + i) +
 				       s->overhead;
 			upto = base + cost +
-			       g_scan_sum(cost, TILE_SCHED_ITEMS, job->sums,
-					  &total);
+			       g_scan_sum(cost, TILE_SCHED_ITEMS,
+					  job->shared->sums, &total);
 			base += total;
 		}
 		if (i < n) {
@@ -464,18 +476,19 @@ tile_sched_odd(const PRIVATE tile_sched_job *job,
 						first ? TILE_SCHED_ORIGIN : 0,
 						part, n, share, s->overhead);
 			if (i == 0)
-				job->state[0] = count;
+				job->shared->state = count;
 		}
 		BARRIER();
-		count = job->state[0];
+		count = job->shared->state;
 		if (i < n) {
 			tile_sched_end(job, count, i);
 			job->num_splits[first + i + 1] =
-				(int32_t)(first + i + 1 + job->ends[2 * i] -
-					  fresh - job->ends[2 * i + 1]);
+				(int32_t)(first + i + 1 +
+					  job->shared->by.ends[2 * i] - fresh -
+					  job->shared->by.ends[2 * i + 1]);
 		}
 		BARRIER();
-		end = n < left ? job->ends[2 * n - 2] : s->parts + 1;
+		end = n < left ? job->shared->by.ends[2 * n - 2] : s->parts + 1;
 		/* A part's row is written when the next one's start is known,
 		 * by the item that has it. */
 		for (p = done; p < end; p += TILE_SCHED_ITEMS) {
@@ -510,9 +523,10 @@ tile_sched_odd(const PRIVATE tile_sched_job *job,
 		if (i == 0) { /* for the next window */
 			const uint32_t k = hops[2 * count];
 
-			tile_sched_set(job, TILE_SCHED_ORIGIN, job->turns[k],
+			tile_sched_set(job, TILE_SCHED_ORIGIN,
+				       job->shared->turns[k],
 				       tile_sched_rest(job, k));
-			tile_sched_set(job, 0, job->turns[n],
+			tile_sched_set(job, 0, job->shared->turns[n],
 				       tile_sched_rest(job, n));
 		}
 		BARRIER();
@@ -547,7 +561,8 @@ tile_sched_make(const PRIVATE tile_sched_job *job,
 				g_fault(fault_state, fault_status, i,
 					G_FAULT_LENGTH);
 		}
-		upto = x + g_scan_sum(x, TILE_SCHED_ITEMS, job->sums, &total);
+		upto = x + g_scan_sum(x, TILE_SCHED_ITEMS, job->shared->sums,
+				      &total);
 		all += total & ~(~(uint64_t)0 << odd_bit);
 		odd |= total >> odd_bit;
 	}
@@ -565,29 +580,14 @@ SPMLA_KERNEL(tile_sched)
 void
 spmla_k_tile_sched(SPMLA_KERNEL_ARGS(tile_sched))
 {
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(uint32_t, turns, TILE_SCHED_BOUNDS);
-	LOCAL_ARRAY(uint32_t, lows, TILE_SCHED_BOUNDS);
-	LOCAL_ARRAY(uint32_t, highs, TILE_SCHED_BOUNDS);
-	LOCAL_ARRAY(uint32_t, nexts, 2 * TILE_SCHED_BOUNDS);
-	LOCAL_ARRAY(uint32_t, hops, 2 * TILE_SCHED_BOUNDS);
-	LOCAL_ARRAY(uint32_t, starts, 2 * (TILE_SCHED_ITEMS + 1));
-	LOCAL_ARRAY(uint32_t, state, 1);
+	LOCAL_ARRAY(tile_sched_shared, shared, 1);
 	tile_sched_job job;
 
 	job.lens = topk_lens;
 	job.extra_lens = extra_topk_lens;
 	job.rows = tile_scheduler_metadata;
 	job.num_splits = num_splits;
-	job.sums = sums;
-	job.turns = turns;
-	job.lows = lows;
-	job.highs = highs;
-	job.nexts = nexts;
-	job.ends = nexts;
-	job.hops = hops;
-	job.starts = starts;
-	job.state = state;
+	job.shared = shared;
 	tile_sched_make(&job, &s, fault_state, fault_status);
 }
 
