@@ -6,7 +6,8 @@
 # init_cuda.h.
 #
 # Beside OBJECT, x.o, are x.fatbin and x.report: what ptxas says of each kernel
-# for each target, and the bytes of each binary before compression.
+# for each target, the bytes of each binary before compression, and the bytes of
+# each kernel's code in it (bench/kernel_report.sh prints them).
 set -eu
 
 # One binary for each; 90 and 90a have variants of their own. The oldest is also
@@ -51,8 +52,18 @@ compile() { # FLAGS...
 	grep -vE '^(ptxas info|  )' "$report" >&2 || true # warnings
 	for cubin in "$TMPDIR"/*.cubin; do
 		arch=${cubin##*_}
-		echo "cubin sm_${arch%.cubin} $(wc -c <"$cubin") bytes" \
-			>>"$report"
+		arch=sm_${arch%.cubin}
+		echo "cubin $arch $(wc -c <"$cubin") bytes" >>"$report"
+		# readelf: [Nr] name type address offset size ..
+		readelf -SW "$cubin" 2>/dev/null | sed 's/\[ */[/' |
+			while read -r _ name type _ _ bytes _; do
+				case $name:$type in
+				.text.*:PROGBITS)
+					echo "code $arch ${name#.text.}" \
+						"$((0x$bytes)) bytes"
+					;;
+				esac
+			done >>"$report"
 	done
 	rm -rf "$TMPDIR"
 	sed -i '/Compile time/d' "$report" # or no two were the same

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# kernel_report.sh [--target SM] [REPORT]
+# kernel_report.sh [--target SM] OLD NEW
+# Registers, bytes of shared memory, of stack and spills, and of code of every
+# kernel for CUDA, by target, as nvcc made them. platform/cuda/blob.sh writes
+# REPORT; without one this tree is built. With two: what differs, and the sums
+# by target. From the same sources nvcc may make code for sm_90a that differs by
+# a few instructions, 16 bytes each; code is padded to 128 bytes.
+set -euo pipefail
+
+target=
+if [ "${1:-}" = --target ]; then
+	target=$2
+	shift 2
+fi
+case $# in
+0)
+	cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+	./bazelw build //:cuda_blob_report >&2
+	set -- bazel-bin/spmla_cuda_blob.report
+	;;
+1 | 2) ;;
+*)
+	sed -n 's/^# \(kernel_report.sh .*\)/usage: \1/p' "$0" >&2
+	exit 2
+	;;
+esac
+for report; do
+	[ -s "$report" ] || {
+		echo "kernel_report.sh: $report is empty: no nvcc" >&2
+		exit 1
+	}
+done
+
+# KERNEL TARGET REGISTERS SHARED STACK CODE, from ptxas's lines: Compiling entry
+# function 'KERNEL' for 'TARGET'; B bytes stack frame, B bytes spill stores, B
+# bytes spill loads; Used N registers, .., B bytes smem; and ours.
+rows() { # REPORT
+	awk -v q="'" -v target="$target" '
+		/ Compiling entry function / {
+			split($0, word, q)
+			at = word[2] " " word[4]
+			shared[at] = stack[at] = code[at] = 0
+		}
+		/ bytes stack frame, / { stack[at] = $1 + $5 + $9 }
+		match($0, /Used [0-9]+ registers/) {
+			registers[at] = substr($0, RSTART + 5, RLENGTH - 15)
+		}
+		match($0, /[0-9]+ bytes smem/) {
+			shared[at] = substr($0, RSTART, RLENGTH - 11)
+		}
+		$1 == "code" { code[$3 " " $2] = $4 }
+		END {
+			for (at in registers) {
+				split(at, word, " ")
+				if (target == "" || word[2] == target)
+					print at, registers[at], shared[at],
+						stack[at], code[at]
+			}
+		}' "$1" | LC_ALL=C sort
+}
+
+if [ $# -eq 1 ]; then
+	echo "| kernel | target | registers | shared | stack | code |"
+	echo "|---|---|---|---|---|---|"
+	rows "$1" | sed 's/ / | /g; s/.*/| & |/'
+	exit
+fi
+
+echo "| kernel | target | registers | shared | stack | code |"
+echo "|---|---|---|---|---|---|"
+LC_ALL=C join -a 1 -a 2 -e - -o 0,1.2,1.3,1.4,1.5,2.2,2.3,2.4,2.5 \
+	<(rows "$1" | sed 's/ /,/') <(rows "$2" | sed 's/ /,/') | awk '
+	function change(a, b) { return a == b ? a : a " -> " b }
+	{
+		split($1, at, ",")
+		for (i = 2; i <= 5; i++) {
+			old[at[2], i] += $i
+			new[at[2], i] += $(i + 4)
+		}
+		targets[at[2]]
+		if ($2 " " $3 " " $4 " " $5 == $6 " " $7 " " $8 " " $9) {
+			same++
+			next
+		}
+		print "| " at[1] " | " at[2] " | " change($2, $6) " | " \
+			change($3, $7) " | " change($4, $8) " | " \
+			change($5, $9) " |"
+	}
+	END {
+		for (t in targets)
+			print "| all | " t " | " change(old[t, 2], new[t, 2]) \
+				" | " change(old[t, 3], new[t, 3]) " | " \
+				change(old[t, 4], new[t, 4]) " | " \
+				change(old[t, 5], new[t, 5]) " |" | "sort"
+		close("sort")
+		print "\n" same + 0 " are the same."
+	}'
