@@ -332,25 +332,24 @@ START_TEST(prologue_has_an_item_a_request)
 }
 END_TEST
 
-int
-main(void)
+SUITE
 {
-	const TTest *const attend[] = {
-		decode_takes_the_instructions_of_its_device,
-		small_decode_takes_16_heads_a_block,
-		prefill_of_aligned_rows_takes_matrix_instructions,
+	const theme_test attend[] = {
+		{decode_takes_the_instructions_of_its_device, 1},
+		{small_decode_takes_16_heads_a_block, 1},
+		{prefill_of_aligned_rows_takes_matrix_instructions, 1},
 	};
-	const TTest *const others[] = {
-		logits_of_64_heads_take_matrix_instructions,
-		output_of_aligned_operands_takes_matrix_instructions,
-		compressor_takes_many_blocks_a_key_for_few_tokens,
-		other_ops_take_the_kernel_of_their_format,
-		prologue_has_an_item_a_request,
+	const theme_test others[] = {
+		{logits_of_64_heads_take_matrix_instructions, 1},
+		{output_of_aligned_operands_takes_matrix_instructions, 1},
+		{compressor_takes_many_blocks_a_key_for_few_tokens, 1},
+		{other_ops_take_the_kernel_of_their_format, 1},
+		{prologue_has_an_item_a_request, 1},
 	};
 	const theme themes[] = {
 		THEME("attend", NULL, NULL, attend),
 		THEME("others", NULL, NULL, others),
 	};
 
-	return RUN_THEMES("variants", themes);
+	return RUN_THEMES(themes);
 }

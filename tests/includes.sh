@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# layers.sh ARCHIVE: what may include what, and no circles. lib/ knows no
+# includes.sh ARCHIVE: what may include what, and no circles. lib/ knows no
 # platform and nobody a vendor's header; a platform knows itself, platform/gpu
 # and lib/; a file of platform/gpu is device code or host code, as its name says,
 # and device code includes nothing else; a family includes those below it, and of
