@@ -105,16 +105,6 @@ g_local_load128(LOCAL const void *p, PRIVATE uint32_t *x)
 	x[3] = v.w;
 }
 
-/* Two f16 times 256. */
-FN uint32_t
-g_f16x2_times_256(uint32_t pair)
-{
-	uint32_t x;
-
-	asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(x) : "r"(pair), "r"(0x5c005c00u));
-	return x;
-}
-
 /* c += A * B of f16, in f32. */
 FN void
 g_mma_f16(PRIVATE float *c, const PRIVATE uint32_t *a,
@@ -149,6 +139,26 @@ g_mul_bf16x2(uint32_t a, uint32_t b)
 	asm("fma.rn.bf16x2 %0, %1, %2, %3;"
 	    : "=r"(x)
 	    : "r"(a), "r"(b), "r"(0x80008000u));
+	return x;
+}
+
+/* Two products of f16, each rounded as g_f32_to_f16 does. */
+FN uint32_t
+g_mul_f16x2(uint32_t a, uint32_t b)
+{
+	uint32_t x;
+
+	asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
+	return x;
+}
+
+/* a b + c of two f16 each, rounded once. */
+FN uint32_t
+g_fma_f16x2(uint32_t a, uint32_t b, uint32_t c)
+{
+	uint32_t x;
+
+	asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(x) : "r"(a), "r"(b), "r"(c));
 	return x;
 }
 
@@ -255,23 +265,6 @@ g_local_load128(const void *p, uint32_t *x)
 	memcpy(x, p, 16);
 }
 
-/* Of values below 2, which are exact. */
-FN uint32_t
-g_f16x2_times_256(uint32_t pair)
-{
-	uint32_t x = 0, i;
-
-	for (i = 0; i < 32; i += 16) {
-		const uint32_t u =
-			g_bits(g_fp16_to_f32(pair >> i & 0x7fffu) * 256.0f);
-
-		if (u)
-			x |= ((u >> 13) - (112u << 10)) << i;
-		x |= (pair >> i & 0x8000u) << i;
-	}
-	return x;
-}
-
 typedef enum mma_type { MMA_F16, MMA_BF16 } mma_type;
 
 FN float
@@ -344,6 +337,49 @@ g_mul_bf16x2(uint32_t a, uint32_t b)
 	return g_f32_to_bf16x2(g_bf16_to_f32(a & 0xffffu) *
 				       g_bf16_to_f32(b & 0xffffu),
 			       g_bf16_to_f32(a >> 16) * g_bf16_to_f32(b >> 16));
+}
+
+/* Products are exact in f32. */
+FN uint32_t
+g_mul_f16x2(uint32_t a, uint32_t b)
+{
+	return g_f32_to_f16x2(g_fp16_to_f32(a & 0xffffu) *
+				      g_fp16_to_f32(b & 0xffffu),
+			      g_fp16_to_f32(a >> 16) * g_fp16_to_f32(b >> 16));
+}
+
+/* a b + c rounded to odd, to f64 and from there to f32: what is not exact gets
+ * a last bit of 1, so that rounding to f16 is the only one. */
+FN float
+mma_fma_odd(float a, float b, float c)
+{
+	const double product = (double)a * (double)b; /* exact */
+	double sum = product + (double)c;
+	const double rest = sum - product;
+	const double error = (product - (sum - rest)) + ((double)c - rest);
+	float x;
+	uint64_t bits;
+
+	if (!isfinite(sum))
+		return (float)sum;
+	memcpy(&bits, &sum, sizeof bits);
+	if (error != 0.0 && !(bits & 1u))
+		sum = nextafter(sum, error > 0.0 ? HUGE_VAL : -HUGE_VAL);
+	x = (float)sum;
+	if ((double)x != sum && !(g_bits(x) & 1u))
+		x = nextafterf(x, sum > (double)x ? HUGE_VALF : -HUGE_VALF);
+	return x;
+}
+
+FN uint32_t
+g_fma_f16x2(uint32_t a, uint32_t b, uint32_t c)
+{
+	return g_f32_to_f16x2(mma_fma_odd(g_fp16_to_f32(a & 0xffffu),
+					  g_fp16_to_f32(b & 0xffffu),
+					  g_fp16_to_f32(c & 0xffffu)),
+			      mma_fma_odd(g_fp16_to_f32(a >> 16),
+					  g_fp16_to_f32(b >> 16),
+					  g_fp16_to_f32(c >> 16)));
 }
 
 /* Rows of the four matrices, by lane. */
@@ -438,7 +474,7 @@ g_e4m3x2_to_f16x2(uint32_t codes)
 	const uint32_t size = wide & 0x007f007fu;
 	const uint32_t nan = (size + 0x00010001u) >> 7 & 0x00010001u;
 
-	return g_f16x2_times_256(size << 7) | (wide & 0x00800080u) << 8 |
+	return g_mul_f16x2(size << 7, 0x5c005c00u) | (wide & 0x00800080u) << 8 |
 	       nan * 0x7fffu;
 #endif
 }

@@ -114,6 +114,58 @@ g_fp16_to_f32(uint32_t h)
 #endif
 }
 
+/* Round to nearest even; what is beyond 65504 by half a step or more becomes
+ * infinity, a NaN 0x7fff. */
+FN uint32_t
+g_f32_to_f16(float x)
+{
+#if defined(__CUDACC__)
+	uint16_t h;
+
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+	return h;
+#else
+	const uint32_t u = g_bits(x);
+	const uint32_t sign = (u >> 16) & 0x8000u;
+	const uint32_t a = u & 0x7fffffffu;
+	uint32_t code, shift, rest, half_way;
+
+	if (a > 0x7f800000u)
+		return 0x7fffu;
+	if (a >= 0x477ff000u) /* 65520 */
+		return sign | 0x7c00u;
+	if (a < 0x33000000u) /* below 2^-25, the tie to zero */
+		return sign;
+	if (a >= 0x38800000u) { /* 2^-14: 10 bits of mantissa, another bias */
+		code = (a >> 13) - (112u << 10);
+		rest = a & 0x1fffu;
+		half_way = 0x1000u;
+	} else { /* a multiple of 2^-24 */
+		shift = 126u - (a >> 23);
+		code = ((a & 0x7fffffu) | 0x800000u) >> shift;
+		rest = ((a & 0x7fffffu) | 0x800000u) & ((1u << shift) - 1u);
+		half_way = 1u << (shift - 1u);
+	}
+	if (rest > half_way || (rest == half_way && (code & 1u)))
+		code++; /* may carry into the exponent, rightly */
+	return sign | code;
+#endif
+}
+
+/* Two, each as g_f32_to_f16 has it. */
+FN uint32_t
+g_f32_to_f16x2(float low, float high)
+{
+#if defined(__CUDACC__)
+	uint32_t x;
+
+	asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
+	return x;
+#else
+	return g_f32_to_f16(low) | g_f32_to_f16(high) << 16;
+#endif
+}
+
 FN float
 g_abs(float x)
 {
