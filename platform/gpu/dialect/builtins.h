@@ -10,7 +10,9 @@
  * other while both run: a word that is read is one that was written, and no
  * order is promised between words; a plain store of one is for the next kernel.
  * g_load4_device takes an address that is a multiple of 16. g_load_at reads
- * what a pointer to global memory points at, as a number. */
+ * what a pointer to global memory points at, as a number. g_here is x itself,
+ * and g_item_again the item: what comes of them is computed there and anew, not
+ * once and kept in registers. */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 
@@ -52,6 +54,8 @@ FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { atomic_xchg(p, x); }
 FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { volatile GLOBAL uint32_t *v = (volatile GLOBAL uint32_t *)p; x[0] = atomic_or(v, 0u); x[1] = atomic_or(v + 1, 0u); x[2] = atomic_or(v + 2, 0u); x[3] = atomic_or(v + 3, 0u); }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
+FN uint32_t g_here(uint32_t x) { return x; }
+FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(GLOBAL const uint32_t *)at; }
 
 #elif defined(__CUDACC__)
@@ -90,6 +94,8 @@ FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { asm volatile("st.relaxe
 FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(p) : "memory"); }
 FN void g_fence_system(void) { __threadfence_system(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
+FN uint32_t g_here(uint32_t x) { asm volatile("" : "+r"(x)); return x; }
+FN uint32_t g_item_again(void) { uint32_t x; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x)); return x; }
 FN uint32_t g_load_at(uint64_t at) { uint32_t x; asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(at)); return x; }
 
 #elif defined(__HIP__)
@@ -130,6 +136,8 @@ FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x
 FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { x[0] = __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[1] = __hip_atomic_load(p + 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[2] = __hip_atomic_load(p + 2, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[3] = __hip_atomic_load(p + 3, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
+FN uint32_t g_here(uint32_t x) { return x; }
+FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
 FN void g_barrier(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
 
@@ -169,6 +177,8 @@ FN void g_store_device(uint32_t *p, uint32_t x) { *p = x; }
 FN void g_load4_device(const uint32_t *p, uint32_t *x) { memcpy(x, __builtin_assume_aligned(p, 16), 16); }
 FN void g_fence_system(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
+FN uint32_t g_here(uint32_t x) { return x; }
+FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
 
 #endif

@@ -23,6 +23,8 @@
  *   written out, so that no bit of a result depends on the width; but kernels
  *   of mma.h and wgmma.h, which are of 32 lanes, add as those
  *   instructions lay values out.
+ * - UNROLL_BY(n) is for loops whose body shall stand n times, no more: code
+ *   takes time to come from memory, too.
  * - NO_UNROLL is for loops of a kernel that runs once and alone, as a step's
  *   first one: there an instruction costs what it takes to come from memory.
  * - A private array is indexed by constants once loops marked UNROLL are
@@ -59,6 +61,7 @@ typedef ulong uint64_t;
 	__kernel __attribute__((reqd_work_group_size(items, 1, 1)))
 #define LOCAL_ARRAY(type, name, n) __local type name[n]
 #define UNROLL                     __attribute__((opencl_unroll_hint))
+#define UNROLL_BY(n)               __attribute__((opencl_unroll_hint(n)))
 #define NO_UNROLL                  __attribute__((opencl_unroll_hint(1)))
 #define BARRIER()                  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
@@ -70,7 +73,7 @@ typedef ulong uint64_t;
 #define LOCAL
 #define PRIVATE
 #define CONSTANT static __device__ const
-#define FN       static __device__ inline
+#define FN       static __device__ __forceinline__
 /* Of the blocks of 1024 an SM needs no second one at a time: for two, half as
  * many registers each, ptxas would rather spill than not try. */
 #define KERNEL(items) \
@@ -80,6 +83,7 @@ typedef ulong uint64_t;
 #define LOCAL_ARRAY(type, name, n) __shared__ type name[n]
 #define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(1024) uint8_t name[]
 #define UNROLL                     _Pragma("unroll")
+#define UNROLL_BY(n)               PRAGMA(unroll n)
 #define NO_UNROLL                  _Pragma("unroll 1")
 #define BARRIER()                  __syncthreads()
 
@@ -102,6 +106,7 @@ typedef __UINT64_TYPE__ uint64_t;
 	__attribute__((amdgpu_flat_work_group_size(items, items)))
 #define LOCAL_ARRAY(type, name, n) static __attribute__((shared)) type name[n]
 #define UNROLL                     _Pragma("unroll")
+#define UNROLL_BY(n)               PRAGMA(unroll n)
 #define NO_UNROLL                  _Pragma("unroll 1")
 #define BARRIER()                  g_barrier()
 
@@ -116,6 +121,7 @@ typedef __UINT64_TYPE__ uint64_t;
 #define PRIVATE
 #define CONSTANT static const
 #define UNROLL
+#define UNROLL_BY(n)
 #define NO_UNROLL
 #define FN            static inline
 #define KERNEL(items) static
@@ -140,6 +146,8 @@ void spmla_i_emu_barrier(const char *file, int line);
 const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 
 #endif
+
+#define PRAGMA(text) _Pragma(#text)
 
 #ifndef KERNEL_BLOCKS
 #define KERNEL_BLOCKS(items, blocks) KERNEL(items)

@@ -162,6 +162,18 @@ g_fma_f16x2(uint32_t a, uint32_t b, uint32_t c)
 	return x;
 }
 
+/* The largest of the subgroup's. */
+FN uint32_t
+g_subgroup_largest(uint32_t x)
+{
+	uint32_t largest;
+
+	asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;"
+		     : "=r"(largest)
+		     : "r"(x));
+	return largest;
+}
+
 /* Four 8 x 8 matrices of 16-bit values; lane l points at row l % 8 of matrix
  * l / 8. Of matrix i, x[i] has row g, columns 2t and 2t + 1. */
 FN void
@@ -380,6 +392,17 @@ g_fma_f16x2(uint32_t a, uint32_t b, uint32_t c)
 			      mma_fma_odd(g_fp16_to_f32(a >> 16),
 					  g_fp16_to_f32(b >> 16),
 					  g_fp16_to_f32(c >> 16)));
+}
+
+FN uint32_t
+g_subgroup_largest(uint32_t x)
+{
+	const uint32_t *all = spmla_i_emu_exchange(&x, 1);
+	uint32_t largest = 0, l;
+
+	for (l = 0; l < 32; l++)
+		largest = all[l] > largest ? all[l] : largest;
+	return largest;
 }
 
 /* Rows of the four matrices, by lane. */
