@@ -1,31 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of the kernels by number. The kernels are in kernels_<family>.c.
+ * Runs of the kernels by number. The kernels are in kernels_<family>.c.
  */
 #define SPMLA_EMULATOR 1
 #include "spmla/platform/gpu/dialect/dialect.h"
 
 #include "tests/emulator/emulator.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define SPMLA_KERNEL_LINE(stem, items, dynamic) \
 	void emulator_call_##stem(const void *params);
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 
-const uint32_t emulator_items[SPMLA_KERNEL_COUNT] = {
-#define SPMLA_KERNEL_LINE(stem, items, dynamic) items,
+static const emulator_kernel kernels[SPMLA_KERNEL_COUNT] = {
+#define SPMLA_KERNEL_LINE(stem, items, dynamic) \
+	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, 1, 0},
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 };
 
-void
-emulator_call(spmla_i_kernel kernel, const void *params)
+/* Says that the kernel has run, to who asked for the names. */
+static void
+tell(spmla_i_kernel kernel)
 {
-	static void (*const call[])(const void *) = {
-#define SPMLA_KERNEL_LINE(stem, items, dynamic) emulator_call_##stem,
-#include "spmla/platform/gpu/kernels.inc"
-#undef SPMLA_KERNEL_LINE
-	};
+	static uint8_t told[SPMLA_KERNEL_COUNT];
+	const char *path = getenv("SPMLA_TEST_KERNELS");
+	FILE *to;
 
-	call[kernel](params);
+	if (!path || told[kernel])
+		return;
+	told[kernel] = 1;
+	to = fopen(path, "a");
+	if (!to)
+		abort();
+	fprintf(to, "%s\n", kernels[kernel].name);
+	fclose(to);
+}
+
+void
+emulator_run(spmla_i_kernel kernel, uint32_t blocks, const void *params)
+{
+	tell(kernel);
+	emulator_run_kernel(&kernels[kernel], blocks, params);
 }

@@ -718,7 +718,7 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			UNROLL
 			for (i = 0; i < 128; i++)
 				st.o[i] = 0.0f;
-			g_wgmma_publish();
+			g_fence_async();
 			BARRIER();
 			for (block = range.begin; block < range.end; block++) {
 				const uint32_t set =
@@ -837,7 +837,7 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				if (more && bf16)
 					g_local_copies_wait();
 				if (more)
-					g_wgmma_publish();
+					g_fence_async();
 				g_wgmma_wait();
 				UNROLL
 				for (k = 0; k < 128; k++)

@@ -6,13 +6,15 @@
  * g_prefetch asks for what will be read soon, and may do nothing; g_larger is
  * the larger of two, and a NaN, signalling or not, is never larger.
  * g_exp2_flush is g_exp2, but that what is below 2^-126 may be 0.
- * g_store_device and g_load4_device are for words that blocks hand to each
- * other while both run: a word that is read is one that was written, and no
- * order is promised between words; a plain store of one is for the next kernel.
- * g_load4_device takes an address that is a multiple of 16. g_load_at reads
- * what a pointer to global memory points at, as a number. g_here is x itself,
- * and g_item_again the item: what comes of them is computed there and anew, not
- * once and kept in registers. */
+ * g_store_device and g_load_device are for words that blocks hand to each other
+ * while both run: a word that is read is one that was written, and no order is
+ * promised between words, nor between those of one call; a plain store of one
+ * is for the next kernel. There are such calls of two and of four words, at an
+ * address that is a multiple of 8 or 16. A loop that waits for another block
+ * calls g_sleep: some nanoseconds, a hint. g_load_at reads what a pointer to
+ * global memory points at, as a number. g_here is x itself, and g_item_again
+ * the item: what comes of them is computed there and anew, not once and kept in
+ * registers. */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 
@@ -51,7 +53,12 @@ FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { *(volatile GLOBAL uint3
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { atomic_xchg(p, x); }
-FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { volatile GLOBAL uint32_t *v = (volatile GLOBAL uint32_t *)p; x[0] = atomic_or(v, 0u); x[1] = atomic_or(v + 1, 0u); x[2] = atomic_or(v + 2, 0u); x[3] = atomic_or(v + 3, 0u); }
+FN void g_store2_device(GLOBAL uint32_t *p, const PRIVATE uint32_t *x) { g_store_device(p, x[0]); g_store_device(p + 1, x[1]); }
+FN void g_store4_device(GLOBAL uint32_t *p, const PRIVATE uint32_t *x) { g_store2_device(p, x); g_store2_device(p + 2, x + 2); }
+FN uint32_t g_load_device(GLOBAL const uint32_t *p) { return atomic_or((volatile GLOBAL uint32_t *)p, 0u); }
+FN void g_load2_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { x[0] = g_load_device(p); x[1] = g_load_device(p + 1); }
+FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { g_load2_device(p, x); g_load2_device(p + 2, x + 2); }
+FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
 FN uint32_t g_here(uint32_t x) { return x; }
@@ -91,7 +98,12 @@ FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { asm volatile("st.relaxe
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(x) : "memory"); }
 FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(p), "r"(x) : "memory"); }
+FN void g_store2_device(GLOBAL uint32_t *p, const PRIVATE uint32_t *x) { asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" : : "l"(p), "r"(x[0]), "r"(x[1]) : "memory"); }
+FN void g_store4_device(GLOBAL uint32_t *p, const PRIVATE uint32_t *x) { asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" : : "l"(p), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory"); }
+FN uint32_t g_load_device(GLOBAL const uint32_t *p) { uint32_t x; asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory"); return x; }
+FN void g_load2_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(x[0]), "=r"(x[1]) : "l"(p) : "memory"); }
 FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(p) : "memory"); }
+FN void g_sleep(uint32_t nanoseconds) { __nanosleep(nanoseconds); }
 FN void g_fence_system(void) { __threadfence_system(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 FN uint32_t g_here(uint32_t x) { asm volatile("" : "+r"(x)); return x; }
@@ -133,7 +145,12 @@ FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { __hip_atomic_store(p, x, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM); }
 FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { __hip_atomic_store(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
-FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { x[0] = __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[1] = __hip_atomic_load(p + 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[2] = __hip_atomic_load(p + 2, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); x[3] = __hip_atomic_load(p + 3, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+FN void g_store2_device(GLOBAL uint32_t *p, const PRIVATE uint32_t *x) { g_store_device(p, x[0]); g_store_device(p + 1, x[1]); }
+FN void g_store4_device(GLOBAL uint32_t *p, const PRIVATE uint32_t *x) { g_store2_device(p, x); g_store2_device(p + 2, x + 2); }
+FN uint32_t g_load_device(GLOBAL const uint32_t *p) { return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }
+FN void g_load2_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { x[0] = g_load_device(p); x[1] = g_load_device(p + 1); }
+FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { g_load2_device(p, x); g_load2_device(p + 2, x + 2); }
+FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; __builtin_amdgcn_s_sleep(1); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
 FN uint32_t g_here(uint32_t x) { return x; }
@@ -147,7 +164,7 @@ FN uint32_t g_item(void) { return spmla_i_emu_item(); }
 FN uint32_t g_block(void) { return spmla_i_emu_block(); }
 FN uint32_t g_blocks(void) { return spmla_i_emu_blocks(); }
 FN uint32_t g_width(void) { return spmla_i_emu_width(); }
-FN uint32_t g_lane(void) { return spmla_i_emu_item() % spmla_i_emu_width(); }
+FN uint32_t g_lane(void) { return spmla_i_emu_lane(); }
 FN uint32_t g_bits(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 FN float g_float(uint32_t u) { float x; memcpy(&x, &u, sizeof x); return x; }
 FN float g_fma(float a, float b, float c) { return fmaf(a, b, c); }
@@ -173,8 +190,13 @@ FN uint64_t g_load64_system(const uint64_t *p) { return __atomic_load_n(p, __ATO
 FN void g_store_system(uint32_t *p, uint32_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_store64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
-FN void g_store_device(uint32_t *p, uint32_t x) { *p = x; }
-FN void g_load4_device(const uint32_t *p, uint32_t *x) { memcpy(x, __builtin_assume_aligned(p, 16), 16); }
+FN void g_store_device(uint32_t *p, uint32_t x) { spmla_i_emu_hand_on(p, &x, 1); }
+FN void g_store2_device(uint32_t *p, const uint32_t *x) { spmla_i_emu_hand_on(p, x, 2); }
+FN void g_store4_device(uint32_t *p, const uint32_t *x) { spmla_i_emu_hand_on(p, x, 4); }
+FN uint32_t g_load_device(const uint32_t *p) { uint32_t x; spmla_i_emu_take(p, &x, 1); return x; }
+FN void g_load2_device(const uint32_t *p, uint32_t *x) { spmla_i_emu_take(p, x, 2); }
+FN void g_load4_device(const uint32_t *p, uint32_t *x) { spmla_i_emu_take(p, x, 4); }
+FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; spmla_i_emu_sleep(); }
 FN void g_fence_system(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
 FN uint32_t g_here(uint32_t x) { return x; }

@@ -125,22 +125,27 @@ typedef __UINT64_TYPE__ uint64_t;
 #define NO_UNROLL
 #define FN            static inline
 #define KERNEL(items) static
-/* One block runs at a time; its items share the array. */
+/* One block runs at a time; its items share the array. Where blocks are alive
+ * together each has memory of its own, LOCAL_DYNAMIC, and no arrays. */
 #define LOCAL_ARRAY(type, name, n) \
 	static type name[n];       \
 	spmla_i_emu_local(name, (uint32_t)sizeof name)
-#define LOCAL_DYNAMIC(name, n)                 \
-	static _Alignas(1024) uint8_t name[n]; \
-	spmla_i_emu_local(name, (uint32_t)sizeof name)
-#define BARRIER() spmla_i_emu_barrier(__FILE__, __LINE__)
+#define LOCAL_DYNAMIC(name, n) uint8_t *const name = spmla_i_emu_dynamic(n)
+#define BARRIER()              spmla_i_emu_barrier(__FILE__, __LINE__)
 
 /* What tests/emulator gives. */
 uint32_t spmla_i_emu_item(void);
+uint32_t spmla_i_emu_lane(void);
 uint32_t spmla_i_emu_block(void);
 uint32_t spmla_i_emu_blocks(void);
 uint32_t spmla_i_emu_width(void);
 void spmla_i_emu_local(void *array, uint32_t bytes);
+void *spmla_i_emu_dynamic(uint32_t bytes);
 void spmla_i_emu_barrier(const char *file, int line);
+/* One, two or four words that blocks hand to each other. */
+void spmla_i_emu_hand_on(uint32_t *to, const uint32_t *words, uint32_t count);
+void spmla_i_emu_take(const uint32_t *from, uint32_t *words, uint32_t count);
+void spmla_i_emu_sleep(void);
 /* Every item of the subgroup gives as many words, at most six. Returns all,
  * until the next call: word w of lane l is [w * width + l]. */
 const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);

@@ -39,54 +39,6 @@ g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "memory");
 }
 
-/* 16 bytes to local memory if `is` is not 0, else zeros there; done once
- * g_local_copies_wait has returned, for the items that wait. */
-FN void
-g_local_copy128(LOCAL void *to, GLOBAL const void *from, uint32_t is)
-{
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-		     :
-		     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
-		       "r"(is ? 16 : 0)
-		     : "memory");
-}
-
-/* The same of 4 bytes. */
-FN void
-g_local_copy32(LOCAL void *to, GLOBAL const void *from, uint32_t is)
-{
-	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-		     :
-		     : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
-		       "r"(is ? 4 : 0)
-		     : "memory");
-}
-
-FN void
-g_local_copies_wait(void)
-{
-	asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-/* Makes a group of the item's copies since the last one. */
-FN void
-g_local_copies_commit(void)
-{
-	asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* Waits for all groups but the last `groups`, 1 to 3. */
-FN void
-g_local_copies_wait_but(uint32_t groups)
-{
-	if (groups == 1)
-		asm volatile("cp.async.wait_group 1;" ::: "memory");
-	else if (groups == 2)
-		asm volatile("cp.async.wait_group 2;" ::: "memory");
-	else
-		asm volatile("cp.async.wait_group 3;" ::: "memory");
-}
-
 /* Orders local memory among the items of a subgroup. */
 FN void
 g_subgroup_barrier(void)
@@ -201,6 +153,19 @@ g_load_transposed(LOCAL const uint16_t *row, PRIVATE uint32_t *x)
 		     : "memory");
 }
 
+/* The inverse of g_load_matrices; of Hopper and later. */
+FN void
+g_store_matrices(LOCAL uint16_t *row, const PRIVATE uint32_t *x)
+{
+	const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+
+	asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 "
+		     "[%0], {%1, %2, %3, %4};"
+		     :
+		     : "r"(at), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+		     : "memory");
+}
+
 FN void
 g_local_store128(LOCAL void *p, const PRIVATE uint32_t *x)
 {
@@ -231,38 +196,6 @@ g_load128_if(uint32_t is, const void *p, uint32_t *x)
 	memset(x, 0, 16);
 	if (is)
 		memcpy(x, p, 16);
-}
-
-FN void
-g_local_copy128(void *to, const void *from, uint32_t is)
-{
-	memset(to, 0, 16);
-	if (is)
-		memcpy(to, from, 16);
-}
-
-FN void
-g_local_copy32(void *to, const void *from, uint32_t is)
-{
-	memset(to, 0, 4);
-	if (is)
-		memcpy(to, from, 4);
-}
-
-FN void
-g_local_copies_wait(void)
-{
-}
-
-FN void
-g_local_copies_commit(void)
-{
-}
-
-FN void
-g_local_copies_wait_but(uint32_t groups)
-{
-	(void)groups;
 }
 
 FN void
@@ -407,7 +340,7 @@ g_subgroup_largest(uint32_t x)
 
 /* Rows of the four matrices, by lane. */
 FN void
-mma_rows(const uint16_t *row, const uint16_t **rows)
+mma_rows(const uint16_t *row, uint16_t **rows)
 {
 	const uint64_t at = (uint64_t)(uintptr_t)row;
 	const uint32_t words[2] = {(uint32_t)at, (uint32_t)(at >> 32)};
@@ -415,16 +348,15 @@ mma_rows(const uint16_t *row, const uint16_t **rows)
 	uint32_t l;
 
 	for (l = 0; l < 32; l++)
-		rows[l] = (const uint16_t *)(uintptr_t)((uint64_t)v[32 + l]
-								<< 32 |
-							v[l]);
+		rows[l] = (uint16_t *)(uintptr_t)((uint64_t)v[32 + l] << 32 |
+						  v[l]);
 }
 
 FN void
 g_load_matrices(const uint16_t *row, uint32_t *x)
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const uint16_t *rows[32];
+	uint16_t *rows[32];
 	uint32_t i;
 
 	mma_rows(row, rows);
@@ -437,13 +369,26 @@ FN void
 g_load_transposed(const uint16_t *row, uint32_t *x)
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const uint16_t *rows[32];
+	uint16_t *rows[32];
 	uint32_t i;
 
 	mma_rows(row, rows);
 	for (i = 0; i < 4; i++)
 		x[i] = rows[8 * i + 2 * t][g] |
 		       (uint32_t)rows[8 * i + 2 * t + 1][g] << 16;
+}
+
+/* Each lane writes its words, to rows that other lanes gave. */
+FN void
+g_store_matrices(uint16_t *row, const uint32_t *x)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	uint16_t *rows[32];
+	uint32_t i;
+
+	mma_rows(row, rows);
+	for (i = 0; i < 4; i++)
+		memcpy(rows[8 * i + g] + 2 * t, x + i, 4);
 }
 
 FN void

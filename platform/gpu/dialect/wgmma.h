@@ -10,7 +10,7 @@
  * + t of subgroup w has in d[4 j + 2 i + e] row 16 w + g + 8 i, column 8 j + 2
  * t + e.
  *
- * Order: stores to panels, g_wgmma_publish (which also waits for loads that are
+ * Order: stores to panels, g_fence_async (which also waits for loads that are
  * under way), BARRIER; g_wgmma_hold of accumulators, g_wgmma_begin, products,
  * g_wgmma_commit; g_wgmma_wait, g_wgmma_hold, and only then are accumulators
  * read and panels written again.
@@ -18,6 +18,7 @@
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_WGMMA_H
 #define SPMLA_PLATFORM_GPU_DIALECT_WGMMA_H
 
+#include "spmla/platform/gpu/dialect/async.h"
 #include "spmla/platform/gpu/dialect/mma.h"
 
 /* Only binaries for sm_90a have these instructions. */
@@ -39,12 +40,6 @@ g_panel_at(uint32_t row, uint32_t column)
 }
 
 #if defined(__CUDACC__)
-
-FN void
-g_wgmma_publish(void)
-{
-	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 
 FN void
 g_wgmma_begin(void)
@@ -204,11 +199,6 @@ g_wgmma_bf16_n256(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
 }
 
 #else /* the emulator */
-
-FN void
-g_wgmma_publish(void)
-{
-}
 
 FN void
 g_wgmma_begin(void)

@@ -288,7 +288,7 @@ spmla_k_mqa_logits_gathered_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_wgmma))
 			BARRIER(); /* nobody reads the last queries */
 			gathered_wgmma_stage(&s, q, weights, starts, ends,
 					     base + group, panels, w, seen);
-			g_wgmma_publish();
+			g_fence_async();
 			BARRIER();
 			range.first = range.end = 0;
 			for (r = 0; r < GATHERED_WGMMA_ROWS; r++)

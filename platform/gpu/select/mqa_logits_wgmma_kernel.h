@@ -507,7 +507,7 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 			mqa_wgmma_put_q(&query, panels + MQA_WGMMA_PANEL / 2,
 					w + MQA_WGMMA_W);
 		}
-		g_wgmma_publish();
+		g_fence_async();
 		BARRIER();
 		stage = 0;
 		for (; tile < walk.stop; tile += MQA_WGMMA_UNIT) {

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What runs beside an item of its own accord, and how subgroups of a block that
+ * do different work wait for each other: PTX where nvcc compiles, for Hopper
+ * but for g_local_copy*, and calls of the emulator, which lets everything
+ * happen as early or as late as it may.
+ *
+ * An mbarrier is a word of local memory that counts arrivals and bytes. Its
+ * phases follow each other, of parity 0, 1, 0 ..; a phase is over when as many
+ * items as g_mbarrier_init says have arrived and as many bytes have been copied
+ * as were expected. What an item wrote before it arrived is there for who
+ * waited, but for matrix instructions and bulk copies only after g_fence_async
+ * by the one who wrote it.
+ *
+ * Named barriers, 1 to 15, are barriers of some of a block's subgroups: a
+ * multiple of 32 items, the same number from all of them. All lanes of a
+ * subgroup call together.
+ */
+#ifndef SPMLA_PLATFORM_GPU_DIALECT_ASYNC_H
+#define SPMLA_PLATFORM_GPU_DIALECT_ASYNC_H
+
+#include "spmla/platform/gpu/dialect/dialect.h"
+
+typedef uint64_t g_mbarrier;
+
+#if defined(__CUDACC__)
+
+#ifdef SPMLA_GPU_KERNELS
+
+FN uint32_t
+async_at(LOCAL const void *p)
+{
+	return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* ---- copies from global memory ------------------------------------------- */
+
+/* 16 bytes to local memory if `is` is not 0, else zeros there. They are there,
+ * for the item that asked, after g_local_copies_wait or wait_but. */
+FN void
+g_local_copy128(LOCAL void *to, GLOBAL const void *from, uint32_t is)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+		     :
+		     : "r"(async_at(to)), "l"(from), "r"(is ? 16 : 0)
+		     : "memory");
+}
+
+/* The same of 8 bytes. */
+FN void
+g_local_copy64(LOCAL void *to, GLOBAL const void *from, uint32_t is)
+{
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+		     :
+		     : "r"(async_at(to)), "l"(from), "r"(is ? 8 : 0)
+		     : "memory");
+}
+
+/* The same of 4 bytes. */
+FN void
+g_local_copy32(LOCAL void *to, GLOBAL const void *from, uint32_t is)
+{
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+		     :
+		     : "r"(async_at(to)), "l"(from), "r"(is ? 4 : 0)
+		     : "memory");
+}
+
+/* Makes a group of the item's copies since the last one. */
+FN void
+g_local_copies_commit(void)
+{
+	asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits for all copies. */
+FN void
+g_local_copies_wait(void)
+{
+	asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+#define ASYNC_WAIT(n)                                                     \
+	case n:                                                           \
+		asm volatile("cp.async.wait_group " #n ";" ::: "memory"); \
+		break;
+
+/* Waits for all groups but the last `groups`, a constant from 0 to 7. */
+FN void
+g_local_copies_wait_but(uint32_t groups)
+{
+	switch (groups) {
+		ASYNC_WAIT(0)
+		ASYNC_WAIT(1)
+		ASYNC_WAIT(2)
+		ASYNC_WAIT(3)
+		ASYNC_WAIT(4)
+		ASYNC_WAIT(5)
+		ASYNC_WAIT(6)
+		ASYNC_WAIT(7)
+	}
+}
+
+#undef ASYNC_WAIT
+
+/* Lets matrix instructions and bulk copies see what the item has written to
+ * local memory. */
+FN void
+g_fence_async(void)
+{
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* ---- mbarriers ----------------------------------------------------------- */
+
+/* By one item; others use it after g_mbarriers_publish and a barrier. */
+FN void
+g_mbarrier_init(LOCAL g_mbarrier *b, uint32_t arrivals)
+{
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+		     :
+		     : "r"(async_at(b)), "r"(arrivals)
+		     : "memory");
+}
+
+/* By the item that made them, once they all are. */
+FN void
+g_mbarriers_publish(void)
+{
+	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+FN void
+g_mbarrier_arrive(LOCAL g_mbarrier *b)
+{
+	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+		     :
+		     : "r"(async_at(b))
+		     : "memory");
+}
+
+/* Arrives, and lets the phase wait for so many bytes more. */
+FN void
+g_mbarrier_arrive_expect(LOCAL g_mbarrier *b, uint32_t bytes)
+{
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+		     :
+		     : "r"(async_at(b)), "r"(bytes)
+		     : "memory");
+}
+
+/* Arrives once the item's copies from global memory that it has asked for so
+ * far are there; does not wait for them. */
+FN void
+g_mbarrier_arrive_copies(LOCAL g_mbarrier *b)
+{
+	asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
+		     :
+		     : "r"(async_at(b))
+		     : "memory");
+}
+
+/* Whether the phase of that parity is over; it may take a while to say no. */
+FN uint32_t
+async_try(LOCAL const g_mbarrier *b, uint32_t parity)
+{
+	uint32_t is;
+
+	asm volatile("{.reg .pred p; "
+		     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+		     "selp.u32 %0, 1, 0, p;}"
+		     : "=r"(is)
+		     : "r"(async_at(b)), "r"(parity)
+		     : "memory");
+	return is;
+}
+
+/* With G_DEBUG_WAITS, the tries that a wait may take, a wait that takes longer
+ * ends here. */
+FN void
+g_wait_too_long(void)
+{
+	__trap();
+}
+
+/* Waits until the phase of that parity, 0 or 1, is over: returns at once if the
+ * current phase is of the other. */
+FN void
+g_mbarrier_wait(LOCAL const g_mbarrier *b, uint32_t parity)
+{
+#ifdef G_DEBUG_WAITS
+	uint32_t tries = 0;
+
+	while (!async_try(b, parity))
+		if (++tries == (G_DEBUG_WAITS))
+			g_wait_too_long();
+#else
+	while (!async_try(b, parity))
+		;
+#endif
+}
+
+/* ---- named barriers ------------------------------------------------------ */
+
+/* Waits until so many items, this one too, have come to barrier `id`. */
+FN void
+g_named_sync(uint32_t id, uint32_t items)
+{
+	asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(items) : "memory");
+}
+
+/* Comes to it without waiting. */
+FN void
+g_named_arrive(uint32_t id, uint32_t items)
+{
+	asm volatile("bar.arrive %0, %1;" : : "r"(id), "r"(items) : "memory");
+}
+
+/* As g_named_sync; whether `is` is not 0 for any of the items. */
+FN uint32_t
+g_named_any(uint32_t id, uint32_t items, uint32_t is)
+{
+	uint32_t any;
+
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; "
+		     "bar.red.or.pred p, %1, %2, p; selp.u32 %0, 1, 0, p;}"
+		     : "=r"(any)
+		     : "r"(id), "r"(items), "r"(is)
+		     : "memory");
+	return any;
+}
+
+/* ---- registers ----------------------------------------------------------- */
+
+/* From now on a lane of the warpgroup has n registers, a constant from 24 to
+ * 240, a multiple of 8; all lanes of the warpgroup call. UP waits until others
+ * have given as many back. */
+#define G_REGISTERS_UP(n) \
+	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"((int)(n)))
+#define G_REGISTERS_DOWN(n) \
+	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"((int)(n)))
+
+#endif
+
+#else /* the emulator */
+
+/* What tests/emulator gives. */
+void spmla_i_emu_copy(void *to, const void *from, uint32_t bytes, uint32_t is);
+void spmla_i_emu_copies_commit(void);
+void spmla_i_emu_copies_wait_but(uint32_t groups);
+void spmla_i_emu_copies_wait(void);
+void spmla_i_emu_mbarrier_init(g_mbarrier *b, uint32_t arrivals);
+void spmla_i_emu_mbarrier_arrive(g_mbarrier *b, uint32_t bytes);
+void spmla_i_emu_mbarrier_arrive_copies(g_mbarrier *b);
+void spmla_i_emu_mbarrier_wait(const g_mbarrier *b, uint32_t parity,
+			       const char *file, int line);
+/* `waits` 0: arrives only; `votes` 0: not a vote. */
+uint32_t spmla_i_emu_named(uint32_t id, uint32_t items, uint32_t waits,
+			   uint32_t votes, uint32_t is, const char *file,
+			   int line);
+
+#ifdef SPMLA_GPU_KERNELS
+
+FN void
+g_local_copy128(void *to, const void *from, uint32_t is)
+{
+	spmla_i_emu_copy(to, from, 16, is);
+}
+
+FN void
+g_local_copy64(void *to, const void *from, uint32_t is)
+{
+	spmla_i_emu_copy(to, from, 8, is);
+}
+
+FN void
+g_local_copy32(void *to, const void *from, uint32_t is)
+{
+	spmla_i_emu_copy(to, from, 4, is);
+}
+
+FN void
+g_local_copies_commit(void)
+{
+	spmla_i_emu_copies_commit();
+}
+
+FN void
+g_local_copies_wait(void)
+{
+	spmla_i_emu_copies_wait();
+}
+
+FN void
+g_local_copies_wait_but(uint32_t groups)
+{
+	spmla_i_emu_copies_wait_but(groups);
+}
+
+FN void
+g_fence_async(void)
+{
+}
+
+FN void
+g_mbarrier_init(g_mbarrier *b, uint32_t arrivals)
+{
+	spmla_i_emu_mbarrier_init(b, arrivals);
+}
+
+FN void
+g_mbarriers_publish(void)
+{
+}
+
+FN void
+g_mbarrier_arrive(g_mbarrier *b)
+{
+	spmla_i_emu_mbarrier_arrive(b, 0);
+}
+
+FN void
+g_mbarrier_arrive_expect(g_mbarrier *b, uint32_t bytes)
+{
+	spmla_i_emu_mbarrier_arrive(b, bytes);
+}
+
+FN void
+g_mbarrier_arrive_copies(g_mbarrier *b)
+{
+	spmla_i_emu_mbarrier_arrive_copies(b);
+}
+
+#define g_mbarrier_wait(b, parity) \
+	spmla_i_emu_mbarrier_wait(b, parity, __FILE__, __LINE__)
+#define g_named_sync(id, items) \
+	((void)spmla_i_emu_named(id, items, 1, 0, 0, __FILE__, __LINE__))
+#define g_named_arrive(id, items) \
+	((void)spmla_i_emu_named(id, items, 0, 0, 0, __FILE__, __LINE__))
+#define g_named_any(id, items, is) \
+	spmla_i_emu_named(id, items, 1, 1, (is) != 0, __FILE__, __LINE__)
+
+#define G_REGISTERS_UP(n)   ((void)(n))
+#define G_REGISTERS_DOWN(n) ((void)(n))
+
+#endif
+#endif
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Blocks, their items and who runs when. The hard idea is the schedule: a
+ * subgroup that can run is drawn, and runs for a drawn number of steps, a step
+ * being what an item does until it waits. A few subgroups at a time are shy:
+ * they only run when no other can. So some get far ahead of others, as a
+ * producer and its consumers do on a device, and in another run the others do.
+ */
+#include "tests/emulator/machine_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MAX_BURST = 9,   /* log2 of steps */
+	SHY_STEPS = 256, /* picks, more or less, until others are shy */
+};
+
+machine_state machine = {.width = 32, .seed = 1};
+
+uint32_t
+machine_draw(uint32_t bound)
+{
+	uint64_t z = machine.seed += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return (uint32_t)((z >> 32) * bound >> 32);
+}
+
+/* Whether two items that follow each other are at the same place. */
+static int
+together(const machine_item *a, const machine_item *b)
+{
+	return a->state == b->state && a->line == b->line && a->file == b->file;
+}
+
+static void
+tell_items(uint32_t place)
+{
+	static const char *const names[] = {"ready", "at a barrier",
+					    "at an mbarrier",
+					    "in a subgroup call", "ended"};
+	const machine_item *items =
+		machine.items + place * machine.kernel->items;
+	uint32_t i;
+
+	for (i = 0; i < machine.kernel->items; i++)
+		if (i == 0 || !together(items + i, items + i - 1))
+			fprintf(stderr,
+				"  block %u, from item %u on: %s %s:%d\n",
+				machine.blocks[place].index, i,
+				names[items[i].state],
+				items[i].file ? items[i].file : "",
+				items[i].line);
+}
+
+void
+machine_fail(const char *what)
+{
+	uint32_t i;
+
+	fprintf(stderr, "emulator: %s, block %u: %s\n", machine.kernel->name,
+		machine.here->index, what);
+	for (i = 0; i < MAX_LIVE; i++)
+		if (machine.blocks[i].alive)
+			tell_items(i);
+	abort();
+}
+
+/* ---- who runs ------------------------------------------------------------ */
+
+void
+machine_ready(uint32_t fiber)
+{
+	const uint32_t g = fiber / machine.width;
+	machine_group *group = &machine.groups[g];
+
+	machine.items[fiber].state = READY;
+	if (group->ready++ || group->listed)
+		return;
+	group->listed = 1;
+	machine.runnable[machine.runnable_count++] = g;
+}
+
+static void
+leave(item_state state)
+{
+	machine.items[machine.current].state = state;
+	machine.group->ready--;
+}
+
+void
+machine_wait(item_state state, const void *at)
+{
+	machine.items[machine.current].at = at;
+	leave(state);
+	fiber_back(machine.current);
+}
+
+void
+machine_pause(void)
+{
+	if (machine_draw(4) == 0)
+		fiber_back(machine.current);
+}
+
+void
+machine_wake(machine_block *block, item_state state, const void *at,
+	     uint32_t vote)
+{
+	const uint32_t items = machine.kernel->items;
+	const uint32_t first = (uint32_t)(block - machine.blocks) * items;
+	uint32_t i;
+
+	for (i = first; i < first + items; i++)
+		if (machine.items[i].state == state &&
+		    machine.items[i].at == at) {
+			machine.items[i].vote = vote;
+			machine_ready(i);
+		}
+}
+
+static uint64_t
+draw64(void)
+{
+	return (uint64_t)machine_draw(~0u) << 32 | machine_draw(~0u);
+}
+
+/* A group of which an item is ready, or NULL. */
+static machine_group *
+pick(void)
+{
+	uint32_t tries = 4;
+
+	if (machine_draw(SHY_STEPS) == 0)
+		machine.shy = draw64() & draw64();
+	while (machine.runnable_count) {
+		const uint32_t i = machine_draw(machine.runnable_count);
+		const uint32_t g = machine.runnable[i];
+
+		if (!machine.groups[g].ready) {
+			machine.groups[g].listed = 0;
+			machine.runnable[i] =
+				machine.runnable[--machine.runnable_count];
+		} else if (!(machine.shy >> g % 64 & 1u) || tries-- == 0) {
+			return &machine.groups[g];
+		}
+	}
+	return NULL;
+}
+
+static void
+item_start(void)
+{
+	machine.kernel->call(machine.params);
+	leave(ENDED);
+	machine.here->alive--;
+	fiber_end(machine.current);
+}
+
+/* ---- blocks -------------------------------------------------------------- */
+
+static void
+begin_block(machine_block *block, uint32_t index)
+{
+	const uint32_t items = machine.kernel->items;
+	const uint32_t first = (uint32_t)(block - machine.blocks) * items;
+	uint32_t i;
+
+	block->index = index;
+	block->alive = items;
+	block->local_met = 0;
+	memset(block->barriers, 0, sizeof block->barriers);
+	memset(&block->cluster, 0, sizeof block->cluster);
+	block->array_count = 0;
+	for (i = first; i < first + items; i++) {
+		memset(&machine.items[i], 0, sizeof machine.items[i]);
+		fiber_begin(i, item_start);
+		machine_ready(i);
+	}
+	machine.alive++;
+}
+
+/* The next cluster, if there is one, in the places from `first` on. */
+static void
+begin_cluster(machine_block *first)
+{
+	const uint32_t index = (machine.first + machine.begun) % machine.grid;
+	uint32_t i;
+
+	if (machine.begun == machine.grid)
+		return;
+	for (i = 0; i < machine.cluster; i++)
+		begin_block(first + i, index + i);
+	machine.begun += machine.cluster;
+}
+
+/* All items of the block that ran have ended. */
+static void
+end_block(void)
+{
+	const uint32_t place = (uint32_t)(machine.here - machine.blocks);
+	machine_block *first =
+		machine.blocks + place / machine.cluster * machine.cluster;
+	uint32_t alive = 0, i;
+
+	machine_land_end(machine.here);
+	machine.alive--;
+	for (i = 0; i < machine.cluster; i++)
+		alive += first[i].alive;
+	if (alive == 0)
+		begin_cluster(first);
+}
+
+/* Lets lanes of a group run, in a drawn order. */
+static void
+run_group(machine_group *group)
+{
+	const uint32_t items = machine.kernel->items;
+	const uint32_t first =
+		(uint32_t)(group - machine.groups) * machine.width;
+	const uint32_t stride = machine_draw(machine.width) | 1u;
+	uint32_t steps = 1u << machine_draw(MAX_BURST + 1);
+	uint32_t lane = machine_draw(machine.width);
+
+	machine.group = group;
+	machine.here = &machine.blocks[first / items];
+	machine.here_first = first / items * items;
+	while (steps && group->ready) {
+		lane = (lane + stride) & (machine.width - 1);
+		if (machine.items[first + lane].state != READY)
+			continue;
+		machine.current = first + lane;
+		machine.slept = 0;
+		fiber_go(first + lane);
+		if (machine.slept)
+			return;
+		machine.idle = 0;
+		if (!machine.here->alive) {
+			end_block();
+			return;
+		}
+		steps--;
+	}
+}
+
+static void
+run_blocks(void)
+{
+	while (machine.alive) {
+		machine_group *group = pick();
+
+		if (group)
+			run_group(group);
+		if ((!group || machine_draw(8) == 0) && !machine_land() &&
+		    !group)
+			machine_fail("items wait for others that do not come");
+	}
+}
+
+void
+emulator_run_kernel(const emulator_kernel *kernel, uint32_t blocks,
+		    const void *params)
+{
+	uint32_t places, i;
+
+	machine.kernel = kernel;
+	machine.params = params;
+	machine.cluster = kernel->cluster ? kernel->cluster : 1;
+	machine.grid = blocks;
+	machine.begun = machine.idle = 0;
+	machine.here = machine.blocks;
+	while (machine.runnable_count)
+		machine.groups[machine.runnable[--machine.runnable_count]]
+			.listed = 0;
+	places = FIBERS / kernel->items < MAX_LIVE ? FIBERS / kernel->items
+						   : MAX_LIVE;
+	if (!kernel->live || machine_draw(4) == 0)
+		places = machine.cluster;
+	if (blocks % machine.cluster || places < machine.cluster ||
+	    kernel->items % machine.width)
+		machine_fail("no such grid");
+	machine.first =
+		machine_draw(blocks / machine.cluster) * machine.cluster;
+	for (i = 0; i + machine.cluster <= places; i += machine.cluster)
+		begin_cluster(machine.blocks + i);
+	run_blocks();
+}
+
+void
+emulator_set(uint32_t width, uint64_t seed)
+{
+	machine.width = width;
+	machine.seed = seed;
+	machine.shy = 0;
+}

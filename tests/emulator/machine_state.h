@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the machine share: its state, and how an item waits.
+ */
+#ifndef TESTS_EMULATOR_MACHINE_STATE_H
+#define TESTS_EMULATOR_MACHINE_STATE_H
+
+#include "tests/emulator/fiber.h"
+#include "tests/emulator/machine.h"
+
+enum {
+	MAX_GROUPS = FIBERS / 16,
+	MAX_LIVE = 16, /* blocks that are alive at a time */
+	MAX_WORDS = 6,
+	MAX_ARRAYS = 64,
+	MAX_BARRIERS = 16 /* of a block; the first is BARRIER */
+};
+
+typedef enum item_state {
+	READY,
+	AT_BARRIER,
+	AT_MBARRIER,
+	AT_EXCHANGE,
+	ENDED
+} item_state;
+
+/* An item. Fiber i is item i % items of the block in place i / items. */
+typedef struct machine_item {
+	item_state state;
+	const void *at; /* what it waits for */
+	uint32_t vote;  /* what the barrier gave it */
+	const char *file;
+	int line; /* where it waits, or did last */
+} machine_item;
+
+/* A subgroup. Its lanes are one exchange apart at most, so that two places are
+ * enough for what they give each other. */
+typedef struct machine_group {
+	uint32_t ready;  /* items */
+	uint32_t listed; /* in machine.runnable */
+	uint32_t giving; /* lanes that wait in an exchange */
+	uint32_t word_count;
+	uint32_t turn;
+	uint32_t words[2][MAX_WORDS * 64];
+} machine_group;
+
+typedef struct machine_barrier {
+	uint32_t arrived;
+	uint32_t count; /* of items that it waits for */
+	uint32_t is_vote;
+	uint32_t vote;
+	const char *file; /* of the first to arrive */
+	int line;
+} machine_barrier;
+
+/* A place for a block, and the block in it. */
+typedef struct machine_block {
+	uint32_t index;
+	uint32_t alive; /* items that have not ended */
+	machine_barrier barriers[MAX_BARRIERS];
+	machine_barrier cluster; /* of the cluster's first block */
+	uint8_t *local;          /* LOCAL_DYNAMIC */
+	uint32_t local_bytes;
+	uint32_t local_met;             /* by this block */
+	const void *arrays[MAX_ARRAYS]; /* LOCAL_ARRAYs that it has met */
+	uint32_t array_count;
+} machine_block;
+
+typedef struct machine_state {
+	machine_item items[FIBERS];
+	machine_group groups[MAX_GROUPS];
+	machine_block blocks[MAX_LIVE];
+	uint32_t runnable[MAX_GROUPS]; /* groups; of some no item is ready */
+	uint32_t runnable_count;
+	uint32_t current;     /* fiber */
+	machine_group *group; /* it is in */
+	machine_block *here;  /* it is in */
+	uint32_t here_first;  /* fiber of that */
+	uint32_t width;
+	uint64_t seed;
+	const emulator_kernel *kernel;
+	const void *params;
+	uint32_t cluster;
+	uint32_t grid;  /* blocks of the kernel */
+	uint32_t begun; /* of them */
+	uint32_t first; /* that began */
+	uint32_t alive; /* blocks */
+	uint32_t idle;  /* times that items slept, and nothing else happened */
+	uint32_t slept; /* the item that ran last came back to sleep */
+	uint64_t shy;   /* bit g % 64: group g only runs when no other can */
+} machine_state;
+
+extern machine_state machine;
+
+/* A number below the bound. */
+uint32_t machine_draw(uint32_t bound);
+
+/* Ends the program: says what is wrong and where the items are. */
+_Noreturn void machine_fail(const char *what);
+
+/* Makes an item ready that waits. */
+void machine_ready(uint32_t fiber);
+
+/* Lets the item that runs wait for `at` until somebody wakes it. */
+void machine_wait(item_state state, const void *at);
+
+/* Lets others run, sometimes, though the item that runs could go on: behind an
+ * arrival, which may be what they wait for. */
+void machine_pause(void);
+
+/* Makes the items of a block ready that wait in this state for `at`; that is
+ * what a barrier gives them. */
+void machine_wake(machine_block *block, item_state state, const void *at,
+		  uint32_t vote);
+
+/* An item arrives at a barrier of `count` items; if it waits, the result of the
+ * vote. `places` blocks from the first on share the barrier. */
+uint32_t machine_meet(machine_barrier *barrier, machine_block *first,
+		      uint32_t places, uint32_t count, uint32_t waits,
+		      uint32_t is_vote, uint32_t vote, const char *file,
+		      int line);
+
+/* The block whose LOCAL_DYNAMIC has this address. */
+machine_block *machine_block_of(const void *local);
+
+/* Lets something happen that is under way; 0 if nothing is. */
+uint32_t machine_land(void);
+
+/* A block has ended; its items' copies are forgotten. */
+void machine_land_end(machine_block *block);
+
+#endif
