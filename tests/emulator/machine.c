@@ -39,9 +39,10 @@ together(const machine_item *a, const machine_item *b)
 static void
 tell_items(uint32_t place)
 {
-	static const char *const names[] = {"ready", "at a barrier",
-					    "at an mbarrier",
-					    "in a subgroup call", "ended"};
+	static const char *const names[] = {
+		"ready",          "at a barrier",
+		"at an mbarrier", "in a subgroup call",
+		"at products",    "ended"};
 	const machine_item *items =
 		machine.items + place * machine.kernel->items;
 	uint32_t i;
@@ -155,6 +156,7 @@ static void
 item_start(void)
 {
 	machine.kernel->call(machine.params);
+	machine_products_end();
 	leave(ENDED);
 	machine.here->alive--;
 	fiber_end(machine.current);
@@ -175,6 +177,7 @@ begin_block(machine_block *block, uint32_t index)
 	memset(block->barriers, 0, sizeof block->barriers);
 	memset(&block->cluster, 0, sizeof block->cluster);
 	block->array_count = 0;
+	machine_products_begin(first);
 	for (i = first; i < first + items; i++) {
 		memset(&machine.items[i], 0, sizeof machine.items[i]);
 		fiber_begin(i, item_start);

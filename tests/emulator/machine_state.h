@@ -21,6 +21,7 @@ typedef enum item_state {
 	AT_BARRIER,
 	AT_MBARRIER,
 	AT_EXCHANGE,
+	AT_PRODUCTS,
 	ENDED
 } item_state;
 
@@ -125,6 +126,11 @@ machine_block *machine_block_of(const void *local);
 
 /* Lets something happen that is under way; 0 if nothing is. */
 uint32_t machine_land(void);
+
+/* A block begins, of which this is the first fiber; an item ends, which has
+ * waited for its products. */
+void machine_products_begin(uint32_t first);
+void machine_products_end(void);
 
 /* A block has ended; its items' copies are forgotten. */
 void machine_land_end(machine_block *block);

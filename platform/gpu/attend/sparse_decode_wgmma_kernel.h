@@ -630,11 +630,12 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		(LOCAL uint32_t *)(local + DECODE_WGMMA_COUNTS_AT);
 	LOCAL float *most = (LOCAL float *)(local + DECODE_WGMMA_MAX_AT);
 	const uint32_t half_of = g_broadcast(g_item() / 128, 0);
-	const g_panel q_panels = g_panel_of(q_local);
-	const g_panel k_panels = g_panel_of(keys);
-	const g_panel q_own = g_panel_on(q_panels, half_of * 4 * 64 * G_PANEL);
+	const g_panel q_panels =
+		g_panel_of(q_local, G_GROUP_BYTES, G_PANEL_BYTES);
+	const g_panel k_panels = g_panel_of(keys, G_GROUP_BYTES, G_PANEL_BYTES);
+	const g_panel q_own = g_panel_on(q_panels, half_of * 4 * G_PANEL_BYTES);
 	const g_panel q_last = g_panel_step(
-		g_panel_on(q_panels, 8 * 64 * G_PANEL), 2 * half_of);
+		g_panel_on(q_panels, 8 * G_PANEL_BYTES), 2 * half_of);
 	const uint32_t panels = bf16 ? bf16 : v4 ? 8 : 9;
 	const uint32_t groups = (s->heads + DECODE_HEADS - 1) / DECODE_HEADS;
 	const float c = s->scale * 1.44269504088896341f;
@@ -725,11 +726,11 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 					(uint32_t)(block - range.begin) & 1u;
 				const uint32_t more = block + 1 < range.end;
 				const g_panel now = g_panel_on(
-					k_panels, set * DECODE_WGMMA_SET);
+					k_panels, set * 2 * DECODE_WGMMA_SET);
 				const g_panel k_own = g_panel_on(
-					now, half_of * 4 * 64 * G_PANEL);
+					now, half_of * 4 * G_PANEL_BYTES);
 				const g_panel k_last = g_panel_step(
-					g_panel_on(now, 8 * 64 * G_PANEL),
+					g_panel_on(now, 8 * G_PANEL_BYTES),
 					2 * half_of);
 				LOCAL uint16_t *other =
 					keys + (set ^ 1u) * DECODE_WGMMA_SET;
@@ -752,7 +753,7 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 					/* 16 dims: of four panels each, and
 					 * of a ninth half each. */
 					const uint32_t at =
-						k < 16 ? k / 4 * 64 * G_PANEL
+						k < 16 ? k / 4 * G_PANEL_BYTES
 						       : 0;
 
 					g_wgmma_bf16_n64(
@@ -818,10 +819,11 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				g_wgmma_begin();
 				UNROLL
 				for (k = 0; k < 4; k++) {
-					g_wgmma_bf16_n256(
+					g_wgmma_bf16_n256_registers(
 						st.o, a[k],
-						g_panel_on(k_own,
-							   16 * k * G_PANEL));
+						g_panel_on(
+							k_own,
+							2 * k * G_GROUP_BYTES));
 					if (k == 3)
 						g_wgmma_commit();
 					if (more && !bf16)

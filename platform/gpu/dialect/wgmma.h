@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Matrix instructions of Hopper's warpgroups, four subgroups of 32 that compute
- * 64 rows together: PTX where nvcc compiles for sm_90a, and for the emulator a
- * model that computes at once what the device may compute until g_wgmma_wait.
+ * 64 rows together: PTX where nvcc compiles for sm_90a, and calls of the
+ * emulator, which computes a product when it is asked for or when it is waited
+ * for.
  *
  * Operands in local memory are panels: rows of 64 16-bit values, 128 bytes,
  * whose 16-byte pieces are swizzled, piece i of row r where i ^ (r % 8) would
- * be. A panel begins at a multiple of 1024 bytes. Of the accumulators, lane 4 g
- * + t of subgroup w has in d[4 j + 2 i + e] row 16 w + g + 8 i, column 8 j + 2
- * t + e.
+ * be. 8 rows follow each other, at a multiple of 1024 bytes; where the next 8
+ * rows and the next 64 columns begin is a g_panel's own. Of the accumulators,
+ * lane 4 g + t of subgroup w has in d[4 j + 2 i + e] row 16 w + g + 8 i, column
+ * 8 j + 2 t + e.
  *
  * Order: stores to panels, g_fence_async (which also waits for loads that are
- * under way), BARRIER; g_wgmma_hold of accumulators, g_wgmma_begin, products,
+ * under way), a barrier; g_wgmma_hold of accumulators, g_wgmma_begin, products,
  * g_wgmma_commit; g_wgmma_wait, g_wgmma_hold, and only then are accumulators
  * read and panels written again.
  */
@@ -28,9 +30,42 @@
 #define G_HAS_WGMMA 1
 #endif
 
+#if !defined(__CUDACC__)
+
+/* Where the emulator has a panel. */
+typedef struct g_panel {
+	const uint8_t *at;
+	uint32_t group_bytes;
+	uint32_t panel_bytes;
+} g_panel;
+
+/* d = A B or d += A B; see below. */
+typedef struct spmla_i_emu_product {
+	float *d;
+	const uint32_t *a; /* NULL: of a_panel */
+	g_panel a_panel;
+	g_panel b;
+	uint32_t columns;
+	uint32_t is_bf16;
+	uint32_t is_across;
+	uint32_t adds;
+} spmla_i_emu_product;
+
+/* What tests/emulator gives. */
+void spmla_i_emu_multiply(const spmla_i_emu_product *product);
+void spmla_i_emu_products_commit(void);
+void spmla_i_emu_products_wait_but(uint32_t groups);
+
+#endif
+
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-enum { G_PANEL = 64 }; /* values of a panel's row */
+enum {
+	G_PANEL = 64, /* values of a panel's row */
+	/* Of panels of 64 rows that lie one behind the other: */
+	G_GROUP_BYTES = 8 * 128,
+	G_PANEL_BYTES = 64 * 128
+};
 
 /* Where column `column` of row `row` lies in a panel, in values. */
 FN uint32_t
@@ -47,16 +82,23 @@ g_wgmma_begin(void)
 	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
+/* Makes a group of the products since the last one. */
 FN void
 g_wgmma_commit(void)
 {
 	asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
+/* Waits for all groups but the last `groups`, a constant from 0 to 2. */
 FN void
-g_wgmma_wait(void)
+g_wgmma_wait_but(uint32_t groups)
 {
-	asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+	if (groups == 0)
+		asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+	else if (groups == 1)
+		asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+	else
+		asm volatile("wgmma.wait_group.sync.aligned 2;" ::: "memory");
 }
 
 /* Keeps the compiler from moving uses of an accumulator over a begin or
@@ -74,25 +116,26 @@ g_wgmma_defer(PRIVATE uint32_t *x)
 	asm volatile("" : "+r"(*x)::"memory");
 }
 
-/* A panel as the instructions have it: where it is, swizzled by 128 bytes,
- * groups of 8 rows 1024 bytes apart, panels of 64 rows. */
+/* A panel as the instructions have it: where it is, swizzled by 128 bytes. */
 typedef uint64_t g_panel;
 
+/* The panel at `at`, of which groups of 8 rows begin `group_bytes` apart, and
+ * the panel of the next 64 columns `panel_bytes` further on: multiples of 1024
+ * below 2^18. */
 FN g_panel
-g_panel_of(LOCAL const uint16_t *at)
+g_panel_of(LOCAL const void *at, uint32_t group_bytes, uint32_t panel_bytes)
 {
-	const uint32_t from = g_broadcast(
-		(uint32_t)__cvta_generic_to_shared(at) >> 4 & 0x3fffu, 0);
+	const uint32_t from = g_broadcast(async_at(at) >> 4 & 0x3fffu, 0);
 
-	return from | (uint64_t)(64 * 128 >> 4) << 16 |
-	       (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+	return from | (uint64_t)(panel_bytes >> 4) << 16 |
+	       (uint64_t)(group_bytes >> 4) << 32 | (uint64_t)1 << 62;
 }
 
-/* The same `values` further on: whole panels, or 8 rows of one. */
+/* The same so many bytes further on: whole panels, or groups of 8 rows. */
 FN g_panel
-g_panel_on(g_panel panel, uint32_t values)
+g_panel_on(g_panel panel, uint32_t bytes)
 {
-	return panel + values / 8;
+	return panel + (bytes >> 4);
 }
 
 /* The same from its column 16 k on. */
@@ -102,101 +145,83 @@ g_panel_step(g_panel panel, uint32_t k)
 	return panel + 2 * k;
 }
 
-#define WGMMA_D4(d, i) \
+/* Accumulators of n columns as operands: NUMBERS, SUM where they are added to,
+ * NEW where they are written; then A and B, of panels and of registers. */
+#define WGMMA_SUM4(d, i) \
 	"+f"((d)[i]), "+f"((d)[i + 1]), "+f"((d)[i + 2]), "+f"((d)[i + 3])
-#define WGMMA_D16(d, i)                                         \
-	WGMMA_D4(d, i), WGMMA_D4(d, i + 4), WGMMA_D4(d, i + 8), \
-		WGMMA_D4(d, i + 12)
-#define WGMMA_D64(d, i)                                              \
-	WGMMA_D16(d, i), WGMMA_D16(d, i + 16), WGMMA_D16(d, i + 32), \
-		WGMMA_D16(d, i + 48)
-#define WGMMA_O4(d, i) \
+#define WGMMA_SUM16(d, i)                                             \
+	WGMMA_SUM4(d, i), WGMMA_SUM4(d, i + 4), WGMMA_SUM4(d, i + 8), \
+		WGMMA_SUM4(d, i + 12)
+#define WGMMA_SUM64(d, i)                                                  \
+	WGMMA_SUM16(d, i), WGMMA_SUM16(d, i + 16), WGMMA_SUM16(d, i + 32), \
+		WGMMA_SUM16(d, i + 48)
+#define WGMMA_NEW4(d, i) \
 	"=f"((d)[i]), "=f"((d)[i + 1]), "=f"((d)[i + 2]), "=f"((d)[i + 3])
-#define WGMMA_O16(d, i)                                         \
-	WGMMA_O4(d, i), WGMMA_O4(d, i + 4), WGMMA_O4(d, i + 8), \
-		WGMMA_O4(d, i + 12)
-#define WGMMA_O64(d, i)                                              \
-	WGMMA_O16(d, i), WGMMA_O16(d, i + 16), WGMMA_O16(d, i + 32), \
-		WGMMA_O16(d, i + 48)
-#define WGMMA_N16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
-#define WGMMA_N32                                                             \
-	WGMMA_N16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29," \
-		  "%30,%31"
-#define WGMMA_N64                                                             \
-	WGMMA_N32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45," \
-		  "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,"  \
-		  "%60,%61,%62,%63"
-#define WGMMA_N128                                                             \
-	WGMMA_N64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,"                  \
-		  "%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,"   \
-		  "%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101," \
-		  "%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,"    \
-		  "%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,"    \
-		  "%124,%125,%126,%127"
+#define WGMMA_NEW16(d, i)                                             \
+	WGMMA_NEW4(d, i), WGMMA_NEW4(d, i + 4), WGMMA_NEW4(d, i + 8), \
+		WGMMA_NEW4(d, i + 12)
+#define WGMMA_NEW64(d, i)                                                  \
+	WGMMA_NEW16(d, i), WGMMA_NEW16(d, i + 16), WGMMA_NEW16(d, i + 32), \
+		WGMMA_NEW16(d, i + 48)
+#define WGMMA_SUM_n64(d)  WGMMA_SUM16(d, 0), WGMMA_SUM16(d, 16)
+#define WGMMA_SUM_n128(d) WGMMA_SUM64(d, 0)
+#define WGMMA_SUM_n256(d) WGMMA_SUM64(d, 0), WGMMA_SUM64(d, 64)
+#define WGMMA_NEW_n64(d)  WGMMA_NEW16(d, 0), WGMMA_NEW16(d, 16)
+#define WGMMA_NEW_n128(d) WGMMA_NEW64(d, 0)
+#define WGMMA_NEW_n256(d) WGMMA_NEW64(d, 0), WGMMA_NEW64(d, 64)
+#define WGMMA_NUMBERS16   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define WGMMA_NUMBERS_n64                                           \
+	WGMMA_NUMBERS16                                             \
+	",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29," \
+	"%30,%31"
+#define WGMMA_NUMBERS_n128                                                  \
+	WGMMA_NUMBERS_n64                                                   \
+		",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45," \
+		"%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,"  \
+		"%60,%61,%62,%63"
+#define WGMMA_NUMBERS_n256                                                   \
+	WGMMA_NUMBERS_n128                                                   \
+		",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,"                  \
+		"%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,"   \
+		"%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101," \
+		"%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,"    \
+		"%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,"    \
+		"%124,%125,%126,%127"
+#define WGMMA_PANEL_n64      "%32, %33"
+#define WGMMA_PANEL_n128     "%64, %65"
+#define WGMMA_PANEL_n256     "%128, %129"
+#define WGMMA_REGISTERS_n64  "{%32, %33, %34, %35}, %36"
+#define WGMMA_REGISTERS_n128 "{%64, %65, %66, %67}, %68"
+#define WGMMA_REGISTERS_n256 "{%128, %129, %130, %131}, %132"
 
-/* d += A B: A 64 x 16 f16 in registers as mma.h has them, B 16 columns of a
- * panel's 64 rows. */
-FN void
-g_wgmma_f16_n64(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
-{
-	asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-		     "{" WGMMA_N32 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 0;"
-		     : WGMMA_D16(d, 0), WGMMA_D16(d, 16)
-		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+#define WGMMA_TEXT(type, n, operands, adds, across)                      \
+	"wgmma.mma_async.sync.aligned.m64" #n "k16.f32." #type "." #type \
+	" {" WGMMA_NUMBERS_##n "}, " operands ", " adds ", 1, 1, " across ";"
 
-/* The same, but d is A B. */
-FN void
-g_wgmma_f16_n64_first(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
-{
-	asm volatile("{.reg .pred p; setp.ne.u32 p, 0, 0; "
-		     "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-		     "{" WGMMA_N32 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;}"
-		     : WGMMA_O16(d, 0), WGMMA_O16(d, 16)
-		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+#define WGMMA_ONE(name, type, n, d_is, adds, across)                    \
+	FN void g_wgmma_##name(PRIVATE float *d, g_panel a, g_panel b)  \
+	{                                                               \
+		asm volatile(WGMMA_TEXT(type, n, WGMMA_PANEL_##n, adds, \
+					"0, " across)                   \
+			     : WGMMA_##d_is##_##n(d)                    \
+			     : "l"(a), "l"(b));                         \
+	}
 
-/* As the two above, of 128 rows of a panel. */
-FN void
-g_wgmma_f16_n128(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
-{
-	asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-		     "{" WGMMA_N64 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;"
-		     : WGMMA_D64(d, 0)
-		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+#define WGMMA_ONE_REGISTERS(name, type, n, d_is, adds, across)                 \
+	FN void g_wgmma_##name(PRIVATE float *d, const PRIVATE uint32_t *a,    \
+			       g_panel b)                                      \
+	{                                                                      \
+		asm volatile(                                                  \
+			WGMMA_TEXT(type, n, WGMMA_REGISTERS_##n, adds, across) \
+			: WGMMA_##d_is##_##n(d)                                \
+			: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)); \
+	}
 
-FN void
-g_wgmma_f16_n128_first(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
-{
-	asm volatile("{.reg .pred p; setp.ne.u32 p, 0, 0; "
-		     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-		     "{" WGMMA_N64 "}, {%64, %65, %66, %67}, %68, p, 1, 1, 0;}"
-		     : WGMMA_O64(d, 0)
-		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-/* The same of bf16, A in a panel too. */
-FN void
-g_wgmma_bf16_n64(PRIVATE float *d, g_panel a, g_panel b)
-{
-	asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-		     "{" WGMMA_N32 "}, %32, %33, 1, 1, 1, 0, 0;"
-		     : WGMMA_D16(d, 0), WGMMA_D16(d, 16)
-		     : "l"(a), "l"(b));
-}
-
-/* d += A B of bf16: A 64 x 16 in registers; B is 16 rows of four panels of 64
- * rows, one behind the other: 256 columns. */
-FN void
-g_wgmma_bf16_n256(PRIVATE float *d, const PRIVATE uint32_t *a, g_panel b)
-{
-	asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
-		     "{" WGMMA_N128 "}, {%128, %129, %130, %131}, %132, 1, 1, "
-		     "1, 1;"
-		     : WGMMA_D64(d, 0), WGMMA_D64(d, 64)
-		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+#define WGMMA_PRODUCTS(name, type, n, across)                             \
+	WGMMA_ONE(name, type, n, SUM, "1", #across)                       \
+	WGMMA_ONE(name##_first, type, n, NEW, "0", #across)               \
+	WGMMA_ONE_REGISTERS(name##_registers, type, n, SUM, "1", #across) \
+	WGMMA_ONE_REGISTERS(name##_registers_first, type, n, NEW, "0", #across)
 
 #else /* the emulator */
 
@@ -208,11 +233,13 @@ g_wgmma_begin(void)
 FN void
 g_wgmma_commit(void)
 {
+	spmla_i_emu_products_commit();
 }
 
 FN void
-g_wgmma_wait(void)
+g_wgmma_wait_but(uint32_t groups)
 {
+	spmla_i_emu_products_wait_but(groups);
 }
 
 FN void
@@ -227,148 +254,88 @@ g_wgmma_defer(uint32_t *x)
 	(void)x;
 }
 
-typedef struct g_panel {
-	const uint16_t *at;
-	uint32_t column;
-} g_panel;
-
-/* A value of a panel. */
-FN uint32_t
-wgmma_value(g_panel p, uint32_t row, uint32_t column)
+FN g_panel
+g_panel_of(const void *at, uint32_t group_bytes, uint32_t panel_bytes)
 {
-	return p.at[g_panel_at(row, p.column + column)];
+	const g_panel panel = {at, group_bytes, panel_bytes};
+
+	return panel;
 }
 
 FN g_panel
-g_panel_of(const uint16_t *at)
+g_panel_on(g_panel panel, uint32_t bytes)
 {
-	const g_panel p = {at, 0};
-
-	return p;
-}
-
-FN g_panel
-g_panel_on(g_panel panel, uint32_t values)
-{
-	panel.at += values;
+	panel.at += bytes;
 	return panel;
 }
 
 FN g_panel
 g_panel_step(g_panel panel, uint32_t k)
 {
-	panel.column += 16 * k;
+	panel.at += 32 * k;
 	return panel;
 }
 
-/* Rows g and g + 8 of A, of which each lane gives its words. */
-FN void
-wgmma_rows(float rows[2][16], const uint32_t *a, mma_type type)
-{
-	const uint32_t *v = spmla_i_emu_exchange(a, 4) + g_lane() / 4 * 4;
+/* The type and n as the emulator has them. */
+enum {
+	WGMMA_f16 = 0,
+	WGMMA_bf16 = 1,
+	WGMMA_n64 = 64,
+	WGMMA_n128 = 128,
+	WGMMA_n256 = 256
+};
 
-	mma_row(rows[0], v, v + 32 * 2, type);
-	mma_row(rows[1], v + 32, v + 32 * 3, type);
-}
-
-/* What a row of B's panel is. */
-typedef enum wgmma_side { WGMMA_COLUMN, WGMMA_ROW } wgmma_side;
-
-/* Column n of B. */
-FN void
-wgmma_column(float *column, g_panel b, uint32_t n, wgmma_side side,
-	     mma_type type)
-{
-	uint32_t c;
-
-	if (side == WGMMA_ROW)
-		b = g_panel_on(b, n / 64 * 64 * G_PANEL);
-	for (c = 0; c < 16; c++) {
-		const uint32_t value = side == WGMMA_ROW
-					       ? wgmma_value(b, c, n % 64)
-					       : wgmma_value(b, n, c);
-
-		column[c] = mma_f32(type, value);
+#define WGMMA_ONE(name, adds, type, n, across)                                 \
+	FN void g_wgmma_##name(float *d, g_panel a, g_panel b)                 \
+	{                                                                      \
+		const spmla_i_emu_product p = {                                \
+			d, NULL, a, b, WGMMA_##n, WGMMA_##type, across, adds}; \
+                                                                               \
+		spmla_i_emu_multiply(&p);                                      \
 	}
-}
 
-/* d += A B of `count` accumulators, of which four are rows g and g + 8 of two
- * columns. */
-FN void
-wgmma_add(float *d, float rows[2][16], g_panel b, wgmma_side side,
-	  uint32_t count, mma_type type)
-{
-	float column[16];
-	uint32_t i, j;
+#define WGMMA_ONE_REGISTERS(name, adds, type, n, across)                    \
+	FN void g_wgmma_##name(float *d, const uint32_t *a, g_panel b)      \
+	{                                                                   \
+		const spmla_i_emu_product p = {                             \
+			d, a, b, b, WGMMA_##n, WGMMA_##type, across, adds}; \
+                                                                            \
+		spmla_i_emu_multiply(&p);                                   \
+	}
 
-	for (i = 0; i < count; i += 4)
-		for (j = 0; j < 2; j++) {
-			wgmma_column(column, b,
-				     i / 4 * 8 + 2 * (g_lane() % 4) + j, side,
-				     type);
-			d[i + j] += mma_dot(rows[0], column);
-			d[i + j + 2] += mma_dot(rows[1], column);
-		}
-}
-
-FN void
-wgmma_f16(float *d, const uint32_t *a, g_panel b, uint32_t count)
-{
-	float rows[2][16];
-
-	wgmma_rows(rows, a, MMA_F16);
-	wgmma_add(d, rows, b, WGMMA_COLUMN, count, MMA_F16);
-}
-
-FN void
-g_wgmma_f16_n64(float *d, const uint32_t *a, g_panel b)
-{
-	wgmma_f16(d, a, b, 32);
-}
-
-FN void
-g_wgmma_f16_n64_first(float *d, const uint32_t *a, g_panel b)
-{
-	memset(d, 0, 32 * sizeof *d);
-	wgmma_f16(d, a, b, 32);
-}
-
-FN void
-g_wgmma_f16_n128(float *d, const uint32_t *a, g_panel b)
-{
-	wgmma_f16(d, a, b, 64);
-}
-
-FN void
-g_wgmma_f16_n128_first(float *d, const uint32_t *a, g_panel b)
-{
-	memset(d, 0, 64 * sizeof *d);
-	wgmma_f16(d, a, b, 64);
-}
-
-FN void
-g_wgmma_bf16_n64(float *d, g_panel a, g_panel b)
-{
-	const uint32_t row = g_item() / 32 % 4 * 16 + g_lane() / 4;
-	float rows[2][16];
-	uint32_t i, c;
-
-	for (i = 0; i < 2; i++)
-		for (c = 0; c < 16; c++)
-			rows[i][c] =
-				g_bf16_to_f32(wgmma_value(a, row + 8 * i, c));
-	wgmma_add(d, rows, b, WGMMA_COLUMN, 32, MMA_BF16);
-}
-
-FN void
-g_wgmma_bf16_n256(float *d, const uint32_t *a, g_panel b)
-{
-	float rows[2][16];
-
-	wgmma_rows(rows, a, MMA_BF16);
-	wgmma_add(d, rows, b, WGMMA_ROW, 128, MMA_BF16);
-}
+#define WGMMA_PRODUCTS(name, type, n, across)                     \
+	WGMMA_ONE(name, 1, type, n, across)                       \
+	WGMMA_ONE(name##_first, 0, type, n, across)               \
+	WGMMA_ONE_REGISTERS(name##_registers, 1, type, n, across) \
+	WGMMA_ONE_REGISTERS(name##_registers_first, 0, type, n, across)
 
 #endif
+
+/* Waits for all products. */
+FN void
+g_wgmma_wait(void)
+{
+	g_wgmma_wait_but(0);
+}
+
+/* d += A B in f32, A 64 x 16, B 16 x n. g_wgmma_<line>(d, a, b) takes A from 16
+ * columns of a panel's 64 rows, _registers from registers as mma.h has them; of
+ * _first d is A B. B is 16 columns of n rows of a panel, a row a column of B;
+ * of lines with a 1 it lies across: 16 rows of n / 64 panels. */
+WGMMA_PRODUCTS(f16_n64, f16, n64, 0)
+WGMMA_PRODUCTS(f16_n64_across, f16, n64, 1)
+WGMMA_PRODUCTS(f16_n128, f16, n128, 0)
+WGMMA_PRODUCTS(f16_n128_across, f16, n128, 1)
+WGMMA_PRODUCTS(f16_n256, f16, n256, 1)
+WGMMA_PRODUCTS(bf16_n64, bf16, n64, 0)
+WGMMA_PRODUCTS(bf16_n64_across, bf16, n64, 1)
+WGMMA_PRODUCTS(bf16_n128, bf16, n128, 0)
+WGMMA_PRODUCTS(bf16_n128_across, bf16, n128, 1)
+WGMMA_PRODUCTS(bf16_n256, bf16, n256, 1)
+
+#undef WGMMA_PRODUCTS
+#undef WGMMA_ONE_REGISTERS
+#undef WGMMA_ONE
+
 #endif
 #endif

@@ -240,7 +240,8 @@ spmla_k_mqa_logits_gathered_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_wgmma))
 	LOCAL float *w = (LOCAL float *)(local + GATHERED_WGMMA_W_AT);
 	LOCAL uint64_t *line =
 		(LOCAL uint64_t *)(local + GATHERED_WGMMA_LINE_AT);
-	const g_panel q_panels = g_panel_of(panels);
+	const g_panel q_panels =
+		g_panel_of(panels, G_GROUP_BYTES, G_PANEL_BYTES);
 	const uint32_t groups = s.tokens / GATHERED_WGMMA_ROWS +
 				(s.tokens % GATHERED_WGMMA_ROWS > 0);
 	const uint32_t lane_key = g_item() / 32 * MQA_WGMMA_KEYS +
@@ -322,7 +323,7 @@ spmla_k_mqa_logits_gathered_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_wgmma))
 						     d_scale, score);
 				gathered_wgmma_step(
 					d, a,
-					g_panel_on(q_panels, 2 * MQA_WGMMA_Q),
+					g_panel_on(q_panels, 4 * MQA_WGMMA_Q),
 					c, w, score);
 				d_key = tile + lane_key;
 				d_scale = scale;

@@ -194,16 +194,16 @@ mqa_wgmma_product(PRIVATE float *c, uint32_t a[8][4], g_panel q, uint32_t both,
 		  uint32_t k)
 {
 	const g_panel b =
-		g_panel_step(g_panel_on(q, k / 4 * MQA_WGMMA_PANEL), k % 4);
+		g_panel_step(g_panel_on(q, k / 4 * 2 * MQA_WGMMA_PANEL), k % 4);
 
 	if (both && k == 0)
-		g_wgmma_f16_n128_first(c, a[k], b);
+		g_wgmma_f16_n128_registers_first(c, a[k], b);
 	else if (both)
-		g_wgmma_f16_n128(c, a[k], b);
+		g_wgmma_f16_n128_registers(c, a[k], b);
 	else if (k == 0)
-		g_wgmma_f16_n64_first(c, a[k], b);
+		g_wgmma_f16_n64_registers_first(c, a[k], b);
 	else
-		g_wgmma_f16_n64(c, a[k], b);
+		g_wgmma_f16_n64_registers(c, a[k], b);
 }
 
 /* Waits for products; then the accumulators may be read. */
@@ -436,7 +436,8 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	const uint64_t total =
 		mqa_wgmma_line(fault_state, fault_status, token_row,
 			       context_lens, row_starts, &s, ends, sums);
-	const g_panel q_panels = g_panel_of(panels);
+	const g_panel q_panels =
+		g_panel_of(panels, G_GROUP_BYTES, G_PANEL_BYTES);
 	const uint32_t own = g_item() / 32 * MQA_WGMMA_KEYS;
 	const uint32_t lane_key =
 		own + g_lane() / 4 + g_lane() % 2 * (MQA_WGMMA_KEYS / 2);

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of warpgroups in the emulator: every kind of them, of panels that
+ * are laid out here by what wgmma.h says, compared with sums over integers; and
+ * those that are used wrongly.
+ */
+#define SPMLA_GPU_KERNELS 1
+#include "spmla/platform/gpu/dialect/wgmma.h"
+
+#include "tests/core/emulator_rig.h"
+#include "tests/harness/dies.h"
+#include "tests/harness/fixture.h"
+#include "tests/harness/themes.h"
+
+#include <check.h>
+#include <string.h>
+
+enum {
+	ITEMS = 128,
+	ROWS = 64,  /* of A */
+	INNER = 64, /* columns of A: four steps */
+	MOST = 256, /* columns of B */
+	A_BYTES = 8 * 3 * 1024,
+	B_BYTES = 16 * 3 * 1024,
+	LOCAL_BYTES = A_BYTES + B_BYTES
+};
+
+/* Where panels lie, apart from the swizzle. */
+typedef struct layout {
+	uint32_t group_bytes;
+	uint32_t panel_bytes;
+} layout;
+
+/* What a test multiplies. */
+typedef struct matrices {
+	int32_t a[ROWS][INNER];
+	int32_t b[INNER][MOST];
+} matrices;
+
+typedef struct multiply {
+	const uint8_t *bytes; /* LOCAL_BYTES: A, and B behind it */
+	const uint32_t *a;    /* [4 steps][ITEMS][4] */
+	float *out;           /* [ITEMS][MOST / 2] */
+	uint32_t kind, in_registers, is_first;
+	layout a_layout, b_layout;
+} multiply;
+
+/* ---- kinds --------------------------------------------------------------- */
+
+/* name, type, columns, whether B lies across */
+#define KINDS(K)                       \
+	K(f16_n64, 0, 64, 0)           \
+	K(f16_n64_across, 0, 64, 1)    \
+	K(f16_n128, 0, 128, 0)         \
+	K(f16_n128_across, 0, 128, 1)  \
+	K(f16_n256, 0, 256, 1)         \
+	K(bf16_n64, 1, 64, 0)          \
+	K(bf16_n64_across, 1, 64, 1)   \
+	K(bf16_n128, 1, 128, 0)        \
+	K(bf16_n128_across, 1, 128, 1) \
+	K(bf16_n256, 1, 256, 1)
+
+typedef struct kind {
+	uint32_t is_bf16;
+	uint32_t columns;
+	uint32_t is_across;
+} kind;
+
+static const kind kinds[] = {
+#define K(name, is_bf16, columns, is_across) {is_bf16, columns, is_across},
+	KINDS(K)
+#undef K
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+static void
+one_step(const multiply *m, uint32_t k, float *d, const uint32_t *words,
+	 g_panel a, g_panel b)
+{
+	const uint32_t which =
+		4 * m->kind + 2 * m->in_registers + (m->is_first && k == 0);
+	uint32_t i = 0;
+
+#define K(name, is_bf16, columns, is_across)             \
+	if (which == i++)                                \
+		g_wgmma_##name(d, a, b);                 \
+	if (which == i++)                                \
+		g_wgmma_##name##_first(d, a, b);         \
+	if (which == i++)                                \
+		g_wgmma_##name##_registers(d, words, b); \
+	if (which == i++)                                \
+		g_wgmma_##name##_registers_first(d, words, b);
+	KINDS(K)
+#undef K
+}
+
+static void
+fill_local(const uint8_t *from, uint8_t *local)
+{
+	uint32_t i;
+
+	for (i = 4 * g_item(); i < LOCAL_BYTES; i += 4 * ITEMS)
+		memcpy(local + i, from + i, 4);
+	g_fence_async();
+	BARRIER();
+}
+
+/* Accumulators begin as the item's number, or as NaN. */
+static void
+multiply_run(const void *params)
+{
+	LOCAL_DYNAMIC(local, LOCAL_BYTES);
+	const multiply *m = params;
+	const kind *is = &kinds[m->kind];
+	const g_panel a = g_panel_of(local, m->a_layout.group_bytes, 0);
+	const g_panel b = g_panel_of(local + A_BYTES, m->b_layout.group_bytes,
+				     m->b_layout.panel_bytes);
+	float d[MOST / 2];
+	uint32_t k, i;
+
+	fill_local(m->bytes, local);
+	for (i = 0; i < is->columns / 2; i++)
+		d[i] = m->is_first ? NAN : (float)g_item();
+	g_wgmma_begin();
+	for (k = 0; k < INNER / 16; k++)
+		one_step(
+			m, k, d, m->a + 4 * (k * ITEMS + g_item()),
+			g_panel_step(a, k),
+			is->is_across
+				? g_panel_on(b, 2 * k * m->b_layout.group_bytes)
+				: g_panel_step(b, k));
+	g_wgmma_commit();
+	g_wgmma_wait();
+	memcpy(m->out + g_item() * (MOST / 2), d, is->columns / 2 * sizeof *d);
+}
+
+/* ---- what is wanted, by hand --------------------------------------------- */
+
+/* The code of a small integer. */
+static uint16_t
+code_of(int32_t x, uint32_t is_bf16)
+{
+	const float f = (float)x;
+	uint32_t u;
+
+	memcpy(&u, &f, sizeof u);
+	if (is_bf16)
+		return (uint16_t)(u >> 16);
+	return x == 0 ? 0
+		      : (uint16_t)((u >> 16 & 0x8000u) |
+				   ((u >> 13 & 0x3ffffu) - (112u << 10)));
+}
+
+/* A value of a row into its panel: 16-byte piece i where i ^ (row % 8) is. */
+static void
+put(uint8_t *panels, layout l, uint32_t row, uint32_t column, uint16_t code)
+{
+	const uint32_t piece = column % 64 / 8 ^ row % 8;
+
+	memcpy(panels + row / 8 * l.group_bytes + column / 64 * l.panel_bytes +
+		       row % 8 * 128 + piece * 16 + column % 8 * 2,
+	       &code, 2);
+}
+
+static void
+lay_out(const matrices *x, const multiply *m, uint8_t *bytes, uint32_t *words)
+{
+	const kind *is = &kinds[m->kind];
+	uint32_t r, k, n, i;
+
+	memset(bytes, 0x7F, LOCAL_BYTES); /* NaN */
+	for (r = 0; r < ROWS; r++)
+		for (k = 0; k < INNER; k++)
+			put(bytes, m->a_layout, r, k,
+			    code_of(x->a[r][k], is->is_bf16));
+	for (k = 0; k < INNER; k++)
+		for (n = 0; n < is->columns; n++)
+			put(bytes + A_BYTES, m->b_layout, is->is_across ? k : n,
+			    is->is_across ? n : k,
+			    code_of(x->b[k][n], is->is_bf16));
+	/* Lane 4 g + t: rows g and g + 8, columns 2 t, 2 t + 1, and 8 on. */
+	for (k = 0; k < INNER / 16; k++)
+		for (i = 0; i < ITEMS * 4; i++) {
+			const uint32_t item = i / 4, word = i % 4;
+			const uint32_t row =
+				item / 32 * 16 + item % 32 / 4 + word % 2 * 8;
+			const int32_t *from = &x->a[row][16 * k + item % 4 * 2 +
+							 word / 2 * 8];
+
+			words[k * ITEMS * 4 + i] =
+				code_of(from[0], is->is_bf16) |
+				(uint32_t)code_of(from[1], is->is_bf16) << 16;
+		}
+}
+
+static void
+want_of(const matrices *x, const multiply *m, float *want)
+{
+	uint32_t item, i, k;
+
+	memset(want, 0xAB, ITEMS * (MOST / 2) * sizeof *want);
+	for (item = 0; item < ITEMS; item++)
+		for (i = 0; i < kinds[m->kind].columns / 2; i++) {
+			const uint32_t row =
+				item / 32 * 16 + item % 32 / 4 + i / 2 % 2 * 8;
+			const uint32_t n = i / 4 * 8 + item % 4 * 2 + i % 2;
+			int32_t sum = m->is_first ? 0 : (int32_t)item;
+
+			for (k = 0; k < INNER; k++)
+				sum += x->a[row][k] * x->b[k][n];
+			want[item * (MOST / 2) + i] = (float)sum;
+		}
+}
+
+static matrices
+some_matrices(uint64_t seed)
+{
+	uint64_t rng = seed;
+	matrices x;
+	uint32_t i;
+
+	for (i = 0; i < ROWS * INNER; i++)
+		x.a[i / INNER][i % INNER] = (int32_t)(rng_next(&rng) % 17) - 8;
+	for (i = 0; i < INNER * MOST; i++)
+		x.b[i / MOST][i % MOST] = (int32_t)(rng_next(&rng) % 17) - 8;
+	return x;
+}
+
+static void
+check_kind(multiply m)
+{
+	static uint8_t bytes[LOCAL_BYTES];
+	static uint32_t words[INNER / 16 * ITEMS * 4];
+	static float out[ITEMS * (MOST / 2)], want[ITEMS * (MOST / 2)];
+	const matrices x = some_matrices(test_seed());
+	uint32_t seed;
+
+	m.bytes = bytes;
+	m.a = words;
+	m.out = out;
+	lay_out(&x, &m, bytes, words);
+	want_of(&x, &m, want);
+	for (seed = 0; seed < 5; seed++) {
+		memset(out, 0xAB, sizeof out);
+		rig_run(RIG_KERNEL(multiply_run, ITEMS, LOCAL_BYTES), 32, 1, &m,
+			seed);
+		ck_assert_msg(!memcmp(out, want, sizeof out),
+			      "kind %u, registers %u, first %u, groups %u",
+			      m.kind, m.in_registers, m.is_first,
+			      m.b_layout.group_bytes);
+	}
+}
+
+START_TEST(every_kind_in_every_layout_is_the_sum)
+{
+	uint32_t i, wide;
+
+	for (i = 0; i < 4 * KIND_COUNT; i++)
+		for (wide = 0; wide < 2; wide++) {
+			const kind *is = &kinds[i / 4];
+			multiply m = {.kind = i / 4,
+				      .in_registers = i / 2 % 2,
+				      .is_first = i % 2};
+
+			/* Panel behind panel, or group by group the panels. */
+			m.a_layout.group_bytes = wide ? 3 * 1024 : 1024;
+			m.b_layout.group_bytes =
+				!wide           ? 1024
+				: is->is_across ? (is->columns / 64 + 1) * 1024
+						: 3 * 1024;
+			m.b_layout.panel_bytes = wide ? 1024 : 8 * 1024;
+			check_kind(m);
+		}
+}
+END_TEST
+
+/* ---- when ---------------------------------------------------------------- */
+
+typedef struct late {
+	float *out; /* [ITEMS] */
+	uint32_t groups_left;
+	uint32_t writes; /* panels are written before the wait */
+	uint32_t read_early;
+} late;
+
+static void
+fill_ones(uint8_t *local, uint32_t code)
+{
+	uint32_t i;
+
+	for (i = g_item(); i < LOCAL_BYTES / 2; i += ITEMS)
+		((uint16_t *)local)[i] = (uint16_t)code;
+	g_fence_async();
+	BARRIER();
+}
+
+/* Two groups, each a product of ones: 16. The first's sum is out[item], the
+ * second's added to it times 100. */
+static void
+late_run(const void *params)
+{
+	LOCAL_DYNAMIC(local, LOCAL_BYTES);
+	const late *a = params;
+	const g_panel p = g_panel_of(local, G_GROUP_BYTES, G_PANEL_BYTES);
+	float d[2][32] = {{0.0f}};
+	uint32_t i;
+
+	fill_ones(local, 0x3c00);
+	for (i = 0; i < 2; i++) {
+		g_wgmma_begin();
+		g_wgmma_f16_n64(d[i], p, p);
+		g_wgmma_commit();
+	}
+	if (a->writes)
+		((uint16_t *)local)[g_item() * 64] = 0;
+	if (!a->read_early)
+		g_wgmma_wait_but(a->groups_left);
+	a->out[g_item()] = d[0][0] + 100.0f * d[1][0];
+	g_wgmma_wait();
+}
+
+/* Of how many runs every item's sum is one of two; and how often the first. */
+static void
+late_sums(late a, float one, float other, uint32_t *ones, uint32_t *others)
+{
+	float out[ITEMS];
+	uint32_t seed, i;
+
+	a.out = out;
+	*ones = *others = 0;
+	for (seed = 0; seed < RIG_SEEDS; seed++) {
+		rig_run(RIG_KERNEL(late_run, ITEMS, LOCAL_BYTES), 32, 1, &a,
+			seed);
+		for (i = 0; i < ITEMS; i++) {
+			*ones += out[i] == one;
+			*others += out[i] == other;
+		}
+	}
+}
+
+START_TEST(wait_leaves_the_groups_that_it_shall)
+{
+	const late all = {.groups_left = 0}, one = {.groups_left = 1};
+	const late early = {.read_early = 1};
+	uint32_t ones, others;
+
+	late_sums(all, 1616.0f, 0.0f, &ones, &others);
+	ck_assert_uint_eq(ones, RIG_SEEDS * ITEMS);
+	late_sums(one, 1616.0f, 16.0f, &ones, &others);
+	ck_assert_uint_eq(ones + others, RIG_SEEDS * ITEMS);
+	ck_assert_uint_gt(ones, 0);
+	ck_assert_uint_gt(others, 0);
+	late_sums(early, 1616.0f, 0.0f, &ones, &others);
+	ck_assert_uint_gt(ones, 0);
+	ck_assert_uint_gt(others, 0);
+}
+END_TEST
+
+/* Some items' rows of A, or their columns of B, lose a one. */
+START_TEST(panel_that_is_written_before_the_wait_is_found)
+{
+	const late a = {.writes = 1};
+	uint32_t ones, others;
+
+	late_sums(a, 1616.0f, 0.0f, &ones, &others);
+	ck_assert_uint_gt(ones, 0);
+	ck_assert_uint_lt(ones, RIG_SEEDS * ITEMS * 3 / 4);
+}
+END_TEST
+
+/* ---- used wrongly -------------------------------------------------------- */
+
+typedef enum slip { NO_WAIT, NO_COMMIT, ODD_PANEL, UNLIKE, SLIPS } slip;
+
+static void
+slip_run(const void *params)
+{
+	LOCAL_DYNAMIC(local, LOCAL_BYTES);
+	const slip is = *(const slip *)params;
+	const uint32_t odd = is == ODD_PANEL                 ? 512
+			     : is == UNLIKE && g_item() == 7 ? 1024
+							     : 0;
+	const g_panel p = g_panel_of(local, G_GROUP_BYTES, G_PANEL_BYTES);
+	float d[32] = {0.0f};
+
+	fill_ones(local, 0x3c00);
+	g_wgmma_f16_n64(d, p, g_panel_on(p, odd));
+	if (is != NO_COMMIT)
+		g_wgmma_commit();
+	if (is != NO_WAIT)
+		g_wgmma_wait();
+}
+
+static slip slip_is;
+
+static void
+slips(void)
+{
+	rig_run(RIG_KERNEL(slip_run, ITEMS, LOCAL_BYTES), 32, 1, &slip_is, 0);
+}
+
+START_TEST(product_that_is_used_wrongly_ends_the_program)
+{
+	static const char *const says[SLIPS] = {
+		"an item ends before its products",
+		"an item ends before its products",
+		"a panel does not begin at a multiple of 1024 bytes",
+		"items of a warpgroup ask for different products"};
+
+	for (slip_is = 0; slip_is < SLIPS; slip_is++)
+		must_die(slips, says[slip_is]);
+}
+END_TEST
+
+SUITE
+{
+	const theme_test sums[] = {
+		{every_kind_in_every_layout_is_the_sum, 1},
+	};
+	const theme_test times[] = {
+		{wait_leaves_the_groups_that_it_shall, 1},
+		{panel_that_is_written_before_the_wait_is_found, 1},
+	};
+	const theme_test wrong[] = {
+		{product_that_is_used_wrongly_ends_the_program, 1},
+	};
+	const theme themes[] = {
+		THEME("sums", NULL, NULL, sums),
+		THEME("times", NULL, NULL, times),
+		THEME("slips", NULL, NULL, wrong),
+	};
+
+	return RUN_THEMES(themes);
+}

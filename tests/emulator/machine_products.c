@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of warpgroups. A product is one of all 128 items: the first item
+ * whose wait returns knows that nobody's reads its panels any more. The hard
+ * idea is when it is computed: as soon as all have asked for it, or only when
+ * one waits for it, or in between, as is drawn for each group of products. A of
+ * registers is that of the moment when an item asks; panels and accumulators
+ * are read when the product is computed, so that one shows that is written too
+ * early, and a wait that is missing.
+ */
+#define SPMLA_GPU_KERNELS 1
+#include "tests/emulator/machine_state.h"
+
+#include "spmla/platform/gpu/dialect/wgmma.h"
+
+#include <stdlib.h>
+
+enum {
+	ITEMS = 128,
+	ROWS = 64,
+	STEP = 16, /* columns of A */
+	MOST_COLUMNS = 256,
+	MOST_OPEN = 2,  /* groups that a wait may leave */
+	SWIZZLE = 1024, /* bytes, after which it repeats */
+	ROW = 128       /* bytes */
+};
+
+/* Columns that are computed at once. */
+typedef float four __attribute__((vector_size(16)));
+
+typedef struct product {
+	spmla_i_emu_product of;
+	uint32_t group;
+	uint32_t asked; /* items that have asked for it */
+	float *d[ITEMS];
+	uint32_t a[ITEMS][4];
+} product;
+
+typedef enum mode { AT_ONCE, AT_WAIT, AT_ANY_TIME, MODES } mode;
+
+/* What a warpgroup has asked for and is not computed yet, in order. */
+typedef struct warpgroup {
+	product *products;
+	uint32_t room;
+	uint32_t first;
+	uint32_t end;
+	uint32_t done; /* products before the first of those */
+	mode mode;     /* of the newest group */
+} warpgroup;
+
+/* An item's part in them. */
+typedef struct asker {
+	uint32_t asked;               /* products */
+	uint32_t waited;              /* for so many of them */
+	uint32_t groups;              /* that it committed */
+	uint32_t ends[MOST_OPEN + 2]; /* products up to the end of group g, by
+				       * g % (MOST_OPEN + 2) */
+} asker;
+
+static warpgroup warpgroups[FIBERS / ITEMS];
+static asker askers[FIBERS];
+
+/* ---- one product --------------------------------------------------------- */
+
+/* The value at `byte` bytes of a row of a panel. */
+static float
+value_at(const uint8_t *row, uint32_t byte, mma_type type)
+{
+	const uintptr_t at = (uintptr_t)row + byte;
+	uint16_t value;
+
+	memcpy(&value, (const void *)(at ^ (at / ROW & 7u) << 4), 2);
+	return mma_f32(type, value);
+}
+
+static const uint8_t *
+row_of(const g_panel *panel, uint32_t row)
+{
+	return panel->at + row / 8 * panel->group_bytes + row % 8 * ROW;
+}
+
+static void
+read_a(const product *p, mma_type type, float a[ROWS][STEP])
+{
+	uint32_t r, k;
+
+	for (r = 0; r < ROWS; r++) {
+		/* Four lanes have words of row g of a subgroup, and of row g +
+		 * 8, of columns 0 .. 7 and of 8 .. 15. */
+		const uint32_t first = r / 16 * 32 + r % 8 * 4;
+		const uint32_t high = r / 8 % 2;
+
+		for (k = 0; k < STEP && !p->of.a; k++)
+			a[r][k] = value_at(row_of(&p->of.a_panel, r), 2 * k,
+					   type);
+		for (k = 0; k < STEP && p->of.a; k++)
+			a[r][k] = mma_f32(
+				type,
+				p->a[first + k / 2 % 4][high + k / 8 * 2] >>
+						16 * (k % 2) &
+					0xffffu);
+	}
+}
+
+static void
+read_b(const spmla_i_emu_product *p, mma_type type, float b[STEP][MOST_COLUMNS])
+{
+	const uint32_t panel_bytes = p->b.panel_bytes;
+	uint32_t n, k;
+
+	for (n = 0; n < p->columns && p->is_across; n++)
+		for (k = 0; k < STEP; k++)
+			b[k][n] = value_at(row_of(&p->b, k) +
+						   n / 64 * panel_bytes,
+					   2 * (n % 64), type);
+	for (n = 0; n < p->columns && !p->is_across; n++)
+		for (k = 0; k < STEP; k++)
+			b[k][n] = value_at(row_of(&p->b, n), 2 * k, type);
+}
+
+/* A row of A B into the accumulators of the four lanes that have it. */
+static void
+give_row(const product *p, uint32_t r, const float *row)
+{
+	const uint32_t first = r / 16 * 32 + r % 8 * 4;
+	const uint32_t high = r / 8 % 2;
+	uint32_t n;
+
+	for (n = 0; n < p->of.columns; n++) {
+		float *d =
+			p->d[first + n / 2 % 4] + n / 8 * 4 + 2 * high + n % 2;
+
+		*d = (p->of.adds ? *d : 0.0f) + row[n];
+	}
+}
+
+static void
+compute(const product *p)
+{
+	static float a[ROWS][STEP], b[STEP][MOST_COLUMNS];
+	const mma_type type = p->of.is_bf16 ? MMA_BF16 : MMA_F16;
+	const uint32_t columns = p->of.columns;
+	uint32_t r, k, j;
+
+	read_a(p, type, a);
+	read_b(&p->of, type, b);
+	for (r = 0; r < ROWS; r++) {
+		float row[MOST_COLUMNS];
+
+		for (j = 0; j < columns; j += 4) {
+			four sum = {0.0f}, x;
+
+			for (k = 0; k < STEP; k++) {
+				memcpy(&x, &b[k][j], sizeof x);
+				sum += a[r][k] * x;
+			}
+			memcpy(row + j, &sum, sizeof sum);
+		}
+		give_row(p, r, row);
+	}
+}
+
+/* ---- when ---------------------------------------------------------------- */
+
+/* The warpgroup's products, of which all before number `end` are computed. */
+static void
+compute_up_to(warpgroup *w, uint32_t end)
+{
+	while (w->done < end) {
+		compute(&w->products[w->first++]);
+		w->done++;
+	}
+	if (w->first == w->end)
+		w->first = w->end = 0;
+}
+
+/* How many products all items have asked for. */
+static uint32_t
+ready(const warpgroup *w)
+{
+	uint32_t i = w->first;
+
+	while (i < w->end && w->products[i].asked == ITEMS)
+		i++;
+	return w->done + (i - w->first);
+}
+
+static void
+check(const g_panel *panel)
+{
+	if (panel->group_bytes % SWIZZLE || panel->panel_bytes % SWIZZLE)
+		machine_fail("parts of a panel are no multiple of 1024 bytes "
+			     "apart");
+	/* It begins with one of four steps of 16 columns. */
+	if ((uintptr_t)panel->at % SWIZZLE >= ROW ||
+	    (uintptr_t)panel->at % (2 * STEP))
+		machine_fail("a panel does not begin at a multiple of 1024 "
+			     "bytes");
+}
+
+/* The item's next product: a new one, or one that others have asked for. */
+static product *
+next_product(warpgroup *w, asker *item, const spmla_i_emu_product *of)
+{
+	const uint32_t i = w->first + (item->asked - w->done);
+	product *p;
+
+	if (i == w->end) {
+		if (w->end == w->room) {
+			w->room = w->room ? 2 * w->room : 16;
+			w->products = realloc(w->products,
+					      w->room * sizeof *w->products);
+			if (!w->products)
+				abort();
+		}
+		p = &w->products[w->end++];
+		p->of = *of;
+		p->asked = 0;
+		p->group = item->groups;
+		if (i == w->first || p[-1].group != p->group)
+			w->mode = machine_draw(MODES);
+	}
+	p = &w->products[i];
+	if (p->group != item->groups || p->of.b.at != of->b.at ||
+	    p->of.columns != of->columns || p->of.is_bf16 != of->is_bf16 ||
+	    p->of.is_across != of->is_across || p->of.adds != of->adds ||
+	    !p->of.a != !of->a ||
+	    (!of->a && p->of.a_panel.at != of->a_panel.at))
+		machine_fail("items of a warpgroup ask for different products");
+	return p;
+}
+
+void
+spmla_i_emu_multiply(const spmla_i_emu_product *of)
+{
+	warpgroup *w = &warpgroups[machine.current / ITEMS];
+	asker *item = &askers[machine.current];
+	product *p;
+
+	if (machine.width != 32 || machine.kernel->items % ITEMS)
+		machine_fail("no warpgroups");
+	check(&of->b);
+	if (!of->a)
+		check(&of->a_panel);
+	p = next_product(w, item, of);
+	item->asked++;
+	p->d[machine.current % ITEMS] = of->d;
+	if (of->a)
+		memcpy(p->a[machine.current % ITEMS], of->a, sizeof p->a[0]);
+	if (++p->asked < ITEMS)
+		return;
+	machine_wake(machine.here, AT_PRODUCTS, w, 0);
+	if (w->mode == AT_ONCE ||
+	    (w->mode == AT_ANY_TIME && machine_draw(4) == 0))
+		compute_up_to(w, ready(w));
+}
+
+void
+spmla_i_emu_products_commit(void)
+{
+	asker *item = &askers[machine.current];
+
+	item->ends[item->groups++ % (MOST_OPEN + 2)] = item->asked;
+}
+
+void
+spmla_i_emu_products_wait_but(uint32_t groups)
+{
+	warpgroup *w = &warpgroups[machine.current / ITEMS];
+	asker *item = &askers[machine.current];
+	uint32_t end;
+
+	if (groups > MOST_OPEN)
+		machine_fail("a wait for all but too many groups of products");
+	if (item->groups <= groups)
+		return;
+	end = item->ends[(item->groups - groups - 1) % (MOST_OPEN + 2)];
+	while (ready(w) < end)
+		machine_wait(AT_PRODUCTS, w);
+	compute_up_to(w, end);
+	item->waited = end;
+}
+
+void
+machine_products_begin(uint32_t first)
+{
+	const uint32_t end = first + machine.kernel->items;
+	uint32_t i;
+
+	memset(askers + first, 0, machine.kernel->items * sizeof *askers);
+	for (i = first / ITEMS; i * ITEMS < end; i++)
+		warpgroups[i].first = warpgroups[i].end = warpgroups[i].done =
+			0;
+}
+
+void
+machine_products_end(void)
+{
+	const asker *item = &askers[machine.current];
+
+	if (item->asked != item->waited)
+		machine_fail("an item ends before its products");
+}
