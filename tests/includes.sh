@@ -114,7 +114,7 @@ nm -A -P "$archive" | sed -E 's,^[^[]*\[([^]]*)\]: ,\1 ,' |
 
 # A definition is three lines: SPMLA_KERNEL(x), void, spmla_k_x(...
 find -L platform/gpu -name '*_kernel.h' -exec awk '
-	/^SPMLA_KERNEL(_BLOCKS)?\(/ { split($0, w, /[(,)]/); stem = w[2] }
+	/^SPMLA_KERNEL(_BLOCKS|_CLUSTER)?\(/ { split($0, w, /[(,)]/); stem = w[2] }
 	/^spmla_k_/ {
 		split($0, w, /[(,)]/)
 		print (w[1] == "spmla_k_" stem && w[2] == "SPMLA_KERNEL_ARGS" &&

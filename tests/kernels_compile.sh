@@ -24,10 +24,11 @@ if ! command -v clang-19 >/dev/null; then
 fi
 
 listed() { # KIND
-	sed -n "s/^SPMLA_KERNEL_$1(\([a-z0-9_]*\),.*/spmla_k_\1/p" \
+	sed -nE "s/^SPMLA_KERNEL_$1\(([a-z0-9_]*),.*/spmla_k_\2/p" \
 		platform/gpu/kernels.inc
 }
-kernels=$(listed LINE) mma=$(listed MMA) wgmma=$(listed WGMMA)
+kernels=$(listed '(LINE)') mma=$(listed '(MMA)')
+wgmma=$(listed '(WGMMA|PAIR)')
 [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
 # Those of mma with more local memory than the smaller devices have.
 large="spmla_k_sparse_decode_mma spmla_k_sparse_decode_mma_v4"

@@ -121,8 +121,9 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, kernel->name, 0,
 				    SPMLA_WANT_AT_LEAST, 1);
 	state->kernels[i] = function;
-	state->resident_blocks[i] =
-		(uint32_t)blocks * ctx->plan.device.sm_count;
+	state->resident_blocks[i] = (uint32_t)blocks *
+				    ctx->plan.device.sm_count /
+				    kernel->cluster * kernel->cluster;
 	return SPMLA_OK;
 }
 

@@ -7,20 +7,23 @@
 #define ONE(type, name) +1u
 
 const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
-#define KERNEL_ROW(stem, items, dynamic, needs)          \
+#define KERNEL_ROW(stem, items, dynamic, needs, cluster) \
 	{"spmla_k_" #stem,                               \
 	 items,                                          \
 	 0u SPMLA_K_##stem(ONE, SPMLA_I_K_NONE),         \
 	 (uint32_t)offsetof(spmla_k_##stem##_params, s), \
 	 (uint32_t)sizeof(spmla_k_##stem##_params),      \
 	 dynamic,                                        \
-	 needs},
+	 needs,                                          \
+	 cluster},
 #define SPMLA_KERNEL_LINE(stem, items, dynamic) \
-	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_NOTHING)
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_NOTHING, 1)
 #define SPMLA_KERNEL_MMA(stem, items, dynamic) \
-	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_MMA)
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_MMA, 1)
 #define SPMLA_KERNEL_WGMMA(stem, items, dynamic) \
-	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA)
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA, 1)
+#define SPMLA_KERNEL_PAIR(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA, 2)
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 };
@@ -123,10 +126,12 @@ spmla_status
 spmla_i_gpu_launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 		   uint64_t rows, const void *params)
 {
-	const uint32_t most = queue->resident_blocks[kernel];
+	const uint32_t cluster = spmla_i_gpu_kernels[kernel].cluster;
+	const uint32_t most = queue->resident_blocks[kernel] / cluster;
 
 	if (rows == 0)
 		return SPMLA_OK;
-	return queue->launch(queue, kernel, rows < most ? (uint32_t)rows : most,
+	return queue->launch(queue, kernel,
+			     cluster * (rows < most ? (uint32_t)rows : most),
 			     params);
 }

@@ -37,6 +37,7 @@ typedef struct spmla_i_gpu_kernel {
 	uint32_t params_bytes;
 	uint32_t dynamic_bytes; /* of local memory, beyond what is static */
 	uint32_t needs;         /* spmla_i_gpu_needs */
+	uint32_t cluster;       /* blocks of a cluster, or 1 */
 } spmla_i_gpu_kernel;
 
 extern const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT];
@@ -49,8 +50,8 @@ typedef struct spmla_i_gpu_queue {
 	spmla_status (*launch)(const struct spmla_i_gpu_queue *queue,
 			       spmla_i_kernel kernel, uint32_t blocks,
 			       const void *params);
-	/* Blocks of each kernel that the device holds at a time; 0: it does
-	 * without the kernel. */
+	/* Blocks of each kernel that the device holds at a time, whole
+	 * clusters; 0: it does without the kernel. */
 	const uint32_t *resident_blocks;
 } spmla_i_gpu_queue;
 
@@ -62,8 +63,8 @@ uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch);
 spmla_status spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
 				 const void *args);
 
-/* Launches over `rows` pieces of work, by no more blocks than the device holds;
- * nothing if there are none. */
+/* Launches over `rows` pieces of work of a cluster each, by no more blocks than
+ * the device holds, and whole clusters; nothing if there are no rows. */
 spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 				spmla_i_kernel kernel, uint64_t rows,
 				const void *params);

@@ -155,7 +155,10 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 				     ctx->plan.device.arch) &&
 		    (width == 32 ||
 		     spmla_i_gpu_kernels[i].needs == SPMLA_GPU_NEEDS_NOTHING))
-			state->resident_blocks[i] = ctx->plan.device.sm_count;
+			state->resident_blocks[i] =
+				ctx->plan.device.sm_count /
+				spmla_i_gpu_kernels[i].cluster *
+				spmla_i_gpu_kernels[i].cluster;
 	emulator_set(width, number("SPMLA_TEST_SEED", 1));
 	return SPMLA_OK;
 }

@@ -210,6 +210,7 @@ end_block(void)
 	uint32_t alive = 0, i;
 
 	machine_land_end(machine.here);
+	machine_land_peer_end(machine.here);
 	machine.alive--;
 	for (i = 0; i < machine.cluster; i++)
 		alive += first[i].alive;
@@ -249,6 +250,14 @@ run_group(machine_group *group)
 	}
 }
 
+static uint32_t
+land(void)
+{
+	if (machine_draw(2))
+		return machine_land() || machine_land_peer();
+	return machine_land_peer() || machine_land();
+}
+
 static void
 run_blocks(void)
 {
@@ -257,8 +266,7 @@ run_blocks(void)
 
 		if (group)
 			run_group(group);
-		if ((!group || machine_draw(8) == 0) && !machine_land() &&
-		    !group)
+		if ((!group || machine_draw(8) == 0) && !land() && !group)
 			machine_fail("items wait for others that do not come");
 	}
 }

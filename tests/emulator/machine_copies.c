@@ -111,6 +111,15 @@ arrive(g_mbarrier *barrier, uint32_t bytes)
 }
 
 void
+machine_count_bytes(g_mbarrier *barrier, uint32_t bytes)
+{
+	phase p = phase_of(barrier);
+
+	p.bytes -= (int32_t)bytes;
+	put_phase(barrier, p);
+}
+
+void
 spmla_i_emu_mbarrier_init(g_mbarrier *barrier, uint32_t arrivals)
 {
 	const phase p = {0, arrivals, arrivals, 0};

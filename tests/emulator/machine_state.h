@@ -124,15 +124,22 @@ uint32_t machine_meet(machine_barrier *barrier, machine_block *first,
 /* The block whose LOCAL_DYNAMIC has this address. */
 machine_block *machine_block_of(const void *local);
 
-/* Lets something happen that is under way; 0 if nothing is. */
+/* So many bytes that an mbarrier counts have come. */
+void machine_count_bytes(uint64_t *barrier, uint32_t bytes);
+
+/* Lets something happen that is under way, of items' copies or of copies to
+ * peers; 0 if nothing is. */
 uint32_t machine_land(void);
+uint32_t machine_land_peer(void);
 
 /* A block begins, of which this is the first fiber; an item ends, which has
  * waited for its products. */
 void machine_products_begin(uint32_t first);
 void machine_products_end(void);
 
-/* A block has ended; its items' copies are forgotten. */
+/* A block has ended. Its items' copies are forgotten; those to and from its
+ * peer have landed. */
 void machine_land_end(machine_block *block);
+void machine_land_peer_end(machine_block *block);
 
 #endif

@@ -12,6 +12,12 @@
  * waited, but for matrix instructions and bulk copies only after g_fence_async
  * by the one who wrote it.
  *
+ * A cluster is two blocks that run at the same time on neighbouring
+ * multiprocessors. Each may copy into the other's LOCAL_DYNAMIC memory and
+ * arrive at mbarriers there. A place in the other's is given as the same place
+ * in this block's. None may do so before g_cluster_sync has said that the other
+ * has begun, nor end before the other has done it for the last time.
+ *
  * Named barriers, 1 to 15, are barriers of some of a block's subgroups: a
  * multiple of 32 items, the same number from all of them. All lanes of a
  * subgroup call together.
@@ -230,6 +236,64 @@ g_named_any(uint32_t id, uint32_t items, uint32_t is)
 	return any;
 }
 
+/* ---- clusters ------------------------------------------------------------ */
+
+/* Which of the two blocks this is, 0 or 1. */
+FN uint32_t
+g_cluster_rank(void)
+{
+	uint32_t rank;
+
+	asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+	return rank;
+}
+
+/* A barrier of all items of both blocks. */
+FN void
+g_cluster_sync(void)
+{
+	asm volatile("barrier.cluster.arrive.release.aligned; "
+		     "barrier.cluster.wait.acquire.aligned;" ::
+			     : "memory");
+}
+
+/* A place in the peer's local memory. */
+FN uint32_t
+async_peer(LOCAL const void *p)
+{
+	uint32_t at;
+
+	asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+		     : "=r"(at)
+		     : "r"(async_at(p)), "r"(g_cluster_rank() ^ 1u));
+	return at;
+}
+
+/* Arrives at the peer's mbarrier. It may then write what this item has read,
+ * but sees nothing of what the item wrote. */
+FN void
+g_mbarrier_arrive_peer(LOCAL g_mbarrier *b)
+{
+	asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];"
+		     :
+		     : "r"(async_peer(b))
+		     : "memory");
+}
+
+/* Copies from this block's memory to the peer's, where its mbarrier `b` counts
+ * the bytes: a multiple of 16, as the addresses are. */
+FN void
+g_peer_copy(LOCAL void *to, LOCAL const void *from, uint32_t bytes,
+	    LOCAL g_mbarrier *b)
+{
+	asm volatile("cp.async.bulk.shared::cluster.shared::cta."
+		     "mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+		     :
+		     : "r"(async_peer(to)), "r"(async_at(from)), "r"(bytes),
+		       "r"(async_peer(b))
+		     : "memory");
+}
+
 /* ---- registers ----------------------------------------------------------- */
 
 /* From now on a lane of the warpgroup has n registers, a constant from 24 to
@@ -254,6 +318,11 @@ void spmla_i_emu_mbarrier_arrive(g_mbarrier *b, uint32_t bytes);
 void spmla_i_emu_mbarrier_arrive_copies(g_mbarrier *b);
 void spmla_i_emu_mbarrier_wait(const g_mbarrier *b, uint32_t parity,
 			       const char *file, int line);
+uint32_t spmla_i_emu_cluster_rank(void);
+void spmla_i_emu_cluster_sync(const char *file, int line);
+void spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes,
+			   g_mbarrier *b);
+void spmla_i_emu_peer_arrive(g_mbarrier *b);
 /* `waits` 0: arrives only; `votes` 0: not a vote. */
 uint32_t spmla_i_emu_named(uint32_t id, uint32_t items, uint32_t waits,
 			   uint32_t votes, uint32_t is, const char *file,
@@ -331,6 +400,25 @@ g_mbarrier_arrive_copies(g_mbarrier *b)
 	spmla_i_emu_mbarrier_arrive_copies(b);
 }
 
+FN uint32_t
+g_cluster_rank(void)
+{
+	return spmla_i_emu_cluster_rank();
+}
+
+FN void
+g_mbarrier_arrive_peer(g_mbarrier *b)
+{
+	spmla_i_emu_peer_arrive(b);
+}
+
+FN void
+g_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
+{
+	spmla_i_emu_peer_copy(to, from, bytes, b);
+}
+
+#define g_cluster_sync() spmla_i_emu_cluster_sync(__FILE__, __LINE__)
 #define g_mbarrier_wait(b, parity) \
 	spmla_i_emu_mbarrier_wait(b, parity, __FILE__, __LINE__)
 #define g_named_sync(id, items) \

@@ -80,6 +80,10 @@ typedef ulong uint64_t;
 	extern "C" __global__ __launch_bounds__(items, (items) == 1024)
 #define KERNEL_BLOCKS(items, blocks) \
 	extern "C" __global__ __launch_bounds__(items, blocks)
+/* One block an SM. */
+#define KERNEL_CLUSTER(items, cluster)                        \
+	extern "C" __global__ __cluster_dims__(cluster, 1, 1) \
+		__launch_bounds__(items, 1)
 #define LOCAL_ARRAY(type, name, n) __shared__ type name[n]
 #define LOCAL_DYNAMIC(name, n)     extern __shared__ __align__(1024) uint8_t name[]
 #define UNROLL                     _Pragma("unroll")
@@ -156,6 +160,9 @@ const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 
 #ifndef KERNEL_BLOCKS
 #define KERNEL_BLOCKS(items, blocks) KERNEL(items)
+#endif
+#ifndef KERNEL_CLUSTER
+#define KERNEL_CLUSTER(items, cluster) KERNEL(items)
 #endif
 
 #include "spmla/platform/gpu/dialect/kernel.h"

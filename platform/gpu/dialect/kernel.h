@@ -32,6 +32,11 @@
 #define SPMLA_KERNEL_BLOCKS(stem, blocks) \
 	KERNEL_BLOCKS(SPMLA_ITEMS_##stem, blocks)
 
+/* The same, of which so many blocks are a cluster; its line in kernels.inc says
+ * so, too. */
+#define SPMLA_KERNEL_CLUSTER(stem, cluster) \
+	KERNEL_CLUSTER(SPMLA_ITEMS_##stem, cluster)
+
 /* Its parameters. */
 #define SPMLA_KERNEL_ARGS(stem)                         \
 	SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
