@@ -27,7 +27,7 @@ listed() { # KIND
 	sed -nE "s/^SPMLA_KERNEL_$1\(([a-z0-9_]*),.*/spmla_k_\2/p" \
 		platform/gpu/kernels.inc
 }
-kernels=$(listed '(LINE)') mma=$(listed '(MMA)')
+kernels=$(listed '(LINE)') mma=$(listed '(MMA|LIVE)')
 wgmma=$(listed '(WGMMA|PAIR)')
 [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
 # Those of mma with more local memory than the smaller devices have.

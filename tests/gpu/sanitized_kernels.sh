@@ -39,7 +39,7 @@ names() { # KIND OF LINE
 	sed -nE "s/^SPMLA_KERNEL_$1\\(([a-z0-9_]+),.*/\\2/p" "$kernels"
 }
 
-runs_all "$(names '(LINE|MMA)')" racecheck
+runs_all "$(names '(LINE|MMA|LIVE)')" racecheck
 # The others have what racecheck leaves out, and of that the short suites do.
 runs_all "$(names '(WGMMA|PAIR)')" synccheck mqa_logits_gathered \
 	sparse_decode_parts sparse_prefill v4_parts_heads
