@@ -9,6 +9,7 @@ tmp=$TEST_TMPDIR
 
 if ! python3 -c 'import numpy, pytest' 2>"$tmp/why"; then
 	echo "SKIPPED: $(tail -n 1 "$tmp/why")"
+	echo SKIPPED
 	exit 0
 fi
 
@@ -27,7 +28,7 @@ ln -s "$PWD/$driver" "$tmp/driver/libcuda.so.1"
 export SPMLA_LIBRARY=$tmp/libspmla.so PYTHONPATH=$PWD/python
 export PYTHONDONTWRITEBYTECODE=1
 SPMLA_TEST_CUDA=1 LD_LIBRARY_PATH=$tmp/driver \
-	python3 -m pytest -q -p no:cacheprovider python/tests
+	python3 -m pytest -q -rs -p no:cacheprovider python/tests
 
 for steps in 1 100; do
 	python3 examples/python/decode.py --steps $steps --svg "$tmp/decode.svg" |

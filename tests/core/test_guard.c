@@ -117,9 +117,7 @@ SUITE
 		THEME("guard", setup, teardown, guard),
 	};
 
-	if (!fixture_on_cuda() || !getenv("SPMLA_TEST_GUARD")) {
-		printf("SKIPPED: no guard\n");
-		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
-	}
+	if (!fixture_on_cuda() || !getenv("SPMLA_TEST_GUARD"))
+		return SKIP_SUITE("no guard");
 	return RUN_THEMES(themes);
 }

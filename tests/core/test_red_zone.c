@@ -120,9 +120,7 @@ SUITE
 		THEME("red zones, emulator", setup_emulator, teardown, zones),
 	};
 
-	if (!red_zone_is_seen()) {
-		printf("SKIPPED: not a build with ASan\n");
-		return 0;
-	}
+	if (!red_zone_is_seen())
+		return SKIP_SUITE("not a build with ASan");
 	return RUN_THEMES(themes);
 }

@@ -5,7 +5,6 @@
  * tool has to find fault with it, and tests/gpu/run.sh wants it to. Elsewhere
  * nobody looks: SKIPPED.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "spmla/ops/ops.h"
@@ -59,9 +58,7 @@ SUITE
 	};
 
 	if (!fixture_on_cuda() || !getenv("SPMLA_TEST_INITCHECK") ||
-	    !cuda_room_open()) {
-		printf("SKIPPED: not under initcheck\n");
-		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
-	}
+	    !cuda_room_open())
+		return SKIP_SUITE("not under initcheck");
 	return RUN_THEMES(themes);
 }

@@ -5,10 +5,8 @@
  * workers and whatever the caller's loop does.
  */
 #include "tests/every_op/op_call.h"
-#include "tests/harness/cuda_world.h"
 #include "tests/harness/themes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,9 +234,7 @@ SUITE
 		THEME("determinism", NULL, NULL, determinism),
 	};
 
-	if (!fixture_on_cpu()) {
-		printf("SKIPPED: loops of the CPU\n");
-		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
-	}
+	if (!fixture_on_cpu())
+		return SKIP_SUITE("loops of the CPU");
 	return RUN_THEMES(themes);
 }

@@ -52,7 +52,8 @@ void cuda_room_put(void *to, const void *from, uint64_t bytes)
 void cuda_room_get(void *to, const void *from, uint64_t bytes)
 	__attribute__((weak));
 
-/* The program's exit status where there is no device. */
+/* The exit status of a program or a suite that has nothing to test, as where
+ * there is no device. */
 enum { CUDA_WORLD_SKIPPED = 77 };
 
 #endif

@@ -7,6 +7,7 @@
  * those that fail are named at the end. Where Bazel wants a shard, those that
  * fall to it.
  */
+#include "tests/harness/cuda_world.h"
 #include "tests/harness/themes.h"
 
 #include <stdio.h>
@@ -53,12 +54,12 @@ is_named(const suite *s, int argc, char **argv)
 	return argc < 2;
 }
 
-/* Returns whether it passed. */
+/* Returns what its process did, 0 or CUDA_WORLD_SKIPPED if it is well. */
 static int
 run_alone(const suite *s)
 {
 	struct timespec begin, end;
-	int status = 1;
+	int status, result = 1;
 	pid_t child;
 
 	(void)fflush(NULL);
@@ -67,13 +68,18 @@ run_alone(const suite *s)
 	if (child == 0)
 		exit(s->run());
 	if (child < 0 || waitpid(child, &status, 0) != child)
-		return 0;
+		return 1;
+	if (WIFEXITED(status))
+		result = WEXITSTATUS(status);
 	(void)clock_gettime(CLOCK_MONOTONIC, &end);
-	printf("%s %s in %.2f s\n", status ? "FAILED" : "passed",
+	printf("%s %s in %.2f s\n",
+	       result == 0                    ? "passed"
+	       : result == CUDA_WORLD_SKIPPED ? "skipped"
+					      : "FAILED",
 	       suite_name(s->file),
 	       (double)(end.tv_sec - begin.tv_sec) +
 		       1e-9 * (double)(end.tv_nsec - begin.tv_nsec));
-	return status == 0;
+	return result;
 }
 
 /* The number that Bazel gives, or `without`. */
@@ -101,20 +107,25 @@ run_all(int argc, char **argv)
 	const unsigned long shards = shard_number("TEST_TOTAL_SHARDS", 1);
 	const unsigned long shard = shard_number("TEST_SHARD_INDEX", 0);
 	unsigned long n = 0;
-	int failed = 0, ran = 0;
+	int passed = 0, skipped = 0, failed = 0, result;
 	const suite *s;
 
 	tell_of_shards();
 	for (s = first; s; s = s->next) {
 		if (!is_named(s, argc, argv) || n++ % shards != shard)
 			continue;
-		ran++;
-		failed += !run_alone(s);
+		result = run_alone(s);
+		passed += result == 0;
+		skipped += result == CUDA_WORLD_SKIPPED;
+		failed += result != 0 && result != CUDA_WORLD_SKIPPED;
 	}
 	if (n == 0)
 		(void)fprintf(stderr, "%s: no such suite\n", argv[0]);
-	printf("%d suites, %d failed\n", ran, failed);
-	return n == 0 ? 2 : failed != 0;
+	printf("%d suites passed, %d failed, %d skipped\n", passed, failed,
+	       skipped);
+	if (n == 0 || failed)
+		return n == 0 ? 2 : 1;
+	return skipped && !passed ? CUDA_WORLD_SKIPPED : 0;
 }
 
 int

@@ -4,6 +4,10 @@
  */
 #include "tests/harness/themes.h"
 
+#include "tests/harness/cuda_world.h"
+
+#include <stdio.h>
+
 /* More than the longest test takes where everything is slow. */
 enum { TIMEOUT_S = 300 };
 
@@ -36,4 +40,11 @@ run_themes(const char *file, const theme *themes, uint32_t count)
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed != 0;
+}
+
+int
+skip_suite(const char *file, const char *why)
+{
+	printf("SKIPPED: %s: %s\n", suite_name(file), why);
+	return CUDA_WORLD_SKIPPED;
 }

@@ -37,6 +37,11 @@ int run_themes(const char *file, const theme *themes, uint32_t count);
 	run_themes(__FILE__, themes, \
 		   (uint32_t)(sizeof(themes) / sizeof((themes)[0])))
 
+/* A suite that has nothing to test here says why and returns this. */
+#define SKIP_SUITE(why) skip_suite(__FILE__, why)
+
+int skip_suite(const char *file, const char *why);
+
 typedef struct suite {
 	const char *file;
 	int (*run)(void); /* returns what main returns */

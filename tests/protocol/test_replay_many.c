@@ -278,5 +278,5 @@ SUITE
 	if (fixture_on_cuda())
 		return RUN_THEMES(themes);
 	puts("SKIPPED: what a replay costs; no CUDA device");
-	return run_themes("replay_many", themes, 1);
+	return run_themes(__FILE__, themes, 1);
 }

@@ -6,7 +6,6 @@
  * read or written past an end. Without a device there is no such memory:
  * SKIPPED.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,9 +205,7 @@ SUITE
 		THEME("memory of the device", NULL, NULL, room),
 	};
 
-	if (!fixture_on_cuda() || !cuda_room_open()) {
-		printf("SKIPPED: no memory of a device\n");
-		return fixture_on_cuda() ? CUDA_WORLD_SKIPPED : 0;
-	}
+	if (!fixture_on_cuda() || !cuda_room_open())
+		return SKIP_SUITE("no memory of a device");
 	return RUN_THEMES(themes);
 }
