@@ -18,21 +18,66 @@ SPMLA_KERNEL_SCALARS(sparse_decode)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Where the rows of up to 64 entries are, n of them; a slot outside the cache
- * is reported. */
-FN void
-sparse_decode_rows(LOCAL attend_local *shared,
-		   GLOBAL spmla_g_state *fault_state,
-		   GLOBAL spmla_g_status *fault_status,
-		   GLOBAL const int32_t *slots, uint32_t n, uint32_t layout,
-		   spmla_g_divisor page, uint32_t pages,
-		   uint64_t page_stride_bytes, uint32_t token, uint32_t reports)
+/* Shared memory. */
+typedef struct sparse_decode_shared {
+	attend_local block;
+	int32_t notes[DECODE_NOTES]; /* the piece of work */
+} sparse_decode_shared;
+
+typedef struct sparse_decode_job {
+	SPMLA_KERNEL_FIELDS(sparse_decode)
+	LOCAL sparse_decode_shared *shared;
+} sparse_decode_job;
+
+/* One of a token's two lists of keys, and the cache that it points into. */
+typedef struct sparse_decode_list {
+	GLOBAL const int32_t *slots;
+	GLOBAL const uint8_t *cache;
+	uint64_t page_stride_bytes;
+	spmla_g_divisor page;
+	uint32_t pages;
+	uint32_t len;
+} sparse_decode_list;
+
+/* The first list of token t, or the second one if it is `extra`. */
+FN sparse_decode_list
+sparse_decode_list_of(const PRIVATE sparse_decode_job *job, uint32_t t,
+		      uint32_t extra, uint32_t len)
 {
-	const uint32_t i = g_item();
-	const int32_t slot = i < n ? slots[i] : -1;
-	const uint32_t number = g_divide((uint32_t)slot, page);
-	const uint32_t entry = (uint32_t)slot - number * page.by;
-	const uint64_t base = (uint64_t)number * page_stride_bytes;
+	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
+	sparse_decode_list list;
+
+	if (extra) {
+		list.slots =
+			job->extra_slots + (int64_t)t * s->extra_slots_stride;
+		list.cache = job->extra_cache;
+		list.page_stride_bytes = s->extra_page_stride_bytes;
+		list.page = s->extra_page;
+		list.pages = s->extra_pages;
+	} else {
+		list.slots = job->slots + (int64_t)t * s->slots_stride;
+		list.cache = job->cache;
+		list.page_stride_bytes = s->page_stride_bytes;
+		list.page = s->page;
+		list.pages = s->pages;
+	}
+	list.len = len;
+	return list;
+}
+
+/* Where the rows of n entries of the list from `first` on are, up to 64, into
+ * shared memory; a slot outside the cache is reported for token t. */
+FN void
+sparse_decode_rows(const PRIVATE sparse_decode_job *job,
+		   const PRIVATE sparse_decode_list *list, uint32_t first,
+		   uint32_t n, uint32_t t, uint32_t reports)
+{
+	LOCAL attend_local *block = &job->shared->block;
+	const uint32_t i = g_item(), layout = job->s.layout;
+	const int32_t slot = i < n ? list->slots[first + i] : -1;
+	const uint32_t page = g_divide((uint32_t)slot, list->page);
+	const uint32_t entry = (uint32_t)slot - page * list->page.by;
+	const uint64_t base = (uint64_t)page * list->page_stride_bytes;
 	const uint32_t row_bytes =
 		layout == SPMLA_LAYOUT_FP8_DS_MLA ? SPMLA_FP8_DS_MLA_BYTES
 		: layout == SPMLA_LAYOUT_V4_FP8   ? SPMLA_V4_VALUE_BYTES
@@ -40,125 +85,120 @@ sparse_decode_rows(LOCAL attend_local *shared,
 
 	if (i >= ATTEND_KEYS)
 		return;
-	if (slot < 0 || number >= pages) {
-		shared->at[i] = ATTEND_NO_ROW;
+	if (slot < 0 || page >= list->pages) {
+		block->at[i] = ATTEND_NO_ROW;
 		if (slot != -1 && reports)
-			g_fault(fault_state, fault_status, token,
+			g_fault(job->fault_state, job->fault_status, t,
 				G_FAULT_INDEX);
 		return;
 	}
-	shared->at[i] = base + (uint64_t)entry * row_bytes;
-	shared->scales_at[i] = base + (uint64_t)page.by * SPMLA_V4_VALUE_BYTES +
-			       (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
+	block->at[i] = base + (uint64_t)entry * row_bytes;
+	block->scales_at[i] = base +
+			      (uint64_t)list->page.by * SPMLA_V4_VALUE_BYTES +
+			      (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
+}
+
+/* The head's results: of the whole token, or of the split `row`. */
+FN void
+sparse_decode_store(const PRIVATE sparse_decode_job *job,
+		    const PRIVATE attend_state *st, uint32_t row, uint32_t t,
+		    uint32_t head)
+{
+	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
+	const int64_t token = t;
+
+	if (row != DECODE_WHOLE) {
+		const uint64_t at = (uint64_t)row * s->heads + head;
+
+		attend_partial(st, job->split_out + at * SPMLA_MLA_LATENT);
+		if (attend_lane() == 0)
+			job->split_lse[at] = attend_empty(st) ? G_MINUS_INF
+							      : attend_lse2(st);
+		return;
+	}
+	attend_out(st, s->has_sink, s->has_sink ? job->attn_sink[head] : 0.0f,
+		   job->out + token * s->out_token_stride +
+			   (int64_t)head * s->out_head_stride);
+	if (s->has_lse && attend_lane() == 0)
+		job->lse[token * s->lse_token_stride +
+			 (int64_t)head * s->lse_head_stride] =
+			attend_result_lse(st, 0, s->empty_minus_inf, s->scale);
+}
+
+/* The blocks of token t that the piece in the notes has, for the item's head.
+ * Barriers. */
+FN void
+sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
+		    uint32_t head, uint32_t reports)
+{
+	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
+	LOCAL sparse_decode_shared *shared = job->shared;
+	const uint32_t len =
+		decode_len(job->topk_lens, s->has_lens, s->topk, t);
+	const uint32_t extra_len =
+		s->extra_topk ? decode_len(job->extra_topk_lens,
+					   s->has_extra_lens, s->extra_topk, t)
+			      : 0;
+	const int32_t first_blocks = (int32_t)decode_blocks(len, 1);
+	const uint32_t active = head < s->heads;
+	const decode_range range = decode_blocks_of(
+		job->fault_state, job->fault_status, reports, shared->notes,
+		job->num_splits, s->parts, s->split_rows, t,
+		first_blocks + (int32_t)decode_blocks(extra_len, 0));
+	attend_state st;
+	int32_t b;
+
+	if (range.end < 0)
+		return;
+	attend_start(&st,
+		     job->q + (int64_t)t * s->q_token_stride +
+			     (int64_t)head * s->q_head_stride,
+		     s->dim, active, s->scale);
+	for (b = range.begin; b < range.end; b++) {
+		const uint32_t extra = b >= first_blocks;
+		const sparse_decode_list list = sparse_decode_list_of(
+			job, t, extra, extra ? extra_len : len);
+		const uint32_t first =
+			(uint32_t)(extra ? b - first_blocks : b) * ATTEND_KEYS;
+		const uint32_t left = list.len - first;
+		const uint32_t n = left < ATTEND_KEYS ? left : ATTEND_KEYS;
+
+		if (n == 0) /* the first list has no entry */
+			continue;
+		BARRIER(); /* nobody reads the last block */
+		sparse_decode_rows(job, &list, first, n, t, reports);
+		attend_block(&st, &shared->block, list.cache, s->layout, n);
+	}
+	if (active)
+		sparse_decode_store(job, &st, range.row, t, head);
 }
 
 SPMLA_KERNEL(sparse_decode)
 void
 spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 {
-	LOCAL_ARRAY(attend_local, shared, 1);
-	LOCAL_ARRAY(int32_t, notes, DECODE_NOTES);
+	LOCAL_ARRAY(sparse_decode_shared, shared, 1);
+	const sparse_decode_job job = {SPMLA_KERNEL_VALUES(sparse_decode),
+				       shared};
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
 	const uint32_t pieces = s.parts ? s.parts : s.tokens;
+	LOCAL int32_t *notes = shared->notes;
 	uint64_t work;
+	uint32_t t;
 
-	(void)max_logits; /* sparse_prefill has a kernel of its own */
 	for (work = g_block(); work < (uint64_t)pieces * groups;
 	     work += g_blocks()) {
 		const uint32_t piece = (uint32_t)(work / groups);
 		const uint32_t group = (uint32_t)(work % groups);
 		const uint32_t head =
 			group * ATTEND_HEADS + g_item() / ATTEND_LANES;
-		const uint32_t reports = group == 0;
-		uint32_t t;
 
-		decode_take(fault_state, fault_status, reports,
+		decode_take(fault_state, fault_status, group == 0,
 			    tile_scheduler_metadata, s.parts, piece, s.tokens,
 			    notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
-		     (int32_t)t <= notes[DECODE_LAST]; t++) {
-			const int64_t token = t;
-			const uint32_t len =
-				decode_len(topk_lens, s.has_lens, s.topk, t);
-			const uint32_t extra_len =
-				s.extra_topk ? decode_len(extra_topk_lens,
-							  s.has_extra_lens,
-							  s.extra_topk, t)
-					     : 0;
-			const int32_t first_blocks =
-				(int32_t)decode_blocks(len, 1);
-			const uint32_t active = head < s.heads;
-			const decode_range range = decode_blocks_of(
-				fault_state, fault_status, reports, notes,
-				num_splits, s.parts, s.split_rows, t,
-				first_blocks +
-					(int32_t)decode_blocks(extra_len, 0));
-			attend_state st;
-			int32_t block;
-
-			if (range.end < 0)
-				continue;
-			attend_start(&st,
-				     q + token * s.q_token_stride +
-					     (int64_t)head * s.q_head_stride,
-				     s.dim, active, s.scale);
-			for (block = range.begin; block < range.end; block++) {
-				const uint32_t extra = block >= first_blocks;
-				const uint32_t first =
-					(uint32_t)(extra ? block - first_blocks
-							 : block) *
-					ATTEND_KEYS;
-				const uint32_t left =
-					(extra ? extra_len : len) - first;
-				const uint32_t n =
-					left < ATTEND_KEYS ? left : ATTEND_KEYS;
-
-				if (n == 0) /* the first list has no entry */
-					continue;
-				BARRIER(); /* nobody reads the last block */
-				sparse_decode_rows(
-					shared, fault_state, fault_status,
-					extra ? extra_slots +
-							token * s.extra_slots_stride +
-							first
-					      : slots + token * s.slots_stride +
-							first,
-					n, s.layout,
-					extra ? s.extra_page : s.page,
-					extra ? s.extra_pages : s.pages,
-					extra ? s.extra_page_stride_bytes
-					      : s.page_stride_bytes,
-					t, reports);
-				attend_block(&st, shared,
-					     extra ? extra_cache : cache,
-					     s.layout, n);
-			}
-			if (!active)
-				continue;
-			if (range.row != DECODE_WHOLE) {
-				const uint64_t at =
-					(uint64_t)range.row * s.heads + head;
-
-				attend_partial(
-					&st, split_out + at * SPMLA_MLA_LATENT);
-				if (attend_lane() == 0)
-					split_lse[at] =
-						attend_empty(&st)
-							? G_MINUS_INF
-							: attend_lse2(&st);
-				continue;
-			}
-			attend_out(&st, s.has_sink,
-				   s.has_sink ? attn_sink[head] : 0.0f,
-				   out + token * s.out_token_stride +
-					   (int64_t)head * s.out_head_stride);
-			if (s.has_lse && attend_lane() == 0)
-				lse[token * s.lse_token_stride +
-				    (int64_t)head * s.lse_head_stride] =
-					attend_result_lse(&st, 0,
-							  s.empty_minus_inf,
-							  s.scale);
-		}
+		     (int32_t)t <= notes[DECODE_LAST]; t++)
+			sparse_decode_token(&job, t, head, group == 0);
 	}
 }
 

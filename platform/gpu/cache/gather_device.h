@@ -26,6 +26,12 @@ typedef struct gather_span {
 	int32_t row;    /* of the table; -1: its rows are zeros */
 } gather_span;
 
+/* Shared memory of a block's width of requests. */
+typedef struct gather_line {
+	gather_span spans[GATHER_ITEMS];
+	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
+} gather_line;
+
 /* In place of a page's offset in bytes. */
 #define GATHER_ZEROS 0xffffffffffffffffu /* the row is zeros */
 #define GATHER_LEAVE 0xfffffffffffffffeu /* nobody's row */
@@ -36,17 +42,18 @@ gather_clamp(int64_t x, uint32_t high)
 	return x < 0 ? 0 : x > (int64_t)high ? high : (uint32_t)x;
 }
 
-/* The spans of a block's width of requests, each item's its own `b`, if it is
- * `there`, with bounds [begin, end) behind `done`; the first block reports what
- * is wrong with them. `few`: there are no more than a subgroup has lanes, and
- * this is the first call. Returns where the last of them ends. Spans may be
- * read until the next call. */
+/* The spans of a block's width of requests. The item's is request b, if it is
+ * `there`, with bounds [begin, end) behind `done`. The first block reports what
+ * is wrong with them. `few`: there are no more requests than a subgroup has
+ * lanes, and this is the first call. Returns where the last span ends. Spans may
+ * be read until the next call. */
 FN uint32_t
 gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
 	     uint32_t b, int64_t begin, int64_t end, int32_t start, int32_t row,
 	     uint32_t table_rows, uint32_t keys, uint32_t done,
-	     LOCAL gather_span *spans, LOCAL uint64_t *sums)
+	     LOCAL gather_line *line)
 {
+	LOCAL gather_span *spans = line->spans;
 	const uint32_t i = g_item();
 	const uint32_t low = there ? gather_clamp(begin, keys) : 0;
 	const uint32_t high = there ? gather_clamp(end, keys) : 0;
@@ -61,7 +68,7 @@ gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
 		if (i < g_width())
 			spans[i].end = stop;
 	} else {
-		stop = g_scan_max(most, GATHER_ITEMS, sums, &last);
+		stop = g_scan_max(most, GATHER_ITEMS, line->sums, &last);
 		spans[i].end = stop;
 		BARRIER();
 		first = i ? spans[i - 1].end : done;

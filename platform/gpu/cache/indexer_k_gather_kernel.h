@@ -69,62 +69,96 @@ indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
+/* Shared memory. */
+typedef struct indexer_k_gather_shared {
+	gather_line line;
+	uint64_t from[INDEXER_K_GATHER_ROWS]; /* where codes are in the cache */
+} indexer_k_gather_shared;
+
+typedef struct indexer_k_gather_job {
+	SPMLA_KERNEL_FIELDS(indexer_k_gather)
+	LOCAL indexer_k_gather_shared *shared;
+} indexer_k_gather_job;
+
+/* The spans of the requests from `tile` on, behind row `done`; returns where
+ * the last one ends. */
+FN uint32_t
+indexer_k_gather_spans(const PRIVATE indexer_k_gather_job *job,
+		       const PRIVATE g_reporter *to, uint32_t tile,
+		       uint32_t done)
+{
+	const PRIVATE spmla_k_indexer_k_gather_scalars *s = &job->s;
+	const uint32_t b = tile + g_item(), there = b < s->requests;
+	int64_t begin = 0, end = 0;
+	int32_t row = -1;
+
+	if (there) {
+		begin = job->cu_seq_lens[b];
+		end = job->cu_seq_lens[b + 1];
+		row = s->has_req_row ? job->req_row[b] : (int32_t)b;
+	}
+	return gather_spans(to, s->requests <= g_width(), there, b, begin, end,
+			    0, row, s->rows, s->keys, done, &job->shared->line);
+}
+
+/* Where the codes of the rows from `first` on come from, up to `last`, into
+ * shared memory; their scales move at once. Barriers at both ends. */
+FN void
+indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
+			const PRIVATE g_reporter *to, uint32_t first,
+			uint32_t last)
+{
+	const PRIVATE spmla_k_indexer_k_gather_scalars *s = &job->s;
+	const uint64_t codes_bytes = (uint64_t)s->page_tokens * SPMLA_INDEX_DIM;
+	const uint32_t i = g_item(), n = first + i;
+
+	BARRIER(); /* nobody reads the last rows' places */
+	if (i < INDEXER_K_GATHER_ROWS) {
+		uint64_t page = GATHER_LEAVE;
+		uint32_t entry = 0;
+		float scale = 0.0f;
+
+		if (n < last)
+			page = gather_page(to, job->shared->line.spans,
+					   job->block_table, job->table_cols,
+					   s->has_cols, s->columns, s->stride,
+					   s->pool_pages, s->page_tokens, 0,
+					   s->page_stride_bytes, n, &entry);
+		if (page < GATHER_LEAVE) {
+			GLOBAL const float *scales =
+				(GLOBAL const float *)(job->cache + page +
+						       codes_bytes);
+
+			scale = scales[entry];
+			page += (uint64_t)entry * SPMLA_INDEX_DIM;
+		}
+		if (page != GATHER_LEAVE)
+			job->dst_scale[n] = scale;
+		job->shared->from[i] = page;
+	}
+	BARRIER();
+}
+
 SPMLA_KERNEL_BLOCKS(indexer_k_gather, 2)
 void
 spmla_k_indexer_k_gather(SPMLA_KERNEL_ARGS(indexer_k_gather))
 {
-	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(uint64_t, from, INDEXER_K_GATHER_ROWS);
+	LOCAL_ARRAY(indexer_k_gather_shared, shared, 1);
+	const indexer_k_gather_job job = {SPMLA_KERNEL_VALUES(indexer_k_gather),
+					  shared};
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
-	const uint64_t codes_bytes = (uint64_t)s.page_tokens * SPMLA_INDEX_DIM;
-	const uint32_t i = g_item();
-	uint32_t done = 0, tile;
+	const uint32_t step = g_blocks() * INDEXER_K_GATHER_ROWS;
+	uint32_t done = 0, tile, first;
 
 	for (tile = 0; tile < s.requests; tile += GATHER_ITEMS) {
-		const uint32_t b = tile + i, there = b < s.requests;
 		const uint32_t last =
-			gather_spans(&to, s.requests <= g_width(), there, b,
-				     there ? cu_seq_lens[b] : 0,
-				     there ? cu_seq_lens[b + 1] : 0, 0,
-				     !there          ? -1
-				     : s.has_req_row ? req_row[b]
-						     : (int32_t)b,
-				     s.rows, s.keys, done, spans, sums);
-		uint32_t first =
-			spans[0].first + g_block() * INDEXER_K_GATHER_ROWS;
+			indexer_k_gather_spans(&job, &to, tile, done);
 
-		for (; first < last;
-		     first += g_blocks() * INDEXER_K_GATHER_ROWS) {
-			const uint32_t n = first + i;
-
-			BARRIER(); /* nobody reads the last rows' places */
-			if (i < INDEXER_K_GATHER_ROWS) {
-				uint64_t page = GATHER_LEAVE;
-				uint32_t entry = 0;
-				float scale = 0.0f;
-
-				if (n < last)
-					page = gather_page(
-						&to, spans, block_table,
-						table_cols, s.has_cols,
-						s.columns, s.stride,
-						s.pool_pages, s.page_tokens, 0,
-						s.page_stride_bytes, n, &entry);
-				if (page < GATHER_LEAVE) {
-					scale = ((
-						GLOBAL const float
-							*)(cache + page +
-							   codes_bytes))[entry];
-					page += (uint64_t)entry *
-						SPMLA_INDEX_DIM;
-				}
-				if (page != GATHER_LEAVE)
-					dst_scale[n] = scale;
-				from[i] = page;
-			}
-			BARRIER();
-			indexer_k_gather_codes(cache, from,
+		first = shared->line.spans[0].first +
+			g_block() * INDEXER_K_GATHER_ROWS;
+		for (; first < last; first += step) {
+			indexer_k_gather_places(&job, &to, first, last);
+			indexer_k_gather_codes(cache, shared->from,
 					       dst_k + (uint64_t)first *
 							       SPMLA_INDEX_DIM,
 					       s.whole_words);

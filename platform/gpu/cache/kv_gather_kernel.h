@@ -40,8 +40,9 @@
 	S(uint32_t, wide)
 SPMLA_KERNEL_SCALARS(kv_gather)
 
+/* The same parameters. */
 #define SPMLA_K_kv_gather_v4(P, S) SPMLA_K_kv_gather(P, S)
-SPMLA_KERNEL_SCALARS(kv_gather_v4)
+typedef spmla_k_kv_gather_scalars spmla_k_kv_gather_v4_scalars;
 
 enum {
 	KV_GATHER_ROWS = 32,  /* at a time */
@@ -195,94 +196,73 @@ kv_gather_bf16(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
-/* What says where rows come from, of either kernel. */
+/* Shared memory. */
+typedef struct kv_gather_shared {
+	gather_line line;
+	uint64_t from[KV_GATHER_ROWS];   /* where rows are in the cache, */
+	uint64_t scales[KV_GATHER_ROWS]; /* and V4's scales */
+} kv_gather_shared;
+
+/* What either kernel was given. */
 typedef struct kv_gather_job {
-	GLOBAL const int32_t *workspace_starts;
-	GLOBAL const int32_t *workspace_ends;
-	GLOBAL const int32_t *seq_starts;
-	GLOBAL const int32_t *req_row;
-	GLOBAL const int32_t *block_table;
-	GLOBAL const int32_t *table_cols;
-	GLOBAL const int32_t *slots;
-	uint64_t page_stride_bytes;
-	uint32_t rows;
-	uint32_t columns;
-	uint32_t stride;
-	uint32_t pool_pages;
-	uint32_t page_tokens;
-	uint32_t has_cols;
-	uint32_t requests;
-	uint32_t keys;
-	uint32_t has_ends;
-	uint32_t has_seq_starts;
-	uint32_t has_req_row;
-	uint32_t has_slots;
-	uint32_t ring;
+	SPMLA_KERNEL_FIELDS(kv_gather)
+	LOCAL kv_gather_shared *shared;
 } kv_gather_job;
 
-/* Of the parameters of a kernel. */
-#define KV_GATHER_JOB                                                        \
-	{                                                                    \
-		workspace_starts, workspace_ends, seq_starts, req_row,       \
-			block_table, table_cols, slots, s.page_stride_bytes, \
-			s.rows, s.columns, s.stride, s.pool_pages,           \
-			s.page_tokens, s.has_cols, s.requests, s.keys,       \
-			s.has_ends, s.has_seq_starts, s.has_req_row,         \
-			s.has_slots, s.ring                                  \
-	}
-
-/* Requests from `tile` on, as many as the block has items: their spans, the
- * first row of them, and behind their last one. By slot all rows. */
+/* Requests from `tile` on, as many as the block has items: makes their spans;
+ * *first is the first row of them; returns where the last one ends. By slot all
+ * rows. */
 FN uint32_t
 kv_gather_tile(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
-	       uint32_t tile, uint32_t done, LOCAL gather_span *spans,
-	       LOCAL uint64_t *sums, PRIVATE uint32_t *first)
+	       uint32_t tile, uint32_t done, PRIVATE uint32_t *first)
 {
-	const uint32_t b = tile + g_item(), there = b < job->requests;
+	const PRIVATE spmla_k_kv_gather_scalars *s = &job->s;
+	const uint32_t b = tile + g_item(), there = b < s->requests;
 	int64_t begin = 0, end = 0;
 	int32_t start = 0, row = -1;
 	uint32_t last;
 
 	*first = 0;
-	if (job->has_slots)
-		return job->keys;
+	if (s->has_slots)
+		return s->keys;
 	if (there) {
 		begin = job->workspace_starts[b];
-		end = job->has_ends           ? job->workspace_ends[b]
-		      : b + 1 < job->requests ? job->workspace_starts[b + 1]
-					      : (int64_t)job->keys;
-		start = job->has_seq_starts ? job->seq_starts[b] : 0;
-		row = job->has_req_row ? job->req_row[b] : (int32_t)b;
+		end = s->has_ends           ? job->workspace_ends[b]
+		      : b + 1 < s->requests ? job->workspace_starts[b + 1]
+					    : (int64_t)s->keys;
+		start = s->has_seq_starts ? job->seq_starts[b] : 0;
+		row = s->has_req_row ? job->req_row[b] : (int32_t)b;
 	}
-	last = gather_spans(to, job->requests <= g_width(), there, b, begin,
-			    end, start, row, job->rows, job->keys, done, spans,
-			    sums);
-	*first = spans[0].first;
+	last = gather_spans(to, s->requests <= g_width(), there, b, begin, end,
+			    start, row, s->rows, s->keys, done,
+			    &job->shared->line);
+	*first = job->shared->line.spans[0].first;
 	return last;
 }
 
 /* The page that output row n comes from, in bytes, and the entry there. */
 FN uint64_t
 kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
-		LOCAL const gather_span *spans, uint32_t n,
-		PRIVATE uint32_t *entry)
+		uint32_t n, PRIVATE uint32_t *entry)
 {
+	const PRIVATE spmla_k_kv_gather_scalars *s = &job->s;
 	uint32_t slot;
 
-	if (!job->has_slots)
-		return gather_page(to, spans, job->block_table, job->table_cols,
-				   job->has_cols, job->columns, job->stride,
-				   job->pool_pages, job->page_tokens, job->ring,
-				   job->page_stride_bytes, n, entry);
+	if (!s->has_slots)
+		return gather_page(to, job->shared->line.spans,
+				   job->block_table, job->table_cols,
+				   s->has_cols, s->columns, s->stride,
+				   s->pool_pages, s->page_tokens, s->ring,
+				   s->page_stride_bytes, n, entry);
 	slot = (uint32_t)job->slots[n];
-	*entry = slot % job->page_tokens;
+	*entry = slot % s->page_tokens;
 	if (slot & 0x80000000u)
 		return GATHER_ZEROS;
-	if (slot / job->page_tokens >= job->pool_pages) {
+	if (slot / s->page_tokens >= s->pool_pages) {
 		g_report(to, n, G_FAULT_SLOT);
 		return GATHER_ZEROS;
 	}
-	return slot / job->page_tokens * job->page_stride_bytes;
+	return slot / s->page_tokens * s->page_stride_bytes;
 }
 
 /* Moves `rows` of V4; `scales` are where theirs lie. */
@@ -349,14 +329,12 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
-/* Where rows [first, first + rows) of the output come from, up to `last`: into
- * `from`, and of `v4`, a constant, where their scales begin into `scales`.
- * Barriers at both ends. */
+/* Where rows [first, first + rows) of the output come from, up to `last`, into
+ * shared memory. Barriers at both ends. */
 FN void
 kv_gather_places(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
-		 LOCAL const gather_span *spans, uint32_t first, uint32_t last,
-		 uint32_t rows, uint32_t entry_bytes, const uint32_t v4,
-		 LOCAL uint64_t *from, LOCAL uint64_t *scales)
+		 uint32_t first, uint32_t last, uint32_t rows,
+		 uint32_t entry_bytes, const uint32_t v4)
 {
 	const uint32_t i = g_item();
 
@@ -366,16 +344,16 @@ kv_gather_places(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 		uint32_t entry = 0;
 
 		if (first + i < last)
-			page = kv_gather_place(job, to, spans, first + i,
-					       &entry);
+			page = kv_gather_place(job, to, first + i, &entry);
 		if (v4)
-			scales[i] = page +
-				    (uint64_t)job->page_tokens *
-					    SPMLA_V4_VALUE_BYTES +
-				    (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
+			job->shared->scales[i] =
+				page +
+				(uint64_t)job->s.page_tokens *
+					SPMLA_V4_VALUE_BYTES +
+				(uint64_t)entry * SPMLA_V4_SCALE_BYTES;
 		if (page < GATHER_LEAVE)
 			page += (uint64_t)entry * entry_bytes;
-		from[i] = page;
+		job->shared->from[i] = page;
 	}
 	BARRIER();
 }
@@ -384,11 +362,9 @@ SPMLA_KERNEL(kv_gather)
 void
 spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 {
-	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(uint64_t, from, KV_GATHER_ROWS);
+	LOCAL_ARRAY(kv_gather_shared, shared, 1);
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
-	const kv_gather_job job = KV_GATHER_JOB;
+	const kv_gather_job job = {SPMLA_KERNEL_VALUES(kv_gather), shared};
 	const uint32_t is_fp8 = s.layout == SPMLA_LAYOUT_FP8_DS_MLA;
 	const uint32_t entry_bytes =
 		is_fp8 ? SPMLA_FP8_DS_MLA_BYTES : SPMLA_MLA_BF16_BYTES;
@@ -396,21 +372,20 @@ spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 	uint32_t done = 0, tile, first;
 
 	for (tile = 0; tile < tiles; tile += GATHER_ITEMS) {
-		const uint32_t last = kv_gather_tile(&job, &to, tile, done,
-						     spans, sums, &first);
+		const uint32_t last =
+			kv_gather_tile(&job, &to, tile, done, &first);
 
 		first += g_block() * KV_GATHER_ROWS;
 		for (; first < last; first += g_blocks() * KV_GATHER_ROWS) {
-			kv_gather_places(&job, &to, spans, first, last,
-					 KV_GATHER_ROWS, entry_bytes, 0, from,
-					 from);
+			kv_gather_places(&job, &to, first, last, KV_GATHER_ROWS,
+					 entry_bytes, 0);
 			if (is_fp8)
-				kv_gather_fp8(cache, from,
+				kv_gather_fp8(cache, shared->from,
 					      dst + (int64_t)first *
 							      s.dst_stride,
 					      s.dst_stride, s.wide);
 			else
-				kv_gather_bf16(cache, from,
+				kv_gather_bf16(cache, shared->from,
 					       dst + (int64_t)first *
 							       s.dst_stride,
 					       s.dst_stride, s.wide);
@@ -419,37 +394,41 @@ spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 	}
 }
 
+/* How many rows a block takes at a time: few if then one turn does them all.
+ * 4000 keys on an H100, which holds 528 blocks, are 250 tiles of 16 rows; 10000
+ * are 313 of 32. */
+FN uint32_t
+kv_gather_v4_rows(uint32_t keys)
+{
+	return keys <= g_blocks() * KV_GATHER_V4_ROWS ? KV_GATHER_V4_ROWS
+						      : KV_GATHER_ROWS;
+}
+
 SPMLA_KERNEL_BLOCKS(kv_gather_v4, 4)
 void
 spmla_k_kv_gather_v4(SPMLA_KERNEL_ARGS(kv_gather_v4))
 {
-	LOCAL_ARRAY(gather_span, spans, GATHER_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(uint64_t, from, KV_GATHER_ROWS);
-	LOCAL_ARRAY(uint64_t, scales, KV_GATHER_ROWS);
+	LOCAL_ARRAY(kv_gather_shared, shared, 1);
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
-	const kv_gather_job job = KV_GATHER_JOB;
+	const kv_gather_job job = {SPMLA_KERNEL_VALUES(kv_gather), shared};
 	const uint32_t entry_bytes =
 		s.layout == SPMLA_LAYOUT_V4_FP8    ? SPMLA_V4_VALUE_BYTES
 		: s.layout == SPMLA_LAYOUT_V4_BF16 ? SPMLA_V4_BF16_BYTES
 						   : SPMLA_V4_E4M3_BYTES;
 	const uint32_t tiles = s.has_slots ? 1 : s.requests;
-	/* So few that one turn does them, if blocks are enough. */
-	const uint32_t rows = s.keys <= g_blocks() * KV_GATHER_V4_ROWS
-				      ? KV_GATHER_V4_ROWS
-				      : KV_GATHER_ROWS;
+	const uint32_t rows = kv_gather_v4_rows(s.keys);
 	uint32_t done = 0, tile, first;
 
 	for (tile = 0; tile < tiles; tile += GATHER_ITEMS) {
-		const uint32_t last = kv_gather_tile(&job, &to, tile, done,
-						     spans, sums, &first);
+		const uint32_t last =
+			kv_gather_tile(&job, &to, tile, done, &first);
 
 		first += g_block() * rows;
 		for (; first < last; first += g_blocks() * rows) {
-			kv_gather_places(&job, &to, spans, first, last, rows,
-					 entry_bytes, 1, from, scales);
-			kv_gather_v4_values(cache, from, scales, s.layout,
-					    s.kv_scale,
+			kv_gather_places(&job, &to, first, last, rows,
+					 entry_bytes, 1);
+			kv_gather_v4_values(cache, shared->from, shared->scales,
+					    s.layout, s.kv_scale,
 					    dst + (int64_t)first * s.dst_stride,
 					    s.dst_stride, s.whole_words, rows);
 		}

@@ -45,36 +45,34 @@ typedef struct compress_few {
 /* Rows of a step's tokens are mostly in order: asks for the first 32 pages of
  * row t, which are all that a ring has, while the token's row is on its way. */
 FN void
-compress_few_guess(GLOBAL const int32_t *block_table,
-		   GLOBAL const int32_t *table_cols,
-		   const spmla_k_kv_compress_scalars s, uint32_t t)
+compress_few_guess(const PRIVATE compress_job *job, uint32_t t)
 {
-	if ((g_item() == 0) & (t < s.rows))
-		g_prefetch(block_table + (uint64_t)t * s.table_stride);
-	if ((g_item() == 1) & (t < s.rows) & s.has_cols)
-		g_prefetch(table_cols + t);
+	const PRIVATE spmla_k_kv_compress_scalars *s = &job->s;
+
+	if ((g_item() == 0) & (t < s->rows))
+		g_prefetch(job->block_table + (uint64_t)t * s->table_stride);
+	if ((g_item() == 1) & (t < s->rows) & s->has_cols)
+		g_prefetch(job->table_cols + t);
 }
 
 /* Looks up row i of the group that token t ends; if it is in the state, its
  * columns from `column` on are asked for. */
 FN void
-compress_few_find(LOCAL compress_few *shared, const compress_near near,
-		  uint32_t t, int32_t row, int32_t position,
-		  GLOBAL const int32_t *block_table,
-		  GLOBAL const int32_t *table_cols, GLOBAL const float *kv,
-		  GLOBAL const float *score, GLOBAL const float *state,
-		  const spmla_k_kv_compress_scalars s, uint32_t i,
-		  uint32_t column)
+compress_few_find(const PRIVATE compress_job *job, LOCAL compress_few *shared,
+		  const compress_near near, uint32_t t, int32_t row,
+		  int32_t position, uint32_t i, uint32_t column)
 {
+	GLOBAL const float *state = compress_state(job);
 	const int32_t back = (int32_t)(SPMLA_COMPRESS_MOST - 1 - i);
 	const int64_t j = (int64_t)t - back;
-	uint64_t v = (uint64_t)kv + 4 * (uint64_t)j * (uint64_t)s.kv_stride;
-	uint64_t x =
-		(uint64_t)score + 4 * (uint64_t)j * (uint64_t)s.score_stride;
+	uint64_t v = (uint64_t)job->kv +
+		     4 * (uint64_t)j * (uint64_t)job->s.kv_stride;
+	uint64_t x = (uint64_t)job->score +
+		     4 * (uint64_t)j * (uint64_t)job->s.score_stride;
 	uint64_t at;
-	const uint32_t from = compress_place(
-		near, row, position - back, block_table, table_cols, s, i,
-		SPMLA_V4_DIM, SPMLA_COMPRESS_MOST, &at);
+	const uint32_t from =
+		compress_place(job, near, row, position - back, i, SPMLA_V4_DIM,
+			       SPMLA_COMPRESS_MOST, &at);
 
 	if (from != COMPRESS_CALL) {
 		compress_ask_row(state + at + column, SPMLA_V4_DIM);
@@ -145,13 +143,7 @@ compress_few_most(const LOCAL float *part)
 /* A slab of the key that token t ends, and the key if this block is the last;
  * then it returns, to the first item, what is bad about it. Barriers inside. */
 FN uint32_t
-compress_few_key(GLOBAL const int32_t *block_table,
-		 GLOBAL const int32_t *table_cols,
-		 GLOBAL const float *norm_weight, GLOBAL const float *cos_sin,
-		 GLOBAL const float *kv, GLOBAL const float *score,
-		 GLOBAL const float *ape, GLOBAL const uint8_t *state,
-		 GLOBAL uint8_t *cache, const spmla_k_kv_compress_scalars s,
-		 GLOBAL uint32_t *split_keys, LOCAL compress_few *shared,
+compress_few_key(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 		 const compress_near near, uint32_t t, uint32_t slab,
 		 int64_t slot, int32_t position, int32_t row)
 {
@@ -165,21 +157,20 @@ compress_few_key(GLOBAL const int32_t *block_table,
 	/* The key is stored by four columns an item. */
 	const uint32_t there = i < SPMLA_V4_DIM / COMPRESS_EACH;
 	GLOBAL const float *angles =
-		compress_angles(cos_sin, position, SPMLA_COMPRESS_MOST);
-	GLOBAL uint32_t *key = split_keys + (uint64_t)t * SPMLA_V4_DIM;
+		compress_angles(job->cos_sin, position, SPMLA_COMPRESS_MOST);
+	GLOBAL uint32_t *key = job->split_keys + (uint64_t)t * SPMLA_V4_DIM;
 	float most, sum, acc, c[COMPRESS_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
 	compress_end end = {{0.0f}, {0.0f}, {0.0f}};
 	uint32_t is_last, w[2];
 
 	if (i < SPMLA_COMPRESS_MOST) {
-		compress_few_find(shared, near, t, row, position, block_table,
-				  table_cols, kv, score,
-				  (GLOBAL const float *)state, s, i, column);
+		compress_few_find(job, shared, near, t, row, position, i,
+				  column);
 	} else if (i == SPMLA_COMPRESS_MOST) {
 		uint32_t entry;
-		GLOBAL uint8_t *page = compress_page(cache, slot, s, &entry);
+		GLOBAL uint8_t *page = compress_page(job, slot, &entry);
 
-		shared->page = (uint64_t)(page - cache);
+		shared->page = (uint64_t)(page - job->cache);
 		shared->entry = entry;
 		shared->lost = 0;
 		g_prefetch((GLOBAL const int32_t *)angles);
@@ -188,8 +179,9 @@ compress_few_key(GLOBAL const int32_t *block_table,
 	BARRIER();
 	is_last = shared->is_last;
 	if (is_last & there)
-		compress_load_end(&end, i, norm_weight, angles, SPMLA_V4_DIM);
-	compress_few_sum(shared, ape, part, column + q, &most, &sum, &acc);
+		compress_load_end(&end, i, job->norm_weight, angles,
+				  SPMLA_V4_DIM);
+	compress_few_sum(shared, job->ape, part, column + q, &most, &sum, &acc);
 	shared->most[q][part] = most;
 	shared->sum[part][q] = sum;
 	shared->acc[part][q] = acc;
@@ -207,11 +199,12 @@ compress_few_key(GLOBAL const int32_t *block_table,
 	if (there)
 		compress_await(key, shared->column, column,
 			       COMPRESS_FEW_COLUMNS, i, c);
-	compress_finish(shared->squares, c, i, there, end, s.norm_eps,
+	compress_finish(shared->squares, c, i, there, end, job->s.norm_eps,
 			shared->lost, SPMLA_V4_DIM, w);
 	if (there)
-		compress_store(w, i, 1, cache + shared->page, shared->entry,
-			       s.page_entries, s.layout, s.e4m3_scale);
+		compress_store(w, i, 1, job->cache + shared->page,
+			       shared->entry, job->s.page_entries,
+			       job->s.layout, job->s.e4m3_scale);
 	return shared->lost ? G_FAULT_PAGE : 0;
 }
 
@@ -220,6 +213,7 @@ void
 spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 {
 	LOCAL_ARRAY(compress_few, shared, 1);
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress)};
 	uint32_t u;
 
 	for (u = g_block(); u < s.tokens * COMPRESS_FEW_SLABS;
@@ -228,7 +222,7 @@ spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 		const uint32_t slab = u % COMPRESS_FEW_SLABS;
 		const uint32_t back = SPMLA_COMPRESS_MOST - 1 - g_item();
 		const compress_near near = compress_near_of(
-			positions, token_row, context_lens, s,
+			&job,
 			back < SPMLA_COMPRESS_MOST ? (int64_t)t - back : -1);
 		const int64_t slot = slot_mapping[t];
 		const int32_t position = positions[t];
@@ -237,18 +231,16 @@ spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 
 		if (g_item() == SPMLA_COMPRESS_MOST)
 			before = g_add(split_counts + t, 1);
-		compress_few_guess(block_table, table_cols, s, t);
+		compress_few_guess(&job, t);
 		compress_ask_norm(norm_weight, SPMLA_V4_DIM);
-		ends = compress_ends(slot, position, row, s,
+		ends = compress_ends(&job, slot, position, row,
 				     SPMLA_COMPRESS_MOST, &fault);
 		if (g_item() == SPMLA_COMPRESS_MOST)
 			shared->is_last = compress_is_last(
 				split_counts + t, before, COMPRESS_FEW_SLABS);
 		if (ends & !fault)
-			fault = compress_few_key(
-				block_table, table_cols, norm_weight, cos_sin,
-				kv, score, ape, state, cache, s, split_keys,
-				shared, near, t, slab, slot, position, row);
+			fault = compress_few_key(&job, shared, near, t, slab,
+						 slot, position, row);
 		else if (!ends || slab)
 			fault = 0; /* a bad token is its first slab's to tell */
 		if (fault && g_item() == 0)

@@ -15,8 +15,9 @@
 #include "spmla/platform/gpu/compress/compress_device.h"
 #include "spmla/platform/gpu/compress/compress_key_device.h"
 
-/* What a key is made of, and where it goes. */
-#define SPMLA_K_COMPRESS_KEY(P)        \
+#define SPMLA_K_kv_compress(P, S)      \
+	SPMLA_K_FAULT(P)               \
+	P(const int64_t, slot_mapping) \
 	P(const int32_t, positions)    \
 	P(const int32_t, token_row)    \
 	P(const int32_t, block_table)  \
@@ -28,12 +29,7 @@
 	P(const float, ape)            \
 	P(const int32_t, context_lens) \
 	P(const uint8_t, state)        \
-	P(uint8_t, cache)
-
-#define SPMLA_K_KV_COMPRESS(P, S)      \
-	SPMLA_K_FAULT(P)               \
-	P(const int64_t, slot_mapping) \
-	SPMLA_K_COMPRESS_KEY(P)        \
+	P(uint8_t, cache)              \
 	P(uint32_t, split_keys)        \
 	P(uint32_t, split_counts)      \
 	S(int64_t, kv_stride)          \
@@ -51,12 +47,12 @@
 	S(uint32_t, page_entries)      \
 	S(float, norm_eps)             \
 	S(float, e4m3_scale)
-#define SPMLA_K_kv_compress(P, S)       SPMLA_K_KV_COMPRESS(P, S)
-#define SPMLA_K_kv_compress_c128(P, S)  SPMLA_K_KV_COMPRESS(P, S)
-#define SPMLA_K_kv_compress_few(P, S)   SPMLA_K_KV_COMPRESS(P, S)
-#define SPMLA_K_kv_compress_index(P, S) SPMLA_K_KV_COMPRESS(P, S)
 SPMLA_KERNEL_SCALARS(kv_compress)
-/* The same struct. */
+
+/* The same parameters. */
+#define SPMLA_K_kv_compress_c128(P, S)  SPMLA_K_kv_compress(P, S)
+#define SPMLA_K_kv_compress_few(P, S)   SPMLA_K_kv_compress(P, S)
+#define SPMLA_K_kv_compress_index(P, S) SPMLA_K_kv_compress(P, S)
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_c128_scalars;
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_few_scalars;
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_index_scalars;
@@ -73,7 +69,16 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-#define COMPRESS_ARG(type, name) name,
+/* What each of the kernels was given. */
+typedef struct compress_job {
+	SPMLA_KERNEL_FIELDS(kv_compress)
+} compress_job;
+
+FN GLOBAL const float *
+compress_state(const PRIVATE compress_job *job)
+{
+	return (GLOBAL const float *)job->state;
+}
 
 /* Where a row of a group is. */
 enum { COMPRESS_STATE, COMPRESS_CALL, COMPRESS_NONE, COMPRESS_LOST };
@@ -128,38 +133,34 @@ typedef struct compress_sums {
 /* Whether a token ends a group; *fault: what is bad about it. Bits rather than
  * conditions, which would wait for one before they ask for the next. */
 FN uint32_t
-compress_ends(int64_t slot, int32_t position, int32_t row,
-	      const spmla_k_kv_compress_scalars s, const uint32_t ratio,
-	      PRIVATE uint32_t *fault)
+compress_ends(const PRIVATE compress_job *job, int64_t slot, int32_t position,
+	      int32_t row, const uint32_t ratio, PRIVATE uint32_t *fault)
 {
 	const uint32_t group = (uint32_t)position & ~(ratio - 1);
 	const uint32_t below = position < 0;
 	const uint32_t last = ((uint32_t)position + 1) % ratio == 0;
-	const uint32_t outside = below | (group >= s.cos_sin_rows);
+	const uint32_t outside = below | (group >= job->s.cos_sin_rows);
 
-	*fault = (uint32_t)row >= s.rows ? G_FAULT_ROW : 0;
+	*fault = (uint32_t)row >= job->s.rows ? G_FAULT_ROW : 0;
 	*fault = outside ? G_FAULT_POSITION : *fault;
-	*fault = (uint64_t)slot >= s.slots ? G_FAULT_SLOT : *fault;
+	*fault = (uint64_t)slot >= job->s.slots ? G_FAULT_SLOT : *fault;
 	return (slot >= 0) & (below | last);
 }
 
 /* Lists those of the items' units, slabs of tokens, that end a group; a bad one
  * is listed by its first slab. Barriers inside; no units before. */
 FN void
-compress_list(LOCAL compress_local *shared, GLOBAL const int32_t *positions,
-	      GLOBAL const int64_t *slot_mapping,
-	      GLOBAL const int32_t *token_row,
-	      const spmla_k_kv_compress_scalars s, uint32_t t, uint32_t slab,
-	      const uint32_t ratio)
+compress_list(const PRIVATE compress_job *job, LOCAL compress_local *shared,
+	      uint32_t t, uint32_t slab, const uint32_t ratio)
 {
-	const uint32_t there = t < s.tokens;
-	const int64_t slot = there ? slot_mapping[t] : -1;
-	const int32_t position = there ? positions[t] : 0;
-	const int32_t row = there ? token_row[t] : 0;
+	const uint32_t there = t < job->s.tokens;
+	const int64_t slot = there ? job->slot_mapping[t] : -1;
+	const int32_t position = there ? job->positions[t] : 0;
+	const int32_t row = there ? job->token_row[t] : 0;
 	uint32_t fault;
 
 	BARRIER();
-	if (compress_ends(slot, position, row, s, ratio, &fault) &&
+	if (compress_ends(job, slot, position, row, ratio, &fault) &&
 	    (!fault || slab == 0)) {
 		LOCAL compress_unit *u =
 			&shared->unit[g_local_add(&shared->units, 1)];
@@ -176,15 +177,15 @@ compress_list(LOCAL compress_local *shared, GLOBAL const int32_t *positions,
 
 /* Reports the faults of the list; a barrier inside. */
 FN void
-compress_report(const LOCAL compress_local *shared,
-		GLOBAL spmla_g_state *fault_state,
-		GLOBAL spmla_g_status *fault_status)
+compress_report(const PRIVATE compress_job *job,
+		const LOCAL compress_local *shared)
 {
 	const LOCAL compress_unit *u = &shared->unit[g_item()];
 
 	BARRIER();
 	if (g_item() < shared->units && u->fault)
-		g_fault(fault_state, fault_status, u->token, u->fault);
+		g_fault(job->fault_state, job->fault_status, u->token,
+			u->fault);
 }
 
 /* What token j of the call says of itself, if rows may be the call's and there
@@ -196,17 +197,14 @@ typedef struct compress_near {
 } compress_near;
 
 FN compress_near
-compress_near_of(GLOBAL const int32_t *positions,
-		 GLOBAL const int32_t *token_row,
-		 GLOBAL const int32_t *context_lens,
-		 const spmla_k_kv_compress_scalars s, int64_t j)
+compress_near_of(const PRIVATE compress_job *job, int64_t j)
 {
-	const uint32_t there = s.ring & (j >= 0);
+	const uint32_t there = job->s.ring & (j >= 0);
 	compress_near near;
 
-	near.row = there ? token_row[j] : -1;
-	near.position = there ? positions[j] : -1;
-	near.len = there & s.has_lens ? context_lens[j] : 1;
+	near.row = there ? job->token_row[j] : -1;
+	near.position = there ? job->positions[j] : -1;
+	near.len = there & job->s.has_lens ? job->context_lens[j] : 1;
 	return near;
 }
 
@@ -215,18 +213,17 @@ compress_near_of(GLOBAL const int32_t *positions,
  * key's first is made of. The table is asked for whether or not the call has
  * the row. */
 FN uint32_t
-compress_place(const compress_near near, int32_t row, int32_t p,
-	       GLOBAL const int32_t *block_table,
-	       GLOBAL const int32_t *table_cols,
-	       const spmla_k_kv_compress_scalars s, uint32_t i,
-	       const uint32_t dim, const uint32_t ratio, PRIVATE uint64_t *to)
+compress_place(const PRIVATE compress_job *job, const compress_near near,
+	       int32_t row, int32_t p, uint32_t i, const uint32_t dim,
+	       const uint32_t ratio, PRIVATE uint64_t *to)
 {
+	const PRIVATE spmla_k_kv_compress_scalars *s = &job->s;
 	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
 	uint64_t at;
 	const uint32_t there = g_state_at(
-		block_table, table_cols, s.has_cols, s.columns, s.table_stride,
-		s.ring, s.state_pages, s.state_page_bytes, s.state_entries,
-		width, (uint32_t)row, p, &at);
+		job->block_table, job->table_cols, s->has_cols, s->columns,
+		s->table_stride, s->ring, s->state_pages, s->state_page_bytes,
+		s->state_entries, width, (uint32_t)row, p, &at);
 	const uint32_t call = (p >= 0) & (near.row == row) &
 			      (near.position == p) & (near.len > 0);
 
@@ -251,14 +248,10 @@ compress_ask_row(GLOBAL const float *row, const uint32_t width)
  * If it is in the state and `ask` says so, 32 columns of it from `column` on
  * are asked for. */
 FN void
-compress_find(LOCAL compress_row *to, uint32_t first, uint32_t ask,
-	      const LOCAL compress_unit *u, GLOBAL const int32_t *positions,
-	      GLOBAL const int32_t *token_row,
-	      GLOBAL const int32_t *context_lens,
-	      GLOBAL const int32_t *block_table,
-	      GLOBAL const int32_t *table_cols, GLOBAL const float *state,
-	      const spmla_k_kv_compress_scalars s, uint32_t i, uint32_t column,
-	      const uint32_t dim, const uint32_t ratio)
+compress_find(const PRIVATE compress_job *job, LOCAL compress_row *to,
+	      uint32_t first, uint32_t ask, const LOCAL compress_unit *u,
+	      uint32_t i, uint32_t column, const uint32_t dim,
+	      const uint32_t ratio)
 {
 	const uint32_t overlap = ratio == SPMLA_COMPRESS_OVERLAP;
 	const uint32_t rows = overlap ? 2 * ratio : ratio;
@@ -266,19 +259,20 @@ compress_find(LOCAL compress_row *to, uint32_t first, uint32_t ask,
 	const int32_t back = (int32_t)(rows - 1 - i);
 	const int64_t j = (int64_t)u->token - back;
 	uint64_t at;
-	const uint32_t from = compress_place(
-		compress_near_of(positions, token_row, context_lens, s, j),
-		u->row, u->position - back, block_table, table_cols, s, i, dim,
-		ratio, &at);
+	const uint32_t from =
+		compress_place(job, compress_near_of(job, j), u->row,
+			       u->position - back, i, dim, ratio, &at);
 
 	if (first) {
 		to->at = at;
-		to->kv_at = (uint64_t)j * (uint64_t)s.kv_stride + col;
-		to->score_at = (uint64_t)j * (uint64_t)s.score_stride + col;
+		to->kv_at = (uint64_t)j * (uint64_t)job->s.kv_stride + col;
+		to->score_at =
+			(uint64_t)j * (uint64_t)job->s.score_stride + col;
 		to->from = from;
 	}
 	if (ask && from == COMPRESS_STATE)
-		compress_ask_row(state + at + column, overlap ? 2 * dim : dim);
+		compress_ask_row(compress_state(job) + at + column,
+				 overlap ? 2 * dim : dim);
 }
 
 /* ---- Columns ----------------------------------------------------------- */
@@ -300,11 +294,11 @@ compress_load4(GLOBAL const float *p, const uint32_t wide, PRIVATE uint32_t *x)
 /* What is not as in the state: the call's rows have no ape in their score yet,
  * and where there is none, what was read is the first entry's. */
 FN void
-compress_load_call(const LOCAL compress_row *row, uint32_t first,
-		   GLOBAL const float *kv, GLOBAL const float *score,
-		   GLOBAL const float *ape, uint32_t column, const uint32_t dim,
-		   const uint32_t ratio, const uint32_t wide,
-		   PRIVATE uint32_t *v, PRIVATE uint32_t *x)
+compress_load_call(const PRIVATE compress_job *job,
+		   const LOCAL compress_row *row, uint32_t first,
+		   uint32_t column, const uint32_t dim, const uint32_t ratio,
+		   const uint32_t wide, PRIVATE uint32_t *v,
+		   PRIVATE uint32_t *x)
 {
 	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
 	uint32_t z[COMPRESS_EACH], k, j;
@@ -313,9 +307,9 @@ compress_load_call(const LOCAL compress_row *row, uint32_t first,
 	for (k = 0; k < COMPRESS_STEP; k++) {
 		if (row[k].from != COMPRESS_CALL)
 			continue;
-		compress_load4(kv + row[k].kv_at + column, wide,
+		compress_load4(job->kv + row[k].kv_at + column, wide,
 			       v + COMPRESS_EACH * k);
-		compress_load4(score + row[k].score_at + column, wide,
+		compress_load4(job->score + row[k].score_at + column, wide,
 			       x + COMPRESS_EACH * k);
 	}
 	/* Of a saved row z is 0, which changes no more than the sign of a zero,
@@ -326,7 +320,7 @@ compress_load_call(const LOCAL compress_row *row, uint32_t first,
 
 		z[0] = z[1] = z[2] = z[3] = 0;
 		if (row[k].from == COMPRESS_CALL)
-			compress_load4(ape + first * width + column +
+			compress_load4(job->ape + first * width + column +
 					       k % ratio * width +
 					       (k < ratio ? 0 : dim),
 				       wide, z);
@@ -371,10 +365,8 @@ compress_weigh(const PRIVATE uint32_t *v, const PRIVATE uint32_t *x,
 /* Four columns of 8 rows, which are the group's from `first` on; returns
  * whether one is lost. */
 FN uint32_t
-compress_sum(const LOCAL compress_row *row, uint32_t first,
-	     GLOBAL const float *kv, GLOBAL const float *score,
-	     GLOBAL const float *ape, GLOBAL const float *state,
-	     uint32_t column, uint32_t wide, const uint32_t dim,
+compress_sum(const PRIVATE compress_job *job, const LOCAL compress_row *row,
+	     uint32_t first, uint32_t column, const uint32_t dim,
 	     const uint32_t ratio, PRIVATE compress_sums *to)
 {
 	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
@@ -384,19 +376,20 @@ compress_sum(const LOCAL compress_row *row, uint32_t first,
 
 	UNROLL
 	for (k = 0; k < COMPRESS_STEP; k++) {
-		GLOBAL const float *p = state + row[k].at + column;
+		GLOBAL const float *p =
+			compress_state(job) + row[k].at + column;
 
 		g_load4(p, v + COMPRESS_EACH * k);
 		g_load4(p + width, x + COMPRESS_EACH * k);
 		other |= row[k].from != COMPRESS_STATE;
 		lost |= row[k].from == COMPRESS_LOST;
 	}
-	if (other && wide)
-		compress_load_call(row, first, kv, score, ape, column, dim,
-				   ratio, 1, v, x);
+	if (other && job->s.wide)
+		compress_load_call(job, row, first, column, dim, ratio, 1, v,
+				   x);
 	else if (other)
-		compress_load_call(row, first, kv, score, ape, column, dim,
-				   ratio, 0, v, x);
+		compress_load_call(job, row, first, column, dim, ratio, 0, v,
+				   x);
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH; j++)
 		compress_weigh(v + j, x + j, COMPRESS_EACH, &to->most[j],
@@ -431,13 +424,13 @@ compress_join(float most, float all, float sum, float acc)
 
 /* A page of a slot, and which entry of it. */
 FN GLOBAL uint8_t *
-compress_page(GLOBAL uint8_t *cache, int64_t slot,
-	      const spmla_k_kv_compress_scalars s, PRIVATE uint32_t *entry)
+compress_page(const PRIVATE compress_job *job, int64_t slot,
+	      PRIVATE uint32_t *entry)
 {
-	const uint64_t page = (uint64_t)slot / s.page_entries;
+	const uint64_t page = (uint64_t)slot / job->s.page_entries;
 
-	*entry = (uint32_t)((uint64_t)slot - page * s.page_entries);
-	return cache + page * s.page_stride_bytes;
+	*entry = (uint32_t)((uint64_t)slot - page * job->s.page_entries);
+	return job->cache + page * job->s.page_stride_bytes;
 }
 
 /* ---- Ratio 4 ----------------------------------------------------------- */
@@ -445,9 +438,8 @@ compress_page(GLOBAL uint8_t *cache, int64_t slot,
 /* The keys from n of the list on, as many as the items have columns for, a
  * key's by its dim / 4 items. */
 FN void
-compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
-		      const spmla_k_kv_compress_scalars s,
-	      LOCAL compress_local *shared, uint32_t n, const uint32_t dim)
+compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
+	      uint32_t n, const uint32_t dim)
 {
 	const uint32_t items = dim / COMPRESS_EACH;
 	const uint32_t key = g_item() / items, q = g_item() % items;
@@ -456,47 +448,43 @@ compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 	LOCAL compress_row *row = &shared->row[COMPRESS_STEP * key];
 	const uint32_t live = n + key < shared->units && !u->fault;
 	float c[COMPRESS_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
-	GLOBAL const float *angles = cos_sin;
+	GLOBAL const float *angles = job->cos_sin;
 	uint32_t lost = 0, entry, w[2], j;
 	compress_sums sums;
 	compress_end end;
 	GLOBAL uint8_t *page;
 
 	if (live) {
-		compress_find(row + q / lanes, q % lanes == 0,
+		compress_find(job, row + q / lanes, q % lanes == 0,
 			      shared->units <= COMPRESS_ITEMS / items, u,
-			      positions, token_row, context_lens, block_table,
-			      table_cols, (GLOBAL const float *)state, s,
 			      q / lanes, 32 * (q % lanes), dim,
 			      SPMLA_COMPRESS_OVERLAP);
-		compress_ask_angles(cos_sin, u->position, q,
+		compress_ask_angles(job->cos_sin, u->position, q,
 				    SPMLA_COMPRESS_OVERLAP);
 	}
 	/* A long division, while rows are on their way. */
-	page = compress_page(cache, live ? u->slot : 0, s, &entry);
+	page = compress_page(job, live ? u->slot : 0, &entry);
 	BARRIER();
 	if (live) {
-		lost = compress_sum(row, 0, kv, score, ape,
-				    (GLOBAL const float *)state,
-				    COMPRESS_EACH * q, s.wide, dim,
+		lost = compress_sum(job, row, 0, COMPRESS_EACH * q, dim,
 				    SPMLA_COMPRESS_OVERLAP, &sums);
 		UNROLL
 		for (j = 0; j < COMPRESS_EACH; j++)
 			c[j] = g_div_rn(sums.acc[j], sums.sum[j]);
-		angles = compress_angles(cos_sin, u->position,
+		angles = compress_angles(job->cos_sin, u->position,
 					 SPMLA_COMPRESS_OVERLAP);
 	}
-	compress_load_end(&end, q, norm_weight, angles, dim);
+	compress_load_end(&end, q, job->norm_weight, angles, dim);
 	compress_finish(shared->squares +
 				(dim + COMPRESS_GAP * COMPRESS_LANES) * key,
-			c, q, 1, end, s.norm_eps, lost, dim, w);
+			c, q, 1, end, job->s.norm_eps, lost, dim, w);
 	if (dim == SPMLA_V4_DIM)
-		compress_store(w, q, live, page, entry, s.page_entries,
-			       s.layout, s.e4m3_scale);
+		compress_store(w, q, live, page, entry, job->s.page_entries,
+			       job->s.layout, job->s.e4m3_scale);
 	else
 		compress_store_index(
 			shared->largest + items / COMPRESS_LANES * key, w, q,
-			live, page, entry, s.page_entries, s.layout);
+			live, page, entry, job->s.page_entries, job->s.layout);
 	if (live && lost && q == 0)
 		u->fault = G_FAULT_PAGE;
 }
@@ -506,19 +494,17 @@ compress_keys(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 /* Columns of a slab, to where `columns` begins; returns whether a row is lost.
  * A barrier inside. */
 FN uint32_t
-compress_slab(const LOCAL compress_row *row, LOCAL compress_parts *parts,
-	      GLOBAL const float *kv, GLOBAL const float *score,
-	      GLOBAL const float *ape, GLOBAL const float *state, uint32_t slab,
-	      uint32_t wide, LOCAL float *columns)
+compress_slab(const PRIVATE compress_job *job, const LOCAL compress_row *row,
+	      LOCAL compress_parts *parts, uint32_t slab, LOCAL float *columns)
 {
 	const uint32_t items = COMPRESS_SLAB / COMPRESS_EACH;
 	const uint32_t part = g_item() / items, q = g_item() % items;
 	compress_sums sums;
 	uint32_t lost, j;
 
-	lost = compress_sum(row + COMPRESS_STEP * part, COMPRESS_STEP * part,
-			    kv, score, ape, state,
-			    COMPRESS_SLAB * slab + COMPRESS_EACH * q, wide,
+	lost = compress_sum(job, row + COMPRESS_STEP * part,
+			    COMPRESS_STEP * part,
+			    COMPRESS_SLAB * slab + COMPRESS_EACH * q,
 			    SPMLA_V4_DIM, SPMLA_COMPRESS_MOST, &sums);
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH; j++) {
@@ -600,17 +586,15 @@ compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
 
 /* Unit n of the list, a key or a slab of one. */
 FN void
-compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
-		       const spmla_k_kv_compress_scalars s,
-	       GLOBAL uint32_t *split_keys, GLOBAL uint32_t *split_counts,
-	       LOCAL compress_local *shared, LOCAL compress_parts *parts,
-	       uint32_t n)
+compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
+	       LOCAL compress_parts *parts, uint32_t n)
 {
-	const uint32_t i = g_item(), slabs = s.split ? 1 : COMPRESS_SLABS;
+	const PRIVATE spmla_k_kv_compress_scalars *s = &job->s;
+	const uint32_t i = g_item(), slabs = s->split ? 1 : COMPRESS_SLABS;
 	LOCAL compress_unit *u = &shared->unit[n];
-	const uint64_t token = s.split ? u->token : 0; /* of no array */
-	GLOBAL uint32_t *key = split_keys + token * SPMLA_V4_DIM;
-	GLOBAL uint32_t *count = split_counts + token;
+	const uint64_t token = s->split ? u->token : 0; /* of no array */
+	GLOBAL uint32_t *key = job->split_keys + token * SPMLA_V4_DIM;
+	GLOBAL uint32_t *count = job->split_counts + token;
 	const uint32_t first = COMPRESS_SLAB * u->slab;
 	uint32_t lost = 0, before = 0, entry, w[2], k;
 	float c[COMPRESS_EACH];
@@ -619,41 +603,37 @@ compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 
 	if (u->fault)
 		return;
-	if (i == 0 && s.split)
+	if (i == 0 && s->split)
 		before = g_add(count, 1);
-	compress_find(&shared->row[i], 1, shared->units == 1, u, positions,
-		      token_row, context_lens, block_table, table_cols,
-		      (GLOBAL const float *)state, s, i, first, SPMLA_V4_DIM,
-		      SPMLA_COMPRESS_MOST);
-	compress_ask_angles(cos_sin, u->position, i, SPMLA_COMPRESS_MOST);
+	compress_find(job, &shared->row[i], 1, shared->units == 1, u, i, first,
+		      SPMLA_V4_DIM, SPMLA_COMPRESS_MOST);
+	compress_ask_angles(job->cos_sin, u->position, i, SPMLA_COMPRESS_MOST);
 	BARRIER();
-	if (i == 0 && s.split)
+	if (i == 0 && s->split)
 		parts->is_last =
 			compress_is_last(count, before, COMPRESS_SLABS);
 	for (k = 0; k < slabs; k++) {
-		lost = compress_slab(shared->row, parts, kv, score, ape,
-				     (GLOBAL const float *)state, u->slab + k,
-				     s.wide,
+		lost = compress_slab(job, shared->row, parts, u->slab + k,
 				     parts->column + first + COMPRESS_SLAB * k);
 		BARRIER();
 	}
-	if (s.split && !parts->is_last) {
+	if (s->split && !parts->is_last) {
 		if (i < COMPRESS_SLAB)
 			compress_hand_on(key + first + i,
 					 parts->column[first + i]);
 		return;
 	}
 	compress_load_end(
-		&end, i, norm_weight,
-		compress_angles(cos_sin, u->position, SPMLA_COMPRESS_MOST),
+		&end, i, job->norm_weight,
+		compress_angles(job->cos_sin, u->position, SPMLA_COMPRESS_MOST),
 		SPMLA_V4_DIM);
 	compress_await(key, parts->column + first, first, COMPRESS_SLAB * slabs,
 		       i, c);
-	compress_finish(shared->squares, c, i, 1, end, s.norm_eps, lost,
+	compress_finish(shared->squares, c, i, 1, end, s->norm_eps, lost,
 			SPMLA_V4_DIM, w);
-	page = compress_page(cache, u->slot, s, &entry);
-	compress_store(w, i, 1, page, entry, s.page_entries, s.layout,
-		       s.e4m3_scale);
+	page = compress_page(job, u->slot, &entry);
+	compress_store(w, i, 1, page, entry, s->page_entries, s->layout,
+		       s->e4m3_scale);
 	if (lost && i == 0)
 		u->fault = G_FAULT_PAGE;
 }
@@ -663,44 +643,39 @@ compress_slabs(SPMLA_K_COMPRESS_KEY(SPMLA_I_K_PARAM)
 /* Neighbouring tokens are a block's: one in `ratio` of them ends a group, and
  * the others cost only their slot. Slabs of a key are neighbouring blocks'. */
 FN void
-compress_run(SPMLA_K_KV_COMPRESS(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
-		     const spmla_k_kv_compress_scalars s,
-	     LOCAL compress_local *shared, LOCAL compress_parts *parts,
-	     const uint32_t dim, const uint32_t ratio)
+compress_run(const PRIVATE compress_job *job, LOCAL compress_local *shared,
+	     LOCAL compress_parts *parts, const uint32_t dim,
+	     const uint32_t ratio)
 {
-	const uint32_t split = ratio == SPMLA_COMPRESS_MOST && s.split;
+	const PRIVATE spmla_k_kv_compress_scalars *s = &job->s;
+	const uint32_t split = ratio == SPMLA_COMPRESS_MOST && s->split;
 	const uint32_t slabs = split ? COMPRESS_SLABS : 1;
 	const uint32_t together = SPMLA_V4_DIM / dim;
 	uint32_t first = 0, n;
 
-	compress_ask_norm(norm_weight, dim);
+	compress_ask_norm(job->norm_weight, dim);
 	for (;;) {
 		const uint32_t i = first + g_item();
 		const uint64_t u = split ? (uint64_t)g_blocks() * i + g_block()
-					 : (uint64_t)g_block() * s.share + i;
+					 : (uint64_t)g_block() * s->share + i;
 		const uint32_t there =
-			i < s.share && u < (uint64_t)s.tokens * slabs;
+			i < s->share && u < (uint64_t)s->tokens * slabs;
 
 		if (g_item() == 0) {
 			shared->units = 0;
 			shared->first = first;
 		}
-		compress_list(shared, positions, slot_mapping, token_row, s,
-			      there ? (uint32_t)(u / slabs) : s.tokens,
+		compress_list(job, shared,
+			      there ? (uint32_t)(u / slabs) : s->tokens,
 			      (uint32_t)(u % slabs), ratio);
 		for (n = 0; n < shared->units; n += together)
 			if (ratio == SPMLA_COMPRESS_MOST)
-				compress_slabs(
-					SPMLA_K_COMPRESS_KEY(COMPRESS_ARG) s,
-					split_keys, split_counts, shared, parts,
-					n);
+				compress_slabs(job, shared, parts, n);
 			else
-				compress_keys(SPMLA_K_COMPRESS_KEY(COMPRESS_ARG)
-						      s,
-					      shared, n, dim);
-		compress_report(shared, fault_state, fault_status);
+				compress_keys(job, shared, n, dim);
+		compress_report(job, shared);
 		first = shared->first + COMPRESS_ITEMS;
-		if (first >= s.share)
+		if (first >= s->share)
 			break;
 		BARRIER();
 	}
@@ -711,9 +686,9 @@ void
 spmla_k_kv_compress(SPMLA_KERNEL_ARGS(kv_compress))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress)};
 
-	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
-		     shared, (LOCAL compress_parts *)0, SPMLA_V4_DIM,
+	compress_run(&job, shared, (LOCAL compress_parts *)0, SPMLA_V4_DIM,
 		     SPMLA_COMPRESS_OVERLAP);
 }
 
@@ -723,9 +698,9 @@ spmla_k_kv_compress_c128(SPMLA_KERNEL_ARGS(kv_compress_c128))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
 	LOCAL_ARRAY(compress_parts, parts, 1);
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress)};
 
-	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
-		     shared, parts, SPMLA_V4_DIM, SPMLA_COMPRESS_MOST);
+	compress_run(&job, shared, parts, SPMLA_V4_DIM, SPMLA_COMPRESS_MOST);
 }
 
 SPMLA_KERNEL_BLOCKS(kv_compress_index, 4)
@@ -733,12 +708,11 @@ void
 spmla_k_kv_compress_index(SPMLA_KERNEL_ARGS(kv_compress_index))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress)};
 
-	compress_run(SPMLA_K_KV_COMPRESS(COMPRESS_ARG, SPMLA_I_K_NONE) s,
-		     shared, (LOCAL compress_parts *)0, SPMLA_INDEX_DIM,
+	compress_run(&job, shared, (LOCAL compress_parts *)0, SPMLA_INDEX_DIM,
 		     SPMLA_COMPRESS_OVERLAP);
 }
 
-#undef COMPRESS_ARG
 #endif
 #endif

@@ -9,7 +9,8 @@
 #define SPMLA_I_K_NONE(type, name)
 #define SPMLA_I_K_FIELD(type, name)   type name;
 #define SPMLA_I_K_PARAM(type, name)   GLOBAL type *name,
-#define SPMLA_I_K_POINTER(type, name) type *name;
+#define SPMLA_I_K_POINTER(type, name) GLOBAL type *name;
+#define SPMLA_I_K_NAME(type, name)    name,
 
 /* struct spmla_k_<stem>_scalars; after the list, before the kernel. */
 #define SPMLA_KERNEL_SCALARS(stem)                              \
@@ -17,11 +18,18 @@
 		SPMLA_K_##stem(SPMLA_I_K_NONE, SPMLA_I_K_FIELD) \
 	} spmla_k_##stem##_scalars;
 
+/* All parameters as fields of a struct, for functions that share them; and, in
+ * a kernel, the initializers of those fields. */
+#define SPMLA_KERNEL_FIELDS(stem)                         \
+	SPMLA_K_##stem(SPMLA_I_K_POINTER, SPMLA_I_K_NONE) \
+		spmla_k_##stem##_scalars s;
+#define SPMLA_KERNEL_VALUES(stem) \
+	SPMLA_K_##stem(SPMLA_I_K_NAME, SPMLA_I_K_NONE) s
+
 /* struct spmla_k_<stem>_params: what the host binds, in the kernel's order. */
-#define SPMLA_KERNEL_PARAMS(stem)                                          \
-	typedef struct spmla_k_##stem##_params {                           \
-		SPMLA_K_##stem(SPMLA_I_K_POINTER, SPMLA_I_K_NONE) spmla_k_ \
-			##stem##_scalars s;                                \
+#define SPMLA_KERNEL_PARAMS(stem)                \
+	typedef struct spmla_k_##stem##_params { \
+		SPMLA_KERNEL_FIELDS(stem)        \
 	} spmla_k_##stem##_params;
 
 /* Stands before the definition of spmla_k_<stem>. */

@@ -208,5 +208,21 @@ g_first_above(LOCAL const uint32_t *ends, uint32_t low, uint32_t high,
 	return low;
 }
 
+/* The same of 64 bits. */
+FN uint32_t
+g_first_above64(LOCAL const uint64_t *ends, uint32_t low, uint32_t high,
+		uint64_t x)
+{
+	while (low < high) {
+		const uint32_t middle = (low + high) / 2;
+
+		if (ends[middle] > x)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
 #endif
 #endif

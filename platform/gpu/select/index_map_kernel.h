@@ -84,6 +84,136 @@ index_map_offset(const PRIVATE index_map_token *of, int32_t index, uint32_t col,
 	return (int32_t)((uint32_t)index - col * page_tokens);
 }
 
+/* What either kernel was given; `sums` has 2 * INDEX_MAP_SUBGROUPS entries, or
+ * those of a scan if slots are made compact. */
+typedef struct index_map_job {
+	SPMLA_KERNEL_FIELDS(index_map)
+	LOCAL uint64_t *sums;
+} index_map_job;
+
+/* What token t says, whose row of the table is `row`. */
+FN index_map_token
+index_map_token_of(const PRIVATE index_map_job *job, uint32_t t, uint32_t row)
+{
+	const PRIVATE spmla_k_index_map_scalars *s = &job->s;
+	const int32_t id = s->has_ids ? job->workspace_ids[t] : -1;
+	const int32_t context = s->has_context ? job->context_lens[t] : 0;
+	const int32_t len = s->has_lens ? job->lens[t] : 0;
+	index_map_token of;
+
+	of.len = !s->has_lens ? s->k : len > 0 ? (uint32_t)len : 0;
+	of.len = of.len < s->k ? of.len : s->k;
+	if (s->has_slots && job->slot_mapping[t] < 0)
+		of.len = 0;
+	of.context = !s->has_context ? 0x80000000u
+		     : context > 0   ? (uint32_t)context
+				     : 0;
+	of.is_kept = id >= 0;
+	of.is_bad = id >= 0 ? (uint32_t)id >= s->workspaces : row >= s->rows;
+	of.columns = s->columns;
+	of.start = 0;
+	if (!of.is_bad && id >= 0)
+		of.start = job->workspace_starts[id];
+	if (!of.is_bad && id < 0 && s->has_cols) {
+		const int32_t cols = job->table_cols[row];
+
+		of.columns = cols < 0 ? 0 : (uint32_t)cols;
+		if (of.columns > s->columns)
+			of.columns = s->columns;
+	}
+	return of;
+}
+
+/* The item's indices of a piece, which begins with entry `base` of the row
+ * `in`, as slots; -1 for none. Returns the faults, four bits each. */
+FN uint32_t
+index_map_piece(const PRIVATE index_map_job *job,
+		const PRIVATE index_map_token *of, GLOBAL const int32_t *in,
+		GLOBAL const int32_t *pages, uint32_t base,
+		PRIVATE int32_t *slots)
+{
+	const PRIVATE spmla_k_index_map_scalars *s = &job->s;
+	int32_t page[INDEX_MAP_EACH];
+	uint32_t faults = 0, u;
+
+	UNROLL
+	for (u = 0; u < INDEX_MAP_EACH; u++) {
+		const uint32_t j = base + u * INDEX_MAP_ITEMS + g_item();
+
+		slots[u] = -1;
+		if (j < of->len)
+			slots[u] = in[j];
+	}
+	UNROLL
+	for (u = 0; u < INDEX_MAP_EACH; u++) {
+		const uint32_t col = (uint32_t)slots[u] / s->page_tokens;
+
+		slots[u] = index_map_offset(of, slots[u], col, s->columns,
+					    s->page_tokens);
+		page[u] = 0;
+		if (slots[u] >= 0 && !of->is_kept)
+			page[u] = pages[col];
+	}
+	UNROLL
+	for (u = 0; u < INDEX_MAP_EACH; u++) {
+		const int64_t slot = (int64_t)page[u] * s->page_stride_rows +
+				     of->start + slots[u];
+		const uint32_t none = slots[u] < 0;
+		uint32_t fault = 0;
+
+		if (none)
+			fault = (uint32_t)(-1 - slots[u]);
+		else if ((uint32_t)page[u] >= s->pool_pages)
+			fault = G_FAULT_PAGE;
+		else if (slot < 0 || slot > 0x7fffffff)
+			fault = G_FAULT_INDEX;
+		faults |= fault << 4 * u;
+		slots[u] = none || fault ? -1 : (int32_t)slot;
+	}
+	return faults;
+}
+
+/* Writes a piece as it is; returns how many slots of the item's there are. */
+FN uint32_t
+index_map_write(const PRIVATE int32_t *slots, uint32_t base, uint32_t k,
+		GLOBAL int32_t *out)
+{
+	uint32_t valid = 0, u;
+
+	UNROLL
+	for (u = 0; u < INDEX_MAP_EACH; u++) {
+		const uint32_t j = base + u * INDEX_MAP_ITEMS + g_item();
+
+		valid += slots[u] >= 0;
+		if (j < k)
+			out[j] = slots[u];
+	}
+	return valid;
+}
+
+/* Writes the slots of a piece that are there behind the block's first `valid`;
+ * returns how many that makes. A scan's barriers lie between the reads of a
+ * piece and its writes, which do not go past it: the row may be in place. */
+FN uint32_t
+index_map_append(const PRIVATE int32_t *slots, uint32_t base, uint32_t len,
+		 uint32_t valid, GLOBAL int32_t *out, LOCAL uint64_t *sums)
+{
+	uint32_t u;
+
+	UNROLL
+	for (u = 0; u < INDEX_MAP_EACH; u++) {
+		uint32_t at, some;
+
+		if (base + u * INDEX_MAP_ITEMS >= len)
+			continue;
+		at = g_scan_flags(slots[u] >= 0, INDEX_MAP_ITEMS, sums, &some);
+		if (slots[u] >= 0)
+			out[valid + at] = slots[u];
+		valid += some;
+	}
+	return valid;
+}
+
 /* The sum over the block, for item 0. A barrier. */
 FN uint32_t
 index_map_sum(uint32_t x, LOCAL uint64_t *sums)
@@ -101,143 +231,58 @@ index_map_sum(uint32_t x, LOCAL uint64_t *sums)
 	return x;
 }
 
-/* Both kernels; `compact` is a constant. sums has 2 * INDEX_MAP_SUBGROUPS
- * entries, or those of a scan if it is compact. */
+/* Both kernels: rows as they are, or `compact`. */
 FN void
-index_map_all(GLOBAL spmla_g_state *fault_state,
-	      GLOBAL spmla_g_status *fault_status,
-	      GLOBAL const int32_t *token_row,
-	      GLOBAL const int32_t *block_table,
-	      GLOBAL const int32_t *table_cols, GLOBAL const int32_t *indices,
-	      GLOBAL const int32_t *lens, GLOBAL int32_t *slots,
-	      GLOBAL int32_t *valid_counts, GLOBAL const int32_t *workspace_ids,
-	      GLOBAL const int32_t *workspace_starts,
-	      GLOBAL const int32_t *context_lens,
-	      GLOBAL const int64_t *slot_mapping,
-	      const PRIVATE spmla_k_index_map_scalars *s, uint32_t compact,
-	      LOCAL uint64_t *sums)
+index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 {
-	const uint32_t i = g_item();
-	uint32_t t, u, turn = 0;
+	const PRIVATE spmla_k_index_map_scalars *s = &job->s;
+	uint32_t t, turn = 0;
 
 	for (t = g_block(); t < s->tokens; t += g_blocks()) {
 		GLOBAL const int32_t *in =
-			indices + (int64_t)t * s->indices_stride;
-		GLOBAL int32_t *out = slots + (int64_t)t * s->slots_stride;
-		GLOBAL const int32_t *pages;
-		const int32_t id = s->has_ids ? workspace_ids[t] : -1;
-		const uint32_t row = (uint32_t)token_row[t];
-		const int32_t context = s->has_context ? context_lens[t] : 0;
-		const int32_t len = s->has_lens ? lens[t] : 0;
-		uint32_t valid = 0, base, j;
-		index_map_token of;
-
-		of.len = !s->has_lens ? s->k : len > 0 ? (uint32_t)len : 0;
-		of.len = of.len < s->k ? of.len : s->k;
-		if (s->has_slots && slot_mapping[t] < 0)
-			of.len = 0;
-		of.context = !s->has_context ? 0x80000000u
-			     : context > 0   ? (uint32_t)context
-					     : 0;
-		pages = block_table +
+			job->indices + (int64_t)t * s->indices_stride;
+		GLOBAL int32_t *out = job->slots + (int64_t)t * s->slots_stride;
+		const uint32_t row = (uint32_t)job->token_row[t];
+		GLOBAL const int32_t *pages =
+			job->block_table +
 			(row < s->rows ? (uint64_t)row * s->stride : 0);
-		of.is_kept = id >= 0;
-		of.is_bad = id >= 0 ? (uint32_t)id >= s->workspaces
-				    : row >= s->rows;
-		of.columns = s->columns;
-		of.start = 0;
-		if (!of.is_bad && id >= 0)
-			of.start = workspace_starts[id];
-		if (!of.is_bad && id < 0 && s->has_cols) {
-			const int32_t cols = table_cols[row];
+		const index_map_token of = index_map_token_of(job, t, row);
+		/* The item's slots, or the block's if they are compact. */
+		uint32_t valid = 0, base, j;
 
-			of.columns = cols < 0 ? 0 : (uint32_t)cols;
-			if (of.columns > s->columns)
-				of.columns = s->columns;
-		}
 		for (base = 0; base < (compact ? of.len : s->k);
 		     base += INDEX_MAP_EACH * INDEX_MAP_ITEMS) {
-			int32_t index[INDEX_MAP_EACH], page[INDEX_MAP_EACH];
-			uint32_t faults = 0;
+			int32_t piece[INDEX_MAP_EACH];
+			uint32_t faults = index_map_piece(job, &of, in, pages,
+							  base, piece);
 
-			UNROLL
-			for (u = 0; u < INDEX_MAP_EACH; u++) {
-				j = base + u * INDEX_MAP_ITEMS + i;
-				index[u] = -1;
-				if (j < of.len)
-					index[u] = in[j];
-			}
-			UNROLL
-			for (u = 0; u < INDEX_MAP_EACH; u++) {
-				const uint32_t col =
-					(uint32_t)index[u] / s->page_tokens;
-
-				index[u] = index_map_offset(&of, index[u], col,
-							    s->columns,
-							    s->page_tokens);
-				page[u] = 0;
-				if (index[u] >= 0 && !of.is_kept)
-					page[u] = pages[col];
-			}
-			UNROLL
-			for (u = 0; u < INDEX_MAP_EACH; u++) {
-				const int64_t slot =
-					(int64_t)page[u] * s->page_stride_rows +
-					of.start + index[u];
-				const uint32_t none = index[u] < 0;
-				uint32_t fault = 0;
-
-				if (none)
-					fault = (uint32_t)(-1 - index[u]);
-				else if ((uint32_t)page[u] >= s->pool_pages)
-					fault = G_FAULT_PAGE;
-				else if (slot < 0 || slot > 0x7fffffff)
-					fault = G_FAULT_INDEX;
-				faults |= fault << 4 * u;
-				index[u] = none || fault ? -1 : (int32_t)slot;
-				j = base + u * INDEX_MAP_ITEMS + i;
-				if (compact)
-					continue;
-				valid += index[u] >= 0;
-				if (j < s->k)
-					out[j] = index[u];
-			}
+			if (!compact)
+				valid +=
+					index_map_write(piece, base, s->k, out);
 			for (; faults; faults >>= 4)
 				if (faults & 15u)
-					g_fault(fault_state, fault_status,
+					g_fault(job->fault_state,
+						job->fault_status,
 						row < s->rows ? row : t,
 						faults & 15u);
-			if (!compact)
-				continue;
-			/* A scan's barriers lie between the reads of a piece
-			 * and its writes, which do not go past it: the row may
-			 * be in place. `valid` is the block's here. */
-			UNROLL
-			for (u = 0; u < INDEX_MAP_EACH; u++) {
-				uint32_t at, some;
-
-				if (base + u * INDEX_MAP_ITEMS >= of.len)
-					continue;
-				at = g_scan_flags(index[u] >= 0,
-						  INDEX_MAP_ITEMS, sums, &some);
-				if (index[u] >= 0)
-					out[valid + at] = index[u];
-				valid += some;
-			}
+			if (compact)
+				valid = index_map_append(piece, base, of.len,
+							 valid, out, job->sums);
 		}
-		for (j = valid + i; compact && j < s->k; j += INDEX_MAP_ITEMS)
+		for (j = valid + g_item(); compact && j < s->k;
+		     j += INDEX_MAP_ITEMS)
 			out[j] = -1;
 		if (!s->has_counts)
 			continue;
 		/* Two sets of sums in turn: one barrier a token. */
 		if (!compact) {
-			valid = index_map_sum(valid, sums + turn);
+			valid = index_map_sum(valid, job->sums + turn);
 			turn ^= INDEX_MAP_SUBGROUPS;
 		}
-		if (i == 0) {
-			if (!s->has_slots || slot_mapping[t] >= 0)
+		if (g_item() == 0) {
+			if (!s->has_slots || job->slot_mapping[t] >= 0)
 				valid += s->entries_before;
-			valid_counts[t] = (int32_t)valid;
+			job->valid_counts[t] = (int32_t)valid;
 		}
 	}
 }
@@ -248,11 +293,9 @@ void
 spmla_k_index_map(SPMLA_KERNEL_ARGS(index_map))
 {
 	LOCAL_ARRAY(uint64_t, sums, 2 * INDEX_MAP_SUBGROUPS);
+	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map), sums};
 
-	index_map_all(fault_state, fault_status, token_row, block_table,
-		      table_cols, indices, lens, slots, valid_counts,
-		      workspace_ids, workspace_starts, context_lens,
-		      slot_mapping, &s, 0, sums);
+	index_map_all(&job, 0);
 }
 
 SPMLA_KERNEL_BLOCKS(index_map_compact, 2)
@@ -260,11 +303,9 @@ void
 spmla_k_index_map_compact(SPMLA_KERNEL_ARGS(index_map_compact))
 {
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map), sums};
 
-	index_map_all(fault_state, fault_status, token_row, block_table,
-		      table_cols, indices, lens, slots, valid_counts,
-		      workspace_ids, workspace_starts, context_lens,
-		      slot_mapping, &s, 1, sums);
+	index_map_all(&job, 1);
 }
 
 #endif

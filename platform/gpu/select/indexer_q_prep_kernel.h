@@ -182,19 +182,19 @@ q_prep_store(GLOBAL uint8_t *p, uint32_t wide, uint32_t words,
 		p[i] = (uint8_t)(codes[i / 4] >> 8 * (i % 4));
 }
 
+/* What either kernel was given. */
+typedef struct q_prep_job {
+	SPMLA_KERNEL_FIELDS(indexer_q_prep)
+} q_prep_job;
+
 /* Both kernels; `mxfp4` and `wide` are constants, so that nothing that is not
  * done stands between loads. `wide`: addresses of a lane's values, codes and
  * factors are multiples of what they take. */
 FN void
-q_prep_all(GLOBAL spmla_g_state *fault_state,
-	   GLOBAL spmla_g_status *fault_status, GLOBAL const uint16_t *q,
-	   GLOBAL const uint16_t *weights16, GLOBAL const float *weights32,
-	   GLOBAL const int32_t *positions, GLOBAL const float *cos_sin,
-	   GLOBAL uint8_t *q_out, GLOBAL uint8_t *q_scales,
-	   GLOBAL float *weights_out,
-	   const PRIVATE spmla_k_indexer_q_prep_scalars *s, uint32_t mxfp4,
-	   uint32_t wide)
+q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
+	   const uint32_t wide)
 {
+	const PRIVATE spmla_k_indexer_q_prep_scalars *s = &job->s;
 	const uint32_t chunks = (s->heads + Q_PREP_HEADS - 1) / Q_PREP_HEADS;
 	/* 2^32 of them would be 8 TB of q. */
 	const uint32_t tiles = s->tokens * chunks;
@@ -211,10 +211,10 @@ q_prep_all(GLOBAL spmla_g_state *fault_state,
 		const uint32_t is_head = h < s->heads;
 		const uint64_t row = (uint64_t)t * s->heads + h;
 		GLOBAL const uint16_t *from =
-			q + (int64_t)t * s->q_token_stride +
+			job->q + (int64_t)t * s->q_token_stride +
 			(int64_t)h * s->q_head_stride + 8 * lane;
 		GLOBAL uint8_t *to =
-			q_out + ((row * G_ROW + 8 * lane) >> packed);
+			job->q_out + ((row * G_ROW + 8 * lane) >> packed);
 		/* The half that is rotated, then the other one. */
 		uint32_t w[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 		uint32_t codes[4], bytes[2] = {0, 0}, weight = 0, position = 0,
@@ -222,13 +222,13 @@ q_prep_all(GLOBAL spmla_g_state *fault_state,
 		float scale = 1.0f, c[8], sines[8];
 
 		if (s->has_rope)
-			position = (uint32_t)positions[t];
+			position = (uint32_t)job->positions[t];
 		/* As it lies there: what turned it into a float would wait. */
 		if (is_head && lane == 0) {
 			const int64_t at = (int64_t)t * s->weights_stride + h;
 
-			weight = s->weights_f32 ? g_bits(weights32[at])
-						: weights16[at];
+			weight = s->weights_f32 ? g_bits(job->weights32[at])
+						: job->weights16[at];
 		}
 		if (is_head) {
 			g_row_load8(from + s->rope_first, wide, w);
@@ -237,9 +237,10 @@ q_prep_all(GLOBAL spmla_g_state *fault_state,
 		/* Not sooner: the loads above would wait for the position. */
 		is_known = !s->has_rope || position < s->cos_sin_rows;
 		if (!is_known && h == 0 && lane == 0)
-			g_fault(fault_state, fault_status, t, G_FAULT_POSITION);
+			g_fault(job->fault_state, job->fault_status, t,
+				G_FAULT_POSITION);
 		if (s->has_rope && is_known) {
-			q_prep_factors(cos_sin +
+			q_prep_factors(job->cos_sin +
 					       (uint64_t)position * G_ROW_ROPE,
 				       s->neox, wide, c, sines);
 			if (s->neox)
@@ -270,7 +271,7 @@ q_prep_all(GLOBAL spmla_g_state *fault_state,
 			     codes + words);
 		if (mxfp4 && lane % Q_PREP_GROUP == 0) {
 			GLOBAL uint8_t *scales =
-				q_scales + row * SPMLA_INDEX_MXFP4_SCALES +
+				job->q_scales + row * SPMLA_INDEX_MXFP4_SCALES +
 				lane / Q_PREP_GROUP;
 
 			scales[s->rope_first / SPMLA_MXFP4_GROUP] =
@@ -281,7 +282,7 @@ q_prep_all(GLOBAL spmla_g_state *fault_state,
 			scale *= s->weights_f32 ? g_float(weight)
 						: g_bf16_to_f32(weight);
 			scale = scale * s->softmax_scale * s->head_scale;
-			weights_out[row] = is_known ? scale : 0.0f;
+			job->weights_out[row] = is_known ? scale : 0.0f;
 		}
 	}
 }
@@ -291,28 +292,24 @@ SPMLA_KERNEL_BLOCKS(indexer_q_prep, 10)
 void
 spmla_k_indexer_q_prep(SPMLA_KERNEL_ARGS(indexer_q_prep))
 {
+	const q_prep_job job = {SPMLA_KERNEL_VALUES(indexer_q_prep)};
+
 	if (s.wide)
-		q_prep_all(fault_state, fault_status, q, weights16, weights32,
-			   positions, cos_sin, q_out, q_scales, weights_out, &s,
-			   0, 1);
+		q_prep_all(&job, 0, 1);
 	else
-		q_prep_all(fault_state, fault_status, q, weights16, weights32,
-			   positions, cos_sin, q_out, q_scales, weights_out, &s,
-			   0, 0);
+		q_prep_all(&job, 0, 0);
 }
 
 SPMLA_KERNEL_BLOCKS(indexer_q_prep_mxfp4, 10)
 void
 spmla_k_indexer_q_prep_mxfp4(SPMLA_KERNEL_ARGS(indexer_q_prep_mxfp4))
 {
+	const q_prep_job job = {SPMLA_KERNEL_VALUES(indexer_q_prep)};
+
 	if (s.wide)
-		q_prep_all(fault_state, fault_status, q, weights16, weights32,
-			   positions, cos_sin, q_out, q_scales, weights_out, &s,
-			   1, 1);
+		q_prep_all(&job, 1, 1);
 	else
-		q_prep_all(fault_state, fault_status, q, weights16, weights32,
-			   positions, cos_sin, q_out, q_scales, weights_out, &s,
-			   1, 0);
+		q_prep_all(&job, 1, 0);
 }
 
 #endif

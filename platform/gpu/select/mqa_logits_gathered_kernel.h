@@ -101,72 +101,82 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 	}
 }
 
+typedef struct gathered_job {
+	SPMLA_KERNEL_FIELDS(mqa_logits_gathered)
+	LOCAL mqa_shared *shared;
+} gathered_job;
+
+/* The units of token t; the first block reports why there are none. */
+FN uint32_t
+gathered_units(const PRIVATE gathered_job *job, uint32_t t)
+{
+	const gathered_row row =
+		gathered_row_of(job->starts, job->ends, job->s.keys,
+				job->s.columns, job->s.compressed, t);
+
+	if (row.fault && g_block() == 0)
+		g_fault(job->fault_state, job->fault_status, t, row.fault);
+	return (row.end - row.first + MQA_UNIT - 1) / MQA_UNIT;
+}
+
+/* A unit of token t, its keys from `first` on. `stage`: shared memory does not
+ * hold the token's heads yet. */
+FN void
+gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
+	      uint32_t stage)
+{
+	const PRIVATE spmla_k_mqa_logits_gathered_scalars *s = &job->s;
+	const uint32_t lane = g_item() % MQA_LANES;
+	const uint32_t end = (uint32_t)job->ends[t];
+	uint32_t key;
+	float score;
+	mqa_keys keys;
+
+	gathered_load(&keys, job->k, job->k_scales, first + mqa_own(), end);
+	score = mqa_score_all(
+		&keys, job->q + (uint64_t)t * s->heads * MQA_DIM, 0, 0,
+		job->weights + (int64_t)t * s->weights_stride, s->heads, stage,
+		first + mqa_subgroup() < end, &job->shared->heads);
+	key = first + mqa_own() + lane;
+	if (lane >= MQA_KEYS || key >= end)
+		return;
+	if (s->compressed)
+		key -= (uint32_t)job->starts[t];
+	job->logits[(int64_t)t * s->logits_stride + key] = keys.scale * score;
+}
+
 SPMLA_KERNEL(mqa_logits_gathered)
 void
 spmla_k_mqa_logits_gathered(SPMLA_KERNEL_ARGS(mqa_logits_gathered))
 {
-	LOCAL_ARRAY(float, q32, MQA_STAGED);
-	LOCAL_ARRAY(float, w, MQA_HEADS);
-	LOCAL_ARRAY(uint64_t, line, MQA_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	const uint32_t lane = g_item() % MQA_LANES;
-	/* The first of a unit's keys that the lane has, and its subgroup. */
-	const uint32_t own = g_item() / MQA_LANES * MQA_KEYS;
-	const uint32_t subgroup =
-		g_item() / g_width() * (g_width() / MQA_LANES) * MQA_KEYS;
+	LOCAL_ARRAY(mqa_shared, shared, 1);
+	const gathered_job job = {SPMLA_KERNEL_VALUES(mqa_logits_gathered),
+				  shared};
 	uint32_t base;
 
 	for (base = 0; base < s.tokens; base += MQA_ITEMS) {
 		const uint32_t count = s.tokens - base < MQA_ITEMS
 					       ? s.tokens - base
 					       : MQA_ITEMS;
-		uint32_t units, token = 0, first = 0, rest = 0, left;
+		mqa_place at = {0, 0, 0};
+		uint32_t units = 0, left;
 		uint64_t before, total, last;
-		gathered_row row;
 
-		row.first = row.end = row.fault = 0;
 		if (g_item() < count)
-			row = gathered_row_of(starts, ends, s.keys, s.columns,
-					      s.compressed, base + g_item());
-		if (row.fault && g_block() == 0)
-			g_fault(fault_state, fault_status, base + g_item(),
-				row.fault);
-		units = (row.end - row.first + MQA_UNIT - 1) / MQA_UNIT;
-		before = g_scan_sum(units, MQA_ITEMS, sums, &total);
-		line[g_item()] = before + units;
+			units = gathered_units(&job, base + g_item());
+		before = g_scan_sum(units, MQA_ITEMS, shared->sums, &total);
+		shared->ends[g_item()] = before + units;
 		BARRIER();
 		last = total * (g_block() + 1) / g_blocks();
 		left = (uint32_t)(last - total * g_block() / g_blocks());
-		/* `rest` units of a token begin with key `first`. */
-		for (; left; left--, rest--, first += MQA_UNIT) {
-			const uint32_t stage = rest == 0;
-			uint32_t t, key, end;
-			float score;
-			mqa_keys keys;
+		for (; left; left--, at.rest--, at.first += MQA_UNIT) {
+			const uint32_t stage = at.rest == 0;
 
 			if (stage) {
-				const uint64_t unit = last - left;
-
-				token = mqa_find(line, token, count, unit);
-				before = token ? line[token - 1] : 0;
-				first = (uint32_t)starts[base + token] +
-					(uint32_t)(unit - before) * MQA_UNIT;
-				rest = (uint32_t)(line[token] - unit);
+				mqa_seek(&at, shared->ends, count, last - left);
+				at.first += (uint32_t)starts[base + at.token];
 			}
-			t = base + token;
-			end = (uint32_t)ends[t];
-			gathered_load(&keys, k, k_scales, first + own, end);
-			score = mqa_score_all(
-				&keys, q + (uint64_t)t * s.heads * MQA_DIM, 0,
-				0, weights + (int64_t)t * s.weights_stride,
-				s.heads, stage, first + subgroup < end, q32, w);
-			key = first + own + lane;
-			if (lane >= MQA_KEYS || key >= end)
-				continue;
-			if (s.compressed)
-				key -= (uint32_t)starts[t];
-			logits[(int64_t)t * s.logits_stride + key] =
-				keys.scale * score;
+			gathered_unit(&job, base + at.token, at.first, stage);
 		}
 	}
 	if (s.clean)

@@ -264,7 +264,7 @@ spmla_k_mqa_logits_gathered_mma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mma))
 			gathered_row range;
 			mqa_mma_tile keys;
 
-			group = mqa_find(line, group, count, unit);
+			group = g_first_above64(line, group, count, unit);
 			n = line[group] - unit < left
 				    ? (uint32_t)(line[group] - unit)
 				    : left;

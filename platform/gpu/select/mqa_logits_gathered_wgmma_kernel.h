@@ -282,7 +282,7 @@ spmla_k_mqa_logits_gathered_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_wgmma))
 			gathered_row range;
 			gathered_wgmma_keys keys;
 
-			group = mqa_find(line, group, count, unit);
+			group = g_first_above64(line, group, count, unit);
 			n = line[group] - unit < left
 				    ? (uint32_t)(line[group] - unit)
 				    : left;

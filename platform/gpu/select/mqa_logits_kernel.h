@@ -54,10 +54,31 @@ enum {
 	MQA_LANE_DIMS = MQA_DIM / MQA_LANES,
 	MQA_KEYS = 4, /* that they have at a time */
 	MQA_UNIT = MQA_ITEMS / MQA_LANES * MQA_KEYS,
-	MQA_HEADS = 64, /* whose queries local memory holds */
-	MQA_STAGED = MQA_HEADS * MQA_DIM,
-	MQA_TILE = 4 /* heads at a time */
+	MQA_HEADS = 64, /* whose queries shared memory holds */
+	MQA_TILE = 4    /* heads at a time */
 };
+
+/* Heads in shared memory as f32: entry 16 j + l of a query is dim j of lane
+ * l. */
+typedef struct mqa_staged {
+	float q[MQA_HEADS * MQA_DIM];
+	float w[MQA_HEADS];
+} mqa_staged;
+
+/* Shared memory. */
+typedef struct mqa_shared {
+	mqa_staged heads;
+	uint64_t ends[MQA_ITEMS];        /* of tokens' units on the line */
+	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
+} mqa_shared;
+
+/* Where a block is on the line: `rest` units of a token are left to it, the
+ * next of which begins with key `first` of the token. */
+typedef struct mqa_place {
+	uint32_t token;
+	uint32_t first;
+	uint32_t rest;
+} mqa_place;
 
 /* What a lane has of its four keys: of each the dims 4l .. 4l + 3 and as many
  * behind 64 + 4l, l its lane of 16; and the scale of key l % 4. */
@@ -97,42 +118,14 @@ mqa_decode_mxfp4(uint32_t codes, uint32_t scale, PRIVATE float *to)
 		to[i] = g_e2m1_to_f32((codes >> 4 * i) & 15u) * g_pow2(scale);
 }
 
-/* Queries and weights of `heads` heads, as f32, and zeros up to a whole tile.
- * Entry 16 j + l of a head is dim j of lane l. A barrier at both ends. */
+/* Queries and weights of `heads` heads into shared memory, zeros up to a whole
+ * tile; only MXFP4 queries have scales. A barrier at both ends. */
 FN void
-mqa_stage(GLOBAL const uint8_t *q, GLOBAL const float *weights, uint32_t heads,
-	  LOCAL float *q32, LOCAL float *w)
+mqa_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
+	  const uint32_t mxfp4, GLOBAL const float *weights, uint32_t heads,
+	  LOCAL mqa_staged *to)
 {
 	const uint32_t aligned = ((uint64_t)q & 3u) == 0;
-	const uint32_t words = MQA_DIM / 4;
-	const uint32_t tiles = (heads + MQA_TILE - 1) / MQA_TILE;
-	uint32_t i, j;
-
-	BARRIER();
-	for (i = g_item(); i < tiles * MQA_TILE * words; i += MQA_ITEMS) {
-		const uint32_t word = i % words;
-		LOCAL float *to = q32 + i / words * MQA_DIM +
-				  word / MQA_LANES * 4 * MQA_LANES +
-				  word % MQA_LANES;
-		float x[4];
-
-		mqa_decode(i < heads * words ? mqa_word(q + 4 * i, aligned) : 0,
-			   x);
-		UNROLL
-		for (j = 0; j < 4; j++)
-			to[j * MQA_LANES] = x[j];
-	}
-	for (i = g_item(); i < tiles * MQA_TILE; i += MQA_ITEMS)
-		w[i] = i < heads ? weights[i] : 0.0f;
-	BARRIER();
-}
-
-/* The same of MXFP4 queries. */
-FN void
-mqa_stage_mxfp4(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
-		GLOBAL const float *weights, uint32_t heads, LOCAL float *q32,
-		LOCAL float *w)
-{
 	const uint32_t fours = MQA_DIM / 4;
 	const uint32_t tiles = (heads + MQA_TILE - 1) / MQA_TILE;
 	uint32_t i, j;
@@ -140,23 +133,29 @@ mqa_stage_mxfp4(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 	BARRIER();
 	for (i = g_item(); i < tiles * MQA_TILE * fours; i += MQA_ITEMS) {
 		const uint32_t h = i / fours, four = i % fours;
-		LOCAL float *to = q32 + h * MQA_DIM +
+		LOCAL float *at = to->q + h * MQA_DIM +
 				  four / MQA_LANES * 4 * MQA_LANES +
 				  four % MQA_LANES;
 		uint32_t codes = 0, scale = 0;
 		float x[4];
 
-		if (h < heads) {
-			codes = q[2 * i] | (uint32_t)q[2 * i + 1] << 8;
-			scale = q_scales[h] >> four / 8 * 8 & 0xffu;
+		if (mxfp4) {
+			if (h < heads) {
+				codes = q[2 * i] | (uint32_t)q[2 * i + 1] << 8;
+				scale = q_scales[h] >> four / 8 * 8 & 0xffu;
+			}
+			mqa_decode_mxfp4(codes, scale, x);
+		} else {
+			if (h < heads)
+				codes = mqa_word(q + 4 * i, aligned);
+			mqa_decode(codes, x);
 		}
-		mqa_decode_mxfp4(codes, scale, x);
 		UNROLL
 		for (j = 0; j < 4; j++)
-			to[j * MQA_LANES] = x[j];
+			at[j * MQA_LANES] = x[j];
 	}
 	for (i = g_item(); i < tiles * MQA_TILE; i += MQA_ITEMS)
-		w[i] = i < heads ? weights[i] : 0.0f;
+		to->w[i] = i < heads ? weights[i] : 0.0f;
 	BARRIER();
 }
 
@@ -221,8 +220,8 @@ mqa_sum_pairs(PRIVATE float *v)
 /* Adds to the lane's sum what the staged heads give: those that are l / 4 more
  * than a multiple of 4, for key l % 4. */
 FN float
-mqa_score(const PRIVATE mqa_keys *keys, LOCAL const float *q32,
-	  LOCAL const float *w, uint32_t heads, float sum)
+mqa_score(const PRIVATE mqa_keys *keys, LOCAL const mqa_staged *staged,
+	  uint32_t heads, float sum)
 {
 	const uint32_t lane = g_item() % MQA_LANES;
 	uint32_t h, a, b, j;
@@ -232,7 +231,8 @@ mqa_score(const PRIVATE mqa_keys *keys, LOCAL const float *q32,
 
 		UNROLL
 		for (a = 0; a < MQA_TILE; a++) {
-			LOCAL const float *at = q32 + (h + a) * MQA_DIM + lane;
+			LOCAL const float *at =
+				staged->q + (h + a) * MQA_DIM + lane;
 
 			UNROLL
 			for (b = 0; b < MQA_KEYS; b++)
@@ -250,20 +250,19 @@ mqa_score(const PRIVATE mqa_keys *keys, LOCAL const float *q32,
 		}
 		/* relu(x) is x where x > 0, of a NaN 0. */
 		x = mqa_sum_pairs(v);
-		sum += (x > 0.0f ? x : 0.0f) * w[h + lane / MQA_KEYS];
+		sum += (x > 0.0f ? x : 0.0f) * staged->w[h + lane / MQA_KEYS];
 	}
 	return sum;
 }
 
-/* The sum over all heads for key l % 4, before its scale. q and weights are the
- * token's, q_scales of MXFP4 alone; `stage` if local memory has not got them
- * yet, `any` if the subgroup has a key: both are uniform, the one over the
- * block. Barriers. */
+/* The sum over all heads for key l % 4, before its scale. q, q_scales and
+ * weights are the token's. `stage`: shared memory does not hold its heads yet,
+ * uniform over the block; `any`: the subgroup has a key. Barriers. */
 FN float
 mqa_score_all(const PRIVATE mqa_keys *keys, GLOBAL const uint8_t *q,
-	      GLOBAL const uint32_t *q_scales, uint32_t mxfp4,
+	      GLOBAL const uint32_t *q_scales, const uint32_t mxfp4,
 	      GLOBAL const float *weights, uint32_t heads, uint32_t stage,
-	      uint32_t any, LOCAL float *q32, LOCAL float *w)
+	      uint32_t any, LOCAL mqa_staged *staged)
 {
 	float sum = 0.0f;
 	uint32_t h;
@@ -272,45 +271,62 @@ mqa_score_all(const PRIVATE mqa_keys *keys, GLOBAL const uint8_t *q,
 		const uint32_t n =
 			heads - h < MQA_HEADS ? heads - h : MQA_HEADS;
 
-		if ((stage || heads > MQA_HEADS) && mxfp4)
-			mqa_stage_mxfp4(q + (uint64_t)h * (MQA_DIM / 2),
-					q_scales + h, weights + h, n, q32, w);
-		else if (stage || heads > MQA_HEADS)
-			mqa_stage(q + (uint64_t)h * MQA_DIM, weights + h, n,
-				  q32, w);
+		if (stage || heads > MQA_HEADS)
+			mqa_stage(q + (uint64_t)h * (mxfp4 ? MQA_DIM / 2
+							   : MQA_DIM),
+				  mxfp4 ? q_scales + h : q_scales, mxfp4,
+				  weights + h, n, staged);
 		if (any)
-			sum = mqa_score(keys, q32, w, n, sum);
+			sum = mqa_score(keys, staged, n, sum);
 	}
 	sum += g_shuffle_xor_f(sum, 8);
 	sum += g_shuffle_xor_f(sum, 4);
 	return sum;
 }
 
-/* Which token of the line has a unit: the first that ends behind it. */
-FN uint32_t
-mqa_find(LOCAL const uint64_t *ends, uint32_t first, uint32_t count,
+/* The place of a unit that begins a token, or the block's first one, of `count`
+ * tokens whose units end at `ends`; the place before is of no later token. */
+FN void
+mqa_seek(PRIVATE mqa_place *to, LOCAL const uint64_t *ends, uint32_t count,
 	 uint64_t unit)
 {
-	uint32_t high = count;
+	uint64_t before;
 
-	while (first < high) {
-		const uint32_t middle = (first + high) / 2;
-
-		if (ends[middle] > unit)
-			high = middle;
-		else
-			first = middle + 1;
-	}
-	return first;
+	to->token = g_first_above64(ends, to->token, count, unit);
+	before = to->token ? ends[to->token - 1] : 0;
+	to->first = (uint32_t)(unit - before) * MQA_UNIT;
+	to->rest = (uint32_t)(ends[to->token] - unit);
 }
+
+/* The first of a unit's keys that the item's 16 lanes have. */
+FN uint32_t
+mqa_own(void)
+{
+	return g_item() / MQA_LANES * MQA_KEYS;
+}
+
+/* The first that its subgroup has. */
+FN uint32_t
+mqa_subgroup(void)
+{
+	return g_item() / g_width() * (g_width() / MQA_LANES) * MQA_KEYS;
+}
+
+/* What the kernels of paged keys were given. */
+typedef struct mqa_logits_job {
+	SPMLA_KERNEL_FIELDS(mqa_logits)
+	GLOBAL const uint32_t *q_scales; /* MXFP4 */
+	LOCAL mqa_shared *shared;
+} mqa_logits_job;
 
 /* The units of token t; the first block reports why there are none. */
 FN uint32_t
-mqa_logits_units(GLOBAL spmla_g_state *fault_state,
-		 GLOBAL spmla_g_status *fault_status,
-		 const PRIVATE spmla_k_mqa_logits_scalars *s, uint32_t t,
-		 uint32_t row, int32_t len, int64_t start)
+mqa_logits_units(const PRIVATE mqa_logits_job *job, uint32_t t)
 {
+	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
+	const uint32_t row = (uint32_t)job->token_row[t];
+	const int32_t len = job->context_lens[t];
+	const int64_t start = job->row_starts[t];
 	uint32_t fault = 0;
 
 	if (len <= 0)
@@ -323,141 +339,115 @@ mqa_logits_units(GLOBAL spmla_g_state *fault_state,
 	if (!fault)
 		return ((uint32_t)len + MQA_UNIT - 1) / MQA_UNIT;
 	if (g_block() == 0)
-		g_fault(fault_state, fault_status,
+		g_fault(job->fault_state, job->fault_status,
 			fault == G_FAULT_ROW ? s->first_token + t : row, fault);
 	return 0;
 }
 
 /* The lane's four keys from `first` on; the page of key l % 4, or -1. */
 FN int32_t
-mqa_logits_load(PRIVATE mqa_keys *keys,
-		const PRIVATE spmla_k_mqa_logits_scalars *s,
-		GLOBAL const uint8_t *cache, GLOBAL const int32_t *block_table,
-		GLOBAL const int32_t *table_cols, uint32_t row, uint32_t first,
-		uint32_t len, uint32_t mxfp4)
+mqa_logits_load(PRIVATE mqa_keys *keys, const PRIVATE mqa_logits_job *job,
+		uint32_t row, uint32_t first, uint32_t len,
+		const uint32_t mxfp4)
 {
+	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
 	const uint32_t lane = g_item() % MQA_LANES;
+	const uint32_t key_bytes = mxfp4 ? MQA_DIM / 2 : MQA_DIM;
 	int32_t own = -1;
 	uint32_t b;
 
-	keys->scale = 0.0f;
+	keys->scale = mxfp4 ? 1.0f : 0.0f;
 	UNROLL
 	for (b = 0; b < MQA_KEYS; b++) {
 		const uint32_t key = first + b;
 		const uint32_t entry = key % s->page_tokens;
-		GLOBAL const uint8_t *at = cache;
+		GLOBAL const uint8_t *at = job->cache, *scales;
 		int32_t page = -1;
 
 		if (key < len)
-			page = g_table_page(block_table, table_cols,
+			page = g_table_page(job->block_table, job->table_cols,
 					    s->has_cols, s->columns, s->stride,
 					    s->pool_pages, row,
 					    key / s->page_tokens);
 		if (page >= 0)
 			at += (uint64_t)page * s->page_stride_bytes;
-		if (mxfp4) {
-			mqa_load_mxfp4(
-				keys->k[b],
-				at + (uint64_t)entry * (MQA_DIM / 2),
-				(GLOBAL const uint32_t
-					 *)(at + (uint64_t)s->page_tokens *
-							 (MQA_DIM / 2)) +
-					entry,
-				page >= 0);
-			keys->scale = 1.0f;
-		} else {
-			mqa_load_key(keys->k[b], at + (uint64_t)entry * MQA_DIM,
-				     page >= 0, 1);
-		}
+		scales = at + (uint64_t)s->page_tokens * key_bytes;
+		at += (uint64_t)entry * key_bytes;
+		if (mxfp4)
+			mqa_load_mxfp4(keys->k[b], at,
+				       (GLOBAL const uint32_t *)scales + entry,
+				       page >= 0);
+		else
+			mqa_load_key(keys->k[b], at, page >= 0, 1);
 		if (!mxfp4 && lane == b && page >= 0)
-			keys->scale = ((
-				GLOBAL const float *)(at +
-						      (uint64_t)s->page_tokens *
-							      MQA_DIM))[entry];
+			keys->scale = ((GLOBAL const float *)scales)[entry];
 		own = lane % MQA_KEYS == b ? page : own;
 	}
 	return own;
 }
 
-/* The kernel, of either layout; `mxfp4` is a constant. */
+/* A unit of token t, its keys from `first` on. `stage`: shared memory does not
+ * hold the token's heads yet. */
 FN void
-mqa_logits_all(GLOBAL spmla_g_state *fault_state,
-	       GLOBAL spmla_g_status *fault_status, GLOBAL const uint8_t *q,
-	       GLOBAL const uint32_t *q_scales, GLOBAL const float *weights,
-	       GLOBAL const int32_t *token_row,
-	       GLOBAL const int32_t *context_lens,
-	       GLOBAL const int64_t *row_starts,
-	       GLOBAL const int32_t *block_table,
-	       GLOBAL const int32_t *table_cols, GLOBAL const uint8_t *cache,
-	       GLOBAL float *logits,
-	       const PRIVATE spmla_k_mqa_logits_scalars *s, uint32_t mxfp4,
-	       LOCAL float *q32, LOCAL float *w, LOCAL uint64_t *ends,
-	       LOCAL uint64_t *sums)
+mqa_logits_unit(const PRIVATE mqa_logits_job *job, uint32_t t, uint32_t first,
+		uint32_t stage, const uint32_t mxfp4)
 {
+	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
 	const uint32_t lane = g_item() % MQA_LANES;
-	/* The first of a unit's keys that the lane has, and its subgroup. */
-	const uint32_t own = g_item() / MQA_LANES * MQA_KEYS;
-	const uint32_t subgroup =
-		g_item() / g_width() * (g_width() / MQA_LANES) * MQA_KEYS;
+	const uint32_t len = (uint32_t)job->context_lens[t];
+	const uint64_t head = (uint64_t)t * s->heads;
+	uint32_t key;
+	int32_t page;
+	float score;
+	mqa_keys keys;
+
+	page = mqa_logits_load(&keys, job, (uint32_t)job->token_row[t],
+			       first + mqa_own(), len, mxfp4);
+	score = mqa_score_all(
+		&keys, job->q + head * (mxfp4 ? MQA_DIM / 2 : MQA_DIM),
+		mxfp4 ? job->q_scales + head : job->q_scales, mxfp4,
+		job->weights + head, s->heads, stage,
+		first + mqa_subgroup() < len, &job->shared->heads);
+	key = first + mqa_own() + lane;
+	if (lane >= MQA_KEYS || key >= len)
+		return;
+	/* The row is read again: it was kept in no register. */
+	if (page < 0 && key % s->page_tokens == 0)
+		g_fault(job->fault_state, job->fault_status,
+			(uint32_t)job->token_row[t], G_FAULT_PAGE);
+	job->logits[job->row_starts[t] + key] =
+		page < 0 ? G_MINUS_INF : keys.scale * score;
+}
+
+/* The kernel, of either layout. */
+FN void
+mqa_logits_all(const PRIVATE mqa_logits_job *job, const uint32_t mxfp4)
+{
+	const uint32_t tokens = job->s.tokens;
+	LOCAL mqa_shared *shared = job->shared;
 	uint32_t base;
 
-	for (base = 0; base < s->tokens; base += MQA_ITEMS) {
-		const uint32_t count = s->tokens - base < MQA_ITEMS
-					       ? s->tokens - base
-					       : MQA_ITEMS;
-		const uint32_t mine = base + g_item();
-		uint32_t units = 0, token = 0, first = 0, rest = 0, left;
+	for (base = 0; base < tokens; base += MQA_ITEMS) {
+		const uint32_t count =
+			tokens - base < MQA_ITEMS ? tokens - base : MQA_ITEMS;
+		mqa_place at = {0, 0, 0};
+		uint32_t units = 0, left;
 		uint64_t before, total, last;
 
 		if (g_item() < count)
-			units = mqa_logits_units(
-				fault_state, fault_status, s, mine,
-				(uint32_t)token_row[mine], context_lens[mine],
-				row_starts[mine]);
-		before = g_scan_sum(units, MQA_ITEMS, sums, &total);
-		ends[g_item()] = before + units;
+			units = mqa_logits_units(job, base + g_item());
+		before = g_scan_sum(units, MQA_ITEMS, shared->sums, &total);
+		shared->ends[g_item()] = before + units;
 		BARRIER();
 		last = total * (g_block() + 1) / g_blocks();
 		left = (uint32_t)(last - total * g_block() / g_blocks());
-		/* `rest` units of a token begin with key `first` of it. */
-		for (; left; left--, rest--, first += MQA_UNIT) {
-			const uint32_t stage = rest == 0;
-			uint32_t t, key, len, row;
-			int32_t page;
-			float score;
-			mqa_keys keys;
+		for (; left; left--, at.rest--, at.first += MQA_UNIT) {
+			const uint32_t stage = at.rest == 0;
 
-			if (stage) {
-				const uint64_t unit = last - left;
-
-				token = mqa_find(ends, token, count, unit);
-				before = token ? ends[token - 1] : 0;
-				first = (uint32_t)(unit - before) * MQA_UNIT;
-				rest = (uint32_t)(ends[token] - unit);
-			}
-			t = base + token;
-			len = (uint32_t)context_lens[t];
-			row = (uint32_t)token_row[t];
-			page = mqa_logits_load(&keys, s, cache, block_table,
-					       table_cols, row, first + own,
-					       len, mxfp4);
-			score = mqa_score_all(
-				&keys,
-				q + (uint64_t)t * s->heads *
-						(mxfp4 ? MQA_DIM / 2 : MQA_DIM),
-				mxfp4 ? q_scales + (uint64_t)t * s->heads
-				      : q_scales,
-				mxfp4, weights + (uint64_t)t * s->heads,
-				s->heads, stage, first + subgroup < len, q32,
-				w);
-			key = first + own + lane;
-			if (lane >= MQA_KEYS || key >= len)
-				continue;
-			if (page < 0 && key % s->page_tokens == 0)
-				g_fault(fault_state, fault_status, row,
-					G_FAULT_PAGE);
-			logits[row_starts[t] + key] =
-				page < 0 ? G_MINUS_INF : keys.scale * score;
+			if (stage)
+				mqa_seek(&at, shared->ends, count, last - left);
+			mqa_logits_unit(job, base + at.token, at.first, stage,
+					mxfp4);
 		}
 	}
 }
@@ -466,28 +456,21 @@ SPMLA_KERNEL(mqa_logits)
 void
 spmla_k_mqa_logits(SPMLA_KERNEL_ARGS(mqa_logits))
 {
-	LOCAL_ARRAY(float, q32, MQA_STAGED);
-	LOCAL_ARRAY(float, w, MQA_HEADS);
-	LOCAL_ARRAY(uint64_t, ends, MQA_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(mqa_shared, shared, 1);
+	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits), 0, shared};
 
-	mqa_logits_all(fault_state, fault_status, q, 0, weights, token_row,
-		       context_lens, row_starts, block_table, table_cols, cache,
-		       logits, &s, 0, q32, w, ends, sums);
+	mqa_logits_all(&job, 0);
 }
 
 SPMLA_KERNEL(mqa_logits_mxfp4)
 void
 spmla_k_mqa_logits_mxfp4(SPMLA_KERNEL_ARGS(mqa_logits_mxfp4))
 {
-	LOCAL_ARRAY(float, q32, MQA_STAGED);
-	LOCAL_ARRAY(float, w, MQA_HEADS);
-	LOCAL_ARRAY(uint64_t, ends, MQA_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(mqa_shared, shared, 1);
+	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits), q_scales,
+				    shared};
 
-	mqa_logits_all(fault_state, fault_status, q, q_scales, weights,
-		       token_row, context_lens, row_starts, block_table,
-		       table_cols, cache, logits, &s, 1, q32, w, ends, sums);
+	mqa_logits_all(&job, 1);
 }
 
 #endif

@@ -316,7 +316,7 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		uint64_t begin, end;
 		mqa_mma_tile keys;
 
-		token = mqa_find(ends, token, s->tokens, unit);
+		token = g_first_above64(ends, token, s->tokens, unit);
 		begin = token ? ends[token - 1] : 0;
 		end = ends[token] < last ? ends[token] : last;
 		len = (uint32_t)context_lens[token];

@@ -452,7 +452,7 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 		mqa_wgmma_walk walk;
 		mqa_wgmma_query query;
 
-		token = mqa_find(ends, token, s.tokens, unit);
+		token = g_first_above64(ends, token, s.tokens, unit);
 		begin = token ? ends[token - 1] : 0;
 		end = ends[token] < last ? ends[token] : last;
 		row = (uint32_t)token_row[token];

@@ -152,13 +152,18 @@ ragged_store(GLOBAL int32_t *out, uint32_t n, uint32_t slots,
 			out[i * g_width()] = x[i] < slots ? (int32_t)x[i] : -1;
 }
 
+/* Shared memory. */
+typedef struct ragged_shared {
+	uint64_t sums[RAGGED_SUBGROUPS]; /* of the lengths before the block */
+	uint32_t lengths[2][RAGGED_SUBGROUPS]; /* of its rows, in turn */
+} ragged_shared;
+
 /* Four of 64 registers, for all that is on its way. */
 SPMLA_KERNEL_BLOCKS(ragged_index, 4)
 void
 spmla_k_ragged_index(SPMLA_KERNEL_ARGS(ragged_index))
 {
-	LOCAL_ARRAY(uint64_t, sums, RAGGED_SUBGROUPS);
-	LOCAL_ARRAY(uint32_t, lengths, 2 * RAGGED_SUBGROUPS); /* in turn */
+	LOCAL_ARRAY(ragged_shared, shared, 1);
 	const uint32_t subgroups = RAGGED_ITEMS / g_width();
 	const uint32_t other = g_lane() % subgroups;
 	const uint32_t begin = g_block() * s.share;
@@ -176,7 +181,7 @@ spmla_k_ragged_index(SPMLA_KERNEL_ARGS(ragged_index))
 		from = (uint64_t)begin * s.width;
 	from = ragged_sum(from, g_width());
 	if (g_lane() == 0)
-		sums[g_item() / g_width()] = from;
+		shared->sums[g_item() / g_width()] = from;
 	for (first = begin; first < end; first += subgroups) {
 		const uint32_t t = first + p.row;
 		GLOBAL const int32_t *in =
@@ -188,15 +193,15 @@ spmla_k_ragged_index(SPMLA_KERNEL_ARGS(ragged_index))
 
 		ragged_load(in + e, reads > e ? reads - e : 0, x);
 		if (e == 0)
-			lengths[turn + p.row] = p.len;
+			shared->lengths[turn][p.row] = p.len;
 		BARRIER();
 		if (first == begin)
-			from = ragged_sum(sums[other], subgroups);
-		length = other < p.rows ? lengths[turn + other] : 0;
+			from = ragged_sum(shared->sums[other], subgroups);
+		length = other < p.rows ? shared->lengths[turn][other] : 0;
 		row_end = from + p.len +
 			  ragged_sum(other < p.row ? length : 0, subgroups);
 		from += ragged_sum(length, subgroups);
-		turn ^= RAGGED_SUBGROUPS;
+		turn ^= 1;
 		start = row_end - p.len < s.capacity
 				? (uint32_t)(row_end - p.len)
 				: s.capacity;

@@ -64,103 +64,137 @@ indexer_schedule_first(uint64_t units, uint32_t num_sms, uint32_t sm,
 	return sm * each + (sm < rest ? sm : rest);
 }
 
+/* Shared memory: a tile of rows, one an item, and of each where its units end
+ * and the first row of its run. */
+typedef struct indexer_schedule_shared {
+	uint64_t ends[INDEXER_SCHEDULE_ITEMS];
+	uint32_t starts[INDEXER_SCHEDULE_ITEMS];
+	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
+} indexer_schedule_shared;
+
+typedef struct indexer_schedule_job {
+	SPMLA_KERNEL_FIELDS(indexer_schedule)
+	LOCAL indexer_schedule_shared *shared;
+	uint32_t height; /* atoms or tokens of a row */
+} indexer_schedule_job;
+
+/* The tile of rows from `first` on into shared memory, its units behind `base`;
+ * returns how many it has. *run is the first row of the run that goes on, at the
+ * tile's begin and then at its end. A barrier at the end. */
+FN uint64_t
+indexer_schedule_tile(const PRIVATE indexer_schedule_job *job, uint32_t first,
+		      uint64_t base, uint32_t reports, PRIVATE uint32_t *run)
+{
+	const PRIVATE spmla_k_indexer_schedule_scalars *s = &job->s;
+	GLOBAL const int32_t *indices = job->indices;
+	LOCAL indexer_schedule_shared *shared = job->shared;
+	const uint32_t i = first + g_item();
+	uint32_t begins = i < s->batch, ends_here = begins, start, last;
+	uint64_t units = 0, total;
+	int32_t len = 0;
+
+	if (i < s->batch)
+		len = indexer_schedule_len(job->context_lens, s, i);
+	if (i < s->batch && s->runs) {
+		begins = i == 0 || indices[i] != indices[i - 1];
+		ends_here = i + 1 == s->batch || indices[i] != indices[i + 1];
+	}
+	if (reports && len < 0)
+		g_fault(job->fault_state, job->fault_status, i, G_FAULT_LENGTH);
+	start = g_scan_max(begins ? i : *run, INDEXER_SCHEDULE_ITEMS,
+			   shared->sums, &last);
+	*run = last;
+	if (ends_here)
+		units = (uint64_t)indexer_schedule_segs(len) * job->height *
+			(i - start + 1);
+	units +=
+		g_scan_sum(units, INDEXER_SCHEDULE_ITEMS, shared->sums, &total);
+	shared->ends[g_item()] = base + units;
+	shared->starts[g_item()] = start;
+	BARRIER();
+	return total;
+}
+
+/* Where the SM starts whose first unit is in the tile, which has `rows` rows
+ * from `first` on and begins with unit `base`. */
+FN void
+indexer_schedule_place(const PRIVATE indexer_schedule_job *job, uint32_t sm,
+		       uint64_t unit, uint32_t first, uint32_t rows,
+		       uint64_t base)
+{
+	LOCAL const indexer_schedule_shared *shared = job->shared;
+	const uint32_t low = g_first_above64(shared->ends, 0, rows, unit);
+	const uint32_t last = first + low; /* row of the run */
+	const uint64_t at = unit - (low ? shared->ends[low - 1] : base);
+	uint32_t q = shared->starts[low] * job->height, split;
+
+	if (job->s.sm90) {
+		/* Its length, read once more. */
+		split = indexer_schedule_segs(
+			indexer_schedule_len(job->context_lens, &job->s, last));
+		q += (uint32_t)(at / split);
+		split = (uint32_t)(at % split);
+	} else {
+		split = (uint32_t)(at / ((uint64_t)job->height *
+					 (last + 1 - shared->starts[low])));
+	}
+	job->schedule[2 * (uint64_t)sm] = (int32_t)q;
+	job->schedule[2 * (uint64_t)sm + 1] = (int32_t)split;
+}
+
+/* All tiles: counts the units, or, if `places`, finds the place of every SM
+ * that has one of `units`. Returns how many there are. */
+FN uint64_t
+indexer_schedule_walk(const PRIVATE indexer_schedule_job *job, uint32_t places,
+		      uint64_t units)
+{
+	const PRIVATE spmla_k_indexer_schedule_scalars *s = &job->s;
+	uint32_t run = 0, first, sm;
+	uint64_t base = 0;
+
+	for (first = 0; first < s->batch; first += INDEXER_SCHEDULE_ITEMS) {
+		const uint32_t left = s->batch - first;
+		const uint32_t rows = left < INDEXER_SCHEDULE_ITEMS
+					      ? left
+					      : INDEXER_SCHEDULE_ITEMS;
+		const uint64_t total =
+			indexer_schedule_tile(job, first, base, !places, &run);
+
+		for (sm = g_item(); places && sm <= s->num_sms;
+		     sm += INDEXER_SCHEDULE_ITEMS) {
+			const uint64_t unit = indexer_schedule_first(
+				units, s->num_sms, sm, s->sm90);
+
+			if (unit >= base && unit < base + total)
+				indexer_schedule_place(job, sm, unit, first,
+						       rows, base);
+		}
+		base += total;
+		BARRIER();
+	}
+	return base;
+}
+
 SPMLA_KERNEL(indexer_schedule)
 void
 spmla_k_indexer_schedule(SPMLA_KERNEL_ARGS(indexer_schedule))
 {
-	LOCAL_ARRAY(uint64_t, ends, INDEXER_SCHEDULE_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(uint32_t, starts, INDEXER_SCHEDULE_ITEMS);
-	/* Atoms or tokens of a row. */
-	const uint32_t height = s.sm90 ? s.next_n / 2 + s.next_n % 2 : s.next_n;
+	LOCAL_ARRAY(indexer_schedule_shared, shared, 1);
+	const indexer_schedule_job job = {
+		SPMLA_KERNEL_VALUES(indexer_schedule), shared,
+		s.sm90 ? s.next_n / 2 + s.next_n % 2 : s.next_n};
 	uint64_t units = 0;
-	uint32_t pass, first, sm;
+	uint32_t pass, sm;
 
-	/* First all units are counted, then every SM finds its place. */
-	for (pass = 0; pass < 2; pass++) {
-		uint64_t base = 0;
-		uint32_t carry = 0; /* start of the run that goes on */
-
-		for (first = 0; first < s.batch;
-		     first += INDEXER_SCHEDULE_ITEMS) {
-			const uint32_t i = first + g_item();
-			const uint32_t n =
-				s.batch - first < INDEXER_SCHEDULE_ITEMS
-					? s.batch - first
-					: INDEXER_SCHEDULE_ITEMS;
-			uint32_t begins = i < s.batch, ends_here = begins;
-			uint32_t start, last;
-			uint64_t total, mine = 0;
-			int32_t len = 0;
-
-			if (i < s.batch)
-				len = indexer_schedule_len(context_lens, &s, i);
-			if (i < s.batch && s.runs) {
-				begins = i == 0 || indices[i] != indices[i - 1];
-				ends_here = i + 1 == s.batch ||
-					    indices[i] != indices[i + 1];
-			}
-			if (pass == 0 && len < 0)
-				g_fault(fault_state, fault_status, i,
-					G_FAULT_LENGTH);
-			start = g_scan_max(begins ? i : carry,
-					   INDEXER_SCHEDULE_ITEMS, sums, &last);
-			carry = last;
-			if (ends_here)
-				mine = (uint64_t)indexer_schedule_segs(len) *
-				       height * (i - start + 1);
-			mine += g_scan_sum(mine, INDEXER_SCHEDULE_ITEMS, sums,
-					   &total);
-			ends[g_item()] = base + mine;
-			starts[g_item()] = start;
-			BARRIER();
-			for (sm = g_item(); pass && sm <= s.num_sms;
-			     sm += INDEXER_SCHEDULE_ITEMS) {
-				const uint64_t unit = indexer_schedule_first(
-					units, s.num_sms, sm, s.sm90);
-				uint32_t low = 0, high = n, q, split;
-				uint64_t at;
-
-				if (unit < base || unit >= base + total)
-					continue;
-				while (low < high) {
-					const uint32_t middle =
-						(low + high) / 2;
-
-					if (ends[middle] > unit)
-						high = middle;
-					else
-						low = middle + 1;
-				}
-				at = unit - (low ? ends[low - 1] : base);
-				q = starts[low] * height;
-				if (s.sm90) {
-					/* Its last row's, read once more. */
-					split = indexer_schedule_segs(
-						indexer_schedule_len(
-							context_lens, &s,
-							first + low));
-					q += (uint32_t)(at / split);
-					split = (uint32_t)(at % split);
-				} else {
-					split = (uint32_t)(at /
-							   ((uint64_t)height *
-							    (first + low + 1 -
-							     starts[low])));
-				}
-				schedule[2 * (uint64_t)sm] = (int32_t)q;
-				schedule[2 * (uint64_t)sm + 1] = (int32_t)split;
-			}
-			base += total;
-			BARRIER();
-		}
-		units = base;
-	}
+	NO_UNROLL
+	for (pass = 0; pass < 2; pass++)
+		units = indexer_schedule_walk(&job, pass, units);
+	/* SMs behind the last unit. */
 	for (sm = g_item(); sm <= s.num_sms; sm += INDEXER_SCHEDULE_ITEMS)
 		if (indexer_schedule_first(units, s.num_sms, sm, s.sm90) >=
 		    units) {
 			schedule[2 * (uint64_t)sm] =
-				(int32_t)(s.batch * height);
+				(int32_t)(s.batch * job.height);
 			schedule[2 * (uint64_t)sm + 1] = 0;
 		}
 }

@@ -101,16 +101,11 @@ typedef struct prologue_shared {
 	decode_cut cut;
 } prologue_shared;
 
-#define PROLOGUE_POINTER(type, name) GLOBAL type *name;
-
 /* What a kernel was given. */
 typedef struct prologue_job {
-	SPMLA_K_STEP_PROLOGUE(PROLOGUE_POINTER, SPMLA_I_K_NONE)
-	spmla_k_step_prologue_scalars s;
+	SPMLA_KERNEL_FIELDS(step_prologue)
 	LOCAL prologue_shared *shared;
 } prologue_job;
-
-#undef PROLOGUE_POINTER
 
 /* As spmla_request. */
 typedef struct prologue_request {

@@ -33,20 +33,13 @@ typedef spmla_k_step_prologue_scalars spmla_k_step_prologue_wide_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Of a kernel's parameters and its shared memory. */
-#define NAME(type, name) name,
-#define JOB                                                           \
-	{                                                             \
-		SPMLA_K_STEP_PROLOGUE(NAME, SPMLA_I_K_NONE) s, shared \
-	}
-
 /* Of one table: what V4 has beyond it costs no instruction. */
 SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 void
 spmla_k_step_prologue(SPMLA_KERNEL_ARGS(step_prologue))
 {
 	LOCAL_ARRAY(prologue_shared, shared, 1);
-	prologue_job job = JOB;
+	prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared};
 
 	job.s.groups = 1;
 	job.s.ring_table.by = job.s.ring_table.factor = 0;
@@ -59,7 +52,7 @@ void
 spmla_k_step_prologue_v4(SPMLA_KERNEL_ARGS(step_prologue_v4))
 {
 	LOCAL_ARRAY(prologue_shared, shared, 1);
-	const prologue_job job = JOB;
+	const prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared};
 
 	prologue_narrow(&job);
 }
@@ -69,12 +62,10 @@ void
 spmla_k_step_prologue_wide(SPMLA_KERNEL_ARGS(step_prologue_wide))
 {
 	LOCAL_ARRAY(prologue_shared, shared, 1);
-	const prologue_job job = JOB;
+	const prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared};
 
 	prologue_wide(&job);
 }
 
-#undef JOB
-#undef NAME
 #endif
 #endif

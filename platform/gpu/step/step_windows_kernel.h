@@ -169,11 +169,6 @@ windows_row(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
 	return lost;
 }
 
-#define GROUP(group, ring)                                                    \
-	windows_group_of(group##_table, group##_cols, row, s.group##_columns, \
-			 s.group##_stride, s.group##_pool_pages,              \
-			 s.group##_page, s.group##_has_cols, ring)
-
 /* The slot of the key of `ratio` that ends with position pos, -1 if none does;
  * a page that is missing counts in *lost. */
 FN int64_t
@@ -189,113 +184,155 @@ windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 	return slot;
 }
 
-SPMLA_KERNEL_BLOCKS(step_windows, 2)
-void
-spmla_k_step_windows(SPMLA_KERNEL_ARGS(step_windows))
+/* Shared memory. */
+typedef struct windows_shared {
+	decode_cut cut;
+	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
+	uint32_t empty[2];               /* a token is; the next one is */
+} windows_shared;
+
+typedef struct windows_job {
+	SPMLA_KERNEL_FIELDS(step_windows)
+	LOCAL windows_shared *shared;
+} windows_job;
+
+/* How the parts of a decode share the tokens, for layers of ratio 4 or 128. A
+ * barrier at the begin. */
+FN void
+windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
 {
-	LOCAL_ARRAY(decode_cut, cut, 1);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(uint32_t, empty, 2); /* a token is; the next one is */
-	const uint32_t items = SPMLA_ITEMS_step_windows, item = g_item();
+	const PRIVATE spmla_k_step_windows_scalars *s = &job->s;
+	LOCAL windows_shared *shared = job->shared;
+	const uint32_t items = SPMLA_ITEMS_step_windows;
+	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
+
+	BARRIER(); /* the cut before is done */
+	decode_cut_ends(job->context_lens, s->window,
+			four ? s->topk : s->c128a_width, ratio, s->tokens,
+			items, &shared->cut, shared->sums);
+	BARRIER();
+	decode_cut_block(s->tokens, s->parts,
+			 four ? job->c4a_metadata : job->c128a_metadata,
+			 four ? job->c4a_splits : job->c128a_splits, items,
+			 &shared->cut);
+}
+
+/* The group's table at the token's row. */
+#define GROUP(group, ring)                                               \
+	windows_group_of(job->group##_table, job->group##_cols, row,     \
+			 job->s.group##_columns, job->s.group##_stride,  \
+			 job->s.group##_pool_pages, job->s.group##_page, \
+			 job->s.group##_has_cols, ring)
+
+/* One item's part of token t: the slots of its compressed keys and the lengths
+ * of its lists. Writes shared->empty[turn]; returns how many pages are missing.
+ */
+FN uint32_t
+windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
+	     uint32_t context, uint32_t start, uint32_t turn)
+{
+	const PRIVATE spmla_k_step_windows_scalars *s = &job->s;
 	const spmla_g_divisor linear = {0, 0, 0};
-	uint32_t t, turn = 0;
+	const uint32_t pos = (uint32_t)job->positions[t];
+	const uint32_t four = pos / SPMLA_COMPRESS_OVERLAP;
+	const uint32_t most = pos / SPMLA_COMPRESS_MOST;
+	const int32_t logits = job->compressed_lens[t];
+	const windows_group c4a = GROUP(c4a, linear);
+	const windows_group c128a = GROUP(c128a, linear);
+	const windows_group index = GROUP(index, linear);
+	uint32_t col[3], lost = 0, none;
+	int32_t page[3];
+	int64_t slot[3] = {-1, -1, -1};
 
-	for (t = g_block(); t < s.blocks; t += g_blocks(), turn ^= 1) {
-		if (t >= s.tokens) {
-			const uint32_t four = t == s.tokens;
+	page[0] = windows_load(&c4a, four, &col[0]);
+	page[1] = windows_load(&index, four, &col[1]);
+	page[2] = windows_load(&c128a, most, &col[2]);
+	if (context > 0) {
+		slot[0] = windows_key(&c4a, SPMLA_COMPRESS_OVERLAP, pos,
+				      page[0], col[0], &lost);
+		if (s->has_index)
+			slot[1] = windows_key(&index, SPMLA_COMPRESS_OVERLAP,
+					      pos, page[1], col[1], &lost);
+		slot[2] = windows_key(&c128a, SPMLA_COMPRESS_MOST, pos, page[2],
+				      col[2], &lost);
+	}
+	/* Or its logits had no room. */
+	none = context == 0 || lost > 0 ||
+	       (context >= SPMLA_COMPRESS_OVERLAP && logits == 0);
+	job->shared->empty[turn] = none;
+	job->c4a_slots[t] = slot[0];
+	if (s->has_index)
+		job->index_slots[t] = slot[1];
+	job->c128a_slots[t] = slot[2];
+	job->compressed_lens[t] =
+		(int32_t)(none ? 0 : context / SPMLA_COMPRESS_OVERLAP);
+	job->swa_lens[t] = (int32_t)(none ? 0 : context - start);
+	job->c128a_lens[t] =
+		(int32_t)(none ? 0 : context / SPMLA_COMPRESS_MOST);
+	return lost;
+}
 
-			BARRIER(); /* the cut before is done */
-			decode_cut_ends(context_lens, s.window,
-					four ? s.topk : s.c128a_width,
-					four ? SPMLA_COMPRESS_OVERLAP
-					     : SPMLA_COMPRESS_MOST,
-					s.tokens, items, cut, sums);
-			BARRIER();
-			decode_cut_block(s.tokens, s.parts,
-					 four ? c4a_metadata : c128a_metadata,
-					 four ? c4a_splits : c128a_splits,
-					 items, cut);
-			continue;
-		}
-		const uint32_t row = (uint32_t)token_row[t];
-		const uint32_t context = (uint32_t)context_lens[t];
-		const uint32_t start =
-			context > s.window ? context - s.window : 0;
-		const uint32_t keys = context / SPMLA_COMPRESS_MOST;
-		uint32_t lost = 0;
+/* Token t, by all items: its rows of indices and its keys. The item's part of
+ * what the block does is by subgroup, so that none waits for two. A barrier. */
+FN void
+windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
+{
+	const PRIVATE spmla_k_step_windows_scalars *s = &job->s;
+	const spmla_g_divisor linear = {0, 0, 0};
+	const uint32_t item = g_item();
+	const uint32_t is_last = item == SPMLA_ITEMS_step_windows - 1;
+	const uint32_t row = (uint32_t)job->token_row[t];
+	const uint32_t context = (uint32_t)job->context_lens[t];
+	const uint32_t start = context > s->window ? context - s->window : 0;
+	uint32_t lost = 0;
 
-		/* Items of different subgroups, so that none waits for two. */
-		if (item < WINDOWS_NEAR) {
-			const windows_group swa = GROUP(swa, s.swa_ring);
+	if (item < WINDOWS_NEAR) {
+		const windows_group swa = GROUP(swa, s->swa_ring);
 
-			lost = windows_row(&swa, start, context - start,
-					   swa_indices + (uint64_t)t * s.window,
-					   item, WINDOWS_NEAR);
-		} else if (item < WINDOWS_NEAR + WINDOWS_FAR) {
-			const windows_group c128a = GROUP(c128a, linear);
+		lost = windows_row(&swa, start, context - start,
+				   job->swa_indices + (uint64_t)t * s->window,
+				   item, WINDOWS_NEAR);
+	} else if (item < WINDOWS_NEAR + WINDOWS_FAR) {
+		const windows_group c128a = GROUP(c128a, linear);
 
-			lost = windows_row(&c128a, 0, keys,
-					   c128a_indices +
-						   (uint64_t)t * s.c128a_width,
-					   item - WINDOWS_NEAR, WINDOWS_FAR);
-		} else if (item == items - 1) {
-			const uint32_t pos = (uint32_t)positions[t];
-			const uint32_t four = pos / SPMLA_COMPRESS_OVERLAP;
-			const uint32_t most = pos / SPMLA_COMPRESS_MOST;
-			const int32_t logits = compressed_lens[t];
-			const windows_group c4a = GROUP(c4a, linear);
-			const windows_group c128a = GROUP(c128a, linear);
-			const windows_group index = GROUP(index, linear);
-			uint32_t col[3], none;
-			int32_t page[3];
-			int64_t slot[3] = {-1, -1, -1};
+		lost = windows_row(&c128a, 0, context / SPMLA_COMPRESS_MOST,
+				   job->c128a_indices +
+					   (uint64_t)t * s->c128a_width,
+				   item - WINDOWS_NEAR, WINDOWS_FAR);
+	} else if (is_last) {
+		lost = windows_keys(job, t, row, context, start, turn);
+	}
+	BARRIER();
+	/* What an empty token's rows lack nobody misses. */
+	if (job->shared->empty[turn] && !is_last)
+		lost = 0;
+	if (lost) {
+		const g_reporter to =
+			g_reporter_of(job->fault_state, job->fault_status);
 
-			page[0] = windows_load(&c4a, four, &col[0]);
-			page[1] = windows_load(&index, four, &col[1]);
-			page[2] = windows_load(&c128a, most, &col[2]);
-			if (context > 0) {
-				slot[0] = windows_key(
-					&c4a, SPMLA_COMPRESS_OVERLAP, pos,
-					page[0], col[0], &lost);
-				if (s.has_index)
-					slot[1] = windows_key(
-						&index, SPMLA_COMPRESS_OVERLAP,
-						pos, page[1], col[1], &lost);
-				slot[2] = windows_key(&c128a,
-						      SPMLA_COMPRESS_MOST, pos,
-						      page[2], col[2], &lost);
-			}
-			/* Or its logits had no room. */
-			none = context == 0 || lost > 0 ||
-			       (context >= SPMLA_COMPRESS_OVERLAP &&
-				logits == 0);
-			empty[turn] = none;
-			c4a_slots[t] = slot[0];
-			if (s.has_index)
-				index_slots[t] = slot[1];
-			c128a_slots[t] = slot[2];
-			compressed_lens[t] =
-				(int32_t)(none ? 0
-					       : context /
-							  SPMLA_COMPRESS_OVERLAP);
-			swa_lens[t] = (int32_t)(none ? 0 : context - start);
-			c128a_lens[t] = (int32_t)(none ? 0 : keys);
-		}
-		BARRIER();
-		/* What an empty token's rows lack nobody misses. */
-		if (empty[turn] && item != items - 1)
-			lost = 0;
-		if (lost) {
-			const g_reporter to =
-				g_reporter_of(fault_state, fault_status);
-
-			NO_UNROLL
-			for (; lost; lost--)
-				g_report(&to, row, G_FAULT_PAGE);
-		}
+		NO_UNROLL
+		for (; lost; lost--)
+			g_report(&to, row, G_FAULT_PAGE);
 	}
 }
 
 #undef GROUP
+
+SPMLA_KERNEL_BLOCKS(step_windows, 2)
+void
+spmla_k_step_windows(SPMLA_KERNEL_ARGS(step_windows))
+{
+	LOCAL_ARRAY(windows_shared, shared, 1);
+	const windows_job job = {SPMLA_KERNEL_VALUES(step_windows), shared};
+	uint32_t t, turn = 0;
+
+	for (t = g_block(); t < s.blocks; t += g_blocks(), turn ^= 1)
+		if (t < s.tokens)
+			windows_token(&job, t, turn);
+		else
+			windows_cut(&job, t == s.tokens ? SPMLA_COMPRESS_OVERLAP
+							: SPMLA_COMPRESS_MOST);
+}
+
 #endif
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile_sched: one block. Let C be the prefix sum of what requests cost, and a
- * part's share of it what parts have on average; a part's payload is overhead
- * more. A part that starts at x is followed by one at x + share, unless that is
- * at most `overhead` before the end of a request, for then the next request
- * starts the next part: a fresh start. The chain of parts is known with its
- * fresh starts, and between two of them it is arithmetic. Two ideas make those
- * fast to find.
+ * tile_sched: one block. C is the prefix sum of the requests' costs, and
+ * `share` the average of C for a part; a part's payload is `overhead` more. A
+ * part that starts at x is followed by one at x + share, with one exception:
+ * if x + share lies at most `overhead` before the end of a request, the next
+ * request starts the next part. That is a fresh start. Between fresh starts
+ * the chain of parts is arithmetic, so only they must be found. Two ideas make
+ * that fast.
  *
  * From a fresh start at the end k of a request, j > k can be the next one if
- * C[j] - C[k] modulo share is at most `overhead`. Requests cost more than that,
- * so no two compete, and the first such j is it. What follows each k, as far as
- * it is near, all items find side by side; one then goes from fresh start to
- * fresh start.
+ * C[j] - C[k] modulo share is at most `overhead`. Requests cost more than
+ * that, so no two compete, and the first such j is it. All items find side by
+ * side what follows each k, as far as it is near; then one item goes from
+ * fresh start to fresh start.
  *
- * And requests that all cost the same, which they do as long as contexts hold
- * more than topk keys, need not even that: from the first fresh start on all is
- * as it was at the start. That period each item tries for a number of parts of
- * its own.
+ * Requests of one cost need not even that, and they all cost the same as long
+ * as contexts hold more than topk keys: from the first fresh start on the
+ * chain repeats. To find the period each item tries a number of parts of its
+ * own.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_TILE_SCHED_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_TILE_SCHED_KERNEL_H
@@ -49,7 +49,7 @@ enum { TILE_SCHED_ITEMS = SPMLA_ITEMS_tile_sched };
 
 enum {
 	TILE_SCHED_ROW = 8,
-	/* Requests that each one looks at, of those behind it. */
+	/* How many requests behind its own an item looks at. */
 	TILE_SCHED_PROBES = 64,
 	TILE_SCHED_AT_ONCE = 8,
 	/* The start of a window and the ends of its requests, room for looking
@@ -57,6 +57,32 @@ enum {
 	TILE_SCHED_ORIGIN = TILE_SCHED_ITEMS + 1 + TILE_SCHED_AT_ONCE,
 	TILE_SCHED_BOUNDS = TILE_SCHED_ORIGIN + 1
 };
+
+/* Shared memory. */
+typedef struct tile_sched_shared {
+	uint64_t sums[G_SCAN_SUBGROUPS];
+	/* C at each boundary: whole shares, and the two words of the rest. */
+	uint32_t turns[TILE_SCHED_BOUNDS];
+	uint32_t lows[TILE_SCHED_BOUNDS];
+	uint32_t highs[TILE_SCHED_BOUNDS];
+	union {
+		/* nexts, pairs: the next fresh start, parts up to it. Once
+		 * these are used, ends: parts before the end of a request, its
+		 * hop. */
+		uint32_t nexts[2 * TILE_SCHED_BOUNDS];
+		uint32_t ends[2 * TILE_SCHED_BOUNDS];
+	} by;
+	uint32_t hops[2 * TILE_SCHED_BOUNDS]; /* pairs: a fresh start, its
+					       * part */
+	uint32_t starts[2 * (TILE_SCHED_ITEMS + 1)]; /* pairs: request, block */
+	uint32_t state; /* a period, or how many hops there are */
+} tile_sched_shared;
+
+/* What the kernel was given. */
+typedef struct tile_sched_job {
+	SPMLA_KERNEL_FIELDS(tile_sched)
+	LOCAL tile_sched_shared *shared;
+} tile_sched_job;
 
 /* A length clamped to [low, most]. */
 FN uint32_t
@@ -69,30 +95,32 @@ tile_sched_keys(int32_t len, uint32_t low, uint32_t most)
 
 /* Blocks of request i, at least 1 and at most 2^26. */
 FN uint32_t
-tile_sched_blocks(GLOBAL const int32_t *lens, GLOBAL const int32_t *extra_lens,
-		  const PRIVATE spmla_k_tile_sched_scalars *s, uint32_t i)
+tile_sched_blocks(const PRIVATE tile_sched_job *job, uint32_t i)
 {
+	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
 	uint32_t keys = s->topk, blocks;
 
 	if (s->has_lens)
-		keys = tile_sched_keys(lens[i], 1, s->topk);
+		keys = tile_sched_keys(job->topk_lens[i], 1, s->topk);
 	blocks = decode_blocks(keys, 0);
 	if (s->extra_topk) {
 		keys = s->extra_topk;
 		if (s->has_extra_lens)
-			keys = tile_sched_keys(extra_lens[i], 0, s->extra_topk);
+			keys = tile_sched_keys(job->extra_topk_lens[i], 0,
+					       s->extra_topk);
 		blocks += decode_blocks(keys, 0);
 	}
 	return blocks;
 }
 
 FN uint32_t
-tile_sched_bad(GLOBAL const int32_t *lens, GLOBAL const int32_t *extra_lens,
-	       const PRIVATE spmla_k_tile_sched_scalars *s, uint32_t i)
+tile_sched_bad(const PRIVATE tile_sched_job *job, uint32_t i)
 {
-	return (s->has_lens && (uint32_t)lens[i] > s->topk) ||
+	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
+
+	return (s->has_lens && (uint32_t)job->topk_lens[i] > s->topk) ||
 	       (s->extra_topk && s->has_extra_lens &&
-		(uint32_t)extra_lens[i] > s->extra_topk);
+		(uint32_t)job->extra_topk_lens[i] > s->extra_topk);
 }
 
 /* A part that starts at (req, block) and ends at (to, to_block), whose last
@@ -118,51 +146,21 @@ tile_sched_row(GLOBAL int32_t *row, uint32_t old_rows, uint32_t req,
 	row[7] = 0;
 }
 
-/* Shared memory. */
-typedef struct tile_sched_shared {
-	uint64_t sums[G_SCAN_SUBGROUPS];
-	/* Of C at each boundary the shares in it, and the rest's words. */
-	uint32_t turns[TILE_SCHED_BOUNDS];
-	uint32_t lows[TILE_SCHED_BOUNDS];
-	uint32_t highs[TILE_SCHED_BOUNDS];
-	union {
-		/* Pairs: the next fresh start, parts up to it. Then, as they
-		 * are not asked for again: parts before, a hop. */
-		uint32_t nexts[2 * TILE_SCHED_BOUNDS];
-		uint32_t ends[2 * TILE_SCHED_BOUNDS];
-	} by;
-	uint32_t hops[2 * TILE_SCHED_BOUNDS]; /* pairs: a fresh start, its
-					       * part */
-	uint32_t starts[2 * (TILE_SCHED_ITEMS + 1)]; /* pairs: request, block */
-	uint32_t state; /* a period, or how many hops there are */
-} tile_sched_shared;
-
-/* What a call of tile_sched_make works on. */
-typedef struct tile_sched_job {
-	GLOBAL const int32_t *lens;
-	GLOBAL const int32_t *extra_lens;
-	GLOBAL int32_t *rows;
-	GLOBAL int32_t *num_splits;
-	LOCAL tile_sched_shared *shared;
-} tile_sched_job;
-
 /* The row of a part, from where it and the next one start. */
 FN void
-tile_sched_part(const PRIVATE tile_sched_job *job,
-		const PRIVATE spmla_k_tile_sched_scalars *s, uint64_t share,
+tile_sched_part(const PRIVATE tile_sched_job *job, uint64_t share,
 		uint32_t part, uint32_t req, uint32_t block, uint32_t to,
 		uint32_t to_block)
 {
+	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
 	const uint32_t end = to - (to_block == 0); /* ~0: none */
 
 	/* Starts that split the request lie a share apart. */
-	tile_sched_row(
-		job->rows + (uint64_t)part * TILE_SCHED_ROW, s->old_rows, req,
-		block, to, to_block,
-		end < s->batch
-			? tile_sched_blocks(job->lens, job->extra_lens, s, end)
-			: 0,
-		block ? (uint32_t)((block - 1) / share) + 1 : 0);
+	tile_sched_row(job->tile_scheduler_metadata +
+			       (uint64_t)part * TILE_SCHED_ROW,
+		       s->old_rows, req, block, to, to_block,
+		       end < s->batch ? tile_sched_blocks(job, end) : 0,
+		       block ? (uint32_t)((block - 1) / share) + 1 : 0);
 }
 
 /* The first 1 <= m <= parts for which m shares of `share` end within overhead
@@ -196,10 +194,10 @@ tile_sched_period(LOCAL uint32_t *state, uint32_t parts, uint32_t cost,
 /* Requests of one cost: parts m of a period start at m * share, and a period is
  * `period` parts and `turn` requests. */
 FN void
-tile_sched_even(const PRIVATE tile_sched_job *job,
-		const PRIVATE spmla_k_tile_sched_scalars *s, uint32_t cost,
+tile_sched_even(const PRIVATE tile_sched_job *job, uint32_t cost,
 		uint64_t share)
 {
+	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
 	uint32_t period = tile_sched_period(&job->shared->state, s->parts, cost,
 					    share, s->overhead);
 	uint64_t turn = s->batch;
@@ -222,7 +220,7 @@ tile_sched_even(const PRIVATE tile_sched_job *job,
 			req[i] = at < s->batch ? (uint32_t)at : s->batch;
 			block[i] = at < s->batch ? (uint32_t)(x % cost) : 0;
 		}
-		tile_sched_part(job, s, share, p, req[0], block[0], req[1],
+		tile_sched_part(job, share, p, req[0], block[0], req[1],
 				block[1]);
 	}
 	for (r = g_item(); r < s->batch; r += TILE_SCHED_ITEMS) {
@@ -327,9 +325,9 @@ tile_sched_probe(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 	}
 }
 
-/* The fresh starts of the chain behind the one at boundary `at`, which is
- * `part`, up to boundary n: to job->shared->hops, that one first; returns how many more
- * there are. By one subgroup. */
+/* The fresh starts of the chain from the one at boundary `at`, of part `part`,
+ * up to boundary n, into shared->hops; returns how many follow the first one.
+ * By one subgroup. */
 FN uint32_t
 tile_sched_walk(const PRIVATE tile_sched_job *job, uint32_t at, uint32_t part,
 		uint32_t n, uint64_t share, uint32_t overhead)
@@ -430,10 +428,9 @@ tile_sched_start(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 /* Requests of any cost, a window of them after the other. If one window holds
  * all, `upto` is C at the end of the item's request. */
 FN void
-tile_sched_odd(const PRIVATE tile_sched_job *job,
-	       const PRIVATE spmla_k_tile_sched_scalars *s, uint64_t share,
-	       uint64_t upto)
+tile_sched_odd(const PRIVATE tile_sched_job *job, uint64_t share, uint64_t upto)
 {
+	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
 	LOCAL uint32_t *hops = job->shared->hops, *starts = job->shared->starts;
 	uint64_t base = 0, total = 0;
 	uint32_t first = 0;
@@ -453,9 +450,8 @@ tile_sched_odd(const PRIVATE tile_sched_job *job,
 			uint64_t cost = 0;
 
 			if (i < n)
-				cost = (uint64_t)tile_sched_blocks(
-					       job->lens, job->extra_lens, s,
-					       first + i) +
+				cost = (uint64_t)tile_sched_blocks(job,
+								   first + i) +
 				       s->overhead;
 			upto = base + cost +
 			       g_scan_sum(cost, TILE_SCHED_ITEMS,
@@ -503,7 +499,7 @@ tile_sched_odd(const PRIVATE tile_sched_job *job,
 			}
 			BARRIER();
 			if (p + i < end && p + i > 0)
-				tile_sched_part(job, s, share, p + i - 1,
+				tile_sched_part(job, share, p + i - 1,
 						starts[2 * i],
 						starts[2 * i + 1], req, block);
 			BARRIER();
@@ -535,30 +531,25 @@ tile_sched_odd(const PRIVATE tile_sched_job *job,
 
 /* The plan, by the whole block. */
 FN void
-tile_sched_make(const PRIVATE tile_sched_job *job,
-		const PRIVATE spmla_k_tile_sched_scalars *s,
-		GLOBAL spmla_g_state *fault_state,
-		GLOBAL spmla_g_status *fault_status)
+tile_sched_make(const PRIVATE tile_sched_job *job)
 {
+	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
 	const uint32_t odd_bit = 40; /* 1024 costs are below, their count not
 				      * past 64 */
 	uint64_t all = 0, odd = 0, upto = 0, total, share;
 	uint32_t first, cost = 0;
 
 	if (s->batch)
-		cost = tile_sched_blocks(job->lens, job->extra_lens, s, 0) +
-		       s->overhead;
+		cost = tile_sched_blocks(job, 0) + s->overhead;
 	for (first = 0; first < s->batch; first += TILE_SCHED_ITEMS) {
 		const uint32_t i = first + g_item();
 		uint64_t x = 0;
 
 		if (i < s->batch) {
-			x = (uint64_t)tile_sched_blocks(job->lens,
-							job->extra_lens, s, i) +
-			    s->overhead;
+			x = (uint64_t)tile_sched_blocks(job, i) + s->overhead;
 			x |= (uint64_t)(x != cost) << odd_bit;
-			if (tile_sched_bad(job->lens, job->extra_lens, s, i))
-				g_fault(fault_state, fault_status, i,
+			if (tile_sched_bad(job, i))
+				g_fault(job->fault_state, job->fault_status, i,
 					G_FAULT_LENGTH);
 		}
 		upto = x + g_scan_sum(x, TILE_SCHED_ITEMS, job->shared->sums,
@@ -570,10 +561,9 @@ tile_sched_make(const PRIVATE tile_sched_job *job,
 	if (g_item() == 0)
 		job->num_splits[0] = 0;
 	if (s->batch && !odd)
-		tile_sched_even(job, s, cost, share);
+		tile_sched_even(job, cost, share);
 	else
-		tile_sched_odd(job, s, share,
-			       upto & ~(~(uint64_t)0 << odd_bit));
+		tile_sched_odd(job, share, upto & ~(~(uint64_t)0 << odd_bit));
 }
 
 SPMLA_KERNEL(tile_sched)
@@ -581,14 +571,9 @@ void
 spmla_k_tile_sched(SPMLA_KERNEL_ARGS(tile_sched))
 {
 	LOCAL_ARRAY(tile_sched_shared, shared, 1);
-	tile_sched_job job;
+	const tile_sched_job job = {SPMLA_KERNEL_VALUES(tile_sched), shared};
 
-	job.lens = topk_lens;
-	job.extra_lens = extra_topk_lens;
-	job.rows = tile_scheduler_metadata;
-	job.num_splits = num_splits;
-	job.shared = shared;
-	tile_sched_make(&job, &s, fault_state, fault_status);
+	tile_sched_make(&job);
 }
 
 #endif

@@ -89,17 +89,23 @@ token_map_block(const PRIVATE g_reporter *to,
 	}
 }
 
+/* Shared memory of the kernel. */
+typedef struct token_map_shared {
+	uint32_t ends[TOKEN_MAP_ITEMS];
+	uint64_t sums[G_SCAN_SUBGROUPS];
+} token_map_shared;
+
 SPMLA_KERNEL(token_map)
 void
 spmla_k_token_map(SPMLA_KERNEL_ARGS(token_map))
 {
-	LOCAL_ARRAY(uint32_t, ends, TOKEN_MAP_ITEMS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(token_map_shared, shared, 1);
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
 
 	token_map_block(&to, query_start_loc, seq_lens, req_row,
 			req_id_per_token, token_row, positions, context_lens,
-			s.requests, s.tokens, TOKEN_MAP_ITEMS, ends, sums);
+			s.requests, s.tokens, TOKEN_MAP_ITEMS, shared->ends,
+			shared->sums);
 }
 
 #endif
