@@ -162,8 +162,8 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 		const uint32_t is_known =
 			!s.has_rope || position < s.cos_sin_rows;
 		float x[G_ROW_EACH], c[K_INSERT_ROTATED], n[K_INSERT_ROTATED];
-		uint32_t is_inside, live, values[G_ROW_EACH], codes[2];
-		uint64_t page, entry;
+		uint32_t live, values[G_ROW_EACH], codes[2];
+		g_place place;
 		float scale;
 
 		UNROLL
@@ -189,13 +189,11 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 						: p[K_INSERT_PAIRS];
 			}
 		}
-		page = (uint64_t)slot / s.page_entries;
-		entry = (uint64_t)slot - page * s.page_entries;
-		is_inside = slot >= 0 && page < s.pages;
-		live = is_inside && is_known;
+		place = g_place_of(slot, s.page_entries, s.pages);
+		live = place.inside && is_known;
 		if (slot >= 0 && !live && lane == 0)
 			g_fault(fault_state, fault_status, t,
-				is_inside ? G_FAULT_POSITION : G_FAULT_SLOT);
+				place.inside ? G_FAULT_POSITION : G_FAULT_SLOT);
 		if (s.dtype == SPMLA_DTYPE_FP16) {
 			UNROLL
 			for (i = 0; i < G_ROW_EACH; i++)
@@ -215,14 +213,14 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 			scale = k_insert_codes(x, 0, codes);
 		if (live) {
 			GLOBAL uint8_t *out =
-				cache + page * s.page_stride_bytes;
-			GLOBAL uint8_t *row = out + entry * G_ROW + at;
+				cache + place.page * s.page_stride_bytes;
+			GLOBAL uint8_t *row = out + place.entry * G_ROW + at;
 
 			*(GLOBAL uint32_t *)row = codes[0];
 			*(GLOBAL uint32_t *)(row + 64) = codes[1];
 			out += (uint64_t)s.page_entries * G_ROW;
 			if (lane == 0)
-				((GLOBAL float *)out)[entry] = scale;
+				((GLOBAL float *)out)[place.entry] = scale;
 		}
 	}
 }

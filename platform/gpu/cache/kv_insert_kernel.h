@@ -112,7 +112,7 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 		const uint32_t there = t < s.tokens;
 		const int64_t slot = there ? slot_mapping[t] : -1;
 		uint32_t w[4 * SPMLA_MLA_SCALES], rope[2], live;
-		uint64_t page, entry;
+		g_place place;
 		GLOBAL uint8_t *out;
 
 		UNROLL
@@ -131,14 +131,13 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 					    4 * lane,
 				    s.wide_k_pe, rope);
 		}
-		page = (uint64_t)slot / s.page_entries;
-		entry = (uint64_t)slot - page * s.page_entries;
-		live = slot >= 0 && page < s.pages;
+		place = g_place_of(slot, s.page_entries, s.pages);
+		live = place.inside;
 		if (slot >= 0 && !live && lane == 0)
 			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
-		out = cache + (live ? page * s.page_stride_bytes : 0);
+		out = cache + (live ? place.page * s.page_stride_bytes : 0);
 		if (s.fp8) {
-			out += live ? entry * SPMLA_FP8_DS_MLA_BYTES : 0;
+			out += live ? place.entry * SPMLA_FP8_DS_MLA_BYTES : 0;
 			/* Constants: none of it is asked of each value. */
 			if (s.dtype == SPMLA_DTYPE_FP16 && s.raw_scale)
 				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16,
@@ -154,7 +153,7 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 					      0);
 			out += SPMLA_FP8_DS_MLA_ROPE_BYTE;
 		} else if (live) {
-			out += entry * SPMLA_MLA_BF16_BYTES;
+			out += place.entry * SPMLA_MLA_BF16_BYTES;
 			UNROLL
 			for (g = 0; g < SPMLA_MLA_SCALES; g++)
 				g_store4((GLOBAL uint16_t *)out +
@@ -182,18 +181,18 @@ spmla_k_kv_insert_v4(SPMLA_KERNEL_ARGS(kv_insert_v4))
 		const uint64_t n = tile * V4_ROWS + group;
 		const uint32_t t = (uint32_t)n;
 		const int64_t slot = n < s.tokens ? slot_mapping[t] : -1;
-		const uint64_t page = (uint64_t)slot / s.page_entries;
-		const uint32_t live = slot >= 0 && page < s.pages;
+		const g_place place = g_place_of(slot, s.page_entries, s.pages);
+		const uint32_t live = place.inside;
 		uint32_t w[4 * V4_EACH];
 
 		if (slot >= 0 && !live && first)
 			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
 		v4_load_row(kv_c + (int64_t)t * s.kv_c_stride, n < s.tokens,
 			    s.wide, w);
-		v4_write_row(w, live,
-			     cache + (live ? page * s.page_stride_bytes : 0),
-			     s.layout, s.page_entries,
-			     (uint64_t)slot - page * s.page_entries, s.inverse);
+		v4_write_row(
+			w, live,
+			cache + (live ? place.page * s.page_stride_bytes : 0),
+			s.layout, s.page_entries, place.entry, s.inverse);
 	}
 }
 

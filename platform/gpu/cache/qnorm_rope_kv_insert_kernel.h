@@ -133,23 +133,21 @@ spmla_k_qnorm_rope_kv_insert(SPMLA_KERNEL_ARGS(qnorm_rope_kv_insert))
 		const uint32_t t = (uint32_t)n, there = n < s.kv_tokens;
 		const int64_t slot = there ? slot_mapping[t] : -1;
 		const uint32_t position = there ? (uint32_t)positions[t] : 0;
-		const uint64_t page = (uint64_t)slot / s.page_entries;
-		const uint32_t inside = slot >= 0 && page < s.pages;
-		const uint32_t live = inside && position < s.cos_sin_rows;
+		const g_place place = g_place_of(slot, s.page_entries, s.pages);
+		const uint32_t live = place.inside && position < s.cos_sin_rows;
 		uint32_t w[4 * V4_EACH], angles[8];
 
-		if (slot >= 0 && !inside && first)
+		if (slot >= 0 && !place.inside && first)
 			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
 		v4_load_row(kv + (int64_t)t * s.kv_stride, there, s.wide_kv, w);
 		v4_load_angles(cos_sin + (uint64_t)position * SPMLA_V4_ROPE,
 			       position < s.cos_sin_rows, s.wide_rope, angles);
 		if (g_item() % V4_LANES >= V4_ROPE_OCTET % V4_LANES)
 			v4_rotate8(w + 4 * (V4_EACH - 1), 1.0f, angles);
-		v4_write_row(w, live,
-			     cache + (live ? page * s.page_stride_bytes : 0),
-			     s.layout, s.page_entries,
-			     (uint64_t)slot - page * s.page_entries,
-			     s.kv_inverse);
+		v4_write_row(
+			w, live,
+			cache + (live ? place.page * s.page_stride_bytes : 0),
+			s.layout, s.page_entries, place.entry, s.kv_inverse);
 	}
 }
 

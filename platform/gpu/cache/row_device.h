@@ -10,6 +10,13 @@
 
 #include "spmla/platform/gpu/dialect/dialect.h"
 
+/* Where a slot is in a cache, if it is inside. */
+typedef struct g_place {
+	uint64_t page;
+	uint64_t entry; /* of the page */
+	uint32_t inside;
+} g_place;
+
 enum {
 	G_ROW = 128,
 	G_ROW_ROPE = 64,
@@ -19,6 +26,18 @@ enum {
 };
 
 #ifdef SPMLA_GPU_KERNELS
+
+/* The place of a slot; one below 0 is none. */
+FN g_place
+g_place_of(int64_t slot, uint32_t page_entries, uint32_t pages)
+{
+	g_place p;
+
+	p.page = (uint64_t)slot / page_entries;
+	p.entry = (uint64_t)slot - p.page * page_entries;
+	p.inside = slot >= 0 && p.page < pages;
+	return p;
+}
 
 /* Four 16-bit values as two words; `wide`: p is a multiple of 8. */
 FN void
@@ -63,6 +82,21 @@ g_row_store8(GLOBAL uint16_t *p, uint32_t wide, const PRIVATE uint32_t *w)
 	}
 }
 
+/* Four floats as they lie there; `wide`: p is a multiple of 16. */
+FN void
+g_row_floats4(GLOBAL const float *p, uint32_t wide, PRIVATE uint32_t *w)
+{
+	uint32_t i;
+
+	if (wide) {
+		g_load4(p, w);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++)
+		w[i] = g_bits(p[i]);
+}
+
 /* The two values of a word of bf16, or of fp16. */
 FN void
 g_row_values(uint32_t word, uint32_t dtype, PRIVATE float *x)
@@ -89,6 +123,25 @@ g_row_amax(const PRIVATE float *x, float least)
 		a = g_larger(a, g_abs(x[i]));
 	UNROLL
 	for (mask = G_ROW_LANES / 2; mask; mask >>= 1)
+		a = g_larger(a, g_shuffle_xor_f(a, mask));
+	return a;
+}
+
+/* The same of `words` words of bf16 that each of `lanes` lanes has. */
+FN float
+g_row_amax_bf16(const PRIVATE uint32_t *w, const uint32_t words,
+		const uint32_t lanes, float least)
+{
+	float a = least;
+	uint32_t i, mask;
+
+	UNROLL
+	for (i = 0; i < words; i++) {
+		a = g_larger(a, g_abs(g_bf16x2_low(w[i])));
+		a = g_larger(a, g_abs(g_bf16x2_high(w[i])));
+	}
+	UNROLL
+	for (mask = lanes / 2; mask; mask >>= 1)
 		a = g_larger(a, g_shuffle_xor_f(a, mask));
 	return a;
 }

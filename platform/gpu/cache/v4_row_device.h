@@ -56,16 +56,8 @@ v4_load_angles(GLOBAL const float *cos_sin, uint32_t there, uint32_t wide,
 		angles[i] = 0;
 	if (!there || lane < V4_ROPE_OCTET % V4_LANES)
 		return;
-	if (wide) {
-		g_load4(at, angles);
-		g_load4(at + V4_ROPE_PAIRS, angles + 4);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		angles[i] = g_bits(at[i]);
-		angles[4 + i] = g_bits(at[V4_ROPE_PAIRS + i]);
-	}
+	g_row_floats4(at, wide, angles);
+	g_row_floats4(at + V4_ROPE_PAIRS, wide, angles + 4);
 }
 
 /* Four pairs times r, rotated, each product and sum rounded, as bf16. */
@@ -84,27 +76,12 @@ v4_rotate8(PRIVATE uint32_t *w, float r, const PRIVATE uint32_t *angles)
 	}
 }
 
-/* The scale byte of the 64 values that the 8 lanes around this one hold:
- * pow2up(max(amax, 1e-4) / 448) by the exponent of amax, as 448 is 1.75 * 2^8;
- * 255 for infinity. NaN is no amax. By all items of the subgroup together. */
+/* The scale byte of the 64 values that the 8 lanes around this one hold, 255
+ * for infinity. NaN is no amax. By all items of the subgroup together. */
 FN uint32_t
 v4_scale_byte(const PRIVATE uint32_t *w)
 {
-	float amax = 1e-4f;
-	uint32_t i, bits, mask;
-
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		amax = g_larger(amax, g_abs(g_bf16x2_low(w[i])));
-		amax = g_larger(amax, g_abs(g_bf16x2_high(w[i])));
-	}
-	UNROLL
-	for (mask = 4; mask; mask >>= 1)
-		amax = g_larger(amax, g_shuffle_xor_f(amax, mask));
-	bits = g_bits(amax);
-	if (bits >= 0x7f800000u)
-		return 255;
-	return (bits >> 23) - 8 + ((bits & 0x7fffffu) > 0x600000u);
+	return g_bits(g_row_pow2(g_row_amax_bf16(w, 4, 8, 1e-4f))) >> 23;
 }
 
 /* 1 / 2^(byte - 127), exact: bytes of v4_scale_byte leave it normal. */
@@ -114,20 +91,21 @@ v4_inverse(uint32_t byte)
 	return byte == 255 ? 0.0f : g_float((254 - byte) << 23);
 }
 
-/* e4m3 of eight values times `inverse`. */
-FN uint64_t
-v4_codes(const PRIVATE uint32_t *w, float inverse)
+/* e4m3 of the four values of two words, times `inverse`. */
+FN uint32_t
+v4_codes4(const PRIVATE uint32_t *w, float inverse)
 {
-	uint32_t word[2], i;
+	return g_f32_to_e4m3x4(
+		g_bf16x2_low(w[0]) * inverse, g_bf16x2_high(w[0]) * inverse,
+		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
+}
 
-	UNROLL
-	for (i = 0; i < 2; i++)
-		word[i] =
-			g_f32_to_e4m3x4(g_bf16x2_low(w[2 * i]) * inverse,
-					g_bf16x2_high(w[2 * i]) * inverse,
-					g_bf16x2_low(w[2 * i + 1]) * inverse,
-					g_bf16x2_high(w[2 * i + 1]) * inverse);
-	return (uint64_t)word[1] << 32 | word[0];
+/* The same of eight. */
+FN uint64_t
+v4_codes8(const PRIVATE uint32_t *w, float inverse)
+{
+	return (uint64_t)v4_codes4(w + 2, inverse) << 32 |
+	       v4_codes4(w, inverse);
 }
 
 /* Writes octet `o` of entry `entry` of a page; byte is its group's. */
@@ -149,14 +127,14 @@ v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint64_t entries,
 	}
 	if (layout == SPMLA_LAYOUT_V4_E4M3) {
 		*(GLOBAL uint64_t *)(page + entry * SPMLA_V4_E4M3_BYTES +
-				     8 * o) = v4_codes(w, inverse);
+				     8 * o) = v4_codes8(w, inverse);
 		return;
 	}
 	if (o % 8 == 0)
 		scales[o / 8] = (uint8_t)(o < V4_ROPE_OCTET ? byte : 0);
 	if (o < V4_ROPE_OCTET)
 		*(GLOBAL uint64_t *)(values + 8 * o) =
-			v4_codes(w, v4_inverse(byte));
+			v4_codes8(w, v4_inverse(byte));
 	else
 		g_store4((GLOBAL uint16_t *)(values + SPMLA_V4_NOPE) +
 				 8 * (o - V4_ROPE_OCTET),

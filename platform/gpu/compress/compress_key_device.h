@@ -123,36 +123,6 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 	}
 }
 
-/* The largest |y| of the item's four values and those of `lanes` lanes around
- * it; NaN is none. */
-FN float
-compress_amax(const PRIVATE uint32_t *w, float least, const uint32_t lanes)
-{
-	float a = least;
-	uint32_t j, mask;
-
-	UNROLL
-	for (j = 0; j < 2; j++) {
-		a = g_larger(a, g_abs(g_bf16x2_low(w[j])));
-		a = g_larger(a, g_abs(g_bf16x2_high(w[j])));
-	}
-	UNROLL
-	for (mask = lanes / 2; mask; mask >>= 1)
-		a = g_larger(a, g_shuffle_xor_f(a, mask));
-	return a;
-}
-
-/* Four codes; 1 / scale is exact, and 0 for an infinity. */
-FN uint32_t
-compress_codes(const PRIVATE uint32_t *w, float scale)
-{
-	const float inverse = v4_inverse(g_bits(scale) >> 23);
-
-	return g_f32_to_e4m3x4(
-		g_bf16x2_low(w[0]) * inverse, g_bf16x2_high(w[0]) * inverse,
-		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
-}
-
 /* The item's columns 4 q on of a key of 512, if it is `live`. */
 FN void
 compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
@@ -181,15 +151,16 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 				both;
 	} else {
 		const uint32_t nope = SPMLA_V4_NOPE / COMPRESS_EACH;
-		const float scale =
-			g_row_pow2(compress_amax(w, 1e-4f, COMPRESS_LANES));
+		const float scale = g_row_pow2(
+			g_row_amax_bf16(w, 2, COMPRESS_LANES, 1e-4f));
 		GLOBAL uint8_t *row =
 			page + (uint64_t)entry * SPMLA_V4_VALUE_BYTES;
 
 		if (!live)
 			return;
 		if (q < nope)
-			((GLOBAL uint32_t *)row)[q] = compress_codes(w, scale);
+			((GLOBAL uint32_t *)row)[q] =
+				v4_codes4(w, v4_inverse(g_bits(scale) >> 23));
 		else
 			((GLOBAL uint64_t *)(row + SPMLA_V4_NOPE))[q - nope] =
 				both;
@@ -209,7 +180,7 @@ compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
 		     uint32_t entry, uint32_t entries, uint32_t layout)
 {
 	if (layout == SPMLA_LAYOUT_INDEX_FP8) {
-		const float a = compress_amax(w, 1e-4f, COMPRESS_LANES);
+		const float a = g_row_amax_bf16(w, 2, COMPRESS_LANES, 1e-4f);
 		float scale;
 
 		if (q % COMPRESS_LANES == 0)
@@ -220,7 +191,7 @@ compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
 			return;
 		((GLOBAL uint32_t *)(page +
 				     (uint64_t)entry * SPMLA_INDEX_DIM))[q] =
-			compress_codes(w, scale);
+			v4_codes4(w, v4_inverse(g_bits(scale) >> 23));
 		if (q == 0)
 			((GLOBAL float *)(page +
 					  (uint64_t)entries *
@@ -229,7 +200,7 @@ compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
 	} else {
 		const uint32_t lanes = SPMLA_MXFP4_GROUP / COMPRESS_EACH;
 		const uint32_t scale =
-			g_mxfp4_scale(compress_amax(w, 0.0f, lanes));
+			g_mxfp4_scale(g_row_amax_bf16(w, 2, lanes, 0.0f));
 		const float inverse = g_mxfp4_inverse(scale);
 		GLOBAL uint8_t *values =
 			page + (uint64_t)entry * SPMLA_INDEX_MXFP4_VALUE_BYTES;

@@ -277,20 +277,6 @@ compress_find(const PRIVATE compress_job *job, LOCAL compress_row *to,
 
 /* ---- Columns ----------------------------------------------------------- */
 
-FN void
-compress_load4(GLOBAL const float *p, const uint32_t wide, PRIVATE uint32_t *x)
-{
-	uint32_t j;
-
-	if (wide) {
-		g_load4(p, x);
-		return;
-	}
-	UNROLL
-	for (j = 0; j < 4; j++)
-		x[j] = g_bits(p[j]);
-}
-
 /* What is not as in the state: the call's rows have no ape in their score yet,
  * and where there is none, what was read is the first entry's. */
 FN void
@@ -307,10 +293,10 @@ compress_load_call(const PRIVATE compress_job *job,
 	for (k = 0; k < COMPRESS_STEP; k++) {
 		if (row[k].from != COMPRESS_CALL)
 			continue;
-		compress_load4(job->kv + row[k].kv_at + column, wide,
-			       v + COMPRESS_EACH * k);
-		compress_load4(job->score + row[k].score_at + column, wide,
-			       x + COMPRESS_EACH * k);
+		g_row_floats4(job->kv + row[k].kv_at + column, wide,
+			      v + COMPRESS_EACH * k);
+		g_row_floats4(job->score + row[k].score_at + column, wide,
+			      x + COMPRESS_EACH * k);
 	}
 	/* Of a saved row z is 0, which changes no more than the sign of a zero,
 	 * and no weight. */
@@ -320,10 +306,10 @@ compress_load_call(const PRIVATE compress_job *job,
 
 		z[0] = z[1] = z[2] = z[3] = 0;
 		if (row[k].from == COMPRESS_CALL)
-			compress_load4(job->ape + first * width + column +
-					       k % ratio * width +
-					       (k < ratio ? 0 : dim),
-				       wide, z);
+			g_row_floats4(job->ape + first * width + column +
+					      k % ratio * width +
+					      (k < ratio ? 0 : dim),
+				      wide, z);
 		UNROLL
 		for (j = 0; j < COMPRESS_EACH; j++) {
 			const uint32_t n = COMPRESS_EACH * k + j;

@@ -55,46 +55,28 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Four factors; `wide`: p is a multiple of 16. */
-FN void
-q_prep_load4(GLOBAL const float *p, uint32_t wide, PRIVATE float *x)
-{
-	uint32_t u[4], i;
-
-	if (wide) {
-		g_load4(p, u);
-		UNROLL
-		for (i = 0; i < 4; i++)
-			x[i] = g_float(u[i]);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 4; i++)
-		x[i] = p[i];
-}
-
 /* What the lane's values are multiplied by, of the position's cos_sin: a pair
  * has one of each; of NEOX a lane has eight pairs, else four. */
 FN void
 q_prep_factors(GLOBAL const float *cos_sin, uint32_t neox, uint32_t wide,
-	       PRIVATE float *c, PRIVATE float *s)
+	       PRIVATE uint32_t *c, PRIVATE uint32_t *s)
 {
 	const uint32_t lane = g_item() % Q_PREP_LANES;
 	GLOBAL const float *at = cos_sin + (neox ? 8 * (lane % 4) : 4 * lane);
 
-	q_prep_load4(at, wide, c);
-	q_prep_load4(at + Q_PREP_PAIRS, wide, s);
+	g_row_floats4(at, wide, c);
+	g_row_floats4(at + Q_PREP_PAIRS, wide, s);
 	if (!neox)
 		return;
-	q_prep_load4(at + 4, wide, c + 4);
-	q_prep_load4(at + Q_PREP_PAIRS + 4, wide, s + 4);
+	g_row_floats4(at + 4, wide, c + 4);
+	g_row_floats4(at + Q_PREP_PAIRS + 4, wide, s + 4);
 }
 
 /* Rotates the eight values of w: two products and their sum, each rounded; then
  * bf16. By all items of the subgroup together. */
 FN void
-q_prep_rotate(PRIVATE uint32_t *w, const PRIVATE float *c,
-	      const PRIVATE float *s, uint32_t neox)
+q_prep_rotate(PRIVATE uint32_t *w, const PRIVATE uint32_t *c,
+	      const PRIVATE uint32_t *s, const uint32_t neox)
 {
 	const uint32_t first = g_item() % Q_PREP_LANES < Q_PREP_LANES / 2;
 	const uint32_t sign = first ? 0x80008000u : 0;
@@ -106,37 +88,18 @@ q_prep_rotate(PRIVATE uint32_t *w, const PRIVATE float *c,
 
 		g_row_values(w[i], SPMLA_DTYPE_BF16, x);
 		if (!neox) {
-			w[i] = g_f32_to_bf16x2(x[0] * c[i] - x[1] * s[i],
-					       x[1] * c[i] + x[0] * s[i]);
+			w[i] = g_f32_to_bf16x2(
+				x[0] * g_float(c[i]) - x[1] * g_float(s[i]),
+				x[1] * g_float(c[i]) + x[0] * g_float(s[i]));
 			continue;
 		}
 		g_row_values(g_shuffle_xor(w[i], Q_PREP_LANES / 2) ^ sign,
 			     SPMLA_DTYPE_BF16, y);
-		w[i] = g_f32_to_bf16x2(x[0] * c[2 * i] + y[0] * s[2 * i],
-				       x[1] * c[2 * i + 1] +
-					       y[1] * s[2 * i + 1]);
+		w[i] = g_f32_to_bf16x2(x[0] * g_float(c[2 * i]) +
+					       y[0] * g_float(s[2 * i]),
+				       x[1] * g_float(c[2 * i + 1]) +
+					       y[1] * g_float(s[2 * i + 1]));
 	}
-}
-
-/* The largest of `least` and the |x| of words of `lanes`, of which NaN is none.
- * By all items of the subgroup together. */
-FN float
-q_prep_amax(const PRIVATE uint32_t *w, uint32_t words, uint32_t lanes,
-	    float least)
-{
-	float amax = least, x[2];
-	uint32_t i, mask;
-
-	UNROLL
-	for (i = 0; i < words; i++) {
-		g_row_values(w[i], SPMLA_DTYPE_BF16, x);
-		amax = g_larger(amax, g_abs(x[0]));
-		amax = g_larger(amax, g_abs(x[1]));
-	}
-	UNROLL
-	for (mask = lanes / 2; mask; mask >>= 1)
-		amax = g_larger(amax, g_shuffle_xor_f(amax, mask));
-	return amax;
 }
 
 /* The codes of a head, four words, and its scale. */
@@ -144,7 +107,7 @@ FN float
 q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
 	    PRIVATE uint32_t *codes)
 {
-	float scale = g_row_pow2(q_prep_amax(w, 8, Q_PREP_LANES, least));
+	float scale = g_row_pow2(g_row_amax_bf16(w, 8, Q_PREP_LANES, least));
 	g_row_divisor d;
 	uint32_t i;
 
@@ -219,7 +182,8 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 		uint32_t w[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 		uint32_t codes[4], bytes[2] = {0, 0}, weight = 0, position = 0,
 				   is_known;
-		float scale = 1.0f, c[8], sines[8];
+		uint32_t c[8], sines[8];
+		float scale = 1.0f;
 
 		if (s->has_rope)
 			position = (uint32_t)job->positions[t];
@@ -250,9 +214,9 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 		}
 		if (mxfp4) {
 			bytes[0] = g_mxfp4_scale(
-				q_prep_amax(w, 4, Q_PREP_GROUP, 0.0f));
+				g_row_amax_bf16(w, 4, Q_PREP_GROUP, 0.0f));
 			bytes[1] = g_mxfp4_scale(
-				q_prep_amax(w + 4, 4, Q_PREP_GROUP, 0.0f));
+				g_row_amax_bf16(w + 4, 4, Q_PREP_GROUP, 0.0f));
 			codes[0] = g_mxfp4_codes8(w, g_mxfp4_inverse(bytes[0]));
 			codes[1] = g_mxfp4_codes8(w + 4,
 						  g_mxfp4_inverse(bytes[1]));
