@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inner loop that the sparse attention operations share, without matrix
- * instructions: a block of 256 items has 16 heads of a token and walks its
+ * The inner loop of the sparse attention operations without matrix
+ * instructions. A block of 256 items has 16 heads of a token and walks its
  * keys, 64 entries at a time. 16 lanes have a head: its query, its O, L and
- * largest score stay in their registers from the first key to the last, so
- * that nothing but keys and weights goes through local memory, and heads share
- * nothing but the keys. Every key is a bf16 number, whatever its row was.
+ * largest score stay in their registers from the first key to the last. So
+ * only keys and weights go through shared memory, and heads share only the
+ * keys. Every key is a bf16 number, in every layout.
  *
- * The hard idea: local memory that every device has holds 32 keys, but weights
- * are rounded to bf16 against the largest score of 64. So the scores of both
- * halves come first, the second half is multiplied in while it is still there,
- * and the first is loaded once more.
+ * The hard idea: the shared memory that every device has holds 32 keys, but
+ * weights are rounded to bf16 against the largest score of 64. So the scores
+ * of both halves come first; the second half is multiplied in while it is
+ * still there, and the first is loaded once more.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_ATTEND_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_ATTEND_DEVICE_H
@@ -22,7 +22,7 @@ enum {
 	ATTEND_LANES = 16, /* of a head */
 	ATTEND_HEADS = ATTEND_ITEMS / ATTEND_LANES,
 	ATTEND_KEYS = 64, /* entries of a block */
-	ATTEND_HELD = 32, /* rows in local memory */
+	ATTEND_HELD = 32, /* rows in shared memory */
 	/* Lane l has each 16th four values of a row, from the l-th on. */
 	ATTEND_QUADS = SPMLA_MLA_DIM / 4 / ATTEND_LANES,
 	ATTEND_VALUE_QUADS = SPMLA_MLA_LATENT / 4 / ATTEND_LANES,
@@ -76,7 +76,7 @@ attend_value(uint64_t quad, uint32_t i)
 {
 	const uint32_t pair = (uint32_t)(quad >> (i / 2 * 32));
 
-	return g_float(i % 2 ? pair & 0xffff0000u : pair << 16);
+	return i % 2 ? g_bf16x2_high(pair) : g_bf16x2_low(pair);
 }
 
 /* Empties the accumulators and takes the head's query, bf16 [dim]. */
@@ -106,7 +106,7 @@ attend_start(PRIVATE attend_state *st, GLOBAL const uint16_t *q, uint32_t dim,
 		st->o[i] = 0.0f;
 }
 
-/* ---- Keys into local memory -------------------------------------------- */
+/* ---- Keys into shared memory ------------------------------------------- */
 
 /* Four codes as bf16(e4m3 * scale). */
 FN uint64_t
@@ -202,8 +202,8 @@ attend_load_loose(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	}
 }
 
-/* The rows that count of 32 entries from `first` on, 16 lanes a row; others
- * leave local memory as it is. */
+/* Loads the rows of 32 entries from `first` on, 16 lanes a row; an entry
+ * without a row leaves shared memory as it is. */
 FN void
 attend_load(LOCAL attend_local *shared, GLOBAL const uint8_t *base,
 	    uint32_t layout, uint32_t quads, uint32_t first)
@@ -230,7 +230,7 @@ attend_load(LOCAL attend_local *shared, GLOBAL const uint8_t *base,
 
 /* ---- A block ----------------------------------------------------------- */
 
-/* The head's scores with 16 of the keys in local memory: lane l gets the l-th.
+/* The head's scores with 16 of the keys in shared memory: lane l gets the l-th.
  * A lane's part of a score is a sum in the order of its values; the lanes' are
  * added by the tree 8, 4, 2, 1. At each step of it a lane hands on the half of
  * the keys that it will not end with, so it takes 15 shuffles for 16 keys. */
@@ -316,9 +316,9 @@ attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
 	}
 }
 
-/* O += P V over n entries of the block from `first` on, which are the rows in
- * local memory. Rows that do not count are left out, so that where they lie
- * changes no bit. */
+/* O += P V over n entries of the block from `first` on, the rows in shared
+ * memory. Entries without a row are left out, so that their places change no
+ * bit. */
 FN void
 attend_values(PRIVATE attend_state *st, LOCAL const attend_local *shared,
 	      uint32_t first, uint32_t n)
@@ -346,10 +346,10 @@ attend_values(PRIVATE attend_state *st, LOCAL const attend_local *shared,
 	}
 }
 
-/* One block of n entries, 1 to 64. shared->at tells all 64 rows; it was written
- * behind a barrier after the last block. Of more than 32 entries the halves are
- * loaded in the order 0, 1, 0: twice for their scores, and from the second time
- * on for their values. */
+/* One block of n entries, 1 to 64. shared->at has all 64 rows; it was written
+ * behind a barrier after the last block. More than 32 entries are loaded in
+ * halves 0, 1, 0: the first two rounds make the scores, the last two add the
+ * values. */
 FN void
 attend_block(PRIVATE attend_state *st, LOCAL attend_local *shared,
 	     GLOBAL const uint8_t *base, uint32_t layout, uint32_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lse2_to_lse: a block takes LSE2_CHUNK values at a time, an item several,
- * whose loads are all on their way before the first is needed.
+ * lse2_to_lse: a block takes LSE2_CHUNK values at a time, an item several, all
+ * loaded before the first is used.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_LSE2_TO_LSE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_LSE2_TO_LSE_KERNEL_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode without matrix instructions, for every layout, two caches and
- * splits: a block of items has 16 heads of a token, or of all that a part does.
- * What it does with 64 entries is in attend_device.h. The hard idea is trust: a
- * part's row and a slot may say anything, so every number is looked at before
- * it is an address, and all items of a block look at the same ones, which keeps
- * their barriers together.
+ * splits. A block of items has 16 heads of a token, or of all tokens of a
+ * part; attend_device.h does 64 entries. The hard idea is distrust: a part's
+ * row and a slot may say anything. So every number is checked before it
+ * becomes an address, and all items of a block check the same numbers, which
+ * keeps their barriers together.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_KERNEL_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * split_combine: a block a head of a token, four columns an item. The hard idea
- * is that subgroups share nothing, so there is no barrier, and yet no bit
- * depends on their width: every 16 lanes read all lse of the row and add them
- * up alike; then they have the weights of 16 splits at a time, which go round
- * by broadcasts while the values of several splits are on their way. A split of
- * lse -inf has no weight (it would be exp2(-inf - g), a NaN where g is infinite
- * too) and is not read.
+ * split_combine: a block a head of a token, four columns an item. The hard
+ * idea: subgroups share nothing, so there is no barrier, and yet no bit
+ * depends on their width. Every 16 lanes read all lse of the row and add them
+ * up alike. Then they have the weights of 16 splits at a time, which go round
+ * by broadcasts while the values of several splits are in flight. A split of
+ * lse -inf has no weight and is not read: exp2(-inf - g) would be a NaN where
+ * g is infinite too.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
@@ -88,9 +88,9 @@ split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
 	return sum == 0.0f ? G_INF : g_log2(sum) + most;
 }
 
-/* sum += weight * values of n splits, in their order, for the lane's columns;
- * `values` is the lane's first of the first split, the next one's is `stride`
- * further on. */
+/* sum += weight * values of n splits, in their order, for the lane's columns.
+ * `values` is the lane's first value of the first split; the next split is
+ * `stride` further on. */
 FN void
 split_combine_values(GLOBAL const float *values, uint64_t stride,
 		     GLOBAL const float *lse, uint32_t heads, uint32_t n,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the gathers share: which rows of the output a request owns, and the page
- * that a key of it lies in. The hard idea: bounds of any kind become disjoint
- * spans by a running maximum, so every block finds all spans by scans alone, a
- * block's width of requests at a time, and then the owner of a row by bisection
- * in local memory.
+ * What the gathers share: which rows of the output a request owns, and in
+ * which page a key lies. The hard idea: a running maximum turns bounds of any
+ * kind into disjoint spans. So every block finds all spans by scans alone, a
+ * block's width of requests at a time, and then the owner of a row by
+ * bisection in shared memory.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_GATHER_DEVICE_H
 #define SPMLA_PLATFORM_GPU_CACHE_GATHER_DEVICE_H
@@ -45,8 +45,8 @@ gather_clamp(int64_t x, uint32_t high)
 /* The spans of a block's width of requests. The item's is request b, if it is
  * `there`, with bounds [begin, end) behind `done`. The first block reports what
  * is wrong with them. `few`: there are no more requests than a subgroup has
- * lanes, and this is the first call. Returns where the last span ends. Spans may
- * be read until the next call. */
+ * lanes, and this is the first call. Returns where the last span ends. Spans
+ * may be read until the next call. */
 FN uint32_t
 gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
 	     uint32_t b, int64_t begin, int64_t end, int32_t start, int32_t row,
@@ -91,8 +91,8 @@ gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
 	return few ? spans[g_width() - 1].end : last;
 }
 
-/* The offset in bytes of the page that has output row n, and the entry there;
- * or GATHER_ZEROS, reported if the key has no page; or GATHER_LEAVE. n is below
+/* The offset in bytes of the page for output row n, and the entry there;
+ * GATHER_ZEROS, reported if the key has no page; or GATHER_LEAVE. n is below
  * the end of the last span. */
 FN uint64_t
 gather_page(const PRIVATE g_reporter *to, LOCAL const gather_span *spans,

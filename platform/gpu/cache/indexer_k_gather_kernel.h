@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * indexer_k_gather: a block takes 64 rows of the output at a time. 64 items
- * find their pages, side by side as each look-up waits for the one before it,
- * and move the scales; then all items move the codes, 8 words each at once.
+ * find their pages side by side, as each look-up is a chain of loads, and move
+ * the scales. Then all items move the codes, 8 words each at once.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_GATHER_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_GATHER_KERNEL_H

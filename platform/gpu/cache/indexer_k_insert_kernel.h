@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * indexer_k_insert: 16 lanes a token, eight tokens a block. Lane l has values
- * l, l + 16, .. , as the pinned order of the sums has them; their codes change
- * lanes before they are stored, four neighbours at a time. After each step the
- * row is rounded to bf16, as if it had been stored and read again.
+ * l, l + 16, .. in the pinned order of the sums; codes change lanes before
+ * they are stored, four neighbours at a time. After each step the row is
+ * rounded to bf16, as if it had been stored and read again.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_INSERT_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_INSERT_KERNEL_H
@@ -104,7 +104,8 @@ k_insert_rotate(PRIVATE float *x, const PRIVATE float *c,
 	k_insert_round(x, K_INSERT_ROTATED);
 }
 
-/* Of four lanes with four bytes each, to lane r the r-th byte of each. */
+/* Transposes four lanes of four bytes each: lane r gets the r-th byte of each.
+ */
 FN uint32_t
 k_insert_transpose(uint32_t word)
 {
@@ -118,8 +119,7 @@ k_insert_transpose(uint32_t word)
 			     : (word & 0x00ff00ffu) | (next & 0x00ff00ffu) << 8;
 }
 
-/* The codes of a row, those of four values of four lanes in one, and its scale.
- */
+/* The codes of a row, four neighbouring values in a word, and its scale. */
 FN float
 k_insert_codes(const PRIVATE float *x, uint32_t raw, PRIVATE uint32_t *codes)
 {
@@ -140,7 +140,7 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 {
 	const uint32_t tiles = (s.tokens - 1) / G_ROW_GROUPS + 1;
 	const uint32_t lane = g_item() % G_ROW_LANES;
-	/* Where the bytes lie that a lane has after they changed lanes. */
+	/* Where the lane's bytes belong once they have changed lanes. */
 	const uint32_t at = 16 * (lane % 4) + lane / 4 * 4;
 	float weight[G_ROW_EACH], bias[G_ROW_EACH];
 	uint32_t tile, i;

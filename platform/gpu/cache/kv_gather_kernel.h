@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_gather: a block takes 32 rows of the output at a time. 32 items find their
- * pages, side by side as each look-up waits for the one before it; then 16
- * lanes take a row, eight values at a time, and have asked for all of it before
- * they use any. The product of a code and its scale is rounded twice, to f32
- * and then to bf16. Rows of V4 have a kernel of their own: one
- * for both would need the registers of both. By slot there is no search.
+ * kv_gather: a block takes 32 rows of the output at a time. 32 items find
+ * their pages side by side, as each look-up is a chain of loads; by slot there
+ * is no search. Then 16 lanes take a row, eight values at a time, and load all
+ * of it before they use any. The product of a code and its scale is rounded
+ * twice, to f32 and then to bf16. V4 rows have a kernel of their own: one
+ * kernel for both would need the registers of both.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_KV_GATHER_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_KV_GATHER_KERNEL_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_insert: 16 lanes a token, eight tokens a block. Lane l has the octets l,
- * l + 16, l + 32, l + 48 of the latent, one of each group that has a scale, and
- * four values of the rope. A row is read before its slot is known, as nothing
- * but the place of the result depends on that: one latency instead of two. Rows
- * of V4 go eight a block too, by v4_row_device.h.
+ * kv_insert: 16 lanes a token, eight tokens a block. Lane l has octets l, l +
+ * 16, l + 32, l + 48 of the latent, one of each group with a scale, and four
+ * values of the rope. A row is read before its slot is known, as only the
+ * place of the result depends on the slot: one latency instead of two. V4 rows
+ * go eight a block too, by v4_row_device.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_KV_INSERT_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_KV_INSERT_KERNEL_H
@@ -60,7 +60,7 @@ kv_insert_scale(const PRIVATE float *x, uint32_t raw)
 		scale = g_div_rn(g_row_amax(x, 0.0f), 448.0f);
 		return scale < 0x1p-126f ? 0x1p-126f : scale;
 	}
-	/* What is below 1e-4 ends at 2^-13, as 1e-4 does. */
+	/* Whatever is below 1e-4 gets 2^-13, as 1e-4 does. */
 	scale = g_row_pow2(g_row_amax(x, 1e-4f));
 	return scale < 0x1p-13f ? 0x1p-13f : scale;
 }
@@ -138,7 +138,7 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 		out = cache + (live ? place.page * s.page_stride_bytes : 0);
 		if (s.fp8) {
 			out += live ? place.entry * SPMLA_FP8_DS_MLA_BYTES : 0;
-			/* Constants: none of it is asked of each value. */
+			/* Constants, so that no value asks again. */
 			if (s.dtype == SPMLA_DTYPE_FP16 && s.raw_scale)
 				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16,
 					      1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * qnorm_rope_kv_insert: a block takes eight heads of a token, or eight keys, at
- * a time, 16 items a row (v4_row_device.h). A row is read once, four loads of 16
- * bytes an item in flight, before its position or slot is known, and stays in
- * registers until it is written.
+ * qnorm_rope_kv_insert: a block takes eight heads of a token, or eight keys,
+ * at a time, 16 items a row (v4_row_device.h). A row is read once, four loads
+ * of 16 bytes an item in flight, before its position or slot is known. It
+ * stays in registers until it is written.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_QNORM_ROPE_KV_INSERT_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_QNORM_ROPE_KV_INSERT_KERNEL_H

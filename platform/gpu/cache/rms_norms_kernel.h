@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rms_norms: a block a row of either set, or four if they are short and many.
- * An item has the octets i, i + 128, .. of a row, each one load of 16 bytes,
- * four of them in flight, and keeps them until they are written.
+ * rms_norms: a block takes one row of either set, or four if rows are short
+ * and many. An item has octets i, i + 128, .. of a row, each one load of 16
+ * bytes, up to four in flight, and keeps them until they are written.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_RMS_NORMS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_RMS_NORMS_KERNEL_H
@@ -46,9 +46,8 @@ typedef struct rms_set {
 	uint32_t rows, width, wide;
 } rms_set;
 
-/* Rows first, first + 1, .. , RMS_EACH / each of them, of `each` octets an
- * item, a constant; `parts` has RMS_PARTS entries of each octet. By all items
- * together. */
+/* RMS_EACH / each rows from `first` on; an item has `each` octets of a row.
+ * `parts` has RMS_PARTS entries a row. By all items together. */
 FN void
 rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,
 	       float eps, LOCAL float *parts)
@@ -125,8 +124,9 @@ rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,
 	}
 }
 
-/* How many rows a block takes at a time: several where there are not blocks for
- * all. */
+/* How many rows a block takes at a time: several short ones if there are not
+ * blocks for all. On 924 blocks 900 rows of 1024 values are a block each, and
+ * 3000 rows are 750 tiles of 4. */
 FN uint32_t
 rms_norms_share(uint32_t width, uint64_t rows)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the writers of e4m3 rows share. The hard idea: 16 lanes hold 128 values
- * in registers, eight each, so that a largest value or a sum takes four
- * shuffles on a subgroup of any width, a block of 128 items does eight rows at
- * a time, and nothing waits at a barrier.
+ * in registers, eight each. So the largest value or a sum takes four shuffles
+ * on a subgroup of any width, a block of 128 items does eight rows at a time,
+ * and nothing waits at a barrier.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_ROW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_CACHE_ROW_DEVICE_H
@@ -110,7 +110,7 @@ g_row_values(uint32_t word, uint32_t dtype, PRIVATE float *x)
 	x[1] = g_bf16x2_high(word);
 }
 
-/* The largest of `least` and the |x| that 16 lanes hold, of which NaN is none.
+/* The largest of `least` and of the |x| that 16 lanes hold; NaN does not count.
  * By all items of the subgroup together. */
 FN float
 g_row_amax(const PRIVATE float *x, float least)
@@ -184,11 +184,11 @@ g_row_divisor_of(float scale, uint32_t raw)
 	return d;
 }
 
-/* x / scale for |x| up to 448 * scale or so: to the bit, unless its code is
- * that of 0, and then of x's sign. By a power of two it is the product with the
- * inverse. Else that is two ulp off; a remainder makes it one, and another one
- * none, as the inverse is rounded right (Markstein). By infinity: zeros of
- * finite values, else NaN. */
+/* x / scale for |x| up to about 448 * scale: exact to the bit, unless its code
+ * is 0, and then with x's sign. A power of two divides by its inverse. For
+ * other scales that product is up to two ulp off; one remainder step leaves one
+ * ulp and the next none, as the inverse is correctly rounded (Markstein).
+ * Divided by infinity, finite values are zeros and others NaN. */
 FN float
 g_row_quotient(float x, const PRIVATE g_row_divisor *d)
 {

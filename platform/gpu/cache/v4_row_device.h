@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows of 512 bf16 values by 16 lanes, and their way into a V4 cache. The hard
- * idea: lane l has the octets l, l + 16, l + 32, l + 48, each one load of 16
- * bytes; so 8 neighbour lanes hold a group of 64 values that has one scale, a
- * rotated pair never leaves its item, and a block of 128 items does 8 rows at a
- * time without local memory or barriers.
+ * idea: lane l has octets l, l + 16, l + 32, l + 48, each one load of 16
+ * bytes. So 8 neighbouring lanes hold a group of 64 values with one scale, a
+ * rotated pair never leaves its item, and a block of 128 items does 8 rows at
+ * a time without shared memory or barriers.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_V4_ROW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_CACHE_V4_ROW_DEVICE_H

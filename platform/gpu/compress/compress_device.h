@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a compressor's kernels find the state of a position. The hard idea is
- * that a ring is a table whose columns come round again, and nothing else.
+ * Where the kernels of the compressor find the state of a position. The hard
+ * idea: a ring is a table whose columns come round again, and nothing else.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_DEVICE_H
 #define SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_DEVICE_H
@@ -34,10 +34,10 @@ g_state_entry(uint64_t page, uint64_t page_bytes, uint32_t entry,
 	return page * page_bytes + (uint64_t)entry * width * 8;
 }
 
-/* The same of a position of a table row, in *at; returns whether it is there:
- * it is not below 0, and its page is written and in the state. `row` is inside
- * the table. Page and columns are asked for together, and with what the caller
- * asks for before or behind: there are no branches. */
+/* *at is the entry of a position of a table row. Returns whether it is there:
+ * the position is not below 0, and its page is written and in the state. `row`
+ * is inside the table. Without branches, so that page and columns are loaded
+ * together, and with the loads of the caller around them. */
 FN uint32_t
 g_state_at(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	   uint32_t has_cols, const spmla_g_divisor columns, uint32_t stride,
@@ -46,7 +46,7 @@ g_state_at(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	   int32_t position, PRIVATE uint64_t *at)
 {
 	GLOBAL const int32_t *pages_of = table + (uint64_t)row * stride;
-	/* Of a position below 0 any number, which is not looked at. */
+	/* Any number for a position below 0; it is not used. */
 	const uint32_t linear = g_divide((uint32_t)position, entries);
 	const uint32_t col = ring ? g_modulo(linear, columns) : linear;
 	const uint32_t inside = (position >= 0) & (col < columns.by);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of a compressed key: its norm, its rotation, its codes and where they
- * go. The hard idea: an item has four columns beside each other, so a rotated
- * pair never leaves it, and 16 lanes have the 64 columns of a scale.
+ * The end of a compressed key: norm, rotation, codes, store. The hard idea: an
+ * item has four neighbouring columns, so a rotated pair never leaves it, and
+ * 16 lanes have the 64 columns of a scale.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_KEY_DEVICE_H
 #define SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_KEY_DEVICE_H
@@ -13,15 +13,16 @@
 enum {
 	COMPRESS_EACH = 4, /* columns of an item */
 	COMPRESS_LANES = 16,
-	/* Squares of a key of 512 or of four of 128, a lane's beside each other
-	 * and a gap, so that lanes do not meet in a bank. */
+	/* Squares of a key of 512 columns or of four keys of 128. A lane's
+	 * squares lie beside each other, with a gap behind them that keeps
+	 * lanes in different banks. */
 	COMPRESS_GAP = 4,
 	COMPRESS_SQUARES = SPMLA_V4_DIM + 4 * COMPRESS_GAP * COMPRESS_LANES
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Asks for what a key's end needs; by all items. */
+/* Prefetches the norm's weights; by all items. */
 FN void
 compress_ask_norm(GLOBAL const float *norm_weight, const uint32_t dim)
 {
@@ -74,9 +75,9 @@ compress_load_end(PRIVATE compress_end *to, uint32_t q,
 	}
 }
 
-/* The item's four values of a key, its columns 4 q on: normed, rotated, as two
- * words of bf16; zeros if it is lost. A barrier inside; that is all for an item
- * that is not `there`. squares: the key's. */
+/* The item's four values of a key, columns 4 q on: normed, rotated, as two
+ * words of bf16; zeros if the key is lost. `squares` is the key's. An item that
+ * is not `there` only joins the barrier inside. */
 FN void
 compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 		const uint32_t there, const compress_end end, float eps,
@@ -123,7 +124,7 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 	}
 }
 
-/* The item's columns 4 q on of a key of 512, if it is `live`. */
+/* Stores the item's columns 4 q on of a key of 512, if it is `live`. */
 FN void
 compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 	       GLOBAL uint8_t *page, uint32_t entry, uint32_t entries,
@@ -172,8 +173,7 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 	}
 }
 
-/* The same of an index key, if it is `live`; a barrier inside, but for MXFP4.
- */
+/* The same for an index key; a barrier inside, except for MXFP4. */
 FN void
 compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
 		     uint32_t q, uint32_t live, GLOBAL uint8_t *page,

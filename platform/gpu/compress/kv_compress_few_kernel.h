@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_compress of ratio 128 for few tokens: 32 blocks a key, of 16 columns each;
- * the block that begins last has the key. What counts is how long one key
- * takes: an item has one column of 8 rows, so that the way from start to end is
- * few instructions, each of which has to come from memory too; a block has one
- * piece and no list of what there is to do; and what can be asked for before
- * the token's position and row are known has been. Of more tokens there would
- * be more blocks with nothing to do than a device holds at once.
+ * kv_compress of ratio 128 for few tokens: 32 blocks a key, of 16 columns
+ * each; the block that begins last has the key. What counts is the time of one
+ * key. An item has one column of 8 rows, so the way from start to end is few
+ * instructions, each of which is fetched from memory too. A block has one
+ * piece and no list of work, and prefetches what it can before it knows the
+ * token's position and row. With more tokens, more blocks would have nothing
+ * to do than a device holds at once.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_FEW_KERNEL_H
 #define SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_FEW_KERNEL_H
@@ -42,8 +42,8 @@ typedef struct compress_few {
 	uint32_t is_last;
 } compress_few;
 
-/* Rows of a step's tokens are mostly in order: asks for the first 32 pages of
- * row t, which are all that a ring has, while the token's row is on its way. */
+/* Guesses that token t has row t, as most steps have, and prefetches its first
+ * 32 pages, all that a ring has, while the token's row is on its way. */
 FN void
 compress_few_guess(const PRIVATE compress_job *job, uint32_t t)
 {
@@ -55,8 +55,8 @@ compress_few_guess(const PRIVATE compress_job *job, uint32_t t)
 		g_prefetch(job->table_cols + t);
 }
 
-/* Looks up row i of the group that token t ends; if it is in the state, its
- * columns from `column` on are asked for. */
+/* Looks up row i of the group that token t ends; prefetches its columns from
+ * `column` on if it is in the state. */
 FN void
 compress_few_find(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 		  const compress_near near, uint32_t t, int32_t row,
@@ -84,8 +84,8 @@ compress_few_find(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 	shared->row[i].score = x;
 }
 
-/* A column of the 8 rows of a part. Of a lost row what is read is the state's
- * first. */
+/* A column of the 8 rows of a part. A lost row reads the state's first entry.
+ */
 FN void
 compress_few_sum(LOCAL compress_few *shared, GLOBAL const float *ape,
 		 uint32_t part, uint32_t column, PRIVATE float *most,
@@ -117,15 +117,14 @@ compress_few_sum(LOCAL compress_few *shared, GLOBAL const float *ape,
 		if (lost)
 			g_local_max(&shared->lost, 1);
 	}
-	/* Of a saved row z changes no more than the sign of a zero. */
+	/* z is 0 for a saved row: that changes at most the sign of a zero. */
 	UNROLL
 	for (k = 0; k < COMPRESS_STEP; k++)
 		x[k] = g_bits(g_float(x[k]) + z[k]);
 	compress_weigh(v, x, 1, most, sum, acc);
 }
 
-/* The largest of 16: for so few, reading them all takes less than asking each
- * other. */
+/* The largest of 16: reading them all takes less time than shuffles. */
 FN float
 compress_few_most(const LOCAL float *part)
 {
@@ -141,7 +140,7 @@ compress_few_most(const LOCAL float *part)
 }
 
 /* A slab of the key that token t ends, and the key if this block is the last;
- * then it returns, to the first item, what is bad about it. Barriers inside. */
+ * then it returns the key's fault, to the first item. Barriers inside. */
 FN uint32_t
 compress_few_key(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 		 const compress_near near, uint32_t t, uint32_t slab,
@@ -242,7 +241,7 @@ spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 			fault = compress_few_key(&job, shared, near, t, slab,
 						 slot, position, row);
 		else if (!ends || slab)
-			fault = 0; /* a bad token is its first slab's to tell */
+			fault = 0; /* the first slab reports a bad token */
 		if (fault && g_item() == 0)
 			g_fault(fault_state, fault_status, t, fault);
 		BARRIER();

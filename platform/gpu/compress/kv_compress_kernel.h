@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_compress: an item has four columns of eight rows of a group, all 16 loads
- * of 16 bytes on their way at once, so 128 items have a key of ratio 4, or four
- * index keys. The hard idea is what to wait for: what a block will work on is
- * looked up at once, then where the rows of a key are, then the rows
- * themselves; all else has been asked for by then, and reports of bad data come
- * last. A key of ratio 128 is 512 KB, more than one multiprocessor should read:
- * 16 blocks have 32 columns each, and the one that begins last has the key; for
+ * of 16 bytes in flight at once. So 128 items have a key of ratio 4, or four
+ * index keys. The hard idea is what to wait for: first the list of a block's
+ * work, then the places of a key's rows, then the rows themselves. Everything
+ * else has been prefetched by then, and reports of bad data come last.
+ *
+ * A key of ratio 128 is 512 KB, more than one multiprocessor should read. 16
+ * blocks have 32 columns each, and the one that begins last has the key. For
  * few tokens see kv_compress_few_kernel.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_KERNEL_H
@@ -83,8 +84,8 @@ compress_state(const PRIVATE compress_job *job)
 /* Where a row of a group is. */
 enum { COMPRESS_STATE, COMPRESS_CALL, COMPRESS_NONE, COMPRESS_LOST };
 
-/* A row of a group: where the columns begin that the key's first is made of, in
- * floats; of the state 0 if it is not there. */
+/* A row of a group: where the columns for the key's first column begin, in
+ * floats; 0 in the state if the row is not there. */
 typedef struct compress_row {
 	uint64_t at; /* in the state */
 	uint64_t kv_at;
@@ -111,7 +112,7 @@ typedef struct compress_local {
 	uint32_t first; /* of the block's, that is listed */
 } compress_local;
 
-/* What parts of 8 rows came to, and the columns of a key. */
+/* The results of parts of 8 rows, and the columns of a key. */
 typedef struct compress_parts {
 	float most[COMPRESS_PARTS][COMPRESS_SLAB + 1];
 	float sum[COMPRESS_PARTS][COMPRESS_SLAB + 1];
@@ -121,7 +122,7 @@ typedef struct compress_parts {
 	uint32_t is_last;
 } compress_parts;
 
-/* Of four columns of 8 rows, what compress_weigh makes. */
+/* What compress_weigh makes of four columns of 8 rows. */
 typedef struct compress_sums {
 	float most[COMPRESS_EACH];
 	float sum[COMPRESS_EACH];
@@ -130,8 +131,8 @@ typedef struct compress_sums {
 
 /* ---- What there is to do ----------------------------------------------- */
 
-/* Whether a token ends a group; *fault: what is bad about it. Bits rather than
- * conditions, which would wait for one before they ask for the next. */
+/* Whether a token ends a group; *fault is what is wrong with it. By bits, not
+ * conditions: those would wait for one load before they issue the next. */
 FN uint32_t
 compress_ends(const PRIVATE compress_job *job, int64_t slot, int32_t position,
 	      int32_t row, const uint32_t ratio, PRIVATE uint32_t *fault)
@@ -147,8 +148,8 @@ compress_ends(const PRIVATE compress_job *job, int64_t slot, int32_t position,
 	return (slot >= 0) & (below | last);
 }
 
-/* Lists those of the items' units, slabs of tokens, that end a group; a bad one
- * is listed by its first slab. Barriers inside; no units before. */
+/* Lists the items' units, slabs of tokens, that end a group; a bad token is
+ * listed once, by its first slab. The list is empty before. Barriers inside. */
 FN void
 compress_list(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	      uint32_t t, uint32_t slab, const uint32_t ratio)
@@ -188,8 +189,8 @@ compress_report(const PRIVATE compress_job *job,
 			u->fault);
 }
 
-/* What token j of the call says of itself, if rows may be the call's and there
- * is such a token. */
+/* Token j of the call, if there is one and the call's own rows may be part of a
+ * key. */
 typedef struct compress_near {
 	int32_t row;
 	int32_t position;
@@ -208,10 +209,10 @@ compress_near_of(const PRIVATE compress_job *job, int64_t j)
 	return near;
 }
 
-/* Where row i of a group is, which has position p of a table row, or that token
- * of the call; if it is in the state, where in it the columns begin that the
- * key's first is made of. The table is asked for whether or not the call has
- * the row. */
+/* Where row i of a group is: at position p of a table row, or `near`, a token
+ * of the call. For a row in the state *to is where the columns for the key's
+ * first column begin. The table is loaded whether or not the call has the row.
+ */
 FN uint32_t
 compress_place(const PRIVATE compress_job *job, const compress_near near,
 	       int32_t row, int32_t p, uint32_t i, const uint32_t dim,
@@ -236,7 +237,7 @@ compress_place(const PRIVATE compress_job *job, const compress_near near,
 		       : COMPRESS_LOST;
 }
 
-/* Asks for columns of a row of the state, kv and score, up to 32. */
+/* Prefetches up to 32 columns of a row of the state, kv and score. */
 FN void
 compress_ask_row(GLOBAL const float *row, const uint32_t width)
 {
@@ -245,8 +246,8 @@ compress_ask_row(GLOBAL const float *row, const uint32_t width)
 }
 
 /* Looks up row i of a unit's group, and writes it if the item is its `first`.
- * If it is in the state and `ask` says so, 32 columns of it from `column` on
- * are asked for. */
+ * If `ask`, 32 columns of a row in the state are prefetched, from `column` on.
+ */
 FN void
 compress_find(const PRIVATE compress_job *job, LOCAL compress_row *to,
 	      uint32_t first, uint32_t ask, const LOCAL compress_unit *u,
@@ -277,8 +278,9 @@ compress_find(const PRIVATE compress_job *job, LOCAL compress_row *to,
 
 /* ---- Columns ----------------------------------------------------------- */
 
-/* What is not as in the state: the call's rows have no ape in their score yet,
- * and where there is none, what was read is the first entry's. */
+/* Loads rows that are not in the state. A row of the call has no ape in its
+ * score yet; for a row that does not exist, the state's first entry was read.
+ */
 FN void
 compress_load_call(const PRIVATE compress_job *job,
 		   const LOCAL compress_row *row, uint32_t first,
@@ -298,8 +300,8 @@ compress_load_call(const PRIVATE compress_job *job,
 		g_row_floats4(job->score + row[k].score_at + column, wide,
 			      x + COMPRESS_EACH * k);
 	}
-	/* Of a saved row z is 0, which changes no more than the sign of a zero,
-	 * and no weight. */
+	/* z is 0 for a saved row: that changes at most the sign of a zero, and
+	 * no weight. */
 	UNROLL
 	for (k = 0; k < COMPRESS_STEP; k++) {
 		const uint32_t none = row[k].from == COMPRESS_NONE;
@@ -518,9 +520,8 @@ compress_slab(const PRIVATE compress_job *job, const LOCAL compress_row *row,
 	return lost;
 }
 
-/* The blocks of a key count as they begin, by one item each. The last one has
- * the key; all others run by then, and wait for none, so that it may wait for
- * them. */
+/* The blocks of a key count themselves as they begin. The last one has the key.
+ * All others run by then and wait for nobody, so it may wait for them. */
 FN uint32_t
 compress_is_last(GLOBAL uint32_t *count, uint32_t before, const uint32_t blocks)
 {
@@ -530,8 +531,9 @@ compress_is_last(GLOBAL uint32_t *count, uint32_t before, const uint32_t blocks)
 	return 1;
 }
 
-/* A column for the block that has the key: its bits inverted, as 0 says that it
- * is not there; of the one NaN that would be, another. */
+/* Hands a column to the block that has the key: its bits inverted, since 0
+ * means that it is not there yet. The one NaN whose inverted bits are 0 becomes
+ * another NaN. */
 FN void
 compress_hand_on(GLOBAL uint32_t *to, float column)
 {
@@ -540,9 +542,9 @@ compress_hand_on(GLOBAL uint32_t *to, float column)
 	g_store_device(to, word ? word : 1);
 }
 
-/* Columns 4 q on of a key, of which the block's own begin at `first`; waits for
- * those of the others, and leaves zeros. If words or counts were none before
- * the call, a column is any number, but the wait ends. */
+/* Columns 4 q on of a key; the block's own begin at `first`. Waits for the
+ * columns of other blocks, and leaves zeros there. If words or counts were not
+ * zero before the call, a column is any number, but the wait ends. */
 FN void
 compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
 	       const uint32_t columns, uint32_t q, PRIVATE float *c)
@@ -626,8 +628,8 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 
 /* ---- Blocks ------------------------------------------------------------ */
 
-/* Neighbouring tokens are a block's: one in `ratio` of them ends a group, and
- * the others cost only their slot. Slabs of a key are neighbouring blocks'. */
+/* A block has neighbouring tokens: one in `ratio` of them ends a group, and the
+ * others cost only their slot. The slabs of a key go to neighbouring blocks. */
 FN void
 compress_run(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	     LOCAL compress_parts *parts, const uint32_t dim,

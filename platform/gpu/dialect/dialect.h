@@ -9,10 +9,13 @@
  *   is a pointer, a GLOBAL parameter of its own; S(type, name) a scalar of
  *   fixed width, a field of the one struct `s`. The list also makes the host's
  *   binding, so neither can differ.
- * - Arrays that a block shares are declared by LOCAL_ARRAY at the scope of the
- *   kernel and handed on as LOCAL T *. Many of them are one struct, whose
- *   fields say what they hold: LOCAL_ARRAY(<op>_shared, shared, 1).
- *   Pointers to private memory are PRIVATE.
+ * - Functions that need many of a kernel's parameters take one struct, with
+ *   SPMLA_KERNEL_FIELDS(stem); the kernel fills it: SPMLA_KERNEL_VALUES(stem).
+ *   All is inlined, so it costs no register.
+ * - Shared memory is declared by LOCAL_ARRAY at the scope of the kernel and
+ *   handed on as LOCAL T *. Several arrays are one struct, whose fields say
+ *   what they hold: LOCAL_ARRAY(<op>_shared, shared, 1). Pointers to private
+ *   memory are PRIVATE.
  *   LOCAL_DYNAMIC is the one array of a kernel with more than 48 KB; its line
  *   in kernels.inc says how many bytes.
  * - BARRIER() orders local and global memory of the block. Every item reaches
@@ -74,8 +77,8 @@ typedef ulong uint64_t;
 #define PRIVATE
 #define CONSTANT static __device__ const
 #define FN       static __device__ __forceinline__
-/* Of the blocks of 1024 an SM needs no second one at a time: for two, half as
- * many registers each, ptxas would rather spill than not try. */
+/* An SM needs no second block of 1024 items. ptxas would try for two, with half
+ * the registers each, and spill. */
 #define KERNEL(items) \
 	extern "C" __global__ __launch_bounds__(items, (items) == 1024)
 #define KERNEL_BLOCKS(items, blocks) \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quotients by numbers that the host knows, such as a page's tokens. A division
- * is some 20 instructions, each of which a kernel that runs once has to fetch;
- * a product and a shift are 3. The hard idea: with shift = 31 + log2 of `by`,
- * rounded up, and factor = 2^shift / by, rounded up, the product of n and
- * factor is too large by less than n * by / 2^31 of 2^shift / by, so that for n
- * < 2^31 the quotient is exact (Granlund and Montgomery, 1994).
+ * Quotients by numbers that the host knows, such as the tokens of a page. A
+ * division is some 20 instructions, and a kernel that runs once fetches each
+ * of them; a product and a shift are 3. The hard idea: let shift = 31 +
+ * log2(by), rounded up, and factor = 2^shift / by, rounded up. Then n * factor
+ * exceeds n * 2^shift / by by less than n. For n < 2^31 that is less than
+ * 2^shift / by, so the quotient is exact (Granlund and Montgomery, 1994).
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_DIVIDE_H
 #define SPMLA_PLATFORM_GPU_DIALECT_DIVIDE_H
@@ -19,7 +19,7 @@ typedef struct spmla_g_divisor {
 	uint32_t shift;
 } spmla_g_divisor;
 
-/* n / by for n < 2^31; 0 for by 0. Of a larger n it may be one too many. */
+/* n / by for n < 2^31; 0 for by 0. For a larger n it may be one too many. */
 FN uint32_t
 g_divide(uint32_t n, const spmla_g_divisor d)
 {

@@ -39,12 +39,12 @@ g_f32_to_e2m1(float x)
 	return a > 0x7f800000u ? code : code | (u >> 31) << 3;
 }
 
-/* The same of the eight bf16 of four words times `inverse`, the first in the
+/* The codes of the eight bf16 of four words times `inverse`, the first in the
  * lowest four bits. */
 FN uint32_t
 g_mxfp4_codes8(const PRIVATE uint32_t *w, float inverse)
 {
-	/* Less what eight times 1.5 * 2^23 are, shifted as codes are. */
+	/* Subtracts eight times 1.5 * 2^23, shifted as codes are. */
 	uint32_t codes = 0u - 0x3f400000u, signs[4], even, odd, i;
 
 	UNROLL

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants, and 16-bit floats, e4m3 and power-of-two scales by integers, as
- * kernels need them. Their bits are those of lib/internal/bf16.h and fp8.h.
+ * Constants, and conversions by integers: 16-bit floats, e4m3 and power-of-two
+ * scales. The bits are those of lib/internal/bf16.h and fp8.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
 #define SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
 
-/* Floats that the dialect has no literal for. */
+/* Floats without a literal in the dialect. */
 #define G_INF       g_float(0x7f800000u)
 #define G_MINUS_INF g_float(0xff800000u)
 #define G_NAN       g_float(0x7fc00000u)
@@ -32,7 +32,7 @@ g_f32_to_bf16(float x)
 	return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
 }
 
-/* The same, but that NaN is one. */
+/* The same, with one NaN: 0x7fc0. */
 FN uint32_t
 g_bf16_bits(float x)
 {
@@ -59,7 +59,7 @@ g_f32_to_bf16x2(float low, float high)
 #endif
 }
 
-/* A pair of bf16 that were `low` and `high`, with the one NaN for NaN. */
+/* A pair of bf16 rounded from `low` and `high`, with the one NaN 0x7fc0. */
 FN uint32_t
 g_bf16x2_one_nan(uint32_t pair, float low, float high)
 {
@@ -67,14 +67,14 @@ g_bf16x2_one_nan(uint32_t pair, float low, float high)
 	return high != high ? (pair & 0xffffu) | 0x7fc00000u : pair;
 }
 
-/* g_f32_to_bf16x2, but that NaN is one. */
+/* g_f32_to_bf16x2 with one NaN. */
 FN uint32_t
 g_bf16x2_bits(float low, float high)
 {
 	return g_bf16x2_one_nan(g_f32_to_bf16x2(low, high), low, high);
 }
 
-/* The two of a word. */
+/* The two values of a word. */
 FN float
 g_bf16x2_low(uint32_t pair)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums over a block of up to 1024 items, exact integers. The hard idea: with
- * xor-shuffles alone a lane can keep the sum of its aligned group of 2^k lanes
- * and what of it lies before the lane; the next step adds the neighbour group,
- * and that counts as before if the lane's bit says so.
+ * Exact integer scans over a block of up to 1024 items. The hard idea:
+ * xor-shuffles alone suffice. A lane keeps the sum of its aligned group of 2^k
+ * lanes and the part of that sum that lies before the lane. Each step adds the
+ * neighbour group's sum; it counts as "before" if bit k of the lane is set.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_SCAN_H
 #define SPMLA_PLATFORM_GPU_DIALECT_SCAN_H
 
 #include "spmla/platform/gpu/dialect/dialect.h"
 
-enum { G_SCAN_SUBGROUPS = 64 }; /* entries of the array that scans need */
+enum { G_SCAN_SUBGROUPS = 64 }; /* of the array of sums */
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -39,9 +39,9 @@ g_scan_lanes(uint64_t x, PRIVATE uint64_t *group)
 	return before;
 }
 
-/* Whether every item goes through the sums of all subgroups. If they are many,
- * the first subgroup adds them up for all: a barrier more, but fewer registers
- * and less to read. */
+/* Whether every item reads the sums of all subgroups. If there are many, the
+ * first subgroup adds them up for all: one barrier more, but fewer registers
+ * and reads. */
 FN uint32_t
 g_scan_few(uint32_t groups)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * c128a_index: a block a token, as a context of a million tokens has rows of
- * 8192 entries.
+ * c128a_index: a block a token, since rows have 8192 entries at a context of a
+ * million tokens.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_C128A_INDEX_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_C128A_INDEX_KERNEL_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * combine_index: a subgroup a token, dealt out over the blocks first, without a
- * barrier. What one token takes is round trips to memory, so there are two:
- * what tells what it sees, the lengths of the first requests before it is known
- * which one is its own, and then its top-k. Of that every entry counts as a
- * rule, and so has the place it had; from where one does not on, ballots say.
+ * combine_index: a subgroup a token, dealt out over the blocks first, without
+ * a barrier. A token's time is round trips to memory, so there are two: one
+ * for what tells its keys, with the lengths of the first requests loaded
+ * before its own is known, and one for its top-k. As a rule every entry of the
+ * top-k counts and keeps its place. From the first one that does not, ballots
+ * find the places.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_COMBINE_INDEX_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_COMBINE_INDEX_KERNEL_H
@@ -45,7 +46,7 @@ enum {
 	COMBINE_STORES = 4   /* and what else it writes */
 };
 
-/* What a token sees, as the CPU's sight. */
+/* What a token sees; as in combine_index_cpu.c. */
 typedef struct combine_sight {
 	uint32_t base;
 	uint32_t whole;
@@ -69,8 +70,8 @@ combine_nothing(uint32_t fault)
 	return k;
 }
 
-/* Of a token with n > 0 of request b < requests, in an image of [first, last].
- */
+/* For a token of context n > 0 and request b < requests, in image [first,
+ * last]. */
 FN combine_sight
 combine_sight_of(const PRIVATE spmla_k_combine_index_scalars *s, int32_t n,
 		 uint32_t b, int32_t seq, int32_t gathered, int32_t first,
@@ -98,8 +99,8 @@ combine_sight_of(const PRIVATE spmla_k_combine_index_scalars *s, int32_t n,
 	return k;
 }
 
-/* Top-k as far as that many indices of each lane all count; returns how far. By
- * all of the subgroup together. */
+/* Copies the top-k as long as all of a step's indices count; returns how far.
+ * By all of the subgroup together. */
 FN uint32_t
 combine_whole(const PRIVATE combine_sight *k, GLOBAL const int32_t *in,
 	      GLOBAL int32_t *out)
@@ -127,8 +128,9 @@ combine_whole(const PRIVATE combine_sight *k, GLOBAL const int32_t *in,
 	return first;
 }
 
-/* Top-k from `first` on without what does not count; returns where it ends.
- * *bad counts indices that the lane has to report. By all of the subgroup. */
+/* Copies the indices of the top-k from `first` on that count; returns where
+ * they end. *bad counts the indices that the lane has to report. By all of the
+ * subgroup together. */
 FN uint32_t
 combine_some(const PRIVATE combine_sight *k, GLOBAL const int32_t *in,
 	     GLOBAL int32_t *out, uint32_t first, PRIVATE uint32_t *bad)

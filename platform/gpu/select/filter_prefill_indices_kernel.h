@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * filter_prefill_indices: a block takes FILTER_CHUNK columns of a token. An
- * output may be the input, which is why an item writes only where it has read.
+ * output may be the input, so an item writes only where it has read.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_FILTER_PREFILL_INDICES_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_FILTER_PREFILL_INDICES_KERNEL_H

@@ -14,7 +14,7 @@
 #include "spmla/platform/gpu/step/fault_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
-/* Of both kernels: rows as they are, and compact ones. */
+/* For both kernels: rows as they are, and compact ones. */
 #define SPMLA_K_index_map(P, S)            \
 	SPMLA_K_FAULT(P)                   \
 	P(const int32_t, token_row)        \
@@ -63,8 +63,8 @@ typedef struct index_map_token {
 	int32_t start;    /* of the workspace, else 0 */
 } index_map_token;
 
-/* What is added to a page's or the workspace's first slot; else -1 for none and
- * -1 - fault for what is wrong. */
+/* The offset from the first slot of a page or of the workspace; -1 for no slot,
+ * -1 - fault for a wrong index. */
 FN int32_t
 index_map_offset(const PRIVATE index_map_token *of, int32_t index, uint32_t col,
 		 uint32_t columns, uint32_t page_tokens)

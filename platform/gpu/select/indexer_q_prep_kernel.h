@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_q_prep: 8 lanes have a head of a token, a block 16 of them at a time.
- * Lane l has values 8l .. 8l + 7 of the half that is rotated and the same of
- * the other half, all asked for before any is used: every lane rotates, and the
- * other value of a pair is one shuffle away, or its own. Which half is rotated
- * moves the addresses alone. Of MXFP4, 4 lanes have a group of 32 in either
- * half. Many tokens take as long as their instructions, not as their bytes: so
- * all that a lane has of a half is one load, one scale of MXFP4 and one store.
+ * indexer_q_prep: 8 lanes have a head of a token, a block 16 heads at a time.
+ * Lane l has values 8l .. 8l + 7 of the rotated half and the same of the other
+ * half, all loaded before any is used. Every lane rotates, and the other value
+ * of a pair is one shuffle away or in the lane; which half is rotated changes
+ * only addresses. With MXFP4, 4 lanes have a group of 32 in either half. With
+ * many tokens time goes to instructions, not to bytes, so a lane has one load,
+ * one MXFP4 scale and one store for a half.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_INDEXER_Q_PREP_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_INDEXER_Q_PREP_KERNEL_H
@@ -16,7 +16,7 @@
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
-/* Of both kernels: e4m3 and MXFP4. */
+/* For both kernels: e4m3 and MXFP4. */
 #define SPMLA_K_indexer_q_prep(P, S) \
 	SPMLA_K_FAULT(P)             \
 	P(const uint16_t, q)         \
@@ -55,8 +55,8 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* What the lane's values are multiplied by, of the position's cos_sin: a pair
- * has one of each; of NEOX a lane has eight pairs, else four. */
+/* The lane's factors out of the position's cos_sin, one of each for a pair:
+ * eight pairs a lane with NEOX, else four. */
 FN void
 q_prep_factors(GLOBAL const float *cos_sin, uint32_t neox, uint32_t wide,
 	       PRIVATE uint32_t *c, PRIVATE uint32_t *s)
@@ -187,7 +187,7 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 
 		if (s->has_rope)
 			position = (uint32_t)job->positions[t];
-		/* As it lies there: what turned it into a float would wait. */
+		/* As it lies there: converting it would wait for it. */
 		if (is_head && lane == 0) {
 			const int64_t at = (int64_t)t * s->weights_stride + h;
 

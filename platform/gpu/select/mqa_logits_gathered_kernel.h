@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered without matrix instructions: mqa_logits_kernel.h's scores,
- * and so its bits, of keys that lie in a row. Work is a line of units there
- * too; a token's first unit begins at its first key.
+ * mqa_logits_gathered without matrix instructions: the scores of
+ * mqa_logits_kernel.h, and so its bits, for keys that lie in a row. Work is
+ * the same line of units, but a token's first unit begins at its first key.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H
 
 #include "spmla/platform/gpu/select/mqa_logits_kernel.h"
 
-/* What both kernels of the operation have. */
+/* For all kernels of the operation. */
 #define SPMLA_K_mqa_logits_gathered(P, S) \
 	SPMLA_K_FAULT(P)                  \
 	P(const uint8_t, q)               \
@@ -31,7 +31,7 @@ SPMLA_KERNEL_SCALARS(mqa_logits_gathered)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Keys [first, end) of a token; none of a bad one. */
+/* Keys [first, end) of a token; a bad one has none. */
 typedef struct gathered_row {
 	uint32_t first;
 	uint32_t end;

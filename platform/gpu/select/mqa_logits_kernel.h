@@ -3,12 +3,13 @@
  * mqa_logits without matrix instructions, for every subgroup and any number of
  * heads. 16 lanes share four keys and a head's query: a lane has 8 of the 128
  * dims. The hard idea: the sums of 16 (head, key) pairs over 16 lanes take 15
- * shuffles, not 64, as each step of the tree hands half of the pairs over and
- * keeps the other half; then a lane has one pair's sum. Products of e4m3 are
- * exact in f32, so a fused step rounds as two would.
+ * shuffles, not 64. Each step of the tree hands half of the pairs over and
+ * keeps the other half; at the end a lane has one pair's sum. Products of e4m3
+ * are exact in f32, so a fused step rounds as two would.
  *
- * Work is the line of 256 tokens' units of 64 keys, cut evenly over the blocks
- * wherever a token ends, and then that of the next 256 tokens.
+ * Work is a line: the units of 64 keys of 256 tokens, one token after the
+ * other. It is cut evenly over the blocks, at any unit; then come the next 256
+ * tokens.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_KERNEL_H
@@ -18,7 +19,7 @@
 #include "spmla/platform/gpu/step/fault_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
-/* Of mqa_logits_mma too. Token 0 is the call's `first_token`. */
+/* mqa_logits_mma has the same. Token 0 is the call's `first_token`. */
 #define SPMLA_K_mqa_logits(P, S)       \
 	SPMLA_K_FAULT(P)               \
 	P(const uint8_t, q)            \
@@ -80,8 +81,8 @@ typedef struct mqa_place {
 	uint32_t rest;
 } mqa_place;
 
-/* What a lane has of its four keys: of each the dims 4l .. 4l + 3 and as many
- * behind 64 + 4l, l its lane of 16; and the scale of key l % 4. */
+/* What a lane has of its four keys: dims 4l .. 4l + 3 and 64 + 4l .. 64 + 4l +
+ * 3 of each, where l is its lane of 16, and the scale of key l % 4. */
 typedef struct mqa_keys {
 	float k[MQA_KEYS][MQA_LANE_DIMS];
 	float scale;
@@ -193,8 +194,8 @@ mqa_load_mxfp4(PRIVATE float *k, GLOBAL const uint8_t *codes,
 	mqa_decode_mxfp4(high, word >> 16 & 0xffu, k + 4);
 }
 
-/* Of 16 pairs, each lane's part in v[pair]: pair l's sum over the 16 lanes by
- * the tree 8, 4, 2, 1, in lane l. */
+/* Sums 16 pairs over 16 lanes by the tree 8, 4, 2, 1. v[pair] is the lane's
+ * part; lane l gets the sum of pair l. */
 FN float
 mqa_sum_pairs(PRIVATE float *v)
 {
@@ -217,8 +218,8 @@ mqa_sum_pairs(PRIVATE float *v)
 	return v[0];
 }
 
-/* Adds to the lane's sum what the staged heads give: those that are l / 4 more
- * than a multiple of 4, for key l % 4. */
+/* Adds the scores of the staged heads to the lane's sum: heads h with h % 4 = l
+ * / 4, for key l % 4. */
 FN float
 mqa_score(const PRIVATE mqa_keys *keys, LOCAL const mqa_staged *staged,
 	  uint32_t heads, float sum)

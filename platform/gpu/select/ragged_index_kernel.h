@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ragged_index: one launch without a word between blocks. Each block has a run
- * of tokens and adds up the lengths before it by itself, a read of 4 bytes a
- * token from the cache. A subgroup has a row, or a part of one where a block
- * has few, and asks for it as soon as it knows its length: where it goes to is
- * needed no sooner than it has come.
+ * ragged_index: one launch in which blocks exchange nothing. Each block has a
+ * run of tokens and adds up the lengths before it by itself, 4 bytes a token
+ * from the cache. A subgroup has a row, or a part of one where a block has few
+ * rows, and loads it as soon as it knows its length: the destination is needed
+ * only when the row has come.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_RAGGED_INDEX_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_RAGGED_INDEX_KERNEL_H
@@ -102,7 +102,7 @@ typedef struct ragged_part {
 	uint32_t len; /* of the row */
 } ragged_part;
 
-/* Of rows [first, end), or as many as there are subgroups. */
+/* For rows [first, end), or the first ones, as many as there are subgroups. */
 FN ragged_part
 ragged_part_of(GLOBAL const int32_t *lens, uint32_t has_lens, uint32_t width,
 	       uint32_t first, uint32_t end)
@@ -125,7 +125,7 @@ ragged_part_of(GLOBAL const int32_t *lens, uint32_t has_lens, uint32_t width,
 	return p;
 }
 
-/* Of n entries the lane's, if it has the first. */
+/* Loads the lane's entries of the next n, which `in` begins. */
 FN void
 ragged_load(GLOBAL const int32_t *in, uint32_t n, PRIVATE uint32_t *x)
 {

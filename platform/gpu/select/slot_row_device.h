@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of slots for a range of positions of one request: what the window and
- * the compressed keys of a token have in common. The hard idea: no item waits
- * for another, so that a subgroup or a block, alone in its launch or not, can
- * make the row.
+ * A row of slots for a range of positions of one request: a token's window and
+ * its compressed keys have this in common. The hard idea: no item waits for
+ * another, so a subgroup or a block can make the row, alone in its launch or
+ * not.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_SLOT_ROW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_SLOT_ROW_DEVICE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The positions that a token's window covers: its last keys, and those of the
- * image that it is in, behind it too.
+ * The positions that a token's window covers: its last keys, and the keys of
+ * the image that it is in, also behind it.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_WINDOW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_WINDOW_DEVICE_H
@@ -16,8 +16,9 @@ typedef struct g_window {
 	uint32_t end;
 } g_window;
 
-/* Of position pos >= 0 in an image of [first, last], if that holds it; from
- * position `from` <= pos on, and no more than `most` > pos - start of them. */
+/* The window of position pos >= 0, with image [first, last] if pos is in it. It
+ * begins at position `from` <= pos or later, and has at most `most` > pos -
+ * start positions. */
 FN g_window
 g_window_of(int32_t pos, uint32_t window, int32_t first, int32_t last,
 	    uint32_t max_image, uint32_t from, uint32_t most)

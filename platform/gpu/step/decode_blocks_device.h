@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys of a token in blocks, as sparse_decode takes them and as the
- * prologue shares them among parts.
+ * A token's keys in blocks of 64: sparse_decode takes them so, and the
+ * prologue shares them among the parts.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_DECODE_BLOCKS_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_DECODE_BLOCKS_DEVICE_H

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the parts of a decode step share its tokens' key blocks: TILE_SCHEDULER_
- * METADATA and NUM_SPLITS, by one block, as part of the prologue; of V4 one for
- * each kind of layer that has compressed keys. The hard
- * idea: FlashMLA's planner fills part after part, each beginning where the last
- * one ended, a chain of as many steps as there are parts. Here the line of all
- * costs is cut evenly, so every part finds its own begin, and its end is the
- * next one's begin. The rows read as those of tile_sched with
- * SPMLA_TILE_ROW_NEW. It runs once, so that few instructions count for more
+ * How the parts of a decode step share the key blocks of its tokens:
+ * TILE_SCHEDULER_METADATA and NUM_SPLITS, by one block, in the prologue. V4
+ * has one such cut for each kind of layer with compressed keys.
+ *
+ * The hard idea: FlashMLA's planner fills part after part, and each begins
+ * where the last one ended: a chain of as many steps as there are parts. Here
+ * the line of all costs is cut evenly. Every part finds its own begin, and
+ * ends where the next one begins. The rows read as those of tile_sched with
+ * SPMLA_TILE_ROW_NEW. The code runs once, so few instructions count for more
  * than few steps.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_DECODE_CUT_DEVICE_H
@@ -23,7 +24,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Local memory of a cut. */
+/* Shared memory of a cut. */
 typedef struct decode_cut {
 	uint32_t ends[DECODE_CUT_TOKENS];   /* of costs, by token */
 	uint32_t tokens[DECODE_CUT_TOKENS]; /* where parts begin: token, */
@@ -34,9 +35,9 @@ typedef struct decode_cut {
 						 * subgroup */
 } decode_cut;
 
-/* Blocks of a token with a context of n, and what it costs beyond them: up to
- * `near` keys of the first cache and, of one for every `ratio` positions, up to
- * `far` of the second. */
+/* The cost of a token with a context of n: its key blocks and the overhead. It
+ * has up to `near` keys in the first cache and up to `far` in the second, which
+ * holds one key for `ratio` positions. */
 FN uint32_t
 decode_cut_cost(uint32_t n, uint32_t near, uint32_t far, uint32_t ratio)
 {
@@ -46,7 +47,7 @@ decode_cut_cost(uint32_t n, uint32_t near, uint32_t far, uint32_t ratio)
 	       decode_blocks(keys < far ? keys : far, 0) + DECODE_CUT_OVERHEAD;
 }
 
-/* A token's part of the line of costs. */
+/* Puts a token on the line of costs. */
 FN void
 decode_cut_token(LOCAL decode_cut *cut, uint32_t t, uint32_t end)
 {
@@ -94,8 +95,8 @@ decode_cut_inner(LOCAL const decode_cut *cut, uint32_t p)
 	return n;
 }
 
-/* Where part p begins; 1 if that is inside a token. Parts that begin at the
- * same place do so behind all tokens. */
+/* Finds where part p begins; returns 1 if that is inside a token. Parts share a
+ * begin only behind all tokens. */
 FN uint32_t
 decode_cut_begin(LOCAL decode_cut *cut, uint32_t p, uint32_t tokens,
 		 uint32_t parts)
@@ -175,8 +176,9 @@ decode_cut_block(uint32_t tokens, uint32_t parts, GLOBAL int32_t *metadata,
 		const uint32_t all = before + (cut->blocks[p] != 0);
 
 		decode_cut_row(cut, p, tokens, parts, metadata + p * 8);
-		/* Each token is a split, and so is each begin inside one: of
-		 * the tokens behind the last part's begin, up to this one's. */
+		/* Each token is a split, and so is each begin inside one. The
+		 * item writes the tokens behind the last part's begin, up to
+		 * this one's. */
 		NO_UNROLL
 		for (r = p ? cut->tokens[p - 1] + 1 : 0; r <= token; r++)
 			num_splits[r] = (int32_t)(r + before);

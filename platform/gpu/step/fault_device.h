@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports of bad data from kernels. The sticky status lies in pinned memory,
- * where a device has no atomics that can be relied on; so the smallest (row,
- * fault) of the first bad step and the count are found by 32-bit atomics in
- * device memory, and whoever changed one copies it out until what it copied is
- * still the newest. The last copy is then the right one, whatever the order.
+ * Reports of bad data. The sticky status lies in pinned memory, where no
+ * device atomics can be relied on. So 32-bit atomics in device memory find the
+ * smallest (row, fault) of the first bad step and the count. Whoever changed
+ * one copies it out until its copy is still the newest: the last copy is the
+ * right one, in whatever order blocks run.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_FAULT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_FAULT_DEVICE_H
@@ -121,7 +121,7 @@ g_report(const PRIVATE g_reporter *to, uint32_t row, uint32_t fault)
 	} while (g_newest(&to->state->fault_count) != seen);
 }
 
-/* The current step's, for a kernel that is not its prologue. */
+/* For the current step, in a kernel behind its prologue. */
 FN g_reporter
 g_reporter_of(GLOBAL spmla_g_state *state, GLOBAL spmla_g_status *status)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_schedule: one block. Units of the requests are a line; where an SM
- * starts on it follows from their count alone, so SMs look themselves up side
- * by side. A request is known by its last row: there the scan has its units,
- * and a scan of the largest start tells where it began.
+ * indexer_schedule: one block. The units of all requests form a line. The unit
+ * with which an SM starts follows from their number alone, so each SM looks
+ * its place up by itself. A request is known by its last row: the scan of
+ * units counts it there, and a scan of the largest start tells where its run
+ * of rows began.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_INDEXER_SCHEDULE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_INDEXER_SCHEDULE_KERNEL_H
@@ -79,8 +80,8 @@ typedef struct indexer_schedule_job {
 } indexer_schedule_job;
 
 /* The tile of rows from `first` on into shared memory, its units behind `base`;
- * returns how many it has. *run is the first row of the run that goes on, at the
- * tile's begin and then at its end. A barrier at the end. */
+ * returns how many units it has. *run is the first row of the run that goes on
+ * at the tile's begin, then at its end. A barrier at the end. */
 FN uint64_t
 indexer_schedule_tile(const PRIVATE indexer_schedule_job *job, uint32_t first,
 		      uint64_t base, uint32_t reports, PRIVATE uint32_t *run)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * logits_rows: one block. A row that does not fit takes no room, so where one
- * is left out the starts behind it are no plain prefix sum; that is rare, and
- * then one item walks.
+ * logits_rows: one block. A row that does not fit takes no room, so the starts
+ * behind it are no plain prefix sum. That is rare: then one item walks over
+ * all rows.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_LOGITS_ROWS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_LOGITS_ROWS_KERNEL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * prefill_rows: one block. As in logits_rows a request that does not fit takes
- * no room, and then one item walks.
+ * prefill_rows: one block. A request that does not fit takes no room, as in
+ * logits_rows; then one item walks over all requests.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_PREFILL_ROWS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_PREFILL_ROWS_KERNEL_H

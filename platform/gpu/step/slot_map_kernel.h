@@ -24,8 +24,8 @@ SPMLA_KERNEL_SCALARS(slot_map)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The slot of one token, or -1; a position from 2^31 on, one below 0, has no
- * page. */
+/* The slot of one token, or -1. A position below 0, which is 2^31 or more here,
+ * has no page. */
 FN int64_t
 slot_map_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
 	       GLOBAL const int32_t *table_cols, uint32_t has_cols,
@@ -66,7 +66,7 @@ spmla_k_slot_map(SPMLA_KERNEL_ARGS(slot_map))
 		int64_t slot = -1;
 
 		if (context_lens[t] > 0) {
-			/* Of a position below 0 the page is not there. */
+			/* A position below 0 has no page. */
 			if (position < 0x80000000u &&
 			    (position + 1) % s.ratio != 0) {
 				slot_mapping[t] = -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The phases of the step prologue that its two forms share: what there is to
- * read, whether it is a step, the tables that it changes, and what is said when
- * it is done. What one phase knows for the next is in prologue_state, registers
- * of an item; what items know of each other is in prologue_shared.
+ * The phases that both forms of the step prologue share: find the record,
+ * check that it is a step, change the tables, and publish. prologue_state, in
+ * an item's registers, hands results from phase to phase; prologue_shared is
+ * what items know of each other.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_DEVICE_H
@@ -13,8 +13,8 @@
 #include "spmla/platform/gpu/step/step_stores_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
-/* V4's groups beyond the main one, in their order; of their tables the prologue
- * only writes: columns is 0 of one that is not SpMLA's own. */
+/* V4's groups beyond the main one, in order. The prologue only writes their
+ * tables; a table that is not SpMLA's own has 0 columns. */
 #define SPMLA_GROUPS(X, F) \
 	F(X, c4a)          \
 	F(X, c128a)        \
@@ -82,7 +82,7 @@ SPMLA_KERNEL_SCALARS(step_prologue)
 
 enum {
 	PROLOGUE_ITEMS = SPMLA_ITEMS_step_prologue,
-	PROLOGUE_STAGED = 4096,     /* words of a record in local memory */
+	PROLOGUE_STAGED = 4096,     /* words of a record in shared memory */
 	PROLOGUE_STORE_WORDS = 256, /* of them behind the requests */
 	PROLOGUE_LOADS = PROLOGUE_STAGED / 2 / PROLOGUE_ITEMS
 };
@@ -91,7 +91,7 @@ enum {
 typedef struct prologue_shared {
 	uint32_t staged[PROLOGUE_STAGED]; /* the slot, from its first word on */
 	uint64_t sums[G_SCAN_SUBGROUPS];  /* of the scans */
-	/* Of an item's request: where its queries end, its length, its row. */
+	/* By request, one an item: end of its queries, length, row. */
 	uint32_t ends[PROLOGUE_ITEMS];
 	uint32_t lens[PROLOGUE_ITEMS];
 	uint32_t rows[PROLOGUE_ITEMS];
@@ -124,7 +124,7 @@ typedef struct prologue_state {
 	GLOBAL const uint32_t *slot;
 	uint64_t ticket; /* that the ring has to have */
 	uint64_t bytes;  /* of the record */
-	uint32_t staged; /* words of the slot in local memory */
+	uint32_t staged; /* words of the slot in shared memory */
 	uint32_t used;   /* whether the slot has the ticket */
 	uint32_t ok;     /* whether there is a step, and it fits */
 	uint32_t flags;  /* of the step */
@@ -195,8 +195,8 @@ prologue_ask(const PRIVATE prologue_job *job, const PRIVATE prologue_request *r)
 	}
 }
 
-/* The same for the second launch, of a table of V4's beyond the main one that
- * does not come round. */
+/* The same for the second launch, in a linear table of V4's beyond the main
+ * one. */
 FN void
 prologue_ask_group(GLOBAL const int32_t *pages, GLOBAL const int32_t *cols,
 		   uint32_t columns, const spmla_g_divisor page,
@@ -319,8 +319,8 @@ prologue_stage(const PRIVATE prologue_job *job,
 	BARRIER();
 }
 
-/* How many requests there are, in the slot if it has the ticket, in STEP_DEVICE
- * or, of an ADVANCE, as many as before. */
+/* How many requests there are: by the slot if it has the ticket, by
+ * STEP_DEVICE, or for an ADVANCE as many as before. */
 FN void
 prologue_find(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
 	      const PRIVATE prologue_request *before)
@@ -367,10 +367,10 @@ prologue_refuse(const PRIVATE prologue_job *job, PRIVATE prologue_state *st)
 
 /* ---- The tables -------------------------------------------------------- */
 
-/* If nothing of the slot is read again the host may have it: here, as others
- * meanwhile wait for the table. No release, which would wait for every store of
- * this item: what was read of the slot is here, since it has gone through local
- * memory and barriers. */
+/* Gives the slot back to the host if nothing of it is read again, while others
+ * wait for the table. A release would wait for every store of this item and is
+ * not needed: all reads of the slot are done, since their results went through
+ * shared memory and barriers. */
 FN void
 prologue_let_go(const PRIVATE prologue_job *job,
 		const PRIVATE prologue_state *st)
@@ -402,8 +402,8 @@ prologue_forget(const PRIVATE prologue_job *job, uint32_t row, uint32_t flags)
 			tables[t].cols[row] = 0;
 }
 
-/* The stores, all that is left of the record; `joins`: some rows may have
- * forgotten their columns just now. */
+/* The stores, the rest of the record. `joins`: some rows have just forgotten
+ * their columns. */
 FN void
 prologue_store(const PRIVATE prologue_job *job,
 	       const PRIVATE prologue_state *st, uint32_t joins)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The step prologue: one block. The record lies in pinned memory, where a read
- * takes a microsecond however wide it is: so all of it that local memory holds
- * is fetched by independent loads before anything is looked at. What is read is
- * never trusted: a record that is missing, too large or wrong becomes an empty
+ * takes a microsecond however wide it is. So independent loads fetch all of it
+ * that shared memory holds before anything is looked at. Nothing that is read
+ * is trusted: a record that is missing, too large or wrong becomes an empty
  * step or empty rows.
  *
- * The ticket comes with the rest, by loads that no order binds, and not first
- * by an acquire, which would cost a second trip over the bus. That is right
- * because a record is written before the launch call, which orders all of it
- * before the kernel: a slot has its ticket and its payload, or an older ticket
- * and is MISSING. One that is written while its kernel runs may be seen in
- * part: a step of old and new bytes, inside all bounds, and wrong.
+ * The ticket comes with the rest, by loads without an order. An acquire first
+ * would cost a second trip over the bus. It is not needed: a record is written
+ * before the launch call, which orders all of it before the kernel. A slot has
+ * its ticket and its payload, or an older ticket and is MISSING. A record that
+ * is written while its kernel runs may be seen in part: a step of old and new
+ * bytes, inside all bounds, and wrong.
  *
- * The hard idea is to wait little: every step starts with this. With no more
- * requests than items what was read stays in registers
- * (step_prologue_narrow_device.h). Longer lists, and those of a prefill, have a
- * kernel of their own (step_prologue_wide_device.h): instructions are fetched
- * as they are run, once, so what is not run must not lie between them.
+ * The hard idea is to wait little, as every step starts with this kernel. With
+ * no more requests than items, everything read stays in registers
+ * (step_prologue_narrow_device.h). Longer lists, and prefills, have a kernel
+ * of their own (step_prologue_wide_device.h): each instruction is fetched
+ * once, as it runs, so code that does not run must not lie between.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_KERNEL_H
@@ -33,7 +33,7 @@ typedef spmla_k_step_prologue_scalars spmla_k_step_prologue_wide_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Of one table: what V4 has beyond it costs no instruction. */
+/* For plans with one table: V4's further groups cost no instruction. */
 SPMLA_KERNEL_BLOCKS(step_prologue, 1)
 void
 spmla_k_step_prologue(SPMLA_KERNEL_ARGS(step_prologue))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The prologue of a step with no more requests than items: an item has a
- * request, one scan places all queries and counts the context, and an item then
- * makes all of a token, whose only loads are those of its page. What
- * stand-alone ops hand on in memory stays in registers, and bad data is noted
- * first and reported in one place.
+ * The prologue of a step with no more requests than items. An item has a
+ * request; one scan places all queries and counts the context; then an item
+ * makes a whole token, and loads only its page. What stand-alone ops hand on
+ * in memory stays in registers. Bad data is noted first and reported in one
+ * place.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_NARROW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_NARROW_DEVICE_H
@@ -19,8 +19,8 @@ enum {
 	 * request that is too long makes more tokens than any shape has. */
 	PROLOGUE_TOKEN_BITS = 28,
 	PROLOGUE_TOO_LONG = 1 << 17,
-	/* Bits of another's that are logits, in units of their alignment; above
-	 * them what tokens cost a decode in parts. */
+	/* Bits of the other scan's sum that are logits, in units of their
+	 * alignment; above them the tokens' costs for a decode in parts. */
 	PROLOGUE_LOGITS_BITS = 40
 };
 
@@ -69,8 +69,9 @@ prologue_ask_all(const PRIVATE prologue_job *job,
 			   s->index_page, s, r);
 }
 
-/* Where the request's queries begin, in *start, and how many there are in all,
- * which it returns; if that or the context is too much there is no request. */
+/* Places the request's queries: *start is their first token. Returns how many
+ * there are in all. If these or the context are too many, there is no request.
+ */
 FN uint32_t
 prologue_place(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
 	       PRIVATE prologue_request *r, PRIVATE uint32_t *start)
@@ -132,8 +133,8 @@ prologue_own_length(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
 	}
 }
 
-/* The request of token t, one of `queries`: no request has more than next_n
- * tokens, and where all have, nothing is searched for. 0 of another token. */
+/* The request of token t, if that is one of `queries`, else 0. No request has
+ * more than next_n tokens; if all have that many, nothing is searched for. */
 FN uint32_t
 prologue_request_of(const PRIVATE prologue_job *job, uint32_t t,
 		    uint32_t queries)
@@ -174,8 +175,8 @@ prologue_make_token(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
 	return context;
 }
 
-/* Where the logits of token t go, which are of `keys` keys, behind *elems of
- * those before; and its end in the line of costs, behind *costs. */
+/* Places the logits of token t, `keys` of them, behind the *elems before it,
+ * and the token on the line of costs, behind *costs. */
 FN void
 prologue_line_up(const PRIVATE prologue_job *job, uint32_t t, uint32_t keys,
 		 PRIVATE uint64_t *elems, PRIVATE uint32_t *costs)
@@ -205,8 +206,8 @@ prologue_line_up(const PRIVATE prologue_job *job, uint32_t t, uint32_t keys,
 	*costs += (uint32_t)(total >> PROLOGUE_LOGITS_BITS);
 }
 
-/* All tokens, an item each, and where their logits go. Where some do not fit
- * one item walks over all, and leaves some out. */
+/* All tokens, an item each, and where their logits go. If some do not fit, one
+ * item walks over all and leaves those out. */
 FN void
 prologue_tokens(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
 		uint32_t queries)

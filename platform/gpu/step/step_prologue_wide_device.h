@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The prologue of a step with more requests than items, or of a prefill: what
- * the stand-alone ops do, by their functions and in their order, so that each
- * finds in memory what the last one left there. A phase loops over requests or
- * tokens, and reports at once.
+ * The prologue of a step with more requests than items, or of a prefill. It
+ * calls the functions of the stand-alone ops in their order, and each finds in
+ * memory what the last one left there. A phase loops over requests or tokens
+ * and reports at once.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_WIDE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_WIDE_DEVICE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A record's changes of the block tables, as the prologue applies them: to
- * every table of SpMLA's own, by one block, and trusting nothing.
+ * How the prologue applies a record's stores to the block tables that SpMLA
+ * owns: by one block, trusting nothing.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_STEP_STORES_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_STEP_STORES_DEVICE_H
@@ -55,16 +55,16 @@ prologue_set_table(LOCAL prologue_table *table, GLOBAL int32_t *pages,
 	table->columns = columns;
 }
 
-/* Which subgroup takes a store, of a table and a row. */
+/* The subgroup that takes the stores of a row of a table. */
 FN uint32_t
 prologue_taker(uint32_t group_row, uint32_t subgroups)
 {
 	return ((group_row & 0xffffffu) + (group_row >> 24)) % subgroups;
 }
 
-/* A record's stores. A subgroup takes those of its rows, in order; a lane
- * always the same columns: so stores of a row of a table keep their order and
- * those of different ones do not wait for each other. */
+/* A record's stores. A subgroup takes the stores of its rows, in order, and a
+ * lane always the same columns. So the stores of one row keep their order, and
+ * different rows do not wait for each other. */
 FN void
 prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 		uint32_t n, GLOBAL const uint32_t *slot,

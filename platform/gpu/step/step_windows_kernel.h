@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The second launch of V4's prologue: a block a token, as a context of a
- * million tokens has 8192 entries of C128A. The hard idea is what a token is
- * that has no place for one of its compressed keys, or for its index logits:
- * its other keys and its states are written, as it has a context, but no
- * layer's length for it is above 0, so that all its results are empty. Behind
- * the tokens' blocks come two more where decode is done in parts: how those of
- * layers of ratio 4 and of 128 share the tokens. They count keys by context
- * alone, as many as there are or more.
+ * step_windows, the second launch of V4's prologue: a block a token, since a
+ * context of a million tokens has 8192 entries of C128A. Two more blocks
+ * follow where decode is done in parts: they cut the tokens of layers of ratio
+ * 4 and of 128 among the parts, and count keys by context alone, never too
+ * few.
+ *
+ * The hard idea is a token without a place for one of its compressed keys, or
+ * for its index logits. Its other keys and its states are written, as it has a
+ * context. But its length is 0 for every layer, so all its results are empty.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_STEP_WINDOWS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_STEP_WINDOWS_KERNEL_H
@@ -71,9 +72,9 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* A group's table at one row. `known` is as it was loaded: where g_slot_row
- * makes one row and waits for that first, here the pages of five lists are
- * asked for together with it. */
+/* A group's table at one row. `known` is used late, as it was loaded:
+ * g_slot_row waits for it first, but here the pages of five lists are loaded
+ * together with it. */
 typedef struct windows_group {
 	GLOBAL const int32_t *pages;
 	int32_t known; /* columns that are written */
@@ -99,8 +100,8 @@ windows_group_of(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	return g;
 }
 
-/* What the table has for an entry, which may be no page, and its column: the
- * load does not wait for that of `known`. */
+/* The table's page of an entry, which may be none, and its column. The load
+ * does not wait for `known`. */
 FN int32_t
 windows_load(const PRIVATE windows_group *g, uint32_t entry,
 	     PRIVATE uint32_t *col)
@@ -123,8 +124,8 @@ windows_slot(const PRIVATE windows_group *g, uint32_t entry, int32_t page,
 	return (int64_t)page * g->page.by + g_modulo(entry, g->page);
 }
 
-/* Entry k of a row that begins with entry `start`: its slot, or -1. Whether its
- * page, of which it is the first entry in the row, is missing. */
+/* Writes the slot of entry k, or -1, into a row that begins with entry `start`.
+ * Returns 1 for a missing page, at its first entry in the row. */
 FN uint32_t
 windows_put(const PRIVATE windows_group *g, uint32_t start, uint32_t k,
 	    int32_t page, uint32_t col, GLOBAL int32_t *out)
@@ -225,7 +226,7 @@ windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
 			 job->s.group##_has_cols, ring)
 
 /* One item's part of token t: the slots of its compressed keys and the lengths
- * of its lists. Writes shared->empty[turn]; returns how many pages are missing.
+ * of its lists. Sets shared->empty[turn]; returns how many pages are missing.
  */
 FN uint32_t
 windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
@@ -256,7 +257,7 @@ windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
 		slot[2] = windows_key(&c128a, SPMLA_COMPRESS_MOST, pos, page[2],
 				      col[2], &lost);
 	}
-	/* Or its logits had no room. */
+	/* The last: its logits had no room. */
 	none = context == 0 || lost > 0 ||
 	       (context >= SPMLA_COMPRESS_OVERLAP && logits == 0);
 	job->shared->empty[turn] = none;
@@ -272,8 +273,8 @@ windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
 	return lost;
 }
 
-/* Token t, by all items: its rows of indices and its keys. The item's part of
- * what the block does is by subgroup, so that none waits for two. A barrier. */
+/* Token t: its rows of indices and its compressed keys. Each subgroup has one
+ * of these tasks, so that none waits for two. A barrier inside. */
 FN void
 windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 {
@@ -303,7 +304,7 @@ windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 		lost = windows_keys(job, t, row, context, start, turn);
 	}
 	BARRIER();
-	/* What an empty token's rows lack nobody misses. */
+	/* Nobody needs the rows of an empty token. */
 	if (job->shared->empty[turn] && !is_last)
 		lost = 0;
 	if (lost) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table_write: one block copies the staged pages of one row, which lie in
- * pinned memory: an item asks for some of them before it uses one.
+ * table_write: one block copies the staged pages of one row. They lie in
+ * pinned memory, so an item loads several before it uses one.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_TABLE_WRITE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_TABLE_WRITE_KERNEL_H

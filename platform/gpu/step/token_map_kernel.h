@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * token_map: one block. Start locations are clamped by a scan of their largest,
- * 1024 requests at a time, into local memory; tokens then look their request up
- * there, so that one long request takes no longer than many short ones.
+ * token_map: one block. A scan of the largest clamps start locations, as many
+ * requests at a time as there are items, into shared memory. Tokens then look
+ * their request up there, so one long request takes no longer than many short
+ * ones.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_TOKEN_MAP_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_TOKEN_MAP_KERNEL_H
@@ -28,8 +29,8 @@ enum { TOKEN_MAP_ITEMS = SPMLA_ITEMS_token_map };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The whole op by one block; `ends` holds an entry an item, `sums` is of the
- * scans. What the arrays hold was written before a barrier. */
+/* The whole op by one block. `ends` has an entry an item; `sums` is the scans'.
+ * The arrays were written before a barrier. */
 FN void
 token_map_block(const PRIVATE g_reporter *to,
 		GLOBAL const int32_t *query_start_loc,
