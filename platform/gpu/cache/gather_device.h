@@ -96,10 +96,8 @@ gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
  * the end of the last span. */
 FN uint64_t
 gather_page(const PRIVATE g_reporter *to, LOCAL const gather_span *spans,
-	    GLOBAL const int32_t *block_table, GLOBAL const int32_t *table_cols,
-	    uint32_t has_cols, uint32_t columns, uint32_t stride,
-	    uint32_t pool_pages, uint32_t page_tokens, uint32_t ring,
-	    uint64_t page_bytes, uint32_t n, PRIVATE uint32_t *entry)
+	    const PRIVATE g_table *table, uint32_t ring, uint64_t page_bytes,
+	    uint32_t n, PRIVATE uint32_t *entry)
 {
 	uint32_t low = 0, high = 0; /* the first end above n */
 	uint32_t position, col;
@@ -125,16 +123,15 @@ gather_page(const PRIVATE g_reporter *to, LOCAL const gather_span *spans,
 		return GATHER_ZEROS;
 	/* Both are below 2^31. */
 	position = spans[low].start + (n - spans[low].first);
-	col = position / page_tokens;
+	col = position / table->page_tokens;
 	if (ring)
-		col %= columns;
-	page = g_table_page(block_table, table_cols, has_cols, columns, stride,
-			    pool_pages, (uint32_t)spans[low].row, col);
+		col %= table->columns;
+	page = g_table_page(table, (uint32_t)spans[low].row, col);
 	if (page < 0) {
 		g_report(to, (uint32_t)spans[low].row, G_FAULT_PAGE);
 		return GATHER_ZEROS;
 	}
-	*entry = position % page_tokens;
+	*entry = position % table->page_tokens;
 	return (uint64_t)page * page_bytes;
 }
 

@@ -109,6 +109,7 @@ indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
 			uint32_t last)
 {
 	const PRIVATE spmla_k_indexer_k_gather_scalars *s = &job->s;
+	const g_table table = G_TABLE(job->block_table, job->table_cols, *s);
 	const uint64_t codes_bytes = (uint64_t)s->page_tokens * SPMLA_INDEX_DIM;
 	const uint32_t i = g_item(), n = first + i;
 
@@ -119,11 +120,8 @@ indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
 		float scale = 0.0f;
 
 		if (n < last)
-			page = gather_page(to, job->shared->line.spans,
-					   job->block_table, job->table_cols,
-					   s->has_cols, s->columns, s->stride,
-					   s->pool_pages, s->page_tokens, 0,
-					   s->page_stride_bytes, n, &entry);
+			page = gather_page(to, job->shared->line.spans, &table,
+					   0, s->page_stride_bytes, n, &entry);
 		if (page < GATHER_LEAVE) {
 			GLOBAL const float *scales =
 				(GLOBAL const float *)(job->cache + page +

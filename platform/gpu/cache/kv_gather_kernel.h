@@ -246,13 +246,11 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 		uint32_t n, PRIVATE uint32_t *entry)
 {
 	const PRIVATE spmla_k_kv_gather_scalars *s = &job->s;
+	const g_table table = G_TABLE(job->block_table, job->table_cols, *s);
 	uint32_t slot;
 
 	if (!s->has_slots)
-		return gather_page(to, job->shared->line.spans,
-				   job->block_table, job->table_cols,
-				   s->has_cols, s->columns, s->stride,
-				   s->pool_pages, s->page_tokens, s->ring,
+		return gather_page(to, job->shared->line.spans, &table, s->ring,
 				   s->page_stride_bytes, n, entry);
 	slot = (uint32_t)job->slots[n];
 	*entry = slot % s->page_tokens;

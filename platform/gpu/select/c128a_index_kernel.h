@@ -61,6 +61,7 @@ void
 spmla_k_c128a_index(SPMLA_KERNEL_ARGS(c128a_index))
 {
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
+	const g_table table = G_TABLE(block_table, table_cols, s);
 	const uint32_t items = SPMLA_ITEMS_c128a_index;
 	uint32_t t;
 
@@ -82,11 +83,8 @@ spmla_k_c128a_index(SPMLA_KERNEL_ARGS(c128a_index))
 			before = s.entries_before;
 		}
 		if (decode) {
-			const g_slots slots =
-				g_slots_of(block_table, table_cols, s.has_cols,
-					   known ? row : 0, s.columns, s.stride,
-					   0, s.pool_pages, s.page_tokens,
-					   s.page_stride_rows);
+			const g_slots slots = g_slots_of(
+				&table, known ? row : 0, 0, s.page_stride_rows);
 
 			g_slot_row(&to, &slots, row, 0, n,
 				   decode_slots + (int64_t)t * s.decode_stride,

@@ -352,6 +352,7 @@ mqa_logits_load(PRIVATE mqa_keys *keys, const PRIVATE mqa_logits_job *job,
 		const uint32_t mxfp4)
 {
 	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
+	const g_table table = G_TABLE(job->block_table, job->table_cols, *s);
 	const uint32_t lane = g_item() % MQA_LANES;
 	const uint32_t key_bytes = mxfp4 ? MQA_DIM / 2 : MQA_DIM;
 	int32_t own = -1;
@@ -366,10 +367,7 @@ mqa_logits_load(PRIVATE mqa_keys *keys, const PRIVATE mqa_logits_job *job,
 		int32_t page = -1;
 
 		if (key < len)
-			page = g_table_page(job->block_table, job->table_cols,
-					    s->has_cols, s->columns, s->stride,
-					    s->pool_pages, row,
-					    key / s->page_tokens);
+			page = g_table_page(&table, row, key / s->page_tokens);
 		if (page >= 0)
 			at += (uint64_t)page * s->page_stride_bytes;
 		scales = at + (uint64_t)s->page_tokens * key_bytes;

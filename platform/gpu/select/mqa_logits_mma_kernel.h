@@ -57,6 +57,7 @@ mqa_mma_fetch(PRIVATE mqa_mma_tile *tile,
 	      uint32_t len, uint32_t mxfp4)
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const g_table table = G_TABLE(block_table, table_cols, *s);
 	const uint32_t bytes = mxfp4 ? MQA_MMA_DIM / 2 : MQA_MMA_DIM;
 	uint32_t i, j;
 
@@ -70,10 +71,7 @@ mqa_mma_fetch(PRIVATE mqa_mma_tile *tile,
 		int32_t page = -1;
 
 		if (key < len)
-			page = g_table_page(block_table, table_cols,
-					    s->has_cols, s->columns, s->stride,
-					    s->pool_pages, row,
-					    key / s->page_tokens);
+			page = g_table_page(&table, row, key / s->page_tokens);
 		if (page >= 0) {
 			GLOBAL const uint8_t *at =
 				cache + (uint64_t)page * s->page_stride_bytes;

@@ -9,6 +9,7 @@
 #define SPMLA_PLATFORM_GPU_SELECT_SLOT_ROW_DEVICE_H
 
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/table_device.h"
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -27,24 +28,22 @@ typedef struct g_slots {
 
 /* `row` is inside the table. */
 FN g_slots
-g_slots_of(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
-	   uint32_t has_cols, uint32_t row, uint32_t columns, uint32_t stride,
-	   uint32_t ring, uint32_t pool_pages, uint32_t page_tokens,
+g_slots_of(const PRIVATE g_table *table, uint32_t row, uint32_t ring,
 	   uint32_t page_stride)
 {
 	g_slots slots;
 	int32_t known;
 
-	slots.pages = table + (uint64_t)row * stride;
-	slots.known = columns;
-	if (has_cols) {
-		known = cols[row] > 0 ? cols[row] : 0;
-		if ((uint32_t)known < columns)
+	slots.pages = table->pages + (uint64_t)row * table->stride;
+	slots.known = table->columns;
+	if (table->has_cols) {
+		known = table->cols[row] > 0 ? table->cols[row] : 0;
+		if ((uint32_t)known < table->columns)
 			slots.known = (uint32_t)known;
 	}
-	slots.modulo = ring ? columns : 0;
-	slots.pool_pages = pool_pages;
-	slots.page_tokens = page_tokens;
+	slots.modulo = ring ? table->columns : 0;
+	slots.pool_pages = table->pool_pages;
+	slots.page_tokens = table->page_tokens;
 	slots.page_stride = page_stride;
 	return slots;
 }

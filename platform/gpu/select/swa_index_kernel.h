@@ -62,6 +62,7 @@ void
 spmla_k_swa_index(SPMLA_KERNEL_ARGS(swa_index))
 {
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
+	const g_table table = G_TABLE(block_table, table_cols, s);
 	const uint32_t items = SPMLA_ITEMS_swa_index;
 	const uint32_t width = g_width(), own = g_item() / width;
 	uint32_t t, b;
@@ -93,9 +94,7 @@ spmla_k_swa_index(SPMLA_KERNEL_ARGS(swa_index))
 				s.max_image, (uint32_t)replay,
 				s.window + s.max_image);
 		len = w.end - w.start;
-		slots = g_slots_of(block_table, table_cols, s.has_cols,
-				   len > 0 ? row : 0, s.columns, s.stride,
-				   s.ring, s.pool_pages, s.page_tokens,
+		slots = g_slots_of(&table, len > 0 ? row : 0, s.ring,
 				   s.page_stride_rows);
 		g_slot_row(&to, &slots, row, w.start, len,
 			   indices + (int64_t)t * s.indices_stride, s.width,

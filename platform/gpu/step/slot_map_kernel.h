@@ -27,29 +27,26 @@ SPMLA_KERNEL_SCALARS(slot_map)
 /* The slot of one token, or -1. A position below 0, which is 2^31 or more here,
  * has no page. */
 FN int64_t
-slot_map_token(const PRIVATE g_reporter *to, GLOBAL const int32_t *block_table,
-	       GLOBAL const int32_t *table_cols, uint32_t has_cols,
-	       uint32_t rows, uint32_t columns, uint32_t stride,
-	       uint32_t pool_pages, uint32_t page_tokens, uint32_t ring,
-	       uint32_t row, uint32_t position)
+slot_map_token(const PRIVATE g_reporter *to, const PRIVATE g_table *table,
+	       uint32_t ring, uint32_t row, uint32_t position)
 {
-	uint32_t col = position / page_tokens;
+	uint32_t col = position / table->page_tokens;
 	int32_t page = -1;
 
-	if (row >= rows) {
+	if (row >= table->rows) {
 		g_report(to, row, G_FAULT_ROW);
 		return -1;
 	}
 	if (ring)
-		col %= columns;
+		col %= table->columns;
 	if (position < 0x80000000u)
-		page = g_table_page(block_table, table_cols, has_cols, columns,
-				    stride, pool_pages, row, col);
+		page = g_table_page(table, row, col);
 	if (page < 0) {
 		g_report(to, row, G_FAULT_PAGE);
 		return -1;
 	}
-	return (int64_t)page * page_tokens + position % page_tokens;
+	return (int64_t)page * table->page_tokens +
+	       position % table->page_tokens;
 }
 
 SPMLA_KERNEL(slot_map)
@@ -58,6 +55,7 @@ spmla_k_slot_map(SPMLA_KERNEL_ARGS(slot_map))
 {
 	const uint32_t items = SPMLA_ITEMS_slot_map;
 	const g_reporter to = g_reporter_of(fault_state, fault_status);
+	const g_table table = G_TABLE(block_table, table_cols, s);
 	uint32_t t;
 
 	for (t = g_block() * items + g_item(); t < s.tokens;
@@ -72,10 +70,7 @@ spmla_k_slot_map(SPMLA_KERNEL_ARGS(slot_map))
 				slot_mapping[t] = -1;
 				continue;
 			}
-			slot = slot_map_token(&to, block_table, table_cols,
-					      s.has_cols, s.rows, s.columns,
-					      s.stride, s.pool_pages,
-					      s.page_tokens, s.ring,
+			slot = slot_map_token(&to, &table, s.ring,
 					      (uint32_t)token_row[t], position);
 		}
 		if (slot > 0)

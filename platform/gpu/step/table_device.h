@@ -18,20 +18,37 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
+typedef struct g_table {
+	GLOBAL const int32_t *pages;
+	GLOBAL const int32_t *cols; /* columns of a row that are written */
+	uint32_t rows;
+	uint32_t columns;
+	uint32_t stride;
+	uint32_t pool_pages;
+	uint32_t page_tokens;
+	uint32_t has_cols;
+} g_table;
+
+/* The initializers of one: the two pointers, and the struct of scalars. */
+#define G_TABLE(pages, cols, s)                                       \
+	{                                                             \
+		pages, cols, (s).rows, (s).columns, (s).stride,       \
+			(s).pool_pages, (s).page_tokens, (s).has_cols \
+	}
+
 /* The page of a column, or -1 if it was not written or is outside the pool;
  * `row` is inside the table. */
 FN int32_t
-g_table_page(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
-	     uint32_t has_cols, uint32_t columns, uint32_t stride,
-	     uint32_t pool_pages, uint32_t row, uint32_t col)
+g_table_page(const PRIVATE g_table *t, uint32_t row, uint32_t col)
 {
 	int32_t page;
 
-	if (col >= columns ||
-	    (has_cols && (cols[row] < 0 || col >= (uint32_t)cols[row])))
+	if (col >= t->columns ||
+	    (t->has_cols &&
+	     (t->cols[row] < 0 || col >= (uint32_t)t->cols[row])))
 		return -1;
-	page = table[(uint64_t)row * stride + col];
-	return page >= 0 && (uint32_t)page < pool_pages ? page : -1;
+	page = t->pages[(uint64_t)row * t->stride + col];
+	return page >= 0 && (uint32_t)page < t->pool_pages ? page : -1;
 }
 
 #endif
