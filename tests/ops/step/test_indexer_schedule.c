@@ -216,6 +216,20 @@ START_TEST(neighbours_of_one_index_are_one_request)
 }
 END_TEST
 
+/* Runs of 700 rows: kernels take 1024 rows at a time, the emulator's 128. */
+START_TEST(a_run_may_be_longer_than_a_block)
+{
+	const spmla_indexer_schedule_args a = args_of(VARLEN, 2300, 1, 132);
+	uint32_t i;
+
+	for (i = 0; i < a.batch; i++) {
+		lens[i] = (int32_t)(i % 2000);
+		indices[i] = (int32_t)(i / 700);
+	}
+	check_schedule(&a);
+}
+END_TEST
+
 START_TEST(without_work_every_row_is_the_end)
 {
 	static const int32_t want[3][4][2] = {{{6, 0}, {6, 0}, {6, 0}, {6, 0}},
@@ -357,6 +371,7 @@ SUITE
 		{three_requests_on_four_sms, 1},
 		{several_tokens_a_request, 1},
 		{neighbours_of_one_index_are_one_request, 1},
+		{a_run_may_be_longer_than_a_block, 1},
 		{random_batches_equal_the_list_of_units, 1},
 	};
 	const theme_test edge[] = {
