@@ -94,6 +94,7 @@ spmla_status
 spmla_i_check_cache_as(spmla_diag *diag, const spmla_i_cache_fields *fields,
 		       const spmla_cache *cache, uint32_t layouts)
 {
+	const uint64_t base = SPMLA_I_PTR(cache->base);
 	uint32_t lowest = 0;
 	const spmla_i_check checks[] = {
 		{fields->entries_per_page, cache->entries_per_page,
@@ -105,10 +106,13 @@ spmla_i_check_cache_as(spmla_diag *diag, const spmla_i_cache_fields *fields,
 					 cache->entries_per_page)},
 		{fields->page_stride_bytes, cache->page_stride_bytes,
 		 SPMLA_WANT_MULTIPLE_OF, SPMLA_PAGE_STRIDE_ALIGN},
-		{fields->base, SPMLA_I_PTR(cache->base), SPMLA_WANT_NOT_NULL,
-		 0},
-		{fields->base, SPMLA_I_PTR(cache->base), SPMLA_WANT_MULTIPLE_OF,
+		{fields->base, base, SPMLA_WANT_NOT_NULL, 0},
+		{fields->base, base, SPMLA_WANT_MULTIPLE_OF,
 		 SPMLA_PAGE_STRIDE_ALIGN},
+		/* The last page ends in the address space. */
+		{fields->page_stride_bytes, cache->page_stride_bytes,
+		 SPMLA_WANT_AT_MOST,
+		 cache->pages ? (UINT64_MAX - base) / cache->pages : 0},
 	};
 
 	if (cache->struct_bytes != sizeof *cache)
