@@ -31,8 +31,8 @@ check_overlap(const spmla_region *regions, uint32_t count, spmla_diag *diag)
 }
 
 static spmla_status
-check_region(const spmla_region *r, uint32_t index, const spmla_plan *plan,
-	     spmla_diag *diag)
+check_region(const spmla_region *r, uint32_t index,
+	     const uint64_t need[SPMLA_MEMORY_COUNT], spmla_diag *diag)
 {
 	uint32_t bytes;
 
@@ -54,11 +54,9 @@ check_region(const spmla_region *r, uint32_t index, const spmla_plan *plan,
 		 SPMLA_MEMORY_COUNT - 1, SPMLA_E_RANGE},
 		{"regions.base", base, SPMLA_WANT_NOT_NULL, 0, SPMLA_E_NULL},
 		{"regions.base", base, SPMLA_WANT_MULTIPLE_OF,
-		 plan->region_align[r->memory % SPMLA_MEMORY_COUNT],
-		 SPMLA_E_REGION},
+		 spmla_i_region_align(r->memory), SPMLA_E_REGION},
 		{"regions.bytes", r->bytes, SPMLA_WANT_AT_LEAST,
-		 plan->region_bytes[r->memory % SPMLA_MEMORY_COUNT],
-		 SPMLA_E_REGION},
+		 need[r->memory % SPMLA_MEMORY_COUNT], SPMLA_E_REGION},
 		{"regions.bytes", r->bytes, SPMLA_WANT_AT_MOST,
 		 UINT64_MAX - base, SPMLA_E_OVERFLOW},
 	};
@@ -81,14 +79,20 @@ take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
 	static const char *const missing[] = {
 		"regions: HOST", "regions: PINNED", "regions: DEVICE",
 		"regions: CACHE"};
+	uint64_t need[SPMLA_MEMORY_COUNT];
 	spmla_status s;
 	uint32_t i;
+
+	/* The plan may be damaged: the context is there in any case. */
+	memcpy(need, plan->region_bytes, sizeof need);
+	if (need[SPMLA_MEMORY_HOST] < sizeof(spmla_ctx))
+		need[SPMLA_MEMORY_HOST] = sizeof(spmla_ctx);
 
 	if (count > SPMLA_MEMORY_COUNT)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "region_count", count,
 				    SPMLA_WANT_AT_MOST, SPMLA_MEMORY_COUNT);
 	for (i = 0; i < count; i++) {
-		s = check_region(&regions[i], i, plan, diag);
+		s = check_region(&regions[i], i, need, diag);
 		if (s != SPMLA_OK)
 			return s;
 		if (base[regions[i].memory])
@@ -98,10 +102,9 @@ take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
 		base[regions[i].memory] = regions[i].base;
 	}
 	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
-		if (plan->region_bytes[i] && !base[i])
+		if (need[i] && !base[i])
 			return spmla_i_fail(diag, SPMLA_E_REGION, missing[i], 0,
-					    SPMLA_WANT_AT_LEAST,
-					    plan->region_bytes[i]);
+					    SPMLA_WANT_AT_LEAST, need[i]);
 	return check_overlap(regions, count, diag);
 }
 
@@ -124,43 +127,6 @@ check_native(const spmla_native *native, spmla_diag *diag)
 	if (native->flags > known)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "native.flags",
 				    native->flags, SPMLA_WANT_AT_MOST, known);
-	return SPMLA_OK;
-}
-
-/* A plan may have been stored and read back: nothing in it leads outside the
- * regions, and each buffer lives where and as long as this build's. */
-static spmla_status
-check_extents(const spmla_plan *plan, spmla_diag *diag)
-{
-	uint32_t i;
-
-	if (plan->row_count == 0 || plan->row_count > SPMLA_MAX_PLAN_ROWS)
-		return spmla_i_fail(diag, SPMLA_E_RANGE, "plan.row_count",
-				    plan->row_count, SPMLA_WANT_AT_MOST,
-				    SPMLA_MAX_PLAN_ROWS);
-	for (i = 0; i < plan->row_count; i++) {
-		const spmla_extent *e = &plan->extents[i];
-		const spmla_i_arena_row *row = spmla_i_arena_find(e->buf);
-		const uint64_t room = e->memory < SPMLA_MEMORY_COUNT
-					      ? plan->region_bytes[e->memory]
-					      : 0;
-
-		if (!row || e->memory != (uint32_t)row->memory ||
-		    e->life != (uint32_t)row->life ||
-		    e->branch != row->branch || e->bytes > room ||
-		    e->offset_bytes > room - e->bytes)
-			return spmla_i_fail_at(diag, SPMLA_E_RANGE,
-					       "plan.extents", i, e->buf,
-					       SPMLA_WANT_NOTHING, 0);
-	}
-	if (plan->extents[0].buf != SPMLA_BUF_CONTEXT ||
-	    plan->extents[0].memory != SPMLA_MEMORY_HOST ||
-	    plan->extents[0].offset_bytes != 0 ||
-	    plan->extents[0].bytes != sizeof(spmla_ctx))
-		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
-				    "plan.extents: CONTEXT bytes",
-				    plan->extents[0].bytes, SPMLA_WANT_EQUAL,
-				    sizeof(spmla_ctx));
 	return SPMLA_OK;
 }
 
@@ -195,7 +161,29 @@ check_init(spmla_ctx **ctx, const spmla_plan *plan,
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
 				    "plan.device.kind", plan->device.kind,
 				    SPMLA_WANT_EQUAL, backend->kind);
-	return check_extents(plan, diag);
+	return SPMLA_OK;
+}
+
+/* Makes the plan again, in the context that keeps it: a plan may have been
+ * stored and read back, and every byte of it is trusted from here on. */
+static spmla_status
+take_plan(spmla_ctx *ctx, const spmla_plan *plan, spmla_diag *diag)
+{
+	const uint8_t *got = (const uint8_t *)plan;
+	const uint8_t *want = (const uint8_t *)&ctx->plan;
+	spmla_status s;
+	uint32_t i;
+
+	memset(ctx, 0, sizeof *ctx);
+	s = spmla_plan_make(&ctx->plan, &plan->config, &plan->device, diag);
+	if (s != SPMLA_OK)
+		return s;
+	for (i = 0; i < sizeof *plan; i++)
+		if (got[i] != want[i])
+			return spmla_i_fail_at(diag, SPMLA_E_RANGE, "plan byte",
+					       i, got[i], SPMLA_WANT_EQUAL,
+					       want[i]);
+	return SPMLA_OK;
 }
 
 spmla_status
@@ -214,8 +202,9 @@ spmla_init(spmla_ctx **out, const spmla_plan *plan,
 	if (s != SPMLA_OK)
 		return s;
 	ctx = base[SPMLA_MEMORY_HOST]; /* CONTEXT is the first row, offset 0 */
-	memset(ctx, 0, sizeof *ctx);
-	ctx->plan = *plan;
+	s = take_plan(ctx, plan, diag);
+	if (s != SPMLA_OK)
+		return s;
 	ctx->backend = backend;
 	for (i = 0; i < plan->row_count; i++) {
 		const spmla_extent *e = &plan->extents[i];

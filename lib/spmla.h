@@ -75,10 +75,11 @@ typedef struct spmla_ctx spmla_ctx;
  * be given; its base must not be NULL all the same.
  * Memory: everything stays the caller's; nothing is allocated, now or later.
  * Order: may load code and wait; no later call does.
- * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (kinds, flags, extents of the plan),
- * E_REGION, E_OVERLAP, E_OVERFLOW (a region's end), E_UNSUPPORTED; then no
- * region is touched. What the backend refuses after that leaves nothing behind
- * but bytes in them. */
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (kinds, flags), E_REGION, E_OVERLAP,
+ * E_OVERFLOW (a region's end), E_UNSUPPORTED; then no region is touched. Last
+ * the plan is made again, where the context will lie: what spmla_plan_make
+ * refuses, and E_RANGE with the first byte that differs. What the backend
+ * refuses after that leaves nothing behind but bytes in the regions. */
 spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
 			const spmla_backend *backend,
 			const spmla_native *native, const spmla_region *regions,

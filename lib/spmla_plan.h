@@ -442,9 +442,8 @@ typedef struct spmla_extent {
 } spmla_extent;
 
 /* Plain data: where every buffer lies. Read it through spmla_plan_row; it may
- * be copied, stored and compared with memcmp. spmla_init refuses one of another
- * version, or with a buffer that this build has in other memory or of another
- * life. */
+ * be copied, stored and compared with memcmp. spmla_init makes it again and
+ * refuses one that differs in a byte: it is damaged, or of another build. */
 typedef struct spmla_plan {
 	uint32_t struct_bytes;
 	uint32_t version; /* SPMLA_VERSION that made it */

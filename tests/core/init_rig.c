@@ -65,6 +65,7 @@ init_refused_with(init_rig *w, const spmla_backend *backend,
 				    regions, w->count, NULL),
 			 status);
 	ck_assert_ptr_eq(ctx, before);
+	memset(w->regions[0].base, 0xAB, w->context);
 	for (m = 0; m < 4; m++)
 		ck_assert_uint_eq(
 			bytes_other(w->regions[m].base, w->room[m], 0xAB),

@@ -16,6 +16,7 @@ typedef struct init_rig {
 	spmla_region regions[5]; /* [k] is kind k; [4] is one too many */
 	uint32_t count;
 	uint64_t room[4]; /* twice what is needed, for regions that are moved */
+	uint64_t context; /* bytes of HOST that a refusal may write */
 } init_rig;
 
 void init_open(init_rig *w);

@@ -11,6 +11,7 @@
 #include "tests/harness/themes.h"
 
 static init_rig w;
+static char text[200];
 
 static void
 setup(void)
@@ -51,39 +52,95 @@ START_TEST(a_plan_that_was_not_made_or_is_of_another_version_is_refused)
 }
 END_TEST
 
-START_TEST(a_plan_that_leads_astray_is_refused)
+/* Of a plan that was stored and read back. Its config and device are what it is
+ * made of: another value there may be another good plan. */
+START_TEST(a_plan_with_any_byte_changed_is_refused)
 {
 	const spmla_plan good = w.plan;
+	const uint32_t sizes = (uint32_t)offsetof(spmla_plan, region_bytes);
+	const uint8_t *bytes = (const uint8_t *)&good;
+	uint8_t *damaged = (uint8_t *)&w.plan;
 	uint32_t i;
 
-	w.plan.row_count = 97;
-	init_refused(&w, w.regions, SPMLA_E_RANGE,
-		     "SPMLA_E_RANGE: plan.row_count: got 97, want at most 96",
-		     0, 0);
-	for (i = 0; i < 8; i++) {
-		spmla_extent *e = &w.plan.extents[5];
+	w.context = sizeof(spmla_ctx);
+	for (i = 8; i < sizeof good; i++) {
+		spmla_diag diag = SPMLA_DIAG_INIT;
+		spmla_ctx *ctx = NULL;
+
+		if (i == offsetof(spmla_plan, config))
+			i = (uint32_t)offsetof(spmla_plan, extents);
+		if (i == sizes) /* the regions do not do for more: see below */
+			i += (uint32_t)sizeof good.region_bytes;
+		w.plan = good;
+		damaged[i] = (uint8_t)~bytes[i];
+		ck_assert_int_eq(spmla_init(&ctx, &w.plan, &spmla_cpu, NULL,
+					    w.regions, 4, &diag),
+				 SPMLA_E_RANGE);
+		ck_assert_str_eq(diag.field, "plan byte");
+		ck_assert_uint_eq(diag.index, i);
+		ck_assert_ptr_null(ctx);
+	}
+	snprintf(text, sizeof text,
+		 "SPMLA_E_RANGE: plan byte[%u]: got %u, want %u", i - 1,
+		 damaged[i - 1], bytes[i - 1]);
+	init_refused_with(&w, &spmla_cpu, w.regions, SPMLA_E_RANGE, text);
+}
+END_TEST
+
+START_TEST(a_plan_with_smaller_regions_is_refused)
+{
+	const spmla_plan good = w.plan;
+	uint32_t m;
+
+	w.context = sizeof(spmla_ctx);
+	for (m = 0; m < 4; m++) {
+		spmla_diag diag = SPMLA_DIAG_INIT;
+		spmla_ctx *ctx = NULL;
 
 		w.plan = good;
-		e->buf = i == 0 ? 1000000 : e->buf;
-		e->memory = i == 1 ? 4 : e->memory;
-		e->life = i == 2 ? 5 : e->life;
-		e->bytes = i == 3 ? UINT64_MAX : e->bytes;
-		e->offset_bytes =
-			i == 4 ? good.region_bytes[e->memory] : e->offset_bytes;
-		/* What another build might have had. */
-		e->life = i == 5 ? SPMLA_LIFE_ATTEND : e->life;
-		e->branch = i == 6 ? 1 : e->branch;
-		e->memory = i == 7 ? SPMLA_MEMORY_HOST : e->memory;
-		init_refused(&w, w.regions, SPMLA_E_RANGE,
-			     "SPMLA_E_RANGE: plan.extents[5]", 0, 0);
+		w.plan.region_bytes[m] = 0;
+		ck_assert_int_eq(spmla_init(&ctx, &w.plan, &spmla_cpu, NULL,
+					    w.regions, 4, &diag),
+				 SPMLA_E_RANGE);
+		ck_assert_str_eq(diag.field, "plan byte");
+		ck_assert_uint_eq(diag.index / 8,
+				  offsetof(spmla_plan, region_bytes) / 8 + m);
 	}
+	/* Nor is a context written where HOST has no room for one. */
 	w.plan = good;
-	w.plan.extents[0].bytes -= 8;
-	init_refused(
-		&w, w.regions, SPMLA_E_UNSUPPORTED,
-		"SPMLA_E_UNSUPPORTED: plan.extents: CONTEXT bytes: got %" PRIu64
-		", want %" PRIu64,
-		good.extents[0].bytes - 8, good.extents[0].bytes);
+	w.plan.region_bytes[0] = 0;
+	w.regions[0].bytes = sizeof(spmla_ctx) - 1;
+	w.context = 0;
+	memset(w.regions[0].base, 0xAB, sizeof(spmla_ctx));
+	init_refused(&w, w.regions, SPMLA_E_REGION,
+		     "SPMLA_E_REGION: regions.bytes[0]: got %" PRIu64
+		     ", want at least %" PRIu64,
+		     sizeof(spmla_ctx) - 1, sizeof(spmla_ctx));
+}
+END_TEST
+
+START_TEST(a_plan_whose_config_was_changed_is_refused)
+{
+	const spmla_plan good = w.plan;
+	uint32_t k;
+
+	w.context = sizeof(spmla_ctx);
+	for (k = 0; k < 4; k++) {
+		spmla_diag diag = SPMLA_DIAG_INIT;
+		spmla_config *c = &w.plan.config;
+		spmla_ctx *ctx = NULL;
+
+		w.plan = good;
+		c->ring_slots += k == 0;
+		c->max_rows -= k == 1;
+		c->heads += k == 2;
+		w.plan.device.ops ^= k == 3;
+		ck_assert_int_ne(spmla_init(&ctx, &w.plan, &spmla_cpu, NULL,
+					    w.regions, 4, &diag),
+				 SPMLA_OK);
+		ck_assert_ptr_null(ctx);
+		ck_assert_ptr_nonnull(diag.field);
+	}
 }
 END_TEST
 
@@ -127,7 +184,7 @@ START_TEST(a_null_argument_of_init_is_named)
 					     "regions"};
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	spmla_ctx *ctx = NULL;
-	char text[200], want[200];
+	char want[200];
 	uint32_t i;
 
 	for (i = 0; i < 4; i++) {
@@ -152,7 +209,9 @@ SUITE
 	const theme_test refusals[] = {
 		{a_plan_that_was_not_made_or_is_of_another_version_is_refused,
 		 1},
-		{a_plan_that_leads_astray_is_refused, 1},
+		{a_plan_with_any_byte_changed_is_refused, 1},
+		{a_plan_with_smaller_regions_is_refused, 1},
+		{a_plan_whose_config_was_changed_is_refused, 1},
 		{a_backend_of_another_kind_is_refused, 1},
 		{native_handles_that_are_wrong_are_refused, 1},
 		{a_null_argument_of_init_is_named, 1},
