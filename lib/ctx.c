@@ -227,7 +227,7 @@ spmla_fini(spmla_ctx *ctx)
 {
 	uint64_t consumed;
 
-	if (!ctx || ctx->magic != SPMLA_I_CTX_MAGIC)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (ctx->capture_open || ctx->backend->capturing(ctx, NULL))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
@@ -252,7 +252,7 @@ void *
 spmla_view(const spmla_ctx *ctx, spmla_buf buf, uint64_t *bytes)
 {
 	const uint32_t i = (uint32_t)buf;
-	const uint32_t known = ctx && i < SPMLA_I_BUF_LIMIT;
+	const uint32_t known = spmla_i_lives(ctx) && i < SPMLA_I_BUF_LIMIT;
 
 	if (bytes)
 		*bytes = known ? ctx->buf_bytes[i] : 0;
@@ -312,7 +312,7 @@ spmla_cache_view(const spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
 	uint64_t stride;
 	pool p;
 
-	if (!ctx || !cache)
+	if (!spmla_i_lives(ctx) || !cache)
 		return SPMLA_E_NULL;
 	c = &ctx->plan.config;
 	p = pool_of(c, buf);
@@ -339,13 +339,13 @@ spmla_cache_view(const spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
 const spmla_diag *
 spmla_ctx_diag(const spmla_ctx *ctx)
 {
-	return ctx ? &ctx->diag : NULL;
+	return spmla_i_lives(ctx) ? &ctx->diag : NULL;
 }
 
 const spmla_plan *
 spmla_ctx_plan(const spmla_ctx *ctx)
 {
-	return ctx ? &ctx->plan : NULL;
+	return spmla_i_lives(ctx) ? &ctx->plan : NULL;
 }
 
 spmla_status

@@ -11,7 +11,7 @@ spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream)
 {
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (ctx->capture_open || ctx->backend->capturing(ctx, stream))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
@@ -48,7 +48,7 @@ spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph)
 {
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (!graph)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "graph", 0,
@@ -85,7 +85,7 @@ spmla_graph_abort(spmla_ctx *ctx)
 {
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	s = check_open(ctx);
 	if (s != SPMLA_OK)
@@ -105,7 +105,7 @@ spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph, uint64_t ticket,
 	spmla_status s = SPMLA_OK;
 	uint32_t kind;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (ctx->backend->capturing(ctx, stream))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,

@@ -85,7 +85,8 @@ spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
 			const spmla_native *native, const spmla_region *regions,
 			uint32_t region_count, spmla_diag *diag);
 
-/* Ends the context; its memory is the caller's again.
+/* Ends the context; its memory is the caller's again. While that is left alone,
+ * every call refuses the context with E_NULL, or returns NULL or 0.
  * Errors: E_BUSY while launched steps are not consumed or the deferred queue is
  * not empty: drain first. E_STATE inside a capture. On a device that is lost
  * (it gives E_DEVICE for good) steps are not waited for, and this alone still

@@ -20,7 +20,8 @@ extern "C" {
 
 typedef enum spmla_status {
 	SPMLA_OK = 0,
-	SPMLA_E_NULL = 10,        /* a required pointer is NULL */
+	/* A required pointer is NULL, or a context has ended. */
+	SPMLA_E_NULL = 10,
 	SPMLA_E_STRUCT_SIZE = 11, /* struct_bytes is of no known version */
 	SPMLA_E_RANGE = 12,       /* a value is outside what is allowed */
 	SPMLA_E_OVERFLOW = 13,    /* a size does not fit 64 bits */

@@ -203,7 +203,7 @@ spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 	const spmla_i_device_status *d;
 	uint64_t key, step;
 
-	if (!ctx || !status)
+	if (!spmla_i_lives(ctx) || !status)
 		return SPMLA_E_NULL;
 	if (status->struct_bytes != sizeof *status)
 		return SPMLA_E_STRUCT_SIZE;
@@ -223,7 +223,7 @@ spmla_status_clear(spmla_ctx *ctx)
 {
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	/* The device first, which may fail. Nothing reports in between: the
 	 * caller has drained the stream. */

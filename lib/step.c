@@ -56,7 +56,7 @@ spmla_step_push(spmla_ctx *ctx, const void *record, uint64_t *ticket)
 	spmla_i_record *slot;
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (!record || !ticket)
 		return null_argument(ctx, record ? "ticket" : "record");
@@ -89,7 +89,7 @@ spmla_step_write(spmla_ctx *ctx, const spmla_step *step, uint64_t *ticket,
 	spmla_i_record *slot;
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (!ticket)
 		return null_argument(ctx, "ticket");
@@ -108,7 +108,7 @@ spmla_step_write(spmla_ctx *ctx, const spmla_step *step, uint64_t *ticket,
 spmla_status
 spmla_step_undo(spmla_ctx *ctx, uint64_t ticket)
 {
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (ticket == 0 || ticket != ctx->written)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_TICKET, "ticket",
@@ -140,11 +140,12 @@ spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket)
 spmla_status
 spmla_step_launched(spmla_ctx *ctx, uint64_t ticket)
 {
-	const uint64_t consumed = ctx ? spmla_i_consumed(ctx) : 0;
+	uint64_t consumed;
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
+	consumed = spmla_i_consumed(ctx);
 	/* The device may be done with it before the engine says so. */
 	if (ticket == ctx->launched + 1 && ticket <= consumed) {
 		ctx->launched = ticket;
@@ -159,11 +160,12 @@ spmla_step_launched(spmla_ctx *ctx, uint64_t ticket)
 spmla_status
 spmla_step_resync(spmla_ctx *ctx)
 {
-	const uint64_t consumed = ctx ? spmla_i_consumed(ctx) : 0;
+	uint64_t consumed;
 	uint32_t i;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
+	consumed = spmla_i_consumed(ctx);
 	if (ctx->backend->pending(ctx))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_BUSY, "queue",
 				    ctx->backend->pending(ctx),
@@ -271,7 +273,7 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 	uint64_t last;
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	last = last_launched(ctx); /* before this prologue runs */
 	s = spmla_i_check_shape(ctx, shape, &live, &prefill);

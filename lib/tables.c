@@ -29,7 +29,7 @@ spmla_table_write(spmla_ctx *ctx, uint32_t group, uint32_t row,
 	const spmla_table_write_args args = {group, row, first_col, count};
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	s = check_table_call(ctx, group, SPMLA_TABLE_RING);
 	if (s == SPMLA_OK) {
@@ -56,7 +56,7 @@ spmla_table_bind(spmla_ctx *ctx, uint32_t group, const int32_t *table,
 {
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	s = check_table_call(ctx, group, SPMLA_TABLE_DEVICE);
 	if (s != SPMLA_OK)

@@ -126,6 +126,13 @@ struct spmla_ctx {
 
 #define SPMLA_I_CTX_MAGIC 0x53504d4cu
 
+/* Whether ctx is there and was not ended. */
+static inline uint32_t
+spmla_i_lives(const spmla_ctx *ctx)
+{
+	return ctx && ctx->magic == SPMLA_I_CTX_MAGIC;
+}
+
 /* Records that the device has read, as the host sees it. */
 static inline uint64_t
 spmla_i_consumed(const spmla_ctx *ctx)

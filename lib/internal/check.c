@@ -145,7 +145,7 @@ spmla_i_op_begin(spmla_ctx *ctx, const void *args, uint32_t bytes,
 	uint32_t got;
 	spmla_status s;
 
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (!args) {
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_NULL, name, 0,

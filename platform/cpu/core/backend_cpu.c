@@ -225,13 +225,13 @@ const spmla_backend spmla_cpu = {
 static uint32_t
 is_cpu(const spmla_ctx *ctx)
 {
-	return ctx && ctx->backend == &spmla_cpu;
+	return spmla_i_lives(ctx) && ctx->backend == &spmla_cpu;
 }
 
 static spmla_status
 check_cpu(spmla_ctx *ctx)
 {
-	if (!ctx)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (!is_cpu(ctx))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
