@@ -336,7 +336,8 @@ typedef struct spmla_device_status {
 		(uint32_t)sizeof(spmla_device_status), 0, 0, 0, 0 \
 	}
 
-/* Reads the sticky status from pinned memory; no synchronisation. */
+/* Reads the sticky status from pinned memory; no synchronisation. Beside a clear
+ * it gives what was reported, or nothing. */
 spmla_status spmla_status_read(const spmla_ctx *ctx,
 			       spmla_device_status *status);
 

@@ -5,8 +5,6 @@
  */
 #include "spmla/internal/backend.h"
 
-#include <string.h>
-
 uint32_t
 spmla_version(void)
 {
@@ -202,25 +200,32 @@ spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 {
 	const spmla_i_device_status *d;
 	uint64_t key, step;
+	uint32_t count;
 
 	if (!spmla_i_lives(ctx) || !status)
 		return SPMLA_E_NULL;
 	if (status->struct_bytes != sizeof *status)
 		return SPMLA_E_STRUCT_SIZE;
 	d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
-	status->count = spmla_i_load_u32(&d->count);
-	key = spmla_i_load_u64(&d->key);
-	step = spmla_i_load_u64(&d->step);
-	/* What is reported is there before it is counted. */
-	status->fault = status->count ? (uint32_t)key : SPMLA_FAULT_NONE;
-	status->row = status->count ? (uint32_t)(key >> 32) : 0;
-	status->step = status->count ? step : 0;
+	/* What is reported is there before it is counted, and is cleared after
+	 * the count: without a fault there is none any more, and a step that
+	 * was cleared meanwhile took its key along. */
+	do {
+		count = spmla_i_load_u32(&d->count);
+		key = count ? spmla_i_load_u64(&d->key) : 0;
+		step = key ? spmla_i_load_u64(&d->step) : 0;
+	} while (key && spmla_i_load_u64(&d->key) != key);
+	status->count = key ? count : 0;
+	status->fault = (uint32_t)key;
+	status->row = (uint32_t)(key >> 32);
+	status->step = step;
 	return SPMLA_OK;
 }
 
 spmla_status
 spmla_status_clear(spmla_ctx *ctx)
 {
+	spmla_i_device_status *d;
 	spmla_status s;
 
 	if (!spmla_i_lives(ctx))
@@ -228,8 +233,12 @@ spmla_status_clear(spmla_ctx *ctx)
 	/* The device first, which may fail. Nothing reports in between: the
 	 * caller has drained the stream. */
 	s = ctx->backend->status_clear(ctx);
-	if (s == SPMLA_OK)
-		memset(ctx->buf[SPMLA_BUF_DEVICE_STATUS], 0,
-		       sizeof(spmla_i_device_status));
-	return s;
+	if (s != SPMLA_OK)
+		return s;
+	d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
+	spmla_i_store_u32(&d->count, 0);
+	spmla_i_store_u64(&d->key, 0);
+	spmla_i_store_u64(&d->step, 0);
+	d->serial = 0;
+	return SPMLA_OK;
 }
