@@ -6,6 +6,8 @@
  */
 #include "spmla/internal/backend.h"
 
+#include <string.h>
+
 spmla_status
 spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream)
 {
@@ -26,11 +28,9 @@ spmla_graph_begin(spmla_ctx *ctx, spmla_stream stream)
 		return s;
 	ctx->capture_open = 1;
 	ctx->capture_rings = 0;
-	ctx->capture_prologues = 0;
 	ctx->capture_failed = SPMLA_OK;
-	ctx->capture_prologue = ctx->prologue;
-	if (ctx->captured.shape.tokens)
-		ctx->prologue = ctx->captured;
+	ctx->capture_before = ctx->recorded;
+	memset(&ctx->graphs[ctx->graph_count], 0, sizeof ctx->graphs[0]);
 	return SPMLA_OK;
 }
 
@@ -68,13 +68,9 @@ spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph)
 	s = ctx->backend->capture_end(ctx, ctx->graph_count);
 	if (s != SPMLA_OK)
 		return s;
-	ctx->graphs[ctx->graph_count] = ctx->capture_rings
-						? SPMLA_I_GRAPH_TICKET
-						: SPMLA_I_GRAPH_NO_TICKET;
-	if (ctx->capture_prologues)
-		ctx->graph_prologues[ctx->graph_count] = ctx->captured =
-			ctx->prologue;
-	ctx->prologue = ctx->capture_prologue; /* nothing ran */
+	ctx->graphs[ctx->graph_count].kind = ctx->capture_rings
+						     ? SPMLA_I_GRAPH_TICKET
+						     : SPMLA_I_GRAPH_NO_TICKET;
 	*graph = ++ctx->graph_count;
 	ctx->capture_open = 0;
 	return SPMLA_OK;
@@ -93,44 +89,79 @@ spmla_graph_abort(spmla_ctx *ctx)
 	s = ctx->backend->capture_abort(ctx);
 	if (s != SPMLA_OK)
 		return s;
-	ctx->prologue = ctx->capture_prologue; /* as it was */
+	ctx->recorded = ctx->capture_before;
 	ctx->capture_open = 0;
 	return SPMLA_OK;
+}
+
+/* What a call outside of a graph would be refused for: calls before the graph's
+ * first prologue belong to the step that began last. */
+static spmla_status
+check_step(spmla_ctx *ctx, const spmla_i_graph *g)
+{
+	const spmla_shape *got = &ctx->prologue.shape;
+	const spmla_shape *under = &g->under.shape;
+	const uint32_t piece = g->under.piece_tokens;
+	const spmla_want same = piece ? SPMLA_WANT_EQUAL : SPMLA_WANT_NOTHING;
+	const spmla_i_check checks[] = {
+		{"graph: shape.tokens (of the last prologue)", got->tokens,
+		 g->exact ? SPMLA_WANT_EQUAL : SPMLA_WANT_AT_LEAST,
+		 g->exact ? under->tokens : g->tokens},
+		{"graph: shape.requests (of the last prologue)", got->requests,
+		 same, under->requests},
+		{"graph: shape.max_live_context (of the last prologue)",
+		 got->max_live_context, same, under->max_live_context},
+		{"graph: tokens a piece (of the last prologue)",
+		 ctx->prologue.piece_tokens, SPMLA_WANT_EQUAL, piece},
+	};
+
+	if (g->tokens == 0)
+		return SPMLA_OK;
+	return spmla_i_check_now(ctx, checks, SPMLA_I_COUNT(checks));
+}
+
+static spmla_status
+check_replay(spmla_ctx *ctx, const spmla_i_graph *g, uint64_t ticket)
+{
+	spmla_status s = SPMLA_OK;
+
+	if (g->kind == SPMLA_I_GRAPH_TICKET)
+		s = spmla_i_ticket_due(ctx, ticket);
+	else if (ticket != 0)
+		s = spmla_i_fail(&ctx->diag, SPMLA_E_TICKET,
+				 "ticket (graph takes none)", ticket,
+				 SPMLA_WANT_EQUAL, 0);
+	return s == SPMLA_OK ? check_step(ctx, g) : s;
 }
 
 spmla_status
 spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph, uint64_t ticket,
 		   spmla_stream stream)
 {
-	spmla_status s = SPMLA_OK;
-	uint32_t kind;
+	const spmla_i_graph *g;
+	spmla_status s;
 
 	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	if (ctx->backend->capturing(ctx, stream))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);
-	kind = graph > 0 && graph <= ctx->graph_count ? ctx->graphs[graph - 1]
-						      : 0;
-	if (kind != SPMLA_I_GRAPH_TICKET && kind != SPMLA_I_GRAPH_NO_TICKET)
+	g = graph > 0 && graph <= ctx->graph_count ? &ctx->graphs[graph - 1]
+						   : NULL;
+	if (!g || g->kind == SPMLA_I_GRAPH_ENGINE)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 				    "graph (of spmla_graph_end)", graph,
 				    SPMLA_WANT_AT_MOST, ctx->graph_count);
-	if (kind == SPMLA_I_GRAPH_TICKET)
-		s = spmla_i_ticket_due(ctx, ticket);
-	else if (ticket != 0)
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_TICKET,
-				 "ticket (graph takes none)", ticket,
-				 SPMLA_WANT_EQUAL, 0);
+	s = check_replay(ctx, g, ticket);
 	if (s == SPMLA_OK)
 		s = ctx->backend->launch(ctx, graph - 1, stream);
 	if (s != SPMLA_OK)
 		return s;
-	if (kind == SPMLA_I_GRAPH_TICKET)
+	if (g->kind == SPMLA_I_GRAPH_TICKET)
 		ctx->launched = ticket;
-	if (ctx->graph_prologues[graph - 1].shape.tokens) {
-		ctx->prologue = ctx->graph_prologues[graph - 1];
-		ctx->captured.shape.tokens = 0;
+	if (g->prologue.shape.tokens) {
+		ctx->prologue = g->prologue;
+		ctx->recorded.shape.tokens = 0;
 	}
 	return s;
 }

@@ -11,9 +11,35 @@
 
 #include <string.h>
 
+/* Calls in a capture belong to the step that was recorded last, the engine's
+ * captures included, which nobody tells of. */
+static void
+find_step(spmla_ctx *ctx, spmla_stream stream)
+{
+	const uint32_t recorded = ctx->recorded.shape.tokens > 0 &&
+				  ctx->backend->capturing(ctx, stream);
+
+	ctx->step = recorded ? &ctx->recorded : &ctx->prologue;
+}
+
+/* What a call needs of the step that a graph without a prologue before it will
+ * be replayed in. */
+static void
+note_needs(spmla_ctx *ctx, uint32_t tokens, uint32_t exact)
+{
+	spmla_i_graph *g = &ctx->graphs[ctx->graph_count];
+
+	if (!ctx->capture_open || g->prologue.shape.tokens > 0)
+		return;
+	g->under = *ctx->step;
+	g->tokens = g->tokens > tokens ? g->tokens : tokens;
+	g->exact |= exact || ctx->step->piece_tokens > 0;
+}
+
 spmla_status
 spmla_i_layer_begin(spmla_ctx *ctx, const void *layer, uint32_t bytes,
-		    const char *name, const spmla_shape *shape, uint32_t v4)
+		    const char *name, const spmla_shape *shape, uint32_t v4,
+		    spmla_stream stream)
 {
 	uint32_t live, prefill;
 	spmla_status s = spmla_i_op_begin(ctx, layer, bytes, name);
@@ -27,20 +53,22 @@ spmla_i_layer_begin(spmla_ctx *ctx, const void *layer, uint32_t bytes,
 				 v4 ? SPMLA_MODEL_V4_FLASH : SPMLA_MODEL_V32);
 	if (s == SPMLA_OK)
 		s = spmla_i_check_shape(ctx, shape, &live, &prefill);
-	if (s == SPMLA_OK && shape->tokens > ctx->prologue.shape.tokens)
+	find_step(ctx, stream);
+	if (s == SPMLA_OK && shape->tokens > ctx->step->shape.tokens)
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
 				 "shape.tokens (of the last prologue)",
 				 shape->tokens, SPMLA_WANT_AT_MOST,
-				 ctx->prologue.shape.tokens);
+				 ctx->step->shape.tokens);
 	if (s != SPMLA_OK)
 		return spmla_i_op_failed(ctx, s);
+	note_needs(ctx, shape->tokens, 0);
 	return v4 && !prefill ? spmla_i_layer_decode(ctx) : s;
 }
 
 spmla_status
 spmla_i_layer_decode(spmla_ctx *ctx)
 {
-	if (!ctx->prologue.piece_tokens)
+	if (!ctx->step->piece_tokens)
 		return SPMLA_OK;
 	return spmla_i_op_failed(
 		ctx, spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
@@ -109,11 +137,15 @@ spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 }
 
 uint32_t
-spmla_i_layer_parts(const spmla_ctx *ctx, uint32_t tokens)
+spmla_i_layer_parts(spmla_ctx *ctx, uint32_t tokens)
 {
-	if (ctx->prologue.piece_tokens || tokens != ctx->prologue.shape.tokens)
+	uint32_t parts;
+
+	if (ctx->step->piece_tokens || tokens != ctx->step->shape.tokens)
 		return 0;
-	return spmla_i_decode_parts(&ctx->plan, tokens);
+	parts = spmla_i_decode_parts(&ctx->plan, tokens);
+	note_needs(ctx, tokens, parts > 0);
+	return parts;
 }
 
 /* The results of tokens that were done in splits. */

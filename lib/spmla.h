@@ -253,12 +253,13 @@ typedef struct spmla_step_device {
 /* The first op of a step: derives every STEP buffer on the device. `shape` is
  * a bucket's or smaller; the ops of the step get the same or a smaller one,
  * never more tokens (E_STATE): the step of the last prologue that was enqueued
- * by itself or replayed by spmla_graph_replay, in a capture also of the last
- * one recorded; an engine's own launches are not seen. max_live_context 0 is
- * the bucket's. A shape that fits no bucket but prefill's begins a step of
- * spmla_v32_prefill, or one that the calls of a V4 layer are used for eagerly;
- * its LOGITS are used in pieces, so no row can be past their capacity but in
- * V4 one that an ADVANCE took past the workspace.
+ * by itself or replayed by spmla_graph_replay; in a capture, the engine's own
+ * too, that of the last one recorded if no step began since. An engine's own
+ * launches are not seen. max_live_context 0 is the bucket's. A shape that fits
+ * no bucket but prefill's begins a step of spmla_v32_prefill, or one that the
+ * calls of a V4 layer are used for eagerly; its LOGITS are used in pieces, so no
+ * row can be past their capacity but in V4 one that an ADVANCE took past the
+ * workspace.
  * FROM_RING expects the ticket that follows the last consumed one. Another one
  * there: MISSING, an empty step. A record larger than shape: TOO_LARGE, an
  * empty step, the ticket is used up, its joins and stores are not applied.
@@ -294,9 +295,12 @@ spmla_status spmla_graph_abort(spmla_ctx *ctx);
  * that has no FROM_RING prologue. Calls of a layer that follow outside of it
  * belong to the step that the graph began, if a prologue is in it.
  * Order: enqueues one launch; no wait, no allocation.
- * Errors: E_RANGE for an unknown graph, E_TICKET, E_STATE inside a capture,
- * E_SPACE if the deferred queue is full; then nothing was launched and the
- * ticket may be undone or launched again. */
+ * Errors: E_RANGE for an unknown graph, E_TICKET, E_STATE inside a capture, or
+ * for calls of a layer in front of the graph's first prologue that the step
+ * which began last does not allow (fewer tokens; other tokens where they were
+ * recorded as a prefill, or on a GPU in parts), E_SPACE if the deferred queue is
+ * full; then nothing was launched and the ticket may be undone or launched
+ * again. */
 spmla_status spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph,
 				uint64_t ticket, spmla_stream stream);
 

@@ -295,16 +295,17 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 			   stream);
 	if (s != SPMLA_OK)
 		return s;
-	ctx->prologue = args;
-	if (ctx->capture_open)
-		ctx->capture_prologues++;
-	else
-		ctx->captured.shape.tokens = 0;
-	if (source != SPMLA_FROM_RING)
+	if (ctx->backend->capturing(ctx, stream)) {
+		ctx->recorded = args;
+		if (ctx->capture_open) {
+			ctx->graphs[ctx->graph_count].prologue = args;
+			ctx->capture_rings += source == SPMLA_FROM_RING;
+		}
 		return s;
-	if (ctx->capture_open)
-		ctx->capture_rings++;
-	else if (!ctx->backend->capturing(ctx, stream) && last < ctx->written)
+	}
+	ctx->prologue = args;
+	ctx->recorded.shape.tokens = 0;
+	if (source == SPMLA_FROM_RING && last < ctx->written)
 		ctx->launched = last + 1; /* an eager prologue is the launch */
 	return s;
 }

@@ -52,7 +52,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 {
 	spmla_sparse_decode_args a;
 	spmla_i_topk topk;
-	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape);
+	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_check_kv(ctx, layer);

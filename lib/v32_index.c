@@ -71,7 +71,7 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 {
 	spmla_topk_args a;
 	spmla_i_topk topk;
-	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape);
+	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_check_index(ctx, layer);

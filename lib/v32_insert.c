@@ -36,7 +36,7 @@ spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		 const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_kv_insert_args a;
-	spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v32_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_check_kv(ctx, layer);

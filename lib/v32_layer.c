@@ -6,17 +6,17 @@
 
 spmla_status
 spmla_i_v32_begin(spmla_ctx *ctx, const spmla_v32_layer *layer,
-		  const spmla_shape *shape)
+		  const spmla_shape *shape, spmla_stream stream)
 {
 	return spmla_i_layer_begin(ctx, layer, sizeof *layer, "v32_layer",
-				   shape, 0);
+				   shape, 0, stream);
 }
 
 spmla_status
 spmla_i_v32_begin_decode(spmla_ctx *ctx, const spmla_v32_layer *layer,
-			 const spmla_shape *shape)
+			 const spmla_shape *shape, spmla_stream stream)
 {
-	const spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
+	const spmla_status s = spmla_i_v32_begin(ctx, layer, shape, stream);
 
 	return s == SPMLA_OK ? spmla_i_layer_decode(ctx) : s;
 }

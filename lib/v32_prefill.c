@@ -13,7 +13,7 @@
 static spmla_status
 check_prologue(spmla_ctx *ctx, const spmla_shape *shape)
 {
-	const spmla_step_prologue_args *p = &ctx->prologue;
+	const spmla_step_prologue_args *p = ctx->step;
 	const spmla_i_check checks[] = {
 		{"prologue (that began a prefill)", p->piece_tokens,
 		 SPMLA_WANT_AT_LEAST, 1},
@@ -26,18 +26,10 @@ check_prologue(spmla_ctx *ctx, const spmla_shape *shape)
 					 : p->shape.max_live_context,
 		 SPMLA_WANT_EQUAL, p->shape.max_live_context},
 	};
-	uint32_t i;
+	const spmla_status s =
+		spmla_i_check_now(ctx, checks, SPMLA_I_COUNT(checks));
 
-	for (i = 0; i < SPMLA_I_COUNT(checks); i++) {
-		const spmla_i_check *c = &checks[i];
-
-		if (!spmla_i_keeps(c->got, c->rule, c->want))
-			return spmla_i_op_failed(
-				ctx, spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
-						  c->field, c->got, c->rule,
-						  c->want));
-	}
-	return SPMLA_OK;
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
 static spmla_status
@@ -49,8 +41,8 @@ gather_index_k(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
-	a.requests = ctx->prologue.shape.requests;
-	a.keys = ctx->prologue.shape.max_live_context;
+	a.requests = ctx->step->shape.requests;
+	a.keys = ctx->step->shape.max_live_context;
 	a.rows = ctx->plan.config.max_rows;
 	a.columns = ctx->plan.columns;
 	a.table_stride_elems = table.stride_elems;
@@ -70,7 +62,7 @@ score_piece(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
 	    spmla_stream stream)
 {
 	const spmla_config *c = &ctx->plan.config;
-	const spmla_step_prologue_args *p = &ctx->prologue;
+	const spmla_step_prologue_args *p = ctx->step;
 	const uint64_t q_bytes = (uint64_t)c->index_heads * SPMLA_INDEX_DIM;
 	spmla_mqa_logits_gathered_args a;
 
@@ -120,7 +112,7 @@ static spmla_status
 index_tokens(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_i_topk *topk,
 	     const spmla_shape *shape, spmla_stream stream)
 {
-	const uint32_t piece = ctx->prologue.piece_tokens;
+	const uint32_t piece = ctx->step->piece_tokens;
 	spmla_status s = spmla_i_v32_prep_q(ctx, l, shape, stream);
 	uint32_t first, tokens;
 
@@ -148,8 +140,8 @@ gather_kv(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
-	a.requests = ctx->prologue.shape.requests;
-	a.keys = ctx->prologue.shape.max_live_context;
+	a.requests = ctx->step->shape.requests;
+	a.keys = ctx->step->shape.max_live_context;
 	a.rows = ctx->plan.config.max_rows;
 	a.columns = ctx->plan.columns;
 	a.table_stride_elems = table.stride_elems;
@@ -177,7 +169,7 @@ attend_gathered(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.heads = ctx->plan.config.heads;
 	a.dim = SPMLA_MLA_DIM;
 	a.topk = ctx->plan.config.topk;
-	a.kv_rows = ctx->prologue.shape.max_live_context;
+	a.kv_rows = ctx->step->shape.max_live_context;
 	a.lse_base = SPMLA_LSE_NATURAL;
 	a.empty_lse = l->empty_lse;
 	a.softmax_scale = ctx->plan.config.softmax_scale;
@@ -204,7 +196,7 @@ spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		  const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_i_topk topk;
-	spmla_status s = spmla_i_v32_begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v32_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
 		s = check_prologue(ctx, shape);

@@ -97,7 +97,7 @@ spmla_v4_attn(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	      const spmla_shape *shape, const spmla_v4_branches *branches,
 	      spmla_stream stream)
 {
-	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK && branches && ctx->backend->order)
 		s = check_branches(ctx, branches);

@@ -83,7 +83,7 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		SPMLA_I_POOL_FIELDS("v4_layer.swa");
 	const uint32_t four = layer && layer->ratio == SPMLA_COMPRESS_OVERLAP;
 	spmla_sparse_decode_args a;
-	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
 		s = spmla_i_check_pool(ctx, &fields, &layer->swa,

@@ -165,7 +165,7 @@ spmla_v4_compress(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		SPMLA_I_POOL_FIELDS("v4_layer.index"),
 		SPMLA_I_POOL_FIELDS("v4_layer.index_state")};
 	const spmla_config *config;
-	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
 	chain keys, index;
 	uint32_t four;
 

@@ -54,7 +54,7 @@ typedef struct piece {
 static piece
 piece_at(const spmla_ctx *ctx, const spmla_shape *shape, uint32_t first)
 {
-	const uint32_t most = ctx->prologue.piece_tokens;
+	const uint32_t most = ctx->step->piece_tokens;
 	const int64_t *starts = ctx->buf[most ? SPMLA_BUF_PIECE_ROW_STARTS
 					      : SPMLA_BUF_LOGITS_ROW_STARTS];
 	const int32_t *lens = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
@@ -150,7 +150,7 @@ spmla_status
 spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	       const spmla_shape *shape, spmla_stream stream)
 {
-	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK && layer->ratio != SPMLA_COMPRESS_OVERLAP)
 		s = spmla_i_op_failed(

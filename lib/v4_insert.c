@@ -14,7 +14,7 @@ spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v4_layer.swa");
 	spmla_qnorm_rope_kv_insert_args a;
-	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
 		s = spmla_i_check_pool(ctx, &fields, &layer->swa,

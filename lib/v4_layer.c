@@ -6,10 +6,10 @@
 
 spmla_status
 spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
-		 const spmla_shape *shape)
+		 const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_status s = spmla_i_layer_begin(ctx, layer, sizeof *layer,
-					     "v4_layer", shape, 1);
+					     "v4_layer", shape, 1, stream);
 
 	if (s != SPMLA_OK)
 		return s;

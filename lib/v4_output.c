@@ -110,7 +110,7 @@ spmla_v4_output(spmla_ctx *ctx, const spmla_v4_layer *layer,
 {
 	piece p = {0, 0, 0};
 	uint64_t room;
-	spmla_status s = spmla_i_v4_begin(ctx, layer, shape);
+	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
 		s = check_output(ctx, layer);

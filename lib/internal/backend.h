@@ -90,6 +90,17 @@ typedef enum spmla_i_graph_kind {
 	SPMLA_I_GRAPH_TICKET = 3
 } spmla_i_graph_kind;
 
+typedef struct spmla_i_graph {
+	uint32_t kind; /* spmla_i_graph_kind */
+	/* Of its calls of a layer before its first prologue: the most tokens, 0
+	 * for none, and the step that they were recorded in. They need one of as
+	 * many tokens; exact: of that one's shape. */
+	uint32_t tokens;
+	uint32_t exact;
+	spmla_step_prologue_args under;
+	spmla_step_prologue_args prologue; /* the last in it; zeros: none */
+} spmla_i_graph;
+
 typedef struct spmla_i_table {
 	const int32_t *device; /* the engine's, of a DEVICE group */
 	uint32_t stride_elems;
@@ -102,6 +113,10 @@ struct spmla_ctx {
 	const spmla_backend *backend;
 	/* The last enqueued, alone or by a replay; zeros: none. */
 	spmla_step_prologue_args prologue;
+	/* The last in a capture, the engine's included, if no step began since:
+	 * a capture may go on with that one's step. Zeros: none. */
+	spmla_step_prologue_args recorded;
+	const spmla_step_prologue_args *step; /* of the call of a layer */
 	/* Protocol, host side. launched <= written. */
 	uint64_t written;
 	uint64_t launched;
@@ -109,14 +124,9 @@ struct spmla_ctx {
 	uint32_t capture_rings;  /* FROM_RING prologues in it */
 	uint32_t capture_failed; /* spmla_status of the first failed op */
 	uint32_t graph_count;
-	spmla_step_prologue_args capture_prologue; /* `prologue` before it */
-	/* The last in a capture that ended, if no step began since: a capture
-	 * may go on with that one's step. Zeros: none. */
-	spmla_step_prologue_args captured;
-	uint32_t capture_prologues;         /* in it */
-	uint8_t graphs[SPMLA_I_MAX_GRAPHS]; /* spmla_i_graph_kind */
-	/* The last in each graph; zeros: none. */
-	spmla_step_prologue_args graph_prologues[SPMLA_I_MAX_GRAPHS];
+	spmla_step_prologue_args capture_before; /* `recorded` before it */
+	/* [graph_count] is the open capture's. */
+	spmla_i_graph graphs[SPMLA_I_MAX_GRAPHS];
 	spmla_i_table tables[SPMLA_MAX_TABLE_GROUPS];
 	void *buf[SPMLA_I_BUF_LIMIT]; /* by spmla_buf */
 	uint64_t buf_bytes[SPMLA_I_BUF_LIMIT];

@@ -79,6 +79,15 @@ spmla_i_check_all(spmla_diag *diag, const spmla_i_check *checks, uint32_t count)
 }
 
 spmla_status
+spmla_i_check_now(spmla_ctx *ctx, const spmla_i_check *checks, uint32_t count)
+{
+	if (spmla_i_check_all(&ctx->diag, checks, count) == SPMLA_OK)
+		return SPMLA_OK;
+	ctx->diag.status = SPMLA_E_STATE;
+	return SPMLA_E_STATE;
+}
+
+spmla_status
 spmla_i_check_positive(spmla_diag *diag, const char *field, float x)
 {
 	const uint32_t u = spmla_i_f32_bits(x);

@@ -46,6 +46,10 @@ uint32_t spmla_i_keeps(uint64_t got, spmla_want rule, uint64_t want);
 spmla_status spmla_i_check_all(spmla_diag *diag, const spmla_i_check *checks,
 			       uint32_t count);
 
+/* The same of what a call finds and not of what it is given: E_STATE. */
+spmla_status spmla_i_check_now(spmla_ctx *ctx, const spmla_i_check *checks,
+			       uint32_t count);
+
 /* That x is above zero and at most 2^126: E_RANGE. */
 spmla_status spmla_i_check_positive(spmla_diag *diag, const char *field,
 				    float x);

@@ -9,10 +9,12 @@
 #include "spmla/ops/sparse_decode.h"
 
 /* Every call of a layer starts with this: its struct is of `bytes`, the plan of
- * its model, the shape one of the last prologue's or smaller. */
+ * its model, the shape that of the step it belongs to or smaller. From here on
+ * that is ctx->step. */
 spmla_status spmla_i_layer_begin(spmla_ctx *ctx, const void *layer,
 				 uint32_t bytes, const char *name,
-				 const spmla_shape *shape, uint32_t v4);
+				 const spmla_shape *shape, uint32_t v4,
+				 spmla_stream stream);
 
 /* And every call of decode: the index rows of a prefill lie elsewhere. */
 spmla_status spmla_i_layer_decode(spmla_ctx *ctx);
@@ -60,7 +62,7 @@ spmla_status spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 
 /* Parts that the prologue has cut the step's attention into; 0: none, as for a
  * shape with other tokens than its. */
-uint32_t spmla_i_layer_parts(const spmla_ctx *ctx, uint32_t tokens);
+uint32_t spmla_i_layer_parts(spmla_ctx *ctx, uint32_t tokens);
 
 /* The attention: one op, or a->parts parts by the prologue's metadata, and
  * their combine. Fields behind parts are set here. */

@@ -10,12 +10,13 @@
 
 /* Every call starts with this. */
 spmla_status spmla_i_v32_begin(spmla_ctx *ctx, const spmla_v32_layer *layer,
-			       const spmla_shape *shape);
+			       const spmla_shape *shape, spmla_stream stream);
 
 /* And every call of decode: the index rows of a prefill lie elsewhere. */
 spmla_status spmla_i_v32_begin_decode(spmla_ctx *ctx,
 				      const spmla_v32_layer *layer,
-				      const spmla_shape *shape);
+				      const spmla_shape *shape,
+				      spmla_stream stream);
 
 /* The layer's caches, and its selection. */
 spmla_status spmla_i_v32_check_kv(spmla_ctx *ctx, const spmla_v32_layer *l);

@@ -11,7 +11,7 @@
 
 /* Every call starts with this; the ratio is one of V4's. */
 spmla_status spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
-			      const spmla_shape *shape);
+			      const spmla_shape *shape, spmla_stream stream);
 
 /* Whether every position of a plan can be rotated: a key that is not written
  * counts in its token's lengths all the same. */

@@ -5,6 +5,9 @@
  */
 #include <string.h>
 
+#include "spmla/internal/splits.h"
+
+#include "tests/harness/engine.h"
 #include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 #include "tests/harness/v4_layer_rig.h"
@@ -73,7 +76,6 @@ START_TEST(a_replay_begins_the_step_of_its_graph)
 }
 END_TEST
 
-/* Its index rows lie elsewhere. */
 /* A step may be in several graphs. */
 START_TEST(a_capture_goes_on_with_the_step_of_the_last_one)
 {
@@ -91,6 +93,101 @@ START_TEST(a_capture_goes_on_with_the_step_of_the_last_one)
 	v32_must(f.ctx, spmla_graph_abort(f.ctx));
 	v32_must(f.ctx, spmla_graph_replay(f.ctx, first, 0, NULL));
 	v32_must(f.ctx, spmla_graph_replay(f.ctx, graph, 0, NULL));
+	fixture_drain(&f);
+}
+END_TEST
+
+/* A graph of one call, which belongs to the step that was recorded last. */
+static spmla_graph
+capture_call(v4_layer_call call, const spmla_shape *shape)
+{
+	spmla_graph graph;
+
+	v32_must(f.ctx, spmla_graph_begin(f.ctx, NULL));
+	v32_must(f.ctx, call(f.ctx, &rig.layer, shape, NULL));
+	v32_must(f.ctx, spmla_graph_end(f.ctx, &graph));
+	return graph;
+}
+
+/* A replay that is refused with this text, and queues nothing. */
+static void
+replay_refused(spmla_graph graph, const char *text)
+{
+	const uint32_t pending = fixture_pending(&f);
+
+	ck_assert_int_eq(spmla_graph_replay(f.ctx, graph, 0, NULL),
+			 SPMLA_E_STATE);
+	ck_assert_str_eq(fixture_diag(&f), text);
+	ck_assert_uint_eq(fixture_pending(&f), pending);
+}
+
+START_TEST(a_replay_without_a_prologue_wants_a_step_as_large)
+{
+	const char *few = "SPMLA_E_STATE: graph: shape.tokens (of the last "
+			  "prologue): got 4, want at least 16";
+	const char *pieces = "SPMLA_E_STATE: graph: tokens a piece (of the "
+			     "last prologue): got 20, want 0";
+	const spmla_graph first = capture(&most);
+	const spmla_graph calls = capture_call(spmla_v4_insert, &most);
+
+	/* No step has begun: its requests would be anyone's. */
+	replay_refused(calls, "SPMLA_E_STATE: graph: shape.tokens (of the last "
+			      "prologue): got 0, want at least 16");
+	prologue(&one, SPMLA_FROM_DEVICE);
+	replay_refused(calls, few);
+	prologue(&prompt, SPMLA_FROM_DEVICE);
+	replay_refused(calls, pieces);
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, first, 0, NULL));
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, calls, 0, NULL));
+	fixture_drain(&f);
+}
+END_TEST
+
+/* A smaller step's calls fit, unless they are done by the prologue's
+ * metadata. */
+START_TEST(a_replay_in_parts_wants_the_tokens_that_it_was_recorded_with)
+{
+	const uint32_t parts = spmla_i_decode_parts(&f.plan, one.tokens);
+	spmla_graph insert, attend;
+
+	(void)capture(&one);
+	insert = capture_call(spmla_v4_insert, &one);
+	attend = capture_call(spmla_v4_attend, &one);
+	prologue(&most, SPMLA_FROM_DEVICE);
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, insert, 0, NULL));
+	if (parts)
+		replay_refused(attend,
+			       "SPMLA_E_STATE: graph: shape.tokens (of the "
+			       "last prologue): got 16, want 4");
+	else
+		v32_must(f.ctx, spmla_graph_replay(f.ctx, attend, 0, NULL));
+	prologue(&one, SPMLA_FROM_DEVICE);
+	v32_must(f.ctx, spmla_graph_replay(f.ctx, attend, 0, NULL));
+	fixture_drain(&f);
+}
+END_TEST
+
+START_TEST(a_capture_of_the_engines_runs_nothing_either)
+{
+	engine_list list;
+
+	prologue(&one, SPMLA_FROM_DEVICE);
+	v32_must(f.ctx, engine_capture_begin(f.ctx));
+	ck_assert_int_eq(spmla_v4_insert(f.ctx, &rig.layer, &most, NULL),
+			 SPMLA_E_STATE);
+	prologue(&most, SPMLA_FROM_DEVICE);
+	v32_must(f.ctx, spmla_v4_insert(f.ctx, &rig.layer, &most, NULL));
+	v32_must(f.ctx, engine_capture_end(f.ctx, &list));
+	ck_assert_int_eq(spmla_v4_insert(f.ctx, &rig.layer, &most, NULL),
+			 SPMLA_E_STATE);
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_STATE: shape.tokens (of the last prologue): "
+			 "got 16, want at most 4");
+	v32_must(f.ctx, spmla_v4_insert(f.ctx, &rig.layer, &one, NULL));
+	/* It goes on in the next capture. */
+	v32_must(f.ctx, engine_capture_begin(f.ctx));
+	v32_must(f.ctx, spmla_v4_insert(f.ctx, &rig.layer, &most, NULL));
+	v32_must(f.ctx, engine_capture_end(f.ctx, &list));
 	fixture_drain(&f);
 }
 END_TEST
@@ -183,6 +280,10 @@ SUITE
 	const theme_test steps[] = {
 		{a_replay_begins_the_step_of_its_graph, 1},
 		{a_capture_goes_on_with_the_step_of_the_last_one, 1},
+		{a_replay_without_a_prologue_wants_a_step_as_large, 1},
+		{a_replay_in_parts_wants_the_tokens_that_it_was_recorded_with,
+		 1},
+		{a_capture_of_the_engines_runs_nothing_either, 1},
 		{a_call_of_decode_after_the_prologue_of_a_prefill_is_refused,
 		 1},
 		{a_context_without_a_compressed_key_is_attended_to, 4},

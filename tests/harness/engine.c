@@ -60,7 +60,7 @@ engine_capture_end(spmla_ctx *ctx, engine_list *list)
 		s = ctx->backend->capture_end(ctx, ctx->graph_count);
 	if (s != SPMLA_OK)
 		return s;
-	ctx->graphs[ctx->graph_count] = SPMLA_I_GRAPH_ENGINE;
+	ctx->graphs[ctx->graph_count].kind = SPMLA_I_GRAPH_ENGINE;
 	*list = ++ctx->graph_count;
 	return s;
 }
@@ -85,7 +85,7 @@ engine_launch(spmla_ctx *ctx, engine_list list)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);
 	if (list == 0 || list > ctx->graph_count ||
-	    ctx->graphs[list - 1] != SPMLA_I_GRAPH_ENGINE)
+	    ctx->graphs[list - 1].kind != SPMLA_I_GRAPH_ENGINE)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 				    "list (of spmla_cpu_capture_end)", list,
 				    SPMLA_WANT_AT_MOST, ctx->graph_count);

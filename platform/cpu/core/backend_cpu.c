@@ -291,7 +291,7 @@ spmla_cpu_capture_begin(spmla_ctx *ctx)
 	if (ctx->graph_count >= ctx->plan.config.max_graphs)
 		return no_space(ctx, "config.max_graphs",
 				ctx->plan.config.max_graphs);
-	ctx->capture_prologue = ctx->prologue;
+	ctx->capture_before = ctx->recorded;
 	return cpu_begin(ctx, NULL);
 }
 
@@ -321,7 +321,7 @@ spmla_cpu_capture_end(spmla_ctx *ctx, spmla_cpu_list *list)
 	if (s != SPMLA_OK)
 		return s;
 	s = cpu_end(ctx, ctx->graph_count);
-	ctx->graphs[ctx->graph_count] = SPMLA_I_GRAPH_ENGINE;
+	ctx->graphs[ctx->graph_count].kind = SPMLA_I_GRAPH_ENGINE;
 	*list = ++ctx->graph_count;
 	return s;
 }
@@ -335,7 +335,7 @@ spmla_cpu_capture_abort(spmla_ctx *ctx)
 		s = check_engine_capture(ctx);
 	if (s != SPMLA_OK)
 		return s;
-	ctx->prologue = ctx->capture_prologue;
+	ctx->recorded = ctx->capture_before;
 	return cpu_abort(ctx);
 }
 
@@ -350,7 +350,7 @@ spmla_cpu_launch(spmla_ctx *ctx, spmla_cpu_list list)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);
 	if (list == 0 || list > ctx->graph_count ||
-	    ctx->graphs[list - 1] != SPMLA_I_GRAPH_ENGINE)
+	    ctx->graphs[list - 1].kind != SPMLA_I_GRAPH_ENGINE)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 				    "list (of spmla_cpu_capture_end)", list,
 				    SPMLA_WANT_AT_MOST, ctx->graph_count);
