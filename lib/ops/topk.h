@@ -26,8 +26,8 @@ typedef struct spmla_topk_args {
 } spmla_topk_args;
 
 /* The exact set of the k largest scores, as positions relative to the row's
- * start, ascending, then -1. Ties take the lower position; -0 equals +0; NaN
- * ranks below -inf. A row of at most k elements is 0, 1, .. and its scores are
+ * start, ascending, then -1. Ties take the lower position; -0 equals +0; NaN of
+ * either sign ranks above +inf, and equals NaN. A row of at most k elements is 0, 1, .. and its scores are
  * not read. A row that lies outside logits gives -1 only: FAULT_LOGITS.
  * No rows: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers, the same on every

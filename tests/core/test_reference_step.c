@@ -89,13 +89,14 @@ START_TEST(select_takes_the_lower_position_on_ties)
 	int32_t got[8];
 
 	open_work();
-	ck_assert_uint_eq(ref_select(&work, s, 8, 4, got), 4);
-	ck_assert_int_eq(got[0], 0); /* 2 2 1, then position 3 of three zeros */
-	ck_assert_int_eq(got[1], 2);
-	ck_assert_int_eq(got[2], 3);
-	ck_assert_int_eq(got[3], 5);
+	ck_assert_uint_eq(ref_select(&work, s, 8, 5, got), 5);
+	ck_assert_int_eq(got[0], 0); /* NaN 2 2 1, then the first of 3 zeros */
+	ck_assert_int_eq(got[1], 1);
+	ck_assert_int_eq(got[2], 2);
+	ck_assert_int_eq(got[3], 3);
+	ck_assert_int_eq(got[4], 5);
 	ck_assert_uint_eq(ref_select(&work, s, 8, 7, got), 7);
-	ck_assert_int_eq(got[1], 2); /* all but the NaN */
+	ck_assert_int_eq(got[5], 5); /* all but -inf */
 	ck_assert_int_eq(got[6], 7);
 	ck_assert_uint_eq(ref_select(&work, s, 3, 5, got), 3);
 	ck_assert_int_eq(got[2], 2);
@@ -129,11 +130,11 @@ END_TEST
 
 START_TEST(a_selection_is_judged)
 {
-	const double s[5] = {3, 1, 2.5, 2.5, NAN};
+	const double s[5] = {3, 1, 2.5, 2.5, -INFINITY};
 	const double none[5] = {0}, some[5] = {0.3, 0.3, 0.3, 0.3, 0.3};
 	const uint8_t unsure[5] = {0, 1, 0, 0, 0};
 	const int32_t right[3] = {0, 2, -1}, tie[3] = {0, 3, -1};
-	const int32_t low[2] = {0, 1}, nan[2] = {0, 4}, order[2] = {2, 0};
+	const int32_t low[2] = {0, 1}, least[2] = {0, 4}, order[2] = {2, 0};
 	const int32_t twice[2] = {2, 2}, far[2] = {0, 5}, first[3] = {0, 1, -1};
 	ref_miss miss = {0};
 
@@ -148,7 +149,7 @@ START_TEST(a_selection_is_judged)
 	ck_assert_double_eq(miss.got, 1);
 	ck_assert_double_eq(miss.want, 2.5);
 	ck_assert_int_eq(JUDGE(low, 2, 5, some, unsure), 1);
-	ck_assert_int_eq(JUDGE(nan, 2, 5, some, NULL), 0);
+	ck_assert_int_eq(JUDGE(least, 2, 5, some, NULL), 0);
 	ck_assert_int_eq(JUDGE(order, 2, 5, none, NULL), 0);
 	ck_assert_int_eq(JUDGE(twice, 2, 5, none, NULL), 0);
 	ck_assert_int_eq(JUDGE(far, 2, 5, none, NULL), 0);
@@ -160,9 +161,9 @@ START_TEST(a_selection_is_judged)
 }
 END_TEST
 
-START_TEST(minus_infinity_beats_nan_only)
+START_TEST(nan_beats_even_infinity)
 {
-	const double s[3] = {NAN, -INFINITY, -1e300}, none[3] = {0};
+	const double s[3] = {1e300, INFINITY, NAN}, none[3] = {0};
 	const int32_t good[2] = {1, 2}, bad[2] = {0, 2}, worse[1] = {1};
 
 	open_work();
@@ -296,7 +297,7 @@ SUITE
 		{select_takes_the_lower_position_on_ties, 1},
 		{select_sorts_any_length, 1},
 		{a_selection_is_judged, 1},
-		{minus_infinity_beats_nan_only, 1},
+		{nan_beats_even_infinity, 1},
 	};
 	const theme_test attend[] = {
 		{softmax_of_two_keys_by_hand, 1},

@@ -234,8 +234,8 @@ void ref_logits(const double *q_values, const double *q_weights, uint32_t heads,
 void ref_score_row(ref_work *w, const ref_cache *c, const ref_table *t,
 		   uint32_t row, uint32_t n, uint32_t heads);
 
-/* The k best of scores[n] by a full sort (higher score, then lower position;
- * NaN last; -0 equals +0), ascending, then -1 up to k. Returns how many are
+/* The k best of scores[n] by a full sort (NaN, then higher score, then lower
+ * position; -0 equals +0), ascending, then -1 up to k. Returns how many are
  * set. n <= w->max_keys. */
 uint32_t ref_select(ref_work *w, const double *scores, uint32_t n, uint32_t k,
 		    int32_t *indices);

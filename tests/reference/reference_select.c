@@ -10,14 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Whether a comes before b: higher score, then lower position; NaN last. */
+/* Whether a comes before b: NaN, then higher score, then lower position. */
 static int
 precedes(const ref_ranked *a, const ref_ranked *b)
 {
 	if (isnan(a->score) || isnan(b->score)) {
 		if (isnan(a->score) && isnan(b->score))
 			return a->position < b->position;
-		return isnan(b->score);
+		return isnan(a->score);
 	}
 	if (a->score != b->score)
 		return a->score > b->score;
@@ -134,14 +134,14 @@ check_form(const int32_t *indices, uint32_t k, uint32_t n, ref_miss *miss)
 }
 
 /* By how much a score may really be higher (side 1) or lower (side -1). NaN
- * ranks below -inf, so it becomes -inf and -inf the lowest finite number. */
+ * ranks above +inf, so it becomes +inf and +inf the highest finite number. */
 static double
 bound(double score, double tolerance, int side)
 {
 	if (isnan(score))
-		return -INFINITY;
-	if (score == -INFINITY)
-		return -DBL_MAX;
+		return INFINITY;
+	if (score == INFINITY)
+		return DBL_MAX;
 	return isfinite(score) ? score + side * tolerance : score;
 }
 

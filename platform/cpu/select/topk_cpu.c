@@ -9,15 +9,15 @@
 
 enum { BINS = SPMLA_I_CPU_TOPK_BINS };
 
-/* Order of scores as unsigned integers: NaN 0, then -inf up to +inf; -0 and +0
- * are one value. */
+/* Order of scores as unsigned integers: -inf up to +inf, then NaN; -0 and +0 are
+ * one value. */
 static uint32_t
 key_of(float score)
 {
 	const uint32_t u = spmla_i_f32_bits(score);
 
 	if ((u & 0x7fffffffu) > 0x7f800000u)
-		return 0;
+		return UINT32_MAX;
 	if (u == 0x80000000u)
 		return 0x80000000u;
 	return u & 0x80000000u ? ~u : u | 0x80000000u;

@@ -46,9 +46,13 @@ enum {
 	TOPK_SPACING = 16, /* of the scores that are looked at first */
 	TOPK_ROUNDS = 4,   /* loads of 4 scores that an item has in flight */
 	TOPK_CHUNK = 4 * TOPK_ROUNDS * TOPK_ITEMS,
-	TOPK_NONE = 0x7fffffff, /* the bits of no score: a NaN's */
 	TOPK_FOUND = 4
 };
+
+/* What stands for no score: the bits and the key of -inf, the smallest. Where a
+ * pass may mark it, it is told apart by its place. */
+#define TOPK_NONE  0xff800000u
+#define TOPK_LEAST 0x007fffffu
 
 /* What a block shares. */
 typedef struct topk_scratch {
@@ -65,13 +69,13 @@ typedef struct topk_row {
 	uint32_t pad;
 } topk_row;
 
-/* Order of scores as unsigned integers: NaN 0, then -inf up to +inf; -0 and +0
- * are one value. */
+/* Order of scores as unsigned integers: -inf up to +inf, then NaN; -0 and +0 are
+ * one value. */
 FN uint32_t
 topk_key(uint32_t u)
 {
 	if ((u & 0x7fffffffu) > 0x7f800000u)
-		return 0;
+		return 0xffffffffu;
 	if (u == 0x80000000u)
 		return 0x80000000u;
 	return u & 0x80000000u ? ~u : u | 0x80000000u;
@@ -280,20 +284,22 @@ topk_offset(uint32_t before, uint32_t even, uint32_t odd, uint32_t r)
 	return at;
 }
 
-/* Lists the indices of keys >= low, which is not 0, in order; returns how many
- * there are, or some number that the list does not hold. x is the first chunk.
- * A barrier at the end. */
+/* Lists the indices of keys >= low > TOPK_LEAST, in order; returns how many there
+ * are, or some number that the list does not hold. x is the first chunk. A
+ * barrier at the end. */
 FN uint32_t
 topk_collect(topk_scratch shared, topk_row row, PRIVATE uint32_t *x,
 	     uint32_t low)
 {
 	const uint32_t own = g_item() / g_width();
-	/* As bits: from `first` a span of positive ones, and so many of the
-	 * smallest negative ones, -0 with them and no NaN. */
-	const uint32_t zero = 0x80000000u, inf = 0x7f800000u;
-	const uint32_t first = low > zero ? low - zero : 0;
-	const uint32_t below = low < zero ? zero - low : low == zero;
-	const uint32_t negative = below > inf ? inf + 1 : below;
+	/* As bits: positive ones and NaN from `first` on, right behind them
+	 * so many of the smallest negative ones, -0 with them; and, behind
+	 * -inf, the NaN with a sign. */
+	const uint32_t zero = 0x80000000u, nan = 0x7f800001u;
+	const uint32_t above = low > zero ? low - zero : 0;
+	const uint32_t first = above < nan ? above : nan;
+	const uint32_t negative = low < zero ? zero - low : low == zero;
+	const uint32_t span = zero - first + negative;
 	uint32_t done = 0, turn = 0, chunk, r, i;
 
 	for (chunk = 0; chunk < row.len + row.pad && done <= TOPK_LISTED;
@@ -303,8 +309,7 @@ topk_collect(topk_scratch shared, topk_row row, PRIVATE uint32_t *x,
 
 		UNROLL
 		for (i = 0; i < 4 * TOPK_ROUNDS; i++)
-			if (x[i] - first <= inf - first ||
-			    x[i] - zero < negative)
+			if (x[i] - first < span || x[i] > TOPK_NONE)
 				marks |= 1u << (i / 4 * 8 + i % 4);
 		if (chunk + TOPK_CHUNK < row.len + row.pad)
 			topk_fetch(row, chunk + TOPK_CHUNK, x);
@@ -538,7 +543,7 @@ topk_best(topk_scratch shared, topk_row row, uint32_t k, GLOBAL int32_t *out)
 			shared.found[3] = 0;
 		topk_fetch(row, 0, x); /* needed next, so on its way already */
 		low = topk_sample(shared, row, k + (TOPK_LISTED - k) / 3);
-		if (low)
+		if (low > TOPK_LEAST)
 			n = topk_collect(shared, row, x, low);
 		if (n >= k && n <= TOPK_LISTED) {
 			topk_listed(shared, row, n, low, k, out);

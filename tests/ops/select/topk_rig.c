@@ -21,7 +21,7 @@ better_first(const void *pa, const void *pb)
 	const int b_nan = b->score != b->score;
 
 	if (a_nan != b_nan)
-		return a_nan - b_nan;
+		return b_nan - a_nan;
 	if (!a_nan && a->score != b->score)
 		return a->score > b->score ? -1 : 1;
 	return a->position < b->position ? -1 : 1;
