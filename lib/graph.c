@@ -120,17 +120,40 @@ check_step(spmla_ctx *ctx, const spmla_i_graph *g)
 	return spmla_i_check_now(ctx, checks, SPMLA_I_COUNT(checks));
 }
 
+/* The prologue would find the same, but then the ticket is used up, and with it
+ * the record's joins and stores. */
+static spmla_status
+check_record(spmla_ctx *ctx, const spmla_i_graph *g, uint64_t ticket)
+{
+	const spmla_i_record *r = spmla_i_slot(ctx, ticket);
+	const spmla_i_check checks[] = {
+		{"record: tokens (of the graph's shape)", r->tokens,
+		 SPMLA_WANT_AT_MOST, g->ring.tokens},
+		{"record: requests (of the graph's shape)", r->requests,
+		 SPMLA_WANT_AT_MOST, g->ring.requests},
+		{"record: next_n (of the graph's shape)", r->next_n,
+		 SPMLA_WANT_AT_MOST, g->ring.next_n},
+		{"record: live context (of the graph's shape)", r->live_context,
+		 SPMLA_WANT_AT_MOST, g->ring.max_live_context},
+	};
+
+	return spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+}
+
 static spmla_status
 check_replay(spmla_ctx *ctx, const spmla_i_graph *g, uint64_t ticket)
 {
 	spmla_status s = SPMLA_OK;
 
-	if (g->kind == SPMLA_I_GRAPH_TICKET)
+	if (g->kind == SPMLA_I_GRAPH_TICKET) {
 		s = spmla_i_ticket_due(ctx, ticket);
-	else if (ticket != 0)
+		if (s == SPMLA_OK)
+			s = check_record(ctx, g, ticket);
+	} else if (ticket != 0) {
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_TICKET,
 				 "ticket (graph takes none)", ticket,
 				 SPMLA_WANT_EQUAL, 0);
+	}
 	return s == SPMLA_OK ? check_step(ctx, g) : s;
 }
 

@@ -261,8 +261,9 @@ typedef struct spmla_step_device {
  * row can be past their capacity but in V4 one that an ADVANCE took past the
  * workspace.
  * FROM_RING expects the ticket that follows the last consumed one. Another one
- * there: MISSING, an empty step. A record larger than shape: TOO_LARGE, an
- * empty step, the ticket is used up, its joins and stores are not applied.
+ * there: MISSING, an empty step. A record larger than shape, which
+ * spmla_graph_replay would have refused: TOO_LARGE, an empty step, the ticket is
+ * used up, its joins and stores are not applied.
  * FROM_DEVICE takes the requests of STEP_DEVICE, without a ticket; what does
  * not fit is an empty step too; a row that is named twice is computed twice,
  * and which of two keys for a slot stays is unspecified. ADVANCE moves every
@@ -295,7 +296,8 @@ spmla_status spmla_graph_abort(spmla_ctx *ctx);
  * that has no FROM_RING prologue. Calls of a layer that follow outside of it
  * belong to the step that the graph began, if a prologue is in it.
  * Order: enqueues one launch; no wait, no allocation.
- * Errors: E_RANGE for an unknown graph, E_TICKET, E_STATE inside a capture, or
+ * Errors: E_RANGE for an unknown graph, and for a record that is larger than the
+ * shape of the graph's FROM_RING prologue, E_TICKET, E_STATE inside a capture, or
  * for calls of a layer in front of the graph's first prologue that the step
  * which began last does not allow (fewer tokens; other tokens where they were
  * recorded as a prefill, or on a GPU in parts), E_SPACE if the deferred queue is

@@ -298,8 +298,13 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 	if (ctx->backend->capturing(ctx, stream)) {
 		ctx->recorded = args;
 		if (ctx->capture_open) {
-			ctx->graphs[ctx->graph_count].prologue = args;
-			ctx->capture_rings += source == SPMLA_FROM_RING;
+			spmla_i_graph *g = &ctx->graphs[ctx->graph_count];
+
+			g->prologue = args;
+			if (source == SPMLA_FROM_RING) {
+				g->ring = args.shape;
+				ctx->capture_rings++;
+			}
 		}
 		return s;
 	}

@@ -99,6 +99,7 @@ typedef struct spmla_i_graph {
 	uint32_t exact;
 	spmla_step_prologue_args under;
 	spmla_step_prologue_args prologue; /* the last in it; zeros: none */
+	spmla_shape ring; /* of its FROM_RING prologue; zeros: it has none */
 } spmla_i_graph;
 
 typedef struct spmla_i_table {

@@ -50,6 +50,13 @@ ring_launch(ring_rig *r, uint32_t bucket)
 }
 
 void
+ring_launch_ticket(ring_rig *r, uint32_t bucket, uint64_t ticket)
+{
+	ring_launch(r, bucket);
+	ck_assert_int_eq(spmla_step_launched(r->f.ctx, ticket), SPMLA_OK);
+}
+
+void
 ring_run_one(ring_rig *r)
 {
 	ck_assert_uint_eq(fixture_run(&r->f, 1), 1);

@@ -24,6 +24,8 @@ void ring_close(ring_rig *r); /* drains first */
 
 /* Launches the engine's own list of a bucket; tells nobody. */
 void ring_launch(ring_rig *r, uint32_t bucket);
+/* The same for a ticket, and tells. */
+void ring_launch_ticket(ring_rig *r, uint32_t bucket, uint64_t ticket);
 /* Runs one entry of the queue; there must be one. */
 void ring_run_one(ring_rig *r);
 

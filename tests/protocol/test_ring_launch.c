@@ -125,13 +125,17 @@ END_TEST
 
 /* ---- Too large --------------------------------------------------------- */
 
-/* The record of d goes through bucket `b` and does not fit. */
+/* The record of d does not fit bucket `b`: a replay is refused, an engine's own
+ * launch is an empty step. */
 static void
 expect_too_large(draft *d, uint32_t b)
 {
 	const uint64_t ticket = draft_write(&r.f, d);
 
-	replay(&r.f, r.graphs[b], ticket);
+	ck_assert_int_eq(spmla_graph_replay(r.f.ctx, r.graphs[b], ticket, NULL),
+			 SPMLA_E_RANGE);
+	ck_assert_uint_eq(fixture_pending(&r.f), 0);
+	ring_launch_ticket(&r, b, ticket);
 	fixture_drain(&r.f);
 	expect_empty_step(&r.f, &rig_shapes[b]);
 	expect_status(&r.f, 1, SPMLA_FAULT_TOO_LARGE, SPMLA_NO_INDEX, ticket);
@@ -185,6 +189,74 @@ START_TEST(a_record_over_the_live_context_of_its_shape_is_too_large)
 }
 END_TEST
 
+/* Each measure alone, with the bucket's and one more. */
+START_TEST(a_replay_of_a_record_that_is_too_large_is_refused_by_name)
+{
+	static const char *const text[3] = {
+		"SPMLA_E_RANGE: record: tokens (of the graph's shape): got 6, "
+		"want at most 4",
+		"SPMLA_E_RANGE: record: requests (of the graph's shape): got "
+		"5, want at most 4",
+		"SPMLA_E_RANGE: record: next_n (of the graph's shape): got 2, "
+		"want at most 1",
+	};
+	draft d;
+	uint32_t i, k;
+
+	for (k = 0; k < 3; k++) {
+		draft_clear(&d);
+		for (i = 0; i < (k == 0 ? 3 : k == 1 ? 5 : 1); i++)
+			draft_request(&d, i, k == 1 ? i > 0 : 2, 5,
+				      SPMLA_REQUEST_JOIN);
+		expect_error(&r.f,
+			     spmla_graph_replay(r.f.ctx, r.graphs[0],
+						draft_write(&r.f, &d), NULL),
+			     text[k]);
+		ck_assert_int_eq(spmla_step_undo(r.f.ctx, 1), SPMLA_OK);
+	}
+	ck_assert_uint_eq(fixture_pending(&r.f), 0);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
+START_TEST(a_record_that_a_small_graph_refused_is_launched_by_a_larger_one)
+{
+	draft d;
+	uint64_t ticket;
+
+	large(&d);
+	ticket = draft_write(&r.f, &d);
+	ck_assert_int_eq(spmla_graph_replay(r.f.ctx, r.graphs[1], ticket, NULL),
+			 SPMLA_E_RANGE);
+	replay(&r.f, r.graphs[2], ticket);
+	fixture_drain(&r.f);
+	ring_check(&r, &d, 2); /* joined, and its stores are there */
+}
+END_TEST
+
+START_TEST(a_graph_of_less_live_context_refuses_a_record_of_more)
+{
+	const spmla_shape tight = {4, 4, 1, 40};
+	spmla_config config;
+	spmla_graph graph;
+	uint64_t ticket;
+	fixture f;
+
+	fixture_config(&config);
+	fixture_open(&f, &config, 0);
+	graph = capture_prologue(&f, &tight, SPMLA_FROM_RING);
+	ticket = write_one(&f, 0, 41);
+	expect_error(&f, spmla_graph_replay(f.ctx, graph, ticket, NULL),
+		     "SPMLA_E_RANGE: record: live context (of the graph's "
+		     "shape): got 41, want at most 40");
+	ck_assert_int_eq(spmla_step_undo(f.ctx, ticket), SPMLA_OK);
+	replay(&f, graph, write_one(&f, 0, 40));
+	fixture_drain(&f);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	fixture_close(&f);
+}
+END_TEST
+
 START_TEST(table_stores_and_joins_of_a_record_that_is_too_large_are_not_applied)
 {
 	static const int32_t other[2] = {30, 31};
@@ -222,7 +294,7 @@ START_TEST(a_record_whose_lists_leave_its_slot_is_too_large)
 	for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		ticket = write_one(&r.f, 2, 9);
 		memcpy(ring_slot(&r, ticket) + bad[i].at, &bad[i].value, 4);
-		replay(&r.f, r.graphs[2], ticket);
+		ring_launch_ticket(&r, 2, ticket);
 		fixture_drain(&r.f);
 		expect_empty_step(&r.f, &rig_shapes[2]);
 		expect_status(&r.f, 1, SPMLA_FAULT_TOO_LARGE, SPMLA_NO_INDEX,
@@ -254,7 +326,7 @@ START_TEST(random_bytes_in_a_slot_never_fault)
 		for (i = rng_below(&rng, 8); i > 0; i--)
 			slot[8 + rng_below(&rng, 300)] =
 				(uint8_t)rng_next(&rng);
-		replay(&r.f, r.graphs[b], ticket);
+		ring_launch_ticket(&r, b, ticket);
 		fixture_drain(&r.f);
 		ck_assert_uint_eq(ring_consumed(&r), ticket);
 		for (i = 0; i < rig_shapes[b].tokens; i++) {
@@ -275,6 +347,10 @@ SUITE
 		{a_launch_with_an_empty_ring_never_reads_what_lies_there, 1},
 	};
 	const theme_test too_large[] = {
+		{a_replay_of_a_record_that_is_too_large_is_refused_by_name, 1},
+		{a_record_that_a_small_graph_refused_is_launched_by_a_larger_one,
+		 1},
+		{a_graph_of_less_live_context_refuses_a_record_of_more, 1},
 		{a_record_larger_than_its_bucket_is_an_empty_step_and_used_up,
 		 1},
 		{a_record_over_the_live_context_of_its_shape_is_too_large, 1},

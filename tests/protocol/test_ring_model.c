@@ -128,6 +128,9 @@ do_replay(void)
 
 	if (!is_due(ticket)) {
 		ck_assert_int_eq(s, SPMLA_E_TICKET);
+	} else if (!draft_fits(&model.step[ticket % model.slots],
+			       &rig_shapes[b])) {
+		ck_assert_int_eq(s, SPMLA_E_RANGE);
 	} else if (model.queued == QUEUE) {
 		ck_assert_int_eq(s, SPMLA_E_SPACE);
 	} else {

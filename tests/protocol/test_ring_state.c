@@ -109,7 +109,7 @@ START_TEST(a_too_large_record_is_given_back_after_its_last_read)
 
 	draft_clear(&d);
 	draft_request(&d, 6, 4, 20, SPMLA_REQUEST_JOIN);
-	replay(&r.f, r.graphs[0], draft_write(&r.f, &d));
+	ring_launch_ticket(&r, 0, draft_write(&r.f, &d));
 	run_with_trap(1);
 	expect_empty_step(&r.f, &rig_shapes[0]);
 	expect_status(&r.f, 1, SPMLA_FAULT_TOO_LARGE, SPMLA_NO_INDEX, 1);
