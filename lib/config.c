@@ -173,6 +173,9 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 		 v4 ? MAX_CACHE_LAYERS : 0},
 		{"config.c128a_layers", c->c128a_layers, SPMLA_WANT_AT_MOST,
 		 v4 ? MAX_CACHE_LAYERS : 0},
+		{"config.draft_tokens", c->draft_tokens, SPMLA_WANT_AT_MOST,
+		 v4 ? MAX_TOKENS : 0},
+		{"config.reserved", c->reserved, SPMLA_WANT_EQUAL, 0},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));

@@ -59,7 +59,7 @@ spmla_i_group_ratio(const spmla_config *c, uint32_t group)
 	return kind_of(c, group)->ratio;
 }
 
-/* Most query tokens of a request in a decode step. */
+/* Most query tokens of a request in a decode step, its draft included. */
 static uint32_t
 most_next_n(const spmla_config *c)
 {
@@ -68,7 +68,7 @@ most_next_n(const spmla_config *c)
 	for (i = 0; i < c->bucket_count; i++)
 		if (c->buckets[i].next_n > most)
 			most = c->buckets[i].next_n;
-	return most;
+	return most + c->draft_tokens;
 }
 
 /* The least columns of a table that come round. */

@@ -167,17 +167,15 @@ typedef struct spmla_table_config {
 	uint32_t page_tokens; /* positions a page covers, 1..4096; V3.2: default
 	                       * 64; V4: 64, of compressed keys 256, of states
 	                       * 4 and, at ratio 128, 128 or as many 128 as hold
-	                       * a group and the tokens that may be taken
-	                       * back */
+	                       * a group and the tokens that may be taken back */
 	uint32_t pool_pages;  /* valid page ids are [0, pool_pages); no default;
 	                       * pool_pages * page_tokens < 2^31 */
 	/* 0: a column for each page of the longest context; SPMLA_RING_LEAST.
 	 * V4's window and states only: places for window - 1 + t positions,
 	 * where t is the most query tokens of a request (prefill counts), and
 	 * at least one column more than hold window - 1; of a state for n +
-	 * next_n - 1, n = 8 at ratio 4 and 128 at 128. So the tokens of one
-	 * step may be taken back; where those of several are (a draft by
-	 * ADVANCE), plan as many positions more. */
+	 * next_n - 1, n = 8 at ratio 4 and 128 at 128; and for draft_tokens
+	 * more. So the tokens of one step and its draft may be taken back. */
 	uint32_t ring_columns;
 } spmla_table_config;
 
@@ -240,6 +238,11 @@ typedef struct spmla_config {
 	uint32_t c4a_layers;    /* as cache_layers, which is then that of the
 	                         * window's pools: of layers of ratio 4, .. */
 	uint32_t c128a_layers;  /* .. and of ratio 128 */
+	/* Tokens of a request that a draft by ADVANCE adds to those of a step,
+	 * and that may all be taken back; ..65536. Tables that come round have
+	 * places for them. */
+	uint32_t draft_tokens;
+	uint32_t reserved; /* 0 */
 } spmla_config;
 
 /* An engine that was built when the tail was absent passes this much. */

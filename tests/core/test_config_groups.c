@@ -101,7 +101,7 @@ static void
 want_preset(spmla_config *w, uint32_t model, uint32_t heads, uint32_t topk)
 {
 	memset(w, 0, sizeof *w);
-	w->struct_bytes = 496;
+	w->struct_bytes = 504;
 	w->model = model;
 	w->heads = heads;
 	w->index_heads = 64;
@@ -256,6 +256,9 @@ START_TEST(a_field_of_v4_past_its_limit_is_named)
 		{AT(c128a_layers), 1025,
 		 R "c128a_layers: got 1025, want at most 1024"},
 		{AT(c128a_layers), 1024, NULL},
+		{AT(draft_tokens), 65537,
+		 R "draft_tokens: got 65537, want at most 65536"},
+		{AT(draft_tokens), 65536, NULL},
 	};
 
 	run_cases(v4_config, cases, COUNT(cases));
@@ -273,6 +276,8 @@ START_TEST(v32_has_none_of_the_fields_of_v4)
 		 R "index_layout: got 7, want 0"},
 		{AT(c4a_layers), 1, R "c4a_layers: got 1, want at most 0"},
 		{AT(c128a_layers), 1, R "c128a_layers: got 1, want at most 0"},
+		{AT(draft_tokens), 1, R "draft_tokens: got 1, want at most 0"},
+		{AT(reserved), 1, R "reserved: got 1, want 0"},
 		{AT(kv_layout), SPMLA_LAYOUT_V4_FP8,
 		 R "kv_layout: got 4, want at most 2"},
 		{AT(groups[0].ring_columns), LEAST,

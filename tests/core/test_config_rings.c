@@ -131,6 +131,55 @@ START_TEST(the_least_columns_of_states_worked_out_by_hand)
 }
 END_TEST
 
+/* A draft counts as query tokens do, and rings that hold the step alone are too
+ * short for it: 127 + 2 + 64 positions are 4 pages of 64, 8 + 2 - 1 + 64 rows
+ * 19 of 4, and 128 + 2 - 1 + 64 rows in pages of 128 two. */
+START_TEST(rings_too_short_for_the_drafts_are_refused)
+{
+	static const struct {
+		uint32_t group, page, step, draft;
+	} cases[] = {
+		{0, 64, 3, 4},
+		{SPMLA_GROUP_STATE_C4A, 4, 3, 19},
+		{SPMLA_GROUP_STATE_C128A, 128, 2, 2},
+		{SPMLA_GROUP_STATE_C128A, 8, 17, 25},
+	};
+	char text[120];
+	spmla_config c;
+	uint32_t i;
+
+	for (i = 0; i < COUNT(cases); i++) {
+		const uint32_t g = cases[i].group;
+
+		v4_config(&c);
+		c.buckets[1] = (spmla_shape){80, 8, 2, 0};
+		c.groups[g].page_tokens = cases[i].page;
+		c.groups[g].ring_columns = cases[i].step;
+		expect(&c, NULL);
+		c.draft_tokens = 64;
+		if (cases[i].step < cases[i].draft) {
+			snprintf(text, sizeof text,
+				 R "groups.ring_columns[%u]: got %u, want at "
+				   "least %u",
+				 g, cases[i].step, cases[i].draft);
+			expect(&c, text);
+		}
+		c.groups[g].ring_columns = LEAST;
+		expect(&c, NULL);
+		expect_group(g, SPMLA_TABLE_RING, cases[i].page, cases[i].draft,
+			     g, cases[i].draft);
+	}
+	/* And the page of a state of ratio 128 that is left open. */
+	v4_config(&c);
+	c.buckets[1] = (spmla_shape){80, 8, 2, 0};
+	c.draft_tokens = 128; /* 128 + 1 + 128 rows */
+	c.groups[SPMLA_GROUP_STATE_C128A].ring_columns = LEAST;
+	expect(&c, NULL);
+	expect_group(SPMLA_GROUP_STATE_C128A, SPMLA_TABLE_RING, 384, 1,
+		     SPMLA_GROUP_STATE_C128A, 1);
+}
+END_TEST
+
 /* A page of states of ratio 128 by itself: 128 + next_n - 1 rows, in whole
  * groups, at most 4096. The longest step of decode is 65536 tokens: 65663 rows
  * are 17 pages of 4096. */
@@ -264,6 +313,7 @@ SUITE
 		{the_least_columns_of_a_window_worked_out_by_hand, 1},
 		{prefill_counts_for_the_window_and_not_for_states, 1},
 		{the_least_columns_of_states_worked_out_by_hand, 1},
+		{rings_too_short_for_the_drafts_are_refused, 1},
 		{a_page_of_the_longest_states_holds_a_group_and_what_is_taken_back,
 		 1},
 		{the_positions_of_a_ring_stay_below_2_to_the_31, 1},
