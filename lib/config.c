@@ -26,13 +26,18 @@ enum {
 	MAX_WINDOW = 4096
 };
 
+/* 512^-0.5; and 192^-0.5 times the square of what YaRN has V3.2 scale q and k
+ * by, 0.1 ln 40 + 1 = 1.368888. */
+#define SCALE_V4  0.04419417382415922f
+#define SCALE_V32 0.1352337788608801f
+
 /* What all models of V4 have. */
 static void
 preset_v4(spmla_config *c)
 {
 	c->kv_layout = SPMLA_LAYOUT_V4_FP8;
 	c->index_layout = SPMLA_LAYOUT_INDEX_FP8;
-	c->softmax_scale = 0.04419417382415922f; /* 512^-0.5 */
+	c->softmax_scale = SCALE_V4;
 	c->window_tokens = 128;
 	c->groups[SPMLA_GROUP_SWA].ring_columns = SPMLA_RING_LEAST;
 	c->groups[SPMLA_GROUP_INDEX].source = SPMLA_TABLE_OF(SPMLA_GROUP_C4A);
@@ -58,7 +63,7 @@ spmla_config_preset(spmla_config *config, spmla_model model)
 	if (model == SPMLA_MODEL_V32) {
 		config->topk = 2048;
 		config->kv_layout = SPMLA_LAYOUT_FP8_DS_MLA;
-		config->softmax_scale = 0.07216878364870322f; /* 192^-0.5 */
+		config->softmax_scale = SCALE_V32;
 		config->groups[SPMLA_GROUP_MAIN].source = SPMLA_TABLE_RING;
 		config->groups[SPMLA_GROUP_MAIN].page_tokens = 64;
 	} else {
@@ -146,8 +151,7 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 	const uint32_t v4 = spmla_i_is_v4(c);
 
 	if (spmla_i_f32_bits(c->softmax_scale) == 0)
-		c->softmax_scale =
-			v4 ? 0.04419417382415922f : 0.07216878364870322f;
+		c->softmax_scale = v4 ? SCALE_V4 : SCALE_V32;
 	set_default(&c->kv_layout,
 		    v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA);
 	set_default(&c->kv_scale_mode, SPMLA_SCALE_POW2);

@@ -196,8 +196,9 @@ typedef struct spmla_config {
 	uint32_t max_context_tokens; /* longest sequence, 1..2^24 */
 	uint32_t cache_layers;       /* layers whose page pools are planned in
 	                              * the CACHE region; 0 = the engine's */
-	float softmax_scale;         /* > 0, <= 2^126; default 192^-0.5, V4
-	                              * 512^-0.5 */
+	float softmax_scale;         /* > 0, <= 2^126; default 192^-0.5 times
+	                              * (0.1 ln 40 + 1)^2, which V3.2 has of
+	                              * YaRN; V4 512^-0.5 */
 	uint32_t bucket_count;       /* 1..SPMLA_MAX_BUCKETS */
 	spmla_shape buckets[SPMLA_MAX_BUCKETS]; /* smallest first is best */
 	spmla_table_config groups[SPMLA_MAX_TABLE_GROUPS];
