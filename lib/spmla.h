@@ -4,7 +4,8 @@
  * captured graph. This header and "spmla/spmla_plan.h" (config and plan) are
  * the manual of the core: init, the step protocol, graphs, device status.
  * "spmla/v32.h" has the layers of DeepSeek V3.2, "spmla/v4.h" those of V4,
- * "spmla/prefill_plan.h" how prompts are cut up,
+ * "spmla/prefill_plan.h" how prompts are cut up, "spmla/rope.h" the models'
+ * tables of cosines and sines,
  * "spmla/ops/<op>.h" each operation alone, "spmla/spmla_layout.h" the bytes of
  * the caches, "spmla/spmla_cpu.h" what only the CPU backend has,
  * "spmla/spmla_cuda.h" what streams, regions and failures are on CUDA.

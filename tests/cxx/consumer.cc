@@ -45,6 +45,7 @@
 #include "spmla/ops/topk.h"
 #include "spmla/ops/v_up.h"
 #include "spmla/prefill_plan.h"
+#include "spmla/rope.h"
 #include "spmla/spmla.h"
 #include "spmla/spmla_cpu.h"
 #include "spmla/spmla_cuda.h"
