@@ -2,12 +2,12 @@
  *
  * Prints where a plan puts every buffer, and draws it:
  *
- *	bazel run //examples:arena_map -- --svg arena.svg --heads 16
+ *   bazel run //examples:arena_map -- --svg arena.svg --heads 16
  *
  * A plan is plain data, made without memory and without a device, so this runs
- * for any size in no time. The defaults are one rank and 64 requests: V3.2 of
- * up to 128k tokens, half a million in the pools; V4 of up to 1M tokens, pools
- * for half of all that they could be.
+ * for any size in no time. The defaults are one rank and 64 requests. V3.2: up
+ * to 128k tokens each, half a million tokens in the pools. V4: up to 1M tokens
+ * each, pools for half of the most.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See arena_print.h. Everything comes from spmla_plan_row: no size is computed
- * here a second time.
+ * a second time here.
  */
 #include "examples/arena_print.h"
 

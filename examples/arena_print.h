@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plan as text: a row a buffer, and the peak by phase.
+ * A plan as text: one row per buffer, and the peak by phase.
  */
 #ifndef EXAMPLES_ARENA_PRINT_H
 #define EXAMPLES_ARENA_PRINT_H
@@ -18,8 +18,8 @@ const char *bytes_text(uint64_t bytes, char text[BYTES_TEXT]);
 uint32_t arena_rows(const spmla_plan *plan,
 		    spmla_row rows[SPMLA_MAX_PLAN_ROWS]);
 
-/* Where the last DEVICE buffer ends that is alive in a phase: its own ones and
- * those that live longer. */
+/* The end of the last DEVICE buffer that is alive in a phase: of the phase
+ * itself or of a longer life. */
 uint64_t arena_phase_bytes(const spmla_plan *plan, uint32_t life);
 
 void arena_print(const spmla_plan *plan, FILE *out);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plan as a picture: a bar a kind of memory, addresses downwards. Buffers of
- * phases that share bytes stand side by side at their offsets.
+ * A plan as a picture: one bar per kind of memory, addresses downwards. Buffers
+ * of phases that share bytes stand side by side at their offsets.
  *
- * The one idea: a few buffers hold nearly all bytes, so a scale that is true
- * shows nothing else. Here the bar is cut at every offset where a buffer starts
- * or ends, and each piece gets a height of its own, enough for a label and
- * more with the logarithm of its bytes. Order and overlap stay true; sizes are
- * in the labels.
+ * The one idea: a few buffers hold nearly all bytes, so a true scale shows
+ * nothing else. Here the bar is cut at every offset where a buffer starts or
+ * ends. Each piece gets a height of its own: enough for a label, and more with
+ * the logarithm of its bytes. Order and overlap stay true; sizes are in the
+ * labels.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -26,8 +26,8 @@ enum {
 	FONT = 11
 };
 
-/* The offsets of a kind of memory where something starts or ends, and where
- * they lie in the picture. */
+/* The offsets of a kind of memory where a buffer starts or ends, and their
+ * places in the picture. */
 typedef struct axis {
 	uint64_t at[MAX_CUTS];
 	double y[MAX_CUTS];
@@ -69,7 +69,7 @@ life_meaning(const picture *p, uint32_t life)
 	return life < SPMLA_LIFE_COUNT ? text[is_v4(p)][life] : "";
 }
 
-/* Phases that have a lane, from left to right. */
+/* The phases that have a lane, from left to right. */
 static uint32_t
 lane_count(const picture *p)
 {
@@ -99,7 +99,7 @@ cut_of(const axis *a, uint64_t at)
 	return i;
 }
 
-/* Whether a buffer starts at a cut: then its offset is written there. */
+/* Whether a buffer starts at a cut, so that its offset is written there. */
 static int
 is_start(const picture *p, uint32_t memory, uint64_t at)
 {
@@ -112,8 +112,8 @@ is_start(const picture *p, uint32_t memory, uint64_t at)
 	return 0;
 }
 
-/* Heights of the pieces, then each buffer's pieces stretched to hold a label,
- * then the cuts' places by summing up. */
+/* Computes the heights of the pieces, stretches the pieces of each buffer to
+ * hold a label, then sums up the places of the cuts. */
 static void
 lay_axis(const picture *p, uint32_t memory, axis *a)
 {
@@ -157,7 +157,7 @@ lay_axis(const picture *p, uint32_t memory, axis *a)
 		a->y[i + 1] = a->y[i] + height[i];
 }
 
-/* Text of the library, in which XML's own signs may occur. */
+/* Writes a text of the library, escaping XML's own signs. */
 static void
 put_escaped(FILE *out, const char *text)
 {
@@ -213,7 +213,7 @@ draw_buffer(const picture *p, const spmla_row *r, const axis *a, double x,
 		  "#1c2429", label);
 }
 
-/* Phases have a lane each; what lives longer takes the whole width. */
+/* Each phase has a lane; buffers of a longer life take the whole width. */
 static double
 bar_width(const picture *p, uint32_t memory)
 {

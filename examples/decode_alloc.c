@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of decode_loop, and the count that shows that no step allocates: with
- * -Wl,--wrap=malloc a call of malloc in SpMLA or in this program comes to
+ * Memory of decode_loop, and the count that shows that no step allocates. With
+ * -Wl,--wrap=malloc every call of malloc in SpMLA or in this program goes to
  * __wrap_malloc, and __real_malloc is the C library's.
  */
 #include <stdio.h>
@@ -76,7 +76,7 @@ alloc_counted(void)
 
 static uint64_t kept_bytes;
 
-/* What was asked for, or the end of the program. */
+/* Returns the memory, or ends the program. */
 static void *
 kept(void *p, uint64_t bytes)
 {

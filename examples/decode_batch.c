@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Continuous batching: who decodes in the next step, and in which row; the
- * pages are decode_pages.c's. Free rows are a stack too, so that a row is used
- * again in the very next step.
- *
- * A prompt is put into the caches before the request's first step, but for an
- * end that this step takes in (V3.2); or steps take in all of it, a budget a
- * step, and a request that gets nothing of it waits as a paused row (V4).
+ * Continuous batching: which requests decode in the next step, and in which row
+ * (decode_pages.c has the pages). Free rows are a stack too, so a row is used
+ * again in the very next step. V3.2: a prompt is put into the caches before the
+ * request's first step, except its end, which this step takes in. V4: steps
+ * take in all of the prompt within a budget per step; a request that gets
+ * nothing of it waits as a paused row.
  */
 #include <string.h>
 
 #include "examples/decode_loop.h"
 
-/* Prompts that are taken in between two steps; so small batches occur too. */
+/* Most joins between two steps; so small batches occur too. */
 enum { JOINS_A_STEP = 1 };
 
-/* Of a step that decodes, or of prompts. */
+/* Query tokens of a step of decode, or of prompts. */
 static uint64_t
 most_tokens(const spmla_plan *plan, uint32_t next_n)
 {
@@ -54,7 +53,7 @@ batch_open(batch *b, const spmla_plan *plan, const trace *t,
 	b->free_row_count = b->rows;
 }
 
-/* splitmix64's finaliser over what the draw depends on. */
+/* splitmix64's finaliser, over the inputs of the draw. */
 static uint64_t
 draw(uint64_t seed, uint64_t request, uint64_t context)
 {
@@ -66,8 +65,8 @@ draw(uint64_t seed, uint64_t request, uint64_t context)
 	return z ^ (z >> 31);
 }
 
-/* Whose tokens request `id` takes over, and how many; NULL: nobody's. Where
- * columns come round there is but the end of them, and it has to be all. */
+/* The request whose tokens request `id` takes over, and how many; NULL: none.
+ * Ring tables keep only the end of the tokens, so there it takes over all. */
 static const running *
 choose_parent(const batch *b, uint32_t id, uint32_t answer, uint32_t *prefix)
 {
@@ -91,7 +90,8 @@ choose_parent(const batch *b, uint32_t id, uint32_t answer, uint32_t *prefix)
 	return NULL;
 }
 
-/* The next of the trace, in a free row; 0 if there are no pages for it. */
+/* Admits the next request of the trace in a free row; 0 if there are no pages.
+ */
 static int
 admit_one(batch *b)
 {
@@ -154,8 +154,8 @@ least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Of a request's prompt, or of what it answers; *budget is what the step may
- * still take of prompts. */
+/* Query tokens of a request: of its prompt or of its answer. *budget is what
+ * the step may still take of prompts. */
 static uint32_t
 query_tokens(const batch *b, const running *r, uint32_t *budget)
 {
@@ -215,9 +215,9 @@ all_pages(const batch *b, const running *r)
 	return count;
 }
 
-/* The requests that grow come first: what they take of the record's room for
- * pages is certain to fit. A joining row goes into the record if the rest is
- * enough, and through the staging tables otherwise. */
+/* Growing requests come first: the record certainly has room for their pages. A
+ * joining row goes into the record if the rest is enough, and through the
+ * staging tables otherwise. */
 static void
 add_stores(batch *b)
 {

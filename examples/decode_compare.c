@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compares what a replay left with what decode_eager.c computed again.
+ * Compares the results of a replay with those of decode_eager.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,8 +65,8 @@ value_text(value_kind kind, const uint8_t *p, char text[VALUE_TEXT])
 	}
 }
 
-/* What lies on the device, where the host reads it: the first or the second
- * such buffer of a comparison. */
+/* A copy of a device buffer on the host: the first or second of a comparison.
+ */
 static const void *
 pull(const eager_check *e, uint32_t which, const void *p, uint64_t bytes)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replay against eager, bit for bit. The same step is run a second time: the
- * metadata from three numbers a request that the host computed, each operation
- * called alone, in buffers of its own, and on copies of the caches that were
- * made before the replay. So a replay must also have written every byte of the
- * caches that eager writes, and no other.
+ * Replay against eager calls, bit for bit. The same step runs a second time:
+ * the metadata comes from three numbers per request that the host computed,
+ * each operation is called alone, in buffers of its own, and on copies of the
+ * caches that were made before the replay. So a replay must also have written
+ * every byte of the caches that the eager calls write, and no other.
  */
 #include <inttypes.h>
 #include <math.h>

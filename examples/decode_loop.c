@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loop of a serving engine around SpMLA: requests of real lengths join,
- * grow and leave; a graph a bucket is recorded once and replayed for each
+ * The loop of a serving engine around SpMLA. Requests of real lengths join,
+ * grow and leave. One graph per bucket is captured once and replayed for each
  * step; between two steps memory is only written in place.
  *
- *	bazel run //examples:decode_loop -- --trace FILE --next-n 3
+ *   bazel run //examples:decode_loop -- --trace FILE --next-n 3
  *
- * A step: a request may join, and its prompt is run eagerly in chunks but for
- * its end (with --prefill 0 only its keys are inserted); the batch, with the
- * end of that prompt, becomes a record in the ring; the tensors that an
- * engine's projections would leave in place are filled; the bucket's graph is
- * replayed. Every --check-every steps the result is compared with an
- * independent reference, and with the same operations run eagerly, bit for bit.
+ * A step: a request may join, and its prompt runs eagerly in chunks, except its
+ * end (with --prefill 0 only its keys are inserted). The batch, with the end of
+ * that prompt, becomes a record in the ring. The tensors that an engine's
+ * projections would write are filled. The bucket's graph is replayed. Every
+ * --check-every steps the result is compared with an independent reference, and
+ * with the same operations run eagerly, bit for bit.
  *
- * The layers are V3.2's, or with --model v4-flash and v4-pro those of V4, whose
- * prompts are taken in by steps, beside what these decode.
+ * The layers are those of V3.2 or, with --model v4-flash and v4-pro, of V4.
+ * Steps of V4 take in prompts beside what they decode.
  *
- * decode_batch.c is the scheduler and decode_pages.c its pages; decode_v32.c
- * and decode_v4.c are what differs by model.
+ * decode_batch.c is the scheduler and decode_pages.c its pages. decode_v32.c
+ * and decode_v4.c hold the differences between the models.
  */
 #include "examples/decode_loop.h"
 
@@ -34,7 +34,7 @@
 
 enum { PATH_BYTES = 4096, OUT_BYTES = 1 << 16, OWN_OPTIONS = 7 };
 
-/* --prefill of V3.2: what is meant if it is not given. */
+/* The default of --prefill for V3.2. */
 enum { PREFILL_TOKENS = 256, PREFILL_DEFAULT = 65537 };
 
 /* V4: layers of all kinds, two of them twice; a top-k that leaves keys out. */

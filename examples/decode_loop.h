@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of decode_loop: an engine's loop in small, without the model's
- * matrices. See decode_loop.c for how they play together.
+ * The parts of decode_loop: a small engine loop, without the model's matrices.
+ * decode_loop.c puts them together.
  */
 #ifndef EXAMPLES_DECODE_LOOP_H
 #define EXAMPLES_DECODE_LOOP_H
@@ -16,8 +16,8 @@
 
 /* ---- Memory (decode_alloc.c) ------------------------------------------- */
 
-/* How often SpMLA or this program allocated or freed so far. The linker sends
- * malloc and its kin here: see BUILD.bazel. */
+/* The number of allocations and frees so far, by SpMLA or this program. The
+ * linker sends malloc and its kin here: see BUILD.bazel. */
 typedef struct alloc_count {
 	uint64_t allocations;
 	uint64_t frees;
@@ -25,9 +25,9 @@ typedef struct alloc_count {
 
 alloc_count alloc_counted(void);
 
-/* Zeros, 4096-byte aligned, until device_free_all; keep_own on the device
- * alone. Ends the program if there is no memory: this happens at the start
- * only. */
+/* Zeroed memory, 4096-byte aligned, that lives until device_free_all; keep_own
+ * is memory of the device alone. Ends the program if there is no memory, which
+ * happens only at the start. */
 void *keep(uint64_t bytes);
 void *keep_own(uint64_t bytes);
 uint64_t keep_bytes(void);
@@ -46,8 +46,8 @@ typedef struct trace {
 	uint32_t capacity;
 } trace;
 
-/* Reads TIMESTAMP,ContextTokens,GeneratedTokens. Names file and line of what
- * is wrong and returns 0. */
+/* Reads TIMESTAMP,ContextTokens,GeneratedTokens. On an error prints file and
+ * line and returns 0. */
 int trace_read(trace *t, const char *path, uint32_t max_context);
 
 /* ---- The batch (decode_batch.c, decode_pages.c) ------------------------ */
@@ -57,10 +57,11 @@ typedef struct running {
 	uint32_t id; /* its row of the trace */
 	uint32_t row;
 	uint32_t prompt;
-	uint32_t total;   /* prompt and answer */
-	uint32_t context; /* tokens in the caches that stay; less than prompt
-	                    * while steps have to take in its end */
-	uint32_t fresh;   /* joined since the last step */
+	uint32_t total; /* prompt and answer */
+	/* tokens in the caches that stay; less than prompt while steps still
+	 * have to take in the end of the prompt */
+	uint32_t context;
+	uint32_t fresh; /* joined since the last step */
 	/* By table: columns of its row that are set, and pages that it may
 	 * still take. */
 	uint32_t pages[SPMLA_MAX_TABLE_GROUPS];
@@ -75,16 +76,16 @@ typedef struct token {
 	uint32_t draft; /* 1: will be rejected; its values differ then */
 } token;
 
-/* A table group that has a table of its own, and the pages of its pools. */
+/* A table group with a table of its own, and the pages of its pools. */
 typedef struct page_table {
 	uint32_t group, columns, page_tokens;
-	uint32_t ring;  /* columns come round */
+	uint32_t ring;  /* a ring table */
 	int32_t *pages; /* [rows][columns], the host's own */
 	int32_t *cols;  /* [rows] */
 	int32_t *free_pages;
 	uint32_t free_count, promised;
 	uint32_t *users; /* [pool_pages] columns that name the page */
-	uint8_t *used;   /* [pool_pages] was ever given out */
+	uint8_t *used;   /* [pool_pages] was given out before */
 } page_table;
 
 /* Bytes of a page that a request takes over from another one. */
@@ -93,7 +94,7 @@ typedef struct page_copy {
 	int32_t from, to;
 } page_copy;
 
-/* Up to `tokens` a request has what another one had. */
+/* A request shares its first `tokens` tokens with another one. */
 typedef struct origin {
 	uint32_t parent; /* its id and 1; 0: none */
 	uint32_t tokens;
@@ -104,11 +105,13 @@ typedef struct batch {
 	uint32_t next; /* row of the trace to admit next */
 	uint32_t rows, next_n, max_update_pages, max_context;
 	uint32_t start; /* tokens that a request has when it joins */
-	/* Of prompts, that a step takes in: of one request, and in all. */
+	/* Tokens of prompts that a step takes in: of one request, and in all.
+	 */
 	uint32_t prompt_tokens, prompt_budget;
 	uint32_t own_tables; /* the tables are the engine's: no stores */
-	uint32_t fork_every; /* joins from one that takes over the tokens of
-	                      * another request to the next; 0: none */
+	/* every how many joins a request takes over tokens of another one; 0:
+	 * none */
+	uint32_t fork_every;
 	uint64_t seed;
 	page_table tables[SPMLA_MAX_TABLE_GROUPS];
 	uint32_t table_count;
@@ -138,44 +141,46 @@ typedef struct batch {
 void batch_open(batch *b, const spmla_plan *plan, const trace *t,
 		const model_options *m, uint64_t seed);
 
-/* The batch holds a step of r's prompt alone, with these query tokens; stores
- * name all its pages if `first`. */
+/* Makes the batch hold a step of r's prompt alone, with these query tokens. The
+ * stores name all its pages if `first`. */
 void batch_build_prompt(batch *b, running *r, const spmla_request *request,
 			uint32_t first);
 
-/* Takes in requests while a row and pages are free, a few a step. Returns how
- * many: the last ones of active, whose prompt is to be put into the caches. */
+/* Admits requests while a row and pages are free, a few per step. Returns their
+ * number. They are the last ones of active, and their prompts must be put into
+ * the caches. */
 uint32_t batch_admit(batch *b);
 
 /* Makes the next step. Returns 0 if nobody is left. */
 int batch_build(batch *b);
 
-/* The step is done: lengths grow, requests leave, pages are free again. */
+/* The step is done: lengths grow, requests leave, their pages are free again.
+ */
 void batch_finish(batch *b);
 
-/* Whose the token at a position of a request first was. */
+/* The request to which the token at a position belonged first. */
 uint32_t batch_owner(const batch *b, uint32_t request, uint32_t position);
 
 /* Finds the tables of a plan, with all pages free. */
 void pages_open(batch *b, const spmla_plan *plan);
 
-/* Whether all pages for r->total tokens are free or will not be needed by
- * others; then they are promised to r, less those that it shares with `parent`
- * up to `prefix` tokens, which it gets, as it gets copies of the others. NULL:
- * the prefix is given. */
+/* If all pages for r->total tokens are free or will not be needed by others,
+ * promises them to r and returns 1. Within the first `prefix` tokens r shares
+ * the pages of `parent` or gets copies of them; if parent is NULL those pages
+ * are given. */
 int pages_admit(batch *b, running *r, const running *parent, uint32_t prefix);
 
-/* Gives r the pages that its first `tokens` positions lie in. */
+/* Gives r the pages of its first `tokens` positions. */
 void pages_take(batch *b, running *r, uint32_t tokens);
 void pages_release(batch *b, const running *r);
 
-/* The record gets the columns of r from those that it `had` on. Returns how
- * many. */
+/* Puts the columns of r from column `had` on into the record. Returns their
+ * number. */
 uint32_t pages_store(batch *b, const running *r, const uint32_t *had);
 
 /* ---- Values (decode_values.c) ------------------------------------------ */
 
-/* Which numbers: they depend on nothing but (seed, layer, kind, token). */
+/* A stream of numbers that depends only on (seed, layer, kind, token). */
 uint64_t values_stream(uint64_t seed, uint32_t layer, uint32_t kind, token of);
 void values_bf16(uint64_t stream, uint32_t width, uint16_t *out);
 void values_f32(uint64_t stream, uint32_t width, float *out);
@@ -190,7 +195,7 @@ typedef struct check_count {
 	uint64_t mismatches;
 } check_count;
 
-/* Where something differs; SPMLA_NO_INDEX for what does not apply. */
+/* The place of a difference; SPMLA_NO_INDEX for what does not apply. */
 typedef struct mismatch_at {
 	const char *check;
 	uint32_t step, layer, token;
@@ -198,7 +203,7 @@ typedef struct mismatch_at {
 	uint64_t element;
 } mismatch_at;
 
-/* Prints it if it is one of the first few that were `seen`. */
+/* Prints a mismatch if it is one of the first few `seen`. */
 void mismatch(uint64_t seen, const mismatch_at *at, const char *got,
 	      const char *want);
 
@@ -238,19 +243,19 @@ enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 typedef struct loop loop;
 
-/* What differs by model; those that can fail return an exit status. */
+/* The calls that differ by model. Those that can fail return an exit status. */
 typedef struct model_calls {
-	/* All memory there will be, after spmla_init. */
+	/* Allocates everything, after spmla_init. */
 	int (*open)(loop *l);
-	/* A step's layers, of a capture or eagerly. */
+	/* The layers of a step, in a capture or eagerly. */
 	spmla_status (*record)(loop *l, const spmla_shape *shape);
-	/* What becomes of the prompt of a request that joined. */
+	/* Handles the prompt of a request that joined. */
 	int (*take_prompt)(loop *l, running *r, uint32_t step);
 	/* Before the step's record is written. */
 	int (*before)(loop *l, int checked);
 	/* Writes the step's input tensors in place. */
 	void (*fill)(loop *l);
-	/* After the replay, of a graph of that shape. */
+	/* After the replay of a graph of that shape. */
 	int (*after)(loop *l, uint32_t step, const spmla_shape *shape,
 		     int checked);
 	check_count (*eager_count)(const loop *l);
@@ -276,29 +281,29 @@ struct loop {
 	uint64_t init_allocations; /* of all contexts */
 	alloc_count at_start;
 	const model_calls *calls;
-	struct v32_run *v32; /* of calls: the one or the other */
+	struct v32_run *v32; /* of the calls: one or the other */
 	struct v4_run *v4;
 };
 
 /* A context in memory of its own. */
 int loop_init(loop *l, spmla_ctx **ctx);
 
-/* Prints why a context's last call failed; returns EXIT_FAILED. */
+/* Prints the context's last error; returns EXIT_FAILED. */
 int loop_failed(const spmla_ctx *ctx, const char *call);
 
 /* Writes, launches and checks the step that the batch holds. */
 int loop_step(loop *l, uint32_t step);
 
-/* Rows of the step's tables that are too long for its record. */
+/* Writes the rows of the step's tables that are too long for its record. */
 spmla_status loop_write_bulk(const batch *b, spmla_ctx *ctx);
 
 /* Encodes the step that the batch holds and puts it into the ring. */
 int loop_write(loop *l, spmla_step_info *info, uint64_t *ticket);
 
-/* Counts what a device reported, by kind. None is expected. */
+/* Counts the device's reports, by kind. None is expected. */
 void loop_read_status(loop *l, spmla_ctx *ctx, uint32_t step);
 
-/* Whether the results of this step are compared. */
+/* Whether this step's results are compared. */
 int loop_check_is_due(const loop *l, uint32_t step);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stands in for the model of V3.2 around the attention: its tensors are values
- * of decode_values.c.
+ * Stands in for the V3.2 model around the attention: its tensors are values of
+ * decode_values.c.
  */
 #include <math.h>
 #include <string.h>
@@ -101,7 +101,7 @@ model_open(model *m, const spmla_plan *plan, uint32_t layers, uint64_t seed)
 	m->chunk_positions = keep(INSERT_TOKENS * sizeof(int32_t));
 }
 
-/* What a capture bakes in: every address stays as it is now. */
+/* The addresses that a capture contains; they never change. */
 static spmla_status
 bind_layer(model *m, uint32_t l)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pages of the batch's requests, in each table that the plan has.
- *
- * The hard idea is the promise: a request is let in only if all pages that it
- * can ever need are free or will not be needed by others, so that nobody has to
- * be thrown out; they are then taken one by one as it grows. Free pages are
- * stacks: what was given back last is used first, in the very next step, which
- * is what the step protocol allows and what would show a table that keeps old
- * columns. A table that comes round never needs more than its columns.
+ * Pages of the batch's requests, in each table of the plan. The hard idea is
+ * the promise. A request is admitted only if all pages that it can ever need
+ * are free or will not be needed by others, so no request is ever evicted. It
+ * then takes the pages one by one as it grows. Free pages are stacks: a page
+ * given back last is used first, in the very next step. The step protocol
+ * allows that, and it would reveal a table that keeps old columns. A ring table
+ * never needs more pages than columns.
  */
 #include <string.h>
 
@@ -69,8 +68,8 @@ pages_for(const page_table *t, uint32_t tokens)
 	return t->ring && pages > t->columns ? t->columns : pages;
 }
 
-/* Pages whose tokens are all another's; one that comes round will be written
- * again. */
+/* Pages whose tokens all belong to another request; a ring's page will be
+ * written again. */
 static uint32_t
 shared_pages(const page_table *t, uint32_t prefix)
 {
@@ -90,8 +89,8 @@ row_of(const page_table *t, const running *r)
 	return t->pages + (uint64_t)r->row * t->columns;
 }
 
-/* The pages up to prefix, of `parent`: whole ones are shared, others copied; or
- * given ones. */
+/* The pages of `parent` up to prefix: whole ones are shared, others copied.
+ * Without a parent, given ones. */
 static void
 take_over(batch *b, running *r, const running *parent, uint32_t prefix)
 {

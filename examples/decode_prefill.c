@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prompts run for real: cut by spmla_prefill_plan into steps that the plan has
- * room for, each an eager prologue and spmla_v32_prefill a layer on the stream
+ * Runs prompts: spmla_prefill_plan cuts them into steps that the plan has room
+ * for. Each is an eager prologue and spmla_v32_prefill per layer, on the stream
  * and the ring of the decode steps, or the replay of a bucket where one is
- * large enough. The last tokens are left to the next step, which so decodes and
- * takes in the end of a prompt at once.
+ * large enough. The next step takes the last tokens, and so mixes decode with
+ * the end of a prompt.
  */
 #include <stdio.h>
 
 #include "examples/decode_v32.h"
 #include "examples/device.h"
 
-/* What is left to the mixed step: the first answer comes from it. */
+/* Tokens left to the mixed step: the first answer comes from it. */
 static uint32_t
 tail_of(const running *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sample of the step's tokens against the independent reference. It follows
- * the tables by the records alone and never looks at the caches: the key that
- * a position must hold is computed again from the model, so a key that is
+ * Compares a sample of the step's tokens with the independent reference. The
+ * reference follows the tables by the records alone and never reads the caches.
+ * It computes the key of a position again from the model, so a key that is
  * stale, misplaced or of a rejected draft shows as a wrong score or output.
  */
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 /* Tokens of a checked step that are looked at, in every layer. */
 enum { SAMPLE_TOKENS = 4, NUMBER_TEXT = 32 };
 
-/* What a slot of the reference's cache was last computed for. */
+/* The key for which a slot of the reference's cache was last computed. */
 typedef struct slot_tag {
 	uint32_t request; /* plus 1; 0: nothing */
 	uint32_t position;
@@ -40,7 +40,7 @@ struct reference_check {
 	float *weights_f32; /* [index_heads] */
 };
 
-/* Where the comparison stands. */
+/* The state of the comparison. */
 typedef struct place {
 	uint32_t layer;
 	uint32_t index; /* of the token in the step */

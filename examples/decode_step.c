@@ -89,7 +89,7 @@ loop_write(loop *l, spmla_step_info *info, uint64_t *ticket)
 	return EXIT_GOOD;
 }
 
-/* Takes the step back and writes it anew, as an engine that changes its mind
+/* Takes the step back and writes it again, like an engine that changes its mind
  * before the launch. */
 static int
 write_again(loop *l, spmla_step_info *info, uint64_t *ticket)
@@ -102,8 +102,8 @@ write_again(loop *l, spmla_step_info *info, uint64_t *ticket)
 	return loop_write(l, info, ticket);
 }
 
-/* The shape of the graph that takes a step, or its own if it is one of prompts,
- * which none does. */
+/* The shape of the graph that takes the step, or the step's own if it is one of
+ * prompts, which no graph takes. */
 static spmla_shape
 shape_of(const loop *l, const spmla_step_info *info)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads a serving trace: one request a row, in order of arrival. Times are not
- * used: a request joins as soon as there is room.
+ * Reads a serving trace: one request per row, in order of arrival. Times are
+ * ignored: a request joins as soon as there is room.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,7 +78,8 @@ parse_row(const reader *r, trace_row *row)
 	return 1;
 }
 
-/* The prompt gives way to the answer: what is generated is what is run. */
+/* Shortens the prompt in favour of the answer, because generated tokens are
+ * what runs. */
 static void
 clip_row(trace_row *row, uint32_t max_context)
 {

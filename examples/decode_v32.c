@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run of V3.2: what decode_loop.c calls.
+ * A run of V3.2: the functions that decode_loop.c calls.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of decode_loop that are of DeepSeek V3.2.
+ * The parts of decode_loop for DeepSeek V3.2.
  */
 #ifndef EXAMPLES_DECODE_V32_H
 #define EXAMPLES_DECODE_V32_H
@@ -21,7 +21,7 @@ typedef enum tensor {
 	TENSOR_INDEX_WEIGHTS = 6
 } tensor;
 
-/* What an engine's projections would leave in place for a layer. */
+/* The tensors of a layer that an engine's projections would write in place. */
 typedef struct layer_tensors {
 	uint16_t *q;             /* [tokens][heads][576] */
 	uint16_t *kv_c;          /* [tokens][512] */
@@ -36,7 +36,7 @@ typedef struct layer_tensors {
 	spmla_v32_layer args;
 } layer_tensors;
 
-/* Tokens of a prompt that are inserted at a time, without prefill. */
+/* Prompt tokens that are inserted at a time, without prefill. */
 enum { INSERT_TOKENS = 128 };
 
 typedef struct model {
@@ -59,7 +59,7 @@ void model_open(model *m, const spmla_plan *plan, uint32_t layers,
 		uint64_t seed);
 spmla_status model_bind(model *m, spmla_ctx *ctx);
 
-/* bf16 values of a tensor's row; depends on nothing but its arguments. */
+/* bf16 values of a row of a tensor. They depend only on the arguments. */
 void model_values(const model *m, uint32_t layer, tensor kind, token of,
 		  uint16_t *out);
 uint32_t model_width(const model *m, tensor kind);
@@ -71,8 +71,8 @@ spmla_indexer_k_insert_args model_index_k_insert(const model *m);
 /* Writes the step's input tensors in place. */
 void model_fill(model *m, const token *tokens, uint32_t count);
 
-/* Puts a prompt's keys into the caches, without attention, eagerly, at slots of
- * the host's table. */
+/* Puts the keys of a prompt into the caches, eagerly and without attention, at
+ * slots of the host's table. */
 spmla_status model_insert(model *m, const batch *b, const running *r);
 
 /* ---- The checks (decode_eager.c, decode_compare.c, decode_reference.c) - */
@@ -93,7 +93,7 @@ typedef struct eager_check {
 	uint16_t *out;
 	float *lse;
 	spmla_cache *kv, *index; /* [layers] copies of the caches */
-	void *pulled[2];         /* room for what lies on the device */
+	void *pulled[2];         /* host copies of device buffers */
 	uint64_t pulled_bytes;
 } eager_check;
 
@@ -102,7 +102,7 @@ void eager_open(eager_check *e, const model *m, const batch *b);
 /* Copies the caches; before the replay. */
 void eager_before(eager_check *e);
 
-/* The step's metadata, and a layer. */
+/* The metadata of the step, and one layer. */
 spmla_status eager_metadata(eager_check *e);
 spmla_status eager_layer(eager_check *e, uint32_t layer);
 
@@ -135,7 +135,7 @@ typedef struct v32_run {
 	uint32_t chunk_capacity;
 } v32_run;
 
-/* Runs a prompt but for the end that the next step takes in, chunk by chunk.
+/* Runs a prompt chunk by chunk, except the end, which the next step takes in.
  * With `checked` each chunk is compared with the reference. */
 int loop_prefill(loop *l, running *r, uint32_t step, int checked);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run of V4: what decode_loop.c calls. Prompts take the calls of decode, so
- * steps take them in beside what they decode. On a device a layer's side chains
- * are branches of the graph, while the eager calls that it is compared with run
- * in order. Between two steps a request may take over another one's pages;
- * whole ones are shared, of others it gets copies, as they are now.
+ * A run of V4: the functions that decode_loop.c calls. Prompts take the calls
+ * of decode, so steps take them in beside what they decode. On a device the
+ * branches of a layer are branches of the graph, while the eager calls of the
+ * comparison run in order. Between two steps a request may take over the pages
+ * of another one: whole pages are shared, partial ones are copied in their
+ * present state.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 #include "examples/decode_v4.h"
 #include "examples/device.h"
 
-/* A context gets its caches and, if they are the engine's, its tables: the
- * batch's own, which it writes between two steps. */
+/* Gives a context its caches and, if they are the engine's, its tables: those
+ * of the batch, which it writes between two steps. */
 static int
 bind(loop *l, uint32_t side, spmla_ctx *ctx)
 {

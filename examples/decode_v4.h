@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of decode_loop that are of DeepSeek V4.
+ * The parts of decode_loop for DeepSeek V4.
  */
 #ifndef EXAMPLES_DECODE_V4_H
 #define EXAMPLES_DECODE_V4_H
@@ -20,7 +20,7 @@ typedef enum v4_kind {
 	V4_INDEX_SCORE = 6,
 	V4_INDEX_Q = 7,
 	V4_INDEX_WEIGHTS = 8,
-	/* Weights: they belong to no token. */
+	/* Weights, which belong to no token. */
 	V4_APE = 9,
 	V4_NORM = 10,
 	V4_INDEX_APE = 11,
@@ -32,16 +32,16 @@ typedef enum v4_kind {
 } v4_kind;
 
 enum {
-	V4_OUTPUT_COLUMNS = 128, /* of a group: of Flash 1024 */
-	V4_INDEX_WIDTH = 256,    /* what the index's compressor gets */
-	V4_SIDES = 2             /* what is replayed, what is run eagerly */
+	V4_OUTPUT_COLUMNS = 128, /* columns of a group; Flash: 1024 */
+	V4_INDEX_WIDTH = 256,    /* W of the index compressor */
+	V4_SIDES = 2             /* the replayed side, the eager side */
 };
 
-/* What an engine's projections would leave in place for a layer, and its
- * weights; of both sides. By kind; NULL: the layer has none. */
+/* The tensors of a layer that an engine's projections would write in place, and
+ * its weights, for both sides, by kind. NULL: the layer has none. */
 typedef struct v4_inputs {
 	uint32_t ratio;
-	uint32_t width;       /* W of its compressor, 0 of ratio 1 */
+	uint32_t width;       /* W of its compressor; ratio 1: 0 */
 	const float *cos_sin; /* [max_context][64] */
 	uint16_t *kv;         /* [tokens][512] */
 	uint16_t *index_q;    /* [tokens][index_heads][128] */
@@ -49,12 +49,12 @@ typedef struct v4_inputs {
 	uint8_t *wo;          /* e4m3 [groups][columns][inner] */
 } v4_inputs;
 
-/* What a layer of one side writes. */
+/* The results of a layer on one side. */
 typedef struct v4_outputs {
 	uint16_t *q;           /* [tokens][heads][512]; normed in place */
 	uint16_t *out;         /* [tokens][heads][512] */
 	float *lse;            /* [tokens][heads] */
-	int32_t *topk_indices; /* [tokens][topk]; of ratio 4 */
+	int32_t *topk_indices; /* [tokens][topk]; ratio 4 */
 	int32_t *topk_lens;    /* [tokens] */
 	uint16_t *z;           /* [tokens][groups][columns] */
 	spmla_v4_layer args;
@@ -70,18 +70,19 @@ typedef struct v4_model {
 	uint64_t seed;
 	uint32_t layers;
 	uint32_t output_groups;
-	float *cos_sin[2]; /* of layers of ratio 1, and of the others */
+	float *cos_sin[2]; /* for layers of ratio 1, and for the others */
 	v4_inputs *layer;
 	v4_side sides[V4_SIDES];
 } v4_model;
 
-/* No position before `start` is rotated but those of its group. */
+/* Prepares the angles from `start` on, and those of its group. */
 void v4_model_open(v4_model *m, const spmla_plan *plan, uint32_t layers,
 		   uint32_t start, uint64_t seed);
 /* Gives a context its outputs and names its caches. */
 spmla_status v4_model_bind(v4_model *m, uint32_t side, spmla_ctx *ctx);
 
-/* Numbers of a token, or of a weight, whose token is all zeros. */
+/* The number of values of a token, or of a weight (whose token is all zeros).
+ */
 uint32_t v4_width(const v4_model *m, uint32_t layer, v4_kind kind);
 uint64_t v4_stream(const v4_model *m, uint32_t layer, v4_kind kind, token of);
 
@@ -91,7 +92,7 @@ void v4_model_fill(v4_model *m, const token *tokens, uint32_t count);
 /* Copies pages that a request takes over, in every cache of the group. */
 void v4_model_copy(const v4_model *m, uint32_t side, const page_copy *copy);
 
-/* Fills the pages that requests have when they join with keys of no model. */
+/* Fills the pages that requests have when they join with arbitrary keys. */
 void v4_given_fill(const v4_model *m, uint32_t side);
 
 /* ---- The checks (decode_v4_compare.c, decode_v4_reference.c) ----------- */
@@ -104,11 +105,11 @@ typedef struct v4_compare {
 
 void v4_compare_open(v4_compare *c, const v4_model *m);
 
-/* The whole step with the record that the replay had, call by call. */
+/* Runs the whole step with the replay's record, call by call. */
 spmla_status v4_compare_run(v4_compare *c, const batch *b, const void *record,
 			    const spmla_shape *shape);
 
-/* Every byte of what both sides derived, cached and put out. */
+/* Compares every byte that both sides derived, cached and returned. */
 void v4_compare_step(v4_compare *c, uint32_t step, uint32_t tokens);
 
 typedef struct v4_reference v4_reference;
@@ -135,7 +136,7 @@ typedef struct v4_selection v4_selection;
 v4_selection *v4_selection_open(const v4_model *m, v4_keys *keys);
 void v4_selection_close(v4_selection *s);
 
-/* Whether the token of a layer of ratio 4 selected what it has to. */
+/* Whether a token selected the right keys, in a layer of ratio 4. */
 int v4_selection_check(v4_selection *s, const v4_place *p, ref_miss *miss);
 
 /* ---- Keys (decode_v4_keys.c) ------------------------------------------- */
@@ -147,7 +148,7 @@ typedef enum v4_key_kind {
 	V4_KEY_KINDS = 3
 } v4_key_kind;
 
-/* A token of the step, in a layer, and those of its request before it. */
+/* A token of the step in a layer, and the tokens of its request before it. */
 struct v4_place {
 	uint32_t layer;
 	uint32_t index; /* of the token in the step */
@@ -159,12 +160,14 @@ v4_keys *v4_keys_open(const v4_model *m, const batch *b);
 void v4_keys_close(v4_keys *k);
 void v4_keys_tables(v4_keys *k);
 
-/* Makes the caches of a layer readable; before its keys are looked at. */
+/* Makes the caches of a layer readable. Call it before its keys are compared.
+ */
 void v4_keys_pull(v4_keys *k, uint32_t layer);
 
-/* Where key number `key` of the place's request is: its slot, -1 for none; and
- * its bytes, if they are what they have to be, or were given; else NULL, and
- * what they are not. *scales: its scales. */
+/* _slot: the slot of key number `key` of the place's request, -1 for none.
+ * _stored: its bytes in the cache, and its scales in *scales. If the bytes are
+ * neither right nor given, _stored returns NULL and *miss says what is wrong.
+ */
 int64_t v4_keys_slot(const v4_keys *k, const v4_place *p, v4_key_kind kind,
 		     uint32_t key);
 const uint8_t *v4_keys_stored(v4_keys *k, const v4_place *p, v4_key_kind kind,

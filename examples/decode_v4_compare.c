@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replay against eager, bit for bit. A second context of the same plan, with
- * tables, caches and outputs of its own, gets every record and runs the step
- * call by call, without a graph; then all that the plan says a step derives,
- * all caches and all outputs are the same bytes. So a replay must also have
- * written every byte of the caches that eager writes, and no other.
+ * Replay against eager calls, bit for bit. A second context of the same plan,
+ * with tables, caches and outputs of its own, gets every record and runs the
+ * step call by call, without a graph. Then all STEP buffers, all caches and all
+ * outputs must have the same bytes. So a replay must also have written every
+ * byte of the caches that the eager calls write, and no other.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "examples/decode_v4.h"
 #include "examples/device.h"
 
-/* What is pulled from the device at a time. */
+/* Bytes that are copied from the device at a time. */
 enum { PIECE_BYTES = 1 << 20, BYTE_TEXT = 8 };
 
 void

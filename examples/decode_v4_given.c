@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts that are longer than anybody wants to fill: each request joins with
- * tokens in the caches, as after a hit in a prefix cache, whose compressed keys
- * lie in a few pages that all columns name in turn. They are numbers of each
- * layout, of no model. The window and the states start from zeros.
+ * Contexts that are too long to fill: each request joins with tokens in the
+ * caches, as after a hit in a prefix cache. Their compressed keys lie in a few
+ * pages that all columns name in turn, and are arbitrary numbers of each
+ * layout. The window and the states start from zeros.
  */
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a slot of V4's caches has to hold. The reference follows the tables by
- * the records alone; for each key that a token may see it makes the key again
- * from the model's values, and looks whether the cache has it where its own
- * table says: a key that is stale, misplaced, of a rejected draft or of another
- * request shows. The bytes that passed are remembered by a hash, so that a key
- * is made once as long as nobody writes it.
+ * The expected contents of V4's caches. The reference follows the tables by the
+ * records alone. For each key that a token may see it makes the key again from
+ * the model's values and looks for it where its own table says. So a key that
+ * is stale, misplaced, of a rejected draft or of another request shows. It
+ * remembers the bytes that passed by a hash, so a key is made only once while
+ * nobody writes it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 #include "examples/decode_v4.h"
 #include "examples/device.h"
 
-/* Whose bytes a slot had when it was last looked at. */
+/* The key whose bytes a slot had when it was last checked. */
 typedef struct key_seen {
 	uint32_t request; /* plus 1; 0: nothing */
 	uint32_t key;
-	uint32_t drafts; /* rows of it that are of drafts */
+	uint32_t drafts; /* its rows that belong to drafts */
 	uint32_t reserved;
 	uint64_t hash;
 } key_seen;
@@ -26,7 +26,7 @@ typedef struct key_seen {
 typedef struct key_pool {
 	const spmla_cache *cache;
 	const ref_table *table;
-	uint32_t wrap; /* keys of a row that comes round, or 0 */
+	uint32_t wrap; /* keys of a ring's row, or 0 */
 	key_seen *seen;
 } key_pool;
 
@@ -211,8 +211,8 @@ make_window_key(v4_keys *k, const v4_place *p, uint32_t position)
 			  m->layer[p->layer].cos_sin + (uint64_t)position * 64);
 }
 
-/* The rows of a compressed key: of ratio 4 those of the group before it too,
- * which give their first columns, and its own the others. */
+/* The rows of a compressed key. At ratio 4 these include the rows of the group
+ * before: those give their first columns, the group's own rows the others. */
 static void
 make_compressed_key(v4_keys *k, const v4_place *p, uint32_t number,
 		    int of_index)

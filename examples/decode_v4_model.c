@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stands in for the model of V4 around the attention: tensors and weights are
- * values of decode_values.c. Layers read the same inputs on both sides, the one
- * that is replayed and the one that is run eagerly, and write their own.
+ * Stands in for the V4 model around the attention: tensors and weights are
+ * values of decode_values.c. Layers on both sides, the replayed one and the
+ * eager one, read the same inputs and write their own outputs.
  */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define NORM_EPS 1e-6f
 
-/* The kinds that are f32, of a token or a weight. */
+/* The kinds that are f32, for a token or a weight. */
 static const v4_kind f32_kinds[] = {
 	V4_COMPRESS_KV, V4_COMPRESS_SCORE, V4_INDEX_KV,
 	V4_INDEX_SCORE, V4_INDEX_WEIGHTS,  V4_APE,
@@ -27,7 +27,7 @@ is_weight(v4_kind kind)
 	return kind >= V4_APE;
 }
 
-/* Of a token; of a weight all of it. 0: the layer has none. */
+/* Values of a token; for a weight all values. 0: the layer has none. */
 uint32_t
 v4_width(const v4_model *m, uint32_t layer, v4_kind kind)
 {
@@ -132,13 +132,13 @@ open_layer(v4_model *m, uint32_t layer)
 	}
 }
 
-/* Plain of base 10000; of layers that compress, base 160000 stretched 16 times
- * where a wave is longer than what the model first saw, 65536 tokens, and less
- * where it came round between 32 times and once. */
+/* Angles: base 10000, plain. Layers that compress: base 160000, stretched 16
+ * times for waves longer than the 65536 tokens of training, and less for waves
+ * that turned 1 to 32 times in these. */
 static void
 open_rope(v4_model *m, uint32_t start)
 {
-	/* A group that began before is made of what is given, too. */
+	/* A group that began earlier also uses given tokens. */
 	const uint32_t first = start > 128 ? start - 128 : 0;
 	const uint32_t positions = m->plan->config.max_context_tokens;
 	const double whole = 2 * 3.14159265358979323846, seen = 65536;

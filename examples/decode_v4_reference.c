@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sample of a V4 step's tokens against the independent reference: queries,
- * the selection, attention over the window and the compressed keys, the output
- * projection. Keys come from decode_v4_keys.c, which says whether the caches
- * hold what they have to; which of the compressed ones a layer of ratio 4
- * selects is the library's choice where scores are too near to tell.
+ * Compares a sample of a V4 step's tokens with the independent reference:
+ * queries, the selection, attention over the window and the compressed keys,
+ * the output projection. Keys come from decode_v4_keys.c, which checks the
+ * caches. Where scores are too near to tell, the library may select either key
+ * in a layer of ratio 4.
  */
 #include <math.h>
 #include <stdio.h>
@@ -137,7 +137,7 @@ check_queries(v4_reference *r, const v4_place *p)
 	}
 }
 
-/* Puts key number `key` behind the n rows that the token attends to. */
+/* Appends key number `key` to the n rows that the token attends to. */
 static int
 take_row(v4_reference *r, const v4_place *p, v4_key_kind kind, uint32_t key,
 	 uint32_t *n)
@@ -155,8 +155,8 @@ take_row(v4_reference *r, const v4_place *p, v4_key_kind kind, uint32_t key,
 	return 1;
 }
 
-/* The window, then the selection or all whole groups. Returns the number, or
- * -1 if a key is not what it has to be. */
+/* The window, then the selection or all complete groups. Returns the number of
+ * keys, or -1 if a key is wrong. */
 static int64_t
 take_rows(v4_reference *r, const v4_place *p)
 {
@@ -212,7 +212,8 @@ check_attention(v4_reference *r, const v4_place *p)
 	}
 }
 
-/* One of z: half a bf16 step, and what the contract's f32 sums may be off. */
+/* The error of one value of z: half a bf16 step, and the bound on the f32 sums.
+ */
 static void
 check_z(v4_reference *r, const v4_place *p, uint32_t g, uint32_t column)
 {
@@ -248,7 +249,7 @@ check_z(v4_reference *r, const v4_place *p, uint32_t g, uint32_t column)
 		differ(r, p, "z", row, got, sum);
 }
 
-/* The reference quantises what the library attended to. */
+/* The reference quantises the library's own results of attention. */
 static void
 check_output(v4_reference *r, const v4_place *p)
 {

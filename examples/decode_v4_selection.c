@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The top-k of a layer of ratio 4 against scores in double. Which of two keys
- * is better is the library's choice where an f32 sum cannot tell; but columns
- * of a table may name one page, and keys of one slot score the same: of those
- * the ones with the lower numbers have to be taken.
+ * The top-k of a layer of ratio 4 against scores in double. Where an f32 sum
+ * cannot tell which of two keys is better, the library may take either. But
+ * columns of a table may name one page, and keys of one slot have the same
+ * score: of those the ones with the lower numbers must be taken.
  */
 #include <math.h>
 #include <string.h>
@@ -100,7 +100,7 @@ make_query(v4_selection *s, const v4_place *p)
 		       s->work.q_values, s->work.q_weights);
 }
 
-/* Of keys in one slot none is left out before one that is taken. */
+/* Among keys of one slot, no key is left out before one that is taken. */
 static int
 check_equal_keys(v4_selection *s, const int32_t *taken, uint32_t k, uint32_t n,
 		 ref_miss *miss)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The numbers that stand for what a model computes: a function of (seed, layer,
- * kind, request, position, draft), so that a check can compute any token's
- * values again, however long ago it was written. A rejected draft has other
- * values than the token that takes its place; a key that was not overwritten
+ * The numbers that stand for a model's results: a function of (seed, layer,
+ * kind, request, position, draft), so a check can compute the values of any
+ * token again, however long ago they were written. A rejected draft has other
+ * values than the token that takes its place, so a key that was not overwritten
  * would show.
  */
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See device.h. The driver's functions are declared here as far as they are
- * called; an error ends the program with the function's name and code.
+ * See device.h. Declares the driver functions that it calls. An error ends the
+ * program with the function's name and code.
  */
 #include "examples/device.h"
 

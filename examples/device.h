@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the examples run: on the CPU, or on a CUDA device, whose driver is
- * opened by dlopen, so that one program starts everywhere. Memory of a step's
- * tensors is such that both sides read it at one address; what only the device
- * touches is its own memory.
+ * The device that the examples run on: the CPU, or a CUDA device, whose driver
+ * is opened by dlopen, so that one program starts everywhere. Both sides read
+ * the memory of a step's tensors at the same address. Memory that only the
+ * device touches is its own.
  */
 #ifndef EXAMPLES_DEVICE_H
 #define EXAMPLES_DEVICE_H
@@ -14,8 +14,8 @@
 #include "spmla/v4.h"
 
 /* Finds a backend by name, "cpu" or "cuda", and makes a context of the device,
- * a stream, and what branches need. Returns NULL, after a line on stderr, where
- * there is none. */
+ * a stream, and the streams and events of branches. Returns NULL, after a line
+ * on stderr, where there is none. */
 const spmla_backend *device_open(const char *program, const char *name);
 void device_close(void);
 
@@ -23,7 +23,7 @@ void device_close(void);
 const spmla_native *device_native(void);
 spmla_stream device_stream(void);
 
-/* For the side chains of a layer of V4; NULL on the CPU, which has none. */
+/* For the branches of a V4 layer; NULL on the CPU, which has none. */
 const spmla_v4_branches *device_branches(void);
 
 /* Memory that both sides read and write; NULL if there is none. */
@@ -32,10 +32,11 @@ void *device_shared(uint64_t bytes);
 void *device_own(uint64_t bytes);
 void device_free_all(void);
 
-/* From and to any of both, and host memory; after what was enqueued. */
+/* Copies between any two of shared, own and host memory, after the work
+ * enqueued before. */
 void device_copy(void *to, const void *from, uint64_t bytes);
 
-/* Waits for all that was enqueued. */
+/* Waits for all enqueued work. */
 void device_wait(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan of a model, from the options. V4's is made twice: what pages a row
- * of each table takes is known when its columns are, which the plan says.
+ * The plan of a model, from the options. V4's is made twice: the first plan
+ * gives the columns of each table, from which the pages of each pool follow.
  */
 #include "examples/options.h"
 
@@ -63,8 +63,8 @@ least_of(uint64_t a, uint64_t b)
 	return (uint32_t)(a < b ? a : b);
 }
 
-/* Room for steps of prompts, with logits for some of their tokens at a time;
- * and a bucket for the end of a prompt beside what is decoded. */
+/* Room for steps of prompts, with logits for some of their tokens at a time,
+ * and a bucket for the end of a prompt beside decode. */
 static void
 add_prefill(const model_options *m, spmla_config *config)
 {
@@ -109,7 +109,7 @@ set_buckets(const model_options *m, spmla_config *config)
 	}
 }
 
-/* What all models have. */
+/* The fields of all models. */
 static void
 set_config(const model_options *m, spmla_config *config)
 {
@@ -204,8 +204,8 @@ set_v4(const model_options *m, spmla_config *config)
 	config->max_graph_nodes = config->bucket_count * (13 * m->layers + 8);
 }
 
-/* What of a table a step may bring: pages that requests grow by, the end of
- * one prompt, and a page or two in between. */
+/* The pages that a step may bring for a table: pages that requests grow by, the
+ * end of one prompt, and a page or two in between. */
 static uint32_t
 update_pages(const model_options *m, uint32_t page_tokens)
 {
@@ -213,15 +213,15 @@ update_pages(const model_options *m, uint32_t page_tokens)
 	       m->prefill / page_tokens;
 }
 
-/* Columns of a row that are given. */
+/* Columns of a row that are given at the join. */
 static uint32_t
 given_pages(const model_options *m, const spmla_table_config *g)
 {
 	return g->ring_columns ? 0 : m->start / g->page_tokens;
 }
 
-/* Pools for half of all that requests could fill, and one request at least, or
- * it would wait for ever; where columns come round, for all. */
+/* Pools for half of what all requests could fill, but for one request at least,
+ * or it would wait for ever; for ring tables, pools for all. */
 static void
 size_v4(const model_options *m, spmla_config *config, const spmla_plan *first)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the examples share: the command line as a table, the config options of
- * a model, and the plan that is made of them.
+ * Shared by the examples: the command line as a table, the config options of a
+ * model, and the plan made of them.
  */
 #ifndef EXAMPLES_OPTIONS_H
 #define EXAMPLES_OPTIONS_H
@@ -11,7 +11,7 @@
 
 #include "spmla/spmla.h"
 
-/* One option. One of text, number and wide is set: where the value goes. */
+/* One option. One of text, number and wide is set, and receives the value. */
 typedef struct option {
 	const char *name; /* "--steps" */
 	const char *help;
@@ -23,18 +23,18 @@ typedef struct option {
 
 enum { OPTIONS_GO = 0, OPTIONS_HELP = 1, OPTIONS_BAD = 2, OPTIONS_MAX = 32 };
 
-/* Reads "--name value" and "--name=value". A bad one gives one line on stderr
- * that names it, and OPTIONS_BAD, which is the exit status to end with. */
+/* Reads "--name value" and "--name=value". A bad option gives one line on
+ * stderr that names it, and OPTIONS_BAD, the exit status. */
 int options_parse(const char *program, const option *options, uint32_t count,
 		  int argc, char **argv);
 
-/* The value of an option that the defaults of others depend on, before they
- * are parsed; `otherwise` if it is not given. */
+/* The value of an option on which the defaults of others depend, before
+ * parsing; `otherwise` if it is not given. */
 const char *options_text(int argc, char **argv, const char *name,
 			 const char *otherwise);
 
-/* Relative paths mean the folder that `bazel run` was called in. Returns 0 if
- * the result does not fit. */
+/* Resolves relative paths against the folder in which `bazel run` was called.
+ * Returns 0 if the result does not fit. */
 int path_resolve(const char *path, char *out, size_t capacity);
 
 typedef struct model_options {
@@ -43,7 +43,7 @@ typedef struct model_options {
 	/* V4: preset, own, linear or device; fp8 or mxfp4. */
 	const char *tables;
 	const char *index;
-	uint32_t layers; /* whose page pools are planned */
+	uint32_t layers; /* layers whose page pools are planned */
 	uint32_t heads;
 	uint32_t index_heads;
 	uint32_t topk;
@@ -51,18 +51,18 @@ typedef struct model_options {
 	uint32_t max_context;
 	uint32_t next_n;
 	uint32_t page_tokens; /* V4: of compressed keys */
-	/* 0: half of what all requests could fill; V4: of each pool of linear
-	 * tables 0. */
+	/* Pages of the pool; V4: of each pool of a linear table. 0: half of
+	 * what all requests could fill. */
 	uint32_t pool_pages;
-	uint32_t prefill;    /* query tokens of a prefill step, V4: of prompts
-	                       * in a step; 0: none */
+	/* query tokens of a prefill step; V4: prompt tokens of a step; 0: none
+	 */
+	uint32_t prefill;
 	const char *prompts; /* V4: captured or eager */
 	uint32_t start;      /* V4: tokens that a request has when it joins */
 } model_options;
 
-/* MODEL_TAIL_TOKENS: the most of a prompt that a mixed step takes.
- * MODEL_GIVEN_PAGES: pages of a pool that stand for all that requests have when
- * they join. */
+/* MODEL_TAIL_TOKENS: most prompt tokens of a mixed step. MODEL_GIVEN_PAGES:
+ * pages of a pool that stand for all that requests have when they join. */
 enum {
 	MODEL_OPTION_COUNT = 16,
 	MODEL_MAX_NEXT_N = 16,
@@ -73,13 +73,13 @@ enum {
 /* Writes MODEL_OPTION_COUNT rows. The values of m are the defaults. */
 void model_options_list(model_options *m, option *list);
 
-/* What a layer of V4 sees besides its window: 1 (nothing), 4 or 128. */
+/* The ratio of a V4 layer: 1 (window only), 4 or 128. */
 uint32_t model_v4_ratio(uint32_t layer);
 
-/* Fills in pool_pages and makes the plan: buckets of 1, 2, 4, .. requests, and
- * with prefill one more for steps that decode and take in the end of a prompt,
- * and room for steps of prompts. On an error: one line on stderr and
- * OPTIONS_BAD. */
+/* Fills in pool_pages and makes the plan: buckets of 1, 2, 4, .. requests. With
+ * prefill there is one more bucket, for steps that decode and take in the end
+ * of a prompt, and room for steps of prompts. On an error: one line on stderr
+ * and OPTIONS_BAD. */
 int model_options_plan(const char *program, model_options *m,
 		       const spmla_backend **backend, spmla_plan *plan);
 

@@ -163,14 +163,14 @@ runs "the plan of V4-Pro, a million tokens of each of 64 requests" 0 \
 	'^DEVICE +OUTPUT .* OUTPUT_O ' '^DEVICE +INDEX +[0-9]+ +67108864 ' \
 	'^peak +OUTPUT' -- "$map" --model v4-pro --svg "$tmp/v4.svg"
 grep -q '</svg>' "$tmp/v4.svg" || fail "the picture of V4 is not complete"
-# README.md has all of its buffers and their bytes.
+# docs/arena.md has all of its buffers and their bytes.
 "$map" --model v4-pro | sed -nE \
 	's/^(HOST|PINNED|DEVICE|CACHE) +[A-Z]+ +[0-9]+ +([0-9]+) +([A-Z0-9_]+) .*/\3 \2/p' |
 	sort >"$tmp/buffers"
-grep -E '^\| (HOST|PINNED|DEVICE|CACHE) \|' README.md |
+grep -E '^\| (HOST|PINNED|DEVICE|CACHE) \|' docs/arena.md |
 	grep -oE '[A-Z0-9_]+ [0-9]+' | sort >"$tmp/told"
 [ -s "$tmp/told" ] && cmp -s "$tmp/buffers" "$tmp/told" ||
-	fail "README.md has another arena of V4-Pro"
+	fail "docs/arena.md has another arena of V4-Pro"
 runs "a picture that cannot be written" 2 '^arena_map: --svg: cannot' -- \
 	"$map" --svg "$tmp/none/arena.svg"
 runs "a bad option of arena_map" 2 '^arena_map: --topk: "-1" is not' -- \

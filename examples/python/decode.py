@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Decodes a batch of growing requests by replaying captured steps, checks the
-last step against plain attention over the selected keys, and draws how long
-each step took.
+last step against plain attention over the selected keys, and draws the time of
+each step.
 
     decode.py [--steps N] [--rows N] [--svg FILE]
 
-The tensors are random numbers, where an engine's kernels would write. On the
-CPU.
+The tensors are random numbers; in an engine, kernels would write them. It runs
+on the CPU.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def of_bf16(bits: np.ndarray) -> np.ndarray:
 
 
 class Engine:
-    """One layer of V3.2 with bf16 rows, and a graph a bucket: 1, 2, 4, ..
-    rows."""
+    """One layer of V3.2 with bf16 rows, and one graph per bucket of 1, 2, 4,
+    .. rows."""
 
     def __init__(self, rows: int, longest: int) -> None:
         columns = -(-longest // PAGE)
@@ -83,7 +83,7 @@ class Engine:
                 spmla.v32.attn(self.context, layer, shape)
 
     def write(self, random: np.random.Generator, tokens: int) -> None:
-        """What the engine's kernels do: new tensors, in place."""
+        """Stands for the engine's kernels: writes new tensors in place."""
         for name, tensor in self.tensors.items():
             if name != "out":
                 values = random.standard_normal(tensor[:tokens].shape)

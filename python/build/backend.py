@@ -1,9 +1,9 @@
 """Makes the wheel: `make`, then libspmla.so beside the modules of
 python/spmla.
 
-Needs nothing but Python, make and a C compiler. SPMLA_MAKE is more for make's
-command line: SPMLA_MAKE="CUDA=0" leaves the kernels for CUDA out, which take
-some minutes, NVCC=FILE names the compiler for them.
+Needs only Python, make and a C compiler. SPMLA_MAKE is appended to make's
+command line: SPMLA_MAKE="CUDA=0" leaves out the CUDA kernels, which take some
+minutes; NVCC=FILE names their compiler.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Arrays of other libraries, as pointers, shapes and strides.
 
-What goes in: NumPy arrays; anything with ``data_ptr()`` (PyTorch),
-``__cuda_array_interface__`` or ``__dlpack__``. What comes out is of the
-caller's library if that is NumPy or PyTorch, else a `DeviceArray`.
+Inputs: NumPy arrays; anything with ``data_ptr()`` (PyTorch),
+``__cuda_array_interface__`` or ``__dlpack__``. Outputs belong to the caller's
+library if that is NumPy or PyTorch; otherwise they are a `DeviceArray`.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _of_interface(
 
 
 def view(array: Any) -> View:
-    """Where `array` lies, whatever its library."""
+    """The pointer, shape and strides of `array`, whatever its library."""
     if isinstance(array, View):
         return array
     if isinstance(array, np.ndarray):
@@ -216,8 +216,8 @@ _TORCH_NAMES = {
 def make(
     like: Any, shape: Sequence[int], dtype: str, fill: float | None = None
 ) -> Any:
-    """A new array of `like`'s library and device. dtype: "f4", "i4", "bf16"
-    (that of `like` itself where its library has none)."""
+    """A new array of `like`'s library and device. dtype: "f4", "i4" or "bf16"
+    (the dtype of `like` where its library has no bf16)."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
         kind = getattr(torch, _TORCH_NAMES[dtype])
@@ -251,12 +251,12 @@ def cut(array: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
 
 
 def ints(like: Any, host: np.ndarray) -> Any:
-    """A host array of integers, where `like` is."""
+    """Moves a host array of integers to the device of `like`."""
     return host if view(like).device == CPU else DeviceArray.of(host)
 
 
 def to_host(array: Any) -> np.ndarray:
-    """The values of an int32 array; waits for the device if they are there."""
+    """The values of an int32 array; waits for the device if it lies there."""
     known = view(array)
     flat = np.empty(
         1 + sum((n - 1) * s for n, s in zip(known.shape, known.strides)), "i4"
@@ -273,9 +273,9 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def compute(like: Any, how: Any, *arrays: Any) -> Any:
-    """how(xp, *arrays), integer arithmetic on int32 arrays: by PyTorch where
-    they are its tensors, so in stream order; else by NumPy on the host, for
-    which a device is waited for."""
+    """how(xp, *arrays), integer arithmetic on int32 arrays. PyTorch does it
+    for its own tensors, in stream order. Otherwise NumPy does it on the host,
+    after waiting for the device."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
         return how(torch, *arrays).contiguous()
@@ -285,7 +285,8 @@ def compute(like: Any, how: Any, *arrays: Any) -> Any:
 
 
 def beside(array: Any) -> dict[str, Any]:
-    """What PyTorch's constructors want to put an array beside this one."""
+    """The arguments with which PyTorch's constructors put an array beside this
+    one."""
     return {"device": array.device} if hasattr(array, "is_cuda") else {}
 
 

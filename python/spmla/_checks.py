@@ -1,4 +1,4 @@
-"""What the functions of the peers ask of their arrays."""
+"""Checks of the arrays that the peers' functions take."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def array(
     dtypes: tuple[str, ...],
     like: View | None = None,
 ) -> View:
-    """The array, if it has these dimensions and one of these types, with more
-    than one element its last dimension in a row, on the device of `like`."""
+    """The array, if it has these dimensions and one of these types, lies on
+    the device of `like`, and its last dimension is contiguous."""
     known = view(value)
     if len(known.shape) != dims:
         raise ValueError(f"{name}: {len(known.shape)} dimensions, want {dims}")
@@ -36,7 +36,7 @@ def array(
 
 
 def beside(name: str, known: View, like: View | None) -> None:
-    """They are on one device."""
+    """Both are on one device."""
     if like is not None and (known.device, known.ordinal) != (
         like.device,
         like.ordinal,
@@ -47,7 +47,7 @@ def beside(name: str, known: View, like: View | None) -> None:
 def flat(
     name: str, value: Any, count: int, dtypes: tuple[str, ...], like: View
 ) -> View:
-    """The array, if it is so many elements without gaps, of any shape."""
+    """The array, if it has `count` elements without gaps, of any shape."""
     known = view(value)
     if known.dtype not in dtypes or math.prod(known.shape) != count:
         raise ValueError(
@@ -62,13 +62,13 @@ def flat(
 def optional(
     name: str, value: Any, count: int, dtypes: tuple[str, ...], like: View
 ) -> int | None:
-    """The pointer of such an array that may be left out."""
+    """The pointer of such an array, which may be None."""
     return None if value is None else flat(name, value, count, dtypes, like).ptr
 
 
 def rows(name: str, known: View) -> int:
-    """The stride of the first two dimensions as one: [b, s, ..] as [b * s,
-    ..]."""
+    """The stride of the first two dimensions taken as one: [b, s, ..] as [b *
+    s, ..]."""
     b, s = known.shape[:2]
     if b > 1 and s > 1 and known.strides[0] != s * known.strides[1]:
         raise ValueError(f"{name}: the first two dimensions are not contiguous")

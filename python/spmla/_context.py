@@ -1,7 +1,7 @@
 """Contexts: a plan, its memory, and the library's state in it.
 
 `operations` is the one place that knows how to call an operation without a
-model: today it takes a context, and that a plan.
+model: it makes a context, which needs a plan.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def config(
     flags: str = "",
     **fields: Any,
 ) -> n.Config:
-    """A config: the model's preset, then what is given. `buckets` are (tokens,
-    requests, next_n[, max_live_context]), `groups` tables by their fields, all
-    other names are those of spmla_config."""
+    """A config: the model's preset, overridden by the arguments. `buckets` are
+    (tokens, requests, next_n[, max_live_context]), `groups` are tables of
+    fields, and all other names are those of spmla_config."""
     made = n.Config()
     n.check(n.lib.spmla_config_preset(byref(made), n.MODELS[model]))
     shapes = [n.Shape(*bucket) for bucket in buckets]
@@ -51,8 +51,8 @@ def config(
 class Context:
     """One timeline of steps, or of operations, on one device.
 
-    Its memory is allocated here, once. A context is used by one thread at a
-    time; calls from several wait for each other.
+    Its memory is allocated here, once. One thread at a time uses a context;
+    calls from several threads wait for each other.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Context:
         return place.ptr
 
     def call(self, function: Any, *args: Any) -> None:
-        """function(ctx, *args), and its error raised."""
+        """Calls function(ctx, *args) and raises its error."""
         with self._lock:
             status = function(self._handle, *args)
             if status != 0:
@@ -116,7 +116,7 @@ class Context:
 
     @property
     def default_stream(self) -> int | None:
-        """Where calls go that name no stream."""
+        """The stream of calls that name none."""
         return None if self._cpu else _driver.default_stream()
 
     def view(self, buf: int, dtype: Any = np.uint8) -> np.ndarray[Any, Any]:
@@ -136,18 +136,18 @@ class Context:
         return made
 
     def status(self) -> tuple[int, str, int]:
-        """How many rows were skipped for bad data; of the first its fault and
-        its row. No waiting."""
+        """The number of reports of bad data, then the fault and the row of the
+        first. Does not wait."""
         read = n.DeviceStatus()
         self.call(n.lib.spmla_status_read, byref(read))
         return read.count, n.lib.spmla_fault_name(read.fault).decode(), read.row
 
     def clear_status(self) -> None:
-        """Forgets it. The device has nothing to do."""
+        """Clears the status. The device must be idle."""
         self.call(n.lib.spmla_status_clear)
 
     def close(self) -> None:
-        """Ends the context; the device has nothing to do. A second call does
+        """Ends the context. The device must be idle. A second call does
         nothing."""
         if self._handle:
             if not self._cpu:
@@ -168,8 +168,8 @@ _making = threading.Lock()
 
 
 def operations(device: str, index: int = 0) -> Context:
-    """The context that operations without a model run in: made once a device,
-    with room for as many heads as any operation takes."""
+    """The context of operations without a model. There is one per device, with
+    room for as many heads as any operation takes."""
     with _making:
         key = (device, index)
         if key not in _contexts:

@@ -1,8 +1,7 @@
-"""The little of the CUDA driver that is needed beside SpMLA: memory and
-copies.
+"""The part of the CUDA driver that is needed beside SpMLA: memory and copies.
 
-SpMLA takes no NULL stream, since that waits for all others. Who has none of
-his own gets one here, and waits for it by `synchronize`, as every copy does.
+SpMLA refuses the NULL stream, which waits for all others. Callers without a
+stream get one here, and wait for it by `synchronize`, as every copy does.
 """
 
 from __future__ import annotations
@@ -84,8 +83,8 @@ def synchronize() -> None:
 
 
 class Memory:
-    """Bytes of the device, or page-locked ones of the host; given back with
-    the object."""
+    """Bytes of the device, or page-locked bytes of the host; freed with the
+    object."""
 
     def __init__(self, bytes_: int, pinned: bool = False) -> None:
         use_device()

@@ -1,5 +1,5 @@
-"""libspmla.so as the headers declare it. python/tests compares each structure
-with the C compiler's."""
+"""libspmla.so, declared as in the headers. python/tests compares each
+structure with the C compiler's."""
 
 from __future__ import annotations
 
@@ -376,7 +376,8 @@ class Error(RuntimeError):
 
 
 class RingFull(Error):
-    """No free slot: wait for a step, then write again. Nothing was written."""
+    """No free slot: wait until a step has run, then write again. Nothing was
+    written."""
 
 
 def _find() -> str:
@@ -462,13 +463,13 @@ BACKENDS = {
 
 
 def version() -> str:
-    """Of the library: "0.1.0"."""
+    """The library's version, "0.1.0"."""
     text: bytes = lib.spmla_version_string()
     return text.decode()
 
 
 def check(status: int, diag: Diag | None = None) -> None:
-    """Raises what a call that gave `status` says."""
+    """Raises the error of a call that returned `status`."""
     if status == 0:
         return
     name = lib.spmla_status_name(status).decode()

@@ -36,8 +36,8 @@ _constants: dict[tuple[Any, ...], Any] = {}
 
 
 def _constant(like: Any, known: View, how: str, rows: int, by: int) -> View:
-    """[rows] of row // by, int32, or row * by, int64; kept, as graphs that
-    were captured keep its address."""
+    """[rows] of row // by, int32, or row * by, int64. Kept, because captured
+    graphs contain its address."""
     key = (known.device, known.ordinal, how, rows, by)
     if key not in _constants:
         row = np.arange(rows, dtype=np.int64)
@@ -49,7 +49,8 @@ def _constant(like: Any, known: View, how: str, rows: int, by: int) -> View:
 def _token_lens(
     name: str, like: Any, lens: Any, tokens: int, next_n: int
 ) -> View:
-    """A length for each token: given, or by that of the request's last."""
+    """A length for each token: as given, or from the length of the request's
+    last token."""
     each = len(view(lens).shape) == 2
     count = tokens if each else tokens // next_n
     known = checks.flat(name, lens, count, checks.INT32, view(like))
@@ -76,12 +77,12 @@ def fp8_mqa_logits(
     *,
     stream: int | None = None,
 ) -> Any:
-    """Scores of keys that lie in a row: logits[m, n] = scale[n] * sum over
+    """Scores of dense keys: logits[m, n] = scale[n] * sum over
     heads of relu(q[m, h] . k[n]) * weights[m, h], for start[m] <= n < end[m].
 
     q is [m, heads, 128], kv the keys [n, 128] and their scales float32 [n],
-    weights float32 [m, heads], the starts and ends int32 [m]. With
-    clean_logits all other columns are -inf, without they are not written; with
+    weights float32 [m, heads], the starts and ends int32 [m]. All other
+    columns are -inf with clean_logits and not written without. With
     max_seqlen_k (not clean) column c is key start[m] + c. Returns float32 [m,
     n] or [m, max_seqlen_k]; the stride of its rows is larger.
     """
@@ -143,9 +144,9 @@ def get_paged_mqa_logits_metadata(
     *,
     stream: int | None = None,
 ) -> Any:
-    """How DeepGEMM's kernel shares the scores of a batch among SMs, int32
-    [num_sms + 1, 2]: by the rule of sm_100 on such a device, else by that of
-    sm_90. `fp8_paged_mqa_logits` of this module needs none."""
+    """DeepGEMM's schedule of a batch's scores over SMs, int32 [num_sms + 1,
+    2], by the rule of sm_100 on such a device, else of sm_90.
+    `fp8_paged_mqa_logits` of this module does not need it."""
     known = view(context_lens)
     next_n = known.shape[1] if len(known.shape) == 2 else 1
     batch = known.shape[0]
@@ -188,15 +189,16 @@ def fp8_paged_mqa_logits(
     stream: int | None = None,
 ) -> Any:
     """Scores of keys in pages: logits[b * next_n + j, p] for the positions p <
-    context_lens[b, j], as `fp8_mqa_logits` has them.
+    context_lens[b, j], as in `fp8_mqa_logits`.
 
-    q is [b, next_n, heads, 128], kv_cache uint8 [pages, rows, 1, 132] (of a
+    q is [b, next_n, heads, 128], kv_cache uint8 [pages, rows, 1, 132] (in a
     page all keys, then all scales), weights float32 [b * next_n, heads],
-    context_lens int32 [b, next_n], or [b] of each request's last token, none
-    of them more than max_context_len (checked on the CPU only: a longer row
-    runs into the next one); block_table int32 [b, columns]. Columns past a
-    length are not written, or -inf with clean_logits. schedule_meta and
-    indices are not looked at. Returns float32 [b * next_n, max_context_len];
+    context_lens int32 [b, next_n], or [b] for each request's last token,
+    block_table int32 [b, columns]. No length may exceed max_context_len; only
+    the CPU checks that, elsewhere a longer row runs into the next
+    one. Columns past a length are -inf with clean_logits and not written
+    without. schedule_meta and indices are
+    ignored. Returns float32 [b * next_n, max_context_len];
     the stride of its rows is larger.
     """
     known = checks.array("q", q, 4, checks.E4M3)

@@ -2,9 +2,9 @@
 
     from spmla.flash_mla import flash_mla_with_kvcache, get_mla_metadata
 
-Everything is bf16 in and out, heads are 1..256, top-k any number. Where
-FlashMLA leaves a result undefined there is one here: an index outside of the
-cache does not count. `stream` is a CUstream; left out, it is PyTorch's current
+Queries and results are bf16, heads are 1..256, top-k is any number. A result
+that FlashMLA leaves undefined is defined here: an index outside the cache does
+not count. `stream` is a CUstream; left out, it is PyTorch's current
 one.
 """
 
@@ -29,15 +29,15 @@ _LAYOUTS = {
 
 @dataclasses.dataclass
 class FlashMLASchedMeta:
-    """What `get_mla_metadata` gives. Nothing is kept in it: a token's keys are
+    """The result of `get_mla_metadata`. It holds nothing: a token's keys are
     not split, so a call depends on no other."""
 
 
 def get_mla_metadata(
     *args: Any, **kwargs: Any
 ) -> tuple[FlashMLASchedMeta, None]:
-    """The first argument that `flash_mla_with_kvcache` wants behind
-    head_dim_v. Arguments are taken and not looked at."""
+    """The tile_scheduler_metadata argument of `flash_mla_with_kvcache`.
+    Ignores its own arguments."""
     return FlashMLASchedMeta(), None
 
 
@@ -57,7 +57,7 @@ def _cache(name: str, value: Any, dim: int, like: View) -> n.Cache:
 
 
 def _token_lens(name: str, q: Any, lens: Any) -> Any:
-    """One length a batch element as one a token."""
+    """Expands one length per batch element to one per token."""
     b, per = q.shape[:2]
     if lens is None or per == 1:
         return lens
@@ -95,9 +95,8 @@ def flash_mla_with_kvcache(
     q is [b, s_q, heads, 576] with rows of 656 bytes (or 576 bf16), or [b, s_q,
     heads, 512] with V4's rows of 584, which may be of two caches; k_cache is
     [pages, rows, 1, ..], indices int32 [b, s_q, topk], -1 for none,
-    topk_length int32 [b], attn_sink float32 [heads]. Dense attention
-    (`indices` left out) is none of SpMLA's; block_table and cache_seqlens are
-    not looked at.
+    topk_length int32 [b], attn_sink float32 [heads]. Dense attention (no
+    `indices`) is not supported; block_table and cache_seqlens are ignored.
 
     Returns out [b, s_q, heads, 512] and lse float32 [b, heads, s_q], natural,
     +inf for a query without keys.
@@ -186,7 +185,7 @@ def flash_mla_sparse_fwd(
     attn_sink float32 [heads].
 
     Returns out [s_q, heads, 512], max_logits and lse, float32 [s_q, heads],
-    natural; of a query without keys 0, -inf and +inf.
+    natural; for a query without keys 0, -inf and +inf.
     """
     if d_v != _DIM_V:
         raise ValueError(f"d_v: {d_v}, want {_DIM_V}")

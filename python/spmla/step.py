@@ -1,4 +1,4 @@
-"""Steps by records: one captured graph a bucket, replayed with what changed.
+"""Steps as records: one captured graph per bucket, replayed with what changed.
 
     context = Context(config("v32", buckets=[(4, 4, 1)], ...))
     layer = v32.layer(context, 0, q=q, out=out, ...)
@@ -24,8 +24,8 @@ from ._context import Context
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A row of a step: query tokens, and the length with them. A row that
-    joins forgets the pages that it had."""
+    """A row of a step: its query tokens, and its length with them. A row that
+    joins forgets its old pages."""
 
     row: int
     query: int
@@ -53,12 +53,14 @@ class Ticket:
 
 
 class StepRing:
-    """The replay contract: write, then launch, one for one and in order.
+    """The replay contract: write, then launch; one launch per record, in
+    order.
 
-    What breaks it is refused and changes nothing: another ticket than the next
+    A call that breaks it is refused and changes nothing: another ticket than
+    the next
     one (Error, "SPMLA_E_TICKET"), a full ring (RingFull), a step that no
     bucket takes (Error, "SPMLA_E_RECORD"). Bad data on the device gives empty
-    rows, and shows in Context.status().
+    rows and shows in Context.status().
     """
 
     def __init__(self, context: Context, stream: int | None = None) -> None:
@@ -68,8 +70,8 @@ class StepRing:
 
     @contextlib.contextmanager
     def capture(self, bucket: int) -> Iterator[n.Shape]:
-        """Records what the block enqueues, behind a prologue, as the graph of
-        a bucket; yields the bucket's shape."""
+        """Captures a prologue and what the `with` block enqueues as the graph
+        of a bucket; yields the bucket's shape."""
         context, lib = self._context, n.lib
         shape = context.plan.config.buckets[bucket]
         context.call(lib.spmla_graph_begin, self._stream)
@@ -130,23 +132,23 @@ class StepRing:
         )
 
     def launched(self, ticket: Ticket) -> None:
-        """Tells that the caller has launched it, with a graph of its own."""
+        """Tells that the caller launched the ticket with a graph of its
+        own."""
         self._context.call(n.lib.spmla_step_launched, ticket.number)
 
     def undo(self, ticket: Ticket) -> None:
-        """Takes the last ticket back, which was not launched; its stores were
+        """Takes back the last ticket, if it was not launched. Its stores were
         not applied."""
         self._context.call(n.lib.spmla_step_undo, ticket.number)
 
     def resync(self) -> None:
-        """Drops all records that were not consumed, after the stream was
-        drained."""
+        """Drops all records that were not consumed. Drain the stream first."""
         self._context.call(n.lib.spmla_step_resync)
 
     def step(
         self, requests: Sequence[Request], stores: Sequence[Store] = ()
     ) -> Ticket:
-        """write and replay; if the launch is refused, the record is taken
+        """Writes and replays. If the launch is refused, takes the record
         back."""
         ticket = self.write(requests, stores)
         try:

@@ -14,8 +14,8 @@ BUF_KV_CACHE, BUF_INDEX_CACHE = 70, 71
 
 def layer(context: Context, number: int, **fields: Any) -> n.V32Layer:
     """A layer over the context's own pools. Fields are those of
-    spmla_v32_layer: arrays, with the strides that they have, and numbers. The
-    caller keeps the arrays, as their addresses are in every capture."""
+    spmla_v32_layer: arrays, which bring their strides, and numbers. The caller
+    keeps the arrays alive, because captures contain their addresses."""
     made = n.V32Layer(
         kv=context.cache(BUF_KV_CACHE, number),
         index=context.cache(BUF_INDEX_CACHE, number),

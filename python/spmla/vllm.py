@@ -1,4 +1,4 @@
-"""Top-k a row with the names and arguments of vLLM's operations.
+"""Top-k per row with the names and arguments of vLLM's operations.
 
     from spmla.vllm import top_k_per_row_decode
 
@@ -64,8 +64,8 @@ def top_k_per_row_prefill(
     stream: int | None = None,
 ) -> None:
     """The topk largest of logits[r, row_starts[r]:row_ends[r]], as positions
-    from row_starts[r] on, then -1, into indices int32 [num_rows, topk]. Of a
-    row of no more than topk the logits are not read."""
+    from row_starts[r] on, then -1, into indices int32 [num_rows, topk]. The
+    logits of a row with at most topk elements are not read."""
     known = checks.array("logits", logits, 2, checks.F32)
     _strides(known, stride0, stride1)
     for name, value in (("row_starts", row_starts), ("row_ends", row_ends)):
@@ -97,9 +97,9 @@ def top_k_per_row_decode(
     *,
     stream: int | None = None,
 ) -> None:
-    """As `top_k_per_row_prefill`, of rows that begin at 0. seq_lens is int32
-    [num_rows / next_n], the length of each request's last token, or [num_rows
-    / next_n, next_n], of each token."""
+    """As `top_k_per_row_prefill`, for rows that begin at 0. seq_lens is int32:
+    [num_rows / next_n] has the length of each request's last token, [num_rows
+    / next_n, next_n] that of each token."""
     known = checks.array("logits", logits, 2, checks.F32)
     _strides(known, stride0, stride1)
     if num_rows % next_n:
