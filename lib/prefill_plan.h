@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a batch with prompts in it is cut up: which requests are decoded, how
- * many prompts share a workspace, how many index queries share a buffer of
- * logits. Host only and pure: no context, no device, no memory but the
- * caller's.
+ * Splits batches that contain prompts: which requests are decoded, how many
+ * prompts share a workspace, how many index queries share a buffer of logits.
+ * All functions run on the host and are pure: no context, no device, no memory
+ * but the caller's.
  *
- * Lengths are uint32_t, one an element a request, in the batch's order: decodes
- * first, then extensions, then prompts. Results go to arrays of `capacity`
- * elements; a result that needs more is E_SPACE (diag: want = what is needed).
- * A call that fails writes nothing but the diag, which may be NULL.
+ * Lengths are uint32_t, one per request, in batch order: decodes first, then
+ * extensions, then prompts. Results go to arrays of `capacity` elements. If a
+ * result needs more, the call fails with E_SPACE and the diag's `want` is the
+ * number needed. A call that fails writes only the diag, which may be NULL.
  */
 #ifndef SPMLA_PREFILL_PLAN_H
 #define SPMLA_PREFILL_PLAN_H
@@ -47,15 +47,17 @@ typedef struct spmla_batch_split {
 		(uint32_t)sizeof(spmla_batch_split), 0, 0, 0, 0, 0 \
 	}
 
-/* Where the prefills of a batch begin. A query of at most `threshold` tokens is
- * a decode. `tokens` may count padding: at least the sum of query_lens.
- *  1. No query is longer than threshold, and uniform lengths are not required
- *     or threshold <= 1: all are decodes.
- *  2. The first query is longer: all are prefills.
- *  3. Uniform: if every length is that of the first or 0, all are decodes (then
- *     tokens has to be requests * that length: E_RANGE); else a length other
- *     than the first is a prefill. Not uniform: a longer one is.
- *  4. From the first prefill on, all are prefills, short ones too.
+/* Finds where the prefills of a batch begin. A query of at most `threshold`
+ * tokens is a decode. `tokens` may count padding; it is at least the sum of
+ * query_lens.
+ * 1. If no query is longer than threshold, and uniform lengths are not required
+ *    or threshold <= 1, all are decodes.
+ * 2. Otherwise, if the first query is longer than threshold, all are prefills.
+ * 3. Otherwise, if uniform lengths are required: if every length is 0 or that
+ *    of the first, all are decodes (tokens must then be requests * that length:
+ *    E_RANGE), else a request of another length is a prefill. If they are not
+ *    required, a query longer than threshold is a prefill.
+ * 4. All requests behind the first prefill are prefills too, also short ones.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_OVERFLOW if the sum of query_lens
  * does not fit 32 bits.
  * Source: vLLM split_decodes_and_prefills. */
@@ -65,26 +67,28 @@ spmla_split_decodes_and_prefills(const uint32_t *query_lens, uint32_t requests,
 				 uint32_t uniform, spmla_batch_split *split,
 				 spmla_diag *diag);
 
-/* Which GPUs a table of thresholds is for. */
+/* The GPUs that a table of thresholds is for. */
 typedef enum spmla_reorder_arch {
 	SPMLA_REORDER_SM90 = 0, /* and all others */
 	SPMLA_REORDER_SM100 = 1,
 	SPMLA_REORDER_FORCE_32 = 0x7fffffff
 } spmla_reorder_arch;
 
-/* The longest query that pays as a decode, for that many query heads on this
- * rank: the table's row of the next larger number of heads, to which kernels
- * pad them. Errors: E_NULL, E_RANGE for 0 or more than 128 heads.
+/* The longest query that is worth running as a decode, for `heads` query heads
+ * on this rank. Kernels pad heads; the table's row is that of the next larger
+ * number of heads. Errors: E_NULL, E_RANGE for 0 or more than 128 heads.
  * Source: vLLM FlashMLASparseMetadataBuilder. */
 spmla_status spmla_reorder_threshold(uint32_t heads, uint32_t arch,
 				     uint32_t *threshold, spmla_diag *diag);
 
 /* ---- Chunks of prompts ------------------------------------------------- */
 
-/* Requests whose whole contexts fit the workspace together: a chunk takes
- * requests while the sum of seq_lens is at most workspace_tokens. Ranges are of
- * requests, plus `offset`; each request lies in one, one after another.
- * Errors: E_NULL; E_RANGE "seq_lens"[i] if one alone is longer; E_SPACE.
+/* Chunks of requests whose whole contexts fit the workspace together. A chunk
+ * takes requests while the sum of their seq_lens is at most workspace_tokens.
+ * Ranges are of requests, plus `offset`. Every request lies in one chunk, in
+ * order.
+ * Errors: E_NULL; E_RANGE "seq_lens"[i] if one request alone is longer;
+ * E_SPACE.
  * Source: vLLM split_prefill_chunks. */
 spmla_status spmla_split_prefill_chunks(const uint32_t *seq_lens,
 					uint32_t requests,
@@ -93,9 +97,10 @@ spmla_status spmla_split_prefill_chunks(const uint32_t *seq_lens,
 					uint32_t capacity, uint32_t *count,
 					spmla_diag *diag);
 
-/* starts[i]: the workspace row at which request i begins, counted anew in each
- * chunk. Chunks hold the requests 0 .. requests-1 in order, without offset;
- * E_RANGE "chunks"[i] otherwise. E_OVERFLOW if a chunk has 2^32 rows or more.
+/* starts[i] is the workspace row at which request i begins, counted from 0 in
+ * each chunk. Chunks hold the requests 0 .. requests - 1 in order, without
+ * offset; E_RANGE "chunks"[i] otherwise. E_OVERFLOW if a chunk has 2^32 rows or
+ * more.
  * Source: vLLM FlashMLASparseMetadataBuilder. */
 spmla_status spmla_prefill_workspace_starts(const uint32_t *seq_lens,
 					    uint32_t requests,
@@ -103,22 +108,23 @@ spmla_status spmla_prefill_workspace_starts(const uint32_t *seq_lens,
 					    uint32_t count, uint32_t *starts,
 					    spmla_diag *diag);
 
-/* Requests of V4 whose gathered keys share a workspace. Each has request_rows
- * rows, those of its compressed keys first, those of window and new keys from
- * window_row on, as spmla_combine_index reads them. */
+/* Requests of V4 whose gathered keys share a workspace. Each request has
+ * request_rows rows: first its compressed keys, then, from window_row on, the
+ * keys of its window and its new keys. spmla_combine_index reads this
+ * arrangement. */
 typedef struct spmla_gathered_chunk {
 	spmla_range requests;
-	uint32_t window_row;   /* the most compressed keys of one of them */
-	uint32_t request_rows; /* that and the most of gather_lens */
+	uint32_t window_row;   /* most compressed keys of a request */
+	uint32_t request_rows; /* window_row + the largest gather_len */
 } spmla_gathered_chunk;
 
-/* Chunks of requests, each with seq_lens / ratio compressed keys (of ratio 1
- * none) and gather_lens others, as spmla_swa_index counts them: a chunk takes
- * requests while all of them together, at the rows of the largest, are at most
- * workspace_rows.
- * Errors: E_NULL; E_RANGE for ratio 0 and "seq_lens"[i] (got: its rows) if one
- * alone is larger; E_SPACE.
- * Source: vLLM get_prefill_chunk_plan, whose workspace is that of 4 requests of
+/* Chunks of V4 requests that share a workspace. A request has seq_lens / ratio
+ * compressed keys (none for ratio 1) and gather_lens others, as spmla_swa_index
+ * counts them. A chunk takes requests while their number times the rows of the
+ * largest is at most workspace_rows.
+ * Errors: E_NULL; E_RANGE for ratio 0, and "seq_lens"[i] (got: its rows) if one
+ * request alone is larger; E_SPACE.
+ * Source: vLLM get_prefill_chunk_plan; its workspace is that of 4 requests of
  * the longest kind. */
 spmla_status spmla_split_gathered_chunks(const uint32_t *seq_lens,
 					 const uint32_t *gather_lens,
@@ -135,15 +141,16 @@ typedef struct spmla_indexer_chunk {
 	spmla_range queries; /* counted from the requests' first query token */
 } spmla_indexer_chunk;
 
-/* Chunks of requests whose keys fit the workspace, sum of seq_lens <=
- * workspace_keys, and whose logits fit the budget, sum of query_lens * sum of
- * seq_lens <= max_logits_bytes / 4. One request that alone exceeds the budget
- * is cut into pieces of max(1, budget / seq_len) queries; these are the only
- * chunks with part of the queries, and those of one query the only ones that
- * may exceed the budget. seq_lens are in index keys (compressed). A chunk
- * without queries or without keys is left out.
- * Errors: E_NULL; E_RANGE "seq_lens"[i] if one alone exceeds the workspace;
- * E_OVERFLOW if the sum of query_lens does not fit 32 bits; E_SPACE.
+/* Chunks of requests whose keys fit the workspace (sum of seq_lens <=
+ * workspace_keys) and whose logits fit the budget (sum of query_lens * sum of
+ * seq_lens <= max_logits_bytes / 4). seq_lens count index keys, i.e. compressed
+ * ones.
+ * A request that alone exceeds the budget is cut into pieces of max(1, budget /
+ * seq_len) queries. Only these chunks have part of a request's queries, and
+ * only those of one query may exceed the budget. A chunk without queries or
+ * without keys is left out.
+ * Errors: E_NULL; E_RANGE "seq_lens"[i] if one request alone exceeds the
+ * workspace; E_OVERFLOW if the sum of query_lens does not fit 32 bits; E_SPACE.
  * Source: vLLM split_indexer_prefill_chunks. */
 spmla_status spmla_split_indexer_prefill_chunks(
 	const uint32_t *seq_lens, const uint32_t *query_lens, uint32_t requests,
@@ -153,42 +160,43 @@ spmla_status spmla_split_indexer_prefill_chunks(
 
 /* ---- Steps of prompts -------------------------------------------------- */
 
-/* Part of a long step that is a step of its own. */
+/* A part of a long step that runs as a step of its own. */
 typedef struct spmla_prefill_chunk {
-	spmla_range queries;    /* of the long step's query tokens: the rows of
-	                         * its tensors */
-	spmla_range requests;   /* of the long step: those it has tokens of */
-	uint32_t request_count; /* of these, the ones that have query tokens */
-	uint32_t live_context;  /* sum of their contexts at the chunk's end */
+	/* query tokens of the long step, i.e. rows of its tensors */
+	spmla_range queries;
+	/* requests of the long step that have tokens in this chunk */
+	spmla_range requests;
+	uint32_t request_count; /* those of them with query tokens */
+	uint32_t live_context;  /* sum of their lengths at its end */
 } spmla_prefill_chunk;
 
 /* Cuts a step of prompts into chunks that the plan has room for: at most
- * max_prefill_tokens query tokens, the requests of a step, and
- * prefill_workspace_tokens of context, which counts whole: that of a request is
- * its length at the end of the chunk. `step` is as spmla_step_encode takes it,
- * but of any size and without flags: each request has its row, its whole
- * length, and as query tokens those that are not in the cache yet. Its stores
- * are not looked at.
- * Greedy and in order: a chunk is filled with the next tokens, a request cut
- * where the tokens end, and closed early only where the next request would be
- * one too many or its context too large. So every query token lies in exactly
- * one chunk, and a chunk's context is complete when it runs.
- * A chunk may fit a bucket: spmla_step_info says which way it goes. On the CPU
- * no bit of the outputs depends on it, except with SPMLA_SCALE_RAW: decode
- * rounds the scales of a row to bf16, prefill multiplies by the f32 ones.
- * Powers of two and bf16 rows are the same in both.
+ * max_prefill_tokens query tokens, the most requests of a step, and
+ * prefill_workspace_tokens of context. Context counts whole: for a request it
+ * is the length at the end of the chunk.
+ * `step` is as for spmla_step_encode, but of any size and without flags. Each
+ * request has its row, its whole length, and as query tokens those that are not
+ * in the cache yet. Table stores are ignored.
+ * The cut is greedy and in order. A chunk takes the next tokens until it is
+ * full, which may cut a request. It ends early only where the next request
+ * would be one too many or its context too large. So every query token lies in
+ * exactly one chunk, and the context of a chunk is complete when it runs.
+ * A chunk may fit a bucket; spmla_step_info tells. On the CPU no bit of the
+ * outputs depends on that, except with SPMLA_SCALE_RAW: decode rounds the
+ * scales of a row to bf16, prefill multiplies by the f32 scales. Scales that
+ * are powers of two and bf16 rows are the same in both.
  * Errors: E_NULL; E_STRUCT_SIZE; E_UNSUPPORTED if no prefill is planned;
- * E_RECORD with the field and request for what spmla_step_encode would refuse,
- * and for a length above prefill_workspace_tokens; E_OVERFLOW if the query
- * tokens do not fit 32 bits; E_SPACE. */
+ * E_RECORD with field and request where spmla_step_encode would refuse, and for
+ * a length above prefill_workspace_tokens; E_OVERFLOW if the query tokens do
+ * not fit 32 bits; E_SPACE. */
 spmla_status spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
 				spmla_prefill_chunk *chunks, uint32_t capacity,
 				uint32_t *count, spmla_diag *diag);
 
-/* The requests of a chunk, chunk->request_count of them, for the spmla_step of
- * its own: query_tokens those of the chunk, seq_len_tokens the length at its
- * end. JOIN stays with a request's first chunk. Table stores are the caller's:
- * a page has to be named in the first chunk that reaches it, or before.
+/* The requests of a chunk, chunk->request_count of them, for its spmla_step.
+ * query_tokens are those of the chunk, seq_len_tokens is the length at its end.
+ * JOIN stays with a request's first chunk. Table stores are the caller's: name
+ * a page in the first chunk that reaches it, or before.
  * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE if it is no chunk of this step;
  * E_SPACE. */
 spmla_status spmla_prefill_chunk_requests(const spmla_step *step,
@@ -198,8 +206,9 @@ spmla_status spmla_prefill_chunk_requests(const spmla_step *step,
 
 /* ---- Context parallel decode ------------------------------------------- */
 
-/* How many keys of each sequence lie on rank `rank` of `ranks`, if runs of
- * `interleave` tokens go to the ranks in turn. local_lens may be seq_lens.
+/* The number of keys of each sequence that lie on rank `rank` of `ranks`, when
+ * runs of `interleave` tokens go to the ranks in turn. local_lens may be
+ * seq_lens.
  * Errors: E_NULL, E_RANGE.
  * Source: vLLM get_dcp_local_seq_lens. */
 spmla_status spmla_dcp_local_seq_lens(const uint32_t *seq_lens,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a byte of a paged cache means. Every layout is described here, once;
- * kernels and callers take offsets from these names only. The page stride is
- * always an input, so a page may be padded or interleaved with other data.
+ * The bytes of a paged cache. Every layout is described here, once; kernels and
+ * callers take offsets only from these names. The page stride is always an
+ * input, so a page may be padded or interleaved with other data.
  */
 #ifndef SPMLA_LAYOUT_H
 #define SPMLA_LAYOUT_H
@@ -25,8 +25,10 @@ typedef enum spmla_dtype {
 	SPMLA_DTYPE_FORCE_32 = 0x7fffffff
 } spmla_dtype;
 
-/* Which values a rotation pairs: NEOX (i, i + 32), INTERLEAVED (2i, 2i + 1).
- * first' = first * cos - second * sin, second' = second * cos + first * sin. */
+/* The two values that a rotation pairs: (i, i + 32) for NEOX, (2i, 2i + 1) for
+ * INTERLEAVED.
+ *   first' = first * cos - second * sin
+ *   second' = second * cos + first * sin */
 typedef enum spmla_rope_style {
 	SPMLA_ROPE_NONE = 0,
 	SPMLA_ROPE_NEOX = 1,
@@ -34,8 +36,8 @@ typedef enum spmla_rope_style {
 	SPMLA_ROPE_FORCE_32 = 0x7fffffff
 } spmla_rope_style;
 
-/* How small an index query's scale may get before it is rounded up to a power
- * of two; differs for rows that are almost zero only. */
+/* The floor of an index query's scale, before the scale is rounded up to a
+ * power of two. Only rows that are almost zero differ. */
 typedef enum spmla_q_scale_floor {
 	SPMLA_Q_SCALE_FUSED = 0, /* max(amax, 1e-10) / 448 */
 	SPMLA_Q_SCALE_GROUP = 1, /* max(max(amax, 1e-10) / 448, 1e-10) */
@@ -43,18 +45,18 @@ typedef enum spmla_q_scale_floor {
 	SPMLA_Q_SCALE_FORCE_32 = 0x7fffffff
 } spmla_q_scale_floor;
 
-/* The lse of a token without keys: +inf as FlashMLA gives, or -inf, the
- * neutral element where partial results of several ranks are merged. */
+/* The lse of a token without keys: +inf as FlashMLA gives, or -inf, which is
+ * neutral when partial results of several ranks are merged. */
 typedef enum spmla_empty_lse {
 	SPMLA_EMPTY_LSE_PLUS_INF = 0,
 	SPMLA_EMPTY_LSE_MINUS_INF = 1,
 	SPMLA_EMPTY_LSE_FORCE_32 = 0x7fffffff
 } spmla_empty_lse;
 
-/* Where a token's compressor state lies in its row of the block table. PAGED:
- * column pos / page tokens. RING: the same modulo the columns, so that a token
- * takes the place of the one columns * page tokens before it; then groups are
- * compressed before the call's tokens are saved. */
+/* Where the compressor state of a token lies in its row of the block table.
+ * PAGED: in column pos / page tokens. RING: the same modulo the columns, so a
+ * token replaces the one columns * page tokens before it. With RING, groups are
+ * compressed before the tokens of the call are saved. */
 typedef enum spmla_state_form {
 	SPMLA_STATE_PAGED = 0,
 	SPMLA_STATE_RING = 1,
@@ -62,30 +64,33 @@ typedef enum spmla_state_form {
 } spmla_state_form;
 
 typedef enum spmla_layout {
-	/* 656 B an entry: 512 e4m3, 4 f32 scales (one per 128 values), 64
-	 * 16-bit rope values. Entries lie one after another. */
+	/* 656 B per entry: 512 e4m3, 4 f32 scales (one per 128 values), 64
+	 * 16-bit rope values. Entries follow each other. */
 	SPMLA_LAYOUT_FP8_DS_MLA = 1,
-	/* 1152 B an entry: 512 latent and 64 rope values, all 16-bit. */
+	/* 1152 B per entry: 512 latent and 64 rope values, all 16-bit. */
 	SPMLA_LAYOUT_MLA_BF16 = 2,
-	/* 132 B an entry, segregated by page: entries_per_page x 128 e4m3,
+	/* 132 B per entry, stored by page: first entries_per_page x 128 e4m3,
 	 * then entries_per_page f32 scales. */
 	SPMLA_LAYOUT_INDEX_FP8 = 3,
-	/* 584 B an entry, segregated by page: entries_per_page x (448 e4m3, 64
-	 * bf16 rope values), then entries_per_page x (7 ue8m0 scales, one per
-	 * 64 e4m3, and a 0). Pages are often padded to a multiple of 576. */
+	/* 584 B per entry, stored by page: first entries_per_page x (448 e4m3,
+	 * 64 bf16 rope values), then entries_per_page x (7 ue8m0 scales, one
+	 * per 64 e4m3, and a 0). Pages are often padded to a multiple of 576.
+	 */
 	SPMLA_LAYOUT_V4_FP8 = 4,
-	/* 1024 B an entry: 448 and 64 rope values, all bf16. */
+	/* 1024 B per entry: 448 and 64 rope values, all bf16. */
 	SPMLA_LAYOUT_V4_BF16 = 5,
-	/* 512 B an entry: the same as e4m3, with one scale for the cache. */
+	/* 512 B per entry: the same values as e4m3, with one scale for the
+	 * whole cache. */
 	SPMLA_LAYOUT_V4_E4M3 = 6,
-	/* 68 B an entry, segregated by page: entries_per_page x 128 e2m1 in 64
-	 * bytes (the even one of a pair in the low half), then
+	/* 68 B per entry, stored by page: first entries_per_page x 128 e2m1 in
+	 * 64 bytes (the even one of a pair in the low half), then
 	 * entries_per_page x 4 ue8m0 scales, one per 32 values. */
 	SPMLA_LAYOUT_INDEX_MXFP4 = 7,
-	/* 2 * W f32 an entry, what a compressor keeps of a token: W of kv, then
-	 * W of score + ape. W is 1024 and 256 at ratio 4 (dim 512, 128; the
-	 * columns of a group's older rows, then of its own), 512 at ratio 128
-	 * (dim 512). */
+	/* 2 * W f32 per entry, the compressor state of one token: W of kv, then
+	 * W of score + ape. At ratio 128 W is 512 (dim 512). At ratio 4 W is
+	 * 1024 (dim 512) or 256 (dim 128): the first half of the columns serves
+	 * the token as an older row of a group, the second half as a newer one.
+	 */
 	SPMLA_LAYOUT_STATE_256 = 8,
 	SPMLA_LAYOUT_STATE_512 = 9,
 	SPMLA_LAYOUT_STATE_1024 = 10,
@@ -93,7 +98,7 @@ typedef enum spmla_layout {
 } spmla_layout;
 
 enum {
-	SPMLA_MLA_LATENT = 512, /* values of the latent = values of V */
+	SPMLA_MLA_LATENT = 512, /* values of the latent, also of V */
 	SPMLA_MLA_ROPE = 64,
 	SPMLA_MLA_DIM = 576, /* latent, then rope: a query or a key */
 	SPMLA_MLA_SCALE_GROUP = 128,
@@ -103,7 +108,7 @@ enum {
 	SPMLA_FP8_DS_MLA_BYTES = 656,
 	SPMLA_MLA_BF16_BYTES = 1152,
 	SPMLA_INDEX_DIM = 128,
-	SPMLA_INDEX_ROPE = 64, /* of the 128: the first, in V4 the last */
+	SPMLA_INDEX_ROPE = 64, /* of the 128; V3.2: the first, V4: the last */
 	SPMLA_INDEX_FP8_BYTES = 132,
 	SPMLA_V4_DIM = 512, /* nope, then rope: a query, a key and V */
 	SPMLA_V4_NOPE = 448,
@@ -111,7 +116,7 @@ enum {
 	SPMLA_V4_SCALE_GROUP = 64,
 	SPMLA_V4_SCALES = 7,
 	SPMLA_V4_VALUE_BYTES = 576, /* e4m3 and rope of an entry */
-	SPMLA_V4_SCALE_BYTES = 8,   /* scales of an entry, behind all values */
+	SPMLA_V4_SCALE_BYTES = 8,   /* per entry, behind all values */
 	SPMLA_V4_FP8_BYTES = 584,
 	SPMLA_V4_BF16_BYTES = 1024,
 	SPMLA_V4_E4M3_BYTES = 512,
@@ -120,19 +125,19 @@ enum {
 	SPMLA_INDEX_MXFP4_SCALES = 4,
 	SPMLA_INDEX_MXFP4_BYTES = 68,
 	SPMLA_COMPRESS_OVERLAP = 4, /* the ratio whose groups overlap */
-	SPMLA_COMPRESS_MOST = 128,  /* the other one, and rows of a group */
+	SPMLA_COMPRESS_MOST = 128,  /* the other ratio; rows of its groups */
 	SPMLA_PAGE_STRIDE_ALIGN = 16,
 	SPMLA_LOGITS_ROW_ALIGN = 256 /* elements; rows of index logits */
 };
 
-/* 128^-0.5, the scale of the index scores, as spmla_v32_index folds it. */
+/* 128^-0.5, the scale that spmla_v32_index applies to the index scores. */
 #define SPMLA_INDEX_SOFTMAX_SCALE 0.08838834764831845f
 
-/* A paged cache, embedded by value where it is used: it never grows.
- * Entry `slot` lies in page slot / entries_per_page. The bytes
- * of page p start at base + p * page_stride_bytes (64-bit arithmetic).
+/* A paged cache, embedded by value where it is used. It never grows.
+ * Entry `slot` lies in page slot / entries_per_page. Page p begins at base + p
+ * * page_stride_bytes (64-bit arithmetic).
  *   layout             spmla_layout
- *   table_group        whose block table maps positions to its pages
+ *   table_group        the group whose block table maps positions to pages
  *   pages              pages behind base; a page id outside [0, pages) is
  *                      bad data: it is skipped and reported, never read
  *   page_stride_bytes  >= spmla_layout_page_bytes(), multiple of 16
@@ -153,10 +158,10 @@ typedef struct spmla_cache {
 		(uint32_t)sizeof(spmla_cache), 0, 0, 0, 0, 0, 0, 0 \
 	}
 
-/* Bytes of one entry of `layout`; 0 for an unknown layout. */
+/* Bytes of one entry; 0 for an unknown layout. */
 uint32_t spmla_layout_entry_bytes(uint32_t layout);
 
-/* The least stride of a page of `entries` entries: its bytes, rounded up to
+/* The least page stride: the bytes of `entries` entries, rounded up to
  * SPMLA_PAGE_STRIDE_ALIGN; 0 for an unknown layout. */
 uint64_t spmla_layout_page_bytes(uint32_t layout, uint32_t entries);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first half of the manual: status and diagnosis, the config with every
- * limit, device facts, and the plan that says where each buffer lies.
+ * Status codes and diags, the config with every limit, device facts, and the
+ * plan that says where each buffer lies.
  */
 #ifndef SPMLA_PLAN_H
 #define SPMLA_PLAN_H
@@ -20,18 +20,17 @@ extern "C" {
 
 typedef enum spmla_status {
 	SPMLA_OK = 0,
-	/* A required pointer is NULL, or a context has ended. */
-	SPMLA_E_NULL = 10,
-	SPMLA_E_STRUCT_SIZE = 11, /* struct_bytes is of no known version */
+	SPMLA_E_NULL = 10, /* a required pointer is NULL, or a context ended */
+	SPMLA_E_STRUCT_SIZE = 11, /* struct_bytes of an unknown version */
 	SPMLA_E_RANGE = 12,       /* a value is outside what is allowed */
 	SPMLA_E_OVERFLOW = 13,    /* a size does not fit 64 bits */
 	SPMLA_E_REGION = 20,      /* a region is small, misaligned, missing */
 	SPMLA_E_OVERLAP = 21,     /* two regions share bytes */
-	SPMLA_E_UNSUPPORTED = 30, /* this backend or plan cannot do it */
-	SPMLA_E_STATE = 40,       /* not now: capturing, not capturing, ... */
+	SPMLA_E_UNSUPPORTED = 30, /* this backend or plan lacks it */
+	SPMLA_E_STATE = 40,       /* not allowed now, e.g. in a capture */
 	SPMLA_E_BUSY = 41,        /* steps are still in flight */
 	SPMLA_E_RING_FULL = 50,   /* no free slot; nothing was written */
-	SPMLA_E_TICKET = 51,      /* not the ticket that is due */
+	SPMLA_E_TICKET = 51,      /* not the ticket that is next */
 	SPMLA_E_RECORD = 52,      /* the step breaks a limit of the plan */
 	SPMLA_E_CAPTURE = 60,     /* an op of this capture failed */
 	SPMLA_E_SPACE = 61, /* planned room for graphs or queue is used up */
@@ -45,7 +44,7 @@ typedef enum spmla_status {
 /* "SPMLA_E_RANGE" and so on; never NULL. */
 const char *spmla_status_name(spmla_status status);
 
-/* What a failed check wanted of `want`. */
+/* How a diag's `want` limits `got`. */
 typedef enum spmla_want {
 	SPMLA_WANT_NOTHING = 0,
 	SPMLA_WANT_EQUAL = 1,
@@ -60,8 +59,8 @@ typedef enum spmla_want {
 
 #define SPMLA_NO_INDEX 0xffffffffu
 
-/* Why a call failed: the field, what it got and what it wants. `index` is the
- * element of an array field, or SPMLA_NO_INDEX. */
+/* Why a call failed: the field, the value it got and the value it wants.
+ * `index` is the element of an array field, or SPMLA_NO_INDEX. */
 typedef struct spmla_diag {
 	uint32_t struct_bytes;
 	uint32_t status;    /* spmla_status */
@@ -79,15 +78,16 @@ typedef struct spmla_diag {
 
 /* Writes one line without a newline, such as
  *   SPMLA_E_RANGE: config.heads: got 0, want at least 1
- * always ended by 0 if capacity > 0. Returns the length it would have. */
+ * If capacity > 0 the text ends with a 0. Returns the length of the whole line,
+ * which may exceed the capacity. */
 uint32_t spmla_diag_text(const spmla_diag *diag, char *text, uint32_t capacity);
 
 /* ---- Config ------------------------------------------------------------ */
 
 typedef enum spmla_model {
 	SPMLA_MODEL_V32 = 1, /* DeepSeek V3.2: indexer, top-k, MLA rows */
-	/* DeepSeek V4: sliding window, compressed caches. The two differ in
-	 * what the preset says only. */
+	/* DeepSeek V4: sliding window, compressed caches. FLASH and PRO differ
+	 * only in what their presets say. */
 	SPMLA_MODEL_V4_FLASH = 2,
 	SPMLA_MODEL_V4_PRO = 3,
 	SPMLA_MODEL_FORCE_32 = 0x7fffffff
@@ -97,30 +97,33 @@ enum {
 	SPMLA_MAX_BUCKETS = 16,
 	SPMLA_MAX_TABLE_GROUPS = 8,
 	SPMLA_GROUP_MAIN = 0, /* V3.2: the KV and the indexer cache */
-	/* V4: a group for each kind of cache; its first is the main one. */
-	SPMLA_GROUP_SWA = 0,   /* the sliding window's, of all layers */
-	SPMLA_GROUP_C4A = 1,   /* compressed 4:1, of layers of ratio 4 */
-	SPMLA_GROUP_C128A = 2, /* compressed 128:1, of layers of ratio 128 */
+	/* V4 has a group for each kind of cache; its main group is the
+	 * window's. */
+	SPMLA_GROUP_SWA = 0,   /* the sliding window of all layers */
+	SPMLA_GROUP_C4A = 1,   /* keys compressed 4:1, layers of ratio 4 */
+	SPMLA_GROUP_C128A = 2, /* keys compressed 128:1, layers of ratio 128 */
 	SPMLA_GROUP_INDEX = 3, /* index keys, compressed 4:1 */
-	SPMLA_GROUP_STATE_C4A = 4, /* compressor states of those three */
+	SPMLA_GROUP_STATE_C4A = 4, /* compressor states of these three */
 	SPMLA_GROUP_STATE_C128A = 5,
 	SPMLA_GROUP_STATE_INDEX = 6,
 	SPMLA_V4_GROUPS = 7,
-	/* spmla_step_info.bucket of a step that fits no bucket but the one
+	/* spmla_step_info.bucket of a step that fits no bucket, only the one
 	 * implicit shape of prefill: {max_prefill_tokens, the most requests of
 	 * a bucket, max_prefill_tokens, prefill_workspace_tokens}. */
 	SPMLA_BUCKET_PREFILL = SPMLA_MAX_BUCKETS
 };
 
 typedef enum spmla_config_flag {
-	/* Kernel, tile and combine order depend on (model, heads, this row's
-	 * length) only. The CPU backend always computes so. A GPU then leaves
-	 * a token's keys to one block of threads for each 64 heads (of up to
-	 * 16 heads, and on some devices, for each 16), which small batches pay
-	 * for in time. */
+	/* The bits of a row depend only on the model, the heads and the row's
+	 * own length: kernel, tile and order of sums follow from these. The CPU
+	 * backend always works this way. On a GPU one block of threads then
+	 * does all keys of a token for each 64 heads (for each 16 if there are
+	 * no more than 16 heads, and on some devices). Small batches take
+	 * longer. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,
-	/* No two buffers share bytes and 256 B lie between neighbours; for
-	 * tests that look for stray writes. Costs memory, changes no result. */
+	/* No two buffers share bytes, and 256 B lie between neighbours. For
+	 * tests that look for stray writes. Uses more memory; changes no
+	 * result. */
 	SPMLA_CONFIG_APART = 2,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
@@ -132,24 +135,25 @@ typedef enum spmla_scale_mode {
 } spmla_scale_mode;
 
 typedef enum spmla_table_source {
-	SPMLA_TABLE_RING = 1,     /* SpMLA's table; records carry its changes */
+	SPMLA_TABLE_RING = 1,     /* SpMLA's table, changed by records */
 	SPMLA_TABLE_DEVICE = 2,   /* the engine's table, read only */
 	SPMLA_TABLE_OF_MAIN = 16, /* see SPMLA_TABLE_OF */
 	SPMLA_TABLE_SOURCE_FORCE_32 = 0x7fffffff
 } spmla_table_source;
 
-/* The source of a group that uses the table of an earlier one, which has a
- * table of its own: their pools have the same page ids. It takes over all of
- * that group's fields; table stores and binds name that group. */
+/* The source of a group that uses the table of an earlier group, which must
+ * have a table of its own. The pools of both have the same page ids. The group
+ * takes over all fields of the earlier one, and table stores and binds name the
+ * earlier one. */
 #define SPMLA_TABLE_OF(group) ((uint32_t)SPMLA_TABLE_OF_MAIN + (group))
 
-/* ring_columns: as few as the steps of the config need. */
+/* ring_columns: the fewest that the config's steps allow. */
 #define SPMLA_RING_LEAST 0xffffffffu
 
-/* A shape that graphs are captured for. A step fits if it has at most this
- * many query tokens, requests (paused ones included), query tokens of one
- * request, and tokens of context in all (0 = requests * max_context_tokens,
- * capped at 2^32-1).  */
+/* A shape that graphs are captured for. A step fits a shape if it has at most
+ * `tokens` query tokens, `requests` requests (paused ones included), `next_n`
+ * query tokens in one request, and `max_live_context` tokens of context in all.
+ * max_live_context 0 means requests * max_context_tokens, at most 2^32 - 1. */
 typedef struct spmla_shape {
 	uint32_t tokens;
 	uint32_t requests;
@@ -157,104 +161,117 @@ typedef struct spmla_shape {
 	uint32_t max_live_context;
 } spmla_shape;
 
-/* A block table shared by one or more caches. Position p lies in column p /
- * page_tokens; with ring_columns that is modulo them, so that a position takes
- * the place of the one ring_columns * page_tokens before it, and a request
- * keeps the pages that it got when it joined. A page of compressed keys has
- * page_tokens / ratio of them. */
+/* A block table, shared by one or more caches. Position p lies in column p /
+ * page_tokens. With ring_columns the column is taken modulo ring_columns: a
+ * position then replaces the one ring_columns * page_tokens before it, and a
+ * request keeps the pages that it got when it joined. A page of compressed keys
+ * holds page_tokens / ratio of them. docs/tables.md has examples. */
 typedef struct spmla_table_config {
-	uint32_t source;      /* spmla_table_source; default RING */
-	uint32_t page_tokens; /* positions a page covers, 1..4096; V3.2: default
-	                       * 64; V4: 64, of compressed keys 256, of states
-	                       * 4 and, at ratio 128, 128 or as many 128 as hold
-	                       * a group and the tokens that may be taken back */
-	uint32_t pool_pages;  /* valid page ids are [0, pool_pages); no default;
-	                       * pool_pages * page_tokens < 2^31 */
-	/* 0: a column for each page of the longest context; SPMLA_RING_LEAST.
-	 * V4's window and states only: places for window - 1 + t positions,
-	 * where t is the most query tokens of a request (prefill counts), and
-	 * at least one column more than hold window - 1; of a state for n +
-	 * next_n - 1, n = 8 at ratio 4 and 128 at 128; and for draft_tokens
-	 * more. So the tokens of one step and its draft may be taken back. */
+	uint32_t source; /* spmla_table_source; default RING */
+	/* Positions that a page covers, 1..4096. Default for V3.2: 64. Defaults
+	 * for V4: window 64, compressed keys 256, states of ratio 4: 4, states
+	 * of ratio 128: the smallest multiple of 128 that holds one group and
+	 * the tokens that may be taken back. */
+	uint32_t page_tokens;
+	/* Valid page ids are [0, pool_pages). No default. pool_pages *
+	 * page_tokens < 2^31. */
+	uint32_t pool_pages;
+	/* 0: one column for each page of the longest context. SPMLA_RING_LEAST:
+	 * the fewest. Only for V4's window and states.
+	 * The window needs room for window - 1 + t positions, where t is the
+	 * most query tokens of a request, prefill included, and at least one
+	 * column more than window - 1 positions fill. A state needs room for n
+	 * + next_n - 1 positions, n = 8 at ratio 4 and 128 at ratio 128. Both
+	 * need draft_tokens positions more. These sizes let the tokens of one
+	 * step and its draft be taken back. */
 	uint32_t ring_columns;
 } spmla_table_config;
 
-/* Everything that sizes depend on. Required fields come first; from
- * `ring_slots` on a struct may end early (an older one) and the rest is
- * default. */
+/* Everything that sizes depend on. The required fields come first. An older
+ * struct may end anywhere from `ring_slots` on; the missing fields get their
+ * defaults. */
 typedef struct spmla_config {
 	uint32_t struct_bytes;
-	uint32_t model;         /* spmla_model */
-	uint32_t flags;         /* spmla_config_flag bits */
-	uint32_t heads;         /* query heads on this rank, 1..256 */
-	uint32_t index_heads;   /* 1..128 */
-	uint32_t topk;          /* 1..65536 */
-	uint32_t kv_layout;     /* FP8_DS_MLA (default) or MLA_BF16; V4:
-	                              * V4_FP8 */
-	uint32_t kv_scale_mode; /* spmla_scale_mode; default POW2; V4: it */
-	uint32_t max_rows;      /* stable request rows, 1..65536 */
+	uint32_t model;       /* spmla_model */
+	uint32_t flags;       /* spmla_config_flag bits */
+	uint32_t heads;       /* query heads on this rank, 1..256 */
+	uint32_t index_heads; /* 1..128 */
+	uint32_t topk;        /* 1..65536 */
+	/* FP8_DS_MLA (default) or MLA_BF16; V4: V4_FP8 */
+	uint32_t kv_layout;
+	/* spmla_scale_mode; default POW2; V4: POW2 only */
+	uint32_t kv_scale_mode;
+	uint32_t max_rows;           /* stable request rows, 1..65536 */
 	uint32_t max_context_tokens; /* longest sequence, 1..2^24 */
-	uint32_t cache_layers;       /* layers whose page pools are planned in
-	                              * the CACHE region; 0 = the engine's */
-	float softmax_scale;         /* > 0, <= 2^126; default 192^-0.5 times
-	                              * (0.1 ln 40 + 1)^2, which V3.2 has of
-	                              * YaRN; V4 512^-0.5 */
-	uint32_t bucket_count;       /* 1..SPMLA_MAX_BUCKETS */
+	/* layers whose page pools are planned in the CACHE region; 0: the
+	 * engine provides all pools */
+	uint32_t cache_layers;
+	/* > 0, <= 2^126; default 192^-0.5 times (0.1 ln 40 + 1)^2, by which
+	 * YaRN scales V3.2; V4: 512^-0.5 */
+	float softmax_scale;
+	uint32_t bucket_count;                  /* 1..SPMLA_MAX_BUCKETS */
 	spmla_shape buckets[SPMLA_MAX_BUCKETS]; /* smallest first is best */
 	spmla_table_config groups[SPMLA_MAX_TABLE_GROUPS];
-	uint32_t ring_slots;       /* records in flight, 1..1024; default 4 */
-	uint32_t max_table_stores; /* of one record, ..65536; default
-	                            * 2 * most requests of a bucket, for the
-	                            * main table and each other RING table */
-	uint32_t max_update_pages; /* in one record, ..2^24; default the
-	                            * larger of 4 * requests for the main
-	                            * table and each other RING table and
-	                            * the columns of a row of each; with
-	                            * prefill at least the pages of a
-	                            * workspace and one more a request, for
-	                            * each, of a ring its columns for each
-	                            * request */
-	uint32_t max_graphs;      /* 1..256; default bucket_count, at least 4 */
-	uint32_t max_graph_nodes; /* CPU: of all graphs, ..2^20; default 512 a
-	                            * graph, V4: 1024; a V3.2 layer is 7, one
-	                            * of V4 2 to 12, a prologue 1 */
-	uint32_t queue_entries;   /* CPU: of the deferred queue, ..65536;
-	                            * default 64 */
-	/* Query tokens of a prefill step, ..65536; 0 = none is planned, and the
-	 * fields below do not count. */
+	uint32_t ring_slots; /* records in flight, 1..1024; default 4 */
+	/* Most table stores of one record, up to 65536. Default: 2 * the most
+	 * requests of a bucket, for the main table and for each other RING
+	 * table. */
+	uint32_t max_table_stores;
+	/* Most pages in the stores of one record, up to 2^24. The default is
+	 * the largest of: 4 * requests, summed over the main table and each
+	 * other RING table; the columns of one row, summed over the same; and,
+	 * with prefill, the pages of a workspace and one more per request (for
+	 * a ring at most its columns for each request), summed over the same.
+	 */
+	uint32_t max_update_pages;
+	/* 1..256; default: bucket_count, at least 4 */
+	uint32_t max_graphs;
+	/* CPU: most operations recorded in all graphs together, up to 2^20.
+	 * Default: 512 per graph, V4: 1024. A V3.2 layer has 7, a V4 layer 2 to
+	 * 12, a prologue 1. */
+	uint32_t max_graph_nodes;
+	/* CPU: room of the deferred queue, up to 65536; default 64 */
+	uint32_t queue_entries;
+	/* Most query tokens of a prefill step, up to 65536. 0: no prefill is
+	 * planned, and the prefill fields below are ignored. */
 	uint32_t max_prefill_tokens;
-	/* Of a prefill's index logits, ..2^40; at least one row of a context; 0
-	 * is 64 MiB, or that row if it is more. */
+	/* Most bytes of a prefill's index logits, up to 2^40 and at least one
+	 * row of a context. 0: 64 MiB, or that row if it is larger. */
 	uint64_t logits_budget_bytes;
-	/* Context of a prefill step (V3.2 gathers it), ..2^31 - 1; default
-	 * max_context_tokens. */
+	/* Most tokens of context in a prefill step, up to 2^31 - 1. V3.2
+	 * gathers them into a workspace. Default: max_context_tokens. */
 	uint32_t prefill_workspace_tokens;
-	uint32_t cpu_workers; /* CPU: most bodies of spmla_native.parallel_for
-	                       * that work at a time, each in scratch of its
-	                       * own; ..1024; default 1: none is called */
+	/* CPU: most bodies of spmla_native.parallel_for that work at the same
+	 * time, each in scratch of its own; up to 1024. Default 1: parallel_for
+	 * is not called. */
+	uint32_t cpu_workers;
 	/* V4 only. */
-	uint32_t window_tokens; /* keys that a token sees of the window, its own
-	                         * included; ..4096; default 128 */
-	uint32_t index_layout;  /* INDEX_FP8 (default) or INDEX_MXFP4 */
-	uint32_t c4a_layers;    /* as cache_layers, which is then that of the
-	                         * window's pools: of layers of ratio 4, .. */
-	uint32_t c128a_layers;  /* .. and of ratio 128 */
+	/* keys that a token sees of the window, its own included, up to 4096;
+	 * default 128 */
+	uint32_t window_tokens;
+	uint32_t index_layout; /* INDEX_FP8 (default) or INDEX_MXFP4 */
+	/* Layers of ratio 4 whose page pools are planned, as cache_layers,
+	 * which then counts the pools of the window. */
+	uint32_t c4a_layers;
+	uint32_t c128a_layers; /* the same for layers of ratio 128 */
 	/* Tokens of a request that a draft by ADVANCE adds to those of a step,
-	 * and that may all be taken back; ..65536. Tables that come round have
-	 * places for them. */
+	 * up to 65536. All of them may be taken back: ring tables have room for
+	 * them. */
 	uint32_t draft_tokens;
 	uint32_t reserved; /* 0 */
 } spmla_config;
 
-/* An engine that was built when the tail was absent passes this much. */
+/* The least struct_bytes, from an engine compiled before the tail existed. */
 #define SPMLA_CONFIG_MIN_BYTES ((uint32_t)offsetof(spmla_config, ring_slots))
 
-/* Fills `config` with the model's constants and zeros elsewhere: 64 index heads
- * and, V3.2: 128 heads, top-k 2048, pages of 64; V4 Flash: 64 heads, top-k 512,
- * Pro: 128, 1024, both: window and states in the least ring_columns, index keys
- * with the table of C4A, their states with that of STATE_C4A. The caller then
- * sets max_rows, max_context_tokens, groups[].pool_pages and the buckets.
- * Errors: NULL, an unknown model. */
+/* Fills `config` with the model's constants and with zeros elsewhere. All
+ * models: 64 index heads. V3.2: 128 heads, top-k 2048, pages of 64. V4-Flash:
+ * 64 heads, top-k 512. V4-Pro: 128 heads, top-k 1024. Both V4 models: the
+ * window and the states have the least ring_columns, index keys use the table
+ * of C4A, and their states that of STATE_C4A.
+ * The caller then sets max_rows, max_context_tokens, groups[].pool_pages and
+ * the buckets.
+ * Errors: E_NULL; E_RANGE for an unknown model. */
 spmla_status spmla_config_preset(spmla_config *config, spmla_model model);
 
 /* ---- Devices and backends ---------------------------------------------- */
@@ -265,8 +282,8 @@ typedef enum spmla_backend_kind {
 	SPMLA_BACKEND_KIND_FORCE_32 = 0x7fffffff
 } spmla_backend_kind;
 
-/* What a plan needs to know of a device; may be typed by hand, so that a plan
- * can be made where the device is not. */
+/* What a plan needs to know of a device. It may be typed by hand, so that a
+ * plan can be made on another machine. */
 typedef struct spmla_device {
 	uint32_t struct_bytes;
 	uint32_t kind; /* spmla_backend_kind */
@@ -274,7 +291,7 @@ typedef struct spmla_device {
 	uint32_t sm_count;
 	uint32_t subgroup_width;
 	uint32_t reserved;
-	uint64_t ops; /* bit i: operation i (ops.inc) is there */
+	uint64_t ops; /* bit i: has operation i of ops.inc */
 } spmla_device;
 
 #define SPMLA_DEVICE_INIT                                        \
@@ -282,70 +299,71 @@ typedef struct spmla_device {
 		(uint32_t)sizeof(spmla_device), 0, 0, 0, 0, 0, 0 \
 	}
 
-/* One const table a platform; the caller names it, so that only what is named
- * is linked: &spmla_cpu ("spmla/spmla_cpu.h"), &spmla_cuda
- * ("spmla/spmla_cuda.h"). */
+/* The functions of a platform, a const table. The program names the one it
+ * wants, so only that one is linked: &spmla_cpu (spmla/spmla_cpu.h) or
+ * &spmla_cuda (spmla/spmla_cuda.h). */
 typedef struct spmla_backend spmla_backend;
 
-/* The platform's stream. The CPU has one timeline a context: NULL. */
+/* The platform's stream. The CPU has one timeline per context: NULL. */
 typedef void *spmla_stream;
 
-/* Fills the facts of the backend's device. `native` and `diag` may be NULL. */
+/* Fills in the facts of a backend's device. `native` and `diag` may be NULL. */
 spmla_status spmla_backend_query(const spmla_backend *backend,
 				 const spmla_native *native,
 				 spmla_device *device, spmla_diag *diag);
 
 /* ---- Plan -------------------------------------------------------------- */
 
-/* Kinds of memory that the caller provides, one region a kind. */
+/* The kinds of memory that the caller provides, one region each. */
 typedef enum spmla_memory {
-	SPMLA_MEMORY_HOST = 0,   /* the context; 256-byte aligned */
-	SPMLA_MEMORY_PINNED = 1, /* ring, status; coherent; 4096-byte aligned */
-	SPMLA_MEMORY_DEVICE =
-		2, /* metadata, tables, scratch; 256-byte aligned */
-	SPMLA_MEMORY_CACHE = 3, /* page pools, if planned; 256-byte aligned */
+	SPMLA_MEMORY_HOST = 0,   /* the context; 256 B aligned */
+	SPMLA_MEMORY_PINNED = 1, /* ring, status; coherent; 4096 B aligned */
+	SPMLA_MEMORY_DEVICE = 2, /* metadata, tables, scratch; 256 B aligned */
+	SPMLA_MEMORY_CACHE = 3,  /* page pools, if planned; 256 B aligned */
 	SPMLA_MEMORY_COUNT = 4,
 	SPMLA_MEMORY_FORCE_32 = 0x7fffffff
 } spmla_memory;
 
-/* How long a buffer's bytes mean something. Buffers of different phases share
- * bytes. */
+/* How long the bytes of a buffer are valid. Buffers of different phases (INDEX,
+ * ATTEND, OUTPUT) share bytes. */
 typedef enum spmla_life {
 	SPMLA_LIFE_CONTEXT = 0, /* from init to fini */
 	SPMLA_LIFE_STEP = 1,    /* from a prologue to the next */
-	SPMLA_LIFE_INDEX = 2,   /* inside spmla_v32_index, spmla_v4_index, or
-	                         * that part of a prefill; on the CPU inside
-	                         * spmla_v4_compress too */
-	SPMLA_LIFE_ATTEND = 3,  /* inside spmla_v32_attend, spmla_v4_attend, or
-	                         * the rest of a prefill */
-	SPMLA_LIFE_OUTPUT = 4,  /* inside spmla_v4_output */
+	/* inside spmla_v32_index, spmla_v4_index, or the selection of a
+	 * prefill; on the CPU also inside spmla_v4_compress */
+	SPMLA_LIFE_INDEX = 2,
+	/* inside spmla_v32_attend, spmla_v4_attend, or the rest of a prefill */
+	SPMLA_LIFE_ATTEND = 3,
+	SPMLA_LIFE_OUTPUT = 4, /* inside spmla_v4_output */
 	SPMLA_LIFE_COUNT = 5,
 	SPMLA_LIFE_FORCE_32 = 0x7fffffff
 } spmla_life;
 
-/* The buffers. Shapes: T, B = most tokens and requests of a bucket; P, W =
- * max_prefill_tokens and prefill_workspace_tokens, T is at least P. */
+/* The buffers. In the shapes T and B are the most tokens and requests of a
+ * bucket, P and W are max_prefill_tokens and prefill_workspace_tokens. T is at
+ * least P. */
 typedef enum spmla_buf {
 	SPMLA_BUF_CONTEXT = 0,     /* the spmla_ctx itself */
 	SPMLA_BUF_GRAPH_NODES = 1, /* CPU: recorded ops */
 	SPMLA_BUF_QUEUE = 2,       /* CPU: the deferred queue */
 	SPMLA_BUF_BACKEND_STATE = 3,
-	SPMLA_BUF_STEP_RING = 10,        /* [ring_slots][record bytes] */
-	SPMLA_BUF_RING_CONSUMED = 11,    /* uint64 [1] */
-	SPMLA_BUF_DEVICE_STATUS = 12,    /* see spmla_status_read */
-	SPMLA_BUF_TABLE_STAGING = 13,    /* int32 [max_rows][columns], main */
-	SPMLA_BUF_STEP_STATE = 20,       /* device counters of the protocol */
-	SPMLA_BUF_STEP_REQUESTS = 21,    /* spmla_request [B], this step's */
-	SPMLA_BUF_STEP_DEVICE = 22,      /* spmla_step_device + spmla_request
-	                                 * [B], written by the engine */
-	SPMLA_BUF_ROW_LEN = 23,          /* int32 [max_rows], by the engine */
-	SPMLA_BUF_ADVANCE_BY = 24,       /* int32 [B], by the engine */
+	SPMLA_BUF_STEP_RING = 10,     /* [ring_slots][record bytes] */
+	SPMLA_BUF_RING_CONSUMED = 11, /* uint64 [1] */
+	SPMLA_BUF_DEVICE_STATUS = 12, /* see spmla_status_read */
+	SPMLA_BUF_TABLE_STAGING = 13, /* int32 [max_rows][columns], main */
+	SPMLA_BUF_STEP_STATE = 20,    /* device counters of the protocol */
+	SPMLA_BUF_STEP_REQUESTS = 21, /* spmla_request [B], this step's */
+	/* spmla_step_device, then spmla_request [B]; the engine writes it */
+	SPMLA_BUF_STEP_DEVICE = 22,
+	/* int32 [max_rows], engine writes it */
+	SPMLA_BUF_ROW_LEN = 23,
+	SPMLA_BUF_ADVANCE_BY = 24,       /* int32 [B], engine writes it */
 	SPMLA_BUF_BLOCK_TABLE_MAIN = 25, /* int32 [max_rows][columns] */
-	SPMLA_BUF_TABLE_COLS_MAIN = 26,  /* int32 [max_rows]: written columns */
+	SPMLA_BUF_TABLE_COLS_MAIN = 26,  /* int32 [max_rows], written columns */
 	SPMLA_BUF_QUERY_START_LOC = 30,  /* int32 [B + 1] */
 	SPMLA_BUF_SEQ_LENS = 31,         /* int32 [B], 0 = none or skipped */
 	SPMLA_BUF_REQ_ROW = 32, /* int32 [B]: the request's stable row */
-	SPMLA_BUF_REQ_ID_PER_TOKEN = 33,  /* int32 [T]: b, padding 0 */
+	SPMLA_BUF_REQ_ID_PER_TOKEN = 33,  /* int32 [T]: request b, padding 0 */
 	SPMLA_BUF_TOKEN_ROW = 34,         /* int32 [T]: stable row, padding 0 */
 	SPMLA_BUF_POSITIONS = 35,         /* int32 [T], padding 0 */
 	SPMLA_BUF_CONTEXT_LENS = 36,      /* int32 [T]: keys a token sees */
@@ -353,40 +371,46 @@ typedef enum spmla_buf {
 	SPMLA_BUF_LOGITS_ROW_STARTS = 38, /* int64 [T + 1], in elements */
 	SPMLA_BUF_TOPK_INDICES = 39,      /* int32 [T][topk], request-local */
 	SPMLA_BUF_TOPK_LENS = 40,         /* int32 [T]: entries that are set */
-	SPMLA_BUF_WORKSPACE_STARTS = 41,  /* int32 [B + 1], prefill: workspace
-	                                   * rows before each request, all */
-	SPMLA_BUF_KEY_STARTS = 42, /* int32 [P]: a token's first row there */
-	SPMLA_BUF_KEY_ENDS = 43,   /* int32 [P]: behind its last */
+	/* int32 [B + 1], prefill: the workspace row where each request begins,
+	 * then the number of rows in all */
+	SPMLA_BUF_WORKSPACE_STARTS = 41,
+	/* int32 [P]: a token's first workspace row */
+	SPMLA_BUF_KEY_STARTS = 42,
+	SPMLA_BUF_KEY_ENDS = 43,         /* int32 [P]: one past its last row */
 	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
-	/* GPU: of decode steps that are done in parts, see spmla_tile_sched;
-	 * D: the tokens of the largest bucket of such. V4: of layers of ratio
-	 * 4, and then of 128. */
+	/* GPU: for decode steps that are done in parts (split-KV), see
+	 * spmla_tile_sched. D: the tokens of the largest bucket that is done in
+	 * parts. V4: the first two are for layers of ratio 4, the next two for
+	 * ratio 128. */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA = 45, /* int32 [parts][8] */
 	SPMLA_BUF_NUM_SPLITS = 46,              /* int32 [D + 1] */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A = 47,
 	SPMLA_BUF_NUM_SPLITS_C128A = 48,
-	SPMLA_BUF_INDEX_Q = 50, /* e4m3 [T][index_heads][128]; of MXFP4 64 bytes
-	                         * a head, its four scales in INDEX_Q_SCALES */
+	/* e4m3 [T][index_heads][128]; with INDEX_MXFP4 64 bytes a head, and the
+	 * four scales of a head in INDEX_Q_SCALES */
+	SPMLA_BUF_INDEX_Q = 50,
 	SPMLA_BUF_INDEX_WEIGHTS = 51,         /* f32 [T][index_heads] */
 	SPMLA_BUF_LOGITS = 52,                /* f32, ragged rows */
-	SPMLA_BUF_INDEX_SCRATCH = 53,         /* of each of cpu_workers */
+	SPMLA_BUF_INDEX_SCRATCH = 53,         /* CPU: one per cpu_worker */
 	SPMLA_BUF_GATHERED_INDEX_K = 54,      /* e4m3 [W][128] */
 	SPMLA_BUF_GATHERED_INDEX_SCALES = 55, /* f32 [W] */
 	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
-	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* of each of cpu_workers */
+	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* CPU: one per cpu_worker */
 	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
 	SPMLA_BUF_SPLIT_OUT = 63,             /* f32 [D + parts][heads][512] */
-	SPMLA_BUF_SPLIT_LSE = 64,   /* f32 [D + parts][heads], base 2 */
-	SPMLA_BUF_KV_CACHE = 70,    /* [cache_layers][pool_pages] pages; V4:
-	                                * the window's */
-	SPMLA_BUF_INDEX_CACHE = 71, /* [cache_layers][pool_pages] pages; V4:
-	                                * [c4a_layers], as the next two */
+	SPMLA_BUF_SPLIT_LSE = 64, /* f32 [D + parts][heads], base 2 */
+	/* [cache_layers][pool_pages] pages; V4: the window's */
+	SPMLA_BUF_KV_CACHE = 70,
+	/* [cache_layers][pool_pages] pages; V4: [c4a_layers], also for the next
+	 * three */
+	SPMLA_BUF_INDEX_CACHE = 71,
 	SPMLA_BUF_C4A_CACHE = 72,
 	SPMLA_BUF_STATE_C4A_CACHE = 73,
 	SPMLA_BUF_STATE_INDEX_CACHE = 74,
-	SPMLA_BUF_C128A_CACHE = 75, /* [c128a_layers], as the next */
+	SPMLA_BUF_C128A_CACHE = 75, /* [c128a_layers], also for the next */
 	SPMLA_BUF_STATE_C128A_CACHE = 76,
-	/* V4: tables of the groups beyond the main one, as its three. */
+	/* V4: the table, written columns and staging of each group but the main
+	 * one; shapes as for the main group. */
 	SPMLA_BUF_BLOCK_TABLE_C4A = 80,
 	SPMLA_BUF_TABLE_COLS_C4A = 81,
 	SPMLA_BUF_TABLE_STAGING_C4A = 82,
@@ -405,33 +429,33 @@ typedef enum spmla_buf {
 	SPMLA_BUF_BLOCK_TABLE_STATE_INDEX = 95,
 	SPMLA_BUF_TABLE_COLS_STATE_INDEX = 96,
 	SPMLA_BUF_TABLE_STAGING_STATE_INDEX = 97,
-	/* V4, of a step. CONTEXT_LENS and SLOT_MAPPING are of the window. A
-	 * token without a page for a compressed key, or without room for its
-	 * index logits, has the three lengths 0. -1 is no slot; C =
-	 * max_context_tokens / 128, rounded up to a multiple of 128. Rows of
-	 * indices count up to their length; what is behind it is
-	 * unspecified. */
-	SPMLA_BUF_COMPRESSED_LENS = 100, /* int32 [T]: whole groups of 4 that a
-	                                  * token sees */
-	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A = 101,   /* int64 [T] */
-	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX = 102, /* int64 [T], that of C4A
-	                                                * if that has its
-	                                                * table */
+	/* V4: metadata of a step. CONTEXT_LENS and SLOT_MAPPING are those of
+	 * the window. -1 is no slot. C = max_context_tokens / 128, rounded up
+	 * to a multiple of 128. A row of indices is valid up to its length and
+	 * unspecified behind it. A token without a page for a compressed key,
+	 * or without room for its index logits, has all three lengths 0. */
+	/* int32 [T]: complete groups of 4 that a token sees */
+	SPMLA_BUF_COMPRESSED_LENS = 100,
+	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A = 101, /* int64 [T] */
+	/* int64 [T]; not planned if INDEX uses the table of C4A, whose mapping
+	 * then counts */
+	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX = 102,
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A = 103, /* int64 [T] */
 	SPMLA_BUF_SWA_INDICES = 104,    /* int32 [T][window_tokens], slots */
 	SPMLA_BUF_SWA_LENS = 105,       /* int32 [T] */
 	SPMLA_BUF_C128A_INDICES = 106,  /* int32 [T][C], slots */
 	SPMLA_BUF_C128A_LENS = 107,     /* int32 [T] */
 	SPMLA_BUF_INDEX_Q_SCALES = 110, /* int32 [T][index_heads], MXFP4 */
-	SPMLA_BUF_C4A_LENS = 111, /* int32 [T]: slots of TOPK_SLOTS's row */
-	/* O: the smaller of T and the larger of 1024 and the most tokens of a
-	 * bucket, rounded up to a multiple of 4. */
+	/* int32 [T]: slots in the row of TOPK_SLOTS */
+	SPMLA_BUF_C4A_LENS = 111,
+	/* O, rounded up to a multiple of 4: the larger of 1024 and the most
+	 * tokens of a bucket, but at most T. */
 	SPMLA_BUF_OUTPUT_O = 112,      /* e4m3 or bf16 [O][heads][512] */
 	SPMLA_BUF_OUTPUT_SCALES = 113, /* [4 * heads][O] words */
-	/* kv_compress of ratio 128 on a GPU; S: the smaller of 1024 and the
-	 * most tokens of a bucket. */
-	SPMLA_BUF_SPLIT_KEYS = 114,   /* uint32 [S][512], zeros between calls */
-	SPMLA_BUF_SPLIT_COUNTS = 115, /* uint32 [S], zeros between calls */
+	/* kv_compress of ratio 128 on a GPU. S: the most tokens of a bucket, at
+	 * most 1024. */
+	SPMLA_BUF_SPLIT_KEYS = 114,   /* uint32 [S][512], 0 between calls */
+	SPMLA_BUF_SPLIT_COUNTS = 115, /* uint32 [S], 0 between calls */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;
 
@@ -446,24 +470,25 @@ typedef struct spmla_extent {
 	uint64_t bytes;
 } spmla_extent;
 
-/* Plain data: where every buffer lies. Read it through spmla_plan_row; it may
+/* Plain data: where every buffer lies. Read it through spmla_plan_row. It may
  * be copied, stored and compared with memcmp. spmla_init makes it again and
- * refuses one that differs in a byte: it is damaged, or of another build. */
+ * refuses one that differs in a byte: a damaged one, or one of another build. */
 typedef struct spmla_plan {
 	uint32_t struct_bytes;
 	uint32_t version; /* SPMLA_VERSION that made it */
 	uint32_t row_count;
-	uint32_t columns;    /* of a row of the main block table */
+	uint32_t columns;    /* of a row of the main table */
 	uint32_t max_tokens; /* over the buckets and prefill */
 	uint32_t max_requests;
 	uint64_t record_bytes; /* room that spmla_step_encode needs */
 	uint64_t logits_elems; /* capacity of LOGITS */
-	uint64_t record_key;   /* plans of equal key share records */
+	uint64_t record_key;   /* plans with the same key share records */
 	uint64_t region_bytes[SPMLA_MEMORY_COUNT];
 	uint64_t region_align[SPMLA_MEMORY_COUNT];
-	/* DEVICE bytes of that life, each buffer rounded up to 256. */
+	/* DEVICE bytes of each life, every buffer rounded up to 256. */
 	uint64_t life_bytes[SPMLA_LIFE_COUNT];
-	/* Of each group: whose table it uses, and columns of a row of it. */
+	/* For each group: the group whose table it uses, and the columns of a
+	 * row of that table. */
 	uint32_t group_table[SPMLA_MAX_TABLE_GROUPS];
 	uint32_t group_columns[SPMLA_MAX_TABLE_GROUPS];
 	spmla_config config; /* with every default filled in */
@@ -471,7 +496,7 @@ typedef struct spmla_plan {
 	spmla_extent extents[SPMLA_MAX_PLAN_ROWS];
 } spmla_plan;
 
-/* One row of the plan, for printing and drawing. Texts are static. */
+/* One buffer of the plan, for printing and drawing. Texts are static. */
 typedef struct spmla_row {
 	uint32_t struct_bytes;
 	uint32_t buf;
@@ -495,15 +520,15 @@ typedef struct spmla_row {
 	}
 
 /* Lays out every buffer. Pure: the same config and device give the same bytes.
- * Errors: every field of config and device is checked; E_UNSUPPORTED names the
- * operation that the device lacks (on a GPU without BATCH_INVARIANT
- * split_combine is wanted too); E_OVERFLOW, with the buffer's name, where 64
- * bits do not suffice. On an error *plan is untouched (zeroed by E_OVERFLOW).
- */
+ * Errors: every field of config and device is checked. E_UNSUPPORTED names the
+ * operation that the device lacks; a GPU without BATCH_INVARIANT also needs
+ * split_combine. E_OVERFLOW, with the buffer's name, where 64 bits do not
+ * suffice. On an error *plan is untouched, except that E_OVERFLOW zeroes it. */
 spmla_status spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 			     const spmla_device *device, spmla_diag *diag);
 
-/* Row i of [0, plan->row_count). Errors: E_RANGE past the last. */
+/* Fills `row` with buffer i of [0, plan->row_count). Errors: E_RANGE for a
+ * larger i. */
 spmla_status spmla_plan_row(const spmla_plan *plan, uint32_t i, spmla_row *row);
 
 /* "HOST", "CONTEXT" and so on; never NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From dimensions to extents.
+ * Turns dimensions into extents.
  */
 #ifndef SPMLA_ARENA_PLAN_H
 #define SPMLA_ARENA_PLAN_H
@@ -13,8 +13,8 @@ spmla_status spmla_i_arena_plan(spmla_plan *plan,
 				const uint64_t dim[SPMLA_I_DIM_COUNT],
 				uint32_t apart, spmla_diag *diag);
 
-/* Makes the dimensions of a plan whose limits are filled, and walks the table;
- * with `overflow` a limit did not fit, and it fails. */
+/* Computes the dimensions of a plan whose limits are filled in, and walks the
+ * table. With `overflow` a limit did not fit, and the call fails. */
 spmla_status spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow,
 				spmla_diag *diag);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of all buffers. A row's size is a product of named dimensions, so
- * that a count is written once and is data, not code.
+ * The table of all buffers. The size of a row is a product of named dimensions,
+ * so each count is written once and is data, not code.
  */
 #ifndef SPMLA_ARENA_TABLE_H
 #define SPMLA_ARENA_TABLE_H
 
 #include "spmla/spmla.h"
 
-/* What counts are made of; filled from a resolved config. */
+/* The factors of counts, filled from a resolved config. */
 typedef enum spmla_i_dim {
 	SPMLA_I_DIM_ONE = 0,
-	SPMLA_I_DIM_TOKENS, /* most of a bucket or a prefill */
+	SPMLA_I_DIM_TOKENS, /* most tokens of a bucket or prefill */
 	SPMLA_I_DIM_TOKENS_PLUS_1,
 	SPMLA_I_DIM_REQUESTS, /* most of a bucket */
 	SPMLA_I_DIM_REQUESTS_PLUS_1,
@@ -35,23 +35,28 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_KV_PAGE_BYTES,
 	SPMLA_I_DIM_INDEX_PAGES, /* pages and page bytes, of each pool */
 	SPMLA_I_DIM_INDEX_PAGE_BYTES,
-	SPMLA_I_DIM_PIECE_TOKENS,   /* 0: no prefill is planned, .. */
-	SPMLA_I_DIM_PREFILL_TOKENS, /* or V4's, which gathers not, .. */
-	SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1, /* .. here too */
-	SPMLA_I_DIM_WORKSPACE,               /* rows of gathered context */
+	SPMLA_I_DIM_PIECE_TOKENS, /* 0: no prefill */
+	/* 0: no prefill, or V4's, which gathers nothing; so the next two */
+	SPMLA_I_DIM_PREFILL_TOKENS,
+	SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1,
+	SPMLA_I_DIM_WORKSPACE, /* rows of gathered context */
 	SPMLA_I_DIM_INDEX_DIM,
 	SPMLA_I_DIM_MLA_DIM,
-	SPMLA_I_DIM_DECODE_PARTS, /* GPU: of a decode in parts; 0: none is */
+	/* GPU: parts of a decode step; 0: all run whole */
+	SPMLA_I_DIM_DECODE_PARTS,
 	SPMLA_I_DIM_TILE_ROW,
-	SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1, /* of the longest such step */
-	SPMLA_I_DIM_C128A_PARTS,         /* the same of V4 */
+	/* tokens of the longest step in parts */
+	SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1,
+	SPMLA_I_DIM_C128A_PARTS, /* the same of V4 */
 	SPMLA_I_DIM_C128A_SPLIT_TOKENS_PLUS_1,
 	SPMLA_I_DIM_SPLIT_ROWS,
 	SPMLA_I_DIM_HEADS,
 	SPMLA_I_DIM_HEAD_VALUES, /* heads * 512 */
-	/* V4, else 0. */
-	SPMLA_I_DIM_ROWS_C4A,    /* rows and columns of each group's table, */
-	SPMLA_I_DIM_COLUMNS_C4A, /* 0 rows if it is not SpMLA's own */
+	/* V4 only, else 0. */
+	/* rows and columns of each group's table; 0 rows if the table is not
+	 * SpMLA's own */
+	SPMLA_I_DIM_ROWS_C4A,
+	SPMLA_I_DIM_COLUMNS_C4A,
 	SPMLA_I_DIM_ROWS_C128A,
 	SPMLA_I_DIM_COLUMNS_C128A,
 	SPMLA_I_DIM_ROWS_INDEX,
@@ -63,7 +68,7 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_ROWS_STATE_INDEX,
 	SPMLA_I_DIM_COLUMNS_STATE_INDEX,
 	SPMLA_I_DIM_V4_TOKENS,
-	SPMLA_I_DIM_INDEX_SLOTS, /* tokens, if the group has its own table */
+	SPMLA_I_DIM_INDEX_SLOTS, /* tokens, if INDEX has its own table */
 	SPMLA_I_DIM_WINDOW,
 	SPMLA_I_DIM_C128A_WIDTH,
 	SPMLA_I_DIM_INDEX_Q_SCALES, /* index heads, if MXFP4 */
@@ -72,7 +77,7 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_OUTPUT_SCALES,  /* heads * 4 */
 	SPMLA_I_DIM_SPLIT_KEYS,     /* tokens, on a GPU */
 	SPMLA_I_DIM_KEY_VALUES,     /* 512 */
-	SPMLA_I_DIM_C4A_PAGES,      /* as INDEX_PAGES and what follows it */
+	SPMLA_I_DIM_C4A_PAGES,      /* pages and page bytes, of each pool */
 	SPMLA_I_DIM_C4A_PAGE_BYTES,
 	SPMLA_I_DIM_C128A_PAGES,
 	SPMLA_I_DIM_C128A_PAGE_BYTES,
@@ -89,7 +94,7 @@ typedef struct spmla_i_arena_row {
 	spmla_buf buf;
 	spmla_memory memory;
 	spmla_life life;
-	uint32_t branch; /* 1: may run beside other ops, shares no bytes */
+	uint32_t branch; /* 1: used on a branch, shares no bytes */
 	uint32_t elem_bytes;
 	spmla_i_dim dim[2]; /* elements = dim[0] * dim[1] */
 	const char *name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * c128a_index: the compressed entries that each token sees where it sees all of
- * them: their slots for decode, their numbers for prefill.
+ * c128a_index: the compressed entries of a token that sees all of them: their
+ * slots for decode, their numbers for prefill.
  */
 #ifndef SPMLA_OPS_C128A_INDEX_H
 #define SPMLA_OPS_C128A_INDEX_H
@@ -14,20 +14,20 @@ extern "C" {
 
 typedef struct spmla_c128a_index_args {
 	uint32_t struct_bytes;
-	uint32_t tokens;              /* those of decode, then of prefill */
-	uint32_t decode_tokens;       /* <= tokens */
-	uint32_t ratio;               /* tokens of an entry, 128 in V4 */
-	uint32_t width;               /* entries of a row, 1 .. 2^31 - 1 */
-	uint32_t rows;                /* rows of block_table */
-	uint32_t columns;             /* columns of a row */
-	uint32_t table_stride_elems;  /* >= columns */
-	uint32_t page_entries;        /* compressed ones, < 2^31 */
-	uint32_t page_stride_rows;    /* slots from page to page, >=
+	uint32_t tokens;             /* decode tokens, then prefill tokens */
+	uint32_t decode_tokens;      /* <= tokens */
+	uint32_t ratio;              /* tokens of an entry, 128 in V4 */
+	uint32_t width;              /* entries of a row, 1 .. 2^31 - 1 */
+	uint32_t rows;               /* rows of block_table */
+	uint32_t columns;            /* columns of a row */
+	uint32_t table_stride_elems; /* >= columns */
+	uint32_t page_entries;       /* compressed entries of a page, < 2^31 */
+	uint32_t page_stride_rows;   /* slots from page to page, >=
 				      * page_entries; 0: page_entries */
-	uint32_t pool_pages;          /* valid pages; 0: any page id >= 0 */
-	uint32_t entries_before;      /* of a decode row, before decode_slots;
-				      * decode_lens has them too; with width
-				      * less than 2^31 */
+	uint32_t pool_pages;         /* valid pages; 0: any page id >= 0 */
+	/* Entries that stand before decode_slots in the same row, and that
+	 * decode_lens includes. entries_before + width < 2^31. */
+	uint32_t entries_before;
 	const int32_t *positions;     /* [tokens] */
 	const int64_t *slot_mapping;  /* [tokens], < 0: no token */
 	const int32_t *token_row;     /* [decode_tokens]: row of block_table */
@@ -41,26 +41,29 @@ typedef struct spmla_c128a_index_args {
 	int32_t *prefill_lens;        /* [tokens - decode_tokens]; NULL: none */
 } spmla_c128a_index_args;
 
-/* Token t at pos = positions[t] sees the n = min((pos + 1) / ratio, width)
- * entries that are whole by then; its length is n, of decode entries_before +
- * n, and for e < n its row has
+/* Token t at pos = positions[t] sees n = min((pos + 1) / ratio, width) entries,
+ * those that are complete by then. Its length is n, for decode entries_before +
+ * n. For e < n its row has
  *   decode:  block_table[row][e / page_entries] * page_stride_rows
- *            + e % page_entries,
- *   prefill: e,
- * and -1 from n to width. What lies between rows is left alone, so that rows
- * may keep the stride of the longest context whatever this step's width is.
- * A token without a slot (slot_mapping is that of its own key, not compressed)
- * has length 0 and a row of -1. A row outside the table (FAULT_ROW), a position
- * < 0 (FAULT_POSITION) is the same. A column not there or not written, a page
- * outside the pool or one with slots past 2^31 gives -1 for its entries and,
- * once a row and page, FAULT_PAGE; the length still counts them. Reports name
- * the table's row, FAULT_ROW and those of prefill the token.
- * No tokens: nothing else is checked, nothing is enqueued; what is of decode or
- * prefill alone is not checked where it has no tokens.
+ *            + e % page_entries
+ *   prefill: e
+ * and -1 from n to width. Memory between rows is left alone, so rows may keep
+ * the stride of the longest context whatever the width of this step is.
+ *
+ * A token without a slot has length 0 and a row of -1 (slot_mapping is that of
+ * the token's own key, not of a compressed one). So has a token whose row is
+ * outside the table (FAULT_ROW) or whose position is < 0 (FAULT_POSITION). A
+ * column that does not exist or is not written, a page outside the pool, or a
+ * page with slots past 2^31 gives -1 for its entries and, once per row and
+ * page, FAULT_PAGE; the length still counts them. Reports name the table's row;
+ * FAULT_ROW, and reports of prefill tokens, name the token.
+ *
+ * No tokens: nothing else is checked, nothing is enqueued. Fields that only
+ * decode or only prefill uses are not checked if it has no tokens.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM build_c128a_topk_metadata; there the row of a token without a
- * slot holds what its position says. */
+ * slot has the entries of its position. */
 spmla_status spmla_c128a_index(spmla_ctx *ctx,
 			       const spmla_c128a_index_args *args,
 			       spmla_stream stream);

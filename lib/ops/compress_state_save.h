@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * compress_state_save: keeps what new tokens give to the groups that a
- * compressor has yet to make, or to the ones that overlap.
+ * compress_state_save: keeps the compressor states of new tokens, which later
+ * groups need.
  */
 #ifndef SPMLA_OPS_COMPRESS_STATE_SAVE_H
 #define SPMLA_OPS_COMPRESS_STATE_SAVE_H
@@ -24,7 +24,7 @@ typedef struct spmla_compress_state_save_args {
 	const float *ape;            /* [ratio][W] */
 	const int32_t *positions;    /* [tokens] */
 	const int64_t *slot_mapping; /* PAGED: [tokens]; < 0: skip the token */
-	/* The rest but the state: RING only. */
+	/* RING only, from here to `state`. */
 	const int32_t *context_lens; /* [tokens]; <= 0: skip the token */
 	const int32_t *token_row;    /* [tokens] */
 	const int32_t *block_table;  /* [rows][table_stride_elems] */
@@ -36,23 +36,28 @@ typedef struct spmla_compress_state_save_args {
 	spmla_cache state; /* STATE_1024 or STATE_256 (ratio 4), STATE_512 */
 } spmla_compress_state_save_args;
 
-/* Entry slot of the state = kv[t], then score[t] + ape[pos % ratio], an f32
- * sum.
- * PAGED: slot = slot_mapping[t]. kv_compress comes after it.
- * RING: capacity = columns * entries_per_page tokens, at least those of a group
- * (8 at ratio 4, 128 at ratio 128), and more by the tokens that may be taken
- * back; column = pos / entries_per_page % columns, slot = page *
- * entries_per_page + pos % entries_per_page. A token is left out if token t +
- * capacity is its request's too (the same row, pos + capacity, a context): it
- * goes to the same place. So the last tokens stay, and no place is written
- * twice. kv_compress comes before it.
- * A slot past the state skips the token: FAULT_SLOT; else a position below 0:
- * FAULT_POSITION. RING: such a position, then a row outside the table
- * (FAULT_ROW), a column not written or a page outside the state (FAULT_PAGE)
- * skip it; a token that is left out is not looked at. Reports name the token.
- * Of a slot that occurs twice in one call, each value is that of one of the two
- * tokens, which one is unspecified, and not the same for all on a GPU. A NaN
- * stays one.
+/* Writes kv[t], then score[t] + ape[pos % ratio] (an f32 sum), to the token's
+ * entry of the state.
+ *
+ * PAGED: the entry is slot_mapping[t]. kv_compress comes after this call.
+ *
+ * RING: kv_compress comes before this call. The state has capacity = columns *
+ * entries_per_page entries per row. It must hold a group (8 tokens at ratio 4,
+ * 128 at ratio 128) and the tokens that may be taken back.
+ *   column = pos / entries_per_page % columns
+ *   entry  = page * entries_per_page + pos % entries_per_page
+ * Token t is left out if token t + capacity of this call goes to the same entry
+ * (it has the same row, position pos + capacity, and a context). So the last
+ * tokens stay, and no entry is written twice.
+ *
+ * Bad data skips the token; reports name it. PAGED: a slot past the state
+ * (FAULT_SLOT), else a position below 0 (FAULT_POSITION). RING: a position
+ * below 0 (FAULT_POSITION), then a row outside the table (FAULT_ROW), a column
+ * not written or a page outside the state (FAULT_PAGE). A token that is left
+ * out is not looked up.
+ * If a slot occurs twice in one call, each value is that of one of the two
+ * tokens; which one is unspecified, and on a GPU it may differ within the
+ * entry. A NaN stays one.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (another ratio).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * filter_prefill_indices: selected positions, those of the context apart from
- * those of the tokens that are new in this step.
+ * filter_prefill_indices: separates selected positions into those of the
+ * context and those of the tokens that are new in this step.
  */
 #ifndef SPMLA_OPS_FILTER_PREFILL_INDICES_H
 #define SPMLA_OPS_FILTER_PREFILL_INDICES_H
@@ -26,13 +26,15 @@ typedef struct spmla_filter_prefill_indices_args {
 	int64_t new_indices_stride_elems; /* >= k */
 } spmla_filter_prefill_indices_args;
 
-/* With c = context_lens[t]: context_indices = index if 0 <= index < c, else -1;
- * new_indices = index - c if index >= c, else -1. A negative index is -1 in
- * both. Columns keep their place. A negative c: -1 in all of the token's
- * columns, FAULT_LENGTH. No tokens: nothing else is checked, nothing is
- * enqueued.
- * Alias: one of the outputs may be indices, with its stride; the outputs are
- * not the same buffer: E_RANGE. Order: enqueues; capturable. Exact: integers.
+/* With c = context_lens[t]:
+ *   context_indices = index if 0 <= index < c, else -1
+ *   new_indices     = index - c if index >= c, else -1
+ * A negative index is -1 in both. Columns keep their place. A negative c gives
+ * -1 in all columns of the token, and FAULT_LENGTH.
+ * No tokens: nothing else is checked, nothing is enqueued.
+ * Alias: one of the outputs may be indices, with its stride. The outputs must
+ * not be the same buffer (E_RANGE). Order: enqueues; capturable. Exact:
+ * integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM filter_prefill_indices. */
 spmla_status

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * index_map: request-local key positions to slots of the paged cache.
+ * index_map: maps key positions of a request to slots of the paged cache.
  */
 #ifndef SPMLA_OPS_INDEX_MAP_H
 #define SPMLA_OPS_INDEX_MAP_H
@@ -31,41 +31,47 @@ typedef struct spmla_index_map_args {
 	const int32_t *lens;          /* [tokens]: entries to read; NULL: k */
 	int32_t *slots;               /* [tokens][slots_stride_elems] */
 	int64_t slots_stride_elems;   /* >= k */
-	int32_t *valid_counts;        /* [tokens]: slots != -1, and
-				       * entries_before; NULL: none */
-	/* Tokens of prefill: workspace_ids[t] >= 0 maps to
+	/* [tokens]: number of slots != -1, plus entries_before; NULL: not
+	 * wanted */
+	int32_t *valid_counts;
+	/* A token with workspace_ids[t] >= 0 is one of prefill: it maps to
 	 * workspace_starts[id] + index instead. NULL: no token does. */
 	const int32_t *workspace_ids;    /* [tokens] */
 	const int32_t *workspace_starts; /* [workspaces] */
-	/* [tokens]: an index at or past it is none; NULL: not looked at. */
+	/* [tokens]: an index at or past it counts as none; NULL: not checked */
 	const int32_t *context_lens;
-	/* [tokens], < 0: no token, whose row is -1 and whose count is 0, and of
-	 * which nothing else is looked at; NULL: all are. */
+	/* [tokens]; < 0: no token: its row is -1, its count 0, and nothing else
+	 * of it is read; NULL: all are tokens */
 	const int64_t *slot_mapping;
-	uint32_t compact; /* 1: valid slots come first, in their order */
-	/* Entries of a row that stand before `slots` and that valid_counts has
-	 * too: a window, say; with k less than 2^31. */
+	uint32_t compact; /* 1: valid slots first, in order */
+	/* Entries that stand before `slots` in the same row (a window, for
+	 * example), and that valid_counts includes. entries_before + k < 2^31.
+	 */
 	uint32_t entries_before;
 } spmla_index_map_args;
 
-/* slot = block_table[row][i / page_tokens] * page_stride_rows
- *      + i % page_tokens, where the index stands (compact: at the front, and
- * -1 behind them, so that valid_counts is the length of the row); -1 for an
- * index < 0 and for entries at and past lens, which is clamped to [0, k]. An
- * index past the table's columns gives -1 and no report, also where the token
- * has a workspace, as the source does; a column not written, a page outside the
- * pool, a row or workspace outside its array, or a slot outside [0, 2^31) gives
- * -1: FAULT_PAGE, FAULT_ROW, FAULT_INDEX. With context_lens an index at or past
- * the token's (all, if it is negative) gives -1 and FAULT_INDEX, before
- * anything else is looked at: what lies behind a context in a workspace is the
- * next request's.
+/* Maps each index i of a token to
+ *   slot = block_table[row][i / page_tokens] * page_stride_rows
+ *        + i % page_tokens
+ * at the index's place in the row. With `compact`, valid slots move to the
+ * front and -1 follows them, so that valid_counts is the length of the row.
+ * Entries at and past lens, clamped to [0, k], give -1.
+ *
+ * An index < 0 gives -1. So does one past the table's columns, without a
+ * report, also if the token has a workspace, as in the source. A column not
+ * written, a page outside the pool, a row or workspace outside its array, or a
+ * slot outside [0, 2^31) gives -1 and FAULT_PAGE, FAULT_ROW or FAULT_INDEX.
+ * With context_lens, an index at or past the token's length (every index, if it
+ * is negative) gives -1 and FAULT_INDEX before anything else is checked: in a
+ * workspace, the next request's keys lie behind a context.
+ *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: slots may be indices, with the same stride. Order: enqueues;
  * capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: vLLM convert_req_index_to_global_index; compact with slot_mapping:
+ * Source: vLLM convert_req_index_to_global_index. compact with slot_mapping:
  * compute_global_topk_indices_and_lens, which leaves gaps where they are and
- * converts the rows of tokens without a slot too; with entries_before the right
+ * also converts the rows of tokens without a slot. entries_before: the right
  * part of build_flashinfer_mixed_sparse_indices. */
 spmla_status spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *args,
 			     spmla_stream stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_k_gather: the index keys of whole requests, out of their pages.
+ * indexer_k_gather: copies the index keys of whole requests out of their pages.
  */
 #ifndef SPMLA_OPS_INDEXER_K_GATHER_H
 #define SPMLA_OPS_INDEXER_K_GATHER_H
@@ -14,10 +14,10 @@ extern "C" {
 typedef struct spmla_indexer_k_gather_args {
 	uint32_t struct_bytes;
 	uint32_t requests;
-	uint32_t keys;    /* rows of dst_k, at least cu_seq_lens[requests];
-			   * < 2^31 */
-	uint32_t rows;    /* rows of block_table */
-	uint32_t columns; /* columns of a row */
+	/* rows of dst_k, at least cu_seq_lens[requests]; < 2^31 */
+	uint32_t keys;
+	uint32_t rows;               /* rows of block_table */
+	uint32_t columns;            /* columns of a row */
 	uint32_t table_stride_elems; /* >= columns */
 	const int32_t *cu_seq_lens;  /* [requests + 1], ascending from >= 0 */
 	const int32_t *req_row; /* [requests]: row of block_table; NULL: b */
@@ -28,15 +28,16 @@ typedef struct spmla_indexer_k_gather_args {
 	spmla_cache cache;          /* INDEX_FP8 */
 } spmla_indexer_k_gather_args;
 
-/* Output row n of request b, cu_seq_lens[b] <= n < cu_seq_lens[b + 1], is the
- * entry of position n - cu_seq_lens[b]: 128 codes and the scale, bit for bit.
- * Rows that no request covers are left as they are.
+/* Row n of the outputs, cu_seq_lens[b] <= n < cu_seq_lens[b + 1], is the entry
+ * of request b's position n - cu_seq_lens[b]: 128 codes and the scale, bit for
+ * bit. Rows that no request covers are left as they are.
  * A key whose column is past the table or not written, or whose page is outside
- * the cache, is a row of zeros with scale 0: FAULT_PAGE for each. So is every
- * row of a request whose table row is outside the table: FAULT_ROW, or one of
- * whose bounds is less than the bound before it or outside [0, keys], and is
- * moved there: FAULT_LENGTH. These are reported once a request, FAULT_LENGTH if
- * both; of one without keys only the bounds count.
+ * the cache, becomes a row of zeros with scale 0: FAULT_PAGE for each. All rows
+ * of a request become zeros if its table row is outside the table (FAULT_ROW),
+ * or if one of its bounds is less than the bound before it or outside [0, keys]
+ * (FAULT_LENGTH; the bound is moved there). These are reported once per
+ * request, FAULT_LENGTH if both apply. For a request without keys only the
+ * bounds are checked.
  * No requests or no keys: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: copies.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

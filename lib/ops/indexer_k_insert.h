@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_k_insert: LayerNorm, rope, quantise and insert of the index keys.
+ * indexer_k_insert: norms, rotates, quantises and inserts the index keys.
  */
 #ifndef SPMLA_OPS_INDEXER_K_INSERT_H
 #define SPMLA_OPS_INDEXER_K_INSERT_H
@@ -13,13 +13,13 @@ extern "C" {
 
 typedef struct spmla_indexer_k_insert_args {
 	uint32_t struct_bytes;
-	uint32_t tokens;     /* entries of slot_mapping: the loop bound */
+	uint32_t tokens;     /* entries of slot_mapping; k may have more */
 	uint32_t dtype;      /* of k: BF16; FP16 without norm and rope */
 	uint32_t scale_mode; /* POW2 (ue8m0, what serving stacks use) or RAW */
 	uint32_t rope_style; /* spmla_rope_style */
 	uint32_t cos_sin_rows;
-	float norm_eps; /* of the LayerNorm, with norm_weight; > 0, <= 2^126;
-	                 * 1e-6 in V3.2 */
+	/* of the LayerNorm; read with norm_weight; > 0, <= 2^126; V3.2: 1e-6 */
+	float norm_eps;
 	uint32_t reserved;
 	const void *k;               /* 16-bit [tokens][128] */
 	int64_t k_stride_elems;      /* >= 128 */
@@ -32,21 +32,21 @@ typedef struct spmla_indexer_k_insert_args {
 } spmla_indexer_k_insert_args;
 
 /* 1. With norm_weight: y = ((x - mean) * rstd) * weight + bias in f32, unfused,
- *    rstd = 1 / sqrt(var + eps), var = mean of (x - mean)^2; every sum is 16
- *    lanes (lane l adds l, l + 16, ... to 0) and then the tree 8, 4, 2, 1, a
- *    mean is its sum / 128; rounded to bf16.
+ *    then rounded to bf16. rstd = 1 / sqrt(var + eps), var = mean of (x -
+ *    mean)^2. A mean is a sum / 128. Every sum runs in 16 lanes (lane l adds l,
+ *    l + 16, ... to 0), then in the tree 8, 4, 2, 1.
  * 2. With a rope style: the first 64 values are rotated in f32, unfused, and
  *    rounded to bf16.
- * 3. s = max(amax, 1e-4) / 448 over the 128 values (NaN ignored); POW2: the
- *    next power of two. byte = e4m3(x / s), a true division; s is stored as
+ * 3. s = max(amax, 1e-4) / 448, amax over the 128 values (NaN ignored); POW2:
+ *    the next power of two. byte = e4m3(x / s), a true division. s is stored as
  *    f32 behind the page's values. A NaN becomes the byte 0x7f, whatever its
- *    sign; an infinity makes s +inf, itself 0x7f and finite values zeros of
- *    their sign.
- * A slot past the cache skips the token: FAULT_SLOT; else a position outside
- * the rope table skips it: FAULT_POSITION. A skipped token's position may be
- * anything. Of a slot that occurs twice in one call, each value and the scale
- * is that of one of the two keys, which one is unspecified, and not the same
- * for all on a GPU.
+ *    sign. An infinity makes s +inf; its own byte is then 0x7f and finite
+ *    values become zeros of their sign.
+ * A slot past the cache skips the token (FAULT_SLOT), else a position outside
+ * the rope table does (FAULT_POSITION). The position of a token with a negative
+ * slot may be anything. If a slot occurs twice in one call, each value and the
+ * scale is that of one of the two keys; which one is unspecified, and on a GPU
+ * it may differ within the row.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (FP16 with norm or

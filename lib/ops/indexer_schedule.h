@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_schedule: where each SM starts on the index scores of a decode step.
+ * indexer_schedule: where each SM begins in the index scores of a decode step.
  */
 #ifndef SPMLA_OPS_INDEXER_SCHEDULE_H
 #define SPMLA_OPS_INDEXER_SCHEDULE_H
@@ -28,25 +28,28 @@ typedef struct spmla_indexer_schedule_args {
 	uint32_t next_n;  /* tokens of a request; batch * next_n < 2^31 */
 	uint32_t num_sms; /* 1..65536 */
 	uint32_t reserved;
-	/* [batch][context_lens_stride_elems]; the last token's counts */
+	/* [batch][context_lens_stride_elems]; only the last token's entry is
+	 * read */
 	const int32_t *context_lens;
 	int64_t context_lens_stride_elems; /* >= next_n */
 	const int32_t *indices; /* [batch]: a token's request; VARLEN only */
 	int32_t *schedule;      /* [num_sms + 1][2], dense */
 } spmla_indexer_schedule_args;
 
-/* Row sm is where SM sm starts, row sm + 1 where it ends: (token or atom of the
- * batch, split of 256 keys). With segs = splits of a request's last token:
- *   SM90: an atom is 2 tokens of a request (the last may be 1; next_n 1: 1), a
- *     request has atoms * segs units, atom by atom; the last (units % num_sms)
- *     SMs do one unit more than the others. Row = (atom, split).
- *   SM100: a request has tokens * segs units, split by split; the first
- *     (units % num_sms) SMs do one more. Row = (the request's first token,
- *     split), rounded down to a whole split.
- * The row at the end of all units is (atoms or tokens of the batch, 0), and so
- * are all rows where there is no unit: no SM has work.
- * It decides who computes what, never a result. A negative length counts as 0:
- * FAULT_LENGTH with the row of context_lens.
+/* SM sm works from row sm up to row sm + 1 of the schedule. A row is a pair:
+ * (token or atom of the batch, split of 256 keys). segs is the number of splits
+ * of a request's last token.
+ * SM90: an atom is 2 tokens of a request (its last atom may have 1; with next_n
+ * 1 every atom has 1). A request has atoms * segs units, ordered by atom. The
+ * last (units % num_sms) SMs do one unit more than the others. Row = (atom,
+ * split).
+ * SM100: a request has tokens * segs units, ordered by split. The first (units
+ * % num_sms) SMs do one unit more. Row = (the request's first token, split),
+ * rounded down to a whole split.
+ * The row behind all units is (atoms or tokens of the batch, 0). Without any
+ * unit all rows are that one: no SM has work.
+ * The schedule decides who computes what, never a result. A negative length
+ * counts as 0: FAULT_LENGTH with the row of context_lens.
  * Alias: none. Order: enqueues; capturable. Exact: integers, units in 64 bits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM get_paged_mqa_logits_metadata. */

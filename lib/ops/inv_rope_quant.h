@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * inv_rope_quant: takes the rotation out of attention's results again and
- * quantises them, for the output projection of V4.
+ * inv_rope_quant: rotates attention results back and quantises them, for the
+ * output projection of V4.
  */
 #ifndef SPMLA_OPS_INV_ROPE_QUANT_H
 #define SPMLA_OPS_INV_ROPE_QUANT_H
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* What becomes of a result. Scales are one for each 128 values. */
+/* The form of a result. There is one scale for each 128 values. */
 typedef enum spmla_o_quant {
 	SPMLA_O_BF16 = 0,
 	SPMLA_O_FP8 = 1,        /* e4m3, scales f32 */
@@ -38,32 +38,37 @@ typedef struct spmla_inv_rope_quant_args {
 	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
 	/* e4m3 or bf16 [tokens][groups][heads_per_group * 512] */
 	void *out;
-	/* Both >= heads_per_group * 512: groups may be outermost. */
+	/* Both strides >= heads_per_group * 512: groups may be outermost. */
 	int64_t out_token_stride_elems;
 	int64_t out_group_stride_elems;
 	/* f32 [groups][4 * heads_per_group][tokens], or int32
-	 * [groups][heads_per_group][tokens]; quantised only */
+	 * [groups][heads_per_group][tokens]; quantised forms only */
 	void *scales;
-	/* From one row of tokens to the next, and from one group's first to the
-	 * next's. Both >= tokens, rounded up to a multiple of 4. */
+	/* scale_stride_elems: from one row of tokens to the next.
+	 * scale_group_stride_elems: from a group's first row to the next
+	 * group's. Both >= tokens, rounded up to a multiple of 4. */
 	int64_t scale_stride_elems;
 	int64_t scale_group_stride_elems;
 } spmla_inv_rope_quant_args;
 
-/* Of each head the last 64 values are rotated back by the token's position, in
+/* The last 64 values of each head are rotated back by the token's position, in
  * f32, unfused:
- *   first' = first * cos + second * sin, second' = second * cos - first * sin.
- * O_BF16: they are rounded to bf16, a NaN to 0x7fc0, and the others copied bit
- * for bit. Else nothing is rounded before, for each 128 values,
- *   s = pow2up(max(amax, 1e-10) * f32(1/448)), amax over |x|, NaN ignored;
- *   byte = e4m3(x / s), a true division, saturating; a NaN becomes 0x7f,
- *   whatever its sign, an infinity makes s +inf, itself 0x7f and finite values
- *   zeros of their sign.
- * O_FP8: s. O_FP8_PACKED: byte i of a head's word is the biased exponent of the
- * s of its values 128 i .. (of +inf 255; its codes are 0 or 0x7f, so that any
- * reading of 255 gives NaN). Scales of the tokens that round their number up to
- * a multiple of 4 are zeros.
- * A position outside the rope table: zeros in both outputs of the whole token,
+ *   first' = first * cos + second * sin, second' = second * cos - first * sin
+ *
+ * O_BF16: the rotated values are rounded to bf16, a NaN to 0x7fc0. The others
+ * are copied bit for bit.
+ * O_FP8, O_FP8_PACKED: nothing is rounded before this. For each 128 values
+ *   s = pow2up(max(amax, 1e-10) * f32(1/448)), amax over |x|, NaN ignored
+ *   byte = e4m3(x / s), a true division, saturating
+ * A NaN becomes 0x7f, whatever its sign. An infinity makes s +inf; its own byte
+ * is then 0x7f and finite values become zeros of their sign.
+ * O_FP8 stores s. O_FP8_PACKED stores one word per head, whose byte i is the
+ * biased exponent of s for the values 128 i .. 128 i + 127. (For +inf it is
+ * 255; the codes are then 0 or 0x7f, so any reading of 255 gives NaN.)
+ * The scales of the tokens that pad the number of tokens to a multiple of 4 are
+ * zeros.
+ *
+ * A position outside the rope table: zeros in both outputs of the token,
  * FAULT_POSITION.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.

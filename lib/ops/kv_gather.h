@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_gather: the KV rows of whole requests, or of single slots, as bf16, out of
- * their pages. dim is 576 (FP8_DS_MLA, MLA_BF16) or 512 (V4 layouts).
+ * kv_gather: copies the KV rows of whole requests, or of single slots, out of
+ * their pages as dense bf16. dim is 576 (FP8_DS_MLA, MLA_BF16) or 512 (V4
+ * layouts).
  */
 #ifndef SPMLA_OPS_KV_GATHER_H
 #define SPMLA_OPS_KV_GATHER_H
@@ -15,10 +16,10 @@ extern "C" {
 typedef struct spmla_kv_gather_args {
 	uint32_t struct_bytes;
 	uint32_t requests;
-	uint32_t keys;    /* rows of dst in use: where the last request ends;
-			   * < 2^31 */
-	uint32_t rows;    /* rows of block_table */
-	uint32_t columns; /* columns of a row */
+	/* rows of dst in use, where the last request ends; < 2^31 */
+	uint32_t keys;
+	uint32_t rows;                   /* rows of block_table */
+	uint32_t columns;                /* columns of a row */
 	uint32_t table_stride_elems;     /* >= columns */
 	const int32_t *workspace_starts; /* [requests], ascending from >= 0 */
 	const int32_t *seq_starts; /* [requests]: position of the first key;
@@ -29,47 +30,58 @@ typedef struct spmla_kv_gather_args {
 	uint16_t *dst;              /* bf16 [keys][dst_stride_elems] */
 	int64_t dst_stride_elems;   /* >= dim */
 	spmla_cache cache; /* FP8_DS_MLA, MLA_BF16, V4_FP8, V4_BF16, V4_E4M3 */
-	const int32_t *workspace_ends; /* [requests]: behind the last row of
-	                                * each; NULL: where the next begins, and
-	                                * keys for the last */
-	const int32_t *slots; /* [keys]: rows by slot; NULL: by request. With
-	                       * it requests, tables and starts are not read */
-	float kv_scale;       /* V4_E4M3: of the whole cache, > 0, <= 2^126;
-	                       * else not read */
-	uint32_t ring;        /* 1: columns come round; by slot not read */
+	/* [requests]: one past the last row of each request; NULL: where the
+	 * next request begins, and `keys` for the last */
+	const int32_t *workspace_ends;
+	/* [keys]: gather single slots; NULL: gather requests. With slots, the
+	 * fields requests, tables and starts are not read. */
+	const int32_t *slots;
+	/* V4_E4M3: the scale of the whole cache, > 0, <= 2^126. Others do not
+	 * read it. */
+	float kv_scale;
+	uint32_t ring; /* 1: ring table; not read by slot */
 } spmla_kv_gather_args;
 
-/* Request b owns the rows [workspace_starts[b], workspace_starts[b + 1]) of
- * dst, the last one those up to keys, or each those up to its workspace_end;
- * rows that no request owns are left as they are. Its row j is the entry of
- * position seq_starts[b] + j, values 0..511 its latent, 512..575 its rope; of
- * V4 0..447 and 448..511. Rows before workspace_starts[0] are left as they
- * are.
- * FP8_DS_MLA: latent = bf16(f32(e4m3) * scale), the product rounded to f32 and
- * then to bf16, both to nearest even; a NaN is 0x7fc0, whatever its sign. Rope
- * values, and all values of MLA_BF16 and V4_BF16, are copied bit for bit.
- * V4_FP8: the same product, a scale byte being the exponent bits of an f32:
- * 2^(byte - 127), but 0 is 0 and 255 infinity (then a zero is NaN), as the
- * source has it; sparse_decode reads 2^-127 and NaN there. No writer here makes
- * a 0, and with 255 all is NaN in both. V4_E4M3:
- * the same with kv_scale.
- * The key of position p lies in column p / entries_per_page (ring: modulo
- * columns, which hold all that is gathered of a request, as ring_columns of a
- * plan do for window and new keys).
- * A key whose column is past the table or not written, or whose page is outside
- * the cache, is a row of zeros: FAULT_PAGE for each. So is every row of a
- * request whose table row is outside the table: FAULT_ROW, whose seq_start is
- * negative, or one of whose bounds is less than the bound before it or outside
- * [0, keys], and is moved there: FAULT_LENGTH. These are reported once a
- * request, FAULT_LENGTH if both; of one without keys only the bounds count.
- * The last gather_len[b] entries of each request at an offset of a workspace
- * [requests][m], as the source of V4 has it, are workspace_starts[b] = b * m +
- * offset, workspace_ends[b] = workspace_starts[b] + gather_len[b],
- * seq_starts[b] = seq_len[b] - gather_len[b] and keys = requests * m; positions
- * count entries of the cache, compressed ones where it holds such.
- * By slot: row n of dst is the entry in slots[n]; zeros if that is negative,
- * and if it is past the cache: FAULT_SLOT, row = n.
- * No keys, or no requests and no slots: nothing else is checked, nothing is
+/* By request: request b owns the rows of dst from workspace_starts[b] up to
+ * workspace_starts[b + 1] (the last request: up to keys), or up to
+ * workspace_ends[b]. Its row j is the entry of position seq_starts[b] + j. Rows
+ * that no request owns, also those before workspace_starts[0], are left as they
+ * are. In a row, values 0..511 are the latent and 512..575 the rope; V4: 0..447
+ * and 448..511.
+ * The key of position p lies in column p / entries_per_page. For a ring table
+ * the column is modulo columns; they must hold all that is gathered of a
+ * request, as ring_columns of a plan do for window and new keys.
+ *
+ * By slot: row n of dst is the entry in slots[n]. A negative slot gives zeros.
+ * A slot past the cache gives zeros and FAULT_SLOT, row = n.
+ *
+ * Values. FP8_DS_MLA: latent = bf16(f32(e4m3) * scale), the product rounded to
+ * f32 and then to bf16, both to nearest even; a NaN is 0x7fc0, whatever its
+ * sign. Rope values, and all values of MLA_BF16 and V4_BF16, are copied bit for
+ * bit. V4_E4M3: the same product with kv_scale. V4_FP8: the same product; a
+ * scale byte is the exponent of an f32, 2^(byte - 127), but 0 is 0 and 255 is
+ * infinity (0 times it is NaN), as in the source. sparse_decode reads 2^-127
+ * and NaN for these two. This makes no difference for rows of our writers: they
+ * never store 0, and with 255 they store only zeros and NaN.
+ *
+ * Bad data. A key whose column is past the table or not written, or whose page
+ * is outside the cache, becomes a row of zeros: FAULT_PAGE for each. All rows
+ * of a request become zeros if its table row is outside the table (FAULT_ROW),
+ * if its seq_start is negative, or if one of its bounds is less than the bound
+ * before it or outside [0, keys] (FAULT_LENGTH; the bound is moved there).
+ * These are reported once per request, FAULT_LENGTH if both apply. For a
+ * request without keys only the bounds are checked.
+ *
+ * V4's workspace [requests][m], with the last gather_len[b] entries of each
+ * request at `offset`, is
+ *   workspace_starts[b] = b * m + offset
+ *   workspace_ends[b]   = workspace_starts[b] + gather_len[b]
+ *   seq_starts[b]       = seq_len[b] - gather_len[b]
+ *   keys                = requests * m
+ * Positions count entries of the cache, i.e. compressed keys in a cache of
+ * those.
+ *
+ * No keys, or neither requests nor slots: nothing else is checked, nothing is
  * enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

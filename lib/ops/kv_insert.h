@@ -13,37 +13,45 @@ extern "C" {
 
 typedef struct spmla_kv_insert_args {
 	uint32_t struct_bytes;
-	uint32_t tokens;           /* entries of slot_mapping: the loop bound */
-	uint32_t dtype;            /* of kv_c, k_pe: BF16 or FP16; V4: BF16 */
-	uint32_t scale_mode;       /* spmla_scale_mode; FP8_DS_MLA only */
-	const void *kv_c;          /* 16-bit [tokens][512], normed latent; V4:
-				    * all of the row, rotated */
-	const void *k_pe;          /* 16-bit [tokens][64], rotated; V4: not
-				    * read, nor its stride */
-	int64_t kv_c_stride_elems; /* >= 512 */
-	int64_t k_pe_stride_elems; /* >= 64 */
+	/* entries of slot_mapping; kv_c may have more */
+	uint32_t tokens;
+	uint32_t dtype;      /* of kv_c, k_pe: BF16 or FP16; V4: BF16 */
+	uint32_t scale_mode; /* spmla_scale_mode; FP8_DS_MLA only */
+	/* 16-bit [tokens][512], the normed latent; V4: the whole row, rotated
+	 */
+	const void *kv_c;
+	/* 16-bit [tokens][64], rotated; V4: not read, nor its stride */
+	const void *k_pe;
+	int64_t kv_c_stride_elems;   /* >= 512 */
+	int64_t k_pe_stride_elems;   /* >= 64 */
 	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
 	spmla_cache cache; /* FP8_DS_MLA, MLA_BF16, V4_FP8, V4_BF16, V4_E4M3 */
-	float kv_scale;    /* V4_E4M3: of the whole cache, > 0, <= 2^126, of a
-	                    * finite inverse or zeros are NaN; else not read */
+	/* V4_E4M3: the scale of the whole cache, > 0, <= 2^126, with a finite
+	 * inverse, or zeros become NaN. Other layouts do not read it. */
+	float kv_scale;
 	uint32_t reserved;
 } spmla_kv_insert_args;
 
-/* FP8_DS_MLA: for each 128 values of the latent, amax over |x| (NaN ignored),
- * scale = max(amax / 448, 2^-126) (RAW) or pow2up(max(amax / 448, 1e-4))
- * (POW2), byte = e4m3(x / scale), a true f32 division, round to nearest even,
- * saturating; the 64 rope values are copied bit for bit. A NaN becomes the byte
- * 0x7f, whatever its sign; an infinity makes the scale +inf, itself 0x7f and
- * finite values zeros of their sign. MLA_BF16, V4_BF16: all are copied bit for
- * bit. V4_FP8: for each 64 of the first 448 values the scale is 2^e =
- * pow2up(max(amax, 1e-4) / 448), its byte e + 127, or 255 if amax is infinite,
- * each value e4m3(x / 2^e), NaN and infinities as above; the eighth scale byte
- * is 0, the last 64 values are copied bit for bit. V4_E4M3: each value is
- * e4m3(x * (1 / kv_scale)), quotient and product rounded to f32.
- * A slot past the cache skips the token: FAULT_SLOT. Of a slot that occurs
- * twice in one call, each value and each scale is that of one of the two rows,
- * which one is unspecified, and not the same for all on a GPU. No tokens:
- * nothing else is checked, nothing is enqueued.
+/* Writes the row of token t to slot_mapping[t].
+ *
+ * FP8_DS_MLA, for each 128 values of the latent: amax is the largest |x| (NaN
+ * ignored), scale = max(amax / 448, 2^-126) (RAW) or pow2up(max(amax / 448,
+ * 1e-4)) (POW2), byte = e4m3(x / scale): a true f32 division, rounded to
+ * nearest even, saturating. A NaN becomes the byte 0x7f, whatever its sign. An
+ * infinity makes the scale +inf; its own byte is then 0x7f and finite values
+ * become zeros of their sign. The 64 rope values are copied bit for bit.
+ * V4_FP8, for each 64 of the first 448 values: scale 2^e = pow2up(max(amax,
+ * 1e-4) / 448), stored as the byte e + 127, or 255 if amax is infinite; value
+ * e4m3(x / 2^e), NaN and infinities as above. The eighth scale byte is 0. The
+ * last 64 values are copied bit for bit.
+ * V4_E4M3: each value is e4m3(x * (1 / kv_scale)); quotient and product are
+ * rounded to f32.
+ * MLA_BF16, V4_BF16: all values are copied bit for bit.
+ *
+ * A slot past the cache skips the token: FAULT_SLOT. If a slot occurs twice in
+ * one call, each value and each scale is that of one of the two rows; which one
+ * is unspecified, and on a GPU it may differ within the row.
+ * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM concat_and_cache_mla, both of its scale rules; V4:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lse2_to_lse: logarithms to the base 2 as natural ones.
+ * lse2_to_lse: converts logarithms to base 2 into natural ones.
  */
 #ifndef SPMLA_OPS_LSE2_TO_LSE_H
 #define SPMLA_OPS_LSE2_TO_LSE_H
@@ -19,12 +19,12 @@ typedef struct spmla_lse2_to_lse_args {
 	float *lse;        /* [count] */
 } spmla_lse2_to_lse_args;
 
-/* lse[i] = lse2[i] * f32(ln 2), one f32 product; infinities (rows without keys)
- * and NaN stay what they are. Count 0: nothing else is checked, nothing is
- * enqueued.
+/* lse[i] = lse2[i] * f32(ln 2), one f32 product. Infinities (rows without keys)
+ * and NaN stay what they are.
+ * Count 0: nothing else is checked, nothing is enqueued.
  * Alias: lse may be lse2. Order: enqueues; capturable. Exact: bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE.
- * Source: vLLM, for the FlashMLA of before 2025-10. */
+ * Source: vLLM, for FlashMLA before 2025-10. */
 spmla_status spmla_lse2_to_lse(spmla_ctx *ctx,
 			       const spmla_lse2_to_lse_args *args,
 			       spmla_stream stream);

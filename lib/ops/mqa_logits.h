@@ -18,8 +18,8 @@ typedef struct spmla_mqa_logits_args {
 	uint32_t rows;               /* rows of block_table */
 	uint32_t columns;            /* columns of a row */
 	uint32_t table_stride_elems; /* >= columns */
-	/* e4m3 [tokens][heads][128], for INDEX_MXFP4 e2m1 [tokens][heads][64],
-	 * the even one of a pair in the low half of the byte; dense */
+	/* e4m3 [tokens][heads][128]; for INDEX_MXFP4 e2m1 [tokens][heads][64]
+	 * with the even one of a pair in the low half of the byte; dense */
 	const uint8_t *q;
 	const float *weights;        /* [tokens][heads], dense */
 	const int32_t *token_row;    /* [tokens]: row of block_table */
@@ -35,24 +35,25 @@ typedef struct spmla_mqa_logits_args {
 	const int32_t *q_scales;
 } spmla_mqa_logits_args;
 
-/* logits[row_starts[t] + n] = kscale[n] * sum over h of
- *   (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
- * for 0 <= n < context_lens[t]; nothing else is written. relu(x) is x where
- * x > 0, else 0, of a NaN too (fmaxf, as the source); other NaNs stay.
- * INDEX_MXFP4: q and k are the values, e2m1 * 2^(byte - 127) in f32 (2^128 is
- * +inf), and kscale is 1; the sums are in the same order.
+/* For 0 <= n < context_lens[t]:
+ *   logits[row_starts[t] + n] = kscale[n] * sum over h of
+ *     (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
+ * Nothing else is written. relu(x) is x where x > 0, else 0, also for a NaN
+ * (fmaxf, as in the source); other NaNs stay.
+ * INDEX_MXFP4: q and k are e2m1 * 2^(byte - 127) in f32 (2^128 is +inf), and
+ * kscale is 1. The sums have the same order.
  * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A
- * row outside the table or that does not fit logits is not written: FAULT_ROW,
- * FAULT_LOGITS.
+ * row is not written if it is outside the table (FAULT_ROW) or does not fit
+ * logits (FAULT_LOGITS).
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row only. Exact: within 2^-18 of the sum of |terms|, of any number of
- * heads, as long as no product leaves the range of f32; by matrix instructions,
- * which cut off what they add, within 2^-16.
+ * Alias: none. Order: enqueues; capturable.
+ * Deterministic: a row's bits depend only on that row.
+ * Exact: within 2^-18 of the sum of |terms|, for any number of heads, as long
+ * as no product leaves the range of f32. Matrix instructions, which truncate
+ * what they add, are within 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: DeepGEMM fp8_paged_mqa_logits and its fp4 form, one row a query
- * token.
- */
+ * Source: DeepGEMM fp8_paged_mqa_logits and its fp4 form, one row per query
+ * token. */
 spmla_status spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *args,
 			      spmla_stream stream);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits_gathered: the index score of every key that a token sees, over
- * keys that lie in a row (indexer_k_gather).
+ * dense keys, as indexer_k_gather makes them.
  */
 #ifndef SPMLA_OPS_MQA_LOGITS_GATHERED_H
 #define SPMLA_OPS_MQA_LOGITS_GATHERED_H
@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* Where key n of token t lies in the token's row of logits, and what becomes of
- * the columns that no key has. */
+/* The column of key n in the logits row of token t, and what happens to columns
+ * without a key. */
 typedef enum spmla_logits_form {
 	SPMLA_LOGITS_ABSOLUTE = 0,   /* column n; others are not written */
 	SPMLA_LOGITS_CLEAN = 1,      /* column n; others become -inf */
@@ -39,23 +39,27 @@ typedef struct spmla_mqa_logits_gathered_args {
 	int64_t logits_stride_elems; /* >= columns */
 } spmla_mqa_logits_gathered_args;
 
-/* The score of key n for starts[t] <= n < ends[t], as spmla_mqa_logits has it:
- * k_scales[n] * sum over h of (relu(sum over d of q[t][h][d] * k[n][d]) *
- * weights[t][h]), relu of a NaN 0. starts[t] >= ends[t] is a row without keys.
- * A start or an end outside [0, keys] is bad data: the row counts as one
- * without keys, FAULT_INDEX. (DeepGEMM compares them as unsigned, so that a
- * negative end means all keys; no one may rely on that here.) A COMPRESSED row
- * of more than `columns` keys is not written: FAULT_LOGITS. CLEAN writes -inf
- * to every other column below `columns`, of rows without keys too; nothing is
- * written at or past `columns`. Keys that no row sees are never read.
+/* The score of key n for starts[t] <= n < ends[t], as spmla_mqa_logits defines
+ * it:
+ *   k_scales[n] * sum over h of
+ *     (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
+ * relu of a NaN is 0. A row with starts[t] >= ends[t] has no keys. A start or
+ * end outside [0, keys] is bad data: the row counts as one without keys,
+ * FAULT_INDEX. (DeepGEMM compares them as unsigned, so a negative end means all
+ * keys there; do not rely on that here.)
+ * A COMPRESSED row of more than `columns` keys is not written: FAULT_LOGITS.
+ * CLEAN writes -inf to every other column below `columns`, also in rows without
+ * keys. Nothing is written at or past `columns`. Keys that no row sees are
+ * never read.
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row only, and are those of spmla_mqa_logits. Exact: within 2^-18 of
- * the sum of |terms|, of any number of heads; by matrix instructions, which cut
- * off what they add, within 2^-16.
+ * Alias: none. Order: enqueues; capturable.
+ * Deterministic: a row's bits depend only on that row, and are those of
+ * spmla_mqa_logits.
+ * Exact: within 2^-18 of the sum of |terms|, for any number of heads. Matrix
+ * instructions, which truncate what they add, are within 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: DeepGEMM fp8_mqa_logits; CLEAN is its clean_logits, COMPRESSED its
- * max_seqlen_k, and they exclude each other. */
+ * Source: DeepGEMM fp8_mqa_logits. CLEAN is its clean_logits, COMPRESSED its
+ * max_seqlen_k; they exclude each other. */
 spmla_status
 spmla_mqa_logits_gathered(spmla_ctx *ctx,
 			  const spmla_mqa_logits_gathered_args *args,

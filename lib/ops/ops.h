@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every operation alone: args in one const struct, the shape beside each
- * field. Pointers are device pointers of the context's backend. Host checks
- * run at the call; what only the device can see (slots, pages, lengths) is
- * skipped there and reported in the sticky status.
+ * Every operation alone. Its arguments are one const struct with the shape
+ * beside each field. Pointers are device pointers of the context's backend.
+ *
+ * The call checks everything that the host can see. What only the device can
+ * see (slots, pages, lengths) is checked there: a bad row is skipped and
+ * reported in the sticky status (spmla_status_read).
+ *
+ * Each contract ends with the same lines. Alias: which buffers may overlap.
+ * Order: whether it enqueues, and whether a graph may capture it. Exact: bit
+ * for bit, or within a stated bound. Deterministic: what a row's bits depend
+ * on. Errors: status codes. Source: the kernel that it reproduces.
  */
 #ifndef SPMLA_OPS_OPS_H
 #define SPMLA_OPS_OPS_H

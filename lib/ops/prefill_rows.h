@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * prefill_rows: where each request of a prefill has its gathered context, which
- * rows of it each token sees, and where the token's index logits go.
+ * of these rows each token sees, and where the token's index logits go.
  */
 #ifndef SPMLA_OPS_PREFILL_ROWS_H
 #define SPMLA_OPS_PREFILL_ROWS_H
@@ -16,15 +16,16 @@ typedef struct spmla_prefill_rows_args {
 	uint32_t struct_bytes;
 	uint32_t requests;
 	uint32_t tokens;
-	uint32_t keys;         /* rows of the workspace, < 2^31 */
-	uint32_t piece_tokens; /* tokens whose logits exist together, >= 1 */
+	uint32_t keys; /* rows of the workspace, < 2^31 */
+	/* tokens of a piece, whose logits exist together; >= 1 */
+	uint32_t piece_tokens;
 	uint32_t reserved;
 	uint64_t piece_stride_elems;     /* from row to row of logits, < 2^32 */
 	const int32_t *query_start_loc;  /* [requests + 1] */
 	const int32_t *seq_lens;         /* [requests], 0: none */
-	const int32_t *req_row;          /* [requests], named in a report */
+	const int32_t *req_row;          /* [requests], for reports */
 	const int32_t *req_id_per_token; /* [tokens] */
-	int32_t *context_lens;     /* [tokens]: keys it sees, in and out */
+	int32_t *context_lens;     /* [tokens]: keys that it sees, in and out */
 	int32_t *workspace_starts; /* [requests + 1] */
 	int32_t *key_starts;       /* [tokens] */
 	int32_t *key_ends;         /* [tokens] */
@@ -32,15 +33,18 @@ typedef struct spmla_prefill_rows_args {
 } spmla_prefill_rows_args;
 
 /* workspace_starts is the exclusive prefix sum of seq_lens over the requests
- * that have query tokens; its last element is the sum. Token t of request b
- * with n = context_lens[t] > 0 sees the rows
- *   key_starts = workspace_starts[b] .. key_ends - 1 = key_starts + n - 1;
- * one without keys has 0 and 0. Its logits are row t % piece_tokens of a piece:
- *   row_starts = t % piece_tokens * piece_stride_elems.
- * A request whose context would end past `keys` gets no rows: FAULT_LENGTH;
- * later ones that fit are kept. A length < 0 is the same. context_lens becomes
- * 0 where it is negative, where the request has no rows, is none of the
- * requests, or has fewer rows than it (FAULT_LENGTH).
+ * that have query tokens. Its last element is the sum. A token t of request b
+ * with n = context_lens[t] > 0 sees the rows [key_starts, key_ends):
+ *   key_starts = workspace_starts[b]
+ *   key_ends   = key_starts + n
+ * A token without keys has 0 and 0. Its logits are row t % piece_tokens of a
+ * piece:
+ *   row_starts = t % piece_tokens * piece_stride_elems
+ * A request whose context would end past `keys`, or whose length is negative,
+ * gets no rows: FAULT_LENGTH. Later requests that fit are kept.
+ * A token's context_lens becomes 0 if it is negative, if its request has no
+ * rows or does not exist, or if the request has fewer rows than that
+ * (FAULT_LENGTH).
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q_absorb: queries through the key up-projection, so that attention works on
- * latents; then their rope part, rotated and appended.
+ * q_absorb: multiplies queries by the key up-projection, so that attention
+ * works on latents, and appends their rotated rope part.
  */
 #ifndef SPMLA_OPS_Q_ABSORB_H
 #define SPMLA_OPS_Q_ABSORB_H
@@ -35,17 +35,18 @@ typedef struct spmla_q_absorb_args {
 	int64_t q_head_stride_elems;  /* >= 512 or 576 */
 } spmla_q_absorb_args;
 
-/* q[t][h][j] = bf16(sum over i of q_nope[t][h][i] * w_uk_t[h][i][j]) for j <
- * 512. The sum is in f32: lane l of 16 adds the (exact) products of i = l,
- * l + 16, .. in order, then the lanes are added as a tree (l + 8, + 4, + 2,
- * + 1).
- * q[t][h][512 ..] = q_pe[t][h], bit for bit with ROPE_NONE, else rotated in
- * f32, unfused, and rounded to bf16. A position outside the rope table: zeros
- * in all of the token's q, FAULT_POSITION.
+/* For j < 512:
+ *   q[t][h][j] = bf16(sum over i of q_nope[t][h][i] * w_uk_t[h][i][j])
+ * The sum is in f32: lane l of 16 adds the (exact) products of i = l, l + 16,
+ * .. in order, then the lanes are added in a tree (l + 8, + 4, + 2, + 1).
+ * q[t][h][512 ..] is q_pe[t][h]: bit for bit with ROPE_NONE, otherwise rotated
+ * in f32, unfused, and rounded to bf16. A position outside the rope table:
+ * zeros in all of the token's q, FAULT_POSITION.
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row only. Exact: the sums within 2^-20 of the sum of |terms| before
- * the rounding to bf16, the rope part bit for bit.
+ * Alias: none. Order: enqueues; capturable.
+ * Deterministic: a row's bits depend only on that row.
+ * Exact: the sums within 2^-20 of the sum of |terms| before the rounding to
+ * bf16; the rope part bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM W_UK_T bmm and concat_mla_q. */
 spmla_status spmla_q_absorb(spmla_ctx *ctx, const spmla_q_absorb_args *args,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * qnorm_rope_kv_insert: the V4 queries of a step, normed and rotated, and its
- * V4 keys, rotated and written into the paged KV cache, in one launch.
+ * qnorm_rope_kv_insert: in one launch, norms and rotates the V4 queries of a
+ * step, and rotates its V4 keys and writes them into the paged KV cache.
  */
 #ifndef SPMLA_OPS_QNORM_ROPE_KV_INSERT_H
 #define SPMLA_OPS_QNORM_ROPE_KV_INSERT_H
@@ -19,11 +19,11 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
 	uint32_t heads;        /* >= 1 */
 	uint32_t padded_heads; /* of q_out; >= heads */
 	uint32_t cos_sin_rows;
-	float norm_eps;    /* of the queries' norm, > 0, <= 2^126; V4: 1e-6 */
-	float kv_scale;    /* V4_E4M3: of the whole cache, > 0, <= 2^126, of
-	                    * a finite inverse or zeros are NaN; else not
-	                    * read */
-	const uint16_t *q; /* bf16 [tokens][heads][512] */
+	float norm_eps; /* of the queries' norm, > 0, <= 2^126; V4: 1e-6 */
+	/* V4_E4M3: the scale of the whole cache, > 0, <= 2^126, with a finite
+	 * inverse, or zeros become NaN. Other layouts do not read it. */
+	float kv_scale;
+	const uint16_t *q;                /* bf16 [tokens][heads][512] */
 	int64_t q_token_stride_elems;     /* >= 512: heads may be outermost */
 	int64_t q_head_stride_elems;      /* >= 512 */
 	uint16_t *q_out;                  /* bf16 [tokens][padded_heads][512] */
@@ -37,34 +37,37 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
 	spmla_cache cache;           /* V4_FP8, V4_BF16 or V4_E4M3 */
 } spmla_qnorm_rope_kv_insert_args;
 
-/* Queries, for each (token, head), over 512 values, in f32:
- *   r = 1 / sqrt(sum of x * x / 512 + norm_eps), root and quotient exact; the
- *   sum by 16 lanes, of which lane l adds the values v with v / 8 % 16 = l in
- *   their order, then the tree 8, 4, 2, 1;
- *   y = x * r, not rounded; the last 64 of y are rotated by INTERLEAVED rope,
- *   unfused; q_out = bf16(y), a NaN is 0x7fc0.
- * Heads from `heads` up to padded_heads are zeros.
- * Keys, of the first kv_tokens tokens: the last 64 values are rotated in the
- * same way and rounded to bf16, then the row is written to its slot:
- *   V4_FP8: for each 64 of the first 448 values the scale is 2^e =
- *   pow2up(max(amax, 1e-4) / 448), amax over |x| (NaN ignored), its byte e +
- *   127, each value e4m3(x / 2^e); the eighth scale byte is 0, the rotated
- *   values are bf16. A NaN becomes the byte 0x7f, whatever its sign; an
- *   infinity makes the scale byte 255, itself 0x7f and finite values zeros of
- *   their sign.
- *   V4_BF16: bf16; the first 448 bit for bit.
- *   V4_E4M3: e4m3(x * (1 / kv_scale)), quotient and product rounded to f32; a
- *   NaN becomes 0x7f.
- * e4m3 rounds to nearest even and saturates; a NaN of the rotation is 0x7fc0.
- * A position outside the rope table: zeros in q_out for all heads of the token,
- * and no key is written: FAULT_POSITION, once a token. A slot past the cache
- * skips the key: FAULT_SLOT. Of a slot that occurs twice in one call, each
- * value and each scale is that of one of the two rows. No tokens: nothing else
- * is checked, nothing is enqueued. No kv_tokens: kv, slot_mapping and cache are
- * not read.
- * Alias: q_out may be q, with the same strides or E_RANGE; else none. Order:
- * enqueues; capturable. Exact: bit for bit on every backend; where the source's
- * reciprocal root is approximate, q_out is off by a step of bf16.
+/* Queries. For each (token, head), over its 512 values, in f32:
+ *   r = 1 / sqrt(sum of x * x / 512 + norm_eps), root and quotient exact
+ *   y = x * r, not rounded; the last 64 are rotated, INTERLEAVED, unfused
+ *   q_out = bf16(y); a NaN is 0x7fc0
+ * The sum runs in 16 lanes, of which lane l adds the values v with v / 8 % 16 =
+ * l in their order, then in the tree 8, 4, 2, 1. Heads from `heads` up to
+ * padded_heads are zeros.
+ *
+ * Keys of the first kv_tokens tokens. The last 64 values are rotated in the
+ * same way and rounded to bf16. Then the row is written to its slot:
+ * V4_FP8: for each 64 of the first 448 values the scale is 2^e =
+ * pow2up(max(amax, 1e-4) / 448), amax over |x| (NaN ignored), its byte e + 127,
+ * each value e4m3(x / 2^e). The eighth scale byte is 0; the rotated values are
+ * bf16. A NaN becomes the byte 0x7f, whatever its sign. An infinity makes the
+ * scale byte 255; its own byte is then 0x7f and finite values become zeros of
+ * their sign.
+ * V4_BF16: bf16; the first 448 values bit for bit.
+ * V4_E4M3: e4m3(x * (1 / kv_scale)), quotient and product rounded to f32; a NaN
+ * becomes 0x7f.
+ * e4m3 rounds to nearest even and saturates. A NaN of the rotation is 0x7fc0.
+ *
+ * A position outside the rope table: q_out is zeros for all heads of the token,
+ * and no key is written: FAULT_POSITION, once per token. A slot past the cache
+ * skips the key: FAULT_SLOT. If a slot occurs twice in one call, each value and
+ * each scale is that of one of the two rows.
+ * No tokens: nothing else is checked, nothing is enqueued. No kv_tokens: kv,
+ * slot_mapping and cache are not read.
+ * Alias: q_out may be q with the same strides (else E_RANGE); otherwise none.
+ * Order: enqueues; capturable.
+ * Exact: bit for bit on every backend. The source may use an approximate
+ * reciprocal root; q_out then differs by one step of bf16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fused_deepseek_v4_qnorm_rope_kv_insert and its full-row forms,
  * whose positions are int64. */

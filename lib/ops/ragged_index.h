@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ragged_index: rows of indices one behind the other, out of rows a stride
- * apart.
+ * ragged_index: packs rows of indices one behind the other (indptr and
+ * indices).
  */
 #ifndef SPMLA_OPS_RAGGED_INDEX_H
 #define SPMLA_OPS_RAGGED_INDEX_H
@@ -15,9 +15,10 @@ extern "C" {
 typedef struct spmla_ragged_index_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t width;          /* entries of a row, < 2^31 */
-	uint32_t num_slots;      /* entries outside [0, it) become -1; 0: any
-				  * entry stays as it is */
+	uint32_t width; /* entries of a row, < 2^31 */
+	/* entries outside [0, num_slots) become -1; 0: every entry stays as it
+	 * is */
+	uint32_t num_slots;
 	uint32_t capacity_elems; /* of ragged_indices, < 2^31 */
 	uint32_t reserved;
 	const int32_t *indices;       /* [tokens][indices_stride_elems] */
@@ -28,15 +29,16 @@ typedef struct spmla_ragged_index_args {
 } spmla_ragged_index_args;
 
 /* With n = lens clamped to [0, width], ragged_indptr is the exclusive prefix
- * sum of n, its last element the sum, and the first n entries of row t lie at
- * ragged_indices[ragged_indptr[t]] on. What lies behind the last of them is
- * left alone. An entry that is not below num_slots is no mistake of this
- * step's. A row that would end past the capacity has no entries: ragged_indptr
- * does not pass capacity_elems, and what room is left before it holds -1. Once
- * for each such row with n > 0 FAULT_LENGTH, which names the token.
+ * sum of n, its last element the sum. The first n entries of row t lie at
+ * ragged_indices[ragged_indptr[t]] on. Elements behind the last entry are left
+ * alone. An entry that is not below num_slots is not reported: it is no mistake
+ * of this step.
+ * A row that would end past the capacity has no entries: ragged_indptr does not
+ * pass capacity_elems, and the room left before it holds -1. Each such row with
+ * n > 0 gives one FAULT_LENGTH, which names the token.
  * No tokens: ragged_indptr[0] = 0.
- * The ragged top-k of a step is index_map, compact, and then this with its
- * valid_counts; that of a prefill combine_index and then this.
+ * The ragged top-k of a step is index_map with compact, then ragged_index with
+ * its valid_counts; for a prefill it is combine_index, then ragged_index.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM build_ragged_indices_from_dense (num_slots is its num_rows). */

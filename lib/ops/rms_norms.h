@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rms_norms: RMS norm, with weights, of two sets of rows of different width in
- * one launch: V4's low-rank queries and its keys.
+ * rms_norms: in one launch, the RMS norm with weights of two sets of rows of
+ * different width: V4's low-rank queries and its keys.
  */
 #ifndef SPMLA_OPS_RMS_NORMS_H
 #define SPMLA_OPS_RMS_NORMS_H
@@ -16,7 +16,7 @@ enum { SPMLA_RMS_NORMS_WIDTH_UNIT = 8, SPMLA_RMS_NORMS_MAX_WIDTH = 4096 };
 
 typedef struct spmla_rms_norms_args {
 	uint32_t struct_bytes;
-	uint32_t q_rows;   /* < 2^31; 0: none, and nothing else of q is read */
+	uint32_t q_rows;   /* < 2^31; 0: none, no other field of q is read */
 	uint32_t q_width;  /* multiple of 8, 8..4096; V4: 1024 or 1536 */
 	uint32_t kv_rows;  /* as q_rows */
 	uint32_t kv_width; /* as q_width; V4: 512 */
@@ -34,17 +34,16 @@ typedef struct spmla_rms_norms_args {
 } spmla_rms_norms_args;
 
 /* For each row, in f32:
- *   r = 1 / sqrt(sum of x * x / width + norm_eps), quotients and root exact;
- *   out = bf16(x * r * weight), from the left, rounded to bf16 once; a NaN is
- *   0x7fc0.
- * The sum goes by 128 lanes: lane l adds the values v with v / 8 % 128 = l in
- * their order; 16 neighbours are summed by the tree 8, 4, 2, 1, and then the
- * eight sums by the tree 4, 2, 1.
- * Rows are independent of each other. No rows in both sets: nothing else is
- * checked, nothing is enqueued.
- * Alias: q_out may be q and kv_out kv, with the same stride or E_RANGE; else
- * none. Order: enqueues; capturable. Exact: bit for bit on every backend; where
- * the source's reciprocal root is approximate, out is off by a step of bf16.
+ *   r = 1 / sqrt(sum of x * x / width + norm_eps), quotients and root exact
+ *   out = bf16(x * r * weight), from the left, rounded once; a NaN is 0x7fc0
+ * The sum runs in 128 lanes: lane l adds the values v with v / 8 % 128 = l in
+ * their order. Each 16 neighbouring lanes are summed by the tree 8, 4, 2, 1,
+ * then the eight sums by the tree 4, 2, 1. Rows are independent of each other.
+ * No rows in either set: nothing else is checked, nothing is enqueued.
+ * Alias: q_out may be q, and kv_out may be kv, with the same stride (else
+ * E_RANGE); otherwise none. Order: enqueues; capturable.
+ * Exact: bit for bit on every backend. The source may use an approximate
+ * reciprocal root; out then differs by one step of bf16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fused_q_kv_rmsnorm. */
 spmla_status spmla_rms_norms(spmla_ctx *ctx, const spmla_rms_norms_args *args,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slot_map: the cache slot that each token's key goes to.
+ * slot_map: the cache slot of each token's key.
  */
 #ifndef SPMLA_OPS_SLOT_MAP_H
 #define SPMLA_OPS_SLOT_MAP_H
@@ -19,7 +19,7 @@ typedef struct spmla_slot_map_args {
 	uint32_t page_tokens;
 	uint32_t pool_pages;
 	uint32_t table_stride_elems; /* >= columns */
-	uint32_t compress_ratio;     /* R of compressed keys; 0 or 1: none */
+	uint32_t compress_ratio;     /* R, keys compressed R:1; 0 or 1: none */
 	const int32_t *token_row;    /* [tokens] */
 	const int32_t *positions;    /* [tokens] */
 	const int32_t *block_table;  /* [rows][table_stride_elems] */
@@ -31,20 +31,22 @@ typedef struct spmla_slot_map_args {
 } spmla_slot_map_args;
 
 /* Without a ratio:
- * slot_mapping = block_table[row][col] * page_tokens + pos % page_tokens, col =
- * pos / page_tokens (ring: modulo columns); -1 where context_lens is 0
- * (padding).
- * A row outside the table, a position below 0, a column not written or a page
- * outside the pool gives -1, sets the token's context_lens to 0 and reports
- * FAULT_ROW or, of the others, FAULT_PAGE, which name token_row's entry,
- * whatever it is: such a token writes nothing and has an empty result.
- * With one, R, a page holds page_tokens / R keys, and a token has a slot only
- * if it ends a group, (pos + 1) % R == 0, which is that of key pos / R:
- * slot_mapping = block_table[row][col] * (page_tokens / R)
- *              + pos % page_tokens / R.
- * The others have -1, keep their context_lens and are not looked up, but that a
- * position below 0 is bad data as without a ratio. page_tokens is a multiple of
- * R.
+ *   slot_mapping = block_table[row][col] * page_tokens + pos % page_tokens
+ *   col          = pos / page_tokens (ring: modulo columns)
+ * and -1 where context_lens is 0 (padding).
+ * A row outside the table (FAULT_ROW), a position below 0, a column not written
+ * or a page outside the pool (FAULT_PAGE) gives slot -1 and sets the token's
+ * context_lens to 0. So the token writes no key and has an empty result.
+ * Reports name the token's entry of token_row, whatever its value.
+ *
+ * With a ratio R, a page holds page_tokens / R keys. Only a token that ends a
+ * group, (pos + 1) % R == 0, has a slot, that of key pos / R:
+ *   slot_mapping = block_table[row][col] * (page_tokens / R)
+ *                + pos % page_tokens / R
+ * The other tokens get -1, keep their context_lens and are not looked up,
+ * except that a position below 0 is bad data as above. page_tokens is a
+ * multiple of R.
+ *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

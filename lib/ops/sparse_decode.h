@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode: attention of each token over its selected cache rows. dim is
- * 576 (FP8_DS_MLA, MLA_BF16) or 512 (V4_FP8), of a query and of a key.
+ * sparse_decode: attention of each token over its selected cache rows. dim, of
+ * a query and of a key, is 576 (FP8_DS_MLA, MLA_BF16) or 512 (V4_FP8).
  */
 #ifndef SPMLA_OPS_SPARSE_DECODE_H
 #define SPMLA_OPS_SPARSE_DECODE_H
@@ -33,14 +33,14 @@ typedef struct spmla_sparse_decode_args {
 	int64_t lse_token_stride_elems; /* >= 1 */
 	int64_t lse_head_stride_elems;  /* >= 1 */
 	spmla_cache cache;              /* FP8_DS_MLA, MLA_BF16 or V4_FP8 */
-	/* Keys of a second cache, behind those of the first; V4_FP8 only. */
+	/* Keys of a second cache, after those of the first; V4_FP8 only. */
 	uint32_t extra_topk; /* 0: none, and no extra_ field is read */
 	uint32_t parts;      /* 0: no splits, and none of the rest is read */
 	const int32_t *extra_slots; /* [tokens][extra_slots_stride_elems] */
 	int64_t extra_slots_stride_elems; /* >= extra_topk */
 	const int32_t *extra_topk_lens;   /* [tokens]; NULL: extra_topk */
 	spmla_cache extra_cache; /* V4_FP8, with a page size of its own */
-	/* Work of each part, as tile_sched makes it with batch = tokens and
+	/* The work of each part, as tile_sched makes it with batch = tokens and
 	 * SPMLA_TILE_ROW_NEW. */
 	const int32_t *tile_scheduler_metadata; /* [parts][8] */
 	const int32_t *num_splits;              /* [tokens + 1] */
@@ -50,44 +50,55 @@ typedef struct spmla_sparse_decode_args {
 	uint32_t reserved;
 } spmla_sparse_decode_args;
 
-/* Key p of a token counts if slots[p] != -1 and p < topk_lens[t], which is
- * clamped to [0, topk]; entries past it are not read; then those of the second
- * cache, by the same rule. A slot outside its cache does not count:
- * FAULT_INDEX. A slot that occurs twice counts twice. K = the row's dim values,
- * V = its first 512. FP8_DS_MLA rows are dequantised to bf16(e4m3 *
- * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte - 127)), a byte of 255 to
- * NaN; values of rows that do not count are never touched; NaN in those that do
- * goes through the arithmetic.
- * Blocks are 64 entries, whether they count or not, in order; the second
- * cache's start a block of their own. In f32:
- *   s = q . k, m = the largest s of the block,
- *   p = exp2((s - m) * softmax_scale * log2 e),
- *   L = sum of p, O = sum of bf16(p) * v,
- * the L and O of the blocks brought to the largest m so far (max) and summed;
- * out = bf16(O / (L + exp(sink - max * softmax_scale))); a sink of +inf gives 0
- * of either sign, of -inf nothing. lse = ln(sum of exp(softmax_scale * s)),
- * without the sink. A token with no key, or whose every s is -inf: out = +0,
- * lse as empty_lse says.
- * With parts the same work is cut up: part p does blocks [begin_block,
- * end_block) of the tokens begin_req .. end_req (those between whole), where a
- * token has max(1, cdiv(topk_len, 64)) + cdiv(extra_len, 64) blocks. A token of
- * one split gets its results as above. Else split i of token t goes to row
- * num_splits[t] + i: split_out = O / L, split_lse = log2 of the sum of exp2(c *
- * s), c = softmax_scale * log2 e, both without the sink; of no key 0 and -inf;
+/* Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
+ * clamped to [0, topk]. Entries past the length are not read. The entries of
+ * the second cache follow, by the same rule. A slot outside its cache does not
+ * count: FAULT_INDEX. A slot that occurs twice counts twice.
+ * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
+ * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
+ * 127)), with byte 255 to NaN. Rows that do not count are never read; NaN in
+ * rows that do goes through the arithmetic.
+ *
+ * Attention. A block is 64 entries, in order, whether they count or not; the
+ * second cache starts a new block. In f32:
+ *   s = q . k, m = the largest s of the block
+ *   p = exp2((s - m) * softmax_scale * log2 e)
+ *   L = sum of p, O = sum of bf16(p) * v
+ * The L and O of the blocks are brought to the largest m so far (max) and
+ * summed:
+ *   out = bf16(O / (L + exp(sink - max * softmax_scale)))
+ *   lse = ln(sum of exp(softmax_scale * s)), without the sink
+ * A sink of +inf gives 0 of either sign, a sink of -inf changes nothing. A
+ * token without keys, or whose every s is -inf, has out = +0 and lse as
+ * empty_lse says.
+ *
+ * Parts (split-KV). Token t has max(1, cdiv(topk_len, 64)) + cdiv(extra_len,
+ * 64) blocks. Part p does the blocks from begin_block of token begin_req to
+ * end_block of token end_req, and all blocks of the tokens between. A token
+ * with one split gets its results as above. Otherwise split i of token t goes
+ * to row num_splits[t] + i of split_out and split_lse:
+ *   split_out = O / L
+ *   split_lse = log2 of the sum of exp2(c * s), c = softmax_scale * log2 e
+ * both without the sink; a split without keys has 0 and -inf.
  * spmla_split_combine then makes the results. The flags of a part are not read.
- * A part that begins at token `tokens` or later has no work. One that names
- * tokens before 0, or ends past the last, does nothing: FAULT_INDEX, row = the
- * part. Blocks past a token's are none: metadata may be of more keys than its
- * lengths then say. Of a begin_block below 0 or an end_block before it what is
- * there is done, a split row that is not the token's or not below split_rows is
- * not written: FAULT_INDEX. What no part covers is not written.
+ *
+ * Bad metadata. A part that begins at token `tokens` or later has no work. A
+ * part that names tokens before 0, or ends past the last, does nothing:
+ * FAULT_INDEX, row = the part. Blocks past the end of a token are skipped
+ * without a report, because metadata may be made for more keys than the lengths
+ * then say. If begin_block is below 0, or end_block before it, the blocks that
+ * exist are done: FAULT_INDEX. A split row that is not the token's, or not
+ * below split_rows, is not written: FAULT_INDEX. Tokens that no part covers are
+ * not written.
+ *
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row and, with parts, on where it is split and on `tokens` only.
- * Exact: out 1e-3 + 2.01/128 |x|, lse 1e-6 + 8.01/65536 |x| of the exact result
- * over the dequantised rows; where values cancel, out is off by 2^-8 of the
- * mean of |v| so weighted, and lse by 2^-18 of the largest sum of |terms| of a
- * score times softmax_scale.
+ * Alias: none. Order: enqueues; capturable.
+ * Deterministic: a row's bits depend only on that row and, with parts, on where
+ * it is split and on `tokens`.
+ * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
+ * the exact result x over the dequantised rows. Where values cancel, out is off
+ * by 2^-8 of the mean of |v| with the same weights, and lse by 2^-18 of the
+ * largest sum of |terms| of a score times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,

@@ -43,29 +43,34 @@ typedef struct spmla_sparse_prefill_args {
 	int64_t out_head_stride_elems;  /* >= 512 */
 	float *max_logits;              /* [tokens][heads]; NULL: not wanted */
 	float *lse;                     /* [tokens][heads]; NULL: not wanted */
-	int64_t lse_token_stride_elems; /* >= 1, of both, if one is wanted */
+	int64_t lse_token_stride_elems; /* >= 1; for both, if one is wanted */
 	int64_t lse_head_stride_elems;  /* >= 1 */
 } spmla_sparse_prefill_args;
 
-/* Entry p of a token counts if 0 <= indices[p] < kv_rows and p < topk_lens[t],
- * which is clamped to [0, topk]. Every other index is legal and masked without
- * a report; entries past the length are not read. A row that occurs twice
- * counts twice. K = the row's dim values, V = its first 512; rows that do not
- * count are never touched, NaN in those that do goes through the arithmetic.
- * Blocks, sums and the sink are those of spmla_sparse_decode; the sink changes
- * out only. max_logits = the largest softmax_scale * s, lse = ln(sum of
- * exp(softmax_scale * s)); with SPMLA_LSE_BASE2 both times log2 e. A token with
- * no key, or whose every s is -inf: out = +0, max_logits = -inf, lse as
- * empty_lse says.
+/* Keys. Entry p of a token counts if 0 <= indices[p] < kv_rows and p <
+ * topk_lens[t], clamped to [0, topk]. Every other index is legal and masked
+ * without a report. Entries past the length are not read. A row that occurs
+ * twice counts twice. K is the dim values of the row, V its first 512. Rows
+ * that do not count are never read; NaN in rows that do goes through the
+ * arithmetic.
+ *
+ * Attention. Blocks, sums and the sink are those of spmla_sparse_decode; the
+ * sink changes only out.
+ *   max_logits = the largest softmax_scale * s
+ *   lse        = ln(sum of exp(softmax_scale * s))
+ * SPMLA_LSE_BASE2 multiplies both by log2 e. A token without keys, or whose
+ * every s is -inf, has out = +0, max_logits = -inf, and lse as empty_lse says.
  * FlashMLA gives natural logarithms and +inf; before 2025-10 it gave base 2 and
- * -inf, and knew neither sink nor lengths.
+ * -inf, and had neither sink nor lengths.
+ *
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row only, and not on what lies past its length. Exact: out 8e-4 +
- * 3.01/128 |x|, lse and max_logits 1e-6 + 2.01/65536 |x| of the exact result;
- * where values cancel, out is off by 2^-8 of the mean of |v| so weighted, and
- * the others by 2^-18 of the largest sum of |terms| of a score times
- * softmax_scale.
+ * Alias: none. Order: enqueues; capturable.
+ * Deterministic: a row's bits depend only on that row, and not on entries past
+ * its length.
+ * Exact: out is within 8e-4 + 3.01/128 |x|, lse and max_logits within 1e-6 +
+ * 2.01/65536 |x| of the exact result x. Where values cancel, out is off by 2^-8
+ * of the mean of |v| with the same weights, and the others by 2^-18 of the
+ * largest sum of |terms| of a score times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA flash_mla_sparse_fwd. */
 spmla_status spmla_sparse_prefill(spmla_ctx *ctx,

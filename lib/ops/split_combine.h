@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * split_combine: the results of tokens that sparse_decode did in splits.
+ * split_combine: merges the splits of tokens that sparse_decode did in parts.
  */
 #ifndef SPMLA_OPS_SPLIT_COMBINE_H
 #define SPMLA_OPS_SPLIT_COMBINE_H
@@ -18,12 +18,13 @@ typedef struct spmla_split_combine_args {
 	uint32_t split_rows; /* rows of split_out and split_lse */
 	uint32_t empty_lse;  /* spmla_empty_lse */
 	uint32_t reserved;
-	const int32_t *num_splits; /* [tokens + 1]: splits of t are the rows
-				    * num_splits[t] .. num_splits[t + 1] - 1 */
-	const float *split_out;    /* [split_rows][heads][512], dense */
-	const float *split_lse;    /* [split_rows][heads], dense, base 2 */
-	const float *attn_sink;    /* [heads], natural log units; NULL: none */
-	uint16_t *out;             /* bf16 [tokens][heads][512] */
+	/* [tokens + 1]: the splits of token t are the rows [num_splits[t],
+	 * num_splits[t + 1]) */
+	const int32_t *num_splits;
+	const float *split_out; /* [split_rows][heads][512], dense */
+	const float *split_lse; /* [split_rows][heads], dense, base 2 */
+	const float *attn_sink; /* [heads], natural log units; NULL: none */
+	uint16_t *out;          /* bf16 [tokens][heads][512] */
 	int64_t out_token_stride_elems; /* >= 512 */
 	int64_t out_head_stride_elems;  /* >= 512 */
 	float *lse; /* natural log; NULL: not wanted, nor its strides */
@@ -31,20 +32,22 @@ typedef struct spmla_split_combine_args {
 	int64_t lse_head_stride_elems;  /* >= 1 */
 } spmla_split_combine_args;
 
-/* Of a token of exactly one split nothing is written: sparse_decode did it. For
- * the others, in f32, with the splits' lse_i and o_i:
- *   m = the largest lse_i, 0 if all are -inf; S = sum of exp2(lse_i - m);
- *   g = log2 S + m, +inf if S = 0; lse = g * ln 2, or as empty_lse says;
- *   with a sink: g += log2(1 + exp2(sink * log2 e - g));
- *   out = bf16(sum of exp2(lse_i - g) * o_i), in the order of the splits.
- * A split of lse -inf adds nothing and is not read, so a token without a key in
- * any split has out = +0, as one of no splits. A token whose rows are not in
- * [0, split_rows], or that end before they begin, counts as one of no splits:
- * FAULT_INDEX.
+/* Nothing is written for a token with exactly one split: sparse_decode wrote
+ * it. For the others, in f32, with lse_i and o_i of the splits:
+ *   m = the largest lse_i, 0 if all are -inf
+ *   S = sum of exp2(lse_i - m)
+ *   g = log2 S + m, +inf if S = 0
+ *   lse = g * ln 2, or as empty_lse says
+ *   with a sink: g += log2(1 + exp2(sink * log2 e - g))
+ *   out = bf16(sum of exp2(lse_i - g) * o_i), in the order of the splits
+ * A split with lse -inf adds nothing and is not read. So a token without a key
+ * in any split has out = +0, like a token without splits. A token whose rows
+ * are not in [0, split_rows], or end before they begin, counts as one without
+ * splits: FAULT_INDEX.
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row's splits only. Exact: out within 1.01 * 2^-8 of the sum of
- * |terms|, lse 1e-6 + 1e-6 |x|.
+ * Alias: none. Order: enqueues; capturable.
+ * Deterministic: a row's bits depend only on that row's splits.
+ * Exact: out within 1.01 * 2^-8 of the sum of |terms|, lse 1e-6 + 1e-6 |x|.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA combine. */
 spmla_status spmla_split_combine(spmla_ctx *ctx,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile_sched: how the parts of a sparse decode share the requests' key blocks.
+ * tile_sched: divides the key blocks of all requests among the parts of a
+ * sparse decode (split-KV).
  */
 #ifndef SPMLA_OPS_TILE_SCHED_H
 #define SPMLA_OPS_TILE_SCHED_H
@@ -11,8 +12,8 @@
 extern "C" {
 #endif
 
-/* What FlashMLA's kernels are launched with: parts, and what a request costs
- * beyond its blocks. */
+/* The launch parameters of FlashMLA's kernels: the number of parts, and what a
+ * request costs beyond its blocks. */
 typedef enum spmla_tile_rule {
 	SPMLA_TILE_OLD_SM90 = 1,  /* 1858932 */
 	SPMLA_TILE_OLD_SM100 = 2, /* 1858932 */
@@ -51,37 +52,43 @@ typedef struct spmla_tile_sched_args {
 	int32_t *num_splits;              /* [batch + 1] */
 } spmla_tile_sched_args;
 
-/* Parts and overhead_blocks of a rule; pure. h_q, h_k are the heads of queries
- * and keys, s_q the query tokens of a batch element; divisions round down but
- * for cdiv:
+/* Parts and overhead_blocks of a rule; pure. h_q and h_k are the heads of
+ * queries and keys, s_q the query tokens of a batch element. Divisions round
+ * down, except cdiv:
  *   OLD_SM90        max((sm_count / 2) / h_k / (cdiv(h_q / h_k, 128) * s_q), 1)
  *   OLD_SM100       max(sm_count / h_k / (cdiv(h_q / h_k, 64) * s_q), 1)
  *   SM90            max(sm_count / s_q / (h_q / 64), 1)
  *   SM100_HEAD64    max(sm_count / s_q, 1)
- *   SM100_HEAD128   max(sm_count / s_q / 2, 1), overhead 3; 5 for all others
- * Errors, with `diag` unless NULL: E_NULL, E_RANGE; then nothing is written.
+ *   SM100_HEAD128   max(sm_count / s_q / 2, 1)
+ * overhead_blocks is 3 for SM100_HEAD128 and 5 for all others.
+ * Errors, in `diag` unless it is NULL: E_NULL, E_RANGE; then nothing is
+ * written.
  * Source: FlashMLA. */
 spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
 				    uint32_t s_q, uint32_t h_q, uint32_t h_k,
 				    uint32_t *parts, uint32_t *overhead_blocks,
 				    spmla_diag *diag);
 
-/* With t = topk_lens[i] or topk, at least 1, the keys of request i are
- *   s = t, or with extra_topk: t rounded up to 64, plus extra_topk_lens[i] or
- *       extra_topk,
- * in n = cdiv(s, 64) blocks. A part gets work for
+/* Cuts the requests' blocks of 64 keys into `parts` runs of about equal cost.
+ *
+ * Request i has s keys in n = cdiv(s, 64) blocks. With t = topk_lens[i] or
+ * topk, at least 1, s = t; with extra_topk, s = t rounded up to 64, plus
+ * extra_topk_lens[i] or extra_topk.
+ * A part takes work of up to
  *   cdiv(sum of (n + overhead_blocks), parts) + overhead_blocks
- * blocks, a request costing its blocks left and overhead_blocks; parts are
- * filled in order, and a request that does not fit is split if at least one of
- * its blocks does. num_splits[i] = splits of all requests before i.
+ * blocks. A request costs the blocks that it has left, plus overhead_blocks.
+ * Parts are filled in order. A request that does not fit is split if at least
+ * one of its blocks fits. num_splits[i] is the number of splits of all requests
+ * before i.
  * A part without work has begin_req = batch, end_req = batch - 1, begin_block
- * 0, end_block = n of the last request (0 without one), the rest 0.
- * It decides where sums are split, never what is summed. A length outside
- * [0, topk] ([0, extra_topk]) counts as the nearer bound, which is what the
- * attention reads: FAULT_LENGTH with row i.
+ * 0, end_block = n of the last request (0 if there is none), and 0 elsewhere.
+ *
+ * The cut decides where sums are split, never what is summed. A length outside
+ * [0, topk] ([0, extra_topk]) counts as the nearer bound, as in the attention:
+ * FAULT_LENGTH with row i.
  * Alias: none. Order: enqueues; capturable. Exact: integers, sums in 64 bits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: FlashMLA get_mla_metadata, but for rows of parts without work. */
+ * Source: FlashMLA get_mla_metadata, except the rows of parts without work. */
 spmla_status spmla_tile_sched(spmla_ctx *ctx, const spmla_tile_sched_args *args,
 			      spmla_stream stream);
 

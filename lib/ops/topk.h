@@ -25,13 +25,14 @@ typedef struct spmla_topk_args {
 	int32_t *lens; /* [rows]: min(length, k), entries set; NULL: none */
 } spmla_topk_args;
 
-/* The exact set of the k largest scores, as positions relative to the row's
- * start, ascending, then -1. Ties take the lower position; -0 equals +0; NaN of
- * either sign ranks above +inf, and equals NaN. A row of at most k elements is 0, 1, .. and its scores are
- * not read. A row that lies outside logits gives -1 only: FAULT_LOGITS.
+/* The exact set of the k largest scores of each row, as positions relative to
+ * the row's start, ascending, then -1. Ties take the lower position; -0 equals
+ * +0; a NaN of either sign ranks above +inf and equals any other NaN. A row of
+ * at most k elements is 0, 1, .. and its scores are not read. A row outside
+ * logits gives only -1: FAULT_LOGITS.
  * No rows: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers, the same on every
- * backend and run.
+ * backend and in every run.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM top_k_per_row, with the order and the ties pinned. */
 spmla_status spmla_topk(spmla_ctx *ctx, const spmla_topk_args *args,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * v_up: attention results through the value up-projection.
+ * v_up: multiplies attention results by the value up-projection.
  */
 #ifndef SPMLA_OPS_V_UP_H
 #define SPMLA_OPS_V_UP_H
@@ -27,11 +27,11 @@ typedef struct spmla_v_up_args {
 } spmla_v_up_args;
 
 /* out[t][h * 128 + j] = bf16(sum over i of latent[t][h][i] * w_uv[h][i][j]),
- * summed as spmla_q_absorb does.
+ * summed as in spmla_q_absorb.
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Deterministic: a row's bits depend
- * on that row only. Exact: within 2^-18 of the sum of |terms| before the
- * rounding to bf16.
+ * Alias: none. Order: enqueues; capturable.
+ * Deterministic: a row's bits depend only on that row.
+ * Exact: within 2^-18 of the sum of |terms| before the rounding to bf16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM W_UV bmm. */
 spmla_status spmla_v_up(spmla_ctx *ctx, const spmla_v_up_args *args,
