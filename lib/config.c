@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Presets, and the one place where a config is checked and its defaults are
- * filled in. Limits stand beside the fields in spmla_plan.h.
+ * Presets, and the one place that checks a config and fills in its defaults.
+ * spmla_plan.h states the limits beside the fields.
  */
 #include "spmla/internal/config.h"
 #include "spmla/internal/backend.h"
@@ -26,12 +26,12 @@ enum {
 	MAX_WINDOW = 4096
 };
 
-/* 512^-0.5; and 192^-0.5 times the square of what YaRN has V3.2 scale q and k
- * by, 0.1 ln 40 + 1 = 1.368888. */
+/* 512^-0.5; and 192^-0.5 times the square of 0.1 ln 40 + 1 = 1.368888, by which
+ * YaRN scales V3.2's q and k. */
 #define SCALE_V4  0.04419417382415922f
 #define SCALE_V32 0.1352337788608801f
 
-/* What all models of V4 have. */
+/* The fields of all V4 models. */
 static void
 preset_v4(spmla_config *c)
 {
@@ -86,7 +86,7 @@ cap_u32(uint64_t x, uint32_t cap)
 	return x < cap ? (uint32_t)x : cap;
 }
 
-/* Fields that stand alone. */
+/* Fields that depend on no other. */
 static spmla_status
 check_fields(const spmla_config *c, spmla_diag *diag)
 {
@@ -144,7 +144,7 @@ check_fields(const spmla_config *c, spmla_diag *diag)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
-/* What depends on the model. */
+/* Fields that depend on the model. */
 static spmla_status
 resolve_model(spmla_config *c, spmla_diag *diag)
 {
@@ -225,7 +225,7 @@ resolve_prefill(spmla_config *c, spmla_diag *diag)
 	uint64_t row_bytes;
 
 	if (c->max_prefill_tokens == 0) {
-		/* The plan must not depend on what is left in them. */
+		/* The plan must not depend on unused fields. */
 		c->prefill_workspace_tokens = 0;
 		c->logits_budget_bytes = 0;
 		return SPMLA_OK;
@@ -244,10 +244,10 @@ resolve_prefill(spmla_config *c, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* Most pages that a step is likely to bring, of the tables that a record
- * changes: some a request, or a whole row of each; of prompts all that they
- * have in the workspace, but of a table that comes round no more than it
- * has. */
+/* The most pages that a step is likely to bring for the tables that a record
+ * changes: some per request, or a whole row of each table; with prompts all
+ * that they have in the workspace, but for a ring table no more than it holds.
+ */
 static uint32_t
 default_update_pages(const spmla_config *c, uint32_t requests)
 {
@@ -277,7 +277,7 @@ default_update_pages(const spmla_config *c, uint32_t requests)
 	return cap_u32(most, MAX_UPDATE_PAGES);
 }
 
-/* Two a request, of each table that a record changes. */
+/* Two per request for each table that a record changes. */
 static uint32_t
 default_table_stores(const spmla_config *c, uint32_t requests)
 {
@@ -303,8 +303,8 @@ fill_defaults(spmla_config *c)
 			cap_u32((uint64_t)b->requests * c->max_context_tokens,
 				UINT32_MAX));
 	}
-	/* Entries behind bucket_count do not count: the plan must not depend
-	 * on what is left in them. */
+	/* Entries behind bucket_count are unused: the plan must not depend on
+	 * them. */
 	memset(&c->buckets[i], 0,
 	       (SPMLA_MAX_BUCKETS - i) * sizeof c->buckets[0]);
 	set_default(&c->ring_slots, 4);

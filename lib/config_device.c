@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether a device has what the steps of a config need.
+ * Checks that a device has the operations that a config's steps need.
  */
 #include "spmla/internal/backend.h"
 #include "spmla/internal/config.h"
 
 #include <string.h>
 
-/* Of decode, on a GPU in parts unless BATCH_INVARIANT, of V4's, and of a
- * prefill of V3.2 that is planned; V4's takes the same ops as its decode. The
- * others are called alone. */
+/* An operation is needed if it belongs to decode (on a GPU without
+ * BATCH_INVARIANT also in parts), to V4, or to a planned prefill of V3.2. A
+ * prefill of V4 takes the operations of its decode. All others are only called
+ * alone. */
 static uint32_t
 is_needed(const spmla_device *device, const spmla_config *c, uint32_t op)
 {
@@ -51,7 +52,7 @@ spmla_i_device_check(const spmla_device *device, const spmla_config *config,
 	spmla_status s;
 	uint32_t bytes, op;
 
-	/* It may be shorter than it should: nothing else is read before. */
+	/* The struct may be too short: read nothing else before the check. */
 	memcpy(&bytes, device, sizeof bytes);
 	s = spmla_i_check_size(diag, "device.struct_bytes", bytes,
 			       sizeof *device);

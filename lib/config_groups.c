@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table groups of a config: defaults, limits, and what follows from them.
- * The hard idea is the ring: a table whose columns come round must hold all
- * that a step reads and writes, and what it may read again after tokens were
- * taken back.
+ * The table groups of a config: defaults, limits and derived numbers. The hard
+ * idea is the ring: a ring table must hold all that a step reads and writes,
+ * and all that it may read again after tokens were taken back.
  */
 #include "spmla/internal/backend.h"
 #include "spmla/internal/checked_math.h"
@@ -13,11 +12,11 @@
 
 enum { MAX_PAGE_TOKENS = 4096 };
 
-/* What a group is for. */
+/* The kind of a group. */
 typedef struct group_kind {
-	uint32_t ratio;       /* positions of an entry */
+	uint32_t ratio;       /* positions per entry */
 	uint32_t page_tokens; /* default; 0: see state_page */
-	uint32_t state_rows;  /* rows of a compressor's group; 0: no state */
+	uint32_t state_rows;  /* rows of a compressor's group; 0: not a state */
 } group_kind;
 
 static const group_kind v4_kinds[SPMLA_V4_GROUPS] = {
@@ -71,7 +70,7 @@ most_next_n(const spmla_config *c)
 	return most + c->draft_tokens;
 }
 
-/* The least columns of a table that come round. */
+/* The least columns of a ring table. */
 static uint32_t
 least_columns(const spmla_config *c, uint32_t group)
 {
@@ -87,14 +86,14 @@ least_columns(const spmla_config *c, uint32_t group)
 					      page);
 	before = c->window_tokens - 1;
 	least = (uint32_t)spmla_i_cdiv((uint64_t)before + most, page);
-	/* A window that starts within a page ends within one more. */
+	/* A window that starts inside a page reaches into one more. */
 	if (least <= spmla_i_cdiv(before, page))
 		least = (uint32_t)spmla_i_cdiv(before, page) + 1;
 	return least;
 }
 
-/* A state is a ring for the ops in any case, and has a group at least: so has a
- * table that one shares. */
+/* The operations treat every state as a ring, which holds at least one group. A
+ * table that a state shares must do so too. */
 uint32_t
 spmla_i_group_columns(const spmla_config *c, uint32_t group)
 {
@@ -115,7 +114,8 @@ spmla_i_group_columns(const spmla_config *c, uint32_t group)
 	return (uint32_t)most;
 }
 
-/* As many of the longest groups as hold one and what may be taken back. */
+/* The smallest multiple of the longest group that holds one group and the
+ * tokens that may be taken back. */
 static uint32_t
 state_page(const spmla_config *c)
 {
@@ -154,7 +154,7 @@ check_group(const spmla_config *c, uint32_t group, spmla_diag *diag)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
-/* Columns that come round: enough, and positions that int32 holds. */
+/* Checks a ring: enough columns, and positions that fit int32. */
 static spmla_status
 check_ring(const spmla_config *c, uint32_t group, spmla_diag *diag)
 {
@@ -169,7 +169,7 @@ check_ring(const spmla_config *c, uint32_t group, spmla_diag *diag)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
-/* A group with a table of its own. */
+/* Resolves a group with a table of its own. */
 static spmla_status
 resolve_own(spmla_config *c, uint32_t group, spmla_diag *diag)
 {
@@ -192,7 +192,7 @@ resolve_own(spmla_config *c, uint32_t group, spmla_diag *diag)
 	return check_ring(c, group, diag);
 }
 
-/* A group with the table of an earlier one. */
+/* Resolves a group that uses the table of an earlier one. */
 static spmla_status
 resolve_shared(spmla_config *c, uint32_t group, spmla_diag *diag)
 {
@@ -203,7 +203,7 @@ resolve_shared(spmla_config *c, uint32_t group, spmla_diag *diag)
 		of < group && c->groups[of].source <= SPMLA_TABLE_DEVICE;
 	spmla_status s;
 
-	/* Of a group that has none itself: the one that it names. */
+	/* That group has no table itself: name the one that it uses. */
 	if (of < group && !own)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "config.groups.source",
 				    source, SPMLA_WANT_EQUAL,
@@ -238,7 +238,7 @@ spmla_i_groups_resolve(spmla_config *c, spmla_diag *diag)
 			return s;
 		}
 	}
-	/* The plan must not depend on what is left in the others. */
+	/* The plan must not depend on unused groups. */
 	memset(&c->groups[count], 0,
 	       (SPMLA_MAX_TABLE_GROUPS - count) * sizeof c->groups[0]);
 	return SPMLA_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The context: regions in, addresses out. Sizes come from the plan only.
+ * The context: takes regions, gives addresses. Sizes come only from the plan.
  */
 #include "spmla/arena/arena_table.h"
 #include "spmla/internal/backend.h"
@@ -36,7 +36,7 @@ check_region(const spmla_region *r, uint32_t index,
 {
 	uint32_t bytes;
 
-	/* It may be shorter than it should: nothing else is read before. */
+	/* The struct may be too short: read nothing else before the check. */
 	memcpy(&bytes, r, sizeof bytes);
 	if (bytes != sizeof *r)
 		return spmla_i_fail_at(diag, SPMLA_E_STRUCT_SIZE,
@@ -108,7 +108,8 @@ take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
 	return check_overlap(regions, count, diag);
 }
 
-/* Before anything is written, so that a refusal leaves the regions alone. */
+/* Runs before anything is written, so that a refusal leaves the regions alone.
+ */
 static spmla_status
 check_native(const spmla_native *native, spmla_diag *diag)
 {
@@ -233,7 +234,7 @@ spmla_fini(spmla_ctx *ctx)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);
 	consumed = spmla_i_consumed(ctx);
-	/* A device that is lost consumes nothing more. */
+	/* A lost device consumes nothing more. */
 	if (ctx->launched > consumed &&
 	    !(ctx->backend->lost && ctx->backend->lost(ctx)))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_BUSY, "steps in flight",
@@ -261,7 +262,7 @@ spmla_view(const spmla_ctx *ctx, spmla_buf buf, uint64_t *bytes)
 
 /* A planned pool. */
 typedef struct pool {
-	uint32_t layout; /* 0: there is no such buffer */
+	uint32_t layout; /* 0: no such buffer */
 	uint32_t group;
 	uint32_t layers;
 } pool;

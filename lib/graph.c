@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Capture and replay. What a graph is belongs to the backend; here is only that
- * one launch takes one ticket, and begins the step that calls outside the graph
- * then belong to.
+ * Capture and replay. The backend knows what a graph is. This file enforces
+ * that one launch takes one ticket, and keeps the step that a launch begins, to
+ * which later calls outside the graph belong.
  */
 #include "spmla/internal/backend.h"
 

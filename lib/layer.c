@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the layers of all models check before their ops do, and their attention,
- * which is one op or, on a GPU that few tokens would not fill, some parts of it
- * and their combine.
+ * Checks that the layers of all models make before their operations do, and
+ * their attention: one operation or, on a GPU that few tokens would not fill,
+ * parts and their combine.
  */
 #include "spmla/internal/layer.h"
 #include "spmla/internal/config.h"
@@ -148,7 +148,7 @@ spmla_i_layer_parts(spmla_ctx *ctx, uint32_t tokens)
 	return parts;
 }
 
-/* The results of tokens that were done in splits. */
+/* Merges the splits of tokens that were done in parts. */
 static spmla_status
 combine(spmla_ctx *ctx, const spmla_sparse_decode_args *d, spmla_stream stream)
 {

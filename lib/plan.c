@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spmla_plan_make: config and device facts to a plan, purely.
+ * spmla_plan_make: from config and device facts to a plan, without side
+ * effects.
  */
 #include "spmla/arena/arena_plan.h"
 #include "spmla/internal/backend.h"
@@ -9,14 +10,14 @@
 
 #include <string.h>
 
-/* Most elements that the logits of a step of this bucket take: each of at most
- * next_n tokens of a request needs its index keys, rounded up. */
+/* The most elements of logits in a step of this bucket: each of at most next_n
+ * tokens of a request needs its index keys, rounded up. */
 static uint64_t
 bucket_logits(const spmla_shape *b, const spmla_config *c, uint32_t *overflow)
 {
 	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
 	const uint32_t ratio = spmla_i_index_ratio(c);
-	/* Of a context without a compressed key a row is there all the same. */
+	/* A context without a compressed key has a row all the same. */
 	const uint32_t longest = c->max_context_tokens / ratio;
 	const uint64_t by_live = spmla_i_add(
 		spmla_i_mul(b->next_n, b->max_live_context, overflow) / ratio,
@@ -29,7 +30,8 @@ bucket_logits(const spmla_shape *b, const spmla_config *c, uint32_t *overflow)
 	return by_live < by_tokens ? by_live : by_tokens;
 }
 
-/* What a record says of its plan: a record fits every plan of equal key. */
+/* The key of a plan in its records: a record fits every plan with the same key.
+ */
 static uint64_t
 record_key(const spmla_config *c)
 {
@@ -68,8 +70,8 @@ record_key(const spmla_config *c)
 	return hash;
 }
 
-/* Room for a piece of a prefill's index logits: the budget, or what the longest
- * step takes if that is less. */
+/* Room for one piece of a prefill's index logits: the budget, or what the
+ * longest step takes if that is less. */
 static uint64_t
 prefill_logits(const spmla_config *c)
 {
@@ -86,7 +88,7 @@ static uint64_t
 record_bytes(const spmla_plan *plan)
 {
 	const spmla_config *c = &plan->config;
-	uint32_t overflow = 0; /* cannot: all factors are bounded */
+	uint32_t overflow = 0; /* cannot happen: all factors are bounded */
 	const uint64_t used =
 		sizeof(spmla_i_record) +
 		(uint64_t)plan->max_requests * sizeof(spmla_request) +
@@ -148,7 +150,7 @@ spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 		s = spmla_i_device_check(device, &resolved, diag);
 	if (s != SPMLA_OK)
 		return s;
-	facts = *device; /* it may be the plan's own */
+	facts = *device; /* `config` may be the plan's own */
 	memset(plan, 0, sizeof *plan);
 	plan->struct_bytes = (uint32_t)sizeof *plan;
 	plan->version = SPMLA_VERSION;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a plan's limits to its arena. Every number that a buffer's size depends
- * on is made here, once, as a dimension.
+ * From a plan's limits to its arena. Each number that a buffer's size depends
+ * on is computed here, once, as a dimension.
  */
 #include "spmla/arena/arena_plan.h"
 #include "spmla/internal/backend.h"
@@ -14,12 +14,12 @@
 
 #include <string.h>
 
-/* Tokens that spmla_v4_output does at a time, of a step that is longer than any
+/* The tokens of a piece of spmla_v4_output, in a step that is longer than any
  * of decode. */
 enum { SPMLA_I_OUTPUT_TOKENS = 1024 };
 
-/* The most tokens of a step whose keys of ratio 128 several blocks make; of a
- * longer one a block makes a key, as it has keys enough. */
+/* The most tokens of a step in which several blocks make a key of ratio 128. In
+ * a longer step one block makes a key, because there are keys enough. */
 enum { SPMLA_I_SPLIT_KEYS = 1024 };
 
 static void
@@ -56,7 +56,7 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		cpu ? sizeof(spmla_i_cpu_state) : sizeof(spmla_i_gpu_state);
 	dim[SPMLA_I_DIM_GRAPH_NODES] = cpu ? c->max_graph_nodes : 0;
 	dim[SPMLA_I_DIM_QUEUE_ENTRIES] = cpu ? c->queue_entries : 0;
-	/* Kernels have theirs on the chip. */
+	/* Kernels have their scratch in shared memory. */
 	dim[SPMLA_I_DIM_INDEX_SCRATCH] =
 		cpu ? spmla_i_cpu_workers_bytes(
 			      spmla_i_cpu_index_scratch_bytes(c->index_heads),
@@ -83,7 +83,7 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 	dim[SPMLA_I_DIM_MLA_DIM] = SPMLA_MLA_DIM;
 }
 
-/* A planned pool: of so many layers, and bytes of a page. */
+/* The pages and page bytes of a planned pool. */
 static void
 fill_pool(uint64_t *dim, const spmla_config *c, uint32_t layers, uint32_t group,
 	  uint32_t layout, uint32_t *overflow)
@@ -95,7 +95,7 @@ fill_pool(uint64_t *dim, const spmla_config *c, uint32_t layers, uint32_t group,
 		layout, g->page_tokens / spmla_i_group_ratio(c, group));
 }
 
-/* What V4 has beyond V3.2. */
+/* The dimensions of V4. */
 static void
 fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 {
@@ -152,7 +152,7 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		  SPMLA_GROUP_STATE_C128A, SPMLA_LAYOUT_STATE_512, overflow);
 }
 
-/* What decode steps in parts take. */
+/* The dimensions of decode steps in parts. */
 static void
 fill_splits(uint64_t *dim, const spmla_plan *plan)
 {

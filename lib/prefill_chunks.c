@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See prefill_plan.h: prompts in chunks. Every split is one greedy walk over
- * the requests, once to count and once to write. Sums are in 64 bits.
+ * the requests, once to count and once to write. Sums have 64 bits.
  */
 #include "spmla/internal/prefill.h"
 
@@ -32,7 +32,7 @@ check_room(const char *field, uint64_t needed, uint32_t capacity,
 			    SPMLA_WANT_AT_LEAST, needed);
 }
 
-/* Walks over the chunks: how many there are. `chunks` may be NULL. */
+/* Walks over the chunks and returns their number. `chunks` may be NULL. */
 static uint32_t
 walk_chunks(const uint32_t *seq_lens, uint32_t requests,
 	    uint32_t workspace_tokens, uint32_t offset, spmla_range *chunks)
@@ -178,7 +178,7 @@ grow_chunk(const uint32_t *seq_lens, const uint32_t *query_lens,
 	return end;
 }
 
-/* Walks over the chunks: how many there are. `chunks` may be NULL. */
+/* Walks over the chunks and returns their number. `chunks` may be NULL. */
 static uint64_t
 walk_indexer_chunks(const uint32_t *seq_lens, const uint32_t *query_lens,
 		    uint32_t requests, uint32_t workspace_keys, uint64_t budget,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See prefill_plan.h: prompts of V4 that share a workspace of gathered keys, a
- * greedy walk, once to count and once to write.
+ * See prefill_plan.h: prompts of V4 that share a workspace of gathered keys.
+ * One greedy walk, once to count and once to write.
  */
 #include "spmla/internal/prefill.h"
 
@@ -39,7 +39,7 @@ check_each(const uint32_t *seq_lens, const uint32_t *gather_lens,
 	return SPMLA_OK;
 }
 
-/* Walks over the chunks: how many there are. `chunks` may be NULL. */
+/* Walks over the chunks and returns their number. `chunks` may be NULL. */
 static uint32_t
 walk(const uint32_t *seq_lens, const uint32_t *gather_lens, uint32_t requests,
      uint32_t ratio, uint32_t workspace_rows, spmla_gathered_chunk *chunks)
@@ -54,8 +54,8 @@ walk(const uint32_t *seq_lens, const uint32_t *gather_lens, uint32_t requests,
 				larger(keys, compressed(seq_lens[end], ratio));
 			const uint32_t o = larger(others, gather_lens[end]);
 
-			/* Both are 32 bits, and so are the requests: no
-			 * product passes 64. */
+			/* Both are 32 bits, and so are the requests: no product
+			 * exceeds 64. */
 			if (((uint64_t)k + o) * (end + 1 - first) >
 			    workspace_rows)
 				break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See prefill_plan.h: which requests are decodes, and lengths of context
+ * See prefill_plan.h: the decodes of a batch, and the lengths of context
  * parallel ranks. prefill_chunks.c has the chunks.
  */
 #include "spmla/internal/prefill.h"
@@ -30,7 +30,7 @@ is_uniform(const uint32_t *lens, uint32_t count)
 	return 1;
 }
 
-/* Rules 1 to 4: the first request that is a prefill. *all_uniform is set where
+/* Rules 1 to 4: the first request that is a prefill. Sets *all_uniform where
  * rule 3 makes all of them decodes. */
 static uint32_t
 first_prefill(const uint32_t *lens, uint32_t requests, uint32_t threshold,
@@ -101,7 +101,7 @@ spmla_split_decodes_and_prefills(const uint32_t *query_lens, uint32_t requests,
 				    (uint64_t)requests * query_lens[0]);
 	split->num_decodes = first;
 	split->num_prefills = requests - first;
-	/* Padding lies behind the last request, whatever that is. */
+	/* Padding lies behind the last request, of either kind. */
 	split->num_decode_tokens =
 		first == requests
 			? tokens

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See prefill_plan.h: a step of prompts in chunks. The step's query tokens are
- * one line, requests one behind the other, and a chunk is a piece of that line:
- * two numbers say which tokens it has and how long each of its contexts is.
+ * See prefill_plan.h: a step of prompts in chunks. The query tokens of the step
+ * form one line, one request behind the other. A chunk is a range of that line,
+ * so two numbers give its tokens and the length of each of its contexts.
  */
 #include "spmla/internal/config.h"
 #include "spmla/internal/prefill.h"
 
 #include <string.h>
 
-/* What a chunk may hold. */
+/* The limits of a chunk. */
 typedef struct room {
 	uint32_t tokens;
 	uint32_t requests;
@@ -52,8 +52,8 @@ check_call(const spmla_plan *plan, const spmla_step *step, const void *chunks,
 	return s;
 }
 
-/* Every request by itself, and the sum of query tokens. Only those with query
- * tokens need room in a workspace. */
+/* Checks every request by itself, and sums up the query tokens. Only requests
+ * with query tokens need room in a workspace. */
 static spmla_status
 check_requests(const spmla_config *c, const spmla_step *step, spmla_diag *diag)
 {
@@ -94,8 +94,9 @@ check_requests(const spmla_config *c, const spmla_step *step, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* No row twice. A bit a row, some rows at a time, so that they fit a small
- * stack; the first request that repeats a row is named. */
+/* Checks that no row occurs twice, with a bit per row and some rows at a time,
+ * so that they fit a small stack. Names the first request that repeats a row.
+ */
 static spmla_status
 check_rows(const spmla_config *c, const spmla_step *step, spmla_diag *diag)
 {
@@ -122,9 +123,9 @@ check_rows(const spmla_config *c, const spmla_step *step, spmla_diag *diag)
 			       step->requests[end].row, SPMLA_WANT_UNIQUE, 0);
 }
 
-/* Takes the next chunk: from request *i on, of which *done tokens are taken. No
- * length alone exceeds the room, so that a chunk is never empty while a token
- * is left. */
+/* Takes the next chunk, which begins in request *i with *done of its tokens
+ * taken. No single length exceeds the room, so a chunk is never empty while a
+ * token is left. */
 static void
 take_chunk(const spmla_step *step, const room *most, uint32_t *i,
 	   uint32_t *done, spmla_prefill_chunk *chunk)
@@ -162,7 +163,7 @@ take_chunk(const spmla_step *step, const room *most, uint32_t *i,
 	chunk->queries.end = chunk->queries.first + tokens;
 }
 
-/* Walks over the chunks and returns how many there are; NULL: only counts. */
+/* Walks over the chunks and returns their number; NULL: only counts. */
 static uint32_t
 walk(const spmla_step *step, const room *most, spmla_prefill_chunk *chunks)
 {
@@ -208,8 +209,8 @@ spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
 	return SPMLA_OK;
 }
 
-/* The part of a request whose tokens lie at [begin, begin + query_tokens) that
- * is in the chunk; 0 tokens if none is. */
+/* The part of a request, with tokens [begin, begin + query_tokens), that is in
+ * the chunk; 0 tokens if none is. */
 static spmla_request
 part_of(const spmla_request *r, uint64_t begin,
 	const spmla_prefill_chunk *chunk)
@@ -228,8 +229,8 @@ part_of(const spmla_request *r, uint64_t begin,
 	return part;
 }
 
-/* Writes the parts, if `requests` is not NULL, and returns the chunk that these
- * queries of the step make. */
+/* Returns the chunk that these queries of the step make. Writes its requests
+ * unless `requests` is NULL. */
 static spmla_prefill_chunk
 walk_parts(const spmla_step *step, const spmla_prefill_chunk *chunk,
 	   spmla_request *requests)
@@ -258,7 +259,7 @@ walk_parts(const spmla_step *step, const spmla_prefill_chunk *chunk,
 	return found;
 }
 
-/* Whether it is the chunk that its queries make, and not an empty one. */
+/* Checks that it is the chunk that its queries make, and not an empty one. */
 static spmla_status
 check_parts(const spmla_prefill_chunk *chunk, const spmla_prefill_chunk *found,
 	    spmla_diag *diag)

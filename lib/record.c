@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spmla_step_encode: a step, checked once against the plan, as a relocatable
- * record. The header's magic is written last, so that a record whose check
- * failed is no record.
+ * spmla_step_encode: checks a step once against the plan and makes a
+ * relocatable record of it. The header's magic is written last, so a record
+ * whose check failed is no record.
  */
 #include "spmla/internal/backend.h"
 #include "spmla/internal/config.h"
 
 #include <string.h>
 
-/* What the requests add up to. */
+/* The sums over the requests. */
 typedef struct totals {
 	uint64_t tokens;
 	uint64_t live_context;
@@ -92,9 +92,9 @@ check_store(const spmla_table_store *t, uint32_t i, const spmla_plan *plan,
 	return SPMLA_OK;
 }
 
-/* The first bucket that the step fits, or prefill after all of them. One
- * measure after the other thins the buckets out; the one that leaves none is
- * named, with the most that those before it allow. */
+/* Finds the first bucket that the step fits; prefill comes after all of them.
+ * The limits are applied one after the other. The limit that leaves no shape is
+ * named, with the most that the remaining shapes allow. */
 static spmla_status
 find_bucket(const spmla_config *c, uint32_t requests, const totals *t,
 	    uint32_t *bucket, spmla_diag *diag)
@@ -170,7 +170,7 @@ check_call(const spmla_plan *plan, const spmla_step *step, const void *record,
 	return SPMLA_OK;
 }
 
-/* Counts, flags and lists of the step itself. */
+/* Checks counts, flags and lists of the step itself. */
 static spmla_status
 check_step(const spmla_plan *plan, const spmla_step *step, spmla_diag *diag)
 {
@@ -231,7 +231,7 @@ check_lists(const spmla_plan *plan, const spmla_step *step, uint64_t *seen,
 	return s;
 }
 
-/* Copies the lists behind the header; the step is checked. */
+/* Copies the lists behind the header. The step is already checked. */
 static uint32_t
 write_lists(spmla_i_record *record, const spmla_step *step)
 {

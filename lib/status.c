@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names and texts of what went wrong, and the sticky status of the device. No
- * stdio: a line is built into the caller's buffer.
+ * Names and texts of errors, and the sticky status of the device. No stdio: a
+ * line is built in the caller's buffer.
  */
 #include "spmla/internal/backend.h"
 
@@ -99,7 +99,7 @@ spmla_life_name(uint32_t life)
 	return life < SPMLA_I_COUNT(names) ? names[life] : "UNKNOWN";
 }
 
-/* A text that grows inside a buffer and goes on counting past its end. */
+/* A text that grows inside a buffer and keeps counting past its end. */
 typedef struct line {
 	char *text;
 	uint32_t capacity;
@@ -207,9 +207,9 @@ spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 	if (status->struct_bytes != sizeof *status)
 		return SPMLA_E_STRUCT_SIZE;
 	d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
-	/* What is reported is there before it is counted, and is cleared after
-	 * the count: without a fault there is none any more, and a step that
-	 * was cleared meanwhile took its key along. */
+	/* A report is complete before it is counted, and cleared after the
+	 * count. No fault: it was cleared. Another key: it was cleared and
+	 * another step reported. */
 	do {
 		count = spmla_i_load_u32(&d->count);
 		key = count ? spmla_i_load_u64(&d->key) : 0;
@@ -230,8 +230,8 @@ spmla_status_clear(spmla_ctx *ctx)
 
 	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
-	/* The device first, which may fail. Nothing reports in between: the
-	 * caller has drained the stream. */
+	/* The device's part first, because it may fail. Nothing reports in
+	 * between: the caller has drained the stream. */
 	s = ctx->backend->status_clear(ctx);
 	if (s != SPMLA_OK)
 		return s;

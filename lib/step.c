@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host's side of the step protocol: tickets and slots. The host counts
- * what it wrote and what was launched; the device says what it has consumed.
- * A slot is free once its ticket is consumed, and holds ticket 0 or an older
- * one until it is filled, so the device can never take it for the next.
+ * The host's side of the step protocol: tickets and slots. The host counts what
+ * it wrote and launched; the device says what it has consumed. A slot is free
+ * once its ticket is consumed. Until it is filled it holds ticket 0 or an older
+ * one, so the device can never take it for the next.
  */
 #include "spmla/internal/backend.h"
 #include "spmla/internal/config.h"
@@ -23,8 +23,8 @@ check_free(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
-/* The last ticket that is known to be launched: the device may be ahead of what
- * the engine has told. */
+/* The last ticket known to be launched: the device may be ahead of what the
+ * engine has told. */
 static uint64_t
 last_launched(const spmla_ctx *ctx)
 {
@@ -40,7 +40,7 @@ null_argument(spmla_ctx *ctx, const char *field)
 			    SPMLA_WANT_NOT_NULL, 0);
 }
 
-/* The slot is filled: hands it to the device. */
+/* Hands a filled slot to the device. */
 static void
 publish(spmla_ctx *ctx, spmla_i_record *slot, uint64_t *ticket)
 {
@@ -146,7 +146,7 @@ spmla_step_launched(spmla_ctx *ctx, uint64_t ticket)
 	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
 	consumed = spmla_i_consumed(ctx);
-	/* The device may be done with it before the engine says so. */
+	/* The device may be done with the step before the engine tells. */
 	if (ticket == ctx->launched + 1 && ticket <= consumed) {
 		ctx->launched = ticket;
 		return SPMLA_OK;
@@ -177,8 +177,9 @@ spmla_step_resync(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
-/* The largest of measure m (tokens, requests, next_n, live context) among the
- * first `count` shapes of steps, those that hold the measures before it. */
+/* The largest value of measure m (tokens, requests, next_n, live context) among
+ * the first `count` shapes of steps, of those that satisfy the measures before
+ * it. */
 static uint32_t
 shape_most(const spmla_config *c, uint32_t count, const uint32_t need[4],
 	   uint32_t m)
@@ -198,8 +199,8 @@ shape_most(const spmla_config *c, uint32_t count, const uint32_t need[4],
 	return most;
 }
 
-/* Whether `got` fits one of the first `count` shapes; *live = the most context
- * that it may then have. */
+/* Checks that `got` fits one of the first `count` shapes; *live = the most
+ * context that it may then have. */
 static spmla_status
 fit_shape(const spmla_config *c, uint32_t count, const uint32_t got[4],
 	  uint32_t *live, spmla_diag *diag)
@@ -246,8 +247,8 @@ spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
 	return s;
 }
 
-/* How a prefill of this shape cuts up its index logits: decode may have room
- * for more of them than the budget. */
+/* How a prefill of this shape cuts its index logits. Decode may have room for
+ * more of them than the budget allows. */
 static void
 set_pieces(const spmla_plan *plan, spmla_step_prologue_args *a)
 {

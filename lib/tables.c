@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The block tables, as calls see them: bulk changes, the engine's own tables,
- * and the view that the ops of a step get of a group.
+ * The block tables: bulk changes, the engine's own tables, and the view of a
+ * group that the operations of a step get.
  */
 #include "spmla/internal/backend.h"
 #include "spmla/internal/config.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A V3.2 layer: its calls in order, on the planned metadata of the step. No
- * host branch here depends on a length, so the calls record the same nodes
- * always.
+ * host branch here depends on a length, so the calls always record the same
+ * nodes.
  */
 #include "spmla/v32.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The attention of a V3.2 layer's decode step: the selection to slots, and then
- * the keys there.
+ * The attention of a V3.2 layer's decode step: maps the selection to slots,
+ * then attends to the keys there.
  */
 #include "spmla/internal/v32.h"
 
@@ -35,8 +35,8 @@ spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
 	a.lens = topk->lens;
 	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 	a.slots_stride_elems = ctx->plan.config.topk;
-	/* A selection may be the engine's own; no token sees another request's
-	 * keys, whatever it says. */
+	/* The selection may be the engine's own, but no token may see another
+	 * request's keys. */
 	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
 	if (prefill) {
 		a.workspaces = shape->requests;
@@ -83,7 +83,8 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.lse_token_stride_elems = layer->lse_token_stride_elems;
 	a.lse_head_stride_elems = layer->lse_head_stride_elems;
 	a.cache = layer->kv;
-	/* Its metadata are of the lengths that topk writes, wherever to. */
+	/* The prologue's metadata are made for the lengths that topk writes,
+	 * into whichever buffer. */
 	if (layer->index_q || topk.planned)
 		a.parts = spmla_i_layer_parts(ctx, shape->tokens);
 	return spmla_i_layer_attend(ctx, &a, SPMLA_BUF_TILE_SCHEDULER_METADATA,

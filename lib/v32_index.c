@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The selection of a V3.2 layer's decode step: index queries, their logits with
- * all keys, and the best of these.
+ * all keys, and the top-k of these.
  */
 #include "spmla/internal/v32.h"
 

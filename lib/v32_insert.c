@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The insert of a V3.2 layer: the step's keys and index keys to their caches.
+ * The insert of a V3.2 layer: writes the step's keys and index keys to their
+ * caches.
  */
 #include "spmla/internal/v32.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The prefill of a V3.2 layer. The hard idea: the keys of whole requests are
- * gathered once, one request behind the other, and from then on a token's keys
- * are a range of rows, so that every op runs over all of the step's tokens; but
- * the index logits of all tokens at once would not fit anywhere, so they are
- * made and used up in pieces. What a piece is follows from the shape alone.
+ * gathered once, one request behind the other. From then on a token's keys are
+ * a range of rows, so every operation runs over all tokens of the step. But the
+ * index logits of all tokens at once fit nowhere, so they are made and used up
+ * in pieces. The pieces follow from the shape alone.
  */
 #include "spmla/internal/v32.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A V4 layer: its calls in order, on the planned metadata of the step, and the
- * two chains that may run beside the insert. No host branch here depends on a
- * length, so the calls record the same nodes always.
+ * two branches that may run beside the insert. No host branch here depends on a
+ * length, so the calls always record the same nodes.
  */
 #include "spmla/internal/v4.h"
 
-/* Orders what `to` gets from now on behind what `from` has. */
+/* Orders later work of `to` behind earlier work of `from`. */
 static spmla_status
 order(spmla_ctx *ctx, spmla_stream from, spmla_stream to, spmla_event event)
 {
@@ -41,8 +41,8 @@ check_branches(spmla_ctx *ctx, const spmla_v4_branches *b)
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
-/* Ends a branch, of work that may have failed too: what it got by then must not
- * run on beside what the caller does next. The first failure is told. */
+/* Joins a branch, also one whose work failed: the part that was enqueued must
+ * not run beside later work of the caller. Keeps the first failure. */
 static spmla_status
 join(spmla_ctx *ctx, spmla_status s, spmla_stream from, spmla_stream to,
      spmla_event event)
@@ -56,8 +56,8 @@ join(spmla_ctx *ctx, spmla_status s, spmla_stream from, spmla_stream to,
 	return s;
 }
 
-/* What goes before the first reader of the step's keys: insert, compress and
- * the index queries, which share nothing. */
+/* The work before the first reader of the step's keys: insert, compress and the
+ * index queries, which share nothing. */
 static spmla_status
 write_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const spmla_shape *shape,
 	   const spmla_v4_branches *b, spmla_stream stream)

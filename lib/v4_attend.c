@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The attention of a V4 layer: the keys of the window and, by its ratio, the
- * compressed ones that were selected, or all.
+ * The attention of a V4 layer: over the keys of the window and, by its ratio,
+ * over the selected compressed keys or all of them.
  */
 #include "spmla/internal/v4.h"
 
 #include <string.h>
 
-/* The selection to slots, in TOPK_SLOTS and C4A_LENS. */
+/* Maps the selection to slots, in TOPK_SLOTS and C4A_LENS. */
 static spmla_status
 map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_shape *shape,
 	 spmla_stream stream)
@@ -33,15 +33,15 @@ map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_shape *shape,
 	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 	a.slots_stride_elems = ctx->plan.config.topk;
 	a.valid_counts = ctx->buf[SPMLA_BUF_C4A_LENS];
-	/* A selection may be the engine's own; no token sees another request's
-	 * keys, whatever it says. */
+	/* The selection may be the engine's own, but no token may see another
+	 * request's keys. */
 	a.context_lens = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
 	a.compact = 1;
 	return spmla_index_map(ctx, &a, stream);
 }
 
-/* The compressed keys that the layer's ratio adds, and the parts that pay with
- * them: those of a window alone do not. */
+/* Adds the compressed keys of the layer's ratio, and parts where they pay. They
+ * do not pay for a window alone. */
 static spmla_status
 add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	       const spmla_shape *shape, spmla_sparse_decode_args *a,
@@ -69,7 +69,8 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	a->extra_topk_lens =
 		ctx->buf[four ? SPMLA_BUF_C4A_LENS : SPMLA_BUF_C128A_LENS];
 	a->extra_cache = spmla_i_pool(ctx, &l->compressed, group);
-	/* The metadata of ratio 4 are of no fewer keys than topk selects. */
+	/* The metadata of ratio 4 are made for the keys that topk selects, or
+	 * more. */
 	if (!four || l->index_q || topk.planned)
 		a->parts = spmla_i_layer_parts(ctx, shape->tokens);
 	return SPMLA_OK;

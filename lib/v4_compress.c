@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The compressor of a V4 layer. Its states are rings for the ops, so that keys
- * are made of what the ring has of earlier steps and of this step's own rows,
- * and only then the step's last rows are kept: one way for tables that come
- * round and for those that do not.
+ * The compressor of a V4 layer. The operations treat its states as rings: keys
+ * are made from the ring's rows of earlier steps and from this step's own rows,
+ * and only then are the step's last rows kept. Linear tables take the same
+ * path.
  */
 #include "spmla/internal/v4.h"
 
 #include <string.h>
 
-/* One compressor: of the keys, or of the index keys. */
+/* One compressor: of the keys or of the index keys. */
 typedef struct chain {
 	uint32_t group; /* of its cache */
 	uint32_t state_group;
@@ -56,7 +56,7 @@ make_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
 	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
 	a.state = spmla_i_pool(ctx, c->state, c->state_group);
 	a.cache = spmla_i_pool(ctx, c->cache, c->group);
-	/* Of a prefill there are keys enough for all of a GPU. */
+	/* A prefill has keys enough to fill a GPU. */
 	if (shape->tokens <= ctx->buf_bytes[SPMLA_BUF_SPLIT_COUNTS] / 4) {
 		a.split_keys = ctx->buf[SPMLA_BUF_SPLIT_KEYS];
 		a.split_counts = ctx->buf[SPMLA_BUF_SPLIT_COUNTS];

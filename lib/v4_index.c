@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The selection of a V4 layer of ratio 4: index queries, and then, for some
- * tokens at a time where a prefill has many, their logits and the best of these.
+ * The selection of a V4 layer of ratio 4: index queries, then their logits and
+ * the top-k of these, in a prefill for some tokens at a time.
  */
 #include "spmla/internal/v4.h"
 
@@ -42,8 +42,8 @@ spmla_i_v4_prep_q(spmla_ctx *ctx, const spmla_v4_layer *l,
 	return spmla_indexer_q_prep(ctx, &a, stream);
 }
 
-/* Tokens whose index logits are made and used up together: all of a decode
- * step, some of a prefill. */
+/* Tokens whose index logits are made and used up together: all tokens of a
+ * decode step, some of a prefill. */
 typedef struct piece {
 	uint32_t first;
 	uint32_t tokens;

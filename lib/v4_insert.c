@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The insert of a V4 layer: the step's queries, normalised and rotated in
- * place, and its keys to the cache of the window.
+ * The insert of a V4 layer: norms and rotates the step's queries in place, and
+ * writes its keys to the cache of the window.
  */
 #include "spmla/internal/v4.h"
 

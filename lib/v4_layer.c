@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every call of a V4 layer checks before its ops do.
+ * Checks that every call of a V4 layer makes before its operations do.
  */
 #include "spmla/internal/v4.h"
 

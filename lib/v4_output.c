@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The output of a V4 layer: tokens stand for themselves, so a long step is done
- * in pieces that the planned buffers hold.
+ * The output of a V4 layer. Tokens are independent, so a long step runs in
+ * pieces that fit the planned buffers.
  */
 #include "spmla/internal/v4.h"
 
@@ -9,8 +9,7 @@
 
 enum { SCALES_OF_HEAD = SPMLA_V4_DIM / SPMLA_MLA_SCALE_GROUP };
 
-/* Where a piece's results lie: dense, tokens outermost, scales by rows of
- * tokens. */
+/* The results of a piece: dense, tokens outermost, scales by rows of tokens. */
 typedef struct piece {
 	uint32_t first;
 	uint32_t tokens;

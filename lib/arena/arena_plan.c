@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of each region: first all buffers that live from step to step,
- * one after another, then the phases, each starting at the same byte, because
- * no two phases are alive at once.
+ * The layout of each region: first all buffers that live across phases, one
+ * after another, then the phases. All phases start at the same byte, because no
+ * two of them are alive at once.
  */
 #include "spmla/arena/arena_plan.h"
 #include "spmla/internal/backend.h"
@@ -51,7 +51,7 @@ place(layout *l, const spmla_i_arena_row *row, uint64_t bytes, uint64_t *end)
 	*end = spmla_i_add(next, zone, &l->overflow);
 }
 
-/* One walk: the resident rows, or those of the phases. */
+/* One walk, over the resident rows or over those of the phases. */
 static const spmla_i_arena_row *
 walk(layout *l, const uint64_t dim[SPMLA_I_DIM_COUNT], uint32_t resident)
 {

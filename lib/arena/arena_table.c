@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * THE table: one row a buffer, and nowhere else. The plan is one walk over it;
- * init reads the plan and never computes a size again.
+ * THE table: one row per buffer, and nowhere else. The plan is one walk over
+ * it. init reads the plan and never computes a size again.
  */
 #include "spmla/arena/arena_table.h"
 #include "spmla/internal/cpu_sizes.h"
@@ -13,7 +13,7 @@
 			branch, elem, {D(d0), D(d1)}, #name, shape, writer  \
 	}
 
-/* The table of a group beyond the main one. */
+/* The table of a group other than the main one. */
 #define TABLE(group)                                                          \
 	ROW(BLOCK_TABLE_##group, DEVICE, CONTEXT, 0, 4, ROWS_##group,         \
 	    COLUMNS_##group, "[max_rows][columns]", "prologue, table_write"), \
@@ -125,9 +125,9 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(C128A_LENS, DEVICE, STEP, 0, 4, V4_TOKENS, ONE, "[tokens]",
 	    "prologue"),
 
-	/* V4 may make the next three on a branch of a layer: it forks behind
-	 * all that came before, and joins before anything else of INDEX or
-	 * ATTEND, so they may share bytes with others. */
+	/* V4 may make the next three on a branch. It forks after all earlier
+	 * work and joins before any other use of INDEX or ATTEND, so they may
+	 * share bytes with others. */
 	ROW(INDEX_Q, DEVICE, INDEX, 0, 1, TOKENS, INDEX_Q_BYTES,
 	    "[tokens][index_heads][128]", "indexer_q_prep"),
 	ROW(INDEX_WEIGHTS, DEVICE, INDEX, 0, 4, TOKENS, INDEX_HEADS,

@@ -32,9 +32,9 @@ spmla_i_store_u32(uint32_t *p, uint32_t value)
 	__atomic_store_n(p, value, __ATOMIC_RELEASE);
 }
 
-/* Those of workers in one loop. They order nothing else: what a loop shares is
- * made visible by its begin and its end. */
-/* Returns what was there. */
+/* For the workers of one loop. They order nothing else: the begin and the end
+ * of the loop make shared data visible. */
+/* Returns the old value. */
 static inline uint64_t
 spmla_i_fetch_add_u64(uint64_t *p, uint64_t n)
 {
@@ -46,7 +46,7 @@ spmla_i_min_u64(uint64_t *p, uint64_t value)
 {
 	uint64_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
 
-	/* A failed exchange loads what is there now. */
+	/* A failed exchange loads the current value. */
 	while (value < seen &&
 	       !__atomic_compare_exchange_n(p, &seen, value, 0,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a platform implements, and the context that it works on. An operation
- * reaches a platform by one road: host checks, then enqueue(op, args). The
- * platform decides whether that runs, queues or records it.
+ * The functions of a platform, and the context that they work on. An operation
+ * reaches a platform by one path: host checks, then enqueue(op, args). The
+ * platform decides whether to run, queue or record it.
  */
 #ifndef SPMLA_INTERNAL_BACKEND_H
 #define SPMLA_INTERNAL_BACKEND_H
@@ -21,12 +21,12 @@ typedef enum spmla_op {
 
 #define SPMLA_I_OP_BIT(op) (UINT64_C(1) << (uint32_t)(op))
 
-/* Args of the two ops that only the protocol enqueues. */
+/* Arguments of the two operations that only the protocol enqueues. */
 typedef struct spmla_step_prologue_args {
 	spmla_shape shape;
 	uint32_t source; /* spmla_source */
-	/* Of a prefill: its index logits are made in pieces of this many
-	 * tokens, rows this far apart. 0 is a decode step. */
+	/* Prefill: its index logits are made in pieces of this many tokens,
+	 * with rows this far apart. 0: a decode step. */
 	uint32_t piece_tokens;
 	uint64_t piece_stride_elems;
 } spmla_step_prologue_args;
@@ -38,7 +38,7 @@ typedef struct spmla_table_write_args {
 	uint32_t count;
 } spmla_table_write_args;
 
-/* Room for the args of any op. */
+/* Room for the arguments of any operation. */
 typedef union spmla_i_args {
 #define SPMLA_OP(stem) spmla_##stem##_args stem;
 #include "spmla/ops/ops.inc"
@@ -59,28 +59,28 @@ struct spmla_backend {
 	spmla_status (*init)(spmla_ctx *ctx, const spmla_native *native,
 			     spmla_diag *diag);
 	void (*fini)(spmla_ctx *ctx);
-	/* E_SPACE adds nothing. args hold `bytes` and are copied. */
+	/* Copies `bytes` bytes of args. On E_SPACE nothing is added. */
 	spmla_status (*enqueue)(spmla_ctx *ctx, spmla_op op, const void *args,
 				uint32_t bytes, spmla_stream stream);
-	/* Whether what is enqueued now is recorded instead of run. */
+	/* Whether calls are recorded now instead of run. */
 	uint32_t (*capturing)(const spmla_ctx *ctx, spmla_stream stream);
 	spmla_status (*capture_begin)(spmla_ctx *ctx, spmla_stream stream);
-	/* Makes graph `index` (0-based) of what was recorded. */
+	/* Makes graph `index` (0-based) of the recorded calls. */
 	spmla_status (*capture_end)(spmla_ctx *ctx, uint32_t index);
-	/* One that fails leaves the capture open. */
+	/* On an error the capture stays open. */
 	spmla_status (*capture_abort)(spmla_ctx *ctx);
 	spmla_status (*launch)(spmla_ctx *ctx, uint32_t index,
 			       spmla_stream stream);
-	/* Orders what `to` gets from now on behind what `from` has got. NULL:
-	 * there is one timeline. */
+	/* Orders later work of `to` behind earlier work of `from`. NULL: there
+	 * is one timeline. */
 	spmla_status (*order)(spmla_ctx *ctx, spmla_stream from,
 			      spmla_stream to, void *event);
-	/* Drops what the device has of the sticky status, whose pinned part is
-	 * zeroed after it. */
+	/* Clears the device's part of the sticky status; the pinned part is
+	 * zeroed afterwards. */
 	spmla_status (*status_clear)(spmla_ctx *ctx);
-	/* Work that is queued but known not to have run. */
+	/* Queued work that has not run. */
 	uint32_t (*pending)(const spmla_ctx *ctx);
-	/* Whether the device will run nothing more; NULL: never. */
+	/* Whether the device is lost; NULL: never. */
 	uint32_t (*lost)(const spmla_ctx *ctx);
 };
 
@@ -103,7 +103,7 @@ typedef struct spmla_i_graph {
 } spmla_i_graph;
 
 typedef struct spmla_i_table {
-	const int32_t *device; /* the engine's, of a DEVICE group */
+	const int32_t *device; /* the engine's table of a DEVICE group */
 	uint32_t stride_elems;
 	uint32_t reserved;
 } spmla_i_table;
@@ -112,20 +112,23 @@ struct spmla_ctx {
 	uint32_t magic;
 	uint32_t reserved;
 	const spmla_backend *backend;
-	/* The last enqueued, alone or by a replay; zeros: none. */
+	/* The last prologue that was enqueued, alone or by a replay; zeros:
+	 * none. */
 	spmla_step_prologue_args prologue;
-	/* The last in a capture, the engine's included, if no step began since:
-	 * a capture may go on with that one's step. Zeros: none. */
+	/* The last prologue of a capture, the engine's own included, if no step
+	 * began since: a capture may continue that step. Zeros: none. */
 	spmla_step_prologue_args recorded;
-	const spmla_step_prologue_args *step; /* of the call of a layer */
-	/* Protocol, host side. launched <= written. */
+	/* The step that the current call of a layer belongs to. */
+	const spmla_step_prologue_args *step;
+	/* The host's side of the protocol. launched <= written. */
 	uint64_t written;
 	uint64_t launched;
 	uint32_t capture_open;
-	uint32_t capture_rings;  /* FROM_RING prologues in it */
-	uint32_t capture_failed; /* spmla_status of the first failed op */
+	uint32_t capture_rings;  /* FROM_RING prologues in the capture */
+	uint32_t capture_failed; /* spmla_status of its first failed op */
 	uint32_t graph_count;
-	spmla_step_prologue_args capture_before; /* `recorded` before it */
+	/* `recorded` before the capture */
+	spmla_step_prologue_args capture_before;
 	/* [graph_count] is the open capture's. */
 	spmla_i_graph graphs[SPMLA_I_MAX_GRAPHS];
 	spmla_i_table tables[SPMLA_MAX_TABLE_GROUPS];
@@ -137,14 +140,14 @@ struct spmla_ctx {
 
 #define SPMLA_I_CTX_MAGIC 0x53504d4cu
 
-/* Whether ctx is there and was not ended. */
+/* Whether ctx is there and has not ended. */
 static inline uint32_t
 spmla_i_lives(const spmla_ctx *ctx)
 {
 	return ctx && ctx->magic == SPMLA_I_CTX_MAGIC;
 }
 
-/* Records that the device has read, as the host sees it. */
+/* The number of consumed records, as the host sees it. */
 static inline uint64_t
 spmla_i_consumed(const spmla_ctx *ctx)
 {
@@ -160,7 +163,7 @@ spmla_i_slot(const spmla_ctx *ctx, uint64_t ticket)
 					  ctx->plan.record_bytes);
 }
 
-/* A group's block table, as its readers see it: SpMLA's own or the engine's. */
+/* A group's block table, as operations read it: SpMLA's own or the engine's. */
 typedef struct spmla_i_table_view {
 	const int32_t *table;
 	const int32_t *cols; /* NULL: all columns are written */
@@ -168,16 +171,16 @@ typedef struct spmla_i_table_view {
 	uint32_t columns;
 	uint32_t page_tokens;
 	uint32_t pool_pages;
-	uint32_t ring; /* 1: a position's column is modulo `columns` */
+	uint32_t ring; /* 1: a ring table */
 	uint32_t reserved;
 } spmla_i_table_view;
 
 spmla_i_table_view spmla_i_table_of(const spmla_ctx *ctx, uint32_t group);
 
-/* Whether every table of the engine's is there; fills the diag if not. */
+/* Whether every DEVICE table is bound; fills the diag if not. */
 spmla_status spmla_i_tables_bound(spmla_ctx *ctx);
 
-/* The buffers of a group that has a table of SpMLA's own. */
+/* The buffers of a group that has its own table in the arena. */
 static inline spmla_buf
 spmla_i_block_table(uint32_t group)
 {
@@ -204,24 +207,25 @@ spmla_i_table_staging(uint32_t group)
 /* Whether `ticket` is the next one to launch; fills the diag if not. */
 spmla_status spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket);
 
-/* The shape that ops of a step are called with: a bucket's or smaller, else
- * prefill's or smaller. *live_context = its live context, that of the bucket or
- * prefill where it is 0; *prefill = whether it fits no bucket. */
+/* Checks the shape of a call: that of a bucket or smaller, else that of prefill
+ * or smaller. *live_context = its live context, that of the bucket or prefill
+ * where it is 0. *prefill = whether it fits no bucket. */
 spmla_status spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
 				 uint32_t *live_context, uint32_t *prefill);
 
-/* Starts an op's host checks: ctx and args exist, and struct_bytes (the first
- * field of args) is `bytes`. `name` is the op's stem. */
+/* Starts the host checks of an operation: ctx and args exist, and struct_bytes
+ * (the first field of args) is `bytes`. `name` is the stem. */
 spmla_status spmla_i_op_begin(spmla_ctx *ctx, const void *args, uint32_t bytes,
 			      const char *name);
 
 /* Ends them: enqueues if `checked` is OK; otherwise marks an open capture as
- * failed and returns it. */
+ * failed and returns `checked`. */
 spmla_status spmla_i_op_end(spmla_ctx *ctx, spmla_status checked, spmla_op op,
 			    const void *args, uint32_t bytes,
 			    spmla_stream stream);
 
-/* A check outside an op failed: an open capture is marked. Returns `status`. */
+/* For a failed check outside an operation: marks an open capture as failed.
+ * Returns `status`. */
 spmla_status spmla_i_op_failed(spmla_ctx *ctx, spmla_status status);
 
 #endif

@@ -35,26 +35,27 @@ spmla_status spmla_i_fail_at(spmla_diag *diag, spmla_status status,
 			     const char *field, uint32_t index, uint64_t got,
 			     spmla_want rule, uint64_t want);
 
-/* Whether a struct has the size that this library knows: E_STRUCT_SIZE. */
+/* Checks that a struct has the size that this library knows: E_STRUCT_SIZE. */
 spmla_status spmla_i_check_size(spmla_diag *diag, const char *field,
 				uint32_t got, size_t want);
 
-/* Whether got keeps the rule. */
+/* Whether got satisfies the rule. */
 uint32_t spmla_i_keeps(uint64_t got, spmla_want rule, uint64_t want);
 
-/* The first check that is broken: E_NULL for NOT_NULL, else E_RANGE. */
+/* Returns the error of the first failed check: E_NULL for NOT_NULL, else
+ * E_RANGE. */
 spmla_status spmla_i_check_all(spmla_diag *diag, const spmla_i_check *checks,
 			       uint32_t count);
 
-/* The same of what a call finds and not of what it is given: E_STATE. */
+/* Checks the state that a call finds, not its arguments: E_STATE. */
 spmla_status spmla_i_check_now(spmla_ctx *ctx, const spmla_i_check *checks,
 			       uint32_t count);
 
-/* That x is above zero and at most 2^126: E_RANGE. */
+/* Checks that x is above zero and at most 2^126: E_RANGE. */
 spmla_status spmla_i_check_positive(spmla_diag *diag, const char *field,
 				    float x);
 
-/* What the fields of a cache are called where one is wrong. */
+/* The names of a cache's fields in a diag. */
 typedef struct spmla_i_cache_fields {
 	const char *struct_bytes;
 	const char *layout;
@@ -71,13 +72,13 @@ typedef struct spmla_i_cache_fields {
 			name ".page_stride_bytes", name ".base"  \
 	}
 
-/* A cache of an op's args. `layouts` has bit L set for each layout L that is
- * allowed. */
+/* Checks a cache of an operation. `layouts` has bit L set for each allowed
+ * layout L. */
 spmla_status spmla_i_check_cache_as(spmla_diag *diag,
 				    const spmla_i_cache_fields *fields,
 				    const spmla_cache *cache, uint32_t layouts);
 
-/* The same for the only one, which is called "cache". */
+/* The same for an operation's only cache, named "cache". */
 spmla_status spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
 				 uint32_t layouts);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Size arithmetic that cannot wrap: a failed step sticks in `overflow`, which
- * is looked at once, at the end.
+ * Size arithmetic that cannot wrap: a failed step sets `overflow`, which is
+ * checked once, at the end.
  */
 #ifndef SPMLA_INTERNAL_CHECKED_MATH_H
 #define SPMLA_INTERNAL_CHECKED_MATH_H
@@ -41,7 +41,7 @@ spmla_i_cdiv(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
-/* Pages whose slots all fit into int32, `pool` of them at most (0: any number).
+/* The number of pages whose slots all fit int32, at most `pool` (0: no limit).
  * page_tokens is below 2^31 and not above the stride. */
 static inline uint32_t
 spmla_i_slot_pages(uint32_t pool, uint32_t page_tokens, uint32_t page_stride)

@@ -22,7 +22,7 @@ check_table(spmla_diag *diag, const spmla_i_state_fields *fields,
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
-/* A ring holds a group. */
+/* A ring must hold a group. */
 static spmla_status
 check_ring(spmla_diag *diag, const spmla_i_state_fields *fields,
 	   const spmla_i_state_check *c)

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two operations of a compressor agree about: the width of a state,
- * the rows of a group, and how their fields are checked.
+ * Shared by the two operations of a compressor: the width of a state, the rows
+ * of a group, and the checks of their fields.
  */
 #ifndef SPMLA_INTERNAL_COMPRESS_H
 #define SPMLA_INTERNAL_COMPRESS_H
 
 #include "spmla/internal/check.h"
 
-/* Values of kv in an entry of a state layout, and as many of score. */
+/* Values of kv in an entry of a state layout; it has as many of score. */
 static inline uint32_t
 spmla_i_state_width(uint32_t layout)
 {
 	return spmla_layout_entry_bytes(layout) / (2 * (uint32_t)sizeof(float));
 }
 
-/* Rows that make a group: at ratio 4 those of the group before it too. */
+/* Rows that make a key: at ratio 4 also those of the group before. */
 static inline uint32_t
 spmla_i_group_rows(uint32_t ratio)
 {
 	return ratio == SPMLA_COMPRESS_OVERLAP ? 2 * ratio : ratio;
 }
 
-/* The layouts of a state, a bit each, that go with a ratio; 0: unknown. */
+/* The state layouts that go with a ratio, one bit each; 0: unknown ratio. */
 static inline uint32_t
 spmla_i_state_layouts(uint32_t ratio)
 {
@@ -32,20 +32,20 @@ spmla_i_state_layouts(uint32_t ratio)
 	return ratio == SPMLA_COMPRESS_MOST ? 1u << SPMLA_LAYOUT_STATE_512 : 0;
 }
 
-/* The state's and the table's fields, as both args have them. */
+/* The fields of the state and the table that both operations have. */
 typedef struct spmla_i_state_check {
 	uint32_t ratio;
 	uint32_t form;
 	uint32_t rows;
 	uint32_t columns;
 	uint32_t table_stride_elems;
-	uint32_t has_table; /* it is read in either form */
+	uint32_t has_table; /* both forms read it */
 	const int32_t *token_row;
 	const int32_t *block_table;
 	const spmla_cache *state;
 } spmla_i_state_check;
 
-/* What their fields are called. */
+/* The names of the fields. */
 typedef struct spmla_i_state_fields {
 	const char *ratio;
 	const char *form;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A config as the rest of the library sees it: checked, no field left at
- * "default".
+ * The config as the rest of the library sees it: checked, with every default
+ * filled in.
  */
 #ifndef SPMLA_INTERNAL_CONFIG_H
 #define SPMLA_INTERNAL_CONFIG_H
@@ -13,7 +13,7 @@
 spmla_status spmla_i_config_resolve(spmla_config *out, const spmla_config *in,
 				    spmla_diag *diag);
 
-/* Checks a device against the ops that the steps of a resolved config need. */
+/* Checks that a device has the operations that a resolved config needs. */
 spmla_status spmla_i_device_check(const spmla_device *device,
 				  const spmla_config *config, spmla_diag *diag);
 
@@ -23,14 +23,15 @@ spmla_i_is_v4(const spmla_config *c)
 	return c->model != SPMLA_MODEL_V32;
 }
 
-/* The table groups: how many there are; of one, whose table it uses, positions
- * of an entry of its caches, columns of a row (of a resolved config). */
+/* The table groups of a resolved config: their number; and for one group, the
+ * group whose table it uses, the positions of an entry of its caches, and the
+ * columns of a row. */
 uint32_t spmla_i_group_count(const spmla_config *c);
 uint32_t spmla_i_group_table(const spmla_config *c, uint32_t group);
 uint32_t spmla_i_group_ratio(const spmla_config *c, uint32_t group);
 uint32_t spmla_i_group_columns(const spmla_config *c, uint32_t group);
 
-/* Checks the groups, and fills their defaults, of a config whose other fields
+/* Checks the groups and fills in their defaults. The other fields of the config
  * are resolved. */
 spmla_status spmla_i_groups_resolve(spmla_config *c, spmla_diag *diag);
 
@@ -41,7 +42,7 @@ spmla_i_index_ratio(const spmla_config *c)
 	return spmla_i_is_v4(c) ? SPMLA_COMPRESS_OVERLAP : 1;
 }
 
-/* Columns of C128A_INDICES: every context's compressed entries. */
+/* Columns of C128A_INDICES: the compressed entries of the longest context. */
 static inline uint32_t
 spmla_i_c128a_width(const spmla_config *c)
 {
@@ -50,13 +51,14 @@ spmla_i_c128a_width(const spmla_config *c)
 	return ((c->max_context_tokens + r - 1) / r + r - 1) / r * r;
 }
 
-/* The shapes of steps: the buckets, then that of prefill if it is planned;
- * shape i < spmla_i_shape_count. */
+/* The shapes of steps: the buckets, then prefill if it is planned; i <
+ * spmla_i_shape_count. */
 uint32_t spmla_i_shape_count(const spmla_config *config);
 spmla_shape spmla_i_shape_at(const spmla_config *config, uint32_t i);
 
-/* Elements from row to row of a prefill's index logits, for that much context
- * in all: no token sees more, nor more than a sequence can have. */
+/* Elements from row to row of a prefill's index logits, for `context` tokens of
+ * context in all: no token sees more keys than that, nor more than the longest
+ * sequence has. */
 static inline uint64_t
 spmla_i_piece_stride(const spmla_config *c, uint32_t live_context)
 {

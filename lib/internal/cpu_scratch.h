@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scratch of the CPU's operations, in bytes. The plan reserves what these
- * functions say and the operations lay their arrays out in the same order, so
- * that neither computes the other's size. Each of cpu_workers workers has one
+ * The scratch of the CPU's operations, in bytes. The plan reserves the bytes
+ * that these functions return, and the operations lay out their arrays in the
+ * same order, so no size is computed twice. Each of cpu_workers workers has one
  * of each kind, one behind the other.
  */
 #ifndef SPMLA_INTERNAL_CPU_SCRATCH_H
@@ -21,7 +21,8 @@ enum {
 	SPMLA_I_CPU_SCRATCH_ALIGN = 256
 };
 
-/* From one worker's scratch to the next: aligned as the first one is. */
+/* The stride from one worker's scratch to the next; each is aligned as the
+ * first. */
 static inline uint64_t
 spmla_i_cpu_worker_stride(uint64_t one_bytes)
 {
@@ -30,23 +31,23 @@ spmla_i_cpu_worker_stride(uint64_t one_bytes)
 	return (one_bytes + align - 1) / align * align;
 }
 
-/* Of all workers; of one what it needs and no more. */
+/* The scratch of all workers. A single worker has no padding. */
 static inline uint64_t
 spmla_i_cpu_workers_bytes(uint64_t one_bytes, uint32_t workers)
 {
 	return (workers - 1) * spmla_i_cpu_worker_stride(one_bytes) + one_bytes;
 }
 
-/* Index heads in whole vectors of any width. */
+/* Index heads, rounded up to whole vectors of any width. */
 static inline uint32_t
 spmla_i_cpu_padded_heads(uint32_t index_heads)
 {
 	return (index_heads + 15) / 16 * 16;
 }
 
-/* INDEX_SCRATCH of a worker: the histogram of topk, or for index scores, all
- * f32 and heads padded: one token's queries [heads][128], weights [heads], keys
- * [16][128], or the columns and rows of kv_compress; never two at once. */
+/* INDEX_SCRATCH of a worker, one of these at a time: the histogram of topk; for
+ * index scores, all f32 and heads padded, one token's queries [heads][128],
+ * weights [heads], keys [16][128]; or the columns and rows of kv_compress. */
 static inline uint64_t
 spmla_i_cpu_index_scratch_bytes(uint32_t index_heads)
 {

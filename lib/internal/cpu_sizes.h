@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the CPU backend keeps in planned memory, for the plan to size.
+ * The CPU backend's structures in planned memory, which the plan sizes.
  */
 #ifndef SPMLA_INTERNAL_CPU_SIZES_H
 #define SPMLA_INTERNAL_CPU_SIZES_H
@@ -8,8 +8,8 @@
 #include "spmla/internal/backend.h"
 #include "spmla/internal/cpu_scratch.h"
 
-/* An op with a copy of its args, or with op = SPMLA_OP_COUNT the launch of a
- * list. */
+/* An operation with a copy of its arguments; with op = SPMLA_OP_COUNT, the
+ * launch of a list. */
 typedef struct spmla_i_cpu_node {
 	uint32_t op;
 	uint32_t list;
@@ -33,8 +33,8 @@ typedef struct spmla_i_cpu_state {
 	const struct spmla_i_cpu_kernels *kernels; /* chosen at init */
 	spmla_parallel_for parallel_for; /* the caller's; NULL: one worker */
 	void *parallel_user;
-	/* While a parallel loop runs, what its workers report: the smallest
-	 * key and how many, atomic. */
+	/* The reports of the workers of a running parallel loop: the smallest
+	 * key and the count, atomic. */
 	uint32_t loop_open;
 	uint32_t reserved;
 	uint64_t loop_key;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a GPU backend keeps in planned host memory, for the plan to size.
+ * A GPU backend's structures in planned host memory, which the plan sizes.
  */
 #ifndef SPMLA_INTERNAL_GPU_SIZES_H
 #define SPMLA_INTERNAL_GPU_SIZES_H
@@ -15,7 +15,7 @@ typedef struct spmla_i_gpu_state {
 	void *functions[SPMLA_I_MAX_DRIVER_FUNCTIONS]; /* room for it */
 	void *context;
 	void *library;        /* loaded kernels */
-	void *stream;         /* of the backend's own work */
+	void *stream;         /* for the backend's own work */
 	void *capture_stream; /* NULL once the platform's capture has ended */
 	uint32_t capturing;   /* from capture_begin to its end or abort */
 	uint32_t reserved;

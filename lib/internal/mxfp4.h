@@ -2,8 +2,8 @@
  *
  * MXFP4 by integers and comparisons: e2m1 (0, .5, 1, 1.5, 2, 3, 4, 6 and a sign
  * bit) in groups of 32 with one power-of-two scale, a byte that is its exponent
- * + 127. The hard idea is the ends: e2m1 has no NaN and no infinity, and the
- * scale's byte stays below 255, which would be NaN.
+ * + 127. The hard idea is the ends of the range: e2m1 has no NaN and no
+ * infinity, and the scale's byte stays below 255, which would be NaN.
  */
 #ifndef SPMLA_INTERNAL_MXFP4_H
 #define SPMLA_INTERNAL_MXFP4_H
@@ -12,9 +12,9 @@
 
 enum { SPMLA_I_MXFP4_VALUES = 32 }; /* of a group: one scale */
 
-/* Round to nearest, of two equally near the even code, saturate at 6 (infinity
- * too), keep every sign; NaN is 7 whatever its sign, as the hardware's
- * conversion has it. */
+/* Rounds to nearest, a tie to the even code, saturates at 6 (infinity too) and
+ * keeps every sign. NaN is 7 whatever its sign, as in the hardware's
+ * conversion. */
 static inline uint8_t
 spmla_i_f32_to_e2m1(float x)
 {
@@ -58,7 +58,7 @@ spmla_i_mxfp4_scale(float amax)
 	return (uint8_t)(up < 254 ? up : 254);
 }
 
-/* 2^(byte - 127): exact, byte 0 and 255 as those exponents say. */
+/* 2^(byte - 127), exact; bytes 0 and 255 are those exponents too. */
 static inline float
 spmla_i_mxfp4_scale_value(uint8_t byte)
 {
@@ -67,7 +67,7 @@ spmla_i_mxfp4_scale_value(uint8_t byte)
 	return spmla_i_f32_from_bits((uint32_t)byte << 23);
 }
 
-/* 2^(127 - byte), by which a value is divided by its scale; byte < 255. */
+/* 2^(127 - byte), the factor that divides a value by its scale; byte < 255. */
 static inline float
 spmla_i_mxfp4_inverse(uint8_t byte)
 {
@@ -76,8 +76,8 @@ spmla_i_mxfp4_inverse(uint8_t byte)
 	return spmla_i_f32_from_bits((254u - byte) << 23);
 }
 
-/* 16 bytes of the 32 values of a group, the even one of a pair in the low half;
- * returns the scale's byte. NaN does not count for it. */
+/* Writes the 32 values of a group as 16 bytes, the even one of a pair in the
+ * low half. Returns the scale's byte, which ignores NaN. */
 static inline uint8_t
 spmla_i_mxfp4_encode(uint8_t *packed, const float *x)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two halves of the prefill plan share.
+ * Shared by the two halves of the prefill plan.
  */
 #ifndef SPMLA_INTERNAL_PREFILL_H
 #define SPMLA_INTERNAL_PREFILL_H

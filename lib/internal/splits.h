@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which decode steps a GPU does in parts: those whose tokens alone would not
- * keep it busy. It follows from plan and shape, so a captured graph always does
- * the same.
+ * Chooses the decode steps that a GPU does in parts (split-KV): those whose
+ * tokens alone would not keep it busy. The choice follows from plan and shape,
+ * so a captured graph always does the same.
  */
 #ifndef SPMLA_INTERNAL_SPLITS_H
 #define SPMLA_INTERNAL_SPLITS_H
@@ -11,15 +11,16 @@
 #include "spmla/spmla.h"
 
 enum {
-	SPMLA_I_SPLIT_TOKENS = 1024, /* the most of such a step, and parts */
-	SPMLA_I_SPLIT_HEADS = 64     /* that a block of items has */
+	/* most tokens of such a step; most parts */
+	SPMLA_I_SPLIT_TOKENS = 1024,
+	SPMLA_I_SPLIT_HEADS = 64 /* of a block of threads */
 };
 
-/* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: the
- * last of them are many, or there were others often enough before. Parts pay
- * for their cuts and their combine, as much as two fifths of a round that
- * nothing is done in. With 128 heads an H100 does 66 tokens at a time: 39 and 80
- * (66 and 14) leave it idle, 40, 120 (66 and 54) and 140 do not. */
+/* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
+ * the last round has many tokens, or there were enough full rounds before it.
+ * Parts cost their cuts and their combine, as much as two fifths of an idle
+ * round. With 128 heads an H100 does 66 tokens at a time: 39 and 80 (66 and 14)
+ * leave it idle; 40, 120 (66 and 54) and 140 do not. */
 static inline int
 spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
 {
@@ -28,9 +29,9 @@ spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
 	return tokens / 2 >= at_a_time || last > at_a_time * 3 / 5;
 }
 
-/* The same of a plan's model. A token of V4 has few blocks, and its combine as
- * much to do as one of V3.2: on 132 multiprocessors of an H100, C4A with 64
- * heads took 40 us in parts and 53 whole with 16 tokens, 58 and 54 with 48. */
+/* The same for a plan's model. A token of V4 has few blocks, and its combine
+ * costs as much as one of V3.2. On the 132 SMs of an H100, C4A with 64 heads
+ * took 40 us in parts and 53 whole with 16 tokens, 58 and 54 with 48. */
 static inline int
 spmla_i_whole_pays(const spmla_plan *plan, uint32_t tokens, uint32_t at_a_time)
 {
@@ -39,8 +40,8 @@ spmla_i_whole_pays(const spmla_plan *plan, uint32_t tokens, uint32_t at_a_time)
 		       : spmla_i_rounds_full(tokens, at_a_time);
 }
 
-/* Parts of a step that is done in parts; 0: none is. A token is then one piece
- * of work, as it always is with the batch-invariant flag and on the CPU. */
+/* The parts of a step that is done in parts; 0: every step runs whole, as
+ * always with the batch-invariant flag and on the CPU. */
 static inline uint32_t
 spmla_i_split_parts(const spmla_plan *plan)
 {
@@ -55,8 +56,8 @@ spmla_i_split_parts(const spmla_plan *plan)
 }
 
 /* The most tokens of a step that is done in parts: those of the largest bucket
- * that leaves the GPU idle, and what is planned has room for as many. A shape
- * with more of them, inside a larger bucket, is not done in parts. */
+ * that leaves the GPU idle. The buffers are planned for that many. A shape with
+ * more tokens, inside a larger bucket, runs whole. */
 static inline uint32_t
 spmla_i_split_tokens(const spmla_plan *plan)
 {
@@ -73,7 +74,7 @@ spmla_i_split_tokens(const spmla_plan *plan)
 	return most;
 }
 
-/* Parts that a step of so many tokens is done in; 0: it is not. */
+/* The parts of a step of `tokens` tokens; 0: it runs whole. */
 static inline uint32_t
 spmla_i_decode_parts(const spmla_plan *plan, uint32_t tokens)
 {

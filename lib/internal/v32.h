@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the calls of a V3.2 layer share.
+ * Shared by the calls of a V3.2 layer.
  */
 #ifndef SPMLA_INTERNAL_V32_H
 #define SPMLA_INTERNAL_V32_H
@@ -12,7 +12,8 @@
 spmla_status spmla_i_v32_begin(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			       const spmla_shape *shape, spmla_stream stream);
 
-/* And every call of decode: the index rows of a prefill lie elsewhere. */
+/* Every call of decode adds this: after the prologue of a prefill the rows of
+ * index logits lie elsewhere. */
 spmla_status spmla_i_v32_begin_decode(spmla_ctx *ctx,
 				      const spmla_v32_layer *layer,
 				      const spmla_shape *shape,
@@ -28,7 +29,8 @@ spmla_status spmla_i_v32_topk(spmla_ctx *ctx, const spmla_v32_layer *l,
 spmla_status spmla_i_v32_prep_q(spmla_ctx *ctx, const spmla_v32_layer *l,
 				const spmla_shape *shape, spmla_stream stream);
 
-/* The selection to TOPK_SLOTS: slots of the cache, or rows of the workspace. */
+/* Maps the selection to TOPK_SLOTS: slots of the cache, or rows of the
+ * workspace. */
 spmla_status spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
 				  const spmla_shape *shape, uint32_t prefill,
 				  spmla_stream stream);

@@ -4,8 +4,8 @@
  */
 #include "spmla/internal/backend.h"
 
-/* An output in the input's place has to walk it row by row, and one in the
- * other's would be what is left of both. */
+/* An output in the input's place must have its stride, and the outputs must not
+ * be one buffer, or it would hold a mix of both. */
 static spmla_status
 check_aliases(spmla_diag *diag, const spmla_filter_prefill_indices_args *a)
 {

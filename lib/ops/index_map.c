@@ -4,7 +4,7 @@
  */
 #include "spmla/internal/backend.h"
 
-/* What only some calls use. */
+/* Checks of fields that only some calls use. */
 static spmla_status
 check_optional(spmla_diag *diag, const spmla_index_map_args *a)
 {

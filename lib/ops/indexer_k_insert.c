@@ -4,7 +4,7 @@
  */
 #include "spmla/internal/backend.h"
 
-/* What every call needs. */
+/* Checks of fields that every call uses. */
 static spmla_status
 check_args(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 {
@@ -73,7 +73,7 @@ spmla_indexer_k_insert(spmla_ctx *ctx, const spmla_indexer_k_insert_args *a,
 		s = check_norm(&ctx->diag, a);
 	if (s == SPMLA_OK && a->rope_style != SPMLA_ROPE_NONE)
 		s = check_rope(&ctx->diag, a);
-	/* Both round to bf16, which would narrow what FP16 promises. */
+	/* Both steps round to bf16, which has fewer bits than FP16. */
 	if (s == SPMLA_OK && a->dtype != SPMLA_DTYPE_BF16 &&
 	    (a->norm_weight || a->rope_style != SPMLA_ROPE_NONE))
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,

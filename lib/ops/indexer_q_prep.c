@@ -34,7 +34,7 @@ check_numbers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 		 SPMLA_INDEX_Q_MXFP4},
 	};
 
-	/* The one value between the two that are allowed. */
+	/* The one value between the two allowed ones. */
 	if (a->weights_dtype == SPMLA_DTYPE_FP16)
 		return spmla_i_fail(
 			diag, SPMLA_E_RANGE, "indexer_q_prep.weights_dtype",

@@ -11,7 +11,7 @@ enum {
 		  1u << SPMLA_LAYOUT_MLA_BF16
 };
 
-/* What says which keys a request has. */
+/* Checks of the fields that give a request its keys. */
 static spmla_status
 check_requests(spmla_diag *diag, const spmla_kv_gather_args *a)
 {
@@ -34,7 +34,7 @@ check_requests(spmla_diag *diag, const spmla_kv_gather_args *a)
 static spmla_status
 check_rows(spmla_diag *diag, const spmla_kv_gather_args *a)
 {
-	/* An unknown layout is refused by itself, below. */
+	/* An unknown layout is refused below. */
 	const uint32_t v4 =
 		a->cache.layout < 32 && (V4_LAYOUTS >> a->cache.layout & 1u);
 	const spmla_i_check checks[] = {

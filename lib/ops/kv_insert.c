@@ -11,7 +11,7 @@ enum {
 		  1u << SPMLA_LAYOUT_MLA_BF16
 };
 
-/* What the rows of V3.2 have beside those of V4. */
+/* Checks of fields that only rows of V3.2 use. */
 static spmla_status
 check_v32(spmla_diag *diag, const spmla_kv_insert_args *a)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tile_sched: host checks and dispatch, and the parts of a launch. The limits
- * keep every number of the outputs inside int32.
+ * keep every number of the outputs within int32.
  */
 #include "spmla/internal/backend.h"
 #include "spmla/internal/checked_math.h"

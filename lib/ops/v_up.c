@@ -4,7 +4,7 @@
  */
 #include "spmla/internal/backend.h"
 
-enum { VALUES = 128 }; /* of a head, after the projection */
+enum { VALUES = 128 }; /* values of a head after the projection */
 
 spmla_status
 spmla_v_up(spmla_ctx *ctx, const spmla_v_up_args *a, spmla_stream stream)
