@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CUDA backend: kernels are launched on the caller's stream, and a capture
- * is the driver's. The hard idea is that of a failure: whatever the driver
- * refuses, every handle made so far is the state's or is gone, and the context
- * can be used or ended.
+ * is the driver's. The hard idea is failure: whatever the driver refuses, every
+ * handle made so far is in the state or is destroyed, and the context can still
+ * be used or ended.
  */
 #include "spmla/platform/cuda/init_cuda.h"
 #include "spmla/platform/gpu/launch.h"
@@ -59,7 +59,8 @@ cuda_fini(spmla_ctx *ctx)
 {
 	const spmla_i_cuda_driver *driver = spmla_i_cuda_driver_of(ctx);
 
-	/* Where the engine has destroyed the context, all went with it. */
+	/* If the engine has destroyed the CUDA context, everything went with
+	 * it. */
 	if (spmla_i_cuda_push(driver, spmla_i_cuda_state(ctx)->context, NULL) !=
 	    SPMLA_OK)
 		return;
@@ -82,7 +83,7 @@ check_stream(spmla_ctx *ctx, spmla_stream stream)
 	return SPMLA_OK;
 }
 
-/* A stream that the driver cannot tell of does not capture: what follows will
+/* If the driver cannot tell, the stream does not capture: the next call will
  * fail and say so. */
 static uint32_t
 stream_captures(const spmla_ctx *ctx, spmla_stream stream)
@@ -141,7 +142,8 @@ cuda_enqueue(spmla_ctx *ctx, spmla_op op, const void *args, uint32_t bytes,
 	(void)bytes;
 	if (s != SPMLA_OK)
 		return s;
-	/* On a stream outside the open capture it would run at once. */
+	/* On a stream outside the open capture it would run at once, so it is
+	 * refused. */
 	if (state->capturing && stream != state->capture_stream &&
 	    !stream_captures(ctx, stream))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
@@ -175,8 +177,8 @@ cuda_begin(spmla_ctx *ctx, spmla_stream stream)
 	return SPMLA_OK;
 }
 
-/* Ends the driver's capture, whether or not there is a graph of it; it goes on
- * if another thread began it. */
+/* Ends the driver's capture, whether or not it yields a graph. It stays open if
+ * another thread began it. */
 static spmla_cu_result
 take_graph(spmla_ctx *ctx, spmla_cu_graph *graph)
 {
@@ -191,7 +193,7 @@ take_graph(spmla_ctx *ctx, spmla_cu_graph *graph)
 	return r;
 }
 
-/* The graph, instantiated and on its way to the device. */
+/* Instantiates the graph and uploads it. */
 static spmla_status
 make_exec(spmla_ctx *ctx, spmla_cu_stream stream, spmla_cu_exec *exec)
 {
@@ -209,8 +211,8 @@ make_exec(spmla_ctx *ctx, spmla_cu_stream stream, spmla_cu_exec *exec)
 		*exec = NULL;
 		goto fail;
 	}
-	/* Before any launch on this stream, and the driver orders it before
-	 * those on others. */
+	/* The upload precedes any launch on this stream, and the driver orders
+	 * it before launches on others. */
 	function = "cuGraphUpload";
 	r = driver->graph_upload(*exec, stream);
 	if (r)
@@ -233,7 +235,7 @@ cuda_end(spmla_ctx *ctx, uint32_t index)
 	spmla_cu_exec exec = NULL;
 	spmla_status s;
 
-	if (!stream) /* an end that failed: only an abort helps */
+	if (!stream) /* a failed end: only an abort helps */
 		return spmla_i_fail(&ctx->diag, SPMLA_E_CAPTURE,
 				    "capture (failed to end)", 0,
 				    SPMLA_WANT_NOTHING, 0);
@@ -250,8 +252,8 @@ cuda_end(spmla_ctx *ctx, uint32_t index)
 	return SPMLA_OK;
 }
 
-/* Whatever else the driver says, the capture is over: it is invalid, or went
- * with its context. */
+/* For any other result the capture is over: it is invalid, or went with its
+ * context. */
 static spmla_status
 cuda_abort(spmla_ctx *ctx)
 {
@@ -310,7 +312,7 @@ cuda_order(spmla_ctx *ctx, spmla_stream from, spmla_stream to, void *event)
 
 /* ---- The rest ----------------------------------------------------------- */
 
-/* What the device knows of the first bad step; see fault_device.h. */
+/* Reads the device's record of the first bad step; see fault_device.h. */
 static spmla_status
 cuda_status_clear(spmla_ctx *ctx)
 {
@@ -336,7 +338,7 @@ cuda_status_clear(spmla_ctx *ctx)
 	return r ? spmla_i_cuda_failed(&ctx->diag, function, r) : SPMLA_OK;
 }
 
-/* What is queued may be running. */
+/* Queued work may be running. */
 static uint32_t
 cuda_pending(const spmla_ctx *ctx)
 {
@@ -344,8 +346,8 @@ cuda_pending(const spmla_ctx *ctx)
 	return 0;
 }
 
-/* After a fault in a kernel, of whoever's, each call of the driver gives its
- * code; this one is allowed wherever captures are. */
+/* After a fault in any kernel, each call of the driver returns its code. This
+ * call is allowed during captures. */
 static uint32_t
 cuda_lost(const spmla_ctx *ctx)
 {

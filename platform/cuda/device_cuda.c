@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What there is to know of a device. All of it comes from attributes, so that
- * a partition of a device tells its own number of SMs.
+ * Device facts. All come from attributes, so a partition of a device reports
+ * its own number of SMs.
  */
 #include "spmla/platform/cuda/device_cuda.h"
 #include "spmla/internal/check.h"
@@ -56,7 +56,7 @@ spmla_i_cuda_facts(const spmla_i_cuda_driver *driver, spmla_device *device,
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, "device.arch",
 				    device->arch, SPMLA_WANT_AT_LEAST,
 				    SPMLA_I_CUDA_OLDEST_ARCH);
-	/* Kernels take a warp to be of 32. */
+	/* Kernels assume warps of 32. */
 	if (device->subgroup_width != 32)
 		return spmla_i_fail(
 			diag, SPMLA_E_UNSUPPORTED, "device.subgroup_width",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening the driver. The table lives in the caller's memory, as the library
- * has no state of its own; what stays is the loaded libcuda.
+ * Opens the driver. The table lies in the caller's memory, because the library
+ * has no state of its own; only the loaded libcuda stays.
  */
 #include "spmla/platform/cuda/driver_cuda.h"
 #include "spmla/internal/check.h"
@@ -27,8 +27,8 @@ SPMLA_STATIC_ASSERT(sizeof(void *) == sizeof(((spmla_i_cuda_driver *)0)->init),
 spmla_status
 spmla_i_cuda_open(spmla_i_cuda_driver *driver, spmla_diag *diag)
 {
-	/* RTLD_NODELETE: what threads and memory the driver has outlives the
-	 * handle, which is so given back at once. */
+	/* RTLD_NODELETE: threads and memory of the driver outlive the handle,
+	 * which is closed at once. */
 	void *library =
 		dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	uint32_t i;
@@ -47,7 +47,7 @@ spmla_i_cuda_open(spmla_i_cuda_driver *driver, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* The first function that is not there. */
+/* The first missing function. */
 static const char *
 missing(const spmla_i_cuda_driver *driver)
 {
@@ -80,7 +80,7 @@ spmla_i_cuda_start(const spmla_i_cuda_driver *driver, uint32_t version,
 	spmla_cu_result r;
 	int got = 0;
 
-	/* An old driver lacks functions: its age is the better answer. */
+	/* An old driver lacks functions; its version is the better answer. */
 	if (driver->driver_version) {
 		r = driver->driver_version(&got);
 		if (r)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of the CUDA driver's interface that is used, in our own words: the
- * functions' types and the constants are those of its documentation. The
- * functions are a table, so that a test may put in its own.
+ * The part of the CUDA driver's interface that is used, in our own words; types
+ * and constants are those of its documentation. The functions are a table, so
+ * that a test may substitute its own.
  */
 #ifndef SPMLA_PLATFORM_CUDA_DRIVER_H
 #define SPMLA_PLATFORM_CUDA_DRIVER_H
@@ -31,7 +31,8 @@ enum {
 	SPMLA_CU_INVALID_VALUE = 1, /* a result */
 	SPMLA_CU_NOT_FOUND = 500,   /* another */
 	SPMLA_CU_FUNCTION_LOCAL_BYTES = 3,
-	SPMLA_CU_FUNCTION_DYNAMIC_BYTES = 8, /* of shared memory, the most */
+	/* the limit of dynamic shared memory */
+	SPMLA_CU_FUNCTION_DYNAMIC_BYTES = 8,
 	SPMLA_CU_STREAM_NON_BLOCKING = 1,
 	SPMLA_CU_CAPTURE_THREAD_LOCAL = 1,
 	SPMLA_CU_CAPTURE_NONE = 0,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Query, init and fini of the CUDA backend, with a driver and kernels that the
- * caller gives. The hard idea is that of a failure: every handle that was made
- * has one owner, the state, and one function gives back whatever is in it.
+ * caller gives. The hard idea is failure: every handle has one owner, the
+ * state, and one function destroys whatever is in it.
  */
 #include "spmla/platform/cuda/init_cuda.h"
 #include "spmla/platform/cuda/device_cuda.h"
@@ -40,8 +40,8 @@ spmla_i_cuda_query(const spmla_i_cuda_driver *driver, uint32_t driver_version,
 	return s;
 }
 
-/* Grids and scratch are of the plan's device: it has to be this one, or, as for
- * the kernels, an older one than this. */
+/* Grids and scratch are made for the plan's device. It must be this one or, as
+ * for the kernels, an older one. */
 static spmla_status
 check_device(const spmla_ctx *ctx, spmla_diag *diag)
 {
@@ -82,7 +82,7 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	if (!spmla_i_gpu_runs((spmla_i_kernel)i, ctx->plan.device.arch))
 		return SPMLA_OK;
 	r = driver->module_function(&function, state->library, kernel->name);
-	/* There are binaries for Hopper with and without. */
+	/* Hopper may load binaries without wgmma. */
 	if (r == SPMLA_CU_NOT_FOUND && kernel->needs == SPMLA_GPU_NEEDS_WGMMA)
 		return SPMLA_OK;
 	if (r)
@@ -93,16 +93,16 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 				       SPMLA_CU_FUNCTION_LOCAL_BYTES, function);
 	if (r)
 		return spmla_i_cuda_failed(diag, "cuFuncGetAttribute", r);
-	/* The driver would take device memory for it, and grow it later. What
-	 * it has compiled itself, for a device newer than all binaries, it can
-	 * do without if there is another. */
+	/* The driver would allocate device memory for this stack, and grow it
+	 * later. A kernel that the driver compiled itself, for a device newer
+	 * than all binaries, may be left out if there is another. */
 	if (local_bytes && kernel->needs != SPMLA_GPU_NEEDS_NOTHING)
 		return SPMLA_OK;
 	if (local_bytes)
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, kernel->name,
 				    (uint32_t)local_bytes, SPMLA_WANT_EQUAL, 0);
-	/* Where a device has less of it, the kernel is one that it does
-	 * without: spmla_device.ops says what that leaves. */
+	/* If the device has less shared memory, it does without the kernel;
+	 * spmla_device.ops tells the result. */
 	r = 0;
 	if (kernel->dynamic_bytes)
 		r = driver->set_function_attribute(
@@ -127,7 +127,7 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* Counters, tables and what the engine writes start at zero. */
+/* Counters, tables and the engine's buffers start at zero. */
 static spmla_status
 zero_buffers(spmla_ctx *ctx, spmla_diag *diag)
 {
@@ -153,7 +153,7 @@ zero_buffers(spmla_ctx *ctx, spmla_diag *diag)
 		 : SPMLA_OK;
 }
 
-/* Gives back what init and captures made; the context is current. */
+/* Destroys what init and captures made; the context is current. */
 void
 spmla_i_cuda_release(spmla_ctx *ctx)
 {
@@ -173,7 +173,7 @@ spmla_i_cuda_release(spmla_ctx *ctx)
 	state->stream = NULL;
 }
 
-/* Makes what the context needs of the driver; the CUDA context is current. */
+/* Makes the driver's objects of the context; the CUDA context is current. */
 static spmla_status
 build(spmla_ctx *ctx, const spmla_i_cuda_image *image, spmla_diag *diag)
 {

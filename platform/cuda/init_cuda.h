@@ -15,16 +15,17 @@
  * build makes (platform/cuda/blob.sh). */
 extern const uint8_t spmla_i_cuda_blob[];
 extern const uint64_t spmla_i_cuda_blob_bytes;
-extern const uint32_t spmla_i_cuda_blob_driver; /* that it needs: 13000 */
+/* the version that the kernels need: 13000 */
+extern const uint32_t spmla_i_cuda_blob_driver;
 
 typedef struct spmla_i_cuda_image {
 	const void *data;
 	uint64_t bytes;
-	uint32_t driver_version; /* that it needs */
+	uint32_t driver_version; /* the version that they need */
 } spmla_i_cuda_image;
 
-/* As spmla_backend.query, but for spmla_device.ops, and .init. The driver is
- * read until fini. */
+/* As spmla_backend.query, except spmla_device.ops, and as spmla_backend.init.
+ * The driver is used until fini. */
 spmla_status spmla_i_cuda_query(const spmla_i_cuda_driver *driver,
 				uint32_t driver_version,
 				const spmla_native *native,
@@ -34,7 +35,7 @@ spmla_status spmla_i_cuda_init(spmla_ctx *ctx,
 			       const spmla_i_cuda_image *image,
 			       const spmla_native *native, spmla_diag *diag);
 
-/* Gives back what init and captures made; the CUDA context is current. */
+/* Destroys what init and captures made; the CUDA context is current. */
 void spmla_i_cuda_release(spmla_ctx *ctx);
 
 static inline spmla_i_gpu_state *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of kernels, and what every *_launch.c needs to launch one.
+ * The table of kernels, and the helpers with which every *_launch.c launches
+ * one.
  */
 #include "spmla/platform/gpu/launch.h"
 
@@ -28,7 +29,8 @@ const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
 #undef SPMLA_KERNEL_LINE
 };
 
-/* What kernels declare anew, as they cannot read the library's headers. */
+/* Declarations that kernels repeat, because they cannot read the library's
+ * headers. */
 #define SAME(twin, field, type)                                             \
 	SPMLA_STATIC_ASSERT(offsetof(twin, field) == offsetof(type, field), \
 			    "kernels see " #type " as it is")
@@ -60,10 +62,10 @@ SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
 			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
 		    "kernels name faults as the library does");
 
-/* Bytes of local memory that a block may have at most. Devices to come are
- * taken for the smallest. */
+/* The most bytes of shared memory that a block may have. Unknown devices get
+ * the smallest value. */
 static uint32_t
-local_bytes(uint32_t arch)
+shared_bytes(uint32_t arch)
 {
 	switch (arch) {
 	case 80:
@@ -87,7 +89,7 @@ spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch)
 
 	switch (k->needs) {
 	case SPMLA_GPU_NEEDS_MMA:
-		return arch >= 80 && k->dynamic_bytes <= local_bytes(arch);
+		return arch >= 80 && k->dynamic_bytes <= shared_bytes(arch);
 	case SPMLA_GPU_NEEDS_WGMMA:
 		return arch == 90;
 	default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From an op's args to launches of kernels, the same on every GPU platform: a
- * platform only loads the kernels and launches one by its number.
+ * From an operation's arguments to launches of kernels, the same on every GPU
+ * platform: a platform only loads the kernels and launches one by its number.
  */
 #ifndef SPMLA_PLATFORM_GPU_LAUNCH_H
 #define SPMLA_PLATFORM_GPU_LAUNCH_H
@@ -20,29 +20,29 @@ typedef enum spmla_i_kernel {
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 
-/* What of a device a kernel needs. */
+/* The device features that a kernel needs. */
 typedef enum spmla_i_gpu_needs {
 	SPMLA_GPU_NEEDS_NOTHING,
 	SPMLA_GPU_NEEDS_MMA,   /* mma.h */
 	SPMLA_GPU_NEEDS_WGMMA, /* wgmma.h; only its binaries have it */
 } spmla_i_gpu_needs;
 
-/* A kernel as platforms see it. Its parameters are `pointers` pointers, then at
- * scalars_offset one struct. */
+/* A kernel as platforms see it. Its parameters are `pointers` pointers, then
+ * one struct at scalars_offset. */
 typedef struct spmla_i_gpu_kernel {
 	const char *name; /* of the symbol */
 	uint32_t items;   /* of a block */
 	uint32_t pointers;
 	uint32_t scalars_offset;
 	uint32_t params_bytes;
-	uint32_t dynamic_bytes; /* of local memory, beyond what is static */
+	uint32_t dynamic_bytes; /* shared memory beyond the static part */
 	uint32_t needs;         /* spmla_i_gpu_needs */
 	uint32_t cluster;       /* blocks of a cluster, or 1 */
 } spmla_i_gpu_kernel;
 
 extern const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT];
 
-/* Where an op's launches go. */
+/* The target of an operation's launches. */
 typedef struct spmla_i_gpu_queue {
 	spmla_ctx *ctx;
 	spmla_stream stream;
@@ -50,27 +50,27 @@ typedef struct spmla_i_gpu_queue {
 	spmla_status (*launch)(const struct spmla_i_gpu_queue *queue,
 			       spmla_i_kernel kernel, uint32_t blocks,
 			       const void *params);
-	/* Blocks of each kernel that the device holds at a time, whole
-	 * clusters; 0: it does without the kernel. */
+	/* The resident blocks of each kernel on the device, in whole clusters;
+	 * 0: the device does not have the kernel. */
 	const uint32_t *resident_blocks;
 } spmla_i_gpu_queue;
 
-/* Whether a CUDA device of this arch runs a kernel. Where it does not, no
- * blocks of it are resident. */
+/* Whether a CUDA device of this architecture runs a kernel. If not, the kernel
+ * has no resident blocks. */
 uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch);
 
-/* Enqueues an op; `args` are the op's, checked. */
+/* Enqueues an operation. `args` are its arguments, checked. */
 spmla_status spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
 				 const void *args);
 
-/* Launches over `rows` pieces of work of a cluster each, by no more blocks than
- * the device holds, and whole clusters; nothing if there are no rows. */
+/* Launches over `rows` pieces of work, a cluster each, with at most as many
+ * blocks as the device holds; nothing if rows is 0. */
 spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 				spmla_i_kernel kernel, uint64_t rows,
 				const void *params);
 
-/* One way to do an op: a kernel, the calls that it takes, and how much of a call
- * a block does. Kinds, sizes, rows and columns are the op's own. */
+/* One way to do an operation: a kernel, the calls that it takes, and a block's
+ * share of a call. Kinds, sizes, rows and columns are the operation's own. */
 typedef struct spmla_i_gpu_variant {
 	spmla_i_kernel kernel;
 	uint32_t kind;    /* of calls, as a layout */
@@ -87,14 +87,14 @@ spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 		   const spmla_i_gpu_variant *variants, uint32_t count,
 		   uint32_t kind, uint32_t size, uint32_t aligned);
 
-/* The kernel that mqa_logits takes for FP8 keys and so many heads. */
+/* The kernel that mqa_logits chooses for FP8 keys and this number of heads. */
 spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
 					     uint32_t heads);
 
-/* For g_divide. */
+/* The divisor for g_divide. */
 spmla_g_divisor spmla_i_gpu_divisor(uint32_t by);
 
-/* The second launch of V4's prologue; parts as of spmla_i_decode_parts. */
+/* The second launch of V4's prologue; parts as in spmla_i_decode_parts. */
 spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
 				      uint32_t tokens, uint32_t parts);
 
@@ -103,8 +103,8 @@ spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
 	((p)->fault_state = (queue)->ctx->buf[SPMLA_BUF_STEP_STATE], \
 	 (p)->fault_status = (queue)->ctx->buf[SPMLA_BUF_DEVICE_STATUS])
 
-/* Whether rows that lie so many elements apart all begin at multiples of
- * `bytes`, which is what a kernel takes of them at once. */
+/* Whether rows with this stride all begin at multiples of `bytes`, so that a
+ * kernel can load that many bytes at once. */
 static inline uint32_t
 spmla_i_gpu_aligned(const void *base, int64_t stride, int64_t other_stride,
 		    uint32_t elem_bytes, uint32_t bytes)
@@ -114,7 +114,7 @@ spmla_i_gpu_aligned(const void *base, int64_t stride, int64_t other_stride,
 	       (uint64_t)other_stride * elem_bytes % bytes == 0;
 }
 
-/* An op's host side, one file an op. */
+/* The host side of each operation, one file each. */
 typedef spmla_status spmla_i_gpu_op(const spmla_i_gpu_queue *queue,
 				    const void *args);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From an operation's number to the file that launches its kernels.
+ * Dispatches an operation's number to the file that launches its kernels.
  */
 #include "spmla/platform/gpu/launch.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See attend_cpu.h. The hard idea: weights are rounded to bf16 relative to the
- * block's own maximum and only then brought to the running one, so that a
- * block's contribution does not depend on the blocks before it: this is what
- * the split kernel computes where each block is a split.
+ * maximum of their own block and only then brought to the running maximum. So
+ * the contribution of a block does not depend on the blocks before it, as in a
+ * split kernel in which each block is a split.
  */
 #include "spmla/platform/cpu/attend/attend_cpu.h"
 
@@ -57,9 +57,9 @@ spmla_i_cpu_attend_block(const spmla_i_cpu_attend *w, uint32_t count)
 		w->kernels->attend_block(w, count);
 }
 
-/* What a sink adds to L, which is relative to `reach`, in log2 units. Those of
- * large scores overflow, and of two infinities there is no difference: an
- * infinite sink stands alone. */
+/* The term that a sink adds to L, which is relative to `reach`, in log2 units.
+ * Large scores overflow in log2 units, and a difference of two infinities is
+ * undefined, so an infinite sink is handled alone. */
 static float
 sink_weight(float sink, float reach)
 {

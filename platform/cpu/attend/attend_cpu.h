@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inner loop that the sparse attention operations share: the online softmax
- * of all heads over packed keys, a block of at most 64 entries at a time. Who
- * calls decides which keys count and where they come from. V is the first 512
+ * of all heads over packed keys, a block of at most 64 entries at a time. The
+ * caller decides which keys count and where they come from. V is the first 512
  * values of a key.
  */
 #ifndef SPMLA_PLATFORM_CPU_ATTEND_ATTEND_CPU_H
@@ -28,14 +28,14 @@ spmla_i_cpu_block_len(uint32_t first, uint32_t len)
 						    : SPMLA_I_CPU_BLOCK_KEYS;
 }
 
-/* Entries between asking for a row and reading it: what a row from memory takes
- * is some four times what its conversion takes. */
+/* Entries between the prefetch of a row and its use: a row from memory takes
+ * about four times as long as its conversion. */
 enum { SPMLA_I_CPU_ASK_AHEAD = 8 };
 
-/* Asks the caches for n bytes that are read soon. Alone, a row from memory
- * costs its latency, for its conversion fills what the processor looks ahead.
- * The empty asm keeps gcc (12) from taking a function that only prefetches for
- * one without effect and leaving out the call. */
+/* Prefetches n bytes. Without it a row from memory costs its whole latency,
+ * because the conversion of a row fills the processor's reorder window. The
+ * empty asm keeps gcc (12) from dropping the call: it takes a function that
+ * only prefetches for one without effect. */
 static inline void
 spmla_i_cpu_ask(const uint8_t *bytes, uint32_t n)
 {
@@ -52,7 +52,7 @@ spmla_i_cpu_attend spmla_i_cpu_attend_open(const spmla_ctx *ctx,
 					   uint32_t worker, uint32_t heads,
 					   uint32_t dim, float softmax_scale);
 
-/* Empties the accumulators and decodes a token's queries, bf16 [heads][dim],
+/* Clears the accumulators and decodes a token's queries, bf16 [heads][dim],
  * heads q_head_stride_elems apart. q may be NULL if no block follows. */
 void spmla_i_cpu_attend_start(const spmla_i_cpu_attend *w, const uint16_t *q,
 			      int64_t q_head_stride_elems);
@@ -77,7 +77,7 @@ void spmla_i_cpu_attend_out(const spmla_i_cpu_attend *w, uint32_t head,
 void spmla_i_cpu_attend_partial(const spmla_i_cpu_attend *w, uint32_t head,
 				float *out);
 
-/* log2 of the sum of exp2(c * score), and its natural form; of a head that is
+/* log2 of the sum of exp2(c * score), and the natural form; for a head that is
  * not empty. */
 float spmla_i_cpu_attend_lse2(const spmla_i_cpu_attend *w, uint32_t head);
 float spmla_i_cpu_attend_lse(const spmla_i_cpu_attend *w, uint32_t head);

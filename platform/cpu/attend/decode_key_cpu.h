@@ -73,7 +73,7 @@ spmla_i_cpu_load_key(const spmla_i_cpu_kernels *k, const spmla_cache *cache,
 			     key);
 }
 
-/* Asks for the row of a slot inside the cache. */
+/* Prefetches the row of a slot inside the cache. */
 static inline void
 spmla_i_cpu_ask_key(const spmla_cache *cache, uint32_t slot)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode on the CPU. The hard idea: the rows that count of each block of
- * 64 entries are dequantised once, packed, and then serve all heads; rows that
- * do not count are never loaded, so nothing has to be masked and a NaN there
- * cannot meet a zero. A block is 64 entries of a list, whether they count or
- * not: -1 entries leave the blocks of the others where they are, and a block's
- * number says what it holds, so that parts can share a token. Heads share
- * nothing but the keys: where tokens are few, workers share a token's heads.
+ * sparse_decode on the CPU. The hard idea: in each block of 64 entries, the
+ * rows that count are dequantised once, packed, and then serve all heads. Rows
+ * that do not count are never loaded, so nothing has to be masked and a NaN
+ * there cannot meet a zero. A block is 64 entries of a list, whether they count
+ * or not. So the number of a block fixes its contents, and parts can share a
+ * token. Heads share only the keys: where tokens are few, workers share the
+ * heads of a token.
  */
 #include <math.h>
 
@@ -14,18 +14,18 @@
 
 enum {
 	BLOCK = SPMLA_I_CPU_BLOCK_KEYS,
-	TILE_HEADS = 4, /* of the vector kernels */
-	/* A piece loads the keys once more, which costs as much as some 8 to
-	 * 16 heads of them. */
+	TILE_HEADS = 4, /* heads of a tile of the vector kernels */
+	/* A piece loads the keys once more, which costs as much as some 8 to 16
+	 * heads. */
 	PIECE_HEADS = 8
 };
 
-/* What a worker is at. */
+/* The work of a worker. */
 typedef struct job {
 	spmla_ctx *ctx;
 	const spmla_sparse_decode_args *a;
 	spmla_i_cpu_attend w;
-	uint32_t quiet; /* another one reports the faults of these slots */
+	uint32_t quiet; /* another piece reports the faults of these slots */
 } job;
 
 /* A token's two lists. */
@@ -34,8 +34,8 @@ typedef struct keys {
 	const int32_t *extra_slots;
 	uint32_t len;
 	uint32_t extra_len;
-	uint32_t first_blocks; /* of the first list, at least 1 */
-	uint32_t blocks;       /* of both */
+	uint32_t first_blocks; /* blocks of the first list, at least 1 */
+	uint32_t blocks;       /* blocks of both */
 } keys;
 
 static keys
@@ -59,9 +59,9 @@ keys_of(const spmla_sparse_decode_args *a, uint32_t t)
 	return k;
 }
 
-/* Packs the rows that count of a list's next block; returns how many do. `left`
- * entries of the list are there, so rows of the block behind it are asked for
- * before this one is computed with. */
+/* Packs the rows that count in a list's next block; returns their number.
+ * `left` entries of the list remain, so rows behind the block are prefetched
+ * before this one is computed. */
 static uint32_t
 gather(const job *j, const spmla_cache *cache, const int32_t *slots,
        uint32_t left, uint32_t token)
@@ -92,7 +92,7 @@ gather(const job *j, const spmla_cache *cache, const int32_t *slots,
 	return count;
 }
 
-/* Blocks [begin, end) of a token into empty accumulators. */
+/* Attends to blocks [begin, end) of a token, from empty accumulators. */
 static void
 attend_blocks(const job *j, uint32_t t, const keys *k, uint32_t begin,
 	      uint32_t end)
@@ -160,7 +160,8 @@ finish_split(const job *j, uint32_t row)
 	}
 }
 
-/* Split `split` of token t: blocks [begin, end), not looked at yet. */
+/* Does split `split` of token t: blocks [begin, end), which are not checked
+ * yet. */
 static void
 run_split(const job *j, uint32_t t, int32_t split, int32_t begin, int32_t end)
 {
@@ -201,7 +202,8 @@ job_of(spmla_ctx *ctx, const spmla_sparse_decode_args *a, uint32_t worker)
 	return j;
 }
 
-/* A part's row: begin_req, end_req, begin_block, end_block, begin_split. */
+/* Does the part of this row: begin_req, end_req, begin_block, end_block,
+ * begin_split. */
 static void
 run_part(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t part)
 {
@@ -225,8 +227,8 @@ run_part(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t part)
 	}
 }
 
-/* Whether no two parts write the same row: the splits of a token and the tokens
- * come one behind the other, as tile_sched makes them. Else the last part's
+/* Whether no two parts write the same row: splits and tokens ascend, as
+ * tile_sched makes them. Otherwise parts run in order, and the last one's
  * results stay. */
 static uint32_t
 parts_apart(const spmla_sparse_decode_args *a)
@@ -257,7 +259,7 @@ pieces_of(const spmla_ctx *ctx, const spmla_sparse_decode_args *a)
 	return spmla_i_cpu_pieces(ctx, a->tokens, 1, a->heads / PIECE_HEADS);
 }
 
-/* Some heads of one token: the same call for these heads only. */
+/* Does some heads of one token: the same call for these heads only. */
 static void
 run_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_prefill on the CPU: as sparse_decode, but the keys are bf16 rows in a
- * row and an index that is not one of them is no mistake.
+ * sparse_prefill on the CPU: like sparse_decode, but the keys are dense bf16
+ * rows, and an index outside them is no error.
  */
 #include <math.h>
 
 #include "spmla/platform/cpu/attend/attend_cpu.h"
 
-/* Packs the rows that count among n entries; returns how many do. `left`
- * entries are there, n of them or more: those behind are only asked for. */
+/* Packs the rows that count among n entries; returns their number. `left`
+ * entries remain, n or more: those behind are only prefetched. */
 static uint32_t
 gather(const spmla_sparse_prefill_args *a, const int32_t *indices, uint32_t n,
        uint32_t left, const spmla_i_cpu_attend *w)

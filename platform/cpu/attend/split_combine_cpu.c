@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * split_combine on the CPU. The hard idea is the empty split: its weight would
- * be exp2(-inf - g), a NaN where g is infinite too, so it is left out and never
- * read; a row of such splits only is 0 whatever its g and sink are.
+ * be exp2(-inf - g), a NaN where g is infinite too. So it is left out and never
+ * read. A row with only such splits is 0 whatever its g and sink are.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 
 enum { LATENT = SPMLA_MLA_LATENT, PIECE = 128 };
 
-/* g of rows [first, end) of a head. */
+/* Computes g over rows [first, end) of a head. */
 static float
 log_sum(const spmla_split_combine_args *a, uint32_t head, uint32_t first,
 	uint32_t end)
@@ -30,7 +30,7 @@ log_sum(const spmla_split_combine_args *a, uint32_t head, uint32_t first,
 	return sum == 0.0f ? INFINITY : log2f(sum) + max;
 }
 
-/* A piece of a head's out at a time, so that the sums are on the stack. */
+/* Writes a head's out in pieces, so that the sums fit the stack. */
 static void
 put_out(const spmla_split_combine_args *a, uint32_t head, uint32_t first,
 	uint32_t end, float g, uint16_t *out)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the CPU's gathers share: the rows of the output that a request owns, and
- * the page that a key of it lies in. The hard idea is that bounds of any kind
- * become disjoint spans inside the output, so that no row has two owners and
- * the result does not depend on who comes first.
+ * Shared by the CPU's gathers: the output rows that a request owns, and the
+ * page of a key. The hard idea: bounds of any kind become disjoint spans inside
+ * the output. So no row has two owners, and the result does not depend on the
+ * order of work.
  */
 #ifndef SPMLA_PLATFORM_CPU_CACHE_GATHER_CPU_H
 #define SPMLA_PLATFORM_CPU_CACHE_GATHER_CPU_H
@@ -16,11 +16,11 @@
 typedef struct spmla_i_cpu_span {
 	uint32_t first;
 	uint32_t end;
-	uint32_t moved; /* a bound was not what it should be */
+	uint32_t moved; /* a bound was bad */
 } spmla_i_cpu_span;
 
-/* The rows that an item makes, whosever they are: some of all `rows`. The one
- * that begins at 0 reports what is wrong with a request as a whole. */
+/* The rows that an item makes, of any request: some of all `rows`. The item
+ * that begins at 0 reports faults of a whole request. */
 typedef struct spmla_i_cpu_rows {
 	uint32_t first;
 	uint32_t end;
@@ -45,7 +45,7 @@ spmla_i_cpu_gather_rows(const spmla_ctx *ctx, uint32_t rows, uint32_t item)
 	return r;
 }
 
-/* Those of a span that are the item's. */
+/* The rows of a span that belong to the item. */
 static inline spmla_i_cpu_rows
 spmla_i_cpu_rows_of(spmla_i_cpu_rows r, spmla_i_cpu_span s)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_k_gather on the CPU. What a page keeps apart, codes and then scales,
- * comes out as two dense arrays.
+ * indexer_k_gather on the CPU. A page keeps codes and scales apart; they become
+ * two dense arrays.
  */
 #include "spmla/platform/cpu/cache/gather_cpu.h"
 
-/* Output row n is entry `entry` of a page; zeros without one. */
+/* Copies entry `entry` of a page to output row n; zeros without a page. */
 static void
 copy_key(const spmla_indexer_k_gather_args *a, uint32_t n, const uint8_t *page,
 	 uint64_t entry)
@@ -55,7 +55,7 @@ gather_request(spmla_ctx *ctx, const spmla_indexer_k_gather_args *a,
 	}
 }
 
-/* The rows of an item, whatever requests they are of. */
+/* Makes the rows of an item, of any request. */
 static void
 gather_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_k_insert on the CPU: norm, rotate, quantise, one row at a time. The
- * hard idea is that the row's bits are fixed: every sum keeps the order of
+ * indexer_k_insert on the CPU: norms, rotates and quantises one row at a time.
+ * The hard idea: the bits of a row are fixed. Every sum keeps the order of
  * cpu.h, and after each step the row is rounded to bf16, as if it had been
  * stored and read again.
  */
@@ -51,7 +51,8 @@ scale_of(const float *x, uint32_t scale_mode)
 	return scale_mode == SPMLA_SCALE_RAW ? scale : spmla_i_pow2_up(scale);
 }
 
-/* Row t into an entry of a page. `cos_sin` is the position's; NULL: no rope. */
+/* Writes row t to an entry of a page. `cos_sin` is the position's row; NULL: no
+ * rope. */
 static void
 write_row(const spmla_indexer_k_insert_args *a, uint32_t t,
 	  const float *cos_sin, uint64_t slot)
@@ -74,7 +75,7 @@ write_row(const spmla_indexer_k_insert_args *a, uint32_t t,
 	       sizeof scale);
 }
 
-/* The tokens whose slots are the item's. */
+/* Writes the tokens whose slots belong to the item. */
 static void
 insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_gather on the CPU. The product of a code and its scale is rounded twice,
- * to f32 and then to bf16, as the source does; one rounding would differ.
+ * to f32 and then to bf16, as in the source; one rounding would differ.
  */
 #include "spmla/platform/cpu/cache/gather_cpu.h"
 
@@ -52,7 +52,7 @@ upconvert_v4(const uint8_t *values, const uint8_t *scales, uint16_t *out)
 	       SPMLA_V4_ROPE * sizeof *out);
 }
 
-/* Output row n is entry `entry` of a page; zeros without one. */
+/* Writes entry `entry` of a page to output row n; zeros without a page. */
 static void
 copy_key(const spmla_kv_gather_args *a, uint32_t n, const uint8_t *page,
 	 uint64_t entry)
@@ -138,7 +138,7 @@ gather_slots(spmla_ctx *ctx, const spmla_kv_gather_args *a,
 	}
 }
 
-/* The rows of an item, whatever requests they are of. */
+/* Makes the rows of an item, of any request. */
 static void
 gather_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {

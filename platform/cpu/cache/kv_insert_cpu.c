@@ -52,7 +52,7 @@ write_16bit(const uint16_t *latent, const uint16_t *rope, uint8_t *entry)
 	memcpy(entry + latent_bytes, rope, SPMLA_MLA_ROPE * sizeof *rope);
 }
 
-/* Row t into a slot inside the cache. */
+/* Writes row t to a slot inside the cache. */
 static void
 write_row(const spmla_kv_insert_args *a, uint32_t t, uint64_t slot)
 {
@@ -75,7 +75,7 @@ write_row(const spmla_kv_insert_args *a, uint32_t t, uint64_t slot)
 				     latent + SPMLA_V4_NOPE, a->kv_scale);
 }
 
-/* The tokens whose slots are the item's. */
+/* Writes the tokens whose slots belong to the item. */
 static void
 insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * qnorm_rope_kv_insert on the CPU: a token's heads one by one, and the keys by
- * slot, so that of two for one slot the later stays.
+ * slot, so that the later of two keys for one slot stays.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/cache/v4_row_cpu.h"
@@ -14,7 +14,7 @@ enum { DIM = SPMLA_V4_DIM, OCTET = 8, PIECE = SPMLA_V4_ROPE };
 
 typedef spmla_qnorm_rope_kv_insert_args insert_args;
 
-/* Octet after octet goes to lane after lane: one load of 16 bytes on a GPU. */
+/* Octets go to lanes in turn: on a GPU an octet is one load of 16 bytes. */
 static float
 sum_of_squares(const uint16_t *row)
 {
@@ -29,7 +29,7 @@ sum_of_squares(const uint16_t *row)
 	return spmla_i_cpu_tree(lane);
 }
 
-/* x[64] as bf16: rotated if cos_sin is not NULL. */
+/* Writes x[64] as bf16, rotated if cos_sin is not NULL. */
 static void
 round_piece(float *x, const float *cos_sin, uint16_t *out)
 {
@@ -59,7 +59,7 @@ prepare_head(const uint16_t *q, float eps, const float *cos_sin, uint16_t *out)
 	}
 }
 
-/* `cos_sin` is the position's; NULL: zeros. */
+/* `cos_sin` is the position's row; NULL: zeros. */
 static void
 prepare_query(const insert_args *a, uint32_t t, const float *cos_sin)
 {
@@ -77,7 +77,7 @@ prepare_query(const insert_args *a, uint32_t t, const float *cos_sin)
 	}
 }
 
-/* The key of a token into a slot inside the cache. */
+/* Writes the key of a token to a slot inside the cache. */
 static void
 insert_key(const insert_args *a, uint32_t t, uint64_t slot,
 	   const float *cos_sin)
@@ -91,7 +91,7 @@ insert_key(const insert_args *a, uint32_t t, uint64_t slot,
 	spmla_i_cpu_v4_write(&a->cache, slot, row, rope, a->kv_scale);
 }
 
-/* The item's tokens, and the keys whose slots are the item's. */
+/* Does the item's tokens, and the keys whose slots belong to the item. */
 static void
 insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {

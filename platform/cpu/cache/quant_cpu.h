@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the CPU's writers of narrow values share: 16-bit rows as f32 and back,
- * amax, e4m3 bytes. The hard idea is NaN: it never counts for amax, and as e4m3
- * it is 0x7f, as bf16 0x7fc0, whatever its sign, because the sign of a NaN that
- * arithmetic made differs between machines (inf / inf is negative on x86,
+ * Shared by the CPU's writers of narrow values: 16-bit rows as f32 and back,
+ * amax, e4m3 bytes. The hard idea is NaN. It never counts for amax. It is 0x7f
+ * as e4m3 and 0x7fc0 as bf16, whatever its sign, because the sign of a NaN made
+ * by arithmetic differs between machines (inf / inf is negative on x86,
  * positive elsewhere).
  */
 #ifndef SPMLA_PLATFORM_CPU_CACHE_QUANT_CPU_H
@@ -22,7 +22,7 @@ spmla_i_cpu_load16(float *x, const uint16_t *h, uint32_t n, uint32_t dtype)
 						 : spmla_i_bf16_to_f32(h[i]);
 }
 
-/* Bits of x rounded to bf16; NaN is one. */
+/* The bits of x rounded to bf16. Every NaN has the same bits. */
 static inline uint16_t
 spmla_i_cpu_bf16_bits(float x)
 {

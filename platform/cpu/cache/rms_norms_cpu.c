@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rms_norms on the CPU: rows one by one, those of both sets in one loop. The
- * sum has 128 lanes in eight parts of 16, as a block of a GPU adds it.
+ * rms_norms on the CPU: row by row, both sets in one loop. The sum has 128
+ * lanes in eight parts of 16, as a block on a GPU adds it.
  */
 #include "spmla/platform/cpu/cache/v4_row_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
@@ -56,7 +56,7 @@ norm_row(const uint16_t *x, const uint16_t *weight, uint32_t width, float eps,
 					       spmla_i_bf16_to_f32(weight[v]));
 }
 
-/* Rows of q, then those of kv. */
+/* Rows of q, then rows of kv. */
 static void
 norm_item(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rotation of the index queries and keys. The hard idea is that its bits
- * are fixed: four f32 products, each rounded, then one difference and one sum,
- * each rounded, never fused, then bf16; every platform computes just that.
+ * The rotation of queries and keys. The hard idea: its bits are fixed. Four f32
+ * products, each rounded, then one difference and one sum, each rounded, never
+ * fused, then bf16. Every platform computes exactly that.
  */
 #ifndef SPMLA_PLATFORM_CPU_CACHE_ROPE_CPU_H
 #define SPMLA_PLATFORM_CPU_CACHE_ROPE_CPU_H
 
 #include "spmla/platform/cpu/core/cpu.h"
 
-/* Rotates the 64 values of x in place. `style` is not NONE; cos_sin is the
- * position's row: 32 cos, 32 sin. sign 1 turns them by the position, -1 back,
- * which changes no bit of a product but its sign. */
+/* Rotates the 64 values of x in place. `style` is not NONE. cos_sin is the
+ * position's row: 32 cos, 32 sin. sign 1 rotates by the position, -1 back; this
+ * changes only the sign of a product. */
 static inline void
 spmla_i_cpu_turn(float *x, const float *cos_sin, uint32_t style, float sign)
 {
@@ -35,7 +35,7 @@ spmla_i_cpu_turn(float *x, const float *cos_sin, uint32_t style, float sign)
 	}
 }
 
-/* Rotates them by the position and rounds them to bf16. */
+/* Rotates by the position and rounds to bf16. */
 static inline void
 spmla_i_cpu_rope(float *x, const float *cos_sin, uint32_t style)
 {

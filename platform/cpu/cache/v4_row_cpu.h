@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of 512 values on its way into a V4 cache: 448 that may be quantised,
- * then 64 that were rotated. The row is bf16 by then, whoever made it, so that
- * all its writers give the same bytes.
+ * Writes a row of 512 values into a V4 cache: 448 that may be quantised, then
+ * 64 that were rotated. The row is bf16 by then, so all its writers give the
+ * same bytes.
  */
 #ifndef SPMLA_PLATFORM_CPU_CACHE_V4_ROW_CPU_H
 #define SPMLA_PLATFORM_CPU_CACHE_V4_ROW_CPU_H
@@ -45,8 +45,8 @@ spmla_i_cpu_v4_write_e4m3(uint8_t *codes, const uint16_t *x, uint32_t n,
 	}
 }
 
-/* Writes the row of bf16 nope[448] and rope[64] into slot `slot`, which is
- * inside the cache; `scale` is that of a V4_E4M3 one. */
+/* Writes the row of bf16 nope[448] and rope[64] to `slot`, which is inside the
+ * cache. `scale` is that of a V4_E4M3 cache. */
 static inline void
 spmla_i_cpu_v4_write(const spmla_cache *cache, uint64_t slot,
 		     const uint16_t *nope, const uint16_t *rope, float scale)

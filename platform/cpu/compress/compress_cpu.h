@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the CPU's compressor finds the state of a position. The hard idea is
- * that a ring is a table whose columns come round again, and nothing else.
+ * The place of a position's compressor state. The hard idea: a ring is a table
+ * whose columns wrap around, and nothing else.
  */
 #ifndef SPMLA_PLATFORM_CPU_COMPRESS_COMPRESS_CPU_H
 #define SPMLA_PLATFORM_CPU_COMPRESS_COMPRESS_CPU_H

@@ -20,8 +20,8 @@ overtaken(const spmla_compress_state_save_args *a, uint32_t t)
 		       (int64_t)a->positions[t] + (int64_t)capacity;
 }
 
-/* The slot of token t, or -1: nothing to save, and *fault if that is because
- * of bad data. */
+/* The slot of token t, or -1 if there is nothing to save; *fault if that is
+ * because of bad data. */
 static int64_t
 slot_of(const spmla_compress_state_save_args *a, uint32_t t, spmla_fault *fault)
 {
@@ -70,8 +70,8 @@ save(const spmla_compress_state_save_args *a, uint32_t t, uint64_t slot)
 		to[width + d] = score[d] + ape[d];
 }
 
-/* The tokens whose slots are the item's; the first item has those that have
- * none. */
+/* Saves the tokens whose slots belong to the item. The first item also has the
+ * tokens without a slot. */
 static void
 save_tokens(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {

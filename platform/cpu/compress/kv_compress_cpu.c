@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_compress on the CPU: a token at a time, in its worker's INDEX_SCRATCH. The
- * hard idea is the order: rows count 8 at a time, by the largest score of these
- * 8, and then their sums by that of all, in a tree, so that a kernel may do the
- * eights at once, anywhere, and still give these bits.
+ * hard idea is the order of sums: rows are summed 8 at a time, relative to the
+ * largest score of these 8, and then these sums are scaled to the largest score
+ * of all and added in a tree. So a kernel may do the eights in parallel,
+ * anywhere, and give the same bits.
  */
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/quant_cpu.h"
@@ -17,10 +18,10 @@ enum {
 	ROPE = SPMLA_V4_ROPE,
 	STEP = 8,
 	PARTS = SPMLA_COMPRESS_MOST / STEP,
-	COLUMNS = 16 /* a line of the cache, of each row */
+	COLUMNS = 16 /* a cache line of each row */
 };
 
-/* A row of a group, at its first column; ape NULL: it is in score. */
+/* A row of a group, at its first column; ape NULL: it is included in score. */
 typedef struct group_row {
 	const float *kv;
 	const float *score;
@@ -31,7 +32,7 @@ typedef struct group_row {
 typedef struct work {
 	float max[SPMLA_V4_DIM];
 	float y[SPMLA_V4_DIM]; /* the key */
-	/* Of an eight of rows each. */
+	/* One for each eight rows. */
 	float sum[PARTS][COLUMNS];
 	float acc[PARTS][COLUMNS];
 	group_row rows[SPMLA_COMPRESS_MOST];
@@ -60,7 +61,7 @@ call_token(const spmla_kv_compress_args *a, uint32_t t, int32_t p)
 	return -1;
 }
 
-/* The rows of t's group into w->rows; *fault if one is not there. */
+/* Finds the rows of t's group for w->rows; *fault if one does not exist. */
 static uint32_t
 find_rows(const spmla_kv_compress_args *a, work *w, uint32_t t,
 	  spmla_fault *fault)
@@ -108,7 +109,7 @@ score_of(const group_row *row, uint32_t d)
 	return row->ape ? row->score[d] + row->ape[d] : row->score[d];
 }
 
-/* exp2((x - most) * log2 e); of -inf alone, 0. */
+/* exp2((x - most) * log2 e); 0 if all scores are -inf. */
 static float
 weight_of(float x, float most)
 {
@@ -117,7 +118,7 @@ weight_of(float x, float most)
 	return exp2f((x - base) * SPMLA_I_LOG2_E);
 }
 
-/* Column d of up to 8 rows, relative to the largest score of all. */
+/* Sums column d of up to 8 rows, relative to their largest score. */
 static void
 sum_rows(const work *w, const group_row *rows, uint32_t n, uint32_t d,
 	 float *sum_part, float *acc_part)
@@ -140,7 +141,7 @@ sum_rows(const work *w, const group_row *rows, uint32_t n, uint32_t d,
 	*acc_part = acc * part;
 }
 
-/* COLUMNS columns from `first` on, of n rows: 8, fewer or 128. */
+/* Combines COLUMNS columns from `first` on, over n rows: 8, fewer or 128. */
 static void
 sum_columns(work *w, uint32_t n, uint32_t first)
 {
@@ -161,7 +162,8 @@ sum_columns(work *w, uint32_t n, uint32_t first)
 		w->y[first + d] = w->acc[0][d] / w->sum[0][d];
 }
 
-/* w->y = the group's key before its scales: a position's row of cos_sin. */
+/* w->y = the group's key before quantisation; cos_sin is its row of the rope
+ * table. */
 static void
 make_key(const spmla_kv_compress_args *a, work *w, uint32_t n,
 	 const float *cos_sin)
@@ -201,7 +203,8 @@ store_bf16(uint8_t *out, const float *y, uint32_t n)
 	}
 }
 
-/* Codes of n values with one power of two, which is returned. */
+/* Writes the codes of n values with one power-of-two scale; returns the scale.
+ */
 static float
 store_e4m3(uint8_t *out, const float *y, uint32_t n)
 {
@@ -212,7 +215,7 @@ store_e4m3(uint8_t *out, const float *y, uint32_t n)
 	return scale;
 }
 
-/* The key to an entry of a page. */
+/* Writes the key to an entry of a page. */
 static void
 store(const spmla_kv_compress_args *a, const float *y, uint8_t *page,
       uint64_t entry)
@@ -294,7 +297,7 @@ compress(spmla_ctx *ctx, const spmla_kv_compress_args *a, work *w, uint32_t t,
 	      slot % page_entries);
 }
 
-/* The tokens whose slots are the item's. */
+/* Makes the keys whose slots belong to the item. */
 static void
 compress_tokens(spmla_ctx *ctx, const void *args, uint32_t worker,
 		uint32_t item)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CPU backend: an op runs at once, is queued, or is recorded. A recorded
- * op is its number and a copy of its args, so a replay is a walk over nodes
- * and cannot depend on anything that the host does in between.
+ * The CPU backend: an operation runs at once, is queued, or is recorded. A
+ * recorded operation is its number and a copy of its arguments. So a replay is
+ * a walk over nodes and cannot depend on what the host does in between.
  */
 #include "spmla/internal/cpu_sizes.h"
 #include "spmla/platform/cpu/core/cpu.h"
@@ -111,7 +111,7 @@ cpu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 		state_of(ctx)->parallel_for = native->parallel_for;
 		state_of(ctx)->parallel_user = native->parallel_user;
 	}
-	/* Counters, tables and what the engine writes start at zero. */
+	/* Counters, tables and the engine's buffers start at zero. */
 	for (i = 0; i < plan->row_count; i++) {
 		const spmla_extent *e = &plan->extents[i];
 
@@ -186,7 +186,7 @@ cpu_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 	return SPMLA_OK;
 }
 
-/* The status is all there is. */
+/* The CPU keeps no other status. */
 static spmla_status
 cpu_status_clear(spmla_ctx *ctx)
 {
@@ -221,7 +221,7 @@ const spmla_backend spmla_cpu = {
 
 /* ---- The calls of spmla_cpu.h ------------------------------------------- */
 
-/* Another backend's state is none of ours. */
+/* Refuses the state of another backend. */
 static uint32_t
 is_cpu(const spmla_ctx *ctx)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which instruction set the CPU backend uses. The hard idea: that the processor
- * has one is not enough, the system has to save its registers too (XCR0). The
- * compiler's own check would add a constructor to the archive.
+ * Chooses the instruction set of the CPU backend. The hard idea: the processor
+ * must have it, and the system must save its registers (XCR0). The compiler's
+ * own check would add a constructor to the archive.
  */
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 
@@ -16,7 +16,7 @@ enum {
 	XCR0_ZMM = 0xe6  /* and masks, both halves of zmm0-15, zmm16-31 */
 };
 
-/* Register state that the system saves; OSXSAVE is set. */
+/* The register state that the system saves; OSXSAVE is set. */
 static uint32_t
 saved_state(void)
 {

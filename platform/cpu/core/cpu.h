@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the CPU's operations share: their names, reports of bad data, page
+ * Shared by the CPU's operations: their names, reports of bad data, page
  * look-up, and sums in the one order that every backend keeps.
  */
 #ifndef SPMLA_PLATFORM_CPU_CORE_CPU_H
@@ -11,21 +11,21 @@
 #include "spmla/internal/fp8.h"
 #include "spmla/spmla_cpu.h"
 
-/* One function an op; args are the op's, checked and copied. */
+/* One function per operation. args are its arguments, checked and copied. */
 #define SPMLA_OP(stem) \
 	void spmla_i_cpu_##stem(spmla_ctx *ctx, const void *args);
 #include "spmla/ops/ops.inc"
 #undef SPMLA_OP
 
-/* Reports bad data into the sticky status. Inside spmla_i_cpu_for too: what its
- * items report counts when it ends, whatever their order. */
+/* Reports bad data to the sticky status. May be used inside spmla_i_cpu_for:
+ * the reports of its items count when it ends, whatever their order. */
 void spmla_i_cpu_fault(spmla_ctx *ctx, uint32_t row, spmla_fault fault);
 
-/* `count` reports of this step at once; key = the smallest (row << 32 | fault)
- * of them. */
+/* Makes `count` reports of this step at once; key = the smallest (row << 32 |
+ * fault) of them. */
 void spmla_i_cpu_report(spmla_ctx *ctx, uint64_t key, uint64_t count);
 
-/* A block table as its readers see it. */
+/* A block table as operations read it. */
 typedef struct spmla_i_cpu_table {
 	const int32_t *pages;
 	const int32_t *cols; /* written columns of each row; NULL: all */
@@ -62,7 +62,7 @@ spmla_i_cpu_page_at(const spmla_cache *cache, uint64_t page)
 
 enum {
 	SPMLA_I_CPU_LINE = 64, /* bytes of a cache line */
-	SPMLA_I_LANES = 16     /* of a sum */
+	SPMLA_I_LANES = 16     /* lanes of a sum */
 };
 
 /* The fixed tree over 16 lane sums: 8, 4, 2, 1. */
@@ -77,8 +77,8 @@ spmla_i_cpu_tree(float lane[SPMLA_I_LANES])
 	return lane[0];
 }
 
-/* Four lanes. A struct, because gcc keeps it in a register at -O2, where an
- * array of 16 lanes stays in memory (some five times slower). */
+/* Four lanes. A struct, because gcc keeps it in a register at -O2; an array of
+ * 16 lanes stays in memory (some five times slower). */
 typedef struct spmla_i_cpu_lanes {
 	float v[4];
 } spmla_i_cpu_lanes;
@@ -103,7 +103,7 @@ spmla_i_cpu_add(spmla_i_cpu_lanes a, spmla_i_cpu_lanes b)
 	return a;
 }
 
-/* a . b in f32: lane l of 16 takes l, l + 16, .., then the tree 8, 4, 2, 1; n
+/* a . b in f32: lane l of 16 takes l, l + 16, .., then the tree 8, 4, 2, 1. n
  * is a multiple of 16. */
 static inline float
 spmla_i_cpu_dot(const float *a, const float *b, uint32_t n)

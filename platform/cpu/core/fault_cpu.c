@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports of bad data into the sticky status. Those of a parallel loop wait in
- * the backend's state until it ends, so that the status does not depend on
- * which worker came first.
+ * Reports bad data to the sticky status. Reports of a parallel loop wait in the
+ * backend's state until the loop ends, so the status does not depend on the
+ * order of workers.
  */
 #include "spmla/internal/cpu_sizes.h"
 #include "spmla/platform/cpu/core/cpu.h"

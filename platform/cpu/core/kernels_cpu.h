@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inner loops of the CPU that decide its speed, one table of them for each
- * instruction set. The scalar table is the oracle. Init chooses one by what the
- * machine has; from then on nothing asks again. Bytes, integers, dequantised
- * values and projections are equal in all of them; scores and attention differ
- * by the order of their sums, which depends on the variant and on nothing else:
- * not on where a key or a head lies in a tile, nor on how many there are.
+ * The inner loops that decide the CPU's speed, one table of functions per
+ * instruction set. The scalar table is the oracle. Init chooses a table once,
+ * by what the machine has. Bytes, integers, dequantised values and projections
+ * are equal in all tables. Scores and attention differ in the order of their
+ * sums, which depends only on the variant: not on the place of a key or head in
+ * a tile, nor on their number.
  */
 #ifndef SPMLA_PLATFORM_CPU_CORE_KERNELS_CPU_H
 #define SPMLA_PLATFORM_CPU_CORE_KERNELS_CPU_H
@@ -13,8 +13,8 @@
 #include "spmla/internal/cpu_scratch.h"
 #include "spmla/platform/cpu/core/cpu.h"
 
-/* The online softmax of all heads, in a worker's ATTEND_SCRATCH; the order and
- * sizes are cpu_scratch.h's. */
+/* The online softmax of all heads, in a worker's ATTEND_SCRATCH; cpu_scratch.h
+ * has the order and sizes. */
 typedef struct spmla_i_cpu_attend {
 	const struct spmla_i_cpu_kernels *kernels;
 	uint32_t heads;
@@ -27,18 +27,18 @@ typedef struct spmla_i_cpu_attend {
 	float *p;       /* [heads][64], scores and then weights */
 	float *max;     /* [heads], largest score so far, unscaled */
 	float *sum;     /* [heads], L */
-	float *rescale; /* [heads], what brings O to the new maximum */
+	float *rescale; /* [heads], factor that brings O to the new maximum */
 } spmla_i_cpu_attend;
 
-/* Where the block's i-th key that counts is to be written. */
+/* The place for the block's i-th key that counts. */
 static inline float *
 spmla_i_cpu_attend_key(const spmla_i_cpu_attend *w, uint32_t i)
 {
 	return w->keys + (uint64_t)i * w->dim;
 }
 
-/* The index scores of a token, in a worker's INDEX_SCRATCH; the order and sizes
- * are cpu_scratch.h's. */
+/* The index scores of a token, in a worker's INDEX_SCRATCH; cpu_scratch.h has
+ * the order and sizes. */
 typedef struct spmla_i_cpu_score {
 	const struct spmla_i_cpu_kernels *kernels;
 	uint32_t heads;
@@ -48,20 +48,21 @@ typedef struct spmla_i_cpu_score {
 	float *keys;     /* [16][128] */
 } spmla_i_cpu_score;
 
-/* Rows times a matrix, bf16 with sums in f32 in the order of spmla_i_cpu_dot:
- * what q_absorb and v_up share, a head at a time. The products of two bf16
- * numbers are exact in f32, so a fused multiply-add rounds as a product and a
- * sum do, and all variants give the same bits as long as no product leaves the
- * range of f32.
- * out[r][j] = bf16(sum over i < n of x[r][i] * w[i][j]). */
+/* Rows times a matrix, bf16, with sums in f32 in the order of spmla_i_cpu_dot;
+ * q_absorb and v_up share it, a head at a time:
+ *   out[r][j] = bf16(sum over i < n of x[r][i] * w[i][j])
+ * The product of two bf16 numbers is exact in f32, so a fused multiply-add
+ * rounds as a product and a sum do. So all variants give the same bits, as long
+ * as no product leaves the range of f32. */
 typedef struct spmla_i_cpu_project {
 	const uint16_t *x; /* [rows][n] */
 	int64_t x_stride_elems;
 	const uint16_t *w; /* [n][columns] */
 	int64_t w_stride_elems;
-	const uint16_t *next; /* the matrix after this one, laid out alike, to
-			       * be asked for meanwhile; w: there is none */
-	uint16_t *out;        /* [rows][columns] */
+	/* the matrix after this one, with the same layout, to be prefetched; w:
+	 * there is none */
+	const uint16_t *next;
+	uint16_t *out; /* [rows][columns] */
 	int64_t out_stride_elems;
 	uint32_t rows;
 	uint32_t n;       /* a multiple of 16 */
@@ -88,9 +89,10 @@ typedef struct spmla_i_cpu_kernels {
 	void (*attend_divide)(const float *o, float total, uint16_t *out);
 	/* Rows times a matrix; the same bits in all variants. */
 	void (*project)(const spmla_i_cpu_project *p);
-	/* The two of the scores with values that are f32 already: takes query h
-	 * < padded [128] (behind the heads zeros), and gives the scores of the
-	 * n keys in s->keys, at most 16; scales as score_keys has them. */
+	/* The same two steps for values that are f32 already. score_query takes
+	 * query h < padded [128] (zeros behind the heads). The other gives the
+	 * scores of the n keys in s->keys, at most 16; scales as in score_keys.
+	 */
 	void (*score_query)(const spmla_i_cpu_score *s, uint32_t h,
 			    const float *q, float weight);
 	void (*score_values)(const spmla_i_cpu_score *s, const uint8_t *scales,
@@ -103,10 +105,10 @@ extern const spmla_i_cpu_kernels spmla_i_cpu_avx2;
 extern const spmla_i_cpu_kernels spmla_i_cpu_avx512;
 #endif
 
-/* The fastest that this machine has and spmla_native.flags allow. */
+/* The fastest table that this machine has and spmla_native.flags allow. */
 const spmla_i_cpu_kernels *spmla_i_cpu_choose(uint32_t native_flags);
 
-/* The context's. */
+/* The context's table. */
 const spmla_i_cpu_kernels *spmla_i_cpu_kernels_of(const spmla_ctx *ctx);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See parallel_cpu.h. Two counters make a loop: one hands out scratch, the
- * other items. Whatever the caller's parallel-for does with its indices, no
- * scratch has two workers and every item is run once.
+ * See parallel_cpu.h. A loop is two counters: one hands out scratch, the other
+ * items. Whatever the caller's parallel-for does with its indices, no scratch
+ * has two workers and every item runs once.
  */
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 
@@ -29,7 +29,7 @@ spmla_i_cpu_workers(const spmla_ctx *ctx)
 {
 	const uint32_t planned = ctx->plan.config.cpu_workers;
 
-	/* 0 in a plan that was stored before the field was there. */
+	/* 0 in a plan that was stored before this field existed. */
 	return planned > 1 && state_of(ctx)->parallel_for ? planned : 1;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops over the independent items of an operation (tokens, mostly), spread
- * over the caller's threads. The hard idea: what is fixed is what an item
- * writes, not who runs it. A worker takes the next items until none is left, in
- * scratch that is its own and means nothing from item to item; so results do
- * not depend on how many workers there are, and rows of any length balance. An
+ * Loops over the independent items of an operation (mostly tokens), spread over
+ * the caller's threads. The hard idea: the bytes that an item writes are fixed,
+ * the worker that runs it is not. A worker takes the next items until none is
+ * left, in scratch of its own whose contents do not outlive an item. So results
+ * do not depend on the number of workers, and rows of any length balance. An
  * item takes microseconds, its counter a tenth of one.
  */
 #ifndef SPMLA_PLATFORM_CPU_CORE_PARALLEL_CPU_H
@@ -18,20 +18,20 @@
 typedef void (*spmla_i_cpu_item)(spmla_ctx *ctx, const void *args,
 				 uint32_t worker, uint32_t item);
 
-/* Runs items [0, items), in any order and at once where the caller has lent
+/* Runs items [0, items) in any order, in parallel where the caller has lent
  * threads. */
 void spmla_i_cpu_for(spmla_ctx *ctx, const void *args, uint32_t items,
 		     spmla_i_cpu_item run);
 
-/* The same, one after the other: where data may let items meet. */
+/* The same, one after the other, for data that may let items meet. */
 void spmla_i_cpu_in_order(spmla_ctx *ctx, const void *args, uint32_t items,
 			  spmla_i_cpu_item run);
 
 /* Workers that spmla_i_cpu_for may use; 1: this thread. */
 uint32_t spmla_i_cpu_workers(const spmla_ctx *ctx);
 
-/* Into how many pieces each of `rows` is to be cut, so that each worker has
- * `share` of them: 1 .. most. */
+/* The number of pieces, 1 .. most, into which each of `rows` is cut so that
+ * each worker has `share` of them. */
 static inline uint32_t
 spmla_i_cpu_pieces(const spmla_ctx *ctx, uint32_t rows, uint32_t share,
 		   uint32_t most)
@@ -44,16 +44,17 @@ spmla_i_cpu_pieces(const spmla_ctx *ctx, uint32_t rows, uint32_t share,
 	return pieces < most ? (uint32_t)pieces : most;
 }
 
-/* Where piece `piece` of `pieces` of n things begins; the last ends at n. */
+/* The begin of piece `piece` of `pieces` of n things; the last piece ends at n.
+ */
 static inline uint32_t
 spmla_i_cpu_piece_start(uint32_t n, uint32_t piece, uint32_t pieces)
 {
 	return (uint32_t)((uint64_t)n * piece / pieces);
 }
 
-/* Tokens that write slots are dealt out by slot: item slot % items has all that
- * write it and takes them in order, so that the last one stays, as with one
- * worker. Few tokens are not worth the trip. */
+/* Tokens that write slots are distributed by slot: item slot % items has all
+ * tokens that write it and takes them in order, so that the last one stays, as
+ * with one worker. A few tokens are not worth the overhead. */
 static inline uint32_t
 spmla_i_cpu_slot_items(const spmla_ctx *ctx, uint32_t tokens)
 {

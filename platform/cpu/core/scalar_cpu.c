@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scalar inner loops, plain C: the oracle of the vector ones in
- * vector_kernels.h. What each does is in kernels_cpu.h.
+ * The scalar inner loops, plain C: the oracle of the vector loops in
+ * vector_kernels.h. kernels_cpu.h defines each function.
  */
 #include <float.h>
 #include <math.h>
@@ -49,9 +49,10 @@ score_open(const spmla_i_cpu_score *s, const uint8_t *q, const float *weights)
 	memcpy(s->weights, weights, s->heads * sizeof *weights);
 }
 
-/* The score of one key. Heads are summed as the terms of a dot product are, in
- * 16 lanes and their tree: of 128 heads, behind 11 roundings of the dot product
- * and one of the weight, 7 + 4 and that of the scale, 24 in all. */
+/* The score of one key. Heads are summed like the terms of a dot product, in 16
+ * lanes and their tree. For 128 heads a term is rounded 24 times: 11 times in
+ * the dot product, once by the weight, 7 + 4 times in the sum, and once by the
+ * scale. */
 static float
 score_key(const spmla_i_cpu_score *s, const float *key, float scale)
 {

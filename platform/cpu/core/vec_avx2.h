@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Eight f32 at a time: the words in which vector_kernels.h is written, in AVX2
- * with FMA. No flag of the build says that the machine has it, so each function
- * carries its target.
+ * Eight f32 at a time: the vocabulary of vector_kernels.h, in AVX2 with FMA. No
+ * build flag says that the machine has it, so each function carries its target.
  */
 #ifndef SPMLA_PLATFORM_CPU_CORE_VEC_AVX2_H
 #define SPMLA_PLATFORM_CPU_CORE_VEC_AVX2_H
@@ -92,7 +91,7 @@ vec_choose(__m256i x, __m256i then, __m256i mask)
 }
 
 /* e4m3 to f32, exact, by the steps of spmla_i_e4m3_to_f32: where the exponent
- * is 0, 2^-6 * (1 + m / 8) is put together and 2^-6 taken away. */
+ * is 0, compute 2^-6 * (1 + m / 8) and subtract 2^-6. */
 INLINE vec
 vec_load_e4m3(const uint8_t *codes)
 {
@@ -147,7 +146,7 @@ vec_round_bf16(vec x)
 		vec_round_up(x), _mm256_set1_epi32((int32_t)0xffff0000u)));
 }
 
-/* The upper halves are spmla_i_f32_to_bf16, of any x. */
+/* The upper halves are spmla_i_f32_to_bf16 of any x. */
 INLINE __m256i
 vec_bf16_bits(vec x)
 {
@@ -204,7 +203,7 @@ vec_store_bf16_pairs(uint16_t *to, vec even, vec odd)
 				   vec_bf16_bits(odd), 0xaa));
 }
 
-/* The nearest whole number, of a tie the even one. */
+/* The nearest whole number; a tie gives the even one. */
 INLINE vec
 vec_whole(vec x)
 {
@@ -239,7 +238,7 @@ vec_sum4(vec a, vec b, vec c, vec d)
 			  _mm256_extractf128_ps(s, 1));
 }
 
-/* Lanes that lie four apart: the larger. x holds no NaN. */
+/* The larger of lanes that lie four apart. x holds no NaN. */
 INLINE __m128
 vec_fold_max(vec x)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vector inner loops, once for all widths: included by one file an
- * instruction set, behind its vec_*.h. The hard idea is the tile: enough sums
- * in registers at once that neither the latency of an fma nor the loads of its
- * operands bound the loop, and each of these sums runs over its terms in an
- * order that no tile, tail or neighbour can change. A tail repeats its last key
- * or head in the tile and does not store what it computes for it.
+ * The vector inner loops, written once for all widths: one file per instruction
+ * set includes it behind its vec_*.h. The hard idea is the tile: enough sums in
+ * registers at once that neither the latency of an fma nor the loads of its
+ * operands bound the loop. Each sum runs over its terms in an order that no
+ * tile, tail or neighbour can change. A tail repeats its last key or head in
+ * the tile and does not store the results for it.
  */
 #include <float.h>
 #include <math.h>
@@ -73,8 +73,7 @@ decode_keys(const uint8_t *codes, uint32_t n, float *keys)
 
 /* ---- Index scores ------------------------------------------------------- */
 
-/* q [128][padded], so that a vector holds heads and no sum over d has to leave
- * its lane. */
+/* q [128][padded]: a vector holds heads, and no sum over d leaves its lane. */
 TARGET static void
 score_query(const spmla_i_cpu_score *s, uint32_t h, const float *q,
 	    float weight)
@@ -102,9 +101,10 @@ score_open(const spmla_i_cpu_score *s, const uint8_t *q, const float *weights)
 	}
 }
 
-/* part[k] += relu(q . key k) * weight over `vecs` vectors of heads from h on.
- * A sum over d is 8 sums of 16 products, so that its error is that of some 24
- * roundings and not of 128. relu of a NaN is 0: vec_max gives its second. */
+/* part[k] += relu(q . key k) * weight over `vecs` vectors of heads from h on. A
+ * sum over d is 8 sums of 16 products, so its error is that of some 24
+ * roundings and not of 128. relu of a NaN is 0: vec_max gives its second
+ * argument. */
 INLINE void
 score_tile(const spmla_i_cpu_score *s, uint32_t h, const uint32_t vecs,
 	   const float *const key[TILE_KEYS], vec part[TILE_KEYS])
@@ -240,7 +240,8 @@ dot_tile(const spmla_i_cpu_attend *w, uint32_t h, uint32_t k, uint32_t count)
 			vec_sum4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
 }
 
-/* Scores of all heads; NEAR_KEYS keys stay in L1 while q passes by. */
+/* Computes the scores of all heads; NEAR_KEYS keys stay in L1 while q passes.
+ */
 TARGET static void
 dot_block(const spmla_i_cpu_attend *w, uint32_t count)
 {
@@ -253,9 +254,9 @@ dot_block(const spmla_i_cpu_attend *w, uint32_t count)
 				dot_tile(w, h, k, count);
 }
 
-/* 2^x of x <= 0, -inf or NaN. 2^f on [-1/2, 1/2] is 1 + f * a polynomial that
- * meets it in the six Chebyshev nodes: 5.1e-9 off, 2^-23 with its roundings;
- * 2^0 is 1. Below 2^-125 it is 0. */
+/* 2^x for x <= 0, -inf or NaN. 2^f on [-1/2, 1/2] is 1 + f * a polynomial that
+ * interpolates at the six Chebyshev nodes: 5.1e-9 off, 2^-23 with its
+ * roundings; 2^0 is 1. Below 2^-125 it is 0. */
 INLINE vec
 exp2_below(vec x)
 {
@@ -271,8 +272,8 @@ exp2_below(vec x)
 	return vec_scale(vec_fma(y, f, vec_set(1.0f)), whole);
 }
 
-/* The largest of `count` scores that are no NaN, and -FLT_MAX. Sets the scores
- * behind them to -inf. */
+/* The largest of `count` scores that are not NaN, at least -FLT_MAX. Sets the
+ * scores behind them to -inf. */
 INLINE float
 block_max(float *p, uint32_t count)
 {
@@ -290,8 +291,8 @@ block_max(float *p, uint32_t count)
 	return four[0];
 }
 
-/* Scores to weights, as attend_head in scalar_cpu.c. One of the two factors is
- * 1, for one of the two maxima is the larger. */
+/* Turns scores into weights, as attend_head in scalar_cpu.c. One of the two
+ * factors is 1, because one of the two maxima is the larger. */
 TARGET static void
 weigh_head(const spmla_i_cpu_attend *w, uint32_t head, uint32_t count)
 {
@@ -358,7 +359,7 @@ value_tile(const spmla_i_cpu_attend *w, uint32_t h, uint32_t d, uint32_t count)
 			vec_store(o[i] + j * LANES, sum[i][j]);
 }
 
-/* A column of values stays in L1 while all heads pass by. */
+/* A column of values stays in L1 while all heads pass. */
 TARGET static void
 value_block(const spmla_i_cpu_attend *w, uint32_t count)
 {

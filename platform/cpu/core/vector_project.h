@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vector projection, once for all widths: included behind vec_*.h and
- * vector_kernels.h. The hard idea: the order of a sum is written down (16 lanes
- * over i, then a tree), and here a vector holds columns. So a tile sums as
- * many of the 16 lanes at once as it has registers for, those that the tree
- * adds first, and recursion is the rest of the tree.
+ * The vector projection, written once for all widths: included behind vec_*.h
+ * and vector_kernels.h. The hard idea: the header fixes the order of a sum (16
+ * lanes over i, then a tree), but here a vector holds columns. So a tile sums
+ * as many of the 16 lanes at once as it has registers for, those that the tree
+ * adds first, and recursion does the rest of the tree.
  */
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 
@@ -14,10 +14,10 @@ enum {
 	LINE_ELEMS = SPMLA_I_CPU_LINE / 2
 };
 
-/* What is asked for next of the next matrix. It walks in the order of memory,
- * for the order of the sums is a bad one to fetch rows in. */
+/* The next prefetch of the next matrix. It walks in memory order, because rows
+ * are slow to fetch in the order of the sums. */
 typedef struct cursor {
-	const uint16_t *row; /* NULL: nothing is asked for */
+	const uint16_t *row; /* NULL: no prefetch */
 	uint32_t column;
 } cursor;
 
@@ -29,7 +29,8 @@ typedef struct tile {
 	cursor *ask;
 } tile;
 
-/* As much of the next matrix as `lanes` lanes of a tile use of this one. */
+/* Prefetches as much of the next matrix as `lanes` lanes of a tile use of this
+ * one. */
 INLINE void
 ask_lines(cursor *c, const spmla_i_cpu_project *p, uint32_t lanes)
 {
@@ -47,7 +48,7 @@ ask_lines(cursor *c, const spmla_i_cpu_project *p, uint32_t lanes)
 	}
 }
 
-/* How many lanes of so many rows the registers hold; in few of them an fma
+/* The lanes of that many rows that the registers hold; with few of them an fma
  * would wait for the one before it. */
 INLINE uint32_t
 lanes_at_once(const uint32_t rows)
@@ -106,7 +107,7 @@ project_lanes(const tile *t, uint32_t lane, const uint32_t rows,
 }
 
 /* Lanes lane, lane + step, .. as the tree adds them, for `rows` rows. The calls
- * are true ones, so that each has its own small frame. */
+ * are real calls, so each has its own small frame. */
 #define PROJECT_TILE(rows)                                                 \
 	TARGET __attribute__((noinline)) static void project_tree_##rows(  \
 		const tile *t, uint32_t lane, uint32_t step, vec(*out)[2]) \
@@ -135,8 +136,8 @@ typedef void project_tree(const tile *t, uint32_t lane, uint32_t step,
 static project_tree *const project_trees[PROJECT_ROWS] = {
 	PROJECT_TILES(PROJECT_NAME)};
 
-/* A column of the matrix stays near while all rows pass by; the first of them
- * ask for the next matrix. */
+/* A column of the matrix stays in cache while all rows pass; the first rows
+ * prefetch the next matrix. */
 TARGET static void
 project(const spmla_i_cpu_project *p)
 {

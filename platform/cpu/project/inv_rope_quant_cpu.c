@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * inv_rope_quant on the CPU: a token at a time, 128 values of it at a time. A
- * token writes its own column of the scales; the last one also the columns that
- * pad them.
+ * inv_rope_quant on the CPU: a token at a time, 128 of its values at a time. A
+ * token writes its own column of the scales; the last token also writes the
+ * columns that pad them.
  */
 #include "spmla/platform/cpu/cache/quant_cpu.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
@@ -16,10 +16,11 @@ enum {
 	SCALES = DIM / GROUP
 };
 
-/* Where a head of a token goes. */
+/* The place of a head of a token. */
 typedef struct place {
-	uint64_t out;   /* elements */
-	uint64_t scale; /* elements, of the first of 4, or of the only one */
+	uint64_t out; /* elements */
+	/* elements, for the first of 4 scales or the only word */
+	uint64_t scale;
 } place;
 
 static place
@@ -37,7 +38,7 @@ place_of(const spmla_inv_rope_quant_args *a, uint64_t t, uint32_t h)
 	return p;
 }
 
-/* Scales of a head in either form. */
+/* Writes the scales of a head in either form. */
 static void
 store_scales(const spmla_inv_rope_quant_args *a, uint64_t at,
 	     const float *scales)
@@ -56,7 +57,7 @@ store_scales(const spmla_inv_rope_quant_args *a, uint64_t at,
 	((uint32_t *)a->scales)[at] = word;
 }
 
-/* The floor keeps scales normal: 1e-10 / 448 goes up to 2^-42. */
+/* The floor keeps scales normal: 1e-10 / 448 rounds up to 2^-42. */
 static float
 scale_of(const float *x)
 {
@@ -102,7 +103,7 @@ write_bf16(const spmla_inv_rope_quant_args *a, const uint16_t *o,
 		out[i] = spmla_i_cpu_bf16_bits(x[i]);
 }
 
-/* A head of a token that has no row of the rope table. */
+/* Clears a head of a token without a row of the rope table. */
 static void
 clear_head(const spmla_inv_rope_quant_args *a, place to)
 {
@@ -116,7 +117,7 @@ clear_head(const spmla_inv_rope_quant_args *a, place to)
 	store_scales(a, to.scale, zeros);
 }
 
-/* Scales of the tokens behind the last, up to a multiple of 4. */
+/* Clears the scales of the tokens behind the last, up to a multiple of 4. */
 static void
 pad_scales(const spmla_inv_rope_quant_args *a, uint32_t h)
 {

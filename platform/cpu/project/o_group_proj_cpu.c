@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * o_group_proj on the CPU: some columns of a group at a time, so that their
- * rows of the matrix stay near while all tokens pass by. Rows of w are as long
- * as those of o, so a sum is one of two rows, and not spmla_i_cpu_project's.
+ * rows of the matrix stay in cache while all tokens pass. Rows of w are as long
+ * as those of o, so a sum is the product of two rows, unlike in
+ * spmla_i_cpu_project.
  */
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/quant_cpu.h"
@@ -28,8 +29,8 @@ load(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const uint8_t *p,
 		kernels->load_bf16(p, n, values);
 }
 
-/* The sum of a part: x[128] and as many values of a row of the matrix. Inlined,
- * its rows would lie on the caller's stack beside the others. */
+/* The sum of a part: x[128] times as many values of a row of the matrix.
+ * Inlined, its rows would lie on the caller's stack beside the others. */
 static float __attribute__((noinline))
 sum_part(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const float *x,
 	 const uint8_t *w)
@@ -55,7 +56,7 @@ sum_part(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const float *x,
 	return lane[0];
 }
 
-/* Of part b of a token. */
+/* The scale of part b of a token. */
 static float
 o_scale_of(const spmla_o_group_proj_args *a, uint64_t t, uint64_t g, uint32_t b)
 {
@@ -70,7 +71,7 @@ o_scale_of(const spmla_o_group_proj_args *a, uint64_t t, uint64_t g, uint32_t b)
 			  b % 4 * 8));
 }
 
-/* 16 columns of a token. */
+/* Computes 16 columns of a token. */
 static void
 project_token(const spmla_o_group_proj_args *a,
 	      const spmla_i_cpu_kernels *kernels, uint64_t t, uint64_t g,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * q_absorb on the CPU: the products of all heads, then the rope parts. A token
- * without a rope row is cleared last, over its products.
+ * without a row of the rope table is cleared last, over its products.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/core/kernels_cpu.h"
@@ -10,7 +10,7 @@
 
 enum { NOPE = 128, LATENT = SPMLA_MLA_LATENT, ROPE = SPMLA_MLA_ROPE };
 
-/* `cos_sin` is the position's; NULL: a copy. */
+/* `cos_sin` is the position's row; NULL: a copy. */
 static void
 append_rope(const uint16_t *q_pe, const float *cos_sin, uint32_t style,
 	    uint16_t *out)
@@ -29,7 +29,7 @@ append_rope(const uint16_t *q_pe, const float *cos_sin, uint32_t style,
 		out[i] = spmla_i_f32_to_bf16(x[i]);
 }
 
-/* The product of a head, for all tokens: its matrix is read once. */
+/* The product of a head for all tokens, so that its matrix is read once. */
 static void
 absorb_head(const spmla_q_absorb_args *a, const spmla_i_cpu_kernels *kernels,
 	    uint32_t h)
@@ -51,7 +51,7 @@ absorb_head(const spmla_q_absorb_args *a, const spmla_i_cpu_kernels *kernels,
 	kernels->project(&p);
 }
 
-/* A token whose position is outside the table: zeros in place of all. */
+/* Clears a token whose position is outside the table. */
 static void
 clear_token(const spmla_q_absorb_args *a, uint32_t t)
 {

@@ -5,7 +5,8 @@
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/step/slot_row_cpu.h"
 
-/* How many entries token t sees, -1 if it is none. `row` is what it reports. */
+/* The number of entries that token t sees, -1 if it is no token. `row` is the
+ * row for reports. */
 static int32_t
 entries_of(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t,
 	   uint32_t row)

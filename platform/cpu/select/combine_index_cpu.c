@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * combine_index on the CPU. The hard idea: what is gathered of a request is
- * known before anything is written, so that no row is outside its own request's
- * however wrong the lengths and indices are.
+ * combine_index on the CPU. The hard idea: the gathered rows of a request are
+ * known before anything is written, so no row lies outside its own request,
+ * however wrong lengths and indices are.
  */
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/select/window_cpu.h"
 
-/* What a token sees. Rows are of the request's own. */
+/* The rows that a token sees, all of its own request. */
 typedef struct sight {
 	uint32_t base;   /* the request's first row */
 	uint32_t whole;  /* compressed entries that it may see */
 	uint32_t taken;  /* columns of top-k that count */
 	uint32_t first;  /* row of the window's first key */
-	uint32_t window; /* its keys; 0: no token, or one of bad data */
+	uint32_t window; /* its keys; 0: no token, or bad data */
 } sight;
 
-/* Whether the token's lengths fit what was gathered. */
+/* Whether the token's lengths fit the gathered rows. */
 static int
 fits(const spmla_combine_index_args *a, int32_t n, int32_t seq,
      int32_t gathered)

@@ -48,7 +48,7 @@ map_workspace(const spmla_index_map_args *a, int32_t id, uint32_t index,
 	return narrow((int64_t)a->workspace_starts[id] + index, fault);
 }
 
-/* Maps one token's row and returns how many of its slots are valid. */
+/* Maps one token's row and returns the number of valid slots. */
 static uint32_t
 map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 	const spmla_i_cpu_table *table, uint32_t token)
@@ -84,7 +84,7 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 		if (fault != SPMLA_FAULT_NONE)
 			spmla_i_cpu_fault(ctx, known ? (uint32_t)row : token,
 					  fault);
-		/* In place too: no slot goes past where its index stood. */
+		/* This works in place too: no slot goes past its index. */
 		if (!a->compact)
 			out[j] = slot;
 		else if (slot >= 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_q_prep on the CPU: rotate and quantise each head, fold its one scale
- * into its weight. Folding is exact in the logits, relu(s * x) = s * relu(x),
- * and s is a power of two. The four scales of MXFP4 stay beside the codes.
+ * indexer_q_prep on the CPU: rotates and quantises each head and folds its one
+ * scale into its weight. Folding is exact in the logits, because relu(s * x) =
+ * s * relu(x) and s is a power of two. The four scales of MXFP4 stay beside the
+ * codes.
  */
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/quant_cpu.h"
@@ -34,7 +35,7 @@ weight_at(const spmla_indexer_q_prep_args *a, uint32_t t, uint32_t h)
 	return spmla_i_bf16_to_f32(((const uint16_t *)a->weights)[i]);
 }
 
-/* Query `out` of all, as MXFP4. */
+/* Writes query number `out` as MXFP4. */
 static void
 write_mxfp4(const spmla_indexer_q_prep_args *a, uint64_t out, const float *x)
 {
@@ -49,7 +50,7 @@ write_mxfp4(const spmla_indexer_q_prep_args *a, uint64_t out, const float *x)
 	memcpy(&a->q_scales[out], &word, sizeof word);
 }
 
-/* `cos_sin` is the position's; NULL: no rope. */
+/* `cos_sin` is the position's row; NULL: no rope. */
 static void
 prepare(const spmla_indexer_q_prep_args *a, uint32_t t, const float *cos_sin)
 {
@@ -81,7 +82,7 @@ prepare(const spmla_indexer_q_prep_args *a, uint32_t t, const float *cos_sin)
 	}
 }
 
-/* All outputs of a token that has no row of the rope table. */
+/* Clears all outputs of a token without a row of the rope table. */
 static void
 clear_token(const spmla_indexer_q_prep_args *a, uint32_t t)
 {

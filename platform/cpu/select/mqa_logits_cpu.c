@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits on the CPU: which keys a token sees, a page at a time, and what is
- * written where there is none. The scores are score_cpu.h's. A score depends on
- * its key and its token alone, so where tokens are few, whole pages of a row go
- * to different workers.
+ * mqa_logits on the CPU: the keys that a token sees, a page at a time, and the
+ * values for missing ones. score_cpu.h has the scores. A score depends only on
+ * its key and its token, so where tokens are few, workers share the pages of a
+ * row.
  */
 #include "spmla/platform/cpu/select/score_cpu.h"
 
@@ -33,7 +33,7 @@ open_token(const spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 				      a->weights + head);
 }
 
-/* Scores of the first n keys of a page. */
+/* Scores the first n keys of a page. */
 static void
 score_page(const spmla_i_cpu_score *s, const spmla_cache *cache,
 	   const uint8_t *keys, uint32_t n, float *out)
@@ -49,8 +49,8 @@ score_page(const spmla_i_cpu_score *s, const spmla_cache *cache,
 			s, keys, keys + entries * SPMLA_INDEX_DIM, n, out);
 }
 
-/* Scores of keys [first, end) of a token; first begins a page, `row` and the
- * room in logits are valid. */
+/* Scores keys [first, end) of a token. first begins a page; `row` and the room
+ * in logits are valid. */
 static void
 score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
 	   uint32_t token, uint32_t first, uint32_t end)
@@ -93,7 +93,7 @@ fits(const spmla_mqa_logits_args *a, uint32_t t)
 		       a->logits_elems - (uint64_t)start;
 }
 
-/* One piece of one token. */
+/* Does one piece of one token. */
 static void
 score_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 {
@@ -125,8 +125,8 @@ score_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		score_keys(ctx, a, worker, t, first, end);
 }
 
-/* Whether rows lie one behind the other, as those of logits_rows do. Where some
- * overlap, the last one's scores stay. */
+/* Whether rows ascend without overlap, as those of logits_rows do. Where some
+ * overlap, tokens run in order and the last one's scores stay. */
 static uint32_t
 rows_apart(const spmla_mqa_logits_args *a)
 {

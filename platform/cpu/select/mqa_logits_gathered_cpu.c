@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered on the CPU: which keys a token sees and where their
- * scores go. The scores are score_cpu.h's.
+ * mqa_logits_gathered on the CPU: the keys that a token sees, and the places of
+ * their scores. score_cpu.h has the scores.
  */
 #include "spmla/platform/cpu/select/score_cpu.h"
 
@@ -14,7 +14,7 @@ put_minus_inf(float *row, uint32_t first, uint32_t end)
 		row[i] = spmla_i_f32_from_bits(0xff800000u);
 }
 
-/* Scores of keys [start, end) to row[0..]. */
+/* Scores keys [start, end) into row[0..]. */
 static void
 score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 	   uint32_t worker, uint32_t t, uint32_t start, uint32_t end,

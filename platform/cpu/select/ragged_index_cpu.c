@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ragged_index on the CPU: the prefix sum first, then rows that do not know of
- * each other.
+ * ragged_index on the CPU: first the prefix sum, then the rows, which are
+ * independent.
  */
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 

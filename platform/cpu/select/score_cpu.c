@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See score_cpu.h. The hard idea: e4m3 is decoded once a token (queries, into
- * scratch) and once a key (128 floats), so that the loop over heads is nothing
- * but dot products in f32.
+ * See score_cpu.h. The hard idea: e4m3 is decoded once per token (queries, into
+ * scratch) and once per key (128 floats), so the loop over heads is only dot
+ * products in f32.
  */
 #include "spmla/platform/cpu/select/score_cpu.h"
 

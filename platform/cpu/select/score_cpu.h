@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The index scores of keys, the same for paged and gathered ones: a token's
- * queries are taken once and then meet any number of runs of keys.
+ * The index scores of keys, for paged and gathered keys alike: a token's
+ * queries are decoded once and then meet any number of runs of keys.
  */
 #ifndef SPMLA_PLATFORM_CPU_SELECT_SCORE_CPU_H
 #define SPMLA_PLATFORM_CPU_SELECT_SCORE_CPU_H
@@ -9,8 +9,8 @@
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 
-/* heads <= config.index_heads; q and weights as spmla_mqa_logits_args have
- * them, of one token. */
+/* heads <= config.index_heads. q and weights are as in spmla_mqa_logits_args,
+ * for one token. */
 spmla_i_cpu_score spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t worker,
 					 uint32_t heads, const uint8_t *q,
 					 const float *weights);
@@ -21,8 +21,8 @@ spmla_i_cpu_score spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t worker,
 void spmla_i_cpu_score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
 			    const uint8_t *scales, uint32_t n, float *out);
 
-/* The same of MXFP4. A query or a key is 64 bytes of e2m1 and 4 scales, which
- * lie [heads][4] and [n][4]; scores have no factor of their own. */
+/* The same for MXFP4. A query or a key is 64 bytes of e2m1 and 4 scales, which
+ * lie [heads][4] and [n][4]. Scores have no factor of their own. */
 spmla_i_cpu_score spmla_i_cpu_score_open_mxfp4(const spmla_ctx *ctx,
 					       uint32_t worker, uint32_t heads,
 					       const uint8_t *q,

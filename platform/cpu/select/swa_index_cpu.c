@@ -6,7 +6,7 @@
 #include "spmla/platform/cpu/select/window_cpu.h"
 #include "spmla/platform/cpu/step/slot_row_cpu.h"
 
-/* The first key that a request may see for the replay's sake. */
+/* The first key that a request may see because of its replay. */
 static uint32_t
 replay_start(const spmla_swa_index_args *a, uint32_t row)
 {
@@ -15,7 +15,7 @@ replay_start(const spmla_swa_index_args *a, uint32_t row)
 	return (uint32_t)a->replay_starts[row];
 }
 
-/* How many keys token t sees, from *start on; 0 if it has none. */
+/* The number of keys that token t sees, from *start on; 0 if it has none. */
 static uint32_t
 window_of(spmla_ctx *ctx, const spmla_swa_index_args *a, uint32_t t,
 	  uint32_t *start)

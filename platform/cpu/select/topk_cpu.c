@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * topk on the CPU. The hard idea: a monotone map from f32 to uint32 makes the
- * k-th largest score an integer that three histograms (11, 11 and 10 bits)
- * find exactly; one pass in index order then emits everything above it and
- * the first few equal to it, so the output is ascending with no sort.
+ * k-th largest score an integer, which three histograms (11, 11 and 10 bits)
+ * find exactly. One pass in index order then emits every score above it and the
+ * first few equal to it, so the output ascends without a sort.
  */
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 
@@ -23,8 +23,8 @@ key_of(float score)
 	return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-/* The bin of the digit at which, counting from the largest bin down, *rest
- * elements are reached; *rest becomes how many are taken from that bin. */
+/* The bin of the digit at which *rest elements are reached, counting from the
+ * largest bin down. *rest becomes the number that is taken from that bin. */
 static uint32_t
 pick_bin(const uint32_t *bins, uint32_t *rest)
 {
@@ -38,8 +38,8 @@ pick_bin(const uint32_t *bins, uint32_t *rest)
 	}
 }
 
-/* The k-th largest key of a row; *ties = how many keys equal to it are in the
- * set. */
+/* The k-th largest key of a row; *ties = the number of keys equal to it that
+ * are in the set. */
 static uint32_t
 kth_key(const float *row, uint32_t len, uint32_t k, uint32_t *bins,
 	uint32_t *ties)

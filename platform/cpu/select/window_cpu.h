@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The positions that a token's window covers: its last keys, and those of the
- * image that it is in, behind it too.
+ * The positions that a token sees: its window, and its image, also behind it.
  */
 #ifndef SPMLA_PLATFORM_CPU_SELECT_WINDOW_CPU_H
 #define SPMLA_PLATFORM_CPU_SELECT_WINDOW_CPU_H
@@ -15,9 +14,9 @@ typedef struct spmla_i_cpu_window {
 	uint32_t end;
 } spmla_i_cpu_window;
 
-/* Of position pos >= 0, whose image `span` is the first and last one of, if it
- * is not NULL and holds it; from position `from` <= pos on, and no more than
- * `most` > pos - start of them. */
+/* The window of position pos >= 0, from position `from` <= pos on, of at most
+ * `most` > pos - start positions. `span` has the first and last position of the
+ * token's image, if it is not NULL and holds pos. */
 static inline spmla_i_cpu_window
 spmla_i_cpu_window_of(int32_t pos, uint32_t window, const int32_t *span,
 		      uint32_t max_image, uint32_t from, uint32_t most)

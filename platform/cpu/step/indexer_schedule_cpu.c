@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_schedule on the CPU. The hard idea: both architectures' rules are one
- * line of units, request after request, cut at num_sms places; they differ in
+ * indexer_schedule on the CPU. The hard idea: under both rules the units form
+ * one line, request after request, cut at num_sms places. The rules differ in
  * which SMs get one unit more and in how a place in a request is named. The
  * places ascend, so one walk over the requests names them all.
  */
 #include "spmla/platform/cpu/core/cpu.h"
 
-/* A request of the batch, and of its units. */
+/* A request of the batch, and its units. */
 typedef struct request {
 	uint32_t first;  /* row of context_lens */
 	uint32_t next;   /* the next request's first */

@@ -25,7 +25,7 @@ place_requests(spmla_ctx *ctx, const spmla_prefill_rows_args *a)
 	a->workspace_starts[a->requests] = (int32_t)used;
 }
 
-/* The keys that token t sees, or 0. */
+/* The number of keys that token t sees, or 0. */
 static int32_t
 keys_of(spmla_ctx *ctx, const spmla_prefill_rows_args *a, uint32_t t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of slots for a range of positions of one request: what the window and
- * the compressed keys of a token have in common.
+ * A row of slots for a range of positions of one request. The window and the
+ * compressed keys of a token share it.
  */
 #ifndef SPMLA_PLATFORM_CPU_STEP_SLOT_ROW_CPU_H
 #define SPMLA_PLATFORM_CPU_STEP_SLOT_ROW_CPU_H
@@ -14,11 +14,11 @@ typedef struct spmla_i_cpu_slots {
 	spmla_i_cpu_table table;
 	uint32_t page_tokens;
 	uint32_t page_stride; /* slots from page to page */
-	uint32_t ring;        /* columns are modulo table.columns */
+	uint32_t ring;        /* a ring table */
 } spmla_i_cpu_slots;
 
-/* out[k] is the slot of position start + k for k < len, -1 to width. A page
- * that is not there is -1 and reported once. `row` is valid, len <= width. */
+/* out[k] is the slot of position start + k for k < len, -1 up to width. A
+ * missing page gives -1 and one report. `row` is valid, len <= width. */
 static inline void
 spmla_i_cpu_slot_row(spmla_ctx *ctx, const spmla_i_cpu_slots *s, uint32_t row,
 		     uint32_t start, uint32_t len, int32_t *out, uint32_t width)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The step prologue on the CPU: takes the next record, applies its table
- * stores, tells the host that the slot is free, and derives the step's
- * buffers with the same ops that can be called alone. The hard idea: it
- * never trusts what it reads; a record that is missing, too large or wrong
- * turns into an empty step or empty rows, never into a stray access.
+ * stores, tells the host that the slot is free, and derives the step's buffers
+ * with the operations that can also be called alone. The hard idea: it never
+ * trusts what it reads. A record that is missing, too large or wrong gives an
+ * empty step or empty rows, never a stray access.
  */
 #include "spmla/internal/config.h"
 #include "spmla/platform/cpu/step/step_windows_cpu.h"
 #include "spmla/platform/cpu/step/table_cpu.h"
 
-/* Where a step's requests come from. */
+/* The source of a step's requests. */
 typedef struct input {
 	const spmla_request *requests;
 	uint32_t count;
@@ -24,7 +24,7 @@ state_of(const spmla_ctx *ctx)
 }
 
 /* Whether the requests fit the shape, by their own numbers. A length that no
- * sequence can have costs its row (length_of), not the step. */
+ * sequence can have skips its row (length_of), not the step. */
 static uint32_t
 fits(const spmla_ctx *ctx, const input *in, const spmla_step_prologue_args *a)
 {
@@ -115,8 +115,8 @@ apply_stores(spmla_ctx *ctx, const spmla_i_record *record)
 	}
 }
 
-/* V4's index keys: how many each token sees and, of a prefill, where its logits
- * go. */
+/* V4's index keys: the number that each token sees and, in a prefill, the place
+ * of its logits. */
 static void
 derive_compressed(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
@@ -141,7 +141,7 @@ derive_compressed(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 	}
 }
 
-/* Where a decode step's logits go; V4's are of compressed keys. */
+/* The places of a decode step's logits; V4's are for compressed keys. */
 static void
 derive_logits_rows(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
@@ -158,7 +158,7 @@ derive_logits_rows(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 	spmla_i_cpu_logits_rows(ctx, &rows);
 }
 
-/* Where a prefill's gathered context and its logits go. */
+/* The places of a prefill's gathered context and of its logits. */
 static void
 derive_prefill_rows(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
@@ -182,7 +182,7 @@ derive_prefill_rows(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 	spmla_i_cpu_prefill_rows(ctx, &rows);
 }
 
-/* The three ops over what QUERY_START_LOC, SEQ_LENS and REQ_ROW now hold. */
+/* The three operations on QUERY_START_LOC, SEQ_LENS and REQ_ROW. */
 static void
 derive_tokens(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {
@@ -227,7 +227,8 @@ derive_tokens(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 		spmla_i_cpu_step_windows(ctx, a->shape.tokens);
 }
 
-/* QUERY_START_LOC, SEQ_LENS and REQ_ROW of a step, padded to the shape. */
+/* Makes QUERY_START_LOC, SEQ_LENS and REQ_ROW of a step, padded to the shape.
+ */
 static void
 derive_requests(spmla_ctx *ctx, const input *in,
 		const spmla_step_prologue_args *a)
@@ -270,7 +271,7 @@ consume(spmla_ctx *ctx, uint64_t ticket)
 	spmla_i_store_u64(ctx->buf[SPMLA_BUF_RING_CONSUMED], ticket);
 }
 
-/* A record's lists lie inside it. */
+/* Checks that a record's lists lie inside it. */
 static uint32_t
 record_is_whole(const spmla_ctx *ctx, const spmla_i_record *r)
 {
@@ -350,7 +351,8 @@ pad_requests(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 	}
 }
 
-/* Lengths of the rows that are in the step move; everything else follows. */
+/* Moves the lengths of the rows in the step; everything else follows from them.
+ */
 static void
 advance(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The last part of V4's prologue, a token at a time. The hard idea is what a
- * token is that has no place for one of its compressed keys, or for its index
- * logits: its other keys and its states are written, as it has a context, but
- * no layer's length for it is above 0, so that all its results are empty.
+ * The last part of V4's prologue, a token at a time. The hard idea is a token
+ * that has no page for one of its compressed keys, or no room for its index
+ * logits. It has a context, so its other keys and its states are written. But
+ * its length is 0 for every layer, so all its results are empty.
  */
 #include "spmla/platform/cpu/step/step_windows_cpu.h"
 #include "spmla/internal/config.h"
@@ -27,8 +27,8 @@ slots_of(const spmla_ctx *ctx, uint32_t group)
 	return slots;
 }
 
-/* The slot of the compressed key that ends with position pos, -1 if none does;
- * 0 in *seen if it has no page. */
+/* The slot of the compressed key that ends with position pos, -1 if none does.
+ * Sets *seen to 0 if the key has no page. */
 static int64_t
 compressed_slot(spmla_ctx *ctx, uint32_t group, uint32_t row, uint32_t pos,
 		uint32_t *seen)
@@ -50,7 +50,7 @@ compressed_slot(spmla_ctx *ctx, uint32_t group, uint32_t row, uint32_t pos,
 }
 
 /* The compressed slots of token t, and the keys that it sees: its context, or 0
- * if one of them has no place. */
+ * if one of its keys has no page. */
 static uint32_t
 place_keys(spmla_ctx *ctx, uint32_t t, uint32_t row, uint32_t pos,
 	   uint32_t context)

@@ -7,8 +7,9 @@
 
 #include "spmla/platform/cpu/core/cpu.h"
 
-/* From positions, contexts and logits rows of the step's tokens to what the
- * three kinds of layers need: compressed slots, windows, C128A rows. */
+/* Makes, from positions, contexts and logits rows of the step's tokens, the
+ * metadata of the three kinds of layers: compressed slots, windows, C128A rows.
+ */
 void spmla_i_cpu_step_windows(spmla_ctx *ctx, uint32_t tokens);
 
 #endif

@@ -30,10 +30,10 @@ spmla_i_cpu_table_store(spmla_ctx *ctx, uint32_t group, uint32_t row,
 	int32_t *cols = (int32_t *)ctx->buf[spmla_i_table_cols(group)] + row;
 	const int32_t end = (int32_t)(first_col + count);
 
-	/* The engine may see this memory: what it holds is not trusted. */
+	/* The engine can write this memory, so its contents are not trusted. */
 	if (*cols < 0 || *cols > (int32_t)columns)
 		*cols = 0;
-	/* Columns that a store jumps over were never written. */
+	/* Columns that a store skips were never written. */
 	for (; *cols < (int32_t)first_col; ++*cols)
 		table[*cols] = -1;
 	memcpy(table + first_col, pages, count * sizeof *pages);

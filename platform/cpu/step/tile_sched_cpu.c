@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tile_sched on the CPU, in the form that runs in parallel. The hard idea: the
- * planner's serial walk is a line cut in places. Request i costs c[i] = n[i] +
- * overhead; with C the prefix sum of c, block b of request r lies at x = C[r] +
- * b. A part that starts at x pays its payload P; where C[k] <= x + P < C[k+1],
- * requests up to k - 1 are done and the next part starts at
- *   max(C[k], x + P - overhead),
- * as the overhead of k is paid only with a block of it. Rows and num_splits
- * follow from the starts alone: a split more than one for each start that is
- * not the first block of a request. Here k is found by walking on; a search in
- * C does the same.
+ * planner's serial walk is a line that is cut in places. Request i costs c[i] =
+ * n[i] + overhead. With C the prefix sum of c, block b of request r lies at x =
+ * C[r] + b. A part that starts at x pays its payload P. Where C[k] <= x + P <
+ * C[k+1], requests up to k - 1 are done, and the next part starts at max(C[k],
+ * x + P - overhead), because the overhead of k is paid only with a block of it.
+ * Rows and num_splits follow from the starts alone: one split more for each
+ * start that is not the first block of a request. Here a walk finds k; a search
+ * in C does the same.
  */
 #include "spmla/platform/cpu/core/cpu.h"
 
@@ -53,7 +52,7 @@ outside(const int32_t *lens, uint32_t i, uint32_t most)
 	return lens && (lens[i] < 0 || (uint32_t)lens[i] > most);
 }
 
-/* C[batch], and reports lengths that are out of bounds. */
+/* Returns C[batch], and reports lengths out of bounds. */
 static uint64_t
 total_cost(spmla_ctx *ctx, const spmla_tile_sched_args *a)
 {
@@ -70,7 +69,7 @@ total_cost(spmla_ctx *ctx, const spmla_tile_sched_args *a)
 	return total;
 }
 
-/* Where the part after the one that starts at `from` starts. */
+/* The start of the part after the one that starts at `from`. */
 static place
 next_start(const spmla_tile_sched_args *a, place from, uint64_t payload)
 {
@@ -134,7 +133,7 @@ spmla_i_cpu_tile_sched(spmla_ctx *ctx, const void *args)
 	a->num_splits[0] = 0;
 	for (p = 0; p < a->parts; p++) {
 		const place to = next_start(a, from, payload);
-		uint32_t before; /* those in requests before from.req */
+		uint32_t before; /* starts in requests before from.req */
 
 		before = (uint32_t)a->num_splits[from.req] - from.req;
 		inner += from.block != 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode: from its args to one of its kernels.
+ * sparse_decode: chooses a kernel and fills its arguments.
  */
 #include "spmla/platform/gpu/launch.h"
 
@@ -13,7 +13,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
 static void
 fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 {
-	/* Kernels divide by it before they look. */
+	/* Kernels divide by it before they test for a second cache. */
 	p->s.extra_page = spmla_i_gpu_divisor(1);
 	if (a->extra_topk) {
 		p->extra_slots = a->extra_slots;
@@ -74,11 +74,12 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	fill_extra(p, a);
 }
 
-/* How large a call is, in groups of 16 heads: a block of so few is done sooner
- * than one of 64, which pays where there are SMs for all. Bits depend on which
- * it is, so without parts, where they may not depend on other tokens, it is the
- * heads alone that decide. With 128 heads and parts, 2 tokens are 16 groups, a
- * small call, and 3 are not; 16 heads are one group and always small. */
+/* The size of a call, in groups of 16 heads of a token. Blocks of 16 heads
+ * finish few groups sooner than blocks of 64, which pays where there are SMs
+ * for all. Bits depend on the choice. So without parts, where bits may not
+ * depend on other tokens, only the heads decide. Example: with parts and 128
+ * heads, 2 tokens are 16 groups, a small call, and 3 tokens are not; 16 heads
+ * are one group and always small. */
 enum { SMALL_GROUPS = 16 };
 
 static uint32_t

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_prefill: from its args to a kernel: that of bf16 rows by matrix
- * instructions, where the device has it and 16 bytes of rows and queries can be
- * read at once, else the portable one.
+ * sparse_prefill: chooses a kernel and fills its arguments. The kernel with
+ * matrix instructions needs a device that has them, and rows and queries that
+ * can be read by 16 bytes; otherwise the portable kernel runs.
  */
 #include "spmla/platform/gpu/launch.h"
 
@@ -27,7 +27,7 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_prefill, .rows = ATTEND_HEADS},
 };
 
-/* A row is a page of one entry. */
+/* The cache of the kernel: a row is a page of one entry. */
 static spmla_status
 launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	      const spmla_sparse_prefill_args *a)
@@ -76,10 +76,10 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_prefill_args *a = args;
 	const uint32_t groups = (a->heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	/* Rows whose groups of four values can be read at once. */
+	/* Rows can be read by groups of four values. */
 	const uint32_t tight =
 		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 8);
-	/* And those of eight. */
+	/* And by groups of eight. */
 	const uint32_t wide =
 		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 16);
 	const spmla_i_gpu_variant *by =

@@ -4,7 +4,7 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
-/* Whether octets of x, weight and out lie at multiples of 16 bytes. */
+/* Whether every octet of x, weight and out is aligned to 16 bytes. */
 static uint32_t
 is_wide(const void *x, int64_t x_stride, const void *weight, const void *out,
 	int64_t out_stride)

@@ -39,8 +39,8 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_kv_compress, .rows = 1, .columns = 1},
 };
 
-/* Whether four floats of a row of the call are one load; of a state they are.
- */
+/* Whether four floats of a row of the call are one load; in a state they always
+ * are. */
 static uint32_t
 is_wide(const spmla_kv_compress_args *a)
 {
@@ -52,9 +52,9 @@ is_wide(const spmla_kv_compress_args *a)
 		(a->kv_stride_elems | a->score_stride_elems) % 4 == 0);
 }
 
-/* Units of a block: once one is not enough, as many as it makes at a time. 3000
- * tokens with index keys are 6 for each of an H100's 528 blocks; a block makes
- * 4 at a time, so 375 blocks get 8. */
+/* The units of a block: one, or a multiple of what it makes at a time. Example:
+ * 3000 tokens with index keys are 6 for each of an H100's 528 blocks; a block
+ * makes 4 at a time, so 375 blocks get 8. */
 static uint32_t
 share_of(const spmla_i_gpu_variant *by, uint64_t units, uint32_t blocks)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered: from its args to its kernels. Which one it is depends on
- * the device and on the number of heads alone, as for mqa_logits, so that both
- * operations have the same bits.
+ * mqa_logits_gathered: chooses a kernel and fills its arguments. As for
+ * mqa_logits, the choice depends only on the device and the number of heads, so
+ * both operations have the same bits.
  */
 #include "spmla/platform/gpu/launch.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits: from its args to its kernels. Which one it is depends on the
- * device and on the number of heads alone, so that a row's bits do not depend
- * on the other tokens; what takes only some tokens is launched for the others
- * again.
+ * mqa_logits: chooses a kernel and fills its arguments. The choice depends only
+ * on the device and the number of heads, so a row's bits do not depend on the
+ * other tokens. A kernel that takes only some tokens is launched several times.
  */
 #include "spmla/platform/gpu/launch.h"
 
@@ -57,7 +56,7 @@ fill_tokens(spmla_k_mqa_logits_params *p, const spmla_mqa_logits_args *a,
 	p->s.tokens = tokens;
 }
 
-/* One launch, of tokens that are filled in. */
+/* One launch, for tokens that are filled in. */
 static spmla_status
 launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
        const spmla_mqa_logits_args *a, const spmla_k_mqa_logits_params *p)

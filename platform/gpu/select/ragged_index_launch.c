@@ -12,9 +12,9 @@ spmla_i_gpu_ragged_index(const spmla_i_gpu_queue *queue, const void *args)
 	spmla_k_ragged_index_params p;
 	uint64_t share = 1;
 
-	/* Fewer blocks where they have several tokens each: all of them read
-	 * the lengths before theirs. Of 600 tokens on 528 blocks a block has 4,
-	 * and 150 blocks are launched. */
+	/* Use fewer blocks with several tokens each: every block reads the
+	 * lengths before its own. With 600 tokens on 528 resident blocks a
+	 * block has 4 tokens, and 150 blocks are launched. */
 	if (a->tokens > most)
 		share = ((uint64_t)a->tokens + (uint64_t)most * RAGGED_SHARE -
 			 1) /

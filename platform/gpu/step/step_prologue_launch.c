@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_prologue: from the plan and the shape to its kernel.
+ * step_prologue: fills the kernel's arguments from the plan and the shape.
  */
 #include "spmla/internal/config.h"
 #include "spmla/internal/splits.h"
@@ -8,7 +8,7 @@
 
 SPMLA_STATIC_ASSERT(SPMLA_COMPRESS_OVERLAP == 1 << 2, "index_shift");
 
-/* What the kernel declares anew. */
+/* Declarations that the kernel repeats. */
 SPMLA_STATIC_ASSERT((int)G_FROM_RING == (int)SPMLA_FROM_RING &&
 			    (int)G_FROM_DEVICE == (int)SPMLA_FROM_DEVICE &&
 			    (int)G_ADVANCE == (int)SPMLA_ADVANCE &&
@@ -42,7 +42,7 @@ set_table(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 {
 	const spmla_i_table_view v = spmla_i_table_of(ctx, SPMLA_GROUP_MAIN);
 
-	/* The engine's own is only read. */
+	/* The engine's own table is only read. */
 	p->block_table = (int32_t *)(uintptr_t)v.table;
 	p->table_cols = (int32_t *)(uintptr_t)v.cols;
 	p->s.has_cols = v.cols != NULL;
@@ -55,7 +55,7 @@ set_table(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->s.ring_table = spmla_i_gpu_divisor(v.ring ? v.columns : 0);
 }
 
-/* The tables beyond the main one that records change. */
+/* The tables other than the main one that records change. */
 static void
 set_groups(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 {

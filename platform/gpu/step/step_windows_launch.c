@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The second launch of V4's prologue: from the plan to its kernel.
+ * The second launch of V4's prologue: fills the kernel's arguments from the
+ * plan.
  */
 #include "spmla/internal/checked_math.h"
 #include "spmla/internal/config.h"
