@@ -98,7 +98,7 @@ attn_inputs_close(attn_inputs *in)
 	free(in->sink);
 }
 
-/* A window of the noise that follows from *state. */
+/* A window of the noise that *state generates. */
 static void
 draw(const attn_inputs *in, uint64_t *state, uint16_t *values, uint32_t n)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a token. */
+/* Values of a token. */
 static uint32_t
 out_elems(const attn_rig *r)
 {
@@ -96,7 +96,7 @@ attn_slot_key(uint32_t slot)
 	return UINT64_C(0xf111ed0000000000) + slot;
 }
 
-/* Keys of RIG_TOKENS slots from `first` on. */
+/* Fills the keys of RIG_TOKENS slots from `first` on. */
 static void
 fill_slots(attn_rig *r, attn_inputs *in, uint32_t first)
 {
@@ -213,7 +213,7 @@ attn_capture(attn_rig *r)
 
 /* ---- Results ----------------------------------------------------------- */
 
-/* A piece of what a step leaves behind. */
+/* A piece of a step's results. */
 typedef struct piece {
 	const char *name;
 	void *bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whole steps for tests of the protocol: two V3.2 layers over caches of their
- * own, one graph a bucket, and inputs whose values follow from a key a token,
- * so that a token can be moved to another place of a batch.
+ * own, one graph per bucket, and inputs generated from a key per token, so that
+ * a token can be moved to another place of a batch.
  */
 #ifndef TESTS_HARNESS_ATTN_RIG_H
 #define TESTS_HARNESS_ATTN_RIG_H
@@ -19,7 +19,7 @@ enum {
 	ATTN_SLOTS = 1024     /* of a layer's cache */
 };
 
-/* What the enums above say, unless a test wants it larger. */
+/* The sizes of the enums above, unless a test wants larger ones. */
 typedef struct attn_size {
 	uint32_t heads;
 	uint32_t index_heads;
@@ -52,7 +52,7 @@ void attn_inputs_close(attn_inputs *in);
 
 /* The values of one token, all layers. */
 void attn_fill_token(attn_inputs *in, uint32_t token, uint64_t key);
-/* Every token t of a step: key step * RIG_TOKENS + t. */
+/* Fills every token t of a step: key step * RIG_TOKENS + t. */
 void attn_fill_step(attn_inputs *in, uint64_t step);
 
 typedef struct attn_rig {
@@ -70,13 +70,13 @@ typedef struct attn_rig {
 void attn_config(spmla_config *config, uint32_t slots);
 void attn_config_size(spmla_config *config, uint32_t slots,
 		      const attn_size *size);
-/* Of the size of `in`. Every slot of the caches then holds a key that follows
- * from its number. */
+/* Opens a rig of the size of `in`. Every slot of the caches then holds a key
+ * generated from its number. */
 void attn_open(attn_rig *r, const spmla_config *config, attn_inputs *in,
 	       uint32_t native_flags);
 void attn_close(attn_rig *r);
 
-/* The token's key in slot s after attn_open. */
+/* The key of slot s after attn_open. */
 uint64_t attn_slot_key(uint32_t slot);
 
 /* The prologue and both layers. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether memory is as it was filled. A check of Check's own for each byte
+ * Checks that memory still has its fill byte. One Check assertion per byte
  * would take minutes.
  */
 #ifndef TESTS_HARNESS_BYTES_H

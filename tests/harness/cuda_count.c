@@ -89,7 +89,7 @@ cuda_count_begin(spmla_ctx *ctx)
 {
 	spmla_i_gpu_state *state;
 
-	/* The emulator says that it is CUDA too, and has no driver. */
+	/* The emulator also has kind CUDA, but no driver. */
 	if (!ctx->buf[SPMLA_BUF_BACKEND_STATE] ||
 	    strcmp(ctx->backend->name, "cuda") != 0)
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts what a context asks of the CUDA driver, whichever driver that is:
- * functions that count and then call those that the context had.
+ * Counts a context's calls of the CUDA driver, whichever driver that is: its
+ * functions count and then call the context's former ones.
  */
 #ifndef TESTS_HARNESS_CUDA_COUNT_H
 #define TESTS_HARNESS_CUDA_COUNT_H
@@ -15,11 +15,11 @@ typedef struct cuda_count {
 
 extern cuda_count counted;
 
-/* From now on the context's calls are counted, from 0; of one context at a
- * time. 0: it has no driver. */
+/* Counts the context's calls from now on, starting at 0; one context at a time.
+ * Returns 0 if it has no driver. */
 uint32_t cuda_count_begin(spmla_ctx *ctx);
 
-/* The context has its own functions again. */
+/* Restores the context's own functions. */
 void cuda_count_end(spmla_ctx *ctx);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * Blocks that end where mapped memory ends, between pages that nobody may
  * touch: a kernel that reads or writes past one faults, wherever it lies. Pages
- * are the host's, of 4 KiB, as the device sees them too. What is left of a
- * block's pages, in front of it and, for its alignment, behind it, is looked at
- * when the block is freed.
+ * are the host's, of 4 KiB, as the device sees them too. The rest of a block's
+ * pages, in front of it and (for its alignment) behind it, is checked when the
+ * block is freed.
  */
 #include "tests/harness/cuda_memory.h"
 #include "tests/harness/cuda_world.h"
@@ -23,10 +23,10 @@ typedef struct piece {
 	uint64_t bytes;
 } piece;
 
-/* Lies in a page of its own in front of the pages that it tells of. */
+/* Lies in a page of its own in front of the pages that it describes. */
 typedef struct guard {
 	struct guard *next;
-	void *block;    /* what the caller has */
+	void *block;    /* the caller's block */
 	uint8_t *map;   /* all of it, with the holes */
 	uint8_t *pages; /* the first that may be mapped */
 	uint64_t map_bytes;
@@ -85,7 +85,8 @@ piece_pages(const guard *g, const piece *p, uint64_t *bytes)
 	return g->pages + first;
 }
 
-/* Address space for `span` bytes of pages, none of which is mapped yet. */
+/* Reserves address space for `span` bytes of pages, none of which is mapped
+ * yet. */
 static guard *
 reserve(uint64_t span)
 {
@@ -147,8 +148,8 @@ cuda_guard_alloc(uint64_t bytes, uint32_t align)
 	return enlist(g, g->pages + offset);
 }
 
-/* Each extent of that memory to the end of pages of its own, with a hole
- * behind; into `g`, if it is not NULL. Returns where the last one ends. */
+/* Moves each extent of that memory to the end of pages of its own, with a hole
+ * behind, in `g` if it is not NULL. Returns the end of the last one. */
 static uint64_t
 spread(spmla_plan *plan, uint32_t memory, guard *g)
 {

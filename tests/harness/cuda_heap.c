@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * malloc and mmap of a program that a device shall read all of; see
- * cuda_memory.c. Blocks come from a heap that the driver has allocated, or,
- * large ones of a program under guard, from cuda_guard.c. Small maps are
- * registered one by one; maps of more address space than memory (MAP_NORESERVE)
- * are memory that the driver manages: only what is touched is there.
+ * malloc and mmap for a program whose memory a device must be able to read; see
+ * cuda_memory.c. Blocks come from a heap that the driver allocated or, if large
+ * and under guard, from cuda_guard.c. Small maps are registered one by one.
+ * Maps of more address space than memory (MAP_NORESERVE) are memory that the
+ * driver manages: only touched pages exist.
  */
 #include "tests/harness/cuda_memory.h"
 #include "tests/harness/cuda_world.h"
@@ -18,11 +18,11 @@
 #define cu          cuda_memory_driver
 #define ARENA_BYTES (UINT64_C(1) << 29)
 
-/* Less is no buffer of a kernel, but the test program's own. */
+/* A smaller block is no buffer of a kernel, but the test program's own. */
 enum { GUARD_LEAST = 64 };
 
-/* Blocks are powers of two, aligned to themselves; the class of each is noted
- * by its first granule. */
+/* Blocks are powers of two, aligned to themselves. The first granule of each
+ * notes its class. */
 enum { GRANULE = 6, CLASSES = 31 };
 static uint8_t *arena;
 static uint8_t *class_of;
@@ -178,8 +178,8 @@ __wrap_posix_memalign(void **to, size_t align, size_t bytes)
 
 enum { MANAGED = 16, ATTACH_GLOBAL = 1, REGISTERED = 64 };
 static void *managed[MANAGED];
-/* The driver is asked to forget what it knows only: a call that fails is a
- * finding of compute-sanitizer, whatever is made of its code. */
+/* Unregister only maps that the driver knows: compute-sanitizer reports every
+ * failed call, even one whose code is ignored. */
 static void *registered[REGISTERED];
 
 /* The place of that map, or the first free one for NULL. */
@@ -215,7 +215,7 @@ unregister_map(void *p)
 	*r = NULL;
 }
 
-/* Which of managed[] that is, MANAGED if none. */
+/* The index in managed[], MANAGED if none. */
 static uint32_t
 managed_at(const void *p)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Makes all memory of a test program readable and writable by the device, at
- * the same address. Where the device reads pageable memory there is nothing to
- * do. Elsewhere: static data is replaced by anonymous pages of the same
- * content, which can be registered; main runs on a stack that the driver has
- * allocated; for malloc and mmap see cuda_heap.c, and cuda_guard.c.
+ * the same address. A device that reads pageable memory needs nothing. For
+ * others, static data is replaced by anonymous pages with the same content,
+ * which can be registered; main runs on a stack that the driver allocated;
+ * malloc and mmap are replaced, see cuda_heap.c and cuda_guard.c.
  */
 #include "tests/harness/cuda_memory.h"
 #include "tests/harness/cuda_world.h"
@@ -62,7 +62,7 @@ cuda_memory_must(int code, const char *what)
 	_Exit(1);
 }
 
-/* Whether there is a device; then it is current. */
+/* Returns whether there is a device, and makes it current. */
 static uint32_t
 open_device(void)
 {
@@ -112,8 +112,8 @@ open_device(void)
 
 /* ---- Static data -------------------------------------------------------- */
 
-/* Pages [first, past) become anonymous ones of the same content. The copy and
- * the exchange are all that runs in between. */
+/* Replaces pages [first, past) by anonymous ones with the same content. Nothing
+ * else runs between the copy and the exchange. */
 static void
 take_pages(uintptr_t first, uintptr_t past, int executable)
 {
@@ -136,8 +136,8 @@ take_pages(uintptr_t first, uintptr_t past, int executable)
 			r);
 }
 
-/* The program's segments but for what the loader protects: constants may lie in
- * that of the code, as the linker likes. */
+/* Replaces the program's segments, except those that the loader protects. The
+ * linker may put constants beside the code. */
 static int
 take_segments(struct dl_phdr_info *info, size_t size, void *unused)
 {
@@ -169,7 +169,7 @@ take_segments(struct dl_phdr_info *info, size_t size, void *unused)
 			take_pages(first, past,
 				   p->p_flags & PF_X ? PROT_EXEC : 0);
 	}
-	return 1; /* the program comes first; no library is looked at */
+	return 1; /* the program comes first; libraries are skipped */
 }
 
 /* ---- The start ---------------------------------------------------------- */

@@ -39,18 +39,19 @@ void *cuda_memory_stream(void);
 /* Waits for it; the driver's code. */
 int cuda_memory_sync(void *stream);
 
-/* From now on malloc gives memory that the driver has allocated. */
+/* From now on malloc returns memory that the driver allocated. */
 void cuda_heap_open(void);
 
-/* From now on large blocks of malloc lie as those of cuda_guard_alloc. */
+/* From now on large blocks of malloc lie like those of cuda_guard_alloc. */
 void cuda_guard_open(void);
 uint32_t cuda_guard_is_open(void);
 /* The bytes of a block of the guard, 0 if it is none. */
 uint64_t cuda_guard_bytes(const void *p);
-/* 0 if it is none. Ends the program if what lies beside it was written. */
+/* Returns 0 if it is no block of the guard. Ends the program if memory beside
+ * it was written. */
 uint32_t cuda_guard_free(void *p);
 
-/* Those that are not taken over. */
+/* The original functions. */
 void *__real_malloc(size_t);
 void *__real_calloc(size_t, size_t);
 void *__real_realloc(void *, size_t);

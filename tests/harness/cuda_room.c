@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device's own memory, which the host cannot read, in pages of their own
- * with none beside them: a block ends where the last of its pages does. The
- * pages are the driver's smallest, 2 MiB. The types are those of the driver's
- * documentation.
+ * The device's own memory, which the host cannot read, in pages without
+ * neighbours: a block ends where the last of its pages ends. The pages are the
+ * driver's smallest, 2 MiB. The types are those of the driver's documentation.
  */
 #include "tests/harness/cuda_memory.h"
 #include "tests/harness/cuda_world.h"
@@ -48,7 +47,7 @@ static struct {
 	int (*get)(void *, uint64_t, size_t);
 } vm;
 
-/* Pages with memory. `block`: what the caller has, of the first ones. */
+/* Pages with memory. `block`: the caller's block in the first ones. */
 typedef struct pages {
 	void *block;
 	uint64_t of; /* the address that was reserved, and its bytes */
@@ -99,7 +98,7 @@ up(uint64_t x, uint64_t to)
 	return (x + to - 1) / to * to;
 }
 
-/* Memory for pages of what was reserved. */
+/* Maps memory to reserved pages. */
 static pages *
 map_pages(uint64_t of, uint64_t of_bytes, uint64_t at, uint64_t bytes)
 {
@@ -121,7 +120,7 @@ map_pages(uint64_t of, uint64_t of_bytes, uint64_t at, uint64_t bytes)
 	return p;
 }
 
-/* Addresses with a hole behind them. */
+/* Reserves addresses with a hole behind them. */
 static uint64_t
 reserve(uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The backend that waits; see cuda_world.h. How memory is made readable is in
- * cuda_memory.c.
+ * The backend that waits; see cuda_world.h. cuda_memory.c makes memory readable
+ * by the device.
  */
 #include "tests/harness/cuda_world.h"
 #include "tests/harness/cuda_memory.h"
@@ -59,7 +59,7 @@ cuda_world_expect_fault(void)
 	fault_expected = 1;
 }
 
-/* What was launched comes to its end, or the program does. */
+/* Waits for the launch; on an error ends the program. */
 static spmla_status
 finish(spmla_status s, spmla_stream stream, const char *what, uint32_t number)
 {

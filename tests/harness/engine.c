@@ -13,8 +13,8 @@ on_cpu(const spmla_ctx *ctx)
 	return !ctx || ctx->backend == &spmla_cpu;
 }
 
-/* An error of the state, unless the engine's capture is open; or, for `open` 0,
- * if any is. */
+/* E_STATE unless the engine's capture is open; with `open` 0, if any capture
+ * is. */
 static spmla_status
 check_capture(spmla_ctx *ctx, uint32_t open)
 {

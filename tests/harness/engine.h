@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an engine does without SpMLA's graph calls: its own capture and launch,
- * on the backend that the context has. As spmla_cpu_capture_begin and the
- * others, which they are on the CPU.
+ * Capture and launch without SpMLA's graph calls, as an engine does them, on
+ * the context's backend. On the CPU these are spmla_cpu_capture_begin and the
+ * others.
  */
 #ifndef TESTS_HARNESS_ENGINE_H
 #define TESTS_HARNESS_ENGINE_H

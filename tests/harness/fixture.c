@@ -40,7 +40,7 @@ test_alloc(uint64_t bytes, uint8_t byte)
 	void *p = &cuda_guard_alloc ? cuda_guard_alloc(bytes, 16) : NULL;
 
 	if (p) {
-		/* What follows is not ours. */
+		/* Later arguments are not ours. */
 		memset(p, byte, (size_t)bytes);
 		return p;
 	}
@@ -65,7 +65,7 @@ test_map(uint64_t bytes)
 	return p;
 }
 
-/* SPMLA_TEST_NATIVE=scalar|avx2|avx512 asks for a variant of the CPU. */
+/* SPMLA_TEST_NATIVE=scalar|avx2|avx512 selects a variant of the CPU. */
 static uint32_t
 wanted_flags(const char *variant)
 {
@@ -76,7 +76,7 @@ wanted_flags(const char *variant)
 	return 0;
 }
 
-/* Where the machine has not what was asked for, there is nothing to test. */
+/* If the machine lacks the selected variant, there is nothing to test. */
 static void
 skip_without(const fixture *f, const char *variant)
 {
@@ -99,7 +99,7 @@ fixture_lend(uint32_t workers, lent *loop)
 	lent_loop = loop;
 }
 
-/* What was lent, into config and native. */
+/* Puts the lent workers into config and native. */
 static void
 lend(spmla_config *config, spmla_native *native)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A context for tests: planned, given exactly the memory that was planned, and
- * filled with 0xAB first, so that nothing may rely on zeros.
+ * A context for tests. It is planned, gets exactly the planned memory, and this
+ * is filled with 0xAB first, so that nothing may rely on zeros.
  */
 #ifndef TESTS_HARNESS_FIXTURE_H
 #define TESTS_HARNESS_FIXTURE_H
@@ -29,17 +29,17 @@ typedef struct fixture {
  * context, pages of 16, 64 pages, buckets {4,4,1} {8,4,2} {16,8,4}. */
 void fixture_config(spmla_config *config);
 
-/* Contexts that are opened from now on have that many workers, where the config
- * leaves them open, and this loop (NULL: none). 0 and NULL: as in the
- * beginning, which is SPMLA_TEST_WORKERS threads if that is set, else none. */
+/* Contexts opened from now on have that many workers, unless the config names a
+ * number, and this loop (NULL: none). 0 and NULL restore the default:
+ * SPMLA_TEST_WORKERS threads if that is set, else none. */
 void fixture_lend(uint32_t workers, lent *loop);
 
-/* Contexts that are opened from now on have DEVICE and CACHE in the device's
- * own memory (cuda_room.c), which only kernels can read; 0: no more. */
+/* Contexts opened from now on have DEVICE and CACHE in the device's own memory
+ * (cuda_room.c), which only kernels can read. 0: no more. */
 void fixture_room(uint32_t on);
 
-/* Contexts that are opened from now on in the emulator are planned for that
- * many multiprocessors; 0: for as many as it says. */
+/* Contexts opened from now on in the emulator are planned for that many SMs; 0:
+ * for the emulator's own number. */
 void fixture_multiprocessors(uint32_t count);
 
 /* Plans and inits, on the CPU backend, or on the emulator if
@@ -58,7 +58,7 @@ void fixture_close(fixture *f);
 uint32_t fixture_on_cpu(void);
 uint32_t fixture_on_cuda(void);
 
-/* How often a test does what takes a fiber long: `most` times, `few` on the
+/* The repetitions of a test that is slow on fibers: `most`, or `few` on the
  * emulator; or SPMLA_TEST_STEPS, if that is fewer. */
 uint32_t fixture_rounds(uint32_t most, uint32_t few);
 
@@ -89,13 +89,12 @@ uint64_t test_seed(void);
 uint16_t test_bf16(float x);
 float test_bf16_value(uint16_t h);
 
-/* Aligned to 256 bytes (under guard, cuda_guard.c, to the 16 that caches want),
- * filled with `byte`; fails the test if it cannot. */
+/* Memory aligned to 256 bytes (under guard, cuda_guard.c, to the 16 that caches
+ * need), filled with `byte`. Fails the test if there is none. */
 void *test_alloc(uint64_t bytes, uint8_t byte);
 
-/* Zeros, for munmap(): address space, of which what is touched takes memory.
- * Fails the test if there is not as much: what is far apart was then not
- * tested. */
+/* Zeroed address space, for munmap(); only touched pages take memory. Fails the
+ * test if there is not enough: data far apart was then not tested. */
 void *test_map(uint64_t bytes);
 
 #endif

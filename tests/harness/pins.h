@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layouts of public structs against numbers that a test wrote out. The list
- * of a struct is its size and then every field in order, so a field that
- * appears, moves, grows or leaves a hole is seen.
+ * Layouts of public structs against numbers that a test spells out. The list of
+ * a struct is its size and then every field in order, so a field that appears,
+ * moves, grows or leaves a hole is noticed.
  */
 #ifndef TESTS_HARNESS_PINS_H
 #define TESTS_HARNESS_PINS_H
@@ -13,7 +13,7 @@
 typedef enum pin_kind {
 	PIN_STRUCT = 0,
 	PIN_FIELD = 1,
-	PIN_GAP = 2 /* padding that is known of */
+	PIN_GAP = 2 /* known padding */
 } pin_kind;
 
 typedef struct pin {
@@ -39,8 +39,8 @@ typedef struct pin {
 		PIN_GAP, #type " (padding)", at, size, at, size \
 	}
 
-/* Fails the test at the first pin that does not hold, or if the fields of a
- * struct do not lie one right after another. */
+/* Fails the test at the first wrong pin, or if the fields of a struct are not
+ * contiguous. */
 void pins_check(const pin *pins, size_t count);
 
 typedef struct pin_value {

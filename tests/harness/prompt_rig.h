@@ -11,7 +11,7 @@
 
 enum {
 	PROMPTS = 4,
-	PROMPT_TOKENS = 198, /* of all: 70, 33, 5 and 90 */
+	PROMPT_TOKENS = 198, /* sum of 70, 33, 5 and 90 */
 	PROMPT_TOPK = 8,
 	PROMPT_HEADS = 4,
 	PROMPT_OUT = PROMPT_HEADS * 512
@@ -36,8 +36,8 @@ typedef struct prompt_rig {
 	int32_t *lens; /* [PROMPT_TOKENS] */
 } prompt_rig;
 
-/* fixture_config with one token a request in decode: buckets {1, 1, 1} and
- * {4, 4, 1}; prefill of at most this much, 0 as the config says. */
+/* fixture_config with one token per request in decode: buckets {1, 1, 1} and
+ * {4, 4, 1}; prefill of at most `tokens` tokens, 0: as in the config. */
 void prompt_config(spmla_config *c, uint32_t tokens, uint32_t workspace,
 		   uint64_t budget_bytes);
 
@@ -48,14 +48,14 @@ void prompt_close(prompt_rig *r);
 const v32_rig *prompt_source(void);
 void prompt_source_close(void);
 
-/* Prompts have these pages; what a position has written stays. */
+/* The pages of prompts; the keys of a position stay. */
 int32_t prompt_page(uint32_t row, uint32_t col);
 
-/* One step with these requests of the prompts, whatever they fit. */
+/* Runs one step with these requests of the prompts, whatever it fits. */
 void prompt_step(prompt_rig *r, const spmla_request *requests, uint32_t count);
 
-/* Positions [from[p], to[p]) of every prompt: cut by spmla_prefill_plan, and
- * run. */
+/* Runs positions [from[p], to[p]) of every prompt, cut by spmla_prefill_plan.
+ */
 void prompt_run(prompt_rig *r, const uint32_t from[PROMPTS],
 		const uint32_t to[PROMPTS]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A context for tests of the ring: three buckets, each as a graph and as an
- * engine's own list that hold one prologue, and the model of its steps.
+ * engine's own list with one prologue, and the model of its steps.
  */
 #ifndef TESTS_HARNESS_RING_RIG_H
 #define TESTS_HARNESS_RING_RIG_H
@@ -22,7 +22,7 @@ void ring_open_config(ring_rig *r, const spmla_config *config,
 		      uint32_t native_flags);
 void ring_close(ring_rig *r); /* drains first */
 
-/* Launches the engine's own list of a bucket; tells nobody. */
+/* Launches the engine's own list of a bucket, without spmla_step_launched. */
 void ring_launch(ring_rig *r, uint32_t bucket);
 /* The same for a ticket, and tells. */
 void ring_launch_ticket(ring_rig *r, uint32_t bucket, uint64_t ticket);
@@ -35,8 +35,8 @@ uint64_t ring_slot_ticket(const ring_rig *r, uint64_t ticket);
 /* All bytes of a slot. */
 uint8_t *ring_slot(const ring_rig *r, uint64_t ticket);
 
-/* The current step, run with `bucket`, is that of `d`, and there is no report
- * but what the model expects. */
+/* Checks that the current step, run with `bucket`, is that of `d`, and that
+ * there are only the reports that the model expects. */
 void ring_check(ring_rig *r, const draft *d, uint32_t bucket);
 
 #endif

@@ -138,7 +138,7 @@ model_advance(step_model *m, const int32_t *by, const spmla_shape *shape)
 	}
 }
 
-/* What the buffers must hold. */
+/* The expected contents of the buffers. */
 typedef struct expected {
 	int32_t start[RIG_REQUESTS + 1];
 	int32_t lens[RIG_REQUESTS];

@@ -196,7 +196,8 @@ free_pages(sim *s, sim_row *r)
 	r->cols = 0;
 }
 
-/* Gives the row the pages of `len` tokens; 0 if it cannot have them now. */
+/* Gives the row the pages of `len` tokens; returns 0 if there are not enough
+ * now. */
 static uint32_t
 grow(sim *s, uint32_t row, uint32_t len, draft *d)
 {
@@ -220,7 +221,7 @@ grow(sim *s, uint32_t row, uint32_t len, draft *d)
 	for (i = first; i < need; i++)
 		s->used[r->pages[i]] = 1;
 	r->cols = need;
-	/* In one store or two, the second again with what the first had. */
+	/* One store, or two of which the second repeats the first. */
 	draft_store(d, row, first, need - first, r->pages + first);
 	if (need - first > 1 && d->page_count + 1 <= s->max_pages &&
 	    rng_below(&s->rng, 2))
@@ -228,7 +229,7 @@ grow(sim *s, uint32_t row, uint32_t len, draft *d)
 	return 1;
 }
 
-/* A row without pages comes in with `len` tokens. */
+/* Admits a row without pages, with `len` tokens. */
 static void
 enter(sim *s, uint32_t row, uint32_t query, uint32_t len, draft *d)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Steps for tests of the protocol: a draft that can be copied and written
- * again, a small scheduler that makes drafts as an engine would, and a model
- * of what every STEP buffer must then hold. The model knows the step, the
- * reference's block table and the rules of the manual; it shares no code with
+ * again, a small scheduler that makes drafts as an engine would, and a model of
+ * the expected contents of every STEP buffer. The model knows the step, the
+ * reference's block table and the rules of the headers; it shares no code with
  * the library.
  */
 #ifndef TESTS_HARNESS_STEP_RIG_H
@@ -21,7 +21,7 @@ enum {
 	RIG_COLUMNS = 32,
 	RIG_POOL = 64,
 	RIG_CONTEXT = 512,
-	RIG_ROOM = 64 /* of a draft's lists, more than any plan allows */
+	RIG_ROOM = 64 /* room of a draft's lists, more than any plan allows */
 };
 
 /* ---- Drafts ------------------------------------------------------------ */
@@ -45,8 +45,8 @@ void draft_store(draft *d, uint32_t row, uint32_t first_col, uint32_t count,
 /* The step with its pointers into this copy of the draft. */
 const spmla_step *draft_step(draft *d);
 
-/* Most query tokens of a request, all query tokens, all context (a length that
- * no sequence can have counts as the longest). */
+/* The most query tokens of a request, all query tokens, all context. A length
+ * that no sequence can have counts as the longest. */
 uint32_t draft_next_n(const draft *d);
 uint32_t draft_tokens(const draft *d);
 uint64_t draft_live(const draft *d);
@@ -128,7 +128,7 @@ typedef struct step_model {
 void model_open(step_model *m, const fixture *f);
 void model_close(step_model *m);
 
-/* What the device does with a record, with STEP_DEVICE, or with no record. */
+/* Models the device: with a record, with STEP_DEVICE, or without a record. */
 void model_record(step_model *m, const draft *d, const spmla_shape *shape);
 void model_device(step_model *m, const draft *d, const spmla_shape *shape);
 void model_empty(step_model *m, uint32_t fault);
@@ -138,10 +138,11 @@ void model_advance(step_model *m, const int32_t *by, const spmla_shape *shape);
 /* Compares every STEP buffer and the sticky status, then clears both. */
 void model_check(step_model *m, fixture *f, const spmla_shape *shape);
 
-/* That the STEP buffers are those of an empty step. */
+/* Checks that the STEP buffers are those of an empty step. */
 void expect_empty_step(fixture *f, const spmla_shape *shape);
 
-/* The sticky status; step, row and fault of the first report, and how many. */
+/* Checks the sticky status: step, row and fault of the first report, and the
+ * count. */
 void expect_status(fixture *f, uint32_t count, uint32_t fault, uint32_t row,
 		   uint64_t step);
 

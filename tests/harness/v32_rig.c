@@ -133,7 +133,7 @@ own_cache(spmla_cache *cache, const spmla_config *c, uint32_t layout)
 	return stride * g->pool_pages;
 }
 
-/* The engine's table: wider than it has to be, -1 everywhere. */
+/* The engine's table: wider than necessary, -1 everywhere. */
 static void
 bind_table(v32_rig *r, spmla_ctx *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One V3.2 layer with all its tensors, random, and steps that use it. The
- * caches are the rig's, or the plan's if it has some.
+ * caches are the rig's, or the plan's if it has pools.
  */
 #ifndef TESTS_HARNESS_V32_RIG_H
 #define TESTS_HARNESS_V32_RIG_H
@@ -17,7 +17,7 @@ typedef struct v32_rig {
 	uint32_t index_heads;
 	uint64_t out_bytes;
 	uint64_t lse_bytes;
-	uint64_t kv_bytes; /* of the rig's caches; 0: the plan's */
+	uint64_t kv_bytes; /* layout of the rig's caches; 0: the plan's */
 	uint64_t index_bytes;
 	uint16_t *kv_c;
 	uint16_t *k_pe;
@@ -40,9 +40,9 @@ typedef struct v32_rig {
 	uint64_t hash;
 } v32_rig;
 
-/* `cache_layer` is looked at if the plan has caches. Every pointer of the layer
- * is set but attn_sink, topk_indices and topk_lens; strides are dense. Outputs
- * and own caches are filled with 0xAB. Binds a table if the plan wants one. */
+/* `cache_layer` is used if the plan has caches. Every pointer of the layer is
+ * set except attn_sink, topk_indices and topk_lens; strides are dense. Outputs
+ * and own caches are filled with 0xAB. Binds a table if the plan needs one. */
 void v32_rig_open(v32_rig *r, spmla_ctx *ctx, uint32_t cache_layer,
 		  uint64_t seed);
 void v32_rig_close(v32_rig *r);
@@ -58,9 +58,8 @@ void v32_rig_capture(v32_rig *r, spmla_ctx *ctx);
 void v32_rig_write(const v32_rig *r, spmla_ctx *ctx, uint32_t n,
 		   uint64_t *ticket);
 
-/* Step n: new inputs, a record, a replay, all of it run. Fails the test on any
- * error or report, and allocates nothing; r->hash goes on over the
- * outputs. */
+/* Runs step n: new inputs, a record, a replay. Fails the test on any error or
+ * report, and allocates nothing. Continues r->hash over the outputs. */
 void v32_rig_step(v32_rig *r, spmla_ctx *ctx, uint32_t n);
 
 /* The capture and that many steps; returns the hash. */
@@ -69,7 +68,7 @@ uint64_t v32_rig_decode(v32_rig *r, spmla_ctx *ctx, uint32_t steps);
 /* Fails the test with the context's diag if s is not OK. */
 void v32_must(const spmla_ctx *ctx, spmla_status s);
 
-/* FNV-1a over bytes, going on from `hash`. */
+/* FNV-1a over bytes, continuing `hash`. */
 uint64_t test_hash(uint64_t hash, const void *bytes, uint64_t count);
 
 #endif

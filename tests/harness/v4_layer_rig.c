@@ -180,8 +180,8 @@ clear_pools(const spmla_ctx *ctx)
 	}
 }
 
-/* Pages of entries of `bytes`, small e4m3 numbers (or any e2m1) up to `small`
- * and bf16 behind it, and then of `scales` bytes an entry, as in `scale`. */
+/* Fills pages with entries of `bytes`: small e4m3 numbers (or any e2m1) up to
+ * `small` and bf16 behind it, then `scales` bytes per entry, as in `scale`. */
 static void
 fill_pages(const spmla_cache *c, uint32_t bytes, uint32_t small,
 	   const uint8_t *scale, uint32_t scales, uint64_t *seed)

@@ -19,15 +19,15 @@ typedef struct v4_layer_rig {
 	uint64_t z_bytes;
 	void *tensors[24];
 	uint32_t tensor_count;
-	uint16_t *q_before; /* what q was; insert writes over it */
+	uint16_t *q_before; /* the original q; insert overwrites it */
 } v4_layer_rig;
 
 /* A small V4 with a pool of each kind: 4 heads, top-k 8, 8 rows, 512 tokens of
  * context, windows of 16, buckets {4,4,1} {8,4,2} {16,8,4}. */
 void v4_layer_config(spmla_config *config);
 
-/* Every pointer of the layer is set but topk_indices and topk_lens; strides are
- * dense. Outputs are filled with 0xAB, the pools with zeros. */
+/* Every pointer of the layer is set except topk_indices and topk_lens; strides
+ * are dense. Outputs are filled with 0xAB, the pools with zeros. */
 void v4_layer_open(v4_layer_rig *r, spmla_ctx *ctx, uint64_t seed);
 void v4_layer_close(v4_layer_rig *r);
 
@@ -38,7 +38,7 @@ void v4_layer_fill(const spmla_ctx *ctx, uint64_t seed);
 spmla_v4_layer v4_layer_of(const v4_layer_rig *r, const spmla_ctx *ctx,
 			   uint32_t ratio);
 
-/* The queries as they were, outputs and pools filled anew. */
+/* Restores the queries, and fills outputs and pools anew. */
 void v4_layer_reset(v4_layer_rig *r, spmla_ctx *ctx);
 
 /* A fixture of v4_layer_config with the deferred queue, its layer, and the
@@ -53,9 +53,9 @@ void v4_layer_write(spmla_ctx *ctx, uint32_t query, uint32_t len);
 typedef spmla_status (*v4_layer_call)(spmla_ctx *, const spmla_v4_layer *,
 				      const spmla_shape *, spmla_stream);
 
-/* A call alone, of a fixture with the deferred queue: NULL: it is taken; else
- * it is refused with those words, `before` ops were enqueued, and in a capture
- * it spoils that. */
+/* One call on a fixture with the deferred queue. NULL: it must succeed.
+ * Otherwise it must be refused with those words after it enqueued `before`
+ * operations, and fail an open capture. */
 void v4_layer_expect(fixture *f, v4_layer_call call,
 		     const spmla_v4_layer *layer, const spmla_shape *shape,
 		     uint32_t before, const char *want);
