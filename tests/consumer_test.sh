@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What README.md says of other Bazel projects, as it stands there: a project of
-# its blocks, which are the files of examples/consumer, with SpMLA beside it and
-# kernels for CUDA; then with SpMLA copied in, compiled with -ffast-math and
-# without kernels.
+# The recipes of docs/building.md for other Bazel projects, run as they stand
+# there: a project made of its blocks, which are the files of examples/consumer,
+# with SpMLA beside it and kernels for CUDA; then with SpMLA copied in, compiled
+# with -ffast-math and without kernels.
 set -euo pipefail
 
 root=$PWD
@@ -40,10 +40,10 @@ kernel_bytes() { # PACKAGE
 	wc -c <"$(find -L "bazel-bin/$1" -name spmla_cuda_blob.fatbin)"
 }
 
-# The text of README's section, and its block that begins with "# NAME".
+# The text of the page's section, and its block that begins with "# NAME".
 section() {
 	awk '/^## / { inside = $0 == "## In a Bazel project" } inside' \
-		"$root/README.md"
+		"$root/docs/building.md"
 }
 
 block() { # NAME

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# results/peers.svg is what chart.py draws of the newest table of a CUDA device,
+# and has a bar for each row with a peer.
+set -euo pipefail
+
+table=bench/results/2026-11-22-h100.md
+python3 bench/chart.py "$table" >"$TEST_TMPDIR/peers.svg"
+cmp "$TEST_TMPDIR/peers.svg" bench/results/peers.svg || {
+	echo "FAIL: bench/chart.py $table >bench/results/peers.svg"
+	exit 1
+}
+
+# Column 11 is the peer's: "-", or one or two times of which each has a bar. Of
+# sparse_decode a bar is of the bold row.
+want=$(awk -F'|' '/^\| [a-z]/ && NF == 15 && $12 ~ /[0-9]/ && $2 !~ /^ op $/ &&
+	($2 !~ /sparse_decode/ || $4 ~ /\*/) {
+		n += 1 + ($12 ~ /;/)
+	}
+	END { print n }' "$table")
+bars=$(grep -cE '<rect x=.*fill="#(3f7d5c|c0703a)"' bench/results/peers.svg)
+echo "$bars bars"
+[ "$bars" -gt 0 ] && [ "$bars" -eq "$want" ]
