@@ -105,6 +105,7 @@ layer_call(spmla_ctx *ctx, uint32_t i)
 static spmla_status
 protocol_call(spmla_ctx *ctx, uint32_t i)
 {
+	static const _Alignas(16) uint8_t record[256]; /* of no magic */
 	static const int32_t table[1] = {0};
 	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
 	spmla_step step = SPMLA_STEP_INIT;
@@ -115,7 +116,7 @@ protocol_call(spmla_ctx *ctx, uint32_t i)
 
 	switch (i) {
 	case 0:
-		return spmla_step_push(ctx, table, &ticket);
+		return spmla_step_push(ctx, record, &ticket);
 	case 1:
 		step.struct_bytes = 1;
 		return spmla_step_write(ctx, &step, &ticket, NULL);
