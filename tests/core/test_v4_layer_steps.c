@@ -97,6 +97,21 @@ START_TEST(a_capture_goes_on_with_the_step_of_the_last_one)
 }
 END_TEST
 
+/* A prologue that was thrown away is not the last one for the next capture. */
+START_TEST(an_aborted_capture_leaves_the_step_that_was_recorded)
+{
+	spmla_graph graph;
+
+	capture(&most);
+	v32_must(f.ctx, spmla_graph_begin(f.ctx, NULL));
+	prologue(&one, SPMLA_FROM_DEVICE);
+	v32_must(f.ctx, spmla_graph_abort(f.ctx));
+	v32_must(f.ctx, spmla_graph_begin(f.ctx, NULL));
+	v32_must(f.ctx, spmla_v4_insert(f.ctx, &rig.layer, &most, NULL));
+	v32_must(f.ctx, spmla_graph_end(f.ctx, &graph));
+}
+END_TEST
+
 /* A graph of one call, which belongs to the step that was recorded last. */
 static spmla_graph
 capture_call(v4_layer_call call, const spmla_shape *shape)
@@ -280,6 +295,7 @@ SUITE
 	const theme_test steps[] = {
 		{a_replay_begins_the_step_of_its_graph, 1},
 		{a_capture_goes_on_with_the_step_of_the_last_one, 1},
+		{an_aborted_capture_leaves_the_step_that_was_recorded, 1},
 		{a_replay_without_a_prologue_wants_a_step_as_large, 1},
 		{a_replay_in_parts_wants_the_tokens_that_it_was_recorded_with,
 		 1},
