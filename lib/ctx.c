@@ -83,7 +83,7 @@ take_regions(void *base[SPMLA_MEMORY_COUNT], const spmla_plan *plan,
 	spmla_status s;
 	uint32_t i;
 
-	/* The plan may be damaged: the context is there in any case. */
+	/* The plan may be damaged. The context must fit in any case. */
 	memcpy(need, plan->region_bytes, sizeof need);
 	if (need[SPMLA_MEMORY_HOST] < sizeof(spmla_ctx))
 		need[SPMLA_MEMORY_HOST] = sizeof(spmla_ctx);

@@ -94,8 +94,8 @@ spmla_graph_abort(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
-/* What a call outside of a graph would be refused for: calls before the graph's
- * first prologue belong to the step that began last. */
+/* Refuses a replay whose calls would be refused outside of a graph. Calls before
+ * the graph's first prologue belong to the step that began last. */
 static spmla_status
 check_step(spmla_ctx *ctx, const spmla_i_graph *g)
 {
@@ -120,8 +120,8 @@ check_step(spmla_ctx *ctx, const spmla_i_graph *g)
 	return spmla_i_check_now(ctx, checks, SPMLA_I_COUNT(checks));
 }
 
-/* The prologue would find the same, but then the ticket is used up, and with it
- * the record's joins and stores. */
+/* Refuses a record that is larger than the graph's shape. The prologue would
+ * refuse it too, but would use up the ticket, its joins and its stores. */
 static spmla_status
 check_record(spmla_ctx *ctx, const spmla_i_graph *g, uint64_t ticket)
 {

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Calls in a capture belong to the step that was recorded last, the engine's
- * captures included, which nobody tells of. */
+/* Calls in a capture belong to the step that was recorded last. This holds for
+ * the engine's own captures too; only the driver knows of those. */
 static void
 find_step(spmla_ctx *ctx, spmla_stream stream)
 {
@@ -22,8 +22,8 @@ find_step(spmla_ctx *ctx, spmla_stream stream)
 	ctx->step = recorded ? &ctx->recorded : &ctx->prologue;
 }
 
-/* What a call needs of the step that a graph without a prologue before it will
- * be replayed in. */
+/* Notes what a call in front of a graph's first prologue needs of the step in
+ * which the graph is replayed. */
 static void
 note_needs(spmla_ctx *ctx, uint32_t tokens, uint32_t exact)
 {
