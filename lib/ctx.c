@@ -265,37 +265,41 @@ typedef struct pool {
 	uint32_t layout; /* 0: no such buffer */
 	uint32_t group;
 	uint32_t layers;
+	const char *field; /* of the config, with the layers */
 } pool;
 
 static pool
 pool_of(const spmla_config *c, spmla_buf buf)
 {
 	const uint32_t v4 = spmla_i_is_v4(c);
+	static const char *const fields[3] = {"config.cache_layers",
+					      "config.c4a_layers",
+					      "config.c128a_layers"};
 	const struct {
 		spmla_buf buf;
 		pool pool;
 	} pools[] = {
 		{SPMLA_BUF_KV_CACHE,
-		 {c->kv_layout, SPMLA_GROUP_MAIN, c->cache_layers}},
+		 {c->kv_layout, SPMLA_GROUP_MAIN, c->cache_layers, fields[0]}},
 		{SPMLA_BUF_INDEX_CACHE,
 		 {v4 ? c->index_layout : SPMLA_LAYOUT_INDEX_FP8,
 		  v4 ? SPMLA_GROUP_INDEX : SPMLA_GROUP_MAIN,
-		  v4 ? c->c4a_layers : c->cache_layers}},
+		  v4 ? c->c4a_layers : c->cache_layers, fields[v4]}},
 		{SPMLA_BUF_C4A_CACHE,
-		 {c->kv_layout, SPMLA_GROUP_C4A, c->c4a_layers}},
+		 {c->kv_layout, SPMLA_GROUP_C4A, c->c4a_layers, fields[1]}},
 		{SPMLA_BUF_C128A_CACHE,
-		 {c->kv_layout, SPMLA_GROUP_C128A, c->c128a_layers}},
+		 {c->kv_layout, SPMLA_GROUP_C128A, c->c128a_layers, fields[2]}},
 		{SPMLA_BUF_STATE_C4A_CACHE,
-		 {SPMLA_LAYOUT_STATE_1024, SPMLA_GROUP_STATE_C4A,
-		  c->c4a_layers}},
+		 {SPMLA_LAYOUT_STATE_1024, SPMLA_GROUP_STATE_C4A, c->c4a_layers,
+		  fields[1]}},
 		{SPMLA_BUF_STATE_INDEX_CACHE,
 		 {SPMLA_LAYOUT_STATE_256, SPMLA_GROUP_STATE_INDEX,
-		  c->c4a_layers}},
+		  c->c4a_layers, fields[1]}},
 		{SPMLA_BUF_STATE_C128A_CACHE,
 		 {SPMLA_LAYOUT_STATE_512, SPMLA_GROUP_STATE_C128A,
-		  c->c128a_layers}},
+		  c->c128a_layers, fields[2]}},
 	};
-	static const pool none = {0, 0, 0};
+	static const pool none = {0, 0, 0, NULL};
 	uint32_t i;
 
 	for (i = 0; i < (v4 ? SPMLA_I_COUNT(pools) : 2); i++)
@@ -305,7 +309,7 @@ pool_of(const spmla_config *c, spmla_buf buf)
 }
 
 spmla_status
-spmla_cache_view(const spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
+spmla_cache_view(spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
 		 spmla_cache *cache)
 {
 	const spmla_config *c;
@@ -313,16 +317,23 @@ spmla_cache_view(const spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
 	uint64_t stride;
 	pool p;
 
-	if (!spmla_i_lives(ctx) || !cache)
+	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
+	if (!cache)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "cache", 0,
+				    SPMLA_WANT_NOT_NULL, 0);
 	c = &ctx->plan.config;
 	p = pool_of(c, buf);
 	if (p.layout == 0)
-		return SPMLA_E_RANGE;
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
+				    "buf (a *_CACHE of the model)",
+				    (uint64_t)buf, SPMLA_WANT_NOTHING, 0);
 	if (!ctx->buf[buf])
-		return SPMLA_E_UNSUPPORTED;
+		return spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED, p.field, 0,
+				    SPMLA_WANT_AT_LEAST, 1);
 	if (layer >= p.layers)
-		return SPMLA_E_RANGE;
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "layer", layer,
+				    SPMLA_WANT_AT_MOST, p.layers - 1);
 	g = &c->groups[p.group];
 	cache->struct_bytes = (uint32_t)sizeof *cache;
 	cache->layout = p.layout;

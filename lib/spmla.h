@@ -30,9 +30,10 @@
  *
  * Errors. Every call may return E_NULL and E_STRUCT_SIZE. Every call that
  * enqueues may return E_SPACE (planned room is used up) and, on a device,
- * E_DEVICE. A comment lists only the other errors. Functions that check more
- * than their pointers fill a diag: their own argument, or the context's
- * (spmla_ctx_diag). The library writes a diag and never reads it.
+ * E_DEVICE. A comment lists only the other errors. A failed call fills the diag
+ * that it has: its own argument, or that of the context (spmla_ctx_diag), except
+ * spmla_status_read, which any thread may call. The library writes a diag and
+ * never reads it.
  *
  * A failed call changes nothing, with two exceptions: a call that enqueues and
  * returns E_DEVICE, and a call made of several operations. These may have left
@@ -111,8 +112,8 @@ void *spmla_view(const spmla_ctx *ctx, spmla_buf buf, uint64_t *bytes);
 /* Fills `cache` with the planned pool of one layer. buf is one of the *_CACHE
  * buffers. `layer` counts from 0 the layers that have such a cache. Errors:
  * E_UNSUPPORTED if no pools are planned, E_RANGE. */
-spmla_status spmla_cache_view(const spmla_ctx *ctx, spmla_buf buf,
-			      uint32_t layer, spmla_cache *cache);
+spmla_status spmla_cache_view(spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
+			      spmla_cache *cache);
 
 /* The diag of the context's last failed call, valid until the next failure. */
 const spmla_diag *spmla_ctx_diag(const spmla_ctx *ctx);

@@ -136,19 +136,28 @@ START_TEST(a_cache_that_cannot_be_had_is_refused_and_nothing_written)
 			 SPMLA_E_NULL);
 	ck_assert_int_eq(spmla_cache_view(f.ctx, SPMLA_BUF_KV_CACHE, 0, NULL),
 			 SPMLA_E_NULL);
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_NULL: cache: got NULL, want a pointer");
 	ck_assert_int_eq(spmla_cache_view(f.ctx, SPMLA_BUF_KV_CACHE, 3, &cache),
 			 SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_RANGE: layer: got 3, want at most 2");
 	ck_assert_int_eq(spmla_cache_view(f.ctx, SPMLA_BUF_INDEX_CACHE,
 					  UINT32_MAX, &cache),
 			 SPMLA_E_RANGE);
 	ck_assert_int_eq(spmla_cache_view(f.ctx, SPMLA_BUF_LOGITS, 0, &cache),
 			 SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_RANGE: buf (a *_CACHE of the model)");
 	ck_assert_int_eq(spmla_cache_view(f.ctx, SPMLA_BUF_FORCE_32, 0, &cache),
 			 SPMLA_E_RANGE);
 	fixture_close(&f);
 	open_with(0, SPMLA_TABLE_RING, 0);
 	ck_assert_int_eq(spmla_cache_view(f.ctx, SPMLA_BUF_KV_CACHE, 0, &cache),
 			 SPMLA_E_UNSUPPORTED);
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_UNSUPPORTED: config.cache_layers: got 0, "
+			 "want at least 1");
 	ck_assert_int_eq(
 		spmla_cache_view(f.ctx, SPMLA_BUF_INDEX_CACHE, 0, &cache),
 		SPMLA_E_UNSUPPORTED);

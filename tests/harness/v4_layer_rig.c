@@ -144,13 +144,13 @@ fill_outputs(v4_layer_rig *r, uint64_t *seed)
 }
 
 static void
-view(const spmla_ctx *ctx, spmla_buf buf, spmla_cache *cache)
+view(spmla_ctx *ctx, spmla_buf buf, spmla_cache *cache)
 {
 	ck_assert_int_eq(spmla_cache_view(ctx, buf, 0, cache), SPMLA_OK);
 }
 
 spmla_v4_layer
-v4_layer_of(const v4_layer_rig *r, const spmla_ctx *ctx, uint32_t ratio)
+v4_layer_of(const v4_layer_rig *r, spmla_ctx *ctx, uint32_t ratio)
 {
 	spmla_v4_layer l = r->layer;
 
@@ -168,7 +168,7 @@ v4_layer_of(const v4_layer_rig *r, const spmla_ctx *ctx, uint32_t ratio)
 }
 
 static void
-clear_pools(const spmla_ctx *ctx)
+clear_pools(spmla_ctx *ctx)
 {
 	uint64_t bytes;
 	uint32_t i;
@@ -237,7 +237,7 @@ fill_pool(const spmla_cache *c, uint64_t *seed)
 }
 
 void
-v4_layer_fill(const spmla_ctx *ctx, uint64_t seed)
+v4_layer_fill(spmla_ctx *ctx, uint64_t seed)
 {
 	spmla_cache c;
 	uint32_t i, l;

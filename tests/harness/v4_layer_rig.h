@@ -32,10 +32,10 @@ void v4_layer_open(v4_layer_rig *r, spmla_ctx *ctx, uint64_t seed);
 void v4_layer_close(v4_layer_rig *r);
 
 /* Random keys and states in the pools of all layers. */
-void v4_layer_fill(const spmla_ctx *ctx, uint64_t seed);
+void v4_layer_fill(spmla_ctx *ctx, uint64_t seed);
 
 /* The layer with another ratio, and the caches for it. */
-spmla_v4_layer v4_layer_of(const v4_layer_rig *r, const spmla_ctx *ctx,
+spmla_v4_layer v4_layer_of(const v4_layer_rig *r, spmla_ctx *ctx,
 			   uint32_t ratio);
 
 /* Restores the queries, and fills outputs and pools anew. */
