@@ -93,10 +93,8 @@ check_fields(const spmla_config *c, spmla_diag *diag)
 	const uint32_t flags =
 		SPMLA_CONFIG_BATCH_INVARIANT | SPMLA_CONFIG_APART;
 	const spmla_i_check checks[] = {
-		{"config.model", c->model, SPMLA_WANT_AT_LEAST,
-		 SPMLA_MODEL_V32},
-		{"config.model", c->model, SPMLA_WANT_AT_MOST,
-		 SPMLA_MODEL_V4_PRO},
+		{"config.model", c->model,
+		 SPMLA_I_FROM_TO(SPMLA_MODEL_V32, SPMLA_MODEL_V4_PRO)},
 		{"config.flags", c->flags, SPMLA_WANT_AT_MOST, flags},
 		{"config.heads", c->heads, SPMLA_WANT_AT_LEAST, 1},
 		{"config.heads", c->heads, SPMLA_WANT_AT_MOST, MAX_HEADS},
@@ -105,8 +103,6 @@ check_fields(const spmla_config *c, spmla_diag *diag)
 		 MAX_INDEX_HEADS},
 		{"config.topk", c->topk, SPMLA_WANT_AT_LEAST, 1},
 		{"config.topk", c->topk, SPMLA_WANT_AT_MOST, MAX_TOPK},
-		{"config.kv_scale_mode", c->kv_scale_mode, SPMLA_WANT_AT_MOST,
-		 SPMLA_SCALE_RAW},
 		{"config.max_rows", c->max_rows, SPMLA_WANT_AT_LEAST, 1},
 		{"config.max_rows", c->max_rows, SPMLA_WANT_AT_MOST, MAX_ROWS},
 		{"config.max_context_tokens", c->max_context_tokens,
@@ -160,19 +156,19 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 		set_default(&c->index_layout, SPMLA_LAYOUT_INDEX_FP8);
 	}
 	const spmla_i_check checks[] = {
-		{"config.kv_layout", c->kv_layout, SPMLA_WANT_AT_LEAST,
-		 v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA},
-		{"config.kv_layout", c->kv_layout, SPMLA_WANT_AT_MOST,
-		 v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_MLA_BF16},
-		{"config.kv_scale_mode", c->kv_scale_mode, SPMLA_WANT_AT_MOST,
-		 v4 ? SPMLA_SCALE_POW2 : SPMLA_SCALE_RAW},
+		{"config.kv_layout", c->kv_layout,
+		 SPMLA_I_FROM_TO(
+			 v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA,
+			 v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_MLA_BF16)},
+		{"config.kv_scale_mode", c->kv_scale_mode,
+		 SPMLA_I_FROM_TO(SPMLA_SCALE_POW2,
+				 v4 ? SPMLA_SCALE_POW2 : SPMLA_SCALE_RAW)},
 		{"config.window_tokens", c->window_tokens, SPMLA_WANT_AT_MOST,
 		 v4 ? MAX_WINDOW : 0},
-		{"config.index_layout", c->index_layout,
-		 c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4 && v4
-			 ? SPMLA_WANT_NOTHING
-			 : SPMLA_WANT_EQUAL,
-		 v4 ? SPMLA_LAYOUT_INDEX_FP8 : 0},
+		{"config.index_layout", c->index_layout, SPMLA_WANT_ONE_OF,
+		 v4 ? 1u << SPMLA_LAYOUT_INDEX_FP8 |
+				 1u << SPMLA_LAYOUT_INDEX_MXFP4
+		    : 1},
 		{"config.c4a_layers", c->c4a_layers, SPMLA_WANT_AT_MOST,
 		 v4 ? MAX_CACHE_LAYERS : 0},
 		{"config.c128a_layers", c->c128a_layers, SPMLA_WANT_AT_MOST,

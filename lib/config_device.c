@@ -59,10 +59,8 @@ spmla_i_device_check(const spmla_device *device, const spmla_config *config,
 	if (s != SPMLA_OK)
 		return s;
 	const spmla_i_check checks[] = {
-		{"device.kind", device->kind, SPMLA_WANT_AT_LEAST,
-		 SPMLA_BACKEND_CPU},
-		{"device.kind", device->kind, SPMLA_WANT_AT_MOST,
-		 SPMLA_BACKEND_CUDA},
+		{"device.kind", device->kind,
+		 SPMLA_I_FROM_TO(SPMLA_BACKEND_CPU, SPMLA_BACKEND_CUDA)},
 		{"device.arch", device->arch, SPMLA_WANT_AT_MOST,
 		 device->kind == SPMLA_BACKEND_CPU ? 0 : 999},
 		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_LEAST, 1},

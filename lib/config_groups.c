@@ -126,6 +126,15 @@ state_page(const spmla_config *c)
 	return page < MAX_PAGE_TOKENS ? (uint32_t)page : MAX_PAGE_TOKENS;
 }
 
+/* What a group's source may be, one bit each. */
+static uint64_t
+sources_of(uint32_t group)
+{
+	const uint64_t of = ((UINT64_C(1) << group) - 1) << SPMLA_TABLE_OF_MAIN;
+
+	return of | 1u | 1u << SPMLA_TABLE_RING | 1u << SPMLA_TABLE_DEVICE;
+}
+
 static spmla_status
 check_group(const spmla_config *c, uint32_t group, spmla_diag *diag)
 {
@@ -135,8 +144,8 @@ check_group(const spmla_config *c, uint32_t group, spmla_diag *diag)
 		spmla_i_is_v4(c) &&
 		(group == SPMLA_GROUP_SWA || kind->state_rows);
 	const spmla_i_check checks[] = {
-		{"config.groups.source", g->source, SPMLA_WANT_AT_MOST,
-		 SPMLA_TABLE_DEVICE},
+		{"config.groups.source", g->source, SPMLA_WANT_ONE_OF,
+		 sources_of(group)},
 		{"config.groups.page_tokens", g->page_tokens,
 		 SPMLA_WANT_AT_LEAST, 1},
 		{"config.groups.page_tokens", g->page_tokens,
@@ -210,9 +219,8 @@ resolve_shared(spmla_config *c, uint32_t group, spmla_diag *diag)
 				    c->groups[of].source);
 	if (!own)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "config.groups.source",
-				    source, SPMLA_WANT_AT_MOST,
-				    group ? SPMLA_TABLE_OF_MAIN + group - 1
-					  : (uint32_t)SPMLA_TABLE_DEVICE);
+				    source, SPMLA_WANT_ONE_OF,
+				    sources_of(group));
 	*g = c->groups[of];
 	s = check_group(c, group, diag);
 	g->source = source;

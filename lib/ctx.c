@@ -50,8 +50,9 @@ check_region(const spmla_region *r, uint32_t index,
 		uint64_t want;
 		spmla_status status;
 	} checks[] = {
-		{"regions.memory", r->memory, SPMLA_WANT_AT_MOST,
-		 SPMLA_MEMORY_COUNT - 1, SPMLA_E_RANGE},
+		{"regions.memory", r->memory,
+		 SPMLA_I_FROM_TO(SPMLA_MEMORY_HOST, SPMLA_MEMORY_CACHE),
+		 SPMLA_E_RANGE},
 		{"regions.base", base, SPMLA_WANT_NOT_NULL, 0, SPMLA_E_NULL},
 		{"regions.base", base, SPMLA_WANT_MULTIPLE_OF,
 		 spmla_i_region_align(r->memory), SPMLA_E_REGION},

@@ -49,8 +49,10 @@ spmla_i_layer_begin(spmla_ctx *ctx, const void *layer, uint32_t bytes,
 	if (spmla_i_is_v4(&ctx->plan.config) != v4)
 		s = spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
 				 "plan.config.model", ctx->plan.config.model,
-				 v4 ? SPMLA_WANT_AT_LEAST : SPMLA_WANT_AT_MOST,
-				 v4 ? SPMLA_MODEL_V4_FLASH : SPMLA_MODEL_V32);
+				 SPMLA_I_FROM_TO(v4 ? SPMLA_MODEL_V4_FLASH
+						    : SPMLA_MODEL_V32,
+						 v4 ? SPMLA_MODEL_V4_PRO
+						    : SPMLA_MODEL_V32));
 	if (s == SPMLA_OK)
 		s = spmla_i_check_shape(ctx, shape, &live, &prefill);
 	find_step(ctx, stream);
@@ -77,6 +79,22 @@ spmla_i_layer_decode(spmla_ctx *ctx)
 }
 
 spmla_status
+spmla_i_layer_end(spmla_ctx *ctx, spmla_status s, const spmla_i_name *names,
+		  uint32_t count)
+{
+	uint32_t i;
+
+	if (s == SPMLA_OK || !spmla_i_lives(ctx))
+		return s;
+	for (i = 0; i < count; i++)
+		if (!strcmp(ctx->diag.field, names[i].op)) {
+			ctx->diag.field = names[i].layer;
+			break;
+		}
+	return s;
+}
+
+spmla_status
 spmla_i_check_pool(spmla_ctx *ctx, const spmla_i_pool_fields *fields,
 		   const spmla_cache *cache, uint32_t group, uint32_t layout)
 {
@@ -84,8 +102,7 @@ spmla_i_check_pool(spmla_ctx *ctx, const spmla_i_pool_fields *fields,
 	const spmla_table_config *g = &c->groups[group];
 	const uint32_t of = ctx->plan.group_table[group];
 	const spmla_i_check checks[] = {
-		{fields->layout, cache->layout,
-		 layout ? SPMLA_WANT_EQUAL : SPMLA_WANT_NOTHING, layout},
+		{fields->layout, cache->layout, SPMLA_WANT_EQUAL, layout},
 		{fields->table_group, cache->table_group,
 		 cache->table_group == of ? SPMLA_WANT_NOTHING
 					  : SPMLA_WANT_EQUAL,

@@ -54,6 +54,10 @@ typedef enum spmla_want {
 	SPMLA_WANT_NOT_NULL = 5,
 	SPMLA_WANT_UNIQUE = 6,
 	SPMLA_WANT_FINITE = 7,
+	SPMLA_WANT_ONE_OF = 8, /* got is the number of a set bit of want */
+	/* got is one of up to four values of 16 bits in want, from the lowest
+	 * bits on; 0 is none */
+	SPMLA_WANT_EITHER = 9,
 	SPMLA_WANT_FORCE_32 = 0x7fffffff
 } spmla_want;
 

@@ -133,6 +133,24 @@ put_number(line *l, uint64_t n, uint32_t base)
 	put_text(l, text);
 }
 
+/* "0, 1 or 2": the values of a ONE_OF or EITHER. */
+static void
+put_values(line *l, const spmla_diag *d)
+{
+	const uint32_t bits = d->want_rule == SPMLA_WANT_ONE_OF ? 1 : 16;
+	uint64_t left = d->want;
+	uint32_t i, first = 1;
+
+	for (i = 0; left; i++, left >>= bits) {
+		if (bits == 1 && !(left & 1))
+			continue;
+		if (!first)
+			put_text(l, left >> bits ? ", " : " or ");
+		put_number(l, bits == 1 ? i : left & 0xffff, 10);
+		first = 0;
+	}
+}
+
 static void
 put_want(line *l, const spmla_diag *d)
 {
@@ -159,6 +177,13 @@ put_want(line *l, const spmla_diag *d)
 		put_text(l, ": got ");
 		put_number(l, d->got, 10);
 		put_text(l, " again, want it once");
+		return;
+	case SPMLA_WANT_ONE_OF:
+	case SPMLA_WANT_EITHER:
+		put_text(l, ": got ");
+		put_number(l, d->got, 10);
+		put_text(l, ", want ");
+		put_values(l, d);
 		return;
 	default:
 		if (d->want_rule >= SPMLA_I_COUNT(words))

@@ -280,9 +280,9 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 	s = spmla_i_check_shape(ctx, shape, &live, &prefill);
 	if (s == SPMLA_OK &&
 	    (source < SPMLA_FROM_RING || source > SPMLA_ADVANCE))
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "source",
-				 (uint64_t)source, SPMLA_WANT_AT_MOST,
-				 SPMLA_ADVANCE);
+		s = spmla_i_fail(
+			&ctx->diag, SPMLA_E_RANGE, "source", (uint64_t)source,
+			SPMLA_I_FROM_TO(SPMLA_FROM_RING, SPMLA_ADVANCE));
 	if (s == SPMLA_OK)
 		s = spmla_i_tables_bound(ctx);
 	if (s == SPMLA_OK) {

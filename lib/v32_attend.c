@@ -61,7 +61,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_map_topk(ctx, &topk, shape, 0, stream);
 	if (s != SPMLA_OK)
-		return s;
+		return spmla_i_v32_end(ctx, s);
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.tokens = shape->tokens;
@@ -87,6 +87,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	 * into whichever buffer. */
 	if (layer->index_q || topk.planned)
 		a.parts = spmla_i_layer_parts(ctx, shape->tokens);
-	return spmla_i_layer_attend(ctx, &a, SPMLA_BUF_TILE_SCHEDULER_METADATA,
-				    SPMLA_BUF_NUM_SPLITS, stream);
+	s = spmla_i_layer_attend(ctx, &a, SPMLA_BUF_TILE_SCHEDULER_METADATA,
+				 SPMLA_BUF_NUM_SPLITS, stream);
+	return spmla_i_v32_end(ctx, s);
 }

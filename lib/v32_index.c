@@ -82,7 +82,7 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	if (s == SPMLA_OK)
 		s = score(ctx, layer, shape, stream);
 	if (s != SPMLA_OK)
-		return s;
+		return spmla_i_v32_end(ctx, s);
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.rows = shape->tokens;
@@ -94,5 +94,5 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.indices = topk.indices;
 	a.indices_stride_elems = topk.stride_elems;
 	a.lens = topk.lens;
-	return spmla_topk(ctx, &a, stream);
+	return spmla_i_v32_end(ctx, spmla_topk(ctx, &a, stream));
 }

@@ -59,5 +59,5 @@ spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	s = spmla_kv_insert(ctx, &a, stream);
 	if (s == SPMLA_OK && layer->index_k)
 		s = insert_index_k(ctx, layer, shape, stream);
-	return s;
+	return spmla_i_v32_end(ctx, s);
 }

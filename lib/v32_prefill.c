@@ -214,5 +214,5 @@ spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		s = spmla_i_v32_map_topk(ctx, &topk, shape, 1, stream);
 	if (s == SPMLA_OK)
 		s = attend_gathered(ctx, layer, topk.lens, shape, stream);
-	return s;
+	return spmla_i_v32_end(ctx, s);
 }

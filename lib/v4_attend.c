@@ -115,13 +115,13 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
 	if (layer->ratio != 1)
 		s = add_compressed(ctx, layer, shape, &a, stream);
-	return s == SPMLA_OK
-		       ? spmla_i_layer_attend(
-				 ctx, &a,
-				 four ? SPMLA_BUF_TILE_SCHEDULER_METADATA
-				      : SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A,
-				 four ? SPMLA_BUF_NUM_SPLITS
-				      : SPMLA_BUF_NUM_SPLITS_C128A,
-				 stream)
-		       : s;
+	if (s == SPMLA_OK)
+		s = spmla_i_layer_attend(
+			ctx, &a,
+			four ? SPMLA_BUF_TILE_SCHEDULER_METADATA
+			     : SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A,
+			four ? SPMLA_BUF_NUM_SPLITS
+			     : SPMLA_BUF_NUM_SPLITS_C128A,
+			stream);
+	return spmla_i_v4_end(ctx, s);
 }

@@ -93,13 +93,45 @@ keep_rows(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
 	return spmla_compress_state_save(ctx, &a, stream);
 }
 
+/* The fields of the layer by the name of the operations that refuse them: of
+ * the keys, then of the index keys. */
+#define AS(field, layer) "kv_compress." #field, "v4_layer." #layer
+
+static const spmla_i_name names[2][16] = {
+	{{AS(norm_eps, norm_eps)},
+	 {AS(cos_sin, cos_sin)},
+	 {AS(norm_weight, norm_weight)},
+	 {AS(kv, compress_kv)},
+	 {AS(score, compress_score)},
+	 {AS(kv_stride_elems, compress_kv_stride_elems)},
+	 {AS(score_stride_elems, compress_score_stride_elems)},
+	 {AS(ape, ape)},
+	 SPMLA_I_NAME_CACHE("kv_compress.state", "v4_layer.state"),
+	 SPMLA_I_NAME_CACHE("kv_compress.cache", "v4_layer.compressed")},
+	{{AS(norm_eps, norm_eps)},
+	 {AS(cos_sin, cos_sin)},
+	 {AS(norm_weight, index_norm_weight)},
+	 {AS(kv, index_kv)},
+	 {AS(score, index_score)},
+	 {AS(kv_stride_elems, index_kv_stride_elems)},
+	 {AS(score_stride_elems, index_score_stride_elems)},
+	 {AS(ape, index_ape)},
+	 SPMLA_I_NAME_CACHE("kv_compress.state", "v4_layer.index_state"),
+	 SPMLA_I_NAME_CACHE("kv_compress.cache", "v4_layer.index")},
+};
+
 static spmla_status
 run_chain(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
 	  const spmla_shape *shape, spmla_stream stream)
 {
-	const spmla_status s = make_keys(ctx, l, c, shape, stream);
+	const uint32_t index = c->group == SPMLA_GROUP_INDEX;
+	spmla_status s = make_keys(ctx, l, c, shape, stream);
 
-	return s == SPMLA_OK ? keep_rows(ctx, l, c, shape, stream) : s;
+	/* keep_rows takes no field that make_keys has not checked. */
+	if (s != SPMLA_OK)
+		return spmla_i_layer_end(ctx, s, names[index],
+					 SPMLA_I_COUNT(names[index]));
+	return keep_rows(ctx, l, c, shape, stream);
 }
 
 static chain

@@ -39,7 +39,7 @@ spmla_i_v4_prep_q(spmla_ctx *ctx, const spmla_v4_layer *l,
 			     ? SPMLA_INDEX_Q_MXFP4
 			     : SPMLA_INDEX_Q_FP8;
 	a.q_scales = ctx->buf[SPMLA_BUF_INDEX_Q_SCALES];
-	return spmla_indexer_q_prep(ctx, &a, stream);
+	return spmla_i_v4_end(ctx, spmla_indexer_q_prep(ctx, &a, stream));
 }
 
 /* Tokens whose index logits are made and used up together: all tokens of a
@@ -143,7 +143,7 @@ spmla_i_v4_select(spmla_ctx *ctx, const spmla_v4_layer *l,
 		if (s == SPMLA_OK)
 			s = choose(ctx, &topk, &p, stream);
 	}
-	return s;
+	return spmla_i_v4_end(ctx, s);
 }
 
 spmla_status

@@ -127,5 +127,5 @@ spmla_v4_output(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		if (s == SPMLA_OK)
 			s = project(ctx, layer, &p, stream);
 	}
-	return s;
+	return spmla_i_v4_end(ctx, s);
 }

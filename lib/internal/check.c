@@ -55,6 +55,13 @@ spmla_i_keeps(uint64_t got, spmla_want rule, uint64_t want)
 		return got % want == 0;
 	case SPMLA_WANT_NOT_NULL:
 		return got != 0;
+	case SPMLA_WANT_ONE_OF:
+		return got < 64 && (want >> got & 1u);
+	case SPMLA_WANT_EITHER:
+		for (; want; want >>= 16)
+			if (got == (want & 0xffff))
+				return 1;
+		return 0;
 	default:
 		return 1;
 	}
@@ -100,12 +107,12 @@ spmla_i_check_positive(spmla_diag *diag, const char *field, float x)
 }
 
 spmla_status
-spmla_i_check_cache_as(spmla_diag *diag, const spmla_i_cache_fields *fields,
-		       const spmla_cache *cache, uint32_t layouts)
+spmla_i_check_cache(spmla_diag *diag, const spmla_i_cache_fields *fields,
+		    const spmla_cache *cache, uint32_t layouts)
 {
 	const uint64_t base = SPMLA_I_PTR(cache->base);
-	uint32_t lowest = 0;
 	const spmla_i_check checks[] = {
+		{fields->layout, cache->layout, SPMLA_WANT_ONE_OF, layouts},
 		{fields->entries_per_page, cache->entries_per_page,
 		 SPMLA_WANT_AT_LEAST, 1},
 		{fields->pages, cache->pages, SPMLA_WANT_AT_LEAST, 1},
@@ -128,23 +135,7 @@ spmla_i_check_cache_as(spmla_diag *diag, const spmla_i_cache_fields *fields,
 		return spmla_i_fail(diag, SPMLA_E_STRUCT_SIZE,
 				    fields->struct_bytes, cache->struct_bytes,
 				    SPMLA_WANT_EQUAL, sizeof *cache);
-	if (cache->layout >= 32 || !(layouts >> cache->layout & 1u)) {
-		while (!(layouts >> lowest & 1u))
-			lowest++;
-		return spmla_i_fail(diag, SPMLA_E_RANGE, fields->layout,
-				    cache->layout, SPMLA_WANT_EQUAL, lowest);
-	}
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
-}
-
-spmla_status
-spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
-		    uint32_t layouts)
-{
-	static const spmla_i_cache_fields fields =
-		SPMLA_I_CACHE_FIELDS("cache");
-
-	return spmla_i_check_cache_as(diag, &fields, cache, layouts);
 }
 
 spmla_status

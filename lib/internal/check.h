@@ -18,6 +18,14 @@ typedef struct spmla_i_check {
 /* A pointer as the `got` of SPMLA_WANT_NOT_NULL. */
 #define SPMLA_I_PTR(p) ((uint64_t)(uintptr_t)(p))
 
+/* Rule and want of an enum, all of whose values from one to another are
+ * allowed; and of a number with two or, c not 0, three values. */
+#define SPMLA_I_FROM_TO(first, last) \
+	SPMLA_WANT_ONE_OF, (UINT64_C(2) << (last)) - (UINT64_C(1) << (first))
+#define SPMLA_I_EITHER(a, b, c) \
+	SPMLA_WANT_EITHER,      \
+		(uint64_t)(a) | (uint64_t)(b) << 16 | (uint64_t)(c) << 32
+
 /* A stride as `got`: negative ones count as 0. */
 static inline uint64_t
 spmla_i_stride(int64_t stride)
@@ -74,13 +82,9 @@ typedef struct spmla_i_cache_fields {
 
 /* Checks a cache of an operation. `layouts` has bit L set for each allowed
  * layout L. */
-spmla_status spmla_i_check_cache_as(spmla_diag *diag,
-				    const spmla_i_cache_fields *fields,
-				    const spmla_cache *cache, uint32_t layouts);
-
-/* The same for an operation's only cache, named "cache". */
-spmla_status spmla_i_check_cache(spmla_diag *diag, const spmla_cache *cache,
-				 uint32_t layouts);
+spmla_status spmla_i_check_cache(spmla_diag *diag,
+				 const spmla_i_cache_fields *fields,
+				 const spmla_cache *cache, uint32_t layouts);
 
 #define SPMLA_I_COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 

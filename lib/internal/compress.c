@@ -39,18 +39,20 @@ spmla_status
 spmla_i_check_state(spmla_diag *diag, const spmla_i_state_fields *fields,
 		    const spmla_i_state_check *c)
 {
-	const spmla_i_check form = {fields->form, c->form, SPMLA_WANT_AT_MOST,
-				    SPMLA_STATE_RING};
+	const spmla_i_check form = {
+		fields->form, c->form,
+		SPMLA_I_FROM_TO(SPMLA_STATE_PAGED, SPMLA_STATE_RING)};
 	spmla_status s;
 
 	if (!spmla_i_state_layouts(c->ratio))
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, fields->ratio,
-				    c->ratio, SPMLA_WANT_EQUAL,
-				    SPMLA_COMPRESS_OVERLAP);
+				    c->ratio,
+				    SPMLA_I_EITHER(SPMLA_COMPRESS_OVERLAP,
+						   SPMLA_COMPRESS_MOST, 0));
 	s = spmla_i_check_all(diag, &form, 1);
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache_as(diag, &fields->state, c->state,
-					   spmla_i_state_layouts(c->ratio));
+		s = spmla_i_check_cache(diag, &fields->state, c->state,
+					spmla_i_state_layouts(c->ratio));
 	if (s == SPMLA_OK && (c->has_table || c->form == SPMLA_STATE_RING))
 		s = check_table(diag, fields, c);
 	if (s == SPMLA_OK && c->form == SPMLA_STATE_RING)

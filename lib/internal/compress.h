@@ -57,11 +57,11 @@ typedef struct spmla_i_state_fields {
 	spmla_i_cache_fields state;
 } spmla_i_state_fields;
 
-#define SPMLA_I_STATE_FIELDS(op)                                         \
-	{                                                                \
-		op ".ratio", op ".form", op ".rows", op ".columns",      \
-			op ".table_stride_elems", op ".token_row",       \
-			op ".block_table", SPMLA_I_CACHE_FIELDS("state") \
+#define SPMLA_I_STATE_FIELDS(op)                                             \
+	{                                                                    \
+		op ".ratio", op ".form", op ".rows", op ".columns",          \
+			op ".table_stride_elems", op ".token_row",           \
+			op ".block_table", SPMLA_I_CACHE_FIELDS(op ".state") \
 	}
 
 spmla_status spmla_i_check_state(spmla_diag *diag,

@@ -21,6 +21,26 @@ spmla_status spmla_i_layer_begin(spmla_ctx *ctx, const void *layer,
  * index logits lie elsewhere. */
 spmla_status spmla_i_layer_decode(spmla_ctx *ctx);
 
+/* A field of an operation, as a diag names it, and the field of the layer that
+ * it came from. */
+typedef struct spmla_i_name {
+	const char *op;
+	const char *layer;
+} spmla_i_name;
+
+#define SPMLA_I_NAME_CACHE(op, layer)                                  \
+	{op ".struct_bytes", layer ".struct_bytes"},                   \
+		{op ".layout", layer ".layout"},                       \
+		{op ".page_stride_bytes", layer ".page_stride_bytes"}, \
+	{                                                              \
+		op ".base", layer ".base"                              \
+	}
+
+/* Ends a call of a layer with its status: if an operation refused a field, the
+ * diag names the layer's. */
+spmla_status spmla_i_layer_end(spmla_ctx *ctx, spmla_status s,
+			       const spmla_i_name *names, uint32_t count);
+
 /* The names of the fields of a layer's cache. */
 typedef struct spmla_i_pool_fields {
 	const char *layout;
@@ -36,8 +56,8 @@ typedef struct spmla_i_pool_fields {
 	}
 
 /* Checks that a cache matches the table of its group: slots are page *
- * entries_per_page + offset. layout 0: the operation checks it. The cache may
- * name its group, or the group whose table that uses. */
+ * entries_per_page + offset. The cache may name its group, or the group whose
+ * table that uses. */
 spmla_status spmla_i_check_pool(spmla_ctx *ctx,
 				const spmla_i_pool_fields *fields,
 				const spmla_cache *cache, uint32_t group,

@@ -12,6 +12,9 @@
 spmla_status spmla_i_v32_begin(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			       const spmla_shape *shape, spmla_stream stream);
 
+/* Every call ends with this: errors name the layer's fields. */
+spmla_status spmla_i_v32_end(spmla_ctx *ctx, spmla_status s);
+
 /* Every call of decode adds this: after the prologue of a prefill the rows of
  * index logits lie elsewhere. */
 spmla_status spmla_i_v32_begin_decode(spmla_ctx *ctx,

@@ -9,6 +9,9 @@
 #include "spmla/internal/layer.h"
 #include "spmla/v4.h"
 
+/* Every call but compress ends with this: errors name the layer's fields. */
+spmla_status spmla_i_v4_end(spmla_ctx *ctx, spmla_status s);
+
 /* Every call starts with this. It also checks the ratio. */
 spmla_status spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);

@@ -8,6 +8,8 @@ spmla_status
 spmla_indexer_k_gather(spmla_ctx *ctx, const spmla_indexer_k_gather_args *a,
 		       spmla_stream stream)
 {
+	static const spmla_i_cache_fields cache =
+		SPMLA_I_CACHE_FIELDS("indexer_k_gather.cache");
 	spmla_status s =
 		spmla_i_op_begin(ctx, a, sizeof *a, "indexer_k_gather");
 
@@ -34,7 +36,7 @@ spmla_indexer_k_gather(spmla_ctx *ctx, const spmla_indexer_k_gather_args *a,
 
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(&ctx->diag, &a->cache,
+		s = spmla_i_check_cache(&ctx->diag, &cache, &a->cache,
 					1u << SPMLA_LAYOUT_INDEX_FP8);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_indexer_k_gather, a, sizeof *a,
 			      stream);

@@ -8,15 +8,15 @@
 static spmla_status
 check_args(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 {
+	static const spmla_i_cache_fields cache =
+		SPMLA_I_CACHE_FIELDS("indexer_k_insert.cache");
 	const spmla_i_check checks[] = {
-		{"indexer_k_insert.dtype", a->dtype, SPMLA_WANT_AT_MOST,
-		 SPMLA_DTYPE_FP16},
+		{"indexer_k_insert.dtype", a->dtype,
+		 SPMLA_I_FROM_TO(SPMLA_DTYPE_BF16, SPMLA_DTYPE_FP16)},
 		{"indexer_k_insert.scale_mode", a->scale_mode,
-		 SPMLA_WANT_AT_LEAST, SPMLA_SCALE_POW2},
-		{"indexer_k_insert.scale_mode", a->scale_mode,
-		 SPMLA_WANT_AT_MOST, SPMLA_SCALE_RAW},
+		 SPMLA_I_FROM_TO(SPMLA_SCALE_POW2, SPMLA_SCALE_RAW)},
 		{"indexer_k_insert.rope_style", a->rope_style,
-		 SPMLA_WANT_AT_MOST, SPMLA_ROPE_INTERLEAVED},
+		 SPMLA_I_FROM_TO(SPMLA_ROPE_NONE, SPMLA_ROPE_INTERLEAVED)},
 		{"indexer_k_insert.k", SPMLA_I_PTR(a->k), SPMLA_WANT_NOT_NULL,
 		 0},
 		{"indexer_k_insert.k_stride_elems",
@@ -28,7 +28,7 @@ check_args(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(diag, &a->cache,
+		s = spmla_i_check_cache(diag, &cache, &a->cache,
 					1u << SPMLA_LAYOUT_INDEX_FP8);
 	return s;
 }

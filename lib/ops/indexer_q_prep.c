@@ -13,12 +13,13 @@ check_numbers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 		{"indexer_q_prep.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
 		{"indexer_q_prep.heads", a->heads, SPMLA_WANT_AT_MOST,
 		 MAX_HEADS},
-		{"indexer_q_prep.rope_style", a->rope_style, SPMLA_WANT_AT_MOST,
-		 SPMLA_ROPE_INTERLEAVED},
+		{"indexer_q_prep.rope_style", a->rope_style,
+		 SPMLA_I_FROM_TO(SPMLA_ROPE_NONE, SPMLA_ROPE_INTERLEAVED)},
 		{"indexer_q_prep.scale_floor", a->scale_floor,
-		 SPMLA_WANT_AT_MOST, SPMLA_Q_SCALE_V4},
+		 SPMLA_I_FROM_TO(SPMLA_Q_SCALE_FUSED, SPMLA_Q_SCALE_V4)},
 		{"indexer_q_prep.weights_dtype", a->weights_dtype,
-		 SPMLA_WANT_AT_MOST, SPMLA_DTYPE_F32},
+		 SPMLA_WANT_ONE_OF,
+		 1u << SPMLA_DTYPE_BF16 | 1u << SPMLA_DTYPE_F32},
 		{"indexer_q_prep.q_token_stride_elems",
 		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,
 		 SPMLA_INDEX_DIM},
@@ -28,17 +29,12 @@ check_numbers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 		{"indexer_q_prep.weights_stride_elems",
 		 spmla_i_stride(a->weights_stride_elems), SPMLA_WANT_AT_LEAST,
 		 a->heads},
-		{"indexer_q_prep.rope_part", a->rope_part, SPMLA_WANT_AT_MOST,
-		 SPMLA_ROPE_LAST},
-		{"indexer_q_prep.q_format", a->q_format, SPMLA_WANT_AT_MOST,
-		 SPMLA_INDEX_Q_MXFP4},
+		{"indexer_q_prep.rope_part", a->rope_part,
+		 SPMLA_I_FROM_TO(SPMLA_ROPE_FIRST, SPMLA_ROPE_LAST)},
+		{"indexer_q_prep.q_format", a->q_format,
+		 SPMLA_I_FROM_TO(SPMLA_INDEX_Q_FP8, SPMLA_INDEX_Q_MXFP4)},
 	};
 
-	/* The one value between the two allowed ones. */
-	if (a->weights_dtype == SPMLA_DTYPE_FP16)
-		return spmla_i_fail(
-			diag, SPMLA_E_RANGE, "indexer_q_prep.weights_dtype",
-			a->weights_dtype, SPMLA_WANT_EQUAL, SPMLA_DTYPE_BF16);
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 

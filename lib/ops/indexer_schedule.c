@@ -10,10 +10,9 @@ static spmla_status
 check_numbers(spmla_diag *diag, const spmla_indexer_schedule_args *a)
 {
 	const spmla_i_check checks[] = {
-		{"indexer_schedule.rule", a->rule, SPMLA_WANT_AT_LEAST,
-		 SPMLA_INDEXER_SCHEDULE_SM90},
-		{"indexer_schedule.rule", a->rule, SPMLA_WANT_AT_MOST,
-		 SPMLA_INDEXER_SCHEDULE_SM100_VARLEN},
+		{"indexer_schedule.rule", a->rule,
+		 SPMLA_I_FROM_TO(SPMLA_INDEXER_SCHEDULE_SM90,
+				 SPMLA_INDEXER_SCHEDULE_SM100_VARLEN)},
 		{"indexer_schedule.num_sms", a->num_sms, SPMLA_WANT_AT_LEAST,
 		 1},
 		{"indexer_schedule.num_sms", a->num_sms, SPMLA_WANT_AT_MOST,

@@ -14,6 +14,8 @@
 static spmla_status
 check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
 {
+	static const spmla_i_cache_fields cache =
+		SPMLA_I_CACHE_FIELDS("kv_compress.cache");
 	const spmla_i_check checks[] = {
 		{"kv_compress.positions", SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
@@ -43,7 +45,7 @@ check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
 					   a->norm_eps);
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(
-			diag, &a->cache,
+			diag, &cache, &a->cache,
 			a->state.layout == SPMLA_LAYOUT_STATE_256 ? INDEX_KEYS
 								  : KEYS);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)

@@ -34,6 +34,8 @@ check_requests(spmla_diag *diag, const spmla_kv_gather_args *a)
 static spmla_status
 check_rows(spmla_diag *diag, const spmla_kv_gather_args *a)
 {
+	static const spmla_i_cache_fields cache =
+		SPMLA_I_CACHE_FIELDS("kv_gather.cache");
 	/* An unknown layout is refused below. */
 	const uint32_t v4 =
 		a->cache.layout < 32 && (V4_LAYOUTS >> a->cache.layout & 1u);
@@ -46,7 +48,7 @@ check_rows(spmla_diag *diag, const spmla_kv_gather_args *a)
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
+		s = spmla_i_check_cache(diag, &cache, &a->cache, LAYOUTS);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
 		s = spmla_i_check_positive(diag, "kv_gather.kv_scale",
 					   a->kv_scale);

@@ -23,10 +23,8 @@ check_v32(spmla_diag *diag, const spmla_kv_insert_args *a)
 		 SPMLA_MLA_ROPE},
 	};
 	const spmla_i_check scale_mode[] = {
-		{"kv_insert.scale_mode", a->scale_mode, SPMLA_WANT_AT_LEAST,
-		 SPMLA_SCALE_POW2},
-		{"kv_insert.scale_mode", a->scale_mode, SPMLA_WANT_AT_MOST,
-		 SPMLA_SCALE_RAW},
+		{"kv_insert.scale_mode", a->scale_mode,
+		 SPMLA_I_FROM_TO(SPMLA_SCALE_POW2, SPMLA_SCALE_RAW)},
 	};
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
@@ -52,9 +50,11 @@ check_v4(spmla_diag *diag, const spmla_kv_insert_args *a)
 static spmla_status
 check_args(spmla_diag *diag, const spmla_kv_insert_args *a)
 {
+	static const spmla_i_cache_fields cache =
+		SPMLA_I_CACHE_FIELDS("kv_insert.cache");
 	const spmla_i_check checks[] = {
-		{"kv_insert.dtype", a->dtype, SPMLA_WANT_AT_MOST,
-		 SPMLA_DTYPE_FP16},
+		{"kv_insert.dtype", a->dtype,
+		 SPMLA_I_FROM_TO(SPMLA_DTYPE_BF16, SPMLA_DTYPE_FP16)},
 		{"kv_insert.kv_c", SPMLA_I_PTR(a->kv_c), SPMLA_WANT_NOT_NULL,
 		 0},
 		{"kv_insert.kv_c_stride_elems",
@@ -66,7 +66,7 @@ check_args(spmla_diag *diag, const spmla_kv_insert_args *a)
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
+		s = spmla_i_check_cache(diag, &cache, &a->cache, LAYOUTS);
 	if (s != SPMLA_OK)
 		return s;
 	return V4_LAYOUTS >> a->cache.layout & 1u ? check_v4(diag, a)

@@ -9,6 +9,8 @@ spmla_status
 spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 		 spmla_stream stream)
 {
+	static const spmla_i_cache_fields cache =
+		SPMLA_I_CACHE_FIELDS("mqa_logits.cache");
 	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "mqa_logits");
 
 	if (s != SPMLA_OK || a->tokens == 0)
@@ -41,7 +43,7 @@ spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(&ctx->diag, &a->cache,
+		s = spmla_i_check_cache(&ctx->diag, &cache, &a->cache,
 					1u << SPMLA_LAYOUT_INDEX_FP8 |
 						1u << SPMLA_LAYOUT_INDEX_MXFP4);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)

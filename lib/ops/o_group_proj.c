@@ -24,7 +24,8 @@ check_shape(spmla_diag *diag, const spmla_o_group_proj_args *a)
 	const spmla_i_check checks[] = {
 		{FIELD(groups), a->groups, AT_LEAST(1)},
 		{FIELD(groups), a->groups, AT_MOST(MOST_GROUPS)},
-		{FIELD(quant), a->quant, AT_MOST(SPMLA_O_FP8_PACKED)},
+		{FIELD(quant), a->quant,
+		 SPMLA_I_FROM_TO(SPMLA_O_BF16, SPMLA_O_FP8_PACKED)},
 		{FIELD(inner), a->inner, AT_LEAST(whole)},
 		{FIELD(inner), a->inner, AT_MOST(MOST_INNER)},
 		{FIELD(inner), a->inner, SPMLA_WANT_MULTIPLE_OF, whole},

@@ -12,8 +12,8 @@ check_product(spmla_diag *diag, const spmla_q_absorb_args *a)
 	const uint64_t dim = a->q_pe ? SPMLA_MLA_DIM : SPMLA_MLA_LATENT;
 	const spmla_i_check checks[] = {
 		{"q_absorb.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
-		{"q_absorb.rope_style", a->rope_style, SPMLA_WANT_AT_MOST,
-		 SPMLA_ROPE_INTERLEAVED},
+		{"q_absorb.rope_style", a->rope_style,
+		 SPMLA_I_FROM_TO(SPMLA_ROPE_NONE, SPMLA_ROPE_INTERLEAVED)},
 		{"q_absorb.q_nope", SPMLA_I_PTR(a->q_nope), SPMLA_WANT_NOT_NULL,
 		 0},
 		{"q_absorb.q_nope_token_stride_elems",

@@ -58,6 +58,8 @@ check_queries(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
 static spmla_status
 check_keys(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
 {
+	static const spmla_i_cache_fields cache =
+		SPMLA_I_CACHE_FIELDS("qnorm_rope_kv_insert.cache");
 	const spmla_i_check checks[] = {
 		{F("kv"), SPMLA_I_PTR(a->kv), SPMLA_WANT_NOT_NULL, 0},
 		{F("kv_stride_elems"), spmla_i_stride(a->kv_stride_elems),
@@ -68,7 +70,7 @@ check_keys(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(diag, &a->cache, LAYOUTS);
+		s = spmla_i_check_cache(diag, &cache, &a->cache, LAYOUTS);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
 		s = spmla_i_check_positive(diag, F("kv_scale"), a->kv_scale);
 	return s;

@@ -26,7 +26,7 @@ static spmla_status
 check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
 {
 	static const spmla_i_cache_fields fields =
-		SPMLA_I_CACHE_FIELDS("extra_cache");
+		SPMLA_I_CACHE_FIELDS("sparse_decode.extra_cache");
 	const spmla_i_check checks[] = {
 		{"sparse_decode.extra_slots", SPMLA_I_PTR(a->extra_slots),
 		 SPMLA_WANT_NOT_NULL, 0},
@@ -44,8 +44,8 @@ check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
 				    SPMLA_WANT_EQUAL, 0);
 	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache_as(diag, &fields, &a->extra_cache,
-					   1u << SPMLA_LAYOUT_V4_FP8);
+		s = spmla_i_check_cache(diag, &fields, &a->extra_cache,
+					1u << SPMLA_LAYOUT_V4_FP8);
 	return s;
 }
 
@@ -83,6 +83,8 @@ spmla_status
 spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		    spmla_stream stream)
 {
+	static const spmla_i_cache_fields cache =
+		SPMLA_I_CACHE_FIELDS("sparse_decode.cache");
 	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "sparse_decode");
 
 	if (s != SPMLA_OK || a->tokens == 0)
@@ -92,8 +94,9 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		{"sparse_decode.heads", a->heads, SPMLA_WANT_AT_MOST,
 		 ctx->plan.config.heads},
 		{"sparse_decode.topk", a->topk, SPMLA_WANT_AT_LEAST, 1},
-		{"sparse_decode.empty_lse", a->empty_lse, SPMLA_WANT_AT_MOST,
-		 SPMLA_EMPTY_LSE_MINUS_INF},
+		{"sparse_decode.empty_lse", a->empty_lse,
+		 SPMLA_I_FROM_TO(SPMLA_EMPTY_LSE_PLUS_INF,
+				 SPMLA_EMPTY_LSE_MINUS_INF)},
 		{"sparse_decode.q", SPMLA_I_PTR(a->q), SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.q_token_stride_elems",
 		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,
@@ -124,7 +127,7 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 	if (s == SPMLA_OK)
 		s = check_lse(&ctx->diag, a);
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(&ctx->diag, &a->cache,
+		s = spmla_i_check_cache(&ctx->diag, &cache, &a->cache,
 					1u << SPMLA_LAYOUT_FP8_DS_MLA |
 						1u << SPMLA_LAYOUT_MLA_BF16 |
 						1u << SPMLA_LAYOUT_V4_FP8);

@@ -9,26 +9,26 @@ static spmla_status
 check_numbers(spmla_ctx *ctx, const spmla_sparse_prefill_args *a)
 {
 	const spmla_i_check checks[] = {
+		{"sparse_prefill.dim", a->dim,
+		 SPMLA_I_EITHER(SPMLA_MLA_DIM, SPMLA_MLA_LATENT, 0)},
 		{"sparse_prefill.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
 		{"sparse_prefill.heads", a->heads, SPMLA_WANT_AT_MOST,
 		 ctx->plan.config.heads},
 		{"sparse_prefill.topk", a->topk, SPMLA_WANT_AT_LEAST, 1},
-		{"sparse_prefill.lse_base", a->lse_base, SPMLA_WANT_AT_MOST,
-		 SPMLA_LSE_BASE2},
-		{"sparse_prefill.empty_lse", a->empty_lse, SPMLA_WANT_AT_MOST,
-		 SPMLA_EMPTY_LSE_MINUS_INF},
+		{"sparse_prefill.lse_base", a->lse_base,
+		 SPMLA_I_FROM_TO(SPMLA_LSE_NATURAL, SPMLA_LSE_BASE2)},
+		{"sparse_prefill.empty_lse", a->empty_lse,
+		 SPMLA_I_FROM_TO(SPMLA_EMPTY_LSE_PLUS_INF,
+				 SPMLA_EMPTY_LSE_MINUS_INF)},
 	};
-	spmla_status s;
+	const spmla_status s =
+		spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 
-	if (a->dim != SPMLA_MLA_DIM && a->dim != SPMLA_MLA_LATENT)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-				    "sparse_prefill.dim", a->dim,
-				    SPMLA_WANT_EQUAL, SPMLA_MLA_DIM);
-	s = spmla_i_check_positive(&ctx->diag, "sparse_prefill.softmax_scale",
-				   a->softmax_scale);
-	return s == SPMLA_OK ? spmla_i_check_all(&ctx->diag, checks,
-						 SPMLA_I_COUNT(checks))
-			     : s;
+	return s == SPMLA_OK
+		       ? spmla_i_check_positive(&ctx->diag,
+						"sparse_prefill.softmax_scale",
+						a->softmax_scale)
+		       : s;
 }
 
 static spmla_status

@@ -70,14 +70,18 @@ cuda_fini(spmla_ctx *ctx)
 
 /* ---- Streams ------------------------------------------------------------ */
 
+/* NULL is the legacy stream, which cannot be captured. */
 static spmla_status
 check_stream(spmla_ctx *ctx, spmla_stream stream)
 {
+	static const char field[] =
+		"stream (of cuStreamCreate, or CU_STREAM_PER_THREAD)";
+
 	if (!stream)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "stream", 0,
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, field, 0,
 				    SPMLA_WANT_NOT_NULL, 0);
 	if (SPMLA_I_PTR(stream) == SPMLA_CU_STREAM_LEGACY)
-		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, "stream",
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE, field,
 				    SPMLA_CU_STREAM_LEGACY, SPMLA_WANT_AT_LEAST,
 				    SPMLA_CU_STREAM_LEGACY + 1);
 	return SPMLA_OK;

@@ -109,8 +109,10 @@ END_TEST
 START_TEST(the_legacy_stream_is_refused_everywhere)
 {
 	spmla_stream legacy = (spmla_stream)(uintptr_t)1;
-	const char *null = "SPMLA_E_RANGE: stream: got NULL, want a pointer";
-	const char *one = "SPMLA_E_RANGE: stream: got 1, want at least 2";
+	const char *null = "SPMLA_E_RANGE: stream (of cuStreamCreate, or "
+			   "CU_STREAM_PER_THREAD): got NULL, want a pointer";
+	const char *one = "SPMLA_E_RANGE: stream (of cuStreamCreate, or "
+			  "CU_STREAM_PER_THREAD): got 1, want at least 2";
 	spmla_graph graph;
 
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),

@@ -44,6 +44,8 @@ static const pin_value statuses[] = {
 	V(SPMLA_WANT_NOT_NULL, 5),
 	V(SPMLA_WANT_UNIQUE, 6),
 	V(SPMLA_WANT_FINITE, 7),
+	V(SPMLA_WANT_ONE_OF, 8),
+	V(SPMLA_WANT_EITHER, 9),
 	V(SPMLA_WANT_FORCE_32, 0x7fffffff),
 };
 

@@ -48,11 +48,23 @@ START_TEST(every_rule_is_told_in_words)
 		  0},
 		 "SPMLA_E_RANGE: eps: got bits 0x7fc00000, want a finite value "
 		 "above 0"},
+		/* Bits 0, 2 and 63; then 16 bits a value. */
+		{{40, SPMLA_E_RANGE, SPMLA_WANT_ONE_OF, X, "e", 1,
+		  UINT64_C(0x8000000000000005)},
+		 "SPMLA_E_RANGE: e: got 1, want 0, 2 or 63"},
+		{{40, SPMLA_E_RANGE, SPMLA_WANT_ONE_OF, 2, "e", 9, 2},
+		 "SPMLA_E_RANGE: e[2]: got 9, want 1"},
+		{{40, SPMLA_E_RANGE, SPMLA_WANT_EITHER, X, "dim", 64,
+		  UINT64_C(0x02000240)},
+		 "SPMLA_E_RANGE: dim: got 64, want 576 or 512"},
+		{{40, SPMLA_E_RANGE, SPMLA_WANT_EITHER, X, "dim", 64,
+		  UINT64_C(0xffff000300020001)},
+		 "SPMLA_E_RANGE: dim: got 64, want 1, 2, 3 or 65535"},
 		/* An index is never taken for "none". */
 		{{40, SPMLA_E_RANGE, SPMLA_WANT_EQUAL, X - 1, "a", 1, 2},
 		 "SPMLA_E_RANGE: a[4294967294]: got 1, want 2"},
 		/* A rule of a later version is left out. */
-		{{40, SPMLA_E_RANGE, 8, X, "a", 1, 2}, "SPMLA_E_RANGE: a"},
+		{{40, SPMLA_E_RANGE, 10, X, "a", 1, 2}, "SPMLA_E_RANGE: a"},
 		{{40, SPMLA_E_RANGE, UINT32_MAX, X, "a", 1, 2},
 		 "SPMLA_E_RANGE: a"},
 		/* Without a field there is nothing to tell. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the calls of a V3.2 layer refuse, with which words. A call that checks
- * a field itself names the layer's; the others are named by their operation.
+ * What the calls of a V3.2 layer refuse, with which words: they name the layer's
+ * field, also where an operation checks it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -161,18 +161,20 @@ START_TEST(insert_names_what_is_wrong)
 		 R "v32_layer.kv.entries_per_page: got 32, want 16"},
 		{FIELD(kv.pages), 63,
 		 R "v32_layer.kv.pages: got 63, want at least 64"},
-		{FIELD(kv.base), 0, NUL("cache.base")},
+		{FIELD(kv.base), 0, NUL("v32_layer.kv.base")},
 		{FIELD(kv.page_stride_bytes), 10480,
-		 R "cache.page_stride_bytes: got 10480, want at least 10496"},
-		{FIELD(kv_c), 0, NUL("kv_insert.kv_c")},
-		{FIELD(k_pe), 0, NUL("kv_insert.k_pe")},
+		 R "v32_layer.kv.page_stride_bytes: got 10480, want at least "
+		   "10496"},
+		{FIELD(kv_c), 0, NUL("v32_layer.kv_c")},
+		{FIELD(k_pe), 0, NUL("v32_layer.k_pe")},
 		{FIELD(kv_c_stride_elems), 511,
-		 R "kv_insert.kv_c_stride_elems: got 511, want at least 512"},
+		 R "v32_layer.kv_c_stride_elems: got 511, want at least 512"},
 		{FIELD(k_pe_stride_elems), 63,
-		 R "kv_insert.k_pe_stride_elems: got 63, want at least 64"},
+		 R "v32_layer.k_pe_stride_elems: got 63, want at least 64"},
 		{FIELD(k_pe_stride_elems), (uint64_t)-64,
-		 R "kv_insert.k_pe_stride_elems: got 0, want at least 64"},
-		{FIELD(index.layout), 1, R "cache.layout: got 1, want 3"},
+		 R "v32_layer.k_pe_stride_elems: got 0, want at least 64"},
+		{FIELD(index.layout), 1,
+		 R "v32_layer.index.layout: got 1, want 3"},
 		{FIELD(index.table_group), 7,
 		 R "v32_layer.index.table_group: got 7, want 0"},
 		{FIELD(index.entries_per_page), 15,
@@ -180,16 +182,16 @@ START_TEST(insert_names_what_is_wrong)
 		{FIELD(index.pages), 0,
 		 R "v32_layer.index.pages: got 0, want at least 64"},
 		{FIELD(index_k_stride_elems), 127,
-		 R "indexer_k_insert.k_stride_elems: got 127, "
+		 R "v32_layer.index_k_stride_elems: got 127, "
 		   "want at least 128"},
 		{FIELD(rope_style), 3,
-		 R "indexer_k_insert.rope_style: got 3, want at most 2"},
-		{FIELD(cos_sin), 0, NUL("indexer_k_insert.cos_sin")},
+		 R "v32_layer.rope_style: got 3, want 0, 1 or 2"},
+		{FIELD(cos_sin), 0, NUL("v32_layer.cos_sin")},
 		{FIELD(cos_sin_rows), 0,
-		 R "indexer_k_insert.cos_sin_rows: got 0, want at least 1"},
-		{FIELD(index_norm_bias), 0, NUL("indexer_k_insert.norm_bias")},
+		 R "v32_layer.cos_sin_rows: got 0, want at least 1"},
+		{FIELD(index_norm_bias), 0, NUL("v32_layer.index_norm_bias")},
 		{FIELD(norm_eps), 0,
-		 R "indexer_k_insert.norm_eps: got bits 0x0, "
+		 R "v32_layer.norm_eps: got bits 0x0, "
 		   "want a finite value above 0"},
 		/* Without an indexer of its own, and already normed. */
 		{FIELD(index_k), 0, NULL},
@@ -206,33 +208,34 @@ START_TEST(index_names_what_is_wrong)
 {
 	static int32_t some[16 * 8];
 	const field_case cases[] = {
-		{FIELD(index_q), 0, NUL("indexer_q_prep.q")},
+		{FIELD(index_q), 0, NUL("v32_layer.index_q")},
 		{FIELD(index_q_token_stride_elems), 127,
-		 R "indexer_q_prep.q_token_stride_elems: got 127, "
+		 R "v32_layer.index_q_token_stride_elems: got 127, "
 		   "want at least 128"},
 		{FIELD(index_q_head_stride_elems), 127,
-		 R "indexer_q_prep.q_head_stride_elems: got 127, "
+		 R "v32_layer.index_q_head_stride_elems: got 127, "
 		   "want at least 128"},
-		{FIELD(index_weights), 0, NUL("indexer_q_prep.weights")},
+		{FIELD(index_weights), 0, NUL("v32_layer.index_weights")},
 		{FIELD(index_weights_stride_elems), 3,
-		 R "indexer_q_prep.weights_stride_elems: got 3, "
+		 R "v32_layer.index_weights_stride_elems: got 3, "
 		   "want at least 4"},
 		{FIELD(index_weights_dtype), SPMLA_DTYPE_FP16,
-		 R "indexer_q_prep.weights_dtype: got 1, want 0"},
+		 R "v32_layer.index_weights_dtype: got 1, want 0 or 2"},
 		{FIELD(index_weights_dtype), 3,
-		 R "indexer_q_prep.weights_dtype: got 3, want at most 2"},
+		 R "v32_layer.index_weights_dtype: got 3, want 0 or 2"},
 		{FIELD(index_q_scale_floor), 3,
-		 R "indexer_q_prep.scale_floor: got 3, want at most 2"},
+		 R "v32_layer.index_q_scale_floor: got 3, want 0, 1 or 2"},
 		{FIELD(rope_style), 3,
-		 R "indexer_q_prep.rope_style: got 3, want at most 2"},
-		{FIELD(cos_sin), 0, NUL("indexer_q_prep.cos_sin")},
+		 R "v32_layer.rope_style: got 3, want 0, 1 or 2"},
+		{FIELD(cos_sin), 0, NUL("v32_layer.cos_sin")},
 		{FIELD(index.table_group), 1,
 		 R "v32_layer.index.table_group: got 1, want 0"},
 		{FIELD(index.entries_per_page), 64,
 		 R "v32_layer.index.entries_per_page: got 64, want 16"},
 		{FIELD(index.pages), 63,
 		 R "v32_layer.index.pages: got 63, want at least 64"},
-		{FIELD(index.layout), 2, R "cache.layout: got 2, want 3"},
+		{FIELD(index.layout), 2,
+		 R "v32_layer.index.layout: got 2, want 3"},
 		{FIELD(topk_indices), (uintptr_t)some,
 		 NUL("v32_layer.topk_lens")},
 		{FIELD(topk_lens), (uintptr_t)some,
@@ -251,7 +254,7 @@ START_TEST(index_names_what_is_wrong)
 	layer.topk_lens = some;
 	layer.topk_stride_elems = 7;
 	expect(spmla_v32_index, &layer, &shape,
-	       R "topk.indices_stride_elems: got 7, want at least 8");
+	       R "v32_layer.topk_stride_elems: got 7, want at least 8");
 	/* The planned buffers have their rows, by name too. */
 	layer.topk_indices = spmla_view(f.ctx, SPMLA_BUF_TOPK_INDICES, NULL);
 	layer.topk_lens = spmla_view(f.ctx, SPMLA_BUF_TOPK_LENS, NULL);
@@ -267,28 +270,28 @@ START_TEST(attend_names_what_is_wrong)
 {
 	static int32_t some[16 * 8];
 	const field_case cases[] = {
-		{FIELD(q), 0, NUL("sparse_decode.q")},
+		{FIELD(q), 0, NUL("v32_layer.q")},
 		{FIELD(q_token_stride_elems), 575,
-		 R "sparse_decode.q_token_stride_elems: got 575, "
+		 R "v32_layer.q_token_stride_elems: got 575, "
 		   "want at least 576"},
 		{FIELD(q_head_stride_elems), 575,
-		 R "sparse_decode.q_head_stride_elems: got 575, "
+		 R "v32_layer.q_head_stride_elems: got 575, "
 		   "want at least 576"},
-		{FIELD(out), 0, NUL("sparse_decode.out")},
+		{FIELD(out), 0, NUL("v32_layer.out")},
 		{FIELD(out_token_stride_elems), 511,
-		 R "sparse_decode.out_token_stride_elems: got 511, "
+		 R "v32_layer.out_token_stride_elems: got 511, "
 		   "want at least 512"},
 		{FIELD(out_head_stride_elems), 511,
-		 R "sparse_decode.out_head_stride_elems: got 511, "
+		 R "v32_layer.out_head_stride_elems: got 511, "
 		   "want at least 512"},
 		{FIELD(lse_token_stride_elems), 0,
-		 R "sparse_decode.lse_token_stride_elems: got 0, "
+		 R "v32_layer.lse_token_stride_elems: got 0, "
 		   "want at least 1"},
 		{FIELD(lse_head_stride_elems), 0,
-		 R "sparse_decode.lse_head_stride_elems: got 0, "
+		 R "v32_layer.lse_head_stride_elems: got 0, "
 		   "want at least 1"},
 		{FIELD(empty_lse), 2,
-		 R "sparse_decode.empty_lse: got 2, want at most 1"},
+		 R "v32_layer.empty_lse: got 2, want 0 or 1"},
 		{FIELD(kv.layout), 2, R "v32_layer.kv.layout: got 2, want 1"},
 		{FIELD(kv.table_group), 1,
 		 R "v32_layer.kv.table_group: got 1, want 0"},
@@ -297,7 +300,8 @@ START_TEST(attend_names_what_is_wrong)
 		{FIELD(kv.pages), 1,
 		 R "v32_layer.kv.pages: got 1, want at least 64"},
 		{FIELD(kv.struct_bytes), 0,
-		 "SPMLA_E_STRUCT_SIZE: cache.struct_bytes: got 0, want 40"},
+		 "SPMLA_E_STRUCT_SIZE: v32_layer.kv.struct_bytes: got 0, want "
+		 "40"},
 		{FIELD(topk_indices), (uintptr_t)some,
 		 NUL("v32_layer.topk_lens")},
 		{FIELD(topk_lens), (uintptr_t)some,
@@ -317,9 +321,9 @@ END_TEST
 START_TEST(attn_names_what_is_wrong_in_any_of_its_parts)
 {
 	static const field_case cases[] = {
-		{FIELD(kv_c), 0, NUL("kv_insert.kv_c")},
-		{FIELD(index_weights), 0, NUL("indexer_q_prep.weights")},
-		{FIELD(out), 0, NUL("sparse_decode.out")},
+		{FIELD(kv_c), 0, NUL("v32_layer.kv_c")},
+		{FIELD(index_weights), 0, NUL("v32_layer.index_weights")},
+		{FIELD(out), 0, NUL("v32_layer.out")},
 		{FIELD(index_q), 0, NULL},
 	};
 

@@ -78,7 +78,7 @@ START_TEST(a_layer_that_is_refused_leaves_no_branch_behind)
 	spmla_v4_layer l = v4_layer_of(&rig, r.ctx, 128);
 
 	l.kv = NULL;
-	expect_joined(&l, "SPMLA_E_NULL: qnorm_rope_kv_insert.kv: got NULL, "
+	expect_joined(&l, "SPMLA_E_NULL: v4_layer.kv: got NULL, "
 			  "want a pointer");
 	l = four;
 	l.swa.pages = 0;
@@ -86,11 +86,11 @@ START_TEST(a_layer_that_is_refused_leaves_no_branch_behind)
 			  "least 24");
 	l = four;
 	l.index_weights = NULL;
-	expect_joined(&l, "SPMLA_E_NULL: indexer_q_prep.weights: got NULL, "
+	expect_joined(&l, "SPMLA_E_NULL: v4_layer.index_weights: got NULL, "
 			  "want a pointer");
 	l = four;
 	l.index_ape = NULL;
-	expect_joined(&l, "SPMLA_E_NULL: kv_compress.ape: got NULL, want a "
+	expect_joined(&l, "SPMLA_E_NULL: v4_layer.index_ape: got NULL, want a "
 			  "pointer");
 }
 END_TEST
@@ -110,7 +110,8 @@ START_TEST(a_fork_that_is_refused_leaves_no_branch_behind)
 	ck_assert_int_eq(spmla_v4_attn(r.ctx, &four, &shape, &b, main_stream()),
 			 SPMLA_E_RANGE);
 	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_RANGE: stream: got 1, want at least 2");
+	ck_assert_str_eq(text, "SPMLA_E_RANGE: stream (of cuStreamCreate, or "
+			       "CU_STREAM_PER_THREAD): got 1, want at least 2");
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_stream_wait] - waits, 2);
 }
 END_TEST

@@ -62,7 +62,6 @@ run_cases(call fn, uint32_t ratio, const field_case *cases, uint32_t count)
 
 START_TEST(insert_names_what_is_wrong)
 {
-#define Q "qnorm_rope_kv_insert."
 	static const field_case cases[] = {
 		{FIELD(swa.layout), 5, 0,
 		 R "v4_layer.swa.layout: got 5, want 4"},
@@ -72,20 +71,21 @@ START_TEST(insert_names_what_is_wrong)
 		 R "v4_layer.swa.entries_per_page: got 64, want 8"},
 		{FIELD(swa.pages), 23, 0,
 		 R "v4_layer.swa.pages: got 23, want at least 24"},
-		{FIELD(swa.base), 0, 0, NUL("cache.base")},
-		{FIELD(q), 0, 0, NUL(Q "q")},
+		{FIELD(swa.base), 0, 0, NUL("v4_layer.swa.base")},
+		{FIELD(q), 0, 0, NUL("v4_layer.q")},
 		{FIELD(q_token_stride_elems), 511, 0,
-		 R Q "q_token_stride_elems: got 511, want at least 512"},
+		 R "v4_layer.q_token_stride_elems: got 511, want at least 512"},
 		{FIELD(q_head_stride_elems), 511, 0,
-		 R Q "q_head_stride_elems: got 511, want at least 512"},
-		{FIELD(kv), 0, 0, NUL(Q "kv")},
+		 R "v4_layer.q_head_stride_elems: got 511, want at least 512"},
+		{FIELD(kv), 0, 0, NUL("v4_layer.kv")},
 		{FIELD(kv_stride_elems), 511, 0,
-		 R Q "kv_stride_elems: got 511, want at least 512"},
-		{FIELD(cos_sin), 0, 0, NUL(Q "cos_sin")},
+		 R "v4_layer.kv_stride_elems: got 511, want at least 512"},
+		{FIELD(cos_sin), 0, 0, NUL("v4_layer.cos_sin")},
 		{FIELD(cos_sin_rows), 511, 0,
 		 R "v4_layer.cos_sin_rows: got 511, want at least 512"},
 		{FIELD(norm_eps), 0, 0,
-		 R Q "norm_eps: got bits 0x0, want a finite value above 0"},
+		 R "v4_layer.norm_eps: got bits 0x0, want a finite value above "
+		   "0"},
 		/* of the other calls */
 		{FIELD(compress_kv), 0, 0, NULL},
 		{FIELD(compressed.base), 0, 0, NULL},
@@ -156,36 +156,42 @@ END_TEST
 
 START_TEST(compress_names_what_is_wrong_of_a_tensor)
 {
-#define K "kv_compress."
 	static const field_case cases[] = {
-		{FIELD(compress_kv), 0, 0, NUL(K "kv")},
-		{FIELD(compress_score), 0, 0, NUL(K "score")},
+		{FIELD(compress_kv), 0, 0, NUL("v4_layer.compress_kv")},
+		{FIELD(compress_score), 0, 0, NUL("v4_layer.compress_score")},
 		{FIELD(compress_kv_stride_elems), 511, 0,
-		 R K "kv_stride_elems: got 511, want at least 512"},
+		 R "v4_layer.compress_kv_stride_elems: got 511, want at least "
+		   "512"},
 		{FIELD(compress_score_stride_elems), 511, 0,
-		 R K "score_stride_elems: got 511, want at least 512"},
-		{FIELD(ape), 0, 0, NUL(K "ape")},
-		{FIELD(norm_weight), 0, 0, NUL(K "norm_weight")},
-		{FIELD(cos_sin), 0, 0, NUL(K "cos_sin")},
+		 R "v4_layer.compress_score_stride_elems: got 511, want at "
+		   "least 512"},
+		{FIELD(ape), 0, 0, NUL("v4_layer.ape")},
+		{FIELD(norm_weight), 0, 0, NUL("v4_layer.norm_weight")},
+		{FIELD(cos_sin), 0, 0, NUL("v4_layer.cos_sin")},
 		{FIELD(cos_sin_rows), 511, 0,
 		 R "v4_layer.cos_sin_rows: got 511, want at least 512"},
 		{FIELD(norm_eps), 0x7f800000, 0,
-		 R K "norm_eps: got bits 0x7f800000, want a finite value above "
-		     "0"},
-		{FIELD(state.base), 0, 0, NUL("state.base")},
+		 R "v4_layer.norm_eps: got bits 0x7f800000, want a finite "
+		   "value above "
+		   "0"},
+		{FIELD(state.base), 0, 0, NUL("v4_layer.state.base")},
 		{FIELD(q), 0, 0, NULL},
 		{FIELD(swa.layout), 1, 0, NULL},
 	};
 	static const field_case index[] = {
 		{FIELD(compress_kv_stride_elems), 1023, 0,
-		 R K "kv_stride_elems: got 1023, want at least 1024"},
-		{FIELD(index_score), 0, 2, NUL(K "score")},
-		{FIELD(index_ape), 0, 2, NUL(K "ape")},
-		{FIELD(index_norm_weight), 0, 2, NUL(K "norm_weight")},
+		 R "v4_layer.compress_kv_stride_elems: got 1023, want at least "
+		   "1024"},
+		{FIELD(index_score), 0, 2, NUL("v4_layer.index_score")},
+		{FIELD(index_ape), 0, 2, NUL("v4_layer.index_ape")},
+		{FIELD(index_norm_weight), 0, 2,
+		 NUL("v4_layer.index_norm_weight")},
 		{FIELD(index_kv_stride_elems), 255, 2,
-		 R K "kv_stride_elems: got 255, want at least 256"},
+		 R
+		 "v4_layer.index_kv_stride_elems: got 255, want at least 256"},
 		{FIELD(index_score_stride_elems), 255, 2,
-		 R K "score_stride_elems: got 255, want at least 256"},
+		 R "v4_layer.index_score_stride_elems: got 255, want at least "
+		   "256"},
 		/* no indexer of its own: nothing of it counts */
 		{FIELD(index_kv), 0, 0, NULL},
 	};
@@ -203,22 +209,24 @@ END_TEST
 
 START_TEST(index_names_what_is_wrong)
 {
-#define I "indexer_q_prep."
 	static int32_t some[16 * 8];
 	const field_case cases[] = {
 		{FIELD(ratio), 1, 0, R "v4_layer.ratio: got 1, want 4"},
 		{FIELD(ratio), 128, 0, R "v4_layer.ratio: got 128, want 4"},
-		{FIELD(index_q), 0, 0, NUL(I "q")},
+		{FIELD(index_q), 0, 0, NUL("v4_layer.index_q")},
 		{FIELD(index_q_token_stride_elems), 127, 0,
-		 R I "q_token_stride_elems: got 127, want at least 128"},
+		 R "v4_layer.index_q_token_stride_elems: got 127, want at "
+		   "least 128"},
 		{FIELD(index_q_head_stride_elems), 127, 0,
-		 R I "q_head_stride_elems: got 127, want at least 128"},
-		{FIELD(index_weights), 0, 0, NUL(I "weights")},
+		 R "v4_layer.index_q_head_stride_elems: got 127, want at least "
+		   "128"},
+		{FIELD(index_weights), 0, 0, NUL("v4_layer.index_weights")},
 		{FIELD(index_weights_stride_elems), 3, 0,
-		 R I "weights_stride_elems: got 3, want at least 4"},
+		 R
+		 "v4_layer.index_weights_stride_elems: got 3, want at least 4"},
 		{FIELD(index_weights_dtype), 3, 0,
-		 R I "weights_dtype: got 3, want at most 2"},
-		{FIELD(cos_sin), 0, 0, NUL(I "cos_sin")},
+		 R "v4_layer.index_weights_dtype: got 3, want 0 or 2"},
+		{FIELD(cos_sin), 0, 0, NUL("v4_layer.cos_sin")},
 		{FIELD(index.layout), 7, 1,
 		 R "v4_layer.index.layout: got 7, want 3"},
 		{FIELD(index.entries_per_page), 16, 1,
@@ -227,7 +235,7 @@ START_TEST(index_names_what_is_wrong)
 		 R "v4_layer.index.pages: got 39, want at least 40"},
 		{FIELD(index.table_group), 0, 1,
 		 R "v4_layer.index.table_group: got 0, want 3"},
-		{FIELD(index.base), 0, 1, NUL("cache.base")},
+		{FIELD(index.base), 0, 1, NUL("v4_layer.index.base")},
 		{FIELD(topk_indices), (uintptr_t)some, 1,
 		 NUL("v4_layer.topk_lens")},
 		{FIELD(topk_lens), (uintptr_t)some, 1,
@@ -244,29 +252,29 @@ START_TEST(index_names_what_is_wrong)
 	layer.topk_lens = some;
 	layer.topk_stride_elems = 7;
 	v4_layer_expect(&f, spmla_v4_index, &layer, &shape, 2,
-			R "topk.indices_stride_elems: got 7, want at least 8");
+			R "v4_layer.topk_stride_elems: got 7, want at least 8");
 }
 END_TEST
 
 START_TEST(attend_names_what_is_wrong)
 {
-#define D "sparse_decode."
 	static int32_t some[16 * 8];
 	const field_case window[] = {
 		{FIELD(swa.layout), 1, 0,
 		 R "v4_layer.swa.layout: got 1, want 4"},
 		{FIELD(swa.pages), 0, 0,
 		 R "v4_layer.swa.pages: got 0, want at least 24"},
-		{FIELD(q), 0, 0, NUL(D "q")},
+		{FIELD(q), 0, 0, NUL("v4_layer.q")},
 		{FIELD(q_token_stride_elems), 511, 0,
-		 R D "q_token_stride_elems: got 511, want at least 512"},
-		{FIELD(out), 0, 0, NUL(D "out")},
+		 R "v4_layer.q_token_stride_elems: got 511, want at least 512"},
+		{FIELD(out), 0, 0, NUL("v4_layer.out")},
 		{FIELD(out_head_stride_elems), 511, 0,
-		 R D "out_head_stride_elems: got 511, want at least 512"},
+		 R
+		 "v4_layer.out_head_stride_elems: got 511, want at least 512"},
 		{FIELD(lse_token_stride_elems), 0, 0,
-		 R D "lse_token_stride_elems: got 0, want at least 1"},
+		 R "v4_layer.lse_token_stride_elems: got 0, want at least 1"},
 		{FIELD(empty_lse), 2, 0,
-		 R D "empty_lse: got 2, want at most 1"},
+		 R "v4_layer.empty_lse: got 2, want 0 or 1"},
 		{FIELD(compressed.layout), 1, 0, NULL},
 		{FIELD(topk_lens), (uintptr_t)some, 0, NULL},
 		{FIELD(lse), 0, 0, NULL},
@@ -284,7 +292,7 @@ START_TEST(attend_names_what_is_wrong)
 		{FIELD(topk_stride_elems), 7, 0,
 		 R "v4_layer.topk_stride_elems: got 7, want 8"},
 		/* index_map is before it */
-		{FIELD(q), 0, 1, NUL(D "q")},
+		{FIELD(q), 0, 1, NUL("v4_layer.q")},
 		{FIELD(index.layout), 0, 0, NULL},
 	};
 	const field_case most[] = {
@@ -292,7 +300,7 @@ START_TEST(attend_names_what_is_wrong)
 		 R "v4_layer.compressed.entries_per_page: got 4, want 2"},
 		{FIELD(compressed.pages), 7, 0,
 		 R "v4_layer.compressed.pages: got 7, want at least 8"},
-		{FIELD(q), 0, 0, NUL(D "q")},
+		{FIELD(q), 0, 0, NUL("v4_layer.q")},
 		{FIELD(topk_lens), (uintptr_t)some, 0, NULL},
 	};
 
@@ -304,7 +312,6 @@ END_TEST
 
 START_TEST(output_names_what_is_wrong)
 {
-#define O "o_group_proj."
 	static const field_case cases[] = {
 		{FIELD(output_groups), 0, 0,
 		 R "v4_layer.output_groups: got 0, want at least 1"},
@@ -318,21 +325,23 @@ START_TEST(output_names_what_is_wrong)
 		{FIELD(out), 0, 0, NUL("v4_layer.out")},
 		{FIELD(z), 0, 0, NUL("v4_layer.z")},
 		{FIELD(output_quant), 3, 0,
-		 R "inv_rope_quant.quant: got 3, want at most 2"},
+		 R "v4_layer.output_quant: got 3, want 0, 1 or 2"},
 		{FIELD(out_token_stride_elems), 511, 0,
-		 R "inv_rope_quant.o_token_stride_elems: got 511, "
+		 R "v4_layer.out_token_stride_elems: got 511, "
 		   "want at least 512"},
-		{FIELD(cos_sin), 0, 0, NUL("inv_rope_quant.cos_sin")},
-		{FIELD(wo), 0, 1, NUL(O "w")},
+		{FIELD(cos_sin), 0, 0, NUL("v4_layer.cos_sin")},
+		{FIELD(wo), 0, 1, NUL("v4_layer.wo")},
 		{FIELD(output_columns), 100, 1,
-		 R O "columns: got 100, want at least 128"},
+		 R "v4_layer.output_columns: got 100, want at least 128"},
 		{FIELD(output_columns), 200, 1,
-		 R O "columns: got 200, want a multiple of 128"},
+		 R "v4_layer.output_columns: got 200, want a multiple of 128"},
 		{FIELD(wo_row_stride_elems), 1023, 1,
-		 R O "w_row_stride_elems: got 1023, want at least 1024"},
+		 R
+		 "v4_layer.wo_row_stride_elems: got 1023, want at least 1024"},
 		{FIELD(z_group_stride_elems), 127, 1,
-		 R O "z_group_stride_elems: got 127, want at least 128"},
-		{FIELD(output_quant), SPMLA_O_FP8, 1, NUL(O "w_scales")},
+		 R "v4_layer.z_group_stride_elems: got 127, want at least 128"},
+		{FIELD(output_quant), SPMLA_O_FP8, 1,
+		 NUL("v4_layer.wo_scales")},
 		{FIELD(q), 0, 0, NULL},
 		{FIELD(swa.layout), 0, 0, NULL},
 	};

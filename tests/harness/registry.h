@@ -105,6 +105,9 @@ enum { OP_MOST_HEADS = 4, OP_MOST_INDEX_HEADS = 4 };
 	BAD_RANGE(op, field, got, "got " #got ", want at most " #want)
 #define BAD_MULTIPLE(op, field, got, want) \
 	BAD_RANGE(op, field, got, "got " #got ", want a multiple of " #want)
+/* `values` is what is wanted, as "0, 1 or 2". */
+#define BAD_ENUM(op, field, got, values) \
+	BAD_RANGE(op, field, got, "got " #got ", want " values)
 #define BAD_EQUAL(op, field, got, want) \
 	BAD_RANGE(op, field, got, "got " #got ", want " #want)
 /* One too small, and one below zero, which counts as none. */
@@ -123,30 +126,21 @@ enum { OP_MOST_HEADS = 4, OP_MOST_INDEX_HEADS = 4 };
 		  "got bits " #bits ", want a finite value above 0")
 /* A cache whose pages have `least` bytes, a multiple of 16; `less` is 16
  * less. */
-#define BAD_PAGES(op, cache, less, least)                                \
-	BAD_ARG(op, cache.struct_bytes, 32, SPMLA_E_STRUCT_SIZE,         \
-		"SPMLA_E_STRUCT_SIZE: " #cache ".struct_bytes: got 32, " \
-		"want 40"),                                              \
-		BAD_IN(op, cache.entries_per_page, 0,                    \
-		       "got 0, want at least 1"),                        \
-		BAD_IN(op, cache.pages, 0, "got 0, want at least 1"),    \
-		BAD_IN(op, cache.page_stride_bytes, less,                \
-		       "got " #less ", want at least " #least),          \
-		BAD_IN(op, cache.page_stride_bytes, 1000008,             \
-		       "got 1000008, want a multiple of 16"),            \
-		BAD_ARG(op, cache.base, 0, SPMLA_E_NULL,                 \
-			"SPMLA_E_NULL: " #cache                          \
-			".base: got NULL, want a pointer"),              \
-		BAD_IN(op, cache.base, 24, "got 24, want a multiple of 16")
-/* The same, and layouts that there are not; `lowest` is the first of those that
- * are taken. */
-#define BAD_CACHE(op, cache, lowest, less, least)                      \
-	BAD_IN(op, cache.layout, 0, "got 0, want " #lowest),           \
-		BAD_IN(op, cache.layout, 33, "got 33, want " #lowest), \
+#define BAD_PAGES(op, cache, less, least)                               \
+	BAD_ARG(op, cache.struct_bytes, 32, SPMLA_E_STRUCT_SIZE,        \
+		"SPMLA_E_STRUCT_SIZE: " #op "." #cache                  \
+		".struct_bytes: got 32, want 40"),                      \
+		BAD_LEAST(op, cache.entries_per_page, 0, 1),            \
+		BAD_LEAST(op, cache.pages, 0, 1),                       \
+		BAD_LEAST(op, cache.page_stride_bytes, less, least),    \
+		BAD_MULTIPLE(op, cache.page_stride_bytes, 1000008, 16), \
+		BAD_NULL(op, cache.base), BAD_MULTIPLE(op, cache.base, 24, 16)
+/* The same, and layouts that there are not; `layouts` is what is wanted, as
+ * "1, 2 or 4". */
+#define BAD_CACHE(op, cache, layouts, less, least)       \
+	BAD_ENUM(op, cache.layout, 0, layouts),          \
+		BAD_ENUM(op, cache.layout, 33, layouts), \
+		BAD_ENUM(op, cache.layout, 64, layouts), \
 		BAD_PAGES(op, cache, less, least)
-/* A field of a cache, which is named without the operation. */
-#define BAD_IN(op, field, value, text)           \
-	BAD_ARG(op, field, value, SPMLA_E_RANGE, \
-		"SPMLA_E_RANGE: " #field ": " text)
 
 #endif

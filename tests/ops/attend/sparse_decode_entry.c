@@ -153,7 +153,7 @@ static const arg_error errors[] = {
 	BAD_LEAST(sparse_decode, heads, 0, 1),
 	BAD_MOST(sparse_decode, heads, 5, 4),
 	BAD_LEAST(sparse_decode, topk, 0, 1),
-	BAD_MOST(sparse_decode, empty_lse, 2, 1),
+	BAD_ENUM(sparse_decode, empty_lse, 2, "0 or 1"),
 	BAD_FLOAT(sparse_decode, softmax_scale),
 	BAD_BITS(sparse_decode, softmax_scale, 0x80000000),
 	BAD_BITS(sparse_decode, softmax_scale, 0xff800000),
@@ -167,9 +167,9 @@ static const arg_error errors[] = {
 	BAD_STRIDE(sparse_decode, out_head_stride_elems, 511, 512),
 	BAD_STRIDE(sparse_decode, lse_token_stride_elems, 0, 1),
 	BAD_STRIDE(sparse_decode, lse_head_stride_elems, 0, 1),
-	BAD_IN(sparse_decode, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
-	       "got 3, want 1"),
-	BAD_CACHE(sparse_decode, cache, 1, 3264, 3280),
+	BAD_RANGE(sparse_decode, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
+		  "got 3, want 1, 2 or 4"),
+	BAD_CACHE(sparse_decode, cache, "1, 2 or 4", 3264, 3280),
 	BAD_RANGE(sparse_decode, extra_topk, 5, "got 5, want 0"),
 };
 
@@ -179,8 +179,8 @@ static const arg_error v4_errors[] = {
 	BAD_PAGES(sparse_decode, cache, 2912, 2928),
 	BAD_NULL(sparse_decode, extra_slots),
 	BAD_STRIDE(sparse_decode, extra_slots_stride_elems, 69, 70),
-	BAD_IN(sparse_decode, extra_cache.layout, 1, "got 1, want 4"),
-	BAD_CACHE(sparse_decode, extra_cache, 4, 2912, 2928),
+	BAD_RANGE(sparse_decode, extra_cache.layout, 1, "got 1, want 4"),
+	BAD_CACHE(sparse_decode, extra_cache, "4", 2912, 2928),
 };
 
 static const arg_error parts_errors[] = {

@@ -33,7 +33,7 @@ make(draw *d, void *args)
 static const arg_error errors[] = {
 	BAD_LEAST(split_combine, heads, 0, 1),
 	BAD_LEAST(split_combine, split_rows, 0, 1),
-	BAD_MOST(split_combine, empty_lse, 2, 1),
+	BAD_ENUM(split_combine, empty_lse, 2, "0 or 1"),
 	BAD_NULL(split_combine, num_splits),
 	BAD_NULL(split_combine, split_out),
 	BAD_NULL(split_combine, split_lse),

@@ -37,9 +37,9 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_k_gather, block_table),
 	BAD_NULL(indexer_k_gather, dst_k),
 	BAD_NULL(indexer_k_gather, dst_scale),
-	BAD_IN(indexer_k_gather, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
-	       "got 1, want 3"),
-	BAD_CACHE(indexer_k_gather, cache, 3, 656, 672),
+	BAD_RANGE(indexer_k_gather, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
+		  "got 1, want 3"),
+	BAD_CACHE(indexer_k_gather, cache, "3", 656, 672),
 };
 
 OP_ENTRY(indexer_k_gather, .errors = {ERRORS(errors)},

@@ -38,12 +38,12 @@ make(draw *d, void *args)
 }
 
 static const arg_error errors[] = {
-	BAD_MOST(indexer_k_insert, dtype, 2, 1),
+	BAD_ENUM(indexer_k_insert, dtype, 2, "0 or 1"),
 	BAD_ARG(indexer_k_insert, dtype, SPMLA_DTYPE_FP16, SPMLA_E_UNSUPPORTED,
 		"SPMLA_E_UNSUPPORTED: indexer_k_insert.dtype: got 1, want 0"),
-	BAD_LEAST(indexer_k_insert, scale_mode, 0, 1),
-	BAD_MOST(indexer_k_insert, scale_mode, 3, 2),
-	BAD_MOST(indexer_k_insert, rope_style, 3, 2),
+	BAD_ENUM(indexer_k_insert, scale_mode, 0, "1 or 2"),
+	BAD_ENUM(indexer_k_insert, scale_mode, 3, "1 or 2"),
+	BAD_ENUM(indexer_k_insert, rope_style, 3, "0, 1 or 2"),
 	BAD_LEAST(indexer_k_insert, cos_sin_rows, 0, 1),
 	BAD_FLOAT(indexer_k_insert, norm_eps),
 	BAD_NULL(indexer_k_insert, k),
@@ -52,9 +52,9 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_k_insert, norm_bias),
 	BAD_NULL(indexer_k_insert, positions),
 	BAD_NULL(indexer_k_insert, cos_sin),
-	BAD_IN(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
-	       "got 1, want 3"),
-	BAD_CACHE(indexer_k_insert, cache, 3, 656, 672),
+	BAD_RANGE(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
+		  "got 1, want 3"),
+	BAD_CACHE(indexer_k_insert, cache, "3", 656, 672),
 };
 
 OP_ENTRY(indexer_k_insert, .errors = {ERRORS(errors)},

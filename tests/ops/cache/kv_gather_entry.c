@@ -92,9 +92,9 @@ static const arg_error errors[] = {
 	BAD_NULL(kv_gather, block_table),
 	BAD_NULL(kv_gather, dst),
 	BAD_STRIDE(kv_gather, dst_stride_elems, 575, 576),
-	BAD_IN(kv_gather, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
-	       "got 3, want 1"),
-	BAD_CACHE(kv_gather, cache, 1, 3264, 3280),
+	BAD_RANGE(kv_gather, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
+		  "got 3, want 1, 2, 4, 5 or 6"),
+	BAD_CACHE(kv_gather, cache, "1, 2, 4, 5 or 6", 3264, 3280),
 };
 
 static const arg_error v4_errors[] = {

@@ -33,31 +33,31 @@ make(draw *d, void *args)
 }
 
 static const arg_error errors[] = {
-	BAD_MOST(kv_insert, dtype, 2, 1),
-	BAD_LEAST(kv_insert, scale_mode, 0, 1),
-	BAD_MOST(kv_insert, scale_mode, 3, 2),
+	BAD_ENUM(kv_insert, dtype, 2, "0 or 1"),
+	BAD_ENUM(kv_insert, scale_mode, 0, "1 or 2"),
+	BAD_ENUM(kv_insert, scale_mode, 3, "1 or 2"),
 	BAD_NULL(kv_insert, kv_c),
 	BAD_NULL(kv_insert, k_pe),
 	BAD_NULL(kv_insert, slot_mapping),
 	BAD_STRIDE(kv_insert, kv_c_stride_elems, 511, 512),
 	BAD_STRIDE(kv_insert, k_pe_stride_elems, 63, 64),
-	BAD_IN(kv_insert, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
-	       "got 3, want 1"),
-	BAD_CACHE(kv_insert, cache, 1, 3264, 3280),
+	BAD_RANGE(kv_insert, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
+		  "got 3, want 1, 2, 4, 5 or 6"),
+	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 3264, 3280),
 };
 
 static const arg_error bf16_errors[] = {
-	BAD_CACHE(kv_insert, cache, 1, 5744, 5760),
+	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 5744, 5760),
 };
 
 static const arg_error v4_errors[] = {
 	BAD_EQUAL(kv_insert, dtype, 1, 0),
-	BAD_CACHE(kv_insert, cache, 1, 2912, 2928),
+	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2912, 2928),
 };
 
 static const arg_error e4m3_errors[] = {
 	BAD_FLOAT(kv_insert, kv_scale),
-	BAD_CACHE(kv_insert, cache, 1, 2544, 2560),
+	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2544, 2560),
 };
 
 OP_ENTRY(kv_insert,

@@ -74,10 +74,11 @@ static const arg_error errors[] = {
 	BAD_NULL(qnorm_rope_kv_insert, slot_mapping),
 	BAD_NULL(qnorm_rope_kv_insert, positions),
 	BAD_NULL(qnorm_rope_kv_insert, cos_sin),
-	BAD_IN(qnorm_rope_kv_insert, cache.layout, SPMLA_LAYOUT_MLA_BF16,
-	       "got 2, want 4"),
-	BAD_IN(qnorm_rope_kv_insert, cache.layout, 7, "got 7, want 4"),
-	BAD_CACHE(qnorm_rope_kv_insert, cache, 4, 2912, 2928),
+	BAD_RANGE(qnorm_rope_kv_insert, cache.layout, SPMLA_LAYOUT_MLA_BF16,
+		  "got 2, want 4, 5 or 6"),
+	BAD_RANGE(qnorm_rope_kv_insert, cache.layout, 7,
+		  "got 7, want 4, 5 or 6"),
+	BAD_CACHE(qnorm_rope_kv_insert, cache, "4, 5 or 6", 2912, 2928),
 };
 
 static const arg_error e4m3_errors[] = {

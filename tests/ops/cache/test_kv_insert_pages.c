@@ -18,10 +18,11 @@ START_TEST(pages_that_do_not_fit_the_address_space_are_refused)
 	r.a.cache.pages = 2;
 	r.a.cache.page_stride_bytes = UINT64_C(1) << 63;
 	ck_assert_int_eq(spmla_kv_insert(r.f.ctx, &r.a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&r.f),
-			 "SPMLA_E_RANGE: cache.page_stride_bytes: got "
-			 "9223372036854775808, want at most "
-			 "9223372036854775799");
+	ck_assert_str_eq(
+		fixture_diag(&r.f),
+		"SPMLA_E_RANGE: kv_insert.cache.page_stride_bytes: got "
+		"9223372036854775808, want at most "
+		"9223372036854775799");
 	kv_rig_close(&r);
 }
 END_TEST
@@ -35,9 +36,10 @@ START_TEST(a_bf16_cache_needs_longer_pages_and_no_scale_mode)
 	kv_rig_check(&r);
 	r.a.cache.page_stride_bytes -= 16;
 	ck_assert_int_eq(spmla_kv_insert(r.f.ctx, &r.a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&r.f),
-			 "SPMLA_E_RANGE: cache.page_stride_bytes: got 4592, "
-			 "want at least 4608");
+	ck_assert_str_eq(
+		fixture_diag(&r.f),
+		"SPMLA_E_RANGE: kv_insert.cache.page_stride_bytes: got 4592, "
+		"want at least 4608");
 	kv_rig_close(&r);
 }
 END_TEST

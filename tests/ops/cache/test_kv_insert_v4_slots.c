@@ -31,9 +31,10 @@ START_TEST(v4_rows_are_bf16_in_pages_that_fit_with_a_scale)
 	r.a.kv_scale = 1.0f;
 	r.a.cache.page_stride_bytes = 2032;
 	ck_assert_int_eq(spmla_kv_insert(r.f.ctx, &r.a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&r.f),
-			 "SPMLA_E_RANGE: cache.page_stride_bytes: got 2032, "
-			 "want at least 2048");
+	ck_assert_str_eq(
+		fixture_diag(&r.f),
+		"SPMLA_E_RANGE: kv_insert.cache.page_stride_bytes: got 2032, "
+		"want at least 2048");
 	kv_rig_close(&r);
 }
 END_TEST

@@ -88,16 +88,17 @@ make(draw *d, void *args)
 static const arg_error errors[] = {
 	BAD_ARG(compress_state_save, ratio, 8, SPMLA_E_UNSUPPORTED,
 		"SPMLA_E_UNSUPPORTED: compress_state_save.ratio: got 8, want "
-		"4"),
+		"4 or 128"),
 	BAD_ARG(compress_state_save, ratio, 0, SPMLA_E_UNSUPPORTED,
 		"SPMLA_E_UNSUPPORTED: compress_state_save.ratio: got 0, want "
-		"4"),
+		"4 or 128"),
 	BAD_ARG(compress_state_save, ratio, 128, SPMLA_E_RANGE,
-		"SPMLA_E_RANGE: state.layout: got 10, want 9"),
-	BAD_MOST(compress_state_save, form, 2, 1),
-	BAD_IN(compress_state_save, state.layout, SPMLA_LAYOUT_STATE_512,
-	       "got 9, want 8"),
-	BAD_CACHE(compress_state_save, state, 8, 40944, 40960),
+		"SPMLA_E_RANGE: compress_state_save.state.layout: got 10, want "
+		"9"),
+	BAD_ENUM(compress_state_save, form, 2, "0 or 1"),
+	BAD_RANGE(compress_state_save, state.layout, SPMLA_LAYOUT_STATE_512,
+		  "got 9, want 8 or 10"),
+	BAD_CACHE(compress_state_save, state, "8 or 10", 40944, 40960),
 	BAD_NULL(compress_state_save, kv),
 	BAD_NULL(compress_state_save, score),
 	BAD_STRIDE(compress_state_save, kv_stride_elems, 1023, 1024),

@@ -156,8 +156,8 @@ make(draw *d, void *args)
 
 static const arg_error errors[] = {
 	BAD_ARG(kv_compress, ratio, 2, SPMLA_E_UNSUPPORTED,
-		"SPMLA_E_UNSUPPORTED: kv_compress.ratio: got 2, want 4"),
-	BAD_MOST(kv_compress, form, 2, 1),
+		"SPMLA_E_UNSUPPORTED: kv_compress.ratio: got 2, want 4 or 128"),
+	BAD_ENUM(kv_compress, form, 2, "0 or 1"),
 	BAD_LEAST(kv_compress, rows, 0, 1),
 	BAD_LEAST(kv_compress, columns, 0, 1),
 	BAD_LEAST(kv_compress, table_stride_elems, 2, 3),
@@ -175,17 +175,19 @@ static const arg_error errors[] = {
 	BAD_ARG(kv_compress, split_counts, 16, SPMLA_E_NULL,
 		"SPMLA_E_NULL: kv_compress.split_keys: got NULL, want a "
 		"pointer"),
-	BAD_IN(kv_compress, state.layout, SPMLA_LAYOUT_V4_FP8, "got 4, want 8"),
-	BAD_CACHE(kv_compress, state, 8, 40944, 40960),
-	BAD_IN(kv_compress, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
-	       "got 3, want 4"),
-	BAD_CACHE(kv_compress, cache, 4, 2912, 2928),
+	BAD_RANGE(kv_compress, state.layout, SPMLA_LAYOUT_V4_FP8,
+		  "got 4, want 8 or 10"),
+	BAD_CACHE(kv_compress, state, "8 or 10", 40944, 40960),
+	BAD_RANGE(kv_compress, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
+		  "got 3, want 4, 5 or 6"),
+	BAD_CACHE(kv_compress, cache, "4, 5 or 6", 2912, 2928),
 };
 
 static const arg_error e4m3_errors[] = {
 	BAD_FLOAT(kv_compress, e4m3_scale),
 	BAD_ARG(kv_compress, state.layout, SPMLA_LAYOUT_STATE_256,
-		SPMLA_E_RANGE, "SPMLA_E_RANGE: cache.layout: got 6, want 3"),
+		SPMLA_E_RANGE,
+		"SPMLA_E_RANGE: kv_compress.cache.layout: got 6, want 3 or 7"),
 };
 
 static const arg_error ring_errors[] = {

@@ -63,7 +63,7 @@ make(draw *d, void *args)
 static const arg_error errors[] = {
 	BAD_LEAST(o_group_proj, groups, 0, 1),
 	BAD_MOST(o_group_proj, groups, 257, 256),
-	BAD_MOST(o_group_proj, quant, 3, 2),
+	BAD_ENUM(o_group_proj, quant, 3, "0, 1 or 2"),
 	BAD_LEAST(o_group_proj, inner, 0, 128),
 	BAD_MOST(o_group_proj, inner, 131200, 131072),
 	BAD_MULTIPLE(o_group_proj, inner, 160, 128),

@@ -49,7 +49,7 @@ make(draw *d, void *args)
 
 static const arg_error errors[] = {
 	BAD_LEAST(q_absorb, heads, 0, 1),
-	BAD_MOST(q_absorb, rope_style, 3, 2),
+	BAD_ENUM(q_absorb, rope_style, 3, "0, 1 or 2"),
 	BAD_LEAST(q_absorb, cos_sin_rows, 0, 1),
 	BAD_NULL(q_absorb, q_nope),
 	BAD_STRIDE(q_absorb, q_nope_token_stride_elems, 127, 128),

@@ -44,10 +44,10 @@ make(draw *d, void *args)
 static const arg_error errors[] = {
 	BAD_LEAST(indexer_q_prep, heads, 0, 1),
 	BAD_MOST(indexer_q_prep, heads, 129, 128),
-	BAD_MOST(indexer_q_prep, rope_style, 3, 2),
-	BAD_MOST(indexer_q_prep, scale_floor, 3, 2),
-	BAD_EQUAL(indexer_q_prep, weights_dtype, 1, 0),
-	BAD_MOST(indexer_q_prep, weights_dtype, 3, 2),
+	BAD_ENUM(indexer_q_prep, rope_style, 3, "0, 1 or 2"),
+	BAD_ENUM(indexer_q_prep, scale_floor, 3, "0, 1 or 2"),
+	BAD_ENUM(indexer_q_prep, weights_dtype, 1, "0 or 2"),
+	BAD_ENUM(indexer_q_prep, weights_dtype, 3, "0 or 2"),
 	BAD_LEAST(indexer_q_prep, cos_sin_rows, 0, 1),
 	BAD_FLOAT(indexer_q_prep, softmax_scale),
 	BAD_FLOAT(indexer_q_prep, head_scale),
@@ -61,8 +61,8 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_q_prep, cos_sin),
 	BAD_NULL(indexer_q_prep, q_out),
 	BAD_NULL(indexer_q_prep, weights_out),
-	BAD_MOST(indexer_q_prep, rope_part, 2, 1),
-	BAD_MOST(indexer_q_prep, q_format, 2, 1),
+	BAD_ENUM(indexer_q_prep, rope_part, 2, "0 or 1"),
+	BAD_ENUM(indexer_q_prep, q_format, 2, "0 or 1"),
 };
 
 static const arg_error mxfp4_errors[] = {

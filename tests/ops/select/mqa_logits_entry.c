@@ -69,14 +69,14 @@ static const arg_error errors[] = {
 	BAD_NULL(mqa_logits, row_starts),
 	BAD_NULL(mqa_logits, block_table),
 	BAD_NULL(mqa_logits, logits),
-	BAD_IN(mqa_logits, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
-	       "got 1, want 3"),
-	BAD_CACHE(mqa_logits, cache, 3, 656, 672),
+	BAD_RANGE(mqa_logits, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
+		  "got 1, want 3 or 7"),
+	BAD_CACHE(mqa_logits, cache, "3 or 7", 656, 672),
 };
 
 static const arg_error mxfp4_errors[] = {
 	BAD_NULL(mqa_logits, q_scales),
-	BAD_CACHE(mqa_logits, cache, 3, 336, 352),
+	BAD_CACHE(mqa_logits, cache, "3 or 7", 336, 352),
 };
 
 OP_ENTRY(mqa_logits, .errors = {ERRORS(errors), ERRORS(mxfp4_errors)},

@@ -34,7 +34,7 @@ make(draw *d, void *args)
 static const arg_error errors[] = {
 	BAD_LEAST(mqa_logits_gathered, heads, 0, 1),
 	BAD_MOST(mqa_logits_gathered, heads, 5, 4),
-	BAD_MOST(mqa_logits_gathered, form, 3, 2),
+	BAD_ENUM(mqa_logits_gathered, form, 3, "0, 1 or 2"),
 	BAD_LEAST(mqa_logits_gathered, columns, 39, 40),
 	BAD_ARGS(mqa_logits_gathered, form, SPMLA_LOGITS_COMPRESSED, columns, 0,
 		 SPMLA_E_RANGE,

@@ -26,8 +26,8 @@ make(draw *d, void *args)
 }
 
 static const arg_error errors[] = {
-	BAD_LEAST(indexer_schedule, rule, 0, 1),
-	BAD_MOST(indexer_schedule, rule, 4, 3),
+	BAD_ENUM(indexer_schedule, rule, 0, "1, 2 or 3"),
+	BAD_ENUM(indexer_schedule, rule, 4, "1, 2 or 3"),
 	BAD_LEAST(indexer_schedule, num_sms, 0, 1),
 	BAD_MOST(indexer_schedule, num_sms, 65537, 65536),
 	BAD_LEAST(indexer_schedule, next_n, 0, 1),

@@ -30,7 +30,7 @@ static const arg_error errors[] = {
 	BAD_LEAST(tile_sched, parts, 0, 1),
 	BAD_MOST(tile_sched, parts, 4294967295, 1073741824),
 	BAD_MOST(tile_sched, overhead_blocks, 1048577, 1048576),
-	BAD_MOST(tile_sched, row_format, 2, 1),
+	BAD_ENUM(tile_sched, row_format, 2, "0 or 1"),
 	BAD_LEAST(tile_sched, topk, 0, 1),
 	BAD_MOST(tile_sched, topk, 2147483648, 2147483647),
 	BAD_MOST(tile_sched, extra_topk, 2147483648, 2147483647),
