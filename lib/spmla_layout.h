@@ -138,7 +138,8 @@ enum {
  * * page_stride_bytes (64-bit arithmetic).
  *   layout             spmla_layout
  *   table_group        the group whose block table maps positions to pages
- *   pages              pages behind base; a page id outside [0, pages) is
+ *   entries_per_page   1 or more; in a layer 1..4096, what its group has
+ *   pages              1 or more behind base; a page id outside [0, pages) is
  *                      bad data: it is skipped and reported, never read
  *   page_stride_bytes  >= spmla_layout_page_bytes(), multiple of 16
  *   base               16-byte aligned */

@@ -15,7 +15,7 @@ extern "C" {
 typedef struct spmla_filter_prefill_indices_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t k; /* indices of a token */
+	uint32_t k; /* indices of a token, 1 or more */
 	uint32_t reserved;
 	const int32_t *indices;       /* [tokens][k], -1 for none */
 	int64_t indices_stride_elems; /* >= k */

@@ -14,7 +14,7 @@ extern "C" {
 typedef struct spmla_index_map_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t k;                  /* entries of a row, any number */
+	uint32_t k;                  /* entries of a row, 1 or more */
 	uint32_t rows;               /* rows of block_table */
 	uint32_t columns;            /* columns of a row */
 	uint32_t table_stride_elems; /* >= columns */

@@ -15,11 +15,11 @@ extern "C" {
 typedef struct spmla_sparse_decode_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t heads;      /* 1..config.heads */
-	uint32_t topk;       /* entries of a row of slots, any number */
-	uint32_t empty_lse;  /* spmla_empty_lse */
-	float softmax_scale; /* > 0, <= 2^126 */
-	const uint16_t *q;   /* bf16 [tokens][heads][dim] */
+	uint32_t heads;               /* 1..config.heads */
+	uint32_t topk;                /* entries of a row of slots, 1 or more */
+	uint32_t empty_lse;           /* spmla_empty_lse */
+	float softmax_scale;          /* > 0, <= 2^126 */
+	const uint16_t *q;            /* bf16 [tokens][heads][dim] */
 	int64_t q_token_stride_elems; /* >= dim */
 	int64_t q_head_stride_elems;  /* >= dim */
 	const int32_t *slots;         /* [tokens][slots_stride_elems] */

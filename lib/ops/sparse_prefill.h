@@ -23,7 +23,7 @@ typedef struct spmla_sparse_prefill_args {
 	uint32_t tokens;
 	uint32_t heads;      /* 1..config.heads */
 	uint32_t dim;        /* of queries and keys: 576 (V3.2) or 512 (V4) */
-	uint32_t topk;       /* entries of a row of indices, any number */
+	uint32_t topk;       /* entries of a row of indices, 1 or more */
 	uint32_t kv_rows;    /* 0: no index is valid */
 	uint32_t lse_base;   /* spmla_lse_base, of lse and max_logits */
 	uint32_t empty_lse;  /* spmla_empty_lse */

@@ -53,8 +53,9 @@ typedef struct spmla_tile_sched_args {
 } spmla_tile_sched_args;
 
 /* Parts and overhead_blocks of a rule; pure. h_q and h_k are the heads of
- * queries and keys, s_q the query tokens of a batch element. Divisions round
- * down, except cdiv:
+ * queries and keys, s_q the query tokens of a batch element, all at least 1;
+ * sm_count is 1..2^30. SM90 wants h_q of at least 64, the OLD rules a multiple
+ * of h_k. Divisions round down, except cdiv:
  *   OLD_SM90        max((sm_count / 2) / h_k / (cdiv(h_q / h_k, 128) * s_q), 1)
  *   OLD_SM100       max(sm_count / h_k / (cdiv(h_q / h_k, 64) * s_q), 1)
  *   SM90            max(sm_count / s_q / (h_q / 64), 1)

@@ -14,7 +14,7 @@ extern "C" {
 typedef struct spmla_topk_args {
 	uint32_t struct_bytes;
 	uint32_t rows;
-	uint32_t k;
+	uint32_t k; /* >= 1 */
 	uint32_t reserved;
 	const float *logits;
 	uint64_t logits_elems;        /* elements behind logits */
