@@ -300,29 +300,6 @@ fixture_status(const fixture *f)
 	return status;
 }
 
-void
-fixture_twice(const fixture *f, void (*call)(const void *args),
-	      const void *args, void *io, uint64_t bytes)
-{
-	uint8_t *before = test_alloc(2 * bytes + 1, 0);
-	uint8_t *first = before + bytes;
-	uint8_t status[128], state[128];
-	void *sticky = spmla_view(f->ctx, SPMLA_BUF_DEVICE_STATUS, NULL);
-	void *device = spmla_view(f->ctx, SPMLA_BUF_STEP_STATE, NULL);
-
-	memcpy(before, io, bytes);
-	memcpy(status, sticky, sizeof status);
-	memcpy(state, device, sizeof state);
-	call(args);
-	memcpy(first, io, bytes);
-	memcpy(io, before, bytes);
-	memcpy(sticky, status, sizeof status);
-	memcpy(device, state, sizeof state);
-	call(args);
-	ck_assert_mem_eq(io, first, bytes);
-	free(before);
-}
-
 const char *
 fixture_diag(const fixture *f)
 {

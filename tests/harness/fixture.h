@@ -73,11 +73,6 @@ void fixture_drain(fixture *f);
 /* The sticky status. */
 spmla_device_status fixture_status(const fixture *f);
 
-/* Runs `call` twice, from the same bytes of `io` and of the status, and fails
- * the test if io then differs. */
-void fixture_twice(const fixture *f, void (*call)(const void *args),
-		   const void *args, void *io, uint64_t bytes);
-
 /* Text of the context's last diag. Static buffer. */
 const char *fixture_diag(const fixture *f);
 

@@ -148,17 +148,10 @@ check_head(const combine_rig *r, uint32_t t, uint32_t h)
 void
 combine_check(combine_rig *r)
 {
-	uint16_t *first = malloc(OUT_BYTES);
-	float first_lse[COMBINE_LSE_ELEMS];
 	uint32_t t, h, i, written = 0, untouched = 0;
 
 	memset(r->out, 0x5A, OUT_BYTES);
 	memset(r->lse, 0x5A, LSE_BYTES);
-	combine_run(r);
-	memcpy(first, r->out, OUT_BYTES);
-	memcpy(first_lse, r->lse, LSE_BYTES);
-	memset(r->out, 0xC3, OUT_BYTES);
-	memset(r->lse, 0xC3, LSE_BYTES);
 	combine_run(r);
 	for (t = 0; t < r->a.tokens; t++)
 		for (h = 0;
@@ -166,17 +159,10 @@ combine_check(combine_rig *r)
 		     h++, written++)
 			check_head(r, t, h);
 	for (i = 0; i < COMBINE_OUT_ELEMS; i++)
-		if (first[i] == 0x5A5A && r->out[i] == 0xC3C3)
-			untouched++;
-		else
-			ck_assert_uint_eq(first[i], r->out[i]);
+		untouched += r->out[i] == 0x5A5A;
 	ck_assert_uint_eq(untouched, COMBINE_OUT_ELEMS - written * 512);
 	for (untouched = i = 0; i < COMBINE_LSE_ELEMS; i++)
-		if (!memcmp(&r->lse[i], "\xC3\xC3\xC3\xC3", 4))
-			untouched++;
-		else
-			ck_assert_mem_eq(&first_lse[i], &r->lse[i], 4);
+		untouched += !memcmp(&r->lse[i], "\x5A\x5A\x5A\x5A", 4);
 	ck_assert_uint_eq(untouched,
 			  COMBINE_LSE_ELEMS - (r->a.lse ? written : 0));
-	free(first);
 }

@@ -39,8 +39,8 @@ void combine_close(combine_rig *r);
 /* Runs the op, once. */
 void combine_run(combine_rig *r);
 
-/* Runs it twice, over poison: the same bits, nothing else written, tokens of
- * one split left alone, every other value as it has to be. */
+/* Runs it over poison. Tokens of one split are left alone, every other value is
+ * as it has to be, and nothing else is written. */
 void combine_check(combine_rig *r);
 
 /* One head's results of the last run. */

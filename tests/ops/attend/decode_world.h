@@ -54,8 +54,8 @@ void decode_choose(decode_world *w);
 /* Runs the op, once. */
 void decode_run(fixture *f, const decode_world *w);
 
-/* Runs the op twice, over differently poisoned outputs: the same bits, nothing
- * else written, every result as the reference has it. */
+/* Runs the op over poison. Every result is as the reference has it, and nothing
+ * else is written. */
 void decode_check(fixture *f, decode_world *w);
 
 /* One head's results of the last run. */

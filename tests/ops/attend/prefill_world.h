@@ -58,8 +58,8 @@ void prefill_run(fixture *f, const prefill_world *w);
 uint8_t *prefill_results(fixture *f, const prefill_world *w,
 			 const uint8_t *kept);
 
-/* Runs the op twice, over differently poisoned outputs: the same bits, nothing
- * else written, every result as the reference has it, nothing reported. */
+/* Runs the op over poison. Every result is as the reference has it, nothing else
+ * is written, nothing is reported. */
 void prefill_check(fixture *f, prefill_world *w);
 
 /* One head's results of the last run. */

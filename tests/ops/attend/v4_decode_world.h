@@ -69,8 +69,8 @@ void v4_choose(v4_world *w);
 /* Runs the op, and with parts split_combine, once. */
 void v4_run(fixture *f, v4_world *w);
 
-/* Runs twice, over differently poisoned outputs: the same bits, nothing else
- * written, every result as the reference has it. */
+/* Runs the op over poison. Every result is as the reference has it, and nothing
+ * else is written. */
 void v4_check(fixture *f, v4_world *w);
 
 /* Blocks of a token, as sparse_decode counts them. */

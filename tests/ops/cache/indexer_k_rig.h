@@ -41,7 +41,7 @@ void k_rig_rope(k_rig *r, uint32_t style);
 /* Fills the pool with 0xAB and runs the op, which must give OK. */
 void k_rig_run(k_rig *r);
 
-/* Runs twice; both pools equal the model in every byte. */
+/* Runs; the pool equals the model in every byte. */
 void k_rig_check(k_rig *r);
 
 /* The stored scale of a slot. */

@@ -23,8 +23,7 @@ void kv_gather_open(kv_gather_rig *r, uint32_t layout, uint32_t entries,
 		    uint32_t rows, uint32_t columns, uint64_t pad);
 void kv_gather_close(kv_gather_rig *r);
 
-/* Runs twice over different poison: the rows that model[] says, and so many
- * faults. */
+/* Runs over poison: the rows that model[] says, and so many faults. */
 void kv_gather_check(kv_gather_rig *r, const gather_key *model,
 		     uint32_t faults);
 

@@ -33,7 +33,7 @@ void kv_rig_close(kv_rig *r);
 /* Fills the pool with 0xAB and runs the op, which must give OK. */
 void kv_rig_run(kv_rig *r);
 
-/* Runs twice; both pools equal the model in every byte. */
+/* Runs; the pool equals the model in every byte. */
 void kv_rig_check(kv_rig *r);
 
 #endif

@@ -38,7 +38,7 @@ void qnorm_run(qnorm_rig *r);
 /* What there should be, into q_want and want. Returns how many faults. */
 uint32_t qnorm_model(qnorm_rig *r);
 
-/* Runs twice; outputs equal the model in every byte, faults in number. */
+/* Runs; outputs equal the model in every byte, faults in number. */
 void qnorm_check(qnorm_rig *r);
 
 /* Where a head's row of q_out is. */

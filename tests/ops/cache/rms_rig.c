@@ -134,12 +134,8 @@ rms_run(rms_rig *r)
 void
 rms_check(rms_rig *r)
 {
-	uint32_t round;
-
 	rms_model(r);
-	for (round = 0; round < 2; round++) {
-		rms_run(r);
-		check_bytes(r->q.out, r->q.want, RMS_ELEMS * 2);
-		check_bytes(r->kv.out, r->kv.want, RMS_ELEMS * 2);
-	}
+	rms_run(r);
+	check_bytes(r->q.out, r->q.want, RMS_ELEMS * 2);
+	check_bytes(r->kv.out, r->kv.want, RMS_ELEMS * 2);
 }

@@ -48,7 +48,7 @@ void rms_run(rms_rig *r);
 /* What there should be, into want. */
 void rms_model(rms_rig *r);
 
-/* Runs twice; outputs equal the model in every byte. */
+/* Runs; outputs equal the model in every byte. */
 void rms_check(rms_rig *r);
 
 #endif

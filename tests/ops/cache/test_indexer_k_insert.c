@@ -2,7 +2,7 @@
  *
  * indexer_k_insert: whole pools compared with a model that rounds doubles in
  * the pinned order, and single values derived by hand. Every check compares
- * all bytes of the pool, the padding too, and runs twice.
+ * all bytes of the pool, the padding too.
  */
 #include "tests/harness/themes.h"
 #include "tests/ops/cache/indexer_k_rig.h"

@@ -2,7 +2,7 @@
  *
  * kv_insert: whole pools compared with a model that writes the same rows from
  * doubles, and single values derived by hand. Every check compares all bytes
- * of the pool, the padding too, and runs twice.
+ * of the pool, the padding too.
  */
 #include "tests/harness/themes.h"
 #include "tests/ops/cache/kv_insert_rig.h"

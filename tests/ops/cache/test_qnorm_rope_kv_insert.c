@@ -2,7 +2,7 @@
  *
  * qnorm_rope_kv_insert: queries and whole pools compared with a model that does
  * every f32 operation in double and rounds it, and single values derived by
- * hand. Every check compares all bytes, gaps and padding too, and runs twice.
+ * hand. Every check compares all bytes, gaps and padding too.
  */
 #include <math.h>
 #include <stdlib.h>

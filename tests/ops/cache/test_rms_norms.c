@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * rms_norms: all bytes of both outputs compared with a model that does every
- * f32 operation in double and rounds it, and values derived by hand. Every
- * check runs twice.
+ * f32 operation in double and rounds it, and values derived by hand.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -54,8 +54,7 @@ const float *state_rig_at(const state_rig *r, int64_t slot);
 /* Fills the state with 0xAB, then the op, which must give OK. */
 void state_rig_run(state_rig *r);
 
-/* Runs twice; both states equal the model in every byte, but that NaN equals
- * NaN. */
+/* Runs; the state equals the model in every byte, except that NaN equals NaN. */
 void state_rig_check(state_rig *r);
 
 #endif

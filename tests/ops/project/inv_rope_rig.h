@@ -36,7 +36,7 @@ void inv_rope_zero(inv_rope_rig *r);
 
 /* Poisons the outputs, runs the op once. */
 void inv_rope_run(inv_rope_rig *r);
-/* The model, then twice the op. */
+/* Runs; outputs equal the model in every byte. */
 void inv_rope_check(inv_rope_rig *r);
 
 /* As they came out, of any form: codes of a head, its scale i. */

@@ -50,8 +50,8 @@ uint32_t o_proj_by_matrix(const o_proj_rig *r);
 
 void o_proj_run(o_proj_rig *r);
 
-/* Runs the op twice, over differently poisoned outputs: the same bits, nothing
- * else written, every value as it has to be. */
+/* Runs the op over poison. Every value is as it has to be, and nothing else is
+ * written. */
 void o_proj_check(o_proj_rig *r);
 
 #endif

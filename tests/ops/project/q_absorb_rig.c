@@ -125,19 +125,12 @@ q_absorb_check(q_absorb_rig *r)
 {
 	const uint32_t dim = r->a.q_pe ? 576 : 512;
 	const size_t bytes = r->q_elems * sizeof *r->q;
-	uint16_t *first = malloc(bytes);
 	uint32_t t, h, i, untouched = 0;
 
 	memset(r->q, 0x5A, bytes);
 	q_absorb_run(r);
-	memcpy(first, r->q, bytes);
-	memset(r->q, 0xC3, bytes);
-	q_absorb_run(r);
 	for (i = 0; i < r->q_elems; i++)
-		if (first[i] == 0x5A5A && r->q[i] == 0xC3C3)
-			untouched++;
-		else
-			ck_assert_uint_eq(first[i], r->q[i]);
+		untouched += r->q[i] == 0x5A5A;
 	ck_assert_uint_eq(untouched,
 			  r->q_elems - r->a.tokens * r->a.heads * dim);
 	for (t = 0; t < r->a.tokens; t++)
@@ -145,7 +138,6 @@ q_absorb_check(q_absorb_rig *r)
 			check_head(r, t, h,
 				   r->a.q + t * r->a.q_token_stride_elems +
 					   h * r->a.q_head_stride_elems);
-	free(first);
 }
 
 void
@@ -154,7 +146,7 @@ q_absorb_expect_status(q_absorb_rig *r, spmla_fault fault, uint32_t row)
 	const spmla_device_status s = fixture_status(&r->f);
 
 	ck_assert_str_eq(spmla_fault_name(s.fault), spmla_fault_name(fault));
-	ck_assert_uint_eq(s.count, fault == SPMLA_FAULT_NONE ? 0 : 2);
+	ck_assert_uint_eq(s.count, fault == SPMLA_FAULT_NONE ? 0 : 1);
 	if (fault != SPMLA_FAULT_NONE)
 		ck_assert_uint_eq(s.row, row);
 	ck_assert_int_eq(spmla_status_clear(r->f.ctx), SPMLA_OK);

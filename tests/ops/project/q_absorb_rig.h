@@ -36,8 +36,8 @@ void q_absorb_close(q_absorb_rig *r);
 /* Runs the op, once. */
 void q_absorb_run(q_absorb_rig *r);
 
-/* Runs the op twice, over differently poisoned outputs: the same bits, nothing
- * else written, every value as it has to be. */
+/* Runs the op over poison. Every value is as it has to be, and nothing else is
+ * written. */
 void q_absorb_check(q_absorb_rig *r);
 
 /* The rope part of a head, as it has to be for a position inside the table. */

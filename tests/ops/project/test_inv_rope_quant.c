@@ -2,7 +2,7 @@
  *
  * inv_rope_quant: both outputs compared with a model that rounds doubles in the
  * pinned order, and single values derived by hand. Every check compares what
- * lies around the outputs too, and runs twice.
+ * lies around the outputs too.
  */
 #include "tests/harness/themes.h"
 #include "tests/ops/project/inv_rope_rig.h"

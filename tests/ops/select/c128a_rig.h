@@ -47,8 +47,7 @@ void c128a_good(c128a_rig *r);
 /* Runs it, once. */
 void c128a_run(c128a_rig *r);
 
-/* Runs it twice, over poison: every byte and the reports as the rule has them.
- */
+/* Runs it over poison: every byte and the reports as the rule has them. */
 void c128a_check(c128a_rig *r);
 
 /* Both tokens at one position: their rows of 5 and their length; then

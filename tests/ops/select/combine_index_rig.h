@@ -42,8 +42,7 @@ typedef struct sight_rig {
 void sight_open(sight_rig *r);
 void sight_close(sight_rig *r);
 
-/* Runs it twice, over poison: every byte and the reports as the rule has them.
- */
+/* Runs it over poison: every byte and the reports as the rule has them. */
 void sight_check(sight_rig *r);
 
 /* Token 0's row of 9, its length and the reports; then sight_check. */

@@ -134,16 +134,10 @@ void
 gathered_check(fixture *f, const gathered_world *w)
 {
 	const spmla_mqa_logits_gathered_args *a = &w->a;
-	static float first[ELEMS];
-	uint32_t pass, t, i;
+	uint32_t t, i;
 
-	for (pass = 0; pass < 2; pass++) {
-		memset(w->logits, pass ? 0xC3 : 0x5A, sizeof first);
-		ck_assert_int_eq(spmla_mqa_logits_gathered(f->ctx, a, NULL),
-				 SPMLA_OK);
-		if (pass == 0)
-			memcpy(first, w->logits, sizeof first);
-	}
+	memset(w->logits, 0x5A, ELEMS * sizeof *w->logits);
+	ck_assert_int_eq(spmla_mqa_logits_gathered(f->ctx, a, NULL), SPMLA_OK);
 	for (i = 0; i < ELEMS; i++) {
 		const int64_t column = i % GATHERED_STRIDE;
 		int64_t what = UNTOUCHED;
@@ -152,12 +146,10 @@ gathered_check(fixture *f, const gathered_world *w)
 		if (t < a->tokens)
 			what = content(a, t, column);
 		if (what == UNTOUCHED)
-			ck_assert_mem_eq(&w->logits[i], "\xC3\xC3\xC3\xC3", 4);
-		else
-			ck_assert_mem_eq(&w->logits[i], &first[i], 4);
-		if (what == MINUS_INF)
+			ck_assert_mem_eq(&w->logits[i], "\x5A\x5A\x5A\x5A", 4);
+		else if (what == MINUS_INF)
 			ck_assert_float_eq(w->logits[i], -INFINITY);
-		else if (what != UNTOUCHED)
+		else
 			check_score(a, t, what, w->logits[i]);
 	}
 }

@@ -37,9 +37,9 @@ void gathered_close(gathered_world *w);
 /* A token's row of logits. */
 float *gathered_row(const gathered_world *w, uint32_t token);
 
-/* Runs the op twice, over differently poisoned logits: the same bits, nothing
- * else written, every score as the reference has it, -inf where the form asks
- * for it. Rows of bad data are as those without keys. */
+/* Runs the op over poison. Every score is as the reference has it, -inf where
+ * the form asks for it, and nothing else is written. A row of bad data is as a
+ * row without keys. */
 void gathered_check(fixture *f, const gathered_world *w);
 
 #endif

@@ -49,9 +49,8 @@ uint8_t *mqa_scales(const spmla_cache *c, uint32_t page, uint32_t i);
 /* The page that row 2, that of tokens 0 and 2, has in its first column. */
 uint32_t mqa_first_page(const mqa_world *w);
 
-/* Runs the op twice, over differently poisoned logits: the same bits, nothing
- * else written, every score as the reference has it (keys without a page are
- * -inf, rows that are bad are untouched). */
+/* Runs the op over poison. Every score is as the reference has it (keys without
+ * a page are -inf, bad rows are untouched), and nothing else is written. */
 void mqa_check(fixture *f, const mqa_world *w);
 
 /* The sticky status names this fault and row; clears it. */

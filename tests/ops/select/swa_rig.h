@@ -49,8 +49,7 @@ void swa_close(swa_rig *r);
 /* Runs it, once. */
 void swa_run(swa_rig *r);
 
-/* Runs it twice, over poison: every byte and the reports as the rule has them.
- */
+/* Runs it over poison: every byte and the reports as the rule has them. */
 void swa_check(swa_rig *r);
 
 /* Token 0's first n entries, of n, and its length; then swa_check. */

@@ -2,7 +2,7 @@
  *
  * indexer_q_prep: both outputs compared with a model that rounds doubles in
  * the pinned order, and single values derived by hand. Every check compares
- * what lies behind the outputs too, and runs twice.
+ * what lies behind the outputs too.
  */
 #include "tests/harness/themes.h"
 #include "tests/ops/select/indexer_q_rig.h"

@@ -51,7 +51,7 @@ teardown(void)
 }
 
 static void
-call(const void *args)
+call(const spmla_ragged_index_args *args)
 {
 	ck_assert_int_eq(spmla_ragged_index(f.ctx, args, NULL), SPMLA_OK);
 }
@@ -88,7 +88,7 @@ check(void)
 		}
 		want.indptr[t + 1] = (int32_t)(end < room ? end : room);
 	}
-	fixture_twice(&f, call, &a, &io, sizeof io);
+	call(&a);
 	ck_assert_mem_eq(&io, &want, sizeof io);
 	index_check_faults(&f, &faults);
 }

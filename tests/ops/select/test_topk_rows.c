@@ -106,7 +106,7 @@ START_TEST(a_million_scores_past_4_gib_are_ranked)
 	const uint64_t bytes = (first + len) * sizeof(float);
 	float *map = test_map(bytes);
 	spmla_topk_args a = good_args();
-	uint32_t run, i;
+	uint32_t i;
 
 	for (i = 0; i < 4; i++)
 		map[first + (uint64_t)best[i]] = 1 + (float)i;
@@ -115,11 +115,9 @@ START_TEST(a_million_scores_past_4_gib_are_ranked)
 	lens[0] = (int32_t)len;
 	a.logits = map;
 	a.logits_elems = first + len;
-	for (run = 0; run < 2; run++) {
-		memset(out, 0x5A, sizeof out);
-		ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
-		ck_assert_mem_eq(out, want, sizeof want);
-	}
+	memset(out, 0x5A, sizeof out);
+	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(out, want, sizeof want);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 	munmap(map, bytes);
 }

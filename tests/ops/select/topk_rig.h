@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of topk against a full sort with the tie rule written out. Each runs
- * the op twice on one context, over differently poisoned outputs.
+ * Checks of topk against a full sort with the tie rule written out.
  */
 #ifndef TESTS_OPS_SELECT_TOPK_RIG_H
 #define TESTS_OPS_SELECT_TOPK_RIG_H

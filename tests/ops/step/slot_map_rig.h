@@ -38,8 +38,6 @@ void slot_map_close(slot_map_rig *r);
 /* Pages of 64 tokens, no ratio. */
 spmla_slot_map_args slot_map_args(slot_map_rig *r, uint32_t tokens);
 
-/* Runs it, once; and twice, with the same bytes in r->io. */
 void slot_map_run(slot_map_rig *r, const spmla_slot_map_args *a);
-void slot_map_twice(slot_map_rig *r, const spmla_slot_map_args *a);
 
 #endif

@@ -2,8 +2,7 @@
  *
  * What the tests of tile_sched stand on: a context, lengths and outputs, and a
  * check of every byte of these, red zones included, against the planner's
- * serial walk (tile_walk.h). It runs the op twice on one context over different
- * poison. */
+ * serial walk (tile_walk.h). */
 #ifndef TESTS_OPS_STEP_TILE_RIG_H
 #define TESTS_OPS_STEP_TILE_RIG_H
 
