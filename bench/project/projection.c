@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shapes of the projections around attention, 128 heads of V3.2. The
- * matrices are those of several layers in turn, as in a model, so that they
- * come from memory.
+ * The shapes of the projections around attention: 128 heads of V3.2, and the
+ * 64 heads of V4-Flash in 8 groups. The matrices are those of several layers in
+ * turn, as in a model, so that they come from memory.
  */
 #include "bench/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "spmla/ops/o_group_proj.h"
 #include "spmla/ops/q_absorb.h"
 #include "spmla/ops/v_up.h"
 
@@ -20,13 +21,39 @@ enum {
 	POSITIONS = 64,
 	MATRIX = NOPE * LATENT, /* elements, of either projection */
 	LAYERS = 8,             /* 134 MB */
-	MAX_TOKENS = 16
+	MAX_TOKENS = 16,
+	GROUPS = 8, /* of o_group_proj */
+	INNER = 4096,
+	COLUMNS = 1024,
+	GROUP_LAYERS = 2 /* in the same memory */
 };
 
+static spmla_o_group_proj_args group;
 static spmla_q_absorb_args absorb;
 static spmla_v_up_args up;
 static const uint16_t *weights; /* [LAYERS][HEADS][MATRIX] */
 static uint32_t turn;
+
+/* bf16, so that w and o may be the other operations'. */
+static void
+make_group(const uint16_t *o)
+{
+	group = (spmla_o_group_proj_args){
+		.struct_bytes = sizeof group,
+		.groups = GROUPS,
+		.inner = INNER,
+		.columns = COLUMNS,
+		.quant = SPMLA_O_BF16,
+		.o = o,
+		.o_token_stride_elems = GROUPS * INNER,
+		.o_group_stride_elems = INNER,
+		.w_group_stride_elems = COLUMNS * INNER,
+		.w_row_stride_elems = INNER,
+		.z = bench_room(MAX_TOKENS * GROUPS * COLUMNS * 2),
+		.z_token_stride_elems = GROUPS * COLUMNS,
+		.z_group_stride_elems = COLUMNS,
+	};
+}
 
 void
 bench_make_projection(bench *b)
@@ -70,6 +97,7 @@ bench_make_projection(bench *b)
 	up.w_row_stride_elems = NOPE;
 	up.out = bench_room(MAX_TOKENS * HEADS * NOPE * 2);
 	up.out_token_stride_elems = HEADS * NOPE;
+	make_group(up.latent);
 }
 
 static const uint16_t *
@@ -98,6 +126,31 @@ run_up(void *arg)
 		abort();
 }
 
+static void
+run_group(void *arg)
+{
+	const bench *b = arg;
+
+	group.w = weights +
+		  (uint64_t)(turn++ % GROUP_LAYERS) * GROUPS * COLUMNS * INNER;
+	if (spmla_o_group_proj(b->ctx, &group, NULL) != SPMLA_OK)
+		abort();
+}
+
+static void
+measure_group(bench *b, uint32_t tokens)
+{
+	const double values = (double)GROUPS * COLUMNS * INNER;
+	char shape[64];
+
+	group.tokens = tokens;
+	snprintf(shape, sizeof shape, "%d groups, bf16, %u token%s", GROUPS,
+		 tokens, tokens > 1 ? "s" : "");
+	bench_measure(b, "o_group_proj", shape, run_group, BENCH_READS_IN_ORDER,
+		      2 * values + 2.0 * tokens * GROUPS * (INNER + COLUMNS),
+		      2 * values * tokens);
+}
+
 void
 bench_measure_projection(bench *b)
 {
@@ -118,5 +171,6 @@ bench_measure_projection(bench *b)
 			      w + rows * 2 * (NOPE + LATENT + 2 * ROPE), flop);
 		bench_measure(b, "v_up", shape, run_up, BENCH_READS_IN_ORDER,
 			      w + rows * 2 * (NOPE + LATENT), flop);
+		measure_group(b, tokens[i]);
 	}
 }
