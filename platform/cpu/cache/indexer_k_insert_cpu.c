@@ -5,9 +5,9 @@
  * cpu.h, and after each step the row is rounded to bf16, as if it had been
  * stored and read again.
  */
-#include "spmla/platform/cpu/cache/quant_cpu.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
+#include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  * kv_insert on the CPU: one row at a time, each group of 128 values quantised
  * on its own. Offsets are 64-bit: a cache may be larger than 4 GiB.
  */
-#include "spmla/platform/cpu/cache/quant_cpu.h"
 #include "spmla/platform/cpu/cache/v4_row_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
+#include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <string.h>
 

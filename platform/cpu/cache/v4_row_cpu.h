@@ -7,7 +7,7 @@
 #ifndef SPMLA_PLATFORM_CPU_CACHE_V4_ROW_CPU_H
 #define SPMLA_PLATFORM_CPU_CACHE_V4_ROW_CPU_H
 
-#include "spmla/platform/cpu/cache/quant_cpu.h"
+#include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <string.h>
 

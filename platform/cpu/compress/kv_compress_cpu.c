@@ -7,9 +7,9 @@
  * anywhere, and give the same bits.
  */
 #include "spmla/internal/mxfp4.h"
-#include "spmla/platform/cpu/cache/quant_cpu.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/compress/compress_cpu.h"
+#include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <math.h>
 #include <string.h>

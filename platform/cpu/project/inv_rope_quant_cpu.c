@@ -4,9 +4,9 @@
  * token writes its own column of the scales; the last token also writes the
  * columns that pad them.
  */
-#include "spmla/platform/cpu/cache/quant_cpu.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
+#include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <string.h>
 

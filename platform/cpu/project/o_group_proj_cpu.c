@@ -6,9 +6,9 @@
  * spmla_i_cpu_project.
  */
 #include "spmla/internal/mxfp4.h"
-#include "spmla/platform/cpu/cache/quant_cpu.h"
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
+#include "spmla/platform/cpu/core/quant_cpu.h"
 
 enum {
 	PART = 128, /* values of a scale */

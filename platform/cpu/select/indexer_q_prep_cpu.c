@@ -6,9 +6,9 @@
  * codes.
  */
 #include "spmla/internal/mxfp4.h"
-#include "spmla/platform/cpu/cache/quant_cpu.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
+#include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <string.h>
 

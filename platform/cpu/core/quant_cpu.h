@@ -6,8 +6,8 @@
  * by arithmetic differs between machines (inf / inf is negative on x86,
  * positive elsewhere).
  */
-#ifndef SPMLA_PLATFORM_CPU_CACHE_QUANT_CPU_H
-#define SPMLA_PLATFORM_CPU_CACHE_QUANT_CPU_H
+#ifndef SPMLA_PLATFORM_CPU_CORE_QUANT_CPU_H
+#define SPMLA_PLATFORM_CPU_CORE_QUANT_CPU_H
 
 #include "spmla/platform/cpu/core/cpu.h"
 
