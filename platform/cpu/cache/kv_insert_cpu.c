@@ -22,9 +22,20 @@ scale_of(float amax, uint32_t scale_mode)
 	return scale_mode == SPMLA_SCALE_RAW ? scale : spmla_i_pow2_up(scale);
 }
 
+/* x = a group of a BF16 or FP16 row, exact. */
 static void
-write_fp8(const spmla_kv_insert_args *a, const uint16_t *latent,
-	  const uint16_t *rope, uint8_t *entry)
+load_values(const spmla_kv_insert_args *a, const spmla_i_cpu_kernels *kernels,
+	    const uint16_t *group, float *x)
+{
+	if (a->dtype == SPMLA_DTYPE_BF16)
+		kernels->load_bf16((const uint8_t *)group, GROUP, x);
+	else
+		spmla_i_cpu_load16(x, group, GROUP, a->dtype);
+}
+
+static void
+write_fp8(const spmla_kv_insert_args *a, const spmla_i_cpu_kernels *kernels,
+	  const uint16_t *latent, const uint16_t *rope, uint8_t *entry)
 {
 	float x[GROUP];
 	uint32_t g;
@@ -32,10 +43,9 @@ write_fp8(const spmla_kv_insert_args *a, const uint16_t *latent,
 	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
 		float scale;
 
-		spmla_i_cpu_load16(x, latent + g * GROUP, GROUP, a->dtype);
-		scale = scale_of(spmla_i_cpu_amax(x, GROUP, 0.0f),
-				 a->scale_mode);
-		spmla_i_cpu_quantise(entry + g * GROUP, x, GROUP, scale);
+		load_values(a, kernels, latent + g * GROUP, x);
+		scale = scale_of(kernels->amax(x, GROUP, 0.0f), a->scale_mode);
+		kernels->quantise(entry + g * GROUP, x, GROUP, scale);
 		memcpy(entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
 		       &scale, sizeof scale);
 	}
@@ -54,7 +64,8 @@ write_16bit(const uint16_t *latent, const uint16_t *rope, uint8_t *entry)
 
 /* Writes row t to a slot inside the cache. */
 static void
-write_row(const spmla_kv_insert_args *a, uint32_t t, uint64_t slot)
+write_row(const spmla_kv_insert_args *a, const spmla_i_cpu_kernels *kernels,
+	  uint32_t t, uint64_t slot)
 {
 	const spmla_cache *cache = &a->cache;
 	const uint64_t entry = slot % cache->entries_per_page;
@@ -65,13 +76,13 @@ write_row(const spmla_kv_insert_args *a, uint32_t t, uint64_t slot)
 		spmla_i_cpu_page_at(cache, slot / cache->entries_per_page);
 
 	if (cache->layout == SPMLA_LAYOUT_FP8_DS_MLA)
-		write_fp8(a, latent, rope + t * a->k_pe_stride_elems,
+		write_fp8(a, kernels, latent, rope + t * a->k_pe_stride_elems,
 			  page + entry * SPMLA_FP8_DS_MLA_BYTES);
 	else if (cache->layout == SPMLA_LAYOUT_MLA_BF16)
 		write_16bit(latent, rope + t * a->k_pe_stride_elems,
 			    page + entry * SPMLA_MLA_BF16_BYTES);
 	else
-		spmla_i_cpu_v4_write(cache, slot, latent,
+		spmla_i_cpu_v4_write(kernels, cache, slot, latent,
 				     latent + SPMLA_V4_NOPE, a->kv_scale);
 }
 
@@ -83,6 +94,7 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 	const uint64_t entries =
 		(uint64_t)a->cache.entries_per_page * a->cache.pages;
 	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
+	const spmla_i_cpu_kernels *kernels = spmla_i_cpu_kernels_of(ctx);
 	uint32_t t;
 
 	(void)worker;
@@ -95,7 +107,7 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
 			continue;
 		}
-		write_row(a, t, slot);
+		write_row(a, kernels, t, slot);
 	}
 }
 

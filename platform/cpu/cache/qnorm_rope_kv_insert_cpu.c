@@ -79,8 +79,8 @@ prepare_query(const insert_args *a, uint32_t t, const float *cos_sin)
 
 /* Writes the key of a token to a slot inside the cache. */
 static void
-insert_key(const insert_args *a, uint32_t t, uint64_t slot,
-	   const float *cos_sin)
+insert_key(const insert_args *a, const spmla_i_cpu_kernels *kernels, uint32_t t,
+	   uint64_t slot, const float *cos_sin)
 {
 	const uint16_t *row = a->kv + t * a->kv_stride_elems;
 	uint16_t rope[PIECE];
@@ -88,7 +88,7 @@ insert_key(const insert_args *a, uint32_t t, uint64_t slot,
 
 	spmla_i_cpu_load16(x, row + SPMLA_V4_NOPE, PIECE, SPMLA_DTYPE_BF16);
 	round_piece(x, cos_sin, rope);
-	spmla_i_cpu_v4_write(&a->cache, slot, row, rope, a->kv_scale);
+	spmla_i_cpu_v4_write(kernels, &a->cache, slot, row, rope, a->kv_scale);
 }
 
 /* Does the item's tokens, and the keys whose slots belong to the item. */
@@ -99,6 +99,7 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 	const uint64_t entries =
 		(uint64_t)a->cache.entries_per_page * a->cache.pages;
 	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
+	const spmla_i_cpu_kernels *kernels = spmla_i_cpu_kernels_of(ctx);
 	uint32_t t;
 
 	(void)worker;
@@ -121,7 +122,7 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		if (slot >= entries)
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
 		else if (cos_sin)
-			insert_key(a, t, slot, cos_sin);
+			insert_key(a, kernels, t, slot, cos_sin);
 	}
 }
 

@@ -7,12 +7,14 @@
 #ifndef SPMLA_PLATFORM_CPU_CACHE_V4_ROW_CPU_H
 #define SPMLA_PLATFORM_CPU_CACHE_V4_ROW_CPU_H
 
+#include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <string.h>
 
 static inline void
-spmla_i_cpu_v4_write_fp8(uint8_t *values, uint8_t *scales, const uint16_t *nope)
+spmla_i_cpu_v4_write_fp8(const spmla_i_cpu_kernels *kernels, uint8_t *values,
+			 uint8_t *scales, const uint16_t *nope)
 {
 	float x[SPMLA_V4_SCALE_GROUP];
 	uint32_t g;
@@ -20,13 +22,13 @@ spmla_i_cpu_v4_write_fp8(uint8_t *values, uint8_t *scales, const uint16_t *nope)
 	for (g = 0; g < SPMLA_V4_SCALES; g++) {
 		float scale;
 
-		spmla_i_cpu_load16(x, nope + g * SPMLA_V4_SCALE_GROUP,
-				   SPMLA_V4_SCALE_GROUP, SPMLA_DTYPE_BF16);
+		kernels->load_bf16(
+			(const uint8_t *)(nope + g * SPMLA_V4_SCALE_GROUP),
+			SPMLA_V4_SCALE_GROUP, x);
 		scale = spmla_i_pow2_up(
-			spmla_i_cpu_amax(x, SPMLA_V4_SCALE_GROUP, 1e-4f) /
-			448.0f);
-		spmla_i_cpu_quantise(values + g * SPMLA_V4_SCALE_GROUP, x,
-				     SPMLA_V4_SCALE_GROUP, scale);
+			kernels->amax(x, SPMLA_V4_SCALE_GROUP, 1e-4f) / 448.0f);
+		kernels->quantise(values + g * SPMLA_V4_SCALE_GROUP, x,
+				  SPMLA_V4_SCALE_GROUP, scale);
 		scales[g] = (uint8_t)(spmla_i_f32_bits(scale) >> 23);
 	}
 	scales[SPMLA_V4_SCALES] = 0;
@@ -48,7 +50,8 @@ spmla_i_cpu_v4_write_e4m3(uint8_t *codes, const uint16_t *x, uint32_t n,
 /* Writes the row of bf16 nope[448] and rope[64] to `slot`, which is inside the
  * cache. `scale` is that of a V4_E4M3 cache. */
 static inline void
-spmla_i_cpu_v4_write(const spmla_cache *cache, uint64_t slot,
+spmla_i_cpu_v4_write(const spmla_i_cpu_kernels *kernels,
+		     const spmla_cache *cache, uint64_t slot,
 		     const uint16_t *nope, const uint16_t *rope, float scale)
 {
 	const uint64_t entries = cache->entries_per_page;
@@ -69,7 +72,7 @@ spmla_i_cpu_v4_write(const spmla_cache *cache, uint64_t slot,
 		memcpy(row, nope, SPMLA_V4_NOPE * sizeof *nope);
 		row += SPMLA_V4_NOPE * sizeof *nope;
 	} else {
-		spmla_i_cpu_v4_write_fp8(row,
+		spmla_i_cpu_v4_write_fp8(kernels, row,
 					 page + entries * SPMLA_V4_VALUE_BYTES +
 						 i * SPMLA_V4_SCALE_BYTES,
 					 nope);

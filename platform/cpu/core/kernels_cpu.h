@@ -69,6 +69,11 @@ typedef struct spmla_i_cpu_project {
 	uint32_t columns; /* a multiple of 32 */
 } spmla_i_cpu_project;
 
+enum {
+	SPMLA_I_CPU_PART = 128,       /* values of a part of o_group_proj */
+	SPMLA_I_CPU_PART_COLUMNS = 16 /* of a call */
+};
+
 typedef struct spmla_i_cpu_kernels {
 	const char *name;
 	/* values = bf16(e4m3 * scale); n is a multiple of 16. */
@@ -97,6 +102,18 @@ typedef struct spmla_i_cpu_kernels {
 			    const float *q, float weight);
 	void (*score_values)(const spmla_i_cpu_score *s, const uint8_t *scales,
 			     uint32_t n, float *out);
+	/* A part of o_group_proj, in the order of its header: sums[d] = x . w[d]
+	 * for 16 rows of w, which lie row_bytes apart. Products of bf16 and of
+	 * e4m3 are exact, so all variants give the same bits. */
+	void (*part_bf16)(const uint8_t *x, const uint8_t *w,
+			  uint64_t row_bytes, float *sums);
+	void (*part_e4m3)(const uint8_t *x, const uint8_t *w,
+			  uint64_t row_bytes, float *sums);
+	/* The larger of least_amax and every |x| that is no NaN, and codes =
+	 * e4m3(x / scale), as in quant_cpu.h; n is a multiple of 16. */
+	float (*amax)(const float *x, uint32_t n, float least_amax);
+	void (*quantise)(uint8_t *codes, const float *x, uint32_t n,
+			 float scale);
 } spmla_i_cpu_kernels;
 
 extern const spmla_i_cpu_kernels spmla_i_cpu_scalar;

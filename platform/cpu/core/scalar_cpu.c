@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "spmla/platform/cpu/core/quant_cpu.h"
 
 static void
 dequantise(const uint8_t *codes, uint32_t n, float scale, float *values)
@@ -210,7 +211,66 @@ project(const spmla_i_cpu_project *p)
 					p->out + r * p->out_stride_elems + j);
 }
 
+/* ---- Parts of o_group_proj ------------------------------------------------ */
+
+enum { PART_LANES = 8, PART_LANE = 16, PART_HALF = 64 };
+
+/* The values are decoded half a part at a time: a small stack. Inlined, they
+ * would lie on the caller's stack beside x. */
+static float __attribute__((noinline))
+part_sum(const float *x, const uint8_t *w, uint32_t value_bytes)
+{
+	float y[PART_HALF], lane[PART_LANES];
+	uint32_t first, i, j, step;
+
+	for (first = 0; first < SPMLA_I_CPU_PART; first += PART_HALF) {
+		if (value_bytes == 1)
+			decode_e4m3(w + first, PART_HALF, y);
+		else
+			load_bf16(w + 2 * first, PART_HALF, y);
+		for (j = 0; j < PART_HALF / PART_LANE; j++) {
+			const float *a = x + first + j * PART_LANE;
+			const float *b = y + j * PART_LANE;
+			float sum = 0.0f;
+
+			for (i = 0; i < PART_LANE; i++)
+				sum += a[i] * b[i];
+			lane[first / PART_LANE + j] = sum;
+		}
+	}
+	for (step = PART_LANES / 2; step > 0; step /= 2)
+		for (i = 0; i < step; i++)
+			lane[i] += lane[i + step];
+	return lane[0];
+}
+
+static void
+part_bf16(const uint8_t *from, const uint8_t *w, uint64_t row_bytes,
+	  float *sums)
+{
+	float x[SPMLA_I_CPU_PART];
+	uint32_t d;
+
+	load_bf16(from, SPMLA_I_CPU_PART, x);
+	for (d = 0; d < SPMLA_I_CPU_PART_COLUMNS; d++)
+		sums[d] = part_sum(x, w + d * row_bytes, 2);
+}
+
+static void
+part_e4m3(const uint8_t *from, const uint8_t *w, uint64_t row_bytes,
+	  float *sums)
+{
+	float x[SPMLA_I_CPU_PART];
+	uint32_t d;
+
+	decode_e4m3(from, SPMLA_I_CPU_PART, x);
+	for (d = 0; d < SPMLA_I_CPU_PART_COLUMNS; d++)
+		sums[d] = part_sum(x, w + d * row_bytes, 1);
+}
+
 const spmla_i_cpu_kernels spmla_i_cpu_scalar = {
-	"scalar",     dequantise,    load_bf16, score_open,  score_keys,
-	attend_block, attend_divide, project,   score_query, score_values,
+	"scalar",         dequantise,           load_bf16,     score_open,
+	score_keys,       attend_block,         attend_divide, project,
+	score_query,      score_values,         part_bf16,     part_e4m3,
+	spmla_i_cpu_amax, spmla_i_cpu_quantise,
 };

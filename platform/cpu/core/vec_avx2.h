@@ -26,6 +26,7 @@ enum {
 #define PROJECT_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
 typedef __m256 vec;
+typedef __m256i ivec; /* 32-bit words */
 
 INLINE vec
 vec_set(float x)
@@ -91,12 +92,10 @@ vec_choose(__m256i x, __m256i then, __m256i mask)
 }
 
 /* e4m3 to f32, exact, by the steps of spmla_i_e4m3_to_f32: where the exponent
- * is 0, compute 2^-6 * (1 + m / 8) and subtract 2^-6. */
+ * is 0, compute 2^-6 * (1 + m / 8) and subtract 2^-6. A code a word. */
 INLINE vec
-vec_load_e4m3(const uint8_t *codes)
+vec_e4m3(ivec code)
 {
-	const __m256i code = _mm256_cvtepu8_epi32(
-		_mm_loadl_epi64((const __m128i *)(const void *)codes));
 	const __m256i rest = _mm256_and_si256(code, _mm256_set1_epi32(0x7f));
 	const __m256i small = _mm256_cmpgt_epi32(_mm256_set1_epi32(8), rest);
 	const __m256i nan = _mm256_cmpeq_epi32(rest, _mm256_set1_epi32(0x7f));
@@ -113,6 +112,13 @@ vec_load_e4m3(const uint8_t *codes)
 				 _mm256_set1_epi32((int32_t)0x80000000u));
 
 	return _mm256_castsi256_ps(_mm256_or_si256(value, sign));
+}
+
+INLINE vec
+vec_load_e4m3(const uint8_t *codes)
+{
+	return vec_e4m3(_mm256_cvtepu8_epi32(
+		_mm_loadl_epi64((const __m128i *)(const void *)codes)));
 }
 
 /* bf16 to f32, exact. */
@@ -244,6 +250,120 @@ vec_fold_max(vec x)
 {
 	return _mm_max_ps(_mm256_castps256_ps128(x),
 			  _mm256_extractf128_ps(x, 1));
+}
+
+/* ---- Words in lanes of 8 ------------------------------------------------ */
+
+/* Words 0 to 3 from 16 bytes at p, 4 to 7 from those at p + half_bytes. */
+INLINE ivec
+ivec_load_lanes(const uint8_t *p, uint64_t half_bytes, uint64_t row_bytes)
+{
+	(void)row_bytes; /* of the second row of a wider vector */
+	return _mm256_inserti128_si256(
+		_mm256_castsi128_si256(
+			_mm_loadu_si128((const __m128i *)(const void *)p)),
+		_mm_loadu_si128(
+			(const __m128i *)(const void *)(p + half_bytes)),
+		1);
+}
+
+/* Word j of vector i goes to word i of vector j, in each 128 bits. */
+INLINE void
+ivec_transpose(ivec x[4])
+{
+	const ivec a = _mm256_unpacklo_epi32(x[0], x[1]);
+	const ivec b = _mm256_unpackhi_epi32(x[0], x[1]);
+	const ivec c = _mm256_unpacklo_epi32(x[2], x[3]);
+	const ivec d = _mm256_unpackhi_epi32(x[2], x[3]);
+
+	x[0] = _mm256_unpacklo_epi64(a, c);
+	x[1] = _mm256_unpackhi_epi64(a, c);
+	x[2] = _mm256_unpacklo_epi64(b, d);
+	x[3] = _mm256_unpackhi_epi64(b, d);
+}
+
+/* The lower or the upper bf16 of every word. */
+INLINE vec
+vec_bf16_half(ivec word, uint32_t upper)
+{
+	return _mm256_castsi256_ps(
+		upper ? _mm256_and_si256(
+				word, _mm256_set1_epi32((int32_t)0xffff0000u))
+		      : _mm256_slli_epi32(word, 16));
+}
+
+/* An e4m3 of every word, byte 0 to 3. */
+INLINE vec
+vec_e4m3_byte(ivec word, uint32_t byte)
+{
+	return vec_e4m3(
+		_mm256_and_si256(_mm256_srli_epi32(word, (int)(8 * byte)),
+				 _mm256_set1_epi32(0xff)));
+}
+
+/* Eight values, in every eight lanes. */
+INLINE vec
+vec_load_eight(const float *x)
+{
+	return _mm256_loadu_ps(x);
+}
+
+INLINE void
+vec_store_eight(float *to, vec x)
+{
+	_mm256_storeu_ps(to, x);
+}
+
+/* Lane j + lane j + 4 of every eight. */
+INLINE void
+vec_fold_lanes(vec x, __m128 *sum)
+{
+	sum[0] = _mm_add_ps(_mm256_castps256_ps128(x),
+			    _mm256_extractf128_ps(x, 1));
+}
+
+/* ---- To e4m3 ------------------------------------------------------------- */
+
+INLINE vec
+vec_abs(vec x)
+{
+	return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+}
+
+/* As spmla_i_f32_to_e4m3, but 0x7f for every NaN. Below 2^-6 a code counts
+ * 2^-9, the last place of 2^14: adding that rounds x to it. */
+INLINE void
+vec_store_e4m3(uint8_t *to, vec x)
+{
+	const ivec bits = _mm256_castps_si256(vec_abs(x));
+	const ivec odd = _mm256_and_si256(_mm256_srli_epi32(bits, 20),
+					  _mm256_set1_epi32(1));
+	const ivec normal = _mm256_sub_epi32(
+		_mm256_srli_epi32(
+			_mm256_add_epi32(
+				bits, _mm256_add_epi32(
+					      odd, _mm256_set1_epi32(0x7ffff))),
+			20),
+		_mm256_set1_epi32(120 << 3));
+	const ivec low =
+		_mm256_and_si256(_mm256_castps_si256(_mm256_add_ps(
+					 vec_abs(x), _mm256_set1_ps(0x1p14f))),
+				 _mm256_set1_epi32(15));
+	const ivec small =
+		_mm256_cmpgt_epi32(_mm256_set1_epi32(0x3c800000), bits);
+	const ivec sign =
+		_mm256_and_si256(_mm256_srli_epi32(_mm256_castps_si256(x), 24),
+				 _mm256_set1_epi32(0x80));
+	const ivec nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+	ivec code = _mm256_min_epi32(vec_choose(normal, low, small),
+				     _mm256_set1_epi32(0x7e));
+	__m128i half;
+
+	code = vec_choose(_mm256_or_si256(code, sign), _mm256_set1_epi32(0x7f),
+			  nan);
+	half = _mm_packus_epi32(_mm256_castsi256_si128(code),
+				_mm256_extracti128_si256(code, 1));
+	_mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi16(half, half));
 }
 
 #endif

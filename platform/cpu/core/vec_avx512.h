@@ -26,6 +26,7 @@ enum {
 #define PROJECT_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
 typedef __m512 vec;
+typedef __m512i ivec; /* 32-bit words */
 
 INLINE vec
 vec_set(float x)
@@ -84,12 +85,10 @@ vec_max(vec a, vec b)
 }
 
 /* e4m3 to f32, exact, by the steps of spmla_i_e4m3_to_f32: where the exponent
- * is 0, compute 2^-6 * (1 + m / 8) and subtract 2^-6. */
+ * is 0, compute 2^-6 * (1 + m / 8) and subtract 2^-6. A code a word. */
 INLINE vec
-vec_load_e4m3(const uint8_t *codes)
+vec_e4m3(ivec code)
 {
-	const __m512i code = _mm512_cvtepu8_epi32(
-		_mm_loadu_si128((const __m128i *)(const void *)codes));
 	const __m512i rest = _mm512_and_si512(code, _mm512_set1_epi32(0x7f));
 	const __mmask16 small =
 		_mm512_cmplt_epi32_mask(rest, _mm512_set1_epi32(8));
@@ -107,6 +106,13 @@ vec_load_e4m3(const uint8_t *codes)
 	return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
 		bits, _mm512_slli_epi32(code, 24),
 		_mm512_set1_epi32((int32_t)0x80000000u), 0xf8));
+}
+
+INLINE vec
+vec_load_e4m3(const uint8_t *codes)
+{
+	return vec_e4m3(_mm512_cvtepu8_epi32(
+		_mm_loadu_si128((const __m128i *)(const void *)codes)));
 }
 
 /* bf16 to f32, exact. */
@@ -238,6 +244,124 @@ vec_fold_max(vec x)
 
 	return _mm_max_ps(_mm256_castps256_ps128(t),
 			  _mm256_extractf128_ps(t, 1));
+}
+
+/* ---- Words in lanes of 8 ------------------------------------------------ */
+
+INLINE __m256i
+load_halves(const uint8_t *p, uint64_t half_bytes)
+{
+	return _mm256_inserti128_si256(
+		_mm256_castsi128_si256(
+			_mm_loadu_si128((const __m128i *)(const void *)p)),
+		_mm_loadu_si128(
+			(const __m128i *)(const void *)(p + half_bytes)),
+		1);
+}
+
+/* Words 0 to 3 from 16 bytes at p, 4 to 7 from those at p + half_bytes; the
+ * next eight in the same way from the row behind. */
+INLINE ivec
+ivec_load_lanes(const uint8_t *p, uint64_t half_bytes, uint64_t row_bytes)
+{
+	return _mm512_inserti64x4(
+		_mm512_castsi256_si512(load_halves(p, half_bytes)),
+		load_halves(p + row_bytes, half_bytes), 1);
+}
+
+/* Word j of vector i goes to word i of vector j, in each 128 bits. */
+INLINE void
+ivec_transpose(ivec x[4])
+{
+	const ivec a = _mm512_unpacklo_epi32(x[0], x[1]);
+	const ivec b = _mm512_unpackhi_epi32(x[0], x[1]);
+	const ivec c = _mm512_unpacklo_epi32(x[2], x[3]);
+	const ivec d = _mm512_unpackhi_epi32(x[2], x[3]);
+
+	x[0] = _mm512_unpacklo_epi64(a, c);
+	x[1] = _mm512_unpackhi_epi64(a, c);
+	x[2] = _mm512_unpacklo_epi64(b, d);
+	x[3] = _mm512_unpackhi_epi64(b, d);
+}
+
+/* The lower or the upper bf16 of every word. */
+INLINE vec
+vec_bf16_half(ivec word, uint32_t upper)
+{
+	return _mm512_castsi512_ps(
+		upper ? _mm512_and_si512(
+				word, _mm512_set1_epi32((int32_t)0xffff0000u))
+		      : _mm512_slli_epi32(word, 16));
+}
+
+/* An e4m3 of every word, byte 0 to 3. */
+INLINE vec
+vec_e4m3_byte(ivec word, uint32_t byte)
+{
+	return vec_e4m3(_mm512_and_si512(_mm512_srli_epi32(word, 8 * byte),
+					 _mm512_set1_epi32(0xff)));
+}
+
+/* Eight values, in every eight lanes. */
+INLINE vec
+vec_load_eight(const float *x)
+{
+	return _mm512_broadcast_f32x8(_mm256_loadu_ps(x));
+}
+
+INLINE void
+vec_store_eight(float *to, vec x)
+{
+	_mm256_storeu_ps(to, _mm512_castps512_ps256(x));
+}
+
+/* Lane j + lane j + 4 of every eight. */
+INLINE void
+vec_fold_lanes(vec x, __m128 *sum)
+{
+	sum[0] = _mm_add_ps(_mm512_castps512_ps128(x),
+			    _mm512_extractf32x4_ps(x, 1));
+	sum[1] = _mm_add_ps(_mm512_extractf32x4_ps(x, 2),
+			    _mm512_extractf32x4_ps(x, 3));
+}
+
+/* ---- To e4m3 ------------------------------------------------------------- */
+
+INLINE vec
+vec_abs(vec x)
+{
+	return _mm512_abs_ps(x);
+}
+
+/* As spmla_i_f32_to_e4m3, but 0x7f for every NaN. Below 2^-6 a code counts
+ * 2^-9, the last place of 2^14: adding that rounds x to it. */
+INLINE void
+vec_store_e4m3(uint8_t *to, vec x)
+{
+	const ivec bits = _mm512_castps_si512(vec_abs(x));
+	const ivec odd = _mm512_and_si512(_mm512_srli_epi32(bits, 20),
+					  _mm512_set1_epi32(1));
+	const ivec low =
+		_mm512_and_si512(_mm512_castps_si512(_mm512_add_ps(
+					 vec_abs(x), _mm512_set1_ps(0x1p14f))),
+				 _mm512_set1_epi32(15));
+	const ivec sign =
+		_mm512_and_si512(_mm512_srli_epi32(_mm512_castps_si512(x), 24),
+				 _mm512_set1_epi32(0x80));
+	ivec code = _mm512_add_epi32(
+		bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7ffff)));
+
+	code = _mm512_sub_epi32(_mm512_srli_epi32(code, 20),
+				_mm512_set1_epi32(120 << 3));
+	code = _mm512_mask_mov_epi32(
+		code,
+		_mm512_cmplt_epi32_mask(bits, _mm512_set1_epi32(0x3c800000)),
+		low);
+	code = _mm512_min_epi32(code, _mm512_set1_epi32(0x7e));
+	code = _mm512_mask_mov_epi32(_mm512_or_si512(code, sign),
+				     _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
+				     _mm512_set1_epi32(0x7f));
+	_mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8(code));
 }
 
 #endif

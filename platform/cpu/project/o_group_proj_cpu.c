@@ -10,51 +10,7 @@
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
 
-enum {
-	PART = 128, /* values of a scale */
-	HALF = 64,  /* values of w decoded at once: a small stack */
-	LANES = 8,  /* of a part, 16 values each */
-	LANE = 16,
-	COLUMNS = 16 /* of an item */
-};
-
-/* n values as f32, exact. */
-static void
-load(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const uint8_t *p,
-     uint32_t n, float *values)
-{
-	if (fp8)
-		kernels->dequantise(p, n, 1.0f, values);
-	else
-		kernels->load_bf16(p, n, values);
-}
-
-/* The sum of a part: x[128] times as many values of a row of the matrix.
- * Inlined, its rows would lie on the caller's stack beside the others. */
-static float __attribute__((noinline))
-sum_part(const spmla_i_cpu_kernels *kernels, uint32_t fp8, const float *x,
-	 const uint8_t *w)
-{
-	float y[HALF], lane[LANES];
-	uint32_t first, i, j, step;
-
-	for (first = 0; first < PART; first += HALF) {
-		load(kernels, fp8, w + first * (fp8 ? 1 : 2), HALF, y);
-		for (j = 0; j < HALF / LANE; j++) {
-			const float *a = x + first + j * LANE;
-			const float *b = y + j * LANE;
-			float sum = 0.0f;
-
-			for (i = 0; i < LANE; i++)
-				sum += a[i] * b[i];
-			lane[first / LANE + j] = sum;
-		}
-	}
-	for (step = LANES / 2; step > 0; step /= 2)
-		for (i = 0; i < step; i++)
-			lane[i] += lane[i + step];
-	return lane[0];
-}
+enum { PART = SPMLA_I_CPU_PART, COLUMNS = SPMLA_I_CPU_PART_COLUMNS };
 
 /* The scale of part b of a token. */
 static float
@@ -93,21 +49,18 @@ project_token(const spmla_o_group_proj_args *a,
 		    : NULL;
 	uint16_t *z = a->z + t * (uint64_t)a->z_token_stride_elems +
 		      g * (uint64_t)a->z_group_stride_elems + column;
-	float x[PART], sum[COLUMNS] = {0};
+	float part[COLUMNS], sum[COLUMNS] = {0};
 	uint32_t b, d;
 
 	for (b = 0; b < a->inner / PART; b++) {
 		const float scale =
 			fp8 ? o_scale_of(a, t, g, b) * w_scales[b] : 1.0f;
 
-		load(kernels, fp8, o + b * PART * bytes, PART, x);
+		(fp8 ? kernels->part_e4m3 : kernels->part_bf16)(
+			o + b * PART * bytes, w + b * PART * bytes,
+			bytes * (uint64_t)a->w_row_stride_elems, part);
 		for (d = 0; d < COLUMNS; d++)
-			sum[d] +=
-				sum_part(
-					kernels, fp8, x,
-					w + bytes * (b * (uint64_t)PART +
-						     d * (uint64_t)a->w_row_stride_elems)) *
-				scale;
+			sum[d] += part[d] * scale;
 	}
 	for (d = 0; d < COLUMNS; d++)
 		z[d] = spmla_i_cpu_bf16_bits(sum[d]);
