@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bar a row: measured over floor, on a logarithmic scale, the floor at 1.
+ * A bar a row: measured over floor, on a logarithmic scale, the floor at 1. The
+ * picture says what the floor is, because it is seen without its table.
  */
 #include "bench/bench.h"
 
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LEFT = 350, WIDTH = 460, LINE = 20, TOP = 56 };
+enum { LEFT = 350, WIDTH = 460, LINE = 20, TOP = 108 };
 
 static const char *
 colour(const char *variant)
@@ -16,6 +17,34 @@ colour(const char *variant)
 	if (strcmp(variant, "avx512") == 0)
 		return "#4a7fb5";
 	return strcmp(variant, "avx2") == 0 ? "#8db6d9" : "#c9ccd1";
+}
+
+/* What a reader has to know, below the title. */
+static void
+draw_words(FILE *f)
+{
+	static const char *const line[] = {
+		"Floor: the time that the bytes to move would take at this "
+		"machine's memory rate, or",
+		"the multiply-adds at its fastest rate, whichever is longer. "
+		"1x is the floor; shorter is better.",
+	};
+	static const char *const variant[][2] = {
+		{"scalar", "scalar"}, {"avx2", "AVX2"}, {"avx512", "AVX-512"}};
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		fprintf(f,
+			"<text x=\"10\" y=\"%u\" fill=\"#5b6470\">%s</text>\n",
+			38 + i * 15, line[i]);
+	for (i = 0; i < 3; i++)
+		fprintf(f,
+			"<rect x=\"%u\" y=\"64\" width=\"12\" height=\"12\" "
+			"fill=\"%s\"/>\n"
+			"<text x=\"%u\" y=\"74\" "
+			"fill=\"#5b6470\">%s</text>\n",
+			10 + i * 80, colour(variant[i][0]), 27 + i * 80,
+			variant[i][1]);
 }
 
 static void
@@ -55,6 +84,7 @@ bench_draw(const char *path, const char *title, const bench_row *rows,
 		"<text x=\"10\" y=\"20\" font-size=\"13\" "
 		"fill=\"#1c2429\">%s: measured over floor</text>\n",
 		LEFT + WIDTH + 70, bottom + 12, title);
+	draw_words(f);
 	draw_axis(f, decades, bottom);
 	for (i = 0; i < count; i++) {
 		const double ratio = rows[i].median_s / rows[i].floor_s;
