@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # readme_example.sh ARCHIVE: the lines of code in README.md are lines of
-# examples/minimal.c, in order; that program compiles without a warning, runs,
+# examples/hello_v32.c, in order; that program compiles without a warning, runs,
 # and prints what README.md says.
 set -euo pipefail
 
@@ -10,7 +10,7 @@ mkdir -p "$include/spmla/ops"
 cp lib/*.h platform/*/spmla_*.h "$include/spmla"
 cp lib/ops/*.h "$include/spmla/ops"
 readme=$PWD/README.md
-program=$PWD/examples/minimal.c
+program=$PWD/examples/hello_v32.c
 cd "$TEST_TMPDIR"
 
 # README's first block in C, without its comments: statements, spaces removed.
@@ -31,7 +31,7 @@ while read -r statement; do
 	line=$(tail -n "+$((at + 1))" has | grep -nF -- "$statement" |
 		head -n 1 | cut -d: -f1 || true)
 	if [ -z "$line" ]; then
-		echo "FAIL: not in examples/minimal.c, or out of order: $statement"
+		echo "FAIL: not in examples/hello_v32.c, or out of order: $statement"
 		exit 1
 	fi
 	at=$((at + line))
