@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # run.sh [--bundle DIR] [--golden DIR].. [--loop PROGRAM] [--traces DIR]
 #        [--driver FILE] [--guard] [--sanitizer TOOL] [--jobs N] [WORD..]
-# Runs the suites, the golden cases, cudart_engine and decode_loop, the example,
-# on this machine's CUDA device: those whose name contains a WORD, if any is
-# given; with FILE in place of libcuda.so.1, in fewer steps, as such a driver is
-# slow. Prints a line a suite, then the end of what the failed ones said.
+# Runs the suites, the golden cases, cudart_engine and the examples (decode_loop
+# and, beside it, hello_cuda) on this machine's CUDA device: those whose name
+# contains a WORD, if any is given; with FILE in place of libcuda.so.1, in fewer
+# steps, as such a driver is slow. Prints a line a suite, then the end of what the failed ones said.
 # //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or
 # where its programs, cases and traces lie.
 # --guard: buffers end where mapped memory ends (tests/harness/cuda_guard.c);
@@ -298,7 +298,10 @@ for name in $names; do
 	! is_among "$name" "${alone[@]}" || run_suite "$name"
 done
 # The runtime asks a driver for more than a substitute has.
-[ -n "$tool$driver" ] || run gpu/cudart_engine "$bundle/cudart_engine"
+if [ -z "$tool$driver" ]; then
+	run gpu/cudart_engine "$bundle/cudart_engine"
+	run hello_cuda "$(dirname "$loop")/hello_cuda"
+fi
 wait
 
 count() { # WORD
