@@ -32,7 +32,7 @@ check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.extra_slots_stride_elems",
 		 spmla_i_stride(a->extra_slots_stride_elems),
-		 SPMLA_WANT_AT_LEAST, a->extra_topk},
+		 SPMLA_WANT_AT_LEAST, a->extra_indptr ? 0 : a->extra_topk},
 	};
 	spmla_status s;
 
@@ -108,7 +108,7 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.slots_stride_elems",
 		 spmla_i_stride(a->slots_stride_elems), SPMLA_WANT_AT_LEAST,
-		 a->topk},
+		 a->indptr ? 0 : a->topk},
 		{"sparse_decode.out", SPMLA_I_PTR(a->out), SPMLA_WANT_NOT_NULL,
 		 0},
 		{"sparse_decode.out_token_stride_elems",

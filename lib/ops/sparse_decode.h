@@ -22,8 +22,8 @@ typedef struct spmla_sparse_decode_args {
 	const uint16_t *q;            /* bf16 [tokens][heads][dim] */
 	int64_t q_token_stride_elems; /* >= dim */
 	int64_t q_head_stride_elems;  /* >= dim */
-	const int32_t *slots;         /* [tokens][slots_stride_elems] */
-	int64_t slots_stride_elems;   /* >= topk */
+	const int32_t *slots; /* [tokens][slots_stride_elems]; ragged: [topk] */
+	int64_t slots_stride_elems; /* >= topk */
 	const int32_t *topk_lens; /* [tokens]: entries that count; NULL: topk */
 	const float *attn_sink;   /* [heads], natural log units; NULL: none */
 	uint16_t *out;            /* bf16 [tokens][heads][512] */
@@ -48,11 +48,19 @@ typedef struct spmla_sparse_decode_args {
 	float *split_lse;    /* [split_rows][heads], dense, base 2 */
 	uint32_t split_rows; /* tokens + parts are enough */
 	uint32_t reserved;
+	/* Ragged lists, each for itself: token t has the entries indptr[t] ..
+	 * indptr[t + 1] - 1 of slots. topk is then the entries of slots in all,
+	 * and neither the stride nor topk_lens is read. NULL: rows. */
+	const int32_t *indptr;       /* [tokens + 1] */
+	const int32_t *extra_indptr; /* [tokens + 1], of extra_slots */
 } spmla_sparse_decode_args;
 
 /* Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
  * clamped to [0, topk]. Entries past the length are not read. The entries of
- * the second cache follow, by the same rule. A slot outside its cache does not
+ * the second cache follow, by the same rule. Of a ragged list every entry but -1
+ * counts. An indptr that is negative, falls, or leads past topk makes the list
+ * empty: FAULT_INDEX, once for each part that has the token. Rows and ragged
+ * lists with the same entries give the same bits. A slot outside its cache does not
  * count: FAULT_INDEX. A slot that occurs twice counts twice.
  * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -

@@ -46,7 +46,7 @@ check_inputs(spmla_diag *diag, const spmla_sparse_prefill_args *a)
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_prefill.indices_stride_elems",
 		 spmla_i_stride(a->indices_stride_elems), SPMLA_WANT_AT_LEAST,
-		 a->topk},
+		 a->indptr ? 0 : a->topk},
 	};
 	const spmla_i_check kv[] = {
 		{"sparse_prefill.kv", SPMLA_I_PTR(a->kv), SPMLA_WANT_NOT_NULL,

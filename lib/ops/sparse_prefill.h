@@ -34,7 +34,8 @@ typedef struct spmla_sparse_prefill_args {
 	int64_t q_head_stride_elems;  /* >= dim */
 	const uint16_t *kv;           /* bf16 [kv_rows][dim] */
 	int64_t kv_stride_elems;      /* >= dim */
-	const int32_t *indices;       /* [tokens][indices_stride_elems] */
+	/* [tokens][indices_stride_elems]; ragged: [topk] */
+	const int32_t *indices;
 	int64_t indices_stride_elems; /* >= topk */
 	const int32_t *topk_lens; /* [tokens]: entries that count; NULL: topk */
 	const float *attn_sink;   /* [heads], natural log units; NULL: none */
@@ -45,11 +46,18 @@ typedef struct spmla_sparse_prefill_args {
 	float *lse;                     /* [tokens][heads]; NULL: not wanted */
 	int64_t lse_token_stride_elems; /* >= 1; for both, if one is wanted */
 	int64_t lse_head_stride_elems;  /* >= 1 */
+	/* [tokens + 1], ragged lists: token t has the entries indptr[t] ..
+	 * indptr[t + 1] - 1 of indices. topk is then the entries of indices in
+	 * all, and neither the stride nor topk_lens is read. NULL: rows. */
+	const int32_t *indptr;
 } spmla_sparse_prefill_args;
 
 /* Keys. Entry p of a token counts if 0 <= indices[p] < kv_rows and p <
  * topk_lens[t], clamped to [0, topk]. Every other index is legal and masked
- * without a report. Entries past the length are not read. A row that occurs
+ * without a report. Entries past the length are not read. Of a ragged list every
+ * entry has a place. An indptr that is negative, falls, or leads past topk makes
+ * the token empty: FAULT_INDEX. Rows and ragged lists with the same entries give
+ * the same bits. A row that occurs
  * twice counts twice. K is the dim values of the row, V its first 512. Rows
  * that do not count are never read; NaN in rows that do goes through the
  * arithmetic.

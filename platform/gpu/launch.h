@@ -103,6 +103,13 @@ spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
 	((p)->fault_state = (queue)->ctx->buf[SPMLA_BUF_STEP_STATE], \
 	 (p)->fault_status = (queue)->ctx->buf[SPMLA_BUF_DEVICE_STATUS])
 
+/* The form of a list of decode_list_of. */
+static inline uint32_t
+spmla_i_gpu_list_form(const int32_t *lens, const int32_t *indptr)
+{
+	return indptr ? DECODE_RAGGED : lens ? DECODE_LENS : DECODE_ROWS;
+}
+
 /* Whether rows with this stride all begin at multiples of `bytes`, so that a
  * kernel can load that many bytes at once. */
 static inline uint32_t

@@ -265,6 +265,7 @@ class SparseDecode(Sized):
                 "tile_scheduler_metadata num_splits split_out" " split_lse",
             ),
             (c_uint32, "split_rows reserved"),
+            (c_void_p, "indptr extra_indptr"),
         ),
     ]
 
@@ -287,6 +288,7 @@ class SparsePrefill(Sized):
         (c_int64, "out_token_stride_elems out_head_stride_elems"),
         (c_void_p, "max_logits lse"),
         (c_int64, "lse_token_stride_elems lse_head_stride_elems"),
+        (c_void_p, "indptr"),
     )
 
 

@@ -20,6 +20,35 @@ spmla_i_cpu_row_len(const int32_t *lens, uint32_t t, uint32_t most)
 	return lens[t] > 0 ? (uint32_t)lens[t] : 0;
 }
 
+/* A token's list of keys. */
+typedef struct spmla_i_cpu_list {
+	const int32_t *entries;
+	uint32_t len;
+	uint32_t is_bad; /* an indptr that falls or leads outside; no entries */
+} spmla_i_cpu_list;
+
+/* Token t's list among `entries`: a row of one stride with its length, or,
+ * with an indptr, entries indptr[t] .. indptr[t + 1] - 1. `most` are the
+ * entries of a row; of ragged lists, of all. */
+static inline spmla_i_cpu_list
+spmla_i_cpu_list_of(const int32_t *entries, int64_t stride, const int32_t *lens,
+		    const int32_t *indptr, uint32_t most, uint32_t t)
+{
+	spmla_i_cpu_list list = {entries, 0, 0};
+
+	if (!indptr) {
+		list.entries += t * stride;
+		list.len = spmla_i_cpu_row_len(lens, t, most);
+	} else if (indptr[t] < 0 || indptr[t + 1] < indptr[t] ||
+		   (uint32_t)indptr[t + 1] > most) {
+		list.is_bad = 1;
+	} else {
+		list.entries += indptr[t];
+		list.len = (uint32_t)(indptr[t + 1] - indptr[t]);
+	}
+	return list;
+}
+
 /* Entries of the block that starts at `first` of `len`. */
 static inline uint32_t
 spmla_i_cpu_block_len(uint32_t first, uint32_t len)

@@ -30,32 +30,33 @@ typedef struct job {
 
 /* A token's two lists. */
 typedef struct keys {
-	const int32_t *slots;
-	const int32_t *extra_slots;
-	uint32_t len;
-	uint32_t extra_len;
+	spmla_i_cpu_list list;
+	spmla_i_cpu_list extra;
 	uint32_t first_blocks; /* blocks of the first list, at least 1 */
 	uint32_t blocks;       /* blocks of both */
 } keys;
 
+/* An indptr that is bad is reported. */
 static keys
-keys_of(const spmla_sparse_decode_args *a, uint32_t t)
+keys_of(const job *j, uint32_t t)
 {
+	const spmla_sparse_decode_args *a = j->a;
 	keys k;
 
-	k.slots = a->slots + t * a->slots_stride_elems;
-	k.len = spmla_i_cpu_row_len(a->topk_lens, t, a->topk);
-	k.first_blocks = k.len > 0 ? (k.len - 1) / BLOCK + 1 : 1;
-	k.extra_slots = NULL;
-	k.extra_len = 0;
-	if (a->extra_topk > 0) {
-		k.extra_slots =
-			a->extra_slots + t * a->extra_slots_stride_elems;
-		k.extra_len = spmla_i_cpu_row_len(a->extra_topk_lens, t,
-						  a->extra_topk);
-	}
+	memset(&k, 0, sizeof k);
+	k.list = spmla_i_cpu_list_of(a->slots, a->slots_stride_elems,
+				     a->topk_lens, a->indptr, a->topk, t);
+	k.first_blocks = k.list.len > 0 ? (k.list.len - 1) / BLOCK + 1 : 1;
+	if (a->extra_topk > 0)
+		k.extra = spmla_i_cpu_list_of(
+			a->extra_slots, a->extra_slots_stride_elems,
+			a->extra_topk_lens, a->extra_indptr, a->extra_topk, t);
 	k.blocks = k.first_blocks +
-		   (k.extra_len > 0 ? (k.extra_len - 1) / BLOCK + 1 : 0);
+		   (k.extra.len > 0 ? (k.extra.len - 1) / BLOCK + 1 : 0);
+	if (k.list.is_bad && !j->quiet)
+		spmla_i_cpu_fault(j->ctx, t, SPMLA_FAULT_INDEX);
+	if (k.extra.is_bad && !j->quiet)
+		spmla_i_cpu_fault(j->ctx, t, SPMLA_FAULT_INDEX);
 	return k;
 }
 
@@ -98,7 +99,8 @@ attend_blocks(const job *j, uint32_t t, const keys *k, uint32_t begin,
 	      uint32_t end)
 {
 	const spmla_sparse_decode_args *a = j->a;
-	const uint32_t any = begin < end && (k->len > 0 || k->extra_len > 0);
+	const uint32_t any =
+		begin < end && (k->list.len > 0 || k->extra.len > 0);
 	uint32_t b, first;
 
 	spmla_i_cpu_attend_start(
@@ -106,14 +108,13 @@ attend_blocks(const job *j, uint32_t t, const keys *k, uint32_t begin,
 		a->q_head_stride_elems);
 	for (b = begin; any && b < end; b++) {
 		const uint32_t extra = b >= k->first_blocks;
-		const uint32_t len = extra ? k->extra_len : k->len;
+		const spmla_i_cpu_list *list = extra ? &k->extra : &k->list;
 
 		first = (extra ? b - k->first_blocks : b) * BLOCK;
 		spmla_i_cpu_attend_block(
 			&j->w,
 			gather(j, extra ? &a->extra_cache : &a->cache,
-			       (extra ? k->extra_slots : k->slots) + first,
-			       len - first, t));
+			       list->entries + first, list->len - first, t));
 	}
 }
 
@@ -166,7 +167,7 @@ static void
 run_split(const job *j, uint32_t t, int32_t split, int32_t begin, int32_t end)
 {
 	const spmla_sparse_decode_args *a = j->a;
-	const keys k = keys_of(a, t);
+	const keys k = keys_of(j, t);
 	const int64_t first = a->num_splits[t], next = a->num_splits[t + 1];
 	const int64_t row = first + split;
 
@@ -271,7 +272,7 @@ run_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		TILE_HEADS * spmla_i_cpu_piece_start(tiles, piece, pieces);
 	const uint32_t end =
 		TILE_HEADS * spmla_i_cpu_piece_start(tiles, piece + 1, pieces);
-	const keys k = keys_of(&a, t);
+	keys k;
 	job j;
 
 	a.heads = (end < a.heads ? end : a.heads) - first;
@@ -283,6 +284,7 @@ run_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		a.lse += first * a.lse_head_stride_elems;
 	j = job_of(ctx, &a, worker);
 	j.quiet = piece > 0;
+	k = keys_of(&j, t);
 	attend_blocks(&j, t, &k, 0, k.blocks);
 	finish(&j, t);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_prefill on the CPU: like sparse_decode, but the keys are dense bf16
- * rows, and an index outside them is no error.
+ * rows, and an index outside them is no error. An indptr that leads outside is.
  */
 #include <math.h>
 
@@ -66,17 +66,20 @@ attend_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 	const spmla_sparse_prefill_args *a = args;
 	const spmla_i_cpu_attend w = spmla_i_cpu_attend_open(
 		ctx, worker, a->heads, a->dim, a->softmax_scale);
-	const int32_t *indices = a->indices + t * a->indices_stride_elems;
-	const uint32_t len = spmla_i_cpu_row_len(a->topk_lens, t, a->topk);
+	const spmla_i_cpu_list list =
+		spmla_i_cpu_list_of(a->indices, a->indices_stride_elems,
+				    a->topk_lens, a->indptr, a->topk, t);
 	uint32_t h, first, n;
 
+	if (list.is_bad)
+		spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_INDEX);
 	spmla_i_cpu_attend_start(
-		&w, len > 0 ? a->q + t * a->q_token_stride_elems : NULL,
+		&w, list.len > 0 ? a->q + t * a->q_token_stride_elems : NULL,
 		a->q_head_stride_elems);
-	for (first = 0; first < len; first += n) {
-		n = spmla_i_cpu_block_len(first, len);
-		spmla_i_cpu_attend_block(
-			&w, gather(a, indices + first, n, len - first, &w));
+	for (first = 0; first < list.len; first += n) {
+		n = spmla_i_cpu_block_len(first, list.len);
+		spmla_i_cpu_attend_block(&w, gather(a, list.entries + first, n,
+						    list.len - first, &w));
 	}
 	for (h = 0; h < a->heads; h++) {
 		spmla_i_cpu_attend_out(&w, h,

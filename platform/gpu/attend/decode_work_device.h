@@ -12,7 +12,8 @@
 #include "spmla/platform/gpu/step/fault_device.h"
 
 /* The parameters of every kernel of sparse_decode; max_logits, base2 and quiet
- * are sparse_prefill's, whose matrix kernels are the same. */
+ * are sparse_prefill's, whose matrix kernels are the same. topk_lens and
+ * extra_topk_lens are what the forms of the lists say. */
 #define SPMLA_K_DECODE(P, S)                      \
 	SPMLA_K_FAULT(P)                          \
 	P(const uint16_t, q)                      \
@@ -52,8 +53,8 @@
 	S(uint32_t, extra_pages)                  \
 	S(uint32_t, parts)                        \
 	S(uint32_t, split_rows)                   \
-	S(uint32_t, has_lens)                     \
-	S(uint32_t, has_extra_lens)               \
+	S(uint32_t, list_form)                    \
+	S(uint32_t, extra_list_form)              \
 	S(uint32_t, has_sink)                     \
 	S(uint32_t, has_lse)                      \
 	S(uint32_t, empty_minus_inf)              \
@@ -242,16 +243,19 @@ decode_noted_range(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
 	return decode_range_of(&p, num_splits, parts, split_rows, t, blocks);
 }
 
-/* The same, and the first item reports what is wrong, if `reports`. */
+/* The same, and the first item reports what is wrong, `faults` of the token's
+ * lists among it, if `reports`. */
 FN decode_range
 decode_blocks_of(GLOBAL spmla_g_state *fault_state,
 		 GLOBAL spmla_g_status *fault_status, uint32_t reports,
 		 LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
 		 uint32_t parts, uint32_t split_rows, uint32_t t,
-		 int32_t blocks)
+		 int32_t blocks, uint32_t faults)
 {
 	decode_range r = decode_noted_range(notes, num_splits, parts,
 					    split_rows, t, blocks);
+
+	r.faults += faults;
 
 	for (; r.faults && reports && g_item() == 0; r.faults--)
 		g_fault(fault_state, fault_status, t, G_FAULT_INDEX);

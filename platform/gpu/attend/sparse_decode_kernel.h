@@ -39,29 +39,28 @@ typedef struct sparse_decode_list {
 	uint32_t len;
 } sparse_decode_list;
 
-/* The first list of token t, or the second one if it is `extra`. */
+/* A token's first list, or the second one if it is `extra`. */
 FN sparse_decode_list
-sparse_decode_list_of(const PRIVATE sparse_decode_job *job, uint32_t t,
-		      uint32_t extra, uint32_t len)
+sparse_decode_list_of(const PRIVATE sparse_decode_job *job,
+		      const PRIVATE decode_list *found, uint32_t extra)
 {
 	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
 	sparse_decode_list list;
 
 	if (extra) {
-		list.slots =
-			job->extra_slots + (int64_t)t * s->extra_slots_stride;
+		list.slots = job->extra_slots + found->first;
 		list.cache = job->extra_cache;
 		list.page_stride_bytes = s->extra_page_stride_bytes;
 		list.page = s->extra_page;
 		list.pages = s->extra_pages;
 	} else {
-		list.slots = job->slots + (int64_t)t * s->slots_stride;
+		list.slots = job->slots + found->first;
 		list.cache = job->cache;
 		list.page_stride_bytes = s->page_stride_bytes;
 		list.page = s->page;
 		list.pages = s->pages;
 	}
-	list.len = len;
+	list.len = found->len;
 	return list;
 }
 
@@ -133,18 +132,18 @@ sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
 {
 	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
 	LOCAL sparse_decode_shared *shared = job->shared;
-	const uint32_t len =
-		decode_len(job->topk_lens, s->has_lens, s->topk, t);
-	const uint32_t extra_len =
-		s->extra_topk ? decode_len(job->extra_topk_lens,
-					   s->has_extra_lens, s->extra_topk, t)
-			      : 0;
-	const int32_t first_blocks = (int32_t)decode_blocks(len, 1);
+	const decode_list found = decode_list_of(job->topk_lens, s->list_form,
+						 s->slots_stride, s->topk, t);
+	const decode_list found_extra =
+		decode_list_of(job->extra_topk_lens, s->extra_list_form,
+			       s->extra_slots_stride, s->extra_topk, t);
+	const int32_t first_blocks = (int32_t)decode_blocks(found.len, 1);
 	const uint32_t active = head < s->heads;
 	const decode_range range = decode_blocks_of(
 		job->fault_state, job->fault_status, reports, shared->notes,
 		job->num_splits, s->parts, s->split_rows, t,
-		first_blocks + (int32_t)decode_blocks(extra_len, 0));
+		first_blocks + (int32_t)decode_blocks(found_extra.len, 0),
+		found.faults + found_extra.faults);
 	attend_state st;
 	int32_t b;
 
@@ -157,7 +156,7 @@ sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
 	for (b = range.begin; b < range.end; b++) {
 		const uint32_t extra = b >= first_blocks;
 		const sparse_decode_list list = sparse_decode_list_of(
-			job, t, extra, extra ? extra_len : len);
+			job, extra ? &found_extra : &found, extra);
 		const uint32_t first =
 			(uint32_t)(extra ? b - first_blocks : b) * ATTEND_KEYS;
 		const uint32_t left = list.len - first;

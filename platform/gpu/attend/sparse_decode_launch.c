@@ -17,7 +17,8 @@ fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 	p->s.extra_page = spmla_i_gpu_divisor(1);
 	if (a->extra_topk) {
 		p->extra_slots = a->extra_slots;
-		p->extra_topk_lens = a->extra_topk_lens;
+		p->extra_topk_lens =
+			a->extra_indptr ? a->extra_indptr : a->extra_topk_lens;
 		p->extra_cache = a->extra_cache.base;
 		p->s.extra_slots_stride = a->extra_slots_stride_elems;
 		p->s.extra_page_stride_bytes = a->extra_cache.page_stride_bytes;
@@ -25,7 +26,8 @@ fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 		p->s.extra_page =
 			spmla_i_gpu_divisor(a->extra_cache.entries_per_page);
 		p->s.extra_pages = a->extra_cache.pages;
-		p->s.has_extra_lens = a->extra_topk_lens != NULL;
+		p->s.extra_list_form = spmla_i_gpu_list_form(a->extra_topk_lens,
+							     a->extra_indptr);
 	}
 	if (a->parts) {
 		p->tile_scheduler_metadata = a->tile_scheduler_metadata;
@@ -45,7 +47,7 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	SPMLA_I_GPU_FAULT(p, queue);
 	p->q = a->q;
 	p->slots = a->slots;
-	p->topk_lens = a->topk_lens;
+	p->topk_lens = a->indptr ? a->indptr : a->topk_lens;
 	p->attn_sink = a->attn_sink;
 	p->cache = a->cache.base;
 	p->out = a->out;
@@ -66,7 +68,7 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	p->s.topk = a->topk;
 	p->s.page = spmla_i_gpu_divisor(a->cache.entries_per_page);
 	p->s.pages = a->cache.pages;
-	p->s.has_lens = a->topk_lens != NULL;
+	p->s.list_form = spmla_i_gpu_list_form(a->topk_lens, a->indptr);
 	p->s.has_sink = a->attn_sink != NULL;
 	p->s.has_lse = a->lse != NULL;
 	p->s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;

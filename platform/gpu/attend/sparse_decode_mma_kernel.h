@@ -109,8 +109,10 @@ decode_mma_codes(const PRIVATE decode_mma_kind *kind)
 FN void
 decode_mma_slot(PRIVATE decode_mma_row *to,
 		const PRIVATE spmla_k_sparse_decode_mma_scalars *s,
-		GLOBAL const int32_t *slots, GLOBAL const int32_t *extra_slots,
-		int64_t token, const PRIVATE uint32_t *lens, uint32_t block)
+		GLOBAL const int32_t *slots, GLOBAL const int32_t *topk_lens,
+		GLOBAL const int32_t *extra_slots,
+		GLOBAL const int32_t *extra_topk_lens, uint32_t t,
+		const PRIVATE uint32_t *lens, uint32_t block)
 {
 	const uint32_t blocks = decode_blocks(lens[0], 1);
 	uint32_t entry = block * DECODE_BLOCK + g_item() / 4;
@@ -118,12 +120,21 @@ decode_mma_slot(PRIVATE decode_mma_row *to,
 	to->slot = -1;
 	if (block < blocks) {
 		if (entry < lens[0])
-			to->slot = slots[token * s->slots_stride + entry];
+			to->slot = slots[decode_list_of(topk_lens, s->list_form,
+							s->slots_stride,
+							s->topk, t)
+						 .first +
+					 entry];
 		return;
 	}
 	entry -= blocks * DECODE_BLOCK;
 	if (entry < lens[1])
-		to->slot = extra_slots[token * s->extra_slots_stride + entry];
+		to->slot = extra_slots[decode_list_of(extra_topk_lens,
+						      s->extra_list_form,
+						      s->extra_slots_stride,
+						      s->extra_topk, t)
+					       .first +
+				       entry];
 }
 
 /* Asks for the item's part of the row whose slot is there. */
@@ -185,7 +196,9 @@ decode_mma_next(PRIVATE decode_mma_row *to, const PRIVATE decode_mma_kind *kind,
 		const PRIVATE spmla_k_sparse_decode_mma_scalars *s,
 		GLOBAL spmla_g_state *fault_state,
 		GLOBAL spmla_g_status *fault_status,
-		GLOBAL const int32_t *slots, GLOBAL const int32_t *extra_slots,
+		GLOBAL const int32_t *slots, GLOBAL const int32_t *topk_lens,
+		GLOBAL const int32_t *extra_slots,
+		GLOBAL const int32_t *extra_topk_lens,
 		GLOBAL const uint8_t *cache, GLOBAL const uint8_t *extra_cache,
 		uint32_t t, const PRIVATE uint32_t *lens, uint32_t block,
 		uint32_t reports)
@@ -203,7 +216,8 @@ decode_mma_next(PRIVATE decode_mma_row *to, const PRIVATE decode_mma_kind *kind,
 	if (slot != -1 && !to->counts && g_item() % 4 == 0 && reports &&
 	    !s->quiet)
 		g_fault(fault_state, fault_status, t, G_FAULT_INDEX);
-	decode_mma_slot(to, s, slots, extra_slots, t, lens, block + 1);
+	decode_mma_slot(to, s, slots, topk_lens, extra_slots, extra_topk_lens,
+			t, lens, block + 1);
 }
 
 /* The scale of the row's codes 64 j .. 64 j + 63; by all items together. */
@@ -612,24 +626,32 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++) {
 			const int64_t token = t;
-			uint32_t lens[2], i;
+			uint32_t lens[2], faults, i;
+			decode_list list;
 			decode_range range;
 			int32_t block;
 			decode_mma_state st;
 			decode_mma_row next;
 
-			lens[0] =
-				decode_len(topk_lens, s->has_lens, s->topk, t);
+			list = decode_list_of(topk_lens, s->list_form,
+					      s->slots_stride, s->topk, t);
+			lens[0] = list.len;
 			lens[1] = 0;
-			if (kind.layout == SPMLA_LAYOUT_V4_FP8 && s->extra_topk)
-				lens[1] = decode_len(extra_topk_lens,
-						     s->has_extra_lens,
-						     s->extra_topk, t);
+			faults = list.faults;
+			if (kind.layout == SPMLA_LAYOUT_V4_FP8) {
+				list = decode_list_of(extra_topk_lens,
+						      s->extra_list_form,
+						      s->extra_slots_stride,
+						      s->extra_topk, t);
+				lens[1] = list.len;
+				faults += list.faults;
+			}
 			range = decode_blocks_of(
 				fault_state, fault_status, reports, notes,
 				num_splits, s->parts, s->split_rows, t,
 				(int32_t)(decode_blocks(lens[0], 1) +
-					  decode_blocks(lens[1], 0)));
+					  decode_blocks(lens[1], 0)),
+				faults);
 			if (range.end < 0)
 				continue;
 			/* For the loop, which has no registers for them. */
@@ -644,14 +666,14 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				st.largest[i] = none;
 			}
 			if (range.begin < range.end) {
-				decode_mma_slot(&next, s, slots, extra_slots,
-						token, lens,
-						(uint32_t)range.begin);
+				decode_mma_slot(&next, s, slots, topk_lens,
+						extra_slots, extra_topk_lens, t,
+						lens, (uint32_t)range.begin);
 				decode_mma_next(&next, &kind, s, fault_state,
-						fault_status, slots,
-						extra_slots, cache, extra_cache,
-						t, lens, (uint32_t)range.begin,
-						reports);
+						fault_status, slots, topk_lens,
+						extra_slots, extra_topk_lens,
+						cache, extra_cache, t, lens,
+						(uint32_t)range.begin, reports);
 			}
 			/* Nobody reads the last queries: a barrier has passed
 			 * since. */
@@ -674,10 +696,10 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 						notes[DECODE_EXTRA_LEN];
 					decode_mma_next(
 						&next, &kind, s, fault_state,
-						fault_status, slots,
-						extra_slots, cache, extra_cache,
-						t, lens, (uint32_t)block + 1,
-						reports);
+						fault_status, slots, topk_lens,
+						extra_slots, extra_topk_lens,
+						cache, extra_cache, t, lens,
+						(uint32_t)block + 1, reports);
 				}
 				decode_mma_scores(
 					q_local + own_head * DECODE_MMA_ROW,

@@ -62,8 +62,7 @@ enum {
 
 /* A token's keys in one cache. */
 typedef struct decode_wgmma_list {
-	GLOBAL const int32_t *slots; /* of token 0 */
-	int64_t slots_stride;
+	GLOBAL const int32_t *slots;
 	GLOBAL const uint8_t *cache;
 	uint64_t page_stride;
 	spmla_g_divisor page;
@@ -97,22 +96,27 @@ typedef struct decode_wgmma_state {
 /* A token's lists, of which it has that many entries. */
 FN void
 decode_wgmma_lists_of(decode_wgmma_list lists[2], GLOBAL const int32_t *slots,
+		      GLOBAL const int32_t *topk_lens,
 		      GLOBAL const int32_t *extra_slots,
+		      GLOBAL const int32_t *extra_topk_lens,
 		      GLOBAL const uint8_t *cache,
 		      GLOBAL const uint8_t *extra_cache,
 		      const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
-		      uint32_t len, uint32_t extra_len)
+		      uint32_t t, uint32_t len, uint32_t extra_len)
 {
-	lists[0].slots = slots;
-	lists[0].slots_stride = s->slots_stride;
+	lists[0].slots = slots + decode_list_of(topk_lens, s->list_form,
+						s->slots_stride, s->topk, t)
+					 .first;
 	lists[0].cache = cache;
 	lists[0].page_stride = s->page_stride_bytes;
 	lists[0].page = s->page;
 	lists[0].pages = s->pages;
 	lists[0].len = len;
 	lists[0].blocks = decode_blocks(len, 1);
-	lists[1].slots = extra_slots;
-	lists[1].slots_stride = s->extra_slots_stride;
+	lists[1].slots = extra_slots +
+			 decode_list_of(extra_topk_lens, s->extra_list_form,
+					s->extra_slots_stride, s->extra_topk, t)
+				 .first;
 	lists[1].cache = extra_cache;
 	lists[1].page_stride = s->extra_page_stride_bytes;
 	lists[1].page = s->extra_page;
@@ -125,7 +129,7 @@ decode_wgmma_lists_of(decode_wgmma_list lists[2], GLOBAL const int32_t *slots,
 FN void
 decode_wgmma_slots(PRIVATE decode_wgmma_rows *to,
 		   const PRIVATE decode_wgmma_list lists[2], uint32_t v4,
-		   int64_t t, uint32_t block)
+		   uint32_t block)
 {
 	const uint32_t row = g_item() / 32 * 8 + g_lane() % 8;
 
@@ -134,13 +138,11 @@ decode_wgmma_slots(PRIVATE decode_wgmma_rows *to,
 		return;
 	if (!v4 || block < lists[0].blocks) {
 		if (block * DECODE_BLOCK + row < lists[0].len)
-			to->slot = lists[0].slots[t * lists[0].slots_stride +
-						  block * DECODE_BLOCK + row];
+			to->slot = lists[0].slots[block * DECODE_BLOCK + row];
 	} else {
 		block -= lists[0].blocks;
 		if (block * DECODE_BLOCK + row < lists[1].len)
-			to->slot = lists[1].slots[t * lists[1].slots_stride +
-						  block * DECODE_BLOCK + row];
+			to->slot = lists[1].slots[block * DECODE_BLOCK + row];
 	}
 }
 
@@ -175,13 +177,13 @@ decode_wgmma_seek(PRIVATE decode_wgmma_rows *to,
 FN void
 decode_wgmma_next(PRIVATE decode_wgmma_rows *to,
 		  const PRIVATE decode_wgmma_list lists[2], uint32_t v4,
-		  uint32_t bf16, int64_t t, uint32_t block)
+		  uint32_t bf16, uint32_t block)
 {
 	if (!v4 || block < lists[0].blocks)
 		decode_wgmma_seek(to, lists, v4, bf16);
 	else
 		decode_wgmma_seek(to, lists + 1, v4, bf16);
-	decode_wgmma_slots(to, lists, v4, t, block + 1);
+	decode_wgmma_slots(to, lists, v4, block + 1);
 }
 
 /* The address of the subgroup's row r. */
@@ -659,26 +661,36 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		     (int32_t)t <= notes[DECODE_LAST]; t++) {
 			const int64_t token = t;
 			decode_wgmma_list lists[2];
-			uint32_t lens[2];
+			uint32_t lens[2], faults;
+			decode_list list;
 			decode_wgmma_state st;
 			decode_wgmma_rows next;
 			decode_range range;
 			int32_t block;
 			uint32_t i, k;
 
-			lens[0] =
-				decode_len(topk_lens, s->has_lens, s->topk, t);
+			list = decode_list_of(topk_lens, s->list_form,
+					      s->slots_stride, s->topk, t);
+			lens[0] = list.len;
 			lens[1] = 0;
-			if (v4 && s->extra_topk)
-				lens[1] = decode_len(extra_topk_lens,
-						     s->has_extra_lens,
-						     s->extra_topk, t);
-			decode_wgmma_lists_of(lists, slots, extra_slots, cache,
-					      extra_cache, s, lens[0], lens[1]);
+			faults = list.faults;
+			if (v4) {
+				list = decode_list_of(extra_topk_lens,
+						      s->extra_list_form,
+						      s->extra_slots_stride,
+						      s->extra_topk, t);
+				lens[1] = list.len;
+				faults += list.faults;
+			}
+			decode_wgmma_lists_of(lists, slots, topk_lens,
+					      extra_slots, extra_topk_lens,
+					      cache, extra_cache, s, t, lens[0],
+					      lens[1]);
 			range = decode_blocks_of(
 				fault_state, fault_status, reports, notes,
 				num_splits, s->parts, s->split_rows, t,
-				(int32_t)(lists[0].blocks + lists[1].blocks));
+				(int32_t)(lists[0].blocks + lists[1].blocks),
+				faults);
 			/* The same in all lanes, and now the compiler knows. */
 			range.begin =
 				(int32_t)g_broadcast((uint32_t)range.begin, 0);
@@ -698,9 +710,9 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				notes[DECODE_EXTRA_LEN] = (int32_t)lens[1];
 			}
 			next.end = (uint32_t)range.end;
-			decode_wgmma_slots(&next, lists, v4, t,
+			decode_wgmma_slots(&next, lists, v4,
 					   (uint32_t)range.begin);
-			decode_wgmma_next(&next, lists, v4, bf16, t,
+			decode_wgmma_next(&next, lists, v4, bf16,
 					  (uint32_t)range.begin);
 			if (bf16)
 				decode_wgmma_copy(&next, bf16, keys, counts);
@@ -772,9 +784,10 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 							k % 4));
 					if (k == 2) {
 						decode_wgmma_lists_of(
-							lists, slots,
-							extra_slots, cache,
-							extra_cache, s,
+							lists, slots, topk_lens,
+							extra_slots,
+							extra_topk_lens, cache,
+							extra_cache, s, t,
 							g_broadcast(
 								(uint32_t)notes
 									[DECODE_LEN],
@@ -785,7 +798,7 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 								0));
 						decode_wgmma_next(
 							&next, lists, v4, bf16,
-							t, (uint32_t)block + 1);
+							(uint32_t)block + 1);
 					}
 					if (!bf16 && k % 2 && k / 2 > 0 &&
 					    k / 2 < 6)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_prefill: a block of items has 16 heads of a token; the rest is in
- * attend_device.h. An index outside of the rows is no fault.
+ * attend_device.h. An index outside of the rows is no fault; an indptr is, if it
+ * falls or leads outside.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
@@ -10,6 +11,7 @@
 #include "spmla/platform/gpu/attend/decode_work_device.h"
 
 #define SPMLA_K_sparse_prefill(P, S) \
+	SPMLA_K_FAULT(P)             \
 	P(const uint16_t, q)         \
 	P(const uint16_t, kv)        \
 	P(const int32_t, indices)    \
@@ -32,7 +34,7 @@
 	S(uint32_t, topk)            \
 	S(uint32_t, kv_rows)         \
 	S(uint32_t, layout)          \
-	S(uint32_t, has_lens)        \
+	S(uint32_t, list_form)       \
 	S(uint32_t, has_sink)        \
 	S(uint32_t, has_max_logits)  \
 	S(uint32_t, has_lse)         \
@@ -57,10 +59,9 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 		const uint32_t head = (uint32_t)(work % groups) * ATTEND_HEADS +
 				      g_item() / ATTEND_LANES;
 		const uint32_t active = head < s.heads;
-		const uint32_t len =
-			decode_len(topk_lens, s.has_lens, s.topk, t);
-		GLOBAL const int32_t *list =
-			indices + (int64_t)t * s.indices_stride;
+		const decode_list found = decode_list_of(
+			topk_lens, s.list_form, s.indices_stride, s.topk, t);
+		GLOBAL const int32_t *list = indices + found.first;
 		const int64_t at = (int64_t)t * s.lse_token_stride +
 				   (int64_t)head * s.lse_head_stride;
 		attend_state st;
@@ -70,11 +71,13 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 			     q + (int64_t)t * s.q_token_stride +
 				     (int64_t)head * s.q_head_stride,
 			     s.dim, active, s.scale);
-		for (first = 0; first < len; first += n) {
+		if (found.faults && head == 0 && attend_lane() == 0)
+			g_fault(fault_state, fault_status, t, G_FAULT_INDEX);
+		for (first = 0; first < found.len; first += n) {
 			const uint32_t i = g_item();
 
-			n = len - first < ATTEND_KEYS ? len - first
-						      : ATTEND_KEYS;
+			n = found.len - first < ATTEND_KEYS ? found.len - first
+							    : ATTEND_KEYS;
 			BARRIER(); /* nobody reads the last block */
 			if (i < ATTEND_KEYS) {
 				const int32_t row =

@@ -39,7 +39,7 @@ launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.q = a->q;
 	p.slots = a->indices;
-	p.topk_lens = a->topk_lens;
+	p.topk_lens = a->indptr ? a->indptr : a->topk_lens;
 	p.attn_sink = a->attn_sink;
 	p.cache = (const uint8_t *)a->kv;
 	p.out = a->out;
@@ -59,7 +59,7 @@ launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	p.s.page = spmla_i_gpu_divisor(1);
 	p.s.extra_page = spmla_i_gpu_divisor(1);
 	p.s.pages = a->kv_rows;
-	p.s.has_lens = a->topk_lens != NULL;
+	p.s.list_form = spmla_i_gpu_list_form(a->topk_lens, a->indptr);
 	p.s.has_sink = a->attn_sink != NULL;
 	p.s.has_lse = a->lse != NULL;
 	p.s.has_max_logits = a->max_logits != NULL;
@@ -90,10 +90,11 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	if (by->kernel != SPMLA_KERNEL_sparse_prefill)
 		return launch_matrix(queue, by, a);
 	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
 	p.q = a->q;
 	p.kv = a->kv;
 	p.indices = a->indices;
-	p.topk_lens = a->topk_lens;
+	p.topk_lens = a->indptr ? a->indptr : a->topk_lens;
 	p.attn_sink = a->attn_sink;
 	p.out = a->out;
 	p.max_logits = a->max_logits;
@@ -113,7 +114,7 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.kv_rows = a->kv_rows;
 	p.s.layout = tight ? (uint32_t)SPMLA_LAYOUT_MLA_BF16
 			   : (uint32_t)ATTEND_LOOSE_BF16;
-	p.s.has_lens = a->topk_lens != NULL;
+	p.s.list_form = spmla_i_gpu_list_form(a->topk_lens, a->indptr);
 	p.s.has_sink = a->attn_sink != NULL;
 	p.s.has_max_logits = a->max_logits != NULL;
 	p.s.has_lse = a->lse != NULL;

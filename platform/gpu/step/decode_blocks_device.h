@@ -10,6 +10,14 @@
 
 enum { DECODE_BLOCK = 64 }; /* keys */
 
+/* How long a token's list of keys is, and where it lies. */
+enum {
+	DECODE_ROWS = 0, /* all of a row of its own; rows have one stride */
+	DECODE_LENS = 1, /* the first lens[t] entries of such a row */
+	/* lens is an indptr: entries lens[t] .. lens[t + 1] - 1 of all */
+	DECODE_RAGGED = 2
+};
+
 #ifdef SPMLA_GPU_KERNELS
 
 /* The length of a token's list. */
@@ -23,6 +31,35 @@ decode_len(GLOBAL const int32_t *lens, uint32_t has_lens, uint32_t most,
 		return most;
 	len = lens[t];
 	return len <= 0 ? 0 : (uint32_t)len < most ? (uint32_t)len : most;
+}
+
+typedef struct decode_list {
+	int64_t first;   /* entry of all lists */
+	uint32_t len;    /* entries */
+	uint32_t faults; /* 1: an indptr that falls or leads outside */
+} decode_list;
+
+/* Token t's list. `most` are the entries of a row; of ragged lists, of all. The
+ * first entry costs nothing but its own load, if only that is asked for. */
+FN decode_list
+decode_list_of(GLOBAL const int32_t *lens, uint32_t form, int64_t stride,
+	       uint32_t most, uint32_t t)
+{
+	decode_list list;
+	int32_t from, next;
+
+	list.faults = 0;
+	if (form != DECODE_RAGGED) {
+		list.first = (int64_t)t * stride;
+		list.len = decode_len(lens, form == DECODE_LENS, most, t);
+		return list;
+	}
+	from = lens[t];
+	next = lens[t + 1];
+	list.first = from;
+	list.faults = from < 0 || next < from || (uint32_t)next > most;
+	list.len = list.faults ? 0 : (uint32_t)(next - from);
+	return list;
 }
 
 /* Blocks of a list; `least` of them even if it is empty. */

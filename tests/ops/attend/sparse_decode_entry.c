@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What tests know of sparse_decode: rows of V3.2, rows of V4 with a second
- * cache, and either in parts.
+ * cache, either in parts, and either with ragged lists.
  *
  * Bounds are twice those of the operation, with values of at most 2 and scores
  * of at most 100 in terms.
  */
 #include "tests/harness/registry.h"
 
-enum { V32, V4, PARTS, VARIANTS };
+enum { V32, V4, PARTS, RAGGED, VARIANTS };
 
 static void
 make_queries(draw *d, spmla_sparse_decode_args *a, uint32_t dim)
@@ -38,6 +38,18 @@ slots_of(draw *d, uint32_t tokens, uint32_t topk, int64_t stride,
 			(int64_t)cache->pages * cache->entries_per_page);
 }
 
+/* Ragged lists instead: what they have in all, and where each begins. */
+static uint32_t
+ragged(draw *d, uint32_t tokens, const int32_t **slots, const int32_t **indptr,
+       const spmla_cache *cache)
+{
+	const uint32_t all = draw_many(d, 300, 700);
+
+	*slots = slots_of(d, 1, all, all, cache);
+	*indptr = draw_starts(d, tokens, all);
+	return all;
+}
+
 static void
 make_extra(draw *d, spmla_sparse_decode_args *a)
 {
@@ -49,6 +61,20 @@ make_extra(draw *d, spmla_sparse_decode_args *a)
 	if (draw_there(d))
 		a->extra_topk_lens =
 			draw_i32(d, a->tokens, 0, a->extra_topk + INT64_C(1));
+}
+
+/* One list or both. */
+static void
+make_ragged(draw *d, spmla_sparse_decode_args *a)
+{
+	const uint32_t which = a->extra_topk ? draw_choice(d, 3) : 1;
+
+	if (which != 2)
+		a->topk =
+			ragged(d, a->tokens, &a->slots, &a->indptr, &a->cache);
+	if (which != 1)
+		a->extra_topk = ragged(d, a->tokens, &a->extra_slots,
+				       &a->extra_indptr, &a->extra_cache);
 }
 
 /* Of a length that may be bad. */
@@ -125,7 +151,7 @@ make(draw *d, void *args)
 	spmla_sparse_decode_args *a = args;
 	const uint32_t variant = draw_variant(d, VARIANTS);
 	const uint32_t v4 =
-		variant == V4 || (variant == PARTS && draw_choice(d, 2) == 0);
+		variant == V4 || (variant >= PARTS && draw_choice(d, 2) == 0);
 
 	a->tokens = draw_tokens(d);
 	a->heads = draw_heads(d);
@@ -145,6 +171,8 @@ make(draw *d, void *args)
 		a->attn_sink = draw_f32(d, a->heads);
 	if (v4 && draw_there(d))
 		make_extra(d, a);
+	if (variant == RAGGED)
+		make_ragged(d, a);
 	if (variant == PARTS)
 		make_parts(d, a);
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of sparse_prefill: keys of 576 values, and of 512.
+ * What tests know of sparse_prefill: keys of 576 values, of 512, and ragged
+ * lists of either.
  *
  * Bounds are twice those of the operation, with values of at most 1 and scores
  * of at most 100 in terms.
  */
 #include "tests/harness/registry.h"
+
+enum { D576, D512, RAGGED, VARIANTS };
 
 static void
 make_outputs(draw *d, spmla_sparse_prefill_args *a)
@@ -28,9 +31,12 @@ static void
 make(draw *d, void *args)
 {
 	spmla_sparse_prefill_args *a = args;
+	const uint32_t variant = draw_variant(d, VARIANTS);
+	const uint32_t small =
+		variant == D512 || (variant == RAGGED && draw_choice(d, 2));
 	draw_strides s;
 
-	a->dim = draw_variant(d, 2) ? 512 : 576;
+	a->dim = small ? 512 : 576;
 	a->tokens = draw_tokens(d);
 	a->heads = draw_heads(d);
 	a->topk = draw_many(d, 70, 150);
@@ -53,6 +59,12 @@ make(draw *d, void *args)
 		a->topk_lens = draw_i32(d, a->tokens, 0, a->topk + INT64_C(1));
 	if (draw_there(d))
 		a->attn_sink = draw_f32(d, a->heads);
+	if (variant == RAGGED) {
+		a->topk = draw_many(d, 300, 700);
+		a->indices =
+			draw_i32(d, a->topk, -2, a->kv_rows + INT64_C(2));
+		a->indptr = draw_starts(d, a->tokens, a->topk);
+	}
 	make_outputs(d, a);
 }
 
