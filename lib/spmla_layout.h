@@ -45,13 +45,22 @@ typedef enum spmla_q_scale_floor {
 	SPMLA_Q_SCALE_FORCE_32 = 0x7fffffff
 } spmla_q_scale_floor;
 
-/* The lse of a token without keys: +inf as FlashMLA gives, or -inf, which is
- * neutral when partial results of several ranks are merged. */
+/* The lse of a token without keys, whatever the sink is: +inf as FlashMLA gives,
+ * -inf, which is neutral when partial results of several ranks are merged, or
+ * -1e30, as FlashInfer gives. */
 typedef enum spmla_empty_lse {
 	SPMLA_EMPTY_LSE_PLUS_INF = 0,
 	SPMLA_EMPTY_LSE_MINUS_INF = 1,
+	SPMLA_EMPTY_LSE_LOWEST = 2,
 	SPMLA_EMPTY_LSE_FORCE_32 = 0x7fffffff
 } spmla_empty_lse;
+
+/* The logarithm of an lse, and of max_logits. */
+typedef enum spmla_lse_base {
+	SPMLA_LSE_NATURAL = 0,
+	SPMLA_LSE_BASE2 = 1,
+	SPMLA_LSE_BASE_FORCE_32 = 0x7fffffff
+} spmla_lse_base;
 
 /* Where the compressor state of a token lies in its row of the block table.
  * PAGED: in column pos / page tokens. RING: the same modulo the columns, so a

@@ -22,6 +22,34 @@ check_lse(spmla_diag *diag, const spmla_sparse_decode_args *a)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
+/* V3.2's dim unless it is a V4 cache; the layout is checked later. */
+static uint32_t
+dim_of(const spmla_sparse_decode_args *a)
+{
+	return a->cache.layout == SPMLA_LAYOUT_V4_FP8 ? SPMLA_V4_DIM
+						      : SPMLA_MLA_DIM;
+}
+
+static spmla_status
+check_requests(spmla_diag *diag, const spmla_sparse_decode_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"sparse_decode.q_request_stride_elems",
+		 spmla_i_stride(a->q_request_stride_elems), SPMLA_WANT_AT_LEAST,
+		 dim_of(a)},
+		{"sparse_decode.out_request_stride_elems",
+		 spmla_i_stride(a->out_request_stride_elems),
+		 SPMLA_WANT_AT_LEAST, SPMLA_MLA_LATENT},
+		{"sparse_decode.lse_request_stride_elems",
+		 spmla_i_stride(a->lse_request_stride_elems),
+		 SPMLA_WANT_AT_LEAST, a->lse ? 1 : 0},
+	};
+
+	if (!a->next_n)
+		return SPMLA_OK;
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
 static spmla_status
 check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
 {
@@ -71,14 +99,6 @@ check_splits(spmla_diag *diag, const spmla_sparse_decode_args *a)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
-/* V3.2's dim unless it is a V4 cache; the layout is checked later. */
-static uint32_t
-dim_of(const spmla_sparse_decode_args *a)
-{
-	return a->cache.layout == SPMLA_LAYOUT_V4_FP8 ? SPMLA_V4_DIM
-						      : SPMLA_MLA_DIM;
-}
-
 spmla_status
 spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		    spmla_stream stream)
@@ -96,7 +116,10 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		{"sparse_decode.topk", a->topk, SPMLA_WANT_AT_LEAST, 1},
 		{"sparse_decode.empty_lse", a->empty_lse,
 		 SPMLA_I_FROM_TO(SPMLA_EMPTY_LSE_PLUS_INF,
-				 SPMLA_EMPTY_LSE_MINUS_INF)},
+				 SPMLA_EMPTY_LSE_LOWEST)},
+		{"sparse_decode.lse_base", a->lse_base,
+		 SPMLA_I_FROM_TO(SPMLA_LSE_NATURAL, SPMLA_LSE_BASE2)},
+		{"sparse_decode.lse_sink", a->lse_sink, SPMLA_WANT_AT_MOST, 1},
 		{"sparse_decode.q", SPMLA_I_PTR(a->q), SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.q_token_stride_elems",
 		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,
@@ -126,6 +149,8 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 					   a->softmax_scale);
 	if (s == SPMLA_OK)
 		s = check_lse(&ctx->diag, a);
+	if (s == SPMLA_OK)
+		s = check_requests(&ctx->diag, a);
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(&ctx->diag, &cache, &a->cache,
 					1u << SPMLA_LAYOUT_FP8_DS_MLA |

@@ -29,7 +29,7 @@ typedef struct spmla_sparse_decode_args {
 	uint16_t *out;            /* bf16 [tokens][heads][512] */
 	int64_t out_token_stride_elems; /* >= 512 */
 	int64_t out_head_stride_elems;  /* >= 512 */
-	float *lse; /* natural log; NULL: not wanted, nor its strides */
+	float *lse;                     /* NULL: not wanted, nor its strides */
 	int64_t lse_token_stride_elems; /* >= 1 */
 	int64_t lse_head_stride_elems;  /* >= 1 */
 	spmla_cache cache;              /* FP8_DS_MLA, MLA_BF16 or V4_FP8 */
@@ -47,12 +47,25 @@ typedef struct spmla_sparse_decode_args {
 	float *split_out;    /* [split_rows][heads][512], dense */
 	float *split_lse;    /* [split_rows][heads], dense, base 2 */
 	uint32_t split_rows; /* tokens + parts are enough */
-	uint32_t reserved;
+	/* 0: token t lies t token strides from the first. Else token t is number
+	 * t % next_n of request t / next_n: so many token strides and request
+	 * strides from the first. */
+	uint32_t next_n;
 	/* Ragged lists, each for itself: token t has the entries indptr[t] ..
 	 * indptr[t + 1] - 1 of slots. topk is then the entries of slots in all,
 	 * and neither the stride nor topk_lens is read. NULL: rows. */
 	const int32_t *indptr;       /* [tokens + 1] */
 	const int32_t *extra_indptr; /* [tokens + 1], of extra_slots */
+	/* Read if next_n > 0. */
+	int64_t q_request_stride_elems;   /* >= dim */
+	int64_t out_request_stride_elems; /* >= 512 */
+	int64_t lse_request_stride_elems; /* >= 1, with lse */
+	/* Tokens that share an entry of topk_lens and of extra_topk_lens, which
+	 * are then [cdiv(tokens, lens_tokens)]; 0: 1. */
+	uint32_t lens_tokens;
+	uint32_t lse_base; /* spmla_lse_base */
+	uint32_t lse_sink; /* 1: lse counts the sink; split_lse never does */
+	uint32_t reserved;
 } spmla_sparse_decode_args;
 
 /* Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
@@ -75,7 +88,8 @@ typedef struct spmla_sparse_decode_args {
  * The L and O of the blocks are brought to the largest m so far (max) and
  * summed:
  *   out = bf16(O / (L + exp(sink - max * softmax_scale)))
- *   lse = ln(sum of exp(softmax_scale * s)), without the sink
+ *   lse = ln(sum of exp(softmax_scale * s)), plus exp(sink) in the sum with
+ *         lse_sink; SPMLA_LSE_BASE2 multiplies it by log2 e
  * A sink of +inf gives 0 of either sign, a sink of -inf changes nothing. A
  * token without keys, or whose every s is -inf, has out = +0 and lse as
  * empty_lse says.
@@ -88,7 +102,8 @@ typedef struct spmla_sparse_decode_args {
  *   split_out = O / L
  *   split_lse = log2 of the sum of exp2(c * s), c = softmax_scale * log2 e
  * both without the sink; a split without keys has 0 and -inf.
- * spmla_split_combine then makes the results. The flags of a part are not read.
+ * spmla_split_combine, with the same strides and lse, then makes the results.
+ * The flags of a part are not read.
  *
  * Bad metadata. A part that begins at token `tokens` or later has no work. A
  * part that names tokens before 0, or ends past the last, does nothing:

@@ -15,11 +15,12 @@ check_numbers(spmla_ctx *ctx, const spmla_sparse_prefill_args *a)
 		{"sparse_prefill.heads", a->heads, SPMLA_WANT_AT_MOST,
 		 ctx->plan.config.heads},
 		{"sparse_prefill.topk", a->topk, SPMLA_WANT_AT_LEAST, 1},
-		{"sparse_prefill.lse_base", a->lse_base,
-		 SPMLA_I_FROM_TO(SPMLA_LSE_NATURAL, SPMLA_LSE_BASE2)},
 		{"sparse_prefill.empty_lse", a->empty_lse,
 		 SPMLA_I_FROM_TO(SPMLA_EMPTY_LSE_PLUS_INF,
-				 SPMLA_EMPTY_LSE_MINUS_INF)},
+				 SPMLA_EMPTY_LSE_LOWEST)},
+		{"sparse_prefill.lse_base", a->lse_base,
+		 SPMLA_I_FROM_TO(SPMLA_LSE_NATURAL, SPMLA_LSE_BASE2)},
+		{"sparse_prefill.lse_sink", a->lse_sink, SPMLA_WANT_AT_MOST, 1},
 	};
 	const spmla_status s =
 		spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));

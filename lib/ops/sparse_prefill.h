@@ -12,12 +12,6 @@
 extern "C" {
 #endif
 
-typedef enum spmla_lse_base {
-	SPMLA_LSE_NATURAL = 0,
-	SPMLA_LSE_BASE2 = 1,
-	SPMLA_LSE_BASE_FORCE_32 = 0x7fffffff
-} spmla_lse_base;
-
 typedef struct spmla_sparse_prefill_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
@@ -28,8 +22,8 @@ typedef struct spmla_sparse_prefill_args {
 	uint32_t lse_base;   /* spmla_lse_base, of lse and max_logits */
 	uint32_t empty_lse;  /* spmla_empty_lse */
 	float softmax_scale; /* > 0, <= 2^126 */
-	uint32_t reserved;
-	const uint16_t *q;            /* bf16 [tokens][heads][dim] */
+	uint32_t lse_sink;   /* 1: lse counts the sink */
+	const uint16_t *q;   /* bf16 [tokens][heads][dim] */
 	int64_t q_token_stride_elems; /* >= dim */
 	int64_t q_head_stride_elems;  /* >= dim */
 	const uint16_t *kv;           /* bf16 [kv_rows][dim] */
@@ -63,9 +57,10 @@ typedef struct spmla_sparse_prefill_args {
  * arithmetic.
  *
  * Attention. Blocks, sums and the sink are those of spmla_sparse_decode; the
- * sink changes only out.
+ * sink changes only out and, with lse_sink, lse.
  *   max_logits = the largest softmax_scale * s
- *   lse        = ln(sum of exp(softmax_scale * s))
+ *   lse        = ln(sum of exp(softmax_scale * s)), plus exp(sink) in the sum
+ *                with lse_sink
  * SPMLA_LSE_BASE2 multiplies both by log2 e. A token without keys, or whose
  * every s is -inf, has out = +0, max_logits = -inf, and lse as empty_lse says.
  * FlashMLA gives natural logarithms and +inf; before 2025-10 it gave base 2 and

@@ -21,6 +21,23 @@ check_lse(spmla_diag *diag, const spmla_split_combine_args *a)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
+static spmla_status
+check_requests(spmla_diag *diag, const spmla_split_combine_args *a)
+{
+	const spmla_i_check checks[] = {
+		{"split_combine.out_request_stride_elems",
+		 spmla_i_stride(a->out_request_stride_elems),
+		 SPMLA_WANT_AT_LEAST, SPMLA_MLA_LATENT},
+		{"split_combine.lse_request_stride_elems",
+		 spmla_i_stride(a->lse_request_stride_elems),
+		 SPMLA_WANT_AT_LEAST, a->lse ? 1 : 0},
+	};
+
+	if (!a->next_n)
+		return SPMLA_OK;
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
 spmla_status
 spmla_split_combine(spmla_ctx *ctx, const spmla_split_combine_args *a,
 		    spmla_stream stream)
@@ -35,7 +52,10 @@ spmla_split_combine(spmla_ctx *ctx, const spmla_split_combine_args *a,
 		 1},
 		{"split_combine.empty_lse", a->empty_lse,
 		 SPMLA_I_FROM_TO(SPMLA_EMPTY_LSE_PLUS_INF,
-				 SPMLA_EMPTY_LSE_MINUS_INF)},
+				 SPMLA_EMPTY_LSE_LOWEST)},
+		{"split_combine.lse_base", a->lse_base,
+		 SPMLA_I_FROM_TO(SPMLA_LSE_NATURAL, SPMLA_LSE_BASE2)},
+		{"split_combine.lse_sink", a->lse_sink, SPMLA_WANT_AT_MOST, 1},
 		{"split_combine.num_splits", SPMLA_I_PTR(a->num_splits),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"split_combine.split_out", SPMLA_I_PTR(a->split_out),
@@ -55,6 +75,8 @@ spmla_split_combine(spmla_ctx *ctx, const spmla_split_combine_args *a,
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
 		s = check_lse(&ctx->diag, a);
+	if (s == SPMLA_OK)
+		s = check_requests(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_split_combine, a, sizeof *a,
 			      stream);
 }

@@ -17,7 +17,7 @@ typedef struct spmla_split_combine_args {
 	uint32_t heads;
 	uint32_t split_rows; /* rows of split_out and split_lse */
 	uint32_t empty_lse;  /* spmla_empty_lse */
-	uint32_t reserved;
+	uint32_t next_n;     /* as in sparse_decode */
 	/* [tokens + 1]: the splits of token t are the rows [num_splits[t],
 	 * num_splits[t + 1]) */
 	const int32_t *num_splits;
@@ -27,9 +27,14 @@ typedef struct spmla_split_combine_args {
 	uint16_t *out;          /* bf16 [tokens][heads][512] */
 	int64_t out_token_stride_elems; /* >= 512 */
 	int64_t out_head_stride_elems;  /* >= 512 */
-	float *lse; /* natural log; NULL: not wanted, nor its strides */
+	float *lse;                     /* NULL: not wanted, nor its strides */
 	int64_t lse_token_stride_elems; /* >= 1 */
 	int64_t lse_head_stride_elems;  /* >= 1 */
+	/* Read if next_n > 0. */
+	int64_t out_request_stride_elems; /* >= 512 */
+	int64_t lse_request_stride_elems; /* >= 1, with lse */
+	uint32_t lse_base;                /* spmla_lse_base */
+	uint32_t lse_sink;                /* 1: lse counts the sink */
 } spmla_split_combine_args;
 
 /* Nothing is written for a token with exactly one split: sparse_decode wrote
@@ -37,9 +42,10 @@ typedef struct spmla_split_combine_args {
  *   m = the largest lse_i, 0 if all are -inf
  *   S = sum of exp2(lse_i - m)
  *   g = log2 S + m, +inf if S = 0
- *   lse = g * ln 2, or as empty_lse says
  *   with a sink: g += log2(1 + exp2(sink * log2 e - g))
  *   out = bf16(sum of exp2(lse_i - g) * o_i), in the order of the splits
+ * lse is g * ln 2, or with SPMLA_LSE_BASE2 g, before the sink, or with lse_sink
+ * after it; and as empty_lse says if S = 0.
  * A split with lse -inf adds nothing and is not read. So a token without a key
  * in any split has out = +0, like a token without splits. A token whose rows
  * are not in [0, split_rows], or end before they begin, counts as one without

@@ -7,6 +7,7 @@
 #define SPMLA_PLATFORM_GPU_LAUNCH_H
 
 #include "spmla/internal/backend.h"
+#include "spmla/internal/bf16.h"
 #include "spmla/platform/gpu/all_kernels.h"
 
 typedef enum spmla_i_kernel {
@@ -102,6 +103,17 @@ spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
 #define SPMLA_I_GPU_FAULT(p, queue)                                  \
 	((p)->fault_state = (queue)->ctx->buf[SPMLA_BUF_STEP_STATE], \
 	 (p)->fault_status = (queue)->ctx->buf[SPMLA_BUF_DEVICE_STATUS])
+
+/* The lse of a head without keys. */
+static inline float
+spmla_i_gpu_empty_lse(uint32_t empty_lse)
+{
+	if (empty_lse == SPMLA_EMPTY_LSE_LOWEST)
+		return -1e30f;
+	return spmla_i_f32_from_bits(empty_lse == SPMLA_EMPTY_LSE_PLUS_INF
+					     ? 0x7f800000u
+					     : 0xff800000u);
+}
 
 /* The form of a list of decode_list_of. */
 static inline uint32_t

@@ -264,8 +264,14 @@ class SparseDecode(Sized):
                 c_void_p,
                 "tile_scheduler_metadata num_splits split_out" " split_lse",
             ),
-            (c_uint32, "split_rows reserved"),
+            (c_uint32, "split_rows next_n"),
             (c_void_p, "indptr extra_indptr"),
+            (
+                c_int64,
+                "q_request_stride_elems out_request_stride_elems"
+                " lse_request_stride_elems",
+            ),
+            (c_uint32, "lens_tokens lse_base lse_sink reserved"),
         ),
     ]
 
@@ -277,7 +283,7 @@ class SparsePrefill(Sized):
             "struct_bytes tokens heads dim topk kv_rows lse_base" " empty_lse",
         ),
         (c_float, "softmax_scale"),
-        (c_uint32, "reserved"),
+        (c_uint32, "lse_sink"),
         (c_void_p, "q"),
         (c_int64, "q_token_stride_elems q_head_stride_elems"),
         (c_void_p, "kv"),

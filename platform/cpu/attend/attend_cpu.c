@@ -107,3 +107,43 @@ spmla_i_cpu_attend_lse(const spmla_i_cpu_attend *w, uint32_t head)
 {
 	return log2f(w->sum[head]) * SPMLA_I_LN_2 + w->max[head] * w->scale;
 }
+
+float
+spmla_i_cpu_lse2_with_sink(float lse2, float sink)
+{
+	const float x = sink * SPMLA_I_LOG2_E;
+	const float most = lse2 > x ? lse2 : x;
+
+	if (isinf(most))
+		return most;
+	return log2f(exp2f(lse2 - most) + exp2f(x - most)) + most;
+}
+
+float
+spmla_i_cpu_empty_lse(uint32_t empty_lse)
+{
+	switch (empty_lse) {
+	case SPMLA_EMPTY_LSE_PLUS_INF:
+		return INFINITY;
+	case SPMLA_EMPTY_LSE_MINUS_INF:
+		return -INFINITY;
+	default:
+		return -1e30f;
+	}
+}
+
+float
+spmla_i_cpu_attend_result_lse(const spmla_i_cpu_attend *w, uint32_t head,
+			      const spmla_i_cpu_lse *form)
+{
+	float lse2;
+
+	if (spmla_i_cpu_attend_empty(w, head))
+		return spmla_i_cpu_empty_lse(form->empty);
+	if (!form->sinks && form->base == SPMLA_LSE_NATURAL)
+		return spmla_i_cpu_attend_lse(w, head);
+	lse2 = spmla_i_cpu_attend_lse2(w, head);
+	if (form->sinks)
+		lse2 = spmla_i_cpu_lse2_with_sink(lse2, form->sinks[head]);
+	return form->base == SPMLA_LSE_BASE2 ? lse2 : lse2 * SPMLA_I_LN_2;
+}

@@ -20,6 +20,16 @@ spmla_i_cpu_row_len(const int32_t *lens, uint32_t t, uint32_t most)
 	return lens[t] > 0 ? (uint32_t)lens[t] : 0;
 }
 
+/* Where token t lies: with next_n, as number t % next_n of its request. */
+static inline int64_t
+spmla_i_cpu_token_at(uint32_t t, uint32_t next_n, int64_t request_stride,
+		     int64_t token_stride)
+{
+	if (!next_n)
+		return t * token_stride;
+	return t / next_n * request_stride + t % next_n * token_stride;
+}
+
 /* A token's list of keys. */
 typedef struct spmla_i_cpu_list {
 	const int32_t *entries;
@@ -27,18 +37,20 @@ typedef struct spmla_i_cpu_list {
 	uint32_t is_bad; /* an indptr that falls or leads outside; no entries */
 } spmla_i_cpu_list;
 
-/* Token t's list among `entries`: a row of one stride with its length, or,
- * with an indptr, entries indptr[t] .. indptr[t + 1] - 1. `most` are the
+/* Token t's list among `entries`: a row of one stride with its length, which
+ * lens_tokens tokens share (0: 1); or, with an indptr, entries indptr[t] .. indptr[t + 1] - 1. `most` are the
  * entries of a row; of ragged lists, of all. */
 static inline spmla_i_cpu_list
 spmla_i_cpu_list_of(const int32_t *entries, int64_t stride, const int32_t *lens,
-		    const int32_t *indptr, uint32_t most, uint32_t t)
+		    uint32_t lens_tokens, const int32_t *indptr, uint32_t most,
+		    uint32_t t)
 {
 	spmla_i_cpu_list list = {entries, 0, 0};
 
 	if (!indptr) {
 		list.entries += t * stride;
-		list.len = spmla_i_cpu_row_len(lens, t, most);
+		list.len = spmla_i_cpu_row_len(
+			lens, lens_tokens ? t / lens_tokens : t, most);
 	} else if (indptr[t] < 0 || indptr[t + 1] < indptr[t] ||
 		   (uint32_t)indptr[t + 1] > most) {
 		list.is_bad = 1;
@@ -110,5 +122,22 @@ void spmla_i_cpu_attend_partial(const spmla_i_cpu_attend *w, uint32_t head,
  * not empty. */
 float spmla_i_cpu_attend_lse2(const spmla_i_cpu_attend *w, uint32_t head);
 float spmla_i_cpu_attend_lse(const spmla_i_cpu_attend *w, uint32_t head);
+
+/* lse2 with the sink, which is in natural log units, in the sum. */
+float spmla_i_cpu_lse2_with_sink(float lse2, float sink);
+
+/* How an lse is wanted: the fields of the operations. */
+typedef struct spmla_i_cpu_lse {
+	uint32_t base;      /* spmla_lse_base */
+	uint32_t empty;     /* spmla_empty_lse */
+	const float *sinks; /* that it counts; NULL: none */
+} spmla_i_cpu_lse;
+
+/* The lse of a head without keys. */
+float spmla_i_cpu_empty_lse(uint32_t empty_lse);
+
+/* A head's lse. */
+float spmla_i_cpu_attend_result_lse(const spmla_i_cpu_attend *w, uint32_t head,
+				    const spmla_i_cpu_lse *form);
 
 #endif

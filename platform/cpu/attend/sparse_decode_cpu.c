@@ -45,12 +45,14 @@ keys_of(const job *j, uint32_t t)
 
 	memset(&k, 0, sizeof k);
 	k.list = spmla_i_cpu_list_of(a->slots, a->slots_stride_elems,
-				     a->topk_lens, a->indptr, a->topk, t);
+				     a->topk_lens, a->lens_tokens, a->indptr,
+				     a->topk, t);
 	k.first_blocks = k.list.len > 0 ? (k.list.len - 1) / BLOCK + 1 : 1;
 	if (a->extra_topk > 0)
 		k.extra = spmla_i_cpu_list_of(
 			a->extra_slots, a->extra_slots_stride_elems,
-			a->extra_topk_lens, a->extra_indptr, a->extra_topk, t);
+			a->extra_topk_lens, a->lens_tokens, a->extra_indptr,
+			a->extra_topk, t);
 	k.blocks = k.first_blocks +
 		   (k.extra.len > 0 ? (k.extra.len - 1) / BLOCK + 1 : 0);
 	if (k.list.is_bad && !j->quiet)
@@ -104,7 +106,11 @@ attend_blocks(const job *j, uint32_t t, const keys *k, uint32_t begin,
 	uint32_t b, first;
 
 	spmla_i_cpu_attend_start(
-		&j->w, any ? a->q + t * a->q_token_stride_elems : NULL,
+		&j->w,
+		any ? a->q + spmla_i_cpu_token_at(t, a->next_n,
+						  a->q_request_stride_elems,
+						  a->q_token_stride_elems)
+		    : NULL,
 		a->q_head_stride_elems);
 	for (b = begin; any && b < end; b++) {
 		const uint32_t extra = b >= k->first_blocks;
@@ -124,21 +130,23 @@ finish(const job *j, uint32_t token)
 {
 	const spmla_sparse_decode_args *a = j->a;
 	const spmla_i_cpu_attend *w = &j->w;
-	const float empty =
-		a->empty_lse == SPMLA_EMPTY_LSE_PLUS_INF ? INFINITY : -INFINITY;
+	const int64_t out_at = spmla_i_cpu_token_at(token, a->next_n,
+						    a->out_request_stride_elems,
+						    a->out_token_stride_elems);
+	const int64_t lse_at = spmla_i_cpu_token_at(token, a->next_n,
+						    a->lse_request_stride_elems,
+						    a->lse_token_stride_elems);
+	const spmla_i_cpu_lse form = {a->lse_base, a->empty_lse,
+				      a->lse_sink ? a->attn_sink : NULL};
 	uint32_t h;
 
 	for (h = 0; h < a->heads; h++) {
 		spmla_i_cpu_attend_out(
 			w, h, a->attn_sink ? &a->attn_sink[h] : NULL,
-			a->out + token * a->out_token_stride_elems +
-				h * a->out_head_stride_elems);
+			a->out + out_at + h * a->out_head_stride_elems);
 		if (a->lse)
-			a->lse[token * a->lse_token_stride_elems +
-			       h * a->lse_head_stride_elems] =
-				spmla_i_cpu_attend_empty(w, h)
-					? empty
-					: spmla_i_cpu_attend_lse(w, h);
+			a->lse[lse_at + h * a->lse_head_stride_elems] =
+				spmla_i_cpu_attend_result_lse(w, h, &form);
 	}
 }
 

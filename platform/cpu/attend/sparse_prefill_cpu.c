@@ -44,20 +44,16 @@ put_lse(const spmla_sparse_prefill_args *a, const spmla_i_cpu_attend *w,
 {
 	const int64_t at = token * a->lse_token_stride_elems +
 			   head * a->lse_head_stride_elems;
-	const uint32_t base2 = a->lse_base == SPMLA_LSE_BASE2;
-	float max = -INFINITY, lse = INFINITY;
+	const spmla_i_cpu_lse form = {a->lse_base, a->empty_lse,
+				      a->lse_sink ? a->attn_sink : NULL};
+	const float unit = a->lse_base == SPMLA_LSE_BASE2 ? w->c : w->scale;
 
-	if (!spmla_i_cpu_attend_empty(w, head)) {
-		max = w->max[head] * (base2 ? w->c : w->scale);
-		lse = base2 ? spmla_i_cpu_attend_lse2(w, head)
-			    : spmla_i_cpu_attend_lse(w, head);
-	} else if (a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF) {
-		lse = -INFINITY;
-	}
 	if (a->max_logits)
-		a->max_logits[at] = max;
+		a->max_logits[at] = spmla_i_cpu_attend_empty(w, head)
+					    ? -INFINITY
+					    : w->max[head] * unit;
 	if (a->lse)
-		a->lse[at] = lse;
+		a->lse[at] = spmla_i_cpu_attend_result_lse(w, head, &form);
 }
 
 static void
@@ -68,7 +64,7 @@ attend_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 		ctx, worker, a->heads, a->dim, a->softmax_scale);
 	const spmla_i_cpu_list list =
 		spmla_i_cpu_list_of(a->indices, a->indices_stride_elems,
-				    a->topk_lens, a->indptr, a->topk, t);
+				    a->topk_lens, 1, a->indptr, a->topk, t);
 	uint32_t h, first, n;
 
 	if (list.is_bad)

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "spmla/platform/cpu/core/cpu.h"
+#include "spmla/platform/cpu/attend/attend_cpu.h"
 
 enum { LATENT = SPMLA_MLA_LATENT, PIECE = 128 };
 
@@ -56,27 +56,40 @@ put_out(const spmla_split_combine_args *a, uint32_t head, uint32_t first,
 	}
 }
 
+/* A head's lse from its g before the sink. */
+static float
+lse_of(const spmla_split_combine_args *a, uint32_t head, float g)
+{
+	if (g == INFINITY)
+		return spmla_i_cpu_empty_lse(a->empty_lse);
+	if (a->lse_sink && a->attn_sink)
+		g = spmla_i_cpu_lse2_with_sink(g, a->attn_sink[head]);
+	return a->lse_base == SPMLA_LSE_BASE2 ? g : g * SPMLA_I_LN_2;
+}
+
 static void
 combine_token(const spmla_split_combine_args *a, uint32_t t, uint32_t first,
 	      uint32_t end)
 {
+	const int64_t out_at =
+		spmla_i_cpu_token_at(t, a->next_n, a->out_request_stride_elems,
+				     a->out_token_stride_elems);
+	const int64_t lse_at =
+		spmla_i_cpu_token_at(t, a->next_n, a->lse_request_stride_elems,
+				     a->lse_token_stride_elems);
 	uint32_t h;
 
 	for (h = 0; h < a->heads; h++) {
 		float g = log_sum(a, h, first, end);
-		float lse = g * SPMLA_I_LN_2;
 
-		if (g == INFINITY && a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF)
-			lse = -INFINITY;
 		if (a->lse)
-			a->lse[t * a->lse_token_stride_elems +
-			       h * a->lse_head_stride_elems] = lse;
+			a->lse[lse_at + h * a->lse_head_stride_elems] =
+				lse_of(a, h, g);
 		if (a->attn_sink)
 			g += log2f(1.0f +
 				   exp2f(a->attn_sink[h] * SPMLA_I_LOG2_E - g));
 		put_out(a, h, first, end, g,
-			a->out + t * a->out_token_stride_elems +
-				h * a->out_head_stride_elems);
+			a->out + out_at + h * a->out_head_stride_elems);
 	}
 }
 

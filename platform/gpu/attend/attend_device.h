@@ -446,13 +446,17 @@ attend_lse(const PRIVATE attend_state *st, float softmax_scale)
 	return g_log2(st->sum) * G_LN_2 + st->largest * softmax_scale;
 }
 
-/* The lse of any head. */
+/* The lse of any head; of lse_sink the sink is in the sum. */
 FN float
 attend_result_lse(const PRIVATE attend_state *st, uint32_t base2,
-		  uint32_t empty_minus_inf, float softmax_scale)
+		  float empty_lse, float softmax_scale, uint32_t lse_sink,
+		  float sink)
 {
 	if (attend_empty(st))
-		return decode_empty_lse(empty_minus_inf);
+		return empty_lse;
+	if (lse_sink)
+		return g_lse2_with_sink(attend_lse2(st), sink) *
+		       (base2 ? 1.0f : G_LN_2);
 	return base2 ? attend_lse2(st) : attend_lse(st, softmax_scale);
 }
 

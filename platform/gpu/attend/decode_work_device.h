@@ -13,7 +13,8 @@
 
 /* The parameters of every kernel of sparse_decode; max_logits, base2 and quiet
  * are sparse_prefill's, whose matrix kernels are the same. topk_lens and
- * extra_topk_lens are what the forms of the lists say. */
+ * extra_topk_lens are what the forms of the lists say. Without requests next_n
+ * is 1, and the request strides are those of tokens. */
 #define SPMLA_K_DECODE(P, S)                      \
 	SPMLA_K_FAULT(P)                          \
 	P(const uint16_t, q)                      \
@@ -31,12 +32,15 @@
 	P(float, split_out)                       \
 	P(float, split_lse)                       \
 	P(float, max_logits)                      \
+	S(int64_t, q_request_stride)              \
 	S(int64_t, q_token_stride)                \
 	S(int64_t, q_head_stride)                 \
 	S(int64_t, slots_stride)                  \
 	S(int64_t, extra_slots_stride)            \
+	S(int64_t, out_request_stride)            \
 	S(int64_t, out_token_stride)              \
 	S(int64_t, out_head_stride)               \
+	S(int64_t, lse_request_stride)            \
 	S(int64_t, lse_token_stride)              \
 	S(int64_t, lse_head_stride)               \
 	S(uint64_t, page_stride_bytes)            \
@@ -53,11 +57,14 @@
 	S(uint32_t, extra_pages)                  \
 	S(uint32_t, parts)                        \
 	S(uint32_t, split_rows)                   \
+	S(spmla_g_divisor, next_n)                \
+	S(spmla_g_divisor, lens_tokens)           \
 	S(uint32_t, list_form)                    \
 	S(uint32_t, extra_list_form)              \
 	S(uint32_t, has_sink)                     \
 	S(uint32_t, has_lse)                      \
-	S(uint32_t, empty_minus_inf)              \
+	S(float, empty_lse)                       \
+	S(uint32_t, lse_sink)                     \
 	S(uint32_t, has_max_logits)               \
 	S(uint32_t, base2)                        \
 	S(uint32_t, quiet)                        \
@@ -104,11 +111,37 @@ g_sink_weight(float sink, float reach)
 	return g_exp2(g_abs(x) == G_INF ? x : x - reach);
 }
 
-/* The lse of a head that saw no key. */
+/* log2 of a sum with the sink in it, from that without. */
 FN float
-decode_empty_lse(uint32_t empty_minus_inf)
+g_lse2_with_sink(float lse2, float sink)
 {
-	return empty_minus_inf ? G_MINUS_INF : G_INF;
+	const float x = sink * G_LOG2_E;
+	const float most = lse2 > x ? lse2 : x;
+
+	if (g_abs(most) == G_INF)
+		return most;
+	return g_log2(g_exp2(lse2 - most) + g_exp2(x - most)) + most;
+}
+
+/* The lse of a head whose log2 of the sum is lse2, in units of 1 or ln 2. */
+FN float
+decode_result_lse(uint32_t is_empty, float lse2, float empty_lse, float unit,
+		  uint32_t lse_sink, float sink)
+{
+	if (is_empty)
+		return empty_lse;
+	return (lse_sink ? g_lse2_with_sink(lse2, sink) : lse2) * unit;
+}
+
+/* Where token t lies. */
+FN int64_t
+decode_token_at(uint32_t t, spmla_g_divisor next_n, int64_t request_stride,
+		int64_t token_stride)
+{
+	const uint32_t request = g_divide(t, next_n);
+
+	return (int64_t)request * request_stride +
+	       (int64_t)(t - request * next_n.by) * token_stride;
 }
 
 /* What a part of the metadata, or without parts a token, has to do: tokens

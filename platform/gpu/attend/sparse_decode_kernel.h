@@ -104,7 +104,6 @@ sparse_decode_store(const PRIVATE sparse_decode_job *job,
 		    uint32_t head)
 {
 	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
-	const int64_t token = t;
 
 	if (row != DECODE_WHOLE) {
 		const uint64_t at = (uint64_t)row * s->heads + head;
@@ -116,12 +115,18 @@ sparse_decode_store(const PRIVATE sparse_decode_job *job,
 		return;
 	}
 	attend_out(st, s->has_sink, s->has_sink ? job->attn_sink[head] : 0.0f,
-		   job->out + token * s->out_token_stride +
+		   job->out +
+			   decode_token_at(t, s->next_n, s->out_request_stride,
+					   s->out_token_stride) +
 			   (int64_t)head * s->out_head_stride);
 	if (s->has_lse && attend_lane() == 0)
-		job->lse[token * s->lse_token_stride +
+		job->lse[decode_token_at(t, s->next_n, s->lse_request_stride,
+					 s->lse_token_stride) +
 			 (int64_t)head * s->lse_head_stride] =
-			attend_result_lse(st, 0, s->empty_minus_inf, s->scale);
+			attend_result_lse(st, s->base2, s->empty_lse, s->scale,
+					  s->lse_sink,
+					  s->lse_sink ? job->attn_sink[head]
+						      : 0.0f);
 }
 
 /* The blocks of token t that the piece in the notes has, for the item's head.
@@ -132,11 +137,12 @@ sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
 {
 	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
 	LOCAL sparse_decode_shared *shared = job->shared;
-	const decode_list found = decode_list_of(job->topk_lens, s->list_form,
-						 s->slots_stride, s->topk, t);
-	const decode_list found_extra =
-		decode_list_of(job->extra_topk_lens, s->extra_list_form,
-			       s->extra_slots_stride, s->extra_topk, t);
+	const decode_list found =
+		decode_list_of(job->topk_lens, s->list_form, s->lens_tokens,
+			       s->slots_stride, s->topk, t);
+	const decode_list found_extra = decode_list_of(
+		job->extra_topk_lens, s->extra_list_form, s->lens_tokens,
+		s->extra_slots_stride, s->extra_topk, t);
 	const int32_t first_blocks = (int32_t)decode_blocks(found.len, 1);
 	const uint32_t active = head < s->heads;
 	const decode_range range = decode_blocks_of(
@@ -150,7 +156,9 @@ sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
 	if (range.end < 0)
 		return;
 	attend_start(&st,
-		     job->q + (int64_t)t * s->q_token_stride +
+		     job->q +
+			     decode_token_at(t, s->next_n, s->q_request_stride,
+					     s->q_token_stride) +
 			     (int64_t)head * s->q_head_stride,
 		     s->dim, active, s->scale);
 	for (b = range.begin; b < range.end; b++) {

@@ -52,11 +52,17 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	p->cache = a->cache.base;
 	p->out = a->out;
 	p->lse = a->lse;
+	p->s.q_request_stride =
+		a->next_n ? a->q_request_stride_elems : a->q_token_stride_elems;
 	p->s.q_token_stride = a->q_token_stride_elems;
 	p->s.q_head_stride = a->q_head_stride_elems;
 	p->s.slots_stride = a->slots_stride_elems;
+	p->s.out_request_stride = a->next_n ? a->out_request_stride_elems
+					    : a->out_token_stride_elems;
 	p->s.out_token_stride = a->out_token_stride_elems;
 	p->s.out_head_stride = a->out_head_stride_elems;
+	p->s.lse_request_stride = a->next_n ? a->lse_request_stride_elems
+					    : a->lse_token_stride_elems;
 	p->s.lse_token_stride = a->lse_token_stride_elems;
 	p->s.lse_head_stride = a->lse_head_stride_elems;
 	p->s.page_stride_bytes = a->cache.page_stride_bytes;
@@ -71,7 +77,12 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	p->s.list_form = spmla_i_gpu_list_form(a->topk_lens, a->indptr);
 	p->s.has_sink = a->attn_sink != NULL;
 	p->s.has_lse = a->lse != NULL;
-	p->s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
+	p->s.empty_lse = spmla_i_gpu_empty_lse(a->empty_lse);
+	p->s.lse_sink = a->lse_sink && a->attn_sink;
+	p->s.base2 = a->lse_base == SPMLA_LSE_BASE2;
+	p->s.next_n = spmla_i_gpu_divisor(a->next_n ? a->next_n : 1);
+	p->s.lens_tokens =
+		spmla_i_gpu_divisor(a->lens_tokens ? a->lens_tokens : 1);
 	p->s.scale = a->softmax_scale;
 	fill_extra(p, a);
 }

@@ -121,6 +121,7 @@ decode_mma_slot(PRIVATE decode_mma_row *to,
 	if (block < blocks) {
 		if (entry < lens[0])
 			to->slot = slots[decode_list_of(topk_lens, s->list_form,
+							s->lens_tokens,
 							s->slots_stride,
 							s->topk, t)
 						 .first +
@@ -131,6 +132,7 @@ decode_mma_slot(PRIVATE decode_mma_row *to,
 	if (entry < lens[1])
 		to->slot = extra_slots[decode_list_of(extra_topk_lens,
 						      s->extra_list_form,
+						      s->lens_tokens,
 						      s->extra_slots_stride,
 						      s->extra_topk, t)
 					       .first +
@@ -507,7 +509,7 @@ decode_mma_write(PRIVATE decode_mma_state *st,
 		 GLOBAL const float *attn_sink, GLOBAL uint16_t *out,
 		 GLOBAL float *lse, GLOBAL float *max_logits,
 		 GLOBAL float *split_out, GLOBAL float *split_lse,
-		 LOCAL float *most, uint32_t row, int64_t token,
+		 LOCAL float *most, uint32_t row, uint32_t token,
 		 uint32_t first_head, uint32_t heads, uint32_t own_head,
 		 uint32_t share)
 {
@@ -532,8 +534,10 @@ decode_mma_write(PRIVATE decode_mma_state *st,
 	for (r = 0; r < 2 * kind->tiles; r++) {
 		const uint32_t local_head = own_head + 8 * r + g;
 		const uint32_t head = first_head + local_head;
-		const int64_t at = token * s->lse_token_stride +
-				   (int64_t)head * s->lse_head_stride;
+		const int64_t at =
+			decode_token_at(token, s->next_n, s->lse_request_stride,
+					s->lse_token_stride) +
+			(int64_t)head * s->lse_head_stride;
 		float sum = 0.0f, total, lse2, factor;
 		uint32_t is_empty;
 
@@ -561,7 +565,10 @@ decode_mma_write(PRIVATE decode_mma_state *st,
 
 			if (whole) {
 				GLOBAL uint16_t *to =
-					out + token * s->out_token_stride +
+					out +
+					decode_token_at(token, s->next_n,
+							s->out_request_stride,
+							s->out_token_stride) +
 					(int64_t)head * s->out_head_stride +
 					column;
 
@@ -582,9 +589,9 @@ decode_mma_write(PRIVATE decode_mma_state *st,
 		if (!whole)
 			split_lse[(uint64_t)row * s->heads + head] = lse2;
 		else if (s->has_lse)
-			lse[at] = !is_empty            ? lse2 * unit
-				  : s->empty_minus_inf ? none
-						       : g_float(0x7f800000u);
+			lse[at] = decode_result_lse(
+				is_empty, lse2, s->empty_lse, unit, s->lse_sink,
+				s->lse_sink ? attn_sink[head] : 0.0f);
 		if (s->has_max_logits)
 			max_logits[at] =
 				is_empty ? none : st->largest[r] * c * unit;
@@ -625,7 +632,6 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			    (uint32_t)(work / groups), s->tokens, notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++) {
-			const int64_t token = t;
 			uint32_t lens[2], faults, i;
 			decode_list list;
 			decode_range range;
@@ -634,15 +640,16 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			decode_mma_row next;
 
 			list = decode_list_of(topk_lens, s->list_form,
-					      s->slots_stride, s->topk, t);
+					      s->lens_tokens, s->slots_stride,
+					      s->topk, t);
 			lens[0] = list.len;
 			lens[1] = 0;
 			faults = list.faults;
 			if (kind.layout == SPMLA_LAYOUT_V4_FP8) {
-				list = decode_list_of(extra_topk_lens,
-						      s->extra_list_form,
-						      s->extra_slots_stride,
-						      s->extra_topk, t);
+				list = decode_list_of(
+					extra_topk_lens, s->extra_list_form,
+					s->lens_tokens, s->extra_slots_stride,
+					s->extra_topk, t);
 				lens[1] = list.len;
 				faults += list.faults;
 			}
@@ -678,7 +685,10 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			/* Nobody reads the last queries: a barrier has passed
 			 * since. */
 			decode_mma_load_q(
-				q + token * s->q_token_stride +
+				q +
+					decode_token_at(t, s->next_n,
+							s->q_request_stride,
+							s->q_token_stride) +
 					(int64_t)first_head * s->q_head_stride,
 				s->q_head_stride, s->heads - first_head, &kind,
 				q_local);
@@ -726,7 +736,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 
 				decode_mma_write(&st, s, &kind, attn_sink, out,
 						 lse, max_logits, split_out,
-						 split_lse, most, row, token,
+						 split_lse, most, row, t,
 						 first_head, heads, own_head,
 						 share);
 			}

@@ -104,9 +104,10 @@ decode_wgmma_lists_of(decode_wgmma_list lists[2], GLOBAL const int32_t *slots,
 		      const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
 		      uint32_t t, uint32_t len, uint32_t extra_len)
 {
-	lists[0].slots = slots + decode_list_of(topk_lens, s->list_form,
-						s->slots_stride, s->topk, t)
-					 .first;
+	lists[0].slots =
+		slots + decode_list_of(topk_lens, s->list_form, s->lens_tokens,
+				       s->slots_stride, s->topk, t)
+				.first;
 	lists[0].cache = cache;
 	lists[0].page_stride = s->page_stride_bytes;
 	lists[0].page = s->page;
@@ -115,7 +116,8 @@ decode_wgmma_lists_of(decode_wgmma_list lists[2], GLOBAL const int32_t *slots,
 	lists[0].blocks = decode_blocks(len, 1);
 	lists[1].slots = extra_slots +
 			 decode_list_of(extra_topk_lens, s->extra_list_form,
-					s->extra_slots_stride, s->extra_topk, t)
+					s->lens_tokens, s->extra_slots_stride,
+					s->extra_topk, t)
 				 .first;
 	lists[1].cache = extra_cache;
 	lists[1].page_stride = s->extra_page_stride_bytes;
@@ -531,12 +533,16 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 {
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
 	const uint32_t whole = row == DECODE_WHOLE;
-	const int64_t token = t;
+	const int64_t out_at = decode_token_at(
+		t, s->next_n, s->out_request_stride, s->out_token_stride);
+	const int64_t lse_at = decode_token_at(
+		t, s->next_n, s->lse_request_stride, s->lse_token_stride);
 	const uint32_t half_of = g_item() / 128;
 	const uint32_t local_head = g_item() / 32 % 4 * 16 + g;
-	const uint32_t pairs =
-		((uint64_t)out & 3u) == 0 &&
-		((s->out_token_stride | s->out_head_stride) & 1) == 0;
+	const uint32_t pairs = ((uint64_t)out & 3u) == 0 &&
+			       ((s->out_request_stride | s->out_token_stride |
+				 s->out_head_stride) &
+				1) == 0;
 	const float none = g_float(0xff800000u);
 	const float c = s->scale * 1.44269504088896341f;
 	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
@@ -579,7 +585,7 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 
 			if (whole) {
 				GLOBAL uint16_t *to =
-					out + token * s->out_token_stride +
+					out + out_at +
 					(int64_t)head * s->out_head_stride +
 					column;
 				const uint32_t both = g_f32_to_bf16x2(x, y);
@@ -605,13 +611,13 @@ decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
 		if (!whole)
 			split_lse[(uint64_t)row * s->heads + head] = lse2;
 		else if (s->has_lse)
-			lse[token * s->lse_token_stride +
-			    (int64_t)head * s->lse_head_stride] =
-				!is_empty            ? lse2 * unit
-				: s->empty_minus_inf ? none
-						     : g_float(0x7f800000u);
+			lse[lse_at + (int64_t)head * s->lse_head_stride] =
+				decode_result_lse(is_empty, lse2, s->empty_lse,
+						  unit, s->lse_sink,
+						  s->lse_sink ? attn_sink[head]
+							      : 0.0f);
 		if (s->has_max_logits)
-			max_logits[token * s->lse_token_stride +
+			max_logits[lse_at +
 				   (int64_t)head * s->lse_head_stride] =
 				is_empty ? none : st->largest[r] * c * unit;
 	}
@@ -659,7 +665,6 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			    (uint32_t)(work / groups), s->tokens, notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++) {
-			const int64_t token = t;
 			decode_wgmma_list lists[2];
 			uint32_t lens[2], faults;
 			decode_list list;
@@ -670,15 +675,16 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			uint32_t i, k;
 
 			list = decode_list_of(topk_lens, s->list_form,
-					      s->slots_stride, s->topk, t);
+					      s->lens_tokens, s->slots_stride,
+					      s->topk, t);
 			lens[0] = list.len;
 			lens[1] = 0;
 			faults = list.faults;
 			if (v4) {
-				list = decode_list_of(extra_topk_lens,
-						      s->extra_list_form,
-						      s->extra_slots_stride,
-						      s->extra_topk, t);
+				list = decode_list_of(
+					extra_topk_lens, s->extra_list_form,
+					s->lens_tokens, s->extra_slots_stride,
+					s->extra_topk, t);
 				lens[1] = list.len;
 				faults += list.faults;
 			}
@@ -720,7 +726,10 @@ decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			for (k = 0; k < 5 && !bf16; k++)
 				decode_wgmma_load(&next, v4, (k + 4) % 5);
 			decode_wgmma_load_q(
-				q + token * s->q_token_stride +
+				q +
+					decode_token_at(t, s->next_n,
+							s->q_request_stride,
+							s->q_token_stride) +
 					(int64_t)first_head * s->q_head_stride,
 				s->q_head_stride, heads, panels, q_local);
 			UNROLL

@@ -10,36 +10,38 @@
 #include "spmla/platform/gpu/attend/attend_device.h"
 #include "spmla/platform/gpu/attend/decode_work_device.h"
 
-#define SPMLA_K_sparse_prefill(P, S) \
-	SPMLA_K_FAULT(P)             \
-	P(const uint16_t, q)         \
-	P(const uint16_t, kv)        \
-	P(const int32_t, indices)    \
-	P(const int32_t, topk_lens)  \
-	P(const float, attn_sink)    \
-	P(uint16_t, out)             \
-	P(float, max_logits)         \
-	P(float, lse)                \
-	S(int64_t, q_token_stride)   \
-	S(int64_t, q_head_stride)    \
-	S(int64_t, kv_stride)        \
-	S(int64_t, indices_stride)   \
-	S(int64_t, out_token_stride) \
-	S(int64_t, out_head_stride)  \
-	S(int64_t, lse_token_stride) \
-	S(int64_t, lse_head_stride)  \
-	S(uint32_t, tokens)          \
-	S(uint32_t, heads)           \
-	S(uint32_t, dim)             \
-	S(uint32_t, topk)            \
-	S(uint32_t, kv_rows)         \
-	S(uint32_t, layout)          \
-	S(uint32_t, list_form)       \
-	S(uint32_t, has_sink)        \
-	S(uint32_t, has_max_logits)  \
-	S(uint32_t, has_lse)         \
-	S(uint32_t, base2)           \
-	S(uint32_t, empty_minus_inf) \
+#define SPMLA_K_sparse_prefill(P, S)    \
+	SPMLA_K_FAULT(P)                \
+	P(const uint16_t, q)            \
+	P(const uint16_t, kv)           \
+	P(const int32_t, indices)       \
+	P(const int32_t, topk_lens)     \
+	P(const float, attn_sink)       \
+	P(uint16_t, out)                \
+	P(float, max_logits)            \
+	P(float, lse)                   \
+	S(int64_t, q_token_stride)      \
+	S(int64_t, q_head_stride)       \
+	S(int64_t, kv_stride)           \
+	S(int64_t, indices_stride)      \
+	S(int64_t, out_token_stride)    \
+	S(int64_t, out_head_stride)     \
+	S(int64_t, lse_token_stride)    \
+	S(int64_t, lse_head_stride)     \
+	S(uint32_t, tokens)             \
+	S(uint32_t, heads)              \
+	S(uint32_t, dim)                \
+	S(uint32_t, topk)               \
+	S(uint32_t, kv_rows)            \
+	S(uint32_t, layout)             \
+	S(spmla_g_divisor, lens_tokens) \
+	S(uint32_t, list_form)          \
+	S(uint32_t, has_sink)           \
+	S(uint32_t, has_max_logits)     \
+	S(uint32_t, has_lse)            \
+	S(uint32_t, base2)              \
+	S(float, empty_lse)             \
+	S(uint32_t, lse_sink)           \
 	S(float, scale)
 SPMLA_KERNEL_SCALARS(sparse_prefill)
 
@@ -59,8 +61,9 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 		const uint32_t head = (uint32_t)(work % groups) * ATTEND_HEADS +
 				      g_item() / ATTEND_LANES;
 		const uint32_t active = head < s.heads;
-		const decode_list found = decode_list_of(
-			topk_lens, s.list_form, s.indices_stride, s.topk, t);
+		const decode_list found =
+			decode_list_of(topk_lens, s.list_form, s.lens_tokens,
+				       s.indices_stride, s.topk, t);
 		GLOBAL const int32_t *list = indices + found.first;
 		const int64_t at = (int64_t)t * s.lse_token_stride +
 				   (int64_t)head * s.lse_head_stride;
@@ -106,8 +109,9 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 					 : s.base2         ? st.largest * st.c
 						   : st.largest * s.scale;
 		if (s.has_lse)
-			lse[at] = attend_result_lse(&st, s.base2,
-						    s.empty_minus_inf, s.scale);
+			lse[at] = attend_result_lse(
+				&st, s.base2, s.empty_lse, s.scale, s.lse_sink,
+				s.lse_sink ? attn_sink[head] : 0.0f);
 	}
 }
 

@@ -58,13 +58,19 @@ launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	p.s.topk = a->topk;
 	p.s.page = spmla_i_gpu_divisor(1);
 	p.s.extra_page = spmla_i_gpu_divisor(1);
+	p.s.next_n = spmla_i_gpu_divisor(1);
+	p.s.q_request_stride = a->q_token_stride_elems;
+	p.s.out_request_stride = a->out_token_stride_elems;
+	p.s.lse_request_stride = a->lse_token_stride_elems;
 	p.s.pages = a->kv_rows;
 	p.s.list_form = spmla_i_gpu_list_form(a->topk_lens, a->indptr);
 	p.s.has_sink = a->attn_sink != NULL;
 	p.s.has_lse = a->lse != NULL;
 	p.s.has_max_logits = a->max_logits != NULL;
 	p.s.base2 = a->lse_base == SPMLA_LSE_BASE2;
-	p.s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
+	p.s.empty_lse = spmla_i_gpu_empty_lse(a->empty_lse);
+	p.s.lse_sink = a->lse_sink && a->attn_sink;
+	p.s.lens_tokens = spmla_i_gpu_divisor(1);
 	p.s.quiet = 1;
 	p.s.scale = a->softmax_scale;
 	return spmla_i_gpu_launch(queue, by->kernel,
@@ -119,7 +125,9 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_max_logits = a->max_logits != NULL;
 	p.s.has_lse = a->lse != NULL;
 	p.s.base2 = a->lse_base == SPMLA_LSE_BASE2;
-	p.s.empty_minus_inf = a->empty_lse == SPMLA_EMPTY_LSE_MINUS_INF;
+	p.s.empty_lse = spmla_i_gpu_empty_lse(a->empty_lse);
+	p.s.lse_sink = a->lse_sink && a->attn_sink;
+	p.s.lens_tokens = spmla_i_gpu_divisor(1);
 	p.s.scale = a->softmax_scale;
 	return spmla_i_gpu_launch(queue, by->kernel,
 				  (uint64_t)a->tokens * groups, &p);

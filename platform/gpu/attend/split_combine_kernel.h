@@ -11,27 +11,31 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
 
-#include "spmla/platform/gpu/dialect/dialect.h"
-#include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/attend/decode_work_device.h"
 
-#define SPMLA_K_split_combine(P, S)  \
-	SPMLA_K_FAULT(P)             \
-	P(const int32_t, num_splits) \
-	P(const float, split_out)    \
-	P(const float, split_lse)    \
-	P(const float, attn_sink)    \
-	P(uint16_t, out)             \
-	P(float, lse)                \
-	S(int64_t, out_token_stride) \
-	S(int64_t, out_head_stride)  \
-	S(int64_t, lse_token_stride) \
-	S(int64_t, lse_head_stride)  \
-	S(uint32_t, tokens)          \
-	S(uint32_t, heads)           \
-	S(uint32_t, split_rows)      \
-	S(uint32_t, has_sink)        \
-	S(uint32_t, has_lse)         \
-	S(uint32_t, empty_minus_inf)
+#define SPMLA_K_split_combine(P, S)    \
+	SPMLA_K_FAULT(P)               \
+	P(const int32_t, num_splits)   \
+	P(const float, split_out)      \
+	P(const float, split_lse)      \
+	P(const float, attn_sink)      \
+	P(uint16_t, out)               \
+	P(float, lse)                  \
+	S(int64_t, out_request_stride) \
+	S(int64_t, out_token_stride)   \
+	S(int64_t, out_head_stride)    \
+	S(int64_t, lse_request_stride) \
+	S(int64_t, lse_token_stride)   \
+	S(int64_t, lse_head_stride)    \
+	S(uint32_t, tokens)            \
+	S(uint32_t, heads)             \
+	S(uint32_t, split_rows)        \
+	S(uint32_t, has_sink)          \
+	S(uint32_t, has_lse)           \
+	S(spmla_g_divisor, next_n)     \
+	S(uint32_t, base2)             \
+	S(uint32_t, lse_sink)          \
+	S(float, empty_lse)
 SPMLA_KERNEL_SCALARS(split_combine)
 
 enum {
@@ -149,8 +153,11 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 		const uint32_t t = (uint32_t)(row / s.heads);
 		const uint32_t h = (uint32_t)(row % s.heads);
 		int64_t first = num_splits[t], end = num_splits[t + 1];
-		GLOBAL uint16_t *to = out + (int64_t)t * s.out_token_stride +
-				      (int64_t)h * s.out_head_stride + column;
+		GLOBAL uint16_t *to =
+			out +
+			decode_token_at(t, s.next_n, s.out_request_stride,
+					s.out_token_stride) +
+			(int64_t)h * s.out_head_stride + column;
 		GLOBAL const float *row_lse;
 		float sum[COMBINE_COLUMNS], g;
 		uint32_t c;
@@ -167,10 +174,13 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 		g = split_combine_log_sum(row_lse, s.heads,
 					  (uint32_t)(end - first));
 		if (s.has_lse && g_item() == 0)
-			lse[(int64_t)t * s.lse_token_stride +
+			lse[decode_token_at(t, s.next_n, s.lse_request_stride,
+					    s.lse_token_stride) +
 			    (int64_t)h * s.lse_head_stride] =
-				s.empty_minus_inf && g == G_INF ? G_MINUS_INF
-								: g * G_LN_2;
+				decode_result_lse(
+					g == G_INF, g, s.empty_lse,
+					s.base2 ? 1.0f : G_LN_2, s.lse_sink,
+					s.lse_sink ? attn_sink[h] : 0.0f);
 		if (s.has_sink)
 			g += g_log2(1.0f + g_exp2(attn_sink[h] * G_LOG2_E - g));
 		UNROLL

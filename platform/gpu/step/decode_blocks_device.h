@@ -7,13 +7,15 @@
 #define SPMLA_PLATFORM_GPU_STEP_DECODE_BLOCKS_DEVICE_H
 
 #include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/dialect/divide.h"
 
 enum { DECODE_BLOCK = 64 }; /* keys */
 
 /* How long a token's list of keys is, and where it lies. */
 enum {
 	DECODE_ROWS = 0, /* all of a row of its own; rows have one stride */
-	DECODE_LENS = 1, /* the first lens[t] entries of such a row */
+	/* the first lens[t / shared] entries of such a row */
+	DECODE_LENS = 1,
 	/* lens is an indptr: entries lens[t] .. lens[t + 1] - 1 of all */
 	DECODE_RAGGED = 2
 };
@@ -39,11 +41,13 @@ typedef struct decode_list {
 	uint32_t faults; /* 1: an indptr that falls or leads outside */
 } decode_list;
 
-/* Token t's list. `most` are the entries of a row; of ragged lists, of all. The
- * first entry costs nothing but its own load, if only that is asked for. */
+/* Token t's list. `shared` tokens have one length; `most` are the entries of a
+ * row; of ragged lists, of all. The first entry costs nothing but its own load,
+ * if only that is asked for. */
 FN decode_list
-decode_list_of(GLOBAL const int32_t *lens, uint32_t form, int64_t stride,
-	       uint32_t most, uint32_t t)
+decode_list_of(GLOBAL const int32_t *lens, uint32_t form,
+	       spmla_g_divisor shared, int64_t stride, uint32_t most,
+	       uint32_t t)
 {
 	decode_list list;
 	int32_t from, next;
@@ -51,7 +55,8 @@ decode_list_of(GLOBAL const int32_t *lens, uint32_t form, int64_t stride,
 	list.faults = 0;
 	if (form != DECODE_RAGGED) {
 		list.first = (int64_t)t * stride;
-		list.len = decode_len(lens, form == DECODE_LENS, most, t);
+		list.len = decode_len(lens, form == DECODE_LENS, most,
+				      g_divide(t, shared));
 		return list;
 	}
 	from = lens[t];

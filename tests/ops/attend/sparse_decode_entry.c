@@ -13,21 +13,35 @@ enum { V32, V4, PARTS, RAGGED, VARIANTS };
 static void
 make_queries(draw *d, spmla_sparse_decode_args *a, uint32_t dim)
 {
-	draw_strides s = draw_rows(d, a->tokens, a->heads, dim);
+	const uint32_t tokens = a->next_n ? a->next_n : a->tokens;
+	const uint32_t requests = (a->tokens + tokens - 1) / tokens;
+	draw_strides s = draw_rows(d, tokens, a->heads, dim);
 
-	a->q = draw_bf16(d, s.elems);
+	a->q = draw_bf16(d, s.elems * requests);
+	a->q_request_stride_elems = (int64_t)s.elems;
 	a->q_token_stride_elems = s.token;
 	a->q_head_stride_elems = s.head;
-	s = draw_rows(d, a->tokens, a->heads, 512);
-	a->out = draw_out_bf16(d, s.elems, 0.02, 4.02 / 128);
+	s = draw_rows(d, tokens, a->heads, 512);
+	a->out = draw_out_bf16(d, s.elems * requests, 0.02, 4.02 / 128);
+	a->out_request_stride_elems = (int64_t)s.elems;
 	a->out_token_stride_elems = s.token;
 	a->out_head_stride_elems = s.head;
 	if (!draw_there(d))
 		return;
-	s = draw_rows(d, a->tokens, a->heads, 1);
-	a->lse = draw_out_f32(d, s.elems, 2e-3, 16.02 / 65536);
+	s = draw_rows(d, tokens, a->heads, 1);
+	a->lse = draw_out_f32(d, s.elems * requests, 3e-3, 16.02 / 65536);
+	a->lse_request_stride_elems = (int64_t)s.elems;
 	a->lse_token_stride_elems = s.token;
 	a->lse_head_stride_elems = s.head;
+}
+
+/* Lengths, of every token or of some together. */
+static int32_t *
+lens_of(draw *d, const spmla_sparse_decode_args *a, uint32_t topk)
+{
+	const uint32_t each = a->lens_tokens ? a->lens_tokens : 1;
+
+	return draw_i32(d, (a->tokens + each - 1) / each, 0, topk + INT64_C(1));
 }
 
 static int32_t *
@@ -59,8 +73,7 @@ make_extra(draw *d, spmla_sparse_decode_args *a)
 	a->extra_slots = slots_of(d, a->tokens, a->extra_topk,
 				  a->extra_slots_stride_elems, &a->extra_cache);
 	if (draw_there(d))
-		a->extra_topk_lens =
-			draw_i32(d, a->tokens, 0, a->extra_topk + INT64_C(1));
+		a->extra_topk_lens = lens_of(d, a, a->extra_topk);
 }
 
 /* One list or both. */
@@ -90,8 +103,9 @@ blocks_in(int32_t len, uint32_t most, uint32_t least)
 static uint32_t
 blocks_of(const spmla_sparse_decode_args *a, uint32_t t)
 {
-	const int32_t n = a->topk_lens ? a->topk_lens[t] : (int32_t)a->topk;
-	const int32_t extra = a->extra_topk_lens ? a->extra_topk_lens[t]
+	const uint32_t at = a->lens_tokens ? t / a->lens_tokens : t;
+	const int32_t n = a->topk_lens ? a->topk_lens[at] : (int32_t)a->topk;
+	const int32_t extra = a->extra_topk_lens ? a->extra_topk_lens[at]
 						 : (int32_t)a->extra_topk;
 
 	return blocks_in(n, a->topk, 1) + blocks_in(extra, a->extra_topk, 0);
@@ -156,7 +170,11 @@ make(draw *d, void *args)
 	a->tokens = draw_tokens(d);
 	a->heads = draw_heads(d);
 	a->topk = draw_many(d, 70, 150);
-	a->empty_lse = draw_choice(d, 2);
+	a->empty_lse = draw_choice(d, 3);
+	a->lse_base = draw_choice(d, 2);
+	a->lse_sink = draw_choice(d, 2);
+	a->next_n = draw_choice(d, 4);
+	a->lens_tokens = draw_choice(d, 3);
 	a->softmax_scale = draw_scale(d);
 	a->cache =
 		draw_cache(d, v4 ? SPMLA_LAYOUT_V4_FP8
@@ -166,7 +184,7 @@ make(draw *d, void *args)
 	a->slots = slots_of(d, a->tokens, a->topk, a->slots_stride_elems,
 			    &a->cache);
 	if (draw_there(d))
-		a->topk_lens = draw_i32(d, a->tokens, 0, a->topk + INT64_C(1));
+		a->topk_lens = lens_of(d, a, a->topk);
 	if (draw_there(d))
 		a->attn_sink = draw_f32(d, a->heads);
 	if (v4 && draw_there(d))
@@ -177,11 +195,19 @@ make(draw *d, void *args)
 		make_parts(d, a);
 }
 
+#define BAD_OF_REQUESTS(what, got, want)                                     \
+	BAD_ARGS(sparse_decode, next_n, 1, what##_request_stride_elems, got, \
+		 SPMLA_E_RANGE,                                              \
+		 "SPMLA_E_RANGE: sparse_decode." #what                       \
+		 "_request_stride_elems: got " #got ", want at least " #want)
+
 static const arg_error errors[] = {
 	BAD_LEAST(sparse_decode, heads, 0, 1),
 	BAD_MOST(sparse_decode, heads, 5, 4),
 	BAD_LEAST(sparse_decode, topk, 0, 1),
-	BAD_ENUM(sparse_decode, empty_lse, 2, "0 or 1"),
+	BAD_ENUM(sparse_decode, empty_lse, 3, "0, 1 or 2"),
+	BAD_ENUM(sparse_decode, lse_base, 2, "0 or 1"),
+	BAD_MOST(sparse_decode, lse_sink, 2, 1),
 	BAD_FLOAT(sparse_decode, softmax_scale),
 	BAD_BITS(sparse_decode, softmax_scale, 0x80000000),
 	BAD_BITS(sparse_decode, softmax_scale, 0xff800000),
@@ -195,6 +221,9 @@ static const arg_error errors[] = {
 	BAD_STRIDE(sparse_decode, out_head_stride_elems, 511, 512),
 	BAD_STRIDE(sparse_decode, lse_token_stride_elems, 0, 1),
 	BAD_STRIDE(sparse_decode, lse_head_stride_elems, 0, 1),
+	BAD_OF_REQUESTS(q, 575, 576),
+	BAD_OF_REQUESTS(out, 511, 512),
+	BAD_OF_REQUESTS(lse, 0, 1),
 	BAD_RANGE(sparse_decode, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 1, 2 or 4"),
 	BAD_CACHE(sparse_decode, cache, "1, 2 or 4", 3264, 3280),

@@ -42,7 +42,8 @@ make(draw *d, void *args)
 	a->topk = draw_many(d, 70, 150);
 	a->kv_rows = draw_there(d) ? draw_many(d, 40, 700) : 0;
 	a->lse_base = draw_choice(d, 2);
-	a->empty_lse = draw_choice(d, 2);
+	a->empty_lse = draw_choice(d, 3);
+	a->lse_sink = draw_choice(d, 2);
 	a->softmax_scale = draw_scale(d);
 	s = draw_rows(d, a->tokens, a->heads, a->dim);
 	a->q = draw_bf16(d, s.elems);
@@ -61,8 +62,7 @@ make(draw *d, void *args)
 		a->attn_sink = draw_f32(d, a->heads);
 	if (variant == RAGGED) {
 		a->topk = draw_many(d, 300, 700);
-		a->indices =
-			draw_i32(d, a->topk, -2, a->kv_rows + INT64_C(2));
+		a->indices = draw_i32(d, a->topk, -2, a->kv_rows + INT64_C(2));
 		a->indptr = draw_starts(d, a->tokens, a->topk);
 	}
 	make_outputs(d, a);
@@ -74,8 +74,9 @@ static const arg_error errors[] = {
 	BAD_ENUM(sparse_prefill, dim, 544, "576 or 512"),
 	BAD_ENUM(sparse_prefill, dim, 0, "576 or 512"),
 	BAD_LEAST(sparse_prefill, topk, 0, 1),
+	BAD_ENUM(sparse_prefill, empty_lse, 3, "0, 1 or 2"),
 	BAD_ENUM(sparse_prefill, lse_base, 2, "0 or 1"),
-	BAD_ENUM(sparse_prefill, empty_lse, 2, "0 or 1"),
+	BAD_MOST(sparse_prefill, lse_sink, 2, 1),
 	BAD_FLOAT(sparse_prefill, softmax_scale),
 	BAD_BITS(sparse_prefill, softmax_scale, 0x80000000),
 	BAD_BITS(sparse_prefill, softmax_scale, 0xff800000),

@@ -304,7 +304,12 @@ v4_run(fixture *f, v4_world *w)
 		.out_head_stride_elems = w->a.out_head_stride_elems,
 		.lse = w->a.lse,
 		.lse_token_stride_elems = w->a.lse_token_stride_elems,
-		.lse_head_stride_elems = w->a.lse_head_stride_elems};
+		.lse_head_stride_elems = w->a.lse_head_stride_elems,
+		.next_n = w->a.next_n,
+		.out_request_stride_elems = w->a.out_request_stride_elems,
+		.lse_request_stride_elems = w->a.lse_request_stride_elems,
+		.lse_base = w->a.lse_base,
+		.lse_sink = w->a.lse_sink};
 	ck_assert_int_eq(spmla_split_combine(f->ctx, &w->combine, NULL),
 			 SPMLA_OK);
 }
