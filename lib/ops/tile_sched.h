@@ -44,12 +44,19 @@ typedef struct spmla_tile_sched_args {
 	uint32_t row_format;      /* spmla_tile_row */
 	uint32_t topk;            /* 1..2^31 - 1 */
 	uint32_t extra_topk;      /* of a second cache; 0: none */
-	uint32_t reserved;
+	/* Requests that share an entry of topk_lens and of extra_topk_lens; 0: 1
+	 */
+	uint32_t lens_tokens;
 	const int32_t *topk_lens;         /* [batch]; NULL: topk */
 	const int32_t *extra_topk_lens;   /* [batch], read if extra_topk > 0;
 					 * NULL: extra_topk */
 	int32_t *tile_scheduler_metadata; /* [parts][8], dense */
 	int32_t *num_splits;              /* [batch + 1] */
+	/* [batch + 1], of ragged lists: request i has indptr[i + 1] - indptr[i]
+	 * keys, as in sparse_decode; topk is then the entries of all. NULL: rows
+	 */
+	const int32_t *indptr;
+	const int32_t *extra_indptr;
 } spmla_tile_sched_args;
 
 /* Parts and overhead_blocks of a rule; pure. h_q and h_k are the heads of
@@ -72,8 +79,8 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
 
 /* Cuts the requests' blocks of 64 keys into `parts` runs of about equal cost.
  *
- * Request i has s keys in n = cdiv(s, 64) blocks. With t = topk_lens[i] or
- * topk, at least 1, s = t; with extra_topk, s = t rounded up to 64, plus
+ * Request i has s keys in n = cdiv(s, 64) blocks. With t = topk_lens[i] (or by
+ * indptr) or topk, at least 1, s = t; with extra_topk, s = t rounded up to 64, plus
  * extra_topk_lens[i] or extra_topk.
  * A part takes work of up to
  *   cdiv(sum of (n + overhead_blocks), parts) + overhead_blocks
@@ -86,7 +93,8 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
  *
  * The cut decides where sums are split, never what is summed. A length outside
  * [0, topk] ([0, extra_topk]) counts as the nearer bound, as in the attention:
- * FAULT_LENGTH with row i.
+ * FAULT_LENGTH with row i. So does an indptr that falls or leads outside, as no
+ * keys.
  * Alias: none. Order: enqueues; capturable. Exact: integers, sums in 64 bits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA get_mla_metadata, except the rows of parts without work. */

@@ -77,7 +77,7 @@ static const pin pins[] = {
 	F(spmla_indexer_schedule_args, context_lens_stride_elems, 32, 8),
 	F(spmla_indexer_schedule_args, indices, 40, 8),
 	F(spmla_indexer_schedule_args, schedule, 48, 8),
-	S(spmla_tile_sched_args, 64),
+	S(spmla_tile_sched_args, 80),
 	F(spmla_tile_sched_args, struct_bytes, 0, 4),
 	F(spmla_tile_sched_args, batch, 4, 4),
 	F(spmla_tile_sched_args, parts, 8, 4),
@@ -85,11 +85,13 @@ static const pin pins[] = {
 	F(spmla_tile_sched_args, row_format, 16, 4),
 	F(spmla_tile_sched_args, topk, 20, 4),
 	F(spmla_tile_sched_args, extra_topk, 24, 4),
-	F(spmla_tile_sched_args, reserved, 28, 4),
+	F(spmla_tile_sched_args, lens_tokens, 28, 4),
 	F(spmla_tile_sched_args, topk_lens, 32, 8),
 	F(spmla_tile_sched_args, extra_topk_lens, 40, 8),
 	F(spmla_tile_sched_args, tile_scheduler_metadata, 48, 8),
 	F(spmla_tile_sched_args, num_splits, 56, 8),
+	F(spmla_tile_sched_args, indptr, 64, 8),
+	F(spmla_tile_sched_args, extra_indptr, 72, 8),
 };
 
 static const pin_value values[] = {

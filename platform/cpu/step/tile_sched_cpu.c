@@ -10,7 +10,7 @@
  * start that is not the first block of a request. Here a walk finds k; a search
  * in C does the same.
  */
-#include "spmla/platform/cpu/core/cpu.h"
+#include "spmla/platform/cpu/step/list_cpu.h"
 
 enum { BLOCK = SPMLA_TILE_BLOCK_KEYS };
 
@@ -21,35 +21,47 @@ typedef struct place {
 	uint64_t start; /* C[req] */
 } place;
 
-/* Lengths are clamped to [low, most]. */
-static uint64_t
-keys_in(const int32_t *lens, uint32_t i, uint32_t low, uint32_t most)
+static uint32_t
+blocks_in(uint32_t keys)
 {
-	uint32_t len = most;
+	return keys / BLOCK + (keys % BLOCK != 0);
+}
 
-	if (lens)
-		len = lens[i] > 0 ? (uint32_t)lens[i] : 0;
-	return len < low ? low : len > most ? most : len;
+/* The lists of request i, of which only lengths are known. */
+static spmla_i_cpu_list
+list_of(const spmla_tile_sched_args *a, uint32_t i)
+{
+	return spmla_i_cpu_list_of(NULL, 0, a->topk_lens, a->lens_tokens,
+				   a->indptr, a->topk, i);
+}
+
+static spmla_i_cpu_list
+extra_of(const spmla_tile_sched_args *a, uint32_t i)
+{
+	static const spmla_i_cpu_list none = {NULL, 0, 0};
+
+	if (!a->extra_topk)
+		return none;
+	return spmla_i_cpu_list_of(NULL, 0, a->extra_topk_lens, a->lens_tokens,
+				   a->extra_indptr, a->extra_topk, i);
 }
 
 /* n[i], at most 2^26 */
 static uint32_t
 blocks_of(const spmla_tile_sched_args *a, uint32_t i)
 {
-	const uint64_t keys = keys_in(a->topk_lens, i, 1, a->topk);
-	uint64_t blocks = (keys + BLOCK - 1) / BLOCK;
+	const uint32_t keys = list_of(a, i).len;
 
-	if (a->extra_topk)
-		blocks += (keys_in(a->extra_topk_lens, i, 0, a->extra_topk) +
-			   BLOCK - 1) /
-			  BLOCK;
-	return (uint32_t)blocks;
+	return blocks_in(keys ? keys : 1) + blocks_in(extra_of(a, i).len);
 }
 
 static uint32_t
-outside(const int32_t *lens, uint32_t i, uint32_t most)
+outside(const spmla_tile_sched_args *a, const int32_t *lens,
+	const int32_t *indptr, uint32_t i, uint32_t most)
 {
-	return lens && (lens[i] < 0 || (uint32_t)lens[i] > most);
+	const uint32_t at = a->lens_tokens ? i / a->lens_tokens : i;
+
+	return !indptr && lens && (lens[at] < 0 || (uint32_t)lens[at] > most);
 }
 
 /* Returns C[batch], and reports lengths out of bounds. */
@@ -60,9 +72,11 @@ total_cost(spmla_ctx *ctx, const spmla_tile_sched_args *a)
 	uint32_t i;
 
 	for (i = 0; i < a->batch; i++) {
-		if (outside(a->topk_lens, i, a->topk) ||
+		if (list_of(a, i).is_bad || extra_of(a, i).is_bad ||
+		    outside(a, a->topk_lens, a->indptr, i, a->topk) ||
 		    (a->extra_topk &&
-		     outside(a->extra_topk_lens, i, a->extra_topk)))
+		     outside(a, a->extra_topk_lens, a->extra_indptr, i,
+			     a->extra_topk)))
 			spmla_i_cpu_fault(ctx, i, SPMLA_FAULT_LENGTH);
 		total += (uint64_t)blocks_of(a, i) + a->overhead_blocks;
 	}

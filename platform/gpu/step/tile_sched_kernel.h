@@ -38,8 +38,9 @@
 	S(uint32_t, overhead)               \
 	S(uint32_t, topk)                   \
 	S(uint32_t, extra_topk)             \
-	S(uint32_t, has_lens)               \
-	S(uint32_t, has_extra_lens)         \
+	S(spmla_g_divisor, lens_tokens)     \
+	S(uint32_t, list_form)              \
+	S(uint32_t, extra_list_form)        \
 	S(uint32_t, old_rows)
 SPMLA_KERNEL_SCALARS(tile_sched)
 
@@ -84,43 +85,52 @@ typedef struct tile_sched_job {
 	LOCAL tile_sched_shared *shared;
 } tile_sched_job;
 
-/* A length clamped to [low, most]. */
-FN uint32_t
-tile_sched_keys(int32_t len, uint32_t low, uint32_t most)
+/* The lists of request i, of which only lengths are known. */
+FN decode_list
+tile_sched_list(const PRIVATE tile_sched_job *job, uint32_t i)
 {
-	const uint32_t n = len > 0 ? (uint32_t)len : 0;
+	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
 
-	return n < low ? low : n > most ? most : n;
+	return decode_list_of(job->topk_lens, s->list_form, s->lens_tokens, 0,
+			      s->topk, i);
+}
+
+FN decode_list
+tile_sched_extra(const PRIVATE tile_sched_job *job, uint32_t i)
+{
+	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
+
+	return decode_list_of(job->extra_topk_lens, s->extra_list_form,
+			      s->lens_tokens, 0, s->extra_topk, i);
 }
 
 /* Blocks of request i, at least 1 and at most 2^26. */
 FN uint32_t
 tile_sched_blocks(const PRIVATE tile_sched_job *job, uint32_t i)
 {
-	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
-	uint32_t keys = s->topk, blocks;
+	return decode_blocks(tile_sched_list(job, i).len, 1) +
+	       decode_blocks(tile_sched_extra(job, i).len, 0);
+}
 
-	if (s->has_lens)
-		keys = tile_sched_keys(job->topk_lens[i], 1, s->topk);
-	blocks = decode_blocks(keys, 0);
-	if (s->extra_topk) {
-		keys = s->extra_topk;
-		if (s->has_extra_lens)
-			keys = tile_sched_keys(job->extra_topk_lens[i], 0,
-					       s->extra_topk);
-		blocks += decode_blocks(keys, 0);
-	}
-	return blocks;
+/* Whether a length is outside of [0, most]. */
+FN uint32_t
+tile_sched_outside(GLOBAL const int32_t *lens, uint32_t form, uint32_t most,
+		   uint32_t at)
+{
+	return form == DECODE_LENS && (uint32_t)lens[at] > most;
 }
 
 FN uint32_t
 tile_sched_bad(const PRIVATE tile_sched_job *job, uint32_t i)
 {
 	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
+	const uint32_t at = g_divide(i, s->lens_tokens);
 
-	return (s->has_lens && (uint32_t)job->topk_lens[i] > s->topk) ||
-	       (s->extra_topk && s->has_extra_lens &&
-		(uint32_t)job->extra_topk_lens[i] > s->extra_topk);
+	return tile_sched_list(job, i).faults ||
+	       tile_sched_extra(job, i).faults ||
+	       tile_sched_outside(job->topk_lens, s->list_form, s->topk, at) ||
+	       tile_sched_outside(job->extra_topk_lens, s->extra_list_form,
+				  s->extra_topk, at);
 }
 
 /* A part that starts at (req, block) and ends at (to, to_block), whose last

@@ -12,8 +12,9 @@ spmla_i_gpu_tile_sched(const spmla_i_gpu_queue *queue, const void *args)
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
-	p.topk_lens = a->topk_lens;
-	p.extra_topk_lens = a->extra_topk_lens;
+	p.topk_lens = a->indptr ? a->indptr : a->topk_lens;
+	p.extra_topk_lens =
+		a->extra_indptr ? a->extra_indptr : a->extra_topk_lens;
 	p.tile_scheduler_metadata = a->tile_scheduler_metadata;
 	p.num_splits = a->num_splits;
 	p.s.batch = a->batch;
@@ -21,8 +22,12 @@ spmla_i_gpu_tile_sched(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.overhead = a->overhead_blocks;
 	p.s.topk = a->topk;
 	p.s.extra_topk = a->extra_topk;
-	p.s.has_lens = a->topk_lens != NULL;
-	p.s.has_extra_lens = a->extra_topk_lens != NULL;
+	p.s.lens_tokens =
+		spmla_i_gpu_divisor(a->lens_tokens ? a->lens_tokens : 1);
+	p.s.list_form = spmla_i_gpu_list_form(a->topk_lens, a->indptr);
+	if (a->extra_topk)
+		p.s.extra_list_form = spmla_i_gpu_list_form(a->extra_topk_lens,
+							    a->extra_indptr);
 	p.s.old_rows = a->row_format == SPMLA_TILE_ROW_OLD;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched, 1, &p);
 }

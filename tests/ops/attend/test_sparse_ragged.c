@@ -137,9 +137,10 @@ START_TEST(ragged_lists_have_the_bits_of_rows)
 }
 END_TEST
 
-/* Cuts the tokens' blocks for four parts. */
+/* Cuts the tokens' blocks for four parts, by the lengths of rows or by what the
+ * ragged lists say. */
 static void
-cut(void)
+cut(int32_t *parts, int32_t *num_splits)
 {
 	const spmla_tile_sched_args a = {.struct_bytes = sizeof a,
 					 .batch = V4_TOKENS,
@@ -148,10 +149,19 @@ cut(void)
 					 .extra_topk = v4.a.extra_topk,
 					 .topk_lens = v4.lens,
 					 .extra_topk_lens = v4.extra_lens,
-					 .tile_scheduler_metadata = v4.parts,
-					 .num_splits = v4.num_splits};
+					 .indptr = v4.a.indptr,
+					 .extra_indptr = v4.a.extra_indptr,
+					 .tile_scheduler_metadata = parts,
+					 .num_splits = num_splits};
 
 	ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+	fixture_drain(&f);
+}
+
+static void
+open_parts(void)
+{
+	cut(v4.parts, v4.num_splits);
 	v4.a.parts = 4;
 	v4.a.split_rows = V4_SPLIT_ROWS;
 	v4.a.tile_scheduler_metadata = v4.parts;
@@ -164,6 +174,7 @@ START_TEST(each_list_of_v4_may_be_ragged)
 {
 	const uint32_t which = 1 + (uint32_t)_i % 3;
 	const int32_t *lens = lens_of[_i / 3], *more = lens_of[3 - _i / 3];
+	int32_t parts[4 * 8], num_splits[V4_TOKENS + 1];
 	uint8_t *kept;
 
 	open_context(V4_HEADS);
@@ -174,7 +185,7 @@ START_TEST(each_list_of_v4_may_be_ragged)
 	v4.a.topk_lens = v4.lens;
 	v4.a.extra_topk_lens = v4.extra_lens;
 	if (_i / 3 % 2)
-		cut();
+		open_parts();
 	kept = v4_results(NULL);
 	pack(&first, v4.slots, v4.a.slots_stride_elems, lens, V4_TOKENS);
 	pack(&extra, v4.extra_slots, v4.a.extra_slots_stride_elems, more,
@@ -190,6 +201,11 @@ START_TEST(each_list_of_v4_may_be_ragged)
 		v4.a.extra_topk = extra.count;
 	}
 	free(v4_results(kept));
+	cut(parts, num_splits);
+	if (v4.a.parts) {
+		ck_assert_mem_eq(parts, v4.parts, sizeof parts);
+		ck_assert_mem_eq(num_splits, v4.num_splits, sizeof num_splits);
+	}
 	expect_clean();
 	free(kept);
 	v4_close(&v4);
@@ -273,6 +289,9 @@ START_TEST(so_it_is_of_a_second_list_and_of_a_prefill)
 	v4_run(&f, &v4);
 	ck_assert_uint_eq(fixture_status(&f).count, 1);
 	decode_expect_status(&f, SPMLA_FAULT_INDEX, V4_TOKENS - 1);
+	cut(v4.parts, v4.num_splits);
+	ck_assert_uint_eq(fixture_status(&f).count, 1);
+	decode_expect_status(&f, SPMLA_FAULT_LENGTH, V4_TOKENS - 1);
 	v4_close(&v4);
 
 	prefill_open(&p, 576, 3, TOPK);

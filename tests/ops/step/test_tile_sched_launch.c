@@ -38,9 +38,9 @@ teardown(void)
 static spmla_tile_sched_args
 good_args(void)
 {
-	const spmla_tile_sched_args a = {sizeof a, BATCH, PARTS, 5,
-					 0,        2048,  0,     0,
-					 lens,     NULL,  rows,  num_splits};
+	const spmla_tile_sched_args a = {
+		sizeof a, BATCH, PARTS, 5,    0,          2048, 0,
+		0,        lens,  NULL,  rows, num_splits, NULL, NULL};
 
 	return a;
 }

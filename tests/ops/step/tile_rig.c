@@ -26,9 +26,20 @@ spmla_tile_sched_args
 tile_args(tile_rig *r, uint32_t batch, uint32_t parts, uint32_t overhead,
 	  uint32_t topk)
 {
-	const spmla_tile_sched_args a = {
-		sizeof a, batch, parts, overhead, SPMLA_TILE_ROW_NEW, topk, 0,
-		0,        NULL,  NULL,  r->rows,  r->num_splits};
+	const spmla_tile_sched_args a = {sizeof a,
+					 batch,
+					 parts,
+					 overhead,
+					 SPMLA_TILE_ROW_NEW,
+					 topk,
+					 0,
+					 0,
+					 NULL,
+					 NULL,
+					 r->rows,
+					 r->num_splits,
+					 NULL,
+					 NULL};
 
 	return a;
 }

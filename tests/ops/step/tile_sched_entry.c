@@ -1,25 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of tile_sched.
+ * What tests know of tile_sched: lengths of rows, and ragged lists.
  */
 #include "tests/harness/registry.h"
+
+enum { ROWS, RAGGED, VARIANTS };
 
 static void
 make(draw *d, void *args)
 {
 	spmla_tile_sched_args *a = args;
 
+	const uint32_t variant = draw_variant(d, VARIANTS);
+	uint32_t lens;
+
 	a->batch = draw_many(d, 8, 40);
+	a->lens_tokens = draw_choice(d, 3);
+	lens = a->lens_tokens ? (a->batch + a->lens_tokens - 1) / a->lens_tokens
+			      : a->batch;
 	a->parts = draw_size(d, 16);
 	a->overhead_blocks = draw_odd(d, draw_size(d, 6), 1 << 20);
 	a->row_format = draw_choice(d, 2);
 	a->topk = draw_odd(d, draw_size(d, 2048), INT32_MAX);
 	a->extra_topk = draw_there(d) ? draw_odd(d, 500, INT32_MAX) : 0;
 	if (draw_there(d))
-		a->topk_lens = draw_i32(d, a->batch, 0, a->topk + INT64_C(1));
+		a->topk_lens = draw_i32(d, lens, 0, a->topk + INT64_C(1));
 	if (draw_there(d))
 		a->extra_topk_lens =
-			draw_i32(d, a->batch, 0, a->extra_topk + INT64_C(1));
+			draw_i32(d, lens, 0, a->extra_topk + INT64_C(1));
+	if (variant == RAGGED) {
+		a->topk = draw_size(d, 2048);
+		a->indptr = draw_starts(d, a->batch, a->topk);
+		a->extra_topk = draw_size(d, 500);
+		if (draw_choice(d, 2))
+			a->extra_indptr =
+				draw_starts(d, a->batch, a->extra_topk);
+		else
+			a->extra_topk_lens = NULL;
+	}
 	a->tile_scheduler_metadata =
 		draw_out(d, (uint64_t)a->parts * SPMLA_TILE_ROW_ELEMS, 4);
 	a->num_splits = draw_out(d, a->batch + UINT64_C(1), 4);
