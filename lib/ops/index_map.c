@@ -17,6 +17,12 @@ check_optional(spmla_diag *diag, const spmla_index_map_args *a)
 		 spmla_i_stride(a->slots_stride_elems), SPMLA_WANT_EQUAL,
 		 spmla_i_stride(a->indices_stride_elems)},
 	};
+	const spmla_i_check ragged[] = {
+		{"index_map.slots (with indptr)", a->slots == a->indices,
+		 SPMLA_WANT_EQUAL, 0},
+		{"index_map.capacity_elems", a->capacity_elems,
+		 SPMLA_WANT_AT_MOST, INT32_MAX},
+	};
 	const spmla_i_check workspace[] = {
 		{"index_map.workspaces", a->workspaces, SPMLA_WANT_AT_LEAST, 1},
 		{"index_map.workspace_starts", SPMLA_I_PTR(a->workspace_starts),
@@ -26,6 +32,8 @@ check_optional(spmla_diag *diag, const spmla_index_map_args *a)
 
 	if (a->page_stride_rows)
 		s = spmla_i_check_all(diag, stride, SPMLA_I_COUNT(stride));
+	if (s == SPMLA_OK && a->indptr)
+		s = spmla_i_check_all(diag, ragged, SPMLA_I_COUNT(ragged));
 	if (s == SPMLA_OK && a->slots == a->indices)
 		s = spmla_i_check_all(diag, in_place, SPMLA_I_COUNT(in_place));
 	if (s == SPMLA_OK && a->workspace_ids)
@@ -63,7 +71,7 @@ spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *a,
 		 0},
 		{"index_map.slots_stride_elems",
 		 spmla_i_stride(a->slots_stride_elems), SPMLA_WANT_AT_LEAST,
-		 a->k},
+		 a->indptr ? 0 : a->k},
 		{"index_map.compact", a->compact, SPMLA_WANT_AT_MOST, 1},
 		{"index_map.entries_before", a->entries_before,
 		 SPMLA_WANT_AT_MOST, a->k <= INT32_MAX ? INT32_MAX - a->k : 0},

@@ -48,10 +48,19 @@ typedef struct spmla_index_map_args {
 	 * example), and that valid_counts includes. entries_before + k < 2^31.
 	 */
 	uint32_t entries_before;
+	/* [tokens + 1], written: ragged rows, see below. NULL: rows of
+	 * slots_stride_elems */
+	int32_t *indptr;
+	/* [tokens]: the column of a token's first page, which does not exist
+	 * below 0; NULL: 0. So rows of a flat list of pages may begin anywhere.
+	 */
+	const int32_t *first_cols;
+	uint32_t capacity_elems; /* of slots, with indptr; < 2^31 */
+	uint32_t reserved;
 } spmla_index_map_args;
 
 /* Maps each index i of a token to
- *   slot = block_table[row][i / page_tokens] * page_stride_rows
+ *   slot = block_table[row][first_col + i / page_tokens] * page_stride_rows
  *        + i % page_tokens
  * at the index's place in the row. With `compact`, valid slots move to the
  * front and -1 follows them, so that valid_counts is the length of the row.
@@ -65,8 +74,15 @@ typedef struct spmla_index_map_args {
  * is negative) gives -1 and FAULT_INDEX before anything else is checked: in a
  * workspace, the next request's keys lie behind a context.
  *
+ * Ragged rows. Token t has n entries, lens clamped to [0, k], 0 without a slot;
+ * they lie at slots[indptr[t]] on, indptr[t + 1] = indptr[t] + n, indptr[0] = 0.
+ * So a row is as long as its indices, and -1 where one has no slot. A row that
+ * would end past capacity_elems has no entries: indptr does not pass the
+ * capacity, the room left before it holds -1, and the token gives FAULT_LENGTH
+ * if n > 0. sparse_decode and sparse_prefill take slots and indptr as they are.
+ *
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: slots may be indices, with the same stride. Order: enqueues;
+ * Alias: slots may be indices, with the same stride, without indptr. Order: enqueues;
  * capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM convert_req_index_to_global_index. compact with slot_mapping:

@@ -18,18 +18,18 @@ narrow(int64_t slot, spmla_fault *fault)
 
 static int32_t
 map_paged(const spmla_index_map_args *a, const spmla_i_cpu_table *table,
-	  int32_t row, uint32_t index, spmla_fault *fault)
+	  int32_t row, int64_t col, uint32_t index, spmla_fault *fault)
 {
 	const uint32_t stride =
 		a->page_stride_rows ? a->page_stride_rows : a->page_tokens;
-	const uint32_t col = index / a->page_tokens;
 	int32_t page;
 
 	if (row < 0 || (uint32_t)row >= a->rows) {
 		*fault = SPMLA_FAULT_ROW;
 		return -1;
 	}
-	page = spmla_i_cpu_page(table, (uint32_t)row, col);
+	page = col < 0 ? -1
+		       : spmla_i_cpu_page(table, (uint32_t)row, (uint32_t)col);
 	if (page < 0) {
 		*fault = SPMLA_FAULT_PAGE;
 		return -1;
@@ -48,6 +48,52 @@ map_workspace(const spmla_index_map_args *a, int32_t id, uint32_t index,
 	return narrow((int64_t)a->workspace_starts[id] + index, fault);
 }
 
+/* Entries of a token's indices that are read. */
+static uint32_t
+len_of(const spmla_index_map_args *a, uint32_t token)
+{
+	if (a->slot_mapping && a->slot_mapping[token] < 0)
+		return 0;
+	if (!a->lens)
+		return a->k;
+	if (a->lens[token] <= 0)
+		return 0;
+	return (uint32_t)a->lens[token] < a->k ? (uint32_t)a->lens[token]
+					       : a->k;
+}
+
+/* Whether the table has the row of a token. */
+static uint32_t
+row_is_known(const spmla_index_map_args *a, uint32_t token)
+{
+	return a->token_row[token] >= 0 &&
+	       (uint32_t)a->token_row[token] < a->rows;
+}
+
+/* Makes indptr. */
+static void
+cut_rows(spmla_ctx *ctx, const spmla_index_map_args *a)
+{
+	uint64_t end = 0;
+	uint32_t t;
+
+	a->indptr[0] = 0;
+	for (t = 0; t < a->tokens; t++) {
+		const uint32_t n = len_of(a, t);
+
+		end += n;
+		a->indptr[t + 1] =
+			(int32_t)(end < a->capacity_elems ? end
+							  : a->capacity_elems);
+		if (n > 0 && end > a->capacity_elems)
+			spmla_i_cpu_fault(ctx,
+					  row_is_known(a, t)
+						  ? (uint32_t)a->token_row[t]
+						  : t,
+					  SPMLA_FAULT_LENGTH);
+	}
+}
+
 /* Maps one token's row and returns the number of valid slots. */
 static uint32_t
 map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
@@ -55,34 +101,40 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 {
 	const int32_t *in =
 		a->indices + (int64_t)token * a->indices_stride_elems;
-	int32_t *out = a->slots + (int64_t)token * a->slots_stride_elems;
+	const uint32_t width =
+		a->indptr ? (uint32_t)(a->indptr[token + 1] - a->indptr[token])
+			  : a->k;
+	int32_t *out = a->slots + (a->indptr ? a->indptr[token]
+					     : token * a->slots_stride_elems);
+	const int64_t first = a->first_cols ? a->first_cols[token] : 0;
 	const int32_t id = a->workspace_ids ? a->workspace_ids[token] : -1;
 	const int32_t row = a->token_row[token];
-	const uint32_t known = row >= 0 && (uint32_t)row < a->rows;
 	int64_t context = INT64_MAX;
-	uint32_t len = a->k, valid = 0, j;
+	uint32_t len = len_of(a, token), valid = 0, j;
 
 	if (a->context_lens)
 		context = a->context_lens[token];
-	if (a->lens)
-		len = a->lens[token] > 0 ? (uint32_t)a->lens[token] : 0;
-	if (a->slot_mapping && a->slot_mapping[token] < 0)
+	if (len > width) /* there is no room for the row */
 		len = 0;
-	for (j = 0; j < a->k; j++) {
+	for (j = 0; j < width; j++) {
 		const int32_t index = j < len ? in[j] : -1;
 		spmla_fault fault = SPMLA_FAULT_NONE;
+		const int64_t col =
+			first < 0 ? first
+				  : first + (uint32_t)index / a->page_tokens;
 		int32_t slot = -1;
 
 		if (index >= 0 && index >= context)
 			fault = SPMLA_FAULT_INDEX;
-		else if (index >= 0 &&
-			 (uint32_t)index / a->page_tokens < a->columns)
+		else if (index >= 0 && col < a->columns)
 			slot = id >= 0 ? map_workspace(a, id, (uint32_t)index,
 						       &fault)
-				       : map_paged(a, table, row,
+				       : map_paged(a, table, row, col,
 						   (uint32_t)index, &fault);
 		if (fault != SPMLA_FAULT_NONE)
-			spmla_i_cpu_fault(ctx, known ? (uint32_t)row : token,
+			spmla_i_cpu_fault(ctx,
+					  row_is_known(a, token) ? (uint32_t)row
+								 : token,
 					  fault);
 		/* This works in place too: no slot goes past its index. */
 		if (!a->compact)
@@ -91,7 +143,7 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 			out[valid] = slot;
 		valid += slot >= 0;
 	}
-	for (j = valid; a->compact && j < a->k; j++)
+	for (j = valid; a->compact && j < width; j++)
 		out[j] = -1;
 	return valid;
 }
@@ -121,5 +173,7 @@ spmla_i_cpu_index_map(spmla_ctx *ctx, const void *args)
 {
 	const spmla_index_map_args *a = args;
 
+	if (a->indptr)
+		cut_rows(ctx, a);
 	spmla_i_cpu_for(ctx, a, a->tokens, map_token);
 }

@@ -28,6 +28,8 @@
 	P(const int32_t, workspace_starts) \
 	P(const int32_t, context_lens)     \
 	P(const int64_t, slot_mapping)     \
+	P(int32_t, indptr)                 \
+	P(const int32_t, first_cols)       \
 	S(int64_t, indices_stride)         \
 	S(int64_t, slots_stride)           \
 	SPMLA_S_TABLE(S)                   \
@@ -40,7 +42,10 @@
 	S(uint32_t, has_ids)               \
 	S(uint32_t, has_context)           \
 	S(uint32_t, has_slots)             \
-	S(uint32_t, entries_before)
+	S(uint32_t, entries_before)        \
+	S(uint32_t, is_ragged)             \
+	S(uint32_t, has_first_cols)        \
+	S(uint32_t, capacity)
 SPMLA_KERNEL_SCALARS(index_map)
 #define SPMLA_K_index_map_compact(P, S) SPMLA_K_index_map(P, S)
 typedef spmla_k_index_map_scalars spmla_k_index_map_compact_scalars;
@@ -55,20 +60,23 @@ enum {
 
 /* What a token says of all its indices. */
 typedef struct index_map_token {
-	uint32_t len;     /* entries to read */
-	uint32_t context; /* where indices end; 2^31: nowhere */
-	uint32_t is_kept; /* the token has a workspace */
-	uint32_t is_bad;  /* that, or its row of the table, does not exist */
-	uint32_t columns; /* of the table's row, written */
-	int32_t start;    /* of the workspace, else 0 */
+	uint32_t len;       /* entries to read */
+	uint32_t context;   /* where indices end; 2^31: nowhere */
+	uint32_t is_kept;   /* the token has a workspace */
+	uint32_t is_bad;    /* that, or its row of the table, does not exist */
+	uint32_t columns;   /* of the table's row, written */
+	uint32_t first_col; /* where its pages begin */
+	int32_t start;      /* of the workspace, else 0 */
 } index_map_token;
 
 /* The offset from the first slot of a page or of the workspace; -1 for no slot,
  * -1 - fault for a wrong index. */
 FN int32_t
-index_map_offset(const PRIVATE index_map_token *of, int32_t index, uint32_t col,
-		 uint32_t columns, uint32_t page_tokens)
+index_map_offset(const PRIVATE index_map_token *of, int32_t index,
+		 uint32_t page, uint32_t columns, uint32_t page_tokens)
 {
+	const uint32_t col = of->first_col + page;
+
 	if (index < 0)
 		return -1;
 	if ((uint32_t)index >= of->context)
@@ -81,7 +89,7 @@ index_map_offset(const PRIVATE index_map_token *of, int32_t index, uint32_t col,
 		return index;
 	if (col >= of->columns)
 		return -1 - G_FAULT_PAGE;
-	return (int32_t)((uint32_t)index - col * page_tokens);
+	return (int32_t)((uint32_t)index - page * page_tokens);
 }
 
 /* What either kernel was given; `sums` has 2 * INDEX_MAP_SUBGROUPS entries, or
@@ -91,6 +99,19 @@ typedef struct index_map_job {
 	LOCAL uint64_t *sums;
 } index_map_job;
 
+/* Entries of token t's indices that are read. */
+FN uint32_t
+index_map_len(const PRIVATE index_map_job *job, uint32_t t)
+{
+	const PRIVATE spmla_k_index_map_scalars *s = &job->s;
+	const int32_t len = s->has_lens ? job->lens[t] : 0;
+	const uint32_t n = !s->has_lens ? s->k : len > 0 ? (uint32_t)len : 0;
+
+	if (s->has_slots && job->slot_mapping[t] < 0)
+		return 0;
+	return n < s->k ? n : s->k;
+}
+
 /* What token t says, whose row of the table is `row`. */
 FN index_map_token
 index_map_token_of(const PRIVATE index_map_job *job, uint32_t t, uint32_t row)
@@ -98,19 +119,17 @@ index_map_token_of(const PRIVATE index_map_job *job, uint32_t t, uint32_t row)
 	const PRIVATE spmla_k_index_map_scalars *s = &job->s;
 	const int32_t id = s->has_ids ? job->workspace_ids[t] : -1;
 	const int32_t context = s->has_context ? job->context_lens[t] : 0;
-	const int32_t len = s->has_lens ? job->lens[t] : 0;
+	const int32_t first = s->has_first_cols ? job->first_cols[t] : 0;
 	index_map_token of;
 
-	of.len = !s->has_lens ? s->k : len > 0 ? (uint32_t)len : 0;
-	of.len = of.len < s->k ? of.len : s->k;
-	if (s->has_slots && job->slot_mapping[t] < 0)
-		of.len = 0;
+	of.len = index_map_len(job, t);
 	of.context = !s->has_context ? 0x80000000u
 		     : context > 0   ? (uint32_t)context
 				     : 0;
 	of.is_kept = id >= 0;
 	of.is_bad = id >= 0 ? (uint32_t)id >= s->workspaces : row >= s->rows;
 	of.columns = s->columns;
+	of.first_col = first < 0 ? 0 : (uint32_t)first;
 	of.start = 0;
 	if (!of.is_bad && id >= 0)
 		of.start = job->workspace_starts[id];
@@ -121,6 +140,8 @@ index_map_token_of(const PRIVATE index_map_job *job, uint32_t t, uint32_t row)
 		if (of.columns > s->columns)
 			of.columns = s->columns;
 	}
+	if (first < 0)
+		of.columns = 0;
 	return of;
 }
 
@@ -152,7 +173,7 @@ index_map_piece(const PRIVATE index_map_job *job,
 					    s->page_tokens);
 		page[u] = 0;
 		if (slots[u] >= 0 && !of->is_kept)
-			page[u] = pages[col];
+			page[u] = pages[of->first_col + col];
 	}
 	UNROLL
 	for (u = 0; u < INDEX_MAP_EACH; u++) {
@@ -231,34 +252,87 @@ index_map_sum(uint32_t x, LOCAL uint64_t *sums)
 	return x;
 }
 
+/* A token's row of slots. */
+typedef struct index_map_row {
+	GLOBAL int32_t *out;
+	uint32_t width;
+	uint32_t lost; /* 1: there is no room for it */
+} index_map_row;
+
+/* The row of token t, which has n entries. Of ragged rows `end` is where that of
+ * token `from` - 1 ends, as if there were room for all; it becomes where t's
+ * ends. Barriers, if they are ragged. */
+FN index_map_row
+index_map_row_of(const PRIVATE index_map_job *job, uint32_t from, uint32_t t,
+		 uint32_t n, PRIVATE uint64_t *end)
+{
+	const PRIVATE spmla_k_index_map_scalars *s = &job->s;
+	uint64_t own = 0, all, begin;
+	index_map_row r;
+	uint32_t i;
+
+	r.lost = 0;
+	r.width = s->k;
+	r.out = job->slots + (int64_t)t * s->slots_stride;
+	if (!s->is_ragged)
+		return r;
+	for (i = from + g_item(); i < t; i += INDEX_MAP_ITEMS)
+		own += index_map_len(job, i);
+	(void)g_scan_sum(own, INDEX_MAP_ITEMS, job->sums, &all);
+	BARRIER(); /* the sums are read */
+	begin = *end + all;
+	*end = begin + n;
+	r.lost = n > 0 && *end > s->capacity;
+	all = *end < s->capacity ? *end : s->capacity;
+	begin = begin < s->capacity ? begin : s->capacity;
+	r.out = job->slots + begin;
+	r.width = (uint32_t)(all - begin);
+	if (g_item() == 0) {
+		if (t == 0)
+			job->indptr[0] = 0;
+		job->indptr[t + 1] = (int32_t)all;
+	}
+	return r;
+}
+
 /* Both kernels: rows as they are, or `compact`. */
 FN void
 index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 {
 	const PRIVATE spmla_k_index_map_scalars *s = &job->s;
-	uint32_t t, turn = 0;
+	uint32_t t, from = 0, turn = 0;
+	uint64_t end = 0;
 
 	for (t = g_block(); t < s->tokens; t += g_blocks()) {
 		GLOBAL const int32_t *in =
 			job->indices + (int64_t)t * s->indices_stride;
-		GLOBAL int32_t *out = job->slots + (int64_t)t * s->slots_stride;
 		const uint32_t row = (uint32_t)job->token_row[t];
 		GLOBAL const int32_t *pages =
 			job->block_table +
 			(row < s->rows ? (uint64_t)row * s->stride : 0);
-		const index_map_token of = index_map_token_of(job, t, row);
+		index_map_token of = index_map_token_of(job, t, row);
+		const index_map_row to =
+			index_map_row_of(job, from, t, of.len, &end);
 		/* The item's slots, or the block's if they are compact. */
 		uint32_t valid = 0, base, j;
 
-		for (base = 0; base < (compact ? of.len : s->k);
+		from = t + 1;
+		if (to.lost) {
+			of.len = 0;
+			if (g_item() == 0)
+				g_fault(job->fault_state, job->fault_status,
+					row < s->rows ? row : t,
+					G_FAULT_LENGTH);
+		}
+		for (base = 0; base < (compact ? of.len : to.width);
 		     base += INDEX_MAP_EACH * INDEX_MAP_ITEMS) {
 			int32_t piece[INDEX_MAP_EACH];
 			uint32_t faults = index_map_piece(job, &of, in, pages,
 							  base, piece);
 
 			if (!compact)
-				valid +=
-					index_map_write(piece, base, s->k, out);
+				valid += index_map_write(piece, base, to.width,
+							 to.out);
 			for (; faults; faults >>= 4)
 				if (faults & 15u)
 					g_fault(job->fault_state,
@@ -267,11 +341,12 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 						faults & 15u);
 			if (compact)
 				valid = index_map_append(piece, base, of.len,
-							 valid, out, job->sums);
+							 valid, to.out,
+							 job->sums);
 		}
-		for (j = valid + g_item(); compact && j < s->k;
+		for (j = valid + g_item(); compact && j < to.width;
 		     j += INDEX_MAP_ITEMS)
-			out[j] = -1;
+			to.out[j] = -1;
 		if (!s->has_counts)
 			continue;
 		/* Two sets of sums in turn: one barrier a token. */

@@ -31,6 +31,8 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.workspace_starts = a->workspace_starts;
 	p.context_lens = a->context_lens;
 	p.slot_mapping = a->slot_mapping;
+	p.indptr = a->indptr;
+	p.first_cols = a->first_cols;
 	p.s.indices_stride = a->indices_stride_elems;
 	p.s.slots_stride = a->slots_stride_elems;
 	p.s.rows = a->rows;
@@ -50,5 +52,8 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_context = a->context_lens != NULL;
 	p.s.has_slots = a->slot_mapping != NULL;
 	p.s.entries_before = a->entries_before;
+	p.s.is_ragged = a->indptr != NULL;
+	p.s.has_first_cols = a->first_cols != NULL;
+	p.s.capacity = a->capacity_elems;
 	return spmla_i_gpu_launch(queue, by->kernel, a->tokens, &p);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of index_map: slots of their own, and in place.
+ * What tests know of index_map: slots of their own, in place, and ragged.
  */
 #include "tests/harness/registry.h"
+
+enum { OWN, IN_PLACE, RAGGED, VARIANTS };
 
 static void
 make_optional(draw *d, spmla_index_map_args *a, uint32_t reach)
@@ -15,6 +17,8 @@ make_optional(draw *d, spmla_index_map_args *a, uint32_t reach)
 		a->workspace_ids = draw_i32(d, a->tokens, -1, a->workspaces);
 		a->workspace_starts = draw_i32(d, a->workspaces, 0, 900);
 	}
+	if (draw_choice(d, 3) == 1)
+		a->first_cols = draw_i32(d, a->tokens, 0, 2);
 	if (draw_there(d)) /* past every index */
 		a->context_lens =
 			draw_i32(d, a->tokens, reach, reach + INT64_C(5));
@@ -27,7 +31,7 @@ static void
 make(draw *d, void *args)
 {
 	spmla_index_map_args *a = args;
-	const uint32_t in_place = draw_variant(d, 2);
+	const uint32_t variant = draw_variant(d, VARIANTS);
 	const uint32_t pool = draw_size(d, 20), page = draw_size(d, 16);
 	uint32_t reach;
 	draw_table t;
@@ -50,7 +54,14 @@ make(draw *d, void *args)
 	a->indices = draw_i32(
 		d, draw_strided(a->tokens, a->indices_stride_elems, a->k), -1,
 		reach);
-	if (in_place) {
+	if (variant == RAGGED) {
+		a->capacity_elems = a->tokens * a->k;
+		if (d->kind == DRAW_BAD)
+			a->capacity_elems = draw_size(d, a->capacity_elems);
+		a->slots =
+			draw_changed(d, draw_i32(d, a->tokens * a->k, -1, 9));
+		a->indptr = draw_out(d, a->tokens + UINT64_C(1), 4);
+	} else if (variant == IN_PLACE) {
 		a->slots = draw_changed(d, a->indices);
 		a->slots_stride_elems = a->indices_stride_elems;
 	} else {
@@ -85,5 +96,11 @@ static const arg_error in_place_errors[] = {
 	BAD_EQUAL(index_map, slots_stride_elems, 10, 9),
 };
 
-OP_ENTRY(index_map, .errors = {ERRORS(errors), ERRORS(in_place_errors)},
+static const arg_error ragged_errors[] = {
+	BAD_MOST(index_map, capacity_elems, 2147483648, 2147483647),
+};
+
+OP_ENTRY(index_map,
+	 .errors = {ERRORS(errors), ERRORS(in_place_errors),
+		    ERRORS(ragged_errors)},
 	 .none = {ARG(index_map, tokens, 0)}, .is_spread = 1);
