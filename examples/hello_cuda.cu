@@ -96,7 +96,7 @@ open_context(const spmla_shape &shape)
 }
 
 static spmla_v32_layer
-describe(const spmla_ctx *ctx, uint16_t *kv_c, uint16_t *out)
+describe(spmla_ctx *ctx, uint16_t *kv_c, uint16_t *out)
 {
 	spmla_v32_layer layer = {};
 

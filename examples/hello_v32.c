@@ -44,7 +44,7 @@ configure(spmla_config *config)
 }
 
 static void
-describe(const spmla_ctx *ctx, spmla_v32_layer *layer)
+describe(spmla_ctx *ctx, spmla_v32_layer *layer)
 {
 	memset(layer, 0, sizeof *layer);
 	layer->struct_bytes = sizeof *layer;

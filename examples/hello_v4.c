@@ -87,13 +87,13 @@ fill_tensors(void)
 
 /* Pool i of its kind. */
 static void
-view(const spmla_ctx *ctx, spmla_buf buf, uint32_t i, spmla_cache *cache)
+view(spmla_ctx *ctx, spmla_buf buf, uint32_t i, spmla_cache *cache)
 {
 	check(spmla_cache_view(ctx, buf, i, cache));
 }
 
 static void
-describe(const spmla_ctx *ctx, uint32_t i, spmla_v4_layer *layer)
+describe(spmla_ctx *ctx, uint32_t i, spmla_v4_layer *layer)
 {
 	const uint32_t ratio = ratios[i];
 

@@ -75,18 +75,16 @@ typedef struct spmla_sparse_decode_args {
  * empty: FAULT_INDEX, once for each part that has the token. Rows and ragged
  * lists with the same entries give the same bits. A slot outside its cache does not
  * count: FAULT_INDEX. A slot that occurs twice counts twice.
- * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
- * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
- * 127)), with byte 255 to NaN. Rows that do not count are never read; NaN in
- * rows that do goes through the arithmetic.
+ * K is the dim values of the row, V its first 512. A value of FP8_DS_MLA rows
+ * is e4m3 * scale, of V4_FP8 rows e4m3 * 2^(byte - 127), with byte 255 NaN.
+ * Kernels for matrix instructions round it once, to f16 (Hopper) or bf16 (other
+ * devices). Rows that do not count are never read; NaN in rows that do goes
+ * through the arithmetic.
  *
- * Attention. A block is 64 entries, in order, whether they count or not; the
- * second cache starts a new block. In f32:
- *   s = q . k, m = the largest s of the block
- *   p = exp2((s - m) * softmax_scale * log2 e)
- *   L = sum of p, O = sum of bf16(p) * v
- * The L and O of the blocks are brought to the largest m so far (max) and
- * summed:
+ * Attention, in f32, over the keys that count:
+ *   s = q . k, max = the largest s
+ *   p = exp2((s - max) * softmax_scale * log2 e)
+ *   L = sum of p, O = sum of p * v
  *   out = bf16(O / (L + exp(sink - max * softmax_scale)))
  *   lse = ln(sum of exp(softmax_scale * s)), plus exp(sink) in the sum with
  *         lse_sink; SPMLA_LSE_BASE2 multiplies it by log2 e
@@ -94,7 +92,8 @@ typedef struct spmla_sparse_decode_args {
  * token without keys, or whose every s is -inf, has out = +0 and lse as
  * empty_lse says.
  *
- * Parts (split-KV). Token t has max(1, cdiv(topk_len, 64)) + cdiv(extra_len,
+ * Parts (split-KV). A block is 64 entries, in order, whether they count or not;
+ * the second cache starts a new block. Token t has max(1, cdiv(topk_len, 64)) + cdiv(extra_len,
  * 64) blocks. Part p does the blocks from begin_block of token begin_req to
  * end_block of token end_req, and all blocks of the tokens between. A token
  * with one split gets its results as above. Otherwise split i of token t goes
@@ -119,11 +118,13 @@ typedef struct spmla_sparse_decode_args {
  * Deterministic: a row's bits depend only on that row and, with parts, on where
  * it is split and on `tokens`.
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
- * the exact result x over the dequantised rows. Where values cancel, out is off
- * by 2^-8 of the mean of |v| with the same weights, and lse by 2^-18 of the
- * largest sum of |terms| of a score times softmax_scale.
+ * the exact result x; of kernels that round values to bf16, of that over the
+ * rounded rows. Where values cancel, out is off by 2^-8 of the mean of |v| with
+ * the same weights, and lse by 2^-18, on Hopper 2^-11, of the largest sum of
+ * |terms| of a score times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: FlashMLA sparse decode, sm_90, each block a split. */
+ * Source: FlashMLA sparse decode, sm_90, each block a split, without its
+ * rounding of scales and values to bf16. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,
 				 const spmla_sparse_decode_args *args,
 				 spmla_stream stream);

@@ -48,6 +48,7 @@
 /* Matrix instructions: CUDA, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
 #include "spmla/platform/gpu/attend/sparse_decode_mma_kernel.h"
+#include "spmla/platform/gpu/attend/sparse_bf16_wgmma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_wgmma_kernel.h"
 #include "spmla/platform/gpu/project/o_group_proj_mma_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_gathered_mma_kernel.h"

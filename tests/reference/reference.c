@@ -240,12 +240,15 @@ ref_attend(ref_work *w, const uint16_t *q, const ref_kv_row *const *rows,
 	for (d = 0; d < REF_DIM; d++)
 		query[d] = ref_bf16_value(q[d]);
 	for (i = 0; i < n; i++) {
-		double dot = 0;
+		double dot = 0, terms = 0;
 
-		for (d = 0; d < REF_DIM; d++)
+		for (d = 0; d < REF_DIM; d++) {
 			dot += query[d] * rows[i]->k[d];
+			terms += fabs(query[d] * rows[i]->k[d]);
+		}
 		w->probs[i] = dot * softmax_scale;
 		max = fmax(max, w->probs[i]);
+		r->terms = fmax(r->terms, terms * softmax_scale);
 	}
 	r->lse = INFINITY;
 	if (n == 0)

@@ -265,6 +265,7 @@ typedef struct ref_attend_result {
 	 * cancels; see ref_close_out. */
 	double magnitude[REF_LATENT];
 	double lse; /* natural, without the sink; +inf if there is no key */
+	double terms; /* the largest sum of |q k| of a key, times the scale */
 } ref_attend_result;
 
 /* Dense attention of one head, q bf16 [576], over n rows, in double. sink is

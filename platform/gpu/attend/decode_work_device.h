@@ -70,6 +70,10 @@
 	S(uint32_t, quiet)                        \
 	S(float, scale)
 
+typedef struct decode_scalars {
+	SPMLA_K_DECODE(SPMLA_I_K_NONE, SPMLA_I_K_FIELD)
+} decode_scalars;
+
 enum { DECODE_HEADS = 64 }; /* that kernels by matrix instructions take */
 
 /* A piece of work as local memory has it, so that it needs no registers while
@@ -89,10 +93,6 @@ enum {
 #ifdef SPMLA_GPU_KERNELS
 
 /* The parameters as one. */
-typedef struct decode_scalars {
-	SPMLA_K_DECODE(SPMLA_I_K_NONE, SPMLA_I_K_FIELD)
-} decode_scalars;
-
 #define DECODE_POINTER(type, name) GLOBAL type *name;
 typedef struct decode_args {
 	SPMLA_K_DECODE(DECODE_POINTER, SPMLA_I_K_NONE)
@@ -158,6 +158,7 @@ typedef struct decode_piece {
 typedef struct decode_range {
 	int32_t begin, end;
 	uint32_t row;    /* of the splits, or DECODE_WHOLE */
+	int32_t split;   /* which of the token's it is */
 	uint32_t faults; /* how many things the metadata say wrong */
 } decode_range;
 
@@ -209,6 +210,7 @@ decode_range_of(const PRIVATE decode_piece *piece,
 	r.begin = 0;
 	r.end = blocks;
 	r.row = DECODE_WHOLE;
+	r.split = 0;
 	r.faults = 0;
 	if (!parts)
 		return r;
@@ -221,6 +223,7 @@ decode_range_of(const PRIVATE decode_piece *piece,
 	r.faults = r.begin < 0 || r.end < r.begin;
 	r.begin = r.begin < 0 ? 0 : r.begin < blocks ? r.begin : blocks;
 	r.end = r.end < r.begin ? r.begin : r.end < blocks ? r.end : blocks;
+	r.split = split;
 	from = num_splits[t];
 	next = num_splits[t + 1];
 	row = from + split;

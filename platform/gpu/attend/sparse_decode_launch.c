@@ -9,6 +9,8 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
 			    sizeof(spmla_k_sparse_decode_wgmma_params) ==
 				    sizeof(spmla_k_sparse_decode_params),
 		    "one struct binds all kernels");
+SPMLA_STATIC_ASSERT(sizeof(decode_memory) <= DECODE_WGMMA_BYTES,
+		    "a block has that much shared memory");
 
 static void
 fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
@@ -20,7 +22,8 @@ fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 		p->extra_topk_lens =
 			a->extra_indptr ? a->extra_indptr : a->extra_topk_lens;
 		p->extra_cache = a->extra_cache.base;
-		p->s.extra_slots_stride = a->extra_slots_stride_elems;
+		p->s.extra_slots_stride =
+			a->extra_indptr ? 0 : a->extra_slots_stride_elems;
 		p->s.extra_page_stride_bytes = a->extra_cache.page_stride_bytes;
 		p->s.extra_topk = a->extra_topk;
 		p->s.extra_page =
@@ -56,7 +59,7 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 		a->next_n ? a->q_request_stride_elems : a->q_token_stride_elems;
 	p->s.q_token_stride = a->q_token_stride_elems;
 	p->s.q_head_stride = a->q_head_stride_elems;
-	p->s.slots_stride = a->slots_stride_elems;
+	p->s.slots_stride = a->indptr ? 0 : a->slots_stride_elems;
 	p->s.out_request_stride = a->next_n ? a->out_request_stride_elems
 					    : a->out_token_stride_elems;
 	p->s.out_token_stride = a->out_token_stride_elems;
@@ -107,6 +110,34 @@ size_of(const spmla_sparse_decode_args *a)
 	return a->parts && all <= SMALL_GROUPS ? (uint32_t)all : UINT32_MAX;
 }
 
+/* Whether the wgmma kernels take a call: they move queries, rows and results 16
+ * bytes at a time, count a cache's bytes in units of 16 by 32 bits, and have
+ * few bits for groups of heads and for splits. */
+static uint32_t
+is_aligned(const spmla_cache *cache)
+{
+	return SPMLA_I_PTR(cache->base) % 16 == 0 &&
+	       cache->page_stride_bytes % 16 == 0 &&
+	       cache->pages * (cache->page_stride_bytes / 16) < 0xffffff00u;
+}
+
+static uint32_t
+takes_wgmma(const spmla_sparse_decode_args *a)
+{
+	return is_aligned(&a->cache) &&
+	       (!a->extra_topk || is_aligned(&a->extra_cache)) &&
+	       spmla_i_gpu_aligned(a->q, a->q_token_stride_elems,
+				   a->q_head_stride_elems, 2, 16) &&
+	       spmla_i_gpu_aligned(a->out, a->out_token_stride_elems,
+				   a->out_head_stride_elems, 2, 16) &&
+	       (!a->next_n ||
+		((a->q_request_stride_elems | a->out_request_stride_elems) &
+		 7) == 0) &&
+	       (!a->parts || SPMLA_I_PTR(a->split_out) % 16 == 0) &&
+	       a->parts < DECODE_SPLITS &&
+	       a->heads <= DECODE_GROUPS * DECODE_HEADS;
+}
+
 /* Kinds: layouts. Rows: the heads of a block. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,
@@ -115,6 +146,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .aligned = 1,
 	 .rows = DECODE_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
@@ -128,6 +160,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_v4,
 	 .kind = SPMLA_LAYOUT_V4_FP8,
+	 .aligned = 1,
 	 .rows = DECODE_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_v4,
 	 .kind = SPMLA_LAYOUT_V4_FP8,
@@ -144,18 +177,41 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode, .rows = ATTEND_HEADS},
 };
 
+/* The kernel for blocks in clusters of two, which share the rows that they load
+ * and have as many heads each; of others the kernel itself. */
+static spmla_i_kernel
+in_pairs(spmla_i_kernel kernel)
+{
+	switch (kernel) {
+	case SPMLA_KERNEL_sparse_decode_wgmma:
+		return SPMLA_KERNEL_sparse_decode_wgmma_cluster;
+	case SPMLA_KERNEL_sparse_decode_wgmma_v4:
+		return SPMLA_KERNEL_sparse_decode_wgmma_v4_cluster;
+	default:
+		return kernel;
+	}
+}
+
 spmla_status
 spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
 	const spmla_i_gpu_variant *by =
 		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
-				   a->cache.layout, size_of(a), 0);
-	const uint32_t groups = (a->heads + by->rows - 1) / by->rows;
+				   a->cache.layout, size_of(a), takes_wgmma(a));
+	const spmla_i_kernel pair = in_pairs(by->kernel);
+	spmla_i_kernel kernel = by->kernel;
+	uint32_t heads = by->rows;
 	spmla_k_sparse_decode_params p;
 
+	if (a->heads > heads && pair != kernel &&
+	    queue->resident_blocks[pair]) {
+		kernel = pair;
+		heads *= 2;
+	}
 	fill(&p, queue, a);
-	return spmla_i_gpu_launch(
-		queue, by->kernel,
-		(uint64_t)(a->parts ? a->parts : a->tokens) * groups, &p);
+	return spmla_i_gpu_launch(queue, kernel,
+				  (uint64_t)(a->parts ? a->parts : a->tokens) *
+					  ((a->heads + heads - 1) / heads),
+				  &p);
 }

@@ -1,931 +1,1106 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode by warpgroups' matrix instructions, of FP8_DS_MLA and of V4_FP8
- * rows, and of bf16 rows, which sparse_prefill has too: a block has 64 heads of
- * a token and walks its keys, 64 at a time. Keys are dequantised once into
- * panels and serve there as K and, transposed, as V. Of Q K^T each of two
- * warpgroups sums over half of the dims, and then has 32 keys; of P V it has
- * half of the columns. Two sets of panels let one be filled while P V of the
- * other runs. As products are issued no faster than they run, what shall run
- * beside them stands between them: loads of the next rows between those of Q
- * K^T, their conversion between those of P V. bf16 rows need no registers: they
- * are copied into panels while P V runs.
+ * sparse_decode by warpgroups' matrix instructions, of fp8 rows: a block has 64
+ * heads and takes tile after tile of 64 keys, of whatever token comes next. A
+ * warpgroup loads (decode_loader_device.h), two multiply: of O the left one has
+ * columns 0 .. 255 and the right one the rest. Of two tiles that are in shared
+ * memory the left one makes the weights P of the even one and the right one of
+ * the odd one, so that one's softmax runs beside the other's products: FlashMLA
+ * calls it the seesaw. With 128 heads two blocks are a cluster and share what
+ * they load.
  *
- * The hard idea: weights are rounded to bf16 against the largest score of their
- * own 64 keys, as the contract says, and yet O needs no second accumulator. O
- * and L are kept relative to the last block's largest score, not to the largest
- * so far; where that could overflow, as the block is 2^60 below the largest,
- * its weights are relative to the largest too, and add nothing that could be
- * seen.
+ *   left                         right
+ *   S = Q K^T of the even tile   S of the odd tile, issued
+ *   P, even; O += P V            wait for P, even; O += P V
+ *   wait for P, odd              P, odd
+ *   O += P V of the odd tile     O += P V
  *
- * The file is long because one function has every row: four kernels share the
- * loop whose registers and order of instructions were hard to find.
+ * The hard ideas:
+ * - A head's weights are relative to a reference that stays until a tile's
+ *   largest score is 2^8 times above it: O is hardly ever rescaled.
+ * - Keys are f16 times 64 and queries f16 times a power of two a head, so that
+ *   a head's largest query lies in [1/64, 1/32): scores are off by no more than
+ *   f16's rounding of the keys.
+ * - Tiles alternate between the two buffers, whatever token they are of. A
+ *   token that begins or ends in the middle of a pair has a single tile there.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_WGMMA_KERNEL_H
 
-#include "spmla/platform/gpu/attend/decode_work_device.h"
-#include "spmla/platform/gpu/dialect/wgmma.h"
+#include "spmla/platform/gpu/attend/decode_loader_device.h"
+#include "spmla/platform/gpu/attend/decode_wide_device.h"
 
-#define SPMLA_K_sparse_decode_wgmma(P, S)    SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_wgmma_v4(P, S) SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_bf16_wgmma(P, S)      SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_bf16_wgmma_512(P, S)  SPMLA_K_DECODE(P, S)
-SPMLA_KERNEL_SCALARS(sparse_decode_wgmma)
-/* The same struct: all are one function. */
-typedef spmla_k_sparse_decode_wgmma_scalars
-	spmla_k_sparse_decode_wgmma_v4_scalars;
-typedef spmla_k_sparse_decode_wgmma_scalars spmla_k_sparse_bf16_wgmma_scalars;
-typedef spmla_k_sparse_decode_wgmma_scalars
-	spmla_k_sparse_bf16_wgmma_512_scalars;
+#define SPMLA_K_sparse_decode_wgmma(P, S)            SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_cluster(P, S)    SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_v4(P, S)         SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_v4_cluster(P, S) SPMLA_K_DECODE(P, S)
+typedef decode_scalars spmla_k_sparse_decode_wgmma_scalars;
+typedef decode_scalars spmla_k_sparse_decode_wgmma_cluster_scalars;
+typedef decode_scalars spmla_k_sparse_decode_wgmma_v4_scalars;
+typedef decode_scalars spmla_k_sparse_decode_wgmma_v4_cluster_scalars;
 
 enum {
-	DECODE_WGMMA_ITEMS = 256,
-	DECODE_WGMMA_PANELS = 9, /* of a query or a key; V4 has 8 */
-	/* 16-bit values of 64 rows. */
-	DECODE_WGMMA_SET = DECODE_WGMMA_PANELS * 64 * 64,
-	/* Local memory in bytes: queries, two sets of keys, weights of each
-	 * warpgroup, which keys count, each warpgroup's largest scores, the
-	 * notes of the piece. */
-	DECODE_WGMMA_K_AT = 2 * DECODE_WGMMA_SET,
-	DECODE_WGMMA_P_AT = DECODE_WGMMA_K_AT + 2 * 2 * DECODE_WGMMA_SET,
-	DECODE_WGMMA_COUNTS_AT = DECODE_WGMMA_P_AT + 2 * 64 * 64,
-	DECODE_WGMMA_MAX_AT = DECODE_WGMMA_COUNTS_AT + 2 * 4 * 8,
-	DECODE_WGMMA_NOTES_AT = DECODE_WGMMA_MAX_AT + 2 * 4 * DECODE_HEADS,
-	DECODE_WGMMA_BYTES = DECODE_WGMMA_NOTES_AT + 4 * DECODE_NOTES
+	DECODE_WGMMA_BYTES = 227 * 1024,
+	DECODE_WGMMA_ITEMS = 384,
+	/* Named barriers: weights of the even and of the odd tile, sums,
+	 * queries. */
+	DECODE_EVEN_P = 1,
+	DECODE_ODD_P,
+	DECODE_SUMS,
+	DECODE_QUERIES,
+	DECODE_OWN, /* of the left warpgroup; the right one has the next */
+	/* Registers of a lane that multiplies, and of one that loads: of two
+	 * and one together no more than 3 x 168, which the launch gives. */
+	DECODE_V32_REGISTERS = 208,
+	DECODE_V32_LOADER_REGISTERS = 88,
+	DECODE_V4_REGISTERS = 192,
+	DECODE_V4_LOADER_REGISTERS = 120
 };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* How far, in powers of two, O may be above what it is relative to. */
-#define DECODE_WGMMA_REACH 60.0f
+/* How far above 2^0 a weight may be, and what all are multiplied by so that
+ * f16 holds small ones, in powers of two. */
+#define DECODE_REACH  8.0f
+#define DECODE_P_BIAS 7.0f
 
-/* A token's keys in one cache. */
-typedef struct decode_wgmma_list {
-	GLOBAL const int32_t *slots;
-	GLOBAL const uint8_t *cache;
-	uint64_t page_stride;
-	spmla_g_divisor page;
-	uint32_t pages, len, blocks;
-} decode_wgmma_list;
+/* An item that multiplies. */
+typedef struct decode_worker {
+	const PRIVATE decode_args *a;
+	LOCAL decode_memory *mem;
+	decode_format format;
+	uint32_t cluster;
+	uint32_t right; /* which warpgroup */
+} decode_worker;
 
-/* What a lane has of the next 8 rows of its subgroup: of each row 16 bytes of
- * 512, of the rest of the rows another 16 or two, of one row a scale (or of V4
- * a word of scales); and where row lane % 8 is. */
-typedef struct decode_wgmma_rows {
-	uint32_t codes[8][4];
-	uint32_t tails[2][4];
-	uint32_t scale;     /* rounded to bf16 before the first store */
-	uint32_t counts;    /* bit r: row r is a key */
-	uint32_t bad;       /* row lane % 8 is no key, but should be one */
-	uint32_t v4_scales; /* from the row on */
-	GLOBAL const uint8_t *row;
-	int32_t slot; /* of row lane % 8 of the 64 rows behind these */
-	uint32_t end; /* blocks that there are slots of */
-} decode_wgmma_rows;
+/* Tile m and, unless it is the last one of its token or m is odd, tile m + 1:
+ * the even tile is `first`, the odd one `last`. */
+typedef struct decode_pair {
+	uint32_t m;
+	uint32_t count;
+	decode_tile first, last; /* the same if count is 1 */
+	uint32_t ends;           /* the token, or the split */
+} decode_pair;
 
-/* The accumulators of an item: of heads 16 w + g and 8 more the columns of its
- * warpgroup's half. */
-typedef struct decode_wgmma_state {
+/* What it has of its two heads: O in units of keys and weights, its part of L,
+ * and the score that weights are relative to. */
+typedef struct decode_heads {
 	float o[128];
-	float sum[2];     /* of p over the item's own keys */
-	float reach[2];   /* the score that O is relative to */
-	float largest[2]; /* score so far, unscaled */
-} decode_wgmma_state;
+	float sum[2];
+	float reach[2];
+	uint32_t factors;    /* that queries are multiplied by, bf16 each */
+	uint32_t rope[2][8]; /* of queries, times their factors */
+} decode_heads;
 
-/* A token's lists, of which it has that many entries. */
+/* The lane. What is computed of it stays where it is used: there are no
+ * registers to keep it. */
+FN uint32_t
+decode_item_lane(void)
+{
+	return g_item_again() % 32;
+}
+
+FN uint32_t
+decode_warp(void)
+{
+	return g_item_again() % 128 / 32;
+}
+
+/* The item's first head of the block's 64; the other is 8 on. */
+FN uint32_t
+decode_head(void)
+{
+	const uint32_t item = g_item_again() % 128;
+
+	return item / 32 * 16 + item % 32 / 4;
+}
+
+/* ---- Queries ----------------------------------------------------------- */
+
+/* The first head of the block, of a run. */
+FN uint32_t
+decode_first_head(const PRIVATE decode_worker *w, uint32_t bits)
+{
+	const uint32_t rank = w->cluster == 2 ? g_cluster_rank() : 0;
+
+	return (decode_run_group(bits) * w->cluster + rank) * DECODE_HEADS;
+}
+
+/* Queries of a head, for a run. */
+FN GLOBAL const uint16_t *
+decode_query(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+	     uint32_t head)
+{
+	return w->a->q +
+	       decode_token_at(run->token, w->a->s.next_n,
+			       w->a->s.q_request_stride,
+			       w->a->s.q_token_stride) +
+	       (int64_t)(decode_first_head(w, run->bits) + head) *
+		       w->a->s.q_head_stride;
+}
+
+/* Where 16 bytes of a head's queries lie: of 64 in its row. */
+FN LOCAL uint8_t *
+decode_q_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
+{
+	const uint32_t panel = piece / 8;
+
+	return w->mem->queries + panel * (64 * 128) + head * 128 +
+	       (((piece % 8) ^ (panel & 1u) ^ (head & 7u)) << 4);
+}
+
+/* Asks for the queries of a run, by the left warpgroup. */
 FN void
-decode_wgmma_lists_of(decode_wgmma_list lists[2], GLOBAL const int32_t *slots,
-		      GLOBAL const int32_t *topk_lens,
-		      GLOBAL const int32_t *extra_slots,
-		      GLOBAL const int32_t *extra_topk_lens,
-		      GLOBAL const uint8_t *cache,
-		      GLOBAL const uint8_t *extra_cache,
-		      const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
-		      uint32_t t, uint32_t len, uint32_t extra_len)
+decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 {
-	lists[0].slots =
-		slots + decode_list_of(topk_lens, s->list_form, s->lens_tokens,
-				       s->slots_stride, s->topk, t)
-				.first;
-	lists[0].cache = cache;
-	lists[0].page_stride = s->page_stride_bytes;
-	lists[0].page = s->page;
-	lists[0].pages = s->pages;
-	lists[0].len = len;
-	lists[0].blocks = decode_blocks(len, 1);
-	lists[1].slots = extra_slots +
-			 decode_list_of(extra_topk_lens, s->extra_list_form,
-					s->lens_tokens, s->extra_slots_stride,
-					s->extra_topk, t)
-				 .first;
-	lists[1].cache = extra_cache;
-	lists[1].page_stride = s->extra_page_stride_bytes;
-	lists[1].page = s->extra_page;
-	lists[1].pages = s->extra_pages;
-	lists[1].len = extra_len;
-	lists[1].blocks = decode_blocks(extra_len, 0);
-}
-
-/* Asks for the slots of a block, of whichever list it is. */
-FN void
-decode_wgmma_slots(PRIVATE decode_wgmma_rows *to,
-		   const PRIVATE decode_wgmma_list lists[2], uint32_t v4,
-		   uint32_t block)
-{
-	const uint32_t row = g_item() / 32 * 8 + g_lane() % 8;
-
-	to->slot = -1;
-	if (block >= to->end)
-		return;
-	if (!v4 || block < lists[0].blocks) {
-		if (block * DECODE_BLOCK + row < lists[0].len)
-			to->slot = lists[0].slots[block * DECODE_BLOCK + row];
-	} else {
-		block -= lists[0].blocks;
-		if (block * DECODE_BLOCK + row < lists[1].len)
-			to->slot = lists[1].slots[block * DECODE_BLOCK + row];
-	}
-}
-
-/* Finds the row of to->slot. */
-FN void
-decode_wgmma_seek(PRIVATE decode_wgmma_rows *to,
-		  const PRIVATE decode_wgmma_list *list, uint32_t v4,
-		  uint32_t bf16)
-{
-	const int32_t slot = to->slot;
-	const uint32_t page = g_divide((uint32_t)slot, list->page);
-	const uint32_t in_page = (uint32_t)slot - page * list->page.by;
-	const uint32_t counts = slot >= 0 && page < list->pages;
-
-	to->bad = slot != -1 && !counts;
-	to->counts = (uint32_t)g_ballot(counts) & 0xffu;
-	to->row = list->cache + (counts ? page * list->page_stride : 0);
-	if (bf16) {
-		to->row += in_page * bf16 * 2 * G_PANEL;
-	} else if (v4) {
-		to->v4_scales =
-			(list->page.by - in_page) * SPMLA_V4_VALUE_BYTES +
-			in_page * SPMLA_V4_SCALE_BYTES;
-		to->row += in_page * SPMLA_V4_VALUE_BYTES;
-	} else {
-		to->row += in_page * SPMLA_FP8_DS_MLA_BYTES;
-	}
-}
-
-/* Finds the rows of a block, whose slots are there, and asks for the slots of
- * the one behind it; past the end there are no rows. */
-FN void
-decode_wgmma_next(PRIVATE decode_wgmma_rows *to,
-		  const PRIVATE decode_wgmma_list lists[2], uint32_t v4,
-		  uint32_t bf16, uint32_t block)
-{
-	if (!v4 || block < lists[0].blocks)
-		decode_wgmma_seek(to, lists, v4, bf16);
-	else
-		decode_wgmma_seek(to, lists + 1, v4, bf16);
-	decode_wgmma_slots(to, lists, v4, block + 1);
-}
-
-/* The address of the subgroup's row r. */
-FN GLOBAL const uint8_t *
-decode_wgmma_row(const PRIVATE decode_wgmma_rows *from, uint32_t r)
-{
-	const uint64_t at = (uint64_t)from->row;
-
-	return (GLOBAL const uint8_t *)((uint64_t)g_broadcast(
-						(uint32_t)(at >> 32), r)
-						<< 32 |
-					g_broadcast((uint32_t)at, r));
-}
-
-/* Asks for 512 bytes of each of the rows 2 k and 2 k + 1, or, k = 4, for what
- * is left of all rows. */
-FN void
-decode_wgmma_load(PRIVATE decode_wgmma_rows *to, uint32_t v4, uint32_t k)
-{
-	const uint32_t lane = g_lane();
-	GLOBAL const uint8_t *row;
-	uint32_t r, i;
-
-	if (k < 4) {
-		UNROLL
-		for (i = 0; i < 2; i++) {
-			r = 2 * k + i;
-			row = decode_wgmma_row(to, r);
-			g_load128_if(to->counts >> r & 1u, row + 16 * lane,
-				     to->codes[r]);
-		}
-		return;
-	}
-	row = decode_wgmma_row(to, lane / 4);
-	to->scale = 0;
-	if (!v4 && to->counts >> lane / 4 & 1u)
-		to->scale =
-			((GLOBAL const uint32_t
-				  *)(row +
-				     SPMLA_FP8_DS_MLA_SCALE_BYTE))[lane % 4];
-	r = g_broadcast(to->v4_scales, lane / 4);
-	if (v4 && lane % 4 < 2 && to->counts >> lane / 4 & 1u)
-		to->scale = ((GLOBAL const uint32_t *)(row + r))[lane % 4];
-	if (v4) {
-		g_load128_if(to->counts >> lane / 4 & 1u,
-			     row + 512 + 16 * (lane % 4), to->tails[0]);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 2; i++) {
-		r = 4 * i + lane / 8;
-		row = decode_wgmma_row(to, r);
-		g_load128_if(to->counts >> r & 1u,
-			     row + SPMLA_FP8_DS_MLA_ROPE_BYTE + 16 * (lane % 8),
-			     to->tails[i]);
-	}
-}
-
-/* The scale of the lane's 16 values of row r. */
-FN float
-decode_wgmma_scale(const PRIVATE decode_wgmma_rows *from, uint32_t v4,
-		   uint32_t r)
-{
-	const uint32_t lane = g_lane();
-	uint32_t x;
-
-	if (!v4)
-		return g_float(g_broadcast(from->scale, 4 * r + lane / 8));
-	/* 2^(byte - 127): 0 is subnormal, 255 NaN. */
-	x = g_broadcast(from->scale, 4 * r + lane / 16) >> lane / 4 % 4 * 8 &
-	    0xffu;
-	return g_float(x == 255 ? 0x7fc00000u : x ? x << 23 : 0x00400000u);
-}
-
-/* Dequantises the lane's 16 values of row r of the subgroup. */
-FN void
-decode_wgmma_store_row(PRIVATE decode_wgmma_rows *from, uint32_t v4, uint32_t r,
-		       LOCAL uint16_t *keys)
-{
-	const uint32_t lane = g_lane(), row = g_item() / 32 * 8 + r;
-	/* Odd panels' lanes have their second 8 values first, so that no two
-	 * of eight lanes use the same banks. */
-	const uint32_t odd = lane / 4 & 1u, piece = lane % 4 * 2 + odd;
-	const float scale = decode_wgmma_scale(from, v4, r);
-	uint32_t codes[4], x[8], i;
-
-	UNROLL
-	for (i = 0; i < 4; i++)
-		g_wgmma_defer(from->codes[r] + i);
-	UNROLL
-	for (i = 0; i < 4; i++)
-		codes[i] = odd ? from->codes[r][i ^ 2u] : from->codes[r][i];
-	/* Row r of 8: g_panel_at of it. */
-	keys += lane / 4 * 64 * G_PANEL + row * G_PANEL;
-	if (v4 && lane >= 28) {
-		g_local_store128(keys + (lane % 4 ^ r) * 8, from->codes[r]);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 8; i++) {
-		const uint32_t pair =
-			g_e4m3x2_to_f16x2(codes[i / 2] >> 16 * (i % 2));
-		float low, high;
-
-		g_f16x2_to_f32(pair, &low, &high);
-		x[i] = g_f32_to_bf16x2(low * scale, high * scale);
-	}
-	g_local_store128(keys + (piece ^ r) * 8, x);
-	g_local_store128(keys + (piece ^ r ^ 1u) * 8, x + 4);
-}
-
-/* Rows 2 k and 2 k + 1 into panels, or, k = 4, what is left of all rows and
- * which of them are keys; of rows that are none values are zeros. */
-FN void
-decode_wgmma_store(PRIVATE decode_wgmma_rows *from, uint32_t v4, uint32_t k,
-		   LOCAL uint16_t *keys, LOCAL uint32_t *counts)
-{
-	const uint32_t lane = g_lane(), first = g_item() / 32 * 8;
+	const uint32_t first = decode_first_head(w, run->bits);
 	uint32_t i;
 
-	if (k == 0 && !v4) {
-		g_wgmma_defer(&from->scale);
-		from->scale = g_bits(g_round_bf16(g_float(from->scale)));
+	UNROLL_BY(4)
+	for (i = 0; i < 32; i++) {
+		const uint32_t head = decode_warp() * 16 + i / 2;
+		const uint32_t piece = i % 2 * 32 + decode_item_lane();
+		const uint32_t is = first + head < w->a->s.heads;
+		GLOBAL const uint16_t *from =
+			decode_query(w, run, is ? head : 0) +
+			decode_panel_dim(w->format, piece / 8) + piece % 8 * 8;
+
+		g_local_copy128(decode_q_at(w, head, piece), from, is);
 	}
-	if (k < 4) {
-		decode_wgmma_store_row(from, v4, 2 * k, keys);
-		decode_wgmma_store_row(from, v4, 2 * k + 1, keys);
-		return;
-	}
-	if (lane == 0)
-		counts[g_item() / 32] = from->counts;
-	if (v4) {
-		g_local_store128(
-			keys + 7 * 64 * G_PANEL +
-				g_panel_at(first + lane / 4, 32 + lane % 4 * 8),
-			from->tails[0]);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 2; i++)
-		g_local_store128(keys + 8 * 64 * G_PANEL +
-					 g_panel_at(first + 4 * i + lane / 8,
-						    lane % 8 * 8),
-				 from->tails[i]);
+	g_mbarrier_arrive_copies(&w->mem->queries_full);
 }
 
-/* Copies bf16 rows of so many panels into them, which g_local_copies_wait waits
- * for; rows that are no keys become zeros. */
-FN void
-decode_wgmma_copy(const PRIVATE decode_wgmma_rows *from, uint32_t panels,
-		  LOCAL uint16_t *keys, LOCAL uint32_t *counts)
+/* The largest exponent of n words of bf16 pairs, of finite values, and `most`. */
+FN uint32_t
+decode_exponent(const PRIVATE uint32_t *x, uint32_t n, uint32_t most)
 {
-	const uint32_t lane = g_lane(), first = g_item() / 32 * 8;
-	uint32_t r, i;
+	uint32_t i;
 
-	if (lane == 0)
-		counts[g_item() / 32] = from->counts;
 	UNROLL
-	for (r = 0; r < 8; r++) {
-		GLOBAL const uint8_t *row = decode_wgmma_row(from, r);
-		const uint32_t is = from->counts >> r & 1u;
+	for (i = 0; i < n; i++) {
+		const uint32_t low = x[i] >> 7 & 0xffu;
+		const uint32_t high = x[i] >> 23 & 0xffu;
 
-		UNROLL
-		for (i = 0; i < 3; i++) {
-			const uint32_t piece = 32 * i + lane;
-
-			if (piece < panels * 8)
-				g_local_copy128(
-					keys + piece / 8 * 64 * G_PANEL +
-						g_panel_at(first + r,
-							   piece % 8 * 8),
-					row + 16 * piece, is);
-		}
+		most = low > most && low < 255 ? low : most;
+		most = high > most && high < 255 ? high : most;
 	}
+	return most;
 }
 
-/* The queries of 64 heads into panels; heads that are not there are zeros. */
-FN void
-decode_wgmma_load_q(GLOBAL const uint16_t *q, int64_t head_stride,
-		    uint32_t heads, uint32_t panels, LOCAL uint16_t *to)
+/* The first of the 8 heads of the block whose queries a warp converts. */
+FN uint32_t
+decode_own_queries(const PRIVATE decode_worker *w)
 {
-	const uint32_t aligned =
-		((uint64_t)q & 15u) == 0 && (head_stride & 7) == 0;
-	uint32_t x[5][4], piece, i, e;
-
-	/* Five pieces of 8 values in flight an item. */
-	UNROLL
-	for (piece = g_item(); piece < DECODE_HEADS * panels * 8;
-	     piece += 5 * DECODE_WGMMA_ITEMS) {
-		UNROLL
-		for (i = 0; i < 5; i++) {
-			const uint32_t at = piece + i * DECODE_WGMMA_ITEMS;
-			const uint32_t h = at / (panels * 8);
-			GLOBAL const uint16_t *from = q +
-						      (int64_t)h * head_stride +
-						      at % (panels * 8) * 8;
-			const uint32_t is =
-				at < DECODE_HEADS * panels * 8 && h < heads;
-
-			g_load128_if(is && aligned, from, x[i]);
-			if (is && !aligned) {
-				UNROLL
-				for (e = 0; e < 4; e++)
-					x[i][e] = from[2 * e] |
-						  (uint32_t)from[2 * e + 1]
-							  << 16;
-			}
-		}
-		UNROLL
-		for (i = 0; i < 5; i++) {
-			const uint32_t at = piece + i * DECODE_WGMMA_ITEMS;
-			const uint32_t h = at / (panels * 8);
-			const uint32_t d = at % (panels * 8) * 8;
-
-			if (at < DECODE_HEADS * panels * 8)
-				g_local_store128(to + d / 64 * 64 * G_PANEL +
-							 g_panel_at(h, d % 64),
-						 x[i]);
-		}
-	}
+	return w->right * 32 + decode_warp() * 8;
 }
 
-/* Sums over half of the dims of 64 keys to scores of the warpgroup's 32 keys;
- * the other's sums come through `sums`. */
-FN void
-decode_wgmma_scores(const PRIVATE float *sum, LOCAL uint32_t *sums,
-		    PRIVATE float *score)
+/* The largest exponent of the rope part of a head, of the warp's 8 the lane /
+ * 4-th. */
+FN uint32_t
+decode_rope_exponent(const PRIVATE decode_worker *w,
+		     LOCAL const decode_run *run)
 {
-	const uint32_t half_of = g_item() / 128;
-	uint32_t x[4], i, j;
+	const uint32_t head = decode_own_queries(w) + decode_item_lane() / 4;
+	const uint32_t is =
+		decode_first_head(w, run->bits) + head < w->a->s.heads;
+	GLOBAL const uint16_t *from = decode_query(w, run, is ? head : 0) +
+				      512 + decode_item_lane() % 4 * 16;
+	uint32_t x[8], most, e;
 
-	sums += g_item() % 128 * 4;
+	g_load128_if(is, from, x);
+	g_load128_if(is, from + 8, x + 4);
+	most = decode_exponent(x, 8, 0);
+	for (e = 1; e < 4; e *= 2) {
+		const uint32_t other = g_shuffle_xor(most, e);
+
+		most = other > most ? other : most;
+	}
+	return most;
+}
+
+/* Waits for the queries of a run and brings them to f16, each head's times a
+ * power of two: both warpgroups, 32 heads each. Gives the item its heads'
+ * factors. `parity` is that of the tokens so far. */
+FN void
+decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+		    uint32_t parity, PRIVATE decode_heads *h)
+{
+	LOCAL uint32_t *factors = (LOCAL uint32_t *)w->mem->reach[1];
+	const uint32_t lane = decode_item_lane();
+	uint32_t rope = 0, i, j, e;
+
+	if (w->format.rope_byte)
+		rope = decode_rope_exponent(w, run);
+	g_named_sync(DECODE_QUERIES, 256); /* nobody reads sums */
+	g_mbarrier_wait(&w->mem->queries_full, parity);
+	UNROLL_BY(2)
+	for (i = 0; i < 8; i++) {
+		const uint32_t head = decode_own_queries(w) + i;
+		uint32_t x[2][4], most, exponent;
+		float by;
+
+		most = g_broadcast(rope, 4 * i);
+		UNROLL
+		for (j = 0; j < 2; j++) {
+			g_local_load128(decode_q_at(w, head, 32 * j + lane),
+					x[j]);
+			most = decode_exponent(x[j], 4, most);
+		}
+		most = g_subgroup_largest(most);
+		/* Times this, the largest is in [1/64, 1/32). */
+		exponent = most < 1 ? 247 : most > 247 ? 1 : 248 - most;
+		by = g_float(exponent << 23);
+		UNROLL
+		for (j = 0; j < 2; j++) {
+			UNROLL
+			for (e = 0; e < 4; e++)
+				x[j][e] = g_f32_to_f16x2(
+					g_float(x[j][e] << 16) * by,
+					g_float(x[j][e] & 0xffff0000u) * by);
+			g_local_store128(decode_q_at(w, head, 32 * j + lane),
+					 x[j]);
+		}
+		/* As scores are: keys are times 2^DECODE_KEY_BIAS, too. */
+		if (lane == 0)
+			factors[head] = (exponent + DECODE_KEY_BIAS) << 7;
+	}
+	g_fence_async();
+	g_named_sync(DECODE_QUERIES, 256);
+	h->factors = factors[decode_head()] | factors[decode_head() + 8] << 16;
+	g_named_sync(DECODE_QUERIES, 256);
+}
+
+/* What brings scores of the item's head 0 or 1 to log2 units. */
+FN float
+decode_unit_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
+	       uint32_t i)
+{
+	const uint32_t factor = i ? h->factors & 0xffff0000u : h->factors << 16;
+
+	return w->a->s.scale * G_LOG2_E * g_float((254u << 23) - factor);
+}
+
+/* The rope part of the item's heads, times their factors, as fragments of A: of
+ * row head and head + 8 dims 16 t .. 16 t + 15 each. */
+FN void
+decode_load_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+		 PRIVATE decode_heads *h)
+{
+	const uint32_t first = decode_first_head(w, run->bits);
+	uint32_t i;
+
 	UNROLL
 	for (i = 0; i < 4; i++) {
-		UNROLL
-		for (j = 0; j < 4; j++) {
-			const float low = sum[4 * i + j];
-			const float high = sum[16 + 4 * i + j];
+		const uint32_t head = decode_head() + i / 2 * 8;
+		const uint32_t is = first + head < w->a->s.heads;
+		GLOBAL const uint16_t *from =
+			decode_query(w, run, is ? head : 0) + 512 +
+			16 * (decode_item_lane() % 4) + i % 2 * 8;
 
-			score[4 * i + j] = half_of ? high : low;
-			x[j] = g_bits(half_of ? low : high);
-		}
-		g_local_store128(sums + (4 * (half_of ^ 1u) + i) * 512, x);
+		g_load128_if(is, from, h->rope[i / 2] + i % 2 * 4);
 	}
-	BARRIER();
 	UNROLL
-	for (i = 0; i < 4; i++) {
-		g_local_load128(sums + (4 * half_of + i) * 512, x);
-		UNROLL
-		for (j = 0; j < 4; j++)
-			score[4 * i + j] += g_float(x[j]);
+	for (i = 0; i < 16; i++) {
+		const uint32_t by =
+			i / 8 ? h->factors >> 16 : h->factors & 0xffffu;
+
+		h->rope[i / 8][i % 8] =
+			g_mul_bf16x2(h->rope[i / 8][i % 8], by * 0x10001u);
 	}
 }
 
-/* Scores of the warpgroup's 32 keys to weights: the largest of each head, O and
- * L made relative to it, and of all 64 keys the fragments of P; those of the
- * other warpgroup come through `p`. `c` brings scores to log2. */
-FN void
-decode_wgmma_weights(PRIVATE float *score, LOCAL const uint32_t *counts,
-		     LOCAL float *most, LOCAL uint32_t *p, float c,
-		     PRIVATE decode_wgmma_state *st, uint32_t a[4][4])
-{
-	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const uint32_t half_of = g_item() / 128;
-	const uint32_t head = g_item() / 32 % 4 * 16 + g;
-	const float none = g_float(0xff800000u);
-	float high[2], factor[2];
-	uint32_t i, r, own[8], other[8], keys[4];
+/* ---- Products ---------------------------------------------------------- */
 
-	g_local_load128(counts + 4 * half_of, keys);
-	if ((keys[0] & keys[1] & keys[2] & keys[3]) != 0xffu) {
-		UNROLL
-		for (i = 0; i < 16; i++)
-			if (!(keys[i / 4] >> (2 * t + i % 2) & 1u))
-				score[i] = none;
+/* Panel of the left half of a tile. */
+FN g_panel
+decode_key_panels(const PRIVATE decode_worker *w, uint32_t tile)
+{
+	return g_panel_of((LOCAL const uint16_t *)w->mem->keys[tile],
+			  DECODE_OCTET_BYTES, DECODE_PANEL_BYTES);
+}
+
+/* S += Q K^T over half of the values of a tile, which are there: issued. */
+FN void
+decode_issue_scores(const PRIVATE decode_worker *w, uint32_t tile,
+		    uint32_t right, PRIVATE float *score)
+{
+	const g_panel q = g_panel_of((LOCAL const uint16_t *)w->mem->queries,
+				     8 * 128, 64 * 128);
+	const g_panel k = decode_key_panels(w, tile);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 16; i++) {
+		const uint32_t panel = 4 * right + i / 4;
+		const g_panel a =
+			g_panel_step(g_panel_on(q, panel * (64 * 128)), i % 4);
+		const g_panel b = g_panel_step(
+			g_panel_on(k, panel * DECODE_PANEL_BYTES), i % 4);
+
+		if (!right && i == 0)
+			g_wgmma_f16_n64_first(score, a, b);
+		else
+			g_wgmma_f16_n64(score, a, b);
 	}
-	high[0] = high[1] = none;
+}
+
+/* The rope part of queries stays in registers. */
+FN void
+decode_defer_rope(PRIVATE decode_heads *h)
+{
+	uint32_t i;
+
 	UNROLL
 	for (i = 0; i < 16; i++)
-		high[i / 2 % 2] = g_larger(high[i / 2 % 2], score[i]);
-	UNROLL
-	for (r = 0; r < 2; r++) {
-		high[r] = g_larger(high[r], g_shuffle_xor_f(high[r], 1));
-		high[r] = g_larger(high[r], g_shuffle_xor_f(high[r], 2));
-		if (t == 0)
-			most[half_of * DECODE_HEADS + head + 8 * r] = high[r];
-	}
-	BARRIER();
-	UNROLL
-	for (r = 0; r < 2; r++) {
-		float mine, base;
+		g_wgmma_defer(&h->rope[i / 8][i % 8]);
+}
 
-		mine = g_larger(most[head + 8 * r],
-				most[DECODE_HEADS + head + 8 * r]);
-		st->largest[r] = g_larger(st->largest[r], mine);
-		base = mine;
-		if ((st->largest[r] - mine) * c > DECODE_WGMMA_REACH)
-			base = st->largest[r];
-		/* Of only -inf: every weight is exp2(-inf), nothing moves. */
-		if (mine == none)
-			base = st->reach[r];
-		factor[r] = st->reach[r] == base
-				    ? 1.0f
-				    : g_exp2((st->reach[r] - base) * c);
-		if (base == none)
-			factor[r] = 1.0f;
-		high[r] = base == none ? 0.0f : base;
-		st->reach[r] = base;
-		st->sum[r] *= factor[r];
-	}
-	UNROLL
-	for (i = 0; i < 16; i += 2) {
-		const float base = high[i / 2 % 2];
-		const float low = g_exp2_flush((score[i] - base) * c);
-		const float up = g_exp2_flush((score[i + 1] - base) * c);
+/* S += the rope part: issued. */
+FN void
+decode_issue_rope(const PRIVATE decode_worker *w, uint32_t tile,
+		  PRIVATE uint32_t rope[2][8], PRIVATE float *score)
+{
+	const g_panel k =
+		g_panel_on(decode_key_panels(w, tile), 8 * DECODE_PANEL_BYTES);
+	uint32_t i, j;
 
-		st->sum[i / 2 % 2] += low + up;
-		own[i / 2] = g_f32_to_bf16x2(low, up);
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		uint32_t a[4];
+
+		UNROLL
+		for (j = 0; j < 4; j++)
+			a[j] = rope[j % 2][2 * i + j / 2];
+		g_wgmma_bf16_n64_registers(score, a, g_panel_step(k, i));
 	}
-	p += g_item() % 128 * 4;
-	g_local_store128(p + half_of * 1024, own);
-	g_local_store128(p + half_of * 1024 + 512, own + 4);
+}
+
+/* The fragments of P as A's, from its panel's swizzled rows: by a matrix
+ * instruction; and by registers. */
+FN void
+decode_issue_values(const PRIVATE decode_worker *w, uint32_t tile,
+		    const PRIVATE uint32_t *p, PRIVATE float *o)
+{
+	const g_panel k = decode_key_panels(w, tile);
+	const g_panel a = g_panel_on(k, 8 * DECODE_PANEL_BYTES);
+	const g_panel v = g_panel_on(k, 4 * w->right * DECODE_PANEL_BYTES);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const g_panel rows = g_panel_on(v, 2 * i * DECODE_OCTET_BYTES);
+
+		if (p)
+			g_wgmma_f16_n256_registers(o, p + 4 * i, rows);
+		else
+			g_wgmma_f16_n256(o, g_panel_step(a, i), rows);
+	}
+}
+
+FN void
+decode_hold(PRIVATE float *x, uint32_t n)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < n; i++)
+		g_wgmma_hold(x + i);
+}
+
+/* ---- Softmax ----------------------------------------------------------- */
+
+/* Scores of rows that are no keys. */
+FN void
+decode_mask(LOCAL const decode_note *notes, PRIVATE float *score)
+{
+	const uint32_t t = decode_item_lane() % 4;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 32; i++)
+		if (!(notes[i / 4].keys >> (2 * t + i % 2) & 1u))
+			score[i] = G_MINUS_INF;
+}
+
+/* Brings O and L to another reference. */
+FN void
+decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
+	       const PRIVATE float *unit)
+{
+	float by[2];
+	uint32_t i;
+
+	if (!g_ballot(reach[0] != h->reach[0] || reach[1] != h->reach[1]))
+		return;
+	UNROLL
+	for (i = 0; i < 2; i++) {
+		by[i] = reach[i] == h->reach[i]
+				? 1.0f
+				: g_exp2_flush((h->reach[i] - reach[i]) *
+					       unit[i]);
+		h->sum[i] *= by[i];
+		h->reach[i] = reach[i];
+	}
 	UNROLL
 	for (i = 0; i < 128; i++)
-		st->o[i] *= factor[i / 2 % 2];
-	BARRIER();
-	g_local_load128(p + (half_of ^ 1u) * 1024, other);
-	g_local_load128(p + (half_of ^ 1u) * 1024 + 512, other + 4);
+		h->o[i] *= by[i / 2 % 2];
+}
+
+/* Scores of a tile to weights, as fragments of A; `reach` becomes what they are
+ * relative to, `sums` their sums over the item's keys. */
+FN void
+decode_weights(PRIVATE float *score, const PRIVATE decode_heads *h,
+	       const PRIVATE float *unit, uint32_t wide, PRIVATE float *reach,
+	       PRIVATE float *sums, PRIVATE uint32_t *p)
+{
+	uint32_t i;
+
 	UNROLL
-	for (i = 0; i < 8; i++) {
-		a[i / 4][i % 4] = half_of ? other[i] : own[i];
-		a[2 + i / 4][i % 4] = half_of ? own[i] : other[i];
+	for (i = 0; i < 2; i++) {
+		float most = score[2 * i];
+		uint32_t j;
+
+		UNROLL
+		for (j = 0; j < 8; j++) {
+			most = g_larger(most, score[4 * j + 2 * i]);
+			most = g_larger(most, score[4 * j + 2 * i + 1]);
+		}
+		most = g_larger(most, g_shuffle_xor_f(most, 1));
+		most = g_larger(most, g_shuffle_xor_f(most, 2));
+		/* Large values times small weights: f32 holds O up to 2^115,
+		 * and f16 weights that matter. */
+		if (wide)
+			most += 14.0f / g_float(g_here(g_bits(unit[i])));
+		reach[i] = (most - h->reach[i]) * unit[i] > DECODE_REACH ||
+					   (wide && most > h->reach[i])
+				   ? most
+				   : h->reach[i];
+		sums[i] = 0.0f;
 	}
+	UNROLL
+	for (i = 0; i < 16; i++) {
+		const uint32_t r = i % 2;
+		const uint32_t at = i / 2 * 4 + 2 * r;
+		const float low = g_exp2_flush(
+			g_fma(score[at] - reach[r], unit[r], DECODE_P_BIAS));
+		const float high = g_exp2_flush(g_fma(score[at + 1] - reach[r],
+						      unit[r], DECODE_P_BIAS));
+
+		sums[r] += low + high;
+		p[i / 4 * 4 + i / 2 % 2 * 2 + r] = g_f32_to_f16x2(low, high);
+	}
+}
+
+/* Gives P of tile m and its reference to the other warpgroup. */
+FN void
+decode_give_weights(const PRIVATE decode_worker *w, uint32_t m,
+		    const PRIVATE float *reach, const PRIVATE uint32_t *p)
+{
+	const uint32_t tile = w->right;
+	const uint32_t lane = decode_item_lane();
+	const uint32_t row = decode_warp() * 16 + lane % 16;
+	LOCAL uint8_t *panel = w->mem->keys[tile] +
+			       row / 8 * DECODE_OCTET_BYTES +
+			       8 * DECODE_PANEL_BYTES + row % 8 * 128;
+	uint32_t i;
+
+	if (w->cluster == 2 && w->format.rope_byte)
+		g_mbarrier_wait(decode_received(w->mem, tile), m / 2 & 1u);
+	UNROLL
+	for (i = 0; i < 4; i++)
+		g_store_matrices(
+			(LOCAL uint16_t *)(panel +
+					   (((2 * i + lane / 16) ^ (row & 7u))
+					    << 4)),
+			p + 4 * i);
+	if (lane % 4 == 0) {
+		w->mem->reach[tile][decode_head()] = reach[0];
+		w->mem->reach[tile][decode_head() + 8] = reach[1];
+	}
+	g_fence_async();
+	g_named_arrive(tile ? DECODE_ODD_P : DECODE_EVEN_P, 256);
+}
+
+/* Waits for the other's P of a tile, and brings O to its reference. */
+FN void
+decode_await_weights(const PRIVATE decode_worker *w, uint32_t tile,
+		     const PRIVATE float *unit, PRIVATE decode_heads *h)
+{
+	float reach[2];
+
+	g_named_sync(tile ? DECODE_ODD_P : DECODE_EVEN_P, 256);
+	if (w->cluster == 1)
+		g_fence_async(); /* the other has waited for the keys */
+	reach[0] = w->mem->reach[tile][decode_head()];
+	reach[1] = w->mem->reach[tile][decode_head() + 8];
+	decode_rescale(h, reach, unit);
+}
+
+/* Says that this warpgroup has multiplied its half of a tile's values. */
+FN void
+decode_free(const PRIVATE decode_worker *w, uint32_t tile)
+{
+	LOCAL g_mbarrier *free = &w->mem->free[tile][w->right];
+
+	if (g_item_again() % 128)
+		return;
+	g_mbarrier_arrive(free);
+	if (w->cluster == 2)
+		g_mbarrier_arrive_peer(free);
+}
+
+/* ---- Results ----------------------------------------------------------- */
+
+/* The sums of both warpgroups, in both. */
+FN void
+decode_join_sums(const PRIVATE decode_worker *w, PRIVATE float *sum)
+{
+	uint32_t r;
+
+	g_named_sync(DECODE_SUMS, 256); /* nobody reads references */
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		sum[r] += g_shuffle_xor_f(sum[r], 1);
+		sum[r] += g_shuffle_xor_f(sum[r], 2);
+		if (decode_item_lane() % 4 == 0)
+			w->mem->reach[w->right][decode_head() + 8 * r] = sum[r];
+	}
+	g_named_sync(DECODE_SUMS, 256);
+	UNROLL
+	for (r = 0; r < 2; r++)
+		sum[r] = w->mem->reach[0][decode_head() + 8 * r] +
+			 w->mem->reach[1][decode_head() + 8 * r];
+}
+
+/* The first of 8 columns of a row of results: 16 bytes of panel i / 8. */
+FN uint32_t
+decode_column(const PRIVATE decode_worker *w, uint32_t i)
+{
+	const uint32_t panel = 4 * w->right + i / 8;
+
+	return decode_panel_dim(w->format, panel) +
+	       ((i % 8) ^ (panel & 1u)) * 8;
+}
+
+/* A head's results as bf16. A quad's lanes have 2 of 8 columns each; they
+ * exchange them, so that each writes 16 bytes. */
+FN void
+decode_write_bf16(const PRIVATE decode_worker *w, const PRIVATE float *o,
+		  GLOBAL uint16_t *to)
+{
+	const uint32_t t = decode_item_lane() % 4;
+	uint32_t m, b;
+
+	UNROLL
+	for (m = 0; m < 8; m++) {
+		uint32_t x[4];
+
+		UNROLL
+		for (b = 0; b < 4; b++)
+			x[b] = g_f32_to_bf16x2(o[(4 * m + b) * 4],
+					       o[(4 * m + b) * 4 + 1]);
+		UNROLL
+		for (b = 0; b < 4; b += 2) {
+			const uint32_t y =
+				g_shuffle_xor(t & 1u ? x[b] : x[b + 1], 1);
+
+			x[b] = t & 1u ? y : x[b];
+			x[b + 1] = t & 1u ? x[b + 1] : y;
+		}
+		UNROLL
+		for (b = 0; b < 2; b++) {
+			const uint32_t y =
+				g_shuffle_xor(t & 2u ? x[b] : x[b + 2], 2);
+
+			x[b] = t & 2u ? y : x[b];
+			x[b + 2] = t & 2u ? x[b + 2] : y;
+		}
+		if (to)
+			g_store4(to + decode_column(w, 4 * m + t), x);
+	}
+}
+
+/* A head's results of a split. */
+FN void
+decode_write_f32(const PRIVATE decode_worker *w, const PRIVATE float *o,
+		 GLOBAL float *to)
+{
+	uint32_t i;
+
+	to += 2 * (decode_item_lane() % 4);
+	UNROLL
+	for (i = 0; i < 32; i++)
+		g_store2f(to + decode_column(w, i), o[4 * i], o[4 * i + 1]);
 }
 
 /* The results of a token or a split. */
 FN void
-decode_wgmma_write(const PRIVATE decode_wgmma_state *st,
-		   const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
-		   GLOBAL const float *attn_sink, GLOBAL uint16_t *out,
-		   GLOBAL float *lse, GLOBAL float *max_logits,
-		   GLOBAL float *split_out, GLOBAL float *split_lse,
-		   LOCAL float *sums, uint32_t row, uint32_t t,
-		   uint32_t first_head)
+decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+	     PRIVATE decode_heads *h)
 {
-	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
-	const uint32_t whole = row == DECODE_WHOLE;
+	const PRIVATE decode_args *a = w->a;
+	const decode_scalars *s = &a->s;
+	const uint32_t t = run->token, bits = run->bits;
+	const uint32_t whole = !(bits & DECODE_PIECE);
+	const uint32_t writes_lse = !w->right && decode_item_lane() % 4 == 0;
+	const float bias = 1.0f / (float)(1u << DECODE_KEY_BIAS);
 	const int64_t out_at = decode_token_at(
 		t, s->next_n, s->out_request_stride, s->out_token_stride);
-	const int64_t lse_at = decode_token_at(
-		t, s->next_n, s->lse_request_stride, s->lse_token_stride);
-	const uint32_t half_of = g_item() / 128;
-	const uint32_t local_head = g_item() / 32 % 4 * 16 + g;
-	const uint32_t pairs = ((uint64_t)out & 3u) == 0 &&
-			       ((s->out_request_stride | s->out_token_stride |
-				 s->out_head_stride) &
-				1) == 0;
-	const float none = g_float(0xff800000u);
-	const float c = s->scale * 1.44269504088896341f;
-	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
-	uint32_t r, i;
+	GLOBAL uint16_t *to[2];
+	GLOBAL float *split[2];
+	uint32_t r, i, empty[2];
+	uint64_t split_row = 0;
+	float factor[2];
 
+	if (!whole)
+		split_row =
+			(uint32_t)a->num_splits[t] + (bits >> DECODE_SPLIT_AT);
+	decode_join_sums(w, h->sum);
 	UNROLL
 	for (r = 0; r < 2; r++) {
-		float sum = st->sum[r];
+		const uint32_t head =
+			decode_first_head(w, bits) + decode_head() + 8 * r;
+		const uint32_t is = head < s->heads;
+		const uint64_t row = split_row * s->heads + head;
+		const float reach =
+			h->reach[r] * decode_unit_of(w, h, r) - DECODE_P_BIAS;
+		const float lse2 = reach + g_log2(h->sum[r]);
+		float total = h->sum[r];
 
-		sum += g_shuffle_xor_f(sum, 1);
-		sum += g_shuffle_xor_f(sum, 2);
-		if (lane_t == 0)
-			sums[half_of * DECODE_HEADS + local_head + 8 * r] = sum;
-	}
-	BARRIER();
-	UNROLL
-	for (r = 0; r < 2; r++) {
-		const uint32_t head = first_head + local_head + 8 * r;
-		const float sum = sums[local_head + 8 * r] +
-				  sums[DECODE_HEADS + local_head + 8 * r];
-		const uint32_t is_empty = sum == 0.0f;
-		const float lse2 =
-			is_empty ? none : st->reach[r] * c + g_log2(sum);
-		float total = sum, factor;
-
-		if (head >= s->heads)
-			continue;
-		if (whole && s->has_sink && !is_empty)
-			total += g_sink_weight(attn_sink[head],
-					       st->reach[r] * c);
-		factor = is_empty ? 0.0f : g_div_rn(1.0f, total);
-		UNROLL
-		for (i = 0; i < 32; i++) {
-			const uint32_t column =
-				256 * half_of + 8 * i + 2 * lane_t;
-			const float a = st->o[4 * i + 2 * r];
-			const float b = st->o[4 * i + 2 * r + 1];
-			const float x = is_empty ? 0.0f : a * factor;
-			const float y = is_empty ? 0.0f : b * factor;
-
-			if (whole) {
-				GLOBAL uint16_t *to =
-					out + out_at +
-					(int64_t)head * s->out_head_stride +
-					column;
-				const uint32_t both = g_f32_to_bf16x2(x, y);
-
-				if (pairs) {
-					*(GLOBAL uint32_t *)to = both;
-				} else {
-					to[0] = (uint16_t)both;
-					to[1] = (uint16_t)(both >> 16);
-				}
-			} else {
-				GLOBAL float *to = split_out +
-						   ((uint64_t)row * s->heads +
-						    head) * SPMLA_MLA_LATENT +
-						   column;
-
-				to[0] = x;
-				to[1] = y;
-			}
-		}
-		if (half_of || lane_t)
+		empty[r] = total == 0.0f;
+		if (whole && s->has_sink && is)
+			total += g_sink_weight(a->attn_sink[head], reach);
+		factor[r] = g_div_rn(bias, total);
+		to[r] = whole && is ? a->out + out_at +
+					      (int64_t)head * s->out_head_stride
+				    : 0;
+		split[r] = !whole && is ? a->split_out + row * SPMLA_MLA_LATENT
+					: 0;
+		if (!is || !writes_lse)
 			continue;
 		if (!whole)
-			split_lse[(uint64_t)row * s->heads + head] = lse2;
+			a->split_lse[row] = empty[r] ? G_MINUS_INF : lse2;
 		else if (s->has_lse)
-			lse[lse_at + (int64_t)head * s->lse_head_stride] =
-				decode_result_lse(is_empty, lse2, s->empty_lse,
-						  unit, s->lse_sink,
-						  s->lse_sink ? attn_sink[head]
-							      : 0.0f);
-		if (s->has_max_logits)
-			max_logits[lse_at +
-				   (int64_t)head * s->lse_head_stride] =
-				is_empty ? none : st->largest[r] * c * unit;
+			a->lse[decode_token_at(t, s->next_n,
+					       s->lse_request_stride,
+					       s->lse_token_stride) +
+			       (int64_t)head * s->lse_head_stride] =
+				decode_result_lse(
+					empty[r], lse2, s->empty_lse,
+					s->base2 ? 1.0f : G_LN_2, s->lse_sink,
+					s->lse_sink ? a->attn_sink[head]
+						    : 0.0f);
 	}
-	BARRIER(); /* nobody reads the sums */
+	UNROLL
+	for (i = 0; i < 128; i++)
+		h->o[i] *= factor[i / 2 % 2];
+	/* Without weights O is 0, or NaN if a key is. */
+	if (UNLIKELY(g_ballot(empty[0] | empty[1]))) {
+		UNROLL
+		for (i = 0; i < 128; i++)
+			h->o[i] = empty[i / 2 % 2] ? 0.0f : h->o[i];
+	}
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		if (whole)
+			decode_write_bf16(w, h->o + 2 * r, to[r]);
+		else if (split[r])
+			decode_write_f32(w, h->o + 2 * r, split[r]);
+	}
 }
 
-/* All kernels; `v4` and `bf16`, the panels of a bf16 row or 0, are constants of
- * each. */
+/* ---- Pairs of tiles ---------------------------------------------------- */
+
+/* The two units of an item's heads. */
 FN void
-decode_wgmma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
-			 const PRIVATE spmla_k_sparse_decode_wgmma_scalars *s,
-		 LOCAL uint8_t *local, uint32_t v4, uint32_t bf16)
+decode_units_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
+		PRIVATE float *unit)
 {
-	LOCAL uint16_t *q_local = (LOCAL uint16_t *)local;
-	LOCAL uint16_t *keys = (LOCAL uint16_t *)(local + DECODE_WGMMA_K_AT);
-	LOCAL uint32_t *p = (LOCAL uint32_t *)(local + DECODE_WGMMA_P_AT);
-	LOCAL uint32_t *counts =
-		(LOCAL uint32_t *)(local + DECODE_WGMMA_COUNTS_AT);
-	LOCAL float *most = (LOCAL float *)(local + DECODE_WGMMA_MAX_AT);
-	const uint32_t half_of = g_broadcast(g_item() / 128, 0);
-	const g_panel q_panels =
-		g_panel_of(q_local, G_GROUP_BYTES, G_PANEL_BYTES);
-	const g_panel k_panels = g_panel_of(keys, G_GROUP_BYTES, G_PANEL_BYTES);
-	const g_panel q_own = g_panel_on(q_panels, half_of * 4 * G_PANEL_BYTES);
-	const g_panel q_last = g_panel_step(
-		g_panel_on(q_panels, 8 * G_PANEL_BYTES), 2 * half_of);
-	const uint32_t panels = bf16 ? bf16 : v4 ? 8 : 9;
-	const uint32_t groups = (s->heads + DECODE_HEADS - 1) / DECODE_HEADS;
-	const float c = s->scale * 1.44269504088896341f;
-	const float none = g_float(0xff800000u);
-	LOCAL int32_t *notes = (LOCAL int32_t *)(local + DECODE_WGMMA_NOTES_AT);
-	const uint64_t works =
-		(uint64_t)(s->parts ? s->parts : s->tokens) * groups;
-	uint64_t work;
+	unit[0] = decode_unit_of(w, h, 0);
+	unit[1] = decode_unit_of(w, h, 1);
+}
 
-	for (work = g_block(); work < works; work += g_blocks()) {
-		const uint32_t first_head =
-			(uint32_t)(work % groups) * DECODE_HEADS;
-		const uint32_t heads = s->heads - first_head;
-		const uint32_t reports = first_head == 0;
-		uint32_t t;
+/* Of tiles 0 and 1 bits 0 and 1: whether they have rows that f16 does not hold;
+ * bits 2 and 3: whether they have rows that are no keys. */
+FN uint32_t
+decode_odd_tiles(const PRIVATE decode_worker *w)
+{
+	const uint32_t lane = decode_item_lane();
+	LOCAL const decode_note *note = &w->mem->notes[lane / 8 % 2][lane % 8];
+	const uint32_t wide = (uint32_t)g_ballot(note->wide);
+	const uint32_t partial = (uint32_t)g_ballot(note->keys != 0xffu);
 
-		decode_take(fault_state, fault_status, reports,
-			    tile_scheduler_metadata, s->parts,
-			    (uint32_t)(work / groups), s->tokens, notes);
-		for (t = (uint32_t)notes[DECODE_FIRST];
-		     (int32_t)t <= notes[DECODE_LAST]; t++) {
-			decode_wgmma_list lists[2];
-			uint32_t lens[2], faults;
-			decode_list list;
-			decode_wgmma_state st;
-			decode_wgmma_rows next;
-			decode_range range;
-			int32_t block;
-			uint32_t i, k;
+	return ((wide & 0xffu) != 0) | ((wide & 0xff00u) != 0) << 1 |
+	       ((partial & 0xffu) != 0) << 2 | ((partial & 0xff00u) != 0) << 3;
+}
 
-			list = decode_list_of(topk_lens, s->list_form,
-					      s->lens_tokens, s->slots_stride,
-					      s->topk, t);
-			lens[0] = list.len;
-			lens[1] = 0;
-			faults = list.faults;
-			if (v4) {
-				list = decode_list_of(
-					extra_topk_lens, s->extra_list_form,
-					s->lens_tokens, s->extra_slots_stride,
-					s->extra_topk, t);
-				lens[1] = list.len;
-				faults += list.faults;
-			}
-			decode_wgmma_lists_of(lists, slots, topk_lens,
-					      extra_slots, extra_topk_lens,
-					      cache, extra_cache, s, t, lens[0],
-					      lens[1]);
-			range = decode_blocks_of(
-				fault_state, fault_status, reports, notes,
-				num_splits, s->parts, s->split_rows, t,
-				(int32_t)(lists[0].blocks + lists[1].blocks),
-				faults);
-			/* The same in all lanes, and now the compiler knows. */
-			range.begin =
-				(int32_t)g_broadcast((uint32_t)range.begin, 0);
-			range.end =
-				(int32_t)g_broadcast((uint32_t)range.end, 0);
-			if (range.end < 0)
-				continue;
-			UNROLL
-			for (i = 0; i < 2; i++) {
-				st.sum[i] = 0.0f;
-				st.reach[i] = none;
-				st.largest[i] = none;
-			}
-			/* For the loop, which has no registers for them. */
-			if (g_item() == 0) {
-				notes[DECODE_LEN] = (int32_t)lens[0];
-				notes[DECODE_EXTRA_LEN] = (int32_t)lens[1];
-			}
-			next.end = (uint32_t)range.end;
-			decode_wgmma_slots(&next, lists, v4,
-					   (uint32_t)range.begin);
-			decode_wgmma_next(&next, lists, v4, bf16,
-					  (uint32_t)range.begin);
-			if (bf16)
-				decode_wgmma_copy(&next, bf16, keys, counts);
-			UNROLL
-			for (k = 0; k < 5 && !bf16; k++)
-				decode_wgmma_load(&next, v4, (k + 4) % 5);
-			decode_wgmma_load_q(
-				q +
-					decode_token_at(t, s->next_n,
-							s->q_request_stride,
-							s->q_token_stride) +
-					(int64_t)first_head * s->q_head_stride,
-				s->q_head_stride, heads, panels, q_local);
-			UNROLL
-			for (k = 0; k < 5 && !bf16; k++)
-				decode_wgmma_store(&next, v4, k, keys, counts);
-			if (bf16)
-				g_local_copies_wait();
-			UNROLL
-			for (i = 0; i < 128; i++)
-				st.o[i] = 0.0f;
-			g_fence_async();
-			BARRIER();
-			for (block = range.begin; block < range.end; block++) {
-				const uint32_t set =
-					(uint32_t)(block - range.begin) & 1u;
-				const uint32_t more = block + 1 < range.end;
-				const g_panel now = g_panel_on(
-					k_panels, set * 2 * DECODE_WGMMA_SET);
-				const g_panel k_own = g_panel_on(
-					now, half_of * 4 * G_PANEL_BYTES);
-				const g_panel k_last = g_panel_step(
-					g_panel_on(now, 8 * G_PANEL_BYTES),
-					2 * half_of);
-				LOCAL uint16_t *other =
-					keys + (set ^ 1u) * DECODE_WGMMA_SET;
-				float sum[32], score[16];
-				uint32_t a[4][4];
+/* Waits for a half of a tile. Rows that this block converted are fenced here:
+ * the fence of a lane that loads would wait for its copies, too. */
+FN void
+decode_await_half(const PRIVATE decode_worker *w, uint32_t tile, uint32_t half,
+		  uint32_t parity)
+{
+	g_mbarrier_wait(&w->mem->full[tile][half], parity);
+	if (w->cluster == 1)
+		g_fence_async();
+}
 
-				/* Of those that are in panels now. */
-				if (next.bad && g_lane() < 8 && reports &&
-				    !s->quiet)
-					g_fault(fault_state, fault_status, t,
-						G_FAULT_INDEX);
-				UNROLL
-				for (k = 0; k < 32; k++) {
-					sum[k] = 0.0f;
-					g_wgmma_hold(sum + k);
-				}
-				g_wgmma_begin();
-				UNROLL
-				for (k = 0; k < 2 * panels; k++) {
-					/* 16 dims: of four panels each, and
-					 * of a ninth half each. */
-					const uint32_t at =
-						k < 16 ? k / 4 * G_PANEL_BYTES
-						       : 0;
+/* The scores of the worker's own tile, m: issued. */
+FN void
+decode_issue_tile(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
+		  uint32_t m, PRIVATE float *score)
+{
+	const uint32_t tile = w->right, parity = m / 2 & 1u;
 
-					g_wgmma_bf16_n64(
-						sum,
-						g_panel_step(
-							g_panel_on(
-								k < 16 ? q_own
-								       : q_last,
-								at),
-							k % 4),
-						g_panel_step(
-							g_panel_on(
-								k < 16 ? k_own
-								       : k_last,
-								at),
-							k % 4));
-					if (k == 2) {
-						decode_wgmma_lists_of(
-							lists, slots, topk_lens,
-							extra_slots,
-							extra_topk_lens, cache,
-							extra_cache, s, t,
-							g_broadcast(
-								(uint32_t)notes
-									[DECODE_LEN],
-								0),
-							g_broadcast(
-								(uint32_t)notes
-									[DECODE_EXTRA_LEN],
-								0));
-						decode_wgmma_next(
-							&next, lists, v4, bf16,
-							(uint32_t)block + 1);
-					}
-					if (!bf16 && k % 2 && k / 2 > 0 &&
-					    k / 2 < 6)
-						decode_wgmma_load(&next, v4,
-								  (k / 2 + 3) %
-									  5);
-				}
-				g_wgmma_commit();
-				g_wgmma_wait();
-				UNROLL
-				for (k = 0; k < 32; k++)
-					g_wgmma_hold(sum + k);
-				decode_wgmma_scores(
-					sum, (LOCAL uint32_t *)other, score);
-				if (bf16) {
-					BARRIER(); /* the sums are read */
-					if (more)
-						decode_wgmma_copy(
-							&next, bf16, other,
-							counts +
-								(set ^ 1u) * 8);
-				}
-				decode_wgmma_weights(score, counts + set * 8,
-						     most, p, c, &st, a);
-				UNROLL
-				for (k = 0; k < 128; k++)
-					g_wgmma_hold(st.o + k);
-				UNROLL
-				for (k = 0; k < 16; k++)
-					g_wgmma_defer(a[k / 4] + k % 4);
-				g_wgmma_begin();
-				UNROLL
-				for (k = 0; k < 4; k++) {
-					g_wgmma_bf16_n256_registers(
-						st.o, a[k],
-						g_panel_on(
-							k_own,
-							2 * k * G_GROUP_BYTES));
-					if (k == 3)
-						g_wgmma_commit();
-					if (more && !bf16)
-						decode_wgmma_store(
-							&next, v4, k, other,
-							counts +
-								(set ^ 1u) * 8);
-				}
-				if (more && !bf16)
-					decode_wgmma_store(&next, v4, 4, other,
-							   counts + (set ^ 1u) *
-									    8);
-				if (more && bf16)
-					g_local_copies_wait();
-				if (more)
-					g_fence_async();
-				g_wgmma_wait();
-				UNROLL
-				for (k = 0; k < 128; k++)
-					g_wgmma_hold(st.o + k);
-				BARRIER();
-			}
-			{
-				const uint32_t row =
-					decode_noted_range(notes, num_splits,
-							   s->parts,
-							   s->split_rows, t, 0)
-						.row;
+	decode_await_half(w, tile, 0, parity);
+	if (w->format.rope_byte)
+		decode_defer_rope(h);
+	decode_hold(score, 32);
+	g_wgmma_begin();
+	decode_issue_scores(w, tile, 0, score);
+	decode_await_half(w, tile, 1, parity);
+	if (w->cluster == 2 && w->format.rope_byte && g_item_again() % 128 == 0)
+		g_mbarrier_arrive_peer(decode_received(w->mem, tile));
+	decode_issue_scores(w, tile, 1, score);
+	if (w->format.rope_byte)
+		decode_issue_rope(w, tile, h->rope, score);
+	g_wgmma_commit();
+}
 
-				decode_wgmma_write(&st, s, attn_sink, out, lse,
-						   max_logits, split_out,
-						   split_lse, most, row, t,
-						   first_head);
-			}
-		}
+/* From the scores of the worker's own tile to weights, given on. */
+FN void
+decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
+		   const PRIVATE decode_pair *pair, uint32_t wide,
+		   uint32_t partial, PRIVATE float *score, PRIVATE uint32_t *p)
+{
+	LOCAL decode_memory *mem = w->mem;
+	const uint32_t tile = w->right;
+	float unit[2], reach[2], sums[2];
+
+	decode_units_of(w, h, unit);
+	if (UNLIKELY(wide))
+		decode_wide_scores(
+			w->a, mem, w->format, w->cluster, mem->runs,
+			(tile ? pair->last : pair->first), tile,
+			decode_first_head(w, decode_run_of(mem->runs,
+							   (tile ? pair->last
+								 : pair->first))
+						     ->bits) +
+				decode_warp() * 16,
+			h->factors, score);
+	if (partial)
+		decode_mask(mem->notes[tile], score);
+	decode_weights(score, h, unit, wide, reach, sums, p);
+	decode_give_weights(w, pair->m, reach, p);
+	decode_rescale(h, reach, unit);
+	h->sum[0] += sums[0];
+	h->sum[1] += sums[1];
+}
+
+/* O += P V of a tile: its own, by registers, or the other's. */
+FN void
+decode_add_values(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
+		  const PRIVATE decode_pair *pair, uint32_t tile, uint32_t wide,
+		  const PRIVATE uint32_t *p)
+{
+	if (UNLIKELY(wide)) {
+		decode_wide_values(w->a, w->mem, w->format, w->mem->runs,
+				   (tile ? pair->last : pair->first), tile,
+				   w->cluster, w->right, decode_head(), h->o);
+		return;
+	}
+	decode_hold(h->o, 128);
+	g_wgmma_begin();
+	decode_issue_values(w, tile, p, h->o);
+	g_wgmma_commit();
+	g_wgmma_wait_but(0);
+	decode_hold(h->o, 128);
+}
+
+/* If the token ends with a pair, asks for the next one's queries: nobody needs
+ * this one's. */
+FN void
+decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
+{
+	LOCAL const decode_run *runs = w->mem->runs;
+
+	if (pair->ends) {
+		LOCAL const decode_run *next =
+			decode_run_of(runs, decode_next_tile(runs, pair->last));
+
+		if (!(next->bits & DECODE_NONE))
+			decode_ask_queries(w, next);
 	}
 }
 
-#define ARGS_NAME(type, name) name,
+/* Left: the even tile, if the pair has it, and the odd one. */
+FN void
+decode_left_pair(const PRIVATE decode_worker *w,
+		 const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
+{
+	const uint32_t m = pair->m, count = pair->count;
+	float unit[2];
+	uint32_t odd;
+
+	if (m % 2 == 0) {
+		float score[32];
+		uint32_t p[16];
+
+		decode_issue_tile(w, h, m, score);
+		odd = decode_odd_tiles(w);
+		g_wgmma_wait_but(0);
+		decode_hold(score, 32);
+		decode_own_weights(w, h, pair, odd & 1u, odd & 4u, score, p);
+		decode_add_values(w, h, pair, 0, odd & 1u, p);
+		decode_free(w, 0);
+	}
+	if (m % 2 || count == 2) {
+		decode_units_of(w, h, unit);
+		decode_await_weights(w, 1, unit, h);
+		odd = decode_odd_tiles(w);
+		decode_ask_next(w, pair);
+		decode_add_values(w, h, pair, 1, odd & 2u, 0);
+		decode_free(w, 1);
+	} else {
+		decode_ask_next(w, pair);
+	}
+}
+
+/* Right: the same, whose own tile is the odd one. */
+FN void
+decode_right_pair(const PRIVATE decode_worker *w,
+		  const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
+{
+	LOCAL decode_memory *mem = w->mem;
+	const uint32_t m = pair->m, count = pair->count, parity = m / 2 & 1u;
+	float unit[2];
+	uint32_t odd = 0;
+
+	if (count == 2) {
+		g_mbarrier_wait(&mem->full[0][0], parity);
+		g_mbarrier_wait(&mem->full[1][0], parity);
+		odd = decode_odd_tiles(w);
+	}
+	if (count == 2 && !(odd & 3u)) {
+		float score[32], reach[2], sums[2];
+		uint32_t p[16];
+
+		decode_issue_tile(w, h, m, score);
+		decode_units_of(w, h, unit);
+		decode_await_weights(w, 0, unit, h);
+		decode_hold(h->o, 128);
+		g_wgmma_begin();
+		decode_issue_values(w, 0, 0, h->o);
+		g_wgmma_commit();
+		g_wgmma_wait_but(1);
+		decode_hold(score, 32);
+		if (odd & 8u)
+			decode_mask(mem->notes[1], score);
+		decode_weights(score, h, unit, 0, reach, sums, p);
+		decode_give_weights(w, m, reach, p);
+		g_wgmma_wait_but(0);
+		decode_hold(h->o, 128);
+		decode_free(w, 0);
+		decode_rescale(h, reach, unit);
+		h->sum[0] += sums[0];
+		h->sum[1] += sums[1];
+		decode_add_values(w, h, pair, 1, 0, p);
+		decode_free(w, 1);
+		return;
+	}
+	if (m % 2 == 0) {
+		decode_units_of(w, h, unit);
+		decode_await_weights(w, 0, unit, h);
+		odd = decode_odd_tiles(w);
+		decode_add_values(w, h, pair, 0, odd & 1u, 0);
+		decode_free(w, 0);
+	}
+	if (m % 2 || count == 2) {
+		float score[32];
+		uint32_t p[16];
+
+		decode_issue_tile(w, h, m, score);
+		odd = decode_odd_tiles(w);
+		g_wgmma_wait_but(0);
+		decode_hold(score, 32);
+		decode_own_weights(w, h, pair, odd & 2u, odd & 8u, score, p);
+		decode_add_values(w, h, pair, 1, odd & 2u, p);
+		decode_free(w, 1);
+	}
+}
+
+/* The pair of tiles from tile m on: whoever has tile m - 1 sees the runs of
+ * tiles up to m + 2, as the loads come to them before that tile is given on. */
+FN void
+decode_take_pair(LOCAL const decode_run *runs, decode_tile first,
+		 PRIVATE decode_pair *pair)
+{
+	pair->count = 1;
+	pair->first = pair->last = first;
+	pair->ends = decode_tile_ends(runs, first);
+	if (pair->m % 2 == 0 && !pair->ends) {
+		pair->count = 2;
+		pair->last = decode_next_tile(runs, first);
+		pair->ends = decode_tile_ends(runs, pair->last);
+	}
+}
+
+/* A warpgroup that multiplies, until there is no work left. */
+FN void
+decode_multiply_all(const PRIVATE decode_worker *w)
+{
+	LOCAL decode_memory *mem = w->mem;
+	LOCAL const decode_run *runs = mem->runs;
+	uint32_t tokens = 0;
+	decode_tile next = 0;
+	decode_pair pair;
+
+	pair.m = 0;
+	g_mbarrier_wait(&mem->made[0], 0);
+	if (!w->right && !(runs->bits & DECODE_NONE))
+		decode_ask_queries(w, runs);
+	while (!(decode_run_of(runs, next)->bits & DECODE_NONE)) {
+		decode_heads h;
+		uint32_t i;
+
+		UNROLL
+		for (i = 0; i < 128; i++)
+			h.o[i] = 0.0f;
+		h.sum[0] = h.sum[1] = 0.0f;
+		h.reach[0] = h.reach[1] = g_float(0xff7fffffu); /* -FLT_MAX */
+		decode_take_queries(w, decode_run_of(runs, next), tokens++ & 1u,
+				    &h);
+		if (w->format.rope_byte)
+			decode_load_rope(w, decode_run_of(runs, next), &h);
+		if (pair.m == 0) /* the runs behind the first one */
+			g_mbarrier_wait(&mem->full[0][0], 0);
+		do {
+			decode_take_pair(runs, next, &pair);
+			if (w->right)
+				decode_right_pair(w, &pair, &h);
+			else
+				decode_left_pair(w, &pair, &h);
+			pair.m += pair.count;
+			next = decode_next_tile(runs, pair.last);
+		} while (!pair.ends);
+		decode_write(w, decode_run_of(runs, pair.last), &h);
+	}
+}
+
+/* Barriers, and where the walk begins. */
+FN void
+decode_begin(LOCAL decode_memory *mem, uint32_t cluster)
+{
+	uint32_t i;
+
+	if (g_item() == 0) {
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			g_mbarrier_init(&mem->full[i / 2][i % 2], DECODE_WARPS);
+			g_mbarrier_init(&mem->free[i / 2][i % 2], cluster);
+		}
+		if (cluster == 2) {
+			g_mbarrier_init(decode_received(mem, 0), 1);
+			g_mbarrier_init(decode_received(mem, 1), 1);
+		}
+		g_mbarrier_init(&mem->queries_full, 128);
+		UNROLL
+		for (i = 0; i < DECODE_MADE; i++)
+			g_mbarrier_init(&mem->made[i], 1);
+		g_mbarriers_publish();
+		decode_walk_start(&mem->walk, mem->runs, g_block() / cluster);
+	}
+	if (cluster == 2)
+		g_cluster_sync();
+	else
+		BARRIER();
+}
+
+FN void
+decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
+		  decode_format format, uint32_t cluster)
+{
+	const uint32_t warp = g_broadcast(g_item() / 32 % 4, 0);
+	decode_loader l;
+
+	l.a = a;
+	l.mem = mem;
+	l.format = format;
+	l.cluster = cluster;
+	l.rank = cluster == 2 ? g_cluster_rank() : 0;
+	l.warp = warp;
+	l.lane = g_lane();
+	l.ring = mem->rings[warp].units[0] + 16 * l.lane;
+	l.store = decode_store_at(l.lane);
+	decode_load_all(&l);
+}
+
+FN void
+decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
+		  decode_format format, uint32_t cluster, uint32_t right)
+{
+	decode_worker w;
+
+	w.a = a;
+	w.mem = mem;
+	w.format = format;
+	w.cluster = cluster;
+	w.right = right;
+	decode_multiply_all(&w);
+}
+
+/* Of a kernel: the rows, the blocks of a cluster, and the registers of a lane
+ * that multiplies and of one that loads. */
+#define DECODE_WGMMA_BODY(rows, blocks, up, down)                            \
+	{                                                                    \
+		LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);                    \
+		const decode_args a = {                                      \
+			SPMLA_K_DECODE(SPMLA_I_K_NAME, SPMLA_I_K_NONE) s};   \
+		LOCAL decode_memory *mem = (LOCAL decode_memory *)local;     \
+		const uint32_t group = g_broadcast(g_item() / 128, 0);       \
+                                                                             \
+		decode_begin(mem, blocks);                                   \
+		if (group == 2) {                                            \
+			G_REGISTERS_DOWN(down);                              \
+			decode_run_loader(&a, mem, rows, blocks);            \
+		} else if (group == 1) {                                     \
+			G_REGISTERS_UP(up);                                  \
+			decode_run_worker(&a, mem, rows, blocks, 1);         \
+		} else {                                                     \
+			G_REGISTERS_UP(up);                                  \
+			decode_run_worker(&a, mem, rows, blocks, 0);         \
+		}                                                            \
+		/* The peer may still copy to this block, or arrive here. */ \
+		if (blocks == 2)                                             \
+			g_cluster_sync();                                    \
+	}
 
 SPMLA_KERNEL(sparse_decode_wgmma)
 void
-spmla_k_sparse_decode_wgmma(SPMLA_KERNEL_ARGS(sparse_decode_wgmma))
-{
-	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
+spmla_k_sparse_decode_wgmma(SPMLA_KERNEL_ARGS(
+	sparse_decode_wgmma)) DECODE_WGMMA_BODY(decode_fp8_ds_mla(), 1,
+						DECODE_V32_REGISTERS,
+						DECODE_V32_LOADER_REGISTERS)
 
-	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
-			 0, 0);
-}
+	SPMLA_KERNEL_CLUSTER(sparse_decode_wgmma_cluster, 2) void spmla_k_sparse_decode_wgmma_cluster(
+		SPMLA_KERNEL_ARGS(sparse_decode_wgmma_cluster))
+		DECODE_WGMMA_BODY(decode_fp8_ds_mla(), 2, DECODE_V32_REGISTERS,
+				  DECODE_V32_LOADER_REGISTERS)
 
-SPMLA_KERNEL(sparse_decode_wgmma_v4)
-void
-spmla_k_sparse_decode_wgmma_v4(SPMLA_KERNEL_ARGS(sparse_decode_wgmma_v4))
-{
-	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
+			SPMLA_KERNEL(sparse_decode_wgmma_v4) void spmla_k_sparse_decode_wgmma_v4(
+				SPMLA_KERNEL_ARGS(sparse_decode_wgmma_v4))
+				DECODE_WGMMA_BODY(decode_v4_fp8(), 1,
+						  DECODE_V4_REGISTERS,
+						  DECODE_V4_LOADER_REGISTERS)
 
-	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
-			 1, 0);
-}
+					SPMLA_KERNEL_CLUSTER(sparse_decode_wgmma_v4_cluster, 2) void spmla_k_sparse_decode_wgmma_v4_cluster(
+						SPMLA_KERNEL_ARGS(
+							sparse_decode_wgmma_v4_cluster))
+						DECODE_WGMMA_BODY(
+							decode_v4_fp8(), 2,
+							DECODE_V4_REGISTERS,
+							DECODE_V4_LOADER_REGISTERS)
 
-SPMLA_KERNEL(sparse_bf16_wgmma)
-void
-spmla_k_sparse_bf16_wgmma(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma))
-{
-	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
-
-	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
-			 0, 9);
-}
-
-SPMLA_KERNEL(sparse_bf16_wgmma_512)
-void
-spmla_k_sparse_bf16_wgmma_512(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma_512))
-{
-	LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);
-
-	decode_wgmma_run(SPMLA_K_DECODE(ARGS_NAME, SPMLA_I_K_NONE) & s, local,
-			 0, 8);
-}
-
-#undef ARGS_NAME
+#undef DECODE_WGMMA_BODY
 #endif
 #endif

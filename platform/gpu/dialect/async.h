@@ -294,6 +294,15 @@ g_peer_copy(LOCAL void *to, LOCAL const void *from, uint32_t bytes,
 		     : "memory");
 }
 
+/* ---- warps --------------------------------------------------------------- */
+
+/* x of another lane, each lane's own choice. */
+FN uint32_t
+g_shuffle(uint32_t x, uint32_t lane)
+{
+	return __shfl_sync(0xffffffffu, x, (int)lane);
+}
+
 /* ---- registers ----------------------------------------------------------- */
 
 /* From now on a lane of the warpgroup has n registers, a constant from 24 to
@@ -416,6 +425,12 @@ FN void
 g_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 {
 	spmla_i_emu_peer_copy(to, from, bytes, b);
+}
+
+FN uint32_t
+g_shuffle(uint32_t x, uint32_t lane)
+{
+	return g_broadcast(x, lane);
 }
 
 #define g_cluster_sync() spmla_i_emu_cluster_sync(__FILE__, __LINE__)

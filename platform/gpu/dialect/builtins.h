@@ -2,9 +2,10 @@
  *
  * The dialect's functions, one implementation a toolchain. The hard idea is
  * that what they return is the same on all of them, to the bit, but for g_exp2
- * and g_log2. g_load4 and g_store4 take an address that is a multiple of 16;
- * g_prefetch asks for what will be read soon, and may do nothing; g_larger is
- * the larger of two, and a NaN, signalling or not, is never larger.
+ * and g_log2. g_load4 and g_store4 take an address that is a multiple of 16,
+ * g_store2f one that is a multiple of 8; g_prefetch asks for what will be read
+ * soon, and may do nothing; g_larger is the larger of two, and a NaN, signalling
+ * or not, is never larger.
  * g_exp2_flush is g_exp2, but that what is below 2^-126 may be 0.
  * g_store_device and g_load_device are for words that blocks hand to each other
  * while both run: a word that is read is one that was written, and no order is
@@ -33,6 +34,7 @@ FN float g_fma(float a, float b, float c) { return fma(a, b, c); }
 FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(GLOBAL const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(GLOBAL uint4 *)p = (uint4)(x[0], x[1], x[2], x[3]); }
+FN void g_store2f(GLOBAL float *p, float x, float y) { *(GLOBAL float2 *)p = (float2)(x, y); }
 FN float g_exp2(float x) { return exp2(x); }
 FN float g_exp2_flush(float x) { return exp2(x); }
 FN float g_log2(float x) { return log2(x); }
@@ -78,6 +80,7 @@ FN float g_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 FN float g_larger(float a, float b) { return fmaxf(a, b); }
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const uint4 v = *(const uint4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { *(uint4 *)p = make_uint4(x[0], x[1], x[2], x[3]); }
+FN void g_store2f(GLOBAL float *p, float x, float y) { *(float2 *)p = make_float2(x, y); }
 FN float g_exp2(float x) { return exp2f(x); }
 FN float g_exp2_flush(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 FN float g_log2(float x) { return log2f(x); }
@@ -125,6 +128,7 @@ FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 typedef uint32_t g_vector4 __attribute__((ext_vector_type(4)));
 FN void g_load4(GLOBAL const float *p, PRIVATE uint32_t *x) { const g_vector4 v = *(const g_vector4 *)p; x[0] = v.x; x[1] = v.y; x[2] = v.z; x[3] = v.w; }
 FN void g_store4(GLOBAL uint16_t *p, const PRIVATE uint32_t *x) { const g_vector4 v = {x[0], x[1], x[2], x[3]}; *(g_vector4 *)p = v; }
+FN void g_store2f(GLOBAL float *p, float x, float y) { p[0] = x; p[1] = y; }
 FN float g_exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 FN float g_exp2_flush(float x) { return __builtin_amdgcn_exp2f(x); }
 FN float g_log2(float x) { return __builtin_amdgcn_logf(x); }
@@ -171,6 +175,7 @@ FN float g_fma(float a, float b, float c) { return fmaf(a, b, c); }
 FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
 FN void g_load4(const float *p, uint32_t *x) { memcpy(x, __builtin_assume_aligned(p, 16), 16); }
 FN void g_store4(uint16_t *p, const uint32_t *x) { memcpy(__builtin_assume_aligned(p, 16), x, 16); }
+FN void g_store2f(float *p, float x, float y) { float v[2] = {x, y}; memcpy(__builtin_assume_aligned(p, 8), v, 8); }
 FN float g_exp2(float x) { return exp2f(x); }
 FN float g_exp2_flush(float x) { return exp2f(x); }
 FN float g_log2(float x) { return log2f(x); }

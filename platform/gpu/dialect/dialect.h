@@ -161,6 +161,13 @@ const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 
 #define PRAGMA(text) _Pragma(#text)
 
+/* A condition whose code may stand out of the way. */
+#if defined(__OPENCL_C_VERSION__)
+#define UNLIKELY(x) (x)
+#else
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#endif
+
 #ifndef KERNEL_BLOCKS
 #define KERNEL_BLOCKS(items, blocks) KERNEL(items)
 #endif

@@ -11,14 +11,14 @@
 
 #include "spmla/ops/sparse_decode.h"
 
-enum { DECODE_TOKENS = 2, DECODE_HEADS = 64 };
+enum { DECODE_TOKENS = 2, DECODE_HEADS = 64, DECODE_MOST_HEADS = 128 };
 
 typedef struct decode_world {
 	spmla_sparse_decode_args a;
 	uint16_t *q;
 	int32_t *slots;
 	int32_t lens[DECODE_TOKENS];
-	float sink[DECODE_HEADS];
+	float sink[DECODE_MOST_HEADS];
 	uint16_t *out;
 	float *lse;
 	uint8_t *pages;

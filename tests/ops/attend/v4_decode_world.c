@@ -201,11 +201,9 @@ read_row(const spmla_cache *c, int32_t slot, ref_kv_row *to)
 	uint32_t i;
 
 	for (i = 0; i < 448; i++)
-		to->k[i] =
-			scales[i / 64] == 255
-				? (double)NAN
-				: ref_round_bf16(ldexp(ref_e4m3_value(row[i]),
-						       scales[i / 64] - 127));
+		to->k[i] = scales[i / 64] == 255 ? (double)NAN
+						 : ldexp(ref_e4m3_value(row[i]),
+							 scales[i / 64] - 127);
 	for (i = 0; i < 64; i++) {
 		memcpy(&half, row + 448 + i * 2, 2);
 		to->k[448 + i] = ref_bf16_value(half);
@@ -264,9 +262,13 @@ check_head(v4_world *w, uint32_t t, uint32_t h, uint32_t n)
 		   w->a.attn_sink ? &w->a.attn_sink[h] : NULL, &want);
 	if (n == 0 && w->a.empty_lse == SPMLA_EMPTY_LSE_MINUS_INF)
 		want.lse = -INFINITY;
-	ck_assert_msg(ref_close_lse(got_lse, want.lse),
-		      "token %u head %u lse: got %.9g, want %.9g", t, h,
-		      got_lse, want.lse);
+	/* Of f16 queries, as in decode_world.c. */
+	ck_assert_msg(
+		ref_close_lse(got_lse, want.lse) ||
+			(!fixture_on_cpu() &&
+			 fabs(got_lse - want.lse) <= 0x1p-13 * want.terms),
+		"token %u head %u lse: got %.9g, want %.9g", t, h, got_lse,
+		want.lse);
 	for (d = 0; d < DIM; d++) {
 		const double got = ref_bf16_value(v4_out(w, t, h)[d]);
 

@@ -15,6 +15,7 @@
 enum {
 	V4_TOKENS = 3,
 	V4_HEADS = 16,
+	V4_MOST_HEADS = 128,
 	V4_SLOTS = 200,
 	V4_PARTS = 64,
 	V4_SPLIT_ROWS = V4_TOKENS + V4_PARTS
@@ -28,7 +29,7 @@ typedef struct v4_world {
 	int32_t *extra_slots;
 	int32_t lens[V4_TOKENS];
 	int32_t extra_lens[V4_TOKENS];
-	float sink[V4_HEADS];
+	float sink[V4_MOST_HEADS];
 	uint16_t *out;
 	float *lse;
 	uint32_t out_elems;

@@ -1,0 +1,785 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loader of sparse_decode_wgmma: four warps that bring a tile's rows of the
+ * cache into shared memory, as f16 keys that serve as K and, transposed, as V.
+ *
+ * A row goes in pieces of 128 bytes, 16 a lane. A unit is a piece of 8 rows.
+ * Each warp has a ring of four units that cp.async fills; each lane reads back
+ * what it copied itself, one unit ahead, so that no warp waits for another and
+ * loads go on across tiles and tokens. What a row is made of is a
+ * decode_format, all of it constants of a kernel: a new row needs one of these,
+ * and no new kernel.
+ *
+ * The hard ideas:
+ * - f16 has 11 bits where bf16 has 8, but not its range. A key is 64 times the
+ *   row's value, so that rows whose largest scale is in [2^-23, 2) fit, which is
+ *   every row that inserts make of values up to 896. A tile with a row that does
+ *   not fit is marked in its notes and computed in f32 from the cache.
+ * - e4m3 to f16 is exact. The scale is taken as the sum of two f16 values, and
+ *   one product and one fused multiply-add round the key once.
+ * - In a cluster of two each block converts half of the rows and copies them
+ *   into the peer's shared memory, panel by panel as they lie.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_LOADER_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_LOADER_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_run_device.h"
+#include "spmla/platform/gpu/dialect/async.h"
+#include "spmla/platform/gpu/dialect/wgmma.h"
+
+enum {
+	DECODE_PANELS = 9,     /* of a key: 8 of values, one of V3.2's rope */
+	DECODE_OCTETS = 8,     /* groups of 8 rows of a tile */
+	DECODE_PIECES = 5,     /* of a row, at most */
+	DECODE_WARPS = 4,      /* of the loader */
+	DECODE_LOADERS = 7,    /* their named barrier */
+	DECODE_UNITS = 4,      /* of a ring */
+	DECODE_UNIT = 1024,    /* bytes */
+	DECODE_SCALES = 16,    /* bytes of a row's scales in shared memory */
+	DECODE_WARP_ROWS = 16, /* of a tile that a warp loads, at most */
+	/* Bytes of a tile: groups of 8 rows, in each the panels. */
+	DECODE_PANEL_BYTES = 8 * 128,
+	DECODE_OCTET_BYTES = DECODE_PANELS * DECODE_PANEL_BYTES,
+	DECODE_TILE_BYTES = DECODE_OCTETS * DECODE_OCTET_BYTES,
+	DECODE_Q_BYTES = 8 * 64 * 128,
+	/* A key is the row's value times 2 to this. */
+	DECODE_KEY_BIAS = 6
+};
+
+/* A kind of row. Its first 128-byte pieces hold 512 values, or 448 and the
+ * first of 64 bf16 ones that are values, too. */
+typedef struct decode_format {
+	uint32_t row_bytes;   /* from row to row of a page */
+	uint32_t group;       /* values that share a scale: 128, 64 or 32 */
+	uint32_t scales_byte; /* f32 scales: of the row. Else they are ue8m0
+			       * bytes behind the page's rows */
+	uint32_t scale_bytes; /* of a row's, there */
+	uint32_t rope_byte;   /* 64 bf16 values for scores only; 0: none */
+	uint32_t bf16_tail;   /* the last 64 values are bf16 */
+	uint32_t lists;       /* of keys that a token may have */
+} decode_format;
+
+/* What is known of 8 rows of a tile before they are multiplied. */
+typedef struct decode_note {
+	uint32_t keys; /* bit r: row r is a key */
+	uint32_t wide; /* f16 does not hold a row of them */
+	uint32_t reserved[2];
+} decode_note;
+
+/* Shared memory of a block. `left` is the half with panels 0 .. 3. */
+typedef struct decode_memory {
+	uint8_t queries[DECODE_Q_BYTES];
+	uint8_t keys[2][DECODE_TILE_BYTES];
+	struct {
+		uint8_t units[DECODE_UNITS][DECODE_UNIT];
+		uint8_t scales[2][DECODE_WARP_ROWS][DECODE_SCALES];
+	} rings[DECODE_WARPS];
+	decode_note notes[2][DECODE_OCTETS]; /* 16-byte aligned */
+	g_mbarrier full[2][2];               /* halves of tiles are there */
+	g_mbarrier free[2][2];               /* they are multiplied */
+	g_mbarrier queries_full;
+	g_mbarrier made[DECODE_MADE]; /* run r, by r % DECODE_MADE */
+	float reach[2][DECODE_HEADS];
+	decode_run runs[DECODE_RUNS];
+	decode_walk walk;
+} decode_memory;
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+FN decode_format
+decode_fp8_ds_mla(void)
+{
+	decode_format f;
+
+	f.row_bytes = SPMLA_FP8_DS_MLA_BYTES;
+	f.group = SPMLA_MLA_SCALE_GROUP;
+	f.scales_byte = SPMLA_FP8_DS_MLA_SCALE_BYTE;
+	f.scale_bytes = 16;
+	f.rope_byte = SPMLA_FP8_DS_MLA_ROPE_BYTE;
+	f.bf16_tail = 0;
+	f.lists = 1;
+	return f;
+}
+
+FN decode_format
+decode_v4_fp8(void)
+{
+	decode_format f;
+
+	f.row_bytes = SPMLA_V4_VALUE_BYTES;
+	f.group = SPMLA_V4_SCALE_GROUP;
+	f.scales_byte = 0;
+	f.scale_bytes = SPMLA_V4_SCALE_BYTES;
+	f.rope_byte = 0;
+	f.bf16_tail = 1;
+	f.lists = 2;
+	return f;
+}
+
+/* No row: above where any lies. */
+#define DECODE_NO_ROW 0xffffff00u
+
+/* The row of a tile that a lane finds for its warp, the lane-th. */
+typedef struct decode_found {
+	uint32_t page; /* where it begins, from the cache on, in 16 bytes */
+	uint32_t entry;
+	uint32_t keys; /* of the warp's rows, those that are keys: bit r */
+	uint32_t bits; /* DECODE_SECOND and DECODE_NONE of the tile */
+} decode_found;
+
+/* A lane's 16 bytes of two rows of a unit, and their scales. */
+typedef struct decode_unit {
+	uint32_t x[2][4];
+	uint32_t scale[2];
+} decode_unit;
+
+/* What a loading lane goes by. */
+typedef struct decode_loader {
+	const PRIVATE decode_args *a;
+	LOCAL decode_memory *mem;
+	decode_format format;
+	uint32_t cluster; /* blocks of it: 1 or 2 */
+	uint32_t rank;
+	uint32_t warp;
+	uint32_t lane;
+	LOCAL uint8_t *ring; /* the lane's 16 bytes of a unit's first rows */
+	uint32_t store; /* where its first codes go, from a tile's panel on */
+} decode_loader;
+
+/* The lane. What is computed of it stays where it is used: there are no
+ * registers to keep it. */
+FN uint32_t
+decode_lane(const PRIVATE decode_loader *l)
+{
+	return g_here(l->lane);
+}
+
+/* Rows of a tile that a warp loads. */
+FN uint32_t
+decode_rows_of(const PRIVATE decode_loader *l)
+{
+	return DECODE_WARP_ROWS / l->cluster;
+}
+
+/* The first of them. */
+FN uint32_t
+decode_first_row(const PRIVATE decode_loader *l)
+{
+	return (l->rank * DECODE_WARPS + l->warp) * decode_rows_of(l);
+}
+
+/* Piece 0 is bf16 values: they come first, so that it is known whether f16
+ * holds them before the row's first half is given on. Half of piece 1 is left. */
+FN uint32_t
+decode_piece_is_tail(decode_format f, uint32_t i)
+{
+	return f.bf16_tail && i == 0;
+}
+
+/* The byte where piece i of a row begins. */
+FN uint32_t
+decode_piece_byte(decode_format f, uint32_t i)
+{
+	if (f.bf16_tail)
+		return i < 2 ? 448 - 64 * i : 128 * (i - 2);
+	return i < 4 ? 128 * i : f.rope_byte;
+}
+
+/* The panel of the first 64 values of piece i. */
+FN uint32_t
+decode_piece_panel(decode_format f, uint32_t i)
+{
+	if (f.bf16_tail)
+		return i < 2 ? 1 - i : 2 * (i - 1);
+	return 2 * i;
+}
+
+/* Pieces of a row that are of its first half. */
+FN uint32_t
+decode_left_pieces(decode_format f)
+{
+	return f.bf16_tail ? 3 : 2;
+}
+
+/* The dim of a panel's first value. */
+FN uint32_t
+decode_panel_dim(decode_format f, uint32_t panel)
+{
+	return (f.bf16_tail ? (panel + 6) % 8 : panel) * 64;
+}
+
+/* ---- Where rows are ---------------------------------------------------- */
+
+/* Makes run r, by a lane of warp 0, and waits for it. */
+FN void
+decode_await_run(const PRIVATE decode_loader *l, uint32_t r)
+{
+	const uint32_t heads = DECODE_HEADS * l->cluster;
+	LOCAL decode_memory *mem = l->mem;
+
+	if (l->warp == 0 && decode_lane(l) == 0) {
+		decode_walk_next(l->a, l->format.lists,
+				 (l->a->s.heads + heads - 1) / heads,
+				 g_blocks() / l->cluster, &mem->walk, mem->runs,
+				 r % DECODE_RUNS);
+		g_mbarrier_arrive(&mem->made[r % DECODE_MADE]);
+	}
+	g_mbarrier_wait(&mem->made[r % DECODE_MADE], r / DECODE_MADE & 1u);
+}
+
+/* Asks for the slot of the lane's row of a tile. */
+FN int32_t
+decode_ask(const PRIVATE decode_loader *l, decode_tile tile)
+{
+	const PRIVATE decode_args *a = l->a;
+	LOCAL const decode_run *run = decode_run_of(l->mem->runs, tile);
+	const uint32_t row = decode_first_row(l) + decode_lane(l);
+	const uint32_t second =
+		l->format.lists == 2 && run->bits & DECODE_SECOND;
+
+	return decode_lane(l) < decode_rows_of(l) &&
+			       tile / DECODE_RUNS * DECODE_BLOCK + row <
+				       run->count
+		       ? decode_tile_slot(a, second, run, tile, row)
+		       : -1;
+}
+
+/* Finds the row of a slot that was asked for. */
+FN void
+decode_find(const PRIVATE decode_loader *l, decode_tile tile, int32_t slot,
+	    PRIVATE decode_found *to)
+{
+	const PRIVATE decode_args *a = l->a;
+	LOCAL const decode_run *run = decode_run_of(l->mem->runs, tile);
+	const uint32_t bits = run->bits;
+	const uint32_t second = l->format.lists == 2 && bits & DECODE_SECOND;
+	const spmla_g_divisor page = second ? a->s.extra_page : a->s.page;
+	const uint32_t pages = second ? a->s.extra_pages : a->s.pages;
+	const uint32_t stride =
+		(uint32_t)((second ? a->s.extra_page_stride_bytes
+				   : a->s.page_stride_bytes) /
+			   16);
+	const uint32_t number = g_divide((uint32_t)slot, page);
+	const uint32_t is = slot >= 0 && number < pages;
+
+	to->page = number * stride;
+	to->entry = (uint32_t)slot - number * page.by;
+	to->keys = (uint32_t)g_ballot(is);
+	to->bits = bits;
+	if (UNLIKELY(slot != -1 && !is) && decode_run_group(bits) == 0)
+		g_fault(a->fault_state, a->fault_status, run->token,
+			G_FAULT_INDEX);
+}
+
+/* The cache that a tile's rows are of. */
+FN GLOBAL const uint8_t *
+decode_cache(const PRIVATE decode_loader *l, uint32_t bits)
+{
+	return l->format.lists == 2 && bits & DECODE_SECOND ? l->a->extra_cache
+							    : l->a->cache;
+}
+
+/* ---- From the cache into the ring -------------------------------------- */
+
+/* Asks for the scales of a tile's rows. */
+FN void
+decode_load_scales(const PRIVATE decode_loader *l,
+		   const PRIVATE decode_found *found, uint32_t tile)
+{
+	const uint32_t row_bytes = l->format.row_bytes;
+	const uint32_t by = l->format.lists == 2 && found->bits & DECODE_SECOND
+				    ? l->a->s.extra_page.by
+				    : l->a->s.page.by;
+	LOCAL uint8_t *to = l->mem->rings[l->warp].scales[tile][decode_lane(l)];
+	GLOBAL const uint8_t *from =
+		decode_cache(l, found->bits) + (uint64_t)found->page * 16;
+	const uint32_t is = found->keys >> decode_lane(l) & 1u;
+
+	if (decode_lane(l) >= decode_rows_of(l))
+		return;
+	if (l->format.scales_byte)
+		g_local_copy128(to,
+				from + (uint64_t)found->entry * row_bytes +
+					l->format.scales_byte,
+				is);
+	else
+		g_local_copy64(to,
+			       from + (uint64_t)by * row_bytes +
+				       found->entry * l->format.scale_bytes,
+			       is);
+}
+
+/* The lane's 16 bytes of its rows, of those that the warp's lanes found: from
+ * the cache on, in 16 bytes. Of the warp's rows they are the lane / 8-th and
+ * each fourth behind it. */
+FN void
+decode_rows_at(const PRIVATE decode_loader *l,
+	       const PRIVATE decode_found *found, PRIVATE uint32_t *at)
+{
+	const uint32_t own =
+		found->keys >> decode_lane(l) & 1u
+			? found->page +
+				  found->entry * (l->format.row_bytes / 16)
+			: DECODE_NO_ROW;
+	uint32_t k;
+
+	UNROLL
+	for (k = 0; k < decode_rows_of(l) / 4; k++)
+		at[k] = g_shuffle(own, decode_lane(l) / 8 + 4 * k) +
+			decode_lane(l) % 8;
+}
+
+/* Asks for unit u of a tile: piece i of 8 rows. */
+FN void
+decode_load(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
+	    const PRIVATE uint32_t *at, uint32_t u, uint32_t place)
+{
+	const uint32_t octets = decode_rows_of(l) / 8;
+	const uint32_t i = u / octets, octet = u % octets;
+	uint32_t j;
+
+	if (i == 4 && !l->format.bf16_tail && !l->format.rope_byte)
+		return;
+	if (l->format.bf16_tail && i == 1 && decode_lane(l) & 4u)
+		return;
+	UNROLL
+	for (j = 0; j < 2; j++)
+		g_local_copy128(l->ring + place + j * (DECODE_UNIT / 2),
+				cache + (uint64_t)at[2 * octet + j] * 16 +
+					decode_piece_byte(l->format, i),
+				at[2 * octet + j] < DECODE_NO_ROW);
+}
+
+/* ---- From the ring into panels ----------------------------------------- */
+
+/* Reads unit u of a tile, which has come, with its scales. */
+FN void
+decode_read(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
+	    uint32_t place, PRIVATE decode_unit *to)
+{
+	const uint32_t octets = decode_rows_of(l) / 8;
+	const uint32_t i = u / octets, octet = u % octets;
+	const uint32_t dim =
+		decode_panel_dim(l->format, decode_piece_panel(l->format, i));
+	const uint32_t lane = decode_lane(l);
+	LOCAL const uint8_t *scales =
+		l->mem->rings[l->warp].scales[tile][8 * octet + lane / 8] +
+		(l->format.scales_byte ? 0 : lane / 4 % 2);
+	uint32_t j;
+
+	UNROLL
+	for (j = 0; j < 2; j++) {
+		g_local_load128(l->ring + place + j * (DECODE_UNIT / 2),
+				to->x[j]);
+		if ((i == 4 && !l->format.bf16_tail) ||
+		    decode_piece_is_tail(l->format, i))
+			continue;
+		if (l->format.scales_byte)
+			to->scale[j] = ((
+				LOCAL const uint32_t *)(scales +
+							4 * j * DECODE_SCALES))
+				[dim / l->format.group];
+		else
+			to->scale[j] = scales[4 * j * DECODE_SCALES +
+					      dim / l->format.group];
+	}
+}
+
+/* 16 codes times their scale as f16 keys: 8 values to byte `at`, 8 to the 16
+ * bytes beside it. */
+FN void
+decode_store_codes(decode_format f, const PRIVATE uint32_t *x, uint32_t scale,
+		   LOCAL uint8_t *panel, uint32_t at)
+{
+	uint32_t high, low = 0, y[8], e;
+
+	if (f.scales_byte) {
+		const float full =
+			g_float(scale) * (float)(1u << DECODE_KEY_BIAS);
+		float rounded, again;
+
+		high = g_f32_to_f16x2(full, full);
+		g_f16x2_to_f32(high, &rounded, &again);
+		low = g_f32_to_f16x2(full - rounded, full - rounded);
+	} else {
+		const float full = g_float((scale + DECODE_KEY_BIAS) << 23);
+
+		high = g_f32_to_f16x2(full, full);
+	}
+	UNROLL
+	for (e = 0; e < 8; e++) {
+		const uint32_t pair =
+			g_e4m3x2_to_f16x2(x[e / 2] >> 16 * (e % 2));
+
+		y[e] = g_mul_f16x2(pair, f.scales_byte ? low : high);
+		if (f.scales_byte)
+			y[e] = g_fma_f16x2(pair, high, y[e]);
+	}
+	g_local_store128(panel + at, y);
+	g_local_store128(panel + (at ^ 16u), y + 4);
+}
+
+/* 8 bf16 values as f16 keys. */
+FN void
+decode_store_bf16(const PRIVATE uint32_t *x, LOCAL uint8_t *to)
+{
+	const float bias = (float)(1u << DECODE_KEY_BIAS);
+	uint32_t y[4], e;
+
+	UNROLL
+	for (e = 0; e < 4; e++)
+		y[e] = g_f32_to_f16x2(g_float(x[e] << 16) * bias,
+				      g_float(x[e] & 0xffff0000u) * bias);
+	g_local_store128(to, y);
+}
+
+/* Whether f16 does not hold 8 bf16 values as keys: above 1020. */
+FN uint32_t
+decode_bf16_wide(const PRIVATE uint32_t *x)
+{
+	uint32_t e, wide = 0;
+
+	UNROLL
+	for (e = 0; e < 4; e++)
+		wide |= (x[e] & 0x7fff0000u) > 0x447f0000u ||
+			(x[e] << 16 & 0x7fff0000u) > 0x447f0000u;
+	return wide;
+}
+
+/* 8 bf16 values of rope for scores, as they are. The matrix instructions take
+ * queries from registers, a lane 16 neighbouring values: keys lie as that
+ * wants. */
+FN void
+decode_store_rope(const PRIVATE uint32_t *x, uint32_t lane, uint32_t row,
+		  LOCAL uint8_t *panel)
+{
+	const uint32_t at =
+		row * 128 + 4 * (lane / 2) + ((4 * (lane % 2) ^ row) << 4);
+	uint32_t e;
+
+	UNROLL
+	for (e = 0; e < 4; e++)
+		*(LOCAL uint32_t *)(panel + (at ^ e << 4)) = x[e];
+}
+
+/* Where the lane's codes of the first four rows go, from the panel of a piece's
+ * first values on. Those of lanes 4 .. 7 of a row are of the next panel. In odd
+ * panels each two neighbouring 16 bytes change places, so that eight lanes'
+ * stores use all banks. The row 4 on is at this ^ DECODE_FOUR_ROWS. */
+FN uint32_t
+decode_store_at(uint32_t lane)
+{
+	const uint32_t row = lane / 8, odd = lane / 4 % 2;
+
+	return odd * DECODE_PANEL_BYTES + row * 128 +
+	       (((2 * (lane % 4) + odd) ^ row) << 4);
+}
+
+enum { DECODE_FOUR_ROWS = 512 | 64 };
+
+/* Converts unit u into the panels of a tile; returns whether the lane has
+ * values that f16 does not hold. */
+FN uint32_t
+decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
+	       const PRIVATE decode_unit *from)
+{
+	const uint32_t octets = decode_rows_of(l) / 8;
+	const uint32_t i = u / octets;
+	const uint32_t octet = decode_first_row(l) / 8 + u % octets;
+	LOCAL uint8_t *keys = l->mem->keys[tile] + octet * DECODE_OCTET_BYTES;
+	LOCAL uint8_t *panel =
+		keys + decode_piece_panel(l->format, i) * DECODE_PANEL_BYTES;
+	uint32_t j, wide = 0;
+
+	if (i == 4 && !l->format.bf16_tail && !l->format.rope_byte)
+		return 0;
+	UNROLL
+	for (j = 0; j < 2; j++) {
+		const PRIVATE uint32_t *x = from->x[j];
+		const uint32_t lane = decode_lane(l) % 8;
+		const uint32_t row = decode_lane(l) / 8 + 4 * j;
+
+		if (i == 4 && !l->format.bf16_tail) {
+			decode_store_rope(x, lane, row, panel);
+			continue;
+		}
+		if (decode_piece_is_tail(l->format, i)) {
+			decode_store_bf16(x, panel + row * 128 +
+						     ((lane ^ 1u ^ row) << 4));
+			wide |= decode_bf16_wide(x);
+			continue;
+		}
+		if (l->format.bf16_tail && i == 1 && lane >= 4)
+			continue;
+		decode_store_codes(l->format, x, from->scale[j], panel,
+				   l->store ^ j * DECODE_FOUR_ROWS);
+	}
+	return wide;
+}
+
+/* Whether f16 does not hold the rows whose scales lie there: a lane a row. */
+FN uint32_t
+decode_scales_wide(const PRIVATE decode_loader *l, uint32_t tile)
+{
+	const uint32_t row = decode_lane(l) % decode_rows_of(l);
+	uint32_t x[4], most = 0, i;
+
+	g_local_load128(l->mem->rings[l->warp].scales[tile][row], x);
+	if (l->format.scales_byte) {
+		UNROLL
+		for (i = 0; i < 4; i++)
+			most = x[i] > most ? x[i] : most;
+		/* NaN and what is negative lie above. */
+		return most >= 0x40000000u || (most && most < 0x34000000u);
+	}
+	UNROLL
+	for (i = 0; i * l->format.group < 512 - 64 * l->format.bf16_tail; i++) {
+		const uint32_t byte = x[i / 4] >> 8 * (i % 4) & 0xffu;
+
+		most = byte > most ? byte : most;
+	}
+	return most > 128 || (most && most < 104);
+}
+
+/* ---- Tiles ------------------------------------------------------------- */
+
+/* In a cluster a warp has 8 rows, and the places of 8 more rows' scales are
+ * free: the first warp's hold a barrier a tile, whether the peer has this
+ * block's rows. P takes the place of V3.2's rope, from which it is copied. */
+FN LOCAL g_mbarrier *
+decode_received(LOCAL decode_memory *mem, uint32_t tile)
+{
+	return (LOCAL g_mbarrier *)mem->rings[0]
+		.scales[tile][DECODE_WARP_ROWS / 2];
+}
+
+/* Says which of the warp's rows are keys. */
+FN void
+decode_note_rows(const PRIVATE decode_loader *l, uint32_t tile, uint32_t keys,
+		 uint32_t wide)
+{
+	const uint32_t octets = decode_rows_of(l) / 8;
+	const uint32_t first = decode_first_row(l) / 8;
+
+	if (decode_lane(l) < octets) {
+		LOCAL decode_note *note =
+			l->mem->notes[tile] + first + decode_lane(l);
+
+		note->keys = keys >> 8 * decode_lane(l) & 0xffu;
+		note->wide = wide;
+	}
+}
+
+/* Gives half of a tile on: to this block, and to the peer. */
+FN void
+decode_give(const PRIVATE decode_loader *l, uint32_t tile, uint32_t right)
+{
+	const uint32_t octet = decode_first_row(l) / 8;
+	const uint32_t rope = right && l->format.rope_byte;
+	const uint32_t bytes = (4 + rope) * DECODE_PANEL_BYTES;
+	LOCAL g_mbarrier *full = &l->mem->full[tile][right];
+	LOCAL uint8_t *keys = l->mem->keys[tile] + octet * DECODE_OCTET_BYTES +
+			      4 * right * DECODE_PANEL_BYTES;
+
+	if (l->cluster == 2)
+		g_fence_async(); /* else those that multiply have it */
+	g_subgroup_barrier();
+	if (decode_lane(l))
+		return;
+	if (l->cluster == 1) {
+		g_mbarrier_arrive(full);
+		return;
+	}
+	g_peer_copy(keys, keys, bytes, full);
+	if (!right)
+		g_peer_copy(&l->mem->notes[tile][octet],
+			    &l->mem->notes[tile][octet], sizeof(decode_note),
+			    full);
+	/* What the peer's warps copy here. */
+	if (l->warp == 0)
+		g_mbarrier_arrive_expect(
+			full,
+			DECODE_WARPS *
+				(bytes +
+				 (right ? 0 : (uint32_t)sizeof(decode_note))));
+	else
+		g_mbarrier_arrive(full);
+}
+
+/* What is known of a tile before its rows are converted. */
+typedef struct decode_known {
+	uint32_t keys; /* of the warp's rows */
+	uint32_t none; /* there is no tile: work is done */
+	uint32_t wide;
+} decode_known;
+
+/* The next place of the ring. */
+FN uint32_t
+decode_next_place(uint32_t place)
+{
+	return (place + DECODE_UNIT) % (DECODE_UNITS * DECODE_UNIT);
+}
+
+/* What a lane has of the tiles to come. */
+typedef struct decode_ahead {
+	GLOBAL const uint8_t *cache; /* of the tile whose units are asked for */
+	uint32_t at[4];              /* and its rows */
+	decode_found found;          /* row of the tile behind it */
+	int32_t slot;                /* of the tile behind that, */
+	decode_tile tile;            /* which is this one */
+	uint32_t run;                /* of run `run` */
+} decode_ahead;
+
+/* Tile m, whose rows are found, is the one to ask for. */
+FN void
+decode_turn(const PRIVATE decode_loader *l, uint32_t m, PRIVATE decode_ahead *w,
+	    PRIVATE decode_known *known)
+{
+	w->cache = decode_cache(l, w->found.bits);
+	decode_rows_at(l, &w->found, w->at);
+	decode_load_scales(l, &w->found, m % 2);
+	known->keys = w->found.keys;
+	known->none = w->found.bits & DECODE_NONE;
+}
+
+/* Waits for the run behind the one whose slots were asked for, if all of its
+ * were. */
+FN void
+decode_need_run(const PRIVATE decode_loader *l, const PRIVATE decode_ahead *w)
+{
+	LOCAL const decode_run *run = decode_run_of(l->mem->runs, w->tile);
+
+	if (!(run->bits & DECODE_NONE) &&
+	    decode_tile_is_last(run->count, w->tile))
+		decode_await_run(l, w->run + 1);
+}
+
+/* Finds the rows of the next tile, and asks for the slots of the one behind
+ * it. */
+FN void
+decode_find_next(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w)
+{
+	LOCAL const decode_run *run = decode_run_of(l->mem->runs, w->tile);
+
+	decode_find(l, w->tile, w->slot, &w->found);
+	if (run->bits & DECODE_NONE)
+		return;
+	if (decode_tile_is_last(run->count, w->tile))
+		w->tile = ++w->run % DECODE_RUNS;
+	else
+		w->tile += DECODE_RUNS;
+	w->slot = decode_ask(l, w->tile);
+}
+
+/* Reads a tile's first unit, and whether f16 holds its rows. */
+FN void
+decode_read_first(const PRIVATE decode_loader *l, uint32_t tile, uint32_t place,
+		  PRIVATE decode_unit *to, PRIVATE decode_known *known)
+{
+	g_subgroup_barrier(); /* scales are of all lanes */
+	decode_read(l, tile, 0, place, to);
+	known->wide = decode_scales_wide(l, tile);
+}
+
+/* Before the first tile: its rows, and all units but the last are asked for. */
+FN void
+decode_load_first(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
+		  PRIVATE decode_known *known)
+{
+	uint32_t i, u;
+
+	/* As if behind the last tile of a run without entries. */
+	w->run = (uint32_t)-1;
+	w->tile = DECODE_RUNS - 1;
+	w->slot = -1;
+	NO_UNROLL
+	for (i = 0; i < 3; i++) {
+		decode_need_run(l, w);
+		decode_find_next(l, w);
+		if (i != 1)
+			continue;
+		decode_turn(l, 0, w, known);
+		UNROLL
+		for (u = 0; u < DECODE_UNITS; u++) {
+			decode_load(l, w->cache, w->at, u, u * DECODE_UNIT);
+			g_local_copies_commit();
+		}
+	}
+}
+
+/* The loader's warps, until there is no work left. Unit u is read while the one
+ * before it is converted; the one five behind is asked for. */
+FN void
+decode_load_all(const PRIVATE decode_loader *l)
+{
+	const uint32_t octets = decode_rows_of(l) / 8;
+	const uint32_t units = DECODE_PIECES * octets;
+	const uint32_t left = decode_left_pieces(l->format) * octets;
+	LOCAL decode_memory *mem = l->mem;
+	uint32_t place = 0, m, u;
+	decode_ahead ahead;
+	decode_unit unit[2];
+	decode_known known;
+
+	for (m = 0;; m++) {
+		const uint32_t tile = m & 1u, parity = m / 2 & 1u;
+		uint32_t keys, wide;
+
+		if (m == 0) {
+			decode_load_first(l, &ahead, &known);
+			/* No warp waits for the first runs when the barriers
+			 * that say so are in use again. */
+			g_named_sync(DECODE_LOADERS, DECODE_WARPS * 32);
+			g_local_copies_wait_but(DECODE_UNITS - 1);
+			decode_read_first(l, 0, 0, unit, &known);
+			decode_load(l, ahead.cache, ahead.at, DECODE_UNITS, 0);
+			g_local_copies_commit();
+			place = DECODE_UNIT;
+		}
+		if (known.none)
+			break;
+		/* Here, where few registers are in use. */
+		decode_need_run(l, &ahead);
+		keys = known.keys;
+		wide = known.wide;
+		UNROLL
+		for (u = 0; u < units; u++) {
+			g_local_copies_wait_but(DECODE_UNITS - 1);
+			if (u == units - 1)
+				decode_read_first(l, tile ^ 1u, place,
+						  &unit[units & 1u], &known);
+			else
+				decode_read(l, tile, u + 1, place,
+					    &unit[(u + 1) & 1u]);
+			if (u == units - 5) {
+				decode_turn(l, m + 1, &ahead, &known);
+				decode_find_next(l, &ahead);
+			}
+			decode_load(l, ahead.cache, ahead.at, (u + 5) % units,
+				    place);
+			g_local_copies_commit();
+			place = decode_next_place(place);
+			if (u == 0)
+				g_mbarrier_wait(&mem->free[tile][0],
+						parity ^ 1u);
+			/* Notes, too, are what both warpgroups read. */
+			if (u == left - 1)
+				g_mbarrier_wait(&mem->free[tile][1],
+						parity ^ 1u);
+			wide |= decode_convert(l, tile, u, &unit[u & 1u]);
+			if (u == left - 1) {
+				decode_note_rows(l, tile, keys,
+						 g_ballot(wide) != 0);
+				decode_give(l, tile, 0);
+			}
+			if (u == units - 1)
+				decode_give(l, tile, 1);
+		}
+		if (units & 1u)
+			unit[0] = unit[1];
+	}
+	g_local_copies_wait();
+}
+
+#endif
+#endif

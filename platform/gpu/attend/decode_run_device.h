@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a block of sparse_decode_wgmma has to do, as a line of runs: a run is
+ * consecutive entries of one list of one token, in tiles of up to 64. One lane
+ * makes them, when the loads come to them; those that multiply and write only
+ * read them. So lengths and metadata are looked at in one place, and the end of
+ * a token is no event for the loads: rows of the next token are on their way
+ * before this one's results are written.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_RUN_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_RUN_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_work_device.h"
+#include "spmla/platform/gpu/dialect/mma.h"
+
+enum {
+	/* In shared memory. In use are those of six tiles at most: two being
+	 * multiplied, one converted, and three ahead. A power of two. */
+	DECODE_RUNS = 8,
+	/* Barriers that say that a run is made, in turn: from its first tile
+	 * on, a warp is never more than two tiles behind another. */
+	DECODE_MADE = 4,
+	/* Fields of a run's `bits`. */
+	DECODE_ENDS = 1,     /* the last one of its token, or of its split */
+	DECODE_NONE = 2,     /* there is no work left */
+	DECODE_SECOND = 4,   /* entries are of the second list */
+	DECODE_MORE = 8,     /* the second list follows */
+	DECODE_PIECE = 16,   /* results go to split rows */
+	DECODE_GROUP_AT = 5, /* group of heads, 8 bits */
+	DECODE_GROUPS = 256,
+	DECODE_SPLIT_AT = 13, /* which split of the token, 19 bits */
+	DECODE_SPLITS = 1 << 19
+};
+
+typedef struct decode_run {
+	uint32_t bits;
+	uint32_t token;
+	uint32_t count; /* of entries; 0: a tile without any */
+	uint32_t first; /* of its list; of ragged lists, of all */
+} decode_run;
+
+/* A tile: tile i of the run at place r of the ring is i * DECODE_RUNS + r. */
+typedef uint32_t decode_tile;
+
+/* Where the making of runs stands, beside the last one that was made. */
+typedef struct decode_walk {
+	uint32_t extra; /* entries of the second list's run, if that follows */
+	uint32_t extra_first;
+	uint32_t work; /* the next piece and group of heads */
+	/* Of the piece: the last token, and how many blocks of it. */
+	int32_t last, last_end;
+} decode_walk;
+
+#ifdef SPMLA_GPU_KERNELS
+
+FN LOCAL const decode_run *
+decode_run_of(LOCAL const decode_run *runs, decode_tile tile)
+{
+	return &runs[tile % DECODE_RUNS];
+}
+
+FN uint32_t
+decode_run_group(uint32_t bits)
+{
+	return bits >> DECODE_GROUP_AT & (DECODE_GROUPS - 1u);
+}
+
+/* Entry `row` of a tile. Ragged lists have a stride of 0. */
+FN int32_t
+decode_tile_slot(const PRIVATE decode_args *a, uint32_t second,
+		 LOCAL const decode_run *run, decode_tile tile, uint32_t row)
+{
+	const int64_t stride =
+		second ? a->s.extra_slots_stride : a->s.slots_stride;
+	GLOBAL const int32_t *slots = second ? a->extra_slots : a->slots;
+
+	return slots[(int64_t)run->token * stride + run->first +
+		     tile / DECODE_RUNS * DECODE_BLOCK + row];
+}
+
+/* Whether it is the last tile of its run. */
+FN uint32_t
+decode_tile_is_last(uint32_t count, decode_tile tile)
+{
+	return (tile / DECODE_RUNS + 1) * DECODE_BLOCK >= count;
+}
+
+/* The tile behind it, whose run may not be made. */
+FN decode_tile
+decode_next_tile(LOCAL const decode_run *runs, decode_tile tile)
+{
+	return decode_tile_is_last(decode_run_of(runs, tile)->count, tile)
+		       ? (tile + 1) % DECODE_RUNS
+		       : tile + DECODE_RUNS;
+}
+
+/* Whether it is the last tile of its token, or of its split. */
+FN uint32_t
+decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
+{
+	LOCAL const decode_run *run = decode_run_of(runs, tile);
+
+	return run->bits & DECODE_ENDS && decode_tile_is_last(run->count, tile);
+}
+
+/* Before the first run, which takes place 0; `unit` is the block's or cluster's
+ * number. */
+FN void
+decode_walk_start(LOCAL decode_walk *walk, LOCAL decode_run *runs,
+		  uint32_t unit)
+{
+	runs[DECODE_RUNS - 1].bits = 0;
+	runs[DECODE_RUNS - 1].token = 0;
+	runs[DECODE_RUNS - 1].count = 0;
+	walk->work = unit;
+	walk->last = -1;
+}
+
+/* Takes the next piece; false: there is none. */
+FN uint32_t
+decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
+		  PRIVATE decode_piece *piece, PRIVATE decode_walk *w,
+		  PRIVATE decode_run *run)
+{
+	const uint32_t pieces = a->s.parts ? a->s.parts : a->s.tokens;
+	const uint32_t number = w->work / groups;
+	const uint32_t group = w->work % groups;
+
+	if (number >= pieces)
+		return 0;
+	w->work += units;
+	*piece = decode_piece_of(a->tile_scheduler_metadata, a->s.parts, number,
+				 a->s.tokens);
+	if (piece->fault && group == 0)
+		g_fault(a->fault_state, a->fault_status, number, G_FAULT_INDEX);
+	run->bits = group << DECODE_GROUP_AT;
+	run->token = (uint32_t)(piece->first - 1);
+	w->last = piece->last;
+	w->last_end = piece->end_block;
+	return 1;
+}
+
+/* Entries of blocks [begin, end) of a list of `len`. */
+FN uint32_t
+decode_walk_entries(uint32_t len, int32_t begin, int32_t end)
+{
+	const uint32_t first = (uint32_t)begin * DECODE_BLOCK;
+	uint32_t stop = (uint32_t)end * DECODE_BLOCK;
+
+	stop = stop < len ? stop : len;
+	return stop > first ? stop - first : 0;
+}
+
+/* Goes to the next token of the piece, which, if it is the piece's first, says
+ * where that begins; false: it writes nothing. */
+FN uint32_t
+decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
+		  PRIVATE decode_piece *piece, PRIVATE decode_walk *w,
+		  PRIVATE decode_run *run)
+{
+	const uint32_t t = ++run->token;
+	const uint32_t group = decode_run_group(run->bits);
+	const decode_list list =
+		decode_list_of(a->topk_lens, a->s.list_form, a->s.lens_tokens,
+			       0, a->s.topk, t);
+	const int32_t blocks = (int32_t)decode_blocks(list.len, 1);
+	decode_list extra;
+	decode_range range;
+	uint32_t faults = list.faults;
+
+	extra.first = 0;
+	extra.len = 0;
+	if (lists == 2 && a->s.extra_topk) {
+		extra = decode_list_of(a->extra_topk_lens, a->s.extra_list_form,
+				       a->s.lens_tokens, 0, a->s.extra_topk, t);
+		faults += extra.faults;
+	}
+	piece->last = w->last;
+	piece->end_block = w->last_end;
+	range = decode_range_of(piece, a->num_splits, a->s.parts,
+				a->s.split_rows, t,
+				blocks + (int32_t)decode_blocks(extra.len, 0));
+	for (faults += range.faults; group == 0 && faults; faults--)
+		g_fault(a->fault_state, a->fault_status, t, G_FAULT_INDEX);
+	run->bits = group << DECODE_GROUP_AT | DECODE_ENDS;
+	if (range.row != DECODE_WHOLE)
+		run->bits |= DECODE_PIECE | (uint32_t)range.split
+						    << DECODE_SPLIT_AT;
+	if (range.end < range.begin)
+		return 0;
+	if (range.begin < blocks || range.begin == range.end) {
+		/* Of no blocks, results are those of no keys. */
+		run->first = (uint32_t)list.first +
+			     (uint32_t)range.begin * DECODE_BLOCK;
+		run->count =
+			decode_walk_entries(list.len, range.begin, range.end);
+		if (range.end > blocks && range.begin != range.end) {
+			run->bits ^= DECODE_MORE | DECODE_ENDS;
+			w->extra = decode_walk_entries(extra.len, 0,
+						       range.end - blocks);
+			w->extra_first = (uint32_t)extra.first;
+		}
+	} else {
+		run->bits |= DECODE_SECOND;
+		run->first = (uint32_t)extra.first +
+			     (uint32_t)(range.begin - blocks) * DECODE_BLOCK;
+		run->count = decode_walk_entries(
+			extra.len, range.begin - blocks, range.end - blocks);
+	}
+	return 1;
+}
+
+/* Makes the run for a place of the ring, by one lane. */
+FN void
+decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
+		 uint32_t units, LOCAL decode_walk *walk,
+		 LOCAL decode_run *runs, uint32_t place)
+{
+	decode_run run = runs[(place + DECODE_RUNS - 1) % DECODE_RUNS];
+	decode_walk w = *walk;
+	decode_piece piece;
+
+	if (run.bits & DECODE_MORE) {
+		run.bits ^= DECODE_MORE | DECODE_SECOND | DECODE_ENDS;
+		run.count = w.extra;
+		run.first = w.extra_first;
+		runs[place] = run;
+		return;
+	}
+	piece.first = -1; /* the walk is past it */
+	piece.first_block = piece.split = 0;
+	for (;;) {
+		if ((int32_t)run.token >= w.last &&
+		    !decode_walk_piece(a, groups, units, &piece, &w, &run)) {
+			run.bits = DECODE_NONE;
+			run.count = 0;
+			break;
+		}
+		if ((int32_t)run.token < w.last &&
+		    decode_walk_token(a, lists, &piece, &w, &run))
+			break;
+	}
+	*walk = w;
+	runs[place] = run;
+}
+
+#endif
+#endif
