@@ -90,8 +90,8 @@ cap_u32(uint64_t x, uint32_t cap)
 static spmla_status
 check_fields(const spmla_config *c, spmla_diag *diag)
 {
-	const uint32_t flags =
-		SPMLA_CONFIG_BATCH_INVARIANT | SPMLA_CONFIG_APART;
+	const uint32_t flags = SPMLA_CONFIG_BATCH_INVARIANT |
+			       SPMLA_CONFIG_APART | SPMLA_CONFIG_RAGGED;
 	const spmla_i_check checks[] = {
 		{"config.model", c->model,
 		 SPMLA_I_FROM_TO(SPMLA_MODEL_V32, SPMLA_MODEL_V4_PRO)},

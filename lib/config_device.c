@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* An operation is needed if it belongs to decode (on a GPU without
- * BATCH_INVARIANT also in parts), to V4, or to a planned prefill of V3.2. A
+ * BATCH_INVARIANT also in parts), to V4, to ragged lists, or to a planned
+ * prefill of V3.2. A
  * prefill of V4 takes the operations of its decode. All others are only called
  * alone. */
 static uint32_t
@@ -35,6 +36,10 @@ is_needed(const spmla_device *device, const spmla_config *c, uint32_t op)
 	     i++)
 		if (op == prefill[i])
 			return 1;
+	if (c->flags & SPMLA_CONFIG_RAGGED &&
+	    (op == SPMLA_OP_indexer_schedule ||
+	     (spmla_i_is_v4(c) && op == SPMLA_OP_ragged_index)))
+		return 1;
 	return op == SPMLA_OP_split_combine &&
 	       device->kind != SPMLA_BACKEND_CPU &&
 	       !(c->flags & SPMLA_CONFIG_BATCH_INVARIANT);

@@ -153,6 +153,20 @@ spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
+void
+spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a)
+{
+	if (spmla_i_is_ragged(ctx)) {
+		a->slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES];
+		a->indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR];
+		a->capacity_elems =
+			ctx->plan.max_tokens * ctx->plan.config.topk;
+		return;
+	}
+	a->slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
+	a->slots_stride_elems = ctx->plan.config.topk;
+}
+
 uint32_t
 spmla_i_layer_parts(spmla_ctx *ctx, uint32_t tokens)
 {

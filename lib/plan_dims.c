@@ -174,16 +174,61 @@ fill_splits(uint64_t *dim, const spmla_plan *plan)
 	dim[SPMLA_I_DIM_HEAD_VALUES] = (uint64_t)c->heads * SPMLA_MLA_LATENT;
 }
 
+/* The dimensions of lists of keys, in rows or ragged. */
+static void
+fill_lists(uint64_t *dim, const spmla_plan *plan)
+{
+	const uint64_t tokens = plan->max_tokens;
+	const uint64_t v4 = spmla_i_is_v4(&plan->config) ? tokens : 0;
+
+	if (!(plan->config.flags & SPMLA_CONFIG_RAGGED)) {
+		dim[SPMLA_I_DIM_SLOTS_TOKENS] = tokens;
+		dim[SPMLA_I_DIM_C4A_SLOTS_TOKENS] = v4;
+		return;
+	}
+	dim[SPMLA_I_DIM_RAGGED_TOKENS] = tokens;
+	dim[SPMLA_I_DIM_RAGGED_TOKENS_PLUS_1] = tokens + 1;
+	dim[SPMLA_I_DIM_RAGGED_V4_TOKENS] = v4;
+	dim[SPMLA_I_DIM_RAGGED_V4_TOKENS_PLUS_1] = v4 ? v4 + 1 : 0;
+	dim[SPMLA_I_DIM_SCHEDULE_ROWS] = (uint64_t)plan->device.sm_count + 1;
+	dim[SPMLA_I_DIM_SCHEDULE_ROW] = 2;
+}
+
+/* Checks that an indptr can count the entries of the longest lists. */
+static spmla_status
+check_lists(const spmla_plan *plan, spmla_diag *diag)
+{
+	const spmla_config *c = &plan->config;
+	uint64_t width = c->topk;
+
+	if (!(c->flags & SPMLA_CONFIG_RAGGED))
+		return SPMLA_OK;
+	if (spmla_i_is_v4(c) && width < spmla_i_c128a_width(c))
+		width = spmla_i_c128a_width(c);
+	if (spmla_i_is_v4(c) && width < c->window_tokens)
+		width = c->window_tokens;
+	const spmla_i_check checks[] = {
+		{"tokens of a step (config.flags has RAGGED)", plan->max_tokens,
+		 SPMLA_WANT_AT_MOST, INT32_MAX / width},
+	};
+
+	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+}
+
 spmla_status
 spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow, spmla_diag *diag)
 {
 	uint64_t dim[SPMLA_I_DIM_COUNT];
+	spmla_status s = check_lists(plan, diag);
 
+	if (s != SPMLA_OK)
+		return s;
 	memset(dim, 0, sizeof dim);
 	fill_dims(dim, plan, &overflow);
 	if (spmla_i_is_v4(&plan->config))
 		fill_v4(dim, plan, &overflow);
 	fill_splits(dim, plan);
+	fill_lists(dim, plan);
 	if (overflow)
 		return spmla_i_fail(diag, SPMLA_E_OVERFLOW, "LOGITS", 0,
 				    SPMLA_WANT_NOTHING, 0);

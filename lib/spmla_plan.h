@@ -129,6 +129,12 @@ typedef enum spmla_config_flag {
 	 * tests that look for stray writes. Uses more memory; changes no
 	 * result. */
 	SPMLA_CONFIG_APART = 2,
+	/* Every list of keys is ragged, as indptr and indices at constant
+	 * addresses: RAGGED_INDPTR and RAGGED_INDICES, and of V4 those of the
+	 * window and of C128A. The prologue fills them and INDEXER_SCHEDULE, in
+	 * launches of their own, and the layers attend by them. Changes no
+	 * result. */
+	SPMLA_CONFIG_RAGGED = 4,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
 
@@ -460,6 +466,21 @@ typedef enum spmla_buf {
 	 * most 1024. */
 	SPMLA_BUF_SPLIT_KEYS = 114,   /* uint32 [S][512], 0 between calls */
 	SPMLA_BUF_SPLIT_COUNTS = 115, /* uint32 [S], 0 between calls */
+	/* SPMLA_CONFIG_RAGGED: the entries of token t are those from indptr[t]
+	 * up to indptr[t + 1]. The first pair is the selection's, as slots of
+	 * the cache (of a V3.2 prefill, rows of the workspace): the layer's
+	 * attention writes it, in place of TOPK_SLOTS and C4A_LENS. The
+	 * prologue writes the others. */
+	SPMLA_BUF_RAGGED_INDPTR = 116,        /* int32 [T + 1] */
+	SPMLA_BUF_RAGGED_INDICES = 117,       /* int32 [T * topk] */
+	SPMLA_BUF_RAGGED_INDPTR_SWA = 118,    /* int32 [T + 1] */
+	SPMLA_BUF_RAGGED_INDICES_SWA = 119,   /* int32 [T * window_tokens] */
+	SPMLA_BUF_RAGGED_INDPTR_C128A = 120,  /* int32 [T + 1] */
+	SPMLA_BUF_RAGGED_INDICES_C128A = 121, /* int32 [T * C] */
+	/* int32 [sm_count + 1][2], with SPMLA_CONFIG_RAGGED: indexer_schedule of
+	 * the step's tokens, each a request of its own (next_n 1), over
+	 * CONTEXT_LENS (V4: COMPRESSED_LENS), by the rule of the device. */
+	SPMLA_BUF_INDEXER_SCHEDULE = 122,
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;
 

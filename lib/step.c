@@ -7,6 +7,7 @@
  */
 #include "spmla/internal/backend.h"
 #include "spmla/internal/config.h"
+#include "spmla/internal/step_lists.h"
 
 #include <string.h>
 
@@ -307,11 +308,11 @@ spmla_step_prologue(spmla_ctx *ctx, const spmla_shape *shape,
 				ctx->capture_rings++;
 			}
 		}
-		return s;
+		return spmla_i_step_lists(ctx, args.shape.tokens, stream);
 	}
 	ctx->prologue = args;
 	ctx->recorded.shape.tokens = 0;
 	if (source == SPMLA_FROM_RING && last < ctx->written)
 		ctx->launched = last + 1; /* an eager prologue is the launch */
-	return s;
+	return spmla_i_step_lists(ctx, args.shape.tokens, stream);
 }

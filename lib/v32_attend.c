@@ -33,8 +33,7 @@ spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
 	a.indices = topk->indices;
 	a.indices_stride_elems = topk->stride_elems;
 	a.lens = topk->lens;
-	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
-	a.slots_stride_elems = ctx->plan.config.topk;
+	spmla_i_layer_slots(ctx, &a);
 	/* The selection may be the engine's own, but no token may see another
 	 * request's keys. */
 	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
@@ -72,9 +71,15 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.q = layer->q;
 	a.q_token_stride_elems = layer->q_token_stride_elems;
 	a.q_head_stride_elems = layer->q_head_stride_elems;
-	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
-	a.slots_stride_elems = ctx->plan.config.topk;
-	a.topk_lens = topk.lens;
+	if (spmla_i_is_ragged(ctx)) {
+		a.slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES];
+		a.indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR];
+		a.topk *= ctx->plan.max_tokens;
+	} else {
+		a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
+		a.slots_stride_elems = ctx->plan.config.topk;
+		a.topk_lens = topk.lens;
+	}
 	a.attn_sink = layer->attn_sink;
 	a.out = layer->out;
 	a.out_token_stride_elems = layer->out_token_stride_elems;

@@ -178,9 +178,15 @@ attend_gathered(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.q_head_stride_elems = l->q_head_stride_elems;
 	a.kv = ctx->buf[SPMLA_BUF_GATHERED_KV];
 	a.kv_stride_elems = SPMLA_MLA_DIM;
-	a.indices = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
-	a.indices_stride_elems = ctx->plan.config.topk;
-	a.topk_lens = topk_lens;
+	if (spmla_i_is_ragged(ctx)) {
+		a.indices = ctx->buf[SPMLA_BUF_RAGGED_INDICES];
+		a.indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR];
+		a.topk *= ctx->plan.max_tokens;
+	} else {
+		a.indices = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
+		a.indices_stride_elems = ctx->plan.config.topk;
+		a.topk_lens = topk_lens;
+	}
 	a.attn_sink = l->attn_sink;
 	a.out = l->out;
 	a.out_token_stride_elems = l->out_token_stride_elems;

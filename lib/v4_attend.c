@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Maps the selection to slots, in TOPK_SLOTS and C4A_LENS. */
+/* Maps the selection to slots, in TOPK_SLOTS and C4A_LENS, or ragged. */
 static spmla_status
 map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_shape *shape,
 	 spmla_stream stream)
@@ -30,14 +30,53 @@ map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_shape *shape,
 	a.indices = topk->indices;
 	a.indices_stride_elems = topk->stride_elems;
 	a.lens = topk->lens;
-	a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
-	a.slots_stride_elems = ctx->plan.config.topk;
+	spmla_i_layer_slots(ctx, &a);
 	a.valid_counts = ctx->buf[SPMLA_BUF_C4A_LENS];
 	/* The selection may be the engine's own, but no token may see another
 	 * request's keys. */
 	a.context_lens = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
 	a.compact = 1;
 	return spmla_index_map(ctx, &a, stream);
+}
+
+/* The list of all keys of the window. */
+static void
+set_window(const spmla_ctx *ctx, spmla_sparse_decode_args *a)
+{
+	a->topk = ctx->plan.config.window_tokens;
+	if (spmla_i_is_ragged(ctx)) {
+		a->slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES_SWA];
+		a->indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR_SWA];
+		a->topk *= ctx->plan.max_tokens;
+		return;
+	}
+	a->slots = ctx->buf[SPMLA_BUF_SWA_INDICES];
+	a->slots_stride_elems = a->topk;
+	a->topk_lens = ctx->buf[SPMLA_BUF_SWA_LENS];
+}
+
+/* The list of compressed keys, selected or all. */
+static void
+set_extra(const spmla_ctx *ctx, uint32_t four, spmla_sparse_decode_args *a)
+{
+	const spmla_config *c = &ctx->plan.config;
+
+	a->extra_topk = four ? c->topk : spmla_i_c128a_width(c);
+	if (spmla_i_is_ragged(ctx)) {
+		a->extra_slots =
+			ctx->buf[four ? SPMLA_BUF_RAGGED_INDICES
+				      : SPMLA_BUF_RAGGED_INDICES_C128A];
+		a->extra_indptr =
+			ctx->buf[four ? SPMLA_BUF_RAGGED_INDPTR
+				      : SPMLA_BUF_RAGGED_INDPTR_C128A];
+		a->extra_topk *= ctx->plan.max_tokens;
+		return;
+	}
+	a->extra_slots =
+		ctx->buf[four ? SPMLA_BUF_TOPK_SLOTS : SPMLA_BUF_C128A_INDICES];
+	a->extra_slots_stride_elems = a->extra_topk;
+	a->extra_topk_lens =
+		ctx->buf[four ? SPMLA_BUF_C4A_LENS : SPMLA_BUF_C128A_LENS];
 }
 
 /* Adds the compressed keys of the layer's ratio, and parts where they pay. They
@@ -62,12 +101,7 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 		s = map_topk(ctx, &topk, shape, stream);
 	if (s != SPMLA_OK)
 		return s;
-	a->extra_topk = four ? c->topk : spmla_i_c128a_width(c);
-	a->extra_slots =
-		ctx->buf[four ? SPMLA_BUF_TOPK_SLOTS : SPMLA_BUF_C128A_INDICES];
-	a->extra_slots_stride_elems = a->extra_topk;
-	a->extra_topk_lens =
-		ctx->buf[four ? SPMLA_BUF_C4A_LENS : SPMLA_BUF_C128A_LENS];
+	set_extra(ctx, four, a);
 	a->extra_cache = spmla_i_pool(ctx, &l->compressed, group);
 	/* The metadata of ratio 4 are made for the keys that topk selects, or
 	 * more. */
@@ -96,15 +130,12 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.tokens = shape->tokens;
 	a.heads = ctx->plan.config.heads;
-	a.topk = ctx->plan.config.window_tokens;
 	a.empty_lse = layer->empty_lse;
 	a.softmax_scale = ctx->plan.config.softmax_scale;
 	a.q = layer->q;
 	a.q_token_stride_elems = layer->q_token_stride_elems;
 	a.q_head_stride_elems = layer->q_head_stride_elems;
-	a.slots = ctx->buf[SPMLA_BUF_SWA_INDICES];
-	a.slots_stride_elems = a.topk;
-	a.topk_lens = ctx->buf[SPMLA_BUF_SWA_LENS];
+	set_window(ctx, &a);
 	a.attn_sink = layer->attn_sink;
 	a.out = layer->out;
 	a.out_token_stride_elems = layer->out_token_stride_elems;

@@ -125,6 +125,17 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(C128A_LENS, DEVICE, STEP, 0, 4, V4_TOKENS, ONE, "[tokens]",
 	    "prologue"),
 
+	ROW(RAGGED_INDPTR_SWA, DEVICE, STEP, 0, 4, RAGGED_V4_TOKENS_PLUS_1, ONE,
+	    "[tokens + 1]", "prologue"),
+	ROW(RAGGED_INDICES_SWA, DEVICE, STEP, 0, 4, RAGGED_V4_TOKENS, WINDOW,
+	    "[tokens * window]", "prologue"),
+	ROW(RAGGED_INDPTR_C128A, DEVICE, STEP, 0, 4, RAGGED_V4_TOKENS_PLUS_1,
+	    ONE, "[tokens + 1]", "prologue"),
+	ROW(RAGGED_INDICES_C128A, DEVICE, STEP, 0, 4, RAGGED_V4_TOKENS,
+	    C128A_WIDTH, "[tokens * context / 128]", "prologue"),
+	ROW(INDEXER_SCHEDULE, DEVICE, STEP, 0, 4, SCHEDULE_ROWS, SCHEDULE_ROW,
+	    "[SMs + 1][2]", "prologue"),
+
 	/* V4 may make the next three on a branch. It forks after all earlier
 	 * work and joins before any other use of INDEX or ATTEND, so they may
 	 * share bytes with others. */
@@ -143,10 +154,14 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(GATHERED_INDEX_SCALES, DEVICE, INDEX, 0, 4, WORKSPACE, ONE,
 	    "[workspace]", "indexer_k_gather"),
 
-	ROW(TOPK_SLOTS, DEVICE, ATTEND, 0, 4, TOKENS, TOPK, "[tokens][topk]",
+	ROW(TOPK_SLOTS, DEVICE, ATTEND, 0, 4, SLOTS_TOKENS, TOPK,
+	    "[tokens][topk]", "index_map"),
+	ROW(C4A_LENS, DEVICE, ATTEND, 0, 4, C4A_SLOTS_TOKENS, ONE, "[tokens]",
 	    "index_map"),
-	ROW(C4A_LENS, DEVICE, ATTEND, 0, 4, V4_TOKENS, ONE, "[tokens]",
-	    "index_map"),
+	ROW(RAGGED_INDPTR, DEVICE, ATTEND, 0, 4, RAGGED_TOKENS_PLUS_1, ONE,
+	    "[tokens + 1]", "index_map"),
+	ROW(RAGGED_INDICES, DEVICE, ATTEND, 0, 4, RAGGED_TOKENS, TOPK,
+	    "[tokens * topk]", "index_map"),
 	ROW(ATTEND_SCRATCH, DEVICE, ATTEND, 0, 1, ATTEND_SCRATCH, ONE,
 	    "[bytes]", "sparse_decode"),
 	ROW(SPLIT_OUT, DEVICE, ATTEND, 0, 4, SPLIT_ROWS, HEAD_VALUES,

@@ -19,6 +19,14 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_RING_ROWS, /* stable rows; 0 for a DEVICE table */
 	SPMLA_I_DIM_COLUMNS,   /* of a block table row */
 	SPMLA_I_DIM_TOPK,
+	SPMLA_I_DIM_SLOTS_TOKENS, /* 0 if lists are ragged */
+	SPMLA_I_DIM_C4A_SLOTS_TOKENS,
+	SPMLA_I_DIM_RAGGED_TOKENS, /* 0 if they are not; so the next five */
+	SPMLA_I_DIM_RAGGED_TOKENS_PLUS_1,
+	SPMLA_I_DIM_RAGGED_V4_TOKENS,
+	SPMLA_I_DIM_RAGGED_V4_TOKENS_PLUS_1,
+	SPMLA_I_DIM_SCHEDULE_ROWS, /* SMs + 1 */
+	SPMLA_I_DIM_SCHEDULE_ROW,  /* 2 */
 	SPMLA_I_DIM_INDEX_HEADS,
 	SPMLA_I_DIM_INDEX_Q_BYTES, /* of a token's index query */
 	SPMLA_I_DIM_LOGITS,

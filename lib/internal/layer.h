@@ -7,6 +7,7 @@
 #define SPMLA_INTERNAL_LAYER_H
 
 #include "spmla/internal/backend.h"
+#include "spmla/ops/index_map.h"
 #include "spmla/ops/sparse_decode.h"
 
 /* Every call of a layer starts with this. It checks that the layer's struct has
@@ -81,6 +82,16 @@ typedef struct spmla_i_topk {
 spmla_status spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 				int32_t *indices, int32_t *lens,
 				int64_t stride_elems, spmla_i_topk *out);
+
+/* Whether the step's lists of keys are ragged. */
+static inline uint32_t
+spmla_i_is_ragged(const spmla_ctx *ctx)
+{
+	return (ctx->plan.config.flags & SPMLA_CONFIG_RAGGED) != 0;
+}
+
+/* Where index_map puts the slots of a selection. */
+void spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a);
 
 /* The parts that the prologue has cut the step's attention into. 0: it runs
  * whole, also for a shape with other tokens than the prologue's. */

@@ -273,6 +273,18 @@ START_TEST(the_plan_of_v4_pro_of_1m_is_as_it_was)
 }
 END_TEST
 
+START_TEST(the_plan_of_v4_flash_with_ragged_lists_is_as_it_was)
+{
+	spmla_config config;
+
+	v4_preset(&config, SPMLA_MODEL_V4_FLASH, 16, 131072);
+	config.bucket_count = 1;
+	config.buckets[0] = (spmla_shape){16, 16, 1, 0};
+	config.flags = SPMLA_CONFIG_RAGGED;
+	check_plan(&config, "v4_flash_ragged");
+}
+END_TEST
+
 /* V4 Flash with all that a config may have otherwise: index keys in MXFP4 and
  * in pages of their own, a window that does not come round, tables of the
  * engine's, planned pools, a step longer than 1024 tokens. */
@@ -324,6 +336,7 @@ SUITE
 		{the_plan_of_prefill_is_as_it_was, 1},
 		{the_plan_of_a_small_v4_is_as_it_was, 1},
 		{the_plan_of_v4_pro_of_1m_is_as_it_was, 1},
+		{the_plan_of_v4_flash_with_ragged_lists_is_as_it_was, 1},
 		{the_plan_of_v4_flash_with_other_tables_is_as_it_was, 1},
 		{the_plan_of_v4_flash_with_prefill_is_as_it_was, 1},
 	};

@@ -365,6 +365,25 @@ START_TEST(one_decode_token_may_ride_along)
 }
 END_TEST
 
+START_TEST(ragged_lists_change_no_bit)
+{
+	static const uint32_t part[PROMPTS] = {61, 17, 2, 80};
+	static const way rows, ragged = {.flags = SPMLA_CONFIG_RAGGED};
+	prompt_rig a, b;
+
+	open_way(&a, &rows);
+	open_way(&b, &ragged);
+	a.graphs = b.graphs = 1;
+	prompt_run(&a, none, part);
+	prompt_run(&b, none, part);
+	prompt_decode(&a, part, whole, 1);
+	prompt_decode(&b, part, whole, 1);
+	expect_same(&a, &b);
+	prompt_close(&a);
+	prompt_close(&b);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test reference[] = {
@@ -374,6 +393,7 @@ SUITE
 	const theme_test cuts[] = {
 		{a_prompt_has_the_same_bits_however_it_is_cut_up, 1},
 		{the_order_of_prompts_in_a_step_changes_no_bit, 1},
+		{ragged_lists_change_no_bit, 1},
 		{the_caches_are_those_of_decode_bit_for_bit, 1},
 	};
 	const theme_test decode[] = {

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a prologue adds to a step whose lists are ragged.
+ */
+#ifndef SPMLA_INTERNAL_STEP_LISTS_H
+#define SPMLA_INTERNAL_STEP_LISTS_H
+
+#include "spmla/internal/backend.h"
+
+/* Enqueues the step's ragged lists and INDEXER_SCHEDULE, behind the prologue of
+ * so many tokens; nothing without SPMLA_CONFIG_RAGGED. */
+spmla_status spmla_i_step_lists(spmla_ctx *ctx, uint32_t tokens,
+				spmla_stream stream);
+
+#endif
