@@ -1,62 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Adapters of sparse attention as the ROCm and XPU kernels of V4 have it. What
- * is peculiar to them is said in the library's own terms: packed rows are laid
- * out again, slots outside the cache, which the ROCm kernels pass over, become
- * -1, and a -1 that the XPU kernel takes for a key of zeros becomes the slot of
+ * Adapters of sparse attention as the ROCm and XPU kernels of V4 have it. Ragged
+ * lists are handed on as they are. What is peculiar to rows is said in the
+ * library's own terms: slots outside the cache, which the ROCm kernels pass
+ * over, become -1, and a -1 that the XPU kernel takes for a key of zeros becomes the slot of
  * a row of zeros behind the cache.
  */
 #include "tests/golden/golden_v4.h"
 
 #include <string.h>
 
-/* Rows of slots or indices of one set of keys. */
+/* The list of one set of keys, rows or ragged. */
 typedef struct key_list {
-	int32_t *slots; /* [tokens][width] */
-	int32_t *lens;
+	const int32_t *slots; /* [tokens][width], or [width] */
+	const int32_t *lens;  /* rows */
+	const int32_t *indptr;
 	uint32_t width;
+	uint32_t outside; /* entries of a ragged list that are not -1 and no
+			   * slot */
 } key_list;
 
 typedef struct key_names {
 	const char *dense, *lens, *ragged, *indptr;
 } key_names;
 
-/* A list from the tensors: packed where the case has that. Entries outside
- * [0, slots) become `none`. */
+/* A ragged list as it is. */
+static int
+take_ragged(golden_case *c, const key_names *n, uint32_t tokens, int64_t slots,
+	    key_list *list)
+{
+	const golden_tensor *ragged = golden_need(c, n->ragged, GOLDEN_I32, 1);
+	const golden_tensor *indptr = golden_need(c, n->indptr, GOLDEN_I32, 1);
+	uint32_t i;
+
+	if (!golden_has(c, ragged, (const int64_t[]){-1}) ||
+	    !golden_has(c, indptr, (const int64_t[]){(int64_t)tokens + 1}))
+		return 0;
+	list->slots = golden_first(ragged);
+	list->indptr = golden_first(indptr);
+	list->width = (uint32_t)ragged->shape[0];
+	for (i = 0; i < list->width && (int32_t)i < list->indptr[tokens]; i++)
+		list->outside += list->slots[i] < -1 || list->slots[i] >= slots;
+	return 1;
+}
+
+/* A list from the tensors, ragged where the case has that. Of rows, entries
+ * outside [0, slots) become `none`. */
 static int
 take_list(golden_case *c, const key_names *n, uint32_t tokens, int64_t slots,
 	  int32_t none, key_list *list)
 {
-	const golden_tensor *dense = golden_need(c, n->dense, GOLDEN_I32, 3);
-	const golden_tensor *lens = golden_need(c, n->lens, GOLDEN_I32, 1);
-	const golden_tensor *ragged = golden_find(c, n->ragged);
-	const golden_tensor *indptr = golden_find(c, n->indptr);
+	const golden_tensor *dense, *lens;
 	uint32_t t, k;
+	int32_t *out;
 
+	memset(list, 0, sizeof *list);
+	if (golden_find(c, n->ragged) || golden_find(c, n->indptr))
+		return take_ragged(c, n, tokens, slots, list);
+	dense = golden_need(c, n->dense, GOLDEN_I32, 3);
+	lens = golden_need(c, n->lens, GOLDEN_I32, 1);
 	if (!golden_has(c, dense, (const int64_t[]){tokens, 1, -1}) ||
 	    !golden_has(c, lens, (const int64_t[]){tokens}))
 		return 0;
 	list->width = (uint32_t)dense->shape[2];
-	list->slots = golden_scratch(c, (uint64_t)tokens * list->width * 4);
-	list->lens = golden_scratch(c, tokens * sizeof *list->lens);
-	if (!list->slots || !list->lens)
+	list->lens = golden_first(lens);
+	list->slots = out =
+		golden_scratch(c, (uint64_t)tokens * list->width * 4);
+	if (!out)
 		return 0;
 	for (t = 0; t < tokens; t++) {
 		const int32_t *in = (const int32_t *)golden_first(dense) +
 				    t * dense->strides[0];
-		int32_t *out = list->slots + (uint64_t)t * list->width;
 
-		list->lens[t] = golden_i32(lens, t, 0);
-		if (ragged && indptr) {
-			const int32_t start = golden_i32(indptr, t, 0);
-
-			in = (const int32_t *)golden_first(ragged) + start;
-			list->lens[t] = golden_i32(indptr, t + 1, 0) - start;
-		}
-		for (k = 0; k < list->width; k++) {
-			out[k] = (int32_t)k < list->lens[t] ? in[k] : -1;
-			if (out[k] < 0 || out[k] >= slots)
-				out[k] = none;
+		for (k = 0; k < list->width; k++, out++) {
+			*out = (int32_t)k < list->lens[t] ? in[k] : -1;
+			if (*out < 0 || *out >= slots)
+				*out = none;
 		}
 	}
 	return 1;
@@ -98,7 +117,8 @@ slots_of(const spmla_cache *cache)
 
 /* The second cache, where the case has one. `zero`: as for run_decode. */
 static int
-take_extra(golden_case *c, uint32_t zero, spmla_sparse_decode_args *a)
+take_extra(golden_case *c, uint32_t zero, spmla_sparse_decode_args *a,
+	   uint32_t *outside)
 {
 	static const key_names names = {"topk_indices", "topk_lens",
 					"topk_ragged_indices",
@@ -118,6 +138,9 @@ take_extra(golden_case *c, uint32_t zero, spmla_sparse_decode_args *a)
 	a->extra_slots = list.slots;
 	a->extra_slots_stride_elems = list.width;
 	a->extra_topk_lens = list.lens;
+	a->extra_indptr = list.indptr;
+	a->extra_cache.pages -= list.indptr != NULL;
+	*outside += list.outside;
 	return 1;
 }
 
@@ -133,6 +156,7 @@ run_decode(golden_case *c, const char *cache, const char *output,
 	const golden_tensor *out = golden_need(c, output, GOLDEN_BF16, 3);
 	spmla_sparse_decode_args a = {0};
 	key_list list;
+	uint32_t outside = 0;
 	int64_t slots;
 	double scale;
 
@@ -147,7 +171,7 @@ run_decode(golden_case *c, const char *cache, const char *output,
 	slots = slots_of(&a.cache);
 	if (!take_list(c, &names, a.tokens, slots, zero ? (int32_t)slots : -1,
 		       &list) ||
-	    !take_extra(c, zero, &a))
+	    !take_extra(c, zero, &a, &outside))
 		return GOLDEN_FAILED;
 	if (sink && (sink->dtype != GOLDEN_F32 || sink->rank != 1 ||
 		     sink->shape[0] < q->shape[1]))
@@ -160,11 +184,14 @@ run_decode(golden_case *c, const char *cache, const char *output,
 	a.slots = list.slots;
 	a.slots_stride_elems = list.width;
 	a.topk_lens = list.lens;
+	a.indptr = list.indptr;
+	a.cache.pages -= list.indptr != NULL;
 	a.attn_sink = sink ? golden_first(sink) : NULL;
 	a.out = golden_first(out);
 	a.out_token_stride_elems = out->strides[0];
 	a.out_head_stride_elems = out->strides[1];
-	return golden_called(c, spmla_sparse_decode(c->ctx, &a, NULL));
+	return golden_reported(c, spmla_sparse_decode(c->ctx, &a, NULL),
+			       SPMLA_FAULT_INDEX, outside + list.outside);
 }
 
 static golden_verdict
@@ -220,6 +247,7 @@ run_rocm_prefill(golden_case *c)
 	a.indices = list.slots;
 	a.indices_stride_elems = list.width;
 	a.topk_lens = list.lens;
+	a.indptr = list.indptr;
 	a.attn_sink = sink ? golden_first(sink) : NULL;
 	a.out = golden_first(out);
 	a.out_token_stride_elems = out->strides[0];
