@@ -290,8 +290,8 @@ START_TEST(attend_names_what_is_wrong)
 		{FIELD(lse_head_stride_elems), 0,
 		 R "v32_layer.lse_head_stride_elems: got 0, "
 		   "want at least 1"},
-		{FIELD(empty_lse), 2,
-		 R "v32_layer.empty_lse: got 2, want 0 or 1"},
+		{FIELD(empty_lse), 3,
+		 R "v32_layer.empty_lse: got 3, want 0, 1 or 2"},
 		{FIELD(kv.layout), 2, R "v32_layer.kv.layout: got 2, want 1"},
 		{FIELD(kv.table_group), 1,
 		 R "v32_layer.kv.table_group: got 1, want 0"},
