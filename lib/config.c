@@ -73,6 +73,24 @@ spmla_config_preset(spmla_config *config, spmla_model model)
 	return SPMLA_OK;
 }
 
+spmla_status
+spmla_config_operations(spmla_config *config)
+{
+	const spmla_status s = spmla_config_preset(config, SPMLA_MODEL_V32);
+
+	if (s != SPMLA_OK)
+		return s;
+	config->heads = MAX_HEADS;
+	config->index_heads = MAX_INDEX_HEADS;
+	config->topk = 1;
+	config->max_rows = 1;
+	config->max_context_tokens = 1;
+	config->bucket_count = 1;
+	config->buckets[0] = (spmla_shape){1, 1, 1, 0};
+	config->groups[SPMLA_GROUP_MAIN].pool_pages = 1;
+	return SPMLA_OK;
+}
+
 static void
 set_default(uint32_t *field, uint32_t value)
 {

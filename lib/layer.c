@@ -179,9 +179,9 @@ spmla_i_layer_parts(spmla_ctx *ctx, uint32_t tokens)
 	return parts;
 }
 
-/* Merges the splits of tokens that were done in parts. */
-static spmla_status
-combine(spmla_ctx *ctx, const spmla_sparse_decode_args *d, spmla_stream stream)
+spmla_status
+spmla_i_layer_combine(spmla_ctx *ctx, const spmla_sparse_decode_args *d,
+		      spmla_stream stream)
 {
 	spmla_split_combine_args a;
 
@@ -201,6 +201,11 @@ combine(spmla_ctx *ctx, const spmla_sparse_decode_args *d, spmla_stream stream)
 	a.lse = d->lse;
 	a.lse_token_stride_elems = d->lse_token_stride_elems;
 	a.lse_head_stride_elems = d->lse_head_stride_elems;
+	a.next_n = d->next_n;
+	a.out_request_stride_elems = d->out_request_stride_elems;
+	a.lse_request_stride_elems = d->lse_request_stride_elems;
+	a.lse_base = d->lse_base;
+	a.lse_sink = d->lse_sink;
 	return spmla_split_combine(ctx, &a, stream);
 }
 
@@ -219,5 +224,5 @@ spmla_i_layer_attend(spmla_ctx *ctx, spmla_sparse_decode_args *a,
 	a->split_lse = ctx->buf[SPMLA_BUF_SPLIT_LSE];
 	a->split_rows = a->tokens + a->parts;
 	s = spmla_sparse_decode(ctx, a, stream);
-	return s == SPMLA_OK ? combine(ctx, a, stream) : s;
+	return s == SPMLA_OK ? spmla_i_layer_combine(ctx, a, stream) : s;
 }

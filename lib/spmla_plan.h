@@ -284,6 +284,14 @@ typedef struct spmla_config {
  * Errors: E_NULL; E_RANGE for an unknown model. */
 spmla_status spmla_config_preset(spmla_config *config, spmla_model model);
 
+/* Fills `config` for operations alone, without steps and layers: nothing else
+ * has to be set. Operations then take as many heads (256) and index heads (128)
+ * as any plan allows, and V4's caches as well as V3.2's. The plan's buffers,
+ * those of a step of one token, are a few KiB; on the CPU also the scratch of
+ * that many heads.
+ * Errors: E_NULL. */
+spmla_status spmla_config_operations(spmla_config *config);
+
 /* ---- Devices and backends ---------------------------------------------- */
 
 typedef enum spmla_backend_kind {

@@ -97,6 +97,15 @@ void spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a);
  * whole, also for a shape with other tokens than the prologue's. */
 uint32_t spmla_i_layer_parts(spmla_ctx *ctx, uint32_t tokens);
 
+/* Merges the splits of a decode in parts. */
+spmla_status spmla_i_layer_combine(spmla_ctx *ctx,
+				   const spmla_sparse_decode_args *d,
+				   spmla_stream stream);
+
+/* Checks the arguments of sparse_decode, of at least one token. */
+spmla_status spmla_i_sparse_decode_check(spmla_ctx *ctx,
+					 const spmla_sparse_decode_args *a);
+
 /* The attention: one operation, or a->parts parts by the prologue's metadata
  * and their combine. Sets the fields behind a->parts. */
 spmla_status spmla_i_layer_attend(spmla_ctx *ctx, spmla_sparse_decode_args *a,

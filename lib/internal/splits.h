@@ -29,30 +29,36 @@ spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
 	return tokens / 2 >= at_a_time || last > at_a_time * 3 / 5;
 }
 
-/* The same for a plan's model. A token of V4 has few blocks, and its combine
+/* The same for a model. A token of V4 has few blocks, and its combine
  * costs as much as one of V3.2. On the 132 SMs of an H100, C4A with 64 heads
  * took 40 us in parts and 53 whole with 16 tokens, 58 and 54 with 48. */
 static inline int
-spmla_i_whole_pays(const spmla_plan *plan, uint32_t tokens, uint32_t at_a_time)
+spmla_i_whole_pays(uint32_t v4, uint32_t tokens, uint32_t at_a_time)
 {
-	return spmla_i_is_v4(&plan->config)
-		       ? tokens > at_a_time / 4
-		       : spmla_i_rounds_full(tokens, at_a_time);
+	return v4 ? tokens > at_a_time / 4
+		  : spmla_i_rounds_full(tokens, at_a_time);
 }
 
-/* The parts of a step that is done in parts; 0: every step runs whole, as
- * always with the batch-invariant flag and on the CPU. */
+/* The parts of a step of so many heads that is done in parts; 0: every step
+ * runs whole, as always with the batch-invariant flag and on the CPU. */
 static inline uint32_t
-spmla_i_split_parts(const spmla_plan *plan)
+spmla_i_parts_for(const spmla_plan *plan, uint32_t heads)
 {
-	const uint32_t groups = (plan->config.heads + SPMLA_I_SPLIT_HEADS - 1) /
-				SPMLA_I_SPLIT_HEADS;
+	const uint32_t groups =
+		(heads + SPMLA_I_SPLIT_HEADS - 1) / SPMLA_I_SPLIT_HEADS;
 	const uint32_t parts = plan->device.sm_count / groups;
 
 	if (plan->device.kind == SPMLA_BACKEND_CPU ||
 	    plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT || parts < 2)
 		return 0;
 	return parts < SPMLA_I_SPLIT_TOKENS ? parts : SPMLA_I_SPLIT_TOKENS;
+}
+
+/* The same for the heads of the plan. */
+static inline uint32_t
+spmla_i_split_parts(const spmla_plan *plan)
+{
+	return spmla_i_parts_for(plan, plan->config.heads);
 }
 
 /* The most tokens of a step that is done in parts: those of the largest bucket
@@ -62,13 +68,14 @@ static inline uint32_t
 spmla_i_split_tokens(const spmla_plan *plan)
 {
 	const uint32_t parts = spmla_i_split_parts(plan);
+	const uint32_t v4 = spmla_i_is_v4(&plan->config);
 	uint32_t most = 0, i;
 
 	for (i = 0; i < plan->config.bucket_count; i++) {
 		const uint32_t tokens = plan->config.buckets[i].tokens;
 
 		if (parts && tokens <= SPMLA_I_SPLIT_TOKENS &&
-		    !spmla_i_whole_pays(plan, tokens, parts) && tokens > most)
+		    !spmla_i_whole_pays(v4, tokens, parts) && tokens > most)
 			most = tokens;
 	}
 	return most;
@@ -81,7 +88,8 @@ spmla_i_decode_parts(const spmla_plan *plan, uint32_t tokens)
 	const uint32_t parts = spmla_i_split_parts(plan);
 
 	return tokens <= spmla_i_split_tokens(plan) &&
-			       !spmla_i_whole_pays(plan, tokens, parts)
+			       !spmla_i_whole_pays(spmla_i_is_v4(&plan->config),
+						   tokens, parts)
 		       ? parts
 		       : 0;
 }

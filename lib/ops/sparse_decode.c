@@ -4,6 +4,7 @@
  * plan's, because the scratch was planned for it.
  */
 #include "spmla/internal/backend.h"
+#include "spmla/internal/layer.h"
 
 static spmla_status
 check_lse(spmla_diag *diag, const spmla_sparse_decode_args *a)
@@ -100,15 +101,11 @@ check_splits(spmla_diag *diag, const spmla_sparse_decode_args *a)
 }
 
 spmla_status
-spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
-		    spmla_stream stream)
+spmla_i_sparse_decode_check(spmla_ctx *ctx, const spmla_sparse_decode_args *a)
 {
 	static const spmla_i_cache_fields cache =
 		SPMLA_I_CACHE_FIELDS("sparse_decode.cache");
-	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "sparse_decode");
-
-	if (s != SPMLA_OK || a->tokens == 0)
-		return s;
+	spmla_status s;
 	const spmla_i_check checks[] = {
 		{"sparse_decode.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
 		{"sparse_decode.heads", a->heads, SPMLA_WANT_AT_MOST,
@@ -160,6 +157,18 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		s = check_extra(&ctx->diag, a);
 	if (s == SPMLA_OK)
 		s = check_splits(&ctx->diag, a);
+	return s;
+}
+
+spmla_status
+spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
+		    spmla_stream stream)
+{
+	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "sparse_decode");
+
+	if (s != SPMLA_OK || a->tokens == 0)
+		return s;
+	s = spmla_i_sparse_decode_check(ctx, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_sparse_decode, a, sizeof *a,
 			      stream);
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "spmla/decode_parts.h"
 #include "spmla/ops/c128a_index.h"
 #include "spmla/ops/combine_index.h"
 #include "spmla/ops/compress_state_save.h"

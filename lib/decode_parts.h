@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode in parts (split-KV) as the layers do it, for engines that call
+ * operations: the library chooses the parts and says what memory they take, and
+ * one call cuts, attends and combines.
+ */
+#ifndef SPMLA_DECODE_PARTS_H
+#define SPMLA_DECODE_PARTS_H
+
+#include "spmla/ops/sparse_decode.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spmla_decode_parts {
+	uint32_t struct_bytes;
+	/* 0: the tokens keep the device busy by themselves, so the decode runs
+	 * whole, and all else here is 0 */
+	uint32_t parts;
+	uint32_t split_rows;      /* of split_out and split_lse */
+	uint32_t overhead_blocks; /* of tile_sched */
+	/* What each buffer takes: int32 [parts][8], int32 [tokens + 1], f32
+	 * [split_rows][heads][512] and f32 [split_rows][heads]. */
+	uint64_t tile_scheduler_metadata_bytes;
+	uint64_t num_splits_bytes;
+	uint64_t split_out_bytes;
+	uint64_t split_lse_bytes;
+	uint64_t workspace_bytes; /* all four, each aligned to 256 bytes */
+} spmla_decode_parts;
+
+#define SPMLA_DECODE_PARTS_INIT                                              \
+	{                                                                    \
+		(uint32_t)sizeof(spmla_decode_parts), 0, 0, 0, 0, 0, 0, 0, 0 \
+	}
+
+/* The library's choice for a decode of so many tokens and heads over caches of
+ * this layout on the context's device. It depends on no length, so a captured
+ * graph may rely on it; more tokens may take fewer bytes, none at all from some
+ * number on. Always whole on the CPU and with SPMLA_CONFIG_BATCH_INVARIANT.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (heads 1..config.heads). Pure. */
+spmla_status spmla_decode_parts_choose(spmla_ctx *ctx, uint32_t layout,
+				       uint32_t tokens, uint32_t heads,
+				       spmla_decode_parts *parts);
+
+/* spmla_sparse_decode by that choice: whole, or tile_sched, sparse_decode and
+ * split_combine in `workspace`, which is then not used again by others before
+ * they have run. args->parts is 0, and what follows it up to split_rows is not
+ * read. workspace may be NULL if workspace_bytes of the choice is 0.
+ * Order: enqueues up to three operations; capturable.
+ * Exact: as the three operations.
+ * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE, also for a workspace that is too small
+ * or not aligned to 256 bytes. Nothing is enqueued then. */
+spmla_status spmla_sparse_decode_in_parts(spmla_ctx *ctx,
+					  const spmla_sparse_decode_args *args,
+					  void *workspace,
+					  uint64_t workspace_bytes,
+					  spmla_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

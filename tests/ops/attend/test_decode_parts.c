@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode in parts by the library's own choice, in a context without a
+ * model.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "spmla/decode_parts.h"
+#include "tests/harness/themes.h"
+#include "tests/ops/attend/v4_decode_world.h"
+
+enum { TOPK = 200 };
+
+static fixture f;
+static v4_world w;
+static spmla_decode_parts by;
+static uint8_t *workspace;
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	ck_assert_int_eq(spmla_config_operations(&config), SPMLA_OK);
+	fixture_open(&f, &config, 0);
+	v4_open(&w, V4_HEADS, 64, TOPK, 2, TOPK);
+	v4_choose(&w);
+	by = (spmla_decode_parts)SPMLA_DECODE_PARTS_INIT;
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, SPMLA_LAYOUT_V4_FP8,
+						   V4_TOKENS, V4_HEADS, &by),
+			 SPMLA_OK);
+	workspace = test_alloc(by.workspace_bytes + 512, 0x5A);
+}
+
+static void
+teardown(void)
+{
+	free(workspace);
+	v4_close(&w);
+	fixture_close(&f);
+}
+
+static spmla_status
+run(const void *at, uint64_t bytes)
+{
+	const spmla_status s = spmla_sparse_decode_in_parts(
+		f.ctx, &w.a, (void *)(uintptr_t)at, bytes, NULL);
+
+	fixture_drain(&f);
+	return s;
+}
+
+/* The results of parts are those of the whole, within the bounds of both; the
+ * workspace is not left. */
+START_TEST(the_choice_gives_the_results_of_the_whole)
+{
+	uint64_t i;
+
+	w.a.tokens = V4_TOKENS;
+	ck_assert_int_eq(run(by.parts ? workspace : NULL, by.workspace_bytes),
+			 SPMLA_OK);
+	for (i = 0; i < 512; i++)
+		ck_assert_uint_eq(workspace[by.workspace_bytes + i], 0x5A);
+	v4_expect(&w);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	if (fixture_on_cpu())
+		ck_assert_uint_eq(by.parts, 0);
+	else
+		ck_assert(f.plan.device.sm_count < 12 || by.parts > 0);
+}
+END_TEST
+
+/* Sizes are products of what the header says. */
+START_TEST(the_choice_says_what_the_buffers_take)
+{
+	static const uint32_t heads[3] = {16, 65, 256};
+	const uint32_t h = heads[_i];
+	const uint32_t groups = (h + 63) / 64;
+	const uint32_t parts = f.plan.device.sm_count / groups;
+
+	by = (spmla_decode_parts)SPMLA_DECODE_PARTS_INIT;
+	ck_assert_int_eq(spmla_decode_parts_choose(
+				 f.ctx, SPMLA_LAYOUT_FP8_DS_MLA, 1, h, &by),
+			 SPMLA_OK);
+	if (fixture_on_cpu() || parts < 2) {
+		ck_assert_uint_eq(by.parts, 0);
+		ck_assert_uint_eq(by.workspace_bytes, 0);
+		return;
+	}
+	ck_assert_uint_eq(by.parts, parts);
+	ck_assert_uint_eq(by.split_rows, 1 + parts);
+	ck_assert_uint_eq(by.tile_scheduler_metadata_bytes, 32 * parts);
+	ck_assert_uint_eq(by.num_splits_bytes, 8);
+	ck_assert_uint_eq(by.split_out_bytes, UINT64_C(2048) * h * (1 + parts));
+	ck_assert_uint_eq(by.split_lse_bytes, UINT64_C(4) * h * (1 + parts));
+	ck_assert_uint_eq(by.workspace_bytes % 256, 0);
+	ck_assert_uint_le(by.split_out_bytes + by.split_lse_bytes,
+			  by.workspace_bytes);
+	/* Many tokens keep the device busy. */
+	ck_assert_int_eq(spmla_decode_parts_choose(
+				 f.ctx, SPMLA_LAYOUT_FP8_DS_MLA, 65536, h, &by),
+			 SPMLA_OK);
+	ck_assert_uint_eq(by.parts, 0);
+}
+END_TEST
+
+START_TEST(wrong_calls_are_refused_and_enqueue_nothing)
+{
+	spmla_decode_parts other = SPMLA_DECODE_PARTS_INIT;
+
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, 4, 1, 257, &other),
+			 SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&f), "SPMLA_E_RANGE: decode_parts.heads: "
+					   "got 257, want at most 256");
+	other.struct_bytes = 8;
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, 4, 1, 1, &other),
+			 SPMLA_E_STRUCT_SIZE);
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, 4, 1, 1, NULL),
+			 SPMLA_E_NULL);
+	memset(w.out, 0x77, w.out_elems * 2);
+	w.a.parts = 1;
+	ck_assert_int_eq(run(workspace, by.workspace_bytes), SPMLA_E_RANGE);
+	w.a.parts = 0;
+	w.a.topk = 0;
+	ck_assert_int_eq(run(workspace, by.workspace_bytes), SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&f), "SPMLA_E_RANGE: sparse_decode.topk: "
+					   "got 0, want at least 1");
+	w.a.topk = TOPK;
+	if (by.parts) {
+		ck_assert_int_eq(run(workspace, by.workspace_bytes - 1),
+				 SPMLA_E_RANGE);
+		ck_assert_int_eq(run(workspace + 16, by.workspace_bytes),
+				 SPMLA_E_RANGE);
+		ck_assert_int_eq(run(NULL, by.workspace_bytes), SPMLA_E_NULL);
+	}
+	ck_assert_uint_eq(w.out[0], 0x7777);
+}
+END_TEST
+
+SUITE
+{
+	const theme_test shape[] = {
+		{the_choice_gives_the_results_of_the_whole, 1},
+		{the_choice_says_what_the_buffers_take, 3},
+	};
+	const theme_test error[] = {
+		{wrong_calls_are_refused_and_enqueue_nothing, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("error", setup, teardown, error),
+	};
+
+	return RUN_THEMES(themes);
+}
