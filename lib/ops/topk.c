@@ -14,8 +14,10 @@ spmla_topk(spmla_ctx *ctx, const spmla_topk_args *a, spmla_stream stream)
 	const spmla_i_check checks[] = {
 		{"topk.k", a->k, SPMLA_WANT_AT_LEAST, 1},
 		{"topk.logits", SPMLA_I_PTR(a->logits), SPMLA_WANT_NOT_NULL, 0},
-		{"topk.row_starts", SPMLA_I_PTR(a->row_starts),
-		 SPMLA_WANT_NOT_NULL, 0},
+		{"topk.ties", a->ties,
+		 SPMLA_I_FROM_TO(SPMLA_TIES_LOWER, SPMLA_TIES_HIGHER)},
+		{"topk.row_stride_elems", spmla_i_stride(a->row_stride_elems),
+		 SPMLA_WANT_AT_LEAST, a->row_starts ? 0 : 1},
 		{"topk.context_lens", SPMLA_I_PTR(a->context_lens),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"topk.indices", SPMLA_I_PTR(a->indices), SPMLA_WANT_NOT_NULL,

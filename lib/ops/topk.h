@@ -11,25 +11,36 @@
 extern "C" {
 #endif
 
+/* Of equal scores at the k-th place, which positions are in the set. */
+typedef enum spmla_ties {
+	SPMLA_TIES_LOWER = 0,
+	SPMLA_TIES_HIGHER = 1,
+	SPMLA_TIES_FORCE_32 = 0x7fffffff
+} spmla_ties;
+
 typedef struct spmla_topk_args {
 	uint32_t struct_bytes;
 	uint32_t rows;
-	uint32_t k; /* >= 1 */
-	uint32_t reserved;
+	uint32_t k;    /* >= 1 */
+	uint32_t ties; /* spmla_ties */
 	const float *logits;
-	uint64_t logits_elems;        /* elements behind logits */
-	const int64_t *row_starts;    /* [rows]: first element of each row */
+	uint64_t logits_elems; /* elements behind logits */
+	/* [rows]: first element of each row; NULL: row i begins at element i *
+	 * row_stride_elems and ends before row i + 1 */
+	const int64_t *row_starts;
 	const int32_t *context_lens;  /* [rows]: elements of each row */
 	int32_t *indices;             /* [rows][indices_stride_elems] */
 	int64_t indices_stride_elems; /* >= k */
 	int32_t *lens; /* [rows]: min(length, k), entries set; NULL: none */
+	int64_t row_stride_elems; /* >= 1; not read with row_starts */
 } spmla_topk_args;
 
 /* The exact set of the k largest scores of each row, as positions relative to
- * the row's start, ascending, then -1. Ties take the lower position; -0 equals
- * +0; a NaN of either sign ranks above +inf and equals any other NaN. A row of
+ * the row's start, ascending, then -1. Ties take the lower or the higher
+ * positions, as `ties` says; -0 equals +0; a NaN of either sign ranks above +inf and equals any other NaN. A row of
  * at most k elements is 0, 1, .. and its scores are not read. A row outside
- * logits gives only -1: FAULT_LOGITS.
+ * logits gives only -1: FAULT_LOGITS. Without row_starts a length past the row
+ * counts as the row's: FAULT_LOGITS too.
  * No rows: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers, the same on every
  * backend and in every run.

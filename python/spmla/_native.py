@@ -338,12 +338,13 @@ class IndexerSchedule(Sized):
 
 class Topk(Sized):
     _fields_ = _fields(
-        (c_uint32, "struct_bytes rows k reserved"),
+        (c_uint32, "struct_bytes rows k ties"),
         (c_void_p, "logits"),
         (c_uint64, "logits_elems"),
         (c_void_p, "row_starts context_lens indices"),
         (c_int64, "indices_stride_elems"),
         (c_void_p, "lens"),
+        (c_int64, "row_stride_elems"),
     )
 
 

@@ -54,7 +54,7 @@ enqueue(spmla_stream stream)
 {
 	const spmla_topk_args a = {sizeof a,      ROWS,   K,    0,   scores,
 				   ROWS * LENGTH, starts, lens, out, K,
-				   NULL};
+				   NULL,          0};
 
 	return spmla_topk(r.ctx, &a, stream);
 }

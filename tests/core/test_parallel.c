@@ -263,7 +263,8 @@ select_rows(const spmla_native *native, int32_t *indices)
 			     lens,
 			     indices,
 			     8,
-			     NULL};
+			     NULL,
+			     0};
 	uint32_t i;
 
 	for (i = 0; i < 64; i++) {

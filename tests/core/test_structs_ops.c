@@ -274,11 +274,11 @@ static const pin pins[] = {
 	F(spmla_token_map_args, token_row, 48, 8),
 	F(spmla_token_map_args, positions, 56, 8),
 	F(spmla_token_map_args, context_lens, 64, 8),
-	S(spmla_topk_args, 72),
+	S(spmla_topk_args, 80),
 	F(spmla_topk_args, struct_bytes, 0, 4),
 	F(spmla_topk_args, rows, 4, 4),
 	F(spmla_topk_args, k, 8, 4),
-	F(spmla_topk_args, reserved, 12, 4),
+	F(spmla_topk_args, ties, 12, 4),
 	F(spmla_topk_args, logits, 16, 8),
 	F(spmla_topk_args, logits_elems, 24, 8),
 	F(spmla_topk_args, row_starts, 32, 8),
@@ -286,6 +286,7 @@ static const pin pins[] = {
 	F(spmla_topk_args, indices, 48, 8),
 	F(spmla_topk_args, indices_stride_elems, 56, 8),
 	F(spmla_topk_args, lens, 64, 8),
+	F(spmla_topk_args, row_stride_elems, 72, 8),
 };
 /* clang-format on */
 

@@ -39,13 +39,13 @@ pick_bin(const uint32_t *bins, uint32_t *rest)
 }
 
 /* The k-th largest key of a row; *ties = the number of keys equal to it that
- * are in the set. */
+ * are in the set, *others of those that are not. */
 static uint32_t
 kth_key(const float *row, uint32_t len, uint32_t k, uint32_t *bins,
-	uint32_t *ties)
+	uint32_t *ties, uint32_t *others)
 {
 	static const uint32_t shift[3] = {21, 10, 0};
-	uint32_t prefix = 0, mask = 0, pass, i;
+	uint32_t prefix = 0, mask = 0, pass, bin, i;
 
 	*ties = k;
 	for (pass = 0; pass < 3; pass++) {
@@ -58,24 +58,32 @@ kth_key(const float *row, uint32_t len, uint32_t k, uint32_t *bins,
 			if ((key & mask) == prefix)
 				bins[key >> shift[pass] & digit]++;
 		}
-		prefix |= pick_bin(bins, ties) << shift[pass];
+		bin = pick_bin(bins, ties);
+		*others = bins[bin] - *ties;
+		prefix |= bin << shift[pass];
 		mask |= digit << shift[pass];
 	}
 	return prefix;
 }
 
 static void
-select_row(const float *row, uint32_t len, uint32_t k, uint32_t *bins,
-	   int32_t *out)
+select_row(const float *row, uint32_t len, uint32_t k, uint32_t which,
+	   uint32_t *bins, int32_t *out)
 {
-	uint32_t ties, i, n = 0;
-	const uint32_t kth = kth_key(row, len, k, bins, &ties);
+	uint32_t ties, skip, i, n = 0;
+	const uint32_t kth = kth_key(row, len, k, bins, &ties, &skip);
 
+	if (which == SPMLA_TIES_LOWER)
+		skip = 0;
 	for (i = 0; n < k; i++) {
 		const uint32_t key = key_of(row[i]);
 
 		if (key < kth || (key == kth && ties == 0))
 			continue;
+		if (key == kth && skip > 0) {
+			skip--;
+			continue;
+		}
 		if (key == kth)
 			ties--;
 		out[n++] = (int32_t)i;
@@ -87,11 +95,16 @@ topk_row(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t r)
 {
 	const spmla_topk_args *a = args;
 	int32_t *out = a->indices + (int64_t)r * a->indices_stride_elems;
-	const int64_t start = a->row_starts[r];
+	const int64_t start =
+		a->row_starts ? a->row_starts[r] : r * a->row_stride_elems;
 	uint32_t len =
 		a->context_lens[r] > 0 ? (uint32_t)a->context_lens[r] : 0;
 	uint32_t n, i;
 
+	if (!a->row_starts && len > a->row_stride_elems) {
+		spmla_i_cpu_fault(ctx, r, SPMLA_FAULT_LOGITS);
+		len = (uint32_t)a->row_stride_elems;
+	}
 	if (len > 0 && (start < 0 || (uint64_t)start > a->logits_elems ||
 			len > a->logits_elems - (uint64_t)start)) {
 		spmla_i_cpu_fault(ctx, r, SPMLA_FAULT_LOGITS);
@@ -99,7 +112,7 @@ topk_row(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t r)
 	}
 	n = len < a->k ? len : a->k;
 	if (len > a->k)
-		select_row(a->logits + start, len, a->k,
+		select_row(a->logits + start, len, a->k, a->ties,
 			   spmla_i_cpu_index_scratch(ctx, worker), out);
 	else
 		for (i = 0; i < len; i++)

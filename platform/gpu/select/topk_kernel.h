@@ -28,9 +28,12 @@
 	P(int32_t, lens)               \
 	S(uint64_t, logits_elems)      \
 	S(int64_t, indices_stride)     \
+	S(int64_t, row_stride)         \
 	S(uint32_t, rows)              \
 	S(uint32_t, k)                 \
-	S(uint32_t, has_lens)
+	S(uint32_t, has_lens)          \
+	S(uint32_t, has_starts)        \
+	S(uint32_t, last_ties)
 SPMLA_KERNEL_SCALARS(topk)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -219,14 +222,24 @@ topk_select(topk_scratch shared, const PRIVATE uint32_t *keys, uint32_t base,
 	return base + prefix;
 }
 
+/* How many of the first e keys that equal the k-th are taken: of those from
+ * `first` on the first `ties`. */
+FN uint32_t
+topk_taken(uint32_t e, uint32_t first, uint32_t ties)
+{
+	const uint32_t n = e > first ? e - first : 0;
+
+	return n < ties ? n : ties;
+}
+
 /* Of the keys that items hold, in order over the items, those above kth and the
- * first `ties` equal to it. An index of ~0 is none. */
+ * first `ties` equal to it, or the last ones. An index of ~0 is none. */
 FN void
 topk_put(topk_scratch shared, const PRIVATE uint32_t *keys,
 	 const PRIVATE uint32_t *index, uint32_t kth, uint32_t ties,
-	 GLOBAL int32_t *out)
+	 uint32_t last_ties, GLOBAL int32_t *out)
 {
-	uint32_t count = 0, above, equal, all, i;
+	uint32_t count = 0, above, equal, first, all, i;
 
 	UNROLL
 	for (i = 0; i < TOPK_EACH; i++)
@@ -235,15 +248,16 @@ topk_put(topk_scratch shared, const PRIVATE uint32_t *keys,
 	count = topk_scan(count, shared.sums, &all);
 	above = count >> 16;
 	equal = count & 0xffffu;
+	first = last_ties ? (all & 0xffffu) - ties : 0;
 	UNROLL
 	for (i = 0; i < TOPK_EACH; i++) {
 		if (index[i] == ~0u || keys[i] < kth)
 			continue;
 		if (keys[i] > kth)
-			out[above++ + (equal < ties ? equal : ties)] =
+			out[above++ + topk_taken(equal, first, ties)] =
 				(int32_t)index[i];
-		else if (equal++ < ties)
-			out[above + equal - 1] = (int32_t)index[i];
+		else if (equal++ - first < ties)
+			out[above + equal - 1 - first] = (int32_t)index[i];
 	}
 }
 
@@ -379,10 +393,33 @@ topk_kth(topk_scratch shared, topk_row row, uint32_t k, PRIVATE uint32_t *ties)
 	return prefix;
 }
 
+/* How many keys of the row equal the k-th. A barrier. */
+FN uint32_t
+topk_equal(topk_scratch shared, topk_row row, uint32_t kth)
+{
+	uint32_t n = 0, chunk, all, i;
+
+	for (chunk = 0; chunk < row.len + row.pad; chunk += TOPK_CHUNK) {
+		uint32_t x[4 * TOPK_ROUNDS];
+
+		topk_fetch(row, chunk, x);
+		UNROLL
+		for (i = 0; i < 4 * TOPK_ROUNDS; i++)
+			n += topk_place(chunk, i / 4) - row.pad + i % 4 <
+				     row.len &&
+			     topk_key(x[i]) == kth;
+	}
+	(void)topk_scan(n, shared.sums, &all);
+	BARRIER(); /* the sums are read */
+	return all;
+}
+
 FN void
 topk_emit(topk_scratch shared, topk_row row, uint32_t kth, uint32_t ties,
-	  GLOBAL int32_t *out)
+	  uint32_t last_ties, GLOBAL int32_t *out)
 {
+	const uint32_t first =
+		last_ties ? topk_equal(shared, row, kth) - ties : 0;
 	const uint32_t own = g_item() / g_width();
 	uint32_t n_above = 0, n_equal = 0, turn = 0, chunk, r, i;
 
@@ -429,12 +466,13 @@ topk_emit(topk_scratch shared, topk_row row, uint32_t kth, uint32_t ties,
 				const uint32_t bit = 8 * r + i;
 
 				if ((above >> bit) & 1u) {
-					out[a + (e < ties ? e : ties)] =
+					out[a + topk_taken(e, first, ties)] =
 						(int32_t)(at + i);
 					a++;
 				} else if ((equal >> bit) & 1u) {
-					if (e < ties)
-						out[a + e] = (int32_t)(at + i);
+					if (e - first < ties)
+						out[a + e - first] =
+							(int32_t)(at + i);
 					e++;
 				}
 			}
@@ -472,7 +510,8 @@ topk_sample(topk_scratch shared, topk_row row, uint32_t want)
 
 /* The k best of a row that can be held. */
 FN void
-topk_short(topk_scratch shared, topk_row row, uint32_t k, GLOBAL int32_t *out)
+topk_short(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
+	   GLOBAL int32_t *out)
 {
 	uint32_t keys[TOPK_EACH], index[TOPK_EACH], kth, ties, i;
 
@@ -487,13 +526,13 @@ topk_short(topk_scratch shared, topk_row row, uint32_t k, GLOBAL int32_t *out)
 		index[i] = at < row.len ? at : ~0u;
 	}
 	kth = topk_select(shared, keys, 0, 32, k, 0, &ties);
-	topk_put(shared, keys, index, kth, ties, out);
+	topk_put(shared, keys, index, kth, ties, last_ties, out);
 }
 
 /* The k best of the `n` elements in the list, whose keys are at least low. */
 FN void
 topk_listed(topk_scratch shared, topk_row row, uint32_t n, uint32_t low,
-	    uint32_t k, GLOBAL int32_t *out)
+	    uint32_t k, uint32_t last_ties, GLOBAL int32_t *out)
 {
 	const uint32_t each = ((n + TOPK_ITEMS - 1) / TOPK_ITEMS) | 1u;
 	uint32_t keys[TOPK_EACH], index[TOPK_EACH], most = low, kth, ties, i;
@@ -523,17 +562,18 @@ topk_listed(topk_scratch shared, topk_row row, uint32_t n, uint32_t low,
 	BARRIER();
 	kth = topk_select(shared, keys, low, 32 - g_clz(shared.found[3] - low),
 			  k, 0, &ties);
-	topk_put(shared, keys, index, kth, ties, out);
+	topk_put(shared, keys, index, kth, ties, last_ties, out);
 }
 
 /* The k < len best of a row. */
 FN void
-topk_best(topk_scratch shared, topk_row row, uint32_t k, GLOBAL int32_t *out)
+topk_best(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
+	  GLOBAL int32_t *out)
 {
 	uint32_t kth, ties;
 
 	if (row.len + row.pad <= TOPK_HELD) {
-		topk_short(shared, row, k, out);
+		topk_short(shared, row, k, last_ties, out);
 		return;
 	}
 	if (k <= TOPK_LISTED / 4 * 3) {
@@ -546,12 +586,12 @@ topk_best(topk_scratch shared, topk_row row, uint32_t k, GLOBAL int32_t *out)
 		if (low > TOPK_LEAST)
 			n = topk_collect(shared, row, x, low);
 		if (n >= k && n <= TOPK_LISTED) {
-			topk_listed(shared, row, n, low, k, out);
+			topk_listed(shared, row, n, low, k, last_ties, out);
 			return;
 		}
 	}
 	kth = topk_kth(shared, row, k, &ties);
-	topk_emit(shared, row, kth, ties, out);
+	topk_emit(shared, row, kth, ties, last_ties, out);
 }
 
 SPMLA_KERNEL(topk)
@@ -574,10 +614,17 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 	BARRIER();
 	for (r = g_block(); r < s.rows; r += g_blocks()) {
 		GLOBAL int32_t *out = indices + (int64_t)r * s.indices_stride;
-		const int64_t start = row_starts[r];
+		const int64_t start = s.has_starts ? row_starts[r]
+						   : (int64_t)r * s.row_stride;
 		uint32_t len =
 			context_lens[r] > 0 ? (uint32_t)context_lens[r] : 0;
 
+		if (!s.has_starts && (int64_t)len > s.row_stride) {
+			if (g_item() == 0)
+				g_fault(fault_state, fault_status, r,
+					G_FAULT_LOGITS);
+			len = (uint32_t)s.row_stride;
+		}
 		if (len > 0 && (start < 0 || (uint64_t)start > s.logits_elems ||
 				len > s.logits_elems - (uint64_t)start)) {
 			if (g_item() == 0)
@@ -593,7 +640,7 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 			row.at = logits + start;
 			row.len = len;
 			row.pad = (uint32_t)((uint64_t)row.at / 4 % 4);
-			topk_best(shared, row, s.k, out);
+			topk_best(shared, row, s.k, s.last_ties, out);
 		} else {
 			for (i = g_item(); i < s.k; i += TOPK_ITEMS)
 				out[i] = i < len ? (int32_t)i : -1;

@@ -22,5 +22,8 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.rows = a->rows;
 	p.s.k = a->k;
 	p.s.has_lens = a->lens != NULL;
+	p.s.has_starts = a->row_starts != NULL;
+	p.s.row_stride = a->row_stride_elems;
+	p.s.last_ties = a->ties == SPMLA_TIES_HIGHER;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_topk, a->rows, &p);
 }
