@@ -24,19 +24,22 @@ typedef struct spmla_mqa_logits_args {
 	const float *weights;        /* [tokens][heads], dense */
 	const int32_t *token_row;    /* [tokens]: row of block_table */
 	const int32_t *context_lens; /* [tokens]: keys 0 .. len-1 */
-	const int64_t *row_starts;   /* [tokens]: first element of each row */
-	const int32_t *block_table;  /* [rows][table_stride_elems] */
-	const int32_t *table_cols;   /* [rows] written columns; NULL: all */
+	/* [tokens]: first element of each row; NULL: row t begins at element t *
+	 * row_stride_elems and ends before row t + 1 */
+	const int64_t *row_starts;
+	const int32_t *block_table; /* [rows][table_stride_elems] */
+	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
 	float *logits;
 	uint64_t logits_elems; /* capacity of logits */
 	spmla_cache cache;     /* INDEX_FP8 or INDEX_MXFP4 */
 	/* [tokens][heads], dense; INDEX_MXFP4 only. Byte g of a word, from the
 	 * lowest, is the ue8m0 scale of values 32 g .. 32 g + 31. */
 	const int32_t *q_scales;
+	int64_t row_stride_elems; /* >= 1; not read with row_starts */
 } spmla_mqa_logits_args;
 
-/* For 0 <= n < context_lens[t]:
- *   logits[row_starts[t] + n] = kscale[n] * sum over h of
+/* For 0 <= n < context_lens[t], with the row's start:
+ *   logits[row_start + n] = kscale[n] * sum over h of
  *     (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
  * Nothing else is written. relu(x) is x where x > 0, else 0, also for a NaN
  * (fmaxf, as in the source); other NaNs stay.
@@ -44,7 +47,8 @@ typedef struct spmla_mqa_logits_args {
  * kscale is 1. The sums have the same order.
  * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A
  * row is not written if it is outside the table (FAULT_ROW) or does not fit
- * logits (FAULT_LOGITS).
+ * logits (FAULT_LOGITS). Without row_starts a length past the row counts as the
+ * row's: FAULT_LOGITS too.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row.

@@ -314,6 +314,7 @@ class MqaLogits(Sized):
         ),
         ("cache", Cache),
         ("q_scales", c_void_p),
+        ("row_stride_elems", c_int64),
     ]
 
 

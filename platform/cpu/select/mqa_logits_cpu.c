@@ -49,6 +49,13 @@ score_page(const spmla_i_cpu_score *s, const spmla_cache *cache,
 			s, keys, keys + entries * SPMLA_INDEX_DIM, n, out);
 }
 
+/* The first element of a token's row of logits. */
+static int64_t
+start_of(const spmla_mqa_logits_args *a, uint32_t t)
+{
+	return a->row_starts ? a->row_starts[t] : t * a->row_stride_elems;
+}
+
 /* Scores keys [first, end) of a token. first begins a page; `row` and the room
  * in logits are valid. */
 static void
@@ -61,7 +68,7 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
 		a->columns,     a->table_stride_elems, a->cache.pages};
 	const uint32_t entries = a->cache.entries_per_page;
 	const spmla_i_cpu_score s = open_token(ctx, a, worker, token);
-	float *out = a->logits + a->row_starts[token];
+	float *out = a->logits + start_of(a, token);
 	uint32_t n, i;
 
 	for (; first < end; first += n) {
@@ -82,15 +89,27 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
 	}
 }
 
+/* The keys of a token: no more than a row of one stride has room for. */
+static uint32_t
+len_of(const spmla_mqa_logits_args *a, uint32_t t)
+{
+	const int64_t len = a->context_lens[t];
+
+	if (len <= 0)
+		return 0;
+	return (uint32_t)(!a->row_starts && len > a->row_stride_elems
+				  ? a->row_stride_elems
+				  : len);
+}
+
 /* Whether a token's row lies inside logits. */
 static uint32_t
 fits(const spmla_mqa_logits_args *a, uint32_t t)
 {
-	const int64_t start = a->row_starts[t];
+	const int64_t start = start_of(a, t);
 
 	return start >= 0 && (uint64_t)start <= a->logits_elems &&
-	       (uint32_t)a->context_lens[t] <=
-		       a->logits_elems - (uint64_t)start;
+	       len_of(a, t) <= a->logits_elems - (uint64_t)start;
 }
 
 /* Does one piece of one token. */
@@ -116,7 +135,9 @@ score_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 					  SPMLA_FAULT_LOGITS);
 		return;
 	}
-	len = (uint32_t)a->context_lens[t];
+	len = len_of(a, t);
+	if (piece == 0 && len < (uint32_t)a->context_lens[t])
+		spmla_i_cpu_fault(ctx, (uint32_t)row, SPMLA_FAULT_LOGITS);
 	pages = (len - 1) / entries + 1;
 	first = spmla_i_cpu_piece_start(pages, piece, pieces) * entries;
 	end = spmla_i_cpu_piece_start(pages, piece + 1, pieces);
@@ -136,9 +157,9 @@ rows_apart(const spmla_mqa_logits_args *a)
 	for (t = 0; t < a->tokens; t++) {
 		if (a->context_lens[t] <= 0 || !fits(a, t))
 			continue;
-		if (a->row_starts[t] < end)
+		if (start_of(a, t) < end)
 			return 0;
-		end = a->row_starts[t] + a->context_lens[t];
+		end = start_of(a, t) + len_of(a, t);
 	}
 	return 1;
 }

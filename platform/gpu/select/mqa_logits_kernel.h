@@ -32,6 +32,7 @@
 	P(const uint8_t, cache)        \
 	P(float, logits)               \
 	S(uint64_t, logits_elems)      \
+	S(int64_t, row_stride)         \
 	S(uint64_t, page_stride_bytes) \
 	SPMLA_S_TABLE(S)               \
 	S(uint32_t, first_token)       \
@@ -48,6 +49,57 @@ typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_mxfp4_scalars;
 enum { MQA_ITEMS = 256 };
 
 #ifdef SPMLA_GPU_KERNELS
+
+/* A row of logits. */
+typedef struct mqa_row {
+	int64_t start; /* its first element */
+	uint32_t len;  /* keys; 0 if the row does not fit */
+	uint32_t fault;
+} mqa_row;
+
+/* Where token t's row of logits begins; row_stride 0: row_starts say it. */
+FN int64_t
+mqa_row_start(GLOBAL const int64_t *row_starts, int64_t row_stride, uint32_t t)
+{
+	return row_stride ? (int64_t)t * row_stride : row_starts[t];
+}
+
+/* Keys of a token of that length: a row of one stride takes no more. */
+FN uint32_t
+mqa_row_len(int32_t len, int64_t row_stride)
+{
+	if (len <= 0)
+		return 0;
+	return (uint32_t)(row_stride && len > row_stride ? row_stride : len);
+}
+
+/* The keys of a token of that table row, length and row of logits, and what is
+ * wrong with it. */
+FN mqa_row
+mqa_row_of(uint32_t row, uint32_t rows, int32_t len, int64_t start,
+	   int64_t row_stride, uint64_t logits_elems)
+{
+	mqa_row r;
+
+	r.start = start;
+	r.fault = 0;
+	r.len = mqa_row_len(len, row_stride);
+	if (r.len == 0)
+		return r;
+	if (row >= rows) {
+		r.fault = G_FAULT_ROW;
+		r.len = 0;
+		return r;
+	}
+	if (r.len < (uint32_t)len)
+		r.fault = G_FAULT_LOGITS;
+	if (start < 0 || (uint64_t)start > logits_elems ||
+	    (uint64_t)r.len > logits_elems - (uint64_t)start) {
+		r.fault = G_FAULT_LOGITS;
+		r.len = 0;
+	}
+	return r;
+}
 
 enum {
 	MQA_DIM = 128,
@@ -326,23 +378,16 @@ mqa_logits_units(const PRIVATE mqa_logits_job *job, uint32_t t)
 {
 	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
 	const uint32_t row = (uint32_t)job->token_row[t];
-	const int32_t len = job->context_lens[t];
-	const int64_t start = job->row_starts[t];
-	uint32_t fault = 0;
+	const mqa_row r =
+		mqa_row_of(row, s->rows, job->context_lens[t],
+			   mqa_row_start(job->row_starts, s->row_stride, t),
+			   s->row_stride, s->logits_elems);
 
-	if (len <= 0)
-		return 0;
-	if (row >= s->rows)
-		fault = G_FAULT_ROW;
-	else if (start < 0 || (uint64_t)start > s->logits_elems ||
-		 (uint64_t)len > s->logits_elems - (uint64_t)start)
-		fault = G_FAULT_LOGITS;
-	if (!fault)
-		return ((uint32_t)len + MQA_UNIT - 1) / MQA_UNIT;
-	if (g_block() == 0)
+	if (r.fault && g_block() == 0)
 		g_fault(job->fault_state, job->fault_status,
-			fault == G_FAULT_ROW ? s->first_token + t : row, fault);
-	return 0;
+			r.fault == G_FAULT_ROW ? s->first_token + t : row,
+			r.fault);
+	return r.len / MQA_UNIT + (r.len % MQA_UNIT != 0);
 }
 
 /* The lane's four keys from `first` on; the page of key l % 4, or -1. */
@@ -393,7 +438,7 @@ mqa_logits_unit(const PRIVATE mqa_logits_job *job, uint32_t t, uint32_t first,
 {
 	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
 	const uint32_t lane = g_item() % MQA_LANES;
-	const uint32_t len = (uint32_t)job->context_lens[t];
+	const uint32_t len = mqa_row_len(job->context_lens[t], s->row_stride);
 	const uint64_t head = (uint64_t)t * s->heads;
 	uint32_t key;
 	int32_t page;
@@ -414,7 +459,7 @@ mqa_logits_unit(const PRIVATE mqa_logits_job *job, uint32_t t, uint32_t first,
 	if (page < 0 && key % s->page_tokens == 0)
 		g_fault(job->fault_state, job->fault_status,
 			(uint32_t)job->token_row[t], G_FAULT_PAGE);
-	job->logits[job->row_starts[t] + key] =
+	job->logits[mqa_row_start(job->row_starts, s->row_stride, t) + key] =
 		page < 0 ? G_MINUS_INF : keys.scale * score;
 }
 

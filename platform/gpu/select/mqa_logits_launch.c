@@ -51,7 +51,16 @@ fill_tokens(spmla_k_mqa_logits_params *p, const spmla_mqa_logits_args *a,
 	p->weights = a->weights + first_head;
 	p->token_row = a->token_row + first;
 	p->context_lens = a->context_lens + first;
-	p->row_starts = a->row_starts + first;
+	if (a->row_starts) {
+		p->row_starts = a->row_starts + first;
+	} else {
+		const uint64_t before = first * (uint64_t)a->row_stride_elems;
+
+		p->s.row_stride = a->row_stride_elems;
+		p->logits = a->logits + before;
+		p->s.logits_elems =
+			a->logits_elems > before ? a->logits_elems - before : 0;
+	}
 	p->s.first_token = first;
 	p->s.tokens = tokens;
 }

@@ -281,25 +281,19 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 
 		if (len > 0) {
 			const uint32_t row = (uint32_t)token_row[t];
-			const int64_t start = row_starts[t];
-			uint32_t fault = 0;
+			const mqa_row r = mqa_row_of(
+				row, s->rows, len,
+				mqa_row_start(row_starts, s->row_stride, t),
+				s->row_stride, s->logits_elems);
 
-			if (row >= s->rows)
-				fault = G_FAULT_ROW;
-			else if (start < 0 ||
-				 (uint64_t)start > s->logits_elems ||
-				 (uint64_t)len >
-					 s->logits_elems - (uint64_t)start)
-				fault = G_FAULT_LOGITS;
-			else
-				units = ((uint32_t)len + MQA_MMA_UNIT - 1) /
-					MQA_MMA_UNIT;
-			if (fault && g_block() == 0)
+			units = r.len / MQA_MMA_UNIT +
+				(r.len % MQA_MMA_UNIT != 0);
+			if (r.fault && g_block() == 0)
 				g_fault(fault_state, fault_status,
-					fault == G_FAULT_ROW
+					r.fault == G_FAULT_ROW
 						? s->first_token + t
 						: row,
-					fault);
+					r.fault);
 		}
 		here = g_scan_sum(units, MQA_MMA_ITEMS, sums, &all) + units;
 		if (t < s->tokens)
@@ -317,7 +311,7 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		token = g_first_above64(ends, token, s->tokens, unit);
 		begin = token ? ends[token - 1] : 0;
 		end = ends[token] < last ? ends[token] : last;
-		len = (uint32_t)context_lens[token];
+		len = mqa_row_len(context_lens[token], s->row_stride);
 		row = (uint32_t)token_row[token];
 		BARRIER(); /* nobody reads the last token's queries */
 		if (mxfp4)
@@ -360,7 +354,9 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 						G_FAULT_PAGE);
 			}
 			if (key < stop)
-				logits[row_starts[token] + key] = score;
+				logits[mqa_row_start(row_starts, s->row_stride,
+						     token) +
+				       key] = score;
 		}
 		unit = end;
 	}

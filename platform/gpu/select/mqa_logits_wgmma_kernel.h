@@ -258,15 +258,11 @@ FN uint32_t
 mqa_wgmma_len(const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s, int32_t len,
 	      uint32_t row, int64_t start, PRIVATE uint32_t *fault)
 {
-	*fault = 0;
-	if (len <= 0)
-		return 0;
-	if (row >= s->rows)
-		*fault = G_FAULT_ROW;
-	else if (start < 0 || (uint64_t)start > s->logits_elems ||
-		 (uint64_t)len > s->logits_elems - (uint64_t)start)
-		*fault = G_FAULT_LOGITS;
-	return *fault ? 0 : (uint32_t)len;
+	const mqa_row r = mqa_row_of(row, s->rows, len, start, s->row_stride,
+				     s->logits_elems);
+
+	*fault = r.fault;
+	return r.len;
 }
 
 /* The line of units of all tokens: those up to and with token t to ends[t];
@@ -289,7 +285,8 @@ mqa_wgmma_line(GLOBAL spmla_g_state *fault_state,
 		const uint32_t at = is ? t : 0;
 		/* All are asked for at once. */
 		const uint32_t row = (uint32_t)token_row[at];
-		const int64_t start = row_starts[at];
+		const int64_t start =
+			mqa_row_start(row_starts, s->row_stride, at);
 		const int32_t all_len = context_lens[at];
 		uint32_t fault, len, other, units;
 		uint64_t here, all;
@@ -456,12 +453,15 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 		begin = token ? ends[token - 1] : 0;
 		end = ends[token] < last ? ends[token] : last;
 		row = (uint32_t)token_row[token];
-		len[0] = (uint32_t)context_lens[token];
+		len[0] = mqa_row_len(context_lens[token], s.row_stride);
 		len[1] = 0;
 		if (token + 1 < s.tokens && token % 2 == 0 &&
 		    (uint32_t)token_row[token + 1] == row)
 			len[1] = mqa_wgmma_len(&s, context_lens[token + 1], row,
-					       row_starts[token + 1], &i);
+					       mqa_row_start(row_starts,
+							     s.row_stride,
+							     token + 1),
+					       &i);
 		len[1] = g_broadcast(len[1], 0);
 		walk.pages = block_table + (uint64_t)row * s.stride;
 		tile = (uint32_t)(unit - begin) * MQA_WGMMA_UNIT;
@@ -486,7 +486,10 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 		}
 		UNROLL
 		for (i = 0; i < MQA_WGMMA_PAIR; i++)
-			to[i] = logits + (len[i] ? row_starts[token + i] : 0);
+			to[i] = logits +
+				(len[i] ? mqa_row_start(row_starts,
+							s.row_stride, token + i)
+					: 0);
 		mqa_wgmma_ask_q(&query,
 				q + (uint64_t)token * s.heads * SPMLA_INDEX_DIM,
 				weights + (uint64_t)token * s.heads, s.heads);

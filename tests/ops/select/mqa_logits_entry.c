@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of mqa_logits: keys of INDEX_FP8, and of INDEX_MXFP4.
+ * What tests know of mqa_logits: keys of INDEX_FP8, of INDEX_MXFP4, and rows
+ * of one stride of either.
  */
 #include "tests/harness/registry.h"
 
@@ -18,11 +19,15 @@ row_starts(draw *d, uint32_t tokens, uint32_t room)
 	return starts;
 }
 
+enum { FP8, MXFP4, DENSE, VARIANTS };
+
 static void
 make(draw *d, void *args)
 {
 	spmla_mqa_logits_args *a = args;
-	const uint32_t mxfp4 = draw_variant(d, 2);
+	const uint32_t variant = draw_variant(d, VARIANTS);
+	const uint32_t mxfp4 =
+		variant == MXFP4 || (variant == DENSE && draw_choice(d, 2));
 	/* 2^-15 of ten times what the terms of a head sum to. */
 	const double bound = (mxfp4 ? 256 : 64) * 0x1p-15;
 	uint32_t room;
@@ -42,7 +47,11 @@ make(draw *d, void *args)
 	room = a->columns * a->cache.entries_per_page;
 	a->token_row = draw_i32(d, a->tokens, 0, a->rows);
 	a->context_lens = draw_i32(d, a->tokens, 0, room + INT64_C(1));
-	a->row_starts = row_starts(d, a->tokens, room);
+	a->row_stride_elems = room + INT64_C(8);
+	if (variant != DENSE)
+		a->row_starts = row_starts(d, a->tokens, room);
+	else if (d->kind == DRAW_BAD)
+		a->row_stride_elems = draw_size(d, room + 8);
 	a->logits_elems = a->tokens * (room + UINT64_C(8));
 	if (d->kind == DRAW_BAD)
 		a->logits_elems -= draw_choice(d, room);
@@ -66,7 +75,6 @@ static const arg_error errors[] = {
 	BAD_NULL(mqa_logits, weights),
 	BAD_NULL(mqa_logits, token_row),
 	BAD_NULL(mqa_logits, context_lens),
-	BAD_NULL(mqa_logits, row_starts),
 	BAD_NULL(mqa_logits, block_table),
 	BAD_NULL(mqa_logits, logits),
 	BAD_RANGE(mqa_logits, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
@@ -79,5 +87,13 @@ static const arg_error mxfp4_errors[] = {
 	BAD_CACHE(mqa_logits, cache, "3 or 7", 336, 352),
 };
 
-OP_ENTRY(mqa_logits, .errors = {ERRORS(errors), ERRORS(mxfp4_errors)},
+static const arg_error dense_errors[] = {
+	BAD_STRIDE(mqa_logits, row_stride_elems, 0, 1),
+	BAD_RANGE(mqa_logits, row_stride_elems, INT64_MAX / 4 + 1,
+		  "got 2305843009213693952, want at most "
+		  "2305843009213693951"),
+};
+
+OP_ENTRY(mqa_logits,
+	 .errors = {ERRORS(errors), ERRORS(mxfp4_errors), ERRORS(dense_errors)},
 	 .none = {ARG(mqa_logits, tokens, 0)}, .is_spread = 1);

@@ -79,7 +79,8 @@ mqa_open(mqa_world *w, uint32_t heads, uint32_t entries)
 		columns,      stride,     w->q,       w->weights,
 		w->token_row, w->lens,    w->starts,  w->table,
 		NULL,         w->logits,  MQA_LOGITS, SPMLA_CACHE_INIT,
-		NULL};
+		NULL,
+		0};
 	w->a.cache.layout = SPMLA_LAYOUT_INDEX_FP8;
 	w->a.cache.entries_per_page = entries;
 	w->a.cache.pages = pages;

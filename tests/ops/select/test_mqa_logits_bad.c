@@ -3,6 +3,7 @@
  * mqa_logits: pages, rows and lengths that are not there.
  */
 #include <math.h>
+#include <string.h>
 
 #include "tests/harness/themes.h"
 #include "tests/ops/select/mqa_world.h"
@@ -102,6 +103,34 @@ START_TEST(row_without_keys_is_not_looked_at)
 }
 END_TEST
 
+/* The second row has 150 keys and room for 130: those of the third row stay. */
+START_TEST(rows_of_one_stride_need_no_starts)
+{
+	static const int32_t lens[3] = {100, 130, 7};
+	float kept[3 * 130];
+	uint32_t t;
+
+	for (t = 0; t < 3; t++) {
+		w.lens[t] = lens[t];
+		w.starts[t] = 130 * t;
+	}
+	mqa_check(&f, &w);
+	memcpy(kept, w.logits, sizeof kept);
+	w.a.row_starts = NULL;
+	w.a.row_stride_elems = 130;
+	memset(w.logits, 0x77, 100 * sizeof *w.logits);
+	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(w.logits, kept, sizeof kept);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	w.lens[1] = 150;
+	memset(w.logits + 130, 0, 130 * sizeof *w.logits);
+	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
+	ck_assert_mem_eq(w.logits, kept, sizeof kept);
+	ck_assert_uint_eq(fixture_status(&f).count, 1);
+	mqa_expect_status(&f, SPMLA_FAULT_LOGITS, (uint32_t)w.token_row[1]);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test edge[] = {
@@ -111,6 +140,7 @@ SUITE
 		{row_outside_the_table_is_not_written, 4},
 		{row_that_does_not_fit_the_logits_is_not_written, 5},
 		{row_without_keys_is_not_looked_at, 1},
+		{rows_of_one_stride_need_no_starts, 1},
 	};
 	const theme themes[] = {
 		THEME("edge", setup, teardown, edge),

@@ -40,6 +40,9 @@ static const arg_error errors[] = {
 
 static const arg_error dense_errors[] = {
 	BAD_STRIDE(topk, row_stride_elems, 0, 1),
+	BAD_RANGE(topk, row_stride_elems, INT64_MAX / 4 + 1,
+		  "got 2305843009213693952, want at most "
+		  "2305843009213693951"),
 };
 
 OP_ENTRY(topk, .errors = {ERRORS(errors), ERRORS(dense_errors)},
