@@ -23,14 +23,14 @@ typedef struct spmla_indexer_k_gather_args {
 	const int32_t *req_row; /* [requests]: row of block_table; NULL: b */
 	const int32_t *block_table; /* [rows][table_stride_elems] */
 	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
-	uint8_t *dst_k;             /* e4m3 [keys][128], dense */
-	float *dst_scale;           /* [keys] */
-	spmla_cache cache;          /* INDEX_FP8 */
+	uint8_t *dst_k;    /* e4m3 [keys][128], MXFP4 e2m1 [keys][64], dense */
+	float *dst_scale;  /* [keys]; MXFP4: the four ue8m0 bytes of a key */
+	spmla_cache cache; /* INDEX_FP8 or INDEX_MXFP4 */
 } spmla_indexer_k_gather_args;
 
 /* Row n of the outputs, cu_seq_lens[b] <= n < cu_seq_lens[b + 1], is the entry
- * of request b's position n - cu_seq_lens[b]: 128 codes and the scale, bit for
- * bit. Rows that no request covers are left as they are.
+ * of request b's position n - cu_seq_lens[b]: its codes and its scale, or four
+ * of MXFP4, bit for bit. Rows that no request covers are left as they are.
  * A key whose column is past the table or not written, or whose page is outside
  * the cache, becomes a row of zeros with scale 0: FAULT_PAGE for each. All rows
  * of a request become zeros if its table row is outside the table (FAULT_ROW),

@@ -16,6 +16,9 @@ check_numbers(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a)
 		{"mqa_logits_gathered.form", a->form,
 		 SPMLA_I_FROM_TO(SPMLA_LOGITS_ABSOLUTE,
 				 SPMLA_LOGITS_COMPRESSED)},
+		{"mqa_logits_gathered.layout", a->layout, SPMLA_WANT_ONE_OF,
+		 1u | 1u << SPMLA_LAYOUT_INDEX_FP8 |
+			 1u << SPMLA_LAYOUT_INDEX_MXFP4},
 		{"mqa_logits_gathered.columns", a->columns, SPMLA_WANT_AT_LEAST,
 		 least},
 		{"mqa_logits_gathered.weights_stride_elems",
@@ -50,10 +53,18 @@ check_pointers(spmla_diag *diag, const spmla_mqa_logits_gathered_args *a)
 		{"mqa_logits_gathered.k_scales", SPMLA_I_PTR(a->k_scales),
 		 SPMLA_WANT_NOT_NULL, 0},
 	};
+	const spmla_i_check mxfp4[] = {
+		{"mqa_logits_gathered.q_scales", SPMLA_I_PTR(a->q_scales),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"mqa_logits_gathered.k", SPMLA_I_PTR(a->k),
+		 SPMLA_WANT_MULTIPLE_OF, 4},
+	};
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
 	if (s == SPMLA_OK && a->keys > 0)
 		s = spmla_i_check_all(diag, keys, SPMLA_I_COUNT(keys));
+	if (s == SPMLA_OK && a->layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		s = spmla_i_check_all(diag, mxfp4, SPMLA_I_COUNT(mxfp4));
 	return s;
 }
 

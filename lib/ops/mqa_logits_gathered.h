@@ -28,15 +28,22 @@ typedef struct spmla_mqa_logits_gathered_args {
 	uint32_t keys;    /* 0: every row is empty */
 	uint32_t form;    /* spmla_logits_form */
 	uint32_t columns; /* of a row of logits; >= keys unless COMPRESSED */
-	const uint8_t *q; /* e4m3 [tokens][heads][128], dense */
+	/* e4m3 [tokens][heads][128], MXFP4 e2m1 [tokens][heads][64], dense */
+	const uint8_t *q;
 	const float *weights;         /* [tokens][heads] */
 	int64_t weights_stride_elems; /* >= heads */
-	const uint8_t *k;             /* e4m3 [keys][128], dense */
-	const float *k_scales;        /* [keys] */
+	const uint8_t *k; /* e4m3 [keys][128], MXFP4 e2m1 [keys][64], dense */
+	/* [keys]; MXFP4: a word of four ue8m0 scales, as indexer_k_gather has
+	 * it */
+	const float *k_scales;
 	const int32_t *starts; /* [tokens]: keys starts[t] .. ends[t] - 1 */
 	const int32_t *ends;   /* [tokens] */
 	float *logits;         /* [tokens][columns] */
 	int64_t logits_stride_elems; /* >= columns */
+	/* MXFP4: [tokens][heads] words as those of mqa_logits, dense */
+	const int32_t *q_scales;
+	uint32_t layout; /* of q and k: INDEX_FP8 (or 0) or INDEX_MXFP4 */
+	uint32_t reserved;
 } spmla_mqa_logits_gathered_args;
 
 /* The score of key n for starts[t] <= n < ends[t], as spmla_mqa_logits defines
@@ -53,8 +60,10 @@ typedef struct spmla_mqa_logits_gathered_args {
  * never read.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
+ * INDEX_MXFP4: the scores of spmla_mqa_logits, without k_scales as a factor; k
+ * is a multiple of 4. No kernel has matrix instructions for it yet.
  * Deterministic: a row's bits depend only on that row, and are those of
- * spmla_mqa_logits.
+ * spmla_mqa_logits, but for MXFP4 on a device with matrix instructions.
  * Exact: within 2^-18 of the sum of |terms|, for any number of heads. Matrix
  * instructions, which truncate what they add, are within 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

@@ -325,6 +325,8 @@ class MqaLogitsGathered(Sized):
         (c_int64, "weights_stride_elems"),
         (c_void_p, "k k_scales starts ends logits"),
         (c_int64, "logits_stride_elems"),
+        (c_void_p, "q_scales"),
+        (c_uint32, "layout reserved"),
     )
 
 

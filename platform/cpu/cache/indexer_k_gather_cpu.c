@@ -10,17 +10,20 @@ static void
 copy_key(const spmla_indexer_k_gather_args *a, uint32_t n, const uint8_t *page,
 	 uint64_t entry)
 {
+	const uint32_t bytes = a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4
+				       ? SPMLA_INDEX_MXFP4_VALUE_BYTES
+				       : SPMLA_INDEX_DIM;
 	const uint64_t codes_bytes =
-		(uint64_t)a->cache.entries_per_page * SPMLA_INDEX_DIM;
-	uint8_t *k = a->dst_k + (uint64_t)n * SPMLA_INDEX_DIM;
+		(uint64_t)a->cache.entries_per_page * bytes;
+	uint8_t *k = a->dst_k + (uint64_t)n * bytes;
 	float *scale = a->dst_scale + n;
 
 	if (!page) {
-		memset(k, 0, SPMLA_INDEX_DIM);
+		memset(k, 0, bytes);
 		*scale = 0.0f;
 		return;
 	}
-	memcpy(k, page + entry * SPMLA_INDEX_DIM, SPMLA_INDEX_DIM);
+	memcpy(k, page + entry * bytes, bytes);
 	memcpy(scale, page + codes_bytes + entry * sizeof *scale,
 	       sizeof *scale);
 }

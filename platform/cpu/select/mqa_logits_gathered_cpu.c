@@ -20,11 +20,24 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 	   uint32_t worker, uint32_t t, uint32_t start, uint32_t end,
 	   float *row)
 {
-	const spmla_i_cpu_score s = spmla_i_cpu_score_open(
-		ctx, worker, a->heads,
-		a->q + (uint64_t)t * a->heads * SPMLA_INDEX_DIM,
-		a->weights + t * a->weights_stride_elems);
+	const uint64_t head = (uint64_t)t * a->heads;
+	const float *weights = a->weights + t * a->weights_stride_elems;
+	spmla_i_cpu_score s;
 
+	if (a->layout == SPMLA_LAYOUT_INDEX_MXFP4) {
+		s = spmla_i_cpu_score_open_mxfp4(
+			ctx, worker, a->heads,
+			a->q + head * SPMLA_INDEX_MXFP4_VALUE_BYTES,
+			(const uint8_t *)(a->q_scales + head), weights);
+		spmla_i_cpu_score_keys_mxfp4(
+			&s,
+			a->k + (uint64_t)start * SPMLA_INDEX_MXFP4_VALUE_BYTES,
+			(const uint8_t *)(a->k_scales + start), end - start,
+			row);
+		return;
+	}
+	s = spmla_i_cpu_score_open(ctx, worker, a->heads,
+				   a->q + head * SPMLA_INDEX_DIM, weights);
 	spmla_i_cpu_score_keys(&s, a->k + (uint64_t)start * SPMLA_INDEX_DIM,
 			       (const uint8_t *)(a->k_scales + start),
 			       end - start, row);

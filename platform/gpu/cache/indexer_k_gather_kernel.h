@@ -23,6 +23,7 @@
 	S(uint32_t, requests)          \
 	S(uint32_t, keys)              \
 	S(uint32_t, has_req_row)       \
+	S(uint32_t, words)             \
 	S(uint32_t, whole_words)
 SPMLA_KERNEL_SCALARS(indexer_k_gather)
 
@@ -31,10 +32,11 @@ enum { INDEXER_K_GATHER_ROWS = 64 }; /* at a time */
 #ifdef SPMLA_GPU_KERNELS
 
 /* Moves the codes of those rows, the first of which `to` is, from where they
- * begin in the cache. */
+ * begin in the cache. A row has `words` words: of MXFP4 half of the items have
+ * none. */
 FN void
 indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
-		       GLOBAL uint8_t *to, uint32_t whole_words)
+		       GLOBAL uint8_t *to, uint32_t words, uint32_t whole_words)
 {
 	enum {
 		WORDS = SPMLA_INDEX_DIM / 4,
@@ -49,16 +51,15 @@ indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		const uint64_t at = from[row + i * STEP];
 
 		x[i] = 0;
-		if (at < GATHER_LEAVE)
+		if (at < GATHER_LEAVE && word < words)
 			x[i] = ((GLOBAL const uint32_t *)(cache + at))[word];
 	}
 	UNROLL
 	for (i = 0; i < EACH; i++) {
 		GLOBAL uint8_t *out =
-			to + (uint64_t)(row + i * STEP) * SPMLA_INDEX_DIM +
-			4 * word;
+			to + (uint64_t)(row + i * STEP) * words * 4 + 4 * word;
 
-		if (from[row + i * STEP] == GATHER_LEAVE)
+		if (from[row + i * STEP] == GATHER_LEAVE || word >= words)
 			continue;
 		if (whole_words) {
 			*(GLOBAL uint32_t *)out = x[i];
@@ -110,7 +111,7 @@ indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
 {
 	const PRIVATE spmla_k_indexer_k_gather_scalars *s = &job->s;
 	const g_table table = G_TABLE(job->block_table, job->table_cols, *s);
-	const uint64_t codes_bytes = (uint64_t)s->page_tokens * SPMLA_INDEX_DIM;
+	const uint64_t codes_bytes = (uint64_t)s->page_tokens * s->words * 4;
 	const uint32_t i = g_item(), n = first + i;
 
 	BARRIER(); /* nobody reads the last rows' places */
@@ -128,7 +129,7 @@ indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
 						       codes_bytes);
 
 			scale = scales[entry];
-			page += (uint64_t)entry * SPMLA_INDEX_DIM;
+			page += (uint64_t)entry * s->words * 4;
 		}
 		if (page != GATHER_LEAVE)
 			job->dst_scale[n] = scale;
@@ -158,8 +159,8 @@ spmla_k_indexer_k_gather(SPMLA_KERNEL_ARGS(indexer_k_gather))
 			indexer_k_gather_places(&job, &to, first, last);
 			indexer_k_gather_codes(cache, shared->from,
 					       dst_k + (uint64_t)first *
-							       SPMLA_INDEX_DIM,
-					       s.whole_words);
+							       s.words * 4,
+					       s.words, s.whole_words);
 		}
 		done = last;
 	}

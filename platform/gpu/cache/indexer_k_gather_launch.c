@@ -29,6 +29,10 @@ spmla_i_gpu_indexer_k_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.requests = a->requests;
 	p.s.keys = a->keys;
 	p.s.has_req_row = a->req_row != NULL;
+	p.s.words = (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4
+			     ? SPMLA_INDEX_MXFP4_VALUE_BYTES
+			     : SPMLA_INDEX_DIM) /
+		    4;
 	p.s.whole_words = SPMLA_I_PTR(a->dst_k) % 4 == 0;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_indexer_k_gather,
 				  (a->keys - 1) / INDEXER_K_GATHER_ROWS + 1,

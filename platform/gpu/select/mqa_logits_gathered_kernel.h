@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits_gathered without matrix instructions: the scores of
- * mqa_logits_kernel.h, and so its bits, for keys that lie in a row. Work is
+ * mqa_logits_kernel.h, and so its bits, for keys of either layout that lie in a
+ * row. Work is
  * the same line of units, but a token's first unit begins at its first key.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H
@@ -28,6 +29,11 @@
 	S(uint32_t, clean)                \
 	S(uint32_t, compressed)
 SPMLA_KERNEL_SCALARS(mqa_logits_gathered)
+#define SPMLA_K_mqa_logits_gathered_mxfp4(P, S) \
+	P(const uint32_t, q_scales)             \
+	SPMLA_K_mqa_logits_gathered(P, S)
+typedef spmla_k_mqa_logits_gathered_scalars
+	spmla_k_mqa_logits_gathered_mxfp4_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -82,17 +88,26 @@ gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 /* The lane's four keys from `first` on. */
 FN void
 gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
-	      GLOBAL const float *k_scales, uint32_t first, uint32_t end)
+	      GLOBAL const float *k_scales, uint32_t first, uint32_t end,
+	      const uint32_t mxfp4)
 {
 	const uint32_t lane = g_item() % MQA_LANES;
 	const uint32_t aligned = ((uint64_t)k & 3u) == 0;
 	uint32_t b;
 
-	keys->scale = 0.0f;
+	keys->scale = mxfp4 ? 1.0f : 0.0f;
 	UNROLL
 	for (b = 0; b < MQA_KEYS; b++) {
 		const uint32_t is_key = first + b < end;
 
+		if (mxfp4) {
+			mqa_load_mxfp4(
+				keys->k[b],
+				k + (uint64_t)(first + b) * (MQA_DIM / 2),
+				(GLOBAL const uint32_t *)k_scales + first + b,
+				is_key);
+			continue;
+		}
 		mqa_load_key(keys->k[b],
 			     is_key ? k + (uint64_t)(first + b) * MQA_DIM : k,
 			     is_key, aligned);
@@ -103,6 +118,7 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 
 typedef struct gathered_job {
 	SPMLA_KERNEL_FIELDS(mqa_logits_gathered)
+	GLOBAL const uint32_t *q_scales; /* MXFP4 */
 	LOCAL mqa_shared *shared;
 } gathered_job;
 
@@ -123,18 +139,21 @@ gathered_units(const PRIVATE gathered_job *job, uint32_t t)
  * hold the token's heads yet. */
 FN void
 gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
-	      uint32_t stage)
+	      uint32_t stage, const uint32_t mxfp4)
 {
 	const PRIVATE spmla_k_mqa_logits_gathered_scalars *s = &job->s;
+	const uint64_t head = (uint64_t)t * s->heads;
 	const uint32_t lane = g_item() % MQA_LANES;
 	const uint32_t end = (uint32_t)job->ends[t];
 	uint32_t key;
 	float score;
 	mqa_keys keys;
 
-	gathered_load(&keys, job->k, job->k_scales, first + mqa_own(), end);
+	gathered_load(&keys, job->k, job->k_scales, first + mqa_own(), end,
+		      mxfp4);
 	score = mqa_score_all(
-		&keys, job->q + (uint64_t)t * s->heads * MQA_DIM, 0, 0,
+		&keys, job->q + head * (mxfp4 ? MQA_DIM / 2 : MQA_DIM),
+		mxfp4 ? job->q_scales + head : job->q_scales, mxfp4,
 		job->weights + (int64_t)t * s->weights_stride, s->heads, stage,
 		first + mqa_subgroup() < end, &job->shared->heads);
 	key = first + mqa_own() + lane;
@@ -145,25 +164,24 @@ gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
 	job->logits[(int64_t)t * s->logits_stride + key] = keys.scale * score;
 }
 
-SPMLA_KERNEL(mqa_logits_gathered)
-void
-spmla_k_mqa_logits_gathered(SPMLA_KERNEL_ARGS(mqa_logits_gathered))
+/* The kernel, of either layout. */
+FN void
+gathered_all(const PRIVATE gathered_job *job, const uint32_t mxfp4)
 {
-	LOCAL_ARRAY(mqa_shared, shared, 1);
-	const gathered_job job = {SPMLA_KERNEL_VALUES(mqa_logits_gathered),
-				  shared};
+	const PRIVATE spmla_k_mqa_logits_gathered_scalars *s = &job->s;
+	LOCAL mqa_shared *shared = job->shared;
 	uint32_t base;
 
-	for (base = 0; base < s.tokens; base += MQA_ITEMS) {
-		const uint32_t count = s.tokens - base < MQA_ITEMS
-					       ? s.tokens - base
+	for (base = 0; base < s->tokens; base += MQA_ITEMS) {
+		const uint32_t count = s->tokens - base < MQA_ITEMS
+					       ? s->tokens - base
 					       : MQA_ITEMS;
 		mqa_place at = {0, 0, 0};
 		uint32_t units = 0, left;
 		uint64_t before, total, last;
 
 		if (g_item() < count)
-			units = gathered_units(&job, base + g_item());
+			units = gathered_units(job, base + g_item());
 		before = g_scan_sum(units, MQA_ITEMS, shared->sums, &total);
 		shared->ends[g_item()] = before + units;
 		BARRIER();
@@ -174,14 +192,39 @@ spmla_k_mqa_logits_gathered(SPMLA_KERNEL_ARGS(mqa_logits_gathered))
 
 			if (stage) {
 				mqa_seek(&at, shared->ends, count, last - left);
-				at.first += (uint32_t)starts[base + at.token];
+				at.first +=
+					(uint32_t)job->starts[base + at.token];
 			}
-			gathered_unit(&job, base + at.token, at.first, stage);
+			gathered_unit(job, base + at.token, at.first, stage,
+				      mxfp4);
 		}
 	}
-	if (s.clean)
-		gathered_clean(starts, ends, logits, s.logits_stride, s.tokens,
-			       s.keys, s.columns, MQA_ITEMS);
+	if (s->clean)
+		gathered_clean(job->starts, job->ends, job->logits,
+			       s->logits_stride, s->tokens, s->keys, s->columns,
+			       MQA_ITEMS);
+}
+
+SPMLA_KERNEL(mqa_logits_gathered)
+void
+spmla_k_mqa_logits_gathered(SPMLA_KERNEL_ARGS(mqa_logits_gathered))
+{
+	LOCAL_ARRAY(mqa_shared, shared, 1);
+	const gathered_job job = {SPMLA_KERNEL_VALUES(mqa_logits_gathered), 0,
+				  shared};
+
+	gathered_all(&job, 0);
+}
+
+SPMLA_KERNEL(mqa_logits_gathered_mxfp4)
+void
+spmla_k_mqa_logits_gathered_mxfp4(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mxfp4))
+{
+	LOCAL_ARRAY(mqa_shared, shared, 1);
+	const gathered_job job = {SPMLA_KERNEL_VALUES(mqa_logits_gathered),
+				  q_scales, shared};
+
+	gathered_all(&job, 1);
 }
 
 #endif

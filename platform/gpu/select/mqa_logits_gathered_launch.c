@@ -12,6 +12,11 @@ SPMLA_STATIC_ASSERT(
 		sizeof(spmla_k_mqa_logits_gathered_params) ==
 			sizeof(spmla_k_mqa_logits_gathered_wgmma_params),
 	"one struct binds all kernels");
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_gathered_mxfp4_params) ==
+			    offsetof(spmla_k_mqa_logits_gathered_mxfp4_params,
+				     fault_state) +
+				    sizeof(spmla_k_mqa_logits_gathered_params),
+		    "and behind its first pointer that of MXFP4");
 
 /* Kinds: the kernel that mqa_logits takes, whose bits these are. */
 static const spmla_i_gpu_variant variants[] = {
@@ -30,6 +35,9 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants),
 		spmla_i_gpu_mqa_logits_kernel(queue, a->heads), a->heads, 0);
+	const size_t at =
+		offsetof(spmla_k_mqa_logits_gathered_mxfp4_params, fault_state);
+	spmla_k_mqa_logits_gathered_mxfp4_params all;
 	spmla_k_mqa_logits_gathered_params p;
 
 	memset(&p, 0, sizeof p);
@@ -49,5 +57,10 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	p.s.columns = a->columns;
 	p.s.clean = a->form == SPMLA_LOGITS_CLEAN;
 	p.s.compressed = a->form == SPMLA_LOGITS_COMPRESSED;
-	return spmla_i_gpu_launch(queue, by->kernel, UINT32_MAX, &p);
+	if (a->layout != SPMLA_LAYOUT_INDEX_MXFP4)
+		return spmla_i_gpu_launch(queue, by->kernel, UINT32_MAX, &p);
+	all.q_scales = (const uint32_t *)a->q_scales;
+	memcpy((char *)&all + at, &p, sizeof p);
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_mqa_logits_gathered_mxfp4,
+				  UINT32_MAX, &all);
 }

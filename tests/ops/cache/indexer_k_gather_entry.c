@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of indexer_k_gather.
+ * What tests know of indexer_k_gather: keys of INDEX_FP8, and of INDEX_MXFP4.
  */
 #include "tests/harness/registry.h"
 
@@ -8,9 +8,11 @@ static void
 make(draw *d, void *args)
 {
 	spmla_indexer_k_gather_args *a = args;
+	const uint32_t mxfp4 = draw_variant(d, 2);
 	draw_table t;
 
-	a->cache = draw_cache(d, SPMLA_LAYOUT_INDEX_FP8);
+	a->cache = draw_cache(d, mxfp4 ? SPMLA_LAYOUT_INDEX_MXFP4
+				       : SPMLA_LAYOUT_INDEX_FP8);
 	a->keys = draw_many(d, 12, 700);
 	a->requests = draw_many(d, 4, 6);
 	a->cu_seq_lens =
@@ -24,7 +26,7 @@ make(draw *d, void *args)
 	a->table_cols = t.cols;
 	if (d->kind != DRAW_EXAMPLE && draw_there(d))
 		a->req_row = draw_i32(d, a->requests, 0, t.rows);
-	a->dst_k = draw_out(d, a->keys * UINT64_C(128), 1);
+	a->dst_k = draw_out(d, a->keys * UINT64_C(128) / (1 + mxfp4), 1);
 	a->dst_scale = draw_out(d, a->keys, 4);
 }
 
@@ -38,8 +40,8 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_k_gather, dst_k),
 	BAD_NULL(indexer_k_gather, dst_scale),
 	BAD_RANGE(indexer_k_gather, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
-		  "got 1, want 3"),
-	BAD_CACHE(indexer_k_gather, cache, "3", 656, 672),
+		  "got 1, want 3 or 7"),
+	BAD_CACHE(indexer_k_gather, cache, "3 or 7", 656, 672),
 };
 
 OP_ENTRY(indexer_k_gather, .errors = {ERRORS(errors)},

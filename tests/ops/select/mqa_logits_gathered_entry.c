@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of mqa_logits_gathered.
+ * What tests know of mqa_logits_gathered: keys of INDEX_FP8, and of INDEX_MXFP4.
  */
 #include "tests/harness/registry.h"
 
@@ -9,6 +9,8 @@ make(draw *d, void *args)
 {
 	spmla_mqa_logits_gathered_args *a = args;
 
+	const uint32_t mxfp4 = draw_variant(d, 2);
+
 	a->tokens = draw_tokens(d);
 	a->heads = draw_index_heads(d);
 	a->keys = draw_many(d, 40, 700);
@@ -16,25 +18,35 @@ make(draw *d, void *args)
 	a->columns = a->keys + draw_choice(d, 6);
 	if (a->form == SPMLA_LOGITS_COMPRESSED && d->kind == DRAW_BAD)
 		a->columns = draw_size(d, a->keys);
-	a->q = draw_codes(d, (uint64_t)a->tokens * a->heads * 128);
 	a->weights_stride_elems = draw_stride(d, a->heads);
 	a->weights = draw_f32(
 		d, draw_strided(a->tokens, a->weights_stride_elems, a->heads));
-	a->k = draw_codes(d, a->keys * UINT64_C(128));
-	a->k_scales = draw_f32(d, a->keys);
+	if (mxfp4) {
+		a->layout = SPMLA_LAYOUT_INDEX_MXFP4;
+		a->q = draw_bytes(d, (uint64_t)a->tokens * a->heads * 64);
+		a->q_scales = draw_ue8m0(d, (uint64_t)a->tokens * a->heads);
+		a->k = (const uint8_t *)draw_i32(d, a->keys * UINT64_C(16),
+						 INT32_MIN, INT64_C(1) << 31);
+		a->k_scales = (const float *)(void *)draw_ue8m0(d, a->keys);
+	} else {
+		a->q = draw_codes(d, (uint64_t)a->tokens * a->heads * 128);
+		a->k = draw_codes(d, a->keys * UINT64_C(128));
+		a->k_scales = draw_f32(d, a->keys);
+	}
 	a->starts = draw_i32(d, a->tokens, 0, a->keys + INT64_C(1));
 	a->ends = draw_i32(d, a->tokens, 0, a->keys + INT64_C(1));
 	a->logits_stride_elems = draw_stride(d, a->columns);
 	/* 2^-15 of ten times what the terms of a head sum to. */
 	a->logits = draw_out_f32(
 		d, draw_strided(a->tokens, a->logits_stride_elems, a->columns),
-		64 * 0x1p-15 * a->heads, 0);
+		(mxfp4 ? 256 : 64) * 0x1p-15 * a->heads, 0);
 }
 
 static const arg_error errors[] = {
 	BAD_LEAST(mqa_logits_gathered, heads, 0, 1),
 	BAD_MOST(mqa_logits_gathered, heads, 5, 4),
 	BAD_ENUM(mqa_logits_gathered, form, 3, "0, 1 or 2"),
+	BAD_ENUM(mqa_logits_gathered, layout, 1, "0, 3 or 7"),
 	BAD_LEAST(mqa_logits_gathered, columns, 39, 40),
 	BAD_ARGS(mqa_logits_gathered, form, SPMLA_LOGITS_COMPRESSED, columns, 0,
 		 SPMLA_E_RANGE,
@@ -57,5 +69,10 @@ static const arg_error errors[] = {
 	BAD_NULL(mqa_logits_gathered, logits),
 };
 
-OP_ENTRY(mqa_logits_gathered, .errors = {ERRORS(errors)},
+static const arg_error mxfp4_errors[] = {
+	BAD_NULL(mqa_logits_gathered, q_scales),
+	BAD_MULTIPLE(mqa_logits_gathered, k, 18, 4),
+};
+
+OP_ENTRY(mqa_logits_gathered, .errors = {ERRORS(errors), ERRORS(mxfp4_errors)},
 	 .none = {ARG(mqa_logits_gathered, tokens, 0)}, .is_spread = 1);
