@@ -48,7 +48,8 @@ check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
 			diag, &cache, &a->cache,
 			a->state.layout == SPMLA_LAYOUT_STATE_256 ? INDEX_KEYS
 								  : KEYS);
-	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
+	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3 &&
+	    !a->e4m3_scale_at)
 		s = spmla_i_check_positive(diag, "kv_compress.e4m3_scale",
 					   a->e4m3_scale);
 	return s;

@@ -46,6 +46,9 @@ typedef struct spmla_kv_compress_args {
 	 * Both or NULL. */
 	uint32_t *split_keys;   /* [tokens][512], 0 before and after */
 	uint32_t *split_counts; /* [tokens], 0 before and after */
+	/* V4_E4M3: e4m3_scale where the device has it, read when the operation runs
+	 * and not checked; NULL: e4m3_scale itself */
+	const float *e4m3_scale_at;
 } spmla_kv_compress_args;
 
 /* A token makes a key if it has a slot and its pos + 1 is a multiple of ratio.

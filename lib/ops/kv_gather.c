@@ -49,7 +49,8 @@ check_rows(spmla_diag *diag, const spmla_kv_gather_args *a)
 
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(diag, &cache, &a->cache, LAYOUTS);
-	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
+	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3 &&
+	    !a->kv_scale_at)
 		s = spmla_i_check_positive(diag, "kv_gather.kv_scale",
 					   a->kv_scale);
 	return s;

@@ -40,6 +40,9 @@ typedef struct spmla_kv_gather_args {
 	 * read it. */
 	float kv_scale;
 	uint32_t ring; /* 1: ring table; not read by slot */
+	/* V4_E4M3: kv_scale where the device has it, read when the operation runs
+	 * and not checked; NULL: kv_scale itself */
+	const float *kv_scale_at;
 } spmla_kv_gather_args;
 
 /* By request: request b owns the rows of dst from workspace_starts[b] up to

@@ -41,7 +41,7 @@ check_v4(spmla_diag *diag, const spmla_kv_insert_args *a)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "kv_insert.dtype",
 				    a->dtype, SPMLA_WANT_EQUAL,
 				    SPMLA_DTYPE_BF16);
-	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
+	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3 && !a->kv_scale_at)
 		return spmla_i_check_positive(diag, "kv_insert.kv_scale",
 					      a->kv_scale);
 	return SPMLA_OK;

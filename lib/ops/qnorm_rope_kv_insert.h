@@ -35,6 +35,9 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
 	const int32_t *positions;    /* [tokens] */
 	const float *cos_sin;        /* [cos_sin_rows][32 cos, 32 sin] */
 	spmla_cache cache;           /* V4_FP8, V4_BF16 or V4_E4M3 */
+	/* V4_E4M3: kv_scale where the device has it, read when the operation runs
+	 * and not checked; NULL: kv_scale itself */
+	const float *kv_scale_at;
 } spmla_qnorm_rope_kv_insert_args;
 
 /* Queries. For each (token, head), over its 512 values, in f32:

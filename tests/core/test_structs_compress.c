@@ -35,7 +35,7 @@ static const pin pins[] = {
 	F(spmla_compress_state_save_args, table_stride_elems, 112, 4),
 	F(spmla_compress_state_save_args, reserved, 116, 4),
 	F(spmla_compress_state_save_args, state, 120, 40),
-	S(spmla_kv_compress_args, 240),
+	S(spmla_kv_compress_args, 248),
 	F(spmla_kv_compress_args, struct_bytes, 0, 4),
 	F(spmla_kv_compress_args, tokens, 4, 4),
 	F(spmla_kv_compress_args, ratio, 8, 4),
@@ -63,6 +63,7 @@ static const pin pins[] = {
 	F(spmla_kv_compress_args, cache, 184, 40),
 	F(spmla_kv_compress_args, split_keys, 224, 8),
 	F(spmla_kv_compress_args, split_counts, 232, 8),
+	F(spmla_kv_compress_args, e4m3_scale_at, 240, 8),
 };
 /* clang-format on */
 

@@ -347,6 +347,20 @@ draw_ue8m0(draw *d, uint64_t n)
 	return x;
 }
 
+const float *
+draw_scale_at(draw *d)
+{
+	static const float scales[4] = {0, 0.25f, 0.3f, 1.5f};
+	const uint32_t which = draw_choice(d, 4);
+	float *x;
+
+	if (which == 0)
+		return NULL;
+	x = draw_room(d, sizeof *x, 4, DRAW_IN);
+	*x = scales[which];
+	return x;
+}
+
 float *
 draw_cos_sin(draw *d, uint32_t rows)
 {

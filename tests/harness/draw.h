@@ -131,6 +131,9 @@ void draw_fill_bf16(draw *d, void *to, uint64_t n);
 void draw_fill_codes(draw *d, void *to, uint64_t n);
 void draw_fill_ue8m0(draw *d, void *to, uint64_t n);
 
+/* A scale that lies on the device, or NULL. */
+const float *draw_scale_at(draw *d);
+
 /* [rows][32 cos, 32 sin] */
 float *draw_cos_sin(draw *d, uint32_t rows);
 

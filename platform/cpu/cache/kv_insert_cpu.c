@@ -82,8 +82,9 @@ write_row(const spmla_kv_insert_args *a, const spmla_i_cpu_kernels *kernels,
 		write_16bit(latent, rope + t * a->k_pe_stride_elems,
 			    page + entry * SPMLA_MLA_BF16_BYTES);
 	else
-		spmla_i_cpu_v4_write(kernels, cache, slot, latent,
-				     latent + SPMLA_V4_NOPE, a->kv_scale);
+		spmla_i_cpu_v4_write(
+			kernels, cache, slot, latent, latent + SPMLA_V4_NOPE,
+			a->kv_scale_at ? *a->kv_scale_at : a->kv_scale);
 }
 
 /* Writes the tokens whose slots belong to the item. */

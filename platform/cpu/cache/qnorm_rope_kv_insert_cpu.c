@@ -88,7 +88,8 @@ insert_key(const insert_args *a, const spmla_i_cpu_kernels *kernels, uint32_t t,
 
 	spmla_i_cpu_load16(x, row + SPMLA_V4_NOPE, PIECE, SPMLA_DTYPE_BF16);
 	round_piece(x, cos_sin, rope);
-	spmla_i_cpu_v4_write(kernels, &a->cache, slot, row, rope, a->kv_scale);
+	spmla_i_cpu_v4_write(kernels, &a->cache, slot, row, rope,
+			     a->kv_scale_at ? *a->kv_scale_at : a->kv_scale);
 }
 
 /* Does the item's tokens, and the keys whose slots belong to the item. */

@@ -231,8 +231,9 @@ store(const spmla_kv_compress_args *a, const float *y, uint8_t *page,
 		store_bf16(row + entry * SPMLA_V4_BF16_BYTES, y, SPMLA_V4_DIM);
 		break;
 	case SPMLA_LAYOUT_V4_E4M3:
-		spmla_i_cpu_quantise(row + entry * SPMLA_V4_E4M3_BYTES, y,
-				     SPMLA_V4_DIM, a->e4m3_scale);
+		spmla_i_cpu_quantise(
+			row + entry * SPMLA_V4_E4M3_BYTES, y, SPMLA_V4_DIM,
+			a->e4m3_scale_at ? *a->e4m3_scale_at : a->e4m3_scale);
 		break;
 	case SPMLA_LAYOUT_V4_FP8:
 		row += entry * SPMLA_V4_VALUE_BYTES;

@@ -24,6 +24,7 @@
 	P(const int32_t, slots)            \
 	P(const uint8_t, cache)            \
 	P(uint16_t, dst)                   \
+	P(const float, scale_at)           \
 	S(int64_t, dst_stride)             \
 	S(uint64_t, page_stride_bytes)     \
 	SPMLA_S_TABLE(S)                   \
@@ -36,6 +37,7 @@
 	S(uint32_t, ring)                  \
 	S(uint32_t, layout)                \
 	S(float, kv_scale)                 \
+	S(uint32_t, has_scale_at)          \
 	S(uint32_t, whole_words)           \
 	S(uint32_t, wide)
 SPMLA_KERNEL_SCALARS(kv_gather)
@@ -425,10 +427,11 @@ spmla_k_kv_gather_v4(SPMLA_KERNEL_ARGS(kv_gather_v4))
 		for (; first < last; first += g_blocks() * rows) {
 			kv_gather_places(&job, &to, first, last, rows,
 					 entry_bytes, 1);
-			kv_gather_v4_values(cache, shared->from, shared->scales,
-					    s.layout, s.kv_scale,
-					    dst + (int64_t)first * s.dst_stride,
-					    s.dst_stride, s.whole_words, rows);
+			kv_gather_v4_values(
+				cache, shared->from, shared->scales, s.layout,
+				s.has_scale_at ? *scale_at : s.kv_scale,
+				dst + (int64_t)first * s.dst_stride,
+				s.dst_stride, s.whole_words, rows);
 		}
 		done = last;
 	}

@@ -58,6 +58,8 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.ring = a->ring;
 	p.s.layout = a->cache.layout;
 	p.s.kv_scale = a->kv_scale;
+	p.scale_at = a->kv_scale_at;
+	p.s.has_scale_at = a->kv_scale_at != NULL;
 	p.s.wide =
 		SPMLA_I_PTR(a->dst) % 16 == 0 && a->dst_stride_elems % 8 == 0;
 	p.s.whole_words = SPMLA_I_PTR(a->dst) % word == 0 &&

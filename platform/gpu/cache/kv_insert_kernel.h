@@ -38,6 +38,7 @@ SPMLA_KERNEL_SCALARS(kv_insert)
 	P(const uint16_t, kv_c)        \
 	P(const int64_t, slot_mapping) \
 	P(uint8_t, cache)              \
+	P(const float, scale_at)       \
 	S(int64_t, kv_c_stride)        \
 	S(uint64_t, page_stride_bytes) \
 	S(uint32_t, tokens)            \
@@ -45,6 +46,7 @@ SPMLA_KERNEL_SCALARS(kv_insert)
 	S(uint32_t, page_entries)      \
 	S(uint32_t, pages)             \
 	S(uint32_t, wide)              \
+	S(uint32_t, has_scale_at)      \
 	S(float, inverse)
 SPMLA_KERNEL_SCALARS(kv_insert_v4)
 
@@ -192,7 +194,8 @@ spmla_k_kv_insert_v4(SPMLA_KERNEL_ARGS(kv_insert_v4))
 		v4_write_row(
 			w, live,
 			cache + (live ? place.page * s.page_stride_bytes : 0),
-			s.layout, s.page_entries, place.entry, s.inverse);
+			s.layout, s.page_entries, place.entry,
+			v4_inverse_at(scale_at, s.has_scale_at, s.inverse));
 	}
 }
 

@@ -22,7 +22,9 @@ insert_v4(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a)
 	p.s.pages = a->cache.pages;
 	p.s.wide = spmla_i_gpu_aligned(a->kv_c, a->kv_c_stride_elems, 0, 2, 16);
 	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
-		p.s.inverse = 1.0f / a->kv_scale;
+		p.s.inverse = a->kv_scale_at ? 0.0f : 1.0f / a->kv_scale;
+	p.scale_at = a->kv_scale_at;
+	p.s.has_scale_at = a->kv_scale_at != NULL;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert_v4,
 				  (a->tokens - 1) / V4_ROWS + 1, &p);
 }

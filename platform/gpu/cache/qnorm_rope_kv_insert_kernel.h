@@ -19,6 +19,7 @@
 	P(const int32_t, positions)        \
 	P(const float, cos_sin)            \
 	P(uint8_t, cache)                  \
+	P(const float, scale_at)           \
 	S(int64_t, q_token_stride)         \
 	S(int64_t, q_head_stride)          \
 	S(int64_t, out_token_stride)       \
@@ -38,6 +39,7 @@
 	S(uint32_t, wide_kv)               \
 	S(uint32_t, wide_rope)             \
 	S(float, norm_eps)                 \
+	S(uint32_t, has_scale_at)          \
 	S(float, kv_inverse)
 SPMLA_KERNEL_SCALARS(qnorm_rope_kv_insert)
 
@@ -147,7 +149,8 @@ spmla_k_qnorm_rope_kv_insert(SPMLA_KERNEL_ARGS(qnorm_rope_kv_insert))
 		v4_write_row(
 			w, live,
 			cache + (live ? place.page * s.page_stride_bytes : 0),
-			s.layout, s.page_entries, place.entry, s.kv_inverse);
+			s.layout, s.page_entries, place.entry,
+			v4_inverse_at(scale_at, s.has_scale_at, s.kv_inverse));
 	}
 }
 

@@ -44,7 +44,9 @@ spmla_i_gpu_qnorm_rope_kv_insert(const spmla_i_gpu_queue *queue,
 	p.s.wide_rope = SPMLA_I_PTR(a->cos_sin) % 16 == 0;
 	p.s.norm_eps = a->norm_eps;
 	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
-		p.s.kv_inverse = 1.0f / a->kv_scale;
+		p.s.kv_inverse = a->kv_scale_at ? 0.0f : 1.0f / a->kv_scale;
+	p.scale_at = a->kv_scale_at;
+	p.s.has_scale_at = a->kv_scale_at != NULL;
 	return spmla_i_gpu_launch(
 		queue, SPMLA_KERNEL_qnorm_rope_kv_insert,
 		a->tokens * tiles + (a->kv_tokens + UINT64_C(7)) / V4_ROWS, &p);

@@ -91,6 +91,13 @@ v4_inverse(uint32_t byte)
 	return byte == 255 ? 0.0f : g_float((254 - byte) << 23);
 }
 
+/* The inverse of a scale that the device has, or the given one. */
+FN float
+v4_inverse_at(GLOBAL const float *at, uint32_t is_there, float inverse)
+{
+	return is_there ? g_div_rn(1.0f, *at) : inverse;
+}
+
 /* e4m3 of the four values of two words, times `inverse`. */
 FN uint32_t
 v4_codes4(const PRIVATE uint32_t *w, float inverse)

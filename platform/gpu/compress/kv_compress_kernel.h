@@ -33,6 +33,7 @@
 	P(uint8_t, cache)              \
 	P(uint32_t, split_keys)        \
 	P(uint32_t, split_counts)      \
+	P(const float, scale_at)       \
 	S(int64_t, kv_stride)          \
 	S(int64_t, score_stride)       \
 	S(uint64_t, page_stride_bytes) \
@@ -47,6 +48,7 @@
 	S(uint32_t, layout)            \
 	S(uint32_t, page_entries)      \
 	S(float, norm_eps)             \
+	S(uint32_t, has_scale_at)      \
 	S(float, e4m3_scale)
 SPMLA_KERNEL_SCALARS(kv_compress)
 
@@ -74,6 +76,13 @@ enum {
 typedef struct compress_job {
 	SPMLA_KERNEL_FIELDS(kv_compress)
 } compress_job;
+
+/* The scale of a cache of e4m3. */
+FN float
+compress_scale(const PRIVATE compress_job *job)
+{
+	return job->s.has_scale_at ? *job->scale_at : job->s.e4m3_scale;
+}
 
 FN GLOBAL const float *
 compress_state(const PRIVATE compress_job *job)
@@ -468,7 +477,7 @@ compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 			c, q, 1, end, job->s.norm_eps, lost, dim, w);
 	if (dim == SPMLA_V4_DIM)
 		compress_store(w, q, live, page, entry, job->s.page_entries,
-			       job->s.layout, job->s.e4m3_scale);
+			       job->s.layout, compress_scale(job));
 	else
 		compress_store_index(
 			shared->largest + items / COMPRESS_LANES * key, w, q,
@@ -621,7 +630,7 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 			SPMLA_V4_DIM, w);
 	page = compress_page(job, u->slot, &entry);
 	compress_store(w, i, 1, page, entry, s->page_entries, s->layout,
-		       s->e4m3_scale);
+		       compress_scale(job));
 	if (lost && i == 0)
 		u->fault = G_FAULT_PAGE;
 }

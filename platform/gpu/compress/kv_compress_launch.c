@@ -116,6 +116,8 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.slots = (uint64_t)a->cache.pages * a->cache.entries_per_page;
 	p.s.norm_eps = a->norm_eps;
 	p.s.e4m3_scale = a->e4m3_scale;
+	p.scale_at = a->e4m3_scale_at;
+	p.s.has_scale_at = a->e4m3_scale_at != NULL;
 	return spmla_i_gpu_launch(queue, by->kernel,
 				  split ? units : (units - 1) / p.s.share + 1,
 				  &p);

@@ -80,6 +80,7 @@ make(draw *d, void *args)
 	a->dst =
 		draw_out(d, draw_strided(a->keys, a->dst_stride_elems, dim), 2);
 	a->kv_scale = draw_scale(d);
+	a->kv_scale_at = draw_scale_at(d);
 }
 
 static const arg_error errors[] = {

@@ -18,6 +18,7 @@ make(draw *d, void *args)
 	a->dtype = v4 ? SPMLA_DTYPE_BF16 : draw_choice(d, 2);
 	a->scale_mode = SPMLA_SCALE_POW2 + draw_choice(d, 2);
 	a->kv_scale = draw_scale(d);
+	a->kv_scale_at = draw_scale_at(d);
 	a->cache = draw_cache_out(d, layouts[variant], a->tokens);
 	a->slot_mapping = draw_slots(d, a->tokens,
 				     (uint64_t)a->cache.pages *

@@ -39,6 +39,7 @@ make(draw *d, void *args)
 	a->cos_sin_rows = draw_size(d, 20);
 	a->norm_eps = draw_scale(d);
 	a->kv_scale = draw_scale(d);
+	a->kv_scale_at = draw_scale_at(d);
 	make_queries(d, a, variant == IN_PLACE);
 	a->positions = draw_i32(d, a->tokens, 0, a->cos_sin_rows);
 	a->cos_sin = draw_cos_sin(d, a->cos_sin_rows);

@@ -44,9 +44,10 @@ static spmla_kv_gather_args
 args_of(uint32_t requests, uint32_t keys)
 {
 	const spmla_kv_gather_args a = {
-		sizeof a,   requests,   keys,      g.rows,  g.columns, g.stride,
-		starts,     seq_starts, g.req_row, g.table, g.cols,    dst,
-		dst_stride, g.cache,    NULL,      NULL,    0,         0};
+		sizeof a, requests, keys,       g.rows,    g.columns,
+		g.stride, starts,   seq_starts, g.req_row, g.table,
+		g.cols,   dst,      dst_stride, g.cache,   NULL,
+		NULL,     0,        0,          NULL};
 
 	return a;
 }

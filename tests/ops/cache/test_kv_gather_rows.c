@@ -32,8 +32,9 @@ static spmla_kv_gather_args
 good_args(void)
 {
 	const spmla_kv_gather_args a = {
-		sizeof a, 2,    50,  2,   4,       7,    starts, NULL, NULL,
-		g.table,  NULL, dst, 576, g.cache, NULL, NULL,   0,    0};
+		sizeof a, 2,    50,      2,    4,   7,   starts,
+		NULL,     NULL, g.table, NULL, dst, 576, g.cache,
+		NULL,     NULL, 0,       0,    NULL};
 
 	return a;
 }

@@ -130,6 +130,7 @@ make(draw *d, void *args)
 	most = 2 * a->ratio + a->tokens; /* positions */
 	a->norm_eps = draw_scale(d);
 	a->e4m3_scale = draw_scale(d);
+	a->e4m3_scale_at = draw_scale_at(d);
 	a->state = draw_cache(d, state);
 	make_states(d, a, most, flat && !d->in);
 	make_tokens(d, a, (int32_t)most);
