@@ -75,6 +75,7 @@ sanitized=(
 	ops/attend/test_lse2_to_lse
 	ops/select/test_mqa_logits@80
 	ops/select/test_mqa_logits_gathered@80
+	ops/select/test_mqa_logits_gathered_mxfp4
 	ops/select/test_mqa_logits_mxfp4@80
 	ops/project/test_o_group_proj
 	ops/step/test_prefill_rows
@@ -87,6 +88,7 @@ sanitized=(
 	ops/attend/test_sparse_decode@80
 	ops/attend/test_sparse_decode_v4@80
 	ops/attend/test_sparse_prefill@80
+	ops/attend/test_sparse_ragged@80
 	ops/attend/test_split_combine
 	ops/select/test_swa_index
 	ops/select/test_swa_index_image
@@ -94,6 +96,7 @@ sanitized=(
 	ops/step/test_tile_sched_random
 	ops/step/test_token_map
 	ops/select/test_topk
+	ops/select/test_topk_ties
 	ops/project/test_v_up
 	protocol/test_prologue
 	protocol/test_prologue_v4
