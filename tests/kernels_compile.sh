@@ -81,7 +81,7 @@ done
 budget() { # TARGET
 	case $1 in
 	sm_90a) echo 3000000 ;; # has variants of its own
-	*) echo 2600000 ;;
+	*) echo 2700000 ;;
 	esac
 }
 
