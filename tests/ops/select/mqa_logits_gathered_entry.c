@@ -26,7 +26,7 @@ make(draw *d, void *args)
 		a->q = draw_bytes(d, (uint64_t)a->tokens * a->heads * 64);
 		a->q_scales = draw_ue8m0(d, (uint64_t)a->tokens * a->heads);
 		a->k = (const uint8_t *)draw_i32(d, a->keys * UINT64_C(16),
-						 INT32_MIN, INT64_C(1) << 31);
+						 INT32_MIN, INT32_MAX);
 		a->k_scales = (const float *)(void *)draw_ue8m0(d, a->keys);
 	} else {
 		a->q = draw_codes(d, (uint64_t)a->tokens * a->heads * 128);
