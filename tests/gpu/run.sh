@@ -88,7 +88,6 @@ sanitized=(
 	ops/attend/test_sparse_decode@80
 	ops/attend/test_sparse_decode_v4@80
 	ops/attend/test_sparse_prefill@80
-	ops/attend/test_sparse_ragged@80
 	ops/attend/test_split_combine
 	ops/select/test_swa_index
 	ops/select/test_swa_index_image
