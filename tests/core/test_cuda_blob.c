@@ -31,7 +31,7 @@ typedef struct fatbin_entry {
 	uint32_t arch; /* at byte 28 */
 } fatbin_entry;
 
-enum { PTX = 1, BINARY = 2, BYTES_A_KERNEL = 10 * 1024 };
+enum { PTX = 1, BINARY = 2, BYTES_A_KERNEL = 11 * 1024 };
 
 static const uint32_t archs[] = {80, 86, 89, 90, 100, 120};
 
