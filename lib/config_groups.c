@@ -114,6 +114,19 @@ spmla_i_group_columns(const spmla_config *c, uint32_t group)
 	return (uint32_t)most;
 }
 
+uint32_t
+spmla_i_group_is_whole(const spmla_config *c, uint32_t group)
+{
+	uint32_t i;
+
+	for (i = 0; i < spmla_i_group_count(c); i++)
+		if (spmla_i_group_table(c, i) == group &&
+		    !kind_of(c, i)->state_rows &&
+		    (!spmla_i_is_v4(c) || i != SPMLA_GROUP_SWA))
+			return 1;
+	return 0;
+}
+
 /* The smallest multiple of the longest group that holds one group and the
  * tokens that may be taken back. */
 static uint32_t

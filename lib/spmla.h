@@ -139,7 +139,8 @@ typedef struct spmla_request {
 } spmla_request;
 
 /* Sets the columns [first_col, first_col + count) of a row to pages[]. Absolute
- * and idempotent. A column that was never written reads as -1. */
+ * and idempotent. A column that was never written reads as -1, and empties
+ * every token that would see its keys (FAULT_PAGE). */
 typedef struct spmla_table_store {
 	uint32_t group;
 	uint32_t row;

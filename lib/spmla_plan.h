@@ -377,9 +377,12 @@ typedef enum spmla_buf {
 	SPMLA_BUF_ROW_LEN = 23,
 	SPMLA_BUF_ADVANCE_BY = 24,       /* int32 [B], engine writes it */
 	SPMLA_BUF_BLOCK_TABLE_MAIN = 25, /* int32 [max_rows][columns] */
-	SPMLA_BUF_TABLE_COLS_MAIN = 26,  /* int32 [max_rows], written columns */
-	SPMLA_BUF_QUERY_START_LOC = 30,  /* int32 [B + 1] */
-	SPMLA_BUF_SEQ_LENS = 31,         /* int32 [B], 0 = none or skipped */
+	/* int32 [2][max_rows]: the columns of a row that count as written; then
+	 * one past the last that is. They differ if stores left a gap: keys
+	 * count up to it, windows and states as if it was written. */
+	SPMLA_BUF_TABLE_COLS_MAIN = 26,
+	SPMLA_BUF_QUERY_START_LOC = 30, /* int32 [B + 1] */
+	SPMLA_BUF_SEQ_LENS = 31,        /* int32 [B], 0 = none or skipped */
 	SPMLA_BUF_REQ_ROW = 32, /* int32 [B]: the request's stable row */
 	SPMLA_BUF_REQ_ID_PER_TOKEN = 33,  /* int32 [T]: request b, padding 0 */
 	SPMLA_BUF_TOKEN_ROW = 34,         /* int32 [T]: stable row, padding 0 */
@@ -450,8 +453,9 @@ typedef enum spmla_buf {
 	/* V4: metadata of a step. CONTEXT_LENS and SLOT_MAPPING are those of
 	 * the window. -1 is no slot. C = max_context_tokens / 128, rounded up
 	 * to a multiple of 128. A row of indices is valid up to its length and
-	 * unspecified behind it. A token without a page for a compressed key,
-	 * or without room for its index logits, has all three lengths 0. */
+	 * unspecified behind it. A token without a page for a key that it
+	 * sees, or without room for its index logits, has all three lengths 0.
+	 */
 	/* int32 [T]: complete groups of 4 that a token sees */
 	SPMLA_BUF_COMPRESSED_LENS = 100,
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A = 101, /* int64 [T] */

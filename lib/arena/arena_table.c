@@ -17,8 +17,8 @@
 #define TABLE(group)                                                          \
 	ROW(BLOCK_TABLE_##group, DEVICE, CONTEXT, 0, 4, ROWS_##group,         \
 	    COLUMNS_##group, "[max_rows][columns]", "prologue, table_write"), \
-		ROW(TABLE_COLS_##group, DEVICE, CONTEXT, 0, 4, ROWS_##group,  \
-		    ONE, "[max_rows]", "prologue, table_write"),              \
+		ROW(TABLE_COLS_##group, DEVICE, CONTEXT, 0, 8, ROWS_##group,  \
+		    ONE, "[2][max_rows]", "prologue, table_write"),           \
 		ROW(TABLE_STAGING_##group, PINNED, CONTEXT, 0, 4,             \
 		    ROWS_##group, COLUMNS_##group, "[max_rows][columns]",     \
 		    "engine, before table_write")
@@ -58,8 +58,8 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	    "engine, before ADVANCE"),
 	ROW(BLOCK_TABLE_MAIN, DEVICE, CONTEXT, 0, 4, RING_ROWS, COLUMNS,
 	    "[max_rows][columns]", "prologue, table_write"),
-	ROW(TABLE_COLS_MAIN, DEVICE, CONTEXT, 0, 4, RING_ROWS, ONE,
-	    "[max_rows]", "prologue, table_write"),
+	ROW(TABLE_COLS_MAIN, DEVICE, CONTEXT, 0, 8, RING_ROWS, ONE,
+	    "[2][max_rows]", "prologue, table_write"),
 	TABLE(C4A),
 	TABLE(C128A),
 	TABLE(INDEX),

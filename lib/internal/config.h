@@ -31,6 +31,11 @@ uint32_t spmla_i_group_table(const spmla_config *c, uint32_t group);
 uint32_t spmla_i_group_ratio(const spmla_config *c, uint32_t group);
 uint32_t spmla_i_group_columns(const spmla_config *c, uint32_t group);
 
+/* Whether a row of the group's own table is written up to its first gap: all of
+ * a context's keys are seen through it. A window and a state see their last
+ * positions only, so what comes before may be missing. */
+uint32_t spmla_i_group_is_whole(const spmla_config *c, uint32_t group);
+
 /* Checks the groups and fills in their defaults. The other fields of the config
  * are resolved. */
 spmla_status spmla_i_groups_resolve(spmla_config *c, spmla_diag *diag);

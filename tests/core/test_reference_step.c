@@ -40,6 +40,10 @@ START_TEST(table_forgets_on_join_and_truncate)
 	ck_assert_int_eq(ref_table_slot(&t, 1, 48), -1); /* page 9 of 8 */
 	ck_assert_int_eq(ref_table_slot(&t, 1, 64), -1); /* no such column */
 	ck_assert_int_eq(ref_table_slot(&t, 2, 0), -1);
+	ck_assert_uint_eq(ref_table_written(&t, 1), 0);
+	ck_assert_int_eq(ref_table_store(&t, 1, 0, 1, pages), 1);
+	ck_assert_uint_eq(ref_table_written(&t, 1), 4);
+	ck_assert_uint_eq(ref_table_written(&t, 2), 0);
 	ck_assert_int_eq(ref_table_store(&t, 1, 2, 3, pages), 0);
 	ck_assert_int_eq(ref_table_store(&t, 2, 0, 1, pages), 0);
 	ref_table_truncate(&t, 1, 2);

@@ -17,6 +17,7 @@ model_open(step_model *m, const fixture *f)
 	ck_assert_int_eq(ref_table_open(&m->table, c->max_rows, f->plan.columns,
 					g->page_tokens, g->pool_pages),
 			 1);
+	m->is_own = g->source == SPMLA_TABLE_RING;
 	m->max_context = c->max_context_tokens;
 	m->logits_elems = f->plan.logits_elems;
 }
@@ -164,6 +165,9 @@ expect_token(step_model *m, expected *e, uint32_t t, uint32_t b, uint32_t j)
 	e->position[t] = (int32_t)pos;
 	e->context[t] = (int32_t)pos + 1;
 	e->slot[t] = ref_table_slot(&m->table, r->row, pos);
+	if (m->is_own &&
+	    pos / m->table.page_tokens >= ref_table_written(&m->table, r->row))
+		e->slot[t] = -1;
 	if (e->slot[t] >= 0)
 		return;
 	e->context[t] = 0;

@@ -112,6 +112,7 @@ void sim_draft(sim *s, const spmla_shape *limit, draft *d);
 
 typedef struct step_model {
 	ref_table table;
+	uint32_t is_own; /* SpMLA's: a gap in it ends a row */
 	uint32_t max_context;
 	uint64_t logits_elems;
 	int32_t row_len[RIG_ROWS]; /* what the engine wrote to ROW_LEN */

@@ -75,6 +75,7 @@ START_TEST(a_table_whose_columns_are_nonsense_is_written_inside)
 {
 	static const int32_t nonsense[] = {-1, -1000000, INT32_MIN, 33,
 					   INT32_MAX};
+	const uint32_t rows = f.plan.config.max_rows;
 	int32_t *cols = spmla_view(f.ctx, SPMLA_BUF_TABLE_COLS_MAIN, NULL);
 	int32_t *table = spmla_view(f.ctx, SPMLA_BUF_BLOCK_TABLE_MAIN, NULL);
 	const int32_t page = 3;
@@ -83,14 +84,15 @@ START_TEST(a_table_whose_columns_are_nonsense_is_written_inside)
 	for (i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
 		draft d;
 
-		cols[2] = nonsense[i];
+		cols[2] = cols[rows + 2] = nonsense[i];
 		draft_clear(&d);
 		draft_store(&d, 2, 5, 1, &page);
 		(void)draft_write(&f, &d);
 		ck_assert_int_eq(spmla_step_prologue(f.ctx, &rig_shapes[0],
 						     SPMLA_FROM_RING, NULL),
 				 SPMLA_OK);
-		ck_assert_int_eq(cols[2], 6);
+		ck_assert_int_eq(cols[2], 0); /* columns before 5 are missing */
+		ck_assert_int_eq(cols[rows + 2], 6);
 		ck_assert_int_eq(table[2 * RIG_COLUMNS + 5], 3);
 		ck_assert_int_eq(table[2 * RIG_COLUMNS + 4], -1);
 		ck_assert_int_eq(table[2 * RIG_COLUMNS], -1);

@@ -284,7 +284,8 @@ END_TEST
 
 enum { WIDE_ROWS = 2, WIDE = 300 };
 
-static int32_t wide[WIDE_ROWS][WIDE], wide_cols[WIDE_ROWS];
+static int32_t wide[WIDE_ROWS][WIDE];
+static int32_t wide_cols[2 * WIDE_ROWS]; /* as TABLE_COLS_MAIN */
 
 /* One store a row, of up to all columns, behind those that are there or over
  * them, with a gap or not; half of the rows join. */
@@ -300,8 +301,10 @@ draw_wide(int32_t store_pages[WIDE_ROWS][WIDE])
 					       : rng_below(&rng, 20);
 		const uint32_t count = 1 + rng_below(&rng, WIDE - first);
 
+		int32_t *end = &wide_cols[WIDE_ROWS + row];
+
 		if (join)
-			wide_cols[row] = 0;
+			*end = 0;
 		requests[row] = (spmla_request){row, 0, 1,
 						join ? SPMLA_REQUEST_JOIN : 0};
 		for (c = 0; c < count; c++)
@@ -309,11 +312,14 @@ draw_wide(int32_t store_pages[WIDE_ROWS][WIDE])
 				(int32_t)rng_below(&rng, ROWS * COLUMNS);
 		stores[row] = (spmla_table_store){SPMLA_GROUP_MAIN, row, first,
 						  count, store_pages[row]};
-		for (c = (uint32_t)wide_cols[row]; c < first; c++)
+		for (c = (uint32_t)*end; c < first; c++)
 			wide[row][c] = -1;
 		memcpy(wide[row] + first, store_pages[row], 4 * count);
-		if ((uint32_t)wide_cols[row] < first + count)
-			wide_cols[row] = (int32_t)(first + count);
+		if ((uint32_t)*end < first + count)
+			*end = (int32_t)(first + count);
+		for (c = 0; (int32_t)c < *end && wide[row][c] >= 0; c++)
+			;
+		wide_cols[row] = (int32_t)c;
 	}
 }
 
@@ -353,10 +359,12 @@ START_TEST(stores_of_many_columns_reach_each_of_them)
 		ck_assert_mem_eq(view(SPMLA_BUF_TABLE_COLS_MAIN), wide_cols,
 				 sizeof wide_cols);
 		for (row = 0; row < WIDE_ROWS; row++)
-			ck_assert_mem_eq((const int32_t *)view(
-						 SPMLA_BUF_BLOCK_TABLE_MAIN) +
-						 row * WIDE,
-					 wide[row], 4 * (size_t)wide_cols[row]);
+			ck_assert_mem_eq(
+				(const int32_t *)view(
+					SPMLA_BUF_BLOCK_TABLE_MAIN) +
+					row * WIDE,
+				wide[row],
+				4 * (size_t)wide_cols[WIDE_ROWS + row]);
 	}
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 	fixture_close(&f);

@@ -101,15 +101,25 @@ expect_logits(v4_model *m, expected *e, uint32_t tokens)
 	e->logits[tokens] = (int64_t)used;
 }
 
-/* Where a key that ends with this token goes; 0 if there is no place for it. */
+/* Where a key that ends with this token goes; 0 if there is no place for it, or
+ * for an earlier key. */
 static uint32_t
 expect_key(v4_model *m, const expected *e, int64_t *slot, uint32_t t,
 	   uint32_t group, uint32_t ratio)
 {
 	const uint32_t row = (uint32_t)e->token_row[t];
+	const uint32_t keys = (uint32_t)e->context[t] / ratio;
+	const uint32_t of_page =
+		m->plan->config.groups[group].page_tokens / ratio;
 
-	if (e->context[t] == 0 || e->context[t] % (int32_t)ratio != 0)
+	if (keys == 0)
 		return 1;
+	if (e->context[t] % (int32_t)ratio != 0) {
+		if ((keys - 1) / of_page < v4_model_written(m, group, row))
+			return 1;
+		v4_model_report(m, row, SPMLA_FAULT_PAGE);
+		return 0;
+	}
 	*slot = v4_model_slot(m, group, row,
 			      (uint32_t)e->context[t] / ratio - 1, ratio);
 	if (*slot < 0)
@@ -118,21 +128,24 @@ expect_key(v4_model *m, const expected *e, int64_t *slot, uint32_t t,
 }
 
 /* Slots of `len` entries from `start` on; a page that is not there is reported
- * once. An entry is `ratio` positions. */
-static void
+ * once. An entry is `ratio` positions. Returns how many pages are missing. */
+static uint32_t
 expect_row(v4_model *m, uint32_t group, uint32_t row, uint32_t start,
 	   uint32_t len, uint32_t ratio, int32_t *out)
 {
 	const uint32_t of_page =
 		m->plan->config.groups[group].page_tokens / ratio;
-	uint32_t k;
+	uint32_t missing = 0, k;
 
 	for (k = 0; k < len; k++) {
 		out[k] =
 			(int32_t)v4_model_slot(m, group, row, start + k, ratio);
-		if (out[k] < 0 && (k == 0 || (start + k) % of_page == 0))
+		if (out[k] < 0 && (k == 0 || (start + k) % of_page == 0)) {
 			v4_model_report(m, row, SPMLA_FAULT_PAGE);
+			missing++;
+		}
 	}
+	return missing;
 }
 
 static void
@@ -151,12 +164,14 @@ expect_windows(v4_model *m, expected *e, uint32_t t)
 		expect_key(m, e, &e->c128a_slot[t], t, SPMLA_GROUP_C128A, 128);
 	if (!placed || (uint32_t)e->compressed[t] < n / 4)
 		n = 0;
+	start = n > window ? n - window : 0;
+	if (expect_row(m, SPMLA_GROUP_SWA, row, start, n - start, 1,
+		       e->swa[t]) +
+	    expect_row(m, SPMLA_GROUP_C128A, row, 0, n / 128, 128, e->c128a[t]))
+		n = start = 0;
 	e->compressed[t] = (int32_t)(n / 4);
 	e->c128a_len[t] = (int32_t)(n / 128);
-	start = n > window ? n - window : 0;
 	e->swa_len[t] = (int32_t)(n - start);
-	expect_row(m, SPMLA_GROUP_SWA, row, start, n - start, 1, e->swa[t]);
-	expect_row(m, SPMLA_GROUP_C128A, row, 0, n / 128, 128, e->c128a[t]);
 }
 
 static void
@@ -284,7 +299,7 @@ static const char *const names[SPMLA_V4_GROUPS] = {
 
 /* Every table of SpMLA's own, whatever the step used of it. */
 static void
-check_table(const v4_model *m, fixture *f, uint32_t g)
+check_table(v4_model *m, fixture *f, uint32_t g)
 {
 	const spmla_buf buf =
 		g ? (spmla_buf)(SPMLA_BUF_BLOCK_TABLE_C4A + 3 * (g - 1))
@@ -295,11 +310,15 @@ check_table(const v4_model *m, fixture *f, uint32_t g)
 	uint32_t row, col;
 
 	ck_assert(table && cols);
-	for (row = 0; row < V4_ROWS; row++)
+	for (row = 0; row < V4_ROWS; row++) {
+		const int32_t end = cols[V4_ROWS + row];
+		const uint32_t written = v4_model_written(m, g, row);
+
+		ck_assert_int_eq(cols[row],
+				 written < t->columns ? (int32_t)written : end);
 		for (col = 0; col < t->columns; col++) {
 			const uint32_t at = row * t->columns + col;
-			const int32_t got =
-				(int32_t)col < cols[row] ? table[at] : -1;
+			const int32_t got = (int32_t)col < end ? table[at] : -1;
 
 			if (got != t->pages[at])
 				ck_abort_msg("table %s[%u][%u]: got %d, "
@@ -307,6 +326,7 @@ check_table(const v4_model *m, fixture *f, uint32_t g)
 					     names[g], row, col, got,
 					     t->pages[at]);
 		}
+	}
 }
 
 void

@@ -79,6 +79,22 @@ v4_model_engine(v4_model *m, uint32_t group, uint32_t row, uint32_t col,
 	ck_assert(ref_table_store(&m->tables[group], row, col, 1, &page));
 }
 
+/* Columns of the group's table that count as written: a table of SpMLA's own
+ * that has compressed keys ends at its first gap. */
+uint32_t
+v4_model_written(v4_model *m, uint32_t group, uint32_t row)
+{
+	const uint32_t owner = v4_model_owner(m, group);
+	const ref_table *t = v4_model_table(m, group);
+	uint32_t g;
+
+	if (source(m, owner) == SPMLA_TABLE_RING)
+		for (g = SPMLA_GROUP_C4A; g <= SPMLA_GROUP_INDEX; g++)
+			if (v4_model_owner(m, g) == owner)
+				return ref_table_written(t, row);
+	return t->columns;
+}
+
 int64_t
 v4_model_slot(v4_model *m, uint32_t group, uint32_t row, uint32_t entry,
 	      uint32_t ratio)
@@ -89,6 +105,8 @@ v4_model_slot(v4_model *m, uint32_t group, uint32_t row, uint32_t entry,
 
 	if (m->plan->config.groups[group].ring_columns)
 		pos %= t->columns * t->page_tokens;
+	if (pos / t->page_tokens >= v4_model_written(m, group, row))
+		return -1;
 	slot = ref_table_slot(t, row, pos);
 	return slot < 0 ? -1 : slot / ratio;
 }

@@ -92,6 +92,7 @@ uint32_t v4_model_owner(const v4_model *m, uint32_t group);
 ref_table *v4_model_table(v4_model *m, uint32_t group);
 
 /* The slot of an entry of `ratio` positions, -1 for none. */
+uint32_t v4_model_written(v4_model *m, uint32_t group, uint32_t row);
 int64_t v4_model_slot(v4_model *m, uint32_t group, uint32_t row, uint32_t entry,
 		      uint32_t ratio);
 

@@ -76,6 +76,17 @@ ref_table_slot(const ref_table *t, uint32_t row, uint32_t position)
 	return page * t->page_tokens + position % t->page_tokens;
 }
 
+uint32_t
+ref_table_written(const ref_table *t, uint32_t row)
+{
+	uint32_t c = 0;
+
+	while (row < t->rows && c < t->columns &&
+	       t->pages[(size_t)row * t->columns + c] != -1)
+		c++;
+	return c;
+}
+
 int
 ref_cache_open(ref_cache *c, uint64_t slots)
 {

@@ -170,6 +170,9 @@ void ref_table_truncate(ref_table *t, uint32_t row, uint32_t columns);
  * never written, a page outside the pool. */
 int64_t ref_table_slot(const ref_table *t, uint32_t row, uint32_t position);
 
+/* The columns of a row up to the first that was never written. */
+uint32_t ref_table_written(const ref_table *t, uint32_t row);
+
 /* ---- The caches of one layer ------------------------------------------- */
 
 /* Dequantised keys by slot, some 6.3 KB a slot. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The last part of V4's prologue, a token at a time. The hard idea is a token
- * that has no page for one of its compressed keys, or no room for its index
- * logits. It has a context, so its other keys and its states are written. But
- * its length is 0 for every layer, so all its results are empty.
+ * that has no page for one of its keys, or no room for its index logits. It has
+ * a context, so its other keys and its states are written. But its length is 0
+ * for every layer, so all its results are empty.
  */
 #include "spmla/platform/cpu/step/step_windows_cpu.h"
 #include "spmla/internal/config.h"
@@ -28,7 +28,8 @@ slots_of(const spmla_ctx *ctx, uint32_t group)
 }
 
 /* The slot of the compressed key that ends with position pos, -1 if none does.
- * Sets *seen to 0 if the key has no page. */
+ * Sets *seen to 0 if the key has no page or, where none ends, if the columns up
+ * to the last key are not all written. */
 static int64_t
 compressed_slot(spmla_ctx *ctx, uint32_t group, uint32_t row, uint32_t pos,
 		uint32_t *seen)
@@ -38,8 +39,14 @@ compressed_slot(spmla_ctx *ctx, uint32_t group, uint32_t row, uint32_t pos,
 	const uint32_t key = pos / ratio;
 	int32_t page;
 
-	if ((pos + 1) % ratio != 0)
+	if ((pos + 1) % ratio != 0) {
+		if (key > 0 && s.table.cols &&
+		    (int64_t)((key - 1) / s.page_tokens) >= s.table.cols[row]) {
+			spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
+			*seen = 0;
+		}
 		return -1;
+	}
 	page = spmla_i_cpu_page(&s.table, row, key / s.page_tokens);
 	if (page < 0) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
@@ -77,6 +84,27 @@ place_keys(spmla_ctx *ctx, uint32_t t, uint32_t row, uint32_t pos,
 	return seen;
 }
 
+/* The pages that a range of entries lacks, all reported. */
+static uint32_t
+missing_pages(spmla_ctx *ctx, const spmla_i_cpu_slots *s, uint32_t row,
+	      uint32_t start, uint32_t len)
+{
+	const uint32_t first = start / s->page_tokens;
+	const uint32_t end =
+		len ? (start + len - 1) / s->page_tokens + 1 : first;
+	uint32_t missing = 0, p;
+
+	for (p = first; p < end; p++) {
+		const uint32_t col = s->ring ? p % s->table.columns : p;
+
+		if (spmla_i_cpu_page(&s->table, row, col) < 0) {
+			spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
+			missing++;
+		}
+	}
+	return missing;
+}
+
 static void
 one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 {
@@ -101,6 +129,9 @@ one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 		n = 0;
 	start = n > c->window_tokens ? n - c->window_tokens : 0;
 	keys = n / SPMLA_COMPRESS_MOST;
+	if (missing_pages(ctx, &swa, row, start, n - start) +
+	    missing_pages(ctx, &c128a, row, 0, keys))
+		n = start = keys = 0;
 	compressed_lens[t] = (int32_t)(n / SPMLA_COMPRESS_OVERLAP);
 	((int32_t *)ctx->buf[SPMLA_BUF_SWA_LENS])[t] = (int32_t)(n - start);
 	((int32_t *)ctx->buf[SPMLA_BUF_C128A_LENS])[t] = (int32_t)keys;

@@ -9,14 +9,25 @@
 void
 spmla_i_cpu_table_join(spmla_ctx *ctx, uint32_t row)
 {
+	const spmla_config *c = &ctx->plan.config;
 	uint32_t g;
 
-	for (g = 0; g < spmla_i_group_count(&ctx->plan.config); g++) {
+	for (g = 0; g < spmla_i_group_count(c); g++) {
 		int32_t *cols = ctx->buf[spmla_i_table_cols(g)];
 
 		if (cols)
-			cols[row] = 0;
+			cols[row] = cols[c->max_rows + row] = 0;
 	}
+}
+
+/* The engine can write this memory, so its contents are not trusted. */
+static void
+trust(int32_t *cols, int32_t *last, uint32_t columns)
+{
+	if (*last < 0 || *last > (int32_t)columns)
+		*last = 0;
+	if (*cols < 0 || *cols > *last)
+		*cols = 0;
 }
 
 void
@@ -28,17 +39,27 @@ spmla_i_cpu_table_store(spmla_ctx *ctx, uint32_t group, uint32_t row,
 	int32_t *table = (int32_t *)ctx->buf[spmla_i_block_table(group)] +
 			 (uint64_t)row * columns;
 	int32_t *cols = (int32_t *)ctx->buf[spmla_i_table_cols(group)] + row;
+	int32_t *last = cols + ctx->plan.config.max_rows;
 	const int32_t end = (int32_t)(first_col + count);
 
-	/* The engine can write this memory, so its contents are not trusted. */
-	if (*cols < 0 || *cols > (int32_t)columns)
-		*cols = 0;
+	trust(cols, last, columns);
 	/* Columns that a store skips were never written. */
-	for (; *cols < (int32_t)first_col; ++*cols)
-		table[*cols] = -1;
+	for (; *last < (int32_t)first_col; ++*last)
+		table[*last] = -1;
 	memcpy(table + first_col, pages, count * sizeof *pages);
+	if (*last < end)
+		*last = end;
+	if (!spmla_i_group_is_whole(&ctx->plan.config, group)) {
+		*cols = *last;
+		return;
+	}
+	if (*cols < (int32_t)first_col)
+		return;
 	if (*cols < end)
 		*cols = end;
+	/* It may have closed a gap. */
+	while (*cols < *last && table[*cols] >= 0)
+		++*cols;
 }
 
 void
@@ -50,9 +71,13 @@ spmla_i_cpu_table_write(spmla_ctx *ctx, const void *args)
 		(uint64_t)a->row * ctx->plan.group_columns[a->group];
 	int32_t *cols =
 		(int32_t *)ctx->buf[spmla_i_table_cols(a->group)] + a->row;
+	int32_t *last = cols + ctx->plan.config.max_rows;
 
+	trust(cols, last, ctx->plan.group_columns[a->group]);
 	if (*cols > (int32_t)a->first_col)
 		*cols = (int32_t)a->first_col;
+	if (*last > (int32_t)a->first_col)
+		*last = (int32_t)a->first_col;
 	spmla_i_cpu_table_store(ctx, a->group, a->row, a->first_col, a->count,
 				staging + a->first_col);
 }

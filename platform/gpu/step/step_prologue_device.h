@@ -73,6 +73,7 @@
 	S(spmla_g_divisor, page)       \
 	S(spmla_g_divisor, ring_table) \
 	S(uint32_t, groups)            \
+	S(uint32_t, whole)             \
 	S(uint32_t, index_shift)       \
 	SPMLA_GROUPS(S, SPMLA_S_OWN)
 #define SPMLA_K_step_prologue(P, S) SPMLA_K_STEP_PROLOGUE(P, S)
@@ -233,12 +234,13 @@ prologue_set_tables(const PRIVATE prologue_job *job)
 	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
 
 	prologue_set_table(tables, job->block_table, job->table_cols,
-			   s->has_cols ? s->columns : 0);
+			   s->has_cols ? s->columns : 0, s->whole & 1u);
 	if (s->groups == 1)
 		return;
-#define TABLE_OF(i, group)                                       \
-	prologue_set_table(tables + 1 + (i), job->group##_table, \
-			   job->group##_cols, s->group##_columns);
+#define TABLE_OF(i, group)                                        \
+	prologue_set_table(tables + 1 + (i), job->group##_table,  \
+			   job->group##_cols, s->group##_columns, \
+			   s->whole >> (1 + (i)) & 1u);
 	TABLE_OF(0, c4a)
 	TABLE_OF(1, c128a)
 	TABLE_OF(2, index)
@@ -399,7 +401,8 @@ prologue_forget(const PRIVATE prologue_job *job, uint32_t row, uint32_t flags)
 		return;
 	for (t = 0; t < job->s.groups; t++)
 		if (tables[t].columns)
-			tables[t].cols[row] = 0;
+			tables[t].cols[row] =
+				tables[t].cols[job->s.rows + row] = 0;
 }
 
 /* The stores, the rest of the record. `joins`: some rows have just forgotten

@@ -67,7 +67,11 @@ set_groups(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->s.group##_page = spmla_i_gpu_divisor(                        \
 		ctx->plan.config.groups[number].page_tokens);
 
+	uint32_t g;
+
 	p->s.groups = spmla_i_group_count(&ctx->plan.config);
+	for (g = 0; g < p->s.groups; g++)
+		p->s.whole |= spmla_i_group_is_whole(&ctx->plan.config, g) << g;
 	if (p->s.groups == 1)
 		return;
 	p->s.index_shift = 2;

@@ -36,6 +36,7 @@ typedef struct prologue_table {
 	GLOBAL int32_t *pages;
 	GLOBAL int32_t *cols;
 	uint32_t columns; /* 0: it is not SpMLA's own */
+	uint32_t whole;   /* a row counts up to its first gap */
 } prologue_table;
 
 /* A word of the record, of which `n` are there. */
@@ -48,11 +49,32 @@ prologue_word(LOCAL const uint32_t *staged, uint32_t n,
 
 FN void
 prologue_set_table(LOCAL prologue_table *table, GLOBAL int32_t *pages,
-		   GLOBAL int32_t *cols, uint32_t columns)
+		   GLOBAL int32_t *cols, uint32_t columns, uint32_t whole)
 {
 	table->pages = pages;
 	table->cols = cols;
 	table->columns = columns;
+	table->whole = whole;
+}
+
+/* The first column from `c` on, up to `end`, that is not written. A lane looks
+ * at the columns that it writes. */
+FN uint32_t
+prologue_gap(GLOBAL const int32_t *line, uint32_t c, uint32_t end)
+{
+	const uint32_t width = g_width(), lane = g_lane();
+	uint32_t base;
+
+	NO_UNROLL
+	for (base = c / width * width; base < end; base += width) {
+		const uint32_t at = base + lane;
+		const uint64_t stop =
+			g_ballot(at >= c && (at >= end || line[at] < 0));
+
+		if (stop)
+			return base + g_lowest64(stop);
+	}
+	return end;
 }
 
 /* The subgroup that takes the stores of a row of a table. */
@@ -99,7 +121,7 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 			GLOBAL int32_t *line, *cols;
 			uint32_t group, row, columns;
 			uint32_t from, count, page, end, begin;
-			int32_t old;
+			uint32_t known, last;
 
 			row = prologue_word(staged, n, slot, at);
 			group = row >> 24;
@@ -119,12 +141,14 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 			cols = tables[group].cols;
 			end = from + count;
 			/* The engine may see this memory: it is not trusted. */
-			old = (int32_t)g_broadcast(
-				lane == 0 ? (uint32_t)cols[row] : 0, 0);
-			if (old < 0 || (uint32_t)old > columns)
-				old = 0;
+			known = g_broadcast(lane == 0 ? (uint32_t)cols[row] : 0,
+					    0);
+			last = g_broadcast(
+				lane == 0 ? (uint32_t)cols[rows + row] : 0, 0);
+			last = last <= columns ? last : 0;
+			known = known <= last ? known : 0;
 			/* Columns that a store jumps over are not written. */
-			begin = (uint32_t)old < from ? (uint32_t)old : from;
+			begin = last < from ? last : from;
 			NO_UNROLL
 			for (c = begin / width * width + lane; c < end;
 			     c += width)
@@ -134,9 +158,19 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 						page_list + page + (c - from));
 				else if (c >= begin)
 					line[c] = -1;
-			if (lane == 0)
-				cols[row] = (uint32_t)old < end ? (int32_t)end
-								: old;
+			last = last < end ? end : last;
+			if (!tables[group].whole) {
+				known = last;
+			} else if (known >= from) {
+				known = known < end ? end : known;
+				/* It may have closed a gap. */
+				if (known < last)
+					known = prologue_gap(line, known, last);
+			}
+			if (lane == 0) {
+				cols[row] = (int32_t)known;
+				cols[rows + row] = (int32_t)last;
+			}
 		}
 	}
 }

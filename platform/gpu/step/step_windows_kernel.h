@@ -6,9 +6,10 @@
  * 4 and of 128 among the parts, and count keys by context alone, never too
  * few.
  *
- * The hard idea is a token without a place for one of its compressed keys, or
- * for its index logits. Its other keys and its states are written, as it has a
- * context. But its length is 0 for every layer, so all its results are empty.
+ * The hard idea is a token without a page for one of its keys, or without a
+ * place for its index logits. Its other keys and its states are written, as it
+ * has a context. But its length is 0 for every layer, so all its results are
+ * empty.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_STEP_WINDOWS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_STEP_WINDOWS_KERNEL_H
@@ -171,7 +172,8 @@ windows_row(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
 }
 
 /* The slot of the key of `ratio` that ends with position pos, -1 if none does;
- * a page that is missing counts in *lost. */
+ * a page that is missing counts in *lost and, where none ends, a column that is
+ * not written up to that of the last key. */
 FN int64_t
 windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 	    int32_t page, uint32_t col, PRIVATE uint32_t *lost)
@@ -181,6 +183,9 @@ windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 	if ((pos + 1) % ratio == 0) {
 		slot = windows_slot(g, pos / ratio, page, col);
 		*lost += slot < 0;
+	} else if (pos >= ratio) {
+		col = g_divide(pos / ratio - 1, g->page);
+		*lost += g->known < 0 || col >= (uint32_t)g->known;
 	}
 	return slot;
 }
@@ -189,7 +194,9 @@ windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 typedef struct windows_shared {
 	decode_cut cut;
 	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
-	uint32_t empty[2];               /* a token is; the next one is */
+	/* By turn of a token: it is empty; pages that its rows lack. The next
+	 * turn's are set to zero while nobody reads or sets them. */
+	uint32_t empty[3], lost[3];
 } windows_shared;
 
 typedef struct windows_job {
@@ -225,12 +232,11 @@ windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
 			 job->s.group##_pool_pages, job->s.group##_page, \
 			 job->s.group##_has_cols, ring)
 
-/* One item's part of token t: the slots of its compressed keys and the lengths
- * of its lists. Sets shared->empty[turn]; returns how many pages are missing.
- */
+/* One item's part of token t: the slots of its compressed keys. Sets
+ * shared->empty[turn]; returns how many pages are missing. */
 FN uint32_t
 windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
-	     uint32_t context, uint32_t start, uint32_t turn)
+	     uint32_t context, uint32_t turn)
 {
 	const PRIVATE spmla_k_step_windows_scalars *s = &job->s;
 	const spmla_g_divisor linear = {0, 0, 0};
@@ -241,7 +247,7 @@ windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
 	const windows_group c4a = GROUP(c4a, linear);
 	const windows_group c128a = GROUP(c128a, linear);
 	const windows_group index = GROUP(index, linear);
-	uint32_t col[3], lost = 0, none;
+	uint32_t col[3], lost = 0;
 	int32_t page[3];
 	int64_t slot[3] = {-1, -1, -1};
 
@@ -258,19 +264,27 @@ windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
 				      col[2], &lost);
 	}
 	/* The last: its logits had no room. */
-	none = context == 0 || lost > 0 ||
-	       (context >= SPMLA_COMPRESS_OVERLAP && logits == 0);
-	job->shared->empty[turn] = none;
+	job->shared->empty[turn] =
+		context == 0 || lost > 0 ||
+		(context >= SPMLA_COMPRESS_OVERLAP && logits == 0);
+	job->shared->lost[turn == 2 ? 0 : turn + 1] = 0;
 	job->c4a_slots[t] = slot[0];
 	if (s->has_index)
 		job->index_slots[t] = slot[1];
 	job->c128a_slots[t] = slot[2];
+	return lost;
+}
+
+/* The lengths of a token's lists. */
+FN void
+windows_lens(const PRIVATE windows_job *job, uint32_t t, uint32_t context,
+	     uint32_t start, uint32_t none)
+{
 	job->compressed_lens[t] =
 		(int32_t)(none ? 0 : context / SPMLA_COMPRESS_OVERLAP);
 	job->swa_lens[t] = (int32_t)(none ? 0 : context - start);
 	job->c128a_lens[t] =
 		(int32_t)(none ? 0 : context / SPMLA_COMPRESS_MOST);
-	return lost;
 }
 
 /* Token t: its rows of indices and its compressed keys. Each subgroup has one
@@ -301,9 +315,15 @@ windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 					   (uint64_t)t * s->c128a_width,
 				   item - WINDOWS_NEAR, WINDOWS_FAR);
 	} else if (is_last) {
-		lost = windows_keys(job, t, row, context, start, turn);
+		lost = windows_keys(job, t, row, context, turn);
 	}
+	if (lost && !is_last)
+		job->shared->lost[turn] = 1;
 	BARRIER();
+	if (is_last)
+		windows_lens(job, t, context, start,
+			     job->shared->empty[turn] ||
+				     job->shared->lost[turn]);
 	/* Nobody needs the rows of an empty token. */
 	if (job->shared->empty[turn] && !is_last)
 		lost = 0;
@@ -327,7 +347,11 @@ spmla_k_step_windows(SPMLA_KERNEL_ARGS(step_windows))
 	const windows_job job = {SPMLA_KERNEL_VALUES(step_windows), shared};
 	uint32_t t, turn = 0;
 
-	for (t = g_block(); t < s.blocks; t += g_blocks(), turn ^= 1)
+	if (g_item() == 0)
+		shared->lost[0] = 0;
+	BARRIER();
+	for (t = g_block(); t < s.blocks;
+	     t += g_blocks(), turn = turn == 2 ? 0 : turn + 1)
 		if (t < s.tokens)
 			windows_token(&job, t, turn);
 		else

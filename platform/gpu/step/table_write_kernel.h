@@ -14,7 +14,9 @@
 	P(int32_t, cols)           \
 	S(uint64_t, line)          \
 	S(uint32_t, row)           \
+	S(uint32_t, rows)          \
 	S(uint32_t, columns)       \
+	S(uint32_t, whole)         \
 	S(uint32_t, first_col)     \
 	S(uint32_t, count)
 SPMLA_KERNEL_SCALARS(table_write)
@@ -29,15 +31,15 @@ spmla_k_table_write(SPMLA_KERNEL_ARGS(table_write))
 {
 	const uint32_t items = SPMLA_ITEMS_table_write;
 	const uint32_t end = s.first_col + s.count;
-	int32_t old = cols[s.row];
-	uint32_t c;
+	uint32_t known = (uint32_t)cols[s.row];
+	uint32_t last = (uint32_t)cols[s.rows + s.row], c;
 
 	/* The engine may see this memory: it is not trusted. */
-	if (old < 0 || (uint32_t)old > s.columns)
-		old = 0;
+	last = last <= s.columns ? last : 0;
+	known = known <= last ? known : 0;
 	BARRIER();
 	/* Columns that are jumped over were never written. */
-	for (c = (uint32_t)old + g_item(); c < s.first_col; c += items)
+	for (c = last + g_item(); c < s.first_col; c += items)
 		table[s.line + c] = -1;
 	for (c = s.first_col + g_item(); c < end;
 	     c += TABLE_WRITE_LOADS * items) {
@@ -55,8 +57,11 @@ spmla_k_table_write(SPMLA_KERNEL_ARGS(table_write))
 				table[s.line + c + i * items] =
 					(int32_t)page[i];
 	}
-	if (g_item() == 0)
-		cols[s.row] = (int32_t)end;
+	if (g_item() == 0) {
+		cols[s.row] =
+			(int32_t)(s.whole && known < s.first_col ? known : end);
+		cols[s.rows + s.row] = (int32_t)end;
+	}
 }
 
 #endif

@@ -2,6 +2,7 @@
  *
  * table_write: from its args to its kernel.
  */
+#include "spmla/internal/config.h"
 #include "spmla/platform/gpu/launch.h"
 
 spmla_status
@@ -17,6 +18,8 @@ spmla_i_gpu_table_write(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.columns = queue->ctx->plan.group_columns[a->group];
 	p.s.line = (uint64_t)a->row * p.s.columns;
 	p.s.row = a->row;
+	p.s.rows = queue->ctx->plan.config.max_rows;
+	p.s.whole = spmla_i_group_is_whole(&queue->ctx->plan.config, a->group);
 	p.s.first_col = a->first_col;
 	p.s.count = a->count;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_table_write, 1, &p);
