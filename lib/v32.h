@@ -95,7 +95,9 @@ spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
-/* Attends over the selected keys: index_map, sparse_decode.
+/* Attends over the selected keys: index_map, sparse_decode. A token that selects
+ * a key whose page lies outside of the pool has an empty result (FAULT_PAGE),
+ * here as in a prefill.
  *
  * On a GPU, steps of few tokens run in parts (split-KV): sparse_decode in
  * parts, then split_combine. The prologue plans the parts for all of its tokens
@@ -122,7 +124,6 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * the gathered KV as bf16.
  * `shape` is that of the prologue. The cost is that of the shape, so an eager
  * engine takes the numbers of the step's info.
- * A key whose page was not written is a row of zeros here (FAULT_PAGE).
  * Order: enqueues 4 operations, one more with index_k, and with index_q 2 more
  * and 2 per piece.
  * Deterministic: a token's bits do not depend on how its prompt is cut.

@@ -34,6 +34,7 @@ spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
 	a.indices_stride_elems = topk->stride_elems;
 	a.lens = topk->lens;
 	spmla_i_layer_slots(ctx, &a);
+	a.whole = 1;
 	/* The selection may be the engine's own, but no token may see another
 	 * request's keys. */
 	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];

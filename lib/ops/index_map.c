@@ -73,6 +73,7 @@ spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *a,
 		 spmla_i_stride(a->slots_stride_elems), SPMLA_WANT_AT_LEAST,
 		 a->indptr ? 0 : a->k},
 		{"index_map.compact", a->compact, SPMLA_WANT_AT_MOST, 1},
+		{"index_map.whole", a->whole, SPMLA_WANT_AT_MOST, 1},
 		{"index_map.entries_before", a->entries_before,
 		 SPMLA_WANT_AT_MOST, a->k <= INT32_MAX ? INT32_MAX - a->k : 0},
 	};

@@ -56,7 +56,10 @@ typedef struct spmla_index_map_args {
 	 */
 	const int32_t *first_cols;
 	uint32_t capacity_elems; /* of slots, with indptr; < 2^31 */
-	uint32_t reserved;
+	/* 1: an index whose page is missing (FAULT_PAGE) empties its token: the
+	 * row is -1, the count 0. A token with a workspace needs its pages too.
+	 */
+	uint32_t whole;
 } spmla_index_map_args;
 
 /* Maps each index i of a token to
@@ -70,6 +73,8 @@ typedef struct spmla_index_map_args {
  * report, also if the token has a workspace, as in the source. A column not
  * written, a page outside the pool, a row or workspace outside its array, or a
  * slot outside [0, 2^31) gives -1 and FAULT_PAGE, FAULT_ROW or FAULT_INDEX.
+ * With `whole`, FAULT_PAGE gives -1 to all indices of the token; each index
+ * without a page is reported.
  * With context_lens, an index at or past the token's length (every index, if it
  * is negative) gives -1 and FAULT_INDEX before anything else is checked: in a
  * workspace, the next request's keys lie behind a context.

@@ -86,7 +86,7 @@ static const pin pins[] = {
 	F(spmla_index_map_args, indptr, 152, 8),
 	F(spmla_index_map_args, first_cols, 160, 8),
 	F(spmla_index_map_args, capacity_elems, 168, 4),
-	F(spmla_index_map_args, reserved, 172, 4),
+	F(spmla_index_map_args, whole, 172, 4),
 	S(spmla_indexer_k_insert_args, 128),
 	F(spmla_indexer_k_insert_args, struct_bytes, 0, 4),
 	F(spmla_indexer_k_insert_args, tokens, 4, 4),

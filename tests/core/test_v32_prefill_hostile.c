@@ -178,11 +178,16 @@ START_TEST(contexts_that_outgrow_the_workspace_on_the_device_are_skipped)
 }
 END_TEST
 
-/* A hole in the middle of a context: zeros and a report, no stray read. */
-START_TEST(a_page_that_was_never_written_reads_as_zeros)
+/* A page outside of the pool, in the middle of a context, no stray read. Both
+ * tokens select every key. */
+START_TEST(a_page_outside_of_the_pool_empties_the_token)
 {
 	const spmla_request one[1] = {{prompt_row[0], 2, 70, 0}};
+	int32_t indices[9 * PROMPT_TOPK], lens[9];
+	const spmla_shape shape = {9, 2, 9, 200};
+	spmla_v32_layer layer;
 	int32_t *table;
+	uint32_t i;
 
 	prompt_run(&r, none, whole);
 	table = spmla_view(r.f.ctx, SPMLA_BUF_BLOCK_TABLE_MAIN, NULL);
@@ -191,8 +196,29 @@ START_TEST(a_page_that_was_never_written_reads_as_zeros)
 	run_device((spmla_shape){9, 2, 9, 200});
 	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_PAGE);
 	ck_assert_uint_eq(fixture_status(&r.f).row, prompt_row[0]);
-	/* 16 index keys and 16 rows of KV */
-	ck_assert_uint_eq(fixture_status(&r.f).count, 32);
+	/* 16 index keys and 16 rows of KV, and those that are selected */
+	ck_assert_uint_ge(fixture_status(&r.f).count, 32);
+	/* Now token 0 does, twice; token 1 does not. */
+	for (i = 0; i < 9 * PROMPT_TOPK; i++)
+		indices[i] = (int32_t)(i % PROMPT_TOPK);
+	for (i = 0; i < 9; i++)
+		lens[i] = i < 2 ? PROMPT_TOPK : 0;
+	indices[3] = 16;
+	indices[7] = 31;
+	layer = r.stage.layer;
+	layer.index_q = NULL;
+	layer.topk_indices = indices;
+	layer.topk_lens = lens;
+	layer.topk_stride_elems = PROMPT_TOPK;
+	ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
+	prologue(shape);
+	v32_must(r.f.ctx, spmla_v32_prefill(r.f.ctx, &layer, &shape, NULL));
+	expect_empty(0);
+	for (i = 0; r.stage.out[PROMPT_OUT + i] == 0; i++)
+		ck_assert_uint_lt(i, PROMPT_OUT);
+	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_PAGE);
+	ck_assert_uint_eq(fixture_status(&r.f).row, prompt_row[0]);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 16 + 2);
 }
 END_TEST
 
@@ -244,7 +270,7 @@ SUITE
 		{a_step_larger_than_its_shape_is_empty, 1},
 		{contexts_that_outgrow_the_workspace_on_the_device_are_skipped,
 		 1},
-		{a_page_that_was_never_written_reads_as_zeros, 1},
+		{a_page_outside_of_the_pool_empties_the_token, 1},
 		{a_selection_past_the_context_reads_no_other_request, 1},
 	};
 	const theme themes[] = {

@@ -16,12 +16,11 @@ narrow(int64_t slot, spmla_fault *fault)
 	return -1;
 }
 
+/* The page of a column, -1 for none. */
 static int32_t
-map_paged(const spmla_index_map_args *a, const spmla_i_cpu_table *table,
-	  int32_t row, int64_t col, uint32_t index, spmla_fault *fault)
+find_page(const spmla_index_map_args *a, const spmla_i_cpu_table *table,
+	  int32_t row, int64_t col, spmla_fault *fault)
 {
-	const uint32_t stride =
-		a->page_stride_rows ? a->page_stride_rows : a->page_tokens;
 	int32_t page;
 
 	if (row < 0 || (uint32_t)row >= a->rows) {
@@ -30,21 +29,35 @@ map_paged(const spmla_index_map_args *a, const spmla_i_cpu_table *table,
 	}
 	page = col < 0 ? -1
 		       : spmla_i_cpu_page(table, (uint32_t)row, (uint32_t)col);
-	if (page < 0) {
+	if (page < 0)
 		*fault = SPMLA_FAULT_PAGE;
+	return page;
+}
+
+static int32_t
+map_paged(const spmla_index_map_args *a, const spmla_i_cpu_table *table,
+	  int32_t row, int64_t col, uint32_t index, spmla_fault *fault)
+{
+	const uint32_t stride =
+		a->page_stride_rows ? a->page_stride_rows : a->page_tokens;
+	const int32_t page = find_page(a, table, row, col, fault);
+
+	if (page < 0)
 		return -1;
-	}
 	return narrow((int64_t)page * stride + index % a->page_tokens, fault);
 }
 
 static int32_t
-map_workspace(const spmla_index_map_args *a, int32_t id, uint32_t index,
+map_workspace(const spmla_index_map_args *a, const spmla_i_cpu_table *table,
+	      int32_t id, int32_t row, int64_t col, uint32_t index,
 	      spmla_fault *fault)
 {
 	if ((uint32_t)id >= a->workspaces) {
 		*fault = SPMLA_FAULT_ROW;
 		return -1;
 	}
+	if (a->whole && find_page(a, table, row, col, fault) < 0)
+		return -1;
 	return narrow((int64_t)a->workspace_starts[id] + index, fault);
 }
 
@@ -94,10 +107,11 @@ cut_rows(spmla_ctx *ctx, const spmla_index_map_args *a)
 	}
 }
 
-/* Maps one token's row and returns the number of valid slots. */
+/* Maps one token's row. Returns the number of valid slots; *empty is set if a
+ * page that is missing empties the token. */
 static uint32_t
 map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
-	const spmla_i_cpu_table *table, uint32_t token)
+	const spmla_i_cpu_table *table, uint32_t token, uint32_t *empty)
 {
 	const int32_t *in =
 		a->indices + (int64_t)token * a->indices_stride_elems;
@@ -127,8 +141,8 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 		if (index >= 0 && index >= context)
 			fault = SPMLA_FAULT_INDEX;
 		else if (index >= 0 && col < a->columns)
-			slot = id >= 0 ? map_workspace(a, id, (uint32_t)index,
-						       &fault)
+			slot = id >= 0 ? map_workspace(a, table, id, row, col,
+						       (uint32_t)index, &fault)
 				       : map_paged(a, table, row, col,
 						   (uint32_t)index, &fault);
 		if (fault != SPMLA_FAULT_NONE)
@@ -136,6 +150,7 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 					  row_is_known(a, token) ? (uint32_t)row
 								 : token,
 					  fault);
+		*empty |= a->whole && fault == SPMLA_FAULT_PAGE;
 		/* This works in place too: no slot goes past its index. */
 		if (!a->compact)
 			out[j] = slot;
@@ -143,7 +158,8 @@ map_row(spmla_ctx *ctx, const spmla_index_map_args *a,
 			out[valid] = slot;
 		valid += slot >= 0;
 	}
-	for (j = valid; a->compact && j < width; j++)
+	valid = *empty ? 0 : valid;
+	for (j = valid; (a->compact || *empty) && j < width; j++)
 		out[j] = -1;
 	return valid;
 }
@@ -159,13 +175,14 @@ map_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 					 a->table_stride_elems,
 					 a->pool_pages ? a->pool_pages
 						       : UINT32_C(1) << 31};
-	const uint32_t valid = map_row(ctx, a, &table, t);
 	const uint32_t is_token = !a->slot_mapping || a->slot_mapping[t] >= 0;
+	uint32_t empty = 0;
+	const uint32_t valid = map_row(ctx, a, &table, t, &empty);
+	const uint32_t before = is_token && !empty ? a->entries_before : 0;
 
 	(void)worker;
 	if (a->valid_counts)
-		a->valid_counts[t] =
-			(int32_t)((is_token ? a->entries_before : 0) + valid);
+		a->valid_counts[t] = (int32_t)(before + valid);
 }
 
 void

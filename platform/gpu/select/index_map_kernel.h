@@ -45,7 +45,8 @@
 	S(uint32_t, entries_before)        \
 	S(uint32_t, is_ragged)             \
 	S(uint32_t, has_first_cols)        \
-	S(uint32_t, capacity)
+	S(uint32_t, capacity)              \
+	S(uint32_t, whole)
 SPMLA_KERNEL_SCALARS(index_map)
 #define SPMLA_K_index_map_compact(P, S) SPMLA_K_index_map(P, S)
 typedef spmla_k_index_map_scalars spmla_k_index_map_compact_scalars;
@@ -85,10 +86,10 @@ index_map_offset(const PRIVATE index_map_token *of, int32_t index,
 		return -1;
 	if (of->is_bad)
 		return -1 - G_FAULT_ROW;
-	if (of->is_kept)
-		return index;
 	if (col >= of->columns)
 		return -1 - G_FAULT_PAGE;
+	if (of->is_kept)
+		return index;
 	return (int32_t)((uint32_t)index - page * page_tokens);
 }
 
@@ -97,6 +98,9 @@ index_map_offset(const PRIVATE index_map_token *of, int32_t index,
 typedef struct index_map_job {
 	SPMLA_KERNEL_FIELDS(index_map)
 	LOCAL uint64_t *sums;
+	/* [3] by turn: a token is empty. That of the next token is set to 0
+	 * while nobody reads or sets it. */
+	LOCAL uint32_t *empty;
 } index_map_job;
 
 /* Entries of token t's indices that are read. */
@@ -127,20 +131,22 @@ index_map_token_of(const PRIVATE index_map_job *job, uint32_t t, uint32_t row)
 		     : context > 0   ? (uint32_t)context
 				     : 0;
 	of.is_kept = id >= 0;
-	of.is_bad = id >= 0 ? (uint32_t)id >= s->workspaces : row >= s->rows;
+	of.is_bad = id >= 0 ? (uint32_t)id >= s->workspaces ||
+				      (s->whole && row >= s->rows)
+			    : row >= s->rows;
 	of.columns = s->columns;
 	of.first_col = first < 0 ? 0 : (uint32_t)first;
 	of.start = 0;
 	if (!of.is_bad && id >= 0)
 		of.start = job->workspace_starts[id];
-	if (!of.is_bad && id < 0 && s->has_cols) {
+	if (!of.is_bad && (id < 0 || s->whole) && s->has_cols) {
 		const int32_t cols = job->table_cols[row];
 
 		of.columns = cols < 0 ? 0 : (uint32_t)cols;
 		if (of.columns > s->columns)
 			of.columns = s->columns;
 	}
-	if (first < 0)
+	if (first < 0 && (id < 0 || s->whole))
 		of.columns = 0;
 	return of;
 }
@@ -172,13 +178,15 @@ index_map_piece(const PRIVATE index_map_job *job,
 		slots[u] = index_map_offset(of, slots[u], col, s->columns,
 					    s->page_tokens);
 		page[u] = 0;
-		if (slots[u] >= 0 && !of->is_kept)
+		if (slots[u] >= 0 && (!of->is_kept || s->whole))
 			page[u] = pages[of->first_col + col];
 	}
 	UNROLL
 	for (u = 0; u < INDEX_MAP_EACH; u++) {
-		const int64_t slot = (int64_t)page[u] * s->page_stride_rows +
-				     of->start + slots[u];
+		const int64_t first =
+			of->is_kept ? of->start
+				    : (int64_t)page[u] * s->page_stride_rows;
+		const int64_t slot = first + slots[u];
 		const uint32_t none = slots[u] < 0;
 		uint32_t fault = 0;
 
@@ -295,15 +303,43 @@ index_map_row_of(const PRIVATE index_map_job *job, uint32_t from, uint32_t t,
 	return r;
 }
 
+/* Whether an item has lost a page of a token and that empties it. If so, its
+ * row becomes -1. A barrier, if pages count. */
+FN uint32_t
+index_map_empty(const PRIVATE index_map_job *job, uint32_t lost, uint32_t turn,
+		const PRIVATE index_map_row *to)
+{
+	uint32_t j;
+
+	if (!job->s.whole)
+		return 0;
+	if (lost)
+		job->empty[turn] = 1;
+	if (g_item() == 0)
+		job->empty[turn == 2 ? 0 : turn + 1] = 0;
+	BARRIER();
+	if (!job->empty[turn])
+		return 0;
+	for (j = g_item(); j < to->width; j += INDEX_MAP_ITEMS)
+		to->out[j] = -1;
+	return 1;
+}
+
 /* Both kernels: rows as they are, or `compact`. */
 FN void
 index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 {
 	const PRIVATE spmla_k_index_map_scalars *s = &job->s;
-	uint32_t t, from = 0, turn = 0;
+	uint32_t t, from = 0, turn = 0, third = 0;
 	uint64_t end = 0;
 
-	for (t = g_block(); t < s->tokens; t += g_blocks()) {
+	if (s->whole) {
+		if (g_item() == 0)
+			job->empty[0] = 0;
+		BARRIER();
+	}
+	for (t = g_block(); t < s->tokens;
+	     t += g_blocks(), third = third == 2 ? 0 : third + 1) {
 		GLOBAL const int32_t *in =
 			job->indices + (int64_t)t * s->indices_stride;
 		const uint32_t row = (uint32_t)job->token_row[t];
@@ -314,7 +350,7 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 		const index_map_row to =
 			index_map_row_of(job, from, t, of.len, &end);
 		/* The item's slots, or the block's if they are compact. */
-		uint32_t valid = 0, base, j;
+		uint32_t valid = 0, lost = 0, base, j;
 
 		from = t + 1;
 		if (to.lost) {
@@ -333,12 +369,14 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 			if (!compact)
 				valid += index_map_write(piece, base, to.width,
 							 to.out);
-			for (; faults; faults >>= 4)
+			for (; faults; faults >>= 4) {
+				lost |= (faults & 15u) == G_FAULT_PAGE;
 				if (faults & 15u)
 					g_fault(job->fault_state,
 						job->fault_status,
 						row < s->rows ? row : t,
 						faults & 15u);
+			}
 			if (compact)
 				valid = index_map_append(piece, base, of.len,
 							 valid, to.out,
@@ -347,6 +385,7 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 		for (j = valid + g_item(); compact && j < to.width;
 		     j += INDEX_MAP_ITEMS)
 			to.out[j] = -1;
+		lost = index_map_empty(job, lost, third, &to);
 		if (!s->has_counts)
 			continue;
 		/* Two sets of sums in turn: one barrier a token. */
@@ -357,7 +396,7 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 		if (g_item() == 0) {
 			if (!s->has_slots || job->slot_mapping[t] >= 0)
 				valid += s->entries_before;
-			job->valid_counts[t] = (int32_t)valid;
+			job->valid_counts[t] = lost ? 0 : (int32_t)valid;
 		}
 	}
 }
@@ -368,7 +407,8 @@ void
 spmla_k_index_map(SPMLA_KERNEL_ARGS(index_map))
 {
 	LOCAL_ARRAY(uint64_t, sums, 2 * INDEX_MAP_SUBGROUPS);
-	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map), sums};
+	LOCAL_ARRAY(uint32_t, empty, 3);
+	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map), sums, empty};
 
 	index_map_all(&job, 0);
 }
@@ -378,7 +418,8 @@ void
 spmla_k_index_map_compact(SPMLA_KERNEL_ARGS(index_map_compact))
 {
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map), sums};
+	LOCAL_ARRAY(uint32_t, empty, 3);
+	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map), sums, empty};
 
 	index_map_all(&job, 1);
 }

@@ -55,5 +55,6 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.is_ragged = a->indptr != NULL;
 	p.s.has_first_cols = a->first_cols != NULL;
 	p.s.capacity = a->capacity_elems;
+	p.s.whole = a->whole;
 	return spmla_i_gpu_launch(queue, by->kernel, a->tokens, &p);
 }

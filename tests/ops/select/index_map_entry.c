@@ -24,6 +24,7 @@ make_optional(draw *d, spmla_index_map_args *a, uint32_t reach)
 			draw_i32(d, a->tokens, reach, reach + INT64_C(5));
 	a->slot_mapping = draw_there(d) ? draw_i64(d, a->tokens, -1, 4) : NULL;
 	a->compact = draw_choice(d, 2);
+	a->whole = draw_choice(d, 2);
 	a->entries_before = draw_odd(d, draw_choice(d, 9), INT32_MAX - a->k);
 }
 
@@ -82,6 +83,7 @@ static const arg_error errors[] = {
 	BAD_LEAST(index_map, page_stride_rows, 15, 16),
 	BAD_LEAST(index_map, workspaces, 0, 1),
 	BAD_MOST(index_map, compact, 2, 1),
+	BAD_MOST(index_map, whole, 2, 1),
 	BAD_MOST(index_map, entries_before, 2147483639, 2147483638),
 	BAD_STRIDE(index_map, indices_stride_elems, 8, 9),
 	BAD_STRIDE(index_map, slots_stride_elems, 8, 9),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * index_map: ragged rows, and pages that begin at a column of the token's own.
+ * index_map: ragged rows, pages that begin at a column of the token's own, and
+ * tokens that a missing page empties.
  */
 #include <string.h>
 
@@ -186,6 +187,49 @@ START_TEST(pages_may_begin_at_a_column_of_the_tokens_own)
 }
 END_TEST
 
+/* Token 1 of three lacks the page of index 33: paged or in a workspace, rows as
+ * they are or compact, dense or ragged. Two indices are there. */
+START_TEST(a_missing_page_empties_its_token_alone)
+{
+	static const int32_t entry[4] = {0, 33, 40, 5}, ids[3] = {0, 1, 2};
+	static const int32_t starts[3] = {100, 200, 300};
+	int32_t want[12], t;
+
+	a.tokens = 3;
+	a.k = 4;
+	a.lens = NULL;
+	a.slot_mapping = NULL;
+	a.indices_stride_elems = a.slots_stride_elems = 4;
+	a.compact = (uint32_t)_i & 1;
+	a.entries_before = 7;
+	if (_i & 4) {
+		a.workspaces = 3;
+		a.workspace_ids = ids;
+		a.workspace_starts = starts;
+	}
+	for (t = 0; t < 3; t++) {
+		row[t] = t;
+		memcpy(indices + 4 * t, entry, sizeof entry);
+	}
+	run();
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	memcpy(want, dense, sizeof want);
+	table[COLUMNS + 2] = -1;
+	memset(want + 4, 0xff, 16);
+	a.whole = 1;
+	if (_i & 2)
+		run_ragged(TOKENS * K);
+	else
+		run();
+	ck_assert_mem_eq(a.slots, want, sizeof want);
+	for (t = 0; t < 3; t++)
+		ck_assert_int_eq(a.valid_counts[t], t == 1 ? 0 : 4 + 7);
+	ck_assert_uint_eq(fixture_status(&f).count, 2);
+	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_PAGE);
+	ck_assert_uint_eq(fixture_status(&f).row, 1);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
@@ -194,6 +238,7 @@ SUITE
 	};
 	const theme_test edge[] = {
 		{row_without_room_is_empty_and_reported, 2},
+		{a_missing_page_empties_its_token_alone, 8},
 	};
 	const theme_test error[] = {
 		{ragged_rows_cannot_be_in_place, 1},
