@@ -50,7 +50,8 @@ typedef struct spmla_compress_state_save_args {
  * (it has the same row, position pos + capacity, and a context). So the last
  * tokens stay, and no entry is written twice.
  *
- * Bad data skips the token; reports name it. PAGED: a slot past the state
+ * Bad data skips the token; reports name it, with RING its row of the table if
+ * that has it. PAGED: a slot past the state
  * (FAULT_SLOT), else a position below 0 (FAULT_POSITION). RING: a position
  * below 0 (FAULT_POSITION), then a row outside the table (FAULT_ROW), a column
  * not written or a page outside the state (FAULT_PAGE). A token that is left

@@ -87,7 +87,8 @@ typedef struct spmla_kv_compress_args {
  * - p) has the same table row, position p and a context.) So PAGED comes after
  * compress_state_save, RING before it.
  *
- * Bad data skips the token; reports name it: a slot past the cache
+ * Bad data skips the token; reports name its row of the table, or the token if
+ * the table has no such row: a slot past the cache
  * (FAULT_SLOT), else a position below 0 or a group outside cos_sin
  * (FAULT_POSITION), a row outside the table (FAULT_ROW). If a column of the
  * group is not written or a page is outside the state (FAULT_PAGE, once per

@@ -70,6 +70,16 @@ save(const spmla_compress_state_save_args *a, uint32_t t, uint64_t slot)
 		to[width + d] = score[d] + ape[d];
 }
 
+/* Who a token's report names: its row of the table, if that is known. */
+static uint32_t
+row_of(const spmla_compress_state_save_args *a, uint32_t t)
+{
+	const uint32_t row =
+		a->form == SPMLA_STATE_RING ? (uint32_t)a->token_row[t] : 0;
+
+	return a->form == SPMLA_STATE_RING && row < a->rows ? row : t;
+}
+
 /* Saves the tokens whose slots belong to the item. The first item also has the
  * tokens without a slot. */
 static void
@@ -87,7 +97,7 @@ save_tokens(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		if (slot >= 0 && (uint64_t)slot % items == item)
 			save(a, t, (uint64_t)slot);
 		else if (slot < 0 && fault != SPMLA_FAULT_NONE && item == 0)
-			spmla_i_cpu_fault(ctx, t, fault);
+			spmla_i_cpu_fault(ctx, row_of(a, t), fault);
 	}
 }
 

@@ -270,6 +270,7 @@ compress(spmla_ctx *ctx, const spmla_kv_compress_args *a, work *w, uint32_t t,
 {
 	const uint64_t page_entries = a->cache.entries_per_page;
 	const int32_t position = a->positions[t];
+	const uint32_t row = (uint32_t)a->token_row[t];
 	const float *cos_sin = NULL;
 	spmla_fault fault = SPMLA_FAULT_NONE;
 	uint32_t n = 0;
@@ -282,12 +283,12 @@ compress(spmla_ctx *ctx, const spmla_kv_compress_args *a, work *w, uint32_t t,
 		fault = SPMLA_FAULT_SLOT;
 	else if (!cos_sin)
 		fault = SPMLA_FAULT_POSITION;
-	else if ((uint32_t)a->token_row[t] >= a->rows)
+	else if (row >= a->rows)
 		fault = SPMLA_FAULT_ROW; /* also if the call has all of it */
 	else
 		n = find_rows(a, w, t, &fault);
 	if (fault != SPMLA_FAULT_NONE)
-		spmla_i_cpu_fault(ctx, t, fault);
+		spmla_i_cpu_fault(ctx, row < a->rows ? row : t, fault);
 	if (fault == SPMLA_FAULT_PAGE)
 		memset(w->y, 0, sizeof w->y);
 	else if (fault == SPMLA_FAULT_NONE)

@@ -45,7 +45,7 @@ spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 		const int32_t position = positions[t];
 		const uint64_t later = t + s.capacity;
 		uint64_t at = 0;
-		uint32_t fault = 0, k;
+		uint32_t fault = 0, known = ~0u, k; /* a row of the table */
 		GLOBAL const float *x = kv + (int64_t)t * s.kv_stride;
 		GLOBAL const float *y = score + (int64_t)t * s.score_stride;
 		GLOBAL const float *z;
@@ -72,6 +72,7 @@ spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 		} else {
 			const uint32_t row = (uint32_t)token_row[t];
 
+			known = row;
 			if (context_lens[t] <= 0)
 				continue;
 			if (position >= 0 && later < s.tokens &&
@@ -94,7 +95,8 @@ spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 		}
 		if (fault) {
 			if (lane == 0)
-				g_fault(fault_state, fault_status, (uint32_t)t,
+				g_fault(fault_state, fault_status,
+					known < s.rows ? known : (uint32_t)t,
 					fault);
 			continue;
 		}

@@ -243,7 +243,8 @@ spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 		else if (!ends || slab)
 			fault = 0; /* the first slab reports a bad token */
 		if (fault && g_item() == 0)
-			g_fault(fault_state, fault_status, t, fault);
+			g_fault(fault_state, fault_status,
+				compress_who(&job, t, row), fault);
 		BARRIER();
 	}
 }

@@ -185,6 +185,13 @@ compress_list(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	BARRIER();
 }
 
+/* Who a token's report names: its row of the table, if that is known. */
+FN uint32_t
+compress_who(const PRIVATE compress_job *job, uint32_t t, int32_t row)
+{
+	return (uint32_t)row < job->s.rows ? (uint32_t)row : t;
+}
+
 /* Reports the faults of the list; a barrier inside. */
 FN void
 compress_report(const PRIVATE compress_job *job,
@@ -194,8 +201,8 @@ compress_report(const PRIVATE compress_job *job,
 
 	BARRIER();
 	if (g_item() < shared->units && u->fault)
-		g_fault(job->fault_state, job->fault_status, u->token,
-			u->fault);
+		g_fault(job->fault_state, job->fault_status,
+			compress_who(job, u->token, u->row), u->fault);
 }
 
 /* Token j of the call, if there is one and the call's own rows may be part of a

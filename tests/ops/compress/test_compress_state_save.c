@@ -211,7 +211,7 @@ START_TEST(rows_and_pages_that_are_not_there_are_skipped_and_reported)
 	for (i = 0; i < 3; i++) {
 		r.table[4 * STATE_RIG_TABLE + 1] = bad_pages[i];
 		state_rig_run(&r);
-		expect_status(&r.f, 2, SPMLA_FAULT_PAGE, 0, 0);
+		expect_status(&r.f, 2, SPMLA_FAULT_PAGE, 4, 0);
 		state_rig_check(&r);
 		ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
 	}
@@ -219,12 +219,12 @@ START_TEST(rows_and_pages_that_are_not_there_are_skipped_and_reported)
 	r.cols[4] = 1;
 	r.positions[2] = -64;
 	state_rig_run(&r);
-	expect_status(&r.f, 3, SPMLA_FAULT_PAGE, 0, 0);
+	expect_status(&r.f, 3, SPMLA_FAULT_PAGE, 4, 0);
 	state_rig_check(&r);
 	r.a.table_cols = NULL; /* all columns are written */
 	ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
 	state_rig_run(&r);
-	expect_status(&r.f, 1, SPMLA_FAULT_POSITION, 2, 0);
+	expect_status(&r.f, 1, SPMLA_FAULT_POSITION, 4, 0);
 	state_rig_check(&r);
 	state_rig_close(&r);
 }

@@ -195,7 +195,8 @@ expect_fault(compress_rig *r, const uint8_t *good, uint32_t fault, int zeros)
 
 	compress_rig_reset(r);
 	compress_rig_run(r);
-	expect_status(&r->f, 1, fault, 0, 0);
+	/* Its row is 1, or none: then it is told as token 0. */
+	expect_status(&r->f, 1, fault, fault != SPMLA_FAULT_ROW, 0);
 	ck_assert_int_eq(spmla_status_clear(r->f.ctx), SPMLA_OK);
 	for (i = 0; i < 512; i++)
 		ck_assert_uint_eq(r->cache[at + i], zeros ? 0 : 0xAB);
