@@ -16,6 +16,7 @@
 #include "examples/options.h"
 
 #define PROGRAM "arena_map"
+#define ABOUT   "Prints where a plan puts every buffer, and draws it."
 
 enum { PATH_BYTES = 4096, OWN_OPTIONS = 1 };
 
@@ -74,8 +75,8 @@ main(int argc, char **argv)
 
 	model_options_list(&m, list);
 	list[MODEL_OPTION_COUNT] = own;
-	end = options_parse(PROGRAM, list, MODEL_OPTION_COUNT + OWN_OPTIONS,
-			    argc, argv);
+	end = options_parse(PROGRAM, ABOUT, list,
+			    MODEL_OPTION_COUNT + OWN_OPTIONS, argc, argv);
 	if (end != OPTIONS_GO)
 		return end == OPTIONS_HELP ? 0 : OPTIONS_BAD;
 	if (model_options_plan(PROGRAM, &m, &backend, &plan) != OPTIONS_GO)

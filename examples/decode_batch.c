@@ -290,12 +290,14 @@ batch_build_prompt(batch *b, running *r, const spmla_request *request,
 void
 batch_finish(batch *b)
 {
-	uint32_t kept_count = 0, i;
+	uint32_t kept_count = 0, prompts = 0, answers = 0, i;
 
 	for (i = 0; i < b->active_count; i++) {
 		running r = b->active[i];
 
-		b->mixed_steps += r.context < r.prompt && b->active_count > 1;
+		prompts +=
+			r.context < r.prompt && b->requests[i].query_tokens > 0;
+		answers += r.context >= r.prompt;
 		r.context += b->accepted[i];
 		r.fresh = 0;
 		b->accepted_tokens += b->accepted[i];
@@ -310,4 +312,5 @@ batch_finish(batch *b)
 		b->leaves++;
 	}
 	b->active_count = kept_count;
+	b->mixed_steps += prompts > 0 && answers > 0;
 }

@@ -30,17 +30,24 @@
 #include "examples/arena_print.h"
 #include "examples/device.h"
 
-#define DEFAULT_TRACE "testdata/trace/synthetic_chat.csv"
+#define ABOUT                                                                  \
+	"Serves the requests of a trace: they join, grow and leave, and one "  \
+	"captured\ngraph per bucket is replayed for every step. Compares the " \
+	"results with an\nindependent reference and with eager calls."
 
-enum { PATH_BYTES = 4096, OUT_BYTES = 1 << 16, OWN_OPTIONS = 7 };
+/* Requests of V4 have short prompts: it takes them in a few tokens a step. */
+#define TRACE_V32 "testdata/trace/synthetic_chat.csv"
+#define TRACE_V4  "testdata/trace/short.csv"
 
-/* The default of --prefill for V3.2. */
-enum { PREFILL_TOKENS = 256, PREFILL_DEFAULT = 65537 };
+enum { OUT_BYTES = 1 << 16, OWN_OPTIONS = 10 };
+
+/* The default of --prefill for V3.2 and the program's own trace. */
+enum { PREFILL_TOKENS = 256 };
 
 /* V4: layers of all kinds, two of them twice; a top-k that leaves keys out. */
 static const model_options v32_defaults = {
-	"cpu", "v32", "preset",        "fp8",      2, 8, 16, 512, 8, 4096, 1,
-	64,    0,     PREFILL_DEFAULT, "captured", 0};
+	"cpu", "v32", "preset", "fp8",          2,          8, 16, 512, 8, 4096,
+	1,     64,    0,        PREFILL_TOKENS, "captured", 0};
 static const model_options v4_defaults = {
 	"cpu", "v4-flash", "preset", "fp8", 6, 8,  16,         128,
 	8,     4096,       1,        256,   0, 48, "captured", 0};
@@ -52,8 +59,8 @@ parse(loop *l, int argc, char **argv)
 	const option own[OWN_OPTIONS] = {
 		{"--steps", "steps to run at most", NULL, &l->steps, NULL, 1,
 		 10000000},
-		{"--trace", "file of requests", &l->trace_path, NULL, NULL, 0,
-		 0},
+		{"--trace", "file of requests; else one of the program's own",
+		 &l->trace_path, NULL, NULL, 0, 0},
 		{"--check-every", "steps from check to check, 0 = none", NULL,
 		 &l->check_every, NULL, 0, UINT32_MAX},
 		{"--undo-every",
@@ -70,6 +77,13 @@ parse(loop *l, int argc, char **argv)
 		 NULL, &l->branches, NULL, 0, 1},
 		{"--seed", "of all values", NULL, NULL, &l->seed, 0,
 		 UINT64_MAX},
+		{"--plan", "print where the plan puts every buffer", NULL,
+		 &l->plan_shown, NULL, 0, 0},
+		{"--progress",
+		 "tell of it on stderr, even if that is no terminal", NULL,
+		 &l->progress, NULL, 0, 0},
+		{"--svg", "file to draw the step times and the occupancy into",
+		 &l->svg, NULL, NULL, 0, 0},
 	};
 	int end;
 
@@ -77,6 +91,10 @@ parse(loop *l, int argc, char **argv)
 			     3) == 0
 			     ? v4_defaults
 			     : v32_defaults;
+	/* Prompts of a real trace are long. */
+	if (l->options.prefill == PREFILL_TOKENS &&
+	    options_text(argc, argv, "--trace", NULL))
+		l->options.prefill = 0;
 	l->steps = 40;
 	l->check_every = l->options.model == v32_defaults.model ? 8 : 1;
 	l->fork_every = 3;
@@ -84,41 +102,38 @@ parse(loop *l, int argc, char **argv)
 	l->seed = 1;
 	model_options_list(&l->options, list);
 	memcpy(list + MODEL_OPTION_COUNT, own, sizeof own);
-	end = options_parse(PROGRAM, list, MODEL_OPTION_COUNT + OWN_OPTIONS,
-			    argc, argv);
-	/* Prompts of a real trace are long. */
-	if (l->options.prefill == PREFILL_DEFAULT)
-		l->options.prefill = l->trace_path ? 0 : PREFILL_TOKENS;
+	end = options_parse(PROGRAM, ABOUT, list,
+			    MODEL_OPTION_COUNT + OWN_OPTIONS, argc, argv);
 	return end;
 }
 
 /* The trace that comes with the program: in the folder that `bazel run` starts
  * it in, or in the runfiles beside it. */
 static void
-default_trace(char *path, const char *argv0)
+default_trace(char *path, const char *argv0, const char *name)
 {
-	snprintf(path, PATH_BYTES, "%s", DEFAULT_TRACE);
+	snprintf(path, PATH_BYTES, "%s", name);
 	if (access(path, R_OK) == 0)
 		return;
-	snprintf(path, PATH_BYTES, "%s.runfiles/spmla/%s", argv0,
-		 DEFAULT_TRACE);
+	snprintf(path, PATH_BYTES, "%s.runfiles/spmla/%s", argv0, name);
 	if (access(path, R_OK) != 0)
-		snprintf(path, PATH_BYTES, "%s", DEFAULT_TRACE);
+		snprintf(path, PATH_BYTES, "%s", name);
 }
 
 static int
 read_trace(loop *l, const char *argv0)
 {
-	char path[PATH_BYTES];
+	const int v32 = l->plan.config.model == SPMLA_MODEL_V32;
 
 	if (!l->trace_path)
-		default_trace(path, argv0);
-	else if (!path_resolve(l->trace_path, path, sizeof path)) {
+		default_trace(l->trace_file, argv0, v32 ? TRACE_V32 : TRACE_V4);
+	else if (!path_resolve(l->trace_path, l->trace_file, PATH_BYTES)) {
 		fprintf(stderr, PROGRAM ": --trace: the path is too long\n");
 		return EXIT_USAGE;
 	}
-	return trace_read(&l->trace, path, l->options.max_context) ? EXIT_GOOD
-								   : EXIT_USAGE;
+	return trace_read(&l->trace, l->trace_file, l->options.max_context)
+		       ? EXIT_GOOD
+		       : EXIT_USAGE;
 }
 
 int
@@ -163,19 +178,16 @@ set_up(loop *l)
 	if (end != EXIT_GOOD)
 		return end;
 	l->record = keep(l->plan.record_bytes);
-	report_open(&l->report, l->steps);
+	report_open(&l->report, l->steps, l->progress);
 	batch_open(&l->batch, &l->plan, &l->trace, &l->options, l->seed);
 	return l->calls->open(l);
 }
 
 static uint64_t
-bad_count(const loop *l)
+mismatches(const loop *l)
 {
-	const report *r = &l->report;
-
 	return l->calls->eager_count(l).mismatches +
-	       l->calls->reference_count(l).mismatches + r->missing +
-	       r->too_large + r->other_faults;
+	       l->calls->reference_count(l).mismatches;
 }
 
 /* One graph a bucket. */
@@ -226,20 +238,43 @@ run(loop *l)
 		r->steps++;
 		batch_finish(b);
 		report_progress(r, b);
-		if (bad_count(l) != 0)
+		if (mismatches(l) + report_faults(r) != 0)
 			end = EXIT_FAILED;
 	}
 	return end;
 }
 
-/* The lines that a script may look for. */
+/* What runs, before anything else is said. */
 static void
-print_results(loop *l, alloc_count now)
+print_head(const loop *l)
+{
+	static const char *const model[] = {
+		[SPMLA_MODEL_V32] = "DeepSeek V3.2",
+		[SPMLA_MODEL_V4_FLASH] = "DeepSeek V4-Flash",
+		[SPMLA_MODEL_V4_PRO] = "DeepSeek V4-Pro"};
+	const spmla_config *c = &l->plan.config;
+	char device[DEVICE_TEXT];
+
+	device_text(l->ctx, device);
+	printf("%s, %" PRIu32 " layers, %" PRIu32 " heads, %" PRIu32
+	       " index heads, top-k %" PRIu32 ", on %s\n",
+	       model[c->model], l->options.layers, c->heads, c->index_heads,
+	       c->topk, device);
+	printf("%s: %" PRIu32 " requests, at most %" PRIu32
+	       " at a time, contexts up to %" PRIu32 " tokens\n\n",
+	       l->trace_file, l->trace.count, c->max_rows,
+	       c->max_context_tokens);
+	if (l->plan_shown)
+		arena_print(&l->plan, stdout);
+	fflush(stdout);
+}
+
+static void
+print_checks(const loop *l, alloc_count now)
 {
 	const check_count reference = l->calls->reference_count(l);
 	const check_count eager = l->calls->eager_count(l);
 
-	report_print(&l->report, &l->plan, &l->batch);
 	printf("allocations in spmla_init: %" PRIu64 "\n", l->init_allocations);
 	printf("allocations after init: %" PRIu64 "\n",
 	       now.allocations - l->at_start.allocations);
@@ -251,12 +286,53 @@ print_results(loop *l, alloc_count now)
 	       eager.done, eager.mismatches);
 }
 
+/* The last line: whether all of it was right. */
+static int
+print_verdict(const loop *l, int end, alloc_count now)
+{
+	const uint64_t taken = now.allocations - l->at_start.allocations;
+	const uint64_t faults = report_faults(&l->report);
+	char compared[64] = "nothing compared";
+
+	if (taken != 0 || mismatches(l) + faults != 0)
+		end = EXIT_FAILED;
+	if (l->check_every)
+		snprintf(compared, sizeof compared, "%" PRIu64 " mismatches",
+			 mismatches(l));
+	printf("\n%s: %" PRIu32 " steps, %" PRIu64 " tokens, %s, ",
+	       end == EXIT_GOOD ? "OK" : "FAILED", l->report.steps,
+	       l->report.tokens, compared);
+	if (faults)
+		printf("%" PRIu64 " faults, ", faults);
+	printf("%" PRIu64 " allocations\n", taken);
+	return end;
+}
+
+/* The loop, between spmla_init and spmla_fini. */
+static int
+serve(loop *l)
+{
+	alloc_count now;
+	int end;
+
+	print_head(l);
+	l->at_start = alloc_counted();
+	end = run(l);
+	now = alloc_counted();
+	report_print(&l->report, &l->plan, &l->batch);
+	print_checks(l, now);
+	if (spmla_fini(l->ctx) != SPMLA_OK)
+		end = loop_failed(l->ctx, "spmla_fini");
+	if (l->svg && !report_draw(&l->report, &l->plan, l->svg))
+		end = end == EXIT_GOOD ? EXIT_USAGE : end;
+	return print_verdict(l, end, now);
+}
+
 int
 main(int argc, char **argv)
 {
 	static loop l;
 	static char out[OUT_BYTES];
-	alloc_count now;
 	int end;
 
 	setvbuf(stdout, out, _IOFBF, sizeof out);
@@ -270,18 +346,10 @@ main(int argc, char **argv)
 	l.calls =
 		l.plan.config.model == SPMLA_MODEL_V32 ? &v32_calls : &v4_calls;
 	end = set_up(&l);
-	if (end == EXIT_GOOD) {
-		arena_print(&l.plan, stdout);
-		fflush(stdout);
-		l.at_start = alloc_counted();
-		end = run(&l);
-		now = alloc_counted();
-		print_results(&l, now);
-		if (now.allocations != l.at_start.allocations)
-			end = EXIT_FAILED;
-		if (spmla_fini(l.ctx) != SPMLA_OK)
-			end = loop_failed(l.ctx, "spmla_fini");
-	}
+	if (end == EXIT_GOOD)
+		end = serve(&l);
+	else
+		printf("FAILED: nothing ran\n");
 	l.calls->close(&l);
 	device_free_all();
 	device_close();

@@ -14,6 +14,8 @@
 
 #define PROGRAM "decode_loop"
 
+enum { PATH_BYTES = 4096 };
+
 /* ---- Memory (decode_alloc.c) ------------------------------------------- */
 
 /* The number of allocations and frees so far, by SpMLA or this program. The
@@ -222,20 +224,48 @@ typedef struct prefill_count {
 	uint64_t prompts, chunks, tokens, replayed, ns;
 } prefill_count;
 
+/* How the run is told of on stderr. */
+typedef enum progress {
+	PROGRESS_NONE = 0,
+	PROGRESS_LINES = 1, /* one a second */
+	PROGRESS_BAR = 2    /* a terminal: ten a second, in place */
+} progress;
+
 typedef struct report {
 	uint32_t steps, limit;
 	uint64_t tokens;
-	uint64_t replays[SPMLA_MAX_BUCKETS];
 	uint64_t *ns[TIMING_COUNT]; /* [limit] */
+	uint64_t *sorted;           /* [limit] scratch */
+	uint32_t *bucket;           /* [limit] SPMLA_BUCKET_PREFILL: no graph */
+	uint32_t *active;           /* [limit] requests of the step */
 	prefill_count prefill;
 	uint64_t missing, too_large, other_faults, ring_full, undone;
-	int bar; /* stderr is a terminal */
+	progress progress;
+	uint64_t began_ns, ended_ns, shown_ns;
 } report;
 
-void report_open(report *r, uint32_t limit);
+/* p50 and p99 of the steps of a bucket. */
+typedef struct bucket_time {
+	uint32_t steps;
+	double p50_ns, p99_ns;
+} bucket_time;
+
+enum { TIME_TEXT = 32 };
+
+/* `shown`: tell of the progress even if stderr is no terminal. */
+void report_open(report *r, uint32_t limit, uint32_t shown);
 uint64_t report_now_ns(void);
-void report_progress(const report *r, const batch *b);
+void report_progress(report *r, const batch *b);
 void report_print(report *r, const spmla_plan *plan, const batch *b);
+uint64_t report_faults(const report *r);
+bucket_time report_bucket(const report *r, uint32_t bucket);
+
+/* "16.6 ms" */
+const char *time_text(double ns, char text[TIME_TEXT]);
+
+/* Draws the time and the requests of every step (decode_svg.c). Returns 0,
+ * after a line on stderr, if the file cannot be written. */
+int report_draw(const report *r, const spmla_plan *plan, const char *file);
 
 /* ---- The loop (decode_loop.c), a step (decode_step.c) ------------------ */
 
@@ -267,8 +297,10 @@ extern const model_calls v32_calls, v4_calls;
 
 struct loop {
 	model_options options;
-	const char *trace_path;
+	const char *trace_path, *svg;
+	char trace_file[PATH_BYTES]; /* as it was found */
 	uint32_t steps, check_every, undo_every, fork_every, branches;
+	uint32_t plan_shown, progress;
 	uint64_t seed;
 	const spmla_backend *backend;
 	spmla_plan plan;

@@ -81,6 +81,7 @@ prefill_chunk(loop *l, running *r, const spmla_step *whole, uint32_t chunk,
 	if (end == EXIT_GOOD && checked)
 		reference_after(l->v32->reference, step, tokens);
 	loop_read_status(l, l->ctx, step);
+	report_progress(&l->report, b);
 	return end;
 }
 

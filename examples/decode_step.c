@@ -142,8 +142,8 @@ launch(loop *l, uint64_t ticket, const spmla_step_info *info,
 	r->ns[TIMING_STEP][r->steps] = r->ns[TIMING_ENCODE][r->steps] +
 				       r->ns[TIMING_PUSH][r->steps] +
 				       r->ns[TIMING_LAUNCH][r->steps];
-	if (!prompts)
-		r->replays[info->bucket]++;
+	r->bucket[r->steps] = info->bucket;
+	r->active[r->steps] = l->batch.active_count;
 	return s == SPMLA_OK ? EXIT_GOOD
 			     : loop_failed(l->ctx, "spmla_graph_replay");
 }

@@ -137,6 +137,47 @@ device_close(void)
 	cuda.library = NULL;
 }
 
+/* The processor's name, as Linux has it. */
+static void
+cpu_name(char *name, size_t capacity)
+{
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	char line[256];
+
+	snprintf(name, capacity, "an unknown processor");
+	while (f && fgets(line, sizeof line, f)) {
+		const char *colon = strstr(line, ": ");
+
+		if (strncmp(line, "model name", 10) != 0 || !colon)
+			continue;
+		snprintf(name, capacity, "%.*s", (int)strcspn(colon + 2, "\n"),
+			 colon + 2);
+		break;
+	}
+	if (f)
+		fclose(f);
+}
+
+void
+device_text(const spmla_ctx *ctx, char text[DEVICE_TEXT])
+{
+	int (*get_name)(char *, int, int) = NULL;
+	char name[100] = "a device without a name";
+
+	if (!cuda.library) {
+		cpu_name(name, sizeof name);
+		snprintf(text, DEVICE_TEXT, "cpu (%s), %s",
+			 spmla_cpu_variant(ctx), name);
+		return;
+	}
+	*(void **)(&get_name) = dlsym(cuda.library, "cuDeviceGetName");
+	if (get_name)
+		must(get_name(name, sizeof name, cuda.number),
+		     "cuDeviceGetName");
+	snprintf(text, DEVICE_TEXT, "cuda (sm_%u), %s",
+		 spmla_ctx_plan(ctx)->device.arch, name);
+}
+
 const spmla_native *
 device_native(void)
 {

@@ -19,6 +19,11 @@
 const spmla_backend *device_open(const char *program, const char *name);
 void device_close(void);
 
+enum { DEVICE_TEXT = 160 };
+
+/* "cpu (avx512), AMD EPYC" or "cuda (sm_90), NVIDIA H100 80GB HBM3". */
+void device_text(const spmla_ctx *ctx, char text[DEVICE_TEXT]);
+
 /* For spmla_init and for every call that enqueues. */
 const spmla_native *device_native(void);
 spmla_stream device_stream(void);

@@ -258,7 +258,7 @@ known_name(const char *program, const char *name, const char *value,
 	for (at = list; *at; at++)
 		if (strcmp(value, *at) == 0)
 			return 1;
-	fprintf(stderr, "%s: %s: \"%s\" is unknown; there is", program, name,
+	fprintf(stderr, "%s: %s: \"%s\" is unknown; there are", program, name,
 		value);
 	for (at = list; *at; at++)
 		fprintf(stderr, " %s%s", *at, at[1] ? "," : "\n");

@@ -52,22 +52,115 @@ set_option(const char *program, const option *o, const char *text)
 	return OPTIONS_GO;
 }
 
+static int
+is_switch(const option *o)
+{
+	return o->number && o->most == 0;
+}
+
+enum { HELP_COLUMN = 18, HELP_WIDTH = 80 };
+
+/* Words from a column on, in lines of HELP_WIDTH; returns where they end. */
+static int
+put_words(const char *text, int column)
+{
+	while (*text) {
+		const int n = (int)strcspn(text, " ");
+
+		if (column + n >= HELP_WIDTH) {
+			printf("\n%*s", HELP_COLUMN, "");
+			column = HELP_COLUMN;
+		}
+		printf(" %.*s", n, text);
+		column += n + 1;
+		text += n;
+		text += strspn(text, " ");
+	}
+	return column;
+}
+
 static void
-print_help(const char *program, const option *options, uint32_t count)
+print_default(const option *o, int column)
+{
+	char number[40];
+
+	if (o->text) {
+		snprintf(number, sizeof number, "%s", *o->text);
+	} else {
+		snprintf(number, sizeof number, "%" PRIu64,
+			 o->number ? *o->number : *o->wide);
+	}
+	column = put_words("(default", column);
+	(void)put_words(number, column);
+	printf(")");
+}
+
+static void
+print_help(const char *program, const char *about, const option *options,
+	   uint32_t count)
 {
 	uint32_t i;
 
-	printf("usage: %s [--option value]...\n", program);
+	printf("usage: %s [--option value]...\n%s\n\n", program, about);
 	for (i = 0; i < count; i++) {
 		const option *o = &options[i];
+		int column;
 
-		printf("  %-15s %s; default ", o->name, o->help);
-		if (o->text)
-			printf("%s\n", *o->text ? *o->text : "none");
-		else
-			printf("%" PRIu64 "\n",
-			       o->number ? *o->number : *o->wide);
+		printf("  %-*s", HELP_COLUMN - 2, o->name);
+		column = put_words(o->help, HELP_COLUMN);
+		if (!is_switch(o) && !(o->text && !*o->text))
+			print_default(o, column);
+		printf("\n");
 	}
+	printf("  %-*s this list\n  %-*s the version of SpMLA\n",
+	       HELP_COLUMN - 2, "--help, -h", HELP_COLUMN - 2, "--version");
+}
+
+/* Letters to insert, drop or change until a is b (Levenshtein's distance). */
+static uint32_t
+distance(const char *a, const char *b)
+{
+	uint32_t row[OPTIONS_NAME], i, k;
+	const uint32_t n = (uint32_t)strlen(b);
+
+	if (n >= OPTIONS_NAME)
+		return UINT32_MAX;
+	for (k = 0; k <= n; k++)
+		row[k] = k;
+	for (i = 1; *a && *a != '='; a++, i++) {
+		uint32_t above = row[0]; /* left of the next one */
+
+		row[0] = i;
+		for (k = 1; k <= n; k++) {
+			const uint32_t change = above + (*a != b[k - 1]);
+
+			above = row[k];
+			row[k] = row[k] < row[k - 1] ? row[k] : row[k - 1];
+			row[k] = row[k] + 1 < change ? row[k] + 1 : change;
+		}
+	}
+	return row[n];
+}
+
+static int
+unknown(const char *program, const option *options, uint32_t count,
+	const char *arg)
+{
+	const char *best = "--help";
+	uint32_t least = distance(arg, best), i;
+
+	for (i = 0; i < count; i++) {
+		const uint32_t d = distance(arg, options[i].name);
+
+		if (d < least) {
+			least = d;
+			best = options[i].name;
+		}
+	}
+	fprintf(stderr,
+		"%s: %s: unknown option; the nearest is %s; --help lists all\n",
+		program, arg, best);
+	return OPTIONS_BAD;
 }
 
 static const option *
@@ -107,8 +200,8 @@ options_text(int argc, char **argv, const char *name, const char *otherwise)
 }
 
 int
-options_parse(const char *program, const option *options, uint32_t count,
-	      int argc, char **argv)
+options_parse(const char *program, const char *about, const option *options,
+	      uint32_t count, int argc, char **argv)
 {
 	int i;
 
@@ -116,22 +209,29 @@ options_parse(const char *program, const option *options, uint32_t count,
 		const char *value;
 		const option *o;
 
-		if (strcmp(argv[i], "--help") == 0) {
-			print_help(program, options, count);
+		if (strcmp(argv[i], "--help") == 0 ||
+		    strcmp(argv[i], "-h") == 0) {
+			print_help(program, about, options, count);
+			return OPTIONS_HELP;
+		}
+		if (strcmp(argv[i], "--version") == 0) {
+			printf("%s of SpMLA %s\n", program,
+			       spmla_version_string());
 			return OPTIONS_HELP;
 		}
 		o = find_option(options, count, argv[i], &value);
-		if (!o) {
-			fprintf(stderr,
-				"%s: %s: unknown option; --help lists them\n",
-				program, argv[i]);
-			return OPTIONS_BAD;
+		if (!o)
+			return unknown(program, options, count, argv[i]);
+		if (is_switch(o) && !value) {
+			*o->number = 1;
+			continue;
 		}
 		if (!value && i + 1 < argc)
 			value = argv[++i];
-		if (!value) {
-			fprintf(stderr, "%s: %s: a value is missing\n", program,
-				o->name);
+		if (!value || is_switch(o)) {
+			fprintf(stderr, "%s: %s: %s\n", program, o->name,
+				value ? "it takes no value"
+				      : "a value is missing");
 			return OPTIONS_BAD;
 		}
 		if (set_option(program, o, value) != OPTIONS_GO)

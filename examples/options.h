@@ -11,7 +11,8 @@
 
 #include "spmla/spmla.h"
 
-/* One option. One of text, number and wide is set, and receives the value. */
+/* One option. One of text, number and wide is set, and receives the value. A
+ * number with most 0 is a switch: it takes no value and is set to 1. */
 typedef struct option {
 	const char *name; /* "--steps" */
 	const char *help;
@@ -21,12 +22,14 @@ typedef struct option {
 	uint64_t least, most; /* of a number */
 } option;
 
-enum { OPTIONS_GO = 0, OPTIONS_HELP = 1, OPTIONS_BAD = 2, OPTIONS_MAX = 32 };
+enum { OPTIONS_GO = 0, OPTIONS_HELP = 1, OPTIONS_BAD = 2, OPTIONS_NAME = 32 };
 
-/* Reads "--name value" and "--name=value". A bad option gives one line on
- * stderr that names it, and OPTIONS_BAD, the exit status. */
-int options_parse(const char *program, const option *options, uint32_t count,
-		  int argc, char **argv);
+/* Reads "--name value" and "--name=value". --help and -h list the options below
+ * `about`, --version prints SpMLA's version: OPTIONS_HELP. A bad option gives
+ * one line on stderr that names it, and the one that is spelled most like it,
+ * and OPTIONS_BAD, the exit status. */
+int options_parse(const char *program, const char *about, const option *options,
+		  uint32_t count, int argc, char **argv);
 
 /* The value of an option on which the defaults of others depend, before
  * parsing; `otherwise` if it is not given. */
