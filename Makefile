@@ -3,6 +3,7 @@
 #	make                            libspmla.a and libspmla.so, below BUILD
 #	make check                      a program with each of them runs a step
 #	make install PREFIX=/usr/local  headers, libraries, spmla.pc, CMake's file
+#	make docs                       HTML and man pages, by Doxygen
 #	make clean
 #
 # Kernels for CUDA are in both where NVCC is found: CUDA=0 leaves them out,
@@ -135,8 +136,11 @@ check: all
 	$(smoke) -L$(BUILD) -lspmla -lm -o $(BUILD)/check_shared
 	LD_LIBRARY_PATH=$(BUILD) $(BUILD)/check_shared
 
+docs:
+	sh $(root)/docs/api/build.sh $(BUILD)/docs
+
 clean:
 	rm -rf $(BUILD)
 
 .DELETE_ON_ERROR:
-.PHONY: all install check clean always
+.PHONY: all install check docs clean always

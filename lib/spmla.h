@@ -72,6 +72,7 @@ const char *spmla_version_string(void);
 
 /* ---- Context ----------------------------------------------------------- */
 
+/* Memory of one kind that the caller hands in. */
 typedef struct spmla_region {
 	uint32_t struct_bytes;
 	uint32_t memory; /* spmla_memory */
@@ -79,6 +80,7 @@ typedef struct spmla_region {
 	uint64_t bytes;
 } spmla_region;
 
+/* A context, made by spmla_init. Its fields are private. */
 typedef struct spmla_ctx spmla_ctx;
 
 /* Makes a context inside the given regions. Each kind of memory whose
@@ -118,10 +120,12 @@ spmla_status spmla_cache_view(spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
 /* The diag of the context's last failed call, valid until the next failure. */
 const spmla_diag *spmla_ctx_diag(const spmla_ctx *ctx);
 
+/* The plan that the context was made of. */
 const spmla_plan *spmla_ctx_plan(const spmla_ctx *ctx);
 
 /* ---- The step ---------------------------------------------------------- */
 
+/* Flags of a request. */
 typedef enum spmla_request_flag {
 	SPMLA_REQUEST_JOIN = 1, /* forget the row's old table columns first */
 	SPMLA_REQUEST_FLAG_FORCE_32 = 0x7fffffff
@@ -149,6 +153,7 @@ typedef struct spmla_table_store {
 	const int32_t *pages;
 } spmla_table_store;
 
+/* Flags of a step. */
 typedef enum spmla_step_flag {
 	/* seq_len_tokens are upper bounds. The true lengths are in
 	 * ROW_LEN[row], which the engine writes on the device before the step.
@@ -173,6 +178,7 @@ typedef struct spmla_step {
 		(uint32_t)sizeof(spmla_step), 0, 0, 0, 0, 0 \
 	}
 
+/* The size of an encoded step, and the bucket that it fits. */
 typedef struct spmla_step_info {
 	uint32_t struct_bytes;
 	/* the first of config.buckets that the step fits, or
@@ -255,6 +261,7 @@ spmla_status spmla_table_write(spmla_ctx *ctx, uint32_t group, uint32_t row,
 spmla_status spmla_table_bind(spmla_ctx *ctx, uint32_t group,
 			      const int32_t *table, uint32_t stride_elems);
 
+/* Where a prologue takes its step from. */
 typedef enum spmla_source {
 	SPMLA_FROM_RING = 1, /* the next record of the ring */
 	/* the buffer STEP_DEVICE, written in stream order */
@@ -339,6 +346,7 @@ spmla_status spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph,
 
 /* ---- What went wrong on the device ------------------------------------- */
 
+/* What an operation reports to DEVICE_STATUS. */
 typedef enum spmla_fault {
 	SPMLA_FAULT_NONE = 0,
 	SPMLA_FAULT_TICKET_MISSING = 1, /* a launch found no record */

@@ -15,9 +15,11 @@
 #define SPMLA_STATIC_ASSERT(cond, text) static_assert(cond, text)
 extern "C" {
 #else
+/* Stops the compilation, with the text, where cond does not hold. */
 #define SPMLA_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
 #endif
 
+/* Types of 16-bit and 32-bit values. */
 typedef enum spmla_dtype {
 	SPMLA_DTYPE_BF16 = 0,
 	SPMLA_DTYPE_FP16 = 1,
@@ -72,6 +74,7 @@ typedef enum spmla_state_form {
 	SPMLA_STATE_FORM_FORCE_32 = 0x7fffffff
 } spmla_state_form;
 
+/* How the entries of a cache lie in its pages. */
 typedef enum spmla_layout {
 	/* 656 B per entry: 512 e4m3, 4 f32 scales (one per 128 values), 64
 	 * 16-bit rope values. Entries follow each other. */

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/* Flags of spmla_native. */
 typedef enum spmla_native_flag {
 	/* CPU: operations and replays are queued; spmla_cpu_queue_run runs
 	 * them. */

@@ -18,6 +18,7 @@ extern "C" {
 
 /* ---- Status and diagnosis ---------------------------------------------- */
 
+/* What a call returns. The numbers never change. */
 typedef enum spmla_status {
 	SPMLA_OK = 0,
 	SPMLA_E_NULL = 10, /* a required pointer is NULL, or a context ended */
@@ -61,6 +62,7 @@ typedef enum spmla_want {
 	SPMLA_WANT_FORCE_32 = 0x7fffffff
 } spmla_want;
 
+/* Instead of an index: there is none. */
 #define SPMLA_NO_INDEX 0xffffffffu
 
 /* Why a call failed: the field, the value it got and the value it wants.
@@ -88,6 +90,7 @@ uint32_t spmla_diag_text(const spmla_diag *diag, char *text, uint32_t capacity);
 
 /* ---- Config ------------------------------------------------------------ */
 
+/* The models that have a preset. */
 typedef enum spmla_model {
 	SPMLA_MODEL_V32 = 1, /* DeepSeek V3.2: indexer, top-k, MLA rows */
 	/* DeepSeek V4: sliding window, compressed caches. FLASH and PRO differ
@@ -117,6 +120,7 @@ enum {
 	SPMLA_BUCKET_PREFILL = SPMLA_MAX_BUCKETS
 };
 
+/* Flags of a config. */
 typedef enum spmla_config_flag {
 	/* The bits of a row depend only on the model, the heads and the row's
 	 * own length: kernel, tile and order of sums follow from these. The CPU
@@ -138,12 +142,14 @@ typedef enum spmla_config_flag {
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
 
+/* How the scale of a group of e4m3 values follows from their largest magnitude. */
 typedef enum spmla_scale_mode {
 	SPMLA_SCALE_POW2 = 1, /* scale = 2^ceil(log2(max(amax/448, 1e-4))) */
 	SPMLA_SCALE_RAW = 2,  /* scale = max(amax/448, 2^-126) */
 	SPMLA_SCALE_MODE_FORCE_32 = 0x7fffffff
 } spmla_scale_mode;
 
+/* Whose block table a group uses. */
 typedef enum spmla_table_source {
 	SPMLA_TABLE_RING = 1,     /* SpMLA's table, changed by records */
 	SPMLA_TABLE_DEVICE = 2,   /* the engine's table, read only */
@@ -294,6 +300,7 @@ spmla_status spmla_config_operations(spmla_config *config);
 
 /* ---- Devices and backends ---------------------------------------------- */
 
+/* The platforms that have a backend. */
 typedef enum spmla_backend_kind {
 	SPMLA_BACKEND_CPU = 1,
 	SPMLA_BACKEND_CUDA = 2,
@@ -498,6 +505,8 @@ typedef enum spmla_buf {
 
 enum { SPMLA_MAX_PLAN_ROWS = 96 };
 
+/* Where a buffer lies in its region, and how long its bytes are valid. */
+/* Where a buffer lies in its region, and how long its bytes are valid. */
 typedef struct spmla_extent {
 	uint32_t buf;    /* spmla_buf */
 	uint32_t memory; /* spmla_memory */

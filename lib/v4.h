@@ -114,9 +114,10 @@ typedef struct spmla_v4_layer {
 	spmla_cache index_state; /* STATE_256 */
 } spmla_v4_layer;
 
-/* The caller's streams and events for the branches of a layer. */
+/* The platform's event. */
 typedef void *spmla_event;
 
+/* The caller's streams and events for the branches of a layer. */
 typedef struct spmla_v4_branches {
 	uint32_t struct_bytes;
 	uint32_t reserved;

@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 
+/* The kernel that the schedule is for. */
 typedef enum spmla_indexer_schedule_rule {
 	SPMLA_INDEXER_SCHEDULE_SM90 = 1,
 	SPMLA_INDEXER_SCHEDULE_SM100 = 2,

@@ -23,6 +23,7 @@ typedef enum spmla_tile_rule {
 	SPMLA_TILE_RULE_FORCE_32 = 0x7fffffff
 } spmla_tile_rule;
 
+/* The order of the eight words of a part. */
 typedef enum spmla_tile_row {
 	/* begin_req, end_req (inclusive), begin_block, end_block (exclusive),
 	 * begin_split, first_req_is_split, last_req_is_split, 0 */

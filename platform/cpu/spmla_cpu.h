@@ -16,6 +16,7 @@
 extern "C" {
 #endif
 
+/* The CPU backend, for spmla_init. */
 extern const spmla_backend spmla_cpu;
 
 /* The instruction set of the context's operations: "scalar", "avx2" or
@@ -32,6 +33,9 @@ uint32_t spmla_cpu_queue_run(spmla_ctx *ctx, uint32_t count);
 /* The number of entries that have not run. */
 uint32_t spmla_cpu_queue_pending(const spmla_ctx *ctx);
 
+/* A recorded list; 0 is none. */
+typedef uint32_t spmla_cpu_list;
+
 /* Capture and launch without SpMLA's graph calls, as an engine on a GPU may do.
  * The calls enqueued between begin and end are recorded. A launch is not
  * checked against the tickets: the engine keeps the order and calls
@@ -39,8 +43,6 @@ uint32_t spmla_cpu_queue_pending(const spmla_ctx *ctx);
  * graphs and live until fini.
  * Errors: as spmla_graph_begin, _end, _abort and _replay, except that a failed
  * operation does not fail the capture. */
-typedef uint32_t spmla_cpu_list; /* 0 is none */
-
 spmla_status spmla_cpu_capture_begin(spmla_ctx *ctx);
 spmla_status spmla_cpu_capture_end(spmla_ctx *ctx, spmla_cpu_list *list);
 spmla_status spmla_cpu_capture_abort(spmla_ctx *ctx);

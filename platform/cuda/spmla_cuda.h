@@ -52,6 +52,7 @@
 extern "C" {
 #endif
 
+/* The CUDA backend, for spmla_init. */
 extern const spmla_backend spmla_cuda;
 
 #ifdef __cplusplus
