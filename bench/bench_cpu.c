@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "examples/options.h"
 #include "spmla/spmla_cpu.h"
 
 static void
@@ -124,33 +125,49 @@ print(bench *b)
 	}
 }
 
-/* bench_cpu [--seconds N] [--only OP] [--workers N] [--svg FILE] */
+#define PROGRAM "bench_cpu"
+#define ABOUT                                                              \
+	"Measures operations of the CPU backend beside the floor of this " \
+	"machine.\nPrints a Markdown table; bench/README.md explains it."
+
+static int
+parse(bench *b, const char **svg, int argc, char **argv)
+{
+	const char *seconds = "1";
+	const option list[] = {
+		{"--seconds", "how long each row is repeated", &seconds, NULL,
+		 NULL, 0, 0},
+		{"--only", "one operation alone", &b->only, NULL, NULL, 0, 0},
+		{"--workers", "threads to lend", NULL, &b->workers, NULL, 1,
+		 1024},
+		{"--svg", "file to draw time over floor into", svg, NULL, NULL,
+		 0, 0},
+	};
+	const int end = options_parse(PROGRAM, ABOUT, list,
+				      sizeof list / sizeof list[0], argc, argv);
+
+	if (end != OPTIONS_GO)
+		return end;
+	b->seconds = strtof(seconds, NULL);
+	if (b->seconds > 0)
+		return OPTIONS_GO;
+	fprintf(stderr, PROGRAM ": --seconds: \"%s\" is not above 0\n",
+		seconds);
+	return OPTIONS_BAD;
+}
+
 int
 main(int argc, char **argv)
 {
 	static const uint32_t flags[3] = {SPMLA_NATIVE_SCALAR,
 					  SPMLA_NATIVE_AVX2, 0};
-	static bench b = {.rng = 1, .seconds = 1, .workers = 1};
+	static bench b = {.rng = 1, .workers = 1};
 	const char *svg = NULL, *last = "";
 	int i;
 
-	for (i = 1; i + 1 < argc; i += 2)
-		if (strcmp(argv[i], "--svg") == 0)
-			svg = argv[i + 1];
-		else if (strcmp(argv[i], "--seconds") == 0)
-			b.seconds = strtof(argv[i + 1], NULL);
-		else if (strcmp(argv[i], "--only") == 0)
-			b.only = argv[i + 1];
-		else if (strcmp(argv[i], "--workers") == 0)
-			b.workers = (uint32_t)strtoul(argv[i + 1], NULL, 10);
-		else
-			break;
-	if (i < argc) {
-		fprintf(stderr, "usage: bench_cpu [--seconds N] [--only OP] "
-				"[--workers N] "
-				"[--svg FILE]\n");
-		return 2;
-	}
+	i = parse(&b, &svg, argc, argv);
+	if (i != OPTIONS_GO)
+		return i == OPTIONS_HELP ? 0 : i;
 	bench_make_attention(&b);
 	bench_make_projection(&b);
 	bench_make_rows(&b);

@@ -12,63 +12,54 @@
 #include <string.h>
 #include <time.h>
 
-static gpu g = {.repeats = 30, .seconds = 2, .rng = 1};
+#include "examples/options.h"
+
+#define PROGRAM "bench_cuda"
+#define ABOUT                                                           \
+	"Measures the library's calls on the first CUDA device, as "    \
+	"replays of graphs.\nPrints a Markdown table; bench/README.md " \
+	"explains it."
+
+static gpu g = {.repeats = 30, .rng = 1};
 
 typedef struct options {
 	const char *svg, *date, *commit;
 } options;
 
 static int
-usage(void)
-{
-	fprintf(stderr,
-		"usage: bench_cuda [--repeats N] [--seconds N] [--only OPS] "
-		"[--long] [--tiny]\n"
-		"                  [--arch N] [--svg FILE] [--date TEXT] "
-		"[--commit "
-		"TEXT]\n");
-	return 2;
-}
-
-/* 0 if they are not understood. */
-static int
 parse(options *o, int argc, char **argv)
 {
-	int i;
+	const char *seconds = "2";
+	const option list[] = {
+		{"--repeats", "replays of a row", NULL, &g.repeats, NULL, 1,
+		 4096},
+		{"--seconds", "the most that a row may take", &seconds, NULL,
+		 NULL, 0, 0},
+		{"--only", "operations, separated by commas", &g.only, NULL,
+		 NULL, 0, 0},
+		{"--long", "the largest prefills too", NULL, &g.longer, NULL, 0,
+		 0},
+		{"--tiny", "shapes that the emulator can run", NULL, &g.tiny,
+		 NULL, 0, 0},
+		{"--arch", "take the kernels of an older architecture, 80",
+		 NULL, &g.arch, NULL, 1, 1000},
+		{"--svg", "file to draw time over batch into", &o->svg, NULL,
+		 NULL, 0, 0},
+		{"--date", "of the head; else today", &o->date, NULL, NULL, 0,
+		 0},
+		{"--commit", "of the head", &o->commit, NULL, NULL, 0, 0},
+	};
+	const int end = options_parse(PROGRAM, ABOUT, list,
+				      sizeof list / sizeof list[0], argc, argv);
 
-	for (i = 1; i < argc; i++) {
-		const char *name = argv[i];
-		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-
-		if (strcmp(name, "--long") == 0) {
-			g.longer = 1;
-			continue;
-		}
-		if (strcmp(name, "--tiny") == 0) {
-			g.tiny = 1;
-			continue;
-		}
-		if (!value)
-			return 0;
-		if (strcmp(name, "--repeats") == 0)
-			g.repeats = (uint32_t)strtoul(value, NULL, 10);
-		else if (strcmp(name, "--seconds") == 0)
-			g.seconds = strtod(value, NULL);
-		else if (strcmp(name, "--only") == 0)
-			g.only = value;
-		else if (strcmp(name, "--arch") == 0)
-			g.arch = (uint32_t)strtoul(value, NULL, 10);
-		else if (strcmp(name, "--svg") == 0)
-			o->svg = value;
-		else if (strcmp(name, "--date") == 0)
-			o->date = value;
-		else if (strcmp(name, "--commit") == 0)
-			o->commit = value;
-		else
-			return 0;
-		i++;
-	}
-	return g.repeats >= 1 && g.repeats <= 4096 && g.seconds > 0;
+	if (end != OPTIONS_GO)
+		return end;
+	g.seconds = strtod(seconds, NULL);
+	if (g.seconds > 0)
+		return OPTIONS_GO;
+	fprintf(stderr, PROGRAM ": --seconds: \"%s\" is not above 0\n",
+		seconds);
+	return OPTIONS_BAD;
 }
 
 static void
@@ -117,9 +108,11 @@ main(int argc, char **argv)
 {
 	options o = {NULL, NULL, NULL};
 	unsigned mhz;
+	int end;
 
-	if (!parse(&o, argc, argv))
-		return usage();
+	end = parse(&o, argc, argv);
+	if (end != OPTIONS_GO)
+		return end == OPTIONS_HELP ? 0 : end;
 	if (!gpu_open(&g)) {
 		printf("SKIPPED: no CUDA device\n");
 		return 0;
@@ -151,7 +144,7 @@ main(int argc, char **argv)
 	       gpu_sm_mhz(&g), g.count, g.wrong);
 	if (g.only && g.count == (g.read ? 1 : 0)) {
 		fprintf(stderr, "bench_cuda: no rows of %s\n", g.only);
-		return usage();
+		return OPTIONS_BAD;
 	}
 	if (o.svg && !cuda_draw(o.svg, g.rows, g.count)) {
 		fprintf(stderr, "bench_cuda: cannot write %s\n", o.svg);

@@ -199,14 +199,14 @@ open_context(spmla_ctx **ctx, const spmla_backend *backend,
 }
 
 static int
-usage(const char *problem)
+usage(FILE *out, const char *problem)
 {
+	if (problem)
+		(void)fprintf(out, "golden_runner: %s\n", problem);
 	(void)fprintf(
-		stderr,
-		"golden_runner: %s\n"
-		"usage: golden_runner --backend=cpu|cuda --cases=DIR ..\n",
-		problem);
-	return 2;
+		out,
+		"usage: golden_runner --backend=cpu|cuda --cases=DIR ..\n");
+	return problem ? 2 : 0;
 }
 
 /* A relative folder is one of where "bazel run" was called. */
@@ -251,18 +251,24 @@ main(int argc, char **argv)
 	uint32_t m;
 
 	for (i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 ||
+		    strcmp(argv[i], "-h") == 0)
+			return usage(stdout, NULL);
+		if (strcmp(argv[i], "--version") == 0)
+			return printf("golden_runner of SpMLA %s\n",
+				      spmla_version_string()) < 0;
 		if (strncmp(argv[i], "--backend=", 10) == 0)
 			backend = find_backend(argv[i] + 10);
 		else if (strncmp(argv[i], "--cases=", 8) == 0 && argv[i][8] &&
 			 count < MAX_FOLDERS)
 			folders[count++] = argv[i] + 8;
 		else
-			return usage(argv[i]);
+			return usage(stderr, argv[i]);
 	}
 	if (!backend)
-		return usage("--backend is cpu or cuda");
+		return usage(stderr, "--backend is cpu or cuda");
 	if (count == 0)
-		return usage("no --cases");
+		return usage(stderr, "no --cases");
 	if (open_context(&t.ctx, backend, memory, &diag) != SPMLA_OK) {
 		(void)spmla_diag_text(&diag, text, sizeof text);
 		(void)fprintf(stderr, "golden_runner: %s\n", text);
