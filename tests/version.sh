@@ -22,6 +22,8 @@ says() {
 
 says MODULE.bazel 's/^ *version = "\(.*\)",$/\1/p'
 says CHANGELOG.md 's/^## //p'
+says docs/building.md \
+	's/^bazel_dep(name = "spmla", version = "\(.*\)")$/\1/p'
 
 # The first two numbers: the shared object's name, and what is asked of CMake.
 version=${version%.*}
