@@ -5,6 +5,7 @@
  * columns that pad them.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
+#include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
 
@@ -59,14 +60,15 @@ store_scales(const spmla_inv_rope_quant_args *a, uint64_t at,
 
 /* The floor keeps scales normal: 1e-10 / 448 rounds up to 2^-42. */
 static float
-scale_of(const float *x)
+scale_of(const spmla_i_cpu_kernels *kernels, const float *x)
 {
-	return spmla_i_pow2_up(spmla_i_cpu_amax(x, GROUP, 1e-10f) *
+	return spmla_i_pow2_up(kernels->amax(x, GROUP, 1e-10f) *
 			       (1.0f / 448.0f));
 }
 
 static void
-write_fp8(const spmla_inv_rope_quant_args *a, const uint16_t *o,
+write_fp8(const spmla_inv_rope_quant_args *a,
+	  const spmla_i_cpu_kernels *kernels, const uint16_t *o,
 	  const float *cos_sin, place to)
 {
 	float scales[SCALES], x[GROUP];
@@ -74,12 +76,12 @@ write_fp8(const spmla_inv_rope_quant_args *a, const uint16_t *o,
 	uint32_t g;
 
 	for (g = 0; g < SCALES; g++) {
-		spmla_i_cpu_load16(x, o + g * GROUP, GROUP, SPMLA_DTYPE_BF16);
+		kernels->load_bf16((const uint8_t *)(o + g * GROUP), GROUP, x);
 		if (cos_sin && g == SCALES - 1)
 			spmla_i_cpu_turn(x + GROUP - SPMLA_V4_ROPE, cos_sin,
 					 a->rope_style, -1.0f);
-		scales[g] = scale_of(x);
-		spmla_i_cpu_quantise(out + g * GROUP, x, GROUP, scales[g]);
+		scales[g] = scale_of(kernels, x);
+		kernels->quantise(out + g * GROUP, x, GROUP, scales[g]);
 	}
 	store_scales(a, to.scale, scales);
 }
@@ -133,6 +135,7 @@ static void
 write_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 {
 	const spmla_inv_rope_quant_args *a = args;
+	const spmla_i_cpu_kernels *kernels = spmla_i_cpu_kernels_of(ctx);
 	const uint32_t heads = a->groups * a->heads_per_group;
 	const float *cos_sin = NULL;
 	uint32_t is_lost = 0, h;
@@ -155,7 +158,7 @@ write_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 		else if (a->quant == SPMLA_O_BF16)
 			write_bf16(a, o, cos_sin, to);
 		else
-			write_fp8(a, o, cos_sin, to);
+			write_fp8(a, kernels, o, cos_sin, to);
 		if (t == a->tokens - 1 && a->quant != SPMLA_O_BF16)
 			pad_scales(a, h);
 	}

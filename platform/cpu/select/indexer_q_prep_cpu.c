@@ -7,6 +7,7 @@
  */
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
+#include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
 
@@ -15,10 +16,11 @@
 enum { DIM = SPMLA_INDEX_DIM };
 
 static float
-scale_of(const float *x, uint32_t scale_floor)
+scale_of(const spmla_i_cpu_kernels *kernels, const float *x,
+	 uint32_t scale_floor)
 {
 	const float least = scale_floor == SPMLA_Q_SCALE_V4 ? 1e-4f : 1e-10f;
-	float scale = spmla_i_cpu_amax(x, DIM, least) / 448.0f;
+	float scale = kernels->amax(x, DIM, least) / 448.0f;
 
 	if (scale_floor == SPMLA_Q_SCALE_GROUP && scale < 1e-10f)
 		scale = 1e-10f;
@@ -52,7 +54,8 @@ write_mxfp4(const spmla_indexer_q_prep_args *a, uint64_t out, const float *x)
 
 /* `cos_sin` is the position's row; NULL: no rope. */
 static void
-prepare(const spmla_indexer_q_prep_args *a, uint32_t t, const float *cos_sin)
+prepare(const spmla_indexer_q_prep_args *a, const spmla_i_cpu_kernels *kernels,
+	uint32_t t, const float *cos_sin)
 {
 	const uint32_t turned =
 		a->rope_part == SPMLA_ROPE_LAST ? DIM - SPMLA_INDEX_ROPE : 0;
@@ -63,19 +66,19 @@ prepare(const spmla_indexer_q_prep_args *a, uint32_t t, const float *cos_sin)
 		float weight = weight_at(a, t, h);
 		float x[DIM];
 
-		spmla_i_cpu_load16(x,
-				   a->q + t * a->q_token_stride_elems +
-					   h * a->q_head_stride_elems,
-				   DIM, SPMLA_DTYPE_BF16);
+		kernels->load_bf16(
+			(const uint8_t *)(a->q + t * a->q_token_stride_elems +
+					  h * a->q_head_stride_elems),
+			DIM, x);
 		if (cos_sin)
 			spmla_i_cpu_rope(x + turned, cos_sin, a->rope_style);
 		if (a->q_format == SPMLA_INDEX_Q_MXFP4) {
 			write_mxfp4(a, out, x);
 		} else {
-			const float scale = scale_of(x, a->scale_floor);
+			const float scale =
+				scale_of(kernels, x, a->scale_floor);
 
-			spmla_i_cpu_quantise(a->q_out + out * DIM, x, DIM,
-					     scale);
+			kernels->quantise(a->q_out + out * DIM, x, DIM, scale);
 			weight *= scale;
 		}
 		a->weights_out[out] = weight * a->softmax_scale * a->head_scale;
@@ -113,7 +116,7 @@ prepare_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 			return;
 		}
 	}
-	prepare(a, t, cos_sin);
+	prepare(a, spmla_i_cpu_kernels_of(ctx), t, cos_sin);
 }
 
 void
