@@ -73,8 +73,8 @@ place() { # FILE
 	esac
 }
 
-# A source to an object and the list of what it includes. Its headers come from
-# the tree in the folder named first, else from the unchanged one.
+# A source to an object and the list of what it includes. The folder named first
+# has the file that differs, if any; all else comes from the unchanged tree.
 compile() { # DIR SOURCE [OBJECT]
 	local source=$2 object=${3:-$1/${2//\//_}.o}
 	[ ! -e "$1/tree/$2" ] || source=$1/tree/$2
@@ -96,7 +96,8 @@ build() { # DIR SUITE [FILE]
 		[ "$object" != "$suite" ] || objects=()
 	done < <(grep -lF "/$changed" "$tmp"/base/*.o.d "$suite.d")
 	shopt -s nullglob
-	gcc -o "$dir/test" "${objects[@]}" "$dir"/*.o "$tmp/base.a" \
+	gcc -o "$dir/test" "${objects[@]}" "$dir"/*.o "$tmp/first.o" \
+		"$tmp/base.a" -Wl,--wrap=_ck_assert_failed \
 		-lcheck -lsubunit -lrt -lm -pthread
 }
 
@@ -126,15 +127,12 @@ suite() { # SUITE
 }
 
 fault() { # DIR
-	local dir=$1 file suite new out=SURVIVED
+	local dir=$1 file suite new placed out=SURVIVED
 	file=$(cat "$dir/file") suite=$(cat "$dir/suite") new=$(cat "$dir/new")
-	# A header is found through its path alone, so the whole tree is laid
-	# again, by links, around the one file that differs.
-	mkdir "$dir/tree"
-	cp -rs "$tmp/tree/spmla" "$dir/tree/spmla"
-	rm "$dir/tree/$(place "$file")"
-	cp "$dir/planted" "$dir/tree/$(place "$file")"
-	if ! build "$dir" "$suite" "$(place "$file")" >"$dir/log" 2>&1; then
+	placed=$(place "$file")
+	mkdir -p "$dir/tree/${placed%/*}"
+	cp "$dir/planted" "$dir/tree/$placed"
+	if ! build "$dir" "$suite" "$placed" >"$dir/log" 2>&1; then
 		out=BROKEN
 	elif ! run "$dir" "$suite"; then
 		out=caught
@@ -156,6 +154,19 @@ in_parallel() { # FUNCTION; arguments from standard input
 	xargs -P "$(nproc)" -n 1 bash -euo pipefail -c "$1"' "$1"' "$1"
 }
 mkdir "$tmp/base" "$tmp/suites"
+
+# A suite ends at its first failure.
+gcc -x c -c - -o "$tmp/first.o" <<'END'
+#include <stdio.h>
+#include <unistd.h>
+
+void
+__wrap__ck_assert_failed(const char *file, int line)
+{
+	dprintf(2, "%s:%d\n", file, line);
+	_exit(1);
+}
+END
 {
 	(cd "$tree" && find spmla -name '*.c')
 	find tests -name '*.c' ! -name 'test_*' ! -name 'cuda_*' \
