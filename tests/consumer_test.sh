@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The recipes of docs/building.md for other Bazel projects, run as they stand
 # there: a project made of its blocks, which are the files of examples/consumer,
-# with SpMLA beside it and kernels for CUDA; then with SpMLA copied in, compiled
-# with -ffast-math and without kernels.
+# with SpMLA beside it and kernels for CUDA; then the same project with SpMLA
+# copied in, compiled with -ffast-math and without kernels.
 set -euo pipefail
 
 root=$PWD
@@ -13,11 +13,8 @@ bazel() {
 	command bazel --nohome_rc --output_user_root="$TEST_TMPDIR/bazel" "$@"
 }
 
-# Each of the two workspaces has a Bazel server of its own.
 cleanup() {
-	for dir in "$tmp/project" "$tmp/copied"; do
-		(cd "$dir" && bazel shutdown) || true
-	done
+	(cd "$tmp/project" && bazel shutdown) || true
 	chmod -R u+w "$TEST_TMPDIR" && rm -rf "$tmp" "$TEST_TMPDIR/bazel"
 }
 
@@ -64,7 +61,6 @@ for file in WORKSPACE .bazelrc BUILD.bazel; do
 		diff -B - "$file" || fail "examples/consumer/$file says otherwise"
 done
 cp "$root/examples/consumer/main.c" .
-cp -R . ../copied
 
 NVCC=$root/tests/substitutes/nvcc.sh runs
 [ "$(kernel_bytes external/spmla)" -gt 0 ] || fail "no kernels"
@@ -72,7 +68,6 @@ bazel aquery 'mnemonic("CppCompile", @spmla//:spmla)' >../actions
 [ "$(grep -oE '^ +-O[0-9a-z]+' ../actions | sort -u)" = '    -O2' ] ||
 	fail "not compiled with -O2 alone"
 
-cd ../copied
 block 'Copied in' >../copy.sh
 grep -q third_party ../copy.sh
 bash -eu ../copy.sh
