@@ -149,7 +149,7 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 		    e->life == SPMLA_LIFE_CONTEXT)
 			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
 	}
-	/* Matrix instructions are those of subgroups of 32. */
+	/* Matrix instructions need subgroups of 32. */
 	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
 		if (spmla_i_gpu_runs((spmla_i_kernel)i,
 				     ctx->plan.device.arch) &&

@@ -77,12 +77,12 @@ spmla_i_emu_dynamic(uint32_t bytes)
 	if (bytes != machine.kernel->dynamic_bytes)
 		machine_fail("LOCAL_DYNAMIC is not as large as the kernel's "
 			     "line says");
-	if (block->local_bytes != bytes) {
+	if (block->shared_bytes != bytes) {
 		free(block->local);
 		if (posix_memalign(&local, LOCAL_ALIGN, bytes))
 			abort();
 		block->local = local;
-		block->local_bytes = bytes;
+		block->shared_bytes = bytes;
 	}
 	block->local_met = 1;
 	return memset(block->local, POISON, bytes);
@@ -98,7 +98,7 @@ machine_block_of(const void *local)
 		machine_block *block = &machine.blocks[i];
 
 		if (block->alive && block->local_met &&
-		    at - (uintptr_t)block->local < block->local_bytes)
+		    at - (uintptr_t)block->local < block->shared_bytes)
 			return block;
 	}
 	return machine.here;

@@ -57,7 +57,7 @@ peer_of(const void *place)
 
 	if (machine.cluster != 2)
 		machine_fail("a block has no peer");
-	if (!here->local_met || at >= here->local_bytes)
+	if (!here->local_met || at >= here->shared_bytes)
 		machine_fail("a place in the peer is none of LOCAL_DYNAMIC");
 	if (!peer->alive || !peer->local_met)
 		machine_fail("a peer has not begun, or has ended");

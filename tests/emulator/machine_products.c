@@ -3,10 +3,10 @@
  * Products of warpgroups. A product is one of all 128 items: the first item
  * whose wait returns knows that nobody's reads its panels any more. The hard
  * idea is when it is computed: as soon as all have asked for it, or only when
- * one waits for it, or in between, as is drawn for each group of products. A of
- * registers is that of the moment when an item asks; panels and accumulators
- * are read when the product is computed, so that one shows that is written too
- * early, and a wait that is missing.
+ * one waits for it, or in between, as is drawn for each group of products.
+ * Registers of A are read when a thread asks; panels and accumulators are read
+ * when the product is computed, so that one shows that is written too early,
+ * and a wait that is missing.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "tests/emulator/machine_state.h"

@@ -61,7 +61,7 @@ typedef struct machine_block {
 	machine_barrier barriers[MAX_BARRIERS];
 	machine_barrier cluster; /* of the cluster's first block */
 	uint8_t *local;          /* LOCAL_DYNAMIC */
-	uint32_t local_bytes;
+	uint32_t shared_bytes;
 	uint32_t local_met;             /* by this block */
 	const void *arrays[MAX_ARRAYS]; /* LOCAL_ARRAYs that it has met */
 	uint32_t array_count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inner loop of the sparse attention operations without matrix
- * instructions. A block of 256 items has 16 heads of a token and walks its
+ * instructions. A block of 256 threads has 16 heads of a token and walks its
  * keys, 64 entries at a time. 16 lanes have a head: its query, its O, L and
  * largest score stay in their registers from the first key to the last. So
  * only keys and weights go through shared memory, and heads share only the
@@ -38,7 +38,7 @@ enum { ATTEND_LOOSE_BF16 = 16 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* What a block of items shares. */
+/* What a block of threads shares. */
 typedef struct attend_local {
 	uint64_t keys[ATTEND_HELD * ATTEND_ROW]; /* four bf16 values each */
 	uint64_t at[ATTEND_KEYS];                /* bytes from the base */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lse2_to_lse: a block takes LSE2_CHUNK values at a time, an item several, all
+ * lse2_to_lse: a block takes LSE2_CHUNK values at a time, a thread several, all
  * loaded before the first is used.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_LSE2_TO_LSE_KERNEL_H
@@ -15,7 +15,7 @@
 SPMLA_KERNEL_SCALARS(lse2_to_lse)
 
 enum {
-	LSE2_EACH = 4, /* values of an item */
+	LSE2_EACH = 4, /* values of a thread */
 	LSE2_CHUNK = LSE2_EACH * SPMLA_ITEMS_lse2_to_lse
 };
 
@@ -39,7 +39,7 @@ spmla_k_lse2_to_lse(SPMLA_KERNEL_ARGS(lse2_to_lse))
 
 			x[i] = at < s.count ? lse2[at] : 0.0f;
 		}
-		/* Each item's own values: lse may be lse2. */
+		/* Each thread's own values: lse may be lse2. */
 		UNROLL
 		for (i = 0; i < LSE2_EACH; i++) {
 			const uint64_t at = first + i * items + g_item();

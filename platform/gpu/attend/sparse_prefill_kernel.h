@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_prefill: a block of items has 16 heads of a token; the rest is in
- * attend_device.h. An index outside of the rows is no fault; an indptr is, if it
- * falls or leads outside.
+ * sparse_prefill: a block of threads has 16 heads of a token; the rest is in
+ * attend_device.h. An index outside of the rows is no fault; an indptr is, if
+ * it falls or leads outside.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H

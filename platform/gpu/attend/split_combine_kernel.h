@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * split_combine: a block a head of a token, four columns an item. The hard
+ * split_combine: a block a head of a token, four columns a thread. The hard
  * idea: subgroups share nothing, so there is no barrier, and yet no bit
  * depends on their width. Every 16 lanes read all lse of the row and add them
  * up alike. Then they have the weights of 16 splits at a time, which go round

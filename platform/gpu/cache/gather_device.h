@@ -42,7 +42,7 @@ gather_clamp(int64_t x, uint32_t high)
 	return x < 0 ? 0 : x > (int64_t)high ? high : (uint32_t)x;
 }
 
-/* The spans of a block's width of requests. The item's is request b, if it is
+/* The spans of a block's width of requests. The thread's is request b, if it is
  * `there`, with bounds [begin, end) behind `done`. The first block reports what
  * is wrong with them. `few`: there are no more requests than a subgroup has
  * lanes, and this is the first call. Returns where the last span ends. Spans

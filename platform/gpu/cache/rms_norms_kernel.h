@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * rms_norms: a block takes one row of either set, or four if rows are short
- * and many. An item has octets i, i + 128, .. of a row, each one load of 16
+ * and many. A thread has octets i, i + 128, .. of a row, each one load of 16
  * bytes, up to four in flight, and keeps them until they are written.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_RMS_NORMS_KERNEL_H
@@ -31,7 +31,7 @@ SPMLA_KERNEL_SCALARS(rms_norms)
 
 enum {
 	RMS_ITEMS = 128,
-	RMS_EACH = 4, /* octets of the widest row, 4096 values, an item */
+	RMS_EACH = 4, /* octets of the widest row, 4096 values, a thread */
 	RMS_SHORT = 8 * RMS_ITEMS, /* values of rows that go four at a time */
 	RMS_PARTS = RMS_ITEMS / 16
 };
@@ -46,8 +46,8 @@ typedef struct rms_set {
 	uint32_t rows, width, wide;
 } rms_set;
 
-/* RMS_EACH / each rows from `first` on; an item has `each` octets of a row.
- * `parts` has RMS_PARTS entries a row. By all items together. */
+/* RMS_EACH / each rows from `first` on; a thread has `each` octets of a row.
+ * `parts` has RMS_PARTS entries a row. By all threads together. */
 FN void
 rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,
 	       float eps, LOCAL float *parts)

@@ -2,7 +2,7 @@
  *
  * What the writers of e4m3 rows share. The hard idea: 16 lanes hold 128 values
  * in registers, eight each. So the largest value or a sum takes four shuffles
- * on a subgroup of any width, a block of 128 items does eight rows at a time,
+ * on a subgroup of any width, a block of 128 threads does eight rows at a time,
  * and nothing waits at a barrier.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_ROW_DEVICE_H
@@ -22,7 +22,7 @@ enum {
 	G_ROW_ROPE = 64,
 	G_ROW_LANES = 16,
 	G_ROW_EACH = G_ROW / G_ROW_LANES, /* values of a lane */
-	G_ROW_GROUPS = 8 /* times 16 lanes: a block of 128 items */
+	G_ROW_GROUPS = 8 /* times 16 lanes: a block of 128 threads */
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -111,7 +111,7 @@ g_row_values(uint32_t word, uint32_t dtype, PRIVATE float *x)
 }
 
 /* The largest of `least` and of the |x| that 16 lanes hold; NaN does not count.
- * By all items of the subgroup together. */
+ * By all threads of the subgroup together. */
 FN float
 g_row_amax(const PRIVATE float *x, float least)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The end of a compressed key: norm, rotation, codes, store. The hard idea: an
- * item has four neighbouring columns, so a rotated pair never leaves it, and
+ * thread has four neighbouring columns, so a rotated pair never leaves it, and
  * 16 lanes have the 64 columns of a scale.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_KEY_DEVICE_H
@@ -11,7 +11,7 @@
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 
 enum {
-	COMPRESS_EACH = 4, /* columns of an item */
+	COMPRESS_EACH = 4, /* columns of a thread */
 	COMPRESS_LANES = 16,
 	/* Squares of a key of 512 columns or of four keys of 128. A lane's
 	 * squares lie beside each other, with a gap behind them that keeps
@@ -22,7 +22,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Prefetches the norm's weights; by all items. */
+/* Prefetches the norm's weights; by all threads. */
 FN void
 compress_ask_norm(GLOBAL const float *norm_weight, const uint32_t dim)
 {
@@ -48,7 +48,7 @@ compress_ask_angles(GLOBAL const float *cos_sin, int32_t position, uint32_t i,
 			   32 * i);
 }
 
-/* What the item's four columns of a key, 4 q on, are multiplied by. */
+/* What the thread's four columns of a key, 4 q on, are multiplied by. */
 typedef struct compress_end {
 	float weight[COMPRESS_EACH];
 	float cos[COMPRESS_EACH / 2];
@@ -75,9 +75,9 @@ compress_load_end(PRIVATE compress_end *to, uint32_t q,
 	}
 }
 
-/* The item's four values of a key, columns 4 q on: normed, rotated, as two
- * words of bf16; zeros if the key is lost. `squares` is the key's. An item that
- * is not `there` only joins the barrier inside. */
+/* The thread's four values of a key, columns 4 q on: normed, rotated, as two
+ * words of bf16; zeros if the key is lost. `squares` is the key's. A thread
+ * that is not `there` only joins the barrier inside. */
 FN void
 compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 		const uint32_t there, const compress_end end, float eps,
@@ -124,7 +124,7 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 	}
 }
 
-/* Stores the item's columns 4 q on of a key of 512, if it is `live`. */
+/* Stores the thread's columns 4 q on of a key of 512, if it is `live`. */
 FN void
 compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 	       GLOBAL uint8_t *page, uint32_t entry, uint32_t entries,

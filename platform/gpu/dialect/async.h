@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs beside an item of its own accord, and how subgroups of a block that
- * do different work wait for each other: PTX where nvcc compiles, for Hopper
- * but for g_local_copy*, and calls of the emulator, which lets everything
- * happen as early or as late as it may.
+ * What runs beside a thread of its own accord, and how subgroups of a block
+ * that do different work wait for each other: PTX where nvcc compiles, for
+ * Hopper but for g_local_copy*, and calls of the emulator, which lets
+ * everything happen as early or as late as it may.
  *
- * An mbarrier is a word of local memory that counts arrivals and bytes. Its
+ * An mbarrier is a word of shared memory that counts arrivals and bytes. Its
  * phases follow each other, of parity 0, 1, 0 ..; a phase is over when as many
- * items as g_mbarrier_init says have arrived and as many bytes have been copied
- * as were expected. What an item wrote before it arrived is there for who
- * waited, but for matrix instructions and bulk copies only after g_fence_async
- * by the one who wrote it.
+ * threads as g_mbarrier_init says have arrived and as many bytes have been
+ * copied as were expected. What a thread wrote before it arrived is there for
+ * who waited, but for matrix instructions and bulk copies only after
+ * g_fence_async by the one who wrote it.
  *
  * A cluster is two blocks that run at the same time on neighbouring
  * multiprocessors. Each may copy into the other's LOCAL_DYNAMIC memory and
@@ -19,7 +19,7 @@
  * has begun, nor end before the other has done it for the last time.
  *
  * Named barriers, 1 to 15, are barriers of some of a block's subgroups: a
- * multiple of 32 items, the same number from all of them. All lanes of a
+ * multiple of 32 threads, the same number from all of them. All lanes of a
  * subgroup call together.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_ASYNC_H
@@ -41,8 +41,8 @@ async_at(LOCAL const void *p)
 
 /* ---- copies from global memory ------------------------------------------- */
 
-/* 16 bytes to local memory if `is` is not 0, else zeros there. They are there,
- * for the item that asked, after g_local_copies_wait or wait_but. */
+/* 16 bytes to shared memory if `is` is not 0, else zeros there. They are there,
+ * for the thread that asked, after g_local_copies_wait or wait_but. */
 FN void
 g_local_copy128(LOCAL void *to, GLOBAL const void *from, uint32_t is)
 {
@@ -72,7 +72,7 @@ g_local_copy32(LOCAL void *to, GLOBAL const void *from, uint32_t is)
 		     : "memory");
 }
 
-/* Makes a group of the item's copies since the last one. */
+/* Makes a group of the thread's copies since the last one. */
 FN void
 g_local_copies_commit(void)
 {
@@ -109,8 +109,8 @@ g_local_copies_wait_but(uint32_t groups)
 
 #undef ASYNC_WAIT
 
-/* Lets matrix instructions and bulk copies see what the item has written to
- * local memory. */
+/* Lets matrix instructions and bulk copies see what the thread has written to
+ * shared memory. */
 FN void
 g_fence_async(void)
 {
@@ -119,7 +119,7 @@ g_fence_async(void)
 
 /* ---- mbarriers ----------------------------------------------------------- */
 
-/* By one item; others use it after g_mbarriers_publish and a barrier. */
+/* By one thread; others use it after g_mbarriers_publish and a barrier. */
 FN void
 g_mbarrier_init(LOCAL g_mbarrier *b, uint32_t arrivals)
 {
@@ -129,7 +129,7 @@ g_mbarrier_init(LOCAL g_mbarrier *b, uint32_t arrivals)
 		     : "memory");
 }
 
-/* By the item that made them, once they all are. */
+/* By the thread that made them, once they all are. */
 FN void
 g_mbarriers_publish(void)
 {
@@ -155,7 +155,7 @@ g_mbarrier_arrive_expect(LOCAL g_mbarrier *b, uint32_t bytes)
 		     : "memory");
 }
 
-/* Arrives once the item's copies from global memory that it has asked for so
+/* Arrives once the thread's copies from global memory that it has asked for so
  * far are there; does not wait for them. */
 FN void
 g_mbarrier_arrive_copies(LOCAL g_mbarrier *b)
@@ -208,7 +208,7 @@ g_mbarrier_wait(LOCAL const g_mbarrier *b, uint32_t parity)
 
 /* ---- named barriers ------------------------------------------------------ */
 
-/* Waits until so many items, this one too, have come to barrier `id`. */
+/* Waits until so many threads, this one too, have come to barrier `id`. */
 FN void
 g_named_sync(uint32_t id, uint32_t items)
 {
@@ -222,7 +222,7 @@ g_named_arrive(uint32_t id, uint32_t items)
 	asm volatile("bar.arrive %0, %1;" : : "r"(id), "r"(items) : "memory");
 }
 
-/* As g_named_sync; whether `is` is not 0 for any of the items. */
+/* As g_named_sync; whether `is` is not 0 for any of the threads. */
 FN uint32_t
 g_named_any(uint32_t id, uint32_t items, uint32_t is)
 {
@@ -248,7 +248,7 @@ g_cluster_rank(void)
 	return rank;
 }
 
-/* A barrier of all items of both blocks. */
+/* A barrier of all threads of both blocks. */
 FN void
 g_cluster_sync(void)
 {
@@ -257,7 +257,7 @@ g_cluster_sync(void)
 			     : "memory");
 }
 
-/* A place in the peer's local memory. */
+/* A place in the peer's shared memory. */
 FN uint32_t
 async_peer(LOCAL const void *p)
 {
@@ -269,8 +269,8 @@ async_peer(LOCAL const void *p)
 	return at;
 }
 
-/* Arrives at the peer's mbarrier. It may then write what this item has read,
- * but sees nothing of what the item wrote. */
+/* Arrives at the peer's mbarrier. It may then write what this thread has read,
+ * but sees nothing of what the thread wrote. */
 FN void
 g_mbarrier_arrive_peer(LOCAL g_mbarrier *b)
 {

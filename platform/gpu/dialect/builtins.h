@@ -8,14 +8,14 @@
  * or not, is never larger.
  * g_exp2_flush is g_exp2, but that what is below 2^-126 may be 0.
  * g_store_device and g_load_device are for words that blocks hand to each other
- * while both run: a word that is read is one that was written, and no order is
- * promised between words, nor between those of one call; a plain store of one
- * is for the next kernel. There are such calls of two and of four words, at an
- * address that is a multiple of 8 or 16. A loop that waits for another block
- * calls g_sleep: some nanoseconds, a hint. g_load_at reads what a pointer to
- * global memory points at, as a number. g_here is x itself, and g_item_again
- * the item: what comes of them is computed there and anew, not once and kept in
- * registers. */
+ * while both run: a word that is read is one that was written. No order is
+ * promised between words, not even between the words of one call. A plain store
+ * of such a word is for the next kernel. There are such calls of two and of
+ * four words, at an address that is a multiple of 8 or 16. A loop that waits
+ * for another block calls g_sleep: some nanoseconds, a hint. g_load_at reads
+ * what a pointer to global memory points at, as a number. g_here is x itself,
+ * and g_item_again the thread: what comes of them is computed there and anew,
+ * not once and kept in registers. */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 
@@ -119,7 +119,7 @@ FN uint32_t g_item(void) { return __builtin_amdgcn_workitem_id_x(); }
 FN uint32_t g_block(void) { return __builtin_amdgcn_workgroup_id_x(); }
 FN uint32_t g_width(void) { return __builtin_amdgcn_wavefrontsize(); }
 FN uint32_t g_lane(void) { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)) & (g_width() - 1); }
-/* Items of the grid over items of a block, from the dispatch packet. */
+/* Threads of the grid over threads of a block, from the dispatch packet. */
 FN uint32_t g_blocks(void) { const uint32_t items = __builtin_amdgcn_workgroup_size_x(); return (__builtin_amdgcn_grid_size_x() + items - 1) / items; }
 FN uint32_t g_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 FN float g_float(uint32_t u) { return __builtin_bit_cast(float, u); }

@@ -12,20 +12,22 @@
  * - Functions that need many of a kernel's parameters take one struct, with
  *   SPMLA_KERNEL_FIELDS(stem); the kernel fills it: SPMLA_KERNEL_VALUES(stem).
  *   All is inlined, so it costs no register.
+ * - g_item() is the thread within its block. LOCAL is shared memory, as OpenCL
+ *   spells it.
  * - Shared memory is declared by LOCAL_ARRAY at the scope of the kernel and
  *   handed on as LOCAL T *. Several arrays are one struct, whose fields say
  *   what they hold: LOCAL_ARRAY(<op>_shared, shared, 1). Pointers to private
  *   memory are PRIVATE.
  *   LOCAL_DYNAMIC is the one array of a kernel with more than 48 KB; its line
  *   in kernels.inc says how many bytes.
- * - BARRIER() orders local and global memory of the block. Every item reaches
- *   every BARRIER; an early return is uniform over the block.
- * - Of a subgroup (16, 32 or 64 items wide, g_width()) there are the lane,
- *   xor-shuffle, broadcast and ballot, called by all its items together. Sums
+ * - BARRIER() orders shared and global memory of the block. Every thread
+ *   reaches every BARRIER; an early return is uniform over the block.
+ * - Of a subgroup (16, 32 or 64 threads wide, g_width()) there are the lane,
+ *   xor-shuffle, broadcast and ballot, called by all its threads together. Sums
  *   of floats over lanes go by g_sum16, or by a tree of no more lanes that is
  *   written out, so that no bit of a result depends on the width; but kernels
- *   of mma.h and wgmma.h, which are of 32 lanes, add as those
- *   instructions lay values out.
+ *   with the matrix instructions of mma.h and wgmma.h have 32 lanes, and add in
+ *   the order in which these instructions lay values out.
  * - UNROLL_BY(n) is for loops whose body shall stand n times, no more: code
  *   takes time to come from memory, too.
  * - NO_UNROLL is for loops of a kernel that runs once and alone, as a step's
@@ -77,8 +79,8 @@ typedef ulong uint64_t;
 #define PRIVATE
 #define CONSTANT static __device__ const
 #define FN       static __device__ __forceinline__
-/* An SM needs no second block of 1024 items. ptxas would try for two, with half
- * the registers each, and spill. */
+/* An SM needs no second block of 1024 threads. ptxas would try for two, with
+ * half the registers each, and spill. */
 #define KERNEL(items) \
 	extern "C" __global__ __launch_bounds__(items, (items) == 1024)
 #define KERNEL_BLOCKS(items, blocks) \
@@ -132,7 +134,7 @@ typedef __UINT64_TYPE__ uint64_t;
 #define NO_UNROLL
 #define FN            static inline
 #define KERNEL(items) static
-/* One block runs at a time; its items share the array. Where blocks are alive
+/* One block runs at a time; its threads share the array. Where blocks are alive
  * together each has memory of its own, LOCAL_DYNAMIC, and no arrays. */
 #define LOCAL_ARRAY(type, name, n) \
 	static type name[n];       \
@@ -153,7 +155,7 @@ void spmla_i_emu_barrier(const char *file, int line);
 void spmla_i_emu_hand_on(uint32_t *to, const uint32_t *words, uint32_t count);
 void spmla_i_emu_take(const uint32_t *from, uint32_t *words, uint32_t count);
 void spmla_i_emu_sleep(void);
-/* Every item of the subgroup gives as many words, at most six. Returns all,
+/* Every thread of the subgroup gives as many words, at most six. Returns all,
  * until the next call: word w of lane l is [w * width + l]. */
 const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 

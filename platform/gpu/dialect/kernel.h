@@ -50,8 +50,8 @@
 	SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
 		const spmla_k_##stem##_scalars s
 
-/* Items of a kernel that is one block. The emulator takes fewer, since a fiber
- * costs more than an item; then loops over a block's width also turn. */
+/* Threads of a kernel that is one block. The emulator takes fewer, since a
+ * fiber costs more than a thread; then loops over a block's width also turn. */
 #ifdef SPMLA_EMULATOR
 #define SPMLA_WIDE_BLOCK 128
 #define SPMLA_STEP_BLOCK 64
@@ -60,7 +60,7 @@
 #define SPMLA_STEP_BLOCK 256 /* few wait less for each other */
 #endif
 
-/* SPMLA_ITEMS_<stem>: items of a block. */
+/* SPMLA_ITEMS_<stem>: threads of a block. */
 enum {
 #define SPMLA_KERNEL_LINE(stem, items, dynamic) SPMLA_ITEMS_##stem = items,
 #include "spmla/platform/gpu/kernels.inc"

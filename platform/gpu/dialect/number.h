@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Constants, and conversions by integers: 16-bit floats, e4m3 and power-of-two
- * scales. The bits are those of lib/internal/bf16.h and fp8.h.
+ * scales. They give the bits of lib/internal/bf16.h and fp8.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
 #define SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H

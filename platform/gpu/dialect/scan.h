@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exact integer scans over a block of up to 1024 items. The hard idea:
+ * Exact integer scans over a block of up to 1024 threads. The hard idea:
  * xor-shuffles alone suffice. A lane keeps the sum of its aligned group of 2^k
  * lanes and the part of that sum that lies before the lane. Each step adds the
  * neighbour group's sum; it counts as "before" if bit k of the lane is set.
@@ -39,7 +39,7 @@ g_scan_lanes(uint64_t x, PRIVATE uint64_t *group)
 	return before;
 }
 
-/* Whether every item reads the sums of all subgroups. If there are many, the
+/* Whether every thread reads the sums of all subgroups. If there are many, the
  * first subgroup adds them up for all: one barrier more, but fewer registers
  * and reads. */
 FN uint32_t
@@ -48,7 +48,7 @@ g_scan_few(uint32_t groups)
 	return groups <= g_width() / 4;
 }
 
-/* The sum of x over the items of the block before this one; *total is the sum
+/* The sum of x over the threads of the block before this one; *total is the sum
  * over all `items`. A barrier at both ends. */
 FN uint64_t
 g_scan_sum(uint64_t x, uint32_t items, LOCAL uint64_t *sums,
@@ -113,7 +113,7 @@ g_scan_max_lanes(uint32_t x, PRIVATE uint32_t *group)
 	return before;
 }
 
-/* The largest x over the items up to this one, itself included; *largest over
+/* The largest x over the threads up to this one, itself included; *largest over
  * all. */
 FN uint32_t
 g_scan_max(uint32_t x, uint32_t items, LOCAL uint64_t *sums,
@@ -157,7 +157,7 @@ g_scan_max(uint32_t x, uint32_t items, LOCAL uint64_t *sums,
 	return own ? g_most(upto, (uint32_t)sums[own - 1]) : upto;
 }
 
-/* How many items before this one have a flag (0 or 1); *total of all `items`
+/* How many threads before this one have a flag (0 or 1); *total of all `items`
  * do. A barrier at both ends. */
 FN uint32_t
 g_scan_flags(uint32_t flag, uint32_t items, LOCAL uint64_t *sums,
@@ -180,7 +180,7 @@ g_scan_flags(uint32_t flag, uint32_t items, LOCAL uint64_t *sums,
 	return before;
 }
 
-/* Whether x is not 0 for any item of the block. */
+/* Whether x is not 0 for any thread of the block. */
 FN uint32_t
 g_any(uint32_t x, uint32_t items, LOCAL uint64_t *sums)
 {

@@ -5,7 +5,7 @@
  * emulator, which computes a product when it is asked for or when it is waited
  * for.
  *
- * Operands in local memory are panels: rows of 64 16-bit values, 128 bytes,
+ * Operands in shared memory are panels: rows of 64 16-bit values, 128 bytes,
  * whose 16-byte pieces are swizzled, piece i of row r where i ^ (r % 8) would
  * be. 8 rows follow each other, at a multiple of 1024 bytes; where the next 8
  * rows and the next 64 columns begin is a g_panel's own. Of the accumulators,

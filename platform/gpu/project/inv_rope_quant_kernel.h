@@ -92,8 +92,8 @@ inv_rope_factors(GLOBAL const float *row, uint32_t turns, uint32_t neox,
 	}
 }
 
-/* Rotates the octet back if it turns. INTERLEAVED: four pairs are the item's
- * own. NEOX: partners are those of the lane 4 away, so all lanes come here. */
+/* Rotates the octet back if it turns. INTERLEAVED: the thread has four whole
+ * pairs. NEOX: the lane 4 away has the partners, so all lanes come here. */
 FN void
 inv_rope_turn(PRIVATE float *x, const PRIVATE float *c,
 	      const PRIVATE float *sine, uint32_t turns, uint32_t neox)
@@ -188,7 +188,7 @@ inv_rope_store16(GLOBAL uint16_t *p, const PRIVATE float *x, uint32_t turned,
 }
 
 /* A head of a token; `there` or zeros, and of a token that is none its scales
- * alone, which are at `scale_to`. By all items of the subgroup together. */
+ * alone, which are at `scale_to`. By all threads of the subgroup together. */
 FN void
 inv_rope_head(GLOBAL const uint16_t *from, GLOBAL const float *angles,
 	      GLOBAL uint8_t *out, int64_t to, GLOBAL uint32_t *scale_to,

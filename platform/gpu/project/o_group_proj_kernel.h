@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * o_group_proj: a block takes 32 columns of a group for 8 tokens. Eight items
+ * o_group_proj: a block takes 32 columns of a group for 8 tokens. Eight threads
  * share two columns; each has 16 of every 128 values, which is one wide load of
- * e4m3. The hard idea is that this is the order of the sums: an item's products
- * in order, then a tree over the eight, each step of which hands half of the 16
- * sums (8 tokens, 2 columns) over, so that item j is left with token j's and
- * keeps its total in a register. o passes through local memory as bf16, four
- * tokens in 8 bytes, which e4m3 is exactly; products are exact, so g_fma rounds
- * as the contract's sum.
+ * e4m3. The hard idea is that this is the order of the sums: a thread's
+ * products in order, then a tree over the eight, each step of which hands half
+ * of the 16 sums (8 tokens, 2 columns) over, so that thread j is left with
+ * token j's and keeps its total in a register. o passes through shared memory
+ * as bf16, four tokens in 8 bytes, which e4m3 is exactly; products are exact,
+ * so g_fma rounds as the contract's sum.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_KERNEL_H
@@ -51,15 +51,15 @@ enum {
 
 enum {
 	O_PROJ_PART = 128, /* values of a scale */
-	O_PROJ_LANES = 8,  /* items that share a part */
-	O_PROJ_EACH = 16,  /* values of a part that an item has */
-	/* Parts loaded at once: 128 bytes of the matrix an item. */
+	O_PROJ_LANES = 8,  /* threads that share a part */
+	O_PROJ_EACH = 16,  /* values of a part that a thread has */
+	/* Parts loaded at once: 128 bytes of the matrix a thread. */
 	O_PROJ_SLAB = 4,
 	O_PROJ_SLAB16 = 2, /* of bf16 */
 	/* Values of 16 lie one place apart from the next 16, so that the eight
-	 * items read different banks. */
+	 * threads read different banks. */
 	O_PROJ_ROW = O_PROJ_SLAB * O_PROJ_PART / 16 * 17,
-	O_PROJ_WORDS = O_PROJ_SLAB * 4 /* of a column that an item holds */
+	O_PROJ_WORDS = O_PROJ_SLAB * 4 /* of a column that a thread holds */
 };
 
 /* 16 bytes at p. */
@@ -98,7 +98,7 @@ o_proj_e4m3(uint32_t code)
 	return (code & 0x7fu) == 0x7fu ? g_float(0x7fc00000u) : x;
 }
 
-/* Value i of the item's 16 of part b; words are the slab's of one column. */
+/* Value i of the thread's 16 of part b; words are the slab's of one column. */
 FN float
 o_proj_value(const PRIVATE uint32_t *words, uint32_t b, uint32_t i,
 	     uint32_t fp8)
@@ -109,7 +109,7 @@ o_proj_value(const PRIVATE uint32_t *words, uint32_t b, uint32_t i,
 		     : g_bf16_to_f32(words[8 * b + i / 2] & 0xffffu);
 }
 
-/* Values [0, n) of up to 8 tokens into local memory, [2] of four tokens each;
+/* Values [0, n) of up to 8 tokens into shared memory, [2] of four tokens each;
  * zeros for those that are not there. */
 FN void
 o_proj_rows(GLOBAL const uint8_t *o, int64_t stride, uint32_t tokens,
@@ -136,7 +136,7 @@ o_proj_rows(GLOBAL const uint8_t *o, int64_t stride, uint32_t tokens,
 	}
 }
 
-/* The item's products of part b: sums[8 tokens][2 columns], from 0. */
+/* The thread's products of part b: sums[8 tokens][2 columns], from 0. */
 FN void
 o_proj_part(LOCAL const uint64_t *rows, const PRIVATE uint32_t *low,
 	    const PRIVATE uint32_t *high, uint32_t b, uint32_t fp8,
@@ -167,7 +167,7 @@ o_proj_part(LOCAL const uint64_t *rows, const PRIVATE uint32_t *low,
 	}
 }
 
-/* Adds the eight items' sums up: item j is left with token j's two, in
+/* Adds the eight threads' sums up: thread j is left with token j's two, in
  * front. */
 FN void
 o_proj_tree(PRIVATE float *sums)
@@ -191,7 +191,7 @@ o_proj_tree(PRIVATE float *sums)
 #undef O_PROJ_STEP
 }
 
-/* Of part b of the item's token; `scales` are the group's and token's. */
+/* Of part b of the thread's token; `scales` are the group's and token's. */
 FN float
 o_proj_o_scale(GLOBAL const uint32_t *scales, int64_t stride, uint32_t b,
 	       uint32_t packed)

@@ -3,10 +3,10 @@
  * o_group_proj by matrix instructions: columns of the matrix are the rows of A,
  * tokens the columns of B. A block has 16 columns of a group for up to 16
  * tokens, its four subgroups a quarter of the parts each, so that few tokens
- * keep many loads on their way; their sums meet once, at the end. The hard idea
- * is that of mqa_logits_mma: the order of k is free as long as both sides keep
+ * keep many loads on their way; their sums meet once, at the end. The hard
+ * idea, as in mqa_logits_mma: the order of k is free as long as both sides keep
  * it, so a lane's 16 bytes of a row are its values of four steps (e4m3, exact
- * in f16) or of two (bf16), and nothing passes through local memory.
+ * in f16) or of two (bf16), and nothing passes through shared memory.
  *
  * A token's bits do not depend on the others, nor on where it stands.
  */
@@ -47,8 +47,8 @@ o_mma_load(GLOBAL const uint8_t *row, uint32_t is, PRIVATE uint32_t *x)
 	g_load128_if(is, row + 64, x + 4);
 }
 
-/* c += 128 bytes of two rows times those of a token. A word of e4m3 has the
- * four values that a lane gives to a step; of bf16 two words have. */
+/* c += 128 bytes of two rows times 128 bytes of a token. A lane gives four
+ * values to a step: one word of e4m3, or two words of bf16. */
 FN void
 o_mma_step(PRIVATE float *c, const PRIVATE uint32_t *low,
 	   const PRIVATE uint32_t *high, const PRIVATE uint32_t *o,

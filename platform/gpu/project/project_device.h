@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows times a matrix, bf16 with sums in f32: what q_absorb and v_up share. The
- * hard idea is that the order of the sums is the layout: of 256 items, 16 have
- * one of the 16 lanes of the contract each for 32 columns, two columns an item.
- * An item holds its part of the matrix in registers, so that a matrix is read
- * once for many tokens; lanes meet in local memory for the tree 8, 4, 2, 1. A
- * product of two bf16 is exact in f32, so g_fma rounds as the contract's sum.
+ * hard idea is that the order of the sums is the layout: of 256 threads, 16
+ * have one of the 16 lanes of the contract each for 32 columns, two columns a
+ * thread. A thread holds its part of the matrix in registers, so that a matrix
+ * is read once for many tokens; lanes meet in shared memory for the tree 8, 4,
+ * 2, 1. A product of two bf16 is exact in f32, so g_fma rounds as the
+ * contract's sum.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_PROJECT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_PROJECT_PROJECT_DEVICE_H
@@ -18,9 +19,9 @@ enum {
 	PROJECT_COLUMNS = 32, /* of a block at a time */
 	PROJECT_TOKENS = 8,   /* of a block at a time */
 	PROJECT_GROUP = 64,   /* tokens that a block reads a matrix once for */
-	PROJECT_EACH = 8,     /* rows of a matrix that an item has of 128 */
-	/* Sums of a lane: one more than it has, so that those of two lanes lie
-	 * in different banks. */
+	PROJECT_EACH = 8,     /* rows of a matrix that a thread has of 128 */
+	/* Sums of a lane: one more than it has, so that the sums of two lanes
+	 * lie in different banks. */
 	PROJECT_LANE = PROJECT_TOKENS * PROJECT_COLUMNS + 1,
 	PROJECT_SUMS = PROJECT_LANES * PROJECT_LANE
 };
@@ -36,8 +37,8 @@ project_pair(GLOBAL const uint16_t *p, uint32_t aligned)
 	return (uint32_t)p[1] << 16 | p[0];
 }
 
-/* The item's values of 128 rows of a matrix whose columns begin at `w`: of its
- * lane, two columns. */
+/* The thread's values of 128 rows of a matrix whose columns begin at `w`: of
+ * its lane, two columns. */
 FN void
 project_matrix(GLOBAL const uint16_t *w, int64_t stride, uint32_t aligned,
 	       PRIVATE uint32_t *pairs)
@@ -53,7 +54,7 @@ project_matrix(GLOBAL const uint16_t *w, int64_t stride, uint32_t aligned,
 			w + (int64_t)(i * PROJECT_LANES) * stride, aligned);
 }
 
-/* The values of up to 8 tokens into local memory, [2][n] of four tokens each;
+/* The values of up to 8 tokens into shared memory, [2][n] of four tokens each;
  * zeros for those that are not there. */
 FN void
 project_rows(GLOBAL const uint16_t *x, int64_t stride, uint32_t tokens,
@@ -76,8 +77,8 @@ project_rows(GLOBAL const uint16_t *x, int64_t stride, uint32_t tokens,
 	}
 }
 
-/* Adds to the item's sums, [8 tokens][2], those of 128 rows of the matrix;
- * `rows` is that of the first. */
+/* Adds 128 rows of the matrix to the thread's sums, [8 tokens][2]; `rows` is
+ * the first of them. */
 FN void
 project_add(LOCAL const uint64_t *rows, uint32_t n,
 	    const PRIVATE uint32_t *pairs, PRIVATE float *sums)
@@ -104,10 +105,10 @@ project_add(LOCAL const uint64_t *rows, uint32_t n,
 	}
 }
 
-/* The lanes' sums added up: of token item / 32, column item % 32, as bf16.
- * `all` holds PROJECT_SUMS. The barrier inside comes after the last read of the
- * rows, so the next ones may be stored at once; that behind the rows comes
- * after the last read of `all`. */
+/* The lanes' sums added up, as bf16: the thread's token is its number / 32, its
+ * column its number % 32. `all` holds PROJECT_SUMS. The barrier inside comes
+ * after the last read of the rows, so the next ones may be stored at once; that
+ * behind the rows comes after the last read of `all`. */
 FN uint16_t
 project_total(const PRIVATE float *sums, LOCAL float *all)
 {

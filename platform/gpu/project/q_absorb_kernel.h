@@ -42,7 +42,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The rope parts of tokens [first, end) of head h, a pair an item. */
+/* The rope parts of tokens [first, end) of head h, a pair a thread. */
 FN void
 q_absorb_rope(const PRIVATE spmla_k_q_absorb_scalars *s,
 	      GLOBAL spmla_g_state *fault_state,
@@ -138,7 +138,7 @@ spmla_k_q_absorb(SPMLA_KERNEL_ARGS(q_absorb))
 			project_add(rows, Q_ABSORB_NOPE, pairs, sums);
 			value = project_total(sums, all);
 			if (t >= end)
-				continue; /* no item misses a barrier */
+				continue; /* no thread misses a barrier */
 			if (s.has_rope &&
 			    (uint32_t)positions[t] >= s.cos_sin_rows)
 				value = 0;

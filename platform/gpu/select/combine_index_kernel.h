@@ -41,7 +41,7 @@ SPMLA_KERNEL_SCALARS(combine_index)
 #ifdef SPMLA_GPU_KERNELS
 
 enum {
-	COMBINE_LOADS = 16,  /* indices that an item asks for at a time, */
+	COMBINE_LOADS = 16,  /* indices that a thread asks for at a time, */
 	COMBINE_BALLOTS = 4, /* where they may not all count, */
 	COMBINE_STORES = 4   /* and what else it writes */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * filter_prefill_indices: a block takes FILTER_CHUNK columns of a token. An
- * output may be the input, so an item writes only where it has read.
+ * output may be the input, so a thread writes only where it has read.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_FILTER_PREFILL_INDICES_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_FILTER_PREFILL_INDICES_KERNEL_H
@@ -25,7 +25,7 @@
 SPMLA_KERNEL_SCALARS(filter_prefill_indices)
 
 enum {
-	FILTER_EACH = 4, /* columns of an item */
+	FILTER_EACH = 4, /* columns of a thread */
 	FILTER_CHUNK = FILTER_EACH * SPMLA_ITEMS_filter_prefill_indices
 };
 

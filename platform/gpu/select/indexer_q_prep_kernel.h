@@ -73,7 +73,7 @@ q_prep_factors(GLOBAL const float *cos_sin, uint32_t neox, uint32_t wide,
 }
 
 /* Rotates the eight values of w: two products and their sum, each rounded; then
- * bf16. By all items of the subgroup together. */
+ * bf16. By all threads of the subgroup together. */
 FN void
 q_prep_rotate(PRIVATE uint32_t *w, const PRIVATE uint32_t *c,
 	      const PRIVATE uint32_t *s, const uint32_t neox)

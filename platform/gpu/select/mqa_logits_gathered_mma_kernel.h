@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits_gathered by matrix instructions, for up to 64 heads: the tiles of
- * mqa_logits_mma_kernel.h, and so its bits. The hard idea: rows that follow each
- * other mostly see the same keys, so the queries of four of them lie in local
- * memory, and a subgroup's 32 keys, once converted, meet all four. What one of
- * the four does not see costs no products and, if none sees it, no load.
+ * mqa_logits_mma_kernel.h, and so its bits. The hard idea: rows that follow
+ * each other mostly see the same keys, so the queries of four of them lie in
+ * shared memory, and a subgroup's 32 keys, once converted, meet all four. What
+ * one of the four does not see costs no products and, if none sees it, no load.
  *
  * Work is the line of all fours' units of 128 keys between the first and the
  * last key that one of them sees, cut evenly over the blocks; 2048 rows at a
@@ -25,7 +25,7 @@ enum {
 	GATHERED_MMA_LINE = 512, /* groups of a line */
 	/* f16 of a row's queries: heads are MQA_MMA_Q apart. */
 	GATHERED_MMA_Q = 64 * (128 + 8),
-	/* Local memory in bytes: queries, weights, the line. */
+	/* Shared memory in bytes: queries, weights, the line. */
 	GATHERED_MMA_Q_AT = 0,
 	GATHERED_MMA_W_AT =
 		GATHERED_MMA_Q_AT + 2 * GATHERED_MMA_ROWS * GATHERED_MMA_Q,

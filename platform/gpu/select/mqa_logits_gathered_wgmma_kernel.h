@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits_gathered by a warpgroup's matrix instructions, for up to 64 heads:
- * the fragments and sums of mqa_logits_wgmma_kernel.h, and so its bits. The hard
- * idea: rows that follow each other mostly see the same keys, so the queries of
- * four of them lie in local memory, and 64 keys, once converted, meet all four,
- * two at a time; while products of two run, those of the two before are summed
- * over their heads. Keys that none of the four sees cost neither a load nor
- * products.
+ * the fragments and sums of mqa_logits_wgmma_kernel.h, and so its bits. The
+ * hard idea: rows that follow each other mostly see the same keys, so the
+ * queries of four of them lie in shared memory, and 64 keys, once converted,
+ * meet all four, two at a time; while the products of two run, the products of
+ * the two before are summed over their heads. Keys that none of the four sees
+ * cost neither a load nor products.
  *
  * Work is the line of all fours' units of 64 keys between the first and the
  * last key that one of them sees, cut evenly over the blocks; 2048 rows at a
@@ -26,7 +26,7 @@ enum {
 	GATHERED_WGMMA_ITEMS = 128,
 	GATHERED_WGMMA_ROWS = 4,   /* that share keys: a group */
 	GATHERED_WGMMA_LINE = 512, /* groups of a line */
-	/* Local memory in bytes: queries, weights, the line. */
+	/* Shared memory in bytes: queries, weights, the line. */
 	GATHERED_WGMMA_W_AT = GATHERED_WGMMA_ROWS * 2 * MQA_WGMMA_Q,
 	GATHERED_WGMMA_LINE_AT =
 		GATHERED_WGMMA_W_AT + GATHERED_WGMMA_ROWS * 4 * MQA_WGMMA_W,
@@ -127,7 +127,7 @@ typedef struct gathered_wgmma_keys {
 	float scale;
 } gathered_wgmma_keys;
 
-/* Asks for those of the 64 keys from `first` on, up to stop, that some row
+/* Of the 64 keys from `first` on, up to stop: asks for the ones that some row
  * sees. */
 FN void
 gathered_wgmma_fetch(PRIVATE gathered_wgmma_keys *keys, GLOBAL const uint8_t *k,
@@ -205,8 +205,8 @@ gathered_wgmma_write(const PRIVATE spmla_k_mqa_logits_gathered_wgmma_scalars *s,
 	}
 }
 
-/* The products of two rows' queries, in c, and meanwhile the sums of those of
- * two other rows, d, over their heads. */
+/* The products of two rows' queries, in c. Meanwhile the products of two other
+ * rows, d, are summed over their heads. */
 FN void
 gathered_wgmma_step(PRIVATE float *c, uint32_t a[8][4], g_panel q,
 		    const PRIVATE float *d, LOCAL const float *w,

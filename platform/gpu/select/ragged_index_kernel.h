@@ -33,7 +33,7 @@ enum {
 	RAGGED_ITEMS = SPMLA_ITEMS_ragged_index,
 	RAGGED_SUBGROUPS = RAGGED_ITEMS / 16, /* at most */
 	RAGGED_SHARE = 4, /* a block has a multiple of so many tokens, or one */
-	RAGGED_LENS = 4,  /* loads of lengths that an item has on their way */
+	RAGGED_LENS = 4,  /* loads of lengths that a thread has on their way */
 	RAGGED_LOADS = 10 /* and of entries */
 };
 
@@ -47,8 +47,8 @@ ragged_clamp(int32_t len, uint32_t width)
 	return n < width ? n : width;
 }
 
-/* The item's part of the sum of n lengths; `wide`: lens is a multiple of 16 and
- * n of 4. */
+/* The thread's part of the sum of n lengths; `wide`: lens is a multiple of 16
+ * and n of 4. */
 FN uint64_t
 ragged_before(GLOBAL const int32_t *lens, uint32_t wide, uint32_t width,
 	      uint32_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A row of slots for a range of positions of one request: a token's window and
- * its compressed keys have this in common. The hard idea: no item waits for
+ * its compressed keys have this in common. The hard idea: no thread waits for
  * another, so a subgroup or a block can make the row, alone in its launch or
  * not.
  */
@@ -13,7 +13,7 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
-enum { G_SLOT_ROW_LOADS = 4 }; /* pages that an item asks for at a time */
+enum { G_SLOT_ROW_LOADS = 4 }; /* pages that a thread asks for at a time */
 
 /* Where the slots of one row of a block table are. pool_pages is
  * spmla_i_slot_pages: every slot fits int32. */
@@ -50,7 +50,7 @@ g_slots_of(const PRIVATE g_table *table, uint32_t row, uint32_t ring,
 
 /* out[k] is the slot of position start + k for k < len, -1 to width; `items` of
  * which this is `item` make the row. A page that is not there is -1, and its
- * first key's item reports it for `row`. slots.pages is not looked at for
+ * first key's thread reports it for `row`. slots.pages is not looked at for
  * len 0. */
 FN void
 g_slot_row(const PRIVATE g_reporter *to, const PRIVATE g_slots *slots,

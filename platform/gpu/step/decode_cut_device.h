@@ -7,8 +7,8 @@
  * The hard idea: FlashMLA's planner fills part after part, and each begins
  * where the last one ended: a chain of as many steps as there are parts. Here
  * the line of all costs is cut evenly. Every part finds its own begin, and
- * ends where the next one begins. The rows read as those of tile_sched with
- * SPMLA_TILE_ROW_NEW. The code runs once, so few instructions count for more
+ * ends where the next one begins. A row has the format SPMLA_TILE_ROW_NEW of
+ * tile_sched. The code runs once, so few instructions count for more
  * than few steps.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_DECODE_CUT_DEVICE_H
@@ -177,7 +177,7 @@ decode_cut_block(uint32_t tokens, uint32_t parts, GLOBAL int32_t *metadata,
 
 		decode_cut_row(cut, p, tokens, parts, metadata + p * 8);
 		/* Each token is a split, and so is each begin inside one. The
-		 * item writes the tokens behind the last part's begin, up to
+		 * thread writes the tokens behind the last part's begin, up to
 		 * this one's. */
 		NO_UNROLL
 		for (r = p ? cut->tokens[p - 1] + 1 : 0; r <= token; r++)

@@ -65,7 +65,7 @@ indexer_schedule_first(uint64_t units, uint32_t num_sms, uint32_t sm,
 	return sm * each + (sm < rest ? sm : rest);
 }
 
-/* Shared memory: a tile of rows, one an item, and of each where its units end
+/* Shared memory: a tile of rows, one a thread, and of each where its units end
  * and the first row of its run. */
 typedef struct indexer_schedule_shared {
 	uint64_t ends[INDEXER_SCHEDULE_ITEMS];

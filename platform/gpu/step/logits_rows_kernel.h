@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * logits_rows: one block. A row that does not fit takes no room, so the starts
- * behind it are no plain prefix sum. That is rare: then one item walks over
+ * behind it are no plain prefix sum. That is rare: then one thread walks over
  * all rows.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_LOGITS_ROWS_KERNEL_H
@@ -31,7 +31,7 @@ logits_rows_length(GLOBAL const int32_t *context_lens, uint32_t t)
 	return context_lens[t] > 0 ? (uint64_t)context_lens[t] : 0;
 }
 
-/* One item's walk over all tokens. */
+/* One thread's walk over all tokens. */
 FN void
 logits_rows_walk(const PRIVATE g_reporter *to, GLOBAL const int32_t *token_row,
 		 uint32_t has_token_row, GLOBAL int32_t *context_lens,

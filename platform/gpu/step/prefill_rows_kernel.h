@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * prefill_rows: one block. A request that does not fit takes no room, as in
- * logits_rows; then one item walks over all requests.
+ * logits_rows; then one thread walks over all requests.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_PREFILL_ROWS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_PREFILL_ROWS_KERNEL_H
@@ -32,7 +32,7 @@ enum { PREFILL_ROWS_ITEMS = SPMLA_ITEMS_prefill_rows };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* One item's walk over the requests. */
+/* One thread's walk over the requests. */
 FN void
 prefill_rows_walk(const PRIVATE g_reporter *to,
 		  GLOBAL const int32_t *query_start_loc,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slot_map: an item a token.
+ * slot_map: a thread a token.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_SLOT_MAP_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_SLOT_MAP_KERNEL_H

@@ -14,7 +14,7 @@
  * bytes, inside all bounds, and wrong.
  *
  * The hard idea is to wait little, as every step starts with this kernel. With
- * no more requests than items, everything read stays in registers
+ * no more requests than threads, everything read stays in registers
  * (step_prologue_narrow_device.h). Longer lists, and prefills, have a kernel
  * of their own (step_prologue_wide_device.h): each instruction is fetched
  * once, as it runs, so code that does not run must not lie between.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The prologue of a step with no more requests than items. An item has a
- * request; one scan places all queries and counts the context; then an item
+ * The prologue of a step with no more requests than threads. A thread has a
+ * request; one scan places all queries and counts the context; then a thread
  * makes a whole token, and loads only its page. What stand-alone ops hand on
  * in memory stays in registers. Bad data is noted first and reported in one
  * place.
@@ -24,7 +24,7 @@ enum {
 	PROLOGUE_LOGITS_BITS = 40
 };
 
-/* The item's request, out of wherever the step is. */
+/* The thread's request, out of wherever the step is. */
 FN prologue_request
 prologue_own_request(const PRIVATE prologue_job *job,
 		     const PRIVATE prologue_state *st)
@@ -206,8 +206,8 @@ prologue_line_up(const PRIVATE prologue_job *job, uint32_t t, uint32_t keys,
 	*costs += (uint32_t)(total >> PROLOGUE_LOGITS_BITS);
 }
 
-/* All tokens, an item each, and where their logits go. If some do not fit, one
- * item walks over all and leaves those out. */
+/* All tokens, a thread each, and where their logits go. If some do not fit, one
+ * thread walks over all and leaves those out. */
 FN void
 prologue_tokens(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
 		uint32_t queries)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The prologue of a step with more requests than items, or of a prefill. It
+ * The prologue of a step with more requests than threads, or of a prefill. It
  * calls the functions of the stand-alone ops in their order, and each finds in
  * memory what the last one left there. A phase loops over requests or tokens
  * and reports at once.
@@ -15,8 +15,8 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The requests, to `kept`, where those of an ADVANCE are. A barrier at the
- * end. */
+/* Copies the requests to `kept`; an ADVANCE finds its requests there. A barrier
+ * at the end. */
 FN void
 prologue_keep(const PRIVATE prologue_job *job, const PRIVATE prologue_state *st)
 {
@@ -163,8 +163,8 @@ prologue_slots(const PRIVATE prologue_job *job, PRIVATE prologue_state *st)
 	BARRIER();
 }
 
-/* Where V4's index logits go in a prefill: those of a piece's tokens lie beside
- * each other. */
+/* Where V4's index logits go in a prefill: the tokens of a piece have their
+ * logits side by side. */
 FN void
 prologue_pieces(const PRIVATE prologue_job *job,
 		const PRIVATE prologue_state *st)

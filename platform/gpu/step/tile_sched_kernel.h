@@ -10,13 +10,13 @@
  *
  * From a fresh start at the end k of a request, j > k can be the next one if
  * C[j] - C[k] modulo share is at most `overhead`. Requests cost more than
- * that, so no two compete, and the first such j is it. All items find side by
- * side what follows each k, as far as it is near; then one item goes from
+ * that, so no two compete, and the first such j is it. All threads find side by
+ * side what follows each k, as far as it is near; then one thread goes from
  * fresh start to fresh start.
  *
  * Requests of one cost need not even that, and they all cost the same as long
  * as contexts hold more than topk keys: from the first fresh start on the
- * chain repeats. To find the period each item tries a number of parts of its
+ * chain repeats. To find the period each thread tries a number of parts of its
  * own.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_TILE_SCHED_KERNEL_H
@@ -50,7 +50,7 @@ enum { TILE_SCHED_ITEMS = SPMLA_ITEMS_tile_sched };
 
 enum {
 	TILE_SCHED_ROW = 8,
-	/* How many requests behind its own an item looks at. */
+	/* How many requests behind its own a thread looks at. */
 	TILE_SCHED_PROBES = 64,
 	TILE_SCHED_AT_ONCE = 8,
 	/* The start of a window and the ends of its requests, room for looking
@@ -436,7 +436,7 @@ tile_sched_start(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 }
 
 /* Requests of any cost, a window of them after the other. If one window holds
- * all, `upto` is C at the end of the item's request. */
+ * all, `upto` is C at the end of the thread's request. */
 FN void
 tile_sched_odd(const PRIVATE tile_sched_job *job, uint64_t share, uint64_t upto)
 {
@@ -496,7 +496,7 @@ tile_sched_odd(const PRIVATE tile_sched_job *job, uint64_t share, uint64_t upto)
 		BARRIER();
 		end = n < left ? job->shared->by.ends[2 * n - 2] : s->parts + 1;
 		/* A part's row is written when the next one's start is known,
-		 * by the item that has it. */
+		 * by the thread that has it. */
 		for (p = done; p < end; p += TILE_SCHED_ITEMS) {
 			uint32_t req = 0, block = 0;
 

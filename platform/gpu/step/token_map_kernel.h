@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * token_map: one block. A scan of the largest clamps start locations, as many
- * requests at a time as there are items, into shared memory. Tokens then look
+ * requests at a time as there are threads, into shared memory. Tokens then look
  * their request up there, so one long request takes no longer than many short
  * ones.
  */
@@ -29,8 +29,8 @@ enum { TOKEN_MAP_ITEMS = SPMLA_ITEMS_token_map };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The whole op by one block. `ends` has an entry an item; `sums` is the scans'.
- * The arrays were written before a barrier. */
+/* The whole op by one block. `ends` has an entry a thread; `sums` is the
+ * scans'. The arrays were written before a barrier. */
 FN void
 token_map_block(const PRIVATE g_reporter *to,
 		GLOBAL const int32_t *query_start_loc,
