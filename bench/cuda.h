@@ -166,7 +166,7 @@ void fill_bf16(gpu *g, void *to, uint64_t n, float most);
 void fill_f32(gpu *g, void *to, uint64_t n, float least, float most);
 void fill_order(gpu *g, int32_t *to, uint32_t n); /* 0 .. n-1, shuffled */
 
-/* Pools of `pages` pages; the cache is that of the twin's side. */
+/* Pools of `pages` pages; each side of the twin has its own cache. */
 twin *make_pool(gpu *g, uint32_t layout, uint32_t entries, uint32_t pages);
 spmla_cache pool_cache(const twin *pool, side on, uint32_t layout,
 		       uint32_t entries);

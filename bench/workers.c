@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Threads to lend to the CPU backend: they are made once and wait for the next
- * loop, as those of an engine do.
+ * loop, as an engine's threads do.
  */
 #include "bench/bench.h"
 

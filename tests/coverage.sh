@@ -12,7 +12,8 @@ fail() {
 	bad=1
 }
 
-# The sources of a suite, without those of an operation whose name begins alike.
+# The sources of a suite, without the sources of an operation whose name begins
+# alike.
 suite() { # name
 	local op skip=()
 	for op in $ops; do

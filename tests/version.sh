@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The version of lib/spmla.h is that of the other files which have to spell it.
+# Files that repeat the version have the version of lib/spmla.h.
 set -euo pipefail
 
 bad=0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shapes of the projections around attention: 128 heads of V3.2, and the
- * 64 heads of V4-Flash in 8 groups. The matrices are those of several layers in
- * turn, as in a model, so that they come from memory.
+ * The shapes of the projections around attention: 128 heads of V3.2, and the 64
+ * heads of V4-Flash in 8 groups. The calls take the matrices of several layers
+ * in turn, as in a model, so that they come from memory.
  */
 #include "bench/bench.h"
 

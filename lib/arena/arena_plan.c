@@ -51,7 +51,7 @@ place(layout *l, const spmla_i_arena_row *row, uint64_t bytes, uint64_t *end)
 	*end = spmla_i_add(next, zone, &l->overflow);
 }
 
-/* One walk, over the resident rows or over those of the phases. */
+/* One walk, over the resident rows or over the rows of the phases. */
 static const spmla_i_arena_row *
 walk(layout *l, const uint64_t dim[SPMLA_I_DIM_COUNT], uint32_t resident)
 {

@@ -15,7 +15,7 @@ spmla_i_state_width(uint32_t layout)
 	return spmla_layout_entry_bytes(layout) / (2 * (uint32_t)sizeof(float));
 }
 
-/* Rows that make a key: at ratio 4 also those of the group before. */
+/* Rows that make a key: at ratio 4 also the rows of the group before. */
 static inline uint32_t
 spmla_i_group_rows(uint32_t ratio)
 {

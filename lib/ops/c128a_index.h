@@ -50,8 +50,8 @@ typedef struct spmla_c128a_index_args {
  * and -1 from n to width. Memory between rows is left alone, so rows may keep
  * the stride of the longest context whatever the width of this step is.
  *
- * A token without a slot has length 0 and a row of -1 (slot_mapping is that of
- * the token's own key, not of a compressed one). So has a token whose row is
+ * A token without a slot has length 0 and a row of -1 (slot_mapping names
+ * the token's own key, not a compressed one). So has a token whose row is
  * outside the table (FAULT_ROW) or whose position is < 0 (FAULT_POSITION). A
  * column that does not exist or is not written, a page outside the pool, or a
  * page with slots past 2^31 gives -1 for its entries and, once per row and

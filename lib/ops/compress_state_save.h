@@ -56,7 +56,7 @@ typedef struct spmla_compress_state_save_args {
  * below 0 (FAULT_POSITION), then a row outside the table (FAULT_ROW), a column
  * not written or a page outside the state (FAULT_PAGE). A token that is left
  * out is not looked up.
- * If a slot occurs twice in one call, each value is that of one of the two
+ * If a slot occurs twice in one call, each value comes from one of the two
  * tokens; which one is unspecified, and on a GPU it may differ within the
  * entry. A NaN stays one.
  * No tokens: nothing else is checked, nothing is enqueued.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * filter_prefill_indices: separates selected positions into those of the
- * context and those of the tokens that are new in this step.
+ * filter_prefill_indices: separates selected positions into positions of the
+ * context and positions of the tokens that are new in this step.
  */
 #ifndef SPMLA_OPS_FILTER_PREFILL_INDICES_H
 #define SPMLA_OPS_FILTER_PREFILL_INDICES_H

@@ -45,7 +45,7 @@ typedef struct spmla_indexer_k_insert_args {
  * A slot past the cache skips the token (FAULT_SLOT), else a position outside
  * the rope table does (FAULT_POSITION). The position of a token with a negative
  * slot may be anything. If a slot occurs twice in one call, each value and the
- * scale is that of one of the two keys; which one is unspecified, and on a GPU
+ * scale come from one of the two keys; which one is unspecified, and on a GPU
  * it may differ within the row.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.

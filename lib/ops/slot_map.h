@@ -40,7 +40,7 @@ typedef struct spmla_slot_map_args {
  * Reports name the token's entry of token_row, whatever its value.
  *
  * With a ratio R, a page holds page_tokens / R keys. Only a token that ends a
- * group, (pos + 1) % R == 0, has a slot, that of key pos / R:
+ * group, (pos + 1) % R == 0, has a slot, the slot of key pos / R:
  *   slot_mapping = block_table[row][col] * (page_tokens / R)
  *                + pos % page_tokens / R
  * The other tokens get -1, keep their context_lens and are not looked up,

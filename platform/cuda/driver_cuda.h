@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of the CUDA driver's interface that is used, in our own words; types
- * and constants are those of its documentation. The functions are a table, so
+ * The part of the CUDA driver's interface that is used, in our own words, with
+ * the types and constants of its documentation. The functions are a table, so
  * that a test may substitute its own.
  */
 #ifndef SPMLA_PLATFORM_CUDA_DRIVER_H

@@ -103,7 +103,7 @@ expect_without(const spmla_config *config, uint32_t op, uint32_t is_needed)
 	device.ops = all;
 }
 
-/* Each alone: the first twelve are those of any decode step. */
+/* Each alone. Any decode step needs the first twelve. */
 static void
 expect_needed(const spmla_config *config, const uint32_t *more, uint32_t count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quotients as kernels have them, by a product and a shift: those of C for
+ * Quotients as kernels have them, by a product and a shift: equal to C's for
  * every n below 2^31.
  */
 #include "spmla/platform/gpu/launch.h"

@@ -36,7 +36,7 @@ fill16(uint16_t *x, uint32_t n, uint16_t value)
 }
 
 /* All ones, turned: 1 / 448 is between 2^-9 and 2^-8, so the scale is 2^-8
- * (byte 119) and a code is that of 256 = 2^8: (8 + 7) << 3. */
+ * (byte 119) and every code is 256 = 2^8: (8 + 7) << 3. */
 static void
 make_ones(ref_v4_key *key, uint8_t values[576], uint8_t scales[8])
 {

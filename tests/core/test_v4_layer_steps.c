@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which step the calls of a V4 layer belong to: that of the last prologue,
- * alone or in a graph; and requests in it that are skipped.
+ * The calls of a V4 layer belong to the step of the last prologue, alone or in
+ * a graph; and requests of that step that are skipped.
  */
 #include <string.h>
 

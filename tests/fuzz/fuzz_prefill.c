@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The planning of prompts: any plan and step into chunks, and lists of lengths
- * (prefill_lists.h). The hard idea is that the chunks are not compared with
- * those of another planner: each is run on paper, as a step that
+ * (prefill_lists.h). The hard idea: there is no other planner to compare
+ * with. Each chunk is run on paper, as a step that
  * spmla_step_encode takes, and in the end every request has to be where the
  * step wants it.
  */

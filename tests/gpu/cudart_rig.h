@@ -157,8 +157,7 @@ void expect_kernels(rig *r, cudaGraph_t graph, uint32_t bucket,
 		    const char *whose);
 void expect_capture(const rig *r, cudaStreamCaptureStatus want);
 
-/* The device's own end, and that of both contexts: nothing follows in this
- * process. */
+/* Ends both contexts and the device: nothing follows in this process. */
 void lose_device(rig *r);
 
 /* Device, context, last error and both sticky statuses are as they were. */

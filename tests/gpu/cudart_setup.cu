@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See cudart_rig.h: the runtime's memory as SpMLA's regions, the engine's
- * tensors, and what is printed where something is not as it should be. Memory
- * is given back by the end of the process, which is that of one check.
+ * tensors, and what is printed where something is not as it should be. A
+ * process makes one check, and its end gives the memory back.
  */
 #include "tests/gpu/cudart_rig.h"
 

@@ -42,7 +42,7 @@ int cuda_memory_sync(void *stream);
 /* From now on malloc returns memory that the driver allocated. */
 void cuda_heap_open(void);
 
-/* From now on large blocks of malloc lie like those of cuda_guard_alloc. */
+/* From now on large blocks of malloc lie like blocks of cuda_guard_alloc. */
 void cuda_guard_open(void);
 uint32_t cuda_guard_is_open(void);
 /* The bytes of a block of the guard, 0 if it is none. */

@@ -2,7 +2,7 @@
  *
  * The device's own memory, which the host cannot read, in pages without
  * neighbours: a block ends where the last of its pages ends. The pages are the
- * driver's smallest, 2 MiB. The types are those of the driver's documentation.
+ * driver's smallest, 2 MiB. The driver's documentation has the types.
  */
 #include "tests/harness/cuda_memory.h"
 #include "tests/harness/cuda_world.h"

@@ -37,7 +37,7 @@ void cuda_world_expect_fault(void) __attribute__((weak));
 /* Bytes that end, up to the alignment, where mapped memory ends; for free(). */
 void *cuda_guard_alloc(uint64_t bytes, uint32_t align) __attribute__((weak));
 /* Such memory for a region. Changes the plan so that every extent ends there
- * too, except those of HOST. Filled with 0xAB. */
+ * too, except extents of HOST. Filled with 0xAB. */
 void *cuda_guard_region(spmla_plan *plan, uint32_t memory)
 	__attribute__((weak));
 

@@ -35,7 +35,7 @@ uint64_t ring_slot_ticket(const ring_rig *r, uint64_t ticket);
 /* All bytes of a slot. */
 uint8_t *ring_slot(const ring_rig *r, uint64_t ticket);
 
-/* Checks that the current step, run with `bucket`, is that of `d`, and that
+/* Checks that the current step, run with `bucket`, is the step `d`, and that
  * there are only the reports that the model expects. */
 void ring_check(ring_rig *r, const draft *d, uint32_t bucket);
 

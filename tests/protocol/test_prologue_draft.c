@@ -79,7 +79,7 @@ view(const attn_rig *r, spmla_buf buf)
 }
 
 /* Copies integers that are not negative, in stream order: with one token a
- * request the length of a token's context is that of its request. */
+ * request, a token's context is as long as its request. */
 static void
 copy(const attn_rig *r, const int32_t *from, int32_t *to, uint32_t words)
 {

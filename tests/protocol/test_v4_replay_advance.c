@@ -55,8 +55,8 @@ teardown(void)
 	fixture_multiprocessors(0);
 }
 
-/* The values of the step's tokens; those of a row that is gone are any, and not
- * read. */
+/* The values of the step's tokens. A row that is gone may have any values; they
+ * are not read. */
 static void
 fill(v4_replay_rig *r, uint32_t query)
 {
@@ -109,8 +109,8 @@ begin(uint32_t query, const spmla_shape *shape)
 	return write_step(&advanced, query, 1);
 }
 
-/* The device moves the lengths by by[b], and so does the model; that of a row
- * that is gone stays, whatever is asked for. */
+/* The device moves the lengths by by[b], and so does the model. The length of
+ * a row that is gone stays, whatever is asked for. */
 static void
 move(const int32_t *by)
 {

@@ -13,7 +13,7 @@
 uint64_t v4_ref_page_bytes(uint32_t layout, uint32_t entries);
 
 /* Writes bf16 row[512] as entry `slot` of a pool that is laid out as c says;
- * scale is that of V4_E4M3. A slot past the cache writes nothing. */
+ * scale is the scale of V4_E4M3. A slot past the cache writes nothing. */
 void v4_ref_write(const spmla_cache *c, uint8_t *pool, int64_t slot,
 		  const uint16_t *row, float scale);
 

@@ -48,7 +48,7 @@ spmla_i_cpu_v4_write_e4m3(uint8_t *codes, const uint16_t *x, uint32_t n,
 }
 
 /* Writes the row of bf16 nope[448] and rope[64] to `slot`, which is inside the
- * cache. `scale` is that of a V4_E4M3 cache. */
+ * cache. `scale` is the scale of a V4_E4M3 cache. */
 static inline void
 spmla_i_cpu_v4_write(const spmla_i_cpu_kernels *kernels,
 		     const spmla_cache *cache, uint64_t slot,

@@ -101,7 +101,7 @@ score_open(const spmla_i_cpu_score *s, const uint8_t *q, const float *weights)
 }
 
 /* part[k] += relu(q . key k) * weight over `vecs` vectors of heads from h on. A
- * sum over d is 8 sums of 16 products, so its error is that of some 24
+ * sum over d is 8 sums of 16 products, so it has the error of some 24
  * roundings and not of 128. relu of a NaN is 0: vec_max gives its second
  * argument. */
 INLINE void

@@ -22,7 +22,7 @@ word_value(ivec word, uint32_t v, const uint32_t e4m3)
 	return e4m3 ? vec_e4m3_byte(word, v) : vec_bf16_half(word, v);
 }
 
-/* The values of PART_WIDE rows, row_bytes apart, times those of x. */
+/* The values of PART_WIDE rows, row_bytes apart, times the values of x. */
 INLINE vec
 part_lanes(const float *x, const uint8_t *w, uint64_t row_bytes,
 	   const uint32_t e4m3)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * f32 to e4m3 and what it needs, written once for all widths: included behind
- * vec_*.h and vector_kernels.h. All of it is exact, so the bits are those of
+ * vec_*.h and vector_kernels.h. All of it is exact, so it gives the bits of
  * quant_cpu.h.
  */
 #include "spmla/platform/cpu/core/kernels_cpu.h"

@@ -2,7 +2,7 @@
  *
  * o_group_proj on the CPU: some columns of a group at a time, so that their
  * rows of the matrix stay in cache while all tokens pass. Rows of w are as long
- * as those of o, so a sum is the product of two rows, unlike in
+ * as rows of o, so a sum is the product of two rows, unlike in
  * spmla_i_cpu_project.
  */
 #include "spmla/internal/mxfp4.h"

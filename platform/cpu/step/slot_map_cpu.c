@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * slot_map on the CPU. A page of compressed keys starts at its number times
- * page_tokens / ratio, so a key's slot is that of its last token divided by the
- * ratio.
+ * page_tokens / ratio, so a key's slot is the slot of its last token, divided
+ * by the ratio.
  */
 #include "spmla/platform/cpu/core/cpu.h"
 

@@ -330,7 +330,7 @@ from_device(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 	derive_requests(ctx, &in, a);
 }
 
-/* The shape may be larger than that of the step: the rest is padding. */
+/* The shape may be larger than the step: the rest is padding. */
 static void
 pad_requests(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 {

@@ -53,13 +53,13 @@ void prefill_choose(prefill_world *w);
 /* Runs the op, once. */
 void prefill_run(fixture *f, const prefill_world *w);
 
-/* Runs and returns the bytes of all results (to be freed); they equal those of
- * `kept`, if there are any. */
+/* Runs and returns the bytes of all results (to be freed). They equal `kept`,
+ * if that is given. */
 uint8_t *prefill_results(fixture *f, const prefill_world *w,
 			 const uint8_t *kept);
 
-/* Runs the op over poison. Every result is as the reference has it, nothing else
- * is written, nothing is reported. */
+/* Runs the op over poison. Every result is as the reference has it, nothing
+ * else is written, nothing is reported. */
 void prefill_check(fixture *f, prefill_world *w);
 
 /* One head's results of the last run. */

@@ -29,7 +29,7 @@ road_key(uint32_t id, uint32_t is_compressed, uint32_t n, uint8_t *values,
 	uint64_t rng = stream_of(1 + is_compressed, id, n);
 	uint32_t i;
 
-	for (i = 0; i < 448; i++) { /* codes up to that of 1 */
+	for (i = 0; i < 448; i++) { /* codes up to 0x38, which is 1 */
 		const uint64_t bits = rng_next(&rng);
 
 		values[i] = (uint8_t)((bits & 0x80) | (bits >> 8) % 0x39);

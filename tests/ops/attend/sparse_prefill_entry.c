@@ -3,7 +3,7 @@
  * What tests know of sparse_prefill: keys of 576 values, of 512, and ragged
  * lists of either.
  *
- * Bounds are twice those of the operation, with values of at most 1 and scores
+ * Bounds are twice the operation's, with values of at most 1 and scores
  * of at most 100 in terms.
  */
 #include "tests/harness/registry.h"

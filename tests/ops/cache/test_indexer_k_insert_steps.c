@@ -242,8 +242,8 @@ START_TEST(rope_products_are_rounded_before_they_are_added)
 }
 END_TEST
 
-/* A table of 2^24 positions is 4 GiB: the row of the last begins past 2^31 B,
- * that of position 1000000 at 256 MB. They turn as those of 3 and 5. */
+/* A table of 2^24 positions is 4 GiB: the last row begins past 2^31 B, the
+ * row of position 1000000 at 256 MB. They turn as positions 3 and 5 do. */
 START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
 {
 	const uint64_t bytes = UINT64_C(4) << 30;

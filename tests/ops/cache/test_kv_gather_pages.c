@@ -101,8 +101,8 @@ START_TEST(pages_may_be_of_odd_size_and_far_apart)
 END_TEST
 
 /* Pages of 16 rows of 656 B are 10496 B: page 204601 starts past 2^31 B, page
- * 500000 past 2^32 B. The first two pages of the pool lie there, so the result
- * is that of the near ones. */
+ * 500000 past 2^32 B. The first two pages of the pool lie there, so the
+ * result is the same as with the near ones. */
 START_TEST(pages_past_2_and_4_gib_are_read_where_they_lie)
 {
 	const uint64_t bytes = UINT64_C(5500000000);

@@ -120,7 +120,8 @@ START_TEST(output_may_lie_at_any_address_and_stride)
 END_TEST
 
 /* Four columns of 16: position 1000 is the 40th of 64, of the third page, its
- * entry 8; 24 keys later come those of the first. 2^31 - 1 is the 63rd. */
+ * entry 8; 24 keys later come the entries of the first. 2^31 - 1 is the 63rd.
+ */
 START_TEST(ring_takes_columns_modulo_their_number)
 {
 	static const int32_t first[2] = {1000, INT32_MAX};

@@ -109,7 +109,7 @@ START_TEST(v4_output_may_lie_at_any_address_and_stride)
 }
 END_TEST
 
-/* Rows of 576 values by slot are those of the requests. */
+/* Rows of 576 values by slot equal the rows of the requests. */
 START_TEST(rows_of_v32_are_found_by_slot_too)
 {
 	static const int32_t none[1] = {0};

@@ -134,7 +134,7 @@ END_TEST
 
 /* cos 0, sin 1 of the first pair, cos 0.5, sin -2 of the last: (2, 6) becomes
  * (2 * 0 - 6 * 1, 6 * 0 + 2 * 1) = (-6, 2), and (2, 6) becomes (1 + 12, 3 - 4).
- * The key is stored as it is rotated; its scale is not that of those. */
+ * The key is stored rotated, with a scale of its own. */
 START_TEST(rotation_worked_out_by_hand)
 {
 	uint16_t rope[64];

@@ -58,7 +58,7 @@ void compress_rig_ring(compress_rig *r, uint32_t tokens);
 /* Several blocks make a key of ratio 128, from now on. */
 void compress_rig_split(compress_rig *r);
 
-/* The next `query` tokens of the call are those of `row` from position `first`
+/* The next `query` tokens of the call belong to `row`, from position `first`
  * on. */
 void compress_rig_request(compress_rig *r, uint32_t row, uint32_t first,
 			  uint32_t query);

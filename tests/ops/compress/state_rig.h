@@ -40,7 +40,7 @@ void state_rig_close(state_rig *r);
 /* RING of `columns` pages a row; the pages of rows are all different. */
 void state_rig_ring(state_rig *r, uint32_t columns);
 
-/* The next `query` tokens, from token `t` on, are those of `row` from position
+/* The next `query` tokens, from token `t` on, belong to `row`, from position
  * `first` on. Returns t + query. */
 uint32_t state_rig_request(state_rig *r, uint32_t t, uint32_t query,
 			   int32_t row, int32_t first);
@@ -54,7 +54,8 @@ const float *state_rig_at(const state_rig *r, int64_t slot);
 /* Fills the state with 0xAB, then the op, which must give OK. */
 void state_rig_run(state_rig *r);
 
-/* Runs; the state equals the model in every byte, except that NaN equals NaN. */
+/* Runs; the state equals the model in every byte, except that NaN equals NaN.
+ */
 void state_rig_check(state_rig *r);
 
 #endif

@@ -73,8 +73,8 @@ START_TEST(pages_may_be_more_than_2_gib_apart)
 END_TEST
 
 /* Two tokens of the call end a group whose other rows are in the state, by the
- * kernel of few tokens and by that of more: pages of the state, and rows of the
- * call, are more than 4 GiB apart. */
+ * kernel for few tokens and by the kernel for many. Pages of the state, and
+ * rows of the call, are more than 4 GiB apart. */
 START_TEST(what_several_blocks_read_may_be_more_than_4_gib_apart)
 {
 	const uint64_t stride = (UINT64_C(1) << 32) + 4096;
@@ -128,7 +128,7 @@ START_TEST(what_several_blocks_read_may_be_more_than_4_gib_apart)
 }
 END_TEST
 
-/* Rows of cos_sin are 256 bytes: that of 2^24 - 128 lies just below 2^32. */
+/* Rows of cos_sin are 256 bytes: row 2^24 - 128 lies just below 2^32. */
 START_TEST(rows_of_the_rope_table_may_lie_past_2_gib)
 {
 	const uint64_t bytes = UINT64_C(1) << 32;

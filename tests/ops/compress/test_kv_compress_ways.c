@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_compress of ratio 128 by one block a key, by the kernel of few tokens and
- * by that of more: whatever a call is made of, all write the same bytes and
- * report the same.
+ * kv_compress of ratio 128 by one block a key, by the kernel for few tokens and
+ * by the kernel for many: whatever a call is made of, all write the same bytes
+ * and report the same.
  */
 #include "spmla/platform/gpu/compress/kv_compress_few_kernel.h"
 #include "tests/harness/themes.h"

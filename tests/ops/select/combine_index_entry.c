@@ -6,7 +6,7 @@
 
 enum { LEAST_SEQ = 20, MOST_GATHER = 10, MOST_RATIO = 5 };
 
-/* Each token's own key was gathered, but for those of bad data. */
+/* Each token's own key was gathered, except in bad data. */
 static int32_t *
 context_lens(draw *d, const spmla_combine_index_args *a)
 {

@@ -46,7 +46,7 @@ void mqa_put_scale(const spmla_cache *c, uint32_t page, uint32_t i,
 		   float scale);
 uint8_t *mqa_scales(const spmla_cache *c, uint32_t page, uint32_t i);
 
-/* The page that row 2, that of tokens 0 and 2, has in its first column. */
+/* The first page of row 2, the row of tokens 0 and 2. */
 uint32_t mqa_first_page(const mqa_world *w);
 
 /* Runs the op over poison. Every score is as the reference has it (keys without

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * combine_index: rows of top-k and window. Those of images are in
- * test_combine_index_image.c.
+ * combine_index: rows of top-k and window. Rows with images
+ * are in test_combine_index_image.c.
  */
 #include <string.h>
 
