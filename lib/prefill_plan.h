@@ -79,8 +79,8 @@ typedef enum spmla_reorder_arch {
 } spmla_reorder_arch;
 
 /* The longest query that is worth running as a decode, for `heads` query heads
- * on this rank. Kernels pad heads; the table's row is that of the next larger
- * number of heads. Errors: E_NULL, E_RANGE for 0 or more than 128 heads.
+ * on this rank. Kernels pad heads, so the next larger number of heads in the
+ * table counts. Errors: E_NULL, E_RANGE for 0 or more than 128 heads.
  * Source: vLLM FlashMLASparseMetadataBuilder. */
 spmla_status spmla_reorder_threshold(uint32_t heads, uint32_t arch,
 				     uint32_t *threshold, spmla_diag *diag);
@@ -128,7 +128,7 @@ typedef struct spmla_gathered_chunk {
  * largest is at most workspace_rows.
  * Errors: E_NULL; E_RANGE for ratio 0, and "seq_lens"[i] (got: its rows) if one
  * request alone is larger; E_SPACE.
- * Source: vLLM get_prefill_chunk_plan; its workspace is that of 4 requests of
+ * Source: vLLM get_prefill_chunk_plan; its workspace holds 4 requests of
  * the longest kind. */
 spmla_status spmla_split_gathered_chunks(const uint32_t *seq_lens,
 					 const uint32_t *gather_lens,
@@ -151,7 +151,7 @@ typedef struct spmla_indexer_chunk {
  * ones.
  * A request that alone exceeds the budget is cut into pieces of max(1, budget /
  * seq_len) queries. Only these chunks have part of a request's queries, and
- * only those of one query may exceed the budget. A chunk without queries or
+ * only chunks of one query may exceed the budget. A chunk without queries or
  * without keys is left out.
  * Errors: E_NULL; E_RANGE "seq_lens"[i] if one request alone exceeds the
  * workspace; E_OVERFLOW if the sum of query_lens does not fit 32 bits; E_SPACE.
@@ -170,7 +170,7 @@ typedef struct spmla_prefill_chunk {
 	spmla_range queries;
 	/* requests of the long step that have tokens in this chunk */
 	spmla_range requests;
-	uint32_t request_count; /* those of them with query tokens */
+	uint32_t request_count; /* how many of them have query tokens */
 	uint32_t live_context;  /* sum of their lengths at its end */
 } spmla_prefill_chunk;
 
@@ -198,7 +198,8 @@ spmla_status spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
 				uint32_t *count, spmla_diag *diag);
 
 /* The requests of a chunk, chunk->request_count of them, for its spmla_step.
- * query_tokens are those of the chunk, seq_len_tokens is the length at its end.
+ * query_tokens counts tokens of the chunk, seq_len_tokens is the length at its
+ * end.
  * JOIN stays with a request's first chunk. Table stores are the caller's: name
  * a page in the first chunk that reaches it, or before.
  * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE if it is no chunk of this step;

@@ -39,7 +39,7 @@ typedef enum spmla_native_flag {
  * An index is only a number: each body takes the next rows until none is left,
  * in scratch that it takes too. So fewer threads than bodies are fine, and an
  * index that is left out, repeated or past count does no harm.
- * Results and DEVICE_STATUS are those of one thread, to the bit. */
+ * Results and DEVICE_STATUS are the same as with one thread, to the bit. */
 typedef void (*spmla_parallel_body)(void *arg, uint32_t index);
 typedef void (*spmla_parallel_for)(void *user, uint32_t count,
 				   spmla_parallel_body body, void *arg);

@@ -270,7 +270,7 @@ typedef struct spmla_config {
 	 * which then counts the pools of the window. */
 	uint32_t c4a_layers;
 	uint32_t c128a_layers; /* the same for layers of ratio 128 */
-	/* Tokens of a request that a draft by ADVANCE adds to those of a step,
+	/* Tokens that a draft by ADVANCE adds to a request after a step,
 	 * up to 65536. All of them may be taken back: ring tables have room for
 	 * them. */
 	uint32_t draft_tokens;
@@ -284,7 +284,7 @@ typedef struct spmla_config {
  * models: 64 index heads. V3.2: 128 heads, top-k 2048, pages of 64. V4-Flash:
  * 64 heads, top-k 512. V4-Pro: 128 heads, top-k 1024. Both V4 models: the
  * window and the states have the least ring_columns, index keys use the table
- * of C4A, and their states that of STATE_C4A.
+ * of C4A, and their states the table of STATE_C4A.
  * The caller then sets max_rows, max_context_tokens, groups[].pool_pages and
  * the buckets.
  * Errors: E_NULL; E_RANGE for an unknown model. */
@@ -457,8 +457,8 @@ typedef enum spmla_buf {
 	SPMLA_BUF_BLOCK_TABLE_STATE_INDEX = 95,
 	SPMLA_BUF_TABLE_COLS_STATE_INDEX = 96,
 	SPMLA_BUF_TABLE_STAGING_STATE_INDEX = 97,
-	/* V4: metadata of a step. CONTEXT_LENS and SLOT_MAPPING are those of
-	 * the window. -1 is no slot. C = max_context_tokens / 128, rounded up
+	/* V4: metadata of a step. CONTEXT_LENS and SLOT_MAPPING are for the
+	 * window. -1 is no slot. C = max_context_tokens / 128, rounded up
 	 * to a multiple of 128. A row of indices is valid up to its length and
 	 * unspecified behind it. A token without a page for a key that it
 	 * sees, or without room for its index logits, has all three lengths 0.
@@ -518,7 +518,8 @@ typedef struct spmla_extent {
 
 /* Plain data: where every buffer lies. Read it through spmla_plan_row. It may
  * be copied, stored and compared with memcmp. spmla_init makes it again and
- * refuses one that differs in a byte: a damaged one, or one of another build. */
+ * refuses one that differs in a byte: a damaged one, or one of another build.
+ */
 typedef struct spmla_plan {
 	uint32_t struct_bytes;
 	uint32_t version; /* SPMLA_VERSION that made it */

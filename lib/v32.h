@@ -79,9 +79,9 @@ typedef struct spmla_v32_layer {
  * scales) if index_k is not NULL.
  * Order: enqueues 1 or 2 operations; capturable.
  * Exact: bit for bit.
- * Errors: those of the operations; E_RANGE for a shape larger than every bucket
+ * Errors: the operations' own; E_RANGE for a shape larger than every bucket
  * and prefill, and for a cache that does not match its group; E_STATE for a
- * shape larger than that of the last prologue; E_UNSUPPORTED for a plan of V4.
+ * shape larger than the last prologue's; E_UNSUPPORTED for a plan of V4.
  * The calls below have these errors too. */
 spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
@@ -127,9 +127,9 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * Order: enqueues 4 operations, one more with index_k, and with index_q 2 more
  * and 2 per piece.
  * Deterministic: a token's bits do not depend on how its prompt is cut.
- * Exact: the caches and the selection are those of decode, bit for bit; out and
+ * Exact: the caches and the selection equal decode's, bit for bit; out and
  * lse as spmla_sparse_prefill.
- * Errors: those of the operations; E_STATE for another shape than the
+ * Errors: the operations' own; E_STATE for another shape than the
  * prologue's, or if that shape fits a bucket, because it is then a decode step.
  */
 spmla_status spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,

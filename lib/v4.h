@@ -137,10 +137,10 @@ typedef struct spmla_v4_branches {
  * qnorm_rope_kv_insert.
  * Order: enqueues 1 operation; capturable.
  * Exact: bit for bit.
- * Errors: those of the operation; E_RANGE for cos_sin_rows, also in compress.
+ * Errors: the operation's own; E_RANGE for cos_sin_rows, also in compress.
  * All calls of a layer: E_RANGE for a shape larger than every bucket and
  * prefill, and for a cache that does not match its group; E_STATE for a shape
- * larger than that of the last prologue; E_UNSUPPORTED for a plan of V3.2. */
+ * larger than the last prologue's; E_UNSUPPORTED for a plan of V3.2. */
 spmla_status spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 

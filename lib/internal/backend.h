@@ -93,8 +93,8 @@ typedef enum spmla_i_graph_kind {
 typedef struct spmla_i_graph {
 	uint32_t kind; /* spmla_i_graph_kind */
 	/* Of its calls of a layer before its first prologue: the most tokens, 0
-	 * for none, and the step that they were recorded in. They need one of as
-	 * many tokens; exact: of that one's shape. */
+	 * for none, and the step that they were recorded in. They need one of
+	 * as many tokens; exact: of that one's shape. */
 	uint32_t tokens;
 	uint32_t exact;
 	spmla_step_prologue_args under;
@@ -207,9 +207,9 @@ spmla_i_table_staging(uint32_t group)
 /* Whether `ticket` is the next one to launch; fills the diag if not. */
 spmla_status spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket);
 
-/* Checks the shape of a call: that of a bucket or smaller, else that of prefill
- * or smaller. *live_context = its live context, that of the bucket or prefill
- * where it is 0. *prefill = whether it fits no bucket. */
+/* Checks that the shape of a call fits a bucket, or else prefill. *live_context
+ * = its live context; if that is 0, the live context of the bucket or of
+ * prefill. *prefill = whether it fits no bucket. */
 spmla_status spmla_i_check_shape(spmla_ctx *ctx, const spmla_shape *shape,
 				 uint32_t *live_context, uint32_t *prefill);
 

@@ -29,19 +29,19 @@
  * ended, nobody can close it. The engine's own capture needs no call of SpMLA:
  * operations enqueued on its stream become its nodes.
  * spmla_event, of spmla_v4_branches: a CUevent; a cudaEvent_t is one. The
- * streams of branches are spmla_streams. In a capture they join that of the
- * call's stream.
+ * streams of branches are spmla_streams. In a capture they join the capture
+ * of the call's stream.
  * spmla_graph_replay: one cuGraphLaunch, and nothing else is enqueued. It first
  * asks the driver whether the stream captures.
  * spmla_fini: the caller has drained the streams, not only the ring.
  * Driver memory: modules, graphs and one stream. init and _end make them, fini
  * destroys them.
  *
- * Errors besides those of each call. query and init: E_NO_DRIVER, E_DRIVER_OLD,
- * E_NULL ("native.context": there is none), E_UNSUPPORTED (a device older than
- * sm_80, a plan for another device or a newer one, a kernel that does not fit).
- * init: E_NO_BLOB. All: E_DEVICE, the driver refused; the diag has its function
- * and its code.
+ * Errors besides the ones that each call names. query and init: E_NO_DRIVER,
+ * E_DRIVER_OLD, E_NULL ("native.context": there is none), E_UNSUPPORTED (a
+ * device older than sm_80, a plan for another device or a newer one, a kernel
+ * that does not fit). init: E_NO_BLOB. All: E_DEVICE, the driver refused; the
+ * diag has its function and its code.
  */
 #ifndef SPMLA_CUDA_H
 #define SPMLA_CUDA_H
