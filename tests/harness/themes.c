@@ -17,7 +17,7 @@ tcase_of(const theme *t)
 	TCase *tc = tcase_create(t->name);
 	uint32_t i;
 
-	if (t->setup)
+	if (t->setup || t->teardown)
 		tcase_add_checked_fixture(tc, t->setup, t->teardown);
 	for (i = 0; i < t->count; i++)
 		tcase_add_loop_test(tc, t->tests[i].test, 0, t->tests[i].runs);
