@@ -75,10 +75,10 @@ typedef struct spmla_sparse_decode_args {
  * empty: FAULT_INDEX, once for each part that has the token. Rows and ragged
  * lists with the same entries give the same bits. A slot outside its cache does not
  * count: FAULT_INDEX. A slot that occurs twice counts twice.
- * K is the dim values of the row, V its first 512. A value of FP8_DS_MLA rows
- * is e4m3 * scale, of V4_FP8 rows e4m3 * 2^(byte - 127), with byte 255 NaN.
- * Kernels for matrix instructions round it once, to f16 (Hopper) or bf16 (other
- * devices). Rows that do not count are never read; NaN in rows that do goes
+ * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
+ * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
+ * 127)), with byte 255 to NaN; on Hopper, by the kernels for more than 16 heads,
+ * to e4m3 * scale, rounded once to f16. Rows that do not count are never read; NaN in rows that do goes
  * through the arithmetic.
  *
  * Attention, in f32, over the keys that count:
@@ -118,13 +118,11 @@ typedef struct spmla_sparse_decode_args {
  * Deterministic: a row's bits depend only on that row and, with parts, on where
  * it is split and on `tokens`.
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
- * the exact result x; of kernels that round values to bf16, of that over the
- * rounded rows. Where values cancel, out is off by 2^-8 of the mean of |v| with
+ * the exact result x over the dequantised rows. Where values cancel, out is off by 2^-8 of the mean of |v| with
  * the same weights, and lse by 2^-18, on Hopper 2^-11, of the largest sum of
  * |terms| of a score times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: FlashMLA sparse decode, sm_90, each block a split, without its
- * rounding of scales and values to bf16. */
+ * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,
 				 const spmla_sparse_decode_args *args,
 				 spmla_stream stream);

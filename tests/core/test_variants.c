@@ -77,13 +77,13 @@ START_TEST(decode_takes_the_instructions_of_its_device)
 		const char *want;
 		uint32_t blocks; /* of 8 tokens with 128 heads */
 	} c[] = {
-		{90, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_wgmma", 16},
+		{90, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_wgmma_pair", 16},
 		{100, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_mma", 16},
 		{80, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_mma", 16},
 		/* No room for 64 heads. */
 		{89, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_mma_few", 64},
 		{75, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode", 64},
-		{90, SPMLA_LAYOUT_V4_FP8, "sparse_decode_wgmma_v4", 16},
+		{90, SPMLA_LAYOUT_V4_FP8, "sparse_decode_v4_pair", 16},
 		{80, SPMLA_LAYOUT_V4_FP8, "sparse_decode_mma_v4", 16},
 		{89, SPMLA_LAYOUT_V4_FP8, "sparse_decode_mma_v4_few", 64},
 		{75, SPMLA_LAYOUT_V4_FP8, "sparse_decode", 64},
@@ -108,9 +108,9 @@ START_TEST(small_decode_takes_16_heads_a_block)
 		const char *want;
 		uint32_t blocks;
 	} c[] = {
-		{2, 128, 66, "sparse_decode_mma_few", 528}, /* 66 * 8 */
-		{3, 128, 66, "sparse_decode_wgmma", 132},   /* 66 * 2 */
-		{2, 128, 0, "sparse_decode_wgmma", 4},
+		{2, 128, 66, "sparse_decode_mma_few", 528},    /* 66 * 8 */
+		{3, 128, 66, "sparse_decode_wgmma_pair", 132}, /* 66 * 2 */
+		{2, 128, 0, "sparse_decode_wgmma_pair", 4},
 		{4, 64, 132, "sparse_decode_mma_few", 528},
 		{5, 64, 132, "sparse_decode_wgmma", 132},
 		{100, 16, 0, "sparse_decode_mma_few", 100},

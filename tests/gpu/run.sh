@@ -86,6 +86,7 @@ sanitized=(
 	ops/step/test_slot_map
 	ops/attend/test_sparse_decode@75
 	ops/attend/test_sparse_decode@80
+	ops/attend/test_sparse_decode_heads
 	ops/attend/test_sparse_decode_v4@80
 	ops/attend/test_sparse_prefill@80
 	ops/attend/test_split_combine

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of a KV cache as sparse_decode reads it: e4m3 times its scale, rounded
- * to f32.
+ * A row of a KV cache as sparse_decode reads it: dequantised to bf16, in f32.
+ * e4m3 times a bf16 scale is exact in f32, so one rounding to bf16 equals the
+ * bf16 product of the sm_90 kernel.
  */
 #ifndef SPMLA_PLATFORM_CPU_ATTEND_DECODE_KEY_CPU_H
 #define SPMLA_PLATFORM_CPU_ATTEND_DECODE_KEY_CPU_H
 
 #include "spmla/platform/cpu/attend/attend_cpu.h"
 
-/* 2^(byte - 127); 255 is NaN. */
+/* 2^(byte - 127), exact in bf16; 255 is NaN. */
 static inline float
 spmla_i_cpu_ue8m0(uint8_t byte)
 {
@@ -29,7 +30,7 @@ spmla_i_cpu_load_fp8_ds_mla(const spmla_i_cpu_kernels *k, const uint8_t *entry,
 		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
 		       sizeof scale);
 		k->dequantise(entry + g * SPMLA_MLA_SCALE_GROUP,
-			      SPMLA_MLA_SCALE_GROUP, scale,
+			      SPMLA_MLA_SCALE_GROUP, spmla_i_round_bf16(scale),
 			      key + g * SPMLA_MLA_SCALE_GROUP);
 	}
 	k->load_bf16(entry + SPMLA_FP8_DS_MLA_ROPE_BYTE, SPMLA_MLA_ROPE,

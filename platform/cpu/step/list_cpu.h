@@ -35,14 +35,16 @@ spmla_i_cpu_list_of(const int32_t *entries, int64_t stride, const int32_t *lens,
 	spmla_i_cpu_list list = {entries, 0, 0};
 
 	if (!indptr) {
-		list.entries += t * stride;
+		if (entries) /* tile_sched asks for lengths alone */
+			list.entries += t * stride;
 		list.len = spmla_i_cpu_row_len(
 			lens, lens_tokens ? t / lens_tokens : t, most);
 	} else if (indptr[t] < 0 || indptr[t + 1] < indptr[t] ||
 		   (uint32_t)indptr[t + 1] > most) {
 		list.is_bad = 1;
 	} else {
-		list.entries += indptr[t];
+		if (entries)
+			list.entries += indptr[t];
 		list.len = (uint32_t)(indptr[t + 1] - indptr[t]);
 	}
 	return list;

@@ -143,7 +143,7 @@ attend_load_fp8_ds_mla(LOCAL uint64_t *key, GLOBAL const uint8_t *row)
 	UNROLL
 	for (k = 0; k < ATTEND_VALUE_QUADS; k++)
 		key[ATTEND_LANES * k + l] =
-			attend_dequantised(x[k], scale[k / 2]);
+			attend_dequantised(x[k], g_round_bf16(scale[k / 2]));
 	key[ATTEND_LANES * ATTEND_VALUE_QUADS + l] = last;
 }
 

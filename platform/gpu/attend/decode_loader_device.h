@@ -28,11 +28,15 @@
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
 enum {
-	DECODE_PANELS = 9,     /* of a key: 8 of values, one of V3.2's rope */
-	DECODE_OCTETS = 8,     /* groups of 8 rows of a tile */
-	DECODE_PIECES = 5,     /* of a row, at most */
-	DECODE_WARPS = 4,      /* of the loader */
-	DECODE_LOADERS = 7,    /* their named barrier */
+	DECODE_PANELS = 9,  /* of a key: 8 of values, one of V3.2's rope */
+	DECODE_OCTETS = 8,  /* groups of 8 rows of a tile */
+	DECODE_PIECES = 5,  /* of a row, at most */
+	DECODE_WARPS = 4,   /* of the loader */
+	DECODE_LOADERS = 7, /* their named barrier */
+	/* Another one, of warp 0 and those that multiply: the first run is
+	 * made. The mbarrier that says so may be in use again by then. */
+	DECODE_BEGAN = 8,
+	DECODE_BEGAN_THREADS = 256 + 32,
 	DECODE_UNITS = 4,      /* of a ring */
 	DECODE_UNIT = 1024,    /* bytes */
 	DECODE_SCALES = 16,    /* bytes of a row's scales in shared memory */
@@ -695,6 +699,8 @@ decode_load_first(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 	NO_UNROLL
 	for (i = 0; i < 3; i++) {
 		decode_need_run(l, w);
+		if (i == 0 && l->warp == 0)
+			g_named_arrive(DECODE_BEGAN, DECODE_BEGAN_THREADS);
 		decode_find_next(l, w);
 		if (i != 1)
 			continue;

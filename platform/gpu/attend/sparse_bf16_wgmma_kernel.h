@@ -428,12 +428,12 @@ bf16_wgmma_write(const PRIVATE bf16_wgmma_state *st,
 	BARRIER(); /* nobody reads the sums */
 }
 
-/* Both kernels; `panels`, of a row, are a constant of each. */
+/* Both kernels; `panels`, of a row, are a constant of each. `s` is a->s: read
+ * there, it costs spills. */
 FN void
-bf16_wgmma_run(const PRIVATE decode_args *a, LOCAL uint8_t *local,
-	       uint32_t panels)
+bf16_wgmma_run(const PRIVATE decode_args *a, const PRIVATE decode_scalars *s,
+	       LOCAL uint8_t *local, uint32_t panels)
 {
-	const PRIVATE decode_scalars *s = &a->s;
 	LOCAL uint16_t *q_local = (LOCAL uint16_t *)local;
 	LOCAL uint16_t *keys = (LOCAL uint16_t *)(local + BF16_WGMMA_K_AT);
 	LOCAL uint32_t *p = (LOCAL uint32_t *)(local + BF16_WGMMA_P_AT);
@@ -635,24 +635,29 @@ bf16_wgmma_run(const PRIVATE decode_args *a, LOCAL uint8_t *local,
 	}
 }
 
-/* A kernel, of rows of so many panels. */
-#define BF16_WGMMA_BODY(panels)                                            \
-	{                                                                  \
+#define BF16_WGMMA_RUN(panels)                                             \
+	do {                                                               \
 		LOCAL_DYNAMIC(local, BF16_WGMMA_BYTES);                    \
 		const decode_args a = {                                    \
 			SPMLA_K_DECODE(SPMLA_I_K_NAME, SPMLA_I_K_NONE) s}; \
                                                                            \
-		bf16_wgmma_run(&a, local, panels);                         \
-	}
+		bf16_wgmma_run(&a, &s, local, panels);                     \
+	} while (0)
 
 SPMLA_KERNEL(sparse_bf16_wgmma)
 void
-spmla_k_sparse_bf16_wgmma(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma)) BF16_WGMMA_BODY(
-	9)
+spmla_k_sparse_bf16_wgmma(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma))
+{
+	BF16_WGMMA_RUN(9);
+}
 
-	SPMLA_KERNEL(sparse_bf16_wgmma_512) void spmla_k_sparse_bf16_wgmma_512(
-		SPMLA_KERNEL_ARGS(sparse_bf16_wgmma_512)) BF16_WGMMA_BODY(8)
+SPMLA_KERNEL(sparse_bf16_wgmma_512)
+void
+spmla_k_sparse_bf16_wgmma_512(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma_512))
+{
+	BF16_WGMMA_RUN(8);
+}
 
-#undef BF16_WGMMA_BODY
+#undef BF16_WGMMA_RUN
 #endif
 #endif

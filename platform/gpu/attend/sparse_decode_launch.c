@@ -184,9 +184,9 @@ in_pairs(spmla_i_kernel kernel)
 {
 	switch (kernel) {
 	case SPMLA_KERNEL_sparse_decode_wgmma:
-		return SPMLA_KERNEL_sparse_decode_wgmma_cluster;
+		return SPMLA_KERNEL_sparse_decode_wgmma_pair;
 	case SPMLA_KERNEL_sparse_decode_wgmma_v4:
-		return SPMLA_KERNEL_sparse_decode_wgmma_v4_cluster;
+		return SPMLA_KERNEL_sparse_decode_v4_pair;
 	default:
 		return kernel;
 	}

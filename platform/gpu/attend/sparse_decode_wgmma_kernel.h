@@ -30,14 +30,14 @@
 #include "spmla/platform/gpu/attend/decode_loader_device.h"
 #include "spmla/platform/gpu/attend/decode_wide_device.h"
 
-#define SPMLA_K_sparse_decode_wgmma(P, S)            SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_wgmma_cluster(P, S)    SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_wgmma_v4(P, S)         SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_wgmma_v4_cluster(P, S) SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma(P, S)      SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_pair(P, S) SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_v4(P, S)   SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_v4_pair(P, S)    SPMLA_K_DECODE(P, S)
 typedef decode_scalars spmla_k_sparse_decode_wgmma_scalars;
-typedef decode_scalars spmla_k_sparse_decode_wgmma_cluster_scalars;
+typedef decode_scalars spmla_k_sparse_decode_wgmma_pair_scalars;
 typedef decode_scalars spmla_k_sparse_decode_wgmma_v4_scalars;
-typedef decode_scalars spmla_k_sparse_decode_wgmma_v4_cluster_scalars;
+typedef decode_scalars spmla_k_sparse_decode_v4_pair_scalars;
 
 enum {
 	DECODE_WGMMA_BYTES = 227 * 1024,
@@ -956,7 +956,7 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 	decode_pair pair;
 
 	pair.m = 0;
-	g_mbarrier_wait(&mem->made[0], 0);
+	g_named_sync(DECODE_BEGAN, DECODE_BEGAN_THREADS);
 	if (!w->right && !(runs->bits & DECODE_NONE))
 		decode_ask_queries(w, runs);
 	while (!(decode_run_of(runs, next)->bits & DECODE_NONE)) {
@@ -1051,8 +1051,8 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 
 /* Of a kernel: the rows, the blocks of a cluster, and the registers of a lane
  * that multiplies and of one that loads. */
-#define DECODE_WGMMA_BODY(rows, blocks, up, down)                            \
-	{                                                                    \
+#define DECODE_WGMMA_RUN(rows, blocks, up, down)                             \
+	do {                                                                 \
 		LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);                    \
 		const decode_args a = {                                      \
 			SPMLA_K_DECODE(SPMLA_I_K_NAME, SPMLA_I_K_NONE) s};   \
@@ -1073,34 +1073,40 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		/* The peer may still copy to this block, or arrive here. */ \
 		if (blocks == 2)                                             \
 			g_cluster_sync();                                    \
-	}
+	} while (0)
 
 SPMLA_KERNEL(sparse_decode_wgmma)
 void
-spmla_k_sparse_decode_wgmma(SPMLA_KERNEL_ARGS(
-	sparse_decode_wgmma)) DECODE_WGMMA_BODY(decode_fp8_ds_mla(), 1,
-						DECODE_V32_REGISTERS,
-						DECODE_V32_LOADER_REGISTERS)
+spmla_k_sparse_decode_wgmma(SPMLA_KERNEL_ARGS(sparse_decode_wgmma))
+{
+	DECODE_WGMMA_RUN(decode_fp8_ds_mla(), 1, DECODE_V32_REGISTERS,
+			 DECODE_V32_LOADER_REGISTERS);
+}
 
-	SPMLA_KERNEL_CLUSTER(sparse_decode_wgmma_cluster, 2) void spmla_k_sparse_decode_wgmma_cluster(
-		SPMLA_KERNEL_ARGS(sparse_decode_wgmma_cluster))
-		DECODE_WGMMA_BODY(decode_fp8_ds_mla(), 2, DECODE_V32_REGISTERS,
-				  DECODE_V32_LOADER_REGISTERS)
+SPMLA_KERNEL_CLUSTER(sparse_decode_wgmma_pair, 2)
+void
+spmla_k_sparse_decode_wgmma_pair(SPMLA_KERNEL_ARGS(sparse_decode_wgmma_pair))
+{
+	DECODE_WGMMA_RUN(decode_fp8_ds_mla(), 2, DECODE_V32_REGISTERS,
+			 DECODE_V32_LOADER_REGISTERS);
+}
 
-			SPMLA_KERNEL(sparse_decode_wgmma_v4) void spmla_k_sparse_decode_wgmma_v4(
-				SPMLA_KERNEL_ARGS(sparse_decode_wgmma_v4))
-				DECODE_WGMMA_BODY(decode_v4_fp8(), 1,
-						  DECODE_V4_REGISTERS,
-						  DECODE_V4_LOADER_REGISTERS)
+SPMLA_KERNEL(sparse_decode_wgmma_v4)
+void
+spmla_k_sparse_decode_wgmma_v4(SPMLA_KERNEL_ARGS(sparse_decode_wgmma_v4))
+{
+	DECODE_WGMMA_RUN(decode_v4_fp8(), 1, DECODE_V4_REGISTERS,
+			 DECODE_V4_LOADER_REGISTERS);
+}
 
-					SPMLA_KERNEL_CLUSTER(sparse_decode_wgmma_v4_cluster, 2) void spmla_k_sparse_decode_wgmma_v4_cluster(
-						SPMLA_KERNEL_ARGS(
-							sparse_decode_wgmma_v4_cluster))
-						DECODE_WGMMA_BODY(
-							decode_v4_fp8(), 2,
-							DECODE_V4_REGISTERS,
-							DECODE_V4_LOADER_REGISTERS)
+SPMLA_KERNEL_CLUSTER(sparse_decode_v4_pair, 2)
+void
+spmla_k_sparse_decode_v4_pair(SPMLA_KERNEL_ARGS(sparse_decode_v4_pair))
+{
+	DECODE_WGMMA_RUN(decode_v4_fp8(), 2, DECODE_V4_REGISTERS,
+			 DECODE_V4_LOADER_REGISTERS);
+}
 
-#undef DECODE_WGMMA_BODY
+#undef DECODE_WGMMA_RUN
 #endif
 #endif

@@ -155,9 +155,10 @@ decode_choose(decode_world *w)
 		}
 }
 
-/* The reference's form of a row. */
+/* The reference's form of a row: scales and values rounded to bf16, or as
+ * exact as they are. */
 static void
-read_row(const decode_world *w, int32_t slot, ref_kv_row *to)
+read_row(const decode_world *w, int32_t slot, int exact, ref_kv_row *to)
 {
 	const int fp8 = w->a.cache.layout == SPMLA_LAYOUT_FP8_DS_MLA;
 	const uint8_t *row = decode_row(w, slot);
@@ -167,8 +168,13 @@ read_row(const decode_world *w, int32_t slot, ref_kv_row *to)
 
 	for (i = 0; i < REF_DIM; i++) {
 		if (fp8 && i < REF_LATENT) {
+			const double code = ref_e4m3_value(row[i]);
+
 			memcpy(&scale, row + 512 + i / 128 * 4, 4);
-			to->k[i] = ref_e4m3_value(row[i]) * (double)scale;
+			to->k[i] =
+				exact ? code * (double)scale
+				      : ref_round_bf16(code *
+						       ref_round_bf16(scale));
 			continue;
 		}
 		memcpy(&half, row + (fp8 ? 528 + (i - 512) * 2 : i * 2), 2);
@@ -178,7 +184,7 @@ read_row(const decode_world *w, int32_t slot, ref_kv_row *to)
 
 /* The rows that count for a token; returns how many. */
 static uint32_t
-rows_of(decode_world *w, uint32_t t, const ref_kv_row **rows)
+rows_of(decode_world *w, uint32_t t, int exact, const ref_kv_row **rows)
 {
 	const spmla_sparse_decode_args *a = &w->a;
 	const int64_t limit =
@@ -193,7 +199,7 @@ rows_of(decode_world *w, uint32_t t, const ref_kv_row **rows)
 		slot = a->slots[t * a->slots_stride_elems + i];
 		if (slot < 0 || slot >= limit)
 			continue;
-		read_row(w, slot, &w->rows[n]);
+		read_row(w, slot, exact, &w->rows[n]);
 		rows[n] = &w->rows[n];
 		n++;
 	}
@@ -253,8 +259,8 @@ is_close(const decode_world *w, uint32_t t, uint32_t h,
 	return is_close_lse(decode_lse(w, t, h), want);
 }
 
-/* The results of a head with n rows. Kernels for matrix instructions of bf16
- * round each value once: their results are those of the rounded rows. */
+/* The results of a head with n rows. Kernels for matrix instructions of f16
+ * take values as they are. */
 static void
 attend_head(decode_world *w, uint32_t t, uint32_t h, uint32_t n,
 	    ref_attend_result *want)
@@ -263,24 +269,15 @@ attend_head(decode_world *w, uint32_t t, uint32_t h, uint32_t n,
 	const uint16_t *q =
 		a->q + t * a->q_token_stride_elems + h * a->q_head_stride_elems;
 	const float *sink = a->attn_sink ? &a->attn_sink[h] : NULL;
-	ref_kv_row *rounded;
-	uint32_t i, d;
 
 	ref_attend(&w->work, q, w->work.kv_rows, n, a->softmax_scale, sink,
 		   want);
 	if (fixture_on_cpu() || n == 0 || is_close(w, t, h, want))
 		return;
-	rounded = malloc(n * sizeof *rounded);
-	for (i = 0; i < n; i++) {
-		rounded[i] = *w->work.kv_rows[i];
-		for (d = 0; d < REF_DIM; d++)
-			rounded[i].k[d] = ref_round_bf16(rounded[i].k[d]);
-		w->work.kv_rows[i] = &rounded[i];
-	}
+	rows_of(w, t, 1, w->work.kv_rows);
 	ref_attend(&w->work, q, w->work.kv_rows, n, a->softmax_scale, sink,
 		   want);
-	rows_of(w, t, w->work.kv_rows);
-	free(rounded);
+	rows_of(w, t, 0, w->work.kv_rows);
 }
 
 static void
@@ -292,7 +289,7 @@ check_values(decode_world *w)
 
 	for (t = 0; t < a->tokens; t++) {
 		const ref_kv_row **rows = w->work.kv_rows;
-		const uint32_t n = rows_of(w, t, rows);
+		const uint32_t n = rows_of(w, t, 0, rows);
 
 		for (h = 0; h < a->heads; h++) {
 			attend_head(w, t, h, n, &want);

