@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/* What a decode in parts takes. */
 typedef struct spmla_decode_parts {
 	uint32_t struct_bytes;
 	/* 0: the tokens keep the device busy by themselves, so the decode runs
