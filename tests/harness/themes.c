@@ -11,6 +11,17 @@
 /* More than the longest test takes where everything is slow. */
 enum { TIMEOUT_S = 300 };
 
+/* Check writes a file at each assertion that holds, to know the last one before
+ * a crash. That takes longer than what most suites assert. */
+void __wrap__mark_point(const char *file, int line);
+
+void
+__wrap__mark_point(const char *file, int line)
+{
+	(void)file;
+	(void)line;
+}
+
 static TCase *
 tcase_of(const theme *t)
 {

@@ -97,7 +97,7 @@ build() { # DIR SUITE [FILE]
 	done < <(grep -lF "/$changed" "$tmp"/base/*.o.d "$suite.d")
 	shopt -s nullglob
 	gcc -o "$dir/test" "${objects[@]}" "$dir"/*.o "$tmp/first.o" \
-		"$tmp/base.a" -Wl,--wrap=_ck_assert_failed \
+		"$tmp/base.a" -Wl,--wrap=_ck_assert_failed,--wrap=_mark_point \
 		-lcheck -lsubunit -lrt -lm -pthread
 }
 
