@@ -6,10 +6,10 @@
  */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "tests/core/kernels_rig.h"
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 
@@ -18,28 +18,6 @@ enum { HEADS = 40, DIM = SPMLA_MLA_DIM, KEYS = 64 };
 static float scratch[2][1 << 18];
 static uint8_t codes[KEYS * 128];
 static float scales[KEYS];
-
-/* Loop index 0: AVX2, 1: AVX-512; NULL where the machine has it not. */
-static const spmla_i_cpu_kernels *
-variant(int i)
-{
-	const spmla_i_cpu_kernels *k =
-		spmla_i_cpu_choose(i == 0 ? SPMLA_NATIVE_AVX2 : 0);
-
-	if (strcmp(k->name, i == 0 ? "avx2" : "avx512") == 0)
-		return k;
-	printf("SKIPPED: no %s on this machine\n", i == 0 ? "avx2" : "avx512");
-	return NULL;
-}
-
-static void
-same_float(float got, float want)
-{
-	if (isnan(want))
-		ck_assert(isnan(got));
-	else
-		ck_assert_mem_eq(&got, &want, sizeof got);
-}
 
 START_TEST(flags_cap_the_choice)
 {
@@ -58,7 +36,7 @@ START_TEST(every_code_is_dequantised_to_the_same_bits)
 					  0.0625f,  0x1.fcp-3f, 0x1.02p9f,
 					  0x1p127f, 0x1p-133f,  0x1p-120f,
 					  INFINITY, NAN,        0x1.54p-7f};
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	float got[256], want[256];
 	uint8_t all[256];
 	uint32_t i, f;
@@ -69,7 +47,7 @@ START_TEST(every_code_is_dequantised_to_the_same_bits)
 		k->dequantise(all, 256, factors[f], got);
 		spmla_i_cpu_scalar.dequantise(all, 256, factors[f], want);
 		for (i = 0; i < 256; i++)
-			same_float(got[i], want[i]);
+			kernels_same_float(got[i], want[i]);
 	}
 }
 END_TEST
@@ -78,7 +56,7 @@ START_TEST(every_bf16_is_loaded_as_it_is)
 {
 	static uint16_t half[65537];
 	static float got[65536];
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	uint8_t *odd = (uint8_t *)half + 1;
 	uint32_t i;
 
@@ -101,7 +79,7 @@ START_TEST(quotients_round_to_the_same_bf16)
 	static const uint32_t special[8] = {
 		0x7fffffffu, 0xffffffffu, 0x7f800001u, 0x7f800000u,
 		0x3f808000u, 0x3f818000u, 0x7f7fffffu, 0x00008000u};
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	uint64_t rng = test_seed();
 	uint16_t got[512], want[512];
 	float o[512];
@@ -143,7 +121,7 @@ score_on(float *memory, const spmla_i_cpu_kernels *k, uint32_t heads)
 /* Whatever is left of the last tile, and wherever in it a key lies. */
 START_TEST(score_of_a_key_has_the_same_bits_in_any_run)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	float weights[HEADS], all[KEYS], some[KEYS];
 	uint64_t rng = test_seed();
 	spmla_i_cpu_score s;
@@ -218,7 +196,7 @@ attend_twice(const spmla_i_cpu_attend *w, uint32_t first, uint32_t count)
 
 START_TEST(head_has_the_same_bits_among_any_others)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	spmla_i_cpu_attend all, some;
 	uint32_t first, heads, count;
 
@@ -241,7 +219,7 @@ END_TEST
  * off, one may round to the neighbour, 2^-8 of it. */
 START_TEST(block_of_any_count_is_near_the_scalar_one)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	spmla_i_cpu_attend got, want;
 	uint32_t count, i;
 

@@ -4,10 +4,10 @@
  * parts of o_group_proj, amax, and f32 to e4m3. All of it has the same bits.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "tests/core/kernels_rig.h"
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 
@@ -19,28 +19,6 @@ enum {
 };
 
 static uint8_t x[PART * 2 + 1], w[COLUMNS * ROW * 2 + 1];
-
-/* Loop index 0: AVX2, 1: AVX-512; NULL where the machine has it not. */
-static const spmla_i_cpu_kernels *
-variant(int i)
-{
-	const spmla_i_cpu_kernels *k =
-		spmla_i_cpu_choose(i == 0 ? SPMLA_NATIVE_AVX2 : 0);
-
-	if (strcmp(k->name, i == 0 ? "avx2" : "avx512") == 0)
-		return k;
-	printf("SKIPPED: no %s on this machine\n", i == 0 ? "avx2" : "avx512");
-	return NULL;
-}
-
-static void
-same_float(float got, float want)
-{
-	if (isnan(want))
-		ck_assert(isnan(got));
-	else
-		ck_assert_mem_eq(&got, &want, sizeof got);
-}
 
 /* Magnitudes of 2^-15 to 2^14, so that the order of a sum shows, and in some
  * passes infinities and NaN. */
@@ -62,7 +40,7 @@ fill_bf16(uint64_t *rng, uint8_t *to, uint32_t bytes, uint32_t pass)
 
 START_TEST(part_of_bf16_has_the_bits_of_the_scalar_one)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	float got[COLUMNS], want[COLUMNS];
 	uint64_t rng = test_seed();
 	uint32_t pass, d;
@@ -74,7 +52,7 @@ START_TEST(part_of_bf16_has_the_bits_of_the_scalar_one)
 		spmla_i_cpu_scalar.part_bf16(x + pass % 2, w + pass % 2,
 					     ROW * 2, want);
 		for (d = 0; d < COLUMNS; d++)
-			same_float(got[d], want[d]);
+			kernels_same_float(got[d], want[d]);
 	}
 }
 END_TEST
@@ -82,7 +60,7 @@ END_TEST
 /* Every code; NaN in some passes only, as it hides what is beside it. */
 START_TEST(part_of_e4m3_has_the_bits_of_the_scalar_one)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	float got[COLUMNS], want[COLUMNS];
 	uint64_t rng = test_seed();
 	uint32_t pass, i;
@@ -100,7 +78,7 @@ START_TEST(part_of_e4m3_has_the_bits_of_the_scalar_one)
 		spmla_i_cpu_scalar.part_e4m3(x + pass % 7, w + pass % 7, ROW,
 					     want);
 		for (i = 0; i < COLUMNS; i++)
-			same_float(got[i], want[i]);
+			kernels_same_float(got[i], want[i]);
 	}
 }
 END_TEST
@@ -108,7 +86,7 @@ END_TEST
 /* Any bits: a NaN never counts, wherever it is. */
 START_TEST(amax_is_that_of_the_scalar_one)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	uint64_t rng = test_seed();
 	float values[VALUES];
 	uint32_t pass, i, n;
@@ -123,8 +101,8 @@ START_TEST(amax_is_that_of_the_scalar_one)
 						       uint32_t)rng_next(&rng));
 		values[rng_next(&rng) % n] = NAN;
 		values[rng_next(&rng) % n] *= 8.0f;
-		same_float(k->amax(values, n, least),
-			   spmla_i_cpu_scalar.amax(values, n, least));
+		kernels_same_float(k->amax(values, n, least),
+				   spmla_i_cpu_scalar.amax(values, n, least));
 	}
 }
 END_TEST
@@ -144,7 +122,7 @@ same_codes(const spmla_i_cpu_kernels *k, const float *values, float scale)
 /* Each number halfway between two codes, and its neighbours; of either sign. */
 START_TEST(ties_round_to_the_even_code)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	uint32_t code, i;
 	float values[VALUES] = {0};
 
@@ -168,7 +146,7 @@ START_TEST(any_quotient_gives_the_code_of_the_scalar_one)
 	static const uint32_t special[8] = {
 		0x7fc00000u, 0xffc00001u, 0x7f800000u, 0xff800000u,
 		0x00000000u, 0x80000000u, 0x00000001u, 0x43e00000u};
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	uint64_t rng = test_seed();
 	float values[VALUES];
 	uint32_t pass, i;

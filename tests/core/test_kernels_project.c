@@ -5,10 +5,10 @@
  * the same; where a product is below the range of f32 the scalar one rounds it.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "spmla/platform/cpu/core/kernels_cpu.h"
+#include "tests/core/kernels_rig.h"
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 
@@ -18,19 +18,6 @@ static uint16_t x[ROWS * (MOST_N + PAD)];
 static uint16_t w[2][MOST_N * (MOST_COLUMNS + PAD)];
 static uint16_t got[ROWS * (MOST_COLUMNS + PAD)];
 static uint16_t want[ROWS * (MOST_COLUMNS + PAD)];
-
-/* Loop index 0: AVX2, 1: AVX-512; NULL where the machine has it not. */
-static const spmla_i_cpu_kernels *
-variant(int i)
-{
-	const spmla_i_cpu_kernels *k =
-		spmla_i_cpu_choose(i == 0 ? SPMLA_NATIVE_AVX2 : 0);
-
-	if (strcmp(k->name, i == 0 ? "avx2" : "avx512") == 0)
-		return k;
-	printf("SKIPPED: no %s on this machine\n", i == 0 ? "avx2" : "avx512");
-	return NULL;
-}
 
 /* Numbers of magnitude 2^low up to 2^(low + 30), of either sign. */
 static void
@@ -81,7 +68,7 @@ START_TEST(any_rows_and_sizes_give_the_bits_of_the_scalar_one)
 {
 	static const uint32_t sizes[4][2] = {
 		{16, 32}, {128, 96}, {512, 64}, {48, 32}};
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	uint32_t s, rows;
 
 	fill_all(-15);
@@ -95,7 +82,7 @@ END_TEST
 
 START_TEST(row_has_the_same_bits_among_any_others)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	spmla_i_cpu_project p = problem(ROWS, 128, 64);
 	uint32_t first, rows;
 
@@ -120,7 +107,7 @@ END_TEST
 
 START_TEST(infinities_and_nan_come_out_alike)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	uint64_t rng = test_seed();
 	uint32_t i, pass;
 
@@ -148,7 +135,7 @@ END_TEST
  * is at most 128 * 2^-100 are below 2^-113. A step of bf16 on top. */
 START_TEST(products_below_the_range_are_near)
 {
-	const spmla_i_cpu_kernels *k = variant(_i);
+	const spmla_i_cpu_kernels *k = kernels_variant(_i);
 	uint32_t i;
 
 	fill_all(-80);
