@@ -9,6 +9,7 @@
  * This header has init, the step protocol, graphs and the device status. The
  * others:
  *   spmla/spmla_plan.h     status codes, config, device, plan
+ *   spmla/spmla_buffers.h  the planned buffers and their shapes
  *   spmla/v32.h, v4.h      the layers of DeepSeek V3.2 and of V4
  *   spmla/prefill_plan.h   how prompts are cut into steps
  *   spmla/rope.h           the models' tables of cosines and sines

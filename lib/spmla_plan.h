@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spmla/spmla_buffers.h"
 #include "spmla/spmla_layout.h"
 #include "spmla/spmla_native.h"
 
@@ -364,148 +365,8 @@ typedef enum spmla_life {
 	SPMLA_LIFE_FORCE_32 = 0x7fffffff
 } spmla_life;
 
-/* The buffers. In the shapes T and B are the most tokens and requests of a
- * bucket, P and W are max_prefill_tokens and prefill_workspace_tokens. T is at
- * least P. */
-typedef enum spmla_buf {
-	SPMLA_BUF_CONTEXT = 0,     /* the spmla_ctx itself */
-	SPMLA_BUF_GRAPH_NODES = 1, /* CPU: recorded ops */
-	SPMLA_BUF_QUEUE = 2,       /* CPU: the deferred queue */
-	SPMLA_BUF_BACKEND_STATE = 3,
-	SPMLA_BUF_STEP_RING = 10,     /* [ring_slots][record bytes] */
-	SPMLA_BUF_RING_CONSUMED = 11, /* uint64 [1] */
-	SPMLA_BUF_DEVICE_STATUS = 12, /* see spmla_status_read */
-	SPMLA_BUF_TABLE_STAGING = 13, /* int32 [max_rows][columns], main */
-	SPMLA_BUF_STEP_STATE = 20,    /* device counters of the protocol */
-	SPMLA_BUF_STEP_REQUESTS = 21, /* spmla_request [B], this step's */
-	/* spmla_step_device, then spmla_request [B]; the engine writes it */
-	SPMLA_BUF_STEP_DEVICE = 22,
-	/* int32 [max_rows], engine writes it */
-	SPMLA_BUF_ROW_LEN = 23,
-	SPMLA_BUF_ADVANCE_BY = 24,       /* int32 [B], engine writes it */
-	SPMLA_BUF_BLOCK_TABLE_MAIN = 25, /* int32 [max_rows][columns] */
-	/* int32 [2][max_rows]: the columns of a row that count as written; then
-	 * one past the last that is. They differ if stores left a gap: keys
-	 * count up to it, windows and states as if it was written. */
-	SPMLA_BUF_TABLE_COLS_MAIN = 26,
-	SPMLA_BUF_QUERY_START_LOC = 30, /* int32 [B + 1] */
-	SPMLA_BUF_SEQ_LENS = 31,        /* int32 [B], 0 = none or skipped */
-	SPMLA_BUF_REQ_ROW = 32, /* int32 [B]: the request's stable row */
-	SPMLA_BUF_REQ_ID_PER_TOKEN = 33,  /* int32 [T]: request b, padding 0 */
-	SPMLA_BUF_TOKEN_ROW = 34,         /* int32 [T]: stable row, padding 0 */
-	SPMLA_BUF_POSITIONS = 35,         /* int32 [T], padding 0 */
-	SPMLA_BUF_CONTEXT_LENS = 36,      /* int32 [T]: keys a token sees */
-	SPMLA_BUF_SLOT_MAPPING = 37,      /* int64 [T], padding -1 */
-	SPMLA_BUF_LOGITS_ROW_STARTS = 38, /* int64 [T + 1], in elements */
-	SPMLA_BUF_TOPK_INDICES = 39,      /* int32 [T][topk], request-local */
-	SPMLA_BUF_TOPK_LENS = 40,         /* int32 [T]: entries that are set */
-	/* int32 [B + 1], prefill: the workspace row where each request begins,
-	 * then the number of rows in all */
-	SPMLA_BUF_WORKSPACE_STARTS = 41,
-	/* int32 [P]: a token's first workspace row */
-	SPMLA_BUF_KEY_STARTS = 42,
-	SPMLA_BUF_KEY_ENDS = 43,         /* int32 [P]: one past its last row */
-	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
-	/* GPU: for decode steps that are done in parts (split-KV), see
-	 * spmla_tile_sched. D: the tokens of the largest bucket that is done in
-	 * parts. V4: the first two are for layers of ratio 4, the next two for
-	 * ratio 128. */
-	SPMLA_BUF_TILE_SCHEDULER_METADATA = 45, /* int32 [parts][8] */
-	SPMLA_BUF_NUM_SPLITS = 46,              /* int32 [D + 1] */
-	SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A = 47,
-	SPMLA_BUF_NUM_SPLITS_C128A = 48,
-	/* e4m3 [T][index_heads][128]; with INDEX_MXFP4 64 bytes a head, and the
-	 * four scales of a head in INDEX_Q_SCALES */
-	SPMLA_BUF_INDEX_Q = 50,
-	SPMLA_BUF_INDEX_WEIGHTS = 51,         /* f32 [T][index_heads] */
-	SPMLA_BUF_LOGITS = 52,                /* f32, ragged rows */
-	SPMLA_BUF_INDEX_SCRATCH = 53,         /* CPU: one per cpu_worker */
-	SPMLA_BUF_GATHERED_INDEX_K = 54,      /* e4m3 [W][128] */
-	SPMLA_BUF_GATHERED_INDEX_SCALES = 55, /* f32 [W] */
-	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
-	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* CPU: one per cpu_worker */
-	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
-	SPMLA_BUF_SPLIT_OUT = 63,             /* f32 [D + parts][heads][512] */
-	SPMLA_BUF_SPLIT_LSE = 64, /* f32 [D + parts][heads], base 2 */
-	/* [cache_layers][pool_pages] pages; V4: the window's */
-	SPMLA_BUF_KV_CACHE = 70,
-	/* [cache_layers][pool_pages] pages; V4: [c4a_layers], also for the next
-	 * three */
-	SPMLA_BUF_INDEX_CACHE = 71,
-	SPMLA_BUF_C4A_CACHE = 72,
-	SPMLA_BUF_STATE_C4A_CACHE = 73,
-	SPMLA_BUF_STATE_INDEX_CACHE = 74,
-	SPMLA_BUF_C128A_CACHE = 75, /* [c128a_layers], also for the next */
-	SPMLA_BUF_STATE_C128A_CACHE = 76,
-	/* V4: the table, written columns and staging of each group but the main
-	 * one; shapes as for the main group. */
-	SPMLA_BUF_BLOCK_TABLE_C4A = 80,
-	SPMLA_BUF_TABLE_COLS_C4A = 81,
-	SPMLA_BUF_TABLE_STAGING_C4A = 82,
-	SPMLA_BUF_BLOCK_TABLE_C128A = 83,
-	SPMLA_BUF_TABLE_COLS_C128A = 84,
-	SPMLA_BUF_TABLE_STAGING_C128A = 85,
-	SPMLA_BUF_BLOCK_TABLE_INDEX = 86,
-	SPMLA_BUF_TABLE_COLS_INDEX = 87,
-	SPMLA_BUF_TABLE_STAGING_INDEX = 88,
-	SPMLA_BUF_BLOCK_TABLE_STATE_C4A = 89,
-	SPMLA_BUF_TABLE_COLS_STATE_C4A = 90,
-	SPMLA_BUF_TABLE_STAGING_STATE_C4A = 91,
-	SPMLA_BUF_BLOCK_TABLE_STATE_C128A = 92,
-	SPMLA_BUF_TABLE_COLS_STATE_C128A = 93,
-	SPMLA_BUF_TABLE_STAGING_STATE_C128A = 94,
-	SPMLA_BUF_BLOCK_TABLE_STATE_INDEX = 95,
-	SPMLA_BUF_TABLE_COLS_STATE_INDEX = 96,
-	SPMLA_BUF_TABLE_STAGING_STATE_INDEX = 97,
-	/* V4: metadata of a step. CONTEXT_LENS and SLOT_MAPPING are for the
-	 * window. -1 is no slot. C = max_context_tokens / 128, rounded up
-	 * to a multiple of 128. A row of indices is valid up to its length and
-	 * unspecified behind it. A token without a page for a key that it
-	 * sees, or without room for its index logits, has all three lengths 0.
-	 */
-	/* int32 [T]: complete groups of 4 that a token sees */
-	SPMLA_BUF_COMPRESSED_LENS = 100,
-	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A = 101, /* int64 [T] */
-	/* int64 [T]; not planned if INDEX uses the table of C4A, whose mapping
-	 * then counts */
-	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX = 102,
-	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A = 103, /* int64 [T] */
-	SPMLA_BUF_SWA_INDICES = 104,    /* int32 [T][window_tokens], slots */
-	SPMLA_BUF_SWA_LENS = 105,       /* int32 [T] */
-	SPMLA_BUF_C128A_INDICES = 106,  /* int32 [T][C], slots */
-	SPMLA_BUF_C128A_LENS = 107,     /* int32 [T] */
-	SPMLA_BUF_INDEX_Q_SCALES = 110, /* int32 [T][index_heads], MXFP4 */
-	/* int32 [T]: slots in the row of TOPK_SLOTS */
-	SPMLA_BUF_C4A_LENS = 111,
-	/* O, rounded up to a multiple of 4: the larger of 1024 and the most
-	 * tokens of a bucket, but at most T. */
-	SPMLA_BUF_OUTPUT_O = 112,      /* e4m3 or bf16 [O][heads][512] */
-	SPMLA_BUF_OUTPUT_SCALES = 113, /* [4 * heads][O] words */
-	/* kv_compress of ratio 128 on a GPU. S: the most tokens of a bucket, at
-	 * most 1024. */
-	SPMLA_BUF_SPLIT_KEYS = 114,   /* uint32 [S][512], 0 between calls */
-	SPMLA_BUF_SPLIT_COUNTS = 115, /* uint32 [S], 0 between calls */
-	/* SPMLA_CONFIG_RAGGED: the entries of token t are those from indptr[t]
-	 * up to indptr[t + 1]. The first pair is the selection's, as slots of
-	 * the cache (of a V3.2 prefill, rows of the workspace): the layer's
-	 * attention writes it, in place of TOPK_SLOTS and C4A_LENS. The
-	 * prologue writes the others. */
-	SPMLA_BUF_RAGGED_INDPTR = 116,        /* int32 [T + 1] */
-	SPMLA_BUF_RAGGED_INDICES = 117,       /* int32 [T * topk] */
-	SPMLA_BUF_RAGGED_INDPTR_SWA = 118,    /* int32 [T + 1] */
-	SPMLA_BUF_RAGGED_INDICES_SWA = 119,   /* int32 [T * window_tokens] */
-	SPMLA_BUF_RAGGED_INDPTR_C128A = 120,  /* int32 [T + 1] */
-	SPMLA_BUF_RAGGED_INDICES_C128A = 121, /* int32 [T * C] */
-	/* int32 [sm_count + 1][2], with SPMLA_CONFIG_RAGGED: indexer_schedule of
-	 * the step's tokens, each a request of its own (next_n 1), over
-	 * CONTEXT_LENS (V4: COMPRESSED_LENS), by the rule of the device. */
-	SPMLA_BUF_INDEXER_SCHEDULE = 122,
-	SPMLA_BUF_FORCE_32 = 0x7fffffff
-} spmla_buf;
-
 enum { SPMLA_MAX_PLAN_ROWS = 96 };
 
-/* Where a buffer lies in its region, and how long its bytes are valid. */
 /* Where a buffer lies in its region, and how long its bytes are valid. */
 typedef struct spmla_extent {
 	uint32_t buf;    /* spmla_buf */

@@ -48,6 +48,7 @@
 #include "spmla/prefill_plan.h"
 #include "spmla/rope.h"
 #include "spmla/spmla.h"
+#include "spmla/spmla_buffers.h"
 #include "spmla/spmla_cpu.h"
 #include "spmla/spmla_cuda.h"
 #include "spmla/spmla_layout.h"
