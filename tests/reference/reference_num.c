@@ -9,6 +9,22 @@
 #include <math.h>
 #include <string.h>
 
+enum { POWERS = 1022 };
+
+/* ldexp(x, n) for |n| < POWERS, where neither 2^n nor the result is subnormal.
+ * The same bits as ldexp gives in a tenth of the time, which counts: the
+ * reference does little else. */
+static double
+scaled(double x, int n)
+{
+	static double powers[2 * POWERS];
+	double *power = &powers[n + POWERS];
+
+	if (*power == 0)
+		*power = ldexp(1, n);
+	return x * *power;
+}
+
 double
 ref_e4m3_value(uint8_t code)
 {
@@ -19,9 +35,9 @@ ref_e4m3_value(uint8_t code)
 	if ((code & 127) == REF_E4M3_NAN)
 		a = NAN;
 	else if (exponent == 0)
-		a = ldexp(mantissa, -9);
+		a = scaled(mantissa, -9);
 	else
-		a = ldexp(8 + mantissa, exponent - 10);
+		a = scaled(8 + mantissa, exponent - 10);
 	return code & 128 ? -a : a;
 }
 
@@ -63,9 +79,9 @@ ref_bf16_value(uint16_t bits)
 	if (exponent == 255)
 		a = mantissa ? NAN : INFINITY;
 	else if (exponent == 0)
-		a = ldexp(mantissa, -133);
+		a = scaled(mantissa, -133);
 	else
-		a = ldexp(128 + mantissa, exponent - 134);
+		a = scaled(128 + mantissa, exponent - 134);
 	return bits & 0x8000 ? -a : a;
 }
 
@@ -81,7 +97,7 @@ ref_round_bf16(double x)
 	 * never below the subnormals' 2^-133. */
 	(void)frexp(x, &exponent);
 	exponent = exponent - 8 < -133 ? -133 : exponent - 8;
-	a = ldexp(rint(ldexp(fabs(x), -exponent)), exponent);
+	a = scaled(rint(scaled(fabs(x), -exponent)), exponent);
 	return copysign(a >= 0x1p128 ? INFINITY : a, x);
 }
 
