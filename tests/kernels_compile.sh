@@ -148,7 +148,7 @@ if [ -s "$report" ]; then
 			}
 		done
 		case $target in
-		sm_80 | sm_90 | sm_90a | sm_100)
+		sm_80 | sm_90a | sm_100)
 			holds_matrix "$target" yes "$mma"
 			;;
 		*)

@@ -10,9 +10,9 @@
 # each kernel's code in it (bench/kernel_report.sh prints them).
 set -eu
 
-# One binary for each; 90 and 90a have variants of their own. The oldest is also
-# there as PTX, for devices that are newer than the toolkit.
-archs='80 86 89 90 90a 100 120'
+# One binary for each; every device of 9.0 runs 90a. The oldest is also there as
+# PTX, for devices that are newer than the toolkit.
+archs='80 86 89 90a 100 120'
 
 cc=$1 nvcc=$2 source=$3 object=$4
 shift 4
@@ -23,14 +23,15 @@ driver=0
 compile() { # FLAGS...
 	targets=
 	for arch in $archs; do
+		virtual=compute_$arch code=sm_$arch
 		case $arch in
 		80) code="[sm_80,compute_80]" ;;
-		*) code=sm_$arch ;;
+		86) virtual=compute_80 ;; # its PTX would be the same
 		esac
 		# If this toolkit knows it; the list has a line for each,
 		# without "a".
 		if "$nvcc" --list-gpu-code | grep -qx "sm_${arch%a}"; then
-			targets="$targets -gencode=arch=compute_$arch,code=$code"
+			targets="$targets -gencode=arch=$virtual,code=$code"
 		fi
 	done
 	# A quarter of the size; older toolkits compress by themselves.
