@@ -86,7 +86,6 @@ sanitized=(
 	ops/step/test_slot_map
 	ops/attend/test_sparse_decode@75
 	ops/attend/test_sparse_decode@80
-	ops/attend/test_sparse_decode_heads
 	ops/attend/test_sparse_decode_v4@80
 	ops/attend/test_sparse_prefill@80
 	ops/attend/test_split_combine
@@ -110,6 +109,7 @@ with_wgmma=(
 	ops/select/test_mqa_logits
 	ops/select/test_mqa_logits_gathered
 	ops/attend/test_sparse_decode
+	ops/attend/test_sparse_decode_heads
 	ops/attend/test_sparse_decode_parts
 	ops/attend/test_sparse_decode_v4
 	ops/attend/test_sparse_prefill

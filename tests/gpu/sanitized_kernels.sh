@@ -42,5 +42,5 @@ names() { # KIND OF LINE
 runs_all "$(names '(LINE|MMA|LIVE)')" racecheck
 # The others have what racecheck leaves out, and of that the short suites do.
 runs_all "$(names '(WGMMA|PAIR)')" synccheck mqa_logits_gathered \
-	sparse_decode_parts sparse_prefill v4_parts_heads
+	sparse_decode_heads sparse_prefill v4_parts_heads
 exit $bad
