@@ -13,6 +13,7 @@
 #include "spmla/v4.h"
 
 #include "tests/harness/fixture.h"
+#include "tests/harness/registry.h"
 #include "tests/harness/themes.h"
 
 /* Args of no known size, of any call. */
@@ -32,45 +33,8 @@ op(spmla_ctx *ctx, uint32_t i)
 		return spmla_step_prologue(ctx, &shape, (spmla_source)9, NULL);
 	case SPMLA_OP_table_write:
 		return spmla_table_write(ctx, 99, 0, 0, 0, NULL);
-#define CALL(stem)            \
-	case SPMLA_OP_##stem: \
-		return spmla_##stem(ctx, &none.ops.stem, NULL)
-		CALL(token_map);
-		CALL(slot_map);
-		CALL(logits_rows);
-		CALL(kv_insert);
-		CALL(indexer_k_insert);
-		CALL(indexer_q_prep);
-		CALL(mqa_logits);
-		CALL(topk);
-		CALL(index_map);
-		CALL(sparse_decode);
-		CALL(indexer_k_gather);
-		CALL(kv_gather);
-		CALL(indexer_schedule);
-		CALL(tile_sched);
-		CALL(sparse_prefill);
-		CALL(mqa_logits_gathered);
-		CALL(q_absorb);
-		CALL(v_up);
-		CALL(lse2_to_lse);
-		CALL(filter_prefill_indices);
-		CALL(split_combine);
-		CALL(prefill_rows);
-		CALL(rms_norms);
-		CALL(qnorm_rope_kv_insert);
-		CALL(compress_state_save);
-		CALL(kv_compress);
-		CALL(swa_index);
-		CALL(c128a_index);
-		CALL(combine_index);
-		CALL(ragged_index);
-		CALL(inv_rope_quant);
-		CALL(o_group_proj);
-#undef CALL
 	default:
-		ck_abort_msg("operation %u is not called", i);
-		return SPMLA_OK;
+		return op_entries[i]->call(ctx, &none.ops);
 	}
 }
 
