@@ -45,13 +45,13 @@ spmla_status spmla_decode_parts_choose(spmla_ctx *ctx, uint32_t layout,
 				       spmla_decode_parts *parts);
 
 /* spmla_sparse_decode by that choice: whole, or tile_sched, sparse_decode and
- * split_combine in `workspace`, which is then not used again by others before
- * they have run. args->parts is 0, and what follows it up to split_rows is not
- * read. workspace may be NULL if workspace_bytes of the choice is 0.
+ * split_combine in `workspace`. Nothing else may use the workspace until they
+ * have run. args->parts is 0, and what follows it up to split_rows is not read.
+ * workspace may be NULL if workspace_bytes of the choice is 0.
  * Order: enqueues up to three operations; capturable.
  * Exact: as the three operations.
- * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE, also for a workspace that is too small
- * or not aligned to 256 bytes. Nothing is enqueued then. */
+ * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE, also for a workspace that is too
+ * small or not aligned to 256 bytes. Nothing is enqueued then. */
 spmla_status spmla_sparse_decode_in_parts(spmla_ctx *ctx,
 					  const spmla_sparse_decode_args *args,
 					  void *workspace,

@@ -94,8 +94,8 @@ spmla_graph_abort(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
-/* Refuses a replay whose calls would be refused outside of a graph. Calls before
- * the graph's first prologue belong to the step that began last. */
+/* Refuses a replay whose calls would be refused outside of a graph. Calls
+ * before the graph's first prologue belong to the step that began last. */
 static spmla_status
 check_step(spmla_ctx *ctx, const spmla_i_graph *g)
 {

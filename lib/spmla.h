@@ -32,9 +32,9 @@
  * Errors. Every call may return E_NULL and E_STRUCT_SIZE. Every call that
  * enqueues may return E_SPACE (planned room is used up) and, on a device,
  * E_DEVICE. A comment lists only the other errors. A failed call fills the diag
- * that it has: its own argument, or that of the context (spmla_ctx_diag), except
- * spmla_status_read, which any thread may call. The library writes a diag and
- * never reads it.
+ * that it has: its own argument, or that of the context (spmla_ctx_diag),
+ * except spmla_status_read, which any thread may call. The library writes a
+ * diag and never reads it.
  *
  * A failed call changes nothing, with two exceptions: a call that enqueues and
  * returns E_DEVICE, and a call made of several operations. These may have left
@@ -102,7 +102,7 @@ spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
 			uint32_t region_count, spmla_diag *diag);
 
 /* Ends the context. The memory is the caller's again. Until the memory is
- * overwritten, every call refuses the context with E_NULL, or returns NULL or 0.
+ * overwritten, every call refuses the context: with E_NULL, NULL or 0.
  * Errors: E_BUSY while launched steps are not consumed or the deferred queue is
  * not empty: drain first. E_STATE inside a capture.
  * On a lost device (one that returns E_DEVICE from every call) it does not wait

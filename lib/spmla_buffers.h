@@ -139,8 +139,8 @@ typedef enum spmla_buf {
 	SPMLA_BUF_RAGGED_INDICES_SWA = 119,   /* int32 [T * window_tokens] */
 	SPMLA_BUF_RAGGED_INDPTR_C128A = 120,  /* int32 [T + 1] */
 	SPMLA_BUF_RAGGED_INDICES_C128A = 121, /* int32 [T * C] */
-	/* int32 [sm_count + 1][2], with SPMLA_CONFIG_RAGGED: indexer_schedule of
-	 * the step's tokens, each a request of its own (next_n 1), over
+	/* int32 [sm_count + 1][2], with SPMLA_CONFIG_RAGGED: indexer_schedule
+	 * of the step's tokens, each a request of its own (next_n 1), over
 	 * CONTEXT_LENS (V4: COMPRESSED_LENS), by the rule of the device. */
 	SPMLA_BUF_INDEXER_SCHEDULE = 122,
 	SPMLA_BUF_FORCE_32 = 0x7fffffff

@@ -47,9 +47,9 @@ typedef enum spmla_q_scale_floor {
 	SPMLA_Q_SCALE_FORCE_32 = 0x7fffffff
 } spmla_q_scale_floor;
 
-/* The lse of a token without keys, whatever the sink is: +inf as FlashMLA gives,
- * -inf, which is neutral when partial results of several ranks are merged, or
- * -1e30, as FlashInfer gives. */
+/* The lse of a token without keys, whatever the sink is: +inf as FlashMLA
+ * gives, -inf, which is neutral when partial results of several ranks are
+ * merged, or -1e30, as FlashInfer gives. */
 typedef enum spmla_empty_lse {
 	SPMLA_EMPTY_LSE_PLUS_INF = 0,
 	SPMLA_EMPTY_LSE_MINUS_INF = 1,

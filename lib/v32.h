@@ -95,9 +95,9 @@ spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
-/* Attends over the selected keys: index_map, sparse_decode. A token that selects
- * a key whose page lies outside of the pool has an empty result (FAULT_PAGE),
- * here as in a prefill.
+/* Attends over the selected keys: index_map, sparse_decode. A token that
+ * selects a key whose page lies outside of the pool has an empty result
+ * (FAULT_PAGE), here as in a prefill.
  *
  * On a GPU, steps of few tokens run in parts (split-KV): sparse_decode in
  * parts, then split_combine. The prologue plans the parts for all of its tokens

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks that every call of a V3.2 layer makes before its operations do, and the
- * names of its fields where an operation refuses one.
+ * Checks that every call of a V3.2 layer makes before its operations do, and
+ * the names of its fields where an operation refuses one.
  */
 #include "spmla/internal/v32.h"
 

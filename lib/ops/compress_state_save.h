@@ -50,12 +50,12 @@ typedef struct spmla_compress_state_save_args {
  * (it has the same row, position pos + capacity, and a context). So the last
  * tokens stay, and no entry is written twice.
  *
- * Bad data skips the token; reports name it, with RING its row of the table if
- * that has it. PAGED: a slot past the state
- * (FAULT_SLOT), else a position below 0 (FAULT_POSITION). RING: a position
- * below 0 (FAULT_POSITION), then a row outside the table (FAULT_ROW), a column
- * not written or a page outside the state (FAULT_PAGE). A token that is left
- * out is not looked up.
+ * Bad data skips the token. PAGED: a slot past the state (FAULT_SLOT), else a
+ * position below 0 (FAULT_POSITION). RING: a position below 0 (FAULT_POSITION),
+ * then a row outside the table (FAULT_ROW), a column not written or a page
+ * outside the state (FAULT_PAGE). Reports name the token; with RING they name
+ * its row of the table, if the table has that row. A token that is left out is
+ * not looked up.
  * If a slot occurs twice in one call, each value comes from one of the two
  * tokens; which one is unspecified, and on a GPU it may differ within the
  * entry. A NaN stays one.

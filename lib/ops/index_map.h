@@ -69,8 +69,8 @@ typedef struct spmla_index_map_args {
  * front and -1 follows them, so that valid_counts is the length of the row.
  * Entries at and past lens, clamped to [0, k], give -1.
  *
- * An index < 0 gives -1. So does one past the table's columns, without a
- * report, also if the token has a workspace, as in the source. A column not
+ * An index < 0 gives -1. An index past the table's columns gives -1 without a
+ * report, as in the source, even if the token has a workspace. A column not
  * written, a page outside the pool, a row or workspace outside its array, or a
  * slot outside [0, 2^31) gives -1 and FAULT_PAGE, FAULT_ROW or FAULT_INDEX.
  * With `whole`, FAULT_PAGE gives -1 to all indices of the token; each index
@@ -79,16 +79,17 @@ typedef struct spmla_index_map_args {
  * is negative) gives -1 and FAULT_INDEX before anything else is checked: in a
  * workspace, the next request's keys lie behind a context.
  *
- * Ragged rows. Token t has n entries, lens clamped to [0, k], 0 without a slot;
- * they lie at slots[indptr[t]] on, indptr[t + 1] = indptr[t] + n, indptr[0] = 0.
- * So a row is as long as its indices, and -1 where one has no slot. A row that
- * would end past capacity_elems has no entries: indptr does not pass the
- * capacity, the room left before it holds -1, and the token gives FAULT_LENGTH
- * if n > 0. sparse_decode and sparse_prefill take slots and indptr as they are.
+ * Ragged rows. Token t has n entries: lens clamped to [0, k], or 0 without a
+ * slot. They lie from slots[indptr[t]] on; indptr[0] = 0, and indptr[t + 1] =
+ * indptr[t] + n. So a row has one entry for each index, and the entry is -1 if
+ * the index has no slot. A row that would end past capacity_elems has no
+ * entries: indptr does not pass the capacity, the room left before it holds -1,
+ * and the token gives FAULT_LENGTH if n > 0. sparse_decode and sparse_prefill
+ * take slots and indptr as they are.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
- * Alias: slots may be indices, with the same stride, without indptr. Order: enqueues;
- * capturable. Exact: integers.
+ * Alias: without indptr, slots may be indices, with the same stride.
+ * Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM convert_req_index_to_global_index. compact with slot_mapping:
  * compute_global_topk_indices_and_lens, which leaves gaps where they are and

@@ -46,8 +46,8 @@ typedef struct spmla_kv_compress_args {
 	 * Both or NULL. */
 	uint32_t *split_keys;   /* [tokens][512], 0 before and after */
 	uint32_t *split_counts; /* [tokens], 0 before and after */
-	/* V4_E4M3: e4m3_scale where the device has it, read when the operation runs
-	 * and not checked; NULL: e4m3_scale itself */
+	/* V4_E4M3: the address of e4m3_scale on the device. It is read when the
+	 * operation runs, and not checked. NULL: e4m3_scale is used. */
 	const float *e4m3_scale_at;
 } spmla_kv_compress_args;
 
@@ -87,12 +87,12 @@ typedef struct spmla_kv_compress_args {
  * - p) has the same table row, position p and a context.) So PAGED comes after
  * compress_state_save, RING before it.
  *
- * Bad data skips the token; reports name its row of the table, or the token if
- * the table has no such row: a slot past the cache
- * (FAULT_SLOT), else a position below 0 or a group outside cos_sin
- * (FAULT_POSITION), a row outside the table (FAULT_ROW). If a column of the
- * group is not written or a page is outside the state (FAULT_PAGE, once per
- * token), y is 0: readers find a key of zeros, not the bytes of an earlier key.
+ * Bad data skips the token: a slot past the cache (FAULT_SLOT), else a position
+ * below 0 or a group outside cos_sin (FAULT_POSITION), a row outside the table
+ * (FAULT_ROW). Reports name the token's row of the table, or the token if the
+ * table has no such row. If a column of the group is not written or a page is
+ * outside the state (FAULT_PAGE, once per token), y is 0: readers find a key of
+ * zeros, not the bytes of an earlier key.
  * If a slot occurs twice in one call, each value and scale is that of one of
  * the two keys; which one is unspecified, and on a GPU it may differ within the
  * key.

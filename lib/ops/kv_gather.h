@@ -40,8 +40,8 @@ typedef struct spmla_kv_gather_args {
 	 * read it. */
 	float kv_scale;
 	uint32_t ring; /* 1: ring table; not read by slot */
-	/* V4_E4M3: kv_scale where the device has it, read when the operation runs
-	 * and not checked; NULL: kv_scale itself */
+	/* V4_E4M3: the address of kv_scale on the device. It is read when the
+	 * operation runs, and not checked. NULL: kv_scale is used. */
 	const float *kv_scale_at;
 } spmla_kv_gather_args;
 
@@ -52,8 +52,8 @@ typedef struct spmla_kv_gather_args {
  * are. In a row, values 0..511 are the latent and 512..575 the rope; V4: 0..447
  * and 448..511.
  * The key of position p lies in column p / entries_per_page. For a ring table
- * the column is modulo columns; they must hold all that is gathered of a
- * request, as ring_columns of a plan do for window and new keys.
+ * the column is modulo columns. The columns must hold all keys that are
+ * gathered for a request; a plan's ring_columns hold the window and new keys.
  *
  * By slot: row n of dst is the entry in slots[n]. A negative slot gives zeros.
  * A slot past the cache gives zeros and FAULT_SLOT, row = n.

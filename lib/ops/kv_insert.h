@@ -30,8 +30,8 @@ typedef struct spmla_kv_insert_args {
 	 * inverse, or zeros become NaN. Other layouts do not read it. */
 	float kv_scale;
 	uint32_t reserved;
-	/* V4_E4M3: kv_scale where the device has it, read when the operation runs
-	 * and not checked; NULL: kv_scale itself */
+	/* V4_E4M3: the address of kv_scale on the device. It is read when the
+	 * operation runs, and not checked. NULL: kv_scale is used. */
 	const float *kv_scale_at;
 } spmla_kv_insert_args;
 

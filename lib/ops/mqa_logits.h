@@ -24,8 +24,8 @@ typedef struct spmla_mqa_logits_args {
 	const float *weights;        /* [tokens][heads], dense */
 	const int32_t *token_row;    /* [tokens]: row of block_table */
 	const int32_t *context_lens; /* [tokens]: keys 0 .. len-1 */
-	/* [tokens]: first element of each row; NULL: row t begins at element t *
-	 * row_stride_elems and ends before row t + 1 */
+	/* [tokens]: first element of each row; NULL: row t begins at element
+	 * row_stride_elems * t and ends before row t + 1 */
 	const int64_t *row_starts;
 	const int32_t *block_table; /* [rows][table_stride_elems] */
 	const int32_t *table_cols;  /* [rows] written columns; NULL: all */

@@ -35,8 +35,8 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
 	const int32_t *positions;    /* [tokens] */
 	const float *cos_sin;        /* [cos_sin_rows][32 cos, 32 sin] */
 	spmla_cache cache;           /* V4_FP8, V4_BF16 or V4_E4M3 */
-	/* V4_E4M3: kv_scale where the device has it, read when the operation runs
-	 * and not checked; NULL: kv_scale itself */
+	/* V4_E4M3: the address of kv_scale on the device. It is read when the
+	 * operation runs, and not checked. NULL: kv_scale is used. */
 	const float *kv_scale_at;
 } spmla_qnorm_rope_kv_insert_args;
 
@@ -44,9 +44,9 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
  *   r = 1 / sqrt(sum of x * x / 512 + norm_eps), root and quotient exact
  *   y = x * r, not rounded; the last 64 are rotated, INTERLEAVED, unfused
  *   q_out = bf16(y); a NaN is 0x7fc0
- * The sum runs in 16 lanes, of which lane l adds the values v with v / 8 % 16 =
- * l in their order, then in the tree 8, 4, 2, 1. Heads from `heads` up to
- * padded_heads are zeros.
+ * The sum runs in 16 lanes: lane l adds the values v with v / 8 % 16 = l, in
+ * their order. The lanes are then added in the tree 8, 4, 2, 1. Heads from
+ * `heads` up to padded_heads are zeros.
  *
  * Keys of the first kv_tokens tokens. The last 64 values are rotated in the
  * same way and rounded to bf16. Then the row is written to its slot:

@@ -37,9 +37,9 @@ typedef struct spmla_ragged_index_args {
  * pass capacity_elems, and the room left before it holds -1. Each such row with
  * n > 0 gives one FAULT_LENGTH, which names the token.
  * No tokens: ragged_indptr[0] = 0.
- * index_map makes the ragged top-k of a step by itself. Rows without the entries
- * that have no slot are index_map with compact, then ragged_index with its
- * valid_counts; those of a prefill are combine_index, then ragged_index.
+ * index_map makes the ragged top-k of a step by itself. To leave out entries
+ * without a slot, call index_map with compact, then ragged_index with its
+ * valid_counts. For a prefill, call combine_index, then ragged_index.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM build_ragged_indices_from_dense (num_slots is its num_rows). */

@@ -47,9 +47,9 @@ typedef struct spmla_sparse_decode_args {
 	float *split_out;    /* [split_rows][heads][512], dense */
 	float *split_lse;    /* [split_rows][heads], dense, base 2 */
 	uint32_t split_rows; /* tokens + parts are enough */
-	/* 0: token t lies t token strides from the first. Else token t is number
-	 * t % next_n of request t / next_n: so many token strides and request
-	 * strides from the first. */
+	/* 0: token t lies t token strides from the first. Else token t is
+	 * number t % next_n of request t / next_n: so many token strides and
+	 * request strides from the first. */
 	uint32_t next_n;
 	/* Ragged lists, each for itself: token t has the entries indptr[t] ..
 	 * indptr[t + 1] - 1 of slots. topk is then the entries of slots in all,
@@ -70,16 +70,16 @@ typedef struct spmla_sparse_decode_args {
 
 /* Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
  * clamped to [0, topk]. Entries past the length are not read. The entries of
- * the second cache follow, by the same rule. Of a ragged list every entry but -1
- * counts. An indptr that is negative, falls, or leads past topk makes the list
- * empty: FAULT_INDEX, once for each part that has the token. Rows and ragged
- * lists with the same entries give the same bits. A slot outside its cache does not
- * count: FAULT_INDEX. A slot that occurs twice counts twice.
+ * the second cache follow, by the same rule. In a ragged list every entry
+ * except -1 counts. An indptr that is negative, falls, or leads past topk makes
+ * the list empty: FAULT_INDEX, once for each part that has the token. Rows and
+ * ragged lists with the same entries give the same bits. A slot outside its
+ * cache does not count: FAULT_INDEX. A slot that occurs twice counts twice.
  * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
- * 127)), with byte 255 to NaN; on Hopper, by the kernels for more than 16 heads,
- * to e4m3 * scale, rounded once to f16. Rows that do not count are never read; NaN in rows that do goes
- * through the arithmetic.
+ * 127)), with byte 255 to NaN. On Hopper, kernels for more than 16 heads round
+ * e4m3 * scale once, to f16. Rows that do not count are never read; NaN in rows
+ * that do goes through the arithmetic.
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s
@@ -93,11 +93,11 @@ typedef struct spmla_sparse_decode_args {
  * empty_lse says.
  *
  * Parts (split-KV). A block is 64 entries, in order, whether they count or not;
- * the second cache starts a new block. Token t has max(1, cdiv(topk_len, 64)) + cdiv(extra_len,
- * 64) blocks. Part p does the blocks from begin_block of token begin_req to
- * end_block of token end_req, and all blocks of the tokens between. A token
- * with one split gets its results as above. Otherwise split i of token t goes
- * to row num_splits[t] + i of split_out and split_lse:
+ * the second cache starts a new block. Token t has max(1, cdiv(topk_len, 64)) +
+ * cdiv(extra_len, 64) blocks. Part p does the blocks from begin_block of token
+ * begin_req to end_block of token end_req, and all blocks of the tokens
+ * between. A token with one split gets its results as above. Otherwise split i
+ * of token t goes to row num_splits[t] + i of split_out and split_lse:
  *   split_out = O / L
  *   split_lse = log2 of the sum of exp2(c * s), c = softmax_scale * log2 e
  * both without the sink; a split without keys has 0 and -inf.
@@ -118,9 +118,9 @@ typedef struct spmla_sparse_decode_args {
  * Deterministic: a row's bits depend only on that row and, with parts, on where
  * it is split and on `tokens`.
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
- * the exact result x over the dequantised rows. Where values cancel, out is off by 2^-8 of the mean of |v| with
- * the same weights, and lse by 2^-18, on Hopper 2^-11, of the largest sum of
- * |terms| of a score times softmax_scale.
+ * the exact result x over the dequantised rows. Where values cancel, out is off
+ * by 2^-8 of the mean of |v| with the same weights, and lse by 2^-18, on Hopper
+ * 2^-11, of the largest sum of |terms| of a score times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,

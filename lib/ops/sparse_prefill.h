@@ -48,13 +48,12 @@ typedef struct spmla_sparse_prefill_args {
 
 /* Keys. Entry p of a token counts if 0 <= indices[p] < kv_rows and p <
  * topk_lens[t], clamped to [0, topk]. Every other index is legal and masked
- * without a report. Entries past the length are not read. Of a ragged list every
- * entry has a place. An indptr that is negative, falls, or leads past topk makes
- * the token empty: FAULT_INDEX. Rows and ragged lists with the same entries give
- * the same bits. A row that occurs
- * twice counts twice. K is the dim values of the row, V its first 512. Rows
- * that do not count are never read; NaN in rows that do goes through the
- * arithmetic.
+ * without a report. Entries past the length are not read. A ragged list is as
+ * long as its entries. An indptr that is negative, falls, or leads past topk
+ * makes the token empty: FAULT_INDEX. Rows and ragged lists with the same
+ * entries give the same bits. A row that occurs twice counts twice.
+ * K is the dim values of the row, V its first 512. Rows that do not count are
+ * never read; NaN in rows that do goes through the arithmetic.
  *
  * Attention. Blocks, sums and the sink are those of spmla_sparse_decode; the
  * sink changes only out and, with lse_sink, lse.

@@ -45,8 +45,8 @@ typedef struct spmla_tile_sched_args {
 	uint32_t row_format;      /* spmla_tile_row */
 	uint32_t topk;            /* 1..2^31 - 1 */
 	uint32_t extra_topk;      /* of a second cache; 0: none */
-	/* Requests that share an entry of topk_lens and of extra_topk_lens; 0: 1
-	 */
+	/* How many requests share an entry of topk_lens and of extra_topk_lens;
+	 * 0 counts as 1. */
 	uint32_t lens_tokens;
 	const int32_t *topk_lens;         /* [batch]; NULL: topk */
 	const int32_t *extra_topk_lens;   /* [batch], read if extra_topk > 0;
@@ -54,8 +54,8 @@ typedef struct spmla_tile_sched_args {
 	int32_t *tile_scheduler_metadata; /* [parts][8], dense */
 	int32_t *num_splits;              /* [batch + 1] */
 	/* [batch + 1], of ragged lists: request i has indptr[i + 1] - indptr[i]
-	 * keys, as in sparse_decode; topk is then the entries of all. NULL: rows
-	 */
+	 * keys, as in sparse_decode, and topk counts the entries of all. NULL:
+	 * rows. */
 	const int32_t *indptr;
 	const int32_t *extra_indptr;
 } spmla_tile_sched_args;
@@ -81,8 +81,8 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
 /* Cuts the requests' blocks of 64 keys into `parts` runs of about equal cost.
  *
  * Request i has s keys in n = cdiv(s, 64) blocks. With t = topk_lens[i] (or by
- * indptr) or topk, at least 1, s = t; with extra_topk, s = t rounded up to 64, plus
- * extra_topk_lens[i] or extra_topk.
+ * indptr) or topk, at least 1, s = t; with extra_topk, s = t rounded up to 64,
+ * plus extra_topk_lens[i] or extra_topk.
  * A part takes work of up to
  *   cdiv(sum of (n + overhead_blocks), parts) + overhead_blocks
  * blocks. A request costs the blocks that it has left, plus overhead_blocks.

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Of equal scores at the k-th place, which positions are in the set. */
+/* Which positions join the set if scores at its k-th place are equal. */
 typedef enum spmla_ties {
 	SPMLA_TIES_LOWER = 0,
 	SPMLA_TIES_HIGHER = 1,
@@ -37,10 +37,11 @@ typedef struct spmla_topk_args {
 
 /* The exact set of the k largest scores of each row, as positions relative to
  * the row's start, ascending, then -1. Ties take the lower or the higher
- * positions, as `ties` says; -0 equals +0; a NaN of either sign ranks above +inf and equals any other NaN. A row of
- * at most k elements is 0, 1, .. and its scores are not read. A row outside
- * logits gives only -1: FAULT_LOGITS. Without row_starts a length past the row
- * counts as the row's: FAULT_LOGITS too.
+ * positions, as `ties` says; -0 equals +0; a NaN of either sign ranks above
+ * +inf and equals any other NaN. A row of at most k elements is 0, 1, .. and
+ * its scores are not read. A row outside logits gives only -1: FAULT_LOGITS.
+ * Without row_starts a length past the row counts as the row's: FAULT_LOGITS
+ * too.
  * No rows: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers, the same on every
  * backend and in every run.

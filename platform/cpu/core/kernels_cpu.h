@@ -102,9 +102,9 @@ typedef struct spmla_i_cpu_kernels {
 			    const float *q, float weight);
 	void (*score_values)(const spmla_i_cpu_score *s, const uint8_t *scales,
 			     uint32_t n, float *out);
-	/* A part of o_group_proj, in the order of its header: sums[d] = x . w[d]
-	 * for 16 rows of w, which lie row_bytes apart. Products of bf16 and of
-	 * e4m3 are exact, so all variants give the same bits. */
+	/* A part of o_group_proj, in the order of its header: sums[d] is x
+	 * times row d of w, for 16 rows that lie row_bytes apart. Products of
+	 * bf16 and of e4m3 are exact, so all variants give the same bits. */
 	void (*part_bf16)(const uint8_t *x, const uint8_t *w,
 			  uint64_t row_bytes, float *sums);
 	void (*part_e4m3)(const uint8_t *x, const uint8_t *w,

@@ -9,8 +9,8 @@
 
 enum { BINS = SPMLA_I_CPU_TOPK_BINS };
 
-/* Order of scores as unsigned integers: -inf up to +inf, then NaN; -0 and +0 are
- * one value. */
+/* Order of scores as unsigned integers: -inf up to +inf, then NaN; -0 and +0
+ * are one value. */
 static uint32_t
 key_of(float score)
 {

@@ -25,8 +25,9 @@ typedef struct spmla_i_cpu_list {
 } spmla_i_cpu_list;
 
 /* Token t's list among `entries`: a row of one stride with its length, which
- * lens_tokens tokens share (0: 1); or, with an indptr, entries indptr[t] .. indptr[t + 1] - 1. `most` are the
- * entries of a row; of ragged lists, of all. */
+ * lens_tokens tokens share (0: 1); or, with an indptr, entries indptr[t] ..
+ * indptr[t + 1] - 1. `most` counts the entries of a row, or of all ragged lists
+ * together. */
 static inline spmla_i_cpu_list
 spmla_i_cpu_list_of(const int32_t *entries, int64_t stride, const int32_t *lens,
 		    uint32_t lens_tokens, const int32_t *indptr, uint32_t most,
