@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies under way of the emulator, which land and read their source at any time
- * until the wait for them, and the memory of a block.
+ * Copies under way of the emulator, which land and read their source at any
+ * time until the wait for them, and the memory of a block.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "spmla/platform/gpu/dialect/async.h"

@@ -51,8 +51,8 @@ check_hand(spmla_model model, uint32_t ratio, const hand *cases, uint32_t count)
 	}
 }
 
-/* 32 ln(4096 / (2 pi 32)) / ln 10000 = 10.47 and 32 ln(4096 / (2 pi)) / ln 10000
- * = 22.51, so 10 and 23 are where the stretched part begins and ends. */
+/* 32 ln(4096 / (2 pi 32)) / ln 10000 = 10.47 and 32 ln(4096 / (2 pi)) / ln
+ * 10000 = 22.51, so 10 and 23 are where the stretched part begins and ends. */
 START_TEST(the_table_of_v32_is_yarn)
 {
 	static const hand cases[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the calls of a V3.2 layer refuse, with which words: they name the layer's
- * field, also where an operation checks it.
+ * What the calls of a V3.2 layer refuse, with which words: they name the
+ * layer's field, also where an operation checks it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q_absorb: the products and the rope part, against double sums, the reference's
- * rotation and vectors worked out by hand.
+ * q_absorb: the products and the rope part, against double sums, the
+ * reference's rotation and vectors worked out by hand.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the tests of index_map stand on: a context, a small table, and a check
- * against the rule written out once more in 64 bits. It runs the op with an output
- * of its own, and then in place.
+ * against the rule written out once more in 64 bits. It runs the op with an
+ * output of its own, and then in place.
  */
 #ifndef TESTS_OPS_SELECT_INDEX_MAP_RIG_H
 #define TESTS_OPS_SELECT_INDEX_MAP_RIG_H

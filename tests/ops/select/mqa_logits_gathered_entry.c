@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of mqa_logits_gathered: keys of INDEX_FP8, and of INDEX_MXFP4.
+ * What tests know of mqa_logits_gathered: keys of INDEX_FP8, and of
+ * INDEX_MXFP4.
  */
 #include "tests/harness/registry.h"
 
