@@ -256,7 +256,7 @@ bf16_wgmma_weights(PRIVATE float *score, LOCAL const uint32_t *counts,
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
 	const uint32_t half_of = g_item() / 128;
 	const uint32_t head = g_item() / 32 % 4 * 16 + g;
-	const float none = g_float(0xff800000u);
+	const float none = G_MINUS_INF;
 	float high[2], factor[2];
 	uint32_t i, r, own[8], other[8], keys[4];
 
@@ -347,7 +347,7 @@ bf16_wgmma_write(const PRIVATE bf16_wgmma_state *st,
 			       ((s->out_request_stride | s->out_token_stride |
 				 s->out_head_stride) &
 				1) == 0;
-	const float none = g_float(0xff800000u);
+	const float none = G_MINUS_INF;
 	const float c = s->scale * 1.44269504088896341f;
 	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
 	uint32_t r, i;
@@ -449,7 +449,7 @@ bf16_wgmma_run(const PRIVATE decode_args *a, const PRIVATE decode_scalars *s,
 		g_panel_on(q_panels, 8 * G_PANEL_BYTES), 2 * half_of);
 	const uint32_t groups = (s->heads + DECODE_HEADS - 1) / DECODE_HEADS;
 	const float c = s->scale * 1.44269504088896341f;
-	const float none = g_float(0xff800000u);
+	const float none = G_MINUS_INF;
 	LOCAL int32_t *notes = (LOCAL int32_t *)(local + BF16_WGMMA_NOTES_AT);
 	const uint64_t works =
 		(uint64_t)(s->parts ? s->parts : s->tokens) * groups;

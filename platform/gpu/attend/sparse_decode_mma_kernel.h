@@ -424,7 +424,7 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
 	const uint32_t first = share * (DECODE_BLOCK / decode_mma_shares(kind));
-	const float none = g_float(0xff800000u);
+	const float none = G_MINUS_INF;
 	float high[4];
 	uint32_t i, j, r, n;
 
@@ -516,7 +516,7 @@ decode_mma_write(PRIVATE decode_mma_state *st,
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
 	const uint32_t whole = row == DECODE_WHOLE;
 	const uint32_t shares = decode_mma_shares(kind);
-	const float none = g_float(0xff800000u);
+	const float none = G_MINUS_INF;
 	const float c = s->scale * 1.44269504088896341f;
 	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
 	uint32_t r, n;
@@ -617,7 +617,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const uint32_t own_head = kind.tiles == 2 ? g_item() / 128 * 32 : 0;
 	const uint32_t groups = (s->heads + heads - 1) / heads;
 	const float c = s->scale * 1.44269504088896341f;
-	const float none = g_float(0xff800000u);
+	const float none = G_MINUS_INF;
 	const uint32_t pieces = s->parts ? s->parts : s->tokens;
 	uint64_t work;
 

@@ -348,7 +348,7 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				      stop, mxfp4);
 			score *= mqa_mma_score(a, q16, w, mxfp4);
 			if (key < stop && page < 0) {
-				score = g_float(0xff800000u);
+				score = G_MINUS_INF;
 				if (key % s->page_tokens == 0)
 					g_fault(fault_state, fault_status, row,
 						G_FAULT_PAGE);

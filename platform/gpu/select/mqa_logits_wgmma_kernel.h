@@ -411,7 +411,7 @@ mqa_wgmma_write(GLOBAL spmla_g_state *fault_state,
 		uint32_t has_page, float score)
 {
 	if (!has_page) {
-		score = g_float(0xff800000u);
+		score = G_MINUS_INF;
 		if (key % page_tokens == 0)
 			g_fault(fault_state, fault_status, row, G_FAULT_PAGE);
 	}
