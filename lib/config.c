@@ -23,7 +23,10 @@ enum {
 	MAX_QUEUE = 65536,
 	MAX_WORKSPACE = INT32_MAX,
 	MAX_CPU_WORKERS = 1024,
-	MAX_WINDOW = 4096
+	MAX_WINDOW = 4096,
+	/* of attention and output in a step that is longer than any of decode:
+	 * enough to fill a GPU */
+	PIECE_TOKENS = 1024
 };
 
 /* 512^-0.5; and 192^-0.5 times the square of 0.1 ln 40 + 1 = 1.368888, by which
@@ -370,6 +373,20 @@ spmla_i_config_resolve(spmla_config *c, const spmla_config *in,
 		return s;
 	fill_defaults(c);
 	return SPMLA_OK;
+}
+
+uint32_t
+spmla_i_piece_tokens(const spmla_config *c)
+{
+	uint32_t decode = 0, most, i;
+
+	for (i = 0; i < c->bucket_count; i++)
+		if (c->buckets[i].tokens > decode)
+			decode = c->buckets[i].tokens;
+	most = decode > PIECE_TOKENS ? decode : PIECE_TOKENS;
+	if (c->max_prefill_tokens > decode)
+		decode = c->max_prefill_tokens; /* of the longest step */
+	return most < decode ? most : decode;
 }
 
 uint32_t

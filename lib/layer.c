@@ -159,8 +159,8 @@ spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a)
 	if (spmla_i_is_ragged(ctx)) {
 		a->slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES];
 		a->indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR];
-		a->capacity_elems =
-			ctx->plan.max_tokens * ctx->plan.config.topk;
+		a->capacity_elems = spmla_i_piece_tokens(&ctx->plan.config) *
+				    ctx->plan.config.topk;
 		return;
 	}
 	a->slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];

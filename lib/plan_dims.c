@@ -14,10 +14,6 @@
 
 #include <string.h>
 
-/* The tokens of a piece of spmla_v4_output, in a step that is longer than any
- * of decode. */
-enum { SPMLA_I_OUTPUT_TOKENS = 1024 };
-
 /* The most tokens of a step in which several blocks make a key of ratio 128. In
  * a longer step one block makes a key, because there are keys enough. */
 enum { SPMLA_I_SPLIT_KEYS = 1024 };
@@ -100,7 +96,7 @@ static void
 fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 {
 	const spmla_config *c = &plan->config;
-	uint64_t decode = 0, most;
+	uint64_t decode = 0;
 	uint32_t i;
 
 	for (i = 1; i < SPMLA_V4_GROUPS; i++) {
@@ -117,24 +113,24 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 	for (i = 0; i < c->bucket_count; i++)
 		decode = c->buckets[i].tokens > decode ? c->buckets[i].tokens
 						       : decode;
-	most = decode > SPMLA_I_OUTPUT_TOKENS ? decode : SPMLA_I_OUTPUT_TOKENS;
 	dim[SPMLA_I_DIM_V4_TOKENS] = plan->max_tokens;
 	dim[SPMLA_I_DIM_INDEX_SLOTS] =
 		plan->group_table[SPMLA_GROUP_INDEX] == SPMLA_GROUP_C4A
 			? 0
 			: plan->max_tokens;
 	dim[SPMLA_I_DIM_WINDOW] = c->window_tokens;
+	dim[SPMLA_I_DIM_C128A_TOKENS] = spmla_i_piece_tokens(c);
 	dim[SPMLA_I_DIM_C128A_WIDTH] = spmla_i_c128a_width(c);
 	dim[SPMLA_I_DIM_INDEX_Q_SCALES] =
 		c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4 ? c->index_heads
 							    : 0;
-	most = most < plan->max_tokens ? most : plan->max_tokens;
 	if (plan->device.kind != SPMLA_BACKEND_CPU)
 		dim[SPMLA_I_DIM_SPLIT_KEYS] = decode < SPMLA_I_SPLIT_KEYS
 						      ? decode
 						      : SPMLA_I_SPLIT_KEYS;
 	dim[SPMLA_I_DIM_KEY_VALUES] = SPMLA_V4_DIM;
-	dim[SPMLA_I_DIM_OUTPUT_TOKENS] = spmla_i_align(most, 4, overflow);
+	dim[SPMLA_I_DIM_OUTPUT_TOKENS] =
+		spmla_i_align(spmla_i_piece_tokens(c), 4, overflow);
 	dim[SPMLA_I_DIM_OUTPUT_VALUES] = (uint64_t)c->heads * SPMLA_V4_DIM;
 	dim[SPMLA_I_DIM_OUTPUT_SCALES] =
 		(uint64_t)c->heads * (SPMLA_V4_DIM / SPMLA_MLA_SCALE_GROUP);
@@ -178,18 +174,24 @@ fill_splits(uint64_t *dim, const spmla_plan *plan)
 static void
 fill_lists(uint64_t *dim, const spmla_plan *plan)
 {
-	const uint64_t tokens = plan->max_tokens;
-	const uint64_t v4 = spmla_i_is_v4(&plan->config) ? tokens : 0;
+	const spmla_config *c = &plan->config;
+	const uint64_t piece = spmla_i_piece_tokens(c);
+	const uint32_t v4 = spmla_i_is_v4(c);
 
 	if (!(plan->config.flags & SPMLA_CONFIG_RAGGED)) {
-		dim[SPMLA_I_DIM_SLOTS_TOKENS] = tokens;
-		dim[SPMLA_I_DIM_C4A_SLOTS_TOKENS] = v4;
+		dim[SPMLA_I_DIM_SLOTS_TOKENS] = piece;
+		dim[SPMLA_I_DIM_C4A_SLOTS_TOKENS] = v4 ? piece : 0;
 		return;
 	}
-	dim[SPMLA_I_DIM_RAGGED_TOKENS] = tokens;
-	dim[SPMLA_I_DIM_RAGGED_TOKENS_PLUS_1] = tokens + 1;
-	dim[SPMLA_I_DIM_RAGGED_V4_TOKENS] = v4;
-	dim[SPMLA_I_DIM_RAGGED_V4_TOKENS_PLUS_1] = v4 ? v4 + 1 : 0;
+	dim[SPMLA_I_DIM_RAGGED_TOKENS] = piece;
+	dim[SPMLA_I_DIM_RAGGED_TOKENS_PLUS_1] = piece + 1;
+	if (v4) {
+		dim[SPMLA_I_DIM_RAGGED_C128A_TOKENS] = piece;
+		dim[SPMLA_I_DIM_RAGGED_C128A_TOKENS_PLUS_1] = piece + 1;
+		dim[SPMLA_I_DIM_RAGGED_SWA_TOKENS] = plan->max_tokens;
+		dim[SPMLA_I_DIM_RAGGED_SWA_TOKENS_PLUS_1] =
+			(uint64_t)plan->max_tokens + 1;
+	}
 	dim[SPMLA_I_DIM_SCHEDULE_ROWS] = (uint64_t)plan->device.sm_count + 1;
 	dim[SPMLA_I_DIM_SCHEDULE_ROW] = 2;
 }
@@ -205,11 +207,10 @@ check_lists(const spmla_plan *plan, spmla_diag *diag)
 		return SPMLA_OK;
 	if (spmla_i_is_v4(c) && width < spmla_i_c128a_width(c))
 		width = spmla_i_c128a_width(c);
-	if (spmla_i_is_v4(c) && width < c->window_tokens)
-		width = c->window_tokens;
 	const spmla_i_check checks[] = {
-		{"tokens of a step (config.flags has RAGGED)", plan->max_tokens,
-		 SPMLA_WANT_AT_MOST, INT32_MAX / width},
+		{"tokens of a piece (config.flags has RAGGED)",
+		 spmla_i_piece_tokens(c), SPMLA_WANT_AT_MOST,
+		 INT32_MAX / width},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));

@@ -9,7 +9,9 @@
 
 /* The buffers. In the shapes T and B are the most tokens and requests of a
  * bucket, P and W are max_prefill_tokens and prefill_workspace_tokens. T is at
- * least P. */
+ * least P. A is the most tokens that a layer attends to at once: the larger of
+ * 1024 and the most tokens of a bucket, but at most T. A longer step is
+ * attended in pieces of A tokens, and such buffers hold the last piece. */
 typedef enum spmla_buf {
 	SPMLA_BUF_CONTEXT = 0,     /* the spmla_ctx itself */
 	SPMLA_BUF_GRAPH_NODES = 1, /* CPU: recorded ops */
@@ -65,7 +67,7 @@ typedef enum spmla_buf {
 	SPMLA_BUF_INDEX_SCRATCH = 53,         /* CPU: one per cpu_worker */
 	SPMLA_BUF_GATHERED_INDEX_K = 54,      /* e4m3 [W][128] */
 	SPMLA_BUF_GATHERED_INDEX_SCALES = 55, /* f32 [W] */
-	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [T][topk], cache slots */
+	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [A][topk], cache slots */
 	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* CPU: one per cpu_worker */
 	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
 	SPMLA_BUF_SPLIT_OUT = 63,             /* f32 [D + parts][heads][512] */
@@ -113,15 +115,16 @@ typedef enum spmla_buf {
 	 * then counts */
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX = 102,
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A = 103, /* int64 [T] */
-	SPMLA_BUF_SWA_INDICES = 104,    /* int32 [T][window_tokens], slots */
-	SPMLA_BUF_SWA_LENS = 105,       /* int32 [T] */
-	SPMLA_BUF_C128A_INDICES = 106,  /* int32 [T][C], slots */
+	SPMLA_BUF_SWA_INDICES = 104, /* int32 [T][window_tokens], slots */
+	SPMLA_BUF_SWA_LENS = 105,    /* int32 [T] */
+	/* int32 [A][C], slots; in a step of more than A tokens the attention
+	 * of each layer of ratio 128 makes them, not the prologue */
+	SPMLA_BUF_C128A_INDICES = 106,
 	SPMLA_BUF_C128A_LENS = 107,     /* int32 [T] */
 	SPMLA_BUF_INDEX_Q_SCALES = 110, /* int32 [T][index_heads], MXFP4 */
-	/* int32 [T]: slots in the row of TOPK_SLOTS */
+	/* int32 [A]: slots in the row of TOPK_SLOTS */
 	SPMLA_BUF_C4A_LENS = 111,
-	/* O, rounded up to a multiple of 4: the larger of 1024 and the most
-	 * tokens of a bucket, but at most T. */
+	/* O: A rounded up to a multiple of 4 */
 	SPMLA_BUF_OUTPUT_O = 112,      /* e4m3 or bf16 [O][heads][512] */
 	SPMLA_BUF_OUTPUT_SCALES = 113, /* [4 * heads][O] words */
 	/* kv_compress of ratio 128 on a GPU. S: the most tokens of a bucket, at

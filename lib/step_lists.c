@@ -14,11 +14,11 @@
 
 enum { ARCH_SM100 = 100 };
 
-/* Packs rows of `width` slots. */
+/* Packs the window's rows of slots. */
 static spmla_status
-pack(spmla_ctx *ctx, uint32_t tokens, uint32_t width, const spmla_buf from[2],
-     const spmla_buf to[2], spmla_stream stream)
+pack_window(spmla_ctx *ctx, uint32_t tokens, spmla_stream stream)
 {
+	const uint32_t width = ctx->plan.config.window_tokens;
 	spmla_ragged_index_args a;
 
 	memset(&a, 0, sizeof a);
@@ -26,32 +26,42 @@ pack(spmla_ctx *ctx, uint32_t tokens, uint32_t width, const spmla_buf from[2],
 	a.tokens = tokens;
 	a.width = width;
 	a.capacity_elems = ctx->plan.max_tokens * width;
-	a.indices = ctx->buf[from[0]];
+	a.indices = ctx->buf[SPMLA_BUF_SWA_INDICES];
 	a.indices_stride_elems = width;
-	a.lens = ctx->buf[from[1]];
-	a.ragged_indices = ctx->buf[to[0]];
-	a.ragged_indptr = ctx->buf[to[1]];
+	a.lens = ctx->buf[SPMLA_BUF_SWA_LENS];
+	a.ragged_indices = ctx->buf[SPMLA_BUF_RAGGED_INDICES_SWA];
+	a.ragged_indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR_SWA];
+	return spmla_ragged_index(ctx, &a, stream);
+}
+
+spmla_status
+spmla_i_pack_c128a(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
+		   spmla_stream stream)
+{
+	const uint32_t width = spmla_i_c128a_width(&ctx->plan.config);
+	spmla_ragged_index_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = tokens;
+	a.width = width;
+	a.capacity_elems = spmla_i_piece_tokens(&ctx->plan.config) * width;
+	a.indices = ctx->buf[SPMLA_BUF_C128A_INDICES];
+	a.indices_stride_elems = width;
+	a.lens = (const int32_t *)ctx->buf[SPMLA_BUF_C128A_LENS] + first;
+	a.ragged_indices = ctx->buf[SPMLA_BUF_RAGGED_INDICES_C128A];
+	a.ragged_indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR_C128A];
 	return spmla_ragged_index(ctx, &a, stream);
 }
 
 static spmla_status
 pack_v4(spmla_ctx *ctx, uint32_t tokens, spmla_stream stream)
 {
-	static const spmla_buf swa[2] = {SPMLA_BUF_SWA_INDICES,
-					 SPMLA_BUF_SWA_LENS};
-	static const spmla_buf swa_to[2] = {SPMLA_BUF_RAGGED_INDICES_SWA,
-					    SPMLA_BUF_RAGGED_INDPTR_SWA};
-	static const spmla_buf c128a[2] = {SPMLA_BUF_C128A_INDICES,
-					   SPMLA_BUF_C128A_LENS};
-	static const spmla_buf c128a_to[2] = {SPMLA_BUF_RAGGED_INDICES_C128A,
-					      SPMLA_BUF_RAGGED_INDPTR_C128A};
-	const spmla_config *c = &ctx->plan.config;
-	const spmla_status s =
-		pack(ctx, tokens, c->window_tokens, swa, swa_to, stream);
+	const spmla_status s = pack_window(ctx, tokens, stream);
 
-	return s == SPMLA_OK ? pack(ctx, tokens, spmla_i_c128a_width(c), c128a,
-				    c128a_to, stream)
-			     : s;
+	if (s != SPMLA_OK || tokens > spmla_i_piece_tokens(&ctx->plan.config))
+		return s;
+	return spmla_i_pack_c128a(ctx, 0, tokens, stream);
 }
 
 spmla_status

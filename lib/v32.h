@@ -124,8 +124,10 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * the gathered KV as bf16.
  * `shape` is that of the prologue. The cost is that of the shape, so an eager
  * engine takes the numbers of the step's info.
- * Order: enqueues 4 operations, one more with index_k, and with index_q 2 more
- * and 2 per piece.
+ * The attention of a step that has more tokens than 1024 and than the largest
+ * bucket runs in pieces, too.
+ * Order: enqueues 2 operations and 2 per piece of attention, one more with
+ * index_k, and with index_q 2 more and 2 per piece of logits.
  * Deterministic: a token's bits do not depend on how its prompt is cut.
  * Exact: the caches and the selection equal decode's, bit for bit; out and
  * lse as spmla_sparse_prefill.

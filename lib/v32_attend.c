@@ -9,7 +9,7 @@
 
 spmla_status
 spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
-		     const spmla_shape *shape, uint32_t prefill,
+		     const spmla_i_piece *piece, uint32_t workspaces,
 		     spmla_stream stream)
 {
 	const spmla_table_config *g =
@@ -20,27 +20,29 @@ spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = shape->tokens;
+	a.tokens = piece->tokens;
 	a.k = ctx->plan.config.topk;
 	a.rows = ctx->plan.config.max_rows;
 	a.columns = ctx->plan.columns;
 	a.table_stride_elems = table.stride_elems;
 	a.page_tokens = g->page_tokens;
 	a.pool_pages = g->pool_pages;
-	a.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
+	a.token_row = spmla_i_words(ctx, SPMLA_BUF_TOKEN_ROW, piece->first);
 	a.block_table = table.table;
 	a.table_cols = table.cols;
-	a.indices = topk->indices;
+	a.indices = topk->indices + piece->first * topk->stride_elems;
 	a.indices_stride_elems = topk->stride_elems;
-	a.lens = topk->lens;
+	a.lens = topk->lens + piece->first;
 	spmla_i_layer_slots(ctx, &a);
 	a.whole = 1;
 	/* The selection may be the engine's own, but no token may see another
 	 * request's keys. */
-	a.context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
-	if (prefill) {
-		a.workspaces = shape->requests;
-		a.workspace_ids = ctx->buf[SPMLA_BUF_REQ_ID_PER_TOKEN];
+	a.context_lens =
+		spmla_i_words(ctx, SPMLA_BUF_CONTEXT_LENS, piece->first);
+	if (workspaces) {
+		a.workspaces = workspaces;
+		a.workspace_ids = spmla_i_words(ctx, SPMLA_BUF_REQ_ID_PER_TOKEN,
+						piece->first);
 		a.workspace_starts = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
 	}
 	return spmla_index_map(ctx, &a, stream);
@@ -50,6 +52,7 @@ spmla_status
 spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		 const spmla_shape *shape, spmla_stream stream)
 {
+	const spmla_i_piece all = {0, shape ? shape->tokens : 0};
 	spmla_sparse_decode_args a;
 	spmla_i_topk topk;
 	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape, stream);
@@ -59,7 +62,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_topk(ctx, layer, &topk);
 	if (s == SPMLA_OK)
-		s = spmla_i_v32_map_topk(ctx, &topk, shape, 0, stream);
+		s = spmla_i_v32_map_topk(ctx, &topk, &all, 0, stream);
 	if (s != SPMLA_OK)
 		return spmla_i_v32_end(ctx, s);
 	memset(&a, 0, sizeof a);
@@ -75,7 +78,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	if (spmla_i_is_ragged(ctx)) {
 		a.slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES];
 		a.indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR];
-		a.topk *= ctx->plan.max_tokens;
+		a.topk *= spmla_i_piece_tokens(&ctx->plan.config);
 	} else {
 		a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 		a.slots_stride_elems = ctx->plan.config.topk;

@@ -4,7 +4,8 @@
  * gathered once, one request behind the other. From then on a token's keys are
  * a range of rows, so every operation runs over all tokens of the step. But the
  * index logits of all tokens at once fit nowhere, so they are made and used up
- * in pieces. The pieces follow from the shape alone.
+ * in pieces; so are the slots of the selection, in others. The pieces follow
+ * from the shape alone.
  */
 #include "spmla/internal/v32.h"
 
@@ -158,14 +159,15 @@ gather_kv(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
 
 static spmla_status
 attend_gathered(spmla_ctx *ctx, const spmla_v32_layer *l,
-		const int32_t *topk_lens, const spmla_shape *shape,
+		const int32_t *topk_lens, const spmla_i_piece *piece,
 		spmla_stream stream)
 {
+	const uint32_t first = piece->first;
 	spmla_sparse_prefill_args a;
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = shape->tokens;
+	a.tokens = piece->tokens;
 	a.heads = ctx->plan.config.heads;
 	a.dim = SPMLA_MLA_DIM;
 	a.topk = ctx->plan.config.topk;
@@ -173,7 +175,7 @@ attend_gathered(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.lse_base = SPMLA_LSE_NATURAL;
 	a.empty_lse = l->empty_lse;
 	a.softmax_scale = ctx->plan.config.softmax_scale;
-	a.q = l->q;
+	a.q = l->q + first * l->q_token_stride_elems;
 	a.q_token_stride_elems = l->q_token_stride_elems;
 	a.q_head_stride_elems = l->q_head_stride_elems;
 	a.kv = ctx->buf[SPMLA_BUF_GATHERED_KV];
@@ -181,20 +183,39 @@ attend_gathered(spmla_ctx *ctx, const spmla_v32_layer *l,
 	if (spmla_i_is_ragged(ctx)) {
 		a.indices = ctx->buf[SPMLA_BUF_RAGGED_INDICES];
 		a.indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR];
-		a.topk *= ctx->plan.max_tokens;
+		a.topk *= spmla_i_piece_tokens(&ctx->plan.config);
 	} else {
 		a.indices = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
 		a.indices_stride_elems = ctx->plan.config.topk;
-		a.topk_lens = topk_lens;
+		a.topk_lens = topk_lens + first;
 	}
 	a.attn_sink = l->attn_sink;
-	a.out = l->out;
+	a.out = l->out + first * l->out_token_stride_elems;
 	a.out_token_stride_elems = l->out_token_stride_elems;
 	a.out_head_stride_elems = l->out_head_stride_elems;
-	a.lse = l->lse;
+	if (l->lse)
+		a.lse = l->lse + first * l->lse_token_stride_elems;
 	a.lse_token_stride_elems = l->lse_token_stride_elems;
 	a.lse_head_stride_elems = l->lse_head_stride_elems;
 	return spmla_sparse_prefill(ctx, &a, stream);
+}
+
+static spmla_status
+attend_tokens(spmla_ctx *ctx, const spmla_v32_layer *l,
+	      const spmla_i_topk *topk, const spmla_shape *shape,
+	      spmla_stream stream)
+{
+	spmla_status s = SPMLA_OK;
+	spmla_i_piece p = {0, 0};
+
+	for (; s == SPMLA_OK && p.first < shape->tokens; p.first += p.tokens) {
+		p = spmla_i_piece_at(ctx, shape, p.first);
+		s = spmla_i_v32_map_topk(ctx, topk, &p, shape->requests,
+					 stream);
+		if (s == SPMLA_OK)
+			s = attend_gathered(ctx, l, topk->lens, &p, stream);
+	}
+	return s;
 }
 
 spmla_status
@@ -217,8 +238,6 @@ spmla_v32_prefill(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	if (s == SPMLA_OK)
 		s = gather_kv(ctx, layer, stream);
 	if (s == SPMLA_OK)
-		s = spmla_i_v32_map_topk(ctx, &topk, shape, 1, stream);
-	if (s == SPMLA_OK)
-		s = attend_gathered(ctx, layer, topk.lens, shape, stream);
+		s = attend_tokens(ctx, layer, &topk, shape, stream);
 	return spmla_i_v32_end(ctx, s);
 }

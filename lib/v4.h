@@ -176,7 +176,11 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * buffer.) Layers of ratio 1, and with the flag BATCH_INVARIANT all layers,
  * always run whole.
  *
- * Order: enqueues 1 to 3 operations; capturable.
+ * A step that has more tokens than 1024 and than the largest bucket runs in
+ * pieces. Its pieces of ratio 128 begin with c128a_index, and with
+ * SPMLA_CONFIG_RAGGED ragged_index.
+ *
+ * Order: enqueues 1 to 3 operations, or 1 to 3 per piece; capturable.
  * Deterministic: a token's bits depend only on that token; in parts, also on
  * the shape and on the lengths of all tokens of the step.
  * Exact: out and lse as spmla_sparse_decode. */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The attention of a V4 layer: over the keys of the window and, by its ratio,
- * over the selected compressed keys or all of them.
+ * over the selected compressed keys or all of them. Tokens are independent, so
+ * a step that is longer than any of decode runs in pieces: the lists of
+ * compressed keys take much memory, and then need it for a piece only.
  */
+#include "spmla/internal/step_lists.h"
 #include "spmla/internal/v4.h"
+#include "spmla/ops/c128a_index.h"
 
 #include <string.h>
 
 /* Maps the selection to slots, in TOPK_SLOTS and C4A_LENS, or ragged. */
 static spmla_status
-map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_shape *shape,
+map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_i_piece *piece,
 	 spmla_stream stream)
 {
 	const spmla_i_table_view v = spmla_i_table_of(ctx, SPMLA_GROUP_C4A);
@@ -17,47 +21,86 @@ map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_shape *shape,
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = shape->tokens;
+	a.tokens = piece->tokens;
 	a.k = ctx->plan.config.topk;
 	a.rows = ctx->plan.config.max_rows;
 	a.columns = v.columns;
 	a.table_stride_elems = v.stride_elems;
 	a.page_tokens = v.page_tokens / SPMLA_COMPRESS_OVERLAP;
 	a.pool_pages = v.pool_pages;
-	a.token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
+	a.token_row = spmla_i_words(ctx, SPMLA_BUF_TOKEN_ROW, piece->first);
 	a.block_table = v.table;
 	a.table_cols = v.cols;
-	a.indices = topk->indices;
+	a.indices = topk->indices + piece->first * topk->stride_elems;
 	a.indices_stride_elems = topk->stride_elems;
-	a.lens = topk->lens;
+	a.lens = topk->lens + piece->first;
 	spmla_i_layer_slots(ctx, &a);
 	a.valid_counts = ctx->buf[SPMLA_BUF_C4A_LENS];
 	/* The selection may be the engine's own, but no token may see another
 	 * request's keys. */
-	a.context_lens = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
+	a.context_lens =
+		spmla_i_words(ctx, SPMLA_BUF_COMPRESSED_LENS, piece->first);
 	a.compact = 1;
 	return spmla_index_map(ctx, &a, stream);
 }
 
+/* The slots of all keys of a piece, in C128A_INDICES, and ragged: as the
+ * prologue makes them in a step of one piece. */
+static spmla_status
+list_c128a(spmla_ctx *ctx, const spmla_i_piece *piece, spmla_stream stream)
+{
+	const spmla_i_table_view v = spmla_i_table_of(ctx, SPMLA_GROUP_C128A);
+	const uint32_t stride = spmla_i_c128a_width(&ctx->plan.config);
+	const uint32_t keys =
+		ctx->step->shape.max_live_context / SPMLA_COMPRESS_MOST + 1;
+	spmla_c128a_index_args a;
+	spmla_status s;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = piece->tokens;
+	a.decode_tokens = piece->tokens;
+	a.ratio = SPMLA_COMPRESS_MOST;
+	a.width = keys < stride ? keys : stride;
+	a.rows = ctx->plan.config.max_rows;
+	a.columns = v.columns;
+	a.table_stride_elems = v.stride_elems;
+	a.page_entries = v.page_tokens / SPMLA_COMPRESS_MOST;
+	a.pool_pages = v.pool_pages;
+	a.entries = spmla_i_words(ctx, SPMLA_BUF_C128A_LENS, piece->first);
+	a.token_row = spmla_i_words(ctx, SPMLA_BUF_TOKEN_ROW, piece->first);
+	a.block_table = v.table;
+	a.table_cols = v.cols;
+	a.decode_slots = ctx->buf[SPMLA_BUF_C128A_INDICES];
+	a.decode_stride_elems = stride;
+	s = spmla_c128a_index(ctx, &a, stream);
+	if (s != SPMLA_OK || !spmla_i_is_ragged(ctx))
+		return s;
+	return spmla_i_pack_c128a(ctx, piece->first, piece->tokens, stream);
+}
+
 /* The list of all keys of the window. */
 static void
-set_window(const spmla_ctx *ctx, spmla_sparse_decode_args *a)
+set_window(const spmla_ctx *ctx, uint32_t first, spmla_sparse_decode_args *a)
 {
 	a->topk = ctx->plan.config.window_tokens;
 	if (spmla_i_is_ragged(ctx)) {
 		a->slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES_SWA];
-		a->indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR_SWA];
+		a->indptr =
+			spmla_i_words(ctx, SPMLA_BUF_RAGGED_INDPTR_SWA, first);
 		a->topk *= ctx->plan.max_tokens;
 		return;
 	}
-	a->slots = ctx->buf[SPMLA_BUF_SWA_INDICES];
+	a->slots = (const int32_t *)ctx->buf[SPMLA_BUF_SWA_INDICES] +
+		   (uint64_t)first * a->topk;
 	a->slots_stride_elems = a->topk;
-	a->topk_lens = ctx->buf[SPMLA_BUF_SWA_LENS];
+	a->topk_lens = spmla_i_words(ctx, SPMLA_BUF_SWA_LENS, first);
 }
 
 /* The list of compressed keys, selected or all. */
 static void
-set_extra(const spmla_ctx *ctx, uint32_t four, spmla_sparse_decode_args *a)
+set_extra(const spmla_ctx *ctx, uint32_t four, uint32_t first,
+	  spmla_sparse_decode_args *a)
 {
 	const spmla_config *c = &ctx->plan.config;
 
@@ -69,22 +112,23 @@ set_extra(const spmla_ctx *ctx, uint32_t four, spmla_sparse_decode_args *a)
 		a->extra_indptr =
 			ctx->buf[four ? SPMLA_BUF_RAGGED_INDPTR
 				      : SPMLA_BUF_RAGGED_INDPTR_C128A];
-		a->extra_topk *= ctx->plan.max_tokens;
+		a->extra_topk *= spmla_i_piece_tokens(c);
 		return;
 	}
 	a->extra_slots =
 		ctx->buf[four ? SPMLA_BUF_TOPK_SLOTS : SPMLA_BUF_C128A_INDICES];
 	a->extra_slots_stride_elems = a->extra_topk;
 	a->extra_topk_lens =
-		ctx->buf[four ? SPMLA_BUF_C4A_LENS : SPMLA_BUF_C128A_LENS];
+		four ? ctx->buf[SPMLA_BUF_C4A_LENS]
+		     : spmla_i_words(ctx, SPMLA_BUF_C128A_LENS, first);
 }
 
 /* Adds the compressed keys of the layer's ratio, and parts where they pay. They
  * do not pay for a window alone. */
 static spmla_status
 add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
-	       const spmla_shape *shape, spmla_sparse_decode_args *a,
-	       spmla_stream stream)
+	       const spmla_shape *shape, const spmla_i_piece *piece,
+	       spmla_sparse_decode_args *a, spmla_stream stream)
 {
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v4_layer.compressed");
@@ -98,10 +142,13 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	if (s == SPMLA_OK && four)
 		s = spmla_i_v4_topk(ctx, l, &topk);
 	if (s == SPMLA_OK && four)
-		s = map_topk(ctx, &topk, shape, stream);
+		s = map_topk(ctx, &topk, piece, stream);
+	else if (s == SPMLA_OK &&
+		 ctx->step->shape.tokens > spmla_i_piece_tokens(c))
+		s = list_c128a(ctx, piece, stream);
 	if (s != SPMLA_OK)
 		return s;
-	set_extra(ctx, four, a);
+	set_extra(ctx, four, piece->first, a);
 	a->extra_cache = spmla_i_pool(ctx, &l->compressed, group);
 	/* The metadata of ratio 4 are made for the keys that topk selects, or
 	 * more. */
@@ -110,14 +157,54 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	return SPMLA_OK;
 }
 
+static spmla_status
+attend_piece(spmla_ctx *ctx, const spmla_v4_layer *layer,
+	     const spmla_shape *shape, const spmla_i_piece *piece,
+	     spmla_stream stream)
+{
+	const uint32_t four = layer->ratio == SPMLA_COMPRESS_OVERLAP;
+	const uint32_t first = piece->first;
+	spmla_sparse_decode_args a;
+	spmla_status s = SPMLA_OK;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = piece->tokens;
+	a.heads = ctx->plan.config.heads;
+	a.empty_lse = layer->empty_lse;
+	a.softmax_scale = ctx->plan.config.softmax_scale;
+	a.q = layer->q + first * layer->q_token_stride_elems;
+	a.q_token_stride_elems = layer->q_token_stride_elems;
+	a.q_head_stride_elems = layer->q_head_stride_elems;
+	set_window(ctx, first, &a);
+	a.attn_sink = layer->attn_sink;
+	a.out = layer->out + first * layer->out_token_stride_elems;
+	a.out_token_stride_elems = layer->out_token_stride_elems;
+	a.out_head_stride_elems = layer->out_head_stride_elems;
+	if (layer->lse)
+		a.lse = layer->lse + first * layer->lse_token_stride_elems;
+	a.lse_token_stride_elems = layer->lse_token_stride_elems;
+	a.lse_head_stride_elems = layer->lse_head_stride_elems;
+	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
+	if (layer->ratio != 1)
+		s = add_compressed(ctx, layer, shape, piece, &a, stream);
+	if (s != SPMLA_OK)
+		return s;
+	return spmla_i_layer_attend(
+		ctx, &a,
+		four ? SPMLA_BUF_TILE_SCHEDULER_METADATA
+		     : SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A,
+		four ? SPMLA_BUF_NUM_SPLITS : SPMLA_BUF_NUM_SPLITS_C128A,
+		stream);
+}
+
 spmla_status
 spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		const spmla_shape *shape, spmla_stream stream)
 {
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v4_layer.swa");
-	const uint32_t four = layer && layer->ratio == SPMLA_COMPRESS_OVERLAP;
-	spmla_sparse_decode_args a;
+	spmla_i_piece p = {0, 0};
 	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
@@ -126,33 +213,9 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 				       ctx->plan.config.kv_layout);
 	if (s != SPMLA_OK)
 		return s;
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = shape->tokens;
-	a.heads = ctx->plan.config.heads;
-	a.empty_lse = layer->empty_lse;
-	a.softmax_scale = ctx->plan.config.softmax_scale;
-	a.q = layer->q;
-	a.q_token_stride_elems = layer->q_token_stride_elems;
-	a.q_head_stride_elems = layer->q_head_stride_elems;
-	set_window(ctx, &a);
-	a.attn_sink = layer->attn_sink;
-	a.out = layer->out;
-	a.out_token_stride_elems = layer->out_token_stride_elems;
-	a.out_head_stride_elems = layer->out_head_stride_elems;
-	a.lse = layer->lse;
-	a.lse_token_stride_elems = layer->lse_token_stride_elems;
-	a.lse_head_stride_elems = layer->lse_head_stride_elems;
-	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
-	if (layer->ratio != 1)
-		s = add_compressed(ctx, layer, shape, &a, stream);
-	if (s == SPMLA_OK)
-		s = spmla_i_layer_attend(
-			ctx, &a,
-			four ? SPMLA_BUF_TILE_SCHEDULER_METADATA
-			     : SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A,
-			four ? SPMLA_BUF_NUM_SPLITS
-			     : SPMLA_BUF_NUM_SPLITS_C128A,
-			stream);
+	for (; s == SPMLA_OK && p.first < shape->tokens; p.first += p.tokens) {
+		p = spmla_i_piece_at(ctx, shape, p.first);
+		s = attend_piece(ctx, layer, shape, &p, stream);
+	}
 	return spmla_i_v4_end(ctx, s);
 }

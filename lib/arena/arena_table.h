@@ -19,12 +19,16 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_RING_ROWS, /* stable rows; 0 for a DEVICE table */
 	SPMLA_I_DIM_COLUMNS,   /* of a block table row */
 	SPMLA_I_DIM_TOPK,
-	SPMLA_I_DIM_SLOTS_TOKENS, /* 0 if lists are ragged */
+	/* tokens of a piece of attention; 0 if lists are ragged */
+	SPMLA_I_DIM_SLOTS_TOKENS,
 	SPMLA_I_DIM_C4A_SLOTS_TOKENS,
-	SPMLA_I_DIM_RAGGED_TOKENS, /* 0 if they are not; so the next five */
+	/* the same; 0 if they are not, so the next seven */
+	SPMLA_I_DIM_RAGGED_TOKENS,
 	SPMLA_I_DIM_RAGGED_TOKENS_PLUS_1,
-	SPMLA_I_DIM_RAGGED_V4_TOKENS,
-	SPMLA_I_DIM_RAGGED_V4_TOKENS_PLUS_1,
+	SPMLA_I_DIM_RAGGED_C128A_TOKENS,
+	SPMLA_I_DIM_RAGGED_C128A_TOKENS_PLUS_1,
+	SPMLA_I_DIM_RAGGED_SWA_TOKENS, /* of the whole step */
+	SPMLA_I_DIM_RAGGED_SWA_TOKENS_PLUS_1,
 	SPMLA_I_DIM_SCHEDULE_ROWS, /* SMs + 1 */
 	SPMLA_I_DIM_SCHEDULE_ROW,  /* 2 */
 	SPMLA_I_DIM_INDEX_HEADS,
@@ -76,7 +80,8 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_ROWS_STATE_INDEX,
 	SPMLA_I_DIM_COLUMNS_STATE_INDEX,
 	SPMLA_I_DIM_V4_TOKENS,
-	SPMLA_I_DIM_INDEX_SLOTS, /* tokens, if INDEX has its own table */
+	SPMLA_I_DIM_C128A_TOKENS, /* of a piece */
+	SPMLA_I_DIM_INDEX_SLOTS,  /* tokens, if INDEX has its own table */
 	SPMLA_I_DIM_WINDOW,
 	SPMLA_I_DIM_C128A_WIDTH,
 	SPMLA_I_DIM_INDEX_Q_SCALES, /* index heads, if MXFP4 */

@@ -56,6 +56,10 @@ spmla_i_c128a_width(const spmla_config *c)
 	return ((c->max_context_tokens + r - 1) / r + r - 1) / r * r;
 }
 
+/* The most tokens that attention or output works on at once: all of a decode
+ * step, some of a longer one. */
+uint32_t spmla_i_piece_tokens(const spmla_config *c);
+
 /* The shapes of steps: the buckets, then prefill if it is planned; i <
  * spmla_i_shape_count. */
 uint32_t spmla_i_shape_count(const spmla_config *config);

@@ -7,6 +7,7 @@
 #define SPMLA_INTERNAL_LAYER_H
 
 #include "spmla/internal/backend.h"
+#include "spmla/internal/config.h"
 #include "spmla/ops/index_map.h"
 #include "spmla/ops/sparse_decode.h"
 
@@ -82,6 +83,31 @@ typedef struct spmla_i_topk {
 spmla_status spmla_i_check_topk(spmla_ctx *ctx, const char *const fields[3],
 				int32_t *indices, int32_t *lens,
 				int64_t stride_elems, spmla_i_topk *out);
+
+/* Tokens that are attended together: all of a decode step, some of a longer
+ * one. */
+typedef struct spmla_i_piece {
+	uint32_t first;
+	uint32_t tokens;
+} spmla_i_piece;
+
+/* The piece that begins with token `first`. */
+static inline spmla_i_piece
+spmla_i_piece_at(const spmla_ctx *ctx, const spmla_shape *shape, uint32_t first)
+{
+	const uint32_t most = spmla_i_piece_tokens(&ctx->plan.config);
+	const uint32_t rest = shape->tokens - first;
+	const spmla_i_piece p = {first, rest < most ? rest : most};
+
+	return p;
+}
+
+/* Element `first` of a planned buffer of 32-bit words. */
+static inline int32_t *
+spmla_i_words(const spmla_ctx *ctx, spmla_buf buf, uint32_t first)
+{
+	return (int32_t *)ctx->buf[buf] + first;
+}
 
 /* Whether the step's lists of keys are ragged. */
 static inline uint32_t

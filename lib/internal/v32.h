@@ -32,10 +32,10 @@ spmla_status spmla_i_v32_topk(spmla_ctx *ctx, const spmla_v32_layer *l,
 spmla_status spmla_i_v32_prep_q(spmla_ctx *ctx, const spmla_v32_layer *l,
 				const spmla_shape *shape, spmla_stream stream);
 
-/* Maps the selection to TOPK_SLOTS: slots of the cache, or rows of the
- * workspace. */
+/* Maps the selection of a piece's tokens to TOPK_SLOTS: slots of the cache or,
+ * with workspaces, rows of these. */
 spmla_status spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
-				  const spmla_shape *shape, uint32_t prefill,
-				  spmla_stream stream);
+				  const spmla_i_piece *piece,
+				  uint32_t workspaces, spmla_stream stream);
 
 #endif

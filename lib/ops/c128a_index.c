@@ -29,7 +29,7 @@ check_decode(spmla_diag *diag, const spmla_c128a_index_args *a)
 		 spmla_i_stride(a->decode_stride_elems), SPMLA_WANT_AT_LEAST,
 		 a->width},
 		{"c128a_index.decode_lens", SPMLA_I_PTR(a->decode_lens),
-		 SPMLA_WANT_NOT_NULL, 0},
+		 a->entries ? SPMLA_WANT_NOTHING : SPMLA_WANT_NOT_NULL, 0},
 		{"c128a_index.entries_before", a->entries_before,
 		 SPMLA_WANT_AT_MOST, INT32_MAX - a->width},
 	};
@@ -59,16 +59,17 @@ spmla_c128a_index(spmla_ctx *ctx, const spmla_c128a_index_args *a,
 
 	if (s != SPMLA_OK || a->tokens == 0)
 		return s;
+	const spmla_want given =
+		a->entries ? SPMLA_WANT_NOTHING : SPMLA_WANT_NOT_NULL;
 	const spmla_i_check checks[] = {
 		{"c128a_index.decode_tokens", a->decode_tokens,
 		 SPMLA_WANT_AT_MOST, a->tokens},
 		{"c128a_index.ratio", a->ratio, SPMLA_WANT_AT_LEAST, 1},
 		{"c128a_index.width", a->width, SPMLA_WANT_AT_LEAST, 1},
 		{"c128a_index.width", a->width, SPMLA_WANT_AT_MOST, INT32_MAX},
-		{"c128a_index.positions", SPMLA_I_PTR(a->positions),
-		 SPMLA_WANT_NOT_NULL, 0},
+		{"c128a_index.positions", SPMLA_I_PTR(a->positions), given, 0},
 		{"c128a_index.slot_mapping", SPMLA_I_PTR(a->slot_mapping),
-		 SPMLA_WANT_NOT_NULL, 0},
+		 given, 0},
 	};
 
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));

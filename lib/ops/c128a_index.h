@@ -28,17 +28,21 @@ typedef struct spmla_c128a_index_args {
 	/* Entries that stand before decode_slots in the same row, and that
 	 * decode_lens includes. entries_before + width < 2^31. */
 	uint32_t entries_before;
-	const int32_t *positions;     /* [tokens] */
+	/* [tokens]; both NULL with `entries` */
+	const int32_t *positions;
 	const int64_t *slot_mapping;  /* [tokens], < 0: no token */
 	const int32_t *token_row;     /* [decode_tokens]: row of block_table */
 	const int32_t *block_table;   /* [rows][table_stride_elems] */
 	const int32_t *table_cols;    /* [rows] written columns; NULL: all */
 	int32_t *decode_slots;        /* [decode_tokens][decode_stride_elems] */
 	int64_t decode_stride_elems;  /* >= width */
-	int32_t *decode_lens;         /* [decode_tokens] */
+	int32_t *decode_lens;         /* [decode_tokens]; NULL with `entries` */
 	int32_t *prefill_indices;     /* [tokens - decode_tokens][..] */
 	int64_t prefill_stride_elems; /* >= width */
 	int32_t *prefill_lens;        /* [tokens - decode_tokens]; NULL: none */
+	/* [tokens]: how many entries each token sees, where they are known.
+	 * NULL: they follow from positions and slot_mapping. */
+	const int32_t *entries;
 } spmla_c128a_index_args;
 
 /* Token t at pos = positions[t] sees n = min((pos + 1) / ratio, width) entries,
@@ -49,6 +53,9 @@ typedef struct spmla_c128a_index_args {
  *   prefill: e
  * and -1 from n to width. Memory between rows is left alone, so rows may keep
  * the stride of the longest context whatever the width of this step is.
+ *
+ * With `entries`, n = entries[t], clamped to [0, width], whatever position and
+ * slot the token has.
  *
  * A token without a slot has length 0 and a row of -1 (slot_mapping names
  * the token's own key, not a compressed one). So has a token whose row is

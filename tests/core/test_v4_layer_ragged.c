@@ -191,13 +191,13 @@ START_TEST(lists_that_an_indptr_cannot_count_are_refused)
 	fixture_config(&config);
 	config.flags = SPMLA_CONFIG_RAGGED;
 	config.topk = 65536;
-	config.max_prefill_tokens = 65536;
+	config.buckets[2].tokens = 65536;
 	v32_must(NULL, spmla_backend_query(&spmla_cpu, NULL, &device, &diag));
 	ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, &diag),
 			 SPMLA_E_RANGE);
 	spmla_diag_text(&diag, text, sizeof text);
 	ck_assert_str_eq(text,
-			 "SPMLA_E_RANGE: tokens of a step (config.flags has "
+			 "SPMLA_E_RANGE: tokens of a piece (config.flags has "
 			 "RAGGED): got 65536, want at most 32767");
 }
 END_TEST

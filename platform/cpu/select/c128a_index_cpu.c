@@ -11,15 +11,20 @@ static int32_t
 entries_of(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t,
 	   uint32_t row)
 {
-	const int32_t pos = a->positions[t];
+	int32_t pos;
 	uint32_t n;
 
-	if (a->slot_mapping[t] < 0)
+	if (!a->entries && a->slot_mapping[t] < 0)
 		return -1;
 	if (t < a->decode_tokens && row >= a->rows) {
 		spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_ROW);
 		return -1;
 	}
+	if (a->entries) {
+		n = a->entries[t] > 0 ? (uint32_t)a->entries[t] : 0;
+		return (int32_t)(n < a->width ? n : a->width);
+	}
+	pos = a->positions[t];
 	if (pos < 0) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_POSITION);
 		return -1;
@@ -43,7 +48,8 @@ decode_token(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t)
 	const uint32_t row = (uint32_t)a->token_row[t];
 	const int32_t n = entries_of(ctx, a, t, row);
 
-	a->decode_lens[t] = n < 0 ? 0 : (int32_t)a->entries_before + n;
+	if (a->decode_lens)
+		a->decode_lens[t] = n < 0 ? 0 : (int32_t)a->entries_before + n;
 	spmla_i_cpu_slot_row(ctx, &slots, row, 0, n < 0 ? 0 : (uint32_t)n,
 			     a->decode_slots +
 				     (int64_t)t * a->decode_stride_elems,

@@ -108,6 +108,7 @@ missing_pages(spmla_ctx *ctx, const spmla_i_cpu_slots *s, uint32_t row,
 static void
 one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 {
+	const uint32_t *tokens = args;
 	const spmla_config *c = &ctx->plan.config;
 	const int32_t *context_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
 	int32_t *compressed_lens = ctx->buf[SPMLA_BUF_COMPRESSED_LENS];
@@ -121,7 +122,6 @@ one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 	const spmla_i_cpu_slots c128a = slots_of(ctx, SPMLA_GROUP_C128A);
 	uint32_t n, start, keys;
 
-	(void)args;
 	(void)worker;
 	n = place_keys(ctx, t, row, pos, (uint32_t)context_lens[t]);
 	/* Its index logits had no room. */
@@ -137,12 +137,14 @@ one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 	((int32_t *)ctx->buf[SPMLA_BUF_C128A_LENS])[t] = (int32_t)keys;
 	spmla_i_cpu_slot_row(ctx, &swa, row, start, n - start,
 			     window + (uint64_t)t * c->window_tokens, 0);
-	spmla_i_cpu_slot_row(ctx, &c128a, row, 0, keys,
-			     all + (uint64_t)t * spmla_i_c128a_width(c), 0);
+	if (*tokens <= spmla_i_piece_tokens(c)) /* else the layers do */
+		spmla_i_cpu_slot_row(ctx, &c128a, row, 0, keys,
+				     all + (uint64_t)t * spmla_i_c128a_width(c),
+				     0);
 }
 
 void
 spmla_i_cpu_step_windows(spmla_ctx *ctx, uint32_t tokens)
 {
-	spmla_i_cpu_for(ctx, NULL, tokens, one_token);
+	spmla_i_cpu_for(ctx, &tokens, tokens, one_token);
 }

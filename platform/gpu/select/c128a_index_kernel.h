@@ -22,6 +22,7 @@
 	P(int32_t, decode_lens)        \
 	P(int32_t, prefill_indices)    \
 	P(int32_t, prefill_lens)       \
+	P(const int32_t, entries)      \
 	S(int64_t, decode_stride)      \
 	S(int64_t, prefill_stride)     \
 	SPMLA_S_TABLE(S)               \
@@ -31,7 +32,9 @@
 	S(uint32_t, ratio)             \
 	S(uint32_t, width)             \
 	S(uint32_t, entries_before)    \
-	S(uint32_t, has_prefill_lens)
+	S(uint32_t, has_decode_lens)   \
+	S(uint32_t, has_prefill_lens)  \
+	S(uint32_t, has_entries)
 SPMLA_KERNEL_SCALARS(c128a_index)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -69,17 +72,20 @@ spmla_k_c128a_index(SPMLA_KERNEL_ARGS(c128a_index))
 		const uint32_t decode = t < s.decode_tokens;
 		const uint32_t row = decode ? (uint32_t)token_row[t] : t;
 		const uint32_t known = !decode || row < s.rows;
-		const int32_t pos = positions[t];
 		uint32_t n = 0, before = 0, fault = 0;
 
-		if (slot_mapping[t] < 0) {
+		if (!s.has_entries && slot_mapping[t] < 0) {
 			fault = 0; /* no token, and no fault of the step's */
 		} else if (!known) {
 			fault = G_FAULT_ROW;
-		} else if (pos < 0) {
+		} else if (s.has_entries) {
+			n = entries[t] > 0 ? (uint32_t)entries[t] : 0;
+			n = n < s.width ? n : s.width;
+			before = s.entries_before;
+		} else if (positions[t] < 0) {
 			fault = G_FAULT_POSITION;
 		} else {
-			n = c128a_entries(pos, s.ratio, s.width);
+			n = c128a_entries(positions[t], s.ratio, s.width);
 			before = s.entries_before;
 		}
 		if (decode) {
@@ -98,9 +104,9 @@ spmla_k_c128a_index(SPMLA_KERNEL_ARGS(c128a_index))
 		}
 		if (g_item() != 0)
 			continue;
-		if (decode)
+		if (decode && s.has_decode_lens)
 			decode_lens[t] = (int32_t)(before + n);
-		else if (s.has_prefill_lens)
+		else if (!decode && s.has_prefill_lens)
 			prefill_lens[t - s.decode_tokens] = (int32_t)n;
 		if (fault)
 			g_report(&to, known ? row : t, fault);

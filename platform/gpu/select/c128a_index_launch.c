@@ -24,6 +24,7 @@ spmla_i_gpu_c128a_index(const spmla_i_gpu_queue *queue, const void *args)
 	p.decode_lens = a->decode_lens;
 	p.prefill_indices = a->prefill_indices;
 	p.prefill_lens = a->prefill_lens;
+	p.entries = a->entries;
 	p.s.decode_stride = a->decode_stride_elems;
 	p.s.prefill_stride = a->prefill_stride_elems;
 	p.s.rows = a->rows;
@@ -40,6 +41,8 @@ spmla_i_gpu_c128a_index(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.ratio = a->ratio;
 	p.s.width = a->width;
 	p.s.entries_before = a->entries_before;
+	p.s.has_decode_lens = a->decode_lens != NULL;
+	p.s.has_entries = a->entries != NULL;
 	p.s.has_prefill_lens = a->prefill_lens != NULL;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_c128a_index, a->tokens,
 				  &p);

@@ -59,6 +59,7 @@
 	S(uint32_t, tokens)            \
 	S(uint32_t, window)            \
 	S(uint32_t, c128a_width)       \
+	S(uint32_t, c128a_listed)      \
 	S(uint32_t, topk)              \
 	S(uint32_t, parts)             \
 	S(uint32_t, blocks)
@@ -125,15 +126,17 @@ windows_slot(const PRIVATE windows_group *g, uint32_t entry, int32_t page,
 	return (int64_t)page * g->page.by + g_modulo(entry, g->page);
 }
 
-/* Writes the slot of entry k, or -1, into a row that begins with entry `start`.
- * Returns 1 for a missing page, at its first entry in the row. */
+/* Writes the slot of entry k, or -1, into a row that begins with entry `start`;
+ * out NULL: nothing. Returns 1 for a missing page, at its first entry in the
+ * row. */
 FN uint32_t
 windows_put(const PRIVATE windows_group *g, uint32_t start, uint32_t k,
 	    int32_t page, uint32_t col, GLOBAL int32_t *out)
 {
 	const int64_t slot = windows_slot(g, start + k, page, col);
 
-	out[k] = (int32_t)slot;
+	if (out)
+		out[k] = (int32_t)slot;
 	return slot < 0 && (k == 0 || g_modulo(start + k, g->page) == 0);
 }
 
@@ -310,10 +313,12 @@ windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 	} else if (item < WINDOWS_NEAR + WINDOWS_FAR) {
 		const windows_group c128a = GROUP(c128a, linear);
 
-		lost = windows_row(&c128a, 0, context / SPMLA_COMPRESS_MOST,
-				   job->c128a_indices +
-					   (uint64_t)t * s->c128a_width,
-				   item - WINDOWS_NEAR, WINDOWS_FAR);
+		lost = windows_row(
+			&c128a, 0, context / SPMLA_COMPRESS_MOST,
+			s->c128a_listed ? job->c128a_indices +
+						  (uint64_t)t * s->c128a_width
+					: 0, /* the layers list them */
+			item - WINDOWS_NEAR, WINDOWS_FAR);
 	} else if (is_last) {
 		lost = windows_keys(job, t, row, context, turn);
 	}

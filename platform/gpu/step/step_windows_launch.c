@@ -76,6 +76,7 @@ spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
 	p.s.tokens = tokens;
 	p.s.window = c->window_tokens;
 	p.s.c128a_width = spmla_i_c128a_width(c);
+	p.s.c128a_listed = tokens <= spmla_i_piece_tokens(c);
 	p.s.topk = c->topk;
 	p.s.parts = parts;
 	p.s.blocks = tokens + (parts ? WINDOWS_CUTS : 0);

@@ -47,6 +47,11 @@ make(draw *d, void *args)
 	a->slot_mapping = draw_i64(d, a->tokens, -1, 8);
 	if (a->decode_tokens > 0)
 		make_decode(d, a);
+	if (d->kind != DRAW_EXAMPLE && draw_choice(d, 3) == 0) {
+		a->entries = draw_i32(d, a->tokens, -2, (int32_t)a->width + 3);
+		if (draw_choice(d, 2))
+			a->decode_lens = NULL;
+	}
 	if (prefill == 0)
 		return;
 	a->prefill_stride_elems = draw_stride(d, a->width);

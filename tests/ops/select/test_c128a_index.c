@@ -54,6 +54,39 @@ START_TEST(entries_past_the_width_are_dropped)
 }
 END_TEST
 
+/* Whatever position, slot and sign: decode sees 2 entries, prefill none. */
+START_TEST(entries_that_are_given_count_instead_of_positions)
+{
+	static const int32_t two[5] = {10, 11, -1, -1, -1};
+	int32_t entries[2] = {2, -7};
+	uint32_t i;
+
+	r.a.entries = entries;
+	r.a.entries_before = 3;
+	r.pos[0] = r.pos[1] = 383;
+	r.slot[0] = -1;
+	for (i = 0; i < 3; i++) {
+		memset(&r.io, 0x5A, sizeof r.io);
+		c128a_run(&r);
+		ck_assert_mem_eq(r.io.slots, two, sizeof two);
+		ck_assert_int_eq(r.io.local[0], -1);
+		ck_assert_int_eq(r.io.lens[0],
+				 r.a.decode_lens ? 5 : 0x5A5A5A5A);
+		ck_assert_int_eq(r.io.local_lens[0], 0);
+		if (i == 0)
+			r.a.decode_lens = NULL;
+		r.a.positions = NULL;
+		r.a.slot_mapping = NULL;
+	}
+	entries[0] = 100; /* row 0 has two pages of two */
+	r.a.width = 3;
+	c128a_run(&r);
+	ck_assert_int_eq(r.io.slots[2], 6);
+	ck_assert_int_eq(r.io.slots[3], -1); /* as it was */
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
 START_TEST(any_ratio_and_page_size_count_alike)
 {
 	r.a.ratio = 4;
@@ -244,6 +277,7 @@ SUITE
 {
 	const theme_test shape[] = {
 		{entry_counts_from_its_last_position_on, 1},
+		{entries_that_are_given_count_instead_of_positions, 1},
 		{entries_past_the_width_are_dropped, 1},
 		{any_ratio_and_page_size_count_alike, 1},
 	};
