@@ -7,6 +7,7 @@
 #include "spmla/internal/backend.h"
 #include "spmla/internal/bf16.h"
 #include "spmla/internal/checked_math.h"
+#include "spmla/ops/inv_rope_quant.h"
 
 enum {
 	MAX_HEADS = 256,
@@ -42,6 +43,7 @@ preset_v4(spmla_config *c)
 	c->index_layout = SPMLA_LAYOUT_INDEX_FP8;
 	c->softmax_scale = SCALE_V4;
 	c->window_tokens = 128;
+	c->output_quant = SPMLA_O_FP8;
 	c->groups[SPMLA_GROUP_SWA].ring_columns = SPMLA_RING_LEAST;
 	c->groups[SPMLA_GROUP_INDEX].source = SPMLA_TABLE_OF(SPMLA_GROUP_C4A);
 	c->groups[SPMLA_GROUP_STATE_C4A].ring_columns = SPMLA_RING_LEAST;
@@ -196,7 +198,9 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 		 v4 ? MAX_CACHE_LAYERS : 0},
 		{"config.draft_tokens", c->draft_tokens, SPMLA_WANT_AT_MOST,
 		 v4 ? MAX_TOKENS : 0},
-		{"config.reserved", c->reserved, SPMLA_WANT_EQUAL, 0},
+		{"config.output_quant", c->output_quant,
+		 SPMLA_I_FROM_TO(SPMLA_O_BF16,
+				 v4 ? SPMLA_O_FP8_PACKED : SPMLA_O_BF16)},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));

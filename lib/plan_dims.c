@@ -131,7 +131,8 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 	dim[SPMLA_I_DIM_KEY_VALUES] = SPMLA_V4_DIM;
 	dim[SPMLA_I_DIM_OUTPUT_TOKENS] =
 		spmla_i_align(spmla_i_piece_tokens(c), 4, overflow);
-	dim[SPMLA_I_DIM_OUTPUT_VALUES] = (uint64_t)c->heads * SPMLA_V4_DIM;
+	dim[SPMLA_I_DIM_OUTPUT_BYTES] =
+		spmla_i_output_bytes(c, c->output_quant);
 	dim[SPMLA_I_DIM_OUTPUT_SCALES] =
 		(uint64_t)c->heads * (SPMLA_V4_DIM / SPMLA_MLA_SCALE_GROUP);
 	fill_pool(&dim[SPMLA_I_DIM_INDEX_PAGES], c, c->c4a_layers,

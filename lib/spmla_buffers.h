@@ -125,7 +125,8 @@ typedef enum spmla_buf {
 	/* int32 [A]: slots in the row of TOPK_SLOTS */
 	SPMLA_BUF_C4A_LENS = 111,
 	/* O: A rounded up to a multiple of 4 */
-	SPMLA_BUF_OUTPUT_O = 112,      /* e4m3 or bf16 [O][heads][512] */
+	SPMLA_BUF_OUTPUT_O =
+		112, /* e4m3 or, by config.output_quant, bf16 [O][heads][512] */
 	SPMLA_BUF_OUTPUT_SCALES = 113, /* [4 * heads][O] words */
 	/* kv_compress of ratio 128 on a GPU. S: the most tokens of a bucket, at
 	 * most 1024. */
@@ -135,13 +136,13 @@ typedef enum spmla_buf {
 	 * up to indptr[t + 1]. The first pair is the selection's, as slots of
 	 * the cache (of a V3.2 prefill, rows of the workspace): the layer's
 	 * attention writes it, in place of TOPK_SLOTS and C4A_LENS. The
-	 * prologue writes the others. */
-	SPMLA_BUF_RAGGED_INDPTR = 116,        /* int32 [T + 1] */
-	SPMLA_BUF_RAGGED_INDICES = 117,       /* int32 [T * topk] */
+	 * prologue writes the others, that of C128A as C128A_INDICES. */
+	SPMLA_BUF_RAGGED_INDPTR = 116,        /* int32 [A + 1] */
+	SPMLA_BUF_RAGGED_INDICES = 117,       /* int32 [A * topk] */
 	SPMLA_BUF_RAGGED_INDPTR_SWA = 118,    /* int32 [T + 1] */
 	SPMLA_BUF_RAGGED_INDICES_SWA = 119,   /* int32 [T * window_tokens] */
-	SPMLA_BUF_RAGGED_INDPTR_C128A = 120,  /* int32 [T + 1] */
-	SPMLA_BUF_RAGGED_INDICES_C128A = 121, /* int32 [T * C] */
+	SPMLA_BUF_RAGGED_INDPTR_C128A = 120,  /* int32 [A + 1] */
+	SPMLA_BUF_RAGGED_INDICES_C128A = 121, /* int32 [A * C] */
 	/* int32 [sm_count + 1][2], with SPMLA_CONFIG_RAGGED: indexer_schedule
 	 * of the step's tokens, each a request of its own (next_n 1), over
 	 * CONTEXT_LENS (V4: COMPRESSED_LENS), by the rule of the device. */

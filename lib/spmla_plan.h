@@ -275,7 +275,10 @@ typedef struct spmla_config {
 	 * up to 65536. All of them may be taken back: ring tables have room for
 	 * them. */
 	uint32_t draft_tokens;
-	uint32_t reserved; /* 0 */
+	/* spmla_o_quant: what OUTPUT_O has room for, a piece of a step or a
+	 * decode step. BF16 (default) has room for all, e4m3 takes half of it,
+	 * and a layer with BF16 output then runs in twice as many pieces. */
+	uint32_t output_quant;
 } spmla_config;
 
 /* The least struct_bytes, from an engine compiled before the tail existed. */
@@ -283,8 +286,8 @@ typedef struct spmla_config {
 
 /* Fills `config` with the model's constants and with zeros elsewhere. All
  * models: 64 index heads. V3.2: 128 heads, top-k 2048, pages of 64. V4-Flash:
- * 64 heads, top-k 512. V4-Pro: 128 heads, top-k 1024. Both V4 models: the
- * window and the states have the least ring_columns, index keys use the table
+ * 64 heads, top-k 512. V4-Pro: 128 heads, top-k 1024. Both V4 models: output
+ * as e4m3; the window and the states have the least ring_columns, index keys use the table
  * of C4A, and their states the table of STATE_C4A.
  * The caller then sets max_rows, max_context_tokens, groups[].pool_pages and
  * the buckets.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The output of a V4 layer. Tokens are independent, so a long step runs in
- * pieces that fit the planned buffers.
+ * pieces that fit the planned buffers. Values wider than the plan's have shorter
+ * pieces.
  */
 #include "spmla/internal/v4.h"
 
@@ -108,17 +109,21 @@ spmla_v4_output(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		const spmla_shape *shape, spmla_stream stream)
 {
 	piece p = {0, 0, 0};
-	uint64_t room;
+	uint64_t room, most;
 	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
 
 	if (s == SPMLA_OK)
 		s = check_output(ctx, layer);
 	if (s != SPMLA_OK)
 		return s;
+	/* From one row of scales to the next; a multiple of 4. */
+	most = ctx->buf_bytes[SPMLA_BUF_OUTPUT_SCALES] /
+	       ((uint64_t)ctx->plan.config.heads * SCALES_OF_HEAD *
+		sizeof(float));
+	p.scale_stride_elems = (int64_t)most;
 	room = ctx->buf_bytes[SPMLA_BUF_OUTPUT_O] /
-	       ((uint64_t)ctx->plan.config.heads * SPMLA_V4_DIM *
-		sizeof(uint16_t));
-	p.scale_stride_elems = (int64_t)room; /* a multiple of 4 */
+	       spmla_i_output_bytes(&ctx->plan.config, layer->output_quant);
+	room = room < most ? room : most;
 	for (; s == SPMLA_OK && p.first < shape->tokens; p.first += p.tokens) {
 		const uint32_t rest = shape->tokens - p.first;
 

@@ -172,10 +172,10 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(GATHERED_KV, DEVICE, ATTEND, 0, 2, WORKSPACE, MLA_DIM,
 	    "[workspace][576]", "kv_gather"),
 
-	ROW(OUTPUT_O, DEVICE, OUTPUT, 0, 2, OUTPUT_TOKENS, OUTPUT_VALUES,
-	    "[tokens][heads][512]", "inv_rope_quant"),
+	ROW(OUTPUT_O, DEVICE, OUTPUT, 0, 1, OUTPUT_TOKENS, OUTPUT_BYTES,
+	    "[piece_tokens][heads][512]", "inv_rope_quant"),
 	ROW(OUTPUT_SCALES, DEVICE, OUTPUT, 0, 4, OUTPUT_TOKENS, OUTPUT_SCALES,
-	    "[4 heads][tokens]", "inv_rope_quant"),
+	    "[4 heads][piece_tokens]", "inv_rope_quant"),
 
 	ROW(KV_CACHE, CACHE, CONTEXT, 0, 1, CACHE_PAGES, KV_PAGE_BYTES,
 	    "[cache_layers][pool_pages]", "kv_insert"),

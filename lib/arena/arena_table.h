@@ -86,7 +86,7 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_C128A_WIDTH,
 	SPMLA_I_DIM_INDEX_Q_SCALES, /* index heads, if MXFP4 */
 	SPMLA_I_DIM_OUTPUT_TOKENS,  /* a multiple of 4 */
-	SPMLA_I_DIM_OUTPUT_VALUES,  /* heads * 512 */
+	SPMLA_I_DIM_OUTPUT_BYTES,   /* of heads * 512 values */
 	SPMLA_I_DIM_OUTPUT_SCALES,  /* heads * 4 */
 	SPMLA_I_DIM_SPLIT_KEYS,     /* tokens, on a GPU */
 	SPMLA_I_DIM_KEY_VALUES,     /* 512 */

@@ -6,6 +6,7 @@
 #ifndef SPMLA_INTERNAL_CONFIG_H
 #define SPMLA_INTERNAL_CONFIG_H
 
+#include "spmla/ops/inv_rope_quant.h"
 #include "spmla/spmla.h"
 
 /* Checks every field of `in` and writes the resolved config; on an error *out
@@ -59,6 +60,14 @@ spmla_i_c128a_width(const spmla_config *c)
 /* The most tokens that attention or output works on at once: all of a decode
  * step, some of a longer one. */
 uint32_t spmla_i_piece_tokens(const spmla_config *c);
+
+/* Bytes of a token's output of V4 in a form, before it is projected. */
+static inline uint64_t
+spmla_i_output_bytes(const spmla_config *c, uint32_t quant)
+{
+	return (uint64_t)c->heads * SPMLA_V4_DIM *
+	       (quant == SPMLA_O_BF16 ? 2 : 1);
+}
 
 /* The shapes of steps: the buckets, then prefill if it is planned; i <
  * spmla_i_shape_count. */

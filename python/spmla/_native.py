@@ -111,7 +111,8 @@ class Config(Sized):
             (
                 c_uint32,
                 "prefill_workspace_tokens cpu_workers window_tokens"
-                " index_layout c4a_layers c128a_layers draft_tokens reserved",
+                " index_layout c4a_layers c128a_layers draft_tokens"
+                " output_quant",
             ),
         ),
     ]

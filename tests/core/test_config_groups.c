@@ -110,6 +110,7 @@ want_preset(spmla_config *w, uint32_t model, uint32_t heads, uint32_t topk)
 	w->kv_scale_mode = SPMLA_SCALE_POW2;
 	w->softmax_scale = 0.04419417382415922f; /* 2^-4.5 */
 	w->window_tokens = 128;
+	w->output_quant = 1; /* e4m3 */
 	w->index_layout = SPMLA_LAYOUT_INDEX_FP8;
 	w->groups[0].ring_columns = UINT32_MAX;
 	w->groups[3].source = 17;
@@ -259,6 +260,8 @@ START_TEST(a_field_of_v4_past_its_limit_is_named)
 		{AT(draft_tokens), 65537,
 		 R "draft_tokens: got 65537, want at most 65536"},
 		{AT(draft_tokens), 65536, NULL},
+		{AT(output_quant), 3, R "output_quant: got 3, want 0, 1 or 2"},
+		{AT(output_quant), 2, NULL},
 	};
 
 	run_cases(v4_config, cases, COUNT(cases));
@@ -277,7 +280,7 @@ START_TEST(v32_has_none_of_the_fields_of_v4)
 		{AT(c4a_layers), 1, R "c4a_layers: got 1, want at most 0"},
 		{AT(c128a_layers), 1, R "c128a_layers: got 1, want at most 0"},
 		{AT(draft_tokens), 1, R "draft_tokens: got 1, want at most 0"},
-		{AT(reserved), 1, R "reserved: got 1, want 0"},
+		{AT(output_quant), 1, R "output_quant: got 1, want 0"},
 		{AT(kv_layout), SPMLA_LAYOUT_V4_FP8,
 		 R "kv_layout: got 4, want 1 or 2"},
 		{AT(groups[0].ring_columns), LEAST,

@@ -76,7 +76,7 @@ static const pin pins[] = {
 	F(spmla_config, c4a_layers, 488, 4),
 	F(spmla_config, c128a_layers, 492, 4),
 	F(spmla_config, draft_tokens, 496, 4),
-	F(spmla_config, reserved, 500, 4),
+	F(spmla_config, output_quant, 500, 4),
 	S(spmla_device, 32),
 	F(spmla_device, struct_bytes, 0, 4),
 	F(spmla_device, kind, 4, 4),

@@ -36,6 +36,7 @@ v4_layer_config(spmla_config *c)
 	c->max_rows = 8;
 	c->max_context_tokens = 512;
 	c->window_tokens = 16;
+	c->output_quant = SPMLA_O_BF16;
 	c->cache_layers = c->c4a_layers = c->c128a_layers = 1;
 	for (g = 0; g < SPMLA_V4_GROUPS; g++) {
 		c->groups[g].page_tokens = page_tokens[g];
