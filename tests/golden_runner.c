@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * golden_runner --backend=cpu|cuda --cases=DIR [--cases=DIR ..]
+ * golden_runner --backend=cpu|cuda --cases=DIR [--cases=DIR ..] [--faults]
  *
  * Runs every golden case below the folders (each folder that has a
  * manifest.json is one) through the library, twice on one context, and
  * compares with what a real kernel gave. One line a case, then
  *   N passed, N failed, N skipped
+ * With --faults a case that passes must fail with each output spoilt: not
+ * written, or off by one in every element.
  * A case is skipped if its op is not implemented. Exit: 0, or 1 if a case
  * failed or a folder has no case, or 2 on bad usage.
  */
@@ -32,6 +34,8 @@ typedef struct tally {
 	spmla_ctx *ctx;
 	uint32_t found;
 	uint32_t counts[3]; /* by golden_verdict */
+	uint32_t prove;     /* make faults too */
+	uint32_t faults;    /* that were made */
 } tally;
 
 static golden_run
@@ -49,7 +53,7 @@ find_op(const char *name)
 
 /* A case, twice; the second run has to give the bytes of the first. */
 static golden_verdict
-judge(golden_case *c, const char *dir)
+judge(tally *t, golden_case *c, const char *dir)
 {
 	golden_verdict v;
 	golden_run run;
@@ -71,6 +75,8 @@ judge(golden_case *c, const char *dir)
 		v = golden_compare_runs(c);
 	if (v == GOLDEN_RAN)
 		v = golden_compare(c);
+	if (v == GOLDEN_RAN && t->prove)
+		v = golden_prove(c, run, &t->faults);
 	return v;
 }
 
@@ -111,7 +117,7 @@ run_case(tally *t, const char *dir)
 
 	memset(&c, 0, sizeof c);
 	c.ctx = t->ctx;
-	v = judge(&c, dir);
+	v = judge(t, &c, dir);
 	printf("%s ", words[v]);
 	if (c.op && c.name)
 		printf("%s/%s", c.op, c.name);
@@ -203,9 +209,9 @@ usage(FILE *out, const char *problem)
 {
 	if (problem)
 		(void)fprintf(out, "golden_runner: %s\n", problem);
-	(void)fprintf(
-		out,
-		"usage: golden_runner --backend=cpu|cuda --cases=DIR ..\n");
+	(void)fprintf(out,
+		      "usage: golden_runner --backend=cpu|cuda --cases=DIR .. "
+		      "[--faults]\n");
 	return problem ? 2 : 0;
 }
 
@@ -262,6 +268,8 @@ main(int argc, char **argv)
 		else if (strncmp(argv[i], "--cases=", 8) == 0 && argv[i][8] &&
 			 count < MAX_FOLDERS)
 			folders[count++] = argv[i] + 8;
+		else if (strcmp(argv[i], "--faults") == 0)
+			t.prove = 1;
 		else
 			return usage(stderr, argv[i]);
 	}
@@ -279,6 +287,8 @@ main(int argc, char **argv)
 	(void)spmla_fini(t.ctx);
 	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
 		free(memory[m]);
+	if (t.prove)
+		printf("%" PRIu32 " faults\n", t.faults);
 	printf("%" PRIu32 " passed, %" PRIu32 " failed, %" PRIu32 " skipped\n",
 	       t.counts[GOLDEN_RAN], t.counts[GOLDEN_FAILED],
 	       t.counts[GOLDEN_SKIPPED]);

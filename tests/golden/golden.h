@@ -49,6 +49,15 @@ typedef enum golden_verdict {
 	GOLDEN_SKIPPED = 2
 } golden_verdict;
 
+/* What is done to an output of the operation, to see that the case fails. */
+typedef enum golden_fault {
+	GOLDEN_RIGHT = 0,
+	GOLDEN_NOTHING = 1, /* it is as before the run */
+	/* every element is off by one code, and one with a tolerance by two
+	 * of these */
+	GOLDEN_OFF = 2
+} golden_fault;
+
 typedef struct golden_case golden_case;
 
 /* Element (i, j, ..) is element offset + i * strides[0] + .. of a storage of
@@ -99,7 +108,12 @@ struct golden_case {
 	spmla_ctx *ctx;
 	void *scratch[GOLDEN_MAX_SCRATCH];
 	uint32_t scratch_count;
-	char reason[320]; /* of a FAIL or SKIPPED */
+	golden_fault fault;
+	golden_tensor *faulty;
+	uint32_t fault_part;
+	uint64_t faults;     /* elements that it changed */
+	uint64_t fault_hash; /* of the output then: it is changed once */
+	char reason[320];    /* of a FAIL or SKIPPED */
 };
 
 /* Runs a case once: reads inputs, writes outputs. Called twice. */
@@ -143,7 +157,8 @@ double golden_score_slack(const uint8_t *q, const float *weights,
 int golden_case_load(golden_case *c, const char *dir);
 void golden_case_free(golden_case *c);
 
-/* Sets outputs and inouts to what they are before a run. */
+/* Sets outputs and inouts to what they are before a run, and frees the last
+ * one's scratch. */
 void golden_case_reset(golden_case *c);
 
 /* Keeps what the outputs are now as `first`. 0 without memory. */
@@ -179,10 +194,12 @@ int32_t golden_i32(const golden_tensor *t, int64_t i, int64_t j);
 /* A number of the manifest's params. 0: there is none. */
 int golden_param(const golden_case *c, const char *name, double *value);
 
-/* Zeroed memory that lasts as long as the case; NULL with c->reason set. */
+/* Zeroed memory that lasts until the next run; NULL with c->reason set. */
 void *golden_scratch(golden_case *c, uint64_t bytes);
 
-/* The verdict of a call: RAN, or FAILED with the context's diag as reason. */
+/* The verdict of a call: RAN, or FAILED with the context's diag as reason. Every
+ * adapter asks for it right behind the call, before it looks at an output: this
+ * is where a fault is made. */
 golden_verdict golden_called(golden_case *c, spmla_status status);
 
 golden_verdict golden_fail(golden_case *c, const char *format, ...)
@@ -200,5 +217,19 @@ golden_verdict golden_compare_runs(golden_case *c);
 
 /* The value of an element, of any type, as double (int64 must not lie). */
 double golden_value(golden_dtype dtype, const uint8_t *element);
+
+/* The element's place in the storage; index[] in the order of the shape. Then
+ * the next one's. */
+uint64_t golden_place(const golden_tensor *t, const int64_t *index);
+void golden_step(const golden_tensor *t, int64_t *index);
+
+/* ---- golden_faults.c ----------------------------------------------------- */
+
+/* Makes the case's fault, if it has one. */
+void golden_make_fault(golden_case *c);
+
+/* Runs a case that passed once more with each fault of each output. RAN if it
+ * failed every time; *made counts. */
+golden_verdict golden_prove(golden_case *c, golden_run run, uint32_t *made);
 
 #endif

@@ -131,6 +131,7 @@ golden_called(golden_case *c, spmla_status status)
 {
 	spmla_device_status device = SPMLA_DEVICE_STATUS_INIT;
 
+	golden_make_fault(c);
 	if (status != SPMLA_OK) {
 		spmla_diag_text(spmla_ctx_diag(c->ctx), c->reason,
 				(uint32_t)sizeof c->reason);

@@ -252,6 +252,13 @@ golden_case_load(golden_case *c, const char *dir)
 	return 1;
 }
 
+static void
+free_scratch(golden_case *c)
+{
+	while (c->scratch_count)
+		free(c->scratch[--c->scratch_count]);
+}
+
 void
 golden_case_free(golden_case *c)
 {
@@ -263,8 +270,7 @@ golden_case_free(golden_case *c)
 		free(c->tensors[i].want);
 		free(c->tensors[i].first);
 	}
-	for (i = 0; i < c->scratch_count; i++)
-		free(c->scratch[i]);
+	free_scratch(c);
 	json_free(&c->doc);
 }
 
@@ -273,10 +279,12 @@ golden_case_reset(golden_case *c)
 {
 	uint32_t i;
 
+	free_scratch(c);
 	for (i = 0; i < c->tensor_count; i++) {
 		golden_tensor *t = &c->tensors[i];
 		const size_t bytes = (size_t)t->elems * t->elem_bytes;
 
+		t->slack = NULL;
 		if (t->role == GOLDEN_OUTPUT)
 			memset(t->data, GOLDEN_SENTINEL, bytes);
 		else if (t->role == GOLDEN_INOUT)

@@ -51,9 +51,8 @@ golden_value(golden_dtype dtype, const uint8_t *element)
 	return *element;
 }
 
-/* The element's place in the storage; index[] in the order of the shape. */
-static uint64_t
-place(const golden_tensor *t, const int64_t *index)
+uint64_t
+golden_place(const golden_tensor *t, const int64_t *index)
 {
 	int64_t at = t->offset;
 	uint32_t d;
@@ -63,8 +62,8 @@ place(const golden_tensor *t, const int64_t *index)
 	return (uint64_t)at;
 }
 
-static void
-step(const golden_tensor *t, int64_t *index)
+void
+golden_step(const golden_tensor *t, int64_t *index)
 {
 	uint32_t d = t->rank;
 
@@ -96,11 +95,12 @@ not_written(const golden_tensor *t, const int64_t *index)
 		return 0;
 	memcpy(at, index, sizeof at);
 	if (t->elem_bytes > 1)
-		return all_sentinel(t->want + place(t, at) * t->elem_bytes,
+		return all_sentinel(t->want +
+					    golden_place(t, at) * t->elem_bytes,
 				    t->elem_bytes);
 	for (i = 0; i < t->shape[t->rank - 1]; i++) {
 		at[t->rank - 1] = i;
-		if (!all_sentinel(t->want + place(t, at), 1))
+		if (!all_sentinel(t->want + golden_place(t, at), 1))
 			return 0;
 	}
 	return 1;
@@ -163,8 +163,8 @@ compare_tensor(golden_case *c, golden_tensor *t)
 	uint64_t i, steps = 0;
 
 	t->slack_used = 0;
-	for (i = 0; i < t->count; i++, step(t, index)) {
-		const uint64_t at = place(t, index);
+	for (i = 0; i < t->count; i++, golden_step(t, index)) {
+		const uint64_t at = golden_place(t, index);
 		const uint8_t *got = t->data + at * t->elem_bytes;
 		const uint8_t *want = t->want + at * t->elem_bytes;
 		int beyond = 0;
@@ -198,8 +198,9 @@ compare_whole(golden_case *c, const golden_tensor *t)
 	double both = 0, each = 0;
 	uint64_t i;
 
-	for (i = 0; t->diff_limit > 0 && i < t->count; i++, step(t, index)) {
-		const uint64_t at = place(t, index) * t->elem_bytes;
+	for (i = 0; t->diff_limit > 0 && i < t->count;
+	     i++, golden_step(t, index)) {
+		const uint64_t at = golden_place(t, index) * t->elem_bytes;
 		const double x = golden_value(t->dtype, t->data + at);
 		const double y = golden_value(t->dtype, t->want + at);
 

@@ -297,7 +297,7 @@ run_compress(golden_case *c, uint32_t layout,
 	golden_tensor *cache = golden_need(c, "kv_cache", GOLDEN_U8, 3);
 	const int64_t shape[3] = {-1, -1, spmla_layout_entry_bytes(layout)};
 	spmla_kv_compress_args a = {0};
-	golden_verdict v;
+	spmla_status s;
 
 	if (!golden_has(c, cache, shape) || !take_state(c, &a.state) ||
 	    !take_tokens(c, &a) || !take_weights(c, &a))
@@ -310,9 +310,9 @@ run_compress(golden_case *c, uint32_t layout,
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.form = SPMLA_STATE_PAGED;
 	cache->judge = judge;
-	v = golden_called(c, spmla_kv_compress(c->ctx, &a, NULL));
+	s = spmla_kv_compress(c->ctx, &a, NULL);
 	give_cache(cache, &a.cache);
-	return v;
+	return golden_called(c, s);
 }
 
 static golden_verdict

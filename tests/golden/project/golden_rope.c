@@ -182,11 +182,13 @@ near_codes(const uint8_t *got, const uint8_t *want, uint32_t *steps)
 	return 1;
 }
 
-/* The same of two groups whose scales differ by 2: of values. */
+/* The same of two groups whose scales differ by 2: of values. The largest value
+ * lies where scales change: it is 6 by the smaller scale and 3 by the other. */
 static int
 near_values(const uint8_t *got, const uint8_t *want, int is_larger)
 {
 	static const double magnitude[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+	double most[2] = {0, 0};
 	uint32_t i, n;
 
 	for (i = 0; i < SPMLA_MXFP4_GROUP / 2; i++)
@@ -196,12 +198,14 @@ near_values(const uint8_t *got, const uint8_t *want, int is_larger)
 			const double x = magnitude[g < 0 ? -g : g];
 			const double y = magnitude[w < 0 ? -w : w];
 
+			most[0] = x > most[0] ? x : most[0];
+			most[1] = y > most[1] ? y : most[1];
 			/* half a step of 2 of each, whose scale is 1 and 2 */
 			if (fabs((g < 0 ? -x : x) * (is_larger ? 2 : 1) -
 				 (w < 0 ? -y : y) * (is_larger ? 1 : 2)) > 3)
 				return 0;
 		}
-	return 1;
+	return most[!is_larger] == 3 && most[is_larger] == 6;
 }
 
 /* MXFP4 is judged as codes and scales together: a value one step off may be
