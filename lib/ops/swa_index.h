@@ -73,10 +73,10 @@ typedef struct spmla_swa_index_args {
  * hold a window and an image wherever they start: columns > (window + max_image
  * + page_tokens - 2) / page_tokens.
  *
- * Gather lengths. For each request with q > 0 query tokens, and replay as
+ * Gather lengths. For each request with q >= 0 query tokens, and replay as
  * above,
  *   gather_lens = q + min(seq_lens - q - replay, window - 1),
- * the rows of its window and its new keys; 0 for q <= 0. seq_lens below q +
+ * the rows of its window and its new keys; 0 for q < 0. seq_lens below q +
  * replay gives 0 and FAULT_LENGTH. With replay_starts, a row outside the table
  * gives 0 and FAULT_ROW.
  *

@@ -53,7 +53,7 @@ gather_len(spmla_ctx *ctx, const spmla_swa_index_args *a, uint32_t b)
 		(int64_t)a->query_start_loc[b + 1] - a->query_start_loc[b];
 	int64_t before = a->seq_lens[b] - queries;
 
-	if (queries <= 0)
+	if (queries < 0)
 		return 0;
 	if (a->replay_starts && row >= a->rows) {
 		spmla_i_cpu_fault(ctx, b, SPMLA_FAULT_ROW);

@@ -44,7 +44,7 @@ SPMLA_KERNEL_SCALARS(swa_index)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* How many keys a request with `queries` > 0 gathers; -1 is a bad length. */
+/* How many keys a request with `queries` >= 0 gathers; -1 is a bad length. */
 FN int32_t
 swa_gather_len(int64_t queries, int32_t seq_len, uint32_t replay,
 	       uint32_t window)
@@ -113,9 +113,9 @@ spmla_k_swa_index(SPMLA_KERNEL_ARGS(swa_index))
 		const uint32_t row = s.has_req_row ? (uint32_t)req_row[b] : b;
 		int32_t len = 0, replay = 0;
 
-		if (queries > 0 && s.has_replay && row >= s.rows) {
+		if (queries >= 0 && s.has_replay && row >= s.rows) {
 			g_report(&to, b, G_FAULT_ROW);
-		} else if (queries > 0) {
+		} else if (queries >= 0) {
 			if (s.has_replay && replay_starts[row] > 0)
 				replay = replay_starts[row];
 			len = swa_gather_len(queries, seq_lens[b],

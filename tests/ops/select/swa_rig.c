@@ -124,7 +124,7 @@ oracle_request(swa_rig *r, uint32_t b, index_faults *faults)
 	int64_t before = a->seq_lens[b] - q;
 
 	r->want.gather[b] = 0;
-	if (q <= 0)
+	if (q < 0)
 		return;
 	if (a->replay_starts && row >= a->rows) {
 		index_report(faults, b, SPMLA_FAULT_ROW);

@@ -76,13 +76,13 @@ START_TEST(ring_takes_columns_modulo_their_number)
 END_TEST
 
 /* Window 3: of 10 keys with 4 new ones the 2 before them are gathered too; of 5
- * with 4 the one; of a first prefill none. A replay from 5 on leaves 1 of the 6
- * before. */
+ * with 4 the one; of a first prefill none; of 99 without a new one the last 2. A
+ * replay from 5 on leaves 1 of the 6 before. */
 START_TEST(gather_is_the_new_keys_and_the_window_before_them)
 {
 	static const int32_t starts[5] = {7, 11, 15, 15, 18};
 	static const int32_t lens[4] = {10, 5, 99, 3};
-	static const int32_t expected[4] = {6, 5, 0, 3};
+	static const int32_t expected[4] = {6, 5, 2, 3};
 
 	r.a.requests = 4;
 	r.a.query_start_loc = starts;
@@ -99,6 +99,7 @@ START_TEST(gather_is_the_new_keys_and_the_window_before_them)
 	swa_check(&r);
 	ck_assert_int_eq(r.io.gather[0], 5);
 	ck_assert_int_eq(r.io.gather[1], 5);
+	ck_assert_int_eq(r.io.gather[2], 2);
 }
 END_TEST
 
