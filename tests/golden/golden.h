@@ -191,8 +191,32 @@ int golden_dense(const golden_tensor *t);
 /* An element of an int32 tensor of rank 1 or 2 (j 0 for rank 1). */
 int32_t golden_i32(const golden_tensor *t, int64_t i, int64_t j);
 
+/* A tensor of at least n positions, int64 or int32, as int32; NULL with
+ * c->reason set. */
+const int32_t *golden_positions(golden_case *c, const char *name, int64_t n);
+
+/* A tensor of floats as an operation gets it that takes f32 alone. */
+typedef struct golden_floats {
+	const float *first;
+	int64_t stride; /* from row to row */
+	int64_t shape[GOLDEN_MAX_RANK];
+} golden_floats;
+
+/* A tensor of f32, or of bf16, which is widened, of that rank and shape
+ * (negative: any size); 0 with c->reason set. */
+int golden_take_floats(golden_case *c, const char *name, uint32_t rank,
+		       const int64_t *shape, golden_floats *out);
+
+/* The same of a table [any][width] of rotations: dense rows. */
+int golden_take_table(golden_case *c, const char *name, int64_t width,
+		      golden_floats *out);
+
 /* A number of the manifest's params. 0: there is none. */
 int golden_param(const golden_case *c, const char *name, double *value);
+
+/* Slots from page to page, where the case says so; else 0, as operations mean
+ * pages without gaps. */
+uint32_t golden_page_stride(const golden_case *c);
 
 /* Zeroed memory that lasts until the next run; NULL with c->reason set. */
 void *golden_scratch(golden_case *c, uint64_t bytes);

@@ -100,6 +100,80 @@ golden_i32(const golden_tensor *t, int64_t i, int64_t j)
 	return value;
 }
 
+const int32_t *
+golden_positions(golden_case *c, const char *name, int64_t n)
+{
+	const golden_tensor *t = golden_find(c, name);
+	const int wide = t && t->dtype == GOLDEN_I64;
+	int32_t *out;
+	int64_t i, x;
+
+	t = golden_need(c, name, wide ? GOLDEN_I64 : GOLDEN_I32, 1);
+	if (!golden_has(c, t, (const int64_t[]){-1}))
+		return NULL;
+	if (t->shape[0] < n) {
+		(void)golden_fail(c, "%s is too short", name);
+		return NULL;
+	}
+	if (!wide)
+		return golden_first(t);
+	out = golden_scratch(c, t->count * sizeof *out);
+	for (i = 0; out && i < t->shape[0]; i++) {
+		memcpy(&x, (uint8_t *)golden_first(t) + i * 8, sizeof x);
+		out[i] = (int32_t)x;
+	}
+	return out;
+}
+
+/* All elements of t, in the order of its shape; NULL with a reason. */
+static float *
+widen(golden_case *c, const golden_tensor *t)
+{
+	float *out = golden_scratch(c, t->count * sizeof *out);
+	int64_t index[GOLDEN_MAX_RANK] = {0};
+	uint64_t i;
+
+	for (i = 0; out && i < t->count; i++, golden_step(t, index))
+		out[i] = (float)golden_value(t->dtype,
+					     t->data + golden_place(t, index) *
+							       t->elem_bytes);
+	return out;
+}
+
+int
+golden_take_floats(golden_case *c, const char *name, uint32_t rank,
+		   const int64_t *shape, golden_floats *out)
+{
+	const golden_tensor *t = golden_find(c, name);
+	const int narrow = t && t->dtype == GOLDEN_BF16;
+	uint32_t d;
+
+	t = golden_need(c, name, narrow ? GOLDEN_BF16 : GOLDEN_F32, rank);
+	if (!golden_has(c, t, shape))
+		return 0;
+	memcpy(out->shape, t->shape, sizeof out->shape);
+	out->stride = t->strides[0];
+	out->first = golden_first(t);
+	if (!narrow)
+		return 1;
+	out->first = widen(c, t);
+	for (out->stride = 1, d = 1; d < rank; d++)
+		out->stride *= t->shape[d];
+	return out->first != NULL;
+}
+
+int
+golden_take_table(golden_case *c, const char *name, int64_t width,
+		  golden_floats *out)
+{
+	if (!golden_take_floats(c, name, 2, (const int64_t[]){-1, width}, out))
+		return 0;
+	if (out->stride == width || out->shape[0] <= 1)
+		return 1;
+	(void)golden_fail(c, "%s has gaps", name);
+	return 0;
+}
+
 int
 golden_param(const golden_case *c, const char *name, double *value)
 {
@@ -109,6 +183,17 @@ golden_param(const golden_case *c, const char *name, double *value)
 		return 0;
 	*value = n->number;
 	return 1;
+}
+
+uint32_t
+golden_page_stride(const golden_case *c)
+{
+	double rows;
+
+	if (!golden_param(c, "BLOCK_STRIDE_ROWS", &rows) &&
+	    !golden_param(c, "block_stride_rows", &rows))
+		return 0;
+	return rows >= 0 && rows <= INT32_MAX ? (uint32_t)rows : UINT32_MAX;
 }
 
 void *

@@ -44,8 +44,8 @@ take_ragged(golden_case *c, const key_names *n, uint32_t tokens, int64_t slots,
 	return 1;
 }
 
-/* A list from the tensors, ragged where the case has that. Of rows, entries
- * outside [0, slots) become `none`. */
+/* A list from the tensors, ragged where the case has that. Of rows, whole ones
+ * without lengths, entries outside [0, slots) become `none`. */
 static int
 take_list(golden_case *c, const key_names *n, uint32_t tokens, int64_t slots,
 	  int32_t none, key_list *list)
@@ -58,12 +58,15 @@ take_list(golden_case *c, const key_names *n, uint32_t tokens, int64_t slots,
 	if (golden_find(c, n->ragged) || golden_find(c, n->indptr))
 		return take_ragged(c, n, tokens, slots, list);
 	dense = golden_need(c, n->dense, GOLDEN_I32, 3);
-	lens = golden_need(c, n->lens, GOLDEN_I32, 1);
+	lens = golden_find(c, n->lens);
+	if (lens)
+		lens = golden_need(c, n->lens, GOLDEN_I32, 1);
 	if (!golden_has(c, dense, (const int64_t[]){tokens, 1, -1}) ||
-	    !golden_has(c, lens, (const int64_t[]){tokens}))
+	    (golden_find(c, n->lens) &&
+	     !golden_has(c, lens, (const int64_t[]){tokens})))
 		return 0;
 	list->width = (uint32_t)dense->shape[2];
-	list->lens = golden_first(lens);
+	list->lens = lens ? golden_first(lens) : NULL;
 	list->slots = out =
 		golden_scratch(c, (uint64_t)tokens * list->width * 4);
 	if (!out)
@@ -73,7 +76,7 @@ take_list(golden_case *c, const key_names *n, uint32_t tokens, int64_t slots,
 				    t * dense->strides[0];
 
 		for (k = 0; k < list->width; k++, out++) {
-			*out = (int32_t)k < list->lens[t] ? in[k] : -1;
+			*out = !lens || (int32_t)k < list->lens[t] ? in[k] : -1;
 			if (*out < 0 || *out >= slots)
 				*out = none;
 		}

@@ -248,37 +248,27 @@ static int
 take_queries(golden_case *c, spmla_qnorm_rope_kv_insert_args *a)
 {
 	const golden_tensor *q = golden_need(c, "q", GOLDEN_BF16, 3);
-	const golden_tensor *table =
-		golden_need(c, "cos_sin_cache", GOLDEN_F32, 2);
-	const int64_t *positions = i64_of(c, "positions", 0);
-	int32_t *narrow;
+	golden_floats table;
 	double eps;
-	uint32_t t;
 
-	if (!golden_has(c, q, (const int64_t[]){-1, -1, DIM}) || !positions ||
-	    !golden_has(c, table, (const int64_t[]){-1, 64}) ||
-	    !i64_of(c, "positions", q->shape[0]))
+	if (!golden_has(c, q, (const int64_t[]){-1, -1, DIM}) ||
+	    !golden_take_table(c, "cos_sin_cache", 64, &table))
 		return 0;
-	if (!golden_dense(table) || !golden_param(c, "eps", &eps)) {
-		(void)golden_fail(c, "no eps, or a table with gaps");
+	if (!golden_param(c, "eps", &eps)) {
+		(void)golden_fail(c, "no param eps");
 		return 0;
 	}
 	a->tokens = (uint32_t)q->shape[0];
-	narrow = golden_scratch(c, a->tokens * sizeof *narrow);
-	if (!narrow)
-		return 0;
-	for (t = 0; t < a->tokens; t++)
-		narrow[t] = (int32_t)positions[t];
 	a->heads = a->padded_heads = (uint32_t)q->shape[1];
-	a->cos_sin_rows = (uint32_t)table->shape[0];
+	a->cos_sin_rows = (uint32_t)table.shape[0];
 	a->norm_eps = (float)eps;
 	a->q = golden_first(q);
 	a->q_out = golden_first(q);
 	a->q_token_stride_elems = a->q_out_token_stride_elems = q->strides[0];
 	a->q_head_stride_elems = a->q_out_head_stride_elems = q->strides[1];
-	a->positions = narrow;
-	a->cos_sin = golden_first(table);
-	return 1;
+	a->positions = golden_positions(c, "positions", a->tokens);
+	a->cos_sin = table.first;
+	return a->positions != NULL;
 }
 
 static golden_verdict

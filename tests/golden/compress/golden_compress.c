@@ -1,89 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Adapters of the compressor of DeepSeek V4: saving states, the slots of
- * compressed keys. Positions of the cases are int64, the library's int32.
+ * compressed keys. Positions of the cases are int64, and floats may be bf16;
+ * the library's are int32 and f32.
  */
 #include "tests/golden/golden.h"
 
 #include <string.h>
 
-/* An int64 tensor [n] as int32; NULL with a reason. */
-static int32_t *
-narrow(golden_case *c, const char *name, int64_t n)
-{
-	const golden_tensor *t = golden_need(c, name, GOLDEN_I64, 1);
-	int32_t *out;
-	int64_t i, x;
-
-	if (!golden_has(c, t, (const int64_t[]){n}))
-		return NULL;
-	out = golden_scratch(c, (uint64_t)n * sizeof *out);
-	for (i = 0; out && i < n; i++) {
-		memcpy(&x, (uint8_t *)golden_first(t) + i * t->strides[0] * 8,
-		       sizeof x);
-		out[i] = (int32_t)x;
-	}
-	return out;
-}
+/* States as the library has them, f32; of bf16 a copy, with the tensor that it
+ * is given back to. */
+typedef struct states {
+	spmla_cache cache;
+	const golden_tensor *narrow;
+} states;
 
 static int
-take_state(golden_case *c, spmla_cache *state)
+take_state(golden_case *c, states *s)
 {
-	const golden_tensor *t = golden_need(c, "state_cache", GOLDEN_F32, 3);
+	const golden_tensor *t = golden_find(c, "state_cache");
+	const int64_t any[3] = {-1, -1, -1};
+	spmla_cache *state = &s->cache;
+	golden_floats rows;
 
-	if (!golden_has(c, t, (const int64_t[]){-1, -1, -1}))
+	if (!golden_take_floats(c, "state_cache", 3, any, &rows))
 		return 0;
+	s->narrow = t->dtype == GOLDEN_BF16 ? t : NULL;
 	*state = (spmla_cache)SPMLA_CACHE_INIT;
 	state->layout = t->shape[2] == 512    ? SPMLA_LAYOUT_STATE_256
 			: t->shape[2] == 1024 ? SPMLA_LAYOUT_STATE_512
 					      : SPMLA_LAYOUT_STATE_1024;
 	if (spmla_layout_entry_bytes(state->layout) != 4 * t->shape[2] ||
-	    t->strides[1] != t->shape[2]) {
-		(void)golden_fail(c, "state_cache is no state");
+	    (!s->narrow && t->strides[1] != t->shape[2])) {
+		(void)golden_fail(c, "state_cache has entries of %d values",
+				  (int)t->shape[2]);
 		return 0;
 	}
 	state->entries_per_page = (uint32_t)t->shape[1];
 	state->pages = (uint32_t)t->shape[0];
-	state->page_stride_bytes = 4 * (uint64_t)t->strides[0];
-	state->base = golden_first(t);
+	state->page_stride_bytes = 4 * (uint64_t)rows.stride;
+	state->base = (void *)(uintptr_t)rows.first;
 	return 1;
+}
+
+/* bf16 by round to nearest even; a NaN stays what it was. */
+static uint16_t
+to_bf16(float x, uint16_t was)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof bits);
+	if (x != x)
+		return was;
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Gives states of bf16 back to their tensor. */
+static void
+give_state(const states *s)
+{
+	const golden_tensor *t = s->narrow;
+	int64_t index[GOLDEN_MAX_RANK] = {0};
+	uint64_t i;
+
+	for (i = 0; t && i < t->count; i++, golden_step(t, index)) {
+		uint8_t *at = t->data + golden_place(t, index) * 2;
+		uint16_t bits;
+
+		memcpy(&bits, at, sizeof bits);
+		bits = to_bf16(((const float *)s->cache.base)[i], bits);
+		memcpy(at, &bits, sizeof bits);
+	}
 }
 
 static golden_verdict
 run_state_save(golden_case *c)
 {
-	const golden_tensor *kv = golden_need(c, "kv", GOLDEN_F32, 2);
-	const golden_tensor *score = golden_need(c, "score", GOLDEN_F32, 2);
-	const golden_tensor *ape = golden_need(c, "ape", GOLDEN_F32, 2);
 	const golden_tensor *slots =
 		golden_need(c, "slot_mapping", GOLDEN_I64, 1);
+	const int64_t any[2] = {-1, -1};
 	spmla_compress_state_save_args a = {0};
+	golden_floats kv, score, ape;
+	spmla_status status;
+	states state;
 	double ratio;
 
-	if (!take_state(c, &a.state) ||
-	    !golden_has(c, kv, (const int64_t[]){-1, -1}) ||
-	    !golden_has(c, score, kv->shape) ||
-	    !golden_has(c, ape, (const int64_t[]){-1, kv->shape[1]}) ||
-	    !golden_has(c, slots, kv->shape))
+	if (!take_state(c, &state) ||
+	    !golden_take_floats(c, "kv", 2, any, &kv) ||
+	    !golden_take_floats(c, "score", 2, kv.shape, &score) ||
+	    !golden_take_table(c, "ape", kv.shape[1], &ape) ||
+	    !golden_has(c, slots, kv.shape))
 		return GOLDEN_FAILED;
-	if (!golden_param(c, "cr", &ratio) || ape->shape[0] != ratio)
+	if (!golden_param(c, "cr", &ratio) || (double)ape.shape[0] != ratio)
 		return golden_fail(c, "no param cr, or ape is not [cr]");
-	if (!golden_dense(ape))
-		return golden_fail(c, "ape has gaps");
 	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = (uint32_t)kv->shape[0];
+	a.tokens = (uint32_t)kv.shape[0];
 	a.ratio = (uint32_t)ratio;
 	a.form = SPMLA_STATE_PAGED;
-	a.kv = golden_first(kv);
-	a.score = golden_first(score);
-	a.kv_stride_elems = kv->strides[0];
-	a.score_stride_elems = score->strides[0];
-	a.ape = golden_first(ape);
-	a.positions = narrow(c, "positions", a.tokens);
+	a.kv = kv.first;
+	a.score = score.first;
+	a.kv_stride_elems = kv.stride;
+	a.score_stride_elems = score.stride;
+	a.ape = ape.first;
+	a.positions = golden_positions(c, "positions", a.tokens);
 	a.slot_mapping = golden_first(slots);
+	a.state = state.cache;
 	if (!a.positions)
 		return GOLDEN_FAILED;
-	return golden_called(c, spmla_compress_state_save(c->ctx, &a, NULL));
+	status = spmla_compress_state_save(c->ctx, &a, NULL);
+	give_state(&state);
+	return golden_called(c, status);
 }
 
 typedef enum byte_kind { EXACT, E4M3, BF16, E2M1 } byte_kind;
@@ -242,23 +268,20 @@ take_weights(golden_case *c, spmla_kv_compress_args *a)
 {
 	const int64_t dim =
 		a->state.layout == SPMLA_LAYOUT_STATE_256 ? 128 : 512;
-	const golden_tensor *rope =
-		golden_need(c, "cos_sin_cache", GOLDEN_F32, 2);
-	const golden_tensor *norm =
-		golden_need(c, "rms_norm_weight", GOLDEN_F32, 1);
+	golden_floats rope, norm;
 	double eps;
 
-	if (!golden_has(c, rope, (const int64_t[]){-1, 64}) ||
-	    !golden_has(c, norm, (const int64_t[]){dim}))
+	if (!golden_take_table(c, "cos_sin_cache", 64, &rope) ||
+	    !golden_take_floats(c, "rms_norm_weight", 1, &dim, &norm))
 		return 0;
-	if (!golden_param(c, "rms_norm_eps", &eps) || !golden_dense(rope)) {
-		(void)golden_fail(c, "no param rms_norm_eps, or gaps");
+	if (!golden_param(c, "rms_norm_eps", &eps)) {
+		(void)golden_fail(c, "no param rms_norm_eps");
 		return 0;
 	}
 	a->norm_eps = (float)eps;
-	a->cos_sin_rows = (uint32_t)rope->shape[0];
-	a->cos_sin = golden_first(rope);
-	a->norm_weight = golden_first(norm);
+	a->cos_sin_rows = (uint32_t)rope.shape[0];
+	a->cos_sin = rope.first;
+	a->norm_weight = norm.first;
 	return 1;
 }
 
@@ -285,7 +308,7 @@ take_tokens(golden_case *c, spmla_kv_compress_args *a)
 	a->table_stride_elems = (uint32_t)table->strides[0];
 	a->token_row = golden_first(row);
 	a->block_table = golden_first(table);
-	a->positions = narrow(c, "positions", a->tokens);
+	a->positions = golden_positions(c, "positions", a->tokens);
 	a->slot_mapping = key_slots(c, a->tokens);
 	return a->positions && a->slot_mapping;
 }
@@ -297,10 +320,13 @@ run_compress(golden_case *c, uint32_t layout,
 	golden_tensor *cache = golden_need(c, "kv_cache", GOLDEN_U8, 3);
 	const int64_t shape[3] = {-1, -1, spmla_layout_entry_bytes(layout)};
 	spmla_kv_compress_args a = {0};
+	states state;
 	spmla_status s;
 
-	if (!golden_has(c, cache, shape) || !take_state(c, &a.state) ||
-	    !take_tokens(c, &a) || !take_weights(c, &a))
+	if (!golden_has(c, cache, shape) || !take_state(c, &state))
+		return GOLDEN_FAILED;
+	a.state = state.cache;
+	if (!take_tokens(c, &a) || !take_weights(c, &a))
 		return GOLDEN_FAILED;
 	if (cache->offset || cache->role != GOLDEN_INOUT ||
 	    cache->elems != (uint64_t)(cache->shape[0] * cache->strides[0]))

@@ -8,21 +8,6 @@
 
 #include <math.h>
 
-/* int64 positions as int32. */
-static const int32_t *
-positions_of(golden_case *c, int64_t tokens)
-{
-	const golden_tensor *t = golden_need(c, "positions", GOLDEN_I64, 1);
-	int32_t *positions = golden_scratch(c, (uint64_t)tokens * 4);
-	int64_t i;
-
-	if (!golden_has(c, t, (const int64_t[]){tokens}) || !positions)
-		return NULL;
-	for (i = 0; i < tokens; i++)
-		positions[i] = (int32_t)((int64_t *)golden_first(t))[i];
-	return positions;
-}
-
 /* ---- inv_rope_quant ---------------------------------------------------- */
 
 /* Tokens lie fastest, and padded to a multiple of 4. */
@@ -48,24 +33,23 @@ static golden_verdict
 run_inv_rope_quant(golden_case *c)
 {
 	const golden_tensor *o = golden_need(c, "o", GOLDEN_BF16, 3);
-	const golden_tensor *table =
-		golden_need(c, "cos_sin_cache", GOLDEN_F32, 2);
 	const golden_tensor *out = golden_need(c, "o_fp8", GOLDEN_E4M3, 3);
 	const golden_tensor *scales = golden_find(c, "o_scale");
 	const int packed = scales && scales->dtype == GOLDEN_I32;
 	spmla_inv_rope_quant_args a = {0};
 	int64_t groups, heads;
+	golden_floats table;
 
 	scales = golden_need(c, "o_scale", packed ? GOLDEN_I32 : GOLDEN_F32, 3);
 	if (!golden_has(c, o, (const int64_t[]){-1, -1, SPMLA_V4_DIM}) ||
-	    !golden_has(c, table, (const int64_t[]){-1, SPMLA_V4_ROPE}) ||
+	    !golden_take_table(c, "cos_sin_cache", SPMLA_V4_ROPE, &table) ||
 	    !golden_has(c, out, (const int64_t[]){o->shape[0], -1, -1}))
 		return GOLDEN_FAILED;
 	groups = out->shape[1];
 	heads = out->shape[2] / SPMLA_V4_DIM;
 	if (groups * heads != o->shape[1] ||
-	    heads * SPMLA_V4_DIM != out->shape[2] || !golden_dense(table))
-		return golden_fail(c, "o_fp8 or cos_sin_cache do not fit o");
+	    heads * SPMLA_V4_DIM != out->shape[2])
+		return golden_fail(c, "o_fp8 does not fit o");
 	if (!has_scales(c, scales,
 			(const int64_t[]){o->shape[0], groups,
 					  packed ? heads : 4 * heads}))
@@ -76,12 +60,12 @@ run_inv_rope_quant(golden_case *c)
 	a.heads_per_group = (uint32_t)heads;
 	a.quant = packed ? SPMLA_O_FP8_PACKED : SPMLA_O_FP8;
 	a.rope_style = SPMLA_ROPE_INTERLEAVED;
-	a.cos_sin_rows = (uint32_t)table->shape[0];
+	a.cos_sin_rows = (uint32_t)table.shape[0];
 	a.o = golden_first(o);
 	a.o_token_stride_elems = o->strides[0];
 	a.o_head_stride_elems = o->strides[1];
-	a.positions = positions_of(c, o->shape[0]);
-	a.cos_sin = golden_first(table);
+	a.positions = golden_positions(c, "positions", o->shape[0]);
+	a.cos_sin = table.first;
 	a.out = golden_first(out);
 	a.out_token_stride_elems = out->strides[0];
 	a.out_group_stride_elems = out->strides[1];
@@ -99,20 +83,20 @@ static int
 fill_queries(golden_case *c, spmla_indexer_q_prep_args *a)
 {
 	const golden_tensor *q = golden_need(c, "index_q", GOLDEN_BF16, 3);
-	const golden_tensor *table =
-		golden_need(c, "index_q_cos_sin_cache", GOLDEN_F32, 2);
 	const golden_tensor *weights = golden_find(c, "index_weights");
 	const golden_tensor *out = golden_need(c, "weights_out", GOLDEN_F32, 2);
 	const int f32 = weights && weights->dtype == GOLDEN_F32;
 	double softmax_scale, head_scale;
+	golden_floats table;
 
 	weights = golden_need(c, "index_weights",
 			      f32 ? GOLDEN_F32 : GOLDEN_BF16, 2);
 	if (!golden_has(c, q, (const int64_t[]){-1, -1, SPMLA_INDEX_DIM}) ||
-	    !golden_has(c, table, (const int64_t[]){-1, SPMLA_INDEX_ROPE}) ||
+	    !golden_take_table(c, "index_q_cos_sin_cache", SPMLA_INDEX_ROPE,
+			       &table) ||
 	    !golden_has(c, weights, q->shape) || !golden_has(c, out, q->shape))
 		return 0;
-	if (!golden_dense(table) || !golden_dense(out) ||
+	if (!golden_dense(out) ||
 	    !golden_param(c, "softmax_scale", &softmax_scale) ||
 	    !golden_param(c, "head_scale", &head_scale)) {
 		(void)golden_fail(c, "gaps, or no scales");
@@ -125,7 +109,7 @@ fill_queries(golden_case *c, spmla_indexer_q_prep_args *a)
 	a->rope_part = SPMLA_ROPE_LAST;
 	a->scale_floor = SPMLA_Q_SCALE_V4;
 	a->weights_dtype = f32 ? SPMLA_DTYPE_F32 : SPMLA_DTYPE_BF16;
-	a->cos_sin_rows = (uint32_t)table->shape[0];
+	a->cos_sin_rows = (uint32_t)table.shape[0];
 	a->softmax_scale = (float)softmax_scale;
 	a->head_scale = (float)head_scale;
 	a->q = golden_first(q);
@@ -133,8 +117,8 @@ fill_queries(golden_case *c, spmla_indexer_q_prep_args *a)
 	a->q_head_stride_elems = q->strides[1];
 	a->weights = golden_first(weights);
 	a->weights_stride_elems = weights->strides[0];
-	a->positions = positions_of(c, q->shape[0]);
-	a->cos_sin = golden_first(table);
+	a->positions = golden_positions(c, "positions", q->shape[0]);
+	a->cos_sin = table.first;
 	a->weights_out = golden_first(out);
 	return a->positions != NULL;
 }

@@ -14,10 +14,29 @@
 typedef struct swa_case {
 	const golden_tensor *starts, *lens, *table, *slots;
 	golden_tensor *decode, *decode_lens, *prefill, *prefill_lens, *gather;
-	uint32_t tokens, requests, decodes;
+	uint32_t tokens, requests, decodes, prefills;
 	int32_t *req_id, *row, *pos, *context, *rows; /* token_map's */
 	double window, page;
 } swa_case;
+
+/* The rows and lengths of one part of the batch; a case may be without. */
+static int
+take_rows(golden_case *c, const char *rows, const char *lens,
+	  golden_tensor **out, golden_tensor **out_lens)
+{
+	if (!golden_find(c, rows) && !golden_find(c, lens))
+		return 1;
+	*out = golden_need(c, rows, GOLDEN_I32, 3);
+	*out_lens = golden_need(c, lens, GOLDEN_I32, 1);
+	return golden_has(c, *out, (const int64_t[]){-1, 1, -1}) &&
+	       golden_has(c, *out_lens, (*out)->shape);
+}
+
+static uint32_t
+tokens_of(const golden_tensor *rows)
+{
+	return rows ? (uint32_t)rows->shape[0] : 0;
+}
 
 static int
 take_swa(golden_case *c, swa_case *m)
@@ -28,30 +47,34 @@ take_swa(golden_case *c, swa_case *m)
 	m->lens = golden_need(c, "seq_lens", GOLDEN_I32, 1);
 	m->table = golden_need(c, "block_table", GOLDEN_I32, 2);
 	m->slots = golden_need(c, "slot_mapping", GOLDEN_I64, 1);
-	m->decode = golden_need(c, "decode_swa_indices", GOLDEN_I32, 3);
-	m->decode_lens = golden_need(c, "decode_swa_lens", GOLDEN_I32, 1);
-	m->prefill = golden_need(c, "prefill_swa_indices", GOLDEN_I32, 3);
-	m->prefill_lens = golden_need(c, "prefill_swa_lens", GOLDEN_I32, 1);
-	m->gather = golden_need(c, "prefill_gather_lens", GOLDEN_I32, 1);
+	m->gather = golden_find(c, "prefill_gather_lens");
+	if (m->gather)
+		m->gather =
+			golden_need(c, "prefill_gather_lens", GOLDEN_I32, 1);
 	if (!golden_has(c, m->starts, (const int64_t[]){-1}) ||
 	    !golden_has(c, m->lens, (const int64_t[]){-1}) ||
 	    !golden_has(c, m->table, (const int64_t[]){-1, -1}) ||
 	    !golden_has(c, m->slots, (const int64_t[]){-1}) ||
-	    !golden_has(c, m->decode, (const int64_t[]){-1, 1, -1}) ||
-	    !golden_has(c, m->prefill, (const int64_t[]){-1, 1, -1}) ||
-	    !golden_has(c, m->decode_lens, m->decode->shape) ||
-	    !golden_has(c, m->prefill_lens, m->prefill->shape) ||
-	    !golden_has(c, m->gather, (const int64_t[]){-1}) ||
+	    !take_rows(c, "decode_swa_indices", "decode_swa_lens", &m->decode,
+		       &m->decode_lens) ||
+	    !take_rows(c, "prefill_swa_indices", "prefill_swa_lens",
+		       &m->prefill, &m->prefill_lens) ||
+	    (golden_find(c, "prefill_gather_lens") &&
+	     !golden_has(c, m->gather, (const int64_t[]){-1})) ||
 	    !golden_param(c, "window", &m->window) ||
 	    !golden_param(c, "bs", &m->page) ||
 	    !golden_param(c, "decodes", &decodes))
 		return 0;
 	m->requests = (uint32_t)m->lens->shape[0];
+	if (m->starts->shape[0] != (int64_t)m->requests + 1)
+		return 0;
 	m->decodes = (uint32_t)decodes;
-	m->tokens = (uint32_t)(m->decode->shape[0] + m->prefill->shape[0]);
-	return m->starts->shape[0] == (int64_t)m->requests + 1 &&
+	m->tokens = (uint32_t)golden_i32(m->starts, m->requests, 0);
+	m->prefills = m->gather ? (uint32_t)m->gather->shape[0] : 0;
+	return tokens_of(m->decode) + tokens_of(m->prefill) <= m->tokens &&
 	       m->slots->shape[0] >= (int64_t)m->tokens &&
-	       m->decodes + (uint64_t)m->gather->shape[0] == m->requests;
+	       (!m->gather ||
+		m->decodes + (uint64_t)m->prefills == m->requests);
 }
 
 /* Requests and positions of the tokens. */
@@ -93,26 +116,30 @@ run_windows(golden_case *c, const swa_case *m, int64_t first,
 	spmla_swa_index_args a = {0};
 
 	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = (uint32_t)out->shape[0];
+	a.tokens = tokens_of(out);
 	a.window = (uint32_t)m->window;
-	a.width = (uint32_t)out->shape[2];
+	a.width = out ? (uint32_t)out->shape[2] : 0;
 	a.rows = (uint32_t)m->table->shape[0];
 	a.columns = (uint32_t)m->table->shape[1];
 	a.table_stride_elems = (uint32_t)m->table->strides[0];
 	a.page_tokens = (uint32_t)m->page;
+	a.page_stride_rows = golden_page_stride(c);
 	a.requests = requests;
 	a.positions = m->pos + first;
 	a.token_row = m->row + first;
 	a.slot_mapping = (const int64_t *)golden_first(m->slots) + first;
 	a.block_table = golden_first(m->table);
-	a.indices = golden_first(out);
-	a.indices_stride_elems = out->strides[0];
-	a.lens = golden_first(lens);
+	if (out) {
+		a.indices = golden_first(out);
+		a.indices_stride_elems = out->strides[0];
+		a.lens = golden_first(lens);
+		golden_empty_rows(out, a.slot_mapping, a.tokens, a.width);
+	}
 	a.query_start_loc =
 		(const int32_t *)golden_first(m->starts) + m->decodes;
 	a.seq_lens = (const int32_t *)golden_first(m->lens) + m->decodes;
-	a.gather_lens = golden_first(m->gather);
-	golden_empty_rows(out, a.slot_mapping, a.tokens, a.width);
+	if (requests)
+		a.gather_lens = golden_first(m->gather);
 	return golden_called(c, spmla_swa_index(c->ctx, &a, NULL));
 }
 
@@ -131,11 +158,11 @@ run_swa(golden_case *c)
 	if (v == GOLDEN_RAN)
 		v = run_windows(c, &m, 0, m.decode, m.decode_lens, 0);
 	if (v == GOLDEN_RAN)
-		v = run_windows(c, &m, m.decode->shape[0], m.prefill,
-				m.prefill_lens, (uint32_t)m.gather->shape[0]);
+		v = run_windows(c, &m, tokens_of(m.decode), m.prefill,
+				m.prefill_lens, m.prefills);
 	if (valid)
 		valid->left_out = 1; /* slot_mapping >= 0, no op's output */
-	if (v == GOLDEN_RAN && ragged && indptr)
+	if (v == GOLDEN_RAN && ragged && indptr && m.decode)
 		v = golden_ragged(
 			c, golden_first(m.decode), m.decode->strides[0],
 			golden_first(m.decode_lens),
@@ -150,7 +177,7 @@ run_swa(golden_case *c)
 static int
 take_c128a(golden_case *c, spmla_c128a_index_args *a)
 {
-	const golden_tensor *pos = golden_need(c, "positions", GOLDEN_I64, 1);
+	const golden_tensor *pos = golden_find(c, "positions");
 	const golden_tensor *req =
 		golden_need(c, "token_to_req_indices", GOLDEN_I32, 1);
 	const golden_tensor *table =
@@ -158,21 +185,14 @@ take_c128a(golden_case *c, spmla_c128a_index_args *a)
 	const golden_tensor *slots =
 		golden_need(c, "slot_mapping", GOLDEN_I64, 1);
 	double page, width, decodes;
-	int32_t *narrow;
-	int64_t t;
 
-	if (!golden_has(c, pos, (const int64_t[]){-1}) ||
-	    !golden_has(c, req, pos->shape) ||
+	a->positions = golden_positions(c, "positions", 0);
+	if (!a->positions || !golden_has(c, req, pos->shape) ||
 	    !golden_has(c, slots, pos->shape) ||
 	    !golden_has(c, table, (const int64_t[]){-1, -1}) ||
 	    !golden_param(c, "bs", &page) || !golden_param(c, "maxc", &width) ||
 	    !golden_param(c, "decode", &decodes))
 		return 0;
-	narrow = golden_scratch(c, (uint64_t)pos->shape[0] * sizeof *narrow);
-	if (!narrow)
-		return 0;
-	for (t = 0; t < pos->shape[0]; t++)
-		narrow[t] = (int32_t)((const int64_t *)golden_first(pos))[t];
 	a->struct_bytes = (uint32_t)sizeof *a;
 	a->tokens = (uint32_t)pos->shape[0];
 	a->decode_tokens = (uint32_t)decodes;
@@ -182,7 +202,7 @@ take_c128a(golden_case *c, spmla_c128a_index_args *a)
 	a->columns = (uint32_t)table->shape[1];
 	a->table_stride_elems = (uint32_t)table->strides[0];
 	a->page_entries = (uint32_t)page;
-	a->positions = narrow;
+	a->page_stride_rows = golden_page_stride(c);
 	a->slot_mapping = golden_first(slots);
 	a->token_row = golden_first(req);
 	a->block_table = golden_first(table);
@@ -247,6 +267,7 @@ golden_take_global(golden_case *c, spmla_index_map_args *a)
 	a->columns = (uint32_t)table->shape[1];
 	a->table_stride_elems = (uint32_t)table->strides[0];
 	a->page_tokens = (uint32_t)page;
+	a->page_stride_rows = golden_page_stride(c);
 	a->token_row = golden_first(req);
 	a->block_table = golden_first(table);
 	a->indices = golden_first(in);

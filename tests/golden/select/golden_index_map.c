@@ -37,7 +37,7 @@ run_index_map(golden_case *c)
 	const golden_tensor *out = golden_need(c, "out", GOLDEN_I32, 2);
 	golden_tensor *counts = golden_find(c, "valid_counts");
 	spmla_index_map_args a = {0};
-	double page, stride = 0;
+	double page;
 
 	if (!golden_has(c, in, (const int64_t[]){-1, -1}) ||
 	    !golden_has(c, ids, in->shape) || !golden_has(c, out, in->shape) ||
@@ -49,9 +49,6 @@ run_index_map(golden_case *c)
 		return GOLDEN_FAILED;
 	if (!golden_param(c, "BLOCK_SIZE", &page) || page < 1 || page > 65536)
 		return golden_fail(c, "no param BLOCK_SIZE");
-	(void)golden_param(c, "BLOCK_STRIDE_ROWS", &stride);
-	if (stride < 0 || stride > 65536)
-		return golden_fail(c, "bad param BLOCK_STRIDE_ROWS");
 	if (!map_workspaces(c, in->shape[0], &a))
 		return GOLDEN_FAILED;
 	a.struct_bytes = (uint32_t)sizeof a;
@@ -61,7 +58,7 @@ run_index_map(golden_case *c)
 	a.columns = (uint32_t)table->shape[1];
 	a.table_stride_elems = (uint32_t)table->strides[0];
 	a.page_tokens = (uint32_t)page;
-	a.page_stride_rows = (uint32_t)stride;
+	a.page_stride_rows = golden_page_stride(c);
 	a.token_row = golden_first(ids);
 	a.block_table = golden_first(table);
 	a.indices = golden_first(in);
