@@ -197,6 +197,17 @@ spmla_status spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
 				spmla_prefill_chunk *chunks, uint32_t capacity,
 				uint32_t *count, spmla_diag *diag);
 
+/* The same for a step that may also hold decodes, best before its prompts: they
+ * run as decodes, in a captured graph, beside prompts of any length. Wherever a
+ * chunk begins with a whole request that fits a bucket, the chunk is of as many
+ * requests in a row as the bucket with the most room for them takes, and fits
+ * that bucket. Other chunks are as spmla_prefill_plan cuts them.
+ * Errors: as spmla_prefill_plan; only requests that fit no bucket need the
+ * workspace. */
+spmla_status spmla_split_step(const spmla_plan *plan, const spmla_step *step,
+			      spmla_prefill_chunk *chunks, uint32_t capacity,
+			      uint32_t *count, spmla_diag *diag);
+
 /* The requests of a chunk, chunk->request_count of them, for its spmla_step.
  * query_tokens counts tokens of the chunk, seq_len_tokens is the length at its
  * end.

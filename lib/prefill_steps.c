@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See prefill_plan.h: a step of prompts in chunks. The query tokens of the step
+ * See prefill_plan.h: a step in chunks, of prompts or of decodes and prompts. The query tokens of the step
  * form one line, one request behind the other. A chunk is a range of that line,
  * so two numbers give its tokens and the length of each of its contexts.
  */
@@ -52,10 +52,35 @@ check_call(const spmla_plan *plan, const spmla_step *step, const void *chunks,
 	return s;
 }
 
+/* Whether `r` fits a bucket that has those tokens, requests and context taken.
+ */
+static uint32_t
+fits(const spmla_shape *b, const spmla_request *r, uint32_t tokens,
+     uint32_t requests, uint32_t context)
+{
+	return r->query_tokens <= b->next_n &&
+	       r->query_tokens <= b->tokens - tokens &&
+	       requests < b->requests &&
+	       r->seq_len_tokens <= b->max_live_context - context;
+}
+
+/* Whether a request runs as a decode: some bucket takes it. */
+static uint32_t
+is_decode(const spmla_config *c, const spmla_request *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->bucket_count; i++)
+		if (fits(&c->buckets[i], r, 0, 0, 0))
+			return 1;
+	return 0;
+}
+
 /* Checks every request by itself, and sums up the query tokens. Only requests
- * with query tokens need room in a workspace. */
+ * with query tokens need room in a workspace; with `split`, no decodes. */
 static spmla_status
-check_requests(const spmla_config *c, const spmla_step *step, spmla_diag *diag)
+check_requests(const spmla_config *c, const spmla_step *step, uint32_t split,
+	       spmla_diag *diag)
 {
 	uint64_t tokens = 0;
 	uint32_t i, k;
@@ -63,8 +88,9 @@ check_requests(const spmla_config *c, const spmla_step *step, spmla_diag *diag)
 	for (i = 0; i < step->request_count; i++) {
 		const spmla_request *r = &step->requests[i];
 		const uint32_t longest =
-			r->query_tokens > 0 && c->prefill_workspace_tokens <
-						       c->max_context_tokens
+			r->query_tokens > 0 && !(split && is_decode(c, r)) &&
+					c->prefill_workspace_tokens <
+						c->max_context_tokens
 				? c->prefill_workspace_tokens
 				: c->max_context_tokens;
 		const spmla_i_check checks[] = {
@@ -163,16 +189,72 @@ take_chunk(const spmla_step *step, const room *most, uint32_t *i,
 	chunk->queries.end = chunk->queries.first + tokens;
 }
 
-/* Walks over the chunks and returns their number; NULL: only counts. */
+/* Takes whole requests from i on for as long as they fit the bucket; returns
+ * the next one. */
 static uint32_t
-walk(const spmla_step *step, const room *most, spmla_prefill_chunk *chunks)
+take_bucket(const spmla_step *step, const spmla_shape *b, uint32_t i,
+	    spmla_prefill_chunk *chunk)
+{
+	uint32_t tokens = 0;
+
+	chunk->requests = (spmla_range){i, i};
+	chunk->request_count = 0;
+	chunk->live_context = 0;
+	for (; i < step->request_count; i++) {
+		const spmla_request *r = &step->requests[i];
+
+		if (r->query_tokens == 0)
+			continue;
+		if (!fits(b, r, tokens, chunk->request_count,
+			  chunk->live_context))
+			break;
+		if (chunk->request_count == 0)
+			chunk->requests.first = i;
+		chunk->requests.end = i + 1;
+		chunk->request_count++;
+		chunk->live_context += r->seq_len_tokens;
+		tokens += r->query_tokens;
+	}
+	chunk->queries.end = chunk->queries.first + tokens;
+	return i;
+}
+
+/* Takes the next requests as decodes, as many as a bucket has room for; 0 if
+ * the next one is none. */
+static uint32_t
+take_decodes(const spmla_config *c, const spmla_step *step, uint32_t *i,
+	     spmla_prefill_chunk *chunk)
+{
+	const uint32_t first = *i;
+	uint32_t most = 0, b;
+
+	for (b = 0; b < c->bucket_count; b++) {
+		spmla_prefill_chunk one = *chunk;
+		const uint32_t next =
+			take_bucket(step, &c->buckets[b], first, &one);
+
+		if (one.request_count <= most)
+			continue;
+		most = one.request_count;
+		*i = next;
+		*chunk = one;
+	}
+	return most;
+}
+
+/* Walks over the chunks and returns their number; chunks NULL: only counts. c
+ * NULL: all are of prompts. */
+static uint32_t
+walk(const spmla_config *c, const spmla_step *step, const room *most,
+     spmla_prefill_chunk *chunks)
 {
 	uint32_t i = 0, done = 0, count = 0;
 	spmla_prefill_chunk chunk = {{0, 0}, {0, 0}, 0, 0};
 
 	for (;;) {
 		chunk.queries.first = chunk.queries.end;
-		take_chunk(step, most, &i, &done, &chunk);
+		if (!c || done || !take_decodes(c, step, &i, &chunk))
+			take_chunk(step, most, &i, &done, &chunk);
 		if (chunk.request_count == 0)
 			return count;
 		if (chunks)
@@ -181,18 +263,19 @@ walk(const spmla_step *step, const room *most, spmla_prefill_chunk *chunks)
 	}
 }
 
-spmla_status
-spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
-		   spmla_prefill_chunk *chunks, uint32_t capacity,
-		   uint32_t *count, spmla_diag *diag)
+static spmla_status
+cut(const spmla_plan *plan, const spmla_step *step, uint32_t split,
+    spmla_prefill_chunk *chunks, uint32_t capacity, uint32_t *count,
+    spmla_diag *diag)
 {
 	spmla_status s = check_call(plan, step, chunks, capacity, count, diag);
+	const spmla_config *decodes = split && plan ? &plan->config : NULL;
 	spmla_shape shape;
 	uint32_t needed;
 	room most;
 
 	if (s == SPMLA_OK)
-		s = check_requests(&plan->config, step, diag);
+		s = check_requests(&plan->config, step, split, diag);
 	if (s == SPMLA_OK)
 		s = check_rows(&plan->config, step, diag);
 	if (s != SPMLA_OK)
@@ -201,121 +284,26 @@ spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
 	most.tokens = shape.tokens;
 	most.requests = shape.requests;
 	most.context = shape.max_live_context;
-	needed = walk(step, &most, NULL);
+	needed = walk(decodes, step, &most, NULL);
 	if (needed > capacity)
 		return spmla_i_fail(diag, SPMLA_E_SPACE, "prefill_plan.chunks",
 				    capacity, SPMLA_WANT_AT_LEAST, needed);
-	*count = walk(step, &most, chunks);
+	*count = walk(decodes, step, &most, chunks);
 	return SPMLA_OK;
-}
-
-/* The part of a request, with tokens [begin, begin + query_tokens), that is in
- * the chunk; 0 tokens if none is. */
-static spmla_request
-part_of(const spmla_request *r, uint64_t begin,
-	const spmla_prefill_chunk *chunk)
-{
-	const uint64_t end = begin + r->query_tokens;
-	const uint64_t first =
-		begin > chunk->queries.first ? begin : chunk->queries.first;
-	const uint64_t last =
-		end < chunk->queries.end ? end : chunk->queries.end;
-	spmla_request part = *r;
-
-	part.query_tokens = first < last ? (uint32_t)(last - first) : 0;
-	part.seq_len_tokens = r->seq_len_tokens - (uint32_t)(end - last);
-	if (first > begin)
-		part.flags &= ~(uint32_t)SPMLA_REQUEST_JOIN;
-	return part;
-}
-
-/* Returns the chunk that these queries of the step make. Writes its requests
- * unless `requests` is NULL. */
-static spmla_prefill_chunk
-walk_parts(const spmla_step *step, const spmla_prefill_chunk *chunk,
-	   spmla_request *requests)
-{
-	const uint32_t first = chunk->queries.first;
-	spmla_prefill_chunk found = {{first, first}, {0, 0}, 0, 0};
-	uint64_t begin = 0;
-	uint32_t i;
-
-	for (i = 0; i < step->request_count; i++) {
-		const spmla_request part =
-			part_of(&step->requests[i], begin, chunk);
-
-		begin += step->requests[i].query_tokens;
-		if (part.query_tokens == 0)
-			continue;
-		if (requests)
-			requests[found.request_count] = part;
-		if (found.request_count == 0)
-			found.requests.first = i;
-		found.requests.end = i + 1;
-		found.request_count++;
-		found.queries.end += part.query_tokens;
-		found.live_context += part.seq_len_tokens;
-	}
-	return found;
-}
-
-/* Checks that it is the chunk that its queries make, and not an empty one. */
-static spmla_status
-check_parts(const spmla_prefill_chunk *chunk, const spmla_prefill_chunk *found,
-	    spmla_diag *diag)
-{
-	const spmla_i_check checks[] = {
-		{"chunk_requests.chunk (of this step)", found->request_count,
-		 SPMLA_WANT_EQUAL, chunk->request_count},
-		{"chunk_requests.chunk.request_count", chunk->request_count,
-		 SPMLA_WANT_AT_LEAST, 1},
-		{"chunk_requests.chunk.queries.end", chunk->queries.end,
-		 SPMLA_WANT_EQUAL, found->queries.end},
-		{"chunk_requests.chunk.requests.first", chunk->requests.first,
-		 SPMLA_WANT_EQUAL, found->requests.first},
-		{"chunk_requests.chunk.requests.end", chunk->requests.end,
-		 SPMLA_WANT_EQUAL, found->requests.end},
-		{"chunk_requests.chunk.live_context", chunk->live_context,
-		 SPMLA_WANT_EQUAL, found->live_context},
-	};
-
-	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
 spmla_status
-spmla_prefill_chunk_requests(const spmla_step *step,
-			     const spmla_prefill_chunk *chunk,
-			     spmla_request *requests, uint32_t capacity,
-			     spmla_diag *diag)
+spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
+		   spmla_prefill_chunk *chunks, uint32_t capacity,
+		   uint32_t *count, spmla_diag *diag)
 {
-	const spmla_i_check pointers[] = {
-		{"chunk_requests.step", SPMLA_I_PTR(step), SPMLA_WANT_NOT_NULL,
-		 0},
-		{"chunk_requests.chunk", SPMLA_I_PTR(chunk),
-		 SPMLA_WANT_NOT_NULL, 0},
-		{"chunk_requests.requests", capacity == 0 || requests,
-		 SPMLA_WANT_NOT_NULL, 0},
-	};
-	spmla_status s =
-		spmla_i_check_all(diag, pointers, SPMLA_I_COUNT(pointers));
-	spmla_prefill_chunk found;
+	return cut(plan, step, 0, chunks, capacity, count, diag);
+}
 
-	if (s == SPMLA_OK)
-		s = spmla_i_check_size(diag, "step.struct_bytes",
-				       step->struct_bytes, sizeof *step);
-	if (s == SPMLA_OK && step->request_count > 0 && !step->requests)
-		s = spmla_i_fail(diag, SPMLA_E_NULL, "step.requests", 0,
-				 SPMLA_WANT_NOT_NULL, 0);
-	if (s != SPMLA_OK)
-		return s;
-	found = walk_parts(step, chunk, NULL);
-	s = check_parts(chunk, &found, diag);
-	if (s != SPMLA_OK)
-		return s;
-	if (found.request_count > capacity)
-		return spmla_i_fail(diag, SPMLA_E_SPACE,
-				    "chunk_requests.requests", capacity,
-				    SPMLA_WANT_AT_LEAST, found.request_count);
-	(void)walk_parts(step, chunk, requests);
-	return SPMLA_OK;
+spmla_status
+spmla_split_step(const spmla_plan *plan, const spmla_step *step,
+		 spmla_prefill_chunk *chunks, uint32_t capacity,
+		 uint32_t *count, spmla_diag *diag)
+{
+	return cut(plan, step, 1, chunks, capacity, count, diag);
 }

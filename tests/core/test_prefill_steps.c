@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spmla_prefill_plan and spmla_prefill_chunk_requests: hand-made cuts,
+ * spmla_prefill_plan, spmla_split_step, spmla_prefill_chunk_requests: cuts by hand,
  * and for random steps that every token lies in one chunk that fits.
  */
 #include <stdlib.h>
@@ -264,6 +264,151 @@ START_TEST(every_token_of_any_step_lies_in_one_chunk_that_fits)
 }
 END_TEST
 
+/* ---- Decodes and prompts in one step ------------------------------------- */
+
+static void
+split(const spmla_request *requests, uint32_t n)
+{
+	const spmla_step step = step_of(requests, n);
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	char text[200];
+
+	if (spmla_split_step(&plan, &step, chunks, MOST, &count, &diag) !=
+	    SPMLA_OK) {
+		spmla_diag_text(&diag, text, sizeof text);
+		ck_abort_msg("%s", text);
+	}
+}
+
+/* Buckets {2, 2, 1} and {6, 3, 2}. */
+static void
+make_split_plan(uint32_t tokens, uint32_t workspace)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+	spmla_config c;
+
+	fixture_config(&c);
+	c.bucket_count = 2;
+	c.buckets[0] = (spmla_shape){2, 2, 1, 0};
+	c.buckets[1] = (spmla_shape){6, 3, 2, 900};
+	c.max_prefill_tokens = tokens;
+	c.prefill_workspace_tokens = workspace;
+	ck_assert_int_eq(spmla_backend_query(&spmla_cpu, NULL, &device, NULL),
+			 SPMLA_OK);
+	ck_assert_int_eq(spmla_plan_make(&plan, &c, &device, NULL), SPMLA_OK);
+}
+
+/* The decodes need no workspace; the paused one is left out. */
+START_TEST(decodes_run_beside_a_long_prompt)
+{
+	static const spmla_request all[5] = {{0, 1, 400, 0},
+					     {1, 0, 500, 0},
+					     {2, 2, 300, 0},
+					     {3, 1, 200, 0},
+					     {4, 150, 150, 0}};
+
+	make_split_plan(100, 160);
+	split(all, 5);
+	ck_assert_uint_eq(count, 3);
+	ck_assert_uint_eq(chunks[0].request_count, 3);
+	ck_assert_uint_eq(chunks[0].requests.first, 0);
+	ck_assert_uint_eq(chunks[0].requests.end, 4);
+	ck_assert_uint_eq(chunks[0].queries.end, 4);
+	ck_assert_uint_eq(chunks[0].live_context, 900);
+	expect_chunk(1, 4, 104, 4, 5, 100);
+	expect_chunk(2, 104, 154, 4, 5, 150);
+}
+END_TEST
+
+/* 901 of context are too many for the second bucket, not for the first. The
+ * rest of a prompt is a prompt, however short. */
+START_TEST(decodes_fill_one_bucket_after_the_other)
+{
+	static const spmla_request three[3] = {
+		{0, 1, 401, 0}, {1, 1, 300, 0}, {2, 2, 200, 0}};
+	static const spmla_request two[2] = {{0, 101, 101, 0}, {1, 2, 59, 0}};
+
+	make_split_plan(100, 160);
+	split(three, 3);
+	ck_assert_uint_eq(count, 2);
+	expect_chunk(0, 0, 2, 0, 2, 701);
+	expect_chunk(1, 2, 4, 2, 3, 200);
+	split(two, 2);
+	ck_assert_uint_eq(count, 2);
+	expect_chunk(0, 0, 100, 0, 1, 100);
+	expect_chunk(1, 100, 103, 0, 2, 160);
+}
+END_TEST
+
+START_TEST(a_prompt_still_needs_the_workspace)
+{
+	static const spmla_request two[2] = {{0, 2, 400, 0}, {1, 3, 161, 0}};
+	const spmla_step step = step_of(two, 2);
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	char text[200];
+
+	make_split_plan(100, 160);
+	ck_assert_int_eq(
+		spmla_split_step(&plan, &step, chunks, MOST, &count, &diag),
+		SPMLA_E_RECORD);
+	spmla_diag_text(&diag, text, sizeof text);
+	ck_assert_str_eq(text, "SPMLA_E_RECORD: step.requests.seq_len_tokens[1]"
+			       ": got 161, want at most 160");
+}
+END_TEST
+
+/* Every token lies in one chunk, whose requests encode; a chunk that begins
+ * with a decode has a bucket. */
+START_TEST(random_splits_are_steps_of_the_plan)
+{
+	static uint8_t record[1 << 14] __attribute__((aligned(16)));
+	uint64_t seed = 11;
+	uint32_t round, i;
+
+	for (round = 0; round < 300; round++) {
+		spmla_request all[ROWS], part[ROWS];
+		uint32_t n = 1 + (uint32_t)(rng_next(&seed) % ROWS), end = 0;
+
+		make_split_plan(1 + (uint32_t)(rng_next(&seed) % 60), 512);
+		for (i = 0; i < n; i++) {
+			const uint32_t q =
+				(uint32_t)(rng_next(&seed) %
+					   (rng_next(&seed) % 2 ? 4 : 90));
+
+			all[i] = (spmla_request){
+				i, q, q + 1 + (uint32_t)(rng_next(&seed) % 400),
+				0};
+		}
+		split(all, n);
+		for (i = 0; i < count; i++) {
+			spmla_step step = step_of(all, n);
+			spmla_step_info info = SPMLA_STEP_INFO_INIT;
+
+			ck_assert_uint_eq(chunks[i].queries.first, end);
+			end = chunks[i].queries.end;
+			ck_assert_int_eq(
+				spmla_prefill_chunk_requests(&step, &chunks[i],
+							     part, ROWS, NULL),
+				SPMLA_OK);
+			step = step_of(part, chunks[i].request_count);
+			ck_assert_int_eq(spmla_step_encode(&plan, &step, record,
+							   sizeof record, &info,
+							   NULL),
+					 SPMLA_OK);
+			ck_assert_uint_eq(info.live_context,
+					  chunks[i].live_context);
+			if (part[0].query_tokens <= 2 &&
+			    part[0].query_tokens ==
+				    all[part[0].row].query_tokens)
+				ck_assert_uint_lt(info.bucket, 2);
+		}
+		for (i = 0; i < n; i++)
+			end -= all[i].query_tokens;
+		ck_assert_uint_eq(end, 0);
+	}
+}
+END_TEST
+
 SUITE
 {
 	const theme_test cuts[] = {
@@ -274,11 +419,18 @@ SUITE
 		{a_chunk_has_no_more_requests_than_a_step, 1},
 		{requests_without_query_tokens_are_left_out, 1},
 	};
+	const theme_test mixed[] = {
+		{decodes_run_beside_a_long_prompt, 1},
+		{decodes_fill_one_bucket_after_the_other, 1},
+		{a_prompt_still_needs_the_workspace, 1},
+		{random_splits_are_steps_of_the_plan, 1},
+	};
 	const theme_test any[] = {
 		{every_token_of_any_step_lies_in_one_chunk_that_fits, 1},
 	};
 	const theme themes[] = {
 		THEME("cuts", NULL, NULL, cuts),
+		THEME("mixed", NULL, NULL, mixed),
 		THEME("any", NULL, NULL, any),
 	};
 
