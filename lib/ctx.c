@@ -188,6 +188,19 @@ take_plan(spmla_ctx *ctx, const spmla_plan *plan, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
+static void
+zero_pinned(spmla_ctx *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < ctx->plan.row_count; i++) {
+		const spmla_extent *e = &ctx->plan.extents[i];
+
+		if (e->memory == SPMLA_MEMORY_PINNED)
+			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
+	}
+}
+
 spmla_status
 spmla_init(spmla_ctx **out, const spmla_plan *plan,
 	   const spmla_backend *backend, const spmla_native *native,
@@ -213,9 +226,8 @@ spmla_init(spmla_ctx **out, const spmla_plan *plan,
 
 		ctx->buf[e->buf] = (uint8_t *)base[e->memory] + e->offset_bytes;
 		ctx->buf_bytes[e->buf] = e->bytes;
-		if (e->memory == SPMLA_MEMORY_PINNED)
-			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
 	}
+	zero_pinned(ctx);
 	s = backend->init(ctx, native, diag);
 	if (s != SPMLA_OK)
 		return s;
@@ -224,13 +236,12 @@ spmla_init(spmla_ctx **out, const spmla_plan *plan,
 	return SPMLA_OK;
 }
 
-spmla_status
-spmla_fini(spmla_ctx *ctx)
+/* Whether nothing of the context is in use; fills the diag if it is. */
+static spmla_status
+check_idle(spmla_ctx *ctx)
 {
 	uint64_t consumed;
 
-	if (!spmla_i_lives(ctx))
-		return SPMLA_E_NULL;
 	if (ctx->capture_open || ctx->backend->capturing(ctx, NULL))
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE, "capture", 1,
 				    SPMLA_WANT_EQUAL, 0);
@@ -245,8 +256,41 @@ spmla_fini(spmla_ctx *ctx)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_BUSY, "queue",
 				    ctx->backend->pending(ctx),
 				    SPMLA_WANT_EQUAL, 0);
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_fini(spmla_ctx *ctx)
+{
+	spmla_status s;
+
+	if (!spmla_i_lives(ctx))
+		return SPMLA_E_NULL;
+	s = check_idle(ctx);
+	if (s != SPMLA_OK)
+		return s;
 	ctx->backend->fini(ctx);
 	ctx->magic = 0;
+	return SPMLA_OK;
+}
+
+spmla_status
+spmla_wake(spmla_ctx *ctx)
+{
+	spmla_status s;
+
+	if (!spmla_i_lives(ctx))
+		return SPMLA_E_NULL;
+	s = check_idle(ctx);
+	if (s == SPMLA_OK)
+		s = ctx->backend->zero(ctx, &ctx->diag);
+	if (s != SPMLA_OK)
+		return s;
+	/* The device counts from 0 again, so the host does. */
+	zero_pinned(ctx);
+	ctx->written = ctx->launched = 0;
+	memset(&ctx->prologue, 0, sizeof ctx->prologue);
+	memset(&ctx->recorded, 0, sizeof ctx->recorded);
 	return SPMLA_OK;
 }
 

@@ -109,6 +109,18 @@ spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
  * for steps, and it is the only call that still works. */
 spmla_status spmla_fini(spmla_ctx *ctx);
 
+/* Makes a context usable again whose DEVICE memory was given up and has come back
+ * at the same addresses, with any bytes. The engine sleeps so: it drains the
+ * steps, unmaps the DEVICE region, maps it again, and calls this. HOST and
+ * PINNED memory stay; of CACHE memory SpMLA knows nothing.
+ * What was there is as behind spmla_init: no step has begun, tickets count from
+ * 1 (records that were not launched are dropped), tables are empty, so that rows
+ * JOIN again, and PINNED buffers and the status are zeros. Graphs and bound
+ * tables are what they were.
+ * Order: waits for the device, as spmla_init may.
+ * Errors: as spmla_fini; E_DEVICE. */
+spmla_status spmla_wake(spmla_ctx *ctx);
+
 /* The constant address of a planned buffer, or NULL if the plan has none. */
 void *spmla_view(const spmla_ctx *ctx, spmla_buf buf, uint64_t *bytes);
 

@@ -12,6 +12,8 @@
 #include "spmla/internal/step_layout.h"
 #include "spmla/ops/ops.h"
 
+#include <string.h>
+
 typedef enum spmla_op {
 #define SPMLA_OP(stem) SPMLA_OP_##stem,
 #include "spmla/ops/ops.inc"
@@ -59,6 +61,9 @@ struct spmla_backend {
 	spmla_status (*init)(spmla_ctx *ctx, const spmla_native *native,
 			     spmla_diag *diag);
 	void (*fini)(spmla_ctx *ctx);
+	/* Zeroes the DEVICE buffers that live as long as the context, and
+	 * waits; init has done so, too. */
+	spmla_status (*zero)(spmla_ctx *ctx, spmla_diag *diag);
 	/* Copies `bytes` bytes of args. On E_SPACE nothing is added. */
 	spmla_status (*enqueue)(spmla_ctx *ctx, spmla_op op, const void *args,
 				uint32_t bytes, spmla_stream stream);
@@ -145,6 +150,21 @@ static inline uint32_t
 spmla_i_lives(const spmla_ctx *ctx)
 {
 	return ctx && ctx->magic == SPMLA_I_CTX_MAGIC;
+}
+
+/* The same in memory that the host writes. */
+static inline void
+spmla_i_zero_device(spmla_ctx *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < ctx->plan.row_count; i++) {
+		const spmla_extent *e = &ctx->plan.extents[i];
+
+		if (e->memory == SPMLA_MEMORY_DEVICE &&
+		    e->life == SPMLA_LIFE_CONTEXT)
+			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
+	}
 }
 
 /* The number of consumed records, as the host sees it. */

@@ -316,6 +316,20 @@ cuda_order(spmla_ctx *ctx, spmla_stream from, spmla_stream to, void *event)
 
 /* ---- The rest ----------------------------------------------------------- */
 
+static spmla_status
+cuda_zero(spmla_ctx *ctx, spmla_diag *diag)
+{
+	const spmla_i_cuda_driver *driver = spmla_i_cuda_driver_of(ctx);
+	spmla_status s = spmla_i_cuda_push(
+		driver, spmla_i_cuda_state(ctx)->context, diag);
+
+	if (s != SPMLA_OK)
+		return s;
+	s = spmla_i_cuda_zero(ctx, diag);
+	spmla_i_cuda_pop(driver);
+	return s;
+}
+
 /* Reads the device's record of the first bad step; see fault_device.h. */
 static spmla_status
 cuda_status_clear(spmla_ctx *ctx)
@@ -377,6 +391,7 @@ const spmla_backend spmla_cuda = {
 	cuda_query,
 	cuda_init,
 	cuda_fini,
+	cuda_zero,
 	cuda_enqueue,
 	cuda_capturing,
 	cuda_begin,

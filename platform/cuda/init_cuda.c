@@ -127,9 +127,8 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* Counters, tables and the engine's buffers start at zero. */
-static spmla_status
-zero_buffers(spmla_ctx *ctx, spmla_diag *diag)
+spmla_status
+spmla_i_cuda_zero(spmla_ctx *ctx, spmla_diag *diag)
 {
 	const spmla_i_cuda_driver *driver = spmla_i_cuda_driver_of(ctx);
 	const spmla_plan *plan = &ctx->plan;
@@ -198,7 +197,7 @@ build(spmla_ctx *ctx, const spmla_i_cuda_image *image, spmla_diag *diag)
 	state->library = module;
 	for (i = 0; s == SPMLA_OK && i < SPMLA_KERNEL_COUNT; i++)
 		s = take_kernel(ctx, i, diag);
-	return s == SPMLA_OK ? zero_buffers(ctx, diag) : s;
+	return s == SPMLA_OK ? spmla_i_cuda_zero(ctx, diag) : s;
 }
 
 spmla_status

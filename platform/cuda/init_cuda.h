@@ -35,6 +35,10 @@ spmla_status spmla_i_cuda_init(spmla_ctx *ctx,
 			       const spmla_i_cuda_image *image,
 			       const spmla_native *native, spmla_diag *diag);
 
+/* Zeroes counters, tables and the engine's buffers, as they start, and waits;
+ * the context is current. */
+spmla_status spmla_i_cuda_zero(spmla_ctx *ctx, spmla_diag *diag);
+
 /* Destroys what init and captures made; the CUDA context is current. */
 void spmla_i_cuda_release(spmla_ctx *ctx);
 

@@ -78,6 +78,34 @@ START_TEST(clearing_the_status_clears_what_the_device_has_of_it)
 }
 END_TEST
 
+/* Every buffer of the context's life, in the driver's memory; then it waits. */
+START_TEST(a_wake_zeroes_what_init_did)
+{
+	const spmla_plan *plan = spmla_ctx_plan(r.ctx);
+	uint64_t bytes = 0;
+	uint32_t i, call;
+
+	for (i = 0; i < plan->row_count; i++)
+		if (plan->extents[i].memory == SPMLA_MEMORY_DEVICE &&
+		    plan->extents[i].life == SPMLA_LIFE_CONTEXT)
+			bytes += plan->extents[i].bytes;
+	fake.memset_bytes = 0;
+	ck_assert_int_eq(spmla_wake(r.ctx), SPMLA_OK);
+	ck_assert_uint_eq(fake.memset_bytes, bytes);
+	ck_assert_uint_eq(fake.not_waited_for, 0);
+	ck_assert_uint_eq(fake.depth, 0);
+	fake.code = 700;
+	for (call = 1; call <= 2; call++) { /* push, the first memset */
+		fake.total = 0;
+		fake.fail_at = call;
+		ck_assert_int_eq(spmla_wake(r.ctx), SPMLA_E_DEVICE);
+		fake.fail_at = 0;
+		ck_assert_uint_eq(fake.depth, 0);
+	}
+	ck_assert_int_eq(spmla_wake(r.ctx), SPMLA_OK);
+}
+END_TEST
+
 START_TEST(a_status_that_cannot_be_cleared_is_still_there)
 {
 	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
@@ -149,6 +177,7 @@ SUITE
 {
 	const theme_test tests[] = {
 		{clearing_the_status_clears_what_the_device_has_of_it, 1},
+		{a_wake_zeroes_what_init_did, 1},
 		{a_status_that_cannot_be_cleared_is_still_there, 1},
 		{calls_of_the_cpu_leave_it_alone, 1},
 	};

@@ -199,6 +199,7 @@ START_TEST(what_only_ever_works_refuses_it)
 	ck_assert_int_eq(spmla_graph_begin(ended, NULL), SPMLA_E_NULL);
 	ck_assert_int_eq(spmla_graph_end(ended, &graph), SPMLA_E_NULL);
 	ck_assert_int_eq(spmla_step_resync(ended), SPMLA_E_NULL);
+	ck_assert_int_eq(spmla_wake(ended), SPMLA_E_NULL);
 	ck_assert_int_eq(spmla_status_clear(ended), SPMLA_E_NULL);
 	ck_assert_int_eq(spmla_cpu_capture_begin(ended), SPMLA_E_NULL);
 	ck_assert_ptr_null(spmla_view(ended, SPMLA_BUF_CONTEXT, &bytes));

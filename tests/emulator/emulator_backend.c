@@ -129,6 +129,14 @@ emu_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
 }
 
 static spmla_status
+emu_zero(spmla_ctx *ctx, spmla_diag *diag)
+{
+	(void)diag;
+	spmla_i_zero_device(ctx);
+	return SPMLA_OK;
+}
+
+static spmla_status
 emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 {
 	spmla_i_gpu_state *state = ctx->buf[SPMLA_BUF_BACKEND_STATE];
@@ -142,13 +150,7 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 		abort();
 	device_of(ctx)->deferred =
 		native && (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
-	for (i = 0; i < ctx->plan.row_count; i++) {
-		const spmla_extent *e = &ctx->plan.extents[i];
-
-		if (e->memory == SPMLA_MEMORY_DEVICE &&
-		    e->life == SPMLA_LIFE_CONTEXT)
-			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
-	}
+	spmla_i_zero_device(ctx);
 	/* Matrix instructions need subgroups of 32. */
 	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
 		if (spmla_i_gpu_runs((spmla_i_kernel)i,
@@ -254,6 +256,7 @@ const spmla_backend spmla_emulator = {
 	emu_query,
 	emu_init,
 	emu_fini,
+	emu_zero,
 	emu_enqueue,
 	emu_capturing,
 	emu_begin,

@@ -197,6 +197,12 @@ sync_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 }
 
 static spmla_status
+sync_zero(spmla_ctx *ctx, spmla_diag *diag)
+{
+	return spmla_cuda.zero(ctx, diag);
+}
+
+static spmla_status
 sync_status_clear(spmla_ctx *ctx)
 {
 	return spmla_cuda.status_clear(ctx);
@@ -242,6 +248,7 @@ const spmla_backend cuda_sync = {
 	sync_query,
 	sync_init,
 	sync_fini,
+	sync_zero,
 	sync_enqueue,
 	sync_capturing,
 	sync_begin,

@@ -99,9 +99,6 @@ cpu_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
 static spmla_status
 cpu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 {
-	const spmla_plan *plan = &ctx->plan;
-	uint32_t i;
-
 	(void)diag;
 	memset(state_of(ctx), 0, sizeof(spmla_i_cpu_state));
 	state_of(ctx)->deferred =
@@ -112,13 +109,15 @@ cpu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 		state_of(ctx)->parallel_user = native->parallel_user;
 	}
 	/* Counters, tables and the engine's buffers start at zero. */
-	for (i = 0; i < plan->row_count; i++) {
-		const spmla_extent *e = &plan->extents[i];
+	spmla_i_zero_device(ctx);
+	return SPMLA_OK;
+}
 
-		if (e->memory == SPMLA_MEMORY_DEVICE &&
-		    e->life == SPMLA_LIFE_CONTEXT)
-			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
-	}
+static spmla_status
+cpu_zero(spmla_ctx *ctx, spmla_diag *diag)
+{
+	(void)diag;
+	spmla_i_zero_device(ctx);
 	return SPMLA_OK;
 }
 
@@ -207,6 +206,7 @@ const spmla_backend spmla_cpu = {
 	cpu_query,
 	cpu_init,
 	cpu_fini,
+	cpu_zero,
 	cpu_enqueue,
 	cpu_capturing,
 	cpu_begin,
