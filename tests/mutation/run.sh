@@ -85,8 +85,8 @@ compile() { # DIR SOURCE [OBJECT]
 }
 
 # The program of SUITE: it, what FILE changed, compiled into DIR, and what else
-# they need of the unchanged. ops/test_x_scalar is ops/test_x, and so is
-# ops/test_x_emulator64.
+# they need of the unchanged. ops/test_x_scalar is ops/test_x, and so are
+# ops/test_x_emulator64 and ops/test_x_emulator_mma.
 build() { # DIR SUITE [FILE]
 	local dir=$1 changed=${3:-/} suite=$tmp/suites/${2//\//_}.o object
 	local objects=("$suite")
@@ -104,6 +104,9 @@ build() { # DIR SUITE [FILE]
 run() { # DIR SUITE
 	local variant=()
 	case $2 in
+	*_emulator_mma)
+		variant=(SPMLA_TEST_EMULATOR=32 SPMLA_TEST_EMULATOR_ARCH=100)
+		;;
 	*_emulator*) variant=("SPMLA_TEST_EMULATOR=${2##*_emulator}") ;;
 	*) [ -e "tests/$2.c" ] || variant=("SPMLA_TEST_NATIVE=${2##*_}") ;;
 	esac
@@ -113,6 +116,7 @@ run() { # DIR SUITE
 # Without a fault it must pass.
 suite() { # SUITE
 	local dir=$tmp/suites/${1//\//_} source=tests/$1.c
+	[ -e "$source" ] || source=tests/${1%_emulator_mma}.c
 	[ -e "$source" ] || source=tests/${1%_*}.c
 	mkdir "$dir"
 	compile "$tmp/suites" "$source" "$dir.o"

@@ -45,6 +45,17 @@ START_TEST(page_outside_the_pool_scores_minus_infinity)
 }
 END_TEST
 
+/* The first key of a page reports it, and here it is the last of the row. */
+START_TEST(missing_page_of_one_key_is_reported)
+{
+	w.lens[0] = 129;
+	w.table[2 * w.a.table_stride_elems + 2] = -1;
+	mqa_check(&f, &w);
+	ck_assert_float_eq(w.logits[w.starts[0] + 128], -INFINITY);
+	mqa_expect_status(&f, SPMLA_FAULT_PAGE, 2);
+}
+END_TEST
+
 START_TEST(page_not_written_scores_minus_infinity)
 {
 	const int32_t cols[3] = {3, -7, 1};
@@ -135,6 +146,7 @@ SUITE
 {
 	const theme_test edge[] = {
 		{page_outside_the_pool_scores_minus_infinity, 6},
+		{missing_page_of_one_key_is_reported, 1},
 		{page_not_written_scores_minus_infinity, 1},
 		{keys_past_the_table_score_minus_infinity, 1},
 		{row_outside_the_table_is_not_written, 4},
