@@ -62,6 +62,28 @@ write_prompt(spmla_ctx *ctx, uint32_t short_by)
 	v32_must(ctx, spmla_step_prologue(ctx, &prompt, SPMLA_FROM_RING, NULL));
 }
 
+/* Bytes of a buffer that still are poison, of 100. */
+static uint64_t
+untouched(const fixture *f, spmla_buf buf)
+{
+	uint64_t bytes, left = 0, i;
+	const uint8_t *p = spmla_view(f->ctx, buf, &bytes);
+
+	ck_assert_ptr_nonnull(p);
+	for (i = 0; i < bytes; i++)
+		left += p[i] == POISON;
+	return left * 100 / bytes;
+}
+
+static void
+poison(const fixture *f, spmla_buf buf)
+{
+	uint64_t bytes;
+	void *p = spmla_view(f->ctx, buf, &bytes);
+
+	memset(p, POISON, bytes);
+}
+
 /* ---- V4 ------------------------------------------------------------------ */
 
 static void
@@ -126,11 +148,13 @@ START_TEST(output_wider_than_the_plan_has_the_same_bits)
 		fixture_open(&f, &config, 0);
 		v4_layer_open(&rig, f.ctx, 3);
 		memcpy(rig.layer.out, rig.layer.q, rig.out_bytes);
+		poison(&f, SPMLA_BUF_OUTPUT_SCALES); /* behind OUTPUT_O */
 		v32_must(f.ctx, spmla_step_prologue(f.ctx, &shapes[_i],
 						    SPMLA_FROM_DEVICE, NULL));
 		v32_must(f.ctx,
 			 spmla_v4_output(f.ctx, &rig.layer, &shapes[_i], NULL));
 		hash[i] = test_hash(1, rig.layer.z, rig.z_bytes);
+		ck_assert_uint_eq(untouched(&f, SPMLA_BUF_OUTPUT_SCALES), 100);
 		v4_layer_end(&f, &rig);
 	}
 	ck_assert(hash[0] == hash[1]);
@@ -200,28 +224,6 @@ START_TEST(pieces_of_v32_have_the_bits_of_the_whole)
 END_TEST
 
 /* ---- What is touched ----------------------------------------------------- */
-
-/* Bytes of a buffer that still are poison, of 100. */
-static uint64_t
-untouched(const fixture *f, spmla_buf buf)
-{
-	uint64_t bytes, left = 0, i;
-	const uint8_t *p = spmla_view(f->ctx, buf, &bytes);
-
-	ck_assert_ptr_nonnull(p);
-	for (i = 0; i < bytes; i++)
-		left += p[i] == POISON;
-	return left * 100 / bytes;
-}
-
-static void
-poison(const fixture *f, spmla_buf buf)
-{
-	uint64_t bytes;
-	void *p = spmla_view(f->ctx, buf, &bytes);
-
-	memset(p, POISON, bytes);
-}
 
 /* As e4m3 the output fills its half. The scales and the sign of zeros do not
  * matter: the weights are any. */

@@ -320,23 +320,36 @@ START_TEST(decodes_run_beside_a_long_prompt)
 }
 END_TEST
 
-/* 901 of context are too many for the second bucket, not for the first. The
- * rest of a prompt is a prompt, however short. */
+/* 901 of context are too many for the second bucket, not for the first, and four
+ * requests too many for both. The rest of a prompt is a prompt, however short,
+ * and so is that of a decode that a chunk of prompts ends in. */
 START_TEST(decodes_fill_one_bucket_after_the_other)
 {
 	static const spmla_request three[3] = {
 		{0, 1, 401, 0}, {1, 1, 300, 0}, {2, 2, 200, 0}};
+	static const spmla_request four[4] = {
+		{0, 1, 10, 0}, {1, 1, 10, 0}, {2, 1, 10, 0}, {3, 1, 10, 0}};
 	static const spmla_request two[2] = {{0, 101, 101, 0}, {1, 2, 59, 0}};
+	static const spmla_request cut_short[2] = {{0, 99, 99, 0},
+						   {1, 2, 59, 0}};
 
 	make_split_plan(100, 160);
 	split(three, 3);
 	ck_assert_uint_eq(count, 2);
 	expect_chunk(0, 0, 2, 0, 2, 701);
 	expect_chunk(1, 2, 4, 2, 3, 200);
+	split(four, 4);
+	ck_assert_uint_eq(count, 2);
+	expect_chunk(0, 0, 3, 0, 3, 30);
+	expect_chunk(1, 3, 4, 3, 4, 10);
 	split(two, 2);
 	ck_assert_uint_eq(count, 2);
 	expect_chunk(0, 0, 100, 0, 1, 100);
 	expect_chunk(1, 100, 103, 0, 2, 160);
+	split(cut_short, 2);
+	ck_assert_uint_eq(count, 2);
+	expect_chunk(0, 0, 100, 0, 2, 99 + 58);
+	expect_chunk(1, 100, 101, 1, 2, 59);
 }
 END_TEST
 

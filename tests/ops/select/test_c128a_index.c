@@ -80,7 +80,9 @@ START_TEST(entries_that_are_given_count_instead_of_positions)
 	}
 	entries[0] = 100; /* row 0 has two pages of two */
 	r.a.width = 3;
+	r.a.decode_lens = r.io.lens;
 	c128a_run(&r);
+	ck_assert_int_eq(r.io.lens[0], 6);
 	ck_assert_int_eq(r.io.slots[2], 6);
 	ck_assert_int_eq(r.io.slots[3], -1); /* as it was */
 	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
