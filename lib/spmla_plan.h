@@ -343,12 +343,13 @@ spmla_status spmla_backend_query(const spmla_backend *backend,
 
 /* ---- Plan -------------------------------------------------------------- */
 
-/* The kinds of memory that the caller provides, one region each. */
+/* The kinds of memory that the caller provides, one region each, 256 B aligned.
+ */
 typedef enum spmla_memory {
-	SPMLA_MEMORY_HOST = 0,   /* the context; 256 B aligned */
-	SPMLA_MEMORY_PINNED = 1, /* ring, status; coherent; 4096 B aligned */
-	SPMLA_MEMORY_DEVICE = 2, /* metadata, tables, scratch; 256 B aligned */
-	SPMLA_MEMORY_CACHE = 3,  /* page pools, if planned; 256 B aligned */
+	SPMLA_MEMORY_HOST = 0,   /* the context */
+	SPMLA_MEMORY_PINNED = 1, /* ring, status; coherent */
+	SPMLA_MEMORY_DEVICE = 2, /* metadata, tables, scratch */
+	SPMLA_MEMORY_CACHE = 3,  /* page pools, if planned */
 	SPMLA_MEMORY_COUNT = 4,
 	SPMLA_MEMORY_FORCE_32 = 0x7fffffff
 } spmla_memory;

@@ -91,7 +91,7 @@ spmla_i_arena_plan(spmla_plan *plan, const uint64_t dim[SPMLA_I_DIM_COUNT],
 	l.apart = apart;
 	plan->row_count = 0;
 	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
-		plan->region_align[m] = spmla_i_region_align(m);
+		plan->region_align[m] = SPMLA_I_BUF_ALIGN;
 	bad = walk(&l, dim, 1);
 	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
 		for (p = 0; p < SPMLA_LIFE_COUNT; p++)

@@ -115,15 +115,9 @@ typedef struct spmla_i_arena_row {
 	const char *writer; /* who writes it and when */
 } spmla_i_arena_row;
 
-/* Every buffer starts at a multiple of this. */
+/* Every region and every buffer starts at a multiple of SPMLA_I_BUF_ALIGN, which
+ * is what the CUDA driver gives: small pinned blocks share a page. */
 enum { SPMLA_I_BUF_ALIGN = 256, SPMLA_I_RED_ZONE = 256 };
-
-/* Every region of that kind of memory at one of this. */
-static inline uint64_t
-spmla_i_region_align(uint32_t memory)
-{
-	return memory == SPMLA_MEMORY_PINNED ? 4096 : SPMLA_I_BUF_ALIGN;
-}
 
 extern const spmla_i_arena_row spmla_i_arena_table[];
 extern const uint32_t spmla_i_arena_rows;

@@ -264,8 +264,8 @@ check_plan(uint32_t apart)
 	}
 	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
 		ck_assert_uint_eq(plan.region_bytes[m], end[m]);
-		ck_assert_uint_eq(plan.region_align[m],
-				  m == SPMLA_MEMORY_PINNED ? 4096 : 256);
+		/* No more than the CUDA driver's allocators give. */
+		ck_assert_uint_eq(plan.region_align[m], 256);
 	}
 	/* init puts the context at the start of the HOST region. */
 	ck_assert_uint_eq(extent(SPMLA_BUF_CONTEXT)->offset_bytes, 0);

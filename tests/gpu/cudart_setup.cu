@@ -166,9 +166,7 @@ region_memory(uint32_t memory, uint64_t bytes)
 		p = aligned_alloc(256, (bytes + 255) / 256 * 256);
 		break;
 	case SPMLA_MEMORY_PINNED:
-		/* What is small comes from inside a page. */
-		CUDA(cudaHostAlloc(&p, bytes + 4096, cudaHostAllocDefault));
-		p = (void *)(((uintptr_t)p + 4095) / 4096 * 4096);
+		CUDA(cudaHostAlloc(&p, bytes, cudaHostAllocDefault));
 		memset(p, 0xab, bytes);
 		break;
 	case SPMLA_MEMORY_DEVICE:
