@@ -66,7 +66,8 @@ typedef enum spmla_want {
 /* Instead of an index: there is none. */
 #define SPMLA_NO_INDEX 0xffffffffu
 
-/* Why a call failed: the field, the value it got and the value it wants.
+/* Why a call failed: the field, the value it got and the value it wants. The
+ * text of the field may go on after its name, with a hint in parentheses.
  * `index` is the element of an array field, or SPMLA_NO_INDEX. */
 typedef struct spmla_diag {
 	uint32_t struct_bytes;
