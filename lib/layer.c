@@ -37,6 +37,37 @@ note_needs(spmla_ctx *ctx, uint32_t tokens, uint32_t exact)
 }
 
 spmla_status
+spmla_i_layer_model(spmla_ctx *ctx, uint32_t v4)
+{
+	if (spmla_i_is_v4(&ctx->plan.config) == v4)
+		return SPMLA_OK;
+	return spmla_i_fail(
+		&ctx->diag, SPMLA_E_UNSUPPORTED, "plan.config.model",
+		ctx->plan.config.model,
+		SPMLA_I_FROM_TO(v4 ? SPMLA_MODEL_V4_FLASH : SPMLA_MODEL_V32,
+				v4 ? SPMLA_MODEL_V4_PRO : SPMLA_MODEL_V32));
+}
+
+spmla_status
+spmla_i_preset_begin(spmla_ctx *ctx, const void *layer, const char *name,
+		     uint32_t v4)
+{
+	if (!spmla_i_lives(ctx))
+		return SPMLA_E_NULL;
+	if (!layer)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, name, 0,
+				    SPMLA_WANT_NOT_NULL, 0);
+	return spmla_i_layer_model(ctx, v4);
+}
+
+spmla_status
+spmla_i_preset_cache(spmla_ctx *ctx, spmla_buf buf, uint32_t planned,
+		     uint32_t index, spmla_cache *cache)
+{
+	return planned ? spmla_cache_view(ctx, buf, index, cache) : SPMLA_OK;
+}
+
+spmla_status
 spmla_i_layer_begin(spmla_ctx *ctx, const void *layer, uint32_t bytes,
 		    const char *name, const spmla_shape *shape, uint32_t v4,
 		    spmla_stream stream)
@@ -46,13 +77,7 @@ spmla_i_layer_begin(spmla_ctx *ctx, const void *layer, uint32_t bytes,
 
 	if (s != SPMLA_OK)
 		return s;
-	if (spmla_i_is_v4(&ctx->plan.config) != v4)
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
-				 "plan.config.model", ctx->plan.config.model,
-				 SPMLA_I_FROM_TO(v4 ? SPMLA_MODEL_V4_FLASH
-						    : SPMLA_MODEL_V32,
-						 v4 ? SPMLA_MODEL_V4_PRO
-						    : SPMLA_MODEL_V32));
+	s = spmla_i_layer_model(ctx, v4);
 	if (s == SPMLA_OK)
 		s = spmla_i_check_shape(ctx, shape, &live, &prefill);
 	find_step(ctx, stream);

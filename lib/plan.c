@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * spmla_plan_make: from config and device facts to a plan, without side
- * effects.
+ * effects; and what is read of a plan.
  */
 #include "spmla/arena/arena_plan.h"
 #include "spmla/internal/backend.h"
@@ -192,4 +192,26 @@ spmla_plan_row(const spmla_plan *plan, uint32_t i, spmla_row *row)
 	row->shape = t->shape;
 	row->writer = t->writer;
 	return SPMLA_OK;
+}
+
+uint64_t
+spmla_plan_regions(const spmla_plan *plan, void *block,
+		   spmla_region regions[SPMLA_MEMORY_COUNT])
+{
+	uint64_t end = 0;
+	uint32_t m, overflow = 0;
+
+	if (!plan || !regions)
+		return 0;
+	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
+		spmla_region *r = &regions[m];
+
+		r->struct_bytes = (uint32_t)sizeof *r;
+		r->memory = m;
+		r->bytes = plan->region_bytes[m];
+		r->base = block ? (uint8_t *)block + end : NULL;
+		end = spmla_i_align(spmla_i_add(end, r->bytes, &overflow),
+				    SPMLA_I_BUF_ALIGN, &overflow);
+	}
+	return overflow ? 0 : end;
 }

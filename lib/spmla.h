@@ -81,6 +81,15 @@ typedef struct spmla_region {
 	uint64_t bytes;
 } spmla_region;
 
+/* Fills `regions` with one region of each kind, as large as the plan needs. They
+ * lie one behind the other in `block`, which is 256 B aligned. One block is
+ * enough where host and device share memory, as on the CPU. If block is NULL,
+ * so are the bases, and the caller sets them.
+ * Returns the bytes of the block, a multiple of 256, or 0 if plan or regions is
+ * NULL or 64 bits do not suffice. */
+uint64_t spmla_plan_regions(const spmla_plan *plan, void *block,
+			    spmla_region regions[SPMLA_MEMORY_COUNT]);
+
 /* A context, made by spmla_init. Its fields are private. */
 typedef struct spmla_ctx spmla_ctx;
 

@@ -75,6 +75,13 @@ typedef struct spmla_v32_layer {
 	spmla_cache index; /* INDEX_FP8 */
 } spmla_v32_layer;
 
+/* Fills `layer` with what follows from the plan: the strides of tensors without
+ * gaps, norm_eps 1e-6, and the pools of layer `index` of [0, cache_layers), if
+ * any are planned. Everything else is zero: the caller sets the pointers.
+ * Errors: E_RANGE for the index, E_UNSUPPORTED for a plan of V4. */
+spmla_status spmla_v32_layer_preset(spmla_ctx *ctx, uint32_t index,
+				    spmla_v32_layer *layer);
+
 /* Writes the step's keys to SLOT_MAPPING: kv_insert, and indexer_k_insert (POW2
  * scales) if index_k is not NULL.
  * Order: enqueues 1 or 2 operations; capturable.

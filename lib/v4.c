@@ -1,10 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A V4 layer: its calls in order, on the planned metadata of the step, and the
- * two branches that may run beside the insert. No host branch here depends on a
- * length, so the calls always record the same nodes.
+ * A V4 layer: what its plan says of it, its calls in order, on the planned
+ * metadata of the step, and the two branches that may run beside the insert. No
+ * host branch here depends on a length, so the calls always record the same
+ * nodes.
  */
 #include "spmla/internal/v4.h"
+
+#include <string.h>
+
+/* What all kinds of layers have. */
+static spmla_status
+preset_window(spmla_ctx *ctx, spmla_v4_layer *l, uint32_t index)
+{
+	const spmla_config *c = &ctx->plan.config;
+
+	l->struct_bytes = (uint32_t)sizeof *l;
+	l->cos_sin_rows = c->max_context_tokens;
+	l->norm_eps = 1e-6f;
+	l->q_head_stride_elems = SPMLA_V4_DIM;
+	l->q_token_stride_elems = c->heads * SPMLA_V4_DIM;
+	l->kv_stride_elems = SPMLA_V4_DIM;
+	l->out_head_stride_elems = SPMLA_V4_DIM;
+	l->out_token_stride_elems = c->heads * SPMLA_V4_DIM;
+	l->lse_head_stride_elems = 1;
+	l->lse_token_stride_elems = c->heads;
+	return spmla_i_preset_cache(ctx, SPMLA_BUF_KV_CACHE, c->cache_layers,
+				    index, &l->swa);
+}
+
+/* Compressed keys: a state's row holds as many values as the tensors. */
+static spmla_status
+preset_compressed(spmla_ctx *ctx, spmla_v4_layer *l, uint32_t width,
+		  spmla_buf keys, spmla_buf state, uint32_t planned,
+		  uint32_t index)
+{
+	spmla_status s;
+
+	l->compress_kv_stride_elems = width;
+	l->compress_score_stride_elems = width;
+	s = spmla_i_preset_cache(ctx, keys, planned, index, &l->compressed);
+	return s == SPMLA_OK ? spmla_i_preset_cache(ctx, state, planned, index,
+						    &l->state)
+			     : s;
+}
+
+/* The indexer of ratio 4. */
+static spmla_status
+preset_index(spmla_ctx *ctx, spmla_v4_layer *l, uint32_t index)
+{
+	const spmla_config *c = &ctx->plan.config;
+	spmla_status s;
+
+	l->index_kv_stride_elems = 2 * SPMLA_INDEX_DIM;
+	l->index_score_stride_elems = 2 * SPMLA_INDEX_DIM;
+	l->index_q_head_stride_elems = SPMLA_INDEX_DIM;
+	l->index_q_token_stride_elems = c->index_heads * SPMLA_INDEX_DIM;
+	l->index_weights_stride_elems = c->index_heads;
+	s = spmla_i_preset_cache(ctx, SPMLA_BUF_INDEX_CACHE, c->c4a_layers,
+				 index, &l->index);
+	return s == SPMLA_OK
+		       ? spmla_i_preset_cache(ctx, SPMLA_BUF_STATE_INDEX_CACHE,
+					      c->c4a_layers, index,
+					      &l->index_state)
+		       : s;
+}
+
+spmla_status
+spmla_v4_layer_preset(spmla_ctx *ctx, uint32_t ratio, uint32_t index,
+		      uint32_t ratio_index, spmla_v4_layer *layer)
+{
+	const spmla_config *c;
+	spmla_v4_layer l;
+	spmla_status s = spmla_i_preset_begin(ctx, layer, "v4_layer", 1);
+
+	if (s == SPMLA_OK)
+		s = spmla_i_v4_check_ratio(ctx, ratio);
+	if (s != SPMLA_OK)
+		return s;
+	c = &ctx->plan.config;
+	memset(&l, 0, sizeof l);
+	l.ratio = ratio;
+	s = preset_window(ctx, &l, index);
+	if (s == SPMLA_OK && ratio == SPMLA_COMPRESS_MOST)
+		s = preset_compressed(ctx, &l, SPMLA_V4_DIM,
+				      SPMLA_BUF_C128A_CACHE,
+				      SPMLA_BUF_STATE_C128A_CACHE,
+				      c->c128a_layers, ratio_index);
+	if (s == SPMLA_OK && ratio == SPMLA_COMPRESS_OVERLAP)
+		s = preset_compressed(
+			ctx, &l, 2 * SPMLA_V4_DIM, SPMLA_BUF_C4A_CACHE,
+			SPMLA_BUF_STATE_C4A_CACHE, c->c4a_layers, ratio_index);
+	if (s == SPMLA_OK && ratio == SPMLA_COMPRESS_OVERLAP)
+		s = preset_index(ctx, &l, ratio_index);
+	if (s == SPMLA_OK)
+		*layer = l;
+	return s;
+}
 
 /* Orders later work of `to` behind earlier work of `from`. */
 static spmla_status

@@ -6,6 +6,17 @@
 #include "spmla/internal/v4.h"
 
 spmla_status
+spmla_i_v4_check_ratio(spmla_ctx *ctx, uint32_t ratio)
+{
+	if (ratio == 1 || ratio == SPMLA_COMPRESS_OVERLAP ||
+	    ratio == SPMLA_COMPRESS_MOST)
+		return SPMLA_OK;
+	return spmla_i_fail(
+		&ctx->diag, SPMLA_E_RANGE, "v4_layer.ratio", ratio,
+		SPMLA_I_EITHER(1, SPMLA_COMPRESS_OVERLAP, SPMLA_COMPRESS_MOST));
+}
+
+spmla_status
 spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		 const spmla_shape *shape, spmla_stream stream)
 {
@@ -14,15 +25,8 @@ spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
 
 	if (s != SPMLA_OK)
 		return s;
-	if (layer->ratio != 1 && layer->ratio != SPMLA_COMPRESS_OVERLAP &&
-	    layer->ratio != SPMLA_COMPRESS_MOST)
-		return spmla_i_op_failed(
-			ctx,
-			spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-				     "v4_layer.ratio", layer->ratio,
-				     SPMLA_I_EITHER(1, SPMLA_COMPRESS_OVERLAP,
-						    SPMLA_COMPRESS_MOST)));
-	return SPMLA_OK;
+	s = spmla_i_v4_check_ratio(ctx, layer->ratio);
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
 spmla_status

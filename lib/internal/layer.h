@@ -19,6 +19,18 @@ spmla_status spmla_i_layer_begin(spmla_ctx *ctx, const void *layer,
 				 const spmla_shape *shape, uint32_t v4,
 				 spmla_stream stream);
 
+/* Whether the plan is of the layer's model. */
+spmla_status spmla_i_layer_model(spmla_ctx *ctx, uint32_t v4);
+
+/* A preset starts with this: `layer` is the one to fill. */
+spmla_status spmla_i_preset_begin(spmla_ctx *ctx, const void *layer,
+				  const char *name, uint32_t v4);
+
+/* The pool of a preset: layer `index` of the `planned` ones, or zeros. */
+spmla_status spmla_i_preset_cache(spmla_ctx *ctx, spmla_buf buf,
+				  uint32_t planned, uint32_t index,
+				  spmla_cache *cache);
+
 /* Every call of decode adds this: after the prologue of a prefill the rows of
  * index logits lie elsewhere. */
 spmla_status spmla_i_layer_decode(spmla_ctx *ctx);

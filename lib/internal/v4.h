@@ -12,6 +12,8 @@
 /* Every call but compress ends with this: errors name the layer's fields. */
 spmla_status spmla_i_v4_end(spmla_ctx *ctx, spmla_status s);
 
+spmla_status spmla_i_v4_check_ratio(spmla_ctx *ctx, uint32_t ratio);
+
 /* Every call starts with this. It also checks the ratio. */
 spmla_status spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
