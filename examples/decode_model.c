@@ -105,50 +105,27 @@ model_open(model *m, const spmla_plan *plan, uint32_t layers, uint64_t seed)
 static spmla_status
 bind_layer(model *m, uint32_t l)
 {
-	const spmla_config *c = &m->plan->config;
 	layer_tensors *t = &m->layer[l];
 	spmla_v32_layer *a = &t->args;
-	spmla_status s;
+	const spmla_status s = spmla_v32_layer_preset(m->ctx, l, a);
 
-	memset(a, 0, sizeof *a);
-	a->struct_bytes = (uint32_t)sizeof *a;
 	a->rope_style = SPMLA_ROPE_NEOX;
-	a->cos_sin_rows = c->max_context_tokens;
+	a->cos_sin_rows = m->plan->config.max_context_tokens;
 	a->cos_sin = m->cos_sin;
-	a->norm_eps = NORM_EPS;
 	a->index_norm_weight = m->norm_weight;
 	a->index_norm_bias = m->norm_bias;
 	a->kv_c = t->kv_c;
-	a->kv_c_stride_elems = SPMLA_MLA_LATENT;
 	a->k_pe = t->k_pe;
-	a->k_pe_stride_elems = SPMLA_MLA_ROPE;
 	a->index_k = t->index_k;
-	a->index_k_stride_elems = SPMLA_INDEX_DIM;
 	a->index_q = t->index_q;
-	a->index_q_head_stride_elems = SPMLA_INDEX_DIM;
-	a->index_q_token_stride_elems =
-		(int64_t)c->index_heads * SPMLA_INDEX_DIM;
 	a->index_weights = t->index_weights;
-	a->index_weights_stride_elems = c->index_heads;
-	a->index_weights_dtype = SPMLA_DTYPE_BF16;
 	a->index_q_scale_floor = SPMLA_Q_SCALE_FUSED;
 	a->topk_indices = t->topk_indices;
 	a->topk_lens = t->topk_lens;
-	a->topk_stride_elems = c->topk;
 	a->q = t->q;
-	a->q_head_stride_elems = SPMLA_MLA_DIM;
-	a->q_token_stride_elems = (int64_t)c->heads * SPMLA_MLA_DIM;
 	a->out = t->out;
-	a->out_head_stride_elems = SPMLA_MLA_LATENT;
-	a->out_token_stride_elems = (int64_t)c->heads * SPMLA_MLA_LATENT;
 	a->lse = t->lse;
-	a->lse_head_stride_elems = 1;
-	a->lse_token_stride_elems = c->heads;
 	a->empty_lse = SPMLA_EMPTY_LSE_PLUS_INF;
-	s = spmla_cache_view(m->ctx, SPMLA_BUF_KV_CACHE, l, &a->kv);
-	if (s == SPMLA_OK)
-		s = spmla_cache_view(m->ctx, SPMLA_BUF_INDEX_CACHE, l,
-				     &a->index);
 	return s;
 }
 

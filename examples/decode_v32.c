@@ -21,7 +21,7 @@ v32_open(loop *l)
 	}
 	model_open(&v->model, &l->plan, l->options.layers, l->seed);
 	if (model_bind(&v->model, l->ctx) != SPMLA_OK)
-		return loop_failed(l->ctx, "spmla_cache_view");
+		return loop_failed(l->ctx, "a layer of the plan");
 	if (l->check_every == 0)
 		return EXIT_GOOD;
 	eager_open(&v->eager, &v->model, &l->batch);

@@ -22,7 +22,7 @@ bind(loop *l, uint32_t side, spmla_ctx *ctx)
 	uint32_t i;
 
 	if (v4_model_bind(&l->v4->model, side, ctx) != SPMLA_OK)
-		return loop_failed(ctx, "spmla_cache_view");
+		return loop_failed(ctx, "a layer of the plan");
 	if (b->start)
 		v4_given_fill(&l->v4->model, side);
 	for (i = 0; i < b->table_count && b->own_tables; i++) {

@@ -10,8 +10,6 @@
 #include "examples/decode_v4.h"
 #include "examples/device.h"
 
-#define NORM_EPS 1e-6f
-
 /* The kinds that are f32, for a token or a weight. */
 static const v4_kind f32_kinds[] = {
 	V4_COMPRESS_KV, V4_COMPRESS_SCORE, V4_INDEX_KV,
@@ -226,86 +224,35 @@ bind_compressor(const v4_model *m, uint32_t layer, spmla_v4_layer *a)
 		return;
 	a->compress_kv = l->f32[V4_COMPRESS_KV];
 	a->compress_score = l->f32[V4_COMPRESS_SCORE];
-	a->compress_kv_stride_elems = l->width;
-	a->compress_score_stride_elems = l->width;
 	a->ape = l->f32[V4_APE];
 	a->norm_weight = l->f32[V4_NORM];
 	if (l->ratio != 4)
 		return;
 	a->index_kv = l->f32[V4_INDEX_KV];
 	a->index_score = l->f32[V4_INDEX_SCORE];
-	a->index_kv_stride_elems = V4_INDEX_WIDTH;
-	a->index_score_stride_elems = V4_INDEX_WIDTH;
 	a->index_ape = l->f32[V4_INDEX_APE];
 	a->index_norm_weight = l->f32[V4_INDEX_NORM];
 	a->index_q = l->index_q;
-	a->index_q_head_stride_elems = SPMLA_INDEX_DIM;
-	a->index_q_token_stride_elems = v4_width(m, layer, V4_INDEX_Q);
 	a->index_weights = l->f32[V4_INDEX_WEIGHTS];
-	a->index_weights_stride_elems = m->plan->config.index_heads;
 	a->index_weights_dtype = SPMLA_DTYPE_F32;
-}
-
-/* `nth`: of the layers of its ratio. */
-static spmla_status
-bind_caches(uint32_t layer, uint32_t nth, spmla_ctx *ctx, spmla_v4_layer *a)
-{
-	spmla_status s =
-		spmla_cache_view(ctx, SPMLA_BUF_KV_CACHE, layer, &a->swa);
-
-	if (a->ratio == 1 || s != SPMLA_OK)
-		return s;
-	s = spmla_cache_view(ctx,
-			     a->ratio == 4 ? SPMLA_BUF_C4A_CACHE
-					   : SPMLA_BUF_C128A_CACHE,
-			     nth, &a->compressed);
-	if (s == SPMLA_OK)
-		s = spmla_cache_view(ctx,
-				     a->ratio == 4
-					     ? SPMLA_BUF_STATE_C4A_CACHE
-					     : SPMLA_BUF_STATE_C128A_CACHE,
-				     nth, &a->state);
-	if (a->ratio != 4)
-		return s;
-	if (s == SPMLA_OK)
-		s = spmla_cache_view(ctx, SPMLA_BUF_INDEX_CACHE, nth,
-				     &a->index);
-	if (s == SPMLA_OK)
-		s = spmla_cache_view(ctx, SPMLA_BUF_STATE_INDEX_CACHE, nth,
-				     &a->index_state);
-	return s;
 }
 
 static void
 bind_attention(const v4_model *m, uint32_t layer, v4_outputs *o)
 {
-	const spmla_config *c = &m->plan->config;
 	const v4_inputs *l = &m->layer[layer];
 	spmla_v4_layer *a = &o->args;
 
-	memset(a, 0, sizeof *a);
-	a->struct_bytes = (uint32_t)sizeof *a;
-	a->ratio = l->ratio;
-	a->cos_sin_rows = c->max_context_tokens;
 	a->cos_sin = l->cos_sin;
-	a->norm_eps = NORM_EPS;
 	a->q = o->q;
-	a->q_head_stride_elems = SPMLA_V4_DIM;
-	a->q_token_stride_elems = (int64_t)c->heads * SPMLA_V4_DIM;
 	a->kv = l->kv;
-	a->kv_stride_elems = SPMLA_V4_DIM;
 	if (l->ratio == 4) {
 		a->topk_indices = o->topk_indices;
 		a->topk_lens = o->topk_lens;
-		a->topk_stride_elems = c->topk;
 	}
 	a->attn_sink = l->f32[V4_SINK];
 	a->out = o->out;
-	a->out_head_stride_elems = SPMLA_V4_DIM;
-	a->out_token_stride_elems = (int64_t)c->heads * SPMLA_V4_DIM;
 	a->lse = o->lse;
-	a->lse_head_stride_elems = 1;
-	a->lse_token_stride_elems = c->heads;
 	a->empty_lse = SPMLA_EMPTY_LSE_PLUS_INF;
 }
 
@@ -323,10 +270,11 @@ v4_model_bind(v4_model *m, uint32_t side, spmla_ctx *ctx)
 		const uint32_t kind = ratio == 4 ? 1 : ratio == 128 ? 2 : 0;
 
 		open_outputs(m, &s->layer[l]);
+		status = spmla_v4_layer_preset(ctx, ratio, l, seen[kind]++,
+					       &s->layer[l].args);
 		bind_attention(m, l, &s->layer[l]);
 		bind_compressor(m, l, &s->layer[l].args);
 		bind_output(m, l, &s->layer[l]);
-		status = bind_caches(l, seen[kind]++, ctx, &s->layer[l].args);
 	}
 	return status;
 }

@@ -17,15 +17,15 @@
 #include "spmla/spmla_cpu.h"
 #include "spmla/v32.h"
 
-enum { HEADS = 16, INDEX_HEADS = 64, DRAFTS = 3, QUERY = 1 + DRAFTS };
+enum { HEADS = 16, DRAFTS = 3, QUERY = 1 + DRAFTS };
 enum { CONTEXT = 1024, COLUMNS = CONTEXT / 64, ROUNDS = 25, ONE = 0x3f80 };
 
 /* Layer 0 is the target model's. Layer 1 is the draft model's; it has a cache
  * of its own and takes in the verified tokens too. */
 enum { TARGET = 0, DRAFT = 1 };
 
-/* bf16 tensors; those of zeros may be shared. */
-static uint16_t zeros[QUERY * INDEX_HEADS * 128];
+/* bf16 tensors; those of zeros are shared, queries are the largest. */
+static uint16_t zeros[QUERY * HEADS * 576];
 static uint16_t verify_kv[QUERY][512], verify_out[QUERY][HEADS * 512];
 static uint16_t draft_kv[512], draft_out[DRAFTS][HEADS * 512];
 static uint16_t unused_out[QUERY][HEADS * 512];
@@ -42,15 +42,16 @@ check(spmla_status s)
 	}
 }
 
+static void *block; /* all of SpMLA's memory */
+
 static spmla_ctx *
 open_context(void)
 {
-	static spmla_region regions[SPMLA_MEMORY_COUNT];
-	static spmla_plan plan;
+	spmla_region regions[SPMLA_MEMORY_COUNT];
+	spmla_plan plan;
 	spmla_device device = SPMLA_DEVICE_INIT;
 	spmla_config config;
 	spmla_ctx *ctx;
-	uint32_t m;
 
 	check(spmla_config_preset(&config, SPMLA_MODEL_V32));
 	config.heads = HEADS;
@@ -63,13 +64,8 @@ open_context(void)
 	config.buckets[1] = verify_shape;
 	check(spmla_backend_query(&spmla_cpu, NULL, &device, NULL));
 	check(spmla_plan_make(&plan, &config, &device, NULL));
-	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
-		regions[m].struct_bytes = sizeof regions[m];
-		regions[m].memory = m;
-		regions[m].bytes = plan.region_bytes[m];
-		regions[m].base =
-			aligned_alloc(4096, (regions[m].bytes | 4095) + 1);
-	}
+	block = aligned_alloc(256, spmla_plan_regions(&plan, NULL, regions));
+	spmla_plan_regions(&plan, block, regions);
 	check(spmla_init(&ctx, &plan, &spmla_cpu, NULL, regions,
 			 SPMLA_MEMORY_COUNT, NULL));
 	return ctx;
@@ -83,28 +79,14 @@ attend(spmla_ctx *ctx, uint32_t model, const spmla_shape *shape,
 {
 	spmla_v32_layer layer;
 
-	memset(&layer, 0, sizeof layer);
-	layer.struct_bytes = sizeof layer;
+	check(spmla_v32_layer_preset(ctx, model, &layer));
 	layer.kv_c = kv;
-	layer.kv_c_stride_elems = 512;
 	layer.k_pe = zeros;
-	layer.k_pe_stride_elems = 64;
 	layer.index_k = zeros;
-	layer.index_k_stride_elems = 128;
 	layer.index_q = zeros;
-	layer.index_q_token_stride_elems = INDEX_HEADS * 128;
-	layer.index_q_head_stride_elems = 128;
 	layer.index_weights = zeros;
-	layer.index_weights_stride_elems = INDEX_HEADS;
 	layer.q = zeros;
-	layer.q_token_stride_elems = 576;
-	layer.q_head_stride_elems = 576;
 	layer.out = out;
-	layer.out_token_stride_elems = HEADS * 512;
-	layer.out_head_stride_elems = 512;
-	check(spmla_cache_view(ctx, SPMLA_BUF_KV_CACHE, model, &layer.kv));
-	check(spmla_cache_view(ctx, SPMLA_BUF_INDEX_CACHE, model,
-			       &layer.index));
 	check(spmla_v32_attn(ctx, &layer, shape, NULL));
 }
 
@@ -211,6 +193,7 @@ main(void)
 	}
 	check(spmla_status_read(ctx, &status));
 	check(spmla_fini(ctx));
+	free(block);
 	printf("%d rounds: %u tokens kept, %u rejected, %u wrong, %u faults\n",
 	       ROUNDS, kept, ROUNDS * QUERY - kept, wrong, status.count);
 	return wrong || status.count;

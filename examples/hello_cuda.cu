@@ -64,8 +64,8 @@ read_out(const uint16_t *out, float *result)
 static spmla_ctx *
 open_context(const spmla_shape &shape)
 {
-	static spmla_region regions[SPMLA_MEMORY_COUNT];
-	static spmla_plan plan;
+	spmla_region regions[SPMLA_MEMORY_COUNT];
+	spmla_plan plan;
 	spmla_device device = SPMLA_DEVICE_INIT;
 	spmla_config config;
 	spmla_ctx *ctx;
@@ -79,17 +79,13 @@ open_context(const spmla_shape &shape)
 	config.buckets[0] = shape;
 	check(spmla_backend_query(&spmla_cuda, NULL, &device, NULL));
 	check(spmla_plan_make(&plan, &config, &device, NULL));
-	for (uint32_t m = 0; m < SPMLA_MEMORY_COUNT; m++) {
-		spmla_region &r = regions[m];
-
-		r.struct_bytes = sizeof r;
-		r.memory = m;
-		r.bytes = plan.region_bytes[m];
-		if (m == SPMLA_MEMORY_DEVICE || m == SPMLA_MEMORY_CACHE)
+	spmla_plan_regions(&plan, NULL, regions);
+	for (spmla_region &r : regions)
+		if (r.memory == SPMLA_MEMORY_DEVICE ||
+		    r.memory == SPMLA_MEMORY_CACHE)
 			r.base = room(r.bytes);
 		else
 			check(cudaMallocHost(&r.base, r.bytes));
-	}
 	check(spmla_init(&ctx, &plan, &spmla_cuda, NULL, regions,
 			 SPMLA_MEMORY_COUNT, NULL));
 	return ctx;
@@ -98,28 +94,16 @@ open_context(const spmla_shape &shape)
 static spmla_v32_layer
 describe(spmla_ctx *ctx, uint16_t *kv_c, uint16_t *out)
 {
-	spmla_v32_layer layer = {};
+	spmla_v32_layer layer;
 
-	layer.struct_bytes = sizeof layer;
+	check(spmla_v32_layer_preset(ctx, 0, &layer));
 	layer.kv_c = kv_c;
-	layer.kv_c_stride_elems = 512;
 	layer.k_pe = (uint16_t *)room(64 * 2);
-	layer.k_pe_stride_elems = 64;
 	layer.index_k = (uint16_t *)room(128 * 2);
-	layer.index_k_stride_elems = 128;
 	layer.index_q = (uint16_t *)room(64 * 128 * 2);
-	layer.index_q_token_stride_elems = 64 * 128;
-	layer.index_q_head_stride_elems = 128;
 	layer.index_weights = room(64 * 2);
-	layer.index_weights_stride_elems = 64;
 	layer.q = (uint16_t *)room(128 * 576 * 2);
-	layer.q_token_stride_elems = 128 * 576;
-	layer.q_head_stride_elems = 576;
 	layer.out = out;
-	layer.out_token_stride_elems = 128 * 512;
-	layer.out_head_stride_elems = 512;
-	check(spmla_cache_view(ctx, SPMLA_BUF_KV_CACHE, 0, &layer.kv));
-	check(spmla_cache_view(ctx, SPMLA_BUF_INDEX_CACHE, 0, &layer.index));
 	return layer;
 }
 
@@ -166,13 +150,10 @@ main()
 		const spmla_request request = {0, 1, len, join};
 		const spmla_table_store store = {SPMLA_GROUP_MAIN, 0, column, 1,
 						 &page};
-		spmla_step step = SPMLA_STEP_INIT;
+		spmla_step step = {sizeof step, 0, 1, 1, &request, &store};
 		spmla_status s;
 		uint64_t ticket;
 
-		step.request_count = step.store_count = 1;
-		step.requests = &request;
-		step.stores = &store;
 		/* A full ring means that the device is some steps behind. */
 		while ((s = spmla_step_write(ctx, &step, &ticket, NULL)) ==
 		       SPMLA_E_RING_FULL)

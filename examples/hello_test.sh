@@ -6,7 +6,8 @@ set -uo pipefail
 bad=0 ran=0
 for program in "$@"; do
 	case $(basename "$program") in
-	hello_v32* | hello_cuda) want='out[0] = 1.500' ;;
+	hello_v32*) want='out[0] = 0x3fc0' ;;
+	hello_cuda) want='out[0] = 1.500' ;;
 	hello_v4*) want='ratio 1: out[0] = 1.000
 ratio 4: out[0] = 1.742
 ratio 128: out[0] = 1.031' ;;

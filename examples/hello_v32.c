@@ -6,11 +6,10 @@
  *   gcc hello_v32.c $(pkg-config --cflags --libs spmla)
  *
  * Queries are zero, so all keys have the same weight. Their first values are 1
- * and 2 in turn, so the first value of the result is 1.5.
+ * and 2 in turn, so the first value of the result is 1.5: 0x3fc0 in bf16.
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "spmla/spmla_cpu.h"
 #include "spmla/v32.h"
@@ -18,8 +17,6 @@
 /* bf16 tensors of one token; an engine's kernels write them in place. */
 static uint16_t kv_c[512], k_pe[64], index_k[128], index_q[64 * 128];
 static uint16_t index_weights[64], q[128 * 576], out[128 * 512];
-
-static const spmla_shape shape = {1, 1, 1, 0}; /* 1 token of 1 request */
 
 static void
 check(spmla_status s)
@@ -30,51 +27,12 @@ check(spmla_status s)
 	}
 }
 
-/* The largest step, context and pool that this program ever has. */
-static void
-configure(spmla_config *config)
-{
-	check(spmla_config_preset(config, SPMLA_MODEL_V32));
-	config->max_rows = 1;
-	config->max_context_tokens = 4096;
-	config->cache_layers = 1;
-	config->groups[SPMLA_GROUP_MAIN].pool_pages = 64;
-	config->bucket_count = 1;
-	config->buckets[0] = shape;
-}
-
-static void
-describe(spmla_ctx *ctx, spmla_v32_layer *layer)
-{
-	memset(layer, 0, sizeof *layer);
-	layer->struct_bytes = sizeof *layer;
-	layer->kv_c = kv_c;
-	layer->kv_c_stride_elems = 512;
-	layer->k_pe = k_pe;
-	layer->k_pe_stride_elems = 64;
-	layer->index_k = index_k;
-	layer->index_k_stride_elems = 128;
-	layer->index_q = index_q;
-	layer->index_q_token_stride_elems = 64 * 128;
-	layer->index_q_head_stride_elems = 128;
-	layer->index_weights = index_weights;
-	layer->index_weights_stride_elems = 64;
-	layer->q = q;
-	layer->q_token_stride_elems = 128 * 576;
-	layer->q_head_stride_elems = 576;
-	layer->out = out;
-	layer->out_token_stride_elems = 128 * 512;
-	layer->out_head_stride_elems = 512;
-	check(spmla_cache_view(ctx, SPMLA_BUF_KV_CACHE, 0, &layer->kv));
-	check(spmla_cache_view(ctx, SPMLA_BUF_INDEX_CACHE, 0, &layer->index));
-}
-
 int
 main(void)
 {
+	const spmla_shape shape = {1, 1, 1, 0}; /* 1 token of 1 request */
 	spmla_device device = SPMLA_DEVICE_INIT;
 	spmla_region regions[SPMLA_MEMORY_COUNT];
-	spmla_step step = SPMLA_STEP_INIT;
 	spmla_stream stream = NULL; /* the CPU has one timeline */
 	spmla_v32_layer layer;
 	spmla_config config;
@@ -82,22 +40,32 @@ main(void)
 	spmla_plan plan;
 	spmla_ctx *ctx;
 	uint64_t ticket;
-	uint32_t len, m, bits;
-	float result;
+	uint32_t len;
+	void *block;
 
-	configure(&config);
+	/* The largest step, context and pool that there will be. */
+	check(spmla_config_preset(&config, SPMLA_MODEL_V32));
+	config.max_rows = 1;
+	config.max_context_tokens = 4096;
+	config.cache_layers = 1;
+	config.groups[SPMLA_GROUP_MAIN].pool_pages = 64;
+	config.bucket_count = 1;
+	config.buckets[0] = shape;
 	check(spmla_backend_query(&spmla_cpu, NULL, &device, NULL));
 	check(spmla_plan_make(&plan, &config, &device, NULL));
-	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
-		regions[m].struct_bytes = sizeof regions[m];
-		regions[m].memory = m;
-		regions[m].bytes = plan.region_bytes[m];
-		regions[m].base =
-			aligned_alloc(4096, (regions[m].bytes | 4095) + 1);
-	}
+	block = aligned_alloc(256, spmla_plan_regions(&plan, NULL, regions));
+	spmla_plan_regions(&plan, block, regions);
 	check(spmla_init(&ctx, &plan, &spmla_cpu, NULL, regions,
 			 SPMLA_MEMORY_COUNT, NULL));
-	describe(ctx, &layer);
+
+	check(spmla_v32_layer_preset(ctx, 0, &layer));
+	layer.kv_c = kv_c;
+	layer.k_pe = k_pe;
+	layer.index_k = index_k;
+	layer.index_q = index_q;
+	layer.index_weights = index_weights;
+	layer.q = q;
+	layer.out = out;
 
 	check(spmla_graph_begin(ctx, stream));
 	check(spmla_step_prologue(ctx, &shape, SPMLA_FROM_RING, stream));
@@ -113,19 +81,14 @@ main(void)
 		const spmla_request request = {0, 1, len, join};
 		const spmla_table_store store = {SPMLA_GROUP_MAIN, 0, column, 1,
 						 &page};
+		spmla_step step = {sizeof step, 0, 1, 1, &request, &store};
 
-		step.request_count = step.store_count = 1;
-		step.requests = &request;
-		step.stores = &store;
 		kv_c[0] = len % 2 ? 0x3f80 : 0x4000; /* 1 or 2 */
 		check(spmla_step_write(ctx, &step, &ticket, NULL));
 		check(spmla_graph_replay(ctx, graph, ticket, stream));
 	}
 	check(spmla_fini(ctx));
-	for (m = 0; m < SPMLA_MEMORY_COUNT; m++)
-		free(regions[m].base);
-	bits = (uint32_t)out[0] << 16; /* bf16 is the upper half of a float */
-	memcpy(&result, &bits, sizeof result);
-	printf("out[0] = %.3f\n", result);
+	free(block);
+	printf("out[0] = 0x%x\n", out[0]);
 	return 0;
 }

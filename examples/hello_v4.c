@@ -31,7 +31,7 @@ static float compress_kv[1024], compress_score[1024];
 static float index_kv[256], index_score[256];
 static uint16_t out[LAYERS][HEADS * 512];
 /* Weights and tables of the model: ape is of ratio 4 or 128. */
-static float ape[128 * 1024], norm_weight[512], index_norm_weight[128];
+static float ape[128 * 512], norm_weight[512], index_norm_weight[128];
 static float cos_sin[LAYERS][CONTEXT * 64];
 
 static const spmla_shape shape = {1, 1, 1, 0}; /* 1 token of 1 request */
@@ -51,17 +51,16 @@ check(spmla_status s)
 static void
 configure(spmla_config *config)
 {
+	uint32_t i;
+
 	check(spmla_config_preset(config, SPMLA_MODEL_V4_FLASH));
 	config->max_rows = 1;
 	config->max_context_tokens = CONTEXT;
 	config->cache_layers = LAYERS; /* a window in each */
 	config->c4a_layers = 1;
 	config->c128a_layers = 1;
-	config->groups[SPMLA_GROUP_SWA].pool_pages = 4;
-	config->groups[SPMLA_GROUP_C4A].pool_pages = 4;
-	config->groups[SPMLA_GROUP_C128A].pool_pages = 4;
-	config->groups[SPMLA_GROUP_STATE_C4A].pool_pages = 4;
-	config->groups[SPMLA_GROUP_STATE_C128A].pool_pages = 4;
+	for (i = 0; i < SPMLA_V4_GROUPS; i++)
+		config->groups[i].pool_pages = 4;
 	config->bucket_count = 1;
 	config->buckets[0] = shape;
 }
@@ -85,61 +84,29 @@ fill_tensors(void)
 	}
 }
 
-/* Pool i of its kind. */
-static void
-view(spmla_ctx *ctx, spmla_buf buf, uint32_t i, spmla_cache *cache)
-{
-	check(spmla_cache_view(ctx, buf, i, cache));
-}
-
+/* Layer i, which is the only one of its ratio. */
 static void
 describe(spmla_ctx *ctx, uint32_t i, spmla_v4_layer *layer)
 {
-	const uint32_t ratio = ratios[i];
-
-	memset(layer, 0, sizeof *layer);
-	layer->struct_bytes = sizeof *layer;
-	layer->ratio = ratio;
-	layer->norm_eps = 1e-6f;
+	check(spmla_v4_layer_preset(ctx, ratios[i], i, 0, layer));
 	layer->cos_sin = cos_sin[i];
-	layer->cos_sin_rows = CONTEXT;
 	layer->q = q;
-	layer->q_token_stride_elems = HEADS * 512;
-	layer->q_head_stride_elems = 512;
 	layer->kv = kv;
-	layer->kv_stride_elems = 512;
 	layer->out = out[i];
-	layer->out_token_stride_elems = HEADS * 512;
-	layer->out_head_stride_elems = 512;
-	view(ctx, SPMLA_BUF_KV_CACHE, i, &layer->swa);
-	if (ratio == 1)
+	if (ratios[i] == 1)
 		return;
 	layer->compress_kv = compress_kv;
-	layer->compress_kv_stride_elems = 1024;
 	layer->compress_score = compress_score;
-	layer->compress_score_stride_elems = 1024;
 	layer->ape = ape;
 	layer->norm_weight = norm_weight;
-	if (ratio == 128) {
-		view(ctx, SPMLA_BUF_C128A_CACHE, 0, &layer->compressed);
-		view(ctx, SPMLA_BUF_STATE_C128A_CACHE, 0, &layer->state);
+	if (ratios[i] == 128)
 		return;
-	}
-	view(ctx, SPMLA_BUF_C4A_CACHE, 0, &layer->compressed);
-	view(ctx, SPMLA_BUF_STATE_C4A_CACHE, 0, &layer->state);
 	layer->index_kv = index_kv;
-	layer->index_kv_stride_elems = 256;
 	layer->index_score = index_score;
-	layer->index_score_stride_elems = 256;
 	layer->index_ape = ape;
 	layer->index_norm_weight = index_norm_weight;
 	layer->index_q = index_q;
-	layer->index_q_token_stride_elems = 64 * 128;
-	layer->index_q_head_stride_elems = 128;
 	layer->index_weights = index_weights;
-	layer->index_weights_stride_elems = 64;
-	view(ctx, SPMLA_BUF_INDEX_CACHE, 0, &layer->index);
-	view(ctx, SPMLA_BUF_STATE_INDEX_CACHE, 0, &layer->index_state);
 }
 
 /* The step in which request 0 has len tokens. When it joins, it gets pages 0,
@@ -147,27 +114,21 @@ describe(spmla_ctx *ctx, uint32_t i, spmla_v4_layer *layer)
 static void
 write_step(spmla_ctx *ctx, uint32_t len, uint64_t *ticket)
 {
-	static const uint32_t groups[5] = {
-		SPMLA_GROUP_SWA, SPMLA_GROUP_C4A, SPMLA_GROUP_C128A,
-		SPMLA_GROUP_STATE_C4A, SPMLA_GROUP_STATE_C128A};
 	static const int32_t pages[4] = {0, 1, 2, 3};
+	const spmla_plan *plan = spmla_ctx_plan(ctx);
 	const uint32_t join = len == 1 ? SPMLA_REQUEST_JOIN : 0;
 	const spmla_request request = {0, 1, len, join};
-	spmla_table_store stores[5];
-	spmla_step step = SPMLA_STEP_INIT;
+	spmla_table_store stores[SPMLA_V4_GROUPS];
+	spmla_step step = {sizeof step, 0, 1, 0, &request, stores};
 	uint32_t i;
 
-	for (i = 0; i < 5; i++) {
-		stores[i].group = groups[i];
-		stores[i].row = 0;
-		stores[i].first_col = 0;
-		stores[i].count = spmla_ctx_plan(ctx)->group_columns[groups[i]];
-		stores[i].pages = pages;
+	for (i = 0; join && i < SPMLA_V4_GROUPS; i++) {
+		const spmla_table_store all = {i, 0, 0, plan->group_columns[i],
+					       pages};
+
+		if (plan->group_table[i] == i) /* has a table of its own */
+			stores[step.store_count++] = all;
 	}
-	step.request_count = 1;
-	step.requests = &request;
-	step.store_count = join ? 5 : 0;
-	step.stores = stores;
 	check(spmla_step_write(ctx, &step, ticket, NULL));
 }
 
@@ -176,44 +137,38 @@ main(void)
 {
 	spmla_device device = SPMLA_DEVICE_INIT;
 	spmla_region regions[SPMLA_MEMORY_COUNT];
-	spmla_stream stream = NULL; /* the CPU has one timeline */
-	spmla_v4_layer layers[LAYERS];
+	spmla_v4_layer layer;
 	spmla_config config;
 	spmla_graph graph;
 	spmla_plan plan;
 	spmla_ctx *ctx;
 	uint64_t ticket;
 	uint32_t len, i;
+	void *block;
 
 	configure(&config);
 	fill_tensors();
 	check(spmla_backend_query(&spmla_cpu, NULL, &device, NULL));
 	check(spmla_plan_make(&plan, &config, &device, NULL));
-	for (i = 0; i < SPMLA_MEMORY_COUNT; i++) {
-		regions[i].struct_bytes = sizeof regions[i];
-		regions[i].memory = i;
-		regions[i].bytes = plan.region_bytes[i];
-		regions[i].base =
-			aligned_alloc(4096, (regions[i].bytes | 4095) + 1);
-	}
+	block = aligned_alloc(256, spmla_plan_regions(&plan, NULL, regions));
+	spmla_plan_regions(&plan, block, regions);
 	check(spmla_init(&ctx, &plan, &spmla_cpu, NULL, regions,
 			 SPMLA_MEMORY_COUNT, NULL));
 
-	check(spmla_graph_begin(ctx, stream));
-	check(spmla_step_prologue(ctx, &shape, SPMLA_FROM_RING, stream));
+	check(spmla_graph_begin(ctx, NULL)); /* the CPU has one timeline */
+	check(spmla_step_prologue(ctx, &shape, SPMLA_FROM_RING, NULL));
 	for (i = 0; i < LAYERS; i++) {
-		describe(ctx, i, &layers[i]);
-		check(spmla_v4_attn(ctx, &layers[i], &shape, NULL, stream));
+		describe(ctx, i, &layer);
+		check(spmla_v4_attn(ctx, &layer, &shape, NULL, NULL));
 	}
 	check(spmla_graph_end(ctx, &graph));
 
 	for (len = 1; len <= STEPS; len++) {
 		write_step(ctx, len, &ticket);
-		check(spmla_graph_replay(ctx, graph, ticket, stream));
+		check(spmla_graph_replay(ctx, graph, ticket, NULL));
 	}
 	check(spmla_fini(ctx));
-	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
-		free(regions[i].base);
+	free(block);
 	for (i = 0; i < LAYERS; i++) {
 		/* bf16 is the upper half of a float */
 		const uint32_t bits = (uint32_t)out[i][0] << 16;

@@ -51,20 +51,14 @@ make_plan(spmla_plan *plan)
 }
 
 static spmla_ctx *
-open_context(const spmla_plan *plan, void *memory[SPMLA_MEMORY_COUNT])
+open_context(const spmla_plan *plan, void **block)
 {
 	spmla_region regions[SPMLA_MEMORY_COUNT];
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	spmla_ctx *ctx = NULL;
-	uint32_t m;
 
-	for (m = 0; m < SPMLA_MEMORY_COUNT; m++) {
-		const uint64_t bytes = plan->region_bytes[m];
-
-		memory[m] = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-		regions[m] =
-			(spmla_region){sizeof *regions, m, memory[m], bytes};
-	}
+	*block = aligned_alloc(256, spmla_plan_regions(plan, NULL, regions));
+	spmla_plan_regions(plan, *block, regions);
 	must(spmla_init(&ctx, plan, &spmla_cpu, NULL, regions,
 			SPMLA_MEMORY_COUNT, &diag),
 	     &diag);
@@ -79,13 +73,9 @@ run_step(spmla_ctx *ctx, const spmla_v32_layer *layer)
 	const int32_t page = 3;
 	const spmla_request request = {0, 1, 1, SPMLA_REQUEST_JOIN};
 	const spmla_table_store store = {SPMLA_GROUP_MAIN, 0, 0, 1, &page};
-	spmla_step step = SPMLA_STEP_INIT;
+	const spmla_step step = {sizeof step, 0, 1, 1, &request, &store};
 	uint64_t ticket;
 
-	step.request_count = 1;
-	step.requests = &request;
-	step.store_count = 1;
-	step.stores = &store;
 	must(spmla_step_write(ctx, &step, &ticket, NULL), diag);
 	must(spmla_step_prologue(ctx, shape, SPMLA_FROM_RING, NULL), diag);
 	must(spmla_v32_attn(ctx, layer, shape, NULL), diag);
@@ -94,48 +84,31 @@ run_step(spmla_ctx *ctx, const spmla_v32_layer *layer)
 int
 main(void)
 {
-	spmla_v32_layer layer = {
-		.struct_bytes = sizeof layer,
-		.kv_c = kv_c,
-		.k_pe = k_pe,
-		.kv_c_stride_elems = 512,
-		.k_pe_stride_elems = 64,
-		.index_k = index_k,
-		.index_k_stride_elems = 128,
-		.index_q = index_q,
-		.index_q_token_stride_elems = INDEX_HEADS * 128,
-		.index_q_head_stride_elems = 128,
-		.index_weights = index_weights,
-		.index_weights_stride_elems = INDEX_HEADS,
-		.index_weights_dtype = SPMLA_DTYPE_F32,
-		.q = q,
-		.q_token_stride_elems = HEADS * 576,
-		.q_head_stride_elems = 576,
-		.out = out,
-		.out_token_stride_elems = HEADS * 512,
-		.out_head_stride_elems = 512,
-		.lse = lse,
-		.lse_token_stride_elems = HEADS,
-		.lse_head_stride_elems = 1,
-	};
 	spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
-	void *memory[SPMLA_MEMORY_COUNT];
-	static spmla_plan plan;
+	spmla_v32_layer layer;
+	spmla_plan plan;
 	spmla_ctx *ctx;
+	void *block;
 	uint32_t i;
 
 	for (i = 0; i < 512; i++)
 		kv_c[i] = (uint16_t)(0x3f80 + i); /* bf16: 1, 1 + 2^-7, .. */
 	make_plan(&plan);
-	ctx = open_context(&plan, memory);
-	must(spmla_cache_view(ctx, SPMLA_BUF_KV_CACHE, 0, &layer.kv), NULL);
-	must(spmla_cache_view(ctx, SPMLA_BUF_INDEX_CACHE, 0, &layer.index),
-	     NULL);
+	ctx = open_context(&plan, &block);
+	must(spmla_v32_layer_preset(ctx, 0, &layer), spmla_ctx_diag(ctx));
+	layer.kv_c = kv_c;
+	layer.k_pe = k_pe;
+	layer.index_k = index_k;
+	layer.index_q = index_q;
+	layer.index_weights = index_weights;
+	layer.index_weights_dtype = SPMLA_DTYPE_F32;
+	layer.q = q;
+	layer.out = out;
+	layer.lse = lse;
 	run_step(ctx, &layer);
 	must(spmla_status_read(ctx, &status), NULL);
 	must(spmla_fini(ctx), spmla_ctx_diag(ctx));
-	for (i = 0; i < SPMLA_MEMORY_COUNT; i++)
-		free(memory[i]);
+	free(block);
 	if (status.count != 0 || memcmp(out, kv_c, sizeof kv_c) != 0 ||
 	    fabsf(lse[0]) > 1e-6f) {
 		fprintf(stderr, "%s: out[0] 0x%04x, lse %g\n",
