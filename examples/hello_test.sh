@@ -11,6 +11,10 @@ for program in "$@"; do
 	hello_v4*) want='ratio 1: out[0] = 1.000
 ratio 4: out[0] = 1.742
 ratio 128: out[0] = 1.031' ;;
+	one_op*) want='position 1: 5
+position 2: 7
+position 4: 9
+position 7: 8' ;;
 	draft*) want='25 rounds: 61 tokens kept, 39 rejected, 0 wrong, 0 faults' ;;
 	esac
 	got=$("$program")
