@@ -195,11 +195,10 @@ def fp8_paged_mqa_logits(
     page all keys, then all scales), weights float32 [b * next_n, heads],
     context_lens int32 [b, next_n], or [b] for each request's last token,
     block_table int32 [b, columns]. No length may exceed max_context_len; only
-    the CPU checks that, elsewhere a longer row runs into the next
-    one. Columns past a length are -inf with clean_logits and not written
-    without. schedule_meta and indices are
-    ignored. Returns float32 [b * next_n, max_context_len];
-    the stride of its rows is larger.
+    the CPU checks that, elsewhere a longer row runs into the next one. Columns
+    past a length are -inf with clean_logits and not written without.
+    schedule_meta and indices are ignored. Returns float32 [b * next_n,
+    max_context_len]; the stride of its rows is larger.
     """
     known = checks.array("q", q, 4, checks.E4M3)
     checks.dense("q", known)

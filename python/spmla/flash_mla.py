@@ -4,8 +4,7 @@
 
 Queries and results are bf16, heads are 1..256, top-k is any number. A result
 that FlashMLA leaves undefined is defined here: an index outside the cache does
-not count. `stream` is a CUstream; left out, it is PyTorch's current
-one.
+not count. `stream` is a CUstream; left out, it is PyTorch's current one.
 """
 
 from __future__ import annotations

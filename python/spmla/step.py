@@ -57,10 +57,9 @@ class StepRing:
     order.
 
     A call that breaks it is refused and changes nothing: another ticket than
-    the next
-    one (Error, "SPMLA_E_TICKET"), a full ring (RingFull), a step that no
-    bucket takes (Error, "SPMLA_E_RECORD"). Bad data on the device gives empty
-    rows and shows in Context.status().
+    the next one (Error, "SPMLA_E_TICKET"), a full ring (RingFull), a step that
+    no bucket takes (Error, "SPMLA_E_RECORD"). Bad data on the device gives
+    empty rows and shows in Context.status().
     """
 
     def __init__(self, context: Context, stream: int | None = None) -> None:
