@@ -38,6 +38,12 @@ for steps in 1 100; do
 dom.parse(sys.argv[1])' "$tmp/decode.svg"
 done
 
+python3 examples/python/decode.py --help | grep -q -- '--rows N .*(default: 6)'
+python3 examples/python/decode.py --version |
+	grep -qE '^decode.py of SpMLA [0-9.]+$'
+python3 examples/python/decode.py --setps 3 2>"$tmp/printed" && exit 1
+grep -q 'setps: unknown option; the nearest is --steps' "$tmp/printed"
+
 if python3 -c 'import mypy' 2>/dev/null; then
 	python3 -m mypy --strict --cache-dir "$tmp/mypy" python/spmla
 else

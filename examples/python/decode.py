@@ -12,6 +12,7 @@ on the CPU.
 from __future__ import annotations
 
 import argparse
+import difflib
 import pathlib
 import sys
 import time
@@ -204,15 +205,42 @@ def as_svg(milliseconds: np.ndarray, live: np.ndarray) -> str:
     )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--steps", type=int, default=48)
-    parser.add_argument("--rows", type=int, default=6)
-    parser.add_argument("--svg", default="decode.svg", metavar="FILE")
-    parser.add_argument("--version", action="version", version=spmla.version())
-    options = parser.parse_args()
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    for name, default, text in (
+        ("--steps", 48, "steps to run, and the longest request's tokens"),
+        ("--rows", 6, "most requests at a time"),
+    ):
+        parser.add_argument(
+            name, type=int, default=default, metavar="N", help=text
+        )
+    parser.add_argument(
+        "--svg",
+        default="decode.svg",
+        metavar="FILE",
+        help="file to draw the time of every step into",
+    )
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"%(prog)s of SpMLA {spmla.version()}",
+    )
+    options, unknown = parser.parse_known_args()
+    for word in unknown:
+        near = difflib.get_close_matches(
+            word, ["--steps", "--rows", "--svg", "--version", "--help"], 1, 0
+        )
+        parser.error(f"{word}: unknown option; the nearest is {near[0]}")
     if options.steps < 1 or options.rows < 1:
         parser.error("--steps and --rows: at least 1")
+    return options
+
+
+def main() -> int:
+    options = parse()
     print(
         f"spmla {spmla.version()}: V3.2, 1 layer, {HEADS} heads, on the CPU,"
         f" {options.rows} rows, {options.steps} steps"

@@ -38,6 +38,14 @@ while [ $# -gt 0 ]; do
 	--guard) guard=1 && export SPMLA_TEST_GUARD=1 ;;
 	--sanitizer) tool=$2 && shift ;;
 	--jobs) jobs=$2 && shift ;;
+	-h | --help)
+		sed -n '/^# run/,/^set/s/^# //p' "$0"
+		exit
+		;;
+	-*)
+		echo "run.sh: $1: unknown option; --help lists all" >&2
+		exit 2
+		;;
 	*) words+=("$1") ;;
 	esac
 	shift
