@@ -356,10 +356,15 @@ cuEventDestroy_v2(void *event)
 	return event == NULL;
 }
 
+/* From inside a page, as the driver gives what is small. */
 int
 cuMemAllocHost_v2(void **to, size_t bytes)
 {
-	return cuMemHostAlloc(to, bytes, 0);
+	const int code = cuMemHostAlloc(to, bytes + 256, 0);
+
+	if (code == 0)
+		*to = (uint8_t *)*to + 256;
+	return code;
 }
 
 int
