@@ -128,13 +128,6 @@ class Context:
         memory = (ctypes.c_uint8 * bytes_.value).from_address(at)
         return np.ctypeslib.as_array(memory).view(dtype)
 
-    def cache(self, buf: int, layer: int) -> n.Cache:
-        """The planned pool of a layer: SPMLA_BUF_KV_CACHE is 70,
-        SPMLA_BUF_INDEX_CACHE 71."""
-        made = n.Cache()
-        self.call(n.lib.spmla_cache_view, buf, layer, byref(made))
-        return made
-
     def status(self) -> tuple[int, str, int]:
         """The number of reports of bad data, then the fault and the row of the
         first. Does not wait."""

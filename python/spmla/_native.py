@@ -424,7 +424,6 @@ for _name, _types in {
         POINTER(Diag),
     ],
     "spmla_fini": [c_void_p],
-    "spmla_cache_view": [c_void_p, c_uint32, c_uint32, POINTER(Cache)],
     "spmla_step_write": [
         c_void_p,
         POINTER(Step),
@@ -441,6 +440,7 @@ for _name, _types in {
     "spmla_graph_replay": [c_void_p, c_uint32, c_uint64, c_void_p],
     "spmla_status_read": [c_void_p, POINTER(DeviceStatus)],
     "spmla_status_clear": [c_void_p],
+    "spmla_v32_layer_preset": [c_void_p, c_uint32, POINTER(V32Layer)],
     "spmla_v32_attn": [c_void_p, POINTER(V32Layer), POINTER(Shape), c_void_p],
     "spmla_sparse_decode": [c_void_p, POINTER(SparseDecode), c_void_p],
     "spmla_sparse_prefill": [c_void_p, POINTER(SparsePrefill), c_void_p],

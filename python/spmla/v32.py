@@ -9,17 +9,13 @@ from . import _native as n
 from ._arrays import view
 from ._context import Context
 
-BUF_KV_CACHE, BUF_INDEX_CACHE = 70, 71
-
 
 def layer(context: Context, number: int, **fields: Any) -> n.V32Layer:
     """A layer over the context's own pools. Fields are those of
     spmla_v32_layer: arrays, which bring their strides, and numbers. The caller
     keeps the arrays alive, because captures contain their addresses."""
-    made = n.V32Layer(
-        kv=context.cache(BUF_KV_CACHE, number),
-        index=context.cache(BUF_INDEX_CACHE, number),
-    )
+    made = n.V32Layer()
+    context.call(n.lib.spmla_v32_layer_preset, number, byref(made))
     names = {field[0] for field in n.V32Layer._fields_}
     for name, value in fields.items():
         if name not in names:
