@@ -27,7 +27,7 @@ typedef struct alloc_count {
 
 alloc_count alloc_counted(void);
 
-/* Zeroed memory, 4096-byte aligned, that lives until device_free_all; keep_own
+/* Zeroed memory, 256-byte aligned, that lives until device_free_all; keep_own
  * is memory of the device alone. Ends the program if there is no memory, which
  * happens only at the start. */
 void *keep(uint64_t bytes);

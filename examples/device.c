@@ -13,7 +13,7 @@
 #include "spmla/spmla_cpu.h"
 #include "spmla/spmla_cuda.h"
 
-enum { MOST_BLOCKS = 4096, ALIGN = 4096 };
+enum { MOST_BLOCKS = 4096, ALIGN = 256 };
 enum { NON_BLOCKING = 1, NO_TIMING = 2 }; /* of a stream, of an event */
 enum { SIDE_STREAMS = 2, SIDE_EVENTS = 3 };
 
