@@ -28,7 +28,7 @@ listed() { # KIND
 		platform/gpu/kernels.inc
 }
 kernels=$(listed '(LINE)') mma=$(listed '(MMA|LIVE)')
-wgmma=$(listed '(WGMMA|PAIR)')
+wgmma=$(listed '(WGMMA|CLUSTERS)')
 [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
 # Those of mma with more local memory than the smaller devices have.
 large="spmla_k_sparse_decode_mma spmla_k_sparse_decode_mma_v4"

@@ -23,8 +23,8 @@ const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_MMA, 1)
 #define SPMLA_KERNEL_WGMMA(stem, items, dynamic) \
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA, 1)
-#define SPMLA_KERNEL_PAIR(stem, items, dynamic) \
-	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA, 2)
+#define SPMLA_KERNEL_CLUSTERS(stem, items, dynamic, blocks) \
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA, blocks)
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 };

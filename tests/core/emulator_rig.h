@@ -16,10 +16,10 @@ enum { RIG_SEEDS = 40 };
 	((emulator_kernel){#call, call, (items), (uint32_t)(dynamic_bytes), 1, \
 			   0})
 
-/* The same, of blocks in clusters of two. */
-#define RIG_PAIR(call, items, dynamic_bytes)                                   \
-	((emulator_kernel){#call, call, (items), (uint32_t)(dynamic_bytes), 2, \
-			   0})
+/* The same, of blocks in clusters of `blocks`. */
+#define RIG_CLUSTER(call, items, dynamic_bytes, blocks)                     \
+	((emulator_kernel){#call, call, (items), (uint32_t)(dynamic_bytes), \
+			   (blocks), 0})
 
 /* Runs it once, by the seed of the test and this number. */
 void rig_run(emulator_kernel kernel, uint32_t width, uint32_t blocks,

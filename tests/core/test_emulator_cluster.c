@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clusters of the emulator: blocks that copy to each other are right under
- * every schedule; those that are wrong in one thing are found out under some,
- * or end the program.
+ * Clusters of the emulator: blocks that copy or write to each other are right
+ * under every schedule; those that are wrong in one thing are found out under
+ * some, or end the program.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "spmla/platform/gpu/dialect/async.h"
@@ -122,8 +122,8 @@ exchanges_right(slip is)
 						      (i + item) % ITEMS);
 			want[block * ITEMS + item] = sum;
 		}
-	return rig_count(RIG_PAIR(exchange_run, ITEMS, LOCAL_BYTES), 32, BLOCKS,
-			 &a, out, want, sizeof want);
+	return rig_count(RIG_CLUSTER(exchange_run, ITEMS, LOCAL_BYTES, 2), 32,
+			 BLOCKS, &a, out, want, sizeof want);
 }
 
 START_TEST(exchange_is_right_under_every_schedule)
@@ -150,6 +150,109 @@ START_TEST(read_before_the_copy_is_found)
 }
 END_TEST
 
+/* ---- words of more than two blocks -------------------------------------- */
+
+enum { EIGHT = 8 };
+
+typedef enum word_slip {
+	WORDS_NONE,
+	WORDS_READ_EARLY, /* before all blocks have come */
+	WORDS_CLEAR_LATE, /* after others may have written */
+	WORDS_NO_BEGIN,   /* without waiting for the first block */
+	WORDS_TWICE,      /* arrives again without waiting */
+	WORDS_ODD         /* two words at an odd one */
+} word_slip;
+
+typedef struct words {
+	uint32_t *out; /* [2 * EIGHT] */
+	word_slip is;
+} words;
+
+typedef struct word_memory {
+	uint32_t pairs[EIGHT * ITEMS][2];
+	uint32_t sum;
+	uint32_t told;
+} word_memory;
+
+/* Every thread of eight blocks gives the first block two words and adds one; the
+ * first adds all up and tells every block. */
+static void
+words_run(const void *params)
+{
+	LOCAL_DYNAMIC(local, sizeof(word_memory));
+	word_memory *mem = (word_memory *)(void *)local;
+	const words *a = params;
+	const uint32_t rank = g_cluster_rank();
+	const uint32_t own = rank * ITEMS + g_item();
+	uint32_t i;
+
+	if (rank == 0 && g_item() == 0 && a->is != WORDS_CLEAR_LATE)
+		mem->sum = 0;
+	if (a->is != WORDS_NO_BEGIN)
+		g_cluster_arrive();
+	if (a->is == WORDS_TWICE)
+		g_cluster_arrive();
+	if (a->is != WORDS_NO_BEGIN)
+		g_cluster_wait();
+	if (rank == 0 && g_item() == 0 && a->is == WORDS_CLEAR_LATE)
+		mem->sum = 0;
+	g_cluster_store2_if(g_cluster_at(mem->pairs[own], 0) +
+				    (a->is == WORDS_ODD ? 4 : 0),
+			    own, 3 * own, own % 2);
+	g_cluster_store2_if(g_cluster_at(mem->pairs[own], 0), 1, 2,
+			    own % 2 == 0);
+	g_cluster_add(g_cluster_at(&mem->sum, 0), own);
+	if (a->is != WORDS_READ_EARLY)
+		g_cluster_sync();
+	if (rank == 0 && g_item() < EIGHT) {
+		uint32_t sum = mem->sum;
+
+		for (i = 0; i < EIGHT * ITEMS; i++)
+			sum = sum * 31 + mem->pairs[i][0] + mem->pairs[i][1];
+		g_cluster_store(g_cluster_at(&mem->told, g_item()),
+				sum + g_item());
+	}
+	g_cluster_sync();
+	if (g_item() == 0)
+		a->out[g_block()] = mem->told;
+}
+
+static uint32_t
+words_right(word_slip is)
+{
+	static uint32_t out[2 * EIGHT], want[2 * EIGHT];
+	const words a = {out, is};
+	uint32_t sum = 0, i;
+
+	for (i = 0; i < EIGHT * ITEMS; i++)
+		sum += i;
+	for (i = 0; i < EIGHT * ITEMS; i++)
+		sum = sum * 31 + (i % 2 ? 4 * i : 3);
+	for (i = 0; i < 2 * EIGHT; i++)
+		want[i] = sum + i % EIGHT;
+	return rig_count(
+		RIG_CLUSTER(words_run, ITEMS, sizeof(word_memory), EIGHT), 32,
+		2 * EIGHT, &a, out, want, sizeof want);
+}
+
+START_TEST(words_of_eight_blocks_are_right_under_every_schedule)
+{
+	ck_assert_uint_eq(words_right(WORDS_NONE), RIG_SEEDS);
+}
+END_TEST
+
+START_TEST(words_that_are_read_before_all_came_are_found)
+{
+	ck_assert_uint_lt(words_right(WORDS_READ_EARLY), RIG_SEEDS / 2);
+}
+END_TEST
+
+START_TEST(memory_that_is_cleared_after_others_write_is_found)
+{
+	ck_assert_uint_lt(words_right(WORDS_CLEAR_LATE), RIG_SEEDS / 2);
+}
+END_TEST
+
 /* ---- used wrongly -------------------------------------------------------- */
 
 static void
@@ -165,6 +268,24 @@ no_end(void)
 }
 
 static void
+words_no_begin(void)
+{
+	(void)words_right(WORDS_NO_BEGIN);
+}
+
+static void
+words_twice(void)
+{
+	(void)words_right(WORDS_TWICE);
+}
+
+static void
+words_odd(void)
+{
+	(void)words_right(WORDS_ODD);
+}
+
+static void
 array_run(const void *params)
 {
 	LOCAL_ARRAY(uint32_t, array, 4);
@@ -176,13 +297,13 @@ array_run(const void *params)
 static void
 array(void)
 {
-	rig_run(RIG_PAIR(array_run, 32, 0), 32, 2, NULL, 0);
+	rig_run(RIG_CLUSTER(array_run, 32, 0, 2), 32, 2, NULL, 0);
 }
 
 static void
 half(void)
 {
-	rig_run(RIG_PAIR(array_run, 32, 0), 32, 3, NULL, 0);
+	rig_run(RIG_CLUSTER(array_run, 32, 0, 2), 32, 3, NULL, 0);
 }
 
 static void
@@ -200,13 +321,16 @@ outside_run(const void *params)
 static void
 outside(void)
 {
-	rig_run(RIG_PAIR(outside_run, 32, 64), 32, 2, NULL, 0);
+	rig_run(RIG_CLUSTER(outside_run, 32, 64, 2), 32, 2, NULL, 0);
 }
 
 START_TEST(cluster_that_is_used_wrongly_ends_the_program)
 {
 	must_die(no_begin, "emulator: exchange_run, block ");
 	must_die(no_end, "emulator: exchange_run, block ");
+	must_die(words_no_begin, "a peer has not begun, or has ended");
+	must_die(words_twice, "an item arrives twice");
+	must_die(words_odd, "words of the cluster at an odd place");
 	must_die(array, "LOCAL_ARRAY, where blocks are alive together");
 	must_die(half, "no such grid");
 	must_die(outside, "a place in the peer is none of LOCAL_DYNAMIC");
@@ -220,6 +344,9 @@ SUITE
 		{copy_over_what_is_still_read_is_found, 1},
 		{source_that_is_written_too_early_is_found, 1},
 		{read_before_the_copy_is_found, 1},
+		{words_of_eight_blocks_are_right_under_every_schedule, 1},
+		{words_that_are_read_before_all_came_are_found, 1},
+		{memory_that_is_cleared_after_others_write_is_found, 1},
 	};
 	const theme_test slips[] = {
 		{cluster_that_is_used_wrongly_ends_the_program, 1},

@@ -151,16 +151,19 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 	device_of(ctx)->deferred =
 		native && (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
 	spmla_i_zero_device(ctx);
-	/* Matrix instructions need subgroups of 32. */
-	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
+	/* Matrix instructions need subgroups of 32. There is room for a cluster
+	 * of any size. */
+	for (i = 0; i < SPMLA_KERNEL_COUNT; i++) {
+		const spmla_i_gpu_kernel *k = &spmla_i_gpu_kernels[i];
+		const uint32_t clusters =
+			ctx->plan.device.sm_count / k->cluster;
+
 		if (spmla_i_gpu_runs((spmla_i_kernel)i,
 				     ctx->plan.device.arch) &&
-		    (width == 32 ||
-		     spmla_i_gpu_kernels[i].needs == SPMLA_GPU_NEEDS_NOTHING))
+		    (width == 32 || k->needs == SPMLA_GPU_NEEDS_NOTHING))
 			state->resident_blocks[i] =
-				ctx->plan.device.sm_count /
-				spmla_i_gpu_kernels[i].cluster *
-				spmla_i_gpu_kernels[i].cluster;
+				(clusters ? clusters : 1) * k->cluster;
+	}
 	emulator_set(width, number("SPMLA_TEST_SEED", 1));
 	return SPMLA_OK;
 }

@@ -20,8 +20,8 @@ static const emulator_kernel kernels[SPMLA_KERNEL_COUNT] = {
 	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, 1, 0},
 #define SPMLA_KERNEL_LIVE(stem, items, dynamic) \
 	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, 1, 1},
-#define SPMLA_KERNEL_PAIR(stem, items, dynamic) \
-	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, 2, 0},
+#define SPMLA_KERNEL_CLUSTERS(stem, items, dynamic, blocks) \
+	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, blocks, 0},
 #include "spmla/platform/gpu/kernels.inc"
 #undef SPMLA_KERNEL_LINE
 };

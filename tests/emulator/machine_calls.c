@@ -155,6 +155,7 @@ machine_meet(machine_barrier *barrier, machine_block *first, uint32_t places,
 		return self->vote;
 	}
 	barrier->arrived = 0;
+	barrier->phase++;
 	for (i = 0; i < places; i++)
 		machine_wake(first + i, AT_BARRIER, barrier, barrier->vote);
 	return barrier->vote;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clusters: two blocks that reach into each other's memory. The hard idea is
+ * Clusters: blocks that reach into each other's memory. The hard idea is
  * that a copy to the peer is under way until its bytes are counted: its source
  * is read then, and where it goes is 0xFF, which is NaN, until then.
  */
@@ -39,29 +39,84 @@ first_block(void)
 void
 spmla_i_emu_cluster_sync(const char *file, int line)
 {
+	spmla_i_emu_cluster_arrive(file, line);
+	spmla_i_emu_cluster_wait(file, line);
+}
+
+void
+spmla_i_emu_cluster_arrive(const char *file, int line)
+{
+	machine_item *self = &machine.items[machine.current];
 	machine_block *first = first_block();
 
+	if (self->arrived)
+		machine_fail("an item arrives twice at the cluster's barrier");
+	self->arrived = first->cluster.phase + 1;
 	(void)machine_meet(&first->cluster, first, machine.cluster,
-			   machine.cluster * machine.kernel->items, 1, 0, 0,
+			   machine.cluster * machine.kernel->items, 0, 0, 0,
 			   file, line);
+}
+
+void
+spmla_i_emu_cluster_wait(const char *file, int line)
+{
+	machine_item *self = &machine.items[machine.current];
+	machine_barrier *barrier = &first_block()->cluster;
+
+	self->file = file;
+	self->line = line;
+	if (!self->arrived)
+		machine_fail("an item waits for what it did not arrive at");
+	if (self->arrived == barrier->phase + 1)
+		machine_wait(AT_BARRIER, barrier);
+	self->arrived = 0;
+}
+
+/* The place in a block's memory. */
+static uint8_t *
+place_in(uint32_t rank, const void *place)
+{
+	const machine_block *here = machine.here;
+	const machine_block *block = first_block() + rank;
+	const uintptr_t at = (uintptr_t)place - (uintptr_t)here->local;
+
+	if (rank >= machine.cluster)
+		machine_fail("a cluster has no such block");
+	if (!here->local_met || at >= here->shared_bytes)
+		machine_fail("a place in the peer is none of LOCAL_DYNAMIC");
+	if (!block->alive || !block->local_met)
+		machine_fail("a peer has not begun, or has ended");
+	return block->local + at;
 }
 
 /* The place in the peer's memory. */
 static void *
 peer_of(const void *place)
 {
-	const machine_block *here = machine.here;
-	const machine_block *peer =
-		first_block() + (spmla_i_emu_cluster_rank() ^ 1u);
-	const uintptr_t at = (uintptr_t)place - (uintptr_t)here->local;
-
 	if (machine.cluster != 2)
 		machine_fail("a block has no peer");
-	if (!here->local_met || at >= here->shared_bytes)
-		machine_fail("a place in the peer is none of LOCAL_DYNAMIC");
-	if (!peer->alive || !peer->local_met)
-		machine_fail("a peer has not begun, or has ended");
-	return peer->local + at;
+	return place_in(spmla_i_emu_cluster_rank() ^ 1u, place);
+}
+
+/* A place is rank << 32 and its bytes from the start, so that a block may have
+ * it before the other has begun. */
+uint64_t
+spmla_i_emu_cluster_at(const void *p, uint32_t rank)
+{
+	return (uint64_t)rank << 32 |
+	       (uint32_t)((uintptr_t)p - (uintptr_t)machine.here->local);
+}
+
+uint32_t *
+spmla_i_emu_cluster_words(uint64_t at, uint32_t count)
+{
+	const uint8_t *here = machine.here->local + (uint32_t)at;
+	const uint32_t rank = (uint32_t)(at >> 32);
+
+	if ((uint32_t)at % (count * sizeof(uint32_t)))
+		machine_fail("words of the cluster at an odd place");
+	(void)place_in(rank, here + count * sizeof(uint32_t) - 1);
+	return (uint32_t *)(void *)place_in(rank, here);
 }
 
 void

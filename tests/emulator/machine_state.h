@@ -28,8 +28,9 @@ typedef enum item_state {
 /* An item. Fiber i is item i % items of the block in place i / items. */
 typedef struct machine_item {
 	item_state state;
-	const void *at; /* what it waits for */
-	uint32_t vote;  /* what the barrier gave it */
+	const void *at;   /* what it waits for */
+	uint32_t vote;    /* what the barrier gave it */
+	uint32_t arrived; /* at the cluster's barrier, 1 + its phase, or 0 */
 	const char *file;
 	int line; /* where it waits, or did last */
 } machine_item;
@@ -47,6 +48,7 @@ typedef struct machine_group {
 
 typedef struct machine_barrier {
 	uint32_t arrived;
+	uint32_t phase; /* how often all have arrived */
 	uint32_t count; /* of items that it waits for */
 	uint32_t is_vote;
 	uint32_t vote;

@@ -12,11 +12,12 @@
  * who waited, but for matrix instructions and bulk copies only after
  * g_fence_async by the one who wrote it.
  *
- * A cluster is two blocks that run at the same time on neighbouring
- * multiprocessors. Each may copy into the other's LOCAL_DYNAMIC memory and
- * arrive at mbarriers there. A place in the other's is given as the same place
- * in this block's. None may do so before g_cluster_sync has said that the other
- * has begun, nor end before the other has done it for the last time.
+ * A cluster is some blocks, up to eight, that run at the same time on
+ * neighbouring multiprocessors. Each may write words into the LOCAL_DYNAMIC
+ * memory of any of them; of two, each may copy into the peer's and arrive at
+ * mbarriers there. A place in another's is given as the same place in this
+ * block's. None may do so before g_cluster_sync has said that the other has
+ * begun, nor end before the other has done it for the last time.
  *
  * Named barriers, 1 to 15, are barriers of some of a block's subgroups: a
  * multiple of 32 threads, the same number from all of them. All lanes of a
@@ -77,6 +78,17 @@ FN void
 g_local_copies_commit(void)
 {
 	asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Two words, at a multiple of 8 bytes, if `is` is not 0. */
+FN void
+g_local_store2_if(LOCAL uint32_t *to, uint32_t x, uint32_t y, uint32_t is)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; "
+		     "@p st.shared.v2.u32 [%0], {%1, %2};}"
+		     :
+		     : "r"(async_at(to)), "r"(x), "r"(y), "r"(is)
+		     : "memory");
 }
 
 /* Waits for all copies. */
@@ -238,7 +250,7 @@ g_named_any(uint32_t id, uint32_t items, uint32_t is)
 
 /* ---- clusters ------------------------------------------------------------ */
 
-/* Which of the two blocks this is, 0 or 1. */
+/* Which of the cluster's blocks this is, from 0 on. */
 FN uint32_t
 g_cluster_rank(void)
 {
@@ -248,7 +260,7 @@ g_cluster_rank(void)
 	return rank;
 }
 
-/* A barrier of all threads of both blocks. */
+/* A barrier of all threads of all blocks. */
 FN void
 g_cluster_sync(void)
 {
@@ -257,16 +269,69 @@ g_cluster_sync(void)
 			     : "memory");
 }
 
-/* A place in the peer's shared memory. */
-FN uint32_t
-async_peer(LOCAL const void *p)
+/* The two halves of g_cluster_sync. What a thread does between them orders
+ * nothing. */
+FN void
+g_cluster_arrive(void)
+{
+	asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+FN void
+g_cluster_wait(void)
+{
+	asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/* A place in a block's memory, as a number: n bytes on, it is n more. */
+typedef uint32_t g_cluster_place;
+
+FN g_cluster_place
+g_cluster_at(LOCAL const void *p, uint32_t rank)
 {
 	uint32_t at;
 
 	asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
 		     : "=r"(at)
-		     : "r"(async_at(p)), "r"(g_cluster_rank() ^ 1u));
+		     : "r"(async_at(p)), "r"(rank));
 	return at;
+}
+
+/* Words there are seen behind the next g_cluster_sync. */
+FN void
+g_cluster_store(g_cluster_place at, uint32_t x)
+{
+	asm volatile("st.shared::cluster.u32 [%0], %1;"
+		     :
+		     : "r"(at), "r"(x)
+		     : "memory");
+}
+
+/* Two words, at a multiple of 8 bytes, if `is` is not 0. */
+FN void
+g_cluster_store2_if(g_cluster_place at, uint32_t x, uint32_t y, uint32_t is)
+{
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; "
+		     "@p st.shared::cluster.v2.u32 [%0], {%1, %2};}"
+		     :
+		     : "r"(at), "r"(x), "r"(y), "r"(is)
+		     : "memory");
+}
+
+FN void
+g_cluster_add(g_cluster_place at, uint32_t x)
+{
+	asm volatile("red.relaxed.cluster.shared::cluster.add.u32 [%0], %1;"
+		     :
+		     : "r"(at), "r"(x)
+		     : "memory");
+}
+
+/* A place in the peer's shared memory. */
+FN uint32_t
+async_peer(LOCAL const void *p)
+{
+	return g_cluster_at(p, g_cluster_rank() ^ 1u);
 }
 
 /* Arrives at the peer's mbarrier. It may then write what this thread has read,
@@ -303,6 +368,27 @@ g_shuffle(uint32_t x, uint32_t lane)
 	return __shfl_sync(0xffffffffu, x, (int)lane);
 }
 
+/* The sum over the lanes, and the largest. */
+FN uint32_t
+g_warp_sum(uint32_t x)
+{
+	return __reduce_add_sync(0xffffffffu, x);
+}
+
+FN uint32_t
+g_warp_most(uint32_t x)
+{
+	return __reduce_max_sync(0xffffffffu, x);
+}
+
+/* The larger of two, or NaN if either is. */
+FN float
+g_larger_or_nan(float x, float y)
+{
+	asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
+	return x;
+}
+
 /* ---- registers ----------------------------------------------------------- */
 
 /* From now on a lane of the warpgroup has n registers, a constant from 24 to
@@ -329,6 +415,11 @@ void spmla_i_emu_mbarrier_wait(const g_mbarrier *b, uint32_t parity,
 			       const char *file, int line);
 uint32_t spmla_i_emu_cluster_rank(void);
 void spmla_i_emu_cluster_sync(const char *file, int line);
+void spmla_i_emu_cluster_arrive(const char *file, int line);
+void spmla_i_emu_cluster_wait(const char *file, int line);
+uint64_t spmla_i_emu_cluster_at(const void *p, uint32_t rank);
+/* Where `count` words of the cluster's are. */
+uint32_t *spmla_i_emu_cluster_words(uint64_t at, uint32_t count);
 void spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes,
 			   g_mbarrier *b);
 void spmla_i_emu_peer_arrive(g_mbarrier *b);
@@ -355,6 +446,15 @@ FN void
 g_local_copy32(void *to, const void *from, uint32_t is)
 {
 	spmla_i_emu_copy(to, from, 4, is);
+}
+
+FN void
+g_local_store2_if(uint32_t *to, uint32_t x, uint32_t y, uint32_t is)
+{
+	if (!is)
+		return;
+	to[0] = x;
+	to[1] = y;
 }
 
 FN void
@@ -427,13 +527,75 @@ g_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 	spmla_i_emu_peer_copy(to, from, bytes, b);
 }
 
+typedef uint64_t g_cluster_place;
+
+FN g_cluster_place
+g_cluster_at(const void *p, uint32_t rank)
+{
+	return spmla_i_emu_cluster_at(p, rank);
+}
+
+FN void
+g_cluster_store(g_cluster_place at, uint32_t x)
+{
+	*spmla_i_emu_cluster_words(at, 1) = x;
+}
+
+FN void
+g_cluster_store2_if(g_cluster_place at, uint32_t x, uint32_t y, uint32_t is)
+{
+	uint32_t *to;
+
+	if (!is)
+		return;
+	to = spmla_i_emu_cluster_words(at, 2);
+	to[0] = x;
+	to[1] = y;
+}
+
+FN void
+g_cluster_add(g_cluster_place at, uint32_t x)
+{
+	*spmla_i_emu_cluster_words(at, 1) += x;
+}
+
 FN uint32_t
 g_shuffle(uint32_t x, uint32_t lane)
 {
 	return g_broadcast(x, lane);
 }
 
-#define g_cluster_sync() spmla_i_emu_cluster_sync(__FILE__, __LINE__)
+FN uint32_t
+g_warp_sum(uint32_t x)
+{
+	const uint32_t *lanes = spmla_i_emu_exchange(&x, 1);
+	uint32_t sum = 0, i;
+
+	for (i = 0; i < g_width(); i++)
+		sum += lanes[i];
+	return sum;
+}
+
+FN uint32_t
+g_warp_most(uint32_t x)
+{
+	const uint32_t *lanes = spmla_i_emu_exchange(&x, 1);
+	uint32_t i;
+
+	for (i = 0; i < g_width(); i++)
+		x = lanes[i] > x ? lanes[i] : x;
+	return x;
+}
+
+FN float
+g_larger_or_nan(float x, float y)
+{
+	return x != x || x > y ? x : y;
+}
+
+#define g_cluster_sync()   spmla_i_emu_cluster_sync(__FILE__, __LINE__)
+#define g_cluster_arrive() spmla_i_emu_cluster_arrive(__FILE__, __LINE__)
+#define g_cluster_wait()   spmla_i_emu_cluster_wait(__FILE__, __LINE__)
 #define g_mbarrier_wait(b, parity) \
 	spmla_i_emu_mbarrier_wait(b, parity, __FILE__, __LINE__)
 #define g_named_sync(id, items) \
