@@ -19,7 +19,8 @@
 #include "spmla/platform/gpu/dialect/scan.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
-#define SPMLA_K_topk(P, S)             \
+/* Of every kernel that does topk. */
+#define SPMLA_K_TOPK(P, S)             \
 	SPMLA_K_FAULT(P)               \
 	P(const float, logits)         \
 	P(const int64_t, row_starts)   \
@@ -34,9 +35,14 @@
 	S(uint32_t, has_lens)          \
 	S(uint32_t, has_starts)        \
 	S(uint32_t, last_ties)
+#define SPMLA_K_topk(P, S) SPMLA_K_TOPK(P, S)
 SPMLA_KERNEL_SCALARS(topk)
 
 #ifdef SPMLA_GPU_KERNELS
+
+typedef struct topk_args {
+	SPMLA_KERNEL_FIELDS(topk)
+} topk_args;
 
 enum {
 	TOPK_BINS = 2048,
@@ -71,6 +77,47 @@ typedef struct topk_row {
 	uint32_t len;
 	uint32_t pad;
 } topk_row;
+
+/* Where row r is; its length is 0 if it is not in logits. If `tells` is not 0,
+ * what the row gives besides its indices is written. */
+FN topk_row
+topk_find(const PRIVATE topk_args *a, uint32_t r, uint32_t tells)
+{
+	const int64_t start = a->s.has_starts ? a->row_starts[r]
+					      : (int64_t)r * a->s.row_stride;
+	uint32_t len =
+		a->context_lens[r] > 0 ? (uint32_t)a->context_lens[r] : 0;
+	uint32_t is_bad = 0;
+	topk_row row;
+
+	if (!a->s.has_starts && (int64_t)len > a->s.row_stride) {
+		is_bad = 1;
+		len = (uint32_t)a->s.row_stride;
+	}
+	if (len > 0 && (start < 0 || (uint64_t)start > a->s.logits_elems ||
+			len > a->s.logits_elems - (uint64_t)start)) {
+		is_bad = 1;
+		len = 0;
+	}
+	if (tells && is_bad)
+		g_fault(a->fault_state, a->fault_status, r, G_FAULT_LOGITS);
+	if (tells && a->s.has_lens)
+		a->lens[r] = (int32_t)(len < a->s.k ? len : a->s.k);
+	row.at = a->logits + start;
+	row.len = len;
+	row.pad = (uint32_t)((uint64_t)row.at / 4 % 4);
+	return row;
+}
+
+/* The indices of a row of no more than k scores, by `items` threads. */
+FN void
+topk_identity(uint32_t len, uint32_t k, uint32_t items, GLOBAL int32_t *out)
+{
+	uint32_t i;
+
+	for (i = g_item(); i < k; i += items)
+		out[i] = i < len ? (int32_t)i : -1;
+}
 
 /* Order of scores as unsigned integers: -inf up to +inf, then NaN; -0 and +0 are
  * one value. */
@@ -602,6 +649,7 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 	LOCAL_ARRAY(uint32_t, sums, 2 * G_SCAN_SUBGROUPS);
 	LOCAL_ARRAY(uint32_t, found, TOPK_FOUND);
 	LOCAL_ARRAY(uint32_t, list, TOPK_LISTED);
+	const topk_args a = {SPMLA_KERNEL_VALUES(topk)};
 	topk_scratch shared;
 	uint32_t r, i;
 
@@ -614,37 +662,12 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 	BARRIER();
 	for (r = g_block(); r < s.rows; r += g_blocks()) {
 		GLOBAL int32_t *out = indices + (int64_t)r * s.indices_stride;
-		const int64_t start = s.has_starts ? row_starts[r]
-						   : (int64_t)r * s.row_stride;
-		uint32_t len =
-			context_lens[r] > 0 ? (uint32_t)context_lens[r] : 0;
+		const topk_row row = topk_find(&a, r, g_item() == 0);
 
-		if (!s.has_starts && (int64_t)len > s.row_stride) {
-			if (g_item() == 0)
-				g_fault(fault_state, fault_status, r,
-					G_FAULT_LOGITS);
-			len = (uint32_t)s.row_stride;
-		}
-		if (len > 0 && (start < 0 || (uint64_t)start > s.logits_elems ||
-				len > s.logits_elems - (uint64_t)start)) {
-			if (g_item() == 0)
-				g_fault(fault_state, fault_status, r,
-					G_FAULT_LOGITS);
-			len = 0;
-		}
-		if (s.has_lens && g_item() == 0)
-			lens[r] = (int32_t)(len < s.k ? len : s.k);
-		if (len > s.k) {
-			topk_row row;
-
-			row.at = logits + start;
-			row.len = len;
-			row.pad = (uint32_t)((uint64_t)row.at / 4 % 4);
+		if (row.len > s.k)
 			topk_best(shared, row, s.k, s.last_ties, out);
-		} else {
-			for (i = g_item(); i < s.k; i += TOPK_ITEMS)
-				out[i] = i < len ? (int32_t)i : -1;
-		}
+		else
+			topk_identity(row.len, s.k, TOPK_ITEMS, out);
 		BARRIER(); /* what is shared is used anew */
 	}
 }
