@@ -55,6 +55,7 @@
 #include "spmla/platform/gpu/select/mqa_logits_gathered_wgmma_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_mma_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_wgmma_kernel.h"
+#include "spmla/platform/gpu/select/topk_by_kernel.h"
 #endif
 
 #endif

@@ -17,6 +17,7 @@
 #include "spmla/platform/gpu/select/mqa_logits_wgmma_kernel.h"
 #include "spmla/platform/gpu/select/ragged_index_kernel.h"
 #include "spmla/platform/gpu/select/swa_index_kernel.h"
+#include "spmla/platform/gpu/select/topk_by_kernel.h"
 #include "spmla/platform/gpu/select/topk_kernel.h"
 
 #include "tests/emulator/emulated.inc"

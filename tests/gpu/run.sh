@@ -103,6 +103,7 @@ sanitized=(
 	ops/step/test_tile_sched_random
 	ops/step/test_token_map
 	ops/select/test_topk
+	ops/select/test_topk_by
 	ops/select/test_topk_ties
 	ops/project/test_v_up
 	protocol/test_prologue

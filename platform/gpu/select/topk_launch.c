@@ -1,13 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topk: from its args to its kernel.
+ * topk: chooses a kernel and fills its arguments. The choice depends on the
+ * number of rows and on the room that they have, which a captured step does not
+ * change. The selection is the same.
  */
 #include "spmla/platform/gpu/launch.h"
+
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_topk_params) ==
+				    sizeof(spmla_k_topk_by_8_params) &&
+			    sizeof(spmla_k_topk_params) ==
+				    sizeof(spmla_k_topk_by_half_params),
+		    "one struct binds all kernels");
+
+enum { ANY_ROOM, SHORT_ROOM };
+
+/* Up to so many rows. H100 has 132 multiprocessors. */
+static const spmla_i_gpu_variant variants[] = {
+	{SPMLA_KERNEL_topk_by_1, SHORT_ROOM, 132, 0, 0, 0},
+	{SPMLA_KERNEL_topk_by_half, SHORT_ROOM, 0, 0, 0, 0},
+	{SPMLA_KERNEL_topk_by_8, ANY_ROOM, 16, 0, 0, 0},
+	{SPMLA_KERNEL_topk_by_2, ANY_ROOM, 66, 0, 0, 0},
+	{SPMLA_KERNEL_topk_by_1, ANY_ROOM, 132, 0, 0, 0},
+	{SPMLA_KERNEL_topk_by_half, ANY_ROOM, 0, 0, 0, 0},
+	{SPMLA_KERNEL_topk, ANY_ROOM, 0, 0, 0, 0},
+};
 
 spmla_status
 spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_topk_args *a = args;
+	const uint64_t room =
+		a->row_starts ? a->logits_elems : (uint64_t)a->row_stride_elems;
+	const uint32_t is_short = room <= TOPK_BY_SHORT * SPMLA_WIDE_BLOCK;
+	const spmla_i_gpu_variant *variant = spmla_i_gpu_choose(
+		queue, variants, SPMLA_I_COUNT(variants),
+		is_short ? SHORT_ROOM : ANY_ROOM, a->rows, 0);
 	spmla_k_topk_params p;
 
 	memset(&p, 0, sizeof p);
@@ -25,5 +52,5 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_starts = a->row_starts != NULL;
 	p.s.row_stride = a->row_stride_elems;
 	p.s.last_ties = a->ties == SPMLA_TIES_HIGHER;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_topk, a->rows, &p);
+	return spmla_i_gpu_launch(queue, variant->kernel, a->rows, &p);
 }

@@ -10,7 +10,7 @@
 
 typedef struct ranked {
 	float score;
-	int32_t position;
+	int32_t position; /* -1 - that, if ties take the higher ones */
 } ranked;
 
 static int
@@ -37,17 +37,22 @@ lower_first(const void *pa, const void *pb)
 
 /* want[k]; returns how many are set. */
 static uint32_t
-oracle(const float *scores, uint32_t len, uint32_t k, int32_t *want)
+oracle(const float *scores, uint32_t len, uint32_t k, uint32_t ties,
+       int32_t *want)
 {
 	ranked *all = malloc((len + 1) * sizeof *all);
 	const uint32_t n = len < k ? len : k;
 	uint32_t i;
 
 	for (i = 0; i < len; i++) /* short rows may not be read */
-		all[i] = (ranked){len > k ? scores[i] : 0, (int32_t)i};
+		all[i] = (ranked){len > k ? scores[i] : 0,
+				  len > k && ties ? -1 - (int32_t)i
+						  : (int32_t)i};
 	qsort(all, len, sizeof *all, better_first);
 	for (i = 0; i < k; i++)
-		want[i] = i < n ? all[i].position : -1;
+		want[i] = i >= n                ? -1
+			  : all[i].position < 0 ? -1 - all[i].position
+						: all[i].position;
 	qsort(want, n, sizeof *want, lower_first);
 	free(all);
 	return n;
@@ -75,7 +80,7 @@ topk_check_rows(const fixture *f, const spmla_topk_args *given)
 		const int32_t len = a.context_lens[r];
 
 		n = oracle(a.logits + a.row_starts[r],
-			   len > 0 ? (uint32_t)len : 0, a.k, want);
+			   len > 0 ? (uint32_t)len : 0, a.k, a.ties, want);
 		ck_assert_msg(!memcmp(row, want, a.k * sizeof *want), "row %u",
 			      r);
 		ck_assert_int_eq(lens[r], (int32_t)n);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernels of topk_by_kernel.h are made of: a block's memory, histograms
+ * of a block, and positions out of bits.
+ */
+#ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_DEVICE_H
+#define SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/wgmma.h"
+#include "spmla/platform/gpu/select/topk_kernel.h"
+
+enum {
+	TOPK_BY_BINS = 8192,
+	TOPK_BY_BITS = 13,   /* of a bin */
+	TOPK_BY_CLOSE = 256, /* keys of one bin that are compared */
+	TOPK_BY_CHUNK = 8,   /* scores that a thread has of a chunk */
+	TOPK_BY_SHORT = 8,   /* and of a row that one block has whole */
+	TOPK_BY_MOST = 8,    /* blocks of a cluster */
+	TOPK_BY_PIECE = 32,  /* scores of a piece, and of a word of bits */
+	/* Words of bits, and scores in the list. */
+	TOPK_BY_WORDS = 8192,
+	TOPK_BY_LIST = 12288,
+	TOPK_BY_HALF_WORDS = 4096,
+	TOPK_BY_HALF_LIST = 4096
+};
+
+/* What a block tells the first one of its share. */
+typedef struct topk_by_share {
+	uint32_t listed; /* ~0: there is no threshold */
+	uint32_t low;    /* the key that is the threshold */
+	uint32_t most;   /* of the first chunk the largest key */
+	uint32_t unused;
+} topk_by_share;
+
+typedef struct topk_by_head {
+	uint32_t bins[TOPK_BY_BINS];
+	uint32_t sums[2][32];
+	/* A bin, how many are taken of it, and how many are not; or a key and
+	 * its place. */
+	uint32_t found[4];
+	uint32_t told[4]; /* what the first block found */
+	uint32_t listed;
+	uint32_t most;
+	uint32_t close_count;
+	uint32_t is_done;
+	topk_by_share share[TOPK_BY_MOST];
+	uint32_t close[2 * TOPK_BY_CLOSE]; /* keys and places */
+} topk_by_head;
+
+enum {
+	TOPK_BY_BYTES = (int)sizeof(topk_by_head) + 4 * TOPK_BY_WORDS +
+			8 * TOPK_BY_LIST,
+	TOPK_BY_HALF_BYTES = (int)sizeof(topk_by_head) +
+			     4 * TOPK_BY_HALF_WORDS + 8 * TOPK_BY_HALF_LIST
+};
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* A block and its memory. Places count scores from 128 aligned bytes on, in
+ * which the row starts behind `pad` others. */
+typedef struct topk_by {
+	LOCAL topk_by_head *head;
+	LOCAL uint32_t *bits;
+	LOCAL uint32_t *list; /* of the first block: bits of a score, place */
+	uint32_t words;
+	uint32_t entries; /* of a block's share of the list */
+	uint32_t items;
+	uint32_t cluster;
+} topk_by;
+
+/* Of the row itself. */
+typedef struct topk_by_row {
+	topk_row row;
+	uint32_t k;
+	uint32_t last_ties;
+	uint32_t pieces;
+	const PRIVATE topk_args *a;
+	uint32_t index;
+} topk_by_row;
+
+/* Where the row's indices go, computed anew each time. */
+FN GLOBAL int32_t *
+topk_by_out(const PRIVATE topk_by_row *r)
+{
+	return r->a->indices + (int64_t)r->index * r->a->s.indices_stride;
+}
+
+/* Which of the cluster's blocks this is, computed anew each time. */
+FN uint32_t
+topk_by_own(topk_by m)
+{
+	return m.cluster > 1 ? g_block() % m.cluster : 0;
+}
+
+/* A barrier of `blocks` blocks: of the cluster or of this one alone. */
+FN void
+topk_by_meet(uint32_t blocks)
+{
+	if (blocks > 1)
+		g_cluster_sync();
+	else
+		BARRIER();
+}
+
+FN void
+topk_by_clear(topk_by m)
+{
+	uint32_t i;
+
+	for (i = g_item_again(); i < TOPK_BY_BINS / 4; i += m.items) {
+		LOCAL uint32_t *bins = m.head->bins + 4 * i;
+
+		bins[0] = bins[1] = bins[2] = bins[3] = 0;
+	}
+}
+
+/* The sum of x over the lanes up to this one. */
+FN uint32_t
+topk_by_upto(uint32_t x)
+{
+	uint32_t step;
+
+	UNROLL
+	for (step = 1; step < 32; step <<= 1) {
+		const uint32_t before = g_shuffle(x, (g_lane() - step) & 31u);
+
+		x += g_lane() >= step ? before : 0;
+	}
+	return x;
+}
+
+/* The sum of the warps' sums before one's own, and of all. Each warp's is
+ * `sum` in lane 31. One barrier; between the last use of sums and the next there
+ * is another. */
+FN uint32_t
+topk_by_warps(topk_by m, LOCAL uint32_t *sums, uint32_t sum,
+	      PRIVATE uint32_t *all)
+{
+	const uint32_t own = g_item() / 32;
+	uint32_t other;
+
+	if (g_lane() == 31)
+		sums[own] = sum;
+	BARRIER();
+	other = g_lane() < m.items / 32 ? sums[g_lane()] : 0;
+	*all = g_warp_sum(other);
+	return g_warp_sum(g_lane() < own ? other : 0);
+}
+
+/* The bin at which, from the largest down, `rest` are reached, to found[0]; how
+ * many are taken of it, to found[1]; how many are not, to found[2]. If there
+ * are fewer, found stays as it is. A barrier at the end, none before. */
+FN void
+topk_by_pick(topk_by m, uint32_t rest)
+{
+	const uint32_t warps = m.items / 32, own = TOPK_BY_BINS / warps;
+	const uint32_t rounds = own / 128;
+	const uint32_t first = TOPK_BY_BINS - (g_item() / 32 + 1) * own;
+	LOCAL const uint32_t *bins = m.head->bins + first + 4 * g_lane();
+	uint32_t here[32], sum = 0, round = ~0u, above, all, i;
+
+	UNROLL
+	for (i = 0; i < rounds; i++) {
+		LOCAL const uint32_t *b = bins + 128 * i;
+
+		here[i] = b[0] + b[1] + b[2] + b[3];
+		sum += here[i];
+	}
+	sum = g_warp_sum(sum);
+	above = topk_by_warps(m, m.head->sums[0], sum, &all);
+	if (above < rest && above + sum >= rest) {
+		uint32_t count[4], upto;
+
+		UNROLL
+		for (i = rounds; i-- > 0;) {
+			sum = g_warp_sum(here[i]);
+			if (round != ~0u)
+				continue;
+			if (above + sum >= rest)
+				round = i;
+			else
+				above += sum;
+		}
+		bins += 128 * round;
+		UNROLL
+		for (i = 0; i < 4; i++)
+			count[i] = bins[i];
+		sum = count[0] + count[1] + count[2] + count[3];
+		upto = topk_by_upto(sum);
+		above += g_shuffle(upto, 31) - upto;
+		UNROLL
+		for (i = 4; i-- > 0;) {
+			if (above < rest && above + count[i] >= rest) {
+				m.head->found[0] =
+					first + 128 * round + 4 * g_lane() + i;
+				m.head->found[1] = rest - above;
+				m.head->found[2] = above + count[i] - rest;
+			}
+			above += count[i];
+		}
+	}
+	BARRIER();
+}
+
+/* Counts `bin` if `is` is not 0, for lanes that are likely to have the same. */
+FN void
+topk_by_add(topk_by m, uint32_t bin, uint32_t is)
+{
+	uint32_t left = (uint32_t)g_ballot(is), i;
+
+	UNROLL
+	for (i = 0; i < 2 && left; i++) {
+		const uint32_t lead = 31 - g_clz(left & (0u - left));
+		const uint32_t same = g_shuffle(bin, lead);
+		const uint32_t who = (uint32_t)g_ballot(is && bin == same);
+
+		if (g_lane() == lead)
+			g_local_add(&m.head->bins[same], g_popcount(who));
+		is = bin == same ? 0 : is;
+		left &= ~who;
+	}
+	if (is)
+		g_local_add(&m.head->bins[bin], 1);
+}
+
+/* Of the close keys the best `rest`: if `sets`, a bit for each; and the last of
+ * them to found[2], its place to found[3]. A barrier at the end. */
+FN void
+topk_by_compare(topk_by m, uint32_t rest, uint32_t last_ties, uint32_t sets)
+{
+	LOCAL const uint32_t *close = m.head->close;
+	const uint32_t n = m.head->close_count;
+	uint32_t first, i;
+
+	NO_UNROLL
+	for (first = g_item() / 32 * 8; first < n; first += m.items / 4) {
+		const uint32_t own = first + g_lane() / 4;
+		const uint32_t key = close[2 * (own < n ? own : 0)];
+		const uint32_t at = close[2 * (own < n ? own : 0) + 1];
+		uint32_t better = 0;
+
+		UNROLL_BY(2)
+		for (i = g_lane() % 4; i < n; i += 4) {
+			const uint32_t other = close[2 * i];
+			const uint32_t place = close[2 * i + 1];
+
+			better += other > key ||
+				  (other == key &&
+				   (last_ties ? place > at : place < at));
+		}
+		better += g_shuffle_xor(better, 1);
+		better += g_shuffle_xor(better, 2);
+		if (own >= n || better >= rest || g_lane() % 4)
+			continue;
+		if (sets)
+			g_local_add(&m.bits[at / 32], 1u << (at & 31u));
+		if (better == rest - 1) {
+			m.head->found[2] = key;
+			m.head->found[3] = at;
+		}
+	}
+	BARRIER();
+}
+
+/* Writes the positions of the bits of `words` words, the first of which is place
+ * 32 * first, behind the `done` that were; how many they are. A barrier in
+ * between. */
+FN uint32_t
+topk_by_emit(topk_by m, const PRIVATE topk_by_row *r, uint32_t first,
+	     uint32_t words, uint32_t done)
+{
+	const uint32_t each = (words + m.items - 1) / m.items;
+	const uint32_t from = g_item() * each;
+	const uint32_t end = from + each < words ? from + each : words;
+	GLOBAL int32_t *out = topk_by_out(r);
+	uint32_t n = 0, upto, all, to, i;
+
+	NO_UNROLL
+	for (i = from; i < end; i++)
+		n += g_popcount(m.bits[i]);
+	upto = topk_by_upto(n);
+	to = done + topk_by_warps(m, m.head->sums[1], upto, &all) + upto - n;
+	NO_UNROLL
+	for (i = from; i < end; i++) {
+		const uint32_t at = 32 * (first + i) - r->row.pad;
+		uint32_t word = m.bits[i];
+
+		NO_UNROLL
+		while (word) {
+			const uint32_t bit = word & (0u - word);
+
+			out[to++] = (int32_t)(at + 31 - g_clz(bit));
+			word ^= bit;
+		}
+	}
+	return all;
+}
+
+#endif
+#endif

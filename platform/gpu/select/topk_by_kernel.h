@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * topk on Hopper: eight blocks to a row, two, one, or half a multiprocessor, as
+ * the number of rows leaves them; the kernel is chosen by that alone, and what
+ * follows from a row's length the kernel finds out.
+ *
+ * The hard idea is a threshold that costs one pass over what is in registers.
+ * A thread's scores are a few buckets. The buckets' largest scores alone go into
+ * a histogram, and of them one is taken above which somewhat more than a
+ * block's share of the k best should lie. The scores above it go to the first
+ * block's list, where their order does not matter: a histogram between the
+ * smallest and the largest of the list finds the bin of the k-th, the few in
+ * that bin are compared with each other, and a bit for each selected position
+ * brings the positions into order.
+ *
+ * What was listed is the set, if it is at least k and the k-th is not below the
+ * threshold of any block; that is checked. Else (many equal scores, all the best
+ * in one block's share) the row is counted: exact histograms of every score and
+ * a last pass that sets the bits. The set is the same either way.
+ *
+ * Pieces of 32 scores, 128 aligned bytes, are dealt to the blocks in turn, and
+ * those of a block to the chunks it has in registers in turn, so a row that
+ * ascends is, to every block and chunk, the same row.
+ */
+#ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_KERNEL_H
+#define SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_KERNEL_H
+
+#include "spmla/platform/gpu/select/topk_count_device.h"
+
+#define SPMLA_K_topk_by_8(P, S)    SPMLA_K_TOPK(P, S)
+#define SPMLA_K_topk_by_2(P, S)    SPMLA_K_TOPK(P, S)
+#define SPMLA_K_topk_by_1(P, S)    SPMLA_K_TOPK(P, S)
+#define SPMLA_K_topk_by_half(P, S) SPMLA_K_TOPK(P, S)
+typedef spmla_k_topk_scalars spmla_k_topk_by_8_scalars;
+typedef spmla_k_topk_scalars spmla_k_topk_by_2_scalars;
+typedef spmla_k_topk_scalars spmla_k_topk_by_1_scalars;
+typedef spmla_k_topk_scalars spmla_k_topk_by_half_scalars;
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* ---- short rows ---------------------------------------------------------- */
+
+/* The first of the 4 scores of load i of a short row. */
+FN uint32_t
+topk_by_place(uint32_t i)
+{
+	return (g_item() / 32 * (TOPK_BY_SHORT / 4) + i) * 128 + 4 * g_lane();
+}
+
+FN void
+topk_by_put(topk_by m, const PRIVATE topk_by_row *r,
+	    const PRIVATE uint32_t *keys)
+{
+	const uint32_t kth = m.head->found[2], last = m.head->found[3];
+	GLOBAL int32_t *out = topk_by_out(r);
+	uint32_t marks = 0, n, upto, sum, all, to, i;
+
+	UNROLL
+	for (i = 0; i < TOPK_BY_SHORT; i++) {
+		const uint32_t at = topk_by_place(i / 4) + i % 4;
+
+		if (keys[i] > kth || (keys[i] == kth &&
+				      (r->last_ties ? at >= last : at <= last)))
+			marks |= 1u << i;
+	}
+	n = g_popcount(marks & 15u) | g_popcount(marks >> 4) << 16;
+	upto = topk_by_upto(n);
+	sum = g_shuffle(upto, 31);
+	to = topk_by_warps(m, m.head->sums[1], (sum & 0xffffu) + (sum >> 16),
+			   &all);
+	upto -= n;
+	UNROLL
+	for (i = 0; i < TOPK_BY_SHORT; i++) {
+		uint32_t before =
+			i < 4 ? upto & 0xffffu : (sum & 0xffffu) + (upto >> 16);
+
+		before += g_popcount(marks & ((1u << i) - 1u) &
+				     (i < 4 ? 15u : 0xf0u));
+		if (marks >> i & 1u)
+			out[to + before] = (int32_t)(topk_by_place(i / 4) +
+						     i % 4 - r->row.pad);
+	}
+}
+
+/* A row that the block has whole: every score is in the histogram. 0 if too
+ * many are in one bin. */
+FN uint32_t
+topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
+{
+	uint32_t keys[TOPK_BY_SHORT], same, i;
+
+	UNROLL
+	for (i = 0; i < TOPK_BY_SHORT; i += 4)
+		topk_fetch4(r->row, topk_by_place(i / 4) / 4, keys + i);
+	topk_by_clear(m);
+	if (g_item() == 0)
+		m.head->close_count = 0;
+	BARRIER();
+	UNROLL
+	for (i = 0; i < TOPK_BY_SHORT; i++) {
+		const uint32_t at = topk_by_place(i / 4) + i % 4 - r->row.pad;
+
+		keys[i] = at < r->row.len ? topk_key(keys[i]) : 0;
+	}
+	same = g_shuffle(keys[0] >> 19, 0);
+	if (g_popcount64(g_ballot(keys[0] >> 19 == same)) > 8) {
+		UNROLL
+		for (i = 0; i < TOPK_BY_SHORT; i++)
+			topk_by_add(m, keys[i] >> 19, keys[i] != 0);
+	} else {
+		UNROLL
+		for (i = 0; i < TOPK_BY_SHORT; i++)
+			if (keys[i])
+				g_local_add(&m.head->bins[keys[i] >> 19], 1);
+	}
+	BARRIER();
+	topk_by_pick(m, r->k);
+	same = m.head->found[0];
+	UNROLL
+	for (i = 0; i < TOPK_BY_SHORT; i++) {
+		uint32_t n;
+
+		if (keys[i] >> 19 != same)
+			continue;
+		n = g_local_add(&m.head->close_count, 1);
+		if (n < TOPK_BY_CLOSE) {
+			m.head->close[2 * n] = keys[i];
+			m.head->close[2 * n + 1] = topk_by_place(i / 4) + i % 4;
+		}
+	}
+	BARRIER();
+	if (m.head->close_count > TOPK_BY_CLOSE)
+		return 0;
+	topk_by_compare(m, m.head->found[1], r->last_ties, 0);
+	topk_by_put(m, r, keys);
+	return 1;
+}
+
+/* ---- long rows ----------------------------------------------------------- */
+
+/* A thread's first place of the first chunk; each chunk begins a piece of the
+ * cluster further on. */
+FN uint32_t
+topk_by_first(topk_by m, uint32_t chunks)
+{
+	return (g_item() / 8 * chunks * m.cluster + topk_by_own(m)) *
+		       TOPK_BY_PIECE +
+	       g_item() % 8 * 4;
+}
+
+/* From one load of a chunk to the next. */
+FN uint32_t
+topk_by_step(topk_by m, uint32_t chunks)
+{
+	return m.items / 8 * chunks * m.cluster * TOPK_BY_PIECE;
+}
+
+/* The scores of a chunk, from place `at` on, that lie in 16 aligned bytes of the
+ * row, as bits; others are -inf, as are all if there is no such chunk. */
+FN void
+topk_by_fetch(const PRIVATE topk_by_row *r, uint32_t each, uint32_t at,
+	      uint32_t end, uint32_t step, PRIVATE uint32_t *x)
+{
+	const uint32_t is = at < end;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < each; i += 4) {
+		const uint32_t from = at - r->row.pad; /* wraps before it */
+
+		x[i] = x[i + 1] = x[i + 2] = x[i + 3] = TOPK_NONE;
+		if (is && from <= r->row.len - 4)
+			g_load4(r->row.at + from, x + i);
+		at += step;
+	}
+}
+
+/* Of the largest of a thread's one or two buckets, the rank of the threshold,
+ * such that the row should have five standard deviations more than k scores
+ * above it; 0: there is none. Every block of the cluster says the same. */
+FN uint32_t
+topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
+	     uint32_t chunks, PRIVATE uint32_t *of)
+{
+	const float parts = (float)(chunks * m.cluster);
+	const float share = g_div_rn((float)r->k, parts);
+	const float want = share + 5.0f * g_sqrt_rn(share);
+	const float loads = g_div_rn((float)(r->pieces * 8), parts);
+	uint32_t n = 1;
+	float buckets, filled;
+
+	if (each == TOPK_BY_CHUNK && (float)m.items < want)
+		n = 2;
+	*of = n;
+	buckets = (float)(n * m.items);
+	buckets = buckets < loads ? buckets : loads;
+	/* So many of the `want` best come to a bucket. */
+	filled = g_div_rn(want, buckets);
+	if (filled > 1.5f || r->pieces > m.words ||
+	    want * (float)chunks > 0.75f * (float)m.entries)
+		return 0;
+	return 1 +
+	       (uint32_t)(buckets * (1.0f - g_exp2_flush(-1.442695f * filled)));
+}
+
+/* The largest score of each load; of them the largest, and, as `buckets` buckets,
+ * the histogram. */
+FN void
+topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
+		uint32_t buckets)
+{
+	float most[2];
+	uint32_t key, i;
+
+	UNROLL
+	for (i = 0; i < each / 4; i++) {
+		const float a = g_larger_or_nan(g_float(x[4 * i]),
+						g_float(x[4 * i + 1]));
+		const float b = g_larger_or_nan(g_float(x[4 * i + 2]),
+						g_float(x[4 * i + 3]));
+
+		most[i] = g_larger_or_nan(a, b);
+	}
+	if (each >= 8 && buckets == 1)
+		most[0] = g_larger_or_nan(most[0], most[1]);
+	key = 0;
+	UNROLL
+	for (i = 0; i < each / 4; i++)
+		if (i < buckets) {
+			const uint32_t own = topk_key(g_bits(most[i]));
+
+			g_local_add(&m.head->bins[own >> 19], 1);
+			key = own > key ? own : key;
+		}
+	key = g_warp_most(key);
+	if (g_lane() == 0)
+		g_local_max(&m.head->most, key);
+}
+
+/* A block's threshold: the lower end of a bin, +inf at most. */
+FN uint32_t
+topk_by_low(topk_by m)
+{
+	const uint32_t bin = m.head->found[0];
+
+	return (bin < 0x1ff0u ? bin : 0x1ff0u) << 19;
+}
+
+/* The block's share of the first block's list. */
+FN LOCAL uint32_t *
+topk_by_entries(topk_by m)
+{
+	return m.list + 2 * (topk_by_own(m) * m.entries);
+}
+
+/* Lists the scores of a chunk that are not below `low`. */
+FN void
+topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each, uint32_t at,
+	     uint32_t step, float low)
+{
+	uint32_t n = 0, upto, first, i;
+
+	UNROLL
+	for (i = 0; i < each; i++)
+		n += !(g_float(x[i]) < low);
+	upto = topk_by_upto(n);
+	first = g_lane() == 31 ? g_local_add(&m.head->listed, upto) : 0;
+	first = g_shuffle(first, 31) + upto - n;
+	if (first + n > m.entries)
+		return;
+	if (m.cluster > 1) {
+		g_cluster_place to =
+			g_cluster_at(topk_by_entries(m), 0) + 8 * first;
+
+		UNROLL
+		for (i = 0; i < each; i++) {
+			const uint32_t is = !(g_float(x[i]) < low);
+
+			g_cluster_store2_if(to, x[i], at + i % 4, is);
+			to += is ? 8 : 0;
+			at += i % 4 == 3 ? step : 0;
+		}
+	} else {
+		LOCAL uint32_t *to = m.list + 2 * first;
+
+		UNROLL
+		for (i = 0; i < each; i++) {
+			const uint32_t is = !(g_float(x[i]) < low);
+
+			g_local_store2_if(to, x[i], at + i % 4, is);
+			to += is ? 2 : 0;
+			at += i % 4 == 3 ? step : 0;
+		}
+	}
+}
+
+/* The first block's first lanes list what lies beside the row's aligned bytes:
+ * up to 3 scores at either end. */
+FN void
+topk_by_ends(topk_by m, const PRIVATE topk_by_row *r, float low)
+{
+	const uint32_t end = r->row.pad + r->row.len;
+	const uint32_t item = g_item(), lane = item % 4;
+	const uint32_t at = item < 4 ? r->row.pad + lane : (end & ~3u) + lane;
+	const uint32_t upto = item < 4 ? (r->row.pad + 3) & ~3u : end;
+
+	if (topk_by_own(m) == 0 && item < 8 && at < upto) {
+		const float score = r->row.at[at - r->row.pad];
+
+		if (!(score < low)) {
+			const uint32_t n = g_local_add(&m.head->listed, 1);
+
+			/* of the first block itself */
+			g_local_store2_if(m.list + 2 * n, g_bits(score), at,
+					  n < m.entries);
+		}
+	}
+}
+
+/* A block's share of the row: lists what is above its threshold. The share is
+ * told when the blocks have met. */
+FN void
+topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
+		uint32_t chunks, uint32_t rank, uint32_t buckets)
+{
+	const uint32_t step = topk_by_step(m, chunks);
+	const uint32_t next = m.cluster * TOPK_BY_PIECE;
+	uint32_t at = topk_by_first(m, chunks);
+	const uint32_t end = at + chunks * next; /* of the first places */
+	uint32_t x[TOPK_BY_CHUNK], y[TOPK_BY_CHUNK], z[TOPK_BY_CHUNK], i;
+
+	topk_by_fetch(r, each, at, end, step, x);
+	if (chunks > 1) {
+		topk_by_fetch(r, each, at + next, end, step, y);
+		topk_by_fetch(r, each, at + 2 * next, end, step, z);
+	}
+	topk_by_clear(m);
+	if (topk_by_own(m) == 0) {
+		NO_UNROLL
+		for (i = g_item(); i < r->pieces; i += m.items)
+			m.bits[i] = 0;
+	}
+	if (g_item() == 0) {
+		m.head->found[0] = 0;
+		m.head->listed = 0;
+		m.head->most = 0;
+		m.head->close_count = 0;
+	}
+	if (m.cluster > 1)
+		g_cluster_arrive();
+	BARRIER();
+	topk_by_buckets(m, x, each, buckets);
+	BARRIER();
+	topk_by_pick(m, rank);
+	topk_by_clear(m);
+	if (m.cluster > 1)
+		g_cluster_wait();
+	/* What is outside the row shall not be listed. */
+	if (topk_by_low(m) > TOPK_LEAST) {
+		const uint32_t key = topk_by_low(m);
+		const float low = g_float(key >> 31 ? key ^ 0x80000000u : ~key);
+
+		/* Each chunk's registers take the one three further on: loads
+		 * are waited for where they are used, not copied. */
+		for (;;) {
+			topk_by_list(m, x, each, at, step, low);
+			if (at + next >= end)
+				break;
+			topk_by_fetch(r, each, at + 3 * next, end, step, x);
+			at += next;
+			topk_by_list(m, y, each, at, step, low);
+			if (at + next >= end)
+				break;
+			topk_by_fetch(r, each, at + 3 * next, end, step, y);
+			at += next;
+			topk_by_list(m, z, each, at, step, low);
+			if (at + next >= end)
+				break;
+			topk_by_fetch(r, each, at + 3 * next, end, step, z);
+			at += next;
+		}
+		topk_by_ends(m, r, low);
+	}
+	BARRIER();
+	if (g_item() == 0) {
+		const uint32_t low = topk_by_low(m);
+		const g_cluster_place to =
+			g_cluster_at(&m.head->share[topk_by_own(m)], 0);
+
+		g_cluster_store2_if(to, low > TOPK_LEAST ? m.head->listed : ~0u,
+				    low, 1);
+		g_cluster_store(to + 8, m.head->most);
+	}
+	topk_by_meet(m.cluster);
+}
+
+/* The bin of a listed score. Few are above `most`. */
+FN uint32_t
+topk_by_bin(uint32_t key, uint32_t low, uint32_t shift)
+{
+	const uint32_t bin = (key - low) >> shift;
+
+	return bin < TOPK_BY_BINS ? bin : TOPK_BY_BINS - 1;
+}
+
+/* The bits of the k best of the list, by the first block; 0 if they are not the
+ * k best of the row. */
+FN uint32_t
+topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
+{
+	const uint32_t lanes = m.items / m.cluster;
+	const uint32_t own = g_item() / lanes;
+	LOCAL const uint32_t *list = m.list + 2 * own * m.entries;
+	const uint32_t n = m.head->share[own].listed;
+	uint32_t low = ~0u, least = 0, most = 0, sum = 0, longest = 0;
+	uint32_t shift, bin, rest, i;
+
+	UNROLL
+	for (i = 0; i < m.cluster; i++) {
+		const topk_by_share share = m.head->share[i];
+
+		sum += share.listed;
+		longest = share.listed > longest ? share.listed : longest;
+		low = share.low < low ? share.low : low;
+		least = share.low > least ? share.low : least;
+		most = share.most > most ? share.most : most;
+	}
+	if (longest > m.entries || sum < r->k)
+		return 0;
+	shift = 32 - g_clz(most - low);
+	shift = shift > TOPK_BY_BITS ? shift - TOPK_BY_BITS : 0;
+	UNROLL_BY(2)
+	for (i = g_item() % lanes; i < n; i += lanes)
+		g_local_add(&m.head->bins[topk_by_bin(topk_key(list[2 * i]),
+						      low, shift)],
+			    1);
+	BARRIER();
+	topk_by_pick(m, r->k);
+	bin = m.head->found[0];
+	rest = m.head->found[1];
+	UNROLL_BY(2)
+	for (i = g_item() % lanes; i < n; i += lanes) {
+		const uint32_t key = topk_key(list[2 * i]);
+		const uint32_t at = list[2 * i + 1];
+		const uint32_t is = topk_by_bin(key, low, shift);
+
+		if (is > bin) {
+			g_local_add(&m.bits[at / 32], 1u << (at & 31u));
+		} else if (is == bin) {
+			const uint32_t to =
+				g_local_add(&m.head->close_count, 1);
+
+			if (to < TOPK_BY_CLOSE) {
+				m.head->close[2 * to] = key;
+				m.head->close[2 * to + 1] = at;
+			}
+		}
+	}
+	BARRIER();
+	if (m.head->close_count > TOPK_BY_CLOSE)
+		return 0;
+	topk_by_compare(m, rest, r->last_ties, 1);
+	return m.head->found[2] >= least;
+}
+
+/* The same, if there is a threshold. */
+FN uint32_t
+topk_by_try(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
+	    uint32_t chunks)
+{
+	uint32_t buckets;
+	const uint32_t rank = topk_by_rank(m, r, each, chunks, &buckets);
+
+	if (rank)
+		topk_by_collect(m, r, each, chunks, rank, buckets);
+	return rank;
+}
+
+/* 0 if the list is not enough. */
+FN uint32_t
+topk_by_long(topk_by m, const PRIVATE topk_by_row *r)
+{
+	const uint32_t slots = m.items / 8 * m.cluster; /* of one load */
+	const uint32_t loads = (r->pieces + slots - 1) / slots;
+	uint32_t is;
+
+	if (m.cluster == 8 && loads == 1)
+		is = topk_by_try(m, r, 4, 1);
+	else
+		is = topk_by_try(m, r, TOPK_BY_CHUNK, (loads + 1) / 2);
+	if (!is)
+		return 0;
+	if (topk_by_own(m) != 0) {
+		g_cluster_sync();
+		return m.head->is_done;
+	}
+	is = topk_by_select(m, r);
+	if (m.cluster > 1) {
+		if (g_item() < m.cluster)
+			g_cluster_store(
+				g_cluster_at(&m.head->is_done, g_item()), is);
+		g_cluster_arrive();
+	}
+	if (is)
+		(void)topk_by_emit(m, r, 0, r->pieces, 0);
+	if (m.cluster > 1)
+		g_cluster_wait();
+	return is;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+FN void
+topk_by_rows(topk_by m, const PRIVATE topk_args *a)
+{
+	uint32_t row;
+
+	for (row = g_block() / m.cluster; row < a->s.rows;
+	     row += g_blocks() / m.cluster) {
+		topk_by_row r;
+		uint32_t is_short;
+
+		r.row = topk_find(a, row, topk_by_own(m) == 0 && g_item() == 0);
+		r.row.pad = (uint32_t)((uint64_t)r.row.at / 4 % TOPK_BY_PIECE);
+		r.k = a->s.k;
+		r.last_ties = a->s.last_ties;
+		r.pieces = (r.row.pad + r.row.len + 31) / TOPK_BY_PIECE;
+		r.a = a;
+		r.index = row;
+		is_short = r.pieces * 32 <= TOPK_BY_SHORT * m.items;
+		if (r.row.len <= r.k) {
+			if (topk_by_own(m) == 0)
+				topk_identity(r.row.len, r.k, m.items,
+					      topk_by_out(&r));
+		} else if (!is_short || topk_by_own(m) == 0) {
+			const uint32_t is = is_short ? topk_by_short(m, &r)
+						     : topk_by_long(m, &r);
+
+			if (UNLIKELY(!is))
+				topk_by_count(m, &r, is_short ? 1 : m.cluster);
+		}
+		BARRIER(); /* what is shared is used anew */
+	}
+}
+
+#define TOPK_BY(name, blocks, words_, list_, bytes)                        \
+	do {                                                               \
+		LOCAL_DYNAMIC(local, bytes);                               \
+		const topk_args a = {                                      \
+			SPMLA_K_TOPK(SPMLA_I_K_NAME, SPMLA_I_K_NONE) s};   \
+		topk_by m;                                                 \
+                                                                           \
+		m.head = (LOCAL topk_by_head *)local;                      \
+		m.bits = (LOCAL uint32_t *)(local + sizeof(topk_by_head)); \
+		m.list = m.bits + (words_);                                \
+		m.words = (words_);                                        \
+		m.entries = (list_) / (blocks);                            \
+		m.items = SPMLA_ITEMS_##name;                              \
+		m.cluster = (blocks);                                      \
+		topk_by_rows(m, &a);                                       \
+	} while (0)
+
+SPMLA_KERNEL_CLUSTER(topk_by_8, 8)
+void
+spmla_k_topk_by_8(SPMLA_KERNEL_ARGS(topk_by_8))
+{
+	TOPK_BY(topk_by_8, 8, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES);
+}
+
+SPMLA_KERNEL_CLUSTER(topk_by_2, 2)
+void
+spmla_k_topk_by_2(SPMLA_KERNEL_ARGS(topk_by_2))
+{
+	TOPK_BY(topk_by_2, 2, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES);
+}
+
+SPMLA_KERNEL(topk_by_1)
+void
+spmla_k_topk_by_1(SPMLA_KERNEL_ARGS(topk_by_1))
+{
+	TOPK_BY(topk_by_1, 1, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES);
+}
+
+/* Two rows are on a multiprocessor at a time. */
+SPMLA_KERNEL_BLOCKS(topk_by_half, 2)
+void
+spmla_k_topk_by_half(SPMLA_KERNEL_ARGS(topk_by_half))
+{
+	TOPK_BY(topk_by_half, 1, TOPK_BY_HALF_WORDS, TOPK_BY_HALF_LIST,
+		TOPK_BY_HALF_BYTES);
+}
+
+#undef TOPK_BY
+#endif
+#endif
