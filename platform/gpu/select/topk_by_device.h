@@ -21,7 +21,7 @@ enum {
 	TOPK_BY_WORDS = 8192,
 	TOPK_BY_LIST = 12288,
 	TOPK_BY_HALF_WORDS = 4096,
-	TOPK_BY_HALF_LIST = 4096
+	TOPK_BY_HALF_LIST = 7168
 };
 
 /* What a block tells the first one of its share. */
@@ -40,9 +40,11 @@ typedef struct topk_by_head {
 	uint32_t found[4];
 	uint32_t told[4]; /* what the first block found */
 	uint32_t listed;
+	uint32_t low;
 	uint32_t most;
 	uint32_t close_count;
 	uint32_t is_done;
+	uint32_t unused[3];
 	topk_by_share share[TOPK_BY_MOST];
 	uint32_t close[2 * TOPK_BY_CLOSE]; /* keys and places */
 } topk_by_head;
@@ -221,6 +223,18 @@ topk_by_add(topk_by m, uint32_t bin, uint32_t is)
 	}
 	if (is)
 		g_local_add(&m.head->bins[bin], 1);
+}
+
+/* A key that is close to the k-th. */
+FN void
+topk_by_near(topk_by m, uint32_t key, uint32_t at)
+{
+	const uint32_t n = g_local_add(&m.head->close_count, 1);
+
+	if (n < TOPK_BY_CLOSE) {
+		m.head->close[2 * n] = key;
+		m.head->close[2 * n + 1] = at;
+	}
 }
 
 /* Of the close keys the best `rest`: if `sets`, a bit for each; and the last of

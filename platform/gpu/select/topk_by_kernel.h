@@ -118,15 +118,8 @@ topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 	same = m.head->found[0];
 	UNROLL
 	for (i = 0; i < TOPK_BY_SHORT; i++) {
-		uint32_t n;
-
-		if (keys[i] >> 19 != same)
-			continue;
-		n = g_local_add(&m.head->close_count, 1);
-		if (n < TOPK_BY_CLOSE) {
-			m.head->close[2 * n] = keys[i];
-			m.head->close[2 * n + 1] = topk_by_place(i / 4) + i % 4;
-		}
+		if (keys[i] >> 19 == same)
+			topk_by_near(m, keys[i], topk_by_place(i / 4) + i % 4);
 	}
 	BARRIER();
 	if (m.head->close_count > TOPK_BY_CLOSE)
@@ -185,22 +178,24 @@ topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	const float parts = (float)(chunks * m.cluster);
 	const float share = g_div_rn((float)r->k, parts);
 	const float want = share + 5.0f * g_sqrt_rn(share);
-	const float loads = g_div_rn((float)(r->pieces * 8), parts);
+	const float scores = g_div_rn((float)(r->pieces * 32), parts);
+	const float part = g_div_rn(want, scores);
 	uint32_t n = 1;
-	float buckets, filled;
+	float buckets, none;
 
 	if (each == TOPK_BY_CHUNK && (float)m.items < want)
 		n = 2;
 	*of = n;
 	buckets = (float)(n * m.items);
-	buckets = buckets < loads ? buckets : loads;
-	/* So many of the `want` best come to a bucket. */
-	filled = g_div_rn(want, buckets);
-	if (filled > 1.5f || r->pieces > m.words ||
+	buckets = buckets < 0.25f * scores ? buckets : 0.25f * scores;
+	if (part > 0.75f || r->pieces > m.words ||
 	    want * (float)chunks > 0.75f * (float)m.entries)
 		return 0;
-	return 1 +
-	       (uint32_t)(buckets * (1.0f - g_exp2_flush(-1.442695f * filled)));
+	/* The buckets that have none of the `want` best. */
+	none = g_exp2_flush(g_div_rn(scores, buckets) * g_log2(1.0f - part));
+	if (none < 0.05f)
+		return 0;
+	return 1 + (uint32_t)(buckets * (1.0f - none));
 }
 
 /* The largest score of each load; of them the largest, and, as `buckets` buckets,
@@ -237,13 +232,18 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		g_local_max(&m.head->most, key);
 }
 
-/* A block's threshold: the lower end of a bin, +inf at most. */
+/* A block's threshold: as far above the lower end of a bin as many are left of
+ * it, but not where so many are in it that they may be equal; +inf at most. */
 FN uint32_t
-topk_by_low(topk_by m)
+topk_by_low(topk_by m, uint32_t rank)
 {
-	const uint32_t bin = m.head->found[0];
+	LOCAL const uint32_t *found = m.head->found;
+	const uint32_t count = found[1] + found[2];
+	uint32_t low = found[0] << 19;
 
-	return (bin < 0x1ff0u ? bin : 0x1ff0u) << 19;
+	if (count > 0 && count <= rank / 2)
+		low += (found[2] << 19) / count;
+	return low < 0xff800000u ? low : 0xff800000u;
 }
 
 /* The block's share of the first block's list. */
@@ -327,7 +327,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	const uint32_t next = m.cluster * TOPK_BY_PIECE;
 	uint32_t at = topk_by_first(m, chunks);
 	const uint32_t end = at + chunks * next; /* of the first places */
-	uint32_t x[TOPK_BY_CHUNK], y[TOPK_BY_CHUNK], z[TOPK_BY_CHUNK], i;
+	uint32_t x[TOPK_BY_CHUNK], y[TOPK_BY_CHUNK], z[TOPK_BY_CHUNK], low, i;
 
 	topk_by_fetch(r, each, at, end, step, x);
 	if (chunks > 1) {
@@ -341,7 +341,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 			m.bits[i] = 0;
 	}
 	if (g_item() == 0) {
-		m.head->found[0] = 0;
+		m.head->found[0] = m.head->found[1] = m.head->found[2] = 0;
 		m.head->listed = 0;
 		m.head->most = 0;
 		m.head->close_count = 0;
@@ -355,40 +355,41 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	topk_by_clear(m);
 	if (m.cluster > 1)
 		g_cluster_wait();
+	low = topk_by_low(m, rank);
+	if (g_item() == 0)
+		m.head->low = low; /* for itself */
 	/* What is outside the row shall not be listed. */
-	if (topk_by_low(m) > TOPK_LEAST) {
-		const uint32_t key = topk_by_low(m);
-		const float low = g_float(key >> 31 ? key ^ 0x80000000u : ~key);
+	if (low > TOPK_LEAST) {
+		const float score =
+			g_float(low >> 31 ? low ^ 0x80000000u : ~low);
 
-		/* Each chunk's registers take the one three further on: loads
-		 * are waited for where they are used, not copied. */
 		for (;;) {
-			topk_by_list(m, x, each, at, step, low);
+			topk_by_list(m, x, each, at, step, score);
 			if (at + next >= end)
 				break;
 			topk_by_fetch(r, each, at + 3 * next, end, step, x);
 			at += next;
-			topk_by_list(m, y, each, at, step, low);
+			topk_by_list(m, y, each, at, step, score);
 			if (at + next >= end)
 				break;
 			topk_by_fetch(r, each, at + 3 * next, end, step, y);
 			at += next;
-			topk_by_list(m, z, each, at, step, low);
+			topk_by_list(m, z, each, at, step, score);
 			if (at + next >= end)
 				break;
 			topk_by_fetch(r, each, at + 3 * next, end, step, z);
 			at += next;
 		}
-		topk_by_ends(m, r, low);
+		topk_by_ends(m, r, score);
 	}
 	BARRIER();
 	if (g_item() == 0) {
-		const uint32_t low = topk_by_low(m);
+		const uint32_t key = m.head->low;
 		const g_cluster_place to =
 			g_cluster_at(&m.head->share[topk_by_own(m)], 0);
 
-		g_cluster_store2_if(to, low > TOPK_LEAST ? m.head->listed : ~0u,
-				    low, 1);
+		g_cluster_store2_if(to, key > TOPK_LEAST ? m.head->listed : ~0u,
+				    key, 1);
 		g_cluster_store(to + 8, m.head->most);
 	}
 	topk_by_meet(m.cluster);
@@ -403,8 +404,41 @@ topk_by_bin(uint32_t key, uint32_t low, uint32_t shift)
 	return bin < TOPK_BY_BINS ? bin : TOPK_BY_BINS - 1;
 }
 
+/* Sums up what the blocks said of their shares; 0 if the k best are not among
+ * what is listed. `low` is the smallest of the thresholds, `least` the largest. */
+FN uint32_t
+topk_by_shares(topk_by m, uint32_t k, PRIVATE uint32_t *low,
+	       PRIVATE uint32_t *least, PRIVATE uint32_t *most)
+{
+	uint32_t sum = 0, longest = 0, i;
+
+	*low = ~0u;
+	*least = *most = 0;
+	UNROLL
+	for (i = 0; i < m.cluster; i++) {
+		const topk_by_share share = m.head->share[i];
+
+		sum += share.listed;
+		longest = share.listed > longest ? share.listed : longest;
+		*low = share.low < *low ? share.low : *low;
+		*least = share.low > *least ? share.low : *least;
+		*most = share.most > *most ? share.most : *most;
+	}
+	return longest <= m.entries && sum >= k;
+}
+
+/* How much a range of values is shifted, to have a bin each or less. */
+FN uint32_t
+topk_by_shift(uint32_t range)
+{
+	const uint32_t bits = 32 - g_clz(range);
+
+	return bits > TOPK_BY_BITS ? bits - TOPK_BY_BITS : 0;
+}
+
 /* The bits of the k best of the list, by the first block; 0 if they are not the
- * k best of the row. */
+ * k best of the row. One histogram leaves few keys that are close to the k-th.
+ * If not, another does of theirs; and of many equal ones, one of places. */
 FN uint32_t
 topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
 {
@@ -412,53 +446,70 @@ topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
 	const uint32_t own = g_item() / lanes;
 	LOCAL const uint32_t *list = m.list + 2 * own * m.entries;
 	const uint32_t n = m.head->share[own].listed;
-	uint32_t low = ~0u, least = 0, most = 0, sum = 0, longest = 0;
-	uint32_t shift, bin, rest, i;
+	uint32_t low, least, high, base, shift, bin, rest = r->k, tied = 0, i;
 
-	UNROLL
-	for (i = 0; i < m.cluster; i++) {
-		const topk_by_share share = m.head->share[i];
-
-		sum += share.listed;
-		longest = share.listed > longest ? share.listed : longest;
-		low = share.low < low ? share.low : low;
-		least = share.low > least ? share.low : least;
-		most = share.most > most ? share.most : most;
-	}
-	if (longest > m.entries || sum < r->k)
+	if (!topk_by_shares(m, r->k, &low, &least, &high))
 		return 0;
-	shift = 32 - g_clz(most - low);
-	shift = shift > TOPK_BY_BITS ? shift - TOPK_BY_BITS : 0;
-	UNROLL_BY(2)
-	for (i = g_item() % lanes; i < n; i += lanes)
-		g_local_add(&m.head->bins[topk_by_bin(topk_key(list[2 * i]),
-						      low, shift)],
-			    1);
-	BARRIER();
-	topk_by_pick(m, r->k);
-	bin = m.head->found[0];
-	rest = m.head->found[1];
-	UNROLL_BY(2)
-	for (i = g_item() % lanes; i < n; i += lanes) {
-		const uint32_t key = topk_key(list[2 * i]);
-		const uint32_t at = list[2 * i + 1];
-		const uint32_t is = topk_by_bin(key, low, shift);
+	base = low;
+	shift = topk_by_shift(high - low);
+	high = ~0u;
+	NO_UNROLL
+	for (;;) {
+		UNROLL_BY(2)
+		for (i = g_item() % lanes; i < n; i += lanes) {
+			const uint32_t key = topk_key(list[2 * i]);
+			const uint32_t at = list[2 * i + 1];
+			const uint32_t x = !tied          ? key
+					   : r->last_ties ? at
+							  : ~at;
 
-		if (is > bin) {
-			g_local_add(&m.bits[at / 32], 1u << (at & 31u));
-		} else if (is == bin) {
-			const uint32_t to =
-				g_local_add(&m.head->close_count, 1);
-
-			if (to < TOPK_BY_CLOSE) {
-				m.head->close[2 * to] = key;
-				m.head->close[2 * to + 1] = at;
-			}
+			if (key - low <= high - low)
+				g_local_add(&m.head->bins[topk_by_bin(x, base,
+								      shift)],
+					    1);
 		}
+		BARRIER();
+		topk_by_pick(m, rest);
+		bin = m.head->found[0];
+		rest = m.head->found[1];
+		UNROLL_BY(2)
+		for (i = g_item() % lanes; i < n; i += lanes) {
+			const uint32_t key = topk_key(list[2 * i]);
+			const uint32_t at = list[2 * i + 1];
+			const uint32_t x = !tied          ? key
+					   : r->last_ties ? at
+							  : ~at;
+			const uint32_t is = topk_by_bin(x, base, shift);
+
+			if (key - low > high - low || is < bin)
+				continue;
+			if (is > bin)
+				g_local_add(&m.bits[at / 32], 1u << (at & 31u));
+			else
+				topk_by_near(m, key, at);
+		}
+		BARRIER();
+		if (m.head->close_count <= TOPK_BY_CLOSE)
+			break;
+		low += bin << shift;
+		high = bin < TOPK_BY_BINS - 1 ? low + ((1u << shift) - 1)
+					      : high;
+		base = low;
+		if (shift == 0) {
+			if (low != high)
+				return 0;
+			tied = 1;
+			base = r->last_ties ? 0 : 0u - 32 * r->pieces;
+			shift = topk_by_shift(32 * r->pieces - 1);
+		} else {
+			shift = shift > TOPK_BY_BITS ? shift - TOPK_BY_BITS : 0;
+		}
+		topk_by_clear(m);
+		BARRIER(); /* the count of close ones is read */
+		if (g_item() == 0)
+			m.head->close_count = 0;
+		BARRIER();
 	}
-	BARRIER();
-	if (m.head->close_count > TOPK_BY_CLOSE)
-		return 0;
 	topk_by_compare(m, rest, r->last_ties, 1);
 	return m.head->found[2] >= least;
 }

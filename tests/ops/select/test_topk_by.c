@@ -58,7 +58,8 @@ enum {
 	FIRST_HALF,   /* .. in the first half */
 	OUTLIERS,
 	NEGATIVE,
-	NARROW, /* differ in the low bits */
+	NARROW,  /* differ in the low bits */
+	NOTHING, /* -inf but for some */
 	KINDS
 };
 
@@ -83,7 +84,7 @@ score(uint64_t *rng, uint32_t kind, uint32_t i, uint32_t len)
 	case MOST_EQUAL:
 		return rng_below(rng, 9) ? 0.5f : x;
 	case ONE_IN_EIGHT:
-		return i / 32 % 8 == 3 ? 9 + x : x;
+		return i / 32 % 8 == 0 ? 9 + x : x;
 	case FIRST_HALF:
 		return i < len / 2 ? 9 + x : x;
 	case OUTLIERS:
@@ -92,6 +93,8 @@ score(uint64_t *rng, uint32_t kind, uint32_t i, uint32_t len)
 		return -1 - x * x;
 	case NARROW:
 		return 1 + (float)rng_below(rng, 1 << 14) * 0x1p-23f;
+	case NOTHING:
+		return rng_below(rng, 9) ? -INFINITY : x;
 	default:
 		return x;
 	}
