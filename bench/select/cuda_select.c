@@ -14,6 +14,22 @@
 
 /* ---- topk --------------------------------------------------------------- */
 
+/* What the scores are. */
+typedef enum topk_kind {
+	UNIFORM,
+	EQUAL,
+	TWO_VALUES,
+	QUARTERS, /* steps of 0.25 */
+	ASCENDING,
+	DESCENDING,
+	TOGETHER, /* the best in every eighth 32 */
+	TOPK_KINDS
+} topk_kind;
+
+static const char *const topk_kind_names[TOPK_KINDS] = {
+	"",          ", all equal", ", two values",   ", steps",
+	", ascends", ", descends",  ", best together"};
+
 typedef struct topk_shape {
 	uint32_t rows, n, k;
 	double peer, peer_exact;
@@ -26,6 +42,14 @@ static const topk_shape topk_shapes[] = {
 	{64, 65536, 2048, 30.2, 45.8},  {128, 32768, 2048, 23.9, 36.6},
 	{128, 65536, 2048, 40.9, 56.2}, {64, 32768, 512, 16.6, 27.1},
 	{128, 16384, 1024, 13.9, 24.7}, {256, 8192, 512, 13.8, 28.8},
+};
+
+/* Those that are measured with every kind of scores. */
+static const topk_shape topk_hard[] = {
+	{1, 8192, 2048, 0, 0},    {1, 131072, 2048, 0, 0},
+	{8, 65536, 2048, 0, 0},   {64, 32768, 512, 0, 0},
+	{128, 32768, 2048, 0, 0}, {128, 65536, 2048, 0, 0},
+	{256, 8192, 512, 0, 0},   {256, 8192, 2048, 0, 0},
 };
 
 static const topk_shape topk_tiny[] = {{2, 512, 64, 0, 0}};
@@ -81,7 +105,7 @@ check_topk(gpu *g, cuda_row *r)
 }
 
 static void
-one_topk(gpu *g, const topk_shape *s)
+one_topk(gpu *g, const topk_shape *s, topk_kind kind)
 {
 	const shot s0 = {.op = "topk",
 			 .run = run_topk,
@@ -99,9 +123,11 @@ one_topk(gpu *g, const topk_shape *s)
 	twin_push(g, tk.starts);
 	twin_push(g, tk.lens);
 	r = measure(g, &s0);
-	snprintf(r->shape, sizeof r->shape, "%u x %u, k %u", s->rows, s->n,
-		 s->k);
-	snprintf(r->series, sizeof r->series, "topk %u of %u", s->k, s->n);
+	snprintf(r->shape, sizeof r->shape, "%u x %u, k %u%s", s->rows, s->n,
+		 s->k, topk_kind_names[kind]);
+	if (s->peer > 0)
+		snprintf(r->series, sizeof r->series, "topk %u of %u", s->k,
+			 s->n);
 	r->batch = s->rows;
 	r->peer = s->peer;
 	r->peer_exact = s->peer_exact;
@@ -111,28 +137,63 @@ one_topk(gpu *g, const topk_shape *s)
 	table_row(g, r);
 }
 
+/* Scores of a kind, for rows of n. */
+static void
+fill_topk(gpu *g, float *to, uint64_t elems, uint32_t n, topk_kind kind)
+{
+	uint64_t i;
+
+	fill_f32(g, to, elems, -4, 4);
+	for (i = 0; i < elems && kind != UNIFORM; i++) {
+		const uint32_t at = (uint32_t)(i % n);
+
+		if (kind == EQUAL)
+			to[i] = 1;
+		else if (kind == TWO_VALUES)
+			to[i] = to[i] > 0 ? 1.0f : 0.0f;
+		else if (kind == QUARTERS)
+			to[i] = (float)(int)(to[i] * 4) / 4;
+		else if (kind == ASCENDING)
+			to[i] = (float)at;
+		else if (kind == DESCENDING)
+			to[i] = -(float)at;
+		else
+			to[i] += at / 32 % 8 == 3 ? 16.0f : 0.0f;
+	}
+	twin_push(g, tk.logits);
+}
+
 void
 bench_topk(gpu *g)
 {
 	const topk_shape *shapes = g->tiny ? topk_tiny : topk_shapes;
 	const uint32_t count =
 		g->tiny ? 1 : sizeof topk_shapes / sizeof *topk_shapes;
+	const uint32_t hard =
+		g->tiny ? 1 : sizeof topk_hard / sizeof *topk_hard;
 	const uint64_t elems = g->tiny ? 1024 : 128u * 65536;
 	twin *logits;
-	uint32_t i;
+	uint32_t i, kind;
 
 	if (!wanted(g, "topk"))
 		return;
 	logits = twin_make(g, elems * sizeof(float));
-	fill_f32(g, logits->at[ON_HOST], elems, -4, 4);
-	twin_push(g, logits);
 	tk.logits = logits;
 	tk.starts = twin_make(g, 256 * sizeof(int64_t));
 	tk.lens = twin_make(g, 256 * sizeof(int32_t));
-	tk.indices = twin_make(g, 128 * 2048 * sizeof(int32_t));
+	tk.indices = twin_make(g, 256 * 2048 * sizeof(int32_t));
 	tk.counts = twin_make(g, 256 * sizeof(int32_t));
+	fill_topk(g, logits->at[ON_HOST], elems, 1, UNIFORM);
 	for (i = 0; i < count; i++)
-		one_topk(g, &shapes[i]);
+		one_topk(g, &shapes[i], UNIFORM);
+	for (i = 0; i < hard; i++)
+		for (kind = UNIFORM; kind < TOPK_KINDS; kind++) {
+			const topk_shape *s = g->tiny ? shapes : &topk_hard[i];
+
+			fill_topk(g, logits->at[ON_HOST], elems, s->n,
+				  (topk_kind)kind);
+			one_topk(g, s, (topk_kind)kind);
+		}
 	twins_free(g);
 }
 
