@@ -277,6 +277,13 @@ g_cluster_arrive(void)
 	asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
+/* The first half, where no other block shall see what this one wrote. */
+FN void
+g_cluster_arrive_relaxed(void)
+{
+	asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
 FN void
 g_cluster_wait(void)
 {
@@ -593,9 +600,10 @@ g_larger_or_nan(float x, float y)
 	return x != x || x > y ? x : y;
 }
 
-#define g_cluster_sync()   spmla_i_emu_cluster_sync(__FILE__, __LINE__)
-#define g_cluster_arrive() spmla_i_emu_cluster_arrive(__FILE__, __LINE__)
-#define g_cluster_wait()   spmla_i_emu_cluster_wait(__FILE__, __LINE__)
+#define g_cluster_sync()           spmla_i_emu_cluster_sync(__FILE__, __LINE__)
+#define g_cluster_arrive()         spmla_i_emu_cluster_arrive(__FILE__, __LINE__)
+#define g_cluster_wait()           spmla_i_emu_cluster_wait(__FILE__, __LINE__)
+#define g_cluster_arrive_relaxed() g_cluster_arrive()
 #define g_mbarrier_wait(b, parity) \
 	spmla_i_emu_mbarrier_wait(b, parity, __FILE__, __LINE__)
 #define g_named_sync(id, items) \

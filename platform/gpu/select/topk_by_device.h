@@ -43,7 +43,7 @@ typedef struct topk_by_head {
 	uint32_t low;
 	uint32_t most;
 	uint32_t close_count;
-	uint32_t is_done;
+	uint32_t is_done; /* unless the first block says otherwise */
 	uint32_t unused[3];
 	topk_by_share share[TOPK_BY_MOST];
 	uint32_t close[2 * TOPK_BY_CLOSE]; /* keys and places */
@@ -109,8 +109,9 @@ topk_by_clear(topk_by m)
 {
 	uint32_t i;
 
-	for (i = g_item_again(); i < TOPK_BY_BINS / 4; i += m.items) {
-		LOCAL uint32_t *bins = m.head->bins + 4 * i;
+	UNROLL
+	for (i = 0; i < TOPK_BY_BINS / 4; i += m.items) {
+		LOCAL uint32_t *bins = m.head->bins + 4 * (i + g_item());
 
 		bins[0] = bins[1] = bins[2] = bins[3] = 0;
 	}

@@ -345,9 +345,12 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		m.head->listed = 0;
 		m.head->most = 0;
 		m.head->close_count = 0;
+		m.head->is_done = 1;
 	}
+	/* Nothing that others need: what the first block had of the last row,
+	 * it has read. */
 	if (m.cluster > 1)
-		g_cluster_arrive();
+		g_cluster_arrive_relaxed();
 	BARRIER();
 	topk_by_buckets(m, x, each, buckets);
 	BARRIER();
@@ -546,10 +549,12 @@ topk_by_long(topk_by m, const PRIVATE topk_by_row *r)
 		return m.head->is_done;
 	}
 	is = topk_by_select(m, r);
-	if (m.cluster > 1) {
+	if (m.cluster > 1 && is)
+		g_cluster_arrive_relaxed();
+	if (m.cluster > 1 && !is) {
 		if (g_item() < m.cluster)
 			g_cluster_store(
-				g_cluster_at(&m.head->is_done, g_item()), is);
+				g_cluster_at(&m.head->is_done, g_item()), 0);
 		g_cluster_arrive();
 	}
 	if (is)
