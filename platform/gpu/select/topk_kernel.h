@@ -279,6 +279,14 @@ topk_taken(uint32_t e, uint32_t first, uint32_t ties)
 	return n < ties ? n : ties;
 }
 
+/* Of `equal` keys those that are not taken; none, if a key below the k-th stands
+ * for all of its bin. */
+FN uint32_t
+topk_left(uint32_t equal, uint32_t ties)
+{
+	return equal > ties ? equal - ties : 0;
+}
+
 /* Of the keys that items hold, in order over the items, those above kth and the
  * first `ties` equal to it, or the last ones. An index of ~0 is none. */
 FN void
@@ -295,7 +303,7 @@ topk_put(topk_scratch shared, const PRIVATE uint32_t *keys,
 	count = topk_scan(count, shared.sums, &all);
 	above = count >> 16;
 	equal = count & 0xffffu;
-	first = last_ties ? (all & 0xffffu) - ties : 0;
+	first = last_ties ? topk_left(all & 0xffffu, ties) : 0;
 	UNROLL
 	for (i = 0; i < TOPK_EACH; i++) {
 		if (index[i] == ~0u || keys[i] < kth)
@@ -466,7 +474,7 @@ topk_emit(topk_scratch shared, topk_row row, uint32_t kth, uint32_t ties,
 	  uint32_t last_ties, GLOBAL int32_t *out)
 {
 	const uint32_t first =
-		last_ties ? topk_equal(shared, row, kth) - ties : 0;
+		last_ties ? topk_left(topk_equal(shared, row, kth), ties) : 0;
 	const uint32_t own = g_item() / g_width();
 	uint32_t n_above = 0, n_equal = 0, turn = 0, chunk, r, i;
 
