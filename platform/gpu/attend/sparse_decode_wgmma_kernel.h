@@ -53,8 +53,8 @@ enum {
 	 * and one together no more than 3 x 168, which the launch gives. */
 	DECODE_V32_REGISTERS = 208,
 	DECODE_V32_LOADER_REGISTERS = 88,
-	DECODE_V4_REGISTERS = 192,
-	DECODE_V4_LOADER_REGISTERS = 120
+	DECODE_V4_REGISTERS = 200,
+	DECODE_V4_LOADER_REGISTERS = 104
 };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
@@ -691,15 +691,10 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 					s->lse_sink ? a->attn_sink[head]
 						    : 0.0f);
 	}
+	/* Without weights O is 0, or NaN if a key is. */
 	UNROLL
 	for (i = 0; i < 128; i++)
-		h->o[i] *= factor[i / 2 % 2];
-	/* Without weights O is 0, or NaN if a key is. */
-	if (UNLIKELY(g_ballot(empty[0] | empty[1]))) {
-		UNROLL
-		for (i = 0; i < 128; i++)
-			h->o[i] = empty[i / 2 % 2] ? 0.0f : h->o[i];
-	}
+		h->o[i] = empty[i / 2 % 2] ? 0.0f : h->o[i] * factor[i / 2 % 2];
 	UNROLL
 	for (r = 0; r < 2; r++) {
 		if (whole)
@@ -1032,6 +1027,8 @@ decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	l.lane = g_lane();
 	l.ring = mem->rings[warp].units[0] + 16 * l.lane;
 	l.store = decode_store_at(l.lane);
+	l.scales = mem->rings[warp].scales[0][l.lane / 8] +
+		   (format.scales_byte ? 0 : l.lane / 4 % 2);
 	decode_load_all(&l);
 }
 
