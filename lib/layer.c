@@ -6,6 +6,7 @@
  */
 #include "spmla/internal/layer.h"
 #include "spmla/internal/config.h"
+#include "spmla/internal/few.h"
 #include "spmla/internal/splits.h"
 #include "spmla/ops/split_combine.h"
 
@@ -192,15 +193,30 @@ spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a)
 	a->slots_stride_elems = ctx->plan.config.topk;
 }
 
+/* Whether the device decodes the call's tokens in one launch with a workspace.
+ */
+static int
+is_few(const spmla_ctx *ctx, const spmla_sparse_decode_args *a)
+{
+	const uint32_t way =
+		spmla_i_few_choose(&ctx->plan.device, a->cache.layout,
+				   a->tokens, a->heads, spmla_i_few_entries(a));
+
+	return way < SPMLA_I_FEW_COUNT &&
+	       spmla_i_few_words(way, a->tokens, a->heads) <=
+		       ctx->buf_bytes[SPMLA_BUF_DECODE_WORKSPACE] / 4;
+}
+
 uint32_t
-spmla_i_layer_parts(spmla_ctx *ctx, uint32_t tokens)
+spmla_i_layer_parts(spmla_ctx *ctx, const spmla_sparse_decode_args *a)
 {
 	uint32_t parts;
 
-	if (ctx->step->piece_tokens || tokens != ctx->step->shape.tokens)
+	if (ctx->step->piece_tokens || a->tokens != ctx->step->shape.tokens ||
+	    is_few(ctx, a))
 		return 0;
-	parts = spmla_i_decode_parts(&ctx->plan, tokens);
-	note_needs(ctx, tokens, parts > 0);
+	parts = spmla_i_decode_parts(&ctx->plan, a->tokens);
+	note_needs(ctx, a->tokens, parts > 0);
 	return parts;
 }
 
@@ -241,6 +257,8 @@ spmla_i_layer_attend(spmla_ctx *ctx, spmla_sparse_decode_args *a,
 {
 	spmla_status s;
 
+	a->workspace = ctx->buf[SPMLA_BUF_DECODE_WORKSPACE];
+	a->workspace_bytes = ctx->buf_bytes[SPMLA_BUF_DECODE_WORKSPACE];
 	if (!a->parts)
 		return spmla_sparse_decode(ctx, a, stream);
 	a->tile_scheduler_metadata = ctx->buf[metadata];

@@ -8,6 +8,7 @@
 #include "spmla/internal/checked_math.h"
 #include "spmla/internal/config.h"
 #include "spmla/internal/cpu_sizes.h"
+#include "spmla/internal/few.h"
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/internal/splits.h"
 #include "spmla/ops/tile_sched.h"
@@ -217,6 +218,46 @@ check_lists(const spmla_plan *plan, spmla_diag *diag)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
+/* The words for which steps of few tokens with so many keys are decoded in one
+ * launch. A step's shape may have fewer tokens than its bucket. */
+static uint64_t
+few_words(const spmla_plan *plan, uint64_t keys)
+{
+	const spmla_config *c = &plan->config;
+	uint64_t most = 0, words;
+	uint32_t t, way;
+
+	for (t = 1; t <= plan->max_tokens && t <= plan->device.sm_count; t++) {
+		way = spmla_i_few_choose(&plan->device, c->kv_layout, t,
+					 c->heads, keys);
+		if (way == SPMLA_I_FEW_COUNT)
+			break;
+		words = spmla_i_few_words(way, t, c->heads);
+		most = words > most ? words : most;
+	}
+	return most;
+}
+
+/* The dimension of those steps. With the batch-invariant flag there are none:
+ * a row's bits would depend on the number of tokens. */
+static void
+fill_few(uint64_t *dim, const spmla_plan *plan)
+{
+	const spmla_config *c = &plan->config;
+	const uint64_t v4 = spmla_i_is_v4(c) ? c->window_tokens : 0;
+	const uint64_t keys[3] = {v4, v4 + c->topk,
+				  v4 ? v4 + spmla_i_c128a_width(c) : c->topk};
+	uint64_t *to = &dim[SPMLA_I_DIM_DECODE_WORKSPACE];
+	uint32_t i;
+
+	for (i = !v4; i < 3 && !(c->flags & SPMLA_CONFIG_BATCH_INVARIANT);
+	     i++) {
+		const uint64_t words = few_words(plan, keys[i]);
+
+		*to = words > *to ? words : *to;
+	}
+}
+
 spmla_status
 spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow, spmla_diag *diag)
 {
@@ -231,6 +272,7 @@ spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow, spmla_diag *diag)
 		fill_v4(dim, plan, &overflow);
 	fill_splits(dim, plan);
 	fill_lists(dim, plan);
+	fill_few(dim, plan);
 	if (overflow)
 		return spmla_i_fail(diag, SPMLA_E_OVERFLOW, "LOGITS", 0,
 				    SPMLA_WANT_NOTHING, 0);

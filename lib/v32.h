@@ -111,11 +111,13 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * and for a selection as topk makes it. So a call runs whole if its shape has
  * fewer tokens, or if it has no index_q and its lengths are not in TOPK_LENS.
  * (They are if topk_lens is NULL or names that buffer.) With the flag
- * BATCH_INVARIANT every call runs whole.
+ * BATCH_INVARIANT every call runs whole. On a Hopper GPU so do the fewest
+ * tokens, with DECODE_WORKSPACE.
  *
  * Order: enqueues 2 or 3 operations; capturable.
- * Deterministic: a token's bits depend only on that token; in parts, also on
- * the shape and on the lengths of all tokens of the step.
+ * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
+ * on that token; else also on the shape and, in parts, on the lengths of all
+ * tokens of the step.
  * Exact: out and lse as spmla_sparse_decode. */
 spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);

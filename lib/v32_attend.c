@@ -78,6 +78,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	if (spmla_i_is_ragged(ctx)) {
 		a.slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES];
 		a.indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR];
+		a.longest = a.topk;
 		a.topk *= spmla_i_piece_tokens(&ctx->plan.config);
 	} else {
 		a.slots = ctx->buf[SPMLA_BUF_TOPK_SLOTS];
@@ -95,7 +96,7 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	/* The prologue's metadata are made for the lengths that topk writes,
 	 * into whichever buffer. */
 	if (layer->index_q || topk.planned)
-		a.parts = spmla_i_layer_parts(ctx, shape->tokens);
+		a.parts = spmla_i_layer_parts(ctx, &a);
 	s = spmla_i_layer_attend(ctx, &a, SPMLA_BUF_TILE_SCHEDULER_METADATA,
 				 SPMLA_BUF_NUM_SPLITS, stream);
 	return spmla_i_v32_end(ctx, s);

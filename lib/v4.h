@@ -187,15 +187,17 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * shape has fewer tokens, or if a layer of ratio 4 has no index_q and its
  * lengths are not in TOPK_LENS. (They are if topk_lens is NULL or names that
  * buffer.) Layers of ratio 1, and with the flag BATCH_INVARIANT all layers,
- * always run whole.
+ * always run whole. On a Hopper GPU so do the fewest tokens, with
+ * DECODE_WORKSPACE.
  *
  * A step that has more tokens than 1024 and than the largest bucket runs in
  * pieces. Its pieces of ratio 128 begin with c128a_index, and with
  * SPMLA_CONFIG_RAGGED ragged_index.
  *
  * Order: enqueues 1 to 3 operations, or 1 to 3 per piece; capturable.
- * Deterministic: a token's bits depend only on that token; in parts, also on
- * the shape and on the lengths of all tokens of the step.
+ * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
+ * on that token; else also on the shape and, in parts, on the lengths of all
+ * tokens of the step.
  * Exact: out and lse as spmla_sparse_decode. */
 spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);

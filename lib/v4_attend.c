@@ -88,6 +88,7 @@ set_window(const spmla_ctx *ctx, uint32_t first, spmla_sparse_decode_args *a)
 		a->slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES_SWA];
 		a->indptr =
 			spmla_i_words(ctx, SPMLA_BUF_RAGGED_INDPTR_SWA, first);
+		a->longest = a->topk;
 		a->topk *= ctx->plan.max_tokens;
 		return;
 	}
@@ -112,6 +113,7 @@ set_extra(const spmla_ctx *ctx, uint32_t four, uint32_t first,
 		a->extra_indptr =
 			ctx->buf[four ? SPMLA_BUF_RAGGED_INDPTR
 				      : SPMLA_BUF_RAGGED_INDPTR_C128A];
+		a->extra_longest = a->extra_topk;
 		a->extra_topk *= spmla_i_piece_tokens(c);
 		return;
 	}
@@ -127,8 +129,8 @@ set_extra(const spmla_ctx *ctx, uint32_t four, uint32_t first,
  * do not pay for a window alone. */
 static spmla_status
 add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
-	       const spmla_shape *shape, const spmla_i_piece *piece,
-	       spmla_sparse_decode_args *a, spmla_stream stream)
+	       const spmla_i_piece *piece, spmla_sparse_decode_args *a,
+	       spmla_stream stream)
 {
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v4_layer.compressed");
@@ -153,14 +155,13 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	/* The metadata of ratio 4 are made for the keys that topk selects, or
 	 * more. */
 	if (!four || l->index_q || topk.planned)
-		a->parts = spmla_i_layer_parts(ctx, shape->tokens);
+		a->parts = spmla_i_layer_parts(ctx, a);
 	return SPMLA_OK;
 }
 
 static spmla_status
 attend_piece(spmla_ctx *ctx, const spmla_v4_layer *layer,
-	     const spmla_shape *shape, const spmla_i_piece *piece,
-	     spmla_stream stream)
+	     const spmla_i_piece *piece, spmla_stream stream)
 {
 	const uint32_t four = layer->ratio == SPMLA_COMPRESS_OVERLAP;
 	const uint32_t first = piece->first;
@@ -187,7 +188,7 @@ attend_piece(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	a.lse_head_stride_elems = layer->lse_head_stride_elems;
 	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
 	if (layer->ratio != 1)
-		s = add_compressed(ctx, layer, shape, piece, &a, stream);
+		s = add_compressed(ctx, layer, piece, &a, stream);
 	if (s != SPMLA_OK)
 		return s;
 	return spmla_i_layer_attend(
@@ -215,7 +216,7 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		return s;
 	for (; s == SPMLA_OK && p.first < shape->tokens; p.first += p.tokens) {
 		p = spmla_i_piece_at(ctx, shape, p.first);
-		s = attend_piece(ctx, layer, shape, &p, stream);
+		s = attend_piece(ctx, layer, &p, stream);
 	}
 	return spmla_i_v4_end(ctx, s);
 }

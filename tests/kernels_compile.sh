@@ -27,8 +27,8 @@ listed() { # KIND
 	sed -nE "s/^SPMLA_KERNEL_$1\(([a-z0-9_]*),.*/spmla_k_\2/p" \
 		platform/gpu/kernels.inc
 }
-kernels=$(listed '(LINE)') mma=$(listed '(MMA|LIVE)')
-wgmma=$(listed '(WGMMA|CLUSTERS)')
+kernels=$(listed '(LINE)') mma=$(listed '(MMA)')
+wgmma=$(listed '(WGMMA|CLUSTERS|LIVE)')
 [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
 # Those of mma with more local memory than the smaller devices have.
 large="spmla_k_sparse_decode_mma spmla_k_sparse_decode_mma_v4"
@@ -80,7 +80,7 @@ done
 # Bytes of a target's binary, by far the most of it code.
 budget() { # TARGET
 	case $1 in
-	sm_90a) echo 3500000 ;; # has variants of its own
+	sm_90a) echo 4400000 ;; # has variants of its own
 	*) echo 2700000 ;;
 	esac
 }
@@ -99,8 +99,8 @@ registers() { # KERNEL TARGET
 }
 
 # One whose instructions are compiled away has some 20; those that are run have
-# 71 and more.
-matrix_registers=64
+# 63 and more.
+matrix_registers=48
 
 # Whether the target has all of KERNELS: whole ones where a device would run
 # them (spmla_i_gpu_runs), of any kind where not.

@@ -22,7 +22,8 @@ enum {
 	EXTRA_ROWS = 4096, /* the same, of V4 */
 	V32_TOKENS = 128,
 	MOST_HEADS = 128,
-	MOST_PARTS = 512
+	MOST_PARTS = 512,
+	WORKSPACE_BYTES = 5 << 20
 };
 
 typedef struct decode_shape {
@@ -31,16 +32,17 @@ typedef struct decode_shape {
 } decode_shape;
 
 static const decode_shape v32_shapes[] = {
-	{1, 128, 21.9},   {2, 128, 21.1},    {8, 128, 30.5}, {32, 128, 64.8},
-	{64, 128, 98.0},  {128, 128, 190.0}, {1, 64, 21.2},  {16, 64, 33.6},
-	{128, 64, 119.1}, {128, 16, 0},
+	{1, 128, 21.9},  {2, 128, 21.1},    {8, 128, 30.5},   {32, 128, 64.8},
+	{64, 128, 98.0}, {128, 128, 190.0}, {1, 64, 21.2},    {2, 64, 0},
+	{4, 64, 0},      {16, 64, 33.6},    {128, 64, 119.1}, {1, 16, 0},
+	{8, 16, 0},      {128, 16, 0},      {8, 8, 0},
 };
 
 /* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. The peer's
  * tokens are two queries of a request from the second set on. */
 static const decode_shape c4a_shapes[] = {
-	{1, 64, 20.4},   {2, 64, 20.3},    {64, 64, 53.8},
-	{128, 64, 57.1}, {256, 64, 103.2},
+	{1, 64, 20.4},  {2, 64, 20.3},   {4, 64, 0},
+	{64, 64, 53.8}, {128, 64, 57.1}, {256, 64, 103.2},
 };
 static const decode_shape c4a_pro_shapes[] = {
 	{2, 128, 19.4}, {4, 128, 22.0}, {128, 128, 110.1}};
@@ -51,7 +53,7 @@ static const struct v4_set {
 	const decode_shape *shapes;
 	uint32_t count, tokens, heads, extra_topk, extra_page;
 } v4_sets[] = {
-	{"C4A 512", c4a_shapes, 5, 256, 64, 512, PAGE},
+	{"C4A 512", c4a_shapes, 6, 256, 64, 512, PAGE},
 	{"C4A 1024", c4a_pro_shapes, 3, 128, 128, 1024, PAGE},
 	{"C128A 1024", c128a_shapes, 2, 128, 64, 1024, 2},
 };
@@ -65,6 +67,7 @@ static struct {
 	const char *model;
 	const twin *q, *slots, *extra_slots, *pool, *extra_pool;
 	const twin *out, *lse, *meta, *splits, *split_out, *split_lse;
+	const twin *workspace;
 } dc;
 
 static spmla_sparse_decode_args
@@ -107,6 +110,9 @@ decode_args(side on, uint32_t first, uint32_t tokens)
 		a.split_out = dc.split_out->at[on];
 		a.split_lse = dc.split_lse->at[on];
 		a.split_rows = dc.tokens + dc.parts;
+	} else if (on == ON_DEVICE) {
+		a.workspace = dc.workspace->at[on];
+		a.workspace_bytes = dc.workspace->bytes;
 	}
 	return a;
 }
@@ -263,6 +269,9 @@ make_decode(gpu *g, uint32_t tokens, uint32_t heads)
 	dc.splits = twin_make(g, (tokens + 1) * 4);
 	dc.split_out = twin_make(g, split * SPMLA_MLA_LATENT * 4);
 	dc.split_lse = twin_make(g, split * 4);
+	dc.workspace = twin_make(g, WORKSPACE_BYTES);
+	memset(dc.workspace->at[ON_HOST], 0, WORKSPACE_BYTES);
+	twin_push(g, dc.workspace);
 }
 
 static void

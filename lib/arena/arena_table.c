@@ -70,6 +70,8 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	    "[tokens][512]", "kv_compress, zeros again"),
 	ROW(SPLIT_COUNTS, DEVICE, CONTEXT, 0, 4, SPLIT_KEYS, ONE, "[tokens]",
 	    "kv_compress, zeros again"),
+	ROW(DECODE_WORKSPACE, DEVICE, CONTEXT, 0, 4, DECODE_WORKSPACE, ONE,
+	    "[words]", "sparse_decode, zeros again"),
 
 	ROW(STEP_REQUESTS, DEVICE, STEP, 0, 16, REQUESTS, ONE, "[requests]",
 	    "prologue"),

@@ -62,6 +62,7 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_C128A_PARTS, /* the same of V4 */
 	SPMLA_I_DIM_C128A_SPLIT_TOKENS_PLUS_1,
 	SPMLA_I_DIM_SPLIT_ROWS,
+	SPMLA_I_DIM_DECODE_WORKSPACE, /* words; 0: no step is of few tokens */
 	SPMLA_I_DIM_HEADS,
 	SPMLA_I_DIM_HEAD_VALUES, /* heads * 512 */
 	/* V4 only, else 0. */

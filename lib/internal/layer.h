@@ -132,8 +132,9 @@ spmla_i_is_ragged(const spmla_ctx *ctx)
 void spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a);
 
 /* The parts that the prologue has cut the step's attention into. 0: it runs
- * whole, also for a shape with other tokens than the prologue's. */
-uint32_t spmla_i_layer_parts(spmla_ctx *ctx, uint32_t tokens);
+ * whole, also for a shape with other tokens than the prologue's. So it does
+ * where few tokens are decoded in one launch. */
+uint32_t spmla_i_layer_parts(spmla_ctx *ctx, const spmla_sparse_decode_args *a);
 
 /* Merges the splits of a decode in parts. */
 spmla_status spmla_i_layer_combine(spmla_ctx *ctx,

@@ -66,6 +66,17 @@ typedef struct spmla_sparse_decode_args {
 	uint32_t lse_base; /* spmla_lse_base */
 	uint32_t lse_sink; /* 1: lse counts the sink; split_lse never does */
 	uint32_t reserved;
+	/* On a Hopper GPU few tokens, without parts, are faster with it; NULL:
+	 * none. All 0 before the first call and after each; calls that run at
+	 * the same time have one each. DECODE_WORKSPACE is one. Values are then
+	 * e4m3 * scale, not rounded, and sums are taken in another order. */
+	uint32_t *workspace;
+	uint64_t workspace_bytes;
+	/* Ragged lists are read with the workspace if no token has more entries
+	 * than this; 0: not known, and it is not used. A token that has more
+	 * may be empty then: FAULT_INDEX. */
+	uint32_t longest;
+	uint32_t extra_longest;
 } spmla_sparse_decode_args;
 
 /* Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
@@ -73,8 +84,9 @@ typedef struct spmla_sparse_decode_args {
  * the second cache follow, by the same rule. In a ragged list every entry
  * except -1 counts. An indptr that is negative, falls, or leads past topk makes
  * the list empty: FAULT_INDEX, once for each part that has the token. Rows and
- * ragged lists with the same entries give the same bits. A slot outside its
- * cache does not count: FAULT_INDEX. A slot that occurs twice counts twice.
+ * ragged lists with the same entries give the same bits, with a workspace if
+ * longest is the rows' topk. A slot outside its cache does not count:
+ * FAULT_INDEX. A slot that occurs twice counts twice.
  * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
  * 127)), with byte 255 to NaN. On Hopper, kernels for more than 16 heads round
@@ -115,8 +127,9 @@ typedef struct spmla_sparse_decode_args {
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * Deterministic: a row's bits depend only on that row and, with parts, on where
- * it is split and on `tokens`.
+ * Deterministic: a row's bits depend only on that row; with parts, on where it is
+ * split and on `tokens`; with a workspace, on `tokens`, topk and extra_topk (of
+ * ragged lists longest and extra_longest).
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
  * the exact result x over the dequantised rows. Where values cancel, out is off
  * by 2^-8 of the mean of |v| with the same weights, and lse by 2^-18, on Hopper

@@ -47,6 +47,7 @@
 
 /* Matrix instructions: CUDA, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
+#include "spmla/platform/gpu/attend/sparse_decode_few_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_mma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_bf16_wgmma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_wgmma_kernel.h"

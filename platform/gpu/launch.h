@@ -92,6 +92,13 @@ spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
 					     uint32_t heads);
 
+/* Launches sparse_decode for few tokens, with the other kernels' parameters, if
+ * the call takes it; `does` says whether. */
+spmla_status spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
+				    const spmla_sparse_decode_args *a,
+				    const spmla_k_sparse_decode_params *p,
+				    uint32_t *does);
+
 /* The divisor for g_divide. */
 spmla_g_divisor spmla_i_gpu_divisor(uint32_t by);
 

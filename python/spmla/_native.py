@@ -273,6 +273,10 @@ class SparseDecode(Sized):
                 " lse_request_stride_elems",
             ),
             (c_uint32, "lens_tokens lse_base lse_sink reserved"),
+            (c_void_p, "workspace"),
+            (c_uint64, "workspace_bytes"),
+            (c_uint32, "longest"),
+            (c_uint32, "extra_longest"),
         ),
     ]
 

@@ -3,6 +3,7 @@
  * A plan is a pure function: the same config and device give the same bytes,
  * whatever lay in memory before. What it says of itself: rows, texts, keys.
  */
+#include "spmla/internal/check.h"
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 #include "tests/harness/v4_layer_rig.h"
@@ -326,6 +327,49 @@ START_TEST(what_is_zeros_between_calls_lives_as_long_as_the_context)
 }
 END_TEST
 
+/* V3.2 with 128 heads and 2048 keys: one token is 8 groups of 16 heads, two are
+ * 8 groups of 32; 16 blocks share a group's keys. Words of the latter: 8 * (32
+ * + 16 * 32 * (4 + 256)). Three tokens would be 192 blocks. With fewer SMs one
+ * token is 4 groups of 32, which are 64 blocks. */
+START_TEST(few_tokens_have_a_workspace_on_hopper_alone)
+{
+	static const struct {
+		uint32_t arch, sm_count, flags;
+		uint64_t bytes;
+	} c[] = {{90, 132, 0, 4260864},
+		 {90, 127, 0, 2130432},
+		 {90, 63, 0, 0},
+		 {100, 132, 0, 0},
+		 {90, 132, SPMLA_CONFIG_BATCH_INVARIANT, 0}};
+	uint32_t i, j, found;
+	spmla_config config;
+
+	for (i = 0; i < SPMLA_I_COUNT(c); i++) {
+		fixture_config(&config);
+		config.heads = 128;
+		config.topk = 2048;
+		config.max_context_tokens = 4096;
+		config.flags |= c[i].flags;
+		device.kind = SPMLA_BACKEND_CUDA;
+		device.arch = c[i].arch;
+		device.sm_count = c[i].sm_count;
+		device.subgroup_width = 32;
+		make(&plan, &config);
+		for (found = 0, j = 0; j < plan.row_count; j++) {
+			const spmla_extent *e = &plan.extents[j];
+
+			if (e->buf != SPMLA_BUF_DECODE_WORKSPACE)
+				continue;
+			found = 1;
+			ck_assert_uint_eq(e->memory, SPMLA_MEMORY_DEVICE);
+			ck_assert_uint_eq(e->life, SPMLA_LIFE_CONTEXT);
+			ck_assert_uint_eq(e->bytes, c[i].bytes);
+		}
+		ck_assert_uint_eq(found, c[i].bytes > 0);
+	}
+}
+END_TEST
+
 START_TEST(a_row_that_cannot_be_had_is_refused_and_nothing_written)
 {
 	spmla_row row, before;
@@ -365,6 +409,7 @@ SUITE
 		{every_buffer_has_its_row_and_its_texts, 1},
 		{buffers_that_are_not_needed_have_no_row, 1},
 		{what_is_zeros_between_calls_lives_as_long_as_the_context, 1},
+		{few_tokens_have_a_workspace_on_hopper_alone, 1},
 		{a_row_that_cannot_be_had_is_refused_and_nothing_written, 1},
 	};
 	const theme themes[] = {

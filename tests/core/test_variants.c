@@ -131,6 +131,60 @@ START_TEST(small_decode_takes_16_heads_a_block)
 }
 END_TEST
 
+/* With a workspace, on 132 SMs; as many blocks as share the tokens' keys. */
+START_TEST(decode_of_few_tokens_takes_one_launch)
+{
+	static const struct {
+		uint32_t layout, tokens, heads, keys;
+		const char *want;
+		uint32_t blocks;
+	} c[] = {
+		{SPMLA_LAYOUT_FP8_DS_MLA, 1, 128, 2048,
+		 "sparse_decode_few_v32_16", 128},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 2, 128, 2048,
+		 "sparse_decode_few_v32_32", 128},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 3, 128, 2048,
+		 "sparse_decode_wgmma_pair", 6},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 1, 128, 2049,
+		 "sparse_decode_wgmma_pair", 2},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 8, 8, 2048,
+		 "sparse_decode_few_v32_16", 128},
+		{SPMLA_LAYOUT_V4_FP8, 2, 64, 640, "sparse_decode_few_v4_8",
+		 128},
+		{SPMLA_LAYOUT_V4_FP8, 4, 64, 640, "sparse_decode_few_v4_16",
+		 128},
+		{SPMLA_LAYOUT_V4_FP8, 2, 128, 1152, "sparse_decode_few_long_16",
+		 128},
+		{SPMLA_LAYOUT_V4_FP8, 4, 128, 1152, "sparse_decode_few_long_32",
+		 128},
+		{SPMLA_LAYOUT_V4_FP8, 5, 128, 1152, "sparse_decode_v4_pair",
+		 10},
+		{SPMLA_LAYOUT_MLA_BF16, 1, 128, 2048, "sparse_bf16_wgmma", 2},
+	};
+	spmla_sparse_decode_args a;
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_I_COUNT(c); i++) {
+		memset(&a, 0, sizeof a);
+		a.cache.layout = c[i].layout;
+		a.tokens = c[i].tokens;
+		a.heads = c[i].heads;
+		a.topk = c[i].keys;
+		a.workspace = (uint32_t *)(void *)memory;
+		a.workspace_bytes = 8 << 20;
+		ctx.plan.device.kind = SPMLA_BACKEND_CUDA;
+		ctx.plan.device.arch = 90;
+		ctx.plan.device.sm_count = 132;
+		ck_assert_str_eq(kernel_on(90, SPMLA_OP_sparse_decode, &a),
+				 c[i].want);
+		ck_assert_uint_eq(launched.blocks, c[i].blocks);
+		a.workspace_bytes = 4096;
+		ck_assert(!strstr(kernel_on(90, SPMLA_OP_sparse_decode, &a),
+				  "few_"));
+	}
+}
+END_TEST
+
 static const char *
 prefill(uint32_t arch, uint32_t dim, const uint8_t *kv)
 {
@@ -337,6 +391,7 @@ SUITE
 	const theme_test attend[] = {
 		{decode_takes_the_instructions_of_its_device, 1},
 		{small_decode_takes_16_heads_a_block, 1},
+		{decode_of_few_tokens_takes_one_launch, 1},
 		{prefill_of_aligned_rows_takes_matrix_instructions, 1},
 	};
 	const theme_test others[] = {

@@ -166,6 +166,9 @@ attend(const v32_rig *r, spmla_ctx *ctx, uint32_t tokens)
 {
 	const spmla_plan *plan = spmla_ctx_plan(ctx);
 	const spmla_v32_layer *l = &r->layer;
+	uint64_t bytes;
+	uint32_t *workspace =
+		spmla_view(ctx, SPMLA_BUF_DECODE_WORKSPACE, &bytes);
 	const spmla_sparse_decode_args a = {
 		.struct_bytes = sizeof a,
 		.tokens = tokens,
@@ -188,6 +191,8 @@ attend(const v32_rig *r, spmla_ctx *ctx, uint32_t tokens)
 		.lse_token_stride_elems = l->lse_token_stride_elems,
 		.lse_head_stride_elems = l->lse_head_stride_elems,
 		.cache = l->kv,
+		.workspace = workspace,
+		.workspace_bytes = bytes,
 	};
 
 	v32_must(ctx, spmla_sparse_decode(ctx, &a, NULL));

@@ -5,6 +5,7 @@
 #include "tests/emulator/emulated.h"
 
 #include "spmla/platform/gpu/attend/lse2_to_lse_kernel.h"
+#include "spmla/platform/gpu/attend/sparse_decode_few_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_mma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_bf16_wgmma_kernel.h"

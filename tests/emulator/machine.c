@@ -288,8 +288,10 @@ emulator_run_kernel(const emulator_kernel *kernel, uint32_t blocks,
 			.listed = 0;
 	places = FIBERS / kernel->items < MAX_LIVE ? FIBERS / kernel->items
 						   : MAX_LIVE;
-	if (!kernel->live || machine_draw(4) == 0)
+	if (!kernel->live || (!machine.live && machine_draw(4) == 0))
 		places = machine.cluster;
+	else if (machine.live && machine.live < places)
+		places = machine.live;
 	if (blocks % machine.cluster || places < machine.cluster ||
 	    kernel->items % machine.width)
 		machine_fail("no such grid");
@@ -298,6 +300,12 @@ emulator_run_kernel(const emulator_kernel *kernel, uint32_t blocks,
 	for (i = 0; i + machine.cluster <= places; i += machine.cluster)
 		begin_cluster(machine.blocks + i);
 	run_blocks();
+}
+
+void
+emulator_live(uint32_t blocks)
+{
+	machine.live = blocks;
 }
 
 void

@@ -28,6 +28,10 @@ typedef struct emulator_kernel {
 void emulator_run_kernel(const emulator_kernel *kernel, uint32_t blocks,
 			 const void *params);
 
+/* Runs of live kernels that follow have so many blocks alive together, or as
+ * many as there is room for; 0: as the seed has it. */
+void emulator_live(uint32_t blocks);
+
 /* Changes the width and the seed of the runs that follow. */
 void emulator_set(uint32_t width, uint64_t seed);
 

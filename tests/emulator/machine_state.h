@@ -84,6 +84,7 @@ typedef struct machine_state {
 	const emulator_kernel *kernel;
 	const void *params;
 	uint32_t cluster;
+	uint32_t live;  /* blocks of a live kernel at a time; 0: drawn */
 	uint32_t grid;  /* blocks of the kernel */
 	uint32_t begun; /* of them */
 	uint32_t first; /* that began */

@@ -118,6 +118,8 @@ with_wgmma=(
 	ops/select/test_mqa_logits
 	ops/select/test_mqa_logits_gathered
 	ops/attend/test_sparse_decode
+	ops/attend/test_sparse_decode_few
+	ops/attend/test_sparse_decode_few_v4
 	ops/attend/test_sparse_decode_heads
 	ops/attend/test_sparse_decode_parts
 	ops/attend/test_sparse_decode_v4

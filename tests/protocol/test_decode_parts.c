@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spmla/internal/few.h"
 #include "spmla/internal/splits.h"
 #include "spmla/spmla_layout.h"
 #include "tests/harness/ring_rig.h"
@@ -167,8 +168,14 @@ attend_ops(fixture *f, const spmla_v32_layer *layer)
 START_TEST(a_layer_that_shares_the_planned_selection_has_parts_too)
 {
 	int32_t *own = test_alloc(4 * 512 * sizeof(int32_t), 0);
-	const uint32_t cpu = r.f.plan.device.kind == SPMLA_BACKEND_CPU;
-	const uint32_t in_parts = cpu ? 2 : 3;
+	const spmla_plan *plan = &r.f.plan;
+	const uint32_t few = spmla_i_few_choose(
+		&plan->device, plan->config.kv_layout, rig_shapes[0].tokens,
+		plan->config.heads, plan->config.topk);
+	const uint32_t in_parts = plan->device.kind != SPMLA_BACKEND_CPU &&
+						  few == SPMLA_I_FEW_COUNT
+					  ? 3
+					  : 2;
 	fixture f;
 	v32_rig rig;
 	uint32_t i;

@@ -6,6 +6,8 @@
  */
 #include <stdlib.h>
 
+#include "spmla/internal/few.h"
+
 #include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 #include "tests/protocol/v4_parts_rig.h"
@@ -72,6 +74,18 @@ attend_ops(fixture *f, const spmla_v4_layer *layer, const spmla_shape *shape)
 	return fixture_pending(f) - before;
 }
 
+/* Whether a layer's tokens are done in one launch. */
+static uint32_t
+is_few(const fixture *f, uint32_t ratio, uint32_t tokens)
+{
+	const spmla_config *c = &f->plan.config;
+	const uint32_t keys = c->window_tokens +
+			      (ratio == 128 ? spmla_i_c128a_width(c) : c->topk);
+
+	return spmla_i_few_choose(&f->plan.device, c->kv_layout, tokens,
+				  c->heads, keys) != SPMLA_I_FEW_COUNT;
+}
+
 /* One with all of its prologue's tokens, and if it is of ratio 4 a selection as
  * topk makes it, which the planned buffers have, however they are named. */
 START_TEST(a_layer_is_done_in_parts_by_what_its_metadata_are_of)
@@ -79,11 +93,13 @@ START_TEST(a_layer_is_done_in_parts_by_what_its_metadata_are_of)
 	static const spmla_shape shape = {4, 4, 1, 0}, fewer = {3, 3, 1, 0};
 	int32_t *own = test_alloc(4 * 512 * sizeof(int32_t), 0);
 	const parts_side *side = &r.sides[PARTS];
-	const uint32_t more = side->f.plan.device.kind != SPMLA_BACKEND_CPU;
-	uint32_t i, four;
+	const uint32_t gpu = side->f.plan.device.kind != SPMLA_BACKEND_CPU;
+	uint32_t i, four, more;
 	v4_layer_rig rig;
 	fixture f;
 
+	/* Not enough for one launch of 4 * 8 blocks. */
+	fixture_multiprocessors(24);
 	fixture_open(&f, &side->f.config, SPMLA_NATIVE_DEFERRED);
 	v4_layer_open(&rig, f.ctx, 1);
 	v32_must(f.ctx,
@@ -92,6 +108,7 @@ START_TEST(a_layer_is_done_in_parts_by_what_its_metadata_are_of)
 		spmla_v4_layer l = v4_layer_of(&rig, f.ctx, ratios[i / 2]);
 
 		four = l.ratio == 4;
+		more = gpu && !is_few(&f, l.ratio, shape.tokens);
 		if (i % 2)
 			l.index_q = NULL;
 		ck_assert_uint_eq(attend_ops(&f, &l, &shape),

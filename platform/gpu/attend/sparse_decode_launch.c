@@ -203,6 +203,8 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 	spmla_i_kernel kernel = by->kernel;
 	uint32_t heads = by->rows;
 	spmla_k_sparse_decode_params p;
+	spmla_status status;
+	uint32_t does;
 
 	if (a->heads > heads && pair != kernel &&
 	    queue->resident_blocks[pair]) {
@@ -210,6 +212,9 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 		heads *= 2;
 	}
 	fill(&p, queue, a);
+	status = spmla_i_gpu_decode_few(queue, a, &p, &does);
+	if (does)
+		return status;
 	return spmla_i_gpu_launch(queue, kernel,
 				  (uint64_t)(a->parts ? a->parts : a->tokens) *
 					  ((a->heads + heads - 1) / heads),

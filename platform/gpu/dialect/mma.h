@@ -126,6 +126,21 @@ g_subgroup_largest(uint32_t x)
 	return largest;
 }
 
+/* Four bytes of a, 0 to 3, and b, 4 to 7: those that the selector's four lower
+ * hexadecimal digits name, the lowest first. */
+FN uint32_t
+g_bytes(uint32_t a, uint32_t b, uint32_t selector)
+{
+	return __byte_perm(a, b, selector);
+}
+
+/* The larger of each two bytes. */
+FN uint32_t
+g_larger_bytes(uint32_t a, uint32_t b)
+{
+	return __vmaxu4(a, b);
+}
+
 /* Four 8 x 8 matrices of 16-bit values; lane l points at row l % 8 of matrix
  * l / 8. Of matrix i, x[i] has row g, columns 2t and 2t + 1. */
 FN void
@@ -338,6 +353,31 @@ g_subgroup_largest(uint32_t x)
 	return largest;
 }
 
+FN uint32_t
+g_bytes(uint32_t a, uint32_t b, uint32_t selector)
+{
+	const uint64_t from = (uint64_t)b << 32 | a;
+	uint32_t x = 0, i;
+
+	for (i = 0; i < 4; i++)
+		x |= (uint32_t)(from >> 8 * (selector >> 4 * i & 7u) & 0xffu)
+		     << 8 * i;
+	return x;
+}
+
+FN uint32_t
+g_larger_bytes(uint32_t a, uint32_t b)
+{
+	uint32_t x = 0, i;
+
+	for (i = 0; i < 32; i += 8) {
+		const uint32_t mask = (uint32_t)0xff << i;
+
+		x |= (a & mask) > (b & mask) ? a & mask : b & mask;
+	}
+	return x;
+}
+
 /* Rows of the four matrices, by lane. */
 FN void
 mma_rows(const uint16_t *row, uint16_t **rows)
@@ -444,6 +484,21 @@ g_e4m3x2_to_f16x2(uint32_t codes)
 
 	return g_mul_f16x2(size << 7, 0x5c005c00u) | (wide & 0x00800080u) << 8 |
 	       nan * 0x7fffu;
+#endif
+}
+
+/* The same of four codes: the lower two in x[0]. */
+FN void
+g_e4m3x4_to_f16x4(uint32_t codes, PRIVATE uint32_t *x)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+	asm("{.reg .b16 l, h; mov.b32 {l, h}, %2; "
+	    "cvt.rn.f16x2.e4m3x2 %0, l; cvt.rn.f16x2.e4m3x2 %1, h;}"
+	    : "=r"(x[0]), "=r"(x[1])
+	    : "r"(codes));
+#else
+	x[0] = g_e4m3x2_to_f16x2(codes & 0xffffu);
+	x[1] = g_e4m3x2_to_f16x2(codes >> 16);
 #endif
 }
 

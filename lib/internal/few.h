@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Chooses the decodes that a Hopper GPU does in one launch with keys shared by
+ * many blocks, and no combine (sparse_decode_few): those of so few tokens that
+ * all blocks run at the same time. The choice follows from the call's sizes and
+ * the device, so a captured graph always does the same.
+ */
+#ifndef SPMLA_INTERNAL_FEW_H
+#define SPMLA_INTERNAL_FEW_H
+
+#include "spmla/internal/config.h"
+#include "spmla/ops/sparse_decode.h"
+#include "spmla/spmla.h"
+
+/* A way to do it. `ranks` blocks have a token's keys and `heads` of its heads. */
+typedef struct spmla_i_few {
+	uint32_t layout;
+	uint32_t keys; /* the most of a token, whether they count or not */
+	uint32_t heads;
+	uint32_t ranks;
+} spmla_i_few;
+
+enum {
+	SPMLA_I_FEW_V32_16,
+	SPMLA_I_FEW_V32_32,
+	SPMLA_I_FEW_V4_8,
+	SPMLA_I_FEW_V4_16,
+	SPMLA_I_FEW_LONG_16,
+	SPMLA_I_FEW_LONG_32,
+	SPMLA_I_FEW_COUNT
+};
+
+static inline spmla_i_few
+spmla_i_few_of(uint32_t way)
+{
+	/* Of a layout and a number of keys the ones with fewer heads first. */
+	static const spmla_i_few ways[SPMLA_I_FEW_COUNT] = {
+		{SPMLA_LAYOUT_FP8_DS_MLA, 2048, 16, 16},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 2048, 32, 16},
+		{SPMLA_LAYOUT_V4_FP8, 640, 8, 8},
+		{SPMLA_LAYOUT_V4_FP8, 640, 16, 8},
+		{SPMLA_LAYOUT_V4_FP8, 1152, 16, 8},
+		{SPMLA_LAYOUT_V4_FP8, 1152, 32, 8},
+	};
+
+	return ways[way];
+}
+
+/* The most entries of a token's lists; above all that a way takes if that is
+ * not known. */
+static inline uint64_t
+spmla_i_few_entries(const spmla_sparse_decode_args *a)
+{
+	const uint32_t first = a->indptr ? a->longest : a->topk;
+	const uint32_t extra =
+		a->extra_indptr ? a->extra_longest : a->extra_topk;
+
+	if (first == 0 || (a->extra_topk && extra == 0))
+		return UINT64_MAX;
+	return (uint64_t)first + (a->extra_topk ? extra : 0);
+}
+
+/* Its blocks for a call. */
+static inline uint64_t
+spmla_i_few_blocks(uint32_t way, uint32_t tokens, uint32_t heads)
+{
+	const spmla_i_few f = spmla_i_few_of(way);
+
+	return (uint64_t)tokens * ((heads + f.heads - 1) / f.heads) * f.ranks;
+}
+
+/* The first way that has a block an SM at most; SPMLA_I_FEW_COUNT: none. On the
+ * 132 SMs of an H100, V3.2 with 128 heads and 2048 keys takes 16 heads a block
+ * for 1 token (128 blocks), 32 for 2 (128), and none for 3 (192). */
+static inline uint32_t
+spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
+		   uint32_t heads, uint64_t keys)
+{
+	uint32_t i;
+
+	if (device->kind != SPMLA_BACKEND_CUDA || device->arch != 90)
+		return SPMLA_I_FEW_COUNT;
+	for (i = 0; i < SPMLA_I_FEW_COUNT; i++) {
+		const spmla_i_few f = spmla_i_few_of(i);
+
+		if (f.layout == layout && keys <= f.keys &&
+		    spmla_i_few_blocks(i, tokens, heads) <= device->sm_count)
+			break;
+	}
+	return i;
+}
+
+/* The words of workspace that a call takes: of each token's heads that share
+ * blocks a count of blocks, records of 4 words, and 512 f16 a head and rank. */
+static inline uint64_t
+spmla_i_few_words(uint32_t way, uint32_t tokens, uint32_t heads)
+{
+	const spmla_i_few f = spmla_i_few_of(way);
+	const uint64_t units = spmla_i_few_blocks(way, tokens, heads) / f.ranks;
+
+	return units * (32 + f.ranks * f.heads * (4 + 256));
+}
+
+#endif

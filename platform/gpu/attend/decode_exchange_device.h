@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the blocks of a unit of sparse_decode_few put their results together
+ * without a second kernel: each writes its own, unnormalised, to a workspace in
+ * L2, and of head h the block of rank h % ranks reads all ranks' and adds them in
+ * rank order. Whatever is not there yet is 0, so no fence or flag is needed: what
+ * is handed on has its bits inverted and is never 0.
+ *
+ * The hard idea is a wait that ends though another stream may keep a block from
+ * beginning. Each block counts itself in at the start, once for every rank. An
+ * owner that has waited too long adds a mark to its own count. If all have begun
+ * by then, they write without fail and it waits on. If not, it leaves, and the
+ * block that begins last finds the mark and adds that owner's heads, too: in the
+ * same order, so the bits are the same. Blocks count in before they write, so an
+ * owner that has seen all records may clear its count.
+ *
+ * Who adds leaves zeros for the next call.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_EXCHANGE_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_EXCHANGE_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_few_device.h"
+
+/* Reads of a record until an owner gives up: some 100 us on an H100. */
+#ifdef SPMLA_EMULATOR
+enum { EXCHANGE_PATIENCE = 16 };
+#else
+enum { EXCHANGE_PATIENCE = 256 };
+#endif
+
+enum {
+	/* Words of a unit's workspace: counts, padded to a line; then records
+	 * [ranks][heads], then O [heads][ranks]. The host knows it as
+	 * spmla_i_few_words. */
+	EXCHANGE_COUNTS = 32,
+	EXCHANGE_RECORD = 4, /* m, L, exponents of O's units by group */
+	EXCHANGE_O = 256,    /* pairs of f16 */
+	EXCHANGE_GAVE_UP = 1 << 8,
+	/* Reads by one who knows that all blocks have begun. */
+	EXCHANGE_LONG = 1 << 20,
+	EXCHANGE_VOTE = 1, /* named barrier */
+	/* Exponents above this are lowered by that until all ranks are added. */
+	EXCHANGE_LARGE = 200,
+	EXCHANGE_LOWER = 24
+};
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* Words in shared memory. */
+enum {
+	EXCHANGE_ORPHANS, /* bit r: this block adds rank r's heads, too */
+	EXCHANGE_ALL_BEGUN,
+	EXCHANGE_TOKEN, /* the block's, which so take no registers */
+	EXCHANGE_HEAD
+};
+
+FN GLOBAL uint32_t *
+exchange_counts(const PRIVATE few_block *b)
+{
+	const uint32_t all = b->kind.ranks * b->kind.heads;
+
+	return b->a->workspace +
+	       (uint64_t)b->unit *
+		       (EXCHANGE_COUNTS + all * (EXCHANGE_RECORD + EXCHANGE_O));
+}
+
+FN GLOBAL uint32_t *
+exchange_record(const PRIVATE few_block *b, uint32_t rank, uint32_t head)
+{
+	return exchange_counts(b) + EXCHANGE_COUNTS +
+	       (rank * b->kind.heads + head) * EXCHANGE_RECORD;
+}
+
+FN GLOBAL uint32_t *
+exchange_o(const PRIVATE few_block *b, uint32_t head, uint32_t rank)
+{
+	return exchange_record(b, b->kind.ranks, 0) +
+	       (head * b->kind.ranks + rank) * EXCHANGE_O;
+}
+
+/* Counts the block in and prefetches what it will add. By all warps; what it
+ * returns is for exchange_note. */
+FN uint32_t
+exchange_begin(const PRIVATE few_block *b)
+{
+	const uint32_t ranks = b->kind.ranks;
+	const uint32_t lines = ranks * EXCHANGE_O / 32; /* of a head */
+	uint32_t before = 0, i;
+
+	if (b->warp == 0 && b->lane < ranks && b->lane != b->rank)
+		before = g_add(exchange_counts(b) + b->lane, 1);
+	for (i = g_item(); i < b->kind.heads / ranks * lines;
+	     i += few_items(b->kind))
+		g_prefetch((GLOBAL const int32_t *)exchange_o(
+				   b, i / lines * ranks + b->rank, 0) +
+			   i % lines * 32);
+	if (g_item() < ranks)
+		g_prefetch((GLOBAL const int32_t *)exchange_record(b, g_item(),
+								   b->rank));
+	return before;
+}
+
+/* Notes which owners the block adds for. Behind it comes a barrier, and only
+ * behind that the block hands on what it has. */
+FN void
+exchange_note(const PRIVATE few_block *b, uint32_t before)
+{
+	const uint32_t last = EXCHANGE_GAVE_UP + b->kind.ranks - 2;
+	uint32_t orphans;
+
+	if (b->warp)
+		return;
+	orphans = (uint32_t)g_ballot(before == last);
+	if (b->lane)
+		return;
+	few_exchange_notes(b)[EXCHANGE_ORPHANS] = orphans;
+	few_exchange_notes(b)[EXCHANGE_TOKEN] = b->token;
+	few_exchange_notes(b)[EXCHANGE_HEAD] = b->first_head;
+}
+
+/* Hands on the record of the block's head `head`. */
+FN void
+exchange_give_record(const PRIVATE few_block *b, uint32_t head, float most,
+		     float sum, const PRIVATE uint32_t *exponents)
+{
+	uint32_t x[4], i;
+
+	x[0] = ~g_bits(most);
+	x[1] = ~g_bits(sum);
+	x[2] = ~exponents[0]; /* bytes below 255 */
+	x[3] = ~exponents[1];
+	UNROLL
+	for (i = 0; i < 2; i++)
+		x[i] = x[i] ? x[i] : 1; /* a NaN becomes another one */
+	g_store4_device(exchange_record(b, b->rank, head), x);
+}
+
+/* Reads a record until it is there, but not longer than that. */
+FN uint32_t
+exchange_take_record(GLOBAL const uint32_t *from, uint32_t patience,
+		     PRIVATE uint32_t *x)
+{
+	uint32_t n;
+
+	for (n = 0; n < patience; n++) {
+		g_load4_device(from, x);
+		if ((x[0] != 0) & (x[1] != 0) & (x[2] != 0) & (x[3] != 0))
+			return 1;
+		g_sleep(0);
+	}
+	return 0;
+}
+
+/* Waits for all ranks' records of an owner's heads; lane r < ranks gets rank r's
+ * of the warp's head. 0: the block has given up. Barriers. */
+FN uint32_t
+exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
+	       PRIVATE uint32_t *x)
+{
+	const uint32_t reads = b->lane < b->kind.ranks && b->warp < FEW_WARPS;
+	LOCAL uint32_t *all_begun = few_exchange_notes(b) + EXCHANGE_ALL_BEGUN;
+	uint32_t patience =
+		owner == b->rank ? EXCHANGE_PATIENCE : EXCHANGE_LONG;
+
+	for (;;) {
+		const uint32_t there =
+			!reads ||
+			exchange_take_record(exchange_record(b, b->lane, head),
+					     patience, x);
+
+		g_subgroup_barrier();
+		if (!g_named_any(EXCHANGE_VOTE, few_items(b->kind), !there))
+			return 1;
+		/* All have begun, and one is late beyond all patience: the wait
+		 * ends with whatever is there. */
+		if (patience == EXCHANGE_LONG)
+			return 1;
+		if (g_item() == 0)
+			*all_begun =
+				(g_add(exchange_counts(b) + owner,
+				       EXCHANGE_GAVE_UP) &
+				 (EXCHANGE_GAVE_UP - 1)) == b->kind.ranks - 1;
+		BARRIER();
+		if (!*all_begun)
+			return 0;
+		patience = EXCHANGE_LONG;
+	}
+}
+
+/* Leaves zeros where all have read the owner's records. */
+FN void
+exchange_clear(const PRIVATE few_block *b, uint32_t owner)
+{
+	const uint32_t ranks = b->kind.ranks, i = g_item();
+	const uint32_t zeros[4] = {0, 0, 0, 0};
+
+	if (i < b->kind.heads)
+		g_store4((GLOBAL uint16_t *)exchange_record(
+				 b, i % ranks, i / ranks * ranks + owner),
+			 zeros);
+	if (i == 0)
+		exchange_counts(b)[owner] = 0;
+}
+
+/* One, two or four words. */
+FN void
+exchange_load(GLOBAL const uint32_t *p, uint32_t words, PRIVATE uint32_t *x)
+{
+	if (words == 1)
+		x[0] = g_load_device(p);
+	else if (words == 2)
+		g_load2_device(p, x);
+	else
+		g_load4_device(p, x);
+}
+
+FN void
+exchange_store(GLOBAL uint32_t *p, uint32_t words, const PRIVATE uint32_t *x)
+{
+	if (words == 1)
+		*p = x[0];
+	else if (words == 2)
+		*(GLOBAL uint64_t *)p = (uint64_t)x[1] << 32 | x[0];
+	else
+		g_store4((GLOBAL uint16_t *)p, x);
+}
+
+/* What the ranks' weights are, and the head's results but for O. */
+typedef struct exchange_weights {
+	float of_rank; /* of the lane's, over the sum of all */
+	float lse;
+	uint32_t empty;
+} exchange_weights;
+
+FN exchange_weights
+exchange_weigh(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
+	       float sink)
+{
+	const PRIVATE few_scalars *s = &b->a->s;
+	const uint32_t is = b->lane < b->kind.ranks;
+	const float c = s->scale * G_LOG2_E;
+	const float own = is ? g_float(~record[0]) : G_MINUS_INF;
+	float most = own, weight, sum;
+	exchange_weights w;
+	uint32_t i;
+
+	UNROLL
+	for (i = 1; i < 32; i *= 2)
+		most = g_larger(most, g_shuffle_xor_f(most, i));
+	most = most == G_MINUS_INF ? 0.0f : most;
+	weight = is ? g_exp2_flush((own - most) * c) : 0.0f;
+	sum = is ? weight * g_float(~record[1]) : 0.0f;
+	UNROLL
+	for (i = 1; i < 32; i *= 2)
+		sum += g_shuffle_xor_f(sum, i);
+	w.empty = sum == 0.0f;
+	w.of_rank = g_div_rn(weight, sum + g_sink_weight(sink, most * c));
+	w.of_rank = w.empty ? 0.0f : w.of_rank;
+	/* Scores near the end of f32 are beyond it in log2 units. */
+	w.lse = s->base2 || s->lse_sink
+			? decode_result_lse(
+				  w.empty, g_log2(sum) + most * c, s->empty_lse,
+				  s->base2 ? 1.0f : G_LN_2, s->lse_sink, sink)
+		: w.empty ? s->empty_lse
+			  : g_log2(sum) * G_LN_2 + most * s->scale;
+	return w;
+}
+
+/* The lane's part of a head: 2 ^ (exponent - 127) times f16 pairs, or bf16
+ * pairs. Where a group has large units sums are 2^24 times smaller. */
+FN void
+exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
+	     float weight, uint32_t dim, uint32_t words, uint32_t v[16][4],
+	     PRIVATE float *x)
+{
+	const few_format f = b->kind.format;
+	const uint32_t group = dim / f.group;
+	const uint32_t is_bf16 = f.bf16_tail && group == FEW_GROUPS - 1;
+	const uint32_t is = b->lane < b->kind.ranks;
+	uint32_t large = 0, r, i;
+
+	UNROLL
+	for (i = 0; i < few_groups(f); i++) {
+		const uint32_t byte = ~record[2 + i / 4] >> 8 * (i % 4) & 0xffu;
+
+		large |= (uint32_t)(g_ballot(is && byte > EXCHANGE_LARGE) != 0)
+			 << i;
+	}
+	large = large >> group & 1u ? EXCHANGE_LOWER : 0;
+	UNROLL
+	for (i = 0; i < 8; i++)
+		x[i] = 0.0f;
+	UNROLL
+	for (r = 0; r < b->kind.ranks; r++) {
+		const uint32_t low = g_broadcast(~record[2], r);
+		const uint32_t high =
+			f.bf16_tail ? g_broadcast(~record[3], r) : 0;
+		const uint32_t byte =
+			(group < 4 ? low : high) >> 8 * (group % 4) & 0xffu;
+		const float by =
+			g_float(g_broadcast(g_bits(weight), r)) *
+			g_float(byte > large ? (byte - large) << 23 : 0);
+
+		UNROLL
+		for (i = 0; i < words; i++) {
+			const uint32_t pair = ~v[r][i];
+			float even, odd;
+
+			g_f16x2_to_f32(pair, &even, &odd);
+			if (f.bf16_tail) {
+				even = is_bf16 ? g_bf16x2_low(pair) : even;
+				odd = is_bf16 ? g_bf16x2_high(pair) : odd;
+			}
+			x[2 * i] = g_fma(by, even, x[2 * i]);
+			x[2 * i + 1] = g_fma(by, odd, x[2 * i + 1]);
+		}
+	}
+	UNROLL
+	for (i = 0; i < 8; i++)
+		x[i] *= large ? (float)(1u << EXCHANGE_LOWER) : 1.0f;
+}
+
+/* Adds the owner's heads and writes their results. By the whole block: barriers.
+ * A warp has 64, 128 or 256 columns of one head. */
+FN void
+exchange_sum(const PRIVATE few_block *b, uint32_t owner)
+{
+	const PRIVATE few_scalars *s = &b->a->s;
+	const uint32_t ranks = b->kind.ranks;
+	const uint32_t words = b->kind.heads / ranks; /* of a lane */
+	const uint32_t first = b->warp * 64 * words;
+	const uint32_t head = first / 512 % words * ranks + owner;
+	const uint32_t dim = first % 512 + b->lane * 2 * words;
+	const uint32_t h = b->first_head + head;
+	GLOBAL uint32_t *o = exchange_o(b, head, 0) + dim / 2;
+	const float sink =
+		s->has_sink && h < s->heads ? b->a->attn_sink[h] : G_MINUS_INF;
+	const uint32_t zeros[4] = {0, 0, 0, 0};
+	uint32_t record[4] = {0, 0, 0, 0}, v[16][4], y[4], missing, n, r, i;
+	exchange_weights w;
+	float x[8];
+
+	if (!exchange_await(b, owner, head, record))
+		return;
+	exchange_clear(b, owner);
+	if (b->warp >= FEW_WARPS)
+		return;
+	UNROLL
+	for (r = 0; r < ranks; r++)
+		exchange_load(o + r * EXCHANGE_O, words, v[r]);
+	w = exchange_weigh(b, record, sink);
+	for (n = 0; n < EXCHANGE_LONG; n++) {
+		missing = 0;
+		UNROLL
+		for (r = 0; r < ranks; r++) {
+			UNROLL
+			for (i = 0; i < words; i++) {
+				if (v[r][i] == 0)
+					v[r][i] = g_load_device(
+						o + r * EXCHANGE_O + i);
+				missing |= v[r][i] == 0;
+			}
+		}
+		if (!g_ballot(missing))
+			break;
+		g_sleep(0);
+	}
+	UNROLL
+	for (r = 0; r < ranks; r++)
+		exchange_store(o + r * EXCHANGE_O, words, zeros);
+	exchange_add(b, record, w.of_rank, dim, words, v, x);
+	UNROLL
+	for (i = 0; i < words; i++)
+		y[i] = w.empty ? 0 : g_f32_to_bf16x2(x[2 * i], x[2 * i + 1]);
+	if (h >= s->heads)
+		return;
+	exchange_store(
+		(GLOBAL uint32_t *)(b->a->out +
+				    decode_token_at(b->token, s->next_n,
+						    s->out_request_stride,
+						    s->out_token_stride) +
+				    (int64_t)h * s->out_head_stride + dim),
+		words, y);
+	if (dim == 0 && s->has_lse)
+		b->a->lse[decode_token_at(b->token, s->next_n,
+					  s->lse_request_stride,
+					  s->lse_token_stride) +
+			  (int64_t)h * s->lse_head_stride] = w.lse;
+}
+
+/* Adds the block's own heads, and those of owners that have given up. */
+FN void
+exchange_finish(const PRIVATE few_block *of)
+{
+	LOCAL const uint32_t *notes = few_exchange_notes(of);
+	uint32_t orphans = notes[EXCHANGE_ORPHANS];
+	few_block b = *of;
+	uint32_t owner = b.rank;
+
+	b.token = notes[EXCHANGE_TOKEN];
+	b.first_head = notes[EXCHANGE_HEAD];
+	NO_UNROLL
+	for (;;) {
+		exchange_sum(&b, owner);
+		if (!orphans)
+			break;
+		owner = 31 - g_clz(orphans);
+		orphans ^= 1u << owner;
+	}
+}
+
+#endif
+#endif

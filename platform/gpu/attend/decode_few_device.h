@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A block of sparse_decode_few: what it has to do, its shared memory, how queries
+ * and rows of the cache come there, and how scales are read.
+ *
+ * A unit of work is a token and a group of its heads. `ranks` blocks share it;
+ * each has 16 keys a warp, by their place in the token's lists, so that a key's
+ * block does not depend on anything else in the batch. Rows lie in shared memory
+ * as the cache has them: one copy serves as K and as V.
+ *
+ * What a row is made of is a few_format, all of it constants of a kernel.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_work_device.h"
+#include "spmla/platform/gpu/dialect/async.h"
+#include "spmla/platform/gpu/dialect/wgmma.h"
+
+enum {
+	FEW_WARPS = 8,   /* that multiply by values, of 64 columns each */
+	FEW_KEYS = 16,   /* of a warp */
+	FEW_CODES = 512, /* bytes of a row in shared memory: its codes, */
+	FEW_TAIL = 128,  /* its bf16 values */
+	FEW_SCALES = 16, /* and its scales */
+	/* Of a head's queries: 512 as f16, 64 as bf16, and some more, so that 8
+	 * heads' 16 bytes lie in different banks. */
+	FEW_Q_BYTES = 2 * 512 + 16,
+	FEW_Q_TAIL_BYTES = 2 * 64 + 64,
+	FEW_GROUPS = 8 /* of values that share a scale, at most */
+};
+
+/* P is as often there as there are groups of values: f16 weights times the
+ * group's scales. Sixteen heads' of V3.2 take the place of the rows' tails, which
+ * nobody reads then. Of V4 they are values. */
+#define FEW_P_BYTES(bf16_tail, warps, heads) \
+	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
+#define FEW_TAILS_AT(warps)           ((warps)*FEW_KEYS * FEW_CODES)
+#define FEW_P_APART(bf16_tail, heads) ((bf16_tail) || (heads) > 16)
+#define FEW_P_AT(bf16_tail, warps, heads) \
+	(FEW_TAILS_AT(warps) +            \
+	 (FEW_P_APART(bf16_tail, heads) ? (warps)*FEW_KEYS * FEW_TAIL : 0))
+#define FEW_SCALES_AT(bf16_tail, warps, heads)                                 \
+	(FEW_TAILS_AT(warps) + (warps)*FEW_KEYS * FEW_TAIL +                   \
+	 (FEW_P_APART(bf16_tail, heads) ? FEW_P_BYTES(bf16_tail, warps, heads) \
+					: 0))
+#define FEW_Q_AT(bf16_tail, warps, heads) \
+	(FEW_SCALES_AT(bf16_tail, warps, heads) + (warps)*FEW_KEYS * FEW_SCALES)
+/* The notes: each warp's largest scores, sums of weights, and largest scales by
+ * group; each head's unit of queries; what decode_exchange_device.h keeps. */
+#define FEW_NOTES_AT(bf16_tail, warps, heads) \
+	(FEW_Q_AT(bf16_tail, warps, heads) +  \
+	 (heads) * (FEW_Q_BYTES + FEW_Q_TAIL_BYTES))
+#define FEW_BYTES(bf16_tail, warps, heads)       \
+	(FEW_NOTES_AT(bf16_tail, warps, heads) + \
+	 4 * ((warps) * (2 * (heads) + FEW_GROUPS) + (heads) + 4))
+
+/* A kind of row: 512 values and, for scores only, 64 of rope in bf16; or 448 and
+ * 64 bf16 ones that are values, too. */
+typedef struct few_format {
+	uint32_t row_bytes;   /* from row to row of a page */
+	uint32_t group;       /* values that share a scale: 128 or 64 */
+	uint32_t scales_byte; /* f32 scales: of the row. Else they are ue8m0
+			       * bytes behind the page's rows */
+	uint32_t scale_bytes; /* of a row's, there */
+	uint32_t tail_byte;   /* of the row: its 64 bf16 values */
+	uint32_t bf16_tail;   /* which are values */
+	uint32_t lists;       /* of keys that a token may have */
+} few_format;
+
+/* What a kernel has of all that they could; constants once all is inlined. */
+typedef struct few_kind {
+	few_format format;
+	uint32_t heads; /* of a unit: 8, 16 or 32 */
+	uint32_t ranks; /* 8 or 16, no more than heads */
+	uint32_t warps; /* with keys, 5 to 9 */
+} few_kind;
+
+/* The parameters of every kernel of sparse_decode_few. The workspace is 0
+ * between calls: see decode_exchange_device.h. A token's lists have no more
+ * than so many entries. */
+#define SPMLA_K_FEW(P, S)      \
+	SPMLA_K_DECODE(P, S)   \
+	P(uint32_t, workspace) \
+	S(uint32_t, entries)   \
+	S(uint32_t, extra_entries)
+
+#define SPMLA_K_sparse_decode_few_v32_16(P, S)  SPMLA_K_FEW(P, S)
+#define SPMLA_K_sparse_decode_few_v32_32(P, S)  SPMLA_K_FEW(P, S)
+#define SPMLA_K_sparse_decode_few_v4_8(P, S)    SPMLA_K_FEW(P, S)
+#define SPMLA_K_sparse_decode_few_v4_16(P, S)   SPMLA_K_FEW(P, S)
+#define SPMLA_K_sparse_decode_few_long_16(P, S) SPMLA_K_FEW(P, S)
+#define SPMLA_K_sparse_decode_few_long_32(P, S) SPMLA_K_FEW(P, S)
+SPMLA_KERNEL_SCALARS(sparse_decode_few_v32_16)
+/* The same struct: all are one function. */
+typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_v32_32_scalars;
+typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_v4_8_scalars;
+typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_v4_16_scalars;
+typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_long_16_scalars;
+typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_long_32_scalars;
+
+/* The sizes are those for Hopper. */
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+FN few_format
+few_fp8_ds_mla(void)
+{
+	few_format f;
+
+	f.row_bytes = SPMLA_FP8_DS_MLA_BYTES;
+	f.group = SPMLA_MLA_SCALE_GROUP;
+	f.scales_byte = SPMLA_FP8_DS_MLA_SCALE_BYTE;
+	f.scale_bytes = 16;
+	f.tail_byte = SPMLA_FP8_DS_MLA_ROPE_BYTE;
+	f.bf16_tail = 0;
+	f.lists = 1;
+	return f;
+}
+
+FN few_format
+few_v4_fp8(void)
+{
+	few_format f;
+
+	f.row_bytes = SPMLA_V4_VALUE_BYTES;
+	f.group = SPMLA_V4_SCALE_GROUP;
+	f.scales_byte = 0;
+	f.scale_bytes = SPMLA_V4_SCALE_BYTES;
+	f.tail_byte = SPMLA_V4_NOPE;
+	f.bf16_tail = 1;
+	f.lists = 2;
+	return f;
+}
+
+typedef spmla_k_sparse_decode_few_v32_16_scalars few_scalars;
+
+typedef struct few_args {
+	SPMLA_KERNEL_FIELDS(sparse_decode_few_v32_16)
+} few_args;
+
+/* A block and its unit, as an item sees them. */
+typedef struct few_block {
+	const PRIVATE few_args *a;
+	few_kind kind;
+	LOCAL uint8_t *rows; /* the codes; from here on all of it */
+	uint32_t unit;
+	uint32_t rank;
+	uint32_t token;
+	uint32_t first_head;
+	uint32_t warp;
+	uint32_t lane;
+} few_block;
+
+/* Values of a row that have scales. */
+FN uint32_t
+few_coded(few_format f)
+{
+	return f.bf16_tail ? 448 : 512;
+}
+
+FN uint32_t
+few_groups(few_format f)
+{
+	return few_coded(f) / f.group;
+}
+
+/* Items of a block. */
+FN uint32_t
+few_items(few_kind kind)
+{
+	return 32 * (kind.warps > FEW_WARPS ? kind.warps : FEW_WARPS);
+}
+
+FN LOCAL uint8_t *
+few_tails(const PRIVATE few_block *b)
+{
+	return b->rows + FEW_TAILS_AT(b->kind.warps);
+}
+
+FN LOCAL uint8_t *
+few_weights_at(const PRIVATE few_block *b)
+{
+	return b->rows +
+	       FEW_P_AT(b->kind.format.bf16_tail, b->kind.warps, b->kind.heads);
+}
+
+FN LOCAL uint8_t *
+few_scales(const PRIVATE few_block *b)
+{
+	return b->rows + FEW_SCALES_AT(b->kind.format.bf16_tail, b->kind.warps,
+				       b->kind.heads);
+}
+
+FN LOCAL uint8_t *
+few_queries(const PRIVATE few_block *b)
+{
+	return b->rows +
+	       FEW_Q_AT(b->kind.format.bf16_tail, b->kind.warps, b->kind.heads);
+}
+
+FN LOCAL uint8_t *
+few_query_tails(const PRIVATE few_block *b)
+{
+	return few_queries(b) + b->kind.heads * FEW_Q_BYTES;
+}
+
+/* [warps][heads] */
+FN LOCAL float *
+few_most(const PRIVATE few_block *b)
+{
+	return (LOCAL float *)(few_query_tails(b) +
+			       b->kind.heads * FEW_Q_TAIL_BYTES);
+}
+
+/* [warps][heads] */
+FN LOCAL float *
+few_sums(const PRIVATE few_block *b)
+{
+	return few_most(b) + b->kind.warps * b->kind.heads;
+}
+
+/* [warps][FEW_GROUPS]: bits of f32; of ue8m0 two words of bytes. */
+FN LOCAL uint32_t *
+few_largest_scales(const PRIVATE few_block *b)
+{
+	return (LOCAL uint32_t *)(few_sums(b) + b->kind.warps * b->kind.heads);
+}
+
+/* [heads]: what queries in shared memory are multiples of. */
+FN LOCAL float *
+few_units(const PRIVATE few_block *b)
+{
+	return (LOCAL float *)(few_largest_scales(b) +
+			       b->kind.warps * FEW_GROUPS);
+}
+
+/* Four words. */
+FN LOCAL uint32_t *
+few_exchange_notes(const PRIVATE few_block *b)
+{
+	return (LOCAL uint32_t *)(few_units(b) + b->kind.heads);
+}
+
+/* ---- Rows of the cache ------------------------------------------------- */
+
+/* Where 16-byte piece i of a row lies: so that eight rows' of the same number
+ * lie in different banks, and so do two rows' halves. */
+FN uint32_t
+few_piece(uint32_t row, uint32_t i)
+{
+	return (i ^ ((row & 1u) << 2 | (row & 2u))) << 4;
+}
+
+/* What a lane has asked for: of its warp's 16 rows the lane % 16-th. */
+typedef struct few_slot {
+	int32_t slot;
+	uint32_t entry; /* of the list, of which `len` count */
+	uint32_t len;
+	uint32_t second; /* it is the second list */
+	uint32_t faults; /* the list is none, which its first entry reports */
+} few_slot;
+
+/* A row that it has found. */
+typedef struct few_found {
+	uint64_t row; /* its address, and that of its scales */
+	uint64_t scales;
+	uint32_t keys; /* of the 16, those that are keys: bit r */
+} few_found;
+
+/* Asks for the lane's slot and, of lists that are rows at the same time, for the
+ * list's length. */
+FN few_slot
+few_ask_slot(const PRIVATE few_block *b)
+{
+	const PRIVATE few_args *a = b->a;
+	const PRIVATE few_scalars *s = &a->s;
+	const uint32_t at = (b->rank * b->kind.warps + b->warp) * FEW_KEYS +
+			    b->lane % FEW_KEYS;
+	const uint32_t second = b->kind.format.lists == 2 && at >= s->entries;
+	const uint32_t entries = second ? s->extra_entries : s->entries;
+	const uint32_t most = second ? s->extra_topk : s->topk;
+	const uint32_t form = second ? s->extra_list_form : s->list_form;
+	GLOBAL const int32_t *slots = second ? a->extra_slots : a->slots;
+	decode_list list;
+	few_slot to;
+
+	to.second = second;
+	to.entry = second ? at - s->entries : at;
+	to.slot = -1;
+	to.len = to.faults = 0;
+	if (b->warp >= b->kind.warps || to.entry >= entries)
+		return to;
+	list = decode_list_of(second ? a->extra_topk_lens : a->topk_lens, form,
+			      s->lens_tokens,
+			      second ? s->extra_slots_stride : s->slots_stride,
+			      most, b->token);
+	to.len = list.len <= entries ? list.len : 0;
+	to.faults = (list.faults || list.len > entries) && to.entry == 0;
+	if (form != DECODE_RAGGED || to.entry < to.len)
+		to.slot = slots[list.first + to.entry];
+	return to;
+}
+
+/* Finds the rows of a warp. What is wrong is reported by the first group of heads
+ * alone. */
+FN few_found
+few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
+{
+	const PRIVATE few_args *a = b->a;
+	const PRIVATE few_scalars *s = &a->s;
+	const few_format f = b->kind.format;
+	const uint32_t second = from->second;
+	const int32_t slot = from->entry < from->len ? from->slot : -1;
+	const spmla_g_divisor page = second ? s->extra_page : s->page;
+	const uint32_t number = g_divide((uint32_t)slot, page);
+	const uint32_t is =
+		slot >= 0 && number < (second ? s->extra_pages : s->pages);
+	const uint32_t entry = is ? (uint32_t)slot - number * page.by : 0;
+	/* What is no key is not read, but its address is one of the cache. */
+	uint64_t at = (uint64_t)(is && second ? a->extra_cache : a->cache);
+	few_found found;
+
+	if (is)
+		at += number * (second ? s->extra_page_stride_bytes
+				       : s->page_stride_bytes);
+	found.row = at + (uint64_t)entry * f.row_bytes;
+	found.scales = at;
+	if (is)
+		found.scales +=
+			(uint64_t)page.by * f.row_bytes + entry * f.scale_bytes;
+	found.keys = (uint32_t)g_ballot(is) & 0xffffu;
+	if (((slot != -1 && !is) || from->faults) && b->first_head == 0 &&
+	    b->lane < FEW_KEYS)
+		g_fault(a->fault_state, a->fault_status, b->token,
+			G_FAULT_INDEX);
+	return found;
+}
+
+/* The address that a lane of the warp has. */
+FN GLOBAL const uint8_t *
+few_address(uint64_t own, uint32_t lane)
+{
+	const uint32_t low = g_broadcast((uint32_t)own, lane);
+	const uint32_t high = g_broadcast((uint32_t)(own >> 32), lane);
+
+	return (GLOBAL const uint8_t *)((uint64_t)high << 32 | low);
+}
+
+/* Asks for a row's piece of its tail. */
+FN void
+few_ask_tail(const PRIVATE few_block *b, GLOBAL const uint8_t *row, uint32_t r,
+	     uint32_t piece, uint32_t is)
+{
+	g_local_copy128(few_tails(b) + (FEW_KEYS * b->warp + r) * FEW_TAIL +
+				few_piece(r, piece),
+			row + b->kind.format.tail_byte + 16 * piece, is);
+}
+
+/* Asks for the rows of a warp with keys: a row's codes are one instruction, of
+ * V4 with the first half of its tail. */
+FN void
+few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
+{
+	const few_format f = b->kind.format;
+	const uint32_t lane = b->lane;
+	LOCAL uint8_t *codes = b->rows + FEW_KEYS * b->warp * FEW_CODES;
+	LOCAL uint8_t *scales = few_scales(b) + FEW_KEYS * b->warp * FEW_SCALES;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < FEW_KEYS; i++) {
+		GLOBAL const uint8_t *row = few_address(found->row, i);
+		const uint32_t is = found->keys >> i & 1u;
+
+		if (16 * lane < few_coded(f))
+			g_local_copy128(codes + i * FEW_CODES +
+						few_piece(i, lane),
+					row + 16 * lane, is);
+		else
+			few_ask_tail(b, row, i, lane - few_coded(f) / 16, is);
+	}
+	if (f.bf16_tail) {
+		UNROLL
+		for (i = 0; i < 2; i++) {
+			const uint32_t r = 8 * i + lane / 4;
+
+			few_ask_tail(b, few_address(found->row, r), r,
+				     4 + lane % 4, found->keys >> r & 1u);
+		}
+		if (lane < FEW_KEYS)
+			g_local_copy64(scales + lane * FEW_SCALES,
+				       (GLOBAL const uint8_t *)found->scales,
+				       found->keys >> lane & 1u);
+	} else {
+		/* Nine pieces a row: its scales, and its tail behind them. */
+		UNROLL
+		for (i = 0; i < 5; i++) {
+			const uint32_t n = 32 * i + lane;
+			const uint32_t r = n / 9 % FEW_KEYS, piece = n % 9;
+			GLOBAL const uint8_t *row = few_address(found->row, r);
+			const uint32_t is = found->keys >> r & 1u;
+
+			if (n >= 9 * FEW_KEYS)
+				continue;
+			if (piece == 0)
+				g_local_copy128(scales + r * FEW_SCALES,
+						row + f.scales_byte, is);
+			else
+				few_ask_tail(b, row, r, piece - 1, is);
+		}
+	}
+	g_local_copies_commit();
+}
+
+/* ---- Queries ----------------------------------------------------------- */
+
+/* What a lane has of the queries of its warp's heads / 8 heads: 16 bytes at dims
+ * 8 lane and 256 + 8 lane each, and 16 bytes of one head's tail. */
+typedef struct few_query {
+	uint32_t x[4][2][4];
+	uint32_t tail[4];
+} few_query;
+
+FN void
+few_ask_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
+{
+	const PRIVATE few_scalars *s = &b->a->s;
+	const uint32_t each = b->kind.heads / FEW_WARPS;
+	const uint32_t coded = few_coded(b->kind.format);
+	const uint32_t first = b->first_head + b->warp * each;
+	const uint32_t does = b->warp < FEW_WARPS;
+	GLOBAL const uint16_t *from =
+		b->a->q +
+		decode_token_at(b->token, s->next_n, s->q_request_stride,
+				s->q_token_stride) +
+		(int64_t)first * s->q_head_stride;
+	const uint32_t h = b->lane / 8;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < each; i++) {
+		GLOBAL const uint16_t *head =
+			from + (int64_t)i * s->q_head_stride + 8 * b->lane;
+		const uint32_t is = does && first + i < s->heads;
+
+		g_load128_if(is, head, q->x[i][0]);
+		g_load128_if(is && 256 + 8 * b->lane < coded, head + 256,
+			     q->x[i][1]);
+	}
+	g_load128_if(does && h < each && first + h < s->heads,
+		     from + (int64_t)h * s->q_head_stride + coded +
+			     8 * (b->lane % 8),
+		     q->tail);
+}
+
+/* The largest exponent of 8 bf16 values, and `most`. */
+FN uint32_t
+few_largest_exponent(const PRIVATE uint32_t *x, uint32_t most)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const uint32_t low = x[i] >> 7 & 0xffu;
+		const uint32_t high = x[i] >> 23 & 0xffu;
+
+		most = low > most ? low : most;
+		most = high > most ? high : most;
+	}
+	return most;
+}
+
+/* Brings queries to shared memory as f16, a head's times a power of two, so that
+ * its largest lies in [2^8, 2^9). */
+FN void
+few_store_queries(const PRIVATE few_block *b, const PRIVATE few_query *q)
+{
+	const uint32_t each = b->kind.heads / FEW_WARPS;
+	const uint32_t first = b->warp * each;
+	uint32_t i, j, e;
+
+	if (b->warp >= FEW_WARPS)
+		return;
+	UNROLL
+	for (i = 0; i < each; i++) {
+		LOCAL uint8_t *to = few_queries(b) + (first + i) * FEW_Q_BYTES +
+				    16 * b->lane;
+		uint32_t most = few_largest_exponent(q->x[i][0], 9);
+		float by;
+
+		most = few_largest_exponent(q->x[i][1], most);
+		most = g_subgroup_largest(most);
+		by = g_float((262 - most) << 23);
+		if (b->lane == 0)
+			few_units(b)[first + i] = g_float((most - 8) << 23);
+		UNROLL
+		for (j = 0; j < 2; j++) {
+			uint32_t y[4];
+
+			UNROLL
+			for (e = 0; e < 4; e++)
+				y[e] = g_f32_to_f16x2(
+					g_bf16x2_low(q->x[i][j][e]) * by,
+					g_bf16x2_high(q->x[i][j][e]) * by);
+			if (256 * j + 8 * b->lane < few_coded(b->kind.format))
+				g_local_store128(to + 512 * j, y);
+		}
+	}
+	if (b->lane < 8 * each)
+		g_local_store128(few_query_tails(b) +
+					 (first + b->lane / 8) *
+						 FEW_Q_TAIL_BYTES +
+					 b->lane % 8 * 16,
+				 q->tail);
+}
+
+/* ---- Scales ------------------------------------------------------------ */
+
+/* What an item has of its warp's keys g and g + 8 (lane = 4 g + t). */
+typedef struct few_keys {
+	float scale[2][FEW_GROUPS]; /* in units of `unit` */
+	float unit[2];              /* a power of two, by the key's largest */
+} few_keys;
+
+/* A ue8m0 byte, from 1 to 254. */
+FN uint32_t
+few_byte(int32_t n)
+{
+	return n < 1 ? 1 : n > 254 ? 254 : (uint32_t)n;
+}
+
+/* The scales of a key, as they are. */
+FN void
+few_read_scales(const PRIVATE few_block *b, uint32_t key, PRIVATE uint32_t *raw)
+{
+	LOCAL const uint8_t *at = few_scales(b) + key * FEW_SCALES;
+
+	if (b->kind.format.scales_byte) {
+		g_local_load128(at, raw);
+	} else {
+		raw[0] = ((LOCAL const uint32_t *)at)[0];
+		raw[1] = ((LOCAL const uint32_t *)at)[1];
+	}
+}
+
+/* The bits of scale i, or its byte. */
+FN uint32_t
+few_scale_bits(few_format f, const PRIVATE uint32_t *raw, uint32_t i)
+{
+	return f.scales_byte ? raw[i] : raw[i / 4] >> 8 * (i % 4) & 0xffu;
+}
+
+/* Those as a scale in units of 2^(byte - 127). A ue8m0 byte of 255 is NaN. */
+FN float
+few_scale_in(few_format f, uint32_t bits, uint32_t byte)
+{
+	if (f.scales_byte)
+		return g_float(bits) * g_pow2(254 - byte);
+	return bits == 255         ? G_NAN
+	       : bits + 127 > byte ? g_float((bits + 127 - byte) << 23)
+				   : 0.0f;
+}
+
+/* A key's scales in units of its own. */
+FN void
+few_relate(few_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
+	   PRIVATE float *unit)
+{
+	uint32_t most = 0, i;
+
+	UNROLL
+	for (i = 0; i < few_groups(f); i++) {
+		const uint32_t bits = few_scale_bits(f, raw, i);
+		const uint32_t e = f.scales_byte ? bits >> 23 & 0xffu : bits;
+
+		most = e > most ? e : most;
+	}
+	most = most < 1 ? 1 : most > 253 ? 253 : most;
+	*unit = g_float(most << 23);
+	UNROLL
+	for (i = 0; i < few_groups(f); i++)
+		scale[i] = few_scale_in(f, few_scale_bits(f, raw, i), most);
+}
+
+/* Writes the largest of a warp's scales, group by group. */
+FN void
+few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
+{
+	const few_format f = b->kind.format;
+	LOCAL uint32_t *to = few_largest_scales(b) + b->warp * FEW_GROUPS;
+	uint32_t i, j;
+
+	if (f.scales_byte) {
+		UNROLL
+		for (i = 0; i < few_groups(f); i++) {
+			const uint32_t x = raw[0][i] & 0x7fffffffu;
+			const uint32_t y = raw[1][i] & 0x7fffffffu;
+			const uint32_t most = g_subgroup_largest(x > y ? x : y);
+
+			if (b->lane == i)
+				to[i] = most;
+		}
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 2; i++) {
+		uint32_t most = g_larger_bytes(raw[0][i], raw[1][i]);
+
+		UNROLL
+		for (j = 4; j < 32; j *= 2)
+			most = g_larger_bytes(most, g_shuffle_xor(most, j));
+		if (b->lane == i)
+			to[i] = most;
+	}
+}
+
+/* The units of P, group by group, as ue8m0 bytes: the block's largest scales,
+ * rounded up. Returns whether one is above 1. */
+FN uint32_t
+few_units_of_p(const PRIVATE few_block *b, PRIVATE uint32_t *byte)
+{
+	const few_format f = b->kind.format;
+	LOCAL const uint32_t *from = few_largest_scales(b);
+	uint32_t most[FEW_GROUPS], wide = 0, i, k;
+
+	UNROLL
+	for (i = 0; i < FEW_GROUPS; i++)
+		most[i] = 0;
+	UNROLL
+	for (k = 0; k < b->kind.warps; k++) {
+		uint32_t x[4];
+
+		g_local_load128(from + k * FEW_GROUPS, x);
+		UNROLL
+		for (i = 0; i < 4; i++)
+			most[i] = f.scales_byte
+					  ? (x[i] > most[i] ? x[i] : most[i])
+					  : g_larger_bytes(most[i], x[i]);
+	}
+	UNROLL
+	for (i = 0; i < few_groups(f); i++) {
+		byte[i] = few_byte(
+			(int32_t)(f.scales_byte ? (most[i] + 0x7fffffu) >> 23
+						: most[i / 4] >> 8 * (i % 4) &
+							  0xffu));
+		wide |= byte[i] > 127;
+	}
+	return wide;
+}
+
+#endif
+#endif

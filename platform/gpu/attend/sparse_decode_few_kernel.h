@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode for few tokens, in one launch: some 128 blocks, each with 80 to
+ * 144 keys of a unit (a token and 8 to 32 of its heads), which put their results
+ * together as decode_exchange_device.h says. What counts is latency: everything
+ * that does not depend on a row is done while rows are on their way.
+ *
+ * The hard ideas:
+ * - Keys are the rows of A and heads the columns of B, so that 16 keys a warp and
+ *   8 heads are a product. Codes go from the cache's row in shared memory to f16
+ *   in registers, which is exact; scales are not multiplied with codes at all.
+ *   For scores they are multiplied with a group's sum in f32; for O they are
+ *   multiplied with the weights, of which there is a copy a group.
+ * - O is transposed: its columns are the rows of A, from pairs of keys whose
+ *   bytes are brought together.
+ * - Weights times scales are f16 in units of the block's largest scale of a
+ *   group, a power of two. If a scale is above 1, scales may be so far apart that
+ *   small ones with large weights would vanish: then the unit is that of the
+ *   largest product, head by head, which is slow, and rare.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
+#define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
+
+#include "spmla/platform/gpu/attend/decode_exchange_device.h"
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* Scores, later weights, of an item's two keys (few_keys) and of heads 8 n + 2 t
+ * + e: [n][2 * key + e]. */
+typedef float few_scores[4][4];
+
+/* O, of columns 64 w + 8 g + 2 i + j and those heads: [i][n][2 * j + e]. */
+typedef float few_o[4][4][4];
+
+/* ---- Scores ------------------------------------------------------------ */
+
+/* f16 of 16 codes. */
+FN void
+few_codes_to_f16(const PRIVATE uint32_t *codes, PRIVATE uint32_t *x)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++)
+		g_e4m3x4_to_f16x4(codes[i], x + 2 * i);
+}
+
+/* Sums over 64 dims, piece j of eight: A are keys, B heads. */
+FN void
+few_multiply_codes(const PRIVATE few_block *b, uint32_t j,
+		   PRIVATE few_scores sum)
+{
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	const uint32_t key = FEW_KEYS * b->warp + g;
+	LOCAL const uint8_t *codes =
+		b->rows + key * FEW_CODES + few_piece(g, 4 * j + t);
+	LOCAL const uint8_t *q =
+		few_queries(b) + g * FEW_Q_BYTES + 128 * j + 32 * t;
+	uint32_t x[4], low[8], high[8], n, i;
+
+	g_local_load128(codes, x);
+	few_codes_to_f16(x, low);
+	g_local_load128(codes + 8 * FEW_CODES, x);
+	few_codes_to_f16(x, high);
+	UNROLL
+	for (n = 0; n < b->kind.heads / 8; n++) {
+		uint32_t y[8];
+
+		g_local_load128(q + 8 * n * FEW_Q_BYTES, y);
+		g_local_load128(q + 8 * n * FEW_Q_BYTES + 16, y + 4);
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			const uint32_t a[4] = {low[2 * i], high[2 * i],
+					       low[2 * i + 1], high[2 * i + 1]};
+
+			g_mma_f16(sum[n], a, y + 2 * i);
+		}
+	}
+}
+
+/* The same over 32 of the 64 bf16 dims of the tail, half j. */
+FN void
+few_multiply_tail(const PRIVATE few_block *b, uint32_t j,
+		  PRIVATE few_scores sum)
+{
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	const uint32_t key = FEW_KEYS * b->warp + g;
+	LOCAL const uint8_t *tail =
+		few_tails(b) + key * FEW_TAIL + few_piece(g, 4 * j + t);
+	LOCAL const uint8_t *q =
+		few_query_tails(b) + g * FEW_Q_TAIL_BYTES + 64 * j + 16 * t;
+	uint32_t low[4], high[4], n, i;
+
+	g_local_load128(tail, low);
+	g_local_load128(tail + 8 * FEW_TAIL, high);
+	UNROLL
+	for (n = 0; n < b->kind.heads / 8; n++) {
+		uint32_t y[4];
+
+		g_local_load128(q + 8 * n * FEW_Q_TAIL_BYTES, y);
+		UNROLL
+		for (i = 0; i < 2; i++) {
+			const uint32_t a[4] = {low[2 * i], high[2 * i],
+					       low[2 * i + 1], high[2 * i + 1]};
+
+			g_mma_bf16(sum[n], a, y + 2 * i);
+		}
+	}
+}
+
+FN void
+few_zero(PRIVATE few_scores x)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 16; i++)
+		x[i / 4][i % 4] = 0.0f;
+}
+
+/* Scores of the warp's keys; of what is no key -inf. */
+FN void
+few_score(const PRIVATE few_block *b, uint32_t is_key,
+	  const PRIVATE few_keys *keys, PRIVATE few_scores score)
+{
+	const few_format f = b->kind.format;
+	const uint32_t groups = few_groups(f), pieces = f.group / 64;
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	few_scores sum;
+	uint32_t n, i, e;
+
+	few_zero(score);
+	UNROLL
+	for (i = 0; i < groups; i++) {
+		uint32_t j;
+
+		few_zero(sum);
+		UNROLL
+		for (j = 0; j < pieces; j++)
+			few_multiply_codes(b, i * pieces + j, sum);
+		UNROLL
+		for (n = 0; n < b->kind.heads / 8; n++) {
+			UNROLL
+			for (e = 0; e < 4; e++)
+				score[n][e] = g_fma(keys->scale[e / 2][i],
+						    sum[n][e], score[n][e]);
+		}
+	}
+	few_zero(sum);
+	few_multiply_tail(b, 0, sum);
+	few_multiply_tail(b, 1, sum);
+	UNROLL
+	for (n = 0; n < b->kind.heads / 8; n++) {
+		UNROLL
+		for (e = 0; e < 4; e++) {
+			const float x = keys->unit[e / 2];
+			const float y = few_units(b)[8 * n + 2 * t + e % 2];
+			const uint32_t is = is_key >> (g + e / 2 * 8) & 1u;
+
+			/* Of a large and a small one the small one first. */
+			score[n][e] = score[n][e] * (x < y ? x : y) *
+					      (x < y ? y : x) +
+				      sum[n][e];
+			score[n][e] = is ? score[n][e] : G_MINUS_INF;
+		}
+	}
+}
+
+/* ---- Softmax ----------------------------------------------------------- */
+
+/* Writes the warp's largest scores, head by head. */
+FN void
+few_note_scores(const PRIVATE few_block *b, PRIVATE few_scores score)
+{
+	const uint32_t heads = b->kind.heads, t = b->lane % 4;
+	uint32_t n, e, i;
+
+	UNROLL
+	for (n = 0; n < heads / 8; n++) {
+		UNROLL
+		for (e = 0; e < 2; e++) {
+			float most = g_larger(G_MINUS_INF, score[n][e]);
+
+			most = g_larger(most, score[n][2 + e]);
+			UNROLL
+			for (i = 4; i < 32; i *= 2)
+				most = g_larger(most, g_shuffle_xor_f(most, i));
+			if (b->lane < 4)
+				few_most(b)[b->warp * heads + 8 * n + 2 * t +
+					    e] = most;
+		}
+	}
+}
+
+/* The block's largest scores of head h and the one behind it. */
+FN void
+few_largest_scores(const PRIVATE few_block *b, uint32_t h, PRIVATE float *most)
+{
+	LOCAL const float *from = few_most(b) + h;
+	uint32_t k;
+
+	most[0] = most[1] = G_MINUS_INF;
+	UNROLL
+	for (k = 0; k < b->kind.warps; k++) {
+		const float x[2] = {from[k * b->kind.heads],
+				    from[k * b->kind.heads + 1]};
+
+		most[0] = g_larger(most[0], x[0]);
+		most[1] = g_larger(most[1], x[1]);
+	}
+}
+
+/* Scores to weights, relative to the block's largest; writes the warp's sums. */
+FN void
+few_weigh(const PRIVATE few_block *b, PRIVATE few_scores score)
+{
+	const uint32_t heads = b->kind.heads, t = b->lane % 4;
+	const float c = b->a->s.scale * G_LOG2_E;
+	uint32_t n, e, i;
+
+	UNROLL
+	for (n = 0; n < heads / 8; n++) {
+		const uint32_t h = 8 * n + 2 * t;
+		float most[2];
+
+		few_largest_scores(b, h, most);
+		UNROLL
+		for (e = 0; e < 2; e++) {
+			const float from =
+				most[e] == G_MINUS_INF ? 0.0f : most[e];
+			float sum;
+
+			score[n][e] = g_exp2_flush((score[n][e] - from) * c);
+			score[n][2 + e] =
+				g_exp2_flush((score[n][2 + e] - from) * c);
+			sum = score[n][e] + score[n][2 + e];
+			UNROLL
+			for (i = 4; i < 32; i *= 2)
+				sum += g_shuffle_xor_f(sum, i);
+			if (b->lane < 4)
+				few_sums(b)[b->warp * heads + h + e] = sum;
+		}
+	}
+}
+
+/* ---- P ----------------------------------------------------------------- */
+
+/* Where the word of P lies that has keys x and x + 4 of the 16 of warp k, x < 4
+ * or 8 <= x < 12: a lane that multiplies by values finds keys t, t + 4, t + 8 and
+ * t + 12 together. */
+FN LOCAL uint32_t *
+few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
+	 uint32_t x)
+{
+	const uint32_t row = (copy * b->kind.warps + k) * b->kind.heads + h;
+
+	return (LOCAL uint32_t *)(few_weights_at(b) + row * 32 + x % 4 * 8 +
+				  x / 8 * 4);
+}
+
+/* Writes the warp's P, of which `byte` are the units. */
+FN void
+few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
+	    PRIVATE few_scores p)
+{
+	const few_format f = b->kind.format;
+	const uint32_t groups = few_groups(f);
+	const uint32_t g = b->lane / 4, t = b->lane % 4, up = g / 4;
+	const uint32_t x = g % 4 + 8 * up;
+	float first[FEW_GROUPS], second[FEW_GROUPS];
+	uint32_t raw[2][4], i, n, e;
+
+	few_read_scales(b, FEW_KEYS * b->warp + x, raw[0]);
+	few_read_scales(b, FEW_KEYS * b->warp + x + 4, raw[1]);
+	UNROLL
+	for (i = 0; i < groups; i++) {
+		first[i] =
+			few_scale_in(f, few_scale_bits(f, raw[0], i), byte[i]);
+		second[i] =
+			few_scale_in(f, few_scale_bits(f, raw[1], i), byte[i]);
+	}
+	UNROLL
+	for (n = 0; n < b->kind.heads / 8; n++) {
+		UNROLL
+		for (e = 0; e < 2; e++) {
+			const uint32_t h = 8 * n + 2 * t + e;
+			const float other =
+				g_shuffle_xor_f(up ? p[n][e] : p[n][2 + e], 16);
+			const float y = up ? other : p[n][e];
+			const float z = up ? p[n][2 + e] : other;
+
+			UNROLL
+			for (i = 0; i < groups; i++)
+				*few_p_at(b, i, b->warp, h, x) = g_f32_to_f16x2(
+					y * first[i], z * second[i]);
+			if (f.bf16_tail)
+				*few_p_at(b, FEW_GROUPS - 1, b->warp, h, x) =
+					g_f32_to_bf16x2(y, z);
+		}
+	}
+}
+
+/* ---- P of scales above 1 ----------------------------------------------- */
+
+/* In the place of the queries: the units of P by group, as they are and as they
+ * become head by head; and weights, [keys][heads]. */
+typedef struct few_wide {
+	uint32_t byte[FEW_GROUPS];
+	uint8_t own[32][FEW_GROUPS];
+	float p[1];
+} few_wide;
+
+FN LOCAL few_wide *
+few_wide_of(const PRIVATE few_block *b)
+{
+	return (LOCAL few_wide *)few_queries(b);
+}
+
+/* Weight times scale of a key, in units of P. */
+FN float
+few_product(const PRIVATE few_block *b, uint32_t key, uint32_t h, uint32_t i)
+{
+	const few_format f = b->kind.format;
+	LOCAL const few_wide *w = few_wide_of(b);
+	LOCAL const uint8_t *scales = few_scales(b) + key * FEW_SCALES;
+	const uint32_t bits =
+		f.scales_byte ? ((LOCAL const uint32_t *)scales)[i] : scales[i];
+
+	return w->p[key * b->kind.heads + h] *
+	       few_scale_in(f, bits, w->byte[i]);
+}
+
+/* Writes P of a head and a group, in units of their own: the largest product,
+ * rounded up, but never more than the group's. */
+FN void
+few_store_wide_p(const PRIVATE few_block *b, uint32_t h, uint32_t i)
+{
+	const uint32_t keys = FEW_KEYS * b->kind.warps;
+	LOCAL few_wide *w = few_wide_of(b);
+	uint32_t most = 0, key;
+	float by;
+
+	NO_UNROLL
+	for (key = 0; key < keys; key++) {
+		const uint32_t x =
+			g_bits(few_product(b, key, h, i)) & 0x7fffffffu;
+
+		most = x > most ? x : most;
+	}
+	most = (most + 0x7fffffu) >> 23;
+	most = most < 127 ? few_byte((int32_t)(w->byte[i] + most) - 127)
+			  : w->byte[i];
+	w->own[h][i] = (uint8_t)most;
+	by = g_float((127 + w->byte[i] - most) << 23);
+	NO_UNROLL
+	for (key = 0; key < keys; key++)
+		if (!(key & 4u))
+			*few_p_at(b, i, key / FEW_KEYS, h, key % FEW_KEYS) =
+				g_f32_to_f16x2(few_product(b, key, h, i) * by,
+					       few_product(b, key + 4, h, i) *
+						       by);
+}
+
+/* Writes all of P. By the whole block: barriers. */
+FN void
+few_store_wide(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
+	       PRIVATE few_scores p)
+{
+	const few_format f = b->kind.format;
+	const uint32_t heads = b->kind.heads, groups = few_groups(f);
+	const uint32_t keys = FEW_KEYS * b->kind.warps;
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	LOCAL few_wide *w = few_wide_of(b);
+	uint32_t i, n, e;
+
+	UNROLL
+	for (i = 0; i < groups; i++)
+		if (g_item() == i)
+			w->byte[i] = byte[i];
+	UNROLL
+	for (n = 0; n < heads / 8; n++) {
+		UNROLL
+		for (e = 0; e < 4; e++) {
+			const uint32_t key = FEW_KEYS * b->warp + g + e / 2 * 8;
+
+			if (b->warp < b->kind.warps)
+				w->p[key * heads + 8 * n + 2 * t + e % 2] =
+					p[n][e];
+		}
+	}
+	BARRIER();
+	NO_UNROLL
+	for (i = g_item(); i < heads * groups; i += few_items(b->kind))
+		few_store_wide_p(b, i % heads, i / heads);
+	NO_UNROLL
+	for (i = g_item(); f.bf16_tail && i < heads * keys;
+	     i += few_items(b->kind)) {
+		const uint32_t key = i / heads, h = i % heads;
+
+		if (!(key & 4u))
+			*few_p_at(b, FEW_GROUPS - 1, key / FEW_KEYS, h,
+				  key % FEW_KEYS) =
+				g_f32_to_bf16x2(w->p[i], w->p[i + 4 * heads]);
+	}
+}
+
+/* ---- O ----------------------------------------------------------------- */
+
+/* O += P V of the warp's 64 columns over 16 keys: A from four keys' codes. */
+FN void
+few_add_codes(const PRIVATE few_block *b, uint32_t k, LOCAL const uint8_t *p,
+	      PRIVATE few_o o)
+{
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	LOCAL const uint8_t *from = b->rows + (FEW_KEYS * k + t) * FEW_CODES +
+				    few_piece(t, 4 * b->warp + g / 2) +
+				    g % 2 * 8;
+	uint32_t v[4][2], low[8], high[8], pairs[4], n, i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		LOCAL const uint32_t *word =
+			(LOCAL const uint32_t *)(from + 4 * i * FEW_CODES);
+
+		v[i][0] = word[0];
+		v[i][1] = word[1];
+	}
+	UNROLL
+	for (i = 0; i < 2; i++) {
+		pairs[2 * i] = g_bytes(v[0][i], v[1][i], 0x5140);
+		pairs[2 * i + 1] = g_bytes(v[0][i], v[1][i], 0x7362);
+	}
+	few_codes_to_f16(pairs, low);
+	UNROLL
+	for (i = 0; i < 2; i++) {
+		pairs[2 * i] = g_bytes(v[2][i], v[3][i], 0x5140);
+		pairs[2 * i + 1] = g_bytes(v[2][i], v[3][i], 0x7362);
+	}
+	few_codes_to_f16(pairs, high);
+	UNROLL
+	for (n = 0; n < b->kind.heads / 8; n++) {
+		LOCAL const uint32_t *word =
+			(LOCAL const uint32_t *)(p + 8 * n * 32);
+		const uint32_t y[2] = {word[0], word[1]};
+
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			const uint32_t a[4] = {low[2 * i], low[2 * i + 1],
+					       high[2 * i], high[2 * i + 1]};
+
+			g_mma_f16(o[i][n], a, y);
+		}
+	}
+}
+
+/* The same of columns that are bf16. */
+FN void
+few_add_tail(const PRIVATE few_block *b, uint32_t k, LOCAL const uint8_t *p,
+	     PRIVATE few_o o)
+{
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	LOCAL const uint8_t *from =
+		few_tails(b) + (FEW_KEYS * k + t) * FEW_TAIL + few_piece(t, g);
+	uint32_t v[4][4], n, i;
+
+	UNROLL
+	for (i = 0; i < 4; i++)
+		g_local_load128(from + 4 * i * FEW_TAIL, v[i]);
+	UNROLL
+	for (n = 0; n < b->kind.heads / 8; n++) {
+		LOCAL const uint32_t *word =
+			(LOCAL const uint32_t *)(p + 8 * n * 32);
+		const uint32_t y[2] = {word[0], word[1]};
+
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			const uint32_t a[4] = {
+				g_bytes(v[0][i], v[1][i], 0x5410),
+				g_bytes(v[0][i], v[1][i], 0x7632),
+				g_bytes(v[2][i], v[3][i], 0x5410),
+				g_bytes(v[2][i], v[3][i], 0x7632)};
+
+			g_mma_bf16(o[i][n], a, y);
+		}
+	}
+}
+
+/* Whether the warp's columns are bf16. */
+FN uint32_t
+few_has_tail(const PRIVATE few_block *b)
+{
+	return b->kind.format.bf16_tail && b->warp == FEW_WARPS - 1;
+}
+
+FN void
+few_multiply_values(const PRIVATE few_block *b, PRIVATE few_o o)
+{
+	const uint32_t heads = b->kind.heads, warps = b->kind.warps;
+	const uint32_t copy = b->warp * 64 / b->kind.format.group;
+	LOCAL const uint8_t *p = few_weights_at(b) +
+				 (copy * warps * heads + b->lane / 4) * 32 +
+				 b->lane % 4 * 8;
+	uint32_t k;
+
+	UNROLL
+	for (k = 0; k < 64; k++)
+		o[k / 16][k / 4 % 4][k % 4] = 0.0f;
+	if (few_has_tail(b)) {
+		UNROLL_BY(2)
+		for (k = 0; k < warps; k++)
+			few_add_tail(b, k, p + k * heads * 32, o);
+	} else if (warps > FEW_WARPS) {
+		UNROLL_BY(3) /* there are fewer registers */
+		for (k = 0; k < warps; k++)
+			few_add_codes(b, k, p + k * heads * 32, o);
+	} else {
+		UNROLL
+		for (k = 0; k < warps; k++)
+			few_add_codes(b, k, p + k * heads * 32, o);
+	}
+}
+
+/* ---- Results ----------------------------------------------------------- */
+
+/* Hands O on: 8 columns of a head at a time. */
+FN void
+few_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
+{
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	uint32_t n, e, i;
+
+	UNROLL
+	for (n = 0; n < b->kind.heads / 8; n++) {
+		UNROLL
+		for (e = 0; e < 2; e++) {
+			const uint32_t h = 8 * n + 2 * t + e;
+			uint32_t x[4];
+
+			UNROLL
+			for (i = 0; i < 4; i++)
+				x[i] = ~(few_has_tail(b)
+						 ? g_bf16x2_bits(o[i][n][e],
+								 o[i][n][2 + e])
+						 : g_f32_to_f16x2(
+							   o[i][n][e],
+							   o[i][n][2 + e]));
+			g_store4_device(exchange_o(b, h, b->rank) +
+						32 * b->warp + 4 * g,
+					x);
+		}
+	}
+}
+
+/* Hands the records on, an item a head. */
+FN void
+few_give_records(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
+		 uint32_t wide)
+{
+	const uint32_t h = g_item(), heads = b->kind.heads;
+	/* A tail has no scales; its byte is that of 1. */
+	uint32_t exponents[2] = {0, 127u << 24}, i;
+	float sum = 0.0f, most[2];
+
+	if (h >= heads)
+		return;
+	UNROLL
+	for (i = 0; i < b->kind.warps; i++)
+		sum += few_sums(b)[i * heads + h];
+	UNROLL
+	for (i = 0; i < few_groups(b->kind.format); i++)
+		exponents[i / 4] |= (wide ? few_wide_of(b)->own[h][i] : byte[i])
+				    << 8 * (i % 4);
+	few_largest_scores(b, h & ~1u, most);
+	exchange_give_record(b, h, h & 1u ? most[1] : most[0], sum, exponents);
+}
+
+/* ---- A unit ------------------------------------------------------------ */
+
+FN void
+few_run_unit(const PRIVATE few_block *b)
+{
+	const uint32_t has_keys = b->warp < b->kind.warps;
+	uint32_t byte[FEW_GROUPS], wide, before, i;
+	const few_slot slot = few_ask_slot(b);
+	few_found found;
+	few_scores score;
+	few_query query;
+	few_o o;
+
+	few_ask_queries(b, &query);
+	found = few_find(b, &slot);
+	if (has_keys)
+		few_ask_rows(b, &found);
+	before = exchange_begin(b);
+	few_store_queries(b, &query);
+	exchange_note(b, before);
+	BARRIER(); /* queries are there */
+	few_zero(score);
+	if (has_keys) {
+		const uint32_t key = FEW_KEYS * b->warp + b->lane / 4;
+		uint32_t raw[2][4];
+		few_keys keys;
+
+		g_local_copies_wait();
+		g_subgroup_barrier();
+		UNROLL
+		for (i = 0; i < 2; i++) {
+			few_read_scales(b, key + 8 * i, raw[i]);
+			few_relate(b->kind.format, raw[i], keys.scale[i],
+				   keys.unit + i);
+		}
+		few_score(b, found.keys, &keys, score);
+		few_note_scores(b, score);
+		few_note_scales(b, raw);
+	}
+	BARRIER(); /* all rows and what is noted of them are there */
+	wide = few_units_of_p(b, byte);
+	if (has_keys)
+		few_weigh(b, score);
+	if (wide)
+		few_store_wide(b, byte, score);
+	else if (has_keys)
+		few_store_p(b, byte, score);
+	BARRIER(); /* P is there */
+	if (b->warp < FEW_WARPS) {
+		few_multiply_values(b, o);
+		few_give_o(b, o);
+	}
+	few_give_records(b, byte, wide);
+	exchange_finish(b);
+}
+
+FN void
+few_run(const PRIVATE few_args *a, few_kind kind, LOCAL uint8_t *local)
+{
+	const uint32_t groups = (a->s.heads + kind.heads - 1) / kind.heads;
+	const uint32_t all = a->s.tokens * groups * kind.ranks;
+	few_block b;
+	uint32_t work;
+
+	b.a = a;
+	b.kind = kind;
+	b.rows = local;
+	b.warp = g_item() / 32;
+	b.lane = g_lane();
+	for (work = g_block(); work < all; work += g_blocks()) {
+		b.unit = work / kind.ranks;
+		b.rank = work % kind.ranks;
+		b.token = b.unit / groups;
+		b.first_head = b.unit % groups * kind.heads;
+		few_run_unit(&b);
+		BARRIER(); /* nobody reads what is noted */
+	}
+}
+
+FN few_kind
+few_kind_of(few_format format, uint32_t heads, uint32_t ranks, uint32_t warps)
+{
+	few_kind kind;
+
+	kind.format = format;
+	kind.heads = heads;
+	kind.ranks = ranks;
+	kind.warps = warps;
+	return kind;
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_v32_16, 1)
+void
+spmla_k_sparse_decode_few_v32_16(SPMLA_KERNEL_ARGS(sparse_decode_few_v32_16))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(0, 8, 16));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v32_16)};
+
+	few_run(&a, few_kind_of(few_fp8_ds_mla(), 16, 16, 8), local);
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_v32_32, 1)
+void
+spmla_k_sparse_decode_few_v32_32(SPMLA_KERNEL_ARGS(sparse_decode_few_v32_32))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(0, 8, 32));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v32_32)};
+
+	few_run(&a, few_kind_of(few_fp8_ds_mla(), 32, 16, 8), local);
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_v4_8, 1)
+void
+spmla_k_sparse_decode_few_v4_8(SPMLA_KERNEL_ARGS(sparse_decode_few_v4_8))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(1, 5, 8));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v4_8)};
+
+	few_run(&a, few_kind_of(few_v4_fp8(), 8, 8, 5), local);
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_v4_16, 1)
+void
+spmla_k_sparse_decode_few_v4_16(SPMLA_KERNEL_ARGS(sparse_decode_few_v4_16))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(1, 5, 16));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v4_16)};
+
+	few_run(&a, few_kind_of(few_v4_fp8(), 16, 8, 5), local);
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_long_16, 1)
+void
+spmla_k_sparse_decode_few_long_16(SPMLA_KERNEL_ARGS(sparse_decode_few_long_16))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(1, 9, 16));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_long_16)};
+
+	few_run(&a, few_kind_of(few_v4_fp8(), 16, 8, 9), local);
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_long_32, 1)
+void
+spmla_k_sparse_decode_few_long_32(SPMLA_KERNEL_ARGS(sparse_decode_few_long_32))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(1, 9, 32));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_long_32)};
+
+	few_run(&a, few_kind_of(few_v4_fp8(), 32, 8, 9), local);
+}
+
+#endif
+#endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode of few tokens with a workspace, over rows of V3.2: see
+ * few_rig.h.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/emulator/machine.h"
+#include "tests/harness/themes.h"
+#include "tests/ops/attend/decode_world.h"
+#include "tests/ops/attend/few_rig.h"
+
+enum { ROWS = 300 /* of decode_world */ };
+
+static fixture f;
+static decode_world w;
+
+static void
+setup(void)
+{
+	few_open(&f);
+}
+
+static void
+teardown(void)
+{
+	few_close(&f);
+}
+
+static void
+open_v32(uint32_t tokens, uint32_t heads, uint32_t topk)
+{
+	decode_open(&w, SPMLA_LAYOUT_FP8_DS_MLA, heads, 61, topk);
+	w.a.tokens = tokens;
+	few_lend(&w.a);
+}
+
+/* Random slots; and scales that are powers of two from 2^low to 2^high, since
+ * then no platform rounds a value. */
+static void
+choose_v32(int low, int high)
+{
+	const uint32_t bound = (uint32_t)(high - low + 1);
+	int32_t i;
+	uint32_t j;
+
+	decode_choose(&w);
+	for (i = 0; i < ROWS; i++)
+		for (j = 0; j < REF_SCALES; j++) {
+			const float scale =
+				ldexpf(1, low + (int)rng_below(&w.rng, bound));
+
+			memcpy(decode_row(&w, i) + 512 + 4 * j, &scale, 4);
+		}
+}
+
+static void
+close_v32(void)
+{
+	few_take_back();
+	decode_expect_status(&f, SPMLA_FAULT_NONE, 0);
+	decode_close(&w);
+}
+
+START_TEST(results_equal_dense_attention_for_any_shape)
+{
+	static const struct {
+		uint32_t tokens, heads, topk;
+	} c[] = {{1, 16, 2048}, {2, 8, 300}, {2, 64, 150}, {1, 128, 129},
+		 {2, 128, 700}, {2, 1, 1},   {1, 33, 128}, {2, 100, 1000}};
+
+	open_v32(c[_i].tokens, c[_i].heads, c[_i].topk);
+	choose_v32(-6, 0);
+	decode_check(&f, &w);
+	close_v32();
+}
+END_TEST
+
+START_TEST(scales_above_1_and_far_apart_count)
+{
+	static const int low[3] = {-3, -30, 3}, high[3] = {4, 5, 3};
+
+	open_v32(2, 24, 260);
+	choose_v32(low[_i], high[_i]);
+	w.a.softmax_scale = 1e-3f;
+	decode_check(&f, &w);
+	close_v32();
+}
+END_TEST
+
+START_TEST(lengths_sinks_and_empty_rows)
+{
+	uint32_t h;
+
+	open_v32(2, 64, 500);
+	choose_v32(-6, 0);
+	w.lens[0] = _i == 0 ? 0 : 131;
+	w.lens[1] = _i == 1 ? 500 : 1;
+	w.a.topk_lens = w.lens;
+	w.a.empty_lse =
+		_i == 2 ? SPMLA_EMPTY_LSE_MINUS_INF : SPMLA_EMPTY_LSE_PLUS_INF;
+	for (h = 0; h < 64; h++)
+		w.sink[h] = 8 * rng_float(&w.rng);
+	w.sink[2] = INFINITY;
+	w.sink[5] = -INFINITY;
+	w.a.attn_sink = w.sink;
+	if (_i == 2) /* token 1 has only -1 */
+		memset(w.slots + w.a.slots_stride_elems, 0xFF, 500 * 4);
+	decode_check(&f, &w);
+	close_v32();
+}
+END_TEST
+
+START_TEST(a_call_without_lse_writes_none)
+{
+	open_v32(1, 16, 200);
+	choose_v32(-6, 0);
+	w.a.lse = NULL;
+	decode_check(&f, &w);
+	close_v32();
+}
+END_TEST
+
+/* A run's results, kept. */
+static uint16_t *
+kept_out(void)
+{
+	uint16_t *out = malloc(w.out_elems * 2);
+
+	ck_assert(out != NULL);
+	memcpy(out, w.out, w.out_elems * 2);
+	memset(w.out, 0, w.out_elems * 2);
+	return out;
+}
+
+START_TEST(lse_is_of_the_base_and_with_the_sink_as_asked)
+{
+	float lse[2][8];
+	uint32_t h, i;
+
+	open_v32(1, 8, 200);
+	choose_v32(-6, 0);
+	for (h = 0; h < 8; h++)
+		w.sink[h] = 4 * rng_float(&w.rng);
+	w.a.attn_sink = w.sink;
+	for (i = 0; i < 2; i++) {
+		w.a.lse_base = i ? SPMLA_LSE_BASE2 : SPMLA_LSE_NATURAL;
+		w.a.lse_sink = i;
+		decode_run(&f, &w);
+		for (h = 0; h < 8; h++)
+			lse[i][h] = decode_lse(&w, 0, h);
+	}
+	for (h = 0; h < 8; h++)
+		ck_assert_float_eq_tol(lse[1][h],
+				       log2f(expf(lse[0][h]) + expf(w.sink[h])),
+				       1e-5f);
+	close_v32();
+}
+END_TEST
+
+static void
+expect_empty(void)
+{
+	decode_run(&f, &w);
+	ck_assert_uint_eq(decode_out(&w, 0, 63)[511], 0);
+	ck_assert_float_eq(decode_lse(&w, 0, 63), INFINITY);
+	decode_expect_status(&f, SPMLA_FAULT_INDEX, 0);
+}
+
+START_TEST(ragged_list_gives_the_bits_of_a_row)
+{
+	int32_t indptr[2] = {0, 300};
+	uint16_t *out;
+
+	open_v32(1, 64, 300);
+	choose_v32(-6, 0);
+	decode_run(&f, &w);
+	out = kept_out();
+	w.a.indptr = indptr;
+	w.a.longest = 300;
+	decode_run(&f, &w);
+	ck_assert_mem_eq(out, w.out, w.out_elems * 2);
+	indptr[1] = 301; /* past the slots */
+	expect_empty();
+	indptr[1] = 300;
+	w.a.longest = 299; /* read where the device has use for it */
+	decode_run(&f, &w);
+	if (fixture_status(&f).count == 0)
+		ck_assert_mem_eq(out, w.out, w.out_elems * 2);
+	else
+		expect_empty();
+	free(out);
+	close_v32();
+}
+END_TEST
+
+START_TEST(requests_lie_where_their_strides_say)
+{
+	uint16_t *out;
+
+	open_v32(2, 16, 200);
+	choose_v32(-6, 0);
+	decode_run(&f, &w);
+	out = kept_out();
+	w.a.next_n = 1;
+	w.a.q_request_stride_elems = w.a.q_token_stride_elems;
+	w.a.out_request_stride_elems = w.a.out_token_stride_elems;
+	w.a.lse_request_stride_elems = w.a.lse_token_stride_elems;
+	w.a.q_token_stride_elems = REF_DIM;
+	w.a.out_token_stride_elems = REF_LATENT;
+	decode_run(&f, &w);
+	ck_assert_mem_eq(out, w.out, w.out_elems * 2);
+	free(out);
+	close_v32();
+}
+END_TEST
+
+/* Whichever group of heads has it, a bad slot is one report. */
+START_TEST(slot_outside_the_cache_is_reported_and_does_not_count)
+{
+	open_v32(2, 64, 300);
+	choose_v32(-6, 0);
+	w.slots[w.a.slots_stride_elems + 200] = 1 << 20;
+	decode_check(&f, &w);
+	decode_expect_status(&f, SPMLA_FAULT_INDEX, 1);
+	close_v32();
+}
+END_TEST
+
+START_TEST(nan_code_that_counts_is_not_hidden)
+{
+	const uint8_t nan[2] = {0x7F, 0xFF};
+	const uint16_t *out;
+	uint32_t h, i;
+
+	open_v32(1, 33, 300);
+	choose_v32(-6, 0);
+	w.slots[270] = 17;
+	decode_put_random(&w, 17);
+	decode_row(&w, 17)[300] = nan[_i];
+	decode_run(&f, &w);
+	for (h = 0; h < 33; h++) {
+		ck_assert_float_nan(decode_lse(&w, 0, h));
+		out = decode_out(&w, 0, h);
+		for (i = 0; i < REF_LATENT; i++)
+			ck_assert_float_nan(test_bf16_value(out[i]));
+	}
+	close_v32();
+}
+END_TEST
+
+/* Every key's score is 0, so out is the mean of equal values, whatever their
+ * scale: of the first group also where f32 ends. */
+START_TEST(scales_of_any_size_count)
+{
+	static const struct {
+		float scale;
+		int32_t keys;
+	} c[] = {{0x1p127f, 1}, {0x1p118f, 300}, {0x1p64f, 300},
+		 {1, 300},      {0x1p-64f, 300}, {0x1p-126f, 300}};
+	const uint16_t *out;
+	uint32_t h, d;
+	int32_t i;
+
+	open_v32(1, 16, 300);
+	memset(w.q, 0, 16 * (REF_DIM + 8) * 2);
+	for (i = 0; i < c[_i].keys; i++) {
+		decode_put(&w, i, 1.5f, 1);
+		memcpy(decode_row(&w, i) + 512, &c[_i].scale, 4);
+		w.slots[i] = i;
+	}
+	decode_run(&f, &w);
+	for (h = 0; h < 16; h++) {
+		out = decode_out(&w, 0, h);
+		for (d = 0; d < REF_LATENT; d++)
+			ck_assert_uint_eq(
+				out[d],
+				test_bf16(1.5f * (d < 128 ? c[_i].scale : 1)));
+	}
+	close_v32();
+}
+END_TEST
+
+/* Scores are those of the rope: 64 * r. A key of scale 2^40 weighs e^-128, which
+ * is below 2^-184, and one beside it of scale 2^-3 all the rest. */
+START_TEST(large_scale_that_weighs_nothing_hides_no_other)
+{
+	const float large = 0x1p40f, small = 0x1p-3f;
+	const uint16_t *out;
+	uint32_t i, h, d;
+
+	open_v32(1, 40, 100);
+	memset(w.q, 0, 40 * (REF_DIM + 8) * 2);
+	for (h = 0; h < 40; h++)
+		for (i = 0; i < REF_ROPE; i++)
+			w.q[h * w.a.q_head_stride_elems + REF_LATENT + i] =
+				test_bf16(1);
+	decode_put(&w, 3, 1.5f, -1);
+	decode_put(&w, 4, -1.25f, 1);
+	for (i = 0; i < REF_SCALES; i++) {
+		memcpy(decode_row(&w, 3) + 512 + 4 * i, &large, 4);
+		memcpy(decode_row(&w, 4) + 512 + 4 * i, &small, 4);
+	}
+	w.slots[50] = 3;
+	w.slots[60] = 4;
+	w.a.softmax_scale = 1;
+	decode_run(&f, &w);
+	for (h = 0; h < 40; h++) {
+		out = decode_out(&w, 0, h);
+		for (d = 0; d < REF_LATENT; d++)
+			ck_assert_uint_eq(out[d], test_bf16(-1.25f * 0x1p-3f));
+	}
+	close_v32();
+}
+END_TEST
+
+/* However many blocks run together: with one at a time each owner but the last
+ * gives up, and the last block adds all heads. */
+START_TEST(bits_do_not_depend_on_which_blocks_run_together)
+{
+	static const uint32_t together[4] = {16, 1, 2, 7};
+	uint16_t *out;
+	uint32_t i;
+
+	open_v32(2, 128, 400);
+	choose_v32(-6, 0);
+	out = malloc(w.out_elems * 2);
+	for (i = 0; i < 4; i++) {
+		emulator_live(together[i]);
+		memset(w.out, 0, w.out_elems * 2);
+		decode_run(&f, &w);
+		if (i == 0)
+			memcpy(out, w.out, w.out_elems * 2);
+		ck_assert_mem_eq(out, w.out, w.out_elems * 2);
+	}
+	decode_check(&f, &w);
+	free(out);
+	close_v32();
+}
+END_TEST
+
+/* 128 heads have 32 heads a block with two tokens and 16 with one. */
+START_TEST(bits_of_a_token_do_not_depend_on_its_batch)
+{
+	const uint32_t elems = 128 * (REF_LATENT + 8);
+	uint16_t *out;
+
+	open_v32(2, 128, 400);
+	choose_v32(-6, 0);
+	decode_run(&f, &w);
+	few_take_back();
+	out = malloc(elems * 2);
+	memcpy(out, w.out + w.a.out_token_stride_elems, elems * 2);
+	memset(w.out, 0, w.out_elems * 2);
+	w.a.tokens = 1;
+	w.a.q += w.a.q_token_stride_elems;
+	w.a.slots += w.a.slots_stride_elems;
+	few_lend(&w.a);
+	decode_run(&f, &w);
+	ck_assert_mem_eq(out, w.out, elems * 2);
+	free(out);
+	close_v32();
+}
+END_TEST
+
+/* One word less, queries that begin at an odd address, or parts of none. */
+START_TEST(call_that_cannot_have_it_runs_as_others_do)
+{
+	open_v32(1, 16, 300);
+	choose_v32(-6, 0);
+	if (_i == 0)
+		w.a.workspace_bytes -= 4;
+	else
+		w.a.q++;
+	decode_check(&f, &w);
+	close_v32();
+}
+END_TEST
+
+SUITE
+{
+	const theme_test shape[] = {
+		{results_equal_dense_attention_for_any_shape, 8},
+		{scales_above_1_and_far_apart_count, 3},
+		{lengths_sinks_and_empty_rows, 3},
+		{a_call_without_lse_writes_none, 1},
+		{lse_is_of_the_base_and_with_the_sink_as_asked, 1},
+		{ragged_list_gives_the_bits_of_a_row, 1},
+		{requests_lie_where_their_strides_say, 1},
+		{slot_outside_the_cache_is_reported_and_does_not_count, 1},
+		{nan_code_that_counts_is_not_hidden, 2},
+		{scales_of_any_size_count, 6},
+		{large_scale_that_weighs_nothing_hides_no_other, 1},
+	};
+	const theme_test determinism[] = {
+		{bits_do_not_depend_on_which_blocks_run_together, 1},
+		{bits_of_a_token_do_not_depend_on_its_batch, 1},
+		{call_that_cannot_have_it_runs_as_others_do, 2},
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("determinism", setup, teardown, determinism),
+	};
+
+	return RUN_THEMES(themes);
+}
