@@ -103,7 +103,7 @@ topk_find(const PRIVATE topk_args *a, uint32_t r, uint32_t tells)
 		g_fault(a->fault_state, a->fault_status, r, G_FAULT_LOGITS);
 	if (tells && a->s.has_lens)
 		a->lens[r] = (int32_t)(len < a->s.k ? len : a->s.k);
-	row.at = a->logits + start;
+	row.at = a->logits + (len ? start : 0);
 	row.len = len;
 	row.pad = (uint32_t)((uint64_t)row.at / 4 % 4);
 	return row;
