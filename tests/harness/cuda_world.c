@@ -89,11 +89,44 @@ sync_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
 	return s;
 }
 
+static const spmla_plan *moved;
+static void *const *moved_base;
+
+void
+cuda_world_move(const spmla_plan *plan, void *const *base)
+{
+	moved = plan;
+	moved_base = base;
+}
+
+/* Lays the buffers anew, before the device knows of them: spmla_init takes no
+ * plan but the library's own. */
+static void
+move_buffers(spmla_ctx *ctx)
+{
+	uint32_t i;
+
+	ctx->plan = *moved;
+	for (i = 0; i < moved->row_count; i++) {
+		const spmla_extent *e = &moved->extents[i];
+
+		ctx->buf[e->buf] =
+			(uint8_t *)moved_base[e->memory] + e->offset_bytes;
+		if (e->memory == SPMLA_MEMORY_PINNED)
+			memset(ctx->buf[e->buf], 0, (size_t)e->bytes);
+	}
+	moved = NULL;
+}
+
 static spmla_status
 sync_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 {
-	spmla_status s = spmla_cuda.init(ctx, NULL, diag);
+	spmla_status s;
 	queue *q;
+
+	if (moved)
+		move_buffers(ctx);
+	s = spmla_cuda.init(ctx, NULL, diag);
 
 	if (s == SPMLA_E_NO_BLOB) {
 		printf("SKIPPED: built without kernels for CUDA\n");

@@ -44,6 +44,10 @@ void *cuda_guard_region(spmla_plan *plan, uint32_t memory)
 /* The device's own memory, see cuda_room.c; _open first: 0 if there is none. */
 uint32_t cuda_room_open(void) __attribute__((weak));
 void *cuda_room_alloc(uint64_t bytes, uint32_t align) __attribute__((weak));
+/* The buffers of the next context lie as that plan says, whose extents have
+ * moved, from base[memory] on. Both are read by spmla_init. */
+void cuda_world_move(const spmla_plan *plan, void *const *base)
+	__attribute__((weak));
 /* As cuda_guard_region, for DEVICE or CACHE; not filled. */
 void *cuda_room_region(spmla_plan *plan, uint32_t memory) __attribute__((weak));
 void cuda_room_free(void *block) __attribute__((weak));

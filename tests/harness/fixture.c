@@ -140,17 +140,18 @@ is_in_room(uint32_t memory)
 	return memory == SPMLA_MEMORY_DEVICE || memory == SPMLA_MEMORY_CACHE;
 }
 
-/* Memory for that region of the plan, whose extents may move in it. */
+/* Memory for that region of the plan, whose extents may move in it; `moved` is
+ * the plan then. */
 static void *
-region(fixture *f, uint32_t memory)
+region(fixture *f, spmla_plan *moved, uint32_t memory)
 {
 	void *p = NULL;
 
 	f->in_room = room;
 	if (room && is_in_room(memory))
-		return cuda_room_region(&f->plan, memory);
+		return cuda_room_region(moved, memory);
 	if (&cuda_guard_region)
-		p = cuda_guard_region(&f->plan, memory);
+		p = cuda_guard_region(moved, memory);
 	f->guarded |= p != NULL;
 	if (p)
 		return p;
@@ -194,7 +195,9 @@ fixture_multiprocessors(uint32_t count)
 static void
 open_on(fixture *f, const spmla_backend *backend, spmla_native *native)
 {
+	static spmla_plan moved;
 	spmla_diag diag = SPMLA_DIAG_INIT;
+	void *pinned = NULL;
 	char text[256];
 	spmla_status s;
 	uint32_t m;
@@ -208,21 +211,29 @@ open_on(fixture *f, const spmla_backend *backend, spmla_native *native)
 		f->device.sm_count = multiprocessors;
 	if (s == SPMLA_OK)
 		s = spmla_plan_make(&f->plan, &f->config, &f->device, &diag);
+	moved = f->plan;
 	for (m = 0; s == SPMLA_OK && m < SPMLA_MEMORY_COUNT; m++) {
 		spmla_region *r = &f->regions[f->region_count];
 
 		if (f->plan.region_bytes[m] == 0)
 			continue;
-		f->memory[m] = region(f, m);
+		f->memory[m] = region(f, &moved, m);
 		r->struct_bytes = (uint32_t)sizeof *r;
 		r->memory = m;
 		r->base = f->memory[m];
 		r->bytes = f->plan.region_bytes[m];
+		/* init writes it before the buffers move. */
+		if (m == SPMLA_MEMORY_PINNED && f->guarded)
+			r->base = pinned = cuda_guard_alloc(r->bytes, 256);
 		f->region_count++;
 	}
+	if (memcmp(&moved, &f->plan, sizeof moved) != 0)
+		cuda_world_move(&moved, f->memory);
 	if (s == SPMLA_OK)
 		s = spmla_init(&f->ctx, &f->plan, f->backend, native,
 			       f->regions, f->region_count, &diag);
+	f->plan = moved;
+	free(pinned);
 	if (s != SPMLA_OK) {
 		spmla_diag_text(&diag, text, sizeof text);
 		ck_abort_msg("fixture: %s", text);
