@@ -204,8 +204,8 @@ spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 
 /* Rotates `out` back and multiplies it by wo: inv_rope_quant, o_group_proj. A
  * step that has more tokens than 1024 and than the largest bucket runs in
- * pieces; with BF16 of a config.output_quant that has less, pieces are half as
- * long.
+ * pieces. With BF16, where config.output_quant has less, pieces have half as
+ * many tokens, and a shorter step may be of two.
  * Order: enqueues 2 operations, or 2 per piece; capturable.
  * Deterministic: a token's bits depend only on that token.
  * Exact: spmla_inv_rope_quant bit for bit, then as spmla_o_group_proj. */

@@ -35,7 +35,7 @@ typedef struct spmla_sparse_decode_args {
 	spmla_cache cache;              /* FP8_DS_MLA, MLA_BF16 or V4_FP8 */
 	/* Keys of a second cache, after those of the first; V4_FP8 only. */
 	uint32_t extra_topk; /* 0: none, and no extra_ field is read */
-	uint32_t parts;      /* 0: no splits, and none of the rest is read */
+	uint32_t parts; /* 0: no splits, and none of the split fields is read */
 	const int32_t *extra_slots; /* [tokens][extra_slots_stride_elems] */
 	int64_t extra_slots_stride_elems; /* >= extra_topk */
 	const int32_t *extra_topk_lens;   /* [tokens]; NULL: extra_topk */
@@ -68,8 +68,10 @@ typedef struct spmla_sparse_decode_args {
 	uint32_t reserved;
 	/* On a Hopper GPU few tokens, without parts, are faster with it; NULL:
 	 * none. All 0 before the first call and after each; calls that run at
-	 * the same time have one each. DECODE_WORKSPACE is one. Values are then
-	 * e4m3 * scale, not rounded, and sums are taken in another order. */
+	 * the same time have one each. DECODE_WORKSPACE is one. It is not used
+	 * if it is too small, if it, q or out is not aligned to 16 bytes, and
+	 * with BATCH_INVARIANT. Where it is, values are e4m3 * scale, not
+	 * rounded, and sums are taken in another order. */
 	uint32_t *workspace;
 	uint64_t workspace_bytes;
 	/* Ragged lists are read with the workspace if no token has more entries
@@ -80,7 +82,7 @@ typedef struct spmla_sparse_decode_args {
 } spmla_sparse_decode_args;
 
 /* Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
- * clamped to [0, topk]. Entries past the length are not read. The entries of
+ * clamped to [0, topk]. Entries past the length do not count. The entries of
  * the second cache follow, by the same rule. In a ragged list every entry
  * except -1 counts. An indptr that is negative, falls, or leads past topk makes
  * the list empty: FAULT_INDEX, once for each part that has the token. Rows and

@@ -42,6 +42,7 @@ spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 
 	*does = 0;
 	if (!a->workspace || a->parts || way == SPMLA_I_FEW_COUNT ||
+	    queue->ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT ||
 	    a->workspace_bytes / 4 <
 		    spmla_i_few_words(way, a->tokens, a->heads) ||
 	    !is_aligned(a))
@@ -56,7 +57,8 @@ spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 	memcpy(&few.s, &p->s, sizeof p->s);
 	few.workspace = a->workspace;
 	few.s.entries = a->indptr ? a->longest : a->topk;
-	few.s.extra_entries =
-		a->extra_indptr ? a->extra_longest : a->extra_topk;
+	if (a->extra_topk)
+		few.s.extra_entries =
+			a->extra_indptr ? a->extra_longest : a->extra_topk;
 	return spmla_i_gpu_launch(queue, kernels[way], blocks, &few);
 }

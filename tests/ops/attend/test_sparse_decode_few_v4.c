@@ -59,6 +59,20 @@ START_TEST(results_equal_dense_attention_for_any_shape)
 }
 END_TEST
 
+/* A struct that a call with a second list has left behind. */
+START_TEST(without_a_second_list_its_fields_are_not_read)
+{
+	static const int32_t indptr[2] = {0, 400};
+
+	open_v4(1, 64, 128, 0);
+	v.a.extra_indptr = indptr;
+	v.a.extra_longest = 512;
+	v.a.extra_slots = NULL;
+	v4_check(&f, &v);
+	close_v4();
+}
+END_TEST
+
 START_TEST(lengths_cut_both_lists)
 {
 	uint32_t h;
@@ -158,6 +172,7 @@ SUITE
 {
 	const theme_test shape[] = {
 		{results_equal_dense_attention_for_any_shape, 8},
+		{without_a_second_list_its_fields_are_not_read, 1},
 		{lengths_cut_both_lists, 1},
 	};
 	const theme_test edge[] = {
