@@ -171,19 +171,10 @@ __wrap__ck_assert_failed(const char *file, int line)
 	_exit(1);
 }
 END
-# The emulator's kernels, a source for each header that no other includes, so
-# that a fault in one compiles few.
-for header in platform/gpu/*/*_kernel.h; do
-	name=${header##*/}
-	! grep -qF "/$name\"" platform/gpu/*/*_kernel.h || continue
-	printf '#include "%s"\n' tests/emulator/emulated.h "spmla/$header" \
-		tests/emulator/emulated.inc >"$tree/emulated_${name%.h}.c"
-done
 {
-	(cd "$tree" && find . -name '*.c' -printf '%P\n')
+	(cd "$tree" && find spmla -name '*.c')
 	find tests -name '*.c' ! -name 'test_*' ! -name 'cuda_*' \
-		! -path 'tests/fuzz/*' ! -path 'tests/g*' ! -path '*/libcuda.c' \
-		! -path 'tests/emulator/kernels_*'
+		! -path 'tests/fuzz/*' ! -path 'tests/g*' ! -path '*/libcuda.c'
 } | in_parallel base
 ar rc "$tmp/base.a" "$tmp"/base/*.o
 sort -u "$tmp"/[0-9]*/suite | in_parallel suite
