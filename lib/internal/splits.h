@@ -18,29 +18,42 @@ enum {
 
 /* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
  * the last round has many tokens, or there were enough full rounds before it.
- * Parts cost their cuts and their combine, as much as two fifths of an idle
- * round. With 128 heads an H100 does 66 tokens at a time: 39 and 80 (66 and 14)
- * leave it idle; 40, 120 (66 and 54) and 140 do not. */
+ * Parts cost their cuts and adding up, as much as two fifths of an idle round.
+ * With 128 heads an H100 does 66 tokens at a time: 39, 80 (66 and 14) and 140
+ * (132 and 8) leave it idle; 40, 120 (66 and 54) and 200 do not. There 140
+ * tokens take 203 us in parts and 239 whole, 48 take 91 and 83. */
 static inline int
 spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
 {
 	const uint32_t last = tokens ? (tokens - 1) % at_a_time + 1 : 0;
 
-	return tokens / 2 >= at_a_time || last > at_a_time * 3 / 5;
+	return tokens / 3 >= at_a_time || last > at_a_time * 3 / 5;
 }
 
-/* The same for a model. A token of V4 has few blocks, and its combine
- * costs as much as one of V3.2. On the 132 SMs of an H100, C4A with 64 heads
- * took 40 us in parts and 53 whole with 16 tokens, 58 and 54 with 48. */
+/* The same for a model. A token of V4 has few blocks, and adding up its splits
+ * costs as much as of V3.2. On the 132 SMs of an H100, C4A with 64 heads takes
+ * 27 us in parts and 37 whole with 16 tokens, 38 and 37 with 64. */
 static inline int
 spmla_i_whole_pays(uint32_t v4, uint32_t tokens, uint32_t at_a_time)
 {
-	return v4 ? tokens > at_a_time / 4
+	return v4 ? tokens > at_a_time / 2
 		  : spmla_i_rounds_full(tokens, at_a_time);
 }
 
-/* The parts of a step of so many heads that is done in parts; 0: every step
- * runs whole, as always with the batch-invariant flag and on the CPU. */
+/* The parts that `tokens` tokens take of `most`: as many a token for all, unless
+ * that leaves more than a quarter idle. Parts that are not shared by tokens
+ * have one result to write and fewer to combine. On the 66 clusters of an H100
+ * 8 tokens take 64 parts and 12 take 60, but 24 take all 66, not 48. */
+static inline uint32_t
+spmla_i_even_parts(uint32_t tokens, uint32_t most)
+{
+	const uint32_t parts = tokens ? most / tokens * tokens : 0;
+
+	return (uint64_t)parts * 4 >= (uint64_t)most * 3 ? parts : most;
+}
+
+/* The most parts of a step of so many heads that is done in parts; 0: every
+ * step runs whole, as always with the batch-invariant flag and on the CPU. */
 static inline uint32_t
 spmla_i_parts_for(const spmla_plan *plan, uint32_t heads)
 {
@@ -90,7 +103,7 @@ spmla_i_decode_parts(const spmla_plan *plan, uint32_t tokens)
 	return tokens <= spmla_i_split_tokens(plan) &&
 			       !spmla_i_whole_pays(spmla_i_is_v4(&plan->config),
 						   tokens, parts)
-		       ? parts
+		       ? spmla_i_even_parts(tokens, parts)
 		       : 0;
 }
 

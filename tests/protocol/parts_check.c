@@ -67,9 +67,22 @@ check_row(const parts_step *s, coverage *seen, const int32_t *row)
 	return cost;
 }
 
+/* Whether tokens are alike and have equally many parts each. */
+static int
+is_even(const parts_step *s)
+{
+	int32_t t;
+
+	for (t = 1; t < s->tokens; t++)
+		if (blocks_of(s, t) != blocks_of(s, 0))
+			return 0;
+	return s->parts % s->tokens == 0;
+}
+
 void
 parts_check(const parts_step *s)
 {
+	const int even = is_even(s);
 	int32_t most = 0, total = 0, p, t, b;
 	static coverage seen;
 
@@ -84,6 +97,7 @@ parts_check(const parts_step *s)
 			ck_assert_int_eq(row[1], s->tokens - 1);
 			continue;
 		}
+		ck_assert(!even || row[0] == row[1]);
 		cost = check_row(s, &seen, row);
 		most = cost > most ? cost : most;
 		total += cost;

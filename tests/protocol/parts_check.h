@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the metadata of a decode step in parts must be: every block of every
- * token belongs to just one part, parts are alike, and the splits are counted.
+ * token belongs to just one part, parts are alike, the splits are counted, and
+ * tokens that are alike share no part if there are as many for each.
  */
 #ifndef TESTS_PROTOCOL_PARTS_CHECK_H
 #define TESTS_PROTOCOL_PARTS_CHECK_H

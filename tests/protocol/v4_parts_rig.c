@@ -127,7 +127,7 @@ check_metadata(const parts_rig *r, const spmla_shape *shape)
 		ck_assert(parts == 0 && !s.rows);
 	else
 		ck_assert_int_eq(parts > 0,
-				 shape->tokens <= plan->device.sm_count / 4);
+				 shape->tokens <= plan->device.sm_count / 2);
 	if (parts == 0)
 		return;
 	parts_check(&s);

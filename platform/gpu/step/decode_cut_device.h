@@ -19,7 +19,7 @@
 
 enum {
 	DECODE_CUT_TOKENS = 1024, /* at most; and parts */
-	DECODE_CUT_OVERHEAD = 2   /* blocks that a token costs beyond its own */
+	DECODE_CUT_OVERHEAD = 2   /* see decode_cut_overhead */
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -35,16 +35,25 @@ typedef struct decode_cut {
 						 * subgroup */
 } decode_cut;
 
-/* The cost of a token with a context of n: its key blocks and the overhead. It
- * has up to `near` keys in the first cache and up to `far` in the second, which
- * holds one key for `ratio` positions. */
+/* The blocks that a token costs beyond its own. Where the parts are a multiple
+ * of the tokens it is none: tokens with equally many blocks then share no part.
+ * Example: 8 tokens of 32 blocks on 64 parts are 8 parts of 4 blocks each. */
 FN uint32_t
-decode_cut_cost(uint32_t n, uint32_t near, uint32_t far, uint32_t ratio)
+decode_cut_overhead(uint32_t tokens, uint32_t parts)
+{
+	return parts % tokens ? DECODE_CUT_OVERHEAD : 0;
+}
+
+/* The key blocks of a token with a context of n. It has up to `near` keys in
+ * the first cache and up to `far` in the second, which holds one key for
+ * `ratio` positions. */
+FN uint32_t
+decode_cut_blocks(uint32_t n, uint32_t near, uint32_t far, uint32_t ratio)
 {
 	const uint32_t keys = n / ratio;
 
 	return decode_blocks(n < near ? n : near, 1) +
-	       decode_blocks(keys < far ? keys : far, 0) + DECODE_CUT_OVERHEAD;
+	       decode_blocks(keys < far ? keys : far, 0);
 }
 
 /* Puts a token on the line of costs. */
@@ -59,9 +68,10 @@ decode_cut_token(LOCAL decode_cut *cut, uint32_t t, uint32_t end)
  * barrier. `items` is the block's width. */
 FN void
 decode_cut_ends(GLOBAL const int32_t *context_lens, uint32_t near, uint32_t far,
-		uint32_t ratio, uint32_t tokens, uint32_t items,
+		uint32_t ratio, uint32_t tokens, uint32_t parts, uint32_t items,
 		LOCAL decode_cut *cut, LOCAL uint64_t *sums)
 {
+	const uint32_t overhead = decode_cut_overhead(tokens, parts);
 	uint32_t done = 0, first;
 
 	for (first = 0; first < tokens; first += items) {
@@ -70,7 +80,9 @@ decode_cut_ends(GLOBAL const int32_t *context_lens, uint32_t near, uint32_t far,
 			t < tokens ? decode_len(context_lens, 1, 0x7fffffffu, t)
 				   : 0;
 		const uint32_t cost =
-			t < tokens ? decode_cut_cost(n, near, far, ratio) : 0;
+			t < tokens ? decode_cut_blocks(n, near, far, ratio) +
+					     overhead
+				   : 0;
 		uint64_t all;
 		const uint64_t before = g_scan_sum(cost, items, sums, &all);
 
@@ -102,15 +114,15 @@ decode_cut_begin(LOCAL decode_cut *cut, uint32_t p, uint32_t tokens,
 		 uint32_t parts)
 {
 	const uint32_t total = cut->ends[tokens - 1];
-	const uint32_t share = total / parts, rest = total - share * parts;
-	const uint32_t at = p * share + (p < rest ? p : rest);
+	const uint32_t used = total < parts ? total : parts;
+	const uint32_t share = total / used, rest = total - share * used;
+	const uint32_t at = p < used ? p * share + p * rest / used : total;
 	const uint32_t low = g_first_above(cut->ends, 0, tokens, at);
+	const uint32_t overhead = decode_cut_overhead(tokens, parts);
 	uint32_t into;
 
 	into = at - (low ? cut->ends[low - 1] : 0);
-	into = low < tokens && into > DECODE_CUT_OVERHEAD
-		       ? into - DECODE_CUT_OVERHEAD
-		       : 0;
+	into = low < tokens && into > overhead ? into - overhead : 0;
 	if (into)
 		(void)g_local_min(&cut->first[low], p);
 	cut->tokens[p] = low;
@@ -134,7 +146,7 @@ decode_cut_row(LOCAL const decode_cut *cut, uint32_t p, uint32_t tokens,
 
 	if (has_work)
 		blocks = cut->ends[end] - (end ? cut->ends[end - 1] : 0) -
-			 DECODE_CUT_OVERHEAD;
+			 decode_cut_overhead(tokens, parts);
 	split_first = block != 0;
 	split_last = to_block != 0 && to_block != blocks;
 	if (token == end)

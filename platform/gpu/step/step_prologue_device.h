@@ -525,7 +525,8 @@ prologue_cut(const PRIVATE prologue_job *job, uint32_t again)
 	if (again) {
 		BARRIER();
 		decode_cut_ends(job->context_lens, s->topk, 0, 1, s->tokens,
-				PROLOGUE_ITEMS, &shared->cut, shared->sums);
+				s->parts, PROLOGUE_ITEMS, &shared->cut,
+				shared->sums);
 		BARRIER();
 	}
 	decode_cut_block(s->tokens, s->parts, job->metadata, job->num_splits,

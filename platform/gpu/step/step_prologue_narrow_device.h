@@ -188,7 +188,8 @@ prologue_line_up(const PRIVATE prologue_job *job, uint32_t t, uint32_t keys,
 	uint64_t at = (keys + align - 1) / align, before, total;
 
 	if (s->parts && t < s->tokens) {
-		const uint32_t cost = decode_cut_cost(keys, s->topk, 0, 1);
+		const uint32_t cost = decode_cut_blocks(keys, s->topk, 0, 1) +
+				      decode_cut_overhead(s->tokens, s->parts);
 
 		at |= (uint64_t)cost << PROLOGUE_LOGITS_BITS;
 	}

@@ -220,7 +220,7 @@ windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
 	BARRIER(); /* the cut before is done */
 	decode_cut_ends(job->context_lens, s->window,
 			four ? s->topk : s->c128a_width, ratio, s->tokens,
-			items, &shared->cut, shared->sums);
+			s->parts, items, &shared->cut, shared->sums);
 	BARRIER();
 	decode_cut_block(s->tokens, s->parts,
 			 four ? job->c4a_metadata : job->c128a_metadata,
