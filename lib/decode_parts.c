@@ -3,6 +3,7 @@
  * See decode_parts.h. The choice is that of the layers, in splits.h.
  */
 #include "spmla/decode_parts.h"
+#include "spmla/internal/few.h"
 #include "spmla/internal/layer.h"
 #include "spmla/internal/splits.h"
 #include "spmla/ops/tile_sched.h"
@@ -11,7 +12,8 @@
 
 enum {
 	ALIGN = 256,
-	OVERHEAD_BLOCKS = 2 /* as the prologue cuts */
+	/* of a token beyond its blocks, where tokens share parts */
+	OVERHEAD_BLOCKS = 2
 };
 
 static uint64_t
@@ -20,24 +22,55 @@ aligned(uint64_t bytes)
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* *out by the context's device; heads >= 1. */
+/* The key blocks of a list with its most keys; 0 if that is not known. */
+static uint32_t
+blocks_of(uint32_t topk, const int32_t *indptr, uint32_t longest)
+{
+	const uint32_t keys = indptr ? longest : topk;
+
+	return keys / SPMLA_TILE_BLOCK_KEYS +
+	       (keys % SPMLA_TILE_BLOCK_KEYS != 0);
+}
+
+/* What makes tile_sched give each token of `blocks` blocks as many parts as any
+ * other: it rounds what a token costs up to a multiple of its parts. Example: 5
+ * parts for 32 blocks cost 35, so that parts have 7 blocks. */
+static uint32_t
+overhead_of(uint32_t tokens, uint32_t parts, uint32_t blocks)
+{
+	const uint32_t each = parts / tokens;
+
+	return parts % tokens ? OVERHEAD_BLOCKS : (each - blocks % each) % each;
+}
+
+/* *out by the context's device; no heads count as one. */
 static void
-choose(const spmla_ctx *ctx, uint32_t layout, uint32_t tokens, uint32_t heads,
+choose(const spmla_ctx *ctx, const spmla_sparse_decode_args *a,
        spmla_decode_parts *out)
 {
-	const uint32_t parts = spmla_i_parts_for(&ctx->plan, heads);
-	const uint64_t rows = (uint64_t)tokens + parts;
+	const uint32_t tokens = a->tokens, heads = a->heads ? a->heads : 1;
+	const uint32_t most = spmla_i_parts_for(&ctx->plan, heads);
+	uint64_t rows;
 
 	memset(out, 0, sizeof *out);
 	out->struct_bytes = (uint32_t)sizeof *out;
-	if (!parts || tokens == 0 || tokens > SPMLA_I_SPLIT_TOKENS ||
-	    spmla_i_whole_pays(layout == SPMLA_LAYOUT_V4_FP8, tokens, parts))
+	if (!most || tokens == 0 || tokens > SPMLA_I_SPLIT_TOKENS ||
+	    spmla_i_whole_pays(a->cache.layout == SPMLA_LAYOUT_V4_FP8, tokens,
+			       most) ||
+	    spmla_i_few_takes(&ctx->plan, a) < SPMLA_I_FEW_COUNT)
 		return;
-	out->parts = parts;
+	out->parts = spmla_i_even_parts(tokens, most);
+	rows = (uint64_t)tokens + out->parts;
 	out->split_rows = (uint32_t)rows;
-	out->overhead_blocks = OVERHEAD_BLOCKS;
+	out->overhead_blocks =
+		overhead_of(tokens, out->parts,
+			    blocks_of(a->topk, a->indptr, a->longest) +
+				    (a->extra_topk ? blocks_of(a->extra_topk,
+							       a->extra_indptr,
+							       a->extra_longest)
+						   : 0));
 	out->tile_scheduler_metadata_bytes =
-		(uint64_t)parts * SPMLA_TILE_ROW_ELEMS * sizeof(int32_t);
+		(uint64_t)out->parts * SPMLA_TILE_ROW_ELEMS * sizeof(int32_t);
 	out->num_splits_bytes = ((uint64_t)tokens + 1) * sizeof(int32_t);
 	out->split_out_bytes = rows * heads * SPMLA_MLA_LATENT * sizeof(float);
 	out->split_lse_bytes = rows * heads * sizeof(float);
@@ -47,39 +80,41 @@ choose(const spmla_ctx *ctx, uint32_t layout, uint32_t tokens, uint32_t heads,
 			       aligned(out->split_lse_bytes);
 }
 
-static spmla_status
-check_heads(spmla_ctx *ctx, const char *field, uint32_t heads)
-{
-	const spmla_i_check checks[] = {
-		{field, heads, SPMLA_WANT_AT_LEAST, 1},
-		{field, heads, SPMLA_WANT_AT_MOST, ctx->plan.config.heads},
-	};
-
-	return spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
-}
-
 spmla_status
-spmla_decode_parts_choose(spmla_ctx *ctx, uint32_t layout, uint32_t tokens,
-			  uint32_t heads, spmla_decode_parts *parts)
+spmla_decode_parts_choose(spmla_ctx *ctx, const spmla_sparse_decode_args *args,
+			  spmla_decode_parts *parts)
 {
 	spmla_status s;
 
 	if (!spmla_i_lives(ctx))
 		return SPMLA_E_NULL;
+	if (!args)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "sparse_decode",
+				    0, SPMLA_WANT_NOT_NULL, 0);
 	if (!parts)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_NULL, "decode_parts", 0,
 				    SPMLA_WANT_NOT_NULL, 0);
-	s = spmla_i_check_size(&ctx->diag, "decode_parts.struct_bytes",
-			       parts->struct_bytes, sizeof *parts);
+	const spmla_i_check heads[] = {
+		{"sparse_decode.heads", args->heads, SPMLA_WANT_AT_LEAST, 1},
+		{"sparse_decode.heads", args->heads, SPMLA_WANT_AT_MOST,
+		 ctx->plan.config.heads},
+	};
+
+	s = spmla_i_check_size(&ctx->diag, "sparse_decode.struct_bytes",
+			       args->struct_bytes, sizeof *args);
 	if (s == SPMLA_OK)
-		s = check_heads(ctx, "decode_parts.heads", heads);
+		s = spmla_i_check_size(&ctx->diag, "decode_parts.struct_bytes",
+				       parts->struct_bytes, sizeof *parts);
 	if (s == SPMLA_OK)
-		choose(ctx, layout, tokens, heads, parts);
+		s = spmla_i_check_all(&ctx->diag, heads, SPMLA_I_COUNT(heads));
+	if (s == SPMLA_OK)
+		choose(ctx, args, parts);
 	return s;
 }
 
 static spmla_status
-cut(spmla_ctx *ctx, const spmla_sparse_decode_args *d, spmla_stream stream)
+cut(spmla_ctx *ctx, const spmla_sparse_decode_args *d, uint32_t overhead_blocks,
+    spmla_stream stream)
 {
 	spmla_tile_sched_args a;
 
@@ -87,7 +122,7 @@ cut(spmla_ctx *ctx, const spmla_sparse_decode_args *d, spmla_stream stream)
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.batch = d->tokens;
 	a.parts = d->parts;
-	a.overhead_blocks = OVERHEAD_BLOCKS;
+	a.overhead_blocks = overhead_blocks;
 	a.topk = d->topk;
 	a.extra_topk = d->extra_topk;
 	a.lens_tokens = d->lens_tokens;
@@ -117,7 +152,7 @@ spmla_sparse_decode_in_parts(spmla_ctx *ctx,
 	if (s != SPMLA_OK)
 		return s;
 	a = *args;
-	choose(ctx, a.cache.layout, a.tokens, a.heads ? a.heads : 1, &by);
+	choose(ctx, &a, &by);
 	const spmla_i_check checks[] = {
 		{"sparse_decode.parts", a.parts, SPMLA_WANT_EQUAL, 0},
 		{"decode_parts.workspace", SPMLA_I_PTR(workspace),
@@ -133,6 +168,7 @@ spmla_sparse_decode_in_parts(spmla_ctx *ctx,
 		return spmla_i_op_failed(ctx, s);
 	if (!by.parts)
 		return spmla_sparse_decode(ctx, &a, stream);
+	a.combine = 1;
 	a.parts = by.parts;
 	a.split_rows = by.split_rows;
 	a.tile_scheduler_metadata = (const int32_t *)(void *)at;
@@ -145,10 +181,10 @@ spmla_sparse_decode_in_parts(spmla_ctx *ctx,
 	/* The decode's own checks come first: nothing is enqueued before. */
 	s = spmla_i_sparse_decode_check(ctx, &a);
 	if (s == SPMLA_OK)
-		s = cut(ctx, &a, stream);
+		s = cut(ctx, &a, by.overhead_blocks, stream);
 	else
 		return spmla_i_op_failed(ctx, s);
 	if (s == SPMLA_OK)
 		s = spmla_sparse_decode(ctx, &a, stream);
-	return s == SPMLA_OK ? spmla_i_layer_combine(ctx, &a, stream) : s;
+	return s;
 }

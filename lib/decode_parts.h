@@ -35,13 +35,16 @@ typedef struct spmla_decode_parts {
 		(uint32_t)sizeof(spmla_decode_parts), 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
-/* The library's choice for a decode of so many tokens and heads over caches of
- * this layout on the context's device. It depends on no length, so a captured
- * graph may rely on it; more tokens may take fewer bytes, none at all from some
- * number on. Always whole on the CPU and with SPMLA_CONFIG_BATCH_INVARIANT.
+/* The library's choice for a decode on the context's device. Of the call it
+ * reads tokens, heads, topk, extra_topk, cache.layout, and, for lists that are
+ * ragged, whether indptr and extra_indptr are NULL, longest and extra_longest;
+ * with a workspace also what sparse_decode says of it. It depends on no length
+ * in device memory, so a captured graph may rely on it. More tokens may take
+ * fewer bytes, none at all from some number on. Always whole on the CPU, with
+ * SPMLA_CONFIG_BATCH_INVARIANT, and where sparse_decode takes the workspace.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (heads 1..config.heads). Pure. */
-spmla_status spmla_decode_parts_choose(spmla_ctx *ctx, uint32_t layout,
-				       uint32_t tokens, uint32_t heads,
+spmla_status spmla_decode_parts_choose(spmla_ctx *ctx,
+				       const spmla_sparse_decode_args *args,
 				       spmla_decode_parts *parts);
 
 /* spmla_sparse_decode by that choice: whole, or tile_sched, sparse_decode and

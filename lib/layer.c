@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks that the layers of all models make before their operations do, and
- * their attention: one operation or, on a GPU that few tokens would not fill,
- * parts and their combine.
+ * their attention: one operation, on a GPU that few tokens would not fill in
+ * parts.
  */
 #include "spmla/internal/layer.h"
 #include "spmla/internal/config.h"
 #include "spmla/internal/few.h"
 #include "spmla/internal/splits.h"
-#include "spmla/ops/split_combine.h"
 
 #include <string.h>
 
@@ -193,27 +192,21 @@ spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a)
 	a->slots_stride_elems = ctx->plan.config.topk;
 }
 
-/* Whether the device decodes the call's tokens in one launch with a workspace.
- */
-static int
-is_few(const spmla_ctx *ctx, const spmla_sparse_decode_args *a)
+static void
+lend_workspace(const spmla_ctx *ctx, spmla_sparse_decode_args *a)
 {
-	const uint32_t way =
-		spmla_i_few_choose(&ctx->plan.device, a->cache.layout,
-				   a->tokens, a->heads, spmla_i_few_entries(a));
-
-	return way < SPMLA_I_FEW_COUNT &&
-	       spmla_i_few_words(way, a->tokens, a->heads) <=
-		       ctx->buf_bytes[SPMLA_BUF_DECODE_WORKSPACE] / 4;
+	a->workspace = ctx->buf[SPMLA_BUF_DECODE_WORKSPACE];
+	a->workspace_bytes = ctx->buf_bytes[SPMLA_BUF_DECODE_WORKSPACE];
 }
 
 uint32_t
-spmla_i_layer_parts(spmla_ctx *ctx, const spmla_sparse_decode_args *a)
+spmla_i_layer_parts(spmla_ctx *ctx, spmla_sparse_decode_args *a)
 {
 	uint32_t parts;
 
+	lend_workspace(ctx, a);
 	if (ctx->step->piece_tokens || a->tokens != ctx->step->shape.tokens ||
-	    is_few(ctx, a))
+	    spmla_i_few_takes(&ctx->plan, a) < SPMLA_I_FEW_COUNT)
 		return 0;
 	parts = spmla_i_decode_parts(&ctx->plan, a->tokens);
 	note_needs(ctx, a->tokens, parts > 0);
@@ -221,51 +214,18 @@ spmla_i_layer_parts(spmla_ctx *ctx, const spmla_sparse_decode_args *a)
 }
 
 spmla_status
-spmla_i_layer_combine(spmla_ctx *ctx, const spmla_sparse_decode_args *d,
-		      spmla_stream stream)
-{
-	spmla_split_combine_args a;
-
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = d->tokens;
-	a.heads = d->heads;
-	a.split_rows = d->split_rows;
-	a.empty_lse = d->empty_lse;
-	a.num_splits = d->num_splits;
-	a.split_out = d->split_out;
-	a.split_lse = d->split_lse;
-	a.attn_sink = d->attn_sink;
-	a.out = d->out;
-	a.out_token_stride_elems = d->out_token_stride_elems;
-	a.out_head_stride_elems = d->out_head_stride_elems;
-	a.lse = d->lse;
-	a.lse_token_stride_elems = d->lse_token_stride_elems;
-	a.lse_head_stride_elems = d->lse_head_stride_elems;
-	a.next_n = d->next_n;
-	a.out_request_stride_elems = d->out_request_stride_elems;
-	a.lse_request_stride_elems = d->lse_request_stride_elems;
-	a.lse_base = d->lse_base;
-	a.lse_sink = d->lse_sink;
-	return spmla_split_combine(ctx, &a, stream);
-}
-
-spmla_status
 spmla_i_layer_attend(spmla_ctx *ctx, spmla_sparse_decode_args *a,
 		     spmla_buf metadata, spmla_buf num_splits,
 		     spmla_stream stream)
 {
-	spmla_status s;
-
-	a->workspace = ctx->buf[SPMLA_BUF_DECODE_WORKSPACE];
-	a->workspace_bytes = ctx->buf_bytes[SPMLA_BUF_DECODE_WORKSPACE];
-	if (!a->parts)
-		return spmla_sparse_decode(ctx, a, stream);
-	a->tile_scheduler_metadata = ctx->buf[metadata];
-	a->num_splits = ctx->buf[num_splits];
-	a->split_out = ctx->buf[SPMLA_BUF_SPLIT_OUT];
-	a->split_lse = ctx->buf[SPMLA_BUF_SPLIT_LSE];
-	a->split_rows = a->tokens + a->parts;
-	s = spmla_sparse_decode(ctx, a, stream);
-	return s == SPMLA_OK ? spmla_i_layer_combine(ctx, a, stream) : s;
+	lend_workspace(ctx, a);
+	if (a->parts) {
+		a->combine = 1;
+		a->tile_scheduler_metadata = ctx->buf[metadata];
+		a->num_splits = ctx->buf[num_splits];
+		a->split_out = ctx->buf[SPMLA_BUF_SPLIT_OUT];
+		a->split_lse = ctx->buf[SPMLA_BUF_SPLIT_LSE];
+		a->split_rows = a->tokens + a->parts;
+	}
+	return spmla_sparse_decode(ctx, a, stream);
 }

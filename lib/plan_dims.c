@@ -6,6 +6,7 @@
 #include "spmla/arena/arena_plan.h"
 #include "spmla/internal/backend.h"
 #include "spmla/internal/checked_math.h"
+#include "spmla/internal/combine.h"
 #include "spmla/internal/config.h"
 #include "spmla/internal/cpu_sizes.h"
 #include "spmla/internal/few.h"
@@ -258,6 +259,19 @@ fill_few(uint64_t *dim, const spmla_plan *plan)
 	}
 }
 
+/* The words with which parts add up their splits. */
+static void
+fill_combine(uint64_t *dim, const spmla_plan *plan)
+{
+	const uint64_t words = spmla_i_combine_words(spmla_i_split_tokens(plan),
+						     plan->config.heads);
+	uint64_t *to = &dim[SPMLA_I_DIM_DECODE_WORKSPACE];
+
+	if (plan->device.kind == SPMLA_BACKEND_CUDA &&
+	    plan->device.arch == 90 && words > *to)
+		*to = words;
+}
+
 spmla_status
 spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow, spmla_diag *diag)
 {
@@ -273,6 +287,7 @@ spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow, spmla_diag *diag)
 	fill_splits(dim, plan);
 	fill_lists(dim, plan);
 	fill_few(dim, plan);
+	fill_combine(dim, plan);
 	if (overflow)
 		return spmla_i_fail(diag, SPMLA_E_OVERFLOW, "LOGITS", 0,
 				    SPMLA_WANT_NOTHING, 0);

@@ -147,8 +147,8 @@ typedef enum spmla_buf {
 	 * of the step's tokens, each a request of its own (next_n 1), over
 	 * CONTEXT_LENS (V4: COMPRESSED_LENS), by the rule of the device. */
 	SPMLA_BUF_INDEXER_SCHEDULE = 122,
-	/* sparse_decode of few tokens on a Hopper GPU: uint32, 0 between
-	 * calls */
+	/* sparse_decode of few tokens, and in parts, on a Hopper GPU: uint32,
+	 * 0 between calls */
 	SPMLA_BUF_DECODE_WORKSPACE = 123,
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;

@@ -112,7 +112,8 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * fewer tokens, or if it has no index_q and its lengths are not in TOPK_LENS.
  * (They are if topk_lens is NULL or names that buffer.) With the flag
  * BATCH_INVARIANT every call runs whole. On a Hopper GPU so do the fewest
- * tokens, with DECODE_WORKSPACE.
+ * tokens, with DECODE_WORKSPACE; parts add up their splits with it, in one
+ * launch.
  *
  * Order: enqueues 2 or 3 operations; capturable.
  * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only

@@ -188,7 +188,7 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * lengths are not in TOPK_LENS. (They are if topk_lens is NULL or names that
  * buffer.) Layers of ratio 1, and with the flag BATCH_INVARIANT all layers,
  * always run whole. On a Hopper GPU so do the fewest tokens, with
- * DECODE_WORKSPACE.
+ * DECODE_WORKSPACE; parts add up their splits with it, in one launch.
  *
  * A step that has more tokens than 1024 and than the largest bucket runs in
  * pieces. Its pieces of ratio 128 begin with c128a_index, and with

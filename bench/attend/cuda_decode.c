@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "spmla/decode_parts.h"
 #include "spmla/ops/sparse_decode.h"
-#include "spmla/ops/split_combine.h"
 #include "spmla/ops/tile_sched.h"
 
 enum {
@@ -20,7 +20,7 @@ enum {
 	WINDOW_PAGE = 256,
 	TOKEN_ROWS = 8192, /* a token draws from so many */
 	EXTRA_ROWS = 4096, /* the same, of V4 */
-	V32_TOKENS = 128,
+	V32_TOKENS = 256,
 	MOST_HEADS = 128,
 	MOST_PARTS = 512,
 	WORKSPACE_BYTES = 5 << 20
@@ -31,21 +31,27 @@ typedef struct decode_shape {
 	double peer;
 } decode_shape;
 
+/* The peer's 4, 148 and 256 tokens are two queries of a request; it pads 16 and
+ * 8 heads to 64. */
 static const decode_shape v32_shapes[] = {
-	{1, 128, 21.9},  {2, 128, 21.1},    {8, 128, 30.5},   {32, 128, 64.8},
-	{64, 128, 98.0}, {128, 128, 190.0}, {1, 64, 21.2},    {2, 64, 0},
-	{4, 64, 0},      {16, 64, 33.6},    {128, 64, 119.1}, {1, 16, 0},
-	{8, 16, 0},      {128, 16, 0},      {8, 8, 0},
+	{1, 128, 21.9},  {2, 128, 21.1}, {3, 128, 0},     {4, 128, 23.6},
+	{5, 128, 0},     {8, 128, 30.5}, {12, 128, 0},    {24, 128, 0},
+	{32, 128, 64.8}, {48, 128, 0},   {64, 128, 98.0}, {96, 128, 0},
+	{128, 128, 190}, {140, 128, 0},  {148, 128, 228}, {192, 128, 0},
+	{256, 128, 371}, {1, 64, 21.2},  {2, 64, 0},      {4, 64, 0},
+	{16, 64, 33.6},  {128, 64, 119}, {1, 16, 0},      {8, 16, 0},
+	{32, 16, 0},     {128, 16, 119}, {8, 8, 0},       {128, 8, 119},
 };
 
 /* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. The peer's
- * tokens are two queries of a request from the second set on. */
+ * tokens are two queries of a request, but for 1, 2, 64, 128 and 256 of the
+ * first set. */
 static const decode_shape c4a_shapes[] = {
-	{1, 64, 20.4},  {2, 64, 20.3},   {4, 64, 0},
-	{64, 64, 53.8}, {128, 64, 57.1}, {256, 64, 103.2},
+	{1, 64, 20.4},   {2, 64, 20.3},    {4, 64, 20.6},    {64, 64, 53.8},
+	{128, 64, 57.1}, {256, 64, 103.2}, {296, 64, 132.1}, {512, 64, 192.6},
 };
 static const decode_shape c4a_pro_shapes[] = {
-	{2, 128, 19.4}, {4, 128, 22.0}, {128, 128, 110.1}};
+	{2, 128, 19.4}, {4, 128, 22.0}, {128, 128, 110.1}, {296, 128, 257.0}};
 static const decode_shape c128a_shapes[] = {{4, 64, 23.4}, {128, 64, 83.4}};
 
 static const struct v4_set {
@@ -53,8 +59,8 @@ static const struct v4_set {
 	const decode_shape *shapes;
 	uint32_t count, tokens, heads, extra_topk, extra_page;
 } v4_sets[] = {
-	{"C4A 512", c4a_shapes, 6, 256, 64, 512, PAGE},
-	{"C4A 1024", c4a_pro_shapes, 3, 128, 128, 1024, PAGE},
+	{"C4A 512", c4a_shapes, 8, 512, 64, 512, PAGE},
+	{"C4A 1024", c4a_pro_shapes, 4, 296, 128, 1024, PAGE},
 	{"C128A 1024", c128a_shapes, 2, 128, 64, 1024, 2},
 };
 
@@ -62,7 +68,7 @@ static const decode_shape decode_tiny[] = {{2, 8, 0}};
 
 static struct {
 	uint32_t tokens, heads, topk, extra_topk, dim;
-	uint32_t parts, overhead; /* of the plan; in_parts uses it */
+	spmla_decode_parts by; /* the library's choice; in_parts uses it */
 	uint32_t layout, entries, extra_entries, in_parts;
 	const char *model;
 	const twin *q, *slots, *extra_slots, *pool, *extra_pool;
@@ -104,13 +110,15 @@ decode_args(side on, uint32_t first, uint32_t tokens)
 					   dc.extra_entries);
 	}
 	if (dc.in_parts && on == ON_DEVICE) {
-		a.parts = dc.parts;
+		a.parts = dc.by.parts;
 		a.tile_scheduler_metadata = dc.meta->at[on];
 		a.num_splits = dc.splits->at[on];
 		a.split_out = dc.split_out->at[on];
 		a.split_lse = dc.split_lse->at[on];
-		a.split_rows = dc.tokens + dc.parts;
-	} else if (on == ON_DEVICE) {
+		a.split_rows = dc.by.split_rows;
+		a.combine = 1;
+	}
+	if (on == ON_DEVICE) {
 		a.workspace = dc.workspace->at[on];
 		a.workspace_bytes = dc.workspace->bytes;
 	}
@@ -123,8 +131,8 @@ plan_parts(gpu *g)
 	const spmla_tile_sched_args a = {
 		.struct_bytes = (uint32_t)sizeof a,
 		.batch = dc.tokens,
-		.parts = dc.parts,
-		.overhead_blocks = dc.overhead,
+		.parts = dc.by.parts,
+		.overhead_blocks = dc.by.overhead_blocks,
 		.row_format = SPMLA_TILE_ROW_NEW,
 		.topk = dc.topk,
 		.extra_topk = dc.extra_topk,
@@ -140,28 +148,9 @@ static void
 run_decode(gpu *g)
 {
 	const spmla_sparse_decode_args a = decode_args(ON_DEVICE, 0, dc.tokens);
-	const spmla_split_combine_args c = {
-		.struct_bytes = (uint32_t)sizeof c,
-		.tokens = a.tokens,
-		.heads = a.heads,
-		.split_rows = a.split_rows,
-		.num_splits = a.num_splits,
-		.split_out = a.split_out,
-		.split_lse = a.split_lse,
-		.out = a.out,
-		.out_token_stride_elems = a.out_token_stride_elems,
-		.out_head_stride_elems = a.out_head_stride_elems,
-		.lse = a.lse,
-		.lse_token_stride_elems = a.lse_token_stride_elems,
-		.lse_head_stride_elems = a.lse_head_stride_elems,
-	};
 
 	lib_must(g->ops.ctx, spmla_sparse_decode(g->ops.ctx, &a, g->stream),
 		 "sparse_decode");
-	if (dc.in_parts)
-		lib_must(g->ops.ctx,
-			 spmla_split_combine(g->ops.ctx, &c, g->stream),
-			 "split_combine");
 }
 
 /* `topk` rows of each token's own, all different, in no order. */
@@ -215,7 +204,7 @@ time_decode(gpu *g, uint32_t in_parts, double peer)
 	dc.in_parts = in_parts;
 	r = measure(g, &s);
 	if (in_parts)
-		snprintf(how, sizeof how, "%u parts", dc.parts);
+		snprintf(how, sizeof how, "%u parts", dc.by.parts);
 	snprintf(r->shape, sizeof r->shape, "%s, %u heads, batch %u, %s",
 		 dc.model, dc.heads, dc.tokens, how);
 	snprintf(r->series, sizeof r->series, "sparse_decode %s %u%s", dc.model,
@@ -231,25 +220,28 @@ time_decode(gpu *g, uint32_t in_parts, double peer)
 	return r;
 }
 
-/* Both ways, the slots being there. */
+/* Whole, and in parts if the library would take parts; the slots are there. */
 static void
 one_decode(gpu *g, const decode_shape *s)
 {
+	spmla_sparse_decode_args a;
 	cuda_row *whole;
 
 	dc.tokens = s->tokens;
 	dc.heads = s->heads;
-	/* What the peer has: a rank of fewer heads counts as one of 64. */
-	lib_must(NULL,
-		 spmla_tile_sched_parts(SPMLA_TILE_SM90, (uint32_t)g->sm_count,
-					1, s->heads < 64 ? 64 : s->heads, 1,
-					&dc.parts, &dc.overhead, NULL),
-		 "tile_sched_parts");
-	if (dc.parts > MOST_PARTS)
-		dc.parts = MOST_PARTS;
-	plan_parts(g);
+	dc.in_parts = 0;
+	a = decode_args(ON_DEVICE, 0, dc.tokens);
+	dc.by = (spmla_decode_parts)SPMLA_DECODE_PARTS_INIT;
+	lib_must(g->ops.ctx, spmla_decode_parts_choose(g->ops.ctx, &a, &dc.by),
+		 "decode_parts_choose");
 	whole = time_decode(g, 0, s->peer);
-	table_pair(g, whole, time_decode(g, 1, s->peer));
+	if (dc.by.parts) {
+		plan_parts(g);
+		table_pair(g, whole, time_decode(g, 1, s->peer));
+	} else {
+		whole->best = 1;
+		table_row(g, whole);
+	}
 }
 
 static void

@@ -8,11 +8,12 @@
 #ifndef SPMLA_INTERNAL_FEW_H
 #define SPMLA_INTERNAL_FEW_H
 
+#include "spmla/internal/check.h"
 #include "spmla/internal/config.h"
 #include "spmla/ops/sparse_decode.h"
 #include "spmla/spmla.h"
 
-/* A way to do it. `ranks` blocks have a token's keys and `heads` of its heads. */
+/* A way to do it. `ranks` blocks share a token's keys, for `heads` heads. */
 typedef struct spmla_i_few {
 	uint32_t layout;
 	uint32_t keys; /* the most of a token, whether they count or not */
@@ -99,6 +100,39 @@ spmla_i_few_words(uint32_t way, uint32_t tokens, uint32_t heads)
 	const uint64_t units = spmla_i_few_blocks(way, tokens, heads) / f.ranks;
 
 	return units * (32 + f.ranks * f.heads * (4 + 256));
+}
+
+/* Whether queries can be read, and results written, 16 bytes at a time. */
+static inline int
+spmla_i_few_aligned(const spmla_sparse_decode_args *a)
+{
+	const uint64_t ptrs = SPMLA_I_PTR(a->workspace) | SPMLA_I_PTR(a->q) |
+			      SPMLA_I_PTR(a->out);
+	const int64_t strides =
+		a->q_token_stride_elems | a->q_head_stride_elems |
+		a->out_token_stride_elems | a->out_head_stride_elems;
+	const int64_t requests = a->next_n ? a->q_request_stride_elems |
+						     a->out_request_stride_elems
+					   : 0;
+
+	return ptrs % 16 == 0 && ((strides | requests) & 7) == 0;
+}
+
+/* The way that a call takes; SPMLA_I_FEW_COUNT: none. */
+static inline uint32_t
+spmla_i_few_takes(const spmla_plan *plan, const spmla_sparse_decode_args *a)
+{
+	const uint32_t way =
+		spmla_i_few_choose(&plan->device, a->cache.layout, a->tokens,
+				   a->heads, spmla_i_few_entries(a));
+
+	if (way == SPMLA_I_FEW_COUNT || !a->workspace || a->parts ||
+	    plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT ||
+	    a->workspace_bytes / 4 <
+		    spmla_i_few_words(way, a->tokens, a->heads) ||
+	    !spmla_i_few_aligned(a))
+		return SPMLA_I_FEW_COUNT;
+	return way;
 }
 
 #endif

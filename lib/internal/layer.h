@@ -133,13 +133,8 @@ void spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a);
 
 /* The parts that the prologue has cut the step's attention into. 0: it runs
  * whole, also for a shape with other tokens than the prologue's. So it does
- * where few tokens are decoded in one launch. */
-uint32_t spmla_i_layer_parts(spmla_ctx *ctx, const spmla_sparse_decode_args *a);
-
-/* Merges the splits of a decode in parts. */
-spmla_status spmla_i_layer_combine(spmla_ctx *ctx,
-				   const spmla_sparse_decode_args *d,
-				   spmla_stream stream);
+ * where few tokens are decoded in one launch. Lends the call its workspace. */
+uint32_t spmla_i_layer_parts(spmla_ctx *ctx, spmla_sparse_decode_args *a);
 
 /* Checks the arguments of sparse_decode, of at least one token. */
 spmla_status spmla_i_sparse_decode_check(spmla_ctx *ctx,

@@ -4,6 +4,7 @@
  * plan's, because the scratch was planned for it.
  */
 #include "spmla/internal/backend.h"
+#include "spmla/internal/combine.h"
 #include "spmla/internal/layer.h"
 
 static spmla_status
@@ -117,6 +118,7 @@ spmla_i_sparse_decode_check(spmla_ctx *ctx, const spmla_sparse_decode_args *a)
 		{"sparse_decode.lse_base", a->lse_base,
 		 SPMLA_I_FROM_TO(SPMLA_LSE_NATURAL, SPMLA_LSE_BASE2)},
 		{"sparse_decode.lse_sink", a->lse_sink, SPMLA_WANT_AT_MOST, 1},
+		{"sparse_decode.combine", a->combine, SPMLA_WANT_AT_MOST, 1},
 		{"sparse_decode.q", SPMLA_I_PTR(a->q), SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.q_token_stride_elems",
 		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,
@@ -165,10 +167,16 @@ spmla_sparse_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 		    spmla_stream stream)
 {
 	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "sparse_decode");
+	spmla_split_combine_args combine;
 
 	if (s != SPMLA_OK || a->tokens == 0)
 		return s;
 	s = spmla_i_sparse_decode_check(ctx, a);
-	return spmla_i_op_end(ctx, s, SPMLA_OP_sparse_decode, a, sizeof *a,
-			      stream);
+	s = spmla_i_op_end(ctx, s, SPMLA_OP_sparse_decode, a, sizeof *a,
+			   stream);
+	if (s != SPMLA_OK || !a->parts || !a->combine ||
+	    spmla_i_combines(&ctx->plan.device, a))
+		return s;
+	spmla_i_combine_of(a, &combine);
+	return spmla_split_combine(ctx, &combine, stream);
 }

@@ -65,13 +65,18 @@ typedef struct spmla_sparse_decode_args {
 	uint32_t lens_tokens;
 	uint32_t lse_base; /* spmla_lse_base */
 	uint32_t lse_sink; /* 1: lse counts the sink; split_lse never does */
-	uint32_t reserved;
-	/* On a Hopper GPU few tokens, without parts, are faster with it; NULL:
-	 * none. All 0 before the first call and after each; calls that run at
-	 * the same time have one each. DECODE_WORKSPACE is one. It is not used
-	 * if it is too small, if it, q or out is not aligned to 16 bytes, and
-	 * with BATCH_INVARIANT. Where it is, values are e4m3 * scale, not
-	 * rounded, and sums are taken in another order. */
+	/* 1: with parts, out and lse are complete after the call, as if
+	 * spmla_split_combine followed; the split rows are then scratch. */
+	uint32_t combine;
+	/* On a Hopper GPU few tokens without parts, and parts with `combine`,
+	 * are faster with it; NULL: none. All 0 before the first call and after
+	 * each; calls that run at the same time have one each. DECODE_WORKSPACE
+	 * is one. It is not used if it is too small, for few tokens if it, q or
+	 * out is not aligned to 16 bytes, and with BATCH_INVARIANT. Where it is
+	 * used for few tokens, values are e4m3 * scale, not rounded, and sums
+	 * are taken in another order; where it is used for parts, splits are
+	 * rounded to bf16. Parts take 8 bytes for each 64 heads of a token.
+	 * After bad metadata (below) it has to be zeroed again. */
 	uint32_t *workspace;
 	uint64_t workspace_bytes;
 	/* Ragged lists are read with the workspace if no token has more entries
@@ -115,7 +120,8 @@ typedef struct spmla_sparse_decode_args {
  *   split_out = O / L
  *   split_lse = log2 of the sum of exp2(c * s), c = softmax_scale * log2 e
  * both without the sink; a split without keys has 0 and -inf.
- * spmla_split_combine, with the same strides and lse, then makes the results.
+ * spmla_split_combine, with the same strides and lse, then makes the results;
+ * with `combine` this call does.
  * The flags of a part are not read.
  *
  * Bad metadata. A part that begins at token `tokens` or later has no work. A
@@ -129,9 +135,10 @@ typedef struct spmla_sparse_decode_args {
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * Deterministic: a row's bits depend only on that row; with parts, on where it is
- * split and on `tokens`; with a workspace, on `tokens`, topk and extra_topk (of
- * ragged lists longest and extra_longest).
+ * Deterministic: a row's bits depend only on that row; with parts, on where it
+ * is split and on `tokens`; with a workspace and no parts, on `tokens`, heads,
+ * topk and extra_topk (of ragged lists longest and extra_longest), and on
+ * whether q and out are aligned to 16 bytes.
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
  * the exact result x over the dequantised rows. Where values cancel, out is off
  * by 2^-8 of the mean of |v| with the same weights, and lse by 2^-18, on Hopper

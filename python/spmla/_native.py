@@ -272,7 +272,7 @@ class SparseDecode(Sized):
                 "q_request_stride_elems out_request_stride_elems"
                 " lse_request_stride_elems",
             ),
-            (c_uint32, "lens_tokens lse_base lse_sink reserved"),
+            (c_uint32, "lens_tokens lse_base lse_sink combine"),
             (c_void_p, "workspace"),
             (c_uint64, "workspace_bytes"),
             (c_uint32, "longest"),

@@ -264,7 +264,7 @@ static const pin pins[] = {
 	F(spmla_sparse_decode_args, lens_tokens, 320, 4),
 	F(spmla_sparse_decode_args, lse_base, 324, 4),
 	F(spmla_sparse_decode_args, lse_sink, 328, 4),
-	F(spmla_sparse_decode_args, reserved, 332, 4),
+	F(spmla_sparse_decode_args, combine, 332, 4),
 	F(spmla_sparse_decode_args, workspace, 336, 8),
 	F(spmla_sparse_decode_args, workspace_bytes, 344, 8),
 	F(spmla_sparse_decode_args, longest, 352, 4),

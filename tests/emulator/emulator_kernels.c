@@ -18,8 +18,8 @@
 static const emulator_kernel kernels[SPMLA_KERNEL_COUNT] = {
 #define SPMLA_KERNEL_LINE(stem, items, dynamic) \
 	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, 1, 0},
-#define SPMLA_KERNEL_LIVE(stem, items, dynamic) \
-	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, 1, 1},
+#define SPMLA_KERNEL_LIVE(stem, items, dynamic, blocks) \
+	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, blocks, 1},
 #define SPMLA_KERNEL_CLUSTERS(stem, items, dynamic, blocks) \
 	{"spmla_k_" #stem, emulator_call_##stem, items, dynamic, blocks, 0},
 #include "spmla/platform/gpu/kernels.inc"

@@ -79,10 +79,9 @@ typedef struct few_kind {
 /* The parameters of every kernel of sparse_decode_few. The workspace is 0
  * between calls: see decode_exchange_device.h. A token's lists have no more
  * than so many entries. */
-#define SPMLA_K_FEW(P, S)      \
-	SPMLA_K_DECODE(P, S)   \
-	P(uint32_t, workspace) \
-	S(uint32_t, entries)   \
+#define SPMLA_K_FEW(P, S)    \
+	SPMLA_K_DECODE(P, S) \
+	S(uint32_t, entries) \
 	S(uint32_t, extra_entries)
 
 #define SPMLA_K_sparse_decode_few_v32_16(P, S)  SPMLA_K_FEW(P, S)

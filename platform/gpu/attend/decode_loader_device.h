@@ -86,6 +86,7 @@ typedef struct decode_memory {
 	float reach[2][DECODE_HEADS];
 	decode_run runs[DECODE_RUNS];
 	decode_walk walk;
+	uint32_t adds; /* splits whose heads the block adds */
 } decode_memory;
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA

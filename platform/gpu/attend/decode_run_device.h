@@ -116,11 +116,17 @@ decode_walk_start(LOCAL decode_walk *walk, LOCAL decode_run *runs,
 	walk->last = -1;
 }
 
+/* What is wrong with a piece or a token, so many times. */
+typedef struct decode_faults {
+	uint32_t count;
+	uint32_t row;
+} decode_faults;
+
 /* Takes the next piece; false: there is none. */
 FN uint32_t
 decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 		  PRIVATE decode_piece *piece, PRIVATE decode_walk *w,
-		  PRIVATE decode_run *run)
+		  PRIVATE decode_run *run, PRIVATE decode_faults *faults)
 {
 	const uint32_t pieces = a->s.parts ? a->s.parts : a->s.tokens;
 	const uint32_t number = w->work / groups;
@@ -131,8 +137,8 @@ decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 	w->work += units;
 	*piece = decode_piece_of(a->tile_scheduler_metadata, a->s.parts, number,
 				 a->s.tokens);
-	if (piece->fault && group == 0)
-		g_fault(a->fault_state, a->fault_status, number, G_FAULT_INDEX);
+	faults->count = piece->fault != 0 && group == 0;
+	faults->row = number;
 	run->bits = group << DECODE_GROUP_AT;
 	run->token = (uint32_t)(piece->first - 1);
 	w->last = piece->last;
@@ -156,7 +162,7 @@ decode_walk_entries(uint32_t len, int32_t begin, int32_t end)
 FN uint32_t
 decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 		  PRIVATE decode_piece *piece, PRIVATE decode_walk *w,
-		  PRIVATE decode_run *run)
+		  PRIVATE decode_run *run, PRIVATE decode_faults *to)
 {
 	const uint32_t t = ++run->token;
 	const uint32_t group = decode_run_group(run->bits);
@@ -180,8 +186,8 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 	range = decode_range_of(piece, a->num_splits, a->s.parts,
 				a->s.split_rows, t,
 				blocks + (int32_t)decode_blocks(extra.len, 0));
-	for (faults += range.faults; group == 0 && faults; faults--)
-		g_fault(a->fault_state, a->fault_status, t, G_FAULT_INDEX);
+	to->count = group == 0 ? faults + range.faults : 0;
+	to->row = t;
 	run->bits = group << DECODE_GROUP_AT | DECODE_ENDS;
 	if (range.row != DECODE_WHOLE)
 		run->bits |= DECODE_PIECE | (uint32_t)range.split
@@ -218,7 +224,9 @@ decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
 {
 	decode_run run = runs[(place + DECODE_RUNS - 1) % DECODE_RUNS];
 	decode_walk w = *walk;
+	decode_faults faults;
 	decode_piece piece;
+	uint32_t found;
 
 	if (run.bits & DECODE_MORE) {
 		run.bits ^= DECODE_MORE | DECODE_SECOND | DECODE_ENDS;
@@ -229,17 +237,24 @@ decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
 	}
 	piece.first = -1; /* the walk is past it */
 	piece.first_block = piece.split = 0;
-	for (;;) {
-		if ((int32_t)run.token >= w.last &&
-		    !decode_walk_piece(a, groups, units, &piece, &w, &run)) {
+	NO_UNROLL
+	do {
+		faults.count = 0;
+		found = 0;
+		if ((int32_t)run.token < w.last) {
+			found = decode_walk_token(a, lists, &piece, &w, &run,
+						  &faults);
+		} else if (!decode_walk_piece(a, groups, units, &piece, &w,
+					      &run, &faults)) {
 			run.bits = DECODE_NONE;
 			run.count = 0;
-			break;
+			found = 1;
 		}
-		if ((int32_t)run.token < w.last &&
-		    decode_walk_token(a, lists, &piece, &w, &run))
-			break;
-	}
+		NO_UNROLL
+		for (; faults.count; faults.count--)
+			g_fault(a->fault_state, a->fault_status, faults.row,
+				G_FAULT_INDEX);
+	} while (!found);
 	*walk = w;
 	runs[place] = run;
 }

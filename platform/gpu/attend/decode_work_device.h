@@ -14,7 +14,8 @@
 /* The parameters of every kernel of sparse_decode; max_logits, base2 and quiet
  * are sparse_prefill's, whose matrix kernels are the same. topk_lens and
  * extra_topk_lens are what the forms of the lists say. Without requests next_n
- * is 1, and the request strides are those of tokens. */
+ * is 1, and the request strides are those of tokens. With a workspace, of 0s,
+ * sparse_decode_wgmma adds up the splits, which are then bf16. */
 #define SPMLA_K_DECODE(P, S)                      \
 	SPMLA_K_FAULT(P)                          \
 	P(const uint16_t, q)                      \
@@ -32,6 +33,7 @@
 	P(float, split_out)                       \
 	P(float, split_lse)                       \
 	P(float, max_logits)                      \
+	P(uint32_t, workspace)                    \
 	S(int64_t, q_request_stride)              \
 	S(int64_t, q_token_stride)                \
 	S(int64_t, q_head_stride)                 \

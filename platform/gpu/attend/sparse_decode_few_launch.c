@@ -14,38 +14,17 @@ static const spmla_i_kernel kernels[SPMLA_I_FEW_COUNT] = {
 	[SPMLA_I_FEW_LONG_32] = SPMLA_KERNEL_sparse_decode_few_long_32,
 };
 
-/* Whether queries can be read, and results written, 16 bytes at a time. */
-static uint32_t
-is_aligned(const spmla_sparse_decode_args *a)
-{
-	const int64_t q = a->next_n ? a->q_request_stride_elems : 0;
-	const int64_t out = a->next_n ? a->out_request_stride_elems : 0;
-
-	return SPMLA_I_PTR(a->workspace) % 16 == 0 && q % 8 == 0 &&
-	       out % 8 == 0 &&
-	       spmla_i_gpu_aligned(a->q, a->q_token_stride_elems,
-				   a->q_head_stride_elems, 2, 16) &&
-	       spmla_i_gpu_aligned(a->out, a->out_token_stride_elems,
-				   a->out_head_stride_elems, 2, 16);
-}
-
 spmla_status
 spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 		       const spmla_sparse_decode_args *a,
 		       const spmla_k_sparse_decode_params *p, uint32_t *does)
 {
-	const uint32_t way =
-		spmla_i_few_choose(&queue->ctx->plan.device, a->cache.layout,
-				   a->tokens, a->heads, spmla_i_few_entries(a));
+	const uint32_t way = spmla_i_few_takes(&queue->ctx->plan, a);
 	spmla_k_sparse_decode_few_v32_16_params few;
 	uint64_t blocks;
 
 	*does = 0;
-	if (!a->workspace || a->parts || way == SPMLA_I_FEW_COUNT ||
-	    queue->ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT ||
-	    a->workspace_bytes / 4 <
-		    spmla_i_few_words(way, a->tokens, a->heads) ||
-	    !is_aligned(a))
+	if (way == SPMLA_I_FEW_COUNT)
 		return SPMLA_OK;
 	blocks = spmla_i_few_blocks(way, a->tokens, a->heads);
 	if (queue->resident_blocks[kernels[way]] < blocks)

@@ -2,6 +2,7 @@
  *
  * sparse_decode: chooses a kernel and fills its arguments.
  */
+#include "spmla/internal/combine.h"
 #include "spmla/platform/gpu/launch.h"
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
@@ -87,19 +88,21 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	p->s.lens_tokens =
 		spmla_i_gpu_divisor(a->lens_tokens ? a->lens_tokens : 1);
 	p->s.scale = a->softmax_scale;
+	if (spmla_i_combines(&queue->ctx->plan.device, a))
+		p->workspace = a->workspace;
 	fill_extra(p, a);
 }
 
 /* The size of a call, in groups of 16 heads of a token. Blocks of 16 heads
  * finish few groups sooner than blocks of 64, which pays where there are SMs
- * for all. Bits depend on the choice. So without parts, where bits may not
+ * for all, and where blocks of 64 do not add up the splits themselves. Bits depend on the choice. So without parts, where bits may not
  * depend on other tokens, only the heads decide. Example: with parts and 128
  * heads, 2 tokens are 16 groups, a small call, and 3 tokens are not; 16 heads
  * are one group and always small. */
 enum { SMALL_GROUPS = 16 };
 
 static uint32_t
-size_of(const spmla_sparse_decode_args *a)
+size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a)
 {
 	const uint32_t groups =
 		(a->heads + DECODE_MMA_FEW - 1) / DECODE_MMA_FEW;
@@ -107,6 +110,8 @@ size_of(const spmla_sparse_decode_args *a)
 
 	if (groups == 1)
 		return 1;
+	if (spmla_i_combines(&queue->ctx->plan.device, a))
+		return UINT32_MAX;
 	return a->parts && all <= SMALL_GROUPS ? (uint32_t)all : UINT32_MAX;
 }
 
@@ -192,13 +197,27 @@ in_pairs(spmla_i_kernel kernel)
 	}
 }
 
+/* Adds up the splits if a kernel was wanted that does so, but another runs. */
+static spmla_status
+combine(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
+	spmla_i_kernel by)
+{
+	spmla_split_combine_args c;
+
+	if (in_pairs(by) != by ||
+	    !spmla_i_combines(&queue->ctx->plan.device, a))
+		return SPMLA_OK;
+	spmla_i_combine_of(a, &c);
+	return spmla_i_gpu_split_combine(queue, &c);
+}
+
 spmla_status
 spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
-	const spmla_i_gpu_variant *by =
-		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
-				   a->cache.layout, size_of(a), takes_wgmma(a));
+	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
+		queue, variants, SPMLA_I_COUNT(variants), a->cache.layout,
+		size_of(queue, a), takes_wgmma(a));
 	const spmla_i_kernel pair = in_pairs(by->kernel);
 	spmla_i_kernel kernel = by->kernel;
 	uint32_t heads = by->rows;
@@ -215,8 +234,10 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 	status = spmla_i_gpu_decode_few(queue, a, &p, &does);
 	if (does)
 		return status;
-	return spmla_i_gpu_launch(queue, kernel,
-				  (uint64_t)(a->parts ? a->parts : a->tokens) *
-					  ((a->heads + heads - 1) / heads),
-				  &p);
+	status =
+		spmla_i_gpu_launch(queue, kernel,
+				   (uint64_t)(a->parts ? a->parts : a->tokens) *
+					   ((a->heads + heads - 1) / heads),
+				   &p);
+	return status == SPMLA_OK ? combine(queue, a, by->kernel) : status;
 }

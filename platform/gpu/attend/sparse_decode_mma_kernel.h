@@ -621,6 +621,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const uint32_t pieces = s->parts ? s->parts : s->tokens;
 	uint64_t work;
 
+	(void)workspace; /* split_combine adds up the splits */
 	for (work = g_block(); work < (uint64_t)pieces * groups;
 	     work += g_blocks()) {
 		const uint32_t first_head = (uint32_t)(work % groups) * heads;

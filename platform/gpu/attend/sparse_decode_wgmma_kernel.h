@@ -27,6 +27,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_WGMMA_KERNEL_H
 
+#include "spmla/platform/gpu/attend/decode_combine_device.h"
 #include "spmla/platform/gpu/attend/decode_loader_device.h"
 #include "spmla/platform/gpu/attend/decode_wide_device.h"
 
@@ -149,42 +150,51 @@ decode_q_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 	       (((piece % 8) ^ (panel & 1u) ^ (head & 7u)) << 4);
 }
 
-/* Asks for the queries of a run, by the left warpgroup. */
+/* Asks for the queries of a run, by the left warpgroup: a warp has 16 heads, a
+ * lane pieces lane and 32 + lane of each. */
 FN void
 decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 {
-	const uint32_t first = decode_first_head(w, run->bits);
+	const uint32_t head = decode_warp() * 16, lane = decode_item_lane();
+	const uint32_t before = decode_first_head(w, run->bits) + head;
+	const uint32_t heads =
+		w->a->s.heads > before ? w->a->s.heads - before : 0;
+	const uint32_t left = decode_panel_dim(w->format, lane / 8);
+	const uint32_t right = decode_panel_dim(w->format, 4 + lane / 8);
+	GLOBAL const uint16_t *from =
+		decode_query(w, run, heads ? head : 0) + lane % 8 * 8;
 	uint32_t i;
 
-	UNROLL_BY(4)
-	for (i = 0; i < 32; i++) {
-		const uint32_t head = decode_warp() * 16 + i / 2;
-		const uint32_t piece = i % 2 * 32 + decode_item_lane();
-		const uint32_t is = first + head < w->a->s.heads;
-		GLOBAL const uint16_t *from =
-			decode_query(w, run, is ? head : 0) +
-			decode_panel_dim(w->format, piece / 8) + piece % 8 * 8;
-
-		g_local_copy128(decode_q_at(w, head, piece), from, is);
+	UNROLL_BY(2)
+	for (i = 0; i < 16; i++) {
+		g_local_copy128(decode_q_at(w, head + i, lane), from + left,
+				i < heads);
+		g_local_copy128(decode_q_at(w, head + i, 32 + lane),
+				from + right, i < heads);
+		from += i + 1 < heads ? w->a->s.q_head_stride : 0;
 	}
 	g_mbarrier_arrive_copies(&w->mem->queries_full);
 }
 
-/* The largest exponent of n words of bf16 pairs, of finite values, and `most`. */
+/* The largest magnitude of n words of bf16 pairs, and `most`: pairs, too. */
 FN uint32_t
-decode_exponent(const PRIVATE uint32_t *x, uint32_t n, uint32_t most)
+decode_magnitude(const PRIVATE uint32_t *x, uint32_t n, uint32_t most)
 {
 	uint32_t i;
 
 	UNROLL
-	for (i = 0; i < n; i++) {
-		const uint32_t low = x[i] >> 7 & 0xffu;
-		const uint32_t high = x[i] >> 23 & 0xffu;
-
-		most = low > most && low < 255 ? low : most;
-		most = high > most && high < 255 ? high : most;
-	}
+	for (i = 0; i < n; i++)
+		most = g_larger_halves(most, x[i] & 0x7fff7fffu);
 	return most;
+}
+
+/* The larger exponent of a pair. */
+FN uint32_t
+decode_exponent(uint32_t pair)
+{
+	const uint32_t low = pair >> 7 & 0xffu, high = pair >> 23;
+
+	return low > high ? low : high;
 }
 
 /* The first of the 8 heads of the block whose queries a warp converts. */
@@ -209,7 +219,7 @@ decode_rope_exponent(const PRIVATE decode_worker *w,
 
 	g_load128_if(is, from, x);
 	g_load128_if(is, from + 8, x + 4);
-	most = decode_exponent(x, 8, 0);
+	most = decode_exponent(decode_magnitude(x, 8, 0));
 	for (e = 1; e < 4; e *= 2) {
 		const uint32_t other = g_shuffle_xor(most, e);
 
@@ -236,17 +246,18 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	UNROLL_BY(2)
 	for (i = 0; i < 8; i++) {
 		const uint32_t head = decode_own_queries(w) + i;
-		uint32_t x[2][4], most, exponent;
+		const uint32_t of_rope = g_broadcast(rope, 4 * i);
+		uint32_t x[2][4], most = 0, exponent;
 		float by;
 
-		most = g_broadcast(rope, 4 * i);
 		UNROLL
 		for (j = 0; j < 2; j++) {
 			g_local_load128(decode_q_at(w, head, 32 * j + lane),
 					x[j]);
-			most = decode_exponent(x[j], 4, most);
+			most = decode_magnitude(x[j], 4, most);
 		}
-		most = g_subgroup_largest(most);
+		most = decode_exponent(most);
+		most = g_subgroup_largest(most > of_rope ? most : of_rope);
 		/* Times this, the largest is in [1/64, 1/32). */
 		exponent = most < 1 ? 247 : most > 247 ? 1 : 248 - most;
 		by = g_float(exponent << 23);
@@ -280,11 +291,11 @@ decode_unit_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 	return w->a->s.scale * G_LOG2_E * g_float((254u << 23) - factor);
 }
 
-/* The rope part of the item's heads, times their factors, as fragments of A: of
- * row head and head + 8 dims 16 t .. 16 t + 15 each. */
+/* Asks for the rope part of the item's heads, as fragments of A: of row head
+ * and head + 8 dims 16 t .. 16 t + 15 each. */
 FN void
-decode_load_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
-		 PRIVATE decode_heads *h)
+decode_ask_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+		PRIVATE decode_heads *h)
 {
 	const uint32_t first = decode_first_head(w, run->bits);
 	uint32_t i;
@@ -299,6 +310,14 @@ decode_load_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 
 		g_load128_if(is, from, h->rope[i / 2] + i % 2 * 4);
 	}
+}
+
+/* Multiplies it by the heads' factors. */
+FN void
+decode_scale_rope(PRIVATE decode_heads *h)
+{
+	uint32_t i;
+
 	UNROLL
 	for (i = 0; i < 16; i++) {
 		const uint32_t by =
@@ -642,6 +661,7 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	const decode_scalars *s = &a->s;
 	const uint32_t t = run->token, bits = run->bits;
 	const uint32_t whole = !(bits & DECODE_PIECE);
+	const uint32_t combines = decode_combines(a);
 	const uint32_t writes_lse = !w->right && decode_item_lane() % 4 == 0;
 	const float bias = 1.0f / (float)(1u << DECODE_KEY_BIAS);
 	const int64_t out_at = decode_token_at(
@@ -671,11 +691,12 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		if (whole && s->has_sink && is)
 			total += g_sink_weight(a->attn_sink[head], reach);
 		factor[r] = g_div_rn(bias, total);
-		to[r] = whole && is ? a->out + out_at +
-					      (int64_t)head * s->out_head_stride
-				    : 0;
-		split[r] = !whole && is ? a->split_out + row * SPMLA_MLA_LATENT
-					: 0;
+		to[r] = !is     ? 0
+			: whole ? a->out + out_at +
+					  (int64_t)head * s->out_head_stride
+				: decode_split_values(a, split_row, s->heads,
+						      head);
+		split[r] = is ? a->split_out + row * SPMLA_MLA_LATENT : 0;
 		if (!is || !writes_lse)
 			continue;
 		if (!whole)
@@ -697,11 +718,39 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		h->o[i] = empty[i / 2 % 2] ? 0.0f : h->o[i] * factor[i / 2 % 2];
 	UNROLL
 	for (r = 0; r < 2; r++) {
-		if (whole)
+		if (whole || combines)
 			decode_write_bf16(w, h->o + 2 * r, to[r]);
 		else if (split[r])
 			decode_write_f32(w, h->o + 2 * r, split[r]);
 	}
+}
+
+/* Adds up the splits of a token that this block has one of, which is written.
+ * `waits`: the block has no other work. */
+FN void
+decode_combine(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+	       uint32_t waits)
+{
+	const PRIVATE decode_args *a = w->a;
+	decode_splits t;
+
+	t.heads = g_here(a->s.heads);
+	t.lane = decode_item_lane();
+	t.token = run->token;
+	t.first_head = decode_first_head(w, run->bits);
+	if (!(run->bits & DECODE_PIECE) || t.first_head >= t.heads)
+		return;
+	t.row = (uint32_t)a->num_splits[t.token];
+	t.count = (uint32_t)a->num_splits[t.token + 1] - t.row;
+	t.own = run->bits >> DECODE_SPLIT_AT;
+	g_fence_device();
+	g_named_sync(DECODE_SUMS, 256);
+	if (g_item_again() == 0) {
+		w->mem->adds = decode_arrive(a, &t, waits);
+		g_fence_device();
+	}
+	g_named_sync(DECODE_SUMS, 256);
+	decode_add_heads(a, &t, w->mem->adds, w->right * 4 + decode_warp());
 }
 
 /* ---- Pairs of tiles ---------------------------------------------------- */
@@ -828,100 +877,106 @@ decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
 	}
 }
 
-/* Left: the even tile, if the pair has it, and the odd one. */
+/* The worker's own tile: weights for both, and its half of the values. */
 FN void
-decode_left_pair(const PRIVATE decode_worker *w,
-		 const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
+decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
+		PRIVATE decode_heads *h)
 {
-	const uint32_t m = pair->m, count = pair->count;
+	const uint32_t tile = w->right;
+	uint32_t p[16], odd;
+	float score[32];
+
+	decode_issue_tile(w, h, pair->m, score);
+	odd = decode_odd_tiles(w) >> tile;
+	g_wgmma_wait_but(0);
+	decode_hold(score, 32);
+	decode_own_weights(w, h, pair, odd & 1u, odd & 4u, score, p);
+	decode_add_values(w, h, pair, tile, odd & 1u, p);
+	decode_free(w, tile);
+}
+
+/* The other's tile, if the pair has it: its half of the values. The left
+ * warpgroup asks for the next queries when nobody needs these. */
+FN void
+decode_other_tile(const PRIVATE decode_worker *w,
+		  const PRIVATE decode_pair *pair, uint32_t is,
+		  PRIVATE decode_heads *h)
+{
+	const uint32_t tile = w->right ^ 1u;
+	uint32_t odd = 0;
 	float unit[2];
-	uint32_t odd;
 
-	if (m % 2 == 0) {
-		float score[32];
-		uint32_t p[16];
-
-		decode_issue_tile(w, h, m, score);
-		odd = decode_odd_tiles(w);
-		g_wgmma_wait_but(0);
-		decode_hold(score, 32);
-		decode_own_weights(w, h, pair, odd & 1u, odd & 4u, score, p);
-		decode_add_values(w, h, pair, 0, odd & 1u, p);
-		decode_free(w, 0);
-	}
-	if (m % 2 || count == 2) {
+	if (is) {
 		decode_units_of(w, h, unit);
-		decode_await_weights(w, 1, unit, h);
-		odd = decode_odd_tiles(w);
+		decode_await_weights(w, tile, unit, h);
+		odd = decode_odd_tiles(w) >> tile;
+	}
+	if (!w->right)
 		decode_ask_next(w, pair);
-		decode_add_values(w, h, pair, 1, odd & 2u, 0);
-		decode_free(w, 1);
-	} else {
-		decode_ask_next(w, pair);
+	if (is) {
+		decode_add_values(w, h, pair, tile, odd & 1u, 0);
+		decode_free(w, tile);
 	}
 }
 
-/* Right: the same, whose own tile is the odd one. */
+/* Tile after tile: so does the left warpgroup. */
 FN void
+decode_both_tiles(const PRIVATE decode_worker *w,
+		  const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
+{
+	uint32_t tile;
+
+	NO_UNROLL
+	for (tile = 0; tile < 2; tile++) {
+		const uint32_t is = pair->m % 2 == tile || pair->count == 2;
+
+		if (tile != w->right)
+			decode_other_tile(w, pair, is, h);
+		else if (is)
+			decode_own_tile(w, pair, h);
+	}
+}
+
+/* Right: the softmax of the odd tile runs beside the product of the even one,
+ * if both are there and f16 holds them. Returns whether it is so. */
+FN uint32_t
 decode_right_pair(const PRIVATE decode_worker *w,
 		  const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
 {
 	LOCAL decode_memory *mem = w->mem;
-	const uint32_t m = pair->m, count = pair->count, parity = m / 2 & 1u;
-	float unit[2];
-	uint32_t odd = 0;
+	const uint32_t m = pair->m, parity = m / 2 & 1u;
+	float score[32], unit[2], reach[2], sums[2];
+	uint32_t p[16], odd;
 
-	if (count == 2) {
-		g_mbarrier_wait(&mem->full[0][0], parity);
-		g_mbarrier_wait(&mem->full[1][0], parity);
-		odd = decode_odd_tiles(w);
-	}
-	if (count == 2 && !(odd & 3u)) {
-		float score[32], reach[2], sums[2];
-		uint32_t p[16];
-
-		decode_issue_tile(w, h, m, score);
-		decode_units_of(w, h, unit);
-		decode_await_weights(w, 0, unit, h);
-		decode_hold(h->o, 128);
-		g_wgmma_begin();
-		decode_issue_values(w, 0, 0, h->o);
-		g_wgmma_commit();
-		g_wgmma_wait_but(1);
-		decode_hold(score, 32);
-		if (odd & 8u)
-			decode_mask(mem->notes[1], score);
-		decode_weights(score, h, unit, 0, reach, sums, p);
-		decode_give_weights(w, m, reach, p);
-		g_wgmma_wait_but(0);
-		decode_hold(h->o, 128);
-		decode_free(w, 0);
-		decode_rescale(h, reach, unit);
-		h->sum[0] += sums[0];
-		h->sum[1] += sums[1];
-		decode_add_values(w, h, pair, 1, 0, p);
-		decode_free(w, 1);
-		return;
-	}
-	if (m % 2 == 0) {
-		decode_units_of(w, h, unit);
-		decode_await_weights(w, 0, unit, h);
-		odd = decode_odd_tiles(w);
-		decode_add_values(w, h, pair, 0, odd & 1u, 0);
-		decode_free(w, 0);
-	}
-	if (m % 2 || count == 2) {
-		float score[32];
-		uint32_t p[16];
-
-		decode_issue_tile(w, h, m, score);
-		odd = decode_odd_tiles(w);
-		g_wgmma_wait_but(0);
-		decode_hold(score, 32);
-		decode_own_weights(w, h, pair, odd & 2u, odd & 8u, score, p);
-		decode_add_values(w, h, pair, 1, odd & 2u, p);
-		decode_free(w, 1);
-	}
+	if (pair->count != 2)
+		return 0;
+	g_mbarrier_wait(&mem->full[0][0], parity);
+	g_mbarrier_wait(&mem->full[1][0], parity);
+	odd = decode_odd_tiles(w);
+	if (odd & 3u)
+		return 0;
+	decode_issue_tile(w, h, m, score);
+	decode_units_of(w, h, unit);
+	decode_await_weights(w, 0, unit, h);
+	decode_hold(h->o, 128);
+	g_wgmma_begin();
+	decode_issue_values(w, 0, 0, h->o);
+	g_wgmma_commit();
+	g_wgmma_wait_but(1);
+	decode_hold(score, 32);
+	if (odd & 8u)
+		decode_mask(mem->notes[1], score);
+	decode_weights(score, h, unit, 0, reach, sums, p);
+	decode_give_weights(w, m, reach, p);
+	g_wgmma_wait_but(0);
+	decode_hold(h->o, 128);
+	decode_free(w, 0);
+	decode_rescale(h, reach, unit);
+	h->sum[0] += sums[0];
+	h->sum[1] += sums[1];
+	decode_add_values(w, h, pair, 1, 0, p);
+	decode_free(w, 1);
+	return 1;
 }
 
 /* The pair of tiles from tile m on: whoever has tile m - 1 sees the runs of
@@ -963,22 +1018,26 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 			h.o[i] = 0.0f;
 		h.sum[0] = h.sum[1] = 0.0f;
 		h.reach[0] = h.reach[1] = g_float(0xff7fffffu); /* -FLT_MAX */
+		if (w->format.rope_byte)
+			decode_ask_rope(w, decode_run_of(runs, next), &h);
 		decode_take_queries(w, decode_run_of(runs, next), tokens++ & 1u,
 				    &h);
 		if (w->format.rope_byte)
-			decode_load_rope(w, decode_run_of(runs, next), &h);
+			decode_scale_rope(&h);
 		if (pair.m == 0) /* the runs behind the first one */
 			g_mbarrier_wait(&mem->full[0][0], 0);
 		do {
 			decode_take_pair(runs, next, &pair);
-			if (w->right)
-				decode_right_pair(w, &pair, &h);
-			else
-				decode_left_pair(w, &pair, &h);
+			if (!w->right || !decode_right_pair(w, &pair, &h))
+				decode_both_tiles(w, &pair, &h);
 			pair.m += pair.count;
 			next = decode_next_tile(runs, pair.last);
 		} while (!pair.ends);
 		decode_write(w, decode_run_of(runs, pair.last), &h);
+		if (decode_combines(w->a))
+			decode_combine(w, decode_run_of(runs, pair.last),
+				       decode_run_of(runs, next)->bits &
+					       DECODE_NONE);
 	}
 }
 
@@ -1060,12 +1119,9 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		if (group == 2) {                                            \
 			G_REGISTERS_DOWN(down);                              \
 			decode_run_loader(&a, mem, rows, blocks);            \
-		} else if (group == 1) {                                     \
-			G_REGISTERS_UP(up);                                  \
-			decode_run_worker(&a, mem, rows, blocks, 1);         \
 		} else {                                                     \
 			G_REGISTERS_UP(up);                                  \
-			decode_run_worker(&a, mem, rows, blocks, 0);         \
+			decode_run_worker(&a, mem, rows, blocks, group);     \
 		}                                                            \
 		/* The peer may still copy to this block, or arrive here. */ \
 		if (blocks == 2)                                             \

@@ -3,10 +3,10 @@
  * split_combine: a block a head of a token, four columns a thread. The hard
  * idea: subgroups share nothing, so there is no barrier, and yet no bit
  * depends on their width. Every 16 lanes read all lse of the row and add them
- * up alike. Then they have the weights of 16 splits at a time, which go round
- * by broadcasts while the values of several splits are in flight. A split of
- * lse -inf has no weight and is not read: exp2(-inf - g) would be a NaN where
- * g is infinite too.
+ * up alike, while the values of the first splits are on their way. Then they
+ * have the weights of 16 splits at a time, which go round by broadcasts. A split
+ * of lse -inf has no weight, whatever its values are: exp2(-inf - g) would be a
+ * NaN where g is infinite too.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
@@ -92,16 +92,35 @@ split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
 	return sum == 0.0f ? G_INF : g_log2(sum) + most;
 }
 
+/* The values of splits first .. first + COMBINE_SPLITS - 1, of those below n,
+ * in the lane's columns. `values` is the lane's first value of split 0; the next
+ * split is `stride` further on. */
+FN void
+split_combine_load(GLOBAL const float *values, uint64_t stride, uint32_t first,
+		   uint32_t n, float v[COMBINE_SPLITS][COMBINE_COLUMNS])
+{
+	const uint32_t width = g_width();
+	uint32_t i, c;
+
+	UNROLL
+	for (i = 0; i < COMBINE_SPLITS; i++) {
+		GLOBAL const float *from = values + (first + i) * stride;
+
+		UNROLL
+		for (c = 0; c < COMBINE_COLUMNS; c++)
+			v[i][c] = first + i < n ? from[c * width] : 0.0f;
+	}
+}
+
 /* sum += weight * values of n splits, in their order, for the lane's columns.
- * `values` is the lane's first value of the first split; the next split is
- * `stride` further on. */
+ * `v` has the values of the first splits. */
 FN void
 split_combine_values(GLOBAL const float *values, uint64_t stride,
 		     GLOBAL const float *lse, uint32_t heads, uint32_t n,
-		     float g, PRIVATE float *sum)
+		     float g, float v[COMBINE_SPLITS][COMBINE_COLUMNS],
+		     PRIVATE float *sum)
 {
 	const float none = G_MINUS_INF;
-	const uint32_t width = g_width();
 	uint32_t first, at, i, c;
 
 	for (first = 0; first < n; first += COMBINE_LANES) {
@@ -111,30 +130,21 @@ split_combine_values(GLOBAL const float *values, uint64_t stride,
 		const uint32_t some = (uint32_t)g_ballot(x != none);
 
 		for (at = 0; at < COMBINE_LANES; at += COMBINE_SPLITS) {
-			float v[COMBINE_SPLITS][COMBINE_COLUMNS];
-
 			if (!(some >> at & ((1u << COMBINE_SPLITS) - 1u)))
 				continue;
-			UNROLL
-			for (i = 0; i < COMBINE_SPLITS; i++) {
-				GLOBAL const float *from =
-					values + (first + at + i) * stride;
-
-				UNROLL
-				for (c = 0; c < COMBINE_COLUMNS; c++)
-					v[i][c] = some >> (at + i) & 1u
-							  ? from[c * width]
-							  : 0.0f;
-			}
+			if (first + at)
+				split_combine_load(values, stride, first + at,
+						   n, v);
 			/* 0 * 0 changes no sum: it is never -0. */
 			UNROLL
 			for (i = 0; i < COMBINE_SPLITS; i++) {
+				const uint32_t is = some >> (at + i) & 1u;
 				const float w = g_float(
 					g_broadcast(g_bits(weight), at + i));
 
 				UNROLL
 				for (c = 0; c < COMBINE_COLUMNS; c++)
-					sum[c] += w * v[i][c];
+					sum[c] += w * (is ? v[i][c] : 0.0f);
 			}
 		}
 	}
@@ -158,9 +168,11 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 			decode_token_at(t, s.next_n, s.out_request_stride,
 					s.out_token_stride) +
 			(int64_t)h * s.out_head_stride + column;
-		GLOBAL const float *row_lse;
+		const uint64_t stride = (uint64_t)s.heads * SPMLA_MLA_LATENT;
+		float v[COMBINE_SPLITS][COMBINE_COLUMNS];
 		float sum[COMBINE_COLUMNS], g;
-		uint32_t c;
+		GLOBAL const float *values, *row_lse;
+		uint32_t n, c;
 
 		if (end - first == 1)
 			continue; /* it is done */
@@ -170,9 +182,12 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 					G_FAULT_INDEX);
 			first = end = 0;
 		}
+		n = (uint32_t)(end - first);
 		row_lse = split_lse + (uint64_t)first * s.heads + h;
-		g = split_combine_log_sum(row_lse, s.heads,
-					  (uint32_t)(end - first));
+		values = split_out + (uint64_t)first * stride +
+			 (uint64_t)h * SPMLA_MLA_LATENT + column;
+		split_combine_load(values, stride, 0, n, v);
+		g = split_combine_log_sum(row_lse, s.heads, n);
 		if (s.has_lse && g_item() == 0)
 			lse[decode_token_at(t, s.next_n, s.lse_request_stride,
 					    s.lse_token_stride) +
@@ -186,13 +201,8 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 		UNROLL
 		for (c = 0; c < COMBINE_COLUMNS; c++)
 			sum[c] = 0.0f;
-		split_combine_values(split_out +
-					     ((uint64_t)first * s.heads + h) *
-						     SPMLA_MLA_LATENT +
-					     column,
-				     (uint64_t)s.heads * SPMLA_MLA_LATENT,
-				     row_lse, s.heads, (uint32_t)(end - first),
-				     g, sum);
+		split_combine_values(values, stride, row_lse, s.heads, n, g, v,
+				     sum);
 		UNROLL
 		for (c = 0; c < COMBINE_COLUMNS; c++)
 			to[c * width] = (uint16_t)g_f32_to_bf16(sum[c]);

@@ -62,6 +62,7 @@ FN void g_load2_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { x[0] = g
 FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { g_load2_device(p, x); g_load2_device(p + 2, x + 2); }
 FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
+FN void g_fence_device(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_device); }
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
 FN uint32_t g_here(uint32_t x) { return x; }
 FN uint32_t g_item_again(void) { return g_item(); }
@@ -108,6 +109,7 @@ FN void g_load2_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { asm vola
 FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "l"(p) : "memory"); }
 FN void g_sleep(uint32_t nanoseconds) { __nanosleep(nanoseconds); }
 FN void g_fence_system(void) { __threadfence_system(); }
+FN void g_fence_device(void) { __threadfence(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 FN uint32_t g_here(uint32_t x) { asm volatile("" : "+r"(x)); return x; }
 FN uint32_t g_item_again(void) { uint32_t x; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x)); return x; }
@@ -156,6 +158,7 @@ FN void g_load2_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { x[0] = g
 FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { g_load2_device(p, x); g_load2_device(p + 2, x + 2); }
 FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; __builtin_amdgcn_s_sleep(1); }
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
+FN void g_fence_device(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
 FN uint32_t g_here(uint32_t x) { return x; }
 FN uint32_t g_item_again(void) { return g_item(); }
@@ -203,6 +206,7 @@ FN void g_load2_device(const uint32_t *p, uint32_t *x) { spmla_i_emu_take(p, x, 
 FN void g_load4_device(const uint32_t *p, uint32_t *x) { spmla_i_emu_take(p, x, 4); }
 FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; spmla_i_emu_sleep(); }
 FN void g_fence_system(void) { }
+FN void g_fence_device(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
 FN uint32_t g_here(uint32_t x) { return x; }
 FN uint32_t g_item_again(void) { return g_item(); }

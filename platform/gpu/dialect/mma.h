@@ -134,11 +134,17 @@ g_bytes(uint32_t a, uint32_t b, uint32_t selector)
 	return __byte_perm(a, b, selector);
 }
 
-/* The larger of each two bytes. */
+/* The larger of each two bytes, and of each two halves. */
 FN uint32_t
 g_larger_bytes(uint32_t a, uint32_t b)
 {
 	return __vmaxu4(a, b);
+}
+
+FN uint32_t
+g_larger_halves(uint32_t a, uint32_t b)
+{
+	return __vmaxu2(a, b);
 }
 
 /* Four 8 x 8 matrices of 16-bit values; lane l points at row l % 8 of matrix
@@ -366,16 +372,28 @@ g_bytes(uint32_t a, uint32_t b, uint32_t selector)
 }
 
 FN uint32_t
-g_larger_bytes(uint32_t a, uint32_t b)
+mma_larger(uint32_t a, uint32_t b, uint32_t bits)
 {
 	uint32_t x = 0, i;
 
-	for (i = 0; i < 32; i += 8) {
-		const uint32_t mask = (uint32_t)0xff << i;
+	for (i = 0; i < 32; i += bits) {
+		const uint32_t mask = ((1u << bits) - 1u) << i;
 
 		x |= (a & mask) > (b & mask) ? a & mask : b & mask;
 	}
 	return x;
+}
+
+FN uint32_t
+g_larger_bytes(uint32_t a, uint32_t b)
+{
+	return mma_larger(a, b, 8);
+}
+
+FN uint32_t
+g_larger_halves(uint32_t a, uint32_t b)
+{
+	return mma_larger(a, b, 16);
 }
 
 /* Rows of the four matrices, by lane. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "spmla/decode_parts.h"
+#include "spmla/ops/tile_sched.h"
 #include "tests/harness/themes.h"
 #include "tests/ops/attend/v4_decode_world.h"
 
@@ -27,9 +28,8 @@ setup(void)
 	v4_open(&w, V4_HEADS, 64, TOPK, 2, TOPK);
 	v4_choose(&w);
 	by = (spmla_decode_parts)SPMLA_DECODE_PARTS_INIT;
-	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, SPMLA_LAYOUT_V4_FP8,
-						   V4_TOKENS, V4_HEADS, &by),
-			 SPMLA_OK);
+	w.a.tokens = V4_TOKENS;
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, &w.a, &by), SPMLA_OK);
 	workspace = test_alloc(by.workspace_bytes + 512, 0x5A);
 }
 
@@ -71,6 +71,22 @@ START_TEST(the_choice_gives_the_results_of_the_whole)
 }
 END_TEST
 
+/* The choice for so many tokens and heads of V3.2. */
+static void
+choose_v32(uint32_t tokens, uint32_t heads)
+{
+	spmla_sparse_decode_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = tokens;
+	a.heads = heads;
+	a.topk = 2048;
+	a.cache.layout = SPMLA_LAYOUT_FP8_DS_MLA;
+	by = (spmla_decode_parts)SPMLA_DECODE_PARTS_INIT;
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, &a, &by), SPMLA_OK);
+}
+
 /* Sizes are products of what the header says. */
 START_TEST(the_choice_says_what_the_buffers_take)
 {
@@ -79,10 +95,7 @@ START_TEST(the_choice_says_what_the_buffers_take)
 	const uint32_t groups = (h + 63) / 64;
 	const uint32_t parts = f.plan.device.sm_count / groups;
 
-	by = (spmla_decode_parts)SPMLA_DECODE_PARTS_INIT;
-	ck_assert_int_eq(spmla_decode_parts_choose(
-				 f.ctx, SPMLA_LAYOUT_FP8_DS_MLA, 1, h, &by),
-			 SPMLA_OK);
+	choose_v32(1, h);
 	if (fixture_on_cpu() || parts < 2) {
 		ck_assert_uint_eq(by.parts, 0);
 		ck_assert_uint_eq(by.workspace_bytes, 0);
@@ -98,10 +111,47 @@ START_TEST(the_choice_says_what_the_buffers_take)
 	ck_assert_uint_le(by.split_out_bytes + by.split_lse_bytes,
 			  by.workspace_bytes);
 	/* Many tokens keep the device busy. */
-	ck_assert_int_eq(spmla_decode_parts_choose(
-				 f.ctx, SPMLA_LAYOUT_FP8_DS_MLA, 65536, h, &by),
-			 SPMLA_OK);
+	choose_v32(65536, h);
 	ck_assert_uint_eq(by.parts, 0);
+}
+END_TEST
+
+/* Where a token's parts are as many as any other's, tile_sched cuts them by the
+ * choice's overhead, so that no part has two tokens. */
+START_TEST(tokens_that_are_alike_share_no_part)
+{
+	const uint32_t most = f.plan.device.sm_count;
+	uint32_t tokens, i, even = 0;
+	int32_t *rows, *splits;
+
+	for (tokens = 1; tokens < most; tokens++) {
+		spmla_tile_sched_args a;
+
+		choose_v32(tokens, 64);
+		if (by.parts == 0 || by.parts % tokens)
+			continue;
+		even++;
+		ck_assert_uint_ge(by.parts * 4, most * 3);
+		rows = test_alloc(by.tile_scheduler_metadata_bytes, 0);
+		splits = test_alloc(by.num_splits_bytes, 0);
+		memset(&a, 0, sizeof a);
+		a.struct_bytes = (uint32_t)sizeof a;
+		a.batch = tokens;
+		a.parts = by.parts;
+		a.overhead_blocks = by.overhead_blocks;
+		a.topk = 2048;
+		a.tile_scheduler_metadata = rows;
+		a.num_splits = splits;
+		ck_assert_int_eq(spmla_tile_sched(f.ctx, &a, NULL), SPMLA_OK);
+		fixture_drain(&f);
+		for (i = 0; i < by.parts; i++)
+			ck_assert(rows[8 * i] >= (int32_t)tokens ||
+				  rows[8 * i] == rows[8 * i + 1]);
+		ck_assert_int_le(splits[tokens], (int32_t)by.parts);
+		free(rows);
+		free(splits);
+	}
+	ck_assert(fixture_on_cpu() || most < 2 || even > 0);
 }
 END_TEST
 
@@ -109,14 +159,18 @@ START_TEST(wrong_calls_are_refused_and_enqueue_nothing)
 {
 	spmla_decode_parts other = SPMLA_DECODE_PARTS_INIT;
 
-	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, 4, 1, 257, &other),
+	w.a.heads = 257;
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, &w.a, &other),
 			 SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&f), "SPMLA_E_RANGE: decode_parts.heads: "
-					   "got 257, want at most 256");
+	ck_assert_str_eq(fixture_diag(&f), "SPMLA_E_RANGE: sparse_decode.heads:"
+					   " got 257, want at most 256");
+	w.a.heads = V4_HEADS;
 	other.struct_bytes = 8;
-	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, 4, 1, 1, &other),
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, &w.a, &other),
 			 SPMLA_E_STRUCT_SIZE);
-	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, 4, 1, 1, NULL),
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, NULL, &other),
+			 SPMLA_E_NULL);
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, &w.a, NULL),
 			 SPMLA_E_NULL);
 	memset(w.out, 0x77, w.out_elems * 2);
 	w.a.parts = 1;
@@ -143,6 +197,7 @@ SUITE
 	const theme_test shape[] = {
 		{the_choice_gives_the_results_of_the_whole, 1},
 		{the_choice_says_what_the_buffers_take, 3},
+		{tokens_that_are_alike_share_no_part, 1},
 	};
 	const theme_test error[] = {
 		{wrong_calls_are_refused_and_enqueue_nothing, 1},

@@ -291,7 +291,7 @@ void
 v4_run(fixture *f, v4_world *w)
 {
 	ck_assert_int_eq(spmla_sparse_decode(f->ctx, &w->a, NULL), SPMLA_OK);
-	if (w->a.parts == 0)
+	if (w->a.parts == 0 || w->a.combine)
 		return;
 	w->combine = (spmla_split_combine_args){
 		.struct_bytes = sizeof w->combine,

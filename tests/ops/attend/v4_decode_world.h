@@ -67,7 +67,7 @@ void v4_put(const spmla_cache *c, int32_t slot, float value, float rope);
  * to 1 with scales of 1/4 to 2; one entry in seven stays -1. */
 void v4_choose(v4_world *w);
 
-/* Runs the op, and with parts split_combine, once. */
+/* Runs the op, and with parts, unless that combines, split_combine, once. */
 void v4_run(fixture *f, v4_world *w);
 
 /* Runs the op over poison. Every result is as the reference has it, and nothing

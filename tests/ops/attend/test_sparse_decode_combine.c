@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode in parts that adds up its splits itself. With a workspace a
+ * Hopper device does so in one launch, whose blocks wait for each other; others
+ * enqueue split_combine.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spmla/internal/combine.h"
+#include "tests/emulator/machine.h"
+#include "tests/harness/themes.h"
+#include "tests/ops/attend/decode_world.h"
+#include "tests/ops/attend/v4_decode_world.h"
+
+enum { MOST_PARTS = V4_PARTS };
+
+static fixture f;
+static decode_world v32;
+static v4_world v4;
+static spmla_sparse_decode_args *a; /* of the world that is open */
+static uint32_t *workspace;
+static int32_t parts[MOST_PARTS * 8], num_splits[V4_TOKENS + 1];
+static float *split_out, *split_lse;
+
+static void
+setup(void)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	config.heads = V4_MOST_HEADS;
+	fixture_open(&f, &config, 0);
+}
+
+static void
+teardown(void)
+{
+	emulator_live(0);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	fixture_close(&f);
+}
+
+static void
+lend(void)
+{
+	const uint64_t words = spmla_i_combine_words(a->tokens, a->heads);
+
+	a->combine = 1;
+	workspace = test_alloc(words * 4, 0);
+	a->workspace = workspace;
+	a->workspace_bytes = words * 4;
+	a->split_rows = a->tokens + MOST_PARTS;
+	split_out = test_alloc((uint64_t)a->split_rows * a->heads * 2048, 0xFF);
+	split_lse = test_alloc((uint64_t)a->split_rows * a->heads * 4, 0xFF);
+	a->split_out = split_out;
+	a->split_lse = split_lse;
+	a->tile_scheduler_metadata = parts;
+	a->num_splits = num_splits;
+}
+
+/* Fails the test if the workspace is not as clean as it was. */
+static void
+take_back(void)
+{
+	const uint64_t words = spmla_i_combine_words(a->tokens, a->heads);
+	uint64_t i;
+
+	for (i = 0; i < words; i++)
+		ck_assert_uint_eq(workspace[i], 0);
+	free(workspace);
+	free(split_out);
+	free(split_lse);
+}
+
+static void
+open_v32(uint32_t heads, uint32_t topk)
+{
+	decode_open(&v32, SPMLA_LAYOUT_FP8_DS_MLA, heads, 64, topk);
+	decode_choose(&v32);
+	a = &v32.a;
+	lend();
+}
+
+static void
+close_v32(void)
+{
+	take_back();
+	decode_close(&v32);
+}
+
+static void
+open_v4(uint32_t heads)
+{
+	v4_open(&v4, heads, 64, 300, 2, 150);
+	v4_choose(&v4);
+	a = &v4.a;
+	lend();
+}
+
+static void
+close_v4(void)
+{
+	take_back();
+	v4_close(&v4);
+}
+
+/* Each token of `blocks` blocks in so many splits, a part each. */
+static void
+cut(uint32_t blocks, uint32_t splits)
+{
+	uint32_t t, i;
+
+	a->parts = 0;
+	for (t = 0; t < a->tokens; t++) {
+		for (i = 0; i < splits; i++) {
+			const int32_t row[8] = {
+				(int32_t)t, (int32_t)t,
+				(int32_t)(blocks * i / splits),
+				(int32_t)(blocks * (i + 1) / splits),
+				(int32_t)i};
+
+			ck_assert_uint_lt(a->parts, MOST_PARTS);
+			memcpy(parts + 8 * a->parts++, row, sizeof row);
+		}
+		num_splits[t + 1] = num_splits[t] + (int32_t)splits;
+	}
+}
+
+/* One part for all but the last block of the last token: a block that has other
+ * work waits for nobody. */
+static void
+cut_across(uint32_t blocks)
+{
+	const int32_t last = (int32_t)a->tokens - 1;
+	const int32_t rows[3][8] = {
+		{0, 0, 0, 1, 0},
+		{0, last, 1, (int32_t)blocks - 1, 1},
+		{last, last, (int32_t)blocks - 1, (int32_t)blocks, 1}};
+	uint32_t t;
+
+	memcpy(parts, rows, sizeof rows);
+	a->parts = 3;
+	num_splits[0] = 0;
+	for (t = 0; t < a->tokens; t++)
+		num_splits[t + 1] =
+			num_splits[t] + (t == 0) + ((int32_t)t == last) + 1;
+}
+
+static const struct {
+	uint32_t heads, splits;
+} shapes[] = {{64, 2}, {128, 4}, {80, 3}, {17, 1}, {128, 21}, {64, 20}};
+
+START_TEST(splits_of_v32_add_up_to_dense_attention)
+{
+	open_v32(shapes[_i].heads, 260);
+	cut(5, shapes[_i].splits);
+	decode_check(&f, &v32);
+	close_v32();
+}
+END_TEST
+
+START_TEST(splits_of_v4_add_up_to_dense_attention)
+{
+	open_v4(shapes[_i].heads);
+	v4.sink[0] = 0.5f;
+	v4.sink[1] = -INFINITY;
+	v4.sink[2] = 3;
+	a->attn_sink = v4.sink;
+	cut(8, shapes[_i].splits);
+	v4_check(&f, &v4);
+	close_v4();
+}
+END_TEST
+
+START_TEST(parts_may_go_on_with_the_next_token)
+{
+	open_v4(_i ? 128 : 64);
+	cut_across(8);
+	v4_check(&f, &v4);
+	close_v4();
+}
+END_TEST
+
+START_TEST(empty_tokens_are_empty)
+{
+	open_v4(64);
+	v4.lens[0] = v4.lens[2] = 0;
+	v4.lens[1] = 65;
+	memset(v4.extra_lens, 0, sizeof v4.extra_lens);
+	a->topk_lens = v4.lens;
+	a->extra_topk_lens = v4.extra_lens;
+	a->empty_lse = (uint32_t)_i;
+	cut(8, 4);
+	v4_check(&f, &v4);
+	close_v4();
+}
+END_TEST
+
+/* Whoever adds: all blocks at the same time, or so few that most give up. */
+START_TEST(bits_do_not_depend_on_which_blocks_run_together)
+{
+	static const uint32_t live[4] = {0, 2, 4, 6};
+	uint16_t *first = NULL;
+	uint32_t i;
+
+	open_v32(128, 260);
+	cut(5, 4);
+	for (i = 0; i < 4; i++) {
+		emulator_live(live[i]);
+		memset(v32.out, 0, v32.out_elems * 2);
+		decode_run(&f, &v32);
+		if (first)
+			ck_assert_mem_eq(first, v32.out, v32.out_elems * 2);
+		first = first ? first : malloc(v32.out_elems * 2);
+		ck_assert(first != NULL);
+		memcpy(first, v32.out, v32.out_elems * 2);
+	}
+	free(first);
+	close_v32();
+}
+END_TEST
+
+/* Two launches, as without a workspace. */
+START_TEST(a_workspace_that_is_too_small_is_not_used)
+{
+	open_v32(128, 260);
+	cut(5, 4);
+	a->workspace_bytes -= 4;
+	memset(workspace, 0x5A, a->workspace_bytes);
+	decode_check(&f, &v32);
+	ck_assert_uint_eq(workspace[0], 0x5A5A5A5A);
+	memset(workspace, 0, a->workspace_bytes);
+	close_v32();
+}
+END_TEST
+
+SUITE
+{
+	const theme_test shape[] = {
+		{splits_of_v32_add_up_to_dense_attention, 6},
+		{splits_of_v4_add_up_to_dense_attention, 6},
+		{parts_may_go_on_with_the_next_token, 2},
+	};
+	const theme_test edge[] = {
+		{empty_tokens_are_empty, 2},
+		{a_workspace_that_is_too_small_is_not_used, 1},
+	};
+	const theme_test determinism[] = {
+		{bits_do_not_depend_on_which_blocks_run_together, 1},
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("edge", setup, teardown, edge),
+		THEME("determinism", setup, teardown, determinism),
+	};
+
+	return RUN_THEMES(themes);
+}
