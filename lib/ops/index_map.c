@@ -23,6 +23,12 @@ check_optional(spmla_diag *diag, const spmla_index_map_args *a)
 		{"index_map.capacity_elems", a->capacity_elems,
 		 SPMLA_WANT_AT_MOST, INT32_MAX},
 	};
+	const spmla_i_check other[] = {
+		{"index_map.other_lens", SPMLA_I_PTR(a->other_lens),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"index_map.kept_lens", SPMLA_I_PTR(a->kept_lens),
+		 SPMLA_WANT_NOT_NULL, 0},
+	};
 	const spmla_i_check workspace[] = {
 		{"index_map.workspaces", a->workspaces, SPMLA_WANT_AT_LEAST, 1},
 		{"index_map.workspace_starts", SPMLA_I_PTR(a->workspace_starts),
@@ -36,6 +42,8 @@ check_optional(spmla_diag *diag, const spmla_index_map_args *a)
 		s = spmla_i_check_all(diag, ragged, SPMLA_I_COUNT(ragged));
 	if (s == SPMLA_OK && a->slots == a->indices)
 		s = spmla_i_check_all(diag, in_place, SPMLA_I_COUNT(in_place));
+	if (s == SPMLA_OK && (a->other_lens || a->kept_lens))
+		s = spmla_i_check_all(diag, other, SPMLA_I_COUNT(other));
 	if (s == SPMLA_OK && a->workspace_ids)
 		s = spmla_i_check_all(diag, workspace,
 				      SPMLA_I_COUNT(workspace));

@@ -60,6 +60,10 @@ typedef struct spmla_index_map_args {
 	 * row is -1, the count 0. A token with a workspace needs its pages too.
 	 */
 	uint32_t whole;
+	/* Lengths of other lists of the tokens, and where they go: 0 for a
+	 * token that `whole` empties, else as they are. NULL: none, both. */
+	const int32_t *other_lens; /* [tokens] */
+	int32_t *kept_lens;        /* [tokens], written */
 } spmla_index_map_args;
 
 /* Maps each index i of a token to
@@ -74,7 +78,7 @@ typedef struct spmla_index_map_args {
  * written, a page outside the pool, a row or workspace outside its array, or a
  * slot outside [0, 2^31) gives -1 and FAULT_PAGE, FAULT_ROW or FAULT_INDEX.
  * With `whole`, FAULT_PAGE gives -1 to all indices of the token; each index
- * without a page is reported.
+ * without a page is reported. With kept_lens its other list is empty too.
  * With context_lens, an index at or past the token's length (every index, if it
  * is negative) gives -1 and FAULT_INDEX before anything else is checked: in a
  * workspace, the next request's keys lie behind a context.

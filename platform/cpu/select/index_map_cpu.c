@@ -183,6 +183,8 @@ map_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 	(void)worker;
 	if (a->valid_counts)
 		a->valid_counts[t] = (int32_t)(before + valid);
+	if (a->kept_lens)
+		a->kept_lens[t] = empty ? 0 : a->other_lens[t];
 }
 
 void

@@ -30,6 +30,8 @@
 	P(const int64_t, slot_mapping)     \
 	P(int32_t, indptr)                 \
 	P(const int32_t, first_cols)       \
+	P(const int32_t, other_lens)       \
+	P(int32_t, kept_lens)              \
 	S(int64_t, indices_stride)         \
 	S(int64_t, slots_stride)           \
 	SPMLA_S_TABLE(S)                   \
@@ -46,7 +48,8 @@
 	S(uint32_t, is_ragged)             \
 	S(uint32_t, has_first_cols)        \
 	S(uint32_t, capacity)              \
-	S(uint32_t, whole)
+	S(uint32_t, whole)                 \
+	S(uint32_t, has_other)
 SPMLA_KERNEL_SCALARS(index_map)
 #define SPMLA_K_index_map_compact(P, S) SPMLA_K_index_map(P, S)
 typedef spmla_k_index_map_scalars spmla_k_index_map_compact_scalars;
@@ -386,6 +389,8 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 		     j += INDEX_MAP_ITEMS)
 			to.out[j] = -1;
 		lost = index_map_empty(job, lost, third, &to);
+		if (s->has_other && g_item() == 0)
+			job->kept_lens[t] = lost ? 0 : job->other_lens[t];
 		if (!s->has_counts)
 			continue;
 		/* Two sets of sums in turn: one barrier a token. */

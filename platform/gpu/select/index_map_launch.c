@@ -56,5 +56,8 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_first_cols = a->first_cols != NULL;
 	p.s.capacity = a->capacity_elems;
 	p.s.whole = a->whole;
+	p.other_lens = a->other_lens;
+	p.kept_lens = a->kept_lens;
+	p.s.has_other = a->kept_lens != NULL;
 	return spmla_i_gpu_launch(queue, by->kernel, a->tokens, &p);
 }

@@ -25,6 +25,10 @@ make_optional(draw *d, spmla_index_map_args *a, uint32_t reach)
 	a->slot_mapping = draw_there(d) ? draw_i64(d, a->tokens, -1, 4) : NULL;
 	a->compact = draw_choice(d, 2);
 	a->whole = draw_choice(d, 2);
+	if (draw_there(d)) {
+		a->other_lens = draw_i32(d, a->tokens, 0, 9);
+		a->kept_lens = draw_out(d, a->tokens, 4);
+	}
 	a->entries_before = draw_odd(d, draw_choice(d, 9), INT32_MAX - a->k);
 }
 
@@ -92,6 +96,8 @@ static const arg_error errors[] = {
 	BAD_NULL(index_map, indices),
 	BAD_NULL(index_map, slots),
 	BAD_NULL(index_map, workspace_starts),
+	BAD_NULL(index_map, other_lens),
+	BAD_NULL(index_map, kept_lens),
 };
 
 static const arg_error in_place_errors[] = {

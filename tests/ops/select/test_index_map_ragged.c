@@ -192,8 +192,8 @@ END_TEST
 START_TEST(a_missing_page_empties_its_token_alone)
 {
 	static const int32_t entry[4] = {0, 33, 40, 5}, ids[3] = {0, 1, 2};
-	static const int32_t starts[3] = {100, 200, 300};
-	int32_t want[12], t;
+	static const int32_t starts[3] = {100, 200, 300}, other[3] = {3, 4, 5};
+	int32_t want[12], kept[3], t;
 
 	a.tokens = 3;
 	a.k = 4;
@@ -202,6 +202,8 @@ START_TEST(a_missing_page_empties_its_token_alone)
 	a.indices_stride_elems = a.slots_stride_elems = 4;
 	a.compact = (uint32_t)_i & 1;
 	a.entries_before = 7;
+	a.other_lens = other;
+	a.kept_lens = kept;
 	if (_i & 4) {
 		a.workspaces = 3;
 		a.workspace_ids = ids;
@@ -213,6 +215,7 @@ START_TEST(a_missing_page_empties_its_token_alone)
 	}
 	run();
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	ck_assert_mem_eq(kept, other, sizeof kept);
 	memcpy(want, dense, sizeof want);
 	table[COLUMNS + 2] = -1;
 	memset(want + 4, 0xff, 16);
@@ -222,8 +225,10 @@ START_TEST(a_missing_page_empties_its_token_alone)
 	else
 		run();
 	ck_assert_mem_eq(a.slots, want, sizeof want);
-	for (t = 0; t < 3; t++)
+	for (t = 0; t < 3; t++) {
 		ck_assert_int_eq(a.valid_counts[t], t == 1 ? 0 : 4 + 7);
+		ck_assert_int_eq(kept[t], t == 1 ? 0 : other[t]);
+	}
 	ck_assert_uint_eq(fixture_status(&f).count, 2);
 	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_PAGE);
 	ck_assert_uint_eq(fixture_status(&f).row, 1);
