@@ -181,6 +181,7 @@ fill_lists(uint64_t *dim, const spmla_plan *plan)
 	const uint64_t piece = spmla_i_piece_tokens(c);
 	const uint32_t v4 = spmla_i_is_v4(c);
 
+	dim[SPMLA_I_DIM_C4A_SWA_TOKENS] = v4 ? piece : 0;
 	if (!(plan->config.flags & SPMLA_CONFIG_RAGGED)) {
 		dim[SPMLA_I_DIM_SLOTS_TOKENS] = piece;
 		dim[SPMLA_I_DIM_C4A_SLOTS_TOKENS] = v4 ? piece : 0;

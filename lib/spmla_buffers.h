@@ -150,6 +150,10 @@ typedef enum spmla_buf {
 	/* sparse_decode of few tokens, and in parts, on a Hopper GPU: uint32,
 	 * 0 between calls */
 	SPMLA_BUF_DECODE_WORKSPACE = 123,
+	/* int32 [A]: SWA_LENS of a layer of ratio 4, 0 where a selected key has
+	 * no page. Such a layer reads the window from SWA_INDICES even with
+	 * SPMLA_CONFIG_RAGGED. */
+	SPMLA_BUF_C4A_SWA_LENS = 124,
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;
 

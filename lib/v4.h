@@ -194,6 +194,9 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * pieces. Its pieces of ratio 128 begin with c128a_index, and with
  * SPMLA_CONFIG_RAGGED ragged_index.
  *
+ * A token that selects a key without a page in the pool has an empty result in
+ * this layer (FAULT_PAGE).
+ *
  * Order: enqueues 1 to 3 operations, or 1 to 3 per piece; capturable.
  * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
  * on that token; else also on the shape and, in parts, on the lengths of all

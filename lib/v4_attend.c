@@ -41,6 +41,9 @@ map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_i_piece *piece,
 	a.context_lens =
 		spmla_i_words(ctx, SPMLA_BUF_COMPRESSED_LENS, piece->first);
 	a.compact = 1;
+	a.whole = 1;
+	a.other_lens = spmla_i_words(ctx, SPMLA_BUF_SWA_LENS, piece->first);
+	a.kept_lens = ctx->buf[SPMLA_BUF_C4A_SWA_LENS];
 	return spmla_index_map(ctx, &a, stream);
 }
 
@@ -79,12 +82,14 @@ list_c128a(spmla_ctx *ctx, const spmla_i_piece *piece, spmla_stream stream)
 	return spmla_i_pack_c128a(ctx, piece->first, piece->tokens, stream);
 }
 
-/* The list of all keys of the window. */
+/* The list of all keys of the window. In a layer of ratio 4 index_map may have
+ * emptied it, by its length: it has rows even where others are ragged. */
 static void
-set_window(const spmla_ctx *ctx, uint32_t first, spmla_sparse_decode_args *a)
+set_window(const spmla_ctx *ctx, uint32_t four, uint32_t first,
+	   spmla_sparse_decode_args *a)
 {
 	a->topk = ctx->plan.config.window_tokens;
-	if (spmla_i_is_ragged(ctx)) {
+	if (spmla_i_is_ragged(ctx) && !four) {
 		a->slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES_SWA];
 		a->indptr =
 			spmla_i_words(ctx, SPMLA_BUF_RAGGED_INDPTR_SWA, first);
@@ -95,7 +100,8 @@ set_window(const spmla_ctx *ctx, uint32_t first, spmla_sparse_decode_args *a)
 	a->slots = (const int32_t *)ctx->buf[SPMLA_BUF_SWA_INDICES] +
 		   (uint64_t)first * a->topk;
 	a->slots_stride_elems = a->topk;
-	a->topk_lens = spmla_i_words(ctx, SPMLA_BUF_SWA_LENS, first);
+	a->topk_lens = four ? ctx->buf[SPMLA_BUF_C4A_SWA_LENS]
+			    : spmla_i_words(ctx, SPMLA_BUF_SWA_LENS, first);
 }
 
 /* The list of compressed keys, selected or all. */
@@ -177,7 +183,7 @@ attend_piece(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	a.q = layer->q + first * layer->q_token_stride_elems;
 	a.q_token_stride_elems = layer->q_token_stride_elems;
 	a.q_head_stride_elems = layer->q_head_stride_elems;
-	set_window(ctx, first, &a);
+	set_window(ctx, four, first, &a);
 	a.attn_sink = layer->attn_sink;
 	a.out = layer->out + first * layer->out_token_stride_elems;
 	a.out_token_stride_elems = layer->out_token_stride_elems;

@@ -161,6 +161,8 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	    "[piece_tokens][topk]", "index_map"),
 	ROW(C4A_LENS, DEVICE, ATTEND, 0, 4, C4A_SLOTS_TOKENS, ONE,
 	    "[piece_tokens]", "index_map"),
+	ROW(C4A_SWA_LENS, DEVICE, ATTEND, 0, 4, C4A_SWA_TOKENS, ONE,
+	    "[piece_tokens]", "index_map"),
 	ROW(RAGGED_INDPTR, DEVICE, ATTEND, 0, 4, RAGGED_TOKENS_PLUS_1, ONE,
 	    "[piece_tokens + 1]", "index_map"),
 	ROW(RAGGED_INDICES, DEVICE, ATTEND, 0, 4, RAGGED_TOKENS, TOPK,

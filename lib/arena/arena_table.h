@@ -22,6 +22,7 @@ typedef enum spmla_i_dim {
 	/* tokens of a piece of attention; 0 if lists are ragged */
 	SPMLA_I_DIM_SLOTS_TOKENS,
 	SPMLA_I_DIM_C4A_SLOTS_TOKENS,
+	SPMLA_I_DIM_C4A_SWA_TOKENS,
 	/* the same; 0 if they are not, so the next seven */
 	SPMLA_I_DIM_RAGGED_TOKENS,
 	SPMLA_I_DIM_RAGGED_TOKENS_PLUS_1,

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A token of a V4 layer of ratio 4 that selects a key without a page: its
+ * result is empty, without the window's keys too, and the tokens beside it are
+ * as they are without it.
+ */
+#include <string.h>
+
+#include "tests/harness/bytes.h"
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/harness/v4_layer_rig.h"
+
+/* Four query tokens at the end of 64, which have 15, 15, 15 and 16 compressed
+ * keys in pages of 4. */
+enum { QUERY = 4, CONTEXT = 64, TOPK = 8, PAGE = 4, HEADS = 4, DIM = 512 };
+enum { ROW = HEADS * DIM, PROMPT = 18 };
+
+static const spmla_shape shapes[2] = {{16, 8, 4, 0}, {20, 8, 20, 0}};
+
+static fixture f;
+static v4_layer_rig rig;
+static int32_t *indices, *lens;
+static const spmla_shape *shape;
+static uint32_t query;
+
+/* Bit 0: ragged lists; bit 1: a prompt; bit 2: whole, where a device would
+ * attend in parts. */
+static void
+open_case(int32_t n)
+{
+	spmla_config config;
+	uint32_t t, k;
+
+	v4_layer_config(&config);
+	config.max_prefill_tokens = 20;
+	if (n & 1)
+		config.flags |= SPMLA_CONFIG_RAGGED;
+	if (n & 4)
+		config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
+	fixture_open(&f, &config, SPMLA_NATIVE_DEFERRED);
+	v4_layer_open(&rig, f.ctx, 1);
+	v4_layer_fill(f.ctx, 2);
+	shape = &shapes[n >> 1 & 1];
+	query = n & 2 ? PROMPT : QUERY;
+	rig.layer.index_q = NULL; /* the selection is the engine's own */
+	indices = spmla_view(f.ctx, SPMLA_BUF_TOPK_INDICES, NULL);
+	lens = spmla_view(f.ctx, SPMLA_BUF_TOPK_LENS, NULL);
+	v4_layer_write(f.ctx, query, CONTEXT);
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, shape, SPMLA_FROM_RING, NULL));
+	fixture_drain(&f);
+	for (t = 0; t < shape->tokens; t++)
+		for (k = 0; k < TOPK; k++)
+			indices[t * TOPK + k] = (int32_t)k; /* pages 0, 1 */
+	for (t = 0; t < shape->tokens; t++)
+		lens[t] = t < query ? TOPK : 0;
+	indices[TOPK + 5] = 2 * PAGE + 1; /* token 1: one key of page 2 */
+}
+
+static void
+attend(void)
+{
+	memset(rig.layer.out, 0xAB, rig.out_bytes);
+	v32_must(f.ctx, spmla_v4_attend(f.ctx, &rig.layer, shape, NULL));
+	fixture_drain(&f);
+}
+
+START_TEST(a_key_without_a_page_empties_its_token_alone)
+{
+	static const int32_t bad[] = {-1, 40, INT32_MAX};
+	static uint16_t want[20 * ROW];
+	int32_t *table;
+	uint32_t i, h;
+
+	open_case(_i);
+	table = spmla_view(f.ctx, SPMLA_BUF_BLOCK_TABLE_C4A, NULL);
+	attend();
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	memcpy(want, rig.layer.out, query * sizeof *want * ROW);
+	ck_assert_uint_lt(bytes_other(want + ROW, ROW * 2, 0), ROW * 2);
+	memset(want + ROW, 0, ROW * 2);
+	for (i = 0; i < 3; i++) {
+		table[2] = bad[i];
+		attend();
+		ck_assert_mem_eq(rig.layer.out, want,
+				 query * sizeof *want * ROW);
+		for (h = 0; h < HEADS; h++)
+			ck_assert(rig.layer.lse[HEADS + h] > 1e38f); /* +inf */
+		ck_assert_uint_eq(fixture_status(&f).count, 1);
+		ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_PAGE);
+		ck_assert_uint_eq(fixture_status(&f).row, 0);
+		ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+	}
+	v4_layer_end(&f, &rig);
+}
+END_TEST
+
+SUITE
+{
+	const theme_test edge[] = {
+		{a_key_without_a_page_empties_its_token_alone, 8},
+	};
+	const theme themes[] = {THEME("edge", NULL, NULL, edge)};
+
+	return RUN_THEMES(themes);
+}
