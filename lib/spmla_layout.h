@@ -27,6 +27,14 @@ typedef enum spmla_dtype {
 	SPMLA_DTYPE_FORCE_32 = 0x7fffffff
 } spmla_dtype;
 
+/* Types of integers that an engine may have otherwise than SpMLA, whose own is
+ * 0. */
+typedef enum spmla_int_dtype {
+	SPMLA_INT32 = 0,
+	SPMLA_INT64 = 1, /* what int32 does not hold is bad data */
+	SPMLA_INT_FORCE_32 = 0x7fffffff
+} spmla_int_dtype;
+
 /* The two values that a rotation pairs: (i, i + 32) for NEOX, (2i, 2i + 1) for
  * INTERLEAVED.
  *   first' = first * cos - second * sin

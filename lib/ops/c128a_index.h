@@ -28,8 +28,8 @@ typedef struct spmla_c128a_index_args {
 	/* Entries that stand before decode_slots in the same row, and that
 	 * decode_lens includes. entries_before + width < 2^31. */
 	uint32_t entries_before;
-	/* [tokens]; both NULL with `entries` */
-	const int32_t *positions;
+	/* int32 or int64 [tokens]; both NULL with `entries` */
+	const void *positions;
 	const int64_t *slot_mapping;  /* [tokens], < 0: no token */
 	const int32_t *token_row;     /* [decode_tokens]: row of block_table */
 	const int32_t *block_table;   /* [rows][table_stride_elems] */
@@ -43,6 +43,8 @@ typedef struct spmla_c128a_index_args {
 	/* [tokens]: how many entries each token sees, where they are known.
 	 * NULL: they follow from positions and slot_mapping. */
 	const int32_t *entries;
+	uint32_t positions_dtype; /* spmla_int_dtype */
+	uint32_t reserved;
 } spmla_c128a_index_args;
 
 /* Token t at pos = positions[t] sees n = min((pos + 1) / ratio, width) entries,

@@ -23,6 +23,8 @@ check_args(spmla_diag *diag, const spmla_compress_state_save_args *a)
 		 width},
 		{"compress_state_save.ape", SPMLA_I_PTR(a->ape),
 		 SPMLA_WANT_NOT_NULL, 0},
+		{"compress_state_save.positions_dtype", a->positions_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{"compress_state_save.positions", SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{ring ? "compress_state_save.context_lens"

@@ -22,7 +22,7 @@ typedef struct spmla_compress_state_save_args {
 	int64_t kv_stride_elems;     /* >= W */
 	int64_t score_stride_elems;  /* >= W */
 	const float *ape;            /* [ratio][W] */
-	const int32_t *positions;    /* [tokens] */
+	const void *positions;       /* int32 or int64 [tokens] */
 	const int64_t *slot_mapping; /* PAGED: [tokens]; < 0: skip the token */
 	/* RING only, from here to `state`. */
 	const int32_t *context_lens; /* [tokens]; <= 0: skip the token */
@@ -32,7 +32,7 @@ typedef struct spmla_compress_state_save_args {
 	uint32_t rows;
 	uint32_t columns;
 	uint32_t table_stride_elems; /* >= columns */
-	uint32_t reserved;
+	uint32_t positions_dtype;    /* spmla_int_dtype */
 	spmla_cache state; /* STATE_1024 or STATE_256 (ratio 4), STATE_512 */
 } spmla_compress_state_save_args;
 

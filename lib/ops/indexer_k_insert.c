@@ -48,6 +48,8 @@ static spmla_status
 check_rope(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 {
 	const spmla_i_check checks[] = {
+		{"indexer_k_insert.positions_dtype", a->positions_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{"indexer_k_insert.positions", SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"indexer_k_insert.cos_sin", SPMLA_I_PTR(a->cos_sin),

@@ -20,13 +20,13 @@ typedef struct spmla_indexer_k_insert_args {
 	uint32_t cos_sin_rows;
 	/* of the LayerNorm; read with norm_weight; > 0, <= 2^126; V3.2: 1e-6 */
 	float norm_eps;
-	uint32_t reserved;
+	uint32_t positions_dtype;    /* spmla_int_dtype */
 	const void *k;               /* 16-bit [tokens][128] */
 	int64_t k_stride_elems;      /* >= 128 */
 	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
 	const float *norm_weight;    /* [128]; NULL: no LayerNorm */
 	const float *norm_bias;      /* [128]; with norm_weight */
-	const int32_t *positions;    /* [tokens]; rope only */
+	const void *positions;       /* int32 or int64 [tokens]; rope only */
 	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
 	spmla_cache cache;    /* INDEX_FP8 */
 } spmla_indexer_k_insert_args;

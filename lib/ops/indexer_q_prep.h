@@ -37,13 +37,13 @@ typedef struct spmla_indexer_q_prep_args {
 	float softmax_scale; /* > 0, <= 2^126; V3.2: 128^-0.5 */
 	/* the same range; V3.2: heads^-0.5, rounded once */
 	float head_scale;
-	uint32_t reserved;
+	uint32_t positions_dtype;     /* spmla_int_dtype */
 	const uint16_t *q;            /* bf16 [tokens][heads][128] */
 	int64_t q_token_stride_elems; /* >= 128: heads may be outermost */
 	int64_t q_head_stride_elems;  /* >= 128 */
 	const void *weights;          /* [tokens][heads] */
 	int64_t weights_stride_elems; /* >= heads */
-	const int32_t *positions;     /* [tokens]; rope only */
+	const void *positions;        /* int32 or int64 [tokens]; rope only */
 	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
 	/* e4m3 [tokens][heads][128], or e2m1 [tokens][heads][64] with the even
 	 * one of a pair in the low half of the byte; dense */

@@ -31,6 +31,8 @@ check_input(spmla_diag *diag, const spmla_inv_rope_quant_args *a)
 		 SPMLA_V4_DIM},
 	};
 	const spmla_i_check rope[] = {
+		{FIELD(positions_dtype), a->positions_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{FIELD(positions), SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{FIELD(cos_sin), SPMLA_I_PTR(a->cos_sin), SPMLA_WANT_NOT_NULL,

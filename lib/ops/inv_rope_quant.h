@@ -30,11 +30,11 @@ typedef struct spmla_inv_rope_quant_args {
 	uint32_t quant;           /* spmla_o_quant */
 	uint32_t rope_style;      /* spmla_rope_style */
 	uint32_t cos_sin_rows;
-	uint32_t reserved;
+	uint32_t positions_dtype;     /* spmla_int_dtype */
 	const uint16_t *o;            /* bf16 [tokens][heads][512] */
 	int64_t o_token_stride_elems; /* >= 512: heads may be outermost */
 	int64_t o_head_stride_elems;  /* >= 512 */
-	const int32_t *positions;     /* [tokens]; rope only */
+	const void *positions;        /* int32 or int64 [tokens]; rope only */
 	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
 	/* e4m3 or bf16 [tokens][groups][heads_per_group * 512] */
 	void *out;

@@ -17,6 +17,8 @@ check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
 	static const spmla_i_cache_fields cache =
 		SPMLA_I_CACHE_FIELDS("kv_compress.cache");
 	const spmla_i_check checks[] = {
+		{"kv_compress.positions_dtype", a->positions_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{"kv_compress.positions", SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"kv_compress.slot_mapping", SPMLA_I_PTR(a->slot_mapping),

@@ -25,7 +25,7 @@ typedef struct spmla_kv_compress_args {
 	uint32_t cos_sin_rows;
 	float norm_eps;              /* > 0, <= 2^126; 1e-6 in V4 */
 	float e4m3_scale;            /* V4_E4M3: the cache's; > 0, <= 2^126 */
-	const int32_t *positions;    /* [tokens] */
+	const void *positions;       /* int32 or int64 [tokens] */
 	const int64_t *slot_mapping; /* [tokens], of cache; < 0: skip */
 	const int32_t *token_row;    /* [tokens] */
 	const int32_t *block_table;  /* [rows][table_stride_elems], of state */
@@ -49,6 +49,8 @@ typedef struct spmla_kv_compress_args {
 	/* V4_E4M3: the address of e4m3_scale on the device. It is read when the
 	 * operation runs, and not checked. NULL: e4m3_scale is used. */
 	const float *e4m3_scale_at;
+	uint32_t positions_dtype; /* spmla_int_dtype */
+	uint32_t reserved;
 } spmla_kv_compress_args;
 
 /* A token makes a key if it has a slot and its pos + 1 is a multiple of ratio.

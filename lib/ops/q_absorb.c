@@ -55,6 +55,8 @@ check_rope(spmla_diag *diag, const spmla_q_absorb_args *a)
 	};
 	const spmla_i_check rope[] = {
 		{"q_absorb.q_pe", SPMLA_I_PTR(a->q_pe), SPMLA_WANT_NOT_NULL, 0},
+		{"q_absorb.positions_dtype", a->positions_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{"q_absorb.positions", SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"q_absorb.cos_sin", SPMLA_I_PTR(a->cos_sin),

@@ -18,7 +18,7 @@ typedef struct spmla_q_absorb_args {
 	uint32_t heads;
 	uint32_t rope_style; /* spmla_rope_style; NONE: q_pe stays as it is */
 	uint32_t cos_sin_rows;
-	uint32_t reserved;
+	uint32_t positions_dtype;          /* spmla_int_dtype */
 	const uint16_t *q_nope;            /* bf16 [tokens][heads][128] */
 	int64_t q_nope_token_stride_elems; /* >= 128: heads may be outermost */
 	int64_t q_nope_head_stride_elems;  /* >= 128 */
@@ -28,9 +28,9 @@ typedef struct spmla_q_absorb_args {
 	const uint16_t *q_pe; /* bf16 [tokens][heads][64]; NULL: not appended */
 	int64_t q_pe_token_stride_elems; /* >= 64 */
 	int64_t q_pe_head_stride_elems;  /* >= 64 */
-	const int32_t *positions;        /* [tokens]; rope only */
-	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
-	uint16_t *q;          /* bf16 [tokens][heads][512, or 576 with q_pe] */
+	const void *positions; /* int32 or int64 [tokens]; rope only */
+	const float *cos_sin;  /* [cos_sin_rows][32 cos, 32 sin]; rope only */
+	uint16_t *q;           /* bf16 [tokens][heads][512, or 576 with q_pe] */
 	int64_t q_token_stride_elems; /* >= 512 or 576 */
 	int64_t q_head_stride_elems;  /* >= 512 or 576 */
 } spmla_q_absorb_args;

@@ -34,6 +34,8 @@ check_queries(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
 		{F("q_out_head_stride_elems"),
 		 spmla_i_stride(a->q_out_head_stride_elems),
 		 SPMLA_WANT_AT_LEAST, SPMLA_V4_DIM},
+		{F("positions_dtype"), a->positions_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{F("positions"), SPMLA_I_PTR(a->positions), SPMLA_WANT_NOT_NULL,
 		 0},
 		{F("cos_sin"), SPMLA_I_PTR(a->cos_sin), SPMLA_WANT_NOT_NULL, 0},

@@ -21,13 +21,13 @@ typedef struct spmla_slot_map_args {
 	uint32_t table_stride_elems; /* >= columns */
 	uint32_t compress_ratio;     /* R, keys compressed R:1; 0 or 1: none */
 	const int32_t *token_row;    /* [tokens] */
-	const int32_t *positions;    /* [tokens] */
+	const void *positions;       /* int32 or int64 [tokens] */
 	const int32_t *block_table;  /* [rows][table_stride_elems] */
 	const int32_t *table_cols;   /* [rows] written columns; NULL: all */
 	int32_t *context_lens;       /* [tokens], in and out */
 	int64_t *slot_mapping;       /* [tokens] */
 	uint32_t ring; /* 1: the column of a position is modulo `columns` */
-	uint32_t reserved;
+	uint32_t positions_dtype; /* spmla_int_dtype */
 } spmla_slot_map_args;
 
 /* Without a ratio:

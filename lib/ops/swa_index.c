@@ -20,6 +20,8 @@ check_tokens(spmla_diag *diag, const spmla_swa_index_args *a)
 		 a->ring ? ring_columns : 1},
 		{"swa_index.table_stride_elems", a->table_stride_elems,
 		 SPMLA_WANT_AT_LEAST, a->columns},
+		{"swa_index.positions_dtype", a->positions_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{"swa_index.positions", SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"swa_index.token_row", SPMLA_I_PTR(a->token_row),

@@ -26,7 +26,7 @@ typedef struct spmla_swa_index_args {
 	uint32_t pool_pages;         /* valid pages; 0: any page id >= 0 */
 	uint32_t ring;     /* 1: the column of a position is modulo `columns` */
 	uint32_t requests; /* of gather_lens */
-	const int32_t *positions;       /* [tokens] */
+	const void *positions;          /* int32 or int64 [tokens] */
 	const int32_t *token_row;       /* [tokens]: row of block_table */
 	const int64_t *slot_mapping;    /* [tokens], < 0: no token */
 	const int32_t *block_table;     /* [rows][table_stride_elems] */
@@ -42,8 +42,10 @@ typedef struct spmla_swa_index_args {
 	/* [tokens][2]: first and last position of the token's image. A token
 	 * outside its span has no image. NULL: no token has one. */
 	const int32_t *image_spans;
-	uint32_t max_image;   /* keys of an image, >= 1; with images only */
-	uint32_t padded_lens; /* 1: rows with keys get the length width */
+	uint32_t max_image;       /* keys of an image, >= 1; with images only */
+	uint32_t padded_lens;     /* 1: rows with keys get the length width */
+	uint32_t positions_dtype; /* spmla_int_dtype */
+	uint32_t reserved;
 } spmla_swa_index_args;
 
 /* Windows. Token t at pos = positions[t] sees the keys from

@@ -33,9 +33,9 @@ static const pin pins[] = {
 	F(spmla_compress_state_save_args, rows, 104, 4),
 	F(spmla_compress_state_save_args, columns, 108, 4),
 	F(spmla_compress_state_save_args, table_stride_elems, 112, 4),
-	F(spmla_compress_state_save_args, reserved, 116, 4),
+	F(spmla_compress_state_save_args, positions_dtype, 116, 4),
 	F(spmla_compress_state_save_args, state, 120, 40),
-	S(spmla_kv_compress_args, 248),
+	S(spmla_kv_compress_args, 256),
 	F(spmla_kv_compress_args, struct_bytes, 0, 4),
 	F(spmla_kv_compress_args, tokens, 4, 4),
 	F(spmla_kv_compress_args, ratio, 8, 4),
@@ -64,6 +64,8 @@ static const pin pins[] = {
 	F(spmla_kv_compress_args, split_keys, 224, 8),
 	F(spmla_kv_compress_args, split_counts, 232, 8),
 	F(spmla_kv_compress_args, e4m3_scale_at, 240, 8),
+	F(spmla_kv_compress_args, positions_dtype, 248, 4),
+	F(spmla_kv_compress_args, reserved, 252, 4),
 };
 /* clang-format on */
 

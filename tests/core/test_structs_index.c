@@ -15,7 +15,7 @@
 
 /* clang-format off: a table is read as a table */
 static const pin pins[] = {
-	S(spmla_swa_index_args, 168),
+	S(spmla_swa_index_args, 176),
 	F(spmla_swa_index_args, struct_bytes, 0, 4),
 	F(spmla_swa_index_args, tokens, 4, 4),
 	F(spmla_swa_index_args, window, 8, 4),
@@ -44,7 +44,9 @@ static const pin pins[] = {
 	F(spmla_swa_index_args, image_spans, 152, 8),
 	F(spmla_swa_index_args, max_image, 160, 4),
 	F(spmla_swa_index_args, padded_lens, 164, 4),
-	S(spmla_c128a_index_args, 144),
+	F(spmla_swa_index_args, positions_dtype, 168, 4),
+	F(spmla_swa_index_args, reserved, 172, 4),
+	S(spmla_c128a_index_args, 152),
 	F(spmla_c128a_index_args, struct_bytes, 0, 4),
 	F(spmla_c128a_index_args, tokens, 4, 4),
 	F(spmla_c128a_index_args, decode_tokens, 8, 4),
@@ -69,6 +71,8 @@ static const pin pins[] = {
 	F(spmla_c128a_index_args, prefill_stride_elems, 120, 8),
 	F(spmla_c128a_index_args, prefill_lens, 128, 8),
 	F(spmla_c128a_index_args, entries, 136, 8),
+	F(spmla_c128a_index_args, positions_dtype, 144, 4),
+	F(spmla_c128a_index_args, reserved, 148, 4),
 	S(spmla_combine_index_args, 120),
 	F(spmla_combine_index_args, struct_bytes, 0, 4),
 	F(spmla_combine_index_args, tokens, 4, 4),

@@ -61,7 +61,7 @@ static const pin pins[] = {
 	F(spmla_q_absorb_args, heads, 8, 4),
 	F(spmla_q_absorb_args, rope_style, 12, 4),
 	F(spmla_q_absorb_args, cos_sin_rows, 16, 4),
-	F(spmla_q_absorb_args, reserved, 20, 4),
+	F(spmla_q_absorb_args, positions_dtype, 20, 4),
 	F(spmla_q_absorb_args, q_nope, 24, 8),
 	F(spmla_q_absorb_args, q_nope_token_stride_elems, 32, 8),
 	F(spmla_q_absorb_args, q_nope_head_stride_elems, 40, 8),

@@ -24,7 +24,7 @@ static const pin pins[] = {
 	F(spmla_inv_rope_quant_args, quant, 16, 4),
 	F(spmla_inv_rope_quant_args, rope_style, 20, 4),
 	F(spmla_inv_rope_quant_args, cos_sin_rows, 24, 4),
-	F(spmla_inv_rope_quant_args, reserved, 28, 4),
+	F(spmla_inv_rope_quant_args, positions_dtype, 28, 4),
 	F(spmla_inv_rope_quant_args, o, 32, 8),
 	F(spmla_inv_rope_quant_args, o_token_stride_elems, 40, 8),
 	F(spmla_inv_rope_quant_args, o_head_stride_elems, 48, 8),

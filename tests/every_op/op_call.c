@@ -62,6 +62,7 @@ op_make(op_call *c)
 {
 	c->op->make(&c->d, &c->args);
 	memcpy(&c->args, &c->op->args_bytes, sizeof c->op->args_bytes);
+	op_retype_some(c->op, &c->d, &c->args);
 	draw_keep(&c->d);
 }
 

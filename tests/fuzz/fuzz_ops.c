@@ -61,6 +61,7 @@ one_op(const world *w, input *in)
 	d.most_heads = w->plan.config.heads;
 	d.most_index_heads = w->plan.config.index_heads;
 	op->make(&d, &args);
+	op_retype_some(op, &d, &args);
 	if (!op->is_protocol)
 		memcpy(&args, &op->args_bytes, sizeof(uint32_t));
 	s = op->call(w->ctx, &args);

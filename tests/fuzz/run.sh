@@ -113,7 +113,8 @@ both() { # FUNCTION: a line an argument, two at a time
 {
 	find -L lib platform/cpu -name '*.c'
 	printf 'tests/fuzz/%s.c\n' world "${targets[@]}"
-	printf 'tests/harness/%s.c\n' draw draw_cache draw_results json registry
+	printf 'tests/harness/%s.c\n' draw draw_cache draw_results draw_types json \
+		registry
 	find -L tests/ops -name '*_entry.c'
 } | both compile
 rest=$(find "$tmp/o" -name '*.o' ! -name 'tests_fuzz_fuzz_*')

@@ -63,6 +63,9 @@ typedef struct draw {
 	uint32_t count;
 } draw;
 
+/* The array that begins at p. */
+draw_array *draw_array_at(draw *d, const void *p);
+
 /* Arrays are as the program allocates them. */
 void *draw_alloc(uint64_t bytes);
 
@@ -125,6 +128,14 @@ uint16_t *draw_bf16(draw *d, uint64_t n); /* the same */
 uint8_t *draw_codes(draw *d, uint64_t n); /* e4m3, (-2, 2) */
 uint8_t *draw_bytes(draw *d, uint64_t n);
 int32_t *draw_ue8m0(draw *d, uint64_t n); /* four a word, 2^-7 .. 1 */
+
+/* The numbers of an array of int32 or f32 as int64 or bf16, in one of its own.
+ * Bad ones are also such as int32 does not hold. */
+int64_t *draw_as_i64(draw *d, const void *p);
+uint16_t *draw_as_bf16(draw *d, const void *p);
+
+/* Rounds those of f32 to bf16 where they lie, towards zero. */
+void draw_round_bf16(draw *d, const void *p);
 
 /* The same, n of them, into an array of a seed. */
 void draw_fill_bf16(draw *d, void *to, uint64_t n);

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static draw_array *
-array_at(draw *d, const void *p)
+draw_array *
+draw_array_at(draw *d, const void *p)
 {
 	uint32_t i;
 
@@ -37,7 +37,7 @@ void
 draw_compared(draw *d, const void *p, draw_form form, double absolute,
 	      double relative)
 {
-	draw_array *a = array_at(d, p);
+	draw_array *a = draw_array_at(d, p);
 
 	a->form = form;
 	a->absolute = absolute;
@@ -65,7 +65,7 @@ draw_out_f32(draw *d, uint64_t n, double absolute, double relative)
 void *
 draw_changed(draw *d, const void *p)
 {
-	draw_array *a = array_at(d, p);
+	draw_array *a = draw_array_at(d, p);
 
 	a->role = DRAW_CHANGED;
 	return a->bytes;

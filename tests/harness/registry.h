@@ -33,7 +33,15 @@ typedef struct arg_errors {
 	uint32_t count;
 } arg_errors;
 
-enum { OP_VARIANTS = 5 };
+/* An input that a call may have in another type: int64 for int32, bf16 for f32.
+ * Inputs of one dtype field stand together. */
+typedef struct op_input {
+	uint32_t pointer; /* offsets of fields */
+	uint32_t dtype;   /* 1: the other type */
+	uint32_t is_int;
+} op_input;
+
+enum { OP_VARIANTS = 5, OP_INPUTS = 8 };
 
 typedef struct op_entry {
 	const char *name;
@@ -43,9 +51,16 @@ typedef struct op_entry {
 	void (*make)(draw *d, void *args);
 	spmla_status (*call)(spmla_ctx *ctx, const void *args);
 	arg_errors errors[OP_VARIANTS]; /* of an EXAMPLE of each variant */
-	arg_value none[2];              /* counts that make a call no work */
-	uint32_t is_spread;             /* over the CPU's workers */
+	op_input inputs[OP_INPUTS];
+	arg_value none[2];  /* counts that make a call no work */
+	uint32_t is_spread; /* over the CPU's workers */
 } op_entry;
+
+/* Some of a draw's inputs in their other type. */
+void op_retype_some(const op_entry *op, draw *d, void *args);
+
+/* All of them. */
+void op_retype(const op_entry *op, draw *d, void *args);
 
 extern const op_entry *const op_entries[SPMLA_OP_COUNT];
 
@@ -77,6 +92,13 @@ enum { OP_MOST_HEADS = 4, OP_MOST_INDEX_HEADS = 4 };
 			sizeof(((spmla_##op##_args *)0)->field), \
 			(uint64_t)(value)                        \
 	}
+
+#define INPUT(op, field, dtype, is_int)                            \
+	{                                                          \
+		offsetof(spmla_##op##_args, field),                \
+			offsetof(spmla_##op##_args, dtype), is_int \
+	}
+#define INPUT_INT(op, field, dtype) INPUT(op, field, dtype, 1)
 
 #define ERRORS(list)                                               \
 	{                                                          \

@@ -6,6 +6,7 @@
  * stored and read again.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
 
@@ -98,7 +99,9 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		}
 		if (a->rope_style != SPMLA_ROPE_NONE) {
 			cos_sin = spmla_i_cpu_rope_row(
-				a->cos_sin, a->cos_sin_rows, a->positions[t]);
+				a->cos_sin, a->cos_sin_rows,
+				spmla_i_cpu_position(a->positions,
+						     a->positions_dtype, t));
 			if (!cos_sin) {
 				spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
 				continue;

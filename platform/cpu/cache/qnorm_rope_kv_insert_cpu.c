@@ -5,6 +5,7 @@
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/cache/v4_row_cpu.h"
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 
 #include <math.h>
@@ -106,7 +107,9 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 	(void)worker;
 	for (t = item; t < a->tokens; t += items) {
 		const float *cos_sin = spmla_i_cpu_rope_row(
-			a->cos_sin, a->cos_sin_rows, a->positions[t]);
+			a->cos_sin, a->cos_sin_rows,
+			spmla_i_cpu_position(a->positions, a->positions_dtype,
+					     t));
 
 		if (!cos_sin)
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
@@ -118,8 +121,10 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 
 		if (a->slot_mapping[t] < 0 || slot % items != item)
 			continue;
-		cos_sin = spmla_i_cpu_rope_row(a->cos_sin, a->cos_sin_rows,
-					       a->positions[t]);
+		cos_sin = spmla_i_cpu_rope_row(
+			a->cos_sin, a->cos_sin_rows,
+			spmla_i_cpu_position(a->positions, a->positions_dtype,
+					     t));
 		if (slot >= entries)
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
 		else if (cos_sin)

@@ -3,8 +3,15 @@
  * compress_state_save on the CPU: a token at a time.
  */
 #include "spmla/platform/cpu/compress/compress_cpu.h"
+#include "spmla/platform/cpu/core/input_cpu.h"
 
 #include <string.h>
+
+static int32_t
+position_of(const spmla_compress_state_save_args *a, uint64_t t)
+{
+	return spmla_i_cpu_position(a->positions, a->positions_dtype, t);
+}
 
 /* Whether a later token of the call takes the place of t in the ring. */
 static uint32_t
@@ -16,8 +23,8 @@ overtaken(const spmla_compress_state_save_args *a, uint32_t t)
 
 	return later < a->tokens && a->context_lens[later] > 0 &&
 	       a->token_row[later] == a->token_row[t] &&
-	       a->positions[later] ==
-		       (int64_t)a->positions[t] + (int64_t)capacity;
+	       position_of(a, later) ==
+		       (int64_t)position_of(a, t) + (int64_t)capacity;
 }
 
 /* The slot of token t, or -1 if there is nothing to save; *fault if that is
@@ -40,18 +47,18 @@ slot_of(const spmla_compress_state_save_args *a, uint32_t t, spmla_fault *fault)
 			*fault = SPMLA_FAULT_SLOT;
 			return -1;
 		}
-		if (a->slot_mapping[t] >= 0 && a->positions[t] < 0)
+		if (a->slot_mapping[t] >= 0 && position_of(a, t) < 0)
 			return -1;
 		*fault = SPMLA_FAULT_NONE;
 		return a->slot_mapping[t] < 0 ? -1 : a->slot_mapping[t];
 	}
-	if (a->context_lens[t] > 0 && a->positions[t] < 0)
+	if (a->context_lens[t] > 0 && position_of(a, t) < 0)
 		return -1;
 	*fault = SPMLA_FAULT_NONE;
 	if (a->context_lens[t] <= 0 || overtaken(a, t))
 		return -1;
 	return spmla_i_cpu_state_slot(&states, (uint32_t)a->token_row[t],
-				      (uint32_t)a->positions[t], fault);
+				      (uint32_t)position_of(a, t), fault);
 }
 
 static void
@@ -61,7 +68,7 @@ save(const spmla_compress_state_save_args *a, uint32_t t, uint64_t slot)
 	const float *score = a->score + t * a->score_stride_elems;
 	const float *ape =
 		a->ape +
-		(uint64_t)((uint32_t)a->positions[t] % a->ratio) * width;
+		(uint64_t)((uint32_t)position_of(a, t) % a->ratio) * width;
 	float *to = spmla_i_cpu_state_at(&a->state, slot);
 	uint32_t d;
 

@@ -9,6 +9,7 @@
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/compress/compress_cpu.h"
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <math.h>
@@ -48,14 +49,21 @@ dim_of(const spmla_kv_compress_args *a)
 							 : SPMLA_V4_DIM;
 }
 
+static int32_t
+position_of(const spmla_kv_compress_args *a, uint64_t t)
+{
+	return spmla_i_cpu_position(a->positions, a->positions_dtype, t);
+}
+
 /* The token of this call that has position p of t's request, or -1. */
 static int64_t
 call_token(const spmla_kv_compress_args *a, uint32_t t, int32_t p)
 {
-	const int64_t j = (int64_t)t - (a->positions[t] - p);
+	const int64_t j = (int64_t)t - (position_of(a, t) - p);
 
 	if (a->form == SPMLA_STATE_RING && j >= 0 &&
-	    a->token_row[j] == a->token_row[t] && a->positions[j] == p &&
+	    a->token_row[j] == a->token_row[t] &&
+	    position_of(a, (uint64_t)j) == p &&
 	    (!a->context_lens || a->context_lens[j] > 0))
 		return j;
 	return -1;
@@ -73,7 +81,7 @@ find_rows(const spmla_kv_compress_args *a, work *w, uint32_t t,
 		a->form == SPMLA_STATE_RING};
 	const uint32_t width = spmla_i_state_width(a->state.layout);
 	const uint32_t n = spmla_i_group_rows(a->ratio);
-	const int32_t first = a->positions[t] - (int32_t)n + 1;
+	const int32_t first = position_of(a, t) - (int32_t)n + 1;
 	uint32_t i, found = 0;
 
 	for (i = 0; i < n; i++) {
@@ -269,7 +277,7 @@ compress(spmla_ctx *ctx, const spmla_kv_compress_args *a, work *w, uint32_t t,
 	 uint64_t slot)
 {
 	const uint64_t page_entries = a->cache.entries_per_page;
-	const int32_t position = a->positions[t];
+	const int32_t position = position_of(a, t);
 	const uint32_t row = (uint32_t)a->token_row[t];
 	const float *cos_sin = NULL;
 	spmla_fault fault = SPMLA_FAULT_NONE;
@@ -310,7 +318,7 @@ compress_tokens(spmla_ctx *ctx, const void *args, uint32_t worker,
 
 	for (t = 0; t < a->tokens; t++) {
 		const uint64_t slot = (uint64_t)a->slot_mapping[t];
-		const int32_t position = a->positions[t];
+		const int32_t position = position_of(a, t);
 
 		if (a->slot_mapping[t] < 0 || slot % items != item ||
 		    (position >= 0 && ((uint32_t)position + 1) % a->ratio != 0))

@@ -5,6 +5,7 @@
  * columns that pad them.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
@@ -142,8 +143,10 @@ write_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 
 	(void)worker;
 	if (a->rope_style != SPMLA_ROPE_NONE) {
-		cos_sin = spmla_i_cpu_rope_row(a->cos_sin, a->cos_sin_rows,
-					       a->positions[t]);
+		cos_sin = spmla_i_cpu_rope_row(
+			a->cos_sin, a->cos_sin_rows,
+			spmla_i_cpu_position(a->positions, a->positions_dtype,
+					     t));
 		is_lost = !cos_sin;
 	}
 	if (is_lost)

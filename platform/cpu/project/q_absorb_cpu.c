@@ -4,6 +4,7 @@
  * without a row of the rope table is cleared last, over its products.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 
 #include <string.h>
@@ -76,7 +77,9 @@ spmla_i_cpu_q_absorb(spmla_ctx *ctx, const void *args)
 	for (t = 0; t < a->tokens; t++) {
 		if (a->rope_style != SPMLA_ROPE_NONE) {
 			cos_sin = spmla_i_cpu_rope_row(
-				a->cos_sin, a->cos_sin_rows, a->positions[t]);
+				a->cos_sin, a->cos_sin_rows,
+				spmla_i_cpu_position(a->positions,
+						     a->positions_dtype, t));
 			if (!cos_sin) {
 				spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
 				clear_token(a, t);

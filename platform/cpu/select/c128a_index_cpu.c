@@ -2,6 +2,7 @@
  *
  * c128a_index on the CPU.
  */
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/step/slot_row_cpu.h"
 
@@ -24,7 +25,7 @@ entries_of(spmla_ctx *ctx, const spmla_c128a_index_args *a, uint32_t t,
 		n = a->entries[t] > 0 ? (uint32_t)a->entries[t] : 0;
 		return (int32_t)(n < a->width ? n : a->width);
 	}
-	pos = a->positions[t];
+	pos = spmla_i_cpu_position(a->positions, a->positions_dtype, t);
 	if (pos < 0) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_POSITION);
 		return -1;

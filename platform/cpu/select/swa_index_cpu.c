@@ -2,6 +2,7 @@
  *
  * swa_index on the CPU.
  */
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/select/window_cpu.h"
 #include "spmla/platform/cpu/step/slot_row_cpu.h"
@@ -21,7 +22,8 @@ window_of(spmla_ctx *ctx, const spmla_swa_index_args *a, uint32_t t,
 	  uint32_t *start)
 {
 	const uint32_t row = (uint32_t)a->token_row[t];
-	const int32_t pos = a->positions[t];
+	const int32_t pos =
+		spmla_i_cpu_position(a->positions, a->positions_dtype, t);
 	const int32_t *span =
 		a->image_spans ? a->image_spans + 2 * (uint64_t)t : NULL;
 	spmla_i_cpu_window w;

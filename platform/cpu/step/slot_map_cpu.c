@@ -5,13 +5,20 @@
  * by the ratio.
  */
 #include "spmla/platform/cpu/core/cpu.h"
+#include "spmla/platform/cpu/core/input_cpu.h"
+
+static int32_t
+position_of(const spmla_slot_map_args *a, uint64_t t)
+{
+	return spmla_i_cpu_position(a->positions, a->positions_dtype, t);
+}
 
 static int64_t
 slot_of(spmla_ctx *ctx, const spmla_slot_map_args *a,
 	const spmla_i_cpu_table *table, uint32_t t)
 {
 	const uint32_t row = (uint32_t)a->token_row[t];
-	const uint32_t position = (uint32_t)a->positions[t];
+	const uint32_t position = (uint32_t)position_of(a, t);
 	uint32_t col = position / a->page_tokens;
 	int32_t page = -1;
 
@@ -21,7 +28,7 @@ slot_of(spmla_ctx *ctx, const spmla_slot_map_args *a,
 	}
 	if (a->ring)
 		col %= a->columns;
-	if (a->positions[t] >= 0)
+	if (position_of(a, t) >= 0)
 		page = spmla_i_cpu_page(table, row, col);
 	if (page < 0) {
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
@@ -41,7 +48,7 @@ spmla_i_cpu_slot_map(spmla_ctx *ctx, const void *args)
 	uint32_t t;
 
 	for (t = 0; t < a->tokens; t++) {
-		const int32_t position = a->positions[t];
+		const int32_t position = position_of(a, t);
 
 		a->slot_mapping[t] = -1;
 		if (a->context_lens[t] > 0) {

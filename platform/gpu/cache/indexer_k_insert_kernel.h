@@ -10,6 +10,7 @@
 
 #include "spmla/platform/gpu/cache/row_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 
 #define SPMLA_K_indexer_k_insert(P, S) \
 	SPMLA_K_FAULT(P)               \
@@ -31,7 +32,8 @@
 	S(uint32_t, cos_sin_rows)      \
 	S(uint32_t, page_entries)      \
 	S(uint32_t, pages)             \
-	S(float, norm_eps)
+	S(float, norm_eps)             \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(indexer_k_insert)
 
 enum { K_INSERT_PAIRS = G_ROW_ROPE / 2, K_INSERT_ROTATED = 4 /* of a lane */ };
@@ -158,7 +160,10 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 		const uint32_t there = t < s.tokens;
 		const int64_t slot = there ? slot_mapping[t] : -1;
 		const uint32_t position =
-			there && s.has_rope ? (uint32_t)positions[t] : 0;
+			there && s.has_rope
+				? (uint32_t)g_position(positions,
+						       s.positions_wide, t)
+				: 0;
 		const uint32_t is_known =
 			!s.has_rope || position < s.cos_sin_rows;
 		float x[G_ROW_EACH], c[K_INSERT_ROTATED], n[K_INSERT_ROTATED];

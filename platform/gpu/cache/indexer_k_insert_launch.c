@@ -17,6 +17,7 @@ spmla_i_gpu_indexer_k_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.norm_weight = a->norm_weight;
 	p.norm_bias = a->norm_bias;
 	p.positions = a->positions;
+	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.cos_sin = a->cos_sin;
 	p.cache = a->cache.base;
 	p.s.k_stride = a->k_stride_elems;

@@ -9,6 +9,7 @@
 #define SPMLA_PLATFORM_GPU_CACHE_QNORM_ROPE_KV_INSERT_KERNEL_H
 
 #include "spmla/platform/gpu/cache/v4_row_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 
 #define SPMLA_K_qnorm_rope_kv_insert(P, S) \
 	SPMLA_K_FAULT(P)                   \
@@ -40,7 +41,8 @@
 	S(uint32_t, wide_rope)             \
 	S(float, norm_eps)                 \
 	S(uint32_t, has_scale_at)          \
-	S(float, kv_inverse)
+	S(float, kv_inverse)               \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(qnorm_rope_kv_insert)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -115,7 +117,8 @@ spmla_k_qnorm_rope_kv_insert(SPMLA_KERNEL_ARGS(qnorm_rope_kv_insert))
 	for (tile = g_block(); tile < q_tiles; tile += g_blocks()) {
 		const uint32_t t = (uint32_t)(tile / tiles);
 		const uint32_t h = (uint32_t)(tile % tiles) * V4_ROWS + group;
-		const uint32_t position = (uint32_t)positions[t];
+		const uint32_t position =
+			(uint32_t)g_position(positions, s.positions_wide, t);
 		const uint32_t known = position < s.cos_sin_rows;
 
 		if (!known && h == 0 && first)
@@ -134,7 +137,10 @@ spmla_k_qnorm_rope_kv_insert(SPMLA_KERNEL_ARGS(qnorm_rope_kv_insert))
 		const uint64_t n = (tile - q_tiles) * V4_ROWS + group;
 		const uint32_t t = (uint32_t)n, there = n < s.kv_tokens;
 		const int64_t slot = there ? slot_mapping[t] : -1;
-		const uint32_t position = there ? (uint32_t)positions[t] : 0;
+		const uint32_t position =
+			there ? (uint32_t)g_position(positions,
+						     s.positions_wide, t)
+			      : 0;
 		const g_place place = g_place_of(slot, s.page_entries, s.pages);
 		const uint32_t live = place.inside && position < s.cos_sin_rows;
 		uint32_t w[4 * V4_EACH], angles[8];

@@ -20,6 +20,7 @@ spmla_i_gpu_qnorm_rope_kv_insert(const spmla_i_gpu_queue *queue,
 	p.kv = a->kv;
 	p.slot_mapping = a->slot_mapping;
 	p.positions = a->positions;
+	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.cos_sin = a->cos_sin;
 	p.cache = a->cache.base;
 	p.s.q_token_stride = a->q_token_stride_elems;

@@ -9,6 +9,7 @@
 #define SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_STATE_SAVE_KERNEL_H
 
 #include "spmla/platform/gpu/compress/compress_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 
 #define SPMLA_K_compress_state_save(P, S) \
 	SPMLA_K_FAULT(P)                  \
@@ -26,7 +27,8 @@
 	S(int64_t, score_stride)          \
 	S(uint64_t, capacity)             \
 	SPMLA_S_STATE(S)                  \
-	S(uint32_t, tokens)
+	S(uint32_t, tokens)               \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(compress_state_save)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -42,7 +44,8 @@ spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 
 	for (t = (uint64_t)g_block() * share + g_item() / lanes; t < s.tokens;
 	     t += (uint64_t)g_blocks() * share) {
-		const int32_t position = positions[t];
+		const int32_t position =
+			g_position(positions, s.positions_wide, t);
 		const uint64_t later = t + s.capacity;
 		uint64_t at = 0;
 		uint32_t fault = 0, known = ~0u, k; /* a row of the table */
@@ -78,7 +81,7 @@ spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 			if (position >= 0 && later < s.tokens &&
 			    context_lens[later] > 0 &&
 			    (uint32_t)token_row[later] == row &&
-			    positions[later] ==
+			    g_position(positions, s.positions_wide, later) ==
 				    (int64_t)position + (int64_t)s.capacity)
 				continue; /* its place is taken */
 			if (position < 0)

@@ -20,6 +20,7 @@ spmla_i_gpu_compress_state_save(const spmla_i_gpu_queue *queue,
 	p.score = a->score;
 	p.ape = a->ape;
 	p.positions = a->positions;
+	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.slot_mapping = a->slot_mapping;
 	p.context_lens = a->context_lens;
 	p.token_row = a->token_row;

@@ -224,7 +224,8 @@ spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 			&job,
 			back < SPMLA_COMPRESS_MOST ? (int64_t)t - back : -1);
 		const int64_t slot = slot_mapping[t];
-		const int32_t position = positions[t];
+		const int32_t position =
+			g_position(positions, s.positions_wide, t);
 		const int32_t row = token_row[t];
 		uint32_t before = 0, fault, ends;
 

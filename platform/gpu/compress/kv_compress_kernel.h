@@ -15,6 +15,7 @@
 
 #include "spmla/platform/gpu/compress/compress_device.h"
 #include "spmla/platform/gpu/compress/compress_key_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 
 #define SPMLA_K_kv_compress(P, S)      \
 	SPMLA_K_FAULT(P)               \
@@ -49,7 +50,8 @@
 	S(uint32_t, page_entries)      \
 	S(float, norm_eps)             \
 	S(uint32_t, has_scale_at)      \
-	S(float, e4m3_scale)
+	S(float, e4m3_scale)           \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(kv_compress)
 
 /* The same parameters. */
@@ -165,7 +167,9 @@ compress_list(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 {
 	const uint32_t there = t < job->s.tokens;
 	const int64_t slot = there ? job->slot_mapping[t] : -1;
-	const int32_t position = there ? job->positions[t] : 0;
+	const int32_t position =
+		there ? g_position(job->positions, job->s.positions_wide, t)
+		      : 0;
 	const int32_t row = there ? job->token_row[t] : 0;
 	uint32_t fault;
 
@@ -220,7 +224,9 @@ compress_near_of(const PRIVATE compress_job *job, int64_t j)
 	compress_near near;
 
 	near.row = there ? job->token_row[j] : -1;
-	near.position = there ? job->positions[j] : -1;
+	near.position = there ? g_position(job->positions,
+					   job->s.positions_wide, (uint64_t)j)
+			      : -1;
 	near.len = there & job->s.has_lens ? job->context_lens[j] : 1;
 	return near;
 }

@@ -13,6 +13,7 @@
 
 #include "spmla/platform/gpu/cache/row_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 
 #define SPMLA_K_inv_rope_quant(P, S)   \
 	SPMLA_K_FAULT(P)               \
@@ -37,7 +38,8 @@
 	S(uint32_t, cos_sin_rows)      \
 	S(uint32_t, o_aligned)         \
 	S(uint32_t, out_aligned)       \
-	S(uint32_t, cos_sin_aligned)
+	S(uint32_t, cos_sin_aligned)   \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(inv_rope_quant)
 
 enum {
@@ -265,7 +267,10 @@ spmla_k_inv_rope_quant(SPMLA_KERNEL_ARGS(inv_rope_quant))
 		const uint32_t is_head = h < heads;
 		const uint32_t is_token = is_head && t < s.tokens;
 		const uint32_t position =
-			s.has_rope && is_token ? (uint32_t)positions[t] : 0;
+			s.has_rope && is_token
+				? (uint32_t)g_position(positions,
+						       s.positions_wide, t)
+				: 0;
 		const uint32_t is_lost =
 			s.has_rope && position >= s.cos_sin_rows;
 

@@ -15,6 +15,7 @@ spmla_i_gpu_inv_rope_quant(const spmla_i_gpu_queue *queue, const void *args)
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.o = a->o;
 	p.positions = a->positions;
+	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.cos_sin = a->cos_sin;
 	p.out = a->out;
 	p.scales = a->scales;

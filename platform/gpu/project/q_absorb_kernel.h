@@ -9,6 +9,7 @@
 
 #include "spmla/platform/gpu/project/project_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 
 #define SPMLA_K_q_absorb(P, S)          \
 	SPMLA_K_FAULT(P)                \
@@ -32,7 +33,8 @@
 	S(uint32_t, has_pe)             \
 	S(uint32_t, has_rope)           \
 	S(uint32_t, neox)               \
-	S(uint32_t, w_aligned)
+	S(uint32_t, w_aligned)          \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(q_absorb)
 
 enum {
@@ -59,7 +61,9 @@ q_absorb_rope(const PRIVATE spmla_k_q_absorb_scalars *s,
 	for (t = first + g_item() / PAIRS; t < end;
 	     t += PROJECT_ITEMS / PAIRS) {
 		const uint32_t position =
-			s->has_rope ? (uint32_t)positions[t] : 0;
+			s->has_rope ? (uint32_t)g_position(positions,
+							   s->positions_wide, t)
+				    : 0;
 		GLOBAL const uint16_t *from =
 			q_pe + (int64_t)t * s->q_pe_token_stride +
 			(int64_t)h * s->q_pe_head_stride;
@@ -140,7 +144,8 @@ spmla_k_q_absorb(SPMLA_KERNEL_ARGS(q_absorb))
 			if (t >= end)
 				continue; /* no thread misses a barrier */
 			if (s.has_rope &&
-			    (uint32_t)positions[t] >= s.cos_sin_rows)
+			    (uint32_t)g_position(positions, s.positions_wide,
+						 t) >= s.cos_sin_rows)
 				value = 0;
 			q[(int64_t)t * s.q_token_stride +
 			  (int64_t)h * s.q_head_stride +

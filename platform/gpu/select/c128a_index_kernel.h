@@ -9,6 +9,7 @@
 #include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/select/slot_row_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
 #define SPMLA_K_c128a_index(P, S)      \
@@ -34,7 +35,8 @@
 	S(uint32_t, entries_before)    \
 	S(uint32_t, has_decode_lens)   \
 	S(uint32_t, has_prefill_lens)  \
-	S(uint32_t, has_entries)
+	S(uint32_t, has_entries)       \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(c128a_index)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -82,10 +84,12 @@ spmla_k_c128a_index(SPMLA_KERNEL_ARGS(c128a_index))
 			n = entries[t] > 0 ? (uint32_t)entries[t] : 0;
 			n = n < s.width ? n : s.width;
 			before = s.entries_before;
-		} else if (positions[t] < 0) {
+		} else if (g_position(positions, s.positions_wide, t) < 0) {
 			fault = G_FAULT_POSITION;
 		} else {
-			n = c128a_entries(positions[t], s.ratio, s.width);
+			n = c128a_entries(
+				g_position(positions, s.positions_wide, t),
+				s.ratio, s.width);
 			before = s.entries_before;
 		}
 		if (decode) {

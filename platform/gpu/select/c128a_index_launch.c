@@ -16,6 +16,7 @@ spmla_i_gpu_c128a_index(const spmla_i_gpu_queue *queue, const void *args)
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.positions = a->positions;
+	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.slot_mapping = a->slot_mapping;
 	p.token_row = a->token_row;
 	p.block_table = a->block_table;

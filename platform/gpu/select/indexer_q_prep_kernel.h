@@ -15,6 +15,7 @@
 #include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 
 /* For both kernels: e4m3 and MXFP4. */
 #define SPMLA_K_indexer_q_prep(P, S) \
@@ -41,7 +42,8 @@
 	S(uint32_t, wide)            \
 	S(float, least)              \
 	S(float, softmax_scale)      \
-	S(float, head_scale)
+	S(float, head_scale)         \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(indexer_q_prep)
 #define SPMLA_K_indexer_q_prep_mxfp4(P, S) SPMLA_K_indexer_q_prep(P, S)
 typedef spmla_k_indexer_q_prep_scalars spmla_k_indexer_q_prep_mxfp4_scalars;
@@ -186,7 +188,8 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 		float scale = 1.0f;
 
 		if (s->has_rope)
-			position = (uint32_t)job->positions[t];
+			position = (uint32_t)g_position(
+				job->positions, job->s.positions_wide, t);
 		/* As it lies there: converting it would wait for it. */
 		if (is_head && lane == 0) {
 			const int64_t at = (int64_t)t * s->weights_stride + h;

@@ -26,6 +26,7 @@ spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.q = a->q;
 	p.positions = a->positions;
+	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.cos_sin = a->cos_sin;
 	p.q_out = a->q_out;
 	p.q_scales = (uint8_t *)a->q_scales;

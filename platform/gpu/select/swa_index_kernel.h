@@ -10,6 +10,7 @@
 #include "spmla/platform/gpu/select/slot_row_device.h"
 #include "spmla/platform/gpu/select/window_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
 #define SPMLA_K_swa_index(P, S)           \
@@ -39,7 +40,8 @@
 	S(uint32_t, padded_lens)          \
 	S(uint32_t, has_images)           \
 	S(uint32_t, has_replay)           \
-	S(uint32_t, has_req_row)
+	S(uint32_t, has_req_row)          \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(swa_index)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -70,7 +72,7 @@ spmla_k_swa_index(SPMLA_KERNEL_ARGS(swa_index))
 	for (t = own * g_blocks() + g_block(); t < s.tokens;
 	     t += items / width * g_blocks()) {
 		const uint32_t row = (uint32_t)token_row[t];
-		const int32_t pos = positions[t];
+		const int32_t pos = g_position(positions, s.positions_wide, t);
 		uint32_t fault = 0, len;
 		int32_t replay = 0;
 		g_slots slots;

@@ -6,6 +6,7 @@
 #define SPMLA_PLATFORM_GPU_STEP_SLOT_MAP_KERNEL_H
 
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
 #define SPMLA_K_slot_map(P, S)        \
@@ -19,7 +20,8 @@
 	SPMLA_S_TABLE(S)              \
 	S(uint32_t, tokens)           \
 	S(uint32_t, ratio)            \
-	S(uint32_t, ring)
+	S(uint32_t, ring)             \
+	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(slot_map)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -60,7 +62,8 @@ spmla_k_slot_map(SPMLA_KERNEL_ARGS(slot_map))
 
 	for (t = g_block() * items + g_item(); t < s.tokens;
 	     t += g_blocks() * items) {
-		const uint32_t position = (uint32_t)positions[t];
+		const uint32_t position =
+			(uint32_t)g_position(positions, s.positions_wide, t);
 		int64_t slot = -1;
 
 		if (context_lens[t] > 0) {

@@ -14,6 +14,7 @@ spmla_i_gpu_slot_map(const spmla_i_gpu_queue *queue, const void *args)
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.token_row = a->token_row;
 	p.positions = a->positions;
+	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.block_table = a->block_table;
 	p.table_cols = a->table_cols;
 	p.context_lens = a->context_lens;

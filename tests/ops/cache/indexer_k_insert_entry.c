@@ -51,11 +51,14 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_k_insert, slot_mapping),
 	BAD_NULL(indexer_k_insert, norm_bias),
 	BAD_NULL(indexer_k_insert, positions),
+	BAD_ENUM(indexer_k_insert, positions_dtype, 2, "0 or 1"),
 	BAD_NULL(indexer_k_insert, cos_sin),
 	BAD_RANGE(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
 		  "got 1, want 3"),
 	BAD_CACHE(indexer_k_insert, cache, "3", 656, 672),
 };
 
-OP_ENTRY(indexer_k_insert, .errors = {ERRORS(errors)},
-	 .none = {ARG(indexer_k_insert, tokens, 0)}, .is_spread = 1);
+OP_ENTRY(indexer_k_insert,
+	 .inputs = {INPUT_INT(indexer_k_insert, positions, positions_dtype)},
+	 .errors = {ERRORS(errors)}, .none = {ARG(indexer_k_insert, tokens, 0)},
+	 .is_spread = 1);

@@ -128,7 +128,7 @@ qnorm_run(qnorm_rig *r)
 static const float *
 row_of(const qnorm_rig *r, uint32_t t)
 {
-	const int64_t p = r->a.positions[t];
+	const int64_t p = ((const int32_t *)r->a.positions)[t];
 
 	return p < 0 || p >= (int64_t)r->a.cos_sin_rows ? NULL
 							: r->a.cos_sin + p * 64;

@@ -327,7 +327,7 @@ START_TEST(a_row_does_not_depend_on_its_neighbours)
 	r.a.q += 6 * r.a.q_token_stride_elems + 3 * r.a.q_head_stride_elems;
 	r.a.kv += 6 * r.a.kv_stride_elems;
 	r.a.slot_mapping += 6;
-	r.a.positions += 6;
+	r.a.positions = (const int32_t *)r.a.positions + 6;
 	qnorm_check(&r);
 	ck_assert_mem_eq(r.q_out, head, sizeof head);
 	ck_assert_mem_eq(r.pool, entry, sizeof entry);

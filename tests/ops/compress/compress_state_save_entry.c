@@ -105,6 +105,7 @@ static const arg_error errors[] = {
 	BAD_STRIDE(compress_state_save, score_stride_elems, 1023, 1024),
 	BAD_NULL(compress_state_save, ape),
 	BAD_NULL(compress_state_save, positions),
+	BAD_ENUM(compress_state_save, positions_dtype, 2, "0 or 1"),
 	BAD_NULL(compress_state_save, slot_mapping),
 };
 
@@ -122,5 +123,7 @@ static const arg_error ring_errors[] = {
 	BAD_NULL(compress_state_save, context_lens),
 };
 
-OP_ENTRY(compress_state_save, .errors = {ERRORS(errors), ERRORS(ring_errors)},
+OP_ENTRY(compress_state_save,
+	 .inputs = {INPUT_INT(compress_state_save, positions, positions_dtype)},
+	 .errors = {ERRORS(errors), ERRORS(ring_errors)},
 	 .none = {ARG(compress_state_save, tokens, 0)}, .is_spread = 1);

@@ -139,7 +139,7 @@ START_TEST(a_key_does_not_depend_on_its_neighbours)
 	compress_rig_run(&r);
 	memcpy(alone, r.cache + 14 * 512, 512);
 	r.a.tokens = 1;
-	r.a.positions += 19;
+	r.a.positions = (const int32_t *)r.a.positions + 19;
 	r.a.token_row += 19;
 	r.a.slot_mapping += 19;
 	compress_rig_reset(&r);

@@ -99,7 +99,7 @@ START_TEST(a_key_does_not_depend_on_how_many_there_are)
 		r.a.tokens = first % 3 && rest > 1 ? 2 : 1;
 		if (r.positions[first] < 256)
 			continue;
-		r.a.positions = a.positions + first;
+		r.a.positions = (const int32_t *)a.positions + first;
 		r.a.token_row = a.token_row + first;
 		r.a.slot_mapping = a.slot_mapping + first;
 		r.a.kv = a.kv + first * stride;

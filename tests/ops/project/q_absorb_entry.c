@@ -61,6 +61,7 @@ static const arg_error errors[] = {
 	BAD_STRIDE(q_absorb, q_pe_head_stride_elems, 63, 64),
 	BAD_NULL(q_absorb, q_pe),
 	BAD_NULL(q_absorb, positions),
+	BAD_ENUM(q_absorb, positions_dtype, 2, "0 or 1"),
 	BAD_NULL(q_absorb, cos_sin),
 	BAD_NULL(q_absorb, q),
 	BAD_STRIDE(q_absorb, q_token_stride_elems, 575, 576),
@@ -72,5 +73,6 @@ static const arg_error plain_errors[] = {
 	BAD_STRIDE(q_absorb, q_head_stride_elems, 511, 512),
 };
 
-OP_ENTRY(q_absorb, .errors = {ERRORS(errors), ERRORS(plain_errors)},
+OP_ENTRY(q_absorb, .inputs = {INPUT_INT(q_absorb, positions, positions_dtype)},
+	 .errors = {ERRORS(errors), ERRORS(plain_errors)},
 	 .none = {ARG(q_absorb, tokens, 0)});

@@ -306,7 +306,7 @@ START_TEST(a_token_does_not_depend_on_its_neighbours)
 	scale = inv_rope_scale_of(&r, 6, 3, 3);
 	r.a.tokens = r.a.groups = r.a.heads_per_group = 1;
 	r.a.o += 6 * r.a.o_token_stride_elems + 3 * r.a.o_head_stride_elems;
-	r.a.positions += 6;
+	r.a.positions = (const int32_t *)r.a.positions + 6;
 	inv_rope_run(&r);
 	ck_assert_mem_eq(inv_rope_codes(&r, 0, 0), codes, sizeof codes);
 	ck_assert(inv_rope_scale_of(&r, 0, 0, 3) == scale);

@@ -75,6 +75,7 @@ static const arg_error errors[] = {
 	BAD_STRIDE(c128a_index, prefill_stride_elems, 11, 12),
 	BAD_MOST(c128a_index, entries_before, 2147483636, 2147483635),
 	BAD_NULL(c128a_index, positions),
+	BAD_ENUM(c128a_index, positions_dtype, 2, "0 or 1"),
 	BAD_NULL(c128a_index, slot_mapping),
 	BAD_NULL(c128a_index, token_row),
 	BAD_NULL(c128a_index, block_table),
@@ -83,5 +84,7 @@ static const arg_error errors[] = {
 	BAD_NULL(c128a_index, prefill_indices),
 };
 
-OP_ENTRY(c128a_index, .errors = {ERRORS(errors)},
-	 .none = {ARG(c128a_index, tokens, 0)}, .is_spread = 1);
+OP_ENTRY(c128a_index,
+	 .inputs = {INPUT_INT(c128a_index, positions, positions_dtype)},
+	 .errors = {ERRORS(errors)}, .none = {ARG(c128a_index, tokens, 0)},
+	 .is_spread = 1);

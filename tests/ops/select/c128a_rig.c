@@ -68,7 +68,7 @@ count_of(const c128a_rig *r, uint32_t t, index_faults *faults)
 {
 	const int decode = t < r->a.decode_tokens;
 	const int64_t row = decode ? r->a.token_row[t] : 0,
-		      p = r->a.positions[t];
+		      p = ((const int32_t *)r->a.positions)[t];
 	int64_t n;
 
 	if (r->a.slot_mapping[t] < 0)

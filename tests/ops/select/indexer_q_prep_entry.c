@@ -58,6 +58,7 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_q_prep, weights),
 	BAD_STRIDE(indexer_q_prep, weights_stride_elems, 3, 4),
 	BAD_NULL(indexer_q_prep, positions),
+	BAD_ENUM(indexer_q_prep, positions_dtype, 2, "0 or 1"),
 	BAD_NULL(indexer_q_prep, cos_sin),
 	BAD_NULL(indexer_q_prep, q_out),
 	BAD_NULL(indexer_q_prep, weights_out),
@@ -69,5 +70,7 @@ static const arg_error mxfp4_errors[] = {
 	BAD_NULL(indexer_q_prep, q_scales),
 };
 
-OP_ENTRY(indexer_q_prep, .errors = {ERRORS(errors), ERRORS(mxfp4_errors)},
+OP_ENTRY(indexer_q_prep,
+	 .inputs = {INPUT_INT(indexer_q_prep, positions, positions_dtype)},
+	 .errors = {ERRORS(errors), ERRORS(mxfp4_errors)},
 	 .none = {ARG(indexer_q_prep, tokens, 0)}, .is_spread = 1);

@@ -32,13 +32,14 @@ static int32_t *
 spans_of(draw *d, const spmla_swa_index_args *a, int32_t reach)
 {
 	int32_t *spans = draw_i32(d, 2 * (uint64_t)a->tokens, 0, 4);
+	const int32_t *positions = a->positions;
 	uint32_t t;
 
 	for (t = 0; d->kind != DRAW_BAD && t < a->tokens; t++) {
 		int32_t *s = spans + 2 * t;
 
-		s[0] = a->positions[t] > s[0] ? a->positions[t] - s[0] : 0;
-		s[1] += a->positions[t];
+		s[0] = positions[t] > s[0] ? positions[t] - s[0] : 0;
+		s[1] += positions[t];
 		s[1] = s[1] < reach ? s[1] : reach - 1;
 	}
 	return spans;
@@ -100,6 +101,7 @@ static const arg_error errors[] = {
 	BAD_STRIDE(swa_index, indices_stride_elems, 5, 6),
 	BAD_MOST(swa_index, padded_lens, 2, 1),
 	BAD_NULL(swa_index, positions),
+	BAD_ENUM(swa_index, positions_dtype, 2, "0 or 1"),
 	BAD_NULL(swa_index, token_row),
 	BAD_NULL(swa_index, slot_mapping),
 	BAD_NULL(swa_index, block_table),
@@ -126,6 +128,7 @@ static const arg_error image_errors[] = {
 };
 
 OP_ENTRY(swa_index,
+	 .inputs = {INPUT_INT(swa_index, positions, positions_dtype)},
 	 .errors = {ERRORS(errors), ERRORS(ring_errors), ERRORS(image_errors)},
 	 .none = {ARG(swa_index, tokens, 0), ARG(swa_index, requests, 0)},
 	 .is_spread = 1);

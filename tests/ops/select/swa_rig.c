@@ -82,7 +82,8 @@ static void
 oracle_token(swa_rig *r, uint32_t t, index_faults *faults)
 {
 	const spmla_swa_index_args *a = &r->a;
-	const int64_t row = a->token_row[t], p = a->positions[t];
+	const int64_t row = a->token_row[t],
+		      p = ((const int32_t *)a->positions)[t];
 	int32_t *out = r->want.indices + t * a->indices_stride_elems;
 	index_window w;
 	int64_t k;

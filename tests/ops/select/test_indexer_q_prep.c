@@ -319,7 +319,7 @@ START_TEST(a_token_does_not_depend_on_its_neighbours)
 	r.a.tokens = 1;
 	r.a.q += 5 * r.a.q_token_stride_elems;
 	r.a.weights = r.weights_bf16 + 5 * r.a.weights_stride_elems;
-	r.a.positions += 5;
+	r.a.positions = (const int32_t *)r.a.positions + 5;
 	q_rig_run(&r);
 	ck_assert_mem_eq(r.q_out, codes, sizeof codes);
 	ck_assert_mem_eq(r.weights_out, weights, sizeof weights);

@@ -44,10 +44,11 @@ static const arg_error errors[] = {
 		"of 5"),
 	BAD_NULL(slot_map, token_row),
 	BAD_NULL(slot_map, positions),
+	BAD_ENUM(slot_map, positions_dtype, 2, "0 or 1"),
 	BAD_NULL(slot_map, block_table),
 	BAD_NULL(slot_map, context_lens),
 	BAD_NULL(slot_map, slot_mapping),
 };
 
-OP_ENTRY(slot_map, .errors = {ERRORS(errors)},
-	 .none = {ARG(slot_map, tokens, 0)});
+OP_ENTRY(slot_map, .inputs = {INPUT_INT(slot_map, positions, positions_dtype)},
+	 .errors = {ERRORS(errors)}, .none = {ARG(slot_map, tokens, 0)});
