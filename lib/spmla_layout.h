@@ -35,6 +35,13 @@ typedef enum spmla_int_dtype {
 	SPMLA_INT_FORCE_32 = 0x7fffffff
 } spmla_int_dtype;
 
+/* The same of floats. */
+typedef enum spmla_real_dtype {
+	SPMLA_REAL_F32 = 0,
+	SPMLA_REAL_BF16 = 1,
+	SPMLA_REAL_FORCE_32 = 0x7fffffff
+} spmla_real_dtype;
+
 /* The two values that a rotation pairs: (i, i + 32) for NEOX, (2i, 2i + 1) for
  * INTERLEAVED.
  *   first' = first * cos - second * sin

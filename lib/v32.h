@@ -34,10 +34,12 @@ typedef struct spmla_v32_layer {
 	int64_t k_pe_stride_elems; /* >= 64 */
 	/* bf16 [tokens][128]; NULL: this layer has no indexer of its own */
 	const uint16_t *index_k;
-	int64_t index_k_stride_elems;   /* >= 128 */
-	const float *index_norm_weight; /* [128]; NULL: already normed */
-	const float *index_norm_bias;   /* [128] */
-	const float *cos_sin;           /* [cos_sin_rows][64]: 32 cos, 32 sin */
+	int64_t index_k_stride_elems; /* >= 128 */
+	/* f32 or bf16 [128]; NULL: already normed */
+	const void *index_norm_weight;
+	const void *index_norm_bias; /* the same */
+	/* f32 or bf16 [cos_sin_rows][64]: 32 cos, 32 sin */
+	const void *cos_sin;
 	/* ---- index ---- */
 	const uint16_t *index_q; /* bf16 [tokens][index_heads][128] */
 	int64_t index_q_token_stride_elems;
@@ -69,10 +71,12 @@ typedef struct spmla_v32_layer {
 	float *lse;                    /* natural log; NULL: not wanted */
 	int64_t lse_token_stride_elems;
 	int64_t lse_head_stride_elems;
-	uint32_t empty_lse; /* spmla_empty_lse */
+	uint32_t empty_lse;        /* spmla_empty_lse */
+	uint32_t cos_sin_dtype;    /* spmla_real_dtype */
+	spmla_cache kv;            /* of config.kv_layout */
+	spmla_cache index;         /* INDEX_FP8 */
+	uint32_t index_norm_dtype; /* spmla_real_dtype, of weight and bias */
 	uint32_t reserved;
-	spmla_cache kv;    /* of config.kv_layout */
-	spmla_cache index; /* INDEX_FP8 */
 } spmla_v32_layer;
 
 /* Fills `layer` with what follows from the plan: the strides of tensors without

@@ -28,6 +28,8 @@ insert_index_k(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.norm_bias = l->index_norm_bias;
 	a.positions = ctx->buf[SPMLA_BUF_POSITIONS];
 	a.cos_sin = l->cos_sin;
+	a.cos_sin_dtype = l->cos_sin_dtype;
+	a.norm_dtype = l->index_norm_dtype;
 	a.cache = l->index;
 	return spmla_indexer_k_insert(ctx, &a, stream);
 }

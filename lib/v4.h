@@ -40,8 +40,8 @@ typedef struct spmla_v4_layer {
 	uint32_t cos_sin_rows;
 	/* of queries and compressed keys; > 0, <= 2^126; V4: 1e-6 */
 	float norm_eps;
-	/* [cos_sin_rows][32 cos, 32 sin], of this layer */
-	const float *cos_sin;
+	/* f32 or bf16 [cos_sin_rows][32 cos, 32 sin], of this layer */
+	const void *cos_sin;
 	/* ---- insert ---- */
 	/* bf16 [tokens][heads][512]; insert norms and rotates it in place,
 	 * attend reads it */
@@ -51,20 +51,21 @@ typedef struct spmla_v4_layer {
 	const uint16_t *kv;      /* bf16 [tokens][512], normed, not rotated */
 	int64_t kv_stride_elems; /* >= 512 */
 	/* ---- compress; ratio 4 (W = 1024) and ratio 128 (W = 512) ---- */
-	const float *compress_kv;    /* [tokens][W] */
-	const float *compress_score; /* [tokens][W], without ape */
+	const void *compress_kv;    /* f32 or bf16 [tokens][W] */
+	const void *compress_score; /* the same, without ape */
 	int64_t compress_kv_stride_elems;
 	int64_t compress_score_stride_elems;
-	const float *ape;         /* [ratio][W] */
-	const float *norm_weight; /* [512] */
+	const float *ape;        /* [ratio][W] */
+	const void *norm_weight; /* f32 or bf16 [512] */
 	/* ---- compress of the index keys (W = 256); ratio 4 ---- */
-	/* [tokens][256]; NULL: this layer has no indexer of its own */
-	const float *index_kv;
-	const float *index_score; /* [tokens][256] */
+	/* f32 or bf16 [tokens][256]; NULL: this layer has no indexer of its
+	 * own */
+	const void *index_kv;
+	const void *index_score; /* the same */
 	int64_t index_kv_stride_elems;
 	int64_t index_score_stride_elems;
-	const float *index_ape;         /* [4][256] */
-	const float *index_norm_weight; /* [128] */
+	const float *index_ape;        /* [4][256] */
+	const void *index_norm_weight; /* f32 or bf16 [128] */
 	/* ---- index; ratio 4 ---- */
 	const uint16_t *index_q; /* bf16 [tokens][index_heads][128] */
 	int64_t index_q_token_stride_elems;
@@ -96,8 +97,8 @@ typedef struct spmla_v4_layer {
 	uint32_t output_quant;   /* spmla_o_quant, also of wo */
 	uint32_t output_groups;  /* a divisor of heads */
 	uint32_t output_columns; /* per group; a multiple of 128 */
-	uint32_t reserved;
-	const void *wo; /* [groups][columns][heads / groups * 512] */
+	uint32_t cos_sin_dtype;  /* spmla_real_dtype, as the next two */
+	const void *wo;          /* [groups][columns][heads / groups * 512] */
 	int64_t wo_group_stride_elems;
 	int64_t wo_row_stride_elems;
 	const float *wo_scales; /* [groups][columns / 128][..]; e4m3 only */
@@ -112,6 +113,9 @@ typedef struct spmla_v4_layer {
 	spmla_cache state;       /* ratio 4: STATE_1024, 128: STATE_512 */
 	spmla_cache index;       /* config.index_layout; ratio 4 */
 	spmla_cache index_state; /* STATE_256 */
+	uint32_t norm_dtype;     /* of both norms' weights */
+	/* of compress_kv, compress_score, index_kv and index_score */
+	uint32_t compress_dtype;
 } spmla_v4_layer;
 
 /* Fills `layer` with what follows from the plan: the ratio, the strides of

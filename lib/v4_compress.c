@@ -14,12 +14,12 @@ typedef struct chain {
 	uint32_t group; /* of its cache */
 	uint32_t state_group;
 	spmla_buf slots;
-	const float *kv;
-	const float *score;
+	const void *kv;
+	const void *score;
 	int64_t kv_stride_elems;
 	int64_t score_stride_elems;
 	const float *ape;
-	const float *norm_weight;
+	const void *norm_weight;
 	const spmla_cache *state;
 	const spmla_cache *cache;
 } chain;
@@ -48,6 +48,9 @@ make_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
 	a.table_cols = v.cols;
 	a.norm_weight = c->norm_weight;
 	a.cos_sin = l->cos_sin;
+	a.cos_sin_dtype = l->cos_sin_dtype;
+	a.norm_dtype = l->norm_dtype;
+	a.kv_dtype = l->compress_dtype;
 	a.kv = c->kv;
 	a.score = c->score;
 	a.kv_stride_elems = c->kv_stride_elems;
@@ -90,6 +93,7 @@ keep_rows(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
 	a.columns = v.columns;
 	a.table_stride_elems = v.stride_elems;
 	a.state = spmla_i_pool(ctx, c->state, c->state_group);
+	a.kv_dtype = l->compress_dtype;
 	return spmla_compress_state_save(ctx, &a, stream);
 }
 
@@ -97,9 +101,12 @@ keep_rows(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
  * the keys, then of the index keys. */
 #define AS(field, layer) "kv_compress." #field, "v4_layer." #layer
 
-static const spmla_i_name names[2][16] = {
+static const spmla_i_name names[2][19] = {
 	{{AS(norm_eps, norm_eps)},
 	 {AS(cos_sin, cos_sin)},
+	 {AS(cos_sin_dtype, cos_sin_dtype)},
+	 {AS(norm_dtype, norm_dtype)},
+	 {AS(kv_dtype, compress_dtype)},
 	 {AS(norm_weight, norm_weight)},
 	 {AS(kv, compress_kv)},
 	 {AS(score, compress_score)},
@@ -110,6 +117,9 @@ static const spmla_i_name names[2][16] = {
 	 SPMLA_I_NAME_CACHE("kv_compress.cache", "v4_layer.compressed")},
 	{{AS(norm_eps, norm_eps)},
 	 {AS(cos_sin, cos_sin)},
+	 {AS(cos_sin_dtype, cos_sin_dtype)},
+	 {AS(norm_dtype, norm_dtype)},
+	 {AS(kv_dtype, compress_dtype)},
 	 {AS(norm_weight, index_norm_weight)},
 	 {AS(kv, index_kv)},
 	 {AS(score, index_score)},

@@ -32,6 +32,7 @@ spmla_i_v4_prep_q(spmla_ctx *ctx, const spmla_v4_layer *l,
 	a.weights_stride_elems = l->index_weights_stride_elems;
 	a.positions = ctx->buf[SPMLA_BUF_POSITIONS];
 	a.cos_sin = l->cos_sin;
+	a.cos_sin_dtype = l->cos_sin_dtype;
 	a.q_out = ctx->buf[SPMLA_BUF_INDEX_Q];
 	a.weights_out = ctx->buf[SPMLA_BUF_INDEX_WEIGHTS];
 	a.rope_part = SPMLA_ROPE_LAST;

@@ -43,6 +43,7 @@ spmla_v4_insert(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	a.slot_mapping = ctx->buf[SPMLA_BUF_SLOT_MAPPING];
 	a.positions = ctx->buf[SPMLA_BUF_POSITIONS];
 	a.cos_sin = layer->cos_sin;
+	a.cos_sin_dtype = layer->cos_sin_dtype;
 	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
 	return spmla_i_v4_end(ctx, spmla_qnorm_rope_kv_insert(ctx, &a, stream));
 }

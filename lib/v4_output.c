@@ -41,6 +41,7 @@ quantise(spmla_ctx *ctx, const spmla_v4_layer *l, const piece *p,
 	a.o_head_stride_elems = l->out_head_stride_elems;
 	a.positions = (const int32_t *)ctx->buf[SPMLA_BUF_POSITIONS] + p->first;
 	a.cos_sin = l->cos_sin;
+	a.cos_sin_dtype = l->cos_sin_dtype;
 	a.out = ctx->buf[SPMLA_BUF_OUTPUT_O];
 	a.out_token_stride_elems = (int64_t)heads * SPMLA_V4_DIM;
 	a.out_group_stride_elems = (int64_t)of_group * SPMLA_V4_DIM;

@@ -80,8 +80,8 @@ done
 # Bytes of a target's binary, by far the most of it code.
 budget() { # TARGET
 	case $1 in
-	sm_90a) echo 4400000 ;; # has variants of its own
-	*) echo 2700000 ;;
+	sm_90a) echo 4700000 ;; # has variants of its own
+	*) echo 3000000 ;;
 	esac
 }
 

@@ -11,6 +11,8 @@ check_args(spmla_diag *diag, const spmla_compress_state_save_args *a)
 	const uint32_t width = spmla_i_state_width(a->state.layout);
 	const uint32_t ring = a->form == SPMLA_STATE_RING;
 	const spmla_i_check checks[] = {
+		{"compress_state_save.kv_dtype", a->kv_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
 		{"compress_state_save.kv", SPMLA_I_PTR(a->kv),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"compress_state_save.score", SPMLA_I_PTR(a->score),

@@ -15,10 +15,10 @@ extern "C" {
 typedef struct spmla_compress_state_save_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
-	uint32_t ratio;              /* 4 or 128 */
-	uint32_t form;               /* spmla_state_form */
-	const float *kv;             /* [tokens][W]; W of the state's layout */
-	const float *score;          /* [tokens][W] */
+	uint32_t ratio; /* 4 or 128 */
+	uint32_t form;  /* spmla_state_form */
+	const void *kv; /* f32 or bf16 [tokens][W]; W of the state's layout */
+	const void *score;           /* f32 or bf16 [tokens][W] */
 	int64_t kv_stride_elems;     /* >= W */
 	int64_t score_stride_elems;  /* >= W */
 	const float *ape;            /* [ratio][W] */
@@ -34,6 +34,8 @@ typedef struct spmla_compress_state_save_args {
 	uint32_t table_stride_elems; /* >= columns */
 	uint32_t positions_dtype;    /* spmla_int_dtype */
 	spmla_cache state; /* STATE_1024 or STATE_256 (ratio 4), STATE_512 */
+	uint32_t kv_dtype; /* spmla_real_dtype, of kv and score */
+	uint32_t reserved;
 } spmla_compress_state_save_args;
 
 /* Writes kv[t], then score[t] + ape[pos % ratio] (an f32 sum), to the token's

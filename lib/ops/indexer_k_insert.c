@@ -36,12 +36,19 @@ check_args(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 static spmla_status
 check_norm(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 {
-	if (!a->norm_bias)
-		return spmla_i_fail(diag, SPMLA_E_NULL,
-				    "indexer_k_insert.norm_bias", 0,
-				    SPMLA_WANT_NOT_NULL, 0);
-	return spmla_i_check_positive(diag, "indexer_k_insert.norm_eps",
-				      a->norm_eps);
+	const spmla_i_check checks[] = {
+		{"indexer_k_insert.norm_bias", SPMLA_I_PTR(a->norm_bias),
+		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_k_insert.norm_dtype", a->norm_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
+	};
+	const spmla_status s =
+		spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+
+	return s == SPMLA_OK
+		       ? spmla_i_check_positive(
+				 diag, "indexer_k_insert.norm_eps", a->norm_eps)
+		       : s;
 }
 
 static spmla_status
@@ -52,6 +59,8 @@ check_rope(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{"indexer_k_insert.positions", SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_k_insert.cos_sin_dtype", a->cos_sin_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
 		{"indexer_k_insert.cos_sin", SPMLA_I_PTR(a->cos_sin),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"indexer_k_insert.cos_sin_rows", a->cos_sin_rows,

@@ -24,11 +24,14 @@ typedef struct spmla_indexer_k_insert_args {
 	const void *k;               /* 16-bit [tokens][128] */
 	int64_t k_stride_elems;      /* >= 128 */
 	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
-	const float *norm_weight;    /* [128]; NULL: no LayerNorm */
-	const float *norm_bias;      /* [128]; with norm_weight */
+	const void *norm_weight;     /* f32 or bf16 [128]; NULL: no LayerNorm */
+	const void *norm_bias;       /* f32 or bf16 [128]; with norm_weight */
 	const void *positions;       /* int32 or int64 [tokens]; rope only */
-	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
-	spmla_cache cache;    /* INDEX_FP8 */
+	/* f32 or bf16 [cos_sin_rows][32 cos, 32 sin]; rope only */
+	const void *cos_sin;
+	spmla_cache cache;      /* INDEX_FP8 */
+	uint32_t cos_sin_dtype; /* spmla_real_dtype */
+	uint32_t norm_dtype;    /* spmla_real_dtype, of weight and bias */
 } spmla_indexer_k_insert_args;
 
 /* 1. With norm_weight: y = ((x - mean) * rstd) * weight + bias in f32, unfused,

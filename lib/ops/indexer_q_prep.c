@@ -55,6 +55,8 @@ check_pointers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{"indexer_q_prep.positions", SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
+		{"indexer_q_prep.cos_sin_dtype", a->cos_sin_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
 		{"indexer_q_prep.cos_sin", SPMLA_I_PTR(a->cos_sin),
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"indexer_q_prep.cos_sin_rows", a->cos_sin_rows,

@@ -44,7 +44,8 @@ typedef struct spmla_indexer_q_prep_args {
 	const void *weights;          /* [tokens][heads] */
 	int64_t weights_stride_elems; /* >= heads */
 	const void *positions;        /* int32 or int64 [tokens]; rope only */
-	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
+	/* f32 or bf16 [cos_sin_rows][32 cos, 32 sin]; rope only */
+	const void *cos_sin;
 	/* e4m3 [tokens][heads][128], or e2m1 [tokens][heads][64] with the even
 	 * one of a pair in the low half of the byte; dense */
 	uint8_t *q_out;
@@ -54,6 +55,8 @@ typedef struct spmla_indexer_q_prep_args {
 	/* [tokens][heads], dense; MXFP4 only. Byte g of a word, from the
 	 * lowest, is the ue8m0 scale of values 32 g .. 32 g + 31. */
 	int32_t *q_scales;
+	uint32_t cos_sin_dtype; /* spmla_real_dtype */
+	uint32_t reserved;
 } spmla_indexer_q_prep_args;
 
 /* The first or last 64 values of each head (rope_part) are rotated in f32,

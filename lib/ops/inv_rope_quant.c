@@ -35,6 +35,8 @@ check_input(spmla_diag *diag, const spmla_inv_rope_quant_args *a)
 		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{FIELD(positions), SPMLA_I_PTR(a->positions),
 		 SPMLA_WANT_NOT_NULL, 0},
+		{FIELD(cos_sin_dtype), a->cos_sin_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
 		{FIELD(cos_sin), SPMLA_I_PTR(a->cos_sin), SPMLA_WANT_NOT_NULL,
 		 0},
 		{FIELD(cos_sin_rows), a->cos_sin_rows, SPMLA_WANT_AT_LEAST, 1},

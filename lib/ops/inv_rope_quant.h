@@ -35,7 +35,8 @@ typedef struct spmla_inv_rope_quant_args {
 	int64_t o_token_stride_elems; /* >= 512: heads may be outermost */
 	int64_t o_head_stride_elems;  /* >= 512 */
 	const void *positions;        /* int32 or int64 [tokens]; rope only */
-	const float *cos_sin; /* [cos_sin_rows][32 cos, 32 sin]; rope only */
+	/* f32 or bf16 [cos_sin_rows][32 cos, 32 sin]; rope only */
+	const void *cos_sin;
 	/* e4m3 or bf16 [tokens][groups][heads_per_group * 512] */
 	void *out;
 	/* Both strides >= heads_per_group * 512: groups may be outermost. */
@@ -49,6 +50,8 @@ typedef struct spmla_inv_rope_quant_args {
 	 * group's. Both >= tokens, rounded up to a multiple of 4. */
 	int64_t scale_stride_elems;
 	int64_t scale_group_stride_elems;
+	uint32_t cos_sin_dtype; /* spmla_real_dtype */
+	uint32_t reserved;
 } spmla_inv_rope_quant_args;
 
 /* The last 64 values of each head are rotated back by the token's position, in

@@ -30,11 +30,11 @@ typedef struct spmla_kv_compress_args {
 	const int32_t *token_row;    /* [tokens] */
 	const int32_t *block_table;  /* [rows][table_stride_elems], of state */
 	const int32_t *table_cols;   /* [rows] written columns; NULL: all */
-	const float *norm_weight;    /* [dim] */
-	const float *cos_sin;        /* [cos_sin_rows][32 cos, 32 sin] */
+	const void *norm_weight;     /* f32 or bf16 [dim] */
+	const void *cos_sin; /* f32 or bf16 [cos_sin_rows][32 cos, 32 sin] */
 	/* RING: the same tensors that compress_state_save gets in this step. */
-	const float *kv;             /* [tokens][W] */
-	const float *score;          /* [tokens][W] */
+	const void *kv;              /* f32 or bf16 [tokens][W] */
+	const void *score;           /* f32 or bf16 [tokens][W] */
 	int64_t kv_stride_elems;     /* >= W */
 	int64_t score_stride_elems;  /* >= W */
 	const float *ape;            /* [ratio][W] */
@@ -50,7 +50,9 @@ typedef struct spmla_kv_compress_args {
 	 * operation runs, and not checked. NULL: e4m3_scale is used. */
 	const float *e4m3_scale_at;
 	uint32_t positions_dtype; /* spmla_int_dtype */
-	uint32_t reserved;
+	uint32_t cos_sin_dtype;   /* spmla_real_dtype, as the next two */
+	uint32_t norm_dtype;
+	uint32_t kv_dtype; /* of kv and score */
 } spmla_kv_compress_args;
 
 /* A token makes a key if it has a slot and its pos + 1 is a multiple of ratio.

@@ -29,10 +29,13 @@ typedef struct spmla_q_absorb_args {
 	int64_t q_pe_token_stride_elems; /* >= 64 */
 	int64_t q_pe_head_stride_elems;  /* >= 64 */
 	const void *positions; /* int32 or int64 [tokens]; rope only */
-	const float *cos_sin;  /* [cos_sin_rows][32 cos, 32 sin]; rope only */
-	uint16_t *q;           /* bf16 [tokens][heads][512, or 576 with q_pe] */
+	/* f32 or bf16 [cos_sin_rows][32 cos, 32 sin]; rope only */
+	const void *cos_sin;
+	uint16_t *q; /* bf16 [tokens][heads][512, or 576 with q_pe] */
 	int64_t q_token_stride_elems; /* >= 512 or 576 */
 	int64_t q_head_stride_elems;  /* >= 512 or 576 */
+	uint32_t cos_sin_dtype;       /* spmla_real_dtype */
+	uint32_t reserved;
 } spmla_q_absorb_args;
 
 /* For j < 512:

@@ -38,6 +38,8 @@ check_queries(spmla_diag *diag, const spmla_qnorm_rope_kv_insert_args *a)
 		 SPMLA_I_FROM_TO(SPMLA_INT32, SPMLA_INT64)},
 		{F("positions"), SPMLA_I_PTR(a->positions), SPMLA_WANT_NOT_NULL,
 		 0},
+		{F("cos_sin_dtype"), a->cos_sin_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
 		{F("cos_sin"), SPMLA_I_PTR(a->cos_sin), SPMLA_WANT_NOT_NULL, 0},
 	};
 	const spmla_i_check in_place[] = {

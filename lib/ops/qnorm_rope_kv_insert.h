@@ -33,13 +33,13 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
 	int64_t kv_stride_elems;     /* >= 512 */
 	const int64_t *slot_mapping; /* [kv_tokens]; < 0: skip the key */
 	const void *positions;       /* int32 or int64 [tokens] */
-	const float *cos_sin;        /* [cos_sin_rows][32 cos, 32 sin] */
-	spmla_cache cache;           /* V4_FP8, V4_BF16 or V4_E4M3 */
+	const void *cos_sin; /* f32 or bf16 [cos_sin_rows][32 cos, 32 sin] */
+	spmla_cache cache;   /* V4_FP8, V4_BF16 or V4_E4M3 */
 	/* V4_E4M3: the address of kv_scale on the device. It is read when the
 	 * operation runs, and not checked. NULL: kv_scale is used. */
 	const float *kv_scale_at;
 	uint32_t positions_dtype; /* spmla_int_dtype */
-	uint32_t reserved;
+	uint32_t cos_sin_dtype;   /* spmla_real_dtype */
 } spmla_qnorm_rope_kv_insert_args;
 
 /* Queries. For each (token, head), over its 512 values, in f32:

@@ -140,6 +140,15 @@ spmla_i_gpu_aligned(const void *base, int64_t stride, int64_t other_stride,
 	       (uint64_t)other_stride * elem_bytes % bytes == 0;
 }
 
+/* How a kernel reads floats by g_reals4. */
+static inline uint32_t
+spmla_i_gpu_reals(const void *base, uint32_t dtype)
+{
+	if (dtype == SPMLA_REAL_BF16)
+		return G_REALS_BF16;
+	return SPMLA_I_PTR(base) % 16 == 0 ? G_REALS_WIDE : G_REALS_F32;
+}
+
 /* The host side of each operation, one file each. */
 typedef spmla_status spmla_i_gpu_op(const spmla_i_gpu_queue *queue,
 				    const void *args);

@@ -231,10 +231,11 @@ class V32Layer(Sized):
             (c_int64, "out_token_stride_elems out_head_stride_elems"),
             (c_void_p, "lse"),
             (c_int64, "lse_token_stride_elems lse_head_stride_elems"),
-            (c_uint32, "empty_lse reserved"),
+            (c_uint32, "empty_lse cos_sin_dtype"),
         ),
         ("kv", Cache),
         ("index", Cache),
+        *_fields((c_uint32, "index_norm_dtype reserved")),
     ]
 
 

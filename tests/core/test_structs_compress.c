@@ -14,7 +14,7 @@
 
 /* clang-format off: a table is read as a table */
 static const pin pins[] = {
-	S(spmla_compress_state_save_args, 160),
+	S(spmla_compress_state_save_args, 168),
 	F(spmla_compress_state_save_args, struct_bytes, 0, 4),
 	F(spmla_compress_state_save_args, tokens, 4, 4),
 	F(spmla_compress_state_save_args, ratio, 8, 4),
@@ -35,7 +35,9 @@ static const pin pins[] = {
 	F(spmla_compress_state_save_args, table_stride_elems, 112, 4),
 	F(spmla_compress_state_save_args, positions_dtype, 116, 4),
 	F(spmla_compress_state_save_args, state, 120, 40),
-	S(spmla_kv_compress_args, 256),
+	F(spmla_compress_state_save_args, kv_dtype, 160, 4),
+	F(spmla_compress_state_save_args, reserved, 164, 4),
+	S(spmla_kv_compress_args, 264),
 	F(spmla_kv_compress_args, struct_bytes, 0, 4),
 	F(spmla_kv_compress_args, tokens, 4, 4),
 	F(spmla_kv_compress_args, ratio, 8, 4),
@@ -65,7 +67,9 @@ static const pin pins[] = {
 	F(spmla_kv_compress_args, split_counts, 232, 8),
 	F(spmla_kv_compress_args, e4m3_scale_at, 240, 8),
 	F(spmla_kv_compress_args, positions_dtype, 248, 4),
-	F(spmla_kv_compress_args, reserved, 252, 4),
+	F(spmla_kv_compress_args, cos_sin_dtype, 252, 4),
+	F(spmla_kv_compress_args, norm_dtype, 256, 4),
+	F(spmla_kv_compress_args, kv_dtype, 260, 4),
 };
 /* clang-format on */
 

@@ -14,7 +14,7 @@
 
 /* clang-format off: a table is read as a table */
 static const pin pins[] = {
-	S(spmla_v4_layer, 576),
+	S(spmla_v4_layer, 584),
 	F(spmla_v4_layer, struct_bytes, 0, 4),
 	F(spmla_v4_layer, ratio, 4, 4),
 	F(spmla_v4_layer, cos_sin_rows, 8, 4),
@@ -57,7 +57,7 @@ static const pin pins[] = {
 	F(spmla_v4_layer, output_quant, 288, 4),
 	F(spmla_v4_layer, output_groups, 292, 4),
 	F(spmla_v4_layer, output_columns, 296, 4),
-	F(spmla_v4_layer, reserved, 300, 4),
+	F(spmla_v4_layer, cos_sin_dtype, 300, 4),
 	F(spmla_v4_layer, wo, 304, 8),
 	F(spmla_v4_layer, wo_group_stride_elems, 312, 8),
 	F(spmla_v4_layer, wo_row_stride_elems, 320, 8),
@@ -72,6 +72,8 @@ static const pin pins[] = {
 	F(spmla_v4_layer, state, 456, 40),
 	F(spmla_v4_layer, index, 496, 40),
 	F(spmla_v4_layer, index_state, 536, 40),
+	F(spmla_v4_layer, norm_dtype, 576, 4),
+	F(spmla_v4_layer, compress_dtype, 580, 4),
 	S(spmla_v4_branches, 48),
 	F(spmla_v4_branches, struct_bytes, 0, 4),
 	F(spmla_v4_branches, reserved, 4, 4),

@@ -16,7 +16,7 @@
 
 /* clang-format off: a table is read as a table */
 static const pin pins[] = {
-	S(spmla_inv_rope_quant_args, 120),
+	S(spmla_inv_rope_quant_args, 128),
 	F(spmla_inv_rope_quant_args, struct_bytes, 0, 4),
 	F(spmla_inv_rope_quant_args, tokens, 4, 4),
 	F(spmla_inv_rope_quant_args, groups, 8, 4),
@@ -36,6 +36,8 @@ static const pin pins[] = {
 	F(spmla_inv_rope_quant_args, scales, 96, 8),
 	F(spmla_inv_rope_quant_args, scale_stride_elems, 104, 8),
 	F(spmla_inv_rope_quant_args, scale_group_stride_elems, 112, 8),
+	F(spmla_inv_rope_quant_args, cos_sin_dtype, 120, 4),
+	F(spmla_inv_rope_quant_args, reserved, 124, 4),
 	S(spmla_o_group_proj_args, 144),
 	F(spmla_o_group_proj_args, struct_bytes, 0, 4),
 	F(spmla_o_group_proj_args, tokens, 4, 4),

@@ -104,7 +104,7 @@ START_TEST(every_call_wants_a_context_a_layer_and_a_shape)
 		expect(calls[i], &layer, NULL, NUL("shape"));
 		layer.struct_bytes = 320;
 		expect(calls[i], &layer, &shape,
-		       "SPMLA_E_STRUCT_SIZE: v32_layer: got 320, want 328");
+		       "SPMLA_E_STRUCT_SIZE: v32_layer: got 320, want 336");
 	}
 }
 END_TEST

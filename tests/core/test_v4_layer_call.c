@@ -65,7 +65,7 @@ START_TEST(every_call_wants_a_context_a_layer_and_a_shape)
 		expect(calls[i], &layer, NULL, 0, NUL("shape"));
 		layer.struct_bytes = 568;
 		expect(calls[i], &layer, &shape, 0,
-		       "SPMLA_E_STRUCT_SIZE: v4_layer: got 568, want 576");
+		       "SPMLA_E_STRUCT_SIZE: v4_layer: got 568, want 584");
 	}
 }
 END_TEST

@@ -274,8 +274,10 @@ keys_behind(uint32_t row)
 	v4_layer_reset(&rig, f.ctx);
 	v4_layer_write(f.ctx, 1, 1);
 	prologue(&one, SPMLA_FROM_RING);
-	first.compress_kv += 5 * first.compress_kv_stride_elems;
-	first.compress_score += 5 * first.compress_score_stride_elems;
+	first.compress_kv = (const float *)first.compress_kv +
+			    5 * first.compress_kv_stride_elems;
+	first.compress_score = (const float *)first.compress_score +
+			       5 * first.compress_score_stride_elems;
 	v32_must(f.ctx, spmla_v4_compress(f.ctx, &first, &one, NULL));
 	fixture_drain(&f);
 	step = spmla_view(f.ctx, SPMLA_BUF_STEP_DEVICE, &bytes);

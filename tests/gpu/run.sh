@@ -59,6 +59,7 @@ limit=${SPMLA_TEST_SECONDS:-120} under=()
 # What a sanitizer runs: every kernel is in, as sanitized_kernels.sh sees, and
 # each suite is short. NAME@ARCH is the suite with that architecture's kernels.
 sanitized=(
+	every_op/test_inputs
 	ops/select/test_c128a_index
 	ops/select/test_combine_index
 	ops/select/test_combine_index_image

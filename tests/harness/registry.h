@@ -98,7 +98,8 @@ enum { OP_MOST_HEADS = 4, OP_MOST_INDEX_HEADS = 4 };
 		offsetof(spmla_##op##_args, field),                \
 			offsetof(spmla_##op##_args, dtype), is_int \
 	}
-#define INPUT_INT(op, field, dtype) INPUT(op, field, dtype, 1)
+#define INPUT_INT(op, field, dtype)  INPUT(op, field, dtype, 1)
+#define INPUT_REAL(op, field, dtype) INPUT(op, field, dtype, 0)
 
 #define ERRORS(list)                                               \
 	{                                                          \

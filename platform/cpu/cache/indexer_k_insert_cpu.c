@@ -6,7 +6,6 @@
  * stored and read again.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
-#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
 
@@ -40,8 +39,11 @@ layer_norm(float *x, const spmla_indexer_k_insert_args *a)
 	var = spmla_i_cpu_dot(x, x, DIM) / (float)DIM;
 	rstd = 1.0f / sqrtf(var + a->norm_eps);
 	for (d = 0; d < DIM; d++)
-		x[d] = spmla_i_round_bf16(x[d] * rstd * a->norm_weight[d] +
-					  a->norm_bias[d]);
+		x[d] = spmla_i_round_bf16(
+			x[d] * rstd *
+				spmla_i_cpu_real(a->norm_weight, a->norm_dtype,
+						 d) +
+			spmla_i_cpu_real(a->norm_bias, a->norm_dtype, d));
 }
 
 static float
@@ -84,6 +86,7 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 	const uint64_t entries =
 		(uint64_t)a->cache.entries_per_page * a->cache.pages;
 	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
+	float own[SPMLA_INDEX_ROPE];
 	uint32_t t;
 
 	(void)worker;
@@ -99,9 +102,10 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		}
 		if (a->rope_style != SPMLA_ROPE_NONE) {
 			cos_sin = spmla_i_cpu_rope_row(
-				a->cos_sin, a->cos_sin_rows,
+				a->cos_sin, a->cos_sin_dtype, a->cos_sin_rows,
 				spmla_i_cpu_position(a->positions,
-						     a->positions_dtype, t));
+						     a->positions_dtype, t),
+				own);
 			if (!cos_sin) {
 				spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
 				continue;

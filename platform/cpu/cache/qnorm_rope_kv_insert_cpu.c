@@ -5,7 +5,6 @@
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/cache/v4_row_cpu.h"
-#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 
 #include <math.h>
@@ -78,8 +77,9 @@ prepare_query(const insert_args *a, uint32_t t, const float *cos_sin)
 	}
 }
 
-/* Writes the key of a token to a slot inside the cache. */
-static void
+/* Writes the key of a token to a slot inside the cache. Not inlined: with the
+ * caller's rows it would need more than 1 KiB of stack. */
+static void __attribute__((noinline))
 insert_key(const insert_args *a, const spmla_i_cpu_kernels *kernels, uint32_t t,
 	   uint64_t slot, const float *cos_sin)
 {
@@ -102,14 +102,16 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		(uint64_t)a->cache.entries_per_page * a->cache.pages;
 	const uint32_t items = spmla_i_cpu_slot_items(ctx, a->tokens);
 	const spmla_i_cpu_kernels *kernels = spmla_i_cpu_kernels_of(ctx);
+	float own[SPMLA_INDEX_ROPE];
 	uint32_t t;
 
 	(void)worker;
 	for (t = item; t < a->tokens; t += items) {
 		const float *cos_sin = spmla_i_cpu_rope_row(
-			a->cos_sin, a->cos_sin_rows,
+			a->cos_sin, a->cos_sin_dtype, a->cos_sin_rows,
 			spmla_i_cpu_position(a->positions, a->positions_dtype,
-					     t));
+					     t),
+			own);
 
 		if (!cos_sin)
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
@@ -122,9 +124,10 @@ insert_rows(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		if (a->slot_mapping[t] < 0 || slot % items != item)
 			continue;
 		cos_sin = spmla_i_cpu_rope_row(
-			a->cos_sin, a->cos_sin_rows,
+			a->cos_sin, a->cos_sin_dtype, a->cos_sin_rows,
 			spmla_i_cpu_position(a->positions, a->positions_dtype,
-					     t));
+					     t),
+			own);
 		if (slot >= entries)
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_SLOT);
 		else if (cos_sin)

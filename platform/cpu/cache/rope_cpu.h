@@ -7,7 +7,7 @@
 #ifndef SPMLA_PLATFORM_CPU_CACHE_ROPE_CPU_H
 #define SPMLA_PLATFORM_CPU_CACHE_ROPE_CPU_H
 
-#include "spmla/platform/cpu/core/cpu.h"
+#include "spmla/platform/cpu/core/input_cpu.h"
 
 /* Rotates the 64 values of x in place. `style` is not NONE. cos_sin is the
  * position's row: 32 cos, 32 sin. sign 1 rotates by the position, -1 back; this
@@ -46,13 +46,22 @@ spmla_i_cpu_rope(float *x, const float *cos_sin, uint32_t style)
 		x[i] = spmla_i_round_bf16(x[i]);
 }
 
-/* The position's row of a table of `rows`, or NULL outside it. */
+/* The position's row of a table of `rows`, or NULL outside it. A row of bf16 is
+ * widened into `own`, 64 floats. */
 static inline const float *
-spmla_i_cpu_rope_row(const float *cos_sin, uint32_t rows, int32_t position)
+spmla_i_cpu_rope_row(const void *cos_sin, uint32_t dtype, uint32_t rows,
+		     int32_t position, float *own)
 {
+	const uint64_t at = (uint64_t)(uint32_t)position * SPMLA_INDEX_ROPE;
+	uint32_t i;
+
 	if (position < 0 || (uint32_t)position >= rows)
 		return NULL;
-	return cos_sin + (uint64_t)(uint32_t)position * SPMLA_INDEX_ROPE;
+	if (dtype == SPMLA_REAL_F32)
+		return (const float *)cos_sin + at;
+	for (i = 0; i < SPMLA_INDEX_ROPE; i++)
+		own[i] = spmla_i_cpu_real(cos_sin, dtype, at + i);
+	return own;
 }
 
 #endif

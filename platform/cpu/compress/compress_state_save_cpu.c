@@ -5,8 +5,6 @@
 #include "spmla/platform/cpu/compress/compress_cpu.h"
 #include "spmla/platform/cpu/core/input_cpu.h"
 
-#include <string.h>
-
 static int32_t
 position_of(const spmla_compress_state_save_args *a, uint64_t t)
 {
@@ -65,16 +63,20 @@ static void
 save(const spmla_compress_state_save_args *a, uint32_t t, uint64_t slot)
 {
 	const uint32_t width = spmla_i_state_width(a->state.layout);
-	const float *score = a->score + t * a->score_stride_elems;
+	const uint64_t kv = t * (uint64_t)a->kv_stride_elems;
+	const uint64_t score = t * (uint64_t)a->score_stride_elems;
 	const float *ape =
 		a->ape +
 		(uint64_t)((uint32_t)position_of(a, t) % a->ratio) * width;
 	float *to = spmla_i_cpu_state_at(&a->state, slot);
 	uint32_t d;
 
-	memcpy(to, a->kv + t * a->kv_stride_elems, width * sizeof *to);
-	for (d = 0; d < width; d++)
-		to[width + d] = score[d] + ape[d];
+	for (d = 0; d < width; d++) {
+		to[d] = spmla_i_cpu_real(a->kv, a->kv_dtype, kv + d);
+		to[width + d] =
+			spmla_i_cpu_real(a->score, a->kv_dtype, score + d) +
+			ape[d];
+	}
 }
 
 /* Who a token's report names: its row of the table, if that is known. */

@@ -9,7 +9,6 @@
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/compress/compress_cpu.h"
-#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
 
 #include <math.h>
@@ -22,10 +21,11 @@ enum {
 	COLUMNS = 16 /* a cache line of each row */
 };
 
-/* A row of a group, at its first column; ape NULL: it is included in score. */
+/* A row of a group, at its first column. A row of the call has ape, and kv and
+ * score of kv_dtype; ape NULL: it is included in score, and both are f32. */
 typedef struct group_row {
-	const float *kv;
-	const float *score;
+	const void *kv;
+	const void *score;
 	const float *ape;
 } group_row;
 
@@ -88,6 +88,7 @@ find_rows(const spmla_kv_compress_args *a, work *w, uint32_t t,
 		const int32_t p = first + (int32_t)i;
 		const uint32_t col = i < a->ratio ? 0 : dim_of(a);
 		group_row *r = &w->rows[found];
+		const float *saved;
 		int64_t at;
 
 		if (p < 0)
@@ -95,8 +96,12 @@ find_rows(const spmla_kv_compress_args *a, work *w, uint32_t t,
 		found++;
 		at = call_token(a, t, p);
 		if (at >= 0) {
-			r->kv = a->kv + at * a->kv_stride_elems + col;
-			r->score = a->score + at * a->score_stride_elems + col;
+			r->kv = spmla_i_cpu_real_at(a->kv, a->kv_dtype,
+						    at * a->kv_stride_elems +
+							    col);
+			r->score = spmla_i_cpu_real_at(
+				a->score, a->kv_dtype,
+				at * a->score_stride_elems + col);
 			r->ape = a->ape + (uint32_t)p % a->ratio * width + col;
 			continue;
 		}
@@ -104,17 +109,26 @@ find_rows(const spmla_kv_compress_args *a, work *w, uint32_t t,
 					    (uint32_t)p, fault);
 		if (at < 0)
 			return 0;
-		r->kv = spmla_i_cpu_state_at(&a->state, (uint64_t)at) + col;
-		r->score = r->kv + width;
+		saved = spmla_i_cpu_state_at(&a->state, (uint64_t)at) + col;
+		r->kv = saved;
+		r->score = saved + width;
 		r->ape = NULL;
 	}
 	return found;
 }
 
 static float
-score_of(const group_row *row, uint32_t d)
+score_of(const group_row *row, uint32_t dtype, uint32_t d)
 {
-	return row->ape ? row->score[d] + row->ape[d] : row->score[d];
+	if (!row->ape)
+		return ((const float *)row->score)[d];
+	return spmla_i_cpu_real(row->score, dtype, d) + row->ape[d];
+}
+
+static float
+value_of(const group_row *row, uint32_t dtype, uint32_t d)
+{
+	return spmla_i_cpu_real(row->kv, row->ape ? dtype : SPMLA_REAL_F32, d);
 }
 
 /* exp2((x - most) * log2 e); 0 if all scores are -inf. */
@@ -126,23 +140,24 @@ weight_of(float x, float most)
 	return exp2f((x - base) * SPMLA_I_LOG2_E);
 }
 
-/* Sums column d of up to 8 rows, relative to their largest score. */
+/* Sums column d of up to 8 rows, relative to their largest score. `dtype` is the
+ * call's, here and below. */
 static void
-sum_rows(const work *w, const group_row *rows, uint32_t n, uint32_t d,
-	 float *sum_part, float *acc_part)
+sum_rows(const work *w, const group_row *rows, uint32_t dtype, uint32_t n,
+	 uint32_t d, float *sum_part, float *acc_part)
 {
 	float x[STEP], largest = -INFINITY, sum = 0.0f, acc = 0.0f, part;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		x[i] = score_of(&rows[i], d);
+		x[i] = score_of(&rows[i], dtype, d);
 		largest = x[i] > largest ? x[i] : largest;
 	}
 	for (i = 0; i < n; i++) {
 		const float weight = weight_of(x[i], largest);
 
 		sum += weight;
-		acc += rows[i].kv[d] * weight;
+		acc += value_of(&rows[i], dtype, d) * weight;
 	}
 	part = weight_of(largest, w->max[d]);
 	*sum_part = sum * part;
@@ -151,15 +166,15 @@ sum_rows(const work *w, const group_row *rows, uint32_t n, uint32_t d,
 
 /* Combines COLUMNS columns from `first` on, over n rows: 8, fewer or 128. */
 static void
-sum_columns(work *w, uint32_t n, uint32_t first)
+sum_columns(work *w, uint32_t dtype, uint32_t n, uint32_t first)
 {
 	uint32_t i, d, parts = 0;
 
 	for (i = 0; i < n; i += STEP, parts++)
 		for (d = 0; d < COLUMNS; d++)
-			sum_rows(w, w->rows + i, n - i < STEP ? n - i : STEP,
-				 first + d, &w->sum[parts][d],
-				 &w->acc[parts][d]);
+			sum_rows(w, w->rows + i, dtype,
+				 n - i < STEP ? n - i : STEP, first + d,
+				 &w->sum[parts][d], &w->acc[parts][d]);
 	for (parts /= 2; parts; parts /= 2)
 		for (i = 0; i < parts; i++)
 			for (d = 0; d < COLUMNS; d++) {
@@ -184,16 +199,17 @@ make_key(const spmla_kv_compress_args *a, work *w, uint32_t n,
 		w->max[d] = -INFINITY;
 	for (i = 0; i < n; i++)
 		for (d = 0; d < dim; d++) {
-			const float x = score_of(&w->rows[i], d);
+			const float x = score_of(&w->rows[i], a->kv_dtype, d);
 
 			w->max[d] = x > w->max[d] ? x : w->max[d];
 		}
 	for (d = 0; d < dim; d += COLUMNS)
-		sum_columns(w, n, d);
+		sum_columns(w, a->kv_dtype, n, d);
 	r = spmla_i_cpu_dot(w->y, w->y, dim) / (float)dim;
 	r = 1.0f / sqrtf(r + a->norm_eps);
 	for (d = 0; d < dim; d++)
-		w->y[d] = w->y[d] * r * a->norm_weight[d];
+		w->y[d] = w->y[d] * r *
+			  spmla_i_cpu_real(a->norm_weight, a->norm_dtype, d);
 	for (d = 0; d < dim - ROPE; d++)
 		w->y[d] = spmla_i_round_bf16(w->y[d]);
 	spmla_i_cpu_rope(w->y + dim - ROPE, cos_sin, SPMLA_ROPE_INTERLEAVED);
@@ -282,11 +298,12 @@ compress(spmla_ctx *ctx, const spmla_kv_compress_args *a, work *w, uint32_t t,
 	const float *cos_sin = NULL;
 	spmla_fault fault = SPMLA_FAULT_NONE;
 	uint32_t n = 0;
+	float own[SPMLA_INDEX_ROPE];
 
 	if (position >= 0)
 		cos_sin = spmla_i_cpu_rope_row(
-			a->cos_sin, a->cos_sin_rows,
-			position - position % (int32_t)a->ratio);
+			a->cos_sin, a->cos_sin_dtype, a->cos_sin_rows,
+			position - position % (int32_t)a->ratio, own);
 	if (slot >= page_entries * a->cache.pages)
 		fault = SPMLA_FAULT_SLOT;
 	else if (!cos_sin)

@@ -19,4 +19,20 @@ spmla_i_cpu_position(const void *positions, uint32_t dtype, uint64_t t)
 	return wide >= 0 && wide <= INT32_MAX ? (int32_t)wide : -1;
 }
 
+/* Float i of f32 or of bf16. */
+static inline float
+spmla_i_cpu_real(const void *x, uint32_t dtype, uint64_t i)
+{
+	if (dtype == SPMLA_REAL_BF16)
+		return spmla_i_bf16_to_f32(((const uint16_t *)x)[i]);
+	return ((const float *)x)[i];
+}
+
+/* Its address. */
+static inline const void *
+spmla_i_cpu_real_at(const void *x, uint32_t dtype, int64_t i)
+{
+	return (const uint8_t *)x + i * (dtype == SPMLA_REAL_BF16 ? 2 : 4);
+}
+
 #endif

@@ -5,7 +5,6 @@
  * columns that pad them.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
-#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
@@ -140,13 +139,15 @@ write_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 	const uint32_t heads = a->groups * a->heads_per_group;
 	const float *cos_sin = NULL;
 	uint32_t is_lost = 0, h;
+	float own[SPMLA_INDEX_ROPE];
 
 	(void)worker;
 	if (a->rope_style != SPMLA_ROPE_NONE) {
 		cos_sin = spmla_i_cpu_rope_row(
-			a->cos_sin, a->cos_sin_rows,
+			a->cos_sin, a->cos_sin_dtype, a->cos_sin_rows,
 			spmla_i_cpu_position(a->positions, a->positions_dtype,
-					     t));
+					     t),
+			own);
 		is_lost = !cos_sin;
 	}
 	if (is_lost)

@@ -4,7 +4,6 @@
  * without a row of the rope table is cleared last, over its products.
  */
 #include "spmla/platform/cpu/cache/rope_cpu.h"
-#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 
 #include <string.h>
@@ -71,15 +70,17 @@ spmla_i_cpu_q_absorb(spmla_ctx *ctx, const void *args)
 	const spmla_i_cpu_kernels *kernels = spmla_i_cpu_kernels_of(ctx);
 	const float *cos_sin = NULL;
 	uint32_t t, h;
+	float own[SPMLA_INDEX_ROPE];
 
 	for (h = 0; h < a->heads; h++)
 		absorb_head(a, kernels, h);
 	for (t = 0; t < a->tokens; t++) {
 		if (a->rope_style != SPMLA_ROPE_NONE) {
 			cos_sin = spmla_i_cpu_rope_row(
-				a->cos_sin, a->cos_sin_rows,
+				a->cos_sin, a->cos_sin_dtype, a->cos_sin_rows,
 				spmla_i_cpu_position(a->positions,
-						     a->positions_dtype, t));
+						     a->positions_dtype, t),
+				own);
 			if (!cos_sin) {
 				spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
 				clear_token(a, t);

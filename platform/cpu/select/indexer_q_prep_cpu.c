@@ -7,7 +7,6 @@
  */
 #include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
-#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
@@ -106,13 +105,15 @@ prepare_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 {
 	const spmla_indexer_q_prep_args *a = args;
 	const float *cos_sin = NULL;
+	float own[SPMLA_INDEX_ROPE];
 
 	(void)worker;
 	if (a->rope_style != SPMLA_ROPE_NONE) {
 		cos_sin = spmla_i_cpu_rope_row(
-			a->cos_sin, a->cos_sin_rows,
+			a->cos_sin, a->cos_sin_dtype, a->cos_sin_rows,
 			spmla_i_cpu_position(a->positions, a->positions_dtype,
-					     t));
+					     t),
+			own);
 		if (!cos_sin) {
 			spmla_i_cpu_fault(ctx, t, SPMLA_FAULT_POSITION);
 			clear_token(a, t);

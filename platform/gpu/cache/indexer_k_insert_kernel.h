@@ -33,7 +33,9 @@
 	S(uint32_t, page_entries)      \
 	S(uint32_t, pages)             \
 	S(float, norm_eps)             \
-	S(uint32_t, positions_wide)
+	S(uint32_t, positions_wide)    \
+	S(uint32_t, rope_bf16)         \
+	S(uint32_t, norm_bf16)
 SPMLA_KERNEL_SCALARS(indexer_k_insert)
 
 enum { K_INSERT_PAIRS = G_ROW_ROPE / 2, K_INSERT_ROTATED = 4 /* of a lane */ };
@@ -151,8 +153,9 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 	for (i = 0; i < G_ROW_EACH; i++) {
 		weight[i] = bias[i] = 0.0f;
 		if (s.has_norm) {
-			weight[i] = norm_weight[lane + 16 * i];
-			bias[i] = norm_bias[lane + 16 * i];
+			weight[i] =
+				g_real(norm_weight, s.norm_bf16, lane + 16 * i);
+			bias[i] = g_real(norm_bias, s.norm_bf16, lane + 16 * i);
 		}
 	}
 	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
@@ -183,15 +186,15 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 				s.neox ? v % K_INSERT_PAIRS : v / 2;
 			const uint32_t is_first =
 				s.neox ? v < K_INSERT_PAIRS : v % 2 == 0;
-			GLOBAL const float *p =
-				cos_sin + (uint64_t)position * G_ROW_ROPE +
-				pair;
+			const uint64_t angle =
+				(uint64_t)position * G_ROW_ROPE + pair;
 
 			c[i] = n[i] = 0.0f;
 			if (s.has_rope && is_known) {
-				c[i] = p[0];
-				n[i] = is_first ? -p[K_INSERT_PAIRS]
-						: p[K_INSERT_PAIRS];
+				c[i] = g_real(cos_sin, s.rope_bf16, angle);
+				n[i] = g_real(cos_sin, s.rope_bf16,
+					      angle + K_INSERT_PAIRS);
+				n[i] = is_first ? -n[i] : n[i];
 			}
 		}
 		place = g_place_of(slot, s.page_entries, s.pages);

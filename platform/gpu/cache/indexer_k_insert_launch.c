@@ -17,6 +17,8 @@ spmla_i_gpu_indexer_k_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.norm_weight = a->norm_weight;
 	p.norm_bias = a->norm_bias;
 	p.positions = a->positions;
+	p.s.rope_bf16 = a->cos_sin_dtype == SPMLA_REAL_BF16;
+	p.s.norm_bf16 = a->norm_dtype == SPMLA_REAL_BF16;
 	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.cos_sin = a->cos_sin;
 	p.cache = a->cache.base;

@@ -38,7 +38,7 @@
 	S(uint32_t, wide_q)                \
 	S(uint32_t, wide_out)              \
 	S(uint32_t, wide_kv)               \
-	S(uint32_t, wide_rope)             \
+	S(uint32_t, rope_form)             \
 	S(float, norm_eps)                 \
 	S(uint32_t, has_scale_at)          \
 	S(float, kv_inverse)               \
@@ -72,15 +72,15 @@ qnorm_rstd(const PRIVATE uint32_t *w, float eps)
 FN void
 qnorm_head(GLOBAL const uint16_t *q, uint32_t there, uint32_t live,
 	   uint32_t wide_q, float eps, GLOBAL const float *cos_sin,
-	   uint32_t wide_rope, GLOBAL uint16_t *out, uint32_t is_head,
-	   uint32_t wide_out)
+	   uint32_t position, uint32_t rope_form, GLOBAL uint16_t *out,
+	   uint32_t is_head, uint32_t wide_out)
 {
 	const uint32_t lane = g_item() % V4_LANES;
 	uint32_t w[4 * V4_EACH], angles[8], i, j;
 	float r;
 
 	v4_load_row(q, there, wide_q, w);
-	v4_load_angles(cos_sin, live, wide_rope, angles);
+	v4_load_angles(cos_sin, position, live, rope_form, angles);
 	UNROLL
 	for (i = 0; i < 4 * V4_EACH; i++)
 		w[i] = live ? w[i] : 0;
@@ -126,9 +126,7 @@ spmla_k_qnorm_rope_kv_insert(SPMLA_KERNEL_ARGS(qnorm_rope_kv_insert))
 		qnorm_head(q + (int64_t)t * s.q_token_stride +
 				   (int64_t)h * s.q_head_stride,
 			   h < s.heads, known && h < s.heads, s.wide_q,
-			   s.norm_eps,
-			   cos_sin + (uint64_t)position * SPMLA_V4_ROPE,
-			   s.wide_rope,
+			   s.norm_eps, cos_sin, position, s.rope_form,
 			   q_out + (int64_t)t * s.out_token_stride +
 				   (int64_t)h * s.out_head_stride,
 			   h < s.padded_heads, s.wide_out);
@@ -148,8 +146,8 @@ spmla_k_qnorm_rope_kv_insert(SPMLA_KERNEL_ARGS(qnorm_rope_kv_insert))
 		if (slot >= 0 && !place.inside && first)
 			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
 		v4_load_row(kv + (int64_t)t * s.kv_stride, there, s.wide_kv, w);
-		v4_load_angles(cos_sin + (uint64_t)position * SPMLA_V4_ROPE,
-			       position < s.cos_sin_rows, s.wide_rope, angles);
+		v4_load_angles(cos_sin, position, position < s.cos_sin_rows,
+			       s.rope_form, angles);
 		if (g_item() % V4_LANES >= V4_ROPE_OCTET % V4_LANES)
 			v4_rotate8(w + 4 * (V4_EACH - 1), 1.0f, angles);
 		v4_write_row(

@@ -42,7 +42,7 @@ spmla_i_gpu_qnorm_rope_kv_insert(const spmla_i_gpu_queue *queue,
 	p.s.wide_out = spmla_i_gpu_aligned(a->q_out, a->q_out_head_stride_elems,
 					   a->q_out_token_stride_elems, 2, 16);
 	p.s.wide_kv = spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 16);
-	p.s.wide_rope = SPMLA_I_PTR(a->cos_sin) % 16 == 0;
+	p.s.rope_form = spmla_i_gpu_reals(a->cos_sin, a->cos_sin_dtype);
 	p.s.norm_eps = a->norm_eps;
 	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3)
 		p.s.kv_inverse = a->kv_scale_at ? 0.0f : 1.0f / a->kv_scale;

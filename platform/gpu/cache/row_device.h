@@ -82,21 +82,6 @@ g_row_store8(GLOBAL uint16_t *p, uint32_t wide, const PRIVATE uint32_t *w)
 	}
 }
 
-/* Four floats as they lie there; `wide`: p is a multiple of 16. */
-FN void
-g_row_floats4(GLOBAL const float *p, uint32_t wide, PRIVATE uint32_t *w)
-{
-	uint32_t i;
-
-	if (wide) {
-		g_load4(p, w);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 4; i++)
-		w[i] = g_bits(p[i]);
-}
-
 /* The two values of a word of bf16, or of fp16. */
 FN void
 g_row_values(uint32_t word, uint32_t dtype, PRIVATE float *x)

@@ -12,6 +12,7 @@
 #include "spmla/platform/gpu/cache/row_device.h"
 #include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 
 enum {
 	V4_LANES = 16,
@@ -40,15 +41,15 @@ v4_load_row(GLOBAL const uint16_t *row, uint32_t there, uint32_t wide,
 	}
 }
 
-/* Four cosines, then four sines: those of the lane's pairs of octets
- * V4_ROPE_OCTET on, of which the second half of the lanes has one each. cos_sin
- * is the position's; `wide`: it is a multiple of 16. */
+/* Four cosines, then four sines, of a position: those of the lane's pairs of
+ * octets V4_ROPE_OCTET on, of which the second half of the lanes has one each.
+ */
 FN void
-v4_load_angles(GLOBAL const float *cos_sin, uint32_t there, uint32_t wide,
-	       PRIVATE uint32_t *angles)
+v4_load_angles(GLOBAL const float *cos_sin, uint32_t position, uint32_t there,
+	       uint32_t form, PRIVATE uint32_t *angles)
 {
 	const uint32_t lane = g_item() % V4_LANES;
-	GLOBAL const float *at = cos_sin + 4 * (lane % 8);
+	const uint64_t at = (uint64_t)position * SPMLA_V4_ROPE + 4 * (lane % 8);
 	uint32_t i;
 
 	UNROLL
@@ -56,8 +57,8 @@ v4_load_angles(GLOBAL const float *cos_sin, uint32_t there, uint32_t wide,
 		angles[i] = 0;
 	if (!there || lane < V4_ROPE_OCTET % V4_LANES)
 		return;
-	g_row_floats4(at, wide, angles);
-	g_row_floats4(at + V4_ROPE_PAIRS, wide, angles + 4);
+	g_reals4(cos_sin, form, at, angles);
+	g_reals4(cos_sin, form, at + V4_ROPE_PAIRS, angles + 4);
 }
 
 /* Four pairs times r, rotated, each product and sum rounded, as bf16. */

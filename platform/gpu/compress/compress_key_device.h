@@ -30,12 +30,11 @@ compress_ask_norm(GLOBAL const float *norm_weight, const uint32_t dim)
 		g_prefetch((GLOBAL const int32_t *)norm_weight + 32 * g_item());
 }
 
-FN GLOBAL const float *
-compress_angles(GLOBAL const float *cos_sin, int32_t position,
-		const uint32_t ratio)
+/* The first number of cos_sin of the group that a position ends. */
+FN uint64_t
+compress_angles(int32_t position, const uint32_t ratio)
 {
-	return cos_sin +
-	       (uint64_t)((uint32_t)position & ~(ratio - 1)) * SPMLA_V4_ROPE;
+	return (uint64_t)((uint32_t)position & ~(ratio - 1)) * SPMLA_V4_ROPE;
 }
 
 FN void
@@ -43,9 +42,8 @@ compress_ask_angles(GLOBAL const float *cos_sin, int32_t position, uint32_t i,
 		    const uint32_t ratio)
 {
 	if (i < 2)
-		g_prefetch((GLOBAL const int32_t *)compress_angles(
-				   cos_sin, position, ratio) +
-			   32 * i);
+		g_prefetch((GLOBAL const int32_t *)cos_sin +
+			   compress_angles(position, ratio) + 32 * i);
 }
 
 /* What the thread's four columns of a key, 4 q on, are multiplied by. */
@@ -57,21 +55,26 @@ typedef struct compress_end {
 
 FN void
 compress_load_end(PRIVATE compress_end *to, uint32_t q,
-		  GLOBAL const float *norm_weight, GLOBAL const float *cos_sin,
-		  const uint32_t dim)
+		  GLOBAL const float *norm_weight, uint32_t norm_bf16,
+		  GLOBAL const float *cos_sin, uint32_t rope_bf16,
+		  uint64_t angles, const uint32_t dim)
 {
 	const uint32_t rope = (dim - SPMLA_V4_ROPE) / COMPRESS_EACH;
 	uint32_t j;
 
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH; j++)
-		to->weight[j] = norm_weight[COMPRESS_EACH * q + j];
+		to->weight[j] =
+			g_real(norm_weight, norm_bf16, COMPRESS_EACH * q + j);
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH / 2; j++) {
 		const uint32_t n = 2 * (q - rope) + j;
 
-		to->cos[j] = q >= rope ? cos_sin[n] : 1.0f;
-		to->sin[j] = q >= rope ? cos_sin[SPMLA_V4_ROPE / 2 + n] : 0.0f;
+		to->cos[j] = q >= rope ? g_real(cos_sin, rope_bf16, angles + n)
+				       : 1.0f;
+		to->sin[j] = q >= rope ? g_real(cos_sin, rope_bf16,
+						angles + SPMLA_V4_ROPE / 2 + n)
+				       : 0.0f;
 	}
 }
 

@@ -28,7 +28,8 @@
 	S(uint64_t, capacity)             \
 	SPMLA_S_STATE(S)                  \
 	S(uint32_t, tokens)               \
-	S(uint32_t, positions_wide)
+	S(uint32_t, positions_wide)       \
+	S(uint32_t, kv_bf16)
 SPMLA_KERNEL_SCALARS(compress_state_save)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -49,8 +50,8 @@ spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 		const uint64_t later = t + s.capacity;
 		uint64_t at = 0;
 		uint32_t fault = 0, known = ~0u, k; /* a row of the table */
-		GLOBAL const float *x = kv + (int64_t)t * s.kv_stride;
-		GLOBAL const float *y = score + (int64_t)t * s.score_stride;
+		const uint64_t x = t * (uint64_t)s.kv_stride + lane;
+		const uint64_t y = t * (uint64_t)s.score_stride + lane;
 		GLOBAL const float *z;
 		GLOBAL float *out;
 		float a[4], b[4], c[4];
@@ -107,8 +108,8 @@ spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 		out = (GLOBAL float *)(state + at);
 		UNROLL
 		for (k = 0; k < 4; k++) {
-			a[k] = x[lane + k * lanes];
-			b[k] = y[lane + k * lanes];
+			a[k] = g_real(kv, s.kv_bf16, x + k * lanes);
+			b[k] = g_real(score, s.kv_bf16, y + k * lanes);
 			c[k] = z[lane + k * lanes];
 		}
 		UNROLL

@@ -20,6 +20,7 @@ spmla_i_gpu_compress_state_save(const spmla_i_gpu_queue *queue,
 	p.score = a->score;
 	p.ape = a->ape;
 	p.positions = a->positions;
+	p.s.kv_bf16 = a->kv_dtype == SPMLA_REAL_BF16;
 	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.slot_mapping = a->slot_mapping;
 	p.context_lens = a->context_lens;

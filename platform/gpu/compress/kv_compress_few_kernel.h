@@ -155,8 +155,7 @@ compress_few_key(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 	const uint32_t column = COMPRESS_FEW_COLUMNS * slab;
 	/* The key is stored by four columns an item. */
 	const uint32_t there = i < SPMLA_V4_DIM / COMPRESS_EACH;
-	GLOBAL const float *angles =
-		compress_angles(job->cos_sin, position, SPMLA_COMPRESS_MOST);
+	const uint64_t angles = compress_angles(position, SPMLA_COMPRESS_MOST);
 	GLOBAL uint32_t *key = job->split_keys + (uint64_t)t * SPMLA_V4_DIM;
 	float most, sum, acc, c[COMPRESS_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
 	compress_end end = {{0.0f}, {0.0f}, {0.0f}};
@@ -172,14 +171,15 @@ compress_few_key(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 		shared->page = (uint64_t)(page - job->cache);
 		shared->entry = entry;
 		shared->lost = 0;
-		g_prefetch((GLOBAL const int32_t *)angles);
-		g_prefetch((GLOBAL const int32_t *)angles + 32);
+		compress_ask_angles(job->cos_sin, position, 0,
+				    SPMLA_COMPRESS_MOST);
+		compress_ask_angles(job->cos_sin, position, 1,
+				    SPMLA_COMPRESS_MOST);
 	}
 	BARRIER();
 	is_last = shared->is_last;
 	if (is_last & there)
-		compress_load_end(&end, i, job->norm_weight, angles,
-				  SPMLA_V4_DIM);
+		compress_end_of(job, &end, i, angles, SPMLA_V4_DIM);
 	compress_few_sum(shared, job->ape, part, column + q, &most, &sum, &acc);
 	shared->most[q][part] = most;
 	shared->sum[part][q] = sum;
@@ -212,7 +212,7 @@ void
 spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 {
 	LOCAL_ARRAY(compress_few, shared, 1);
-	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress)};
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress), 0};
 	uint32_t u;
 
 	for (u = g_block(); u < s.tokens * COMPRESS_FEW_SLABS;
@@ -224,8 +224,7 @@ spmla_k_kv_compress_few(SPMLA_KERNEL_ARGS(kv_compress_few))
 			&job,
 			back < SPMLA_COMPRESS_MOST ? (int64_t)t - back : -1);
 		const int64_t slot = slot_mapping[t];
-		const int32_t position =
-			g_position(positions, s.positions_wide, t);
+		const int32_t position = positions[t];
 		const int32_t row = token_row[t];
 		uint32_t before = 0, fault, ends;
 

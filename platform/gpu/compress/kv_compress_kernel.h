@@ -51,13 +51,18 @@
 	S(float, norm_eps)             \
 	S(uint32_t, has_scale_at)      \
 	S(float, e4m3_scale)           \
-	S(uint32_t, positions_wide)
+	S(uint32_t, positions_wide)    \
+	S(uint32_t, rope_bf16)         \
+	S(uint32_t, norm_bf16)         \
+	S(uint32_t, kv_bf16)
 SPMLA_KERNEL_SCALARS(kv_compress)
 
 /* The same parameters. */
+#define SPMLA_K_kv_compress_any(P, S)   SPMLA_K_kv_compress(P, S)
 #define SPMLA_K_kv_compress_c128(P, S)  SPMLA_K_kv_compress(P, S)
 #define SPMLA_K_kv_compress_few(P, S)   SPMLA_K_kv_compress(P, S)
 #define SPMLA_K_kv_compress_index(P, S) SPMLA_K_kv_compress(P, S)
+typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_any_scalars;
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_c128_scalars;
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_few_scalars;
 typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_index_scalars;
@@ -77,7 +82,16 @@ enum {
 /* What each of the kernels was given. */
 typedef struct compress_job {
 	SPMLA_KERNEL_FIELDS(kv_compress)
+	/* A constant: 0 where inputs have the types of the parameters, so that
+	 * the kernels that count do not look. */
+	uint32_t any;
 } compress_job;
+
+FN int32_t
+compress_position(const PRIVATE compress_job *job, uint64_t t)
+{
+	return g_position(job->positions, job->any & job->s.positions_wide, t);
+}
 
 /* The scale of a cache of e4m3. */
 FN float
@@ -167,9 +181,7 @@ compress_list(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 {
 	const uint32_t there = t < job->s.tokens;
 	const int64_t slot = there ? job->slot_mapping[t] : -1;
-	const int32_t position =
-		there ? g_position(job->positions, job->s.positions_wide, t)
-		      : 0;
+	const int32_t position = there ? compress_position(job, t) : 0;
 	const int32_t row = there ? job->token_row[t] : 0;
 	uint32_t fault;
 
@@ -224,9 +236,7 @@ compress_near_of(const PRIVATE compress_job *job, int64_t j)
 	compress_near near;
 
 	near.row = there ? job->token_row[j] : -1;
-	near.position = there ? g_position(job->positions,
-					   job->s.positions_wide, (uint64_t)j)
-			      : -1;
+	near.position = there ? compress_position(job, (uint64_t)j) : -1;
 	near.len = there & job->s.has_lens ? job->context_lens[j] : 1;
 	return near;
 }
@@ -311,16 +321,19 @@ compress_load_call(const PRIVATE compress_job *job,
 		   PRIVATE uint32_t *x)
 {
 	const uint32_t width = ratio == SPMLA_COMPRESS_OVERLAP ? 2 * dim : dim;
+	const uint32_t form = wide                        ? G_REALS_WIDE
+			      : job->any & job->s.kv_bf16 ? G_REALS_BF16
+							  : G_REALS_F32;
 	uint32_t z[COMPRESS_EACH], k, j;
 
 	UNROLL
 	for (k = 0; k < COMPRESS_STEP; k++) {
 		if (row[k].from != COMPRESS_CALL)
 			continue;
-		g_row_floats4(job->kv + row[k].kv_at + column, wide,
-			      v + COMPRESS_EACH * k);
-		g_row_floats4(job->score + row[k].score_at + column, wide,
-			      x + COMPRESS_EACH * k);
+		g_reals4(job->kv, form, row[k].kv_at + column,
+			 v + COMPRESS_EACH * k);
+		g_reals4(job->score, form, row[k].score_at + column,
+			 x + COMPRESS_EACH * k);
 	}
 	/* z is 0 for a saved row: that changes at most the sign of a zero, and
 	 * no weight. */
@@ -330,10 +343,9 @@ compress_load_call(const PRIVATE compress_job *job,
 
 		z[0] = z[1] = z[2] = z[3] = 0;
 		if (row[k].from == COMPRESS_CALL)
-			g_row_floats4(job->ape + first * width + column +
-					      k % ratio * width +
-					      (k < ratio ? 0 : dim),
-				      wide, z);
+			g_reals4(job->ape + first * width + column,
+				 wide ? G_REALS_WIDE : G_REALS_F32,
+				 k % ratio * width + (k < ratio ? 0 : dim), z);
 		UNROLL
 		for (j = 0; j < COMPRESS_EACH; j++) {
 			const uint32_t n = COMPRESS_EACH * k + j;
@@ -432,6 +444,17 @@ compress_join(float most, float all, float sum, float acc)
 	return g_div_rn(acc, g_sum16(sum * f));
 }
 
+/* What the thread's columns of a key are multiplied by; the position's row of
+ * cos_sin begins with number `angles`. */
+FN void
+compress_end_of(const PRIVATE compress_job *job, PRIVATE compress_end *to,
+		uint32_t q, uint64_t angles, const uint32_t dim)
+{
+	compress_load_end(to, q, job->norm_weight, job->any & job->s.norm_bf16,
+			  job->cos_sin, job->any & job->s.rope_bf16, angles,
+			  dim);
+}
+
 /* A page of a slot, and which entry of it. */
 FN GLOBAL uint8_t *
 compress_page(const PRIVATE compress_job *job, int64_t slot,
@@ -458,7 +481,7 @@ compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	LOCAL compress_row *row = &shared->row[COMPRESS_STEP * key];
 	const uint32_t live = n + key < shared->units && !u->fault;
 	float c[COMPRESS_EACH] = {0.0f, 0.0f, 0.0f, 0.0f};
-	GLOBAL const float *angles = job->cos_sin;
+	uint64_t angles = 0;
 	uint32_t lost = 0, entry, w[2], j;
 	compress_sums sums;
 	compress_end end;
@@ -469,8 +492,9 @@ compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 			      shared->units <= COMPRESS_ITEMS / items, u,
 			      q / lanes, 32 * (q % lanes), dim,
 			      SPMLA_COMPRESS_OVERLAP);
-		compress_ask_angles(job->cos_sin, u->position, q,
-				    SPMLA_COMPRESS_OVERLAP);
+		if (!job->any)
+			compress_ask_angles(job->cos_sin, u->position, q,
+					    SPMLA_COMPRESS_OVERLAP);
 	}
 	/* A long division, while rows are on their way. */
 	page = compress_page(job, live ? u->slot : 0, &entry);
@@ -481,10 +505,9 @@ compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 		UNROLL
 		for (j = 0; j < COMPRESS_EACH; j++)
 			c[j] = g_div_rn(sums.acc[j], sums.sum[j]);
-		angles = compress_angles(job->cos_sin, u->position,
-					 SPMLA_COMPRESS_OVERLAP);
+		angles = compress_angles(u->position, SPMLA_COMPRESS_OVERLAP);
 	}
-	compress_load_end(&end, q, job->norm_weight, angles, dim);
+	compress_end_of(job, &end, q, angles, dim);
 	compress_finish(shared->squares +
 				(dim + COMPRESS_GAP * COMPRESS_LANES) * key,
 			c, q, 1, end, job->s.norm_eps, lost, dim, w);
@@ -617,7 +640,9 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 		before = g_add(count, 1);
 	compress_find(job, &shared->row[i], 1, shared->units == 1, u, i, first,
 		      SPMLA_V4_DIM, SPMLA_COMPRESS_MOST);
-	compress_ask_angles(job->cos_sin, u->position, i, SPMLA_COMPRESS_MOST);
+	if (!job->any)
+		compress_ask_angles(job->cos_sin, u->position, i,
+				    SPMLA_COMPRESS_MOST);
 	BARRIER();
 	if (i == 0 && s->split)
 		parts->is_last =
@@ -633,10 +658,9 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 					 parts->column[first + i]);
 		return;
 	}
-	compress_load_end(
-		&end, i, job->norm_weight,
-		compress_angles(job->cos_sin, u->position, SPMLA_COMPRESS_MOST),
-		SPMLA_V4_DIM);
+	compress_end_of(job, &end, i,
+			compress_angles(u->position, SPMLA_COMPRESS_MOST),
+			SPMLA_V4_DIM);
 	compress_await(key, parts->column + first, first, COMPRESS_SLAB * slabs,
 		       i, c);
 	compress_finish(shared->squares, c, i, 1, end, s->norm_eps, lost,
@@ -663,7 +687,8 @@ compress_run(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	const uint32_t together = SPMLA_V4_DIM / dim;
 	uint32_t first = 0, n;
 
-	compress_ask_norm(job->norm_weight, dim);
+	if (!job->any)
+		compress_ask_norm(job->norm_weight, dim);
 	for (;;) {
 		const uint32_t i = first + g_item();
 		const uint64_t u = split ? (uint64_t)g_blocks() * i + g_block()
@@ -696,7 +721,7 @@ void
 spmla_k_kv_compress(SPMLA_KERNEL_ARGS(kv_compress))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
-	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress)};
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress), 0};
 
 	compress_run(&job, shared, (LOCAL compress_parts *)0, SPMLA_V4_DIM,
 		     SPMLA_COMPRESS_OVERLAP);
@@ -708,7 +733,7 @@ spmla_k_kv_compress_c128(SPMLA_KERNEL_ARGS(kv_compress_c128))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
 	LOCAL_ARRAY(compress_parts, parts, 1);
-	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress)};
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress), 0};
 
 	compress_run(&job, shared, parts, SPMLA_V4_DIM, SPMLA_COMPRESS_MOST);
 }
@@ -718,10 +743,30 @@ void
 spmla_k_kv_compress_index(SPMLA_KERNEL_ARGS(kv_compress_index))
 {
 	LOCAL_ARRAY(compress_local, shared, 1);
-	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress)};
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress), 0};
 
 	compress_run(&job, shared, (LOCAL compress_parts *)0, SPMLA_INDEX_DIM,
 		     SPMLA_COMPRESS_OVERLAP);
+}
+
+/* Inputs of other types, and keys of every kind: each by one block. */
+SPMLA_KERNEL(kv_compress_any)
+void
+spmla_k_kv_compress_any(SPMLA_KERNEL_ARGS(kv_compress_any))
+{
+	LOCAL_ARRAY(compress_local, shared, 1);
+	LOCAL_ARRAY(compress_parts, parts, 1);
+	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress), 1};
+
+	if (s.ratio == SPMLA_COMPRESS_MOST)
+		compress_run(&job, shared, parts, SPMLA_V4_DIM,
+			     SPMLA_COMPRESS_MOST);
+	else if (s.width == 2 * SPMLA_V4_DIM)
+		compress_run(&job, shared, parts, SPMLA_V4_DIM,
+			     SPMLA_COMPRESS_OVERLAP);
+	else
+		compress_run(&job, shared, parts, SPMLA_INDEX_DIM,
+			     SPMLA_COMPRESS_OVERLAP);
 }
 
 #endif

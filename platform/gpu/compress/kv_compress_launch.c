@@ -5,11 +5,14 @@
 #include "spmla/internal/compress.h"
 #include "spmla/platform/gpu/launch.h"
 
-typedef enum kind { KEYS = 1, INDEX_KEYS, WHOLE_C128, SPLIT_C128 } kind;
+typedef enum kind { KEYS = 1, INDEX_KEYS, WHOLE_C128, SPLIT_C128, OTHER } kind;
 
 static kind
 kind_of(const spmla_kv_compress_args *a)
 {
+	if (a->positions_dtype || a->cos_sin_dtype || a->norm_dtype ||
+	    a->kv_dtype)
+		return OTHER;
 	if (a->ratio == SPMLA_COMPRESS_MOST)
 		return a->split_keys ? SPLIT_C128 : WHOLE_C128;
 	return a->state.layout == SPMLA_LAYOUT_STATE_256 ? INDEX_KEYS : KEYS;
@@ -36,6 +39,10 @@ static const spmla_i_gpu_variant variants[] = {
 	 .kind = WHOLE_C128,
 	 .rows = 1,
 	 .columns = 1},
+	{.kernel = SPMLA_KERNEL_kv_compress_any,
+	 .kind = OTHER,
+	 .rows = 1,
+	 .columns = 1},
 	{.kernel = SPMLA_KERNEL_kv_compress, .rows = 1, .columns = 1},
 };
 
@@ -45,7 +52,8 @@ static uint32_t
 is_wide(const spmla_kv_compress_args *a)
 {
 	return a->form == SPMLA_STATE_PAGED ||
-	       ((SPMLA_I_PTR(a->kv) | SPMLA_I_PTR(a->score) |
+	       (a->kv_dtype == SPMLA_REAL_F32 &&
+		(SPMLA_I_PTR(a->kv) | SPMLA_I_PTR(a->score) |
 		 SPMLA_I_PTR(a->ape)) %
 				16 ==
 			0 &&
@@ -78,6 +86,9 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
 	p.positions = a->positions;
+	p.s.rope_bf16 = a->cos_sin_dtype == SPMLA_REAL_BF16;
+	p.s.norm_bf16 = a->norm_dtype == SPMLA_REAL_BF16;
+	p.s.kv_bf16 = a->kv_dtype == SPMLA_REAL_BF16;
 	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.slot_mapping = a->slot_mapping;
 	p.token_row = a->token_row;

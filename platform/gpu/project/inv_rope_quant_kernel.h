@@ -38,7 +38,7 @@
 	S(uint32_t, cos_sin_rows)      \
 	S(uint32_t, o_aligned)         \
 	S(uint32_t, out_aligned)       \
-	S(uint32_t, cos_sin_aligned)   \
+	S(uint32_t, rope_form)         \
 	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(inv_rope_quant)
 
@@ -52,45 +52,41 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Four cosines or sines at p. */
+/* Four cosines or sines, from number `at` on. */
 FN void
-inv_rope_angles(PRIVATE float *to, GLOBAL const float *p, uint32_t is_aligned)
+inv_rope_angles(PRIVATE float *to, GLOBAL const float *cos_sin, uint32_t form,
+		uint64_t at)
 {
 	uint32_t words[4], i;
 
-	if (is_aligned) {
-		g_load4(p, words);
-	} else {
-		UNROLL
-		for (i = 0; i < 4; i++)
-			words[i] = g_bits(p[i]);
-	}
+	g_reals4(cos_sin, form, at, words);
 	UNROLL
 	for (i = 0; i < 4; i++)
 		to[i] = g_float(words[i]);
 }
 
 /* What the lane's octet of the last 128 values is rotated back by, if it
- * `turns`: it is one of the last 64, as lanes 8 .. 15 have. `row` is the
- * position's. INTERLEAVED: of four pairs, NEOX: of eight values. */
+ * `turns`: it is one of the last 64, as lanes 8 .. 15 have. INTERLEAVED: of four pairs, NEOX: of eight values. */
 FN void
-inv_rope_factors(GLOBAL const float *row, uint32_t turns, uint32_t neox,
-		 uint32_t is_aligned, PRIVATE float *c, PRIVATE float *sine)
+inv_rope_factors(GLOBAL const float *cos_sin, uint32_t position, uint32_t turns,
+		 uint32_t neox, uint32_t form, PRIVATE float *c,
+		 PRIVATE float *sine)
 {
 	const uint32_t own = g_item() % 8; /* eighth of the 64 */
-	const uint32_t at = neox ? own % 4 * 8 : own * 4;
+	const uint64_t at = (uint64_t)position * SPMLA_V4_ROPE +
+			    (neox ? own % 4 * 8 : own * 4);
 	uint32_t i;
 
 	UNROLL
 	for (i = 0; i < 8; i++)
 		c[i] = sine[i] = 0.0f;
 	if (turns) {
-		inv_rope_angles(c, row + at, is_aligned);
-		inv_rope_angles(sine, row + 32 + at, is_aligned);
+		inv_rope_angles(c, cos_sin, form, at);
+		inv_rope_angles(sine, cos_sin, form, at + 32);
 	}
 	if (turns && neox) {
-		inv_rope_angles(c + 4, row + at + 4, is_aligned);
-		inv_rope_angles(sine + 4, row + 32 + at + 4, is_aligned);
+		inv_rope_angles(c + 4, cos_sin, form, at + 4);
+		inv_rope_angles(sine + 4, cos_sin, form, at + 36);
 	}
 }
 
@@ -192,10 +188,10 @@ inv_rope_store16(GLOBAL uint16_t *p, const PRIVATE float *x, uint32_t turned,
 /* A head of a token; `there` or zeros, and of a token that is none its scales
  * alone, which are at `scale_to`. By all threads of the subgroup together. */
 FN void
-inv_rope_head(GLOBAL const uint16_t *from, GLOBAL const float *angles,
-	      GLOBAL uint8_t *out, int64_t to, GLOBAL uint32_t *scale_to,
-	      uint32_t is_token, uint32_t there, uint32_t writes,
-	      const PRIVATE spmla_k_inv_rope_quant_scalars *s)
+inv_rope_head(GLOBAL const uint16_t *from, GLOBAL const float *cos_sin,
+	      uint32_t position, GLOBAL uint8_t *out, int64_t to,
+	      GLOBAL uint32_t *scale_to, uint32_t is_token, uint32_t there,
+	      uint32_t writes, const PRIVATE spmla_k_inv_rope_quant_scalars *s)
 {
 	const uint32_t lane = g_item() % INV_ROPE_LANES;
 	const uint32_t turns = s->has_rope && there && lane >= 8;
@@ -210,7 +206,8 @@ inv_rope_head(GLOBAL const uint16_t *from, GLOBAL const float *angles,
 						    (INV_ROPE_LANES * j + lane),
 				    s->o_aligned, w + 4 * j);
 	}
-	inv_rope_factors(angles, turns, s->neox, s->cos_sin_aligned, c, sine);
+	inv_rope_factors(cos_sin, position, turns, s->neox, s->rope_form, c,
+			 sine);
 	UNROLL
 	for (j = 0; j < INV_ROPE_SCALES; j++) {
 		const uint32_t is_last = j + 1 == INV_ROPE_SCALES;
@@ -278,7 +275,7 @@ spmla_k_inv_rope_quant(SPMLA_KERNEL_ARGS(inv_rope_quant))
 			g_fault(fault_state, fault_status, t, G_FAULT_POSITION);
 		inv_rope_head(o + (int64_t)t * s.o_token_stride +
 				      (int64_t)h * s.o_head_stride,
-			      cos_sin + (uint64_t)position * SPMLA_V4_ROPE, out,
+			      cos_sin, position, out,
 			      (int64_t)t * s.out_token_stride +
 				      (int64_t)group * s.out_group_stride +
 				      head * SPMLA_V4_DIM,

@@ -38,7 +38,7 @@ spmla_i_gpu_inv_rope_quant(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.out_aligned =
 		spmla_i_gpu_aligned(a->out, a->out_token_stride_elems,
 				    a->out_group_stride_elems, elem_bytes, 8);
-	p.s.cos_sin_aligned = SPMLA_I_PTR(a->cos_sin) % 16 == 0;
+	p.s.rope_form = spmla_i_gpu_reals(a->cos_sin, a->cos_sin_dtype);
 	return spmla_i_gpu_launch(
 		queue, SPMLA_KERNEL_inv_rope_quant,
 		((uint64_t)(a->tokens - 1) / INV_ROPE_TOKENS + 1) *

@@ -34,7 +34,8 @@
 	S(uint32_t, has_rope)           \
 	S(uint32_t, neox)               \
 	S(uint32_t, w_aligned)          \
-	S(uint32_t, positions_wide)
+	S(uint32_t, positions_wide)     \
+	S(uint32_t, rope_bf16)
 SPMLA_KERNEL_SCALARS(q_absorb)
 
 enum {
@@ -78,9 +79,11 @@ q_absorb_rope(const PRIVATE spmla_k_q_absorb_scalars *s,
 					G_FAULT_POSITION);
 			low = high = 0;
 		} else if (s->has_rope) {
-			GLOBAL const float *row =
-				cos_sin + (uint64_t)position * SPMLA_MLA_ROPE;
-			const float c = row[pair], sine = row[PAIRS + pair];
+			const uint64_t at =
+				(uint64_t)position * SPMLA_MLA_ROPE + pair;
+			const float c = g_real(cos_sin, s->rope_bf16, at);
+			const float sine =
+				g_real(cos_sin, s->rope_bf16, at + PAIRS);
 			const float x = g_bf16_to_f32(low);
 			const float y = g_bf16_to_f32(high);
 

@@ -18,6 +18,7 @@ spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 	p.w_uk_t = a->w_uk_t;
 	p.q_pe = a->q_pe;
 	p.positions = a->positions;
+	p.s.rope_bf16 = a->cos_sin_dtype == SPMLA_REAL_BF16;
 	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.cos_sin = a->cos_sin;
 	p.q = a->q;

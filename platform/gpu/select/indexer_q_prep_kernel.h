@@ -43,7 +43,8 @@
 	S(float, least)              \
 	S(float, softmax_scale)      \
 	S(float, head_scale)         \
-	S(uint32_t, positions_wide)
+	S(uint32_t, positions_wide)  \
+	S(uint32_t, rope_form)
 SPMLA_KERNEL_SCALARS(indexer_q_prep)
 #define SPMLA_K_indexer_q_prep_mxfp4(P, S) SPMLA_K_indexer_q_prep(P, S)
 typedef spmla_k_indexer_q_prep_scalars spmla_k_indexer_q_prep_mxfp4_scalars;
@@ -60,18 +61,19 @@ enum {
 /* The lane's factors out of the position's cos_sin, one of each for a pair:
  * eight pairs a lane with NEOX, else four. */
 FN void
-q_prep_factors(GLOBAL const float *cos_sin, uint32_t neox, uint32_t wide,
-	       PRIVATE uint32_t *c, PRIVATE uint32_t *s)
+q_prep_factors(GLOBAL const float *cos_sin, uint32_t position, uint32_t neox,
+	       uint32_t form, PRIVATE uint32_t *c, PRIVATE uint32_t *s)
 {
 	const uint32_t lane = g_item() % Q_PREP_LANES;
-	GLOBAL const float *at = cos_sin + (neox ? 8 * (lane % 4) : 4 * lane);
+	const uint64_t at = (uint64_t)position * G_ROW_ROPE +
+			    (neox ? 8 * (lane % 4) : 4 * lane);
 
-	g_row_floats4(at, wide, c);
-	g_row_floats4(at + Q_PREP_PAIRS, wide, s);
+	g_reals4(cos_sin, form, at, c);
+	g_reals4(cos_sin, form, at + Q_PREP_PAIRS, s);
 	if (!neox)
 		return;
-	g_row_floats4(at + 4, wide, c + 4);
-	g_row_floats4(at + Q_PREP_PAIRS + 4, wide, s + 4);
+	g_reals4(cos_sin, form, at + 4, c + 4);
+	g_reals4(cos_sin, form, at + Q_PREP_PAIRS + 4, s + 4);
 }
 
 /* Rotates the eight values of w: two products and their sum, each rounded; then
@@ -207,9 +209,9 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 			g_fault(job->fault_state, job->fault_status, t,
 				G_FAULT_POSITION);
 		if (s->has_rope && is_known) {
-			q_prep_factors(job->cos_sin +
-					       (uint64_t)position * G_ROW_ROPE,
-				       s->neox, wide, c, sines);
+			q_prep_factors(job->cos_sin, position, s->neox,
+				       wide ? G_REALS_WIDE : s->rope_form, c,
+				       sines);
 			if (s->neox)
 				q_prep_rotate(w, c, sines, 1);
 			else

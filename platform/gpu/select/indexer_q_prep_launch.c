@@ -49,11 +49,12 @@ spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.weights_f32 = a->weights_dtype == SPMLA_DTYPE_F32;
 	p.s.softmax_scale = a->softmax_scale;
 	p.s.head_scale = a->head_scale;
+	p.s.rope_form = spmla_i_gpu_reals(a->cos_sin, a->cos_sin_dtype);
 	p.s.wide = SPMLA_I_PTR(a->q) % 16 == 0 &&
 		   a->q_token_stride_elems % 8 == 0 &&
 		   a->q_head_stride_elems % 8 == 0 &&
 		   SPMLA_I_PTR(a->q_out) % (mxfp4 ? 4 : 8) == 0 &&
-		   SPMLA_I_PTR(a->cos_sin) % 16 == 0;
+		   p.s.rope_form == G_REALS_WIDE;
 	return spmla_i_gpu_launch(
 		queue, by->kernel,
 		(uint64_t)a->tokens * ((a->heads - 1) / by->rows + 1), &p);

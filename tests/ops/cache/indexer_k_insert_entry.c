@@ -52,6 +52,8 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_k_insert, norm_bias),
 	BAD_NULL(indexer_k_insert, positions),
 	BAD_ENUM(indexer_k_insert, positions_dtype, 2, "0 or 1"),
+	BAD_ENUM(indexer_k_insert, cos_sin_dtype, 2, "0 or 1"),
+	BAD_ENUM(indexer_k_insert, norm_dtype, 2, "0 or 1"),
 	BAD_NULL(indexer_k_insert, cos_sin),
 	BAD_RANGE(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
 		  "got 1, want 3"),
@@ -59,6 +61,9 @@ static const arg_error errors[] = {
 };
 
 OP_ENTRY(indexer_k_insert,
-	 .inputs = {INPUT_INT(indexer_k_insert, positions, positions_dtype)},
+	 .inputs = {INPUT_INT(indexer_k_insert, positions, positions_dtype),
+		    INPUT_REAL(indexer_k_insert, cos_sin, cos_sin_dtype),
+		    INPUT_REAL(indexer_k_insert, norm_weight, norm_dtype),
+		    INPUT_REAL(indexer_k_insert, norm_bias, norm_dtype)},
 	 .errors = {ERRORS(errors)}, .none = {ARG(indexer_k_insert, tokens, 0)},
 	 .is_spread = 1);

@@ -130,8 +130,9 @@ row_of(const qnorm_rig *r, uint32_t t)
 {
 	const int64_t p = ((const int32_t *)r->a.positions)[t];
 
-	return p < 0 || p >= (int64_t)r->a.cos_sin_rows ? NULL
-							: r->a.cos_sin + p * 64;
+	return p < 0 || p >= (int64_t)r->a.cos_sin_rows
+		       ? NULL
+		       : (const float *)r->a.cos_sin + p * 64;
 }
 
 static void

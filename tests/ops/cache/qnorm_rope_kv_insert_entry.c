@@ -75,6 +75,7 @@ static const arg_error errors[] = {
 	BAD_NULL(qnorm_rope_kv_insert, slot_mapping),
 	BAD_NULL(qnorm_rope_kv_insert, positions),
 	BAD_ENUM(qnorm_rope_kv_insert, positions_dtype, 2, "0 or 1"),
+	BAD_ENUM(qnorm_rope_kv_insert, cos_sin_dtype, 2, "0 or 1"),
 	BAD_NULL(qnorm_rope_kv_insert, cos_sin),
 	BAD_RANGE(qnorm_rope_kv_insert, cache.layout, SPMLA_LAYOUT_MLA_BF16,
 		  "got 2, want 4, 5 or 6"),
@@ -103,8 +104,8 @@ static const arg_error in_place_errors[] = {
 };
 
 OP_ENTRY(qnorm_rope_kv_insert,
-	 .inputs = {INPUT_INT(qnorm_rope_kv_insert, positions,
-			      positions_dtype)},
+	 .inputs = {INPUT_INT(qnorm_rope_kv_insert, positions, positions_dtype),
+		    INPUT_REAL(qnorm_rope_kv_insert, cos_sin, cos_sin_dtype)},
 	 .errors = {ERRORS(errors), ERRORS(e4m3_errors),
 		    ERRORS(in_place_errors)},
 	 .none = {ARG(qnorm_rope_kv_insert, tokens, 0)}, .is_spread = 1);

@@ -106,6 +106,7 @@ static const arg_error errors[] = {
 	BAD_NULL(compress_state_save, ape),
 	BAD_NULL(compress_state_save, positions),
 	BAD_ENUM(compress_state_save, positions_dtype, 2, "0 or 1"),
+	BAD_ENUM(compress_state_save, kv_dtype, 2, "0 or 1"),
 	BAD_NULL(compress_state_save, slot_mapping),
 };
 
@@ -124,6 +125,8 @@ static const arg_error ring_errors[] = {
 };
 
 OP_ENTRY(compress_state_save,
-	 .inputs = {INPUT_INT(compress_state_save, positions, positions_dtype)},
+	 .inputs = {INPUT_INT(compress_state_save, positions, positions_dtype),
+		    INPUT_REAL(compress_state_save, kv, kv_dtype),
+		    INPUT_REAL(compress_state_save, score, kv_dtype)},
 	 .errors = {ERRORS(errors), ERRORS(ring_errors)},
 	 .none = {ARG(compress_state_save, tokens, 0)}, .is_spread = 1);

@@ -166,6 +166,9 @@ static const arg_error errors[] = {
 	BAD_FLOAT(kv_compress, norm_eps),
 	BAD_NULL(kv_compress, positions),
 	BAD_ENUM(kv_compress, positions_dtype, 2, "0 or 1"),
+	BAD_ENUM(kv_compress, cos_sin_dtype, 2, "0 or 1"),
+	BAD_ENUM(kv_compress, norm_dtype, 2, "0 or 1"),
+	BAD_ENUM(kv_compress, kv_dtype, 2, "0 or 1"),
 	BAD_NULL(kv_compress, slot_mapping),
 	BAD_NULL(kv_compress, token_row),
 	BAD_NULL(kv_compress, block_table),
@@ -208,7 +211,11 @@ static const arg_error split_errors[] = {
 };
 
 OP_ENTRY(kv_compress,
-	 .inputs = {INPUT_INT(kv_compress, positions, positions_dtype)},
+	 .inputs = {INPUT_INT(kv_compress, positions, positions_dtype),
+		    INPUT_REAL(kv_compress, cos_sin, cos_sin_dtype),
+		    INPUT_REAL(kv_compress, norm_weight, norm_dtype),
+		    INPUT_REAL(kv_compress, kv, kv_dtype),
+		    INPUT_REAL(kv_compress, score, kv_dtype)},
 	 .errors = {ERRORS(errors), ERRORS(e4m3_errors), ERRORS(ring_errors),
 		    ERRORS(split_errors)},
 	 .none = {ARG(kv_compress, tokens, 0)}, .is_spread = 1);

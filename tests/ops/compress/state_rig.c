@@ -195,8 +195,10 @@ model(state_rig *r)
 	memset(r->want, 0xAB, r->state_bytes);
 	for (t = 0; t < r->a.tokens; t++) {
 		const int64_t slot = model_slot(r, t);
-		const float *kv = r->a.kv + t * r->a.kv_stride_elems;
-		const float *score = r->a.score + t * r->a.score_stride_elems;
+		const float *kv =
+			(const float *)r->a.kv + t * r->a.kv_stride_elems;
+		const float *score =
+			(const float *)r->a.score + t * r->a.score_stride_elems;
 		uint64_t at;
 
 		if (slot < 0 || place(r, slot, &at))

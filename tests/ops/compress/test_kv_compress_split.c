@@ -102,8 +102,8 @@ START_TEST(a_key_does_not_depend_on_how_many_there_are)
 		r.a.positions = (const int32_t *)a.positions + first;
 		r.a.token_row = a.token_row + first;
 		r.a.slot_mapping = a.slot_mapping + first;
-		r.a.kv = a.kv + first * stride;
-		r.a.score = a.score + first * stride;
+		r.a.kv = (const float *)a.kv + first * stride;
+		r.a.score = (const float *)a.score + first * stride;
 		compress_rig_run(&r);
 	}
 	for (first = 0; first < a.tokens; first++)

@@ -56,6 +56,7 @@ static const arg_error errors[] = {
 	BAD_STRIDE(inv_rope_quant, o_head_stride_elems, 511, 512),
 	BAD_NULL(inv_rope_quant, positions),
 	BAD_ENUM(inv_rope_quant, positions_dtype, 2, "0 or 1"),
+	BAD_ENUM(inv_rope_quant, cos_sin_dtype, 2, "0 or 1"),
 	BAD_NULL(inv_rope_quant, cos_sin),
 	BAD_NULL(inv_rope_quant, out),
 	BAD_STRIDE(inv_rope_quant, out_token_stride_elems, 1535, 1536),
@@ -74,6 +75,7 @@ static const arg_error packed_errors[] = {
 };
 
 OP_ENTRY(inv_rope_quant,
-	 .inputs = {INPUT_INT(inv_rope_quant, positions, positions_dtype)},
+	 .inputs = {INPUT_INT(inv_rope_quant, positions, positions_dtype),
+		    INPUT_REAL(inv_rope_quant, cos_sin, cos_sin_dtype)},
 	 .errors = {ERRORS(errors), ERRORS(packed_errors)},
 	 .none = {ARG(inv_rope_quant, tokens, 0)}, .is_spread = 1);

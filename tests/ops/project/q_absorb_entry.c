@@ -62,6 +62,7 @@ static const arg_error errors[] = {
 	BAD_NULL(q_absorb, q_pe),
 	BAD_NULL(q_absorb, positions),
 	BAD_ENUM(q_absorb, positions_dtype, 2, "0 or 1"),
+	BAD_ENUM(q_absorb, cos_sin_dtype, 2, "0 or 1"),
 	BAD_NULL(q_absorb, cos_sin),
 	BAD_NULL(q_absorb, q),
 	BAD_STRIDE(q_absorb, q_token_stride_elems, 575, 576),
@@ -73,6 +74,8 @@ static const arg_error plain_errors[] = {
 	BAD_STRIDE(q_absorb, q_head_stride_elems, 511, 512),
 };
 
-OP_ENTRY(q_absorb, .inputs = {INPUT_INT(q_absorb, positions, positions_dtype)},
+OP_ENTRY(q_absorb,
+	 .inputs = {INPUT_INT(q_absorb, positions, positions_dtype),
+		    INPUT_REAL(q_absorb, cos_sin, cos_sin_dtype)},
 	 .errors = {ERRORS(errors), ERRORS(plain_errors)},
 	 .none = {ARG(q_absorb, tokens, 0)});

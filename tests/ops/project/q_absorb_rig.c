@@ -94,7 +94,9 @@ q_absorb_check_rope(const q_absorb_rig *r, uint32_t t, uint32_t h,
 	}
 	for (i = 0; i < 64; i++)
 		x[i] = ref_bf16_value(pe[i]);
-	ref_rope(x, a->cos_sin + ((const int32_t *)a->positions)[t] * 64,
+	ref_rope(x,
+		 (const float *)a->cos_sin +
+			 ((const int32_t *)a->positions)[t] * 64,
 		 (ref_rope_style)a->rope_style);
 	for (i = 0; i < 64; i++)
 		ck_assert_uint_eq(got[i], ref_bf16_bits(x[i]));

@@ -59,6 +59,7 @@ static const arg_error errors[] = {
 	BAD_STRIDE(indexer_q_prep, weights_stride_elems, 3, 4),
 	BAD_NULL(indexer_q_prep, positions),
 	BAD_ENUM(indexer_q_prep, positions_dtype, 2, "0 or 1"),
+	BAD_ENUM(indexer_q_prep, cos_sin_dtype, 2, "0 or 1"),
 	BAD_NULL(indexer_q_prep, cos_sin),
 	BAD_NULL(indexer_q_prep, q_out),
 	BAD_NULL(indexer_q_prep, weights_out),
@@ -71,6 +72,7 @@ static const arg_error mxfp4_errors[] = {
 };
 
 OP_ENTRY(indexer_q_prep,
-	 .inputs = {INPUT_INT(indexer_q_prep, positions, positions_dtype)},
+	 .inputs = {INPUT_INT(indexer_q_prep, positions, positions_dtype),
+		    INPUT_REAL(indexer_q_prep, cos_sin, cos_sin_dtype)},
 	 .errors = {ERRORS(errors), ERRORS(mxfp4_errors)},
 	 .none = {ARG(indexer_q_prep, tokens, 0)}, .is_spread = 1);
