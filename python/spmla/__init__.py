@@ -21,12 +21,13 @@ from .flash_mla import (
     flash_mla_with_kvcache,
     get_mla_metadata,
 )
-from .step import Request, StepRing, Store, Ticket
+from .step import Chunk, Request, StepRing, Store, Ticket, split_step
 from .vllm import top_k_per_row_decode, top_k_per_row_prefill
 
 __version__ = version()
 
 __all__ = [
+    "Chunk",
     "Context",
     "DeviceArray",
     "Error",
@@ -44,6 +45,7 @@ __all__ = [
     "get_mla_metadata",
     "get_paged_mqa_logits_metadata",
     "operations",
+    "split_step",
     "top_k_per_row_decode",
     "top_k_per_row_prefill",
     "v32",

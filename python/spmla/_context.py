@@ -139,6 +139,12 @@ class Context:
         """Clears the status. The device must be idle."""
         self.call(n.lib.spmla_status_clear)
 
+    def wake(self) -> None:
+        """Makes the context usable again whose DEVICE memory was given up and
+        is back at the same addresses, with any bytes. Graphs stay valid; rows
+        JOIN again."""
+        self.call(n.lib.spmla_wake)
+
     def close(self) -> None:
         """Ends the context. The device must be idle. A second call does
         nothing."""

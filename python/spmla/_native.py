@@ -201,6 +201,18 @@ class StepInfo(Sized):
     )
 
 
+class Range(Structure):
+    _fields_ = _fields((c_uint32, "first end"))
+
+
+class PrefillChunk(Structure):
+    _fields_ = [
+        ("queries", Range),
+        ("requests", Range),
+        *_fields((c_uint32, "request_count live_context")),
+    ]
+
+
 class DeviceStatus(Sized):
     _fields_ = _fields(
         (c_uint32, "struct_bytes count fault row"), (c_uint64, "step")
@@ -377,6 +389,8 @@ STRUCTS = {
     "spmla_table_store": TableStore,
     "spmla_step": Step,
     "spmla_step_info": StepInfo,
+    "spmla_range": Range,
+    "spmla_prefill_chunk": PrefillChunk,
     "spmla_device_status": DeviceStatus,
     "spmla_v32_layer": V32Layer,
     "spmla_sparse_decode_args": SparseDecode,
@@ -432,6 +446,22 @@ for _name, _types in {
         POINTER(Diag),
     ],
     "spmla_fini": [c_void_p],
+    "spmla_wake": [c_void_p],
+    "spmla_split_step": [
+        POINTER(Plan),
+        POINTER(Step),
+        POINTER(PrefillChunk),
+        c_uint32,
+        POINTER(c_uint32),
+        POINTER(Diag),
+    ],
+    "spmla_prefill_chunk_requests": [
+        POINTER(Step),
+        POINTER(PrefillChunk),
+        POINTER(Request),
+        c_uint32,
+        POINTER(Diag),
+    ],
     "spmla_step_write": [
         c_void_p,
         POINTER(Step),

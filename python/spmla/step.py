@@ -52,6 +52,71 @@ class Ticket:
     tokens: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """A part of a long step: a step of its own."""
+
+    requests: list[Request]
+    first_query: int  # its query tokens are rows of the long step's tensors
+    end_query: int
+
+
+def split_step(plan: n.Plan, requests: Sequence[Request]) -> list[Chunk]:
+    """Cuts a step of decodes and prompts of any length into steps that the plan
+    has room for, in order; decodes fit a bucket."""
+    step = n.Step(request_count=len(requests), requests=_rows(requests))
+    diag, count = n.Diag(), ctypes.c_uint32()
+    # A chunk takes a token at least.
+    capacity = max(sum(r.query for r in requests), 1)
+    chunks = (n.PrefillChunk * capacity)()
+    n.check(
+        n.lib.spmla_split_step(
+            byref(plan),
+            byref(step),
+            chunks,
+            capacity,
+            byref(count),
+            byref(diag),
+        ),
+        diag,
+    )
+    return [_chunk(step, chunk) for chunk in chunks[: count.value]]
+
+
+def _chunk(step: n.Step, chunk: n.PrefillChunk) -> Chunk:
+    rows, diag = (n.Request * chunk.request_count)(), n.Diag()
+    n.check(
+        n.lib.spmla_prefill_chunk_requests(
+            byref(step), byref(chunk), rows, len(rows), byref(diag)
+        ),
+        diag,
+    )
+    return Chunk(
+        [
+            Request(
+                r.row,
+                r.query_tokens,
+                r.seq_len_tokens,
+                bool(r.flags & n.REQUEST_JOIN),
+            )
+            for r in rows
+        ],
+        chunk.queries.first,
+        chunk.queries.end,
+    )
+
+
+def _rows(requests: Sequence[Request]) -> ctypes.Array[n.Request]:
+    return (n.Request * len(requests))(
+        *[
+            n.Request(
+                r.row, r.query, r.length, n.REQUEST_JOIN if r.join else 0
+            )
+            for r in requests
+        ]
+    )
+
+
 class StepRing:
     """The replay contract: write, then launch; one launch per record, in
     order.
@@ -93,14 +158,7 @@ class StepRing:
         lengths_on_device: bool = False,
     ) -> Ticket:
         """Checks a step and puts its record into the ring."""
-        rows = (n.Request * len(requests))(
-            *[
-                n.Request(
-                    r.row, r.query, r.length, n.REQUEST_JOIN if r.join else 0
-                )
-                for r in requests
-            ]
-        )
+        rows = _rows(requests)
         pages = [(ctypes.c_int32 * len(s.pages))(*s.pages) for s in stores]
         changes = (n.TableStore * len(stores))(
             *[

@@ -148,3 +148,52 @@ def test_a_step_that_is_not_launched_is_taken_back(engine):
     with pytest.raises(KeyError, match="bucket 0"):
         other.step([])
     assert engine.ring.step([]).number == 1
+
+
+def test_a_long_step_is_split(place):
+    """Two decodes fit the bucket of 3; 20 tokens need chunks of at most 8."""
+    with spmla.Context(
+        spmla.config(
+            "v32",
+            [(1, 1, 1), (3, 3, 1)],
+            [{"pool_pages": 8, "page_tokens": 4}],
+            heads=HEADS,
+            index_heads=INDEX_HEADS,
+            topk=16,
+            max_rows=3,
+            max_context_tokens=24,
+            max_prefill_tokens=8,
+            prefill_workspace_tokens=24,
+        ),
+        place.name,
+    ) as context:
+        chunks = spmla.split_step(
+            context.plan,
+            [Request(0, 1, 9), Request(1, 1, 3), Request(2, 20, 20, True)],
+        )
+    assert chunks[0].requests == [Request(0, 1, 9), Request(1, 1, 3)]
+    rest = chunks[1:]
+    assert [c.requests[0].length for c in rest] == [8, 16, 20]
+    assert [c.requests[0].join for c in rest] == [True, False, False]
+    ends = [0] + [c.end_query for c in chunks]
+    assert [c.first_query for c in chunks] == ends[:-1] and ends[-1] == 22
+
+
+def test_a_request_that_no_plan_takes_is_named(place, engine):
+    with pytest.raises(spmla.Error, match="UNSUPPORTED|request"):
+        spmla.split_step(engine.context.plan, [Request(0, 9, 9)])
+
+
+def test_a_context_that_woke_begins_anew(place, engine):
+    ring = engine.ring
+    set_keys(place, engine.arrays["kv_c"], [3, 0, 0])
+    first = ring.step([Request(0, 1, 1, join=True)], [Store(0, 0, [2])])
+    if place.name == "cuda":
+        from spmla import _driver
+
+        _driver.synchronize()
+    engine.context.wake()
+    again = ring.step([Request(0, 1, 1, join=True)], [Store(0, 0, [5])])
+    assert first.number == again.number == 1
+    assert (of_bf16(place.get(engine.arrays["out"]))[0] == 3).all()
+    assert engine.context.status()[0] == 0

@@ -28,6 +28,7 @@ def _of_c(folder):
             )
     (folder / "sizes.c").write_text(
         '#include "spmla/ops/ops.h"\n#include "spmla/v32.h"\n'
+        '#include "spmla/prefill_plan.h"\n'
         "#include <stdio.h>\n#include <stddef.h>\n"
         "int main(void) {\n" + "\n".join(lines) + "\nreturn 0; }\n"
     )
