@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode at the shapes that models have, every value compared with dense
+ * attention in double: 128 and 64 heads, 2048 keys of V3.2 and 128 + 512 of V4,
+ * 1 to 128 tokens, in each way that a device has for them. Elsewhere the same
+ * program runs on small shapes.
+ */
+#include <stdlib.h>
+
+#include "tests/harness/themes.h"
+#include "tests/ops/attend/shape_rig.h"
+
+enum { MODELS = 2, HEADS = 2, BATCHES = 6, CASES = MODELS * HEADS };
+
+static fixture f;
+static shape_rig r;
+static const uint32_t *batches;
+
+/* A device with fewer multiprocessors stands in for one. */
+static uint32_t
+is_real(void)
+{
+	return fixture_on_cuda() && f.plan.device.sm_count >= 40;
+}
+
+/* Case n: the model, then the heads. */
+static void
+open_case(int n)
+{
+	static const uint32_t real[BATCHES] = {1, 2, 4, 33, 67, 128};
+	static const uint32_t small[BATCHES] = {1, 3, 0};
+	static const uint32_t keys[2][MODELS][2] = {{{200, 0}, {70, 130}},
+						    {{2048, 0}, {128, 512}}};
+	static const uint32_t heads[2][HEADS] = {{64, 16}, {128, 64}};
+	const uint32_t *of = keys[0][n / HEADS];
+	spmla_config config;
+
+	ck_assert_int_eq(spmla_config_operations(&config), SPMLA_OK);
+	fixture_open(&f, &config, 0);
+	of = keys[is_real()][n / HEADS];
+	batches = is_real() ? real : small;
+	shape_open(&r, &f,
+		   n / HEADS ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA,
+		   heads[is_real()][n % HEADS], of[0], of[1],
+		   is_real() ? 128 : 3);
+}
+
+static void
+close_case(void)
+{
+	shape_close(&r);
+	fixture_close(&f);
+}
+
+START_TEST(every_value_is_that_of_dense_attention)
+{
+	char text[160] = "";
+	uint32_t i, way;
+
+	open_case(_i);
+	shape_reference(&r, is_real() ? 128 : 3);
+	for (i = 0; i < BATCHES && batches[i]; i++)
+		for (way = 0; way < SHAPE_WAYS; way++) {
+			shape_run(&r, &f, batches[i], (shape_way)way);
+			ck_assert_msg(shape_wrong(&r, batches[i], text,
+						  sizeof text) == 0,
+				      "%u tokens, way %u: %s", batches[i], way,
+				      text);
+		}
+	close_case();
+}
+END_TEST
+
+/* The first, the last and some keys between, each dropped and each doubled. */
+START_TEST(a_key_that_is_dropped_or_doubled_is_seen)
+{
+	char text[160];
+	uint32_t n, i, way;
+
+	open_case(_i);
+	shape_reference(&r, 1);
+	n = r.keys[0] + r.keys[1];
+	for (i = 0; i < 8; i++) {
+		const uint32_t at = i * (n - 1) / 7;
+		int32_t *entry = shape_entry(&r, 0, at);
+		const int32_t slot = *entry;
+		/* A neighbour in the same list is what the other becomes. */
+		const int32_t other = *shape_entry(
+			&r, 0, at == 0 || at == r.keys[0] ? at + 1 : at - 1);
+
+		for (way = 0; way < SHAPE_WAYS; way++) {
+			*entry = -1;
+			shape_run(&r, &f, 1, (shape_way)way);
+			ck_assert_uint_gt(shape_wrong(&r, 1, text, sizeof text),
+					  0);
+			*entry = other;
+			shape_run(&r, &f, 1, (shape_way)way);
+			ck_assert_uint_gt(shape_wrong(&r, 1, text, sizeof text),
+					  0);
+			*entry = slot;
+		}
+	}
+	close_case();
+}
+END_TEST
+
+/* Places for a needle: all of them on a device, else the borders of blocks. */
+static uint32_t
+next_place(uint32_t at)
+{
+	for (at++; !is_real() && at % 64 > 1 && at % 64 < 63; at++)
+		;
+	return at;
+}
+
+/* Token t has it at the t-th place from `first` on; returns the place behind
+ * the last token's. */
+static uint32_t
+put_needles(uint32_t tokens, uint32_t first, uint32_t *place, int32_t *was)
+{
+	const uint32_t n = r.keys[0] + r.keys[1];
+	uint32_t t;
+
+	for (t = 0; t < tokens; t++) {
+		place[t] = first < n ? first : n - 1;
+		was[t] = *shape_entry(&r, t, place[t]);
+		*shape_entry(&r, t, place[t]) = shape_needle(&r, place[t]);
+		first = next_place(first);
+	}
+	return first;
+}
+
+START_TEST(a_needle_is_found_wherever_it_lies)
+{
+	static const uint32_t real[2] = {2, 66};
+	uint32_t place[128], i, t, way, at;
+	int32_t was[128];
+
+	open_case(_i);
+	r.a.attn_sink = NULL;
+	for (i = 0; i < (is_real() ? 2 : 1); i++) {
+		const uint32_t tokens = is_real() ? real[i] : 3;
+
+		for (at = 0; at < r.keys[0] + r.keys[1];) {
+			at = put_needles(tokens, at, place, was);
+			for (way = 0; way < SHAPE_WAYS; way++) {
+				shape_run(&r, &f, tokens, (shape_way)way);
+				for (t = 0; t < tokens; t++)
+					ck_assert_msg(
+						shape_is_needle(&r, t),
+						"%u tokens, way %u, token %u: "
+						"needle at %u",
+						tokens, way, t, place[t]);
+			}
+			for (t = 0; t < tokens; t++)
+				*shape_entry(&r, t, place[t]) = was[t];
+		}
+	}
+	close_case();
+}
+END_TEST
+
+SUITE
+{
+	const theme_test shape[] = {
+		{every_value_is_that_of_dense_attention, CASES},
+		{a_key_that_is_dropped_or_doubled_is_seen, CASES},
+		{a_needle_is_found_wherever_it_lies, CASES},
+	};
+	const theme themes[] = {THEME("shape", NULL, NULL, shape)};
+
+	return RUN_THEMES(themes);
+}
