@@ -28,14 +28,12 @@ typedef struct spmla_range {
 /* ---- Decodes and prefills ---------------------------------------------- */
 
 /* Whether all decodes of a batch must look alike. */
-/* Whether all decodes of a batch must look alike. */
 typedef enum spmla_uniform {
 	SPMLA_UNIFORM_NO = 0,
 	SPMLA_UNIFORM_REQUIRED = 1, /* all decodes have the same query length */
 	SPMLA_UNIFORM_FORCE_32 = 0x7fffffff
 } spmla_uniform;
 
-/* A batch whose decodes come before its prefills. */
 /* A batch whose decodes come before its prefills. */
 typedef struct spmla_batch_split {
 	uint32_t struct_bytes;

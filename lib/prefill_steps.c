@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See prefill_plan.h: a step in chunks, of prompts or of decodes and prompts. The query tokens of the step
- * form one line, one request behind the other. A chunk is a range of that line,
- * so two numbers give its tokens and the length of each of its contexts.
+ * See prefill_plan.h: a step in chunks, of prompts or of decodes and prompts.
+ * The query tokens of the step form one line, one request behind the other. A
+ * chunk is a range of that line, so two numbers give its tokens and the length
+ * of each of its contexts.
  */
 #include "spmla/internal/config.h"
 #include "spmla/internal/prefill.h"

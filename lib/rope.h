@@ -38,11 +38,15 @@ typedef struct spmla_rope {
 	}
 
 /* The parameters of a model's layers. `ratio` is spmla_v4_layer.ratio, and 1
- * for V3.2. V3.2           theta 10000, YaRN from 4096 tokens, factor 40 V4,
- * ratio 1    theta 10000, plain V4, ratio 4    theta 160000, YaRN from 65536
- * tokens, factor 16 V4, ratio 128  the same as ratio 4 YaRN has beta_fast 32
- * and beta_slow 1. mscale is 1 in all of them: the config preset of V3.2 has it
- * in softmax_scale. Errors: E_NULL, E_RANGE. */
+ * for V3.2:
+ *
+ *   V3.2             theta 10000, YaRN from 4096 tokens, factor 40
+ *   V4, ratio 1      theta 10000, plain
+ *   V4, ratio 4      theta 160000, YaRN from 65536 tokens, factor 16
+ *   V4, ratio 128    the same as ratio 4
+ *
+ * YaRN has beta_fast 32 and beta_slow 1. mscale is 1 in all of them: the config
+ * preset of V3.2 has it in softmax_scale. Errors: E_NULL, E_RANGE. */
 spmla_status spmla_rope_preset(spmla_rope *rope, spmla_model model,
 			       uint32_t ratio);
 

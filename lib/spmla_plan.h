@@ -139,7 +139,7 @@ typedef enum spmla_config_flag {
 	 * addresses: RAGGED_INDPTR and RAGGED_INDICES, and of V4 those of the
 	 * window and of C128A. The prologue fills them and INDEXER_SCHEDULE, in
 	 * launches of their own, and the layers attend by them. Changes no
-	 * result. */
+	 * bit of a result: the layers say how long a list may be. */
 	SPMLA_CONFIG_RAGGED = 4,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
@@ -288,8 +288,8 @@ typedef struct spmla_config {
 /* Fills `config` with the model's constants and with zeros elsewhere. All
  * models: 64 index heads. V3.2: 128 heads, top-k 2048, pages of 64. V4-Flash:
  * 64 heads, top-k 512. V4-Pro: 128 heads, top-k 1024. Both V4 models: output
- * as e4m3; the window and the states have the least ring_columns, index keys use the table
- * of C4A, and their states the table of STATE_C4A.
+ * as e4m3; the window and the states have the least ring_columns, index keys
+ * use the table of C4A, and their states the table of STATE_C4A.
  * The caller then sets max_rows, max_context_tokens, groups[].pool_pages and
  * the buckets.
  * Errors: E_NULL; E_RANGE for an unknown model. */
