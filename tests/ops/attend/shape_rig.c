@@ -179,11 +179,12 @@ shape_open(shape_rig *r, fixture *f, uint32_t layout, uint32_t heads,
 	a->lse_token_stride_elems = heads;
 	a->lse_head_stride_elems = 1;
 	for (n = 1; n <= tokens; n++) {
-		v32_must(f->ctx, spmla_decode_parts_choose(f->ctx, layout, n,
-							   heads, &by));
+		a->tokens = n;
+		v32_must(f->ctx, spmla_decode_parts_choose(f->ctx, a, &by));
 		if (by.workspace_bytes > r->parts_bytes)
 			r->parts_bytes = by.workspace_bytes;
 	}
+	a->tokens = tokens;
 	r->parts = test_alloc(r->parts_bytes + 1, 0);
 	r->few_bytes = 8 << 20;
 	r->few = test_alloc(r->few_bytes, 0);
