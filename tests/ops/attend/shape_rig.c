@@ -338,15 +338,15 @@ shape_run(shape_rig *r, fixture *f, uint32_t tokens, shape_way way)
 	a.tokens = tokens;
 	memset(r->out, 0xFF, results * LATENT * sizeof *r->out);
 	memset(r->lse, 0xFF, results * sizeof *r->lse);
-	if (way == SHAPE_FEW) {
+	if (way == SHAPE_WORKSPACE) {
 		a.workspace = r->few;
 		a.workspace_bytes = r->few_bytes;
 	}
 	v32_must(f->ctx,
-		 way == SHAPE_PARTS
-			 ? spmla_sparse_decode_in_parts(f->ctx, &a, r->parts,
-							r->parts_bytes, NULL)
-			 : spmla_sparse_decode(f->ctx, &a, NULL));
+		 way == SHAPE_WHOLE
+			 ? spmla_sparse_decode(f->ctx, &a, NULL)
+			 : spmla_sparse_decode_in_parts(f->ctx, &a, r->parts,
+							r->parts_bytes, NULL));
 	fixture_drain(f);
 	ck_assert_uint_eq(fixture_status(f).count, 0);
 }

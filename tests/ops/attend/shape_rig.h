@@ -38,7 +38,7 @@ typedef struct shape_rig {
 /* The ways to do a call. */
 typedef enum shape_way {
 	SHAPE_WHOLE,
-	SHAPE_FEW,
+	SHAPE_WORKSPACE,
 	SHAPE_PARTS,
 	SHAPE_WAYS
 } shape_way;
