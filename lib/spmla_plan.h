@@ -144,7 +144,8 @@ typedef enum spmla_config_flag {
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
 
-/* How the scale of a group of e4m3 values follows from their largest magnitude. */
+/* How the scale of a group of e4m3 values follows from their largest
+ * magnitude. */
 typedef enum spmla_scale_mode {
 	SPMLA_SCALE_POW2 = 1, /* scale = 2^ceil(log2(max(amax/448, 1e-4))) */
 	SPMLA_SCALE_RAW = 2,  /* scale = max(amax/448, 2^-126) */

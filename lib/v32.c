@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A V3.2 layer: what its plan says of it, and its calls in order, on the planned
- * metadata of the step. No host branch here depends on a length, so the calls
- * always record the same nodes.
+ * A V3.2 layer: what its plan says of it, and its calls in order, on the
+ * planned metadata of the step. No host branch here depends on a length, so the
+ * calls always record the same nodes.
  */
 #include "spmla/internal/v32.h"
 

@@ -117,8 +117,8 @@ typedef struct spmla_i_arena_row {
 	const char *writer; /* who writes it and when */
 } spmla_i_arena_row;
 
-/* Every region and every buffer starts at a multiple of SPMLA_I_BUF_ALIGN, which
- * is what the CUDA driver gives: small pinned blocks share a page. */
+/* Every region and every buffer starts at a multiple of SPMLA_I_BUF_ALIGN,
+ * which is what the CUDA driver gives: small pinned blocks share a page. */
 enum { SPMLA_I_BUF_ALIGN = 256, SPMLA_I_RED_ZONE = 256 };
 
 extern const spmla_i_arena_row spmla_i_arena_table[];

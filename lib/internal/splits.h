@@ -40,10 +40,10 @@ spmla_i_whole_pays(uint32_t v4, uint32_t tokens, uint32_t at_a_time)
 		  : spmla_i_rounds_full(tokens, at_a_time);
 }
 
-/* The parts that `tokens` tokens take of `most`: as many a token for all, unless
- * that leaves more than a quarter idle. Parts that are not shared by tokens
- * have one result to write and fewer to combine. On the 66 clusters of an H100
- * 8 tokens take 64 parts and 12 take 60, but 24 take all 66, not 48. */
+/* The parts that `tokens` tokens take of `most`: as many a token for all,
+ * unless that leaves more than a quarter idle. Parts that are not shared by
+ * tokens have one result to write and fewer to combine. On the 66 clusters of
+ * an H100 8 tokens take 64 parts and 12 take 60, but 24 take all 66, not 48. */
 static inline uint32_t
 spmla_i_even_parts(uint32_t tokens, uint32_t most)
 {

@@ -140,8 +140,8 @@ weight_of(float x, float most)
 	return exp2f((x - base) * SPMLA_I_LOG2_E);
 }
 
-/* Sums column d of up to 8 rows, relative to their largest score. `dtype` is the
- * call's, here and below. */
+/* Sums column d of up to 8 rows, relative to their largest score. `dtype` is
+ * the call's, here and below. */
 static void
 sum_rows(const work *w, const group_row *rows, uint32_t dtype, uint32_t n,
 	 uint32_t d, float *sum_part, float *acc_part)

@@ -2,17 +2,17 @@
  *
  * How the blocks of a unit of sparse_decode_few put their results together
  * without a second kernel: each writes its own, unnormalised, to a workspace in
- * L2, and of head h the block of rank h % ranks reads all ranks' and adds them in
- * rank order. Whatever is not there yet is 0, so no fence or flag is needed: what
- * is handed on has its bits inverted and is never 0.
+ * L2, and of head h the block of rank h % ranks reads all ranks' and adds them
+ * in rank order. Whatever is not there yet is 0, so no fence or flag is needed:
+ * what is handed on has its bits inverted and is never 0.
  *
  * The hard idea is a wait that ends though another stream may keep a block from
  * beginning. Each block counts itself in at the start, once for every rank. An
- * owner that has waited too long adds a mark to its own count. If all have begun
- * by then, they write without fail and it waits on. If not, it leaves, and the
- * block that begins last finds the mark and adds that owner's heads, too: in the
- * same order, so the bits are the same. Blocks count in before they write, so an
- * owner that has seen all records may clear its count.
+ * owner that has waited too long adds a mark to its own count. If all have
+ * begun by then, they write without fail and it waits on. If not, it leaves,
+ * and the block that begins last finds the mark and adds that owner's heads,
+ * too: in the same order, so the bits are the same. Blocks count in before they
+ * write, so an owner that has seen all records may clear its count.
  *
  * Who adds leaves zeros for the next call.
  */
@@ -39,7 +39,8 @@ enum {
 	/* Reads by one who knows that all blocks have begun. */
 	EXCHANGE_LONG = 1 << 20,
 	EXCHANGE_VOTE = 1, /* named barrier */
-	/* Exponents above this are lowered by that until all ranks are added. */
+	/* Exponents above this are lowered by that until all ranks are
+	 * added. */
 	EXCHANGE_LARGE = 200,
 	EXCHANGE_LOWER = 24
 };
@@ -151,8 +152,8 @@ exchange_take_record(GLOBAL const uint32_t *from, uint32_t patience,
 	return 0;
 }
 
-/* Waits for all ranks' records of an owner's heads; lane r < ranks gets rank r's
- * of the warp's head. 0: the block has given up. Barriers. */
+/* Waits for all ranks' records of an owner's heads; lane r < ranks gets rank
+ * r's of the warp's head. 0: the block has given up. Barriers. */
 FN uint32_t
 exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 	       PRIVATE uint32_t *x)
@@ -320,8 +321,8 @@ exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 		x[i] *= large ? (float)(1u << EXCHANGE_LOWER) : 1.0f;
 }
 
-/* Adds the owner's heads and writes their results. By the whole block: barriers.
- * A warp has 64, 128 or 256 columns of one head. */
+/* Adds the owner's heads and writes their results. By the whole block:
+ * barriers. A warp has 64, 128 or 256 columns of one head. */
 FN void
 exchange_sum(const PRIVATE few_block *b, uint32_t owner)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block of sparse_decode_few: what it has to do, its shared memory, how queries
- * and rows of the cache come there, and how scales are read.
+ * A block of sparse_decode_few: what it has to do, its shared memory, how
+ * queries and rows of the cache come there, and how scales are read.
  *
  * A unit of work is a token and a group of its heads. `ranks` blocks share it;
  * each has 16 keys a warp, by their place in the token's lists, so that a key's
- * block does not depend on anything else in the batch. Rows lie in shared memory
- * as the cache has them: one copy serves as K and as V.
+ * block does not depend on anything else in the batch. Rows lie in shared
+ * memory as the cache has them: one copy serves as K and as V.
  *
  * What a row is made of is a few_format, all of it constants of a kernel.
  */
@@ -31,8 +31,8 @@ enum {
 };
 
 /* P is as often there as there are groups of values: f16 weights times the
- * group's scales. Sixteen heads' of V3.2 take the place of the rows' tails, which
- * nobody reads then. Of V4 they are values. */
+ * group's scales. Sixteen heads' of V3.2 take the place of the rows' tails,
+ * which nobody reads then. Of V4 they are values. */
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
 	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
 #define FEW_TAILS_AT(warps)           ((warps)*FEW_KEYS * FEW_CODES)
@@ -55,8 +55,8 @@ enum {
 	(FEW_NOTES_AT(bf16_tail, warps, heads) + \
 	 4 * ((warps) * (2 * (heads) + FEW_GROUPS) + (heads) + 4))
 
-/* A kind of row: 512 values and, for scores only, 64 of rope in bf16; or 448 and
- * 64 bf16 ones that are values, too. */
+/* A kind of row: 512 values and, for scores only, 64 of rope in bf16; or 448
+ * and 64 bf16 ones that are values, too. */
 typedef struct few_format {
 	uint32_t row_bytes;   /* from row to row of a page */
 	uint32_t group;       /* values that share a scale: 128 or 64 */
@@ -271,8 +271,8 @@ typedef struct few_found {
 	uint32_t keys; /* of the 16, those that are keys: bit r */
 } few_found;
 
-/* Asks for the lane's slot and, of lists that are rows at the same time, for the
- * list's length. */
+/* Asks for the lane's slot and, of lists that are rows at the same time, for
+ * the list's length. */
 FN few_slot
 few_ask_slot(const PRIVATE few_block *b)
 {
@@ -305,8 +305,8 @@ few_ask_slot(const PRIVATE few_block *b)
 	return to;
 }
 
-/* Finds the rows of a warp. What is wrong is reported by the first group of heads
- * alone. */
+/* Finds the rows of a warp. What is wrong is reported by the first group of
+ * heads alone. */
 FN few_found
 few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
 {
@@ -418,8 +418,8 @@ few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 
 /* ---- Queries ----------------------------------------------------------- */
 
-/* What a lane has of the queries of its warp's heads / 8 heads: 16 bytes at dims
- * 8 lane and 256 + 8 lane each, and 16 bytes of one head's tail. */
+/* What a lane has of the queries of its warp's heads / 8 heads: 16 bytes at
+ * dims 8 lane and 256 + 8 lane each, and 16 bytes of one head's tail. */
 typedef struct few_query {
 	uint32_t x[4][2][4];
 	uint32_t tail[4];
@@ -474,8 +474,8 @@ few_largest_exponent(const PRIVATE uint32_t *x, uint32_t most)
 	return most;
 }
 
-/* Brings queries to shared memory as f16, a head's times a power of two, so that
- * its largest lies in [2^8, 2^9). */
+/* Brings queries to shared memory as f16, a head's times a power of two, so
+ * that its largest lies in [2^8, 2^9). */
 FN void
 few_store_queries(const PRIVATE few_block *b, const PRIVATE few_query *q)
 {

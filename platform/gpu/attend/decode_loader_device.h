@@ -12,9 +12,9 @@
  *
  * The hard ideas:
  * - f16 has 11 bits where bf16 has 8, but not its range. A key is 64 times the
- *   row's value, so that rows whose largest scale is in [2^-23, 2) fit, which is
- *   every row that inserts make of values up to 896. A tile with a row that does
- *   not fit is marked in its notes and computed in f32 from the cache.
+ *   row's value, so that rows whose largest scale is in [2^-23, 2) fit, which
+ *   is every row that inserts make of values up to 896. A tile with a row that
+ *   does not fit is marked in its notes and computed in f32 from the cache.
  * - e4m3 to f16 is exact. The scale is taken as the sum of two f16 values, and
  *   one product and one fused multiply-add round the key once.
  * - In a cluster of two each block converts half of the rows and copies them
@@ -175,7 +175,8 @@ decode_first_row(const PRIVATE decode_loader *l)
 }
 
 /* Piece 0 is bf16 values: they come first, so that it is known whether f16
- * holds them before the row's first half is given on. Half of piece 1 is left. */
+ * holds them before the row's first half is given on. Half of piece 1 is
+ * left. */
 FN uint32_t
 decode_piece_is_tail(decode_format f, uint32_t i)
 {

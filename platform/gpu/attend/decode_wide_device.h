@@ -17,9 +17,10 @@ enum {
 	DECODE_WIDE = 5         /* DECODE_OWN */
 };
 
-/* What a warp keeps in a tile's keys, which nobody multiplies: where a cluster's
- * other block has put its own, as what this one has put may still be on its way
- * to it. With values, the right warpgroup's rows lie behind the left one's. */
+/* What a warp keeps in a tile's keys, which nobody multiplies: where a
+ * cluster's other block has put its own, as what this one has put may still be
+ * on its way to it. With values, the right warpgroup's rows lie behind the left
+ * one's. */
 typedef struct decode_wide {
 	float row[DECODE_WIDE_DIMS];
 	float score[DECODE_WIDE_HEADS][DECODE_BLOCK];

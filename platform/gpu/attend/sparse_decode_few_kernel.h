@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode for few tokens, in one launch: some 128 blocks, each with 80 to
- * 144 keys of a unit (a token and 8 to 32 of its heads), which put their results
- * together as decode_exchange_device.h says. What counts is latency: everything
- * that does not depend on a row is done while rows are on their way.
+ * 144 keys of a unit (a token and 8 to 32 of its heads), which put their
+ * results together as decode_exchange_device.h says. What counts is latency:
+ * everything that does not depend on a row is done while rows are on their way.
  *
  * The hard ideas:
- * - Keys are the rows of A and heads the columns of B, so that 16 keys a warp and
- *   8 heads are a product. Codes go from the cache's row in shared memory to f16
- *   in registers, which is exact; scales are not multiplied with codes at all.
- *   For scores they are multiplied with a group's sum in f32; for O they are
- *   multiplied with the weights, of which there is a copy a group.
+ * - Keys are the rows of A and heads the columns of B, so that 16 keys a warp
+ *   and 8 heads are a product. Codes go from the cache's row in shared memory
+ *   to f16 in registers, which is exact; scales are not multiplied with codes
+ *   at all. For scores they are multiplied with a group's sum in f32; for O
+ *   they are multiplied with the weights, of which there is a copy a group.
  * - O is transposed: its columns are the rows of A, from pairs of keys whose
  *   bytes are brought together.
  * - Weights times scales are f16 in units of the block's largest scale of a
- *   group, a power of two. If a scale is above 1, scales may be so far apart that
- *   small ones with large weights would vanish: then the unit is that of the
- *   largest product, head by head, which is slow, and rare.
+ *   group, a power of two. If a scale is above 1, scales may be so far apart
+ *   that small ones with large weights would vanish: then the unit is that of
+ *   the largest product, head by head, which is slow, and rare.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
@@ -25,8 +25,8 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* Scores, later weights, of an item's two keys (few_keys) and of heads 8 n + 2 t
- * + e: [n][2 * key + e]. */
+/* Scores, later weights, of an item's two keys (few_keys) and of heads 8 n + 2
+ * t + e: [n][2 * key + e]. */
 typedef float few_scores[4][4];
 
 /* O, of columns 64 w + 8 g + 2 i + j and those heads: [i][n][2 * j + e]. */
@@ -210,7 +210,8 @@ few_largest_scores(const PRIVATE few_block *b, uint32_t h, PRIVATE float *most)
 	}
 }
 
-/* Scores to weights, relative to the block's largest; writes the warp's sums. */
+/* Scores to weights, relative to the block's largest; writes the warp's
+ * sums. */
 FN void
 few_weigh(const PRIVATE few_block *b, PRIVATE few_scores score)
 {
@@ -246,8 +247,8 @@ few_weigh(const PRIVATE few_block *b, PRIVATE few_scores score)
 /* ---- P ----------------------------------------------------------------- */
 
 /* Where the word of P lies that has keys x and x + 4 of the 16 of warp k, x < 4
- * or 8 <= x < 12: a lane that multiplies by values finds keys t, t + 4, t + 8 and
- * t + 12 together. */
+ * or 8 <= x < 12: a lane that multiplies by values finds keys t, t + 4, t + 8
+ * and t + 12 together. */
 FN LOCAL uint32_t *
 few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 	 uint32_t x)

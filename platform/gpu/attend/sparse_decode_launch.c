@@ -95,10 +95,11 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 
 /* The size of a call, in groups of 16 heads of a token. Blocks of 16 heads
  * finish few groups sooner than blocks of 64, which pays where there are SMs
- * for all, and where blocks of 64 do not add up the splits themselves. Bits depend on the choice. So without parts, where bits may not
- * depend on other tokens, only the heads decide. Example: with parts and 128
- * heads, 2 tokens are 16 groups, a small call, and 3 tokens are not; 16 heads
- * are one group and always small. */
+ * for all, and where blocks of 64 do not add up the splits themselves. Bits
+ * depend on the choice. So without parts, where bits may not depend on other
+ * tokens, only the heads decide. Example: with parts and 128 heads, 2 tokens
+ * are 16 groups, a small call, and 3 tokens are not; 16 heads are one group and
+ * always small. */
 enum { SMALL_GROUPS = 16 };
 
 static uint32_t

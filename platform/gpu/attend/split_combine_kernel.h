@@ -4,9 +4,9 @@
  * idea: subgroups share nothing, so there is no barrier, and yet no bit
  * depends on their width. Every 16 lanes read all lse of the row and add them
  * up alike, while the values of the first splits are on their way. Then they
- * have the weights of 16 splits at a time, which go round by broadcasts. A split
- * of lse -inf has no weight, whatever its values are: exp2(-inf - g) would be a
- * NaN where g is infinite too.
+ * have the weights of 16 splits at a time, which go round by broadcasts. A
+ * split of lse -inf has no weight, whatever its values are: exp2(-inf - g)
+ * would be a NaN where g is infinite too.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
@@ -93,8 +93,8 @@ split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
 }
 
 /* The values of splits first .. first + COMBINE_SPLITS - 1, of those below n,
- * in the lane's columns. `values` is the lane's first value of split 0; the next
- * split is `stride` further on. */
+ * in the lane's columns. `values` is the lane's first value of split 0; the
+ * next split is `stride` further on. */
 FN void
 split_combine_load(GLOBAL const float *values, uint64_t stride, uint32_t first,
 		   uint32_t n, float v[COMBINE_SPLITS][COMBINE_COLUMNS])

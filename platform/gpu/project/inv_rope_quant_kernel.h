@@ -66,7 +66,8 @@ inv_rope_angles(PRIVATE float *to, GLOBAL const float *cos_sin, uint32_t form,
 }
 
 /* What the lane's octet of the last 128 values is rotated back by, if it
- * `turns`: it is one of the last 64, as lanes 8 .. 15 have. INTERLEAVED: of four pairs, NEOX: of eight values. */
+ * `turns`: it is one of the last 64, as lanes 8 .. 15 have. INTERLEAVED: of
+ * four pairs, NEOX: of eight values. */
 FN void
 inv_rope_factors(GLOBAL const float *cos_sin, uint32_t position, uint32_t turns,
 		 uint32_t neox, uint32_t form, PRIVATE float *c,

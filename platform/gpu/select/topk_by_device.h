@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of topk_by_kernel.h are made of: a block's memory, histograms
- * of a block, and positions out of bits.
+ * What the kernels of topk_by_kernel.h are made of: a block's memory,
+ * histograms of a block, and positions out of bits.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_DEVICE_H
@@ -133,8 +133,8 @@ topk_by_upto(uint32_t x)
 }
 
 /* The sum of the warps' sums before one's own, and of all. Each warp's is
- * `sum` in lane 31. One barrier; between the last use of sums and the next there
- * is another. */
+ * `sum` in lane 31. One barrier; between the last use of sums and the next
+ * there is another. */
 FN uint32_t
 topk_by_warps(topk_by m, LOCAL uint32_t *sums, uint32_t sum,
 	      PRIVATE uint32_t *all)
@@ -277,9 +277,9 @@ topk_by_compare(topk_by m, uint32_t rest, uint32_t last_ties, uint32_t sets)
 	BARRIER();
 }
 
-/* Writes the positions of the bits of `words` words, the first of which is place
- * 32 * first, behind the `done` that were; how many they are. A barrier in
- * between. */
+/* Writes the positions of the bits of `words` words, the first of which is
+ * place 32 * first, behind the `done` that were; how many they are. A barrier
+ * in between. */
 FN uint32_t
 topk_by_emit(topk_by m, const PRIVATE topk_by_row *r, uint32_t first,
 	     uint32_t words, uint32_t done)

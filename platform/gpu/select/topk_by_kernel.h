@@ -5,8 +5,8 @@
  * follows from a row's length the kernel finds out.
  *
  * The hard idea is a threshold that costs one pass over what is in registers.
- * A thread's scores are a few buckets. The buckets' largest scores alone go into
- * a histogram, and of them one is taken above which somewhat more than a
+ * A thread's scores are a few buckets. The buckets' largest scores alone go
+ * into a histogram, and of them one is taken above which somewhat more than a
  * block's share of the k best should lie. The scores above it go to the first
  * block's list, where their order does not matter: a histogram between the
  * smallest and the largest of the list finds the bin of the k-th, the few in
@@ -14,9 +14,9 @@
  * brings the positions into order.
  *
  * What was listed is the set, if it is at least k and the k-th is not below the
- * threshold of any block; that is checked. Else (many equal scores, all the best
- * in one block's share) the row is counted: exact histograms of every score and
- * a last pass that sets the bits. The set is the same either way.
+ * threshold of any block; that is checked. Else (many equal scores, all the
+ * best in one block's share) the row is counted: exact histograms of every
+ * score and a last pass that sets the bits. The set is the same either way.
  *
  * Pieces of 32 scores, 128 aligned bytes, are dealt to the blocks in turn, and
  * those of a block to the chunks it has in registers in turn, so a row that
@@ -148,8 +148,8 @@ topk_by_step(topk_by m, uint32_t chunks)
 	return m.items / 8 * chunks * m.cluster * TOPK_BY_PIECE;
 }
 
-/* The scores of a chunk, from place `at` on, that lie in 16 aligned bytes of the
- * row, as bits; others are -inf, as are all if there is no such chunk. */
+/* The scores of a chunk, from place `at` on, that lie in 16 aligned bytes of
+ * the row, as bits; others are -inf, as are all if there is no such chunk. */
 FN void
 topk_by_fetch(const PRIVATE topk_by_row *r, uint32_t each, uint32_t at,
 	      uint32_t end, uint32_t step, PRIVATE uint32_t *x)
@@ -198,8 +198,8 @@ topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	return 1 + (uint32_t)(buckets * (1.0f - none));
 }
 
-/* The largest score of each load; of them the largest, and, as `buckets` buckets,
- * the histogram. */
+/* The largest score of each load; of them the largest, and, as `buckets`
+ * buckets, the histogram. */
 FN void
 topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		uint32_t buckets)
@@ -408,7 +408,8 @@ topk_by_bin(uint32_t key, uint32_t low, uint32_t shift)
 }
 
 /* Sums up what the blocks said of their shares; 0 if the k best are not among
- * what is listed. `low` is the smallest of the thresholds, `least` the largest. */
+ * what is listed. `low` is the smallest of the thresholds, `least` the
+ * largest. */
 FN uint32_t
 topk_by_shares(topk_by m, uint32_t k, PRIVATE uint32_t *low,
 	       PRIVATE uint32_t *least, PRIVATE uint32_t *most)

@@ -128,8 +128,8 @@ topk_identity(uint32_t len, uint32_t k, uint32_t items, GLOBAL int32_t *out)
 		out[i] = i < len ? (int32_t)i : -1;
 }
 
-/* Order of scores as unsigned integers: -inf up to +inf, then NaN; -0 and +0 are
- * one value. */
+/* Order of scores as unsigned integers: -inf up to +inf, then NaN; -0 and +0
+ * are one value. */
 FN uint32_t
 topk_key(uint32_t u)
 {
@@ -308,8 +308,8 @@ topk_taken(uint32_t e, uint32_t first, uint32_t ties)
 	return n < ties ? n : ties;
 }
 
-/* Of `equal` keys those that are not taken; none, if a key below the k-th stands
- * for all of its bin. */
+/* Of `equal` keys those that are not taken; none, if a key below the k-th
+ * stands for all of its bin. */
 FN uint32_t
 topk_left(uint32_t equal, uint32_t ties)
 {
@@ -382,9 +382,9 @@ topk_offset(uint32_t before, uint32_t even, uint32_t odd, uint32_t r)
 	return at;
 }
 
-/* Lists the indices of keys >= low > TOPK_LEAST, in order; returns how many there
- * are, or some number that the list does not hold. x is the first chunk. A
- * barrier at the end. */
+/* Lists the indices of keys >= low > TOPK_LEAST, in order; returns how many
+ * there are, or some number that the list does not hold. x is the first chunk.
+ * A barrier at the end. */
 FN uint32_t
 topk_collect(topk_scratch shared, topk_row row, PRIVATE uint32_t *x,
 	     uint32_t low)
