@@ -25,7 +25,7 @@
  * spmla_graph_begin: starts a capture of the stream for the calling thread.
  * Whatever is enqueued until _end must go to that stream or to one that joined
  * its capture. The same thread must call _end or _abort. In another thread the
- * driver returns 907 (E_DEVICE) and the capture stays open; if the thread has
+ * driver returns 908 (E_DEVICE) and the capture stays open; if the thread has
  * ended, nobody can close it. The engine's own capture needs no call of SpMLA:
  * operations enqueued on its stream become its nodes.
  * spmla_event, of spmla_v4_branches: a CUevent; a cudaEvent_t is one. The

@@ -272,14 +272,14 @@ START_TEST(a_capture_goes_on_where_another_thread_tried_to_end_it)
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
 			 SPMLA_OK);
 	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
-	fake.code = 907;
+	fake.code = 908; /* CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD */
 	for (i = 0; i < 2; i++) {
 		fake.total = 0;
 		fake.fail_at = 2; /* after the context's push */
 		ck_assert_int_eq(i ? spmla_graph_abort(r.ctx)
 				   : spmla_graph_end(r.ctx, &graph),
 				 SPMLA_E_DEVICE);
-		diag_says("SPMLA_E_DEVICE: cuStreamEndCapture: got 907, "
+		diag_says("SPMLA_E_DEVICE: cuStreamEndCapture: got 908, "
 			  "want 0");
 		fake.fail_at = 0;
 	}
