@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # audit_symbols.sh ARCHIVE: what the linker and the loader see of libspmla.a.
-# It asks of the C library arithmetic and moving bytes only, and where the CUDA
+# It asks of the C library arithmetic and moving bytes only, and where a GPU's
 # driver is opened the loader; it exports spmla_* only, and has no state, no
 # constructors and no executable stack. A program that names the CPU backend
 # alone has none of the others in it.
@@ -41,7 +41,7 @@ awk '$2 ~ /^[Uwv]$/ { print $1 }' "$TEST_TMPDIR/nm" | sort -u |
 # nm heads each member's symbols with ARCHIVE[MEMBER]:
 awk -v loader="^($loader)\$" '
 	NF == 1 { member = $1; sub(/.*\[/, "", member); sub(/\].*/, "", member) }
-	$2 ~ /^[Uwv]$/ && $1 ~ loader && member != "driver_cuda.o" {
+	$2 ~ /^[Uwv]$/ && $1 ~ loader && member != "driver_gpu.o" {
 		print member, $1
 	}' "$TEST_TMPDIR/nm" | none 'calls the loader'
 { grep -v '^spmla_' "$TEST_TMPDIR/defined" || true; } |

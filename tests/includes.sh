@@ -24,7 +24,7 @@ shopt -s lastpipe # so that fail, at the end of a pipe, sets bad here
 
 families='step|cache|select|attend|compress|project'
 kinds="dialect/[a-z0-9_]+\.h|all_kernels\.[ch]|(kernels|ops)\.inc|launch\.[ch]"
-kinds+="|ops_launch\.c|($families)/[a-z0-9_]+_(kernel\.h|device\.h|launch\.c)"
+kinds+="|ops_launch\.c|driver/[a-z0-9_]+_gpu\.[ch]|($families)/[a-z0-9_]+_(kernel\.h|device\.h|launch\.c)"
 find -L platform/gpu -type f | sed 's,^platform/gpu/,,' |
 	{ grep -vxE "$kinds" || true; } |
 	sed 's,^,FAIL: neither device nor host code by its name: platform/gpu/,' |
@@ -65,7 +65,7 @@ awk -v families="step cache select attend,compress,project" '
 				wrong("device code has no C library")
 		} else if (!($1 ~ /^platform\/cpu\/core\// &&
 			     $2 ~ /^<(cpuid|immintrin)\.h>$/) &&
-			   !($1 == "platform/cuda/driver_cuda.c" &&
+			   !($1 == "platform/gpu/driver/driver_gpu.c" &&
 			     $2 == "<dlfcn.h>")) {
 			wrong("no header of the library is that")
 		}
@@ -84,7 +84,7 @@ awk -v families="step cache select attend,compress,project" '
 	# Of the two platforms that have families.
 	from[1] != "platform" || to[1] != "platform" ||
 		$1 ~ /\/(all_kernels|launch)\.[ch]$/ || $1 ~ /_launch\.c$/ ||
-		from[2] == "cuda" { next }
+		from[2] == "cuda" || from[3] == "driver" { next }
 	from[3] !~ /\./ && to[3] !~ /\./ && from[3] != to[3] {
 		if (rank[to[3]] >= rank[from[3]])
 			wrong("not a lower family")

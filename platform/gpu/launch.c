@@ -62,8 +62,8 @@ SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
 			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
 		    "kernels name faults as the library does");
 
-/* The most bytes of shared memory that a block may have. Unknown devices get
- * the smallest value. */
+/* The most bytes of shared memory that a block may have on CUDA. Unknown devices
+ * get the smallest value. */
 static uint32_t
 shared_bytes(uint32_t arch)
 {
@@ -83,10 +83,13 @@ shared_bytes(uint32_t arch)
 }
 
 uint32_t
-spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch)
+spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_device *device)
 {
 	const spmla_i_gpu_kernel *k = &spmla_i_gpu_kernels[kernel];
+	const uint32_t arch = device->arch;
 
+	if (device->kind != SPMLA_BACKEND_CUDA)
+		return k->needs == SPMLA_GPU_NEEDS_NOTHING;
 	switch (k->needs) {
 	case SPMLA_GPU_NEEDS_MMA:
 		return arch >= 80 && k->dynamic_bytes <= shared_bytes(arch);

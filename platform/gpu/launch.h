@@ -56,9 +56,8 @@ typedef struct spmla_i_gpu_queue {
 	const uint32_t *resident_blocks;
 } spmla_i_gpu_queue;
 
-/* Whether a CUDA device of this architecture runs a kernel. If not, the kernel
- * has no resident blocks. */
-uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, uint32_t arch);
+/* Whether a device runs a kernel. If not, the kernel has no resident blocks. */
+uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_device *device);
 
 /* Enqueues an operation. `args` are its arguments, checked. */
 spmla_status spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,

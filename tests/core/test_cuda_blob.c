@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spmla/platform/cuda/init_cuda.h"
+#include "spmla/platform/cuda/driver_cuda.h"
 #include "spmla/platform/gpu/launch.h"
 
 #include "tests/harness/themes.h"

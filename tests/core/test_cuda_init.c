@@ -132,17 +132,17 @@ START_TEST(a_driver_that_lacks_a_function_is_told)
 	spmla_i_cuda_driver driver = cuda_fake_driver;
 	spmla_diag diag = SPMLA_DIAG_INIT;
 
-	driver.graph_upload = NULL;
-	ck_assert_int_eq(spmla_i_cuda_start(&driver, 13000, &diag),
+	driver.gpu.graph_upload = NULL;
+	ck_assert_int_eq(spmla_i_gpu_start(&driver.gpu, 13000, &diag),
 			 SPMLA_E_NO_DRIVER);
 	diag_says(&diag, "SPMLA_E_NO_DRIVER: cuGraphUpload: got NULL, want a "
 			 "pointer");
 	/* Where it is old, that is why. */
 	fake.version = 11000;
-	ck_assert_int_eq(spmla_i_cuda_start(&driver, 13000, &diag),
+	ck_assert_int_eq(spmla_i_gpu_start(&driver.gpu, 13000, &diag),
 			 SPMLA_E_DRIVER_OLD);
-	driver.driver_version = NULL;
-	ck_assert_int_eq(spmla_i_cuda_start(&driver, 13000, &diag),
+	driver.gpu.driver_version = NULL;
+	ck_assert_int_eq(spmla_i_gpu_start(&driver.gpu, 13000, &diag),
 			 SPMLA_E_NO_DRIVER);
 	diag_says(&diag, "SPMLA_E_NO_DRIVER: cuDriverGetVersion: got NULL, "
 			 "want a pointer");
@@ -176,13 +176,14 @@ END_TEST
 
 START_TEST(a_library_without_kernels_says_so)
 {
-	static const spmla_i_cuda_image none = {"", 0, 0};
+	static const spmla_i_gpu_image none = {"", 0, 0,
+					       "bytes of kernels for CUDA"};
 	spmla_diag diag = SPMLA_DIAG_INIT;
 
 	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
-	ck_assert_int_eq(
-		spmla_i_cuda_init(r.ctx, &cuda_fake_driver, &none, NULL, &diag),
-		SPMLA_E_NO_BLOB);
+	ck_assert_int_eq(spmla_i_gpu_init(r.ctx, &cuda_fake_driver.gpu, &none,
+					  NULL, &diag),
+			 SPMLA_E_NO_BLOB);
 	diag_says(&diag, "SPMLA_E_NO_BLOB: bytes of kernels for CUDA: got 0, "
 			 "want at least 1");
 	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);

@@ -146,22 +146,23 @@ START_TEST(branches_are_of_an_engines_own_capture_too)
 
 	for (i = 0; i < 3; i++) {
 		const spmla_v4_layer l = v4_layer_of(&rig, r.ctx, ratios[i]);
-		spmla_cu_graph graph;
+		spmla_gpu_graph graph;
 
 		hash = captured(&l, NULL, &nodes);
 		v4_layer_reset(&rig, r.ctx);
 		ck_assert_int_eq(
-			cuda_fake_driver.capture_begin(
-				main_stream(), SPMLA_CU_CAPTURE_THREAD_LOCAL),
+			cuda_fake_driver.gpu.capture_begin(
+				main_stream(), SPMLA_GPU_CAPTURE_THREAD_LOCAL),
 			0);
 		v32_must(r.ctx, enqueue(&l, &b));
 		ck_assert_int_eq(
-			cuda_fake_driver.capture_end(main_stream(), &graph), 0);
+			cuda_fake_driver.gpu.capture_end(main_stream(), &graph),
+			0);
 		ck_assert_uint_eq(fake.nodes, nodes);
 		v4_layer_write(r.ctx, 1, 128);
 		cuda_fake_capture_launch(graph);
 		ck_assert_uint_eq(v4_layer_hash(&rig, r.ctx), hash);
-		ck_assert_int_eq(cuda_fake_driver.graph_destroy(graph), 0);
+		ck_assert_int_eq(cuda_fake_driver.gpu.graph_destroy(graph), 0);
 	}
 }
 END_TEST

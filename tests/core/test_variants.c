@@ -43,10 +43,11 @@ static const char *
 kernel_on(uint32_t arch, spmla_op op, const void *args)
 {
 	const spmla_i_gpu_queue queue = {&ctx, NULL, note, resident};
+	const spmla_device device = {.kind = SPMLA_BACKEND_CUDA, .arch = arch};
 	uint32_t i;
 
 	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
-		resident[i] = spmla_i_gpu_runs((spmla_i_kernel)i, arch)
+		resident[i] = spmla_i_gpu_runs((spmla_i_kernel)i, &device)
 				      ? RESIDENT
 				      : 0;
 	memset(&launched, 0, sizeof launched);

@@ -158,8 +158,7 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 		const uint32_t clusters =
 			ctx->plan.device.sm_count / k->cluster;
 
-		if (spmla_i_gpu_runs((spmla_i_kernel)i,
-				     ctx->plan.device.arch) &&
+		if (spmla_i_gpu_runs((spmla_i_kernel)i, &ctx->plan.device) &&
 		    (width == 32 || k->needs == SPMLA_GPU_NEEDS_NOTHING))
 			state->resident_blocks[i] =
 				(clusters ? clusters : 1) * k->cluster;

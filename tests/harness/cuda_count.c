@@ -10,78 +10,84 @@ cuda_count counted;
 static const spmla_i_cuda_driver *real;
 
 /* One function: the parameters, and their names to hand them on. */
-#define COUNTED(field, parameters, names)           \
-	static spmla_cu_result c_##field parameters \
-	{                                           \
-		counted.calls[CUDA_FAKE_##field]++; \
-		counted.total++;                    \
-		return real->field names;           \
+#define COUNTED_OF(of, field, parameters, names)     \
+	static spmla_gpu_result c_##field parameters \
+	{                                            \
+		counted.calls[CUDA_FAKE_##field]++;  \
+		counted.total++;                     \
+		return (of).field names;             \
 	}
+#define COUNTED(field, parameters, names) \
+	COUNTED_OF(real->gpu, field, parameters, names)
+#define COUNTED_OWN(field, parameters, names) \
+	COUNTED_OF(*real, field, parameters, names)
 
 COUNTED(init, (unsigned flags), (flags))
 COUNTED(driver_version, (int *version), (version))
-COUNTED(ctx_current, (spmla_cu_context * ctx), (ctx))
-COUNTED(ctx_push, (spmla_cu_context ctx), (ctx))
-COUNTED(ctx_pop, (spmla_cu_context * ctx), (ctx))
-COUNTED(ctx_device, (spmla_cu_device * device), (device))
-COUNTED(attribute, (int *value, int attribute, spmla_cu_device device),
-	(value, attribute, device))
-COUNTED(module_load, (spmla_cu_module * module, const void *image),
+COUNTED_OWN(ctx_current, (spmla_cu_context * ctx), (ctx))
+COUNTED_OWN(ctx_push, (spmla_cu_context ctx), (ctx))
+COUNTED_OWN(ctx_pop, (spmla_cu_context * ctx), (ctx))
+COUNTED_OWN(ctx_device, (spmla_cu_device * device), (device))
+COUNTED_OWN(attribute, (int *value, int attribute, spmla_cu_device device),
+	    (value, attribute, device))
+COUNTED(module_load, (spmla_gpu_module * module, const void *image),
 	(module, image))
-COUNTED(module_unload, (spmla_cu_module module), (module))
+COUNTED(module_unload, (spmla_gpu_module module), (module))
 COUNTED(module_function,
-	(spmla_cu_function * function, spmla_cu_module module,
+	(spmla_gpu_function * function, spmla_gpu_module module,
 	 const char *name),
 	(function, module, name))
 COUNTED(function_attribute,
-	(int *value, int attribute, spmla_cu_function function),
+	(int *value, int attribute, spmla_gpu_function function),
 	(value, attribute, function))
 COUNTED(set_function_attribute,
-	(spmla_cu_function function, int attribute, int value),
+	(spmla_gpu_function function, int attribute, int value),
 	(function, attribute, value))
 COUNTED(occupancy,
-	(int *blocks, spmla_cu_function function, int items,
+	(int *blocks, spmla_gpu_function function, int items,
 	 size_t shared_bytes),
 	(blocks, function, items, shared_bytes))
 COUNTED(launch_kernel,
-	(spmla_cu_function function, unsigned grid_x, unsigned grid_y,
+	(spmla_gpu_function function, unsigned grid_x, unsigned grid_y,
 	 unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-	 unsigned shared_bytes, spmla_cu_stream stream, void **params,
+	 unsigned shared_bytes, spmla_gpu_stream stream, void **params,
 	 void **extra),
 	(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
 	 shared_bytes, stream, params, extra))
 COUNTED(memset_async,
-	(spmla_cu_ptr to, unsigned char byte, size_t count,
-	 spmla_cu_stream stream),
+	(spmla_gpu_ptr to, unsigned char byte, size_t count,
+	 spmla_gpu_stream stream),
 	(to, byte, count, stream))
-COUNTED(stream_create, (spmla_cu_stream * stream, unsigned flags),
+COUNTED(stream_create, (spmla_gpu_stream * stream, unsigned flags),
 	(stream, flags))
-COUNTED(stream_destroy, (spmla_cu_stream stream), (stream))
-COUNTED(stream_sync, (spmla_cu_stream stream), (stream))
+COUNTED(stream_destroy, (spmla_gpu_stream stream), (stream))
+COUNTED(stream_sync, (spmla_gpu_stream stream), (stream))
 COUNTED(stream_wait,
-	(spmla_cu_stream stream, spmla_cu_event event, unsigned flags),
+	(spmla_gpu_stream stream, spmla_gpu_event event, unsigned flags),
 	(stream, event, flags))
-COUNTED(event_record, (spmla_cu_event event, spmla_cu_stream stream),
+COUNTED(event_record, (spmla_gpu_event event, spmla_gpu_stream stream),
 	(event, stream))
-COUNTED(stream_capturing, (spmla_cu_stream stream, int *status),
+COUNTED(stream_capturing, (spmla_gpu_stream stream, int *status),
 	(stream, status))
-COUNTED(capture_begin, (spmla_cu_stream stream, int mode), (stream, mode))
-COUNTED(capture_end, (spmla_cu_stream stream, spmla_cu_graph *graph),
+COUNTED(capture_begin, (spmla_gpu_stream stream, int mode), (stream, mode))
+COUNTED(capture_end, (spmla_gpu_stream stream, spmla_gpu_graph *graph),
 	(stream, graph))
-COUNTED(graph_destroy, (spmla_cu_graph graph), (graph))
+COUNTED(graph_destroy, (spmla_gpu_graph graph), (graph))
 COUNTED(graph_instantiate,
-	(spmla_cu_exec * exec, spmla_cu_graph graph, uint64_t flags),
+	(spmla_gpu_exec * exec, spmla_gpu_graph graph, uint64_t flags),
 	(exec, graph, flags))
-COUNTED(exec_destroy, (spmla_cu_exec exec), (exec))
-COUNTED(graph_upload, (spmla_cu_exec exec, spmla_cu_stream stream),
+COUNTED(exec_destroy, (spmla_gpu_exec exec), (exec))
+COUNTED(graph_upload, (spmla_gpu_exec exec, spmla_gpu_stream stream),
 	(exec, stream))
-COUNTED(graph_launch, (spmla_cu_exec exec, spmla_cu_stream stream),
+COUNTED(graph_launch, (spmla_gpu_exec exec, spmla_gpu_stream stream),
 	(exec, stream))
 
 static const spmla_i_cuda_driver counting = {
-#define FUNCTION_OF(field, symbol, parameters) c_##field,
-	SPMLA_CU_FUNCTIONS(FUNCTION_OF)
-#undef FUNCTION_OF
+#define SHARED(field, parameters)      c_##field,
+#define OWN(field, symbol, parameters) c_##field,
+	{&spmla_i_cuda_platform, SPMLA_GPU_FUNCTIONS(SHARED)}, SPMLA_CU_OWN(OWN)
+#undef SHARED
+#undef OWN
 };
 
 uint32_t
@@ -93,7 +99,7 @@ cuda_count_begin(spmla_ctx *ctx)
 	if (!ctx->buf[SPMLA_BUF_BACKEND_STATE] ||
 	    strcmp(ctx->backend->name, "cuda") != 0)
 		return 0;
-	state = spmla_i_cuda_state(ctx);
+	state = spmla_i_gpu_state_of(ctx);
 	real = state->driver;
 	state->driver = &counting;
 	memset(&counted, 0, sizeof counted);
@@ -103,5 +109,5 @@ cuda_count_begin(spmla_ctx *ctx)
 void
 cuda_count_end(spmla_ctx *ctx)
 {
-	spmla_i_cuda_state(ctx)->driver = real;
+	spmla_i_gpu_state_of(ctx)->driver = real;
 }

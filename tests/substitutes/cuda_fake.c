@@ -63,9 +63,11 @@ static handle *stack[DEPTH]; /* stack[0] is the caller's own current one */
 static handle *streams[STREAMS], *events[STREAMS], *context;
 
 static const char *const names[CUDA_FAKE_CALLS] = {
-#define NAME(field, symbol, parameters) symbol,
-	SPMLA_CU_FUNCTIONS(NAME)
-#undef NAME
+#define SHARED(field, name, version)   name version,
+#define OWN(field, symbol, parameters) symbol,
+	SPMLA_CU_NAMES(SHARED) SPMLA_CU_OWN(OWN)
+#undef SHARED
+#undef OWN
 };
 
 /* A program that breaks the driver's rules ends; also where it is no test, in
@@ -232,7 +234,7 @@ f_attribute(int *value, int attribute, spmla_cu_device device)
 }
 
 static int
-f_module_load(spmla_cu_module *module, const void *image)
+f_module_load(spmla_gpu_module *module, const void *image)
 {
 	const int r = enter_current(CUDA_FAKE_module_load);
 
@@ -245,7 +247,7 @@ f_module_load(spmla_cu_module *module, const void *image)
 }
 
 static int
-f_module_unload(spmla_cu_module module)
+f_module_unload(spmla_gpu_module module)
 {
 	uint32_t i;
 
@@ -258,7 +260,7 @@ f_module_unload(spmla_cu_module module)
 }
 
 static int
-f_module_function(spmla_cu_function *function, spmla_cu_module module,
+f_module_function(spmla_gpu_function *function, spmla_gpu_module module,
 		  const char *name)
 {
 	const int r = enter_current(CUDA_FAKE_module_function);
@@ -280,30 +282,30 @@ f_module_function(spmla_cu_function *function, spmla_cu_module module,
 }
 
 static int
-f_function_attribute(int *value, int attribute, spmla_cu_function function)
+f_function_attribute(int *value, int attribute, spmla_gpu_function function)
 {
 	const int r = enter_current(CUDA_FAKE_function_attribute);
 
 	known(function, FUNCTION);
-	must(attribute == SPMLA_CU_FUNCTION_LOCAL_BYTES, __func__);
+	must(attribute == SPMLA_GPU_FUNCTION_LOCAL_BYTES, __func__);
 	*value = r ? 0 : fake.local_bytes;
 	return r;
 }
 
 static int
-f_set_function_attribute(spmla_cu_function function, int attribute, int value)
+f_set_function_attribute(spmla_gpu_function function, int attribute, int value)
 {
 	const int r = enter_current(CUDA_FAKE_set_function_attribute);
 	const handle *h = known(function, FUNCTION);
 
-	must(attribute == SPMLA_CU_FUNCTION_DYNAMIC_BYTES, __func__);
+	must(attribute == SPMLA_GPU_FUNCTION_DYNAMIC_BYTES, __func__);
 	must(value == (int)spmla_i_gpu_kernels[h->kernel].dynamic_bytes,
 	     __func__);
 	return r;
 }
 
 static int
-f_occupancy(int *blocks, spmla_cu_function function, int items,
+f_occupancy(int *blocks, spmla_gpu_function function, int items,
 	    size_t shared_bytes)
 {
 	const int r = enter_current(CUDA_FAKE_occupancy);
@@ -340,10 +342,10 @@ cuda_fake_follow(void)
 }
 
 static int
-f_launch_kernel(spmla_cu_function function, unsigned grid_x, unsigned grid_y,
+f_launch_kernel(spmla_gpu_function function, unsigned grid_x, unsigned grid_y,
 		unsigned grid_z, unsigned block_x, unsigned block_y,
-		unsigned block_z, unsigned shared_bytes, spmla_cu_stream stream,
-		void **params, void **extra)
+		unsigned block_z, unsigned shared_bytes,
+		spmla_gpu_stream stream, void **params, void **extra)
 {
 	const int r = enter_current(CUDA_FAKE_launch_kernel);
 	const handle *f = known(function, FUNCTION);
@@ -369,7 +371,7 @@ f_launch_kernel(spmla_cu_function function, unsigned grid_x, unsigned grid_y,
 		       sizeof(void *));
 	memcpy(n.params + k->scalars_offset, params[i],
 	       k->params_bytes - k->scalars_offset);
-	if (s->status == SPMLA_CU_CAPTURE_NONE) {
+	if (s->status == SPMLA_GPU_CAPTURE_NONE) {
 		emulator_run((spmla_i_kernel)n.kernel, n.blocks, n.params);
 		return 0;
 	}
@@ -381,12 +383,12 @@ f_launch_kernel(spmla_cu_function function, unsigned grid_x, unsigned grid_y,
 }
 
 static int
-f_memset_async(spmla_cu_ptr to, unsigned char byte, size_t count,
-	       spmla_cu_stream stream)
+f_memset_async(spmla_gpu_ptr to, unsigned char byte, size_t count,
+	       spmla_gpu_stream stream)
 {
 	const int r = enter_current(CUDA_FAKE_memset_async);
 
-	must(known(stream, STREAM)->status == SPMLA_CU_CAPTURE_NONE, __func__);
+	must(known(stream, STREAM)->status == SPMLA_GPU_CAPTURE_NONE, __func__);
 	if (r)
 		return r;
 	memset((void *)(uintptr_t)to, byte, count);
@@ -396,11 +398,11 @@ f_memset_async(spmla_cu_ptr to, unsigned char byte, size_t count,
 }
 
 static int
-f_stream_create(spmla_cu_stream *stream, unsigned flags)
+f_stream_create(spmla_gpu_stream *stream, unsigned flags)
 {
 	const int r = enter_current(CUDA_FAKE_stream_create);
 
-	must(flags == SPMLA_CU_STREAM_NON_BLOCKING, __func__);
+	must(flags == SPMLA_GPU_STREAM_NON_BLOCKING, __func__);
 	if (r)
 		return r;
 	*stream = (void *)make(STREAM);
@@ -409,22 +411,22 @@ f_stream_create(spmla_cu_stream *stream, unsigned flags)
 }
 
 static int
-f_stream_destroy(spmla_cu_stream stream)
+f_stream_destroy(spmla_gpu_stream stream)
 {
 	end(stream, STREAM);
 	return enter_current(CUDA_FAKE_stream_destroy);
 }
 
 static int
-f_stream_sync(spmla_cu_stream stream)
+f_stream_sync(spmla_gpu_stream stream)
 {
-	must(known(stream, STREAM)->status == SPMLA_CU_CAPTURE_NONE, __func__);
+	must(known(stream, STREAM)->status == SPMLA_GPU_CAPTURE_NONE, __func__);
 	fake.not_waited_for = 0;
 	return enter_current(CUDA_FAKE_stream_sync);
 }
 
 static int
-f_event_record(spmla_cu_event event, spmla_cu_stream stream)
+f_event_record(spmla_gpu_event event, spmla_gpu_stream stream)
 {
 	const int r = enter_current(CUDA_FAKE_event_record);
 	handle *e = known(event, EVENT);
@@ -441,7 +443,7 @@ f_event_record(spmla_cu_event event, spmla_cu_stream stream)
 }
 
 static int
-f_stream_wait(spmla_cu_stream stream, spmla_cu_event event, unsigned flags)
+f_stream_wait(spmla_gpu_stream stream, spmla_gpu_event event, unsigned flags)
 {
 	const int r = enter_current(CUDA_FAKE_stream_wait);
 	handle *s = known(stream, STREAM);
@@ -453,7 +455,7 @@ f_stream_wait(spmla_cu_stream stream, spmla_cu_event event, unsigned flags)
 	if (r || !e->capture)
 		return r;
 	if (!s->capture) {
-		s->status = SPMLA_CU_CAPTURE_ACTIVE;
+		s->status = SPMLA_GPU_CAPTURE_ACTIVE;
 		s->capture = e->capture;
 		s->branch = FORKED;
 	} else if (e->stream->branch == UNJOINED) {
@@ -463,7 +465,7 @@ f_stream_wait(spmla_cu_stream stream, spmla_cu_event event, unsigned flags)
 }
 
 static int
-f_stream_capturing(spmla_cu_stream stream, int *status)
+f_stream_capturing(spmla_gpu_stream stream, int *status)
 {
 	const int r = enter_current(CUDA_FAKE_stream_capturing);
 
@@ -472,24 +474,24 @@ f_stream_capturing(spmla_cu_stream stream, int *status)
 }
 
 static int
-f_capture_begin(spmla_cu_stream stream, int mode)
+f_capture_begin(spmla_gpu_stream stream, int mode)
 {
 	const int r = enter_current(CUDA_FAKE_capture_begin);
 	handle *s = known(stream, STREAM);
 
-	must(mode == SPMLA_CU_CAPTURE_THREAD_LOCAL, __func__);
+	must(mode == SPMLA_GPU_CAPTURE_THREAD_LOCAL, __func__);
 	if (r)
 		return r;
 	if (s->status)
 		return 401; /* CUDA_ERROR_ILLEGAL_STATE */
-	s->status = SPMLA_CU_CAPTURE_ACTIVE;
+	s->status = SPMLA_GPU_CAPTURE_ACTIVE;
 	s->capture = make(GRAPH);
 	fake.alive++;
 	return 0;
 }
 
 static int
-f_capture_end(spmla_cu_stream stream, spmla_cu_graph *graph)
+f_capture_end(spmla_gpu_stream stream, spmla_gpu_graph *graph)
 {
 	const int r = enter_current(CUDA_FAKE_capture_end);
 	handle *s = known(stream, STREAM);
@@ -498,14 +500,14 @@ f_capture_end(spmla_cu_stream stream, spmla_cu_graph *graph)
 	int unjoined = 0;
 	uint32_t i;
 
-	must(s->status != SPMLA_CU_CAPTURE_NONE, __func__);
-	if (r == SPMLA_CU_WRONG_THREAD)
+	must(s->status != SPMLA_GPU_CAPTURE_NONE, __func__);
+	if (r == SPMLA_GPU_WRONG_THREAD)
 		return r;
 	for (i = 0; i < HANDLES; i++)
 		if (handles[i].kind == STREAM && handles[i].capture == g) {
 			if (handles[i].branch == UNJOINED)
 				unjoined = 1;
-			handles[i].status = SPMLA_CU_CAPTURE_NONE;
+			handles[i].status = SPMLA_GPU_CAPTURE_NONE;
 			handles[i].capture = NULL;
 			handles[i].branch = NO_BRANCH;
 		}
@@ -520,14 +522,14 @@ f_capture_end(spmla_cu_stream stream, spmla_cu_graph *graph)
 }
 
 static int
-f_graph_destroy(spmla_cu_graph graph)
+f_graph_destroy(spmla_gpu_graph graph)
 {
 	end(graph, GRAPH);
 	return enter_current(CUDA_FAKE_graph_destroy);
 }
 
 static int
-f_graph_instantiate(spmla_cu_exec *exec, spmla_cu_graph graph, uint64_t flags)
+f_graph_instantiate(spmla_gpu_exec *exec, spmla_gpu_graph graph, uint64_t flags)
 {
 	const int r = enter_current(CUDA_FAKE_graph_instantiate);
 	const handle *g = known(graph, GRAPH);
@@ -548,28 +550,28 @@ f_graph_instantiate(spmla_cu_exec *exec, spmla_cu_graph graph, uint64_t flags)
 }
 
 static int
-f_exec_destroy(spmla_cu_exec exec)
+f_exec_destroy(spmla_gpu_exec exec)
 {
 	end(exec, EXEC);
 	return enter_current(CUDA_FAKE_exec_destroy);
 }
 
 static int
-f_graph_upload(spmla_cu_exec exec, spmla_cu_stream stream)
+f_graph_upload(spmla_gpu_exec exec, spmla_gpu_stream stream)
 {
 	known(exec, EXEC);
-	must(known(stream, STREAM)->status == SPMLA_CU_CAPTURE_NONE, __func__);
+	must(known(stream, STREAM)->status == SPMLA_GPU_CAPTURE_NONE, __func__);
 	return enter_current(CUDA_FAKE_graph_upload);
 }
 
 static int
-f_graph_launch(spmla_cu_exec exec, spmla_cu_stream stream)
+f_graph_launch(spmla_gpu_exec exec, spmla_gpu_stream stream)
 {
 	const int r = enter_current(CUDA_FAKE_graph_launch);
 	const handle *e = known(exec, EXEC);
 	uint32_t i;
 
-	must(known(stream, STREAM)->status == SPMLA_CU_CAPTURE_NONE, __func__);
+	must(known(stream, STREAM)->status == SPMLA_GPU_CAPTURE_NONE, __func__);
 	for (i = 0; r == 0 && i < e->count; i++)
 		emulator_run((spmla_i_kernel)e->nodes[i].kernel,
 			     e->nodes[i].blocks, e->nodes[i].params);
@@ -577,9 +579,11 @@ f_graph_launch(spmla_cu_exec exec, spmla_cu_stream stream)
 }
 
 const spmla_i_cuda_driver cuda_fake_driver = {
-#define FUNCTION_OF(field, symbol, parameters) f_##field,
-	SPMLA_CU_FUNCTIONS(FUNCTION_OF)
-#undef FUNCTION_OF
+#define SHARED(field, parameters)      f_##field,
+#define OWN(field, symbol, parameters) f_##field,
+	{&spmla_i_cuda_platform, SPMLA_GPU_FUNCTIONS(SHARED)}, SPMLA_CU_OWN(OWN)
+#undef SHARED
+#undef OWN
 };
 
 /* ---- The backend -------------------------------------------------------- */
@@ -588,8 +592,8 @@ static spmla_status
 backend_query(const spmla_native *native, spmla_device *device,
 	      spmla_diag *diag)
 {
-	const spmla_status s = spmla_i_cuda_query(&cuda_fake_driver, 13000,
-						  native, device, diag);
+	const spmla_status s = spmla_i_gpu_query(&cuda_fake_driver.gpu, 13000,
+						 native, device, diag);
 
 	if (s == SPMLA_OK)
 		device->ops = cuda_fake_backend.ops;
@@ -599,10 +603,11 @@ backend_query(const spmla_native *native, spmla_device *device,
 static spmla_status
 backend_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 {
-	static const spmla_i_cuda_image image = {"fatbin", 6, 13000};
+	static const spmla_i_gpu_image image = {"fatbin", 6, 13000, NULL};
 
 	memset(ctx->buf[SPMLA_BUF_BACKEND_STATE], 0, sizeof(spmla_i_gpu_state));
-	return spmla_i_cuda_init(ctx, &cuda_fake_driver, &image, native, diag);
+	return spmla_i_gpu_init(ctx, &cuda_fake_driver.gpu, &image, native,
+				diag);
 }
 
 spmla_backend cuda_fake_backend;
@@ -670,7 +675,7 @@ cuda_fake_set_current(uint32_t on)
 void
 cuda_fake_capture(uint32_t i)
 {
-	streams[i]->status = SPMLA_CU_CAPTURE_ACTIVE;
+	streams[i]->status = SPMLA_GPU_CAPTURE_ACTIVE;
 	streams[i]->capture = make(GRAPH);
 }
 
@@ -680,7 +685,7 @@ cuda_fake_capture_end(uint32_t i)
 {
 	handle *g = streams[i]->capture;
 
-	streams[i]->status = SPMLA_CU_CAPTURE_NONE;
+	streams[i]->status = SPMLA_GPU_CAPTURE_NONE;
 	streams[i]->capture = NULL;
 	fake.nodes = g->count;
 	return g;
@@ -706,6 +711,6 @@ cuda_fake_invalidate(uint32_t i)
 void
 cuda_fake_join(uint32_t i, uint32_t of)
 {
-	streams[i]->status = SPMLA_CU_CAPTURE_ACTIVE;
+	streams[i]->status = SPMLA_GPU_CAPTURE_ACTIVE;
 	streams[i]->capture = streams[of]->capture;
 }

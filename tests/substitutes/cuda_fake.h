@@ -8,12 +8,15 @@
 #ifndef TESTS_SUBSTITUTES_CUDA_FAKE_H
 #define TESTS_SUBSTITUTES_CUDA_FAKE_H
 
-#include "spmla/platform/cuda/init_cuda.h"
+#include "spmla/platform/cuda/driver_cuda.h"
+#include "spmla/platform/gpu/driver/init_gpu.h"
 
 typedef enum cuda_fake_call {
-#define CALL(field, symbol, parameters) CUDA_FAKE_##field,
-	SPMLA_CU_FUNCTIONS(CALL)
-#undef CALL
+#define SHARED(field, name, version)   CUDA_FAKE_##field,
+#define OWN(field, symbol, parameters) CUDA_FAKE_##field,
+	SPMLA_CU_NAMES(SHARED) SPMLA_CU_OWN(OWN)
+#undef SHARED
+#undef OWN
 		CUDA_FAKE_CALLS
 } cuda_fake_call;
 

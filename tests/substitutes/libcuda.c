@@ -16,15 +16,21 @@
 typedef void function(void);
 
 /* Each symbol is the function of that name in the table. */
-#define SUBSTITUTE(field, symbol, parameters)                     \
+#define SUBSTITUTE(field, symbol, from)                           \
 	static function *resolve_##field(void)                    \
 	{                                                         \
-		return (function *)cuda_fake_driver.field;        \
+		return (function *)from.field;                    \
 	}                                                         \
 	PUBLIC extern function substitute_##field __asm__(symbol) \
 		__attribute__((ifunc("resolve_" #field)));
-SPMLA_CU_FUNCTIONS(SUBSTITUTE)
-#undef SUBSTITUTE
+#define SHARED(field, name, version) \
+	SUBSTITUTE(field, name version, cuda_fake_driver.gpu)
+#define OWN(field, symbol, parameters) \
+	SUBSTITUTE(field, symbol, cuda_fake_driver)
+SPMLA_CU_NAMES(SHARED)
+SPMLA_CU_OWN(OWN)
+#undef SHARED
+#undef OWN
 
 /* What else tests/harness/cuda_memory.c asks for. */
 PUBLIC int cuDeviceGet(int *device, int ordinal);
