@@ -7,7 +7,9 @@
 #	make clean
 #
 # Kernels for CUDA are in both where NVCC is found: CUDA=0 leaves them out,
-# CUDA=1 insists. CFLAGS come before what the library cannot do without.
+# CUDA=1 insists. The same goes for HIP, and HIP_CLANG, compilers of which an
+# architecture takes the first that knows it. CFLAGS come before what the library
+# cannot do without.
 
 BUILD = out/make
 PREFIX = /usr/local
@@ -22,6 +24,12 @@ NVCC := $(firstword $(wildcard /usr/local/cuda/bin/nvcc) \
 	$(shell command -v nvcc))
 endif
 CUDA = $(if $(NVCC),1,0)
+ifndef HIP_CLANG
+HIP_CLANG := $(wildcard /opt/rocm/llvm/bin/clang) $(foreach clang, \
+	clang-22 clang-21 clang-20 clang-19 clang-18 clang-17 clang, \
+	$(shell command -v $(clang)))
+endif
+HIP = $(if $(strip $(HIP_CLANG)),1,0)
 
 root := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 
@@ -32,24 +40,26 @@ version := $(call number,MAJOR).$(call number,MINOR).$(call number,PATCH)
 soversion := $(call number,MAJOR).$(call number,MINOR)
 
 patterns = lib/*.c lib/*/*.c platform/cpu/*/*.c platform/cuda/*.c \
-	platform/gpu/*.c platform/gpu/*/*.c
+	platform/gpu/*.c platform/gpu/*/*.c platform/hip/*.c
 sources := $(filter-out platform/gpu/all_kernels.c, $(sort \
 	$(patsubst $(root)/%,%,$(wildcard $(patterns:%=$(root)/%)))))
 headers := $(wildcard $(root)/lib/*.h $(root)/platform/*/spmla_*.h)
 op_headers := $(wildcard $(root)/lib/ops/*.h)
 
-# "spmla/..." is made of four folders.
+# "spmla/..." is made of five folders.
 include = $(BUILD)/include
 includes = -I$(include)/lib -I$(include)/cpu -I$(include)/cuda \
-	-I$(include)/platform
+	-I$(include)/hip -I$(include)/platform
 flags = $(CPPFLAGS) $(CFLAGS) -std=c11 -fPIC -ffp-contract=off \
 	-fno-fast-math -Wall -Wextra -Wpedantic -Wconversion -Wshadow \
 	-Wmissing-prototypes $(includes)
 
 objects = $(sources:%.c=$(BUILD)/%.o)
-blob = $(BUILD)/spmla_cuda_blob.o
-nvcc = $(if $(filter 0,$(CUDA)),,$(or $(NVCC), \
+blobs = $(BUILD)/spmla_cuda_blob.o $(BUILD)/spmla_hip_blob.o
+compilers_cuda = $(if $(filter 0,$(CUDA)),,$(or $(NVCC), \
 	$(error CUDA=$(CUDA), but no nvcc: name it by NVCC=)))
+compilers_hip = $(if $(filter 0,$(HIP)),,$(or $(strip $(HIP_CLANG)), \
+	$(error HIP=$(HIP), but no clang: name it by HIP_CLANG=)))
 archive = $(BUILD)/libspmla.a
 shared = $(BUILD)/libspmla.so.$(version)
 soname = libspmla.so.$(soversion)
@@ -65,9 +75,9 @@ $(BUILD)/flags: always
 	@mkdir -p $(@D)
 	@$(call stale,$(CC) $(flags) $(LDFLAGS))
 
-$(BUILD)/nvcc: always
+$(BUILD)/compilers_cuda $(BUILD)/compilers_hip: $(BUILD)/compilers_%: always
 	@mkdir -p $(@D)
-	@$(call stale,$(nvcc))
+	@$(call stale,$(compilers_$*))
 
 $(BUILD)/prefix: always
 	@mkdir -p $(@D)
@@ -75,10 +85,11 @@ $(BUILD)/prefix: always
 
 $(include)/.linked:
 	@mkdir -p $(include)/lib $(include)/cpu $(include)/cuda \
-		$(include)/platform/spmla
+		$(include)/hip $(include)/platform/spmla
 	@ln -sfn $(root)/lib $(include)/lib/spmla
 	@ln -sfn $(root)/platform/cpu $(include)/cpu/spmla
 	@ln -sfn $(root)/platform/cuda $(include)/cuda/spmla
+	@ln -sfn $(root)/platform/hip $(include)/hip/spmla
 	@ln -sfn $(root)/platform $(include)/platform/spmla/platform
 	@touch $@
 
@@ -89,20 +100,21 @@ $(objects): $(BUILD)/%.o: $(root)/%.c $(BUILD)/flags | $(include)/.linked
 -include $(objects:.o=.d)
 
 kernels = $(root)/platform/gpu/all_kernels.c
-$(blob): $(root)/platform/cuda/blob.sh $(BUILD)/nvcc $(kernels) \
+$(blobs): $(BUILD)/spmla_%_blob.o: $(root)/platform/%/blob.sh \
+		$(BUILD)/compilers_% $(kernels) \
 		$(wildcard $(root)/platform/gpu/*.* $(root)/platform/gpu/*/*.h \
 		$(root)/lib/*.h $(root)/lib/internal/*.h) | $(include)/.linked
-	sh $< $(CC) "$(nvcc)" $(kernels) $@ $(includes)
+	sh $< $(CC) "$(compilers_$*)" $(kernels) $@ $(includes)
 
-$(archive): $(objects) $(blob)
+$(archive): $(objects) $(blobs)
 	rm -f $@
 	$(AR) cqs $@ $^
 
-$(shared): $(objects) $(blob) $(root)/platform/make/exports.map
+$(shared): $(objects) $(blobs) $(root)/platform/make/exports.map
 	$(CC) -shared -Wl,-soname,$(soname) $(CFLAGS) $(LDFLAGS) -o $@ \
 		-Wl,--version-script=$(root)/platform/make/exports.map \
 		-Wl,-Bsymbolic-functions -Wl,-z,defs -Wl,-z,relro -Wl,-z,now \
-		-Wl,-z,noexecstack $(objects) $(blob) -Wl,--as-needed -ldl -lm
+		-Wl,-z,noexecstack $(objects) $(blobs) -Wl,--as-needed -ldl -lm
 	ln -sf $(@F) $(BUILD)/$(soname)
 	ln -sf $(@F) $(BUILD)/libspmla.so
 

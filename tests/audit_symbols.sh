@@ -68,9 +68,11 @@ awk '{ seen[$1] }
 	END { for (m in seen) if (!ok[m]) print m }' "$TEST_TMPDIR/sections" |
 	none 'executable stack'
 
-# The blob of kernels is read-only data, at 64 bytes, inside the archive.
-grep -qE '^spmla_i_cuda_blob R ' "$TEST_TMPDIR/nm" ||
-	echo spmla_i_cuda_blob | none 'not read-only data of the archive'
+# The blobs of kernels are read-only data inside the archive.
+for blob in spmla_i_cuda_blob spmla_i_hip_blob; do
+	grep -qE "^$blob R " "$TEST_TMPDIR/nm" ||
+		echo $blob | none 'not read-only data of the archive'
+done
 
 # What a program has of it that names nothing but the CPU backend.
 cat >"$TEST_TMPDIR/cpu.c" <<'END'
@@ -83,7 +85,7 @@ END
 gcc "$TEST_TMPDIR/cpu.c" "$archive" -lm -o "$TEST_TMPDIR/cpu"
 nm -P "$TEST_TMPDIR/cpu" >"$TEST_TMPDIR/linked"
 grep -qE '^spmla_cpu ' "$TEST_TMPDIR/linked"
-awk '$1 ~ /cuda|_gpu_|^(dlopen|dlsym|dlclose)(@|$)/ { print $1 }' \
+awk '$1 ~ /cuda|_hip|_gpu_|^(dlopen|dlsym|dlclose)(@|$)/ { print $1 }' \
 	"$TEST_TMPDIR/linked" | none 'in a program for the CPU'
 
 exit "$bad"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The recipes of docs/building.md for other Bazel projects, run as they stand
 # there: a project made of its blocks, which are the files of examples/consumer,
-# with SpMLA beside it and kernels for CUDA; then the same project with SpMLA
+# with SpMLA beside it and kernels for CUDA and HIP; then the same project with SpMLA
 # copied in, compiled with -ffast-math and without kernels.
 set -euo pipefail
 
@@ -33,8 +33,8 @@ runs() {
 }
 
 # The bytes of kernels in the project's libspmla.a.
-kernel_bytes() { # PACKAGE
-	wc -c <"$(find -L "bazel-bin/$1" -name spmla_cuda_blob.fatbin)"
+kernel_bytes() { # PACKAGE FILE
+	wc -c <"$(find -L "bazel-bin/$1" -name "$2")"
 }
 
 # The text of the page's section, and its block that begins with "# NAME".
@@ -62,8 +62,11 @@ for file in WORKSPACE .bazelrc BUILD.bazel; do
 done
 cp "$root/examples/consumer/main.c" .
 
-NVCC=$root/tests/substitutes/nvcc.sh runs
-[ "$(kernel_bytes external/spmla)" -gt 0 ] || fail "no kernels"
+NVCC=$root/tests/substitutes/nvcc.sh \
+	HIP_CLANG=$root/tests/substitutes/clang.sh runs
+for file in spmla_cuda_blob.fatbin spmla_hip_blob.hsaco; do
+	[ "$(kernel_bytes external/spmla $file)" -gt 0 ] || fail "empty: $file"
+done
 bazel aquery 'mnemonic("CppCompile", @spmla//:spmla)' >../actions
 [ "$(grep -oE '^ +-O[0-9a-z]+' ../actions | sort -u)" = '    -O2' ] ||
 	fail "not compiled with -O2 alone"
@@ -71,5 +74,8 @@ bazel aquery 'mnemonic("CppCompile", @spmla//:spmla)' >../actions
 block 'Copied in' >../copy.sh
 grep -q third_party ../copy.sh
 bash -eu ../copy.sh
-NVCC=$tmp/none runs --copt=-ffast-math
-[ "$(kernel_bytes third_party/spmla)" -eq 0 ] || fail "kernels without nvcc"
+NVCC=$tmp/none HIP_CLANG=$tmp/none runs --copt=-ffast-math
+for file in spmla_cuda_blob.fatbin spmla_hip_blob.hsaco; do
+	[ "$(kernel_bytes third_party/spmla $file)" -eq 0 ] ||
+		fail "not empty without a compiler: $file"
+done

@@ -11,14 +11,16 @@
     offline_repositories()
 
 Both come after the project's own repositories and leave those alone. Nothing is
-fetched. Kernels for CUDA are built with the option
+fetched. Kernels for CUDA and HIP are built with the options
 
     --@spmla//:cuda_toolkit=@spmla_cuda_toolkit//:nvcc
+    --@spmla//:hip_toolkit=@spmla_hip_toolkit//:clang
 
-which belongs into the project's .bazelrc, behind "build".
+which belong into the project's .bazelrc, behind "build".
 """
 
 load(":platform/bazel/cuda_toolkit.bzl", "cuda_toolkit")
+load(":platform/bazel/hip_toolkit.bzl", "hip_toolkit")
 
 def _written_impl(ctx):
     for path, text in ctx.attr.files.items():
@@ -85,10 +87,12 @@ def spmla_repositories():
     """What SpMLA loads from and the project lacks.
 
     The rules_cc declared here names the rules built into Bazel < 8.
-    @spmla_cuda_toolkit is empty on a machine without nvcc.
+    @spmla_cuda_toolkit is empty on a machine without nvcc, @spmla_hip_toolkit on
+    one without clang.
     """
     _maybe(_written, "rules_cc", files = _RULES_CC)
     _maybe(cuda_toolkit, "spmla_cuda_toolkit")
+    _maybe(hip_toolkit, "spmla_hip_toolkit")
 
 def offline_repositories():
     """What Bazel 4 would fetch for a project of C and C++, as stubs.

@@ -59,8 +59,10 @@ tree=$tmp/tree
 mkdir -p "$tree/spmla/platform"
 cp -RL lib/. "$tree/spmla"
 cp -RL platform/cpu platform/gpu "$tree/spmla/platform"
-mkdir "$tree/spmla/platform/cuda"
-cp -L platform/cuda/*.h "$tree/spmla/platform/cuda"
+for platform in cuda hip; do
+	mkdir "$tree/spmla/platform/$platform"
+	cp -L platform/$platform/*.h "$tree/spmla/platform/$platform"
+done
 rm "$tree/spmla/platform/gpu/all_kernels.c" # no host code
 cp -L platform/cpu/spmla_cpu.h "$tree/spmla"
 

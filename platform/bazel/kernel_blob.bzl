@@ -1,17 +1,17 @@
-"""cuda_blob: the kernels for CUDA as an object file for the library.
+"""kernel_blob: the kernels for a platform as an object file for the library.
 
-What is in it, and in its output group "report", platform/cuda/blob.sh says,
+What is in it, and in its output group "report", the platform's blob.sh says,
 which makes both. Without a toolkit there are no kernels and no report.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-def _cuda_blob_impl(ctx):
+def _kernel_blob_impl(ctx):
     cc = find_cpp_toolchain(ctx)
     source = ctx.file.kernels
     toolkit = ctx.files.toolkit
     object = ctx.actions.declare_file(ctx.label.name + ".o")
-    blob = ctx.actions.declare_file(ctx.label.name + ".fatbin")
+    blob = ctx.actions.declare_file(ctx.label.name + "." + ctx.attr.format)
     report = ctx.actions.declare_file(ctx.label.name + ".report")
 
     includes, headers = [], []
@@ -25,7 +25,7 @@ def _cuda_blob_impl(ctx):
         arguments = [
             ctx.file.script.path,
             cc.compiler_executable,
-            toolkit[0].path if toolkit else "",
+            " ".join([file.path for file in toolkit]),
             source.path,
             object.path,
         ] + includes,
@@ -34,34 +34,42 @@ def _cuda_blob_impl(ctx):
             transitive = headers + [cc.all_files],
         ),
         outputs = [object, blob, report],
-        mnemonic = "CudaBlob",
-        progress_message = "Compiling kernels for CUDA",
+        mnemonic = "KernelBlob",
+        progress_message = "Compiling kernels for " + ctx.attr.platform,
         use_default_shell_env = True,
     )
     return [
         DefaultInfo(files = depset([object])),
-        OutputGroupInfo(fatbin = depset([blob]), report = depset([report])),
+        OutputGroupInfo(blob = depset([blob]), report = depset([report])),
     ]
 
-cuda_blob = rule(
-    implementation = _cuda_blob_impl,
+kernel_blob = rule(
+    implementation = _kernel_blob_impl,
     attrs = {
         "deps": attr.label_list(
             doc = "What the kernels include.",
             providers = [CcInfo],
+        ),
+        "format": attr.string(
+            doc = "How the name of the file of kernels ends.",
+            mandatory = True,
         ),
         "kernels": attr.label(
             doc = "The one source.",
             mandatory = True,
             allow_single_file = True,
         ),
+        "platform": attr.string(
+            doc = "Its name.",
+            mandatory = True,
+        ),
         "script": attr.label(
-            doc = "platform/cuda/blob.sh.",
+            doc = "The platform's blob.sh.",
             mandatory = True,
             allow_single_file = True,
         ),
         "toolkit": attr.label(
-            doc = "nvcc as one file, or no file.",
+            doc = "The compilers as a file each, or no file.",
             mandatory = True,
             allow_files = True,
         ),

@@ -1,0 +1,126 @@
+#!/bin/sh
+# blob.sh CC CLANG SOURCE OBJECT FLAGS...: the kernels for HIP as an object file
+# for the library. CLANG are compilers, a word each: an architecture takes the
+# first one that makes a code object for it, for which it needs its lld. The
+# object has the code objects as read-only data, each aligned to 4096 bytes, or
+# no bytes where CLANG is "". Its symbols are spmla_i_hip_blob, _hip_parts and
+# _hip_part_count; see driver_hip.h.
+#
+# Beside OBJECT, x.o, are x.hsaco, all code objects, and x.report: the bytes of
+# each, and what the compiler says of each kernel in it.
+set -eu
+
+archs='90a 942 950 1100 1201'
+
+cc=$1 clangs=$2 source=$3 object=$4
+shift 4
+blob=${object%.o}.hsaco
+report=${object%.o}.report
+dir=$object.d
+parts=
+
+compile() { # CLANG ARCH SOURCE TO FLAGS...
+	clang=$1 arch=$2 from=$3 to=$4
+	shift 4
+	# The oldest version of code objects: every runtime loads it.
+	"$clang" -x hip --offload-arch="gfx$arch" --offload-device-only \
+		--no-gpu-bundle-output -nogpuinc -nogpulib -O3 \
+		-ffp-contract=off -mcode-object-version=4 "$@" "$from" -o "$to"
+}
+
+# The first compiler that knows it, or nothing.
+compiler_of() { # ARCH
+	for clang in $clangs; do
+		if compile "$clang" "$1" "$dir/try.c" "$dir/try" \
+			>"$dir/try.log" 2>&1; then
+			echo "$clang"
+			return
+		fi
+	done
+}
+
+# A line a kernel: "kernel ARCH NAME vgprs N agprs N sgprs N scratch N lds N
+# spills N", where a compiler tells.
+resources() { # ARCH
+	awk -v arch="$1" '
+		function end() {
+			if (name)
+				print "kernel", arch, name, "vgprs", v + 0, \
+					"agprs", a + 0, "sgprs", s + 0, \
+					"scratch", scratch + 0, "lds", lds + 0, \
+					"spills", spills + 0
+			spills = 0
+		}
+		!/remark: / || !/kernel-resource-usage/ { next }
+		{ sub(/.*remark: */, ""); sub(/ \[-R.*/, ""); n = $NF }
+		/^Function Name:/ { end(); name = n }
+		/^ *(Total)?SGPRs:/ { s = n }
+		/^ *VGPRs:/ { v = n }
+		/^ *AGPRs:/ { a = n }
+		/^ *ScratchSize/ { scratch = n }
+		/^ *[SV]GPRs Spill:/ { spills += n }
+		/^ *LDS Size/ { lds = n }
+		END { end() }'
+}
+
+rm -rf "$dir"
+mkdir -p "$dir"
+: >"$report"
+: >"$blob"
+# What the dialect needs, which clang 15 has not.
+cat >"$dir/try.c" <<END
+__attribute__((global)) void k(float *x)
+{
+	*x = __builtin_amdgcn_exp2f(*x) + __builtin_amdgcn_logf(*x) +
+		__builtin_amdgcn_wavefrontsize();
+}
+END
+at=0
+for arch in $archs; do
+	[ -n "$clangs" ] || break
+	clang=$(compiler_of "$arch")
+	if [ -z "$clang" ]; then
+		echo "left out: gfx$arch, which no compiler knows" | tee -a "$report" >&2
+		continue
+	fi
+	compile "$clang" "$arch" "$source" "$dir/$arch" -DSPMLA_GPU_KERNELS \
+		-Wall -Wextra -Rpass-analysis=kernel-resource-usage "$@" 2>"$dir/log" || {
+		cat "$dir/log" >&2
+		exit 1
+	}
+	grep 'warning:' "$dir/log" | tee -a "$report" >&2 || true
+	bytes=$(wc -c <"$dir/$arch")
+	echo "code gfx$arch $bytes bytes" >>"$report"
+	resources "gfx$arch" <"$dir/log" >>"$report"
+	cat "$dir/$arch" >>"$blob"
+	parts="$parts
+		.quad 0x$arch, $at, $bytes"
+	at=$(((at + bytes + 4095) / 4096 * 4096))
+	dd if=/dev/null of="$blob" bs=1 seek="$at" 2>/dev/null
+done
+rm -rf "$dir"
+
+cat >"$object.S" <<END
+		.section .rodata
+		.balign 4096
+		.globl spmla_i_hip_blob
+		.type spmla_i_hip_blob, @object
+		spmla_i_hip_blob:
+		.incbin "$blob"
+		.Lend:
+		.size spmla_i_hip_blob, .Lend - spmla_i_hip_blob
+		.balign 8
+		.globl spmla_i_hip_parts
+		.type spmla_i_hip_parts, @object
+		spmla_i_hip_parts:$parts
+		.Lparts:
+		.size spmla_i_hip_parts, .Lparts - spmla_i_hip_parts
+		.globl spmla_i_hip_part_count
+		.type spmla_i_hip_part_count, @object
+		.size spmla_i_hip_part_count, 8
+		spmla_i_hip_part_count:
+		.quad (.Lparts - spmla_i_hip_parts) / 24
+		.section .note.GNU-stack,"",@progbits
+END
+"$cc" -c "$object.S" -o "$object"
+rm -f "$object.S"

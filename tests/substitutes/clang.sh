@@ -1,0 +1,11 @@
+#!/bin/sh
+# A clang that knows all AMD GPUs but gfx950, and whose code objects are a text.
+while [ $# -gt 0 ]; do
+	case $1 in
+	--offload-arch=*) arch=${1#*=} ;;
+	-o) to=$2 ;;
+	esac
+	shift
+done
+[ "$arch" != gfx950 ] || exit 1
+echo "code object for $arch" >"$to"
