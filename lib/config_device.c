@@ -65,9 +65,11 @@ spmla_i_device_check(const spmla_device *device, const spmla_config *config,
 		return s;
 	const spmla_i_check checks[] = {
 		{"device.kind", device->kind,
-		 SPMLA_I_FROM_TO(SPMLA_BACKEND_CPU, SPMLA_BACKEND_CUDA)},
+		 SPMLA_I_FROM_TO(SPMLA_BACKEND_CPU, SPMLA_BACKEND_HIP)},
 		{"device.arch", device->arch, SPMLA_WANT_AT_MOST,
-		 device->kind == SPMLA_BACKEND_CPU ? 0 : 999},
+		 device->kind == SPMLA_BACKEND_CPU    ? 0
+		 : device->kind == SPMLA_BACKEND_CUDA ? 999
+						      : 0xffff},
 		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_LEAST, 1},
 		{"device.sm_count", device->sm_count, SPMLA_WANT_AT_MOST, 4096},
 		{"device.subgroup_width", device->subgroup_width,

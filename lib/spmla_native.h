@@ -44,8 +44,9 @@ typedef void (*spmla_parallel_body)(void *arg, uint32_t index);
 typedef void (*spmla_parallel_for)(void *user, uint32_t count,
 				   spmla_parallel_body body, void *arg);
 
-/* The platform's handles; NULL means the current ones. The CPU has none. A
- * struct of the older size ends before parallel_for. */
+/* The platform's handles; NULL means the current ones. The CPU has none;
+ * spmla_cuda.h and spmla_hip.h say which ones they take. A struct of the older
+ * size ends before parallel_for. */
 typedef struct spmla_native {
 	uint32_t struct_bytes;
 	uint32_t flags; /* spmla_native_flag bits */

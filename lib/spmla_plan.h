@@ -310,6 +310,7 @@ spmla_status spmla_config_operations(spmla_config *config);
 typedef enum spmla_backend_kind {
 	SPMLA_BACKEND_CPU = 1,
 	SPMLA_BACKEND_CUDA = 2,
+	SPMLA_BACKEND_HIP = 3,
 	SPMLA_BACKEND_KIND_FORCE_32 = 0x7fffffff
 } spmla_backend_kind;
 
@@ -318,7 +319,8 @@ typedef enum spmla_backend_kind {
 typedef struct spmla_device {
 	uint32_t struct_bytes;
 	uint32_t kind; /* spmla_backend_kind */
-	uint32_t arch; /* CUDA: 10 * major + minor; 0 on the CPU */
+	/* CUDA: 10 * major + minor; HIP: 0x90a for gfx90a; 0 on the CPU. */
+	uint32_t arch;
 	uint32_t sm_count;
 	uint32_t subgroup_width;
 	uint32_t reserved;
@@ -331,8 +333,8 @@ typedef struct spmla_device {
 	}
 
 /* The functions of a platform, a const table. The program names the one it
- * wants, so only that one is linked: &spmla_cpu (spmla/spmla_cpu.h) or
- * &spmla_cuda (spmla/spmla_cuda.h). */
+ * wants, so only that one is linked: &spmla_cpu (spmla/spmla_cpu.h),
+ * &spmla_cuda (spmla/spmla_cuda.h) or &spmla_hip (spmla/spmla_hip.h). */
 typedef struct spmla_backend spmla_backend;
 
 /* The platform's stream. The CPU has one timeline per context: NULL. */

@@ -21,9 +21,9 @@ static const char *const names[SPMLA_GPU_CALLS] = {
 
 static const spmla_i_gpu_symbol symbols[] = {
 #define SHARED(field, name, version) \
-	{name version, offsetof(spmla_i_cuda_driver, gpu.field)},
+	{name version, offsetof(spmla_i_cuda_driver, gpu.field), 0},
 #define OWN(field, symbol, parameters) \
-	{symbol, offsetof(spmla_i_cuda_driver, field)},
+	{symbol, offsetof(spmla_i_cuda_driver, field), 0},
 	SPMLA_CU_NAMES(SHARED) SPMLA_CU_OWN(OWN)
 #undef SHARED
 #undef OWN

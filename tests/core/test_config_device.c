@@ -39,8 +39,8 @@ START_TEST(a_device_that_is_wrong_is_refused)
 		 "SPMLA_E_STRUCT_SIZE: device.struct_bytes: got 0, want 32"},
 		{DEV(struct_bytes), 36,
 		 "SPMLA_E_STRUCT_SIZE: device.struct_bytes: got 36, want 32"},
-		{DEV(kind), 0, D "kind: got 0, want 1 or 2"},
-		{DEV(kind), 3, D "kind: got 3, want 1 or 2"},
+		{DEV(kind), 0, D "kind: got 0, want 1, 2 or 3"},
+		{DEV(kind), 4, D "kind: got 4, want 1, 2 or 3"},
 		{DEV(arch), 90, D "arch: got 90, want at most 0"},
 		{DEV(sm_count), 0, D "sm_count: got 0, want at least 1"},
 		{DEV(sm_count), 4097,
@@ -63,6 +63,34 @@ START_TEST(a_device_that_is_wrong_is_refused)
 	}
 #undef DEV
 #undef D
+}
+END_TEST
+
+/* Architectures are numbers of each platform's own. */
+START_TEST(a_device_has_an_architecture_of_its_platform)
+{
+	static const struct {
+		uint32_t kind, arch;
+		const char *text;
+	} cases[] = {
+		{SPMLA_BACKEND_CPU, 1,
+		 "SPMLA_E_RANGE: device.arch: got 1, want at most 0"},
+		{SPMLA_BACKEND_CUDA, 999, NULL},
+		{SPMLA_BACKEND_CUDA, 1000,
+		 "SPMLA_E_RANGE: device.arch: got 1000, want at most 999"},
+		{SPMLA_BACKEND_HIP, 0x1201, NULL},
+		{SPMLA_BACKEND_HIP, 0x10000,
+		 "SPMLA_E_RANGE: device.arch: got 65536, want at most 65535"},
+	};
+	spmla_config config;
+	uint32_t i;
+
+	fixture_config(&config);
+	for (i = 0; i < COUNT(cases); i++) {
+		device.kind = cases[i].kind;
+		device.arch = cases[i].arch;
+		v4_config_expect_on(&plan, &config, &device, cases[i].text);
+	}
 }
 END_TEST
 
@@ -202,6 +230,7 @@ SUITE
 {
 	const theme_test facts[] = {
 		{a_device_that_is_wrong_is_refused, 1},
+		{a_device_has_an_architecture_of_its_platform, 1},
 		{a_device_that_is_too_short_is_not_read, 1},
 		{a_device_may_be_typed_by_hand, 1},
 	};

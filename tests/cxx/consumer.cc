@@ -51,6 +51,7 @@
 #include "spmla/spmla_buffers.h"
 #include "spmla/spmla_cpu.h"
 #include "spmla/spmla_cuda.h"
+#include "spmla/spmla_hip.h"
 #include "spmla/spmla_layout.h"
 #include "spmla/spmla_native.h"
 #include "spmla/spmla_plan.h"

@@ -65,7 +65,8 @@ static handle *streams[STREAMS], *events[STREAMS], *context;
 static const char *const names[CUDA_FAKE_CALLS] = {
 #define SHARED(field, name, version)   name version,
 #define OWN(field, symbol, parameters) symbol,
-	SPMLA_CU_NAMES(SHARED) SPMLA_CU_OWN(OWN)
+	SPMLA_CU_NAMES(SHARED) SPMLA_CU_OWN(OWN) SPMLA_HIP_OWN(OWN)
+		SPMLA_HIP_PROPERTIES(OWN)
 #undef SHARED
 #undef OWN
 };
@@ -125,9 +126,8 @@ end(void *p, kind k)
 	fake.alive--;
 }
 
-/* Counts a call; the code that it shall give. */
-static int
-enter(cuda_fake_call call)
+int
+cuda_fake_enter(cuda_fake_call call)
 {
 	fake.calls[call]++;
 	fake.total++;
@@ -142,7 +142,7 @@ static int
 enter_current(cuda_fake_call call)
 {
 	must(stack[fake.depth] == context, names[call]);
-	return enter(call);
+	return cuda_fake_enter(call);
 }
 
 /* ---- The driver --------------------------------------------------------- */
@@ -151,13 +151,13 @@ static int
 f_init(unsigned flags)
 {
 	must(flags == 0, __func__);
-	return enter(CUDA_FAKE_init);
+	return cuda_fake_enter(CUDA_FAKE_init);
 }
 
 static int
 f_driver_version(int *version)
 {
-	const int r = enter(CUDA_FAKE_driver_version);
+	const int r = cuda_fake_enter(CUDA_FAKE_driver_version);
 
 	*version = r ? 0 : fake.version;
 	return r;
@@ -166,7 +166,7 @@ f_driver_version(int *version)
 static int
 f_ctx_current(spmla_cu_context *ctx)
 {
-	const int r = enter(CUDA_FAKE_ctx_current);
+	const int r = cuda_fake_enter(CUDA_FAKE_ctx_current);
 
 	*ctx = r ? NULL : (void *)stack[fake.depth];
 	return r;
@@ -175,7 +175,7 @@ f_ctx_current(spmla_cu_context *ctx)
 static int
 f_ctx_push(spmla_cu_context ctx)
 {
-	const int r = enter(CUDA_FAKE_ctx_push);
+	const int r = cuda_fake_enter(CUDA_FAKE_ctx_push);
 
 	if (r)
 		return r;
@@ -187,7 +187,7 @@ f_ctx_push(spmla_cu_context ctx)
 static int
 f_ctx_pop(spmla_cu_context *ctx)
 {
-	const int r = enter(CUDA_FAKE_ctx_pop);
+	const int r = cuda_fake_enter(CUDA_FAKE_ctx_pop);
 
 	must(fake.depth > 0, __func__);
 	*ctx = (void *)stack[fake.depth--];
@@ -204,7 +204,7 @@ f_ctx_device(spmla_cu_device *device)
 static int
 f_attribute(int *value, int attribute, spmla_cu_device device)
 {
-	const int r = enter(CUDA_FAKE_attribute);
+	const int r = cuda_fake_enter(CUDA_FAKE_attribute);
 
 	must(device == 0, __func__);
 	if (r)
@@ -479,7 +479,7 @@ f_capture_begin(spmla_gpu_stream stream, int mode)
 	const int r = enter_current(CUDA_FAKE_capture_begin);
 	handle *s = known(stream, STREAM);
 
-	must(mode == SPMLA_GPU_CAPTURE_THREAD_LOCAL, __func__);
+	must(mode == fake.capture_mode, __func__);
 	if (r)
 		return r;
 	if (s->status)
@@ -625,6 +625,7 @@ cuda_fake_reset(void)
 	fake.major = 9;
 	fake.sm_count = 4;
 	fake.warp = 32;
+	fake.capture_mode = SPMLA_GPU_CAPTURE_THREAD_LOCAL;
 	fake.blocks = 2;
 	fake.code = 999;
 	fake.failed = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CUDA driver for tests: a table of functions that count their calls, fail
+ * A CUDA driver for tests, and most of a HIP runtime (hip_fake.h): a table of functions that count their calls, fail
  * where they are told to, and know every handle, so that one which is lost,
  * used after its end or made in the wrong context ends the test. Kernels run on
  * the emulator, at once, when launched by themselves or by a graph.
@@ -10,14 +10,16 @@
 
 #include "spmla/platform/cuda/driver_cuda.h"
 #include "spmla/platform/gpu/driver/init_gpu.h"
+#include "spmla/platform/hip/driver_hip.h"
 
 typedef enum cuda_fake_call {
 #define SHARED(field, name, version)   CUDA_FAKE_##field,
 #define OWN(field, symbol, parameters) CUDA_FAKE_##field,
-	SPMLA_CU_NAMES(SHARED) SPMLA_CU_OWN(OWN)
+	SPMLA_CU_NAMES(SHARED) SPMLA_CU_OWN(OWN) SPMLA_HIP_OWN(OWN)
+		SPMLA_HIP_PROPERTIES(OWN)
 #undef SHARED
 #undef OWN
-		CUDA_FAKE_CALLS
+			CUDA_FAKE_CALLS
 } cuda_fake_call;
 
 /* Attributes that only cuda_memory.c asks for: no, yes. */
@@ -37,8 +39,9 @@ typedef struct cuda_fake {
 	/* What it is; the test may change it. */
 	int version;
 	int major, minor, sm_count, warp;
-	int local_bytes; /* of every kernel */
-	int blocks;      /* occupancy of every kernel */
+	int capture_mode; /* that captures are begun in */
+	int local_bytes;  /* of every kernel */
+	int blocks;       /* occupancy of every kernel */
 	/* The n-th call from here on (from 1) gives `code`; 0: none does. */
 	uint32_t fail_at;
 	int code;
@@ -67,6 +70,9 @@ void cuda_fake_reset(void);
 
 /* Forgets all launches: the next is number 0. */
 void cuda_fake_follow(void);
+
+/* Counts a call; the code that it shall give. */
+int cuda_fake_enter(cuda_fake_call call);
 
 /* The symbol of a call: "cuInit". */
 const char *cuda_fake_name(cuda_fake_call call);

@@ -52,7 +52,7 @@ missing(const spmla_i_gpu_driver *driver)
 
 		memcpy(&found, (const uint8_t *)driver + symbols[i].offset,
 		       sizeof found);
-		if (!found)
+		if (!found && !symbols[i].optional)
 			return symbols[i].name;
 	}
 	return NULL;

@@ -95,6 +95,7 @@ typedef struct spmla_i_gpu_driver {
 typedef struct spmla_i_gpu_symbol {
 	const char *name;
 	size_t offset;
+	uint32_t optional; /* 1: a library may lack it */
 } spmla_i_gpu_symbol;
 
 /* What is a platform's own. A context is what makes its device current. */
