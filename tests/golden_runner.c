@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * golden_runner --backend=cpu|cuda --cases=DIR [--cases=DIR ..] [--faults]
+ * golden_runner --backend=cpu|cuda|hip --cases=DIR [--cases=DIR ..] [--faults]
  *
  * Runs every golden case below the folders (each folder that has a
  * manifest.json is one) through the library, twice on one context, and
@@ -209,9 +209,10 @@ usage(FILE *out, const char *problem)
 {
 	if (problem)
 		(void)fprintf(out, "golden_runner: %s\n", problem);
-	(void)fprintf(out,
-		      "usage: golden_runner --backend=cpu|cuda --cases=DIR .. "
-		      "[--faults]\n");
+	(void)fprintf(
+		out,
+		"usage: golden_runner --backend=cpu|cuda|hip --cases=DIR .. "
+		"[--faults]\n");
 	return problem ? 2 : 0;
 }
 
@@ -235,12 +236,14 @@ run_folder(tally *t, const char *dir, int *missing)
 	}
 }
 
-/* Weak, cuda_sync is NULL in a program that is not made for a device. */
+/* Weak, those of devices are NULL in a program that is not made for one. */
 static const spmla_backend *
 find_backend(const char *name)
 {
 	if (strcmp(name, "cuda") == 0)
 		return &cuda_sync;
+	if (strcmp(name, "hip") == 0)
+		return &hip_sync;
 	return strcmp(name, "cpu") == 0 ? &spmla_cpu : NULL;
 }
 
@@ -274,7 +277,7 @@ main(int argc, char **argv)
 			return usage(stderr, argv[i]);
 	}
 	if (!backend)
-		return usage(stderr, "--backend is cpu or cuda");
+		return usage(stderr, "--backend is cpu, cuda or hip");
 	if (count == 0)
 		return usage(stderr, "no --cases");
 	if (open_context(&t.ctx, backend, memory, &diag) != SPMLA_OK) {

@@ -117,7 +117,7 @@ SUITE
 		THEME("guard", setup, teardown, guard),
 	};
 
-	if (!fixture_on_cuda() || !getenv("SPMLA_TEST_GUARD"))
+	if (!fixture_on_gpu() || !getenv("SPMLA_TEST_GUARD"))
 		return SKIP_SUITE("no guard");
 	return RUN_THEMES(themes);
 }

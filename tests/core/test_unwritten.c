@@ -57,7 +57,7 @@ SUITE
 		THEME("unwritten", setup, teardown, unwritten),
 	};
 
-	if (!fixture_on_cuda() || !getenv("SPMLA_TEST_INITCHECK") ||
+	if (!fixture_on_gpu() || !getenv("SPMLA_TEST_INITCHECK") ||
 	    !cuda_room_open())
 		return SKIP_SUITE("not under initcheck");
 	return RUN_THEMES(themes);

@@ -7,7 +7,9 @@
 #include <string.h>
 
 cuda_count counted;
-static const spmla_i_cuda_driver *real;
+static const spmla_i_gpu_driver *real;
+#define REAL_CUDA ((const spmla_i_cuda_driver *)real)
+#define REAL_HIP  ((const spmla_i_hip_driver *)real)
 
 /* One function: the parameters, and their names to hand them on. */
 #define COUNTED_OF(of, field, parameters, names)     \
@@ -18,18 +20,20 @@ static const spmla_i_cuda_driver *real;
 		return (of).field names;             \
 	}
 #define COUNTED(field, parameters, names) \
-	COUNTED_OF(real->gpu, field, parameters, names)
-#define COUNTED_OWN(field, parameters, names) \
 	COUNTED_OF(*real, field, parameters, names)
+#define COUNTED_CUDA(field, parameters, names) \
+	COUNTED_OF(*REAL_CUDA, field, parameters, names)
+#define COUNTED_HIP(field, parameters, names) \
+	COUNTED_OF(*REAL_HIP, field, parameters, names)
 
 COUNTED(init, (unsigned flags), (flags))
 COUNTED(driver_version, (int *version), (version))
-COUNTED_OWN(ctx_current, (spmla_cu_context * ctx), (ctx))
-COUNTED_OWN(ctx_push, (spmla_cu_context ctx), (ctx))
-COUNTED_OWN(ctx_pop, (spmla_cu_context * ctx), (ctx))
-COUNTED_OWN(ctx_device, (spmla_cu_device * device), (device))
-COUNTED_OWN(attribute, (int *value, int attribute, spmla_cu_device device),
-	    (value, attribute, device))
+COUNTED_CUDA(ctx_current, (spmla_cu_context * ctx), (ctx))
+COUNTED_CUDA(ctx_push, (spmla_cu_context ctx), (ctx))
+COUNTED_CUDA(ctx_pop, (spmla_cu_context * ctx), (ctx))
+COUNTED_CUDA(ctx_device, (spmla_cu_device * device), (device))
+COUNTED_CUDA(attribute, (int *value, int attribute, spmla_cu_device device),
+	     (value, attribute, device))
 COUNTED(module_load, (spmla_gpu_module * module, const void *image),
 	(module, image))
 COUNTED(module_unload, (spmla_gpu_module module), (module))
@@ -82,13 +86,33 @@ COUNTED(graph_upload, (spmla_gpu_exec exec, spmla_gpu_stream stream),
 COUNTED(graph_launch, (spmla_gpu_exec exec, spmla_gpu_stream stream),
 	(exec, stream))
 
-static const spmla_i_cuda_driver counting = {
-#define SHARED(field, parameters)      c_##field,
-#define OWN(field, symbol, parameters) c_##field,
-	{&spmla_i_cuda_platform, SPMLA_GPU_FUNCTIONS(SHARED)}, SPMLA_CU_OWN(OWN)
+COUNTED_HIP(get_device, (int *number), (number))
+COUNTED_HIP(set_device, (int number), (number))
+
+/* The driver's table with functions that count. */
+static union {
+	spmla_i_gpu_driver gpu;
+	spmla_i_cuda_driver cuda;
+	spmla_i_hip_driver hip;
+} counting;
+
+static void
+make_counting(void)
+{
+	memcpy(&counting, real, real->platform->driver_bytes);
+#define SHARED(field, parameters)       counting.gpu.field = c_##field;
+#define CUDA(field, symbol, parameters) counting.cuda.field = c_##field;
+#define HIP(field, symbol, parameters)  counting.hip.field = c_##field;
+	SPMLA_GPU_FUNCTIONS(SHARED)
+	if (real->platform->kind == SPMLA_BACKEND_CUDA) {
+		SPMLA_CU_OWN(CUDA)
+	} else {
+		SPMLA_HIP_OWN(HIP)
+	}
 #undef SHARED
-#undef OWN
-};
+#undef CUDA
+#undef HIP
+}
 
 uint32_t
 cuda_count_begin(spmla_ctx *ctx)
@@ -97,10 +121,12 @@ cuda_count_begin(spmla_ctx *ctx)
 
 	/* The emulator also has kind CUDA, but no driver. */
 	if (!ctx->buf[SPMLA_BUF_BACKEND_STATE] ||
-	    strcmp(ctx->backend->name, "cuda") != 0)
+	    (strcmp(ctx->backend->name, "cuda") != 0 &&
+	     strcmp(ctx->backend->name, "hip") != 0))
 		return 0;
 	state = spmla_i_gpu_state_of(ctx);
 	real = state->driver;
+	make_counting();
 	state->driver = &counting;
 	memset(&counted, 0, sizeof counted);
 	return 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts a context's calls of the CUDA driver, whichever driver that is: its
+ * Counts a context's calls of the CUDA or HIP driver, whichever that is: its
  * functions count and then call the context's former ones.
  */
 #ifndef TESTS_HARNESS_CUDA_COUNT_H

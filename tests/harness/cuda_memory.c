@@ -20,7 +20,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { PAGEABLE = 88, SAME_ADDRESS = 91 }; /* attributes of a device */
+/* Attributes of a device, on CUDA and on HIP from ROCm 6 on. */
+static const int pageable_number[] = {88, 65}, same_number[] = {91, 4};
+
 enum { STACK_BYTES = 32 << 20 };
 
 int __real_main(int argc, char **argv, char **envp);
@@ -30,7 +32,14 @@ cuda_driver cuda_memory_driver;
 #define cu cuda_memory_driver
 
 static void *stream;
+static uint32_t is_hip;
 uint32_t cuda_memory_mapped;
+
+uint32_t
+cuda_memory_is_hip(void)
+{
+	return is_hip;
+}
 
 void *
 cuda_memory_stream(void)
@@ -62,47 +71,72 @@ cuda_memory_must(int code, const char *what)
 	_Exit(1);
 }
 
+static void *
+open_library(void)
+{
+	static const char *const names[][4] = {
+		{"libcuda.so.1"},
+		{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}};
+	const char *const *name = names[is_hip];
+	void *library = NULL;
+
+	while (*name && !library)
+		library = dlopen(*name++, RTLD_NOW);
+	return library;
+}
+
 /* Returns whether there is a device, and makes it current. */
 static uint32_t
 open_device(void)
 {
 	static const struct {
-		const char *name;
+		const char *names[2]; /* CUDA's, HIP's */
 		void *to;
 	} symbols[] = {
-		{"cuInit", &cu.init},
-		{"cuDeviceGet", &cu.device},
-		{"cuDeviceGetAttribute", &cu.attribute},
-		{"cuDevicePrimaryCtxRetain", &cu.retain},
-		{"cuCtxSetCurrent", &cu.set_current},
-		{"cuMemHostAlloc", &cu.host_alloc},
-		{"cuMemHostRegister_v2", &cu.host_register},
-		{"cuMemHostUnregister", &cu.host_unregister},
-		{"cuStreamCreate", &cu.stream_create},
-		{"cuStreamSynchronize", &cu.stream_sync},
-		{"cuMemGetInfo_v2", &cu.mem_info},
-		{"cuMemAllocManaged", &cu.managed_alloc},
-		{"cuMemFree_v2", &cu.mem_free},
+		{{"cuInit", "hipInit"}, &cu.init},
+		{{"cuDeviceGet", "hipDeviceGet"}, &cu.device},
+		{{"cuDeviceGetAttribute", "hipDeviceGetAttribute"},
+		 &cu.attribute},
+		{{"cuDevicePrimaryCtxRetain", NULL}, &cu.retain},
+		{{"cuCtxSetCurrent", NULL}, &cu.set_current},
+		{{NULL, "hipSetDevice"}, &cu.set_device},
+		{{"cuMemHostAlloc", "hipHostMalloc"}, &cu.host_alloc},
+		{{"cuMemHostRegister_v2", "hipHostRegister"},
+		 &cu.host_register},
+		{{"cuMemHostUnregister", "hipHostUnregister"},
+		 &cu.host_unregister},
+		{{"cuStreamCreate", "hipStreamCreateWithFlags"},
+		 &cu.stream_create},
+		{{"cuStreamSynchronize", "hipStreamSynchronize"},
+		 &cu.stream_sync},
+		{{"cuMemGetInfo_v2", "hipMemGetInfo"}, &cu.mem_info},
+		{{"cuMemAllocManaged", "hipMallocManaged"}, &cu.managed_alloc},
+		{{"cuMemFree_v2", "hipFree"}, &cu.mem_free},
 	};
-	void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
+	void *library = open_library(), *context;
 	int device, pageable = 0, same = 0;
 	size_t i;
 
 	for (i = 0; library && i < sizeof symbols / sizeof *symbols; i++) {
-		void *found = dlsym(library, symbols[i].name);
+		const char *name = symbols[i].names[is_hip];
+		void *found = name ? dlsym(library, name) : NULL;
 
-		if (!found)
+		if (name && !found)
 			return 0;
 		memcpy(symbols[i].to, &found, sizeof found);
 	}
 	if (!library || cu.init(0) || cu.device(&device, 0))
 		return 0;
-	cuda_memory_must(cu.retain(&context, device),
-			 "cuDevicePrimaryCtxRetain");
-	cuda_memory_must(cu.set_current(context), "cuCtxSetCurrent");
+	if (is_hip) {
+		cuda_memory_must(cu.set_device(device), "hipSetDevice");
+	} else {
+		cuda_memory_must(cu.retain(&context, device),
+				 "cuDevicePrimaryCtxRetain");
+		cuda_memory_must(cu.set_current(context), "cuCtxSetCurrent");
+	}
 	cuda_memory_must(cu.stream_create(&stream, 1), "cuStreamCreate");
-	(void)cu.attribute(&pageable, PAGEABLE, device);
-	(void)cu.attribute(&same, SAME_ADDRESS, device);
+	(void)cu.attribute(&pageable, pageable_number[is_hip], device);
+	(void)cu.attribute(&same, same_number[is_hip], device);
 	cuda_memory_mapped = !pageable || getenv("SPMLA_TEST_CUDA_MAP") != NULL;
 	if (cuda_memory_mapped && !same)
 		cuda_memory_must(
@@ -210,10 +244,14 @@ wanted(int argc, char **argv)
 {
 	int i;
 
-	for (i = 1; i < argc; i++)
+	is_hip = getenv("SPMLA_TEST_HIP") != NULL;
+	for (i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--backend=cuda") == 0)
 			return 1;
-	return getenv("SPMLA_TEST_CUDA") != NULL;
+		if (strcmp(argv[i], "--backend=hip") == 0)
+			return is_hip = 1;
+	}
+	return is_hip || getenv("SPMLA_TEST_CUDA") != NULL;
 }
 
 int
@@ -223,7 +261,7 @@ __wrap_main(int argc, char **argv, char **envp)
 		return __real_main(argc, argv, envp);
 	setenv("CK_FORK", "no", 1);
 	if (!open_device()) {
-		printf("SKIPPED: no CUDA device\n");
+		printf("SKIPPED: no %s device\n", is_hip ? "HIP" : "CUDA");
 		return CUDA_WORLD_SKIPPED;
 	}
 	start.argc = argc;

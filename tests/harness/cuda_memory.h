@@ -16,7 +16,8 @@ typedef struct cuda_driver {
 	int (*device)(int *, int);
 	int (*attribute)(int *, int, int);
 	int (*retain)(void **, int);
-	int (*set_current)(void *);
+	int (*set_current)(void *); /* not on HIP, nor is `retain` */
+	int (*set_device)(int);     /* on HIP */
 	int (*host_alloc)(void **, size_t, unsigned);
 	int (*host_register)(void *, size_t, unsigned);
 	int (*host_unregister)(void *);
@@ -29,6 +30,9 @@ typedef struct cuda_driver {
 
 extern cuda_driver cuda_memory_driver;
 extern uint32_t cuda_memory_mapped; /* memory needs to be registered */
+
+/* Whether the device is one of HIP. */
+uint32_t cuda_memory_is_hip(void);
 
 /* Ends the program unless `code` is 0. */
 void cuda_memory_must(int code, const char *what);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The device's own memory, which the host cannot read, in pages without
- * neighbours: a block ends where the last of its pages ends. The pages are the
+ * neighbours; of CUDA alone: a block ends where the last of its pages ends. The pages are the
  * driver's smallest, 2 MiB. The driver's documentation has the types.
  */
 #include "tests/harness/cuda_memory.h"
@@ -79,7 +79,8 @@ cuda_room_open(void)
 		{"cuMemcpyHtoD_v2", &vm.put},
 		{"cuMemcpyDtoH_v2", &vm.get},
 	};
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	void *library =
+		cuda_memory_is_hip() ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
 	size_t i;
 
 	for (i = 0; i < sizeof symbols / sizeof *symbols; i++) {

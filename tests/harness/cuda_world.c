@@ -12,6 +12,7 @@
 
 #include "spmla/internal/backend.h"
 #include "spmla/spmla_cuda.h"
+#include "spmla/spmla_hip.h"
 
 enum { CONTEXTS = 256, ENTRIES = 4096 };
 
@@ -32,6 +33,13 @@ typedef struct queue {
 } queue;
 
 static queue queues[CONTEXTS];
+
+/* The backend that does the work. */
+static const spmla_backend *
+real(void)
+{
+	return cuda_memory_is_hip() ? &spmla_hip : &spmla_cuda;
+}
 
 static queue *
 queue_of(const spmla_ctx *ctx)
@@ -81,9 +89,9 @@ sync_query(const spmla_native *native, spmla_device *device, spmla_diag *diag)
 	spmla_status s;
 
 	(void)native;
-	s = spmla_cuda.query(NULL, device, diag);
+	s = real()->query(NULL, device, diag);
 	if (s == SPMLA_OK)
-		device->ops = cuda_sync.ops;
+		device->ops = SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1;
 	if (s == SPMLA_OK && arch)
 		device->arch = (uint32_t)strtoul(arch, NULL, 10);
 	return s;
@@ -126,10 +134,10 @@ sync_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 
 	if (moved)
 		move_buffers(ctx);
-	s = spmla_cuda.init(ctx, NULL, diag);
+	s = real()->init(ctx, NULL, diag);
 
 	if (s == SPMLA_E_NO_BLOB) {
-		printf("SKIPPED: built without kernels for CUDA\n");
+		printf("SKIPPED: built without kernels for the device\n");
 		fflush(stdout);
 		_Exit(CUDA_WORLD_SKIPPED);
 	}
@@ -148,7 +156,7 @@ sync_fini(spmla_ctx *ctx)
 {
 	queue *q = queue_of(ctx);
 
-	spmla_cuda.fini(ctx);
+	real()->fini(ctx);
 	free(q->entries);
 	memset(q, 0, sizeof *q);
 }
@@ -174,8 +182,8 @@ sync_enqueue(spmla_ctx *ctx, spmla_op op, const void *args, uint32_t bytes,
 	spmla_status s;
 
 	stream = stream_or_own(stream);
-	if (spmla_cuda.capturing(ctx, stream))
-		return spmla_cuda.enqueue(ctx, op, args, bytes, stream);
+	if (real()->capturing(ctx, stream))
+		return real()->enqueue(ctx, op, args, bytes, stream);
 	if (q->entries) {
 		entry *e = defer(q, stream);
 
@@ -184,32 +192,32 @@ sync_enqueue(spmla_ctx *ctx, spmla_op op, const void *args, uint32_t bytes,
 		memcpy(&e->args, args, bytes);
 		return SPMLA_OK;
 	}
-	s = spmla_cuda.enqueue(ctx, op, args, bytes, stream);
+	s = real()->enqueue(ctx, op, args, bytes, stream);
 	return finish(s, stream, "op", (uint32_t)op);
 }
 
 static uint32_t
 sync_capturing(const spmla_ctx *ctx, spmla_stream stream)
 {
-	return spmla_cuda.capturing(ctx, stream_or_own(stream));
+	return real()->capturing(ctx, stream_or_own(stream));
 }
 
 static spmla_status
 sync_begin(spmla_ctx *ctx, spmla_stream stream)
 {
-	return spmla_cuda.capture_begin(ctx, stream_or_own(stream));
+	return real()->capture_begin(ctx, stream_or_own(stream));
 }
 
 static spmla_status
 sync_end(spmla_ctx *ctx, uint32_t index)
 {
-	return spmla_cuda.capture_end(ctx, index);
+	return real()->capture_end(ctx, index);
 }
 
 static spmla_status
 sync_abort(spmla_ctx *ctx)
 {
-	return spmla_cuda.capture_abort(ctx);
+	return real()->capture_abort(ctx);
 }
 
 static spmla_status
@@ -225,20 +233,20 @@ sync_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 		e->index = index;
 		return SPMLA_OK;
 	}
-	return finish(spmla_cuda.launch(ctx, index, stream), stream, "graph",
+	return finish(real()->launch(ctx, index, stream), stream, "graph",
 		      index);
 }
 
 static spmla_status
 sync_zero(spmla_ctx *ctx, spmla_diag *diag)
 {
-	return spmla_cuda.zero(ctx, diag);
+	return real()->zero(ctx, diag);
 }
 
 static spmla_status
 sync_status_clear(spmla_ctx *ctx)
 {
-	return spmla_cuda.status_clear(ctx);
+	return real()->status_clear(ctx);
 }
 
 static uint32_t
@@ -258,10 +266,10 @@ cuda_sync_run(spmla_ctx *ctx, uint32_t count)
 		spmla_status s;
 
 		if (e->op == SPMLA_OP_COUNT)
-			s = spmla_cuda.launch(ctx, e->index, e->stream);
+			s = real()->launch(ctx, e->index, e->stream);
 		else
-			s = spmla_cuda.enqueue(ctx, (spmla_op)e->op, &e->args,
-					       e->bytes, e->stream);
+			s = real()->enqueue(ctx, (spmla_op)e->op, &e->args,
+					    e->bytes, e->stream);
 		if (s != SPMLA_OK) {
 			fprintf(stderr, "cuda_sync: op %u gives %s\n", e->op,
 				spmla_status_name(s));
@@ -274,22 +282,15 @@ cuda_sync_run(spmla_ctx *ctx, uint32_t count)
 	return ran;
 }
 
-const spmla_backend cuda_sync = {
-	"cuda",
-	SPMLA_BACKEND_CUDA,
-	SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1,
-	sync_query,
-	sync_init,
-	sync_fini,
-	sync_zero,
-	sync_enqueue,
-	sync_capturing,
-	sync_begin,
-	sync_end,
-	sync_abort,
-	sync_launch,
-	NULL, /* no branches: each launch is waited for */
-	sync_status_clear,
-	sync_pending,
-	NULL,
-};
+/* No branches: each launch is waited for. */
+#define SYNC(name, kind)                                                    \
+	{                                                                   \
+		name, kind, SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1, sync_query, \
+			sync_init, sync_fini, sync_zero, sync_enqueue,      \
+			sync_capturing, sync_begin, sync_end, sync_abort,   \
+			sync_launch, NULL, sync_status_clear, sync_pending, \
+			NULL,                                               \
+	}
+
+const spmla_backend cuda_sync = SYNC("cuda", SPMLA_BACKEND_CUDA);
+const spmla_backend hip_sync = SYNC("hip", SPMLA_BACKEND_HIP);

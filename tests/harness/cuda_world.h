@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The suites on a real CUDA device, unchanged. They pass memory of any kind,
+ * The suites on a real CUDA or HIP device, unchanged. They pass memory of any kind,
  * read results right after a call, and pass no stream. So there is a backend
  * that waits after each launch, and a program start that makes all memory of
  * the program readable by the device.
  *
  * A program must link cuda_world.c with --wrap=main and the wraps of
  * CUDA_WORLD_WRAPS in tests/defs.bzl. It then starts this way if
- * SPMLA_TEST_CUDA is set or one of its arguments is --backend=cuda; otherwise
- * nothing changes. SPMLA_TEST_CUDA_ARCH is the architecture whose kernels run,
+ * SPMLA_TEST_CUDA or SPMLA_TEST_HIP is set or one of its arguments is
+ * --backend=cuda or --backend=hip; otherwise nothing changes. SPMLA_TEST_CUDA_ARCH is the architecture whose kernels run,
  * at most the device's (89: sparse attention in 99 KB; 75: no matrix
  * instructions).
  */
@@ -22,6 +22,8 @@
  * are listed as there, and one without kernels is E_UNSUPPORTED when it is
  * called. Weak: NULL in most programs. */
 extern const spmla_backend cuda_sync __attribute__((weak));
+/* The same of spmla_hip. */
+extern const spmla_backend hip_sync __attribute__((weak));
 
 /* Runs `count` entries of the deferred queue; returns how many it ran. */
 uint32_t cuda_sync_run(spmla_ctx *ctx, uint32_t count) __attribute__((weak));

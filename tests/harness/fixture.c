@@ -123,6 +123,8 @@ chosen_backend(void)
 {
 	if (&cuda_sync && getenv("SPMLA_TEST_CUDA"))
 		return &cuda_sync;
+	if (&hip_sync && getenv("SPMLA_TEST_HIP"))
+		return &hip_sync;
 	return getenv("SPMLA_TEST_EMULATOR") ? &spmla_emulator : &spmla_cpu;
 }
 
@@ -167,9 +169,10 @@ fixture_on_cpu(void)
 }
 
 uint32_t
-fixture_on_cuda(void)
+fixture_on_gpu(void)
 {
-	return &cuda_sync && chosen_backend() == &cuda_sync;
+	return (&cuda_sync && chosen_backend() == &cuda_sync) ||
+	       (&hip_sync && chosen_backend() == &hip_sync);
 }
 
 uint32_t

@@ -43,8 +43,8 @@ void fixture_room(uint32_t on);
 void fixture_multiprocessors(uint32_t count);
 
 /* Plans and inits, on the CPU backend, or on the emulator if
- * SPMLA_TEST_EMULATOR is set (emulator.h), or on a CUDA device in a program
- * that can (cuda_world.h); fails the test on any error. native_flags as
+ * SPMLA_TEST_EMULATOR is set (emulator.h), or on a CUDA or HIP device in a
+ * program that can (cuda_world.h); fails the test on any error. native_flags as
  * spmla_native.flags. */
 void fixture_open(fixture *f, const spmla_config *config,
 		  uint32_t native_flags);
@@ -54,9 +54,9 @@ void fixture_open(fixture *f, const spmla_config *config,
 void fixture_open_plain(fixture *f, const spmla_config *config);
 void fixture_close(fixture *f);
 
-/* Whether contexts are opened on the CPU, or on a CUDA device. */
+/* Whether contexts are opened on the CPU, or on a CUDA or HIP device. */
 uint32_t fixture_on_cpu(void);
-uint32_t fixture_on_cuda(void);
+uint32_t fixture_on_gpu(void);
 
 /* The repetitions of a test that is slow on fibers: `most`, or `few` on the
  * emulator; or SPMLA_TEST_STEPS, if that is fewer. */

@@ -43,7 +43,7 @@ static const attn_size small = {ATTN_HEADS, ATTN_INDEX_HEADS, ATTN_TOPK};
 static uint32_t
 flags(void)
 {
-	return fixture_on_cuda() ? SPMLA_CONFIG_BATCH_INVARIANT : 0;
+	return fixture_on_gpu() ? SPMLA_CONFIG_BATCH_INVARIANT : 0;
 }
 
 static void
@@ -59,7 +59,7 @@ setup_invariant(void)
 	static const attn_size wide = {WIDE_HEADS, WIDE_HEADS, WIDE_TOPK};
 
 	open_with(0, SPMLA_CONFIG_BATCH_INVARIANT,
-		  fixture_on_cuda() ? &wide : &small);
+		  fixture_on_gpu() ? &wide : &small);
 }
 
 static void

@@ -56,7 +56,7 @@ open_run(uint64_t seed)
 
 	memset(&r, 0, sizeof r);
 	r.rng = seed;
-	attn_inputs_open_size(&r.in, fixture_on_cuda() ? &wide : &small);
+	attn_inputs_open_size(&r.in, fixture_on_gpu() ? &wide : &small);
 	open_rig(&r.replayed, SPMLA_CONFIG_APART, SPMLA_NATIVE_DEFERRED);
 	open_rig(&r.eager, 0, 0);
 	sim_open(&r.sim, &r.replayed.f.plan, seed);
@@ -275,8 +275,8 @@ SUITE
 		THEME("cost", NULL, NULL, cost),
 	};
 
-	if (fixture_on_cuda())
+	if (fixture_on_gpu())
 		return RUN_THEMES(themes);
-	puts("SKIPPED: what a replay costs; no CUDA device");
+	puts("SKIPPED: what a replay costs; no device");
 	return run_themes(__FILE__, themes, 1);
 }

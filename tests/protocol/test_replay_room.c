@@ -205,7 +205,7 @@ SUITE
 		THEME("memory of the device", NULL, NULL, room),
 	};
 
-	if (!fixture_on_cuda() || !cuda_room_open())
+	if (!fixture_on_gpu() || !cuda_room_open())
 		return SKIP_SUITE("no memory of a device");
 	return RUN_THEMES(themes);
 }

@@ -63,7 +63,7 @@ run_with_trap(uint64_t ticket)
 	struct sigaction action, old;
 	uint8_t *counter = spmla_view(r.f.ctx, SPMLA_BUF_RING_CONSUMED, NULL);
 
-	if (fixture_on_cuda()) {
+	if (fixture_on_gpu()) {
 		ring_run_one(&r);
 		return;
 	}
