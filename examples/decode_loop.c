@@ -72,7 +72,7 @@ parse(loop *l, int argc, char **argv)
 		 "the next, 0 = none",
 		 NULL, &l->fork_every, NULL, 0, UINT32_MAX},
 		{"--branches",
-		 "V4 on cuda: 1 = a layer's side chains run beside it, 0 = in "
+		 "V4 on a GPU: 1 = a layer's side chains run beside it, 0 = in "
 		 "order",
 		 NULL, &l->branches, NULL, 0, 1},
 		{"--seed", "of all values", NULL, NULL, &l->seed, 0,

@@ -12,41 +12,57 @@
 
 #include "spmla/spmla_cpu.h"
 #include "spmla/spmla_cuda.h"
+#include "spmla/spmla_hip.h"
 
 enum { MOST_BLOCKS = 4096, ALIGN = 256 };
 enum { NON_BLOCKING = 1, NO_TIMING = 2 }; /* of a stream, of an event */
 enum { SIDE_STREAMS = 2, SIDE_EVENTS = 3 };
 
-/* Names in the library, and members. A device address is a pointer here. */
-#define FUNCTIONS(F)                                             \
-	F(init, "cuInit", (unsigned))                            \
-	F(device_get, "cuDeviceGet", (int *, int))               \
-	F(retain, "cuDevicePrimaryCtxRetain", (void **, int))    \
-	F(release, "cuDevicePrimaryCtxRelease_v2", (int))        \
-	F(set_current, "cuCtxSetCurrent", (void *))              \
-	F(stream_create, "cuStreamCreate", (void **, unsigned))  \
-	F(stream_destroy, "cuStreamDestroy_v2", (void *))        \
-	F(stream_wait, "cuStreamSynchronize", (void *))          \
-	F(event_create, "cuEventCreate", (void **, unsigned))    \
-	F(event_destroy, "cuEventDestroy_v2", (void *))          \
-	F(host_alloc, "cuMemAllocHost_v2", (void **, size_t))    \
-	F(host_free, "cuMemFreeHost", (void *))                  \
-	F(alloc, "cuMemAlloc_v2", (void **, size_t))             \
-	F(mem_free, "cuMemFree_v2", (void *))                    \
-	F(set, "cuMemsetD8_v2", (void *, unsigned char, size_t)) \
-	F(copy, "cuMemcpy", (void *, const void *, size_t))
+/* Members, and their names in CUDA and in HIP: most functions are the same. A
+ * device address is a pointer here. */
+#define FUNCTIONS(F)                                                          \
+	F(init, "cuInit", "hipInit", (unsigned))                              \
+	F(device_get, "cuDeviceGet", "hipDeviceGet", (int *, int))            \
+	F(device_name, "cuDeviceGetName", "hipDeviceGetName",                 \
+	  (char *, int, int))                                                 \
+	F(retain, "cuDevicePrimaryCtxRetain", NULL, (void **, int))           \
+	F(release, "cuDevicePrimaryCtxRelease_v2", NULL, (int))               \
+	F(set_current, "cuCtxSetCurrent", NULL, (void *))                     \
+	F(set_device, NULL, "hipSetDevice", (int))                            \
+	F(stream_create, "cuStreamCreate", "hipStreamCreateWithFlags",        \
+	  (void **, unsigned))                                                \
+	F(stream_destroy, "cuStreamDestroy_v2", "hipStreamDestroy", (void *)) \
+	F(stream_wait, "cuStreamSynchronize", "hipStreamSynchronize",         \
+	  (void *))                                                           \
+	F(event_create, "cuEventCreate", "hipEventCreateWithFlags",           \
+	  (void **, unsigned))                                                \
+	F(event_destroy, "cuEventDestroy_v2", "hipEventDestroy", (void *))    \
+	F(host_alloc, "cuMemAllocHost_v2", NULL, (void **, size_t))           \
+	F(hip_host_alloc, NULL, "hipHostMalloc", (void **, size_t, unsigned)) \
+	F(host_free, "cuMemFreeHost", "hipHostFree", (void *))                \
+	F(alloc, "cuMemAlloc_v2", "hipMalloc", (void **, size_t))             \
+	F(mem_free, "cuMemFree_v2", "hipFree", (void *))                      \
+	F(set, "cuMemsetD8_v2", "hipMemsetD8",                                \
+	  (void *, unsigned char, size_t))                                    \
+	F(copy, "cuMemcpy", NULL, (void *, const void *, size_t))             \
+	F(hip_copy, NULL, "hipMemcpy", (void *, const void *, size_t, int))
 
-#define MEMBER(member, name, args) int(*member) args;
+#define MEMBER(member, name, hip_name, args) int(*member) args;
 
 static struct {
 	void *library; /* NULL: the CPU */
+	int is_hip;    /* else CUDA */
 	void *context;
 	void *stream;
 	int number;
 	spmla_native native;
 	spmla_v4_branches branches;
 	FUNCTIONS(MEMBER)
-} cuda;
+} gpu;
+
+/* hipHostMallocPortable, Mapped and Coherent: the host and a kernel see each
+ * other's writes while it runs. */
+enum { HIP_COHERENT = 0x40000003, HIP_MEMCPY_DEFAULT = 4 };
 
 /* What was allocated, to be freed at the end. */
 static struct {
@@ -64,21 +80,38 @@ must(int code, const char *function)
 	exit(1);
 }
 
-#define MUST(member, ...) must(cuda.member(__VA_ARGS__), #member)
+#define MUST(member, ...) must(gpu.member(__VA_ARGS__), #member)
 
 static int
 find_functions(const char *program)
 {
-#define FIND(member, name, args)                                            \
-	*(void **)(&cuda.member) = dlsym(cuda.library, name);               \
-	if (!cuda.member) {                                                 \
-		fprintf(stderr, "%s: the CUDA driver has no %s\n", program, \
-			name);                                              \
-		return 0;                                                   \
+	const char *wanted;
+
+#define FIND(member, name, hip_name, args)                                    \
+	wanted = gpu.is_hip ? hip_name : name;                                \
+	*(void **)(&gpu.member) = wanted ? dlsym(gpu.library, wanted) : NULL; \
+	if (wanted && !gpu.member) {                                          \
+		fprintf(stderr, "%s: the driver has no %s\n", program,        \
+			wanted);                                              \
+		return 0;                                                     \
 	}
 	FUNCTIONS(FIND)
 #undef FIND
 	return 1;
+}
+
+static void *
+open_library(void)
+{
+	static const char *const names[][4] = {
+		{"libcuda.so.1"},
+		{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}};
+	const char *const *name = names[gpu.is_hip];
+	void *library = NULL;
+
+	while (*name && !library)
+		library = dlopen(*name++, RTLD_NOW);
+	return library;
 }
 
 static void
@@ -86,39 +119,45 @@ make_branches(void)
 {
 	uint32_t i;
 
-	cuda.branches = (spmla_v4_branches)SPMLA_V4_BRANCHES_INIT;
+	gpu.branches = (spmla_v4_branches)SPMLA_V4_BRANCHES_INIT;
 	for (i = 0; i < SIDE_STREAMS; i++)
-		MUST(stream_create, &cuda.branches.streams[i], NON_BLOCKING);
+		MUST(stream_create, &gpu.branches.streams[i], NON_BLOCKING);
 	for (i = 0; i < SIDE_EVENTS; i++)
-		MUST(event_create, &cuda.branches.events[i], NO_TIMING);
+		MUST(event_create, &gpu.branches.events[i], NO_TIMING);
 }
 
 const spmla_backend *
 device_open(const char *program, const char *name)
 {
+	gpu.is_hip = strcmp(name, "hip") == 0;
 	if (strcmp(name, "cpu") == 0)
 		return &spmla_cpu;
-	if (strcmp(name, "cuda") != 0) {
+	if (!gpu.is_hip && strcmp(name, "cuda") != 0) {
 		fprintf(stderr,
-			"%s: --backend: \"%s\" is unknown; there are cpu and "
-			"cuda\n",
+			"%s: --backend: \"%s\" is unknown; there are cpu, "
+			"cuda and hip\n",
 			program, name);
 		return NULL;
 	}
-	cuda.library = dlopen("libcuda.so.1", RTLD_NOW);
-	if (!cuda.library || !find_functions(program) || cuda.init(0) ||
-	    cuda.device_get(&cuda.number, 0)) {
-		fprintf(stderr, "%s: --backend: there is no CUDA device\n",
-			program);
+	gpu.library = open_library();
+	if (!gpu.library || !find_functions(program) || gpu.init(0) ||
+	    gpu.device_get(&gpu.number, 0)) {
+		fprintf(stderr, "%s: --backend: there is no %s device\n",
+			program, gpu.is_hip ? "HIP" : "CUDA");
 		return NULL;
 	}
-	MUST(retain, &cuda.context, cuda.number);
-	MUST(set_current, cuda.context);
-	MUST(stream_create, &cuda.stream, NON_BLOCKING);
+	gpu.native = (spmla_native)SPMLA_NATIVE_INIT;
+	if (gpu.is_hip) {
+		MUST(set_device, gpu.number);
+		gpu.native.device = &gpu.number;
+	} else {
+		MUST(retain, &gpu.context, gpu.number);
+		MUST(set_current, gpu.context);
+		gpu.native.context = gpu.context;
+	}
+	MUST(stream_create, &gpu.stream, NON_BLOCKING);
 	make_branches();
-	cuda.native = (spmla_native)SPMLA_NATIVE_INIT;
-	cuda.native.context = cuda.context;
-	return &spmla_cuda;
+	return gpu.is_hip ? &spmla_hip : &spmla_cuda;
 }
 
 void
@@ -126,15 +165,16 @@ device_close(void)
 {
 	uint32_t i;
 
-	if (!cuda.library)
+	if (!gpu.library)
 		return;
 	for (i = 0; i < SIDE_EVENTS; i++)
-		MUST(event_destroy, cuda.branches.events[i]);
+		MUST(event_destroy, gpu.branches.events[i]);
 	for (i = 0; i < SIDE_STREAMS; i++)
-		MUST(stream_destroy, cuda.branches.streams[i]);
-	MUST(stream_destroy, cuda.stream);
-	MUST(release, cuda.number);
-	cuda.library = NULL;
+		MUST(stream_destroy, gpu.branches.streams[i]);
+	MUST(stream_destroy, gpu.stream);
+	if (!gpu.is_hip)
+		MUST(release, gpu.number);
+	gpu.library = NULL;
 }
 
 /* The processor's name, as Linux has it. */
@@ -161,39 +201,36 @@ cpu_name(char *name, size_t capacity)
 void
 device_text(const spmla_ctx *ctx, char text[DEVICE_TEXT])
 {
-	int (*get_name)(char *, int, int) = NULL;
-	char name[100] = "a device without a name";
+	char name[100] = "";
 
-	if (!cuda.library) {
+	if (!gpu.library) {
 		cpu_name(name, sizeof name);
 		snprintf(text, DEVICE_TEXT, "cpu (%s), %s",
 			 spmla_cpu_variant(ctx), name);
 		return;
 	}
-	*(void **)(&get_name) = dlsym(cuda.library, "cuDeviceGetName");
-	if (get_name)
-		must(get_name(name, sizeof name, cuda.number),
-		     "cuDeviceGetName");
-	snprintf(text, DEVICE_TEXT, "cuda (sm_%u), %s",
+	MUST(device_name, name, sizeof name, gpu.number);
+	snprintf(text, DEVICE_TEXT,
+		 gpu.is_hip ? "hip (gfx%x), %s" : "cuda (sm_%u), %s",
 		 spmla_ctx_plan(ctx)->device.arch, name);
 }
 
 const spmla_native *
 device_native(void)
 {
-	return cuda.library ? &cuda.native : NULL;
+	return gpu.library ? &gpu.native : NULL;
 }
 
 spmla_stream
 device_stream(void)
 {
-	return cuda.stream;
+	return gpu.stream;
 }
 
 const spmla_v4_branches *
 device_branches(void)
 {
-	return cuda.library ? &cuda.branches : NULL;
+	return gpu.library ? &gpu.branches : NULL;
 }
 
 /* A block, zeroed. */
@@ -205,15 +242,17 @@ take(uint64_t bytes, int own)
 
 	if (size < bytes || size > SIZE_MAX || block_count == MOST_BLOCKS)
 		return NULL;
-	if (!cuda.library)
+	if (!gpu.library)
 		p = aligned_alloc(ALIGN, (size_t)size);
 	else if (own)
 		MUST(alloc, &p, (size_t)size);
+	else if (gpu.is_hip)
+		MUST(hip_host_alloc, &p, (size_t)size, HIP_COHERENT);
 	else
 		MUST(host_alloc, &p, (size_t)size);
 	if (!p)
 		return NULL;
-	if (cuda.library && own)
+	if (gpu.library && own)
 		MUST(set, p, 0, (size_t)size);
 	else
 		memset(p, 0, (size_t)size);
@@ -240,7 +279,7 @@ device_free_all(void)
 	while (block_count > 0) {
 		void *p = blocks[--block_count].at;
 
-		if (!cuda.library)
+		if (!gpu.library)
 			free(p);
 		else if (blocks[block_count].own)
 			MUST(mem_free, p);
@@ -252,17 +291,20 @@ device_free_all(void)
 void
 device_wait(void)
 {
-	if (cuda.library)
-		MUST(stream_wait, cuda.stream);
+	if (gpu.library)
+		MUST(stream_wait, gpu.stream);
 }
 
 void
 device_copy(void *to, const void *from, uint64_t bytes)
 {
-	if (!cuda.library) {
+	if (!gpu.library) {
 		memcpy(to, from, (size_t)bytes);
 		return;
 	}
 	device_wait();
-	MUST(copy, to, from, (size_t)bytes);
+	if (gpu.is_hip)
+		MUST(hip_copy, to, from, (size_t)bytes, HIP_MEMCPY_DEFAULT);
+	else
+		MUST(copy, to, from, (size_t)bytes);
 }

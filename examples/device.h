@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device that the examples run on: the CPU, or a CUDA device, whose driver
- * is opened by dlopen, so that one program starts everywhere. Both sides read
+ * The device that the examples run on: the CPU, or a CUDA or HIP device, whose
+ * driver is opened by dlopen, so that one program starts everywhere. Both sides read
  * the memory of a step's tensors at the same address. Memory that only the
  * device touches is its own.
  */
@@ -13,7 +13,7 @@
 #include "spmla/spmla.h"
 #include "spmla/v4.h"
 
-/* Finds a backend by name, "cpu" or "cuda", and makes a context of the device,
+/* Finds a backend by name, "cpu", "cuda" or "hip", and makes a context of the device,
  * a stream, and the streams and events of branches. Returns NULL, after a line
  * on stderr, where there is none. */
 const spmla_backend *device_open(const char *program, const char *name);
@@ -21,7 +21,8 @@ void device_close(void);
 
 enum { DEVICE_TEXT = 160 };
 
-/* "cpu (avx512), AMD EPYC" or "cuda (sm_90), NVIDIA H100 80GB HBM3". */
+/* "cpu (avx512), AMD EPYC", "cuda (sm_90), NVIDIA H100 80GB HBM3" or "hip
+ * (gfx942), AMD Instinct MI300X". */
 void device_text(const spmla_ctx *ctx, char text[DEVICE_TEXT]);
 
 /* For spmla_init and for every call that enqueues. */

@@ -160,6 +160,13 @@ else
 	runs "a CUDA device" 0 "${good[@]}" -- \
 		"$loop" --backend cuda "${small[@]}" --steps 24
 fi
+if [ ! -e /dev/kfd ]; then
+	runs "no AMD GPU" 2 '^decode_loop: --backend: there is no HIP' -- \
+		"$loop" --backend hip
+else
+	runs "an AMD GPU" 0 "${good[@]}" -- \
+		"$loop" --backend hip "${small[@]}" --steps 24
+fi
 for program in "$loop" "$map"; do
 	name=$(basename "$program")
 	runs "$name --help" 0 "^usage: $name " \
