@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# run.sh [--bundle DIR] [--golden DIR].. [--loop PROGRAM] [--traces DIR]
-#        [--driver FILE] [--guard] [--sanitizer TOOL] [--jobs N] [WORD..]
+# run.sh [--backend cuda|hip] [--bundle DIR] [--golden DIR].. [--loop PROGRAM]
+#        [--traces DIR] [--driver FILE] [--guard] [--sanitizer TOOL] [--jobs N]
+#        [WORD..]
 # Runs the suites, the golden cases, cudart_engine and the examples (decode_loop
 # and, beside it, hello_cuda) on this machine's CUDA device: those whose name
-# contains a WORD, if any is given; with FILE in place of libcuda.so.1, in fewer
-# steps, as such a driver is slow. Prints a line a suite, then the end of what the failed ones said.
+# contains a WORD, if any is given; with FILE in place of libcuda.so.1 (HIP: with
+# the libraries of its folder), in fewer steps, as such a driver is slow.
+# --backend hip: the HIP backend, without cudart_engine and hello_cuda. Where the
+# bundle has a libamdhip64.so.7 in hip/, it is taken: HIP on the CUDA driver. Prints a line a suite, then the end of what the failed ones said.
 # //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or
 # where its programs, cases and traces lie.
 # --guard: buffers end where mapped memory ends (tests/harness/cuda_guard.c);
@@ -22,9 +25,10 @@ set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bundle=$here words=() golden=() loop= traces=$here/trace tool= driver= guard=
-jobs=1
+jobs=1 backend=cuda
 while [ $# -gt 0 ]; do
 	case $1 in
+	--backend) backend=$2 && shift ;;
 	--bundle) bundle=$2 && shift ;;
 	--golden) golden+=("$2") && shift ;;
 	--loop) loop=$2 && shift ;;
@@ -53,7 +57,22 @@ done
 [ ${#golden[@]} -gt 0 ] || golden=("$here/golden")
 loop=${loop:-$bundle/decode_loop}
 unset BUILD_WORKING_DIRECTORY
-export SPMLA_TEST_CUDA=1 CK_FORK=no
+export CK_FORK=no
+case $backend in
+cuda) export SPMLA_TEST_CUDA=1 ;;
+hip)
+	export SPMLA_TEST_HIP=1
+	if [ -z "$driver" ] && [ -e "$bundle/hip/libamdhip64.so.7" ]; then
+		echo "HIP: SUBSTITUTE (on the CUDA driver)"
+		LD_LIBRARY_PATH=$(cd "$bundle/hip" && pwd):${LD_LIBRARY_PATH:-}
+		export LD_LIBRARY_PATH
+	fi
+	;;
+*)
+	echo "run.sh: no backend $backend" >&2
+	exit 2
+	;;
+esac
 limit=${SPMLA_TEST_SECONDS:-120} under=()
 
 # What a sanitizer runs: every kernel is in, as sanitized_kernels.sh sees, and
@@ -218,12 +237,12 @@ run_one() { # NAME COMMAND..
 	# The shell would tell of a signal too.
 	(timeout "$limit" ${under[@]+"${under[@]}"} "$@" >"$log" 2>&1 </dev/null
 		exit $?) 2>/dev/null || status=$?
-	if [ $status -eq 2 ] && grep -q 'there is no CUDA device$' "$log"; then
-		echo "SKIPPED: no CUDA device" >>"$log"
+	if [ $status -eq 2 ] && grep -qE 'there is no [A-Z]+ device$' "$log"; then
+		echo "SKIPPED: no device" >>"$log"
 		status=77
 	elif [ $status -eq 1 ] && grep -q 'spmla_init: SPMLA_E_NO_BLOB' "$log"
 	then
-		echo "SKIPPED: built without kernels for CUDA" >>"$log"
+		echo "SKIPPED: built without kernels for the device" >>"$log"
 		status=77
 	fi
 	# What initcheck finds there is what the suite is there for.
@@ -255,7 +274,7 @@ run_suite() { # NAME[@ARCH]
 	run "$1" env ${arch[@]+"${arch[@]}"} "$bundle/gpu_suites" "${1%@*}"
 }
 
-names=$(env -u SPMLA_TEST_CUDA "$bundle/gpu_suites" --list) || exit 2
+names=$(env -u SPMLA_TEST_CUDA -u SPMLA_TEST_HIP "$bundle/gpu_suites" --list) || exit 2
 [ -z "$tool" ] || names=${sanitized[*]}
 for name in $names; do
 	is_among "$name" "${alone[@]}" || run_suite "$name"
@@ -265,7 +284,7 @@ for dir in "${golden[@]}"; do
 	cases+=("--cases=$dir")
 done
 [ -n "$tool" ] ||
-	run golden "$bundle/golden_runner" --backend=cuda "${cases[@]}"
+	run golden "$bundle/golden_runner" "--backend=$backend" "${cases[@]}"
 # The example, which checks itself. Requests of V4 are short, so that many come
 # and go, and its top-k leaves keys out all the same.
 run_loops() {
@@ -278,19 +297,19 @@ run_loops() {
 			--prefill 8 --steps 6)
 		v32+=(--topk 32 --max-context 96)
 	fi
-	run loop/v32 "$loop" --backend cuda "${v32[@]}" "${small[@]}"
-	run loop/v4-flash "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+	run loop/v32 "$loop" --backend $backend "${v32[@]}" "${small[@]}"
+	run loop/v4-flash "$loop" --backend $backend --model v4-flash "${v4[@]}" \
 		"${small[@]}"
-	run loop/v4-pro "$loop" --backend cuda --model v4-pro "${v4[@]}" \
+	run loop/v4-pro "$loop" --backend $backend --model v4-pro "${v4[@]}" \
 		--layers 4 --heads 64 --index-heads 64 --check-every 8 \
 		"${small[@]}"
-	run loop/v4-mxfp4 "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+	run loop/v4-mxfp4 "$loop" --backend $backend --model v4-flash "${v4[@]}" \
 		--tables own --index mxfp4 --next-n 3 "${small[@]}"
-	run loop/v4-linear "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+	run loop/v4-linear "$loop" --backend $backend --model v4-flash "${v4[@]}" \
 		--layers 4 --tables linear --check-every 4 "${small[@]}"
-	run loop/v4-device "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+	run loop/v4-device "$loop" --backend $backend --model v4-flash "${v4[@]}" \
 		--layers 4 --tables device --check-every 4 "${small[@]}"
-	run loop/v4-eager "$loop" --backend cuda --model v4-flash "${v4[@]}" \
+	run loop/v4-eager "$loop" --backend $backend --model v4-flash "${v4[@]}" \
 		--layers 4 --prompts eager --prefill 90 --check-every 4 \
 		"${small[@]}"
 }
@@ -300,7 +319,7 @@ run_loops() {
 run_million() {
 	printf 'TIMESTAMP,ContextTokens,GeneratedTokens\nnow,120,8\n' \
 		>"$logs/million.csv"
-	run loop/v4-million "$loop" --backend cuda --model v4-flash --layers 4 \
+	run loop/v4-million "$loop" --backend $backend --model v4-flash --layers 4 \
 		--max-context 1048576 --start 1048448 --max-requests 1 \
 		--next-n 2 --prefill 24 --check-every 10 \
 		--trace "$logs/million.csv"
@@ -313,7 +332,7 @@ for name in $names; do
 	! is_among "$name" "${alone[@]}" || run_suite "$name"
 done
 # The runtime asks a driver for more than a substitute has.
-if [ -z "$tool$driver" ]; then
+if [ -z "$tool$driver" ] && [ $backend = cuda ]; then
 	run gpu/cudart_engine "$bundle/cudart_engine"
 	run hello_cuda "$(dirname "$loop")/hello_cuda"
 fi

@@ -39,7 +39,7 @@ typedef struct cuda_fake {
 	/* What it is; the test may change it. */
 	int version;
 	int major, minor, sm_count, warp;
-	int capture_mode; /* that captures are begun in */
+	int capture_mode; /* that captures shall begin in; -1: any */
 	int local_bytes;  /* of every kernel */
 	int blocks;       /* occupancy of every kernel */
 	/* The n-th call from here on (from 1) gives `code`; 0: none does. */

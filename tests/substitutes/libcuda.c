@@ -3,13 +3,17 @@
  * libcuda.so.1 for a machine without a device: the fake driver as the library
  * that SpMLA opens, so that the suites run on the emulator by the whole road
  * that they take to a device: dlopen, the embedded kernels (which are then not
- * looked into), captures, memory that is registered.
+ * looked into), captures, memory that is registered. SPMLA_TEST_EMULATOR is the
+ * width of its subgroups, for libamdhip64.c.
  */
 #include "tests/substitutes/cuda_fake.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "tests/emulator/emulator.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -61,7 +65,13 @@ PUBLIC int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes);
 __attribute__((constructor)) static void
 start(void)
 {
+	const char *width = getenv("SPMLA_TEST_EMULATOR");
+	const char *seed = getenv("SPMLA_TEST_SEED");
+
 	cuda_fake_reset();
+	fake.capture_mode = -1;
+	emulator_set(width ? (uint32_t)strtoul(width, NULL, 10) : 32,
+		     seed ? strtoull(seed, NULL, 0) : 1);
 }
 
 int
