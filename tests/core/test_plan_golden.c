@@ -114,17 +114,15 @@ compare(const char *path)
 }
 
 static void
-check_plan(const spmla_config *config, const char *name)
+check_plan_on(const spmla_config *config, const spmla_device *device,
+	      const char *name)
 {
 	static spmla_plan plan;
 	const char *root = getenv("BUILD_WORKSPACE_DIRECTORY");
-	spmla_device device = SPMLA_DEVICE_INIT;
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	char path[4096], line[200];
 
-	ck_assert_int_eq(spmla_backend_query(&spmla_cpu, NULL, &device, NULL),
-			 SPMLA_OK);
-	if (spmla_plan_make(&plan, config, &device, &diag) != SPMLA_OK) {
+	if (spmla_plan_make(&plan, config, device, &diag) != SPMLA_OK) {
 		spmla_diag_text(&diag, line, sizeof line);
 		ck_abort_msg("%s", line);
 	}
@@ -138,6 +136,16 @@ check_plan(const spmla_config *config, const char *name)
 	}
 	snprintf(path, sizeof path, "testdata/plans/%s.txt", name);
 	compare(path);
+}
+
+static void
+check_plan(const spmla_config *config, const char *name)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+
+	ck_assert_int_eq(spmla_backend_query(&spmla_cpu, NULL, &device, NULL),
+			 SPMLA_OK);
+	check_plan_on(config, &device, name);
 }
 
 START_TEST(the_plan_of_the_small_config_is_as_it_was)
@@ -323,6 +331,34 @@ START_TEST(the_plan_of_v4_flash_with_prefill_is_as_it_was)
 }
 END_TEST
 
+/* Facts typed by hand, from AMD's data sheets: compute units (W7900: as HIP
+ * counts them, work-group processors), and the width that kernels have there. A
+ * decode is cut into parts for as many multiprocessors. */
+START_TEST(the_plans_of_amd_gpus_are_as_they_were)
+{
+	static const struct {
+		const char *name;
+		uint32_t arch, sm_count, width;
+	} devices[] = {
+		{"hip_mi300x", 0x942, 304, 64},
+		{"hip_mi210", 0x90a, 104, 64},
+		{"hip_w7900", 0x1100, 48, 32},
+	};
+	spmla_config config;
+	uint32_t i;
+
+	v32_config(&config, 64, 131072);
+	for (i = 0; i < sizeof devices / sizeof *devices; i++) {
+		const spmla_device device = {
+			sizeof device,       SPMLA_BACKEND_HIP, devices[i].arch,
+			devices[i].sm_count, devices[i].width,  0,
+			UINT64_MAX};
+
+		check_plan_on(&config, &device, devices[i].name);
+	}
+}
+END_TEST
+
 SUITE
 {
 	const theme_test c[] = {
@@ -339,6 +375,7 @@ SUITE
 		{the_plan_of_v4_flash_with_ragged_lists_is_as_it_was, 1},
 		{the_plan_of_v4_flash_with_other_tables_is_as_it_was, 1},
 		{the_plan_of_v4_flash_with_prefill_is_as_it_was, 1},
+		{the_plans_of_amd_gpus_are_as_they_were, 1},
 	};
 	const theme themes[] = {
 		THEME("plans", NULL, NULL, c),
