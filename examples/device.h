@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The device that the examples run on: the CPU, or a CUDA or HIP device, whose
- * driver is opened by dlopen, so that one program starts everywhere. Both sides read
- * the memory of a step's tensors at the same address. Memory that only the
+ * driver is opened by dlopen, so that one program starts everywhere. Both sides
+ * read the memory of a step's tensors at the same address. Memory that only the
  * device touches is its own.
  */
 #ifndef EXAMPLES_DEVICE_H
@@ -13,9 +13,9 @@
 #include "spmla/spmla.h"
 #include "spmla/v4.h"
 
-/* Finds a backend by name, "cpu", "cuda" or "hip", and makes a context of the device,
- * a stream, and the streams and events of branches. Returns NULL, after a line
- * on stderr, where there is none. */
+/* Finds a backend by name, "cpu", "cuda" or "hip", and makes a context of the
+ * device, a stream, and the streams and events of branches. Returns NULL, after
+ * a line on stderr, where there is none. */
 const spmla_backend *device_open(const char *program, const char *name);
 void device_close(void);
 

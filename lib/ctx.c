@@ -387,7 +387,7 @@ spmla_cache_view(spmla_ctx *ctx, spmla_buf buf, uint32_t layer,
 		g->page_tokens / spmla_i_group_ratio(c, p.group);
 	stride = spmla_layout_page_bytes(p.layout, cache->entries_per_page);
 	cache->pages = g->pool_pages;
-	cache->reserved = 0;
+	cache->encoding = 0;
 	cache->page_stride_bytes = stride;
 	cache->base = (uint8_t *)ctx->buf[buf] + layer * stride * g->pool_pages;
 	return SPMLA_OK;

@@ -89,6 +89,16 @@ typedef enum spmla_state_form {
 	SPMLA_STATE_FORM_FORCE_32 = 0x7fffffff
 } spmla_state_form;
 
+/* What the e4m3 codes of a cache mean. FN: OCP's e4m3fn, bias 7, largest 448,
+ * NaN 0x7f and 0xff. FNUZ: bias 8, so half of that value, largest 240 (0x7f),
+ * NaN 0x80, no -0; writers of gfx942 use it for some caches. A power-of-two
+ * scale is then that of amax / 224. */
+typedef enum spmla_e4m3 {
+	SPMLA_E4M3_FN = 0,
+	SPMLA_E4M3_FNUZ = 1,
+	SPMLA_E4M3_FORCE_32 = 0x7fffffff
+} spmla_e4m3;
+
 /* How the entries of a cache lie in its pages. */
 typedef enum spmla_layout {
 	/* 656 B per entry: 512 e4m3, 4 f32 scales (one per 128 values), 64
@@ -168,6 +178,9 @@ enum {
  *   entries_per_page   1 or more; in a layer 1..4096, what its group has
  *   pages              1 or more behind base; a page id outside [0, pages) is
  *                      bad data: it is skipped and reported, never read
+ *   encoding           spmla_e4m3; FNUZ for V4_FP8 in kv_insert,
+ *                      qnorm_rope_kv_insert, kv_gather, sparse_decode and as a
+ *                      layer's window; others take FN
  *   page_stride_bytes  >= spmla_layout_page_bytes(), multiple of 16
  *   base               16-byte aligned */
 typedef struct spmla_cache {
@@ -176,7 +189,7 @@ typedef struct spmla_cache {
 	uint32_t table_group;
 	uint32_t entries_per_page;
 	uint32_t pages;
-	uint32_t reserved;
+	uint32_t encoding;
 	uint64_t page_stride_bytes;
 	void *base;
 } spmla_cache;

@@ -111,8 +111,15 @@ spmla_i_check_cache(spmla_diag *diag, const spmla_i_cache_fields *fields,
 		    const spmla_cache *cache, uint32_t layouts)
 {
 	const uint64_t base = SPMLA_I_PTR(cache->base);
+	const uint32_t encodings =
+		layouts & SPMLA_I_FNUZ && cache->layout == SPMLA_LAYOUT_V4_FP8
+			? SPMLA_E4M3_FNUZ
+			: SPMLA_E4M3_FN;
 	const spmla_i_check checks[] = {
-		{fields->layout, cache->layout, SPMLA_WANT_ONE_OF, layouts},
+		{fields->layout, cache->layout, SPMLA_WANT_ONE_OF,
+		 layouts & ~SPMLA_I_FNUZ},
+		{fields->encoding, cache->encoding, SPMLA_WANT_AT_MOST,
+		 encodings},
 		{fields->entries_per_page, cache->entries_per_page,
 		 SPMLA_WANT_AT_LEAST, 1},
 		{fields->pages, cache->pages, SPMLA_WANT_AT_LEAST, 1},

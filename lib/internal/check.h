@@ -69,19 +69,22 @@ typedef struct spmla_i_cache_fields {
 	const char *layout;
 	const char *entries_per_page;
 	const char *pages;
+	const char *encoding;
 	const char *page_stride_bytes;
 	const char *base;
 } spmla_i_cache_fields;
 
-#define SPMLA_I_CACHE_FIELDS(name)                               \
-	{                                                        \
-		name ".struct_bytes", name ".layout",            \
-			name ".entries_per_page", name ".pages", \
-			name ".page_stride_bytes", name ".base"  \
+#define SPMLA_I_CACHE_FIELDS(name)                                   \
+	{                                                            \
+		name ".struct_bytes", name ".layout",                \
+			name ".entries_per_page", name ".pages",     \
+			name ".encoding", name ".page_stride_bytes", \
+			name ".base"                                 \
 	}
 
 /* Checks a cache of an operation. `layouts` has bit L set for each allowed
- * layout L. */
+ * layout L, and SPMLA_I_FNUZ if that encoding is allowed too, of V4_FP8. */
+#define SPMLA_I_FNUZ (1u << 30)
 spmla_status spmla_i_check_cache(spmla_diag *diag,
 				 const spmla_i_cache_fields *fields,
 				 const spmla_cache *cache, uint32_t layouts);

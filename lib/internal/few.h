@@ -47,6 +47,16 @@ spmla_i_few_of(uint32_t way)
 	return ways[way];
 }
 
+/* The layout that a call's way has to have; 0, which none has, for e4m3 codes
+ * in another encoding. */
+static inline uint32_t
+spmla_i_few_layout(const spmla_sparse_decode_args *a)
+{
+	if (a->cache.encoding || (a->extra_topk && a->extra_cache.encoding))
+		return 0;
+	return a->cache.layout;
+}
+
 /* The most entries of a token's lists; above all that a way takes if that is
  * not known. */
 static inline uint64_t
@@ -123,8 +133,8 @@ static inline uint32_t
 spmla_i_few_takes(const spmla_plan *plan, const spmla_sparse_decode_args *a)
 {
 	const uint32_t way =
-		spmla_i_few_choose(&plan->device, a->cache.layout, a->tokens,
-				   a->heads, spmla_i_few_entries(a));
+		spmla_i_few_choose(&plan->device, spmla_i_few_layout(a),
+				   a->tokens, a->heads, spmla_i_few_entries(a));
 
 	if (way == SPMLA_I_FEW_COUNT || !a->workspace || a->parts ||
 	    plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT ||

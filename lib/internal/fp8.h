@@ -57,6 +57,33 @@ spmla_i_e4m3_to_f32(uint8_t code)
 				     mantissa << 20);
 }
 
+/* The same in FNUZ: half the value of a code, but that 0x80 is NaN, and 0x7f and
+ * 0xff are 240. Saturates there; -0 is 0. */
+static inline uint8_t
+spmla_i_f32_to_fnuz(float x)
+{
+	const uint32_t sign = (spmla_i_f32_bits(x) >> 24) & 0x80u;
+	const float y = 2.0f * x;
+	uint8_t code;
+
+	if (x != x)
+		return 0x80u;
+	if (y > 464.0f || y < -464.0f) /* 464 is the tie of 448 and 480 */
+		return (uint8_t)(sign | 0x7fu);
+	code = spmla_i_f32_to_e4m3(y);
+	return code == 0x80u ? 0 : code;
+}
+
+static inline float
+spmla_i_fnuz_to_f32(uint8_t code)
+{
+	if (code == 0x80u)
+		return spmla_i_f32_from_bits(0x7fc00000u);
+	if ((code & 0x7fu) == 0x7fu)
+		return code & 0x80u ? -240.0f : 240.0f;
+	return 0.5f * spmla_i_e4m3_to_f32(code);
+}
+
 /* The next power of two; s normal, positive or infinite. */
 static inline float
 spmla_i_pow2_up(float s)

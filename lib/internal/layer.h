@@ -61,12 +61,13 @@ typedef struct spmla_i_pool_fields {
 	const char *table_group;
 	const char *entries_per_page;
 	const char *pages;
+	const char *encoding;
 } spmla_i_pool_fields;
 
 #define SPMLA_I_POOL_FIELDS(name)                                              \
 	{                                                                      \
 		name ".layout", name ".table_group", name ".entries_per_page", \
-			name ".pages"                                          \
+			name ".pages", name ".encoding"                        \
 	}
 
 /* Checks that a cache matches the table of its group: slots are page *

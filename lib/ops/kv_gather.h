@@ -67,6 +67,9 @@ typedef struct spmla_kv_gather_args {
  * and NaN for these two. This makes no difference for rows of our writers: they
  * never store 0, and with 255 they store only zeros and NaN.
  *
+ * With cache.encoding FNUZ, of V4_FP8, e4m3 codes have the values of that, and
+ * 0x80 is NaN.
+ *
  * Bad data. A key whose column is past the table or not written, or whose page
  * is outside the cache, becomes a row of zeros: FAULT_PAGE for each. All rows
  * of a request become zeros if its table row is outside the table (FAULT_ROW),

@@ -8,7 +8,7 @@ enum {
 	V4_LAYOUTS = 1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 |
 		     1u << SPMLA_LAYOUT_V4_E4M3,
 	LAYOUTS = V4_LAYOUTS | 1u << SPMLA_LAYOUT_FP8_DS_MLA |
-		  1u << SPMLA_LAYOUT_MLA_BF16
+		  1u << SPMLA_LAYOUT_MLA_BF16 | SPMLA_I_FNUZ
 };
 
 /* Checks of fields that only rows of V3.2 use. */

@@ -8,7 +8,7 @@
 
 enum {
 	LAYOUTS = 1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 |
-		  1u << SPMLA_LAYOUT_V4_E4M3
+		  1u << SPMLA_LAYOUT_V4_E4M3 | SPMLA_I_FNUZ
 };
 
 static spmla_status

@@ -57,7 +57,8 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
  * each value e4m3(x / 2^e). The eighth scale byte is 0; the rotated values are
  * bf16. A NaN becomes the byte 0x7f, whatever its sign. An infinity makes the
  * scale byte 255; its own byte is then 0x7f and finite values become zeros of
- * their sign.
+ * their sign. With cache.encoding FNUZ: 224 for 448, the code of FNUZ, and 0x80
+ * for NaN.
  * V4_BF16: bf16; the first 448 values bit for bit.
  * V4_E4M3: e4m3(x * (1 / kv_scale)), quotient and product rounded to f32; a NaN
  * becomes 0x7f.

@@ -75,7 +75,8 @@ check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
 	s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(diag, &fields, &a->extra_cache,
-					1u << SPMLA_LAYOUT_V4_FP8);
+					1u << SPMLA_LAYOUT_V4_FP8 |
+						SPMLA_I_FNUZ);
 	return s;
 }
 
@@ -154,7 +155,8 @@ spmla_i_sparse_decode_check(spmla_ctx *ctx, const spmla_sparse_decode_args *a)
 		s = spmla_i_check_cache(&ctx->diag, &cache, &a->cache,
 					1u << SPMLA_LAYOUT_FP8_DS_MLA |
 						1u << SPMLA_LAYOUT_MLA_BF16 |
-						1u << SPMLA_LAYOUT_V4_FP8);
+						1u << SPMLA_LAYOUT_V4_FP8 |
+						SPMLA_I_FNUZ);
 	if (s == SPMLA_OK)
 		s = check_extra(&ctx->diag, a);
 	if (s == SPMLA_OK)

@@ -96,9 +96,10 @@ typedef struct spmla_sparse_decode_args {
  * FAULT_INDEX. A slot that occurs twice counts twice.
  * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
- * 127)), with byte 255 to NaN. On Hopper, kernels for more than 16 heads round
- * e4m3 * scale once, to f16. Rows that do not count are never read; NaN in rows
- * that do goes through the arithmetic.
+ * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ takes the
+ * kernel without matrix instructions. On Hopper, kernels for more than 16 heads
+ * round e4m3 * scale once, to f16. Rows that do not count are never read; NaN in
+ * rows that do goes through the arithmetic.
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s

@@ -72,7 +72,7 @@ class Cache(Sized):
         (
             c_uint32,
             "struct_bytes layout table_group"
-            " entries_per_page pages reserved",
+            " entries_per_page pages encoding",
         ),
         (c_uint64, "page_stride_bytes"),
         (c_void_p, "base"),

@@ -94,6 +94,67 @@ START_TEST(the_middle_of_two_e4m3_codes_goes_to_the_even_one)
 }
 END_TEST
 
+/* Sign, exponent with bias 8 and mantissa, by the definition. */
+static double
+fnuz_value(uint32_t code)
+{
+	const int e = (int)(code >> 3 & 15), m = (int)(code & 7);
+	const double x = e ? ldexp(8 + m, e - 11) : ldexp(m, -10);
+
+	if (code == 0x80)
+		return NAN;
+	return code & 0x80 ? -x : x;
+}
+
+START_TEST(every_fnuz_code_decodes_to_its_value_and_back)
+{
+	uint32_t c;
+
+	for (c = 0; c < 256; c++) {
+		const float x = spmla_i_fnuz_to_f32((uint8_t)c);
+
+		check_value(c, x, fnuz_value(c));
+		ck_assert_uint_eq(spmla_i_f32_to_fnuz(x), c);
+		/* Half of what the same code is in e4m3fn. */
+		if (c != 0x80 && (c & 0x7f) != 0x7f)
+			ck_assert(x == 0.5f * spmla_i_e4m3_to_f32((uint8_t)c));
+	}
+}
+END_TEST
+
+START_TEST(fnuz_rounds_to_the_even_code_and_saturates)
+{
+	static const struct {
+		float x;
+		uint8_t code;
+	} known[] = {
+		{-0.0f, 0x00},     {-0x1p-12f, 0x00}, {0x1p-11f, 0x00},
+		{240.0f, 0x7f},    {-240.0f, 0xff},   {232.0f, 0x7e},
+		{233.0f, 0x7f},    {-1e9f, 0xff},     {INFINITY, 0x7f},
+		{-INFINITY, 0xff}, {NAN, 0x80},       {-NAN, 0x80},
+		{3e38f, 0x7f},     {1.0f, 0x40},      {-0x1p-10f, 0x81},
+		{0x1p-149f, 0x00},
+	};
+	uint32_t c, i;
+
+	for (c = 0; c < 0x7f; c++) {
+		const float mid =
+			(float)((fnuz_value(c) + fnuz_value(c + 1)) / 2);
+		const uint32_t even = c + (c & 1);
+
+		ck_assert_uint_eq(spmla_i_f32_to_fnuz(mid), even);
+		ck_assert_uint_eq(spmla_i_f32_to_fnuz(-mid),
+				  even ? even | 0x80 : 0);
+		ck_assert_uint_eq(spmla_i_f32_to_fnuz(nextafterf(mid, 0)), c);
+		ck_assert_uint_eq(spmla_i_f32_to_fnuz(nextafterf(mid, 500)),
+				  c + 1);
+	}
+	for (i = 0; i < sizeof known / sizeof *known; i++)
+		ck_assert_uint_eq(spmla_i_f32_to_fnuz(known[i].x),
+				  known[i].code);
+}
+END_TEST
+
 /* The vectors that specify the format. */
 START_TEST(the_known_values_have_their_known_codes)
 {
@@ -289,6 +350,8 @@ SUITE
 	};
 	const theme_test edge[] = {
 		{the_middle_of_two_e4m3_codes_goes_to_the_even_one, 1},
+		{every_fnuz_code_decodes_to_its_value_and_back, 1},
+		{fnuz_rounds_to_the_even_code_and_saturates, 1},
 		{the_known_values_have_their_known_codes, 1},
 		{a_nan_keeps_its_sign_in_e4m3_and_bf16, 1},
 		{bf16_rounds_ties_to_even_and_overflows_to_infinity, 1},

@@ -24,7 +24,7 @@ static const pin pins[] = {
 	F(spmla_cache, table_group, 8, 4),
 	F(spmla_cache, entries_per_page, 12, 4),
 	F(spmla_cache, pages, 16, 4),
-	F(spmla_cache, reserved, 20, 4),
+	F(spmla_cache, encoding, 20, 4),
 	F(spmla_cache, page_stride_bytes, 24, 8),
 	F(spmla_cache, base, 32, 8),
 	S(spmla_diag, 40),

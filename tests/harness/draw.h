@@ -150,6 +150,10 @@ float *draw_cos_sin(draw *d, uint32_t rows);
 
 spmla_cache draw_cache(draw *d, uint32_t layout);
 
+/* Gives a cache of V4_FP8 one or the other encoding; one that is read then has
+ * no NaN. */
+void draw_encoding(draw *d, spmla_cache *cache, draw_role role);
+
 /* Of given size, read or written. */
 spmla_cache draw_cache_of(draw *d, uint32_t layout, uint32_t entries,
 			  uint32_t pages, draw_role role);

@@ -151,3 +151,21 @@ draw_cache_out(draw *d, uint32_t layout, uint32_t tokens)
 	return draw_cache_of(d, layout, entries,
 			     draw_many(d, 6, 64) + tokens / entries, DRAW_OUT);
 }
+
+void
+draw_encoding(draw *d, spmla_cache *cache, draw_role role)
+{
+	uint8_t *page = cache->base;
+	uint32_t p, e, i;
+
+	if (cache->layout != SPMLA_LAYOUT_V4_FP8)
+		return;
+	cache->encoding = draw_choice(d, 2) ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN;
+	if (cache->encoding == SPMLA_E4M3_FN || role == DRAW_OUT || d->in)
+		return;
+	for (p = 0; p < cache->pages; p++, page += cache->page_stride_bytes)
+		for (e = 0; e < cache->entries_per_page; e++)
+			for (i = 0; i < SPMLA_V4_NOPE; i++)
+				if (page[e * SPMLA_V4_VALUE_BYTES + i] == 0x80)
+					page[e * SPMLA_V4_VALUE_BYTES + i] = 0;
+}

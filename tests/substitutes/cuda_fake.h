@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CUDA driver for tests, and most of a HIP runtime (hip_fake.h): a table of functions that count their calls, fail
- * where they are told to, and know every handle, so that one which is lost,
- * used after its end or made in the wrong context ends the test. Kernels run on
- * the emulator, at once, when launched by themselves or by a graph.
+ * A CUDA driver for tests, and most of a HIP runtime (hip_fake.h): a table of
+ * functions that count their calls, fail where they are told to, and know every
+ * handle, so that one which is lost, used after its end or made in the wrong
+ * context ends the test. Kernels run on the emulator, at once, when launched by
+ * themselves or by a graph.
  */
 #ifndef TESTS_SUBSTITUTES_CUDA_FAKE_H
 #define TESTS_SUBSTITUTES_CUDA_FAKE_H

@@ -38,16 +38,27 @@ spmla_i_cpu_load_fp8_ds_mla(const spmla_i_cpu_kernels *k, const uint8_t *entry,
 }
 
 static inline void
+spmla_i_cpu_dequantise_fnuz(const uint8_t *codes, uint32_t n, float scale,
+			    float *values)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		values[i] = spmla_i_round_bf16(spmla_i_fnuz_to_f32(codes[i]) *
+					       scale);
+}
+
+static inline void
 spmla_i_cpu_load_v4_fp8(const spmla_i_cpu_kernels *k, const uint8_t *entry,
-			const uint8_t *scales, float *key)
+			const uint8_t *scales, uint32_t fnuz, float *key)
 {
 	uint32_t g;
 
 	for (g = 0; g < SPMLA_V4_SCALES; g++)
-		k->dequantise(entry + g * SPMLA_V4_SCALE_GROUP,
-			      SPMLA_V4_SCALE_GROUP,
-			      spmla_i_cpu_ue8m0(scales[g]),
-			      key + g * SPMLA_V4_SCALE_GROUP);
+		(fnuz ? spmla_i_cpu_dequantise_fnuz : k->dequantise)(
+			entry + g * SPMLA_V4_SCALE_GROUP, SPMLA_V4_SCALE_GROUP,
+			spmla_i_cpu_ue8m0(scales[g]),
+			key + g * SPMLA_V4_SCALE_GROUP);
 	k->load_bf16(entry + SPMLA_V4_NOPE, SPMLA_V4_ROPE, key + SPMLA_V4_NOPE);
 }
 
@@ -64,6 +75,7 @@ spmla_i_cpu_load_key(const spmla_i_cpu_kernels *k, const spmla_cache *cache,
 		spmla_i_cpu_load_v4_fp8(k, page + i * SPMLA_V4_VALUE_BYTES,
 					page + entries * SPMLA_V4_VALUE_BYTES +
 						i * SPMLA_V4_SCALE_BYTES,
+					cache->encoding == SPMLA_E4M3_FNUZ,
 					key);
 	else if (cache->layout == SPMLA_LAYOUT_FP8_DS_MLA)
 		spmla_i_cpu_load_fp8_ds_mla(

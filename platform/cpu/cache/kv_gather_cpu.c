@@ -9,12 +9,16 @@ enum { GROUP = SPMLA_MLA_SCALE_GROUP, NAN_BITS = 0x7fc0 };
 
 /* out = bf16(code * scale). */
 static void
-products(const uint8_t *codes, uint32_t n, float scale, uint16_t *out)
+products(const uint8_t *codes, uint32_t n, float scale, uint32_t encoding,
+	 uint16_t *out)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		const float x = spmla_i_e4m3_to_f32(codes[i]) * scale;
+		const float x = (encoding == SPMLA_E4M3_FNUZ
+					 ? spmla_i_fnuz_to_f32(codes[i])
+					 : spmla_i_e4m3_to_f32(codes[i])) *
+				scale;
 
 		/* The sign of a NaN differs between machines. */
 		out[i] = x != x ? NAN_BITS : spmla_i_f32_to_bf16(x);
@@ -32,14 +36,16 @@ upconvert(const uint8_t *entry, uint16_t *out)
 		memcpy(&scale,
 		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
 		       sizeof scale);
-		products(entry + g * GROUP, GROUP, scale, out + g * GROUP);
+		products(entry + g * GROUP, GROUP, scale, SPMLA_E4M3_FN,
+			 out + g * GROUP);
 	}
 	memcpy(out + SPMLA_MLA_LATENT, entry + SPMLA_FP8_DS_MLA_ROPE_BYTE,
 	       SPMLA_MLA_ROPE * sizeof *out);
 }
 
 static void
-upconvert_v4(const uint8_t *values, const uint8_t *scales, uint16_t *out)
+upconvert_v4(const uint8_t *values, const uint8_t *scales, uint32_t encoding,
+	     uint16_t *out)
 {
 	uint32_t g;
 
@@ -47,7 +53,7 @@ upconvert_v4(const uint8_t *values, const uint8_t *scales, uint16_t *out)
 		products(values + g * SPMLA_V4_SCALE_GROUP,
 			 SPMLA_V4_SCALE_GROUP,
 			 spmla_i_f32_from_bits((uint32_t)scales[g] << 23),
-			 out + g * SPMLA_V4_SCALE_GROUP);
+			 encoding, out + g * SPMLA_V4_SCALE_GROUP);
 	memcpy(out + SPMLA_V4_NOPE, values + SPMLA_V4_NOPE,
 	       SPMLA_V4_ROPE * sizeof *out);
 }
@@ -77,13 +83,14 @@ copy_key(const spmla_kv_gather_args *a, uint32_t n, const uint8_t *page,
 		upconvert_v4(page + entry * SPMLA_V4_VALUE_BYTES,
 			     page + entries * SPMLA_V4_VALUE_BYTES +
 				     entry * SPMLA_V4_SCALE_BYTES,
-			     out);
+			     a->cache.encoding, out);
 	else if (layout == SPMLA_LAYOUT_V4_BF16)
 		memcpy(out, page + entry * SPMLA_V4_BF16_BYTES,
 		       SPMLA_V4_BF16_BYTES);
 	else
 		products(page + entry * SPMLA_V4_E4M3_BYTES, SPMLA_V4_DIM,
-			 a->kv_scale_at ? *a->kv_scale_at : a->kv_scale, out);
+			 a->kv_scale_at ? *a->kv_scale_at : a->kv_scale,
+			 SPMLA_E4M3_FN, out);
 }
 
 static void

@@ -12,9 +12,19 @@
 
 #include <string.h>
 
+/* FNUZ codes of x / scale. */
+static inline void
+spmla_i_cpu_v4_fnuz(uint8_t *codes, const float *x, float scale)
+{
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_V4_SCALE_GROUP; i++)
+		codes[i] = spmla_i_f32_to_fnuz(x[i] / scale);
+}
+
 static inline void
 spmla_i_cpu_v4_write_fp8(const spmla_i_cpu_kernels *kernels, uint8_t *values,
-			 uint8_t *scales, const uint16_t *nope)
+			 uint8_t *scales, const uint16_t *nope, uint32_t fnuz)
 {
 	float x[SPMLA_V4_SCALE_GROUP];
 	uint32_t g;
@@ -27,8 +37,14 @@ spmla_i_cpu_v4_write_fp8(const spmla_i_cpu_kernels *kernels, uint8_t *values,
 			SPMLA_V4_SCALE_GROUP, x);
 		scale = spmla_i_pow2_up(
 			kernels->amax(x, SPMLA_V4_SCALE_GROUP, 1e-4f) / 448.0f);
-		kernels->quantise(values + g * SPMLA_V4_SCALE_GROUP, x,
-				  SPMLA_V4_SCALE_GROUP, scale);
+		if (fnuz) {
+			scale *= 2.0f;
+			spmla_i_cpu_v4_fnuz(values + g * SPMLA_V4_SCALE_GROUP,
+					    x, scale);
+		} else {
+			kernels->quantise(values + g * SPMLA_V4_SCALE_GROUP, x,
+					  SPMLA_V4_SCALE_GROUP, scale);
+		}
 		scales[g] = (uint8_t)(spmla_i_f32_bits(scale) >> 23);
 	}
 	scales[SPMLA_V4_SCALES] = 0;
@@ -75,7 +91,8 @@ spmla_i_cpu_v4_write(const spmla_i_cpu_kernels *kernels,
 		spmla_i_cpu_v4_write_fp8(kernels, row,
 					 page + entries * SPMLA_V4_VALUE_BYTES +
 						 i * SPMLA_V4_SCALE_BYTES,
-					 nope);
+					 nope,
+					 cache->encoding == SPMLA_E4M3_FNUZ);
 		row += SPMLA_V4_NOPE;
 	}
 	memcpy(row, rope, SPMLA_V4_ROPE * sizeof *rope);

@@ -33,6 +33,9 @@ enum {
 /* Where a row is that does not count. */
 #define ATTEND_NO_ROW (~(uint64_t)0)
 
+/* Set in scales_at of a row whose codes are FNUZ: that costs no register. */
+#define ATTEND_FNUZ ((uint64_t)1 << 63)
+
 /* Besides spmla_layout: bf16 rows that are aligned to two bytes only. */
 enum { ATTEND_LOOSE_BF16 = 16 };
 
@@ -171,6 +174,31 @@ attend_load_v4_fp8(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	key[ATTEND_LANES * SPMLA_V4_SCALES + l] = last;
 }
 
+/* The same of FNUZ, a word at a time, in few registers. */
+FN void
+attend_load_v4_fnuz(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
+		    GLOBAL const uint8_t *scales_of_row)
+{
+	const uint32_t l = attend_lane();
+	GLOBAL const uint32_t *codes = (GLOBAL const uint32_t *)row;
+	GLOBAL const uint64_t *rope =
+		(GLOBAL const uint64_t *)(row + SPMLA_V4_NOPE);
+	uint32_t k;
+
+	NO_UNROLL
+	for (k = 0; k < SPMLA_V4_SCALES; k++) {
+		const uint32_t x = codes[ATTEND_LANES * k + l];
+		const float scale = g_ue8m0(scales_of_row[k]);
+
+		key[ATTEND_LANES * k + l] = attend_quad(
+			g_f32_to_bf16(g_fnuz_to_f32(x & 0xffu) * scale),
+			g_f32_to_bf16(g_fnuz_to_f32(x >> 8 & 0xffu) * scale),
+			g_f32_to_bf16(g_fnuz_to_f32(x >> 16 & 0xffu) * scale),
+			g_f32_to_bf16(g_fnuz_to_f32(x >> 24) * scale));
+	}
+	key[ATTEND_LANES * SPMLA_V4_SCALES + l] = rope[l];
+}
+
 FN void
 attend_load_bf16(LOCAL uint64_t *key, GLOBAL const uint8_t *row, uint32_t quads)
 {
@@ -218,6 +246,12 @@ attend_load(LOCAL attend_local *shared, GLOBAL const uint8_t *base,
 			continue;
 		if (layout == SPMLA_LAYOUT_FP8_DS_MLA)
 			attend_load_fp8_ds_mla(key, base + at);
+		else if (layout == SPMLA_LAYOUT_V4_FP8 &&
+			 shared->scales_at[first + i] & ATTEND_FNUZ)
+			attend_load_v4_fnuz(
+				key, base + at,
+				base + (shared->scales_at[first + i] ^
+					ATTEND_FNUZ));
 		else if (layout == SPMLA_LAYOUT_V4_FP8)
 			attend_load_v4_fp8(key, base + at,
 					   base + shared->scales_at[first + i]);

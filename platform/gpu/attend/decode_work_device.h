@@ -51,6 +51,8 @@
 	S(uint32_t, heads)                        \
 	S(uint32_t, dim)                          \
 	S(uint32_t, layout)                       \
+	S(uint32_t, fnuz)                         \
+	S(uint32_t, extra_fnuz)                   \
 	S(uint32_t, topk)                         \
 	S(uint32_t, extra_topk)                   \
 	S(spmla_g_divisor, page)                  \

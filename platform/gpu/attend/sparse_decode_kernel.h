@@ -69,7 +69,7 @@ sparse_decode_list_of(const PRIVATE sparse_decode_job *job,
 FN void
 sparse_decode_rows(const PRIVATE sparse_decode_job *job,
 		   const PRIVATE sparse_decode_list *list, uint32_t first,
-		   uint32_t n, uint32_t t, uint32_t reports)
+		   uint32_t n, uint32_t fnuz, uint32_t t, uint32_t reports)
 {
 	LOCAL attend_local *block = &job->shared->block;
 	const uint32_t i = g_item(), layout = job->s.layout;
@@ -95,6 +95,8 @@ sparse_decode_rows(const PRIVATE sparse_decode_job *job,
 	block->scales_at[i] = base +
 			      (uint64_t)list->page.by * SPMLA_V4_VALUE_BYTES +
 			      (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
+	if (fnuz)
+		block->scales_at[i] |= ATTEND_FNUZ;
 }
 
 /* The head's results: of the whole token, or of the split `row`. */
@@ -173,14 +175,16 @@ sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
 		if (n == 0) /* the first list has no entry */
 			continue;
 		BARRIER(); /* nobody reads the last block */
-		sparse_decode_rows(job, &list, first, n, t, reports);
+		sparse_decode_rows(job, &list, first, n,
+				   extra ? s->extra_fnuz : s->fnuz, t, reports);
 		attend_block(&st, &shared->block, list.cache, s->layout, n);
 	}
 	if (active)
 		sparse_decode_store(job, &st, range.row, t, head);
 }
 
-SPMLA_KERNEL(sparse_decode)
+/* With two blocks a multiprocessor it would need a stack on sm_100 and sm_120. */
+SPMLA_KERNEL_BLOCKS(sparse_decode, 1)
 void
 spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 {

@@ -3,6 +3,7 @@
  * sparse_decode: chooses a kernel and fills its arguments.
  */
 #include "spmla/internal/combine.h"
+#include "spmla/internal/few.h"
 #include "spmla/platform/gpu/launch.h"
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
@@ -30,6 +31,7 @@ fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 		p->s.extra_page =
 			spmla_i_gpu_divisor(a->extra_cache.entries_per_page);
 		p->s.extra_pages = a->extra_cache.pages;
+		p->s.extra_fnuz = a->extra_cache.encoding == SPMLA_E4M3_FNUZ;
 		p->s.extra_list_form = spmla_i_gpu_list_form(a->extra_topk_lens,
 							     a->extra_indptr);
 	}
@@ -75,6 +77,7 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	p->s.dim = a->cache.layout == SPMLA_LAYOUT_V4_FP8 ? SPMLA_V4_DIM
 							  : SPMLA_MLA_DIM;
 	p->s.layout = a->cache.layout;
+	p->s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	p->s.topk = a->topk;
 	p->s.page = spmla_i_gpu_divisor(a->cache.entries_per_page);
 	p->s.pages = a->cache.pages;
@@ -144,7 +147,8 @@ takes_wgmma(const spmla_sparse_decode_args *a)
 	       a->heads <= DECODE_GROUPS * DECODE_HEADS;
 }
 
-/* Kinds: layouts. Rows: the heads of a block. */
+/* Kinds: layouts, those of spmla_i_few_layout: other encodings have no matrix
+ * instructions. Rows: the heads of a block. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
@@ -217,7 +221,7 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
-		queue, variants, SPMLA_I_COUNT(variants), a->cache.layout,
+		queue, variants, SPMLA_I_COUNT(variants), spmla_i_few_layout(a),
 		size_of(queue, a), takes_wgmma(a));
 	const spmla_i_kernel pair = in_pairs(by->kernel);
 	spmla_i_kernel kernel = by->kernel;

@@ -36,6 +36,7 @@
 	S(uint32_t, has_slots)             \
 	S(uint32_t, ring)                  \
 	S(uint32_t, layout)                \
+	S(uint32_t, fnuz)                  \
 	S(float, kv_scale)                 \
 	S(uint32_t, has_scale_at)          \
 	S(uint32_t, whole_words)           \
@@ -81,6 +82,23 @@ kv_gather_octet(const PRIVATE uint32_t *codes, float scale,
 	UNROLL
 	for (i = 0; i < 4; i++)
 		values[i] = g_bf16x2_one_nan(values[i], x[2 * i], x[2 * i + 1]);
+}
+
+/* The same of FNUZ. */
+FN void
+kv_gather_octet_fnuz(const PRIVATE uint32_t *codes, float scale,
+		     PRIVATE uint32_t *values)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const uint32_t two = codes[i / 2] >> 16 * (i % 2);
+		const float x = g_fnuz_to_f32(two & 0xffu) * scale;
+		const float y = g_fnuz_to_f32(two >> 8 & 0xffu) * scale;
+
+		values[i] = g_bf16x2_one_nan(g_f32_to_bf16x2(x, y), x, y);
+	}
 }
 
 /* Four values, at the end of a row. */
@@ -269,8 +287,8 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 FN void
 kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		    LOCAL const uint64_t *scales, uint32_t layout,
-		    float kv_scale, GLOBAL uint16_t *to, int64_t stride,
-		    uint32_t whole, uint32_t rows)
+		    uint32_t fnuz, float kv_scale, GLOBAL uint16_t *to,
+		    int64_t stride, uint32_t whole, uint32_t rows)
 {
 	enum { OCTETS = SPMLA_V4_DIM / 8 };
 	const uint32_t is_fp8 = layout == SPMLA_LAYOUT_V4_FP8;
@@ -319,8 +337,12 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 
 			if (from[row] == GATHER_LEAVE)
 				continue;
-			if (layout == SPMLA_LAYOUT_V4_E4M3 ||
-			    (is_fp8 && o < V4_ROPE_OCTET))
+			if (fnuz && o < V4_ROPE_OCTET)
+				kv_gather_octet_fnuz(codes,
+						     g_float(w[4 * i + 2]),
+						     w + 4 * i);
+			else if (layout == SPMLA_LAYOUT_V4_E4M3 ||
+				 (is_fp8 && o < V4_ROPE_OCTET))
 				kv_gather_octet(codes, g_float(w[4 * i + 2]),
 						w + 4 * i);
 			g_row_store8(to + (int64_t)row * stride + 8 * o, whole,
@@ -429,7 +451,7 @@ spmla_k_kv_gather_v4(SPMLA_KERNEL_ARGS(kv_gather_v4))
 					 entry_bytes, 1);
 			kv_gather_v4_values(
 				cache, shared->from, shared->scales, s.layout,
-				s.has_scale_at ? *scale_at : s.kv_scale,
+				s.fnuz, s.has_scale_at ? *scale_at : s.kv_scale,
 				dst + (int64_t)first * s.dst_stride,
 				s.dst_stride, s.whole_words, rows);
 		}

@@ -57,6 +57,7 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_slots = a->slots != NULL;
 	p.s.ring = a->ring;
 	p.s.layout = a->cache.layout;
+	p.s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	p.s.kv_scale = a->kv_scale;
 	p.scale_at = a->kv_scale_at;
 	p.s.has_scale_at = a->kv_scale_at != NULL;

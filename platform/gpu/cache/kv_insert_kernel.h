@@ -47,6 +47,7 @@ SPMLA_KERNEL_SCALARS(kv_insert)
 	S(uint32_t, pages)             \
 	S(uint32_t, wide)              \
 	S(uint32_t, has_scale_at)      \
+	S(uint32_t, fnuz)              \
 	S(float, inverse)
 SPMLA_KERNEL_SCALARS(kv_insert_v4)
 
@@ -194,7 +195,7 @@ spmla_k_kv_insert_v4(SPMLA_KERNEL_ARGS(kv_insert_v4))
 		v4_write_row(
 			w, live,
 			cache + (live ? place.page * s.page_stride_bytes : 0),
-			s.layout, s.page_entries, place.entry,
+			s.layout, s.fnuz, s.page_entries, place.entry,
 			v4_inverse_at(scale_at, s.has_scale_at, s.inverse));
 	}
 }

@@ -18,6 +18,7 @@ insert_v4(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a)
 	p.s.page_stride_bytes = a->cache.page_stride_bytes;
 	p.s.tokens = a->tokens;
 	p.s.layout = a->cache.layout;
+	p.s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	p.s.page_entries = a->cache.entries_per_page;
 	p.s.pages = a->cache.pages;
 	p.s.wide = spmla_i_gpu_aligned(a->kv_c, a->kv_c_stride_elems, 0, 2, 16);

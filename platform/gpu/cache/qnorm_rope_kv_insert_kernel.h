@@ -41,6 +41,7 @@
 	S(uint32_t, rope_form)             \
 	S(float, norm_eps)                 \
 	S(uint32_t, has_scale_at)          \
+	S(uint32_t, fnuz)                  \
 	S(float, kv_inverse)               \
 	S(uint32_t, positions_wide)
 SPMLA_KERNEL_SCALARS(qnorm_rope_kv_insert)
@@ -153,7 +154,7 @@ spmla_k_qnorm_rope_kv_insert(SPMLA_KERNEL_ARGS(qnorm_rope_kv_insert))
 		v4_write_row(
 			w, live,
 			cache + (live ? place.page * s.page_stride_bytes : 0),
-			s.layout, s.page_entries, place.entry,
+			s.layout, s.fnuz, s.page_entries, place.entry,
 			v4_inverse_at(scale_at, s.has_scale_at, s.kv_inverse));
 	}
 }

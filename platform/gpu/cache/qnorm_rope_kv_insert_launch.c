@@ -35,6 +35,7 @@ spmla_i_gpu_qnorm_rope_kv_insert(const spmla_i_gpu_queue *queue,
 	p.s.padded_heads = a->padded_heads;
 	p.s.cos_sin_rows = a->cos_sin_rows;
 	p.s.layout = a->cache.layout;
+	p.s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	p.s.page_entries = a->cache.entries_per_page;
 	p.s.pages = a->cache.pages;
 	p.s.wide_q = spmla_i_gpu_aligned(a->q, a->q_head_stride_elems,

@@ -108,19 +108,32 @@ v4_codes4(const PRIVATE uint32_t *w, float inverse)
 		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
 }
 
-/* The same of eight. */
-FN uint64_t
-v4_codes8(const PRIVATE uint32_t *w, float inverse)
+/* The same of FNUZ. */
+FN uint32_t
+v4_fnuz4(const PRIVATE uint32_t *w, float inverse)
 {
+	return g_f32_to_fnuz(g_bf16x2_low(w[0]) * inverse) |
+	       g_f32_to_fnuz(g_bf16x2_high(w[0]) * inverse) << 8 |
+	       g_f32_to_fnuz(g_bf16x2_low(w[1]) * inverse) << 16 |
+	       g_f32_to_fnuz(g_bf16x2_high(w[1]) * inverse) << 24;
+}
+
+/* Eight of the one or the other. */
+FN uint64_t
+v4_codes8(const PRIVATE uint32_t *w, float inverse, uint32_t fnuz)
+{
+	if (fnuz)
+		return (uint64_t)v4_fnuz4(w + 2, inverse) << 32 |
+		       v4_fnuz4(w, inverse);
 	return (uint64_t)v4_codes4(w + 2, inverse) << 32 |
 	       v4_codes4(w, inverse);
 }
 
 /* Writes octet `o` of entry `entry` of a page; byte is its group's. */
 FN void
-v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint64_t entries,
-	  uint64_t entry, uint32_t o, const PRIVATE uint32_t *w, uint32_t byte,
-	  float inverse)
+v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint32_t fnuz,
+	  uint64_t entries, uint64_t entry, uint32_t o,
+	  const PRIVATE uint32_t *w, uint32_t byte, float inverse)
 {
 	GLOBAL uint8_t *values = page + entry * SPMLA_V4_VALUE_BYTES;
 	GLOBAL uint8_t *scales = page + entries * SPMLA_V4_VALUE_BYTES +
@@ -135,14 +148,14 @@ v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint64_t entries,
 	}
 	if (layout == SPMLA_LAYOUT_V4_E4M3) {
 		*(GLOBAL uint64_t *)(page + entry * SPMLA_V4_E4M3_BYTES +
-				     8 * o) = v4_codes8(w, inverse);
+				     8 * o) = v4_codes8(w, inverse, 0);
 		return;
 	}
 	if (o % 8 == 0)
 		scales[o / 8] = (uint8_t)(o < V4_ROPE_OCTET ? byte : 0);
 	if (o < V4_ROPE_OCTET)
 		*(GLOBAL uint64_t *)(values + 8 * o) =
-			v4_codes8(w, v4_inverse(byte));
+			v4_codes8(w, v4_inverse(byte), fnuz);
 	else
 		g_store4((GLOBAL uint16_t *)(values + SPMLA_V4_NOPE) +
 				 8 * (o - V4_ROPE_OCTET),
@@ -152,8 +165,8 @@ v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint64_t entries,
 /* v4_write_row of one layout, a constant. */
 FN void
 v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
-		const uint32_t layout, uint64_t entries, uint64_t entry,
-		float inverse)
+		const uint32_t layout, uint32_t fnuz, uint64_t entries,
+		uint64_t entry, float inverse)
 {
 	const uint32_t lane = g_item() % V4_LANES;
 	uint32_t j;
@@ -164,27 +177,32 @@ v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 
 		if (layout == SPMLA_LAYOUT_V4_FP8)
 			byte = v4_scale_byte(w + 4 * j);
+		/* amax / 224 */
+		if (fnuz && byte < 255)
+			byte++;
 		if (live)
-			v4_write8(page, layout, entries, entry,
+			v4_write8(page, layout, fnuz, entries, entry,
 				  V4_LANES * j + lane, w + 4 * j, byte,
 				  inverse);
 	}
 }
 
-/* A row, rotated already, into entry `entry` of a page, if it is `live`. By all
+/* A row, rotated already, into entry `entry` of a page, if it is `live`; fnuz is
+ * the encoding of V4_FP8. By all
  * items of the block together. */
 FN void
 v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
-	     uint32_t layout, uint64_t entries, uint64_t entry, float inverse)
+	     uint32_t layout, uint32_t fnuz, uint64_t entries, uint64_t entry,
+	     float inverse)
 {
 	if (layout == SPMLA_LAYOUT_V4_FP8)
-		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_FP8, entries,
-				entry, inverse);
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_FP8, fnuz,
+				entries, entry, inverse);
 	else if (layout == SPMLA_LAYOUT_V4_BF16)
-		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_BF16, entries,
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_BF16, 0, entries,
 				entry, inverse);
 	else
-		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_E4M3, entries,
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_E4M3, 0, entries,
 				entry, inverse);
 }
 

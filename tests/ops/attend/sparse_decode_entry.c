@@ -69,6 +69,7 @@ make_extra(draw *d, spmla_sparse_decode_args *a)
 {
 	a->extra_topk = draw_many(d, 70, 100);
 	a->extra_cache = draw_cache(d, SPMLA_LAYOUT_V4_FP8);
+	draw_encoding(d, &a->extra_cache, DRAW_IN);
 	a->extra_slots_stride_elems = draw_stride(d, a->extra_topk);
 	a->extra_slots = slots_of(d, a->tokens, a->extra_topk,
 				  a->extra_slots_stride_elems, &a->extra_cache);
@@ -179,6 +180,7 @@ make(draw *d, void *args)
 	a->cache =
 		draw_cache(d, v4 ? SPMLA_LAYOUT_V4_FP8
 				 : SPMLA_LAYOUT_FP8_DS_MLA + draw_choice(d, 2));
+	draw_encoding(d, &a->cache, DRAW_IN);
 	make_queries(d, a, v4 ? 512 : 576);
 	a->slots_stride_elems = draw_stride(d, a->topk);
 	a->slots = slots_of(d, a->tokens, a->topk, a->slots_stride_elems,

@@ -68,6 +68,7 @@ make(draw *d, void *args)
 	uint32_t dim;
 
 	a->cache = draw_cache(d, layout_of(d, variant));
+	draw_encoding(d, &a->cache, DRAW_IN);
 	a->keys = draw_many(d, 12, 700);
 	if (variant == BY_SLOT)
 		a->slots = draw_i32(d, a->keys, -1,

@@ -20,6 +20,7 @@ make(draw *d, void *args)
 	a->kv_scale = draw_scale(d);
 	a->kv_scale_at = draw_scale_at(d);
 	a->cache = draw_cache_out(d, layouts[variant], a->tokens);
+	draw_encoding(d, &a->cache, DRAW_OUT);
 	a->slot_mapping = draw_slots(d, a->tokens,
 				     (uint64_t)a->cache.pages *
 					     a->cache.entries_per_page);

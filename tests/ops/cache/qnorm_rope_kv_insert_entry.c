@@ -53,6 +53,7 @@ make(draw *d, void *args)
 						  : SPMLA_LAYOUT_V4_FP8 +
 							    draw_choice(d, 2),
 				  a->tokens);
+	draw_encoding(d, &a->cache, DRAW_OUT);
 	a->slot_mapping = draw_slots(d, a->kv_tokens,
 				     (uint64_t)a->cache.pages *
 					     a->cache.entries_per_page);
