@@ -1,5 +1,6 @@
 #!/bin/sh
 # A clang that knows all AMD GPUs but gfx950, and whose code objects are a text.
+[ "$1" != --version ] || exit 0
 while [ $# -gt 0 ]; do
 	case $1 in
 	--offload-arch=*) arch=${1#*=} ;;
