@@ -956,14 +956,15 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	if (odd & 3u)
 		return 0;
 	decode_issue_tile(w, h, m, score);
+	/* They are there before the other's weights are. */
+	g_wgmma_wait_but(0);
+	decode_hold(score, 32);
 	decode_units_of(w, h, unit);
 	decode_await_weights(w, 0, unit, h);
 	decode_hold(h->o, 128);
 	g_wgmma_begin();
 	decode_issue_values(w, 0, 0, h->o);
 	g_wgmma_commit();
-	g_wgmma_wait_but(1);
-	decode_hold(score, 32);
 	if (odd & 8u)
 		decode_mask(mem->notes[1], score);
 	decode_weights(score, h, unit, 0, reach, sums, p);

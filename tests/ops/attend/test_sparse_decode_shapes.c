@@ -20,7 +20,7 @@ static const uint32_t *batches;
 static uint32_t
 is_real(void)
 {
-	return fixture_on_cuda() && f.plan.device.sm_count >= 40;
+	return fixture_on_gpu() && f.plan.device.sm_count >= 40;
 }
 
 /* Case n: the model, then the heads. */
