@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 
 #define cu          cuda_memory_driver
-#define ARENA_BYTES (UINT64_C(1) << 29)
+#define ARENA_BYTES (UINT64_C(1) << 30)
 
 /* A smaller block is no buffer of a kernel, but the test program's own. */
 enum { GUARD_LEAST = 64 };

@@ -185,7 +185,7 @@ shape_open(shape_rig *r, fixture *f, uint32_t layout, uint32_t heads,
 			r->parts_bytes = by.workspace_bytes;
 	}
 	a->tokens = tokens;
-	r->parts = test_alloc(r->parts_bytes + 1, 0);
+	r->parts = test_alloc(r->parts_bytes + 256, 0);
 	r->few_bytes = 8 << 20;
 	r->few = test_alloc(r->few_bytes, 0);
 }
