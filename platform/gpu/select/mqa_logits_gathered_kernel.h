@@ -27,8 +27,7 @@
 	S(uint32_t, keys)                 \
 	S(uint32_t, columns)              \
 	S(uint32_t, clean)                \
-	S(uint32_t, compressed)           \
-	S(uint32_t, logits_bf16)
+	S(uint32_t, compressed)
 SPMLA_KERNEL_SCALARS(mqa_logits_gathered)
 #define SPMLA_K_mqa_logits_gathered_mxfp4(P, S) \
 	P(const uint32_t, q_scales)             \
@@ -71,18 +70,18 @@ gathered_row_of(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 FN void
 gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 	       GLOBAL float *logits, int64_t stride, uint32_t tokens,
-	       uint32_t keys, uint32_t columns, uint32_t bf16, uint32_t items)
+	       uint32_t keys, uint32_t columns, uint32_t items)
 {
 	uint32_t t, i;
 
 	for (t = g_block(); t < tokens; t += g_blocks()) {
 		const gathered_row row =
 			gathered_row_of(starts, ends, keys, columns, 0, t);
-		const int64_t to = (int64_t)t * stride;
+		GLOBAL float *to = logits + (int64_t)t * stride;
 
 		for (i = g_item(); i < columns; i += items)
 			if (i < row.first || i >= row.end)
-				g_put_real(logits, bf16, to + i, G_MINUS_INF);
+				to[i] = G_MINUS_INF;
 	}
 }
 
@@ -162,8 +161,7 @@ gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
 		return;
 	if (s->compressed)
 		key -= (uint32_t)job->starts[t];
-	g_put_real(job->logits, s->logits_bf16,
-		   (int64_t)t * s->logits_stride + key, keys.scale * score);
+	job->logits[(int64_t)t * s->logits_stride + key] = keys.scale * score;
 }
 
 /* The kernel, of either layout. */
@@ -204,11 +202,10 @@ gathered_all(const PRIVATE gathered_job *job, const uint32_t mxfp4)
 	if (s->clean)
 		gathered_clean(job->starts, job->ends, job->logits,
 			       s->logits_stride, s->tokens, s->keys, s->columns,
-			       s->logits_bf16, MQA_ITEMS);
+			       MQA_ITEMS);
 }
 
-/* Two blocks an SM: for three, as ptxas would have it, registers spill. */
-SPMLA_KERNEL_BLOCKS(mqa_logits_gathered, 2)
+SPMLA_KERNEL(mqa_logits_gathered)
 void
 spmla_k_mqa_logits_gathered(SPMLA_KERNEL_ARGS(mqa_logits_gathered))
 {

@@ -37,8 +37,6 @@
 	S(uint32_t, last_ties)
 #define SPMLA_K_topk(P, S) SPMLA_K_TOPK(P, S)
 SPMLA_KERNEL_SCALARS(topk)
-#define SPMLA_K_topk_bf16(P, S) SPMLA_K_TOPK(P, S)
-typedef spmla_k_topk_scalars spmla_k_topk_bf16_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -73,19 +71,17 @@ typedef struct topk_scratch {
 	LOCAL uint32_t *list; /* TOPK_LISTED indices */
 } topk_scratch;
 
-/* A row; `pad` scores before its start begin four that one load has. */
+/* A row; `pad` scores before its start begin 16 aligned bytes. */
 typedef struct topk_row {
 	GLOBAL const float *at;
 	uint32_t len;
 	uint32_t pad;
-	uint32_t bf16; /* a constant: of the scores */
 } topk_row;
 
 /* Where row r is; its length is 0 if it is not in logits. If `tells` is not 0,
  * what the row gives besides its indices is written. */
 FN topk_row
-topk_find(const PRIVATE topk_args *a, uint32_t r, uint32_t tells,
-	  const uint32_t bf16)
+topk_find(const PRIVATE topk_args *a, uint32_t r, uint32_t tells)
 {
 	const int64_t start = a->s.has_starts ? a->row_starts[r]
 					      : (int64_t)r * a->s.row_stride;
@@ -108,13 +104,8 @@ topk_find(const PRIVATE topk_args *a, uint32_t r, uint32_t tells,
 	if (tells && a->s.has_lens)
 		a->lens[r] = (int32_t)(len < a->s.k ? len : a->s.k);
 	row.at = a->logits + (len ? start : 0);
-	if (bf16)
-		row.at = (GLOBAL const float *)((GLOBAL const uint16_t *)
-							a->logits +
-						(len ? start : 0));
 	row.len = len;
-	row.pad = (uint32_t)((uint64_t)row.at / (bf16 ? 2 : 4) % 4);
-	row.bf16 = bf16;
+	row.pad = (uint32_t)((uint64_t)row.at / 4 % 4);
 	return row;
 }
 
@@ -140,15 +131,6 @@ topk_key(uint32_t u)
 	return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-/* The bits of a score, as those of f32. */
-FN uint32_t
-topk_score(topk_row row, uint32_t i)
-{
-	if (row.bf16)
-		return (uint32_t)((GLOBAL const uint16_t *)row.at)[i] << 16;
-	return g_bits(row.at[i]);
-}
-
 /* Bits of scores 4 * v - pad and on; TOPK_NONE outside the row. */
 FN void
 topk_fetch4(topk_row row, uint32_t v, PRIVATE uint32_t *x)
@@ -156,24 +138,13 @@ topk_fetch4(topk_row row, uint32_t v, PRIVATE uint32_t *x)
 	const uint32_t at = 4 * v - row.pad; /* wraps before the start */
 	uint32_t i;
 
-	if (at < row.len && row.len - at >= 4 && row.bf16) {
-		const uint64_t all =
-			*(GLOBAL const uint64_t *)((GLOBAL const uint16_t *)
-							   row.at +
-						   at);
-
-		UNROLL
-		for (i = 0; i < 4; i++)
-			x[i] = (uint32_t)(all >> 16 * i) << 16;
-		return;
-	}
 	if (at < row.len && row.len - at >= 4) {
 		g_load4(row.at + at, x);
 		return;
 	}
 	UNROLL
 	for (i = 0; i < 4; i++)
-		x[i] = at + i < row.len ? topk_score(row, at + i) : TOPK_NONE;
+		x[i] = at + i < row.len ? g_bits(row.at[at + i]) : TOPK_NONE;
 }
 
 /* The first of the 4 scores that an item has in round r of a chunk, counted
@@ -584,7 +555,7 @@ topk_sample(topk_scratch shared, topk_row row, uint32_t want)
 		 * period. */
 		const uint32_t off = ((j * 0x9e3779b1u) >> 22) * apart >> 10;
 
-		keys[i] = j < n ? topk_score(row, j * apart + off) : TOPK_NONE;
+		keys[i] = j < n ? g_bits(row.at[j * apart + off]) : TOPK_NONE;
 	}
 	UNROLL
 	for (i = 0; i < TOPK_EACH; i++)
@@ -630,7 +601,7 @@ topk_listed(topk_scratch shared, topk_row row, uint32_t n, uint32_t low,
 	UNROLL
 	for (i = 0; i < TOPK_EACH; i++)
 		keys[i] =
-			index[i] != ~0u ? topk_score(row, index[i]) : TOPK_NONE;
+			index[i] != ~0u ? g_bits(row.at[index[i]]) : TOPK_NONE;
 	UNROLL
 	for (i = 0; i < TOPK_EACH; i++) {
 		keys[i] = index[i] != ~0u ? topk_key(keys[i]) : low;
@@ -678,29 +649,6 @@ topk_best(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
 	topk_emit(shared, row, kth, ties, last_ties, out);
 }
 
-/* Either kernel. */
-FN void
-topk_all(const PRIVATE topk_args *a, topk_scratch shared, const uint32_t bf16)
-{
-	const PRIVATE spmla_k_topk_scalars *s = &a->s;
-	uint32_t r, i;
-
-	for (i = g_item(); i < TOPK_BINS; i += TOPK_ITEMS)
-		shared.bins[i] = 0;
-	BARRIER();
-	for (r = g_block(); r < s->rows; r += g_blocks()) {
-		GLOBAL int32_t *out =
-			a->indices + (int64_t)r * s->indices_stride;
-		const topk_row row = topk_find(a, r, g_item() == 0, bf16);
-
-		if (row.len > s->k)
-			topk_best(shared, row, s->k, s->last_ties, out);
-		else
-			topk_identity(row.len, s->k, TOPK_ITEMS, out);
-		BARRIER(); /* what is shared is used anew */
-	}
-}
-
 SPMLA_KERNEL(topk)
 void
 spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
@@ -710,23 +658,26 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 	LOCAL_ARRAY(uint32_t, found, TOPK_FOUND);
 	LOCAL_ARRAY(uint32_t, list, TOPK_LISTED);
 	const topk_args a = {SPMLA_KERNEL_VALUES(topk)};
-	const topk_scratch shared = {bins, sums, found, list};
+	topk_scratch shared;
+	uint32_t r, i;
 
-	topk_all(&a, shared, 0);
-}
+	shared.bins = bins;
+	shared.sums = sums;
+	shared.found = found;
+	shared.list = list;
+	for (i = g_item(); i < TOPK_BINS; i += TOPK_ITEMS)
+		bins[i] = 0;
+	BARRIER();
+	for (r = g_block(); r < s.rows; r += g_blocks()) {
+		GLOBAL int32_t *out = indices + (int64_t)r * s.indices_stride;
+		const topk_row row = topk_find(&a, r, g_item() == 0);
 
-SPMLA_KERNEL(topk_bf16)
-void
-spmla_k_topk_bf16(SPMLA_KERNEL_ARGS(topk_bf16))
-{
-	LOCAL_ARRAY(uint32_t, bins, TOPK_BINS);
-	LOCAL_ARRAY(uint32_t, sums, 2 * G_SCAN_SUBGROUPS);
-	LOCAL_ARRAY(uint32_t, found, TOPK_FOUND);
-	LOCAL_ARRAY(uint32_t, list, TOPK_LISTED);
-	const topk_args a = {SPMLA_KERNEL_VALUES(topk)};
-	const topk_scratch shared = {bins, sums, found, list};
-
-	topk_all(&a, shared, 1);
+		if (row.len > s.k)
+			topk_best(shared, row, s.k, s.last_ties, out);
+		else
+			topk_identity(row.len, s.k, TOPK_ITEMS, out);
+		BARRIER(); /* what is shared is used anew */
+	}
 }
 
 #endif

@@ -12,7 +12,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_topk_params) ==
 				    sizeof(spmla_k_topk_by_half_params),
 		    "one struct binds all kernels");
 
-enum { ANY_ROOM, SHORT_ROOM, OTHER /* scores of bf16 */ };
+enum { ANY_ROOM, SHORT_ROOM };
 
 /* Up to so many rows. H100 has 132 multiprocessors. */
 static const spmla_i_gpu_variant variants[] = {
@@ -22,7 +22,6 @@ static const spmla_i_gpu_variant variants[] = {
 	{SPMLA_KERNEL_topk_by_2, ANY_ROOM, 66, 0, 0, 0},
 	{SPMLA_KERNEL_topk_by_1, ANY_ROOM, 132, 0, 0, 0},
 	{SPMLA_KERNEL_topk_by_half, ANY_ROOM, 0, 0, 0, 0},
-	{SPMLA_KERNEL_topk_bf16, OTHER, 0, 0, 0, 0},
 	{SPMLA_KERNEL_topk, ANY_ROOM, 0, 0, 0, 0},
 };
 
@@ -32,12 +31,10 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	const spmla_topk_args *a = args;
 	const uint64_t room =
 		a->row_starts ? a->logits_elems : (uint64_t)a->row_stride_elems;
-	const uint32_t kind = a->logits_dtype != SPMLA_REAL_F32 ? OTHER
-			      : room <= TOPK_BY_SHORT * SPMLA_WIDE_BLOCK
-				      ? SHORT_ROOM
-				      : ANY_ROOM;
+	const uint32_t is_short = room <= TOPK_BY_SHORT * SPMLA_WIDE_BLOCK;
 	const spmla_i_gpu_variant *variant = spmla_i_gpu_choose(
-		queue, variants, SPMLA_I_COUNT(variants), kind, a->rows, 0);
+		queue, variants, SPMLA_I_COUNT(variants),
+		is_short ? SHORT_ROOM : ANY_ROOM, a->rows, 0);
 	spmla_k_topk_params p;
 
 	memset(&p, 0, sizeof p);
