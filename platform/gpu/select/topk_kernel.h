@@ -670,8 +670,11 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 	BARRIER();
 	for (r = g_block(); r < s.rows; r += g_blocks()) {
 		GLOBAL int32_t *out = indices + (int64_t)r * s.indices_stride;
-		const topk_row row = topk_find(&a, r, g_item() == 0);
+		topk_row row = topk_find(&a, r, g_item() == 0);
 
+		/* The item that tells has been away from its subgroup, which
+		 * barriers and exchanges want together. */
+		row.len = g_broadcast(row.len, 0);
 		if (row.len > s.k)
 			topk_best(shared, row, s.k, s.last_ties, out);
 		else
