@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The queries of sparse_decode_wgmma: what an item of the two warpgroups that
+ * multiply has, and how its heads' queries come to shared memory as f16, each
+ * head's times a power of two. The rope part stays in registers.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_QUERIES_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_QUERIES_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_loader_device.h"
+
+enum {
+	/* Named barriers: weights of the even and of the odd tile, sums,
+	 * queries. */
+	DECODE_EVEN_P = 1,
+	DECODE_ODD_P,
+	DECODE_SUMS,
+	DECODE_QUERIES,
+	DECODE_OWN /* of the left warpgroup; the right one has the next */
+};
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* An item that multiplies. */
+typedef struct decode_worker {
+	const PRIVATE decode_args *a;
+	LOCAL decode_memory *mem;
+	decode_format format;
+	uint32_t cluster;
+	uint32_t right; /* which warpgroup */
+} decode_worker;
+
+/* What it has of its two heads: O in units of keys and weights, its part of L,
+ * and the score that weights are relative to. */
+typedef struct decode_heads {
+	float o[128];
+	float sum[2];
+	float reach[2];
+	uint32_t factors;    /* that queries are multiplied by, bf16 each */
+	uint32_t rope[2][8]; /* of queries, times their factors */
+} decode_heads;
+
+/* The lane. What is computed of it stays where it is used: there are no
+ * registers to keep it. */
+FN uint32_t
+decode_item_lane(void)
+{
+	return g_item_again() % 32;
+}
+
+FN uint32_t
+decode_warp(void)
+{
+	return g_item_again() % 128 / 32;
+}
+
+/* The item's first head of the block's 64; the other is 8 on. */
+FN uint32_t
+decode_head(void)
+{
+	const uint32_t item = g_item_again() % 128;
+
+	return item / 32 * 16 + item % 32 / 4;
+}
+
+/* The first head of the block, of a run. */
+FN uint32_t
+decode_first_head(const PRIVATE decode_worker *w, uint32_t bits)
+{
+	const uint32_t rank = w->cluster == 2 ? g_cluster_rank() : 0;
+
+	return (decode_run_group(bits) * w->cluster + rank) * DECODE_HEADS;
+}
+
+/* Queries of a head, for a run. */
+FN GLOBAL const uint16_t *
+decode_query(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+	     uint32_t head)
+{
+	return w->a->q +
+	       decode_token_at(run->token, w->a->s.next_n,
+			       w->a->s.q_request_stride,
+			       w->a->s.q_token_stride) +
+	       (int64_t)(decode_first_head(w, run->bits) + head) *
+		       w->a->s.q_head_stride;
+}
+
+/* Where 16 bytes of a head's queries lie: of 64 in its row. */
+FN LOCAL uint8_t *
+decode_q_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
+{
+	const uint32_t panel = piece / 8;
+
+	return w->mem->queries + panel * (64 * 128) + head * 128 +
+	       (((piece % 8) ^ (panel & 1u) ^ (head & 7u)) << 4);
+}
+
+/* Asks for the queries of a run, by the left warpgroup: a warp has 16 heads, a
+ * lane pieces lane and 32 + lane of each. */
+FN void
+decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
+{
+	const uint32_t head = decode_warp() * 16, lane = decode_item_lane();
+	const uint32_t before = decode_first_head(w, run->bits) + head;
+	const uint32_t heads =
+		w->a->s.heads > before ? w->a->s.heads - before : 0;
+	const uint32_t left = decode_panel_dim(w->format, lane / 8);
+	const uint32_t right = decode_panel_dim(w->format, 4 + lane / 8);
+	GLOBAL const uint16_t *from =
+		decode_query(w, run, heads ? head : 0) + lane % 8 * 8;
+	uint32_t i;
+
+	UNROLL_BY(2)
+	for (i = 0; i < 16; i++) {
+		g_local_copy128(decode_q_at(w, head + i, lane), from + left,
+				i < heads);
+		g_local_copy128(decode_q_at(w, head + i, 32 + lane),
+				from + right, i < heads);
+		from += i + 1 < heads ? w->a->s.q_head_stride : 0;
+	}
+	g_mbarrier_arrive_copies(&w->mem->queries_full);
+}
+
+/* The largest magnitude of n words of bf16 pairs, and `most`: pairs, too. */
+FN uint32_t
+decode_magnitude(const PRIVATE uint32_t *x, uint32_t n, uint32_t most)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < n; i++)
+		most = g_larger_halves(most, x[i] & 0x7fff7fffu);
+	return most;
+}
+
+/* The larger exponent of a pair. */
+FN uint32_t
+decode_exponent(uint32_t pair)
+{
+	const uint32_t low = pair >> 7 & 0xffu, high = pair >> 23;
+
+	return low > high ? low : high;
+}
+
+/* The first of the 8 heads of the block whose queries a warp converts. */
+FN uint32_t
+decode_own_queries(const PRIVATE decode_worker *w)
+{
+	return w->right * 32 + decode_warp() * 8;
+}
+
+/* The largest exponent of the rope part of a head, of the warp's 8 the lane /
+ * 4-th. */
+FN uint32_t
+decode_rope_exponent(const PRIVATE decode_worker *w,
+		     LOCAL const decode_run *run)
+{
+	const uint32_t head = decode_own_queries(w) + decode_item_lane() / 4;
+	const uint32_t is =
+		decode_first_head(w, run->bits) + head < w->a->s.heads;
+	GLOBAL const uint16_t *from = decode_query(w, run, is ? head : 0) +
+				      512 + decode_item_lane() % 4 * 16;
+	uint32_t x[8], most, e;
+
+	g_load128_if(is, from, x);
+	g_load128_if(is, from + 8, x + 4);
+	most = decode_exponent(decode_magnitude(x, 8, 0));
+	for (e = 1; e < 4; e *= 2) {
+		const uint32_t other = g_shuffle_xor(most, e);
+
+		most = other > most ? other : most;
+	}
+	return most;
+}
+
+/* Waits for the queries of a run and brings them to f16, each head's times a
+ * power of two: both warpgroups, 32 heads each. Gives the item its heads'
+ * factors. `parity` is that of the tokens so far. */
+FN void
+decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+		    uint32_t parity, PRIVATE decode_heads *h)
+{
+	LOCAL uint32_t *factors = (LOCAL uint32_t *)w->mem->reach[1];
+	const uint32_t lane = decode_item_lane();
+	uint32_t rope = 0, i, j, e;
+
+	if (w->format.rope_byte)
+		rope = decode_rope_exponent(w, run);
+	g_named_sync(DECODE_QUERIES, 256); /* nobody reads sums */
+	g_mbarrier_wait(&w->mem->queries_full, parity);
+	UNROLL_BY(2)
+	for (i = 0; i < 8; i++) {
+		const uint32_t head = decode_own_queries(w) + i;
+		const uint32_t of_rope = g_broadcast(rope, 4 * i);
+		uint32_t x[2][4], most = 0, exponent;
+		float by;
+
+		UNROLL
+		for (j = 0; j < 2; j++) {
+			g_local_load128(decode_q_at(w, head, 32 * j + lane),
+					x[j]);
+			most = decode_magnitude(x[j], 4, most);
+		}
+		most = decode_exponent(most);
+		most = g_subgroup_largest(most > of_rope ? most : of_rope);
+		/* Times this, the largest is in [1/64, 1/32). */
+		exponent = most < 1 ? 247 : most > 247 ? 1 : 248 - most;
+		by = g_float(exponent << 23);
+		UNROLL
+		for (j = 0; j < 2; j++) {
+			UNROLL
+			for (e = 0; e < 4; e++)
+				x[j][e] = g_f32_to_f16x2(
+					g_float(x[j][e] << 16) * by,
+					g_float(x[j][e] & 0xffff0000u) * by);
+			g_local_store128(decode_q_at(w, head, 32 * j + lane),
+					 x[j]);
+		}
+		/* As scores are: keys are times 2^DECODE_KEY_BIAS, too. */
+		if (lane == 0)
+			factors[head] = (exponent + DECODE_KEY_BIAS) << 7;
+	}
+	g_fence_async();
+	g_named_sync(DECODE_QUERIES, 256);
+	h->factors = factors[decode_head()] | factors[decode_head() + 8] << 16;
+	g_named_sync(DECODE_QUERIES, 256);
+}
+
+/* What brings scores of the item's head 0 or 1 to log2 units. */
+FN float
+decode_unit_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
+	       uint32_t i)
+{
+	const uint32_t factor = i ? h->factors & 0xffff0000u : h->factors << 16;
+
+	return w->a->s.scale * G_LOG2_E * g_float((254u << 23) - factor);
+}
+
+/* Asks for the rope part of the item's heads, as fragments of A: of row head
+ * and head + 8 dims 16 t .. 16 t + 15 each. */
+FN void
+decode_ask_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+		PRIVATE decode_heads *h)
+{
+	const uint32_t first = decode_first_head(w, run->bits);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const uint32_t head = decode_head() + i / 2 * 8;
+		const uint32_t is = first + head < w->a->s.heads;
+		GLOBAL const uint16_t *from =
+			decode_query(w, run, is ? head : 0) + 512 +
+			16 * (decode_item_lane() % 4) + i % 2 * 8;
+
+		g_load128_if(is, from, h->rope[i / 2] + i % 2 * 4);
+	}
+}
+
+/* Multiplies it by the heads' factors. */
+FN void
+decode_scale_rope(PRIVATE decode_heads *h)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 16; i++) {
+		const uint32_t by =
+			i / 8 ? h->factors >> 16 : h->factors & 0xffffu;
+
+		h->rope[i / 8][i % 8] =
+			g_mul_bf16x2(h->rope[i / 8][i % 8], by * 0x10001u);
+	}
+}
+
+#endif
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The results of sparse_decode_wgmma: out and lse of a token, or a split of it,
+ * which the blocks that have the token's splits may add up.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_RESULTS_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_RESULTS_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_combine_device.h"
+#include "spmla/platform/gpu/attend/decode_queries_device.h"
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* How far above 2^0 a weight may be, and what all are multiplied by so that
+ * f16 holds small ones, in powers of two. */
+#define DECODE_REACH  8.0f
+#define DECODE_P_BIAS 7.0f
+
+/* The sums of both warpgroups, in both. */
+FN void
+decode_join_sums(const PRIVATE decode_worker *w, PRIVATE float *sum)
+{
+	uint32_t r;
+
+	g_named_sync(DECODE_SUMS, 256); /* nobody reads references */
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		sum[r] += g_shuffle_xor_f(sum[r], 1);
+		sum[r] += g_shuffle_xor_f(sum[r], 2);
+		if (decode_item_lane() % 4 == 0)
+			w->mem->reach[w->right][decode_head() + 8 * r] = sum[r];
+	}
+	g_named_sync(DECODE_SUMS, 256);
+	UNROLL
+	for (r = 0; r < 2; r++)
+		sum[r] = w->mem->reach[0][decode_head() + 8 * r] +
+			 w->mem->reach[1][decode_head() + 8 * r];
+}
+
+/* The first of 8 columns of a row of results: 16 bytes of panel i / 8. */
+FN uint32_t
+decode_column(const PRIVATE decode_worker *w, uint32_t i)
+{
+	const uint32_t panel = 4 * w->right + i / 8;
+
+	return decode_panel_dim(w->format, panel) +
+	       ((i % 8) ^ (panel & 1u)) * 8;
+}
+
+/* A head's results as bf16. A quad's lanes have 2 of 8 columns each; they
+ * exchange them, so that each writes 16 bytes. */
+FN void
+decode_write_bf16(const PRIVATE decode_worker *w, const PRIVATE float *o,
+		  GLOBAL uint16_t *to)
+{
+	const uint32_t t = decode_item_lane() % 4;
+	uint32_t m, b;
+
+	UNROLL
+	for (m = 0; m < 8; m++) {
+		uint32_t x[4];
+
+		UNROLL
+		for (b = 0; b < 4; b++)
+			x[b] = g_f32_to_bf16x2(o[(4 * m + b) * 4],
+					       o[(4 * m + b) * 4 + 1]);
+		UNROLL
+		for (b = 0; b < 4; b += 2) {
+			const uint32_t y =
+				g_shuffle_xor(t & 1u ? x[b] : x[b + 1], 1);
+
+			x[b] = t & 1u ? y : x[b];
+			x[b + 1] = t & 1u ? x[b + 1] : y;
+		}
+		UNROLL
+		for (b = 0; b < 2; b++) {
+			const uint32_t y =
+				g_shuffle_xor(t & 2u ? x[b] : x[b + 2], 2);
+
+			x[b] = t & 2u ? y : x[b];
+			x[b + 2] = t & 2u ? x[b + 2] : y;
+		}
+		if (to)
+			g_store4(to + decode_column(w, 4 * m + t), x);
+	}
+}
+
+/* A head's results of a split. */
+FN void
+decode_write_f32(const PRIVATE decode_worker *w, const PRIVATE float *o,
+		 GLOBAL float *to)
+{
+	uint32_t i;
+
+	to += 2 * (decode_item_lane() % 4);
+	UNROLL
+	for (i = 0; i < 32; i++)
+		g_store2f(to + decode_column(w, i), o[4 * i], o[4 * i + 1]);
+}
+
+/* The results of a token or a split. */
+FN void
+decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+	     PRIVATE decode_heads *h)
+{
+	const PRIVATE decode_args *a = w->a;
+	const decode_scalars *s = &a->s;
+	const uint32_t t = run->token, bits = run->bits;
+	const uint32_t whole = !(bits & DECODE_PIECE);
+	const uint32_t combines = decode_combines(a);
+	const uint32_t writes_lse = !w->right && decode_item_lane() % 4 == 0;
+	const float bias = 1.0f / (float)(1u << DECODE_KEY_BIAS);
+	const int64_t out_at = decode_token_at(
+		t, s->next_n, s->out_request_stride, s->out_token_stride);
+	GLOBAL uint16_t *to[2];
+	GLOBAL float *split[2];
+	uint32_t r, i, empty[2];
+	uint64_t split_row = 0;
+	float factor[2];
+
+	if (!whole)
+		split_row =
+			(uint32_t)a->num_splits[t] + (bits >> DECODE_SPLIT_AT);
+	decode_join_sums(w, h->sum);
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		const uint32_t head =
+			decode_first_head(w, bits) + decode_head() + 8 * r;
+		const uint32_t is = head < s->heads;
+		const uint64_t row = split_row * s->heads + head;
+		const float reach =
+			h->reach[r] * decode_unit_of(w, h, r) - DECODE_P_BIAS;
+		const float lse2 = reach + g_log2(h->sum[r]);
+		float total = h->sum[r];
+
+		empty[r] = total == 0.0f;
+		if (whole && s->has_sink && is)
+			total += g_sink_weight(a->attn_sink[head], reach);
+		factor[r] = g_div_rn(bias, total);
+		to[r] = !is     ? 0
+			: whole ? a->out + out_at +
+					  (int64_t)head * s->out_head_stride
+				: decode_split_values(a, split_row, s->heads,
+						      head);
+		split[r] = is ? a->split_out + row * SPMLA_MLA_LATENT : 0;
+		if (!is || !writes_lse)
+			continue;
+		if (!whole)
+			a->split_lse[row] = empty[r] ? G_MINUS_INF : lse2;
+		else if (s->has_lse)
+			a->lse[decode_token_at(t, s->next_n,
+					       s->lse_request_stride,
+					       s->lse_token_stride) +
+			       (int64_t)head * s->lse_head_stride] =
+				decode_result_lse(
+					empty[r], lse2, s->empty_lse,
+					s->base2 ? 1.0f : G_LN_2, s->lse_sink,
+					s->lse_sink ? a->attn_sink[head]
+						    : 0.0f);
+	}
+	/* Without weights O is 0, or NaN if a key is. */
+	UNROLL
+	for (i = 0; i < 128; i++)
+		h->o[i] = empty[i / 2 % 2] ? 0.0f : h->o[i] * factor[i / 2 % 2];
+	UNROLL
+	for (r = 0; r < 2; r++) {
+		if (whole || combines)
+			decode_write_bf16(w, h->o + 2 * r, to[r]);
+		else if (split[r])
+			decode_write_f32(w, h->o + 2 * r, split[r]);
+	}
+}
+
+/* Adds up the splits of a token that this block has one of, which is written.
+ * `waits`: the block has no other work. */
+FN void
+decode_combine(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+	       uint32_t waits)
+{
+	const PRIVATE decode_args *a = w->a;
+	decode_splits t;
+
+	t.heads = g_here(a->s.heads);
+	t.lane = decode_item_lane();
+	t.token = run->token;
+	t.first_head = decode_first_head(w, run->bits);
+	if (!(run->bits & DECODE_PIECE) || t.first_head >= t.heads)
+		return;
+	t.row = (uint32_t)a->num_splits[t.token];
+	t.count = (uint32_t)a->num_splits[t.token + 1] - t.row;
+	t.own = run->bits >> DECODE_SPLIT_AT;
+	g_fence_device();
+	g_named_sync(DECODE_SUMS, 256);
+	if (g_item_again() == 0) {
+		w->mem->adds = decode_arrive(a, &t, waits);
+		g_fence_device();
+	}
+	g_named_sync(DECODE_SUMS, 256);
+	decode_add_heads(a, &t, w->mem->adds, w->right * 4 + decode_warp());
+}
+
+#endif
+#endif
