@@ -47,10 +47,10 @@ spmla_i_few_of(uint32_t way)
 	return ways[way];
 }
 
-/* The layout that a call's way has to have; 0, which none has, for e4m3 codes
- * in another encoding. */
+/* The layout of a call's caches; 0 if one has its e4m3 codes in another
+ * encoding, which only the portable kernel reads. */
 static inline uint32_t
-spmla_i_few_layout(const spmla_sparse_decode_args *a)
+spmla_i_decode_layout(const spmla_sparse_decode_args *a)
 {
 	if (a->cache.encoding || (a->extra_topk && a->extra_cache.encoding))
 		return 0;
@@ -133,7 +133,7 @@ static inline uint32_t
 spmla_i_few_takes(const spmla_plan *plan, const spmla_sparse_decode_args *a)
 {
 	const uint32_t way =
-		spmla_i_few_choose(&plan->device, spmla_i_few_layout(a),
+		spmla_i_few_choose(&plan->device, spmla_i_decode_layout(a),
 				   a->tokens, a->heads, spmla_i_few_entries(a));
 
 	if (way == SPMLA_I_FEW_COUNT || !a->workspace || a->parts ||

@@ -147,7 +147,7 @@ takes_wgmma(const spmla_sparse_decode_args *a)
 	       a->heads <= DECODE_GROUPS * DECODE_HEADS;
 }
 
-/* Kinds: layouts, those of spmla_i_few_layout: other encodings have no matrix
+/* Kinds: layouts, those of spmla_i_decode_layout: other encodings have no matrix
  * instructions. Rows: the heads of a block. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,
@@ -202,7 +202,8 @@ in_pairs(spmla_i_kernel kernel)
 	}
 }
 
-/* Adds up the splits if a kernel was wanted that does so, but another runs. */
+/* Adds up the splits if a kernel was wanted that does so, but another runs: all
+ * that do have a form in pairs. */
 static spmla_status
 combine(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 	spmla_i_kernel by)
@@ -221,8 +222,8 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
-		queue, variants, SPMLA_I_COUNT(variants), spmla_i_few_layout(a),
-		size_of(queue, a), takes_wgmma(a));
+		queue, variants, SPMLA_I_COUNT(variants),
+		spmla_i_decode_layout(a), size_of(queue, a), takes_wgmma(a));
 	const spmla_i_kernel pair = in_pairs(by->kernel);
 	spmla_i_kernel kernel = by->kernel;
 	uint32_t heads = by->rows;
