@@ -126,6 +126,7 @@ sanitized=(
 	ops/select/test_topk
 	ops/select/test_topk_by
 	ops/select/test_topk_ties
+	ops/select/test_topk_ties@80
 	ops/project/test_v_up
 	protocol/test_prologue
 	protocol/test_prologue_v4
@@ -139,6 +140,7 @@ with_wgmma=(
 	ops/select/test_mqa_logits
 	ops/select/test_mqa_logits_gathered
 	ops/attend/test_sparse_decode
+	ops/attend/test_sparse_decode_combine
 	ops/attend/test_sparse_decode_few
 	ops/attend/test_sparse_decode_few_v4
 	ops/attend/test_sparse_decode_heads
