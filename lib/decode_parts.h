@@ -38,19 +38,21 @@ typedef struct spmla_decode_parts {
 /* The library's choice for a decode on the context's device. Of the call it
  * reads tokens, heads, topk, extra_topk, cache.layout, and, for lists that are
  * ragged, whether indptr and extra_indptr are NULL, longest and extra_longest;
- * with a workspace also what sparse_decode says of it. It depends on no length
- * in device memory, so a captured graph may rely on it. More tokens may take
- * fewer bytes, none at all from some number on. Always whole on the CPU, with
- * SPMLA_CONFIG_BATCH_INVARIANT, and where sparse_decode takes the workspace.
+ * if args->workspace is not NULL, also what sparse_decode reads to decide
+ * whether it uses that. It depends on no length in device memory, so a captured
+ * graph may rely on it. More tokens may take fewer bytes, none at all from some
+ * number on. Always whole on the CPU, with SPMLA_CONFIG_BATCH_INVARIANT, and
+ * where sparse_decode decodes few tokens with args->workspace.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (heads 1..config.heads). Pure. */
 spmla_status spmla_decode_parts_choose(spmla_ctx *ctx,
 				       const spmla_sparse_decode_args *args,
 				       spmla_decode_parts *parts);
 
-/* spmla_sparse_decode by that choice: whole, or tile_sched, sparse_decode and
- * split_combine in `workspace`. Nothing else may use the workspace until they
- * have run. args->parts is 0, and what follows it up to split_rows is not read.
- * workspace may be NULL if workspace_bytes of the choice is 0.
+/* spmla_sparse_decode by that choice: whole, or in parts, with the metadata and
+ * the splits in `workspace` (not args->workspace). Nothing else may use that
+ * until the operations have run. args->parts is 0; combine and the fields of
+ * parts, up to split_rows, are not read. `workspace` may be NULL if
+ * workspace_bytes of the choice is 0.
  * Order: enqueues up to three operations; capturable.
  * Exact: as the three operations.
  * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE, also for a workspace that is too

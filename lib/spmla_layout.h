@@ -27,15 +27,14 @@ typedef enum spmla_dtype {
 	SPMLA_DTYPE_FORCE_32 = 0x7fffffff
 } spmla_dtype;
 
-/* Types of integers that an engine may have otherwise than SpMLA, whose own is
- * 0. */
+/* The type of an integer input. The planned buffers have the first. */
 typedef enum spmla_int_dtype {
 	SPMLA_INT32 = 0,
 	SPMLA_INT64 = 1, /* what int32 does not hold is bad data */
 	SPMLA_INT_FORCE_32 = 0x7fffffff
 } spmla_int_dtype;
 
-/* The same of floats. */
+/* The type of a float input. */
 typedef enum spmla_real_dtype {
 	SPMLA_REAL_F32 = 0,
 	SPMLA_REAL_BF16 = 1,

@@ -138,8 +138,8 @@ typedef enum spmla_config_flag {
 	/* Every list of keys is ragged, as indptr and indices at constant
 	 * addresses: RAGGED_INDPTR and RAGGED_INDICES, and of V4 those of the
 	 * window and of C128A. The prologue fills them and INDEXER_SCHEDULE, in
-	 * launches of their own, and the layers attend by them. Changes no
-	 * bit of a result: the layers say how long a list may be. */
+	 * launches of their own, and the layers attend by them. Results
+	 * have the same bits as without it. */
 	SPMLA_CONFIG_RAGGED = 4,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;

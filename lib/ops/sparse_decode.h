@@ -71,12 +71,12 @@ typedef struct spmla_sparse_decode_args {
 	/* On a Hopper GPU few tokens without parts, and parts with `combine`,
 	 * are faster with it; NULL: none. All 0 before the first call and after
 	 * each; calls that run at the same time have one each. DECODE_WORKSPACE
-	 * is one. It is not used if it is too small, for few tokens if it, q or
-	 * out is not aligned to 16 bytes, and with BATCH_INVARIANT. Where it is
-	 * used for few tokens, values are e4m3 * scale, not rounded, and sums
-	 * are taken in another order; where it is used for parts, splits are
-	 * rounded to bf16. Parts take 8 bytes for each 64 heads of a token.
-	 * After bad metadata (below) it has to be zeroed again. */
+	 * is one. It is not used if it is too small, with BATCH_INVARIANT, for
+	 * FNUZ codes, and for few tokens if it, q or out is not aligned to 16
+	 * bytes. For few tokens it changes the rounding: values are e4m3 *
+	 * scale, not rounded, and sums are taken in another order. For parts it
+	 * rounds splits to bf16 and takes 8 bytes for each 64 heads of a token;
+	 * after bad metadata (below) it has to be zeroed again. */
 	uint32_t *workspace;
 	uint64_t workspace_bytes;
 	/* Ragged lists are read with the workspace if no token has more entries
@@ -136,10 +136,11 @@ typedef struct spmla_sparse_decode_args {
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * Deterministic: a row's bits depend only on that row; with parts, on where it
- * is split and on `tokens`; with a workspace and no parts, on `tokens`, heads,
- * topk and extra_topk (of ragged lists longest and extra_longest), and on
- * whether q and out are aligned to 16 bytes.
+ * Deterministic: a row's bits depend only on that row; with parts also on where
+ * it is split, on `tokens`, and on whether the workspace is used; with a
+ * workspace and no parts also on `tokens`, heads, topk and extra_topk (of ragged
+ * lists longest and extra_longest), and on whether q and out are aligned to 16
+ * bytes.
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
  * the exact result x over the dequantised rows. Where values cancel, out is off
  * by 2^-8 of the mean of |v| with the same weights, and lse by 2^-18, on Hopper
