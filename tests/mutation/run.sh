@@ -176,7 +176,8 @@ END
 {
 	(cd "$tree" && find spmla -name '*.c')
 	find tests -name '*.c' ! -name 'test_*' ! -name 'cuda_*' \
-		! -path 'tests/fuzz/*' ! -path 'tests/g*' ! -path '*/libcuda.c'
+		! -name 'hip_*' ! -name 'lib*.c' \
+		! -path 'tests/fuzz/*' ! -path 'tests/g*'
 } | in_parallel base
 ar rc "$tmp/base.a" "$tmp"/base/*.o
 sort -u "$tmp"/[0-9]*/suite | in_parallel suite
