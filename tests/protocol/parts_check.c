@@ -79,6 +79,17 @@ is_even(const parts_step *s)
 	return s->parts % s->tokens == 0;
 }
 
+/* Of tokens that are alike a part has one token, and an even share of it. */
+static void
+check_share(const parts_step *s, const int32_t *row)
+{
+	const int32_t each = s->parts / s->tokens;
+
+	ck_assert_int_eq(row[0], row[1]);
+	ck_assert_int_le(row[3] - row[2],
+			 (blocks_of(s, row[0]) + each - 1) / each);
+}
+
 void
 parts_check(const parts_step *s)
 {
@@ -97,7 +108,8 @@ parts_check(const parts_step *s)
 			ck_assert_int_eq(row[1], s->tokens - 1);
 			continue;
 		}
-		ck_assert(!even || row[0] == row[1]);
+		if (even)
+			check_share(s, row);
 		cost = check_row(s, &seen, row);
 		most = cost > most ? cost : most;
 		total += cost;

@@ -24,7 +24,9 @@ setup(void)
 
 	fixture_config(&config);
 	config.topk = 512; /* 8 blocks: several parts a token */
+	fixture_multiprocessors(12);
 	ring_open_config(&r, &config, 0);
+	fixture_multiprocessors(0);
 }
 
 static void
@@ -115,9 +117,9 @@ START_TEST(a_step_whose_tokens_fill_their_rounds_has_no_parts)
 {
 	static const struct {
 		uint32_t tokens, in_parts;
-	} cases[] = {{1, 1},   {32, 1},  {39, 1},  {40, 0},  {66, 0}, {67, 1},
-		     {105, 1}, {106, 0}, {132, 0}, {133, 1}, {171, 1},
-		     {172, 0}, {198, 0}, {199, 0}, {256, 0}};
+	} cases[] = {{1, 1},   {32, 1},  {39, 1},  {40, 0},  {66, 0},
+		     {67, 1},  {105, 1}, {106, 0}, {132, 0}, {133, 1},
+		     {171, 1}, {172, 0}, {198, 0}, {199, 0}, {256, 0}};
 	const uint32_t on_gpu = r.f.plan.device.kind != SPMLA_BACKEND_CPU;
 	spmla_device device = r.f.device;
 	spmla_config config = r.f.config;
