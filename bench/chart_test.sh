@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # results/peers.svg is what chart.py draws of the newest table of a CUDA device,
-# and has a bar for each row with a peer.
+# and has a bar for each row with a peer; compare.py compares two tables.
 set -euo pipefail
 
 table=bench/results/2026-11-23-h100.md
@@ -20,3 +20,12 @@ want=$(awk -F'|' '/^\| [a-z]/ && NF == 15 && $12 ~ /[0-9]/ && $2 !~ /^ op $/ &&
 bars=$(grep -cE '<rect x=.*fill="#(3f7d5c|c0703a)"' bench/results/peers.svg)
 echo "$bars bars"
 [ "$bars" -gt 0 ] && [ "$bars" -eq "$want" ]
+
+# compare.py finds the row that a table is slower at.
+sed '0,/| empty kernel | the launch | 3.0 /s//| empty kernel | the launch | 4.5 /' \
+	"$table" >"$TEST_TMPDIR/slower.md"
+python3 bench/compare.py "$table" "$table" | grep -q ' rows, 0 slower; .* 1.000$'
+python3 bench/compare.py "$table" "$TEST_TMPDIR/slower.md" >"$TEST_TMPDIR/out" &&
+	exit 1
+grep -qx '1.50  3 to 4.5 us  empty kernel, the launch' "$TEST_TMPDIR/out"
+grep -q ' rows, 1 slower; ' "$TEST_TMPDIR/out"

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "examples/options.h"
+
 enum {
 	ACROSS = 3, /* fields */
 	LEFT = 60,
@@ -151,9 +153,12 @@ op_begins(const field *d, uint32_t at)
 int
 cuda_draw(const char *path, const cuda_row *rows, uint32_t count)
 {
-	field d = {fopen(path, "w"), 0, 0, rows, count};
+	field d = {NULL, 0, 0, rows, count};
+	char where[PATH_BYTES];
 	uint32_t i, n = 0;
 
+	if (path_resolve(path, where, sizeof where))
+		d.f = fopen(where, "w");
 	if (!d.f)
 		return 0;
 	for (i = 0; i < count; i++)

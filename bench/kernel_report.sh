@@ -8,6 +8,10 @@
 # a few instructions, 16 bytes each; code is padded to 128 bytes.
 set -euo pipefail
 
+if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
+	sed -n '/^# kernel_report.sh/,/^set/s/^# //p' "$0"
+	exit
+fi
 target=
 if [ "${1:-}" = --target ]; then
 	target=$2

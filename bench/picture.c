@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "examples/options.h"
+
 enum { LEFT = 350, WIDTH = 460, LINE = 20, TOP = 108 };
 
 static const char *
@@ -69,9 +71,12 @@ bench_draw(const char *path, const char *title, const bench_row *rows,
 {
 	const uint32_t bottom = TOP + count * LINE;
 	double decades = 1;
-	FILE *f = fopen(path, "w");
+	char where[PATH_BYTES];
+	FILE *f = NULL;
 	uint32_t i;
 
+	if (path_resolve(path, where, sizeof where))
+		f = fopen(where, "w");
 	if (!f)
 		return 0;
 	for (i = 0; i < count; i++)

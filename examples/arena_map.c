@@ -18,7 +18,7 @@
 #define PROGRAM "arena_map"
 #define ABOUT   "Prints where a plan puts every buffer, and draws it."
 
-enum { PATH_BYTES = 4096, OWN_OPTIONS = 1 };
+enum { OWN_OPTIONS = 1 };
 
 static int
 draw(const spmla_plan *plan, const char *svg)

@@ -256,10 +256,11 @@ print_head(const loop *l)
 	char device[DEVICE_TEXT];
 
 	device_text(l->ctx, device);
-	printf("%s, %" PRIu32 " layers, %" PRIu32 " heads, %" PRIu32
+	printf("%s, %" PRIu32 " %s, %" PRIu32 " heads, %" PRIu32
 	       " index heads, top-k %" PRIu32 ", on %s\n",
-	       model[c->model], l->options.layers, c->heads, c->index_heads,
-	       c->topk, device);
+	       model[c->model], l->options.layers,
+	       l->options.layers == 1 ? "layer" : "layers", c->heads,
+	       c->index_heads, c->topk, device);
 	printf("%s: %" PRIu32 " requests, at most %" PRIu32
 	       " at a time, contexts up to %" PRIu32 " tokens\n\n",
 	       l->trace_file, l->trace.count, c->max_rows,

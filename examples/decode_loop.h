@@ -14,7 +14,6 @@
 
 #define PROGRAM "decode_loop"
 
-enum { PATH_BYTES = 4096 };
 
 /* ---- Memory (decode_alloc.c) ------------------------------------------- */
 

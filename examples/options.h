@@ -36,6 +36,8 @@ int options_parse(const char *program, const char *about, const option *options,
 const char *options_text(int argc, char **argv, const char *name,
 			 const char *otherwise);
 
+enum { PATH_BYTES = 4096 };
+
 /* Resolves relative paths against the folder in which `bazel run` was called.
  * Returns 0 if the result does not fit. */
 int path_resolve(const char *path, char *out, size_t capacity);

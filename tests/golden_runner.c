@@ -212,7 +212,15 @@ usage(FILE *out, const char *problem)
 	(void)fprintf(
 		out,
 		"usage: golden_runner --backend=cpu|cuda|hip --cases=DIR .. "
-		"[--faults]\n");
+		"[--faults]\n\n"
+		"  --backend=NAME  what runs the operations\n"
+		"  --cases=DIR     a folder with cases below it; up to %d\n"
+		"  --faults        prove that a case fails with its outputs "
+		"spoilt\n"
+		"  --version       SpMLA's version\n\n"
+		"One line a case. Exit: 0; 1 if a case failed or a folder has "
+		"none; 2 on\nbad usage.\n",
+		MAX_FOLDERS);
 	return problem ? 2 : 0;
 }
 

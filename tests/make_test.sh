@@ -98,6 +98,10 @@ if have pkg-config; then
 	g++ -std=c++17 -Wall -Wextra -Werror "${cflags[@]}" \
 		"$root/tests/cxx/consumer.cc" "${libs[@]}" -o cxx
 	prints '*' env LD_LIBRARY_PATH="$lib" ./cxx
+	# README's line, as it stands.
+	cp "$root/examples/hello_v32.c" main.c
+	eval "$(grep '^gcc main.c' "$root/README.md")"
+	prints 'out?0? = 0x3fc0' env LD_LIBRARY_PATH="$lib" ./a.out
 fi
 
 # CMake finds it where it was moved.

@@ -50,7 +50,7 @@ class DeviceArray:
         self._memory = _memory or _driver.Memory(max(bytes_, 1))
 
     @classmethod
-    def of(cls, array: np.ndarray) -> "DeviceArray":
+    def of(cls, array: np.ndarray[Any, Any]) -> "DeviceArray":
         """A copy of a NumPy array on the device."""
         array = np.ascontiguousarray(array)
         made = cls(array.shape, array.dtype)
@@ -67,7 +67,7 @@ class DeviceArray:
     ) -> "DeviceArray":
         return DeviceArray(shape, self.dtype, strides, self._memory)
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self) -> np.ndarray[Any, Any]:
         """A copy on the host; waits for the device."""
         span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
         if not all(self.shape):
@@ -116,8 +116,21 @@ _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
+# DLDeviceType: where the host reads, and where CUDA does.
+_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
+_DEVICE = (2, 13)  # kDLCUDA, kDLCUDAManaged
+
+
 def _of_dlpack(array: Any) -> View:
-    capsule = array.__dlpack__()
+    where = int(array.__dlpack_device__()[0])
+    if where not in _HOST + _DEVICE:
+        raise TypeError(f"DLPack device {where}: want the host or CUDA")
+    # The producer makes its work visible to the stream of SpMLA's own.
+    capsule = (
+        array.__dlpack__()
+        if where in _HOST
+        else array.__dlpack__(stream=_driver.default_stream())
+    )
     tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = (
@@ -132,15 +145,13 @@ def _of_dlpack(array: Any) -> View:
         if dtype
         else "float8_e4m3fn" if tensor.code == 10 else "unknown"
     )
-    # kDLCPU 1, kDLCUDA 2, kDLCUDAHost 3, kDLCUDAManaged 13.
-    device = CUDA if tensor.device_type in (2, 13) else CPU
     return View(
         (tensor.data or 0) + tensor.byte_offset,
         shape,
         strides,
         tensor.bits // 8,
         name,
-        device,
+        CPU if where in _HOST else CUDA,
         tensor.device_id,
         capsule,
     )
@@ -250,12 +261,12 @@ def cut(array: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
     return np.lib.stride_tricks.as_strided(array, tuple(shape), step)
 
 
-def ints(like: Any, host: np.ndarray) -> Any:
+def ints(like: Any, host: np.ndarray[Any, Any]) -> Any:
     """Moves a host array of integers to the device of `like`."""
     return host if view(like).device == CPU else DeviceArray.of(host)
 
 
-def to_host(array: Any) -> np.ndarray:
+def to_host(array: Any) -> np.ndarray[Any, Any]:
     """The values of an int32 array; waits for the device if it lies there."""
     known = view(array)
     flat = np.empty(

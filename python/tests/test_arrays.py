@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spmla import _driver
 from spmla._arrays import view
 from spmla.vllm import top_k_per_row_decode
 
@@ -32,8 +33,27 @@ class Exchanged:
     def __init__(self, array):
         self._array = array
 
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
     def __dlpack__(self):
         return self._array.__dlpack__()
+
+
+class Abroad(Exchanged):
+    """The same, as if it lay on a device."""
+
+    def __init__(self, array, device):
+        super().__init__(array)
+        self._device = device
+        self.streams = []
+
+    def __dlpack_device__(self):
+        return self._device, 0
+
+    def __dlpack__(self, stream=None):
+        self.streams.append(stream)
+        return super().__dlpack__()
 
 
 @pytest.mark.parametrize("wrap", [Tensor, Exchanged, lambda array: array])
@@ -51,3 +71,18 @@ def test_operations_take_them(wrap):
     lens, indices = np.array([4], np.int32), np.zeros((1, 2), np.int32)
     top_k_per_row_decode(wrap(logits), 1, wrap(lens), wrap(indices), 1, 4, 1, 2)
     assert list(indices[0]) == [0, 3]
+
+
+@pytest.mark.parametrize("device", [2, 13])
+def test_a_producer_on_cuda_orders_its_work(device, monkeypatch):
+    monkeypatch.setattr(_driver, "default_stream", lambda: 77)
+    array = Abroad(np.zeros(3, np.int32), device)
+    assert view(array).device == "cuda"
+    assert array.streams == [77]
+
+
+def test_other_devices_are_refused():
+    array = Abroad(np.zeros(3, np.int32), 10)  # kDLROCM
+    with pytest.raises(TypeError, match="DLPack device 10"):
+        view(array)
+    assert array.streams == []

@@ -19,6 +19,10 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	--replay) mode=replay ;;
+	-h | --help)
+		sed -n '/^# run.sh/,/^set/s/^# //p' "$0"
+		exit
+		;;
 	--keep) keep=1 ;;
 	-*)
 		echo "run.sh: $1 is not an option" >&2

@@ -14,6 +14,10 @@ fi
 mode=run word=
 case ${1:-} in
 --check) mode=check ;;
+-h | --help)
+	sed -n '/^# run.sh/,/^set/s/^# //p' tests/mutation/run.sh
+	exit
+	;;
 *) word=${1:-} ;;
 esac
 
