@@ -64,7 +64,7 @@ def suites(name, srcs):
     )
     _suite_test(name = name, of = name)
 
-def _suite_test(name, of, srcs = [], env = {}, tags = []):
+def _suite_test(name, of, srcs = [], env = {}, tags = [], shards = None):
     native.sh_test(
         name = name,
         size = "large",
@@ -73,10 +73,11 @@ def _suite_test(name, of, srcs = [], env = {}, tags = []):
                ["$(rootpath :%s_suites)" % of] +
                [src[:-len(".c")] for src in srcs],
         data = [":%s_suites" % of],
+        shard_count = shards,
         tags = tags,
     )
 
-def suite_variants(suffix, of, srcs, env, tags = []):
+def suite_variants(suffix, of, srcs, env, tags = [], shards = {}):
     """Suites once more with other variables: a test NAME + suffix a program.
 
     Args:
@@ -85,11 +86,19 @@ def suite_variants(suffix, of, srcs, env, tags = []):
       srcs: those that run.
       env: the variables.
       tags: of the tests.
+      shards: of the tests that run long, by program.
     """
     for name, all in of.items():
         chosen = [src for src in all if src in srcs]
         if chosen:
-            _suite_test(name + suffix, name, chosen, env, tags)
+            _suite_test(
+                name + suffix,
+                name,
+                chosen,
+                env,
+                tags,
+                shards.get(name),
+            )
 
 def gpu_suites(name, of):
     """The suites that a device can run as one program, for a bare machine.
