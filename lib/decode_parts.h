@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode in parts (split-KV) as the layers do it, for engines that call
- * operations: the library chooses the parts and says what memory they take, and
- * one call cuts, attends and combines.
+ * Split-KV decode for engines that call operations: the library chooses the
+ * parts, by the layers' rule, and states their memory; one call cuts, attends
+ * and combines.
  */
 #ifndef SPMLA_DECODE_PARTS_H
 #define SPMLA_DECODE_PARTS_H
@@ -35,24 +35,23 @@ typedef struct spmla_decode_parts {
 		(uint32_t)sizeof(spmla_decode_parts), 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
-/* The library's choice for a decode on the context's device. Of the call it
- * reads tokens, heads, topk, extra_topk, cache.layout, and, for lists that are
- * ragged, whether indptr and extra_indptr are NULL, longest and extra_longest;
- * if args->workspace is not NULL, also what sparse_decode reads to decide
- * whether it uses that. It depends on no length in device memory, so a captured
- * graph may rely on it. More tokens may take fewer bytes, none at all from some
- * number on. Always whole on the CPU, with SPMLA_CONFIG_BATCH_INVARIANT, and
- * where sparse_decode decodes few tokens with args->workspace.
+/* The library's choice for a decode on the context's device. It reads from
+ * args: tokens, heads, topk, extra_topk, cache.layout; for ragged lists whether
+ * indptr and extra_indptr are set, longest and extra_longest; with
+ * args->workspace also what sparse_decode reads to decide whether it uses it.
+ * It reads no length on the device, so a captured graph may rely on it. More
+ * tokens may need fewer bytes, and finally none. The choice is whole on the
+ * CPU, with SPMLA_CONFIG_BATCH_INVARIANT, and where args->workspace serves few
+ * tokens in one launch.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (heads 1..config.heads). Pure. */
 spmla_status spmla_decode_parts_choose(spmla_ctx *ctx,
 				       const spmla_sparse_decode_args *args,
 				       spmla_decode_parts *parts);
 
-/* spmla_sparse_decode by that choice: whole, or in parts, with the metadata and
- * the splits in `workspace` (not args->workspace). Nothing else may use that
- * until the operations have run. args->parts is 0; combine and the fields of
- * parts, up to split_rows, are not read. `workspace` may be NULL if
- * workspace_bytes of the choice is 0.
+/* Runs spmla_sparse_decode by that choice. `workspace` (not args->workspace)
+ * holds metadata and splits; nothing else may use it until the operations have
+ * run. args->parts must be 0. combine and the split fields up to split_rows are
+ * ignored. `workspace` may be NULL if workspace_bytes of the choice is 0.
  * Order: enqueues up to three operations; capturable.
  * Exact: as the three operations.
  * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE, also for a workspace that is too

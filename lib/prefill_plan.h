@@ -55,10 +55,12 @@ typedef struct spmla_batch_split {
  * 1. If no query is longer than threshold, and uniform lengths are not required
  *    or threshold <= 1, all are decodes.
  * 2. Otherwise, if the first query is longer than threshold, all are prefills.
- * 3. Otherwise, if uniform lengths are required: if every length is 0 or that
- *    of the first, all are decodes (tokens must then be requests * that length:
- *    E_RANGE), else a request of another length is a prefill. If they are not
- *    required, a query longer than threshold is a prefill.
+ * 3. Otherwise, if uniform lengths are required:
+ *    - if every length is 0 or the first's, all are decodes; tokens must then
+ *      be requests * that length (E_RANGE);
+ *    - else prefills begin at the first request of another length.
+ *    If they are not required, prefills begin at the first query longer than
+ *    threshold.
  * 4. All requests behind the first prefill are prefills too, also short ones.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_OVERFLOW if the sum of query_lens
  * does not fit 32 bits.
@@ -77,8 +79,8 @@ typedef enum spmla_reorder_arch {
 } spmla_reorder_arch;
 
 /* The longest query that is worth running as a decode, for `heads` query heads
- * on this rank. Kernels pad heads, so the next larger number of heads in the
- * table counts. Errors: E_NULL, E_RANGE for 0 or more than 128 heads.
+ * on this rank. Heads are padded to the next number in the table. Errors:
+ * E_NULL, E_RANGE for 0 or more than 128 heads.
  * Source: vLLM FlashMLASparseMetadataBuilder. */
 spmla_status spmla_reorder_threshold(uint32_t heads, uint32_t arch,
 				     uint32_t *threshold, spmla_diag *diag);
@@ -174,8 +176,8 @@ typedef struct spmla_prefill_chunk {
 
 /* Cuts a step of prompts into chunks that the plan has room for: at most
  * max_prefill_tokens query tokens, the most requests of a step, and
- * prefill_workspace_tokens of context. Context counts whole: for a request it
- * is the length at the end of the chunk.
+ * prefill_workspace_tokens of context. A request counts with its whole context,
+ * its length at the end of the chunk.
  * `step` is as for spmla_step_encode, but of any size and without flags. Each
  * request has its row, its whole length, and as query tokens those that are not
  * in the cache yet. Table stores are ignored.
@@ -195,11 +197,11 @@ spmla_status spmla_prefill_plan(const spmla_plan *plan, const spmla_step *step,
 				spmla_prefill_chunk *chunks, uint32_t capacity,
 				uint32_t *count, spmla_diag *diag);
 
-/* The same for a step that may also hold decodes, best before its prompts: they
- * run as decodes, in a captured graph, beside prompts of any length. Wherever a
- * chunk begins with a whole request that fits a bucket, the chunk is of as many
- * requests in a row as the bucket with the most room for them takes, and fits
- * that bucket. Other chunks are as spmla_prefill_plan cuts them.
+/* The same for a step that also holds decodes, best in front of the prompts. If
+ * a chunk begins with a whole request that fits a bucket, it takes as many
+ * following requests as fit one bucket, the one that takes the most. It then
+ * runs as a decode step in that bucket's graph, whatever the prompts' lengths.
+ * All other chunks are cut as by spmla_prefill_plan.
  * Errors: as spmla_prefill_plan; only requests that fit no bucket need the
  * workspace. */
 spmla_status spmla_split_step(const spmla_plan *plan, const spmla_step *step,
@@ -209,8 +211,8 @@ spmla_status spmla_split_step(const spmla_plan *plan, const spmla_step *step,
 /* The requests of a chunk, chunk->request_count of them, for its spmla_step.
  * query_tokens counts tokens of the chunk, seq_len_tokens is the length at its
  * end.
- * JOIN stays with a request's first chunk. Table stores are the caller's: name
- * a page in the first chunk that reaches it, or before.
+ * JOIN stays with a request's first chunk. Table stores are the caller's: store
+ * a page no later than in the first chunk that reaches it.
  * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE if it is no chunk of this step;
  * E_SPACE. */
 spmla_status spmla_prefill_chunk_requests(const spmla_step *step,

@@ -19,9 +19,8 @@ extern "C" {
  *
  * With original_tokens, YaRN (Peng et al., 2023) stretches them. A frequency
  * that turns beta_fast times or more in original_tokens tokens stays. One that
- * turns beta_slow times or less is divided by factor. In between the result is
- * a mixture of both; its weight grows linearly in i, between the two bounds
- * rounded to whole numbers. */
+ * turns beta_slow times or less is divided by factor. Between these two bounds,
+ * rounded to whole i, both are blended, linearly in i. */
 typedef struct spmla_rope {
 	uint32_t struct_bytes;
 	uint32_t original_tokens; /* 0: plain; the next three are ignored */

@@ -12,12 +12,14 @@
  *   spmla/spmla_buffers.h  the planned buffers and their shapes
  *   spmla/v32.h, v4.h      the layers of DeepSeek V3.2 and of V4
  *   spmla/prefill_plan.h   how prompts are cut into steps
+ *   spmla/decode_parts.h   split-KV decode without a model's layers
  *   spmla/rope.h           the models' tables of cosines and sines
  *   spmla/ops/<op>.h       each operation alone
  *   spmla/spmla_layout.h   the bytes of the caches
  *   spmla/spmla_native.h   platform handles, threads for the CPU
- *   spmla/spmla_cpu.h      what only the CPU backend has
+ *   spmla/spmla_cpu.h      functions of the CPU backend only
  *   spmla/spmla_cuda.h     streams, regions and errors on CUDA
+ *   spmla/spmla_hip.h      the same on HIP
  *
  * Types. Counts are uint32_t, bytes are uint64_t, and names carry their unit. A
  * zero field means its default unless its comment says otherwise.
@@ -31,10 +33,10 @@
  *
  * Errors. Every call may return E_NULL and E_STRUCT_SIZE. Every call that
  * enqueues may return E_SPACE (planned room is used up) and, on a device,
- * E_DEVICE. A comment lists only the other errors. A failed call fills the diag
- * that it has: its own argument, or that of the context (spmla_ctx_diag),
- * except spmla_status_read, which any thread may call. The library writes a
- * diag and never reads it.
+ * E_DEVICE. A comment lists only the other errors. A failed call fills its diag
+ * argument or, if it has none, the context's (spmla_ctx_diag).
+ * spmla_status_read fills none, because any thread may call it. The library
+ * writes a diag and never reads it.
  *
  * A failed call changes nothing, with two exceptions: a call that enqueues and
  * returns E_DEVICE, and a call made of several operations. These may have left
@@ -81,12 +83,12 @@ typedef struct spmla_region {
 	uint64_t bytes;
 } spmla_region;
 
-/* Fills `regions` with one region of each kind, as large as the plan needs. They
- * lie one behind the other in `block`, which is 256 B aligned. One block is
- * enough where host and device share memory, as on the CPU. If block is NULL,
- * so are the bases, and the caller sets them.
+/* Fills `regions` with one region of each kind, as large as the plan needs.
+ * They lie back to back in `block`, which is 256 B aligned. One block is enough
+ * where host and device share memory, as on the CPU. If block is NULL, so are
+ * the bases, and the caller sets them.
  * Returns the bytes of the block, a multiple of 256, or 0 if plan or regions is
- * NULL or 64 bits do not suffice. */
+ * NULL or the size overflows 64 bits. */
 uint64_t spmla_plan_regions(const spmla_plan *plan, void *block,
 			    spmla_region regions[SPMLA_MEMORY_COUNT]);
 
@@ -96,36 +98,35 @@ typedef struct spmla_ctx spmla_ctx;
 /* Makes a context inside the given regions. Each kind of memory whose
  * plan->region_bytes is not 0 needs one region, at least that large and aligned
  * to plan->region_align. The context itself lies at the start of the HOST
- * region. A region of a kind that the plan does not need may be given too, but
- * its base must not be NULL.
+ * region. A region of a kind that the plan does not need is allowed, but its
+ * base must not be NULL.
  * Memory: everything stays the caller's. Nothing is allocated, now or later.
  * Order: may load code and wait. No later call does.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (kinds, flags), E_REGION, E_OVERLAP,
  * E_OVERFLOW (the end of a region), E_UNSUPPORTED. None of these touches a
- * region. After these checks the plan is made again, in the HOST region: an
+ * region. Then the plan is made again, in the HOST region, and compared: an
  * error of spmla_plan_make, or E_RANGE with the first byte that differs. If the
- * backend fails later, it leaves nothing behind but bytes in the regions. */
+ * backend fails after that, only bytes in the regions have changed. */
 spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
 			const spmla_backend *backend,
 			const spmla_native *native, const spmla_region *regions,
 			uint32_t region_count, spmla_diag *diag);
 
 /* Ends the context. The memory is the caller's again. Until the memory is
- * overwritten, every call refuses the context: with E_NULL, NULL or 0.
+ * overwritten, every call with this context returns E_NULL, NULL or 0.
  * Errors: E_BUSY while launched steps are not consumed or the deferred queue is
  * not empty: drain first. E_STATE inside a capture.
  * On a lost device (one that returns E_DEVICE from every call) it does not wait
  * for steps, and it is the only call that still works. */
 spmla_status spmla_fini(spmla_ctx *ctx);
 
-/* Makes a context usable again whose DEVICE memory was given up and has come back
- * at the same addresses, with any bytes. The engine sleeps so: it drains the
- * steps, unmaps the DEVICE region, maps it again, and calls this. HOST and
- * PINNED memory stay; of CACHE memory SpMLA knows nothing.
- * What was there is as behind spmla_init: no step has begun, tickets count from
- * 1 (records that were not launched are dropped), tables are empty, so that rows
- * JOIN again, and PINNED buffers and the status are zeros. Graphs and bound
- * tables are what they were.
+/* Makes a context usable after its DEVICE memory was unmapped and mapped again
+ * at the same addresses, with any contents. The engine first drains the steps.
+ * HOST and PINNED memory must have stayed; CACHE memory is the engine's
+ * business.
+ * Afterwards the context is as new: no step has begun, tickets count from 1,
+ * records not launched are dropped, tables are empty (rows JOIN again), status
+ * and PINNED buffers are zeros. Graphs and bound tables remain.
  * Order: waits for the device, as spmla_init may.
  * Errors: as spmla_fini; E_DEVICE. */
 spmla_status spmla_wake(spmla_ctx *ctx);
@@ -225,9 +226,8 @@ typedef struct spmla_step_info {
  * Errors: E_RANGE if the record's room is too small or misaligned.
  * E_UNSUPPORTED for stores to a table that is the engine's. E_RECORD for any
  * limit of the plan; the diag has the field ("step.requests.row") and the
- * index. If the step fits neither a bucket nor prefill, the field is the first
- * of request_count, next_n, live_context and tokens that excludes all of them.
- */
+ * index. If no shape fits, the diag names the first limit that leaves none, in
+ * the order request_count, next_n, live_context, tokens. */
 spmla_status spmla_step_encode(const spmla_plan *plan, const spmla_step *step,
 			       void *record, uint64_t record_capacity_bytes,
 			       spmla_step_info *info, spmla_diag *diag);
@@ -304,16 +304,16 @@ typedef struct spmla_step_device {
 /* The first operation of a step. It derives every STEP buffer on the device.
  *
  * `shape` is a bucket's shape or a smaller one; max_live_context 0 means the
- * bucket's. The other operations of the step get the same shape or a smaller
- * one, never more tokens (E_STATE). This check uses the last prologue that was
- * enqueued on its own or replayed by spmla_graph_replay. In a capture, the
- * engine's own included, it uses the last one recorded, if no step began since.
- * It does not see an engine's own launches.
+ * bucket's. The other operations of the step take this shape or a smaller one.
+ * More tokens than the prologue's are E_STATE. The prologue that counts is the
+ * last one enqueued eagerly or replayed by spmla_graph_replay; in any capture,
+ * the last one recorded, if no step began since. An engine's own launches are
+ * not seen.
  *
  * A shape that fits only prefill begins a step of prompts: spmla_v32_prefill
- * follows, or eager calls of V4 layers. Such a step uses LOGITS in pieces, so
- * none of its rows can exceed their capacity, except in V4 after an ADVANCE
- * past the workspace.
+ * follows, or eager calls of V4 layers. Such a step computes logits in pieces,
+ * so its rows always fit LOGITS. Exception: V4 after an ADVANCE past the
+ * workspace.
  *
  * FROM_RING expects the ticket after the last consumed one. If the slot holds
  * another ticket (TICKET_MISSING), the step is empty. If the record is larger
@@ -321,8 +321,8 @@ typedef struct spmla_step_device {
  * joins and table stores are not applied; spmla_graph_replay refuses such a
  * record before it launches.
  * FROM_DEVICE takes the requests of STEP_DEVICE, without a ticket. A step that
- * does not fit is empty too. A row that is named twice is computed twice; which
- * of two keys for one slot stays is unspecified.
+ * does not fit is empty too. A row named twice is computed twice. If both write
+ * a key to one slot, either may remain.
  * ADVANCE moves every row of the step that has query tokens and was not
  * skipped. A row that would leave [query, max_context_tokens] is skipped from
  * then on and reported.
@@ -358,11 +358,12 @@ spmla_status spmla_graph_abort(spmla_ctx *ctx);
  * Order: enqueues one launch; no wait, no allocation.
  * Errors: E_RANGE for an unknown graph, or for a record that is larger than the
  * shape of the graph's FROM_RING prologue; E_TICKET; E_STATE inside a capture;
- * E_SPACE if the deferred queue is full. E_STATE too, if the graph has calls of
- * a layer in front of its first prologue and the current step does not allow
- * them: it has fewer tokens, or other tokens where they were recorded as a
- * prefill or, on a GPU, with split-KV. On an error nothing was launched, and
- * the ticket may be undone or launched again. */
+ * E_SPACE if the deferred queue is full. E_STATE also for a graph whose layer
+ * calls precede its first prologue, if the current step has fewer tokens than
+ * they were recorded for. Calls recorded in parts on a GPU need a step of
+ * exactly as many tokens as theirs had; calls recorded in a prefill need a
+ * prefill of the same shape, all others a decode step. On an error nothing was
+ * launched, and the ticket may be undone or launched again. */
 spmla_status spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph,
 				uint64_t ticket, spmla_stream stream);
 
@@ -405,8 +406,8 @@ typedef struct spmla_device_status {
 		(uint32_t)sizeof(spmla_device_status), 0, 0, 0, 0 \
 	}
 
-/* Reads the sticky status from pinned memory, without synchronisation. Beside
- * a clear it gives a whole report or none. */
+/* Reads the sticky status from pinned memory, without synchronisation. Beside a
+ * concurrent clear it returns a whole report or none. */
 spmla_status spmla_status_read(const spmla_ctx *ctx,
 			       spmla_device_status *status);
 

@@ -7,11 +7,13 @@
 #ifndef SPMLA_BUFFERS_H
 #define SPMLA_BUFFERS_H
 
-/* The buffers. In the shapes T and B are the most tokens and requests of a
- * bucket, P and W are max_prefill_tokens and prefill_workspace_tokens. T is at
- * least P. A is the most tokens that a layer attends to at once: the larger of
- * 1024 and the most tokens of a bucket, but at most T. A longer step is
- * attended in pieces of A tokens, and such buffers hold the last piece. */
+/* The buffers. In their shapes:
+ *   T  most tokens of a step, prefill included
+ *   B  most requests of a bucket
+ *   P  max_prefill_tokens
+ *   W  prefill_workspace_tokens
+ *   A  tokens of a piece: min(T, max(1024, the most tokens of a bucket)).
+ *      Buffers of A rows hold the last piece of a longer step. */
 typedef enum spmla_buf {
 	SPMLA_BUF_CONTEXT = 0,     /* the spmla_ctx itself */
 	SPMLA_BUF_GRAPH_NODES = 1, /* CPU: recorded ops */
@@ -29,9 +31,8 @@ typedef enum spmla_buf {
 	SPMLA_BUF_ROW_LEN = 23,
 	SPMLA_BUF_ADVANCE_BY = 24,       /* int32 [B], engine writes it */
 	SPMLA_BUF_BLOCK_TABLE_MAIN = 25, /* int32 [max_rows][columns] */
-	/* int32 [2][max_rows]: the columns of a row that count as written; then
-	 * one past the last that is. They differ if stores left a gap: keys
-	 * count up to it, windows and states as if it was written. */
+	/* int32 [2][max_rows]. [0]: columns before the first gap; keys use it.
+	 * [1]: one past the last written column; windows and states use it. */
 	SPMLA_BUF_TABLE_COLS_MAIN = 26,
 	SPMLA_BUF_QUERY_START_LOC = 30, /* int32 [B + 1] */
 	SPMLA_BUF_SEQ_LENS = 31,        /* int32 [B], 0 = none or skipped */
@@ -111,14 +112,14 @@ typedef enum spmla_buf {
 	/* int32 [T]: complete groups of 4 that a token sees */
 	SPMLA_BUF_COMPRESSED_LENS = 100,
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C4A = 101, /* int64 [T] */
-	/* int64 [T]; not planned if INDEX uses the table of C4A, whose mapping
-	 * then counts */
+	/* int64 [T]; not planned if INDEX uses the table of C4A: use C4A's
+	 * mapping */
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_INDEX = 102,
 	SPMLA_BUF_COMPRESSED_SLOT_MAPPING_C128A = 103, /* int64 [T] */
 	SPMLA_BUF_SWA_INDICES = 104, /* int32 [T][window_tokens], slots */
 	SPMLA_BUF_SWA_LENS = 105,    /* int32 [T] */
-	/* int32 [A][C], slots; in a step of more than A tokens the attention
-	 * of each layer of ratio 128 makes them, not the prologue */
+	/* int32 [A][C], slots. The prologue writes them; in a step of more than
+	 * A tokens, attend of each layer of ratio 128 does. */
 	SPMLA_BUF_C128A_INDICES = 106,
 	SPMLA_BUF_C128A_LENS = 107,     /* int32 [T] */
 	SPMLA_BUF_INDEX_Q_SCALES = 110, /* int32 [T][index_heads], MXFP4 */
@@ -132,11 +133,11 @@ typedef enum spmla_buf {
 	 * most 1024. */
 	SPMLA_BUF_SPLIT_KEYS = 114,   /* uint32 [S][512], 0 between calls */
 	SPMLA_BUF_SPLIT_COUNTS = 115, /* uint32 [S], 0 between calls */
-	/* SPMLA_CONFIG_RAGGED: the entries of token t are those from indptr[t]
-	 * up to indptr[t + 1]. The first pair is the selection's, as slots of
-	 * the cache (of a V3.2 prefill, rows of the workspace): the layer's
-	 * attention writes it, in place of TOPK_SLOTS and C4A_LENS. The
-	 * prologue writes the others, that of C128A as C128A_INDICES. */
+	/* With SPMLA_CONFIG_RAGGED, token t has the entries from indptr[t] up
+	 * to indptr[t + 1] - 1. The first pair is the selection (cache slots;
+	 * in a V3.2 prefill, workspace rows), written by the layer's attention
+	 * in place of TOPK_SLOTS and C4A_LENS. The prologue writes the window's
+	 * pair. C128A's pair has the same writer as C128A_INDICES. */
 	SPMLA_BUF_RAGGED_INDPTR = 116,        /* int32 [A + 1] */
 	SPMLA_BUF_RAGGED_INDICES = 117,       /* int32 [A * topk] */
 	SPMLA_BUF_RAGGED_INDPTR_SWA = 118,    /* int32 [T + 1] */
@@ -144,14 +145,14 @@ typedef enum spmla_buf {
 	SPMLA_BUF_RAGGED_INDPTR_C128A = 120,  /* int32 [A + 1] */
 	SPMLA_BUF_RAGGED_INDICES_C128A = 121, /* int32 [A * C] */
 	/* int32 [sm_count + 1][2], with SPMLA_CONFIG_RAGGED: indexer_schedule
-	 * of the step's tokens, each a request of its own (next_n 1), over
-	 * CONTEXT_LENS (V4: COMPRESSED_LENS), by the rule of the device. */
+	 * over CONTEXT_LENS (V4: COMPRESSED_LENS), each token as a request with
+	 * next_n 1, by the device's rule. */
 	SPMLA_BUF_INDEXER_SCHEDULE = 122,
-	/* sparse_decode of few tokens, and in parts, on a Hopper GPU: uint32,
-	 * 0 between calls */
+	/* scratch of sparse_decode on a Hopper GPU (few tokens, or parts):
+	 * uint32, 0 between calls */
 	SPMLA_BUF_DECODE_WORKSPACE = 123,
-	/* int32 [A]: SWA_LENS of a layer of ratio 4, 0 where a selected key has
-	 * no page. Such a layer reads the window from SWA_INDICES even with
+	/* int32 [A]: SWA_LENS for layers of ratio 4: 0 for a token whose
+	 * selected key has no page. These layers read SWA_INDICES even with
 	 * SPMLA_CONFIG_RAGGED. */
 	SPMLA_BUF_C4A_SWA_LENS = 124,
 	SPMLA_BUF_FORCE_32 = 0x7fffffff

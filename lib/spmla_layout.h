@@ -30,7 +30,7 @@ typedef enum spmla_dtype {
 /* The type of an integer input. The planned buffers have the first. */
 typedef enum spmla_int_dtype {
 	SPMLA_INT32 = 0,
-	SPMLA_INT64 = 1, /* what int32 does not hold is bad data */
+	SPMLA_INT64 = 1, /* a value outside int32 is bad data */
 	SPMLA_INT_FORCE_32 = 0x7fffffff
 } spmla_int_dtype;
 
@@ -52,8 +52,8 @@ typedef enum spmla_rope_style {
 	SPMLA_ROPE_FORCE_32 = 0x7fffffff
 } spmla_rope_style;
 
-/* The floor of an index query's scale, before the scale is rounded up to a
- * power of two. Only rows that are almost zero differ. */
+/* The least scale of an index query, before rounding up to a power of two. The
+ * rules differ only for rows that are nearly zero. */
 typedef enum spmla_q_scale_floor {
 	SPMLA_Q_SCALE_FUSED = 0, /* max(amax, 1e-10) / 448 */
 	SPMLA_Q_SCALE_GROUP = 1, /* max(max(amax, 1e-10) / 448, 1e-10) */
@@ -61,9 +61,9 @@ typedef enum spmla_q_scale_floor {
 	SPMLA_Q_SCALE_FORCE_32 = 0x7fffffff
 } spmla_q_scale_floor;
 
-/* The lse of a token without keys, whatever the sink is: +inf as FlashMLA
- * gives, -inf, which is neutral when partial results of several ranks are
- * merged, or -1e30, as FlashInfer gives. */
+/* The lse of a token without keys; the sink does not change it. PLUS_INF: as
+ * FlashMLA. MINUS_INF: neutral when ranks are merged. LOWEST: -1e30, as
+ * FlashInfer. */
 typedef enum spmla_empty_lse {
 	SPMLA_EMPTY_LSE_PLUS_INF = 0,
 	SPMLA_EMPTY_LSE_MINUS_INF = 1,
@@ -89,9 +89,9 @@ typedef enum spmla_state_form {
 } spmla_state_form;
 
 /* What the e4m3 codes of a cache mean. FN: OCP's e4m3fn, bias 7, largest 448,
- * NaN 0x7f and 0xff. FNUZ: bias 8, so half of that value, largest 240 (0x7f),
- * NaN 0x80, no -0; writers of gfx942 use it for some caches. A power-of-two
- * scale is then that of amax / 224. */
+ * NaN 0x7f and 0xff. FNUZ: bias 8, so a code has half the value; largest 240
+ * (0x7f), NaN 0x80, no -0. Writers on gfx942 use it for some caches. The
+ * power-of-two scale then comes from amax / 224. */
 typedef enum spmla_e4m3 {
 	SPMLA_E4M3_FN = 0,
 	SPMLA_E4M3_FNUZ = 1,
@@ -124,9 +124,9 @@ typedef enum spmla_layout {
 	SPMLA_LAYOUT_INDEX_MXFP4 = 7,
 	/* 2 * W f32 per entry, the compressor state of one token: W of kv, then
 	 * W of score + ape. At ratio 128 W is 512 (dim 512). At ratio 4 W is
-	 * 1024 (dim 512) or 256 (dim 128): the first half of the columns serves
-	 * the token as an older row of a group, the second half as a newer one.
-	 */
+	 * 1024 (dim 512) or 256 (dim 128). There a token belongs to two groups:
+	 * the first half of its columns is for the group where it is an older
+	 * row, the second half for the one where it is a newer row. */
 	SPMLA_LAYOUT_STATE_256 = 8,
 	SPMLA_LAYOUT_STATE_512 = 9,
 	SPMLA_LAYOUT_STATE_1024 = 10,
@@ -174,7 +174,7 @@ enum {
  * * page_stride_bytes (64-bit arithmetic).
  *   layout             spmla_layout
  *   table_group        the group whose block table maps positions to pages
- *   entries_per_page   1 or more; in a layer 1..4096, what its group has
+ *   entries_per_page   at least 1; in a layer 1..4096, as its table group has
  *   pages              1 or more behind base; a page id outside [0, pages) is
  *                      bad data: it is skipped and reported, never read
  *   encoding           spmla_e4m3; FNUZ for V4_FP8 in kv_insert,

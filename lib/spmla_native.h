@@ -36,17 +36,17 @@ typedef enum spmla_native_flag {
  * The library calls the loop from the thread that runs operations: in eager
  * calls, spmla_graph_replay, spmla_cpu_queue_run and spmla_cpu_launch. It never
  * calls it twice at once for a context. count is at most config.cpu_workers.
- * An index is only a number: each body takes the next rows until none is left,
- * in scratch that it takes too. So fewer threads than bodies are fine, and an
- * index that is left out, repeated or past count does no harm.
+ * `index` means nothing: each body claims free scratch, then rows until none
+ * are left. So fewer threads than bodies are fine, and an index may be left
+ * out, repeated or too large.
  * Results and DEVICE_STATUS are the same as with one thread, to the bit. */
 typedef void (*spmla_parallel_body)(void *arg, uint32_t index);
 typedef void (*spmla_parallel_for)(void *user, uint32_t count,
 				   spmla_parallel_body body, void *arg);
 
 /* The platform's handles; NULL means the current ones. The CPU has none;
- * spmla_cuda.h and spmla_hip.h say which ones they take. A struct of the older
- * size ends before parallel_for. */
+ * spmla_cuda.h and spmla_hip.h say which ones they take. An older, smaller
+ * struct ends before parallel_for. */
 typedef struct spmla_native {
 	uint32_t struct_bytes;
 	uint32_t flags; /* spmla_native_flag bits */

@@ -56,9 +56,9 @@ typedef enum spmla_want {
 	SPMLA_WANT_NOT_NULL = 5,
 	SPMLA_WANT_UNIQUE = 6,
 	SPMLA_WANT_FINITE = 7,
-	SPMLA_WANT_ONE_OF = 8, /* got is the number of a set bit of want */
-	/* got is one of up to four values of 16 bits in want, from the lowest
-	 * bits on; 0 is none */
+	SPMLA_WANT_ONE_OF = 8, /* bit number `got` of want has to be set */
+	/* want packs up to four allowed 16-bit values, lowest bits first; 0:
+	 * unused */
 	SPMLA_WANT_EITHER = 9,
 	SPMLA_WANT_FORCE_32 = 0x7fffffff
 } spmla_want;
@@ -66,9 +66,9 @@ typedef enum spmla_want {
 /* Instead of an index: there is none. */
 #define SPMLA_NO_INDEX 0xffffffffu
 
-/* Why a call failed: the field, the value it got and the value it wants. The
- * text of the field may go on after its name, with a hint in parentheses.
- * `index` is the element of an array field, or SPMLA_NO_INDEX. */
+/* Why a call failed: the field, the value it got and the value it wants.
+ * `field` may end with a hint in parentheses. `index` is the element of an
+ * array field, or SPMLA_NO_INDEX. */
 typedef struct spmla_diag {
 	uint32_t struct_bytes;
 	uint32_t status;    /* spmla_status */
@@ -126,10 +126,9 @@ enum {
 typedef enum spmla_config_flag {
 	/* The bits of a row depend only on the model, the heads and the row's
 	 * own length: kernel, tile and order of sums follow from these. The CPU
-	 * backend always works this way. On a GPU one block of threads then
-	 * does all keys of a token for each 64 heads (for each 16 if there are
-	 * no more than 16 heads, and on some devices). Small batches take
-	 * longer. */
+	 * backend always works this way. On a GPU one thread block then does
+	 * all keys of a token for 64 heads (for 16 if there are at most 16
+	 * heads, and on some devices). Small batches take longer. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,
 	/* No two buffers share bytes, and 256 B lie between neighbours. For
 	 * tests that look for stray writes. Uses more memory; changes no
@@ -137,9 +136,11 @@ typedef enum spmla_config_flag {
 	SPMLA_CONFIG_APART = 2,
 	/* Every list of keys is ragged, as indptr and indices at constant
 	 * addresses: RAGGED_INDPTR and RAGGED_INDICES, and of V4 those of the
-	 * window and of C128A. The prologue fills them and INDEXER_SCHEDULE, in
-	 * launches of their own, and the layers attend by them. Results
-	 * have the same bits as without it. */
+	 * window and of C128A. A layer's attention writes the ragged selection,
+	 * and C128A's list in a step of several pieces. The prologue writes the
+	 * other ragged lists and INDEXER_SCHEDULE, in extra launches. The
+	 * layers attend by these lists. Results have the same bits as without
+	 * the flag. */
 	SPMLA_CONFIG_RAGGED = 4,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
@@ -197,12 +198,12 @@ typedef struct spmla_table_config {
 	uint32_t pool_pages;
 	/* 0: one column for each page of the longest context. SPMLA_RING_LEAST:
 	 * the fewest. Only for V4's window and states.
-	 * The window needs room for window - 1 + t positions, where t is the
-	 * most query tokens of a request, prefill included, and at least one
-	 * column more than window - 1 positions fill. A state needs room for n
-	 * + next_n - 1 positions, n = 8 at ratio 4 and 128 at ratio 128. Both
-	 * need draft_tokens positions more. These sizes let the tokens of one
-	 * step and its draft be taken back. */
+	 * With n = the largest next_n of a bucket + draft_tokens, the window
+	 * needs room for window - 1 + max(n, max_prefill_tokens) positions, and
+	 * at least one column more than window - 1 positions fill. A state
+	 * needs room for r + n - 1 positions, r = 8 at ratio 4 and 128 at ratio
+	 * 128. These sizes let the tokens of one step and its draft be taken
+	 * back. */
 	uint32_t ring_columns;
 } spmla_table_config;
 
@@ -225,8 +226,8 @@ typedef struct spmla_config {
 	/* layers whose page pools are planned in the CACHE region; 0: the
 	 * engine provides all pools */
 	uint32_t cache_layers;
-	/* > 0, <= 2^126; default 192^-0.5 times (0.1 ln 40 + 1)^2, by which
-	 * YaRN scales V3.2; V4: 512^-0.5 */
+	/* > 0, <= 2^126; default: V3.2 192^-0.5 * (0.1 ln 40 + 1)^2 (YaRN's
+	 * factor), V4 512^-0.5 */
 	float softmax_scale;
 	uint32_t bucket_count;                  /* 1..SPMLA_MAX_BUCKETS */
 	spmla_shape buckets[SPMLA_MAX_BUCKETS]; /* smallest first is best */
@@ -236,12 +237,11 @@ typedef struct spmla_config {
 	 * requests of a bucket, for the main table and for each other RING
 	 * table. */
 	uint32_t max_table_stores;
-	/* Most pages in the stores of one record, up to 2^24. The default is
-	 * the largest of: 4 * requests, summed over the main table and each
-	 * other RING table; the columns of one row, summed over the same; and,
-	 * with prefill, the pages of a workspace and one more per request (for
-	 * a ring at most its columns for each request), summed over the same.
-	 */
+	/* Most pages in the stores of one record, up to 2^24. Default: the
+	 * largest of three sums over the main table and each other RING table:
+	 * 4 pages per request; the columns of one row; with prefill, the pages
+	 * of a workspace plus one per request (with ring_columns at most its
+	 * columns per request). */
 	uint32_t max_update_pages;
 	/* 1..256; default: bucket_count, at least 4 */
 	uint32_t max_graphs;
@@ -277,9 +277,9 @@ typedef struct spmla_config {
 	 * up to 65536. All of them may be taken back: ring tables have room for
 	 * them. */
 	uint32_t draft_tokens;
-	/* spmla_o_quant: what OUTPUT_O has room for, a piece of a step or a
-	 * decode step. BF16 (default) has room for all, e4m3 takes half of it,
-	 * and a layer with BF16 output then runs in twice as many pieces. */
+	/* spmla_o_quant: the widest output that OUTPUT_O is sized for. e4m3
+	 * takes half the bytes of BF16 (default); a layer with BF16 output then
+	 * runs in twice as many pieces. */
 	uint32_t output_quant;
 } spmla_config;
 
@@ -296,11 +296,10 @@ typedef struct spmla_config {
  * Errors: E_NULL; E_RANGE for an unknown model. */
 spmla_status spmla_config_preset(spmla_config *config, spmla_model model);
 
-/* Fills `config` for operations alone, without steps and layers: nothing else
- * has to be set. Operations then take as many heads (256) and index heads (128)
- * as any plan allows, and V4's caches as well as V3.2's. The plan's buffers,
- * those of a step of one token, are a few KiB; on the CPU also the scratch of
- * that many heads.
+/* Fills `config` for operations without steps and layers; no other field has to
+ * be set. Operations may have up to 256 heads and 128 index heads, on V3.2's
+ * and V4's caches. The plan is a few KiB; on the CPU it adds scratch for that
+ * many heads.
  * Errors: E_NULL. */
 spmla_status spmla_config_operations(spmla_config *config);
 
@@ -438,8 +437,8 @@ typedef struct spmla_row {
 /* Lays out every buffer. Pure: the same config and device give the same bytes.
  * Errors: every field of config and device is checked. E_UNSUPPORTED names the
  * operation that the device lacks; a GPU without BATCH_INVARIANT also needs
- * split_combine. E_OVERFLOW, with the buffer's name, where 64 bits do not
- * suffice. On an error *plan is untouched, except that E_OVERFLOW zeroes it. */
+ * split_combine. E_OVERFLOW names the buffer whose size does not fit 64 bits.
+ * On an error *plan is untouched, except that E_OVERFLOW zeroes it. */
 spmla_status spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 			     const spmla_device *device, spmla_diag *diag);
 

@@ -54,9 +54,9 @@ typedef struct spmla_v32_layer {
 	 * layer's. Layers that share a selection name the same buffers,
 	 * preferably the planned ones (see attend).
 	 * An index at or past the token's context counts as none: FAULT_INDEX.
-	 * A repeated index counts twice. If a token has more entries, -1
-	 * included, than its context has keys, attend in parts may leave out
-	 * the last ones without a report. */
+	 * A repeated index counts twice. Split-KV may ignore the last entries
+	 * without a report if a token has more entries (-1 included) than keys.
+	 */
 	int32_t *topk_indices;     /* [tokens][topk_stride_elems] */
 	int32_t *topk_lens;        /* [tokens] */
 	int64_t topk_stride_elems; /* >= config.topk; 0: config.topk */
@@ -110,14 +110,15 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * selects a key whose page lies outside of the pool has an empty result
  * (FAULT_PAGE), here as in a prefill.
  *
- * On a GPU, steps of few tokens run in parts (split-KV): sparse_decode in
- * parts, then split_combine. The prologue plans the parts for all of its tokens
- * and for a selection as topk makes it. So a call runs whole if its shape has
- * fewer tokens, or if it has no index_q and its lengths are not in TOPK_LENS.
- * (They are if topk_lens is NULL or names that buffer.) With the flag
- * BATCH_INVARIANT every call runs whole. On a Hopper GPU so do the fewest
- * tokens, with DECODE_WORKSPACE; parts add up their splits with it, in one
- * launch.
+ * On a GPU, steps of few tokens use split-KV: sparse_decode in parts, then
+ * split_combine. The prologue plans the parts for all of its tokens and for
+ * topk's lengths. A call runs whole instead if:
+ * - its shape has fewer tokens than the prologue's;
+ * - it has no index_q, and topk_lens is neither NULL nor TOPK_LENS;
+ * - SPMLA_CONFIG_BATCH_INVARIANT is set;
+ * - on Hopper, the tokens are few enough for one launch with DECODE_WORKSPACE.
+ * Also on Hopper, parts of FP8_DS_MLA rows with more than 16 heads add up their
+ * splits in the same launch, with DECODE_WORKSPACE.
  *
  * Order: enqueues 2 or 3 operations; capturable.
  * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
@@ -136,10 +137,10 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * the insert. Then, if index_q is not NULL, the selection over gathered index
  * keys, with logits in pieces that fit logits_budget_bytes. Then attention over
  * the gathered KV as bf16.
- * `shape` is that of the prologue. The cost is that of the shape, so an eager
- * engine takes the numbers of the step's info.
- * The attention of a step that has more tokens than 1024 and than the largest
- * bucket runs in pieces, too.
+ * `shape` is the prologue's. Time depends on the shape, so an eager engine
+ * should pass the numbers of the step's info.
+ * The attention of a step of more than max(1024, the largest bucket's) tokens
+ * runs in pieces, too.
  * Order: enqueues 2 operations and 2 per piece of attention, one more with
  * index_k, and with index_q 2 more and 2 per piece of logits.
  * Deterministic: a token's bits do not depend on how its prompt is cut.

@@ -35,8 +35,8 @@ extern "C" {
 typedef struct spmla_v4_layer {
 	uint32_t struct_bytes;
 	uint32_t ratio; /* 1, 4 or 128 */
-	/* Positions in cos_sin, at least max_context_tokens: a key past them
-	 * would not be written, but would count. */
+	/* Positions in cos_sin, at least max_context_tokens: keys at later
+	 * positions would count without having been written. */
 	uint32_t cos_sin_rows;
 	/* of queries and compressed keys; > 0, <= 2^126; V4: 1e-6 */
 	float norm_eps;
@@ -80,8 +80,8 @@ typedef struct spmla_v4_layer {
 	 * the engine's or another layer's. Layers that share a selection name
 	 * the same buffers, preferably the planned ones (see attend).
 	 * An entry at or past the keys that the token sees counts as none:
-	 * FAULT_INDEX. A repeated entry counts twice, but attend in parts may
-	 * leave out the last entries of such a token without a report. */
+	 * FAULT_INDEX. A repeated entry counts twice. Split-KV may ignore the
+	 * last entries of a token without a report if an entry is repeated. */
 	int32_t *topk_indices;     /* [tokens][topk_stride_elems] */
 	int32_t *topk_lens;        /* [tokens] */
 	int64_t topk_stride_elems; /* >= config.topk; 0: config.topk */
@@ -97,8 +97,9 @@ typedef struct spmla_v4_layer {
 	uint32_t output_quant;   /* spmla_o_quant, also of wo */
 	uint32_t output_groups;  /* a divisor of heads */
 	uint32_t output_columns; /* per group; a multiple of 128 */
-	uint32_t cos_sin_dtype;  /* spmla_real_dtype, as the next two */
-	const void *wo;          /* [groups][columns][heads / groups * 512] */
+	/* spmla_real_dtype, like norm_dtype and compress_dtype below */
+	uint32_t cos_sin_dtype;
+	const void *wo; /* [groups][columns][heads / groups * 512] */
 	int64_t wo_group_stride_elems;
 	int64_t wo_row_stride_elems;
 	const float *wo_scales; /* [groups][columns / 128][..]; e4m3 only */
@@ -185,17 +186,20 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
 /* Attends over the window and, depending on the ratio, over the selection or
  * all compressed keys: index_map (ratio 4), sparse_decode.
  *
- * On a GPU, decode steps of few tokens run in parts (split-KV): sparse_decode
- * in parts, then split_combine. The prologue plans the parts for all of its
- * tokens and for a selection as topk makes it. So a call runs whole if its
- * shape has fewer tokens, or if a layer of ratio 4 has no index_q and its
- * lengths are not in TOPK_LENS. (They are if topk_lens is NULL or names that
- * buffer.) Layers of ratio 1, and with the flag BATCH_INVARIANT all layers,
- * always run whole. On a Hopper GPU so do the fewest tokens, with
- * DECODE_WORKSPACE; parts add up their splits with it, in one launch.
+ * On a GPU, decode steps of few tokens use split-KV: sparse_decode in parts,
+ * then split_combine. The prologue plans the parts for all of its tokens and
+ * for topk's lengths. A call runs whole instead if:
+ * - the layer has ratio 1;
+ * - its shape has fewer tokens than the prologue's;
+ * - the layer has ratio 4 and no index_q, and topk_lens is neither NULL nor
+ *   TOPK_LENS;
+ * - SPMLA_CONFIG_BATCH_INVARIANT is set;
+ * - on Hopper, the tokens are few enough for one launch with DECODE_WORKSPACE.
+ * Also on Hopper, parts with more than 16 heads add up their splits in the same
+ * launch, with DECODE_WORKSPACE.
  *
- * A step that has more tokens than 1024 and than the largest bucket runs in
- * pieces. Its pieces of ratio 128 begin with c128a_index, and with
+ * A step of more than max(1024, the largest bucket's) tokens runs in pieces. In
+ * a layer of ratio 128 each of these pieces first runs c128a_index, and with
  * SPMLA_CONFIG_RAGGED ragged_index.
  *
  * A token that selects a key without a page in the pool has an empty result in
@@ -210,9 +214,9 @@ spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
 /* Rotates `out` back and multiplies it by wo: inv_rope_quant, o_group_proj. A
- * step that has more tokens than 1024 and than the largest bucket runs in
- * pieces. With BF16, where config.output_quant has less, pieces have half as
- * many tokens, and a shorter step may be of two.
+ * step of more than max(1024, the largest bucket's) tokens runs in pieces. If
+ * the layer's output is BF16 and the plan's is e4m3, pieces have half as many
+ * tokens, so a shorter step may take two.
  * Order: enqueues 2 operations, or 2 per piece; capturable.
  * Deterministic: a token's bits depend only on that token.
  * Exact: spmla_inv_rope_quant bit for bit, then as spmla_o_group_proj. */

@@ -32,7 +32,7 @@
  * streams of branches are spmla_streams. In a capture they join the capture
  * of the call's stream.
  * spmla_graph_replay: one cuGraphLaunch, and nothing else is enqueued. It first
- * asks the driver whether the stream captures.
+ * asks the driver whether the stream is capturing.
  * spmla_fini: the caller has drained the streams, not only the ring.
  * Driver memory: modules, graphs and one stream. init and _end make them, fini
  * destroys them.

@@ -5,19 +5,19 @@
  * does not name &spmla_hip contains neither its kernels nor dlopen. A program
  * that does must link with -ldl if its C library is older than glibc 2.34.
  *
- * No line of it ran on an AMD GPU yet. It ran on substitutes of the runtime,
- * which prove the calls of the host and the arithmetic of the kernels, but not
- * HIP's capture nor AMD's order of memory.
+ * It has not run on an AMD GPU yet, only on substitutes for the runtime. They
+ * test the host's calls and the kernels' arithmetic, but not HIP's capture or
+ * AMD's memory ordering.
  *
  * Terms of the other headers, on HIP:
  *
  * native.device: the address of an int, the number of the device; NULL is the
  * calling thread's current device. native.context and native.queue are ignored.
  * native.flags: 0.
- * plan.device.arch: the device's architecture, 0x942 for gfx942. There are
- * kernels for gfx90a, gfx942, gfx950 (subgroups of 64), gfx1100 and gfx1201
- * (of 32), each where the library was built with a compiler that knows it. Code
- * objects of one run on no other.
+ * plan.device.arch: the device's architecture, 0x942 for gfx942. Kernels exist
+ * for gfx90a, gfx942 and gfx950 (subgroups of 64), gfx1100 and gfx1201 (of 32),
+ * each if a compiler for it was there at build time. A code object runs on its
+ * own architecture only.
  * Regions: PINNED is coherent host memory that the device can access at the
  * same address (hipHostMalloc with hipHostMallocCoherent), cached, not
  * write-combined. DEVICE and CACHE are device addresses; the host never touches
@@ -35,7 +35,7 @@
  * spmla_event, of spmla_v4_branches: a hipEvent_t. The streams of branches are
  * spmla_streams. In a capture they join the capture of the call's stream.
  * spmla_graph_replay: one hipGraphLaunch, and nothing else is enqueued. It
- * first asks the runtime whether the stream captures.
+ * first asks the runtime whether the stream is capturing.
  * spmla_fini: the caller has drained the streams, not only the ring.
  * Memory of the runtime: modules, graphs and one stream. init and _end make
  * them, fini destroys them.
