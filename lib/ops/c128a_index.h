@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * c128a_index: the compressed entries of a token that sees all of them: their
- * slots for decode, their numbers for prefill.
+ * c128a_index: lists the complete compressed entries of each token: cache slots
+ * for decode, entry numbers for prefill.
  */
 #ifndef SPMLA_OPS_C128A_INDEX_H
 #define SPMLA_OPS_C128A_INDEX_H
@@ -60,12 +60,13 @@ typedef struct spmla_c128a_index_args {
  * slot the token has.
  *
  * A token without a slot has length 0 and a row of -1 (slot_mapping names
- * the token's own key, not a compressed one). So has a token whose row is
- * outside the table (FAULT_ROW) or whose position is < 0 (FAULT_POSITION). A
- * column that does not exist or is not written, a page outside the pool, or a
- * page with slots past 2^31 gives -1 for its entries and, once per row and
- * page, FAULT_PAGE; the length still counts them. Reports name the table's row;
- * FAULT_ROW, and reports of prefill tokens, name the token.
+ * the token's own key, not a compressed one). The same holds for a token whose
+ * row is outside the table (FAULT_ROW) or whose position is < 0
+ * (FAULT_POSITION). A column that does not exist or is not written, a page
+ * outside the pool, or a page with slots past 2^31 gives -1 for its entries
+ * and, once per row and page, FAULT_PAGE; the length still counts them. Reports
+ * name the table's row, except FAULT_ROW and reports of prefill tokens, which
+ * name the token.
  *
  * No tokens: nothing else is checked, nothing is enqueued. Fields that only
  * decode or only prefill uses are not checked if it has no tokens.

@@ -51,14 +51,15 @@ typedef struct spmla_combine_index_args {
  * - b * request_rows + window_row + p - (seq_lens - gather_lens) for the
  *   positions p = start .. n - 1;
  * - -1 to width.
- * lens counts the first two. A token of an image sees the keys that swa_index
- * defines, from seq_lens - gather_lens up to seq_lens - 1; n / ratio stays.
+ * lens counts the entries of the first two kinds. A token of an image sees
+ * window keys as in swa_index, from seq_lens - gather_lens to seq_lens - 1, and
+ * the same n / ratio entries.
  *
- * An index that is not below n / ratio and window_row is left out: FAULT_INDEX.
- * A token has an empty row (length 0, all -1) if its request is not in the
- * chunk (FAULT_ROW); if n is above seq_lens, gather_lens is outside 0 ..
- * seq_lens or above request_rows - window_row, or the token's own key was not
- * gathered (FAULT_LENGTH). Reports name the token.
+ * An index >= n / ratio or >= window_row is left out: FAULT_INDEX. A token has
+ * an empty row (length 0, all -1) if its request is not in the chunk
+ * (FAULT_ROW); if n is above seq_lens, gather_lens is outside 0 .. seq_lens or
+ * above request_rows - window_row, or the token's own key was not gathered
+ * (FAULT_LENGTH). Reports name the token.
  *
  * req_id_per_token and context_lens are what token_map makes of a chunk's start
  * locations, counted from its first token. ragged_index makes ragged rows of

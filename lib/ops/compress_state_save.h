@@ -48,16 +48,16 @@ typedef struct spmla_compress_state_save_args {
  * 128 at ratio 128) and the tokens that may be taken back.
  *   column = pos / entries_per_page % columns
  *   entry  = page * entries_per_page + pos % entries_per_page
- * Token t is left out if token t + capacity of this call goes to the same entry
- * (it has the same row, position pos + capacity, and a context). So the last
- * tokens stay, and no entry is written twice.
+ * If the call also holds token t + capacity, with the same row, position pos +
+ * capacity and a context, token t is left out: both have the same entry. So the
+ * last tokens stay, and no entry is written twice.
  *
  * Bad data skips the token. PAGED: a slot past the state (FAULT_SLOT), else a
  * position below 0 (FAULT_POSITION). RING: a position below 0 (FAULT_POSITION),
  * then a row outside the table (FAULT_ROW), a column not written or a page
  * outside the state (FAULT_PAGE). Reports name the token; with RING they name
- * its row of the table, if the table has that row. A token that is left out is
- * not looked up.
+ * the table's row if it exists, else the token. A token that is left out is not
+ * looked up.
  * If a slot occurs twice in one call, each value comes from one of the two
  * tokens; which one is unspecified, and on a GPU it may differ within the
  * entry. A NaN stays one.

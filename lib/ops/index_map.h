@@ -40,8 +40,8 @@ typedef struct spmla_index_map_args {
 	const int32_t *workspace_starts; /* [workspaces] */
 	/* [tokens]: an index at or past it counts as none; NULL: not checked */
 	const int32_t *context_lens;
-	/* [tokens]; < 0: no token: its row is -1, its count 0, and nothing else
-	 * of it is read; NULL: all are tokens */
+	/* [tokens]; < 0: no token, so its row is -1, its count 0, and nothing
+	 * else is read; NULL: all are tokens */
 	const int64_t *slot_mapping;
 	uint32_t compact; /* 1: valid slots first, in order */
 	/* Entries that stand before `slots` in the same row (a window, for
@@ -51,14 +51,12 @@ typedef struct spmla_index_map_args {
 	/* [tokens + 1], written: ragged rows, see below. NULL: rows of
 	 * slots_stride_elems */
 	int32_t *indptr;
-	/* [tokens]: the column of a token's first page, which does not exist
-	 * below 0; NULL: 0. So rows of a flat list of pages may begin anywhere.
-	 */
+	/* [tokens]: the column of a token's first page; columns below 0 do not
+	 * exist; NULL: 0. Lets rows begin anywhere in a flat page list. */
 	const int32_t *first_cols;
 	uint32_t capacity_elems; /* of slots, with indptr; < 2^31 */
-	/* 1: an index whose page is missing (FAULT_PAGE) empties its token: the
-	 * row is -1, the count 0. A token with a workspace needs its pages too.
-	 */
+	/* 1: a missing page (FAULT_PAGE) empties the token, even a token with a
+	 * workspace: its row is -1, its count 0. */
 	uint32_t whole;
 	/* Lengths of other lists of the tokens, and where they go: 0 for a
 	 * token that `whole` empties, else as they are. NULL: none, both. */
@@ -66,30 +64,32 @@ typedef struct spmla_index_map_args {
 	int32_t *kept_lens;        /* [tokens], written */
 } spmla_index_map_args;
 
-/* Maps each index i of a token to
+/* Each token selects positions of its request. This operation turns each into a
+ * cache slot, or a workspace row, in the same place of the row. Index i of a
+ * token becomes
  *   slot = block_table[row][first_col + i / page_tokens] * page_stride_rows
  *        + i % page_tokens
- * at the index's place in the row. With `compact`, valid slots move to the
- * front and -1 follows them, so that valid_counts is the length of the row.
- * Entries at and past lens, clamped to [0, k], give -1.
+ * With `compact`, valid slots move to the front and -1 follows them, so that
+ * valid_counts is the length of the row. Entries at and past lens, clamped to
+ * [0, k], give -1.
  *
  * An index < 0 gives -1. An index past the table's columns gives -1 without a
  * report, as in the source, even if the token has a workspace. A column not
  * written, a page outside the pool, a row or workspace outside its array, or a
  * slot outside [0, 2^31) gives -1 and FAULT_PAGE, FAULT_ROW or FAULT_INDEX.
- * With `whole`, FAULT_PAGE gives -1 to all indices of the token; each index
- * without a page is reported. With kept_lens its other list is empty too.
- * With context_lens, an index at or past the token's length (every index, if it
- * is negative) gives -1 and FAULT_INDEX before anything else is checked: in a
- * workspace, the next request's keys lie behind a context.
+ * With `whole`, one FAULT_PAGE makes the token's whole row -1 (and its
+ * kept_lens 0); every index without a page is reported.
+ * With context_lens, an index at or past the token's length gives -1 and
+ * FAULT_INDEX, before any other check, because past the context a workspace
+ * holds the next request's keys. A negative length refuses every index.
  *
  * Ragged rows. Token t has n entries: lens clamped to [0, k], or 0 without a
  * slot. They lie from slots[indptr[t]] on; indptr[0] = 0, and indptr[t + 1] =
  * indptr[t] + n. So a row has one entry for each index, and the entry is -1 if
- * the index has no slot. A row that would end past capacity_elems has no
- * entries: indptr does not pass the capacity, the room left before it holds -1,
- * and the token gives FAULT_LENGTH if n > 0. sparse_decode and sparse_prefill
- * take slots and indptr as they are.
+ * the index has no slot. A row that would pass capacity_elems is empty: indptr
+ * stops at the capacity, the room before it holds -1, and FAULT_LENGTH is
+ * reported if n > 0. sparse_decode and sparse_prefill take slots and indptr as
+ * they are.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: without indptr, slots may be indices, with the same stride.

@@ -33,11 +33,10 @@ typedef struct spmla_indexer_k_gather_args {
  * of MXFP4, bit for bit. Rows that no request covers are left as they are.
  * A key whose column is past the table or not written, or whose page is outside
  * the cache, becomes a row of zeros with scale 0: FAULT_PAGE for each. All rows
- * of a request become zeros if its table row is outside the table (FAULT_ROW),
- * or if one of its bounds is less than the bound before it or outside [0, keys]
- * (FAULT_LENGTH; the bound is moved there). These are reported once per
- * request, FAULT_LENGTH if both apply. For a request without keys only the
- * bounds are checked.
+ * of a request are zeros if its table row is outside the table (FAULT_ROW), or
+ * if a bound falls below the one before it or leaves [0, keys] (FAULT_LENGTH;
+ * it is clamped). Each request reports these once; FAULT_LENGTH wins. For a
+ * request without keys only the bounds are checked.
  * No requests or no keys: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: copies.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

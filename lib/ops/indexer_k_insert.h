@@ -42,9 +42,7 @@ typedef struct spmla_indexer_k_insert_args {
  *    rounded to bf16.
  * 3. s = max(amax, 1e-4) / 448, amax over the 128 values (NaN ignored); POW2:
  *    the next power of two. byte = e4m3(x / s), a true division. s is stored as
- *    f32 behind the page's values. A NaN becomes the byte 0x7f, whatever its
- *    sign. An infinity makes s +inf; its own byte is then 0x7f and finite
- *    values become zeros of their sign.
+ *    f32 behind the page's values. See spmla_e4m3 for NaN and infinities.
  * A slot past the cache skips the token (FAULT_SLOT), else a position outside
  * the rope table does (FAULT_POSITION). The position of a token with a negative
  * slot may be anything. If a slot occurs twice in one call, each value and the

@@ -66,9 +66,8 @@ typedef struct spmla_indexer_q_prep_args {
  *   s = pow2up(raw); scale_floor defines raw (amax over |x|, NaN ignored)
  *   byte = e4m3(x / s), a true division
  *   weights_out = ((weight * s) * softmax_scale) * head_scale, in f32
- * A NaN becomes 0x7f, whatever its sign. An infinity makes s +inf; its own byte
- * is then 0x7f and finite values become zeros of their sign. Sign and payload
- * of a NaN in weights_out are unspecified.
+ * See spmla_e4m3 for NaN and infinities. Sign and payload of a NaN in
+ * weights_out are unspecified.
  *
  * MXFP4, over each 32 values:
  *   e = ceil(log2(max(amax, 6 * 2^-126) / 6)), at most 127

@@ -37,7 +37,7 @@ typedef struct spmla_indexer_schedule_args {
 	int32_t *schedule;      /* [num_sms + 1][2], dense */
 } spmla_indexer_schedule_args;
 
-/* SM sm works from row sm up to row sm + 1 of the schedule. A row is a pair:
+/* SM i works on the units from schedule[i] up to schedule[i + 1]. A row is
  * (token or atom of the batch, split of 256 keys). segs is the number of splits
  * of a request's last token.
  * SM90: an atom is 2 tokens of a request (its last atom may have 1; with next_n
@@ -47,8 +47,8 @@ typedef struct spmla_indexer_schedule_args {
  * SM100: a request has tokens * segs units, ordered by split. The first (units
  * % num_sms) SMs do one unit more. Row = (the request's first token, split),
  * rounded down to a whole split.
- * The row behind all units is (atoms or tokens of the batch, 0). Without any
- * unit all rows are that one: no SM has work.
+ * After the last unit, rows are (number of atoms or tokens of the batch, 0).
+ * Without units all rows are this one: no SM has work.
  * The schedule decides who computes what, never a result. A negative length
  * counts as 0: FAULT_LENGTH with the row of context_lens.
  * Alias: none. Order: enqueues; capturable. Exact: integers, units in 64 bits.

@@ -63,13 +63,11 @@ typedef struct spmla_inv_rope_quant_args {
  * O_FP8, O_FP8_PACKED: nothing is rounded before this. For each 128 values
  *   s = pow2up(max(amax, 1e-10) * f32(1/448)), amax over |x|, NaN ignored
  *   byte = e4m3(x / s), a true division, saturating
- * A NaN becomes 0x7f, whatever its sign. An infinity makes s +inf; its own byte
- * is then 0x7f and finite values become zeros of their sign.
+ * See spmla_e4m3 for NaN and infinities.
  * O_FP8 stores s. O_FP8_PACKED stores one word per head, whose byte i is the
  * biased exponent of s for the values 128 i .. 128 i + 127. (For +inf it is
  * 255; the codes are then 0 or 0x7f, so any reading of 255 gives NaN.)
- * The scales of the tokens that pad the number of tokens to a multiple of 4 are
- * zeros.
+ * Scales of padding tokens (up to a multiple of 4) are zeros.
  *
  * A position outside the rope table: zeros in both outputs of the token,
  * FAULT_POSITION.

@@ -55,19 +55,22 @@ typedef struct spmla_kv_compress_args {
 	uint32_t kv_dtype; /* of kv and score */
 } spmla_kv_compress_args;
 
-/* A token makes a key if it has a slot and its pos + 1 is a multiple of ratio.
+/* Every complete group of tokens gives one key: a softmax-weighted mean of its
+ * rows, column by column, then RMS norm, rope and quantisation.
+ *
+ * A token makes a key if it has a slot and its pos + 1 is a multiple of ratio.
  * The key is made of the n rows of its group, positions pos - n + 1 .. pos. At
  * ratio 128, n = 128. At ratio 4, n = 8: the older 4 rows give columns [0, dim)
  * of kv and of score, the newer 4 columns [dim, 2 dim). A position below 0 has
  * no row.
  *
  * 1. Weighted mean, in each column: c = sum of kv * w / sum of w, w =
- *    exp2((score - m) * log2 e), m the largest score. Rows are taken in order,
- *    8 at a time. Each of the two sums is first formed over these 8 rows, from
- *    0 on, with their own largest score m8 in place of m. That partial sum
- *    times exp2((m8 - m) * log2 e) is added to the total; at ratio 128 the 16
- *    partial sums are added by the tree 8, 4, 2, 1. A score of NaN or +inf, or
- *    only scores of -inf, make c NaN.
+ *    exp2((score - m) * log2 e), m the largest score. The order, with m8 the
+ *    largest score of 8 rows:
+ *    - per 8 rows, in order, the sums of kv * w and of w from 0 on, m8 for m;
+ *    - these times exp2((m8 - m) * log2 e);
+ *    - at ratio 128 the 16 results added by the tree 8, 4, 2, 1.
+ *    A score of NaN or +inf, or only scores of -inf, make c NaN.
  * 2. Norm: y = (c * r) * norm_weight, r = 1 / sqrt(mean of c^2 + norm_eps). The
  *    sum of the mean runs in 16 lanes (lane l adds l, l + 16, .. to 0), then in
  *    the tree 8, 4, 2, 1.
@@ -80,16 +83,14 @@ typedef struct spmla_kv_compress_args {
  *    next power of two from max(amax, 6 * 2^-126) / 6, at most 2^127, code =
  *    e2m1(y / s), and the byte of s. V4_BF16: y. V4_E4M3: e4m3(y / e4m3_scale).
  *
- * A NaN is 0x7f as e4m3, 0x7fc0 as bf16 and 7 as e2m1, whatever its sign. An
- * infinity makes the s of e4m3 values +inf (byte 255); its own code is then
- * 0x7f and finite values become zeros of their sign. As e2m1 an infinity is 6
- * of its sign.
+ * A NaN is 0x7fc0 as bf16 and 7 as e2m1, whatever its sign; an infinity is 6 of
+ * its sign as e2m1. See spmla_e4m3 for both as e4m3.
  *
- * Rows. The row of a position is its entry of `state`. With RING, the row of a
- * position of this call is kv and score + ape[p % ratio], with the same bits as
- * if it had been saved before. (A position p is of this call if token t - (pos
- * - p) has the same table row, position p and a context.) So PAGED comes after
- * compress_state_save, RING before it.
+ * Rows. The row of a position is its entry of `state`. With RING, positions of
+ * this call are read from kv and score + ape[p % ratio], not from `state`; the
+ * bits are the same. Position p belongs to the call if token t - (pos - p) has
+ * the same table row, position p and a context. So compress_state_save runs
+ * before this operation with PAGED, after it with RING.
  *
  * Bad data skips the token: a slot past the cache (FAULT_SLOT), else a position
  * below 0 or a group outside cos_sin (FAULT_POSITION), a row outside the table
@@ -101,21 +102,20 @@ typedef struct spmla_kv_compress_args {
  * the two keys; which one is unspecified, and on a GPU it may differ within the
  * key.
  *
- * split_keys, aligned to 16 bytes, makes keys of ratio 128 faster where few
- * tokens of a call end a group. The bits are the same. One call at a time uses
- * the two buffers: calls that may overlap need their own. If the buffers were
- * not 0, keys have any value or are not written until the buffers are 0 again,
- * and a call may take half a second per key; none hangs.
+ * split_keys, aligned to 16 bytes, makes ratio-128 keys faster where few of a
+ * call's tokens end a group; the bits are the same. Overlapping calls need
+ * buffers of their own. Buffers that are not 0 give wrong or missing keys until
+ * they are 0 again; such a call may take half a second per key, but does not
+ * hang.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * Exact: except for exp2, whose last bits differ by platform. c is within 1e-5
- * of (sum of |kv| * w) / (sum of w): some 20 roundings in either sum, exponents
- * off by a few units in their last place, and 2 factors. A weight or factor
- * below 2^-126 may count as 0 or have few bits. So a code may be the next one
- * and, where amax is next to a power of two times 448 or 6, so may a scale. If
- * all scores of a column are equal, all weights are 1, and the key is the same
- * on all platforms.
+ * Exact: except exp2, whose last bits differ by platform. c is within 1e-5 of
+ * (sum of |kv| * w) / (sum of w) (some 20 roundings in either sum, a few units
+ * in the last place of an exponent, 2 factors). Weights and factors below
+ * 2^-126 may flush. So a code may be off by one, and so may a scale whose amax
+ * is next to a power of two times 448 or 6. If the scores of each column are
+ * equal, every weight is 1: the key is then the same on all platforms.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE, E_UNSUPPORTED (another ratio).
  * Source: vLLM compress_norm_rope_store. */
 spmla_status spmla_kv_compress(spmla_ctx *ctx,

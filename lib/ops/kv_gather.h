@@ -61,22 +61,21 @@ typedef struct spmla_kv_gather_args {
  * Values. FP8_DS_MLA: latent = bf16(f32(e4m3) * scale), the product rounded to
  * f32 and then to bf16, both to nearest even; a NaN is 0x7fc0, whatever its
  * sign. Rope values, and all values of MLA_BF16 and V4_BF16, are copied bit for
- * bit. V4_E4M3: the same product with kv_scale. V4_FP8: the same product; a
- * scale byte is the exponent of an f32, 2^(byte - 127), but 0 is 0 and 255 is
+ * bit. V4_E4M3: the same product with kv_scale. V4_FP8: the same product. A
+ * scale byte is 2^(byte - 127), except 0, which is 0, and 255, which is
  * infinity (0 times it is NaN), as in the source. sparse_decode reads 2^-127
- * and NaN for these two. This makes no difference for rows of our writers: they
- * never store 0, and with 255 they store only zeros and NaN.
+ * and NaN instead; rows of our writers give the same result, because they never
+ * store 0, and with 255 only zeros and NaN.
  *
- * With cache.encoding FNUZ, of V4_FP8, e4m3 codes have the values of that, and
- * 0x80 is NaN.
+ * With cache.encoding FNUZ (V4_FP8 only) codes are FNUZ; 0x80 is NaN.
  *
  * Bad data. A key whose column is past the table or not written, or whose page
  * is outside the cache, becomes a row of zeros: FAULT_PAGE for each. All rows
- * of a request become zeros if its table row is outside the table (FAULT_ROW),
- * if its seq_start is negative, or if one of its bounds is less than the bound
- * before it or outside [0, keys] (FAULT_LENGTH; the bound is moved there).
- * These are reported once per request, FAULT_LENGTH if both apply. For a
- * request without keys only the bounds are checked.
+ * of a request are zeros if its table row is outside the table (FAULT_ROW), or
+ * if its seq_start is negative, or a bound falls below the one before it or
+ * leaves [0, keys] (FAULT_LENGTH; the bound is clamped). Each request reports
+ * these once; FAULT_LENGTH wins. For a request without keys only the bounds are
+ * checked.
  *
  * V4's workspace [requests][m], with the last gather_len[b] entries of each
  * request at `offset`, is
@@ -84,8 +83,7 @@ typedef struct spmla_kv_gather_args {
  *   workspace_ends[b]   = workspace_starts[b] + gather_len[b]
  *   seq_starts[b]       = seq_len[b] - gather_len[b]
  *   keys                = requests * m
- * Positions count entries of the cache, i.e. compressed keys in a cache of
- * those.
+ * Positions count cache entries: compressed keys, in a compressed cache.
  *
  * No keys, or neither requests nor slots: nothing else is checked, nothing is
  * enqueued.

@@ -26,8 +26,8 @@ typedef struct spmla_kv_insert_args {
 	int64_t k_pe_stride_elems;   /* >= 64 */
 	const int64_t *slot_mapping; /* [tokens]; < 0: skip the token */
 	spmla_cache cache; /* FP8_DS_MLA, MLA_BF16, V4_FP8, V4_BF16, V4_E4M3 */
-	/* V4_E4M3: the scale of the whole cache, > 0, <= 2^126, with a finite
-	 * inverse, or zeros become NaN. Other layouts do not read it. */
+	/* V4_E4M3: the scale of the whole cache, > 0, <= 2^126; 1 / scale must
+	 * be finite, or zeros become NaN. Other layouts do not read it. */
 	float kv_scale;
 	uint32_t reserved;
 	/* V4_E4M3: the address of kv_scale on the device. It is read when the
@@ -40,14 +40,13 @@ typedef struct spmla_kv_insert_args {
  * FP8_DS_MLA, for each 128 values of the latent: amax is the largest |x| (NaN
  * ignored), scale = max(amax / 448, 2^-126) (RAW) or pow2up(max(amax / 448,
  * 1e-4)) (POW2), byte = e4m3(x / scale): a true f32 division, rounded to
- * nearest even, saturating. A NaN becomes the byte 0x7f, whatever its sign. An
- * infinity makes the scale +inf; its own byte is then 0x7f and finite values
- * become zeros of their sign. The 64 rope values are copied bit for bit.
+ * nearest even, saturating; see spmla_e4m3 for NaN and infinities. The 64 rope
+ * values are copied bit for bit.
  * V4_FP8, for each 64 of the first 448 values: scale 2^e = pow2up(max(amax,
- * 1e-4) / 448), stored as the byte e + 127, or 255 if amax is infinite; value
- * e4m3(x / 2^e), NaN and infinities as above. The eighth scale byte is 0. The
- * last 64 values are copied bit for bit. With cache.encoding FNUZ: 224 for 448,
- * the code of FNUZ, and 0x80 for NaN.
+ * 1e-4) / 448), stored as the byte e + 127; value e4m3(x / 2^e), NaN and
+ * infinities as above. The eighth scale byte is 0. The last 64 values are
+ * copied bit for bit. With cache.encoding FNUZ the divisor is 224 and the codes
+ * are FNUZ.
  * V4_E4M3: each value is e4m3(x * (1 / kv_scale)); quotient and product are
  * rounded to f32.
  * MLA_BF16, V4_BF16: all values are copied bit for bit.

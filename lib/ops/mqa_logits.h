@@ -41,20 +41,20 @@ typedef struct spmla_mqa_logits_args {
 /* For 0 <= n < context_lens[t], with the row's start:
  *   logits[row_start + n] = kscale[n] * sum over h of
  *     (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
- * Nothing else is written. relu(x) is x where x > 0, else 0, also for a NaN
- * (fmaxf, as in the source); other NaNs stay.
+ * Nothing else is written. relu(x) = x if x > 0, else 0 (also for a NaN, like
+ * fmaxf, as in the source). Other NaNs propagate.
  * INDEX_MXFP4: q and k are e2m1 * 2^(byte - 127) in f32 (2^128 is +inf), and
  * kscale is 1. The sums have the same order.
  * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A
  * row is not written if it is outside the table (FAULT_ROW) or does not fit
- * logits (FAULT_LOGITS). Without row_starts a length past the row counts as the
- * row's: FAULT_LOGITS too.
+ * logits (FAULT_LOGITS). Without row_starts a length past the row's end is
+ * clamped to it: FAULT_LOGITS.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row.
  * Exact: within 2^-18 of the sum of |terms|, for any number of heads, as long
- * as no product leaves the range of f32. Matrix instructions, which truncate
- * what they add, are within 2^-16.
+ * as no product leaves the range of f32. Matrix instructions truncate sums, so
+ * their bound is 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_paged_mqa_logits and its fp4 form, one row per query
  * token. */

@@ -60,12 +60,12 @@ typedef struct spmla_mqa_logits_gathered_args {
  * never read.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * INDEX_MXFP4: the scores of spmla_mqa_logits, without k_scales as a factor; k
- * is a multiple of 4. No kernel has matrix instructions for it yet.
- * Deterministic: a row's bits depend only on that row, and are those of
- * spmla_mqa_logits, but for MXFP4 on a device with matrix instructions.
+ * INDEX_MXFP4: scores as spmla_mqa_logits; k_scales is no factor; k is aligned
+ * to 4 bytes; portable kernel only.
+ * Deterministic: a row's bits depend only on the row. They equal
+ * spmla_mqa_logits', except MXFP4 where that uses matrix instructions.
  * Exact: within 2^-18 of the sum of |terms|, for any number of heads. Matrix
- * instructions, which truncate what they add, are within 2^-16.
+ * instructions truncate sums, so their bound is 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_mqa_logits. CLEAN is its clean_logits, COMPRESSED its
  * max_seqlen_k; they exclude each other. */

@@ -57,10 +57,9 @@ typedef struct spmla_o_group_proj_args {
  * Deterministic: a row's bits depend only on that row.
  * Exact: the bits of this order as long as no product leaves the range of f32;
  * before the rounding to bf16 within (inner / 128 + 24) * 2^-24 of the sum of
- * |terms|. A GPU with matrix instructions uses them where every row of o and w
- * begins at a multiple of 16 bytes. The sums are then in the instructions'
- * order, with four quarters of inner added in a tree: within (inner / 2 + 160)
- * * 2^-24.
+ * |terms|. On matrix instructions (rows of o and w aligned to 16 bytes) the
+ * order is theirs, four quarters of inner in a tree, and the bound (inner / 2 +
+ * 160) * 2^-24 of the sum of |terms|.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fp8_einsum "bhr,hdr->bhd" with recipe (1, 128, 128), and the
  * bf16 einsum of its other platforms. */

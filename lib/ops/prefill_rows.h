@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * prefill_rows: where each request of a prefill has its gathered context, which
- * of these rows each token sees, and where the token's index logits go.
+ * prefill_rows: places each request's gathered context in the workspace; gives
+ * each token its range of rows and the start of its index logits.
  */
 #ifndef SPMLA_OPS_PREFILL_ROWS_H
 #define SPMLA_OPS_PREFILL_ROWS_H
@@ -42,9 +42,8 @@ typedef struct spmla_prefill_rows_args {
  *   row_starts = t % piece_tokens * piece_stride_elems
  * A request whose context would end past `keys`, or whose length is negative,
  * gets no rows: FAULT_LENGTH. Later requests that fit are kept.
- * A token's context_lens becomes 0 if it is negative, if its request has no
- * rows or does not exist, or if the request has fewer rows than that
- * (FAULT_LENGTH).
+ * A token's context_lens becomes 0 if: it is negative; the request does not
+ * exist or has no rows; the request has fewer rows than that (FAULT_LENGTH).
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

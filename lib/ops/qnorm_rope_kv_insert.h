@@ -20,8 +20,8 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
 	uint32_t padded_heads; /* of q_out; >= heads */
 	uint32_t cos_sin_rows;
 	float norm_eps; /* of the queries' norm, > 0, <= 2^126; V4: 1e-6 */
-	/* V4_E4M3: the scale of the whole cache, > 0, <= 2^126, with a finite
-	 * inverse, or zeros become NaN. Other layouts do not read it. */
+	/* V4_E4M3: the scale of the whole cache, > 0, <= 2^126; 1 / scale must
+	 * be finite, or zeros become NaN. Other layouts do not read it. */
 	float kv_scale;
 	const uint16_t *q;                /* bf16 [tokens][heads][512] */
 	int64_t q_token_stride_elems;     /* >= 512: heads may be outermost */
@@ -55,10 +55,8 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
  * V4_FP8: for each 64 of the first 448 values the scale is 2^e =
  * pow2up(max(amax, 1e-4) / 448), amax over |x| (NaN ignored), its byte e + 127,
  * each value e4m3(x / 2^e). The eighth scale byte is 0; the rotated values are
- * bf16. A NaN becomes the byte 0x7f, whatever its sign. An infinity makes the
- * scale byte 255; its own byte is then 0x7f and finite values become zeros of
- * their sign. With cache.encoding FNUZ: 224 for 448, the code of FNUZ, and 0x80
- * for NaN.
+ * bf16. See spmla_e4m3 for NaN and infinities. With cache.encoding FNUZ the
+ * divisor is 224 and the codes are FNUZ.
  * V4_BF16: bf16; the first 448 values bit for bit.
  * V4_E4M3: e4m3(x * (1 / kv_scale)), quotient and product rounded to f32; a NaN
  * becomes 0x7f.

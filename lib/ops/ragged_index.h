@@ -31,7 +31,7 @@ typedef struct spmla_ragged_index_args {
 /* With n = lens clamped to [0, width], ragged_indptr is the exclusive prefix
  * sum of n, its last element the sum. The first n entries of row t lie at
  * ragged_indices[ragged_indptr[t]] on. Elements behind the last entry are left
- * alone. An entry that is not below num_slots is not reported: it is no mistake
+ * alone. Entries outside [0, num_slots) are not reported, as they are no error
  * of this step.
  * A row that would end past the capacity has no entries: ragged_indptr does not
  * pass capacity_elems, and the room left before it holds -1. Each such row with

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rms_norms: in one launch, the RMS norm with weights of two sets of rows of
- * different width: V4's low-rank queries and its keys.
+ * rms_norms: weighted RMS norm of two sets of rows in one launch: V4's low-rank
+ * queries and its keys, of different widths.
  */
 #ifndef SPMLA_OPS_RMS_NORMS_H
 #define SPMLA_OPS_RMS_NORMS_H

@@ -37,7 +37,7 @@ typedef struct spmla_slot_map_args {
  * A row outside the table (FAULT_ROW), a position below 0, a column not written
  * or a page outside the pool (FAULT_PAGE) gives slot -1 and sets the token's
  * context_lens to 0. So the token writes no key and has an empty result.
- * Reports name the token's entry of token_row, whatever its value.
+ * Reports name token_row[t], even if it is outside the table.
  *
  * With a ratio R, a page holds page_tokens / R keys. Only a token that ends a
  * group, (pos + 1) % R == 0, has a slot, the slot of key pos / R:

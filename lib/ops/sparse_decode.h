@@ -47,59 +47,64 @@ typedef struct spmla_sparse_decode_args {
 	float *split_out;    /* [split_rows][heads][512], dense */
 	float *split_lse;    /* [split_rows][heads], dense, base 2 */
 	uint32_t split_rows; /* tokens + parts are enough */
-	/* 0: token t lies t token strides from the first. Else token t is
-	 * number t % next_n of request t / next_n: so many token strides and
-	 * request strides from the first. */
+	/* 0: token t is at t * token stride. Otherwise at (t / next_n) *
+	 * request stride + (t % next_n) * token stride. */
 	uint32_t next_n;
-	/* Ragged lists, each for itself: token t has the entries indptr[t] ..
-	 * indptr[t + 1] - 1 of slots. topk is then the entries of slots in all,
-	 * and neither the stride nor topk_lens is read. NULL: rows. */
+	/* Ragged, for each list separately: token t has the entries indptr[t]
+	 * .. indptr[t + 1] - 1 of slots. topk is then the length of slots, and
+	 * neither the stride nor topk_lens is read. NULL: rows. */
 	const int32_t *indptr;       /* [tokens + 1] */
 	const int32_t *extra_indptr; /* [tokens + 1], of extra_slots */
 	/* Read if next_n > 0. */
 	int64_t q_request_stride_elems;   /* >= dim */
 	int64_t out_request_stride_elems; /* >= 512 */
 	int64_t lse_request_stride_elems; /* >= 1, with lse */
-	/* Tokens that share an entry of topk_lens and of extra_topk_lens, which
-	 * are then [cdiv(tokens, lens_tokens)]; 0: 1. */
+	/* How many consecutive tokens share an entry of topk_lens and of
+	 * extra_topk_lens, which are then [cdiv(tokens, lens_tokens)]; 0: 1. */
 	uint32_t lens_tokens;
 	uint32_t lse_base; /* spmla_lse_base */
 	uint32_t lse_sink; /* 1: lse counts the sink; split_lse never does */
 	/* 1: with parts, out and lse are complete after the call, as if
 	 * spmla_split_combine followed; the split rows are then scratch. */
 	uint32_t combine;
-	/* On a Hopper GPU few tokens without parts, and parts with `combine`,
-	 * are faster with it; NULL: none. All 0 before the first call and after
-	 * each; calls that run at the same time have one each. DECODE_WORKSPACE
-	 * is one. It is not used if it is too small, with BATCH_INVARIANT, for
-	 * FNUZ codes, and for few tokens if it, q or out is not aligned to 16
-	 * bytes. For few tokens it changes the rounding: values are e4m3 *
-	 * scale, not rounded, and sums are taken in another order. For parts it
-	 * rounds splits to bf16 and takes 8 bytes for each 64 heads of a token;
-	 * after bad metadata (below) it has to be zeroed again. */
+	/* Scratch for one launch on a Hopper GPU: few tokens without parts, or
+	 * parts with `combine`. NULL: none. It must be 0 before the first call
+	 * and is 0 after each; overlapping calls need one each
+	 * (DECODE_WORKSPACE is one).
+	 * Ignored: if it is too small; for FNUZ and MLA_BF16; for few tokens
+	 * with SPMLA_CONFIG_BATCH_INVARIANT, or if it, q or out is not aligned
+	 * to 16 bytes; for parts of at most 16 heads, or if q, out, split_out
+	 * or pages are not aligned to 16 bytes.
+	 * Few tokens: e4m3 * scale is not rounded, and sums have another order.
+	 * Parts: splits are rounded to bf16; 8 bytes per token and 64 heads;
+	 * zero it again after bad metadata (below). */
 	uint32_t *workspace;
 	uint64_t workspace_bytes;
-	/* Ragged lists are read with the workspace if no token has more entries
-	 * than this; 0: not known, and it is not used. A token that has more
-	 * may be empty then: FAULT_INDEX. */
+	/* Ragged lists: the most entries of a token. 0: unknown, and few tokens
+	 * do not use the workspace. A token with more entries may then be
+	 * empty: FAULT_INDEX. */
 	uint32_t longest;
 	uint32_t extra_longest;
 } spmla_sparse_decode_args;
 
-/* Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
+/* Each token attends over the cache rows that its list names. Without parts the
+ * call makes each token's result. With parts (split-KV) thread blocks share
+ * tokens, and split_combine merges their results.
+ *
+ * Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
  * clamped to [0, topk]. Entries past the length do not count. The entries of
  * the second cache follow, by the same rule. In a ragged list every entry
- * except -1 counts. An indptr that is negative, falls, or leads past topk makes
- * the list empty: FAULT_INDEX, once for each part that has the token. Rows and
- * ragged lists with the same entries give the same bits, with a workspace if
- * longest is the rows' topk. A slot outside its cache does not count:
- * FAULT_INDEX. A slot that occurs twice counts twice.
+ * except -1 counts. A bad indptr (negative, falling, or past topk) makes the
+ * list empty: FAULT_INDEX, once per part with that token. A ragged list gives
+ * the bits of a row with the same entries; with a workspace, only if `longest`
+ * is that row's topk. A slot outside its cache does not count: FAULT_INDEX. A
+ * slot that occurs twice counts twice.
  * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
- * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ takes the
- * kernel without matrix instructions. On Hopper, kernels for more than 16 heads
- * round e4m3 * scale once, to f16. Rows that do not count are never read; NaN in
- * rows that do goes through the arithmetic.
+ * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ caches use
+ * the portable kernel. On Hopper, kernels for more than 16 heads round e4m3 *
+ * scale once, to f16. Rows that do not count are never read; NaN in rows that
+ * do goes through the arithmetic.
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s
@@ -126,25 +131,24 @@ typedef struct spmla_sparse_decode_args {
  * The flags of a part are not read.
  *
  * Bad metadata. A part that begins at token `tokens` or later has no work. A
- * part that names tokens before 0, or ends past the last, does nothing:
- * FAULT_INDEX, row = the part. Blocks past the end of a token are skipped
- * without a report, because metadata may be made for more keys than the lengths
- * then say. If begin_block is below 0, or end_block before it, the blocks that
- * exist are done: FAULT_INDEX. A split row that is not the token's, or not
- * below split_rows, is not written: FAULT_INDEX. Tokens that no part covers are
- * not written.
+ * part that names tokens before 0, ends past the last, or ends before it begins
+ * does nothing: FAULT_INDEX, row = the part. Blocks past the end of a token are
+ * skipped without a report, because metadata may be made for more keys than the
+ * lengths then say. If begin_block is below 0, or end_block before begin_block,
+ * only existing blocks are done: FAULT_INDEX. A split row outside the token's
+ * rows, or >= split_rows, is not written: FAULT_INDEX. Tokens that no part
+ * covers are not written.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * Deterministic: a row's bits depend only on that row; with parts also on where
- * it is split, on `tokens`, and on whether the workspace is used; with a
- * workspace and no parts also on `tokens`, heads, topk and extra_topk (of ragged
- * lists longest and extra_longest), and on whether q and out are aligned to 16
- * bytes.
+ * Deterministic: a row's bits depend only on that row.
+ * - With parts also on: where it is split, `tokens`, workspace or not.
+ * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk
+ *   (ragged: longest and extra_longest), 16-byte alignment of q and out.
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
- * the exact result x over the dequantised rows. Where values cancel, out is off
- * by 2^-8 of the mean of |v| with the same weights, and lse by 2^-18, on Hopper
- * 2^-11, of the largest sum of |terms| of a score times softmax_scale.
+ * the exact result x over the dequantised rows. Where values cancel, the error
+ * of out is up to 2^-8 of the weighted mean of |v|; that of lse up to 2^-18 (on
+ * Hopper 2^-11) of the largest sum of |terms| of a score, times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,

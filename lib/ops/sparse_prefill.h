@@ -47,11 +47,11 @@ typedef struct spmla_sparse_prefill_args {
 } spmla_sparse_prefill_args;
 
 /* Keys. Entry p of a token counts if 0 <= indices[p] < kv_rows and p <
- * topk_lens[t], clamped to [0, topk]. Every other index is legal and masked
- * without a report. Entries past the length are not read. A ragged list is as
- * long as its entries. An indptr that is negative, falls, or leads past topk
- * makes the token empty: FAULT_INDEX. Rows and ragged lists with the same
- * entries give the same bits. A row that occurs twice counts twice.
+ * topk_lens[t], clamped to [0, topk]. Any other index is masked without a
+ * report. Entries past the length are not read. A ragged list is as long as its
+ * entries. An indptr that is negative, falls, or leads past topk makes the
+ * token empty: FAULT_INDEX. Rows and ragged lists with the same entries give
+ * the same bits. A row that occurs twice counts twice.
  * K is the dim values of the row, V its first 512. Rows that do not count are
  * never read; NaN in rows that do goes through the arithmetic.
  *
@@ -62,17 +62,17 @@ typedef struct spmla_sparse_prefill_args {
  *                with lse_sink
  * SPMLA_LSE_BASE2 multiplies both by log2 e. A token without keys, or whose
  * every s is -inf, has out = +0, max_logits = -inf, and lse as empty_lse says.
- * FlashMLA gives natural logarithms and +inf; before 2025-10 it gave base 2 and
- * -inf, and had neither sink nor lengths.
+ * FlashMLA returns natural logarithms and +inf (before 2025-10: base 2 and
+ * -inf, no sink, no lengths).
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row, and not on entries past
  * its length.
  * Exact: out is within 8e-4 + 3.01/128 |x|, lse and max_logits within 1e-6 +
- * 2.01/65536 |x| of the exact result x. Where values cancel, out is off by 2^-8
- * of the mean of |v| with the same weights, and the others by 2^-18 of the
- * largest sum of |terms| of a score times softmax_scale.
+ * 2.01/65536 |x| of the exact result x. Where values cancel, the error of out
+ * is up to 2^-8 of the weighted mean of |v|; that of lse and max_logits up to
+ * 2^-18 of the largest sum of |terms| of a score, times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA flash_mla_sparse_fwd. */
 spmla_status spmla_sparse_prefill(spmla_ctx *ctx,

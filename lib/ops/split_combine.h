@@ -44,8 +44,8 @@ typedef struct spmla_split_combine_args {
  *   g = log2 S + m, +inf if S = 0
  *   with a sink: g += log2(1 + exp2(sink * log2 e - g))
  *   out = bf16(sum of exp2(lse_i - g) * o_i), in the order of the splits
- * lse is g * ln 2, or with SPMLA_LSE_BASE2 g, before the sink, or with lse_sink
- * after it; and as empty_lse says if S = 0.
+ * lse: g * ln 2, or g with SPMLA_LSE_BASE2. It counts the sink only with
+ * lse_sink. If S = 0 it is as empty_lse says.
  * A split with lse -inf adds nothing and is not read. So a token without a key
  * in any split has out = +0, like a token without splits. A token whose rows
  * are not in [0, split_rows], or end before they begin, counts as one without

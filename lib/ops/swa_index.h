@@ -48,7 +48,9 @@ typedef struct spmla_swa_index_args {
 	uint32_t reserved;
 } spmla_swa_index_args;
 
-/* Windows. Token t at pos = positions[t] sees the keys from
+/* Each token sees the last `window` keys and, inside an image, that image.
+ *
+ * Windows. Token t at pos = positions[t] sees the keys from
  *   start = max(pos - window + 1, replay_starts[row], 0)
  * to its own: lens = pos + 1 - start. For k < lens, with p = start + k,
  *   indices[k] = block_table[row][col] * page_stride_rows + p % page_tokens
@@ -58,33 +60,33 @@ typedef struct spmla_swa_index_args {
  *
  * Images. A token of an image, first <= pos <= last, sees the image too, in
  * both directions:
- *   start = max(pos - max(window - 1, min(pos - first, max_image - 1)), ..)
- * and the last key is pos + min(last - pos, max_image), or an earlier one, so
- * that a token sees at most window + max_image keys. lens counts all of them.
+ *   start = max(pos - max(window - 1, min(pos - first, max_image - 1)),
+ *               replay_starts[row], 0)
+ * The last key is pos + min(last - pos, max_image), cut so that a token sees at
+ * most window + max_image keys. lens counts all of them.
  *
- * padded_lens. The row is the left part of a longer one, whose right part
- * index_map or c128a_index makes (slots = indices + width, the same stride,
- * entries_before = width, and their lengths instead of these). lens is then
- * width, but 0 where it would be 0.
+ * padded_lens: this row is the left part of a wider one; index_map or
+ * c128a_index writes the right part, with slots = indices + width, the same
+ * stride, entries_before = width, and the final lengths. lens is width, or 0
+ * for a token without keys.
  *
  * Bad data. A token whose row is outside the table (FAULT_ROW), or whose
  * position is < 0 or before the replay's start (FAULT_POSITION), counts as one
  * without a slot. A column that does not exist or is not written, a page
  * outside the pool, or a page with slots past 2^31 gives -1 for its keys and,
  * once per row and page, FAULT_PAGE; lens still counts those keys. A ring must
- * hold a window and an image wherever they start: columns > (window + max_image
- * + page_tokens - 2) / page_tokens.
+ * hold a window and an image at any offset: columns > (window + max_image +
+ * page_tokens - 2) / page_tokens.
  *
- * Gather lengths. For each request with q >= 0 query tokens, and replay as
- * above,
+ * Gather lengths. For each request with q >= 0 query tokens, and replay =
+ * max(replay_starts[row], 0), or 0 without replay_starts,
  *   gather_lens = q + min(seq_lens - q - replay, window - 1),
  * the rows of its window and its new keys; 0 for q < 0. seq_lens below q +
  * replay gives 0 and FAULT_LENGTH. With replay_starts, a row outside the table
  * gives 0 and FAULT_ROW.
  *
- * Reports name the table's row; FAULT_ROW names the token. Reports of a request
- * name its entry of req_row, whatever its value. A negative replay start counts
- * as 0.
+ * Reports name the table's row; FAULT_ROW names the token. A report on a
+ * request names req_row's value, even if it is outside the table.
  * No tokens: the arrays of tokens and the table are not checked, but
  * page_tokens, page_stride_rows, ring and rows are. No requests: their fields
  * are not checked.

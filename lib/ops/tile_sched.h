@@ -78,11 +78,13 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
 				    uint32_t *parts, uint32_t *overhead_blocks,
 				    spmla_diag *diag);
 
-/* Cuts the requests' blocks of 64 keys into `parts` runs of about equal cost.
+/* Shares the blocks of 64 keys of all requests out to `parts` parts, in runs of
+ * about equal cost. A request costs its blocks plus overhead_blocks.
  *
- * Request i has s keys in n = cdiv(s, 64) blocks. With t = topk_lens[i] (or by
- * indptr) or topk, at least 1, s = t; with extra_topk, s = t rounded up to 64,
- * plus extra_topk_lens[i] or extra_topk.
+ * Request i has s keys in n = cdiv(s, 64) blocks. t = max(1, keys of the first
+ * list). Without extra_topk s = t; with it s = t rounded up to 64, plus the
+ * second list's keys. A list has topk_lens[i] (extra_topk_lens[i]) keys, or
+ * those of its indptr, or topk (extra_topk).
  * A part takes work of up to
  *   cdiv(sum of (n + overhead_blocks), parts) + overhead_blocks
  * blocks. A request costs the blocks that it has left, plus overhead_blocks.
@@ -93,9 +95,9 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
  * 0, end_block = n of the last request (0 if there is none), and 0 elsewhere.
  *
  * The cut decides where sums are split, never what is summed. A length outside
- * [0, topk] ([0, extra_topk]) counts as the nearer bound, as in the attention:
- * FAULT_LENGTH with row i. So does an indptr that falls or leads outside, as no
- * keys.
+ * [0, topk] ([0, extra_topk]) is clamped, as in the attention; an indptr that
+ * is negative, falls or leads past topk counts as no keys. Both: FAULT_LENGTH
+ * with row i.
  * Alias: none. Order: enqueues; capturable. Exact: integers, sums in 64 bits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA get_mla_metadata, except the rows of parts without work. */

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Which positions join the set if scores at its k-th place are equal. */
+/* Which positions win if several scores equal the k-th. */
 typedef enum spmla_ties {
 	SPMLA_TIES_LOWER = 0,
 	SPMLA_TIES_HIGHER = 1,
@@ -38,10 +38,10 @@ typedef struct spmla_topk_args {
 /* The exact set of the k largest scores of each row, as positions relative to
  * the row's start, ascending, then -1. Ties take the lower or the higher
  * positions, as `ties` says; -0 equals +0; a NaN of either sign ranks above
- * +inf and equals any other NaN. A row of at most k elements is 0, 1, .. and
- * its scores are not read. A row outside logits gives only -1: FAULT_LOGITS.
- * Without row_starts a length past the row counts as the row's: FAULT_LOGITS
- * too.
+ * +inf and equals any other NaN. A row of at most k elements is 0, 1, ...; its
+ * scores are not read. A row outside logits gives only -1: FAULT_LOGITS.
+ * Without row_starts a length past the row's end is clamped to it:
+ * FAULT_LOGITS.
  * No rows: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers, the same on every
  * backend and in every run.
