@@ -97,9 +97,10 @@ typedef enum spmla_i_graph_kind {
 
 typedef struct spmla_i_graph {
 	uint32_t kind; /* spmla_i_graph_kind */
-	/* Of its calls of a layer before its first prologue: the most tokens, 0
-	 * for none, and the step that they were recorded in. They need one of
-	 * as many tokens; exact: of that one's shape. */
+	/* Its layer calls before its first prologue: their most tokens, 0 for
+	 * none, and the step that they were recorded in. They need a step of at
+	 * least as many tokens; if exact, of as many as that step had, and in a
+	 * prefill of its shape. */
 	uint32_t tokens;
 	uint32_t exact;
 	spmla_step_prologue_args under;

@@ -34,7 +34,8 @@ enum {
 static inline spmla_i_few
 spmla_i_few_of(uint32_t way)
 {
-	/* Of a layout and a number of keys the ones with fewer heads first. */
+	/* For each layout and number of keys, the ones with fewer heads come
+	 * first. */
 	static const spmla_i_few ways[SPMLA_I_FEW_COUNT] = {
 		{SPMLA_LAYOUT_FP8_DS_MLA, 2048, 16, 16},
 		{SPMLA_LAYOUT_FP8_DS_MLA, 2048, 32, 16},

@@ -57,8 +57,8 @@ spmla_i_e4m3_to_f32(uint8_t code)
 				     mantissa << 20);
 }
 
-/* The same in FNUZ: half the value of a code, but that 0x80 is NaN, and 0x7f and
- * 0xff are 240. Saturates there; -0 is 0. */
+/* The same in FNUZ: half the value of a code, but that 0x80 is NaN, and 0x7f
+ * and 0xff are 240. Saturates there; -0 is 0. */
 static inline uint8_t
 spmla_i_f32_to_fnuz(float x)
 {

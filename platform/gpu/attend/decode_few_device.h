@@ -23,8 +23,8 @@ enum {
 	FEW_CODES = 512, /* bytes of a row in shared memory: its codes, */
 	FEW_TAIL = 128,  /* its bf16 values */
 	FEW_SCALES = 16, /* and its scales */
-	/* Of a head's queries: 512 as f16, 64 as bf16, and some more, so that 8
-	 * heads' 16 bytes lie in different banks. */
+	/* A head's query: 512 values as f16, 64 as bf16, and some room, so that
+	 * 8 heads' 16 bytes lie in different banks. */
 	FEW_Q_BYTES = 2 * 512 + 16,
 	FEW_Q_TAIL_BYTES = 2 * 64 + 64,
 	FEW_GROUPS = 8 /* of values that share a scale, at most */
@@ -32,7 +32,7 @@ enum {
 
 /* P is as often there as there are groups of values: f16 weights times the
  * group's scales. Sixteen heads' of V3.2 take the place of the rows' tails,
- * which nobody reads then. Of V4 they are values. */
+ * which nobody reads then. V4's tails are values, which P still multiplies. */
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
 	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
 #define FEW_TAILS_AT(warps)           ((warps)*FEW_KEYS * FEW_CODES)

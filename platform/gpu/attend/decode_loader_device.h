@@ -317,9 +317,9 @@ decode_load_scales(const PRIVATE decode_loader *l,
 			       is);
 }
 
-/* The lane's 16 bytes of its rows, of those that the warp's lanes found: from
- * the cache on, in 16 bytes. Of the warp's rows they are the lane / 8-th and
- * each fourth behind it. */
+/* Where the lane's 16 bytes of its rows lie, counted from the cache on in units
+ * of 16 bytes. Its rows are the (lane / 8)-th of those that the warp's lanes
+ * found, and each fourth behind it. */
 FN void
 decode_rows_at(const PRIVATE decode_loader *l,
 	       const PRIVATE decode_found *found, PRIVATE uint32_t *at)

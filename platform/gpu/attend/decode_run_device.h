@@ -47,7 +47,7 @@ typedef struct decode_walk {
 	uint32_t extra; /* entries of the second list's run, if that follows */
 	uint32_t extra_first;
 	uint32_t work; /* the next piece and group of heads */
-	/* Of the piece: the last token, and how many blocks of it. */
+	/* The piece's last token, and how many blocks of it. */
 	int32_t last, last_end;
 } decode_walk;
 
@@ -195,7 +195,7 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 	if (range.end < range.begin)
 		return 0;
 	if (range.begin < blocks || range.begin == range.end) {
-		/* Of no blocks, results are those of no keys. */
+		/* A range of no blocks has the results of no keys. */
 		run->first = (uint32_t)list.first +
 			     (uint32_t)range.begin * DECODE_BLOCK;
 		run->count =

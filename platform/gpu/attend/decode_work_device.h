@@ -80,7 +80,7 @@ typedef struct decode_scalars {
 
 enum { DECODE_HEADS = 64 }; /* that kernels by matrix instructions take */
 
-/* A piece of work as local memory has it, so that it needs no registers while
+/* A piece of work as shared memory has it, so that it needs no registers while
  * keys go by: tokens DECODE_FIRST .. DECODE_LAST, none if the last is before
  * the first; and, of parts, the rest of the metadata's row. */
 enum {

@@ -3,10 +3,10 @@
  * sparse_decode and sparse_prefill of bf16 rows by warpgroups' matrix
  * instructions: a block has 64 heads of a token and walks its keys, 64 at a
  * time. Keys are copied into panels and serve there as K and, transposed, as V.
- * Of Q K^T each of two warpgroups sums over half of the dims, and then has 32
- * keys; of P V it has half of the columns. Two sets of panels let one be filled
- * while P V of the other runs. As products are issued no faster than they run,
- * the search for the next rows stands between them.
+ * For Q K^T each of two warpgroups sums over half of the dims, and then has 32
+ * keys; for P V it has half of the columns. Two sets of panels let one be
+ * filled while P V of the other runs. As products are issued no faster than
+ * they run, the search for the next rows stands between them.
  *
  * The hard idea: weights are rounded to bf16 against the largest score of their
  * own 64 keys, as the contract says, and yet O needs no second accumulator. O
@@ -31,13 +31,16 @@ enum {
 	BF16_WGMMA_PANELS = 9, /* of a query or a key, or 8 */
 	/* 16-bit values of 64 rows. */
 	BF16_WGMMA_SET = BF16_WGMMA_PANELS * 64 * 64,
-	/* Shared memory in bytes: queries, two sets of keys, weights of each
-	 * warpgroup, which keys count, each warpgroup's largest scores, the
-	 * notes of the piece. */
+	/* Shared memory in bytes. The queries of 64 heads lie at 0. */
+	/* keys: two sets of 64 */
 	BF16_WGMMA_K_AT = 2 * BF16_WGMMA_SET,
+	/* weights: 16 bits for each of 64 heads and 64 keys */
 	BF16_WGMMA_P_AT = BF16_WGMMA_K_AT + 2 * 2 * BF16_WGMMA_SET,
+	/* which keys count: two sets of 8 words, one a warp, a bit a key */
 	BF16_WGMMA_COUNTS_AT = BF16_WGMMA_P_AT + 2 * 64 * 64,
+	/* the largest scores: two warpgroups, 64 heads, f32 */
 	BF16_WGMMA_MAX_AT = BF16_WGMMA_COUNTS_AT + 2 * 4 * 8,
+	/* the notes of the piece: DECODE_NOTES words */
 	BF16_WGMMA_NOTES_AT = BF16_WGMMA_MAX_AT + 2 * 4 * DECODE_HEADS,
 	BF16_WGMMA_BYTES = BF16_WGMMA_NOTES_AT + 4 * DECODE_NOTES
 };
@@ -289,7 +292,7 @@ bf16_wgmma_weights(PRIVATE float *score, LOCAL const uint32_t *counts,
 		base = mine;
 		if ((st->largest[r] - mine) * c > BF16_WGMMA_REACH)
 			base = st->largest[r];
-		/* Of only -inf: every weight is exp2(-inf), nothing moves. */
+		/* Only -inf: every weight is exp2(-inf), nothing moves. */
 		if (mine == none)
 			base = st->reach[r];
 		factor[r] = st->reach[r] == base
@@ -533,7 +536,7 @@ bf16_wgmma_run(const PRIVATE decode_args *a, const PRIVATE decode_scalars *s,
 				float sum[32], score[16];
 				uint32_t weights[4][4];
 
-				/* Of those that are in panels now. */
+				/* The rows that are in panels now. */
 				if (next.bad && g_lane() < 8 && reports &&
 				    !s->quiet)
 					g_fault(a->fault_state, a->fault_status,

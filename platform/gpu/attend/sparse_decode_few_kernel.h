@@ -157,7 +157,8 @@ few_score(const PRIVATE few_block *b, uint32_t is_key,
 			const float y = few_units(b)[8 * n + 2 * t + e % 2];
 			const uint32_t is = is_key >> (g + e / 2 * 8) & 1u;
 
-			/* Of a large and a small one the small one first. */
+			/* The smaller unit first: after the larger one alone
+			 * the score could overflow. */
 			score[n][e] = score[n][e] * (x < y ? x : y) *
 					      (x < y ? y : x) +
 				      sum[n][e];

@@ -2,11 +2,11 @@
  *
  * sparse_decode by matrix instructions, of FP8_DS_MLA, V4_FP8 and bf16 rows,
  * the last of which sparse_prefill has too: a block has 64 heads of a token,
- * or, where local memory is small or a row takes many registers, 16, and walks
- * its keys, 64 at a time. Keys are dequantised once into local memory and serve
- * there as K and, read transposed, as V; the next rows are already on their way
- * into registers meanwhile. Of Q K^T a subgroup has 16 of the keys (of 16
- * heads: 8), of P V as large a part of the columns.
+ * or, where shared memory is small or a row takes many registers, 16, and walks
+ * its keys, 64 at a time. Keys are dequantised once into shared memory and
+ * serve there as K and, read transposed, as V; the next rows are already on
+ * their way into registers meanwhile. For Q K^T a subgroup has 16 of the keys
+ * (with 16 heads: 8), for P V as large a part of the columns.
  *
  * The hard idea: weights are rounded to bf16 against the largest score of their
  * own 64 keys, as the contract says, and yet O needs no second accumulator. O
@@ -39,17 +39,20 @@ typedef spmla_k_sparse_decode_mma_scalars spmla_k_sparse_bf16_mma_512_scalars;
 enum {
 	DECODE_MMA_ITEMS = 256,
 	DECODE_MMA_FEW = 16, /* heads of a block that has not DECODE_HEADS */
-	/* 16-bit values of a row of queries or keys in local memory: 8 more
+	/* 16-bit values of a row of queries or keys in shared memory: 8 more
 	 * than they have, so that 8 rows' 16 bytes lie in different banks. */
 	DECODE_MMA_ROW = SPMLA_MLA_DIM + 8,
 	DECODE_MMA_P_ROW = DECODE_BLOCK + 8,
-	/* Local memory in bytes: each of four subgroups' largest scores (eight
-	 * of 16 heads need less), which keys count, the notes, keys; then of
-	 * each head a row of queries and one of weights. */
+	/* Shared memory in bytes. The largest scores lie at 0: four subgroups,
+	 * 64 heads, f32; eight subgroups of 16 heads need less. */
+	/* which keys count: 64 words */
 	DECODE_MMA_COUNTS_AT = 4 * 4 * DECODE_HEADS,
+	/* the notes: DECODE_NOTES words */
 	DECODE_MMA_NOTES_AT = DECODE_MMA_COUNTS_AT + 4 * DECODE_BLOCK,
+	/* 64 keys */
 	DECODE_MMA_K_AT =
 		DECODE_MMA_NOTES_AT + (4 * DECODE_NOTES + 15) / 16 * 16,
+	/* of each head a row of queries and one of weights */
 	DECODE_MMA_Q_AT = DECODE_MMA_K_AT + 2 * DECODE_BLOCK * DECODE_MMA_ROW,
 	DECODE_MMA_HEAD = 2 * (DECODE_MMA_ROW + DECODE_MMA_P_ROW),
 	DECODE_MMA_BYTES = DECODE_MMA_Q_AT + DECODE_HEADS * DECODE_MMA_HEAD,
@@ -236,7 +239,7 @@ decode_mma_scale(const PRIVATE decode_mma_row *from,
 	return g_round_bf16(g_float(g_broadcast(from->scale, first + j / 2)));
 }
 
-/* Dequantises the row into local memory. */
+/* Dequantises the row into shared memory. */
 FN void
 decode_mma_store(const PRIVATE decode_mma_row *from,
 		 const PRIVATE decode_mma_kind *kind, LOCAL uint16_t *keys,
@@ -278,7 +281,7 @@ decode_mma_store(const PRIVATE decode_mma_row *from,
 				 from->raw + 4 * (codes + j));
 }
 
-/* The queries of a block's heads into local memory; heads that are not there
+/* The queries of a block's heads into shared memory; heads that are not there
  * are zeros. */
 FN void
 decode_mma_load_q(GLOBAL const uint16_t *q, int64_t head_stride, uint32_t heads,
@@ -412,7 +415,7 @@ decode_mma_values(LOCAL const uint16_t *p, LOCAL const uint16_t *keys,
 	}
 }
 
-/* Scores to weights: the largest of each head, P into local memory, O and L
+/* Scores to weights: the largest of each head, P into shared memory, O and L
  * made relative to it. `most` and `p` begin at the subgroup's heads, of which
  * there are `heads` in the block; its keys begin at first. `c` brings scores to
  * log2 units. */
@@ -463,7 +466,7 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 		base = own;
 		if ((st->largest[r] - own) * c > DECODE_MMA_REACH)
 			base = st->largest[r];
-		/* Of only -inf: every weight is exp2(-inf), nothing moves. */
+		/* Only -inf: every weight is exp2(-inf), nothing moves. */
 		if (own == none)
 			base = st->reach[r];
 		factor = st->reach[r] == base
@@ -781,8 +784,8 @@ spmla_k_sparse_decode_mma_v4(SPMLA_KERNEL_ARGS(sparse_decode_mma_v4))
 		       DECODE_HEADS);
 }
 
-/* Of these a multiprocessor with 227 KB holds two blocks; any other one, and so
- * it may have more registers. */
+/* A multiprocessor with 227 KB holds two blocks of these; any other holds one,
+ * which may then have more registers. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
 #define FEW_BLOCKS 2
 #else

@@ -2,12 +2,12 @@
  *
  * sparse_decode by warpgroups' matrix instructions, of fp8 rows: a block has 64
  * heads and takes tile after tile of 64 keys, of whatever token comes next. A
- * warpgroup loads (decode_loader_device.h), two multiply: of O the left one has
- * columns 0 .. 255 and the right one the rest. Of two tiles that are in shared
- * memory the left one makes the weights P of the even one and the right one of
- * the odd one, so that one's softmax runs beside the other's products: FlashMLA
- * calls it the seesaw. With 128 heads two blocks are a cluster and share what
- * they load.
+ * warpgroup loads (decode_loader_device.h), two multiply: the left one has
+ * columns 0 .. 255 of O and the right one the rest. Two tiles are in shared
+ * memory. The left warpgroup makes the weights P of the even tile, the right
+ * one those of the odd tile, so that one's softmax runs beside the other's
+ * products: FlashMLA calls it the seesaw. With 128 heads two blocks are a
+ * cluster and share what they load.
  *
  *   left                         right
  *   S = Q K^T of the even tile   S of the odd tile, issued
@@ -313,8 +313,8 @@ decode_units_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 	unit[1] = decode_unit_of(w, h, 1);
 }
 
-/* Of tiles 0 and 1 bits 0 and 1: whether they have rows that f16 does not hold;
- * bits 2 and 3: whether they have rows that are no keys. */
+/* Bits 0 and 1: whether tiles 0 and 1 have rows that f16 does not hold; bits 2
+ * and 3: whether they have rows that are no keys. */
 FN uint32_t
 decode_odd_tiles(const PRIVATE decode_worker *w)
 {
@@ -655,8 +655,8 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	decode_multiply_all(&w);
 }
 
-/* Of a kernel: the rows, the blocks of a cluster, and the registers of a lane
- * that multiplies and of one that loads. */
+/* The body of a kernel, given its rows, the blocks of a cluster, and the
+ * registers of a lane that multiplies and of one that loads. */
 #define DECODE_WGMMA_RUN(rows, blocks, up, down)                             \
 	do {                                                                 \
 		LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);                    \

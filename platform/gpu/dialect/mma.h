@@ -39,7 +39,7 @@ g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "memory");
 }
 
-/* Orders local memory among the items of a subgroup. */
+/* Orders shared memory among the items of a subgroup. */
 FN void
 g_subgroup_barrier(void)
 {
@@ -148,7 +148,7 @@ g_larger_halves(uint32_t a, uint32_t b)
 }
 
 /* Four 8 x 8 matrices of 16-bit values; lane l points at row l % 8 of matrix
- * l / 8. Of matrix i, x[i] has row g, columns 2t and 2t + 1. */
+ * l / 8. x[i] has row g, columns 2t and 2t + 1, of matrix i. */
 FN void
 g_load_matrices(LOCAL const uint16_t *row, PRIVATE uint32_t *x)
 {

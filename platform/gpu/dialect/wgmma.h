@@ -8,9 +8,9 @@
  * Operands in shared memory are panels: rows of 64 16-bit values, 128 bytes,
  * whose 16-byte pieces are swizzled, piece i of row r where i ^ (r % 8) would
  * be. 8 rows follow each other, at a multiple of 1024 bytes; where the next 8
- * rows and the next 64 columns begin is a g_panel's own. Of the accumulators,
- * lane 4 g + t of subgroup w has in d[4 j + 2 i + e] row 16 w + g + 8 i, column
- * 8 j + 2 t + e.
+ * rows and the next 64 columns begin is a g_panel's own. Lane 4 g + t of
+ * subgroup w has in accumulator d[4 j + 2 i + e] row 16 w + g + 8 i, column 8 j
+ * + 2 t + e.
  *
  * Order: stores to panels, g_fence_async (which also waits for loads that are
  * under way), a barrier; g_wgmma_hold of accumulators, g_wgmma_begin, products,
@@ -62,7 +62,7 @@ void spmla_i_emu_products_wait_but(uint32_t groups);
 
 enum {
 	G_PANEL = 64, /* values of a panel's row */
-	/* Of panels of 64 rows that lie one behind the other: */
+	/* Panels of 64 rows that lie back to back: */
 	G_GROUP_BYTES = 8 * 128,
 	G_PANEL_BYTES = 64 * 128
 };

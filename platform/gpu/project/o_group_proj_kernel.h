@@ -14,7 +14,7 @@
 
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 
-/* Of both kernels: e4m3 and bf16. */
+/* The parameters of both kernels: e4m3 and bf16. */
 #define SPMLA_K_o_group_proj(P, S)       \
 	P(const uint8_t, o)              \
 	P(const uint32_t, o_scales)      \
@@ -191,7 +191,8 @@ o_proj_tree(PRIVATE float *sums)
 #undef O_PROJ_STEP
 }
 
-/* Of part b of the thread's token; `scales` are the group's and token's. */
+/* The scale of part b of the thread's token; `scales` are the group's and
+ * token's. */
 FN float
 o_proj_o_scale(GLOBAL const uint32_t *scales, int64_t stride, uint32_t b,
 	       uint32_t packed)

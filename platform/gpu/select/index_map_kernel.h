@@ -270,9 +270,9 @@ typedef struct index_map_row {
 	uint32_t lost; /* 1: there is no room for it */
 } index_map_row;
 
-/* The row of token t, which has n entries. Of ragged rows `end` is where that
- * of token `from` - 1 ends, as if there were room for all; it becomes where t's
- * ends. Barriers, if they are ragged. */
+/* The row of token t, which has n entries. With ragged rows, `end` is where the
+ * row of token `from` - 1 ends, as if there were room for all, and becomes
+ * where t's row ends. Barriers, if rows are ragged. */
 FN index_map_row
 index_map_row_of(const PRIVATE index_map_job *job, uint32_t from, uint32_t t,
 		 uint32_t n, PRIVATE uint64_t *end)

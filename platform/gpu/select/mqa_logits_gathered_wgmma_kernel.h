@@ -127,7 +127,7 @@ typedef struct gathered_wgmma_keys {
 	float scale;
 } gathered_wgmma_keys;
 
-/* Of the 64 keys from `first` on, up to stop: asks for the ones that some row
+/* Asks for those of the 64 keys from `first` on, up to stop, that some row
  * sees. */
 FN void
 gathered_wgmma_fetch(PRIVATE gathered_wgmma_keys *keys, GLOBAL const uint8_t *k,

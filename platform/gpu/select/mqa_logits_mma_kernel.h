@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits by matrix instructions, for up to 64 heads. Keys are rows of A, so
- * they go from the cache to fragments without local memory; the queries of a
+ * they go from the cache to fragments without shared memory; the queries of a
  * token, as f16, lie there. The hard idea is the order of the 128 dims: it is
  * free as long as both sides keep it, and so a lane's 16 bytes of a key are its
  * values of four k steps, or of MXFP4 of all eight, with one scale. e4m3 is
@@ -34,8 +34,8 @@ enum {
 	MQA_MMA_DIM = 128,
 	MQA_MMA_UNIT = 64, /* keys */
 	MQA_MMA_TILE = 32, /* keys of a subgroup at a time: two of 16 */
-	/* f16 of a query's head in local memory; 8 apart from a multiple of 64,
-	 * so that eight heads' 16 bytes lie in different banks. */
+	/* f16 of a query's head in shared memory; 8 apart from a multiple of
+	 * 64, so that eight heads' 16 bytes lie in different banks. */
 	MQA_MMA_Q = MQA_MMA_DIM + 8
 };
 

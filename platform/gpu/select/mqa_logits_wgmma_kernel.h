@@ -3,7 +3,7 @@
  * mqa_logits by a warpgroup's matrix instructions, for up to 64 heads: 64 keys
  * at a time, 16 of each subgroup, which copies them into a ring of its own some
  * tiles ahead, so that nothing in the loop waits for another subgroup; the
- * queries of one or two tokens of a row, as f16, are panels in local memory.
+ * queries of one or two tokens of a row, as f16, are panels in shared memory.
  * The hard idea is the order of the 128 dims: it is free as long as both sides
  * keep it, and so 16 bytes of a key are a lane's values of four k steps. e4m3
  * is exact in f16 and so are the products; only the sums round.
@@ -24,7 +24,7 @@ enum {
 	MQA_WGMMA_PAIR = 2,      /* tokens that share keys */
 	/* 16-bit values of a token's queries: two panels. */
 	MQA_WGMMA_Q = MQA_WGMMA_HEADS * SPMLA_INDEX_DIM,
-	/* Of a panel of two tokens' queries: 64 dims. */
+	/* Values of a panel: two tokens' queries, 64 dims. */
 	MQA_WGMMA_PANEL = MQA_WGMMA_PAIR * MQA_WGMMA_Q / 2,
 	/* Weights of a token: those of lanes that differ in t are 20 apart, for
 	 * the banks. */
@@ -37,7 +37,7 @@ enum {
 	MQA_WGMMA_SCALES_AT = MQA_WGMMA_KEYS * SPMLA_INDEX_DIM,
 	MQA_WGMMA_PAGES_AT = MQA_WGMMA_SCALES_AT + 4 * MQA_WGMMA_KEYS,
 	MQA_WGMMA_STAGE = MQA_WGMMA_PAGES_AT + 16,
-	/* Local memory in bytes: queries, weights, rings, ends of units,
+	/* Shared memory in bytes: queries, weights, rings, ends of units,
 	 * sums. */
 	MQA_WGMMA_W_AT = MQA_WGMMA_PAIR * 2 * MQA_WGMMA_Q,
 	MQA_WGMMA_RING_AT = MQA_WGMMA_W_AT + MQA_WGMMA_PAIR * 4 * MQA_WGMMA_W,
@@ -98,7 +98,7 @@ mqa_wgmma_put_q(const PRIVATE mqa_wgmma_query *from, LOCAL uint16_t *panels,
 	UNROLL
 	for (i = 0; i < 4; i++) {
 		const uint32_t at = i * MQA_WGMMA_ITEMS + h;
-		/* Of 64 dims, lane t has these 16, word j for k step j. */
+		/* Lane t has these 16 of 64 dims, word j for k step j. */
 		const uint32_t head = at / 8, piece = at % 8, t = piece % 4;
 		LOCAL uint16_t *panel = panels + piece / 4 * MQA_WGMMA_PANEL;
 
@@ -265,9 +265,9 @@ mqa_wgmma_len(const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s, int32_t len,
 	return r.len;
 }
 
-/* The line of units of all tokens: those up to and with token t to ends[t];
- * returns how many there are. Of two tokens 2 i and 2 i + 1 of one row the
- * first has the units of both. */
+/* The line of units of all tokens: ends[t] is how many units the tokens up to
+ * and with t have; returns how many there are. If tokens 2 i and 2 i + 1 are of
+ * one row, the first has the units of both. */
 FN uint64_t
 mqa_wgmma_line(GLOBAL spmla_g_state *fault_state,
 	       GLOBAL spmla_g_status *fault_status,
@@ -296,7 +296,7 @@ mqa_wgmma_line(GLOBAL spmla_g_state *fault_state,
 			g_fault(fault_state, fault_status,
 				fault == G_FAULT_ROW ? s->first_token + t : row,
 				fault);
-		/* Of the twin, whose lane is the next or the one before. */
+		/* The twin's length; its lane is the next or the one before. */
 		other = g_shuffle_xor(len, 1);
 		if (g_shuffle_xor(row, 1) != row)
 			other = 0;

@@ -70,7 +70,7 @@ typedef struct topk_by {
 	uint32_t cluster;
 } topk_by;
 
-/* Of the row itself. */
+/* The row and what is wanted of it. */
 typedef struct topk_by_row {
 	topk_row row;
 	uint32_t k;
@@ -238,8 +238,9 @@ topk_by_near(topk_by m, uint32_t key, uint32_t at)
 	}
 }
 
-/* Of the close keys the best `rest`: if `sets`, a bit for each; and the last of
- * them to found[2], its place to found[3]. A barrier at the end. */
+/* Finds the best `rest` of the close keys: if `sets`, sets a bit for each; the
+ * last of them goes to found[2], its place to found[3]. A barrier at the end.
+ */
 FN void
 topk_by_compare(topk_by m, uint32_t rest, uint32_t last_ties, uint32_t sets)
 {

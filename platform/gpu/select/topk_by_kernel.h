@@ -168,9 +168,10 @@ topk_by_fetch(const PRIVATE topk_by_row *r, uint32_t each, uint32_t at,
 	}
 }
 
-/* Of the largest of a thread's one or two buckets, the rank of the threshold,
- * such that the row should have five standard deviations more than k scores
- * above it; 0: there is none. Every block of the cluster says the same. */
+/* The rank of the threshold among the largest scores of all threads' buckets
+ * (one or two a thread), such that the row should have five standard deviations
+ * more than k scores above it; 0: there is none. Every block of the cluster
+ * gives the same. */
 FN uint32_t
 topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	     uint32_t chunks, PRIVATE uint32_t *of)

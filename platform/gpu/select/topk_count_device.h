@@ -79,8 +79,8 @@ topk_by_digit(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	topk_by_meet(blocks);
 }
 
-/* Of the bits that equal the k-th key, `count` are taken from the first-th on:
- * those are set. `done` were before. How many there are. */
+/* Sets `count` of the bits in `equal`, from the first-th on; `done` came before
+ * them. Returns how many bits `equal` has. */
 FN uint32_t
 topk_by_ties(topk_by m, LOCAL const uint32_t *equal, uint32_t words,
 	     uint32_t first, uint32_t count, uint32_t done)

@@ -19,7 +19,7 @@
 #include "spmla/platform/gpu/dialect/scan.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
-/* Of every kernel that does topk. */
+/* The parameters of every kernel that does topk. */
 #define SPMLA_K_TOPK(P, S)             \
 	SPMLA_K_FAULT(P)               \
 	P(const float, logits)         \
@@ -279,16 +279,17 @@ topk_taken(uint32_t e, uint32_t first, uint32_t ties)
 	return n < ties ? n : ties;
 }
 
-/* Of `equal` keys those that are not taken; none, if a key below the k-th
- * stands for all of its bin. */
+/* How many of `equal` keys are not taken; none, if a key below the k-th stands
+ * for all of its bin. */
 FN uint32_t
 topk_left(uint32_t equal, uint32_t ties)
 {
 	return equal > ties ? equal - ties : 0;
 }
 
-/* Of the keys that items hold, in order over the items, those above kth and the
- * first `ties` equal to it, or the last ones. An index of ~0 is none. */
+/* Writes the indices of the items' keys, in order over the items: keys above
+ * kth, and the first `ties` equal to it, or the last ones. An index of ~0 is
+ * none. */
 FN void
 topk_put(topk_scratch shared, const PRIVATE uint32_t *keys,
 	 const PRIVATE uint32_t *index, uint32_t kth, uint32_t ties,

@@ -14,7 +14,10 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_topk_params) ==
 
 enum { ANY_ROOM, SHORT_ROOM };
 
-/* Up to so many rows. H100 has 132 multiprocessors. */
+/* Up to so many rows. SHORT_ROOM: a row fits the registers of one block.
+ * Example: on the 132 multiprocessors of an H100 16 rows are 16 clusters of 8
+ * blocks and 66 rows 66 clusters of 2, one wave each; 67 rows take a block
+ * each, and from 133 on two rows share a multiprocessor. */
 static const spmla_i_gpu_variant variants[] = {
 	{SPMLA_KERNEL_topk_by_1, SHORT_ROOM, 132, 0, 0, 0},
 	{SPMLA_KERNEL_topk_by_half, SHORT_ROOM, 0, 0, 0, 0},
