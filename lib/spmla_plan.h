@@ -135,12 +135,12 @@ typedef enum spmla_config_flag {
 	 * result. */
 	SPMLA_CONFIG_APART = 2,
 	/* Every list of keys is ragged, as indptr and indices at constant
-	 * addresses: RAGGED_INDPTR and RAGGED_INDICES, and of V4 those of the
-	 * window and of C128A. A layer's attention writes the ragged selection,
-	 * and C128A's list in a step of several pieces. The prologue writes the
-	 * other ragged lists and INDEXER_SCHEDULE, in extra launches. The
-	 * layers attend by these lists. Results have the same bits as without
-	 * the flag. */
+	 * addresses: RAGGED_INDPTR and RAGGED_INDICES, and for V4 such a pair
+	 * for the window and one for C128A. A layer's attention writes the
+	 * ragged selection, and C128A's list in a step of several pieces. The
+	 * prologue writes the other ragged lists and INDEXER_SCHEDULE, in extra
+	 * launches. The layers attend by these lists. Results have the same
+	 * bits as without the flag. */
 	SPMLA_CONFIG_RAGGED = 4,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;

@@ -121,11 +121,10 @@ typedef struct spmla_v4_layer {
 
 /* Fills `layer` with what follows from the plan: the ratio, the strides of
  * tensors without gaps, cos_sin_rows max_context_tokens, norm_eps 1e-6, and the
- * planned pools. The window's pool is that of layer `index` of [0,
- * cache_layers). The other pools are those of layer `ratio_index`, which counts
- * the layers of this ratio: [0, c4a_layers) or [0, c128a_layers). Pointers,
- * pools that are not planned and all fields of the output are zero: the caller
- * sets them.
+ * planned pools. The window's pool is layer `index`'s, of [0, cache_layers).
+ * The other pools are layer `ratio_index`'s, which counts the layers of this
+ * ratio: [0, c4a_layers) or [0, c128a_layers). Pointers, pools that are not
+ * planned and all fields of the output are zero: the caller sets them.
  * Errors: E_RANGE for the ratio and the indices, E_UNSUPPORTED for a plan of
  * V3.2. */
 spmla_status spmla_v4_layer_preset(spmla_ctx *ctx, uint32_t ratio,

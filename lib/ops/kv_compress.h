@@ -98,7 +98,7 @@ typedef struct spmla_kv_compress_args {
  * table has no such row. If a column of the group is not written or a page is
  * outside the state (FAULT_PAGE, once per token), y is 0: readers find a key of
  * zeros, not the bytes of an earlier key.
- * If a slot occurs twice in one call, each value and scale is that of one of
+ * If a slot occurs twice in one call, each value and scale comes from one of
  * the two keys; which one is unspecified, and on a GPU it may differ within the
  * key.
  *

@@ -52,7 +52,7 @@ typedef struct spmla_kv_insert_args {
  * MLA_BF16, V4_BF16: all values are copied bit for bit.
  *
  * A slot past the cache skips the token: FAULT_SLOT. If a slot occurs twice in
- * one call, each value and each scale is that of one of the two rows; which one
+ * one call, each value and each scale comes from one of the two rows; which one
  * is unspecified, and on a GPU it may differ within the row.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.

@@ -40,7 +40,7 @@ typedef struct spmla_mqa_logits_gathered_args {
 	const int32_t *ends;   /* [tokens] */
 	float *logits;         /* [tokens][columns] */
 	int64_t logits_stride_elems; /* >= columns */
-	/* MXFP4: [tokens][heads] words as those of mqa_logits, dense */
+	/* MXFP4: [tokens][heads] words as in mqa_logits, dense */
 	const int32_t *q_scales;
 	uint32_t layout; /* of q and k: INDEX_FP8 (or 0) or INDEX_MXFP4 */
 	uint32_t reserved;

@@ -65,7 +65,7 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
  * A position outside the rope table: q_out is zeros for all heads of the token,
  * and no key is written: FAULT_POSITION, once per token. A slot past the cache
  * skips the key: FAULT_SLOT. If a slot occurs twice in one call, each value and
- * each scale is that of one of the two rows.
+ * each scale comes from one of the two rows.
  * No tokens: nothing else is checked, nothing is enqueued. No kv_tokens: kv,
  * slot_mapping and cache are not read.
  * Alias: q_out may be q with the same strides (else E_RANGE); otherwise none.

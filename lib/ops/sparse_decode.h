@@ -33,7 +33,7 @@ typedef struct spmla_sparse_decode_args {
 	int64_t lse_token_stride_elems; /* >= 1 */
 	int64_t lse_head_stride_elems;  /* >= 1 */
 	spmla_cache cache;              /* FP8_DS_MLA, MLA_BF16 or V4_FP8 */
-	/* Keys of a second cache, after those of the first; V4_FP8 only. */
+	/* Keys of a second cache, after the first one's; V4_FP8 only. */
 	uint32_t extra_topk; /* 0: none, and no extra_ field is read */
 	uint32_t parts; /* 0: no splits, and none of the split fields is read */
 	const int32_t *extra_slots; /* [tokens][extra_slots_stride_elems] */
@@ -147,9 +147,9 @@ typedef struct spmla_sparse_decode_args {
  *   (ragged: longest and extra_longest), 16-byte alignment of q and out.
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
  * the exact result x over the dequantised rows. Where values cancel, the error
- * of out is up to 2^-8 of the weighted mean of |v|; that of lse up to 2^-18 (on
- * Hopper 2^-11) of the largest sum of |terms| of a score, times softmax_scale.
- * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * of out is up to 2^-8 of the weighted mean of |v|; the error of lse up to
+ * 2^-18 (on Hopper 2^-11) of the largest sum of |terms| of a score, times
+ * softmax_scale. Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,
 				 const spmla_sparse_decode_args *args,

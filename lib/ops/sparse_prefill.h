@@ -55,8 +55,8 @@ typedef struct spmla_sparse_prefill_args {
  * K is the dim values of the row, V its first 512. Rows that do not count are
  * never read; NaN in rows that do goes through the arithmetic.
  *
- * Attention. Blocks, sums and the sink are those of spmla_sparse_decode; the
- * sink changes only out and, with lse_sink, lse.
+ * Attention. Blocks, sums and the sink are as in spmla_sparse_decode; the sink
+ * changes only out and, with lse_sink, lse.
  *   max_logits = the largest softmax_scale * s
  *   lse        = ln(sum of exp(softmax_scale * s)), plus exp(sink) in the sum
  *                with lse_sink
@@ -71,8 +71,8 @@ typedef struct spmla_sparse_prefill_args {
  * its length.
  * Exact: out is within 8e-4 + 3.01/128 |x|, lse and max_logits within 1e-6 +
  * 2.01/65536 |x| of the exact result x. Where values cancel, the error of out
- * is up to 2^-8 of the weighted mean of |v|; that of lse and max_logits up to
- * 2^-18 of the largest sum of |terms| of a score, times softmax_scale.
+ * is up to 2^-8 of the weighted mean of |v|; the error of lse and max_logits up
+ * to 2^-18 of the largest sum of |terms| of a score, times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA flash_mla_sparse_fwd. */
 spmla_status spmla_sparse_prefill(spmla_ctx *ctx,

@@ -84,7 +84,7 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
  * Request i has s keys in n = cdiv(s, 64) blocks. t = max(1, keys of the first
  * list). Without extra_topk s = t; with it s = t rounded up to 64, plus the
  * second list's keys. A list has topk_lens[i] (extra_topk_lens[i]) keys, or
- * those of its indptr, or topk (extra_topk).
+ * what its indptr says, or topk (extra_topk).
  * A part takes work of up to
  *   cdiv(sum of (n + overhead_blocks), parts) + overhead_blocks
  * blocks. A request costs the blocks that it has left, plus overhead_blocks.

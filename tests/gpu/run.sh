@@ -6,8 +6,9 @@
 # and, beside it, hello_cuda) on this machine's CUDA device: those whose name
 # contains a WORD, if any is given; with FILE in place of libcuda.so.1 (HIP: with
 # the libraries of its folder), in fewer steps, as such a driver is slow.
+# Prints a line a suite, then the end of what the failed ones said.
 # --backend hip: the HIP backend, without cudart_engine and hello_cuda. Without an
-# AMD GPU the bundle's hip/libamdhip64.so.7 is taken: HIP on the CUDA driver. Prints a line a suite, then the end of what the failed ones said.
+# AMD GPU the bundle's hip/libamdhip64.so.7 is taken: HIP on the CUDA driver.
 # //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or
 # where its programs, cases and traces lie.
 # --guard: buffers end where mapped memory ends (tests/harness/cuda_guard.c);
