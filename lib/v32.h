@@ -117,8 +117,8 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * - it has no index_q, and topk_lens is neither NULL nor TOPK_LENS;
  * - SPMLA_CONFIG_BATCH_INVARIANT is set;
  * - on Hopper, the tokens are few enough for one launch with DECODE_WORKSPACE.
- * Also on Hopper, parts of FP8_DS_MLA rows with more than 16 heads add up their
- * splits in the same launch, with DECODE_WORKSPACE.
+ * Also on Hopper, parts of FP8_DS_MLA rows add up their splits in the same
+ * launch, with DECODE_WORKSPACE.
  *
  * Order: enqueues 2 or 3 operations; capturable.
  * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only

@@ -194,8 +194,8 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  *   TOPK_LENS;
  * - SPMLA_CONFIG_BATCH_INVARIANT is set;
  * - on Hopper, the tokens are few enough for one launch with DECODE_WORKSPACE.
- * Also on Hopper, parts with more than 16 heads add up their splits in the same
- * launch, with DECODE_WORKSPACE.
+ * Also on Hopper, parts add up their splits in the same launch, with
+ * DECODE_WORKSPACE.
  *
  * A step of more than max(1024, the largest bucket's) tokens runs in pieces. In
  * a layer of ratio 128 each of these pieces first runs c128a_index, and with

@@ -73,8 +73,8 @@ typedef struct spmla_sparse_decode_args {
 	 * (DECODE_WORKSPACE is one).
 	 * Ignored: if it is too small; for FNUZ and MLA_BF16; for few tokens
 	 * with SPMLA_CONFIG_BATCH_INVARIANT, or if it, q or out is not aligned
-	 * to 16 bytes; for parts of at most 16 heads, or if q, out, split_out
-	 * or pages are not aligned to 16 bytes.
+	 * to 16 bytes; for parts if q, out, split_out or pages are not aligned
+	 * to 16 bytes.
 	 * Few tokens: e4m3 * scale is not rounded, and sums have another order.
 	 * Parts: splits are rounded to bf16; 8 bytes per token and 64 heads;
 	 * zero it again after bad metadata (below). */
@@ -102,9 +102,10 @@ typedef struct spmla_sparse_decode_args {
  * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
  * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ caches use
- * the portable kernel. On Hopper, kernels for more than 16 heads round e4m3 *
- * scale once, to f16. Rows that do not count are never read; NaN in rows that
- * do goes through the arithmetic.
+ * the portable kernel. On Hopper, where q, out, split_out and pages are aligned
+ * to 16 bytes, e4m3 * scale is rounded once, to f16; calls in parts without a
+ * workspace of at most 256 tokens x heads are as elsewhere. Rows that do not
+ * count are never read; NaN in rows that do goes through the arithmetic.
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s

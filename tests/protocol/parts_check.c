@@ -5,6 +5,7 @@
 #include "tests/protocol/parts_check.h"
 
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_BLOCKS = 64, MOST_TOKENS = 16 };
@@ -123,4 +124,15 @@ parts_check(const parts_step *s)
 	}
 	/* What a split costs beside its blocks comes on top, once. */
 	ck_assert_int_le(most, total / s->parts + 2 + 2);
+}
+
+uint32_t
+parts_launches(const spmla_device *device)
+{
+	/* Those need subgroups of 32. */
+	const char *width = getenv("SPMLA_TEST_EMULATOR");
+
+	if (device->kind == SPMLA_BACKEND_CPU)
+		return 0;
+	return device->arch != 90 || (width && strcmp(width, "32") != 0);
 }

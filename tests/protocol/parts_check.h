@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "spmla/spmla.h"
+
 /* Tokens with contexts of lens[t], up to 16, of which one sees up to `near`
  * keys and, of one for every `ratio` positions, up to `far` of a second
  * cache. */
@@ -24,5 +26,9 @@ typedef struct parts_step {
 } parts_step;
 
 void parts_check(const parts_step *step);
+
+/* The launches that add up the splits of a layer's decode: 0 on the CPU, which
+ * has no parts, and where kernels of Hopper's own do that themselves. */
+uint32_t parts_launches(const spmla_device *device);
 
 #endif

@@ -176,9 +176,8 @@ START_TEST(a_layer_that_shares_the_planned_selection_has_parts_too)
 	const uint32_t few = spmla_i_few_choose(
 		&plan->device, plan->config.kv_layout, rig_shapes[0].tokens,
 		plan->config.heads, plan->config.topk);
-	const uint32_t in_parts = plan->device.kind != SPMLA_BACKEND_CPU &&
-						  few == SPMLA_I_FEW_COUNT
-					  ? 3
+	const uint32_t in_parts = few == SPMLA_I_FEW_COUNT
+					  ? 2 + parts_launches(&plan->device)
 					  : 2;
 	fixture f;
 	v32_rig rig;

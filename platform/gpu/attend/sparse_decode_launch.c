@@ -96,29 +96,6 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	fill_extra(p, a);
 }
 
-/* The size of a call, in groups of 16 heads of a token. Blocks of 16 heads
- * finish few groups sooner than blocks of 64, which pays where there are SMs
- * for all, and where blocks of 64 do not add up the splits themselves. Bits
- * depend on the choice. So without parts, where bits may not depend on other
- * tokens, only the heads decide. Example: with parts and 128 heads, 2 tokens
- * are 16 groups, a small call, and 3 tokens are not; 16 heads are one group and
- * always small. */
-enum { SMALL_GROUPS = 16 };
-
-static uint32_t
-size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a)
-{
-	const uint32_t groups =
-		(a->heads + DECODE_MMA_FEW - 1) / DECODE_MMA_FEW;
-	const uint64_t all = (uint64_t)a->tokens * groups;
-
-	if (groups == 1)
-		return 1;
-	if (spmla_i_combines(&queue->ctx->plan.device, a))
-		return UINT32_MAX;
-	return a->parts && all <= SMALL_GROUPS ? (uint32_t)all : UINT32_MAX;
-}
-
 /* Whether the wgmma kernels take a call: they move queries, rows and results 16
  * bytes at a time, count a cache's bytes in units of 16 by 32 bits, and have
  * few bits for groups of heads and for splits. */
@@ -145,6 +122,30 @@ takes_wgmma(const spmla_sparse_decode_args *a)
 	       (!a->parts || SPMLA_I_PTR(a->split_out) % 16 == 0) &&
 	       a->parts < DECODE_SPLITS &&
 	       a->heads <= DECODE_GROUPS * DECODE_HEADS;
+}
+
+/* The size of a call, in groups of 16 heads of a token. Blocks of 16 heads
+ * finish few groups sooner than blocks of 64, which pays where there are SMs
+ * for all, and where blocks of 64 do not add up the splits themselves. Bits
+ * depend on the choice. So without parts, where bits may not depend on other
+ * tokens, only the heads decide: 16 are one group and always small, but wgmma
+ * is faster even with three quarters of its rows idle. Example: with parts and
+ * 128 heads, 2 tokens are 16 groups, a small call, and 3 tokens are not. */
+enum { SMALL_GROUPS = 16 };
+
+static uint32_t
+size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
+	uint32_t wgmma)
+{
+	const uint32_t groups =
+		(a->heads + DECODE_MMA_FEW - 1) / DECODE_MMA_FEW;
+	const uint64_t all = (uint64_t)a->tokens * groups;
+	const uint32_t adds_up =
+		spmla_i_combines(&queue->ctx->plan.device, a) != 0;
+
+	if (a->parts && all <= SMALL_GROUPS && !(wgmma && adds_up))
+		return (uint32_t)all;
+	return groups == 1 && !wgmma ? 1 : UINT32_MAX;
 }
 
 /* Kinds: layouts, those of spmla_i_decode_layout: other encodings have no matrix
@@ -221,9 +222,12 @@ spmla_status
 spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_decode_args *a = args;
+	const uint32_t wgmma =
+		queue->resident_blocks[SPMLA_KERNEL_sparse_decode_wgmma] &&
+		takes_wgmma(a);
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants),
-		spmla_i_decode_layout(a), size_of(queue, a), takes_wgmma(a));
+		spmla_i_decode_layout(a), size_of(queue, a, wgmma), wgmma);
 	const spmla_i_kernel pair = in_pairs(by->kernel);
 	spmla_i_kernel kernel = by->kernel;
 	uint32_t heads = by->rows;

@@ -66,6 +66,12 @@ decode_open(decode_world *w, uint32_t layout, uint32_t heads, uint32_t entries,
 }
 
 void
+decode_make_odd(decode_world *w)
+{
+	w->a.out_token_stride_elems--; /* there is padding */
+}
+
+void
 decode_close(decode_world *w)
 {
 	ref_work_close(&w->work);

@@ -154,6 +154,7 @@ END_TEST
 START_TEST(weight_is_rounded_to_bf16_relative_to_its_block)
 {
 	open_fp8(1, 65);
+	decode_make_odd(&w);
 	zero_q();
 	w.q[REF_LATENT] = test_bf16(1);
 	w.q[w.a.q_token_stride_elems + REF_LATENT] = test_bf16(1);
@@ -179,6 +180,7 @@ START_TEST(scale_is_rounded_to_bf16_before_the_product)
 	uint32_t i;
 
 	open_fp8(1, 1);
+	decode_make_odd(&w);
 	decode_put(&w, 0, 1.5f, 0);
 	for (i = 0; i < REF_SCALES; i++)
 		memcpy(decode_row(&w, 0) + 512 + i * 4, &scale, 4);

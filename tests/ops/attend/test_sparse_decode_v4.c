@@ -118,6 +118,7 @@ START_TEST(scale_bytes_at_both_ends)
 	uint32_t d;
 
 	v4_open(&w, 1, 64, 1, 1, 0);
+	v4_make_odd(&w);
 	zero_q();
 	v4_put(&w.a.cache, 3, 1, 0);
 	v4_put(&w.a.cache, 4, 448, 0);
@@ -154,7 +155,7 @@ START_TEST(both_caches_count_alike)
 	v4_extra(&w, 0)[65] = 7;
 	v4_check(&f, &w);
 	all_out(0, 1, 3);
-	ck_assert_float_eq_tol(v4_lse(&w, 0, 1), 1.3862944f, 3e-7f);
+	ck_assert_float_eq_tol(v4_lse(&w, 0, 1), 1.3862944f, 1e-6f);
 }
 END_TEST
 
@@ -172,7 +173,7 @@ START_TEST(slot_that_occurs_twice_counts_twice_in_either_list)
 	v4_extra(&w, 0)[2] = v4_extra(&w, 0)[65] = 7;
 	v4_check(&f, &w);
 	all_out(0, 1, 3);
-	ck_assert_float_eq_tol(v4_lse(&w, 0, 1), 1.6094379f, 3e-7f);
+	ck_assert_float_eq_tol(v4_lse(&w, 0, 1), 1.6094379f, 1e-6f);
 }
 END_TEST
 
@@ -185,6 +186,7 @@ START_TEST(second_cache_starts_a_block_of_its_own)
 	uint32_t t;
 
 	v4_open(&w, 1, 64, 2, 64, 2);
+	v4_make_odd(&w);
 	zero_q();
 	for (t = 0; t < 2; t++)
 		w.q[t * w.a.q_token_stride_elems + 448] = test_bf16(1);
@@ -218,7 +220,7 @@ START_TEST(sink_counts_once_for_both_caches)
 	v4_check(&f, &w);
 	for (h = 0; h < 4; h++) {
 		all_out(0, h, want[h]);
-		ck_assert_float_eq_tol(v4_lse(&w, 0, h), 0.6931472f, 2e-7f);
+		ck_assert_float_eq_tol(v4_lse(&w, 0, h), 0.6931472f, 1e-6f);
 	}
 }
 END_TEST

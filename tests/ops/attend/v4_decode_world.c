@@ -82,6 +82,12 @@ v4_open(v4_world *w, uint32_t heads, uint32_t entries, uint32_t topk,
 }
 
 void
+v4_make_odd(v4_world *w)
+{
+	w->a.out_token_stride_elems--; /* there is padding */
+}
+
+void
 v4_close(v4_world *w)
 {
 	ref_work_close(&w->work);
