@@ -78,6 +78,9 @@ typedef struct spmla_i_gpu_variant {
 	uint32_t aligned; /* 1: only calls that can be read by 16 bytes */
 	uint32_t rows;    /* of a block, */
 	uint32_t columns; /* where the op asks for them */
+	/* The kernel in clusters of two blocks, which share the rows that they
+	 * load and have as many heads each; 0: none, no pair is the first. */
+	spmla_i_kernel pair;
 } spmla_i_gpu_variant;
 
 /* The first of `count` variants that takes the call and that the device has.

@@ -114,8 +114,10 @@ START_TEST(small_decode_takes_16_heads_a_block)
 		{2, 128, 0, "sparse_decode_wgmma_pair", 4},
 		{4, 64, 132, "sparse_decode_mma_few", 528},
 		{5, 64, 132, "sparse_decode_wgmma", 132},
-		{100, 16, 0, "sparse_decode_mma_few", 100},
-		{100, 17, 0, "sparse_decode_wgmma", 100},
+		{100, 16, 0, "sparse_decode_wgmma", 100},
+		{1, 1, 0, "sparse_decode_wgmma", 1},
+		{16, 16, 132, "sparse_decode_mma_few", 132},
+		{17, 16, 132, "sparse_decode_wgmma", 132},
 	};
 	uint32_t i;
 
@@ -127,6 +129,11 @@ START_TEST(small_decode_takes_16_heads_a_block)
 	}
 	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_V4_FP8, 4, 64, 132),
 			 "sparse_decode_mma_v4_few");
+	/* On others with room for 64, up to 16 heads are always small. */
+	ck_assert_str_eq(decode(80, SPMLA_LAYOUT_FP8_DS_MLA, 100, 16, 0),
+			 "sparse_decode_mma_few");
+	ck_assert_str_eq(decode(80, SPMLA_LAYOUT_FP8_DS_MLA, 100, 17, 0),
+			 "sparse_decode_mma");
 	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_V4_FP8, 5, 64, 132),
 			 "sparse_decode_wgmma_v4");
 }

@@ -5,6 +5,8 @@
 #include "spmla/internal/few.h"
 #include "spmla/platform/gpu/launch.h"
 
+/* No variants as sparse_decode_launch.c has them: which way a call takes is
+ * decided with the plan, which has to know the workspace (few.h). */
 static const spmla_i_kernel kernels[SPMLA_I_FEW_COUNT] = {
 	[SPMLA_I_FEW_V32_16] = SPMLA_KERNEL_sparse_decode_few_v32_16,
 	[SPMLA_I_FEW_V32_32] = SPMLA_KERNEL_sparse_decode_few_v32_32,

@@ -156,6 +156,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .most = SMALL_GROUPS,
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma,
+	 .pair = SPMLA_KERNEL_sparse_decode_wgmma_pair,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
 	 .aligned = 1,
 	 .rows = DECODE_HEADS},
@@ -170,6 +171,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .most = SMALL_GROUPS,
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_v4,
+	 .pair = SPMLA_KERNEL_sparse_decode_v4_pair,
 	 .kind = SPMLA_LAYOUT_V4_FP8,
 	 .aligned = 1,
 	 .rows = DECODE_HEADS},
@@ -188,31 +190,15 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode, .rows = ATTEND_HEADS},
 };
 
-/* The kernel for blocks in clusters of two, which share the rows that they load
- * and have as many heads each; of others the kernel itself. */
-static spmla_i_kernel
-in_pairs(spmla_i_kernel kernel)
-{
-	switch (kernel) {
-	case SPMLA_KERNEL_sparse_decode_wgmma:
-		return SPMLA_KERNEL_sparse_decode_wgmma_pair;
-	case SPMLA_KERNEL_sparse_decode_wgmma_v4:
-		return SPMLA_KERNEL_sparse_decode_v4_pair;
-	default:
-		return kernel;
-	}
-}
-
 /* Adds up the splits if a kernel was wanted that does so, but another runs: all
  * that do have a form in pairs. */
 static spmla_status
 combine(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
-	spmla_i_kernel by)
+	const spmla_i_gpu_variant *by)
 {
 	spmla_split_combine_args c;
 
-	if (in_pairs(by) != by ||
-	    !spmla_i_combines(&queue->ctx->plan.device, a))
+	if (by->pair || !spmla_i_combines(&queue->ctx->plan.device, a))
 		return SPMLA_OK;
 	spmla_i_combine_of(a, &c);
 	return spmla_i_gpu_split_combine(queue, &c);
@@ -228,16 +214,14 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants),
 		spmla_i_decode_layout(a), size_of(queue, a, wgmma), wgmma);
-	const spmla_i_kernel pair = in_pairs(by->kernel);
 	spmla_i_kernel kernel = by->kernel;
 	uint32_t heads = by->rows;
 	spmla_k_sparse_decode_params p;
 	spmla_status status;
 	uint32_t does;
 
-	if (a->heads > heads && pair != kernel &&
-	    queue->resident_blocks[pair]) {
-		kernel = pair;
+	if (a->heads > heads && by->pair && queue->resident_blocks[by->pair]) {
+		kernel = by->pair;
 		heads *= 2;
 	}
 	fill(&p, queue, a);
@@ -249,5 +233,5 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 				   (uint64_t)(a->parts ? a->parts : a->tokens) *
 					   ((a->heads + heads - 1) / heads),
 				   &p);
-	return status == SPMLA_OK ? combine(queue, a, by->kernel) : status;
+	return status == SPMLA_OK ? combine(queue, a, by) : status;
 }

@@ -19,13 +19,13 @@ enum { ANY_ROOM, SHORT_ROOM };
  * blocks and 66 rows 66 clusters of 2, one wave each; 67 rows take a block
  * each, and from 133 on two rows share a multiprocessor. */
 static const spmla_i_gpu_variant variants[] = {
-	{SPMLA_KERNEL_topk_by_1, SHORT_ROOM, 132, 0, 0, 0},
-	{SPMLA_KERNEL_topk_by_half, SHORT_ROOM, 0, 0, 0, 0},
-	{SPMLA_KERNEL_topk_by_8, ANY_ROOM, 16, 0, 0, 0},
-	{SPMLA_KERNEL_topk_by_2, ANY_ROOM, 66, 0, 0, 0},
-	{SPMLA_KERNEL_topk_by_1, ANY_ROOM, 132, 0, 0, 0},
-	{SPMLA_KERNEL_topk_by_half, ANY_ROOM, 0, 0, 0, 0},
-	{SPMLA_KERNEL_topk, ANY_ROOM, 0, 0, 0, 0},
+	{.kernel = SPMLA_KERNEL_topk_by_1, .kind = SHORT_ROOM, .most = 132},
+	{.kernel = SPMLA_KERNEL_topk_by_half, .kind = SHORT_ROOM},
+	{.kernel = SPMLA_KERNEL_topk_by_8, .kind = ANY_ROOM, .most = 16},
+	{.kernel = SPMLA_KERNEL_topk_by_2, .kind = ANY_ROOM, .most = 66},
+	{.kernel = SPMLA_KERNEL_topk_by_1, .kind = ANY_ROOM, .most = 132},
+	{.kernel = SPMLA_KERNEL_topk_by_half, .kind = ANY_ROOM},
+	{.kernel = SPMLA_KERNEL_topk, .kind = ANY_ROOM},
 };
 
 spmla_status
