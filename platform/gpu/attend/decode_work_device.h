@@ -96,6 +96,9 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
+/* How far, in powers of two, an O in f32 may be above what it is relative to. */
+#define DECODE_O_REACH 60.0f
+
 /* The parameters as one. */
 #define DECODE_POINTER(type, name) GLOBAL type *name;
 typedef struct decode_args {

@@ -47,9 +47,6 @@ enum {
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* How far, in powers of two, O may be above what it is relative to. */
-#define BF16_WGMMA_REACH 60.0f
-
 /* A token's keys. */
 typedef struct bf16_wgmma_list {
 	GLOBAL const int32_t *slots;
@@ -290,7 +287,7 @@ bf16_wgmma_weights(PRIVATE float *score, LOCAL const uint32_t *counts,
 				most[DECODE_HEADS + head + 8 * r]);
 		st->largest[r] = g_larger(st->largest[r], mine);
 		base = mine;
-		if ((st->largest[r] - mine) * c > BF16_WGMMA_REACH)
+		if ((st->largest[r] - mine) * c > DECODE_O_REACH)
 			base = st->largest[r];
 		/* Only -inf: every weight is exp2(-inf), nothing moves. */
 		if (mine == none)

@@ -62,9 +62,6 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* How far, in powers of two, O may be above what it is relative to. */
-#define DECODE_MMA_REACH 60.0f
-
 /* What a kernel has of all that they could; constants once all is inlined. */
 typedef struct decode_mma_kind {
 	uint32_t layout;
@@ -464,7 +461,7 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 			own = g_larger(own, most[n * heads + 8 * r + g]);
 		st->largest[r] = g_larger(st->largest[r], own);
 		base = own;
-		if ((st->largest[r] - own) * c > DECODE_MMA_REACH)
+		if ((st->largest[r] - own) * c > DECODE_O_REACH)
 			base = st->largest[r];
 		/* Only -inf: every weight is exp2(-inf), nothing moves. */
 		if (own == none)

@@ -240,11 +240,12 @@ topk_by_low(topk_by m, uint32_t rank)
 {
 	LOCAL const uint32_t *found = m.head->found;
 	const uint32_t count = found[1] + found[2];
+	const uint32_t most = topk_key(0x7f800000u);
 	uint32_t low = found[0] << 19;
 
 	if (count > 0 && count <= rank / 2)
 		low += (found[2] << 19) / count;
-	return low < 0xff800000u ? low : 0xff800000u;
+	return low < most ? low : most;
 }
 
 /* The block's share of the first block's list. */
