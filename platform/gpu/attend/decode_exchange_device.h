@@ -274,7 +274,7 @@ exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	     float weight, uint32_t dim, uint32_t words, uint32_t v[16][4],
 	     PRIVATE float *x)
 {
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	const uint32_t group = dim / f.group;
 	const uint32_t is_bf16 = f.bf16_tail && group == FEW_GROUPS - 1;
 	const uint32_t is = b->lane < b->kind.ranks;

@@ -8,12 +8,12 @@
  * block does not depend on anything else in the batch. Rows lie in shared
  * memory as the cache has them: one copy serves as K and as V.
  *
- * What a row is made of is a few_format, all of it constants of a kernel.
+ * What a row is made of is in decode_format_device.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_DEVICE_H
 
-#include "spmla/platform/gpu/attend/decode_work_device.h"
+#include "spmla/platform/gpu/attend/decode_format_device.h"
 #include "spmla/platform/gpu/dialect/async.h"
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
@@ -55,22 +55,9 @@ enum {
 	(FEW_NOTES_AT(bf16_tail, warps, heads) + \
 	 4 * ((warps) * (2 * (heads) + FEW_GROUPS) + (heads) + 4))
 
-/* A kind of row: 512 values and, for scores only, 64 of rope in bf16; or 448
- * and 64 bf16 ones that are values, too. */
-typedef struct few_format {
-	uint32_t row_bytes;   /* from row to row of a page */
-	uint32_t group;       /* values that share a scale: 128 or 64 */
-	uint32_t scales_byte; /* f32 scales: of the row. Else they are ue8m0
-			       * bytes behind the page's rows */
-	uint32_t scale_bytes; /* of a row's, there */
-	uint32_t tail_byte;   /* of the row: its 64 bf16 values */
-	uint32_t bf16_tail;   /* which are values */
-	uint32_t lists;       /* of keys that a token may have */
-} few_format;
-
 /* What a kernel has of all that they could; constants once all is inlined. */
 typedef struct few_kind {
-	few_format format;
+	decode_format format;
 	uint32_t heads; /* of a unit: 8, 16 or 32 */
 	uint32_t ranks; /* 8 or 16, no more than heads */
 	uint32_t warps; /* with keys, 5 to 9 */
@@ -106,36 +93,6 @@ typedef spmla_k_sparse_decode_few_v32_16_scalars
 /* The sizes are those for Hopper. */
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-FN few_format
-few_fp8_ds_mla(void)
-{
-	few_format f;
-
-	f.row_bytes = SPMLA_FP8_DS_MLA_BYTES;
-	f.group = SPMLA_MLA_SCALE_GROUP;
-	f.scales_byte = SPMLA_FP8_DS_MLA_SCALE_BYTE;
-	f.scale_bytes = 16;
-	f.tail_byte = SPMLA_FP8_DS_MLA_ROPE_BYTE;
-	f.bf16_tail = 0;
-	f.lists = 1;
-	return f;
-}
-
-FN few_format
-few_v4_fp8(void)
-{
-	few_format f;
-
-	f.row_bytes = SPMLA_V4_VALUE_BYTES;
-	f.group = SPMLA_V4_SCALE_GROUP;
-	f.scales_byte = 0;
-	f.scale_bytes = SPMLA_V4_SCALE_BYTES;
-	f.tail_byte = SPMLA_V4_NOPE;
-	f.bf16_tail = 1;
-	f.lists = 2;
-	return f;
-}
-
 typedef spmla_k_sparse_decode_few_v32_16_scalars few_scalars;
 
 typedef struct few_args {
@@ -155,17 +112,17 @@ typedef struct few_block {
 	uint32_t lane;
 } few_block;
 
-/* Values of a row that have scales. */
+/* The byte of a row where its 64 bf16 values begin. */
 FN uint32_t
-few_coded(few_format f)
+few_tail_byte(decode_format f)
 {
-	return f.bf16_tail ? 448 : 512;
+	return f.bf16_tail ? SPMLA_V4_NOPE : f.rope_byte;
 }
 
 FN uint32_t
-few_groups(few_format f)
+few_groups(decode_format f)
 {
-	return few_coded(f) / f.group;
+	return decode_coded(f) / f.group;
 }
 
 /* Items of a block. */
@@ -312,7 +269,7 @@ few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
 {
 	const PRIVATE few_args *a = b->a;
 	const PRIVATE few_scalars *s = &a->s;
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	const uint32_t second = from->second;
 	const int32_t slot = from->entry < from->len ? from->slot : -1;
 	const spmla_g_divisor page = second ? s->extra_page : s->page;
@@ -357,7 +314,7 @@ few_ask_tail(const PRIVATE few_block *b, GLOBAL const uint8_t *row, uint32_t r,
 {
 	g_local_copy128(few_tails(b) + (FEW_KEYS * b->warp + r) * FEW_TAIL +
 				few_piece(r, piece),
-			row + b->kind.format.tail_byte + 16 * piece, is);
+			row + few_tail_byte(b->kind.format) + 16 * piece, is);
 }
 
 /* Asks for the rows of a warp with keys: a row's codes are one instruction, of
@@ -365,7 +322,7 @@ few_ask_tail(const PRIVATE few_block *b, GLOBAL const uint8_t *row, uint32_t r,
 FN void
 few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 {
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	const uint32_t lane = b->lane;
 	LOCAL uint8_t *codes = b->rows + FEW_KEYS * b->warp * FEW_CODES;
 	LOCAL uint8_t *scales = few_scales(b) + FEW_KEYS * b->warp * FEW_SCALES;
@@ -376,12 +333,13 @@ few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 		GLOBAL const uint8_t *row = few_address(found->row, i);
 		const uint32_t is = found->keys >> i & 1u;
 
-		if (16 * lane < few_coded(f))
+		if (16 * lane < decode_coded(f))
 			g_local_copy128(codes + i * FEW_CODES +
 						few_piece(i, lane),
 					row + 16 * lane, is);
 		else
-			few_ask_tail(b, row, i, lane - few_coded(f) / 16, is);
+			few_ask_tail(b, row, i, lane - decode_coded(f) / 16,
+				     is);
 	}
 	if (f.bf16_tail) {
 		UNROLL
@@ -430,7 +388,7 @@ few_ask_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
 {
 	const PRIVATE few_scalars *s = &b->a->s;
 	const uint32_t each = b->kind.heads / FEW_WARPS;
-	const uint32_t coded = few_coded(b->kind.format);
+	const uint32_t coded = decode_coded(b->kind.format);
 	const uint32_t first = b->first_head + b->warp * each;
 	const uint32_t does = b->warp < FEW_WARPS;
 	GLOBAL const uint16_t *from =
@@ -506,7 +464,8 @@ few_store_queries(const PRIVATE few_block *b, const PRIVATE few_query *q)
 				y[e] = g_f32_to_f16x2(
 					g_bf16x2_low(q->x[i][j][e]) * by,
 					g_bf16x2_high(q->x[i][j][e]) * by);
-			if (256 * j + 8 * b->lane < few_coded(b->kind.format))
+			if (256 * j + 8 * b->lane <
+			    decode_coded(b->kind.format))
 				g_local_store128(to + 512 * j, y);
 		}
 	}
@@ -549,14 +508,14 @@ few_read_scales(const PRIVATE few_block *b, uint32_t key, PRIVATE uint32_t *raw)
 
 /* The bits of scale i, or its byte. */
 FN uint32_t
-few_scale_bits(few_format f, const PRIVATE uint32_t *raw, uint32_t i)
+few_scale_bits(decode_format f, const PRIVATE uint32_t *raw, uint32_t i)
 {
 	return f.scales_byte ? raw[i] : raw[i / 4] >> 8 * (i % 4) & 0xffu;
 }
 
 /* Those as a scale in units of 2^(byte - 127). A ue8m0 byte of 255 is NaN. */
 FN float
-few_scale_in(few_format f, uint32_t bits, uint32_t byte)
+few_scale_in(decode_format f, uint32_t bits, uint32_t byte)
 {
 	if (f.scales_byte)
 		return g_float(bits) * g_pow2(254 - byte);
@@ -567,7 +526,7 @@ few_scale_in(few_format f, uint32_t bits, uint32_t byte)
 
 /* A key's scales in units of its own. */
 FN void
-few_relate(few_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
+few_relate(decode_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
 	   PRIVATE float *unit)
 {
 	uint32_t most = 0, i;
@@ -590,7 +549,7 @@ few_relate(few_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
 FN void
 few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
 {
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	LOCAL uint32_t *to = few_largest_scales(b) + b->warp * FEW_GROUPS;
 	uint32_t i, j;
 
@@ -623,7 +582,7 @@ few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
 FN uint32_t
 few_units_of_p(const PRIVATE few_block *b, PRIVATE uint32_t *byte)
 {
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	LOCAL const uint32_t *from = few_largest_scales(b);
 	uint32_t most[FEW_GROUPS], wide = 0, i, k;
 

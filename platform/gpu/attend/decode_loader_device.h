@@ -23,6 +23,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_LOADER_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_LOADER_DEVICE_H
 
+#include "spmla/platform/gpu/attend/decode_format_device.h"
 #include "spmla/platform/gpu/attend/decode_run_device.h"
 #include "spmla/platform/gpu/dialect/async.h"
 #include "spmla/platform/gpu/dialect/wgmma.h"
@@ -49,19 +50,6 @@ enum {
 	/* A key is the row's value times 2 to this. */
 	DECODE_KEY_BIAS = 6
 };
-
-/* A kind of row. Its first 128-byte pieces hold 512 values, or 448 and the
- * first of 64 bf16 ones that are values, too. */
-typedef struct decode_format {
-	uint32_t row_bytes;   /* from row to row of a page */
-	uint32_t group;       /* values that share a scale: 128, 64 or 32 */
-	uint32_t scales_byte; /* f32 scales: of the row. Else they are ue8m0
-			       * bytes behind the page's rows */
-	uint32_t scale_bytes; /* of a row's, there */
-	uint32_t rope_byte;   /* 64 bf16 values for scores only; 0: none */
-	uint32_t bf16_tail;   /* the last 64 values are bf16 */
-	uint32_t lists;       /* of keys that a token may have */
-} decode_format;
 
 /* What is known of 8 rows of a tile before they are multiplied. */
 typedef struct decode_note {
@@ -90,36 +78,6 @@ typedef struct decode_memory {
 } decode_memory;
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
-
-FN decode_format
-decode_fp8_ds_mla(void)
-{
-	decode_format f;
-
-	f.row_bytes = SPMLA_FP8_DS_MLA_BYTES;
-	f.group = SPMLA_MLA_SCALE_GROUP;
-	f.scales_byte = SPMLA_FP8_DS_MLA_SCALE_BYTE;
-	f.scale_bytes = 16;
-	f.rope_byte = SPMLA_FP8_DS_MLA_ROPE_BYTE;
-	f.bf16_tail = 0;
-	f.lists = 1;
-	return f;
-}
-
-FN decode_format
-decode_v4_fp8(void)
-{
-	decode_format f;
-
-	f.row_bytes = SPMLA_V4_VALUE_BYTES;
-	f.group = SPMLA_V4_SCALE_GROUP;
-	f.scales_byte = 0;
-	f.scale_bytes = SPMLA_V4_SCALE_BYTES;
-	f.rope_byte = 0;
-	f.bf16_tail = 1;
-	f.lists = 2;
-	return f;
-}
 
 /* No row: above where any lies. */
 #define DECODE_NO_ROW 0xffffff00u

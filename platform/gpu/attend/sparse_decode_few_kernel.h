@@ -123,7 +123,7 @@ FN void
 few_score(const PRIVATE few_block *b, uint32_t is_key,
 	  const PRIVATE few_keys *keys, PRIVATE few_scores score)
 {
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	const uint32_t groups = few_groups(f), pieces = f.group / 64;
 	const uint32_t g = b->lane / 4, t = b->lane % 4;
 	few_scores sum;
@@ -265,7 +265,7 @@ FN void
 few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	    PRIVATE few_scores p)
 {
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	const uint32_t groups = few_groups(f);
 	const uint32_t g = b->lane / 4, t = b->lane % 4, up = g / 4;
 	const uint32_t x = g % 4 + 8 * up;
@@ -322,7 +322,7 @@ few_wide_of(const PRIVATE few_block *b)
 FN float
 few_product(const PRIVATE few_block *b, uint32_t key, uint32_t h, uint32_t i)
 {
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	LOCAL const few_wide *w = few_wide_of(b);
 	LOCAL const uint8_t *scales = few_scales(b) + key * FEW_SCALES;
 	const uint32_t bits =
@@ -368,7 +368,7 @@ FN void
 few_store_wide(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	       PRIVATE few_scores p)
 {
-	const few_format f = b->kind.format;
+	const decode_format f = b->kind.format;
 	const uint32_t heads = b->kind.heads, groups = few_groups(f);
 	const uint32_t keys = FEW_KEYS * b->kind.warps;
 	const uint32_t g = b->lane / 4, t = b->lane % 4;
@@ -656,7 +656,8 @@ few_run(const PRIVATE few_args *a, few_kind kind, LOCAL uint8_t *local)
 }
 
 FN few_kind
-few_kind_of(few_format format, uint32_t heads, uint32_t ranks, uint32_t warps)
+few_kind_of(decode_format format, uint32_t heads, uint32_t ranks,
+	    uint32_t warps)
 {
 	few_kind kind;
 
@@ -674,7 +675,7 @@ spmla_k_sparse_decode_few_v32_16(SPMLA_KERNEL_ARGS(sparse_decode_few_v32_16))
 	LOCAL_DYNAMIC(local, FEW_BYTES(0, 8, 16));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v32_16)};
 
-	few_run(&a, few_kind_of(few_fp8_ds_mla(), 16, 16, 8), local);
+	few_run(&a, few_kind_of(decode_fp8_ds_mla(), 16, 16, 8), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_v32_32, 1)
@@ -684,7 +685,7 @@ spmla_k_sparse_decode_few_v32_32(SPMLA_KERNEL_ARGS(sparse_decode_few_v32_32))
 	LOCAL_DYNAMIC(local, FEW_BYTES(0, 8, 32));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v32_32)};
 
-	few_run(&a, few_kind_of(few_fp8_ds_mla(), 32, 16, 8), local);
+	few_run(&a, few_kind_of(decode_fp8_ds_mla(), 32, 16, 8), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_v4_8, 1)
@@ -694,7 +695,7 @@ spmla_k_sparse_decode_few_v4_8(SPMLA_KERNEL_ARGS(sparse_decode_few_v4_8))
 	LOCAL_DYNAMIC(local, FEW_BYTES(1, 5, 8));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v4_8)};
 
-	few_run(&a, few_kind_of(few_v4_fp8(), 8, 8, 5), local);
+	few_run(&a, few_kind_of(decode_v4_fp8(), 8, 8, 5), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_v4_16, 1)
@@ -704,7 +705,7 @@ spmla_k_sparse_decode_few_v4_16(SPMLA_KERNEL_ARGS(sparse_decode_few_v4_16))
 	LOCAL_DYNAMIC(local, FEW_BYTES(1, 5, 16));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v4_16)};
 
-	few_run(&a, few_kind_of(few_v4_fp8(), 16, 8, 5), local);
+	few_run(&a, few_kind_of(decode_v4_fp8(), 16, 8, 5), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_long_16, 1)
@@ -714,7 +715,7 @@ spmla_k_sparse_decode_few_long_16(SPMLA_KERNEL_ARGS(sparse_decode_few_long_16))
 	LOCAL_DYNAMIC(local, FEW_BYTES(1, 9, 16));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_long_16)};
 
-	few_run(&a, few_kind_of(few_v4_fp8(), 16, 8, 9), local);
+	few_run(&a, few_kind_of(decode_v4_fp8(), 16, 8, 9), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_long_32, 1)
@@ -724,7 +725,7 @@ spmla_k_sparse_decode_few_long_32(SPMLA_KERNEL_ARGS(sparse_decode_few_long_32))
 	LOCAL_DYNAMIC(local, FEW_BYTES(1, 9, 32));
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_long_32)};
 
-	few_run(&a, few_kind_of(few_v4_fp8(), 32, 8, 9), local);
+	few_run(&a, few_kind_of(decode_v4_fp8(), 32, 8, 9), local);
 }
 
 #endif
