@@ -109,7 +109,7 @@ typedef __UINT64_TYPE__ uint64_t;
 #define LOCAL
 #define PRIVATE
 #define CONSTANT static __attribute__((constant)) const
-#define FN       static __attribute__((device)) inline
+#define FN       static __attribute__((device, always_inline)) inline
 #define KERNEL(items)                      \
 	extern "C" __attribute__((global)) \
 	__attribute__((amdgpu_flat_work_group_size(items, items)))
