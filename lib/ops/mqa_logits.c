@@ -42,6 +42,8 @@ spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 		 INT64_MAX / a->tokens},
 		{"mqa_logits.block_table", SPMLA_I_PTR(a->block_table),
 		 SPMLA_WANT_NOT_NULL, 0},
+		{"mqa_logits.logits_dtype", a->logits_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
 		{"mqa_logits.logits", SPMLA_I_PTR(a->logits),
 		 SPMLA_WANT_NOT_NULL, 0},
 	};

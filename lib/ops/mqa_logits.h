@@ -29,13 +29,15 @@ typedef struct spmla_mqa_logits_args {
 	const int64_t *row_starts;
 	const int32_t *block_table; /* [rows][table_stride_elems] */
 	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
-	float *logits;
-	uint64_t logits_elems; /* capacity of logits */
-	spmla_cache cache;     /* INDEX_FP8 or INDEX_MXFP4 */
+	void *logits;               /* f32 or bf16 */
+	uint64_t logits_elems;      /* capacity of logits */
+	spmla_cache cache;          /* INDEX_FP8 or INDEX_MXFP4 */
 	/* [tokens][heads], dense; INDEX_MXFP4 only. Byte g of a word, from the
 	 * lowest, is the ue8m0 scale of values 32 g .. 32 g + 31. */
 	const int32_t *q_scales;
 	int64_t row_stride_elems; /* >= 1; not read with row_starts */
+	uint32_t logits_dtype;    /* spmla_real_dtype */
+	uint32_t reserved;
 } spmla_mqa_logits_args;
 
 /* For 0 <= n < context_lens[t], with the row's start:
@@ -43,6 +45,8 @@ typedef struct spmla_mqa_logits_args {
  *     (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
  * Nothing else is written. relu(x) = x if x > 0, else 0 (also for a NaN, like
  * fmaxf, as in the source). Other NaNs propagate.
+ * Scores of bf16 are rounded once, to nearest even. A GPU computes them without
+ * matrix instructions.
  * INDEX_MXFP4: q and k are e2m1 * 2^(byte - 127) in f32 (2^128 is +inf), and
  * kscale is 1. The sums have the same order.
  * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A

@@ -44,6 +44,8 @@ check_pointers(spmla_diag *diag, const spmla_mqa_logits_gathered_args *a)
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"mqa_logits_gathered.ends", SPMLA_I_PTR(a->ends),
 		 SPMLA_WANT_NOT_NULL, 0},
+		{"mqa_logits_gathered.logits_dtype", a->logits_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
 		{"mqa_logits_gathered.logits", SPMLA_I_PTR(a->logits),
 		 SPMLA_WANT_NOT_NULL, 0},
 	};

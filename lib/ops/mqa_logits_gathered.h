@@ -38,12 +38,12 @@ typedef struct spmla_mqa_logits_gathered_args {
 	const float *k_scales;
 	const int32_t *starts; /* [tokens]: keys starts[t] .. ends[t] - 1 */
 	const int32_t *ends;   /* [tokens] */
-	float *logits;         /* [tokens][columns] */
+	void *logits;          /* f32 or bf16 [tokens][columns] */
 	int64_t logits_stride_elems; /* >= columns */
 	/* MXFP4: [tokens][heads] words as in mqa_logits, dense */
 	const int32_t *q_scales;
-	uint32_t layout; /* of q and k: INDEX_FP8 (or 0) or INDEX_MXFP4 */
-	uint32_t reserved;
+	uint32_t layout;       /* of q and k: INDEX_FP8 (or 0) or INDEX_MXFP4 */
+	uint32_t logits_dtype; /* spmla_real_dtype; bf16 as in mqa_logits */
 } spmla_mqa_logits_gathered_args;
 
 /* The score of key n for starts[t] <= n < ends[t], as spmla_mqa_logits defines

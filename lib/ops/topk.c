@@ -13,6 +13,8 @@ spmla_topk(spmla_ctx *ctx, const spmla_topk_args *a, spmla_stream stream)
 		return s;
 	const spmla_i_check checks[] = {
 		{"topk.k", a->k, SPMLA_WANT_AT_LEAST, 1},
+		{"topk.logits_dtype", a->logits_dtype,
+		 SPMLA_I_FROM_TO(SPMLA_REAL_F32, SPMLA_REAL_BF16)},
 		{"topk.logits", SPMLA_I_PTR(a->logits), SPMLA_WANT_NOT_NULL, 0},
 		{"topk.ties", a->ties,
 		 SPMLA_I_FROM_TO(SPMLA_TIES_LOWER, SPMLA_TIES_HIGHER)},

@@ -21,9 +21,9 @@ typedef enum spmla_ties {
 typedef struct spmla_topk_args {
 	uint32_t struct_bytes;
 	uint32_t rows;
-	uint32_t k;    /* >= 1 */
-	uint32_t ties; /* spmla_ties */
-	const float *logits;
+	uint32_t k;            /* >= 1 */
+	uint32_t ties;         /* spmla_ties */
+	const void *logits;    /* f32 or bf16 */
 	uint64_t logits_elems; /* elements behind logits */
 	/* [rows]: first element of each row; NULL: row i begins at element i *
 	 * row_stride_elems and ends before row i + 1 */
@@ -33,6 +33,8 @@ typedef struct spmla_topk_args {
 	int64_t indices_stride_elems; /* >= k */
 	int32_t *lens; /* [rows]: min(length, k), entries set; NULL: none */
 	int64_t row_stride_elems; /* >= 1; not read with row_starts */
+	uint32_t logits_dtype;    /* spmla_real_dtype */
+	uint32_t reserved;
 } spmla_topk_args;
 
 /* The exact set of the k largest scores of each row, as positions relative to

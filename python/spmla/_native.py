@@ -35,6 +35,7 @@ REQUEST_JOIN = 1
 STEP_LENS_ON_DEVICE = 1
 LAYOUT_FP8_DS_MLA, LAYOUT_MLA_BF16, LAYOUT_INDEX_FP8, LAYOUT_V4_FP8 = 1, 2, 3, 4
 DTYPE_BF16, DTYPE_FP16, DTYPE_F32 = 0, 1, 2
+REAL_F32, REAL_BF16 = 0, 1
 LOGITS_CLEAN, LOGITS_ABSOLUTE, LOGITS_COMPRESSED = 1, 0, 2
 SCHEDULE_SM90, SCHEDULE_SM100, SCHEDULE_SM100_VARLEN = 1, 2, 3
 
@@ -333,6 +334,7 @@ class MqaLogits(Sized):
         ("cache", Cache),
         ("q_scales", c_void_p),
         ("row_stride_elems", c_int64),
+        *_fields((c_uint32, "logits_dtype reserved")),
     ]
 
 
@@ -344,7 +346,7 @@ class MqaLogitsGathered(Sized):
         (c_void_p, "k k_scales starts ends logits"),
         (c_int64, "logits_stride_elems"),
         (c_void_p, "q_scales"),
-        (c_uint32, "layout reserved"),
+        (c_uint32, "layout logits_dtype"),
     )
 
 
@@ -366,6 +368,7 @@ class Topk(Sized):
         (c_int64, "indices_stride_elems"),
         (c_void_p, "lens"),
         (c_int64, "row_stride_elems"),
+        (c_uint32, "logits_dtype reserved"),
     )
 
 

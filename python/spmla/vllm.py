@@ -28,7 +28,7 @@ def _topk(
     topk: int,
     stream: int | None,
 ) -> None:
-    known = checks.array("logits", logits, 2, checks.F32)
+    known = checks.array("logits", logits, 2, checks.F32 + checks.BF16)
     out = checks.array("indices", indices, 2, checks.INT32, known)
     if out.shape[0] < num_rows or out.shape[1] < topk:
         raise ValueError(
@@ -45,6 +45,7 @@ def _topk(
         context_lens=lens.ptr,
         indices=out.ptr,
         indices_stride_elems=max(out.strides[0], topk),
+        logits_dtype=n.REAL_BF16 if known.dtype in checks.BF16 else n.REAL_F32,
     )
     operations(known.device, known.ordinal).call(
         n.lib.spmla_topk, byref(args), stream_of(logits, stream)
@@ -64,9 +65,9 @@ def top_k_per_row_prefill(
     stream: int | None = None,
 ) -> None:
     """The topk largest of logits[r, row_starts[r]:row_ends[r]], as positions
-    from row_starts[r] on, then -1, into indices int32 [num_rows, topk]. The
-    logits of a row with at most topk elements are not read."""
-    known = checks.array("logits", logits, 2, checks.F32)
+    from row_starts[r] on, then -1, into indices int32 [num_rows, topk]. logits
+    are float32 or bfloat16. The logits of a row with at most topk elements are not read."""
+    known = checks.array("logits", logits, 2, checks.F32 + checks.BF16)
     _strides(known, stride0, stride1)
     for name, value in (("row_starts", row_starts), ("row_ends", row_ends)):
         checks.array(name, value, 1, checks.INT32, known)
@@ -100,7 +101,7 @@ def top_k_per_row_decode(
     """As `top_k_per_row_prefill`, for rows that begin at 0. seq_lens is int32:
     [num_rows / next_n] has the length of each request's last token, [num_rows
     / next_n, next_n] that of each token."""
-    known = checks.array("logits", logits, 2, checks.F32)
+    known = checks.array("logits", logits, 2, checks.F32 + checks.BF16)
     _strides(known, stride0, stride1)
     if num_rows % next_n:
         raise ValueError(f"num_rows: {num_rows} is no multiple of {next_n}")

@@ -5,6 +5,8 @@ import pytest
 
 from spmla.vllm import top_k_per_row_decode, top_k_per_row_prefill
 
+from conftest import to_bf16
+
 
 def best(row, k):
     """Positions of the k largest, ties to the lower one, ascending."""
@@ -35,6 +37,23 @@ def test_prefill_takes_each_rows_own_range(place):
     )
     for r, got in enumerate(place.get(indices)):
         assert list(got) == best(logits[r, starts[r] : ends[r]], k)
+
+
+def test_logits_may_be_bfloat16(place):
+    logits, k = world(3, 40), 6
+    indices = place.put(np.full((3, k), 77, np.int32))
+    top_k_per_row_decode(
+        place.put(to_bf16(logits)),
+        1,
+        place.put(np.array([40, 4, 17], np.int32)),
+        indices,
+        3,
+        40,
+        1,
+        k,
+    )
+    for row, end, got in zip(logits, [40, 4, 17], place.get(indices)):
+        assert list(got) == best(row[:end], k)
 
 
 @pytest.mark.parametrize("two", [False, True])

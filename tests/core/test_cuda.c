@@ -54,7 +54,7 @@ enqueue(spmla_stream stream)
 {
 	const spmla_topk_args a = {sizeof a,      ROWS,   K,    0,   scores,
 				   ROWS * LENGTH, starts, lens, out, K,
-				   NULL,          0};
+				   NULL,          0,      0,    0};
 
 	return spmla_topk(r.ctx, &a, stream);
 }

@@ -264,6 +264,8 @@ select_rows(const spmla_native *native, int32_t *indices)
 			     indices,
 			     8,
 			     NULL,
+			     0,
+			     0,
 			     0};
 	uint32_t i;
 

@@ -156,7 +156,7 @@ static const pin pins[] = {
 	F(spmla_logits_rows_args, token_row, 16, 8),
 	F(spmla_logits_rows_args, context_lens, 24, 8),
 	F(spmla_logits_rows_args, row_starts, 32, 8),
-	S(spmla_mqa_logits_args, 152),
+	S(spmla_mqa_logits_args, 160),
 	F(spmla_mqa_logits_args, struct_bytes, 0, 4),
 	F(spmla_mqa_logits_args, tokens, 4, 4),
 	F(spmla_mqa_logits_args, heads, 8, 4),
@@ -175,6 +175,8 @@ static const pin pins[] = {
 	F(spmla_mqa_logits_args, cache, 96, 40),
 	F(spmla_mqa_logits_args, q_scales, 136, 8),
 	F(spmla_mqa_logits_args, row_stride_elems, 144, 8),
+	F(spmla_mqa_logits_args, logits_dtype, 152, 4),
+	F(spmla_mqa_logits_args, reserved, 156, 4),
 	S(spmla_qnorm_rope_kv_insert_args, 176),
 	F(spmla_qnorm_rope_kv_insert_args, struct_bytes, 0, 4),
 	F(spmla_qnorm_rope_kv_insert_args, tokens, 4, 4),
@@ -291,7 +293,7 @@ static const pin pins[] = {
 	F(spmla_token_map_args, token_row, 48, 8),
 	F(spmla_token_map_args, positions, 56, 8),
 	F(spmla_token_map_args, context_lens, 64, 8),
-	S(spmla_topk_args, 80),
+	S(spmla_topk_args, 88),
 	F(spmla_topk_args, struct_bytes, 0, 4),
 	F(spmla_topk_args, rows, 4, 4),
 	F(spmla_topk_args, k, 8, 4),
@@ -304,6 +306,8 @@ static const pin pins[] = {
 	F(spmla_topk_args, indices_stride_elems, 56, 8),
 	F(spmla_topk_args, lens, 64, 8),
 	F(spmla_topk_args, row_stride_elems, 72, 8),
+	F(spmla_topk_args, logits_dtype, 80, 4),
+	F(spmla_topk_args, reserved, 84, 4),
 };
 /* clang-format on */
 

@@ -54,7 +54,7 @@ static const pin pins[] = {
 	F(spmla_mqa_logits_gathered_args, logits_stride_elems, 88, 8),
 	F(spmla_mqa_logits_gathered_args, q_scales, 96, 8),
 	F(spmla_mqa_logits_gathered_args, layout, 104, 4),
-	F(spmla_mqa_logits_gathered_args, reserved, 108, 4),
+	F(spmla_mqa_logits_gathered_args, logits_dtype, 108, 4),
 	S(spmla_q_absorb_args, 144),
 	F(spmla_q_absorb_args, struct_bytes, 0, 4),
 	F(spmla_q_absorb_args, tokens, 4, 4),

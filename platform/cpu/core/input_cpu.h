@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Readers of inputs that engines have in one of two types.
+ * Readers of inputs, and writers of outputs, that engines have in one of two
+ * types.
  */
 #ifndef SPMLA_PLATFORM_CPU_CORE_INPUT_CPU_H
 #define SPMLA_PLATFORM_CPU_CORE_INPUT_CPU_H
@@ -26,6 +27,16 @@ spmla_i_cpu_real(const void *x, uint32_t dtype, uint64_t i)
 	if (dtype == SPMLA_REAL_BF16)
 		return spmla_i_bf16_to_f32(((const uint16_t *)x)[i]);
 	return ((const float *)x)[i];
+}
+
+/* Writes it, rounded to nearest even. */
+static inline void
+spmla_i_cpu_put_real(void *x, uint32_t dtype, uint64_t i, float value)
+{
+	if (dtype == SPMLA_REAL_BF16)
+		((uint16_t *)x)[i] = spmla_i_f32_to_bf16(value);
+	else
+		((float *)x)[i] = value;
 }
 
 /* Its address. */

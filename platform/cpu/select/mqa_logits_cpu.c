@@ -5,6 +5,7 @@
  * its key and its token, so where tokens are few, workers share the pages of a
  * row.
  */
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/select/score_cpu.h"
 
 enum { PIECES_A_WORKER = 4 };
@@ -33,20 +34,50 @@ open_token(const spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 				      a->weights + head);
 }
 
-/* Scores the first n keys of a page. */
+/* Scores n keys of a page from `first` on. */
 static void
 score_page(const spmla_i_cpu_score *s, const spmla_cache *cache,
-	   const uint8_t *keys, uint32_t n, float *out)
+	   const uint8_t *page, uint32_t first, uint32_t n, float *out)
 {
 	const uint64_t entries = cache->entries_per_page;
+	const uint64_t mxfp4 = SPMLA_INDEX_MXFP4_VALUE_BYTES;
 
 	if (cache->layout == SPMLA_LAYOUT_INDEX_MXFP4)
 		spmla_i_cpu_score_keys_mxfp4(
-			s, keys, keys + entries * SPMLA_INDEX_MXFP4_VALUE_BYTES,
+			s, page + first * mxfp4,
+			page + entries * mxfp4 +
+				first * (uint64_t)SPMLA_INDEX_MXFP4_SCALES,
 			n, out);
 	else
-		spmla_i_cpu_score_keys(
-			s, keys, keys + entries * SPMLA_INDEX_DIM, n, out);
+		spmla_i_cpu_score_keys(s,
+				       page + first * (uint64_t)SPMLA_INDEX_DIM,
+				       page + entries * SPMLA_INDEX_DIM +
+					       first * sizeof(float),
+				       n, out);
+}
+
+/* The scores of the first n keys of a page go to logits from `at` on. */
+static void
+put_page(const spmla_mqa_logits_args *a, const spmla_i_cpu_score *s,
+	 const uint8_t *page, uint32_t n, uint64_t at)
+{
+	float own[SPMLA_I_CPU_SCORE_KEYS];
+	uint32_t first, k;
+
+	if (a->logits_dtype == SPMLA_REAL_F32) {
+		score_page(s, &a->cache, page, 0, n, (float *)a->logits + at);
+		return;
+	}
+	for (first = 0; first < n; first += SPMLA_I_CPU_SCORE_KEYS) {
+		const uint32_t some = n - first < SPMLA_I_CPU_SCORE_KEYS
+					      ? n - first
+					      : SPMLA_I_CPU_SCORE_KEYS;
+
+		score_page(s, &a->cache, page, first, some, own);
+		for (k = 0; k < some; k++)
+			spmla_i_cpu_put_real(a->logits, a->logits_dtype,
+					     at + first + k, own[k]);
+	}
 }
 
 /* The first element of a token's row of logits. */
@@ -68,7 +99,7 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
 		a->columns,     a->table_stride_elems, a->cache.pages};
 	const uint32_t entries = a->cache.entries_per_page;
 	const spmla_i_cpu_score s = open_token(ctx, a, worker, token);
-	float *out = a->logits + start_of(a, token);
+	const uint64_t start = (uint64_t)start_of(a, token);
 	uint32_t n, i;
 
 	for (; first < end; first += n) {
@@ -77,15 +108,16 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
 
 		n = end - first < entries ? end - first : entries;
 		if (page >= 0) {
-			score_page(
-				&s, &a->cache,
-				spmla_i_cpu_page_at(&a->cache, (uint64_t)page),
-				n, out + first);
+			put_page(a, &s,
+				 spmla_i_cpu_page_at(&a->cache, (uint64_t)page),
+				 n, start + first);
 			continue;
 		}
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
 		for (i = 0; i < n; i++)
-			out[first + i] = spmla_i_f32_from_bits(0xff800000u);
+			spmla_i_cpu_put_real(
+				a->logits, a->logits_dtype, start + first + i,
+				spmla_i_f32_from_bits(0xff800000u));
 	}
 }
 

@@ -3,15 +3,19 @@
  * mqa_logits_gathered on the CPU: the keys that a token sees, and the places of
  * their scores. score_cpu.h has the scores.
  */
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/select/score_cpu.h"
 
+/* Columns [first, end) of the row that begins with element `row`. */
 static void
-put_minus_inf(float *row, uint32_t first, uint32_t end)
+put_minus_inf(const spmla_mqa_logits_gathered_args *a, uint64_t row,
+	      uint32_t first, uint32_t end)
 {
 	uint32_t i;
 
 	for (i = first; i < end; i++)
-		row[i] = spmla_i_f32_from_bits(0xff800000u);
+		spmla_i_cpu_put_real(a->logits, a->logits_dtype, row + i,
+				     spmla_i_f32_from_bits(0xff800000u));
 }
 
 /* Scores keys [start, end) into row[0..]. */
@@ -43,6 +47,30 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 			       end - start, row);
 }
 
+/* The same into logits from element `at` on. */
+static void
+put_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
+	 uint32_t worker, uint32_t t, uint32_t start, uint32_t end, uint64_t at)
+{
+	float own[SPMLA_I_CPU_SCORE_KEYS];
+	uint32_t n, k;
+
+	if (a->logits_dtype == SPMLA_REAL_F32) {
+		score_keys(ctx, a, worker, t, start, end,
+			   (float *)a->logits + at);
+		return;
+	}
+	for (; start < end; start += n, at += n) {
+		n = end - start < SPMLA_I_CPU_SCORE_KEYS
+			    ? end - start
+			    : SPMLA_I_CPU_SCORE_KEYS;
+		score_keys(ctx, a, worker, t, start, start + n, own);
+		for (k = 0; k < n; k++)
+			spmla_i_cpu_put_real(a->logits, a->logits_dtype, at + k,
+					     own[k]);
+	}
+}
+
 static uint32_t
 inside(int32_t n, uint32_t keys)
 {
@@ -53,7 +81,7 @@ static void
 score_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 {
 	const spmla_mqa_logits_gathered_args *a = args;
-	float *row = a->logits + t * a->logits_stride_elems;
+	const uint64_t row = t * (uint64_t)a->logits_stride_elems;
 	uint32_t start = 0, end = 0;
 
 	if (!inside(a->starts[t], a->keys) || !inside(a->ends[t], a->keys)) {
@@ -67,12 +95,12 @@ score_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 		return;
 	}
 	if (start < end)
-		score_keys(ctx, a, worker, t, start, end,
-			   a->form == SPMLA_LOGITS_COMPRESSED ? row
-							      : row + start);
+		put_keys(ctx, a, worker, t, start, end,
+			 a->form == SPMLA_LOGITS_COMPRESSED ? row
+							    : row + start);
 	if (a->form == SPMLA_LOGITS_CLEAN) {
-		put_minus_inf(row, 0, start);
-		put_minus_inf(row, end, a->columns);
+		put_minus_inf(a, row, 0, start);
+		put_minus_inf(a, row, end, a->columns);
 	}
 }
 

@@ -5,6 +5,7 @@
  * find exactly. One pass in index order then emits every score above it and the
  * first few equal to it, so the output ascends without a sort.
  */
+#include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 
 enum { BINS = SPMLA_I_CPU_TOPK_BINS };
@@ -40,9 +41,9 @@ pick_bin(const uint32_t *bins, uint32_t *rest)
 
 /* The k-th largest key of a row; *ties = the number of keys equal to it that
  * are in the set, *others of those that are not. */
-static uint32_t
-kth_key(const float *row, uint32_t len, uint32_t k, uint32_t *bins,
-	uint32_t *ties, uint32_t *others)
+static inline uint32_t
+kth_key(const void *row, uint32_t dtype, uint32_t len, uint32_t k,
+	uint32_t *bins, uint32_t *ties, uint32_t *others)
 {
 	static const uint32_t shift[3] = {21, 10, 0};
 	uint32_t prefix = 0, mask = 0, pass, bin, i;
@@ -53,7 +54,8 @@ kth_key(const float *row, uint32_t len, uint32_t k, uint32_t *bins,
 
 		memset(bins, 0, BINS * sizeof *bins);
 		for (i = 0; i < len; i++) {
-			const uint32_t key = key_of(row[i]);
+			const uint32_t key =
+				key_of(spmla_i_cpu_real(row, dtype, i));
 
 			if ((key & mask) == prefix)
 				bins[key >> shift[pass] & digit]++;
@@ -66,17 +68,18 @@ kth_key(const float *row, uint32_t len, uint32_t k, uint32_t *bins,
 	return prefix;
 }
 
-static void
-select_row(const float *row, uint32_t len, uint32_t k, uint32_t which,
-	   uint32_t *bins, int32_t *out)
+/* Inlined for each type, which is then no question of the loops. */
+static inline void
+select_row(const void *row, uint32_t dtype, uint32_t len, uint32_t k,
+	   uint32_t which, uint32_t *bins, int32_t *out)
 {
 	uint32_t ties, skip, i, n = 0;
-	const uint32_t kth = kth_key(row, len, k, bins, &ties, &skip);
+	const uint32_t kth = kth_key(row, dtype, len, k, bins, &ties, &skip);
 
 	if (which == SPMLA_TIES_LOWER)
 		skip = 0;
 	for (i = 0; n < k; i++) {
-		const uint32_t key = key_of(row[i]);
+		const uint32_t key = key_of(spmla_i_cpu_real(row, dtype, i));
 
 		if (key < kth || (key == kth && ties == 0))
 			continue;
@@ -111,8 +114,13 @@ topk_row(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t r)
 		len = 0;
 	}
 	n = len < a->k ? len : a->k;
-	if (len > a->k)
-		select_row(a->logits + start, len, a->k, a->ties,
+	if (len > a->k && a->logits_dtype == SPMLA_REAL_BF16)
+		select_row((const uint16_t *)a->logits + start, SPMLA_REAL_BF16,
+			   len, a->k, a->ties,
+			   spmla_i_cpu_index_scratch(ctx, worker), out);
+	else if (len > a->k)
+		select_row((const float *)a->logits + start, SPMLA_REAL_F32,
+			   len, a->k, a->ties,
 			   spmla_i_cpu_index_scratch(ctx, worker), out);
 	else
 		for (i = 0; i < len; i++)

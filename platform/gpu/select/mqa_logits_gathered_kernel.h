@@ -27,7 +27,8 @@
 	S(uint32_t, keys)                 \
 	S(uint32_t, columns)              \
 	S(uint32_t, clean)                \
-	S(uint32_t, compressed)
+	S(uint32_t, compressed)           \
+	S(uint32_t, logits_bf16)
 SPMLA_KERNEL_SCALARS(mqa_logits_gathered)
 #define SPMLA_K_mqa_logits_gathered_mxfp4(P, S) \
 	P(const uint32_t, q_scales)             \
@@ -70,18 +71,18 @@ gathered_row_of(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 FN void
 gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 	       GLOBAL float *logits, int64_t stride, uint32_t tokens,
-	       uint32_t keys, uint32_t columns, uint32_t items)
+	       uint32_t keys, uint32_t columns, uint32_t bf16, uint32_t items)
 {
 	uint32_t t, i;
 
 	for (t = g_block(); t < tokens; t += g_blocks()) {
 		const gathered_row row =
 			gathered_row_of(starts, ends, keys, columns, 0, t);
-		GLOBAL float *to = logits + (int64_t)t * stride;
+		const int64_t to = (int64_t)t * stride;
 
 		for (i = g_item(); i < columns; i += items)
 			if (i < row.first || i >= row.end)
-				to[i] = G_MINUS_INF;
+				g_put_real(logits, bf16, to + i, G_MINUS_INF);
 	}
 }
 
@@ -161,7 +162,8 @@ gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
 		return;
 	if (s->compressed)
 		key -= (uint32_t)job->starts[t];
-	job->logits[(int64_t)t * s->logits_stride + key] = keys.scale * score;
+	g_put_real(job->logits, s->logits_bf16,
+		   (int64_t)t * s->logits_stride + key, keys.scale * score);
 }
 
 /* The kernel, of either layout. */
@@ -202,10 +204,11 @@ gathered_all(const PRIVATE gathered_job *job, const uint32_t mxfp4)
 	if (s->clean)
 		gathered_clean(job->starts, job->ends, job->logits,
 			       s->logits_stride, s->tokens, s->keys, s->columns,
-			       MQA_ITEMS);
+			       s->logits_bf16, MQA_ITEMS);
 }
 
-SPMLA_KERNEL(mqa_logits_gathered)
+/* Two blocks an SM: for three, as ptxas would have it, registers spill. */
+SPMLA_KERNEL_BLOCKS(mqa_logits_gathered, 2)
 void
 spmla_k_mqa_logits_gathered(SPMLA_KERNEL_ARGS(mqa_logits_gathered))
 {

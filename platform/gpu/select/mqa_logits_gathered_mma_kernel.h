@@ -291,7 +291,7 @@ spmla_k_mqa_logits_gathered_mma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mma))
 	}
 	if (s.clean)
 		gathered_clean(starts, ends, logits, s.logits_stride, s.tokens,
-			       s.keys, s.columns, GATHERED_MMA_ITEMS);
+			       s.keys, s.columns, 0, GATHERED_MMA_ITEMS);
 }
 
 #endif

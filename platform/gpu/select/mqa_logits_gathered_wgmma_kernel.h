@@ -340,7 +340,7 @@ spmla_k_mqa_logits_gathered_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_wgmma))
 	}
 	if (s.clean)
 		gathered_clean(starts, ends, logits, s.logits_stride, s.tokens,
-			       s.keys, s.columns, GATHERED_WGMMA_ITEMS);
+			       s.keys, s.columns, 0, GATHERED_WGMMA_ITEMS);
 }
 
 #endif

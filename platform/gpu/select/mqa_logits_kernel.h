@@ -17,6 +17,7 @@
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 #include "spmla/platform/gpu/dialect/scan.h"
 #include "spmla/platform/gpu/step/fault_device.h"
+#include "spmla/platform/gpu/step/input_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
 /* mqa_logits_mma has the same. Token 0 is the call's `first_token`. */
@@ -37,7 +38,8 @@
 	SPMLA_S_TABLE(S)               \
 	S(uint32_t, first_token)       \
 	S(uint32_t, tokens)            \
-	S(uint32_t, heads)
+	S(uint32_t, heads)             \
+	S(uint32_t, logits_bf16)
 SPMLA_KERNEL_SCALARS(mqa_logits)
 
 /* The kernel of INDEX_MXFP4 has the scales of the queries too. */
@@ -459,8 +461,9 @@ mqa_logits_unit(const PRIVATE mqa_logits_job *job, uint32_t t, uint32_t first,
 	if (page < 0 && key % s->page_tokens == 0)
 		g_fault(job->fault_state, job->fault_status,
 			(uint32_t)job->token_row[t], G_FAULT_PAGE);
-	job->logits[mqa_row_start(job->row_starts, s->row_stride, t) + key] =
-		page < 0 ? G_MINUS_INF : keys.scale * score;
+	g_put_real(job->logits, s->logits_bf16,
+		   mqa_row_start(job->row_starts, s->row_stride, t) + key,
+		   page < 0 ? G_MINUS_INF : keys.scale * score);
 }
 
 /* The kernel, of either layout. */

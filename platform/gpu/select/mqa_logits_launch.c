@@ -36,6 +36,7 @@ fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,
 	p->s.page_tokens = a->cache.entries_per_page;
 	p->s.has_cols = a->table_cols != NULL;
 	p->s.heads = a->heads;
+	p->s.logits_bf16 = a->logits_dtype == SPMLA_REAL_BF16;
 }
 
 /* Tokens first .. first + tokens - 1. */
@@ -57,7 +58,7 @@ fill_tokens(spmla_k_mqa_logits_params *p, const spmla_mqa_logits_args *a,
 		const uint64_t before = first * (uint64_t)a->row_stride_elems;
 
 		p->s.row_stride = a->row_stride_elems;
-		p->logits = a->logits + before;
+		p->logits = (float *)a->logits + before;
 		p->s.logits_elems =
 			a->logits_elems > before ? a->logits_elems - before : 0;
 	}
@@ -82,7 +83,10 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
 }
 
-/* Kinds: layouts. Sizes: heads. Rows: the tokens of a launch. */
+/* Kinds: layouts, and OTHER with scores of bf16. Sizes: heads. Rows: the tokens
+ * of a launch, which is one with OTHER. */
+enum { OTHER = 0x100 };
+
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_mqa_logits_wgmma,
 	 .kind = SPMLA_LAYOUT_INDEX_FP8,
@@ -99,14 +103,17 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4,
 	 .kind = SPMLA_LAYOUT_INDEX_MXFP4,
 	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4,
+	 .kind = SPMLA_LAYOUT_INDEX_MXFP4 | OTHER,
+	 .rows = UINT32_MAX},
 	{.kernel = SPMLA_KERNEL_mqa_logits, .rows = UINT32_MAX},
 };
 
 static const spmla_i_gpu_variant *
-choose(const spmla_i_gpu_queue *queue, uint32_t layout, uint32_t heads)
+choose(const spmla_i_gpu_queue *queue, uint32_t kind, uint32_t heads)
 {
 	return spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
-				  layout, heads, 0);
+				  kind, heads, 0);
 }
 
 spmla_i_kernel
@@ -119,8 +126,9 @@ spmla_status
 spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_mqa_logits_args *a = args;
+	const uint32_t other = a->logits_dtype == SPMLA_REAL_F32 ? 0 : OTHER;
 	const spmla_i_gpu_variant *by =
-		choose(queue, a->cache.layout, a->heads);
+		choose(queue, a->cache.layout | other, a->heads);
 	spmla_k_mqa_logits_params p;
 	spmla_status s = SPMLA_OK;
 	uint32_t first, n;

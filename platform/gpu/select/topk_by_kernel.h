@@ -579,7 +579,8 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 		topk_by_row r;
 		uint32_t is_short;
 
-		r.row = topk_find(a, row, topk_by_own(m) == 0 && g_item() == 0);
+		r.row = topk_find(a, row, topk_by_own(m) == 0 && g_item() == 0,
+				  0);
 		r.row.pad = (uint32_t)((uint64_t)r.row.at / 4 % TOPK_BY_PIECE);
 		r.k = a->s.k;
 		r.last_ties = a->s.last_ties;

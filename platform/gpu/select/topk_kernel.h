@@ -37,6 +37,8 @@
 	S(uint32_t, last_ties)
 #define SPMLA_K_topk(P, S) SPMLA_K_TOPK(P, S)
 SPMLA_KERNEL_SCALARS(topk)
+#define SPMLA_K_topk_bf16(P, S) SPMLA_K_TOPK(P, S)
+typedef spmla_k_topk_scalars spmla_k_topk_bf16_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -76,12 +78,14 @@ typedef struct topk_row {
 	GLOBAL const float *at;
 	uint32_t len;
 	uint32_t pad;
+	uint32_t bf16; /* a constant: the scores are, and pad is 0 */
 } topk_row;
 
 /* Where row r is; its length is 0 if it is not in logits. If `tells` is not 0,
  * what the row gives besides its indices is written. */
 FN topk_row
-topk_find(const PRIVATE topk_args *a, uint32_t r, uint32_t tells)
+topk_find(const PRIVATE topk_args *a, uint32_t r, uint32_t tells,
+	  const uint32_t bf16)
 {
 	const int64_t start = a->s.has_starts ? a->row_starts[r]
 					      : (int64_t)r * a->s.row_stride;
@@ -103,9 +107,14 @@ topk_find(const PRIVATE topk_args *a, uint32_t r, uint32_t tells)
 		g_fault(a->fault_state, a->fault_status, r, G_FAULT_LOGITS);
 	if (tells && a->s.has_lens)
 		a->lens[r] = (int32_t)(len < a->s.k ? len : a->s.k);
-	row.at = a->logits + (len ? start : 0);
+	row.at = a->logits + (len && !bf16 ? start : 0);
+	if (len && bf16)
+		row.at = (GLOBAL const float *)((GLOBAL const uint16_t *)
+							a->logits +
+						start);
 	row.len = len;
-	row.pad = (uint32_t)((uint64_t)row.at / 4 % 4);
+	row.pad = bf16 ? 0 : (uint32_t)((uint64_t)row.at / 4 % 4);
+	row.bf16 = bf16;
 	return row;
 }
 
@@ -131,6 +140,15 @@ topk_key(uint32_t u)
 	return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
+/* The bits of a score, as those of f32. */
+FN uint32_t
+topk_score(topk_row row, uint32_t i)
+{
+	if (row.bf16)
+		return (uint32_t)((GLOBAL const uint16_t *)row.at)[i] << 16;
+	return g_bits(row.at[i]);
+}
+
 /* Bits of scores 4 * v - pad and on; TOPK_NONE outside the row. */
 FN void
 topk_fetch4(topk_row row, uint32_t v, PRIVATE uint32_t *x)
@@ -138,13 +156,13 @@ topk_fetch4(topk_row row, uint32_t v, PRIVATE uint32_t *x)
 	const uint32_t at = 4 * v - row.pad; /* wraps before the start */
 	uint32_t i;
 
-	if (at < row.len && row.len - at >= 4) {
+	if (at < row.len && row.len - at >= 4 && !row.bf16) {
 		g_load4(row.at + at, x);
 		return;
 	}
 	UNROLL
 	for (i = 0; i < 4; i++)
-		x[i] = at + i < row.len ? g_bits(row.at[at + i]) : TOPK_NONE;
+		x[i] = at + i < row.len ? topk_score(row, at + i) : TOPK_NONE;
 }
 
 /* The first of the 4 scores that an item has in round r of a chunk, counted
@@ -621,13 +639,22 @@ topk_listed(topk_scratch shared, topk_row row, uint32_t n, uint32_t low,
 	topk_put(shared, keys, index, kth, ties, last_ties, out);
 }
 
+/* The k < len best, by the row itself. */
+FN void
+topk_whole(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
+	   GLOBAL int32_t *out)
+{
+	uint32_t ties;
+	const uint32_t kth = topk_kth(shared, row, k, &ties);
+
+	topk_emit(shared, row, kth, ties, last_ties, out);
+}
+
 /* The k < len best of a row. */
 FN void
 topk_best(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
 	  GLOBAL int32_t *out)
 {
-	uint32_t kth, ties;
-
 	if (row.len + row.pad <= TOPK_HELD) {
 		topk_short(shared, row, k, last_ties, out);
 		return;
@@ -646,8 +673,7 @@ topk_best(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
 			return;
 		}
 	}
-	kth = topk_kth(shared, row, k, &ties);
-	topk_emit(shared, row, kth, ties, last_ties, out);
+	topk_whole(shared, row, k, last_ties, out);
 }
 
 SPMLA_KERNEL(topk)
@@ -671,13 +697,46 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 	BARRIER();
 	for (r = g_block(); r < s.rows; r += g_blocks()) {
 		GLOBAL int32_t *out = indices + (int64_t)r * s.indices_stride;
-		topk_row row = topk_find(&a, r, g_item() == 0);
+		topk_row row = topk_find(&a, r, g_item() == 0, 0);
 
 		/* The item that tells has been away from its subgroup, which
 		 * barriers and exchanges want together. */
 		row.len = g_broadcast(row.len, 0);
 		if (row.len > s.k)
 			topk_best(shared, row, s.k, s.last_ties, out);
+		else
+			topk_identity(row.len, s.k, TOPK_ITEMS, out);
+		BARRIER(); /* what is shared is used anew */
+	}
+}
+
+/* Of scores of bf16: every row is gone through itself. Slower, but half of the
+ * code. */
+SPMLA_KERNEL(topk_bf16)
+void
+spmla_k_topk_bf16(SPMLA_KERNEL_ARGS(topk_bf16))
+{
+	LOCAL_ARRAY(uint32_t, bins, TOPK_BINS);
+	LOCAL_ARRAY(uint32_t, sums, 2 * G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(uint32_t, found, TOPK_FOUND);
+	const topk_args a = {SPMLA_KERNEL_VALUES(topk_bf16)};
+	topk_scratch shared;
+	uint32_t r, i;
+
+	shared.bins = bins;
+	shared.sums = sums;
+	shared.found = found;
+	shared.list = bins; /* not used */
+	for (i = g_item(); i < TOPK_BINS; i += TOPK_ITEMS)
+		bins[i] = 0;
+	BARRIER();
+	for (r = g_block(); r < s.rows; r += g_blocks()) {
+		GLOBAL int32_t *out = indices + (int64_t)r * s.indices_stride;
+		topk_row row = topk_find(&a, r, g_item() == 0, 1);
+
+		row.len = g_broadcast(row.len, 0); /* as in topk */
+		if (row.len > s.k)
+			topk_whole(shared, row, s.k, s.last_ties, out);
 		else
 			topk_identity(row.len, s.k, TOPK_ITEMS, out);
 		BARRIER(); /* what is shared is used anew */

@@ -12,7 +12,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_topk_params) ==
 				    sizeof(spmla_k_topk_by_half_params),
 		    "one struct binds all kernels");
 
-enum { ANY_ROOM, SHORT_ROOM };
+enum { ANY_ROOM, SHORT_ROOM, OTHER /* scores of bf16 */ };
 
 /* Up to so many rows. SHORT_ROOM: a row fits the registers of one block.
  * Example: on the 132 multiprocessors of an H100 16 rows are 16 clusters of 8
@@ -25,6 +25,7 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_topk_by_2, .kind = ANY_ROOM, .most = 66},
 	{.kernel = SPMLA_KERNEL_topk_by_1, .kind = ANY_ROOM, .most = 132},
 	{.kernel = SPMLA_KERNEL_topk_by_half, .kind = ANY_ROOM},
+	{.kernel = SPMLA_KERNEL_topk_bf16, .kind = OTHER},
 	{.kernel = SPMLA_KERNEL_topk, .kind = ANY_ROOM},
 };
 
@@ -34,10 +35,12 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	const spmla_topk_args *a = args;
 	const uint64_t room =
 		a->row_starts ? a->logits_elems : (uint64_t)a->row_stride_elems;
-	const uint32_t is_short = room <= TOPK_BY_SHORT * SPMLA_WIDE_BLOCK;
+	const uint32_t kind = a->logits_dtype != SPMLA_REAL_F32 ? OTHER
+			      : room <= TOPK_BY_SHORT * SPMLA_WIDE_BLOCK
+				      ? SHORT_ROOM
+				      : ANY_ROOM;
 	const spmla_i_gpu_variant *variant = spmla_i_gpu_choose(
-		queue, variants, SPMLA_I_COUNT(variants),
-		is_short ? SHORT_ROOM : ANY_ROOM, a->rows, 0);
+		queue, variants, SPMLA_I_COUNT(variants), kind, a->rows, 0);
 	spmla_k_topk_params p;
 
 	memset(&p, 0, sizeof p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Readers of inputs that engines have in one of two types. The pointer is that
- * of the type with which a kernel declares the parameter.
+ * Readers of inputs, and writers of outputs, that engines have in one of two
+ * types. The pointer is that of the type with which a kernel declares the
+ * parameter.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_INPUT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_INPUT_DEVICE_H
@@ -29,6 +30,16 @@ FN float
 g_real(GLOBAL const float *p, uint32_t bf16, uint64_t i)
 {
 	return bf16 ? g_bf16_to_f32(((GLOBAL const uint16_t *)p)[i]) : p[i];
+}
+
+/* Writes it, rounded to nearest even. */
+FN void
+g_put_real(GLOBAL float *p, uint32_t bf16, int64_t i, float x)
+{
+	if (bf16)
+		((GLOBAL uint16_t *)p)[i] = (uint16_t)g_f32_to_bf16(x);
+	else
+		p[i] = x;
 }
 
 /* Floats i .. i + 3, as their bits. */

@@ -55,7 +55,14 @@ make(draw *d, void *args)
 	a->logits_elems = a->tokens * (room + UINT64_C(8));
 	if (d->kind == DRAW_BAD)
 		a->logits_elems -= draw_choice(d, room);
-	a->logits = draw_out_f32(d, a->logits_elems, bound * a->heads, 0);
+	if (draw_choice(d, 3) == 2) {
+		a->logits_dtype = SPMLA_REAL_BF16;
+		a->logits = draw_out_bf16(d, a->logits_elems, bound * a->heads,
+					  0x1p-7);
+	} else {
+		a->logits =
+			draw_out_f32(d, a->logits_elems, bound * a->heads, 0);
+	}
 	a->weights = draw_f32(d, (uint64_t)a->tokens * a->heads);
 	if (mxfp4) {
 		a->q = draw_bytes(d, (uint64_t)a->tokens * a->heads * 64);
@@ -77,6 +84,7 @@ static const arg_error errors[] = {
 	BAD_NULL(mqa_logits, context_lens),
 	BAD_NULL(mqa_logits, block_table),
 	BAD_NULL(mqa_logits, logits),
+	BAD_ENUM(mqa_logits, logits_dtype, 2, "0 or 1"),
 	BAD_RANGE(mqa_logits, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
 		  "got 1, want 3 or 7"),
 	BAD_CACHE(mqa_logits, cache, "3 or 7", 656, 672),

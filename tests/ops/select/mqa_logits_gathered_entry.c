@@ -11,6 +11,9 @@ make(draw *d, void *args)
 	spmla_mqa_logits_gathered_args *a = args;
 
 	const uint32_t mxfp4 = draw_variant(d, 2);
+	/* 2^-15 of ten times what the terms of a head sum to. */
+	const double bound = (mxfp4 ? 256 : 64) * 0x1p-15;
+	uint64_t n;
 
 	a->tokens = draw_tokens(d);
 	a->heads = draw_index_heads(d);
@@ -37,10 +40,13 @@ make(draw *d, void *args)
 	a->starts = draw_i32(d, a->tokens, 0, a->keys + INT64_C(1));
 	a->ends = draw_i32(d, a->tokens, 0, a->keys + INT64_C(1));
 	a->logits_stride_elems = draw_stride(d, a->columns);
-	/* 2^-15 of ten times what the terms of a head sum to. */
-	a->logits = draw_out_f32(
-		d, draw_strided(a->tokens, a->logits_stride_elems, a->columns),
-		(mxfp4 ? 256 : 64) * 0x1p-15 * a->heads, 0);
+	n = draw_strided(a->tokens, a->logits_stride_elems, a->columns);
+	if (draw_choice(d, 3) == 2) {
+		a->logits_dtype = SPMLA_REAL_BF16;
+		a->logits = draw_out_bf16(d, n, bound * a->heads, 0x1p-7);
+	} else {
+		a->logits = draw_out_f32(d, n, bound * a->heads, 0);
+	}
 }
 
 static const arg_error errors[] = {
@@ -68,6 +74,7 @@ static const arg_error errors[] = {
 	BAD_NULL(mqa_logits_gathered, starts),
 	BAD_NULL(mqa_logits_gathered, ends),
 	BAD_NULL(mqa_logits_gathered, logits),
+	BAD_ENUM(mqa_logits_gathered, logits_dtype, 2, "0 or 1"),
 };
 
 static const arg_error mxfp4_errors[] = {

@@ -79,8 +79,7 @@ mqa_open(mqa_world *w, uint32_t heads, uint32_t entries)
 		columns,      stride,     w->q,       w->weights,
 		w->token_row, w->lens,    w->starts,  w->table,
 		NULL,         w->logits,  MQA_LOGITS, SPMLA_CACHE_INIT,
-		NULL,
-		0};
+		NULL,         0,          0,          0};
 	w->a.cache.layout = SPMLA_LAYOUT_INDEX_FP8;
 	w->a.cache.entries_per_page = entries;
 	w->a.cache.pages = pages;
@@ -206,7 +205,7 @@ static void
 check_score(const spmla_mqa_logits_args *a, uint32_t t, uint32_t n)
 {
 	static double q[MQA_HEADS * 128], weights[MQA_HEADS];
-	const float got = a->logits[a->row_starts[t] + n];
+	const float got = ((const float *)a->logits)[a->row_starts[t] + n];
 	const ref_index_key *found;
 	ref_index_key key;
 	double want, tolerance;
@@ -263,11 +262,12 @@ mqa_check(fixture *f, const mqa_world *w)
 	int64_t i;
 	uint32_t t, n;
 
-	memset(a->logits, 0x5A, MQA_LOGITS * sizeof *a->logits);
+	memset(a->logits, 0x5A, MQA_LOGITS * sizeof(float));
 	ck_assert_int_eq(spmla_mqa_logits(f->ctx, a, NULL), SPMLA_OK);
 	for (i = 0; i < MQA_LOGITS; i++)
 		if (!written(a, i))
-			ck_assert_mem_eq(&a->logits[i], "\x5A\x5A\x5A\x5A", 4);
+			ck_assert_mem_eq((const float *)a->logits + i,
+					 "\x5A\x5A\x5A\x5A", 4);
 	for (t = 0; t < a->tokens; t++)
 		for (n = 0; written(a, a->row_starts[t]) &&
 			    (int32_t)n < a->context_lens[t];

@@ -32,6 +32,7 @@ make(draw *d, void *args)
 static const arg_error errors[] = {
 	BAD_LEAST(topk, k, 0, 1),
 	BAD_NULL(topk, logits),
+	BAD_ENUM(topk, logits_dtype, 2, "0 or 1"),
 	BAD_RANGE(topk, ties, 2, "got 2, want 0 or 1"),
 	BAD_NULL(topk, context_lens),
 	BAD_NULL(topk, indices),
@@ -45,5 +46,6 @@ static const arg_error dense_errors[] = {
 		  "2305843009213693951"),
 };
 
-OP_ENTRY(topk, .errors = {ERRORS(errors), ERRORS(dense_errors)},
+OP_ENTRY(topk, .inputs = {INPUT_REAL(topk, logits, logits_dtype)},
+	 .errors = {ERRORS(errors), ERRORS(dense_errors)},
 	 .none = {ARG(topk, rows, 0)}, .is_spread = 1);

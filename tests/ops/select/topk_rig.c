@@ -79,7 +79,7 @@ topk_check_rows(const fixture *f, const spmla_topk_args *given)
 		const int32_t *row = out + r * stride;
 		const int32_t len = a.context_lens[r];
 
-		n = oracle(a.logits + a.row_starts[r],
+		n = oracle((const float *)a.logits + a.row_starts[r],
 			   len > 0 ? (uint32_t)len : 0, a.k, a.ties, want);
 		ck_assert_msg(!memcmp(row, want, a.k * sizeof *want), "row %u",
 			      r);
