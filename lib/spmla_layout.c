@@ -58,6 +58,22 @@ spmla_layout_entry_bytes(uint32_t layout)
 	}
 }
 
+uint32_t
+spmla_layout_stride_align(uint32_t layout)
+{
+	switch (layout) {
+	case SPMLA_LAYOUT_INDEX_FP8:
+	case SPMLA_LAYOUT_INDEX_MXFP4:
+		return 4;
+	case SPMLA_LAYOUT_V4_FP8:
+		return 8;
+	default:
+		return spmla_layout_entry_bytes(layout)
+			       ? SPMLA_PAGE_STRIDE_ALIGN
+			       : 0;
+	}
+}
+
 uint64_t
 spmla_layout_page_bytes(uint32_t layout, uint32_t entries)
 {

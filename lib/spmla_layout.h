@@ -164,10 +164,10 @@ enum {
 	SPMLA_INDEX_MXFP4_VALUE_BYTES = 64,
 	SPMLA_INDEX_MXFP4_SCALES = 4,
 	SPMLA_INDEX_MXFP4_BYTES = 68,
-	SPMLA_COMPRESS_OVERLAP = 4, /* the ratio whose groups overlap */
-	SPMLA_COMPRESS_MOST = 128,  /* the other ratio; rows of its groups */
-	SPMLA_PAGE_STRIDE_ALIGN = 16,
-	SPMLA_LOGITS_ROW_ALIGN = 256 /* elements; rows of index logits */
+	SPMLA_COMPRESS_OVERLAP = 4,   /* the ratio whose groups overlap */
+	SPMLA_COMPRESS_MOST = 128,    /* the other ratio; rows of its groups */
+	SPMLA_PAGE_STRIDE_ALIGN = 16, /* of planned pools */
+	SPMLA_LOGITS_ROW_ALIGN = 256  /* elements; rows of index logits */
 };
 
 /* 128^-0.5, the scale that spmla_v32_index applies to the index scores. */
@@ -184,7 +184,9 @@ enum {
  *   encoding           spmla_e4m3; FNUZ for V4_FP8 in kv_insert,
  *                      qnorm_rope_kv_insert, kv_gather, sparse_decode and as a
  *                      layer's window; others take FN
- *   page_stride_bytes  >= spmla_layout_page_bytes(), multiple of 16
+ *   page_stride_bytes  >= the bytes of the page's entries, a multiple of
+ *                      spmla_layout_stride_align(); if not of 16, a GPU reads
+ *                      the cache without matrix instructions
  *   base               16-byte aligned */
 typedef struct spmla_cache {
 	uint32_t struct_bytes;
@@ -205,8 +207,12 @@ typedef struct spmla_cache {
 /* Bytes of one entry; 0 for an unknown layout. */
 uint32_t spmla_layout_entry_bytes(uint32_t layout);
 
-/* The least page stride: the bytes of `entries` entries, rounded up to
- * SPMLA_PAGE_STRIDE_ALIGN; 0 for an unknown layout. */
+/* What a page stride must be a multiple of: 8 for V4_FP8, 4 for the layouts of
+ * index keys, else 16; 0 for an unknown layout. */
+uint32_t spmla_layout_stride_align(uint32_t layout);
+
+/* The page stride of a planned pool: the bytes of `entries` entries, rounded up
+ * to SPMLA_PAGE_STRIDE_ALIGN; 0 for an unknown layout. */
 uint64_t spmla_layout_page_bytes(uint32_t layout, uint32_t entries);
 
 #ifdef __cplusplus

@@ -48,12 +48,21 @@ spmla_i_few_of(uint32_t way)
 	return ways[way];
 }
 
-/* The layout of a call's caches; 0 if one has its e4m3 codes in another
- * encoding, which only the portable kernel reads. */
+/* Whether only the portable kernel reads a cache: one with its e4m3 codes in
+ * another encoding, or whose pages do not begin at multiples of 16 bytes. */
+static inline int
+spmla_i_decode_odd(const spmla_cache *cache)
+{
+	return cache->encoding ||
+	       cache->page_stride_bytes % SPMLA_PAGE_STRIDE_ALIGN;
+}
+
+/* The layout of a call's caches; 0 if one is odd. */
 static inline uint32_t
 spmla_i_decode_layout(const spmla_sparse_decode_args *a)
 {
-	if (a->cache.encoding || (a->extra_topk && a->extra_cache.encoding))
+	if (spmla_i_decode_odd(&a->cache) ||
+	    (a->extra_topk && spmla_i_decode_odd(&a->extra_cache)))
 		return 0;
 	return a->cache.layout;
 }

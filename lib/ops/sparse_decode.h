@@ -71,10 +71,11 @@ typedef struct spmla_sparse_decode_args {
 	 * parts with `combine`. NULL: none. It must be 0 before the first call
 	 * and is 0 after each; overlapping calls need one each
 	 * (DECODE_WORKSPACE is one).
-	 * Ignored: if it is too small; for FNUZ and MLA_BF16; for few tokens
-	 * with SPMLA_CONFIG_BATCH_INVARIANT, or if it, q or out is not aligned
-	 * to 16 bytes; for parts if q, out, split_out or pages are not aligned
-	 * to 16 bytes.
+	 * Ignored: if it is too small; for FNUZ and MLA_BF16, and for page
+	 * strides that are not multiples of 16; for few tokens with
+	 * SPMLA_CONFIG_BATCH_INVARIANT, or if it, q or out is not aligned to 16
+	 * bytes; for parts if q, out, split_out or pages are not aligned to 16
+	 * bytes.
 	 * Few tokens: e4m3 * scale is not rounded, and sums have another order.
 	 * Parts: splits are rounded to bf16; 8 bytes per token and 64 heads;
 	 * zero it again after bad metadata (below). */

@@ -289,6 +289,7 @@ START_TEST(a_layout_that_is_unknown_has_no_bytes)
 	for (i = 0; i < COUNT(unknown); i++) {
 		ck_assert_uint_eq(spmla_layout_entry_bytes(unknown[i]), 0);
 		ck_assert_uint_eq(spmla_layout_page_bytes(unknown[i], 64), 0);
+		ck_assert_uint_eq(spmla_layout_stride_align(unknown[i]), 0);
 	}
 	/* 64 * 656 and 64 * 132 are multiples of 16; 132 and 3 * 132 are not */
 	ck_assert_uint_eq(spmla_layout_page_bytes(1, 64), 41984);
@@ -305,6 +306,12 @@ START_TEST(a_layout_that_is_unknown_has_no_bytes)
 	ck_assert_uint_eq(spmla_layout_page_bytes(10, 4), 32768);
 	ck_assert_uint_eq(spmla_layout_page_bytes(3, 3), 400);
 	ck_assert_uint_eq(spmla_layout_page_bytes(3, 0), 0);
+	ck_assert_uint_eq(spmla_layout_stride_align(1), 16);
+	ck_assert_uint_eq(spmla_layout_stride_align(3), 4);
+	ck_assert_uint_eq(spmla_layout_stride_align(4), 8);
+	ck_assert_uint_eq(spmla_layout_stride_align(5), 16);
+	ck_assert_uint_eq(spmla_layout_stride_align(7), 4);
+	ck_assert_uint_eq(spmla_layout_stride_align(10), 16);
 	ck_assert(spmla_layout_page_bytes(2, UINT32_MAX) ==
 		  UINT64_C(1152) * UINT32_MAX);
 }

@@ -327,6 +327,38 @@ START_TEST(strides_move_tensors_and_change_no_value)
 }
 END_TEST
 
+/* Twenty steps with pages of index keys of 4 bytes more. No selection changes,
+ * and so no bit of the output. */
+START_TEST(pages_of_index_keys_may_begin_at_multiples_of_4_bytes)
+{
+	uint16_t *want = NULL;
+	uint32_t odd, i;
+
+	for (odd = 0; odd < 2; odd++) {
+		spmla_cache *c = &rig.layer.index;
+		void *planned, *own;
+
+		open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+		planned = c->base;
+		c->page_stride_bytes += odd ? 4 : 0;
+		own = test_alloc(c->page_stride_bytes * c->pages, 0xAB);
+		c->base = own;
+		for (i = 0; i < 20; i++)
+			run_step(i);
+		c->base = planned;
+		free(own);
+		if (odd) {
+			ck_assert_mem_eq(rig.out, want, rig.out_bytes);
+		} else {
+			want = test_alloc(rig.out_bytes, 0);
+			memcpy(want, rig.out, rig.out_bytes);
+		}
+		close_all();
+	}
+	free(want);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test c[] = {
@@ -338,6 +370,7 @@ SUITE
 		{without_lse_the_output_is_the_same, 1},
 		{a_sink_acts_on_the_output_and_not_on_the_lse, 1},
 		{strides_move_tensors_and_change_no_value, 1},
+		{pages_of_index_keys_may_begin_at_multiples_of_4_bytes, 1},
 	};
 	const theme themes[] = {
 		THEME("edge", NULL, NULL, c),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A token of a V4 layer of ratio 4 that selects a key without a page: its
+ * Pages of V4 layers. A token of ratio 4 that selects a key without a page: its
  * result is empty, without the window's keys too, and the tokens beside it are
- * as they are without it.
+ * as they are without it. And pages that begin at no multiple of 16 bytes.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/harness/bytes.h"
@@ -96,12 +97,86 @@ START_TEST(a_key_without_a_page_empties_its_token_alone)
 }
 END_TEST
 
+/* The same cache in memory of its own, page by page as close as it may be, but
+ * for `more` units; returns the memory. */
+static void *
+restride(spmla_cache *c, uint32_t more)
+{
+	c->page_stride_bytes = (uint64_t)spmla_layout_entry_bytes(c->layout) *
+				       c->entries_per_page +
+			       more * spmla_layout_stride_align(c->layout);
+	c->base = test_alloc(c->page_stride_bytes * c->pages, 0);
+	return c->base;
+}
+
+static void
+run_layer(uint32_t ratio, uint32_t index_layout, uint32_t more)
+{
+	const uint32_t prompt = index_layout == SPMLA_LAYOUT_INDEX_FP8;
+	spmla_v4_layer layer;
+	spmla_config config;
+	void *pools[3];
+	uint32_t i;
+
+	v4_layer_config(&config);
+	config.max_prefill_tokens = 20;
+	config.index_layout = index_layout;
+	fixture_open(&f, &config, SPMLA_NATIVE_DEFERRED);
+	v4_layer_open(&rig, f.ctx, 1);
+	shape = &shapes[prompt];
+	query = prompt ? PROMPT : QUERY;
+	layer = v4_layer_of(&rig, f.ctx, ratio);
+	pools[0] = restride(&layer.swa, more);
+	pools[1] = restride(&layer.compressed, more);
+	pools[2] = restride(&layer.index, more);
+	v4_layer_write(f.ctx, query, query);
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, shape, SPMLA_FROM_RING, NULL));
+	v32_must(f.ctx, spmla_v4_attn(f.ctx, &layer, shape, NULL, NULL));
+	fixture_drain(&f);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	for (i = 0; i < 3; i++)
+		free(pools[i]);
+}
+
+/* Pages of 4 entries are multiples of 16 bytes; one unit more is not. Matrix
+ * instructions read only the former, and add in another order. */
+START_TEST(pages_need_not_begin_at_multiples_of_16_bytes)
+{
+	static const uint32_t ratios[3] = {1, 4, 128};
+	const uint32_t index_layout =
+		_i / 3 ? SPMLA_LAYOUT_INDEX_MXFP4 : SPMLA_LAYOUT_INDEX_FP8;
+	uint16_t *want;
+	uint64_t i;
+
+	run_layer(ratios[_i % 3], index_layout, 0);
+	want = malloc(rig.out_bytes);
+	ck_assert_ptr_nonnull(want);
+	memcpy(want, rig.layer.out, rig.out_bytes);
+	v4_layer_end(&f, &rig);
+	run_layer(ratios[_i % 3], index_layout, 1);
+	for (i = 0; i < query * ROW; i++)
+		ck_assert_float_eq_tol(test_bf16_value(rig.layer.out[i]),
+				       test_bf16_value(want[i]), 0.02f);
+	if (fixture_on_cpu())
+		ck_assert_mem_eq(rig.layer.out, want, rig.out_bytes);
+	v4_layer_end(&f, &rig);
+	free(want);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test edge[] = {
 		{a_key_without_a_page_empties_its_token_alone, 8},
 	};
-	const theme themes[] = {THEME("edge", NULL, NULL, edge)};
+	const theme_test layout[] = {
+		{pages_need_not_begin_at_multiples_of_16_bytes, 6},
+	};
+	const theme themes[] = {
+		THEME("edge", NULL, NULL, edge),
+		THEME("layout", NULL, NULL, layout),
+	};
 
 	return RUN_THEMES(themes);
 }

@@ -248,6 +248,48 @@ logits_gathered(uint32_t arch, uint32_t heads)
 	return kernel_on(arch, SPMLA_OP_mqa_logits_gathered, &a);
 }
 
+/* Matrix instructions need pages at multiples of 16 bytes, e4m3fn and logits of
+ * f32. */
+START_TEST(other_caches_and_logits_take_portable_kernels)
+{
+	spmla_sparse_decode_args d;
+	spmla_mqa_logits_args l;
+	spmla_topk_args k;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++) {
+		memset(&d, 0, sizeof d);
+		d.tokens = d.heads = d.extra_topk = 1;
+		d.cache.layout = d.extra_cache.layout = SPMLA_LAYOUT_V4_FP8;
+		d.cache.page_stride_bytes = i == 0 ? 584 : 1168;
+		d.extra_cache.page_stride_bytes = i == 1 ? 584 : 1168;
+		d.cache.encoding = i == 2;
+		d.extra_cache.encoding = i == 3;
+		ck_assert_str_eq(kernel_on(90, SPMLA_OP_sparse_decode, &d),
+				 "sparse_decode");
+	}
+	memset(&l, 0, sizeof l);
+	l.tokens = l.heads = 1;
+	l.q = memory;
+	l.q_scales = (const int32_t *)(const void *)memory;
+	l.row_stride_elems = 1;
+	for (i = 0; i < 4; i++) {
+		const uint32_t fp4 = i / 2;
+
+		l.cache.layout =
+			fp4 ? SPMLA_LAYOUT_INDEX_MXFP4 : SPMLA_LAYOUT_INDEX_FP8;
+		l.cache.page_stride_bytes = i % 2 ? 144 : 132;
+		l.logits_dtype = i % 2;
+		ck_assert_str_eq(kernel_on(90, SPMLA_OP_mqa_logits, &l),
+				 fp4 ? "mqa_logits_mxfp4" : "mqa_logits");
+	}
+	memset(&k, 0, sizeof k);
+	k.rows = 1;
+	k.logits_dtype = SPMLA_REAL_BF16;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_topk, &k), "topk_bf16");
+}
+END_TEST
+
 START_TEST(logits_of_64_heads_take_matrix_instructions)
 {
 	const uint32_t fp8 = SPMLA_LAYOUT_INDEX_FP8;
@@ -403,6 +445,7 @@ SUITE
 		{prefill_of_aligned_rows_takes_matrix_instructions, 1},
 	};
 	const theme_test others[] = {
+		{other_caches_and_logits_take_portable_kernels, 1},
 		{logits_of_64_heads_take_matrix_instructions, 1},
 		{output_of_aligned_operands_takes_matrix_instructions, 1},
 		{compressor_takes_many_blocks_a_key_for_few_tokens, 1},

@@ -120,6 +120,12 @@ draw_cache_of(draw *d, uint32_t layout, uint32_t entries, uint32_t pages,
 	c.pages = pages;
 	c.page_stride_bytes = spmla_layout_page_bytes(layout, entries) +
 			      16 * (uint64_t)draw_choice(d, 3);
+	/* Pages without gaps, or with small ones. */
+	if (draw_choice(d, 4) == 3)
+		c.page_stride_bytes =
+			(uint64_t)spmla_layout_entry_bytes(layout) * entries +
+			spmla_layout_stride_align(layout) *
+				(uint64_t)draw_choice(d, 3);
 	bytes = (pages - 1) * c.page_stride_bytes +
 		(uint64_t)spmla_layout_entry_bytes(layout) * entries;
 	c.base = draw_room(d, bytes, 16, role);

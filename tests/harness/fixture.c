@@ -52,6 +52,20 @@ test_alloc(uint64_t bytes, uint8_t byte)
 	return p;
 }
 
+void
+test_close_gaps(spmla_cache *cache)
+{
+	const size_t bytes = (size_t)cache->entries_per_page *
+			     spmla_layout_entry_bytes(cache->layout);
+	uint8_t *base = cache->base;
+	uint32_t p;
+
+	for (p = 0; p < cache->pages; p++)
+		memmove(base + p * bytes, base + p * cache->page_stride_bytes,
+			bytes);
+	cache->page_stride_bytes = bytes;
+}
+
 void *
 test_map(uint64_t bytes)
 {

@@ -88,6 +88,9 @@ float test_bf16_value(uint16_t h);
  * need), filled with `byte`. Fails the test if there is none. */
 void *test_alloc(uint64_t bytes, uint8_t byte);
 
+/* Moves the pages of a cache together, so that no bytes are between them. */
+void test_close_gaps(spmla_cache *cache);
+
 /* Zeroed address space, for munmap(); only touched pages take memory. Fails the
  * test if there is not enough: data far apart was then not tested. */
 void *test_map(uint64_t bytes);

@@ -147,23 +147,23 @@ enum { OP_MOST_HEADS = 4, OP_MOST_INDEX_HEADS = 4 };
 #define BAD_BITS(op, field, bits)  \
 	BAD_RANGE(op, field, bits, \
 		  "got bits " #bits ", want a finite value above 0")
-/* A cache whose pages have `least` bytes, a multiple of 16; `less` is 16
- * less. */
-#define BAD_PAGES(op, cache, less, least)                               \
-	BAD_ARG(op, cache.struct_bytes, 32, SPMLA_E_STRUCT_SIZE,        \
-		"SPMLA_E_STRUCT_SIZE: " #op "." #cache                  \
-		".struct_bytes: got 32, want 40"),                      \
-		BAD_LEAST(op, cache.entries_per_page, 0, 1),            \
-		BAD_LEAST(op, cache.pages, 0, 1),                       \
-		BAD_LEAST(op, cache.page_stride_bytes, less, least),    \
-		BAD_MULTIPLE(op, cache.page_stride_bytes, 1000008, 16), \
+/* A cache whose pages have `least` bytes and begin at multiples of `align`;
+ * `less` is one of these that is too small. */
+#define BAD_PAGES(op, cache, less, least, align)                           \
+	BAD_ARG(op, cache.struct_bytes, 32, SPMLA_E_STRUCT_SIZE,           \
+		"SPMLA_E_STRUCT_SIZE: " #op "." #cache                     \
+		".struct_bytes: got 32, want 40"),                         \
+		BAD_LEAST(op, cache.entries_per_page, 0, 1),               \
+		BAD_LEAST(op, cache.pages, 0, 1),                          \
+		BAD_LEAST(op, cache.page_stride_bytes, less, least),       \
+		BAD_MULTIPLE(op, cache.page_stride_bytes, 1000002, align), \
 		BAD_NULL(op, cache.base), BAD_MULTIPLE(op, cache.base, 24, 16)
 /* The same, and layouts that there are not; `layouts` is what is wanted, as
  * "1, 2 or 4". */
-#define BAD_CACHE(op, cache, layouts, less, least)       \
-	BAD_ENUM(op, cache.layout, 0, layouts),          \
-		BAD_ENUM(op, cache.layout, 33, layouts), \
-		BAD_ENUM(op, cache.layout, 64, layouts), \
-		BAD_PAGES(op, cache, less, least)
+#define BAD_CACHE(op, cache, layouts, less, least, align) \
+	BAD_ENUM(op, cache.layout, 0, layouts),           \
+		BAD_ENUM(op, cache.layout, 33, layouts),  \
+		BAD_ENUM(op, cache.layout, 64, layouts),  \
+		BAD_PAGES(op, cache, less, least, align)
 
 #endif

@@ -36,7 +36,7 @@ v4_ref_page_bytes(uint32_t layout, uint32_t entries)
 			       : layout == SPMLA_LAYOUT_V4_BF16 ? 1024
 								: 512;
 
-	return (bytes * entries + 15) / 16 * 16;
+	return bytes * entries;
 }
 
 static void

@@ -103,7 +103,6 @@ static uint32_t
 is_aligned(const spmla_cache *cache)
 {
 	return SPMLA_I_PTR(cache->base) % 16 == 0 &&
-	       cache->page_stride_bytes % 16 == 0 &&
 	       cache->pages * (cache->page_stride_bytes / 16) < 0xffffff00u;
 }
 
@@ -148,7 +147,7 @@ size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 	return groups == 1 && !wgmma ? 1 : UINT32_MAX;
 }
 
-/* Kinds: layouts, those of spmla_i_decode_layout: other encodings have no matrix
+/* Kinds: layouts, those of spmla_i_decode_layout: odd caches have no matrix
  * instructions. Rows: the heads of a block. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,

@@ -283,6 +283,25 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	return slot / s->page_tokens * s->page_stride_bytes;
 }
 
+/* Eight 16-bit values; pages of 584-byte rows may begin at multiples of 8 bytes.
+ */
+FN void
+kv_gather_v4_load8(GLOBAL const uint8_t *p, PRIVATE uint32_t *w)
+{
+	uint64_t x[2];
+
+	if ((uint64_t)p % 16 == 0) {
+		g_load4((GLOBAL const float *)p, w);
+		return;
+	}
+	x[0] = ((GLOBAL const uint64_t *)p)[0];
+	x[1] = ((GLOBAL const uint64_t *)p)[1];
+	w[0] = (uint32_t)x[0];
+	w[1] = (uint32_t)(x[0] >> 32);
+	w[2] = (uint32_t)x[1];
+	w[3] = (uint32_t)(x[1] >> 32);
+}
+
 /* Moves `rows` of V4; `scales` are where theirs lie. */
 FN void
 kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
@@ -315,7 +334,7 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 			if (is_rope || layout == SPMLA_LAYOUT_V4_BF16) {
 				p += is_rope ? SPMLA_V4_NOPE : 0;
 				p += 16 * (is_rope ? o - V4_ROPE_OCTET : o);
-				g_load4((GLOBAL const float *)p, w + 4 * i);
+				kv_gather_v4_load8(p, w + 4 * i);
 			} else {
 				const uint64_t codes =
 					*(GLOBAL const uint64_t *)(p + 8 * o);

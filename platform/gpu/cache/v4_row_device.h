@@ -129,6 +129,19 @@ v4_codes8(const PRIVATE uint32_t *w, float inverse, uint32_t fnuz)
 	       v4_codes4(w, inverse);
 }
 
+/* Eight values of the rope; pages of 584-byte rows may begin at multiples of 8
+ * bytes. */
+FN void
+v4_write_rope(GLOBAL uint16_t *p, const PRIVATE uint32_t *w)
+{
+	if ((uint64_t)p % 16 == 0) {
+		g_store4(p, w);
+		return;
+	}
+	((GLOBAL uint64_t *)p)[0] = (uint64_t)w[1] << 32 | w[0];
+	((GLOBAL uint64_t *)p)[1] = (uint64_t)w[3] << 32 | w[2];
+}
+
 /* Writes octet `o` of entry `entry` of a page; byte is its group's. */
 FN void
 v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint32_t fnuz,
@@ -157,9 +170,9 @@ v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint32_t fnuz,
 		*(GLOBAL uint64_t *)(values + 8 * o) =
 			v4_codes8(w, v4_inverse(byte), fnuz);
 	else
-		g_store4((GLOBAL uint16_t *)(values + SPMLA_V4_NOPE) +
-				 8 * (o - V4_ROPE_OCTET),
-			 w);
+		v4_write_rope((GLOBAL uint16_t *)(values + SPMLA_V4_NOPE) +
+				      8 * (o - V4_ROPE_OCTET),
+			      w);
 }
 
 /* v4_write_row of one layout, a constant. */

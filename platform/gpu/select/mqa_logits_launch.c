@@ -83,8 +83,9 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
 }
 
-/* Kinds: layouts, and OTHER with scores of bf16. Sizes: heads. Rows: the tokens
- * of a launch, which is one with OTHER. */
+/* Kinds: layouts, and OTHER with scores of bf16 or with pages that do not begin
+ * at multiples of 16 bytes. Sizes: heads. Rows: the tokens of a launch, which is
+ * one with OTHER. */
 enum { OTHER = 0x100 };
 
 static const spmla_i_gpu_variant variants[] = {
@@ -126,7 +127,13 @@ spmla_status
 spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_mqa_logits_args *a = args;
-	const uint32_t other = a->logits_dtype == SPMLA_REAL_F32 ? 0 : OTHER;
+	const uint32_t other =
+		a->logits_dtype == SPMLA_REAL_F32 &&
+				a->cache.page_stride_bytes %
+						SPMLA_PAGE_STRIDE_ALIGN ==
+					0
+			? 0
+			: OTHER;
 	const spmla_i_gpu_variant *by =
 		choose(queue, a->cache.layout | other, a->heads);
 	spmla_k_mqa_logits_params p;

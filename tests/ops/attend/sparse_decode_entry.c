@@ -228,18 +228,18 @@ static const arg_error errors[] = {
 	BAD_OF_REQUESTS(lse, 0, 1),
 	BAD_RANGE(sparse_decode, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 1, 2 or 4"),
-	BAD_CACHE(sparse_decode, cache, "1, 2 or 4", 3264, 3280),
+	BAD_CACHE(sparse_decode, cache, "1, 2 or 4", 3264, 3280, 16),
 	BAD_RANGE(sparse_decode, extra_topk, 5, "got 5, want 0"),
 };
 
 static const arg_error v4_errors[] = {
 	BAD_STRIDE(sparse_decode, q_token_stride_elems, 511, 512),
 	BAD_STRIDE(sparse_decode, q_head_stride_elems, 511, 512),
-	BAD_PAGES(sparse_decode, cache, 2912, 2928),
+	BAD_PAGES(sparse_decode, cache, 2912, 2920, 8),
 	BAD_NULL(sparse_decode, extra_slots),
 	BAD_STRIDE(sparse_decode, extra_slots_stride_elems, 69, 70),
 	BAD_RANGE(sparse_decode, extra_cache.layout, 1, "got 1, want 4"),
-	BAD_CACHE(sparse_decode, extra_cache, "4", 2912, 2928),
+	BAD_CACHE(sparse_decode, extra_cache, "4", 2912, 2920, 8),
 };
 
 static const arg_error parts_errors[] = {

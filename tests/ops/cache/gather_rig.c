@@ -27,7 +27,8 @@ void
 gather_open(gather_rig *g, uint32_t layout, uint32_t entries, uint32_t rows,
 	    uint32_t columns, uint64_t pad)
 {
-	const uint64_t page_bytes = spmla_layout_page_bytes(layout, entries);
+	const uint64_t page_bytes =
+		spmla_layout_entry_bytes(layout) * (uint64_t)entries;
 	const spmla_cache cache = SPMLA_CACHE_INIT;
 	spmla_config config;
 	uint64_t i, bytes;

@@ -57,7 +57,7 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_k_insert, cos_sin),
 	BAD_RANGE(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
 		  "got 1, want 3"),
-	BAD_CACHE(indexer_k_insert, cache, "3", 656, 672),
+	BAD_CACHE(indexer_k_insert, cache, "3", 656, 660, 4),
 };
 
 OP_ENTRY(indexer_k_insert,

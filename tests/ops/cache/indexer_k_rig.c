@@ -107,7 +107,7 @@ k_rig_open(k_rig *r, uint32_t tokens, uint32_t entries, uint32_t pages,
 	r->a.cache.layout = SPMLA_LAYOUT_INDEX_FP8;
 	r->a.cache.entries_per_page = entries;
 	r->a.cache.pages = pages;
-	r->a.cache.page_stride_bytes = (entries * 132 + 15) / 16 * 16 + pad;
+	r->a.cache.page_stride_bytes = entries * 132 + pad;
 	r->pool_bytes = pages * r->a.cache.page_stride_bytes + RED_ZONE;
 	r->pool = test_alloc(r->pool_bytes, 0xAB);
 	r->want = test_alloc(r->pool_bytes, 0xAB);

@@ -96,12 +96,12 @@ static const arg_error errors[] = {
 	BAD_STRIDE(kv_gather, dst_stride_elems, 575, 576),
 	BAD_RANGE(kv_gather, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 1, 2, 4, 5 or 6"),
-	BAD_CACHE(kv_gather, cache, "1, 2, 4, 5 or 6", 3264, 3280),
+	BAD_CACHE(kv_gather, cache, "1, 2, 4, 5 or 6", 3264, 3280, 16),
 };
 
 static const arg_error v4_errors[] = {
 	BAD_STRIDE(kv_gather, dst_stride_elems, 511, 512),
-	BAD_PAGES(kv_gather, cache, 2912, 2928),
+	BAD_PAGES(kv_gather, cache, 2912, 2920, 8),
 };
 
 static const arg_error e4m3_errors[] = {

@@ -45,21 +45,21 @@ static const arg_error errors[] = {
 	BAD_STRIDE(kv_insert, k_pe_stride_elems, 63, 64),
 	BAD_RANGE(kv_insert, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 1, 2, 4, 5 or 6"),
-	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 3264, 3280),
+	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 3264, 3280, 16),
 };
 
 static const arg_error bf16_errors[] = {
-	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 5744, 5760),
+	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 5744, 5760, 16),
 };
 
 static const arg_error v4_errors[] = {
 	BAD_EQUAL(kv_insert, dtype, 1, 0),
-	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2912, 2928),
+	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2912, 2920, 8),
 };
 
 static const arg_error e4m3_errors[] = {
 	BAD_FLOAT(kv_insert, kv_scale),
-	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2544, 2560),
+	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2544, 2560, 16),
 };
 
 OP_ENTRY(kv_insert,

@@ -82,7 +82,7 @@ static const arg_error errors[] = {
 		  "got 2, want 4, 5 or 6"),
 	BAD_RANGE(qnorm_rope_kv_insert, cache.layout, 7,
 		  "got 7, want 4, 5 or 6"),
-	BAD_CACHE(qnorm_rope_kv_insert, cache, "4, 5 or 6", 2912, 2928),
+	BAD_CACHE(qnorm_rope_kv_insert, cache, "4, 5 or 6", 2912, 2920, 8),
 };
 
 static const arg_error e4m3_errors[] = {

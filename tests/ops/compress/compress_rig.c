@@ -80,7 +80,8 @@ open_cache(compress_rig *r, uint32_t layout, uint32_t entries, uint32_t pad)
 	c->layout = layout;
 	c->entries_per_page = entries;
 	c->pages = keys / entries + 1;
-	c->page_stride_bytes = spmla_layout_page_bytes(layout, entries) + pad;
+	c->page_stride_bytes =
+		(uint64_t)entries * spmla_layout_entry_bytes(layout) + pad;
 	r->cache_bytes = c->pages * c->page_stride_bytes + RED_ZONE;
 	r->cache = test_alloc(r->cache_bytes, 0xAB);
 	r->seen = test_alloc(r->cache_bytes, 0);

@@ -182,10 +182,10 @@ static const arg_error errors[] = {
 		"pointer"),
 	BAD_RANGE(kv_compress, state.layout, SPMLA_LAYOUT_V4_FP8,
 		  "got 4, want 8 or 10"),
-	BAD_CACHE(kv_compress, state, "8 or 10", 40944, 40960),
+	BAD_CACHE(kv_compress, state, "8 or 10", 40944, 40960, 16),
 	BAD_RANGE(kv_compress, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 4, 5 or 6"),
-	BAD_CACHE(kv_compress, cache, "4, 5 or 6", 2912, 2928),
+	BAD_CACHE(kv_compress, cache, "4, 5 or 6", 2912, 2920, 8),
 };
 
 static const arg_error e4m3_errors[] = {

@@ -74,7 +74,9 @@ START_TEST(scores_equal_the_reference_for_any_heads_and_page_size)
 	static const uint32_t heads[6] = {1, 3, 8, 64, 65, 128};
 	static const uint32_t entries[4] = {1, 2, 61, 64};
 
-	mqa_open_mxfp4(&w, heads[_i / 4], entries[_i % 4]);
+	mqa_open_mxfp4(&w, heads[_i / 4 % 6], entries[_i % 4]);
+	if (_i >= 24)
+		test_close_gaps(&w.a.cache);
 	mqa_check(&f, &w);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 }
@@ -333,7 +335,7 @@ END_TEST
 SUITE
 {
 	const theme_test shape[] = {
-		{scores_equal_the_reference_for_any_heads_and_page_size, 24},
+		{scores_equal_the_reference_for_any_heads_and_page_size, 48},
 		{thousands_of_tokens_have_each_its_scale, 1},
 		{negative_heads_are_dropped_before_the_weights, 1},
 		{every_value_meets_its_own_scale, 1},
