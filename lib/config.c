@@ -174,10 +174,9 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 	set_default(&c->kv_layout,
 		    v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA);
 	set_default(&c->kv_scale_mode, SPMLA_SCALE_POW2);
-	if (v4) {
+	set_default(&c->index_layout, SPMLA_LAYOUT_INDEX_FP8);
+	if (v4)
 		set_default(&c->window_tokens, 128);
-		set_default(&c->index_layout, SPMLA_LAYOUT_INDEX_FP8);
-	}
 	const spmla_i_check checks[] = {
 		{"config.kv_layout", c->kv_layout,
 		 SPMLA_I_FROM_TO(
@@ -189,9 +188,7 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 		{"config.window_tokens", c->window_tokens, SPMLA_WANT_AT_MOST,
 		 v4 ? MAX_WINDOW : 0},
 		{"config.index_layout", c->index_layout, SPMLA_WANT_ONE_OF,
-		 v4 ? 1u << SPMLA_LAYOUT_INDEX_FP8 |
-				 1u << SPMLA_LAYOUT_INDEX_MXFP4
-		    : 1},
+		 1u << SPMLA_LAYOUT_INDEX_FP8 | 1u << SPMLA_LAYOUT_INDEX_MXFP4},
 		{"config.c4a_layers", c->c4a_layers, SPMLA_WANT_AT_MOST,
 		 v4 ? MAX_CACHE_LAYERS : 0},
 		{"config.c128a_layers", c->c128a_layers, SPMLA_WANT_AT_MOST,

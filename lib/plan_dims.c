@@ -39,10 +39,10 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 	dim[SPMLA_I_DIM_TOPK] = c->topk;
 	dim[SPMLA_I_DIM_INDEX_HEADS] = c->index_heads;
 	dim[SPMLA_I_DIM_INDEX_Q_BYTES] =
-		(uint64_t)c->index_heads *
-		(c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4
-			 ? SPMLA_INDEX_MXFP4_VALUE_BYTES
-			 : SPMLA_INDEX_DIM);
+		(uint64_t)c->index_heads * spmla_i_index_bytes(c);
+	dim[SPMLA_I_DIM_INDEX_Q_SCALES] =
+		c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4 ? c->index_heads
+							    : 0;
 	dim[SPMLA_I_DIM_LOGITS] = plan->logits_elems;
 	dim[SPMLA_I_DIM_RING_SLOTS] = c->ring_slots;
 	dim[SPMLA_I_DIM_RECORD_BYTES] = plan->record_bytes;
@@ -71,13 +71,13 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		spmla_layout_page_bytes(c->kv_layout, g->page_tokens);
 	dim[SPMLA_I_DIM_INDEX_PAGES] = dim[SPMLA_I_DIM_CACHE_PAGES];
 	dim[SPMLA_I_DIM_INDEX_PAGE_BYTES] =
-		spmla_layout_page_bytes(SPMLA_LAYOUT_INDEX_FP8, g->page_tokens);
+		spmla_layout_page_bytes(c->index_layout, g->page_tokens);
 	dim[SPMLA_I_DIM_PIECE_TOKENS] = c->max_prefill_tokens;
 	dim[SPMLA_I_DIM_PREFILL_TOKENS] = c->max_prefill_tokens;
 	dim[SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1] =
 		c->max_prefill_tokens ? (uint64_t)plan->max_requests + 1 : 0;
 	dim[SPMLA_I_DIM_WORKSPACE] = c->prefill_workspace_tokens;
-	dim[SPMLA_I_DIM_INDEX_DIM] = SPMLA_INDEX_DIM;
+	dim[SPMLA_I_DIM_INDEX_K_BYTES] = spmla_i_index_bytes(c);
 	dim[SPMLA_I_DIM_MLA_DIM] = SPMLA_MLA_DIM;
 }
 
@@ -123,9 +123,6 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 	dim[SPMLA_I_DIM_WINDOW] = c->window_tokens;
 	dim[SPMLA_I_DIM_C128A_TOKENS] = spmla_i_piece_tokens(c);
 	dim[SPMLA_I_DIM_C128A_WIDTH] = spmla_i_c128a_width(c);
-	dim[SPMLA_I_DIM_INDEX_Q_SCALES] =
-		c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4 ? c->index_heads
-							    : 0;
 	if (plan->device.kind != SPMLA_BACKEND_CPU)
 		dim[SPMLA_I_DIM_SPLIT_KEYS] = decode < SPMLA_I_SPLIT_KEYS
 						      ? decode

@@ -63,16 +63,17 @@ typedef enum spmla_buf {
 	/* e4m3 [T][index_heads][128]; with INDEX_MXFP4 64 bytes a head, and the
 	 * four scales of a head in INDEX_Q_SCALES */
 	SPMLA_BUF_INDEX_Q = 50,
-	SPMLA_BUF_INDEX_WEIGHTS = 51,         /* f32 [T][index_heads] */
-	SPMLA_BUF_LOGITS = 52,                /* f32, ragged rows */
-	SPMLA_BUF_INDEX_SCRATCH = 53,         /* CPU: one per cpu_worker */
-	SPMLA_BUF_GATHERED_INDEX_K = 54,      /* e4m3 [W][128] */
-	SPMLA_BUF_GATHERED_INDEX_SCALES = 55, /* f32 [W] */
-	SPMLA_BUF_TOPK_SLOTS = 60,            /* int32 [A][topk], cache slots */
-	SPMLA_BUF_ATTEND_SCRATCH = 61,        /* CPU: one per cpu_worker */
-	SPMLA_BUF_GATHERED_KV = 62,           /* bf16 [W][576] */
-	SPMLA_BUF_SPLIT_OUT = 63,             /* f32 [D + parts][heads][512] */
-	SPMLA_BUF_SPLIT_LSE = 64, /* f32 [D + parts][heads], base 2 */
+	SPMLA_BUF_INDEX_WEIGHTS = 51, /* f32 [T][index_heads] */
+	SPMLA_BUF_LOGITS = 52,        /* f32, ragged rows */
+	SPMLA_BUF_INDEX_SCRATCH = 53, /* CPU: one per cpu_worker */
+	/* e4m3 [W][128] and f32 [W]; INDEX_MXFP4: [W][64] and four bytes [W] */
+	SPMLA_BUF_GATHERED_INDEX_K = 54,
+	SPMLA_BUF_GATHERED_INDEX_SCALES = 55,
+	SPMLA_BUF_TOPK_SLOTS = 60,     /* int32 [A][topk], cache slots */
+	SPMLA_BUF_ATTEND_SCRATCH = 61, /* CPU: one per cpu_worker */
+	SPMLA_BUF_GATHERED_KV = 62,    /* bf16 [W][576] */
+	SPMLA_BUF_SPLIT_OUT = 63,      /* f32 [D + parts][heads][512] */
+	SPMLA_BUF_SPLIT_LSE = 64,      /* f32 [D + parts][heads], base 2 */
 	/* [cache_layers][pool_pages] pages; V4: the window's */
 	SPMLA_BUF_KV_CACHE = 70,
 	/* [cache_layers][pool_pages] pages; V4: [c4a_layers], also for the next

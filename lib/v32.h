@@ -74,7 +74,7 @@ typedef struct spmla_v32_layer {
 	uint32_t empty_lse;        /* spmla_empty_lse */
 	uint32_t cos_sin_dtype;    /* spmla_real_dtype */
 	spmla_cache kv;            /* of config.kv_layout */
-	spmla_cache index;         /* INDEX_FP8 */
+	spmla_cache index;         /* of config.index_layout */
 	uint32_t index_norm_dtype; /* spmla_real_dtype, of weight and bias */
 	uint32_t reserved;
 } spmla_v32_layer;

@@ -35,6 +35,8 @@ spmla_i_v32_prep_q(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.cos_sin_dtype = l->cos_sin_dtype;
 	a.q_out = ctx->buf[SPMLA_BUF_INDEX_Q];
 	a.weights_out = ctx->buf[SPMLA_BUF_INDEX_WEIGHTS];
+	a.q_format = spmla_i_index_q_format(&ctx->plan.config);
+	a.q_scales = ctx->buf[SPMLA_BUF_INDEX_Q_SCALES];
 	return spmla_indexer_q_prep(ctx, &a, stream);
 }
 
@@ -63,6 +65,7 @@ score(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 	a.logits = ctx->buf[SPMLA_BUF_LOGITS];
 	a.logits_elems = ctx->plan.logits_elems;
 	a.cache = spmla_i_pool(ctx, &l->index, SPMLA_GROUP_MAIN);
+	a.q_scales = ctx->buf[SPMLA_BUF_INDEX_Q_SCALES];
 	return spmla_mqa_logits(ctx, &a, stream);
 }
 

@@ -39,7 +39,7 @@ spmla_i_v32_check_index(spmla_ctx *ctx, const spmla_v32_layer *l)
 		SPMLA_I_POOL_FIELDS("v32_layer.index");
 
 	return spmla_i_check_pool(ctx, &fields, &l->index, SPMLA_GROUP_MAIN,
-				  SPMLA_LAYOUT_INDEX_FP8);
+				  ctx->plan.config.index_layout);
 }
 
 spmla_status

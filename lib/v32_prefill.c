@@ -64,7 +64,7 @@ score_piece(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
 {
 	const spmla_config *c = &ctx->plan.config;
 	const spmla_step_prologue_args *p = ctx->step;
-	const uint64_t q_bytes = (uint64_t)c->index_heads * SPMLA_INDEX_DIM;
+	const uint64_t row = (uint64_t)first * c->index_heads;
 	spmla_mqa_logits_gathered_args a;
 
 	memset(&a, 0, sizeof a);
@@ -74,9 +74,14 @@ score_piece(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
 	a.keys = p->shape.max_live_context;
 	a.form = SPMLA_LOGITS_COMPRESSED;
 	a.columns = (uint32_t)p->piece_stride_elems;
-	a.q = (const uint8_t *)ctx->buf[SPMLA_BUF_INDEX_Q] + first * q_bytes;
-	a.weights = (const float *)ctx->buf[SPMLA_BUF_INDEX_WEIGHTS] +
-		    (uint64_t)first * c->index_heads;
+	a.layout = c->index_layout;
+	a.q = (const uint8_t *)ctx->buf[SPMLA_BUF_INDEX_Q] +
+	      row * spmla_i_index_bytes(c);
+	if (c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		a.q_scales =
+			(const int32_t *)ctx->buf[SPMLA_BUF_INDEX_Q_SCALES] +
+			row;
+	a.weights = (const float *)ctx->buf[SPMLA_BUF_INDEX_WEIGHTS] + row;
 	a.weights_stride_elems = c->index_heads;
 	a.k = ctx->buf[SPMLA_BUF_GATHERED_INDEX_K];
 	a.k_scales = ctx->buf[SPMLA_BUF_GATHERED_INDEX_SCALES];

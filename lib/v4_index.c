@@ -36,9 +36,7 @@ spmla_i_v4_prep_q(spmla_ctx *ctx, const spmla_v4_layer *l,
 	a.q_out = ctx->buf[SPMLA_BUF_INDEX_Q];
 	a.weights_out = ctx->buf[SPMLA_BUF_INDEX_WEIGHTS];
 	a.rope_part = SPMLA_ROPE_LAST;
-	a.q_format = c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4
-			     ? SPMLA_INDEX_Q_MXFP4
-			     : SPMLA_INDEX_Q_FP8;
+	a.q_format = spmla_i_index_q_format(c);
 	a.q_scales = ctx->buf[SPMLA_BUF_INDEX_Q_SCALES];
 	return spmla_i_v4_end(ctx, spmla_indexer_q_prep(ctx, &a, stream));
 }
@@ -73,9 +71,6 @@ score(spmla_ctx *ctx, const spmla_v4_layer *l, const piece *p,
 	const spmla_i_table_view v = spmla_i_table_of(ctx, SPMLA_GROUP_INDEX);
 	const spmla_config *c = &ctx->plan.config;
 	const uint64_t row = (uint64_t)p->first * c->index_heads;
-	const uint32_t fp4 = c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4;
-	const uint64_t value_bytes =
-		fp4 ? SPMLA_INDEX_MXFP4_VALUE_BYTES : SPMLA_INDEX_DIM;
 	spmla_mqa_logits_args a;
 
 	memset(&a, 0, sizeof a);
@@ -85,7 +80,8 @@ score(spmla_ctx *ctx, const spmla_v4_layer *l, const piece *p,
 	a.rows = ctx->plan.config.max_rows;
 	a.columns = v.columns;
 	a.table_stride_elems = v.stride_elems;
-	a.q = (const uint8_t *)ctx->buf[SPMLA_BUF_INDEX_Q] + row * value_bytes;
+	a.q = (const uint8_t *)ctx->buf[SPMLA_BUF_INDEX_Q] +
+	      row * spmla_i_index_bytes(c);
 	a.weights = (const float *)ctx->buf[SPMLA_BUF_INDEX_WEIGHTS] + row;
 	a.token_row = (const int32_t *)ctx->buf[SPMLA_BUF_TOKEN_ROW] + p->first;
 	a.context_lens = p->lens;
@@ -95,7 +91,7 @@ score(spmla_ctx *ctx, const spmla_v4_layer *l, const piece *p,
 	a.logits = ctx->buf[SPMLA_BUF_LOGITS];
 	a.logits_elems = ctx->plan.logits_elems;
 	a.cache = spmla_i_pool(ctx, &l->index, SPMLA_GROUP_INDEX);
-	if (fp4)
+	if (c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4)
 		a.q_scales =
 			(const int32_t *)ctx->buf[SPMLA_BUF_INDEX_Q_SCALES] +
 			row;

@@ -52,8 +52,8 @@ typedef enum spmla_i_dim {
 	/* 0: no prefill, or V4's, which gathers nothing; so the next two */
 	SPMLA_I_DIM_PREFILL_TOKENS,
 	SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1,
-	SPMLA_I_DIM_WORKSPACE, /* rows of gathered context */
-	SPMLA_I_DIM_INDEX_DIM,
+	SPMLA_I_DIM_WORKSPACE,     /* rows of gathered context */
+	SPMLA_I_DIM_INDEX_K_BYTES, /* of a gathered index key */
 	SPMLA_I_DIM_MLA_DIM,
 	/* GPU: parts of a decode step; 0: all run whole */
 	SPMLA_I_DIM_DECODE_PARTS,

@@ -6,6 +6,7 @@
 #ifndef SPMLA_INTERNAL_CONFIG_H
 #define SPMLA_INTERNAL_CONFIG_H
 
+#include "spmla/ops/indexer_q_prep.h"
 #include "spmla/ops/inv_rope_quant.h"
 #include "spmla/spmla.h"
 
@@ -46,6 +47,23 @@ static inline uint32_t
 spmla_i_index_ratio(const spmla_config *c)
 {
 	return spmla_i_is_v4(c) ? SPMLA_COMPRESS_OVERLAP : 1;
+}
+
+/* Bytes of the values of an index query's head, or of an index key. */
+static inline uint32_t
+spmla_i_index_bytes(const spmla_config *c)
+{
+	return c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4
+		       ? SPMLA_INDEX_MXFP4_VALUE_BYTES
+		       : SPMLA_INDEX_DIM;
+}
+
+/* The index queries for the config's index keys, as spmla_index_q_format. */
+static inline uint32_t
+spmla_i_index_q_format(const spmla_config *c)
+{
+	return c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4 ? SPMLA_INDEX_Q_MXFP4
+							   : SPMLA_INDEX_Q_FP8;
 }
 
 /* Columns of C128A_INDICES: the compressed entries of the longest context. */

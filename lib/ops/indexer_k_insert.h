@@ -13,9 +13,10 @@ extern "C" {
 
 typedef struct spmla_indexer_k_insert_args {
 	uint32_t struct_bytes;
-	uint32_t tokens;     /* entries of slot_mapping; k may have more */
-	uint32_t dtype;      /* of k: BF16; FP16 without norm and rope */
-	uint32_t scale_mode; /* POW2 (ue8m0, what serving stacks use) or RAW */
+	uint32_t tokens; /* entries of slot_mapping; k may have more */
+	uint32_t dtype;  /* of k: BF16; FP16 without norm and rope */
+	/* POW2 (ue8m0, what serving stacks use) or RAW; INDEX_FP8 only */
+	uint32_t scale_mode;
 	uint32_t rope_style; /* spmla_rope_style */
 	uint32_t cos_sin_rows;
 	/* of the LayerNorm; read with norm_weight; > 0, <= 2^126; V3.2: 1e-6 */
@@ -29,7 +30,7 @@ typedef struct spmla_indexer_k_insert_args {
 	const void *positions;       /* int32 or int64 [tokens]; rope only */
 	/* f32 or bf16 [cos_sin_rows][32 cos, 32 sin]; rope only */
 	const void *cos_sin;
-	spmla_cache cache;      /* INDEX_FP8 */
+	spmla_cache cache;      /* INDEX_FP8 or INDEX_MXFP4 */
 	uint32_t cos_sin_dtype; /* spmla_real_dtype */
 	uint32_t norm_dtype;    /* spmla_real_dtype, of weight and bias */
 } spmla_indexer_k_insert_args;
@@ -43,6 +44,8 @@ typedef struct spmla_indexer_k_insert_args {
  * 3. s = max(amax, 1e-4) / 448, amax over the 128 values (NaN ignored); POW2:
  *    the next power of two. byte = e4m3(x / s), a true division. s is stored as
  *    f32 behind the page's values. See spmla_e4m3 for NaN and infinities.
+ *    INDEX_MXFP4: each 32 values as those of indexer_q_prep, and the four scale
+ *    bytes behind the page's values. scale_mode is checked all the same.
  * A slot past the cache skips the token (FAULT_SLOT), else a position outside
  * the rope table does (FAULT_POSITION). The position of a token with a negative
  * slot may be anything. If a slot occurs twice in one call, each value and the

@@ -245,6 +245,22 @@ START_TEST(the_plan_of_prefill_is_as_it_was)
 }
 END_TEST
 
+/* The same with index keys of MXFP4, and pools of 2 layers: pages of 64 keys
+ * have 64 * 68 = 4352 bytes. */
+START_TEST(the_plan_of_index_keys_of_mxfp4_is_as_it_was)
+{
+	spmla_config config;
+
+	v32_config(&config, 64, 131072);
+	config.max_prefill_tokens = 8192;
+	config.prefill_workspace_tokens = 5 * 131072;
+	config.logits_budget_bytes = UINT64_C(512) << 20;
+	config.index_layout = SPMLA_LAYOUT_INDEX_MXFP4;
+	config.cache_layers = 2;
+	check_plan(&config, "v32_mxfp4");
+}
+END_TEST
+
 /* The preset with pools of 16384 pages. */
 static void
 v4_preset(spmla_config *c, spmla_model model, uint32_t requests,
@@ -370,6 +386,7 @@ SUITE
 		{the_plan_of_61_layers_of_caches_is_as_it_was, 1},
 		{the_plan_with_everything_apart_is_as_it_was, 1},
 		{the_plan_of_prefill_is_as_it_was, 1},
+		{the_plan_of_index_keys_of_mxfp4_is_as_it_was, 1},
 		{the_plan_of_a_small_v4_is_as_it_was, 1},
 		{the_plan_of_v4_pro_of_1m_is_as_it_was, 1},
 		{the_plan_of_v4_flash_with_ragged_lists_is_as_it_was, 1},

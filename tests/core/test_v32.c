@@ -27,6 +27,7 @@ typedef struct way {
 	uint32_t sink;
 	uint32_t empty_lse;
 	uint32_t own_topk;
+	uint32_t index_layout;
 } way;
 
 typedef struct side {
@@ -80,6 +81,7 @@ open_side(side *s, const way *w)
 	config.kv_layout = w->kv_layout;
 	config.kv_scale_mode = w->kv_scale_mode;
 	config.groups[0].source = w->source;
+	config.index_layout = w->index_layout;
 	if (w->heads)
 		config.heads = w->heads;
 	if (w->index_heads)
@@ -188,6 +190,16 @@ START_TEST(bf16_rows)
 	static const way plain, bf16 = {.kv_layout = SPMLA_LAYOUT_MLA_BF16};
 
 	ck_assert_uint_ne(check_way(&plain), check_way(&bf16));
+}
+END_TEST
+
+START_TEST(index_keys_of_mxfp4)
+{
+	static const way plain,
+		mxfp4 = {.index_layout = SPMLA_LAYOUT_INDEX_MXFP4};
+
+	/* Other scores, so other selections. */
+	ck_assert_uint_ne(check_way(&plain), check_way(&mxfp4));
 }
 END_TEST
 
@@ -347,6 +359,7 @@ SUITE
 	const theme_test c[] = {
 		{fp8_rows, 1},
 		{bf16_rows, 1},
+		{index_keys_of_mxfp4, 1},
 		{the_engines_own_table, 1},
 		{any_number_of_heads, 1},
 		{more_than_one_token_a_request, 1},

@@ -24,6 +24,7 @@ typedef struct way {
 	uint32_t kv_scale_mode;
 	uint32_t flags;
 	uint32_t sink;
+	uint32_t index_layout;
 } way;
 
 static void
@@ -42,6 +43,7 @@ open_way(prompt_rig *r, const way *w)
 	config.kv_layout = w->kv_layout;
 	config.kv_scale_mode = w->kv_scale_mode;
 	config.flags = w->flags;
+	config.index_layout = w->index_layout;
 	prompt_open(r, &config, w->native_flags);
 	r->full = w->full;
 	if (w->sink)
@@ -271,11 +273,13 @@ START_TEST(the_caches_are_those_of_decode_bit_for_bit)
 		{.tokens = 0},
 		{.tokens = 41, .kv_scale_mode = SPMLA_SCALE_RAW},
 		{.tokens = 41, .kv_layout = SPMLA_LAYOUT_MLA_BF16},
+		{.budget_bytes = 5000,
+		 .index_layout = SPMLA_LAYOUT_INDEX_MXFP4},
 	};
 	prompt_rig a, b;
 	uint32_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4; i++) {
 		open_way(&a, &ways[i]);
 		open_way(&b, &ways[i]);
 		prompt_run(&a, none, whole);

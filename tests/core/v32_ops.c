@@ -76,6 +76,10 @@ prep(const v32_rig *r, spmla_ctx *ctx, uint32_t tokens)
 		.cos_sin = l->cos_sin,
 		.q_out = view(ctx, SPMLA_BUF_INDEX_Q),
 		.weights_out = view(ctx, SPMLA_BUF_INDEX_WEIGHTS),
+		.q_format = l->index.layout == SPMLA_LAYOUT_INDEX_MXFP4
+				    ? SPMLA_INDEX_Q_MXFP4
+				    : SPMLA_INDEX_Q_FP8,
+		.q_scales = view(ctx, SPMLA_BUF_INDEX_Q_SCALES),
 	};
 
 	v32_must(ctx, spmla_indexer_q_prep(ctx, &a, NULL));
@@ -105,6 +109,7 @@ select_keys(const v32_rig *r, spmla_ctx *ctx, uint32_t tokens)
 		.logits = view(ctx, SPMLA_BUF_LOGITS),
 		.logits_elems = plan->logits_elems,
 		.cache = l->index,
+		.q_scales = view(ctx, SPMLA_BUF_INDEX_Q_SCALES),
 	};
 	const spmla_topk_args best = {
 		.struct_bytes = sizeof best,

@@ -177,8 +177,8 @@ v32_rig_open(v32_rig *r, spmla_ctx *ctx, uint32_t cache_layer, uint64_t seed)
 				 SPMLA_OK);
 	} else {
 		r->kv_bytes = own_cache(&r->layer.kv, c, c->kv_layout);
-		r->index_bytes =
-			own_cache(&r->layer.index, c, SPMLA_LAYOUT_INDEX_FP8);
+		r->index_bytes = own_cache(&r->layer.index, c,
+					   plan->config.index_layout);
 	}
 }
 

@@ -5,6 +5,7 @@
  * cpu.h, and after each step the row is rounded to bf16, as if it had been
  * stored and read again.
  */
+#include "spmla/internal/mxfp4.h"
 #include "spmla/platform/cpu/cache/rope_cpu.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/core/quant_cpu.h"
@@ -54,6 +55,32 @@ scale_of(const float *x, uint32_t scale_mode)
 	return scale_mode == SPMLA_SCALE_RAW ? scale : spmla_i_pow2_up(scale);
 }
 
+static void
+write_fp8(uint8_t *page, uint64_t entries, uint64_t entry, const float *x,
+	  uint32_t scale_mode)
+{
+	const float scale = scale_of(x, scale_mode);
+
+	spmla_i_cpu_quantise(page + entry * DIM, x, DIM, scale);
+	memcpy(page + entries * DIM + entry * sizeof scale, &scale,
+	       sizeof scale);
+}
+
+/* The same of MXFP4. */
+static void
+write_mxfp4(uint8_t *page, uint64_t entries, uint64_t entry, const float *x)
+{
+	uint8_t *codes = page + entry * SPMLA_INDEX_MXFP4_VALUE_BYTES;
+	uint8_t *scales = page + entries * SPMLA_INDEX_MXFP4_VALUE_BYTES +
+			  entry * SPMLA_INDEX_MXFP4_SCALES;
+	uint32_t g;
+
+	for (g = 0; g < SPMLA_INDEX_MXFP4_SCALES; g++)
+		scales[g] = spmla_i_mxfp4_encode(
+			codes + g * (SPMLA_I_MXFP4_VALUES / 2),
+			x + g * SPMLA_I_MXFP4_VALUES);
+}
+
 /* Writes row t to an entry of a page. `cos_sin` is the position's row; NULL: no
  * rope. */
 static void
@@ -65,17 +92,16 @@ write_row(const spmla_indexer_k_insert_args *a, uint32_t t,
 	const uint64_t entry = slot % page_entries;
 	uint8_t *page = spmla_i_cpu_page_at(&a->cache, slot / page_entries);
 	float x[DIM];
-	float scale;
 
 	spmla_i_cpu_load16(x, k + t * a->k_stride_elems, DIM, a->dtype);
 	if (a->norm_weight)
 		layer_norm(x, a);
 	if (cos_sin)
 		spmla_i_cpu_rope(x, cos_sin, a->rope_style);
-	scale = scale_of(x, a->scale_mode);
-	spmla_i_cpu_quantise(page + entry * DIM, x, DIM, scale);
-	memcpy(page + page_entries * DIM + entry * sizeof scale, &scale,
-	       sizeof scale);
+	if (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
+		write_mxfp4(page, page_entries, entry, x);
+	else
+		write_fp8(page, page_entries, entry, x, a->scale_mode);
 }
 
 /* Writes the tokens whose slots belong to the item. */

@@ -9,6 +9,7 @@
 #define SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_INSERT_KERNEL_H
 
 #include "spmla/platform/gpu/cache/row_device.h"
+#include "spmla/platform/gpu/dialect/mxfp4.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 #include "spmla/platform/gpu/step/input_device.h"
 
@@ -35,7 +36,8 @@
 	S(float, norm_eps)             \
 	S(uint32_t, positions_wide)    \
 	S(uint32_t, rope_bf16)         \
-	S(uint32_t, norm_bf16)
+	S(uint32_t, norm_bf16)         \
+	S(uint32_t, mxfp4)
 SPMLA_KERNEL_SCALARS(indexer_k_insert)
 
 enum { K_INSERT_PAIRS = G_ROW_ROPE / 2, K_INSERT_ROTATED = 4 /* of a lane */ };
@@ -138,6 +140,44 @@ k_insert_codes(const PRIVATE float *x, uint32_t raw, PRIVATE uint32_t *codes)
 	return scale;
 }
 
+/* The same of MXFP4, whose group g is x[2 g] and x[2 g + 1] of 16 lanes. Codes
+ * of eight lanes are a word; lane l gets that of x[l % 8]. Returns the scales'
+ * bytes. It takes x apart, from the front, so that the code is short. */
+FN uint32_t
+k_insert_mxfp4(PRIVATE float *x, PRIVATE uint32_t *codes)
+{
+	const uint32_t own = g_item() % 8;
+	uint32_t scales = 0, g, i, mask;
+
+	NO_UNROLL
+	for (g = 0; g < G_ROW_EACH / 2; g++) {
+		float a = g_larger(0.0f, g_abs(x[0])), inverse;
+		uint32_t byte;
+
+		a = g_larger(a, g_abs(x[1]));
+		UNROLL
+		for (mask = G_ROW_LANES / 2; mask; mask >>= 1)
+			a = g_larger(a, g_shuffle_xor_f(a, mask));
+		byte = g_mxfp4_scale(a);
+		inverse = g_mxfp4_inverse(byte);
+		scales |= byte << 8 * g;
+		UNROLL
+		for (i = 0; i < 2; i++) {
+			uint32_t word = g_f32_to_e2m1(x[i] * inverse)
+					<< 4 * own;
+
+			UNROLL
+			for (mask = 4; mask; mask >>= 1)
+				word |= g_shuffle_xor(word, mask);
+			*codes = own == 2 * g + i ? word : *codes;
+		}
+		UNROLL
+		for (i = 0; i < G_ROW_EACH - 2; i++)
+			x[i] = x[i + 2];
+	}
+	return scales;
+}
+
 SPMLA_KERNEL(indexer_k_insert)
 void
 spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
@@ -170,9 +210,9 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 		const uint32_t is_known =
 			!s.has_rope || position < s.cos_sin_rows;
 		float x[G_ROW_EACH], c[K_INSERT_ROTATED], n[K_INSERT_ROTATED];
-		uint32_t live, values[G_ROW_EACH], codes[2];
+		uint32_t live, values[G_ROW_EACH], codes[2] = {0, 0};
 		g_place place;
-		float scale;
+		uint32_t scale; /* its bits, or four bytes of MXFP4 */
 
 		UNROLL
 		for (i = 0; i < G_ROW_EACH; i++)
@@ -215,20 +255,25 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 			k_insert_norm(x, weight, bias, s.norm_eps);
 		if (s.has_rope)
 			k_insert_rotate(x, c, n, s.neox);
-		if (s.raw_scale)
-			scale = k_insert_codes(x, 1, codes);
+		if (s.mxfp4)
+			scale = k_insert_mxfp4(x, codes);
+		else if (s.raw_scale)
+			scale = g_bits(k_insert_codes(x, 1, codes));
 		else
-			scale = k_insert_codes(x, 0, codes);
+			scale = g_bits(k_insert_codes(x, 0, codes));
 		if (live) {
 			GLOBAL uint8_t *out =
 				cache + place.page * s.page_stride_bytes;
-			GLOBAL uint8_t *row = out + place.entry * G_ROW + at;
+			const uint32_t bytes = s.mxfp4 ? G_ROW / 2 : G_ROW;
+			GLOBAL uint8_t *row = out + place.entry * bytes;
 
+			row += s.mxfp4 ? 8 * (lane % 8) + lane / 8 * 4 : at;
 			*(GLOBAL uint32_t *)row = codes[0];
-			*(GLOBAL uint32_t *)(row + 64) = codes[1];
-			out += (uint64_t)s.page_entries * G_ROW;
+			if (!s.mxfp4)
+				*(GLOBAL uint32_t *)(row + 64) = codes[1];
+			out += (uint64_t)s.page_entries * bytes;
 			if (lane == 0)
-				((GLOBAL float *)out)[place.entry] = scale;
+				((GLOBAL uint32_t *)out)[place.entry] = scale;
 		}
 	}
 }

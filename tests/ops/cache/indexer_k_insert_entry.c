@@ -25,7 +25,11 @@ make(draw *d, void *args)
 	a->norm_eps = draw_scale(d);
 	a->k_stride_elems = draw_stride(d, 128);
 	a->k = draw_bf16(d, draw_strided(a->tokens, a->k_stride_elems, 128));
-	a->cache = draw_cache_out(d, SPMLA_LAYOUT_INDEX_FP8, a->tokens);
+	a->cache =
+		draw_cache_out(d,
+			       draw_choice(d, 3) == 2 ? SPMLA_LAYOUT_INDEX_MXFP4
+						      : SPMLA_LAYOUT_INDEX_FP8,
+			       a->tokens);
 	a->slot_mapping = draw_slots(d, a->tokens,
 				     (uint64_t)a->cache.pages *
 					     a->cache.entries_per_page);
@@ -56,8 +60,8 @@ static const arg_error errors[] = {
 	BAD_ENUM(indexer_k_insert, norm_dtype, 2, "0 or 1"),
 	BAD_NULL(indexer_k_insert, cos_sin),
 	BAD_RANGE(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
-		  "got 1, want 3"),
-	BAD_CACHE(indexer_k_insert, cache, "3", 656, 660, 4),
+		  "got 1, want 3 or 7"),
+	BAD_CACHE(indexer_k_insert, cache, "3 or 7", 656, 660, 4),
 };
 
 OP_ENTRY(indexer_k_insert,

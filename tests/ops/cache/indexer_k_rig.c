@@ -3,6 +3,7 @@
  * See indexer_k_rig.h.
  */
 #include "tests/ops/cache/indexer_k_rig.h"
+#include "tests/reference/mxfp4_ref.h"
 #include "tests/reference/narrow_ref.h"
 
 #include <check.h>
@@ -135,6 +136,15 @@ k_rig_close(k_rig *r)
 }
 
 void
+k_rig_form(k_rig *r, uint32_t form)
+{
+	if (form == K_RIG_MXFP4)
+		r->a.cache.layout = SPMLA_LAYOUT_INDEX_MXFP4;
+	else
+		r->a.scale_mode = form;
+}
+
+void
 k_rig_norm(k_rig *r)
 {
 	uint32_t i;
@@ -173,12 +183,14 @@ k_rig_run(k_rig *r)
 	fixture_drain(&r->f);
 }
 
+/* Of MXFP4 four scales are where e4m3 has one. */
 static void
-model_key(const k_rig *r, uint32_t t, uint8_t *codes, float *scale)
+model_key(const k_rig *r, uint32_t t, uint8_t *codes, uint8_t *scale)
 {
 	const uint16_t *k = (const uint16_t *)r->a.k + t * r->a.k_stride_elems;
 	double x[DIM], s;
 	uint32_t i;
+	float f;
 
 	for (i = 0; i < DIM; i++)
 		x[i] = value16(k[i], r->a.dtype);
@@ -188,12 +200,17 @@ model_key(const k_rig *r, uint32_t t, uint8_t *codes, float *scale)
 	if (r->a.rope_style)
 		ref_rope(x, r->cos_sin + r->positions[t] * 64,
 			 (ref_rope_style)r->a.rope_style);
+	if (r->a.cache.layout == SPMLA_LAYOUT_INDEX_MXFP4) {
+		ref_mxfp4_encode(x, DIM, codes, scale);
+		return;
+	}
 	s = ref_round_f32(fmax(ref_amax(x, DIM), (double)1e-4f) / 448);
 	if (r->a.scale_mode == SPMLA_SCALE_POW2)
 		s = ref_pow2up(s);
 	for (i = 0; i < DIM; i++)
 		codes[i] = quotient_code(x[i], s);
-	*scale = (float)s;
+	f = (float)s;
+	memcpy(scale, &f, sizeof f);
 }
 
 /* Into want. */
@@ -202,13 +219,14 @@ k_rig_model(k_rig *r)
 {
 	const spmla_cache *c = &r->a.cache;
 	const int64_t entries = c->entries_per_page;
+	const int64_t bytes =
+		c->layout == SPMLA_LAYOUT_INDEX_MXFP4 ? DIM / 2 : DIM;
 	uint32_t t;
 
 	memset(r->want, 0xAB, r->pool_bytes);
 	for (t = 0; t < r->a.tokens; t++) {
 		const int64_t slot = r->slots[t];
 		uint8_t *page = r->want;
-		float scale;
 
 		if (slot < 0 || slot / entries >= c->pages)
 			continue;
@@ -217,8 +235,8 @@ k_rig_model(k_rig *r)
 		     (uint32_t)r->positions[t] >= r->a.cos_sin_rows))
 			continue;
 		page += (uint64_t)(slot / entries) * c->page_stride_bytes;
-		model_key(r, t, page + slot % entries * 128, &scale);
-		memcpy(page + entries * 128 + slot % entries * 4, &scale, 4);
+		model_key(r, t, page + slot % entries * bytes,
+			  page + entries * bytes + slot % entries * 4);
 	}
 }
 

@@ -17,6 +17,9 @@ void k_model_scaled(double *x, const float *weight, float eps);
 /* And with the bias, rounded to bf16. */
 void k_model_norm(double *x, const float *weight, const float *bias, float eps);
 
+/* A scale mode of k_rig_form, behind those of e4m3. */
+enum { K_RIG_MXFP4 = SPMLA_SCALE_RAW + 1 };
+
 typedef struct k_rig {
 	fixture f;
 	spmla_indexer_k_insert_args a;
@@ -35,6 +38,8 @@ typedef struct k_rig {
 void k_rig_open(k_rig *r, uint32_t tokens, uint32_t entries, uint32_t pages,
 		uint64_t pad);
 void k_rig_close(k_rig *r);
+/* POW2, RAW, or K_RIG_MXFP4, which leaves larger gaps between pages. */
+void k_rig_form(k_rig *r, uint32_t form);
 void k_rig_norm(k_rig *r); /* random weight and bias, eps 1e-6 */
 void k_rig_rope(k_rig *r, uint32_t style);
 

@@ -29,12 +29,12 @@ START_TEST(keys_without_norm_and_rope_equal_the_model)
 	k_rig r;
 
 	for (dtype = SPMLA_DTYPE_BF16; dtype <= SPMLA_DTYPE_FP16; dtype++)
-		for (mode = SPMLA_SCALE_POW2; mode <= SPMLA_SCALE_RAW; mode++)
+		for (mode = SPMLA_SCALE_POW2; mode <= K_RIG_MXFP4; mode++)
 			for (i = 0; i < 9; i++) {
 				k_rig_open(&r, tokens[i % 3], entries[i / 3],
 					   64 / entries[i / 3], 16 * i);
 				r.a.dtype = dtype;
-				r.a.scale_mode = mode;
+				k_rig_form(&r, mode);
 				k_rig_check(&r);
 				k_rig_close(&r);
 			}
@@ -48,13 +48,13 @@ START_TEST(keys_with_norm_and_rope_equal_the_model)
 
 	for (norm = 0; norm < 2; norm++)
 		for (style = 0; style <= SPMLA_ROPE_INTERLEAVED; style++)
-			for (mode = 1; mode <= SPMLA_SCALE_RAW; mode++) {
+			for (mode = 1; mode <= K_RIG_MXFP4; mode++) {
 				k_rig_open(&r, 40, 16, 4, 0);
 				if (norm)
 					k_rig_norm(&r);
 				if (style)
 					k_rig_rope(&r, style);
-				r.a.scale_mode = mode;
+				k_rig_form(&r, mode);
 				k_rig_check(&r);
 				k_rig_close(&r);
 			}
@@ -169,6 +169,36 @@ START_TEST(nan_infinity_and_subnormals_have_defined_codes)
 }
 END_TEST
 
+/* Of each 32 values amax 6 * 2^e has the scale byte 127 + e, and the codes are
+ * those of the values / 2^e: 0.25 is a tie, to 0; 5 one to 4 (code 6); 0.75 to 1
+ * (code 2). Amax 6.5 doubles the scale: 3.25 rounds to 3 (code 5). Zeros have
+ * 2^-126, byte 1. */
+START_TEST(each_group_of_mxfp4_has_its_scale)
+{
+	k_rig r;
+
+	open_one(&r);
+	k_rig_form(&r, K_RIG_MXFP4);
+	r.k[0] = test_bf16(6);
+	r.k[1] = test_bf16(-0.25f);
+	r.k[2] = test_bf16(5);
+	r.k[31] = test_bf16(0.75f);
+	r.k[32 + 7] = test_bf16(-6.5f);
+	r.k[64 + 16] = test_bf16(0.75f); /* 6 / 8 */
+	r.k[64 + 17] = 0x7fc0;
+	r.k[64 + 18] = 0xffc0;
+	k_rig_check(&r);
+	ck_assert_uint_eq(r.pool[0], 0x87);
+	ck_assert_uint_eq(r.pool[1], 0x06);
+	ck_assert_uint_eq(r.pool[15], 0x20);
+	ck_assert_uint_eq(r.pool[16 + 3], 0xd0);
+	ck_assert_uint_eq(r.pool[32 + 8], 0x77);
+	ck_assert_uint_eq(r.pool[32 + 9], 0x07);
+	ck_assert_mem_eq(r.pool + 4 * 64, ((uint8_t[]){127, 128, 124, 1}), 4);
+	k_rig_close(&r);
+}
+END_TEST
+
 START_TEST(a_key_does_not_depend_on_its_neighbours)
 {
 	uint8_t row[128];
@@ -205,6 +235,7 @@ SUITE
 	const theme_test edge[] = {
 		{a_row_of_zeros_has_the_least_scale_and_keeps_its_signs, 1},
 		{an_amax_of_448_times_a_power_of_two_fills_the_range, 1},
+		{each_group_of_mxfp4_has_its_scale, 1},
 		{a_row_of_336_has_scale_1_or_three_quarters, 1},
 		{nan_infinity_and_subnormals_have_defined_codes, 1},
 	};
