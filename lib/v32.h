@@ -108,7 +108,8 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 
 /* Attends over the selected keys: index_map, sparse_decode. A token that
  * selects a key whose page lies outside of the pool has an empty result
- * (FAULT_PAGE), here as in a prefill.
+ * (FAULT_PAGE), here as in a prefill. A key that is not selected is reported by
+ * the selection alone.
  *
  * On a GPU, steps of few tokens use split-KV: sparse_decode in parts, then
  * split_combine. The prologue plans the parts for all of its tokens and for

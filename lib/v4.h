@@ -202,7 +202,8 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * SPMLA_CONFIG_RAGGED ragged_index.
  *
  * A token that selects a key without a page in the pool has an empty result in
- * this layer (FAULT_PAGE).
+ * this layer (FAULT_PAGE). Such a page of index keys is reported by the
+ * selection, which ranks its keys last.
  *
  * Order: enqueues 1 to 3 operations, or 1 to 3 per piece; capturable.
  * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only

@@ -21,6 +21,7 @@ static const spmla_shape shapes[2] = {{16, 8, 4, 0}, {20, 8, 20, 0}};
 
 static fixture f;
 static v4_layer_rig rig;
+static const uint16_t *index_q;
 static int32_t *indices, *lens;
 static const spmla_shape *shape;
 static uint32_t query;
@@ -44,6 +45,7 @@ open_case(int32_t n)
 	v4_layer_fill(f.ctx, 2);
 	shape = &shapes[n >> 1 & 1];
 	query = n & 2 ? PROMPT : QUERY;
+	index_q = rig.layer.index_q;
 	rig.layer.index_q = NULL; /* the selection is the engine's own */
 	indices = spmla_view(f.ctx, SPMLA_BUF_TOPK_INDICES, NULL);
 	lens = spmla_view(f.ctx, SPMLA_BUF_TOPK_LENS, NULL);
@@ -93,6 +95,34 @@ START_TEST(a_key_without_a_page_empties_its_token_alone)
 		ck_assert_uint_eq(fixture_status(&f).row, 0);
 		ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
 	}
+	v4_layer_end(&f, &rig);
+}
+END_TEST
+
+/* Keys 8 .. 11 of 15 or 16 lie in a page outside the pool. They rank last, so
+ * the 8 best are others, and each token keeps these. Reported once a row. */
+START_TEST(an_index_page_outside_the_pool_ranks_its_keys_last)
+{
+	int32_t *table;
+	uint32_t t, k, h;
+
+	open_case(_i);
+	rig.layer.index_q = index_q;
+	table = spmla_view(f.ctx, SPMLA_BUF_BLOCK_TABLE_C4A, NULL);
+	table[2] = INT32_MAX;
+	v32_must(f.ctx, spmla_v4_index(f.ctx, &rig.layer, shape, NULL));
+	attend();
+	for (t = 0; t < query; t++) {
+		ck_assert_int_eq(lens[t], TOPK);
+		for (k = 0; k < TOPK; k++)
+			ck_assert(indices[t * TOPK + k] / PAGE != 2);
+		for (h = 0; h < HEADS; h++)
+			ck_assert(rig.layer.lse[t * HEADS + h] < 1e38f);
+	}
+	ck_assert_uint_ge(fixture_status(&f).count, 1);
+	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_PAGE);
+	ck_assert_uint_eq(fixture_status(&f).row, 0);
+	ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
 	v4_layer_end(&f, &rig);
 }
 END_TEST
@@ -169,6 +199,7 @@ SUITE
 {
 	const theme_test edge[] = {
 		{a_key_without_a_page_empties_its_token_alone, 8},
+		{an_index_page_outside_the_pool_ranks_its_keys_last, 8},
 	};
 	const theme_test layout[] = {
 		{pages_need_not_begin_at_multiples_of_16_bytes, 6},
