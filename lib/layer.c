@@ -139,9 +139,9 @@ spmla_i_check_pool(spmla_ctx *ctx, const spmla_i_pool_fields *fields,
 		 g->pool_pages},
 		/* Compressed keys are our own writer's, which has FN. */
 		{fields->encoding, cache->encoding, SPMLA_WANT_AT_MOST,
-		 layout == SPMLA_LAYOUT_V4_FP8 && group == SPMLA_GROUP_SWA
-			 ? SPMLA_E4M3_FNUZ
-			 : SPMLA_E4M3_FN},
+		 layout == SPMLA_LAYOUT_V4_FP8 && group != SPMLA_GROUP_SWA
+			 ? (uint32_t)SPMLA_E4M3_FN
+			 : spmla_i_encodings(layout)},
 	};
 	const spmla_status s =
 		spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));

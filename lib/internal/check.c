@@ -111,10 +111,9 @@ spmla_i_check_cache(spmla_diag *diag, const spmla_i_cache_fields *fields,
 		    const spmla_cache *cache, uint32_t layouts)
 {
 	const uint64_t base = SPMLA_I_PTR(cache->base);
-	const uint32_t encodings =
-		layouts & SPMLA_I_FNUZ && cache->layout == SPMLA_LAYOUT_V4_FP8
-			? SPMLA_E4M3_FNUZ
-			: SPMLA_E4M3_FN;
+	const uint32_t encodings = layouts & SPMLA_I_FNUZ
+					   ? spmla_i_encodings(cache->layout)
+					   : (uint32_t)SPMLA_E4M3_FN;
 	const spmla_i_check checks[] = {
 		{fields->layout, cache->layout, SPMLA_WANT_ONE_OF,
 		 layouts & ~SPMLA_I_FNUZ},

@@ -83,11 +83,22 @@ typedef struct spmla_i_cache_fields {
 	}
 
 /* Checks a cache of an operation. `layouts` has bit L set for each allowed
- * layout L, and SPMLA_I_FNUZ if that encoding is allowed too, of V4_FP8. */
+ * layout L, and SPMLA_I_FNUZ if that encoding is allowed too, of the layouts
+ * whose e4m3 codes have scales of their own. */
 #define SPMLA_I_FNUZ (1u << 30)
 spmla_status spmla_i_check_cache(spmla_diag *diag,
 				 const spmla_i_cache_fields *fields,
 				 const spmla_cache *cache, uint32_t layouts);
+
+/* The last spmla_e4m3 that a layout may have. */
+static inline uint32_t
+spmla_i_encodings(uint32_t layout)
+{
+	return layout == SPMLA_LAYOUT_V4_FP8 ||
+			       layout == SPMLA_LAYOUT_FP8_DS_MLA
+		       ? SPMLA_E4M3_FNUZ
+		       : SPMLA_E4M3_FN;
+}
 
 #define SPMLA_I_COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 

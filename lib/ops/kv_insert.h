@@ -45,8 +45,9 @@ typedef struct spmla_kv_insert_args {
  * V4_FP8, for each 64 of the first 448 values: scale 2^e = pow2up(max(amax,
  * 1e-4) / 448), stored as the byte e + 127; value e4m3(x / 2^e), NaN and
  * infinities as above. The eighth scale byte is 0. The last 64 values are
- * copied bit for bit. With cache.encoding FNUZ the divisor is 224 and the codes
- * are FNUZ.
+ * copied bit for bit.
+ * With cache.encoding FNUZ (FP8_DS_MLA, V4_FP8) the divisor is 224 and the
+ * codes are FNUZ.
  * V4_E4M3: each value is e4m3(x * (1 / kv_scale)); quotient and product are
  * rounded to f32.
  * MLA_BF16, V4_BF16: all values are copied bit for bit.

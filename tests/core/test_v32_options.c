@@ -327,6 +327,43 @@ START_TEST(strides_move_tensors_and_change_no_value)
 }
 END_TEST
 
+/* Matrix instructions read e4m3fn alone, and add in another order. */
+static uint32_t
+one_kernel_reads_both(void)
+{
+	const char *width = getenv("SPMLA_TEST_EMULATOR");
+
+	return fixture_on_cpu() ||
+	       (!fixture_on_gpu() && width && strcmp(width, "32") != 0);
+}
+
+/* Rows in FNUZ have the codes of e4m3fn and scales of twice that, so they are
+ * the same keys. */
+START_TEST(rows_in_fnuz_give_the_same_results)
+{
+	uint16_t *want = NULL;
+	uint32_t fnuz, i;
+
+	for (fnuz = 0; fnuz < 2; fnuz++) {
+		open_with(SPMLA_LAYOUT_FP8_DS_MLA);
+		rig.layer.kv.encoding = fnuz ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN;
+		for (i = 0; i < 20; i++)
+			run_step(i);
+		if (!fnuz) {
+			want = test_alloc(rig.out_bytes, 0);
+			memcpy(want, rig.out, rig.out_bytes);
+		}
+		for (i = 0; i < rig.out_bytes / 2; i++)
+			ck_assert_float_eq_tol(test_bf16_value(rig.out[i]),
+					       test_bf16_value(want[i]), 0.02f);
+		if (one_kernel_reads_both())
+			ck_assert_mem_eq(rig.out, want, rig.out_bytes);
+		close_all();
+	}
+	free(want);
+}
+END_TEST
+
 /* Twenty steps with pages of index keys of 4 bytes more. No selection changes,
  * and so no bit of the output. */
 START_TEST(pages_of_index_keys_may_begin_at_multiples_of_4_bytes)
@@ -370,6 +407,7 @@ SUITE
 		{without_lse_the_output_is_the_same, 1},
 		{a_sink_acts_on_the_output_and_not_on_the_lse, 1},
 		{strides_move_tensors_and_change_no_value, 1},
+		{rows_in_fnuz_give_the_same_results, 1},
 		{pages_of_index_keys_may_begin_at_multiples_of_4_bytes, 1},
 	};
 	const theme themes[] = {

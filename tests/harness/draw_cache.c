@@ -158,20 +158,36 @@ draw_cache_out(draw *d, uint32_t layout, uint32_t tokens)
 			     draw_many(d, 6, 64) + tokens / entries, DRAW_OUT);
 }
 
+/* Code 0x80, -0 or NaN, as 0, in n codes at each of `rows` rows. */
+static void
+no_nan(uint8_t *codes, uint32_t rows, uint32_t row_bytes, uint32_t n)
+{
+	uint32_t r, i;
+
+	for (r = 0; r < rows; r++, codes += row_bytes)
+		for (i = 0; i < n; i++)
+			codes[i] = codes[i] == 0x80 ? 0 : codes[i];
+}
+
 void
 draw_encoding(draw *d, spmla_cache *cache, draw_role role)
 {
+	const uint32_t entries = cache->entries_per_page;
 	uint8_t *page = cache->base;
-	uint32_t p, e, i;
+	uint32_t p;
 
-	if (cache->layout != SPMLA_LAYOUT_V4_FP8)
+	if (cache->layout != SPMLA_LAYOUT_V4_FP8 &&
+	    cache->layout != SPMLA_LAYOUT_FP8_DS_MLA)
 		return;
 	cache->encoding = draw_choice(d, 2) ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN;
 	if (cache->encoding == SPMLA_E4M3_FN || role == DRAW_OUT || d->in)
 		return;
-	for (p = 0; p < cache->pages; p++, page += cache->page_stride_bytes)
-		for (e = 0; e < cache->entries_per_page; e++)
-			for (i = 0; i < SPMLA_V4_NOPE; i++)
-				if (page[e * SPMLA_V4_VALUE_BYTES + i] == 0x80)
-					page[e * SPMLA_V4_VALUE_BYTES + i] = 0;
+	for (p = 0; p < cache->pages; p++, page += cache->page_stride_bytes) {
+		if (cache->layout == SPMLA_LAYOUT_V4_FP8)
+			no_nan(page, entries, SPMLA_V4_VALUE_BYTES,
+			       SPMLA_V4_NOPE);
+		else
+			no_nan(page, entries, SPMLA_FP8_DS_MLA_BYTES,
+			       SPMLA_MLA_LATENT);
+	}
 }

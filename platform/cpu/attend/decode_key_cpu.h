@@ -19,25 +19,6 @@ spmla_i_cpu_ue8m0(uint8_t byte)
 }
 
 static inline void
-spmla_i_cpu_load_fp8_ds_mla(const spmla_i_cpu_kernels *k, const uint8_t *entry,
-			    float *key)
-{
-	float scale;
-	uint32_t g;
-
-	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
-		memcpy(&scale,
-		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
-		       sizeof scale);
-		k->dequantise(entry + g * SPMLA_MLA_SCALE_GROUP,
-			      SPMLA_MLA_SCALE_GROUP, spmla_i_round_bf16(scale),
-			      key + g * SPMLA_MLA_SCALE_GROUP);
-	}
-	k->load_bf16(entry + SPMLA_FP8_DS_MLA_ROPE_BYTE, SPMLA_MLA_ROPE,
-		     key + SPMLA_MLA_LATENT);
-}
-
-static inline void
 spmla_i_cpu_dequantise_fnuz(const uint8_t *codes, uint32_t n, float scale,
 			    float *values)
 {
@@ -46,6 +27,26 @@ spmla_i_cpu_dequantise_fnuz(const uint8_t *codes, uint32_t n, float scale,
 	for (i = 0; i < n; i++)
 		values[i] = spmla_i_round_bf16(spmla_i_fnuz_to_f32(codes[i]) *
 					       scale);
+}
+
+static inline void
+spmla_i_cpu_load_fp8_ds_mla(const spmla_i_cpu_kernels *k, const uint8_t *entry,
+			    uint32_t fnuz, float *key)
+{
+	float scale;
+	uint32_t g;
+
+	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
+		memcpy(&scale,
+		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
+		       sizeof scale);
+		(fnuz ? spmla_i_cpu_dequantise_fnuz : k->dequantise)(
+			entry + g * SPMLA_MLA_SCALE_GROUP,
+			SPMLA_MLA_SCALE_GROUP, spmla_i_round_bf16(scale),
+			key + g * SPMLA_MLA_SCALE_GROUP);
+	}
+	k->load_bf16(entry + SPMLA_FP8_DS_MLA_ROPE_BYTE, SPMLA_MLA_ROPE,
+		     key + SPMLA_MLA_LATENT);
 }
 
 static inline void
@@ -70,16 +71,16 @@ spmla_i_cpu_load_key(const spmla_i_cpu_kernels *k, const spmla_cache *cache,
 	const uint64_t entries = cache->entries_per_page;
 	const uint64_t i = slot % entries;
 	const uint8_t *page = spmla_i_cpu_page_at(cache, slot / entries);
+	const uint32_t fnuz = cache->encoding == SPMLA_E4M3_FNUZ;
 
 	if (cache->layout == SPMLA_LAYOUT_V4_FP8)
 		spmla_i_cpu_load_v4_fp8(k, page + i * SPMLA_V4_VALUE_BYTES,
 					page + entries * SPMLA_V4_VALUE_BYTES +
 						i * SPMLA_V4_SCALE_BYTES,
-					cache->encoding == SPMLA_E4M3_FNUZ,
-					key);
+					fnuz, key);
 	else if (cache->layout == SPMLA_LAYOUT_FP8_DS_MLA)
 		spmla_i_cpu_load_fp8_ds_mla(
-			k, page + i * SPMLA_FP8_DS_MLA_BYTES, key);
+			k, page + i * SPMLA_FP8_DS_MLA_BYTES, fnuz, key);
 	else
 		k->load_bf16(page + i * SPMLA_MLA_BF16_BYTES, SPMLA_MLA_DIM,
 			     key);

@@ -26,7 +26,7 @@ products(const uint8_t *codes, uint32_t n, float scale, uint32_t encoding,
 }
 
 static void
-upconvert(const uint8_t *entry, uint16_t *out)
+upconvert(const uint8_t *entry, uint32_t encoding, uint16_t *out)
 {
 	uint32_t g;
 
@@ -36,7 +36,7 @@ upconvert(const uint8_t *entry, uint16_t *out)
 		memcpy(&scale,
 		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
 		       sizeof scale);
-		products(entry + g * GROUP, GROUP, scale, SPMLA_E4M3_FN,
+		products(entry + g * GROUP, GROUP, scale, encoding,
 			 out + g * GROUP);
 	}
 	memcpy(out + SPMLA_MLA_LATENT, entry + SPMLA_FP8_DS_MLA_ROPE_BYTE,
@@ -75,7 +75,8 @@ copy_key(const spmla_kv_gather_args *a, uint32_t n, const uint8_t *page,
 				: SPMLA_V4_DIM) *
 			       sizeof *out);
 	else if (layout == SPMLA_LAYOUT_FP8_DS_MLA)
-		upconvert(page + entry * SPMLA_FP8_DS_MLA_BYTES, out);
+		upconvert(page + entry * SPMLA_FP8_DS_MLA_BYTES,
+			  a->cache.encoding, out);
 	else if (layout == SPMLA_LAYOUT_MLA_BF16)
 		memcpy(out, page + entry * SPMLA_MLA_BF16_BYTES,
 		       SPMLA_MLA_BF16_BYTES);

@@ -12,10 +12,10 @@
 enum { GROUP = SPMLA_MLA_SCALE_GROUP };
 
 static float
-scale_of(float amax, uint32_t scale_mode)
+scale_of(float amax, uint32_t scale_mode, uint32_t fnuz)
 {
 	const float floor = scale_mode == SPMLA_SCALE_RAW ? 0x1p-126f : 1e-4f;
-	float scale = amax / 448.0f;
+	float scale = amax / (fnuz ? 224.0f : 448.0f);
 
 	if (scale < floor)
 		scale = floor;
@@ -37,6 +37,7 @@ static void
 write_fp8(const spmla_kv_insert_args *a, const spmla_i_cpu_kernels *kernels,
 	  const uint16_t *latent, const uint16_t *rope, uint8_t *entry)
 {
+	const uint32_t fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	float x[GROUP];
 	uint32_t g;
 
@@ -44,8 +45,10 @@ write_fp8(const spmla_kv_insert_args *a, const spmla_i_cpu_kernels *kernels,
 		float scale;
 
 		load_values(a, kernels, latent + g * GROUP, x);
-		scale = scale_of(kernels->amax(x, GROUP, 0.0f), a->scale_mode);
-		kernels->quantise(entry + g * GROUP, x, GROUP, scale);
+		scale = scale_of(kernels->amax(x, GROUP, 0.0f), a->scale_mode,
+				 fnuz);
+		(fnuz ? spmla_i_cpu_quantise_fnuz
+		      : kernels->quantise)(entry + g * GROUP, x, GROUP, scale);
 		memcpy(entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
 		       &scale, sizeof scale);
 	}

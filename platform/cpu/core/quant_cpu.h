@@ -57,4 +57,15 @@ spmla_i_cpu_quantise(uint8_t *codes, const float *x, uint32_t n, float scale)
 	}
 }
 
+/* The same in FNUZ, whose one NaN is 0x80. */
+static inline void
+spmla_i_cpu_quantise_fnuz(uint8_t *codes, const float *x, uint32_t n,
+			  float scale)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		codes[i] = spmla_i_f32_to_fnuz(x[i] / scale);
+}
+
 #endif

@@ -174,21 +174,27 @@ attend_load_v4_fp8(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	key[ATTEND_LANES * SPMLA_V4_SCALES + l] = last;
 }
 
-/* The same of FNUZ, a word at a time, in few registers. */
+/* Either of FNUZ, a word at a time, in few registers. */
 FN void
-attend_load_v4_fnuz(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
-		    GLOBAL const uint8_t *scales_of_row)
+attend_load_fnuz(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
+		 GLOBAL const uint8_t *scales_of_row, uint32_t v4)
 {
 	const uint32_t l = attend_lane();
+	const uint32_t rounds = v4 ? SPMLA_V4_SCALES : ATTEND_VALUE_QUADS;
 	GLOBAL const uint32_t *codes = (GLOBAL const uint32_t *)row;
+	GLOBAL const float *scales =
+		(GLOBAL const float *)(row + SPMLA_FP8_DS_MLA_SCALE_BYTE);
 	GLOBAL const uint64_t *rope =
-		(GLOBAL const uint64_t *)(row + SPMLA_V4_NOPE);
+		(GLOBAL const uint64_t *)(row +
+					  (v4 ? SPMLA_V4_NOPE
+					      : SPMLA_FP8_DS_MLA_ROPE_BYTE));
 	uint32_t k;
 
 	NO_UNROLL
-	for (k = 0; k < SPMLA_V4_SCALES; k++) {
+	for (k = 0; k < rounds; k++) {
 		const uint32_t x = codes[ATTEND_LANES * k + l];
-		const float scale = g_ue8m0(scales_of_row[k]);
+		const float scale = v4 ? g_ue8m0(scales_of_row[k])
+				       : g_round_bf16(scales[k / 2]);
 
 		key[ATTEND_LANES * k + l] = attend_quad(
 			g_f32_to_bf16(g_fnuz_to_f32(x & 0xffu) * scale),
@@ -196,7 +202,7 @@ attend_load_v4_fnuz(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 			g_f32_to_bf16(g_fnuz_to_f32(x >> 16 & 0xffu) * scale),
 			g_f32_to_bf16(g_fnuz_to_f32(x >> 24) * scale));
 	}
-	key[ATTEND_LANES * SPMLA_V4_SCALES + l] = rope[l];
+	key[ATTEND_LANES * rounds + l] = rope[l];
 }
 
 FN void
@@ -244,14 +250,15 @@ attend_load(LOCAL attend_local *shared, GLOBAL const uint8_t *base,
 
 		if (at == ATTEND_NO_ROW)
 			continue;
-		if (layout == SPMLA_LAYOUT_FP8_DS_MLA)
+		if ((layout == SPMLA_LAYOUT_FP8_DS_MLA ||
+		     layout == SPMLA_LAYOUT_V4_FP8) &&
+		    shared->scales_at[first + i] & ATTEND_FNUZ)
+			attend_load_fnuz(key, base + at,
+					 base + (shared->scales_at[first + i] ^
+						 ATTEND_FNUZ),
+					 layout == SPMLA_LAYOUT_V4_FP8);
+		else if (layout == SPMLA_LAYOUT_FP8_DS_MLA)
 			attend_load_fp8_ds_mla(key, base + at);
-		else if (layout == SPMLA_LAYOUT_V4_FP8 &&
-			 shared->scales_at[first + i] & ATTEND_FNUZ)
-			attend_load_v4_fnuz(
-				key, base + at,
-				base + (shared->scales_at[first + i] ^
-					ATTEND_FNUZ));
 		else if (layout == SPMLA_LAYOUT_V4_FP8)
 			attend_load_v4_fp8(key, base + at,
 					   base + shared->scales_at[first + i]);

@@ -174,6 +174,55 @@ kv_gather_fp8(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
+/* The same of FNUZ, an octet at a time: slower, and short. */
+FN void
+kv_gather_fp8_fnuz(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
+		   GLOBAL uint16_t *to, int64_t stride, uint32_t wide)
+{
+	const uint32_t lane = g_item() % KV_GATHER_LANES;
+	uint32_t i, j;
+
+	NO_UNROLL
+	for (i = g_item() / KV_GATHER_LANES; i < KV_GATHER_ROWS;
+	     i += GATHER_ITEMS / KV_GATHER_LANES) {
+		const uint64_t at = from[i];
+		const uint32_t there = at < GATHER_LEAVE;
+		GLOBAL const uint8_t *row = cache + (there ? at : 0);
+		GLOBAL uint16_t *out = to + (int64_t)i * stride;
+
+		if (at == GATHER_LEAVE)
+			continue;
+		NO_UNROLL
+		for (j = 0; j < KV_GATHER_OCTETS; j++) {
+			uint32_t w[4], codes[2] = {0, 0};
+			float scale = 0.0f;
+
+			if (there) {
+				GLOBAL const uint8_t *p =
+					row + 8 * lane +
+					j * SPMLA_MLA_SCALE_GROUP;
+
+				codes[0] = ((GLOBAL const uint32_t *)p)[0];
+				codes[1] = ((GLOBAL const uint32_t *)p)[1];
+				scale = ((
+					GLOBAL const float
+						*)(row +
+						   SPMLA_FP8_DS_MLA_SCALE_BYTE))
+					[j];
+			}
+			kv_gather_octet_fnuz(codes, scale, w);
+			g_row_store8(out + 8 * lane + j * SPMLA_MLA_SCALE_GROUP,
+				     wide, w);
+		}
+		kv_gather_store_last(
+			out + SPMLA_MLA_LATENT + 4 * lane, wide,
+			there ? *(GLOBAL const uint64_t
+					  *)(row + SPMLA_FP8_DS_MLA_ROPE_BYTE +
+					     8 * lane)
+			      : 0);
+	}
+}
+
 /* The same for rows of values as they shall be. */
 FN void
 kv_gather_bf16(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
@@ -420,7 +469,12 @@ spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 		for (; first < last; first += g_blocks() * KV_GATHER_ROWS) {
 			kv_gather_places(&job, &to, first, last, KV_GATHER_ROWS,
 					 entry_bytes, 0);
-			if (is_fp8)
+			if (is_fp8 && s.fnuz)
+				kv_gather_fp8_fnuz(cache, shared->from,
+						   dst + (int64_t)first *
+								   s.dst_stride,
+						   s.dst_stride, s.wide);
+			else if (is_fp8)
 				kv_gather_fp8(cache, shared->from,
 					      dst + (int64_t)first *
 							      s.dst_stride,

@@ -27,6 +27,7 @@
 	S(uint32_t, dtype)             \
 	S(uint32_t, raw_scale)         \
 	S(uint32_t, fp8)               \
+	S(uint32_t, fnuz)              \
 	S(uint32_t, page_entries)      \
 	S(uint32_t, pages)             \
 	S(uint32_t, wide_kv_c)         \
@@ -55,16 +56,16 @@ SPMLA_KERNEL_SCALARS(kv_insert_v4)
 
 /* The scale of 128 values whose octets 16 lanes have. */
 FN float
-kv_insert_scale(const PRIVATE float *x, uint32_t raw)
+kv_insert_scale(const PRIVATE float *x, uint32_t raw, uint32_t fnuz)
 {
 	float scale;
 
 	if (raw) {
-		scale = g_div_rn(g_row_amax(x, 0.0f), 448.0f);
+		scale = g_div_rn(g_row_amax(x, 0.0f), fnuz ? 224.0f : 448.0f);
 		return scale < 0x1p-126f ? 0x1p-126f : scale;
 	}
 	/* Whatever is below 1e-4 gets 2^-13, as 1e-4 does. */
-	scale = g_row_pow2(g_row_amax(x, 1e-4f));
+	scale = g_row_pow2(g_row_amax(x, 1e-4f)) * (fnuz ? 2.0f : 1.0f);
 	return scale < 0x1p-13f ? 0x1p-13f : scale;
 }
 
@@ -72,7 +73,7 @@ kv_insert_scale(const PRIVATE float *x, uint32_t raw)
  * items of the subgroup together. */
 FN void
 kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
-	      uint32_t dtype, uint32_t raw)
+	      uint32_t dtype, uint32_t raw, uint32_t fnuz)
 {
 	const uint32_t lane = g_item() % G_ROW_LANES;
 	uint32_t scales[SPMLA_MLA_SCALES];
@@ -82,19 +83,25 @@ kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
 		float x[G_ROW_EACH], scale;
 		g_row_divisor d;
-		uint64_t codes;
+		uint32_t codes[2];
 
 		UNROLL
 		for (i = 0; i < 4; i++)
 			g_row_values(w[4 * g + i], dtype, x + 2 * i);
-		scale = kv_insert_scale(x, raw);
+		scale = kv_insert_scale(x, raw, fnuz);
 		scales[g] = g_bits(scale);
-		d = g_row_divisor_of(scale, raw);
-		codes = (uint64_t)g_row_codes4(x + 4, &d) << 32 |
-			g_row_codes4(x, &d);
+		/* Codes of FNUZ are those of twice the values. */
+		d = g_row_divisor_of(fnuz ? scale * 0.5f : scale, raw);
+		codes[0] = g_row_codes4(x, &d);
+		codes[1] = g_row_codes4(x + 4, &d);
+		if (fnuz) {
+			codes[0] = g_e4m3x4_to_fnuz(codes[0]);
+			codes[1] = g_e4m3x4_to_fnuz(codes[1]);
+		}
 		if (live)
 			*(GLOBAL uint64_t *)(entry + g * SPMLA_MLA_SCALE_GROUP +
-					     8 * lane) = codes;
+					     8 * lane) =
+				(uint64_t)codes[1] << 32 | codes[0];
 	}
 	if (live && lane == 0)
 		g_store4((GLOBAL uint16_t *)(entry +
@@ -143,17 +150,17 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 			out += live ? place.entry * SPMLA_FP8_DS_MLA_BYTES : 0;
 			/* Constants, so that no value asks again. */
 			if (s.dtype == SPMLA_DTYPE_FP16 && s.raw_scale)
-				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16,
-					      1);
+				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16, 1,
+					      s.fnuz);
 			else if (s.dtype == SPMLA_DTYPE_FP16)
-				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16,
-					      0);
+				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16, 0,
+					      s.fnuz);
 			else if (s.raw_scale)
-				kv_insert_fp8(w, live, out, SPMLA_DTYPE_BF16,
-					      1);
+				kv_insert_fp8(w, live, out, SPMLA_DTYPE_BF16, 1,
+					      s.fnuz);
 			else
-				kv_insert_fp8(w, live, out, SPMLA_DTYPE_BF16,
-					      0);
+				kv_insert_fp8(w, live, out, SPMLA_DTYPE_BF16, 0,
+					      s.fnuz);
 			out += SPMLA_FP8_DS_MLA_ROPE_BYTE;
 		} else if (live) {
 			out += place.entry * SPMLA_MLA_BF16_BYTES;

@@ -52,6 +52,7 @@ spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.dtype = a->dtype;
 	p.s.raw_scale = a->scale_mode == SPMLA_SCALE_RAW;
 	p.s.fp8 = a->cache.layout == SPMLA_LAYOUT_FP8_DS_MLA;
+	p.s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	p.s.page_entries = a->cache.entries_per_page;
 	p.s.pages = a->cache.pages;
 	p.s.wide_kv_c =

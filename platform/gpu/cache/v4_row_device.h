@@ -108,25 +108,17 @@ v4_codes4(const PRIVATE uint32_t *w, float inverse)
 		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
 }
 
-/* The same of FNUZ. */
-FN uint32_t
-v4_fnuz4(const PRIVATE uint32_t *w, float inverse)
-{
-	return g_f32_to_fnuz(g_bf16x2_low(w[0]) * inverse) |
-	       g_f32_to_fnuz(g_bf16x2_high(w[0]) * inverse) << 8 |
-	       g_f32_to_fnuz(g_bf16x2_low(w[1]) * inverse) << 16 |
-	       g_f32_to_fnuz(g_bf16x2_high(w[1]) * inverse) << 24;
-}
-
-/* Eight of the one or the other. */
+/* Eight of them, or those of FNUZ for half of the values. */
 FN uint64_t
 v4_codes8(const PRIVATE uint32_t *w, float inverse, uint32_t fnuz)
 {
-	if (fnuz)
-		return (uint64_t)v4_fnuz4(w + 2, inverse) << 32 |
-		       v4_fnuz4(w, inverse);
-	return (uint64_t)v4_codes4(w + 2, inverse) << 32 |
-	       v4_codes4(w, inverse);
+	uint32_t low = v4_codes4(w, inverse), high = v4_codes4(w + 2, inverse);
+
+	if (fnuz) {
+		low = g_e4m3x4_to_fnuz(low);
+		high = g_e4m3x4_to_fnuz(high);
+	}
+	return (uint64_t)high << 32 | low;
 }
 
 /* Eight values of the rope; pages of 584-byte rows may begin at multiples of 8
@@ -142,7 +134,8 @@ v4_write_rope(GLOBAL uint16_t *p, const PRIVATE uint32_t *w)
 	((GLOBAL uint64_t *)p)[1] = (uint64_t)w[3] << 32 | w[2];
 }
 
-/* Writes octet `o` of entry `entry` of a page; byte is its group's. */
+/* Writes octet `o` of entry `entry` of a page; byte is its group's, of e4m3fn.
+ * The scale of FNUZ is twice that, of amax / 224. */
 FN void
 v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint32_t fnuz,
 	  uint64_t entries, uint64_t entry, uint32_t o,
@@ -165,7 +158,9 @@ v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint32_t fnuz,
 		return;
 	}
 	if (o % 8 == 0)
-		scales[o / 8] = (uint8_t)(o < V4_ROPE_OCTET ? byte : 0);
+		scales[o / 8] = (uint8_t)(o < V4_ROPE_OCTET
+						  ? byte + (fnuz && byte < 255)
+						  : 0);
 	if (o < V4_ROPE_OCTET)
 		*(GLOBAL uint64_t *)(values + 8 * o) =
 			v4_codes8(w, v4_inverse(byte), fnuz);
@@ -190,9 +185,6 @@ v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 
 		if (layout == SPMLA_LAYOUT_V4_FP8)
 			byte = v4_scale_byte(w + 4 * j);
-		/* amax / 224 */
-		if (fnuz && byte < 255)
-			byte++;
 		if (live)
 			v4_write8(page, layout, fnuz, entries, entry,
 				  V4_LANES * j + lane, w + 4 * j, byte,
@@ -201,8 +193,7 @@ v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 }
 
 /* A row, rotated already, into entry `entry` of a page, if it is `live`; fnuz is
- * the encoding of V4_FP8. By all
- * items of the block together. */
+ * the encoding of V4_FP8. By all items of the block together. */
 FN void
 v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 	     uint32_t layout, uint32_t fnuz, uint64_t entries, uint64_t entry,

@@ -245,21 +245,7 @@ g_e4m3_to_f32(uint32_t code)
 	return g_float(sign | (exponent + 120u) << 23 | mantissa << 20);
 }
 
-/* The same of FNUZ, as spmla_e4m3 has it. Saturates at 240; -0 is 0. */
-FN uint32_t
-g_f32_to_fnuz(float x)
-{
-	const float y = 2.0f * x;
-	uint32_t code;
-
-	if (x != x)
-		return 0x80u;
-	if (g_abs(y) > 464.0f) /* the tie of 448 and 480 */
-		return ((g_bits(x) >> 24) & 0x80u) | 0x7fu;
-	code = g_f32_to_e4m3(y);
-	return code == 0x80u ? 0 : code;
-}
-
+/* Of FNUZ, as spmla_e4m3 has it. */
 FN float
 g_fnuz_to_f32(uint32_t code)
 {
@@ -268,6 +254,18 @@ g_fnuz_to_f32(uint32_t code)
 	if ((code & 0x7fu) == 0x7fu)
 		return code & 0x80u ? -240.0f : 240.0f;
 	return 0.5f * g_e4m3_to_f32(code);
+}
+
+/* Four codes of e4m3fn, of values up to 448, as the codes of FNUZ that have half
+ * of the values: -0 is 0, and NaN is 0x80. */
+FN uint32_t
+g_e4m3x4_to_fnuz(uint32_t codes)
+{
+	const uint32_t a = codes & 0x7f7f7f7fu, top = 0x80808080u;
+	const uint32_t nan = (a + 0x01010101u) & top;
+
+	codes &= (a + 0x7f7f7f7fu) | ~top;
+	return (codes & ~(nan | (nan - (nan >> 7)))) | nan;
 }
 
 /* Whether one of four codes is NaN. */
