@@ -137,11 +137,8 @@ spmla_i_check_pool(spmla_ctx *ctx, const spmla_i_pool_fields *fields,
 		 g->page_tokens / spmla_i_group_ratio(c, group)},
 		{fields->pages, cache->pages, SPMLA_WANT_AT_LEAST,
 		 g->pool_pages},
-		/* Compressed keys are our own writer's, which has FN. */
 		{fields->encoding, cache->encoding, SPMLA_WANT_AT_MOST,
-		 layout == SPMLA_LAYOUT_V4_FP8 && group != SPMLA_GROUP_SWA
-			 ? (uint32_t)SPMLA_E4M3_FN
-			 : spmla_i_encodings(layout)},
+		 spmla_i_encodings(layout)},
 	};
 	const spmla_status s =
 		spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));

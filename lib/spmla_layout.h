@@ -181,9 +181,8 @@ enum {
  *   entries_per_page   at least 1; in a layer 1..4096, as its table group has
  *   pages              1 or more behind base; a page id outside [0, pages) is
  *                      bad data: it is skipped and reported, never read
- *   encoding           spmla_e4m3; FNUZ for FP8_DS_MLA and V4_FP8 in kv_insert,
- *                      qnorm_rope_kv_insert, kv_gather, sparse_decode, as
- *                      V3.2's kv and as V4's window; others take FN
+ *   encoding           spmla_e4m3; FNUZ for FP8_DS_MLA, V4_FP8 and INDEX_FP8,
+ *                      in operations and layers; others take FN
  *   page_stride_bytes  >= the bytes of the page's entries, a multiple of
  *                      spmla_layout_stride_align(); if not of 16, a GPU reads
  *                      the cache without matrix instructions

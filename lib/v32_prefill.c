@@ -59,8 +59,8 @@ gather_index_k(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_stream stream)
 
 /* The logits of tokens [first, first + tokens), in LOGITS from its start. */
 static spmla_status
-score_piece(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
-	    spmla_stream stream)
+score_piece(spmla_ctx *ctx, const spmla_cache *index, uint32_t first,
+	    uint32_t tokens, spmla_stream stream)
 {
 	const spmla_config *c = &ctx->plan.config;
 	const spmla_step_prologue_args *p = ctx->step;
@@ -75,6 +75,7 @@ score_piece(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
 	a.form = SPMLA_LOGITS_COMPRESSED;
 	a.columns = (uint32_t)p->piece_stride_elems;
 	a.layout = c->index_layout;
+	a.k_encoding = index->encoding;
 	a.q = (const uint8_t *)ctx->buf[SPMLA_BUF_INDEX_Q] +
 	      row * spmla_i_index_bytes(c);
 	if (c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4)
@@ -129,7 +130,7 @@ index_tokens(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_i_topk *topk,
 		const uint32_t rest = shape->tokens - first;
 
 		tokens = rest < piece ? rest : piece;
-		s = score_piece(ctx, first, tokens, stream);
+		s = score_piece(ctx, &l->index, first, tokens, stream);
 		if (s == SPMLA_OK)
 			s = select_piece(ctx, topk, first, tokens, stream);
 	}

@@ -30,7 +30,8 @@ check_args(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(diag, &cache, &a->cache,
 					1u << SPMLA_LAYOUT_INDEX_FP8 |
-						1u << SPMLA_LAYOUT_INDEX_MXFP4);
+						1u << SPMLA_LAYOUT_INDEX_MXFP4 |
+						SPMLA_I_FNUZ);
 	return s;
 }
 

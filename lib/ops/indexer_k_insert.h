@@ -43,7 +43,8 @@ typedef struct spmla_indexer_k_insert_args {
  *    rounded to bf16.
  * 3. s = max(amax, 1e-4) / 448, amax over the 128 values (NaN ignored); POW2:
  *    the next power of two. byte = e4m3(x / s), a true division. s is stored as
- *    f32 behind the page's values. See spmla_e4m3 for NaN and infinities.
+ *    f32 behind the page's values. See spmla_e4m3 for NaN and infinities. With
+ *    cache.encoding FNUZ the divisor is 224 and the codes are FNUZ.
  *    INDEX_MXFP4: each 32 values as those of indexer_q_prep, and the four scale
  *    bytes behind the page's values. scale_mode is checked all the same.
  * A slot past the cache skips the token (FAULT_SLOT), else a position outside

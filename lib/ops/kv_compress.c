@@ -7,9 +7,10 @@
 
 #define KEYS                                                      \
 	(1u << SPMLA_LAYOUT_V4_FP8 | 1u << SPMLA_LAYOUT_V4_BF16 | \
-	 1u << SPMLA_LAYOUT_V4_E4M3)
-#define INDEX_KEYS \
-	(1u << SPMLA_LAYOUT_INDEX_FP8 | 1u << SPMLA_LAYOUT_INDEX_MXFP4)
+	 1u << SPMLA_LAYOUT_V4_E4M3 | SPMLA_I_FNUZ)
+#define INDEX_KEYS                                                       \
+	(1u << SPMLA_LAYOUT_INDEX_FP8 | 1u << SPMLA_LAYOUT_INDEX_MXFP4 | \
+	 SPMLA_I_FNUZ)
 
 static spmla_status
 check_args(spmla_diag *diag, const spmla_kv_compress_args *a)

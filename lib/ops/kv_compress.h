@@ -79,7 +79,8 @@ typedef struct spmla_kv_compress_args {
  * 4. Store. V4_FP8: for each 64 of the first 448 values, s = the next power of
  *    two from max(amax, 1e-4) / 448 (NaN ignored), code = e4m3(y / s), and the
  *    byte of s; then a byte 0; and the 64 rope values. INDEX_FP8: the same with
- *    one s for all 128 values, as f32. INDEX_MXFP4: for each 32 values, s = the
+ *    one s for all 128 values, as f32. With cache.encoding FNUZ: 224 for 448,
+ *    and the code of FNUZ. INDEX_MXFP4: for each 32 values, s = the
  *    next power of two from max(amax, 6 * 2^-126) / 6, at most 2^127, code =
  *    e2m1(y / s), and the byte of s. V4_BF16: y. V4_E4M3: e4m3(y / e4m3_scale).
  *

@@ -19,6 +19,11 @@ check_numbers(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a)
 		{"mqa_logits_gathered.layout", a->layout, SPMLA_WANT_ONE_OF,
 		 1u | 1u << SPMLA_LAYOUT_INDEX_FP8 |
 			 1u << SPMLA_LAYOUT_INDEX_MXFP4},
+		{"mqa_logits_gathered.k_encoding", a->k_encoding,
+		 SPMLA_WANT_AT_MOST,
+		 spmla_i_encodings(a->layout
+					   ? a->layout
+					   : (uint32_t)SPMLA_LAYOUT_INDEX_FP8)},
 		{"mqa_logits_gathered.columns", a->columns, SPMLA_WANT_AT_LEAST,
 		 least},
 		{"mqa_logits_gathered.weights_stride_elems",

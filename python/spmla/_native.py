@@ -346,7 +346,7 @@ class MqaLogitsGathered(Sized):
         (c_void_p, "k k_scales starts ends logits"),
         (c_int64, "logits_stride_elems"),
         (c_void_p, "q_scales"),
-        (c_uint32, "layout logits_dtype"),
+        (c_uint32, "layout logits_dtype k_encoding reserved"),
     )
 
 

@@ -25,6 +25,7 @@ typedef struct way {
 	uint32_t flags;
 	uint32_t sink;
 	uint32_t index_layout;
+	uint32_t fnuz;
 } way;
 
 static void
@@ -46,6 +47,8 @@ open_way(prompt_rig *r, const way *w)
 	config.index_layout = w->index_layout;
 	prompt_open(r, &config, w->native_flags);
 	r->full = w->full;
+	r->stage.layer.kv.encoding = w->fnuz;
+	r->stage.layer.index.encoding = w->fnuz;
 	if (w->sink)
 		r->stage.layer.attn_sink = r->stage.attn_sink;
 }
@@ -275,11 +278,12 @@ START_TEST(the_caches_are_those_of_decode_bit_for_bit)
 		{.tokens = 41, .kv_layout = SPMLA_LAYOUT_MLA_BF16},
 		{.budget_bytes = 5000,
 		 .index_layout = SPMLA_LAYOUT_INDEX_MXFP4},
+		{.tokens = 41, .fnuz = 1},
 	};
 	prompt_rig a, b;
 	uint32_t i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < sizeof ways / sizeof *ways; i++) {
 		open_way(&a, &ways[i]);
 		open_way(&b, &ways[i]);
 		prompt_run(&a, none, whole);

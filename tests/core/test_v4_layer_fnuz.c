@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A V4 layer whose window is in FNUZ: its rows have the codes of e4m3fn with
+ * A V4 layer whose caches are in FNUZ: their rows have the codes of e4m3fn with
  * scales of twice that, so they are the same keys, and the layer's results the
  * same bits wherever the same kernel reads both.
  */
@@ -18,8 +18,9 @@ typedef struct side {
 
 static side sides[2]; /* e4m3fn, FNUZ */
 
+/* Bits of `which`: window, compressed keys, index keys. */
 static void
-run_side(side *s, uint32_t encoding, const spmla_shape *shape, uint32_t query,
+run_side(side *s, uint32_t which, const spmla_shape *shape, uint32_t query,
 	 uint32_t ratio)
 {
 	spmla_v4_layer layer;
@@ -30,7 +31,9 @@ run_side(side *s, uint32_t encoding, const spmla_shape *shape, uint32_t query,
 	fixture_open(&s->f, &config, SPMLA_NATIVE_DEFERRED);
 	v4_layer_open(&s->rig, s->f.ctx, 1);
 	layer = v4_layer_of(&s->rig, s->f.ctx, ratio);
-	layer.swa.encoding = encoding;
+	layer.swa.encoding = which & 1;
+	layer.compressed.encoding = which >> 1 & 1;
+	layer.index.encoding = which >> 2 & 1;
 	v4_layer_write(s->f.ctx, query, query);
 	v32_must(s->f.ctx,
 		 spmla_step_prologue(s->f.ctx, shape, SPMLA_FROM_RING, NULL));
@@ -49,23 +52,29 @@ one_kernel_reads_both(void)
 	       (!fixture_on_gpu() && width && strcmp(width, "32") != 0);
 }
 
-START_TEST(a_window_in_fnuz_gives_the_same_results)
+/* Each cache alone, and all. */
+START_TEST(caches_in_fnuz_give_the_same_results)
 {
 	static const spmla_shape shapes[2] = {{16, 8, 4, 0}, {20, 8, 20, 0}};
 	static const uint32_t query[2] = {4, 18}, ratios[3] = {1, 4, 128};
+	static const uint32_t which[4] = {1, 2, 4, 7};
+	const uint32_t set = which[_i / 6];
 	const uint8_t *window[2];
 	uint64_t bytes, i, differ = 0;
 	uint32_t k;
 
 	for (k = 0; k < 2; k++) {
-		run_side(&sides[k], k ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN,
-			 &shapes[_i % 2], query[_i % 2], ratios[_i / 2]);
+		run_side(&sides[k], k ? set : 0, &shapes[_i % 2], query[_i % 2],
+			 ratios[_i / 2 % 3]);
 		window[k] =
 			spmla_view(sides[k].f.ctx, SPMLA_BUF_KV_CACHE, &bytes);
 	}
 	for (i = 0; i < bytes; i++)
 		differ += window[0][i] != window[1][i];
-	ck_assert_uint_ge(differ, 7 * query[_i % 2]); /* scales */
+	if (set & 1)
+		ck_assert_uint_ge(differ, 7 * query[_i % 2]); /* scales */
+	else
+		ck_assert_uint_eq(differ, 0);
 	if (one_kernel_reads_both())
 		ck_assert_mem_eq(sides[0].rig.layer.out, sides[1].rig.layer.out,
 				 sides[0].rig.out_bytes);
@@ -74,11 +83,11 @@ START_TEST(a_window_in_fnuz_gives_the_same_results)
 }
 END_TEST
 
-START_TEST(other_caches_of_a_layer_are_e4m3fn)
+START_TEST(other_encodings_and_layouts_are_refused)
 {
 	static const spmla_shape shape = {4, 4, 1, 0};
 	const char *want = "SPMLA_E_RANGE: v4_layer.compressed.encoding: got "
-			   "1, want at most 0";
+			   "2, want at most 1";
 	side *s = &sides[0];
 
 	v4_layer_begin(&s->f, &s->rig, &shape);
@@ -87,7 +96,7 @@ START_TEST(other_caches_of_a_layer_are_e4m3fn)
 			"SPMLA_E_RANGE: v4_layer.swa.encoding: got 2, want at "
 			"most 1");
 	s->rig.layer.swa.encoding = SPMLA_E4M3_FNUZ;
-	s->rig.layer.compressed.encoding = SPMLA_E4M3_FNUZ;
+	s->rig.layer.compressed.encoding = 2;
 	v4_layer_expect(&s->f, spmla_v4_compress, &s->rig.layer, &shape, 0,
 			want);
 	v4_layer_end(&s->f, &s->rig);
@@ -97,8 +106,8 @@ END_TEST
 SUITE
 {
 	const theme_test c[] = {
-		{a_window_in_fnuz_gives_the_same_results, 6},
-		{other_caches_of_a_layer_are_e4m3fn, 1},
+		{caches_in_fnuz_give_the_same_results, 24},
+		{other_encodings_and_layouts_are_refused, 1},
 	};
 	const theme themes[] = {
 		THEME("fnuz", NULL, NULL, c),

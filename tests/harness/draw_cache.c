@@ -177,7 +177,8 @@ draw_encoding(draw *d, spmla_cache *cache, draw_role role)
 	uint32_t p;
 
 	if (cache->layout != SPMLA_LAYOUT_V4_FP8 &&
-	    cache->layout != SPMLA_LAYOUT_FP8_DS_MLA)
+	    cache->layout != SPMLA_LAYOUT_FP8_DS_MLA &&
+	    cache->layout != SPMLA_LAYOUT_INDEX_FP8)
 		return;
 	cache->encoding = draw_choice(d, 2) ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN;
 	if (cache->encoding == SPMLA_E4M3_FN || role == DRAW_OUT || d->in)
@@ -186,6 +187,8 @@ draw_encoding(draw *d, spmla_cache *cache, draw_role role)
 		if (cache->layout == SPMLA_LAYOUT_V4_FP8)
 			no_nan(page, entries, SPMLA_V4_VALUE_BYTES,
 			       SPMLA_V4_NOPE);
+		else if (cache->layout == SPMLA_LAYOUT_INDEX_FP8)
+			no_nan(page, entries, SPMLA_INDEX_DIM, SPMLA_INDEX_DIM);
 		else
 			no_nan(page, entries, SPMLA_FP8_DS_MLA_BYTES,
 			       SPMLA_MLA_LATENT);

@@ -48,20 +48,22 @@ layer_norm(float *x, const spmla_indexer_k_insert_args *a)
 }
 
 static float
-scale_of(const float *x, uint32_t scale_mode)
+scale_of(const float *x, uint32_t scale_mode, uint32_t fnuz)
 {
-	const float scale = spmla_i_cpu_amax(x, DIM, 1e-4f) / 448.0f;
+	const float scale =
+		spmla_i_cpu_amax(x, DIM, 1e-4f) / (fnuz ? 224.0f : 448.0f);
 
 	return scale_mode == SPMLA_SCALE_RAW ? scale : spmla_i_pow2_up(scale);
 }
 
 static void
 write_fp8(uint8_t *page, uint64_t entries, uint64_t entry, const float *x,
-	  uint32_t scale_mode)
+	  uint32_t scale_mode, uint32_t fnuz)
 {
-	const float scale = scale_of(x, scale_mode);
+	const float scale = scale_of(x, scale_mode, fnuz);
 
-	spmla_i_cpu_quantise(page + entry * DIM, x, DIM, scale);
+	(fnuz ? spmla_i_cpu_quantise_fnuz
+	      : spmla_i_cpu_quantise)(page + entry * DIM, x, DIM, scale);
 	memcpy(page + entries * DIM + entry * sizeof scale, &scale,
 	       sizeof scale);
 }
@@ -101,7 +103,8 @@ write_row(const spmla_indexer_k_insert_args *a, uint32_t t,
 	if (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
 		write_mxfp4(page, page_entries, entry, x);
 	else
-		write_fp8(page, page_entries, entry, x, a->scale_mode);
+		write_fp8(page, page_entries, entry, x, a->scale_mode,
+			  a->cache.encoding == SPMLA_E4M3_FNUZ);
 }
 
 /* Writes the tokens whose slots belong to the item. */

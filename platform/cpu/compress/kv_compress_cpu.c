@@ -230,12 +230,14 @@ store_bf16(uint8_t *out, const float *y, uint32_t n)
 /* Writes the codes of n values with one power-of-two scale; returns the scale.
  */
 static float
-store_e4m3(uint8_t *out, const float *y, uint32_t n)
+store_e4m3(uint8_t *out, const float *y, uint32_t n, uint32_t encoding)
 {
-	const float scale =
-		spmla_i_pow2_up(spmla_i_cpu_amax(y, n, 1e-4f) / 448.0f);
+	const uint32_t fnuz = encoding == SPMLA_E4M3_FNUZ;
+	const float scale = spmla_i_pow2_up(spmla_i_cpu_amax(y, n, 1e-4f) /
+					    (fnuz ? 224.0f : 448.0f));
 
-	spmla_i_cpu_quantise(out, y, n, scale);
+	(fnuz ? spmla_i_cpu_quantise_fnuz : spmla_i_cpu_quantise)(out, y, n,
+								  scale);
 	return scale;
 }
 
@@ -265,7 +267,7 @@ store(const spmla_kv_compress_args *a, const float *y, uint8_t *page,
 			 entry * SPMLA_V4_SCALE_BYTES;
 		for (g = 0; g < SPMLA_V4_SCALES; g++) {
 			scale = store_e4m3(row + g * GROUP, y + g * GROUP,
-					   GROUP);
+					   GROUP, a->cache.encoding);
 			scales[g] = (uint8_t)(spmla_i_f32_bits(scale) >> 23);
 		}
 		scales[SPMLA_V4_SCALES] = 0;
@@ -273,7 +275,7 @@ store(const spmla_kv_compress_args *a, const float *y, uint8_t *page,
 		break;
 	case SPMLA_LAYOUT_INDEX_FP8:
 		scale = store_e4m3(row + entry * SPMLA_INDEX_DIM, y,
-				   SPMLA_INDEX_DIM);
+				   SPMLA_INDEX_DIM, a->cache.encoding);
 		memcpy(page + entries * SPMLA_INDEX_DIM + entry * sizeof scale,
 		       &scale, sizeof scale);
 		break;

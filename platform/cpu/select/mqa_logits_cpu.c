@@ -49,11 +49,13 @@ score_page(const spmla_i_cpu_score *s, const spmla_cache *cache,
 				first * (uint64_t)SPMLA_INDEX_MXFP4_SCALES,
 			n, out);
 	else
-		spmla_i_cpu_score_keys(s,
-				       page + first * (uint64_t)SPMLA_INDEX_DIM,
-				       page + entries * SPMLA_INDEX_DIM +
-					       first * sizeof(float),
-				       n, out);
+		(cache->encoding == SPMLA_E4M3_FNUZ
+			 ? spmla_i_cpu_score_keys_fnuz
+			 : spmla_i_cpu_score_keys)(
+			s, page + first * (uint64_t)SPMLA_INDEX_DIM,
+			page + entries * SPMLA_INDEX_DIM +
+				first * sizeof(float),
+			n, out);
 }
 
 /* The scores of the first n keys of a page go to logits from `at` on. */

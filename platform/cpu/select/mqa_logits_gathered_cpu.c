@@ -42,9 +42,10 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 	}
 	s = spmla_i_cpu_score_open(ctx, worker, a->heads,
 				   a->q + head * SPMLA_INDEX_DIM, weights);
-	spmla_i_cpu_score_keys(&s, a->k + (uint64_t)start * SPMLA_INDEX_DIM,
-			       (const uint8_t *)(a->k_scales + start),
-			       end - start, row);
+	(a->k_encoding == SPMLA_E4M3_FNUZ ? spmla_i_cpu_score_keys_fnuz
+					  : spmla_i_cpu_score_keys)(
+		&s, a->k + (uint64_t)start * SPMLA_INDEX_DIM,
+		(const uint8_t *)(a->k_scales + start), end - start, row);
 }
 
 /* The same into logits from element `at` on. */

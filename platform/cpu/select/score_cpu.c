@@ -6,6 +6,7 @@
  */
 #include "spmla/platform/cpu/select/score_cpu.h"
 
+#include "spmla/internal/fp8.h"
 #include "spmla/internal/mxfp4.h"
 
 static spmla_i_cpu_score
@@ -37,6 +38,25 @@ spmla_i_cpu_score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
 		       const uint8_t *scales, uint32_t n, float *out)
 {
 	s->kernels->score_keys(s, codes, scales, n, out);
+}
+
+void
+spmla_i_cpu_score_keys_fnuz(const spmla_i_cpu_score *s, const uint8_t *codes,
+			    const uint8_t *scales, uint32_t n, float *out)
+{
+	enum { MOST = SPMLA_I_CPU_SCORE_KEYS, DIM = SPMLA_INDEX_DIM };
+	uint32_t first, count, i;
+
+	for (first = 0; first < n; first += count) {
+		const uint8_t *from = codes + (uint64_t)first * DIM;
+
+		count = n - first < MOST ? n - first : MOST;
+		for (i = 0; i < count * DIM; i++)
+			s->keys[i] = spmla_i_fnuz_to_f32(from[i]);
+		s->kernels->score_values(
+			s, scales + (uint64_t)first * sizeof(float), count,
+			out + first);
+	}
 }
 
 /* ---- MXFP4 --------------------------------------------------------------- */

@@ -21,6 +21,11 @@ spmla_i_cpu_score spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t worker,
 void spmla_i_cpu_score_keys(const spmla_i_cpu_score *s, const uint8_t *codes,
 			    const uint8_t *scales, uint32_t n, float *out);
 
+/* The same for keys in FNUZ. */
+void spmla_i_cpu_score_keys_fnuz(const spmla_i_cpu_score *s,
+				 const uint8_t *codes, const uint8_t *scales,
+				 uint32_t n, float *out);
+
 /* The same for MXFP4. A query or a key is 64 bytes of e2m1 and 4 scales, which
  * lie [heads][4] and [n][4]. Scores have no factor of their own. */
 spmla_i_cpu_score spmla_i_cpu_score_open_mxfp4(const spmla_ctx *ctx,

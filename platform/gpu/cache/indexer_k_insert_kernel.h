@@ -37,7 +37,8 @@
 	S(uint32_t, positions_wide)    \
 	S(uint32_t, rope_bf16)         \
 	S(uint32_t, norm_bf16)         \
-	S(uint32_t, mxfp4)
+	S(uint32_t, mxfp4)             \
+	S(uint32_t, fnuz)
 SPMLA_KERNEL_SCALARS(indexer_k_insert)
 
 enum { K_INSERT_PAIRS = G_ROW_ROPE / 2, K_INSERT_ROTATED = 4 /* of a lane */ };
@@ -127,17 +128,23 @@ k_insert_transpose(uint32_t word)
 
 /* The codes of a row, four neighbouring values in a word, and its scale. */
 FN float
-k_insert_codes(const PRIVATE float *x, uint32_t raw, PRIVATE uint32_t *codes)
+k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
+	       PRIVATE uint32_t *codes)
 {
-	const float amax = g_row_amax(x, 1e-4f);
+	const float amax = g_row_amax(x, 1e-4f), more = fnuz ? 2.0f : 1.0f;
 	const float scale = raw ? g_div_rn(amax, 448.0f) : g_row_pow2(amax);
 	const g_row_divisor d = g_row_divisor_of(scale, raw);
 	uint32_t i;
 
+	/* Codes of FNUZ are those of twice the values; amax / 224 is exactly
+	 * twice amax / 448, as neither is subnormal. */
 	UNROLL
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		codes[i] = k_insert_transpose(g_row_codes4(x + 4 * i, &d));
-	return scale;
+		if (fnuz)
+			codes[i] = g_e4m3x4_to_fnuz(codes[i]);
+	}
+	return scale * more;
 }
 
 /* The same of MXFP4, whose group g is x[2 g] and x[2 g + 1] of 16 lanes. Codes
@@ -258,9 +265,9 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 		if (s.mxfp4)
 			scale = k_insert_mxfp4(x, codes);
 		else if (s.raw_scale)
-			scale = g_bits(k_insert_codes(x, 1, codes));
+			scale = g_bits(k_insert_codes(x, 1, s.fnuz, codes));
 		else
-			scale = g_bits(k_insert_codes(x, 0, codes));
+			scale = g_bits(k_insert_codes(x, 0, s.fnuz, codes));
 		if (live) {
 			GLOBAL uint8_t *out =
 				cache + place.page * s.page_stride_bytes;

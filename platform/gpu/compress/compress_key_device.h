@@ -127,11 +127,20 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 	}
 }
 
+/* Four codes with the scale of that byte, or of FNUZ with twice that. */
+FN uint32_t
+compress_codes4(const PRIVATE uint32_t *w, uint32_t byte, uint32_t fnuz)
+{
+	const uint32_t codes = v4_codes4(w, v4_inverse(byte));
+
+	return fnuz ? g_e4m3x4_to_fnuz(codes) : codes;
+}
+
 /* Stores the thread's columns 4 q on of a key of 512, if it is `live`. */
 FN void
 compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 	       GLOBAL uint8_t *page, uint32_t entry, uint32_t entries,
-	       uint32_t layout, float e4m3_scale)
+	       uint32_t layout, uint32_t fnuz, float e4m3_scale)
 {
 	const uint64_t both = (uint64_t)w[1] << 32 | w[0];
 
@@ -157,6 +166,7 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 		const uint32_t nope = SPMLA_V4_NOPE / COMPRESS_EACH;
 		const float scale = g_row_pow2(
 			g_row_amax_bf16(w, 2, COMPRESS_LANES, 1e-4f));
+		const uint32_t byte = g_bits(scale) >> 23;
 		GLOBAL uint8_t *row =
 			page + (uint64_t)entry * SPMLA_V4_VALUE_BYTES;
 
@@ -164,7 +174,7 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 			return;
 		if (q < nope)
 			((GLOBAL uint32_t *)row)[q] =
-				v4_codes4(w, v4_inverse(g_bits(scale) >> 23));
+				compress_codes4(w, byte, fnuz);
 		else
 			((GLOBAL uint64_t *)(row + SPMLA_V4_NOPE))[q - nope] =
 				both;
@@ -172,7 +182,8 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 			page[(uint64_t)entries * SPMLA_V4_VALUE_BYTES +
 			     (uint64_t)entry * SPMLA_V4_SCALE_BYTES +
 			     q / COMPRESS_LANES] =
-				(uint8_t)(q < nope ? g_bits(scale) >> 23 : 0u);
+				(uint8_t)(q < nope ? byte + (fnuz && byte < 255)
+						   : 0u);
 	}
 }
 
@@ -180,7 +191,8 @@ compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 FN void
 compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
 		     uint32_t q, uint32_t live, GLOBAL uint8_t *page,
-		     uint32_t entry, uint32_t entries, uint32_t layout)
+		     uint32_t entry, uint32_t entries, uint32_t layout,
+		     uint32_t fnuz)
 {
 	if (layout == SPMLA_LAYOUT_INDEX_FP8) {
 		const float a = g_row_amax_bf16(w, 2, COMPRESS_LANES, 1e-4f);
@@ -194,12 +206,12 @@ compress_store_index(LOCAL float *largest, const PRIVATE uint32_t *w,
 			return;
 		((GLOBAL uint32_t *)(page +
 				     (uint64_t)entry * SPMLA_INDEX_DIM))[q] =
-			v4_codes4(w, v4_inverse(g_bits(scale) >> 23));
+			compress_codes4(w, g_bits(scale) >> 23, fnuz);
 		if (q == 0)
 			((GLOBAL float *)(page +
 					  (uint64_t)entries *
 						  SPMLA_INDEX_DIM))[entry] =
-				scale;
+				fnuz ? 2.0f * scale : scale;
 	} else {
 		const uint32_t lanes = SPMLA_MXFP4_GROUP / COMPRESS_EACH;
 		const uint32_t scale =

@@ -203,7 +203,7 @@ compress_few_key(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 	if (there)
 		compress_store(w, i, 1, job->cache + shared->page,
 			       shared->entry, job->s.page_entries,
-			       job->s.layout, compress_scale(job));
+			       job->s.layout, job->s.fnuz, compress_scale(job));
 	return shared->lost ? G_FAULT_PAGE : 0;
 }
 

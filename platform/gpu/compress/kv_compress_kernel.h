@@ -47,6 +47,7 @@
 	S(uint32_t, wide)              \
 	S(uint32_t, cos_sin_rows)      \
 	S(uint32_t, layout)            \
+	S(uint32_t, fnuz)              \
 	S(uint32_t, page_entries)      \
 	S(float, norm_eps)             \
 	S(uint32_t, has_scale_at)      \
@@ -513,11 +514,12 @@ compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 			c, q, 1, end, job->s.norm_eps, lost, dim, w);
 	if (dim == SPMLA_V4_DIM)
 		compress_store(w, q, live, page, entry, job->s.page_entries,
-			       job->s.layout, compress_scale(job));
+			       job->s.layout, job->s.fnuz, compress_scale(job));
 	else
 		compress_store_index(
 			shared->largest + items / COMPRESS_LANES * key, w, q,
-			live, page, entry, job->s.page_entries, job->s.layout);
+			live, page, entry, job->s.page_entries, job->s.layout,
+			job->s.fnuz);
 	if (live && lost && q == 0)
 		u->fault = G_FAULT_PAGE;
 }
@@ -667,7 +669,7 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 			SPMLA_V4_DIM, w);
 	page = compress_page(job, u->slot, &entry);
 	compress_store(w, i, 1, page, entry, s->page_entries, s->layout,
-		       compress_scale(job));
+		       s->fnuz, compress_scale(job));
 	if (lost && i == 0)
 		u->fault = G_FAULT_PAGE;
 }

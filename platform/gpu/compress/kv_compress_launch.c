@@ -124,6 +124,7 @@ spmla_i_gpu_kv_compress(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.wide = is_wide(a);
 	p.s.cos_sin_rows = a->cos_sin_rows;
 	p.s.layout = a->cache.layout;
+	p.s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	p.s.page_entries = a->cache.entries_per_page;
 	p.s.slots = (uint64_t)a->cache.pages * a->cache.entries_per_page;
 	p.s.norm_eps = a->norm_eps;

@@ -28,7 +28,8 @@
 	S(uint32_t, columns)              \
 	S(uint32_t, clean)                \
 	S(uint32_t, compressed)           \
-	S(uint32_t, logits_bf16)
+	S(uint32_t, logits_bf16)          \
+	S(uint32_t, fnuz)
 SPMLA_KERNEL_SCALARS(mqa_logits_gathered)
 #define SPMLA_K_mqa_logits_gathered_mxfp4(P, S) \
 	P(const uint32_t, q_scales)             \
@@ -90,7 +91,7 @@ gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 FN void
 gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 	      GLOBAL const float *k_scales, uint32_t first, uint32_t end,
-	      const uint32_t mxfp4)
+	      uint32_t fnuz, const uint32_t mxfp4)
 {
 	const uint32_t lane = g_item() % MQA_LANES;
 	const uint32_t aligned = ((uint64_t)k & 3u) == 0;
@@ -111,7 +112,7 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 		}
 		mqa_load_key(keys->k[b],
 			     is_key ? k + (uint64_t)(first + b) * MQA_DIM : k,
-			     is_key, aligned);
+			     is_key, aligned, fnuz);
 		if (lane == b && is_key)
 			keys->scale = k_scales[first + b];
 	}
@@ -151,7 +152,7 @@ gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
 	mqa_keys keys;
 
 	gathered_load(&keys, job->k, job->k_scales, first + mqa_own(), end,
-		      mxfp4);
+		      s->fnuz, mxfp4);
 	score = mqa_score_all(
 		&keys, job->q + head * (mxfp4 ? MQA_DIM / 2 : MQA_DIM),
 		mxfp4 ? job->q_scales + head : job->q_scales, mxfp4,

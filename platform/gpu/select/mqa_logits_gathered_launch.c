@@ -19,7 +19,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_gathered_mxfp4_params) ==
 		    "and behind its first pointer that of MXFP4");
 
 /* Kinds: the kernel that mqa_logits takes, whose bits these are. Scores of bf16
- * take its kernel without matrix instructions. */
+ * and keys in FNUZ take its kernel without matrix instructions. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_wgmma,
 	 .kind = SPMLA_KERNEL_mqa_logits_wgmma},
@@ -34,7 +34,7 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 {
 	const spmla_mqa_logits_gathered_args *a = args;
 	const spmla_i_kernel kind =
-		a->logits_dtype == SPMLA_REAL_F32
+		a->logits_dtype == SPMLA_REAL_F32 && !a->k_encoding
 			? spmla_i_gpu_mqa_logits_kernel(queue, a->heads)
 			: SPMLA_KERNEL_mqa_logits;
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
@@ -60,6 +60,7 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	p.s.keys = a->keys;
 	p.s.columns = a->columns;
 	p.s.clean = a->form == SPMLA_LOGITS_CLEAN;
+	p.s.fnuz = a->k_encoding == SPMLA_E4M3_FNUZ;
 	p.s.logits_bf16 = a->logits_dtype == SPMLA_REAL_BF16;
 	p.s.compressed = a->form == SPMLA_LOGITS_COMPRESSED;
 	if (a->layout != SPMLA_LAYOUT_INDEX_MXFP4)

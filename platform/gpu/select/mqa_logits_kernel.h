@@ -39,7 +39,8 @@
 	S(uint32_t, first_token)       \
 	S(uint32_t, tokens)            \
 	S(uint32_t, heads)             \
-	S(uint32_t, logits_bf16)
+	S(uint32_t, logits_bf16)       \
+	S(uint32_t, fnuz)
 SPMLA_KERNEL_SCALARS(mqa_logits)
 
 /* The kernel of INDEX_MXFP4 has the scales of the queries too. */
@@ -153,13 +154,16 @@ mqa_word(GLOBAL const uint8_t *p, uint32_t aligned)
 }
 
 FN void
-mqa_decode(uint32_t codes, PRIVATE float *to)
+mqa_decode(uint32_t codes, uint32_t fnuz, PRIVATE float *to)
 {
 	uint32_t i;
 
 	UNROLL
-	for (i = 0; i < 4; i++)
-		to[i] = g_e4m3_to_f32((codes >> 8 * i) & 0xffu);
+	for (i = 0; i < 4; i++) {
+		const uint32_t code = (codes >> 8 * i) & 0xffu;
+
+		to[i] = fnuz ? g_fnuz_to_f32(code) : g_e4m3_to_f32(code);
+	}
 }
 
 /* Four e2m1 values, two bytes, with their scale. */
@@ -203,7 +207,7 @@ mqa_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 		} else {
 			if (h < heads)
 				codes = mqa_word(q + 4 * i, aligned);
-			mqa_decode(codes, x);
+			mqa_decode(codes, 0, x);
 		}
 		UNROLL
 		for (j = 0; j < 4; j++)
@@ -217,7 +221,7 @@ mqa_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 /* One of the lane's keys: `codes` are all of it; zeros if it is none. */
 FN void
 mqa_load_key(PRIVATE float *k, GLOBAL const uint8_t *codes, uint32_t is_key,
-	     uint32_t aligned)
+	     uint32_t aligned, uint32_t fnuz)
 {
 	const uint32_t lane = g_item() % MQA_LANES;
 	uint32_t low = 0, high = 0;
@@ -226,8 +230,8 @@ mqa_load_key(PRIVATE float *k, GLOBAL const uint8_t *codes, uint32_t is_key,
 		low = mqa_word(codes + 4 * lane, aligned);
 		high = mqa_word(codes + MQA_DIM / 2 + 4 * lane, aligned);
 	}
-	mqa_decode(low, k);
-	mqa_decode(high, k + 4);
+	mqa_decode(low, fnuz, k);
+	mqa_decode(high, fnuz, k + 4);
 }
 
 /* The same of an MXFP4 key, the dims are the same; `scales` are its four. */
@@ -424,7 +428,7 @@ mqa_logits_load(PRIVATE mqa_keys *keys, const PRIVATE mqa_logits_job *job,
 				       (GLOBAL const uint32_t *)scales + entry,
 				       page >= 0);
 		else
-			mqa_load_key(keys->k[b], at, page >= 0, 1);
+			mqa_load_key(keys->k[b], at, page >= 0, 1, s->fnuz);
 		if (!mxfp4 && lane == b && page >= 0)
 			keys->scale = ((GLOBAL const float *)scales)[entry];
 		own = lane % MQA_KEYS == b ? page : own;

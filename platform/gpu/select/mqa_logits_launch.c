@@ -36,6 +36,7 @@ fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,
 	p->s.page_tokens = a->cache.entries_per_page;
 	p->s.has_cols = a->table_cols != NULL;
 	p->s.heads = a->heads;
+	p->s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	p->s.logits_bf16 = a->logits_dtype == SPMLA_REAL_BF16;
 }
 
@@ -83,8 +84,8 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
 }
 
-/* Kinds: layouts, and OTHER with scores of bf16 or with pages that do not begin
- * at multiples of 16 bytes. Sizes: heads. Rows: the tokens of a launch, which is
+/* Kinds: layouts, and OTHER with scores of bf16, keys in FNUZ, or pages that
+ * do not begin at multiples of 16 bytes. Sizes: heads. Rows: the tokens of a launch, which is
  * one with OTHER. */
 enum { OTHER = 0x100 };
 
@@ -128,7 +129,7 @@ spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_mqa_logits_args *a = args;
 	const uint32_t other =
-		a->logits_dtype == SPMLA_REAL_F32 &&
+		a->logits_dtype == SPMLA_REAL_F32 && !a->cache.encoding &&
 				a->cache.page_stride_bytes %
 						SPMLA_PAGE_STRIDE_ALIGN ==
 					0

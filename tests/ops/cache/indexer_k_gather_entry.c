@@ -13,6 +13,7 @@ make(draw *d, void *args)
 
 	a->cache = draw_cache(d, mxfp4 ? SPMLA_LAYOUT_INDEX_MXFP4
 				       : SPMLA_LAYOUT_INDEX_FP8);
+	draw_encoding(d, &a->cache, DRAW_IN);
 	a->keys = draw_many(d, 12, 700);
 	a->requests = draw_many(d, 4, 6);
 	a->cu_seq_lens =

@@ -30,6 +30,7 @@ make(draw *d, void *args)
 			       draw_choice(d, 3) == 2 ? SPMLA_LAYOUT_INDEX_MXFP4
 						      : SPMLA_LAYOUT_INDEX_FP8,
 			       a->tokens);
+	draw_encoding(d, &a->cache, DRAW_OUT);
 	a->slot_mapping = draw_slots(d, a->tokens,
 				     (uint64_t)a->cache.pages *
 					     a->cache.entries_per_page);

@@ -138,10 +138,15 @@ k_rig_close(k_rig *r)
 void
 k_rig_form(k_rig *r, uint32_t form)
 {
-	if (form == K_RIG_MXFP4)
+	if (form == K_RIG_MXFP4) {
 		r->a.cache.layout = SPMLA_LAYOUT_INDEX_MXFP4;
-	else
-		r->a.scale_mode = form;
+		return;
+	}
+	if (form > K_RIG_MXFP4) {
+		r->a.cache.encoding = SPMLA_E4M3_FNUZ;
+		form -= K_RIG_FNUZ;
+	}
+	r->a.scale_mode = form;
 }
 
 void
@@ -183,6 +188,28 @@ k_rig_run(k_rig *r)
 	fixture_drain(&r->f);
 }
 
+/* The code of FNUZ whose value is nearest, of two the even one. */
+static uint8_t
+fnuz_code(double q)
+{
+	uint32_t best = 0, code;
+	double gap = fabs(q);
+
+	if (isnan(q))
+		return 0x80;
+	for (code = 1; code < 0x80; code++) {
+		const int e = (int)(code >> 3), m = (int)(code & 7);
+		const double v = e ? ldexp(8 + m, e - 11) : ldexp(m, -10);
+		const double off = fabs(fabs(q) - v);
+
+		if (off < gap || (off == gap && code % 2 == 0)) {
+			best = code;
+			gap = off;
+		}
+	}
+	return (uint8_t)(best | (q < 0 && best ? 0x80 : 0));
+}
+
 /* Of MXFP4 four scales are where e4m3 has one. */
 static void
 model_key(const k_rig *r, uint32_t t, uint8_t *codes, uint8_t *scale)
@@ -204,11 +231,14 @@ model_key(const k_rig *r, uint32_t t, uint8_t *codes, uint8_t *scale)
 		ref_mxfp4_encode(x, DIM, codes, scale);
 		return;
 	}
-	s = ref_round_f32(fmax(ref_amax(x, DIM), (double)1e-4f) / 448);
+	s = ref_round_f32(fmax(ref_amax(x, DIM), (double)1e-4f) /
+			  (r->a.cache.encoding ? 224 : 448));
 	if (r->a.scale_mode == SPMLA_SCALE_POW2)
 		s = ref_pow2up(s);
 	for (i = 0; i < DIM; i++)
-		codes[i] = quotient_code(x[i], s);
+		codes[i] = r->a.cache.encoding
+				   ? fnuz_code(ref_round_f32(x[i] / s))
+				   : quotient_code(x[i], s);
 	f = (float)s;
 	memcpy(scale, &f, sizeof f);
 }

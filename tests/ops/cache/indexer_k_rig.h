@@ -17,8 +17,13 @@ void k_model_scaled(double *x, const float *weight, float eps);
 /* And with the bias, rounded to bf16. */
 void k_model_norm(double *x, const float *weight, const float *bias, float eps);
 
-/* A scale mode of k_rig_form, behind those of e4m3. */
-enum { K_RIG_MXFP4 = SPMLA_SCALE_RAW + 1 };
+/* Forms of k_rig_form, behind the scale modes of e4m3fn: MXFP4, then the scale
+ * modes of FNUZ, which are so many more than those. */
+enum {
+	K_RIG_MXFP4 = SPMLA_SCALE_RAW + 1,
+	K_RIG_FNUZ = K_RIG_MXFP4 + 1 - SPMLA_SCALE_POW2,
+	K_RIG_LAST = K_RIG_FNUZ + SPMLA_SCALE_RAW
+};
 
 typedef struct k_rig {
 	fixture f;
@@ -38,7 +43,7 @@ typedef struct k_rig {
 void k_rig_open(k_rig *r, uint32_t tokens, uint32_t entries, uint32_t pages,
 		uint64_t pad);
 void k_rig_close(k_rig *r);
-/* POW2, RAW, or K_RIG_MXFP4, which leaves larger gaps between pages. */
+/* POW2, RAW, K_RIG_MXFP4, which leaves larger gaps between pages, or FNUZ. */
 void k_rig_form(k_rig *r, uint32_t form);
 void k_rig_norm(k_rig *r); /* random weight and bias, eps 1e-6 */
 void k_rig_rope(k_rig *r, uint32_t style);

@@ -29,7 +29,7 @@ START_TEST(keys_without_norm_and_rope_equal_the_model)
 	k_rig r;
 
 	for (dtype = SPMLA_DTYPE_BF16; dtype <= SPMLA_DTYPE_FP16; dtype++)
-		for (mode = SPMLA_SCALE_POW2; mode <= K_RIG_MXFP4; mode++)
+		for (mode = SPMLA_SCALE_POW2; mode <= K_RIG_LAST; mode++)
 			for (i = 0; i < 9; i++) {
 				k_rig_open(&r, tokens[i % 3], entries[i / 3],
 					   64 / entries[i / 3], 16 * i);
@@ -48,7 +48,7 @@ START_TEST(keys_with_norm_and_rope_equal_the_model)
 
 	for (norm = 0; norm < 2; norm++)
 		for (style = 0; style <= SPMLA_ROPE_INTERLEAVED; style++)
-			for (mode = 1; mode <= K_RIG_MXFP4; mode++) {
+			for (mode = 1; mode <= K_RIG_LAST; mode++) {
 				k_rig_open(&r, 40, 16, 4, 0);
 				if (norm)
 					k_rig_norm(&r);

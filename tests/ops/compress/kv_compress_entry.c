@@ -135,6 +135,7 @@ make(draw *d, void *args)
 	make_states(d, a, most, flat && !d->in);
 	make_tokens(d, a, (int32_t)most);
 	a->cache = draw_cache_out(d, cache, a->tokens);
+	draw_encoding(d, &a->cache, DRAW_OUT);
 	a->slot_mapping = draw_slots(d, a->tokens,
 				     (uint64_t)a->cache.pages *
 					     a->cache.entries_per_page);

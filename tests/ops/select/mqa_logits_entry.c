@@ -37,6 +37,7 @@ make(draw *d, void *args)
 	a->heads = draw_index_heads(d);
 	a->cache = draw_cache(d, mxfp4 ? SPMLA_LAYOUT_INDEX_MXFP4
 				       : SPMLA_LAYOUT_INDEX_FP8);
+	draw_encoding(d, &a->cache, DRAW_IN);
 	t = draw_pages(d, draw_many(d, 4, 6), draw_many(d, 6, 20),
 		       a->cache.pages);
 	a->rows = t.rows;

@@ -75,6 +75,7 @@ static const arg_error errors[] = {
 	BAD_NULL(mqa_logits_gathered, ends),
 	BAD_NULL(mqa_logits_gathered, logits),
 	BAD_ENUM(mqa_logits_gathered, logits_dtype, 2, "0 or 1"),
+	BAD_MOST(mqa_logits_gathered, k_encoding, 2, 1),
 };
 
 static const arg_error mxfp4_errors[] = {
