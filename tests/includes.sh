@@ -65,7 +65,7 @@ awk -v families="step cache select attend,compress,project" '
 				wrong("device code has no C library")
 		} else if (!($1 ~ /^platform\/cpu\/core\// &&
 			     $2 ~ /^<(cpuid|immintrin)\.h>$/) &&
-			   !($1 == "platform/gpu/driver/driver_gpu.c" &&
+			   !($1 == "platform/gpu/driver/library_gpu.c" &&
 			     $2 == "<dlfcn.h>")) {
 			wrong("no header of the library is that")
 		}
