@@ -48,16 +48,17 @@ version := $(call number,MAJOR).$(call number,MINOR).$(call number,PATCH)
 soversion := $(call number,MAJOR).$(call number,MINOR)
 
 patterns = lib/*.c lib/*/*.c platform/cpu/*/*.c platform/cuda/*.c \
-	platform/gpu/*.c platform/gpu/*/*.c platform/hip/*.c
+	platform/gpu/*.c platform/gpu/*/*.c platform/hip/*.c \
+	platform/level_zero/*.c
 sources := $(filter-out platform/gpu/all_kernels.c, $(sort \
 	$(patsubst $(root)/%,%,$(wildcard $(patterns:%=$(root)/%)))))
 headers := $(wildcard $(root)/lib/*.h $(root)/platform/*/spmla_*.h)
 op_headers := $(wildcard $(root)/lib/ops/*.h)
 
-# "spmla/..." is made of five folders.
+# "spmla/..." is made of six folders.
 include = $(BUILD)/include
 includes = -I$(include)/lib -I$(include)/cpu -I$(include)/cuda \
-	-I$(include)/hip -I$(include)/platform
+	-I$(include)/hip -I$(include)/level_zero -I$(include)/platform
 flags = $(CPPFLAGS) $(CFLAGS) -std=c11 -fPIC -ffp-contract=off \
 	-fno-fast-math -Wall -Wextra -Wpedantic -Wconversion -Wshadow \
 	-Wmissing-prototypes $(includes)
@@ -97,11 +98,12 @@ $(BUILD)/prefix: always
 
 $(include)/.linked:
 	@mkdir -p $(include)/lib $(include)/cpu $(include)/cuda \
-		$(include)/hip $(include)/platform/spmla
+		$(include)/hip $(include)/level_zero $(include)/platform/spmla
 	@ln -sfn $(root)/lib $(include)/lib/spmla
 	@ln -sfn $(root)/platform/cpu $(include)/cpu/spmla
 	@ln -sfn $(root)/platform/cuda $(include)/cuda/spmla
 	@ln -sfn $(root)/platform/hip $(include)/hip/spmla
+	@ln -sfn $(root)/platform/level_zero $(include)/level_zero/spmla
 	@ln -sfn $(root)/platform $(include)/platform/spmla/platform
 	@touch $@
 

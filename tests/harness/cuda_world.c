@@ -289,7 +289,7 @@ cuda_sync_run(spmla_ctx *ctx, uint32_t count)
 			sync_init, sync_fini, sync_zero, sync_enqueue,      \
 			sync_capturing, sync_begin, sync_end, sync_abort,   \
 			sync_launch, NULL, sync_status_clear, sync_pending, \
-			NULL,                                               \
+			NULL, NULL,                                         \
 	}
 
 const spmla_backend cuda_sync = SYNC("cuda", SPMLA_BACKEND_CUDA);
