@@ -18,19 +18,32 @@ translate() { # CLANG LLVM_SPIRV
 		-c "$object.bc" -o "$object"
 	objcopy --rename-section .bss=spirv_local,alloc "$object"
 	"$2" -to-text "$spirv" -o "$object.bc"
-	# EntryPoint 6 ID NAME, ExecutionMode ID 17 X Y Z and 35 N, and Function
-	# TYPE ID ..; a kernel's FunctionParameters.
+	# EntryPoint 6 ID NAME, ExecutionMode ID 17 X Y Z and 35 N, Function TYPE
+	# ID .., FunctionCall TYPE ID CALLED ..; a kernel's FunctionParameters; and
+	# whether it, or what it calls, makes a pointer of a number.
 	awk '$2 == "EntryPoint" { gsub(/"/, "", $5); name[$4] = $5 }
 		$2 == "ExecutionMode" && $4 == 17 { items[$3] = $5 }
 		$2 == "ExecutionMode" && $4 == 35 { width[$3] = $5 }
 		$2 == "Function" { here = $4 }
 		$2 == "FunctionParameter" { args[here]++ }
+		$2 == "FunctionCall" { calls[here] = calls[here] " " $5 }
+		$2 == "ConvertUToPtr" { numbers[here] = 1 }
+		function makes(id, n, i, called) {
+			if (!(id in numbers)) {
+				numbers[id] = 0
+				n = split(calls[id], called, " ")
+				for (i = 1; i <= n; i++)
+					if (makes(called[i]))
+						numbers[id] = 1
+			}
+			return numbers[id]
+		}
 		END {
 			for (id in name) {
 				print "extern void " name[id] "(void);"
 				rows = rows "{\"" name[id] "\", " items[id] \
 					", " args[id] ", " width[id] ", " \
-					name[id] "},\n"
+					makes(id) ", " name[id] "},\n"
 			}
 			print "const ze_fake_kernel spirv_kernels[] = {"
 			print rows "{0}};"

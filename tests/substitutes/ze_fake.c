@@ -330,8 +330,8 @@ ze_fake_f_group_size(spmla_ze_kernel kernel, uint32_t x, uint32_t y, uint32_t z)
 int
 ze_fake_f_indirect_access(spmla_ze_kernel kernel, uint32_t flags)
 {
-	KNOWN(kernel, KERNEL);
 	ze_fake_must(flags == SPMLA_ZE_INDIRECT_ALL, __func__, "flags");
+	KNOWN(kernel, KERNEL)->indirect = 1;
 	fake_ze.indirect++;
 	return ze_fake_enter(ZE_FAKE_indirect_access);
 }

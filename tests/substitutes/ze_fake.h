@@ -58,7 +58,8 @@ typedef struct ze_fake_kernel {
 	const char *name;
 	uint32_t items;
 	uint32_t args;
-	uint32_t width; /* of a subgroup */
+	uint32_t width;    /* of a subgroup */
+	uint32_t indirect; /* 1: it reads at addresses that are numbers */
 	void (*code)(void);
 } ze_fake_kernel;
 

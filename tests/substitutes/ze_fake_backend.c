@@ -33,8 +33,8 @@ find(const char *name, ze_fake_kernel *kernel)
 
 	if (i == SPMLA_KERNEL_COUNT)
 		return 0;
-	*kernel =
-		(ze_fake_kernel){k->name, k->items, k->pointers + 1, 16, NULL};
+	*kernel = (ze_fake_kernel){k->name, k->items, k->pointers + 1,
+				   16,      0,        NULL};
 	return 1;
 }
 

@@ -133,6 +133,8 @@ ze_fake_f_append_kernel(spmla_ze_list list, spmla_ze_kernel kernel,
 	ze_fake_must(h->grouped &&
 			     h->set == (UINT64_C(1) << h->kernel.args) - 1,
 		     __func__, "arguments");
+	ze_fake_must(h->indirect || !h->kernel.indirect, __func__,
+		     "a kernel reads where it was not said to");
 	ze_fake_must(groups->x && groups->y == 1 && groups->z == 1, __func__,
 		     "groups");
 	if (r)

@@ -47,7 +47,8 @@ typedef struct handle {
 	uint32_t ordinal;
 	uint32_t count, room;
 	command *commands;
-	uint32_t grouped; /* of a kernel: its block was set */
+	uint32_t grouped;  /* of a kernel: its block was set */
+	uint32_t indirect; /* of a kernel: it may read at any address */
 	ze_fake_kernel kernel;
 	uint64_t set; /* bit i: argument i was set */
 	ze_fake_args args;
