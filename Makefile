@@ -8,8 +8,9 @@
 #
 # Kernels for CUDA are in both where NVCC is found: CUDA=0 leaves them out,
 # CUDA=1 insists. The same goes for HIP, and HIP_CLANG, compilers of which an
-# architecture takes the first that knows it. CFLAGS come before what the library
-# cannot do without.
+# architecture takes the first that knows it; and for LEVEL_ZERO, and
+# LEVEL_ZERO_TOOLS, a clang and the llvm-spirv of its version. CFLAGS come before
+# what the library cannot do without.
 
 BUILD = out/make
 PREFIX = /usr/local
@@ -30,6 +31,13 @@ HIP_CLANG := $(wildcard /opt/rocm/llvm/bin/clang) $(foreach clang, \
 	$(shell command -v $(clang)))
 endif
 HIP = $(if $(strip $(HIP_CLANG)),1,0)
+ifndef LEVEL_ZERO_TOOLS
+found = $(shell command -v $1)
+LEVEL_ZERO_TOOLS := $(wordlist 1,2,$(foreach n,22 21 20 19 18 17 16 15, \
+	$(if $(and $(call found,clang-$n),$(call found,llvm-spirv-$n)), \
+	$(call found,clang-$n) $(call found,llvm-spirv-$n))))
+endif
+LEVEL_ZERO = $(if $(strip $(LEVEL_ZERO_TOOLS)),1,0)
 
 root := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 
@@ -40,26 +48,31 @@ version := $(call number,MAJOR).$(call number,MINOR).$(call number,PATCH)
 soversion := $(call number,MAJOR).$(call number,MINOR)
 
 patterns = lib/*.c lib/*/*.c platform/cpu/*/*.c platform/cuda/*.c \
-	platform/gpu/*.c platform/gpu/*/*.c platform/hip/*.c
+	platform/gpu/*.c platform/gpu/*/*.c platform/hip/*.c \
+	platform/level_zero/*.c
 sources := $(filter-out platform/gpu/all_kernels.c, $(sort \
 	$(patsubst $(root)/%,%,$(wildcard $(patterns:%=$(root)/%)))))
 headers := $(wildcard $(root)/lib/*.h $(root)/platform/*/spmla_*.h)
 op_headers := $(wildcard $(root)/lib/ops/*.h)
 
-# "spmla/..." is made of five folders.
+# "spmla/..." is made of six folders.
 include = $(BUILD)/include
 includes = -I$(include)/lib -I$(include)/cpu -I$(include)/cuda \
-	-I$(include)/hip -I$(include)/platform
+	-I$(include)/hip -I$(include)/level_zero -I$(include)/platform
 flags = $(CPPFLAGS) $(CFLAGS) -std=c11 -fPIC -ffp-contract=off \
 	-fno-fast-math -Wall -Wextra -Wpedantic -Wconversion -Wshadow \
 	-Wmissing-prototypes $(includes)
 
 objects = $(sources:%.c=$(BUILD)/%.o)
-blobs = $(BUILD)/spmla_cuda_blob.o $(BUILD)/spmla_hip_blob.o
+blobs = $(BUILD)/spmla_cuda_blob.o $(BUILD)/spmla_hip_blob.o \
+	$(BUILD)/spmla_level_zero_blob.o
 compilers_cuda = $(if $(filter 0,$(CUDA)),,$(or $(NVCC), \
 	$(error CUDA=$(CUDA), but no nvcc: name it by NVCC=)))
 compilers_hip = $(if $(filter 0,$(HIP)),,$(or $(strip $(HIP_CLANG)), \
 	$(error HIP=$(HIP), but no clang: name it by HIP_CLANG=)))
+compilers_level_zero = $(if $(filter 0,$(LEVEL_ZERO)),,$(or \
+	$(strip $(LEVEL_ZERO_TOOLS)),$(error LEVEL_ZERO=$(LEVEL_ZERO), but no \
+	clang with its llvm-spirv: name them by LEVEL_ZERO_TOOLS=)))
 archive = $(BUILD)/libspmla.a
 shared = $(BUILD)/libspmla.so.$(version)
 soname = libspmla.so.$(soversion)
@@ -75,7 +88,7 @@ $(BUILD)/flags: always
 	@mkdir -p $(@D)
 	@$(call stale,$(CC) $(flags) $(LDFLAGS))
 
-$(BUILD)/compilers_cuda $(BUILD)/compilers_hip: $(BUILD)/compilers_%: always
+$(blobs:$(BUILD)/spmla_%_blob.o=$(BUILD)/compilers_%): $(BUILD)/compilers_%: always
 	@mkdir -p $(@D)
 	@$(call stale,$(compilers_$*))
 
@@ -85,11 +98,12 @@ $(BUILD)/prefix: always
 
 $(include)/.linked:
 	@mkdir -p $(include)/lib $(include)/cpu $(include)/cuda \
-		$(include)/hip $(include)/platform/spmla
+		$(include)/hip $(include)/level_zero $(include)/platform/spmla
 	@ln -sfn $(root)/lib $(include)/lib/spmla
 	@ln -sfn $(root)/platform/cpu $(include)/cpu/spmla
 	@ln -sfn $(root)/platform/cuda $(include)/cuda/spmla
 	@ln -sfn $(root)/platform/hip $(include)/hip/spmla
+	@ln -sfn $(root)/platform/level_zero $(include)/level_zero/spmla
 	@ln -sfn $(root)/platform $(include)/platform/spmla/platform
 	@touch $@
 

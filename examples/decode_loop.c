@@ -256,6 +256,9 @@ print_head(const loop *l)
 	char device[DEVICE_TEXT];
 
 	device_text(l->ctx, device);
+	/* A substitute says so before anything else. */
+	if (strstr(device, "SUBSTITUTE"))
+		printf("device: %s\n", strstr(device, "SUBSTITUTE"));
 	printf("%s, %" PRIu32 " %s, %" PRIu32 " heads, %" PRIu32
 	       " index heads, top-k %" PRIu32 ", on %s\n",
 	       model[c->model], l->options.layers,

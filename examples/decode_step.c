@@ -136,7 +136,7 @@ launch(loop *l, uint64_t ticket, const spmla_step_info *info,
 	const spmla_status s =
 		prompts ? run_prompts(l, shape)
 			: spmla_graph_replay(l->ctx, l->graphs[info->bucket],
-					     ticket, device_stream());
+					     ticket, device_queue());
 
 	r->ns[TIMING_LAUNCH][r->steps] = report_now_ns() - start;
 	r->ns[TIMING_STEP][r->steps] = r->ns[TIMING_ENCODE][r->steps] +

@@ -4,6 +4,7 @@
  * program with the function's name and code.
  */
 #include "examples/device.h"
+#include "examples/device_level_zero.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "spmla/spmla_cpu.h"
 #include "spmla/spmla_cuda.h"
 #include "spmla/spmla_hip.h"
+#include "spmla/spmla_level_zero.h"
 
 enum { MOST_BLOCKS = 4096, ALIGN = 256 };
 enum { NON_BLOCKING = 1, NO_TIMING = 2 }; /* of a stream, of an event */
@@ -132,10 +134,12 @@ device_open(const char *program, const char *name)
 	gpu.is_hip = strcmp(name, "hip") == 0;
 	if (strcmp(name, "cpu") == 0)
 		return &spmla_cpu;
+	if (strcmp(name, "level_zero") == 0)
+		return level_zero_open(program) ? &spmla_level_zero : NULL;
 	if (!gpu.is_hip && strcmp(name, "cuda") != 0) {
 		fprintf(stderr,
 			"%s: --backend: \"%s\" is unknown; there are cpu, "
-			"cuda and hip\n",
+			"cuda, hip and level_zero\n",
 			program, name);
 		return NULL;
 	}
@@ -165,6 +169,8 @@ device_close(void)
 {
 	uint32_t i;
 
+	if (level_zero_is_open())
+		level_zero_close();
 	if (!gpu.library)
 		return;
 	for (i = 0; i < SIDE_EVENTS; i++)
@@ -203,6 +209,11 @@ device_text(const spmla_ctx *ctx, char text[DEVICE_TEXT])
 {
 	char name[100] = "";
 
+	if (level_zero_is_open()) {
+		snprintf(text, DEVICE_TEXT, "level_zero (0x%x), %.100s",
+			 spmla_ctx_plan(ctx)->device.arch, level_zero_name());
+		return;
+	}
 	if (!gpu.library) {
 		cpu_name(name, sizeof name);
 		snprintf(text, DEVICE_TEXT, "cpu (%s), %s",
@@ -218,13 +229,21 @@ device_text(const spmla_ctx *ctx, char text[DEVICE_TEXT])
 const spmla_native *
 device_native(void)
 {
+	if (level_zero_is_open())
+		return level_zero_native();
 	return gpu.library ? &gpu.native : NULL;
 }
 
 spmla_stream
 device_stream(void)
 {
-	return gpu.stream;
+	return level_zero_is_open() ? level_zero_list() : gpu.stream;
+}
+
+spmla_stream
+device_queue(void)
+{
+	return level_zero_is_open() ? level_zero_native()->queue : gpu.stream;
 }
 
 const spmla_v4_branches *
@@ -242,7 +261,10 @@ take(uint64_t bytes, int own)
 
 	if (size < bytes || size > SIZE_MAX || block_count == MOST_BLOCKS)
 		return NULL;
-	if (!gpu.library)
+	if (level_zero_is_open())
+		p = own ? level_zero_own(size, ALIGN)
+			: level_zero_shared(size, ALIGN);
+	else if (!gpu.library)
 		p = aligned_alloc(ALIGN, (size_t)size);
 	else if (own)
 		MUST(alloc, &p, (size_t)size);
@@ -252,7 +274,9 @@ take(uint64_t bytes, int own)
 		MUST(host_alloc, &p, (size_t)size);
 	if (!p)
 		return NULL;
-	if (gpu.library && own)
+	if (own && level_zero_is_open())
+		level_zero_zero(p, size);
+	else if (gpu.library && own)
 		MUST(set, p, 0, (size_t)size);
 	else
 		memset(p, 0, (size_t)size);
@@ -279,7 +303,9 @@ device_free_all(void)
 	while (block_count > 0) {
 		void *p = blocks[--block_count].at;
 
-		if (!gpu.library)
+		if (level_zero_is_open())
+			level_zero_free(p);
+		else if (!gpu.library)
 			free(p);
 		else if (blocks[block_count].own)
 			MUST(mem_free, p);
@@ -291,19 +317,21 @@ device_free_all(void)
 void
 device_wait(void)
 {
-	if (gpu.library)
+	if (level_zero_is_open())
+		level_zero_wait();
+	else if (gpu.library)
 		MUST(stream_wait, gpu.stream);
 }
 
 void
 device_copy(void *to, const void *from, uint64_t bytes)
 {
-	if (!gpu.library) {
-		memcpy(to, from, (size_t)bytes);
-		return;
-	}
 	device_wait();
-	if (gpu.is_hip)
+	if (level_zero_is_open())
+		level_zero_copy(to, from, bytes);
+	else if (!gpu.library)
+		memcpy(to, from, (size_t)bytes);
+	else if (gpu.is_hip)
 		MUST(hip_copy, to, from, (size_t)bytes, HIP_MEMCPY_DEFAULT);
 	else
 		MUST(copy, to, from, (size_t)bytes);

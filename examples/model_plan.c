@@ -15,7 +15,7 @@ void
 model_options_list(model_options *m, option *list)
 {
 	const option rows[MODEL_OPTION_COUNT] = {
-		{"--backend", "cpu, cuda or hip", &m->backend, NULL, NULL, 0, 0},
+		{"--backend", "cpu, cuda, hip or level_zero", &m->backend, NULL, NULL, 0, 0},
 		{"--model", "v32, v4-flash or v4-pro", &m->model, NULL, NULL, 0,
 		 0},
 		{"--tables",

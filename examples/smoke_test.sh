@@ -167,6 +167,11 @@ else
 	runs "an AMD GPU" 0 "${good[@]}" -- \
 		"$loop" --backend hip "${small[@]}" --steps 24
 fi
+if [ ! -e /dev/dri ]; then
+	runs "no Intel GPU" 2 \
+		'^decode_loop: --backend: there is no Level Zero device$' -- \
+		"$loop" --backend level_zero
+fi
 for program in "$loop" "$map"; do
 	name=$(basename "$program")
 	runs "$name --help" 0 "^usage: $name " \

@@ -65,7 +65,7 @@ spmla_i_device_check(const spmla_device *device, const spmla_config *config,
 		return s;
 	const spmla_i_check checks[] = {
 		{"device.kind", device->kind,
-		 SPMLA_I_FROM_TO(SPMLA_BACKEND_CPU, SPMLA_BACKEND_HIP)},
+		 SPMLA_I_FROM_TO(SPMLA_BACKEND_CPU, SPMLA_BACKEND_LEVEL_ZERO)},
 		{"device.arch", device->arch, SPMLA_WANT_AT_MOST,
 		 device->kind == SPMLA_BACKEND_CPU    ? 0
 		 : device->kind == SPMLA_BACKEND_CUDA ? 999

@@ -120,7 +120,8 @@ check_native(const spmla_native *native, spmla_diag *diag)
 
 	if (!native)
 		return SPMLA_OK;
-	if (native->struct_bytes != SPMLA_NATIVE_MIN_BYTES) {
+	if (native->struct_bytes != SPMLA_NATIVE_MIN_BYTES &&
+	    native->struct_bytes != offsetof(spmla_native, graph_copies)) {
 		s = spmla_i_check_size(diag, "native.struct_bytes",
 				       native->struct_bytes, sizeof *native);
 		if (s != SPMLA_OK)

@@ -51,7 +51,10 @@ fill_dims(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		(uint64_t)plan->max_requests * sizeof(spmla_request);
 	dim[SPMLA_I_DIM_CONTEXT_BYTES] = sizeof(struct spmla_ctx);
 	dim[SPMLA_I_DIM_BACKEND_BYTES] =
-		cpu ? sizeof(spmla_i_cpu_state) : sizeof(spmla_i_gpu_state);
+		cpu ? sizeof(spmla_i_cpu_state)
+		: plan->device.kind == SPMLA_BACKEND_LEVEL_ZERO
+			? sizeof(spmla_i_ze_state)
+			: sizeof(spmla_i_gpu_state);
 	dim[SPMLA_I_DIM_GRAPH_NODES] = cpu ? c->max_graph_nodes : 0;
 	dim[SPMLA_I_DIM_QUEUE_ENTRIES] = cpu ? c->queue_entries : 0;
 	/* Kernels have their scratch in shared memory. */

@@ -20,6 +20,7 @@
  *   spmla/spmla_cpu.h      functions of the CPU backend only
  *   spmla/spmla_cuda.h     streams, regions and errors on CUDA
  *   spmla/spmla_hip.h      the same on HIP
+ *   spmla/spmla_level_zero.h  the same on Level Zero
  *
  * Types. Counts are uint32_t, bytes are uint64_t, and names carry their unit. A
  * zero field means its default unless its comment says otherwise.
@@ -358,8 +359,8 @@ spmla_status spmla_graph_abort(spmla_ctx *ctx);
  * Order: enqueues one launch; no wait, no allocation.
  * Errors: E_RANGE for an unknown graph, or for a record that is larger than the
  * shape of the graph's FROM_RING prologue; E_TICKET; E_STATE inside a capture;
- * E_SPACE if the deferred queue is full. E_STATE also for a graph whose layer
- * calls precede its first prologue, if the current step has fewer tokens than
+ * E_SPACE if the deferred queue is full; E_BUSY on Level Zero, while every copy
+ * of the graph still runs. E_STATE also for a graph whose layer calls precede its first prologue, if the current step has fewer tokens than
  * they were recorded for. Calls recorded in parts on a GPU need a step of
  * exactly as many tokens as theirs had; calls recorded in a prefill need a
  * prefill of the same shape, all others a decode step. On an error nothing was

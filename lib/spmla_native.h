@@ -45,8 +45,8 @@ typedef void (*spmla_parallel_for)(void *user, uint32_t count,
 				   spmla_parallel_body body, void *arg);
 
 /* The platform's handles; NULL means the current ones. The CPU has none;
- * spmla_cuda.h and spmla_hip.h say which ones they take. An older, smaller
- * struct ends before parallel_for. */
+ * spmla_cuda.h, spmla_hip.h and spmla_level_zero.h say which ones they take. An
+ * older, smaller struct ends before parallel_for, or before graph_copies. */
 typedef struct spmla_native {
 	uint32_t struct_bytes;
 	uint32_t flags; /* spmla_native_flag bits */
@@ -55,11 +55,15 @@ typedef struct spmla_native {
 	void *queue;
 	spmla_parallel_for parallel_for; /* CPU; NULL: one thread */
 	void *parallel_user;             /* its first argument */
+	/* Level Zero: how often a graph is recorded, and so how many replays of
+	 * it may be under way; 1..4, 0: 2 */
+	uint32_t graph_copies;
+	uint32_t reserved; /* 0 */
 } spmla_native;
 
-#define SPMLA_NATIVE_INIT                                        \
-	{                                                        \
-		(uint32_t)sizeof(spmla_native), 0, 0, 0, 0, 0, 0 \
+#define SPMLA_NATIVE_INIT                                              \
+	{                                                              \
+		(uint32_t)sizeof(spmla_native), 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
 #define SPMLA_NATIVE_MIN_BYTES ((uint32_t)offsetof(spmla_native, parallel_for))

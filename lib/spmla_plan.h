@@ -30,7 +30,7 @@ typedef enum spmla_status {
 	SPMLA_E_OVERLAP = 21,     /* two regions share bytes */
 	SPMLA_E_UNSUPPORTED = 30, /* this backend or plan lacks it */
 	SPMLA_E_STATE = 40,       /* not allowed now, e.g. in a capture */
-	SPMLA_E_BUSY = 41,        /* steps are still in flight */
+	SPMLA_E_BUSY = 41,        /* steps or copies of a graph still run */
 	SPMLA_E_RING_FULL = 50,   /* no free slot; nothing was written */
 	SPMLA_E_TICKET = 51,      /* not the ticket that is next */
 	SPMLA_E_RECORD = 52,      /* the step breaks a limit of the plan */
@@ -311,6 +311,7 @@ typedef enum spmla_backend_kind {
 	SPMLA_BACKEND_CPU = 1,
 	SPMLA_BACKEND_CUDA = 2,
 	SPMLA_BACKEND_HIP = 3,
+	SPMLA_BACKEND_LEVEL_ZERO = 4,
 	SPMLA_BACKEND_KIND_FORCE_32 = 0x7fffffff
 } spmla_backend_kind;
 
@@ -319,7 +320,8 @@ typedef enum spmla_backend_kind {
 typedef struct spmla_device {
 	uint32_t struct_bytes;
 	uint32_t kind; /* spmla_backend_kind */
-	/* CUDA: 10 * major + minor; HIP: 0x90a for gfx90a; 0 on the CPU. */
+	/* CUDA: 10 * major + minor; HIP: 0x90a for gfx90a; Level Zero: the
+	 * device's number on PCI, 0xe20b for a B580; 0 on the CPU. */
 	uint32_t arch;
 	uint32_t sm_count;
 	uint32_t subgroup_width;
@@ -334,7 +336,8 @@ typedef struct spmla_device {
 
 /* The functions of a platform, a const table. The program names the one it
  * wants, so only that one is linked: &spmla_cpu (spmla/spmla_cpu.h),
- * &spmla_cuda (spmla/spmla_cuda.h) or &spmla_hip (spmla/spmla_hip.h). */
+ * &spmla_cuda (spmla/spmla_cuda.h), &spmla_hip (spmla/spmla_hip.h) or
+ * &spmla_level_zero (spmla/spmla_level_zero.h). */
 typedef struct spmla_backend spmla_backend;
 
 /* The platform's stream. The CPU has one timeline per context: NULL. */

@@ -41,7 +41,7 @@ awk '$2 ~ /^[Uwv]$/ { print $1 }' "$TEST_TMPDIR/nm" | sort -u |
 # nm heads each member's symbols with ARCHIVE[MEMBER]:
 awk -v loader="^($loader)\$" '
 	NF == 1 { member = $1; sub(/.*\[/, "", member); sub(/\].*/, "", member) }
-	$2 ~ /^[Uwv]$/ && $1 ~ loader && member != "driver_gpu.o" {
+	$2 ~ /^[Uwv]$/ && $1 ~ loader && member != "library_gpu.o" {
 		print member, $1
 	}' "$TEST_TMPDIR/nm" | none 'calls the loader'
 { grep -v '^spmla_' "$TEST_TMPDIR/defined" || true; } |
@@ -69,7 +69,7 @@ awk '{ seen[$1] }
 	none 'executable stack'
 
 # The blobs of kernels are read-only data inside the archive.
-for blob in spmla_i_cuda_blob spmla_i_hip_blob; do
+for blob in spmla_i_cuda_blob spmla_i_hip_blob spmla_i_level_zero_blob; do
 	grep -qE "^$blob R " "$TEST_TMPDIR/nm" ||
 		echo $blob | none 'not read-only data of the archive'
 done
@@ -85,7 +85,7 @@ END
 gcc "$TEST_TMPDIR/cpu.c" "$archive" -lm -o "$TEST_TMPDIR/cpu"
 nm -P "$TEST_TMPDIR/cpu" >"$TEST_TMPDIR/linked"
 grep -qE '^spmla_cpu ' "$TEST_TMPDIR/linked"
-awk '$1 ~ /cuda|_hip|_gpu_|^(dlopen|dlsym|dlclose)(@|$)/ { print $1 }' \
+awk '$1 ~ /cuda|_hip|level_zero|_gpu_|^(dlopen|dlsym|dlclose)(@|$)/ { print $1 }' \
 	"$TEST_TMPDIR/linked" | none 'in a program for the CPU'
 
 exit "$bad"

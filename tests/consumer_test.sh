@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The recipes of docs/building.md for other Bazel projects, run as they stand
 # there: a project made of its blocks, which are the files of examples/consumer,
-# with SpMLA beside it and kernels for CUDA and HIP; then the same project with SpMLA
+# with SpMLA beside it and kernels for its platforms; then the same project with SpMLA
 # copied in, compiled with -ffast-math and without kernels.
 set -euo pipefail
 
@@ -62,9 +62,12 @@ for file in WORKSPACE .bazelrc BUILD.bazel; do
 done
 cp "$root/examples/consumer/main.c" .
 
+blobs='spmla_cuda_blob.fatbin spmla_hip_blob.hsaco spmla_level_zero_blob.spv'
 NVCC=$root/tests/substitutes/nvcc.sh \
-	HIP_CLANG=$root/tests/substitutes/clang.sh runs
-for file in spmla_cuda_blob.fatbin spmla_hip_blob.hsaco; do
+	HIP_CLANG=$root/tests/substitutes/clang.sh \
+	LEVEL_ZERO_TOOLS="$root/tests/substitutes/clang.sh \
+$root/tests/substitutes/llvm_spirv.sh" runs
+for file in $blobs; do
 	[ "$(kernel_bytes external/spmla $file)" -gt 0 ] || fail "empty: $file"
 done
 bazel aquery 'mnemonic("CppCompile", @spmla//:spmla)' >../actions
@@ -74,8 +77,9 @@ bazel aquery 'mnemonic("CppCompile", @spmla//:spmla)' >../actions
 block 'Copied in' >../copy.sh
 grep -q third_party ../copy.sh
 bash -eu ../copy.sh
-NVCC=$tmp/none HIP_CLANG=$tmp/none runs --copt=-ffast-math
-for file in spmla_cuda_blob.fatbin spmla_hip_blob.hsaco; do
+NVCC=$tmp/none HIP_CLANG=$tmp/none LEVEL_ZERO_TOOLS="$tmp/none $tmp/none" \
+	runs --copt=-ffast-math
+for file in $blobs; do
 	[ "$(kernel_bytes third_party/spmla $file)" -eq 0 ] ||
 		fail "not empty without a compiler: $file"
 done

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * golden_runner --backend=cpu|cuda|hip --cases=DIR [--cases=DIR ..] [--faults]
+ * golden_runner --backend=cpu|cuda|hip|level_zero --cases=DIR [--cases=DIR ..] [--faults]
  *
  * Runs every golden case below the folders (each folder that has a
  * manifest.json is one) through the library, twice on one context, and
@@ -211,8 +211,8 @@ usage(FILE *out, const char *problem)
 		(void)fprintf(out, "golden_runner: %s\n", problem);
 	(void)fprintf(
 		out,
-		"usage: golden_runner --backend=cpu|cuda|hip --cases=DIR .. "
-		"[--faults]\n\n"
+		"usage: golden_runner --backend=cpu|cuda|hip|level_zero "
+		"--cases=DIR .. [--faults]\n\n"
 		"  --backend=NAME  what runs the operations\n"
 		"  --cases=DIR     a folder with cases below it; up to %d\n"
 		"  --faults        prove that a case fails with its outputs "
@@ -252,6 +252,8 @@ find_backend(const char *name)
 		return &cuda_sync;
 	if (strcmp(name, "hip") == 0)
 		return &hip_sync;
+	if (strcmp(name, "level_zero") == 0)
+		return &level_zero_sync;
 	return strcmp(name, "cpu") == 0 ? &spmla_cpu : NULL;
 }
 
@@ -285,7 +287,8 @@ main(int argc, char **argv)
 			return usage(stderr, argv[i]);
 	}
 	if (!backend)
-		return usage(stderr, "--backend is cpu, cuda or hip");
+		return usage(stderr,
+			     "--backend is cpu, cuda, hip or level_zero");
 	if (count == 0)
 		return usage(stderr, "no --cases");
 	if (open_context(&t.ctx, backend, memory, &diag) != SPMLA_OK) {

@@ -37,7 +37,7 @@ find -L lib platform '(' -name '*.[ch]' -o -name '*.inc' ')' \
 	-exec grep -Ho '^ *# *include *[<"][^>"]*[>"]' {} + |
 	sed -E 's,: *# *include *, ,; s,",,g
 		s, spmla/platform/, platform/,
-		s, spmla/(spmla_(cpu|cuda|hip)\.h), platform/\2/\1,
+		s, spmla/(spmla_(cpu|cuda|hip|level_zero)\.h), platform/\2/\1,
 		s, spmla/, lib/,' >"$TEST_TMPDIR/includes"
 [ "$(wc -l <"$TEST_TMPDIR/includes")" -gt 500 ]
 
@@ -65,7 +65,7 @@ awk -v families="step cache select attend,compress,project" '
 				wrong("device code has no C library")
 		} else if (!($1 ~ /^platform\/cpu\/core\// &&
 			     $2 ~ /^<(cpuid|immintrin)\.h>$/) &&
-			   !($1 == "platform/gpu/driver/driver_gpu.c" &&
+			   !($1 == "platform/gpu/driver/library_gpu.c" &&
 			     $2 == "<dlfcn.h>")) {
 			wrong("no header of the library is that")
 		}
@@ -84,7 +84,7 @@ awk -v families="step cache select attend,compress,project" '
 	# Of the two platforms that have families.
 	from[1] != "platform" || to[1] != "platform" ||
 		$1 ~ /\/(all_kernels|launch)\.[ch]$/ || $1 ~ /_launch\.c$/ ||
-		from[2] == "cuda" || from[2] == "hip" || from[3] == "driver" { next }
+		from[2] ~ /^(cuda|hip|level_zero)$/ || from[3] == "driver" { next }
 	from[3] !~ /\./ && to[3] !~ /\./ && from[3] != to[3] {
 		if (rank[to[3]] >= rank[from[3]])
 			wrong("not a lower family")

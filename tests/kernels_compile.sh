@@ -1,23 +1,17 @@
 #!/usr/bin/env bash
-# kernels_compile.sh CUDA_REPORT HIP_REPORT: the kernels that are written once
-# compile for every platform. To SPIR-V every kernel is in what comes out. For
-# AMD GPUs, as a HIP_REPORT tells where there is a clang, every architecture has
-# every kernel, in no more shared memory than a block may have. And of those for
-# CUDA, as the CUDA_REPORT tells where there is an nvcc, no target's binary, which
-# a device loads whole, is larger than it may be, and those with matrix
-# instructions are there, and more than a shell, wherever a device would run them.
-# On neither has a kernel a stack, which would be memory that the driver takes by
-# itself.
+# kernels_compile.sh CUDA_REPORT HIP_REPORT SPIRV_REPORT: the kernels that are
+# written once compile for every platform that this machine has a compiler for.
+# In the SPIR-V every kernel says how many items a block and a subgroup have, and
+# that it does not contract. For AMD GPUs every architecture has every kernel, in
+# no more shared memory than a block may have. And of those for CUDA no target's
+# binary, which a device loads whole, is larger than it may be, and those with
+# matrix instructions are there, and more than a shell, wherever a device would
+# run them. On neither has a kernel a stack, which would be memory that the driver
+# takes by itself.
 set -euo pipefail
 
-report=$1 hip_report=$2
+report=$1 hip_report=$2 spirv_report=$3
 out=$TEST_TMPDIR
-include=$out/include
-source=platform/gpu/all_kernels.c
-mkdir -p "$include/spmla"
-cp -RL lib/. "$include/spmla"
-cp -RL platform "$include/spmla"
-flags=(-DSPMLA_GPU_KERNELS "-I$include")
 bad=0
 
 listed() { # KIND
@@ -34,17 +28,6 @@ for k in $large; do
 	[[ $'\n'$mma$'\n' == *$'\n'$k$'\n'* ]]
 	few=$(grep -vx "$k" <<<"$few")
 done
-
-holds_all() { # FILE
-	local k
-	for k in $kernels; do
-		grep -qaF "$k" "$1" || {
-			echo "FAIL: ${1##*/} has no $k"
-			bad=1
-		}
-	done
-	echo "${1##*/}: $(wc -c <"$1") bytes"
-}
 
 if [ -s "$hip_report" ]; then
 	# "code ARCH N bytes", then "kernel ARCH NAME vgprs N agprs N sgprs N
@@ -75,25 +58,27 @@ else
 	echo "SKIPPED: no clang, so no look at kernels for HIP"
 fi
 
-spirv_by() { # VERSION of clang and llvm-spirv
-	command -v "clang-$1" >/dev/null &&
-		command -v "llvm-spirv-$1" >/dev/null
-}
-
-extensions=+cl_khr_subgroup_shuffle,+cl_khr_subgroup_ballot
-seen=0
-for version in 15 19; do
-	spirv_by $version || continue
-	seen=1
-	clang-$version -x cl "${flags[@]}" -cl-std=CL2.0 \
-		-target spir64-unknown-unknown \
-		-Xclang -finclude-default-header -Xclang -cl-ext=$extensions \
-		-Xclang -disable-llvm-passes -O2 -Wall -Wextra -Werror \
-		-emit-llvm -c "$source" -o "$out/kernels.bc"
-	llvm-spirv-$version "$out/kernels.bc" -o "$out/kernels.spv"
-	holds_all "$out/kernels.spv"
-done
-[ $seen -eq 1 ] || echo "SKIPPED: no clang with its llvm-spirv, so no SPIR-V"
+if [ -s "$spirv_report" ]; then
+	# "kernel NAME items N subgroup N contracts 0|1", then "code spirv N bytes"
+	awk -v names="$(paste -sd ' ' <<<"$kernels")" '
+		$1 == "code" { print "SPIR-V: " $3 " bytes" }
+		$1 == "kernel" { seen[$2] }
+		$1 == "kernel" && !($4 >= 32 && $6 == 16 && $8 == 0) {
+			print "FAIL: " $0
+			bad = 1
+		}
+		END {
+			n = split(names, name, " ")
+			for (i = 1; i <= n; i++)
+				if (!(name[i] in seen)) {
+					print "FAIL: SPIR-V has no " name[i]
+					bad = 1
+				}
+			exit bad || n < 2
+		}' "$spirv_report" || bad=1
+else
+	echo "SKIPPED: no clang with its llvm-spirv, so no SPIR-V"
+fi
 
 # Bytes of a target's binary, by far the most of it code.
 budget() { # TARGET

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make_test.sh ARCHIVE: what the Makefile builds and installs. It has the
 # sources and the flags of Bazel's ARCHIVE; programs find it by pkg-config, CMake
-# and cargo; kernels for CUDA and HIP are in it where there are compilers.
+# and cargo; kernels for CUDA, HIP and Level Zero are in it where there are compilers.
 set -euo pipefail
 
 archive=$PWD/$1
@@ -11,7 +11,7 @@ usr=$tmp/usr
 HOME=$(getent passwd "$(id -u)" | cut -d: -f6) # cargo keeps its compiler there
 export HOME
 PATH=$PATH:$HOME/.cargo/bin
-unset MAKEFLAGS CFLAGS NVCC HIP_CLANG
+unset MAKEFLAGS CFLAGS NVCC HIP_CLANG LEVEL_ZERO_TOOLS
 
 fail() {
 	echo "FAIL: $*"
@@ -34,7 +34,8 @@ have_module() {
 
 make=(make -s -j2 BUILD="$tmp/build" CFLAGS='-O2 -Werror')
 cd "$tmp"
-"${make[@]}" -f "$root/Makefile" CUDA=0 HIP=0 PREFIX="$usr" check install
+"${make[@]}" -f "$root/Makefile" CUDA=0 HIP=0 LEVEL_ZERO=0 PREFIX="$usr" \
+	check install
 lib=$usr/lib
 
 # The same sources, the same flags.
@@ -67,7 +68,7 @@ readelf -d "$lib/libspmla.so.$version" |
 	grep -q "soname: \[libspmla.so.${version%.*}\]" || fail "another soname"
 
 # A staged installation has the same files, with paths below the prefix.
-"${make[@]}" -f "$root/Makefile" CUDA=0 HIP=0 PREFIX=/opt/spmla \
+"${make[@]}" -f "$root/Makefile" CUDA=0 HIP=0 LEVEL_ZERO=0 PREFIX=/opt/spmla \
 	DESTDIR="$tmp/stage" install
 diff <(cd "$usr" && find . | sort) <(cd stage/opt/spmla && find . | sort)
 grep -qx 'prefix=/opt/spmla' stage/opt/spmla/lib/pkgconfig/spmla.pc
@@ -126,7 +127,8 @@ fi
 
 # The wheel has the library in it.
 if have python3 && have_module numpy; then
-	export SPMLA_MAKE="CUDA=0 HIP=0 BUILD=$tmp/build CFLAGS='-O2 -Werror'"
+	export SPMLA_MAKE="CUDA=0 HIP=0 LEVEL_ZERO=0 BUILD=$tmp/build"
+	SPMLA_MAKE+=" CFLAGS='-O2 -Werror'"
 	export PYTHONDONTWRITEBYTECODE=1
 	if have_module pip; then
 		python3 -m pip install -q --no-index --no-deps \
@@ -144,7 +146,7 @@ spmla.top_k_per_row_decode(numpy.array([[1, 3, 5, 4]], "f4"), 1,
 print(spmla.__version__, out[0, 0])'
 fi
 
-# Kernels for CUDA and for HIP, or none.
+# Kernels for each platform, or none.
 kernels() {
 	"${make[@]}" -f "$root/Makefile" "$@" 2>log
 }
@@ -152,17 +154,24 @@ has() { # TEXT
 	grep -q "$1" build/libspmla.so && grep -q "$1" build/libspmla.a
 }
 kernels NVCC="$root/tests/substitutes/nvcc.sh" \
-	HIP_CLANG="$tmp/none $root/tests/substitutes/clang.sh"
+	HIP_CLANG="$tmp/none $root/tests/substitutes/clang.sh" \
+	LEVEL_ZERO_TOOLS="$root/tests/substitutes/clang.sh \
+		$root/tests/substitutes/llvm_spirv.sh"
 grep -q 'code=sm_90a$' log
 has 'kernels for a device'
 grep -q 'left out: gfx950' log
 has 'code object for gfx90a' && has 'code object for gfx1201'
-kernels CUDA=0 HIP=0
+has 'SPIR-V for a device'
+kernels CUDA=0 HIP=0 LEVEL_ZERO=0
 ! has 'kernels for a device' || fail "old kernels"
 ! has 'code object for gfx' || fail "old code objects"
-! kernels CUDA=1 HIP=0 NVCC= || fail "CUDA=1 without nvcc"
+! has 'SPIR-V for a device' || fail "old SPIR-V"
+! kernels CUDA=1 HIP=0 LEVEL_ZERO=0 NVCC= || fail "CUDA=1 without nvcc"
 grep -q 'no nvcc' log
-! kernels CUDA=1 HIP=0 NVCC="$tmp/none" || fail "an nvcc that is not there"
-! kernels CUDA=0 HIP=1 HIP_CLANG= || fail "HIP=1 without clang"
-grep -q 'no clang' log
+! kernels CUDA=1 HIP=0 LEVEL_ZERO=0 NVCC="$tmp/none" || fail "an nvcc that is not there"
+! kernels CUDA=0 HIP=1 LEVEL_ZERO=0 HIP_CLANG= || fail "HIP=1 without clang"
+grep -q 'no clang: name it by HIP_CLANG' log
+! kernels CUDA=0 HIP=0 LEVEL_ZERO=1 LEVEL_ZERO_TOOLS= ||
+	fail "LEVEL_ZERO=1 without llvm-spirv"
+grep -q 'no clang with its llvm-spirv' log
 echo "spmla $version"

@@ -87,6 +87,9 @@ struct spmla_backend {
 	uint32_t (*pending)(const spmla_ctx *ctx);
 	/* Whether the device is lost; NULL: never. */
 	uint32_t (*lost)(const spmla_ctx *ctx);
+	/* The number of consumed records; NULL: as RING_CONSUMED says, which
+	 * the host may read at any time. */
+	uint64_t (*consumed)(const spmla_ctx *ctx);
 };
 
 typedef enum spmla_i_graph_kind {
@@ -172,6 +175,8 @@ spmla_i_zero_device(spmla_ctx *ctx)
 static inline uint64_t
 spmla_i_consumed(const spmla_ctx *ctx)
 {
+	if (ctx->backend->consumed)
+		return ctx->backend->consumed(ctx);
 	return spmla_i_load_u64(ctx->buf[SPMLA_BUF_RING_CONSUMED]);
 }
 

@@ -11,16 +11,18 @@
     offline_repositories()
 
 Both come after the project's own repositories and leave those alone. Nothing is
-fetched. Kernels for CUDA and HIP are built with the options
+fetched. Kernels for CUDA, HIP and Level Zero are built with the options
 
     --@spmla//:cuda_toolkit=@spmla_cuda_toolkit//:nvcc
     --@spmla//:hip_toolkit=@spmla_hip_toolkit//:clang
+    --@spmla//:level_zero_toolkit=@spmla_level_zero_toolkit//:tools
 
 which belong into the project's .bazelrc, behind "build".
 """
 
 load(":platform/bazel/cuda_toolkit.bzl", "cuda_toolkit")
 load(":platform/bazel/hip_toolkit.bzl", "hip_toolkit")
+load(":platform/bazel/level_zero_toolkit.bzl", "level_zero_toolkit")
 
 def _written_impl(ctx):
     for path, text in ctx.attr.files.items():
@@ -88,11 +90,12 @@ def spmla_repositories():
 
     The rules_cc declared here names the rules built into Bazel < 8.
     @spmla_cuda_toolkit is empty on a machine without nvcc, @spmla_hip_toolkit on
-    one without clang.
+    one without clang, @spmla_level_zero_toolkit on one without llvm-spirv.
     """
     _maybe(_written, "rules_cc", files = _RULES_CC)
     _maybe(cuda_toolkit, "spmla_cuda_toolkit")
     _maybe(hip_toolkit, "spmla_hip_toolkit")
+    _maybe(level_zero_toolkit, "spmla_level_zero_toolkit")
 
 def offline_repositories():
     """What Bazel 4 would fetch for a project of C and C++, as stubs.

@@ -64,6 +64,7 @@ class Native(Sized):
     _fields_ = _fields(
         (c_uint32, "struct_bytes flags"),
         (c_void_p, "context device queue parallel_for" " parallel_user"),
+        (c_uint32, "graph_copies reserved"),
     )
 
 

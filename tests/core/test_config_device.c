@@ -39,8 +39,8 @@ START_TEST(a_device_that_is_wrong_is_refused)
 		 "SPMLA_E_STRUCT_SIZE: device.struct_bytes: got 0, want 32"},
 		{DEV(struct_bytes), 36,
 		 "SPMLA_E_STRUCT_SIZE: device.struct_bytes: got 36, want 32"},
-		{DEV(kind), 0, D "kind: got 0, want 1, 2 or 3"},
-		{DEV(kind), 4, D "kind: got 4, want 1, 2 or 3"},
+		{DEV(kind), 0, D "kind: got 0, want 1, 2, 3 or 4"},
+		{DEV(kind), 5, D "kind: got 5, want 1, 2, 3 or 4"},
 		{DEV(arch), 90, D "arch: got 90, want at most 0"},
 		{DEV(sm_count), 0, D "sm_count: got 0, want at least 1"},
 		{DEV(sm_count), 4097,
@@ -81,6 +81,7 @@ START_TEST(a_device_has_an_architecture_of_its_platform)
 		{SPMLA_BACKEND_HIP, 0x1201, NULL},
 		{SPMLA_BACKEND_HIP, 0x10000,
 		 "SPMLA_E_RANGE: device.arch: got 65536, want at most 65535"},
+		{SPMLA_BACKEND_LEVEL_ZERO, 0xe20b, NULL},
 	};
 	spmla_config config;
 	uint32_t i;

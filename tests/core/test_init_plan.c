@@ -161,7 +161,7 @@ START_TEST(native_handles_that_are_wrong_are_refused)
 
 	w.native.struct_bytes = 0;
 	init_refused(&w, w.regions, SPMLA_E_STRUCT_SIZE,
-		     "SPMLA_E_STRUCT_SIZE: native.struct_bytes: got 0, want 48",
+		     "SPMLA_E_STRUCT_SIZE: native.struct_bytes: got 0, want 56",
 		     0, 0);
 	ck_assert_int_eq(
 		spmla_backend_query(&spmla_cpu, &w.native, &device, NULL),

@@ -347,31 +347,54 @@ START_TEST(the_plan_of_v4_flash_with_prefill_is_as_it_was)
 }
 END_TEST
 
+typedef struct typed_device {
+	const char *name;
+	uint32_t kind, arch, sm_count, width;
+} typed_device;
+
+static void
+check_plans_on(const typed_device *devices, uint32_t count)
+{
+	spmla_config config;
+	uint32_t i;
+
+	v32_config(&config, 64, 131072);
+	for (i = 0; i < count; i++) {
+		const spmla_device device = {
+			sizeof device,       devices[i].kind,  devices[i].arch,
+			devices[i].sm_count, devices[i].width, 0,
+			UINT64_MAX};
+
+		check_plan_on(&config, &device, devices[i].name);
+	}
+}
+
 /* Facts typed by hand, from AMD's data sheets: compute units (W7900: as HIP
  * counts them, work-group processors), and the width that kernels have there. A
  * decode is cut into parts for as many multiprocessors. */
 START_TEST(the_plans_of_amd_gpus_are_as_they_were)
 {
-	static const struct {
-		const char *name;
-		uint32_t arch, sm_count, width;
-	} devices[] = {
-		{"hip_mi300x", 0x942, 304, 64},
-		{"hip_mi210", 0x90a, 104, 64},
-		{"hip_w7900", 0x1100, 48, 32},
+	static const typed_device devices[] = {
+		{"hip_mi300x", SPMLA_BACKEND_HIP, 0x942, 304, 64},
+		{"hip_mi210", SPMLA_BACKEND_HIP, 0x90a, 104, 64},
+		{"hip_w7900", SPMLA_BACKEND_HIP, 0x1100, 48, 32},
 	};
-	spmla_config config;
-	uint32_t i;
 
-	v32_config(&config, 64, 131072);
-	for (i = 0; i < sizeof devices / sizeof *devices; i++) {
-		const spmla_device device = {
-			sizeof device,       SPMLA_BACKEND_HIP, devices[i].arch,
-			devices[i].sm_count, devices[i].width,  0,
-			UINT64_MAX};
+	check_plans_on(devices, 3);
+}
+END_TEST
 
-		check_plan_on(&config, &device, devices[i].name);
-	}
+/* The same from Intel's: Xe cores, of the Max 1550 those of one of its two
+ * stacks, which are a device each; and the numbers on PCI. */
+START_TEST(the_plans_of_intel_gpus_are_as_they_were)
+{
+	static const typed_device devices[] = {
+		{"level_zero_max1550", SPMLA_BACKEND_LEVEL_ZERO, 0x0bd5, 64,
+		 16},
+		{"level_zero_b580", SPMLA_BACKEND_LEVEL_ZERO, 0xe20b, 20, 16},
+	};
+
+	check_plans_on(devices, 2);
 }
 END_TEST
 
@@ -393,6 +416,7 @@ SUITE
 		{the_plan_of_v4_flash_with_other_tables_is_as_it_was, 1},
 		{the_plan_of_v4_flash_with_prefill_is_as_it_was, 1},
 		{the_plans_of_amd_gpus_are_as_they_were, 1},
+		{the_plans_of_intel_gpus_are_as_they_were, 1},
 	};
 	const theme themes[] = {
 		THEME("plans", NULL, NULL, c),

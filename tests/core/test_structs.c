@@ -85,7 +85,7 @@ static const pin pins[] = {
 	F(spmla_device, subgroup_width, 16, 4),
 	F(spmla_device, reserved, 20, 4),
 	F(spmla_device, ops, 24, 8),
-	S(spmla_native, 48),
+	S(spmla_native, 56),
 	F(spmla_native, struct_bytes, 0, 4),
 	F(spmla_native, flags, 4, 4),
 	F(spmla_native, context, 8, 8),
@@ -93,6 +93,8 @@ static const pin pins[] = {
 	F(spmla_native, queue, 24, 8),
 	F(spmla_native, parallel_for, 32, 8),
 	F(spmla_native, parallel_user, 40, 8),
+	F(spmla_native, graph_copies, 48, 4),
+	F(spmla_native, reserved, 52, 4),
 	S(spmla_extent, 32),
 	F(spmla_extent, buf, 0, 4),
 	F(spmla_extent, memory, 4, 4),
@@ -213,7 +215,7 @@ START_TEST(the_initialisers_set_the_size_and_nothing_else)
 	plain.index = 0;
 	check_zeros(&plain, 40, 4, "diag");
 	check_zeros(&device, 32, 4, "device");
-	check_zeros(&native, 48, 4, "native");
+	check_zeros(&native, 56, 4, "native");
 	check_zeros(&row, 80, 4, "row");
 	check_zeros(&step, 32, 4, "step");
 	check_zeros(&info, 32, 4, "step_info");

@@ -53,6 +53,7 @@
 #include "spmla/spmla_cuda.h"
 #include "spmla/spmla_hip.h"
 #include "spmla/spmla_layout.h"
+#include "spmla/spmla_level_zero.h"
 #include "spmla/spmla_native.h"
 #include "spmla/spmla_plan.h"
 #include "spmla/v32.h"

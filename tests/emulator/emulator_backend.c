@@ -269,4 +269,5 @@ const spmla_backend spmla_emulator = {
 	emu_status_clear,
 	emu_pending,
 	NULL,
+	NULL,
 };

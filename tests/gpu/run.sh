@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh [--backend cuda|hip] [--bundle DIR] [--golden DIR].. [--loop PROGRAM]
-#        [--traces DIR] [--driver FILE] [--guard] [--sanitizer TOOL] [--jobs N]
+# run.sh [--backend cuda|hip|level_zero] [--bundle DIR] [--golden DIR]..
+#        [--loop PROGRAM] [--traces DIR] [--driver FILE] [--guard] [--sanitizer TOOL] [--jobs N]
 #        [WORD..]
 # Runs the suites, the golden cases, cudart_engine and the examples (decode_loop
 # and, beside it, hello_cuda) on this machine's CUDA device: those whose name
@@ -9,6 +9,8 @@
 # Prints a line a suite, then the end of what the failed ones said.
 # --backend hip: the HIP backend, without cudart_engine and hello_cuda. Without an
 # AMD GPU the bundle's hip/libamdhip64.so.7 is taken: HIP on the CUDA driver.
+# --backend level_zero: the same on the driver FILE behind Level Zero's loader: the
+# suites give it memory that no GPU reads.
 # //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or
 # where its programs, cases and traces lie.
 # --guard: buffers end where mapped memory ends (tests/harness/cuda_guard.c);
@@ -68,6 +70,16 @@ hip)
 		echo "HIP: SUBSTITUTE (on the CUDA driver)"
 		LD_LIBRARY_PATH=$(cd "$bundle/hip" && pwd):${LD_LIBRARY_PATH:-}
 		export LD_LIBRARY_PATH
+	fi
+	;;
+level_zero)
+	export SPMLA_TEST_LEVEL_ZERO=1
+	if [ -n "$driver" ]; then
+		ZE_ENABLE_ALT_DRIVERS=$LD_LIBRARY_PATH/${driver##*/}
+		# With the loader's own checks of every call.
+		export ZE_ENABLE_ALT_DRIVERS ZE_ENABLE_VALIDATION_LAYER=1 \
+			ZE_ENABLE_PARAMETER_VALIDATION=1
+		echo "Level Zero: SUBSTITUTE (SPIR-V on CPU)"
 	fi
 	;;
 *)
@@ -241,7 +253,7 @@ run_one() { # NAME COMMAND..
 	# The shell would tell of a signal too.
 	(timeout "$limit" ${under[@]+"${under[@]}"} "$@" >"$log" 2>&1 </dev/null
 		exit $?) 2>/dev/null || status=$?
-	if [ $status -eq 2 ] && grep -qE 'there is no [A-Z]+ device$' "$log"; then
+	if [ $status -eq 2 ] && grep -qE 'there is no [A-Z][A-Za-z ]+ device$' "$log"; then
 		echo "SKIPPED: no device" >>"$log"
 		status=77
 	elif [ $status -eq 1 ] && grep -q 'spmla_init: SPMLA_E_NO_BLOB' "$log"
@@ -278,7 +290,8 @@ run_suite() { # NAME[@ARCH]
 	run "$1" env ${arch[@]+"${arch[@]}"} "$bundle/gpu_suites" "${1%@*}"
 }
 
-names=$(env -u SPMLA_TEST_CUDA -u SPMLA_TEST_HIP "$bundle/gpu_suites" --list) || exit 2
+names=$(env -u SPMLA_TEST_CUDA -u SPMLA_TEST_HIP \
+	-u SPMLA_TEST_LEVEL_ZERO "$bundle/gpu_suites" --list) || exit 2
 [ -z "$tool" ] || names=${sanitized[*]}
 for name in $names; do
 	is_among "$name" "${alone[@]}" || run_suite "$name"

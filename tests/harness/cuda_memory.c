@@ -32,25 +32,27 @@ cuda_driver cuda_memory_driver;
 #define cu cuda_memory_driver
 
 static void *stream;
-static uint32_t is_hip;
+static uint32_t kind, is_hip;
 uint32_t cuda_memory_mapped;
 
 uint32_t
-cuda_memory_is_hip(void)
+cuda_memory_kind(void)
 {
-	return is_hip;
+	return kind;
 }
 
 void *
 cuda_memory_stream(void)
 {
-	return stream;
+	return kind == SPMLA_BACKEND_LEVEL_ZERO ? level_zero_world_list()
+						: stream;
 }
 
 int
 cuda_memory_sync(void *of)
 {
-	return cu.stream_sync(of);
+	return kind == SPMLA_BACKEND_LEVEL_ZERO ? level_zero_world_sync()
+						: cu.stream_sync(of);
 }
 
 uint64_t
@@ -58,6 +60,9 @@ cuda_world_free_bytes(void)
 {
 	size_t available = 0, all = 0;
 
+	/* Level Zero does not tell. */
+	if (kind == SPMLA_BACKEND_LEVEL_ZERO)
+		return 0;
 	cuda_memory_must(cu.mem_info(&available, &all), "cuMemGetInfo");
 	return available;
 }
@@ -242,16 +247,42 @@ take_memory(void)
 static uint32_t
 wanted(int argc, char **argv)
 {
+	static const struct {
+		const char *variable, *option;
+		uint32_t kind;
+	} ways[] = {
+		{"SPMLA_TEST_CUDA", "--backend=cuda", SPMLA_BACKEND_CUDA},
+		{"SPMLA_TEST_HIP", "--backend=hip", SPMLA_BACKEND_HIP},
+		{"SPMLA_TEST_LEVEL_ZERO", "--backend=level_zero",
+		 SPMLA_BACKEND_LEVEL_ZERO},
+	};
+	size_t w;
 	int i;
 
-	is_hip = getenv("SPMLA_TEST_HIP") != NULL;
-	for (i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--backend=cuda") == 0)
-			return 1;
-		if (strcmp(argv[i], "--backend=hip") == 0)
-			return is_hip = 1;
+	for (w = 0; w < sizeof ways / sizeof *ways; w++) {
+		if (getenv(ways[w].variable))
+			kind = ways[w].kind;
+		for (i = 1; i < argc; i++)
+			if (strcmp(argv[i], ways[w].option) == 0)
+				kind = ways[w].kind;
 	}
-	return is_hip || getenv("SPMLA_TEST_CUDA") != NULL;
+	is_hip = kind == SPMLA_BACKEND_HIP;
+	return kind != 0;
+}
+
+static uint32_t
+open_any(void)
+{
+	return kind == SPMLA_BACKEND_LEVEL_ZERO ? level_zero_world_open()
+						: open_device();
+}
+
+static const char *
+platform(void)
+{
+	return kind == SPMLA_BACKEND_CUDA  ? "CUDA"
+	       : kind == SPMLA_BACKEND_HIP ? "HIP"
+					   : "Level Zero";
 }
 
 int
@@ -260,8 +291,8 @@ __wrap_main(int argc, char **argv, char **envp)
 	if (!wanted(argc, argv))
 		return __real_main(argc, argv, envp);
 	setenv("CK_FORK", "no", 1);
-	if (!open_device()) {
-		printf("SKIPPED: no %s device\n", is_hip ? "HIP" : "CUDA");
+	if (!open_any()) {
+		printf("SKIPPED: no %s device\n", platform());
 		return CUDA_WORLD_SKIPPED;
 	}
 	start.argc = argc;

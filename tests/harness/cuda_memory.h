@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spmla/spmla.h"
+
 enum { CUDA_PORTABLE_AND_MAPPED = 3 }; /* flags of allocation */
 
 typedef struct cuda_driver {
@@ -31,8 +33,8 @@ typedef struct cuda_driver {
 extern cuda_driver cuda_memory_driver;
 extern uint32_t cuda_memory_mapped; /* memory needs to be registered */
 
-/* Whether the device is one of HIP. */
-uint32_t cuda_memory_is_hip(void);
+/* The platform of the device: spmla_backend_kind. */
+uint32_t cuda_memory_kind(void);
 
 /* Ends the program unless `code` is 0. */
 void cuda_memory_must(int code, const char *what);
@@ -42,6 +44,14 @@ void *cuda_memory_stream(void);
 
 /* Waits for it; the driver's code. */
 int cuda_memory_sync(void *stream);
+
+/* Level Zero, see level_zero_world.c: 0 if there is no device. Its stream is an
+ * immediate list, whose calls wait. */
+uint32_t level_zero_world_open(void);
+const spmla_native *level_zero_world_native(void);
+void *level_zero_world_list(void);
+/* Waits for the queue. */
+int level_zero_world_sync(void);
 
 /* From now on malloc returns memory that the driver allocated. */
 void cuda_heap_open(void);

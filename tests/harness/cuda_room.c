@@ -79,8 +79,9 @@ cuda_room_open(void)
 		{"cuMemcpyHtoD_v2", &vm.put},
 		{"cuMemcpyDtoH_v2", &vm.get},
 	};
-	void *library =
-		cuda_memory_is_hip() ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
+	void *library = cuda_memory_kind() == SPMLA_BACKEND_CUDA
+				? dlopen("libcuda.so.1", RTLD_NOW)
+				: NULL;
 	size_t i;
 
 	for (i = 0; i < sizeof symbols / sizeof *symbols; i++) {

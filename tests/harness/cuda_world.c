@@ -13,6 +13,7 @@
 #include "spmla/internal/backend.h"
 #include "spmla/spmla_cuda.h"
 #include "spmla/spmla_hip.h"
+#include "spmla/spmla_level_zero.h"
 
 enum { CONTEXTS = 256, ENTRIES = 4096 };
 
@@ -38,7 +39,28 @@ static queue queues[CONTEXTS];
 static const spmla_backend *
 real(void)
 {
-	return cuda_memory_is_hip() ? &spmla_hip : &spmla_cuda;
+	switch (cuda_memory_kind()) {
+	case SPMLA_BACKEND_HIP:
+		return &spmla_hip;
+	case SPMLA_BACKEND_LEVEL_ZERO:
+		return &spmla_level_zero;
+	default:
+		return &spmla_cuda;
+	}
+}
+
+/* The handles that its init wants. */
+static const spmla_native *
+handles(void)
+{
+	return real() == &spmla_level_zero ? level_zero_world_native() : NULL;
+}
+
+/* Where a graph runs. */
+static spmla_stream
+queue_or(spmla_stream stream)
+{
+	return handles() ? handles()->queue : stream;
 }
 
 static queue *
@@ -134,7 +156,7 @@ sync_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 
 	if (moved)
 		move_buffers(ctx);
-	s = real()->init(ctx, NULL, diag);
+	s = real()->init(ctx, handles(), diag);
 
 	if (s == SPMLA_E_NO_BLOB) {
 		printf("SKIPPED: built without kernels for the device\n");
@@ -233,8 +255,8 @@ sync_launch(spmla_ctx *ctx, uint32_t index, spmla_stream stream)
 		e->index = index;
 		return SPMLA_OK;
 	}
-	return finish(real()->launch(ctx, index, stream), stream, "graph",
-		      index);
+	return finish(real()->launch(ctx, index, queue_or(stream)), stream,
+		      "graph", index);
 }
 
 static spmla_status
@@ -266,7 +288,7 @@ cuda_sync_run(spmla_ctx *ctx, uint32_t count)
 		spmla_status s;
 
 		if (e->op == SPMLA_OP_COUNT)
-			s = real()->launch(ctx, e->index, e->stream);
+			s = real()->launch(ctx, e->index, queue_or(e->stream));
 		else
 			s = real()->enqueue(ctx, (spmla_op)e->op, &e->args,
 					    e->bytes, e->stream);
@@ -282,15 +304,23 @@ cuda_sync_run(spmla_ctx *ctx, uint32_t count)
 	return ran;
 }
 
+static uint64_t
+sync_consumed(const spmla_ctx *ctx)
+{
+	return real()->consumed(ctx);
+}
+
 /* No branches: each launch is waited for. */
-#define SYNC(name, kind)                                                    \
+#define SYNC(name, kind, consumed)                                          \
 	{                                                                   \
 		name, kind, SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1, sync_query, \
 			sync_init, sync_fini, sync_zero, sync_enqueue,      \
 			sync_capturing, sync_begin, sync_end, sync_abort,   \
 			sync_launch, NULL, sync_status_clear, sync_pending, \
-			NULL,                                               \
+			NULL, consumed,                                     \
 	}
 
-const spmla_backend cuda_sync = SYNC("cuda", SPMLA_BACKEND_CUDA);
-const spmla_backend hip_sync = SYNC("hip", SPMLA_BACKEND_HIP);
+const spmla_backend cuda_sync = SYNC("cuda", SPMLA_BACKEND_CUDA, NULL);
+const spmla_backend hip_sync = SYNC("hip", SPMLA_BACKEND_HIP, NULL);
+const spmla_backend level_zero_sync =
+	SYNC("level_zero", SPMLA_BACKEND_LEVEL_ZERO, sync_consumed);

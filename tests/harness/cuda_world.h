@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The suites on a real CUDA or HIP device, unchanged. They pass memory of any kind,
+ * The suites on a CUDA, HIP or Level Zero device, unchanged. They pass memory of any kind,
  * read results right after a call, and pass no stream. So there is a backend
  * that waits after each launch, and a program start that makes all memory of
  * the program readable by the device.
  *
  * A program must link cuda_world.c with --wrap=main and the wraps of
- * CUDA_WORLD_WRAPS in tests/defs.bzl. It then starts this way if
- * SPMLA_TEST_CUDA or SPMLA_TEST_HIP is set or one of its arguments is
- * --backend=cuda or --backend=hip; otherwise nothing changes. SPMLA_TEST_CUDA_ARCH is the architecture whose kernels run,
- * at most the device's (89: sparse attention in 99 KB; 75: no matrix
- * instructions).
+ * CUDA_WORLD_WRAPS in tests/defs.bzl. It then starts this way if SPMLA_TEST_CUDA,
+ * SPMLA_TEST_HIP or SPMLA_TEST_LEVEL_ZERO is set or one of its arguments is
+ * --backend=cuda, hip or level_zero; otherwise nothing changes. On Level Zero
+ * memory stays what it is: only the substitute reads it, which is on the CPU.
+ * SPMLA_TEST_CUDA_ARCH is the architecture whose kernels run, at most the
+ * device's (89: sparse attention in 99 KB; 75: no matrix instructions).
  */
 #ifndef TESTS_HARNESS_CUDA_WORLD_H
 #define TESTS_HARNESS_CUDA_WORLD_H
@@ -24,6 +25,8 @@
 extern const spmla_backend cuda_sync __attribute__((weak));
 /* The same of spmla_hip. */
 extern const spmla_backend hip_sync __attribute__((weak));
+/* The same of spmla_level_zero: graphs run on a queue of its own. */
+extern const spmla_backend level_zero_sync __attribute__((weak));
 
 /* Runs `count` entries of the deferred queue; returns how many it ran. */
 uint32_t cuda_sync_run(spmla_ctx *ctx, uint32_t count) __attribute__((weak));

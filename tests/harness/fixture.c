@@ -139,6 +139,8 @@ chosen_backend(void)
 		return &cuda_sync;
 	if (&hip_sync && getenv("SPMLA_TEST_HIP"))
 		return &hip_sync;
+	if (&level_zero_sync && getenv("SPMLA_TEST_LEVEL_ZERO"))
+		return &level_zero_sync;
 	return getenv("SPMLA_TEST_EMULATOR") ? &spmla_emulator : &spmla_cpu;
 }
 
@@ -186,7 +188,8 @@ uint32_t
 fixture_on_gpu(void)
 {
 	return (&cuda_sync && chosen_backend() == &cuda_sync) ||
-	       (&hip_sync && chosen_backend() == &hip_sync);
+	       (&hip_sync && chosen_backend() == &hip_sync) ||
+	       (&level_zero_sync && chosen_backend() == &level_zero_sync);
 }
 
 uint32_t

@@ -180,7 +180,7 @@ END
 {
 	(cd "$tree" && find spmla -name '*.c')
 	find tests -name '*.c' ! -name 'test_*' ! -name 'cuda_*' \
-		! -name 'hip_*' ! -name 'lib*.c' \
+		! -name 'hip_*' ! -name 'ze_*' ! -name 'lib*.c' \
 		! -path 'tests/fuzz/*' ! -path 'tests/g*'
 } | in_parallel base
 ar rc "$tmp/base.a" "$tmp"/base/*.o

@@ -1,6 +1,7 @@
 #!/bin/sh
-# A clang that knows all AMD GPUs but gfx950, and whose code objects are a text.
+# A clang that knows all AMD GPUs but gfx950 and SPIR-V, and whose code is a text.
 [ "$1" != --version ] || exit 0
+arch=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--offload-arch=*) arch=${1#*=} ;;

@@ -217,6 +217,7 @@ const spmla_backend spmla_cpu = {
 	cpu_status_clear,
 	cpu_pending,
 	NULL,
+	NULL,
 };
 
 /* ---- The calls of spmla_cpu.h ------------------------------------------- */

@@ -62,8 +62,9 @@ typedef ulong uint64_t;
 #define PRIVATE  __private
 #define CONSTANT __constant
 #define FN       static inline
-#define KERNEL(items) \
-	__kernel __attribute__((reqd_work_group_size(items, 1, 1)))
+#define KERNEL(items)                                               \
+	__kernel __attribute__((reqd_work_group_size(items, 1, 1))) \
+	__attribute__((intel_reqd_sub_group_size(SPMLA_SPIRV_WIDTH)))
 #define LOCAL_ARRAY(type, name, n) __local type name[n]
 #define UNROLL                     __attribute__((opencl_unroll_hint))
 #define UNROLL_BY(n)               __attribute__((opencl_unroll_hint(n)))

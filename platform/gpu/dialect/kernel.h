@@ -60,6 +60,10 @@
 #define SPMLA_STEP_BLOCK 256 /* few wait less for each other */
 #endif
 
+/* Threads of a subgroup in SPIR-V: one width, which all of Intel's GPUs have, so
+ * that one module does for all. */
+#define SPMLA_SPIRV_WIDTH 16
+
 /* SPMLA_ITEMS_<stem>: threads of a block. */
 enum {
 #define SPMLA_KERNEL_LINE(stem, items, dynamic) SPMLA_ITEMS_##stem = items,

@@ -8,12 +8,8 @@
 #ifndef SPMLA_PLATFORM_GPU_DRIVER_H
 #define SPMLA_PLATFORM_GPU_DRIVER_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "spmla/platform/gpu/driver/library_gpu.h"
 
-#include "spmla/spmla.h"
-
-typedef int spmla_gpu_result;   /* 0 is success */
 typedef uint64_t spmla_gpu_ptr; /* HIP declares a pointer: the same register */
 typedef struct spmla_gpu_module_st *spmla_gpu_module;
 typedef struct spmla_gpu_function_st *spmla_gpu_function;
@@ -91,23 +87,14 @@ typedef struct spmla_i_gpu_driver {
 #undef FIELD
 } spmla_i_gpu_driver;
 
-/* Where a function of the library belongs in the platform's table. */
-typedef struct spmla_i_gpu_symbol {
-	const char *name;
-	size_t offset;
-	uint32_t optional; /* 1: a library may lack it */
-} spmla_i_gpu_symbol;
-
 /* What is a platform's own. A context is what makes its device current. */
 struct spmla_i_gpu_platform {
 	uint32_t kind;      /* spmla_backend_kind */
 	uint32_t arch_rule; /* SPMLA_WANT_..: the plan's to the device's */
 	int capture_mode;   /* SPMLA_GPU_CAPTURE_.. */
-	const char *stream_field;     /* of a diag about a stream */
-	const char *const *libraries; /* to look for, in order; NULL ends */
-	const char *const *names;     /* [SPMLA_GPU_CALLS], as diags say them */
-	const spmla_i_gpu_symbol *symbols;
-	size_t symbol_count;
+	const char *stream_field; /* of a diag about a stream */
+	const char *const *names; /* [SPMLA_GPU_CALLS], as diags say them */
+	spmla_i_gpu_library library;
 	size_t driver_bytes; /* of the table */
 	/* The context that `native` (may be NULL) names, or the current one.
 	 * Errors: E_NULL if there is none, E_UNSUPPORTED for flags, E_DEVICE.
@@ -140,9 +127,5 @@ spmla_status spmla_i_gpu_open(spmla_i_gpu_driver *driver,
  * with the function that is missing; E_DEVICE. */
 spmla_status spmla_i_gpu_start(const spmla_i_gpu_driver *driver,
 			       uint32_t version, spmla_diag *diag);
-
-/* E_DEVICE: `function` gave `code`. */
-spmla_status spmla_i_gpu_refused(spmla_diag *diag, const char *function,
-				 spmla_gpu_result code);
 
 #endif

@@ -35,33 +35,17 @@ spmla_i_gpu_query(const spmla_i_gpu_driver *driver, uint32_t driver_version,
 	return s;
 }
 
-/* Grids and scratch are made for the plan's device. It must be this one or,
- * where a device runs an older one's kernels, an older one. */
 static spmla_status
 check_device(const spmla_ctx *ctx, spmla_diag *diag)
 {
 	const spmla_i_gpu_driver *driver = spmla_i_gpu_driver_of(ctx);
-	const spmla_device *want = &ctx->plan.device;
 	spmla_device got = SPMLA_DEVICE_INIT;
 	spmla_status s = driver->platform->facts(driver, &got, diag);
-	const spmla_i_check checks[] = {
-		{"plan.device.arch", want->arch, driver->platform->arch_rule,
-		 got.arch},
-		{"plan.device.sm_count", want->sm_count, SPMLA_WANT_EQUAL,
-		 got.sm_count},
-		{"plan.device.subgroup_width", want->subgroup_width,
-		 SPMLA_WANT_EQUAL, got.subgroup_width},
-	};
-	uint32_t i;
 
-	for (i = 0; s == SPMLA_OK && i < SPMLA_I_COUNT(checks); i++)
-		if (checks[i].rule == SPMLA_WANT_AT_MOST
-			    ? checks[i].got > checks[i].want
-			    : checks[i].got != checks[i].want)
-			s = spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
-					 checks[i].field, checks[i].got,
-					 checks[i].rule, checks[i].want);
-	return s;
+	return s == SPMLA_OK
+		       ? spmla_i_gpu_fits(&ctx->plan.device, &got,
+					  driver->platform->arch_rule, diag)
+		       : s;
 }
 
 /* Looks a kernel up, which loads it. */

@@ -1,0 +1,73 @@
+#!/bin/sh
+# blob.sh CC TOOLS SOURCE OBJECT FLAGS...: the kernels for Level Zero as an object
+# file for the library. TOOLS are a clang and the llvm-spirv of its version. The
+# object has one SPIR-V module as read-only data, aligned to 64 bytes, or no
+# bytes where TOOLS is "". Its symbols are spmla_i_level_zero_blob and
+# _blob_bytes; see driver_level_zero.h.
+#
+# Beside OBJECT, x.o, are x.spv, the module, and x.report: a line "kernel NAME
+# items N subgroup N contracts 0|1" for each of its entry points, and its bytes.
+set -eu
+
+cc=$1 tools=$2 source=$3 object=$4
+shift 4
+blob=${object%.o}.spv
+report=${object%.o}.report
+bitcode=$object.bc
+
+# The device's compiler does what clang's passes would do. Without them no
+# instruction of LLVM is there that SPIR-V lacks. No kernel may contract, also
+# where clang sees nothing to contract.
+compile() { # CLANG LLVM_SPIRV FLAGS...
+	clang=$1 spirv=$2
+	shift 2
+	"$clang" -x cl -DSPMLA_GPU_KERNELS -cl-std=CL2.0 \
+		-target spir64-unknown-unknown \
+		-Xclang -finclude-default-header \
+		-Xclang -cl-ext=+cl_khr_subgroup_shuffle,+cl_khr_subgroup_ballot \
+		-Xclang -disable-llvm-passes -O2 -ffp-contract=off \
+		-Wall -Wextra "$@" -emit-llvm -c "$source" -o "$bitcode"
+	"$spirv" --spirv-fp-contract=off "$bitcode" -o "$blob"
+	"$spirv" --spirv-fp-contract=off -to-text "$blob" -o "$bitcode"
+	# EntryPoint 6 ID NAME; ExecutionMode ID 17 X Y Z (the block), 35 N (the
+	# subgroup), 31 (no contraction).
+	awk '$2 == "EntryPoint" { gsub(/"/, "", $5); name[$4] = $5 }
+		$2 == "ExecutionMode" && $4 == 17 { items[$3] = $5 * $6 * $7 }
+		$2 == "ExecutionMode" && $4 == 35 { width[$3] = $5 }
+		$2 == "ExecutionMode" && $4 == 31 { off[$3] = 1 }
+		END {
+			for (id in name)
+				print "kernel", name[id], "items", \
+					items[id] + 0, "subgroup", \
+					width[id] + 0, "contracts", !off[id]
+		}' "$bitcode" | sort >"$report"
+	rm -f "$bitcode"
+	echo "code spirv $(wc -c <"$blob") bytes" >>"$report"
+}
+
+: >"$blob"
+: >"$report"
+if [ -n "$tools" ]; then
+	# shellcheck disable=SC2086 # a word each
+	compile $tools "$@"
+fi
+
+cat >"$object.S" <<END
+		.section .rodata
+		.balign 64
+		.globl spmla_i_level_zero_blob
+		.type spmla_i_level_zero_blob, @object
+		spmla_i_level_zero_blob:
+		.incbin "$blob"
+		.Lend:
+		.size spmla_i_level_zero_blob, .Lend - spmla_i_level_zero_blob
+		.balign 8
+		.globl spmla_i_level_zero_blob_bytes
+		.type spmla_i_level_zero_blob_bytes, @object
+		.size spmla_i_level_zero_blob_bytes, 8
+		spmla_i_level_zero_blob_bytes:
+		.quad .Lend - spmla_i_level_zero_blob
+		.section .note.GNU-stack,"",@progbits
+END
+"$cc" -c "$object.S" -o "$object"
+rm -f "$object.S"

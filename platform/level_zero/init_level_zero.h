@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Init and fini of the backend on Level Zero, with a table and kernels that the
+ * caller gives, and what they leave to the calls at work.
+ */
+#ifndef SPMLA_PLATFORM_LEVEL_ZERO_INIT_H
+#define SPMLA_PLATFORM_LEVEL_ZERO_INIT_H
+
+#include "spmla/internal/gpu_sizes.h"
+#include "spmla/platform/level_zero/driver_level_zero.h"
+
+/* As spmla_backend.query, except spmla_device.ops, and as spmla_backend.init.
+ * The table is used until fini; the state may hold it. */
+spmla_status spmla_i_ze_query(const spmla_i_ze_driver *driver,
+			      const spmla_native *native, spmla_device *device,
+			      spmla_diag *diag);
+spmla_status spmla_i_ze_init(spmla_ctx *ctx, const spmla_i_ze_driver *driver,
+			     const uint8_t *spirv, uint64_t bytes,
+			     const spmla_native *native, spmla_diag *diag);
+
+/* Fields of spmla_backend. */
+void spmla_i_ze_fini(spmla_ctx *ctx);
+spmla_status spmla_i_ze_zero(spmla_ctx *ctx, spmla_diag *diag);
+spmla_status spmla_i_ze_enqueue(spmla_ctx *ctx, spmla_op op, const void *args,
+				uint32_t bytes, spmla_stream stream);
+uint32_t spmla_i_ze_capturing(const spmla_ctx *ctx, spmla_stream stream);
+spmla_status spmla_i_ze_begin(spmla_ctx *ctx, spmla_stream stream);
+spmla_status spmla_i_ze_end(spmla_ctx *ctx, uint32_t index);
+spmla_status spmla_i_ze_abort(spmla_ctx *ctx);
+spmla_status spmla_i_ze_launch(spmla_ctx *ctx, uint32_t index,
+			       spmla_stream queue);
+spmla_status spmla_i_ze_status_clear(spmla_ctx *ctx);
+uint32_t spmla_i_ze_pending(const spmla_ctx *ctx);
+uint32_t spmla_i_ze_lost(const spmla_ctx *ctx);
+uint64_t spmla_i_ze_consumed(const spmla_ctx *ctx);
+
+/* The initializers of those fields, in order. There is one timeline. */
+#define SPMLA_I_ZE_BACKEND                                                    \
+	spmla_i_ze_fini, spmla_i_ze_zero, spmla_i_ze_enqueue,                 \
+		spmla_i_ze_capturing, spmla_i_ze_begin, spmla_i_ze_end,       \
+		spmla_i_ze_abort, spmla_i_ze_launch, NULL,                    \
+		spmla_i_ze_status_clear, spmla_i_ze_pending, spmla_i_ze_lost, \
+		spmla_i_ze_consumed
+
+/* Destroys a graph's lists and fences, as far as there are any. */
+void spmla_i_ze_drop(const spmla_i_ze_state *state, spmla_i_ze_graph *graph);
+
+/* Fills device memory with zeros, and waits. */
+spmla_status spmla_i_ze_clear(const spmla_i_ze_state *state, void *to,
+			      uint64_t bytes, spmla_diag *diag);
+
+static inline spmla_i_ze_state *
+spmla_i_ze_state_of(const spmla_ctx *ctx)
+{
+	return ctx->buf[SPMLA_BUF_BACKEND_STATE];
+}
+
+static inline const spmla_i_ze_driver *
+spmla_i_ze_driver_of(const spmla_i_ze_state *state)
+{
+	return state->driver;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Level Zero backend. It opens the loader, libze_loader.so.1, when it is
+ * first called, and wants a driver of 1.3 or later behind it. Nothing of Level
+ * Zero is linked. A program that does not name &spmla_level_zero contains
+ * neither its kernels nor dlopen. A program that does must link with -ldl if
+ * its C library is older than glibc 2.34.
+ *
+ * No line of it ran on an Intel GPU yet. It ran on a test driver behind the real
+ * loader, which runs the embedded SPIR-V on the CPU: that proves the calls of
+ * the host and the arithmetic of the kernels, but not Intel's order of memory.
+ *
+ * Terms of the other headers, on Level Zero:
+ *
+ * native.context: a ze_context_handle_t, of which all memory is. query does
+ * without.
+ * native.device: a ze_device_handle_t, a GPU or a part of one. query takes NULL
+ * for the first GPU.
+ * native.queue: the ze_command_queue_handle_t that graphs are replayed on, of
+ * the first queue group that computes. NULL: this context makes no graphs.
+ * native.graph_copies: a list of commands must not be submitted while it runs,
+ * so each graph is recorded in this many lists.
+ * native.flags: 0.
+ * plan.device.arch: the device's number on PCI (deviceId): 0xe20b for a B580.
+ * Subgroups have 16 threads. The driver compiles the kernels in init.
+ * Regions: PINNED is host memory (zeMemAllocHost). DEVICE and CACHE are device
+ * addresses (zeMemAllocDevice); the host never touches them. A region of more
+ * than 4 GiB may need the driver's leave (relaxed allocation limits).
+ * Host memory: where the device has no concurrent access to it
+ * (ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT), the library reads the ring's counter
+ * only while no graph runs, and takes records for consumed when the list has
+ * ended that read them. Then E_RING_FULL may come a little earlier. Records are
+ * written while graphs run, into slots that none of them reads.
+ * spmla_stream: of every call that enqueues, an immediate command list, to
+ * which its kernels are appended with a barrier before and behind; of
+ * spmla_graph_replay, native.queue. NULL is refused (E_RANGE, "stream"). The
+ * two are not ordered by themselves: before a replay, wait for what the list
+ * has to do for it, and the other way round.
+ * spmla_graph_begin: from here to _end what is enqueued with that list is
+ * recorded, not run. Other lists are refused (E_STATE). Between kernels and at
+ * both ends of the recording are barriers. What the engine wants in the graph
+ * it appends itself: see spmla_level_zero_list. A list that the engine records
+ * by itself is not known to the library.
+ * spmla_v4_branches: not used; there is one timeline.
+ * spmla_graph_replay: one zeCommandQueueExecuteCommandLists with a fence, and
+ * nothing else. It never waits: E_BUSY if every copy of the graph still runs, or
+ * if 64 replays do.
+ * spmla_fini: E_BUSY while a graph runs. The caller has drained his lists.
+ * Driver memory: a module, its kernels, lists and fences. init and
+ * spmla_graph_begin make them, fini destroys them.
+ *
+ * Errors besides the ones that each call names. query and init: E_NO_DRIVER,
+ * E_DRIVER_OLD, E_RANGE ("native.device": it is none of zeDeviceGet),
+ * E_UNSUPPORTED (a device without blocks of 1024 threads or subgroups of 16, a
+ * plan for another device). init: E_NULL ("native.context", "native.device"),
+ * E_NO_BLOB. spmla_graph_begin: E_NULL ("native.queue"). All: E_DEVICE, the
+ * driver refused; the diag has its function and its code. If it could not build
+ * the kernels, the function is followed by what its compiler said; this text
+ * lies in the HOST region.
+ */
+#ifndef SPMLA_LEVEL_ZERO_H
+#define SPMLA_LEVEL_ZERO_H
+
+#include "spmla/spmla.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The Level Zero backend, for spmla_init. */
+extern const spmla_backend spmla_level_zero;
+
+/* The ze_command_list_handle_t of a copy of the graph that is being recorded,
+ * copy of [0, native.graph_copies); NULL if there is none. The engine may append
+ * kernels of its own, the same to each copy, and a barrier behind them. */
+void *spmla_level_zero_list(const spmla_ctx *ctx, uint32_t copy);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

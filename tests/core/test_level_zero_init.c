@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Level Zero backend before the first step, on a driver that tests can
+ * break: what it finds out of a device, what it refuses and with which words,
+ * the compiler's among them, and that a refusal leaves no handle behind.
+ */
+#include "tests/harness/themes.h"
+#include "tests/substitutes/cuda_fake.h"
+#include "tests/substitutes/ze_fake.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spmla/internal/gpu_sizes.h"
+#include "spmla/platform/gpu/launch.h"
+#include "spmla/platform/level_zero/init_level_zero.h"
+#include "spmla/spmla_level_zero.h"
+
+static cuda_fake_rig r;
+
+static void
+setup(void)
+{
+	ze_fake_reset();
+	cuda_fake_rig_plan(&r);
+	ze_fake_native(&r.native);
+}
+
+static void
+teardown(void)
+{
+	ck_assert_uint_eq(fake_ze.alive, 0);
+	cuda_fake_rig_free(&r);
+}
+
+static void
+diag_says(const spmla_diag *diag, const char *want)
+{
+	char text[400];
+
+	spmla_diag_text(diag, text, sizeof text);
+	ck_assert_str_eq(text, want);
+}
+
+static void
+query_says(const spmla_native *native, spmla_status status, const char *want)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+	const spmla_device before = device;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+
+	ck_assert_int_eq(
+		spmla_backend_query(&cuda_fake_backend, native, &device, &diag),
+		status);
+	diag_says(&diag, want);
+	ck_assert_mem_eq(&device, &before, sizeof device);
+}
+
+static void
+init_says(spmla_status status, const char *want)
+{
+	r.ctx = NULL;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), status);
+	diag_says(&r.diag, want);
+	ck_assert_ptr_null(r.ctx);
+	ck_assert_uint_eq(fake_ze.alive, 0);
+}
+
+START_TEST(a_device_is_what_its_properties_say)
+{
+	spmla_native native = SPMLA_NATIVE_INIT;
+	spmla_device d = SPMLA_DEVICE_INIT;
+	uint32_t i;
+
+	fake_ze.device_id = 0x0bd5;
+	fake_ze.slices = 1;
+	fake_ze.subslices = 64;
+	native.device = r.native.device;
+	for (i = 0; i < 2; i++) { /* the first one, the one that is named */
+		ck_assert_int_eq(spmla_backend_query(&cuda_fake_backend,
+						     i ? &native : NULL, &d,
+						     NULL),
+				 SPMLA_OK);
+		ck_assert_uint_eq(d.kind, SPMLA_BACKEND_LEVEL_ZERO);
+		ck_assert_uint_eq(d.arch, 0x0bd5);
+		ck_assert_uint_eq(d.sm_count, 64);
+		ck_assert_uint_eq(d.subgroup_width, 16);
+	}
+}
+END_TEST
+
+START_TEST(a_device_that_will_not_do_is_told)
+{
+	spmla_native native = SPMLA_NATIVE_INIT;
+
+	native.device = &native;
+	query_says(&native, SPMLA_E_RANGE,
+		   "SPMLA_E_RANGE: native.device (of zeDeviceGet)");
+	fake_ze.type = 4;
+	query_says(NULL, SPMLA_E_UNSUPPORTED,
+		   "SPMLA_E_UNSUPPORTED: native.device (a GPU): got 4, want 1");
+	fake_ze.type = SPMLA_ZE_DEVICE_GPU;
+	fake_ze.group_items = 512;
+	query_says(NULL, SPMLA_E_UNSUPPORTED,
+		   "SPMLA_E_UNSUPPORTED: maxTotalGroupSize of the device: got "
+		   "512, want at least 1024");
+	fake_ze.group_items = 1024;
+	fake_ze.subgroup_size = 32;
+	query_says(NULL, SPMLA_E_UNSUPPORTED,
+		   "SPMLA_E_UNSUPPORTED: subGroupSizes of the device: got 0, "
+		   "want 16");
+	fake_ze.subgroup_size = 16;
+	fake_ze.devices = 0;
+	query_says(NULL, SPMLA_E_DEVICE,
+		   "SPMLA_E_DEVICE: zeDeviceGet: devices: got 0, want at least "
+		   "1");
+	fake_ze.devices = 1;
+	fake_ze.queue_group_flags = 2;
+	init_says(SPMLA_E_UNSUPPORTED,
+		  "SPMLA_E_UNSUPPORTED: queue groups that compute: got 0, want "
+		  "at least 1");
+}
+END_TEST
+
+START_TEST(an_old_driver_is_told_with_both_versions)
+{
+	const char *want = "SPMLA_E_DRIVER_OLD: zeDriverGetApiVersion: got "
+			   "65538, want at least 65539";
+
+	fake_ze.version = 0x10002;
+	query_says(NULL, SPMLA_E_DRIVER_OLD, want);
+	init_says(SPMLA_E_DRIVER_OLD, want);
+	ck_assert_uint_eq(fake_ze.calls[ZE_FAKE_module_create], 0);
+}
+END_TEST
+
+START_TEST(without_a_driver_the_code_is_told)
+{
+	fake_ze.total = 0;
+	fake_ze.fail_at = 1;
+	fake_ze.code = 0x78000001; /* UNINITIALIZED: the loader found none */
+	query_says(NULL, SPMLA_E_DEVICE,
+		   "SPMLA_E_DEVICE: zeInit: got 2013265921, want 0");
+}
+END_TEST
+
+START_TEST(a_loader_that_lacks_a_function_is_told)
+{
+	spmla_i_ze_driver driver = ze_fake_driver_table.own;
+	spmla_device device = SPMLA_DEVICE_INIT;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+
+	driver.fence_reset = NULL;
+	ck_assert_int_eq(spmla_i_ze_query(&driver, NULL, &device, &diag),
+			 SPMLA_E_NO_DRIVER);
+	diag_says(&diag, "SPMLA_E_NO_DRIVER: zeFenceReset: got NULL, want a "
+			 "pointer");
+}
+END_TEST
+
+START_TEST(without_a_loader_the_backend_says_so)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	spmla_ctx *ctx = NULL;
+
+	if (dlopen("libze_loader.so.1", RTLD_NOW)) {
+		printf("SKIPPED: this machine has Level Zero's loader\n");
+		return;
+	}
+	ck_assert_int_eq(
+		spmla_backend_query(&spmla_level_zero, NULL, &device, &diag),
+		SPMLA_E_NO_DRIVER);
+	diag_says(&diag, "SPMLA_E_NO_DRIVER: libze_loader.so.1: got NULL, want "
+			 "a pointer");
+	ck_assert_int_eq(spmla_init(&ctx, &r.plan, &spmla_level_zero, NULL,
+				    r.regions, SPMLA_MEMORY_COUNT, &diag),
+			 SPMLA_E_NO_DRIVER);
+	ck_assert_ptr_null(ctx);
+}
+END_TEST
+
+START_TEST(what_the_compiler_said_is_in_the_diag)
+{
+	static char long_log[5000];
+
+	fake_ze.build_log = "error: undefined reference to `x'";
+	init_says(SPMLA_E_DEVICE,
+		  "SPMLA_E_DEVICE: zeModuleCreate: error: undefined reference "
+		  "to `x': got 1879048196, want 0");
+	/* The log went, too; its text lies in the HOST region. */
+	ck_assert_uint_ge((uintptr_t)r.diag.field,
+			  (uintptr_t)r.regions[SPMLA_MEMORY_HOST].base);
+	memset(long_log, 'x', sizeof long_log - 1);
+	fake_ze.build_log = long_log;
+	init_says(SPMLA_E_DEVICE, "SPMLA_E_DEVICE: zeModuleCreate: : got "
+				  "1879048196, want 0");
+}
+END_TEST
+
+START_TEST(kernels_are_built_for_large_buffers_and_exact_quotients)
+{
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	ck_assert_ptr_nonnull(strstr(
+		fake_ze.flags, "-ze-opt-greater-than-4GB-buffer-required"));
+	ck_assert_ptr_nonnull(strstr(fake_ze.flags,
+				     "-cl-fp32-correctly-rounded-divide-sqrt"));
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(without_spirv_there_is_no_backend)
+{
+	spmla_diag diag = SPMLA_DIAG_INIT;
+
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+	ck_assert_int_eq(spmla_i_ze_init(r.ctx, &ze_fake_driver_table.own, NULL,
+					 0, &r.native, &diag),
+			 SPMLA_E_NO_BLOB);
+	diag_says(&diag, "SPMLA_E_NO_BLOB: bytes of kernels for Level Zero: "
+			 "got 0, want at least 1");
+}
+END_TEST
+
+START_TEST(the_callers_handles_are_wanted)
+{
+	const spmla_native whole = r.native;
+
+	r.native.context = NULL;
+	init_says(SPMLA_E_NULL, "SPMLA_E_NULL: native.context: got NULL, want "
+				"a pointer");
+	r.native = whole;
+	r.native.device = NULL;
+	init_says(SPMLA_E_NULL, "SPMLA_E_NULL: native.device: got NULL, want a "
+				"pointer");
+	r.native = whole;
+	r.native.graph_copies = 5;
+	init_says(SPMLA_E_RANGE, "SPMLA_E_RANGE: native.graph_copies: got 5, "
+				 "want at most 4");
+	r.native = whole;
+	r.native.flags = SPMLA_NATIVE_DEFERRED;
+	init_says(SPMLA_E_UNSUPPORTED,
+		  "SPMLA_E_UNSUPPORTED: native.flags: got 1, want 0");
+	/* One of before graph_copies. */
+	r.native = whole;
+	r.native.struct_bytes = 48;
+	r.native.graph_copies = 77;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(a_plan_for_another_device_is_refused)
+{
+	r.plan.device.arch = 0x0bd5;
+	init_says(SPMLA_E_UNSUPPORTED,
+		  "SPMLA_E_UNSUPPORTED: plan.device.arch: got 3029, want "
+		  "57867");
+	r.plan.device.arch = 0xe20b;
+	r.plan.device.kind = SPMLA_BACKEND_HIP;
+	ck_assert_int_ne(cuda_fake_rig_init(&r), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(portable_kernels_are_loaded_and_no_others)
+{
+	const spmla_i_ze_state *state;
+	uint32_t i, portable = 0;
+
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	state = spmla_view(r.ctx, SPMLA_BUF_BACKEND_STATE, NULL);
+	for (i = 0; i < SPMLA_KERNEL_COUNT; i++) {
+		const uint32_t is =
+			spmla_i_gpu_kernels[i].needs == SPMLA_GPU_NEEDS_NOTHING;
+
+		ck_assert_uint_eq(state->resident_blocks[i], is ? 8 : 0);
+		ck_assert_int_eq(state->kernels[i] != NULL, is);
+		portable += is;
+	}
+	ck_assert_uint_ge(portable, 40);
+	ck_assert_uint_eq(fake_ze.indirect, 1);
+	ck_assert_uint_eq(fake_ze.alive, portable + 2); /* module, list */
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+}
+END_TEST
+
+START_TEST(whatever_fails_in_init_is_told_and_nothing_stays)
+{
+	uint32_t calls, n;
+
+	fake_ze.total = 0;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	calls = fake_ze.total;
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+	ck_assert_uint_gt(calls, 200);
+	for (n = 1; n <= calls; n++) {
+		r.ctx = NULL;
+		fake_ze.total = 0;
+		fake_ze.fail_at = n;
+		fake_ze.code = 200 + (int)n;
+		if (cuda_fake_rig_init(&r) == SPMLA_OK) {
+			/* The log of a build that went well. */
+			ck_assert_int_eq(fake_ze.failed, ZE_FAKE_log_destroy);
+			ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+			continue;
+		}
+		ck_assert_int_eq(r.diag.status, SPMLA_E_DEVICE);
+		ck_assert_int_ge(fake_ze.failed, 0);
+		ck_assert_str_eq(r.diag.field,
+				 ze_fake_name((ze_fake_call)fake_ze.failed));
+		ck_assert(r.diag.got == 200 + n);
+		ck_assert_uint_eq(fake_ze.alive, 0);
+		ck_assert_ptr_null(r.ctx);
+	}
+	fake_ze.fail_at = 0;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+}
+END_TEST
+
+SUITE
+{
+	const theme_test c[] = {
+		{a_device_is_what_its_properties_say, 1},
+		{a_device_that_will_not_do_is_told, 1},
+		{an_old_driver_is_told_with_both_versions, 1},
+		{without_a_driver_the_code_is_told, 1},
+		{a_loader_that_lacks_a_function_is_told, 1},
+		{without_a_loader_the_backend_says_so, 1},
+		{what_the_compiler_said_is_in_the_diag, 1},
+		{kernels_are_built_for_large_buffers_and_exact_quotients, 1},
+		{without_spirv_there_is_no_backend, 1},
+		{the_callers_handles_are_wanted, 1},
+		{a_plan_for_another_device_is_refused, 1},
+		{portable_kernels_are_loaded_and_no_others, 1},
+		{whatever_fails_in_init_is_told_and_nothing_stays, 1},
+	};
+	const theme themes[] = {
+		THEME("error", setup, teardown, c),
+	};
+
+	return RUN_THEMES(themes);
+}
