@@ -448,7 +448,8 @@ kv_gather_places(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	BARRIER();
 }
 
-SPMLA_KERNEL(kv_gather)
+/* As many as without FNUZ, whose code tempts ptxas to fit four and spill. */
+SPMLA_KERNEL_BLOCKS(kv_gather, 3)
 void
 spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 {

@@ -83,7 +83,7 @@ kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
 		float x[G_ROW_EACH], scale;
 		g_row_divisor d;
-		uint32_t codes[2];
+		uint32_t low, high;
 
 		UNROLL
 		for (i = 0; i < 4; i++)
@@ -92,16 +92,16 @@ kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 		scales[g] = g_bits(scale);
 		/* Codes of FNUZ are those of twice the values. */
 		d = g_row_divisor_of(fnuz ? scale * 0.5f : scale, raw);
-		codes[0] = g_row_codes4(x, &d);
-		codes[1] = g_row_codes4(x + 4, &d);
+		low = g_row_codes4(x, &d);
+		high = g_row_codes4(x + 4, &d);
 		if (fnuz) {
-			codes[0] = g_e4m3x4_to_fnuz(codes[0]);
-			codes[1] = g_e4m3x4_to_fnuz(codes[1]);
+			low = g_e4m3x4_to_fnuz(low);
+			high = g_e4m3x4_to_fnuz(high);
 		}
 		if (live)
 			*(GLOBAL uint64_t *)(entry + g * SPMLA_MLA_SCALE_GROUP +
 					     8 * lane) =
-				(uint64_t)codes[1] << 32 | codes[0];
+				(uint64_t)high << 32 | low;
 	}
 	if (live && lane == 0)
 		g_store4((GLOBAL uint16_t *)(entry +
