@@ -241,6 +241,10 @@ START_TEST(the_callers_handles_are_wanted)
 	init_says(SPMLA_E_RANGE, "SPMLA_E_RANGE: native.graph_copies: got 5, "
 				 "want at most 4");
 	r.native = whole;
+	r.native.reserved = 1;
+	init_says(SPMLA_E_RANGE,
+		  "SPMLA_E_RANGE: native.reserved: got 1, want 0");
+	r.native = whole;
 	r.native.flags = SPMLA_NATIVE_DEFERRED;
 	init_says(SPMLA_E_UNSUPPORTED,
 		  "SPMLA_E_UNSUPPORTED: native.flags: got 1, want 0");
