@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "spmla/spmla.h"
@@ -82,9 +83,15 @@ level_zero_world_open(void)
 	spmla_ze_queue queue;
 	spmla_ze_list immediate;
 	uint32_t drivers = 1, devices = 1;
+	int started;
 
-	if (!find_functions() || ze.own.init(SPMLA_ZE_INIT_GPU_ONLY) ||
-	    ze.own.driver_get(&drivers, &driver) || !drivers ||
+	if (!find_functions())
+		return 0;
+	started = ze.own.init(SPMLA_ZE_INIT_GPU_ONLY);
+	/* A driver that was named does not pass by not starting. */
+	if (getenv("ZE_ENABLE_ALT_DRIVERS"))
+		cuda_memory_must(started, "zeInit with ZE_ENABLE_ALT_DRIVERS");
+	if (started || ze.own.driver_get(&drivers, &driver) || !drivers ||
 	    ze.own.device_get(driver, &devices, &device) || !devices)
 		return 0;
 	cuda_memory_must(ze.context_create(driver, &context_desc, &context),
