@@ -188,7 +188,8 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 		{"config.window_tokens", c->window_tokens, SPMLA_WANT_AT_MOST,
 		 v4 ? MAX_WINDOW : 0},
 		{"config.index_layout", c->index_layout, SPMLA_WANT_ONE_OF,
-		 1u << SPMLA_LAYOUT_INDEX_FP8 | 1u << SPMLA_LAYOUT_INDEX_MXFP4},
+		 1u << SPMLA_LAYOUT_INDEX_FP8 | 1u << SPMLA_LAYOUT_INDEX_MXFP4 |
+			 (v4 ? 0u : 1u << SPMLA_LAYOUT_INDEX_FP8_TILED)},
 		{"config.c4a_layers", c->c4a_layers, SPMLA_WANT_AT_MOST,
 		 v4 ? MAX_CACHE_LAYERS : 0},
 		{"config.c128a_layers", c->c128a_layers, SPMLA_WANT_AT_MOST,

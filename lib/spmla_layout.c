@@ -38,6 +38,7 @@ spmla_layout_entry_bytes(uint32_t layout)
 	case SPMLA_LAYOUT_MLA_BF16:
 		return SPMLA_MLA_BF16_BYTES;
 	case SPMLA_LAYOUT_INDEX_FP8:
+	case SPMLA_LAYOUT_INDEX_FP8_TILED:
 		return SPMLA_INDEX_FP8_BYTES;
 	case SPMLA_LAYOUT_V4_FP8:
 		return SPMLA_V4_FP8_BYTES;
@@ -63,6 +64,7 @@ spmla_layout_stride_align(uint32_t layout)
 {
 	switch (layout) {
 	case SPMLA_LAYOUT_INDEX_FP8:
+	case SPMLA_LAYOUT_INDEX_FP8_TILED:
 	case SPMLA_LAYOUT_INDEX_MXFP4:
 		return 4;
 	case SPMLA_LAYOUT_V4_FP8:

@@ -134,6 +134,11 @@ typedef enum spmla_layout {
 	SPMLA_LAYOUT_STATE_256 = 8,
 	SPMLA_LAYOUT_STATE_512 = 9,
 	SPMLA_LAYOUT_STATE_1024 = 10,
+	/* 132 B per entry: INDEX_FP8 with the values of 16 entries in a tile,
+	 * as ROCm's kernels take them: value d of entry e is byte e / 16 * 2048
+	 * + d / 16 * 256 + e % 16 * 16 + d % 16. A page has a multiple of 16
+	 * entries. */
+	SPMLA_LAYOUT_INDEX_FP8_TILED = 11,
 	SPMLA_LAYOUT_FORCE_32 = 0x7fffffff
 } spmla_layout;
 
@@ -150,7 +155,8 @@ enum {
 	SPMLA_INDEX_DIM = 128,
 	SPMLA_INDEX_ROPE = 64, /* of the 128; V3.2: the first, V4: the last */
 	SPMLA_INDEX_FP8_BYTES = 132,
-	SPMLA_V4_DIM = 512, /* nope, then rope: a query, a key and V */
+	SPMLA_INDEX_TILE = 16, /* entries of a tile, and values of a run */
+	SPMLA_V4_DIM = 512,    /* nope, then rope: a query, a key and V */
 	SPMLA_V4_NOPE = 448,
 	SPMLA_V4_ROPE = 64,
 	SPMLA_V4_SCALE_GROUP = 64,
@@ -181,8 +187,9 @@ enum {
  *   entries_per_page   at least 1; in a layer 1..4096, as its table group has
  *   pages              1 or more behind base; a page id outside [0, pages) is
  *                      bad data: it is skipped and reported, never read
- *   encoding           spmla_e4m3; FNUZ for FP8_DS_MLA, V4_FP8 and INDEX_FP8,
- *                      in operations and layers; others take FN
+ *   encoding           spmla_e4m3; FNUZ for FP8_DS_MLA, V4_FP8, INDEX_FP8 and
+ *                      INDEX_FP8_TILED, in operations and layers; others take
+ *                      FN
  *   page_stride_bytes  >= the bytes of the page's entries, a multiple of
  *                      spmla_layout_stride_align(); if not of 16, a GPU reads
  *                      the cache without matrix instructions

@@ -268,8 +268,8 @@ typedef struct spmla_config {
 	/* keys that a token sees of the window, its own included, up to 4096;
 	 * default 128 */
 	uint32_t window_tokens;
-	uint32_t
-		index_layout; /* INDEX_FP8 (default) or INDEX_MXFP4; V3.2 too */
+	/* INDEX_FP8 (default) or INDEX_MXFP4; V3.2 too, and INDEX_FP8_TILED */
+	uint32_t index_layout;
 	/* Layers of ratio 4 whose page pools are planned, as cache_layers,
 	 * which then counts the pools of the window. */
 	uint32_t c4a_layers;

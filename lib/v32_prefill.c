@@ -74,7 +74,10 @@ score_piece(spmla_ctx *ctx, const spmla_cache *index, uint32_t first,
 	a.keys = p->shape.max_live_context;
 	a.form = SPMLA_LOGITS_COMPRESSED;
 	a.columns = (uint32_t)p->piece_stride_elems;
-	a.layout = c->index_layout;
+	/* Gathered keys lie one behind the other. */
+	a.layout = c->index_layout == SPMLA_LAYOUT_INDEX_MXFP4
+			   ? SPMLA_LAYOUT_INDEX_MXFP4
+			   : SPMLA_LAYOUT_INDEX_FP8;
 	a.k_encoding = index->encoding;
 	a.q = (const uint8_t *)ctx->buf[SPMLA_BUF_INDEX_Q] +
 	      row * spmla_i_index_bytes(c);

@@ -121,6 +121,11 @@ spmla_i_check_cache(spmla_diag *diag, const spmla_i_cache_fields *fields,
 		 encodings},
 		{fields->entries_per_page, cache->entries_per_page,
 		 SPMLA_WANT_AT_LEAST, 1},
+		{fields->entries_per_page, cache->entries_per_page,
+		 SPMLA_WANT_MULTIPLE_OF,
+		 cache->layout == SPMLA_LAYOUT_INDEX_FP8_TILED
+			 ? SPMLA_INDEX_TILE
+			 : 1},
 		{fields->pages, cache->pages, SPMLA_WANT_AT_LEAST, 1},
 		{fields->page_stride_bytes, cache->page_stride_bytes,
 		 SPMLA_WANT_AT_LEAST,

@@ -96,7 +96,8 @@ spmla_i_encodings(uint32_t layout)
 {
 	return layout == SPMLA_LAYOUT_V4_FP8 ||
 			       layout == SPMLA_LAYOUT_FP8_DS_MLA ||
-			       layout == SPMLA_LAYOUT_INDEX_FP8
+			       layout == SPMLA_LAYOUT_INDEX_FP8 ||
+			       layout == SPMLA_LAYOUT_INDEX_FP8_TILED
 		       ? SPMLA_E4M3_FNUZ
 		       : SPMLA_E4M3_FN;
 }

@@ -25,7 +25,7 @@ typedef struct spmla_indexer_k_gather_args {
 	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
 	uint8_t *dst_k;    /* e4m3 [keys][128], MXFP4 e2m1 [keys][64], dense */
 	float *dst_scale;  /* [keys]; MXFP4: the four ue8m0 bytes of a key */
-	spmla_cache cache; /* INDEX_FP8 or INDEX_MXFP4 */
+	spmla_cache cache; /* INDEX_FP8, INDEX_FP8_TILED or INDEX_MXFP4 */
 } spmla_indexer_k_gather_args;
 
 /* Row n of the outputs, cu_seq_lens[b] <= n < cu_seq_lens[b + 1], is the entry

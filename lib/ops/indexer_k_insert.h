@@ -30,7 +30,7 @@ typedef struct spmla_indexer_k_insert_args {
 	const void *positions;       /* int32 or int64 [tokens]; rope only */
 	/* f32 or bf16 [cos_sin_rows][32 cos, 32 sin]; rope only */
 	const void *cos_sin;
-	spmla_cache cache;      /* INDEX_FP8 or INDEX_MXFP4 */
+	spmla_cache cache;      /* INDEX_FP8, INDEX_FP8_TILED or INDEX_MXFP4 */
 	uint32_t cos_sin_dtype; /* spmla_real_dtype */
 	uint32_t norm_dtype;    /* spmla_real_dtype, of weight and bias */
 } spmla_indexer_k_insert_args;

@@ -31,7 +31,7 @@ typedef struct spmla_mqa_logits_args {
 	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
 	void *logits;               /* f32 or bf16 */
 	uint64_t logits_elems;      /* capacity of logits */
-	spmla_cache cache;          /* INDEX_FP8 or INDEX_MXFP4 */
+	spmla_cache cache; /* INDEX_FP8, INDEX_FP8_TILED or INDEX_MXFP4 */
 	/* [tokens][heads], dense; INDEX_MXFP4 only. Byte g of a word, from the
 	 * lowest, is the ue8m0 scale of values 32 g .. 32 g + 31. */
 	const int32_t *q_scales;

@@ -277,7 +277,7 @@ END_TEST
 
 START_TEST(a_layout_that_is_unknown_has_no_bytes)
 {
-	static const uint32_t unknown[] = {0, 11, 31, 32, UINT32_MAX};
+	static const uint32_t unknown[] = {0, 12, 31, 32, UINT32_MAX};
 	uint32_t i;
 
 	ck_assert_uint_eq(spmla_layout_entry_bytes(SPMLA_LAYOUT_FP8_DS_MLA),
@@ -312,6 +312,8 @@ START_TEST(a_layout_that_is_unknown_has_no_bytes)
 	ck_assert_uint_eq(spmla_layout_stride_align(5), 16);
 	ck_assert_uint_eq(spmla_layout_stride_align(7), 4);
 	ck_assert_uint_eq(spmla_layout_stride_align(10), 16);
+	ck_assert_uint_eq(spmla_layout_page_bytes(11, 64), 8448);
+	ck_assert_uint_eq(spmla_layout_stride_align(11), 4);
 	ck_assert(spmla_layout_page_bytes(2, UINT32_MAX) ==
 		  UINT64_C(1152) * UINT32_MAX);
 }

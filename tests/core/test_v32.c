@@ -203,6 +203,16 @@ START_TEST(index_keys_of_mxfp4)
 }
 END_TEST
 
+START_TEST(index_keys_in_tiles)
+{
+	static const way plain,
+		tiled = {.index_layout = SPMLA_LAYOUT_INDEX_FP8_TILED};
+
+	/* The same keys, and on the CPU the same bits. */
+	ck_assert_uint_eq(check_way(&plain), check_way(&tiled));
+}
+END_TEST
+
 START_TEST(the_engines_own_table)
 {
 	static const way plain, device = {.source = SPMLA_TABLE_DEVICE};
@@ -360,6 +370,7 @@ SUITE
 		{fp8_rows, 1},
 		{bf16_rows, 1},
 		{index_keys_of_mxfp4, 1},
+		{index_keys_in_tiles, 1},
 		{the_engines_own_table, 1},
 		{any_number_of_heads, 1},
 		{more_than_one_token_a_request, 1},

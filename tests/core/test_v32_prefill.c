@@ -279,6 +279,7 @@ START_TEST(the_caches_are_those_of_decode_bit_for_bit)
 		{.budget_bytes = 5000,
 		 .index_layout = SPMLA_LAYOUT_INDEX_MXFP4},
 		{.tokens = 41, .fnuz = 1},
+		{.tokens = 41, .index_layout = SPMLA_LAYOUT_INDEX_FP8_TILED},
 	};
 	prompt_rig a, b;
 	uint32_t i;

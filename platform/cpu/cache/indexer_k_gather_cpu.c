@@ -5,6 +5,18 @@
  */
 #include "spmla/platform/cpu/cache/gather_cpu.h"
 
+static void
+copy_tiled(const spmla_indexer_k_gather_args *a, uint8_t *k,
+	   const uint8_t *page, uint64_t entry)
+{
+	const uint32_t run = spmla_i_cpu_index_run(&a->cache);
+	const uint8_t *from = page + spmla_i_cpu_index_at(&a->cache, entry);
+	uint32_t d;
+
+	for (d = 0; d < SPMLA_INDEX_DIM; d += SPMLA_INDEX_TILE, from += run)
+		memcpy(k + d, from, SPMLA_INDEX_TILE);
+}
+
 /* Copies entry `entry` of a page to output row n; zeros without a page. */
 static void
 copy_key(const spmla_indexer_k_gather_args *a, uint32_t n, const uint8_t *page,
@@ -23,7 +35,10 @@ copy_key(const spmla_indexer_k_gather_args *a, uint32_t n, const uint8_t *page,
 		*scale = 0.0f;
 		return;
 	}
-	memcpy(k, page + entry * bytes, bytes);
+	if (a->cache.layout == SPMLA_LAYOUT_INDEX_FP8_TILED)
+		copy_tiled(a, k, page, entry);
+	else
+		memcpy(k, page + entry * bytes, bytes);
 	memcpy(scale, page + codes_bytes + entry * sizeof *scale,
 	       sizeof *scale);
 }

@@ -57,13 +57,19 @@ scale_of(const float *x, uint32_t scale_mode, uint32_t fnuz)
 }
 
 static void
-write_fp8(uint8_t *page, uint64_t entries, uint64_t entry, const float *x,
-	  uint32_t scale_mode, uint32_t fnuz)
+write_fp8(const spmla_indexer_k_insert_args *a, uint8_t *page, uint64_t entry,
+	  const float *x)
 {
-	const float scale = scale_of(x, scale_mode, fnuz);
+	const uint32_t fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
+	const uint64_t entries = a->cache.entries_per_page;
+	const float scale = scale_of(x, a->scale_mode, fnuz);
+	const uint32_t run = spmla_i_cpu_index_run(&a->cache);
+	uint8_t *to = page + spmla_i_cpu_index_at(&a->cache, entry);
+	uint32_t d;
 
-	(fnuz ? spmla_i_cpu_quantise_fnuz
-	      : spmla_i_cpu_quantise)(page + entry * DIM, x, DIM, scale);
+	for (d = 0; d < DIM; d += SPMLA_INDEX_TILE, to += run)
+		(fnuz ? spmla_i_cpu_quantise_fnuz : spmla_i_cpu_quantise)(
+			to, x + d, SPMLA_INDEX_TILE, scale);
 	memcpy(page + entries * DIM + entry * sizeof scale, &scale,
 	       sizeof scale);
 }
@@ -103,8 +109,7 @@ write_row(const spmla_indexer_k_insert_args *a, uint32_t t,
 	if (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
 		write_mxfp4(page, page_entries, entry, x);
 	else
-		write_fp8(page, page_entries, entry, x, a->scale_mode,
-			  a->cache.encoding == SPMLA_E4M3_FNUZ);
+		write_fp8(a, page, entry, x);
 }
 
 /* Writes the tokens whose slots belong to the item. */

@@ -57,6 +57,26 @@ spmla_i_cpu_page_at(const spmla_cache *cache, uint64_t page)
 	return (uint8_t *)cache->base + page * cache->page_stride_bytes;
 }
 
+/* Where the runs of 16 values of an entry of index keys of e4m3 begin in a page,
+ * and how far apart they are. */
+static inline uint64_t
+spmla_i_cpu_index_at(const spmla_cache *cache, uint64_t entry)
+{
+	const uint64_t tile = SPMLA_INDEX_TILE;
+
+	if (cache->layout != SPMLA_LAYOUT_INDEX_FP8_TILED)
+		return entry * SPMLA_INDEX_DIM;
+	return entry / tile * tile * SPMLA_INDEX_DIM + entry % tile * tile;
+}
+
+static inline uint32_t
+spmla_i_cpu_index_run(const spmla_cache *cache)
+{
+	return cache->layout == SPMLA_LAYOUT_INDEX_FP8_TILED
+		       ? SPMLA_INDEX_TILE * SPMLA_INDEX_TILE
+		       : SPMLA_INDEX_TILE;
+}
+
 #define SPMLA_I_LOG2_E 1.44269504088896341f
 #define SPMLA_I_LN_2   0.693147180559945309f
 

@@ -48,6 +48,8 @@ score_page(const spmla_i_cpu_score *s, const spmla_cache *cache,
 			page + entries * mxfp4 +
 				first * (uint64_t)SPMLA_INDEX_MXFP4_SCALES,
 			n, out);
+	else if (cache->layout == SPMLA_LAYOUT_INDEX_FP8_TILED)
+		spmla_i_cpu_score_keys_tiled(s, cache, page, first, n, out);
 	else
 		(cache->encoding == SPMLA_E4M3_FNUZ
 			 ? spmla_i_cpu_score_keys_fnuz

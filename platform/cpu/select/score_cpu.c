@@ -59,6 +59,38 @@ spmla_i_cpu_score_keys_fnuz(const spmla_i_cpu_score *s, const uint8_t *codes,
 	}
 }
 
+void
+spmla_i_cpu_score_keys_tiled(const spmla_i_cpu_score *s,
+			     const spmla_cache *cache, const uint8_t *page,
+			     uint32_t first, uint32_t n, float *out)
+{
+	enum { MOST = SPMLA_I_CPU_SCORE_KEYS, DIM = SPMLA_INDEX_DIM };
+	const uint32_t end = first + n, run = spmla_i_cpu_index_run(cache);
+	const uint8_t *scales = page + (uint64_t)cache->entries_per_page * DIM;
+	uint32_t count, i, d;
+
+	for (; first < end; first += count, out += count) {
+		count = end - first < MOST ? end - first : MOST;
+		for (i = 0; i < count; i++) {
+			const uint8_t *key =
+				page + spmla_i_cpu_index_at(cache, first + i);
+
+			for (d = 0; d < DIM; d++) {
+				const uint8_t code =
+					key[d / SPMLA_INDEX_TILE * run +
+					    d % SPMLA_INDEX_TILE];
+
+				s->keys[i * DIM + d] =
+					cache->encoding == SPMLA_E4M3_FNUZ
+						? spmla_i_fnuz_to_f32(code)
+						: spmla_i_e4m3_to_f32(code);
+			}
+		}
+		s->kernels->score_values(s, scales + first * sizeof(float),
+					 count, out);
+	}
+}
+
 /* ---- MXFP4 --------------------------------------------------------------- */
 
 enum { GROUP = SPMLA_MXFP4_GROUP, VALUE_BYTES = SPMLA_INDEX_MXFP4_VALUE_BYTES };

@@ -26,6 +26,11 @@ void spmla_i_cpu_score_keys_fnuz(const spmla_i_cpu_score *s,
 				 const uint8_t *codes, const uint8_t *scales,
 				 uint32_t n, float *out);
 
+/* The same for keys [first, first + n) of a page of INDEX_FP8_TILED. */
+void spmla_i_cpu_score_keys_tiled(const spmla_i_cpu_score *s,
+				  const spmla_cache *cache, const uint8_t *page,
+				  uint32_t first, uint32_t n, float *out);
+
 /* The same for MXFP4. A query or a key is 64 bytes of e2m1 and 4 scales, which
  * lie [heads][4] and [n][4]. Scores have no factor of their own. */
 spmla_i_cpu_score spmla_i_cpu_score_open_mxfp4(const spmla_ctx *ctx,

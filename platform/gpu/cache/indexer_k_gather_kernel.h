@@ -24,7 +24,8 @@
 	S(uint32_t, keys)              \
 	S(uint32_t, has_req_row)       \
 	S(uint32_t, words)             \
-	S(uint32_t, whole_words)
+	S(uint32_t, whole_words)       \
+	S(uint32_t, tiled)
 SPMLA_KERNEL_SCALARS(indexer_k_gather)
 
 enum { INDEXER_K_GATHER_ROWS = 64 }; /* at a time */
@@ -36,7 +37,8 @@ enum { INDEXER_K_GATHER_ROWS = 64 }; /* at a time */
  * none. */
 FN void
 indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
-		       GLOBAL uint8_t *to, uint32_t words, uint32_t whole_words)
+		       GLOBAL uint8_t *to, uint32_t words, uint32_t whole_words,
+		       uint32_t tiled)
 {
 	enum {
 		WORDS = SPMLA_INDEX_DIM / 4,
@@ -44,6 +46,8 @@ indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		EACH = INDEXER_K_GATHER_ROWS / STEP
 	};
 	const uint32_t word = g_item() % WORDS, row = g_item() / WORDS;
+	/* Of a tile each four words begin 256 bytes behind the last. */
+	const uint32_t place = tiled ? word / 4 * 64 + word % 4 : word;
 	uint32_t x[EACH], i, j;
 
 	UNROLL
@@ -52,7 +56,7 @@ indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 
 		x[i] = 0;
 		if (at < GATHER_LEAVE && word < words)
-			x[i] = ((GLOBAL const uint32_t *)(cache + at))[word];
+			x[i] = ((GLOBAL const uint32_t *)(cache + at))[place];
 	}
 	UNROLL
 	for (i = 0; i < EACH; i++) {
@@ -129,7 +133,9 @@ indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
 						       codes_bytes);
 
 			scale = scales[entry];
-			page += (uint64_t)entry * s->words * 4;
+			page += s->tiled ? (uint64_t)(entry / 16) * 2048 +
+						   entry % 16 * 16
+					 : (uint64_t)entry * s->words * 4;
 		}
 		if (page != GATHER_LEAVE)
 			job->dst_scale[n] = scale;
@@ -160,7 +166,7 @@ spmla_k_indexer_k_gather(SPMLA_KERNEL_ARGS(indexer_k_gather))
 			indexer_k_gather_codes(cache, shared->from,
 					       dst_k + (uint64_t)first *
 							       s.words * 4,
-					       s.words, s.whole_words);
+					       s.words, s.whole_words, s.tiled);
 		}
 		done = last;
 	}

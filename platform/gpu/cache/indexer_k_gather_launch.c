@@ -29,6 +29,7 @@ spmla_i_gpu_indexer_k_gather(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.requests = a->requests;
 	p.s.keys = a->keys;
 	p.s.has_req_row = a->req_row != NULL;
+	p.s.tiled = a->cache.layout == SPMLA_LAYOUT_INDEX_FP8_TILED;
 	p.s.words = (a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4
 			     ? SPMLA_INDEX_MXFP4_VALUE_BYTES
 			     : SPMLA_INDEX_DIM) /

@@ -38,7 +38,8 @@
 	S(uint32_t, rope_bf16)         \
 	S(uint32_t, norm_bf16)         \
 	S(uint32_t, mxfp4)             \
-	S(uint32_t, fnuz)
+	S(uint32_t, fnuz)              \
+	S(uint32_t, tiled)
 SPMLA_KERNEL_SCALARS(indexer_k_insert)
 
 enum { K_INSERT_PAIRS = G_ROW_ROPE / 2, K_INSERT_ROTATED = 4 /* of a lane */ };
@@ -191,8 +192,6 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 {
 	const uint32_t tiles = (s.tokens - 1) / G_ROW_GROUPS + 1;
 	const uint32_t lane = g_item() % G_ROW_LANES;
-	/* Where the lane's bytes belong once they have changed lanes. */
-	const uint32_t at = 16 * (lane % 4) + lane / 4 * 4;
 	float weight[G_ROW_EACH], bias[G_ROW_EACH];
 	uint32_t tile, i;
 
@@ -272,12 +271,18 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 			GLOBAL uint8_t *out =
 				cache + place.page * s.page_stride_bytes;
 			const uint32_t bytes = s.mxfp4 ? G_ROW / 2 : G_ROW;
+			/* From one run of 16 values to the next. */
+			const uint32_t run = s.tiled ? 256 : 16;
 			GLOBAL uint8_t *row = out + place.entry * bytes;
 
-			row += s.mxfp4 ? 8 * (lane % 8) + lane / 8 * 4 : at;
+			if (s.tiled)
+				row = out + place.entry / 16 * 2048 +
+				      place.entry % 16 * 16;
+			row += s.mxfp4 ? 8 * (lane % 8) + lane / 8 * 4
+				       : run * (lane % 4) + lane / 4 * 4;
 			*(GLOBAL uint32_t *)row = codes[0];
 			if (!s.mxfp4)
-				*(GLOBAL uint32_t *)(row + 64) = codes[1];
+				*(GLOBAL uint32_t *)(row + 4 * run) = codes[1];
 			out += (uint64_t)s.page_entries * bytes;
 			if (lane == 0)
 				((GLOBAL uint32_t *)out)[place.entry] = scale;

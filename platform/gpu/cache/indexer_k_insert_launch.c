@@ -35,6 +35,7 @@ spmla_i_gpu_indexer_k_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.pages = a->cache.pages;
 	p.s.norm_eps = a->norm_eps;
 	p.s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
+	p.s.tiled = a->cache.layout == SPMLA_LAYOUT_INDEX_FP8_TILED;
 	p.s.mxfp4 = a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_indexer_k_insert,
 				  (a->tokens - 1) / G_ROW_GROUPS + 1, &p);

@@ -112,7 +112,7 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 		}
 		mqa_load_key(keys->k[b],
 			     is_key ? k + (uint64_t)(first + b) * MQA_DIM : k,
-			     is_key, aligned, fnuz);
+			     is_key, aligned, fnuz, 16);
 		if (lane == b && is_key)
 			keys->scale = k_scales[first + b];
 	}

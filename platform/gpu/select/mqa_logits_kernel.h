@@ -40,7 +40,8 @@
 	S(uint32_t, tokens)            \
 	S(uint32_t, heads)             \
 	S(uint32_t, logits_bf16)       \
-	S(uint32_t, fnuz)
+	S(uint32_t, fnuz)              \
+	S(uint32_t, tiled)
 SPMLA_KERNEL_SCALARS(mqa_logits)
 
 /* The kernel of INDEX_MXFP4 has the scales of the queries too. */
@@ -218,17 +219,19 @@ mqa_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 	BARRIER();
 }
 
-/* One of the lane's keys: `codes` are all of it; zeros if it is none. */
+/* One of the lane's keys: `codes` are all of it, `run` bytes from 16 values to
+ * the next; zeros if it is none. */
 FN void
 mqa_load_key(PRIVATE float *k, GLOBAL const uint8_t *codes, uint32_t is_key,
-	     uint32_t aligned, uint32_t fnuz)
+	     uint32_t aligned, uint32_t fnuz, uint32_t run)
 {
 	const uint32_t lane = g_item() % MQA_LANES;
 	uint32_t low = 0, high = 0;
 
 	if (is_key) {
-		low = mqa_word(codes + 4 * lane, aligned);
-		high = mqa_word(codes + MQA_DIM / 2 + 4 * lane, aligned);
+		codes += run * (lane / 4) + 4 * (lane % 4);
+		low = mqa_word(codes, aligned);
+		high = mqa_word(codes + 4 * run, aligned);
 	}
 	mqa_decode(low, fnuz, k);
 	mqa_decode(high, fnuz, k + 4);
@@ -422,13 +425,15 @@ mqa_logits_load(PRIVATE mqa_keys *keys, const PRIVATE mqa_logits_job *job,
 		if (page >= 0)
 			at += (uint64_t)page * s->page_stride_bytes;
 		scales = at + (uint64_t)s->page_tokens * key_bytes;
-		at += (uint64_t)entry * key_bytes;
+		at += s->tiled ? (uint64_t)(entry / 16) * 2048 + entry % 16 * 16
+			       : (uint64_t)entry * key_bytes;
 		if (mxfp4)
 			mqa_load_mxfp4(keys->k[b], at,
 				       (GLOBAL const uint32_t *)scales + entry,
 				       page >= 0);
 		else
-			mqa_load_key(keys->k[b], at, page >= 0, 1, s->fnuz);
+			mqa_load_key(keys->k[b], at, page >= 0, 1, s->fnuz,
+				     s->tiled ? 256 : 16);
 		if (!mxfp4 && lane == b && page >= 0)
 			keys->scale = ((GLOBAL const float *)scales)[entry];
 		own = lane % MQA_KEYS == b ? page : own;

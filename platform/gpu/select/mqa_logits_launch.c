@@ -36,6 +36,7 @@ fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,
 	p->s.page_tokens = a->cache.entries_per_page;
 	p->s.has_cols = a->table_cols != NULL;
 	p->s.heads = a->heads;
+	p->s.tiled = a->cache.layout == SPMLA_LAYOUT_INDEX_FP8_TILED;
 	p->s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
 	p->s.logits_bf16 = a->logits_dtype == SPMLA_REAL_BF16;
 }

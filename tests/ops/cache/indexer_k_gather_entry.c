@@ -41,8 +41,8 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_k_gather, dst_k),
 	BAD_NULL(indexer_k_gather, dst_scale),
 	BAD_RANGE(indexer_k_gather, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
-		  "got 1, want 3 or 7"),
-	BAD_CACHE(indexer_k_gather, cache, "3 or 7", 656, 660, 4),
+		  "got 1, want 3, 7 or 11"),
+	BAD_CACHE(indexer_k_gather, cache, "3, 7 or 11", 656, 660, 4),
 };
 
 OP_ENTRY(indexer_k_gather, .errors = {ERRORS(errors)},

@@ -61,8 +61,8 @@ static const arg_error errors[] = {
 	BAD_ENUM(indexer_k_insert, norm_dtype, 2, "0 or 1"),
 	BAD_NULL(indexer_k_insert, cos_sin),
 	BAD_RANGE(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
-		  "got 1, want 3 or 7"),
-	BAD_CACHE(indexer_k_insert, cache, "3 or 7", 656, 660, 4),
+		  "got 1, want 3, 7 or 11"),
+	BAD_CACHE(indexer_k_insert, cache, "3, 7 or 11", 656, 660, 4),
 };
 
 OP_ENTRY(indexer_k_insert,

@@ -87,13 +87,13 @@ static const arg_error errors[] = {
 	BAD_NULL(mqa_logits, logits),
 	BAD_ENUM(mqa_logits, logits_dtype, 2, "0 or 1"),
 	BAD_RANGE(mqa_logits, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
-		  "got 1, want 3 or 7"),
-	BAD_CACHE(mqa_logits, cache, "3 or 7", 656, 660, 4),
+		  "got 1, want 3, 7 or 11"),
+	BAD_CACHE(mqa_logits, cache, "3, 7 or 11", 656, 660, 4),
 };
 
 static const arg_error mxfp4_errors[] = {
 	BAD_NULL(mqa_logits, q_scales),
-	BAD_CACHE(mqa_logits, cache, "3 or 7", 336, 340, 4),
+	BAD_CACHE(mqa_logits, cache, "3, 7 or 11", 336, 340, 4),
 };
 
 static const arg_error dense_errors[] = {
