@@ -209,39 +209,6 @@ judge_mxfp4(golden_case *c, const golden_tensor *t)
 	return judge_pages(c, t, SPMLA_LAYOUT_INDEX_MXFP4);
 }
 
-/* Pages of any stride as the library takes them: a copy, moved apart. */
-static int
-take_cache(golden_case *c, uint32_t layout, const golden_tensor *t,
-	   spmla_cache *cache)
-{
-	const uint64_t page = (uint64_t)t->strides[0];
-	const uint64_t stride = (page + 15) / 16 * 16;
-	uint64_t p;
-
-	*cache = (spmla_cache)SPMLA_CACHE_INIT;
-	cache->layout = layout;
-	cache->entries_per_page = (uint32_t)t->shape[1];
-	cache->pages = (uint32_t)t->shape[0];
-	cache->page_stride_bytes = stride;
-	cache->base = golden_scratch(c, stride * cache->pages);
-	for (p = 0; cache->base && p < cache->pages; p++)
-		memcpy((uint8_t *)cache->base + p * stride, t->data + p * page,
-		       page);
-	return cache->base != NULL;
-}
-
-static void
-give_cache(const golden_tensor *t, const spmla_cache *cache)
-{
-	const uint64_t page = (uint64_t)t->strides[0];
-	uint64_t p;
-
-	for (p = 0; p < cache->pages; p++)
-		memcpy(t->data + p * page,
-		       (uint8_t *)cache->base + p * cache->page_stride_bytes,
-		       page);
-}
-
 static const int64_t *
 key_slots(golden_case *c, int64_t tokens)
 {
@@ -321,7 +288,6 @@ run_compress(golden_case *c, uint32_t layout,
 	const int64_t shape[3] = {-1, -1, spmla_layout_entry_bytes(layout)};
 	spmla_kv_compress_args a = {0};
 	states state;
-	spmla_status s;
 
 	if (!golden_has(c, cache, shape) || !take_state(c, &state))
 		return GOLDEN_FAILED;
@@ -331,14 +297,16 @@ run_compress(golden_case *c, uint32_t layout,
 	if (cache->offset || cache->role != GOLDEN_INOUT ||
 	    cache->elems != (uint64_t)(cache->shape[0] * cache->strides[0]))
 		return golden_fail(c, "kv_cache is not whole pages");
-	if (!take_cache(c, layout, cache, &a.cache))
-		return GOLDEN_FAILED;
+	a.cache = (spmla_cache)SPMLA_CACHE_INIT;
+	a.cache.layout = layout;
+	a.cache.entries_per_page = (uint32_t)cache->shape[1];
+	a.cache.pages = (uint32_t)cache->shape[0];
+	a.cache.page_stride_bytes = (uint64_t)cache->strides[0];
+	a.cache.base = cache->data;
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.form = SPMLA_STATE_PAGED;
 	cache->judge = judge;
-	s = spmla_kv_compress(c->ctx, &a, NULL);
-	give_cache(cache, &a.cache);
-	return golden_called(c, s);
+	return golden_called(c, spmla_kv_compress(c->ctx, &a, NULL));
 }
 
 static golden_verdict
