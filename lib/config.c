@@ -27,7 +27,9 @@ enum {
 	MAX_WINDOW = 4096,
 	/* of attention and output in a step that is longer than any of decode:
 	 * enough to fill a GPU */
-	PIECE_TOKENS = 1024
+	PIECE_TOKENS = 1024,
+	MAX_RANKS = 65536,
+	MAX_INTERLEAVE = 4096
 };
 
 /* 512^-0.5; and 192^-0.5 times the square of 0.1 ln 40 + 1 = 1.368888, by which
@@ -175,6 +177,8 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 		    v4 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA);
 	set_default(&c->kv_scale_mode, SPMLA_SCALE_POW2);
 	set_default(&c->index_layout, SPMLA_LAYOUT_INDEX_FP8);
+	set_default(&c->dcp_ranks, 1);
+	set_default(&c->dcp_interleave, 1);
 	if (v4)
 		set_default(&c->window_tokens, 128);
 	const spmla_i_check checks[] = {
@@ -199,6 +203,13 @@ resolve_model(spmla_config *c, spmla_diag *diag)
 		{"config.output_quant", c->output_quant,
 		 SPMLA_I_FROM_TO(SPMLA_O_BF16,
 				 v4 ? SPMLA_O_FP8_PACKED : SPMLA_O_BF16)},
+		{"config.dcp_ranks", c->dcp_ranks, SPMLA_WANT_AT_MOST,
+		 v4 || c->max_prefill_tokens ? 1 : MAX_RANKS},
+		{"config.dcp_rank", c->dcp_rank, SPMLA_WANT_AT_MOST,
+		 c->dcp_ranks - 1},
+		{"config.dcp_interleave", c->dcp_interleave, SPMLA_WANT_AT_MOST,
+		 MAX_INTERLEAVE},
+		{"config.reserved", c->reserved, SPMLA_WANT_EQUAL, 0},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));

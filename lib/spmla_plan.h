@@ -282,6 +282,18 @@ typedef struct spmla_config {
 	 * takes half the bytes of BF16 (default); a layer with BF16 output then
 	 * runs in twice as many pieces. */
 	uint32_t output_quant;
+	/* V3.2 without prefill: context-parallel decode. Runs of
+	 * dcp_interleave positions lie on dcp_ranks ranks in turn, and this
+	 * plan's tables and caches have the keys of rank dcp_rank only, one
+	 * behind the other. The prologue gives a token whose key is another
+	 * rank's slot -1, and each token the length of its keys here in
+	 * CONTEXT_LENS; positions stay those of the sequence. A token without
+	 * keys here has an empty result. Selections are of this rank's keys,
+	 * and their entries count these. Default 1, 0, 1. */
+	uint32_t dcp_ranks; /* up to 65536 */
+	uint32_t dcp_rank;
+	uint32_t dcp_interleave; /* up to 4096 */
+	uint32_t reserved;
 } spmla_config;
 
 /* The least struct_bytes, from an engine compiled before the tail existed. */

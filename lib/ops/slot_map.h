@@ -28,6 +28,11 @@ typedef struct spmla_slot_map_args {
 	int64_t *slot_mapping;       /* [tokens] */
 	uint32_t ring; /* 1: the column of a position is modulo `columns` */
 	uint32_t positions_dtype; /* spmla_int_dtype */
+	/* Context-parallel decode, see below. 0 or 1 ranks: none */
+	uint32_t dcp_ranks;      /* up to 65536; 0 or 1 with a ratio */
+	uint32_t dcp_rank;       /* below dcp_ranks */
+	uint32_t dcp_interleave; /* 1 .. 4096; not read without ranks */
+	uint32_t reserved;
 } spmla_slot_map_args;
 
 /* Without a ratio:
@@ -47,10 +52,17 @@ typedef struct spmla_slot_map_args {
  * except that a position below 0 is bad data as above. page_tokens is a
  * multiple of R.
  *
+ * With dcp_ranks W > 1 and dcp_interleave I, position p is rank p / I % W's. A
+ * token's context_lens becomes the number of its keys on this rank, those of
+ * positions 0 .. pos: n = (pos + 1) / I / W * I + clip((pos + 1) - (pos + 1) / I
+ * / W * I * W - rank * I, 0, I). Its slot, if pos is this rank's, is that of key
+ * n - 1, and -1 otherwise. Without keys nothing is looked up.
+ *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
- * Source: vLLM slot mapping, get_compressed_slot_mapping. */
+ * Source: vLLM slot mapping, get_compressed_slot_mapping, and
+ * get_dcp_local_seq_lens. */
 spmla_status spmla_slot_map(spmla_ctx *ctx, const spmla_slot_map_args *args,
 			    spmla_stream stream);
 

@@ -114,7 +114,7 @@ class Config(Sized):
                 c_uint32,
                 "prefill_workspace_tokens cpu_workers window_tokens"
                 " index_layout c4a_layers c128a_layers draft_tokens"
-                " output_quant",
+                " output_quant dcp_ranks dcp_rank dcp_interleave reserved",
             ),
         ),
     ]

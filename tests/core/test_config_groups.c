@@ -101,7 +101,7 @@ static void
 want_preset(spmla_config *w, uint32_t model, uint32_t heads, uint32_t topk)
 {
 	memset(w, 0, sizeof *w);
-	w->struct_bytes = 504;
+	w->struct_bytes = 520;
 	w->model = model;
 	w->heads = heads;
 	w->index_heads = 64;

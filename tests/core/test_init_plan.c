@@ -33,13 +33,13 @@ START_TEST(a_plan_that_was_not_made_or_is_of_another_version_is_refused)
 
 	memset(&w.plan, 0, sizeof w.plan);
 	init_refused(&w, w.regions, SPMLA_E_STRUCT_SIZE,
-		     "SPMLA_E_STRUCT_SIZE: plan.struct_bytes: got 0, want 3824",
+		     "SPMLA_E_STRUCT_SIZE: plan.struct_bytes: got 0, want 3840",
 		     0, 0);
 	w.plan = good;
 	w.plan.struct_bytes = 3804;
 	init_refused(
 		&w, w.regions, SPMLA_E_STRUCT_SIZE,
-		"SPMLA_E_STRUCT_SIZE: plan.struct_bytes: got 3804, want 3824",
+		"SPMLA_E_STRUCT_SIZE: plan.struct_bytes: got 3804, want 3840",
 		0, 0);
 	for (i = 0; i < 2; i++) {
 		w.plan = good;

@@ -101,8 +101,8 @@ START_TEST(the_status_keeps_the_smallest_fault_of_a_row)
 	const spmla_logits_rows_args no_room = {sizeof no_room, 1,     0, row,
 						lens,           starts};
 	const spmla_slot_map_args no_page = {
-		sizeof no_page, 1,    6,    1,    16,   64, 1, 0, row,
-		position,       page, page, lens, slot, 0,  0};
+		sizeof no_page, 1,    6,    1,    16, 64, 1, 0, row, position,
+		page,           page, lens, slot, 0,  0,  0, 0, 0,   0};
 	uint32_t i;
 
 	for (i = 0; i < 3; i++) {

@@ -103,6 +103,9 @@ spmla_i_cpu_step_tokens(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 	slot.pool_pages = main.pool_pages;
 	slot.table_stride_elems = main.stride_elems;
 	slot.ring = main.ring;
+	slot.dcp_ranks = ctx->plan.config.dcp_ranks;
+	slot.dcp_rank = ctx->plan.config.dcp_rank;
+	slot.dcp_interleave = ctx->plan.config.dcp_interleave;
 	slot.token_row = map.token_row;
 	slot.positions = map.positions;
 	slot.block_table = main.table;

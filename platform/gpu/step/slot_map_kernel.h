@@ -21,7 +21,10 @@
 	S(uint32_t, tokens)           \
 	S(uint32_t, ratio)            \
 	S(uint32_t, ring)             \
-	S(uint32_t, positions_wide)
+	S(uint32_t, positions_wide)   \
+	S(spmla_g_divisor, dcp_cycle) \
+	S(uint32_t, dcp_run)          \
+	S(uint32_t, dcp_first)
 SPMLA_KERNEL_SCALARS(slot_map)
 
 #ifdef SPMLA_GPU_KERNELS
@@ -66,6 +69,20 @@ spmla_k_slot_map(SPMLA_KERNEL_ARGS(slot_map))
 			(uint32_t)g_position(positions, s.positions_wide, t);
 		int64_t slot = -1;
 
+		if (context_lens[t] > 0 && s.dcp_run &&
+		    position < 0x80000000u) {
+			uint32_t own,
+				keys = g_own_keys(position, s.dcp_cycle,
+						  s.dcp_run, s.dcp_first, &own);
+
+			if (keys)
+				slot = slot_map_token(&to, &table, s.ring,
+						      (uint32_t)token_row[t],
+						      keys - 1);
+			context_lens[t] = slot < 0 ? 0 : (int32_t)keys;
+			slot_mapping[t] = own ? slot : -1;
+			continue;
+		}
 		if (context_lens[t] > 0) {
 			/* A position below 0 has no page. */
 			if (position < 0x80000000u &&

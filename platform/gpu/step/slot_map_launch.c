@@ -27,6 +27,13 @@ spmla_i_gpu_slot_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_cols = a->table_cols != NULL;
 	p.s.tokens = a->tokens;
 	p.s.ring = a->ring;
+	p.s.dcp_cycle = spmla_i_gpu_divisor(1);
+	if (a->dcp_ranks > 1) {
+		p.s.dcp_run = a->dcp_interleave;
+		p.s.dcp_first = a->dcp_rank * a->dcp_interleave;
+		p.s.dcp_cycle =
+			spmla_i_gpu_divisor(a->dcp_ranks * a->dcp_interleave);
+	}
 	p.s.ratio = a->compress_ratio ? a->compress_ratio : 1;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_slot_map,
 				  ((uint64_t)a->tokens + SPMLA_ITEMS_slot_map -

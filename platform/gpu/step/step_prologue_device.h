@@ -72,6 +72,9 @@
 	S(uint32_t, topk)              \
 	S(spmla_g_divisor, page)       \
 	S(spmla_g_divisor, ring_table) \
+	S(spmla_g_divisor, dcp_cycle)  \
+	S(uint32_t, dcp_run)           \
+	S(uint32_t, dcp_first)         \
 	S(uint32_t, groups)            \
 	S(uint32_t, whole)             \
 	S(uint32_t, index_shift)       \
@@ -461,15 +464,18 @@ prologue_moved(PRIVATE prologue_notes *notes, uint32_t row, uint32_t query,
 	return (uint32_t)len;
 }
 
-/* The slot of a position, and the context of the token there; 0 if it has no
- * slot. */
+/* The slot of a position, -1 if it is another rank's; and the context of the
+ * token there, 0 if it has no key here. */
 FN uint32_t
 prologue_token(const PRIVATE prologue_job *job, PRIVATE prologue_notes *notes,
 	       uint32_t row, uint32_t position, PRIVATE int64_t *slot)
 {
 	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
-	const uint32_t col =
-		g_modulo(g_divide(position, s->page), s->ring_table);
+	uint32_t own;
+	const uint32_t keys = g_own_keys(position, s->dcp_cycle, s->dcp_run,
+					 s->dcp_first, &own);
+	const uint32_t last = keys - 1;
+	const uint32_t col = g_modulo(g_divide(last, s->page), s->ring_table);
 	/* Neither load waits for the other. */
 	const uint32_t is_row = row < s->rows;
 	const int32_t written = !is_row       ? -1
@@ -480,13 +486,17 @@ prologue_token(const PRIVATE prologue_job *job, PRIVATE prologue_notes *notes,
 			? job->block_table[(uint64_t)row * s->stride + col]
 			: -1;
 
+	if (keys == 0)
+		return 0;
 	if (written < 0 || col >= (uint32_t)written || page < 0 ||
 	    (uint32_t)page >= s->pool_pages) {
 		prologue_note(notes, row, is_row ? G_FAULT_PAGE : G_FAULT_ROW);
 		return 0;
 	}
-	*slot = (int64_t)page * s->page_tokens + g_modulo(position, s->page);
-	return position + 1;
+	if (own)
+		*slot = (int64_t)page * s->page_tokens +
+			g_modulo(last, s->page);
+	return keys;
 }
 
 /* Keys that a token's index logits are of. */

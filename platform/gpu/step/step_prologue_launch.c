@@ -53,6 +53,10 @@ set_table(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->s.page_tokens = v.page_tokens;
 	p->s.page = spmla_i_gpu_divisor(v.page_tokens);
 	p->s.ring_table = spmla_i_gpu_divisor(v.ring ? v.columns : 0);
+	p->s.dcp_run = ctx->plan.config.dcp_interleave;
+	p->s.dcp_first = ctx->plan.config.dcp_rank * p->s.dcp_run;
+	p->s.dcp_cycle =
+		spmla_i_gpu_divisor(ctx->plan.config.dcp_ranks * p->s.dcp_run);
 }
 
 /* The tables other than the main one that records change. */

@@ -6,6 +6,7 @@
 #define SPMLA_PLATFORM_GPU_STEP_TABLE_DEVICE_H
 
 #include "spmla/platform/gpu/dialect/dialect.h"
+#include "spmla/platform/gpu/dialect/divide.h"
 
 /* Its scalars, beside the parameters block_table and table_cols. */
 #define SPMLA_S_TABLE(S)         \
@@ -17,6 +18,22 @@
 	S(uint32_t, has_cols)
 
 #ifdef SPMLA_GPU_KERNELS
+
+/* How many keys of positions 0 .. position lie on this rank, of ranks that have
+ * `run` positions in turn, this one from `first` of each `cycle` on; `own`: the
+ * last of them is the position's. Without ranks run and cycle are 1, and first
+ * is 0. */
+FN uint32_t
+g_own_keys(uint32_t position, spmla_g_divisor cycle, uint32_t run,
+	   uint32_t first, PRIVATE uint32_t *own)
+{
+	const uint32_t n = g_divide(position, cycle);
+	const uint32_t rest = position - n * cycle.by + 1;
+	const uint32_t more = rest > first ? rest - first : 0;
+
+	*own = more > 0 && more <= run;
+	return n * run + (more < run ? more : run);
+}
 
 typedef struct g_table {
 	GLOBAL const int32_t *pages;

@@ -18,6 +18,11 @@ make(draw *d, void *args)
 				 : draw_odd(d, draw_size(d, 16), UINT32_MAX);
 	a->pool_pages = draw_odd(d, draw_size(d, 20), UINT32_MAX);
 	a->ring = draw_choice(d, 2);
+	if (a->compress_ratio <= 1 && draw_choice(d, 4) == 3) {
+		a->dcp_ranks = 2 + draw_choice(d, 3);
+		a->dcp_rank = draw_choice(d, a->dcp_ranks);
+		a->dcp_interleave = draw_size(d, 5);
+	}
 	t = draw_pages(d, draw_size(d, 4), draw_size(d, 6), a->pool_pages);
 	a->rows = t.rows;
 	a->columns = t.columns;
@@ -38,6 +43,11 @@ static const arg_error errors[] = {
 	BAD_LEAST(slot_map, page_tokens, 0, 1),
 	BAD_LEAST(slot_map, pool_pages, 0, 1),
 	BAD_MOST(slot_map, ring, 2, 1),
+	BAD_MOST(slot_map, dcp_ranks, 65537, 65536),
+	BAD_MOST(slot_map, dcp_rank, 1, 0),
+	BAD_ARG(slot_map, dcp_ranks, 2, SPMLA_E_RANGE,
+		"SPMLA_E_RANGE: slot_map.dcp_interleave: got 0, want at least "
+		"1"),
 	BAD_LEAST(slot_map, table_stride_elems, 5, 6),
 	BAD_ARG(slot_map, compress_ratio, 5, SPMLA_E_RANGE,
 		"SPMLA_E_RANGE: slot_map.page_tokens: got 16, want a multiple "

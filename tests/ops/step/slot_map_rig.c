@@ -33,11 +33,16 @@ slot_map_close(slot_map_rig *r)
 spmla_slot_map_args
 slot_map_args(slot_map_rig *r, uint32_t tokens)
 {
-	const spmla_slot_map_args a = {
-		sizeof a,   tokens,         SLOT_ROWS,   SLOT_COLUMNS,
-		64,         SLOT_POOL,      SLOT_STRIDE, 0,
-		r->io.row,  r->io.position, r->io.table, r->io.cols,
-		r->io.lens, r->io.slot,     0,           0};
+	const spmla_slot_map_args a = {sizeof a,    tokens,
+				       SLOT_ROWS,   SLOT_COLUMNS,
+				       64,          SLOT_POOL,
+				       SLOT_STRIDE, 0,
+				       r->io.row,   r->io.position,
+				       r->io.table, r->io.cols,
+				       r->io.lens,  r->io.slot,
+				       0,           0,
+				       0,           0,
+				       0,           0};
 
 	return a;
 }

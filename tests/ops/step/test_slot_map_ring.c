@@ -50,7 +50,8 @@ args(uint32_t tokens)
 	const spmla_slot_map_args a = {sizeof a, tokens,      ROWS,     COLUMNS,
 				       PAGE,     POOL,        STRIDE,   0,
 				       io.row,   io.position, io.table, io.cols,
-				       io.lens,  io.slot,     1,        0};
+				       io.lens,  io.slot,     1,        0,
+				       0,        0,           0,        0};
 
 	return a;
 }
