@@ -582,6 +582,9 @@ FN void
 few_run_unit(const PRIVATE few_block *b)
 {
 	const uint32_t has_keys = b->warp < b->kind.warps;
+	/* The counts come as late as the rows. With two lists there is no
+	 * register to keep them while keys are multiplied. */
+	const uint32_t notes_late = b->kind.format.lists == 1;
 	uint32_t byte[FEW_GROUPS], wide, before, i;
 	const few_slot slot = few_ask_slot(b);
 	few_found found;
@@ -595,7 +598,8 @@ few_run_unit(const PRIVATE few_block *b)
 		few_ask_rows(b, &found);
 	before = exchange_begin(b);
 	few_store_queries(b, &query);
-	exchange_note(b, before);
+	if (!notes_late)
+		exchange_note(b, before);
 	BARRIER(); /* queries are there */
 	few_zero(score);
 	if (has_keys) {
@@ -615,6 +619,8 @@ few_run_unit(const PRIVATE few_block *b)
 		few_note_scores(b, score);
 		few_note_scales(b, raw);
 	}
+	if (notes_late)
+		exchange_note(b, before);
 	BARRIER(); /* all rows and what is noted of them are there */
 	wide = few_units_of_p(b, byte);
 	if (has_keys)
