@@ -275,11 +275,39 @@ TABLE(Global)
 	return 0;
 }
 
+/* Newer loaders ask for these before they take a driver. */
+typedef struct driver_properties {
+	uint32_t stype;
+	void *next;
+	uint8_t uuid[16];
+	uint32_t driver_version;
+} driver_properties;
+
+static int
+describe_driver(void *of, driver_properties *p)
+{
+	(void)of;
+	memset(p->uuid, 0, sizeof p->uuid);
+	p->driver_version = 1;
+	return 0;
+}
+
+static int
+no_extensions(void *of, uint32_t *count, void *list)
+{
+	(void)of;
+	(void)list;
+	*count = 0;
+	return 0;
+}
+
 TABLE(Driver)
 {
 	(void)version;
 	PUT(0, own.driver_get);
 	PUT(1, own.driver_version);
+	put(table, 2, (any *)describe_driver);
+	put(table, 4, (any *)no_extensions);
 	return 0;
 }
 
