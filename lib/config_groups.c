@@ -164,7 +164,10 @@ check_group(const spmla_config *c, uint32_t group, spmla_diag *diag)
 		{"config.groups.page_tokens", g->page_tokens,
 		 SPMLA_WANT_AT_MOST, MAX_PAGE_TOKENS},
 		{"config.groups.page_tokens", g->page_tokens,
-		 SPMLA_WANT_MULTIPLE_OF, kind->ratio},
+		 SPMLA_WANT_MULTIPLE_OF,
+		 c->index_layout == SPMLA_LAYOUT_INDEX_FP8_TILED
+			 ? SPMLA_INDEX_TILE
+			 : kind->ratio},
 		{"config.groups.pool_pages", g->pool_pages, SPMLA_WANT_AT_LEAST,
 		 1},
 		{"config.groups.pool_pages", g->pool_pages, SPMLA_WANT_AT_MOST,

@@ -130,6 +130,10 @@ check_native(const spmla_native *native, spmla_diag *diag)
 	if (native->flags > known)
 		return spmla_i_fail(diag, SPMLA_E_RANGE, "native.flags",
 				    native->flags, SPMLA_WANT_AT_MOST, known);
+	if (native->struct_bytes > offsetof(spmla_native, graph_copies) &&
+	    native->reserved)
+		return spmla_i_fail(diag, SPMLA_E_RANGE, "native.reserved",
+				    native->reserved, SPMLA_WANT_EQUAL, 0);
 	return SPMLA_OK;
 }
 

@@ -357,14 +357,15 @@ spmla_status spmla_graph_abort(spmla_ctx *ctx);
  * no FROM_RING prologue. If the graph has a prologue, layer calls that follow
  * outside the graph belong to the step that it began.
  * Order: enqueues one launch; no wait, no allocation.
- * Errors: E_RANGE for an unknown graph, or for a record that is larger than the
- * shape of the graph's FROM_RING prologue; E_TICKET; E_STATE inside a capture;
- * E_SPACE if the deferred queue is full; E_BUSY on Level Zero, while every copy
- * of the graph still runs. E_STATE also for a graph whose layer calls precede its first prologue, if the current step has fewer tokens than
- * they were recorded for. Calls recorded in parts on a GPU need a step of
- * exactly as many tokens as theirs had; calls recorded in a prefill need a
- * prefill of the same shape, all others a decode step. On an error nothing was
- * launched, and the ticket may be undone or launched again. */
+ * Errors: E_RANGE for an unknown graph, or for a record that is larger than
+ * the shape of the graph's FROM_RING prologue; E_TICKET; E_STATE inside a
+ * capture; E_SPACE if the deferred queue is full; E_BUSY on Level Zero, while
+ * every copy of the graph still runs, or 64 replays do. E_STATE also for a
+ * graph whose layer calls precede its first prologue, if the current step has
+ * fewer tokens than they were recorded for. Calls recorded in parts on a GPU
+ * need a step of exactly as many tokens as theirs had; calls recorded in a
+ * prefill need a prefill of the same shape, all others a decode step. On an
+ * error nothing was launched, and the ticket may be undone or launched again. */
 spmla_status spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph,
 				uint64_t ticket, spmla_stream stream);
 

@@ -90,8 +90,8 @@ typedef enum spmla_state_form {
 
 /* What the e4m3 codes of a cache mean. FN: OCP's e4m3fn, bias 7, largest 448,
  * NaN 0x7f and 0xff. FNUZ: bias 8, so a code has half the value; largest 240
- * (0x7f), NaN 0x80, no -0. Writers on gfx942 use it for some caches. The
- * power-of-two scale then comes from amax / 224.
+ * (0x7f), NaN 0x80, no -0. Writers on gfx942 use it for some caches. Scales
+ * then come from amax / 224.
  * Writers give a NaN the code 0x7f (FNUZ: 0x80), whatever its sign. If the
  * scale follows from amax and amax is infinite, the scale is +inf (as a byte
  * 255), an infinity has the code of NaN, and finite values become zeros of

@@ -268,7 +268,8 @@ typedef struct spmla_config {
 	/* keys that a token sees of the window, its own included, up to 4096;
 	 * default 128 */
 	uint32_t window_tokens;
-	/* INDEX_FP8 (default) or INDEX_MXFP4; V3.2 too, and INDEX_FP8_TILED */
+	/* INDEX_FP8 (default) or INDEX_MXFP4; V3.2 too, and INDEX_FP8_TILED,
+	 * with pages of a multiple of 16 tokens */
 	uint32_t index_layout;
 	/* Layers of ratio 4 whose page pools are planned, as cache_layers,
 	 * which then counts the pools of the window. */
@@ -289,7 +290,11 @@ typedef struct spmla_config {
 	 * rank's slot -1, and each token the length of its keys here in
 	 * CONTEXT_LENS; positions stay those of the sequence. A token without
 	 * keys here has an empty result. Selections are of this rank's keys,
-	 * and their entries count these. Default 1, 0, 1. */
+	 * and their entries count these; an engine's own has -1 only behind
+	 * them. The engine merges results by their lse: layers have empty_lse
+	 * MINUS_INF, and no attn_sink, which belongs to the merge. Limits of
+	 * lengths and the columns of tables count the whole sequence. Default
+	 * 1, 0, 1. */
 	uint32_t dcp_ranks; /* up to 65536 */
 	uint32_t dcp_rank;
 	uint32_t dcp_interleave; /* up to 4096 */

@@ -145,8 +145,10 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * Order: enqueues 2 operations and 2 per piece of attention, one more with
  * index_k, and with index_q 2 more and 2 per piece of logits.
  * Deterministic: a token's bits do not depend on how its prompt is cut.
- * Exact: the caches and the selection equal decode's, bit for bit; out and
- * lse as spmla_sparse_prefill.
+ * Exact: the caches equal decode's, bit for bit, and so does the selection, but
+ * on a GPU for index keys of MXFP4, in tiles, or with a page stride that is no
+ * multiple of 16: their scores have other rounding there. out and lse as
+ * spmla_sparse_prefill.
  * Errors: the operations' own; E_STATE for another shape than the
  * prologue's, or if that shape fits a bucket, because it is then a decode step.
  */

@@ -60,6 +60,8 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_check_kv(ctx, layer);
 	if (s == SPMLA_OK)
+		s = spmla_i_v32_check_sink(ctx, layer);
+	if (s == SPMLA_OK)
 		s = spmla_i_v32_topk(ctx, layer, &topk);
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_map_topk(ctx, &topk, &all, 0, stream);

@@ -43,6 +43,18 @@ spmla_i_v32_check_index(spmla_ctx *ctx, const spmla_v32_layer *l)
 }
 
 spmla_status
+spmla_i_v32_check_sink(spmla_ctx *ctx, const spmla_v32_layer *l)
+{
+	const uint32_t ranks = ctx->plan.config.dcp_ranks;
+	const spmla_i_check check = {
+		"v32_layer.attn_sink (with config.dcp_ranks above 1)",
+		ranks > 1 && l->attn_sink, SPMLA_WANT_EQUAL, 0};
+	const spmla_status s = spmla_i_check_all(&ctx->diag, &check, 1);
+
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}
+
+spmla_status
 spmla_i_v32_topk(spmla_ctx *ctx, const spmla_v32_layer *l, spmla_i_topk *topk)
 {
 	static const char *const fields[3] = {"v32_layer.topk_indices",

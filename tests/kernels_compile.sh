@@ -59,9 +59,15 @@ else
 fi
 
 if [ -s "$spirv_report" ]; then
-	# "kernel NAME items N subgroup N contracts 0|1", then "code spirv N bytes"
+	# "kernel NAME items N subgroup N contracts 0|1", "atomics N narrow N", then
+	# "code spirv N bytes"
 	awk -v names="$(paste -sd ' ' <<<"$kernels")" '
 		$1 == "code" { print "SPIR-V: " $3 " bytes" }
+		$1 == "atomics" { seen_atomics = $2 }
+		$1 == "atomics" && $4 != 0 {
+			print "FAIL: atomics of a block: " $4
+			bad = 1
+		}
 		$1 == "kernel" { seen[$2] }
 		$1 == "kernel" && !($4 >= 32 && $6 == 16 && $8 == 0) {
 			print "FAIL: " $0
@@ -74,7 +80,7 @@ if [ -s "$spirv_report" ]; then
 					print "FAIL: SPIR-V has no " name[i]
 					bad = 1
 				}
-			exit bad || n < 2
+			exit bad || n < 2 || !seen_atomics
 		}' "$spirv_report" || bad=1
 else
 	echo "SKIPPED: no clang with its llvm-spirv, so no SPIR-V"

@@ -65,7 +65,9 @@ typedef struct spmla_mqa_logits_gathered_args {
  * INDEX_MXFP4: scores as spmla_mqa_logits; k_scales is no factor; k is aligned
  * to 4 bytes; portable kernel only.
  * Deterministic: a row's bits depend only on the row. They equal
- * spmla_mqa_logits', except MXFP4 where that uses matrix instructions.
+ * spmla_mqa_logits', unless only one of the two uses matrix instructions: with
+ * MXFP4, and where mqa_logits reads INDEX_FP8_TILED or pages that do not begin
+ * at multiples of 16 bytes.
  * Exact: within 2^-18 of the sum of |terms|, for any number of heads. Matrix
  * instructions truncate sums, so their bound is 2^-16.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

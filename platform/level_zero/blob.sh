@@ -30,12 +30,21 @@ compile() { # CLANG LLVM_SPIRV FLAGS...
 	"$spirv" --spirv-fp-contract=off "$bitcode" -o "$blob"
 	"$spirv" --spirv-fp-contract=off -to-text "$blob" -o "$bitcode"
 	# EntryPoint 6 ID NAME; ExecutionMode ID 17 X Y Z (the block), 35 N (the
-	# subgroup), 31 (no contraction).
+	# subgroup), 31 (no contraction). An atomic on global memory (5) is narrow if
+	# its scope is not the device (1).
 	awk '$2 == "EntryPoint" { gsub(/"/, "", $5); name[$4] = $5 }
 		$2 == "ExecutionMode" && $4 == 17 { items[$3] = $5 * $6 * $7 }
 		$2 == "ExecutionMode" && $4 == 35 { width[$3] = $5 }
 		$2 == "ExecutionMode" && $4 == 31 { off[$3] = 1 }
+		$2 == "TypePointer" { class[$3] = $4 }
+		$2 == "Constant" { value[$4] = $5 }
+		{ type[$4] = $3 }
+		$2 ~ /^Atomic/ { at[++n] = $5; scope[n] = $6 }
 		END {
+			for (i = 1; i <= n; i++)
+				narrow += class[type[at[i]]] == 5 && \
+					value[scope[i]] != 1
+			print "atomics", n + 0, "narrow", narrow + 0
 			for (id in name)
 				print "kernel", name[id], "items", \
 					items[id] + 0, "subgroup", \

@@ -24,6 +24,11 @@ check_list(spmla_ctx *ctx, spmla_stream stream)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
 				    "stream (an immediate command list)", 0,
 				    SPMLA_WANT_NOT_NULL, 0);
+	if (stream == spmla_i_ze_state_of(ctx)->queue)
+		return spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
+				    "stream (an immediate command list, not "
+				    "native.queue)",
+				    0, SPMLA_WANT_NOTHING, 0);
 	return SPMLA_OK;
 }
 
@@ -326,7 +331,9 @@ uint32_t
 spmla_i_ze_pending(const spmla_ctx *ctx)
 {
 	/* What a lost device had to do does not run. */
-	return land(ctx) ? 0 : spmla_i_ze_state_of(ctx)->flights;
+	return land(ctx) && spmla_i_ze_lost(ctx)
+		       ? 0
+		       : spmla_i_ze_state_of(ctx)->flights;
 }
 
 uint32_t

@@ -46,14 +46,12 @@ take_native(spmla_i_ze_state *state, const spmla_native *native,
 	    spmla_diag *diag)
 {
 	const spmla_native none = SPMLA_NATIVE_INIT;
-	uint32_t copies = 0, reserved = 0;
+	uint32_t copies = 0;
 
 	if (!native)
 		native = &none;
-	if (native->struct_bytes > offsetof(spmla_native, graph_copies)) {
+	if (native->struct_bytes > offsetof(spmla_native, graph_copies))
 		copies = native->graph_copies;
-		reserved = native->reserved;
-	}
 	const spmla_i_check checks[] = {
 		{"native.context", SPMLA_I_PTR(native->context),
 		 SPMLA_WANT_NOT_NULL, 0},
@@ -61,7 +59,6 @@ take_native(spmla_i_ze_state *state, const spmla_native *native,
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"native.graph_copies", copies, SPMLA_WANT_AT_MOST,
 		 SPMLA_I_ZE_MAX_COPIES},
-		{"native.reserved", reserved, SPMLA_WANT_EQUAL, 0},
 	};
 
 	if (native->flags)

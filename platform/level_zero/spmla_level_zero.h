@@ -33,9 +33,9 @@
  * written while graphs run, into slots that none of them reads.
  * spmla_stream: of every call that enqueues, an immediate command list, to
  * which its kernels are appended with a barrier before and behind; of
- * spmla_graph_replay, native.queue. NULL is refused (E_RANGE, "stream"). The
- * two are not ordered by themselves: before a replay, wait for what the list
- * has to do for it, and the other way round.
+ * spmla_graph_replay, native.queue. NULL is refused (E_RANGE, "stream"), and so
+ * is native.queue as a list. The two are not ordered by themselves: before a
+ * replay, wait for what the list has to do for it, and the other way round.
  * spmla_graph_begin: from here to _end what is enqueued with that list is
  * recorded, not run. Other lists are refused (E_STATE). Between kernels and at
  * both ends of the recording are barriers. What the engine wants in the graph

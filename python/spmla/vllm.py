@@ -66,7 +66,8 @@ def top_k_per_row_prefill(
 ) -> None:
     """The topk largest of logits[r, row_starts[r]:row_ends[r]], as positions
     from row_starts[r] on, then -1, into indices int32 [num_rows, topk]. logits
-    are float32 or bfloat16. The logits of a row with at most topk elements are not read."""
+    are float32 or bfloat16. The logits of a row with at most topk elements are
+    not read."""
     known = checks.array("logits", logits, 2, checks.F32 + checks.BF16)
     _strides(known, stride0, stride1)
     for name, value in (("row_starts", row_starts), ("row_ends", row_ends)):

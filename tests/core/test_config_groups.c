@@ -268,6 +268,20 @@ START_TEST(a_field_of_v4_past_its_limit_is_named)
 }
 END_TEST
 
+START_TEST(keys_in_tiles_need_pages_of_whole_tiles)
+{
+	spmla_config config;
+
+	fixture_config(&config);
+	config.index_layout = SPMLA_LAYOUT_INDEX_FP8_TILED;
+	config.groups[SPMLA_GROUP_MAIN].page_tokens = 48;
+	expect(&config, NULL);
+	config.groups[SPMLA_GROUP_MAIN].page_tokens = 40;
+	expect(&config, R "groups.page_tokens[0]: got 40, want a multiple of "
+			  "16");
+}
+END_TEST
+
 START_TEST(v32_has_none_of_the_fields_of_v4)
 {
 	static const field_case cases[] = {
@@ -276,6 +290,7 @@ START_TEST(v32_has_none_of_the_fields_of_v4)
 		{AT(index_layout), SPMLA_LAYOUT_V4_FP8,
 		 R "index_layout: got 4, want 3, 7 or 11"},
 		{AT(index_layout), SPMLA_LAYOUT_INDEX_MXFP4, NULL},
+		{AT(index_layout), SPMLA_LAYOUT_INDEX_FP8_TILED, NULL},
 		{AT(c4a_layers), 1, R "c4a_layers: got 1, want at most 0"},
 		{AT(c128a_layers), 1, R "c128a_layers: got 1, want at most 0"},
 		{AT(draft_tokens), 1, R "draft_tokens: got 1, want at most 0"},
@@ -381,6 +396,7 @@ SUITE
 		{a_group_that_is_wrong_is_named_with_its_index, 1},
 		{a_field_of_v4_past_its_limit_is_named, 1},
 		{v32_has_none_of_the_fields_of_v4, 1},
+		{keys_in_tiles_need_pages_of_whole_tiles, 1},
 	};
 	const theme_test sharing[] = {
 		{a_group_takes_all_of_the_group_whose_table_it_uses, 1},

@@ -175,6 +175,11 @@ START_TEST(native_handles_that_are_wrong_are_refused)
 		spmla_backend_query(&spmla_cpu, &w.native, &device, NULL),
 		SPMLA_E_RANGE);
 	ck_assert_uint_eq(device.sm_count, 0);
+	w.native.struct_bytes = sizeof w.native;
+	w.native.flags = 0;
+	w.native.reserved = 7;
+	init_refused(&w, w.regions, SPMLA_E_RANGE,
+		     "SPMLA_E_RANGE: native.reserved: got 7, want 0", 0, 0);
 }
 END_TEST
 

@@ -144,8 +144,7 @@ START_TEST(a_list_is_submitted_again_when_its_fence_is_signalled)
 			ck_assert_int_eq(
 				spmla_graph_replay(r.ctx, graph, 0, queue),
 				SPMLA_OK);
-			ck_assert_uint_eq(fake_ze.total,
-					  2 + (i ? 1 : copies));
+			ck_assert_uint_eq(fake_ze.total, 2 + (i ? 1 : copies));
 			ze_fake_wait();
 			ck_assert(came_out());
 		}
@@ -272,6 +271,11 @@ START_TEST(lists_and_queues_are_not_mixed_up)
 	spmla_graph none;
 
 	ck_assert_int_eq(spmla_graph_replay(r.ctx, graph, 0, list),
+			 SPMLA_E_RANGE);
+	ck_assert_int_eq(enqueue(r.native.queue), SPMLA_E_RANGE);
+	says("SPMLA_E_RANGE: stream (an immediate command list, not "
+	     "native.queue)");
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, r.native.queue),
 			 SPMLA_E_RANGE);
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, list), SPMLA_OK);
 	ck_assert_int_eq(enqueue(ze_fake_list(1)), SPMLA_E_STATE);
@@ -437,9 +441,13 @@ START_TEST(a_lost_device_can_be_left)
 	fake_ze.fail_at = 1; /* zeDeviceGetStatus */
 	fake_ze.code = 0x70000001;
 	ck_assert_uint_eq(r.ctx->backend->lost(r.ctx), 1);
+	/* A query that fails alone tells nothing of what runs. */
 	fake_ze.total = 0;
+	ck_assert_uint_eq(r.ctx->backend->pending(r.ctx), 1);
+	fake_ze.total = 0;
+	fake_ze.fails_on = 1;
 	ck_assert_uint_eq(r.ctx->backend->pending(r.ctx), 0);
-	fake_ze.fail_at = 0;
+	fake_ze.fail_at = fake_ze.fails_on = 0;
 	ck_assert_uint_eq(r.ctx->backend->lost(r.ctx), 0);
 	ck_assert_uint_eq(r.ctx->backend->pending(r.ctx), 1);
 }

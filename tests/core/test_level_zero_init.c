@@ -182,6 +182,21 @@ START_TEST(without_a_loader_the_backend_says_so)
 }
 END_TEST
 
+START_TEST(a_loader_that_is_nowhere_is_named)
+{
+	static const char *const names[] = {"libze_loader.so.none", NULL};
+	spmla_i_gpu_library library = spmla_i_ze_library;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+	spmla_i_ze_driver driver;
+
+	library.names = names;
+	ck_assert_int_eq(spmla_i_gpu_load(&driver, &library, &diag),
+			 SPMLA_E_NO_DRIVER);
+	diag_says(&diag, "SPMLA_E_NO_DRIVER: libze_loader.so.none: got NULL, "
+			 "want a pointer");
+}
+END_TEST
+
 START_TEST(what_the_compiler_said_is_in_the_diag)
 {
 	static char long_log[5000];
@@ -334,6 +349,7 @@ SUITE
 		{without_a_driver_the_code_is_told, 1},
 		{a_loader_that_lacks_a_function_is_told, 1},
 		{without_a_loader_the_backend_says_so, 1},
+		{a_loader_that_is_nowhere_is_named, 1},
 		{what_the_compiler_said_is_in_the_diag, 1},
 		{kernels_are_built_for_large_buffers_and_exact_quotients, 1},
 		{without_spirv_there_is_no_backend, 1},

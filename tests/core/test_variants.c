@@ -283,6 +283,14 @@ START_TEST(other_caches_and_logits_take_portable_kernels)
 		ck_assert_str_eq(kernel_on(90, SPMLA_OP_mqa_logits, &l),
 				 fp4 ? "mqa_logits_mxfp4" : "mqa_logits");
 	}
+	l.logits_dtype = 0;
+	l.cache.layout = SPMLA_LAYOUT_INDEX_FP8_TILED;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_mqa_logits, &l), "mqa_logits");
+	l.cache.layout = SPMLA_LAYOUT_INDEX_FP8;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_mqa_logits, &l),
+			 "mqa_logits_wgmma");
+	l.cache.encoding = SPMLA_E4M3_FNUZ;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_mqa_logits, &l), "mqa_logits");
 	memset(&k, 0, sizeof k);
 	k.rows = 1;
 	k.logits_dtype = SPMLA_REAL_BF16;

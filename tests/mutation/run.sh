@@ -63,7 +63,7 @@ tree=$tmp/tree
 mkdir -p "$tree/spmla/platform"
 cp -RL lib/. "$tree/spmla"
 cp -RL platform/cpu platform/gpu "$tree/spmla/platform"
-for platform in cuda hip; do
+for platform in cuda hip level_zero; do
 	mkdir "$tree/spmla/platform/$platform"
 	cp -L platform/$platform/*.h "$tree/spmla/platform/$platform"
 done

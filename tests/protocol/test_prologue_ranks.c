@@ -151,6 +151,25 @@ START_TEST(ranks_have_their_own_keys_and_merge_to_the_whole)
 }
 END_TEST
 
+/* Each rank would count it, and lse does not have it. */
+START_TEST(a_sink_belongs_to_the_merge)
+{
+	static const float sink[128];
+	spmla_v32_layer layer;
+
+	open_sides(1);
+	run_step(&sides[0], 0);
+	layer = sides[0].rig.layer;
+	layer.attn_sink = sink;
+	ck_assert_int_eq(spmla_v32_attend(sides[0].f.ctx, &layer, &shape, NULL),
+			 SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&sides[0].f),
+			 "SPMLA_E_RANGE: v32_layer.attn_sink (with "
+			 "config.dcp_ranks above 1): got 1, want 0");
+	close_sides();
+}
+END_TEST
+
 static void
 expect(uint32_t model, uint32_t ranks, uint32_t rank, uint32_t prefill,
        const char *want)
@@ -190,6 +209,7 @@ SUITE
 {
 	const theme_test c[] = {
 		{ranks_have_their_own_keys_and_merge_to_the_whole, 3},
+		{a_sink_belongs_to_the_merge, 1},
 		{what_has_no_ranks_is_refused, 1},
 	};
 	const theme themes[] = {

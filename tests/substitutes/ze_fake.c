@@ -80,7 +80,9 @@ ze_fake_enter(ze_fake_call call)
 {
 	fake_ze.calls[call]++;
 	fake_ze.total++;
-	if (fake_ze.total != fake_ze.fail_at)
+	if (fake_ze.total != fake_ze.fail_at &&
+	    !(fake_ze.fails_on && fake_ze.fail_at &&
+	      fake_ze.total > fake_ze.fail_at))
 		return 0;
 	fake_ze.failed = (int)call;
 	return fake_ze.code;

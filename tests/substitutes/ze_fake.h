@@ -90,8 +90,9 @@ typedef struct ze_fake {
 	uint32_t (*find)(const char *name, ze_fake_kernel *kernel);
 	void (*run)(const ze_fake_kernel *kernel, uint32_t groups,
 		    const ze_fake_args *args);
-	/* The n-th call from here on (from 1) gives `code`; 0: none does. */
-	uint32_t fail_at;
+	/* The n-th call from here on (from 1) gives `code`, and with fails_on
+	 * all behind it; 0: none does. */
+	uint32_t fail_at, fails_on;
 	int code;
 	/* What happened. */
 	int failed; /* the ze_fake_call that did, or -1 */

@@ -23,6 +23,16 @@
 /* clang-format off */
 #if defined(__OPENCL_C_VERSION__)
 
+/* SPIR-V's own: OpenCL's first atomics are those of a block there, and those of
+ * 2.0 take generic pointers. Scope 1 is the device, semantics 0 relaxed. */
+#define G_ATOMIC(name) uint32_t __attribute__((overloadable)) __spirv_Atomic##name
+enum { G_DEVICE = 1, G_RELAXED = 0 };
+G_ATOMIC(IAdd)(GLOBAL uint32_t *p, int scope, int order, uint32_t x);
+G_ATOMIC(UMax)(GLOBAL uint32_t *p, int scope, int order, uint32_t x);
+G_ATOMIC(Exchange)(GLOBAL uint32_t *p, int scope, int order, uint32_t x);
+G_ATOMIC(Or)(GLOBAL uint32_t *p, int scope, int order, uint32_t x);
+G_ATOMIC(CompareExchange)(GLOBAL uint32_t *p, int scope, int same, int other, uint32_t x, uint32_t want);
+
 FN uint32_t g_item(void) { return (uint32_t)get_local_id(0); }
 FN uint32_t g_block(void) { return (uint32_t)get_group_id(0); }
 FN uint32_t g_blocks(void) { return (uint32_t)get_num_groups(0); }
@@ -46,18 +56,18 @@ FN uint64_t g_ballot(uint32_t x) { const uint4 b = sub_group_ballot(x != 0); ret
 FN uint32_t g_local_add(LOCAL uint32_t *p, uint32_t x) { return atomic_add(p, x); }
 FN uint32_t g_local_min(LOCAL uint32_t *p, uint32_t x) { return atomic_min(p, x); }
 FN uint32_t g_local_max(LOCAL uint32_t *p, uint32_t x) { return atomic_max(p, x); }
-FN uint32_t g_add(GLOBAL uint32_t *p, uint32_t x) { return atomic_add(p, x); }
-FN uint32_t g_max(GLOBAL uint32_t *p, uint32_t x) { return atomic_max(p, x); }
-FN uint32_t g_cas(GLOBAL uint32_t *p, uint32_t want, uint32_t x) { return atomic_cmpxchg(p, want, x); }
+FN uint32_t g_add(GLOBAL uint32_t *p, uint32_t x) { return __spirv_AtomicIAdd(p, G_DEVICE, G_RELAXED, x); }
+FN uint32_t g_max(GLOBAL uint32_t *p, uint32_t x) { return __spirv_AtomicUMax(p, G_DEVICE, G_RELAXED, x); }
+FN uint32_t g_cas(GLOBAL uint32_t *p, uint32_t want, uint32_t x) { return __spirv_AtomicCompareExchange(p, G_DEVICE, G_RELAXED, G_RELAXED, x, want); }
 FN uint32_t g_load_system(GLOBAL const uint32_t *p) { return *(volatile GLOBAL const uint32_t *)p; }
 FN uint64_t g_load64_system(GLOBAL const uint64_t *p) { return *(volatile GLOBAL const uint64_t *)p; }
 FN void g_store_system(GLOBAL uint32_t *p, uint32_t x) { *(volatile GLOBAL uint32_t *)p = x; }
 FN void g_store64_system(GLOBAL uint64_t *p, uint64_t x) { *(volatile GLOBAL uint64_t *)p = x; }
 FN void g_release64_system(GLOBAL uint64_t *p, uint64_t x) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); *(volatile GLOBAL uint64_t *)p = x; }
-FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { atomic_xchg(p, x); }
+FN void g_store_device(GLOBAL uint32_t *p, uint32_t x) { (void)__spirv_AtomicExchange(p, G_DEVICE, G_RELAXED, x); }
 FN void g_store2_device(GLOBAL uint32_t *p, const PRIVATE uint32_t *x) { g_store_device(p, x[0]); g_store_device(p + 1, x[1]); }
 FN void g_store4_device(GLOBAL uint32_t *p, const PRIVATE uint32_t *x) { g_store2_device(p, x); g_store2_device(p + 2, x + 2); }
-FN uint32_t g_load_device(GLOBAL const uint32_t *p) { return atomic_or((volatile GLOBAL uint32_t *)p, 0u); }
+FN uint32_t g_load_device(GLOBAL const uint32_t *p) { return __spirv_AtomicOr((GLOBAL uint32_t *)p, G_DEVICE, G_RELAXED, 0u); }
 FN void g_load2_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { x[0] = g_load_device(p); x[1] = g_load_device(p + 1); }
 FN void g_load4_device(GLOBAL const uint32_t *p, PRIVATE uint32_t *x) { g_load2_device(p, x); g_load2_device(p + 2, x + 2); }
 FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; }

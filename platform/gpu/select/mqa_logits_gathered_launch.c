@@ -2,7 +2,8 @@
  *
  * mqa_logits_gathered: chooses a kernel and fills its arguments. As for
  * mqa_logits, the choice depends only on the device and the number of heads, so
- * both operations have the same bits.
+ * both operations have the same bits, but for the caches that mqa_logits reads
+ * without matrix instructions.
  */
 #include "spmla/platform/gpu/launch.h"
 

@@ -85,9 +85,9 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
 }
 
-/* Kinds: layouts, and OTHER with scores of bf16, keys in FNUZ, or pages that
- * do not begin at multiples of 16 bytes. Sizes: heads. Rows: the tokens of a launch, which is
- * one with OTHER. */
+/* Kinds: layouts, and OTHER with scores of bf16, keys in FNUZ, or pages that do
+ * not begin at multiples of 16 bytes. Sizes: heads. Rows: the tokens of a
+ * launch, which is one with OTHER. */
 enum { OTHER = 0x100 };
 
 static const spmla_i_gpu_variant variants[] = {

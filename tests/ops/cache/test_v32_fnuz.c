@@ -194,6 +194,35 @@ START_TEST(scales_worked_out_by_hand)
 }
 END_TEST
 
+/* Scales whose halves are subnormal: the codes of a true division. The scale is
+ * amax / 224, so amax 0x0464 and 0x00ab, in bits of bf16, give 34.08 = 0x42 in
+ * e4m3fn's codes of twice that. */
+START_TEST(a_scale_may_be_next_to_the_subnormals)
+{
+	static _Alignas(16) uint16_t kv[LATENT], pe[ROPE];
+	static const int64_t slot = 2;
+	spmla_kv_insert_args a = {.struct_bytes = sizeof a, .tokens = 1};
+	const uint8_t *row = pool + 2 * ROW;
+	uint32_t i;
+
+	a.scale_mode = SPMLA_SCALE_RAW;
+	a.kv_c = kv;
+	a.k_pe = pe;
+	a.kv_c_stride_elems = LATENT;
+	a.k_pe_stride_elems = ROPE;
+	a.slot_mapping = &slot;
+	a.cache = cache_of(pool, SPMLA_E4M3_FNUZ);
+	for (i = 0; i < GROUPS; i++) {
+		kv[i * GROUP + 5] = 0x0464;
+		kv[i * GROUP + 6] = 0x00ab;
+	}
+	ck_assert_int_eq(spmla_kv_insert(f.ctx, &a, NULL), SPMLA_OK);
+	fixture_drain(&f);
+	for (i = 0; i < GROUPS; i++)
+		ck_assert_uint_eq(row[i * GROUP + 6], 0x42);
+}
+END_TEST
+
 /* A code of FNUZ is half of the same code's value in e4m3fn, so with twice the
  * scale it is the same key. */
 START_TEST(a_decode_reads_either_encoding)
@@ -284,6 +313,7 @@ SUITE
 		{every_code_is_gathered_as_its_value, 1},
 		{every_code_but_those_of_240_is_written_for_its_value, 2},
 		{scales_worked_out_by_hand, 1},
+		{a_scale_may_be_next_to_the_subnormals, 1},
 		{a_decode_reads_either_encoding, 1},
 		{a_decode_reads_every_code_as_its_value, 1},
 	};
