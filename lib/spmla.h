@@ -365,7 +365,8 @@ spmla_status spmla_graph_abort(spmla_ctx *ctx);
  * fewer tokens than they were recorded for. Calls recorded in parts on a GPU
  * need a step of exactly as many tokens as theirs had; calls recorded in a
  * prefill need a prefill of the same shape, all others a decode step. On an
- * error nothing was launched, and the ticket may be undone or launched again. */
+ * error nothing was launched, and the ticket may be undone or launched
+ * again. */
 spmla_status spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph,
 				uint64_t ticket, spmla_stream stream);
 

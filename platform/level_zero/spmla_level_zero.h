@@ -6,8 +6,8 @@
  * neither its kernels nor dlopen. A program that does must link with -ldl if
  * its C library is older than glibc 2.34.
  *
- * No line of it ran on an Intel GPU yet. It ran on a test driver behind the real
- * loader, which runs the embedded SPIR-V on the CPU: that proves the calls of
+ * No line of it ran on an Intel GPU yet. It ran on a test driver behind the
+ * real loader, which runs the embedded SPIR-V on the CPU: that proves calls of
  * the host and the arithmetic of the kernels, but not Intel's order of memory.
  *
  * Terms of the other headers, on Level Zero:
@@ -43,8 +43,8 @@
  * by itself is not known to the library.
  * spmla_v4_branches: not used; there is one timeline.
  * spmla_graph_replay: one zeCommandQueueExecuteCommandLists with a fence, and
- * nothing else. It never waits: E_BUSY if every copy of the graph still runs, or
- * if 64 replays do.
+ * nothing else. It never waits: E_BUSY if every copy of the graph still runs,
+ * or if 64 replays do.
  * spmla_fini: E_BUSY while a graph runs. The caller has drained his lists.
  * Driver memory: a module, its kernels, lists and fences. init and
  * spmla_graph_begin make them, fini destroys them.
@@ -71,8 +71,9 @@ extern "C" {
 extern const spmla_backend spmla_level_zero;
 
 /* The ze_command_list_handle_t of a copy of the graph that is being recorded,
- * copy of [0, native.graph_copies); NULL if there is none. The engine may append
- * kernels of its own, the same to each copy, and a barrier behind them. */
+ * copy of [0, native.graph_copies); NULL if there is none. The engine may
+ * append kernels of its own, the same to each copy, and a barrier behind
+ * them. */
 void *spmla_level_zero_list(const spmla_ctx *ctx, uint32_t copy);
 
 #ifdef __cplusplus
