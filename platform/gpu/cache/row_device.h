@@ -169,6 +169,15 @@ g_row_divisor_of(float scale, uint32_t raw)
 	return d;
 }
 
+/* The same for half of the scale, which by itself may be subnormal. */
+FN g_row_divisor
+g_row_half(g_row_divisor d)
+{
+	d.scale *= 0.5f;
+	d.inverse *= 2.0f;
+	return d;
+}
+
 /* x / scale for |x| up to about 448 * scale: exact to the bit, unless its code
  * is 0, and then with x's sign. A power of two divides by its inverse. For
  * other scales that product is up to two ulp off; one remainder step leaves one
