@@ -116,7 +116,7 @@ run() { # DIR SUITE
 	*_emulator*) variant=("SPMLA_TEST_EMULATOR=${2##*_emulator}") ;;
 	*) [ -e "tests/$2.c" ] || variant=("SPMLA_TEST_NATIVE=${2##*_}") ;;
 	esac
-	env "${variant[@]}" timeout 60 "$1/test" >"$1/log" 2>&1
+	env "${variant[@]}" timeout 180 "$1/test" >"$1/log" 2>&1
 }
 
 # Without a fault it must pass.
