@@ -90,6 +90,11 @@ spmla_status spmla_i_check_cache(spmla_diag *diag,
 				 const spmla_i_cache_fields *fields,
 				 const spmla_cache *cache, uint32_t layouts);
 
+/* Every form that pages of index keys have. */
+#define SPMLA_I_INDEX_PAGES                                                  \
+	(1u << SPMLA_LAYOUT_INDEX_FP8 | 1u << SPMLA_LAYOUT_INDEX_FP8_TILED | \
+	 1u << SPMLA_LAYOUT_INDEX_MXFP4 | SPMLA_I_FNUZ)
+
 /* The last spmla_e4m3 that a layout may have. */
 static inline uint32_t
 spmla_i_encodings(uint32_t layout)

@@ -36,12 +36,8 @@ spmla_indexer_k_gather(spmla_ctx *ctx, const spmla_indexer_k_gather_args *a,
 
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(
-			&ctx->diag, &cache, &a->cache,
-			1u << SPMLA_LAYOUT_INDEX_FP8 |
-				1u << SPMLA_LAYOUT_INDEX_MXFP4 |
-				1u << SPMLA_LAYOUT_INDEX_FP8_TILED |
-				SPMLA_I_FNUZ);
+		s = spmla_i_check_cache(&ctx->diag, &cache, &a->cache,
+					SPMLA_I_INDEX_PAGES);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_indexer_k_gather, a, sizeof *a,
 			      stream);
 }

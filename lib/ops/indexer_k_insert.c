@@ -28,12 +28,8 @@ check_args(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 	spmla_status s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(
-			diag, &cache, &a->cache,
-			1u << SPMLA_LAYOUT_INDEX_FP8 |
-				1u << SPMLA_LAYOUT_INDEX_MXFP4 |
-				1u << SPMLA_LAYOUT_INDEX_FP8_TILED |
-				SPMLA_I_FNUZ);
+		s = spmla_i_check_cache(diag, &cache, &a->cache,
+					SPMLA_I_INDEX_PAGES);
 	return s;
 }
 

@@ -50,12 +50,8 @@ spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(
-			&ctx->diag, &cache, &a->cache,
-			1u << SPMLA_LAYOUT_INDEX_FP8 |
-				1u << SPMLA_LAYOUT_INDEX_MXFP4 |
-				1u << SPMLA_LAYOUT_INDEX_FP8_TILED |
-				SPMLA_I_FNUZ);
+		s = spmla_i_check_cache(&ctx->diag, &cache, &a->cache,
+					SPMLA_I_INDEX_PAGES);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
 		s = spmla_i_check_all(&ctx->diag, &q_scales, 1);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_mqa_logits, a, sizeof *a,
