@@ -153,7 +153,8 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	ROW(INDEX_SCRATCH, DEVICE, INDEX, 0, 1, INDEX_SCRATCH, ONE, "[bytes]",
 	    "mqa_logits, topk; V4: kv_compress"),
 	ROW(GATHERED_INDEX_K, DEVICE, INDEX, 0, 1, WORKSPACE, INDEX_K_BYTES,
-	    "[workspace][128]", "indexer_k_gather"),
+	    "[workspace][bytes of a key]",
+	    "indexer_k_gather"),
 	ROW(GATHERED_INDEX_SCALES, DEVICE, INDEX, 0, 4, WORKSPACE, ONE,
 	    "[workspace]", "indexer_k_gather"),
 

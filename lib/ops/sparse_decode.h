@@ -104,9 +104,10 @@ typedef struct spmla_sparse_decode_args {
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
  * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ caches use
  * the portable kernel. On Hopper, where q, out, split_out and pages are aligned
- * to 16 bytes, e4m3 * scale is rounded once, to f16; calls in parts without a
- * workspace of at most 256 tokens x heads are as elsewhere. Rows that do not
- * count are never read; NaN in rows that do goes through the arithmetic.
+ * to 16 bytes, e4m3 * scale is rounded once, to f16. Small calls in parts that
+ * do not add up their splits, tokens * cdiv(heads, 16) <= 16, are as elsewhere.
+ * Rows that do not count are never read; NaN in rows that do goes through the
+ * arithmetic.
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s
@@ -143,10 +144,11 @@ typedef struct spmla_sparse_decode_args {
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * Deterministic: a row's bits depend only on that row.
+ * Deterministic: a row's bits depend only on that row, and on Hopper on the
+ * alignment above.
  * - With parts also on: where it is split, `tokens`, workspace or not.
  * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk
- *   (ragged: longest and extra_longest), 16-byte alignment of q and out.
+ *   (ragged: longest and extra_longest).
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
  * the exact result x over the dequantised rows. Where values cancel, the error
  * of out is up to 2^-8 of the weighted mean of |v|; the error of lse up to
