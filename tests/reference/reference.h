@@ -62,6 +62,9 @@ typedef enum ref_q_floor {
 double ref_e4m3_value(uint8_t code);
 uint8_t ref_e4m3(double x);
 
+/* E4M3FNUZ: bias 8; 0x80 is NaN. */
+double ref_fnuz_value(uint8_t code);
+
 /* bf16, nearest even. */
 double ref_bf16_value(uint16_t bits);
 uint16_t ref_bf16_bits(double x);
@@ -267,7 +270,7 @@ typedef struct ref_attend_result {
 	/* sum of p |v| over the denominator: what `out` is before anything
 	 * cancels; see ref_close_out. */
 	double magnitude[REF_LATENT];
-	double lse; /* natural, without the sink; +inf if there is no key */
+	double lse;   /* natural, without the sink; +inf if there is no key */
 	double terms; /* the largest sum of |q k| of a key, times the scale */
 } ref_attend_result;
 

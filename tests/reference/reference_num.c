@@ -41,6 +41,19 @@ ref_e4m3_value(uint8_t code)
 	return code & 128 ? -a : a;
 }
 
+double
+ref_fnuz_value(uint8_t code)
+{
+	const int exponent = code >> 3 & 15;
+	const int mantissa = code & 7;
+	const double a = exponent ? scaled(8 + mantissa, exponent - 11)
+				  : scaled(mantissa, -10);
+
+	if (code == 0x80)
+		return NAN;
+	return code & 128 ? -a : a;
+}
+
 uint8_t
 ref_e4m3(double x)
 {

@@ -12,6 +12,7 @@
 #include "tests/harness/fixture.h"
 #include "tests/harness/rng.h"
 #include "tests/harness/themes.h"
+#include "tests/reference/reference.h"
 
 enum { LATENT = 512, ROPE = 64, DIM = 576, ROW = 656, ENTRIES = 3, PAGES = 2 };
 enum { GROUPS = 4, GROUP = 128 };
@@ -68,16 +69,6 @@ scale_of(const uint8_t *row, uint32_t g)
 	return scale;
 }
 
-/* Sign, exponent with bias 8 and mantissa. */
-static double
-value_of(uint32_t code)
-{
-	const int e = (int)(code >> 3 & 15), m = (int)(code & 7);
-	const double x = e ? ldexp(8 + m, e - 11) : ldexp(m, -10);
-
-	return code & 0x80 ? -x : x;
-}
-
 /* Every value of a code has at most four bits: with these scales exact. */
 START_TEST(every_code_is_gathered_as_its_value)
 {
@@ -103,7 +94,8 @@ START_TEST(every_code_is_gathered_as_its_value)
 		fixture_drain(&f);
 		for (i = 0; i < 2 * DIM; i++) {
 			const uint32_t code = (i % DIM + 7 * (i / DIM)) & 0xff;
-			const double x = value_of(code) * (double)scales[s];
+			const double x = ref_fnuz_value((uint8_t)code) *
+					 (double)scales[s];
 			const uint16_t want = i % DIM >= LATENT ? 0
 					      : code == 0x80
 						      ? 0x7fc0
@@ -138,7 +130,7 @@ START_TEST(every_code_but_those_of_240_is_written_for_its_value)
 
 		if ((code & 0x7f) == 0x7f || code == 0x80)
 			code = 0x11;
-		kv[i] = test_bf16((float)value_of(code));
+		kv[i] = test_bf16((float)ref_fnuz_value((uint8_t)code));
 	}
 	/* What has no code of its own. */
 	kv[0] = 0x8000;            /* -0 */
@@ -150,7 +142,7 @@ START_TEST(every_code_but_those_of_240_is_written_for_its_value)
 	for (i = 0; i < GROUPS; i++)
 		ck_assert_float_eq(scale_of(row, i), 1);
 	for (i = 4; i < LATENT; i++)
-		ck_assert(test_bf16((float)value_of(row[i])) == kv[i] &&
+		ck_assert(test_bf16((float)ref_fnuz_value(row[i])) == kv[i] &&
 			  row[i] != 0x80);
 	ck_assert_mem_eq(row, "\x00\x00\x80\x80", 4);
 }
@@ -298,8 +290,8 @@ START_TEST(a_decode_reads_every_code_as_its_value)
 	ck_assert_int_eq(spmla_sparse_decode(f.ctx, &a, NULL), SPMLA_OK);
 	fixture_drain(&f);
 	for (i = 0; i < LATENT; i++)
-		ck_assert_uint_eq(out[i],
-				  test_bf16((float)(2 * value_of(row[i]))));
+		ck_assert_uint_eq(
+			out[i], test_bf16((float)(2 * ref_fnuz_value(row[i]))));
 	row[9] = 0x80;
 	ck_assert_int_eq(spmla_sparse_decode(f.ctx, &a, NULL), SPMLA_OK);
 	fixture_drain(&f);

@@ -12,6 +12,7 @@
 #include "tests/harness/fixture.h"
 #include "tests/harness/rng.h"
 #include "tests/harness/themes.h"
+#include "tests/reference/reference.h"
 
 enum { NOPE = 448, ROPE = 64, DIM = 512, ENTRIES = 4, PAGES = 2 };
 enum { PAGE = 4 * 576 + 4 * 8, ONE = 127 }; /* ONE: a scale byte of 2^0 */
@@ -63,16 +64,6 @@ scales_of(uint8_t *base, uint32_t slot)
 	       slot % ENTRIES * 8;
 }
 
-/* Sign, exponent with bias 8 and mantissa. */
-static double
-value_of(uint32_t code)
-{
-	const int e = (int)(code >> 3 & 15), m = (int)(code & 7);
-	const double x = e ? ldexp(8 + m, e - 11) : ldexp(m, -10);
-
-	return code & 0x80 ? -x : x;
-}
-
 /* Every value of a code has at most four bits: exact in bf16. */
 START_TEST(every_code_is_gathered_as_its_value)
 {
@@ -101,10 +92,11 @@ START_TEST(every_code_is_gathered_as_its_value)
 			const uint32_t code = (i / DIM * NOPE + i % DIM) & 0xff;
 			const uint16_t want =
 				i % DIM >= NOPE ? 0
-				: code == 0x80  ? 0x7fc0
-						: test_bf16((float)ldexp(
-							  value_of(code),
-							  bytes[b] - ONE));
+				: code == 0x80
+					? 0x7fc0
+					: test_bf16((float)ldexp(
+						  ref_fnuz_value((uint8_t)code),
+						  bytes[b] - ONE));
 
 			ck_assert_msg(dst[i] == want,
 				      "code 0x%02x: 0x%04x, want 0x%04x", code,
@@ -133,7 +125,8 @@ START_TEST(every_code_but_those_of_240_is_written_for_its_value)
 			code = i % 64 == 63 ? 0x7e : code & 0xff;
 			if ((code & 0x7f) == 0x7f || code == 0x80)
 				code = 0x11;
-			kv[t][i] = test_bf16((float)value_of(code));
+			kv[t][i] =
+				test_bf16((float)ref_fnuz_value((uint8_t)code));
 		}
 	/* What has no code of its own. */
 	kv[0][0] = 0x8000;            /* -0 */
@@ -149,8 +142,8 @@ START_TEST(every_code_but_those_of_240_is_written_for_its_value)
 			ck_assert_uint_eq(
 				scales_of(pool, (uint32_t)slots[t])[i], ONE);
 		for (i = t == 0 ? 4 : 0; i < NOPE; i++)
-			ck_assert(test_bf16((float)value_of(codes[i])) ==
-					  kv[t][i] &&
+			ck_assert(test_bf16((float)ref_fnuz_value(
+					  (uint8_t)(codes[i]))) == kv[t][i] &&
 				  codes[i] != 0x80);
 	}
 	ck_assert_uint_eq(codes_of(pool, 0)[0], 0x00);

@@ -9,6 +9,7 @@
 #include "spmla/ops/ops.h"
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
+#include "tests/reference/reference.h"
 
 enum { KEYS = 256, ENTRIES = 32, PAGES = KEYS / ENTRIES, HEADS = 2, DIM = 128 };
 
@@ -50,17 +51,15 @@ teardown(void)
 	fixture_close(&f);
 }
 
-/* Sign, exponent with bias 8 and mantissa: relu(v) + 16 relu(-v), and 0 for
- * NaN. */
+/* relu(v) + 16 relu(-v), and 0 for NaN. */
 static float
 score_of(uint32_t n)
 {
-	const int e = (int)(n >> 3 & 15), m = (int)(n & 7);
-	const double v = e ? ldexp(8 + m, e - 11) : ldexp(m, -10);
+	const double v = ref_fnuz_value((uint8_t)n);
 
 	if (n == 0x80)
 		return 0;
-	return (float)(n & 0x80 ? 16 * v : v) * scales[n];
+	return (float)(v < 0 ? -16 * v : v) * scales[n];
 }
 
 static void
