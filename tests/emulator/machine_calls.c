@@ -116,6 +116,12 @@ spmla_i_emu_take(const uint32_t *from, uint32_t *words, uint32_t count)
 	memcpy(words, from, count * sizeof *from);
 }
 
+void
+spmla_i_emu_misaligned(void)
+{
+	machine_fail("a wide access at an address that is not aligned to it");
+}
+
 /* Who sleeps again and again waits for another; but not for ever. */
 void
 spmla_i_emu_sleep(void)

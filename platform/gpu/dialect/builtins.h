@@ -186,9 +186,9 @@ FN uint32_t g_bits(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 FN float g_float(uint32_t u) { float x; memcpy(&x, &u, sizeof x); return x; }
 FN float g_fma(float a, float b, float c) { return fmaf(a, b, c); }
 FN float g_larger(float a, float b) { return b > a || a != a ? b : a; }
-FN void g_load4(const float *p, uint32_t *x) { memcpy(x, __builtin_assume_aligned(p, 16), 16); }
-FN void g_store4(uint16_t *p, const uint32_t *x) { memcpy(__builtin_assume_aligned(p, 16), x, 16); }
-FN void g_store2f(float *p, float x, float y) { float v[2] = {x, y}; memcpy(__builtin_assume_aligned(p, 8), v, 8); }
+FN void g_load4(const float *p, uint32_t *x) { memcpy(x, spmla_i_emu_wide(p, 16), 16); }
+FN void g_store4(uint16_t *p, const uint32_t *x) { memcpy(spmla_i_emu_wide(p, 16), x, 16); }
+FN void g_store2f(float *p, float x, float y) { float v[2] = {x, y}; memcpy(spmla_i_emu_wide(p, 8), v, 8); }
 FN float g_exp2(float x) { return exp2f(x); }
 FN float g_exp2_flush(float x) { return exp2f(x); }
 FN float g_log2(float x) { return log2f(x); }
@@ -209,11 +209,11 @@ FN void g_store_system(uint32_t *p, uint32_t x) { __atomic_store_n(p, x, __ATOMI
 FN void g_store64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_release64_system(uint64_t *p, uint64_t x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }
 FN void g_store_device(uint32_t *p, uint32_t x) { spmla_i_emu_hand_on(p, &x, 1); }
-FN void g_store2_device(uint32_t *p, const uint32_t *x) { spmla_i_emu_hand_on(p, x, 2); }
-FN void g_store4_device(uint32_t *p, const uint32_t *x) { spmla_i_emu_hand_on(p, x, 4); }
+FN void g_store2_device(uint32_t *p, const uint32_t *x) { spmla_i_emu_hand_on(spmla_i_emu_wide(p, 8), x, 2); }
+FN void g_store4_device(uint32_t *p, const uint32_t *x) { spmla_i_emu_hand_on(spmla_i_emu_wide(p, 16), x, 4); }
 FN uint32_t g_load_device(const uint32_t *p) { uint32_t x; spmla_i_emu_take(p, &x, 1); return x; }
-FN void g_load2_device(const uint32_t *p, uint32_t *x) { spmla_i_emu_take(p, x, 2); }
-FN void g_load4_device(const uint32_t *p, uint32_t *x) { spmla_i_emu_take(p, x, 4); }
+FN void g_load2_device(const uint32_t *p, uint32_t *x) { spmla_i_emu_take(spmla_i_emu_wide(p, 8), x, 2); }
+FN void g_load4_device(const uint32_t *p, uint32_t *x) { spmla_i_emu_take(spmla_i_emu_wide(p, 16), x, 4); }
 FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; spmla_i_emu_sleep(); }
 FN void g_fence_system(void) { }
 FN void g_fence_device(void) { }

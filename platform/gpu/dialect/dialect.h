@@ -156,6 +156,16 @@ void spmla_i_emu_barrier(const char *file, int line);
 void spmla_i_emu_hand_on(uint32_t *to, const uint32_t *words, uint32_t count);
 void spmla_i_emu_take(const uint32_t *from, uint32_t *words, uint32_t count);
 void spmla_i_emu_sleep(void);
+/* An access of so many bytes, which faults on a GPU if the address is not a
+ * multiple of them. */
+void spmla_i_emu_misaligned(void);
+static inline void *
+spmla_i_emu_wide(const void *p, uint32_t bytes)
+{
+	if ((uintptr_t)p % bytes)
+		spmla_i_emu_misaligned();
+	return (void *)(uintptr_t)p;
+}
 /* Every thread of the subgroup gives as many words, at most six. Returns all,
  * until the next call: word w of lane l is [w * width + l]. */
 const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);

@@ -208,7 +208,7 @@ g_f16x2_to_f32(uint32_t pair, PRIVATE float *low, PRIVATE float *high)
 FN void
 g_load128(const void *p, uint32_t *x)
 {
-	memcpy(x, p, 16);
+	memcpy(x, spmla_i_emu_wide(p, 16), 16);
 }
 
 FN void
@@ -216,7 +216,7 @@ g_load128_if(uint32_t is, const void *p, uint32_t *x)
 {
 	memset(x, 0, 16);
 	if (is)
-		memcpy(x, p, 16);
+		memcpy(x, spmla_i_emu_wide(p, 16), 16);
 }
 
 FN void
@@ -228,7 +228,7 @@ g_subgroup_barrier(void)
 FN void
 g_local_load128(const void *p, uint32_t *x)
 {
-	memcpy(x, p, 16);
+	memcpy(x, spmla_i_emu_wide(p, 16), 16);
 }
 
 typedef enum mma_type { MMA_F16, MMA_BF16 } mma_type;
@@ -452,7 +452,7 @@ g_store_matrices(uint16_t *row, const uint32_t *x)
 FN void
 g_local_store128(void *p, const uint32_t *x)
 {
-	memcpy(p, x, 16);
+	memcpy(spmla_i_emu_wide(p, 16), x, 16);
 }
 
 FN void
