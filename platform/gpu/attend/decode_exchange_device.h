@@ -267,40 +267,59 @@ exchange_weigh(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	return w;
 }
 
-/* The lane's part of a head: 2 ^ (exponent - 127) times f16 pairs, or bf16
- * pairs. Where a group has large units sums are 2^24 times smaller. */
+/* What a rank's sums of a group of values are multiplied with. */
+typedef struct exchange_factor {
+	float by;
+	uint32_t large; /* 1: sums are 2^24 times smaller meanwhile */
+} exchange_factor;
+
+/* A warp's columns, from `first` on, are of one group of values that share a
+ * unit, or of two or four. Lane l gets the factor of rank l % ranks in the (l /
+ * ranks)-th: 2 ^ (exponent - 127) times the rank's weight. */
+FN exchange_factor
+exchange_factor_of(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
+		   float weight, uint32_t first)
+{
+	const uint32_t ranks = b->kind.ranks;
+	const uint32_t r = b->lane % ranks, at = b->lane - r;
+	const uint32_t group = first / b->kind.format.group + at / ranks;
+	const uint32_t low = g_shuffle(~record[2], r);
+	const uint32_t high = g_shuffle(~record[3], r);
+	const uint32_t byte =
+		(group < 4 ? low : high) >> 8 * (group % 4) & 0xffu;
+	const uint32_t any = (uint32_t)g_ballot(byte > EXCHANGE_LARGE);
+	exchange_factor f;
+	uint32_t lower;
+
+	f.large = (any >> at & ((1u << ranks) - 1)) != 0;
+	lower = f.large ? EXCHANGE_LOWER : 0;
+	f.by = g_float(g_shuffle(g_bits(weight), r)) *
+	       g_float(byte > lower ? (byte - lower) << 23 : 0);
+	return f;
+}
+
+/* The lane's part of a head: f16 pairs, or bf16 pairs, times their factors. */
 FN void
 exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	     float weight, uint32_t dim, uint32_t words, uint32_t v[16][4],
 	     PRIVATE float *x)
 {
 	const decode_format f = b->kind.format;
-	const uint32_t group = dim / f.group;
-	const uint32_t is_bf16 = f.bf16_tail && group == FEW_GROUPS - 1;
-	const uint32_t is = b->lane < b->kind.ranks;
-	uint32_t large = 0, r, i;
+	const uint32_t first = dim - b->lane * 2 * words;
+	const uint32_t is_bf16 = f.bf16_tail && dim / f.group == FEW_GROUPS - 1;
+	const exchange_factor factor =
+		exchange_factor_of(b, record, weight, first);
+	const uint32_t from = (dim - first) / f.group * b->kind.ranks;
+	const uint32_t large = g_shuffle(factor.large, from);
+	uint32_t r, i;
 
-	UNROLL
-	for (i = 0; i < few_groups(f); i++) {
-		const uint32_t byte = ~record[2 + i / 4] >> 8 * (i % 4) & 0xffu;
-
-		large |= (uint32_t)(g_ballot(is && byte > EXCHANGE_LARGE) != 0)
-			 << i;
-	}
-	large = large >> group & 1u ? EXCHANGE_LOWER : 0;
 	UNROLL
 	for (i = 0; i < 8; i++)
 		x[i] = 0.0f;
 	UNROLL
 	for (r = 0; r < b->kind.ranks; r++) {
-		const uint32_t low = g_broadcast(~record[2], r);
-		const uint32_t high =
-			f.bf16_tail ? g_broadcast(~record[3], r) : 0;
-		const uint32_t byte =
-			(group < 4 ? low : high) >> 8 * (group % 4) & 0xffu;
 		const float by =
-			g_float(g_broadcast(g_bits(weight), r)) *
-			g_float(byte > large ? (byte - large) << 23 : 0);
+			g_float(g_shuffle(g_bits(factor.by), from + r));
 
 		UNROLL
 		for (i = 0; i < words; i++) {
