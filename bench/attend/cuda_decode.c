@@ -47,8 +47,9 @@ static const decode_shape v32_shapes[] = {
  * tokens are two queries of a request, but for 1, 2, 64, 128 and 256 of the
  * first set. */
 static const decode_shape c4a_shapes[] = {
-	{1, 64, 20.4},   {2, 64, 20.3},    {4, 64, 20.6},    {64, 64, 53.8},
-	{128, 64, 57.1}, {256, 64, 103.2}, {296, 64, 132.1}, {512, 64, 192.6},
+	{1, 64, 20.4},    {2, 64, 20.3},    {4, 64, 20.6},    {5, 64, 0},
+	{8, 64, 0},       {9, 64, 0},       {64, 64, 53.8},   {128, 64, 57.1},
+	{256, 64, 103.2}, {296, 64, 132.1}, {512, 64, 192.6},
 };
 static const decode_shape c4a_pro_shapes[] = {
 	{2, 128, 19.4}, {4, 128, 22.0}, {128, 128, 110.1}, {296, 128, 257.0}};
@@ -59,7 +60,7 @@ static const struct v4_set {
 	const decode_shape *shapes;
 	uint32_t count, tokens, heads, extra_topk, extra_page;
 } v4_sets[] = {
-	{"C4A 512", c4a_shapes, 8, 512, 64, 512, PAGE},
+	{"C4A 512", c4a_shapes, 11, 512, 64, 512, PAGE},
 	{"C4A 1024", c4a_pro_shapes, 4, 296, 128, 1024, PAGE},
 	{"C128A 1024", c128a_shapes, 2, 128, 64, 1024, 2},
 };

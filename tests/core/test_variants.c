@@ -161,6 +161,8 @@ START_TEST(decode_of_few_tokens_takes_one_launch)
 		 128},
 		{SPMLA_LAYOUT_V4_FP8, 4, 64, 640, "sparse_decode_few_v4_16",
 		 128},
+		{SPMLA_LAYOUT_V4_FP8, 8, 64, 640, "sparse_decode_few_v4_32",
+		 128},
 		{SPMLA_LAYOUT_V4_FP8, 2, 128, 1152, "sparse_decode_few_long_16",
 		 128},
 		{SPMLA_LAYOUT_V4_FP8, 4, 128, 1152, "sparse_decode_few_long_32",

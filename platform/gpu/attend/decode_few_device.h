@@ -75,6 +75,7 @@ typedef struct few_kind {
 #define SPMLA_K_sparse_decode_few_v32_32(P, S)  SPMLA_K_FEW(P, S)
 #define SPMLA_K_sparse_decode_few_v4_8(P, S)    SPMLA_K_FEW(P, S)
 #define SPMLA_K_sparse_decode_few_v4_16(P, S)   SPMLA_K_FEW(P, S)
+#define SPMLA_K_sparse_decode_few_v4_32(P, S)   SPMLA_K_FEW(P, S)
 #define SPMLA_K_sparse_decode_few_long_16(P, S) SPMLA_K_FEW(P, S)
 #define SPMLA_K_sparse_decode_few_long_32(P, S) SPMLA_K_FEW(P, S)
 SPMLA_KERNEL_SCALARS(sparse_decode_few_v32_16)
@@ -85,6 +86,8 @@ typedef spmla_k_sparse_decode_few_v32_16_scalars
 	spmla_k_sparse_decode_few_v4_8_scalars;
 typedef spmla_k_sparse_decode_few_v32_16_scalars
 	spmla_k_sparse_decode_few_v4_16_scalars;
+typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_v4_32_scalars;
 typedef spmla_k_sparse_decode_few_v32_16_scalars
 	spmla_k_sparse_decode_few_long_16_scalars;
 typedef spmla_k_sparse_decode_few_v32_16_scalars

@@ -714,6 +714,16 @@ spmla_k_sparse_decode_few_v4_16(SPMLA_KERNEL_ARGS(sparse_decode_few_v4_16))
 	few_run(&a, few_kind_of(decode_v4_fp8(), 16, 8, 5), local);
 }
 
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_v4_32, 1)
+void
+spmla_k_sparse_decode_few_v4_32(SPMLA_KERNEL_ARGS(sparse_decode_few_v4_32))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(1, 5, 32));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v4_32)};
+
+	few_run(&a, few_kind_of(decode_v4_fp8(), 32, 8, 5), local);
+}
+
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_long_16, 1)
 void
 spmla_k_sparse_decode_few_long_16(SPMLA_KERNEL_ARGS(sparse_decode_few_long_16))

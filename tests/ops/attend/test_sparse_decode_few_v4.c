@@ -51,7 +51,7 @@ START_TEST(results_equal_dense_attention_for_any_shape)
 		uint32_t tokens, heads, topk, extra_topk;
 	} c[] = {{1, 64, 128, 512},   {2, 64, 128, 500},   {3, 64, 100, 512},
 		 {2, 128, 128, 1024}, {3, 128, 128, 1000}, {3, 64, 128, 700},
-		 {2, 5, 128, 0},      {1, 17, 3, 90}};
+		 {2, 5, 128, 0},      {1, 17, 3, 90},      {3, 100, 128, 400}};
 
 	open_v4(c[_i].tokens, c[_i].heads, c[_i].topk, c[_i].extra_topk);
 	v4_check(&f, &v);
@@ -171,7 +171,7 @@ END_TEST
 SUITE
 {
 	const theme_test shape[] = {
-		{results_equal_dense_attention_for_any_shape, 8},
+		{results_equal_dense_attention_for_any_shape, 9},
 		{without_a_second_list_its_fields_are_not_read, 1},
 		{lengths_cut_both_lists, 1},
 	};
