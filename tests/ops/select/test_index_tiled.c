@@ -149,19 +149,27 @@ START_TEST(gathered_keys_are_those_of_flat_pages)
 }
 END_TEST
 
-START_TEST(scores_are_those_of_flat_pages)
+static uint8_t q[HEADS * DIM];
+static float weights[HEADS];
+
+static void
+fill_queries(void)
 {
-	static uint8_t q[HEADS * DIM];
-	static float weights[HEADS], logits[2][KEYS];
-	static const int32_t row[1], lens[1] = {KEYS - 3};
-	spmla_mqa_logits_args a = {.struct_bytes = sizeof a, .tokens = 1};
 	uint32_t i;
 
-	fill();
 	for (i = 0; i < HEADS * DIM; i++)
 		q[i] = (uint8_t)(rng_next(&seed) & 0xbf);
 	for (i = 0; i < HEADS; i++)
 		weights[i] = rng_float(&seed);
+}
+
+/* The scores of KEYS - 3 keys, of f32 or bf16. */
+static void
+score(spmla_cache cache, uint32_t dtype, void *logits)
+{
+	static const int32_t row[1], lens[1] = {KEYS - 3};
+	spmla_mqa_logits_args a = {.struct_bytes = sizeof a, .tokens = 1};
+
 	a.heads = HEADS;
 	a.rows = 1;
 	a.columns = a.table_stride_elems = PAGES;
@@ -172,16 +180,49 @@ START_TEST(scores_are_those_of_flat_pages)
 	a.block_table = table;
 	a.logits_elems = KEYS;
 	a.row_stride_elems = KEYS;
-	for (i = 0; i < 2; i++) {
-		a.logits = logits[i];
-		a.cache = cache_of(i ? SPMLA_LAYOUT_INDEX_FP8_TILED
-				     : SPMLA_LAYOUT_INDEX_FP8,
-				   (uint32_t)_i);
-		ck_assert_int_eq(spmla_mqa_logits(f.ctx, &a, NULL), SPMLA_OK);
-	}
+	a.logits = logits;
+	a.logits_dtype = dtype;
+	a.cache = cache;
+	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &a, NULL), SPMLA_OK);
 	fixture_drain(&f);
-	ck_assert_mem_eq(logits[1], logits[0], sizeof logits[0]);
-	ck_assert_float_ne(logits[0][0], logits[0][1]);
+}
+
+/* _i: the encoding. */
+START_TEST(scores_are_those_of_flat_pages)
+{
+	static float flats[KEYS], tiles[KEYS];
+	const uint32_t encoding = (uint32_t)_i;
+
+	fill();
+	fill_queries();
+	score(cache_of(SPMLA_LAYOUT_INDEX_FP8, encoding), SPMLA_REAL_F32,
+	      flats);
+	score(cache_of(SPMLA_LAYOUT_INDEX_FP8_TILED, encoding), SPMLA_REAL_F32,
+	      tiles);
+	ck_assert_mem_eq(tiles, flats, sizeof flats);
+	ck_assert_float_ne(flats[0], flats[1]);
+}
+END_TEST
+
+/* A page has more keys than the CPU converts at a time. _i: the layout. */
+START_TEST(scores_of_bf16_are_those_of_f32_rounded)
+{
+	const spmla_cache cache = cache_of(_i ? SPMLA_LAYOUT_INDEX_FP8_TILED
+					      : SPMLA_LAYOUT_INDEX_FP8,
+					   SPMLA_E4M3_FN);
+	static uint16_t narrow[KEYS];
+	static float wide[KEYS];
+	uint32_t i;
+
+	fill();
+	fill_queries();
+	memset(narrow, 0x5A, sizeof narrow);
+	score(cache, SPMLA_REAL_F32, wide);
+	score(cache, SPMLA_REAL_BF16, narrow);
+	for (i = 0; i < KEYS - 3; i++)
+		ck_assert_uint_eq(narrow[i], test_bf16(wide[i]));
+	for (; i < KEYS; i++)
+		ck_assert_uint_eq(narrow[i], 0x5A5A);
 }
 END_TEST
 
@@ -214,6 +255,7 @@ SUITE
 		{keys_are_written_at_the_places_of_their_tile, 2},
 		{gathered_keys_are_those_of_flat_pages, 1},
 		{scores_are_those_of_flat_pages, 2},
+		{scores_of_bf16_are_those_of_f32_rounded, 2},
 		{pages_have_whole_tiles, 1},
 	};
 	const theme themes[] = {
