@@ -222,6 +222,66 @@ START_TEST(a_page_outside_of_the_pool_empties_the_token)
 }
 END_TEST
 
+/* Runs token 69 of prompt 0, with keys 0 .. 7 selected but `key` in place of
+ * key 3: as a decode or as a prefill. */
+static void
+run_last(uint32_t as_decode, int32_t key)
+{
+	const spmla_request last[1] = {{prompt_row[0], 1, 70, 0}};
+	const spmla_shape shape = as_decode ? (spmla_shape){1, 1, 1, 0}
+					    : (spmla_shape){9, 2, 9, 200};
+	int32_t indices[9 * PROMPT_TOPK] = {0, 1, 2, key, 4, 5, 6, 7};
+	int32_t lens[9] = {PROMPT_TOPK};
+	spmla_v32_layer layer = r.stage.layer;
+
+	layer.index_q = NULL;
+	layer.topk_indices = indices;
+	layer.topk_lens = lens;
+	layer.topk_stride_elems = PROMPT_TOPK;
+	ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
+	put_device_step(last, 1, 0);
+	prologue(shape);
+	v32_must(r.f.ctx, (as_decode ? spmla_v32_attn : spmla_v32_prefill)(
+				  r.f.ctx, &layer, &shape, NULL));
+	fixture_drain(&r.f);
+}
+
+/* Token 0 of the step is empty, for want of a page of prompt 0. */
+static void
+expect_no_page(void)
+{
+	expect_empty(0);
+	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_PAGE);
+	ck_assert_uint_eq(fixture_status(&r.f).row, prompt_row[0]);
+}
+
+/* _i: as a decode. */
+START_TEST(decode_and_prefill_have_one_rule_for_a_missing_page)
+{
+	const uint32_t as_decode = (uint32_t)_i;
+	int32_t *page, *cols;
+
+	prompt_run(&r, none, whole);
+	page = (int32_t *)spmla_view(r.f.ctx, SPMLA_BUF_BLOCK_TABLE_MAIN,
+				     NULL) +
+	       prompt_row[0] * r.f.plan.columns + 1;
+	cols = (int32_t *)spmla_view(r.f.ctx, SPMLA_BUF_TABLE_COLS_MAIN, NULL) +
+	       prompt_row[0];
+	run_last(as_decode, 16); /* the first key of column 1 */
+	ck_assert_float_lt(r.stage.lse[0], 1e38f);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+	*page = 64; /* of 64 pages */
+	run_last(as_decode, 3);
+	ck_assert_float_lt(r.stage.lse[0], 1e38f);
+	run_last(as_decode, 16);
+	expect_no_page();
+	*page = prompt_page(prompt_row[0], 1);
+	*cols = 1; /* the others were never written */
+	run_last(as_decode, 3);
+	expect_no_page();
+}
+END_TEST
+
 /* A selection that the engine hands in: entries of token 1, whose context is
  * 70, that do not lie in it. Row 70 of the workspace is the first of the next
  * request, 103 is behind all of them. */
@@ -271,6 +331,7 @@ SUITE
 		{contexts_that_outgrow_the_workspace_on_the_device_are_skipped,
 		 1},
 		{a_page_outside_of_the_pool_empties_the_token, 1},
+		{decode_and_prefill_have_one_rule_for_a_missing_page, 2},
 		{a_selection_past_the_context_reads_no_other_request, 1},
 	};
 	const theme themes[] = {
