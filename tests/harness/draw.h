@@ -150,8 +150,11 @@ float *draw_cos_sin(draw *d, uint32_t rows);
 
 spmla_cache draw_cache(draw *d, uint32_t layout);
 
-/* Gives a cache of V4_FP8 one or the other encoding; one that is read then has
- * no NaN. */
+/* INDEX_FP8 or INDEX_FP8_TILED; an example has the first. */
+uint32_t draw_index_layout(draw *d);
+
+/* Gives a cache of e4m3 with scales one or the other encoding; one that is read
+ * then has no NaN. */
 void draw_encoding(draw *d, spmla_cache *cache, draw_role role);
 
 /* Of given size, read or written. */

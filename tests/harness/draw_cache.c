@@ -78,6 +78,7 @@ fill_page(draw *d, uint8_t *page, uint32_t layout, uint64_t entries)
 		}
 		break;
 	case SPMLA_LAYOUT_INDEX_FP8:
+	case SPMLA_LAYOUT_INDEX_FP8_TILED:
 		draw_fill_codes(d, page, entries * 128);
 		fill_f32(d, page + entries * 128, entries, 0.75f);
 		break;
@@ -141,10 +142,26 @@ draw_cache_of(draw *d, uint32_t layout, uint32_t entries, uint32_t pages,
 	return c;
 }
 
+uint32_t
+draw_index_layout(draw *d)
+{
+	return draw_choice(d, 3) == 2 ? SPMLA_LAYOUT_INDEX_FP8_TILED
+				      : SPMLA_LAYOUT_INDEX_FP8;
+}
+
+/* Entries of a page; tiled pages have whole tiles. */
+static uint32_t
+draw_entries(draw *d, uint32_t layout)
+{
+	if (layout == SPMLA_LAYOUT_INDEX_FP8_TILED)
+		return SPMLA_INDEX_TILE * draw_size(d, 2);
+	return draw_many(d, 5, 16);
+}
+
 spmla_cache
 draw_cache(draw *d, uint32_t layout)
 {
-	const uint32_t entries = draw_many(d, 5, 16);
+	const uint32_t entries = draw_entries(d, layout);
 
 	return draw_cache_of(d, layout, entries, draw_many(d, 6, 64), DRAW_IN);
 }
@@ -152,7 +169,7 @@ draw_cache(draw *d, uint32_t layout)
 spmla_cache
 draw_cache_out(draw *d, uint32_t layout, uint32_t tokens)
 {
-	const uint32_t entries = draw_many(d, 5, 16);
+	const uint32_t entries = draw_entries(d, layout);
 
 	return draw_cache_of(d, layout, entries,
 			     draw_many(d, 6, 64) + tokens / entries, DRAW_OUT);
@@ -178,7 +195,8 @@ draw_encoding(draw *d, spmla_cache *cache, draw_role role)
 
 	if (cache->layout != SPMLA_LAYOUT_V4_FP8 &&
 	    cache->layout != SPMLA_LAYOUT_FP8_DS_MLA &&
-	    cache->layout != SPMLA_LAYOUT_INDEX_FP8)
+	    cache->layout != SPMLA_LAYOUT_INDEX_FP8 &&
+	    cache->layout != SPMLA_LAYOUT_INDEX_FP8_TILED)
 		return;
 	cache->encoding = draw_choice(d, 2) ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN;
 	if (cache->encoding == SPMLA_E4M3_FN || role == DRAW_OUT || d->in)
@@ -187,7 +205,7 @@ draw_encoding(draw *d, spmla_cache *cache, draw_role role)
 		if (cache->layout == SPMLA_LAYOUT_V4_FP8)
 			no_nan(page, entries, SPMLA_V4_VALUE_BYTES,
 			       SPMLA_V4_NOPE);
-		else if (cache->layout == SPMLA_LAYOUT_INDEX_FP8)
+		else if (cache->layout != SPMLA_LAYOUT_FP8_DS_MLA)
 			no_nan(page, entries, SPMLA_INDEX_DIM, SPMLA_INDEX_DIM);
 		else
 			no_nan(page, entries, SPMLA_FP8_DS_MLA_BYTES,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of indexer_k_gather: keys of INDEX_FP8, and of INDEX_MXFP4.
+ * What tests know of indexer_k_gather: keys of e4m3, and of INDEX_MXFP4.
  */
 #include "tests/harness/registry.h"
 
@@ -12,7 +12,7 @@ make(draw *d, void *args)
 	draw_table t;
 
 	a->cache = draw_cache(d, mxfp4 ? SPMLA_LAYOUT_INDEX_MXFP4
-				       : SPMLA_LAYOUT_INDEX_FP8);
+				       : draw_index_layout(d));
 	draw_encoding(d, &a->cache, DRAW_IN);
 	a->keys = draw_many(d, 12, 700);
 	a->requests = draw_many(d, 4, 6);

@@ -28,7 +28,7 @@ make(draw *d, void *args)
 	a->cache =
 		draw_cache_out(d,
 			       draw_choice(d, 3) == 2 ? SPMLA_LAYOUT_INDEX_MXFP4
-						      : SPMLA_LAYOUT_INDEX_FP8,
+						      : draw_index_layout(d),
 			       a->tokens);
 	draw_encoding(d, &a->cache, DRAW_OUT);
 	a->slot_mapping = draw_slots(d, a->tokens,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of mqa_logits: keys of INDEX_FP8, of INDEX_MXFP4, and rows
- * of one stride of either.
+ * What tests know of mqa_logits: keys of e4m3, of INDEX_MXFP4, and rows of one
+ * stride of either.
  */
 #include "tests/harness/registry.h"
 
@@ -36,7 +36,7 @@ make(draw *d, void *args)
 	a->tokens = draw_tokens(d);
 	a->heads = draw_index_heads(d);
 	a->cache = draw_cache(d, mxfp4 ? SPMLA_LAYOUT_INDEX_MXFP4
-				       : SPMLA_LAYOUT_INDEX_FP8);
+				       : draw_index_layout(d));
 	draw_encoding(d, &a->cache, DRAW_IN);
 	t = draw_pages(d, draw_many(d, 4, 6), draw_many(d, 6, 20),
 		       a->cache.pages);

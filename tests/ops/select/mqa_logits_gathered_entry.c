@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of mqa_logits_gathered: keys of INDEX_FP8, and of
- * INDEX_MXFP4.
+ * What tests know of mqa_logits_gathered: keys of e4m3, and of INDEX_MXFP4.
  */
 #include "tests/harness/registry.h"
 
@@ -36,6 +35,8 @@ make(draw *d, void *args)
 		a->q = draw_codes(d, (uint64_t)a->tokens * a->heads * 128);
 		a->k = draw_codes(d, a->keys * UINT64_C(128));
 		a->k_scales = draw_f32(d, a->keys);
+		a->k_encoding =
+			draw_choice(d, 2) ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN;
 	}
 	a->starts = draw_i32(d, a->tokens, 0, a->keys + INT64_C(1));
 	a->ends = draw_i32(d, a->tokens, 0, a->keys + INT64_C(1));
