@@ -48,6 +48,8 @@ spmla_layout_entry_bytes(uint32_t layout)
 		return SPMLA_V4_E4M3_BYTES;
 	case SPMLA_LAYOUT_INDEX_MXFP4:
 		return SPMLA_INDEX_MXFP4_BYTES;
+	case SPMLA_LAYOUT_STATE_128:
+		return 128 * 2 * (uint32_t)sizeof(float);
 	case SPMLA_LAYOUT_STATE_256:
 		return 256 * 2 * (uint32_t)sizeof(float);
 	case SPMLA_LAYOUT_STATE_512:

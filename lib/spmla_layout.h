@@ -127,10 +127,11 @@ typedef enum spmla_layout {
 	 * entries_per_page x 4 ue8m0 scales, one per 32 values. */
 	SPMLA_LAYOUT_INDEX_MXFP4 = 7,
 	/* 2 * W f32 per entry, the compressor state of one token: W of kv, then
-	 * W of score + ape. At ratio 128 W is 512 (dim 512). At ratio 4 W is
-	 * 1024 (dim 512) or 256 (dim 128). There a token belongs to two groups:
-	 * the first half of its columns is for the group where it is an older
-	 * row, the second half for the one where it is a newer row. */
+	 * W of score + ape. At ratio 128 W is 512 (dim 512) or 128 (dim 128).
+	 * At ratio 4 W is 1024 (dim 512) or 256 (dim 128). There a token
+	 * belongs to two groups: the first half of its columns is for the group
+	 * where it is an older row, the second half for the one where it is a
+	 * newer row. */
 	SPMLA_LAYOUT_STATE_256 = 8,
 	SPMLA_LAYOUT_STATE_512 = 9,
 	SPMLA_LAYOUT_STATE_1024 = 10,
@@ -139,6 +140,9 @@ typedef enum spmla_layout {
 	 * + d / 16 * 256 + e % 16 * 16 + d % 16. A page has a multiple of 16
 	 * entries. */
 	SPMLA_LAYOUT_INDEX_FP8_TILED = 11,
+	/* As STATE_512, for index keys: ratio 128, dim 128. Layers have none.
+	 */
+	SPMLA_LAYOUT_STATE_128 = 12,
 	SPMLA_LAYOUT_FORCE_32 = 0x7fffffff
 } spmla_layout;
 

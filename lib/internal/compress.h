@@ -15,6 +15,16 @@ spmla_i_state_width(uint32_t layout)
 	return spmla_layout_entry_bytes(layout) / (2 * (uint32_t)sizeof(float));
 }
 
+/* Values of a key that is made of states of this layout. */
+static inline uint32_t
+spmla_i_key_dim(uint32_t layout)
+{
+	return layout == SPMLA_LAYOUT_STATE_128 ||
+			       layout == SPMLA_LAYOUT_STATE_256
+		       ? SPMLA_INDEX_DIM
+		       : SPMLA_V4_DIM;
+}
+
 /* Rows that make a key: at ratio 4 also the rows of the group before. */
 static inline uint32_t
 spmla_i_group_rows(uint32_t ratio)
@@ -29,7 +39,10 @@ spmla_i_state_layouts(uint32_t ratio)
 	if (ratio == SPMLA_COMPRESS_OVERLAP)
 		return 1u << SPMLA_LAYOUT_STATE_256 |
 		       1u << SPMLA_LAYOUT_STATE_1024;
-	return ratio == SPMLA_COMPRESS_MOST ? 1u << SPMLA_LAYOUT_STATE_512 : 0;
+	return ratio == SPMLA_COMPRESS_MOST
+		       ? 1u << SPMLA_LAYOUT_STATE_128 |
+				 1u << SPMLA_LAYOUT_STATE_512
+		       : 0;
 }
 
 /* The fields of the state and the table that both operations have. */

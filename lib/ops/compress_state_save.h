@@ -33,7 +33,8 @@ typedef struct spmla_compress_state_save_args {
 	uint32_t columns;
 	uint32_t table_stride_elems; /* >= columns */
 	uint32_t positions_dtype;    /* spmla_int_dtype */
-	spmla_cache state; /* STATE_1024 or STATE_256 (ratio 4), STATE_512 */
+	/* STATE_1024 or STATE_256 (ratio 4), STATE_512 or STATE_128 (128) */
+	spmla_cache state;
 	uint32_t kv_dtype; /* spmla_real_dtype, of kv and score */
 	uint32_t reserved;
 } spmla_compress_state_save_args;

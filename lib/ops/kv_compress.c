@@ -53,10 +53,11 @@ check_args(spmla_diag *diag, const spmla_kv_compress_args *a)
 		s = spmla_i_check_positive(diag, "kv_compress.norm_eps",
 					   a->norm_eps);
 	if (s == SPMLA_OK)
-		s = spmla_i_check_cache(
-			diag, &cache, &a->cache,
-			a->state.layout == SPMLA_LAYOUT_STATE_256 ? INDEX_KEYS
-								  : KEYS);
+		s = spmla_i_check_cache(diag, &cache, &a->cache,
+					spmla_i_key_dim(a->state.layout) ==
+							SPMLA_INDEX_DIM
+						? INDEX_KEYS
+						: KEYS);
 	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_V4_E4M3 &&
 	    !a->e4m3_scale_at)
 		s = spmla_i_check_positive(diag, "kv_compress.e4m3_scale",

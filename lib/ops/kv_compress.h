@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* dim is 512 with STATE_1024 and STATE_512, 128 with STATE_256. W is 1024, 512
- * and 256. */
+/* dim is 512 with STATE_1024 and STATE_512, 128 with STATE_256 and STATE_128. W
+ * is the number in the layout's name. */
 typedef struct spmla_kv_compress_args {
 	uint32_t struct_bytes;
 	uint32_t tokens;
@@ -39,10 +39,11 @@ typedef struct spmla_kv_compress_args {
 	int64_t score_stride_elems;  /* >= W */
 	const float *ape;            /* [ratio][W] */
 	const int32_t *context_lens; /* [tokens]; <= 0: no row; NULL: all are */
-	spmla_cache state; /* STATE_1024 or STATE_256 (ratio 4), STATE_512 */
+	/* STATE_1024 or STATE_256 (ratio 4), STATE_512 or STATE_128 (128) */
+	spmla_cache state;
 	/* V4_FP8, V4_BF16, V4_E4M3; dim 128: INDEX_FP8, INDEX_MXFP4 */
 	spmla_cache cache;
-	/* Ratio 128 on a GPU: scratch with which several blocks make a key.
+	/* STATE_512 on a GPU: scratch with which several blocks make a key.
 	 * Both or NULL. */
 	uint32_t *split_keys;   /* [tokens][512], 0 before and after */
 	uint32_t *split_counts; /* [tokens], 0 before and after */
@@ -103,7 +104,7 @@ typedef struct spmla_kv_compress_args {
  * the two keys; which one is unspecified, and on a GPU it may differ within the
  * key.
  *
- * split_keys, aligned to 16 bytes, makes ratio-128 keys faster where few of a
+ * split_keys, aligned to 16 bytes, makes keys of STATE_512 faster where few of a
  * call's tokens end a group; the bits are the same. Overlapping calls need
  * buffers of their own. Buffers that are not 0 give wrong or missing keys until
  * they are 0 again; such a call may take half a second per key, but does not

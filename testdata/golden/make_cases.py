@@ -46,6 +46,19 @@ def e4m3_value(code):
     return math.ldexp(8 + mantissa, exponent - 10)
 
 
+def e2m1(x):
+    """The code nearest to x, of even mantissa on a tie."""
+    values = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+    best = min(range(8), key=lambda c: (abs(values[c] - abs(x)), c & 1))
+    return best | (8 if math.copysign(1, x) < 0 else 0)
+
+
+def exponent_up(x):
+    """Of the power of two next to x, upwards."""
+    mantissa, exponent = math.frexp(x)
+    return exponent - (mantissa == 0.5)
+
+
 def e4m3(x):
     """The code nearest to x, of even mantissa on a tie."""
     best = min(range(127), key=lambda c: (abs(e4m3_value(c) - abs(x)), c & 1))
@@ -232,8 +245,7 @@ def inverse_rope(name):
         for g in range(4):
             part = x[128 * g : 128 * g + 128]
             least = f32(max(abs(v) for v in part) * f32(1 / 448))
-            mantissa, exponent = math.frexp(least)
-            scale = math.ldexp(1, exponent - (mantissa == 0.5))
+            scale = math.ldexp(1, exponent_up(least))
             scales.append(scale)
             codes += [e4m3(v / scale) for v in part]
     c = Case("fused_inv_rope_fp8_quant", name)
@@ -258,6 +270,96 @@ def inverse_rope(name):
         padded,
         strides=[1, 16, 4],
         compare="exact",
+    )
+    c.done()
+
+
+def index_key(rows, weight, turn):
+    """The key of a group: rows of (128 kv, 128 scores)."""
+    key = []
+    for d in range(128):
+        most = max(score[d] for _, score in rows)
+        w = [math.exp(score[d] - most) for _, score in rows]
+        key.append(math.fsum(a * kv[d] for a, (kv, _) in zip(w, rows)) / math.fsum(w))
+    r = 1 / math.sqrt(math.fsum(c * c for c in key) / 128 + 1e-6)
+    key = [c * r * w for c, w in zip(key, weight)]
+    for i in range(32):
+        first, second = key[64 + 2 * i], key[65 + 2 * i]
+        cos, sin = turn[i], turn[32 + i]
+        key[64 + 2 * i] = first * cos - second * sin
+        key[65 + 2 * i] = second * cos + first * sin
+    return [of_bf16(bf16(c)) for c in key]
+
+
+def index_key_bytes(key, fp4):
+    """The bytes of values and those of scales."""
+    if not fp4:
+        e = exponent_up(max(1e-4, *map(abs, key)) / 448)
+        return [e4m3(math.ldexp(c, -e)) for c in key], struct.pack("<f", 2.0**e)
+    values, scales = [], []
+    for g in range(4):
+        part = key[32 * g : 32 * g + 32]
+        e = exponent_up(max(map(abs, part)) / 6)
+        codes = [e2m1(math.ldexp(c, -e)) for c in part]
+        values += [codes[i] | codes[i + 1] << 4 for i in range(0, 32, 2)]
+        scales.append(e + 127)
+    return values, bytes(scales)
+
+
+def index_keys_128(op, name, fp4):
+    """Index keys compressed 128:1, of states of bf16 in pages of 8 tokens: the
+    first group of one request, the second of another."""
+    ratio, page, entries, pages = 128, 8, 2, 3
+    columns = 2 * ratio // page
+    rng = random.Random(name)
+    own = list(range(columns))
+    rng.shuffle(own)
+    none = [-1] * (columns // 2)
+    table = own[: columns // 2] + none + none + own[columns // 2 :]
+    bits = [bf16(rng.uniform(-3, 3)) for _ in range(columns * page * 256)]
+    state = [of_bf16(b) for b in bits]
+    weight = [f32(rng.uniform(0.5, 1.5)) for _ in range(128)]
+    turns = [
+        f32(math.cos(p / 9 * (i + 1)) if i < 32 else math.sin(p / 9 * (i - 31)))
+        for p in range(2 * ratio)
+        for i in range(64)
+    ]
+    request, positions = [0, 0, 1, 1, 1], [126, 127, 127, 255, 255]
+    slots, key_slots = [0, 1, 2, -1, 4], [5, 3, -1, 0, 4]
+    width = 68 if fp4 else 132
+    before = [rng.randrange(256) for _ in range(pages * entries * width)]
+    after = list(before)
+    for r, pos, slot, key_slot in zip(request, positions, slots, key_slots):
+        if slot < 0 or key_slot < 0 or (pos + 1) % ratio:
+            continue
+        rows = []
+        for p in range(pos - ratio + 1, pos + 1):
+            at = (table[r * columns + p // page] * page + p % page) * 256
+            rows.append((state[at : at + 128], state[at + 128 : at + 256]))
+        start = pos // ratio * ratio
+        key = index_key(rows, weight, turns[start * 64 : start * 64 + 64])
+        values, scales = index_key_bytes(key, fp4)
+        base, i = key_slot // entries * entries * width, key_slot % entries
+        at = base + i * len(values)
+        after[at : at + len(values)] = values
+        at = base + entries * len(values) + i * 4
+        after[at : at + 4] = scales
+    c = Case(op, name, cr=ratio, rms_norm_eps=1e-6)
+    c.tensor("state_cache", "bfloat16", [columns, page, 256], bits)
+    c.tensor("token_to_req_indices", "int32", [5], request)
+    c.tensor("positions", "int64", [5], positions)
+    c.tensor("slot_mapping", "int64", [5], slots)
+    c.tensor("block_table", "int32", [2, columns], table)
+    c.tensor("cos_sin_cache", "float32", [2 * ratio, 64], turns)
+    c.tensor("kv_slot_mapping", "int64", [5], key_slots)
+    c.tensor("rms_norm_weight", "float32", [128], weight)
+    c.tensor(
+        "kv_cache",
+        "uint8",
+        [pages, entries, width],
+        after,
+        before=before,
+        compare="quantized: at most one code step, on few elements",
     )
     c.done()
 
@@ -306,4 +408,6 @@ if __name__ == "__main__":
     states("ref_bf16_inputs", "float32")
     states("ref_bf16_states", "bfloat16")
     inverse_rope("ref_bf16_table")
+    index_keys_128("compress_indexer_fp8", "ref_c128", False)
+    index_keys_128("compress_indexer_mxfp4", "ref_c128", True)
     prefill_without_lens("ref_no_lens")

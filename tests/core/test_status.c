@@ -277,7 +277,7 @@ END_TEST
 
 START_TEST(a_layout_that_is_unknown_has_no_bytes)
 {
-	static const uint32_t unknown[] = {0, 12, 31, 32, UINT32_MAX};
+	static const uint32_t unknown[] = {0, 13, 31, 32, UINT32_MAX};
 	uint32_t i;
 
 	ck_assert_uint_eq(spmla_layout_entry_bytes(SPMLA_LAYOUT_FP8_DS_MLA),

@@ -45,8 +45,7 @@ SPMLA_STATIC_ASSERT(sizeof(work) <= SPMLA_I_CPU_COMPRESS_BYTES,
 static uint32_t
 dim_of(const spmla_kv_compress_args *a)
 {
-	return a->state.layout == SPMLA_LAYOUT_STATE_256 ? SPMLA_INDEX_DIM
-							 : SPMLA_V4_DIM;
+	return spmla_i_key_dim(a->state.layout);
 }
 
 static int32_t

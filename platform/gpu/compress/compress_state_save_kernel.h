@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * compress_state_save: a thread has four columns of a token, a quarter of the
- * width apart, so that a token is 64, 128 or 256 threads and a block 4, 2 or 1
- * tokens. There is no barrier: what a thread loads is all on its way at once,
- * and bytes in and out are all that this costs.
+ * width apart, so that a token is 32 to 256 threads and a block 8 to 1 tokens.
+ * There is no barrier: what a thread loads is all on its way at once, and bytes
+ * in and out are all that this costs.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_STATE_SAVE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_STATE_SAVE_KERNEL_H

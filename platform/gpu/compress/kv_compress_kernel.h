@@ -530,7 +530,8 @@ compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
  * A barrier inside. */
 FN uint32_t
 compress_slab(const PRIVATE compress_job *job, const LOCAL compress_row *row,
-	      LOCAL compress_parts *parts, uint32_t slab, LOCAL float *columns)
+	      LOCAL compress_parts *parts, uint32_t slab, const uint32_t dim,
+	      LOCAL float *columns)
 {
 	const uint32_t items = COMPRESS_SLAB / COMPRESS_EACH;
 	const uint32_t part = g_item() / items, q = g_item() % items;
@@ -539,8 +540,8 @@ compress_slab(const PRIVATE compress_job *job, const LOCAL compress_row *row,
 
 	lost = compress_sum(job, row + COMPRESS_STEP * part,
 			    COMPRESS_STEP * part,
-			    COMPRESS_SLAB * slab + COMPRESS_EACH * q,
-			    SPMLA_V4_DIM, SPMLA_COMPRESS_MOST, &sums);
+			    COMPRESS_SLAB * slab + COMPRESS_EACH * q, dim,
+			    SPMLA_COMPRESS_MOST, &sums);
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH; j++) {
 		parts->most[part][COMPRESS_EACH * q + j] = sums.most[j];
@@ -619,19 +620,22 @@ compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
 	g_store4((GLOBAL uint16_t *)key, word);
 }
 
-/* Unit n of the list, a key or a slab of one. */
+/* Unit n of the list, a key or a slab of one of dim 512. A key of dim 128 has
+ * columns for a quarter of the items; the others repeat these. */
 FN void
 compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
-	       LOCAL compress_parts *parts, uint32_t n)
+	       LOCAL compress_parts *parts, uint32_t n, const uint32_t dim)
 {
 	const PRIVATE spmla_k_kv_compress_scalars *s = &job->s;
-	const uint32_t i = g_item(), slabs = s->split ? 1 : COMPRESS_SLABS;
+	const uint32_t i = g_item(), items = dim / COMPRESS_EACH;
+	const uint32_t slabs = s->split ? 1 : dim / COMPRESS_SLAB;
+	const uint32_t q = i % items;
 	LOCAL compress_unit *u = &shared->unit[n];
 	const uint64_t token = s->split ? u->token : 0; /* of no array */
 	GLOBAL uint32_t *key = job->split_keys + token * SPMLA_V4_DIM;
 	GLOBAL uint32_t *count = job->split_counts + token;
 	const uint32_t first = COMPRESS_SLAB * u->slab;
-	uint32_t lost = 0, before = 0, entry, w[2], k;
+	uint32_t lost = 0, before = 0, copy, entry, w[2], k;
 	float c[COMPRESS_EACH];
 	compress_end end;
 	GLOBAL uint8_t *page;
@@ -641,16 +645,16 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	if (i == 0 && s->split)
 		before = g_add(count, 1);
 	compress_find(job, &shared->row[i], 1, shared->units == 1, u, i, first,
-		      SPMLA_V4_DIM, SPMLA_COMPRESS_MOST);
+		      dim, SPMLA_COMPRESS_MOST);
 	if (!job->any)
-		compress_ask_angles(job->cos_sin, u->position, i,
+		compress_ask_angles(job->cos_sin, u->position, q,
 				    SPMLA_COMPRESS_MOST);
 	BARRIER();
 	if (i == 0 && s->split)
 		parts->is_last =
 			compress_is_last(count, before, COMPRESS_SLABS);
 	for (k = 0; k < slabs; k++) {
-		lost = compress_slab(job, shared->row, parts, u->slab + k,
+		lost = compress_slab(job, shared->row, parts, u->slab + k, dim,
 				     parts->column + first + COMPRESS_SLAB * k);
 		BARRIER();
 	}
@@ -660,16 +664,23 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 					 parts->column[first + i]);
 		return;
 	}
-	compress_end_of(job, &end, i,
-			compress_angles(u->position, SPMLA_COMPRESS_MOST),
-			SPMLA_V4_DIM);
+	compress_end_of(job, &end, q,
+			compress_angles(u->position, SPMLA_COMPRESS_MOST), dim);
 	compress_await(key, parts->column + first, first, COMPRESS_SLAB * slabs,
-		       i, c);
-	compress_finish(shared->squares, c, i, 1, end, s->norm_eps, lost,
-			SPMLA_V4_DIM, w);
+		       q, c);
+	copy = g_item_again() / items; /* no register until here */
+	compress_finish(shared->squares +
+				(dim + COMPRESS_GAP * COMPRESS_LANES) * copy,
+			c, q, 1, end, s->norm_eps, lost, dim, w);
 	page = compress_page(job, u->slot, &entry);
-	compress_store(w, i, 1, page, entry, s->page_entries, s->layout,
-		       s->fnuz, compress_scale(job));
+	if (dim == SPMLA_V4_DIM)
+		compress_store(w, q, 1, page, entry, s->page_entries, s->layout,
+			       s->fnuz, compress_scale(job));
+	else
+		compress_store_index(shared->largest +
+					     items / COMPRESS_LANES * copy,
+				     w, q, copy == 0, page, entry,
+				     s->page_entries, s->layout, s->fnuz);
 	if (lost && i == 0)
 		u->fault = G_FAULT_PAGE;
 }
@@ -686,7 +697,8 @@ compress_run(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	const PRIVATE spmla_k_kv_compress_scalars *s = &job->s;
 	const uint32_t split = ratio == SPMLA_COMPRESS_MOST && s->split;
 	const uint32_t slabs = split ? COMPRESS_SLABS : 1;
-	const uint32_t together = SPMLA_V4_DIM / dim;
+	const uint32_t together =
+		ratio == SPMLA_COMPRESS_MOST ? 1 : SPMLA_V4_DIM / dim;
 	uint32_t first = 0, n;
 
 	if (!job->any)
@@ -707,7 +719,7 @@ compress_run(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 			      (uint32_t)(u % slabs), ratio);
 		for (n = 0; n < shared->units; n += together)
 			if (ratio == SPMLA_COMPRESS_MOST)
-				compress_slabs(job, shared, parts, n);
+				compress_slabs(job, shared, parts, n, dim);
 			else
 				compress_keys(job, shared, n, dim);
 		compress_report(job, shared);
@@ -760,8 +772,11 @@ spmla_k_kv_compress_any(SPMLA_KERNEL_ARGS(kv_compress_any))
 	LOCAL_ARRAY(compress_parts, parts, 1);
 	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress), 1};
 
-	if (s.ratio == SPMLA_COMPRESS_MOST)
+	if (s.width == SPMLA_V4_DIM)
 		compress_run(&job, shared, parts, SPMLA_V4_DIM,
+			     SPMLA_COMPRESS_MOST);
+	else if (s.width == SPMLA_INDEX_DIM)
+		compress_run(&job, shared, parts, SPMLA_INDEX_DIM,
 			     SPMLA_COMPRESS_MOST);
 	else if (s.width == 2 * SPMLA_V4_DIM)
 		compress_run(&job, shared, parts, SPMLA_V4_DIM,

@@ -11,7 +11,7 @@ static kind
 kind_of(const spmla_kv_compress_args *a)
 {
 	if (a->positions_dtype || a->cos_sin_dtype || a->norm_dtype ||
-	    a->kv_dtype)
+	    a->kv_dtype || a->state.layout == SPMLA_LAYOUT_STATE_128)
 		return OTHER;
 	if (a->ratio == SPMLA_COMPRESS_MOST)
 		return a->split_keys ? SPLIT_C128 : WHOLE_C128;

@@ -27,7 +27,8 @@ take_state(golden_case *c, states *s)
 		return 0;
 	s->narrow = t->dtype == GOLDEN_BF16 ? t : NULL;
 	*state = (spmla_cache)SPMLA_CACHE_INIT;
-	state->layout = t->shape[2] == 512    ? SPMLA_LAYOUT_STATE_256
+	state->layout = t->shape[2] == 256    ? SPMLA_LAYOUT_STATE_128
+			: t->shape[2] == 512  ? SPMLA_LAYOUT_STATE_256
 			: t->shape[2] == 1024 ? SPMLA_LAYOUT_STATE_512
 					      : SPMLA_LAYOUT_STATE_1024;
 	if (spmla_layout_entry_bytes(state->layout) != 4 * t->shape[2] ||
@@ -233,8 +234,11 @@ key_slots(golden_case *c, int64_t tokens)
 static int
 take_weights(golden_case *c, spmla_kv_compress_args *a)
 {
-	const int64_t dim =
-		a->state.layout == SPMLA_LAYOUT_STATE_256 ? 128 : 512;
+	const uint32_t layout = a->state.layout;
+	const int64_t dim = layout == SPMLA_LAYOUT_STATE_128 ||
+					    layout == SPMLA_LAYOUT_STATE_256
+				    ? 128
+				    : 512;
 	golden_floats rope, norm;
 	double eps;
 

@@ -102,9 +102,9 @@ compress_rig_open(compress_rig *r, uint32_t state_layout, uint32_t cache_layout,
 	fixture_config(&config);
 	fixture_open(&r->f, &config, 0);
 	r->a.struct_bytes = (uint32_t)sizeof r->a;
-	r->a.ratio = state_layout == SPMLA_LAYOUT_STATE_512 ? 128 : 4;
-	r->dim = state_layout == SPMLA_LAYOUT_STATE_256 ? 128 : 512;
-	r->width = r->a.ratio == 4 ? 2 * r->dim : r->dim;
+	r->width = spmla_layout_entry_bytes(state_layout) / 8;
+	r->dim = r->width < 512 ? 128 : 512;
+	r->a.ratio = r->width == r->dim ? 128 : 4;
 	r->group = r->a.ratio == 4 ? 8 : 128;
 	r->history = groups * r->a.ratio;
 	r->most = COMPRESS_RIG_ROWS * r->history;

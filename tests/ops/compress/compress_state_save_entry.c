@@ -4,9 +4,9 @@
  */
 #include "tests/harness/registry.h"
 
-static const uint32_t layouts[3] = {SPMLA_LAYOUT_STATE_1024,
-				    SPMLA_LAYOUT_STATE_256,
-				    SPMLA_LAYOUT_STATE_512};
+static const uint32_t layouts[4] = {
+	SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_STATE_512,
+	SPMLA_LAYOUT_STATE_128};
 
 /* Columns that hold a group, each of a page of its own; bad pages are none. */
 static void
@@ -60,13 +60,13 @@ static void
 make(draw *d, void *args)
 {
 	spmla_compress_state_save_args *a = args;
-	const uint32_t layout = layouts[draw_choice(d, 3)];
+	const uint32_t layout = layouts[draw_choice(d, 4)];
 	const uint32_t width = spmla_layout_entry_bytes(layout) / 8;
 	int32_t *positions;
 
 	a->form = draw_variant(d, 2);
 	a->tokens = draw_tokens(d);
-	a->ratio = layout == SPMLA_LAYOUT_STATE_512 ? 128 : 4;
+	a->ratio = width == 512 || width == 128 ? 128 : 4;
 	a->kv_stride_elems = draw_stride(d, width);
 	a->score_stride_elems = draw_stride(d, width);
 	a->kv = draw_f32(d, draw_strided(a->tokens, a->kv_stride_elems, width));
@@ -94,7 +94,7 @@ static const arg_error errors[] = {
 		"4 or 128"),
 	BAD_ARG(compress_state_save, ratio, 128, SPMLA_E_RANGE,
 		"SPMLA_E_RANGE: compress_state_save.state.layout: got 10, want "
-		"9"),
+		"9 or 12"),
 	BAD_ENUM(compress_state_save, form, 2, "0 or 1"),
 	BAD_RANGE(compress_state_save, state.layout, SPMLA_LAYOUT_STATE_512,
 		  "got 9, want 8 or 10"),

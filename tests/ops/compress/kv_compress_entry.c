@@ -14,21 +14,21 @@ enum { PAGED, E4M3, RING, SPLIT, VARIANTS };
 static uint32_t
 state_layout(draw *d, uint32_t variant)
 {
-	static const uint32_t layouts[3] = {SPMLA_LAYOUT_STATE_1024,
-					    SPMLA_LAYOUT_STATE_512,
-					    SPMLA_LAYOUT_STATE_256};
+	static const uint32_t layouts[4] = {
+		SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_STATE_512,
+		SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_STATE_128};
 
 	if (variant == SPLIT)
 		return SPMLA_LAYOUT_STATE_512;
-	return layouts[draw_choice(d, variant == E4M3 ? 2 : 3)];
+	return layouts[draw_choice(d, variant == E4M3 ? 2 : 4)];
 }
 
 static uint32_t
-cache_layout(draw *d, uint32_t variant, uint32_t state)
+cache_layout(draw *d, uint32_t variant, uint32_t dim)
 {
 	if (variant == E4M3)
 		return SPMLA_LAYOUT_V4_E4M3;
-	if (state == SPMLA_LAYOUT_STATE_256)
+	if (dim == 128)
 		return draw_choice(d, 2) ? SPMLA_LAYOUT_INDEX_MXFP4
 					 : SPMLA_LAYOUT_INDEX_FP8;
 	return SPMLA_LAYOUT_V4_FP8 + draw_choice(d, 2);
@@ -120,13 +120,14 @@ make(draw *d, void *args)
 	const uint32_t variant = draw_variant(d, VARIANTS);
 	const uint32_t flat = draw_choice(d, 2) == 0;
 	const uint32_t state = state_layout(d, variant);
-	const uint32_t cache = cache_layout(d, variant, state);
-	const uint32_t dim = state == SPMLA_LAYOUT_STATE_256 ? 128 : 512;
+	const uint32_t width = spmla_layout_entry_bytes(state) / 8;
+	const uint32_t dim = width < 512 ? 128 : 512;
+	const uint32_t cache = cache_layout(d, variant, dim);
 	uint32_t most;
 
 	a->form = variant == RING ? SPMLA_STATE_RING : SPMLA_STATE_PAGED;
 	a->tokens = draw_tokens(d);
-	a->ratio = state == SPMLA_LAYOUT_STATE_512 ? 128 : 4;
+	a->ratio = width == dim ? 128 : 4;
 	most = 2 * a->ratio + a->tokens; /* positions */
 	a->norm_eps = draw_scale(d);
 	a->e4m3_scale = draw_scale(d);
@@ -148,8 +149,7 @@ make(draw *d, void *args)
 	a->cos_sin = draw_cos_sin(d, most);
 	a->context_lens = draw_there(d) ? draw_i32(d, a->tokens, 0, 5) : NULL;
 	if (variant == RING)
-		make_call(d, a, spmla_layout_entry_bytes(state) / 8,
-			  flat && !d->in);
+		make_call(d, a, width, flat && !d->in);
 	if (variant != SPLIT)
 		return;
 	a->split_keys = draw_zeros(d, a->tokens * UINT64_C(512), 4);

@@ -40,9 +40,7 @@ void
 state_rig_open(state_rig *r, uint32_t layout, uint32_t tokens,
 	       uint32_t page_tokens, uint32_t pages, uint32_t pad)
 {
-	const uint32_t width = layout == SPMLA_LAYOUT_STATE_256   ? 256
-			       : layout == SPMLA_LAYOUT_STATE_512 ? 512
-								  : 1024;
+	const uint32_t width = spmla_layout_entry_bytes(layout) / 8;
 	const spmla_cache cache = SPMLA_CACHE_INIT;
 	static uint64_t rng;
 	spmla_config config;
@@ -56,7 +54,7 @@ state_rig_open(state_rig *r, uint32_t layout, uint32_t tokens,
 	r->width = width;
 	r->a.struct_bytes = (uint32_t)sizeof r->a;
 	r->a.tokens = tokens;
-	r->a.ratio = layout == SPMLA_LAYOUT_STATE_512 ? 128 : 4;
+	r->a.ratio = width == 512 || width == 128 ? 128 : 4;
 	r->a.kv_stride_elems = r->a.score_stride_elems = width + GAP;
 	r->a.state = cache;
 	r->a.state.layout = layout;

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const uint32_t layouts[3] = {SPMLA_LAYOUT_STATE_256,
-				    SPMLA_LAYOUT_STATE_512,
-				    SPMLA_LAYOUT_STATE_1024};
+static const uint32_t layouts[4] = {
+	SPMLA_LAYOUT_STATE_128, SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_STATE_512,
+	SPMLA_LAYOUT_STATE_1024};
 
 START_TEST(paged_states_of_any_width_equal_the_rule)
 {
@@ -23,9 +23,9 @@ START_TEST(paged_states_of_any_width_equal_the_rule)
 	uint32_t i;
 	state_rig r;
 
-	for (i = 0; i < 9; i++) {
-		state_rig_open(&r, layouts[i % 3], tokens[i / 3],
-			       pages[(i + i / 3) % 3], 6, 16 * i);
+	for (i = 0; i < 12; i++) {
+		state_rig_open(&r, layouts[i % 4], tokens[i / 4],
+			       pages[(i + i / 4) % 3], 6, 16 * i);
 		state_rig_check(&r);
 		ck_assert_uint_eq(fixture_status(&r.f).count, 0);
 		state_rig_close(&r);
@@ -36,8 +36,11 @@ END_TEST
 /* Five requests of 0 to 79 tokens in rings of 64, or of 128 and more. */
 START_TEST(rings_of_any_width_equal_the_rule)
 {
-	const uint32_t layout = layouts[_i % 3];
-	const uint32_t page = layout == SPMLA_LAYOUT_STATE_512 ? 64 : 16;
+	const uint32_t layout = layouts[_i];
+	const uint32_t page = layout == SPMLA_LAYOUT_STATE_128 ||
+					      layout == SPMLA_LAYOUT_STATE_512
+				      ? 64
+				      : 16;
 	uint64_t rng = test_seed() + (uint64_t)_i;
 	uint32_t round, row, t;
 	state_rig r;
@@ -314,7 +317,7 @@ SUITE
 {
 	const theme_test shape[] = {
 		{paged_states_of_any_width_equal_the_rule, 1},
-		{rings_of_any_width_equal_the_rule, 3},
+		{rings_of_any_width_equal_the_rule, 4},
 	};
 	const theme_test edge[] = {
 		{the_last_tokens_of_a_request_stay_in_its_ring, 1},

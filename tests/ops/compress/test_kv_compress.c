@@ -19,6 +19,8 @@ static const struct {
 	{SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_E4M3},
 	{SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_INDEX_FP8},
 	{SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_INDEX_MXFP4},
+	{SPMLA_LAYOUT_STATE_128, SPMLA_LAYOUT_INDEX_FP8},
+	{SPMLA_LAYOUT_STATE_128, SPMLA_LAYOUT_INDEX_MXFP4},
 	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_FP8},
 	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_BF16},
 	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_E4M3},
@@ -28,7 +30,10 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static uint32_t
 groups_of(int kind)
 {
-	return kinds[kind].state == SPMLA_LAYOUT_STATE_512 ? 3 : 9;
+	return kinds[kind].state == SPMLA_LAYOUT_STATE_512 ||
+			       kinds[kind].state == SPMLA_LAYOUT_STATE_128
+		       ? 3
+		       : 9;
 }
 
 /* One row from its beginning, one with some of it cached, one inside a group
