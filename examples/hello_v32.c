@@ -14,9 +14,10 @@
 #include "spmla/spmla_cpu.h"
 #include "spmla/v32.h"
 
-/* bf16 tensors of one token; an engine's kernels write them in place. */
-static uint16_t kv_c[512], k_pe[64], index_k[128], index_q[64 * 128];
-static uint16_t index_weights[64], q[128 * 576], out[128 * 512];
+/* bf16 tensors of one token, which an engine's kernels write in place: kv_c
+ * [512], k_pe [64], index_k [128], index_q [64][128], index_weights [64],
+ * q [128][576], out [128][512]. All that are read but kv_c are zeros here. */
+static uint16_t kv_c[512], zeros[128 * 576], out[128 * 512];
 
 static void
 check(spmla_status s)
@@ -31,6 +32,11 @@ int
 main(void)
 {
 	const spmla_shape shape = {1, 1, 1, 0}; /* 1 token of 1 request */
+	const int32_t pages[2] = {7, 8};        /* any of the pool's 64 */
+	/* Row 0 joins, with one query token and its pages from column 0 on. */
+	spmla_request request = {0, 1, 0, SPMLA_REQUEST_JOIN};
+	const spmla_table_store store = {SPMLA_GROUP_MAIN, 0, 0, 2, pages};
+	const spmla_step step = {sizeof step, 0, 1, 1, &request, &store};
 	spmla_device device = SPMLA_DEVICE_INIT;
 	spmla_region regions[SPMLA_MEMORY_COUNT];
 	spmla_stream stream = NULL; /* the CPU has one timeline */
@@ -40,7 +46,6 @@ main(void)
 	spmla_plan plan;
 	spmla_ctx *ctx;
 	uint64_t ticket;
-	uint32_t len;
 	void *block;
 
 	/* The largest step, context and pool that there will be. */
@@ -60,11 +65,8 @@ main(void)
 
 	check(spmla_v32_layer_preset(ctx, 0, &layer));
 	layer.kv_c = kv_c;
-	layer.k_pe = k_pe;
-	layer.index_k = index_k;
-	layer.index_q = index_q;
-	layer.index_weights = index_weights;
-	layer.q = q;
+	layer.k_pe = layer.index_k = layer.index_q = layer.q = zeros;
+	layer.index_weights = zeros;
 	layer.out = out;
 
 	check(spmla_graph_begin(ctx, stream));
@@ -72,20 +74,12 @@ main(void)
 	check(spmla_v32_attn(ctx, &layer, &shape, stream)); /* each layer */
 	check(spmla_graph_end(ctx, &graph));
 
-	for (len = 1; len <= 100; len++) {
-		/* Row 0 has one query token; its page of 64 tokens is page 7,
-		 * then page 8. */
-		const uint32_t join = len == 1 ? SPMLA_REQUEST_JOIN : 0;
-		const uint32_t column = (len - 1) / 64;
-		const int32_t page = 7 + (int32_t)column;
-		const spmla_request request = {0, 1, len, join};
-		const spmla_table_store store = {SPMLA_GROUP_MAIN, 0, column, 1,
-						 &page};
-		spmla_step step = {sizeof step, 0, 1, 1, &request, &store};
-
-		kv_c[0] = len % 2 ? 0x3f80 : 0x4000; /* 1 or 2 */
+	while (request.seq_len_tokens < 100) {
+		request.seq_len_tokens++;
+		kv_c[0] = request.seq_len_tokens % 2 ? 0x3f80 : 0x4000;
 		check(spmla_step_write(ctx, &step, &ticket, NULL));
 		check(spmla_graph_replay(ctx, graph, ticket, stream));
+		request.flags = 0; /* it has joined */
 	}
 	check(spmla_fini(ctx));
 	free(block);
