@@ -25,9 +25,6 @@ enum {
 	MAX_WORKSPACE = INT32_MAX,
 	MAX_CPU_WORKERS = 1024,
 	MAX_WINDOW = 4096,
-	/* of attention and output in a step that is longer than any of decode:
-	 * enough to fill a GPU */
-	PIECE_TOKENS = 1024,
 	MAX_RANKS = 65536,
 	MAX_INTERLEAVE = 4096
 };
@@ -386,39 +383,4 @@ spmla_i_config_resolve(spmla_config *c, const spmla_config *in,
 		return s;
 	fill_defaults(c);
 	return SPMLA_OK;
-}
-
-uint32_t
-spmla_i_piece_tokens(const spmla_config *c)
-{
-	uint32_t decode = 0, most, i;
-
-	for (i = 0; i < c->bucket_count; i++)
-		if (c->buckets[i].tokens > decode)
-			decode = c->buckets[i].tokens;
-	most = decode > PIECE_TOKENS ? decode : PIECE_TOKENS;
-	if (c->max_prefill_tokens > decode)
-		decode = c->max_prefill_tokens; /* of the longest step */
-	return most < decode ? most : decode;
-}
-
-uint32_t
-spmla_i_shape_count(const spmla_config *c)
-{
-	return c->bucket_count + (c->max_prefill_tokens > 0);
-}
-
-spmla_shape
-spmla_i_shape_at(const spmla_config *c, uint32_t i)
-{
-	spmla_shape prefill = {c->max_prefill_tokens, 0, c->max_prefill_tokens,
-			       c->prefill_workspace_tokens};
-	uint32_t b;
-
-	if (i < c->bucket_count)
-		return c->buckets[i];
-	for (b = 0; b < c->bucket_count; b++)
-		if (c->buckets[b].requests > prefill.requests)
-			prefill.requests = c->buckets[b].requests;
-	return prefill;
 }
