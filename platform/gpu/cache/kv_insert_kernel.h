@@ -20,37 +20,26 @@
 	P(const uint16_t, k_pe)        \
 	P(const int64_t, slot_mapping) \
 	P(uint8_t, cache)              \
+	P(const float, scale_at)       \
 	S(int64_t, kv_c_stride)        \
 	S(int64_t, k_pe_stride)        \
 	S(uint64_t, page_stride_bytes) \
 	S(uint32_t, tokens)            \
 	S(uint32_t, dtype)             \
 	S(uint32_t, raw_scale)         \
-	S(uint32_t, fp8)               \
+	S(uint32_t, layout)            \
 	S(uint32_t, fnuz)              \
 	S(uint32_t, page_entries)      \
 	S(uint32_t, pages)             \
 	S(uint32_t, wide_kv_c)         \
-	S(uint32_t, wide_k_pe)
+	S(uint32_t, wide_k_pe)         \
+	S(uint32_t, has_scale_at)      \
+	S(float, inverse)
 SPMLA_KERNEL_SCALARS(kv_insert)
 
-#define SPMLA_K_kv_insert_v4(P, S)     \
-	SPMLA_K_FAULT(P)               \
-	P(const uint16_t, kv_c)        \
-	P(const int64_t, slot_mapping) \
-	P(uint8_t, cache)              \
-	P(const float, scale_at)       \
-	S(int64_t, kv_c_stride)        \
-	S(uint64_t, page_stride_bytes) \
-	S(uint32_t, tokens)            \
-	S(uint32_t, layout)            \
-	S(uint32_t, page_entries)      \
-	S(uint32_t, pages)             \
-	S(uint32_t, wide)              \
-	S(uint32_t, has_scale_at)      \
-	S(uint32_t, fnuz)              \
-	S(float, inverse)
-SPMLA_KERNEL_SCALARS(kv_insert_v4)
+/* The same parameters. */
+#define SPMLA_K_kv_insert_v4(P, S) SPMLA_K_kv_insert(P, S)
+typedef spmla_k_kv_insert_scalars spmla_k_kv_insert_v4_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -120,6 +109,7 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 	const uint32_t lane = g_item() % G_ROW_LANES;
 	uint32_t tile, g;
 
+	(void)scale_at; /* V4's */
 	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
 		const uint32_t t = tile * G_ROW_GROUPS + g_item() / G_ROW_LANES;
 		const uint32_t there = t < s.tokens;
@@ -149,7 +139,7 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 		if (slot >= 0 && !live && lane == 0)
 			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
 		out = cache + (live ? place.page * s.page_stride_bytes : 0);
-		if (s.fp8) {
+		if (s.layout == SPMLA_LAYOUT_FP8_DS_MLA) {
 			out += live ? place.entry * SPMLA_FP8_DS_MLA_BYTES : 0;
 			/* Constants, so that no value asks again. */
 			if (s.dtype == SPMLA_DTYPE_FP16 && s.raw_scale)
@@ -190,6 +180,7 @@ spmla_k_kv_insert_v4(SPMLA_KERNEL_ARGS(kv_insert_v4))
 	const uint32_t first = g_item() % V4_LANES == 0;
 	uint64_t tile;
 
+	(void)k_pe; /* V3.2's */
 	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
 		const uint64_t n = tile * V4_ROWS + group;
 		const uint32_t t = (uint32_t)n;
@@ -201,7 +192,7 @@ spmla_k_kv_insert_v4(SPMLA_KERNEL_ARGS(kv_insert_v4))
 		if (slot >= 0 && !live && first)
 			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
 		v4_load_row(kv_c + (int64_t)t * s.kv_c_stride, n < s.tokens,
-			    s.wide, w);
+			    s.wide_kv_c, w);
 		v4_write_row(
 			w, live,
 			cache + (live ? place.page * s.page_stride_bytes : 0),
