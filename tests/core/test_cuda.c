@@ -4,39 +4,23 @@
  * driver for an op, a capture and a replay, and that a failure at any call is
  * told with the driver's code, leaks nothing and can be gone on from.
  */
+#include "tests/core/one_op_rig.h"
 #include "tests/harness/themes.h"
 #include "tests/substitutes/cuda_fake.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "spmla/internal/gpu_sizes.h"
-#include "spmla/ops/topk.h"
 #include "tests/harness/fixture.h"
 
-enum { ROWS = 20, LENGTH = 64, K = 8 };
-
 static cuda_fake_rig r;
-static float scores[ROWS * LENGTH];
-static int64_t starts[ROWS];
-static int32_t lens[ROWS], out[ROWS * K];
 
 static void
 setup(void)
 {
-	uint64_t seed = 7;
-	uint32_t i;
-
 	cuda_fake_reset();
 	cuda_fake_rig_plan(&r);
 	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
-	for (i = 0; i < ROWS * LENGTH; i++)
-		scores[i] = rng_float(&seed);
-	for (i = 0; i < ROWS; i++) {
-		starts[i] = i * LENGTH;
-		lens[i] = LENGTH;
-	}
-	memset(out, 0x5A, sizeof out);
 }
 
 static void
@@ -49,16 +33,6 @@ teardown(void)
 	cuda_fake_rig_free(&r);
 }
 
-static spmla_status
-enqueue(spmla_stream stream)
-{
-	const spmla_topk_args a = {sizeof a,      ROWS,   K,    0,   scores,
-				   ROWS * LENGTH, starts, lens, out, K,
-				   NULL,          0,      0,    0};
-
-	return spmla_topk(r.ctx, &a, stream);
-}
-
 static void
 diag_says(const char *want)
 {
@@ -68,41 +42,16 @@ diag_says(const char *want)
 	ck_assert_str_eq(text, want);
 }
 
-/* Whether out is what it shall be, and then makes it worthless. */
-static uint32_t
-came_out(void)
-{
-	uint32_t row, j, i, right = 1;
-
-	for (row = 0; row < ROWS; row++)
-		for (j = 0; j < K; j++) {
-			const int32_t at = out[row * K + j];
-			uint32_t above = 0;
-
-			if (at < 0 || at >= LENGTH ||
-			    (j > 0 && at <= out[row * K + j - 1])) {
-				right = 0;
-				continue;
-			}
-			for (i = 0; i < LENGTH; i++)
-				above += scores[row * LENGTH + i] >
-					 scores[row * LENGTH + (uint32_t)at];
-			right &= above < K;
-		}
-	memset(out, 0x5A, sizeof out);
-	return right;
-}
-
 START_TEST(an_op_is_a_launch_with_its_parameters)
 {
 	fake.total = 0;
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
 	ck_assert_uint_eq(fake.total, 1);
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_launch_kernel], 1);
-	ck_assert(came_out());
+	ck_assert(one_op_came_out());
 	/* Any other stream, with no capture open. */
-	ck_assert_int_eq(enqueue(cuda_fake_stream(3)), SPMLA_OK);
-	ck_assert(came_out());
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(3)), SPMLA_OK);
+	ck_assert(one_op_came_out());
 }
 END_TEST
 
@@ -117,12 +66,12 @@ START_TEST(the_legacy_stream_is_refused_everywhere)
 
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
 			 SPMLA_OK);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
 	fake.total = 0;
-	ck_assert_int_eq(enqueue(NULL), SPMLA_E_RANGE);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, NULL), SPMLA_E_RANGE);
 	diag_says(null);
-	ck_assert_int_eq(enqueue(legacy), SPMLA_E_RANGE);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, legacy), SPMLA_E_RANGE);
 	diag_says(one);
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, NULL), SPMLA_E_RANGE);
 	diag_says(null);
@@ -144,19 +93,19 @@ START_TEST(a_replay_is_one_launch_and_nothing_else)
 
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
 			 SPMLA_OK);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
-	ck_assert(!came_out());
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert(!one_op_came_out());
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
 	ck_assert_uint_eq(fake.nodes, 1);
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_graph_upload], 1);
-	ck_assert(!came_out());
+	ck_assert(!one_op_came_out());
 	for (i = 1; i <= 10; i++) {
 		memset(fake.calls, 0, sizeof fake.calls);
 		fake.total = 0;
 		ck_assert_int_eq(spmla_graph_replay(r.ctx, graph, 0,
 						    cuda_fake_stream(i % 3)),
 				 SPMLA_OK);
-		ck_assert(came_out());
+		ck_assert(one_op_came_out());
 		/* Asking whether the stream captures enqueues nothing. */
 		ck_assert_uint_eq(fake.calls[CUDA_FAKE_graph_launch], 1);
 		ck_assert_uint_eq(fake.calls[CUDA_FAKE_stream_capturing], 1);
@@ -172,17 +121,18 @@ START_TEST(a_capture_has_its_own_stream_and_those_that_join)
 
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(1)),
 			 SPMLA_OK);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(1)), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(1)), SPMLA_OK);
 	cuda_fake_join(2, 1);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(2)), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(2)), SPMLA_OK);
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
 	ck_assert_uint_eq(fake.nodes, 2);
 	/* One that did not join would run at once. */
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(1)),
 			 SPMLA_OK);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_E_STATE);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)),
+			 SPMLA_E_STATE);
 	diag_says("SPMLA_E_STATE: stream (outside the capture)");
-	ck_assert(!came_out());
+	ck_assert(!one_op_came_out());
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_E_CAPTURE);
 	ck_assert_int_eq(spmla_graph_abort(r.ctx), SPMLA_OK);
 }
@@ -195,11 +145,11 @@ START_TEST(the_engines_own_capture_takes_ops_and_no_other)
 
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
 			 SPMLA_OK);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &first), SPMLA_OK);
 	cuda_fake_capture(0);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
-	ck_assert(!came_out());
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert(!one_op_came_out());
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
 			 SPMLA_E_STATE);
 	diag_says("SPMLA_E_STATE: capture: got 1, want 0");
@@ -209,18 +159,18 @@ START_TEST(the_engines_own_capture_takes_ops_and_no_other)
 	ck_assert_int_eq(
 		spmla_table_write(r.ctx, 0, 0, 0, 1, cuda_fake_stream(0)),
 		SPMLA_E_STATE);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
 	exec = cuda_fake_capture_end(0);
 	ck_assert_uint_eq(fake.nodes, 2);
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_capture_begin], 1);
-	ck_assert(!came_out());
+	ck_assert(!one_op_came_out());
 	cuda_fake_capture_launch(exec);
-	ck_assert(came_out());
+	ck_assert(one_op_came_out());
 	/* Another stream's capture is none of ours. */
 	cuda_fake_capture(3);
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
 			 SPMLA_OK);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
 	(void)cuda_fake_capture_end(3);
 }
@@ -235,8 +185,9 @@ START_TEST(an_invalidated_capture_is_told_and_aborted)
 		ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
 				 SPMLA_OK);
 		if (i == 0)
-			ck_assert_int_eq(enqueue(cuda_fake_stream(0)),
-					 SPMLA_OK);
+			ck_assert_int_eq(
+				one_op_enqueue(r.ctx, cuda_fake_stream(0)),
+				SPMLA_OK);
 		cuda_fake_invalidate(0);
 		if (i == 0) {
 			ck_assert_int_eq(spmla_graph_end(r.ctx, &graph),
@@ -248,8 +199,9 @@ START_TEST(an_invalidated_capture_is_told_and_aborted)
 					 SPMLA_E_CAPTURE);
 			diag_says("SPMLA_E_CAPTURE: capture (failed to end)");
 		} else {
-			ck_assert_int_eq(enqueue(cuda_fake_stream(0)),
-					 SPMLA_E_DEVICE);
+			ck_assert_int_eq(
+				one_op_enqueue(r.ctx, cuda_fake_stream(0)),
+				SPMLA_E_DEVICE);
 			ck_assert_uint_eq(spmla_ctx_diag(r.ctx)->got, 901);
 			ck_assert_int_eq(spmla_graph_end(r.ctx, &graph),
 					 SPMLA_E_CAPTURE);
@@ -258,8 +210,8 @@ START_TEST(an_invalidated_capture_is_told_and_aborted)
 		ck_assert_uint_eq(fake.alive, 2);
 		ck_assert_uint_eq(graph, 0);
 	}
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
-	ck_assert(came_out());
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert(one_op_came_out());
 }
 END_TEST
 
@@ -271,7 +223,7 @@ START_TEST(a_capture_goes_on_where_another_thread_tried_to_end_it)
 
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, cuda_fake_stream(0)),
 			 SPMLA_OK);
-	ck_assert_int_eq(enqueue(cuda_fake_stream(0)), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, cuda_fake_stream(0)), SPMLA_OK);
 	fake.code = 908; /* CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD */
 	for (i = 0; i < 2; i++) {
 		fake.total = 0;
@@ -288,32 +240,14 @@ START_TEST(a_capture_goes_on_where_another_thread_tried_to_end_it)
 	ck_assert_int_eq(
 		spmla_graph_replay(r.ctx, graph, 0, cuda_fake_stream(0)),
 		SPMLA_OK);
-	ck_assert(came_out());
+	ck_assert(one_op_came_out());
 }
 END_TEST
 
-/* A day's work: an op, a graph, a replay, the status. Returns the first status
- * that is not OK. */
 static spmla_status
 work(void)
 {
-	spmla_graph graph;
-	spmla_status s;
-
-	s = enqueue(cuda_fake_stream(0));
-	if (s == SPMLA_OK)
-		s = spmla_graph_begin(r.ctx, cuda_fake_stream(0));
-	if (s != SPMLA_OK)
-		return s;
-	s = enqueue(cuda_fake_stream(0));
-	if (s == SPMLA_OK)
-		s = spmla_graph_end(r.ctx, &graph);
-	if (s != SPMLA_OK) {
-		ck_assert_int_eq(spmla_graph_abort(r.ctx), SPMLA_OK);
-		return s;
-	}
-	s = spmla_graph_replay(r.ctx, graph, 0, cuda_fake_stream(0));
-	return s == SPMLA_OK ? spmla_status_clear(r.ctx) : s;
+	return one_op_work(r.ctx, cuda_fake_stream(0), cuda_fake_stream(0));
 }
 
 /* Whether a failure of this call changes nothing that the caller could use. */
@@ -362,9 +296,8 @@ START_TEST(whatever_fails_is_told_and_nothing_leaks)
 			ck_assert_uint_le(fake.alive, 3);
 		}
 		/* All goes on as if nothing had been. */
-		memset(out, 0x5A, sizeof out);
 		ck_assert_int_eq(work(), SPMLA_OK);
-		ck_assert(came_out());
+		ck_assert(one_op_came_out());
 	}
 	ck_assert_uint_ge(told, 9);
 }

@@ -4,32 +4,23 @@
  * with CUDA is tested there; here is that calls go to the runtime's functions in
  * its own way: the relaxed mode of a capture, and its names of what fails.
  */
+#include "tests/core/one_op_rig.h"
 #include "tests/harness/themes.h"
 #include "tests/substitutes/hip_fake.h"
 
 #include <string.h>
 
 #include "spmla/internal/gpu_sizes.h"
-#include "spmla/ops/topk.h"
 #include "tests/harness/fixture.h"
 
-enum { LENGTH = 200, K = 3 };
-
 static cuda_fake_rig r;
-static float scores[LENGTH];
-static int64_t start;
-static int32_t length = LENGTH, out[K];
 
 static void
 setup(void)
 {
-	uint32_t i;
-
 	hip_fake_reset("gfx90a");
 	cuda_fake_rig_plan(&r);
 	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
-	for (i = 0; i < LENGTH; i++)
-		scores[i] = (float)(i * 77 % LENGTH);
 }
 
 static void
@@ -43,60 +34,16 @@ teardown(void)
 }
 
 static spmla_status
-enqueue(spmla_stream stream)
-{
-	const spmla_topk_args a = {.struct_bytes = sizeof a,
-				   .rows = 1,
-				   .k = K,
-				   .logits = scores,
-				   .logits_elems = LENGTH,
-				   .row_starts = &start,
-				   .context_lens = &length,
-				   .indices = out,
-				   .indices_stride_elems = K};
-
-	memset(out, 0x5A, sizeof out);
-	return spmla_topk(r.ctx, &a, stream);
-}
-
-/* 77 x 13 = 1001 = 1 of 200, so the largest lie at 197, 198, 199 times 13. */
-static uint32_t
-came_out(void)
-{
-	static const int32_t want[K] = {161, 174, 187};
-
-	return memcmp(out, want, sizeof want) == 0;
-}
-
-/* A day's work: an op, a graph, a replay, the status. Returns the first status
- * that is not OK. */
-static spmla_status
 work(void)
 {
-	spmla_graph graph;
-	spmla_status s;
-
-	s = enqueue(cuda_fake_stream(0));
-	if (s == SPMLA_OK)
-		s = spmla_graph_begin(r.ctx, cuda_fake_stream(0));
-	if (s != SPMLA_OK)
-		return s;
-	s = enqueue(cuda_fake_stream(0));
-	if (s == SPMLA_OK)
-		s = spmla_graph_end(r.ctx, &graph);
-	if (s != SPMLA_OK) {
-		ck_assert_int_eq(spmla_graph_abort(r.ctx), SPMLA_OK);
-		return s;
-	}
-	s = spmla_graph_replay(r.ctx, graph, 0, cuda_fake_stream(1));
-	return s == SPMLA_OK ? spmla_status_clear(r.ctx) : s;
+	return one_op_work(r.ctx, cuda_fake_stream(0), cuda_fake_stream(1));
 }
 
 START_TEST(a_graph_is_captured_replayed_and_right)
 {
 	fake.total = 0;
 	ck_assert_int_eq(work(), SPMLA_OK);
-	ck_assert(came_out());
+	ck_assert(one_op_came_out());
 	ck_assert_uint_eq(fake.nodes, 1);
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_graph_launch], 1);
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_graph_upload], 1);
@@ -107,11 +54,12 @@ START_TEST(streams_that_cannot_be_captured_are_refused)
 {
 	char text[200];
 
-	ck_assert_int_eq(enqueue(NULL), SPMLA_E_RANGE);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, NULL), SPMLA_E_RANGE);
 	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
 	ck_assert_str_eq(text, "SPMLA_E_RANGE: stream (of hipStreamCreate, or "
 			       "hipStreamPerThread): got NULL, want a pointer");
-	ck_assert_int_eq(enqueue((spmla_stream)(uintptr_t)1), SPMLA_E_RANGE);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, (spmla_stream)(uintptr_t)1),
+			 SPMLA_E_RANGE);
 }
 END_TEST
 
@@ -161,7 +109,7 @@ START_TEST(whatever_fails_is_told_by_its_name_in_hip)
 			ck_assert_int_eq(strncmp(name, "hip", 3), 0);
 		}
 		ck_assert_int_eq(work(), SPMLA_OK);
-		ck_assert(came_out());
+		ck_assert(one_op_came_out());
 	}
 	ck_assert_uint_ge(told, 9);
 }

@@ -6,6 +6,7 @@
  * host may not read along. The driver runs commands between two barriers in any
  * order, and ends the test when a list that runs is submitted or destroyed.
  */
+#include "tests/core/one_op_rig.h"
 #include "tests/harness/themes.h"
 #include "tests/substitutes/cuda_fake.h"
 #include "tests/substitutes/ze_fake.h"
@@ -13,23 +14,17 @@
 #include <string.h>
 
 #include "spmla/internal/backend.h"
-#include "spmla/ops/topk.h"
 #include "spmla/spmla_level_zero.h"
 #include "tests/harness/fixture.h"
 
-enum { LENGTH = 200, K = 3, MOST_COPIES = 4 };
+enum { MOST_COPIES = 4 };
 
 static cuda_fake_rig r;
 static spmla_stream list, queue;
-static float scores[LENGTH];
-static int64_t start;
-static int32_t length = LENGTH, out[K];
 
 static void
 open_with(uint32_t copies, uint32_t host_access)
 {
-	uint32_t i;
-
 	ze_fake_reset();
 	fake_ze.host_access = host_access;
 	cuda_fake_rig_plan(&r);
@@ -38,8 +33,6 @@ open_with(uint32_t copies, uint32_t host_access)
 	list = ze_fake_list(0);
 	queue = r.native.queue;
 	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
-	for (i = 0; i < LENGTH; i++)
-		scores[i] = (float)(i * 77 % LENGTH);
 }
 
 static void
@@ -67,49 +60,22 @@ says(const char *want)
 	ck_assert_str_eq(text, want);
 }
 
-static spmla_status
-enqueue(spmla_stream stream)
-{
-	const spmla_topk_args a = {.struct_bytes = sizeof a,
-				   .rows = 1,
-				   .k = K,
-				   .logits = scores,
-				   .logits_elems = LENGTH,
-				   .row_starts = &start,
-				   .context_lens = &length,
-				   .indices = out,
-				   .indices_stride_elems = K};
-
-	return spmla_topk(r.ctx, &a, stream);
-}
-
-/* 77 x 13 = 1001 = 1 of 200, so the largest lie at 197, 198, 199 times 13. */
-static uint32_t
-came_out(void)
-{
-	static const int32_t want[K] = {161, 174, 187};
-	const uint32_t is = memcmp(out, want, sizeof want) == 0;
-
-	memset(out, 0x5A, sizeof out);
-	return is;
-}
-
 static spmla_graph
 record(void)
 {
 	spmla_graph graph;
 
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, list), SPMLA_OK);
-	ck_assert_int_eq(enqueue(list), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, list), SPMLA_OK);
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
 	return graph;
 }
 
 START_TEST(an_op_runs_on_the_list_that_it_is_given)
 {
-	ck_assert_int_eq(enqueue(list), SPMLA_OK);
-	ck_assert(came_out());
-	ck_assert_int_eq(enqueue(NULL), SPMLA_E_RANGE);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, list), SPMLA_OK);
+	ck_assert(one_op_came_out());
+	ck_assert_int_eq(one_op_enqueue(r.ctx, NULL), SPMLA_E_RANGE);
 	says("SPMLA_E_RANGE: stream (an immediate command list): got NULL, "
 	     "want a pointer");
 }
@@ -136,7 +102,7 @@ START_TEST(a_list_is_submitted_again_when_its_fence_is_signalled)
 		ck_assert_uint_eq(fake_ze.ran, 0);
 		ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_E_BUSY);
 		ze_fake_wait();
-		ck_assert(came_out());
+		ck_assert(one_op_came_out());
 		ck_assert_uint_eq(fake_ze.ran, copies);
 		for (i = 0; i < 3 * copies; i++) {
 			/* A replay resets a fence and submits a list. */
@@ -146,7 +112,7 @@ START_TEST(a_list_is_submitted_again_when_its_fence_is_signalled)
 				SPMLA_OK);
 			ck_assert_uint_eq(fake_ze.total, 2 + (i ? 1 : copies));
 			ze_fake_wait();
-			ck_assert(came_out());
+			ck_assert(one_op_came_out());
 		}
 		ck_assert_uint_eq(fake_ze.most_runs, 4);
 		ck_assert_uint_eq(fake_ze.calls[ZE_FAKE_queue_execute],
@@ -179,29 +145,14 @@ END_TEST
 START_TEST(barriers_keep_kernels_and_graphs_in_order)
 {
 	static int32_t best, lens;
+	spmla_topk_args a = one_op_args(), b = a;
 	spmla_graph both, first, second;
 	uint32_t round;
 
-	const spmla_topk_args a = {.struct_bytes = sizeof a,
-				   .rows = 1,
-				   .k = K,
-				   .logits = scores,
-				   .logits_elems = LENGTH,
-				   .row_starts = &start,
-				   .context_lens = &length,
-				   .indices = out,
-				   .lens = &lens,
-				   .indices_stride_elems = K};
-	const spmla_topk_args b = {.struct_bytes = sizeof b,
-				   .rows = 1,
-				   .k = 1,
-				   .logits = scores,
-				   .logits_elems = LENGTH,
-				   .row_starts = &start,
-				   .context_lens = &lens,
-				   .indices = &best,
-				   .indices_stride_elems = 1};
-
+	a.lens = &lens;
+	b.k = 1;
+	b.context_lens = &lens;
+	b.indices = &best;
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, list), SPMLA_OK);
 	ck_assert_int_eq(spmla_topk(r.ctx, &a, list), SPMLA_OK);
 	ck_assert_int_eq(spmla_topk(r.ctx, &b, list), SPMLA_OK);
@@ -244,7 +195,7 @@ START_TEST(the_engine_appends_to_every_copy)
 
 	ck_assert_ptr_null(spmla_level_zero_list(r.ctx, 0));
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, list), SPMLA_OK);
-	ck_assert_int_eq(enqueue(list), SPMLA_OK);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, list), SPMLA_OK);
 	for (i = 0; i < 2; i++) {
 		void *copy = spmla_level_zero_list(r.ctx, i);
 
@@ -272,18 +223,18 @@ START_TEST(lists_and_queues_are_not_mixed_up)
 
 	ck_assert_int_eq(spmla_graph_replay(r.ctx, graph, 0, list),
 			 SPMLA_E_RANGE);
-	ck_assert_int_eq(enqueue(r.native.queue), SPMLA_E_RANGE);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, r.native.queue), SPMLA_E_RANGE);
 	says("SPMLA_E_RANGE: stream (an immediate command list, not "
 	     "native.queue)");
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, r.native.queue),
 			 SPMLA_E_RANGE);
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, list), SPMLA_OK);
-	ck_assert_int_eq(enqueue(ze_fake_list(1)), SPMLA_E_STATE);
+	ck_assert_int_eq(one_op_enqueue(r.ctx, ze_fake_list(1)), SPMLA_E_STATE);
 	says("SPMLA_E_STATE: stream (outside the capture)");
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &none), SPMLA_E_CAPTURE);
 	ck_assert_int_eq(spmla_graph_abort(r.ctx), SPMLA_OK);
-	ck_assert_int_eq(enqueue(ze_fake_list(1)), SPMLA_OK);
-	ck_assert(came_out());
+	ck_assert_int_eq(one_op_enqueue(r.ctx, ze_fake_list(1)), SPMLA_OK);
+	ck_assert(one_op_came_out());
 }
 END_TEST
 
@@ -298,8 +249,8 @@ START_TEST(without_a_queue_there_are_no_graphs)
 	list = ze_fake_list(0);
 	ck_assert_int_eq(spmla_graph_begin(r.ctx, list), SPMLA_E_NULL);
 	says("SPMLA_E_NULL: native.queue: got NULL, want a pointer");
-	ck_assert_int_eq(enqueue(list), SPMLA_OK);
-	ck_assert(came_out());
+	ck_assert_int_eq(one_op_enqueue(r.ctx, list), SPMLA_OK);
+	ck_assert(one_op_came_out());
 }
 END_TEST
 
@@ -372,28 +323,10 @@ START_TEST(records_are_consumed_when_their_list_has_ended)
 }
 END_TEST
 
-/* A day's work: an op, a graph, a replay, the status. Returns the first status
- * that is not OK. */
 static spmla_status
 work(void)
 {
-	spmla_graph graph;
-	spmla_status s;
-
-	s = enqueue(list);
-	if (s == SPMLA_OK)
-		s = spmla_graph_begin(r.ctx, list);
-	if (s != SPMLA_OK)
-		return s;
-	s = enqueue(list);
-	if (s == SPMLA_OK)
-		s = spmla_graph_end(r.ctx, &graph);
-	if (s != SPMLA_OK) {
-		ck_assert_int_eq(spmla_graph_abort(r.ctx), SPMLA_OK);
-		return s;
-	}
-	s = spmla_graph_replay(r.ctx, graph, 0, queue);
-	return s == SPMLA_OK ? spmla_status_clear(r.ctx) : s;
+	return one_op_work(r.ctx, list, queue);
 }
 
 START_TEST(whatever_fails_is_told_by_its_name)
@@ -426,7 +359,7 @@ START_TEST(whatever_fails_is_told_by_its_name)
 		ze_fake_wait();
 		ck_assert_int_eq(work(), SPMLA_OK);
 		ze_fake_wait();
-		ck_assert(came_out());
+		ck_assert(one_op_came_out());
 	}
 	ck_assert_uint_ge(told, 20);
 }
