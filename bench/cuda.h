@@ -190,7 +190,7 @@ cuda_row *measure(gpu *g, const shot *s);
 
 /* Nodes that `run` makes in a graph. */
 uint32_t count_nodes(gpu *g, void (*run)(gpu *g));
-/* Of one empty kernel, for the caller to destroy; NULL where there is none. */
+/* A graph of one empty kernel, for the caller to destroy; NULL: none. */
 void *empty_graph(gpu *g);
 
 /* ---- cuda_table.c ------------------------------------------------------- */

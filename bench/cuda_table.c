@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The table: a row's time beside its floor and beside the peer's time. The hard
- * idea is the floor: the larger of the bytes that have to move over the rate of
- * a stream that the same run measures, of the flop over the rate that a large
- * product reached, and of a graph with an empty kernel. Of small shapes most
- * is that graph, so the rest is there too, and what of it the floor's bytes or
- * flop would take.
+ * idea is the floor, the largest of three times: the bytes that have to move,
+ * at the rate of a stream that the same run measures; the flop, at the rate
+ * that a large product reached; and a graph with an empty kernel. That graph is
+ * most of a small shape's time. So the table also has the rest of the time, and
+ * how much of the rest the floor's bytes or flop would take.
  */
 #include "bench/cuda.h"
 

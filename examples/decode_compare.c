@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compares the results of a replay with those of decode_eager.c.
+ * Compares the results of a replay with decode_eager.c's.
  */
 #include <inttypes.h>
 #include <stdio.h>

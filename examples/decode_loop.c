@@ -13,7 +13,7 @@
  * --check-every steps the result is compared with an independent reference, and
  * with the same operations run eagerly, bit for bit.
  *
- * The layers are those of V3.2 or, with --model v4-flash and v4-pro, of V4.
+ * The layers are V3.2's; with --model v4-flash or v4-pro, V4's.
  * Steps of V4 take in prompts beside what they decode.
  *
  * decode_batch.c is the scheduler and decode_pages.c its pages. decode_v32.c

@@ -75,7 +75,7 @@ typedef struct v4_model {
 	v4_side sides[V4_SIDES];
 } v4_model;
 
-/* Prepares the angles from `start` on, and those of its group. */
+/* Prepares the angles from `start` on, and its group's. */
 void v4_model_open(v4_model *m, const spmla_plan *plan, uint32_t layers,
 		   uint32_t start, uint64_t seed);
 /* Gives a context its outputs and names its caches. */

@@ -6,7 +6,7 @@
  *
  *   gcc draft.c $(pkg-config --cflags --libs spmla)
  *
- * The keys of accepted tokens and of drafts are 1, those of tokens that will be
+ * Keys of accepted tokens and of drafts are 1, keys of tokens that will be
  * rejected are 2. Queries are zero, so a result is the mean of all keys that a
  * token sees. It is 1 as long as no rejected key is seen.
  */
@@ -24,7 +24,7 @@ enum { CONTEXT = 1024, COLUMNS = CONTEXT / 64, ROUNDS = 25, ONE = 0x3f80 };
  * of its own and takes in the verified tokens too. */
 enum { TARGET = 0, DRAFT = 1 };
 
-/* bf16 tensors; those of zeros are shared, queries are the largest. */
+/* bf16 tensors; all that hold zeros share memory, queries are the largest. */
 static uint16_t zeros[QUERY * HEADS * 576];
 static uint16_t verify_kv[QUERY][512], verify_out[QUERY][HEADS * 512];
 static uint16_t draft_kv[512], draft_out[DRAFTS][HEADS * 512];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One operation without a model: the 4 largest of 10 scores. The result is a
- * set, so its positions come in ascending order. Of the two scores that are 5,
- * the one at the lower position is taken.
+ * set, so its positions come in ascending order. Two scores are 5; the
+ * one at the lower position is taken.
  *
  *   gcc one_op.c $(pkg-config --cflags --libs spmla)
  */

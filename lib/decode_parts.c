@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See decode_parts.h. The choice is that of the layers, in splits.h.
+ * See decode_parts.h. The choice is the layers', in splits.h.
  */
 #include "spmla/decode_parts.h"
 #include "spmla/internal/few.h"

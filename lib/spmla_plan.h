@@ -288,7 +288,7 @@ typedef struct spmla_config {
 	 * plan's tables and caches have the keys of rank dcp_rank only, one
 	 * behind the other. The prologue gives a token whose key is another
 	 * rank's slot -1, and each token the length of its keys here in
-	 * CONTEXT_LENS; positions stay those of the sequence. A token without
+	 * CONTEXT_LENS; positions count the whole sequence. A token without
 	 * keys here has an empty result. Selections are of this rank's keys,
 	 * and their entries count these; an engine's own has -1 only behind
 	 * them. The engine merges results by their lse: layers have empty_lse

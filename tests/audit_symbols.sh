@@ -22,7 +22,7 @@ none() {
 }
 
 allowed='mem(cpy|set|move|cmp)|strcmp|exp2f|log2f|sqrtf?|_GLOBAL_OFFSET_TABLE_'
-# Of rope.c, and what gcc makes of the first two.
+# rope.c calls these, and gcc makes sincos of the first two.
 allowed+='|cos|sin|sincos|log|pow'
 # What the compiler makes of them where it hardens by default.
 allowed+='|__mem(cpy|set|move)_chk|__stack_chk_fail'

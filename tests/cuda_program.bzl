@@ -23,7 +23,7 @@ export TMPDIR="$program.tmp"
 rm -rf "$TMPDIR"
 mkdir "$TMPDIR"
 # No source has device code for another to link, and the links for several
-# targets at once (-t) write one file. Of the host it needs libc only.
+# targets at once (-t) write one file. The program needs libc only.
 "$nvcc" -std=c++17 -O2 -t 0 $targets -cudart=static --no-device-link \\
     -Xcompiler -Wall,-Wextra,-Werror \\
     -Xlinker -s -Xcompiler -static-libgcc,-static-libstdc++ \\

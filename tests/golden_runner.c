@@ -244,7 +244,7 @@ run_folder(tally *t, const char *dir, int *missing)
 	}
 }
 
-/* Weak, those of devices are NULL in a program that is not made for one. */
+/* A device's backend is weak: NULL in a program that is not made for it. */
 static const spmla_backend *
 find_backend(const char *name)
 {

@@ -81,7 +81,7 @@ awk -v families="step cache select attend,compress,project" '
 		$2 !~ /^platform\/gpu\/(launch\.h|ops\.inc)$/ {
 		wrong("the launches have launch.h")
 	}
-	# Of the two platforms that have families.
+	# From here on, the two platforms that have families.
 	from[1] != "platform" || to[1] != "platform" ||
 		$1 ~ /\/(all_kernels|launch)\.[ch]$/ || $1 ~ /_launch\.c$/ ||
 		from[2] ~ /^(cuda|hip|level_zero)$/ || from[3] == "driver" { next }

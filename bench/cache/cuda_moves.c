@@ -21,7 +21,7 @@ enum {
 	KV_BYTES = SPMLA_MLA_DIM * 2
 };
 
-/* Of whichever operation is measured. */
+/* Arguments of the operation that is measured. */
 static struct {
 	uint32_t tokens, topk, columns;
 	const twin *a, *b, *slots, *positions, *rope, *norm;

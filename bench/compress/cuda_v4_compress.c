@@ -85,7 +85,7 @@ one_save(gpu *g, const compressor *kind, uint32_t tokens)
 	cp.state = c.outputs[0] =
 		twin_make(g, pages * spmla_layout_page_bytes(kind->state,
 							     kind->state_page));
-	/* Of ape a row for each token, or all. */
+	/* Each token reads a row of ape; there are `ratio` of them. */
 	c.bytes = 16 * (double)n +
 		  4 * (double)kind->width *
 			  (tokens < kind->ratio ? tokens : kind->ratio);

@@ -12,7 +12,7 @@
 
 enum { HEADS = 64, PAGE = 64 };
 
-/* Of a token: a product of HEADS x 128 x a key. */
+/* A token has a product of HEADS x 128 with each key. */
 #define KEY_FLOP (2.0 * HEADS * SPMLA_INDEX_DIM)
 
 /* ---- Paged -------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Chooses the decodes that a Hopper GPU does in one launch with keys shared by
- * many blocks, and no combine (sparse_decode_few): those of so few tokens that
+ * many blocks, and no combine (sparse_decode_few). They have so few tokens that
  * all blocks run at the same time. The choice follows from the call's sizes and
  * the device, so a captured graph always does the same.
  */

@@ -74,9 +74,9 @@ spmla_i_split_parts(const spmla_plan *plan)
 	return spmla_i_parts_for(plan, plan->config.heads);
 }
 
-/* The most tokens of a step that is done in parts: those of the largest bucket
- * that leaves the GPU idle. The buffers are planned for that many. A shape with
- * more tokens, inside a larger bucket, runs whole. */
+/* The most tokens of a step that is done in parts: as many as the largest
+ * bucket has that leaves the GPU idle. The buffers are planned for that many. A
+ * shape with more tokens, inside a larger bucket, runs whole. */
 static inline uint32_t
 spmla_i_split_tokens(const spmla_plan *plan)
 {

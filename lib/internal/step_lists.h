@@ -12,7 +12,7 @@
 spmla_status spmla_i_step_lists(spmla_ctx *ctx, uint32_t tokens,
 				spmla_stream stream);
 
-/* Packs the rows of C128A_INDICES, those of tokens [first, first + tokens). */
+/* Packs the rows of tokens [first, first + tokens) of C128A_INDICES. */
 spmla_status spmla_i_pack_c128a(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
 				spmla_stream stream);
 

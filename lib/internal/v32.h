@@ -26,7 +26,7 @@ spmla_status spmla_i_v32_begin_decode(spmla_ctx *ctx,
 spmla_status spmla_i_v32_check_kv(spmla_ctx *ctx, const spmla_v32_layer *l);
 spmla_status spmla_i_v32_check_index(spmla_ctx *ctx, const spmla_v32_layer *l);
 
-/* Of several ranks each would count the sink. */
+/* Several ranks would each count the sink. */
 spmla_status spmla_i_v32_check_sink(spmla_ctx *ctx, const spmla_v32_layer *l);
 spmla_status spmla_i_v32_topk(spmla_ctx *ctx, const spmla_v32_layer *l,
 			      spmla_i_topk *topk);

@@ -45,7 +45,7 @@ typedef struct spmla_indexer_k_insert_args {
  *    the next power of two. byte = e4m3(x / s), a true division. s is stored as
  *    f32 behind the page's values. See spmla_e4m3 for NaN and infinities. With
  *    cache.encoding FNUZ the divisor is 224 and the codes are FNUZ.
- *    INDEX_MXFP4: each 32 values as those of indexer_q_prep, and the four scale
+ *    INDEX_MXFP4: each 32 values as in indexer_q_prep, and the four scale
  *    bytes behind the page's values. scale_mode is checked all the same.
  * A slot past the cache skips the token (FAULT_SLOT), else a position outside
  * the rope table does (FAULT_POSITION). The position of a token with a negative

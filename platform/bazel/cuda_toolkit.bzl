@@ -1,7 +1,7 @@
 """cuda_toolkit: the CUDA toolkit of this machine, if it has one.
 
 @NAME//:nvcc is one file that runs nvcc: the one that the variable NVCC names,
-or that of /usr/local/cuda. It is no file where there is none, or nvcc does not
+or /usr/local/cuda's. It is no file where there is none, or nvcc does not
 run; the library is then built without kernels for CUDA. It takes effect where
 the flag //:cuda_toolkit names it.
 """

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The loader of Level Zero and the devices behind it. There is no current
- * device: the caller's is looked for among those of every driver, which also
+ * device: the caller's is looked for among every driver's devices, which also
  * tells the driver's version.
  */
 #include "spmla/internal/check.h"

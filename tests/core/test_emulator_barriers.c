@@ -199,7 +199,7 @@ no_init(void)
 	rig_run(RIG_KERNEL(no_init_run, 32, 8), 32, 1, NULL, 0);
 }
 
-/* Of bytes that never come the phase waits, for no arrival more. */
+/* The phase waits for bytes that never come, and for no arrival more. */
 static void
 too_many_run(const void *params)
 {

@@ -320,7 +320,8 @@ late_run(const void *params)
 	g_wgmma_wait();
 }
 
-/* Of how many runs every item's sum is one of two; and how often the first. */
+/* Counts, over all runs, the items whose sum is `one` and those whose sum is
+ * `other`. */
 static void
 late_sums(late a, float one, float other, uint32_t *ones, uint32_t *others)
 {

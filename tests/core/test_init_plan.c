@@ -52,8 +52,8 @@ START_TEST(a_plan_that_was_not_made_or_is_of_another_version_is_refused)
 }
 END_TEST
 
-/* Of a plan that was stored and read back. Its config and device are what it is
- * made of: another value there may be another good plan. */
+/* The plan was stored and read back. It is made of its config and device, so
+ * another value there may be another good plan. */
 START_TEST(a_plan_with_any_byte_changed_is_refused)
 {
 	const spmla_plan good = w.plan;

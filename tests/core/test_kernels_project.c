@@ -129,10 +129,10 @@ START_TEST(infinities_and_nan_come_out_alike)
 }
 END_TEST
 
-/* Of factors of 2^-80 to 2^-51 a product may be a subnormal that the scalar
- * code rounds, by 2^-150 at most: 128 of them are 2^-143, the sums of 16 and
- * their tree are exact or of numbers above 2^-126, where 12 roundings of what
- * is at most 128 * 2^-100 are below 2^-113. A step of bf16 on top. */
+/* Factors are 2^-80 to 2^-51, so a product may be a subnormal. The scalar code
+ * rounds it, by 2^-150 at most: 128 of these errors are 2^-143. The sums of 16
+ * and their tree are exact, or have results above 2^-126: at most 128 * 2^-100,
+ * where 12 roundings are below 2^-113. A step of bf16 comes on top. */
 START_TEST(products_below_the_range_are_near)
 {
 	const spmla_i_cpu_kernels *k = kernels_variant(_i);

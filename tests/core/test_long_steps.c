@@ -129,8 +129,8 @@ v4_prompt(uint32_t whole, uint32_t flags, uint32_t ratio, uint32_t short_by,
 	return hash;
 }
 
-/* In a plan for e4m3 the output of 16 tokens of a bucket as bf16 has two pieces,
- * that of a prompt three. */
+/* In a plan for e4m3, bf16 output has two pieces for 16 tokens of a bucket and
+ * three for a prompt. */
 START_TEST(output_wider_than_the_plan_has_the_same_bits)
 {
 	const spmla_shape shapes[2] = {{16, 8, 1, 0}, prompt};

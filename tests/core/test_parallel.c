@@ -188,8 +188,8 @@ START_TEST(reports_count_and_the_smallest_one_stays)
 	uint32_t base = 50;
 
 	open_with(7, (lent_way)_i);
-	/* rows 50 .. 150; that of item 0 is 50, and the smaller fault is
-	 * LENGTH; 101 + 34 reports */
+	/* rows 50 .. 150; item 0 has row 50, and the smaller fault is LENGTH;
+	 * 101 + 34 reports */
 	spmla_i_cpu_for(f.ctx, &base, 101, report_item);
 	expect_status(135, SPMLA_FAULT_LENGTH, 50);
 	/* larger ones of the same step count, a smaller one is kept */
@@ -336,7 +336,8 @@ START_TEST(an_older_native_is_not_read_past_its_end)
 		native->struct_bytes = bytes;
 		taken = spmla_backend_query(&spmla_cpu, native, &device,
 					    NULL) == SPMLA_OK;
-		ck_assert_uint_eq(taken, bytes == 32 || bytes == 48 || bytes == 56);
+		ck_assert_uint_eq(taken,
+				  bytes == 32 || bytes == 48 || bytes == 56);
 		free(native);
 	}
 }

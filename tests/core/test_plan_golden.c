@@ -384,8 +384,8 @@ START_TEST(the_plans_of_amd_gpus_are_as_they_were)
 }
 END_TEST
 
-/* The same from Intel's: Xe cores, of the Max 1550 those of one of its two
- * stacks, which are a device each; and the numbers on PCI. */
+/* The same from Intel's: Xe cores, and the numbers on PCI. Each of the Max
+ * 1550's two stacks is a device, so its plan has one stack's cores. */
 START_TEST(the_plans_of_intel_gpus_are_as_they_were)
 {
 	static const typed_device devices[] = {

@@ -322,7 +322,7 @@ END_TEST
 
 /* 901 of context are too many for the second bucket, not for the first, and four
  * requests too many for both. The rest of a prompt is a prompt, however short,
- * and so is that of a decode that a chunk of prompts ends in. */
+ * and so is the rest of a decode that a chunk of prompts ends in. */
 START_TEST(decodes_fill_one_bucket_after_the_other)
 {
 	static const spmla_request three[3] = {

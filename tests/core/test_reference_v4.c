@@ -215,7 +215,7 @@ START_TEST(the_last_64_of_a_compressed_key_are_turned)
 }
 END_TEST
 
-/* Of one row of (1, 1) the key is all ones: as e4m3 256 * 2^-8; as e2m1 with
+/* One row of (1, 1) gives a key of ones: as e4m3 256 * 2^-8; as e2m1 with
  * 1 / 6 rounded up to 2^-2 it is 4, code 6, byte 125. */
 START_TEST(an_index_key_is_the_codes_that_it_has_to_be)
 {

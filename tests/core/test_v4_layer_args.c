@@ -121,7 +121,7 @@ START_TEST(compress_names_what_is_wrong_of_a_cache)
 		 R "v4_layer.state.pages: got 19, want at least 20"},
 		{FIELD(index.layout), SPMLA_LAYOUT_INDEX_MXFP4, 0,
 		 R "v4_layer.index.layout: got 7, want 3"},
-		/* its own number, or that of the group with the table */
+		/* its own number, or the number of the group with the table */
 		{FIELD(index.table_group), 1, 0, NULL},
 		{FIELD(index.table_group), 3, 0, NULL},
 		{FIELD(index.table_group), 2, 0,

@@ -69,7 +69,7 @@ expect_packed(spmla_buf rows, spmla_buf lens, uint32_t width, spmla_buf indices,
 	ck_assert_int_eq(at[tokens], end);
 }
 
-/* INDEXER_SCHEDULE is that of the lengths, computed alone. */
+/* INDEXER_SCHEDULE is what the lengths alone give. */
 static void
 expect_schedule(const side *s, spmla_buf lens, uint32_t tokens)
 {

@@ -235,7 +235,7 @@ START_TEST(a_call_of_decode_after_the_prologue_of_a_prefill_is_refused)
 }
 END_TEST
 
-/* Of up to 3 tokens there is no compressed key to select. */
+/* Up to 3 tokens make no compressed key to select. */
 START_TEST(a_context_without_a_compressed_key_is_attended_to)
 {
 	spmla_config config;

@@ -217,8 +217,8 @@ compare_whole(golden_case *c, const golden_tensor *t)
 	return GOLDEN_RAN;
 }
 
-/* Of an inout the whole storage counts, gaps between rows too: they hold what
- * they held before. */
+/* An inout is compared with its whole storage: gaps between rows hold what they
+ * held before. */
 static golden_verdict
 compare_storage(golden_case *c, const golden_tensor *t)
 {

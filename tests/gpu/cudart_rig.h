@@ -42,7 +42,7 @@ enum { KV_C, K_PE, INDEX_K, INDEX_Q, WEIGHTS, QUERY, INPUTS };
  * random. */
 typedef enum kind { ENGINE, REPLAY, EAGER, MIXED } kind;
 
-/* Of both sides, and compared. */
+/* An array that both sides have, and that is compared. */
 typedef struct piece {
 	const char *name;
 	uint32_t *words;

@@ -181,7 +181,7 @@ use_sanitizer() {
 	}
 	case $tool in
 	memcheck)
-		# It knows blocks of the driver, not those of malloc in them.
+		# It knows the driver's blocks, not malloc's blocks in them.
 		export SPMLA_TEST_GUARD=1
 		;;
 	initcheck)

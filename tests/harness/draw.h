@@ -134,7 +134,7 @@ int32_t *draw_ue8m0(draw *d, uint64_t n); /* four a word, 2^-7 .. 1 */
 int64_t *draw_as_i64(draw *d, const void *p);
 uint16_t *draw_as_bf16(draw *d, const void *p);
 
-/* Rounds those of f32 to bf16 where they lie, towards zero. */
+/* Rounds an array of f32 to bf16 where it lies, towards zero. */
 void draw_round_bf16(draw *d, const void *p);
 
 /* The same, n of them, into an array of a seed. */
@@ -157,7 +157,7 @@ uint32_t draw_index_layout(draw *d);
  * then has no NaN. */
 void draw_encoding(draw *d, spmla_cache *cache, draw_role role);
 
-/* Of given size, read or written. */
+/* A cache of given size, read or written. */
 spmla_cache draw_cache_of(draw *d, uint32_t layout, uint32_t entries,
 			  uint32_t pages, draw_role role);
 

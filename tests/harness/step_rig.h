@@ -139,7 +139,7 @@ void model_advance(step_model *m, const int32_t *by, const spmla_shape *shape);
 /* Compares every STEP buffer and the sticky status, then clears both. */
 void model_check(step_model *m, fixture *f, const spmla_shape *shape);
 
-/* Checks that the STEP buffers are those of an empty step. */
+/* Checks that the STEP buffers say: an empty step. */
 void expect_empty_step(fixture *f, const spmla_shape *shape);
 
 /* Checks the sticky status: step, row and fault of the first report, and the

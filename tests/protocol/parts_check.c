@@ -80,7 +80,7 @@ is_even(const parts_step *s)
 	return s->parts % s->tokens == 0;
 }
 
-/* Of tokens that are alike a part has one token, and an even share of it. */
+/* Where tokens are alike a part has one token, and an even share of it. */
 static void
 check_share(const parts_step *s, const int32_t *row)
 {

@@ -41,7 +41,7 @@ view(spmla_buf buf, uint64_t *bytes)
 	return spmla_view(r.f.ctx, buf, bytes);
 }
 
-/* Of the step at hand. */
+/* Checks the parts of the step at hand. */
 static void
 check_parts(uint32_t parts, int32_t tokens)
 {

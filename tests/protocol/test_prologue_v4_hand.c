@@ -80,7 +80,7 @@ at64(spmla_buf buf, uint32_t i)
 static const int32_t window_pages[4] = {10, 20, 30, 40};
 
 /* The pages of row ROW up to 256 tokens: window_pages; C4A column c is page 100
- * + c, without that of column `hole`; C128A column 0 is page 5. */
+ * + c, but column `hole` has none; C128A column 0 is page 5. */
 static void
 join(uint32_t len, uint32_t hole)
 {
@@ -384,8 +384,8 @@ START_TEST(a_token_without_index_keys_needs_no_room)
 }
 END_TEST
 
-/* Of a prefill the context is moved past the workspace: tokens of 1028 and more
- * have 257 keys and no row for them. */
+/* The context of a prefill moves past the workspace: a token at 1028 or more
+ * has 257 keys and no row for them. */
 START_TEST(an_advance_past_the_workspace_costs_the_lengths_alone)
 {
 	static const int32_t by[V4_REQUESTS] = {16};

@@ -11,8 +11,8 @@
 #include "tests/protocol/v4_replay_rig.h"
 #include "tests/protocol/v4_sim.h"
 
-/* Of MXFP4, whose keys alone are others, a fourth of them. Few steps are as
- * many more as it takes to see everything once. */
+/* MXFP4 has a fourth of the steps, since only its index keys differ. A suite of
+ * few steps adds as many as it takes to see everything once. */
 enum { STEPS = 400, FEW_STEPS = 4, ENOUGH = 100, MOST_OF_FEW = 40 };
 
 static v4_replay_rig replayed, eager;

@@ -35,7 +35,7 @@ typedef struct v4_sim {
 	uint32_t joined, left, paused, grown, rejected, rounds, ends[2];
 } v4_sim;
 
-/* Of a plan with pools as large as all its rows may need. */
+/* The plan's pools are as large as all its rows may need. */
 void v4_sim_open(v4_sim *s, const spmla_plan *plan, uint64_t seed);
 
 /* The next step, of at most `limit`. */

@@ -44,7 +44,7 @@ expect_token(v4_model *m, expected *e, uint32_t t, uint32_t b, uint32_t j)
 		e->context[t] = (int32_t)pos + 1;
 }
 
-/* Of a prefill each token has a row. */
+/* Each token of a prefill has a row. */
 static uint32_t
 is_prefill(const v4_model *m, const spmla_shape *shape)
 {

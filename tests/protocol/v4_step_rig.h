@@ -4,7 +4,7 @@
  * drafts with stores of any group, and a model of what every STEP buffer and
  * every table must then hold. The model knows the step, the reference's block
  * tables and the rules of the manual; it shares no code with the library. The
- * one idea of it: the slot of a compressed key is that of its last position, by
+ * one idea of it: the slot of a compressed key is its last position's, by
  * the ratio, and a table that comes round is asked for a position modulo what
  * it holds.
  */

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the compressor's contract, in the sum of |kv| w over that of w. */
+/* The compressor's bound, relative to (sum of |kv| w) / (sum of w). */
 #define COMPRESS_OFF 1e-5
 
 static double

@@ -35,7 +35,7 @@ typedef struct ref_v4_key {
 	double high[REF_V4_DIM];
 } ref_v4_key;
 
-/* Of the window: kv bf16 [512], its last 64 rotated. Exact. */
+/* A key of the window: kv bf16 [512], its last 64 rotated. Exact. */
 void ref_v4_window_key(ref_v4_key *key, const uint16_t *kv,
 		       const float *cos_sin);
 

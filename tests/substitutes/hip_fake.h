@@ -18,7 +18,7 @@ typedef struct hip_fake {
 
 extern hip_fake fake_hip;
 
-/* Its own functions are those of a runtime that has all three of
+/* It has the functions of a runtime that has all three of
  * SPMLA_HIP_PROPERTIES; the test may take some away. */
 extern spmla_i_hip_driver hip_fake_driver;
 

@@ -324,7 +324,7 @@ cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream)
 	return stream == NULL;
 }
 
-/* Of the capture that ended last. */
+/* The nodes of the capture that ended last. */
 int
 cuGraphGetNodes(void *graph, void **nodes, size_t *count)
 {

@@ -7,7 +7,7 @@
 
 #include "tests/substitutes/ze_fake.h"
 
-/* Of the queue group that computes. */
+/* The queue group that computes. */
 enum { ORDINAL = 1 };
 
 typedef enum kind {

@@ -182,7 +182,7 @@ score_piece(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
 		score_keys(ctx, a, worker, t, first, end);
 }
 
-/* Whether rows ascend without overlap, as those of logits_rows do. Where some
+/* Whether rows ascend without overlap, as logits_rows makes them. Where some
  * overlap, tokens run in order and the last one's scores stay. */
 static uint32_t
 rows_apart(const spmla_mqa_logits_args *a)

@@ -38,7 +38,7 @@ slot_of(spmla_ctx *ctx, const spmla_slot_map_args *a,
 	return (int64_t)page * a->page_tokens + position % a->page_tokens;
 }
 
-/* Of ranks that have positions in turn. */
+/* The slot where ranks have positions in turn. */
 static void
 map_own(spmla_ctx *ctx, const spmla_slot_map_args *a,
 	const spmla_i_cpu_table *table, uint32_t t)

@@ -408,7 +408,7 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner)
 			  (int64_t)h * s->lse_head_stride] = w.lse;
 }
 
-/* Adds the block's own heads, and those of owners that have given up. */
+/* Adds the block's own heads, and the heads of owners that have given up. */
 FN void
 exchange_finish(const PRIVATE few_block *of)
 {

@@ -69,7 +69,7 @@ decode_mma_codes(const PRIVATE decode_mma_kind *kind)
 }
 
 /* Asks for the slot of the item's row of a block, of whichever list it is;
- * lens are those of the token's lists. */
+ * lens are the lengths of the token's lists. */
 FN void
 decode_mma_slot(PRIVATE decode_mma_row *to, const PRIVATE decode_scalars *s,
 		GLOBAL const int32_t *slots, GLOBAL const int32_t *topk_lens,

@@ -175,7 +175,7 @@ decode_rope_exponent(const PRIVATE decode_worker *w,
 
 /* Waits for the queries of a run and brings them to f16, each head's times a
  * power of two: both warpgroups, 32 heads each. Gives the item its heads'
- * factors. `parity` is that of the tokens so far. */
+ * factors. `parity` says whether the tokens so far are odd. */
 FN void
 decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		    uint32_t parity, PRIVATE decode_heads *h)

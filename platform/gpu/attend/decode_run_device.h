@@ -14,8 +14,8 @@
 #include "spmla/platform/gpu/dialect/mma.h"
 
 enum {
-	/* In shared memory. In use are those of six tiles at most: two being
-	 * multiplied, one converted, and three ahead. A power of two. */
+	/* In shared memory. Six tiles at most are in use: two are multiplied,
+	 * one is converted, and three are ahead. A power of two. */
 	DECODE_RUNS = 8,
 	/* Barriers that say that a run is made, in turn: from its first tile
 	 * on, a warp is never more than two tiles behind another. */

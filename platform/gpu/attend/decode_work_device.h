@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What sparse_decode has to do for a token: its keys in blocks of 64, all of
- * them, or those of a part of tile_sched's metadata, which may be a piece of a
- * token whose result goes to split rows.
+ * What sparse_decode has to do for a token: its keys, in blocks of 64. They are
+ * all of its keys, or a part of tile_sched's metadata has them. A part may have
+ * a piece of a token, whose result goes to split rows.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
@@ -14,7 +14,7 @@
 /* The parameters of every kernel of sparse_decode; max_logits, base2 and quiet
  * are sparse_prefill's, whose matrix kernels are the same. topk_lens and
  * extra_topk_lens are what the forms of the lists say. Without requests next_n
- * is 1, and the request strides are those of tokens. With a workspace, of 0s,
+ * is 1, and the request strides are the tokens'. With a workspace, of 0s,
  * sparse_decode_wgmma adds up the splits, which are then bf16. */
 #define SPMLA_K_DECODE(P, S)                      \
 	SPMLA_K_FAULT(P)                          \

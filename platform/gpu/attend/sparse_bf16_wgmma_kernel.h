@@ -245,9 +245,10 @@ bf16_wgmma_scores(const PRIVATE float *sum, LOCAL uint32_t *sums,
 	}
 }
 
-/* Scores of the warpgroup's 32 keys to weights: the largest of each head, O and
- * L made relative to it, and of all 64 keys the fragments of P; those of the
- * other warpgroup come through `p`. `c` brings scores to log2. */
+/* Makes weights of the scores of the warpgroup's 32 keys: finds the largest of
+ * each head, makes O and L relative to it, and gives the fragments of P of all
+ * 64 keys; the other warpgroup's come through `p`. `c` brings scores to log2.
+ */
 FN void
 bf16_wgmma_weights(PRIVATE float *score, LOCAL const uint32_t *counts,
 		   LOCAL float *most, LOCAL uint32_t *p, float c,

@@ -559,7 +559,7 @@ few_give_records(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 		 uint32_t wide)
 {
 	const uint32_t h = g_item(), heads = b->kind.heads;
-	/* A tail has no scales; its byte is that of 1. */
+	/* A tail has no scales; its byte means 1. */
 	uint32_t exponents[2] = {0, 127u << 24}, i;
 	float sum = 0.0f, most[2];
 

@@ -147,8 +147,8 @@ size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 	return groups == 1 && !wgmma ? 1 : UINT32_MAX;
 }
 
-/* Kinds: layouts, those of spmla_i_decode_layout: odd caches have no matrix
- * instructions. Rows: the heads of a block. */
+/* Kinds: layouts, as spmla_i_decode_layout gives them; odd caches have no
+ * matrix instructions. Rows: the heads of a block. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,

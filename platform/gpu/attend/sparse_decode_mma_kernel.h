@@ -268,7 +268,7 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 }
 
 /* The results of a token or a split. `most` has room for sums; `heads` are
- * those of the block, and the subgroup's begin at own_head of them. */
+ * the block's, and the subgroup's begin at own_head of them. */
 FN void
 decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 		 const PRIVATE decode_mma_kind *kind,

@@ -46,7 +46,7 @@ indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		EACH = INDEXER_K_GATHER_ROWS / STEP
 	};
 	const uint32_t word = g_item() % WORDS, row = g_item() / WORDS;
-	/* Of a tile each four words begin 256 bytes behind the last. */
+	/* In a tile, each four words begin 256 bytes behind the last four. */
 	const uint32_t place = tiled ? word / 4 * 64 + word % 4 : word;
 	uint32_t x[EACH], i, j;
 

@@ -137,8 +137,8 @@ k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
 	const g_row_divisor d = g_row_divisor_of(scale, raw);
 	uint32_t i;
 
-	/* Codes of FNUZ are those of twice the values; amax / 224 is exactly
-	 * twice amax / 448, as neither is subnormal. */
+	/* An FNUZ code means half of what it means as e4m3; amax / 224 is
+	 * exactly twice amax / 448, as neither is subnormal. */
 	UNROLL
 	for (i = 0; i < 2; i++) {
 		codes[i] = k_insert_transpose(g_row_codes4(x + 4 * i, &d));

@@ -8,7 +8,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_kv_gather_params) ==
 			    sizeof(spmla_k_kv_gather_v4_params),
 		    "one set of parameters for both kernels");
 
-/* Kinds: layouts. Rows: those of the output that a block makes at a time. */
+/* Kinds: layouts. Rows: output rows that a block makes at a time. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_kv_gather,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,

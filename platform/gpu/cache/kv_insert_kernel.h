@@ -80,7 +80,7 @@ kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 		scale = kv_insert_scale(x, raw, fnuz);
 		scales[g] = g_bits(scale);
 		d = g_row_divisor_of(scale, raw);
-		/* Codes of FNUZ are those of twice the values. */
+		/* An FNUZ code means half of what it means as e4m3. */
 		if (fnuz)
 			d = g_row_half(d);
 		low = g_row_codes4(x, &d);

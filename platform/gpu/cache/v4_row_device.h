@@ -41,7 +41,7 @@ v4_load_row(GLOBAL const uint16_t *row, uint32_t there, uint32_t wide,
 	}
 }
 
-/* Four cosines, then four sines, of a position: those of the lane's pairs of
+/* A position's four cosines, then four sines, for the lane's pairs of
  * octets V4_ROPE_OCTET on, of which the second half of the lanes has one each.
  */
 FN void
@@ -108,7 +108,7 @@ v4_codes4(const PRIVATE uint32_t *w, float inverse)
 		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
 }
 
-/* Eight of them, or those of FNUZ for half of the values. */
+/* Eight codes; as FNUZ they mean half of the values. */
 FN uint64_t
 v4_codes8(const PRIVATE uint32_t *w, float inverse, uint32_t fnuz)
 {

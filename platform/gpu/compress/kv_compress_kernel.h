@@ -359,7 +359,7 @@ compress_load_call(const PRIVATE compress_job *job,
 }
 
 /* A column of 8 rows, `each` apart: the largest score, and relative to it the
- * sum of weights and that of v times weight. */
+ * sum of weights and the sum of v times weight. */
 FN void
 compress_weigh(const PRIVATE uint32_t *v, const PRIVATE uint32_t *x,
 	       const uint32_t each, PRIVATE float *most, PRIVATE float *sum,

@@ -23,8 +23,8 @@
 /* clang-format off */
 #if defined(__OPENCL_C_VERSION__)
 
-/* SPIR-V's own: OpenCL's first atomics are those of a block there, and those of
- * 2.0 take generic pointers. Scope 1 is the device, semantics 0 relaxed. */
+/* SPIR-V's own: there, OpenCL's first atomics order a block only, and 2.0's
+ * take generic pointers. Scope 1 is the device, semantics 0 relaxed. */
 #define G_ATOMIC(name) uint32_t __attribute__((overloadable)) __spirv_Atomic##name
 enum { G_DEVICE = 1, G_RELAXED = 0 };
 G_ATOMIC(IAdd)(GLOBAL uint32_t *p, int scope, int order, uint32_t x);

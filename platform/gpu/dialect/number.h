@@ -245,7 +245,7 @@ g_e4m3_to_f32(uint32_t code)
 	return g_float(sign | (exponent + 120u) << 23 | mantissa << 20);
 }
 
-/* Of FNUZ, as spmla_e4m3 has it. */
+/* The value of an FNUZ code, as spmla_e4m3 defines it. */
 FN float
 g_fnuz_to_f32(uint32_t code)
 {

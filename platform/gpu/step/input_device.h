@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Readers of inputs, and writers of outputs, that engines have in one of two
- * types. The pointer is that of the type with which a kernel declares the
- * parameter.
+ * types. The pointer has the type that a kernel declares for the parameter.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_INPUT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_STEP_INPUT_DEVICE_H

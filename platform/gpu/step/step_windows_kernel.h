@@ -175,8 +175,8 @@ windows_row(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
 }
 
 /* The slot of the key of `ratio` that ends with position pos, -1 if none does;
- * a page that is missing counts in *lost and, where none ends, a column that is
- * not written up to that of the last key. */
+ * a page that is missing counts in *lost and, where none ends, so does a column
+ * up to the last key's that is not written. */
 FN int64_t
 windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 	    int32_t page, uint32_t col, PRIVATE uint32_t *lost)

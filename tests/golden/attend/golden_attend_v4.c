@@ -44,8 +44,9 @@ take_ragged(golden_case *c, const key_names *n, uint32_t tokens, int64_t slots,
 	return 1;
 }
 
-/* A list from the tensors, ragged where the case has that. Of rows, whole ones
- * without lengths, entries outside [0, slots) become `none`. */
+/* A list from the tensors, ragged where the case has that. Otherwise it has
+ * rows, whole ones without lengths, and entries outside [0, slots) become
+ * `none`. */
 static int
 take_list(golden_case *c, const key_names *n, uint32_t tokens, int64_t slots,
 	  int32_t none, key_list *list)

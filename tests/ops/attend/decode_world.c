@@ -250,7 +250,7 @@ check_head(const decode_world *w, uint32_t t, uint32_t h, uint32_t n,
 			      lse, want->lse);
 }
 
-/* Whether a head's results are those of `want`. */
+/* Whether a head's results are `want`. */
 static int
 is_close(const decode_world *w, uint32_t t, uint32_t h,
 	 const ref_attend_result *want)

@@ -87,7 +87,7 @@ typedef struct road_rig {
 	int32_t window_lens[ROAD_TOKENS];
 	int32_t chosen[ROAD_TOKENS * ROAD_WIDTH]; /* of the request */
 	uint16_t *q;                              /* as road_result.out */
-	/* Of the reference. */
+	/* What the reference works with. */
 	ref_work work;
 	double *rows;
 } road_rig;

@@ -66,7 +66,7 @@ int32_t *shape_entry(shape_rig *r, uint32_t t, uint32_t at);
  * together by far, for every query. */
 int32_t shape_needle(const shape_rig *r, uint32_t at);
 
-/* Whether the results of token t are those of the needle alone, once. */
+/* Whether token t has the results of the needle alone, once. */
 uint32_t shape_is_needle(const shape_rig *r, uint32_t t);
 
 #endif

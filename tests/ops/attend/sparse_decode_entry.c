@@ -3,7 +3,7 @@
  * What tests know of sparse_decode: rows of V3.2, rows of V4 with a second
  * cache, either in parts, and either with ragged lists.
  *
- * Bounds are twice those of the operation, with values of at most 2 and scores
+ * Bounds are twice the operation's, with values of at most 2 and scores
  * of at most 100 in terms.
  */
 #include "tests/harness/registry.h"
@@ -91,7 +91,7 @@ make_ragged(draw *d, spmla_sparse_decode_args *a)
 				       &a->extra_indptr, &a->extra_cache);
 }
 
-/* Of a length that may be bad. */
+/* The blocks of a list whose length may be bad. */
 static uint32_t
 blocks_in(int32_t len, uint32_t most, uint32_t least)
 {

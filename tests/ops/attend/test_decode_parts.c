@@ -54,8 +54,8 @@ run(const void *at, uint64_t bytes)
 	return s;
 }
 
-/* The results of parts are those of the whole, within the bounds of both; the
- * workspace is not left. */
+/* Parts give the results of the whole, within the bounds of both; the workspace
+ * is not left. */
 START_TEST(the_choice_gives_the_results_of_the_whole)
 {
 	uint64_t i;

@@ -27,9 +27,9 @@ static const road_request batch[6] = {{2, 6, 6, 0},    {5, 380, 3, 0},
 
 static road_rig r;
 
-/* They gather 6, 3 + 7, 12 + 7, 0, 10 and 2 keys beside the compressed ones. Of
+/* They gather 6, 3 + 7, 12 + 7, 0, 10 and 2 keys beside the compressed ones. At
  * ratio 4 the first two need 2 * (95 + 10) rows, with the third 3 * (97 + 19);
- * that and the fourth 2 * (97 + 19), and the rest fits easily. Of ratio 128
+ * that and the fourth 2 * (97 + 19), and the rest fits easily. At ratio 128
  * these are 2 * (2 + 10), 3 * (3 + 19), 2 * (3 + 19). */
 START_TEST(prompts_in_chunks_equal_dense_attention_on_both_roads)
 {
@@ -114,8 +114,8 @@ START_TEST(request_cut_in_the_middle_keeps_its_bits)
 }
 END_TEST
 
-/* Of the window alone the keys of both roads stand in one order; matrix
- * instructions may sum them in others. */
+/* With the window alone both roads have the keys in one order; matrix
+ * instructions may sum them in another. */
 START_TEST(window_alone_has_the_bits_of_the_paged_road_on_the_cpu)
 {
 	road_result gathered, paged;

@@ -283,8 +283,8 @@ START_TEST(scales_of_any_size_count)
 }
 END_TEST
 
-/* Scores are those of the rope: 64 * r. A key of scale 2^40 weighs e^-128, which
- * is below 2^-184, and one beside it of scale 2^-3 all the rest. */
+/* Scores come from the rope: 64 * r. A key of scale 2^40 weighs e^-128, less
+ * than 2^-184, and the key of scale 2^-3 beside it weighs all the rest. */
 START_TEST(large_scale_that_weighs_nothing_hides_no_other)
 {
 	const float large = 0x1p40f, small = 0x1p-3f;

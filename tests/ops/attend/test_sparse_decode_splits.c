@@ -276,7 +276,7 @@ START_TEST(blocks_that_are_not_there_are_left_out)
 }
 END_TEST
 
-/* It is of no key; those of the second list begin with the next block. */
+/* The block has no key; the second list's keys begin with the next block. */
 START_TEST(an_empty_first_list_is_a_block)
 {
 	uint32_t h;

@@ -238,7 +238,7 @@ END_TEST
 
 /* ---- What an indptr may say ---------------------------------------------- */
 
-/* Of token 1: where it begins and ends. There are 265 entries. */
+/* Where token 1 begins and ends. There are 265 entries. */
 static const int32_t hostile[][2] = {{-1, 200},
 				     {135, 134},
 				     {135, 266},

@@ -101,7 +101,7 @@ START_TEST(token_of_very_many_splits_is_their_mean)
 }
 END_TEST
 
-/* Of no key: sinks finite, +inf and -inf all give zeros. */
+/* A token without keys: sinks finite, +inf and -inf all give zeros. */
 START_TEST(token_of_empty_splits_is_zero_and_its_lse_as_asked)
 {
 	const float sinks[3] = {1, INFINITY, -INFINITY};

@@ -270,7 +270,7 @@ check_head(v4_world *w, uint32_t t, uint32_t h, uint32_t n)
 		   w->a.attn_sink ? &w->a.attn_sink[h] : NULL, &want);
 	if (n == 0 && w->a.empty_lse == SPMLA_EMPTY_LSE_MINUS_INF)
 		want.lse = -INFINITY;
-	/* Of f16 queries, as in decode_world.c. */
+	/* Queries may be f16 on a GPU: see decode_world.c. */
 	ck_assert_msg(
 		ref_close_lse(got_lse, want.lse) ||
 			(!fixture_on_cpu() &&

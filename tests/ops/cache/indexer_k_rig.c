@@ -210,7 +210,7 @@ fnuz_code(double q)
 	return (uint8_t)(best | (q < 0 && best ? 0x80 : 0));
 }
 
-/* Of MXFP4 four scales are where e4m3 has one. */
+/* MXFP4 has four scales where e4m3 has one. */
 static void
 model_key(const k_rig *r, uint32_t t, uint8_t *codes, uint8_t *scale)
 {

@@ -27,7 +27,7 @@ void kv_gather_close(kv_gather_rig *r);
 void kv_gather_check(kv_gather_rig *r, const gather_key *model,
 		     uint32_t faults);
 
-/* Of requests that begin at starts[], or of slots[], `keys` in all. */
+/* Gathers requests that begin at starts[], or slots[]; `keys` keys in all. */
 void kv_gather_requests(kv_gather_rig *r, const int32_t *starts,
 			uint32_t requests, uint32_t keys);
 void kv_gather_slots(kv_gather_rig *r, const int32_t *slots, uint32_t keys);

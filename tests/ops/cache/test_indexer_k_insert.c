@@ -169,10 +169,10 @@ START_TEST(nan_infinity_and_subnormals_have_defined_codes)
 }
 END_TEST
 
-/* Of each 32 values amax 6 * 2^e has the scale byte 127 + e, and the codes are
- * those of the values / 2^e: 0.25 is a tie, to 0; 5 one to 4 (code 6); 0.75 to 1
- * (code 2). Amax 6.5 doubles the scale: 3.25 rounds to 3 (code 5). Zeros have
- * 2^-126, byte 1. */
+/* 32 values with amax 6 * 2^e have the scale byte 127 + e, and a value x has
+ * the code nearest to x / 2^e: 0.25 is a tie, to 0; 5 one to 4 (code 6); 0.75
+ * one to 1 (code 2). Amax 6.5 doubles the scale: 3.25 rounds to 3 (code 5).
+ * Zeros have 2^-126, byte 1. */
 START_TEST(each_group_of_mxfp4_has_its_scale)
 {
 	k_rig r;

@@ -203,9 +203,9 @@ START_TEST(v4_keys_without_a_page_are_zeros)
 }
 END_TEST
 
-/* Of three columns that come round, row 1 has but two: of 21 keys from 4094 on,
- * in columns 1023, 1024, .., those of the third, 1025 and 1028, have no
- * page. */
+/* Three columns come round, and row 1 has only two of them. Its 21 keys from
+ * 4094 on lie in columns 1023, 1024, ..; columns 1025 and 1028 are the third
+ * one, so their keys have no page. */
 START_TEST(v4_ring_comes_round_and_misses_what_was_not_written)
 {
 	static const int32_t cols[2] = {3, 2};

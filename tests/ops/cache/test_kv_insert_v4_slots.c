@@ -55,7 +55,7 @@ START_TEST(v4_rows_may_lie_at_any_address_and_stride)
 END_TEST
 
 /* Entry 5 of a page of 64: values at 5 * 576 = 2880, rope at 2880 + 448 = 3328,
- * scales at 64 * 576 + 5 * 8 = 36904. Of a page of 2 the second entry has its
+ * scales at 64 * 576 + 5 * 8 = 36904. In a page of 2 the second entry has its
  * values at 576, its scales at 1152 + 8. */
 START_TEST(v4_entry_lies_where_the_layout_says)
 {

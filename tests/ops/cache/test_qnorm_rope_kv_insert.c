@@ -195,7 +195,7 @@ START_TEST(heads_of_padding_are_zeros)
 }
 END_TEST
 
-/* Of zeros r is 1 / sqrt(1e-6) = 1000, and -0 stays. The least bf16, 2^-133,
+/* Zeros have r = 1 / sqrt(1e-6) = 1000, and -0 stays. The least bf16, 2^-133,
  * times 1000 is 1.953125 * 2^-124: 3 << 7 | 122. */
 START_TEST(zeros_and_subnormal_values_are_not_flushed)
 {
@@ -216,7 +216,7 @@ START_TEST(zeros_and_subnormal_values_are_not_flushed)
 END_TEST
 
 /* A NaN is in the mean and so in all of its head, a NaN or infinity of a key in
- * its pair (0 * inf). Of an infinite head r is 0: zeros, and 0 * inf. Squares
+ * its pair (0 * inf). An infinite head has r = 0: zeros, and 0 * inf. Squares
  * of 2^64 are infinite too. */
 START_TEST(nan_and_infinity_have_defined_bits)
 {

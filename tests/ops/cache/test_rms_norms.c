@@ -87,7 +87,7 @@ END_TEST
 
 /* 8 values of 3 and -3: mean of squares 9, r = 1 / sqrt(9.000001) a little
  * below 1 / 3, 3 r a little below 1; times weights 1, 2, -0.5 and 0: to bf16
- * 1, -2, -0.5 and -0. Of one 8 and seven 0: mean 8, r = 0.35355337, 8 r =
+ * 1, -2, -0.5 and -0. One 8 and seven 0 have mean 8, r = 0.35355337, 8 r =
  * 2.828427 = 1.4142 * 2: 128 << 7 | 53. */
 START_TEST(norm_worked_out_by_hand)
 {

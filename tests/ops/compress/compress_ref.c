@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys of compress_rig.h against those of reference_v4.h: of what a row
- * gave the reference makes the key, and every byte that was stored lies between
- * what it may be.
+ * The keys of compress_rig.h against the reference's: reference_v4.h makes the
+ * key of what a row gave, and every byte that was stored lies between what it
+ * may be.
  */
 #include "tests/ops/compress/compress_rig.h"
 #include "tests/reference/narrow_ref.h"

@@ -26,7 +26,7 @@ typedef struct compress_rig {
 	float *ape;
 	float *norm;    /* [dim] */
 	float *cos_sin; /* [history][64]; of position 0 no rotation */
-	/* Of the call: the tokens, and what they gave, width + GAP apart. */
+	/* The call's tokens, and what they gave, width + GAP apart. */
 	int32_t *positions;
 	int32_t *row;
 	int32_t *lens;

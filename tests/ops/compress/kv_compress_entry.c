@@ -44,7 +44,7 @@ set(float *x, uint64_t n, float to)
 	return x;
 }
 
-/* Of a ring: what the call's tokens give. */
+/* What the tokens of a call with a ring give. */
 static void
 make_call(draw *d, spmla_kv_compress_args *a, uint32_t width, uint32_t flat)
 {
@@ -64,8 +64,8 @@ make_call(draw *d, spmla_kv_compress_args *a, uint32_t width, uint32_t flat)
 	}
 }
 
-/* Of each row a few tokens one behind the other, of which the first ends a
- * group or comes right before one that does; bad ones are anywhere. */
+/* Each row has a few tokens, one behind the other. The first ends a group or
+ * comes right before one that does; bad ones are anywhere. */
 static void
 make_tokens(draw *d, spmla_kv_compress_args *a, int32_t most)
 {

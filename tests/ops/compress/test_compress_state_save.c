@@ -65,9 +65,9 @@ START_TEST(rings_of_any_width_equal_the_rule)
 }
 END_TEST
 
-/* Capacity 256, page 5, position 300: slot 5 * 256 + 300 - 256 = 1324. Of 280
- * tokens from position 300 on, those from 300 + 280 - 256 = 324 stay, so that
- * place 44 has position 300 + 256 = 556 and place 68, of 324, its first. */
+/* Capacity 256, page 5, position 300: slot 5 * 256 + 300 - 256 = 1324. 280
+ * tokens begin at position 300, and the ring keeps positions 300 + 280 - 256 =
+ * 324 and up: place 44 has position 300 + 256 = 556, place 68 position 324. */
 START_TEST(the_last_tokens_of_a_request_stay_in_its_ring)
 {
 	state_rig r;

@@ -37,7 +37,7 @@ groups_of(int kind)
 }
 
 /* One row from its beginning, one with some of it cached, one inside a group
- * and to its end; PAGED with all of it in the state. Of ratio 128 a key is made
+ * and to its end; PAGED with all of it in the state. At ratio 128 a key is made
  * whole or by several blocks. */
 START_TEST(keys_of_any_layout_equal_sums_in_double)
 {

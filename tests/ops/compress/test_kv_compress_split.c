@@ -229,7 +229,7 @@ START_TEST(a_fault_of_a_shared_key_is_told_once)
 }
 END_TEST
 
-/* Of row 1, whose pages are 64 positions. */
+/* The bad page is row 1's; pages have 64 positions. */
 START_TEST(a_page_that_is_not_there_makes_a_shared_key_of_zeros)
 {
 	const int32_t bad[3] = {-1, COMPRESS_RIG_ROWS * 2, INT32_MIN};

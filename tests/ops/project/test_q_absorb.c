@@ -125,8 +125,8 @@ START_TEST(products_are_summed_in_the_order_that_is_written)
 }
 END_TEST
 
-/* Of a head, with rope parts; rows of odd lengths at odd addresses in the
- * second half. Token 5 has no row of the rope table. */
+/* One head, with rope parts; rows of odd lengths at odd addresses in the second
+ * half. Token 5 has no row of the rope table. */
 START_TEST(any_number_of_tokens_have_the_bits_that_are_written)
 {
 	enum { MOST = 131, NOPE = 129, PE = 65, ROW = 513, OUT = 577 };

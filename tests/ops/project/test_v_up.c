@@ -132,7 +132,7 @@ START_TEST(products_are_summed_in_the_order_that_is_written)
 }
 END_TEST
 
-/* Of a head; rows of odd lengths at odd addresses in the second half. */
+/* One head; rows of odd lengths at odd addresses in the second half. */
 START_TEST(any_number_of_tokens_have_the_bits_that_are_written)
 {
 	enum { MOST = 131, IN = MOST * 513 + 1, OUT = MOST * 129 + 1 };

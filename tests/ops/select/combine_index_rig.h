@@ -36,9 +36,9 @@ typedef struct sight_rig {
 	int32_t gather[SIGHT_REQUESTS];
 } sight_rig;
 
-/* One token, none yet, of request 0: of 11 keys the last 4 are gathered, of
- * those of request 1, 19, the last 12; 20 rows a request, the window's from 5
- * on; a window of 3, a ratio of 4, top-k 4, rows of 9 that are 10 apart. */
+/* Room for one token of request 0. The last 4 of its 11 keys are gathered, and
+ * the last 12 of request 1's 19; 20 rows a request, the window's from 5 on;
+ * a window of 3, a ratio of 4, top-k 4, rows of 9 that are 10 apart. */
 void sight_open(sight_rig *r);
 void sight_close(sight_rig *r);
 

@@ -99,8 +99,8 @@ START_TEST(window_alone_needs_no_topk)
 }
 END_TEST
 
-/* Position 7 of request 0 sees 5, 6, 7, of which 7 was gathered. Of a request
- * of two keys, both are seen. */
+/* Position 7 of request 0 sees 5, 6, 7, of which 7 was gathered. Both keys
+ * of a request of two are seen. */
 START_TEST(window_ends_where_the_gathered_keys_begin)
 {
 	r.context[0] = 8;

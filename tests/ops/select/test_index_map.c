@@ -208,8 +208,8 @@ START_TEST(context_that_is_empty_or_negative_has_no_index)
 }
 END_TEST
 
-/* Of 0, -1, 7, a page outside the pool and 3 the slots 20, 15 and 23 are left;
- * the bad page is still reported. */
+/* Indices 0, -1, 7, one with a page outside the pool, and 3 leave the slots 20,
+ * 15 and 23; the bad page is still reported. */
 START_TEST(compact_rows_begin_with_their_slots_in_order)
 {
 	static const int32_t indices[6] = {0, -1, 7, 9, -5, 3};
@@ -233,7 +233,7 @@ START_TEST(compact_rows_begin_with_their_slots_in_order)
 }
 END_TEST
 
-/* Its row of the table, context and indices are those of nobody. */
+/* Its row of the table, its context and its indices belong to nobody. */
 START_TEST(token_without_a_slot_has_an_empty_row)
 {
 	static const int32_t indices[4] = {0, 4, 0, 4}, contexts[2] = {5, -3};
@@ -298,9 +298,10 @@ START_TEST(random_rows_of_any_k_equal_the_rule)
 }
 END_TEST
 
-/* Pages of 64: position 999999 is entry 63 of column 15624, 1000063 that of the
- * last column, 15625. Page 33000000 has the slots from 2112000000 on, whose
- * bytes lie past 2^40. Rows of the table are wider than they have to be. */
+/* Pages of 64: position 999999 is entry 63 of column 15624, position 1000063 is
+ * entry 63 of the last column, 15625. Page 33000000 has the slots from
+ * 2112000000 on, whose bytes lie past 2^40. Rows of the table are wider than
+ * they have to be. */
 START_TEST(positions_of_a_million_tokens_are_mapped)
 {
 	enum { COLUMNS = 15626, STRIDE = 15700 };

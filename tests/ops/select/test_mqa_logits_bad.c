@@ -114,7 +114,7 @@ START_TEST(row_without_keys_is_not_looked_at)
 }
 END_TEST
 
-/* The second row has 150 keys and room for 130: those of the third row stay. */
+/* The second row has 150 keys and room for 130: the third row's scores stay. */
 START_TEST(rows_of_one_stride_need_no_starts)
 {
 	static const int32_t lens[3] = {100, 130, 7};

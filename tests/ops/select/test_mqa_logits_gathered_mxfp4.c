@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * MXFP4 index keys on the gathered road: indexer_k_gather copies them as they
- * are, and their scores are those of the paged operation, which answers to the
+ * are, and they score as in the paged operation, which answers to the
  * reference.
  */
 #include <math.h>
@@ -42,7 +42,7 @@ teardown(void)
 	fixture_close(&f);
 }
 
-/* The keys of row 2, that of tokens 0 and 2. */
+/* The keys of row 2, which tokens 0 and 2 have. */
 static void
 gather(uint32_t entries)
 {

@@ -97,8 +97,8 @@ START_TEST(negative_heads_are_dropped_before_the_weights)
 END_TEST
 
 /* Values 2 i and 2 i + 1 are the low and the high half of byte i, and byte g of
- * the scales is that of values 32 g ..: of each value alone, q = 1.5 * 2^a, k =
- * 3 * 2^b, where a and b are the group's. */
+ * the scales is the scale of values 32 g .. 32 g + 31. One value at a time is
+ * q = 1.5 * 2^a and k = 3 * 2^b, where a and b are the group's. */
 START_TEST(every_value_meets_its_own_scale)
 {
 	uint32_t d;

@@ -65,8 +65,8 @@ START_TEST(image_longer_than_the_window_is_seen_from_its_start)
 }
 END_TEST
 
-/* Of 2 .. 7 token 2 sees min(5, 4) to the right. Images of one key count none
- * to the left and one to the right. */
+/* In image 2 .. 7 token 2 sees min(5, 4) to the right. Images of one key count
+ * none to the left and one to the right. */
 START_TEST(keys_to_the_right_are_at_most_those_of_an_image)
 {
 	at(2, 2, 7);
