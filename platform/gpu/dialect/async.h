@@ -440,22 +440,19 @@ uint32_t spmla_i_emu_named(uint32_t id, uint32_t items, uint32_t waits,
 FN void
 g_local_copy128(void *to, const void *from, uint32_t is)
 {
-	spmla_i_emu_copy(spmla_i_emu_wide(to, 16), spmla_i_emu_wide(from, 16),
-			 16, is);
+	spmla_i_emu_copy(to, from, 16, is);
 }
 
 FN void
 g_local_copy64(void *to, const void *from, uint32_t is)
 {
-	spmla_i_emu_copy(spmla_i_emu_wide(to, 8), spmla_i_emu_wide(from, 8), 8,
-			 is);
+	spmla_i_emu_copy(to, from, 8, is);
 }
 
 FN void
 g_local_copy32(void *to, const void *from, uint32_t is)
 {
-	spmla_i_emu_copy(spmla_i_emu_wide(to, 4), spmla_i_emu_wide(from, 4), 4,
-			 is);
+	spmla_i_emu_copy(to, from, 4, is);
 }
 
 FN void
