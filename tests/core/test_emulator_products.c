@@ -13,15 +13,17 @@
 #include "tests/harness/themes.h"
 
 #include <check.h>
+#include <math.h>
 #include <string.h>
 
 enum {
 	ITEMS = 128,
-	ROWS = 64,  /* of A */
-	INNER = 64, /* columns of A: four steps */
-	MOST = 256, /* columns of B */
+	ROWS = 64, /* of A */
+	STEPS = 4,
+	INNER = STEPS * 32, /* columns of A, at most */
+	MOST = 256,         /* columns of B */
 	A_BYTES = 8 * 3 * 1024,
-	B_BYTES = 16 * 3 * 1024,
+	B_BYTES = 32 * 3 * 1024,
 	LOCAL_BYTES = A_BYTES + B_BYTES
 };
 
@@ -39,7 +41,7 @@ typedef struct matrices {
 
 typedef struct multiply {
 	const uint8_t *bytes; /* LOCAL_BYTES: A, and B behind it */
-	const uint32_t *a;    /* [4 steps][ITEMS][4] */
+	const uint32_t *a;    /* [STEPS][ITEMS][4] */
 	float *out;           /* [ITEMS][MOST / 2] */
 	uint32_t kind, in_registers, is_first;
 	layout a_layout, b_layout;
@@ -58,16 +60,17 @@ typedef struct multiply {
 	K(bf16_n64_across, 1, 64, 1)   \
 	K(bf16_n128, 1, 128, 0)        \
 	K(bf16_n128_across, 1, 128, 1) \
-	K(bf16_n256, 1, 256, 1)
+	K(bf16_n256, 1, 256, 1)        \
+	K(e4m3_n256, 2, 256, 0)
 
 typedef struct kind {
-	uint32_t is_bf16;
+	uint32_t type; /* WGMMA_f16, .. */
 	uint32_t columns;
 	uint32_t is_across;
 } kind;
 
 static const kind kinds[] = {
-#define K(name, is_bf16, columns, is_across) {is_bf16, columns, is_across},
+#define K(name, type, columns, is_across) {type, columns, is_across},
 	KINDS(K)
 #undef K
 };
@@ -82,7 +85,7 @@ one_step(const multiply *m, uint32_t k, float *d, const uint32_t *words,
 		4 * m->kind + 2 * m->in_registers + (m->is_first && k == 0);
 	uint32_t i = 0;
 
-#define K(name, is_bf16, columns, is_across)             \
+#define K(name, type, columns, is_across)                \
 	if (which == i++)                                \
 		g_wgmma_##name(d, a, b);                 \
 	if (which == i++)                                \
@@ -123,7 +126,7 @@ multiply_run(const void *params)
 	for (i = 0; i < is->columns / 2; i++)
 		d[i] = m->is_first ? NAN : (float)g_item();
 	g_wgmma_begin();
-	for (k = 0; k < INNER / 16; k++)
+	for (k = 0; k < STEPS; k++)
 		one_step(
 			m, k, d, m->a + 4 * (k * ITEMS + g_item()),
 			g_panel_step(a, k),
@@ -137,30 +140,44 @@ multiply_run(const void *params)
 
 /* ---- what is wanted, by hand --------------------------------------------- */
 
+/* Columns of A of a kind. */
+static uint32_t
+inner_of(const kind *is)
+{
+	return is->type == WGMMA_e4m3 ? 128 : 64;
+}
+
 /* The code of a small integer. */
-static uint16_t
-code_of(int32_t x, uint32_t is_bf16)
+static uint32_t
+code_of(int32_t x, uint32_t type)
 {
 	const float f = (float)x;
 	uint32_t u;
 
 	memcpy(&u, &f, sizeof u);
-	if (is_bf16)
-		return (uint16_t)(u >> 16);
+	if (type == WGMMA_bf16)
+		return u >> 16;
+	if (type == WGMMA_e4m3)
+		return x == 0 ? 0
+			      : (u >> 24 & 0x80u) |
+					((u >> 20 & 0x7ffu) - (120u << 3));
 	return x == 0 ? 0
-		      : (uint16_t)((u >> 16 & 0x8000u) |
-				   ((u >> 13 & 0x3ffffu) - (112u << 10)));
+		      : (u >> 16 & 0x8000u) |
+				((u >> 13 & 0x3ffffu) - (112u << 10));
 }
 
-/* A value of a row into its panel: 16-byte piece i where i ^ (row % 8) is. */
+/* A value of a row, of so many bytes, into its panel: 16-byte piece i where i ^
+ * (row % 8) is. */
 static void
-put(uint8_t *panels, layout l, uint32_t row, uint32_t column, uint16_t code)
+put(uint8_t *panels, layout l, uint32_t row, uint32_t column, uint32_t bytes,
+    uint32_t code)
 {
-	const uint32_t piece = column % 64 / 8 ^ row % 8;
+	const uint32_t at = column * bytes;
+	const uint32_t piece = at % 128 / 16 ^ row % 8;
 
-	memcpy(panels + row / 8 * l.group_bytes + column / 64 * l.panel_bytes +
-		       row % 8 * 128 + piece * 16 + column % 8 * 2,
-	       &code, 2);
+	memcpy(panels + row / 8 * l.group_bytes + at / 128 * l.panel_bytes +
+		       row % 8 * 128 + piece * 16 + at % 16,
+	       &code, bytes);
 }
 
 static void
@@ -169,28 +186,35 @@ lay_out(const matrices *x, const multiply *m, uint8_t *bytes, uint32_t *words)
 	const kind *is = &kinds[m->kind];
 	uint32_t r, k, n, i;
 
+	const uint32_t inner = inner_of(is), each = 128 / inner;
+
 	memset(bytes, 0x7F, LOCAL_BYTES); /* NaN */
+	memset(words, 0, STEPS * ITEMS * 4 * sizeof *words);
 	for (r = 0; r < ROWS; r++)
-		for (k = 0; k < INNER; k++)
-			put(bytes, m->a_layout, r, k,
-			    code_of(x->a[r][k], is->is_bf16));
-	for (k = 0; k < INNER; k++)
+		for (k = 0; k < inner; k++)
+			put(bytes, m->a_layout, r, k, each,
+			    code_of(x->a[r][k], is->type));
+	for (k = 0; k < inner; k++)
 		for (n = 0; n < is->columns; n++)
 			put(bytes + A_BYTES, m->b_layout, is->is_across ? k : n,
-			    is->is_across ? n : k,
-			    code_of(x->b[k][n], is->is_bf16));
-	/* Lane 4 g + t: rows g and g + 8, columns 2 t, 2 t + 1, and 8 on. */
-	for (k = 0; k < INNER / 16; k++)
-		for (i = 0; i < ITEMS * 4; i++) {
-			const uint32_t item = i / 4, word = i % 4;
+			    is->is_across ? n : k, each,
+			    code_of(x->b[k][n], is->type));
+	/* Lane 4 g + t: rows g and g + 8, word t of the first half of a step's
+	 * columns, and of the second. */
+	for (k = 0; k < STEPS; k++)
+		for (i = 0; i < ITEMS * 4 * 4; i++) {
+			const uint32_t item = i / 16, word = i / 4 % 4;
 			const uint32_t row =
 				item / 32 * 16 + item % 32 / 4 + word % 2 * 8;
-			const int32_t *from = &x->a[row][16 * k + item % 4 * 2 +
-							 word / 2 * 8];
+			const uint32_t first = 32 / each * k +
+					       16 / each * (word / 2) +
+					       item % 4 * 4 / each;
 
-			words[k * ITEMS * 4 + i] =
-				code_of(from[0], is->is_bf16) |
-				(uint32_t)code_of(from[1], is->is_bf16) << 16;
+			if (i % 4 < 4 / each)
+				words[(k * ITEMS + item) * 4 + word] |=
+					code_of(x->a[row][first + i % 4],
+						is->type)
+					<< i % 4 * 8 * each;
 		}
 }
 
@@ -207,7 +231,7 @@ want_of(const matrices *x, const multiply *m, float *want)
 			const uint32_t n = i / 4 * 8 + item % 4 * 2 + i % 2;
 			int32_t sum = m->is_first ? 0 : (int32_t)item;
 
-			for (k = 0; k < INNER; k++)
+			for (k = 0; k < inner_of(&kinds[m->kind]); k++)
 				sum += x->a[row][k] * x->b[k][n];
 			want[item * (MOST / 2) + i] = (float)sum;
 		}
@@ -231,7 +255,7 @@ static void
 check_kind(multiply m)
 {
 	static uint8_t bytes[LOCAL_BYTES];
-	static uint32_t words[INNER / 16 * ITEMS * 4];
+	static uint32_t words[STEPS * ITEMS * 4];
 	static float out[ITEMS * (MOST / 2)], want[ITEMS * (MOST / 2)];
 	const matrices x = some_matrices(test_seed());
 	uint32_t seed;
@@ -272,6 +296,82 @@ START_TEST(every_kind_in_every_layout_is_the_sum)
 			m.b_layout.panel_bytes = wide ? 1024 : 8 * 1024;
 			check_kind(m);
 		}
+}
+END_TEST
+
+/* ---- what e4m3 loses ----------------------------------------------------- */
+
+/* init + 1 * 1 + x * y, of codes x and y. */
+typedef struct cut_sum {
+	float *out;
+	float init;
+	uint8_t x, y;
+} cut_sum;
+
+static void
+cut_run(const void *params)
+{
+	LOCAL_DYNAMIC(local, LOCAL_BYTES);
+	const cut_sum *a = params;
+	const g_panel p = g_panel_of(local, G_GROUP_BYTES, G_PANEL_BYTES);
+	const g_panel q =
+		g_panel_of(local + A_BYTES, G_GROUP_BYTES, G_PANEL_BYTES);
+	float d[MOST / 2];
+	uint32_t i;
+
+	for (i = g_item(); i < LOCAL_BYTES; i += ITEMS)
+		local[i] = 0;
+	BARRIER();
+	if (g_item() == 0) { /* row 0: its pieces lie in order */
+		local[0] = local[A_BYTES] = 0x38;
+		local[1] = a->x;
+		local[A_BYTES + 1] = a->y;
+	}
+	g_fence_async();
+	BARRIER();
+	for (i = 0; i < MOST / 2; i++)
+		d[i] = a->init;
+	g_wgmma_begin();
+	g_wgmma_e4m3_n256(d, p, q);
+	g_wgmma_commit();
+	g_wgmma_wait();
+	if (g_item() == 0)
+		*a->out = d[0];
+}
+
+/* An H100 gave the first six so. */
+START_TEST(e4m3_addends_are_cut_below_the_largest)
+{
+	static const struct {
+		float init;
+		uint8_t x, y;
+		float want;
+	} cases[] = {
+		{0, 0x08, 0x04, 1 + 0x1p-13f}, /* 2^-6 * 2^-7 */
+		{0, 0x04, 0x04, 1},            /* 2^-14 */
+		{0, 0x08, 0x86, 1 - 0x1p-13f}, /* -1.5 * 2^-13 */
+		{0, 0x04, 0x86, 1},            /* -1.5 * 2^-14 */
+		{1 + 0x1p-12f, 0, 0, 2 + 0x1p-12f},
+		{1 + 0x1p-13f, 0, 0, 2}, /* 14 bits are left */
+		{0x1p-13f, 0, 0, 1 + 0x1p-13f},
+		{0x1.8p-14f, 0, 0, 1},
+		{-1, 0x08, 0x04, 0x1p-13f},
+		{0, 0x7F, 0x38, NAN},
+	};
+	float out;
+	uint32_t i;
+
+	for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const cut_sum a = {&out, cases[i].init, cases[i].x, cases[i].y};
+
+		rig_run(RIG_KERNEL(cut_run, ITEMS, LOCAL_BYTES), 32, 1, &a, 0);
+		if (isnan(cases[i].want))
+			ck_assert_float_nan(out);
+		else
+			ck_assert_msg(out == cases[i].want,
+				      "case %u: got %a, want %a", i,
+				      (double)out, (double)cases[i].want);
+	}
 }
 END_TEST
 
@@ -418,6 +518,7 @@ SUITE
 {
 	const theme_test sums[] = {
 		{every_kind_in_every_layout_is_the_sum, 1},
+		{e4m3_addends_are_cut_below_the_largest, 1},
 	};
 	const theme_test times[] = {
 		{wait_leaves_the_groups_that_it_shall, 1},

@@ -13,12 +13,13 @@
 
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum {
 	ITEMS = 128,
 	ROWS = 64,
-	STEP = 16, /* columns of A */
+	STEP = 32, /* columns of A, at most: 32 bytes of a row */
 	MOST_COLUMNS = 256,
 	MOST_OPEN = 2,  /* groups that a wait may leave */
 	SWIZZLE = 1024, /* bytes, after which it repeats */
@@ -62,15 +63,35 @@ static asker askers[FIBERS];
 
 /* ---- one product --------------------------------------------------------- */
 
-/* The value at `byte` bytes of a row of a panel. */
-static float
-value_at(const uint8_t *row, uint32_t byte, mma_type type)
+/* Columns of A of a product. */
+static uint32_t
+step_of(const spmla_i_emu_product *p)
 {
-	const uintptr_t at = (uintptr_t)row + byte;
+	return p->type == WGMMA_e4m3 ? 32 : 16;
+}
+
+/* The value at column k of a row of a panel. */
+static float
+value_at(const uint8_t *row, uint32_t k, uint32_t type)
+{
+	const uintptr_t at = (uintptr_t)row + (type == WGMMA_e4m3 ? k : 2 * k);
+	const uint8_t *from = (const uint8_t *)(at ^ (at / ROW & 7u) << 4);
 	uint16_t value;
 
-	memcpy(&value, (const void *)(at ^ (at / ROW & 7u) << 4), 2);
-	return mma_f32(type, value);
+	if (type == WGMMA_e4m3)
+		return g_e4m3_to_f32(*from);
+	memcpy(&value, from, 2);
+	return mma_f32(type == WGMMA_bf16 ? MMA_BF16 : MMA_F16, value);
+}
+
+/* Value i of a word of registers. */
+static float
+value_in(uint32_t word, uint32_t i, uint32_t type)
+{
+	if (type == WGMMA_e4m3)
+		return g_e4m3_to_f32(word >> 8 * i & 0xffu);
+	return mma_f32(type == WGMMA_bf16 ? MMA_BF16 : MMA_F16,
+		       word >> 16 * i & 0xffffu);
 }
 
 static const uint8_t *
@@ -80,57 +101,119 @@ row_of(const g_panel *panel, uint32_t row)
 }
 
 static void
-read_a(const product *p, mma_type type, float a[ROWS][STEP])
+read_a(const product *p, float a[ROWS][STEP])
 {
+	const uint32_t type = p->of.type, step = step_of(&p->of);
+	const uint32_t in_word = step / 8; /* values of a word */
 	uint32_t r, k;
 
 	for (r = 0; r < ROWS; r++) {
 		/* Four lanes have words of row g of a subgroup, and of row g +
-		 * 8, of columns 0 .. 7 and of 8 .. 15. */
+		 * 8, of the first half of the columns and of the second. */
 		const uint32_t first = r / 16 * 32 + r % 8 * 4;
 		const uint32_t high = r / 8 % 2;
 
-		for (k = 0; k < STEP && !p->of.a; k++)
-			a[r][k] = value_at(row_of(&p->of.a_panel, r), 2 * k,
-					   type);
-		for (k = 0; k < STEP && p->of.a; k++)
-			a[r][k] = mma_f32(
-				type,
-				p->a[first + k / 2 % 4][high + k / 8 * 2] >>
-						16 * (k % 2) &
-					0xffffu);
+		for (k = 0; k < step && !p->of.a; k++)
+			a[r][k] = value_at(row_of(&p->of.a_panel, r), k, type);
+		for (k = 0; k < step && p->of.a; k++)
+			a[r][k] = value_in(p->a[first + k / in_word % 4]
+					       [high + k / (step / 2) * 2],
+					   k % in_word, type);
 	}
 }
 
 static void
-read_b(const spmla_i_emu_product *p, mma_type type, float b[STEP][MOST_COLUMNS])
+read_b(const spmla_i_emu_product *p, float b[STEP][MOST_COLUMNS])
 {
-	const uint32_t panel_bytes = p->b.panel_bytes;
+	const uint32_t panel_bytes = p->b.panel_bytes, step = step_of(p);
 	uint32_t n, k;
 
 	for (n = 0; n < p->columns && p->is_across; n++)
-		for (k = 0; k < STEP; k++)
+		for (k = 0; k < step; k++)
 			b[k][n] = value_at(row_of(&p->b, k) +
 						   n / 64 * panel_bytes,
-					   2 * (n % 64), type);
+					   n % 64, p->type);
 	for (n = 0; n < p->columns && !p->is_across; n++)
-		for (k = 0; k < STEP; k++)
-			b[k][n] = value_at(row_of(&p->b, n), 2 * k, type);
+		for (k = 0; k < step; k++)
+			b[k][n] = value_at(row_of(&p->b, n), k, p->type);
 }
 
-/* A row of A B into the accumulators of the four lanes that have it. */
-static void
-give_row(const product *p, uint32_t r, const float *row)
+/* The accumulator of column n of row r. */
+static float *
+sum_of(const product *p, uint32_t r, uint32_t n)
 {
 	const uint32_t first = r / 16 * 32 + r % 8 * 4;
 	const uint32_t high = r / 8 % 2;
-	uint32_t n;
+
+	return p->d[first + n / 2 % 4] + n / 8 * 4 + 2 * high + n % 2;
+}
+
+/* Row r of A B in f32. */
+static void
+add_row(const product *p, uint32_t r, const float *a,
+	float b[STEP][MOST_COLUMNS])
+{
+	uint32_t k, j, n;
+
+	for (j = 0; j < p->of.columns; j += 4) {
+		four sum = {0.0f}, x;
+
+		for (k = 0; k < step_of(&p->of); k++) {
+			memcpy(&x, &b[k][j], sizeof x);
+			sum += a[k] * x;
+		}
+		for (n = 0; n < 4; n++) {
+			float *d = sum_of(p, r, j + n);
+
+			*d = (p->of.adds ? *d : 0.0f) + sum[n];
+		}
+	}
+}
+
+/* The power of two of x's exponent; 0: x is 0. */
+static float
+power_of(float x)
+{
+	return g_float(g_bits(x) & 0x7f800000u);
+}
+
+/* sum += a b as Hopper adds products of e4m3: products, and the sum so far, are
+ * cut, toward zero, 13 bits below the largest exponent, of which a product has
+ * the sum of its factors'; they are added exactly, and the result is cut to 14
+ * bits. Found by trial, not documented. */
+static float
+add_cut(float sum, const float *a, const float *b)
+{
+	float most = power_of(sum), per;
+	int32_t total;
+	uint32_t k;
+
+	for (k = 0; k < STEP; k++) {
+		sum += isnan(a[k]) || isnan(b[k]) ? NAN : 0.0f;
+		most = fmaxf(most, power_of(a[k]) * power_of(b[k]));
+	}
+	if (isnan(sum) || most == 0.0f)
+		return sum;
+	per = 0x1p13f / most;
+	total = (int32_t)(sum * per);
+	for (k = 0; k < STEP; k++)
+		total += (int32_t)(a[k] * b[k] * per);
+	return g_float(g_bits((float)total / per) & ~0x3ffu);
+}
+
+/* Row r of A B of e4m3. */
+static void
+add_cut_row(const product *p, uint32_t r, const float *a,
+	    float b[STEP][MOST_COLUMNS])
+{
+	uint32_t n, k;
 
 	for (n = 0; n < p->of.columns; n++) {
-		float *d =
-			p->d[first + n / 2 % 4] + n / 8 * 4 + 2 * high + n % 2;
+		float *d = sum_of(p, r, n), column[STEP];
 
-		*d = (p->of.adds ? *d : 0.0f) + row[n];
+		for (k = 0; k < STEP; k++)
+			column[k] = b[k][n];
+		*d = add_cut(p->of.adds ? *d : 0.0f, a, column);
 	}
 }
 
@@ -138,26 +221,15 @@ static void
 compute(const product *p)
 {
 	static float a[ROWS][STEP], b[STEP][MOST_COLUMNS];
-	const mma_type type = p->of.is_bf16 ? MMA_BF16 : MMA_F16;
-	const uint32_t columns = p->of.columns;
-	uint32_t r, k, j;
+	uint32_t r;
 
-	read_a(p, type, a);
-	read_b(&p->of, type, b);
-	for (r = 0; r < ROWS; r++) {
-		float row[MOST_COLUMNS];
-
-		for (j = 0; j < columns; j += 4) {
-			four sum = {0.0f}, x;
-
-			for (k = 0; k < STEP; k++) {
-				memcpy(&x, &b[k][j], sizeof x);
-				sum += a[r][k] * x;
-			}
-			memcpy(row + j, &sum, sizeof sum);
-		}
-		give_row(p, r, row);
-	}
+	read_a(p, a);
+	read_b(&p->of, b);
+	for (r = 0; r < ROWS; r++)
+		if (p->of.type == WGMMA_e4m3)
+			add_cut_row(p, r, a[r], b);
+		else
+			add_row(p, r, a[r], b);
 }
 
 /* ---- when ---------------------------------------------------------------- */
@@ -191,9 +263,9 @@ check(const g_panel *panel)
 	if (panel->group_bytes % SWIZZLE || panel->panel_bytes % SWIZZLE)
 		machine_fail("parts of a panel are no multiple of 1024 bytes "
 			     "apart");
-	/* It begins with one of four steps of 16 columns. */
+	/* It begins with one of four steps of 32 bytes. */
 	if ((uintptr_t)panel->at % SWIZZLE >= ROW ||
-	    (uintptr_t)panel->at % (2 * STEP))
+	    (uintptr_t)panel->at % STEP)
 		machine_fail("a panel does not begin at a multiple of 1024 "
 			     "bytes");
 }
@@ -222,7 +294,7 @@ next_product(warpgroup *w, asker *item, const spmla_i_emu_product *of)
 	}
 	p = &w->products[i];
 	if (p->group != item->groups || p->of.b.at != of->b.at ||
-	    p->of.columns != of->columns || p->of.is_bf16 != of->is_bf16 ||
+	    p->of.columns != of->columns || p->of.type != of->type ||
 	    p->of.is_across != of->is_across || p->of.adds != of->adds ||
 	    !p->of.a != !of->a ||
 	    (!of->a && p->of.a_panel.at != of->a_panel.at))

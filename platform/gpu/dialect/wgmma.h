@@ -46,7 +46,7 @@ typedef struct spmla_i_emu_product {
 	g_panel a_panel;
 	g_panel b;
 	uint32_t columns;
-	uint32_t is_bf16;
+	uint32_t type; /* WGMMA_f16, .. */
 	uint32_t is_across;
 	uint32_t adds;
 } spmla_i_emu_product;
@@ -194,34 +194,44 @@ g_panel_step(g_panel panel, uint32_t k)
 #define WGMMA_REGISTERS_n128 "{%64, %65, %66, %67}, %68"
 #define WGMMA_REGISTERS_n256 "{%128, %129, %130, %131}, %132"
 
-#define WGMMA_TEXT(type, n, operands, adds, across)                      \
-	"wgmma.mma_async.sync.aligned.m64" #n "k16.f32." #type "." #type \
-	" {" WGMMA_NUMBERS_##n "}, " operands ", " adds ", 1, 1, " across ";"
+/* `across` is what follows: which operands lie across. */
+#define WGMMA_TEXT(type, n, k, operands, adds, across)                       \
+	"wgmma.mma_async.sync.aligned.m64" #n "k" #k ".f32." #type "." #type \
+	" {" WGMMA_NUMBERS_##n "}, " operands ", " adds ", 1, 1" across ";"
 
-#define WGMMA_ONE(name, type, n, d_is, adds, across)                    \
-	FN void g_wgmma_##name(PRIVATE float *d, g_panel a, g_panel b)  \
-	{                                                               \
-		asm volatile(WGMMA_TEXT(type, n, WGMMA_PANEL_##n, adds, \
-					"0, " across)                   \
-			     : WGMMA_##d_is##_##n(d)                    \
-			     : "l"(a), "l"(b));                         \
+#define WGMMA_ONE(name, type, n, k, d_is, adds, across)                       \
+	FN void g_wgmma_##name(PRIVATE float *d, g_panel a, g_panel b)        \
+	{                                                                     \
+		asm volatile(                                                 \
+			WGMMA_TEXT(type, n, k, WGMMA_PANEL_##n, adds, across) \
+			: WGMMA_##d_is##_##n(d)                               \
+			: "l"(a), "l"(b));                                    \
 	}
 
-#define WGMMA_ONE_REGISTERS(name, type, n, d_is, adds, across)                 \
+#define WGMMA_ONE_REGISTERS(name, type, n, k, d_is, adds, across)              \
 	FN void g_wgmma_##name(PRIVATE float *d, const PRIVATE uint32_t *a,    \
 			       g_panel b)                                      \
 	{                                                                      \
-		asm volatile(                                                  \
-			WGMMA_TEXT(type, n, WGMMA_REGISTERS_##n, adds, across) \
-			: WGMMA_##d_is##_##n(d)                                \
-			: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)); \
+		asm volatile(WGMMA_TEXT(type, n, k, WGMMA_REGISTERS_##n, adds, \
+					across)                                \
+			     : WGMMA_##d_is##_##n(d)                           \
+			     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),     \
+			       "l"(b));                                        \
 	}
 
-#define WGMMA_PRODUCTS(name, type, n, across)                             \
-	WGMMA_ONE(name, type, n, SUM, "1", #across)                       \
-	WGMMA_ONE(name##_first, type, n, NEW, "0", #across)               \
-	WGMMA_ONE_REGISTERS(name##_registers, type, n, SUM, "1", #across) \
-	WGMMA_ONE_REGISTERS(name##_registers_first, type, n, NEW, "0", #across)
+#define WGMMA_PRODUCTS(name, type, n, across)                              \
+	WGMMA_ONE(name, type, n, 16, SUM, "1", ", 0, " #across)            \
+	WGMMA_ONE(name##_first, type, n, 16, NEW, "0", ", 0, " #across)    \
+	WGMMA_ONE_REGISTERS(name##_registers, type, n, 16, SUM, "1",       \
+			    ", " #across)                                  \
+	WGMMA_ONE_REGISTERS(name##_registers_first, type, n, 16, NEW, "0", \
+			    ", " #across)
+
+#define WGMMA_BYTE_PRODUCTS(name, type, n)                               \
+	WGMMA_ONE(name, type, n, 32, SUM, "1", "")                       \
+	WGMMA_ONE(name##_first, type, n, 32, NEW, "0", "")               \
+	WGMMA_ONE_REGISTERS(name##_registers, type, n, 32, SUM, "1", "") \
+	WGMMA_ONE_REGISTERS(name##_registers_first, type, n, 32, NEW, "0", "")
 
 #else /* the emulator */
 
@@ -280,6 +290,7 @@ g_panel_step(g_panel panel, uint32_t k)
 enum {
 	WGMMA_f16 = 0,
 	WGMMA_bf16 = 1,
+	WGMMA_e4m3 = 2,
 	WGMMA_n64 = 64,
 	WGMMA_n128 = 128,
 	WGMMA_n256 = 256
@@ -309,6 +320,8 @@ enum {
 	WGMMA_ONE_REGISTERS(name##_registers, 1, type, n, across) \
 	WGMMA_ONE_REGISTERS(name##_registers_first, 0, type, n, across)
 
+#define WGMMA_BYTE_PRODUCTS(name, type, n) WGMMA_PRODUCTS(name, type, n, 0)
+
 #endif
 
 /* Waits for all products. */
@@ -333,6 +346,12 @@ WGMMA_PRODUCTS(bf16_n128, bf16, n128, 0)
 WGMMA_PRODUCTS(bf16_n128_across, bf16, n128, 1)
 WGMMA_PRODUCTS(bf16_n256, bf16, n256, 1)
 
+/* The same of e4m3, A 64 x 32, B 32 x n, which never lies across. A panel's row
+ * is 128 bytes here too: 128 codes, of which a product takes 32, as many bytes
+ * as of 16-bit values. In registers a word has four neighbours of a row. */
+WGMMA_BYTE_PRODUCTS(e4m3_n256, e4m3, n256)
+
+#undef WGMMA_BYTE_PRODUCTS
 #undef WGMMA_PRODUCTS
 #undef WGMMA_ONE_REGISTERS
 #undef WGMMA_ONE
