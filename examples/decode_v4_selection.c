@@ -147,7 +147,7 @@ v4_selection_check(v4_selection *s, const v4_place *p, ref_miss *miss)
 		return 0;
 	}
 	ref_logits(w->q_values, w->q_weights, c->index_heads, w->index_keys, n,
-		   w->scores, w->tolerance);
+		   REF_SUMS_F32, w->scores, w->tolerance);
 	return ref_check_selection(w, taken, c->topk, w->scores, n,
 				   w->tolerance, NULL, miss) &&
 	       (n <= c->topk || check_equal_keys(s, taken, c->topk, n, miss));

@@ -76,13 +76,17 @@ START_TEST(logits_of_two_heads_and_two_keys)
 	key[1].value[0] = -5;
 	key[1].scale = 8;
 	/* key 0: heads 10 - 1 = 9 and 20: (27 - 10) * 2; key 1: relu gives 0 */
-	ref_logits(work.q_values, work.q_weights, 2, keys, 3, scores,
-		   tolerance);
+	ref_logits(work.q_values, work.q_weights, 2, keys, 3, REF_SUMS_F32,
+		   scores, tolerance);
 	ck_assert_double_eq(scores[0], 34);
 	ck_assert(isinf(scores[1]) && scores[1] < 0);
 	ck_assert_double_eq(scores[2], 0);
 	/* |terms|: (11 * 3 + 20 * 0.5) * 2 */
 	ck_assert_double_eq(tolerance[0], 86 * 0x1p-18);
+	/* the largest: (10 * 3 + 20 * 0.5) * 2 */
+	ref_logits(work.q_values, work.q_weights, 2, keys, 3, REF_SUMS_CUT,
+		   scores, tolerance);
+	ck_assert_double_eq_tol(tolerance[0], 86 * 0x1p-18 + 80 * 0.82, 1e-12);
 	close_work();
 }
 END_TEST

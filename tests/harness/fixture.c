@@ -193,6 +193,15 @@ fixture_on_gpu(void)
 }
 
 uint32_t
+fixture_cuts(const fixture *f)
+{
+	const char *width = getenv("SPMLA_TEST_EMULATOR");
+
+	return f->device.kind == SPMLA_BACKEND_CUDA && f->device.arch == 90 &&
+	       (f->backend != &spmla_emulator || strtoul(width, NULL, 0) == 32);
+}
+
+uint32_t
 fixture_rounds(uint32_t most, uint32_t few)
 {
 	const char *text = getenv("SPMLA_TEST_STEPS");

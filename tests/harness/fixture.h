@@ -58,6 +58,10 @@ void fixture_close(fixture *f);
 uint32_t fixture_on_cpu(void);
 uint32_t fixture_on_gpu(void);
 
+/* Whether mqa_logits_gathered multiplies e4m3, of up to 64 heads to f32, by
+ * Hopper's matrix instructions, which cut what they add. */
+uint32_t fixture_cuts(const fixture *f);
+
 /* The repetitions of a test that is slow on fibers: `most`, or `few` on the
  * emulator; or SPMLA_TEST_STEPS, if that is fewer. */
 uint32_t fixture_rounds(uint32_t most, uint32_t few);

@@ -197,9 +197,10 @@ ref_work_close(ref_work *w)
 
 void
 ref_logits(const double *q_values, const double *q_weights, uint32_t heads,
-	   const ref_index_key *const *keys, uint32_t n, double *scores,
-	   double *tolerance)
+	   const ref_index_key *const *keys, uint32_t n, ref_sums sums,
+	   double *scores, double *tolerance)
 {
+	const double cut = sums == REF_SUMS_CUT ? 0.82 : 0;
 	uint32_t i, h, d;
 
 	for (i = 0; i < n; i++) {
@@ -207,17 +208,21 @@ ref_logits(const double *q_values, const double *q_weights, uint32_t heads,
 
 		for (h = 0; keys[i] && h < heads; h++) {
 			const double *q = q_values + (size_t)h * REF_INDEX_DIM;
-			double dot = 0, terms = 0;
+			double dot = 0, terms = 0, most = 0;
 
 			for (d = 0; d < REF_INDEX_DIM; d++) {
-				dot += q[d] * keys[i]->value[d];
-				terms += fabs(q[d] * keys[i]->value[d]);
+				const double x = q[d] * keys[i]->value[d];
+
+				dot += x;
+				terms += fabs(x);
+				most = fmax(most, fabs(x));
 			}
 			sum += fmax(dot, 0) * q_weights[h];
-			size += terms * fabs(q_weights[h]);
+			size += (0x1p-18 * terms + cut * most) *
+				fabs(q_weights[h]);
 		}
 		scores[i] = keys[i] ? sum * keys[i]->scale : -INFINITY;
-		tolerance[i] = keys[i] ? 0x1p-18 * size * keys[i]->scale : 0;
+		tolerance[i] = keys[i] ? size * keys[i]->scale : 0;
 	}
 }
 
@@ -234,7 +239,7 @@ ref_score_row(ref_work *w, const ref_cache *c, const ref_table *t, uint32_t row,
 		w->index_keys[i] = key;
 		w->uncertain[i] = key && key->uncertain;
 	}
-	ref_logits(w->q_values, w->q_weights, heads, w->index_keys, n,
+	ref_logits(w->q_values, w->q_weights, heads, w->index_keys, n, w->sums,
 		   w->scores, w->tolerance);
 }
 

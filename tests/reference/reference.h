@@ -206,10 +206,15 @@ typedef struct ref_ranked {
 	uint32_t position;
 } ref_ranked;
 
+/* How products of e4m3 are summed: in f32, or as Hopper's matrix instructions
+ * do, which cut addends. */
+typedef enum ref_sums { REF_SUMS_F32, REF_SUMS_CUT } ref_sums;
+
 /* Working memory, opened once. */
 typedef struct ref_work {
 	uint32_t max_keys;
 	uint32_t heads;
+	ref_sums sums; /* of ref_score_row; F32 once opened */
 	ref_ranked *order;                /* [2][max_keys] */
 	const ref_index_key **index_keys; /* [max_keys] */
 	const ref_kv_row **kv_rows;       /* [max_keys] */
@@ -228,12 +233,17 @@ int ref_work_open(ref_work *w, uint32_t max_keys, uint32_t index_heads);
 void ref_work_close(ref_work *w);
 
 /* scores[i] = scale * sum over h of (relu(q[h] . k) * weights[h]); a key that
- * is NULL scores -inf; relu(NaN) is 0, as the GPU's fmax has it.
- * tolerance[i] = 2^-18 * scale * sum over h of |weights[h]| * sum of |q_d k_d|:
- * what an f32 evaluation may be off. */
+ * is NULL scores -inf; relu(NaN) is 0, as the GPU's fmax has it. tolerance[i]
+ * is what an evaluation may be off: 2^-18 * scale * sum over h of |weights[h]| *
+ * sum of |q_d k_d|, and of CUT sums 0.82 * scale * sum over h of |weights[h]| *
+ * the largest |q_d k_d| more. That is derived: four instructions add 32 products
+ * and the sum so far, each cut by less than 2^-13 of the largest of them, and
+ * cut the result by as much of itself. With m the largest product the sum is at
+ * most 32 m, 64 m, 96 m and 128 m behind each; 33 (1 + 32 + 64 + 96) + 32 + 64 +
+ * 96 + 128 is 6689, and 6689 / 2^13 below 0.82. */
 void ref_logits(const double *q_values, const double *q_weights, uint32_t heads,
-		const ref_index_key *const *keys, uint32_t n, double *scores,
-		double *tolerance);
+		const ref_index_key *const *keys, uint32_t n, ref_sums sums,
+		double *scores, double *tolerance);
 
 /* ref_logits of positions 0 .. n-1 of a row with w->q_values, w->q_weights,
  * into w->scores, w->tolerance and w->uncertain. n <= w->max_keys. */

@@ -22,6 +22,7 @@
 	P(float, logits)                  \
 	S(int64_t, weights_stride)        \
 	S(int64_t, logits_stride)         \
+	S(uint32_t, first_token)          \
 	S(uint32_t, tokens)               \
 	S(uint32_t, heads)                \
 	S(uint32_t, keys)                 \

@@ -2,8 +2,9 @@
  *
  * mqa_logits_gathered: chooses a kernel and fills its arguments. As for
  * mqa_logits, the choice depends only on the device and the number of heads, so
- * both operations have the same bits, but for the caches that mqa_logits reads
- * without matrix instructions.
+ * both operations have the same bits, but for Hopper's kernels and for the
+ * caches that mqa_logits reads without matrix instructions. A kernel that takes
+ * only some tokens is launched several times.
  */
 #include "spmla/platform/gpu/launch.h"
 
@@ -19,15 +20,35 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_gathered_mxfp4_params) ==
 				    sizeof(spmla_k_mqa_logits_gathered_params),
 		    "and behind its first pointer that of MXFP4");
 
-/* Kinds: the kernel that mqa_logits takes, whose bits these are. Scores of bf16
- * and keys in FNUZ take its kernel without matrix instructions. */
+/* Kinds: the kernel that mqa_logits takes. Scores of bf16 and keys in FNUZ take
+ * its kernel without matrix instructions. Rows: the tokens of a launch. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_wgmma,
-	 .kind = SPMLA_KERNEL_mqa_logits_wgmma},
+	 .kind = SPMLA_KERNEL_mqa_logits_wgmma,
+	 .rows = GATHERED_WGMMA_TOKENS},
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_mma,
-	 .kind = SPMLA_KERNEL_mqa_logits_mma},
-	{.kernel = SPMLA_KERNEL_mqa_logits_gathered},
+	 .kind = SPMLA_KERNEL_mqa_logits_mma,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_gathered, .rows = UINT32_MAX},
 };
+
+/* Tokens first .. first + tokens - 1. */
+static void
+fill_tokens(spmla_k_mqa_logits_gathered_params *p,
+	    const spmla_mqa_logits_gathered_args *a, uint32_t first,
+	    uint32_t tokens)
+{
+	const int64_t logit_bytes = a->logits_dtype == SPMLA_REAL_BF16 ? 2 : 4;
+
+	p->q = a->q + (uint64_t)first * a->heads * SPMLA_INDEX_DIM;
+	p->weights = a->weights + first * a->weights_stride_elems;
+	p->starts = a->starts + first;
+	p->ends = a->ends + first;
+	p->logits = (float *)((char *)a->logits +
+			      first * a->logits_stride_elems * logit_bytes);
+	p->s.first_token = first;
+	p->s.tokens = tokens;
+}
 
 spmla_status
 spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
@@ -44,19 +65,15 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 		offsetof(spmla_k_mqa_logits_gathered_mxfp4_params, fault_state);
 	spmla_k_mqa_logits_gathered_mxfp4_params all;
 	spmla_k_mqa_logits_gathered_params p;
+	spmla_status s = SPMLA_OK;
+	uint32_t first, n;
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
-	p.q = a->q;
-	p.weights = a->weights;
 	p.k = a->k;
 	p.k_scales = a->k_scales;
-	p.starts = a->starts;
-	p.ends = a->ends;
-	p.logits = a->logits;
 	p.s.weights_stride = a->weights_stride_elems;
 	p.s.logits_stride = a->logits_stride_elems;
-	p.s.tokens = a->tokens;
 	p.s.heads = a->heads;
 	p.s.keys = a->keys;
 	p.s.columns = a->columns;
@@ -64,10 +81,18 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	p.s.fnuz = a->k_encoding == SPMLA_E4M3_FNUZ;
 	p.s.logits_bf16 = a->logits_dtype == SPMLA_REAL_BF16;
 	p.s.compressed = a->form == SPMLA_LOGITS_COMPRESSED;
-	if (a->layout != SPMLA_LAYOUT_INDEX_MXFP4)
-		return spmla_i_gpu_launch(queue, by->kernel, UINT32_MAX, &p);
-	all.q_scales = (const uint32_t *)a->q_scales;
-	memcpy((char *)&all + at, &p, sizeof p);
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_mqa_logits_gathered_mxfp4,
-				  UINT32_MAX, &all);
+	if (a->layout == SPMLA_LAYOUT_INDEX_MXFP4) {
+		fill_tokens(&p, a, 0, a->tokens);
+		all.q_scales = (const uint32_t *)a->q_scales;
+		memcpy((char *)&all + at, &p, sizeof p);
+		return spmla_i_gpu_launch(
+			queue, SPMLA_KERNEL_mqa_logits_gathered_mxfp4,
+			UINT32_MAX, &all);
+	}
+	for (first = 0; s == SPMLA_OK && first < a->tokens; first += n) {
+		n = a->tokens - first < by->rows ? a->tokens - first : by->rows;
+		fill_tokens(&p, a, first, n);
+		s = spmla_i_gpu_launch(queue, by->kernel, UINT32_MAX, &p);
+	}
+	return s;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered by a warpgroup's matrix instructions, for up to 64 heads:
- * the fragments and sums of mqa_logits_wgmma_kernel.h, and so its bits. The
- * hard idea: rows that follow each other mostly see the same keys, so the
- * queries of four of them lie in shared memory, and 64 keys, once converted,
- * meet all four, two at a time; while the products of two run, the products of
- * the two before are summed over their heads. Keys that none of the four sees
- * cost neither a load nor products.
+ * mqa_logits_gathered by warpgroups' products of e4m3, for up to 64 heads. Rows
+ * that follow each other mostly see the same keys, so the queries of eight of
+ * them, a group, lie in shared memory, and 64 keys, a unit, copied there once,
+ * meet all eight. A warpgroup loads, units into a ring and queries one group
+ * ahead. Two others multiply, each with the queries of four rows. The hard idea
+ * is to share keys among so many rows: for two rows a block the L2 cannot give
+ * keys as fast as products of e4m3 take them.
  *
- * Work is the line of all fours' units of 64 keys between the first and the
- * last key that one of them sees, cut evenly over the blocks; 2048 rows at a
- * time.
+ * Work is the line of all groups' units between the first and the last key that
+ * one of them sees, cut evenly over the blocks. Keys that no row of a group sees
+ * are not loaded; a warpgroup leaves out a unit that none of its rows sees.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_WGMMA_KERNEL_H
@@ -23,324 +23,543 @@
 SPMLA_KERNEL_SCALARS(mqa_logits_gathered_wgmma)
 
 enum {
-	GATHERED_WGMMA_ITEMS = 128,
-	GATHERED_WGMMA_ROWS = 4,   /* that share keys: a group */
-	GATHERED_WGMMA_LINE = 512, /* groups of a line */
-	/* Shared memory in bytes: queries, weights, the line. */
-	GATHERED_WGMMA_W_AT = GATHERED_WGMMA_ROWS * 2 * MQA_WGMMA_Q,
-	GATHERED_WGMMA_LINE_AT =
-		GATHERED_WGMMA_W_AT + GATHERED_WGMMA_ROWS * 4 * MQA_WGMMA_W,
-	GATHERED_WGMMA_BYTES = GATHERED_WGMMA_LINE_AT + 8 * GATHERED_WGMMA_LINE
+	GATHERED_WGMMA_SUMMERS = 2, /* warpgroups that multiply */
+	GATHERED_WGMMA_EACH = 4,    /* rows of one of them */
+	GATHERED_WGMMA_ROWS = GATHERED_WGMMA_SUMMERS * GATHERED_WGMMA_EACH,
+	GATHERED_WGMMA_LOADERS = 128, /* threads */
+	GATHERED_WGMMA_LOADED = 1,    /* their named barrier */
+	GATHERED_WGMMA_ITEMS =
+		128 * GATHERED_WGMMA_SUMMERS + GATHERED_WGMMA_LOADERS,
+	GATHERED_WGMMA_TOKENS = 8192, /* the most that a launch takes */
+	GATHERED_WGMMA_LINE = GATHERED_WGMMA_TOKENS / GATHERED_WGMMA_ROWS,
+	GATHERED_WGMMA_STAGES = 8,
+	GATHERED_WGMMA_AHEAD = 4, /* units whose copies are under way */
+	GATHERED_WGMMA_KEYS = 64,
+	GATHERED_WGMMA_HEADS = 64,
+	GATHERED_WGMMA_TILE = 64 * SPMLA_INDEX_DIM /* bytes */
 };
+
+/* Shared memory of a block. */
+typedef struct gathered_wgmma_memory {
+	uint8_t q[2][GATHERED_WGMMA_ROWS][GATHERED_WGMMA_TILE];
+	uint8_t k[GATHERED_WGMMA_STAGES][GATHERED_WGMMA_TILE];
+	float scales[GATHERED_WGMMA_STAGES][GATHERED_WGMMA_KEYS];
+	float w[2][GATHERED_WGMMA_ROWS][GATHERED_WGMMA_HEADS];
+	uint32_t first[2][GATHERED_WGMMA_ROWS];
+	uint32_t end[2][GATHERED_WGMMA_ROWS];
+	g_mbarrier full[GATHERED_WGMMA_STAGES];
+	g_mbarrier free[GATHERED_WGMMA_STAGES];
+	g_mbarrier group_free[2];
+	uint64_t line[GATHERED_WGMMA_LINE];
+	uint64_t sums[G_SCAN_SUBGROUPS];
+} gathered_wgmma_memory;
+
+enum { GATHERED_WGMMA_BYTES = sizeof(gathered_wgmma_memory) };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
+typedef struct gathered_wgmma_job {
+	SPMLA_KERNEL_FIELDS(mqa_logits_gathered_wgmma)
+	LOCAL gathered_wgmma_memory *mem;
+} gathered_wgmma_job;
+
 /* The keys [first, end) that row r of a group sees. */
 FN gathered_row
-gathered_wgmma_row(const PRIVATE spmla_k_mqa_logits_gathered_wgmma_scalars *s,
-		   GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
-		   uint32_t group, uint32_t r)
+gathered_wgmma_row(const PRIVATE gathered_wgmma_job *job, uint32_t group,
+		   uint32_t r)
 {
 	const uint32_t t = group * GATHERED_WGMMA_ROWS + r;
 	gathered_row row;
 
 	row.first = row.end = row.fault = 0;
-	if (t < s->tokens)
-		row = gathered_row_of(starts, ends, s->keys, s->columns,
-				      s->compressed, t);
+	if (t < job->s.tokens)
+		row = gathered_row_of(job->starts, job->ends, job->s.keys,
+				      job->s.columns, job->s.compressed, t);
 	return row;
-}
-
-/* Makes `range` hold what a row sees, too. */
-FN void
-gathered_wgmma_join(PRIVATE gathered_row *range, uint32_t first, uint32_t end)
-{
-	if (first >= end)
-		return;
-	if (range->end == 0 || first < range->first)
-		range->first = first;
-	range->end = end > range->end ? end : range->end;
 }
 
 /* Units of a group; the first block reports what is bad. */
 FN uint32_t
-gathered_wgmma_units(GLOBAL spmla_g_state *fault_state,
-		     GLOBAL spmla_g_status *fault_status,
-		     const PRIVATE spmla_k_mqa_logits_gathered_wgmma_scalars *s,
-		     GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
-		     uint32_t group)
+gathered_wgmma_units(const PRIVATE gathered_wgmma_job *job, uint32_t group)
 {
-	gathered_row range;
-	uint32_t r;
+	uint32_t first = ~0u, end = 0, r;
 
-	range.first = range.end = range.fault = 0;
 	for (r = 0; r < GATHERED_WGMMA_ROWS; r++) {
-		const gathered_row row =
-			gathered_wgmma_row(s, starts, ends, group, r);
+		const gathered_row row = gathered_wgmma_row(job, group, r);
 
 		if (row.fault && g_block() == 0)
-			g_fault(fault_state, fault_status,
-				group * GATHERED_WGMMA_ROWS + r, row.fault);
-		gathered_wgmma_join(&range, row.first, row.end);
+			g_fault(job->fault_state, job->fault_status,
+				job->s.first_token +
+					group * GATHERED_WGMMA_ROWS + r,
+				row.fault);
+		if (row.first == row.end)
+			continue;
+		first = row.first < first ? row.first : first;
+		end = row.end > end ? row.end : end;
 	}
-	return (range.end - range.first + MQA_WGMMA_UNIT - 1) / MQA_WGMMA_UNIT;
+	return end ? (end - first + GATHERED_WGMMA_KEYS - 1) /
+			       GATHERED_WGMMA_KEYS
+		   : 0;
 }
 
-/* The queries of a group's rows, their weights and which keys they see; what is
- * not there is zeros. */
-FN void
-gathered_wgmma_stage(const PRIVATE spmla_k_mqa_logits_gathered_wgmma_scalars *s,
-		     GLOBAL const uint8_t *q, GLOBAL const float *weights,
-		     GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
-		     uint32_t group, LOCAL uint16_t *panels, LOCAL float *w,
-		     LOCAL uint32_t *seen)
+/* The line of units of all groups: line[i] is how many the groups up to and
+ * with i have; returns how many there are. */
+FN uint64_t
+gathered_wgmma_line(const PRIVATE gathered_wgmma_job *job, uint32_t groups)
 {
-	uint32_t r;
+	uint64_t total = 0;
+	uint32_t first;
 
-	if (g_item() < GATHERED_WGMMA_ROWS) {
-		const gathered_row row =
-			gathered_wgmma_row(s, starts, ends, group, g_item());
+	for (first = 0; first < groups; first += GATHERED_WGMMA_ITEMS) {
+		const uint32_t group = first + g_item();
+		uint64_t before, all;
+		uint32_t units = 0;
 
-		seen[2 * g_item()] = row.first;
-		seen[2 * g_item() + 1] = row.end;
+		if (group < groups)
+			units = gathered_wgmma_units(job, group);
+		before = g_scan_sum(units, GATHERED_WGMMA_ITEMS, job->mem->sums,
+				    &all);
+		if (group < groups)
+			job->mem->line[group] = total + before + units;
+		total += all;
 	}
-	for (r = 0; r < GATHERED_WGMMA_ROWS; r++) {
-		const uint32_t row = group * GATHERED_WGMMA_ROWS + r;
-		const uint32_t is = row < s->tokens;
-		const uint64_t t = is ? row : 0;
-		mqa_wgmma_query query;
-
-		mqa_wgmma_ask_q(&query, q + t * s->heads * SPMLA_INDEX_DIM,
-				weights + (int64_t)t * s->weights_stride,
-				is ? s->heads : 0);
-		mqa_wgmma_put_q(&query,
-				panels + r / 2 * 2 * MQA_WGMMA_Q +
-					r % 2 * MQA_WGMMA_PANEL / 2,
-				w + r * MQA_WGMMA_W);
-	}
+	return total;
 }
 
-/* What a lane has of 64 keys: raw as mqa_wgmma_convert has it, and of key g + 8
- * (t % 2) of its subgroup the scale. */
-typedef struct gathered_wgmma_keys {
-	uint32_t raw[16];
-	float scale;
-} gathered_wgmma_keys;
+/* ---- a block's way ---- */
 
-/* Asks for those of the 64 keys from `first` on, up to stop, that some row
- * sees. */
-FN void
-gathered_wgmma_fetch(PRIVATE gathered_wgmma_keys *keys, GLOBAL const uint8_t *k,
-		     GLOBAL const float *k_scales, LOCAL const uint32_t *seen,
-		     uint32_t first, uint32_t stop)
-{
-	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const uint32_t aligned = ((uint64_t)k & 15u) == 0;
-	const uint32_t own = first + g_item() / 32 * MQA_WGMMA_KEYS;
-	const uint32_t key = own + g_lane() % MQA_WGMMA_KEYS;
-	uint32_t is = 0, i, j;
+/* Where a block is on its part of the line. */
+typedef struct gathered_wgmma_way {
+	uint64_t unit;
+	uint64_t last;
+	uint32_t groups;
+	uint32_t group;
+	uint32_t turn;  /* groups so far */
+	uint32_t first; /* of this group's units that are the block's */
+	uint32_t units; /* how many */
+	uint32_t stage;
+	uint32_t parity;
+} gathered_wgmma_way;
 
-	UNROLL
-	for (i = 0; i < GATHERED_WGMMA_ROWS; i++)
-		is |= key >= seen[2 * i] && key < seen[2 * i + 1];
-	is = (uint32_t)g_ballot(is && key < stop);
-	UNROLL
-	for (i = 0; i < 2; i++) {
-		const uint32_t loads = is >> (8 * i + g) & 1u;
-		GLOBAL const uint8_t *codes = k;
-
-		if (loads)
-			codes += (uint64_t)(own + 8 * i + g) * SPMLA_INDEX_DIM +
-				 16 * t;
-		g_load128_if(loads && aligned, codes, keys->raw + 8 * i);
-		g_load128_if(loads && aligned, codes + 64,
-			     keys->raw + 8 * i + 4);
-		if (loads && !aligned) {
-			UNROLL
-			for (j = 0; j < 8; j++)
-				keys->raw[8 * i + j] = mqa_word(
-					codes + j / 4 * 64 + j % 4 * 4, 0);
-		}
-	}
-	keys->scale = 0.0f;
-	i = g + 8 * (t & 1u);
-	if (is >> i & 1u)
-		keys->scale = k_scales[own + i];
-}
-
-/* Whether one of the rows sees one of the 64 keys from `first` on. */
+/* The next group; 0: there is none. */
 FN uint32_t
-gathered_wgmma_any(LOCAL const uint32_t *seen, uint32_t first)
+gathered_wgmma_next(const PRIVATE gathered_wgmma_job *job,
+		    PRIVATE gathered_wgmma_way *way)
 {
-	uint32_t any = 0, r;
+	LOCAL const uint64_t *line = job->mem->line;
+	uint64_t end;
+
+	if (way->unit >= way->last)
+		return 0;
+	way->group = g_first_above64(line, way->group, way->groups, way->unit);
+	end = line[way->group] < way->last ? line[way->group] : way->last;
+	way->first =
+		(uint32_t)(way->unit - (way->group ? line[way->group - 1] : 0));
+	way->units = (uint32_t)(end - way->unit);
+	way->unit = end;
+	return 1;
+}
+
+FN void
+gathered_wgmma_turn(PRIVATE gathered_wgmma_way *way)
+{
+	if (++way->stage == GATHERED_WGMMA_STAGES) {
+		way->stage = 0;
+		way->parity ^= 1u;
+	}
+}
+
+/* ---- the warpgroup that loads ---- */
+
+/* 16 codes to a place of a panel's row; zeros if `is` is 0. */
+FN void
+gathered_wgmma_copy(LOCAL uint8_t *panel, uint32_t row, uint32_t piece,
+		    GLOBAL const uint8_t *from, uint32_t is, uint32_t aligned)
+{
+	LOCAL uint8_t *to =
+		panel + row * SPMLA_INDEX_DIM + 16 * (piece ^ (row & 7u));
+	uint32_t x[4], i;
+
+	if (aligned) {
+		g_local_copy128(to, from, is);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4; i++)
+		x[i] = is ? mqa_word(from + 4 * i, 0) : 0;
+	g_local_store128(to, x);
+}
+
+/* Asks for the rows of a group. */
+FN void
+gathered_wgmma_load_group(const PRIVATE gathered_wgmma_job *job, uint32_t group,
+			  uint32_t buffer, uint32_t item)
+{
+	LOCAL gathered_wgmma_memory *mem = job->mem;
+	const uint32_t aligned = ((uint64_t)job->q & 15u) == 0;
+	const uint32_t heads = job->s.heads;
+	uint32_t r, i;
+
+	for (r = 0; r < GATHERED_WGMMA_ROWS; r++) {
+		const uint32_t t = group * GATHERED_WGMMA_ROWS + r;
+		const uint32_t is = t < job->s.tokens;
+		GLOBAL const uint8_t *q =
+			job->q +
+			(is ? (uint64_t)t * heads * SPMLA_INDEX_DIM : 0);
+		GLOBAL const float *w =
+			job->weights +
+			(is ? (int64_t)t * job->s.weights_stride : 0);
+
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			const uint32_t h = i * 16 + item / 8;
+			const uint32_t does = is && h < heads;
+
+			gathered_wgmma_copy(mem->q[buffer][r], h, item % 8,
+					    does ? q + h * SPMLA_INDEX_DIM +
+							    16 * (item % 8)
+						 : job->q,
+					    does, aligned);
+		}
+		if (item < GATHERED_WGMMA_HEADS)
+			g_local_copy32(&mem->w[buffer][r][item],
+				       is && item < heads ? w + item
+							  : job->weights,
+				       is && item < heads);
+	}
+	if (item < GATHERED_WGMMA_ROWS) {
+		const gathered_row row = gathered_wgmma_row(job, group, item);
+
+		mem->first[buffer][item] = row.first;
+		mem->end[buffer][item] = row.end;
+	}
+}
+
+/* Says that a unit of the ring is there: the warp's copies into it are. */
+FN void
+gathered_wgmma_full(LOCAL gathered_wgmma_memory *mem, uint32_t stage)
+{
+	g_fence_async();
+	g_subgroup_barrier();
+	if (g_lane() == 0)
+		g_mbarrier_arrive(&mem->full[stage]);
+}
+
+/* Which of the 32 keys from `first` on some row sees. */
+FN uint32_t
+gathered_wgmma_seen(LOCAL const uint32_t *firsts, LOCAL const uint32_t *ends,
+		    uint32_t first)
+{
+	const uint32_t key = first + g_lane();
+	uint32_t is = 0, r;
 
 	UNROLL
 	for (r = 0; r < GATHERED_WGMMA_ROWS; r++)
-		any |= seen[2 * r] < first + MQA_WGMMA_UNIT &&
-		       first < seen[2 * r + 1];
-	return g_broadcast(any, 0);
+		is |= key >= firsts[r] && key < ends[r];
+	return (uint32_t)g_ballot(is);
 }
 
-/* Writes a key's scores for rows r and r + 1 of a group if they see it. */
+/* Asks for the 64 keys from `first` on. */
 FN void
-gathered_wgmma_write(const PRIVATE spmla_k_mqa_logits_gathered_wgmma_scalars *s,
-		     GLOBAL float *logits, LOCAL const uint32_t *seen,
-		     uint32_t group, uint32_t r, uint32_t key, float scale,
-		     const PRIVATE float *score)
+gathered_wgmma_load(const PRIVATE gathered_wgmma_job *job, uint32_t stage,
+		    uint32_t buffer, uint32_t first, uint32_t item)
+{
+	LOCAL gathered_wgmma_memory *mem = job->mem;
+	const uint32_t aligned = ((uint64_t)job->k & 15u) == 0;
+	uint32_t seen[2], i;
+
+	UNROLL
+	for (i = 0; i < 2; i++)
+		seen[i] = gathered_wgmma_seen(mem->first[buffer],
+					      mem->end[buffer], first + 32 * i);
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const uint32_t key = i * 16 + item / 8;
+		const uint32_t is = seen[i / 2] >> (key & 31u) & 1u;
+
+		gathered_wgmma_copy(mem->k[stage], key, item % 8,
+				    is ? job->k +
+						    (uint64_t)(first + key) *
+							    SPMLA_INDEX_DIM +
+						    16 * (item % 8)
+				       : job->k,
+				    is, aligned);
+	}
+	if (item < GATHERED_WGMMA_KEYS) {
+		const uint32_t is =
+			(item < 32 ? seen[0] : seen[1]) >> (item & 31u) & 1u;
+
+		g_local_copy32(
+			&mem->scales[stage][item],
+			is ? job->k_scales + first + item : job->k_scales, is);
+	}
+}
+
+FN void
+gathered_wgmma_run_loader(const PRIVATE gathered_wgmma_job *job,
+			  PRIVATE gathered_wgmma_way *way)
+{
+	LOCAL gathered_wgmma_memory *mem = job->mem;
+	const uint32_t item = g_item() % 128;
+	uint32_t asked = 0, said = 0, i;
+
+	while (gathered_wgmma_next(job, way)) {
+		const uint32_t buffer = way->turn & 1u;
+		uint32_t key = ~0u;
+
+		/* Who frees the buffer may still wait for units. */
+		g_local_copies_wait();
+		for (; said < asked; said++)
+			gathered_wgmma_full(mem, said % GATHERED_WGMMA_STAGES);
+		if (way->turn >= 2)
+			g_mbarrier_wait(&mem->group_free[buffer],
+					(way->turn / 2 - 1) & 1u);
+		gathered_wgmma_load_group(job, way->group, buffer, item);
+		g_named_sync(GATHERED_WGMMA_LOADED, GATHERED_WGMMA_LOADERS);
+		for (i = 0; i < GATHERED_WGMMA_ROWS; i++)
+			if (mem->end[buffer][i] && mem->first[buffer][i] < key)
+				key = mem->first[buffer][i];
+		key += way->first * GATHERED_WGMMA_KEYS;
+		for (i = 0; i < way->units; i++) {
+			if (asked >= GATHERED_WGMMA_STAGES)
+				g_mbarrier_wait(&mem->free[way->stage],
+						way->parity ^ 1u);
+			gathered_wgmma_load(job, way->stage, buffer, key, item);
+			g_local_copies_commit();
+			gathered_wgmma_turn(way);
+			key += GATHERED_WGMMA_KEYS;
+			if (++asked - said > GATHERED_WGMMA_AHEAD) {
+				g_local_copies_wait_but(GATHERED_WGMMA_AHEAD);
+				gathered_wgmma_full(
+					mem, said++ % GATHERED_WGMMA_STAGES);
+			}
+		}
+		way->turn++;
+	}
+	g_local_copies_wait();
+	for (; said < asked; said++)
+		gathered_wgmma_full(mem, said % GATHERED_WGMMA_STAGES);
+}
+
+/* ---- those that multiply ---- */
+
+/* The rows whose scores a lane writes. */
+enum { GATHERED_WGMMA_OWN = GATHERED_WGMMA_EACH / 2 };
+
+typedef struct gathered_wgmma_rows {
+	GLOBAL float *to[GATHERED_WGMMA_OWN];
+	uint32_t first[GATHERED_WGMMA_OWN];
+	uint32_t end[GATHERED_WGMMA_OWN];
+} gathered_wgmma_rows;
+
+/* Asks for the products of a unit and the queries. */
+FN void
+gathered_wgmma_multiply(PRIVATE float *c, g_panel k, g_panel q)
 {
 	uint32_t i;
 
-	if (g_lane() % 4 >= 2)
-		return;
-	UNROLL
-	for (i = 0; i < 2; i++) {
-		const uint32_t from = seen[2 * (r + i)];
-		const uint32_t end = seen[2 * (r + i) + 1];
-		GLOBAL float *to =
-			logits + ((int64_t)group * GATHERED_WGMMA_ROWS + r +
-				  i) * s->logits_stride;
-
-		if (key >= from && key < end)
-			to[s->compressed ? key - from : key] = scale * score[i];
-	}
-}
-
-/* The products of two rows' queries, in c. Meanwhile the products of two other
- * rows, d, are summed over their heads. */
-FN void
-gathered_wgmma_step(PRIVATE float *c, uint32_t a[8][4], g_panel q,
-		    const PRIVATE float *d, LOCAL const float *w,
-		    PRIVATE float *score)
-{
-	mqa_wgmma_sums sums[2];
-	uint32_t k;
-
 	g_wgmma_begin();
 	UNROLL
-	for (k = 0; k < 8; k++) {
-		mqa_wgmma_product(c, a, q, 1, k);
-		if (k == 7)
-			g_wgmma_commit();
-		mqa_wgmma_add(sums, d, w, k);
-		mqa_wgmma_add(sums + 1, d + 32, w + MQA_WGMMA_W, k);
+	for (i = 0; i < 4; i++) {
+		if (i == 0)
+			g_wgmma_e4m3_n256_first(c, k, q);
+		else
+			g_wgmma_e4m3_n256(c, g_panel_step(k, i),
+					  g_panel_step(q, i));
 	}
-	mqa_wgmma_done(c, 64);
-	score[0] = mqa_wgmma_end(sums);
-	score[1] = mqa_wgmma_end(sums + 1);
+	g_wgmma_commit();
 }
 
-SPMLA_KERNEL_BLOCKS(mqa_logits_gathered_wgmma, 2)
+/* Sums over heads: of the lane's OWN rows, for key g + 8 (t % 2). */
+FN void
+gathered_wgmma_sum(const PRIVATE float *c, const PRIVATE float *w,
+		   PRIVATE float *score)
+{
+	const uint32_t odd = g_lane() & 1u, high = g_lane() & 2u;
+	float own[GATHERED_WGMMA_EACH];
+	uint32_t r, i, j;
+
+	UNROLL
+	for (r = 0; r < GATHERED_WGMMA_EACH; r++) {
+		float sum[4];
+
+		/* relu: the larger of x and 0, of a NaN 0. */
+		UNROLL
+		for (j = 0; j < 8; j++) {
+			UNROLL
+			for (i = 0; i < 4; i++)
+				sum[i] = g_fma(
+					g_larger(c[32 * r + 4 * j + i], 0.0f),
+					w[16 * r + 2 * j + i % 2],
+					j ? sum[i] : 0.0f);
+		}
+		sum[0] += sum[1];
+		sum[2] += sum[3];
+		own[r] = odd ? sum[2] : sum[0];
+		own[r] += g_shuffle_xor_f(odd ? sum[0] : sum[2], 1);
+	}
+	UNROLL
+	for (r = 0; r < GATHERED_WGMMA_OWN; r++) {
+		const float other = high ? own[r] : own[GATHERED_WGMMA_OWN + r];
+
+		score[r] = high ? own[GATHERED_WGMMA_OWN + r] : own[r];
+		score[r] += g_shuffle_xor_f(other, 2);
+	}
+}
+
+FN void
+gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
+			  PRIVATE gathered_wgmma_way *way, uint32_t own)
+{
+	LOCAL gathered_wgmma_memory *mem = job->mem;
+	const g_panel k_ring = g_panel_of(mem->k, G_GROUP_BYTES, G_PANEL_BYTES);
+	const g_panel q_first = g_panel_of(mem->q[0][own * GATHERED_WGMMA_EACH],
+					   G_GROUP_BYTES, G_PANEL_BYTES);
+	const uint32_t lane_key =
+		g_item() % 128 / 32 * 16 + g_lane() / 4 + g_lane() % 2 * 8;
+	const uint32_t rank = g_lane() % 4 / 2 * GATHERED_WGMMA_OWN;
+
+	while (gathered_wgmma_next(job, way)) {
+		const uint32_t buffer = way->turn & 1u;
+		const g_panel q =
+			g_panel_on(q_first, buffer * GATHERED_WGMMA_ROWS *
+						    GATHERED_WGMMA_TILE);
+		LOCAL const uint32_t *firsts = mem->first[buffer];
+		LOCAL const uint32_t *ends = mem->end[buffer];
+		float w[16 * GATHERED_WGMMA_EACH];
+		gathered_wgmma_rows rows;
+		uint32_t key = ~0u, mine = ~0u, mine_end = 0, i, r;
+
+		/* The group is there with its first unit. */
+		g_mbarrier_wait(&mem->full[way->stage], way->parity);
+		for (r = 0; r < GATHERED_WGMMA_ROWS; r++)
+			if (ends[r] && firsts[r] < key)
+				key = firsts[r];
+		key += way->first * GATHERED_WGMMA_KEYS;
+		UNROLL
+		for (r = 0; r < GATHERED_WGMMA_EACH; r++) {
+			const uint32_t row = own * GATHERED_WGMMA_EACH + r;
+			LOCAL const float *from =
+				mem->w[buffer][row] + g_lane() % 4 * 2;
+
+			if (ends[row] && firsts[row] < mine)
+				mine = firsts[row];
+			mine_end = ends[row] > mine_end ? ends[row] : mine_end;
+			UNROLL
+			for (i = 0; i < 16; i++)
+				w[16 * r + i] = from[i / 2 * 8 + i % 2];
+		}
+		UNROLL
+		for (r = 0; r < GATHERED_WGMMA_OWN; r++) {
+			const uint32_t row =
+				own * GATHERED_WGMMA_EACH + rank + r;
+
+			rows.first[r] = firsts[row];
+			rows.end[r] = ends[row];
+			rows.to[r] =
+				job->logits +
+				((int64_t)way->group * GATHERED_WGMMA_ROWS +
+				 row) * job->s.logits_stride -
+				(job->s.compressed ? rows.first[r] : 0);
+		}
+		mine = g_broadcast(mine, 0);
+		mine_end = g_broadcast(mine_end, 0);
+		for (i = 0; i < way->units; i++) {
+			const uint32_t at = key + lane_key;
+			float c[32 * GATHERED_WGMMA_EACH];
+			float scale, score[GATHERED_WGMMA_OWN];
+			uint32_t j;
+
+			g_mbarrier_wait(&mem->full[way->stage], way->parity);
+			if (mine < key + GATHERED_WGMMA_KEYS &&
+			    key < mine_end) {
+				gathered_wgmma_multiply(
+					c,
+					g_panel_on(k_ring,
+						   way->stage *
+							   GATHERED_WGMMA_TILE),
+					q);
+				scale = mem->scales[way->stage][lane_key];
+				mqa_wgmma_done(c, 32 * GATHERED_WGMMA_EACH);
+				g_subgroup_barrier();
+				if (g_lane() == 0)
+					g_mbarrier_arrive(
+						&mem->free[way->stage]);
+				gathered_wgmma_sum(c, w, score);
+				UNROLL
+				for (j = 0; j < GATHERED_WGMMA_OWN; j++)
+					if (at >= rows.first[j] &&
+					    at < rows.end[j])
+						rows.to[j][at] =
+							scale * score[j];
+			} else {
+				g_subgroup_barrier();
+				if (g_lane() == 0)
+					g_mbarrier_arrive(
+						&mem->free[way->stage]);
+			}
+			gathered_wgmma_turn(way);
+			key += GATHERED_WGMMA_KEYS;
+		}
+		g_subgroup_barrier();
+		if (g_lane() == 0)
+			g_mbarrier_arrive(&mem->group_free[buffer]);
+		way->turn++;
+	}
+}
+
+/* ---- the kernel ---- */
+
+FN void
+gathered_wgmma_begin(LOCAL gathered_wgmma_memory *mem)
+{
+	uint32_t i;
+
+	if (g_item() == 0) {
+		for (i = 0; i < GATHERED_WGMMA_STAGES; i++) {
+			g_mbarrier_init(&mem->full[i],
+					GATHERED_WGMMA_LOADERS / 32);
+			g_mbarrier_init(&mem->free[i],
+					4 * GATHERED_WGMMA_SUMMERS);
+		}
+		for (i = 0; i < 2; i++)
+			g_mbarrier_init(&mem->group_free[i],
+					4 * GATHERED_WGMMA_SUMMERS);
+		g_mbarriers_publish();
+	}
+}
+
+SPMLA_KERNEL_BLOCKS(mqa_logits_gathered_wgmma, 1)
 void
 spmla_k_mqa_logits_gathered_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_wgmma))
 {
 	LOCAL_DYNAMIC(local, GATHERED_WGMMA_BYTES);
-	LOCAL_ARRAY(uint32_t, seen, 2 * GATHERED_WGMMA_ROWS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL uint16_t *panels = (LOCAL uint16_t *)local;
-	LOCAL float *w = (LOCAL float *)(local + GATHERED_WGMMA_W_AT);
-	LOCAL uint64_t *line =
-		(LOCAL uint64_t *)(local + GATHERED_WGMMA_LINE_AT);
-	const g_panel q_panels =
-		g_panel_of(panels, G_GROUP_BYTES, G_PANEL_BYTES);
+	const gathered_wgmma_job job = {
+		SPMLA_KERNEL_VALUES(mqa_logits_gathered_wgmma),
+		(LOCAL gathered_wgmma_memory *)local};
+	const uint32_t own = g_broadcast(g_item() / 128, 0);
 	const uint32_t groups = s.tokens / GATHERED_WGMMA_ROWS +
 				(s.tokens % GATHERED_WGMMA_ROWS > 0);
-	const uint32_t lane_key = g_item() / 32 * MQA_WGMMA_KEYS +
-				  g_lane() / 4 +
-				  g_lane() % 2 * (MQA_WGMMA_KEYS / 2);
-	uint32_t base;
+	gathered_wgmma_way way;
+	uint64_t total;
 
-	for (base = 0; base < groups; base += GATHERED_WGMMA_LINE) {
-		const uint32_t count = groups - base < GATHERED_WGMMA_LINE
-					       ? groups - base
-					       : GATHERED_WGMMA_LINE;
-		uint64_t total = 0, last;
-		uint32_t group = 0, left, i;
-
-		for (i = 0; i < count; i += GATHERED_WGMMA_ITEMS) {
-			uint64_t before, all;
-			uint32_t units = 0;
-
-			if (i + g_item() < count)
-				units = gathered_wgmma_units(
-					fault_state, fault_status, &s, starts,
-					ends, base + i + g_item());
-			before = g_scan_sum(units, GATHERED_WGMMA_ITEMS, sums,
-					    &all);
-			line[i + g_item()] = total + before + units;
-			total += all;
-		}
-		BARRIER();
-		last = total * (g_block() + 1) / g_blocks();
-		left = (uint32_t)(last - total * g_block() / g_blocks());
-		while (left) {
-			const uint64_t unit = last - left;
-			/* Products of rows 0 and 1, of rows 2 and 3, and of
-			 * which key the latter are. */
-			float c[64], d[64], score[2], d_scale = 0.0f;
-			uint32_t d_key = ~0u;
-			uint32_t tile, stop, n, r;
-			gathered_row range;
-			gathered_wgmma_keys keys;
-
-			group = g_first_above64(line, group, count, unit);
-			n = line[group] - unit < left
-				    ? (uint32_t)(line[group] - unit)
-				    : left;
-			BARRIER(); /* nobody reads the last queries */
-			gathered_wgmma_stage(&s, q, weights, starts, ends,
-					     base + group, panels, w, seen);
-			g_fence_async();
-			BARRIER();
-			range.first = range.end = 0;
-			for (r = 0; r < GATHERED_WGMMA_ROWS; r++)
-				gathered_wgmma_join(&range, seen[2 * r],
-						    seen[2 * r + 1]);
-			tile = range.first +
-			       (uint32_t)(unit -
-					  (group ? line[group - 1] : 0)) *
-				       MQA_WGMMA_UNIT;
-			stop = tile + n * MQA_WGMMA_UNIT;
-			stop = stop < range.end ? stop : range.end;
-			gathered_wgmma_fetch(&keys, k, k_scales, seen, tile,
-					     stop);
-			UNROLL
-			for (i = 0; i < 64; i++)
-				d[i] = 0.0f;
-			for (; tile < stop; tile += MQA_WGMMA_UNIT) {
-				uint32_t a[8][4];
-				float scale = keys.scale;
-
-				mqa_wgmma_convert(keys.raw, a);
-				gathered_wgmma_fetch(&keys, k, k_scales, seen,
-						     tile + MQA_WGMMA_UNIT,
-						     stop);
-				if (!gathered_wgmma_any(seen, tile))
-					continue;
-				gathered_wgmma_step(c, a, q_panels, d,
-						    w + 2 * MQA_WGMMA_W, score);
-				gathered_wgmma_write(&s, logits, seen,
-						     base + group, 2, d_key,
-						     d_scale, score);
-				gathered_wgmma_step(
-					d, a,
-					g_panel_on(q_panels, 4 * MQA_WGMMA_Q),
-					c, w, score);
-				d_key = tile + lane_key;
-				d_scale = scale;
-				gathered_wgmma_write(&s, logits, seen,
-						     base + group, 0, d_key,
-						     d_scale, score);
-			}
-			score[0] = mqa_wgmma_sum(d, w + 2 * MQA_WGMMA_W);
-			score[1] = mqa_wgmma_sum(d + 32, w + 3 * MQA_WGMMA_W);
-			gathered_wgmma_write(&s, logits, seen, base + group, 2,
-					     d_key, d_scale, score);
-			left -= n;
-		}
-	}
+	gathered_wgmma_begin(job.mem);
+	total = gathered_wgmma_line(&job, groups);
 	if (s.clean)
 		gathered_clean(starts, ends, logits, s.logits_stride, s.tokens,
 			       s.keys, s.columns, 0, GATHERED_WGMMA_ITEMS);
+	BARRIER();
+	way.unit = total * g_block() / g_blocks();
+	way.last = total * (g_block() + 1) / g_blocks();
+	way.groups = groups;
+	way.group = way.turn = way.stage = way.parity = 0;
+	if (own == GATHERED_WGMMA_SUMMERS) {
+		G_REGISTERS_DOWN(56);
+		gathered_wgmma_run_loader(&job, &way);
+	} else {
+		G_REGISTERS_UP(224);
+		gathered_wgmma_run_summer(&job, &way, own);
+	}
 }
 
 #endif

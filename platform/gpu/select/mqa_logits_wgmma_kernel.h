@@ -51,7 +51,7 @@ enum {
 
 enum { MQA_WGMMA_UNIT = 64 }; /* keys */
 
-/* ---- queries and scores, which mqa_logits_gathered has too ---- */
+/* ---- queries and scores ---- */
 
 /* What an item loads of a token's queries, 16 bytes of each of four heads, and
  * the weight of head `item`. */

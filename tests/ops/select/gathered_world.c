@@ -74,6 +74,41 @@ gathered_close(gathered_world *w)
 	free(w->logits);
 }
 
+void
+gathered_adverse(gathered_world *w, uint32_t n, uint32_t which)
+{
+	const uint8_t c256 = 0x78, minus = 0x80, c1 = 0x38, c1_875 = 0x3F;
+	const uint8_t small = 0x0F; /* 1.875 * 2^-6 */
+	const uint32_t heads = w->a.heads;
+	uint8_t *key = w->k + n * 128;
+	uint32_t h;
+
+	memset(w->q, which == 1 ? c1_875 : c1, heads * 128);
+	memset(key, which == 1 ? c1_875 : small, 128);
+	w->k_scales[n] = 1;
+	for (h = 0; h < heads; h++) {
+		w->weights[h] = 1;
+		if (which == 2) {
+			w->q[h * 128] = c256;
+			w->q[h * 128 + 1] = c256 | minus;
+		}
+	}
+	if (which != 1)
+		key[0] = c256;
+	if (which == 2)
+		key[1] = c256;
+}
+
+double
+gathered_adverse_score(uint32_t heads, uint32_t which)
+{
+	const double small = 1.875 / 64;
+
+	return heads * (which == 1   ? 128 * 1.875 * 1.875
+			: which == 2 ? 126 * small
+				     : 256 + 127 * small);
+}
+
 float *
 gathered_row(const gathered_world *w, uint32_t token)
 {
@@ -105,7 +140,7 @@ content(const spmla_mqa_logits_gathered_args *a, uint32_t t, int64_t column)
 /* One score against the reference. */
 static void
 check_score(const spmla_mqa_logits_gathered_args *a, uint32_t t, int64_t n,
-	    float got)
+	    ref_sums sums, float got)
 {
 	static double q[GATHERED_HEADS * 128], weights[GATHERED_HEADS];
 	const ref_index_key *found;
@@ -121,7 +156,7 @@ check_score(const spmla_mqa_logits_gathered_args *a, uint32_t t, int64_t n,
 		key.value[i] = ref_e4m3_value(a->k[n * 128 + i]);
 	key.scale = a->k_scales[n];
 	found = &key;
-	ref_logits(q, weights, a->heads, &found, 1, &want, &tolerance);
+	ref_logits(q, weights, a->heads, &found, 1, sums, &want, &tolerance);
 	if (isnan(want))
 		ck_assert_float_nan(got);
 	else
@@ -134,6 +169,8 @@ void
 gathered_check(fixture *f, const gathered_world *w)
 {
 	const spmla_mqa_logits_gathered_args *a = &w->a;
+	const ref_sums sums =
+		a->heads <= 64 && fixture_cuts(f) ? REF_SUMS_CUT : REF_SUMS_F32;
 	uint32_t t, i;
 
 	memset(w->logits, 0x5A, ELEMS * sizeof *w->logits);
@@ -150,6 +187,6 @@ gathered_check(fixture *f, const gathered_world *w)
 		else if (what == MINUS_INF)
 			ck_assert_float_eq(w->logits[i], -INFINITY);
 		else
-			check_score(a, t, what, w->logits[i]);
+			check_score(a, t, what, sums, w->logits[i]);
 	}
 }

@@ -224,7 +224,8 @@ check_score(const spmla_mqa_logits_args *a, uint32_t t, uint32_t n)
 	for (i = 0; n == 0 && i < a->heads; i++)
 		weights[i] = a->weights[t * a->heads + i];
 	found = find_key(a, (uint32_t)a->token_row[t], n, &key);
-	ref_logits(q, weights, a->heads, &found, 1, &want, &tolerance);
+	ref_logits(q, weights, a->heads, &found, 1, REF_SUMS_F32, &want,
+		   &tolerance);
 	if (isnan(want) || isinf(want))
 		ck_assert_msg(isnan(want) ? isnan(got) : got == want,
 			      "token %u key %u: got %g, want %g", t, n, got,

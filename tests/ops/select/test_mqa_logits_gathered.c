@@ -73,6 +73,23 @@ START_TEST(large_head_before_many_small_ones_loses_no_more_than_the_bound)
 }
 END_TEST
 
+START_TEST(sums_that_are_cut_lose_something_and_no_more_than_the_bound)
+{
+	const uint32_t heads = _i % 2 ? GATHERED_HEADS : 64;
+
+	gathered_open(&w, heads, SPMLA_LOGITS_ABSOLUTE);
+	w.a.tokens = 1;
+	w.starts[0] = 7;
+	w.ends[0] = 8;
+	gathered_adverse(&w, 7, (uint32_t)_i / 2);
+	gathered_check(&f, &w);
+	ck_assert_int_eq((double)gathered_row(&w, 0)[7] <
+				 0.9999 * gathered_adverse_score(
+						  heads, (uint32_t)_i / 2),
+			 heads == 64 && fixture_cuts(&f));
+}
+END_TEST
+
 START_TEST(width_of_a_row_may_be_just_what_it_holds)
 {
 	gathered_open(&w, 3, (uint32_t)_i);
@@ -217,9 +234,11 @@ START_TEST(nan_in_keys_that_no_row_sees_is_not_read)
 }
 END_TEST
 
-/* The same keys in pages of 30. */
+/* The same keys in pages of 30; of a number of heads for which the bits are
+ * promised. */
 START_TEST(bits_are_those_of_the_paged_operation)
 {
+	const uint32_t heads = fixture_cuts(&f) ? 65 : 8;
 	const uint64_t stride = 30 * 132 / 16 * 16 + 16;
 	uint8_t *pages = test_alloc(3 * stride, 0);
 	const int32_t row = 0, len = GATHERED_KEYS, table[3] = {2, 0, 1};
@@ -227,7 +246,7 @@ START_TEST(bits_are_those_of_the_paged_operation)
 	float paged[GATHERED_KEYS];
 	spmla_mqa_logits_args a = {.struct_bytes = sizeof a,
 				   .tokens = 1,
-				   .heads = 8,
+				   .heads = heads,
 				   .rows = 1,
 				   .columns = 3,
 				   .table_stride_elems = 3,
@@ -240,14 +259,14 @@ START_TEST(bits_are_those_of_the_paged_operation)
 				   .cache = SPMLA_CACHE_INIT};
 	uint32_t n;
 
-	gathered_open(&w, 8, SPMLA_LOGITS_ABSOLUTE);
+	gathered_open(&w, heads, SPMLA_LOGITS_ABSOLUTE);
 	for (n = 0; n < GATHERED_KEYS; n++) {
 		uint8_t *page = pages + (uint64_t)table[n / 30] * stride;
 
 		memcpy(page + n % 30 * 128, w.k + n * 128, 128);
 		memcpy(page + 30 * 128 + n % 30 * 4, &w.k_scales[n], 4);
 	}
-	a.q = w.q + 8 * 128;
+	a.q = w.q + heads * 128;
 	a.weights = w.weights + w.a.weights_stride_elems;
 	a.cache.layout = SPMLA_LAYOUT_INDEX_FP8;
 	a.cache.entries_per_page = 30;
@@ -281,6 +300,8 @@ SUITE
 		{scores_equal_the_reference_for_any_heads_and_form, 18},
 		{large_head_before_many_small_ones_loses_no_more_than_the_bound,
 		 2},
+		{sums_that_are_cut_lose_something_and_no_more_than_the_bound,
+		 6},
 		{width_of_a_row_may_be_just_what_it_holds, 3},
 		{negative_heads_are_dropped_before_the_weights, 1},
 	};

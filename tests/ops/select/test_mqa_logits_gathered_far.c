@@ -83,7 +83,7 @@ END_TEST
 /* All have the query of token 1, and up to 7 keys from t % 80 on, if any. */
 START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 {
-	enum { MANY = 4100, HEADS = 3, COLUMNS = 8 };
+	enum { MANY = 8200, HEADS = 3, COLUMNS = 8 };
 	uint8_t *q = test_alloc(MANY * HEADS * 128, 0);
 	float *weights = test_alloc(MANY * HEADS * sizeof *weights, 0);
 	int32_t *starts = test_alloc(MANY * sizeof *starts, 0);
@@ -103,10 +103,10 @@ START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 		       HEADS * sizeof *weights);
 		starts[t] = (int32_t)(t * 31 % 80);
 		ends[t] = starts[t];
-		if (t % 100 == 7 || t > 4090)
+		if (t % 100 == 7 || t > 8190)
 			ends[t] += (int32_t)(t % 8);
 	}
-	ends[4097] = GATHERED_KEYS + 1;
+	ends[8197] = GATHERED_KEYS + 1;
 	w.a.tokens = MANY;
 	w.a.form = SPMLA_LOGITS_COMPRESSED;
 	w.a.columns = COLUMNS;
@@ -123,12 +123,12 @@ START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 		for (n = 0; n < COLUMNS; n++)
 			ck_assert_mem_eq(
 				&logits[t * COLUMNS + n],
-				t != 4097 && starts[t] + (int32_t)n < ends[t]
+				t != 8197 && starts[t] + (int32_t)n < ends[t]
 					? &alone[starts[t] + (int32_t)n]
 					: &untouched,
 				sizeof untouched);
 	ck_assert_uint_eq(fixture_status(&f).count, 1);
-	ck_assert_uint_eq(fixture_status(&f).row, 4097);
+	ck_assert_uint_eq(fixture_status(&f).row, 8197);
 	free(q);
 	free(weights);
 	free(starts);
