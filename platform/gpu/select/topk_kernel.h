@@ -676,6 +676,34 @@ topk_best(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
 	topk_whole(shared, row, k, last_ties, out);
 }
 
+/* Scores of bf16 have no list: every row is gone through itself. Slower, but
+ * half of the code. */
+FN void
+topk_rows(const PRIVATE topk_args *a, topk_scratch shared, const uint32_t bf16)
+{
+	uint32_t r, i;
+
+	for (i = g_item(); i < TOPK_BINS; i += TOPK_ITEMS)
+		shared.bins[i] = 0;
+	BARRIER();
+	for (r = g_block(); r < a->s.rows; r += g_blocks()) {
+		GLOBAL int32_t *out =
+			a->indices + (int64_t)r * a->s.indices_stride;
+		topk_row row = topk_find(a, r, g_item() == 0, bf16);
+
+		/* The item that tells has been away from its subgroup, which
+		 * barriers and exchanges want together. */
+		row.len = g_broadcast(row.len, 0);
+		if (row.len <= a->s.k)
+			topk_identity(row.len, a->s.k, TOPK_ITEMS, out);
+		else if (bf16)
+			topk_whole(shared, row, a->s.k, a->s.last_ties, out);
+		else
+			topk_best(shared, row, a->s.k, a->s.last_ties, out);
+		BARRIER(); /* what is shared is used anew */
+	}
+}
+
 SPMLA_KERNEL(topk)
 void
 spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
@@ -685,33 +713,11 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 	LOCAL_ARRAY(uint32_t, found, TOPK_FOUND);
 	LOCAL_ARRAY(uint32_t, list, TOPK_LISTED);
 	const topk_args a = {SPMLA_KERNEL_VALUES(topk)};
-	topk_scratch shared;
-	uint32_t r, i;
+	const topk_scratch shared = {bins, sums, found, list};
 
-	shared.bins = bins;
-	shared.sums = sums;
-	shared.found = found;
-	shared.list = list;
-	for (i = g_item(); i < TOPK_BINS; i += TOPK_ITEMS)
-		bins[i] = 0;
-	BARRIER();
-	for (r = g_block(); r < s.rows; r += g_blocks()) {
-		GLOBAL int32_t *out = indices + (int64_t)r * s.indices_stride;
-		topk_row row = topk_find(&a, r, g_item() == 0, 0);
-
-		/* The item that tells has been away from its subgroup, which
-		 * barriers and exchanges want together. */
-		row.len = g_broadcast(row.len, 0);
-		if (row.len > s.k)
-			topk_best(shared, row, s.k, s.last_ties, out);
-		else
-			topk_identity(row.len, s.k, TOPK_ITEMS, out);
-		BARRIER(); /* what is shared is used anew */
-	}
+	topk_rows(&a, shared, 0);
 }
 
-/* Of scores of bf16: every row is gone through itself. Slower, but half of the
- * code. */
 SPMLA_KERNEL(topk_bf16)
 void
 spmla_k_topk_bf16(SPMLA_KERNEL_ARGS(topk_bf16))
@@ -720,27 +726,9 @@ spmla_k_topk_bf16(SPMLA_KERNEL_ARGS(topk_bf16))
 	LOCAL_ARRAY(uint32_t, sums, 2 * G_SCAN_SUBGROUPS);
 	LOCAL_ARRAY(uint32_t, found, TOPK_FOUND);
 	const topk_args a = {SPMLA_KERNEL_VALUES(topk_bf16)};
-	topk_scratch shared;
-	uint32_t r, i;
+	const topk_scratch shared = {bins, sums, found, bins /* no list */};
 
-	shared.bins = bins;
-	shared.sums = sums;
-	shared.found = found;
-	shared.list = bins; /* not used */
-	for (i = g_item(); i < TOPK_BINS; i += TOPK_ITEMS)
-		bins[i] = 0;
-	BARRIER();
-	for (r = g_block(); r < s.rows; r += g_blocks()) {
-		GLOBAL int32_t *out = indices + (int64_t)r * s.indices_stride;
-		topk_row row = topk_find(&a, r, g_item() == 0, 1);
-
-		row.len = g_broadcast(row.len, 0); /* as in topk */
-		if (row.len > s.k)
-			topk_whole(shared, row, s.k, s.last_ties, out);
-		else
-			topk_identity(row.len, s.k, TOPK_ITEMS, out);
-		BARRIER(); /* what is shared is used anew */
-	}
+	topk_rows(&a, shared, 1);
 }
 
 #endif
