@@ -40,16 +40,18 @@ typedef struct spmla_q_absorb_args {
 
 /* For j < 512:
  *   q[t][h][j] = bf16(sum over i of q_nope[t][h][i] * w_uk_t[h][i][j])
- * The sum is in f32: lane l of 16 adds the (exact) products of i = l, l + 16,
- * .. in order, then the lanes are added in a tree (l + 8, + 4, + 2, + 1).
+ * The sum is in f32. Matrix instructions add parts of 128 products, and parts
+ * are added in order; CUDA takes them (sm_80 and later) if all rows are aligned
+ * to 16 bytes. Otherwise lane l of 16 adds the (exact) products of i = l, l +
+ * 16, .. in order, then the lanes are added in a tree (l + 8, + 4, + 2, + 1).
  * q[t][h][512 ..] is q_pe[t][h]: bit for bit with ROPE_NONE, otherwise rotated
  * in f32, unfused, and rounded to bf16. A position outside the rope table:
  * zeros in all of the token's q, FAULT_POSITION.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row.
- * Exact: the sums within 2^-20 of the sum of |terms| before the rounding to
- * bf16; the rope part bit for bit.
+ * Exact: the sums within 2^-16 of the sum of |terms| before the rounding to
+ * bf16, without matrix instructions within 2^-20; the rope part bit for bit.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM W_UK_T bmm and concat_mla_q. */
 spmla_status spmla_q_absorb(spmla_ctx *ctx, const spmla_q_absorb_args *args,

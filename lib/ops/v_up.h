@@ -31,7 +31,8 @@ typedef struct spmla_v_up_args {
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row.
- * Exact: within 2^-18 of the sum of |terms| before the rounding to bf16.
+ * Exact: within 2^-16 of the sum of |terms| before the rounding to bf16,
+ * without matrix instructions within 2^-18.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM W_UV bmm. */
 spmla_status spmla_v_up(spmla_ctx *ctx, const spmla_v_up_args *args,

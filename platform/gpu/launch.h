@@ -142,6 +142,21 @@ spmla_i_gpu_aligned(const void *base, int64_t stride, int64_t other_stride,
 	       (uint64_t)other_stride * elem_bytes % bytes == 0;
 }
 
+/* The tiles of q_absorb or v_up by matrix instructions; 0: too many for the
+ * kernels, or `aligned` is 0. */
+static inline uint32_t
+spmla_i_gpu_project_tiles(uint32_t tokens, uint32_t heads, uint32_t columns,
+			  uint32_t aligned)
+{
+	const uint32_t rows =
+		tokens <= PROJECT_MMA_FEW ? PROJECT_MMA_FEW : PROJECT_MMA_MANY;
+	const uint64_t tiles = (uint64_t)heads *
+			       (columns / PROJECT_MMA_COLUMNS) *
+			       ((tokens - 1) / rows + 1);
+
+	return aligned && tiles < UINT32_MAX / 2 ? (uint32_t)tiles : 0;
+}
+
 /* How a kernel reads floats by g_reals4. */
 static inline uint32_t
 spmla_i_gpu_reals(const void *base, uint32_t dtype)

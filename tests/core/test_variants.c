@@ -350,6 +350,47 @@ START_TEST(output_of_aligned_operands_takes_matrix_instructions)
 END_TEST
 
 static const char *
+absorb(uint32_t arch, uint32_t tokens, const uint8_t *q)
+{
+	spmla_q_absorb_args a;
+
+	memset(&a, 0, sizeof a);
+	a.tokens = tokens;
+	a.heads = 2;
+	a.q_nope = (const uint16_t *)(const void *)q;
+	return kernel_on(arch, SPMLA_OP_q_absorb, &a);
+}
+
+static const char *
+value(uint32_t arch, uint32_t tokens, const uint8_t *latent)
+{
+	spmla_v_up_args a;
+
+	memset(&a, 0, sizeof a);
+	a.tokens = tokens;
+	a.heads = 2;
+	a.latent = (const uint16_t *)(const void *)latent;
+	return kernel_on(arch, SPMLA_OP_v_up, &a);
+}
+
+START_TEST(projections_of_aligned_rows_take_matrix_instructions)
+{
+	ck_assert_str_eq(absorb(80, 16, memory), "q_absorb_mma_few");
+	ck_assert_uint_eq(launched.blocks, 8); /* 2 heads, 512 / 128 */
+	ck_assert_str_eq(absorb(90, 129, memory), "q_absorb_mma");
+	ck_assert_uint_eq(launched.blocks, 16); /* and 129 / 128 */
+	ck_assert_str_eq(absorb(90, 65, memory + 8), "q_absorb");
+	ck_assert_str_eq(absorb(75, 65, memory), "q_absorb");
+	ck_assert_str_eq(value(80, 16, memory), "v_up_mma_few");
+	ck_assert_uint_eq(launched.blocks, 2);
+	ck_assert_str_eq(value(90, 129, memory), "v_up_mma");
+	ck_assert_uint_eq(launched.blocks, 4);
+	ck_assert_str_eq(value(90, 65, memory + 8), "v_up");
+	ck_assert_str_eq(value(75, 65, memory), "v_up");
+}
+END_TEST
+
+static const char *
 compress(uint32_t ratio, uint32_t layout, uint32_t tokens, uint32_t *split)
 {
 	spmla_kv_compress_args a;
@@ -458,6 +499,7 @@ SUITE
 		{other_caches_and_logits_take_portable_kernels, 1},
 		{logits_of_64_heads_take_matrix_instructions, 1},
 		{output_of_aligned_operands_takes_matrix_instructions, 1},
+		{projections_of_aligned_rows_take_matrix_instructions, 1},
 		{compressor_takes_many_blocks_a_key_for_few_tokens, 1},
 		{other_ops_take_the_kernel_of_their_format, 1},
 		{prologue_has_an_item_a_request, 1},

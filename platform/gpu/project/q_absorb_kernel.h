@@ -35,7 +35,8 @@
 	S(uint32_t, neox)               \
 	S(uint32_t, w_aligned)          \
 	S(uint32_t, positions_wide)     \
-	S(uint32_t, rope_bf16)
+	S(uint32_t, rope_form)          \
+	S(uint32_t, units)
 SPMLA_KERNEL_SCALARS(q_absorb)
 
 enum {
@@ -57,6 +58,7 @@ q_absorb_rope(const PRIVATE spmla_k_q_absorb_scalars *s,
 	const uint32_t pair = g_item() % PAIRS;
 	const uint32_t a = s->neox ? pair : 2 * pair;
 	const uint32_t b = s->neox ? pair + PAIRS : 2 * pair + 1;
+	const uint32_t bf16 = s->rope_form == G_REALS_BF16;
 	uint32_t t;
 
 	for (t = first + g_item() / PAIRS; t < end;
@@ -81,9 +83,8 @@ q_absorb_rope(const PRIVATE spmla_k_q_absorb_scalars *s,
 		} else if (s->has_rope) {
 			const uint64_t at =
 				(uint64_t)position * SPMLA_MLA_ROPE + pair;
-			const float c = g_real(cos_sin, s->rope_bf16, at);
-			const float sine =
-				g_real(cos_sin, s->rope_bf16, at + PAIRS);
+			const float c = g_real(cos_sin, bf16, at);
+			const float sine = g_real(cos_sin, bf16, at + PAIRS);
 			const float x = g_bf16_to_f32(low);
 			const float y = g_bf16_to_f32(high);
 

@@ -4,12 +4,43 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_q_absorb_params) ==
+				    sizeof(spmla_k_q_absorb_mma_params) &&
+			    sizeof(spmla_k_q_absorb_params) ==
+				    sizeof(spmla_k_q_absorb_mma_few_params),
+		    "one struct binds all kernels");
+
+/* Sizes: tokens. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_q_absorb_mma_few,
+	 .most = PROJECT_MMA_FEW,
+	 .aligned = 1},
+	{.kernel = SPMLA_KERNEL_q_absorb_mma, .aligned = 1},
+	{.kernel = SPMLA_KERNEL_q_absorb},
+};
+
+/* Every row that the kernels with matrix instructions touch begins at a
+ * multiple of 16 bytes. */
+static uint32_t
+is_aligned(const spmla_q_absorb_args *a)
+{
+	return spmla_i_gpu_aligned(a->q_nope, a->q_nope_token_stride_elems,
+				   a->q_nope_head_stride_elems, 2, 16) &&
+	       spmla_i_gpu_aligned(a->w_uk_t, a->w_row_stride_elems,
+				   a->w_head_stride_elems, 2, 16) &&
+	       spmla_i_gpu_aligned(a->q_pe, a->q_pe_token_stride_elems,
+				   a->q_pe_head_stride_elems, 2, 16) &&
+	       spmla_i_gpu_aligned(a->q, a->q_token_stride_elems,
+				   a->q_head_stride_elems, 2, 16);
+}
+
 spmla_status
 spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_q_absorb_args *a = args;
 	const uint32_t groups = (a->tokens - 1) / PROJECT_GROUP + 1;
 	const uint32_t tiles = Q_ABSORB_TILES + (a->q_pe != NULL);
+	const spmla_i_gpu_variant *by;
 	spmla_k_q_absorb_params p;
 
 	memset(&p, 0, sizeof p);
@@ -18,7 +49,7 @@ spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 	p.w_uk_t = a->w_uk_t;
 	p.q_pe = a->q_pe;
 	p.positions = a->positions;
-	p.s.rope_bf16 = a->cos_sin_dtype == SPMLA_REAL_BF16;
+	p.s.rope_form = spmla_i_gpu_reals(a->cos_sin, a->cos_sin_dtype);
 	p.s.positions_wide = a->positions_dtype == SPMLA_INT64;
 	p.cos_sin = a->cos_sin;
 	p.q = a->q;
@@ -39,6 +70,12 @@ spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.w_aligned = SPMLA_I_PTR(a->w_uk_t) % 4 == 0 &&
 			a->w_head_stride_elems % 2 == 0 &&
 			a->w_row_stride_elems % 2 == 0;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_q_absorb,
-				  (uint64_t)a->heads * tiles * groups, &p);
+	p.s.units = spmla_i_gpu_project_tiles(a->tokens, a->heads,
+					      SPMLA_MLA_LATENT, is_aligned(a));
+	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), 0,
+				a->tokens, p.s.units > 0);
+	return spmla_i_gpu_launch(
+		queue, by->kernel,
+		by->aligned ? p.s.units : (uint64_t)a->heads * tiles * groups,
+		&p);
 }

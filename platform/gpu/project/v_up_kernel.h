@@ -18,7 +18,8 @@
 	S(int64_t, out_token_stride)    \
 	S(uint32_t, tokens)             \
 	S(uint32_t, heads)              \
-	S(uint32_t, w_aligned)
+	S(uint32_t, w_aligned)          \
+	S(uint32_t, units)
 SPMLA_KERNEL_SCALARS(v_up)
 
 enum {

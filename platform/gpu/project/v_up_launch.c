@@ -4,11 +4,38 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_v_up_params) ==
+				    sizeof(spmla_k_v_up_mma_params) &&
+			    sizeof(spmla_k_v_up_params) ==
+				    sizeof(spmla_k_v_up_mma_few_params),
+		    "one struct binds all kernels");
+
+/* Sizes: tokens. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_v_up_mma_few,
+	 .most = PROJECT_MMA_FEW,
+	 .aligned = 1},
+	{.kernel = SPMLA_KERNEL_v_up_mma, .aligned = 1},
+	{.kernel = SPMLA_KERNEL_v_up},
+};
+
+/* Every row begins at a multiple of 16 bytes. */
+static uint32_t
+is_aligned(const spmla_v_up_args *a)
+{
+	return spmla_i_gpu_aligned(a->latent, a->latent_token_stride_elems,
+				   a->latent_head_stride_elems, 2, 16) &&
+	       spmla_i_gpu_aligned(a->w_uv, a->w_row_stride_elems,
+				   a->w_head_stride_elems, 2, 16) &&
+	       spmla_i_gpu_aligned(a->out, a->out_token_stride_elems, 0, 2, 16);
+}
+
 spmla_status
 spmla_i_gpu_v_up(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_v_up_args *a = args;
 	const uint32_t groups = (a->tokens - 1) / PROJECT_GROUP + 1;
+	const spmla_i_gpu_variant *by;
 	spmla_k_v_up_params p;
 
 	memset(&p, 0, sizeof p);
@@ -25,6 +52,13 @@ spmla_i_gpu_v_up(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.w_aligned = SPMLA_I_PTR(a->w_uv) % 4 == 0 &&
 			a->w_head_stride_elems % 2 == 0 &&
 			a->w_row_stride_elems % 2 == 0;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_v_up,
-				  (uint64_t)a->heads * V_UP_TILES * groups, &p);
+	p.s.units = spmla_i_gpu_project_tiles(a->tokens, a->heads, V_UP_VALUES,
+					      is_aligned(a));
+	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), 0,
+				a->tokens, p.s.units > 0);
+	return spmla_i_gpu_launch(queue, by->kernel,
+				  by->aligned ? p.s.units
+					      : (uint64_t)a->heads *
+							V_UP_TILES * groups,
+				  &p);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/ops/project/project_rig.h"
 #include "tests/reference/project_ref.h"
 
 enum {
@@ -72,6 +73,24 @@ q_absorb_close(q_absorb_rig *r)
 	fixture_close(&r->f);
 }
 
+double
+q_absorb_slack(const q_absorb_rig *r)
+{
+	const spmla_q_absorb_args *a = &r->a;
+	const uint32_t matrix =
+		project_has(&r->f, SPMLA_KERNEL_q_absorb_mma) &&
+		project_aligned(a->q_nope, a->q_nope_token_stride_elems,
+				a->q_nope_head_stride_elems, 2) &&
+		project_aligned(a->w_uk_t, a->w_row_stride_elems,
+				a->w_head_stride_elems, 2) &&
+		project_aligned(a->q_pe, a->q_pe_token_stride_elems,
+				a->q_pe_head_stride_elems, 2) &&
+		project_aligned(a->q, a->q_token_stride_elems,
+				a->q_head_stride_elems, 2);
+
+	return matrix ? 0x1p-16 : 0x1p-20;
+}
+
 void
 q_absorb_run(q_absorb_rig *r)
 {
@@ -118,7 +137,7 @@ check_head(const q_absorb_rig *r, uint32_t t, uint32_t h, const uint16_t *got)
 		      a->q_nope + t * a->q_nope_token_stride_elems +
 			      h * a->q_nope_head_stride_elems,
 		      a->w_uk_t + h * a->w_head_stride_elems,
-		      a->w_row_stride_elems, 128, 512, 0x1p-20);
+		      a->w_row_stride_elems, 128, 512, q_absorb_slack(r));
 	if (a->q_pe)
 		q_absorb_check_rope(r, t, h, got + 512);
 }

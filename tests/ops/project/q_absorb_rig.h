@@ -33,6 +33,10 @@ typedef struct q_absorb_rig {
 void q_absorb_open(q_absorb_rig *r);
 void q_absorb_close(q_absorb_rig *r);
 
+/* The bound of a sum in its sum of |terms|: by matrix instructions, or in the
+ * order that the header states. */
+double q_absorb_slack(const q_absorb_rig *r);
+
 /* Runs the op, once. */
 void q_absorb_run(q_absorb_rig *r);
 

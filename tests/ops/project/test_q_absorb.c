@@ -105,7 +105,8 @@ START_TEST(sum_is_rounded_once_and_ties_go_to_even)
 }
 END_TEST
 
-/* 2^24 + 1 is 2^24 in f32. Terms 2^24, 1, -2^24 of one lane (i = 0, 16, 32)
+/* On the CPU, and for rows that do not fit matrix instructions.
+ * 2^24 + 1 is 2^24 in f32. Terms 2^24, 1, -2^24 of one lane (i = 0, 16, 32)
  * give 0; in lanes 0, 1, 2 the tree adds lane 2 to lane 0 first and gives 1; in
  * lanes 0, 8, 1 it adds lane 8 to lane 0 first and gives 0. */
 START_TEST(products_are_summed_in_the_order_that_is_written)
@@ -116,6 +117,7 @@ START_TEST(products_are_summed_in_the_order_that_is_written)
 	uint32_t i;
 
 	clear();
+	r.a.w_row_stride_elems = 513;
 	for (i = 0; i < 128; i++)
 		r.q_nope[i] = test_bf16(1);
 	for (i = 0; i < 3; i++)
@@ -125,8 +127,76 @@ START_TEST(products_are_summed_in_the_order_that_is_written)
 }
 END_TEST
 
-/* One head, with rope parts; rows of odd lengths at odd addresses in the second
- * half. Token 5 has no row of the rope table. */
+/* Two heads, with rope parts, and rows as matrix instructions take them:
+ * within the bound, and the last token has the bits that it has alone. Token 5
+ * has no row of the rope table. */
+START_TEST(any_number_of_tokens_give_each_its_own_bits)
+{
+	enum { MOST = 131, HEADS = 2, NOPE = 128, PE = 64, OUT = 576 + 8 };
+	static const uint32_t counts[4] = {15, 17, 128, MOST};
+	static int32_t positions[MOST];
+	const uint32_t n = counts[_i % 4], last = n - 1;
+	uint16_t *x = test_alloc(2 * MOST * HEADS * (NOPE + PE), 0);
+	uint16_t *pe = x + MOST * HEADS * NOPE;
+	uint16_t *q = test_alloc(2 * MOST * HEADS * OUT, 0x5A);
+	const uint16_t zeros[576] = {0};
+	uint16_t alone[576];
+	uint32_t t, h, i;
+
+	project_fill(&r.rng, pe, MOST * HEADS * PE);
+	for (h = 0; h < HEADS; h++)
+		project_cancel(&r.rng, x + h * NOPE, HEADS * NOPE, n,
+			       r.w + h * r.a.w_head_stride_elems,
+			       r.a.w_row_stride_elems, NOPE, 512);
+	for (t = 0; t < n; t++)
+		positions[t] = t == 5 ? -1 : (int32_t)t % ROPE_POSITIONS;
+	r.a.tokens = n;
+	r.a.heads = HEADS;
+	r.a.rope_style = 1 + (uint32_t)_i / 4;
+	r.a.positions = positions;
+	r.a.q_nope = x;
+	r.a.q_nope_token_stride_elems = HEADS * NOPE;
+	r.a.q_nope_head_stride_elems = NOPE;
+	r.a.q_pe = pe;
+	r.a.q_pe_token_stride_elems = HEADS * PE;
+	r.a.q_pe_head_stride_elems = PE;
+	r.a.q = q;
+	r.a.q_token_stride_elems = HEADS * OUT;
+	r.a.q_head_stride_elems = OUT;
+	q_absorb_run(&r);
+	q_absorb_expect_status(&r, SPMLA_FAULT_POSITION, 5);
+	for (t = 0; t < n; t++)
+		for (h = 0; h < HEADS; h++) {
+			const uint16_t *got = q + (t * HEADS + h) * OUT;
+
+			for (i = 576; i < OUT; i++)
+				ck_assert_uint_eq(got[i], 0x5A5A);
+			if (t == 5) {
+				ck_assert_mem_eq(got, zeros, sizeof zeros);
+				continue;
+			}
+			q_absorb_check_rope(&r, t, h, got + 512);
+			project_check(got, x + (t * HEADS + h) * NOPE,
+				      r.w + h * r.a.w_head_stride_elems,
+				      r.a.w_row_stride_elems, NOPE, 512,
+				      q_absorb_slack(&r));
+		}
+	memcpy(alone, q + (last * HEADS + 1) * OUT, sizeof alone);
+	r.a.tokens = r.a.heads = 1;
+	r.a.q_nope += (last * HEADS + 1) * NOPE;
+	r.a.q_pe += (last * HEADS + 1) * PE;
+	r.a.w_uk_t += r.a.w_head_stride_elems;
+	r.a.positions = positions + last;
+	q_absorb_run(&r);
+	ck_assert_mem_eq(q, alone, sizeof alone);
+	free(x);
+	free(q);
+}
+END_TEST
+
+/* One head, with rope parts; rows of odd lengths at odd addresses in the
+ * second half, which like the rope parts' address matrix instructions do not
+ * take. Token 5 has no row of the rope table. */
 START_TEST(any_number_of_tokens_have_the_bits_that_are_written)
 {
 	enum { MOST = 131, NOPE = 129, PE = 65, ROW = 513, OUT = 577 };
@@ -330,6 +400,7 @@ SUITE
 	const theme_test determinism[] = {
 		{products_are_summed_in_the_order_that_is_written, 3},
 		{any_number_of_tokens_have_the_bits_that_are_written, 8},
+		{any_number_of_tokens_give_each_its_own_bits, 8},
 		{bits_of_a_token_do_not_depend_on_the_others, 1},
 	};
 	const theme themes[] = {
