@@ -239,8 +239,8 @@ one_combine(gpu *g, uint32_t tokens, uint32_t splits, const char *of)
 void
 bench_projections(gpu *g)
 {
-	static const uint32_t batches[] = {1, 16, 128};
-	const uint32_t most = g->tiny ? 1 : 3;
+	static const uint32_t batches[] = {1, 16, 128, 1024};
+	const uint32_t most = g->tiny ? 1 : 4;
 	uint32_t i;
 
 	pr.heads = g->tiny ? 8 : HEADS;
@@ -256,6 +256,6 @@ bench_projections(gpu *g)
 		one_v_up(g, batches[i]);
 	for (i = 0; i < most && wanted(g, "o_group_proj"); i++)
 		one_o_proj(g, batches[i], SPMLA_O_FP8);
-	if (wanted(g, "o_group_proj") && !g->tiny)
-		one_o_proj(g, 1, SPMLA_O_BF16);
+	for (i = 0; i < most && wanted(g, "o_group_proj"); i++)
+		one_o_proj(g, batches[i], SPMLA_O_BF16);
 }
