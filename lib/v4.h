@@ -218,7 +218,8 @@ spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * the layer's output is BF16 and the plan's is e4m3, pieces have half as many
  * tokens, so a shorter step may take two.
  * Order: enqueues 2 operations, or 2 per piece; capturable.
- * Deterministic: a token's bits depend only on that token.
+ * Deterministic: a token's bits depend on that token and, with e4m3 on Hopper
+ * without BATCH_INVARIANT, on the number of tokens of its piece.
  * Exact: spmla_inv_rope_quant bit for bit, then as spmla_o_group_proj. */
 spmla_status spmla_v4_output(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);

@@ -54,12 +54,16 @@ typedef struct spmla_o_group_proj_args {
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * Deterministic: a row's bits depend only on that row.
+ * Deterministic: a row's bits depend on that row and, in the quantised forms on
+ * Hopper without SPMLA_CONFIG_BATCH_INVARIANT, on the number of tokens.
  * Exact: the bits of this order as long as no product leaves the range of f32;
  * before the rounding to bf16 within (inner / 128 + 24) * 2^-24 of the sum of
- * |terms|. On matrix instructions (rows of o and w aligned to 16 bytes) the
- * order is theirs, four quarters of inner in a tree, and the bound (inner / 2 +
- * 160) * 2^-24 of the sum of |terms|.
+ * |terms|. On matrix instructions (CUDA, rows of o and w aligned to 16 bytes)
+ * the order inside a part is theirs, and the parts are added in order or as
+ * four quarters of inner in a tree: (inner / 128 + 184) * 2^-24. They cut what
+ * they add to a bit below the last one of the largest, at least 8 products and
+ * the sum at a time. Of bf16 they add whole quarters: (inner / 2 + 160) *
+ * 2^-24.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fp8_einsum "bhr,hdr->bhd" with recipe (1, 128, 128), and the
  * bf16 einsum of its other platforms. */

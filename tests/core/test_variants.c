@@ -320,14 +320,15 @@ START_TEST(logits_of_64_heads_take_matrix_instructions)
 END_TEST
 
 static const char *
-output(uint32_t arch, uint32_t quant, const uint8_t *o, const uint8_t *w)
+output(uint32_t arch, uint32_t quant, uint32_t tokens, const uint8_t *o,
+       const uint8_t *w)
 {
 	spmla_o_group_proj_args a;
 
 	memset(&a, 0, sizeof a);
-	a.tokens = 17;
+	a.tokens = tokens;
 	a.groups = 1;
-	a.columns = 64;
+	a.columns = 128;
 	a.quant = quant;
 	a.o = o;
 	a.w = w;
@@ -338,14 +339,51 @@ START_TEST(output_of_aligned_operands_takes_matrix_instructions)
 {
 	const uint32_t fp8 = SPMLA_O_FP8_PACKED, bf16 = SPMLA_O_BF16;
 
-	ck_assert_str_eq(output(80, fp8, memory, memory), "o_group_proj_mma");
-	ck_assert_uint_eq(launched.blocks, 8); /* 17 / 16, 64 / 16 */
-	ck_assert_str_eq(output(80, bf16, memory, memory),
+	ck_assert_str_eq(output(80, fp8, 17, memory, memory),
+			 "o_group_proj_mma");
+	ck_assert_uint_eq(launched.blocks, 16); /* 17 / 16, 128 / 16 */
+	ck_assert_str_eq(output(80, bf16, 17, memory, memory),
 			 "o_group_proj_bf16_mma");
-	ck_assert_str_eq(output(80, fp8, memory + 8, memory), "o_group_proj");
-	ck_assert_uint_eq(launched.blocks, 6); /* 17 / 8, 64 / 32 */
-	ck_assert_str_eq(output(80, fp8, memory, memory + 8), "o_group_proj");
-	ck_assert_str_eq(output(75, bf16, memory, memory), "o_group_proj_bf16");
+	ck_assert_str_eq(output(80, fp8, 17, memory + 8, memory),
+			 "o_group_proj");
+	ck_assert_uint_eq(launched.blocks, 12); /* 17 / 8, 128 / 32 */
+	ck_assert_str_eq(output(80, fp8, 17, memory, memory + 8),
+			 "o_group_proj");
+	ck_assert_str_eq(output(75, bf16, 17, memory, memory),
+			 "o_group_proj_bf16");
+}
+END_TEST
+
+START_TEST(output_of_many_tokens_takes_warpgroups_instructions)
+{
+	const uint32_t fp8 = SPMLA_O_FP8;
+	static const struct {
+		uint32_t tokens;
+		const char *want;
+		uint32_t blocks;
+	} c[] = {
+		{16, "o_group_proj_mma", 8},
+		{17, "o_group_proj_wgmma_64", 1},
+		{128, "o_group_proj_wgmma_64", 2},
+		{129, "o_group_proj_wgmma", 2},
+	};
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_I_COUNT(c); i++) {
+		ck_assert_str_eq(output(90, fp8, c[i].tokens, memory, memory),
+				 c[i].want);
+		ck_assert_uint_eq(launched.blocks, c[i].blocks);
+	}
+	ck_assert_str_eq(output(100, fp8, 129, memory, memory),
+			 "o_group_proj_mma");
+	ck_assert_str_eq(output(90, SPMLA_O_BF16, 129, memory, memory),
+			 "o_group_proj_bf16_mma");
+	ctx.plan.config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
+	ck_assert_str_eq(output(90, fp8, 129, memory, memory),
+			 "o_group_proj_mma");
+	ck_assert_str_eq(output(90, fp8, 129, memory + 8, memory),
+			 "o_group_proj");
+	ctx.plan.config.flags = 0;
 }
 END_TEST
 
@@ -499,6 +537,7 @@ SUITE
 		{other_caches_and_logits_take_portable_kernels, 1},
 		{logits_of_64_heads_take_matrix_instructions, 1},
 		{output_of_aligned_operands_takes_matrix_instructions, 1},
+		{output_of_many_tokens_takes_warpgroups_instructions, 1},
 		{projections_of_aligned_rows_take_matrix_instructions, 1},
 		{compressor_takes_many_blocks_a_key_for_few_tokens, 1},
 		{other_ops_take_the_kernel_of_their_format, 1},

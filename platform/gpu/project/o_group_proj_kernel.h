@@ -36,7 +36,8 @@
 	S(uint32_t, inner)               \
 	S(uint32_t, columns)             \
 	S(uint32_t, packed)              \
-	S(uint32_t, w_aligned)
+	S(uint32_t, w_aligned)           \
+	S(uint32_t, z_aligned)
 SPMLA_KERNEL_SCALARS(o_group_proj)
 #define SPMLA_K_o_group_proj_bf16(P, S) SPMLA_K_o_group_proj(P, S)
 typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_bf16_scalars;

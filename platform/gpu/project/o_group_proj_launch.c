@@ -4,24 +4,51 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
-SPMLA_STATIC_ASSERT(sizeof(spmla_k_o_group_proj_params) ==
-				    sizeof(spmla_k_o_group_proj_bf16_params) &&
-			    sizeof(spmla_k_o_group_proj_params) ==
-				    sizeof(spmla_k_o_group_proj_mma_params),
-		    "one struct binds all kernels");
+#define SAME(stem)                                                   \
+	SPMLA_STATIC_ASSERT(sizeof(spmla_k_o_group_proj_params) ==   \
+				    sizeof(spmla_k_##stem##_params), \
+			    "one struct binds all kernels")
+SAME(o_group_proj_bf16);
+SAME(o_group_proj_mma);
+SAME(o_group_proj_bf16_mma);
+SAME(o_group_proj_wgmma);
+SAME(o_group_proj_wgmma_64);
 
-/* Kind 1: the values are bf16. Rows: the tokens of a block. */
+/* Kinds: the values are bf16, or a token's bits may not depend on how many
+ * there are, which one kernel ensures. Sizes: tokens. Rows: those of a
+ * block. */
+enum { BF16 = 1, INVARIANT };
+
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_mma,
-	 .kind = 1,
+	 .kind = BF16,
 	 .aligned = 1,
 	 .rows = O_MMA_TOKENS,
 	 .columns = O_MMA_COLUMNS},
 	{.kernel = SPMLA_KERNEL_o_group_proj_bf16,
-	 .kind = 1,
+	 .kind = BF16,
 	 .rows = O_PROJ_TOKENS,
 	 .columns = O_PROJ_COLUMNS},
 	{.kernel = SPMLA_KERNEL_o_group_proj_mma,
+	 .most = O_MMA_TOKENS,
+	 .aligned = 1,
+	 .rows = O_MMA_TOKENS,
+	 .columns = O_MMA_COLUMNS},
+	{.kernel = SPMLA_KERNEL_o_group_proj_wgmma_64,
+	 .most = 2 * O_WGMMA_FEW,
+	 .aligned = 1,
+	 .rows = O_WGMMA_FEW,
+	 .columns = O_WGMMA_COLUMNS},
+	{.kernel = SPMLA_KERNEL_o_group_proj_wgmma,
+	 .aligned = 1,
+	 .rows = O_WGMMA_TOKENS,
+	 .columns = O_WGMMA_COLUMNS},
+	{.kernel = SPMLA_KERNEL_o_group_proj_mma,
+	 .aligned = 1,
+	 .rows = O_MMA_TOKENS,
+	 .columns = O_MMA_COLUMNS},
+	{.kernel = SPMLA_KERNEL_o_group_proj_mma,
+	 .kind = INVARIANT,
 	 .aligned = 1,
 	 .rows = O_MMA_TOKENS,
 	 .columns = O_MMA_COLUMNS},
@@ -29,6 +56,24 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = O_PROJ_TOKENS,
 	 .columns = O_PROJ_COLUMNS},
 };
+
+static uint64_t
+tiles_of(const spmla_o_group_proj_args *a, uint32_t rows, uint32_t columns)
+{
+	return ((uint64_t)(a->tokens - 1) / rows + 1) * a->groups *
+	       (a->columns / columns);
+}
+
+/* The kernels with matrix instructions load rows by 16 bytes, and count tiles
+ * in 32 bits. */
+static uint32_t
+by_matrix(const spmla_o_group_proj_args *a, uint32_t bytes, uint32_t w_aligned)
+{
+	return w_aligned &&
+	       spmla_i_gpu_aligned(a->o, a->o_token_stride_elems,
+				   a->o_group_stride_elems, bytes, 16) &&
+	       tiles_of(a, O_MMA_TOKENS, O_MMA_COLUMNS) < UINT32_MAX / 2;
+}
 
 spmla_status
 spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
@@ -38,7 +83,7 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 	const uint32_t bytes = bf16 ? 2 : 1;
 	const spmla_i_gpu_variant *by;
 	spmla_k_o_group_proj_params p;
-	uint32_t o_aligned;
+	uint32_t kind = 0;
 
 	memset(&p, 0, sizeof p);
 	p.o = a->o;
@@ -63,13 +108,14 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.packed = a->quant == SPMLA_O_FP8_PACKED;
 	p.s.w_aligned = spmla_i_gpu_aligned(a->w, a->w_row_stride_elems,
 					    a->w_group_stride_elems, bytes, 16);
-	o_aligned = spmla_i_gpu_aligned(a->o, a->o_token_stride_elems,
-					a->o_group_stride_elems, bytes, 16);
-	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), bf16,
-				a->tokens, p.s.w_aligned && o_aligned);
+	p.s.z_aligned = spmla_i_gpu_aligned(a->z, a->z_token_stride_elems,
+					    a->z_group_stride_elems, 2, 16);
+	if (bf16)
+		kind = BF16;
+	else if (queue->ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT)
+		kind = INVARIANT;
+	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), kind,
+				a->tokens, by_matrix(a, bytes, p.s.w_aligned));
 	return spmla_i_gpu_launch(queue, by->kernel,
-				  ((uint64_t)(a->tokens - 1) / by->rows + 1) *
-					  a->groups *
-					  (a->columns / by->columns),
-				  &p);
+				  tiles_of(a, by->rows, by->columns), &p);
 }

@@ -44,6 +44,9 @@ void o_proj_put_w_scale(o_proj_rig *r, uint32_t g, uint32_t block,
 			uint32_t part, float s);
 uint16_t o_proj_z(const o_proj_rig *r, uint32_t t, uint32_t g, uint32_t d);
 
+/* As if the plan had BATCH_INVARIANT. */
+void o_proj_set_invariant(o_proj_rig *r);
+
 /* Whether the call is done by matrix instructions, which have an order of sums
  * of their own. */
 uint32_t o_proj_by_matrix(const o_proj_rig *r);

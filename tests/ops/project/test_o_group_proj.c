@@ -14,11 +14,13 @@
 
 static o_proj_rig r;
 
+/* On Hopper up to 16, 128 and more tokens are different kernels. */
 START_TEST(products_of_any_shape_have_the_bits_that_are_written)
 {
-	static const uint32_t shapes[6][4] = {
-		{1, 1, 512, 128}, {3, 2, 512, 128},  {8, 1, 1024, 128},
-		{9, 1, 512, 256}, {41, 1, 512, 128}, {2, 1, 2560, 128}};
+	static const uint32_t shapes[8][4] = {
+		{1, 1, 512, 128},  {3, 2, 512, 128},  {8, 1, 1024, 128},
+		{9, 1, 512, 256},  {41, 1, 512, 128}, {2, 1, 2560, 128},
+		{70, 1, 512, 256}, {131, 1, 512, 128}};
 	const uint32_t *n = shapes[_i / 3];
 
 	o_proj_open(&r, (uint32_t)_i % 3, n[0], n[1], n[2], n[3]);
@@ -270,10 +272,47 @@ START_TEST(bits_of_a_row_do_not_depend_on_the_others)
 }
 END_TEST
 
+/* The last token of 17 and 131, among others: alone, with the flag; without
+ * it, where other tokens are zeros. */
+START_TEST(bits_of_a_row_depend_on_the_number_of_tokens_at_most)
+{
+	static const uint32_t counts[2] = {17, 131};
+	const uint32_t form = (uint32_t)_i % 3, n = counts[_i / 3 % 2];
+	const uint32_t is_invariant = (uint32_t)_i / 6;
+	const uint64_t bytes = form ? 1 : 2;
+	uint16_t among[128];
+	uint32_t d;
+
+	o_proj_open(&r, form, n, 1, 512, 128);
+	if (is_invariant)
+		o_proj_set_invariant(&r);
+	o_proj_run(&r);
+	for (d = 0; d < 128; d++)
+		among[d] = o_proj_z(&r, n - 1, 0, d);
+	if (is_invariant) {
+		r.a.tokens = 1;
+		r.a.o = r.o +
+			(n - 1) * bytes * (uint64_t)r.a.o_token_stride_elems;
+		r.a.o_scales = r.o_scales + n - 1;
+		o_proj_run(&r);
+		for (d = 0; d < 128; d++)
+			ck_assert_uint_eq(o_proj_z(&r, 0, 0, d), among[d]);
+	} else {
+		memset(r.o, 0,
+		       (n - 1) * bytes * (uint64_t)r.a.o_token_stride_elems);
+		o_proj_run(&r);
+		for (d = 0; d < 128; d++)
+			ck_assert_uint_eq(o_proj_z(&r, n - 1, 0, d), among[d]);
+		ck_assert_uint_eq(o_proj_z(&r, n - 2, 0, 0), 0);
+	}
+	o_proj_close(&r);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
-		{products_of_any_shape_have_the_bits_that_are_written, 18},
+		{products_of_any_shape_have_the_bits_that_are_written, 24},
 		{inner_may_be_any_number_of_parts, 2},
 		{product_worked_out_by_hand, 3},
 	};
@@ -290,6 +329,7 @@ SUITE
 	const theme_test determinism[] = {
 		{sums_are_made_in_the_order_that_is_written, 3},
 		{bits_of_a_row_do_not_depend_on_the_others, 3},
+		{bits_of_a_row_depend_on_the_number_of_tokens_at_most, 12},
 	};
 	const theme themes[] = {
 		THEME("shape", NULL, NULL, shape),
