@@ -104,8 +104,8 @@ typedef struct spmla_kv_compress_args {
  * the two keys; which one is unspecified, and on a GPU it may differ within the
  * key.
  *
- * split_keys, aligned to 16 bytes, makes keys of STATE_512 faster where few of a
- * call's tokens end a group; the bits are the same. Overlapping calls need
+ * split_keys, aligned to 16 bytes, makes keys of STATE_512 faster where few of
+ * a call's tokens end a group; the bits are the same. Overlapping calls need
  * buffers of their own. Buffers that are not 0 give wrong or missing keys until
  * they are 0 again; such a call may take half a second per key, but does not
  * hang.

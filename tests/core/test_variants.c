@@ -396,6 +396,7 @@ absorb(uint32_t arch, uint32_t tokens, const uint8_t *q)
 	a.tokens = tokens;
 	a.heads = 2;
 	a.q_nope = (const uint16_t *)(const void *)q;
+	a.q_pe_token_stride_elems = 65; /* there is none */
 	return kernel_on(arch, SPMLA_OP_q_absorb, &a);
 }
 

@@ -31,7 +31,7 @@ enum {
 	O_WGMMA_TOKENS = 128,
 	O_WGMMA_FEW = 64,
 	O_WGMMA_ROW = 128, /* bytes of a row in a chunk */
-/* A chunk in bytes: tokens, columns, the tokens' scales and the
+	/* A chunk in bytes: tokens, columns, the tokens' scales and the
 	 * columns' one. */
 #define O_WGMMA_CHUNK_SCALES_AT(tokens) \
 	(((tokens) + O_WGMMA_COLUMNS) * O_WGMMA_ROW)

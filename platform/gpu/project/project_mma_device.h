@@ -25,7 +25,8 @@ enum {
 	/* Bytes of a chunk: those of a row, and of the matrix. */
 	PROJECT_MMA_ROW_BYTES = 2 * PROJECT_MMA_CHUNK,
 	PROJECT_MMA_W_BYTES = 2 * PROJECT_MMA_CHUNK * PROJECT_MMA_COLUMNS,
-	/* Chunks of the ring, so many that two blocks fit. */
+	/* Chunks of the ring, so many that shared memory has room for two
+	 * blocks. */
 	PROJECT_MMA_FEW_RING = 5,
 	PROJECT_MMA_MANY_RING = 3,
 #define PROJECT_MMA_CHUNK_BYTES(tokens) \

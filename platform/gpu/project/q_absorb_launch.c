@@ -28,8 +28,9 @@ is_aligned(const spmla_q_absorb_args *a)
 				   a->q_nope_head_stride_elems, 2, 16) &&
 	       spmla_i_gpu_aligned(a->w_uk_t, a->w_row_stride_elems,
 				   a->w_head_stride_elems, 2, 16) &&
-	       spmla_i_gpu_aligned(a->q_pe, a->q_pe_token_stride_elems,
-				   a->q_pe_head_stride_elems, 2, 16) &&
+	       (!a->q_pe ||
+		spmla_i_gpu_aligned(a->q_pe, a->q_pe_token_stride_elems,
+				    a->q_pe_head_stride_elems, 2, 16)) &&
 	       spmla_i_gpu_aligned(a->q, a->q_token_stride_elems,
 				   a->q_head_stride_elems, 2, 16);
 }

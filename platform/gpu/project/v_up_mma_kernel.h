@@ -53,7 +53,8 @@ v_up_mma_all(GLOBAL const uint16_t *latent, GLOBAL const uint16_t *w_uv,
 				project_write(
 					&p, sums[line], half, t < s->tokens,
 					out + (int64_t)t * s->out_token_stride +
-						tile.head * V_UP_VALUES +
+						(int64_t)tile.head *
+							V_UP_VALUES +
 						project_column(&p));
 			}
 		}

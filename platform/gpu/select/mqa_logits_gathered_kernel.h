@@ -2,8 +2,8 @@
  *
  * mqa_logits_gathered without matrix instructions: the scores of
  * mqa_logits_kernel.h, and so its bits, for keys of either layout that lie in a
- * row. Work is
- * the same line of units, but a token's first unit begins at its first key.
+ * row. Work is the same line of units, but a token's first unit begins at its
+ * first key.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H

@@ -9,8 +9,9 @@
  * keys as fast as products of e4m3 take them.
  *
  * Work is the line of all groups' units between the first and the last key that
- * one of them sees, cut evenly over the blocks. Keys that no row of a group sees
- * are not loaded; a warpgroup leaves out a unit that none of its rows sees.
+ * one of them sees, cut evenly over the blocks. Keys that no row of a group
+ * sees are not loaded; a warpgroup leaves out a unit that none of its rows
+ * sees.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_WGMMA_KERNEL_H

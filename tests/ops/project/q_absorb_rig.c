@@ -83,8 +83,9 @@ q_absorb_slack(const q_absorb_rig *r)
 				a->q_nope_head_stride_elems, 2) &&
 		project_aligned(a->w_uk_t, a->w_row_stride_elems,
 				a->w_head_stride_elems, 2) &&
-		project_aligned(a->q_pe, a->q_pe_token_stride_elems,
-				a->q_pe_head_stride_elems, 2) &&
+		(!a->q_pe ||
+		 project_aligned(a->q_pe, a->q_pe_token_stride_elems,
+				 a->q_pe_head_stride_elems, 2)) &&
 		project_aligned(a->q, a->q_token_stride_elems,
 				a->q_head_stride_elems, 2);
 

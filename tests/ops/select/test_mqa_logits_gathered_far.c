@@ -2,10 +2,12 @@
  *
  * mqa_logits_gathered where it is large, or lies at odd addresses.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/harness/rng.h"
 #include "tests/harness/themes.h"
 #include "tests/ops/select/gathered_world.h"
 
@@ -137,12 +139,78 @@ START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 }
 END_TEST
 
+/* Bits are those of calls that have few keys. */
+START_TEST(more_keys_than_a_block_holds_at_once_are_scored)
+{
+	enum { KEYS = 2048, TOKENS = 9, HEADS = 5, PIECE = 64 };
+	uint8_t *q = test_alloc(TOKENS * HEADS * 128, 0);
+	uint8_t *k = test_alloc(KEYS * 128, 0);
+	float *weights = test_alloc(TOKENS * HEADS * sizeof *weights, 0);
+	float *scales = test_alloc(KEYS * sizeof *scales, 0);
+	float *logits = test_alloc(TOKENS * KEYS * sizeof *logits, 0);
+	float small[TOKENS][PIECE];
+	int32_t starts[TOKENS], ends[TOKENS];
+	uint64_t rng = test_seed();
+	uint32_t i, t, first;
+
+	for (i = 0; i < TOKENS * HEADS * 128; i++)
+		q[i] = (uint8_t)(rng_below(&rng, 0x7f) | rng_below(&rng, 2)
+								 << 7);
+	for (i = 0; i < KEYS * 128; i++)
+		k[i] = (uint8_t)(rng_below(&rng, 0x7f) | rng_below(&rng, 2)
+								 << 7);
+	for (i = 0; i < TOKENS * HEADS; i++)
+		weights[i] = rng_float(&rng);
+	for (i = 0; i < KEYS; i++)
+		scales[i] = ldexpf(1, -(int)rng_below(&rng, 9));
+	for (t = 0; t < TOKENS; t++) {
+		starts[t] = 0;
+		ends[t] = KEYS;
+	}
+	gathered_open(&w, HEADS, SPMLA_LOGITS_ABSOLUTE);
+	w.a.tokens = TOKENS;
+	w.a.keys = w.a.columns = KEYS;
+	w.a.q = q;
+	w.a.k = k;
+	w.a.k_scales = scales;
+	w.a.weights = weights;
+	w.a.weights_stride_elems = HEADS;
+	w.a.starts = starts;
+	w.a.ends = ends;
+	w.a.logits = logits;
+	w.a.logits_stride_elems = KEYS;
+	ck_assert_int_eq(spmla_mqa_logits_gathered(f.ctx, &w.a, NULL),
+			 SPMLA_OK);
+	w.a.keys = w.a.columns = PIECE;
+	w.a.logits = small[0];
+	w.a.logits_stride_elems = PIECE;
+	for (t = 0; t < TOKENS; t++)
+		ends[t] = PIECE;
+	for (first = 0; first < KEYS; first += PIECE) {
+		w.a.k = k + first * 128;
+		w.a.k_scales = scales + first;
+		ck_assert_int_eq(spmla_mqa_logits_gathered(f.ctx, &w.a, NULL),
+				 SPMLA_OK);
+		fixture_drain(&f);
+		for (t = 0; t < TOKENS; t++)
+			ck_assert_mem_eq(logits + t * KEYS + first, small[t],
+					 sizeof small[t]);
+	}
+	free(q);
+	free(k);
+	free(weights);
+	free(scales);
+	free(logits);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test layout[] = {
 		{key_beyond_four_gib_is_found, 1},
 		{queries_and_keys_may_lie_at_any_address, 1},
 		{thousands_of_tokens_are_scored_and_reported_each_as_alone, 1},
+		{more_keys_than_a_block_holds_at_once_are_scored, 1},
 	};
 	const theme themes[] = {
 		THEME("layout", setup, teardown, layout),
