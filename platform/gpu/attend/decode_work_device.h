@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What sparse_decode has to do for a token: its keys, in blocks of 64. They are
- * all of its keys, or a part of tile_sched's metadata has them. A part may have
- * a piece of a token, whose result goes to split rows.
+ * What sparse_decode has to do for a token: its keys, in blocks of 64. Without
+ * tile_sched's metadata these are all of them. With it a part may have a piece
+ * of a token; the result of a piece goes to split rows.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H

@@ -14,9 +14,9 @@ SAME(o_group_proj_bf16_mma);
 SAME(o_group_proj_wgmma);
 SAME(o_group_proj_wgmma_64);
 
-/* Kinds: the values are bf16, or a token's bits may not depend on how many
- * there are, which one kernel ensures. Sizes: tokens. Rows: those of a
- * block. */
+/* Kinds: BF16, of the values; INVARIANT, where a token's bits may not depend on
+ * the number of tokens: all take one kernel. Sizes: tokens. Rows: the tokens of
+ * a block. */
 enum { BF16 = 1, INVARIANT };
 
 static const spmla_i_gpu_variant variants[] = {
