@@ -119,12 +119,12 @@ exchange_note(const PRIVATE few_block *b, uint32_t before)
 	few_exchange_notes(b)[EXCHANGE_HEAD] = b->first_head;
 }
 
-/* Hands on the record of the block's head `head`. */
+/* The words of a record, none of them 0. */
 FN void
-exchange_give_record(const PRIVATE few_block *b, uint32_t head, float most,
-		     float sum, const PRIVATE uint32_t *exponents)
+exchange_make_record(float most, float sum, const PRIVATE uint32_t *exponents,
+		     PRIVATE uint32_t *x)
 {
-	uint32_t x[4], i;
+	uint32_t i;
 
 	x[0] = ~g_bits(most);
 	x[1] = ~g_bits(sum);
@@ -133,7 +133,6 @@ exchange_give_record(const PRIVATE few_block *b, uint32_t head, float most,
 	UNROLL
 	for (i = 0; i < 2; i++)
 		x[i] = x[i] ? x[i] : 1; /* a NaN becomes another one */
-	g_store4_device(exchange_record(b, b->rank, head), x);
 }
 
 /* Reads a record until it is there, but not longer than that. */

@@ -516,15 +516,18 @@ few_scale_bits(decode_format f, const PRIVATE uint32_t *raw, uint32_t i)
 	return f.scales_byte ? raw[i] : raw[i / 4] >> 8 * (i % 4) & 0xffu;
 }
 
-/* Those as a scale in units of 2^(byte - 127). A ue8m0 byte of 255 is NaN. */
+/* Those as a scale in units of 2^(byte - 127). A ue8m0 byte of 255 is NaN, if
+ * `nans` says that it may be one. No branches: there are many of these. */
 FN float
-few_scale_in(decode_format f, uint32_t bits, uint32_t byte)
+few_scale_in(decode_format f, uint32_t bits, uint32_t byte, uint32_t nans)
 {
+	const int32_t up = (int32_t)(bits + 127 - byte);
+	const uint32_t nan = nans ? 0u - ((bits + 1) >> 8) : 0;
+
 	if (f.scales_byte)
 		return g_float(bits) * g_pow2(254 - byte);
-	return bits == 255         ? G_NAN
-	       : bits + 127 > byte ? g_float((bits + 127 - byte) << 23)
-				   : 0.0f;
+	return g_float((uint32_t)(up > 0 ? up : 0) << 23 |
+		       (nan & g_bits(G_NAN)));
 }
 
 /* A key's scales in units of its own. */
@@ -545,23 +548,26 @@ few_relate(decode_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
 	*unit = g_float(most << 23);
 	UNROLL
 	for (i = 0; i < few_groups(f); i++)
-		scale[i] = few_scale_in(f, few_scale_bits(f, raw, i), most);
+		scale[i] = few_scale_in(f, few_scale_bits(f, raw, i), most, 1);
 }
 
-/* Writes the largest of a warp's scales, group by group. */
+/* Writes the largest of a warp's scales, group by group: of f32 their bits. Of
+ * ue8m0 four words, of which word 2 w + j has bytes j and j + 2 of word w. */
 FN void
 few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
 {
 	const decode_format f = b->kind.format;
 	LOCAL uint32_t *to = few_largest_scales(b) + b->warp * FEW_GROUPS;
-	uint32_t i, j;
+	const uint32_t first = b->lane >> 2 & 1u, second = b->lane >> 3 & 1u;
+	uint32_t x[4], most, i;
 
 	if (f.scales_byte) {
 		UNROLL
 		for (i = 0; i < few_groups(f); i++) {
-			const uint32_t x = raw[0][i] & 0x7fffffffu;
-			const uint32_t y = raw[1][i] & 0x7fffffffu;
-			const uint32_t most = g_subgroup_largest(x > y ? x : y);
+			const uint32_t low = raw[0][i] & 0x7fffffffu;
+			const uint32_t high = raw[1][i] & 0x7fffffffu;
+
+			most = g_subgroup_largest(low > high ? low : high);
 
 			if (b->lane == i)
 				to[i] = most;
@@ -569,15 +575,23 @@ few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
 		return;
 	}
 	UNROLL
+	for (i = 0; i < 4; i++)
+		x[i] = g_larger_halves(
+			raw[0][i / 2] >> 8 * (i % 2) & 0x00ff00ffu,
+			raw[1][i / 2] >> 8 * (i % 2) & 0x00ff00ffu);
+	/* Each step halves the words that a lane has. */
+	UNROLL
 	for (i = 0; i < 2; i++) {
-		uint32_t most = g_larger_bytes(raw[0][i], raw[1][i]);
+		const uint32_t other =
+			g_shuffle_xor(first ? x[i] : x[2 + i], 4);
 
-		UNROLL
-		for (j = 4; j < 32; j *= 2)
-			most = g_larger_bytes(most, g_shuffle_xor(most, j));
-		if (b->lane == i)
-			to[i] = most;
+		x[i] = g_larger_halves(first ? x[2 + i] : x[i], other);
 	}
+	most = g_larger_halves(second ? x[1] : x[0],
+			       g_shuffle_xor(second ? x[0] : x[1], 8));
+	most = g_larger_halves(most, g_shuffle_xor(most, 16));
+	if ((b->lane & 19u) == 0)
+		to[2 * first + second] = most;
 }
 
 /* The units of P, group by group, as ue8m0 bytes: the block's largest scales,
@@ -587,11 +601,8 @@ few_units_of_p(const PRIVATE few_block *b, PRIVATE uint32_t *byte)
 {
 	const decode_format f = b->kind.format;
 	LOCAL const uint32_t *from = few_largest_scales(b);
-	uint32_t most[FEW_GROUPS], wide = 0, i, k;
+	uint32_t most[4] = {0, 0, 0, 0}, wide = 0, i, k;
 
-	UNROLL
-	for (i = 0; i < FEW_GROUPS; i++)
-		most[i] = 0;
 	UNROLL
 	for (k = 0; k < b->kind.warps; k++) {
 		uint32_t x[4];
@@ -601,14 +612,16 @@ few_units_of_p(const PRIVATE few_block *b, PRIVATE uint32_t *byte)
 		for (i = 0; i < 4; i++)
 			most[i] = f.scales_byte
 					  ? (x[i] > most[i] ? x[i] : most[i])
-					  : g_larger_bytes(most[i], x[i]);
+					  : g_larger_halves(most[i], x[i]);
 	}
 	UNROLL
 	for (i = 0; i < few_groups(f); i++) {
-		byte[i] = few_byte(
-			(int32_t)(f.scales_byte ? (most[i] + 0x7fffffu) >> 23
-						: most[i / 4] >> 8 * (i % 4) &
-							  0xffu));
+		const uint32_t pair = most[i / 4 * 2 + i % 2];
+
+		byte[i] = few_byte((
+			int32_t)(f.scales_byte ? (most[i % 4] + 0x7fffffu) >> 23
+				 : i % 4 / 2   ? pair >> 16
+					       : pair & 0xffu));
 		wide |= byte[i] > 127;
 	}
 	return wide;

@@ -260,7 +260,8 @@ few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 				  x / 8 * 4);
 }
 
-/* Writes the warp's P, of which `byte` are the units. */
+/* Writes the warp's P, of which `byte` are the units: no scale is NaN, since its
+ * unit would be above 1. */
 FN void
 few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	    PRIVATE few_scores p)
@@ -276,10 +277,10 @@ few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	few_read_scales(b, FEW_KEYS * b->warp + x + 4, raw[1]);
 	UNROLL
 	for (i = 0; i < groups; i++) {
-		first[i] =
-			few_scale_in(f, few_scale_bits(f, raw[0], i), byte[i]);
-		second[i] =
-			few_scale_in(f, few_scale_bits(f, raw[1], i), byte[i]);
+		first[i] = few_scale_in(f, few_scale_bits(f, raw[0], i),
+					byte[i], 0);
+		second[i] = few_scale_in(f, few_scale_bits(f, raw[1], i),
+					 byte[i], 0);
 	}
 	UNROLL
 	for (n = 0; n < b->kind.heads / 8; n++) {
@@ -329,7 +330,7 @@ few_product(const PRIVATE few_block *b, uint32_t key, uint32_t h, uint32_t i)
 		f.scales_byte ? ((LOCAL const uint32_t *)scales)[i] : scales[i];
 
 	return w->p[key * b->kind.heads + h] *
-	       few_scale_in(f, bits, w->byte[i]);
+	       few_scale_in(f, bits, w->byte[i], 1);
 }
 
 /* Writes P of a head and a group, in units of their own: the largest product,
@@ -529,6 +530,7 @@ FN void
 few_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
 {
 	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	const uint32_t tail = few_has_tail(b);
 	uint32_t n, e, i;
 
 	UNROLL
@@ -539,13 +541,17 @@ few_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
 			uint32_t x[4];
 
 			UNROLL
-			for (i = 0; i < 4; i++)
-				x[i] = ~(few_has_tail(b)
-						 ? g_bf16x2_bits(o[i][n][e],
-								 o[i][n][2 + e])
-						 : g_f32_to_f16x2(
-							   o[i][n][e],
-							   o[i][n][2 + e]));
+			for (i = 0; i < 4; i++) {
+				const float low = o[i][n][e];
+				const float high = o[i][n][2 + e];
+				const uint32_t y = g_f32_to_f16x2(low, high);
+
+				x[i] = ~y;
+				if (b->kind.format.bf16_tail)
+					x[i] = ~(tail ? g_f32_to_bf16x2(low,
+									high)
+						      : y);
+			}
 			g_store4_device(exchange_o(b, h, b->rank) +
 						32 * b->warp + 4 * g,
 					x);
@@ -553,10 +559,10 @@ few_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
 	}
 }
 
-/* Hands the records on, an item a head. */
+/* Makes the record of head `item`. */
 FN void
-few_give_records(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
-		 uint32_t wide)
+few_make_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
+		uint32_t wide, PRIVATE uint32_t *record)
 {
 	const uint32_t h = g_item(), heads = b->kind.heads;
 	/* A tail has no scales; its byte means 1. */
@@ -573,7 +579,8 @@ few_give_records(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 		exponents[i / 4] |= (wide ? few_wide_of(b)->own[h][i] : byte[i])
 				    << 8 * (i % 4);
 	few_largest_scores(b, h & ~1u, most);
-	exchange_give_record(b, h, h & 1u ? most[1] : most[0], sum, exponents);
+	exchange_make_record(h & 1u ? most[1] : most[0], sum, exponents,
+			     record);
 }
 
 /* ---- A unit ------------------------------------------------------------ */
@@ -585,7 +592,7 @@ few_run_unit(const PRIVATE few_block *b)
 	/* The counts come as late as the rows. With two lists there is no
 	 * register to keep them while keys are multiplied. */
 	const uint32_t notes_late = b->kind.format.lists == 1;
-	uint32_t byte[FEW_GROUPS], wide, before, i;
+	uint32_t byte[FEW_GROUPS], record[4], wide, before, i;
 	const few_slot slot = few_ask_slot(b);
 	few_found found;
 	few_scores score;
@@ -630,11 +637,14 @@ few_run_unit(const PRIVATE few_block *b)
 	else if (has_keys)
 		few_store_p(b, byte, score);
 	BARRIER(); /* P is there */
+	few_make_record(b, byte, wide, record);
 	if (b->warp < FEW_WARPS) {
 		few_multiply_values(b, o);
 		few_give_o(b, o);
 	}
-	few_give_records(b, byte, wide);
+	/* All ranks wait for the records. */
+	if (g_item() < b->kind.heads)
+		g_store4_device(exchange_record(b, b->rank, g_item()), record);
 	exchange_finish(b);
 }
 

@@ -134,13 +134,7 @@ g_bytes(uint32_t a, uint32_t b, uint32_t selector)
 	return __byte_perm(a, b, selector);
 }
 
-/* The larger of each two bytes, and of each two halves. */
-FN uint32_t
-g_larger_bytes(uint32_t a, uint32_t b)
-{
-	return __vmaxu4(a, b);
-}
-
+/* The larger of each two halves. */
 FN uint32_t
 g_larger_halves(uint32_t a, uint32_t b)
 {
@@ -382,12 +376,6 @@ mma_larger(uint32_t a, uint32_t b, uint32_t bits)
 		x |= (a & mask) > (b & mask) ? a & mask : b & mask;
 	}
 	return x;
-}
-
-FN uint32_t
-g_larger_bytes(uint32_t a, uint32_t b)
-{
-	return mma_larger(a, b, 8);
 }
 
 FN uint32_t
