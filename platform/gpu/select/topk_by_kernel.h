@@ -320,22 +320,27 @@ topk_by_ends(topk_by m, const PRIVATE topk_by_row *r, float low)
 }
 
 /* A block's share of the row: lists what is above its threshold. The share is
- * told when the blocks have met. */
-FN void
+ * told when the blocks have met. 0 if there is no threshold. */
+FN uint32_t
 topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
-		uint32_t chunks, uint32_t rank, uint32_t buckets)
+		uint32_t chunks)
 {
 	const uint32_t step = topk_by_step(m, chunks);
 	const uint32_t next = m.cluster * TOPK_BY_PIECE;
 	uint32_t at = topk_by_first(m, chunks);
 	const uint32_t end = at + chunks * next; /* of the first places */
 	uint32_t x[TOPK_BY_CHUNK], y[TOPK_BY_CHUNK], z[TOPK_BY_CHUNK], low, i;
+	uint32_t rank, buckets;
 
 	topk_by_fetch(r, each, at, end, step, x);
 	if (chunks > 1) {
 		topk_by_fetch(r, each, at + next, end, step, y);
 		topk_by_fetch(r, each, at + 2 * next, end, step, z);
 	}
+	/* While the scores are on their way. */
+	rank = topk_by_rank(m, r, each, chunks, &buckets);
+	if (!rank)
+		return 0;
 	topk_by_clear(m);
 	if (topk_by_own(m) == 0) {
 		NO_UNROLL
@@ -398,6 +403,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		g_cluster_store(to + 8, m.head->most);
 	}
 	topk_by_meet(m.cluster);
+	return 1;
 }
 
 /* The bin of a listed score. Few are above `most`. */
@@ -520,19 +526,6 @@ topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
 	return m.head->found[2] >= least;
 }
 
-/* The same, if there is a threshold. */
-FN uint32_t
-topk_by_try(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
-	    uint32_t chunks)
-{
-	uint32_t buckets;
-	const uint32_t rank = topk_by_rank(m, r, each, chunks, &buckets);
-
-	if (rank)
-		topk_by_collect(m, r, each, chunks, rank, buckets);
-	return rank;
-}
-
 /* 0 if the list is not enough. */
 FN uint32_t
 topk_by_long(topk_by m, const PRIVATE topk_by_row *r)
@@ -542,9 +535,9 @@ topk_by_long(topk_by m, const PRIVATE topk_by_row *r)
 	uint32_t is;
 
 	if (m.cluster == 8 && loads == 1)
-		is = topk_by_try(m, r, 4, 1);
+		is = topk_by_collect(m, r, 4, 1);
 	else
-		is = topk_by_try(m, r, TOPK_BY_CHUNK, (loads + 1) / 2);
+		is = topk_by_collect(m, r, TOPK_BY_CHUNK, (loads + 1) / 2);
 	if (!is)
 		return 0;
 	if (topk_by_own(m) != 0) {
