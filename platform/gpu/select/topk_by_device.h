@@ -44,7 +44,8 @@ typedef struct topk_by_head {
 	uint32_t most;
 	uint32_t close_count;
 	uint32_t is_done; /* unless the first block says otherwise */
-	uint32_t unused[3];
+	uint32_t guess;   /* if so: a key that may be the k-th, or 0 */
+	uint32_t unused[2];
 	topk_by_share share[TOPK_BY_MOST];
 	uint32_t close[2 * TOPK_BY_CLOSE]; /* keys and places */
 } topk_by_head;

@@ -526,9 +526,19 @@ topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
 	return m.head->found[2] >= least;
 }
 
-/* 0 if the list is not enough. */
+/* If all that is above the threshold is in one bin, its largest key: there are
+ * likely so many of it that no list holds them. Else 0. */
 FN uint32_t
-topk_by_long(topk_by m, const PRIVATE topk_by_row *r)
+topk_by_guess(topk_by m)
+{
+	const uint32_t most = m.head->most;
+
+	return most >> 19 == m.head->low >> 19 ? most : 0;
+}
+
+/* 0 if the list is not enough; *guess then may be the k-th key, or is 0. */
+FN uint32_t
+topk_by_long(topk_by m, const PRIVATE topk_by_row *r, PRIVATE uint32_t *guess)
 {
 	const uint32_t slots = m.items / 8 * m.cluster; /* of one load */
 	const uint32_t loads = (r->pieces + slots - 1) / slots;
@@ -538,19 +548,24 @@ topk_by_long(topk_by m, const PRIVATE topk_by_row *r)
 		is = topk_by_collect(m, r, 4, 1);
 	else
 		is = topk_by_collect(m, r, TOPK_BY_CHUNK, (loads + 1) / 2);
+	*guess = 0;
 	if (!is)
 		return 0;
 	if (topk_by_own(m) != 0) {
 		g_cluster_sync();
+		*guess = m.head->guess;
 		return m.head->is_done;
 	}
 	is = topk_by_select(m, r);
 	if (m.cluster > 1 && is)
 		g_cluster_arrive_relaxed();
+	if (!is)
+		*guess = topk_by_guess(m);
 	if (m.cluster > 1 && !is) {
 		if (g_item() < m.cluster)
-			g_cluster_store(
-				g_cluster_at(&m.head->is_done, g_item()), 0);
+			g_cluster_store2_if(
+				g_cluster_at(&m.head->is_done, g_item()), 0,
+				*guess, 1);
 		g_cluster_arrive();
 	}
 	if (is)
@@ -586,11 +601,18 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 				topk_identity(r.row.len, r.k, m.items,
 					      topk_by_out(&r));
 		} else if (!is_short || topk_by_own(m) == 0) {
-			const uint32_t is = is_short ? topk_by_short(m, &r)
-						     : topk_by_long(m, &r);
+			uint32_t guess = 0, is;
 
+			if (is_short) {
+				is = topk_by_short(m, &r);
+				/* Any key of the bin that has too many. */
+				guess = m.head->close[0];
+			} else {
+				is = topk_by_long(m, &r, &guess);
+			}
 			if (UNLIKELY(!is))
-				topk_by_count(m, &r, is_short ? 1 : m.cluster);
+				topk_by_count(m, &r, is_short ? 1 : m.cluster,
+					      guess);
 		}
 		BARRIER(); /* what is shared is used anew */
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A row of any length whose scores are counted, by a cluster or by one of its
- * blocks alone: exact histograms of 13 bits give the k-th key, a last pass sets
- * a bit for each score above it and, apart, for each equal to it. The hard idea
- * is that a piece of 32 scores is a word of bits, so that no block waits for
- * another to know where its own go.
+ * blocks alone. A guess of the k-th key is checked by one pass; if it is wrong,
+ * exact histograms of 13 bits give the key. A last pass sets a bit for each
+ * score above it and, apart, for each equal to it. The hard idea is that a piece
+ * of 32 scores is a word of bits, so that no block waits for another to know
+ * where its own go.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_COUNT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_COUNT_DEVICE_H
@@ -13,20 +14,92 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* The keys of a load of the block's share, from place `at` on; a bit of the
- * result for each that is of the row. */
+enum { TOPK_BY_LOADS = 4 /* of 4 scores, that a thread has in flight */ };
+
+/* The pieces from one load of the row to the next. */
 FN uint32_t
-topk_by_keys(const PRIVATE topk_by_row *r, uint32_t at, PRIVATE uint32_t *keys)
+topk_by_turn(topk_by m, uint32_t blocks)
 {
+	return m.items / 8 * blocks;
+}
+
+/* The thread's keys of the pieces from `piece` on, TOPK_BY_LOADS turns; a bit of
+ * the result for each that is of the row. */
+FN uint32_t
+topk_by_keys(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
+	     uint32_t piece, PRIVATE uint32_t *keys)
+{
+	const uint32_t own = g_item() / 8 * blocks + topk_by_own(m);
+	const uint32_t at = 32 * (piece + own) + g_item() % 8 * 4;
+	const uint32_t step = 32 * topk_by_turn(m, blocks);
 	uint32_t is = 0, i;
 
-	topk_fetch4(r->row, at / 4, keys);
 	UNROLL
-	for (i = 0; i < 4; i++) {
-		is |= (uint32_t)(at + i - r->row.pad < r->row.len) << i;
+	for (i = 0; i < TOPK_BY_LOADS; i++)
+		topk_fetch4(r->row, (at + i * step) / 4, keys + 4 * i);
+	UNROLL
+	for (i = 0; i < 4 * TOPK_BY_LOADS; i++) {
+		const uint32_t place = at + i / 4 * step + i % 4;
+
+		is |= (uint32_t)(place - r->row.pad < r->row.len) << i;
 		keys[i] = topk_key(keys[i]);
 	}
 	return is;
+}
+
+/* Tells all blocks, by the first one. */
+FN void
+topk_by_tell(topk_by m, uint32_t blocks, uint32_t kth, uint32_t rest,
+	     uint32_t left)
+{
+	if (g_item() < blocks) {
+		const g_cluster_place to = g_cluster_at(m.head->told, g_item());
+
+		g_cluster_store2_if(to, kth, rest, 1);
+		g_cluster_store(to + 8, left);
+	}
+}
+
+/* Tells all blocks whether the k-th key is `guess`: if not, 0. */
+FN uint32_t
+topk_by_is(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
+	   uint32_t guess)
+{
+	uint32_t keys[4 * TOPK_BY_LOADS], above = 0, same = 0, piece, i;
+
+	topk_by_clear(m);
+	topk_by_meet(blocks);
+	NO_UNROLL
+	for (piece = 0; piece < r->pieces;
+	     piece += TOPK_BY_LOADS * topk_by_turn(m, blocks)) {
+		const uint32_t is = topk_by_keys(m, r, blocks, piece, keys);
+
+		UNROLL
+		for (i = 0; i < 4 * TOPK_BY_LOADS; i++) {
+			above += keys[i] > guess ? is >> i & 1u : 0;
+			same += keys[i] == guess ? is >> i & 1u : 0;
+		}
+	}
+	above = g_warp_sum(above);
+	same = g_warp_sum(same);
+	if (g_lane() == 0) {
+		const g_cluster_place to = g_cluster_at(m.head->bins, 0);
+
+		g_cluster_add(to, above);
+		g_cluster_add(to + 4, same);
+	}
+	topk_by_meet(blocks);
+	if (topk_by_own(m) == 0) {
+		above = m.head->bins[0];
+		same = m.head->bins[1];
+		if (above < r->k && above + same >= r->k)
+			topk_by_tell(m, blocks, guess, r->k - above,
+				     above + same - r->k);
+		else
+			topk_by_tell(m, blocks, 0, 0, 0);
+	}
+	topk_by_meet(blocks);
+	return m.head->told[0];
 }
 
 /* Counts, in the first block, the keys that begin with `prefix`, by their next
@@ -35,19 +108,17 @@ FN void
 topk_by_digit(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	      uint32_t prefix, uint32_t mask, uint32_t shift, uint32_t rest)
 {
-	const uint32_t turn = m.items / 8 * blocks;
-	const uint32_t own = g_item() / 8 * blocks + topk_by_own(m);
-	uint32_t keys[4], piece, i;
+	uint32_t keys[4 * TOPK_BY_LOADS], piece, i;
 
 	topk_by_clear(m);
 	topk_by_meet(blocks);
 	NO_UNROLL
-	for (piece = 0; piece < r->pieces; piece += turn) {
-		const uint32_t is = topk_by_keys(
-			r, 32 * (piece + own) + g_item() % 8 * 4, keys);
+	for (piece = 0; piece < r->pieces;
+	     piece += TOPK_BY_LOADS * topk_by_turn(m, blocks)) {
+		const uint32_t is = topk_by_keys(m, r, blocks, piece, keys);
 
 		UNROLL
-		for (i = 0; i < 4; i++)
+		for (i = 0; i < 4 * TOPK_BY_LOADS; i++)
 			topk_by_add(m, keys[i] >> shift & (TOPK_BY_BINS - 1),
 				    (is >> i & 1u) &&
 					    (keys[i] & mask) == prefix);
@@ -67,16 +138,28 @@ topk_by_digit(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 		g_cluster_sync();
 	if (topk_by_own(m) == 0) {
 		topk_by_pick(m, rest);
-		if (g_item() < blocks) {
-			const g_cluster_place to =
-				g_cluster_at(m.head->told, g_item());
-
-			g_cluster_store2_if(to, m.head->found[0],
-					    m.head->found[1], 1);
-			g_cluster_store(to + 8, m.head->found[2]);
-		}
+		topk_by_tell(m, blocks, prefix | m.head->found[0] << shift,
+			     m.head->found[1], m.head->found[2]);
 	}
 	topk_by_meet(blocks);
+}
+
+/* The k-th key, exactly; told as above. */
+FN uint32_t
+topk_by_kth(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks)
+{
+	uint32_t prefix = 0, mask = 0, shift = 19, rest = r->k;
+
+	NO_UNROLL
+	for (;;) {
+		topk_by_digit(m, r, blocks, prefix, mask, shift, rest);
+		prefix = m.head->told[0];
+		mask = ~0u << shift;
+		rest = m.head->told[1];
+		if (shift == 0 || m.head->told[2] == 0)
+			return prefix;
+		shift = shift > TOPK_BY_BITS ? shift - TOPK_BY_BITS : 0;
+	}
 }
 
 /* Sets `count` of the bits in `equal`, from the first-th on; `done` came before
@@ -113,6 +196,19 @@ topk_by_ties(topk_by m, LOCAL const uint32_t *equal, uint32_t words,
 	return all;
 }
 
+/* The bits of 8 threads' 4 each, as a word. */
+FN uint32_t
+topk_by_word(uint32_t bits)
+{
+	uint32_t i;
+
+	bits = (bits & 15u) << g_lane() % 8 * 4;
+	UNROLL
+	for (i = 1; i < 8; i <<= 1)
+		bits |= g_shuffle_xor(bits, i);
+	return bits;
+}
+
 /* Sets the bits of `words` pieces from `first` on: of those above kth, and, in
  * `equal`, of those equal to it. */
 FN void
@@ -120,63 +216,60 @@ topk_by_mark(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	     uint32_t first, uint32_t words, uint32_t kth,
 	     LOCAL uint32_t *equal)
 {
-	const uint32_t turn = m.items / 8 * blocks;
+	const uint32_t turn = topk_by_turn(m, blocks);
 	const uint32_t own = g_item() / 8 * blocks + topk_by_own(m);
-	uint32_t keys[4], piece, i;
+	uint32_t keys[4 * TOPK_BY_LOADS], piece, i;
 
 	NO_UNROLL
-	for (piece = 0; piece < words; piece += turn) {
-		const uint32_t word = piece + own;
-		const uint32_t is = topk_by_keys(
-			r, 32 * (first + word) + g_item() % 8 * 4, keys);
+	for (piece = 0; piece < words; piece += TOPK_BY_LOADS * turn) {
+		const uint32_t is =
+			topk_by_keys(m, r, blocks, first + piece, keys);
 		uint32_t above = 0, same = 0;
 
 		UNROLL
-		for (i = 0; i < 4; i++) {
+		for (i = 0; i < 4 * TOPK_BY_LOADS; i++) {
 			above |= (uint32_t)(keys[i] > kth) << i;
 			same |= (uint32_t)(keys[i] == kth) << i;
 		}
-		above = (above & is) << g_lane() % 8 * 4;
-		same = (same & is) << g_lane() % 8 * 4;
+		above &= is;
+		same &= is;
 		UNROLL
-		for (i = 1; i < 8; i <<= 1) {
-			above |= g_shuffle_xor(above, i);
-			same |= g_shuffle_xor(same, i);
-		}
-		if (g_lane() % 8 == 0 && word < words) {
-			g_cluster_store(g_cluster_at(m.bits + word, 0), above);
-			g_cluster_store(g_cluster_at(equal + word, 0), same);
+		for (i = 0; i < TOPK_BY_LOADS; i++) {
+			const uint32_t word = piece + i * turn + own;
+			const uint32_t a = topk_by_word(above >> 4 * i);
+			const uint32_t b = topk_by_word(same >> 4 * i);
+
+			if (g_lane() % 8 != 0 || word >= words)
+				continue;
+			g_cluster_store(g_cluster_at(m.bits + word, 0), a);
+			g_cluster_store(g_cluster_at(equal + word, 0), b);
 		}
 	}
 }
 
-/* The k best of any row, by `blocks` blocks: the cluster's or this one. */
+/* The k best of any row, by `blocks` blocks: the cluster's or this one. `guess`
+ * may be the k-th key, or is 0. */
 FN void
-topk_by_count(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks)
+topk_by_count(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
+	      uint32_t guess)
 {
-	uint32_t prefix = 0, mask = 0, shift = 19, rest = r->k;
+	const uint32_t kth = guess && topk_by_is(m, r, blocks, guess)
+				     ? guess
+				     : topk_by_kth(m, r, blocks);
+	const uint32_t rest = m.head->told[1], left = m.head->told[2];
 	uint32_t done = 0, equal = 0, first;
 
-	for (;;) {
-		topk_by_digit(m, r, blocks, prefix, mask, shift, rest);
-		prefix |= m.head->told[0] << shift;
-		mask = ~0u << shift;
-		rest = m.head->told[1];
-		if (shift == 0 || m.head->told[2] == 0)
-			break;
-		shift = shift > TOPK_BY_BITS ? shift - TOPK_BY_BITS : 0;
-	}
+	NO_UNROLL
 	for (first = 0; first < r->pieces; first += m.words) {
-		const uint32_t left = r->pieces - first;
-		const uint32_t words = left < m.words ? left : m.words;
+		const uint32_t to = r->pieces - first;
+		const uint32_t words = to < m.words ? to : m.words;
 
-		topk_by_mark(m, r, blocks, first, words, prefix, m.list);
+		topk_by_mark(m, r, blocks, first, words, kth, m.list);
 		topk_by_meet(blocks);
 		if (topk_by_own(m) == 0) {
-			equal +=
-				topk_by_ties(m, m.list, words,
-					     r->last_ties ? m.head->told[2] : 0,
-					     rest, equal);
+			equal += topk_by_ties(m, m.list, words,
+					      r->last_ties ? left : 0, rest,
+					      equal);
 			BARRIER();
 			done += topk_by_emit(m, r, first, words, done);
 		}
