@@ -20,7 +20,8 @@
  *
  * Pieces of 32 scores, 128 aligned bytes, are dealt to the blocks in turn, and
  * those of a block to the chunks it has in registers in turn, so a row that
- * ascends is, to every block and chunk, the same row.
+ * ascends is, to every block and chunk, the same row. Each turn begins with
+ * another block and chunk, so that a period of pieces is in all of them alike.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_KERNEL_H
@@ -131,14 +132,19 @@ topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 
 /* ---- long rows ----------------------------------------------------------- */
 
-/* A thread's first place of the first chunk; each chunk begins a piece of the
- * cluster further on. */
+/* A thread's first place of chunk `chunk`. Each thread begins its round of the
+ * chunks elsewhere, and the blocks change places from turn to turn: what comes
+ * in a period of pieces is in all blocks and chunks alike. */
 FN uint32_t
-topk_by_first(topk_by m, uint32_t chunks)
+topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk)
 {
-	return (g_item() / 8 * chunks * m.cluster + topk_by_own(m)) *
-		       TOPK_BY_PIECE +
-	       g_item() % 8 * 4;
+	const uint32_t own = g_item() / 8;
+	const uint32_t begin = own * 5 / 4 % 8 * chunks / 8 + chunk;
+	const uint32_t turn =
+		own * chunks + begin - (begin < chunks ? 0 : chunks);
+	const uint32_t block = (topk_by_own(m) + turn) % m.cluster;
+
+	return (turn * m.cluster + block) * TOPK_BY_PIECE + g_item() % 8 * 4;
 }
 
 /* From one load of a chunk to the next. */
@@ -148,13 +154,14 @@ topk_by_step(topk_by m, uint32_t chunks)
 	return m.items / 8 * chunks * m.cluster * TOPK_BY_PIECE;
 }
 
-/* The scores of a chunk, from place `at` on, that lie in 16 aligned bytes of
- * the row, as bits; others are -inf, as are all if there is no such chunk. */
+/* The scores of a chunk that lie in 16 aligned bytes of the row, as bits;
+ * others are -inf, as are all if there is no such chunk. */
 FN void
-topk_by_fetch(const PRIVATE topk_by_row *r, uint32_t each, uint32_t at,
-	      uint32_t end, uint32_t step, PRIVATE uint32_t *x)
+topk_by_fetch(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
+	      uint32_t chunks, uint32_t chunk, PRIVATE uint32_t *x)
 {
-	const uint32_t is = at < end;
+	const uint32_t step = topk_by_step(m, chunks), is = chunk < chunks;
+	uint32_t at = topk_by_first(m, chunks, chunk);
 	uint32_t i;
 
 	UNROLL
@@ -257,9 +264,11 @@ topk_by_entries(topk_by m)
 
 /* Lists the scores of a chunk that are not below `low`. */
 FN void
-topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each, uint32_t at,
-	     uint32_t step, float low)
+topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
+	     uint32_t chunks, uint32_t chunk, float low)
 {
+	const uint32_t step = topk_by_step(m, chunks);
+	uint32_t at = topk_by_first(m, chunks, chunk);
 	uint32_t n = 0, upto, first, i;
 
 	UNROLL
@@ -325,17 +334,13 @@ FN uint32_t
 topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		uint32_t chunks)
 {
-	const uint32_t step = topk_by_step(m, chunks);
-	const uint32_t next = m.cluster * TOPK_BY_PIECE;
-	uint32_t at = topk_by_first(m, chunks);
-	const uint32_t end = at + chunks * next; /* of the first places */
 	uint32_t x[TOPK_BY_CHUNK], y[TOPK_BY_CHUNK], z[TOPK_BY_CHUNK], low, i;
 	uint32_t rank, buckets;
 
-	topk_by_fetch(r, each, at, end, step, x);
+	topk_by_fetch(m, r, each, chunks, 0, x);
 	if (chunks > 1) {
-		topk_by_fetch(r, each, at + next, end, step, y);
-		topk_by_fetch(r, each, at + 2 * next, end, step, z);
+		topk_by_fetch(m, r, each, chunks, 1, y);
+		topk_by_fetch(m, r, each, chunks, 2, z);
 	}
 	/* While the scores are on their way. */
 	rank = topk_by_rank(m, r, each, chunks, &buckets);
@@ -373,22 +378,20 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		const float score =
 			g_float(low >> 31 ? low ^ 0x80000000u : ~low);
 
-		for (;;) {
-			topk_by_list(m, x, each, at, step, score);
-			if (at + next >= end)
+		NO_UNROLL
+		for (i = 0;; i += 3) {
+			topk_by_list(m, x, each, chunks, i, score);
+			if (i + 1 >= chunks)
 				break;
-			topk_by_fetch(r, each, at + 3 * next, end, step, x);
-			at += next;
-			topk_by_list(m, y, each, at, step, score);
-			if (at + next >= end)
+			topk_by_fetch(m, r, each, chunks, i + 3, x);
+			topk_by_list(m, y, each, chunks, i + 1, score);
+			if (i + 2 >= chunks)
 				break;
-			topk_by_fetch(r, each, at + 3 * next, end, step, y);
-			at += next;
-			topk_by_list(m, z, each, at, step, score);
-			if (at + next >= end)
+			topk_by_fetch(m, r, each, chunks, i + 4, y);
+			topk_by_list(m, z, each, chunks, i + 2, score);
+			if (i + 3 >= chunks)
 				break;
-			topk_by_fetch(r, each, at + 3 * next, end, step, z);
-			at += next;
+			topk_by_fetch(m, r, each, chunks, i + 5, z);
 		}
 		topk_by_ends(m, r, score);
 	}
