@@ -183,6 +183,11 @@ enum {
 /* 128^-0.5, the scale that spmla_v32_index applies to the index scores. */
 #define SPMLA_INDEX_SOFTMAX_SCALE 0.08838834764831845f
 
+/* In place of a gathered key's scale: the key is missing and scores -inf. It is
+ * -inf as an f32; of four ue8m0 bytes the last is 255. No writer gives either.
+ */
+#define SPMLA_INDEX_MISSING 0xff800000u
+
 /* A paged cache, embedded by value where it is used. It never grows.
  * Entry `slot` lies in page slot / entries_per_page. Page p begins at base + p
  * * page_stride_bytes (64-bit arithmetic).

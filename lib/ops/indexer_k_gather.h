@@ -32,10 +32,11 @@ typedef struct spmla_indexer_k_gather_args {
  * of request b's position n - cu_seq_lens[b]: its codes and its scale, or four
  * of MXFP4, bit for bit. Rows that no request covers are left as they are.
  * A key whose column is past the table or not written, or whose page is outside
- * the cache, becomes a row of zeros with scale 0: FAULT_PAGE for each. All rows
- * of a request are zeros if its table row is outside the table (FAULT_ROW), or
- * if a bound falls below the one before it or leaves [0, keys] (FAULT_LENGTH;
- * it is clamped). Each request reports these once; FAULT_LENGTH wins. For a
+ * the cache, is missing: zeros, with the scale SPMLA_INDEX_MISSING, so that it
+ * scores -inf, as in spmla_mqa_logits; FAULT_PAGE for each. All keys of a
+ * request are missing if its table row is outside the table (FAULT_ROW), or if
+ * a bound falls below the one before it or leaves [0, keys] (FAULT_LENGTH; it
+ * is clamped). Each request reports these once; FAULT_LENGTH wins. For a
  * request without keys only the bounds are checked.
  * No requests or no keys: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: copies.

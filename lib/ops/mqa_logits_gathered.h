@@ -52,7 +52,8 @@ typedef struct spmla_mqa_logits_gathered_args {
  * it:
  *   k_scales[n] * sum over h of
  *     (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
- * relu of a NaN is 0. A row with starts[t] >= ends[t] has no keys. A start or
+ * relu of a NaN is 0. A key with the scale SPMLA_INDEX_MISSING, of either
+ * layout, scores -inf. A row with starts[t] >= ends[t] has no keys. A start or
  * end outside [0, keys] is bad data: the row counts as one without keys,
  * FAULT_INDEX. (DeepGEMM compares them as unsigned, so a negative end means all
  * keys there; do not rely on that here.)

@@ -3,6 +3,7 @@
  * spmla_v32_prefill on bad data: what is wrong is empty and reported, and
  * everything beside it is as it would be alone.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -282,6 +283,60 @@ START_TEST(decode_and_prefill_have_one_rule_for_a_missing_page)
 }
 END_TEST
 
+/* Selects for token 69 of prompt 0, with weights below 0, so that every score
+ * is at most 0, as a decode or as a prefill. */
+static void
+select_last(uint32_t as_decode, int32_t *indices)
+{
+	const spmla_request last[1] = {{prompt_row[0], 1, 70, 0}};
+	const spmla_shape shape = as_decode ? (spmla_shape){1, 1, 1, 0}
+					    : (spmla_shape){9, 2, 9, 200};
+	uint32_t h;
+
+	for (h = 0; h < 4; h++)
+		r.stage.index_weights[h] = -1.0f - (float)h;
+	ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
+	put_device_step(last, 1, 0);
+	prologue(shape);
+	v32_must(r.f.ctx, (as_decode ? spmla_v32_attn : spmla_v32_prefill)(
+				  r.f.ctx, &r.stage.layer, &shape, NULL));
+	fixture_drain(&r.f);
+	memcpy(indices, spmla_view(r.f.ctx, SPMLA_BUF_TOPK_INDICES, NULL),
+	       PROMPT_TOPK * 4);
+}
+
+/* A zero in place of the key would have the highest score. _i: the layout of
+ * index keys, and the page. */
+START_TEST(decode_and_prefill_select_no_key_that_is_lost)
+{
+	static const int32_t lost[2] = {-1, 64}; /* of 64 pages */
+	int32_t by_decode[PROMPT_TOPK], by_prefill[PROMPT_TOPK];
+	spmla_config config;
+	float lse;
+	uint32_t i;
+
+	prompt_close(&r);
+	prompt_config(&config, 100, 200, 0);
+	if (_i & 1)
+		config.index_layout = SPMLA_LAYOUT_INDEX_MXFP4;
+	prompt_open(&r, &config, 0);
+	prompt_run(&r, none, whole);
+	((int32_t *)spmla_view(r.f.ctx, SPMLA_BUF_BLOCK_TABLE_MAIN,
+			       NULL))[prompt_row[0] * r.f.plan.columns + 1] =
+		lost[_i / 2];
+	select_last(1, by_decode);
+	lse = r.stage.lse[0];
+	select_last(0, by_prefill);
+	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_PAGE);
+	for (i = 0; i < PROMPT_TOPK; i++) {
+		ck_assert_int_ne(by_prefill[i] / 16, 1);
+		ck_assert_int_eq(by_prefill[i], by_decode[i]);
+	}
+	ck_assert_float_lt(fabsf(lse), 1e6f);
+	ck_assert_float_eq_tol(r.stage.lse[0], lse, 1e-2f);
+}
+END_TEST
+
 /* A selection that the engine hands in: entries of token 1, whose context is
  * 70, that do not lie in it. Row 70 of the workspace is the first of the next
  * request, 103 is behind all of them. */
@@ -332,6 +387,7 @@ SUITE
 		 1},
 		{a_page_outside_of_the_pool_empties_the_token, 1},
 		{decode_and_prefill_have_one_rule_for_a_missing_page, 2},
+		{decode_and_prefill_select_no_key_that_is_lost, 4},
 		{a_selection_past_the_context_reads_no_other_request, 1},
 	};
 	const theme themes[] = {

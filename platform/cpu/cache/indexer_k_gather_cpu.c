@@ -17,7 +17,8 @@ copy_tiled(const spmla_indexer_k_gather_args *a, uint8_t *k,
 		memcpy(k + d, from, SPMLA_INDEX_TILE);
 }
 
-/* Copies entry `entry` of a page to output row n; zeros without a page. */
+/* Copies entry `entry` of a page to output row n; without a page it is missing.
+ */
 static void
 copy_key(const spmla_indexer_k_gather_args *a, uint32_t n, const uint8_t *page,
 	 uint64_t entry)
@@ -32,7 +33,7 @@ copy_key(const spmla_indexer_k_gather_args *a, uint32_t n, const uint8_t *page,
 
 	if (!page) {
 		memset(k, 0, bytes);
-		*scale = 0.0f;
+		*scale = spmla_i_f32_from_bits(SPMLA_INDEX_MISSING);
 		return;
 	}
 	if (a->cache.layout == SPMLA_LAYOUT_INDEX_FP8_TILED)

@@ -18,11 +18,22 @@ put_minus_inf(const spmla_mqa_logits_gathered_args *a, uint64_t row,
 				     spmla_i_f32_from_bits(0xff800000u));
 }
 
-/* Scores keys [start, end) into row[0..]. */
+/* What indexer_k_gather had no page for. */
 static void
-score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
-	   uint32_t worker, uint32_t t, uint32_t start, uint32_t end,
-	   float *row)
+mark_missing(const float *scales, uint32_t n, float *row)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (spmla_i_f32_bits(scales[i]) == SPMLA_INDEX_MISSING)
+			row[i] = spmla_i_f32_from_bits(0xff800000u);
+}
+
+/* The scores of keys that are there. */
+static void
+score_there(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
+	    uint32_t worker, uint32_t t, uint32_t start, uint32_t end,
+	    float *row)
 {
 	const uint64_t head = (uint64_t)t * a->heads;
 	const float *weights = a->weights + t * a->weights_stride_elems;
@@ -46,6 +57,16 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 					  : spmla_i_cpu_score_keys)(
 		&s, a->k + (uint64_t)start * SPMLA_INDEX_DIM,
 		(const uint8_t *)(a->k_scales + start), end - start, row);
+}
+
+/* Scores keys [start, end) into row[0..]. */
+static void
+score_keys(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
+	   uint32_t worker, uint32_t t, uint32_t start, uint32_t end,
+	   float *row)
+{
+	score_there(ctx, a, worker, t, start, end, row);
+	mark_missing(a->k_scales + start, end - start, row);
 }
 
 /* The same into logits from element `at` on. */

@@ -122,7 +122,7 @@ indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
 	if (i < INDEXER_K_GATHER_ROWS) {
 		uint64_t page = GATHER_LEAVE;
 		uint32_t entry = 0;
-		float scale = 0.0f;
+		float scale = G_MINUS_INF; /* the key is missing */
 
 		if (n < last)
 			page = gather_page(to, job->shared->line.spans, &table,

@@ -88,7 +88,14 @@ gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 	}
 }
 
-/* The lane's four keys from `first` on. */
+/* The score of a key with this scale, out of its sum over heads. */
+FN float
+gathered_score(float scale, float sum)
+{
+	return scale == G_MINUS_INF ? scale : scale * sum;
+}
+
+/* The lane's four keys from `first` on. MXFP4 has no factor, but 1. */
 FN void
 gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 	      GLOBAL const float *k_scales, uint32_t first, uint32_t end,
@@ -109,6 +116,10 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 				k + (uint64_t)(first + b) * (MQA_DIM / 2),
 				(GLOBAL const uint32_t *)k_scales + first + b,
 				is_key);
+			if (lane == b && is_key &&
+			    ((GLOBAL const uint32_t *)k_scales)[first + b] ==
+				    SPMLA_INDEX_MISSING)
+				keys->scale = G_MINUS_INF;
 			continue;
 		}
 		mqa_load_key(keys->k[b],
@@ -165,7 +176,8 @@ gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
 	if (s->compressed)
 		key -= (uint32_t)job->starts[t];
 	g_put_real(job->logits, s->logits_bf16,
-		   (int64_t)t * s->logits_stride + key, keys.scale * score);
+		   (int64_t)t * s->logits_stride + key,
+		   gathered_score(keys.scale, score));
 }
 
 /* The kernel, of either layout. */

@@ -209,12 +209,13 @@ gathered_mma_score(const PRIVATE spmla_k_mqa_logits_gathered_mma_scalars *s,
 	for (r = 0; r < GATHERED_MMA_ROWS; r++) {
 		const uint32_t from = seen[2 * r], end = seen[2 * r + 1];
 		const uint64_t t = (uint64_t)group * GATHERED_MMA_ROWS + r;
-		float score = scale;
+		float score;
 
 		if (first >= end || first + MQA_MMA_TILE <= from)
 			continue;
-		score *= mqa_mma_score(a, q16 + r * GATHERED_MMA_Q,
-				       w + r * MQA_MMA_HEADS, 0);
+		score = gathered_score(
+			scale, mqa_mma_score(a, q16 + r * GATHERED_MMA_Q,
+					     w + r * MQA_MMA_HEADS, 0));
 		if (key >= from && key < end)
 			logits[(int64_t)t * s->logits_stride +
 			       (s->compressed ? key - from : key)] = score;

@@ -491,8 +491,8 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 				for (j = 0; j < GATHERED_WGMMA_OWN; j++)
 					if (at >= rows.first[j] &&
 					    at < rows.end[j])
-						rows.to[j][at] =
-							scale * score[j];
+						rows.to[j][at] = gathered_score(
+							scale, score[j]);
 			} else {
 				g_subgroup_barrier();
 				if (g_lane() == 0)

@@ -34,7 +34,7 @@ void gather_close(gather_rig *g);
 /* What a row of the output is. */
 typedef struct gather_key {
 	uint32_t owned;      /* 0: by no request; it stays as it was */
-	const uint8_t *page; /* NULL: a row of zeros */
+	const uint8_t *page; /* NULL: it has none */
 	uint64_t entry;
 } gather_key;
 

@@ -161,6 +161,43 @@ START_TEST(nan_code_of_a_key_counts_as_zero_and_nan_weight_is_nan)
 }
 END_TEST
 
+/* Sums of any sign, of zeros as the gather leaves them and of no number. */
+START_TEST(a_missing_key_scores_minus_infinity)
+{
+	static const uint32_t heads[4] = {3, 8, 64, 65};
+	uint32_t n;
+
+	gathered_open(&w, heads[_i / 3], (uint32_t)_i % 3);
+	for (n = 0; n < w.a.heads; n++)
+		w.weights[n] = -1.0f;
+	w.weights[w.a.weights_stride_elems] = NAN;
+	for (n = 12; n < GATHERED_KEYS; n += 7)
+		w.k_scales[n] = -INFINITY;
+	memset(w.k + 12 * 128, 0, 128);
+	gathered_check(&f, &w);
+	expect_clean();
+}
+END_TEST
+
+START_TEST(so_it_does_in_bf16)
+{
+	uint16_t got[GATHERED_KEYS];
+	uint32_t n;
+
+	gathered_open(&w, 8, SPMLA_LOGITS_ABSOLUTE);
+	w.a.tokens = 1;
+	w.a.logits = got;
+	w.a.logits_dtype = SPMLA_REAL_BF16;
+	for (n = 12; n < GATHERED_KEYS; n += 7)
+		w.k_scales[n] = -INFINITY;
+	ck_assert_int_eq(spmla_mqa_logits_gathered(f.ctx, &w.a, NULL),
+			 SPMLA_OK);
+	fixture_drain(&f);
+	for (n = 10; n < 74; n++)
+		ck_assert_int_eq(got[n] == 0xff80, n % 7 == 5);
+}
+END_TEST
+
 START_TEST(row_without_keys_is_no_mistake)
 {
 	static const int32_t starts[4] = {0, 90, 50, 90};
@@ -309,6 +346,8 @@ SUITE
 		{zero_queries_score_zero, 1},
 		{subnormal_codes_and_scales_count, 1},
 		{nan_code_of_a_key_counts_as_zero_and_nan_weight_is_nan, 1},
+		{a_missing_key_scores_minus_infinity, 12},
+		{so_it_does_in_bf16, 1},
 		{row_without_keys_is_no_mistake, 3},
 		{without_keys_every_row_is_empty, 3},
 		{start_or_end_outside_the_keys_is_a_row_without_keys, 18},

@@ -42,7 +42,7 @@ teardown(void)
 	fixture_close(&f);
 }
 
-/* The keys of row 2, which tokens 0 and 2 have. */
+/* The keys of row 2, which tokens 0 and 2 have; zeros for a page of -1. */
 static void
 gather(uint32_t entries)
 {
@@ -60,6 +60,7 @@ gather(uint32_t entries)
 		.dst_k = codes,
 		.dst_scale = (float *)(void *)scales,
 		.cache = w.a.cache};
+	static const uint8_t zeros[64];
 	uint32_t n;
 
 	ck_assert_int_eq(spmla_indexer_k_gather(f.ctx, &a, NULL), SPMLA_OK);
@@ -69,6 +70,12 @@ gather(uint32_t entries)
 			(uint32_t)w.table[2 * w.a.table_stride_elems +
 					  n / entries];
 
+		if (page == UINT32_MAX) {
+			ck_assert_mem_eq(codes + n * 64, zeros, 64);
+			ck_assert_uint_eq((uint32_t)scales[n],
+					  SPMLA_INDEX_MISSING);
+			continue;
+		}
 		ck_assert_mem_eq(codes + n * 64,
 				 mqa_entry(&w.a.cache, page, n % entries), 64);
 		ck_assert_mem_eq(scales + n,
@@ -126,10 +133,50 @@ START_TEST(scores_are_those_of_the_paged_operation)
 }
 END_TEST
 
+/* Of both operations. */
+START_TEST(a_missing_key_scores_minus_infinity)
+{
+	static const int32_t starts[1] = {0}, ends[1] = {KEYS};
+	float got[KEYS];
+	spmla_mqa_logits_gathered_args a = {.struct_bytes = sizeof a,
+					    .tokens = 1,
+					    .heads = 8,
+					    .keys = KEYS,
+					    .columns = KEYS,
+					    .weights_stride_elems = 8,
+					    .starts = starts,
+					    .ends = ends,
+					    .logits = got,
+					    .logits_stride_elems = KEYS,
+					    .layout = SPMLA_LAYOUT_INDEX_MXFP4};
+	uint32_t n;
+
+	mqa_open_mxfp4(&w, 8, 30);
+	w.table[2 * w.a.table_stride_elems + 3] = -1;
+	mqa_check(&f, &w);
+	ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+	gather(30);
+	mqa_expect_status(&f, SPMLA_FAULT_PAGE, 2);
+	a.q = w.q;
+	a.q_scales = w.q_scales;
+	a.weights = w.weights;
+	a.k = codes;
+	a.k_scales = (const float *)(const void *)scales;
+	ck_assert_int_eq(spmla_mqa_logits_gathered(f.ctx, &a, NULL), SPMLA_OK);
+	fixture_drain(&f);
+	for (n = 0; n < KEYS; n++) {
+		ck_assert_int_eq(w.logits[w.starts[0] + n] == -INFINITY,
+				 n / 30 == 3);
+		ck_assert_int_eq(got[n] == -INFINITY, n / 30 == 3);
+	}
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
 		{scores_are_those_of_the_paged_operation, 3},
+		{a_missing_key_scores_minus_infinity, 1},
 	};
 	const theme themes[] = {THEME("shape", setup, teardown, shape)};
 
