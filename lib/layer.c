@@ -146,6 +146,16 @@ spmla_i_check_pool(spmla_ctx *ctx, const spmla_i_pool_fields *fields,
 	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
 }
 
+spmla_status
+spmla_i_check_rope(spmla_ctx *ctx, const char *field, uint32_t rows)
+{
+	const spmla_i_check check = {field, rows, SPMLA_WANT_AT_LEAST,
+				     ctx->plan.config.max_context_tokens};
+	const spmla_status s = spmla_i_check_all(&ctx->diag, &check, 1);
+
+	return s == SPMLA_OK ? s : spmla_i_op_failed(ctx, s);
+}
+
 spmla_cache
 spmla_i_pool(const spmla_ctx *ctx, const spmla_cache *cache, uint32_t group)
 {

@@ -20,6 +20,7 @@ spmla_v32_layer_preset(spmla_ctx *ctx, uint32_t index, spmla_v32_layer *layer)
 	c = &ctx->plan.config;
 	memset(&l, 0, sizeof l);
 	l.struct_bytes = (uint32_t)sizeof l;
+	l.cos_sin_rows = c->max_context_tokens;
 	l.norm_eps = 1e-6f;
 	l.kv_c_stride_elems = SPMLA_MLA_LATENT;
 	l.k_pe_stride_elems = SPMLA_MLA_DIM - SPMLA_MLA_LATENT;

@@ -24,8 +24,9 @@ extern "C" {
 typedef struct spmla_v32_layer {
 	uint32_t struct_bytes;
 	/* ---- insert ---- */
-	uint32_t rope_style;   /* spmla_rope_style of the indexer */
-	uint32_t cos_sin_rows; /* positions in cos_sin */
+	uint32_t rope_style; /* spmla_rope_style of the indexer */
+	/* positions in cos_sin; with a rope_style >= max_context_tokens */
+	uint32_t cos_sin_rows;
 	/* of index_norm; > 0, <= 2^126; V3.2: 1e-6 */
 	float norm_eps;
 	const uint16_t *kv_c;      /* bf16 [tokens][512], normed latent */
@@ -80,7 +81,7 @@ typedef struct spmla_v32_layer {
 } spmla_v32_layer;
 
 /* Fills `layer` with what follows from the plan: the strides of tensors without
- * gaps, norm_eps 1e-6, and the pools of layer `index` of [0, cache_layers), if
+ * gaps, cos_sin_rows max_context_tokens, norm_eps 1e-6, and the pools of layer `index` of [0, cache_layers), if
  * any are planned. Everything else is zero: the caller sets the pointers.
  * Errors: E_RANGE for the index, E_UNSUPPORTED for a plan of V4. */
 spmla_status spmla_v32_layer_preset(spmla_ctx *ctx, uint32_t index,
@@ -90,8 +91,9 @@ spmla_status spmla_v32_layer_preset(spmla_ctx *ctx, uint32_t index,
  * scales) if index_k is not NULL.
  * Order: enqueues 1 or 2 operations; capturable.
  * Exact: bit for bit.
- * Errors: the operations' own; E_RANGE for a shape larger than every bucket
- * and prefill, and for a cache that does not match its group; E_STATE for a
+ * Errors: the operations' own; E_RANGE for cos_sin_rows, also in index, for a
+ * shape larger than every bucket and prefill, and for a cache that does not
+ * match its group; E_STATE for a
  * shape larger than the last prologue's; E_UNSUPPORTED for a plan of V4.
  * The calls below have these errors too. */
 spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,

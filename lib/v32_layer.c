@@ -38,8 +38,14 @@ spmla_i_v32_check_index(spmla_ctx *ctx, const spmla_v32_layer *l)
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v32_layer.index");
 
-	return spmla_i_check_pool(ctx, &fields, &l->index, SPMLA_GROUP_MAIN,
-				  ctx->plan.config.index_layout);
+	const spmla_status s =
+		spmla_i_check_pool(ctx, &fields, &l->index, SPMLA_GROUP_MAIN,
+				   ctx->plan.config.index_layout);
+
+	if (s != SPMLA_OK || l->rope_style == SPMLA_ROPE_NONE)
+		return s;
+	return spmla_i_check_rope(ctx, "v32_layer.cos_sin_rows",
+				  l->cos_sin_rows);
 }
 
 spmla_status

@@ -32,14 +32,8 @@ spmla_i_v4_begin(spmla_ctx *ctx, const spmla_v4_layer *layer,
 spmla_status
 spmla_i_v4_check_rope(spmla_ctx *ctx, const spmla_v4_layer *layer)
 {
-	const uint32_t most = ctx->plan.config.max_context_tokens;
-
-	if (layer->cos_sin_rows >= most)
-		return SPMLA_OK;
-	return spmla_i_op_failed(ctx, spmla_i_fail(&ctx->diag, SPMLA_E_RANGE,
-						   "v4_layer.cos_sin_rows",
-						   layer->cos_sin_rows,
-						   SPMLA_WANT_AT_LEAST, most));
+	return spmla_i_check_rope(ctx, "v4_layer.cos_sin_rows",
+				  layer->cos_sin_rows);
 }
 
 spmla_status

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYERS = 61 };
+enum { LAYERS = 61, LONGEST = 1 << 20 /* tokens of a plan */ };
 
 /* ---- The prologue ------------------------------------------------------- */
 
@@ -200,7 +200,7 @@ one_step(gpu *g, uint32_t n, uint32_t len, uint32_t layers, const char *what)
 static void
 bench_live(gpu *g, double us[2])
 {
-	static const uint32_t contexts[2] = {4096, 1 << 20};
+	static const uint32_t contexts[2] = {4096, LONGEST};
 	static const char *const names[2] = {"plan of 4k", "plan of 1M"};
 	const uint32_t n = g->tiny ? 2 : 32;
 	uint32_t i;
@@ -236,7 +236,7 @@ bench_steps(gpu *g)
 	}
 	if (wanted(g, "v32_attn")) {
 		ly.tokens = most;
-		layer_make(g, &ly, len, MOST_REQUESTS * st.row_pages);
+		layer_make(g, &ly, LONGEST, MOST_REQUESTS * st.row_pages);
 		bench_live(g, live);
 		steps_open(g, most, context, g->tiny ? 8 : HEADS);
 		one = one_step(g, most, len, 1, "1 layer")->cold;

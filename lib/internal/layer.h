@@ -55,6 +55,10 @@ typedef struct spmla_i_name {
 spmla_status spmla_i_layer_end(spmla_ctx *ctx, spmla_status s,
 			       const spmla_i_name *names, uint32_t count);
 
+/* Checks that a layer's rope table has every position of the plan. */
+spmla_status spmla_i_check_rope(spmla_ctx *ctx, const char *field,
+				uint32_t rows);
+
 /* The names of the fields of a layer's cache. */
 typedef struct spmla_i_pool_fields {
 	const char *layout;

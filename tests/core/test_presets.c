@@ -107,6 +107,7 @@ START_TEST(a_v32_layer_has_dense_tensors_and_its_pools)
 	memset(&got, 0x77, sizeof got);
 	memset(&want, 0, sizeof want);
 	want.struct_bytes = sizeof want;
+	want.cos_sin_rows = f.plan.config.max_context_tokens;
 	want.norm_eps = 1e-6f;
 	want.kv_c_stride_elems = 512;
 	want.k_pe_stride_elems = 64;

@@ -187,8 +187,8 @@ START_TEST(insert_names_what_is_wrong)
 		{FIELD(rope_style), 3,
 		 R "v32_layer.rope_style: got 3, want 0, 1 or 2"},
 		{FIELD(cos_sin), 0, NUL("v32_layer.cos_sin")},
-		{FIELD(cos_sin_rows), 0,
-		 R "v32_layer.cos_sin_rows: got 0, want at least 1"},
+		{FIELD(cos_sin_rows), 511,
+		 R "v32_layer.cos_sin_rows: got 511, want at least 512"},
 		{FIELD(index_norm_bias), 0, NUL("v32_layer.index_norm_bias")},
 		{FIELD(norm_eps), 0,
 		 R "v32_layer.norm_eps: got bits 0x0, "
@@ -228,6 +228,8 @@ START_TEST(index_names_what_is_wrong)
 		{FIELD(rope_style), 3,
 		 R "v32_layer.rope_style: got 3, want 0, 1 or 2"},
 		{FIELD(cos_sin), 0, NUL("v32_layer.cos_sin")},
+		{FIELD(cos_sin_rows), 511,
+		 R "v32_layer.cos_sin_rows: got 511, want at least 512"},
 		{FIELD(index.table_group), 1,
 		 R "v32_layer.index.table_group: got 1, want 0"},
 		{FIELD(index.entries_per_page), 64,
@@ -318,6 +320,22 @@ START_TEST(attend_names_what_is_wrong)
 }
 END_TEST
 
+/* A table that is not read may be short: with rope NONE, and where the layer
+ * has no indexer. */
+START_TEST(a_rope_table_that_is_not_read_may_be_short)
+{
+	spmla_v32_layer layer = rig.layer;
+
+	layer.cos_sin_rows = 0;
+	layer.rope_style = SPMLA_ROPE_NONE;
+	expect(spmla_v32_attn, &layer, &shape, NULL);
+	layer.rope_style = SPMLA_ROPE_NEOX;
+	layer.index_k = NULL;
+	layer.index_q = NULL;
+	expect(spmla_v32_attn, &layer, &shape, NULL);
+}
+END_TEST
+
 START_TEST(attn_names_what_is_wrong_in_any_of_its_parts)
 {
 	static const field_case cases[] = {
@@ -341,6 +359,7 @@ SUITE
 		{insert_names_what_is_wrong, 1},
 		{index_names_what_is_wrong, 1},
 		{attend_names_what_is_wrong, 1},
+		{a_rope_table_that_is_not_read_may_be_short, 1},
 		{attn_names_what_is_wrong_in_any_of_its_parts, 1},
 	};
 	const theme themes[] = {

@@ -223,6 +223,21 @@ START_TEST(an_aborted_capture_leaves_the_step_that_was_begun)
 }
 END_TEST
 
+/* Whoever makes the index keys. */
+START_TEST(a_prefill_wants_a_rope_row_for_each_position)
+{
+	const spmla_shape shape = {9, 2, 9, 150};
+	spmla_v32_layer l = r.stage.layer;
+
+	prologue(shape);
+	l.index_k = NULL;
+	l.cos_sin_rows = r.f.plan.config.max_context_tokens - 1;
+	expect_call(spmla_v32_prefill(r.f.ctx, &l, &shape, NULL), SPMLA_E_RANGE,
+		    "SPMLA_E_RANGE: v32_layer.cos_sin_rows: got 511, want at "
+		    "least 512");
+}
+END_TEST
+
 START_TEST(a_prefill_takes_the_prologues_shape)
 {
 	const spmla_shape shape = {9, 2, 9, 150};
@@ -321,6 +336,7 @@ SUITE
 	const theme_test error[] = {
 		{decode_and_prefill_are_not_mixed_up, 1},
 		{an_aborted_capture_leaves_the_step_that_was_begun, 1},
+		{a_prefill_wants_a_rope_row_for_each_position, 1},
 		{a_prefill_takes_the_prologues_shape, 1},
 		{a_layer_that_is_wrong_is_refused_before_anything_is_written,
 		 1},
