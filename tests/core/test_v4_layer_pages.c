@@ -2,7 +2,8 @@
  *
  * Pages of V4 layers. A token of ratio 4 that selects a key without a page: its
  * result is empty, without the window's keys too, and the tokens beside it are
- * as they are without it. And pages that begin at no multiple of 16 bytes.
+ * as they are without it. Compressor states without a page. And pages that
+ * begin at no multiple of 16 bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,45 @@ START_TEST(an_index_page_outside_the_pool_ranks_its_keys_last)
 }
 END_TEST
 
+/* One token of row 5, the step's only one. At 127 its states are kept; at 128 a
+ * key is made of them, too. Ratio 4 has two compressors. */
+START_TEST(a_page_of_states_outside_the_pool_names_the_stable_row)
+{
+	const uint32_t ratio = _i & 1 ? 128 : 4, ends = (uint32_t)_i / 2;
+	const spmla_buf buf = _i & 1 ? SPMLA_BUF_BLOCK_TABLE_STATE_C128A
+				     : SPMLA_BUF_BLOCK_TABLE_STATE_C4A;
+	const uint32_t row = 5, group = _i & 1 ? SPMLA_GROUP_STATE_C128A
+					       : SPMLA_GROUP_STATE_C4A;
+	spmla_v4_layer layer;
+	spmla_config config;
+	int32_t *table;
+	uint32_t columns, i;
+
+	v4_layer_config(&config);
+	fixture_open(&f, &config, SPMLA_NATIVE_DEFERRED);
+	v4_layer_open(&rig, f.ctx, 1);
+	v4_layer_fill(f.ctx, 2);
+	layer = v4_layer_of(&rig, f.ctx, ratio);
+	v4_layer_write_row(f.ctx, row, 1, 127 + ends);
+	v32_must(f.ctx,
+		 spmla_step_prologue(f.ctx, &shapes[0], SPMLA_FROM_RING, NULL));
+	fixture_drain(&f);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	columns = f.plan.group_columns[group];
+	table = (int32_t *)spmla_view(f.ctx, buf, NULL) + row * columns;
+	for (i = 0; i < columns; i++)
+		table[i] = INT32_MAX;
+	v32_must(f.ctx, spmla_v4_compress(f.ctx, &layer, &shapes[0], NULL));
+	fixture_drain(&f);
+	ck_assert_uint_eq(fixture_status(&f).count,
+			  (ratio == 4 ? 2u : 1u) * (1 + ends));
+	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_PAGE);
+	ck_assert_uint_eq(fixture_status(&f).row, row);
+	ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+	v4_layer_end(&f, &rig);
+}
+END_TEST
+
 /* The same cache in memory of its own, page by page as close as it may be, but
  * for `more` units; returns the memory. */
 static void *
@@ -200,6 +240,7 @@ SUITE
 	const theme_test edge[] = {
 		{a_key_without_a_page_empties_its_token_alone, 8},
 		{an_index_page_outside_the_pool_ranks_its_keys_last, 8},
+		{a_page_of_states_outside_the_pool_names_the_stable_row, 4},
 	};
 	const theme_test layout[] = {
 		{pages_need_not_begin_at_multiples_of_16_bytes, 6},

@@ -285,8 +285,14 @@ v4_layer_reset(v4_layer_rig *r, spmla_ctx *ctx)
 void
 v4_layer_write(spmla_ctx *ctx, uint32_t query, uint32_t len)
 {
+	v4_layer_write_row(ctx, 0, query, len);
+}
+
+void
+v4_layer_write_row(spmla_ctx *ctx, uint32_t row, uint32_t query, uint32_t len)
+{
 	const spmla_plan *plan = spmla_ctx_plan(ctx);
-	const spmla_request request = {0, query, len, SPMLA_REQUEST_JOIN};
+	const spmla_request request = {row, query, len, SPMLA_REQUEST_JOIN};
 	static const uint32_t owners[] = {0, 1, 2, 4, 5};
 	spmla_step step = SPMLA_STEP_INIT;
 	spmla_table_store stores[5];
@@ -300,7 +306,7 @@ v4_layer_write(spmla_ctx *ctx, uint32_t query, uint32_t len)
 		ck_assert_uint_le(n, 64);
 		for (k = 0; k < n; k++)
 			pages[i][k] = (int32_t)(k + 1);
-		stores[i] = (spmla_table_store){g, 0, 0, n, pages[i]};
+		stores[i] = (spmla_table_store){g, row, 0, n, pages[i]};
 	}
 	step.request_count = 1;
 	step.requests = &request;

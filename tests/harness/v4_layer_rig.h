@@ -49,6 +49,8 @@ void v4_layer_end(fixture *f, v4_layer_rig *r);
 /* Writes a step: row 0 joins with `len` tokens, the last of them query tokens.
  */
 void v4_layer_write(spmla_ctx *ctx, uint32_t query, uint32_t len);
+void v4_layer_write_row(spmla_ctx *ctx, uint32_t row, uint32_t query,
+			uint32_t len);
 
 typedef spmla_status (*v4_layer_call)(spmla_ctx *, const spmla_v4_layer *,
 				      const spmla_shape *, spmla_stream);
