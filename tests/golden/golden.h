@@ -80,7 +80,8 @@ typedef struct golden_tensor {
 	uint8_t *before; /* storage of an inout before the run */
 	uint8_t *want;   /* storage of outputs */
 	uint8_t *first;  /* what the first run wrote */
-	/* Set by an adapter: the output is not there yet and not compared. */
+	uint32_t read;   /* an adapter asked for it */
+	/* golden_leave_out */
 	uint32_t left_out;
 	/* Set by an adapter, or NULL: [count] what the real kernel itself may
 	 * be off beyond the rule, in element order, and why. */
@@ -113,7 +114,7 @@ struct golden_case {
 	uint32_t fault_part;
 	uint64_t faults;     /* elements that it changed */
 	uint64_t fault_hash; /* of the output then: it is changed once */
-	char reason[320];    /* of a FAIL or SKIPPED */
+	char reason[320];    /* of a FAIL or SKIPPED: the run's first */
 };
 
 /* Runs a case once: reads inputs, writes outputs. Called twice. */
@@ -161,6 +162,9 @@ void golden_case_free(golden_case *c);
  * one's scratch. */
 void golden_case_reset(golden_case *c);
 
+/* RAN if an adapter asked for every input of the case. */
+golden_verdict golden_case_read(golden_case *c);
+
 /* Keeps what the outputs are now as `first`. 0 without memory. */
 int golden_case_keep(golden_case *c);
 
@@ -168,6 +172,10 @@ int golden_case_keep(golden_case *c);
 
 /* NULL if there is none of that name. */
 golden_tensor *golden_find(golden_case *c, const char *name);
+
+/* The case may have this tensor, which the run does without: an output is not
+ * compared, an input not handed on. PASS says so. */
+void golden_leave_out(golden_case *c, const char *name);
 
 /* The tensor of that name, type and rank, or NULL with c->reason set. */
 golden_tensor *golden_need(golden_case *c, const char *name, golden_dtype dtype,
@@ -211,8 +219,10 @@ int golden_take_floats(golden_case *c, const char *name, uint32_t rank,
 int golden_take_table(golden_case *c, const char *name, int64_t width,
 		      golden_floats *out);
 
-/* A number of the manifest's params. 0: there is none. */
+/* A number of the manifest's params. 0: there is none. The second then sets
+ * c->reason. */
 int golden_param(const golden_case *c, const char *name, double *value);
+int golden_need_param(golden_case *c, const char *name, double *value);
 
 /* Slots from page to page, where the case says so; else 0, as operations mean
  * pages without gaps. */
@@ -226,6 +236,7 @@ void *golden_scratch(golden_case *c, uint64_t bytes);
  * is where a fault is made. */
 golden_verdict golden_called(golden_case *c, spmla_status status);
 
+/* The first reason of a run stays. */
 golden_verdict golden_fail(golden_case *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 golden_verdict golden_skip(golden_case *c, const char *format, ...)

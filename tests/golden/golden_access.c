@@ -13,9 +13,20 @@ golden_find(golden_case *c, const char *name)
 	uint32_t i;
 
 	for (i = 0; i < c->tensor_count; i++)
-		if (strcmp(c->tensors[i].name, name) == 0)
+		if (strcmp(c->tensors[i].name, name) == 0) {
+			c->tensors[i].read = 1;
 			return &c->tensors[i];
+		}
 	return NULL;
+}
+
+void
+golden_leave_out(golden_case *c, const char *name)
+{
+	golden_tensor *t = golden_find(c, name);
+
+	if (t)
+		t->left_out = 1;
 }
 
 golden_tensor *
@@ -183,6 +194,15 @@ golden_param(const golden_case *c, const char *name, double *value)
 		return 0;
 	*value = n->number;
 	return 1;
+}
+
+int
+golden_need_param(golden_case *c, const char *name, double *value)
+{
+	if (golden_param(c, name, value))
+		return 1;
+	(void)golden_fail(c, "the case has no number %s in its params", name);
+	return 0;
 }
 
 uint32_t

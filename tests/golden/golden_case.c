@@ -16,7 +16,8 @@ enum { MAX_MANIFEST = 1 << 20, MAX_FILE = 1 << 28, MAX_PATH = 4096 };
 static golden_verdict
 say(golden_case *c, golden_verdict verdict, const char *format, va_list args)
 {
-	(void)vsnprintf(c->reason, sizeof c->reason, format, args);
+	if (!c->reason[0])
+		(void)vsnprintf(c->reason, sizeof c->reason, format, args);
 	return verdict;
 }
 
@@ -280,6 +281,7 @@ golden_case_reset(golden_case *c)
 	uint32_t i;
 
 	free_scratch(c);
+	c->reason[0] = 0;
 	for (i = 0; i < c->tensor_count; i++) {
 		golden_tensor *t = &c->tensors[i];
 		const size_t bytes = (size_t)t->elems * t->elem_bytes;
@@ -311,4 +313,16 @@ golden_case_keep(golden_case *c)
 		memcpy(t->first, t->data, bytes);
 	}
 	return 1;
+}
+
+golden_verdict
+golden_case_read(golden_case *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->tensor_count; i++)
+		if (c->tensors[i].role == GOLDEN_INPUT && !c->tensors[i].read)
+			return golden_fail(c, "the op does not take %s",
+					   c->tensors[i].name);
+	return GOLDEN_RAN;
 }

@@ -155,8 +155,8 @@ golden_run_sparse_decode(golden_case *c)
 	a.tokens = (uint32_t)q->shape[1];
 	if (!decode_shapes(c, q) || !take_caches(c, q->shape[3], &a))
 		return GOLDEN_FAILED;
-	if (!golden_param(c, "softmax_scale", &scale))
-		return golden_fail(c, "no param softmax_scale");
+	if (!golden_need_param(c, "softmax_scale", &scale))
+		return GOLDEN_FAILED;
 	a.heads = (uint32_t)q->shape[2];
 	a.topk = (uint32_t)indices->shape[2];
 	a.softmax_scale = (float)scale;

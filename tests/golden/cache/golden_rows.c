@@ -254,10 +254,8 @@ take_queries(golden_case *c, spmla_qnorm_rope_kv_insert_args *a)
 	if (!golden_has(c, q, (const int64_t[]){-1, -1, DIM}) ||
 	    !golden_take_table(c, "cos_sin_cache", 64, &table))
 		return 0;
-	if (!golden_param(c, "eps", &eps)) {
-		(void)golden_fail(c, "no param eps");
+	if (!golden_need_param(c, "eps", &eps))
 		return 0;
-	}
 	a->tokens = (uint32_t)q->shape[0];
 	a->heads = a->padded_heads = (uint32_t)q->shape[1];
 	a->cos_sin_rows = (uint32_t)table.shape[0];

@@ -92,8 +92,10 @@ run_state_save(golden_case *c)
 	    !golden_take_table(c, "ape", kv.shape[1], &ape) ||
 	    !golden_has(c, slots, kv.shape))
 		return GOLDEN_FAILED;
-	if (!golden_param(c, "cr", &ratio) || (double)ape.shape[0] != ratio)
-		return golden_fail(c, "no param cr, or ape is not [cr]");
+	if (!golden_need_param(c, "cr", &ratio) ||
+	    !golden_has(c, golden_find(c, "ape"),
+			(const int64_t[]){(int64_t)ratio, -1}))
+		return GOLDEN_FAILED;
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.tokens = (uint32_t)kv.shape[0];
 	a.ratio = (uint32_t)ratio;
@@ -245,10 +247,8 @@ take_weights(golden_case *c, spmla_kv_compress_args *a)
 	if (!golden_take_table(c, "cos_sin_cache", 64, &rope) ||
 	    !golden_take_floats(c, "rms_norm_weight", 1, &dim, &norm))
 		return 0;
-	if (!golden_param(c, "rms_norm_eps", &eps)) {
-		(void)golden_fail(c, "no param rms_norm_eps");
+	if (!golden_need_param(c, "rms_norm_eps", &eps))
 		return 0;
-	}
 	a->norm_eps = (float)eps;
 	a->cos_sin_rows = (uint32_t)rope.shape[0];
 	a->cos_sin = rope.first;
@@ -268,10 +268,8 @@ take_tokens(golden_case *c, spmla_kv_compress_args *a)
 	if (!golden_has(c, row, (const int64_t[]){-1}) ||
 	    !golden_has(c, table, (const int64_t[]){-1, -1}))
 		return 0;
-	if (!golden_param(c, "cr", &ratio)) {
-		(void)golden_fail(c, "no param cr");
+	if (!golden_need_param(c, "cr", &ratio))
 		return 0;
-	}
 	a->tokens = (uint32_t)row->shape[0];
 	a->ratio = (uint32_t)ratio;
 	a->rows = (uint32_t)table->shape[0];
@@ -353,8 +351,9 @@ run_slot_map(golden_case *c)
 	    !golden_has(c, table, (const int64_t[]){-1, -1}) ||
 	    !golden_has(c, out, (const int64_t[]){-1}))
 		return GOLDEN_FAILED;
-	if (!golden_param(c, "cr", &ratio) || !golden_param(c, "bs", &entries))
-		return golden_fail(c, "no param cr or bs");
+	if (!golden_need_param(c, "cr", &ratio) ||
+	    !golden_need_param(c, "bs", &entries))
+		return GOLDEN_FAILED;
 	row = golden_scratch(c, out->count * sizeof *row);
 	position = golden_scratch(c, out->count * sizeof *position);
 	context = golden_scratch(c, out->count * sizeof *context);

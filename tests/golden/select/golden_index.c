@@ -61,9 +61,9 @@ take_swa(golden_case *c, swa_case *m)
 		       &m->prefill, &m->prefill_lens) ||
 	    (golden_find(c, "prefill_gather_lens") &&
 	     !golden_has(c, m->gather, (const int64_t[]){-1})) ||
-	    !golden_param(c, "window", &m->window) ||
-	    !golden_param(c, "bs", &m->page) ||
-	    !golden_param(c, "decodes", &decodes))
+	    !golden_need_param(c, "window", &m->window) ||
+	    !golden_need_param(c, "bs", &m->page) ||
+	    !golden_need_param(c, "decodes", &decodes))
 		return 0;
 	m->requests = (uint32_t)m->lens->shape[0];
 	if (m->starts->shape[0] != (int64_t)m->requests + 1)
@@ -146,7 +146,6 @@ run_windows(golden_case *c, const swa_case *m, int64_t first,
 static golden_verdict
 run_swa(golden_case *c)
 {
-	golden_tensor *valid = golden_find(c, "is_valid_token");
 	golden_tensor *ragged = golden_find(c, "decode_swa_ragged_indices");
 	golden_tensor *indptr = golden_find(c, "decode_swa_ragged_indptr");
 	golden_verdict v;
@@ -160,8 +159,8 @@ run_swa(golden_case *c)
 	if (v == GOLDEN_RAN)
 		v = run_windows(c, &m, tokens_of(m.decode), m.prefill,
 				m.prefill_lens, m.prefills);
-	if (valid)
-		valid->left_out = 1; /* slot_mapping >= 0, no op's output */
+	/* slot_mapping >= 0, no op's output */
+	golden_leave_out(c, "is_valid_token");
 	if (v == GOLDEN_RAN && ragged && indptr && m.decode)
 		v = golden_ragged(
 			c, golden_first(m.decode), m.decode->strides[0],
@@ -190,8 +189,9 @@ take_c128a(golden_case *c, spmla_c128a_index_args *a)
 	if (!a->positions || !golden_has(c, req, pos->shape) ||
 	    !golden_has(c, slots, pos->shape) ||
 	    !golden_has(c, table, (const int64_t[]){-1, -1}) ||
-	    !golden_param(c, "bs", &page) || !golden_param(c, "maxc", &width) ||
-	    !golden_param(c, "decode", &decodes))
+	    !golden_need_param(c, "bs", &page) ||
+	    !golden_need_param(c, "maxc", &width) ||
+	    !golden_need_param(c, "decode", &decodes))
 		return 0;
 	a->struct_bytes = (uint32_t)sizeof *a;
 	a->tokens = (uint32_t)pos->shape[0];
@@ -253,7 +253,7 @@ golden_take_global(golden_case *c, spmla_index_map_args *a)
 	    !golden_has(c, req, (const int64_t[]){-1}) ||
 	    !golden_has(c, table, (const int64_t[]){-1, -1}) ||
 	    !golden_has(c, valid, in->shape) || req->shape[0] < in->shape[0] ||
-	    !golden_param(c, "block_size", &page))
+	    !golden_need_param(c, "block_size", &page))
 		return 0;
 	slots = golden_scratch(c, (uint64_t)in->shape[0] * sizeof *slots);
 	if (!slots)

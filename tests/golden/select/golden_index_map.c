@@ -47,8 +47,9 @@ run_index_map(golden_case *c)
 		counts = golden_need(c, "valid_counts", GOLDEN_I32, 1);
 	if (golden_find(c, "valid_counts") && !golden_has(c, counts, in->shape))
 		return GOLDEN_FAILED;
-	if (!golden_param(c, "BLOCK_SIZE", &page) || page < 1 || page > 65536)
-		return golden_fail(c, "no param BLOCK_SIZE");
+	if (!golden_need_param(c, "BLOCK_SIZE", &page) || page < 1 ||
+	    page > 65536)
+		return golden_fail(c, "bad param BLOCK_SIZE");
 	if (!map_workspaces(c, in->shape[0], &a))
 		return GOLDEN_FAILED;
 	a.struct_bytes = (uint32_t)sizeof a;

@@ -43,8 +43,8 @@ golden_run_ragged(golden_case *c)
 	if (!golden_has(c, in, (const int64_t[]){-1, -1}) ||
 	    !golden_has(c, lens, in->shape))
 		return GOLDEN_FAILED;
-	if (!golden_param(c, "num_rows", &rows) || rows == 0)
-		return golden_fail(c, "no param num_rows");
+	if (!golden_need_param(c, "num_rows", &rows) || rows == 0)
+		return golden_fail(c, "bad param num_rows");
 	return golden_ragged(c, golden_first(in), in->strides[0],
 			     golden_first(lens), (uint32_t)in->shape[0],
 			     (uint32_t)in->shape[1],
@@ -149,10 +149,11 @@ take_combine(golden_case *c, spmla_combine_index_args *a)
 	    !golden_has(c, seq, (const int64_t[]){-1}) ||
 	    !golden_has(c, gather, seq->shape))
 		return GOLDEN_FAILED;
-	if (!golden_param(c, "window", &window) ||
-	    !golden_param(c, "compress_ratio", &ratio) ||
-	    !golden_param(c, "topk", &k) || !golden_param(c, "M", &m) ||
-	    !golden_param(c, "N", &n) || k > (double)topk->shape[1])
+	if (!golden_need_param(c, "window", &window) ||
+	    !golden_need_param(c, "compress_ratio", &ratio) ||
+	    !golden_need_param(c, "topk", &k) ||
+	    !golden_need_param(c, "M", &m) || !golden_need_param(c, "N", &n) ||
+	    k > (double)topk->shape[1])
 		return golden_fail(c, "bad params");
 	a->struct_bytes = (uint32_t)sizeof *a;
 	a->tokens = (uint32_t)topk->shape[0];

@@ -15,8 +15,8 @@ whole_param(golden_case *c, const char *name, double least, uint32_t *value)
 {
 	double x;
 
-	if (!golden_param(c, name, &x) || x < least || x >= 0x1p31) {
-		(void)golden_fail(c, "no or bad param %s", name);
+	if (!golden_need_param(c, name, &x) || x < least || x >= 0x1p31) {
+		(void)golden_fail(c, "bad param %s", name);
 		return 0;
 	}
 	*value = (uint32_t)x;
