@@ -223,16 +223,115 @@ def states(name, dtype):
     c.done()
 
 
+def turns_of(rows):
+    """A table of rotations, in bf16."""
+    return [
+        bf16(math.cos(p / 7 * (i + 1)) if i < 32 else math.sin(p / 7 * (i - 31)))
+        for p in range(rows)
+        for i in range(64)
+    ]
+
+
+def rotate(x, table, pos):
+    """The last 64 of x by row pos of a table in bf16."""
+    at = len(x) - 64
+    turn = [of_bf16(b) for b in table[pos * 64 : pos * 64 + 64]]
+    for i in range(32):
+        first, second = x[at + 2 * i], x[at + 1 + 2 * i]
+        cos, sin = turn[i], turn[32 + i]
+        x[at + 2 * i] = f32(f32(first * cos) - f32(second * sin))
+        x[at + 1 + 2 * i] = f32(f32(second * cos) + f32(first * sin))
+
+
+def index_queries(name):
+    """A table of rotations in bf16, positions of int32."""
+    tokens, heads, rows, softmax_scale, head_scale = 3, 4, 5, 128**-0.5, 0.5
+    rng = random.Random(name)
+    q = [bf16(rng.uniform(-3, 3)) for _ in range(tokens * heads * 128)]
+    weights = [f32(rng.uniform(-1, 1)) for _ in range(tokens * heads)]
+    table, positions = turns_of(rows), [4, 0, 2]
+    codes, weights_out = [], []
+    for n in range(tokens * heads):
+        x = [of_bf16(b) for b in q[128 * n : 128 * n + 128]]
+        rotate(x, table, positions[n // heads])
+        x = [of_bf16(bf16(v)) for v in x]
+        e = exponent_up(f32(max(1e-4, *map(abs, x)) / 448))
+        codes += [e4m3(math.ldexp(v, -e)) for v in x]
+        w = f32(f32(math.ldexp(weights[n], e)) * f32(softmax_scale))
+        weights_out.append(f32(w * f32(head_scale)))
+    c = Case(
+        "fused_indexer_q_fp8", name, softmax_scale=softmax_scale, head_scale=head_scale
+    )
+    c.tensor("positions", "int32", [tokens], positions)
+    c.tensor("index_q", "bfloat16", [tokens, heads, 128], q)
+    c.tensor("index_q_cos_sin_cache", "bfloat16", [rows, 64], table)
+    c.tensor("index_weights", "float32", [tokens, heads], weights)
+    c.tensor("q_fp8", "float8_e4m3fn", [tokens, heads, 128], codes, compare="exact")
+    c.tensor("weights_out", "float32", [tokens, heads], weights_out, compare="exact")
+    c.done()
+
+
+def front_end(name):
+    """A table of rotations in bf16, positions of int32."""
+    tokens, heads, rows, page, pages, eps = 3, 2, 5, 4, 2, 1e-6
+    rng = random.Random(name)
+    q = [bf16(rng.uniform(-3, 3)) for _ in range(tokens * heads * 512)]
+    kv = [bf16(rng.uniform(-3, 3)) for _ in range(tokens * 512)]
+    table, positions, slots = turns_of(rows), [3, 1, 4], [6, -1, 1]
+    before = [rng.randrange(256) for _ in range(pages * page * 584)]
+    after, q_after = list(before), []
+    for n in range(tokens * heads):
+        x = [of_bf16(b) for b in q[512 * n : 512 * n + 512]]
+        r = 1 / math.sqrt(math.fsum(v * v for v in x) / 512 + eps)
+        x = [f32(v * r) for v in x]
+        rotate(x, table, positions[n // heads])
+        q_after += [bf16(v) for v in x]
+    for t, slot in enumerate(slots):
+        x = [of_bf16(b) for b in kv[512 * t : 512 * t + 512]]
+        rotate(x, table, positions[t])
+        x = [of_bf16(bf16(v)) for v in x]
+        values, scales = [], []
+        for g in range(7):
+            part = x[64 * g : 64 * g + 64]
+            e = exponent_up(f32(max(1e-4, *map(abs, part)) / 448))
+            values += [e4m3(math.ldexp(v, -e)) for v in part]
+            scales.append(e + 127)
+        values += struct.pack("<64H", *[bf16(v) for v in x[448:]])
+        if slot >= 0:
+            at = slot // page * page * 584 + slot % page * 576
+            after[at : at + 576] = values
+            at = slot // page * page * 584 + page * 576 + slot % page * 8
+            after[at : at + 8] = scales + [0]
+    c = Case("xpu_qnorm_rope_kv_insert", name, bs=page, eps=eps)
+    c.tensor("kv", "bfloat16", [tokens, 512], kv)
+    c.tensor("slot_mapping", "int64", [tokens], slots)
+    c.tensor("positions", "int32", [tokens], positions)
+    c.tensor("cos_sin_cache", "bfloat16", [rows, 64], table)
+    c.tensor(
+        "q",
+        "bfloat16",
+        [tokens, heads, 512],
+        q_after,
+        before=q,
+        compare={"kind": "float", "rtol": 0.01, "atol": 1e-6},
+    )
+    c.tensor(
+        "swa_kv_cache",
+        "uint8",
+        [pages, page, 584],
+        after,
+        before=before,
+        compare="exact",
+    )
+    c.done()
+
+
 def inverse_rope(name):
     """A table of rotations in bf16."""
     tokens, rows = 2, 5
     rng = random.Random(name)
     o = [bf16(rng.uniform(-3, 3)) for _ in range(tokens * 512)]
-    table = [
-        bf16(math.cos(p / 7 * (i + 1)) if i < 32 else math.sin(p / 7 * (i - 31)))
-        for p in range(rows)
-        for i in range(64)
-    ]
+    table = turns_of(rows)
     positions, codes, scales = [3, 1], [], []
     for t in range(tokens):
         x = [of_bf16(b) for b in o[t * 512 : t * 512 + 512]]
@@ -306,9 +405,10 @@ def index_key_bytes(key, fp4):
     return values, bytes(scales)
 
 
-def index_keys_128(op, name, fp4):
+def index_keys_128(op, name, fp4, dtype):
     """Index keys compressed 128:1, of states of bf16 in pages of 8 tokens: the
-    first group of one request, the second of another."""
+    first group of one request, the second of another. Norm and rotations are of
+    `dtype`."""
     ratio, page, entries, pages = 128, 8, 2, 3
     columns = 2 * ratio // page
     rng = random.Random(name)
@@ -324,6 +424,10 @@ def index_keys_128(op, name, fp4):
         for p in range(2 * ratio)
         for i in range(64)
     ]
+    stored = [weight, turns]
+    if dtype == "bfloat16":
+        stored = [[bf16(x) for x in values] for values in stored]
+        weight, turns = ([of_bf16(b) for b in values] for values in stored)
     request, positions = [0, 0, 1, 1, 1], [126, 127, 127, 255, 255]
     slots, key_slots = [0, 1, 2, -1, 4], [5, 3, -1, 0, 4]
     width = 68 if fp4 else 132
@@ -350,9 +454,9 @@ def index_keys_128(op, name, fp4):
     c.tensor("positions", "int64", [5], positions)
     c.tensor("slot_mapping", "int64", [5], slots)
     c.tensor("block_table", "int32", [2, columns], table)
-    c.tensor("cos_sin_cache", "float32", [2 * ratio, 64], turns)
+    c.tensor("cos_sin_cache", dtype, [2 * ratio, 64], stored[1])
     c.tensor("kv_slot_mapping", "int64", [5], key_slots)
-    c.tensor("rms_norm_weight", "float32", [128], weight)
+    c.tensor("rms_norm_weight", dtype, [128], stored[0])
     c.tensor(
         "kv_cache",
         "uint8",
@@ -408,6 +512,9 @@ if __name__ == "__main__":
     states("ref_bf16_inputs", "float32")
     states("ref_bf16_states", "bfloat16")
     inverse_rope("ref_bf16_table")
-    index_keys_128("compress_indexer_fp8", "ref_c128", False)
-    index_keys_128("compress_indexer_mxfp4", "ref_c128", True)
+    index_queries("ref_bf16_table")
+    front_end("ref_bf16_table")
+    index_keys_128("compress_indexer_fp8", "ref_c128", False, "float32")
+    index_keys_128("compress_indexer_mxfp4", "ref_c128", True, "float32")
+    index_keys_128("compress_indexer_fp8", "ref_c128_bf16", False, "bfloat16")
     prefill_without_lens("ref_no_lens")

@@ -199,21 +199,26 @@ int golden_dense(const golden_tensor *t);
 /* An element of an int32 tensor of rank 1 or 2 (j 0 for rank 1). */
 int32_t golden_i32(const golden_tensor *t, int64_t i, int64_t j);
 
-/* A tensor of at least n positions, int64 or int32, as int32; NULL with
- * c->reason set. */
-const int32_t *golden_positions(golden_case *c, const char *name, int64_t n);
+/* A tensor of at least n positions, int32 or int64, and its spmla_int_dtype;
+ * NULL with c->reason set. */
+const void *golden_positions(golden_case *c, const char *name, int64_t n,
+			     uint32_t *dtype);
 
-/* A tensor of floats as an operation gets it that takes f32 alone. */
+/* A tensor of floats as it is. */
 typedef struct golden_floats {
-	const float *first;
+	const void *first;
 	int64_t stride; /* from row to row */
 	int64_t shape[GOLDEN_MAX_RANK];
+	uint32_t dtype; /* spmla_real_dtype */
 } golden_floats;
 
-/* A tensor of f32, or of bf16, which is widened, of that rank and shape
- * (negative: any size); 0 with c->reason set. */
+/* A tensor of f32 or bf16, of that rank and shape (negative: any size); 0 with
+ * c->reason set. */
 int golden_take_floats(golden_case *c, const char *name, uint32_t rank,
 		       const int64_t *shape, golden_floats *out);
+
+/* Makes it f32, dense, for an operation that takes nothing else. */
+int golden_widen(golden_case *c, const char *name, golden_floats *out);
 
 /* The same of a table [any][width] of rotations: dense rows. */
 int golden_take_table(golden_case *c, const char *name, int64_t width,

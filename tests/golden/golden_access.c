@@ -111,13 +111,11 @@ golden_i32(const golden_tensor *t, int64_t i, int64_t j)
 	return value;
 }
 
-const int32_t *
-golden_positions(golden_case *c, const char *name, int64_t n)
+const void *
+golden_positions(golden_case *c, const char *name, int64_t n, uint32_t *dtype)
 {
 	const golden_tensor *t = golden_find(c, name);
 	const int wide = t && t->dtype == GOLDEN_I64;
-	int32_t *out;
-	int64_t i, x;
 
 	t = golden_need(c, name, wide ? GOLDEN_I64 : GOLDEN_I32, 1);
 	if (!golden_has(c, t, (const int64_t[]){-1}))
@@ -126,29 +124,8 @@ golden_positions(golden_case *c, const char *name, int64_t n)
 		(void)golden_fail(c, "%s is too short", name);
 		return NULL;
 	}
-	if (!wide)
-		return golden_first(t);
-	out = golden_scratch(c, t->count * sizeof *out);
-	for (i = 0; out && i < t->shape[0]; i++) {
-		memcpy(&x, (uint8_t *)golden_first(t) + i * 8, sizeof x);
-		out[i] = (int32_t)x;
-	}
-	return out;
-}
-
-/* All elements of t, in the order of its shape; NULL with a reason. */
-static float *
-widen(golden_case *c, const golden_tensor *t)
-{
-	float *out = golden_scratch(c, t->count * sizeof *out);
-	int64_t index[GOLDEN_MAX_RANK] = {0};
-	uint64_t i;
-
-	for (i = 0; out && i < t->count; i++, golden_step(t, index))
-		out[i] = (float)golden_value(t->dtype,
-					     t->data + golden_place(t, index) *
-							       t->elem_bytes);
-	return out;
+	*dtype = wide ? SPMLA_INT64 : SPMLA_INT32;
+	return golden_first(t);
 }
 
 int
@@ -157,7 +134,6 @@ golden_take_floats(golden_case *c, const char *name, uint32_t rank,
 {
 	const golden_tensor *t = golden_find(c, name);
 	const int narrow = t && t->dtype == GOLDEN_BF16;
-	uint32_t d;
 
 	t = golden_need(c, name, narrow ? GOLDEN_BF16 : GOLDEN_F32, rank);
 	if (!golden_has(c, t, shape))
@@ -165,12 +141,28 @@ golden_take_floats(golden_case *c, const char *name, uint32_t rank,
 	memcpy(out->shape, t->shape, sizeof out->shape);
 	out->stride = t->strides[0];
 	out->first = golden_first(t);
-	if (!narrow)
-		return 1;
-	out->first = widen(c, t);
-	for (out->stride = 1, d = 1; d < rank; d++)
-		out->stride *= t->shape[d];
-	return out->first != NULL;
+	out->dtype = narrow ? SPMLA_REAL_BF16 : SPMLA_REAL_F32;
+	return 1;
+}
+
+int
+golden_widen(golden_case *c, const char *name, golden_floats *out)
+{
+	const golden_tensor *t = golden_find(c, name);
+	float *wide = golden_scratch(c, t->count * sizeof *wide);
+	int64_t index[GOLDEN_MAX_RANK] = {0};
+	uint64_t i;
+
+	for (i = 0; wide && i < t->count; i++, golden_step(t, index))
+		wide[i] = (float)golden_value(t->dtype,
+					      t->data + golden_place(t, index) *
+								t->elem_bytes);
+	out->first = wide;
+	out->dtype = SPMLA_REAL_F32;
+	out->stride = 1;
+	for (i = 1; i < t->rank; i++)
+		out->stride *= t->shape[i];
+	return wide != NULL;
 }
 
 int

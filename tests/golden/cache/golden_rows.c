@@ -264,8 +264,10 @@ take_queries(golden_case *c, spmla_qnorm_rope_kv_insert_args *a)
 	a->q_out = golden_first(q);
 	a->q_token_stride_elems = a->q_out_token_stride_elems = q->strides[0];
 	a->q_head_stride_elems = a->q_out_head_stride_elems = q->strides[1];
-	a->positions = golden_positions(c, "positions", a->tokens);
+	a->positions = golden_positions(c, "positions", a->tokens,
+					&a->positions_dtype);
 	a->cos_sin = table.first;
+	a->cos_sin_dtype = table.dtype;
 	return a->positions != NULL;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Adapters of the compressor of DeepSeek V4: saving states, the slots of
- * compressed keys. Positions of the cases are int64, and floats may be bf16;
- * the library's are int32 and f32.
+ * compressed keys. States may be bf16; the library's are f32.
  */
 #include "tests/golden/golden.h"
 
@@ -25,7 +24,9 @@ take_state(golden_case *c, states *s)
 
 	if (!golden_take_floats(c, "state_cache", 3, any, &rows))
 		return 0;
-	s->narrow = t->dtype == GOLDEN_BF16 ? t : NULL;
+	s->narrow = rows.dtype == SPMLA_REAL_BF16 ? t : NULL;
+	if (s->narrow && !golden_widen(c, "state_cache", &rows))
+		return 0;
 	*state = (spmla_cache)SPMLA_CACHE_INIT;
 	state->layout = t->shape[2] == 256    ? SPMLA_LAYOUT_STATE_128
 			: t->shape[2] == 512  ? SPMLA_LAYOUT_STATE_256
@@ -96,6 +97,9 @@ run_state_save(golden_case *c)
 	    !golden_has(c, golden_find(c, "ape"),
 			(const int64_t[]){(int64_t)ratio, -1}))
 		return GOLDEN_FAILED;
+	if (kv.dtype != score.dtype || ape.dtype != SPMLA_REAL_F32)
+		return golden_fail(c, "kv and score of two types, or ape of "
+				      "bf16");
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.tokens = (uint32_t)kv.shape[0];
 	a.ratio = (uint32_t)ratio;
@@ -105,7 +109,9 @@ run_state_save(golden_case *c)
 	a.kv_stride_elems = kv.stride;
 	a.score_stride_elems = score.stride;
 	a.ape = ape.first;
-	a.positions = golden_positions(c, "positions", a.tokens);
+	a.kv_dtype = kv.dtype;
+	a.positions =
+		golden_positions(c, "positions", a.tokens, &a.positions_dtype);
 	a.slot_mapping = golden_first(slots);
 	a.state = state.cache;
 	if (!a.positions)
@@ -252,7 +258,9 @@ take_weights(golden_case *c, spmla_kv_compress_args *a)
 	a->norm_eps = (float)eps;
 	a->cos_sin_rows = (uint32_t)rope.shape[0];
 	a->cos_sin = rope.first;
+	a->cos_sin_dtype = rope.dtype;
 	a->norm_weight = norm.first;
+	a->norm_dtype = norm.dtype;
 	return 1;
 }
 
@@ -277,7 +285,8 @@ take_tokens(golden_case *c, spmla_kv_compress_args *a)
 	a->table_stride_elems = (uint32_t)table->strides[0];
 	a->token_row = golden_first(row);
 	a->block_table = golden_first(table);
-	a->positions = golden_positions(c, "positions", a->tokens);
+	a->positions = golden_positions(c, "positions", a->tokens,
+					&a->positions_dtype);
 	a->slot_mapping = key_slots(c, a->tokens);
 	return a->positions && a->slot_mapping;
 }

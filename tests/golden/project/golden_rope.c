@@ -64,8 +64,10 @@ run_inv_rope_quant(golden_case *c)
 	a.o = golden_first(o);
 	a.o_token_stride_elems = o->strides[0];
 	a.o_head_stride_elems = o->strides[1];
-	a.positions = golden_positions(c, "positions", o->shape[0]);
+	a.positions = golden_positions(c, "positions", o->shape[0],
+				       &a.positions_dtype);
 	a.cos_sin = table.first;
+	a.cos_sin_dtype = table.dtype;
 	a.out = golden_first(out);
 	a.out_token_stride_elems = out->strides[0];
 	a.out_group_stride_elems = out->strides[1];
@@ -118,8 +120,10 @@ fill_queries(golden_case *c, spmla_indexer_q_prep_args *a)
 	a->q_head_stride_elems = q->strides[1];
 	a->weights = golden_first(weights);
 	a->weights_stride_elems = weights->strides[0];
-	a->positions = golden_positions(c, "positions", q->shape[0]);
+	a->positions = golden_positions(c, "positions", q->shape[0],
+					&a->positions_dtype);
 	a->cos_sin = table.first;
+	a->cos_sin_dtype = table.dtype;
 	a->weights_out = golden_first(out);
 	return a->positions != NULL;
 }

@@ -185,7 +185,7 @@ take_c128a(golden_case *c, spmla_c128a_index_args *a)
 		golden_need(c, "slot_mapping", GOLDEN_I64, 1);
 	double page, width, decodes;
 
-	a->positions = golden_positions(c, "positions", 0);
+	a->positions = golden_positions(c, "positions", 0, &a->positions_dtype);
 	if (!a->positions || !golden_has(c, req, pos->shape) ||
 	    !golden_has(c, slots, pos->shape) ||
 	    !golden_has(c, table, (const int64_t[]){-1, -1}) ||
