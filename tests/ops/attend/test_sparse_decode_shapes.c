@@ -10,7 +10,7 @@
 #include "tests/harness/themes.h"
 #include "tests/ops/attend/shape_rig.h"
 
-enum { MODELS = 2, HEADS = 2, BATCHES = 6, CASES = MODELS * HEADS };
+enum { MODELS = 2, HEADS = 2, BATCHES = 7, CASES = MODELS * HEADS };
 
 static fixture f;
 static shape_rig r;
@@ -27,7 +27,7 @@ is_real(void)
 static void
 open_case(int n)
 {
-	static const uint32_t real[BATCHES] = {1, 2, 4, 33, 67, 128};
+	static const uint32_t real[BATCHES] = {1, 2, 4, 8, 33, 67, 128};
 	static const uint32_t small[BATCHES] = {1, 3, 0};
 	static const uint32_t keys[2][MODELS][2] = {{{200, 0}, {70, 130}},
 						    {{2048, 0}, {128, 512}}};
