@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How far the real decode is from attention itself. FlashMLA rounds a value of
+ * an fp8 row, its scale, and the weight of a key to bf16. A kernel that rounds
+ * less, or weights against another maximum, is as far from FlashMLA's result
+ * as that is from attention in double over values of code * scale.
+ */
+#include "tests/golden/golden.h"
+
+#include <math.h>
+#include <string.h>
+
+static double
+half_value(const uint8_t *p)
+{
+	return golden_value(GOLDEN_BF16, p);
+}
+
+/* The `dim` values of an entry. */
+static void
+decode_row(const spmla_cache *cache, int64_t slot, double *row)
+{
+	const uint32_t n = cache->entries_per_page, i = (uint32_t)(slot % n);
+	const uint8_t *page = (const uint8_t *)cache->base +
+			      (uint64_t)(slot / n) * cache->page_stride_bytes;
+	const uint32_t v4 = cache->layout == SPMLA_LAYOUT_V4_FP8;
+	const uint32_t values = v4 ? SPMLA_V4_NOPE : SPMLA_MLA_LATENT;
+	const uint8_t *code =
+		page + i * (v4 ? SPMLA_V4_VALUE_BYTES : SPMLA_FP8_DS_MLA_BYTES);
+	const uint8_t *rope = code + (v4 ? values : SPMLA_FP8_DS_MLA_ROPE_BYTE);
+	const uint8_t *scale =
+		v4 ? page + n * SPMLA_V4_VALUE_BYTES + i * SPMLA_V4_SCALE_BYTES
+		   : code + SPMLA_FP8_DS_MLA_SCALE_BYTE;
+	uint32_t d;
+
+	for (d = 0; d < values; d++)
+		row[d] =
+			golden_value(GOLDEN_E4M3, code + d) *
+			(v4 ? ldexp(1, scale[d / SPMLA_V4_SCALE_GROUP] - 127)
+			    : golden_value(
+				      GOLDEN_F32,
+				      scale + 4 * (d / SPMLA_MLA_SCALE_GROUP)));
+	for (d = 0; d < 64; d++)
+		row[values + d] = half_value(rope + 2 * d);
+}
+
+/* Adds the rows of a list of keys to the n that there are; returns how many
+ * there are then. */
+static uint32_t
+take_rows(const spmla_cache *cache, const int32_t *slots, uint32_t len,
+	  uint32_t dim, double *rows, uint32_t n)
+{
+	uint32_t k;
+
+	for (k = 0; k < len; k++)
+		if (slots[k] >= 0)
+			decode_row(cache, slots[k], rows + dim * n++);
+	return n;
+}
+
+static uint32_t
+length_of(const int32_t *lens, uint32_t t, uint32_t most)
+{
+	return !lens                      ? most
+	       : lens[t] < 0              ? 0
+	       : (uint32_t)lens[t] < most ? (uint32_t)lens[t]
+					  : most;
+}
+
+/* Returns the natural lse. p: [n], for its use. */
+static double
+attend(const spmla_sparse_decode_args *a, const uint16_t *q, uint32_t head,
+       const double *rows, uint32_t n, uint32_t dim, double *p, double *out)
+{
+	double most = -INFINITY, sum = 0, lse;
+	uint32_t k, d;
+
+	for (k = 0; k < n; k++) {
+		for (p[k] = 0, d = 0; d < dim; d++)
+			p[k] += half_value((const uint8_t *)(q + d)) *
+				rows[dim * k + d];
+		p[k] *= (double)a->softmax_scale;
+		most = p[k] > most ? p[k] : most;
+	}
+	memset(out, 0, SPMLA_MLA_LATENT * sizeof *out);
+	for (k = 0; k < n; k++) {
+		p[k] = exp(p[k] - most);
+		sum += p[k];
+		for (d = 0; d < SPMLA_MLA_LATENT; d++)
+			out[d] += p[k] * rows[dim * k + d];
+	}
+	lse = most + log(sum);
+	if (a->attn_sink)
+		sum += exp((double)a->attn_sink[head] - most);
+	for (d = 0; n && d < SPMLA_MLA_LATENT; d++)
+		out[d] /= sum;
+	return lse;
+}
+
+/* 0 where there is no distance: between infinities. */
+static double
+distance(const golden_tensor *t, const int64_t *index, double exact)
+{
+	const double d =
+		fabs(exact -
+		     golden_value(t->dtype, t->want + golden_place(t, index) *
+							      t->elem_bytes));
+
+	return isfinite(d) ? d : 0;
+}
+
+void
+golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
+		    golden_tensor *lse, int64_t b, double *work)
+{
+	const uint32_t dim = a->cache.layout == SPMLA_LAYOUT_V4_FP8
+				     ? SPMLA_V4_DIM
+				     : SPMLA_MLA_DIM;
+	double *rows = work + a->topk + a->extra_topk;
+	double exact[SPMLA_MLA_LATENT];
+	int64_t t, h, d;
+	uint32_t n;
+
+	for (t = 0; t < a->tokens; t++) {
+		n = take_rows(&a->cache, a->slots + t * a->slots_stride_elems,
+			      length_of(a->topk_lens, (uint32_t)t, a->topk),
+			      dim, rows, 0);
+		if (a->extra_topk)
+			n = take_rows(&a->extra_cache,
+				      a->extra_slots +
+					      t * a->extra_slots_stride_elems,
+				      length_of(a->extra_topk_lens, (uint32_t)t,
+						a->extra_topk),
+				      dim, rows, n);
+		for (h = 0; h < a->heads; h++) {
+			const int64_t at[3] = {b, h, t};
+			const double l =
+				attend(a,
+				       a->q + t * a->q_token_stride_elems +
+					       h * a->q_head_stride_elems,
+				       (uint32_t)h, rows, n, dim, work, exact);
+
+			lse->slack[(b * a->heads + h) * a->tokens + t] =
+				distance(lse, at, l);
+			for (d = 0; d < SPMLA_MLA_LATENT; d++) {
+				const int64_t in[4] = {b, t, h, d};
+
+				out->slack[((b * a->tokens + t) * a->heads +
+					    h) * SPMLA_MLA_LATENT +
+					   d] = distance(out, in, exact[d]);
+			}
+		}
+	}
+}
