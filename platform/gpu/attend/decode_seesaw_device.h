@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode by warpgroups' matrix instructions, of fp8 rows: a block has 64
+ * heads and takes tile after tile of 64 keys, of whatever token comes next. A
+ * warpgroup loads (decode_loader_device.h), two multiply: the left one has
+ * columns 0 .. 255 of O and the right one the rest. Two tiles are in shared
+ * memory. The left warpgroup makes the weights P of the even tile, the right
+ * one those of the odd tile, so that one's softmax runs beside the other's
+ * products: FlashMLA calls it the seesaw. With 128 heads two blocks are a
+ * cluster and share what they load.
+ *
+ *   left                         right
+ *   S = Q K^T of the even tile   S of the odd tile, issued
+ *   P, even; O += P V            wait for P, even; O += P V
+ *   wait for P, odd              P, odd
+ *   O += P V of the odd tile     O += P V
+ *
+ * The hard ideas:
+ * - A head's weights are relative to a reference that stays until a tile's
+ *   largest score is 2^8 times above it: O is hardly ever rescaled.
+ * - Keys are f16 times 64 and queries f16 times a power of two a head, so that
+ *   a head's largest query lies in [1/64, 1/32): scores are off by no more than
+ *   f16's rounding of the keys.
+ * - Tiles alternate between the two buffers, whatever token they are of. A
+ *   token that begins or ends in the middle of a pair has a single tile there.
+ */
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_SEESAW_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_SEESAW_DEVICE_H
+
+#include "spmla/platform/gpu/attend/decode_queries_device.h"
+#include "spmla/platform/gpu/attend/decode_results_device.h"
+#include "spmla/platform/gpu/attend/decode_wide_device.h"
+
+enum { DECODE_WGMMA_BYTES = 227 * 1024, DECODE_WGMMA_ITEMS = 384 };
+
+#if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* Tile m and, unless it is the last one of its token or m is odd, tile m + 1:
+ * the even tile is `first`, the odd one `last`. */
+typedef struct decode_pair {
+	uint32_t m;
+	uint32_t count;
+	decode_tile first, last; /* the same if count is 1 */
+	uint32_t ends;           /* the token, or the split */
+} decode_pair;
+
+/* ---- Products ---------------------------------------------------------- */
+
+/* Panel of the left half of a tile. */
+FN g_panel
+decode_key_panels(const PRIVATE decode_worker *w, uint32_t tile)
+{
+	return g_panel_of((LOCAL const uint16_t *)w->mem->keys[tile],
+			  DECODE_OCTET_BYTES, DECODE_PANEL_BYTES);
+}
+
+/* S += Q K^T over half of the values of a tile, which are there: issued. */
+FN void
+decode_issue_scores(const PRIVATE decode_worker *w, uint32_t tile,
+		    uint32_t right, PRIVATE float *score)
+{
+	const g_panel q = g_panel_of((LOCAL const uint16_t *)w->mem->queries,
+				     8 * 128, 64 * 128);
+	const g_panel k = decode_key_panels(w, tile);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 16; i++) {
+		const uint32_t panel = 4 * right + i / 4;
+		const g_panel a =
+			g_panel_step(g_panel_on(q, panel * (64 * 128)), i % 4);
+		const g_panel b = g_panel_step(
+			g_panel_on(k, panel * DECODE_PANEL_BYTES), i % 4);
+
+		if (!right && i == 0)
+			g_wgmma_f16_n64_first(score, a, b);
+		else
+			g_wgmma_f16_n64(score, a, b);
+	}
+}
+
+/* The rope part of queries stays in registers. */
+FN void
+decode_defer_rope(PRIVATE decode_heads *h)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 16; i++)
+		g_wgmma_defer(&h->rope[i / 8][i % 8]);
+}
+
+/* S += the rope part: issued. */
+FN void
+decode_issue_rope(const PRIVATE decode_worker *w, uint32_t tile,
+		  PRIVATE uint32_t rope[2][8], PRIVATE float *score)
+{
+	const g_panel k =
+		g_panel_on(decode_key_panels(w, tile), 8 * DECODE_PANEL_BYTES);
+	uint32_t i, j;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		uint32_t a[4];
+
+		UNROLL
+		for (j = 0; j < 4; j++)
+			a[j] = rope[j % 2][2 * i + j / 2];
+		g_wgmma_bf16_n64_registers(score, a, g_panel_step(k, i));
+	}
+}
+
+/* The fragments of P as A's, from its panel's swizzled rows: by a matrix
+ * instruction; and by registers. */
+FN void
+decode_issue_values(const PRIVATE decode_worker *w, uint32_t tile,
+		    const PRIVATE uint32_t *p, PRIVATE float *o)
+{
+	const g_panel k = decode_key_panels(w, tile);
+	const g_panel a = g_panel_on(k, 8 * DECODE_PANEL_BYTES);
+	const g_panel v = g_panel_on(k, 4 * w->right * DECODE_PANEL_BYTES);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		const g_panel rows = g_panel_on(v, 2 * i * DECODE_OCTET_BYTES);
+
+		if (p)
+			g_wgmma_f16_n256_registers(o, p + 4 * i, rows);
+		else
+			g_wgmma_f16_n256(o, g_panel_step(a, i), rows);
+	}
+}
+
+FN void
+decode_hold(PRIVATE float *x, uint32_t n)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < n; i++)
+		g_wgmma_hold(x + i);
+}
+
+/* ---- Softmax ----------------------------------------------------------- */
+
+/* Scores of rows that are no keys. */
+FN void
+decode_mask(LOCAL const decode_note *notes, PRIVATE float *score)
+{
+	const uint32_t t = decode_item_lane() % 4;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 32; i++)
+		if (!(notes[i / 4].keys >> (2 * t + i % 2) & 1u))
+			score[i] = G_MINUS_INF;
+}
+
+/* Brings O and L to another reference. */
+FN void
+decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
+	       const PRIVATE float *unit)
+{
+	float by[2];
+	uint32_t i;
+
+	if (!g_ballot(reach[0] != h->reach[0] || reach[1] != h->reach[1]))
+		return;
+	UNROLL
+	for (i = 0; i < 2; i++) {
+		by[i] = reach[i] == h->reach[i]
+				? 1.0f
+				: g_exp2_flush((h->reach[i] - reach[i]) *
+					       unit[i]);
+		h->sum[i] *= by[i];
+		h->reach[i] = reach[i];
+	}
+	UNROLL
+	for (i = 0; i < 128; i++)
+		h->o[i] *= by[i / 2 % 2];
+}
+
+/* Scores of a tile to weights, as fragments of A; `reach` becomes what they are
+ * relative to, `sums` their sums over the item's keys. */
+FN void
+decode_weights(PRIVATE float *score, const PRIVATE decode_heads *h,
+	       const PRIVATE float *unit, uint32_t wide, PRIVATE float *reach,
+	       PRIVATE float *sums, PRIVATE uint32_t *p)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 2; i++) {
+		float most = score[2 * i];
+		uint32_t j;
+
+		UNROLL
+		for (j = 0; j < 8; j++) {
+			most = g_larger(most, score[4 * j + 2 * i]);
+			most = g_larger(most, score[4 * j + 2 * i + 1]);
+		}
+		most = g_larger(most, g_shuffle_xor_f(most, 1));
+		most = g_larger(most, g_shuffle_xor_f(most, 2));
+		/* Large values times small weights: f32 holds O up to 2^115,
+		 * and f16 weights that matter. */
+		if (wide)
+			most += 14.0f / g_float(g_here(g_bits(unit[i])));
+		reach[i] = (most - h->reach[i]) * unit[i] > DECODE_REACH ||
+					   (wide && most > h->reach[i])
+				   ? most
+				   : h->reach[i];
+		sums[i] = 0.0f;
+	}
+	UNROLL
+	for (i = 0; i < 16; i++) {
+		const uint32_t r = i % 2;
+		const uint32_t at = i / 2 * 4 + 2 * r;
+		const float low = g_exp2_flush(
+			g_fma(score[at] - reach[r], unit[r], DECODE_P_BIAS));
+		const float high = g_exp2_flush(g_fma(score[at + 1] - reach[r],
+						      unit[r], DECODE_P_BIAS));
+
+		sums[r] += low + high;
+		p[i / 4 * 4 + i / 2 % 2 * 2 + r] = g_f32_to_f16x2(low, high);
+	}
+}
+
+/* Gives P of tile m and its reference to the other warpgroup. */
+FN void
+decode_give_weights(const PRIVATE decode_worker *w, uint32_t m,
+		    const PRIVATE float *reach, const PRIVATE uint32_t *p)
+{
+	const uint32_t tile = w->right;
+	const uint32_t lane = decode_item_lane();
+	const uint32_t row = decode_warp() * 16 + lane % 16;
+	LOCAL uint8_t *panel = w->mem->keys[tile] +
+			       row / 8 * DECODE_OCTET_BYTES +
+			       8 * DECODE_PANEL_BYTES + row % 8 * 128;
+	uint32_t i;
+
+	if (w->cluster == 2 && w->format.rope_byte)
+		g_mbarrier_wait(decode_received(w->mem, tile), m / 2 & 1u);
+	UNROLL
+	for (i = 0; i < 4; i++)
+		g_store_matrices(
+			(LOCAL uint16_t *)(panel +
+					   (((2 * i + lane / 16) ^ (row & 7u))
+					    << 4)),
+			p + 4 * i);
+	if (lane % 4 == 0) {
+		w->mem->reach[tile][decode_head()] = reach[0];
+		w->mem->reach[tile][decode_head() + 8] = reach[1];
+	}
+	g_fence_async();
+	g_named_arrive(tile ? DECODE_ODD_P : DECODE_EVEN_P, 256);
+}
+
+/* Waits for the other's P of a tile, and brings O to its reference. */
+FN void
+decode_await_weights(const PRIVATE decode_worker *w, uint32_t tile,
+		     const PRIVATE float *unit, PRIVATE decode_heads *h)
+{
+	float reach[2];
+
+	g_named_sync(tile ? DECODE_ODD_P : DECODE_EVEN_P, 256);
+	if (w->cluster == 1)
+		g_fence_async(); /* the other has waited for the keys */
+	reach[0] = w->mem->reach[tile][decode_head()];
+	reach[1] = w->mem->reach[tile][decode_head() + 8];
+	decode_rescale(h, reach, unit);
+}
+
+/* Says that this warpgroup has multiplied its half of a tile's values. */
+FN void
+decode_free(const PRIVATE decode_worker *w, uint32_t tile)
+{
+	LOCAL g_mbarrier *free = &w->mem->free[tile][w->right];
+
+	if (g_item_again() % 128)
+		return;
+	g_mbarrier_arrive(free);
+	if (w->cluster == 2)
+		g_mbarrier_arrive_peer(free);
+}
+
+/* ---- Pairs of tiles ---------------------------------------------------- */
+
+/* The two units of an item's heads. */
+FN void
+decode_units_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
+		PRIVATE float *unit)
+{
+	unit[0] = decode_unit_of(w, h, 0);
+	unit[1] = decode_unit_of(w, h, 1);
+}
+
+/* Bits 0 and 1: whether tiles 0 and 1 have rows that f16 does not hold; bits 2
+ * and 3: whether they have rows that are no keys. */
+FN uint32_t
+decode_odd_tiles(const PRIVATE decode_worker *w)
+{
+	const uint32_t lane = decode_item_lane();
+	LOCAL const decode_note *note = &w->mem->notes[lane / 8 % 2][lane % 8];
+	const uint32_t wide = (uint32_t)g_ballot(note->wide);
+	const uint32_t partial = (uint32_t)g_ballot(note->keys != 0xffu);
+
+	return ((wide & 0xffu) != 0) | ((wide & 0xff00u) != 0) << 1 |
+	       ((partial & 0xffu) != 0) << 2 | ((partial & 0xff00u) != 0) << 3;
+}
+
+/* Waits for a half of a tile. Rows that this block converted are fenced here:
+ * the fence of a lane that loads would wait for its copies, too. */
+FN void
+decode_await_half(const PRIVATE decode_worker *w, uint32_t tile, uint32_t half,
+		  uint32_t parity)
+{
+	g_mbarrier_wait(&w->mem->full[tile][half], parity);
+	if (w->cluster == 1)
+		g_fence_async();
+}
+
+/* The scores of the worker's own tile, m: issued. */
+FN void
+decode_issue_tile(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
+		  uint32_t m, PRIVATE float *score)
+{
+	const uint32_t tile = w->right, parity = m / 2 & 1u;
+
+	decode_await_half(w, tile, 0, parity);
+	if (w->format.rope_byte)
+		decode_defer_rope(h);
+	decode_hold(score, 32);
+	g_wgmma_begin();
+	decode_issue_scores(w, tile, 0, score);
+	decode_await_half(w, tile, 1, parity);
+	if (w->cluster == 2 && w->format.rope_byte && g_item_again() % 128 == 0)
+		g_mbarrier_arrive_peer(decode_received(w->mem, tile));
+	decode_issue_scores(w, tile, 1, score);
+	if (w->format.rope_byte)
+		decode_issue_rope(w, tile, h->rope, score);
+	g_wgmma_commit();
+}
+
+/* From the scores of the worker's own tile to weights, given on. */
+FN void
+decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
+		   const PRIVATE decode_pair *pair, uint32_t wide,
+		   uint32_t partial, PRIVATE float *score, PRIVATE uint32_t *p)
+{
+	LOCAL decode_memory *mem = w->mem;
+	const uint32_t tile = w->right;
+	float unit[2], reach[2], sums[2];
+
+	decode_units_of(w, h, unit);
+	if (UNLIKELY(wide))
+		decode_wide_scores(
+			w->a, mem, w->format, w->cluster, mem->runs,
+			(tile ? pair->last : pair->first), tile,
+			decode_first_head(w, decode_run_of(mem->runs,
+							   (tile ? pair->last
+								 : pair->first))
+						     ->bits) +
+				decode_warp() * 16,
+			h->factors, score);
+	if (partial)
+		decode_mask(mem->notes[tile], score);
+	decode_weights(score, h, unit, wide, reach, sums, p);
+	decode_give_weights(w, pair->m, reach, p);
+	decode_rescale(h, reach, unit);
+	h->sum[0] += sums[0];
+	h->sum[1] += sums[1];
+}
+
+/* O += P V of a tile: its own, by registers, or the other's. */
+FN void
+decode_add_values(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
+		  const PRIVATE decode_pair *pair, uint32_t tile, uint32_t wide,
+		  const PRIVATE uint32_t *p)
+{
+	if (UNLIKELY(wide)) {
+		decode_wide_values(w->a, w->mem, w->format, w->mem->runs,
+				   (tile ? pair->last : pair->first), tile,
+				   w->cluster, w->right, decode_head(), h->o);
+		return;
+	}
+	decode_hold(h->o, 128);
+	g_wgmma_begin();
+	decode_issue_values(w, tile, p, h->o);
+	g_wgmma_commit();
+	g_wgmma_wait_but(0);
+	decode_hold(h->o, 128);
+}
+
+/* If the token ends with a pair, asks for the next one's queries: nobody needs
+ * this one's. */
+FN void
+decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
+{
+	LOCAL const decode_run *runs = w->mem->runs;
+
+	if (pair->ends) {
+		LOCAL const decode_run *next =
+			decode_run_of(runs, decode_next_tile(runs, pair->last));
+
+		if (!(next->bits & DECODE_NONE))
+			decode_ask_queries(w, next);
+	}
+}
+
+/* The worker's own tile: weights for both, and its half of the values. */
+FN void
+decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
+		PRIVATE decode_heads *h)
+{
+	const uint32_t tile = w->right;
+	uint32_t p[16], odd;
+	float score[32];
+
+	decode_issue_tile(w, h, pair->m, score);
+	odd = decode_odd_tiles(w) >> tile;
+	g_wgmma_wait_but(0);
+	decode_hold(score, 32);
+	decode_own_weights(w, h, pair, odd & 1u, odd & 4u, score, p);
+	decode_add_values(w, h, pair, tile, odd & 1u, p);
+	decode_free(w, tile);
+}
+
+/* The other's tile, if the pair has it: its half of the values. The left
+ * warpgroup asks for the next queries when nobody needs these. */
+FN void
+decode_other_tile(const PRIVATE decode_worker *w,
+		  const PRIVATE decode_pair *pair, uint32_t is,
+		  PRIVATE decode_heads *h)
+{
+	const uint32_t tile = w->right ^ 1u;
+	uint32_t odd = 0;
+	float unit[2];
+
+	if (is) {
+		decode_units_of(w, h, unit);
+		decode_await_weights(w, tile, unit, h);
+		odd = decode_odd_tiles(w) >> tile;
+	}
+	if (!w->right)
+		decode_ask_next(w, pair);
+	if (is) {
+		decode_add_values(w, h, pair, tile, odd & 1u, 0);
+		decode_free(w, tile);
+	}
+}
+
+/* Tile after tile: so does the left warpgroup. */
+FN void
+decode_both_tiles(const PRIVATE decode_worker *w,
+		  const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
+{
+	uint32_t tile;
+
+	NO_UNROLL
+	for (tile = 0; tile < 2; tile++) {
+		const uint32_t is = pair->m % 2 == tile || pair->count == 2;
+
+		if (tile != w->right)
+			decode_other_tile(w, pair, is, h);
+		else if (is)
+			decode_own_tile(w, pair, h);
+	}
+}
+
+/* Right: the softmax of the odd tile runs beside the product of the even one,
+ * if both are there and f16 holds them. Returns whether it is so. */
+FN uint32_t
+decode_right_pair(const PRIVATE decode_worker *w,
+		  const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
+{
+	LOCAL decode_memory *mem = w->mem;
+	const uint32_t m = pair->m, parity = m / 2 & 1u;
+	float score[32], unit[2], reach[2], sums[2];
+	uint32_t p[16], odd;
+
+	if (pair->count != 2)
+		return 0;
+	g_mbarrier_wait(&mem->full[0][0], parity);
+	g_mbarrier_wait(&mem->full[1][0], parity);
+	odd = decode_odd_tiles(w);
+	if (odd & 3u)
+		return 0;
+	decode_issue_tile(w, h, m, score);
+	/* They are there before the other's weights are. */
+	g_wgmma_wait_but(0);
+	decode_hold(score, 32);
+	decode_units_of(w, h, unit);
+	decode_await_weights(w, 0, unit, h);
+	decode_hold(h->o, 128);
+	g_wgmma_begin();
+	decode_issue_values(w, 0, 0, h->o);
+	g_wgmma_commit();
+	if (odd & 8u)
+		decode_mask(mem->notes[1], score);
+	decode_weights(score, h, unit, 0, reach, sums, p);
+	decode_give_weights(w, m, reach, p);
+	g_wgmma_wait_but(0);
+	decode_hold(h->o, 128);
+	decode_free(w, 0);
+	decode_rescale(h, reach, unit);
+	h->sum[0] += sums[0];
+	h->sum[1] += sums[1];
+	decode_add_values(w, h, pair, 1, 0, p);
+	decode_free(w, 1);
+	return 1;
+}
+
+/* The pair of tiles from tile m on: whoever has tile m - 1 sees the runs of
+ * tiles up to m + 2, as the loads come to them before that tile is given on. */
+FN void
+decode_take_pair(LOCAL const decode_run *runs, decode_tile first,
+		 PRIVATE decode_pair *pair)
+{
+	pair->count = 1;
+	pair->first = pair->last = first;
+	pair->ends = decode_tile_ends(runs, first);
+	if (pair->m % 2 == 0 && !pair->ends) {
+		pair->count = 2;
+		pair->last = decode_next_tile(runs, first);
+		pair->ends = decode_tile_ends(runs, pair->last);
+	}
+}
+
+/* A warpgroup that multiplies, until there is no work left. */
+FN void
+decode_multiply_all(const PRIVATE decode_worker *w)
+{
+	LOCAL decode_memory *mem = w->mem;
+	LOCAL const decode_run *runs = mem->runs;
+	uint32_t tokens = 0;
+	decode_tile next = 0;
+	decode_pair pair;
+
+	pair.m = 0;
+	g_named_sync(DECODE_BEGAN, DECODE_BEGAN_THREADS);
+	if (!w->right && !(runs->bits & DECODE_NONE))
+		decode_ask_queries(w, runs);
+	while (!(decode_run_of(runs, next)->bits & DECODE_NONE)) {
+		decode_heads h;
+		uint32_t i;
+
+		UNROLL
+		for (i = 0; i < 128; i++)
+			h.o[i] = 0.0f;
+		h.sum[0] = h.sum[1] = 0.0f;
+		h.reach[0] = h.reach[1] = g_float(0xff7fffffu); /* -FLT_MAX */
+		if (w->format.rope_byte)
+			decode_ask_rope(w, decode_run_of(runs, next), &h);
+		decode_take_queries(w, decode_run_of(runs, next), tokens++ & 1u,
+				    &h);
+		if (w->format.rope_byte)
+			decode_scale_rope(&h);
+		if (pair.m == 0) /* the runs behind the first one */
+			g_mbarrier_wait(&mem->full[0][0], 0);
+		do {
+			decode_take_pair(runs, next, &pair);
+			if (!w->right || !decode_right_pair(w, &pair, &h))
+				decode_both_tiles(w, &pair, &h);
+			pair.m += pair.count;
+			next = decode_next_tile(runs, pair.last);
+		} while (!pair.ends);
+		decode_write(w, decode_run_of(runs, pair.last), &h);
+		if (decode_combines(w->a))
+			decode_combine(w, decode_run_of(runs, pair.last),
+				       decode_run_of(runs, next)->bits &
+					       DECODE_NONE);
+	}
+}
+
+/* Barriers, and where the walk begins. */
+FN void
+decode_begin(LOCAL decode_memory *mem, uint32_t cluster)
+{
+	uint32_t i;
+
+	if (g_item() == 0) {
+		UNROLL
+		for (i = 0; i < 4; i++) {
+			g_mbarrier_init(&mem->full[i / 2][i % 2], DECODE_WARPS);
+			g_mbarrier_init(&mem->free[i / 2][i % 2], cluster);
+		}
+		if (cluster == 2) {
+			g_mbarrier_init(decode_received(mem, 0), 1);
+			g_mbarrier_init(decode_received(mem, 1), 1);
+		}
+		g_mbarrier_init(&mem->queries_full, 128);
+		UNROLL
+		for (i = 0; i < DECODE_MADE; i++)
+			g_mbarrier_init(&mem->made[i], 1);
+		g_mbarriers_publish();
+		decode_walk_start(&mem->walk, mem->runs, g_block() / cluster);
+	}
+	if (cluster == 2)
+		g_cluster_sync();
+	else
+		BARRIER();
+}
+
+FN void
+decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
+		  decode_format format, uint32_t cluster)
+{
+	const uint32_t warp = g_broadcast(g_item() / 32 % 4, 0);
+	decode_loader l;
+
+	l.a = a;
+	l.mem = mem;
+	l.format = format;
+	l.cluster = cluster;
+	l.rank = cluster == 2 ? g_cluster_rank() : 0;
+	l.warp = warp;
+	l.lane = g_lane();
+	l.ring = mem->rings[warp].units[0] + 16 * l.lane;
+	l.store = decode_store_at(l.lane);
+	l.scales = mem->rings[warp].scales[0][l.lane / 8] +
+		   (format.scales_byte ? 0 : l.lane / 4 % 2);
+	decode_load_all(&l);
+}
+
+FN void
+decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
+		  decode_format format, uint32_t cluster, uint32_t right)
+{
+	decode_worker w;
+
+	w.a = a;
+	w.mem = mem;
+	w.format = format;
+	w.cluster = cluster;
+	w.right = right;
+	decode_multiply_all(&w);
+}
+
+/* The body of a kernel, given its rows, the blocks of a cluster, and the
+ * registers of a lane that multiplies and of one that loads. */
+#define DECODE_WGMMA_RUN(rows, blocks, up, down)                             \
+	do {                                                                 \
+		LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);                    \
+		const decode_args a = {                                      \
+			SPMLA_K_DECODE(SPMLA_I_K_NAME, SPMLA_I_K_NONE) s};   \
+		LOCAL decode_memory *mem = (LOCAL decode_memory *)local;     \
+		const uint32_t group = g_broadcast(g_item() / 128, 0);       \
+                                                                             \
+		decode_begin(mem, blocks);                                   \
+		if (group == 2) {                                            \
+			G_REGISTERS_DOWN(down);                              \
+			decode_run_loader(&a, mem, rows, blocks);            \
+		} else {                                                     \
+			G_REGISTERS_UP(up);                                  \
+			decode_run_worker(&a, mem, rows, blocks, group);     \
+		}                                                            \
+		/* The peer may still copy to this block, or arrive here. */ \
+		if (blocks == 2)                                             \
+			g_cluster_sync();                                    \
+	} while (0)
+
+#endif
+#endif
