@@ -10,7 +10,7 @@
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
 /* A kind of row: 512 values with scales and 64 bf16 ones of rope, for scores
- * only; or 448 and 64 bf16 ones that are values, too. */
+ * only; or 448 and 64 bf16 ones that are values, too; or bf16 values alone. */
 typedef struct decode_format {
 	uint32_t row_bytes;   /* from row to row of a page */
 	uint32_t group;       /* values that share a scale: 128, 64 or 32 */
@@ -20,6 +20,7 @@ typedef struct decode_format {
 	uint32_t rope_byte;   /* 64 bf16 values for scores only; 0: none */
 	uint32_t bf16_tail;   /* the last 64 values are bf16 */
 	uint32_t lists;       /* of keys that a token may have */
+	uint32_t bf16_rows;   /* no scales: keys are rows as they are */
 } decode_format;
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
@@ -36,6 +37,7 @@ decode_fp8_ds_mla(void)
 	f.rope_byte = SPMLA_FP8_DS_MLA_ROPE_BYTE;
 	f.bf16_tail = 0;
 	f.lists = 1;
+	f.bf16_rows = 0;
 	return f;
 }
 
@@ -51,7 +53,33 @@ decode_v4_fp8(void)
 	f.rope_byte = 0;
 	f.bf16_tail = 1;
 	f.lists = 2;
+	f.bf16_rows = 0;
 	return f;
+}
+
+/* Rows of 512 bf16 values, and behind them rope's if `dim` is 576. */
+FN decode_format
+decode_bf16(uint32_t dim)
+{
+	decode_format f;
+
+	f.row_bytes = 2 * dim;
+	f.group = SPMLA_MLA_LATENT;
+	f.scales_byte = 0;
+	f.scale_bytes = 0;
+	f.rope_byte = dim > SPMLA_MLA_LATENT ? 2 * SPMLA_MLA_LATENT : 0;
+	f.bf16_tail = 0;
+	f.lists = 1;
+	f.bf16_rows = 1;
+	return f;
+}
+
+/* Whether the rope part of queries is kept in registers, since it has another
+ * type than their values, or else is a panel. */
+FN uint32_t
+decode_rope_in_registers(decode_format f)
+{
+	return f.rope_byte && !f.bf16_rows;
 }
 
 /* Values of a row that have scales. */

@@ -62,10 +62,13 @@ typedef struct decode_note {
 typedef struct decode_memory {
 	uint8_t queries[DECODE_Q_BYTES];
 	uint8_t keys[2][DECODE_TILE_BYTES];
-	struct {
-		uint8_t units[DECODE_UNITS][DECODE_UNIT];
-		uint8_t scales[2][DECODE_WARP_ROWS][DECODE_SCALES];
-	} rings[DECODE_WARPS];
+	union {
+		struct {
+			uint8_t units[DECODE_UNITS][DECODE_UNIT];
+			uint8_t scales[2][DECODE_WARP_ROWS][DECODE_SCALES];
+		} rings[DECODE_WARPS];
+		uint8_t query_rope[64 * 128]; /* with bf16 rows */
+	};
 	decode_note notes[2][DECODE_OCTETS]; /* 16-byte aligned */
 	g_mbarrier full[2][2];               /* halves of tiles are there */
 	g_mbarrier free[2][2];               /* they are multiplied */
@@ -231,7 +234,8 @@ decode_find(const PRIVATE decode_loader *l, decode_tile tile, int32_t slot,
 	to->entry = (uint32_t)slot - number * page.by;
 	to->keys = (uint32_t)g_ballot(is);
 	to->bits = bits;
-	if (UNLIKELY(slot != -1 && !is) && decode_run_group(bits) == 0)
+	if (UNLIKELY(slot != -1 && !is) && decode_run_group(bits) == 0 &&
+	    !a->s.quiet)
 		g_fault(a->fault_state, a->fault_status, run->token,
 			G_FAULT_INDEX);
 }

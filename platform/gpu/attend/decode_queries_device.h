@@ -36,6 +36,7 @@ typedef struct decode_heads {
 	float o[128];
 	float sum[2];
 	float reach[2];
+	float largest[2];    /* score of its keys, with bf16 rows */
 	uint32_t factors;    /* that queries are multiplied by, bf16 each */
 	uint32_t rope[2][8]; /* of queries, times their factors */
 } decode_heads;
@@ -90,9 +91,17 @@ FN LOCAL uint8_t *
 decode_q_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 {
 	const uint32_t panel = piece / 8;
+	const uint32_t swaps = w->format.bf16_rows ? 0 : panel & 1u;
 
 	return w->mem->queries + panel * (64 * 128) + head * 128 +
-	       (((piece % 8) ^ (panel & 1u) ^ (head & 7u)) << 4);
+	       (((piece % 8) ^ swaps ^ (head & 7u)) << 4);
+}
+
+/* The same of the rope part, of 8 in its row. */
+FN LOCAL uint8_t *
+decode_q_rope_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
+{
+	return w->mem->query_rope + head * 128 + ((piece ^ (head & 7u)) << 4);
 }
 
 /* Asks for the queries of a run, by the left warpgroup: a warp has 16 heads, a
@@ -117,6 +126,15 @@ decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 		g_local_copy128(decode_q_at(w, head + i, 32 + lane),
 				from + right, i < heads);
 		from += i + 1 < heads ? w->a->s.q_head_stride : 0;
+	}
+	if (w->format.bf16_rows && w->format.rope_byte) {
+		UNROLL_BY(2)
+		for (i = lane / 8; i < 16; i += 4)
+			g_local_copy128(
+				decode_q_rope_at(w, head + i, lane % 8),
+				decode_query(w, run, i < heads ? head + i : 0) +
+					512 + lane % 8 * 8,
+				i < heads);
 	}
 	g_mbarrier_arrive_copies(&w->mem->queries_full);
 }
@@ -173,8 +191,8 @@ decode_rope_exponent(const PRIVATE decode_worker *w,
 	return most;
 }
 
-/* Waits for the queries of a run and brings them to f16, each head's times a
- * power of two: both warpgroups, 32 heads each. Gives the item its heads'
+/* Waits for the queries of a run and, but for bf16 rows, brings them to f16,
+ * each head's times a power of two: both warpgroups, 32 heads each. Gives the item its heads'
  * factors. `parity` says whether the tokens so far are odd. */
 FN void
 decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
@@ -184,10 +202,15 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	const uint32_t lane = decode_item_lane();
 	uint32_t rope = 0, i, j, e;
 
-	if (w->format.rope_byte)
+	if (decode_rope_in_registers(w->format))
 		rope = decode_rope_exponent(w, run);
 	g_named_sync(DECODE_QUERIES, 256); /* nobody reads sums */
 	g_mbarrier_wait(&w->mem->queries_full, parity);
+	if (w->format.bf16_rows) {
+		g_fence_async();
+		h->factors = 0x3f803f80u; /* 1 and 1 */
+		return;
+	}
 	UNROLL_BY(2)
 	for (i = 0; i < 8; i++) {
 		const uint32_t head = decode_own_queries(w) + i;

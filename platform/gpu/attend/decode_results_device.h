@@ -16,6 +16,13 @@
 #define DECODE_REACH  8.0f
 #define DECODE_P_BIAS 7.0f
 
+/* The latter. bf16 needs none. */
+FN float
+decode_p_bias(decode_format f)
+{
+	return f.bf16_rows ? 0.0f : DECODE_P_BIAS;
+}
+
 /* The sums of both warpgroups, in both. */
 FN void
 decode_join_sums(const PRIVATE decode_worker *w, PRIVATE float *sum)
@@ -37,6 +44,25 @@ decode_join_sums(const PRIVATE decode_worker *w, PRIVATE float *sum)
 			 w->mem->reach[1][decode_head() + 8 * r];
 }
 
+/* The largest scores of both warpgroups, in both. */
+FN void
+decode_join_largest(const PRIVATE decode_worker *w, PRIVATE float *largest)
+{
+	uint32_t r;
+
+	g_named_sync(DECODE_SUMS, 256); /* nobody reads sums */
+	UNROLL
+	for (r = 0; r < 2; r++)
+		if (decode_item_lane() % 4 == 0)
+			w->mem->reach[w->right][decode_head() + 8 * r] =
+				largest[r];
+	g_named_sync(DECODE_SUMS, 256);
+	UNROLL
+	for (r = 0; r < 2; r++)
+		largest[r] = g_larger(w->mem->reach[0][decode_head() + 8 * r],
+				      w->mem->reach[1][decode_head() + 8 * r]);
+}
+
 /* The first of 8 columns of a row of results: 16 bytes of panel i / 8. */
 FN uint32_t
 decode_column(const PRIVATE decode_worker *w, uint32_t i)
@@ -44,7 +70,7 @@ decode_column(const PRIVATE decode_worker *w, uint32_t i)
 	const uint32_t panel = 4 * w->right + i / 8;
 
 	return decode_panel_dim(w->format, panel) +
-	       ((i % 8) ^ (panel & 1u)) * 8;
+	       ((i % 8) ^ (w->format.bf16_rows ? 0 : panel & 1u)) * 8;
 }
 
 /* A head's results as bf16. A quad's lanes have 2 of 8 columns each; they
@@ -109,7 +135,10 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	const uint32_t whole = !(bits & DECODE_PIECE);
 	const uint32_t combines = decode_combines(a);
 	const uint32_t writes_lse = !w->right && decode_item_lane() % 4 == 0;
-	const float bias = 1.0f / (float)(1u << DECODE_KEY_BIAS);
+	const float bias = w->format.bf16_rows
+				   ? 1.0f
+				   : 1.0f / (float)(1u << DECODE_KEY_BIAS);
+	const uint32_t has_most = w->format.bf16_rows && s->has_max_logits;
 	const int64_t out_at = decode_token_at(
 		t, s->next_n, s->out_request_stride, s->out_token_stride);
 	GLOBAL uint16_t *to[2];
@@ -122,14 +151,16 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		split_row =
 			(uint32_t)a->num_splits[t] + (bits >> DECODE_SPLIT_AT);
 	decode_join_sums(w, h->sum);
+	if (has_most)
+		decode_join_largest(w, h->largest);
 	UNROLL
 	for (r = 0; r < 2; r++) {
 		const uint32_t head =
 			decode_first_head(w, bits) + decode_head() + 8 * r;
 		const uint32_t is = head < s->heads;
 		const uint64_t row = split_row * s->heads + head;
-		const float reach =
-			h->reach[r] * decode_unit_of(w, h, r) - DECODE_P_BIAS;
+		const float reach = h->reach[r] * decode_unit_of(w, h, r) -
+				    decode_p_bias(w->format);
 		const float lse2 = reach + g_log2(h->sum[r]);
 		float total = h->sum[r];
 
@@ -145,6 +176,15 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		split[r] = is ? a->split_out + row * SPMLA_MLA_LATENT : 0;
 		if (!is || !writes_lse)
 			continue;
+		if (has_most)
+			a->max_logits[decode_token_at(t, s->next_n,
+						      s->lse_request_stride,
+						      s->lse_token_stride) +
+				      (int64_t)head * s->lse_head_stride] =
+				empty[r] ? G_MINUS_INF
+					 : h->largest[r] *
+						   decode_unit_of(w, h, r) *
+						   (s->base2 ? 1.0f : G_LN_2);
 		if (!whole)
 			a->split_lse[row] = empty[r] ? G_MINUS_INF : lse2;
 		else if (s->has_lse)

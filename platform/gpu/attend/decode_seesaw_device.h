@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode by warpgroups' matrix instructions, of fp8 rows: a block has 64
- * heads and takes tile after tile of 64 keys, of whatever token comes next. A
- * warpgroup loads (decode_loader_device.h), two multiply: the left one has
- * columns 0 .. 255 of O and the right one the rest. Two tiles are in shared
- * memory. The left warpgroup makes the weights P of the even tile, the right
- * one those of the odd tile, so that one's softmax runs beside the other's
- * products: FlashMLA calls it the seesaw. With 128 heads two blocks are a
- * cluster and share what they load.
+ * Attention by warpgroups' matrix instructions: a block has 64 heads and takes
+ * tile after tile of 64 keys, of whatever token comes next. A warpgroup loads
+ * (decode_loader_device.h; bf16 rows: decode_copies_device.h), two multiply: the
+ * left one has columns 0 .. 255 of O and the right one the rest. Two tiles are
+ * in shared memory. The left warpgroup makes the weights P of the even tile, the
+ * right one those of the odd tile, so that one's softmax runs beside the other's
+ * products: FlashMLA calls it the seesaw. With 128 heads of fp8 rows two blocks
+ * are a cluster and share what they load.
  *
  *   left                         right
  *   S = Q K^T of the even tile   S of the odd tile, issued
@@ -18,20 +18,24 @@
  * The hard ideas:
  * - A head's weights are relative to a reference that stays until a tile's
  *   largest score is 2^8 times above it: O is hardly ever rescaled.
- * - Keys are f16 times 64 and queries f16 times a power of two a head, so that
- *   a head's largest query lies in [1/64, 1/32): scores are off by no more than
- *   f16's rounding of the keys.
+ * - Keys of fp8 rows are f16 times 64, and queries f16 times a power of two a
+ *   head, so that a head's largest query lies in [1/64, 1/32): scores are off by
+ *   no more than f16's rounding of the keys. With bf16 rows all is bf16.
  * - Tiles alternate between the two buffers, whatever token they are of. A
  *   token that begins or ends in the middle of a pair has a single tile there.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_SEESAW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_SEESAW_DEVICE_H
 
+#include "spmla/platform/gpu/attend/decode_copies_device.h"
 #include "spmla/platform/gpu/attend/decode_queries_device.h"
 #include "spmla/platform/gpu/attend/decode_results_device.h"
 #include "spmla/platform/gpu/attend/decode_wide_device.h"
 
-enum { DECODE_WGMMA_BYTES = 227 * 1024, DECODE_WGMMA_ITEMS = 384 };
+enum {
+	DECODE_WGMMA_BYTES = 227 * 1024,
+	DECODE_WGMMA_ITEMS = 384,
+};
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
@@ -54,6 +58,21 @@ decode_key_panels(const PRIVATE decode_worker *w, uint32_t tile)
 			  DECODE_OCTET_BYTES, DECODE_PANEL_BYTES);
 }
 
+/* S += 16 columns of Q times those of K, or S = them. */
+FN void
+decode_score(const PRIVATE decode_worker *w, PRIVATE float *score, g_panel a,
+	     g_panel b, uint32_t first)
+{
+	if (w->format.bf16_rows && first)
+		g_wgmma_bf16_n64_first(score, a, b);
+	else if (w->format.bf16_rows)
+		g_wgmma_bf16_n64(score, a, b);
+	else if (first)
+		g_wgmma_f16_n64_first(score, a, b);
+	else
+		g_wgmma_f16_n64(score, a, b);
+}
+
 /* S += Q K^T over half of the values of a tile, which are there: issued. */
 FN void
 decode_issue_scores(const PRIVATE decode_worker *w, uint32_t tile,
@@ -72,10 +91,7 @@ decode_issue_scores(const PRIVATE decode_worker *w, uint32_t tile,
 		const g_panel b = g_panel_step(
 			g_panel_on(k, panel * DECODE_PANEL_BYTES), i % 4);
 
-		if (!right && i == 0)
-			g_wgmma_f16_n64_first(score, a, b);
-		else
-			g_wgmma_f16_n64(score, a, b);
+		decode_score(w, score, a, b, !right && i == 0);
 	}
 }
 
@@ -97,12 +113,19 @@ decode_issue_rope(const PRIVATE decode_worker *w, uint32_t tile,
 {
 	const g_panel k =
 		g_panel_on(decode_key_panels(w, tile), 8 * DECODE_PANEL_BYTES);
+	const g_panel q = g_panel_of((LOCAL const uint16_t *)w->mem->query_rope,
+				     8 * 128, 64 * 128);
 	uint32_t i, j;
 
 	UNROLL
 	for (i = 0; i < 4; i++) {
 		uint32_t a[4];
 
+		if (w->format.bf16_rows) {
+			decode_score(w, score, g_panel_step(q, i),
+				     g_panel_step(k, i), 0);
+			continue;
+		}
 		UNROLL
 		for (j = 0; j < 4; j++)
 			a[j] = rope[j % 2][2 * i + j / 2];
@@ -125,7 +148,11 @@ decode_issue_values(const PRIVATE decode_worker *w, uint32_t tile,
 	for (i = 0; i < 4; i++) {
 		const g_panel rows = g_panel_on(v, 2 * i * DECODE_OCTET_BYTES);
 
-		if (p)
+		if (w->format.bf16_rows && p)
+			g_wgmma_bf16_n256_registers(o, p + 4 * i, rows);
+		else if (w->format.bf16_rows)
+			g_wgmma_bf16_n256(o, g_panel_step(a, i), rows);
+		else if (p)
 			g_wgmma_f16_n256_registers(o, p + 4 * i, rows);
 		else
 			g_wgmma_f16_n256(o, g_panel_step(a, i), rows);
@@ -184,10 +211,11 @@ decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
 /* Scores of a tile to weights, as fragments of A; `reach` becomes what they are
  * relative to, `sums` their sums over the item's keys. */
 FN void
-decode_weights(PRIVATE float *score, const PRIVATE decode_heads *h,
+decode_weights(decode_format f, PRIVATE float *score, PRIVATE decode_heads *h,
 	       const PRIVATE float *unit, uint32_t wide, PRIVATE float *reach,
 	       PRIVATE float *sums, PRIVATE uint32_t *p)
 {
+	const float bias = decode_p_bias(f);
 	uint32_t i;
 
 	UNROLL
@@ -202,6 +230,8 @@ decode_weights(PRIVATE float *score, const PRIVATE decode_heads *h,
 		}
 		most = g_larger(most, g_shuffle_xor_f(most, 1));
 		most = g_larger(most, g_shuffle_xor_f(most, 2));
+		if (f.bf16_rows)
+			h->largest[i] = g_larger(h->largest[i], most);
 		/* Large values times small weights: f32 holds O up to 2^115,
 		 * and f16 weights that matter. */
 		if (wide)
@@ -217,12 +247,14 @@ decode_weights(PRIVATE float *score, const PRIVATE decode_heads *h,
 		const uint32_t r = i % 2;
 		const uint32_t at = i / 2 * 4 + 2 * r;
 		const float low = g_exp2_flush(
-			g_fma(score[at] - reach[r], unit[r], DECODE_P_BIAS));
-		const float high = g_exp2_flush(g_fma(score[at + 1] - reach[r],
-						      unit[r], DECODE_P_BIAS));
+			g_fma(score[at] - reach[r], unit[r], bias));
+		const float high = g_exp2_flush(
+			g_fma(score[at + 1] - reach[r], unit[r], bias));
 
 		sums[r] += low + high;
-		p[i / 4 * 4 + i / 2 % 2 * 2 + r] = g_f32_to_f16x2(low, high);
+		p[i / 4 * 4 + i / 2 % 2 * 2 + r] =
+			f.bf16_rows ? g_f32_to_bf16x2(low, high)
+				    : g_f32_to_f16x2(low, high);
 	}
 }
 
@@ -305,6 +337,9 @@ decode_odd_tiles(const PRIVATE decode_worker *w)
 	const uint32_t wide = (uint32_t)g_ballot(note->wide);
 	const uint32_t partial = (uint32_t)g_ballot(note->keys != 0xffu);
 
+	if (w->format.bf16_rows)
+		return ((partial & 0xffu) != 0) << 2 |
+		       ((partial & 0xff00u) != 0) << 3;
 	return ((wide & 0xffu) != 0) | ((wide & 0xff00u) != 0) << 1 |
 	       ((partial & 0xffu) != 0) << 2 | ((partial & 0xff00u) != 0) << 3;
 }
@@ -328,7 +363,7 @@ decode_issue_tile(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	const uint32_t tile = w->right, parity = m / 2 & 1u;
 
 	decode_await_half(w, tile, 0, parity);
-	if (w->format.rope_byte)
+	if (decode_rope_in_registers(w->format))
 		decode_defer_rope(h);
 	decode_hold(score, 32);
 	g_wgmma_begin();
@@ -365,7 +400,7 @@ decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 			h->factors, score);
 	if (partial)
 		decode_mask(mem->notes[tile], score);
-	decode_weights(score, h, unit, wide, reach, sums, p);
+	decode_weights(w->format, score, h, unit, wide, reach, sums, p);
 	decode_give_weights(w, pair->m, reach, p);
 	decode_rescale(h, reach, unit);
 	h->sum[0] += sums[0];
@@ -481,12 +516,14 @@ decode_right_pair(const PRIVATE decode_worker *w,
 
 	if (pair->count != 2)
 		return 0;
-	g_mbarrier_wait(&mem->full[0][0], parity);
-	g_mbarrier_wait(&mem->full[1][0], parity);
-	odd = decode_odd_tiles(w);
-	if (odd & 3u)
-		return 0;
+	if (!w->format.bf16_rows) {
+		g_mbarrier_wait(&mem->full[0][0], parity);
+		g_mbarrier_wait(&mem->full[1][0], parity);
+		if (decode_odd_tiles(w) & 3u)
+			return 0;
+	}
 	decode_issue_tile(w, h, m, score);
+	odd = decode_odd_tiles(w);
 	/* They are there before the other's weights are. */
 	g_wgmma_wait_but(0);
 	decode_hold(score, 32);
@@ -498,7 +535,7 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	g_wgmma_commit();
 	if (odd & 8u)
 		decode_mask(mem->notes[1], score);
-	decode_weights(score, h, unit, 0, reach, sums, p);
+	decode_weights(w->format, score, h, unit, 0, reach, sums, p);
 	decode_give_weights(w, m, reach, p);
 	g_wgmma_wait_but(0);
 	decode_hold(h->o, 128);
@@ -550,11 +587,12 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 			h.o[i] = 0.0f;
 		h.sum[0] = h.sum[1] = 0.0f;
 		h.reach[0] = h.reach[1] = g_float(0xff7fffffu); /* -FLT_MAX */
-		if (w->format.rope_byte)
+		h.largest[0] = h.largest[1] = G_MINUS_INF;
+		if (decode_rope_in_registers(w->format))
 			decode_ask_rope(w, decode_run_of(runs, next), &h);
 		decode_take_queries(w, decode_run_of(runs, next), tokens++ & 1u,
 				    &h);
-		if (w->format.rope_byte)
+		if (decode_rope_in_registers(w->format))
 			decode_scale_rope(&h);
 		if (pair.m == 0) /* the runs behind the first one */
 			g_mbarrier_wait(&mem->full[0][0], 0);
@@ -573,16 +611,21 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 	}
 }
 
-/* Barriers, and where the walk begins. */
+/* Barriers, and where the walk begins. Rows that are copied as they are arrive
+ * by lane, and their notes by warp. */
 FN void
-decode_begin(LOCAL decode_memory *mem, uint32_t cluster)
+decode_begin(LOCAL decode_memory *mem, decode_format format, uint32_t cluster)
 {
+	const uint32_t lanes = format.bf16_rows ? DECODE_WARPS * 32 : 0;
 	uint32_t i;
 
 	if (g_item() == 0) {
 		UNROLL
 		for (i = 0; i < 4; i++) {
-			g_mbarrier_init(&mem->full[i / 2][i % 2], DECODE_WARPS);
+			g_mbarrier_init(&mem->full[i / 2][i % 2],
+					lanes + (lanes && i % 2 == 0
+							 ? 0
+							 : DECODE_WARPS));
 			g_mbarrier_init(&mem->free[i / 2][i % 2], cluster);
 		}
 		if (cluster == 2) {
@@ -620,7 +663,10 @@ decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	l.store = decode_store_at(l.lane);
 	l.scales = mem->rings[warp].scales[0][l.lane / 8] +
 		   (format.scales_byte ? 0 : l.lane / 4 % 2);
-	decode_load_all(&l);
+	if (format.bf16_rows)
+		decode_copy_all(&l);
+	else
+		decode_load_all(&l);
 }
 
 FN void
@@ -647,7 +693,7 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		LOCAL decode_memory *mem = (LOCAL decode_memory *)local;     \
 		const uint32_t group = g_broadcast(g_item() / 128, 0);       \
                                                                              \
-		decode_begin(mem, blocks);                                   \
+		decode_begin(mem, rows, blocks);                             \
 		if (group == 2) {                                            \
 			G_REGISTERS_DOWN(down);                              \
 			decode_run_loader(&a, mem, rows, blocks);            \

@@ -182,6 +182,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_bf16_wgmma,
 	 .kind = SPMLA_LAYOUT_MLA_BF16,
+	 .aligned = 1,
 	 .rows = DECODE_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_bf16_mma,
 	 .kind = SPMLA_LAYOUT_MLA_BF16,

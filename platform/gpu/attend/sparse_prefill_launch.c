@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_prefill: chooses a kernel and fills its arguments. The kernel with
- * matrix instructions needs a device that has them, and rows and queries that
- * can be read by 16 bytes; otherwise the portable kernel runs.
+ * sparse_prefill: chooses a kernel and fills its arguments. A kernel with matrix
+ * instructions needs a device that has them and rows that can be read by 16
+ * bytes; Hopper's moves queries and results so, too. Otherwise the portable
+ * kernel runs.
  */
 #include "spmla/platform/gpu/launch.h"
+
+/* What can be moved by 16 bytes: rows, or all that a call has. */
+enum { ROWS_ALIGNED = 1, ALL_ALIGNED };
 
 /* Kinds: values of a row. Rows: the heads of a block. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_bf16_wgmma,
 	 .kind = SPMLA_MLA_DIM,
-	 .aligned = 1,
+	 .aligned = ALL_ALIGNED,
 	 .rows = DECODE_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_bf16_mma,
 	 .kind = SPMLA_MLA_DIM,
-	 .aligned = 1,
+	 .aligned = ROWS_ALIGNED,
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_bf16_wgmma_512,
 	 .kind = SPMLA_V4_DIM,
-	 .aligned = 1,
+	 .aligned = ALL_ALIGNED,
 	 .rows = DECODE_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_bf16_mma_512,
 	 .kind = SPMLA_V4_DIM,
-	 .aligned = 1,
+	 .aligned = ROWS_ALIGNED,
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_prefill, .rows = ATTEND_HEADS},
 };
@@ -47,7 +51,7 @@ launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	p.max_logits = a->max_logits;
 	p.s.q_token_stride = a->q_token_stride_elems;
 	p.s.q_head_stride = a->q_head_stride_elems;
-	p.s.slots_stride = a->indices_stride_elems;
+	p.s.slots_stride = a->indptr ? 0 : a->indices_stride_elems;
 	p.s.out_token_stride = a->out_token_stride_elems;
 	p.s.out_head_stride = a->out_head_stride_elems;
 	p.s.lse_token_stride = a->lse_token_stride_elems;
@@ -77,6 +81,25 @@ launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 				  (uint64_t)a->tokens * groups, &p);
 }
 
+/* How far a call is aligned. Hopper's kernels count a row's place in units of 16
+ * bytes by 32 bits, too, and have few bits for groups of heads. */
+static uint32_t
+aligned(const spmla_sparse_prefill_args *a)
+{
+	if (!spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 16))
+		return 0;
+	return spmla_i_gpu_aligned(a->q, a->q_token_stride_elems,
+				   a->q_head_stride_elems, 2, 16) &&
+			       spmla_i_gpu_aligned(
+				       a->out, a->out_token_stride_elems,
+				       a->out_head_stride_elems, 2, 16) &&
+			       (uint64_t)a->kv_stride_elems / 8 <
+				       0xffffff00u / (a->kv_rows + 1) &&
+			       a->heads <= DECODE_GROUPS * DECODE_HEADS
+		       ? ALL_ALIGNED
+		       : ROWS_ALIGNED;
+}
+
 spmla_status
 spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 {
@@ -85,12 +108,9 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	/* Rows can be read by groups of four values. */
 	const uint32_t tight =
 		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 8);
-	/* And by groups of eight. */
-	const uint32_t wide =
-		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 16);
 	const spmla_i_gpu_variant *by =
 		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
-				   a->dim, a->heads, wide);
+				   a->dim, a->heads, aligned(a));
 	spmla_k_sparse_prefill_params p;
 
 	if (by->kernel != SPMLA_KERNEL_sparse_prefill)
