@@ -13,7 +13,7 @@
 enum { MOST_HEADS = 128, MOST_KEYS = 8192 };
 
 static struct {
-	uint32_t tokens, heads, topk, keys;
+	uint32_t tokens, heads, dim, topk, keys;
 	const twin *q, *kv, *indices, *out, *lse;
 } pf;
 
@@ -26,15 +26,15 @@ prefill_args(side on, uint32_t first, uint32_t tokens)
 		.struct_bytes = (uint32_t)sizeof(spmla_sparse_prefill_args),
 		.tokens = tokens,
 		.heads = pf.heads,
-		.dim = SPMLA_MLA_DIM,
+		.dim = pf.dim,
 		.topk = pf.topk,
 		.kv_rows = pf.keys,
 		.softmax_scale = 0.0721687836f,
-		.q = (const uint16_t *)pf.q->at[on] + head * SPMLA_MLA_DIM,
-		.q_token_stride_elems = (int64_t)pf.heads * SPMLA_MLA_DIM,
-		.q_head_stride_elems = SPMLA_MLA_DIM,
+		.q = (const uint16_t *)pf.q->at[on] + head * pf.dim,
+		.q_token_stride_elems = (int64_t)pf.heads * pf.dim,
+		.q_head_stride_elems = pf.dim,
 		.kv = pf.kv->at[on],
-		.kv_stride_elems = SPMLA_MLA_DIM,
+		.kv_stride_elems = pf.dim,
 		.indices = (const int32_t *)pf.indices->at[on] +
 			   (size_t)first * pf.topk,
 		.indices_stride_elems = pf.topk,
@@ -61,16 +61,16 @@ static void
 make_prefill(gpu *g, uint32_t tokens)
 {
 	const uint64_t all = (uint64_t)tokens * pf.heads;
-	twin *t = twin_make(g, all * SPMLA_MLA_DIM * 2);
+	twin *t = twin_make(g, all * pf.dim * 2);
 	static int32_t order[MOST_KEYS];
 	uint32_t i;
 
 	pf.tokens = tokens;
-	fill_bf16(g, t->at[ON_HOST], all * SPMLA_MLA_DIM, 4);
+	fill_bf16(g, t->at[ON_HOST], all * pf.dim, 4);
 	twin_push(g, t);
 	pf.q = t;
-	t = twin_make(g, (uint64_t)pf.keys * SPMLA_MLA_DIM * 2);
-	fill_bf16(g, t->at[ON_HOST], (uint64_t)pf.keys * SPMLA_MLA_DIM, 1);
+	t = twin_make(g, (uint64_t)pf.keys * pf.dim * 2);
+	fill_bf16(g, t->at[ON_HOST], (uint64_t)pf.keys * pf.dim, 1);
 	twin_push(g, t);
 	pf.kv = t;
 	t = twin_make(g, (uint64_t)tokens * pf.topk * 4);
@@ -95,15 +95,16 @@ one_prefill(gpu *g, uint32_t tokens, double peer)
 	make_prefill(g, tokens);
 	s.outputs[0] = pf.out, s.outputs[1] = pf.lse;
 	r = measure(g, &s);
-	snprintf(r->shape, sizeof r->shape, "%u queries, %u heads, top-k %u",
-		 tokens, pf.heads, pf.topk);
+	snprintf(r->shape, sizeof r->shape,
+		 "%u queries, %u heads, d %u, top-k %u", tokens, pf.heads,
+		 pf.dim, pf.topk);
 	r->peer = peer;
 	add_floor(g, r,
 		  (double)pf.q->bytes + (double)pf.kv->bytes +
 			  (double)pf.indices->bytes + (double)pf.out->bytes,
 		  BY_READ,
 		  2.0 * tokens * pf.heads * pf.topk *
-			  (SPMLA_MLA_DIM + SPMLA_MLA_LATENT),
+			  (pf.dim + SPMLA_MLA_LATENT),
 		  BF16);
 	for (t = 0; t < tokens; t += tokens - 1) {
 		const spmla_sparse_prefill_args a = prefill_args(ON_HOST, t, 1);
@@ -122,12 +123,27 @@ one_prefill(gpu *g, uint32_t tokens, double peer)
 void
 bench_prefill(gpu *g)
 {
+	/* V3.2, and V4's two kinds of layers; with the peer's time. */
+	static const struct {
+		uint32_t heads, dim, topk;
+		double peer;
+	} longer[] = {{128, SPMLA_MLA_DIM, 2048, 3753},
+		      {128, SPMLA_V4_DIM, 640, 1362},
+		      {64, SPMLA_V4_DIM, 640, 697},
+		      {128, SPMLA_V4_DIM, 1152, 2095}};
+	uint32_t i;
+
 	if (!wanted(g, "sparse_prefill"))
 		return;
 	pf.heads = g->tiny ? 8 : MOST_HEADS;
+	pf.dim = SPMLA_MLA_DIM;
 	pf.topk = g->tiny ? 64 : 2048;
 	pf.keys = g->tiny ? 128 : MOST_KEYS;
 	one_prefill(g, g->tiny ? 2 : 1024, 0);
-	if (g->longer)
-		one_prefill(g, 4096, 3753);
+	for (i = 0; g->longer && i < sizeof longer / sizeof *longer; i++) {
+		pf.heads = longer[i].heads;
+		pf.dim = longer[i].dim;
+		pf.topk = longer[i].topk;
+		one_prefill(g, 4096, longer[i].peer);
+	}
 }
