@@ -29,14 +29,15 @@ make_long(spmla_config *c, uint32_t whole, uint32_t flags)
 	c->buckets[0] = (spmla_shape){whole ? LONG : 16, 8, 1, 0};
 }
 
-/* Row 0 joins with a prompt. Its pages are 1 and up; a table of C128A without
+/* Row 0 joins with a prompt, the last tokens of the context. Its pages are 1 and up; a table of C128A without
  * its last column lacks keys. */
 static void
 write_prompt(spmla_ctx *ctx, uint32_t short_by)
 {
 	static const uint32_t groups[] = {0, 1, 2, 4, 5};
 	const spmla_plan *plan = spmla_ctx_plan(ctx);
-	const spmla_request request = {0, LONG, LONG, SPMLA_REQUEST_JOIN};
+	const spmla_request request = {0, LONG, plan->config.max_context_tokens,
+				       SPMLA_REQUEST_JOIN};
 	const uint32_t v32 = plan->config.model == SPMLA_MODEL_V32;
 	spmla_step step = SPMLA_STEP_INIT;
 	spmla_table_store stores[5];
@@ -238,8 +239,8 @@ output_as(const v4_layer_rig *rig, spmla_v4_layer *l, uint32_t quant)
 	l->wo_scale_row_stride_elems = 4;
 }
 
-/* The longest step leaves little of the buffers of a piece alone: of C128A it
- * has 8 keys in rows of 128. */
+/* The longest step leaves little of the buffers of a piece alone. The last
+ * tokens of the context have 119 to 128 keys of C128A in rows of 128. */
 START_TEST(buffers_of_a_piece_are_all_used)
 {
 	static const struct {
@@ -248,7 +249,7 @@ START_TEST(buffers_of_a_piece_are_all_used)
 	} bufs[] = {
 		{SPMLA_BUF_TOPK_SLOTS, 5},
 		{SPMLA_BUF_C4A_LENS, 5},
-		{SPMLA_BUF_C128A_INDICES, 100 - 100 * 8 / 128},
+		{SPMLA_BUF_C128A_INDICES, 5},
 		{SPMLA_BUF_OUTPUT_O, 5},
 	};
 	static const uint32_t ratios[2] = {4, 128};
@@ -258,6 +259,9 @@ START_TEST(buffers_of_a_piece_are_all_used)
 	fixture f;
 
 	v4_config(&config, 0, SPMLA_CONFIG_APART);
+	config.max_context_tokens = 128 * 128;
+	config.groups[SPMLA_GROUP_C4A].page_tokens = 1024;
+	config.groups[SPMLA_GROUP_C128A].page_tokens = 1024;
 	config.output_quant = (uint32_t)_i;
 	fixture_open(&f, &config, SPMLA_NATIVE_DEFERRED);
 	v4_layer_open(&rig, f.ctx, 1);

@@ -20,10 +20,10 @@ typedef struct arg_value {
 	uint64_t value; /* its low `bytes` */
 } arg_value;
 
-/* Fields of a call set to values, and what the call then says. A second one of
- * no bytes is none. */
+/* Fields of a call set to values, and what the call then says. Behind the last
+ * one are some of no bytes. */
 typedef struct arg_error {
-	arg_value set[2];
+	arg_value set[3];
 	uint32_t status;
 	const char *text;
 } arg_error;
@@ -157,7 +157,18 @@ enum { OP_MOST_HEADS = 4, OP_MOST_INDEX_HEADS = 4 };
 		BAD_LEAST(op, cache.pages, 0, 1),                          \
 		BAD_LEAST(op, cache.page_stride_bytes, less, least),       \
 		BAD_MULTIPLE(op, cache.page_stride_bytes, 1000002, align), \
-		BAD_NULL(op, cache.base), BAD_MULTIPLE(op, cache.base, 24, 16)
+		BAD_NULL(op, cache.base),                                  \
+		BAD_MULTIPLE(op, cache.base, 24, 16), BAD_FAR(op, cache)
+/* Two pages of 2^63 bytes: a multiple of any, and no 64 bits hold their sum. */
+#define BAD_FAR(op, cache)                                              \
+	{                                                               \
+		{ARG(op, cache.base, 16), ARG(op, cache.pages, 2),      \
+		 ARG(op, cache.page_stride_bytes, UINT64_C(1) << 63)},  \
+			SPMLA_E_RANGE,                                  \
+			"SPMLA_E_RANGE: " #op "." #cache                \
+			".page_stride_bytes: got 9223372036854775808, " \
+			"want at most 9223372036854775799"              \
+	}
 /* The same, and layouts that there are not; `layouts` is what is wanted, as
  * "1, 2 or 4". */
 #define BAD_CACHE(op, cache, layouts, less, least, align) \

@@ -8,25 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Two pages of 2^63 bytes: a multiple of 16, and no 64 bits hold their sum. */
-START_TEST(pages_that_do_not_fit_the_address_space_are_refused)
-{
-	kv_rig r;
-
-	kv_rig_open(&r, SPMLA_LAYOUT_FP8_DS_MLA, 1, 4, 1, 0);
-	r.a.cache.base = (void *)(uintptr_t)16;
-	r.a.cache.pages = 2;
-	r.a.cache.page_stride_bytes = UINT64_C(1) << 63;
-	ck_assert_int_eq(spmla_kv_insert(r.f.ctx, &r.a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(
-		fixture_diag(&r.f),
-		"SPMLA_E_RANGE: kv_insert.cache.page_stride_bytes: got "
-		"9223372036854775808, want at most "
-		"9223372036854775799");
-	kv_rig_close(&r);
-}
-END_TEST
-
 START_TEST(a_bf16_cache_needs_longer_pages_and_no_scale_mode)
 {
 	kv_rig r;
@@ -98,7 +79,6 @@ SUITE
 {
 	const theme_test error[] = {
 		{a_bf16_cache_needs_longer_pages_and_no_scale_mode, 1},
-		{pages_that_do_not_fit_the_address_space_are_refused, 1},
 	};
 	const theme_test layout[] = {
 		{pages_of_odd_size_and_wide_stride_keep_their_padding, 1},
