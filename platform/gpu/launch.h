@@ -142,14 +142,14 @@ spmla_i_gpu_aligned(const void *base, int64_t stride, int64_t other_stride,
 	       (uint64_t)other_stride * elem_bytes % bytes == 0;
 }
 
-/* The tiles of q_absorb or v_up by matrix instructions; 0: too many for the
- * kernels, or `aligned` is 0. */
+/* The tiles of q_absorb or v_up by matrix instructions, whose larger ones have
+ * `many` tokens; 0: too many for the kernels, or `aligned` is 0. */
 static inline uint32_t
 spmla_i_gpu_project_tiles(uint32_t tokens, uint32_t heads, uint32_t columns,
-			  uint32_t aligned)
+			  uint32_t many, uint32_t aligned)
 {
 	const uint32_t rows =
-		tokens <= PROJECT_MMA_FEW ? PROJECT_MMA_FEW : PROJECT_MMA_MANY;
+		tokens <= PROJECT_MMA_FEW ? PROJECT_MMA_FEW : many;
 	const uint64_t tiles = (uint64_t)heads *
 			       (columns / PROJECT_MMA_COLUMNS) *
 			       ((tokens - 1) / rows + 1);

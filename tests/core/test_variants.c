@@ -423,7 +423,7 @@ START_TEST(projections_of_aligned_rows_take_matrix_instructions)
 	ck_assert_str_eq(value(80, 16, memory), "v_up_mma_few");
 	ck_assert_uint_eq(launched.blocks, 2);
 	ck_assert_str_eq(value(90, 129, memory), "v_up_mma");
-	ck_assert_uint_eq(launched.blocks, 4);
+	ck_assert_uint_eq(launched.blocks, 6);
 	ck_assert_str_eq(value(90, 65, memory + 8), "v_up");
 	ck_assert_str_eq(value(75, 65, memory), "v_up");
 }

@@ -19,22 +19,13 @@
 enum {
 	PROJECT_MMA_ITEMS = 256,
 	PROJECT_MMA_COLUMNS = 128, /* of a tile */
-	PROJECT_MMA_FEW = 16,      /* tokens of a tile, */
-	PROJECT_MMA_MANY = 128,    /* if there are more */
+	PROJECT_MMA_FEW = 16,      /* most tokens of the smallest tile */
 	PROJECT_MMA_CHUNK = 64,    /* inner values of a chunk */
 	/* Bytes of a chunk: those of a row, and of the matrix. */
 	PROJECT_MMA_ROW_BYTES = 2 * PROJECT_MMA_CHUNK,
 	PROJECT_MMA_W_BYTES = 2 * PROJECT_MMA_CHUNK * PROJECT_MMA_COLUMNS,
-	/* Chunks of the ring, so many that shared memory has room for two
-	 * blocks. */
-	PROJECT_MMA_FEW_RING = 5,
-	PROJECT_MMA_MANY_RING = 3,
 #define PROJECT_MMA_CHUNK_BYTES(tokens) \
 	(PROJECT_MMA_W_BYTES + PROJECT_MMA_ROW_BYTES * (tokens))
-	PROJECT_MMA_FEW_BYTES =
-		PROJECT_MMA_FEW_RING * PROJECT_MMA_CHUNK_BYTES(PROJECT_MMA_FEW),
-	PROJECT_MMA_MANY_BYTES = PROJECT_MMA_MANY_RING *
-				 PROJECT_MMA_CHUNK_BYTES(PROJECT_MMA_MANY)
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -163,22 +154,23 @@ project_begin(const PRIVATE project_mma *p, LOCAL uint8_t *at)
 	return r;
 }
 
-/* The subgroup's m16 tiles, n8 tiles, first row and column: 16 tokens by 16
- * columns, or 32 by 64. */
+/* The subgroup's m16 tiles, n8 tiles, first row and column: of tiles of 16, 64
+ * and 128 tokens 16 tokens by 16 columns, 32 by 32 and 32 by 64. */
 #define PROJECT_MMA_LINES_OF(p) ((p)->rows == PROJECT_MMA_FEW ? 1u : 2u)
-#define PROJECT_MMA_TILES_OF(p) ((p)->rows == PROJECT_MMA_FEW ? 2u : 8u)
+#define PROJECT_MMA_TILES_OF(p) \
+	((p)->rows == PROJECT_MMA_FEW ? 2u : (p)->rows / 16)
 
 FN uint32_t
 project_row(const PRIVATE project_mma *p)
 {
-	return p->rows == PROJECT_MMA_FEW ? 0 : g_item() / 64 * 32;
+	return g_item() / 32 * PROJECT_MMA_TILES_OF(p) / 16 * 16 *
+	       PROJECT_MMA_LINES_OF(p);
 }
 
 FN uint32_t
 project_column(const PRIVATE project_mma *p)
 {
-	return p->rows == PROJECT_MMA_FEW ? g_item() / 32 * 16
-					  : g_item() / 32 % 2 * 64;
+	return g_item() / 32 * PROJECT_MMA_TILES_OF(p) % 16 * 8;
 }
 
 /* sums += the chunk's rows times its matrix. */

@@ -71,8 +71,9 @@ spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.w_aligned = SPMLA_I_PTR(a->w_uk_t) % 4 == 0 &&
 			a->w_head_stride_elems % 2 == 0 &&
 			a->w_row_stride_elems % 2 == 0;
-	p.s.units = spmla_i_gpu_project_tiles(a->tokens, a->heads,
-					      SPMLA_MLA_LATENT, is_aligned(a));
+	p.s.units =
+		spmla_i_gpu_project_tiles(a->tokens, a->heads, SPMLA_MLA_LATENT,
+					  Q_ABSORB_MANY, is_aligned(a));
 	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), 0,
 				a->tokens, p.s.units > 0);
 	return spmla_i_gpu_launch(

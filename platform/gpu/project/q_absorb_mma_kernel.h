@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * q_absorb by matrix instructions: a tile is 128 columns of a head for up to 16
- * tokens, or up to 128, and a quarter of their rope parts, which are turned
- * while the first chunks are on their way.
+ * tokens, or up to 128, and a quarter of their rope parts. Those of few tokens
+ * come from memory during the products, those of more before.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_KERNEL_H
@@ -15,19 +15,38 @@
 typedef spmla_k_q_absorb_scalars spmla_k_q_absorb_mma_scalars;
 typedef spmla_k_q_absorb_scalars spmla_k_q_absorb_mma_few_scalars;
 
+enum {
+	Q_ABSORB_MANY = 128, /* tokens of the larger tile */
+	/* Chunks of the rings, so many that shared memory has room for four
+	 * blocks and two. */
+	Q_ABSORB_FEW_RING = 3,
+	Q_ABSORB_MANY_RING = 3,
+	Q_ABSORB_FEW_BYTES =
+		Q_ABSORB_FEW_RING * PROJECT_MMA_CHUNK_BYTES(PROJECT_MMA_FEW),
+	Q_ABSORB_MANY_BYTES =
+		Q_ABSORB_MANY_RING * PROJECT_MMA_CHUNK_BYTES(Q_ABSORB_MANY)
+};
+
 #ifdef SPMLA_GPU_KERNELS
 
 typedef struct q_absorb_params {
 	SPMLA_KERNEL_FIELDS(q_absorb)
 } q_absorb_params;
 
-/* Whether token t has a row of the rope table, if it needs one. */
+/* The position of token t if it needs one; a token without a row of the rope
+ * table has one that is too large. */
 FN uint32_t
-q_absorb_has_row(const PRIVATE q_absorb_params *k, uint32_t t)
+q_absorb_position(const PRIVATE q_absorb_params *k, uint32_t t)
 {
-	return !k->s.has_rope ||
-	       (uint32_t)g_position(k->positions, k->s.positions_wide, t) <
-		       k->s.cos_sin_rows;
+	return k->s.has_rope ? (uint32_t)g_position(k->positions,
+						    k->s.positions_wide, t)
+			     : 0;
+}
+
+FN uint32_t
+q_absorb_is_bad(const PRIVATE q_absorb_params *k, uint32_t position)
+{
+	return k->s.has_rope && position >= k->s.cos_sin_rows;
 }
 
 /* Four values, and the four that they turn with, from 8 of which pairs are
@@ -54,66 +73,103 @@ q_absorb_together(PRIVATE uint32_t *x)
 	x[3] = y[1] >> 16 | (y[3] & 0xffff0000u);
 }
 
-/* Turns four pairs: two words of first values, then two of second ones. */
-FN void
-q_absorb_turn(const PRIVATE q_absorb_params *k, uint64_t at,
-	      PRIVATE uint32_t *x)
+/* Four pairs of a rope part, as asked for: two words of first values, two of
+ * second ones, their cosines and sines. */
+typedef struct q_absorb_pairs {
+	uint32_t x[4], c[4], s[4];
+	uint32_t position;
+} q_absorb_pairs;
+
+/* The place of the pairs' first values, and of the others. */
+FN uint32_t
+q_absorb_first(const PRIVATE q_absorb_params *k, uint32_t pair)
 {
-	uint32_t c[4], sine[4], i;
-
-	g_reals4(k->cos_sin, k->s.rope_form, at, c);
-	g_reals4(k->cos_sin, k->s.rope_form, at + SPMLA_MLA_ROPE / 2, sine);
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		const uint32_t shift = 16 * (i % 2);
-		const float low = g_bf16_to_f32(x[i / 2] >> shift & 0xffffu);
-		const float high =
-			g_bf16_to_f32(x[2 + i / 2] >> shift & 0xffffu);
-		const float cosine = g_float(c[i]), s = g_float(sine[i]);
-		const uint32_t keep = 0xffff0000u >> shift;
-
-		x[i / 2] = (x[i / 2] & keep) |
-			   g_f32_to_bf16(low * cosine - high * s) << shift;
-		x[2 + i / 2] = (x[2 + i / 2] & keep) |
-			       g_f32_to_bf16(high * cosine + low * s) << shift;
-	}
+	return k->s.neox ? pair : 2 * pair;
 }
 
-/* Four pairs of the rope part, from pair `pair` on, of token t and head h. */
-FN void
-q_absorb_pairs(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
-	       uint32_t pair)
+FN uint32_t
+q_absorb_second(const PRIVATE q_absorb_params *k, uint32_t pair)
 {
-	const uint32_t a = k->s.neox ? pair : 2 * pair;
-	const uint32_t b = k->s.neox ? pair + SPMLA_MLA_ROPE / 2 : a + 4;
+	return k->s.neox ? pair + SPMLA_MLA_ROPE / 2 : 2 * pair + 4;
+}
+
+/* Asks for four pairs, from pair `pair` on, of token t and head h. */
+FN void
+q_absorb_ask(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
+	     uint32_t pair, PRIVATE q_absorb_pairs *r)
+{
 	GLOBAL const uint16_t *from = k->q_pe +
 				      (int64_t)t * k->s.q_pe_token_stride +
 				      (int64_t)h * k->s.q_pe_head_stride;
+	const uint64_t low =
+		*(GLOBAL const uint64_t *)(from + q_absorb_first(k, pair));
+	const uint64_t high =
+		*(GLOBAL const uint64_t *)(from + q_absorb_second(k, pair));
+
+	r->x[0] = (uint32_t)low;
+	r->x[1] = (uint32_t)(low >> 32);
+	r->x[2] = (uint32_t)high;
+	r->x[3] = (uint32_t)(high >> 32);
+	r->position = q_absorb_position(k, t);
+}
+
+/* Asks for their cosines and sines, if there are any. */
+FN void
+q_absorb_ask_rope(const PRIVATE q_absorb_params *k, uint32_t pair,
+		  PRIVATE q_absorb_pairs *r)
+{
+	const uint64_t at = (uint64_t)r->position * SPMLA_MLA_ROPE + pair;
+
+	if (!k->s.has_rope || q_absorb_is_bad(k, r->position))
+		return;
+	g_reals4(k->cos_sin, k->s.rope_form, at, r->c);
+	g_reals4(k->cos_sin, k->s.rope_form, at + SPMLA_MLA_ROPE / 2, r->s);
+}
+
+FN void
+q_absorb_turn(PRIVATE q_absorb_pairs *r)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		PRIVATE uint32_t *x = r->x + i / 2, *y = r->x + 2 + i / 2;
+		const uint32_t shift = 16 * (i % 2);
+		const uint32_t keep = 0xffff0000u >> shift;
+		const float low = g_bf16_to_f32(*x >> shift & 0xffffu);
+		const float high = g_bf16_to_f32(*y >> shift & 0xffffu);
+		const float c = g_float(r->c[i]), s = g_float(r->s[i]);
+
+		*x = (*x & keep) | g_f32_to_bf16(low * c - high * s) << shift;
+		*y = (*y & keep) | g_f32_to_bf16(high * c + low * s) << shift;
+	}
+}
+
+/* Turns and writes them. */
+FN void
+q_absorb_put(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
+	     uint32_t pair, PRIVATE q_absorb_pairs *r)
+{
 	GLOBAL uint16_t *to = k->q + (int64_t)t * k->s.q_token_stride +
 			      (int64_t)h * k->s.q_head_stride +
 			      SPMLA_MLA_LATENT;
-	const uint64_t low = *(GLOBAL const uint64_t *)(from + a);
-	const uint64_t high = *(GLOBAL const uint64_t *)(from + b);
-	uint32_t x[4] = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high,
-			 (uint32_t)(high >> 32)};
 
-	if (!q_absorb_has_row(k, t)) {
+	if (q_absorb_is_bad(k, r->position)) {
 		if (h == 0 && pair == 0)
 			g_fault(k->fault_state, k->fault_status, t,
 				G_FAULT_POSITION);
-		x[0] = x[1] = x[2] = x[3] = 0;
+		r->x[0] = r->x[1] = r->x[2] = r->x[3] = 0;
 	} else if (k->s.has_rope) {
-		const uint32_t position = (uint32_t)g_position(
-			k->positions, k->s.positions_wide, t);
-
 		if (!k->s.neox)
-			q_absorb_apart(x);
-		q_absorb_turn(k, (uint64_t)position * SPMLA_MLA_ROPE + pair, x);
+			q_absorb_apart(r->x);
+		q_absorb_turn(r);
 		if (!k->s.neox)
-			q_absorb_together(x);
+			q_absorb_together(r->x);
 	}
-	*(GLOBAL uint64_t *)(to + a) = (uint64_t)x[1] << 32 | x[0];
-	*(GLOBAL uint64_t *)(to + b) = (uint64_t)x[3] << 32 | x[2];
+	*(GLOBAL uint64_t *)(to + q_absorb_first(k, pair)) =
+		(uint64_t)r->x[1] << 32 | r->x[0];
+	*(GLOBAL uint64_t *)(to + q_absorb_second(k, pair)) =
+		(uint64_t)r->x[3] << 32 | r->x[2];
 }
 
 /* Both kernels; `rows` and `ring` are constants. */
@@ -133,20 +189,31 @@ q_absorb_mma_all(const PRIVATE q_absorb_params *k, uint32_t rows, uint32_t ring,
 			       SPMLA_MLA_LATENT,
 			       rows,
 			       ring};
+	/* Beside the sums of few tokens there are registers for pairs. */
+	const uint32_t late = rows == PROJECT_MMA_FEW;
 	project_ring r = project_begin(&p, local);
 	uint32_t unit, line, half;
 
 	for (unit = g_block(); unit < p.units; unit += g_blocks()) {
 		const project_tile tile = project_tile_of(&p, unit);
 		const uint32_t mine = tile.first + g_item() / 2;
-		float sums[PROJECT_MMA_LINES][PROJECT_MMA_TILES][4];
-
 		/* A quarter of the 32 pairs, 4 a thread. */
-		if (k->s.has_pe && g_item() < 2 * rows && mine < k->s.tokens)
-			q_absorb_pairs(k, tile.head, mine,
-				       tile.column / PROJECT_MMA_COLUMNS * 8 +
-					       g_item() % 2 * 4);
+		const uint32_t pair = tile.column / PROJECT_MMA_COLUMNS * 8 +
+				      g_item() % 2 * 4;
+		const uint32_t has_pairs = k->s.has_pe && g_item() < 2 * rows &&
+					   mine < k->s.tokens;
+		float sums[PROJECT_MMA_LINES][PROJECT_MMA_TILES][4];
+		q_absorb_pairs pairs;
+
+		if (has_pairs)
+			q_absorb_ask(k, tile.head, mine, pair, &pairs);
+		if (has_pairs && !late) {
+			q_absorb_ask_rope(k, pair, &pairs);
+			q_absorb_put(k, tile.head, mine, pair, &pairs);
+		}
 		project_product(&p, &r, sums);
+		if (has_pairs && late)
+			q_absorb_ask_rope(k, pair, &pairs);
 		UNROLL
 		for (line = 0; line < PROJECT_MMA_LINES_OF(&p); line++) {
 			UNROLL
@@ -157,7 +224,9 @@ q_absorb_mma_all(const PRIVATE q_absorb_params *k, uint32_t rows, uint32_t ring,
 				const uint32_t is_there = t < k->s.tokens;
 				uint32_t i;
 
-				if (is_there && !q_absorb_has_row(k, t)) {
+				if (is_there &&
+				    q_absorb_is_bad(k,
+						    q_absorb_position(k, t))) {
 					UNROLL
 					for (i = 0; i < PROJECT_MMA_TILES; i++)
 						sums[line][i][2 * half] =
@@ -176,6 +245,8 @@ q_absorb_mma_all(const PRIVATE q_absorb_params *k, uint32_t rows, uint32_t ring,
 						project_column(&p));
 			}
 		}
+		if (has_pairs && late)
+			q_absorb_put(k, tile.head, mine, pair, &pairs);
 	}
 }
 
@@ -184,19 +255,19 @@ void
 spmla_k_q_absorb_mma(SPMLA_KERNEL_ARGS(q_absorb_mma))
 {
 	const q_absorb_params k = {SPMLA_KERNEL_VALUES(q_absorb)};
-	LOCAL_DYNAMIC(local, PROJECT_MMA_MANY_BYTES);
+	LOCAL_DYNAMIC(local, Q_ABSORB_MANY_BYTES);
 
-	q_absorb_mma_all(&k, PROJECT_MMA_MANY, PROJECT_MMA_MANY_RING, local);
+	q_absorb_mma_all(&k, Q_ABSORB_MANY, Q_ABSORB_MANY_RING, local);
 }
 
-SPMLA_KERNEL_BLOCKS(q_absorb_mma_few, 2)
+SPMLA_KERNEL_BLOCKS(q_absorb_mma_few, 4)
 void
 spmla_k_q_absorb_mma_few(SPMLA_KERNEL_ARGS(q_absorb_mma_few))
 {
 	const q_absorb_params k = {SPMLA_KERNEL_VALUES(q_absorb)};
-	LOCAL_DYNAMIC(local, PROJECT_MMA_FEW_BYTES);
+	LOCAL_DYNAMIC(local, Q_ABSORB_FEW_BYTES);
 
-	q_absorb_mma_all(&k, PROJECT_MMA_FEW, PROJECT_MMA_FEW_RING, local);
+	q_absorb_mma_all(&k, PROJECT_MMA_FEW, Q_ABSORB_FEW_RING, local);
 }
 
 #endif

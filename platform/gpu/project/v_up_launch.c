@@ -53,7 +53,7 @@ spmla_i_gpu_v_up(const spmla_i_gpu_queue *queue, const void *args)
 			a->w_head_stride_elems % 2 == 0 &&
 			a->w_row_stride_elems % 2 == 0;
 	p.s.units = spmla_i_gpu_project_tiles(a->tokens, a->heads, V_UP_VALUES,
-					      is_aligned(a));
+					      V_UP_MANY, is_aligned(a));
 	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), 0,
 				a->tokens, p.s.units > 0);
 	return spmla_i_gpu_launch(queue, by->kernel,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * v_up by matrix instructions: a tile is all columns of a head for up to 16
- * tokens, or up to 128.
+ * tokens, or up to 64.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_V_UP_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_V_UP_MMA_KERNEL_H
@@ -13,6 +13,17 @@
 #define SPMLA_K_v_up_mma_few(P, S) SPMLA_K_v_up(P, S)
 typedef spmla_k_v_up_scalars spmla_k_v_up_mma_scalars;
 typedef spmla_k_v_up_scalars spmla_k_v_up_mma_few_scalars;
+
+enum {
+	V_UP_MANY = 64, /* tokens of the larger tile */
+	/* Chunks of the rings, so many that shared memory has room for two
+	 * blocks. */
+	V_UP_FEW_RING = 5,
+	V_UP_MANY_RING = 4,
+	V_UP_FEW_BYTES =
+		V_UP_FEW_RING * PROJECT_MMA_CHUNK_BYTES(PROJECT_MMA_FEW),
+	V_UP_MANY_BYTES = V_UP_MANY_RING * PROJECT_MMA_CHUNK_BYTES(V_UP_MANY)
+};
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -61,24 +72,23 @@ v_up_mma_all(GLOBAL const uint16_t *latent, GLOBAL const uint16_t *w_uv,
 	}
 }
 
-SPMLA_KERNEL(v_up_mma)
+SPMLA_KERNEL_BLOCKS(v_up_mma, 2)
 void
 spmla_k_v_up_mma(SPMLA_KERNEL_ARGS(v_up_mma))
 {
-	LOCAL_DYNAMIC(local, PROJECT_MMA_MANY_BYTES);
+	LOCAL_DYNAMIC(local, V_UP_MANY_BYTES);
 
-	v_up_mma_all(latent, w_uv, out, &s, PROJECT_MMA_MANY,
-		     PROJECT_MMA_MANY_RING, local);
+	v_up_mma_all(latent, w_uv, out, &s, V_UP_MANY, V_UP_MANY_RING, local);
 }
 
 SPMLA_KERNEL_BLOCKS(v_up_mma_few, 2)
 void
 spmla_k_v_up_mma_few(SPMLA_KERNEL_ARGS(v_up_mma_few))
 {
-	LOCAL_DYNAMIC(local, PROJECT_MMA_FEW_BYTES);
+	LOCAL_DYNAMIC(local, V_UP_FEW_BYTES);
 
-	v_up_mma_all(latent, w_uv, out, &s, PROJECT_MMA_FEW,
-		     PROJECT_MMA_FEW_RING, local);
+	v_up_mma_all(latent, w_uv, out, &s, PROJECT_MMA_FEW, V_UP_FEW_RING,
+		     local);
 }
 
 #endif
