@@ -59,11 +59,11 @@ typedef struct spmla_o_group_proj_args {
  * Exact: the bits of this order as long as no product leaves the range of f32;
  * before the rounding to bf16 within (inner / 128 + 24) * 2^-24 of the sum of
  * |terms|. On matrix instructions (CUDA, rows of o and w aligned to 16 bytes)
- * the order inside a part is theirs, and the parts are added in order or as
- * four quarters of inner in a tree: (inner / 128 + 184) * 2^-24. They cut what
- * they add to a bit below the last one of the largest, at least 8 products and
- * the sum at a time. Of bf16 they add whole quarters: (inner / 2 + 160) *
- * 2^-24.
+ * the order inside a part is theirs, and the parts are added in order or first
+ * the even ones and the odd ones, each in order (of bf16 the first halves of
+ * parts and the others): (inner / 128 + 184) * 2^-24. They cut what they add to
+ * a bit below the last one of the largest, at least 8 products and the sum at a
+ * time.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fp8_einsum "bhr,hdr->bhd" with recipe (1, 128, 128), and the
  * bf16 einsum of its other platforms. */

@@ -341,7 +341,7 @@ START_TEST(output_of_aligned_operands_takes_matrix_instructions)
 
 	ck_assert_str_eq(output(80, fp8, 17, memory, memory),
 			 "o_group_proj_mma");
-	ck_assert_uint_eq(launched.blocks, 16); /* 17 / 16, 128 / 16 */
+	ck_assert_uint_eq(launched.blocks, 4); /* 17 / 16, 128 / 64 */
 	ck_assert_str_eq(output(80, bf16, 17, memory, memory),
 			 "o_group_proj_bf16_mma");
 	ck_assert_str_eq(output(80, fp8, 17, memory + 8, memory),
@@ -362,7 +362,7 @@ START_TEST(output_of_many_tokens_takes_warpgroups_instructions)
 		const char *want;
 		uint32_t blocks;
 	} c[] = {
-		{16, "o_group_proj_mma", 8},
+		{16, "o_group_proj_mma", 2},
 		{17, "o_group_proj_wgmma_64", 1},
 		{128, "o_group_proj_wgmma_64", 2},
 		{129, "o_group_proj_wgmma", 2},

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * o_group_proj by matrix instructions: columns of the matrix are the rows of A,
- * tokens the columns of B. A block has 16 columns of a group for up to 16
- * tokens, its four subgroups a quarter of the parts each, so that few tokens
- * keep many loads on their way; their sums meet once, at the end. The hard
+ * o_group_proj by matrix instructions: a tile is 64 columns of a group for up
+ * to 16 tokens. A subgroup has 16 columns and half of each chunk, of e4m3 one
+ * part of 128 values, so that few subgroups convert the same tokens. The hard
  * idea, as in mqa_logits_mma: the order of k is free as long as both sides keep
  * it, so a lane's 16 bytes of a row are its values of four steps (e4m3, exact
- * in f16) or of two (bf16), and nothing passes through shared memory.
+ * in f16) or of two (bf16).
  *
- * A token's bits do not depend on the others, nor on where it stands.
+ * Matrix instructions add half a chunk. These sums, times their scales, are
+ * added in order, the halves apart, and then the two. So a token's bits do not
+ * depend on the others, nor on where it stands.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_MMA_KERNEL_H
 
 #include "spmla/platform/gpu/dialect/mma.h"
-#include "spmla/platform/gpu/project/o_group_proj_kernel.h"
+#include "spmla/platform/gpu/project/o_proj_ring_device.h"
 
 #define SPMLA_K_o_group_proj_mma(P, S)      SPMLA_K_o_group_proj(P, S)
 #define SPMLA_K_o_group_proj_bf16_mma(P, S) SPMLA_K_o_group_proj(P, S)
@@ -22,238 +23,190 @@ typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_mma_scalars;
 typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_bf16_mma_scalars;
 
 enum {
-	O_MMA_ITEMS = 128,
-	O_MMA_SUBGROUPS = 4,
-	O_MMA_COLUMNS = 16,
-	O_MMA_TILE = 8,   /* tokens of an instruction */
-	O_MMA_TOKENS = 16 /* of a block */
+	O_MMA_ITEMS = O_RING_ITEMS,
+	O_MMA_TOKENS = 16,
+	O_MMA_COLUMNS = 64, /* of a tile */
+	O_MMA_ROW = 256,    /* bytes of a row in a chunk */
+	O_MMA_PARTS = 2,    /* of e4m3 in a chunk */
+	O_MMA_CHUNKS = 4,
+	/* Shared memory in bytes: the ring, the sums of two halves. */
+	O_MMA_SUMS_AT = O_MMA_CHUNKS * O_RING_CHUNK(O_MMA_TOKENS, O_MMA_COLUMNS,
+						    O_MMA_ROW, O_MMA_PARTS),
+	O_MMA_BYTES = O_MMA_SUMS_AT + 2 * 4 * O_MMA_TOKENS * O_MMA_COLUMNS
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-enum {
-	O_MMA_TILES = O_MMA_TOKENS / O_MMA_TILE,
-	/* Bytes of a row that are loaded at once, 16 of each 64 by a lane: a
-	 * part of e4m3, half one of bf16. */
-	O_MMA_BYTES = 128,
-	O_MMA_SUMS = O_MMA_SUBGROUPS * O_MMA_TOKENS * O_MMA_COLUMNS
-};
+enum { O_MMA_TILES = 2 /* n8 tiles of a subgroup */ };
 
-/* What a lane has of a row's 128 bytes; zeros if `is` is 0. */
+/* What a lane has of four steps of e4m3, or two of bf16, from 16 bytes of a
+ * row: two words of a step. */
 FN void
-o_mma_load(GLOBAL const uint8_t *row, uint32_t is, PRIVATE uint32_t *x)
+o_mma_words(LOCAL const uint8_t *from, uint32_t fp8, PRIVATE uint32_t *x)
 {
-	g_load128_if(is, row, x);
-	g_load128_if(is, row + 64, x + 4);
-}
+	uint32_t raw[4], i;
 
-/* c += 128 bytes of two rows times 128 bytes of a token. A lane gives four
- * values to a step: one word of e4m3, or two words of bf16. */
-FN void
-o_mma_step(PRIVATE float *c, const PRIVATE uint32_t *low,
-	   const PRIVATE uint32_t *high, const PRIVATE uint32_t *o,
-	   uint32_t fp8)
-{
-	uint32_t i;
-
-	if (fp8) {
-		UNROLL
-		for (i = 0; i < 8; i++) {
-			const uint32_t a[4] = {
-				g_e4m3x2_to_f16x2(low[i]),
-				g_e4m3x2_to_f16x2(high[i]),
-				g_e4m3x2_to_f16x2(low[i] >> 16),
-				g_e4m3x2_to_f16x2(high[i] >> 16)};
-			const uint32_t b[2] = {g_e4m3x2_to_f16x2(o[i]),
-					       g_e4m3x2_to_f16x2(o[i] >> 16)};
-
-			g_mma_f16(c, a, b);
-		}
-	} else {
-		UNROLL
-		for (i = 0; i < 8; i += 2) {
-			const uint32_t a[4] = {low[i], high[i], low[i + 1],
-					       high[i + 1]};
-
-			g_mma_bf16(c, a, o + i);
-		}
+	g_local_load128(from, raw);
+	UNROLL
+	for (i = 0; i < 4; i++) {
+		if (fp8)
+			g_e4m3x4_to_f16x4(raw[i], x + 2 * i);
+		else
+			x[i] = raw[i];
 	}
 }
 
-/* The scales of part b of the lane's two tokens, times the matrix's. */
+/* total += half a chunk, 128 bytes of each row: of tokens g and g + 8, two
+ * columns of each tile. */
 FN void
-o_mma_scales(GLOBAL const uint32_t *o_scales, float w_scale,
-	     const PRIVATE spmla_k_o_group_proj_scalars *s, uint32_t b,
-	     uint32_t first, PRIVATE float *scale)
+o_mma_chunk(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+	    LOCAL uint8_t *chunk, uint32_t part, float total[O_MMA_TILES][4])
 {
-	uint32_t i;
+	const uint32_t g = g_lane() / 4, half = g_item() / 128;
+	const uint32_t steps = n->fp8 ? 4 : 2;
+	LOCAL const uint8_t *o = chunk + g * O_MMA_ROW;
+	LOCAL const uint8_t *w =
+		o + (O_MMA_TOKENS + g_item() / 32 % 4 * 16) * O_MMA_ROW;
+	float c[O_MMA_TILES][4], scale[2] = {1.0f, 1.0f};
+	uint32_t span, tile, i;
 
+	if (n->fp8) {
+		LOCAL const uint32_t *scales =
+			o_ring_scales(n, chunk) +
+			half * O_RING_SCALES(O_MMA_TOKENS);
+
+		part += half;
+		if (part * O_PROJ_PART >= p->s.inner)
+			return;
+		scale[0] = o_ring_scale(p, scales, O_MMA_TOKENS, g, part);
+		scale[1] = o_ring_scale(p, scales, O_MMA_TOKENS, g + 8, part);
+	}
 	UNROLL
-	for (i = 0; i < 2; i++)
-		scale[i] = first + i < s->tokens
-				   ? o_proj_o_scale(o_scales + first + i,
-						    s->o_scale_stride, b,
-						    s->packed) *
-					     w_scale
-				   : 0.0f;
-}
+	for (tile = 0; tile < O_MMA_TILES; tile++) {
+		UNROLL
+		for (i = 0; i < 4; i++)
+			c[tile][i] = 0.0f;
+	}
+	UNROLL
+	for (span = 0; span < 2; span++) {
+		const uint32_t at = ((8 * half + 4 * span + g_lane() % 4) ^
+				     o_ring_swizzle(g, 0)) *
+				    16;
+		uint32_t low[8], high[8];
 
-/* The subgroup's parts of a unit: total[tiles][row g and g + 8][two tokens]. */
-FN void
-o_mma_parts(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
-	    GLOBAL const uint8_t *w, GLOBAL const float *w_scales,
-	    const PRIVATE spmla_k_o_group_proj_scalars *s, uint32_t first,
-	    uint32_t fp8, float total[O_MMA_TILES][4])
-{
-	const uint32_t bytes = fp8 ? 1 : 2;
-	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const uint32_t steps = s->inner * bytes / O_MMA_BYTES;
-	const uint32_t subgroup = g_item() / g_width();
-	const uint32_t end = steps * (subgroup + 1) / O_MMA_SUBGROUPS;
-	const int64_t down = 8 * s->w_row_stride * bytes;
-	const int64_t tile_stride = O_MMA_TILE * s->o_token_stride * bytes;
-	uint32_t step = steps * subgroup / O_MMA_SUBGROUPS, tile, i;
-	uint32_t low[8], high[8], x[8];
-
-	w += (int64_t)g * s->w_row_stride * bytes +
-	     (int64_t)step * O_MMA_BYTES + 16 * t;
-	o += (int64_t)(first + g) * s->o_token_stride * bytes +
-	     (int64_t)step * O_MMA_BYTES + 16 * t;
-	o_mma_load(w, step < end, low);
-	o_mma_load(w + down, step < end, high);
-	o_mma_load(o, step < end && first + g < s->tokens, x);
-	NO_UNROLL
-	for (; step < end; step++) {
-		const float w_scale = fp8 ? w_scales[step] : 1.0f;
-		const uint32_t more = step + 1 < end;
-		uint32_t next[16];
-
-		w += O_MMA_BYTES;
-		o_mma_load(w, more, next);
-		o_mma_load(w + down, more, next + 8);
+		o_mma_words(o + at, n->fp8, low);
+		o_mma_words(o + 8 * O_MMA_ROW + at, n->fp8, high);
 		UNROLL
 		for (tile = 0; tile < O_MMA_TILES; tile++) {
-			const uint32_t at = first + tile * O_MMA_TILE;
-			const uint32_t last = tile + 1 == O_MMA_TILES ||
-					      at + O_MMA_TILE >= s->tokens;
-			float c[4] = {0.0f, 0.0f, 0.0f, 0.0f}, scale[2];
-			uint32_t ahead[8];
+			uint32_t b[8];
 
-			if (at >= s->tokens)
-				break;
-			/* The tile behind it, or the first of the next step. */
-			o_mma_load(last ? o + O_MMA_BYTES
-					: o + (tile + 1) * tile_stride,
-				   last ? more && first + g < s->tokens
-					: at + O_MMA_TILE + g < s->tokens,
-				   ahead);
-			if (fp8) {
-				o_mma_scales(o_scales, w_scale, s, step,
-					     at + 2 * t, scale);
-				o_mma_step(c, low, high, x, fp8);
-				UNROLL
-				for (i = 0; i < 4; i++)
-					total[tile][i] += c[i] * scale[i % 2];
-			} else {
-				o_mma_step(total[tile], low, high, x, fp8);
-			}
+			o_mma_words(w + tile * 8 * O_MMA_ROW + at, n->fp8, b);
 			UNROLL
-			for (i = 0; i < 8; i++)
-				x[i] = ahead[i];
+			for (i = 0; i < steps; i++) {
+				const uint32_t a[4] = {low[2 * i], high[2 * i],
+						       low[2 * i + 1],
+						       high[2 * i + 1]};
+
+				if (n->fp8)
+					g_mma_f16(c[tile], a, b + 2 * i);
+				else
+					g_mma_bf16(c[tile], a, b + 2 * i);
+			}
 		}
-		o += O_MMA_BYTES;
+	}
+	UNROLL
+	for (tile = 0; tile < O_MMA_TILES; tile++) {
 		UNROLL
-		for (i = 0; i < 8; i++) {
-			low[i] = next[i];
-			high[i] = next[8 + i];
-		}
+		for (i = 0; i < 4; i++)
+			total[tile][i] += c[tile][i] * scale[i / 2];
+	}
+}
+
+/* Writes a tile: the sum of the halves' totals. */
+FN void
+o_mma_write(const PRIVATE o_proj_params *p, const PRIVATE o_tile *tile,
+	    float total[O_MMA_TILES][4], LOCAL float *sums)
+{
+	enum { SUMS = O_MMA_TOKENS * O_MMA_COLUMNS };
+	LOCAL float *own = sums + g_item() / 128 * SUMS +
+			   g_lane() / 4 * O_MMA_COLUMNS +
+			   g_item() / 32 % 4 * 16 + g_lane() % 4 * 2;
+	uint32_t i, j;
+
+	BARRIER(); /* the sums before are read */
+	UNROLL
+	for (i = 0; i < O_MMA_TILES; i++) {
+		UNROLL
+		for (j = 0; j < 4; j++)
+			own[8 * i + j / 2 * 8 * O_MMA_COLUMNS + j % 2] =
+				total[i][j];
+	}
+	BARRIER();
+	for (i = g_item(); i < SUMS; i += O_MMA_ITEMS) {
+		const uint32_t t = tile->first + i / O_MMA_COLUMNS;
+
+		if (t < p->s.tokens)
+			p->z[(int64_t)t * p->s.z_token_stride +
+			     (int64_t)tile->group * p->s.z_group_stride +
+			     tile->column + i % O_MMA_COLUMNS] =
+				(uint16_t)g_bf16_bits(sums[i] + sums[SUMS + i]);
 	}
 }
 
 /* Both kernels; `fp8` is a constant. */
 FN void
-o_mma_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
-	  GLOBAL const uint8_t *w, GLOBAL const float *w_scales,
-	  GLOBAL uint16_t *z, const PRIVATE spmla_k_o_group_proj_scalars *s,
-	  uint32_t fp8, LOCAL float *sums)
+o_mma_all(const PRIVATE o_proj_params *p, uint32_t fp8, LOCAL uint8_t *local)
 {
-	const uint32_t bytes = fp8 ? 1 : 2;
-	const uint32_t groups_of_tokens = (s->tokens - 1) / O_MMA_TOKENS + 1;
-	const uint32_t tiles = s->columns / O_MMA_COLUMNS;
-	const uint64_t units = (uint64_t)groups_of_tokens * tiles * s->groups;
-	const uint32_t lane_g = g_lane() / 4, lane_t = g_lane() % 4;
-	LOCAL float *own =
-		sums + g_item() / g_width() * O_MMA_TOKENS * O_MMA_COLUMNS;
-	uint64_t unit;
+	const o_ring_shape n = {fp8,           0,         O_MMA_TOKENS,
+				O_MMA_COLUMNS, O_MMA_ROW, O_MMA_PARTS,
+				O_MMA_CHUNKS,  0,         0};
+	const uint32_t parts = fp8 ? O_MMA_PARTS : 1; /* of a chunk */
+	o_ring r = o_ring_begin(p, &n, O_MMA_CHUNKS - 1, local);
+	uint32_t unit, part, i, j;
 
-	for (unit = g_block(); unit < units; unit += g_blocks()) {
-		const uint32_t first =
-			(uint32_t)(unit % groups_of_tokens) * O_MMA_TOKENS;
-		const uint32_t column =
-			(uint32_t)(unit / groups_of_tokens % tiles) *
-			O_MMA_COLUMNS;
-		const uint32_t g = (uint32_t)(unit / groups_of_tokens / tiles);
+	for (unit = g_block(); unit < r.units; unit += g_blocks()) {
+		const o_tile tile = o_tile_of(p, &n, unit);
 		float total[O_MMA_TILES][4];
-		uint32_t tile, i;
 
 		UNROLL
-		for (tile = 0; tile < O_MMA_TILES; tile++) {
+		for (i = 0; i < O_MMA_TILES; i++) {
 			UNROLL
-			for (i = 0; i < 4; i++)
-				total[tile][i] = 0.0f;
+			for (j = 0; j < 4; j++)
+				total[i][j] = 0.0f;
 		}
-		o_mma_parts(o + (int64_t)g * s->o_group_stride * bytes,
-			    o_scales + (int64_t)g * s->o_scale_group_stride,
-			    w + ((int64_t)g * s->w_group_stride +
-				 (int64_t)column * s->w_row_stride) *
-					    bytes,
-			    w_scales + (int64_t)g * s->w_scale_group_stride +
-				    (int64_t)(column / O_PROJ_PART) *
-					    s->w_scale_row_stride,
-			    s, first, fp8, total);
-		BARRIER(); /* the sums before are read */
-		UNROLL
-		for (tile = 0; tile < O_MMA_TILES; tile++) {
-			UNROLL
-			for (i = 0; i < 4; i++)
-				own[(tile * O_MMA_TILE + 2 * lane_t + i % 2) *
-					    O_MMA_COLUMNS +
-				    lane_g + i / 2 * 8] = total[tile][i];
+		NO_UNROLL
+		for (part = 0; part < p->s.inner / O_PROJ_PART; part += parts) {
+			g_local_copies_wait_but(O_MMA_CHUNKS - 2);
+			/* All see the chunk, and have read the one before. */
+			BARRIER();
+			o_ring_copy(p, &n, &r);
+			o_mma_chunk(p, &n, o_ring_chunk(&n, &r, r.from), part,
+				    total);
+			r.from = r.from + 1 == O_MMA_CHUNKS ? 0 : r.from + 1;
 		}
-		BARRIER();
-		for (i = g_item(); i < O_MMA_TOKENS * O_MMA_COLUMNS;
-		     i += O_MMA_ITEMS) {
-			const uint32_t t = first + i / O_MMA_COLUMNS;
-			const uint32_t n = O_MMA_TOKENS * O_MMA_COLUMNS;
-
-			if (t < s->tokens)
-				z[(int64_t)t * s->z_token_stride +
-				  (int64_t)g * s->z_group_stride + column +
-				  i % O_MMA_COLUMNS] =
-					(uint16_t)g_bf16_bits(
-						(sums[i] + sums[n + i]) +
-						(sums[2 * n + i] +
-						 sums[3 * n + i]));
-		}
+		o_mma_write(p, &tile, total,
+			    (LOCAL float *)(local + O_MMA_SUMS_AT));
 	}
 }
 
-SPMLA_KERNEL(o_group_proj_mma)
+SPMLA_KERNEL_BLOCKS(o_group_proj_mma, 2)
 void
 spmla_k_o_group_proj_mma(SPMLA_KERNEL_ARGS(o_group_proj_mma))
 {
-	LOCAL_ARRAY(float, sums, O_MMA_SUMS);
+	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
+	LOCAL_DYNAMIC(local, O_MMA_BYTES);
 
-	o_mma_all(o, o_scales, w, w_scales, z, &s, 1, sums);
+	o_mma_all(&p, 1, local);
 }
 
-SPMLA_KERNEL(o_group_proj_bf16_mma)
+SPMLA_KERNEL_BLOCKS(o_group_proj_bf16_mma, 2)
 void
 spmla_k_o_group_proj_bf16_mma(SPMLA_KERNEL_ARGS(o_group_proj_bf16_mma))
 {
-	LOCAL_ARRAY(float, sums, O_MMA_SUMS);
+	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
+	LOCAL_DYNAMIC(local, O_MMA_BYTES);
 
-	o_mma_all(o, o_scales, w, w_scales, z, &s, 0, sums);
+	o_mma_all(&p, 0, local);
 }
 
 #endif

@@ -265,9 +265,7 @@ check_value(const o_proj_rig *r, uint32_t t, uint32_t g, uint32_t d)
 {
 	const uint32_t matrix = o_proj_by_matrix(r);
 	const double parts = (double)r->a.inner / 128;
-	const double slack = 0x1p-24 * (!matrix     ? parts + 24
-					: is_fp8(r) ? parts + 184
-						    : 64 * parts + 160);
+	const double slack = 0x1p-24 * (parts + (matrix ? 184 : 24));
 	const uint16_t got = o_proj_z(r, t, g, d);
 	double exact = 0, terms = 0;
 	uint32_t part, j, i, half;

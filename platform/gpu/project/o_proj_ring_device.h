@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How o_group_proj by matrix instructions reads: a block's tiles, some tokens
+ * by some columns of a group, are one line of chunks, which a ring in shared
+ * memory holds; copies run ahead of the products over the ends of tiles. A
+ * chunk is some bytes of each row, tokens first, then columns, and the scales
+ * of each part of 128 values that it may hold: those of the tokens, then the
+ * columns' one.
+ */
+#ifndef SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
+#define SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
+
+#include "spmla/platform/gpu/dialect/async.h"
+#include "spmla/platform/gpu/project/o_group_proj_kernel.h"
+
+enum {
+	O_RING_ITEMS = 256,
+#define O_RING_SCALES(tokens) ((tokens) + 4) /* words of a part */
+#define O_RING_CHUNK(tokens, columns, bytes, parts) \
+	(((tokens) + (columns)) * (bytes) + 4 * (parts)*O_RING_SCALES(tokens))
+};
+
+#ifdef SPMLA_GPU_KERNELS
+
+typedef struct o_proj_params {
+	SPMLA_KERNEL_FIELDS(o_group_proj)
+} o_proj_params;
+
+/* Constants of a kernel. */
+typedef struct o_ring_shape {
+	uint32_t fp8;
+	uint32_t item;   /* first of the O_RING_ITEMS threads that copy */
+	uint32_t tokens; /* of a tile */
+	uint32_t columns;
+	uint32_t bytes; /* of a row of a chunk */
+	uint32_t parts; /* of e4m3 in a chunk */
+	uint32_t chunks;
+	/* Piece i of 16 bytes of row r lies where i ^ swizzle(r) would: r % 8,
+	 * so that 8 lanes that load a piece of 8 rows meet different banks, or
+	 * r % 2 * 4, for 8 lanes with 4 pieces of two rows. */
+	uint32_t tokens_by_8;
+	uint32_t columns_by_8;
+} o_ring_shape;
+
+typedef struct o_tile {
+	uint32_t first, column, group;
+} o_tile;
+
+typedef struct o_ring {
+	LOCAL uint8_t *at;
+	GLOBAL const uint8_t *o; /* the thread's first row of the tile */
+	GLOBAL const uint8_t *w;
+	o_tile tile;                 /* of the next copy */
+	uint32_t unit, units, chunk; /* its number, and that of the chunk */
+	uint32_t to, from;           /* places of the next copy, and product */
+} o_ring;
+
+FN uint32_t
+o_ring_swizzle(uint32_t row, uint32_t by_8)
+{
+	return by_8 ? row % 8 : row % 2 * 4;
+}
+
+FN o_tile
+o_tile_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+	  uint32_t unit)
+{
+	const uint32_t tiles = p->s.columns / n->columns;
+	const uint32_t groups = (p->s.tokens - 1) / n->tokens + 1;
+	const o_tile tile = {unit % groups * n->tokens,
+			     unit / groups % tiles * n->columns,
+			     unit / groups / tiles};
+
+	return tile;
+}
+
+/* Where a chunk, and its scales, lie. */
+FN LOCAL uint8_t *
+o_ring_chunk(const PRIVATE o_ring_shape *n, const PRIVATE o_ring *r,
+	     uint32_t place)
+{
+	return r->at +
+	       place * O_RING_CHUNK(n->tokens, n->columns, n->bytes, n->parts);
+}
+
+FN LOCAL uint32_t *
+o_ring_scales(const PRIVATE o_ring_shape *n, LOCAL uint8_t *chunk)
+{
+	return (LOCAL uint32_t *)(chunk + (n->tokens + n->columns) * n->bytes);
+}
+
+/* The scales as they are in memory. */
+FN void
+o_ring_copy_scales(const PRIVATE o_proj_params *p,
+		   const PRIVATE o_ring_shape *n, const PRIVATE o_ring *r,
+		   LOCAL uint32_t *scales)
+{
+	uint32_t i;
+
+	for (i = g_item() - n->item; i < n->parts * (n->tokens + 1);
+	     i += O_RING_ITEMS) {
+		const uint32_t t = i % (n->tokens + 1);
+		const uint32_t part = r->chunk * n->parts + i / (n->tokens + 1);
+		LOCAL uint32_t *to =
+			scales +
+			i / (n->tokens + 1) * O_RING_SCALES(n->tokens) + t;
+
+		if (part >= p->s.inner / O_PROJ_PART)
+			continue;
+		if (t < n->tokens)
+			g_local_copy32(
+				to,
+				p->o_scales +
+					(int64_t)r->tile.group *
+						p->s.o_scale_group_stride +
+					(int64_t)(p->s.packed ? part / 4
+							      : part) *
+						p->s.o_scale_stride +
+					r->tile.first + t,
+				r->tile.first + t < p->s.tokens);
+		else
+			g_local_copy32(
+				to,
+				p->w_scales +
+					(int64_t)r->tile.group *
+						p->s.w_scale_group_stride +
+					(int64_t)(r->tile.column /
+						  O_PROJ_PART) *
+						p->s.w_scale_row_stride +
+					part,
+				1);
+	}
+}
+
+/* Asks for the next chunk, if there is one; beyond a row's end are zeros. */
+FN void
+o_ring_copy(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+	    PRIVATE o_ring *r)
+{
+	const uint32_t pieces = n->bytes / 16;
+	const uint32_t step = O_RING_ITEMS / pieces; /* rows copied at once */
+	const uint32_t bytes = n->fp8 ? 1 : 2;
+	const uint32_t row = (g_item() - n->item) / pieces;
+	const uint32_t piece = (g_item() - n->item) % pieces;
+	const uint32_t row_bytes = p->s.inner * bytes;
+	const uint32_t at = r->chunk * n->bytes + piece * 16;
+	LOCAL uint8_t *chunk = o_ring_chunk(n, r, r->to);
+	LOCAL uint8_t *to = chunk + row * n->bytes +
+			    (piece ^ o_ring_swizzle(row, n->tokens_by_8)) * 16;
+	GLOBAL const uint8_t *from;
+	uint32_t i;
+
+	if (r->unit >= r->units) {
+		g_local_copies_commit();
+		return;
+	}
+	if (r->chunk == 0) {
+		r->tile = o_tile_of(p, n, r->unit);
+		r->o = p->o +
+		       ((int64_t)(r->tile.first + row) * p->s.o_token_stride +
+			(int64_t)r->tile.group * p->s.o_group_stride) *
+			       bytes;
+		r->w = p->w +
+		       ((int64_t)r->tile.group * p->s.w_group_stride +
+			(int64_t)(r->tile.column + row) * p->s.w_row_stride) *
+			       bytes;
+	}
+	from = r->o + at;
+	UNROLL
+	for (i = 0; i < n->tokens / step; i++) {
+		g_local_copy128(to + i * step * n->bytes, from,
+				r->tile.first + row + i * step < p->s.tokens &&
+					at < row_bytes);
+		from += (int64_t)step * p->s.o_token_stride * bytes;
+	}
+	to = chunk + (n->tokens + row) * n->bytes +
+	     (piece ^ o_ring_swizzle(row, n->columns_by_8)) * 16;
+	from = r->w + at;
+	UNROLL
+	for (i = 0; i < n->columns / step; i++) {
+		g_local_copy128(to + i * step * n->bytes, from, at < row_bytes);
+		from += (int64_t)step * p->s.w_row_stride * bytes;
+	}
+	if (n->fp8)
+		o_ring_copy_scales(p, n, r, o_ring_scales(n, chunk));
+	g_local_copies_commit();
+	r->to = r->to + 1 == n->chunks ? 0 : r->to + 1;
+	if (++r->chunk * n->bytes >= row_bytes) {
+		r->chunk = 0;
+		r->unit += g_blocks();
+	}
+}
+
+/* Begins with the block's first tile; asks for `ahead` chunks. */
+FN o_ring
+o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+	     uint32_t ahead, LOCAL uint8_t *at)
+{
+	o_ring r = {at, p->o, p->w, {0, 0, 0}, g_block(), 0, 0, 0, 0};
+	uint32_t i;
+
+	r.units = ((p->s.tokens - 1) / n->tokens + 1) *
+		  (p->s.columns / n->columns) * p->s.groups;
+	UNROLL
+	for (i = 0; i < ahead; i++)
+		o_ring_copy(p, n, &r);
+	return r;
+}
+
+/* The scale of a token of a part: its own times the columns'. */
+FN float
+o_ring_scale(const PRIVATE o_proj_params *p, LOCAL const uint32_t *scales,
+	     uint32_t tokens, uint32_t token, uint32_t part)
+{
+	const uint32_t word = scales[token];
+
+	return (p->s.packed ? g_pow2(word >> part % 4 * 8 & 0xffu)
+			    : g_float(word)) *
+	       g_float(scales[tokens]);
+}
+
+#endif
+#endif
