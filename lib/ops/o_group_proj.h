@@ -54,8 +54,8 @@ typedef struct spmla_o_group_proj_args {
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
- * Deterministic: a row's bits depend on that row and, in the quantised forms on
- * Hopper without SPMLA_CONFIG_BATCH_INVARIANT, on the number of tokens.
+ * Deterministic: a row's bits depend on that row and, on Hopper without
+ * SPMLA_CONFIG_BATCH_INVARIANT, on whether there are more than 16 tokens.
  * Exact: the bits of this order as long as no product leaves the range of f32;
  * before the rounding to bf16 within (inner / 128 + 24) * 2^-24 of the sum of
  * |terms|. On matrix instructions (CUDA, rows of o and w aligned to 16 bytes)

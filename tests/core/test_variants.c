@@ -356,33 +356,46 @@ END_TEST
 
 START_TEST(output_of_many_tokens_takes_warpgroups_instructions)
 {
-	const uint32_t fp8 = SPMLA_O_FP8;
 	static const struct {
-		uint32_t tokens;
+		uint32_t quant, tokens;
 		const char *want;
 		uint32_t blocks;
 	} c[] = {
-		{16, "o_group_proj_mma", 2},
-		{17, "o_group_proj_wgmma_64", 1},
-		{128, "o_group_proj_wgmma_64", 2},
-		{129, "o_group_proj_wgmma", 2},
+		{SPMLA_O_FP8, 16, "o_group_proj_mma", 2},
+		{SPMLA_O_FP8, 17, "o_group_proj_wgmma_64", 1},
+		{SPMLA_O_FP8, 128, "o_group_proj_wgmma_64", 2},
+		{SPMLA_O_FP8, 129, "o_group_proj_wgmma", 2},
+		{SPMLA_O_BF16, 16, "o_group_proj_bf16_mma", 2},
+		{SPMLA_O_BF16, 17, "o_group_proj_bf16_wgmma_64", 1},
+		{SPMLA_O_BF16, 128, "o_group_proj_bf16_wgmma_64", 2},
+		{SPMLA_O_BF16, 129, "o_group_proj_bf16_wgmma", 2},
 	};
 	uint32_t i;
 
 	for (i = 0; i < SPMLA_I_COUNT(c); i++) {
-		ck_assert_str_eq(output(90, fp8, c[i].tokens, memory, memory),
-				 c[i].want);
+		ck_assert_str_eq(
+			output(90, c[i].quant, c[i].tokens, memory, memory),
+			c[i].want);
 		ck_assert_uint_eq(launched.blocks, c[i].blocks);
 	}
-	ck_assert_str_eq(output(100, fp8, 129, memory, memory),
+	ck_assert_str_eq(output(100, SPMLA_O_FP8, 129, memory, memory),
+			 "o_group_proj_mma");
+	ck_assert_str_eq(output(100, SPMLA_O_BF16, 129, memory, memory),
+			 "o_group_proj_bf16_mma");
+}
+END_TEST
+
+START_TEST(output_that_is_batch_invariant_takes_the_kernel_of_few_tokens)
+{
+	ctx.plan.config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
+	ck_assert_str_eq(output(90, SPMLA_O_FP8, 129, memory, memory),
 			 "o_group_proj_mma");
 	ck_assert_str_eq(output(90, SPMLA_O_BF16, 129, memory, memory),
 			 "o_group_proj_bf16_mma");
-	ctx.plan.config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
-	ck_assert_str_eq(output(90, fp8, 129, memory, memory),
-			 "o_group_proj_mma");
-	ck_assert_str_eq(output(90, fp8, 129, memory + 8, memory),
+	ck_assert_str_eq(output(90, SPMLA_O_FP8, 129, memory + 8, memory),
 			 "o_group_proj");
+	ck_assert_str_eq(output(90, SPMLA_O_BF16, 129, memory + 8, memory),
+			 "o_group_proj_bf16");
 	ctx.plan.config.flags = 0;
 }
 END_TEST
@@ -539,6 +552,8 @@ SUITE
 		{logits_of_64_heads_take_matrix_instructions, 1},
 		{output_of_aligned_operands_takes_matrix_instructions, 1},
 		{output_of_many_tokens_takes_warpgroups_instructions, 1},
+		{output_that_is_batch_invariant_takes_the_kernel_of_few_tokens,
+		 1},
 		{projections_of_aligned_rows_take_matrix_instructions, 1},
 		{compressor_takes_many_blocks_a_key_for_few_tokens, 1},
 		{other_ops_take_the_kernel_of_their_format, 1},

@@ -11,15 +11,34 @@
 SAME(o_group_proj_bf16);
 SAME(o_group_proj_mma);
 SAME(o_group_proj_bf16_mma);
+SAME(o_group_proj_bf16_wgmma);
+SAME(o_group_proj_bf16_wgmma_64);
 SAME(o_group_proj_wgmma);
 SAME(o_group_proj_wgmma_64);
 
-/* Kinds: BF16, of the values; INVARIANT, where a token's bits may not depend on
- * the number of tokens: all take one kernel. Sizes: tokens. Rows: the tokens of
- * a block. */
-enum { BF16 = 1, INVARIANT };
+/* Kinds: BF16, of the values. Sizes: tokens; where a token's bits may not depend
+ * on how many there are, all calls have the size of one. Rows: the tokens of a
+ * block. */
+enum { BF16 = 1 };
 
 static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_mma,
+	 .kind = BF16,
+	 .most = O_MMA_TOKENS,
+	 .aligned = 1,
+	 .rows = O_MMA_TOKENS,
+	 .columns = O_MMA_COLUMNS},
+	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_wgmma_64,
+	 .kind = BF16,
+	 .most = 2 * O_WGMMA_FEW,
+	 .aligned = 1,
+	 .rows = O_WGMMA_FEW,
+	 .columns = O_WGMMA_COLUMNS},
+	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_wgmma,
+	 .kind = BF16,
+	 .aligned = 1,
+	 .rows = O_WGMMA_TOKENS,
+	 .columns = O_WGMMA_COLUMNS},
 	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_mma,
 	 .kind = BF16,
 	 .aligned = 1,
@@ -44,11 +63,6 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = O_WGMMA_TOKENS,
 	 .columns = O_WGMMA_COLUMNS},
 	{.kernel = SPMLA_KERNEL_o_group_proj_mma,
-	 .aligned = 1,
-	 .rows = O_MMA_TOKENS,
-	 .columns = O_MMA_COLUMNS},
-	{.kernel = SPMLA_KERNEL_o_group_proj_mma,
-	 .kind = INVARIANT,
 	 .aligned = 1,
 	 .rows = O_MMA_TOKENS,
 	 .columns = O_MMA_COLUMNS},
@@ -83,7 +97,7 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 	const uint32_t bytes = bf16 ? 2 : 1;
 	const spmla_i_gpu_variant *by;
 	spmla_k_o_group_proj_params p;
-	uint32_t kind = 0;
+	uint32_t size = a->tokens;
 
 	memset(&p, 0, sizeof p);
 	p.o = a->o;
@@ -110,12 +124,11 @@ spmla_i_gpu_o_group_proj(const spmla_i_gpu_queue *queue, const void *args)
 					    a->w_group_stride_elems, bytes, 16);
 	p.s.z_aligned = spmla_i_gpu_aligned(a->z, a->z_token_stride_elems,
 					    a->z_group_stride_elems, 2, 16);
-	if (bf16)
-		kind = BF16;
-	else if (queue->ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT)
-		kind = INVARIANT;
-	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), kind,
-				a->tokens, by_matrix(a, bytes, p.s.w_aligned));
+	if (queue->ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT)
+		size = 1;
+	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				bf16 ? BF16 : 0, size,
+				by_matrix(a, bytes, p.s.w_aligned));
 	return spmla_i_gpu_launch(queue, by->kernel,
 				  tiles_of(a, by->rows, by->columns), &p);
 }
