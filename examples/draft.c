@@ -10,6 +10,7 @@
  * rejected are 2. Queries are zero, so a result is the mean of all keys that a
  * token sees. It is 1 as long as no rejected key is seen.
  */
+#include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +37,8 @@ static const spmla_shape draft_shape = {1, 1, 1, 0};
 static void
 check(spmla_status s)
 {
-	if (s != SPMLA_OK) {
-		puts(spmla_status_name(s));
-		exit(1);
-	}
+	if (s != SPMLA_OK)
+		errx(1, "%s", spmla_status_name(s));
 }
 
 static void *block; /* all of SpMLA's memory */

@@ -8,6 +8,7 @@
  * Queries are zero, so all keys have the same weight. Their first values are 1
  * and 2 in turn, so the first value of the result is 1.5: 0x3fc0 in bf16.
  */
+#include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,10 +23,8 @@ static uint16_t kv_c[512], zeros[128 * 576], out[128 * 512];
 static void
 check(spmla_status s)
 {
-	if (s != SPMLA_OK) {
-		puts(spmla_status_name(s));
-		exit(1);
-	}
+	if (s != SPMLA_OK)
+		errx(1, "%s", spmla_status_name(s));
 }
 
 int
@@ -50,11 +49,9 @@ main(void)
 
 	/* The largest step, context and pool that there will be. */
 	check(spmla_config_preset(&config, SPMLA_MODEL_V32));
-	config.max_rows = 1;
+	config.max_rows = config.cache_layers = config.bucket_count = 1;
 	config.max_context_tokens = 4096;
-	config.cache_layers = 1;
 	config.groups[SPMLA_GROUP_MAIN].pool_pages = 64;
-	config.bucket_count = 1;
 	config.buckets[0] = shape;
 	check(spmla_backend_query(&spmla_cpu, NULL, &device, NULL));
 	check(spmla_plan_make(&plan, &config, &device, NULL));
@@ -74,8 +71,7 @@ main(void)
 	check(spmla_v32_attn(ctx, &layer, &shape, stream)); /* each layer */
 	check(spmla_graph_end(ctx, &graph));
 
-	while (request.seq_len_tokens < 100) {
-		request.seq_len_tokens++;
+	while (request.seq_len_tokens++ < 100) {
 		kv_c[0] = request.seq_len_tokens % 2 ? 0x3f80 : 0x4000;
 		check(spmla_step_write(ctx, &step, &ticket, NULL));
 		check(spmla_graph_replay(ctx, graph, ticket, stream));
@@ -84,5 +80,4 @@ main(void)
 	check(spmla_fini(ctx));
 	free(block);
 	printf("out[0] = 0x%x\n", out[0]);
-	return 0;
 }

@@ -12,6 +12,7 @@
  *   ratio 128  and the 2 complete groups of 128   (128 + 2 * 3) / 130  = 1.031
  * In bf16 these are 1.000, 1.742 and 1.031.
  */
+#include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,10 +40,8 @@ static const spmla_shape shape = {1, 1, 1, 0}; /* 1 token of 1 request */
 static void
 check(spmla_status s)
 {
-	if (s != SPMLA_OK) {
-		puts(spmla_status_name(s));
-		exit(1);
-	}
+	if (s != SPMLA_OK)
+		errx(1, "%s", spmla_status_name(s));
 }
 
 /* A pool for each kind of cache. Window and states are rings: a request keeps

@@ -6,6 +6,7 @@
  *
  *   gcc one_op.c $(pkg-config --cflags --libs spmla)
  */
+#include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,8 @@ enum { SCORES = 10, K = 4 };
 static void
 check(spmla_status s)
 {
-	if (s != SPMLA_OK) {
-		puts(spmla_status_name(s));
-		exit(1);
-	}
+	if (s != SPMLA_OK)
+		errx(1, "%s", spmla_status_name(s));
 }
 
 int
