@@ -59,28 +59,29 @@ parse(loop *l, int argc, char **argv)
 	const option own[OWN_OPTIONS] = {
 		{"--steps", "steps to run at most", NULL, &l->steps, NULL, 1,
 		 10000000},
-		{"--trace", "file of requests; else one of the program's own",
+		{"--trace",
+		 "file of requests (default: one of the program's own)",
 		 &l->trace_path, NULL, NULL, 0, 0},
-		{"--check-every", "steps from check to check, 0 = none", NULL,
-		 &l->check_every, NULL, 0, UINT32_MAX},
+		{"--check-every", "compare every so many steps, 0 = never",
+		 NULL, &l->check_every, NULL, 0, UINT32_MAX},
 		{"--undo-every",
-		 "steps from a step that is taken back and "
-		 "written again to the next, 0 = none",
+		 "every so many steps, take one back and write it again, "
+		 "0 = never",
 		 NULL, &l->undo_every, NULL, 0, UINT32_MAX},
 		{"--fork-every",
-		 "V4: joins from a request that takes over another's tokens to "
-		 "the next, 0 = none",
+		 "V4: every so many joins, a request takes over another's "
+		 "tokens, 0 = never",
 		 NULL, &l->fork_every, NULL, 0, UINT32_MAX},
 		{"--branches",
-		 "V4 on a GPU: 1 = a layer's side chains run beside it, 0 = in "
-		 "order",
+		 "V4 on a GPU: 1 = a layer's branches run side by side, 0 = "
+		 "in order",
 		 NULL, &l->branches, NULL, 0, 1},
-		{"--seed", "of all values", NULL, NULL, &l->seed, 0,
+		{"--seed", "seed of all values", NULL, NULL, &l->seed, 0,
 		 UINT64_MAX},
 		{"--plan", "print where the plan puts every buffer", NULL,
 		 &l->plan_shown, NULL, 0, 0},
 		{"--progress",
-		 "tell of it on stderr, even if that is no terminal", NULL,
+		 "show progress on stderr, even if that is no terminal", NULL,
 		 &l->progress, NULL, 0, 0},
 		{"--svg", "file to draw the step times and the occupancy into",
 		 &l->svg, NULL, NULL, 0, 0},

@@ -19,8 +19,8 @@ model_options_list(model_options *m, option *list)
 		{"--model", "v32, v4-flash or v4-pro", &m->model, NULL, NULL, 0,
 		 0},
 		{"--tables",
-		 "V4: preset, own (of every group), linear (and none comes "
-		 "round) or device (as preset, the engine's own)",
+		 "V4: preset, own (each group has one), linear (each has one, "
+		 "no rings) or device (as preset, in the engine's memory)",
 		 &m->tables, NULL, NULL, 0, 0},
 		{"--index", "V4: index keys, fp8 or mxfp4", &m->index, NULL,
 		 NULL, 0, 0},
@@ -37,20 +37,20 @@ model_options_list(model_options *m, option *list)
 		{"--next-n", "query tokens of a request in a step", NULL,
 		 &m->next_n, NULL, 1, MODEL_MAX_NEXT_N},
 		{"--page-tokens",
-		 "tokens of a cache page, V4: of compressed keys", NULL,
+		 "positions of a page; V4: with compressed keys", NULL,
 		 &m->page_tokens, NULL, 1, 4096},
 		{"--pool-pages", "pages of the pool, 0 = half of the most",
 		 NULL, &m->pool_pages, NULL, 0, INT32_MAX},
 		{"--prefill",
-		 "query tokens of a step of prompts, 0 = none: V3.2 inserts "
-		 "only their keys, V4 takes them in as it decodes",
+		 "query tokens of a step of prompts; 0 = none: V3.2 only "
+		 "inserts their keys, V4 reads them as it decodes",
 		 NULL, &m->prefill, NULL, 0, 65536},
 		{"--prompts",
 		 "V4: captured (in a bucket) or eager (in steps of prefill)",
 		 &m->prompts, NULL, NULL, 0, 0},
 		{"--start",
-		 "V4: tokens that each request has in the caches when it "
-		 "joins, a few pages of keys again and again",
+		 "V4: tokens that are in the caches when a request joins; "
+		 "the same few pages of keys, repeated",
 		 NULL, &m->start, NULL, 0, 1u << 24},
 	};
 
