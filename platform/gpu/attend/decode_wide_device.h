@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tiles with a row that f16 does not hold: scores and values in f32, from the
- * cache. They take some fifty times as long as others, and come of data only
- * that no insert makes of what layers put out; so the code is short, not quick.
+ * cache. They take some fifty times as long as other tiles. No insert of a
+ * layer's outputs makes such rows, so the code is short, not quick.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WIDE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WIDE_DEVICE_H

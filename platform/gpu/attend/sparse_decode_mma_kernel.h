@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode by matrix instructions, of FP8_DS_MLA, V4_FP8 and bf16 rows,
- * the last of which sparse_prefill has too: a block has 64 heads of a token,
- * or, where shared memory is small or a row takes many registers, 16, and walks
- * its keys, 64 at a time. Keys are dequantised once into shared memory and
+ * and of sparse_prefill's bf16 rows. A block has 64 heads of a token, or 16
+ * where shared memory is small or a row takes many registers. It walks the
+ * token's keys, 64 at a time. Keys are dequantised once into shared memory and
  * serve there as K and, read transposed, as V; the next rows are already on
  * their way into registers meanwhile. For Q K^T a subgroup has 16 of the keys
  * (with 16 heads: 8), for P V as large a part of the columns.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of a compressed key: norm, rotation, codes, store. The hard idea: an
+ * The end of a compressed key: norm, rotation, codes, store. The hard idea: a
  * thread has four neighbouring columns, so a rotated pair never leaves it, and
  * 16 lanes have the 64 columns of a scale.
  */

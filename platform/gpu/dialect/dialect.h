@@ -22,23 +22,23 @@
  *   in kernels.inc says how many bytes.
  * - BARRIER() orders shared and global memory of the block. Every thread
  *   reaches every BARRIER; an early return is uniform over the block.
- * - Of a subgroup (16, 32 or 64 threads wide, g_width()) there are the lane,
- *   xor-shuffle, broadcast and ballot, called by all its threads together. Sums
- *   of floats over lanes go by g_sum16, or by a tree of no more lanes that is
- *   written out, so that no bit of a result depends on the width; but kernels
+ * - A subgroup is 16, 32 or 64 threads wide, g_width(). It has lane,
+ *   xor-shuffle, broadcast and ballot, which all its threads call together.
+ *   Sums of floats over lanes go by g_sum16, or by a tree of no more lanes that
+ *   is written out, so that no bit of a result depends on the width. Kernels
  *   with the matrix instructions of mma.h and wgmma.h have 32 lanes, and add in
  *   the order in which these instructions lay values out.
- * - UNROLL_BY(n) is for loops whose body shall stand n times, no more: code
- *   takes time to come from memory, too.
+ * - UNROLL_BY(n) repeats the body of a loop n times and no more: code, too,
+ *   takes time to come from memory.
  * - NO_UNROLL is for loops of a kernel that runs once and alone, as a step's
  *   first one: there an instruction costs what it takes to come from memory.
  * - A private array is indexed by constants once loops marked UNROLL are
  *   unrolled; otherwise it would be local memory on CUDA, which must be none.
  * - A block waits only for blocks that have begun, as a counter tells it, and
- *   not for ever: it goes on in whatever order blocks run, also one after
- *   another.
+ *   only for a limited time. So a kernel ends in whatever order its blocks run,
+ *   also one after another.
  * - Atomics are 32-bit integers. There is no double, long, size_t, vector type
- *   or generic pointer. Contraction is off: what shall be fused is g_fma.
+ *   or generic pointer. Contraction is off; g_fma fuses.
  * - Quotients and roots are g_div_rn and g_sqrt_rn. g_exp2, g_log2 are for
  *   results that have a tolerance.
  */

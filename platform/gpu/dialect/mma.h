@@ -2,9 +2,9 @@
  *
  * Matrix instructions of subgroups of 32, as the dialect has them: PTX where
  * nvcc compiles, and for the emulator a model of the same fragments lane by
- * lane. A fragment of m16n8k16: lane = 4 * g + t has of A rows g and g + 8, of
- * B column g, of C rows g and g + 8, columns 2t and 2t + 1; registers pack two
- * 16-bit values of neighbouring k.
+ * lane. A fragment of m16n8k16: lane 4 * g + t has rows g and g + 8 of A,
+ * column g of B, and rows g and g + 8, columns 2t and 2t + 1, of C. Registers
+ * pack two 16-bit values of neighbouring k.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_MMA_H
 #define SPMLA_PLATFORM_GPU_DIALECT_MMA_H

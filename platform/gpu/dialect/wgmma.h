@@ -7,10 +7,10 @@
  *
  * Operands in shared memory are panels: rows of 64 16-bit values, 128 bytes,
  * whose 16-byte pieces are swizzled, piece i of row r where i ^ (r % 8) would
- * be. 8 rows follow each other, at a multiple of 1024 bytes; where the next 8
- * rows and the next 64 columns begin is a g_panel's own. Lane 4 g + t of
- * subgroup w has in accumulator d[4 j + 2 i + e] row 16 w + g + 8 i, column 8 j
- * + 2 t + e.
+ * be. 8 rows follow each other, at a multiple of 1024 bytes; a
+ * g_panel says where the next 8 rows and the next 64 columns begin. Accumulator
+ * d[4 j + 2 i + e] of lane 4 g + t of subgroup w is row 16 w + g + 8 i, column
+ * 8 j + 2 t + e.
  *
  * Order: stores to panels, g_fence_async (which also waits for loads that are
  * under way), a barrier; g_wgmma_hold of accumulators, g_wgmma_begin, products,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A driver's library, opened when it is first needed, and a table of the
- * functions that are used of it. What goes wrong is told alike on every
- * platform.
+ * functions that are used of it. Errors are reported alike on every platform.
  */
 #ifndef SPMLA_PLATFORM_GPU_LIBRARY_H
 #define SPMLA_PLATFORM_GPU_LIBRARY_H
