@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks that the layers of all models make before their operations do, and
- * their attention: one operation, on a GPU that few tokens would not fill in
- * parts.
+ * their attention: one operation, or several (split-KV) where few tokens would
+ * leave a GPU idle.
  */
 #include "spmla/internal/layer.h"
 #include "spmla/internal/config.h"

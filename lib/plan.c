@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * spmla_plan_make: from config and device facts to a plan, without side
- * effects; and what is read of a plan.
+ * effects; and the readers of a plan.
  */
 #include "spmla/arena/arena_plan.h"
 #include "spmla/internal/backend.h"

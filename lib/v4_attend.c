@@ -2,8 +2,8 @@
  *
  * The attention of a V4 layer: over the keys of the window and, by its ratio,
  * over the selected compressed keys or all of them. Tokens are independent, so
- * a step that is longer than any of decode runs in pieces: the lists of
- * compressed keys take much memory, and then need it for a piece only.
+ * a step that is longer than every bucket runs in pieces: the lists of
+ * compressed keys are long, and are then planned for one piece only.
  */
 #include "spmla/internal/step_lists.h"
 #include "spmla/internal/v4.h"
