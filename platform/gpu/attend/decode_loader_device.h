@@ -28,16 +28,26 @@
 #include "spmla/platform/gpu/dialect/async.h"
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
-enum {
-	DECODE_PANELS = 9,  /* of a key: 8 of values, one of V3.2's rope */
-	DECODE_OCTETS = 8,  /* groups of 8 rows of a tile */
-	DECODE_PIECES = 5,  /* of a row, at most */
-	DECODE_WARPS = 4,   /* of the loader */
-	DECODE_LOADERS = 7, /* their named barrier */
-	/* Another one, of warp 0 and those that multiply: the first run is
-	 * made. The mbarrier that says so may be in use again by then. */
+/* The named barriers of a block. */
+typedef enum decode_barrier {
+	DECODE_EVEN_P = 1,  /* weights of the even tile are written */
+	DECODE_ODD_P = 2,   /* weights of the odd tile are */
+	DECODE_SUMS = 3,    /* sums that the multiplying warpgroups join */
+	DECODE_QUERIES = 4, /* queries that both convert */
+	/* The warpgroup that computes the even tile in f32; 6: the odd one. */
+	DECODE_WIDE = 5,
+	DECODE_LOADERS = 7, /* the warps that load */
+	/* The first run is made, for those that multiply. The mbarrier that
+	 * says so may be in use again by then. */
 	DECODE_BEGAN = 8,
-	DECODE_BEGAN_THREADS = 256 + 32,
+	DECODE_BEGAN_THREADS = 256 + 32 /* those, and a warp that loads */
+} decode_barrier;
+
+enum {
+	DECODE_PANELS = 9,     /* of a key: 8 of values, one of V3.2's rope */
+	DECODE_OCTETS = 8,     /* groups of 8 rows of a tile */
+	DECODE_PIECES = 5,     /* of a row, at most */
+	DECODE_WARPS = 4,      /* of the loader */
 	DECODE_UNITS = 4,      /* of a ring */
 	DECODE_UNIT = 1024,    /* bytes */
 	DECODE_SCALES = 16,    /* bytes of a row's scales in shared memory */

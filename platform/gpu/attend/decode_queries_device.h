@@ -9,16 +9,6 @@
 
 #include "spmla/platform/gpu/attend/decode_loader_device.h"
 
-enum {
-	/* Named barriers: weights of the even and of the odd tile, sums,
-	 * queries. */
-	DECODE_EVEN_P = 1,
-	DECODE_ODD_P,
-	DECODE_SUMS,
-	DECODE_QUERIES,
-	DECODE_OWN /* of the left warpgroup; the right one has the next */
-};
-
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
 /* An item that multiplies. */

@@ -13,8 +13,7 @@
 
 enum {
 	DECODE_WIDE_HEADS = 16, /* of a warp */
-	DECODE_WIDE_DIMS = 576, /* of a row, at most */
-	DECODE_WIDE = 5         /* DECODE_OWN */
+	DECODE_WIDE_DIMS = 576  /* of a row, at most */
 };
 
 /* What a warp keeps in a tile's keys, which nobody multiplies: where a
