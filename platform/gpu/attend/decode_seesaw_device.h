@@ -32,10 +32,7 @@
 #include "spmla/platform/gpu/attend/decode_results_device.h"
 #include "spmla/platform/gpu/attend/decode_wide_device.h"
 
-enum {
-	DECODE_WGMMA_BYTES = 227 * 1024,
-	DECODE_WGMMA_ITEMS = 384,
-};
+enum { DECODE_WGMMA_BYTES = 227 * 1024 };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
