@@ -190,8 +190,8 @@ fill_lists(uint64_t *dim, const spmla_plan *plan)
 	dim[SPMLA_I_DIM_RAGGED_TOKENS] = piece;
 	dim[SPMLA_I_DIM_RAGGED_TOKENS_PLUS_1] = piece + 1;
 	if (v4) {
-		dim[SPMLA_I_DIM_RAGGED_C128A_TOKENS] = piece;
-		dim[SPMLA_I_DIM_RAGGED_C128A_TOKENS_PLUS_1] = piece + 1;
+		dim[SPMLA_I_DIM_RAGGED_V4_TOKENS] = piece;
+		dim[SPMLA_I_DIM_RAGGED_V4_TOKENS_PLUS_1] = piece + 1;
 		dim[SPMLA_I_DIM_RAGGED_SWA_TOKENS] = plan->max_tokens;
 		dim[SPMLA_I_DIM_RAGGED_SWA_TOKENS_PLUS_1] =
 			(uint64_t)plan->max_tokens + 1;

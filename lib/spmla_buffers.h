@@ -153,9 +153,12 @@ typedef enum spmla_buf {
 	 * uint32, 0 between calls */
 	SPMLA_BUF_DECODE_WORKSPACE = 123,
 	/* int32 [A]: SWA_LENS for layers of ratio 4: 0 for a token whose
-	 * selected key has no page. These layers read SWA_INDICES even with
-	 * SPMLA_CONFIG_RAGGED. */
+	 * selected key has no page. With SPMLA_CONFIG_RAGGED the window's rows
+	 * of these lengths become a pair that is written like the selection's.
+	 */
 	SPMLA_BUF_C4A_SWA_LENS = 124,
+	SPMLA_BUF_RAGGED_INDPTR_C4A_SWA = 125,  /* int32 [A + 1] */
+	SPMLA_BUF_RAGGED_INDICES_C4A_SWA = 126, /* int32 [A * window_tokens] */
 	SPMLA_BUF_FORCE_32 = 0x7fffffff
 } spmla_buf;
 

@@ -138,12 +138,12 @@ typedef enum spmla_config_flag {
 	SPMLA_CONFIG_APART = 2,
 	/* Every list of keys is ragged, as indptr and indices at constant
 	 * addresses: RAGGED_INDPTR and RAGGED_INDICES, and for V4 such a pair
-	 * for the window and one for C128A. A layer's attention writes the
-	 * ragged selection, and C128A's list in a step of several pieces. The
-	 * prologue writes the other ragged lists and INDEXER_SCHEDULE, in extra
-	 * launches. The layers attend by these lists, except that V4's layers
-	 * of ratio 4 attend to the window by its dense rows. Results have the
-	 * same bits as without the flag. */
+	 * for the window, one for C128A, and one for the window of layers of
+	 * ratio 4. A layer's attention writes the ragged selection, with that
+	 * window, and C128A's list in a step of several pieces. The prologue
+	 * writes the other ragged lists and INDEXER_SCHEDULE, in extra
+	 * launches. The layers attend by these lists. Results have the same
+	 * bits as without the flag. */
 	SPMLA_CONFIG_RAGGED = 4,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;

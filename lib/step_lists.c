@@ -14,44 +14,75 @@
 
 enum { ARCH_SM100 = 100 };
 
-/* Packs the window's rows of slots. */
+/* Rows of slots that become a ragged pair with room for `most` rows. */
+typedef struct list {
+	const int32_t *rows;
+	const int32_t *lens;
+	uint32_t width;
+	uint32_t most;
+	int32_t *indices;
+	int32_t *indptr;
+} list;
+
 static spmla_status
-pack_window(spmla_ctx *ctx, uint32_t tokens, spmla_stream stream)
+pack(spmla_ctx *ctx, const list *l, uint32_t tokens, spmla_stream stream)
 {
-	const uint32_t width = ctx->plan.config.window_tokens;
 	spmla_ragged_index_args a;
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.tokens = tokens;
-	a.width = width;
-	a.capacity_elems = ctx->plan.max_tokens * width;
-	a.indices = ctx->buf[SPMLA_BUF_SWA_INDICES];
-	a.indices_stride_elems = width;
-	a.lens = ctx->buf[SPMLA_BUF_SWA_LENS];
-	a.ragged_indices = ctx->buf[SPMLA_BUF_RAGGED_INDICES_SWA];
-	a.ragged_indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR_SWA];
+	a.width = l->width;
+	a.capacity_elems = l->most * l->width;
+	a.indices = l->rows;
+	a.indices_stride_elems = l->width;
+	a.lens = l->lens;
+	a.ragged_indices = l->indices;
+	a.ragged_indptr = l->indptr;
 	return spmla_ragged_index(ctx, &a, stream);
+}
+
+static spmla_status
+pack_window(spmla_ctx *ctx, uint32_t tokens, spmla_stream stream)
+{
+	const list l = {ctx->buf[SPMLA_BUF_SWA_INDICES],
+			ctx->buf[SPMLA_BUF_SWA_LENS],
+			ctx->plan.config.window_tokens,
+			ctx->plan.max_tokens,
+			ctx->buf[SPMLA_BUF_RAGGED_INDICES_SWA],
+			ctx->buf[SPMLA_BUF_RAGGED_INDPTR_SWA]};
+
+	return pack(ctx, &l, tokens, stream);
+}
+
+spmla_status
+spmla_i_pack_c4a_window(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
+			spmla_stream stream)
+{
+	const uint32_t width = ctx->plan.config.window_tokens;
+	const int32_t *rows = ctx->buf[SPMLA_BUF_SWA_INDICES];
+	const list l = {rows + (uint64_t)first * width,
+			ctx->buf[SPMLA_BUF_C4A_SWA_LENS],
+			width,
+			spmla_i_piece_tokens(&ctx->plan.config),
+			ctx->buf[SPMLA_BUF_RAGGED_INDICES_C4A_SWA],
+			ctx->buf[SPMLA_BUF_RAGGED_INDPTR_C4A_SWA]};
+
+	return pack(ctx, &l, tokens, stream);
 }
 
 spmla_status
 spmla_i_pack_c128a(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
 		   spmla_stream stream)
 {
-	const uint32_t width = spmla_i_c128a_width(&ctx->plan.config);
-	spmla_ragged_index_args a;
+	const list l = {ctx->buf[SPMLA_BUF_C128A_INDICES],
+			spmla_i_words(ctx, SPMLA_BUF_C128A_LENS, first),
+			spmla_i_c128a_width(&ctx->plan.config),
+			spmla_i_piece_tokens(&ctx->plan.config),
+			ctx->buf[SPMLA_BUF_RAGGED_INDICES_C128A],
+			ctx->buf[SPMLA_BUF_RAGGED_INDPTR_C128A]};
 
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = tokens;
-	a.width = width;
-	a.capacity_elems = spmla_i_piece_tokens(&ctx->plan.config) * width;
-	a.indices = ctx->buf[SPMLA_BUF_C128A_INDICES];
-	a.indices_stride_elems = width;
-	a.lens = (const int32_t *)ctx->buf[SPMLA_BUF_C128A_LENS] + first;
-	a.ragged_indices = ctx->buf[SPMLA_BUF_RAGGED_INDICES_C128A];
-	a.ragged_indptr = ctx->buf[SPMLA_BUF_RAGGED_INDPTR_C128A];
-	return spmla_ragged_index(ctx, &a, stream);
+	return pack(ctx, &l, tokens, stream);
 }
 
 static spmla_status

@@ -198,14 +198,15 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * DECODE_WORKSPACE.
  *
  * A step of more than max(1024, the largest bucket's) tokens runs in pieces. In
- * a layer of ratio 128 each of these pieces first runs c128a_index, and with
- * SPMLA_CONFIG_RAGGED ragged_index.
+ * a layer of ratio 128 each of these pieces first runs c128a_index. With
+ * SPMLA_CONFIG_RAGGED such pieces, and any step of a layer of ratio 4, run
+ * ragged_index too.
  *
  * A token that selects a key without a page in the pool has an empty result in
  * this layer (FAULT_PAGE). Such a page of index keys is reported by the
  * selection, which ranks its keys last.
  *
- * Order: enqueues 1 to 3 operations, or 1 to 3 per piece; capturable.
+ * Order: enqueues 1 to 4 operations, or 1 to 4 per piece; capturable.
  * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
  * on that token; else also on the shape and, in parts, on the lengths of all
  * tokens of the step.

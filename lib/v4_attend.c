@@ -11,13 +11,15 @@
 
 #include <string.h>
 
-/* Maps the selection to slots, in TOPK_SLOTS and C4A_LENS, or ragged. */
+/* Maps the selection to slots, in TOPK_SLOTS and C4A_LENS, or ragged. Then the
+ * window, whose rows may have lost their keys, is packed too. */
 static spmla_status
 map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_i_piece *piece,
 	 spmla_stream stream)
 {
 	const spmla_i_table_view v = spmla_i_table_of(ctx, SPMLA_GROUP_C4A);
 	spmla_index_map_args a;
+	spmla_status s;
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
@@ -44,7 +46,11 @@ map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_i_piece *piece,
 	a.whole = 1;
 	a.other_lens = spmla_i_words(ctx, SPMLA_BUF_SWA_LENS, piece->first);
 	a.kept_lens = ctx->buf[SPMLA_BUF_C4A_SWA_LENS];
-	return spmla_index_map(ctx, &a, stream);
+	s = spmla_index_map(ctx, &a, stream);
+	if (s != SPMLA_OK || !spmla_i_is_ragged(ctx))
+		return s;
+	return spmla_i_pack_c4a_window(ctx, piece->first, piece->tokens,
+				       stream);
 }
 
 /* The slots of all keys of a piece, in C128A_INDICES, and ragged: as the
@@ -83,18 +89,22 @@ list_c128a(spmla_ctx *ctx, const spmla_i_piece *piece, spmla_stream stream)
 }
 
 /* The list of all keys of the window. In a layer of ratio 4 index_map may have
- * emptied it, by its length: it has rows even where others are ragged. */
+ * emptied it. */
 static void
 set_window(const spmla_ctx *ctx, uint32_t four, uint32_t first,
 	   spmla_sparse_decode_args *a)
 {
 	a->topk = ctx->plan.config.window_tokens;
-	if (spmla_i_is_ragged(ctx) && !four) {
-		a->slots = ctx->buf[SPMLA_BUF_RAGGED_INDICES_SWA];
+	if (spmla_i_is_ragged(ctx)) {
+		a->slots = ctx->buf[four ? SPMLA_BUF_RAGGED_INDICES_C4A_SWA
+					 : SPMLA_BUF_RAGGED_INDICES_SWA];
 		a->indptr =
-			spmla_i_words(ctx, SPMLA_BUF_RAGGED_INDPTR_SWA, first);
+			four ? ctx->buf[SPMLA_BUF_RAGGED_INDPTR_C4A_SWA]
+			     : spmla_i_words(ctx, SPMLA_BUF_RAGGED_INDPTR_SWA,
+					     first);
 		a->longest = a->topk;
-		a->topk *= ctx->plan.max_tokens;
+		a->topk *= four ? spmla_i_piece_tokens(&ctx->plan.config)
+				: ctx->plan.max_tokens;
 		return;
 	}
 	a->slots = (const int32_t *)ctx->buf[SPMLA_BUF_SWA_INDICES] +

@@ -12,7 +12,12 @@
 spmla_status spmla_i_step_lists(spmla_ctx *ctx, uint32_t tokens,
 				spmla_stream stream);
 
-/* Packs the rows of tokens [first, first + tokens) of C128A_INDICES. */
+/* Packs the rows of tokens [first, first + tokens) of SWA_INDICES, a piece
+ * whose lengths are in C4A_SWA_LENS. */
+spmla_status spmla_i_pack_c4a_window(spmla_ctx *ctx, uint32_t first,
+				     uint32_t tokens, spmla_stream stream);
+
+/* The same of C128A_INDICES, which has the rows of the piece alone. */
 spmla_status spmla_i_pack_c128a(spmla_ctx *ctx, uint32_t first, uint32_t tokens,
 				spmla_stream stream);
 

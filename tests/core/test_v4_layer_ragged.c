@@ -28,7 +28,7 @@ open_side(side *s, uint32_t flags)
 	spmla_config config;
 
 	v4_layer_config(&config);
-	config.flags = flags;
+	config.flags = flags | SPMLA_CONFIG_APART; /* lists outlive a layer */
 	config.max_prefill_tokens = 20;
 	fixture_open(&s->f, &config, SPMLA_NATIVE_DEFERRED);
 	v4_layer_open(&s->rig, s->f.ctx, 1);
@@ -143,6 +143,11 @@ START_TEST(layers_of_v4_have_the_bits_of_rows)
 	expect_packed(SPMLA_BUF_C128A_INDICES, SPMLA_BUF_C128A_LENS, 128,
 		      SPMLA_BUF_RAGGED_INDICES_C128A,
 		      SPMLA_BUF_RAGGED_INDPTR_C128A, shape->tokens);
+	if (ratios[_i / 3 % 3] == 4)
+		expect_packed(SPMLA_BUF_SWA_INDICES, SPMLA_BUF_C4A_SWA_LENS,
+			      sides[0].f.plan.config.window_tokens,
+			      SPMLA_BUF_RAGGED_INDICES_C4A_SWA,
+			      SPMLA_BUF_RAGGED_INDPTR_C4A_SWA, shape->tokens);
 	expect_schedule(&sides[1], SPMLA_BUF_COMPRESSED_LENS, shape->tokens);
 	ck_assert_ptr_null(view(&sides[1], SPMLA_BUF_TOPK_SLOTS));
 	ck_assert_ptr_null(view(&sides[1], SPMLA_BUF_C4A_LENS));
