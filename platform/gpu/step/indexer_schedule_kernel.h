@@ -51,12 +51,21 @@ indexer_schedule_segs(int32_t len)
 		       : 0;
 }
 
+/* A quotient, of what is mostly below 2^32: then a short one. */
+FN uint64_t
+indexer_schedule_divide(uint64_t x, uint64_t by)
+{
+	if (((x | by) >> 32) == 0)
+		return (uint32_t)x / (uint32_t)by;
+	return x / by;
+}
+
 /* The unit that an SM starts with. */
 FN uint64_t
 indexer_schedule_first(uint64_t units, uint32_t num_sms, uint32_t sm,
 		       uint32_t sm90)
 {
-	const uint64_t each = units / num_sms;
+	const uint64_t each = indexer_schedule_divide(units, num_sms);
 	const uint64_t rest = units - each * num_sms;
 	const uint64_t pivot = num_sms - rest;
 
@@ -65,11 +74,12 @@ indexer_schedule_first(uint64_t units, uint32_t num_sms, uint32_t sm,
 	return sm * each + (sm < rest ? sm : rest);
 }
 
-/* Shared memory: a tile of rows, one a thread, and of each where its units end
- * and the first row of its run. */
+/* Shared memory: a tile of rows, one a thread, and of each where its units end,
+ * the first row of its run and the splits of its last token. */
 typedef struct indexer_schedule_shared {
 	uint64_t ends[INDEXER_SCHEDULE_ITEMS];
 	uint32_t starts[INDEXER_SCHEDULE_ITEMS];
+	uint32_t segs[INDEXER_SCHEDULE_ITEMS];
 	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
 } indexer_schedule_shared;
 
@@ -102,9 +112,13 @@ indexer_schedule_tile(const PRIVATE indexer_schedule_job *job, uint32_t first,
 	}
 	if (reports && len < 0)
 		g_fault(job->fault_state, job->fault_status, i, G_FAULT_LENGTH);
-	start = g_scan_max(begins ? i : *run, INDEXER_SCHEDULE_ITEMS,
-			   shared->sums, &last);
-	*run = last;
+	start = i;
+	if (s->runs) {
+		start = g_scan_max(begins ? i : *run, INDEXER_SCHEDULE_ITEMS,
+				   shared->sums, &last);
+		*run = last;
+	}
+	shared->segs[g_item()] = indexer_schedule_segs(len);
 	if (ends_here)
 		units = (uint64_t)indexer_schedule_segs(len) * job->height *
 			(i - start + 1);
@@ -127,17 +141,16 @@ indexer_schedule_place(const PRIVATE indexer_schedule_job *job, uint32_t sm,
 	const uint32_t low = g_first_above64(shared->ends, 0, rows, unit);
 	const uint32_t last = first + low; /* row of the run */
 	const uint64_t at = unit - (low ? shared->ends[low - 1] : base);
-	uint32_t q = shared->starts[low] * job->height, split;
+	const uint32_t runs = last + 1 - shared->starts[low];
+	const uint64_t by =
+		job->s.sm90 ? shared->segs[low] : (uint64_t)job->height * runs;
+	const uint64_t whole = indexer_schedule_divide(at, by);
+	uint32_t q = shared->starts[low] * job->height;
+	uint32_t split = (uint32_t)whole;
 
 	if (job->s.sm90) {
-		/* Its length, read once more. */
-		split = indexer_schedule_segs(
-			indexer_schedule_len(job->context_lens, &job->s, last));
-		q += (uint32_t)(at / split);
-		split = (uint32_t)(at % split);
-	} else {
-		split = (uint32_t)(at / ((uint64_t)job->height *
-					 (last + 1 - shared->starts[low])));
+		q += (uint32_t)whole;
+		split = (uint32_t)(at - whole * by);
 	}
 	job->schedule[2 * (uint64_t)sm] = (int32_t)q;
 	job->schedule[2 * (uint64_t)sm + 1] = (int32_t)split;
@@ -150,6 +163,8 @@ indexer_schedule_walk(const PRIVATE indexer_schedule_job *job, uint32_t places,
 		      uint64_t units)
 {
 	const PRIVATE spmla_k_indexer_schedule_scalars *s = &job->s;
+	/* The only tile is still there when places are looked up. */
+	const uint32_t makes = !places || s->batch > INDEXER_SCHEDULE_ITEMS;
 	uint32_t run = 0, first, sm;
 	uint64_t base = 0;
 
@@ -159,7 +174,9 @@ indexer_schedule_walk(const PRIVATE indexer_schedule_job *job, uint32_t places,
 					      ? left
 					      : INDEXER_SCHEDULE_ITEMS;
 		const uint64_t total =
-			indexer_schedule_tile(job, first, base, !places, &run);
+			makes ? indexer_schedule_tile(job, first, base, !places,
+						      &run)
+			      : units;
 
 		for (sm = g_item(); places && sm <= s->num_sms;
 		     sm += INDEXER_SCHEDULE_ITEMS) {
