@@ -16,22 +16,25 @@ enum {
 	/* 16-bit values of a row of queries or keys in shared memory: 8 more
 	 * than they have, so that 8 rows' 16 bytes lie in different banks. */
 	DECODE_MMA_ROW = SPMLA_MLA_DIM + 8,
-	DECODE_MMA_P_ROW = DECODE_BLOCK + 8,
-	/* Shared memory in bytes. The largest scores lie at 0: four subgroups,
-	 * 64 heads, f32; eight subgroups of 16 heads need less. */
-	/* which keys count: 64 words */
-	DECODE_MMA_COUNTS_AT = 4 * 4 * DECODE_HEADS,
-	/* the notes: DECODE_NOTES words */
-	DECODE_MMA_NOTES_AT = DECODE_MMA_COUNTS_AT + 4 * DECODE_BLOCK,
-	/* 64 keys */
-	DECODE_MMA_K_AT =
-		DECODE_MMA_NOTES_AT + (4 * DECODE_NOTES + 15) / 16 * 16,
-	/* of each head a row of queries and one of weights */
-	DECODE_MMA_Q_AT = DECODE_MMA_K_AT + 2 * DECODE_BLOCK * DECODE_MMA_ROW,
-	DECODE_MMA_HEAD = 2 * (DECODE_MMA_ROW + DECODE_MMA_P_ROW),
-	DECODE_MMA_BYTES = DECODE_MMA_Q_AT + DECODE_HEADS * DECODE_MMA_HEAD,
+	DECODE_MMA_P_ROW = DECODE_BLOCK + 8
+};
+
+/* Shared memory of a block. Behind it lies a row of queries for each head, then
+ * a row of weights for each. */
+typedef struct decode_mma_memory {
+	/* Largest scores of four subgroups; eight of 16 heads need less. */
+	float most[4 * DECODE_HEADS];
+	uint32_t counts[DECODE_BLOCK]; /* which keys count */
+	int32_t notes[(DECODE_NOTES + 3) / 4 * 4];
+	uint16_t keys[DECODE_BLOCK * DECODE_MMA_ROW];
+} decode_mma_memory;
+
+enum {
+	DECODE_MMA_HEAD = 2 * (DECODE_MMA_ROW + DECODE_MMA_P_ROW), /* bytes */
+	DECODE_MMA_BYTES =
+		sizeof(decode_mma_memory) + DECODE_HEADS * DECODE_MMA_HEAD,
 	DECODE_MMA_FEW_BYTES =
-		DECODE_MMA_Q_AT + DECODE_MMA_FEW * DECODE_MMA_HEAD
+		sizeof(decode_mma_memory) + DECODE_MMA_FEW * DECODE_MMA_HEAD
 };
 
 #ifdef SPMLA_GPU_KERNELS

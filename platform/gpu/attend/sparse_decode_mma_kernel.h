@@ -371,12 +371,12 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		       const PRIVATE decode_scalars *s,
 	       LOCAL uint8_t *local, decode_mma_kind kind, uint32_t heads)
 {
-	LOCAL float *most = (LOCAL float *)local;
-	LOCAL uint32_t *counts =
-		(LOCAL uint32_t *)(local + DECODE_MMA_COUNTS_AT);
-	LOCAL int32_t *notes = (LOCAL int32_t *)(local + DECODE_MMA_NOTES_AT);
-	LOCAL uint16_t *keys = (LOCAL uint16_t *)(local + DECODE_MMA_K_AT);
-	LOCAL uint16_t *q_local = (LOCAL uint16_t *)(local + DECODE_MMA_Q_AT);
+	LOCAL decode_mma_memory *mem = (LOCAL decode_mma_memory *)local;
+	LOCAL float *most = mem->most;
+	LOCAL uint32_t *counts = mem->counts;
+	LOCAL int32_t *notes = mem->notes;
+	LOCAL uint16_t *keys = mem->keys;
+	LOCAL uint16_t *q_local = (LOCAL uint16_t *)(mem + 1);
 	LOCAL uint16_t *p = q_local + heads * DECODE_MMA_ROW;
 	const uint32_t shares = decode_mma_shares(&kind);
 	const uint32_t share = g_item() / 32 % shares;

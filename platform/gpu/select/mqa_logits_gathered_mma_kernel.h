@@ -24,14 +24,17 @@ enum {
 	GATHERED_MMA_ROWS = 4,   /* that share keys: a group */
 	GATHERED_MMA_LINE = 512, /* groups of a line */
 	/* f16 of a row's queries: heads are MQA_MMA_Q apart. */
-	GATHERED_MMA_Q = 64 * (128 + 8),
-	/* Shared memory in bytes: queries, weights, the line. */
-	GATHERED_MMA_Q_AT = 0,
-	GATHERED_MMA_W_AT =
-		GATHERED_MMA_Q_AT + 2 * GATHERED_MMA_ROWS * GATHERED_MMA_Q,
-	GATHERED_MMA_LINE_AT = GATHERED_MMA_W_AT + 4 * GATHERED_MMA_ROWS * 64,
-	GATHERED_MMA_BYTES = GATHERED_MMA_LINE_AT + 8 * GATHERED_MMA_LINE
+	GATHERED_MMA_Q = 64 * (128 + 8)
 };
+
+/* Shared memory of a block. */
+typedef struct gathered_mma_memory {
+	uint16_t q[GATHERED_MMA_ROWS * GATHERED_MMA_Q]; /* f16 */
+	float w[GATHERED_MMA_ROWS * 64];
+	uint64_t line[GATHERED_MMA_LINE];
+} gathered_mma_memory;
+
+enum { GATHERED_MMA_BYTES = sizeof(gathered_mma_memory) };
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -229,9 +232,8 @@ spmla_k_mqa_logits_gathered_mma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mma))
 	LOCAL_DYNAMIC(local, GATHERED_MMA_BYTES);
 	LOCAL_ARRAY(uint32_t, seen, 2 * GATHERED_MMA_ROWS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
-	LOCAL uint16_t *q16 = (LOCAL uint16_t *)(local + GATHERED_MMA_Q_AT);
-	LOCAL float *w = (LOCAL float *)(local + GATHERED_MMA_W_AT);
-	LOCAL uint64_t *line = (LOCAL uint64_t *)(local + GATHERED_MMA_LINE_AT);
+	LOCAL gathered_mma_memory *mem = (LOCAL gathered_mma_memory *)local;
+	LOCAL uint64_t *line = mem->line;
 	const uint32_t groups = s.tokens / GATHERED_MMA_ROWS +
 				(s.tokens % GATHERED_MMA_ROWS > 0);
 	uint32_t base;
@@ -271,7 +273,7 @@ spmla_k_mqa_logits_gathered_mma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mma))
 				    : left;
 			BARRIER(); /* nobody reads the last queries */
 			gathered_mma_stage(&s, q, weights, starts, ends,
-					   base + group, q16, w, seen);
+					   base + group, mem->q, mem->w, seen);
 			BARRIER();
 			range = gathered_mma_union(seen);
 			tile = range.first +
@@ -285,7 +287,7 @@ spmla_k_mqa_logits_gathered_mma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mma))
 					   stop);
 			for (; tile < stop; tile += GATHERED_MMA_UNIT)
 				gathered_mma_score(&s, &keys, k, k_scales,
-						   logits, q16, w, seen,
+						   logits, mem->q, mem->w, seen,
 						   base + group, tile, stop);
 			left -= n;
 		}

@@ -30,22 +30,27 @@ enum {
 	 * the banks. */
 	MQA_WGMMA_LANE_W = 20,
 	MQA_WGMMA_W = 4 * MQA_WGMMA_LANE_W,
-	/* A stage of a subgroup's ring: codes of 16 keys, scales, which of them
-	 * have pages. */
-	MQA_WGMMA_STAGES = 2,
-	MQA_WGMMA_KEYS = 16,
-	MQA_WGMMA_SCALES_AT = MQA_WGMMA_KEYS * SPMLA_INDEX_DIM,
-	MQA_WGMMA_PAGES_AT = MQA_WGMMA_SCALES_AT + 4 * MQA_WGMMA_KEYS,
-	MQA_WGMMA_STAGE = MQA_WGMMA_PAGES_AT + 16,
-	/* Shared memory in bytes: queries, weights, rings, ends of units,
-	 * sums. */
-	MQA_WGMMA_W_AT = MQA_WGMMA_PAIR * 2 * MQA_WGMMA_Q,
-	MQA_WGMMA_RING_AT = MQA_WGMMA_W_AT + MQA_WGMMA_PAIR * 4 * MQA_WGMMA_W,
-	MQA_WGMMA_ENDS_AT =
-		MQA_WGMMA_RING_AT + 4 * MQA_WGMMA_STAGES * MQA_WGMMA_STAGE,
-	MQA_WGMMA_SUMS_AT = MQA_WGMMA_ENDS_AT + 8 * MQA_WGMMA_TOKENS,
-	MQA_WGMMA_BYTES = MQA_WGMMA_SUMS_AT + 8 * 64
+	MQA_WGMMA_STAGES = 2, /* of a subgroup's ring */
+	MQA_WGMMA_KEYS = 16   /* of a stage */
 };
+
+/* A stage: its keys' codes and scales, and a bit for each key with a page. */
+typedef struct mqa_wgmma_stage {
+	uint8_t codes[MQA_WGMMA_KEYS * SPMLA_INDEX_DIM];
+	float scales[MQA_WGMMA_KEYS];
+	uint32_t has_page, unused[3]; /* copies are of 16 bytes */
+} mqa_wgmma_stage;
+
+/* Shared memory of a block. */
+typedef struct mqa_wgmma_memory {
+	uint16_t panels[MQA_WGMMA_PAIR * MQA_WGMMA_Q]; /* queries */
+	float w[MQA_WGMMA_PAIR * MQA_WGMMA_W];
+	mqa_wgmma_stage rings[4][MQA_WGMMA_STAGES]; /* one a subgroup */
+	uint64_t ends[MQA_WGMMA_TOKENS];            /* of units */
+	uint64_t sums[G_SCAN_SUBGROUPS];
+} mqa_wgmma_memory;
+
+enum { MQA_WGMMA_BYTES = sizeof(mqa_wgmma_memory) };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
@@ -339,7 +344,7 @@ mqa_wgmma_turn(PRIVATE mqa_wgmma_walk *walk, uint32_t columns)
 FN void
 mqa_wgmma_fetch(PRIVATE mqa_wgmma_walk *walk,
 		const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s,
-		GLOBAL const uint8_t *cache, LOCAL uint8_t *stage)
+		GLOBAL const uint8_t *cache, LOCAL mqa_wgmma_stage *stage)
 {
 	const uint32_t lane = g_lane();
 	const uint32_t is = (uint32_t)walk->page < s->pool_pages &&
@@ -351,7 +356,7 @@ mqa_wgmma_fetch(PRIVATE mqa_wgmma_walk *walk,
 	uint32_t i;
 
 	if (lane < MQA_WGMMA_KEYS)
-		g_local_copy32(stage + MQA_WGMMA_SCALES_AT + 4 * lane,
+		g_local_copy32(stage->scales + lane,
 			       cache + page +
 				       (uint64_t)s->page_tokens *
 					       SPMLA_INDEX_DIM +
@@ -364,14 +369,14 @@ mqa_wgmma_fetch(PRIVATE mqa_wgmma_walk *walk,
 			(uint64_t)g_broadcast((uint32_t)(at >> 32), key) << 32 |
 			g_broadcast((uint32_t)at, key);
 
-		g_local_copy128(stage + key * SPMLA_INDEX_DIM +
+		g_local_copy128(stage->codes + key * SPMLA_INDEX_DIM +
 					16 * (lane % 8 ^ (key & 1u) * 4),
 				cache + from + 16 * (lane % 8),
 				all >> key & 1u);
 	}
 	g_local_copies_commit();
 	if (lane == 0)
-		*(LOCAL uint32_t *)(stage + MQA_WGMMA_PAGES_AT) = all;
+		stage->has_page = all;
 	walk->key += MQA_WGMMA_UNIT;
 	walk->column += walk->step_columns;
 	walk->entry += walk->step_entries;
@@ -385,22 +390,21 @@ mqa_wgmma_fetch(PRIVATE mqa_wgmma_walk *walk,
 /* The lane's part of a stage, and of key g + 8 (t % 2) the scale and whether it
  * has a page. */
 FN uint32_t
-mqa_wgmma_take(LOCAL const uint8_t *stage, PRIVATE uint32_t *raw,
+mqa_wgmma_take(LOCAL const mqa_wgmma_stage *stage, PRIVATE uint32_t *raw,
 	       PRIVATE float *scale)
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
 	const uint32_t key = g + 8 * (t & 1u);
 	const uint32_t piece = 16 * (t ^ (g & 1u) * 4);
-	LOCAL const uint8_t *codes = stage + g * SPMLA_INDEX_DIM;
+	LOCAL const uint8_t *codes = stage->codes + g * SPMLA_INDEX_DIM;
 
 	g_local_load128(codes + piece, raw);
 	g_local_load128(codes + (piece ^ 64u), raw + 4);
 	codes += 8 * SPMLA_INDEX_DIM;
 	g_local_load128(codes + piece, raw + 8);
 	g_local_load128(codes + (piece ^ 64u), raw + 12);
-	*scale = ((LOCAL const float *)(stage + MQA_WGMMA_SCALES_AT))[key];
-	return *(LOCAL const uint32_t *)(stage + MQA_WGMMA_PAGES_AT) >> key &
-	       1u;
+	*scale = stage->scales[key];
+	return stage->has_page >> key & 1u;
 }
 
 /* Writes a key's score, or -inf and a fault if it has no page. */
@@ -423,18 +427,14 @@ void
 spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 {
 	LOCAL_DYNAMIC(local, MQA_WGMMA_BYTES);
-	LOCAL uint16_t *panels = (LOCAL uint16_t *)local;
-	LOCAL float *w = (LOCAL float *)(local + MQA_WGMMA_W_AT);
-	LOCAL uint8_t *ring =
-		local + MQA_WGMMA_RING_AT +
-		g_item() / 32 * MQA_WGMMA_STAGES * MQA_WGMMA_STAGE;
-	LOCAL uint64_t *ends = (LOCAL uint64_t *)(local + MQA_WGMMA_ENDS_AT);
-	LOCAL uint64_t *sums = (LOCAL uint64_t *)(local + MQA_WGMMA_SUMS_AT);
+	LOCAL mqa_wgmma_memory *mem = (LOCAL mqa_wgmma_memory *)local;
+	LOCAL mqa_wgmma_stage *ring = mem->rings[g_item() / 32];
+	LOCAL uint64_t *ends = mem->ends;
 	const uint64_t total =
 		mqa_wgmma_line(fault_state, fault_status, token_row,
-			       context_lens, row_starts, &s, ends, sums);
+			       context_lens, row_starts, &s, ends, mem->sums);
 	const g_panel q_panels =
-		g_panel_of(panels, G_GROUP_BYTES, G_PANEL_BYTES);
+		g_panel_of(mem->panels, G_GROUP_BYTES, G_PANEL_BYTES);
 	const uint32_t own = g_item() / 32 * MQA_WGMMA_KEYS;
 	const uint32_t lane_key =
 		own + g_lane() / 4 + g_lane() % 2 * (MQA_WGMMA_KEYS / 2);
@@ -498,9 +498,8 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 		g_local_copies_wait();
 		BARRIER();
 		for (stage = 0; stage < MQA_WGMMA_STAGES; stage++)
-			mqa_wgmma_fetch(&walk, &s, cache,
-					ring + stage * MQA_WGMMA_STAGE);
-		mqa_wgmma_put_q(&query, panels, w);
+			mqa_wgmma_fetch(&walk, &s, cache, ring + stage);
+		mqa_wgmma_put_q(&query, mem->panels, mem->w);
 		if (len[1]) {
 			mqa_wgmma_ask_q(&query,
 					q + (uint64_t)(token + 1) * s.heads *
@@ -508,14 +507,15 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 					weights +
 						(uint64_t)(token + 1) * s.heads,
 					s.heads);
-			mqa_wgmma_put_q(&query, panels + MQA_WGMMA_PANEL / 2,
-					w + MQA_WGMMA_W);
+			mqa_wgmma_put_q(&query,
+					mem->panels + MQA_WGMMA_PANEL / 2,
+					mem->w + MQA_WGMMA_W);
 		}
 		g_fence_async();
 		BARRIER();
 		stage = 0;
 		for (; tile < walk.stop; tile += MQA_WGMMA_UNIT) {
-			LOCAL uint8_t *now = ring + stage;
+			LOCAL mqa_wgmma_stage *now = ring + stage;
 			const uint32_t key = tile + lane_key;
 			uint32_t raw[16], a[8][4], has_page;
 			float scale, score[MQA_WGMMA_PAIR];
@@ -526,11 +526,8 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 			mqa_wgmma_convert(raw, a);
 			g_subgroup_barrier();
 			mqa_wgmma_fetch(&walk, &s, cache, now);
-			stage = stage == (MQA_WGMMA_STAGES - 1) *
-							MQA_WGMMA_STAGE
-					? 0
-					: stage + MQA_WGMMA_STAGE;
-			mqa_wgmma_scores(a, q_panels, w, len[1], score);
+			stage = (stage + 1) % MQA_WGMMA_STAGES;
+			mqa_wgmma_scores(a, q_panels, mem->w, len[1], score);
 			if (g_lane() % 4 >= MQA_WGMMA_PAIR)
 				continue;
 			UNROLL
