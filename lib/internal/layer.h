@@ -12,8 +12,8 @@
 #include "spmla/ops/sparse_decode.h"
 
 /* Every call of a layer starts with this. It checks that the layer's struct has
- * `bytes` bytes, that the plan is of its model, and that the shape is that of
- * the call's step or smaller. It sets ctx->step. */
+ * `bytes` bytes, that the plan is of its model, and that the shape is no larger
+ * than the step's. It sets ctx->step. */
 spmla_status spmla_i_layer_begin(spmla_ctx *ctx, const void *layer,
 				 uint32_t bytes, const char *name,
 				 const spmla_shape *shape, uint32_t v4,

@@ -28,7 +28,7 @@ def config(
 ) -> n.Config:
     """A config: the model's preset, overridden by the arguments. `buckets` are
     (tokens, requests, next_n[, max_live_context]), `groups` are tables of
-    fields, and all other names are those of spmla_config."""
+    fields, and all other names are fields of spmla_config."""
     made = n.Config()
     n.check(n.lib.spmla_config_preset(byref(made), n.MODELS[model]))
     shapes = [n.Shape(*bucket) for bucket in buckets]

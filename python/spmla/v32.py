@@ -11,8 +11,8 @@ from ._context import Context
 
 
 def layer(context: Context, number: int, **fields: Any) -> n.V32Layer:
-    """A layer over the context's own pools. Fields are those of
-    spmla_v32_layer: arrays, which bring their strides, and numbers. The caller
+    """A layer over the context's own pools. Fields are named
+    as in spmla_v32_layer: arrays, which bring their strides, and numbers. The caller
     keeps the arrays alive, because captures contain their addresses."""
     made = n.V32Layer()
     context.call(n.lib.spmla_v32_layer_preset, number, byref(made))

@@ -100,8 +100,8 @@ def top_k_per_row_decode(
     stream: int | None = None,
 ) -> None:
     """As `top_k_per_row_prefill`, for rows that begin at 0. seq_lens is int32:
-    [num_rows / next_n] has the length of each request's last token, [num_rows
-    / next_n, next_n] that of each token."""
+    [num_rows / next_n], the length of each request's last token, or [num_rows
+    / next_n, next_n], the length of each token."""
     known = checks.array("logits", logits, 2, checks.F32 + checks.BF16)
     _strides(known, stride0, stride1)
     if num_rows % next_n:
@@ -114,6 +114,6 @@ def top_k_per_row_decode(
 def _strides(known: View, stride0: int, stride1: int) -> None:
     if stride1 != 1 or (known.shape[0] > 1 and known.strides[0] != stride0):
         raise ValueError(
-            f"strides {stride0}, {stride1}: those of logits are"
+            f"strides {stride0}, {stride1}: the strides of logits are"
             f" {known.strides}"
         )

@@ -1,4 +1,4 @@
-"""The structures of _native.py are those of the headers."""
+"""The structures of _native.py agree with the headers."""
 
 import ctypes
 import os

@@ -391,7 +391,7 @@ def index_key(rows, weight, turn):
 
 
 def index_key_bytes(key, fp4):
-    """The bytes of values and those of scales."""
+    """The bytes of the values and the bytes of the scales."""
     if not fp4:
         e = exponent_up(max(1e-4, *map(abs, key)) / 448)
         return [e4m3(math.ldexp(c, -e)) for c in key], struct.pack("<f", 2.0**e)

@@ -5,7 +5,7 @@
  * (decode_loader_device.h; bf16 rows: decode_copies_device.h), two multiply: the
  * left one has columns 0 .. 255 of O and the right one the rest. Two tiles are
  * in shared memory. The left warpgroup makes the weights P of the even tile, the
- * right one those of the odd tile, so that one's softmax runs beside the other's
+ * right one P of the odd tile, so that one's softmax runs beside the other's
  * products: FlashMLA calls it the seesaw. With 128 heads of fp8 rows two blocks
  * are a cluster and share what they load.
  *

@@ -90,8 +90,8 @@ decode_wide_row(const PRIVATE decode_args *a, decode_format f,
 }
 
 /* The scores of the warp's 16 heads, from head `first_head` on, with a tile, as
- * an accumulator has them: times their queries' factors. `factors` are those of
- * the item's two. */
+ * an accumulator has them: times their queries' factors. `factors` has the
+ * factors of the item's two heads. */
 FN void
 decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		   decode_format f, uint32_t cluster,

@@ -28,7 +28,7 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 				   a->cache.layout, a->keys, 0);
 	/* Bytes of a store: four values at a time for V3.2, eight for V4. */
 	const uint32_t word = by->kernel == SPMLA_KERNEL_kv_gather_v4 ? 16 : 8;
-	spmla_k_kv_gather_params p; /* those of both kernels */
+	spmla_k_kv_gather_params p; /* both kernels take them */
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);

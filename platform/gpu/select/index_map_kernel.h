@@ -96,8 +96,8 @@ index_map_offset(const PRIVATE index_map_token *of, int32_t index,
 	return (int32_t)((uint32_t)index - page * page_tokens);
 }
 
-/* What either kernel was given; `sums` has 2 * INDEX_MAP_SUBGROUPS entries, or
- * those of a scan if slots are made compact. */
+/* What either kernel was given. `sums` has 2 * INDEX_MAP_SUBGROUPS entries, or
+ * G_SCAN_SUBGROUPS if slots are made compact. */
 typedef struct index_map_job {
 	SPMLA_KERNEL_FIELDS(index_map)
 	LOCAL uint64_t *sums;

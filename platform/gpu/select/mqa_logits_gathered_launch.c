@@ -18,7 +18,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_gathered_mxfp4_params) ==
 			    offsetof(spmla_k_mqa_logits_gathered_mxfp4_params,
 				     fault_state) +
 				    sizeof(spmla_k_mqa_logits_gathered_params),
-		    "and behind its first pointer that of MXFP4");
+		    "MXFP4's has one more pointer in front");
 
 /* Kinds: the kernel that mqa_logits takes. Scores of bf16 and keys in FNUZ take
  * its kernel without matrix instructions. Rows: the tokens of a launch. */

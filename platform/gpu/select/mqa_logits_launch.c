@@ -15,7 +15,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_mxfp4_params) ==
 			    offsetof(spmla_k_mqa_logits_mxfp4_params,
 				     fault_state) +
 				    sizeof(spmla_k_mqa_logits_params),
-		    "and behind its first pointer that of MXFP4");
+		    "MXFP4's has one more pointer in front");
 
 static void
 fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,

@@ -39,9 +39,10 @@ enum {
 	MQA_MMA_Q = MQA_MMA_DIM + 8
 };
 
-/* What a lane has of a tile: of keys g + 8i, i = 0..3, bytes 16t .. 16t + 15
- * and, but for MXFP4, 64 more; of key g + 8t, which it writes, scale and page;
- * and byte i of scales is that of its values of key g + 8i, of MXFP4. */
+/* What a lane has of a tile: bytes 16t .. 16t + 15 of the keys g + 8i, i = 0..3,
+ * and the bytes 64 further on, except with MXFP4; scale and page of key g + 8t,
+ * which it writes. With MXFP4, byte i of scales is for its values of key g +
+ * 8i. */
 typedef struct mqa_mma_tile {
 	uint32_t raw[32];
 	uint32_t scales;
@@ -141,8 +142,7 @@ mqa_mma_convert_mxfp4(const PRIVATE mqa_mma_tile *tile, uint32_t a[2][8][4])
 	}
 }
 
-/* Scores of the tile's keys, each before its scale; a lane's is that of key
- * g + 8t. */
+/* The score, before its scale, of the lane's own key of the tile, g + 8t. */
 FN float
 mqa_mma_score(uint32_t a[2][8][4], LOCAL const uint16_t *q,
 	      LOCAL const float *w, uint32_t mxfp4)
@@ -232,8 +232,8 @@ mqa_mma_load_q(GLOBAL const uint8_t *q, GLOBAL const float *weights,
 		w[i] = i < heads ? weights[i] : 0.0f;
 }
 
-/* The same of MXFP4, as bf16: what lane t multiplies, 32 of its values, lies
- * where that of e4m3 does. */
+/* The same for MXFP4, as bf16. The 32 values that lane t multiplies lie where
+ * they lie for e4m3. */
 FN void
 mqa_mma_load_mxfp4(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 		   GLOBAL const float *weights, uint32_t heads,

@@ -26,8 +26,8 @@ enum {
 	MQA_WGMMA_Q = MQA_WGMMA_HEADS * SPMLA_INDEX_DIM,
 	/* Values of a panel: two tokens' queries, 64 dims. */
 	MQA_WGMMA_PANEL = MQA_WGMMA_PAIR * MQA_WGMMA_Q / 2,
-	/* Weights of a token: those of lanes that differ in t are 20 apart, for
-	 * the banks. */
+	/* Weights of a token. Weights of lanes that differ in t are 20 apart,
+	 * for the banks. */
 	MQA_WGMMA_LANE_W = 20,
 	MQA_WGMMA_W = 4 * MQA_WGMMA_LANE_W,
 	MQA_WGMMA_STAGES = 2, /* of a subgroup's ring */

@@ -140,7 +140,7 @@ topk_key(uint32_t u)
 	return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-/* The bits of a score, as those of f32. */
+/* The bits of a score, as f32. */
 FN uint32_t
 topk_score(topk_row row, uint32_t i)
 {

@@ -25,7 +25,7 @@ typedef struct shape_rig {
 	float *lse;
 	float *sink;
 	uint32_t *few;    /* the workspace of few tokens */
-	void *parts;      /* that of parts */
+	void *parts;      /* the workspace of parts */
 	float *k;         /* [all][dim], what the rows mean */
 	double *want;     /* [tokens][heads][512] */
 	double *spread;   /* the same: root of the sum of (weight * v)^2 */

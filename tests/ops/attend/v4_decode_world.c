@@ -160,7 +160,7 @@ put_random(v4_world *w, const spmla_cache *c, int32_t slot)
 	uint8_t *row = v4_row(c, slot);
 	uint32_t i;
 
-	for (i = 0; i < 448; i++) { /* codes up to that of 1 */
+	for (i = 0; i < 448; i++) { /* codes up to 0x38, which is 1 */
 		const uint64_t bits = rng_next(&w->rng);
 
 		row[i] = (uint8_t)((bits & 0x80) | (bits >> 8) % 0x39);

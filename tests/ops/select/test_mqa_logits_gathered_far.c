@@ -139,7 +139,7 @@ START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 }
 END_TEST
 
-/* Bits are those of calls that have few keys. */
+/* The bits are the same as in calls with few keys. */
 START_TEST(more_keys_than_a_block_holds_at_once_are_scored)
 {
 	enum { KEYS = 2048, TOKENS = 9, HEADS = 5, PIECE = 64 };
