@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The device that the examples run on: the CPU, or a CUDA, HIP or Level Zero
- * device, whose driver is opened by dlopen, so that one program starts everywhere. Both sides
- * read the memory of a step's tensors at the same address. Memory that only the
- * device touches is its own.
+ * device, whose driver is opened by dlopen, so that one program starts
+ * everywhere. Both sides read the memory of a step's tensors at the same
+ * address. Memory that only the device touches is its own.
  */
 #ifndef EXAMPLES_DEVICE_H
 #define EXAMPLES_DEVICE_H
@@ -14,8 +14,8 @@
 #include "spmla/v4.h"
 
 /* Finds a backend by name, "cpu", "cuda", "hip" or "level_zero", and makes a
- * context of the device, a stream, and the streams and events of branches. Returns
- * NULL, after a line on stderr, where there is none. */
+ * context of the device, a stream, and the streams and events of branches.
+ * Returns NULL, after a line on stderr, where there is none. */
 const spmla_backend *device_open(const char *program, const char *name);
 void device_close(void);
 

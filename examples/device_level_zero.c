@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See device_level_zero.h. Declares the functions and structs that it uses, with
- * the numbers of Level Zero's documentation. An error ends the program with the
- * function's name and code.
+ * See device_level_zero.h. Declares the functions and structs that it uses,
+ * with the numbers of Level Zero's documentation. An error ends the program
+ * with the function's name and code.
  */
 #include "examples/device_level_zero.h"
 

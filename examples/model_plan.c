@@ -15,7 +15,8 @@ void
 model_options_list(model_options *m, option *list)
 {
 	const option rows[MODEL_OPTION_COUNT] = {
-		{"--backend", "cpu, cuda, hip or level_zero", &m->backend, NULL, NULL, 0, 0},
+		{"--backend", "cpu, cuda, hip or level_zero", &m->backend, NULL,
+		 NULL, 0, 0},
 		{"--model", "v32, v4-flash or v4-pro", &m->model, NULL, NULL, 0,
 		 0},
 		{"--tables",
@@ -220,7 +221,7 @@ given_pages(const model_options *m, const spmla_table_config *g)
 	return g->ring_columns ? 0 : m->start / g->page_tokens;
 }
 
-/* Pools for half of what all requests could fill, but for one request at least,
+/* Pools for half of what all requests could fill, and at least for one request,
  * or it would wait for ever; for ring tables, pools for all. */
 static void
 size_v4(const model_options *m, spmla_config *config, const spmla_plan *first)

@@ -273,8 +273,7 @@ resolve_prefill(spmla_config *c, spmla_diag *diag)
 
 /* The most pages that a step is likely to bring for the tables that a record
  * changes: some per request, or a whole row of each table; with prompts all
- * that they have in the workspace, but for a ring table no more than it holds.
- */
+ * that they have in the workspace. A ring table needs no more than it holds. */
 static uint32_t
 default_update_pages(const spmla_config *c, uint32_t requests)
 {

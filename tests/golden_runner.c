@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * golden_runner --backend=cpu|cuda|hip|level_zero --cases=DIR [--cases=DIR ..] [--faults]
+ * golden_runner --backend=cpu|cuda|hip|level_zero --cases=DIR [--cases=DIR ..]
+ * [--faults]
  *
  * Runs every golden case below the folders (each folder that has a
  * manifest.json is one) through the library, twice on one context, and

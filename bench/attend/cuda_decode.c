@@ -44,7 +44,7 @@ static const decode_shape v32_shapes[] = {
 };
 
 /* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. The peer's
- * tokens are two queries of a request, but for 1, 2, 64, 128 and 256 of the
+ * tokens are two queries of a request, except 1, 2, 64, 128 and 256 of the
  * first set. */
 static const decode_shape c4a_shapes[] = {
 	{1, 64, 20.4},    {2, 64, 20.3},    {4, 64, 20.6},    {5, 64, 0},

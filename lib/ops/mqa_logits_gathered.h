@@ -68,11 +68,11 @@ typedef struct spmla_mqa_logits_gathered_args {
  * Deterministic: a row's bits depend only on the row. They equal
  * spmla_mqa_logits', except on Hopper with up to 64 heads in f32, and where
  * only one of the two uses matrix instructions: with MXFP4, and where
- * mqa_logits reads INDEX_FP8_TILED or pages that do not begin at multiples of 16 bytes.
- * Exact: within 2^-18 of the sum of |terms|, for any number of heads. Matrix
- * instructions truncate sums, so their bound is 2^-16. On Hopper up to 64 heads
- * in f32 are products of e4m3, which cut what they add relative to the largest
- * of it: there a score may be off by k_scales[n] * sum over h of
+ * mqa_logits reads INDEX_FP8_TILED or pages that do not begin at multiples of
+ * 16 bytes. Exact: within 2^-18 of the sum of |terms|, for any number of heads.
+ * Matrix instructions truncate sums, so their bound is 2^-16. On Hopper up to
+ * 64 heads in f32 are products of e4m3, which cut what they add relative to the
+ * largest of it: there a score may be off by k_scales[n] * sum over h of
  * |weights[t][h]| * 0.82 * the largest |q[t][h][d] * k[n][d]| more. That is
  * less than 2^-7 of 128 products of this size. Random data are off by 2^-16 of
  * the sum of |terms|.

@@ -54,9 +54,9 @@ typedef struct spmla_slot_map_args {
  *
  * With dcp_ranks W > 1 and dcp_interleave I, position p is rank p / I % W's. A
  * token's context_lens becomes the number of its keys on this rank, of
- * positions 0 .. pos: n = (pos + 1) / I / W * I + clip((pos + 1) - (pos + 1) / I
- * / W * I * W - rank * I, 0, I). Its slot is key n - 1's if pos is this rank's,
- * else -1. Without keys nothing is looked up.
+ * positions 0 .. pos: n = (pos + 1) / I / W * I + clip((pos + 1) - (pos + 1) /
+ * I / W * I * W - rank * I, 0, I). Its slot is key n - 1's if pos is this
+ * rank's, else -1. Without keys nothing is looked up.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.

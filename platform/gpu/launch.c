@@ -62,8 +62,8 @@ SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
 			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
 		    "kernels name faults as the library does");
 
-/* The most bytes of shared memory that a block may have on CUDA. Unknown devices
- * get the smallest value. */
+/* The most bytes of shared memory that a block may have on CUDA. Unknown
+ * devices get the smallest value. */
 static uint32_t
 shared_bytes(uint32_t arch)
 {

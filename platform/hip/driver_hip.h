@@ -45,8 +45,9 @@ enum { SPMLA_HIP_OLDEST = 50400000 };
 	F(get_device, "hipGetDevice", (int *number)) \
 	F(set_device, "hipSetDevice", (int number))
 
-/* The same, of which one is enough: the properties of ROCm 6 and later, those
- * of before in ROCm 6, and those before ROCm 6. */
+/* The same; one of them is enough: the properties of ROCm 6 and later, the
+ * older ones under their name in ROCm 6, and the same under their name before
+ * it. */
 #define SPMLA_HIP_PROPERTIES(F)                           \
 	F(properties_0600, "hipGetDevicePropertiesR0600", \
 	  (spmla_hip_properties_0600 * to, int number))   \

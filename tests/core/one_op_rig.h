@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The least that a GPU backend can be asked to do, for suites of its host code:
- * one operation, a top-k of a row, and a run that has it eagerly and in a graph.
+ * one operation, a top-k of a row, and a run that has it eagerly and in a
+ * graph.
  */
 #ifndef TESTS_CORE_ONE_OP_RIG_H
 #define TESTS_CORE_ONE_OP_RIG_H

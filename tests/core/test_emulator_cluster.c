@@ -174,8 +174,8 @@ typedef struct word_memory {
 	uint32_t told;
 } word_memory;
 
-/* Every thread of eight blocks gives the first block two words and adds one; the
- * first adds all up and tells every block. */
+/* Every thread of eight blocks gives the first block two words and adds one;
+ * the first adds all up and tells every block. */
 static void
 words_run(const void *params)
 {

@@ -91,8 +91,8 @@ START_TEST(read_before_a_named_barrier_is_found)
 }
 END_TEST
 
-/* Votes of 96 items, again and again, of which in round r item 7 r says yes,
- * but in the odd rounds none. */
+/* Votes of 96 items, again and again. In an even round r item 7 r says yes, in
+ * an odd round none. */
 static void
 votes_run(const void *params)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The Level Zero backend at work, on a driver that tests can break: a graph is
- * as many lists as the caller said, of which none is submitted while it runs;
- * nothing waits; and what was consumed is known when a list has ended, where the
- * host may not read along. The driver runs commands between two barriers in any
- * order, and ends the test when a list that runs is submitted or destroyed.
+ * as many lists as the caller said, and none is submitted while it runs;
+ * nothing waits; and what was consumed is known when a list has ended, where
+ * the host may not read along. The driver runs commands between two barriers in
+ * any order, and ends the test when a list that runs is submitted or destroyed.
  */
 #include "tests/core/one_op_rig.h"
 #include "tests/harness/themes.h"
@@ -139,7 +139,7 @@ START_TEST(who_asks_again_gets_in)
 }
 END_TEST
 
-/* Two kernels, of which the second reads what the first wrote, in one graph or
+/* Two kernels. The second reads what the first wrote, in one graph or
  * in two that follow each other on the queue: without the barriers the second
  * would come first in some round, and find a row of no elements. */
 START_TEST(barriers_keep_kernels_and_graphs_in_order)

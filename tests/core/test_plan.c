@@ -330,8 +330,9 @@ END_TEST
 /* V3.2 with 128 heads and 2048 keys: one token is 8 groups of 16 heads, two are
  * 8 groups of 32; 16 blocks share a group's keys. Words of the latter: 8 * (32
  * + 16 * 32 * (4 + 256)). Three tokens would be 192 blocks. With fewer SMs one
- * token is 4 groups of 32, which are 64 blocks. With 63 there are no few tokens,
- * but 2 counts for each of 2 groups of 64 heads of 16 tokens in parts. */
+ * token is 4 groups of 32, which are 64 blocks. With 63 there are no few
+ * tokens, but 2 counts for each of 2 groups of 64 heads of 16 tokens in parts.
+ */
 START_TEST(few_tokens_have_a_workspace_on_hopper_alone)
 {
 	static const struct {

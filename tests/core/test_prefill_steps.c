@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spmla_prefill_plan, spmla_split_step, spmla_prefill_chunk_requests: cuts by hand,
- * and for random steps that every token lies in one chunk that fits.
+ * spmla_prefill_plan, spmla_split_step, spmla_prefill_chunk_requests: cuts by
+ * hand, and for random steps that every token lies in one chunk that fits.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -320,9 +320,9 @@ START_TEST(decodes_run_beside_a_long_prompt)
 }
 END_TEST
 
-/* 901 of context are too many for the second bucket, not for the first, and four
- * requests too many for both. The rest of a prompt is a prompt, however short,
- * and so is the rest of a decode that a chunk of prompts ends in. */
+/* 901 of context are too many for the second bucket, not for the first, and
+ * four requests too many for both. The rest of a prompt is a prompt, however
+ * short, and so is the rest of a decode that a chunk of prompts ends in. */
 START_TEST(decodes_fill_one_bucket_after_the_other)
 {
 	static const spmla_request three[3] = {

@@ -344,7 +344,7 @@ END_TEST
 
 /* ---- With decode ------------------------------------------------------- */
 
-/* Prompts but for their last tokens are prefilled, then all go on by graphs. */
+/* Prompts without their last tokens are prefilled, then all go on by graphs. */
 START_TEST(decode_goes_on_where_prefill_ended)
 {
 	static const uint32_t part[PROMPTS] = {61, 17, 2, 80};

@@ -178,8 +178,8 @@ power_of(float x)
 }
 
 /* sum += a b as Hopper adds products of e4m3: products, and the sum so far, are
- * cut, toward zero, 13 bits below the largest exponent, of which a product has
- * the sum of its factors'; they are added exactly, and the result is cut to 14
+ * cut, toward zero, 13 bits below the largest exponent (a product's exponent is
+ * the sum of its factors'). They are added exactly, and the result is cut to 14
  * bits. Found by trial, not documented. */
 static float
 add_cut(float sum, const float *a, const float *b)
@@ -234,7 +234,7 @@ compute(const product *p)
 
 /* ---- when ---------------------------------------------------------------- */
 
-/* The warpgroup's products, of which all before number `end` are computed. */
+/* Computes all products of the warpgroup before number `end`. */
 static void
 compute_up_to(warpgroup *w, uint32_t end)
 {

@@ -135,8 +135,8 @@ void machine_count_bytes(uint64_t *barrier, uint32_t bytes);
 uint32_t machine_land(void);
 uint32_t machine_land_peer(void);
 
-/* A block begins, of which this is the first fiber; an item ends, which has
- * waited for its products. */
+/* A block begins; `first` is its first fiber. An item ends, which has waited
+ * for its products. */
 void machine_products_begin(uint32_t first);
 void machine_products_end(void);
 

@@ -241,9 +241,9 @@ uint32_t golden_page_stride(const golden_case *c);
 /* Zeroed memory that lasts until the next run; NULL with c->reason set. */
 void *golden_scratch(golden_case *c, uint64_t bytes);
 
-/* The verdict of a call: RAN, or FAILED with the context's diag as reason. Every
- * adapter asks for it right behind the call, before it looks at an output: this
- * is where a fault is made. */
+/* The verdict of a call: RAN, or FAILED with the context's diag as reason.
+ * Every adapter asks for it right behind the call, before it looks at an
+ * output: this is where a fault is made. */
 golden_verdict golden_called(golden_case *c, spmla_status status);
 
 /* The first reason of a run stays. */

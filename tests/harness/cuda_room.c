@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The device's own memory, which the host cannot read, in pages without
- * neighbours; of CUDA alone: a block ends where the last of its pages ends. The pages are the
- * driver's smallest, 2 MiB. The driver's documentation has the types.
+ * neighbours; of CUDA alone: a block ends where the last of its pages ends. The
+ * pages are the driver's smallest, 2 MiB. The driver's documentation has the
+ * types.
  */
 #include "tests/harness/cuda_memory.h"
 #include "tests/harness/cuda_world.h"

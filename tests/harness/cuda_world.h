@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The suites on a CUDA, HIP or Level Zero device, unchanged. They pass memory of any kind,
- * read results right after a call, and pass no stream. So there is a backend
- * that waits after each launch, and a program start that makes all memory of
- * the program readable by the device.
+ * The suites on a CUDA, HIP or Level Zero device, unchanged. They pass memory
+ * of any kind, read results right after a call, and pass no stream. So there is
+ * a backend that waits after each launch, and a program start that makes all
+ * memory of the program readable by the device.
  *
  * A program must link cuda_world.c with --wrap=main and the wraps of
- * CUDA_WORLD_WRAPS in tests/defs.bzl. It then starts this way if SPMLA_TEST_CUDA,
- * SPMLA_TEST_HIP or SPMLA_TEST_LEVEL_ZERO is set or one of its arguments is
- * --backend=cuda, hip or level_zero; otherwise nothing changes. On Level Zero
- * memory stays what it is: only the substitute reads it, which is on the CPU.
- * SPMLA_TEST_CUDA_ARCH is the architecture whose kernels run, at most the
- * device's (89: sparse attention in 99 KB; 75: no matrix instructions).
+ * CUDA_WORLD_WRAPS in tests/defs.bzl. It then starts this way if
+ * SPMLA_TEST_CUDA, SPMLA_TEST_HIP or SPMLA_TEST_LEVEL_ZERO is set or one of its
+ * arguments is --backend=cuda, hip or level_zero; otherwise nothing changes. On
+ * Level Zero memory stays what it is: only the substitute reads it, which is on
+ * the CPU. SPMLA_TEST_CUDA_ARCH is the architecture whose kernels run, at most
+ * the device's (89: sparse attention in 99 KB; 75: no matrix instructions).
  */
 #ifndef TESTS_HARNESS_CUDA_WORLD_H
 #define TESTS_HARNESS_CUDA_WORLD_H

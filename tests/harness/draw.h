@@ -161,8 +161,8 @@ void draw_encoding(draw *d, spmla_cache *cache, draw_role role);
 spmla_cache draw_cache_of(draw *d, uint32_t layout, uint32_t entries,
 			  uint32_t pages, draw_role role);
 
-/* A block table, as several ops have it: `reach` columns of pages, of which
- * table_cols has as many as `reach` at least. */
+/* A block table, as several ops have it. With cols, every column of a row is
+ * written. */
 typedef struct draw_table {
 	uint32_t rows;
 	uint32_t columns;

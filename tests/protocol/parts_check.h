@@ -11,9 +11,9 @@
 
 #include "spmla/spmla.h"
 
-/* Tokens with contexts of lens[t], up to 16, of which one sees up to `near`
- * keys and, of one for every `ratio` positions, up to `far` of a second
- * cache. */
+/* Tokens with contexts of lens[t], up to 16. A token sees up to `near` keys
+ * and, in a second cache with one key for every `ratio` positions, up to `far`.
+ */
 typedef struct parts_step {
 	const int32_t *rows;   /* [parts][8] */
 	const int32_t *splits; /* [tokens + 1] */

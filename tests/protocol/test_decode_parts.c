@@ -57,7 +57,8 @@ check_parts(uint32_t parts, int32_t tokens)
 	parts_check(&step);
 }
 
-/* Up to three rounds of whole tokens, the last one at most three fifths full. */
+/* Up to three rounds of whole tokens, the last one at most three fifths full.
+ */
 static int
 in_parts(uint32_t tokens, uint32_t parts)
 {
@@ -111,8 +112,8 @@ split_bytes(const spmla_plan *plan)
 	return bytes;
 }
 
-/* 128 heads on 132 multiprocessors: rounds of 66 tokens, of which 39 are not
- * three fifths. */
+/* 128 heads on 132 multiprocessors: rounds of 66 tokens. 39 of 66 are less
+ * than three fifths. */
 START_TEST(a_step_whose_tokens_fill_their_rounds_has_no_parts)
 {
 	static const struct {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Context-parallel decode: one sequence on several ranks, each with a context of
- * its own. What the prologue says of each rank's tokens is counted key by key;
- * and the ranks' results, merged by their lse, equal the results of one context
- * that has all keys.
+ * Context-parallel decode: one sequence on several ranks, each with a context
+ * of its own. What the prologue says of each rank's tokens is counted key by
+ * key; and the ranks' results, merged by their lse, equal the results of one
+ * context that has all keys.
  */
 #include <math.h>
 #include <stdlib.h>

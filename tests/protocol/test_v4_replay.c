@@ -33,7 +33,7 @@ open_rig(v4_replay_rig *rig, uint32_t index_layout, uint32_t config_flags,
 static void
 open_both(uint32_t index_layout)
 {
-	/* In parts, on a GPU, but for the largest bucket. */
+	/* In parts, on a GPU, except the largest bucket. */
 	fixture_multiprocessors(40);
 	open_rig(&replayed, index_layout, SPMLA_CONFIG_APART,
 		 SPMLA_NATIVE_DEFERRED);

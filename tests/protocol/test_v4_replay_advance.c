@@ -27,7 +27,7 @@ setup_with(uint32_t native_flags)
 {
 	spmla_config config;
 
-	/* In parts, on a GPU, but for the largest bucket. */
+	/* In parts, on a GPU, except the largest bucket. */
 	fixture_multiprocessors(40);
 	v4_replay_config(&config, SPMLA_LAYOUT_INDEX_FP8);
 	v4_replay_open(&advanced, &config, native_flags, test_seed());

@@ -20,7 +20,7 @@ enum { ROW = 5 };
 
 static v4_replay_rig r;
 
-/* In parts, on a GPU, but for the largest bucket and with the flag. */
+/* In parts, on a GPU, except the largest bucket, and except with the flag. */
 static void
 setup_one(uint32_t index_layout, uint32_t config_flags, uint32_t native_flags)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two contexts of V4 with the same caches, of which one is batch-invariant and
- * so never done in parts: steps of both must give the same.
+ * Two contexts of V4 with the same caches. One is batch-invariant and so never
+ * done in parts. Steps of both must give the same.
  */
 #ifndef TESTS_PROTOCOL_V4_PARTS_RIG_H
 #define TESTS_PROTOCOL_V4_PARTS_RIG_H
@@ -28,8 +28,8 @@ void parts_rig_close(parts_rig *r);
 
 /* One step of both, a layer of each ratio: rows 0, 1, .. join with lens[row]
  * tokens and pages of their own; `gone`: row 0 has none of C4A. The metadata
- * are as they have to be, results the same but for the order of sums, on the
- * CPU to the bit. */
+ * are as they have to be. Results differ only by the order of sums; on the CPU
+ * they are equal, to the bit. */
 void parts_rig_step(parts_rig *r, const spmla_shape *shape,
 		    const uint32_t *lens, uint32_t gone, const uint32_t *ratios,
 		    uint32_t count);

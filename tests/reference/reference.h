@@ -234,13 +234,13 @@ void ref_work_close(ref_work *w);
 
 /* scores[i] = scale * sum over h of (relu(q[h] . k) * weights[h]); a key that
  * is NULL scores -inf; relu(NaN) is 0, as the GPU's fmax has it. tolerance[i]
- * is what an evaluation may be off: 2^-18 * scale * sum over h of |weights[h]| *
- * sum of |q_d k_d|, and of CUT sums 0.82 * scale * sum over h of |weights[h]| *
- * the largest |q_d k_d| more. That is derived: four instructions add 32 products
- * and the sum so far, each cut by less than 2^-13 of the largest of them, and
- * cut the result by as much of itself. With m the largest product the sum is at
- * most 32 m, 64 m, 96 m and 128 m behind each; 33 (1 + 32 + 64 + 96) + 32 + 64 +
- * 96 + 128 is 6689, and 6689 / 2^13 below 0.82. */
+ * is what an evaluation may be off: 2^-18 * scale * sum over h of |weights[h]|
+ * * sum of |q_d k_d|, and of CUT sums 0.82 * scale * sum over h of |weights[h]|
+ * * the largest |q_d k_d| more. That is derived: four instructions add 32
+ * products and the sum so far, each cut by less than 2^-13 of the largest of
+ * them, and cut the result by as much of itself. With m the largest product the
+ * sum is at most 32 m, 64 m, 96 m and 128 m behind each; 33 (1 + 32 + 64 + 96)
+ * + 32 + 64 + 96 + 128 is 6689, and 6689 / 2^13 below 0.82. */
 void ref_logits(const double *q_values, const double *q_weights, uint32_t heads,
 		const ref_index_key *const *keys, uint32_t n, ref_sums sums,
 		double *scores, double *tolerance);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A HIP runtime for tests: cuda_fake.h is what HIP shares with CUDA, and here is
- * the rest. It has two devices, of which the first is current.
+ * A HIP runtime for tests: cuda_fake.h is what HIP shares with CUDA, and here
+ * is the rest. It has two devices; the first is current.
  */
 #ifndef TESTS_SUBSTITUTES_HIP_FAKE_H
 #define TESTS_SUBSTITUTES_HIP_FAKE_H

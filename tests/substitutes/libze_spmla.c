@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A driver for Level Zero's loader, on a machine without an Intel GPU: the fake
- * driver, with kernels of the library's own SPIR-V. spirv_object.sh made code for
- * the CPU of that very module, byte for byte; here is what OpenCL has built in, on
- * the emulator's threads and subgroups. The loader takes it by
+ * driver, with kernels of the library's own SPIR-V. spirv_object.sh made code
+ * for the CPU of that very module, byte for byte; here is what OpenCL has built
+ * in, on the emulator's threads and subgroups. The loader takes it by
  * ZE_ENABLE_ALT_DRIVERS=libze_spmla.so.
  */
 #include "tests/substitutes/ze_fake.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A driver of Level Zero for tests: a table of functions that count their calls,
- * fail where they are told to, and know every handle, so that one which is
- * lost, used after its end or of another kind ends the test. Lists that were
+ * A driver of Level Zero for tests: a table of functions that count their
+ * calls, fail where they are told to, and know every handle, so that one which
+ * is lost, used after its end or of another kind ends the test. Lists that were
  * submitted run when somebody waits for them, or asks long enough; until then
  * they run, and submitting, changing or destroying one ends the test. Commands
  * between two barriers run in a drawn order.

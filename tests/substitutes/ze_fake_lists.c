@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fake driver's commands, lists, queue and fences; see ze_fake.h. A list that
- * was submitted waits here until somebody wants to know its end.
+ * The fake driver's commands, lists, queue and fences; see ze_fake.h. A list
+ * that was submitted waits here until somebody wants to know its end.
  */
 #include "tests/substitutes/ze_fake_state.h"
 

@@ -27,7 +27,7 @@ blocks_in(uint32_t keys)
 	return keys / BLOCK + (keys % BLOCK != 0);
 }
 
-/* The lists of request i, of which only lengths are known. */
+/* The lists of request i. Only their lengths are known. */
 static spmla_i_cpu_list
 list_of(const spmla_tile_sched_args *a, uint32_t i)
 {

@@ -225,7 +225,7 @@ exchange_store(GLOBAL uint32_t *p, uint32_t words, const PRIVATE uint32_t *x)
 		g_store4((GLOBAL uint16_t *)p, x);
 }
 
-/* What the ranks' weights are, and the head's results but for O. */
+/* The ranks' weights, and the head's results except O. */
 typedef struct exchange_weights {
 	float of_rank; /* of the lane's, over the sum of all */
 	float lse;

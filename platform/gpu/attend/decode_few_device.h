@@ -215,20 +215,20 @@ few_piece(uint32_t row, uint32_t i)
 	return (i ^ ((row & 1u) << 2 | (row & 2u))) << 4;
 }
 
-/* What a lane has asked for: of its warp's 16 rows the lane % 16-th. */
+/* What a lane has asked for: row lane % 16 of its warp's 16 rows. */
 typedef struct few_slot {
 	int32_t slot;
-	uint32_t entry; /* of the list, of which `len` count */
-	uint32_t len;
+	uint32_t entry;  /* of the list */
+	uint32_t len;    /* entries that count */
 	uint32_t second; /* it is the second list */
 	uint32_t faults; /* the list is none, which its first entry reports */
 } few_slot;
 
 /* A row that it has found. */
 typedef struct few_found {
-	uint64_t row; /* its address, and that of its scales */
-	uint64_t scales;
-	uint32_t keys; /* of the 16, those that are keys: bit r */
+	uint64_t row;    /* its address */
+	uint64_t scales; /* the address of its scales */
+	uint32_t keys;   /* of the 16, those that are keys: bit r */
 } few_found;
 
 /* Asks for the lane's slot and, of lists that are rows at the same time, for

@@ -71,8 +71,8 @@ decode_mma_codes(const PRIVATE decode_mma_kind *kind)
 						   : SPMLA_MLA_LATENT / 64;
 }
 
-/* Asks for the slot of the item's row of a block, of whichever list it is;
- * lens are the lengths of the token's lists. */
+/* Asks for the slot of the item's row of a block of either list. lens are the
+ * lengths of the token's lists. */
 FN void
 decode_mma_slot(PRIVATE decode_mma_row *to, const PRIVATE decode_scalars *s,
 		GLOBAL const int32_t *slots, GLOBAL const int32_t *topk_lens,

@@ -96,7 +96,8 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* How far, in powers of two, an O in f32 may be above what it is relative to. */
+/* How far, in powers of two, an O in f32 may be above what it is relative to.
+ */
 #define DECODE_O_REACH 60.0f
 
 /* The parameters as one. */

@@ -10,12 +10,12 @@
  *   and 8 heads are a product. Codes go from the cache's row in shared memory
  *   to f16 in registers, which is exact; scales are not multiplied with codes
  *   at all. For scores they are multiplied with a group's sum in f32; for O
- *   they are multiplied with the weights, of which there is a copy a group.
+ *   they are multiplied with the weights; each group has a copy of these.
  * - O is transposed: its columns are the rows of A, from pairs of keys whose
  *   bytes are brought together.
  * - Weights times scales are f16 in units of the block's largest scale of a
  *   group, a power of two. If a scale is above 1, scales may be so far apart
- *   that small ones with large weights would vanish: then the unit is that of
+ *   that small ones with large weights would vanish. Then the unit follows from
  *   the largest product, head by head, which is slow, and rare.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
@@ -260,8 +260,8 @@ few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 				  x / 8 * 4);
 }
 
-/* Writes the warp's P, of which `byte` are the units: no scale is NaN, since its
- * unit would be above 1. */
+/* Writes the warp's P. `byte` are its units. No scale is NaN: its unit would be
+ * above 1. */
 FN void
 few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	    PRIVATE few_scores p)

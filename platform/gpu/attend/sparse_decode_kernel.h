@@ -183,7 +183,8 @@ sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
 		sparse_decode_store(job, &st, range.row, t, head);
 }
 
-/* With two blocks a multiprocessor it would need a stack on sm_100 and sm_120. */
+/* With two blocks a multiprocessor it would need a stack on sm_100 and sm_120.
+ */
 SPMLA_KERNEL_BLOCKS(sparse_decode, 1)
 void
 spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))

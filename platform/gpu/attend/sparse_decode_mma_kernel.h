@@ -180,9 +180,9 @@ decode_mma_values(LOCAL const uint16_t *p, LOCAL const uint16_t *keys,
 }
 
 /* Scores to weights: the largest of each head, P into shared memory, O and L
- * made relative to it. `most` and `p` begin at the subgroup's heads, of which
- * there are `heads` in the block; its keys begin at first. `c` brings scores to
- * log2 units. */
+ * made relative to it. `most` and `p` begin at the subgroup's heads; the
+ * block has `heads` in all. The subgroup's keys begin at first. `c` brings
+ * scores to log2 units. */
 FN void
 decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 		   LOCAL float *most, LOCAL uint16_t *p,

@@ -150,7 +150,8 @@ k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
 
 /* The same for MXFP4: group g is x[2 g] and x[2 g + 1] of 16 lanes. The codes
  * of eight lanes are a word; lane l gets the word of x[l % 8]. Returns the
- * scales' bytes. It takes x apart, from the front, so that the code is short. */
+ * scales' bytes. It takes x apart, from the front, so that the code is short.
+ */
 FN uint32_t
 k_insert_mxfp4(PRIVATE float *x, PRIVATE uint32_t *codes)
 {

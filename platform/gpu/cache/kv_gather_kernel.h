@@ -53,7 +53,7 @@ enum {
 	KV_GATHER_TURNS = KV_GATHER_ROWS * KV_GATHER_LANES / GATHER_ITEMS,
 	KV_GATHER_OCTETS =
 		SPMLA_MLA_LATENT / 8 / KV_GATHER_LANES, /* a lane's */
-	KV_GATHER_V4_EACH = 4, /* octets, of which a row has 64 */
+	KV_GATHER_V4_EACH = 4, /* octets; a row has 64 */
 	KV_GATHER_V4_ROWS = GATHER_ITEMS * KV_GATHER_V4_EACH / 64
 };
 
@@ -332,7 +332,8 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	return slot / s->page_tokens * s->page_stride_bytes;
 }
 
-/* Eight 16-bit values; pages of 584-byte rows may begin at multiples of 8 bytes.
+/* Eight 16-bit values; pages of 584-byte rows may begin at multiples of 8
+ * bytes.
  */
 FN void
 kv_gather_v4_load8(GLOBAL const uint8_t *p, PRIVATE uint32_t *w)

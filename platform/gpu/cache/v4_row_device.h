@@ -41,9 +41,8 @@ v4_load_row(GLOBAL const uint16_t *row, uint32_t there, uint32_t wide,
 	}
 }
 
-/* A position's four cosines, then four sines, for the lane's pairs of
- * octets V4_ROPE_OCTET on, of which the second half of the lanes has one each.
- */
+/* A position's four cosines, then four sines, for the lane's pairs. The octets
+ * begin at V4_ROPE_OCTET; each lane of the second half has one. */
 FN void
 v4_load_angles(GLOBAL const float *cos_sin, uint32_t position, uint32_t there,
 	       uint32_t form, PRIVATE uint32_t *angles)
@@ -192,8 +191,8 @@ v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 	}
 }
 
-/* A row, rotated already, into entry `entry` of a page, if it is `live`; fnuz is
- * the encoding of V4_FP8. By all items of the block together. */
+/* A row, rotated already, into entry `entry` of a page, if it is `live`; fnuz
+ * is the encoding of V4_FP8. By all items of the block together. */
 FN void
 v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 	     uint32_t layout, uint32_t fnuz, uint64_t entries, uint64_t entry,

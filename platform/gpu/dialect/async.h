@@ -2,15 +2,15 @@
  *
  * What runs beside a thread of its own accord, and how subgroups of a block
  * that do different work wait for each other: PTX where nvcc compiles, for
- * Hopper but for g_local_copy*, and calls of the emulator, which lets
+ * Hopper only except g_local_copy*, and calls of the emulator, which lets
  * everything happen as early or as late as it may.
  *
  * An mbarrier is a word of shared memory that counts arrivals and bytes. Its
  * phases follow each other, of parity 0, 1, 0 ..; a phase is over when as many
  * threads as g_mbarrier_init says have arrived and as many bytes have been
- * copied as were expected. What a thread wrote before it arrived is there for
- * who waited, but for matrix instructions and bulk copies only after
- * g_fence_async by the one who wrote it.
+ * copied as were expected. Threads that waited see what a thread wrote
+ * before it arrived. Matrix instructions and bulk copies see it only if the
+ * thread that wrote it called g_fence_async before.
  *
  * A cluster is some blocks, up to eight, that run at the same time on
  * neighbouring multiprocessors. Each may write words into the LOCAL_DYNAMIC

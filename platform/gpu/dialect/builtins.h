@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The dialect's functions, one implementation a toolchain. The hard idea is
- * that what they return is the same on all of them, to the bit, but for g_exp2
- * and g_log2. g_load4 and g_store4 take an address that is a multiple of 16,
- * g_store2f one that is a multiple of 8; g_prefetch asks for what will be read
- * soon, and may do nothing; g_larger is the larger of two, and a NaN, signalling
- * or not, is never larger.
- * g_exp2_flush is g_exp2, but that what is below 2^-126 may be 0.
+ * The dialect's functions, one implementation a toolchain. The hard idea: a
+ * function returns the same on all of them, to the bit, except g_exp2 and
+ * g_log2.
+ *
+ * g_load4 and g_store4 take an address that is a multiple of 16, g_store2f a
+ * multiple of 8. g_prefetch asks for what will be read soon, and may do
+ * nothing. g_larger is the larger of two; a NaN, signalling or not, is never
+ * larger. g_exp2_flush is g_exp2, except that a result below 2^-126 may be 0.
+ *
  * g_store_device and g_load_device are for words that blocks hand to each other
  * while both run: a word that is read is one that was written. No order is
  * promised between words, not even between the words of one call. A plain store
  * of such a word is for the next kernel. There are such calls of two and of
  * four words, at an address that is a multiple of 8 or 16. A loop that waits
- * for another block calls g_sleep: some nanoseconds, a hint. g_load_at reads
- * what a pointer to global memory points at, as a number. g_here is x itself,
- * and g_item_again the thread: what comes of them is computed there and anew,
- * not once and kept in registers. */
+ * for another block calls g_sleep: some nanoseconds, a hint.
+ *
+ * g_load_at reads what a pointer to global memory points at, as a number.
+ * g_here is x itself, and g_item_again the thread. The compiler computes what
+ * follows from them where it is used, and does not keep it in registers. */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 

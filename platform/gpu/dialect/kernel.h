@@ -35,13 +35,13 @@
 /* Stands before the definition of spmla_k_<stem>. */
 #define SPMLA_KERNEL(stem) KERNEL(SPMLA_ITEMS_##stem)
 
-/* The same, of which a multiprocessor of CUDA holds at least that many blocks,
- * as far as registers go. */
+/* The same. A multiprocessor of CUDA has registers for at least that many
+ * blocks. */
 #define SPMLA_KERNEL_BLOCKS(stem, blocks) \
 	KERNEL_BLOCKS(SPMLA_ITEMS_##stem, blocks)
 
-/* The same, of which so many blocks are a cluster; its line in kernels.inc says
- * so, too. */
+/* The same. So many blocks are a cluster; the line in kernels.inc says so, too.
+ */
 #define SPMLA_KERNEL_CLUSTER(stem, cluster) \
 	KERNEL_CLUSTER(SPMLA_ITEMS_##stem, cluster)
 
@@ -60,8 +60,8 @@
 #define SPMLA_STEP_BLOCK 256 /* few wait less for each other */
 #endif
 
-/* Threads of a subgroup in SPIR-V: one width, which all of Intel's GPUs have, so
- * that one module does for all. */
+/* Threads of a subgroup in SPIR-V: one width, which all of Intel's GPUs have,
+ * so that one module does for all. */
 #define SPMLA_SPIRV_WIDTH 16
 
 /* SPMLA_ITEMS_<stem>: threads of a block. */

@@ -233,8 +233,8 @@ mma_f32(mma_type type, uint32_t half)
 	return type == MMA_BF16 ? g_bf16_to_f32(half) : g_fp16_to_f32(half);
 }
 
-/* A row of 16 values, of which four lanes gave words: of its first half, and of
- * its second. */
+/* A row of 16 values. Four lanes gave words of its first half and of its second
+ * half. */
 FN void
 mma_row(float *row, const uint32_t *low, const uint32_t *high, mma_type type)
 {

@@ -256,8 +256,8 @@ g_fnuz_to_f32(uint32_t code)
 	return 0.5f * g_e4m3_to_f32(code);
 }
 
-/* Four codes of e4m3fn, of values up to 448, as the codes of FNUZ that have half
- * of the values: -0 is 0, and NaN is 0x80. */
+/* Four codes of e4m3fn, of values up to 448, as the codes of FNUZ that have
+ * half of the values: -0 is 0, and NaN is 0x80. */
 FN uint32_t
 g_e4m3x4_to_fnuz(uint32_t codes)
 {

@@ -119,8 +119,8 @@ g_wgmma_defer(PRIVATE uint32_t *x)
 /* A panel as the instructions have it: where it is, swizzled by 128 bytes. */
 typedef uint64_t g_panel;
 
-/* The panel at `at`, of which groups of 8 rows begin `group_bytes` apart, and
- * the panel of the next 64 columns `panel_bytes` further on: multiples of 1024
+/* The panel at `at`. Its groups of 8 rows begin `group_bytes` apart, and the
+ * panel of the next 64 columns lies `panel_bytes` further on: multiples of 1024
  * below 2^18. */
 FN g_panel
 g_panel_of(LOCAL const void *at, uint32_t group_bytes, uint32_t panel_bytes)
@@ -347,7 +347,7 @@ WGMMA_PRODUCTS(bf16_n128_across, bf16, n128, 1)
 WGMMA_PRODUCTS(bf16_n256, bf16, n256, 1)
 
 /* The same of e4m3, A 64 x 32, B 32 x n, which never lies across. A panel's row
- * is 128 bytes here too: 128 codes, of which a product takes 32, as many bytes
+ * is 128 bytes here too: 128 codes. A product takes 32 of them, as many bytes
  * as of 16-bit values. In registers a word has four neighbours of a row. */
 WGMMA_BYTE_PRODUCTS(e4m3_n256, e4m3, n256)
 

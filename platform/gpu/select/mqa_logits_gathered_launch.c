@@ -2,7 +2,7 @@
  *
  * mqa_logits_gathered: chooses a kernel and fills its arguments. As for
  * mqa_logits, the choice depends only on the device and the number of heads, so
- * both operations have the same bits, but for Hopper's kernels and for the
+ * both operations have the same bits, except with Hopper's kernels and with the
  * caches that mqa_logits reads without matrix instructions. A kernel that takes
  * only some tokens is launched several times.
  */

@@ -39,10 +39,10 @@ enum {
 	MQA_MMA_Q = MQA_MMA_DIM + 8
 };
 
-/* What a lane has of a tile: bytes 16t .. 16t + 15 of the keys g + 8i, i = 0..3,
- * and the bytes 64 further on, except with MXFP4; scale and page of key g + 8t,
- * which it writes. With MXFP4, byte i of scales is for its values of key g +
- * 8i. */
+/* What a lane has of a tile: bytes 16t .. 16t + 15 of the keys g + 8i, i =
+ * 0..3, and the bytes 64 further on, except with MXFP4; scale and page of key g
+ * + 8t, which it writes. With MXFP4, byte i of scales is for its values of key
+ * g + 8i. */
 typedef struct mqa_mma_tile {
 	uint32_t raw[32];
 	uint32_t scales;

@@ -115,8 +115,8 @@ set_buffers(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
 }
 
-/* Kind 1: there are V4's groups. Sizes: requests, of which an item has one; a
- * prefill is larger than all. */
+/* Kind 1: there are V4's groups. Sizes: requests, one for each item; a prefill
+ * is larger than all. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_step_prologue_v4,
 	 .kind = 1,

@@ -39,7 +39,7 @@ typedef struct prologue_table {
 	uint32_t whole;   /* a row counts up to its first gap */
 } prologue_table;
 
-/* A word of the record, of which `n` are there. */
+/* A word of the record; the first `n` are staged. */
 FN uint32_t
 prologue_word(LOCAL const uint32_t *staged, uint32_t n,
 	      GLOBAL const uint32_t *slot, uint64_t i)

@@ -114,7 +114,7 @@ windows_load(const PRIVATE windows_group *g, uint32_t entry,
 	return *col < g->columns ? g->pages[*col] : -1;
 }
 
-/* The slot of an entry, of which windows_load gave page and column; -1: it has
+/* The slot of an entry whose page and column windows_load gave; -1: it has
  * none. */
 FN int64_t
 windows_slot(const PRIVATE windows_group *g, uint32_t entry, int32_t page,

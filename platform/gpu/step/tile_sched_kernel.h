@@ -85,7 +85,7 @@ typedef struct tile_sched_job {
 	LOCAL tile_sched_shared *shared;
 } tile_sched_job;
 
-/* The lists of request i, of which only lengths are known. */
+/* The lists of request i. Only their lengths are known. */
 FN decode_list
 tile_sched_list(const PRIVATE tile_sched_job *job, uint32_t i)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Adapters of sparse attention as the ROCm and XPU kernels of V4 have it. Ragged
- * lists are handed on as they are. What is peculiar to rows is said in the
- * library's own terms: slots outside the cache, which the ROCm kernels pass
- * over, become -1, and a -1 that the XPU kernel takes for a key of zeros becomes the slot of
- * a row of zeros behind the cache.
+ * Adapters of sparse attention as the ROCm and XPU kernels of V4 have it.
+ * Ragged lists are handed on as they are. What is peculiar to rows is said in
+ * the library's own terms: slots outside the cache, which the ROCm kernels pass
+ * over, become -1, and a -1 that the XPU kernel takes for a key of zeros
+ * becomes the slot of a row of zeros behind the cache.
  */
 #include "tests/golden/golden_v4.h"
 

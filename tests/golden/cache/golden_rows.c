@@ -205,8 +205,8 @@ a_step_apart(int is_code, uint8_t got, uint8_t want)
 	return got - want == 1 || want - got == 1;
 }
 
-/* The rotation may be fused, so a code or a bf16 value may be a step off, on one
- * in a thousand. What is accepted becomes the kernel's; then the cache is
+/* The rotation may be fused, so a code or a bf16 value may be a step off, on
+ * one in a thousand. What is accepted becomes the kernel's; then the cache is
  * compared in every byte. */
 static golden_verdict
 accept_cache(golden_case *c, golden_tensor *t, const spmla_cache *cache,

@@ -36,8 +36,8 @@ void decode_open(decode_world *w, uint32_t layout, uint32_t heads,
 		 uint32_t entries, uint32_t topk);
 void decode_close(decode_world *w);
 
-/* Makes the stride of out odd: kernels of Hopper's own, which round differently,
- * do not take such a call. */
+/* Makes the stride of out odd: kernels of Hopper's own, which round
+ * differently, do not take such a call. */
 void decode_make_odd(decode_world *w);
 
 /* The slot's bytes. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts and workspaces for sparse_decode of few tokens. On a Hopper device of
- * 132 SMs, as the emulator is planned for here, calls that have a workspace are
- * one launch, whose blocks share a token's keys; elsewhere they run as others
- * do.
+ * Contexts and workspaces for sparse_decode of few tokens. On a Hopper device
+ * of 132 SMs, as the emulator is planned for here, calls that have a workspace
+ * are one launch, whose blocks share a token's keys; elsewhere they run as
+ * others do.
  */
 #ifndef TESTS_OPS_ATTEND_FEW_RIG_H
 #define TESTS_OPS_ATTEND_FEW_RIG_H

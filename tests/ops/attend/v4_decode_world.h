@@ -51,8 +51,8 @@ void v4_open(v4_world *w, uint32_t heads, uint32_t entries, uint32_t topk,
 	     uint32_t extra_entries, uint32_t extra_topk);
 void v4_close(v4_world *w);
 
-/* Makes the stride of out odd: kernels of Hopper's own, which round differently,
- * do not take such a call. */
+/* Makes the stride of out odd: kernels of Hopper's own, which round
+ * differently, do not take such a call. */
 void v4_make_odd(v4_world *w);
 
 /* A token's slots in one of the two lists. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_insert: rows of V4, of which kv_c is all. Whole pools are compared with a
- * model in double; single bytes are derived by hand. Where rows go is in
+ * kv_insert: rows of V4, all of which comes from kv_c. Whole pools are compared
+ * with a model in double; single bytes are derived by hand. Where rows go is in
  * test_kv_insert_v4_slots.c.
  */
 #include <math.h>

@@ -64,8 +64,8 @@ START_TEST(queries_may_be_prepared_in_place)
 }
 END_TEST
 
-/* 8000000 entries of 584 B and heads 2^31 elements apart, of which the pages
- * that are touched exist. */
+/* 8000000 entries of 584 B, and heads 2^31 elements apart. Only the pages that
+ * are touched exist. */
 START_TEST(far_slots_and_heads_are_found)
 {
 	const uint64_t bytes = UINT64_C(5) << 30;

@@ -56,7 +56,7 @@ START_TEST(rows_may_be_normed_in_place)
 }
 END_TEST
 
-/* Rows 2^31 elements apart, of which the pages that are touched exist. */
+/* Rows 2^31 elements apart. Only the pages that are touched exist. */
 START_TEST(rows_past_4_gib_are_found)
 {
 	const uint64_t bytes = UINT64_C(5) << 30, apart = 0x80000000u;

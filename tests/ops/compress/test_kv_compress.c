@@ -64,7 +64,7 @@ START_TEST(keys_of_any_layout_equal_sums_in_double)
 }
 END_TEST
 
-/* What lies in the state is NaN but for the positions that a ring keeps. */
+/* The state is NaN, except for the positions that a ring keeps. */
 START_TEST(keys_of_a_ring_equal_sums_in_double)
 {
 	compress_rig r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * kv_compress into FNUZ: the codes of e4m3fn for the same values over twice the
- * scale, but for -0, which is 0, and NaN, which is 0x80.
+ * scale, except -0, which is 0, and NaN, which is 0x80.
  */
 #include "tests/harness/themes.h"
 #include "tests/ops/compress/compress_rig.h"

@@ -50,8 +50,8 @@ spoil_floats(uint8_t *at, uint64_t bytes)
 	}
 }
 
-/* Up to five tokens of each row, of which one ends a group and has a slot: of
- * two with the same slot each value may be either's. */
+/* Up to five tokens of each row. One of them ends a group and has a slot: with
+ * two in the same slot each value could come from either. */
 static void
 draw_call(compress_rig *r)
 {

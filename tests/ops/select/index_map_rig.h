@@ -25,7 +25,7 @@ void index_map_close(index_map_rig *r);
 spmla_index_map_args index_map_small(index_map_rig *r, const int32_t *indices,
 				     uint32_t k);
 
-/* A call but for slots, its stride and valid_counts; tokens * (k + 3) are no
+/* A call without slots, its stride and valid_counts; tokens * (k + 3) are no
  * more than INDEX_MAP_MAX. */
 void index_map_check(const index_map_rig *r, const spmla_index_map_args *given,
 		     uint32_t want_faults);

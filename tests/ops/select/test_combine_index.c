@@ -99,7 +99,7 @@ START_TEST(window_alone_needs_no_topk)
 }
 END_TEST
 
-/* Position 7 of request 0 sees 5, 6, 7, of which 7 was gathered. Both keys
+/* Position 7 of request 0 sees 5, 6, 7; only 7 was gathered. Both keys
  * of a request of two are seen. */
 START_TEST(window_ends_where_the_gathered_keys_begin)
 {
@@ -168,7 +168,7 @@ START_TEST(index_outside_is_left_out_and_reported)
 END_TEST
 
 /* Two requests of 1073741823 rows. 2^31 - 1 keys have 536870911 entries; the
- * last 4 keys are gathered, of which the window is the last 3. */
+ * last 4 keys are gathered, and the window is the last 3 of them. */
 START_TEST(rows_up_to_the_end_of_int32_do_not_wrap)
 {
 	r.a.requests = 2;

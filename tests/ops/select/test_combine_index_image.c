@@ -10,7 +10,7 @@
 
 static sight_rig r;
 
-/* Request 1 has 19 keys, of which 7 .. 18 are in rows 25 .. 36; a window of 3,
+/* Request 1 has 19 keys; keys 7 .. 18 are in rows 25 .. 36; a window of 3,
  * images of at most 4 keys, no top-k. */
 static void
 setup(void)

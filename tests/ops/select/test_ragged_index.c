@@ -193,7 +193,7 @@ START_TEST(rows_of_nothing_are_nothing)
 }
 END_TEST
 
-/* 3 rows of 2^31 - 1 entries, of which none is read: sums are above 2^32. */
+/* 3 rows of 2^31 - 1 entries; none is read. Sums are above 2^32. */
 START_TEST(sums_do_not_wrap)
 {
 	a.tokens = 3;

@@ -76,8 +76,8 @@ START_TEST(ring_takes_columns_modulo_their_number)
 END_TEST
 
 /* Window 3: of 10 keys with 4 new ones the 2 before them are gathered too; of 5
- * with 4 the one; of a first prefill none; of 99 without a new one the last 2. A
- * replay from 5 on leaves 1 of the 6 before. */
+ * with 4 the one; of a first prefill none; of 99 without a new one the last 2.
+ * A replay from 5 on leaves 1 of the 6 before. */
 START_TEST(gather_is_the_new_keys_and_the_window_before_them)
 {
 	static const int32_t starts[5] = {7, 11, 15, 15, 18};

@@ -113,7 +113,7 @@ START_TEST(replay_start_bounds_the_image_too)
 }
 END_TEST
 
-/* 6 .. 9, of which 8 and 9 are in column 2 of 2; a ring of 4 has them. */
+/* 6 .. 9; 8 and 9 are in column 2 of 2. A ring of 4 has them. */
 START_TEST(keys_to_the_right_need_their_columns)
 {
 	at(6, 6, 9);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * topk: numbers of rows for which kernels share a row in different ways, with
- * rows that make a threshold out of a part of them wrong. What is selected is in
- * test_topk.c.
+ * rows that make a threshold out of a part of them wrong. What is selected is
+ * in test_topk.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ enum {
 	OUTLIERS,
 	NEGATIVE,
 	NARROW,  /* differ in the low bits */
-	NOTHING, /* -inf but for some */
+	NOTHING, /* -inf, except some */
 	KINDS
 };
 

@@ -10,7 +10,7 @@
 
 enum { TOPK_MAX_K = 4096 };
 
-/* A call but for its outputs: every row, the lens and the bytes between rows.
+/* A call without its outputs: every row, the lens and the bytes between rows.
  */
 void topk_check_rows(const fixture *f, const spmla_topk_args *given);
 

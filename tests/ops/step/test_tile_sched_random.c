@@ -97,7 +97,7 @@ START_TEST(random_huge_batches_equal_the_serial_walk)
 }
 END_TEST
 
-/* Requests of one cost, and the same but for one of them. */
+/* Requests of one cost, and the same with one exception. */
 START_TEST(even_and_almost_even_batches_equal_the_serial_walk)
 {
 	static const uint32_t overheads[5] = {5, 3, 0, 1, 17};
