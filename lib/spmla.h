@@ -306,10 +306,10 @@ typedef struct spmla_step_device {
  *
  * `shape` is a bucket's shape or a smaller one; max_live_context 0 means the
  * bucket's. The other operations of the step take this shape or a smaller one.
- * More tokens than the prologue's are E_STATE. The prologue that counts is the
- * last one enqueued eagerly or replayed by spmla_graph_replay; in any capture,
- * the last one recorded, if no step began since. An engine's own launches are
- * not seen.
+ * More tokens than the prologue's are E_STATE. Outside of captures, the last
+ * prologue that ran counts: enqueued eagerly, or replayed by
+ * spmla_graph_replay. In a capture, the last one that was recorded counts,
+ * unless another one ran since. An engine's own launches are not seen.
  *
  * A shape that fits only prefill begins a step of prompts: spmla_v32_prefill
  * follows, or eager calls of V4 layers. Such a step computes logits in pieces,
@@ -357,16 +357,19 @@ spmla_status spmla_graph_abort(spmla_ctx *ctx);
  * no FROM_RING prologue. If the graph has a prologue, layer calls that follow
  * outside the graph belong to the step that it began.
  * Order: enqueues one launch; no wait, no allocation.
+ *
+ * Layer calls may precede the graph's first prologue, or the graph has none.
+ * They then belong to the current step, which must suit them: it has at least
+ * as many tokens as they were recorded for; exactly as many if they were
+ * recorded in parts on a GPU. Calls recorded in a prefill need a prefill of the
+ * same shape, all others a decode step.
+ *
  * Errors: E_RANGE for an unknown graph, or for a record that is larger than
  * the shape of the graph's FROM_RING prologue; E_TICKET; E_STATE inside a
- * capture; E_SPACE if the deferred queue is full; E_BUSY on Level Zero, while
- * every copy of the graph still runs, or 64 replays do. E_STATE also for a
- * graph whose layer calls precede its first prologue, if the current step has
- * fewer tokens than they were recorded for. Calls recorded in parts on a GPU
- * need a step of exactly as many tokens as theirs had; calls recorded in a
- * prefill need a prefill of the same shape, all others a decode step. On an
- * error nothing was launched, and the ticket may be undone or launched
- * again. */
+ * capture, or if the current step does not suit the graph; E_SPACE if the
+ * deferred queue is full; E_BUSY on Level Zero, while every copy of the graph
+ * still runs, or 64 replays do. On an error nothing was launched, and the
+ * ticket may be undone or launched again. */
 spmla_status spmla_graph_replay(spmla_ctx *ctx, spmla_graph graph,
 				uint64_t ticket, spmla_stream stream);
 

@@ -271,8 +271,8 @@ typedef struct spmla_config {
 	/* keys that a token sees of the window, its own included, up to 4096;
 	 * default 128 */
 	uint32_t window_tokens;
-	/* INDEX_FP8 (default) or INDEX_MXFP4; V3.2 too, and INDEX_FP8_TILED,
-	 * with pages of a multiple of 16 tokens */
+	/* INDEX_FP8 (default) or INDEX_MXFP4, also for V3.2. V3.2 only:
+	 * INDEX_FP8_TILED, with pages of a multiple of 16 tokens. */
 	uint32_t index_layout;
 	/* Layers of ratio 4 whose page pools are planned, as cache_layers,
 	 * which then counts the pools of the window. */
@@ -286,18 +286,21 @@ typedef struct spmla_config {
 	 * takes half the bytes of BF16 (default); a layer with BF16 output then
 	 * runs in twice as many pieces. */
 	uint32_t output_quant;
-	/* V3.2 without prefill: context-parallel decode. Runs of
-	 * dcp_interleave positions lie on dcp_ranks ranks in turn, and this
-	 * plan's tables and caches have the keys of rank dcp_rank only, one
-	 * behind the other. The prologue gives a token whose key is another
-	 * rank's slot -1, and each token the length of its keys here in
-	 * CONTEXT_LENS; positions count the whole sequence. A token without
-	 * keys here has an empty result. Selections are of this rank's keys,
-	 * and their entries count these; an engine's own has -1 only behind
-	 * them. The engine merges results by their lse: layers have empty_lse
-	 * MINUS_INF, and no attn_sink, which belongs to the merge. Limits of
-	 * lengths and the columns of tables count the whole sequence. Default
-	 * 1, 0, 1. */
+	/* Context-parallel decode, for V3.2 without prefill. The ranks take
+	 * turns: each run of dcp_interleave positions lies on the next of
+	 * dcp_ranks ranks. This plan's tables and caches hold the keys of rank
+	 * dcp_rank only, one behind the other.
+	 *
+	 * Positions, limits of lengths and the columns of tables count the
+	 * whole sequence. CONTEXT_LENS counts the keys of a token that lie on
+	 * this rank. If a token's own key lies on another rank, its slot is -1.
+	 * A token without keys on this rank has an empty result. Entries of a
+	 * selection number this rank's keys; in an engine's own selection -1
+	 * stands only behind them.
+	 *
+	 * The engine merges the ranks' results by their lse. So layers have
+	 * empty_lse MINUS_INF and no attn_sink: the sink belongs to the merge.
+	 * Default 1, 0, 1. */
 	uint32_t dcp_ranks; /* up to 65536 */
 	uint32_t dcp_rank;
 	uint32_t dcp_interleave; /* up to 4096 */

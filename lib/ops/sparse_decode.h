@@ -104,8 +104,9 @@ typedef struct spmla_sparse_decode_args {
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
  * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ caches use
  * the portable kernel. On Hopper, where q, out, split_out and pages are aligned
- * to 16 bytes, e4m3 * scale is rounded once, to f16. Small calls in parts that
- * do not add up their splits, tokens * cdiv(heads, 16) <= 16, are as elsewhere.
+ * to 16 bytes, e4m3 * scale is rounded once, to f16. Exception: small calls in
+ * parts, tokens * cdiv(heads, 16) <= 16, that do not add up their splits; they
+ * round as above.
  * Rows that do not count are never read; NaN in rows that do goes through the
  * arithmetic.
  *
@@ -153,7 +154,8 @@ typedef struct spmla_sparse_decode_args {
  * the exact result x over the dequantised rows. Where values cancel, the error
  * of out is up to 2^-8 of the weighted mean of |v|; the error of lse up to
  * 2^-18 (on Hopper 2^-11) of the largest sum of |terms| of a score, times
- * softmax_scale. Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * softmax_scale.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,
 				 const spmla_sparse_decode_args *args,

@@ -80,7 +80,7 @@ typedef struct spmla_ze_compute_properties {
 	uint32_t max_group_items;
 	uint32_t max_group_size[3];
 	uint32_t max_group_count[3];
-	uint32_t max_local_bytes;
+	uint32_t max_shared_bytes;
 	uint32_t subgroup_size_count;
 	uint32_t subgroup_sizes[SPMLA_ZE_SUBGROUP_SIZES];
 } spmla_ze_compute_properties;
@@ -160,7 +160,7 @@ typedef struct spmla_ze_kernel_properties {
 	uint32_t required_subgroup_size;
 	uint32_t max_subgroup_size;
 	uint32_t max_subgroups;
-	uint32_t local_bytes;
+	uint32_t shared_bytes;
 	uint32_t private_bytes;
 	uint32_t spill_bytes;
 	uint8_t uuid[32];

@@ -6,56 +6,57 @@
  * neither its kernels nor dlopen. A program that does must link with -ldl if
  * its C library is older than glibc 2.34.
  *
- * No line of it ran on an Intel GPU yet. It ran on a test driver behind the
- * real loader, which runs the embedded SPIR-V on the CPU: that proves calls of
- * the host and the arithmetic of the kernels, but not Intel's order of memory.
+ * It has not run on an Intel GPU yet. It ran on a test driver behind the real
+ * loader, which runs the embedded SPIR-V on the CPU. This tests the host's
+ * calls and the kernels' arithmetic, but not Intel's memory ordering.
  *
  * Terms of the other headers, on Level Zero:
  *
- * native.context: a ze_context_handle_t, of which all memory is. query does
- * without.
+ * native.context: a ze_context_handle_t; all memory belongs to it. query does
+ * not need it.
  * native.device: a ze_device_handle_t, a GPU or a part of one. query takes NULL
  * for the first GPU.
  * native.queue: the ze_command_queue_handle_t that graphs are replayed on, of
  * the first queue group that computes. NULL: this context makes no graphs.
- * native.graph_copies: a list of commands must not be submitted while it runs,
- * so each graph is recorded in this many lists.
+ * native.graph_copies: a command list must not be submitted while it runs, so
+ * each graph is recorded in this many lists.
  * native.flags: 0.
  * plan.device.arch: the device's number on PCI (deviceId): 0xe20b for a B580.
  * Subgroups have 16 threads. The driver compiles the kernels in init.
  * Regions: PINNED is host memory (zeMemAllocHost). DEVICE and CACHE are device
- * addresses (zeMemAllocDevice); the host never touches them. A region of more
- * than 4 GiB may need the driver's leave (relaxed allocation limits).
- * Host memory: where the device has no concurrent access to it
- * (ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT), the library reads the ring's counter
- * only while no graph runs, and takes records for consumed when the list has
- * ended that read them. Then E_RING_FULL may come a little earlier. Records are
- * written while graphs run, into slots that none of them reads.
- * spmla_stream: of every call that enqueues, an immediate command list, to
- * which its kernels are appended with a barrier before and behind; of
- * spmla_graph_replay, native.queue. NULL is refused (E_RANGE, "stream"), and so
- * is native.queue as a list. The two are not ordered by themselves: before a
- * replay, wait for what the list has to do for it, and the other way round.
- * spmla_graph_begin: from here to _end what is enqueued with that list is
- * recorded, not run. Other lists are refused (E_STATE). Between kernels and at
- * both ends of the recording are barriers. What the engine wants in the graph
- * it appends itself: see spmla_level_zero_list. A list that the engine records
- * by itself is not known to the library.
+ * addresses (zeMemAllocDevice); the host never touches them. For a region of
+ * more than 4 GiB, set the driver's relaxed allocation limits.
+ * Consumed records: where device and host may not access host memory at the
+ * same time (ZE_MEMORY_ACCESS_CAP_FLAG_CONCURRENT is missing), the library
+ * reads the ring's counter only while no graph runs. A record is then consumed
+ * when the list that read it has ended, so E_RING_FULL may come a little
+ * earlier. Records are written while graphs run, into slots that no running
+ * graph reads. spmla_stream: an immediate command list, for every call that
+ * enqueues except spmla_graph_replay. The call appends its kernels, with a
+ * barrier before and after them. spmla_graph_replay takes native.queue. NULL is
+ * refused (E_RANGE, "stream"), and so is native.queue in place of a list. Lists
+ * and queue are not ordered by themselves: before a replay, wait for the list's
+ * work that it needs, and the other way round.
+ * spmla_graph_begin: from here to _end, what is enqueued with that list is
+ * recorded, not run. Other lists are refused (E_STATE). Barriers stand between
+ * the kernels and at both ends of the recording. The engine appends kernels of
+ * its own to the lists of spmla_level_zero_list. The library does not know of
+ * lists that the engine records alone.
  * spmla_v4_branches: not used; there is one timeline.
  * spmla_graph_replay: one zeCommandQueueExecuteCommandLists with a fence, and
  * nothing else. It never waits: E_BUSY if every copy of the graph still runs,
  * or if 64 replays do.
- * spmla_fini: E_BUSY while a graph runs. The caller has drained his lists.
+ * spmla_fini: E_BUSY while a graph runs. The caller has drained the lists.
  * Driver memory: a module, its kernels, lists and fences. init and
  * spmla_graph_begin make them, fini destroys them.
  *
  * Errors besides the ones that each call names. query and init: E_NO_DRIVER,
- * E_DRIVER_OLD, E_RANGE ("native.device": it is none of zeDeviceGet),
+ * E_DRIVER_OLD, E_RANGE ("native.device": zeDeviceGet does not list it),
  * E_UNSUPPORTED (a device without blocks of 1024 threads or subgroups of 16, a
  * plan for another device). init: E_NULL ("native.context", "native.device"),
  * E_NO_BLOB. spmla_graph_begin: E_NULL ("native.queue"). All: E_DEVICE, the
- * driver refused; the diag has its function and its code. If it could not build
- * the kernels, the function is followed by what its compiler said; this text
+ * driver refused; the diag has its function and its code. If the driver could
+ * not build the kernels, its compiler's message follows the function; this text
  * lies in the HOST region.
  */
 #ifndef SPMLA_LEVEL_ZERO_H

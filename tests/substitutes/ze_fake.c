@@ -177,7 +177,7 @@ ze_fake_f_compute_properties(spmla_ze_device of,
 	ze_fake_must(to->stype == SPMLA_ZE_COMPUTE_PROPERTIES, __func__,
 		     "stype");
 	to->max_group_items = fake_ze.group_items;
-	to->max_local_bytes = 65536;
+	to->max_shared_bytes = 65536;
 	to->subgroup_size_count = 2;
 	to->subgroup_sizes[0] = 8;
 	to->subgroup_sizes[1] = fake_ze.subgroup_size;
