@@ -18,7 +18,8 @@ SAME(o_group_proj_wgmma_64);
 
 /* Kinds: BF16, of the values. Sizes: tokens; where a token's bits may not depend
  * on how many there are, all calls have the size of one. Rows: the tokens of a
- * block. */
+ * block. Example: on Hopper 16 tokens take mma.sync, 17 to 128 one or two tiles
+ * of 64 by wgmma, and 129 two tiles of 128. */
 enum { BF16 = 1 };
 
 static const spmla_i_gpu_variant variants[] = {

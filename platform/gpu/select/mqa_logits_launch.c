@@ -87,7 +87,8 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 
 /* Kinds: layouts, and OTHER with scores of bf16, keys in FNUZ, or pages that do
  * not begin at multiples of 16 bytes. Sizes: heads. Rows: the tokens of a
- * launch, which is one with OTHER. */
+ * launch, which is one with OTHER. Example: 5000 tokens with 64 heads and FP8
+ * keys are three launches by wgmma on Hopper, of 2048, 2048 and 904 tokens. */
 enum { OTHER = 0x100 };
 
 static const spmla_i_gpu_variant variants[] = {

@@ -116,7 +116,8 @@ set_buffers(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 }
 
 /* Kind 1: there are V4's groups. Sizes: requests, one for each item; a prefill
- * is larger than all. */
+ * is larger than all. Example: 256 requests of V3.2 take step_prologue, 257
+ * and prefills take step_prologue_wide. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_step_prologue_v4,
 	 .kind = 1,
