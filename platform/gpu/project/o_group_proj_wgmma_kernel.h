@@ -35,24 +35,30 @@ enum {
 	O_WGMMA_TOKENS = 128,
 	O_WGMMA_FEW = 64,
 	O_WGMMA_ROW = 128, /* bytes of a row in a chunk: a part, or half one */
-/* Shared memory in bytes: two parts as panels, their scales, ring. */
+	/* Chunks of the rings: e4m3, then bf16. */
+	O_WGMMA_CHUNKS = 4,
+	O_WGMMA_FEW_CHUNKS = 6,
+	O_WGMMA_BF16_CHUNKS = 6,
+	O_WGMMA_BF16_FEW_CHUNKS = 8
+};
+
+/* Shared memory in bytes, for tiles of that many tokens. e4m3: two parts as
+ * panels of f16, their scales, the ring. */
 #define O_WGMMA_PANEL(tokens)     (2 * 64 * (tokens))
 #define O_WGMMA_SCALES_AT(tokens) (4 * O_WGMMA_PANEL(tokens))
 #define O_WGMMA_RING_AT(tokens)   (O_WGMMA_SCALES_AT(tokens) + 8 * (tokens))
 #define O_WGMMA_SHARED(tokens, chunks) \
 	(O_WGMMA_RING_AT(tokens) +     \
 	 (chunks)*O_RING_CHUNK(tokens, O_WGMMA_COLUMNS, O_WGMMA_ROW, 1))
-	O_WGMMA_CHUNKS = 4,
-	O_WGMMA_FEW_CHUNKS = 6,
-	O_WGMMA_BYTES = O_WGMMA_SHARED(O_WGMMA_TOKENS, O_WGMMA_CHUNKS),
-	O_WGMMA_FEW_BYTES = O_WGMMA_SHARED(O_WGMMA_FEW, O_WGMMA_FEW_CHUNKS),
-/* Of bf16: the ring, then a tile of results. */
+/* bf16: the ring, then a tile of results. */
 #define O_WGMMA_BF16_CHUNK(tokens) \
 	O_RING_CHUNK(tokens, O_WGMMA_COLUMNS, O_WGMMA_ROW, 0)
 #define O_WGMMA_BF16_SHARED(tokens, chunks) \
 	((chunks)*O_WGMMA_BF16_CHUNK(tokens) + 2 * (tokens)*O_WGMMA_COLUMNS)
-	O_WGMMA_BF16_CHUNKS = 6,
-	O_WGMMA_BF16_FEW_CHUNKS = 8,
+
+enum {
+	O_WGMMA_BYTES = O_WGMMA_SHARED(O_WGMMA_TOKENS, O_WGMMA_CHUNKS),
+	O_WGMMA_FEW_BYTES = O_WGMMA_SHARED(O_WGMMA_FEW, O_WGMMA_FEW_CHUNKS),
 	O_WGMMA_BF16_BYTES =
 		O_WGMMA_BF16_SHARED(O_WGMMA_TOKENS, O_WGMMA_BF16_CHUNKS),
 	O_WGMMA_BF16_FEW_BYTES =
@@ -62,7 +68,7 @@ enum {
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
 enum {
-	/* Of a lane: 2 x 200 + 2 x 56 = 512, a pool of 64 K. */
+	/* A lane's: 2 x 200 + 2 x 56 = 512, a pool of 64 K. */
 	O_WGMMA_FRONT_REGISTERS = 200,
 	O_WGMMA_BACK_REGISTERS = 56,
 	/* Named barriers: all threads, and those in front. */

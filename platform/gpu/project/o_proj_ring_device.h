@@ -13,12 +13,11 @@
 #include "spmla/platform/gpu/dialect/async.h"
 #include "spmla/platform/gpu/project/o_group_proj_kernel.h"
 
-enum {
-	O_RING_ITEMS = 256,
+enum { O_RING_ITEMS = 256 };
+
 #define O_RING_SCALES(tokens) ((tokens) + 4) /* words of a part */
 #define O_RING_CHUNK(tokens, columns, bytes, parts) \
 	(((tokens) + (columns)) * (bytes) + 4 * (parts)*O_RING_SCALES(tokens))
-};
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -51,7 +50,7 @@ typedef struct o_ring {
 	GLOBAL const uint8_t *o; /* the thread's first row of the tile */
 	GLOBAL const uint8_t *w;
 	o_tile tile;                 /* of the next copy */
-	uint32_t unit, units, chunk; /* its number, and that of the chunk */
+	uint32_t unit, units, chunk; /* its number, and the chunk's */
 	uint32_t to, from;           /* places of the next copy, and product */
 } o_ring;
 

@@ -21,12 +21,14 @@ enum {
 	PROJECT_MMA_COLUMNS = 128, /* of a tile */
 	PROJECT_MMA_FEW = 16,      /* most tokens of the smallest tile */
 	PROJECT_MMA_CHUNK = 64,    /* inner values of a chunk */
-	/* Bytes of a chunk: those of a row, and of the matrix. */
+	/* Bytes of a chunk, for a row and for the matrix. */
 	PROJECT_MMA_ROW_BYTES = 2 * PROJECT_MMA_CHUNK,
-	PROJECT_MMA_W_BYTES = 2 * PROJECT_MMA_CHUNK * PROJECT_MMA_COLUMNS,
+	PROJECT_MMA_W_BYTES = 2 * PROJECT_MMA_CHUNK * PROJECT_MMA_COLUMNS
+};
+
+/* Bytes of a chunk of the ring: the rows, then the matrix. */
 #define PROJECT_MMA_CHUNK_BYTES(tokens) \
 	(PROJECT_MMA_W_BYTES + PROJECT_MMA_ROW_BYTES * (tokens))
-};
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -276,8 +278,8 @@ project_product(const PRIVATE project_mma *p, PRIVATE project_ring *r,
 	}
 }
 
-/* Of four lanes with four words each: word i of lane j becomes word j of lane
- * i. */
+/* Transposes four lanes with four words each: word i of lane j becomes word j
+ * of lane i. */
 FN void
 project_turn(PRIVATE uint32_t *x)
 {
