@@ -2,27 +2,28 @@
 # run.sh [--backend cuda|hip|level_zero] [--bundle DIR] [--golden DIR]..
 #        [--loop PROGRAM] [--traces DIR] [--driver FILE] [--guard]
 #        [--sanitizer TOOL] [--jobs N] [WORD..]
-# Runs the suites, the golden cases, cudart_engine and the examples (decode_loop
-# and, beside it, hello_cuda) on this machine's CUDA device: those whose name
-# contains a WORD, if any is given; with FILE in place of libcuda.so.1 (HIP: with
-# the libraries of its folder), in fewer steps, as such a driver is slow.
-# Prints a line a suite, then the end of what the failed ones said.
+# Runs on this machine's CUDA device: the suites, the golden cases, cudart_engine
+# and the examples (decode_loop and, beside it, hello_cuda). Given WORDs, it runs
+# only what contains one of them in its name. Prints a line for each suite, then
+# the last lines of the ones that failed.
+# --bundle: where programs, cases and traces lie; //tests:gpu_bundle makes such a
+# folder.
 # --backend hip: the HIP backend, without cudart_engine and hello_cuda. Without an
-# AMD GPU the bundle's hip/libamdhip64.so.7 is taken: HIP on the CUDA driver.
-# --backend level_zero: the same on the driver FILE behind Level Zero's loader: the
-# suites give it memory that no GPU reads.
-# //tests:gpu_bundle makes a folder of all that it needs; DIR is that one or
-# where its programs, cases and traces lie.
-# --guard: buffers end where mapped memory ends (tests/harness/cuda_guard.c);
-# without decode_loop, which has memory of its own.
+# AMD GPU, the bundle's hip/libamdhip64.so.7 runs HIP on the CUDA driver.
+# --backend level_zero: the same on the driver FILE behind Level Zero's loader.
+# The suites' memory is the host's, which no GPU reads.
+# --driver: take FILE in place of libcuda.so.1 (HIP: the libraries of its folder).
+# Suites have fewer steps then, because such a driver is slow.
+# --guard: buffers end where mapped memory ends (tests/harness/cuda_guard.c).
+# decode_loop is left out: it has memory of its own.
 # --sanitizer: a few suites, in few steps, under compute-sanitizer's TOOL
-# (memcheck, synccheck, racecheck, initcheck). initcheck follows the device's
-# own memory and none of the host: it gets the suite that has its steps there,
-# in regions that nobody filled, and one that it has to find fault with.
-# --jobs: N at a time; a line comes when its suite has ended.
-# SPMLA_TEST_SECONDS is the most that a suite may take, SPMLA_TEST_CUDA_ARCH the
-# architecture whose kernels run, where it is older than the device's. Exit: 1
-# if one failed; 0, with SKIPPED, where there is no device, or no
+# (memcheck, synccheck, racecheck, initcheck). initcheck sees only the device's
+# own memory, so it gets two suites: one whose steps and regions are there,
+# unfilled, and one in which it must find a fault.
+# --jobs: N suites at a time; a line is printed when its suite has ended.
+# SPMLA_TEST_SECONDS: the most that a suite may take. SPMLA_TEST_CUDA_ARCH: the
+# architecture whose kernels run, if it is older than the device's.
+# Exit: 1 if one failed; 0, with SKIPPED, where there is no device, or no
 # compute-sanitizer.
 set -uo pipefail
 
