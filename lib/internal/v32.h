@@ -22,7 +22,7 @@ spmla_status spmla_i_v32_begin_decode(spmla_ctx *ctx,
 				      const spmla_shape *shape,
 				      spmla_stream stream);
 
-/* The layer's caches, that of the indexer with the rows of its rope table, and
+/* Checks the layer's KV cache; its index cache and the rows of its rope table;
  * its selection. */
 spmla_status spmla_i_v32_check_kv(spmla_ctx *ctx, const spmla_v32_layer *l);
 spmla_status spmla_i_v32_check_index(spmla_ctx *ctx, const spmla_v32_layer *l);

@@ -551,8 +551,8 @@ few_relate(decode_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
 		scale[i] = few_scale_in(f, few_scale_bits(f, raw, i), most, 1);
 }
 
-/* Writes the largest of a warp's scales, group by group: of f32 their bits. Of
- * ue8m0 four words, of which word 2 w + j has bytes j and j + 2 of word w. */
+/* Writes the largest of a warp's scales, group by group: f32 as bits; ue8m0 as
+ * four words, where word 2 w + j has bytes j and j + 2 of word w. */
 FN void
 few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
 {

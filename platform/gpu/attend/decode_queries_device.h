@@ -181,9 +181,10 @@ decode_rope_exponent(const PRIVATE decode_worker *w,
 	return most;
 }
 
-/* Waits for the queries of a run and, but for bf16 rows, brings them to f16,
- * each head's times a power of two: both warpgroups, 32 heads each. Gives the item its heads'
- * factors. `parity` says whether the tokens so far are odd. */
+/* Waits for the queries of a run and, except with bf16 rows, brings them to
+ * f16, each head's times a power of two: both warpgroups, 32 heads each. Gives
+ * the item its heads' factors. `parity` says whether the tokens so far are odd.
+ */
 FN void
 decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		    uint32_t parity, PRIVATE decode_heads *h)

@@ -55,7 +55,7 @@ decode_key_panels(const PRIVATE decode_worker *w, uint32_t tile)
 			  DECODE_OCTET_BYTES, DECODE_PANEL_BYTES);
 }
 
-/* S += 16 columns of Q times those of K, or S = them. */
+/* S += Q K^T over 16 columns, or S = it. */
 FN void
 decode_score(const PRIVATE decode_worker *w, PRIVATE float *score, g_panel a,
 	     g_panel b, uint32_t first)

@@ -4,8 +4,8 @@
  * by some columns of a group, are one line of chunks, which a ring in shared
  * memory holds; copies run ahead of the products over the ends of tiles. A
  * chunk is some bytes of each row, tokens first, then columns, and the scales
- * of each part of 128 values that it may hold: those of the tokens, then the
- * columns' one.
+ * of each part of 128 values that it may hold: one a token, then one for the
+ * columns.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H

@@ -11,7 +11,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_q_absorb_params) ==
 		    "one struct binds all kernels");
 
 /* Sizes: tokens. Example: 16 tokens are one tile of 16, which reads the matrix
- * once; 17 are one tile of 128. */
+ * once; 17 to 128 are one tile of 128. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_q_absorb_mma_few,
 	 .most = PROJECT_MMA_FEW,

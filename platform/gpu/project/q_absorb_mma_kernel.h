@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * q_absorb by matrix instructions: a tile is 128 columns of a head for up to 16
- * tokens, or up to 128, and a quarter of their rope parts. Those of few tokens
- * come from memory during the products, those of more before.
+ * tokens, or up to 128, and a quarter of their rope parts. With few tokens
+ * these come from memory during the products, otherwise before.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_KERNEL_H
