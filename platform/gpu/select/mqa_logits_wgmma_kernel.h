@@ -339,6 +339,34 @@ mqa_wgmma_turn(PRIVATE mqa_wgmma_walk *walk, uint32_t columns)
 		walk->page = walk->pages[walk->column];
 }
 
+/* Begins at the subgroup's keys of the unit of keys `first` and on. */
+FN void
+mqa_wgmma_start(PRIVATE mqa_wgmma_walk *walk,
+		const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s,
+		GLOBAL const int32_t *block_table,
+		GLOBAL const int32_t *table_cols, uint32_t row, uint32_t first,
+		uint32_t stop)
+{
+	walk->pages = block_table + (uint64_t)row * s->stride;
+	walk->stop = stop;
+	walk->key = first + g_item() / 32 * MQA_WGMMA_KEYS +
+		    g_lane() % MQA_WGMMA_KEYS;
+	walk->column = walk->key / s->page_tokens;
+	walk->entry = walk->key - walk->column * s->page_tokens;
+	walk->step_columns = MQA_WGMMA_UNIT / s->page_tokens;
+	walk->step_entries =
+		MQA_WGMMA_UNIT - walk->step_columns * s->page_tokens;
+	mqa_wgmma_turn(walk, s->columns);
+	walk->columns = s->columns;
+	if (s->has_cols) {
+		const int32_t cols = table_cols[row];
+
+		walk->columns = cols <= 0                     ? 0
+				: (uint32_t)cols < s->columns ? (uint32_t)cols
+							      : s->columns;
+	}
+}
+
 /* Copies the subgroup's next keys into a stage: those without a page as zeros.
  * Codes of odd keys have their halves exchanged, for the banks. */
 FN void
@@ -443,7 +471,7 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	uint32_t token = 0;
 
 	while (unit < last) {
-		uint32_t len[MQA_WGMMA_PAIR], row, tile, i, stage;
+		uint32_t len[MQA_WGMMA_PAIR], row, tile, stop, i, stage;
 		uint64_t begin, end;
 		GLOBAL float *to[MQA_WGMMA_PAIR];
 		mqa_wgmma_walk walk;
@@ -463,27 +491,12 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 							     token + 1),
 					       &i);
 		len[1] = g_broadcast(len[1], 0);
-		walk.pages = block_table + (uint64_t)row * s.stride;
 		tile = (uint32_t)(unit - begin) * MQA_WGMMA_UNIT;
-		walk.stop = (uint32_t)(end - begin) * MQA_WGMMA_UNIT;
+		stop = (uint32_t)(end - begin) * MQA_WGMMA_UNIT;
 		i = len[0] > len[1] ? len[0] : len[1];
-		walk.stop = walk.stop < i ? walk.stop : i;
-		walk.key = tile + own + g_lane() % MQA_WGMMA_KEYS;
-		walk.column = walk.key / s.page_tokens;
-		walk.entry = walk.key - walk.column * s.page_tokens;
-		walk.step_columns = MQA_WGMMA_UNIT / s.page_tokens;
-		walk.step_entries =
-			MQA_WGMMA_UNIT - walk.step_columns * s.page_tokens;
-		mqa_wgmma_turn(&walk, s.columns);
-		walk.columns = s.columns;
-		if (s.has_cols) {
-			const int32_t cols = table_cols[row];
-
-			walk.columns = cols <= 0 ? 0
-				       : (uint32_t)cols < s.columns
-					       ? (uint32_t)cols
-					       : s.columns;
-		}
+		stop = stop < i ? stop : i;
+		mqa_wgmma_start(&walk, &s, block_table, table_cols, row, tile,
+				stop);
 		UNROLL
 		for (i = 0; i < MQA_WGMMA_PAIR; i++)
 			to[i] = logits +
@@ -514,7 +527,7 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 		g_fence_async();
 		BARRIER();
 		stage = 0;
-		for (; tile < walk.stop; tile += MQA_WGMMA_UNIT) {
+		for (; tile < stop; tile += MQA_WGMMA_UNIT) {
 			LOCAL mqa_wgmma_stage *now = ring + stage;
 			const uint32_t key = tile + lane_key;
 			uint32_t raw[16], a[8][4], has_page;
