@@ -112,10 +112,15 @@ nm -A -P "$archive" | sed -E 's,^[^[]*\[([^]]*)\]: ,\1 ,' |
 
 # ---- Kernels ----------------------------------------------------------------
 
-# A definition is three lines: SPMLA_KERNEL(x), void, spmla_k_x(...
+# A definition is three lines, SPMLA_KERNEL(x), void, spmla_k_x(..., or four
+# where x is long.
 find -L platform/gpu -name '*_kernel.h' -exec awk '
 	/^SPMLA_KERNEL(_BLOCKS|_CLUSTER)?\(/ { split($0, w, /[(,)]/); stem = w[2] }
 	/^spmla_k_/ {
+		if (/\($/ && (getline more) > 0) {
+			sub(/^[ \t]+/, "", more)
+			$0 = $0 more
+		}
 		split($0, w, /[(,)]/)
 		print (w[1] == "spmla_k_" stem && w[2] == "SPMLA_KERNEL_ARGS" &&
 		       w[3] == stem) ? stem : "FAIL: " FILENAME ": " $0
