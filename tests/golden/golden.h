@@ -131,7 +131,8 @@ extern const golden_op golden_v4_front_ops[];
 extern const golden_op golden_v4_attend_ops[];
 extern const golden_op golden_v4_index_ops[];
 extern const golden_op golden_compress_ops[];
-extern const golden_op golden_v4_rope_ops[];
+extern const golden_op golden_inv_rope_ops[];
+extern const golden_op golden_index_q_ops[];
 
 /* golden_paged_logits.c */
 golden_verdict golden_run_mqa_logits(golden_case *c);
