@@ -83,6 +83,7 @@ decode_copy_all(const PRIVATE decode_loader *l)
 	ahead.run = (uint32_t)-1;
 	ahead.tile = DECODE_RUNS - 1;
 	ahead.slot = -1;
+	known.keys = known.none = 0; /* gcc 14 does not see turn 1 do it */
 	NO_UNROLL
 	for (i = 0; i < 3; i++) {
 		decode_need_run(l, &ahead);
