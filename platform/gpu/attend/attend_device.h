@@ -41,12 +41,17 @@ enum { ATTEND_LOOSE_BF16 = 16 };
 
 #ifdef SPMLA_GPU_KERNELS
 
+/* Where the rows of a block's entries are, in shared memory. */
+typedef struct attend_rows {
+	uint64_t at[ATTEND_KEYS];        /* bytes from the base */
+	uint64_t scales_at[ATTEND_KEYS]; /* V4_FP8 */
+} attend_rows;
+
 /* What a block of threads shares. */
 typedef struct attend_local {
 	uint64_t keys[ATTEND_HELD * ATTEND_ROW]; /* four bf16 values each */
-	uint64_t at[ATTEND_KEYS];                /* bytes from the base */
-	uint64_t scales_at[ATTEND_KEYS];         /* V4_FP8 */
-	float p[ATTEND_HEADS * ATTEND_P_ROW];    /* scores, then weights */
+	attend_rows rows;
+	float p[ATTEND_HEADS * ATTEND_P_ROW]; /* scores, then weights */
 } attend_local;
 
 /* What a lane has of its head. */
@@ -236,37 +241,42 @@ attend_load_loose(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	}
 }
 
-/* Loads the rows of 32 entries from `first` on, 16 lanes a row; an entry
- * without a row leaves shared memory as it is. */
+/* Loads a row, by 16 lanes. */
+FN void
+attend_load_row(LOCAL uint64_t *key, GLOBAL const uint8_t *base, uint64_t at,
+		uint64_t scales_at, uint32_t layout, uint32_t quads)
+{
+	if ((layout == SPMLA_LAYOUT_FP8_DS_MLA ||
+	     layout == SPMLA_LAYOUT_V4_FP8) &&
+	    scales_at & ATTEND_FNUZ)
+		attend_load_fnuz(key, base + at,
+				 base + (scales_at ^ ATTEND_FNUZ),
+				 layout == SPMLA_LAYOUT_V4_FP8);
+	else if (layout == SPMLA_LAYOUT_FP8_DS_MLA)
+		attend_load_fp8_ds_mla(key, base + at);
+	else if (layout == SPMLA_LAYOUT_V4_FP8)
+		attend_load_v4_fp8(key, base + at, base + scales_at);
+	else if (layout == SPMLA_LAYOUT_MLA_BF16)
+		attend_load_bf16(key, base + at, quads);
+	else
+		attend_load_loose(key, base + at, quads);
+}
+
+/* Loads the rows of 32 entries from `first` on; an entry without a row leaves
+ * shared memory as it is. */
 FN void
 attend_load(LOCAL attend_local *shared, GLOBAL const uint8_t *base,
 	    uint32_t layout, uint32_t quads, uint32_t first)
 {
+	LOCAL const attend_rows *rows = &shared->rows;
 	uint32_t i;
 
-	for (i = g_item() / ATTEND_LANES; i < ATTEND_HELD; i += ATTEND_HEADS) {
-		const uint64_t at = shared->at[first + i];
-		LOCAL uint64_t *key = shared->keys + i * ATTEND_ROW;
-
-		if (at == ATTEND_NO_ROW)
-			continue;
-		if ((layout == SPMLA_LAYOUT_FP8_DS_MLA ||
-		     layout == SPMLA_LAYOUT_V4_FP8) &&
-		    shared->scales_at[first + i] & ATTEND_FNUZ)
-			attend_load_fnuz(key, base + at,
-					 base + (shared->scales_at[first + i] ^
-						 ATTEND_FNUZ),
-					 layout == SPMLA_LAYOUT_V4_FP8);
-		else if (layout == SPMLA_LAYOUT_FP8_DS_MLA)
-			attend_load_fp8_ds_mla(key, base + at);
-		else if (layout == SPMLA_LAYOUT_V4_FP8)
-			attend_load_v4_fp8(key, base + at,
-					   base + shared->scales_at[first + i]);
-		else if (layout == SPMLA_LAYOUT_MLA_BF16)
-			attend_load_bf16(key, base + at, quads);
-		else
-			attend_load_loose(key, base + at, quads);
-	}
+	for (i = g_item() / ATTEND_LANES; i < ATTEND_HELD; i += ATTEND_HEADS)
+		if (rows->at[first + i] != ATTEND_NO_ROW)
+			attend_load_row(shared->keys + i * ATTEND_ROW, base,
+					rows->at[first + i],
+					rows->scales_at[first + i], layout,
+					quads);
 }
 
 /* ---- A block ----------------------------------------------------------- */
@@ -334,7 +344,7 @@ attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
 
 	/* A NaN is never larger. */
 	for (i = l; i < ATTEND_KEYS; i += ATTEND_LANES)
-		if (shared->at[i] != ATTEND_NO_ROW && p[i] > block)
+		if (shared->rows.at[i] != ATTEND_NO_ROW && p[i] > block)
 			block = p[i];
 	block = g_max16(block);
 	largest = block > st->largest ? block : st->largest;
@@ -343,7 +353,7 @@ attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
 	for (i = l; i < ATTEND_KEYS; i += ATTEND_LANES) {
 		float x = 0.0f;
 
-		if (shared->at[i] != ATTEND_NO_ROW)
+		if (shared->rows.at[i] != ATTEND_NO_ROW)
 			x = g_exp2((p[i] - block) * st->c);
 		sum += x;
 		p[i] = g_round_bf16(x) * share;
@@ -372,7 +382,7 @@ attend_values(PRIVATE attend_state *st, LOCAL const attend_local *shared,
 	if (!st->active)
 		return;
 	for (j = 0; j < n; j++, key += ATTEND_ROW) {
-		if (shared->at[first + j] == ATTEND_NO_ROW)
+		if (shared->rows.at[first + j] == ATTEND_NO_ROW)
 			continue;
 		UNROLL
 		for (k = 0; k < ATTEND_VALUE_QUADS; k++) {
@@ -387,7 +397,7 @@ attend_values(PRIVATE attend_state *st, LOCAL const attend_local *shared,
 	}
 }
 
-/* One block of n entries, 1 to 64. shared->at has all 64 rows; it was written
+/* One block of n entries, 1 to 64. shared->rows.at has all 64 rows; it was written
  * behind a barrier after the last block. More than 32 entries are loaded in
  * halves 0, 1, 0: the first two rounds make the scores, the last two add the
  * values. */

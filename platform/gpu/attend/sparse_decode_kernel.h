@@ -26,7 +26,8 @@ typedef struct sparse_decode_shared {
 
 typedef struct sparse_decode_job {
 	SPMLA_KERNEL_FIELDS(sparse_decode)
-	LOCAL sparse_decode_shared *shared;
+	LOCAL attend_rows *rows;
+	LOCAL int32_t *notes;
 } sparse_decode_job;
 
 /* One of a token's two lists of keys, and the cache that it points into. */
@@ -71,7 +72,7 @@ sparse_decode_rows(const PRIVATE sparse_decode_job *job,
 		   const PRIVATE sparse_decode_list *list, uint32_t first,
 		   uint32_t n, uint32_t fnuz, uint32_t t, uint32_t reports)
 {
-	LOCAL attend_local *block = &job->shared->block;
+	LOCAL attend_rows *rows = job->rows;
 	const uint32_t i = g_item(), layout = job->s.layout;
 	const int32_t slot = i < n ? list->slots[first + i] : -1;
 	const uint32_t page = g_divide((uint32_t)slot, list->page);
@@ -85,18 +86,80 @@ sparse_decode_rows(const PRIVATE sparse_decode_job *job,
 	if (i >= ATTEND_KEYS)
 		return;
 	if (slot < 0 || page >= list->pages) {
-		block->at[i] = ATTEND_NO_ROW;
+		rows->at[i] = ATTEND_NO_ROW;
 		if (slot != -1 && reports)
 			g_fault(job->fault_state, job->fault_status, t,
 				G_FAULT_INDEX);
 		return;
 	}
-	block->at[i] = base + (uint64_t)entry * row_bytes;
-	block->scales_at[i] = base +
-			      (uint64_t)list->page.by * SPMLA_V4_VALUE_BYTES +
-			      (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
+	rows->at[i] = base + (uint64_t)entry * row_bytes;
+	rows->scales_at[i] = base +
+			     (uint64_t)list->page.by * SPMLA_V4_VALUE_BYTES +
+			     (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
 	if (fnuz)
-		block->scales_at[i] |= ATTEND_FNUZ;
+		rows->scales_at[i] |= ATTEND_FNUZ;
+}
+
+/* The lists of a token, in blocks of 64 entries: first_blocks of the first one,
+ * then those of the second. */
+typedef struct sparse_decode_lists {
+	decode_list first, extra;
+	int32_t first_blocks;
+} sparse_decode_lists;
+
+FN sparse_decode_lists
+sparse_decode_lists_of(const PRIVATE sparse_decode_job *job, uint32_t t)
+{
+	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
+	sparse_decode_lists lists;
+
+	lists.first =
+		decode_list_of(job->topk_lens, s->list_form, s->lens_tokens,
+			       s->slots_stride, s->topk, t);
+	lists.extra = decode_list_of(job->extra_topk_lens, s->extra_list_form,
+				     s->lens_tokens, s->extra_slots_stride,
+				     s->extra_topk, t);
+	lists.first_blocks = (int32_t)decode_blocks(lists.first.len, 1);
+	return lists;
+}
+
+/* The blocks of token t that the piece in the notes has. */
+FN decode_range
+sparse_decode_range(const PRIVATE sparse_decode_job *job,
+		    const PRIVATE sparse_decode_lists *lists, uint32_t t,
+		    uint32_t reports)
+{
+	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
+
+	return decode_blocks_of(
+		job->fault_state, job->fault_status, reports, job->notes,
+		job->num_splits, s->parts, s->split_rows, t,
+		lists->first_blocks +
+			(int32_t)decode_blocks(lists->extra.len, 0),
+		lists->first.faults + lists->extra.faults);
+}
+
+/* Where the rows of block b are, into shared memory; its entries, which may be
+ * none. Barriers. */
+FN uint32_t
+sparse_decode_block(const PRIVATE sparse_decode_job *job,
+		    const PRIVATE sparse_decode_lists *lists, int32_t b,
+		    uint32_t t, uint32_t reports)
+{
+	const uint32_t extra = b >= lists->first_blocks;
+	const sparse_decode_list list = sparse_decode_list_of(
+		job, extra ? &lists->extra : &lists->first, extra);
+	const uint32_t first =
+		(uint32_t)(extra ? b - lists->first_blocks : b) * ATTEND_KEYS;
+	const uint32_t left = list.len - first;
+	const uint32_t n = left < ATTEND_KEYS ? left : ATTEND_KEYS;
+
+	if (n == 0) /* the first list has no entry */
+		return 0;
+	BARRIER(); /* nobody reads the last block */
+	sparse_decode_rows(job, &list, first, n,
+			   extra ? job->s.extra_fnuz : job->s.fnuz, t, reports);
+	return n;
 }
 
 /* The head's results: of the whole token, or of the split `row`. */
@@ -134,24 +197,14 @@ sparse_decode_store(const PRIVATE sparse_decode_job *job,
 /* The blocks of token t that the piece in the notes has, for the item's head.
  * Barriers. */
 FN void
-sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
-		    uint32_t head, uint32_t reports)
+sparse_decode_token(const PRIVATE sparse_decode_job *job,
+		    LOCAL attend_local *shared, uint32_t t, uint32_t head,
+		    uint32_t reports)
 {
 	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
-	LOCAL sparse_decode_shared *shared = job->shared;
-	const decode_list found =
-		decode_list_of(job->topk_lens, s->list_form, s->lens_tokens,
-			       s->slots_stride, s->topk, t);
-	const decode_list found_extra = decode_list_of(
-		job->extra_topk_lens, s->extra_list_form, s->lens_tokens,
-		s->extra_slots_stride, s->extra_topk, t);
-	const int32_t first_blocks = (int32_t)decode_blocks(found.len, 1);
 	const uint32_t active = head < s->heads;
-	const decode_range range = decode_blocks_of(
-		job->fault_state, job->fault_status, reports, shared->notes,
-		job->num_splits, s->parts, s->split_rows, t,
-		first_blocks + (int32_t)decode_blocks(found_extra.len, 0),
-		found.faults + found_extra.faults);
+	const sparse_decode_lists lists = sparse_decode_lists_of(job, t);
+	const decode_range range = sparse_decode_range(job, &lists, t, reports);
 	attend_state st;
 	int32_t b;
 
@@ -164,20 +217,14 @@ sparse_decode_token(const PRIVATE sparse_decode_job *job, uint32_t t,
 			     (int64_t)head * s->q_head_stride,
 		     s->dim, active, s->scale);
 	for (b = range.begin; b < range.end; b++) {
-		const uint32_t extra = b >= first_blocks;
-		const sparse_decode_list list = sparse_decode_list_of(
-			job, extra ? &found_extra : &found, extra);
-		const uint32_t first =
-			(uint32_t)(extra ? b - first_blocks : b) * ATTEND_KEYS;
-		const uint32_t left = list.len - first;
-		const uint32_t n = left < ATTEND_KEYS ? left : ATTEND_KEYS;
+		const uint32_t n =
+			sparse_decode_block(job, &lists, b, t, reports);
 
-		if (n == 0) /* the first list has no entry */
-			continue;
-		BARRIER(); /* nobody reads the last block */
-		sparse_decode_rows(job, &list, first, n,
-				   extra ? s->extra_fnuz : s->fnuz, t, reports);
-		attend_block(&st, &shared->block, list.cache, s->layout, n);
+		if (n)
+			attend_block(&st, shared,
+				     b < lists.first_blocks ? job->cache
+							    : job->extra_cache,
+				     s->layout, n);
 	}
 	if (active)
 		sparse_decode_store(job, &st, range.row, t, head);
@@ -191,7 +238,7 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 {
 	LOCAL_ARRAY(sparse_decode_shared, shared, 1);
 	const sparse_decode_job job = {SPMLA_KERNEL_VALUES(sparse_decode),
-				       shared};
+				       &shared->block.rows, shared->notes};
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
 	const uint32_t pieces = s.parts ? s.parts : s.tokens;
 	LOCAL int32_t *notes = shared->notes;
@@ -210,7 +257,8 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 			    notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++)
-			sparse_decode_token(&job, t, head, group == 0);
+			sparse_decode_token(&job, &shared->block, t, head,
+					    group == 0);
 	}
 }
 

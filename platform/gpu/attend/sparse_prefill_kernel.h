@@ -86,7 +86,7 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 				const int32_t row =
 					i < n ? list[first + i] : -1;
 
-				shared->at[i] =
+				shared->rows.at[i] =
 					row >= 0 && (uint32_t)row < s.kv_rows
 						? (uint64_t)row *
 							  (uint64_t)
