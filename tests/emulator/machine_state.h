@@ -11,7 +11,7 @@
 enum {
 	MAX_GROUPS = FIBERS / 16,
 	MAX_LIVE = 16, /* blocks that are alive at a time */
-	MAX_WORDS = 6,
+	MAX_WORDS = 16,
 	MAX_ARRAYS = 64,
 	MAX_BARRIERS = 16 /* of a block; the first is BARRIER */
 };

@@ -166,7 +166,7 @@ spmla_i_emu_wide(const void *p, uint32_t bytes)
 		spmla_i_emu_misaligned();
 	return (void *)(uintptr_t)p;
 }
-/* Every thread of the subgroup gives as many words, at most six. Returns all,
+/* Every thread of the subgroup gives as many words, at most 16. Returns all,
  * until the next call: word w of lane l is [w * width + l]. */
 const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 
