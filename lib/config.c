@@ -113,7 +113,8 @@ static spmla_status
 check_fields(const spmla_config *c, spmla_diag *diag)
 {
 	const uint32_t flags = SPMLA_CONFIG_BATCH_INVARIANT |
-			       SPMLA_CONFIG_APART | SPMLA_CONFIG_RAGGED;
+			       SPMLA_CONFIG_APART | SPMLA_CONFIG_RAGGED |
+			       SPMLA_CONFIG_ALLOW_UNPROVEN;
 	const spmla_i_check checks[] = {
 		{"config.model", c->model,
 		 SPMLA_I_FROM_TO(SPMLA_MODEL_V32, SPMLA_MODEL_V4_PRO)},

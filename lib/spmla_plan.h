@@ -145,6 +145,11 @@ typedef enum spmla_config_flag {
 	 * launches. The layers attend by these lists. Results have the same
 	 * bits as without the flag. */
 	SPMLA_CONFIG_RAGGED = 4,
+	/* Kernels may be chosen that no GPU of their kind ever ran, only a
+	 * compiler and the tests' emulator: on HIP the ones by
+	 * matrix instructions, which docs/kernels.md lists. Results meet the
+	 * same bounds, but have other bits. */
+	SPMLA_CONFIG_ALLOW_UNPROVEN = 8,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
 

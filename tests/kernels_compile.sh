@@ -3,7 +3,8 @@
 # written once compile for every platform that this machine has a compiler for.
 # In the SPIR-V every kernel says how many items a block and a subgroup have, and
 # that it does not contract. For AMD GPUs every architecture has every kernel, in
-# no more shared memory than a block may have. And of those for CUDA no target's
+# no more shared memory than a block may have; those of tile.h, and no other, have
+# matrix instructions. And of those for CUDA no target's
 # binary, which a device loads whole, is larger than it may be, and those with
 # matrix instructions are there, and more than a shell, wherever a device would
 # run them. On neither has a kernel a stack, which would be memory that the driver
@@ -19,8 +20,8 @@ listed() { # KIND
 		platform/gpu/kernels.inc
 }
 kernels=$(listed '(LINE)') mma=$(listed '(MMA)')
-wgmma=$(listed '(WGMMA|CLUSTERS|LIVE)')
-[ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
+wgmma=$(listed '(WGMMA|CLUSTERS|LIVE)') tile=$(listed '(TILE)')
+[ -n "$tile" ] && [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
 # Those of mma with more local memory than the smaller devices have.
 large="spmla_k_sparse_decode_mma spmla_k_sparse_decode_mma_v4"
 few=$mma
@@ -31,14 +32,21 @@ done
 
 if [ -s "$hip_report" ]; then
 	# "code ARCH N bytes", then "kernel ARCH NAME vgprs N agprs N sgprs N
-	# scratch N lds N spills N"
-	awk -v names="$(paste -sd ' ' <<<"$kernels")" '
+	# scratch N lds N spills N matrix N"
+	awk -v names="$(paste -sd ' ' <<<"$kernels"$'\n'"$tile")" \
+		-v tile="$(paste -sd ' ' <<<"$tile")" '
+		BEGIN {
+			n = split(tile, name, " ")
+			for (i = 1; i <= n; i++)
+				is_tile[name[i]]
+		}
 		$1 == "code" { archs[$2] = $3; print $2 ": " $3 " bytes" }
 		$1 == "left" { print "SKIPPED: " $0 }
 		/warning:/ { print "FAIL: " $0; bad = 1 }
 		$1 == "kernel" {
 			seen[$2, $3]
-			if ($11 > 0 || $13 > 65536) {
+			if ($11 > 0 || $13 > 65536 ||
+			    ($3 in is_tile) != ($17 > 0)) {
 				print "FAIL: " $0
 				bad = 1
 			}

@@ -45,6 +45,11 @@
 #include "spmla/platform/gpu/step/tile_sched_kernel.h"
 #include "spmla/platform/gpu/step/token_map_kernel.h"
 
+/* Products of tiles: HIP, and the emulator's model of them. */
+#if !defined(__OPENCL_C_VERSION__) && !defined(__CUDACC__)
+#include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"
+#endif
+
 /* Matrix instructions: CUDA, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
 #include "spmla/platform/gpu/attend/sparse_decode_few_kernel.h"

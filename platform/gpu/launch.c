@@ -21,6 +21,8 @@ const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_NOTHING, 1)
 #define SPMLA_KERNEL_MMA(stem, items, dynamic) \
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_MMA, 1)
+#define SPMLA_KERNEL_TILE(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_TILE, 1)
 #define SPMLA_KERNEL_WGMMA(stem, items, dynamic) \
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA, 1)
 #define SPMLA_KERNEL_CLUSTERS(stem, items, dynamic, blocks) \
@@ -83,18 +85,21 @@ shared_bytes(uint32_t arch)
 }
 
 uint32_t
-spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_device *device)
+spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_plan *plan)
 {
 	const spmla_i_gpu_kernel *k = &spmla_i_gpu_kernels[kernel];
-	const uint32_t arch = device->arch;
+	const uint32_t is_cuda = plan->device.kind == SPMLA_BACKEND_CUDA;
+	const uint32_t arch = plan->device.arch;
 
-	if (device->kind != SPMLA_BACKEND_CUDA)
-		return k->needs == SPMLA_GPU_NEEDS_NOTHING;
 	switch (k->needs) {
 	case SPMLA_GPU_NEEDS_MMA:
-		return arch >= 80 && k->dynamic_bytes <= shared_bytes(arch);
+		return is_cuda && arch >= 80 &&
+		       k->dynamic_bytes <= shared_bytes(arch);
 	case SPMLA_GPU_NEEDS_WGMMA:
-		return arch == 90;
+		return is_cuda && arch == 90;
+	case SPMLA_GPU_NEEDS_TILE:
+		return plan->device.kind == SPMLA_BACKEND_HIP &&
+		       plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN;
 	default:
 		return 1;
 	}
@@ -108,8 +113,10 @@ spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 	const spmla_i_gpu_variant *v = variants, *last = variants + count - 1;
 
 	for (; v < last; v++)
-		if (v->kind == kind && (!v->most || size <= v->most) &&
-		    v->aligned <= aligned && queue->resident_blocks[v->kernel])
+		if ((v->kind == kind ||
+		     (kind && v->kind == SPMLA_GPU_ANY_KIND)) &&
+		    (!v->most || size <= v->most) && v->aligned <= aligned &&
+		    queue->resident_blocks[v->kernel])
 			break;
 	return v;
 }

@@ -25,6 +25,7 @@ typedef enum spmla_i_kernel {
 typedef enum spmla_i_gpu_needs {
 	SPMLA_GPU_NEEDS_NOTHING,
 	SPMLA_GPU_NEEDS_MMA,   /* mma.h */
+	SPMLA_GPU_NEEDS_TILE,  /* tile.h; unproven, as no GPU ran it */
 	SPMLA_GPU_NEEDS_WGMMA, /* wgmma.h; only its binaries have it */
 } spmla_i_gpu_needs;
 
@@ -56,8 +57,10 @@ typedef struct spmla_i_gpu_queue {
 	const uint32_t *resident_blocks;
 } spmla_i_gpu_queue;
 
-/* Whether a device runs a kernel. If not, the kernel has no resident blocks. */
-uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_device *device);
+/* Whether a context of that plan may run a kernel: its device has what the
+ * kernel needs, and an unproven one is allowed. If not, the kernel has no
+ * resident blocks. */
+uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_plan *plan);
 
 /* Enqueues an operation. `args` are its arguments, checked. */
 spmla_status spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
@@ -69,11 +72,13 @@ spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 				spmla_i_kernel kernel, uint64_t rows,
 				const void *params);
 
+enum { SPMLA_GPU_ANY_KIND = 0x7fffffff };
+
 /* One way to do an operation: a kernel, the calls that it takes, and a block's
  * share of a call. Kinds, sizes, rows and columns are the operation's own. */
 typedef struct spmla_i_gpu_variant {
 	spmla_i_kernel kernel;
-	uint32_t kind;    /* of calls, as a layout */
+	uint32_t kind;    /* of calls, as a layout, or any but 0 */
 	uint32_t most;    /* the largest size of one; 0: any */
 	uint32_t aligned; /* 1: only calls that can be read by 16 bytes */
 	uint32_t rows;    /* of a block, */

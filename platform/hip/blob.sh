@@ -40,19 +40,33 @@ compiler_of() { # ARCH
 }
 
 # A line a kernel: "kernel ARCH NAME vgprs N agprs N sgprs N scratch N lds N
-# spills N", where a compiler tells.
-resources() { # ARCH
+# spills N matrix N", where a compiler tells, from its assembly and its log. The
+# last counts matrix instructions.
+resources() { # ARCH ASSEMBLY
 	awk -v arch="$1" '
 		function end() {
 			if (name)
 				print "kernel", arch, name, "vgprs", v + 0, \
 					"agprs", a + 0, "sgprs", s + 0, \
 					"scratch", scratch + 0, "lds", lds + 0, \
-					"spills", spills + 0
+					"spills", spills + 0, \
+					"matrix", matrix[name] + 0
 			spills = 0
 		}
+		FNR == NR {
+			if (/^spmla_k_[a-z0-9_]*:/)
+				here = substr($1, 1, length($1) - 1)
+			if ($1 ~ /^v_(mfma|wmma)_/)
+				matrix[here]++
+			next
+		}
 		!/remark: / || !/kernel-resource-usage/ { next }
-		{ sub(/.*remark: */, ""); sub(/ \[-R.*/, ""); n = $NF }
+		{
+			sub(/.*remark: */, "")
+			sub(/^[^ ]*:[0-9]+:[0-9]+: */, "")
+			sub(/ \[-R.*/, "")
+			n = $NF
+		}
 		/^Function Name:/ { end(); name = n }
 		/^ *(Total)?SGPRs:/ { s = n }
 		/^ *VGPRs:/ { v = n }
@@ -60,7 +74,7 @@ resources() { # ARCH
 		/^ *ScratchSize/ { scratch = n }
 		/^ *[SV]GPRs Spill:/ { spills += n }
 		/^ *LDS Size/ { lds = n }
-		END { end() }'
+		END { end() }' "$2" -
 }
 
 rm -rf "$dir"
@@ -84,14 +98,15 @@ for arch in $archs; do
 		continue
 	fi
 	compile "$clang" "$arch" "$source" "$dir/$arch" -DSPMLA_GPU_KERNELS \
-		-Wall -Wextra -Rpass-analysis=kernel-resource-usage "$@" 2>"$dir/log" || {
+		-Wall -Wextra -Rpass-analysis=kernel-resource-usage -save-temps=obj \
+		"$@" 2>"$dir/log" || {
 		cat "$dir/log" >&2
 		exit 1
 	}
 	grep 'warning:' "$dir/log" | tee -a "$report" >&2 || true
 	bytes=$(wc -c <"$dir/$arch")
 	echo "code gfx$arch $bytes bytes" >>"$report"
-	resources "gfx$arch" <"$dir/log" >>"$report"
+	resources "gfx$arch" "$dir"/*-gfx"$arch".s <"$dir/log" >>"$report"
 	cat "$dir/$arch" >>"$blob"
 	parts="$parts
 		.quad 0x$arch, $at, $bytes"

@@ -294,7 +294,7 @@ build(spmla_ctx *ctx, const uint8_t *spirv, uint64_t bytes, spmla_diag *diag)
 	state->list = list;
 	s = build_module(state, spirv, bytes, diag);
 	for (i = 0; s == SPMLA_OK && i < SPMLA_KERNEL_COUNT; i++)
-		if (spmla_i_gpu_runs((spmla_i_kernel)i, &ctx->plan.device))
+		if (spmla_i_gpu_runs((spmla_i_kernel)i, &ctx->plan))
 			s = take_kernel(state, i, diag);
 	return s == SPMLA_OK ? spmla_i_ze_zero(ctx, diag) : s;
 }

@@ -64,7 +64,7 @@ START_TEST(each_architecture_has_a_code_object_of_its_own)
 }
 END_TEST
 
-START_TEST(every_portable_kernel_is_in_each)
+START_TEST(every_kernel_for_amd_is_in_each)
 {
 	uint64_t i;
 	uint32_t k;
@@ -81,7 +81,8 @@ START_TEST(every_portable_kernel_is_in_each)
 			const int length = snprintf(symbol, sizeof symbol,
 						    "%s.kd", kernel->name);
 
-			if (kernel->needs == SPMLA_GPU_NEEDS_NOTHING)
+			if (kernel->needs == SPMLA_GPU_NEEDS_NOTHING ||
+			    kernel->needs == SPMLA_GPU_NEEDS_TILE)
 				ck_assert_ptr_nonnull(memmem(
 					spmla_i_hip_blob + p->offset, p->bytes,
 					symbol, (size_t)length + 1));
@@ -93,7 +94,7 @@ SUITE
 {
 	const theme_test c[] = {
 		{each_architecture_has_a_code_object_of_its_own, 1},
-		{every_portable_kernel_is_in_each, 1},
+		{every_kernel_for_amd_is_in_each, 1},
 	};
 	const theme themes[] = {
 		THEME("layout", NULL, NULL, c),

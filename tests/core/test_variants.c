@@ -18,6 +18,9 @@ static spmla_ctx ctx;
 static uint32_t resident[SPMLA_KERNEL_COUNT];
 static _Alignas(16) uint8_t memory[64];
 
+/* The platform, if it is not CUDA. */
+static uint32_t platform;
+
 /* What the last call launched first. */
 static struct {
 	const char *name;
@@ -43,11 +46,15 @@ static const char *
 kernel_on(uint32_t arch, spmla_op op, const void *args)
 {
 	const spmla_i_gpu_queue queue = {&ctx, NULL, note, resident};
-	const spmla_device device = {.kind = SPMLA_BACKEND_CUDA, .arch = arch};
+	static spmla_plan plan;
 	uint32_t i;
 
+	plan.device.kind = platform ? platform : SPMLA_BACKEND_CUDA;
+	plan.device.arch = arch;
+	plan.config.flags = ctx.plan.config.flags;
+
 	for (i = 0; i < SPMLA_KERNEL_COUNT; i++)
-		resident[i] = spmla_i_gpu_runs((spmla_i_kernel)i, &device)
+		resident[i] = spmla_i_gpu_runs((spmla_i_kernel)i, &plan)
 				      ? RESIDENT
 				      : 0;
 	memset(&launched, 0, sizeof launched);
@@ -99,6 +106,35 @@ START_TEST(decode_takes_the_instructions_of_its_device)
 				 c[i].want);
 		ck_assert_uint_eq(launched.blocks, c[i].blocks);
 	}
+}
+END_TEST
+
+/* Each layout, and V4_FP8 with pages that begin anywhere. */
+START_TEST(unproven_kernels_run_only_if_they_are_allowed)
+{
+	static const uint32_t archs[] = {0x90a, 0x942, 0x950, 0x1100, 0x1201};
+	static const uint32_t layouts[] = {SPMLA_LAYOUT_FP8_DS_MLA,
+					   SPMLA_LAYOUT_V4_FP8,
+					   SPMLA_LAYOUT_MLA_BF16};
+	const uint32_t allow = SPMLA_CONFIG_ALLOW_UNPROVEN;
+	uint32_t i, l;
+
+	platform = SPMLA_BACKEND_HIP;
+	for (i = 0; i < SPMLA_I_COUNT(archs); i++)
+		for (l = 0; l < SPMLA_I_COUNT(layouts); l++) {
+			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 40, 0),
+					 "sparse_decode");
+			ctx.plan.config.flags = allow;
+			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 40, 0),
+					 "sparse_decode_tile");
+			ck_assert_uint_eq(launched.blocks, 24); /* 8 * 3 */
+			ctx.plan.config.flags = 0;
+		}
+	platform = 0;
+	ctx.plan.config.flags = allow;
+	ck_assert_str_eq(decode(75, SPMLA_LAYOUT_V4_FP8, 8, 40, 0),
+			 "sparse_decode");
+	ctx.plan.config.flags = 0;
 }
 END_TEST
 
@@ -542,6 +578,7 @@ END_TEST
 SUITE
 {
 	const theme_test attend[] = {
+		{unproven_kernels_run_only_if_they_are_allowed, 1},
 		{decode_takes_the_instructions_of_its_device, 1},
 		{small_decode_takes_16_heads_a_block, 1},
 		{decode_of_few_tokens_takes_one_launch, 1},

@@ -12,7 +12,8 @@
 /* The backend. `native` is not looked at; SPMLA_TEST_EMULATOR=16|32|64 in the
  * environment is the width (32), SPMLA_TEST_EMULATOR_ARCH the architecture
  * (90), SPMLA_TEST_SEED the seed of the schedules. It says that it is CUDA, of
- * 3 SMs that hold one block each; matrix instructions are there at width 32. */
+ * 3 SMs that hold one block each; matrix instructions of CUDA are there at width 32, or, where the config
+ * allows unproven kernels, those of tile.h at each. */
 extern const spmla_backend spmla_emulator;
 
 /* Runs what the deferred queue holds, `count` entries at most: a launch of an

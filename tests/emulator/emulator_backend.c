@@ -136,6 +136,21 @@ emu_zero(spmla_ctx *ctx, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
+/* Whether the machine has a kernel. With unproven kernels it is a GPU of AMD's
+ * or Intel's: it has products of tiles, whatever the width. Else it is one of
+ * CUDA, whose matrix instructions need subgroups of 32. */
+static uint32_t
+runs(const spmla_plan *plan, uint32_t kernel, uint32_t width)
+{
+	const uint32_t needs = spmla_i_gpu_kernels[kernel].needs;
+
+	if (needs == SPMLA_GPU_NEEDS_NOTHING)
+		return 1;
+	if (plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN)
+		return needs == SPMLA_GPU_NEEDS_TILE;
+	return width == 32 && spmla_i_gpu_runs((spmla_i_kernel)kernel, plan);
+}
+
 static spmla_status
 emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 {
@@ -151,15 +166,13 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 	device_of(ctx)->deferred =
 		native && (native->flags & SPMLA_NATIVE_DEFERRED) != 0;
 	spmla_i_zero_device(ctx);
-	/* Matrix instructions need subgroups of 32. There is room for a cluster
-	 * of any size. */
+	/* There is room for a cluster of any size. */
 	for (i = 0; i < SPMLA_KERNEL_COUNT; i++) {
 		const spmla_i_gpu_kernel *k = &spmla_i_gpu_kernels[i];
 		const uint32_t clusters =
 			ctx->plan.device.sm_count / k->cluster;
 
-		if (spmla_i_gpu_runs((spmla_i_kernel)i, &ctx->plan.device) &&
-		    (width == 32 || k->needs == SPMLA_GPU_NEEDS_NOTHING))
+		if (runs(&ctx->plan, i, width))
 			state->resident_blocks[i] =
 				(clusters ? clusters : 1) * k->cluster;
 	}

@@ -198,7 +198,17 @@ fixture_cuts(const fixture *f)
 	const char *width = getenv("SPMLA_TEST_EMULATOR");
 
 	return f->device.kind == SPMLA_BACKEND_CUDA && f->device.arch == 90 &&
+	       !(f->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN) &&
 	       (f->backend != &spmla_emulator || strtoul(width, NULL, 0) == 32);
+}
+
+uint32_t
+fixture_tiles(const fixture *f)
+{
+	return f->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN &&
+	       (f->backend == &spmla_emulator ||
+		f->device.kind == SPMLA_BACKEND_HIP ||
+		f->device.kind == SPMLA_BACKEND_LEVEL_ZERO);
 }
 
 uint32_t
@@ -234,6 +244,8 @@ open_on(fixture *f, const spmla_backend *backend, spmla_native *native)
 	f->backend = backend;
 	if (red_zone_is_seen())
 		f->config.flags |= SPMLA_CONFIG_APART;
+	if (getenv("SPMLA_TEST_UNPROVEN"))
+		f->config.flags |= SPMLA_CONFIG_ALLOW_UNPROVEN;
 	f->device.struct_bytes = (uint32_t)sizeof f->device;
 	s = spmla_backend_query(f->backend, native, &f->device, &diag);
 	if (multiprocessors && f->backend == &spmla_emulator)

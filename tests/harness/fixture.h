@@ -62,6 +62,11 @@ uint32_t fixture_on_gpu(void);
  * Hopper's matrix instructions, which cut what they add. */
 uint32_t fixture_cuts(const fixture *f);
 
+/* Whether attention multiplies tiles (tile.h), with weights that are rounded to
+ * bf16 relative to a power of two: SPMLA_TEST_UNPROVEN is set, on a GPU that
+ * has the kernels. */
+uint32_t fixture_tiles(const fixture *f);
+
 /* The repetitions of a test that is slow on fibers: `most`, or `few` on the
  * emulator; or SPMLA_TEST_STEPS, if that is fewer. */
 uint32_t fixture_rounds(uint32_t most, uint32_t few);

@@ -92,7 +92,7 @@ compile() { # DIR SOURCE [OBJECT]
 
 # The program of SUITE: it, what FILE changed, compiled into DIR, and what else
 # they need of the unchanged. ops/test_x_scalar is ops/test_x, and so are
-# ops/test_x_emulator64 and ops/test_x_emulator_mma.
+# ops/test_x_emulator64, ops/test_x_emulator_mma and ops/test_x_tile64.
 build() { # DIR SUITE [FILE]
 	local dir=$1 changed=${3:-/} suite=$tmp/suites/${2//\//_}.o object
 	local objects=("$suite")
@@ -112,6 +112,10 @@ run() { # DIR SUITE
 	case $2 in
 	*_emulator_mma)
 		variant=(SPMLA_TEST_EMULATOR=32 SPMLA_TEST_EMULATOR_ARCH=100)
+		;;
+	*_tile[0-9]*)
+		variant=("SPMLA_TEST_EMULATOR=${2##*_tile}"
+			SPMLA_TEST_UNPROVEN=1)
 		;;
 	*_emulator*) variant=("SPMLA_TEST_EMULATOR=${2##*_emulator}") ;;
 	*) [ -e "tests/$2.c" ] || variant=("SPMLA_TEST_NATIVE=${2##*_}") ;;

@@ -8,6 +8,8 @@
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
 				    sizeof(spmla_k_sparse_decode_params) &&
+			    sizeof(spmla_k_sparse_decode_tile_params) ==
+				    sizeof(spmla_k_sparse_decode_params) &&
 			    sizeof(spmla_k_sparse_decode_wgmma_params) ==
 				    sizeof(spmla_k_sparse_decode_params),
 		    "one struct binds all kernels");
@@ -147,8 +149,24 @@ size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 	return groups == 1 && !wgmma ? 1 : UINT32_MAX;
 }
 
-/* Kinds: layouts, as spmla_i_decode_layout gives them; odd caches have no
- * matrix instructions. Rows: the heads of a block. */
+/* Kinds: layouts, as spmla_i_decode_layout gives them, and those of FNUZ. No
+ * matrix instructions are for pages that begin anywhere. Rows: the heads of a
+ * block. */
+enum { FNUZ_KIND = 0x100 };
+
+static uint32_t
+kind_of(const spmla_sparse_decode_args *a)
+{
+	const uint64_t strides =
+		a->cache.page_stride_bytes |
+		(a->extra_topk ? a->extra_cache.page_stride_bytes : 0);
+	const uint32_t layout = spmla_i_decode_layout(a);
+
+	if (layout || strides % SPMLA_PAGE_STRIDE_ALIGN)
+		return layout;
+	return FNUZ_KIND;
+}
+
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
@@ -187,6 +205,9 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_bf16_mma,
 	 .kind = SPMLA_LAYOUT_MLA_BF16,
 	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_decode_tile,
+	 .kind = SPMLA_GPU_ANY_KIND,
+	 .rows = ATTEND_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_decode, .rows = ATTEND_HEADS},
 };
 
@@ -211,9 +232,9 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 	const uint32_t wgmma =
 		queue->resident_blocks[SPMLA_KERNEL_sparse_decode_wgmma] &&
 		takes_wgmma(a);
-	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
-		queue, variants, SPMLA_I_COUNT(variants),
-		spmla_i_decode_layout(a), size_of(queue, a, wgmma), wgmma);
+	const spmla_i_gpu_variant *by =
+		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				   kind_of(a), size_of(queue, a, wgmma), wgmma);
 	spmla_i_kernel kernel = by->kernel;
 	uint32_t heads = by->rows;
 	spmla_k_sparse_decode_params p;

@@ -59,7 +59,7 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	int local_bytes = 0, blocks = 0;
 	spmla_gpu_result r;
 
-	if (!spmla_i_gpu_runs((spmla_i_kernel)i, &ctx->plan.device))
+	if (!spmla_i_gpu_runs((spmla_i_kernel)i, &ctx->plan))
 		return SPMLA_OK;
 	r = driver->module_function(&function, state->library, kernel->name);
 	/* Hopper may load binaries without wgmma. */
