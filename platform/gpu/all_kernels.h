@@ -48,6 +48,7 @@
 /* Products of tiles: HIP, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__CUDACC__)
 #include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"
+#include "spmla/platform/gpu/select/mqa_logits_tile_kernel.h"
 #endif
 
 /* Matrix instructions: CUDA, and the emulator's model of them. */

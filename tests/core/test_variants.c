@@ -109,35 +109,6 @@ START_TEST(decode_takes_the_instructions_of_its_device)
 }
 END_TEST
 
-/* Each layout, and V4_FP8 with pages that begin anywhere. */
-START_TEST(unproven_kernels_run_only_if_they_are_allowed)
-{
-	static const uint32_t archs[] = {0x90a, 0x942, 0x950, 0x1100, 0x1201};
-	static const uint32_t layouts[] = {SPMLA_LAYOUT_FP8_DS_MLA,
-					   SPMLA_LAYOUT_V4_FP8,
-					   SPMLA_LAYOUT_MLA_BF16};
-	const uint32_t allow = SPMLA_CONFIG_ALLOW_UNPROVEN;
-	uint32_t i, l;
-
-	platform = SPMLA_BACKEND_HIP;
-	for (i = 0; i < SPMLA_I_COUNT(archs); i++)
-		for (l = 0; l < SPMLA_I_COUNT(layouts); l++) {
-			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 40, 0),
-					 "sparse_decode");
-			ctx.plan.config.flags = allow;
-			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 40, 0),
-					 "sparse_decode_tile");
-			ck_assert_uint_eq(launched.blocks, 24); /* 8 * 3 */
-			ctx.plan.config.flags = 0;
-		}
-	platform = 0;
-	ctx.plan.config.flags = allow;
-	ck_assert_str_eq(decode(75, SPMLA_LAYOUT_V4_FP8, 8, 40, 0),
-			 "sparse_decode");
-	ctx.plan.config.flags = 0;
-}
-END_TEST
-
 START_TEST(small_decode_takes_16_heads_a_block)
 {
 	static const struct {
@@ -352,6 +323,48 @@ START_TEST(logits_of_64_heads_take_matrix_instructions)
 	ck_assert_str_eq(logits_gathered(89, 64), "mqa_logits_gathered_mma");
 	ck_assert_str_eq(logits_gathered(90, 65), "mqa_logits_gathered");
 	ck_assert_str_eq(logits_gathered(75, 64), "mqa_logits_gathered");
+}
+END_TEST
+
+START_TEST(unproven_kernels_run_only_if_they_are_allowed)
+{
+	static const uint32_t archs[] = {0x90a, 0x942, 0x950, 0x1100, 0x1201};
+	static const uint32_t layouts[] = {SPMLA_LAYOUT_FP8_DS_MLA,
+					   SPMLA_LAYOUT_V4_FP8,
+					   SPMLA_LAYOUT_MLA_BF16};
+	const uint32_t allow = SPMLA_CONFIG_ALLOW_UNPROVEN;
+	uint32_t i, l;
+
+	platform = SPMLA_BACKEND_HIP;
+	for (i = 0; i < SPMLA_I_COUNT(archs); i++)
+		for (l = 0; l < SPMLA_I_COUNT(layouts); l++) {
+			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 40, 0),
+					 "sparse_decode");
+			ctx.plan.config.flags = allow;
+			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 40, 0),
+					 "sparse_decode_tile");
+			ck_assert_uint_eq(launched.blocks, 24); /* 8 * 3 */
+			ctx.plan.config.flags = 0;
+		}
+	for (i = 0; i < SPMLA_I_COUNT(archs); i++) {
+		const uint32_t fp8 = SPMLA_LAYOUT_INDEX_FP8;
+		const uint32_t tiled = SPMLA_LAYOUT_INDEX_FP8_TILED;
+
+		ck_assert_str_eq(logits(archs[i], fp8, 64), "mqa_logits");
+		ctx.plan.config.flags = allow;
+		ck_assert_str_eq(logits(archs[i], fp8, 64), "mqa_logits_tile");
+		ck_assert_str_eq(logits(archs[i], tiled, 64),
+				 "mqa_logits_tile");
+		ck_assert_str_eq(logits(archs[i], fp8, 65), "mqa_logits");
+		ck_assert_str_eq(logits(archs[i], SPMLA_LAYOUT_INDEX_MXFP4, 64),
+				 "mqa_logits_mxfp4");
+		ctx.plan.config.flags = 0;
+	}
+	platform = 0;
+	ctx.plan.config.flags = allow;
+	ck_assert_str_eq(decode(75, SPMLA_LAYOUT_V4_FP8, 8, 40, 0),
+			 "sparse_decode");
+	ctx.plan.config.flags = 0;
 }
 END_TEST
 

@@ -13,7 +13,8 @@
  * environment is the width (32), SPMLA_TEST_EMULATOR_ARCH the architecture
  * (90), SPMLA_TEST_SEED the seed of the schedules. It says that it is CUDA, of
  * 3 SMs that hold one block each; matrix instructions of CUDA are there at width 32, or, where the config
- * allows unproven kernels, those of tile.h at each. */
+ * allows unproven kernels, those of tile.h at each: at 32 as gfx11 has them, or
+ * with SPMLA_TEST_WMMA=12 as gfx12. */
 extern const spmla_backend spmla_emulator;
 
 /* Runs what the deferred queue holds, `count` entries at most: a launch of an

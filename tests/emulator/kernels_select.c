@@ -14,6 +14,7 @@
 #include "spmla/platform/gpu/select/mqa_logits_gathered_wgmma_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_mma_kernel.h"
+#include "spmla/platform/gpu/select/mqa_logits_tile_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_wgmma_kernel.h"
 #include "spmla/platform/gpu/select/ragged_index_kernel.h"
 #include "spmla/platform/gpu/select/swa_index_kernel.h"

@@ -9,6 +9,8 @@
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_params) ==
 				    sizeof(spmla_k_mqa_logits_mma_params) &&
 			    sizeof(spmla_k_mqa_logits_params) ==
+				    sizeof(spmla_k_mqa_logits_tile_params) &&
+			    sizeof(spmla_k_mqa_logits_params) ==
 				    sizeof(spmla_k_mqa_logits_wgmma_params),
 		    "one struct binds all kernels");
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_mxfp4_params) ==
@@ -85,11 +87,12 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
 }
 
-/* Kinds: layouts, and OTHER with scores of bf16, keys in FNUZ, or pages that do
- * not begin at multiples of 16 bytes. Sizes: heads. Rows: the tokens of a
- * launch, which is one with OTHER. Example: 5000 tokens with 64 heads and FP8
- * keys are three launches by wgmma on Hopper, of 2048, 2048 and 904 tokens. */
-enum { OTHER = 0x100 };
+/* Kinds: layouts, with OTHER for scores of bf16 or keys in FNUZ, and with ODD
+ * for pages that do not begin at multiples of 16 bytes. Sizes: heads. Rows: the
+ * tokens of a launch, which is one with either. Example: 5000 tokens with 64
+ * heads and FP8 keys are three launches by wgmma on Hopper, of 2048, 2048 and
+ * 904 tokens. */
+enum { OTHER = 0x100, ODD = 0x200 };
 
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_mqa_logits_wgmma,
@@ -109,6 +112,25 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = UINT32_MAX},
 	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4,
 	 .kind = SPMLA_LAYOUT_INDEX_MXFP4 | OTHER,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4,
+	 .kind = SPMLA_LAYOUT_INDEX_MXFP4 | ODD,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_tile,
+	 .kind = SPMLA_LAYOUT_INDEX_FP8,
+	 .most = MQA_TILE_HEADS,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_tile,
+	 .kind = SPMLA_LAYOUT_INDEX_FP8 | OTHER,
+	 .most = MQA_TILE_HEADS,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_tile,
+	 .kind = SPMLA_LAYOUT_INDEX_FP8_TILED,
+	 .most = MQA_TILE_HEADS,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_tile,
+	 .kind = SPMLA_LAYOUT_INDEX_FP8_TILED | OTHER,
+	 .most = MQA_TILE_HEADS,
 	 .rows = UINT32_MAX},
 	{.kernel = SPMLA_KERNEL_mqa_logits, .rows = UINT32_MAX},
 };
@@ -131,10 +153,8 @@ spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_mqa_logits_args *a = args;
 	const uint32_t other =
-		a->logits_dtype == SPMLA_REAL_F32 && !a->cache.encoding &&
-				a->cache.page_stride_bytes %
-						SPMLA_PAGE_STRIDE_ALIGN ==
-					0
+		a->cache.page_stride_bytes % SPMLA_PAGE_STRIDE_ALIGN ? ODD
+		: a->logits_dtype == SPMLA_REAL_F32 && !a->cache.encoding
 			? 0
 			: OTHER;
 	const spmla_i_gpu_variant *by =

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mqa_logits by products of tiles (tile.h), for up to 64 heads: keys in both
+ * encodings of e4m3, by rows or in tiles, and logits of both types. Queries lie
+ * in shared memory as bf16, which is exact; keys go from the cache to
+ * registers. The hard idea: the order of the 128 dims is free as long as both
+ * sides keep it. So a lane reads bytes of a key that lie together, and queries
+ * are permuted to match.
+ *
+ * A subgroup has 16 keys of a unit of 64 and a share of the heads, by 16. Work
+ * is the line of units, as in mqa_logits_kernel.h.
+ */
+#ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_TILE_KERNEL_H
+#define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_TILE_KERNEL_H
+
+#include "spmla/platform/gpu/dialect/tile.h"
+#include "spmla/platform/gpu/select/mqa_logits_kernel.h"
+
+#define SPMLA_K_mqa_logits_tile(P, S) SPMLA_K_mqa_logits(P, S)
+typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_tile_scalars;
+
+enum { MQA_TILE_HEADS = 64 };
+
+#ifdef SPMLA_GPU_KERNELS
+
+enum {
+	/* bf16 values of a query's head in shared memory: 8 more than it has,
+	 * so that heads lie in different banks. */
+	MQA_TILE_ROW = MQA_DIM + 8,
+	MQA_TILE_KEYS = MQA_UNIT / G_TILE, /* tiles of keys */
+	MQA_TILE_STEPS = MQA_DIM / G_TILE,
+	/* Subgroups that share the heads of a tile of keys, at most. */
+	MQA_TILE_SHARES = MQA_ITEMS / G_TILE_LANES / MQA_TILE_KEYS
+};
+
+/* Shared memory. */
+typedef struct mqa_tile_shared {
+	uint64_t q[MQA_TILE_HEADS * MQA_TILE_ROW / 4];
+	float w[MQA_TILE_HEADS];
+	float sum[MQA_TILE_SHARES][MQA_UNIT];
+	uint64_t ends[MQA_ITEMS];        /* of tokens' units on the line */
+	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
+} mqa_tile_shared;
+
+/* Lanes that share a row of A or B. */
+FN uint32_t
+mqa_tile_parts(void)
+{
+	return 8 / g_tile_words();
+}
+
+/* Where dim d of a query, a multiple of 4, lies: the values that a lane has of
+ * a step are neighbours in a key. */
+FN uint32_t
+mqa_tile_place(uint32_t d)
+{
+	const uint32_t run = MQA_DIM / mqa_tile_parts();
+	const uint32_t step = G_TILE / mqa_tile_parts();
+
+	return d % run / step * G_TILE + d / run * step + d % step;
+}
+
+/* Two codes as bf16, exact; a NaN stays one. */
+FN uint32_t
+mqa_tile_pair(uint32_t codes, uint32_t fnuz)
+{
+	float low, high;
+
+	if (fnuz) {
+		low = g_fnuz_to_f32(codes & 0xffu);
+		high = g_fnuz_to_f32(codes >> 8 & 0xffu);
+	} else {
+		g_e4m3x2_to_f32(codes, &low, &high);
+	}
+	return g_bits(low) >> 16 | (g_bits(high) & 0xffff0000u);
+}
+
+/* Queries and weights of a token into shared memory, zeros up to whole tiles. A
+ * barrier at both ends. */
+FN void
+mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const float *weights,
+	       uint32_t heads, LOCAL mqa_tile_shared *to)
+{
+	const uint32_t aligned = ((uint64_t)q & 3u) == 0;
+	const uint32_t rows = (heads + G_TILE - 1) / G_TILE * G_TILE;
+	uint32_t i;
+
+	BARRIER();
+	for (i = g_item(); i < rows * (MQA_DIM / 4); i += MQA_ITEMS) {
+		const uint32_t h = i / (MQA_DIM / 4), four = i % (MQA_DIM / 4);
+		const uint32_t codes =
+			h < heads ? mqa_word(q + 4 * i, aligned) : 0;
+
+		to->q[(h * MQA_TILE_ROW + mqa_tile_place(4 * four)) / 4] =
+			(uint64_t)mqa_tile_pair(codes >> 16, 0) << 32 |
+			mqa_tile_pair(codes & 0xffffu, 0);
+	}
+	for (i = g_item(); i < rows; i += MQA_ITEMS)
+		to->w[i] = i < heads ? weights[i] : 0.0f;
+	BARRIER();
+}
+
+/* The lane's part of a key as B of all steps; `run` bytes from 16 values to the
+ * next. Zeros if it is none. */
+FN void
+mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
+	      GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t fnuz,
+	      uint32_t run)
+{
+	const uint32_t pieces = MQA_TILE_STEPS / mqa_tile_parts();
+	const uint32_t part =
+		mqa_tile_parts() == 1 ? 0 : g_item() % g_tile_lanes() / G_TILE;
+	const uint32_t words = g_tile_words();
+	uint32_t i, j, x[4];
+
+	codes += part * pieces * run;
+	UNROLL
+	for (i = 0; i < pieces; i++, codes += run) {
+		UNROLL
+		for (j = 0; j < 4; j++)
+			x[j] = 0;
+		if (is_key)
+			g_load4((GLOBAL const float *)codes, x);
+		UNROLL
+		for (j = 0; j < 4; j++) {
+			const uint32_t w = 8 * i + 2 * j;
+
+			b[w / words][w % words] =
+				mqa_tile_pair(x[j] & 0xffffu, fnuz);
+			b[w / words][w % words + 1] =
+				mqa_tile_pair(x[j] >> 16, fnuz);
+		}
+	}
+}
+
+/* The sum over the subgroup's heads of relu(q . k) w for the lane's key. relu(x)
+ * is x where x > 0, of a NaN 0. */
+FN float
+mqa_tile_score(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
+	       LOCAL const mqa_tile_shared *shared, uint32_t heads)
+{
+	const uint32_t shares = MQA_ITEMS / g_tile_lanes() / MQA_TILE_KEYS;
+	uint32_t h = g_tile_subgroup() / MQA_TILE_KEYS * G_TILE, i, j;
+	float sum = 0.0f;
+
+	for (; h < heads; h += shares * G_TILE) {
+		LOCAL const uint16_t *q =
+			(LOCAL const uint16_t *)shared->q + h * MQA_TILE_ROW;
+		float c[G_TILE_SUMS];
+
+		UNROLL
+		for (i = 0; i < g_tile_sums(); i++)
+			c[i] = 0.0f;
+		UNROLL
+		for (j = 0; j < MQA_TILE_STEPS; j++) {
+			uint32_t a[G_TILE_WORDS];
+
+			g_tile_a(q + j * G_TILE, MQA_TILE_ROW, a);
+			g_tile_bf16(c, a, b[j]);
+		}
+		UNROLL
+		for (i = 0; i < g_tile_sums(); i++)
+			sum += (c[i] > 0.0f ? c[i] : 0.0f) *
+			       shared->w[h + g_tile_row(i)];
+	}
+	for (i = G_TILE; i < g_tile_lanes(); i *= 2)
+		sum += g_shuffle_xor_f(sum, i);
+	return sum;
+}
+
+/* A unit of token t, its keys from `first` on. `stage`: shared memory does not
+ * hold the token's heads yet. Barriers. */
+FN void
+mqa_tile_unit(const PRIVATE mqa_logits_job *job, LOCAL mqa_tile_shared *shared,
+	      uint32_t t, uint32_t first, uint32_t stage)
+{
+	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
+	const g_table table = G_TABLE(job->block_table, job->table_cols, *s);
+	const uint32_t shares = MQA_ITEMS / g_tile_lanes() / MQA_TILE_KEYS;
+	const uint32_t share = g_tile_subgroup() / MQA_TILE_KEYS;
+	const uint32_t own =
+		g_tile_subgroup() % MQA_TILE_KEYS * G_TILE + g_tile_lane();
+	const uint32_t len = mqa_row_len(job->context_lens[t], s->row_stride);
+	const uint32_t row = (uint32_t)job->token_row[t];
+	const uint32_t key = first + own, entry = key % s->page_tokens;
+	GLOBAL const uint8_t *at = job->cache, *scales;
+	uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS], n;
+	int32_t page = -1;
+	float sum;
+
+	if (stage)
+		mqa_tile_stage(job->q + (uint64_t)t * s->heads * MQA_DIM,
+			       job->weights + (uint64_t)t * s->heads, s->heads,
+			       shared);
+	if (key < len)
+		page = g_table_page(&table, row, key / s->page_tokens);
+	if (page >= 0)
+		at += (uint64_t)page * s->page_stride_bytes;
+	scales = at + (uint64_t)s->page_tokens * MQA_DIM;
+	mqa_tile_load(
+		b,
+		at + (s->tiled ? (uint64_t)(entry / 16) * 2048 + entry % 16 * 16
+			       : (uint64_t)entry * MQA_DIM),
+		page >= 0, s->fnuz, s->tiled ? 256 : 16);
+	sum = mqa_tile_score(b, shared, s->heads);
+	if (shares > 1) {
+		shared->sum[share][own] = sum;
+		BARRIER();
+		sum = 0.0f;
+		for (n = 0; n < shares; n++)
+			sum += shared->sum[n][own];
+		BARRIER(); /* nobody reads the sums */
+	}
+	if (share || g_item() % g_tile_lanes() >= G_TILE || key >= len)
+		return;
+	if (page < 0 && entry == 0)
+		g_fault(job->fault_state, job->fault_status, row, G_FAULT_PAGE);
+	g_put_real(job->logits, s->logits_bf16,
+		   mqa_row_start(job->row_starts, s->row_stride, t) + key,
+		   page < 0 ? G_MINUS_INF
+			    : ((GLOBAL const float *)scales)[entry] * sum);
+}
+
+SPMLA_KERNEL(mqa_logits_tile)
+void
+spmla_k_mqa_logits_tile(SPMLA_KERNEL_ARGS(mqa_logits_tile))
+{
+	LOCAL_ARRAY(mqa_tile_shared, shared, 1);
+	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits_tile), 0, 0};
+	uint32_t base;
+
+	for (base = 0; base < s.tokens; base += MQA_ITEMS) {
+		const uint32_t count = s.tokens - base < MQA_ITEMS
+					       ? s.tokens - base
+					       : (uint32_t)MQA_ITEMS;
+		mqa_place at = {0, 0, 0};
+		uint32_t units = 0, left;
+		uint64_t before, total, last;
+
+		if (g_item() < count)
+			units = mqa_logits_units(&job, base + g_item());
+		before = g_scan_sum(units, MQA_ITEMS, shared->sums, &total);
+		shared->ends[g_item()] = before + units;
+		BARRIER();
+		last = total * (g_block() + 1) / g_blocks();
+		left = (uint32_t)(last - total * g_block() / g_blocks());
+		for (; left; left--, at.rest--, at.first += MQA_UNIT) {
+			const uint32_t stage = at.rest == 0;
+
+			if (stage)
+				mqa_seek(&at, shared->ends, count, last - left);
+			mqa_tile_unit(&job, shared, base + at.token, at.first,
+				      stage);
+		}
+	}
+}
+
+#endif
+#endif
