@@ -8,7 +8,7 @@
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_TILE_KERNEL_H
 
 #include "spmla/platform/gpu/attend/attend_tile_device.h"
-#include "spmla/platform/gpu/attend/sparse_decode_kernel.h"
+#include "spmla/platform/gpu/attend/sparse_decode_device.h"
 
 #define SPMLA_K_sparse_decode_tile(P, S) SPMLA_K_DECODE(P, S)
 typedef spmla_k_sparse_decode_scalars spmla_k_sparse_decode_tile_scalars;

@@ -8,13 +8,13 @@
  * are permuted to match.
  *
  * A subgroup has 16 keys of a unit of 64 and a share of the heads, by 16. Work
- * is the line of units, as in mqa_logits_kernel.h.
+ * is the line of units of mqa_logits_device.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_TILE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_TILE_KERNEL_H
 
 #include "spmla/platform/gpu/dialect/tile.h"
-#include "spmla/platform/gpu/select/mqa_logits_kernel.h"
+#include "spmla/platform/gpu/select/mqa_logits_device.h"
 
 #define SPMLA_K_mqa_logits_tile(P, S) SPMLA_K_mqa_logits(P, S)
 typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_tile_scalars;
