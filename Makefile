@@ -50,7 +50,7 @@ soversion := $(call number,MAJOR).$(call number,MINOR)
 patterns = lib/*.c lib/*/*.c platform/cpu/*/*.c platform/cuda/*.c \
 	platform/gpu/*.c platform/gpu/*/*.c platform/hip/*.c \
 	platform/level_zero/*.c
-sources := $(filter-out platform/gpu/all_kernels.c, $(sort \
+sources := $(filter-out platform/gpu/%_kernels.c, $(sort \
 	$(patsubst $(root)/%,%,$(wildcard $(patterns:%=$(root)/%)))))
 headers := $(wildcard $(root)/lib/*.h $(root)/platform/*/spmla_*.h)
 op_headers := $(wildcard $(root)/lib/ops/*.h)

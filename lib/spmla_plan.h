@@ -146,7 +146,7 @@ typedef enum spmla_config_flag {
 	 * bits as without the flag. */
 	SPMLA_CONFIG_RAGGED = 4,
 	/* Kernels may be chosen that no GPU of their kind ever ran, only a
-	 * compiler and the tests' emulator: on HIP the ones by
+	 * compiler and the tests' emulator: on HIP and Level Zero the ones by
 	 * matrix instructions, which docs/kernels.md lists. Results meet the
 	 * same bounds, but have other bits. */
 	SPMLA_CONFIG_ALLOW_UNPROVEN = 8,

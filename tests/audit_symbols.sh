@@ -69,7 +69,8 @@ awk '{ seen[$1] }
 	none 'executable stack'
 
 # The blobs of kernels are read-only data inside the archive.
-for blob in spmla_i_cuda_blob spmla_i_hip_blob spmla_i_level_zero_blob; do
+for blob in spmla_i_cuda_blob spmla_i_hip_blob spmla_i_level_zero_blob \
+	spmla_i_level_zero_tiles; do
 	grep -qE "^$blob R " "$TEST_TMPDIR/nm" ||
 		echo $blob | none 'not read-only data of the archive'
 done

@@ -23,7 +23,7 @@ shopt -s lastpipe # so that fail, at the end of a pipe, sets bad here
 # ---- Names ------------------------------------------------------------------
 
 families='step|cache|select|attend|compress|project'
-kinds="dialect/[a-z0-9_]+\.h|all_kernels\.[ch]|(kernels|ops)\.inc|launch\.[ch]"
+kinds="dialect/[a-z0-9_]+\.h|(all|tile)_kernels\.[ch]|(kernels|ops)\.inc|launch\.[ch]"
 kinds+="|ops_launch\.c|driver/[a-z0-9_]+_gpu\.[ch]|($families)/[a-z0-9_]+_(kernel\.h|device\.h|launch\.c)"
 find -L platform/gpu -type f | sed 's,^platform/gpu/,,' |
 	{ grep -vxE "$kinds" || true; } |
@@ -55,7 +55,7 @@ awk -v families="step cache select attend,compress,project" '
 	}
 	function wrong(why) { print "FAIL: " $1 " includes " $2 ": " why }
 	function is_device(f) {
-		return f ~ /^platform\/gpu\/(dialect\/|all_kernels\.)/ ||
+		return f ~ /^platform\/gpu\/(dialect\/|(all|tile)_kernels\.)/ ||
 			f ~ /^platform\/gpu\/.*_(kernel|device)\.h$/
 	}
 	{ split($1, from, "/"); split($2, to, "/") }
@@ -83,7 +83,7 @@ awk -v families="step cache select attend,compress,project" '
 	}
 	# From here on, the two platforms that have families.
 	from[1] != "platform" || to[1] != "platform" ||
-		$1 ~ /\/(all_kernels|launch)\.[ch]$/ || $1 ~ /_launch\.c$/ ||
+		$1 ~ /\/((all|tile)_kernels|launch)\.[ch]$/ || $1 ~ /_launch\.c$/ ||
 		from[2] ~ /^(cuda|hip|level_zero)$/ || from[3] == "driver" { next }
 	from[3] !~ /\./ && to[3] !~ /\./ && from[3] != to[3] {
 		if (rank[to[3]] >= rank[from[3]])

@@ -2,7 +2,8 @@
 # kernels_compile.sh CUDA_REPORT HIP_REPORT SPIRV_REPORT: the kernels that are
 # written once compile for every platform that this machine has a compiler for.
 # In the SPIR-V every kernel says how many items a block and a subgroup have, and
-# that it does not contract. For AMD GPUs every architecture has every kernel, in
+# that it does not contract; only the module of tile.h's needs a function of the
+# device's compiler, that of dpas. For AMD GPUs every architecture has every kernel, in
 # no more shared memory than a block may have; those of tile.h, and no other, have
 # matrix instructions. And of those for CUDA no target's
 # binary, which a device loads whole, is larger than it may be, and those with
@@ -67,15 +68,16 @@ else
 fi
 
 if [ -s "$spirv_report" ]; then
-	# "kernel NAME items N subgroup N contracts 0|1", "atomics N narrow N", then
-	# "code spirv N bytes"
-	awk -v names="$(paste -sd ' ' <<<"$kernels")" '
+	# Of each module "kernel NAME items N subgroup N contracts 0|1", "atomics N
+	# narrow N", "needs MODULE FUNCTION", then "code spirv N bytes"
+	awk -v names="$(paste -sd ' ' <<<"$kernels"$'\n'"$tile")" '
 		$1 == "code" { print "SPIR-V: " $3 " bytes" }
 		$1 == "atomics" { seen_atomics = $2 }
 		$1 == "atomics" && $4 != 0 {
 			print "FAIL: atomics of a block: " $4
 			bad = 1
 		}
+		$1 == "needs" { needs = needs " " $2 " " $3 }
 		$1 == "kernel" { seen[$2] }
 		$1 == "kernel" && !($4 >= 32 && $6 == 16 && $8 == 0) {
 			print "FAIL: " $0
@@ -88,6 +90,11 @@ if [ -s "$spirv_report" ]; then
 					print "FAIL: SPIR-V has no " name[i]
 					bad = 1
 				}
+			if (needs != " tile _Z40intel_sub_group_bf16_bf16" \
+				     "_matrix_mad_k16Dv8_sDv8_iDv8_f") {
+				print "FAIL: functions of the device:" needs
+				bad = 1
+			}
 			exit bad || n < 2 || !seen_atomics
 		}' "$spirv_report" || bad=1
 else

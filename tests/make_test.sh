@@ -52,7 +52,7 @@ done
 if have clang-19; then
 	read -ra flags < <(cut -d' ' -f2- build/flags)
 	find -L "$root/lib" "$root/platform" -name '*.c' \
-		! -name all_kernels.c -print0 |
+		! -name "*_kernels.c" -print0 |
 		xargs -0 -P2 -n16 clang-19 "${flags[@]}" -fsyntax-only
 fi
 

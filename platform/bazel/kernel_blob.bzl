@@ -30,7 +30,7 @@ def _kernel_blob_impl(ctx):
             object.path,
         ] + includes,
         inputs = depset(
-            [source, ctx.file.script] + toolkit,
+            [source, ctx.file.script] + ctx.files.more + toolkit,
             transitive = headers + [cc.all_files],
         ),
         outputs = [object, blob, report],
@@ -55,9 +55,13 @@ kernel_blob = rule(
             mandatory = True,
         ),
         "kernels": attr.label(
-            doc = "The one source.",
+            doc = "The source.",
             mandatory = True,
             allow_single_file = True,
+        ),
+        "more": attr.label_list(
+            doc = "Sources beside it that blob.sh compiles, too.",
+            allow_files = True,
         ),
         "platform": attr.string(
             doc = "Its name.",

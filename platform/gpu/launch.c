@@ -84,6 +84,17 @@ shared_bytes(uint32_t arch)
 	}
 }
 
+/* Whether a device has the instructions of tile.h: of AMD's every one for which
+ * there are kernels; of Intel's the Data Center GPU Max (0x0bd.) and those of
+ * Battlemage (0xe2..), by their numbers on PCI. */
+static uint32_t
+has_tiles(const spmla_device *device)
+{
+	return device->kind == SPMLA_BACKEND_HIP ||
+	       (device->kind == SPMLA_BACKEND_LEVEL_ZERO &&
+		(device->arch >> 4 == 0x0bd || device->arch >> 8 == 0xe2));
+}
+
 uint32_t
 spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_plan *plan)
 {
@@ -98,7 +109,7 @@ spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_plan *plan)
 	case SPMLA_GPU_NEEDS_WGMMA:
 		return is_cuda && arch == 90;
 	case SPMLA_GPU_NEEDS_TILE:
-		return plan->device.kind == SPMLA_BACKEND_HIP &&
+		return has_tiles(&plan->device) &&
 		       plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN;
 	default:
 		return 1;

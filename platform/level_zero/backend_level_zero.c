@@ -26,14 +26,17 @@ level_zero_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 {
 	spmla_i_ze_state *state = spmla_i_ze_state_of(ctx);
 	spmla_i_ze_driver *driver = (void *)state->functions;
+	const spmla_i_ze_image images[SPMLA_ZE_MODULES] = {
+		{spmla_i_level_zero_blob, spmla_i_level_zero_blob_bytes},
+		{spmla_i_level_zero_tiles, spmla_i_level_zero_tiles_bytes},
+	};
 	spmla_status s;
 
 	memset(state, 0, sizeof *state);
 	s = spmla_i_gpu_load(driver, &spmla_i_ze_library, diag);
 	if (s != SPMLA_OK)
 		return s;
-	return spmla_i_ze_init(ctx, driver, spmla_i_level_zero_blob,
-			       spmla_i_level_zero_blob_bytes, native, diag);
+	return spmla_i_ze_init(ctx, driver, images, native, diag);
 }
 
 const spmla_backend spmla_level_zero = {

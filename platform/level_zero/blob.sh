@@ -1,12 +1,15 @@
 #!/bin/sh
 # blob.sh CC TOOLS SOURCE OBJECT FLAGS...: the kernels for Level Zero as an object
 # file for the library. TOOLS are a clang and the llvm-spirv of its version. The
-# object has one SPIR-V module as read-only data, aligned to 64 bytes, or no
-# bytes where TOOLS is "". Its symbols are spmla_i_level_zero_blob and
-# _blob_bytes; see driver_level_zero.h.
+# object has two SPIR-V modules as read-only data, each aligned to 64 bytes, or no
+# bytes where TOOLS is "": that of SOURCE, and that of tile_kernels.c beside it,
+# which not every device can build. Its symbols are spmla_i_level_zero_blob,
+# _blob_bytes, _tiles and _tiles_bytes; see driver_level_zero.h.
 #
-# Beside OBJECT, x.o, are x.spv, the module, and x.report: a line "kernel NAME
-# items N subgroup N contracts 0|1" for each of its entry points, and its bytes.
+# Beside OBJECT, x.o, are x.spv, both modules, and x.report: a line "kernel NAME
+# items N subgroup N contracts 0|1" for each of their entry points; "needs MODULE
+# FUNCTION" for each function that only a device's compiler knows; and their
+# bytes.
 set -eu
 
 cc=$1 tools=$2 source=$3 object=$4
@@ -14,30 +17,37 @@ shift 4
 blob=${object%.o}.spv
 report=${object%.o}.report
 bitcode=$object.bc
+tiles_at=0
 
 # The device's compiler does what clang's passes would do. Without them no
 # instruction of LLVM is there that SPIR-V lacks. No kernel may contract, also
 # where clang sees nothing to contract.
-compile() { # CLANG LLVM_SPIRV FLAGS...
-	clang=$1 spirv=$2
-	shift 2
+compile() { # CLANG LLVM_SPIRV SOURCE TO FLAGS...
+	clang=$1 spirv=$2 from=$3 to=$4
+	shift 4
 	"$clang" -x cl -DSPMLA_GPU_KERNELS -cl-std=CL2.0 \
 		-target spir64-unknown-unknown \
 		-Xclang -finclude-default-header \
 		-Xclang -cl-ext=+cl_khr_subgroup_shuffle,+cl_khr_subgroup_ballot \
 		-Xclang -disable-llvm-passes -O2 -ffp-contract=off \
-		-Wall -Wextra "$@" -emit-llvm -c "$source" -o "$bitcode"
-	"$spirv" --spirv-fp-contract=off "$bitcode" -o "$blob"
-	"$spirv" --spirv-fp-contract=off -to-text "$blob" -o "$bitcode"
+		-Wall -Wextra "$@" -emit-llvm -c "$from" -o "$bitcode"
+	"$spirv" --spirv-fp-contract=off "$bitcode" -o "$to"
+	"$spirv" --spirv-fp-contract=off -to-text "$to" -o "$bitcode"
 	# EntryPoint 6 ID NAME; ExecutionMode ID 17 X Y Z (the block), 35 N (the
 	# subgroup), 31 (no contraction). An atomic on global memory (5) is narrow if
 	# its scope is not the device (1).
-	awk '$2 == "EntryPoint" { gsub(/"/, "", $5); name[$4] = $5 }
+	name=${from##*/}
+	awk -v module="${name%_kernels.c}" '$2 == "EntryPoint" { gsub(/"/, "", $5); name[$4] = $5 }
 		$2 == "ExecutionMode" && $4 == 17 { items[$3] = $5 * $6 * $7 }
 		$2 == "ExecutionMode" && $4 == 35 { width[$3] = $5 }
 		$2 == "ExecutionMode" && $4 == 31 { off[$3] = 1 }
 		$2 == "TypePointer" { class[$3] = $4 }
 		$2 == "Constant" { value[$4] = $5 }
+		$2 == "Decorate" && $4 == "LinkageAttributes" && \
+			$NF == "Import" && $5 !~ /__spirv_BuiltIn/ {
+			gsub(/"/, "", $5)
+			print "needs", module, $5
+		}
 		{ type[$4] = $3 }
 		$2 ~ /^Atomic/ { at[++n] = $5; scope[n] = $6 }
 		END {
@@ -49,33 +59,53 @@ compile() { # CLANG LLVM_SPIRV FLAGS...
 				print "kernel", name[id], "items", \
 					items[id] + 0, "subgroup", \
 					width[id] + 0, "contracts", !off[id]
-		}' "$bitcode" | sort >"$report"
+		}' "$bitcode" | sort >>"$report"
 	rm -f "$bitcode"
-	echo "code spirv $(wc -c <"$blob") bytes" >>"$report"
+	echo "code spirv $(wc -c <"$to") bytes" >>"$report"
 }
 
+both() { # CLANG LLVM_SPIRV FLAGS...
+	clang=$1 spirv=$2
+	shift 2
+	compile "$clang" "$spirv" "$source" "$blob" "$@"
+	compile "$clang" "$spirv" "${source%/*}/tile_kernels.c" "$object.spv" "$@"
+	tiles_at=$((($(wc -c <"$blob") + 63) / 64 * 64))
+	bytes=$(wc -c <"$blob")
+	dd if=/dev/null of="$blob" bs=1 seek="$tiles_at" 2>/dev/null
+	cat "$object.spv" >>"$blob"
+	rm -f "$object.spv"
+}
+
+bytes=0
 : >"$blob"
 : >"$report"
 if [ -n "$tools" ]; then
 	# shellcheck disable=SC2086 # a word each
-	compile $tools "$@"
+	both $tools "$@"
 fi
 
 cat >"$object.S" <<END
 		.section .rodata
 		.balign 64
-		.globl spmla_i_level_zero_blob
+		.globl spmla_i_level_zero_blob, spmla_i_level_zero_tiles
 		.type spmla_i_level_zero_blob, @object
+		.type spmla_i_level_zero_tiles, @object
 		spmla_i_level_zero_blob:
 		.incbin "$blob"
 		.Lend:
 		.size spmla_i_level_zero_blob, .Lend - spmla_i_level_zero_blob
+		.set spmla_i_level_zero_tiles, spmla_i_level_zero_blob + $tiles_at
+		.size spmla_i_level_zero_tiles, .Lend - spmla_i_level_zero_tiles
 		.balign 8
-		.globl spmla_i_level_zero_blob_bytes
+		.globl spmla_i_level_zero_blob_bytes, spmla_i_level_zero_tiles_bytes
 		.type spmla_i_level_zero_blob_bytes, @object
 		.size spmla_i_level_zero_blob_bytes, 8
 		spmla_i_level_zero_blob_bytes:
-		.quad .Lend - spmla_i_level_zero_blob
+		.quad $bytes
+		.type spmla_i_level_zero_tiles_bytes, @object
+		.size spmla_i_level_zero_tiles_bytes, 8
+		spmla_i_level_zero_tiles_bytes:
+		.quad .Lend - spmla_i_level_zero_tiles
 		.section .note.GNU-stack,"",@progbits
 END
 "$cc" -c "$object.S" -o "$object"

@@ -265,10 +265,21 @@ spmla_status spmla_i_ze_facts(const spmla_i_ze_driver *driver,
 			      spmla_ze_device device, spmla_device *to,
 			      spmla_diag *diag);
 
-/* The embedded kernels, one module of SPIR-V; no bytes where the library was
- * built without a compiler to it. In spmla_level_zero_blob.o, which the build
- * makes (platform/level_zero/blob.sh). */
+/* The embedded kernels, two modules of SPIR-V: the portable ones, and those of
+ * tile.h; no bytes where the library was built without a compiler to it. In
+ * spmla_level_zero_blob.o, which the build makes
+ * (platform/level_zero/blob.sh). */
 extern const uint8_t spmla_i_level_zero_blob[];
 extern const uint64_t spmla_i_level_zero_blob_bytes;
+extern const uint8_t spmla_i_level_zero_tiles[];
+extern const uint64_t spmla_i_level_zero_tiles_bytes;
+
+/* Which module of a context. */
+enum { SPMLA_ZE_PORTABLE, SPMLA_ZE_TILES, SPMLA_ZE_MODULES };
+
+typedef struct spmla_i_ze_image {
+	const uint8_t *spirv;
+	uint64_t bytes;
+} spmla_i_ze_image;
 
 #endif

@@ -126,15 +126,15 @@ read_log(spmla_i_ze_state *state, spmla_ze_log log)
 }
 
 static spmla_status
-build_module(spmla_i_ze_state *state, const uint8_t *spirv, uint64_t bytes,
-	     spmla_diag *diag)
+build_module(spmla_i_ze_state *state, uint32_t which,
+	     const spmla_i_ze_image *image, spmla_diag *diag)
 {
 	const spmla_i_ze_driver *driver = spmla_i_ze_driver_of(state);
 	const spmla_ze_module_desc desc = {SPMLA_ZE_MODULE_DESC,
 					   NULL,
 					   SPMLA_ZE_FORMAT_SPIRV,
-					   (size_t)bytes,
-					   spirv,
+					   (size_t)image->bytes,
+					   image->spirv,
 					   BUILD_FLAGS,
 					   NULL};
 	spmla_ze_module module = NULL;
@@ -149,10 +149,19 @@ build_module(spmla_i_ze_state *state, const uint8_t *spirv, uint64_t bytes,
 	else if (r)
 		s = spmla_i_gpu_refused(diag, "zeModuleCreate", r);
 	else
-		state->module = module;
+		state->modules[which] = module;
 	if (log)
 		(void)driver->log_destroy(log);
 	return s;
+}
+
+/* The module that has a kernel. */
+static uint32_t
+module_of(uint32_t kernel)
+{
+	return spmla_i_gpu_kernels[kernel].needs == SPMLA_GPU_NEEDS_TILE
+		       ? SPMLA_ZE_TILES
+		       : SPMLA_ZE_PORTABLE;
 }
 
 /* Makes a kernel ready: its block is set once and for all. */
@@ -171,7 +180,7 @@ take_kernel(spmla_i_ze_state *state, uint32_t i, spmla_diag *diag)
 
 	memset(&p, 0, sizeof p);
 	p.stype = SPMLA_ZE_KERNEL_PROPERTIES;
-	r = driver->kernel_create(state->module, &desc, &kernel);
+	r = driver->kernel_create(state->modules[module_of(i)], &desc, &kernel);
 	if (r == 0) {
 		state->kernels[i] = kernel;
 		function = "zeKernelGetProperties";
@@ -262,17 +271,41 @@ spmla_i_ze_fini(spmla_ctx *ctx)
 		if (state->kernels[i])
 			(void)driver->kernel_destroy(state->kernels[i]);
 	memset(state->kernels, 0, sizeof state->kernels);
-	if (state->module)
-		(void)driver->module_destroy(state->module);
-	state->module = NULL;
+	for (i = 0; i < SPMLA_ZE_MODULES; i++)
+		if (state->modules[i])
+			(void)driver->module_destroy(state->modules[i]);
+	memset(state->modules, 0, sizeof state->modules);
 	if (state->list)
 		(void)driver->list_destroy(state->list);
 	state->list = NULL;
 }
 
+/* Makes the kernels of the context, and the modules that have them. */
+static spmla_status
+take_kernels(spmla_ctx *ctx, const spmla_i_ze_image images[SPMLA_ZE_MODULES],
+	     spmla_diag *diag)
+{
+	spmla_i_ze_state *state = spmla_i_ze_state_of(ctx);
+	spmla_status s = SPMLA_OK;
+	uint32_t i;
+
+	for (i = 0; s == SPMLA_OK && i < SPMLA_KERNEL_COUNT; i++) {
+		const uint32_t which = module_of(i);
+
+		if (!spmla_i_gpu_runs((spmla_i_kernel)i, &ctx->plan))
+			continue;
+		if (!state->modules[which])
+			s = build_module(state, which, &images[which], diag);
+		if (s == SPMLA_OK)
+			s = take_kernel(state, i, diag);
+	}
+	return s;
+}
+
 /* Makes the driver's objects of the context. */
 static spmla_status
-build(spmla_ctx *ctx, const uint8_t *spirv, uint64_t bytes, spmla_diag *diag)
+build(spmla_ctx *ctx, const spmla_i_ze_image images[SPMLA_ZE_MODULES],
+      spmla_diag *diag)
 {
 	spmla_i_ze_state *state = spmla_i_ze_state_of(ctx);
 	const spmla_i_ze_driver *driver = spmla_i_ze_driver_of(state);
@@ -281,7 +314,6 @@ build(spmla_ctx *ctx, const uint8_t *spirv, uint64_t bytes, spmla_diag *diag)
 	spmla_ze_list list = NULL;
 	spmla_gpu_result r;
 	spmla_status s;
-	uint32_t i;
 
 	s = find_ways(state, diag);
 	if (s != SPMLA_OK)
@@ -292,16 +324,13 @@ build(spmla_ctx *ctx, const uint8_t *spirv, uint64_t bytes, spmla_diag *diag)
 		return spmla_i_gpu_refused(diag, "zeCommandListCreateImmediate",
 					   r);
 	state->list = list;
-	s = build_module(state, spirv, bytes, diag);
-	for (i = 0; s == SPMLA_OK && i < SPMLA_KERNEL_COUNT; i++)
-		if (spmla_i_gpu_runs((spmla_i_kernel)i, &ctx->plan))
-			s = take_kernel(state, i, diag);
+	s = take_kernels(ctx, images, diag);
 	return s == SPMLA_OK ? spmla_i_ze_zero(ctx, diag) : s;
 }
 
 spmla_status
 spmla_i_ze_init(spmla_ctx *ctx, const spmla_i_ze_driver *driver,
-		const uint8_t *spirv, uint64_t bytes,
+		const spmla_i_ze_image images[SPMLA_ZE_MODULES],
 		const spmla_native *native, spmla_diag *diag)
 {
 	spmla_i_ze_state *state = spmla_i_ze_state_of(ctx);
@@ -310,7 +339,7 @@ spmla_i_ze_init(spmla_ctx *ctx, const spmla_i_ze_driver *driver,
 	spmla_status s;
 
 	state->driver = driver;
-	if (bytes == 0)
+	if (images[SPMLA_ZE_PORTABLE].bytes == 0)
 		return spmla_i_fail(diag, SPMLA_E_NO_BLOB,
 				    "bytes of kernels for Level Zero", 0,
 				    SPMLA_WANT_AT_LEAST, 1);
@@ -324,7 +353,7 @@ spmla_i_ze_init(spmla_ctx *ctx, const spmla_i_ze_driver *driver,
 		s = spmla_i_gpu_fits(&ctx->plan.device, &facts,
 				     SPMLA_WANT_EQUAL, diag);
 	if (s == SPMLA_OK)
-		s = build(ctx, spirv, bytes, diag);
+		s = build(ctx, images, diag);
 	if (s != SPMLA_OK)
 		spmla_i_ze_fini(ctx);
 	return s;

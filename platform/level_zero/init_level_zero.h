@@ -15,7 +15,7 @@ spmla_status spmla_i_ze_query(const spmla_i_ze_driver *driver,
 			      const spmla_native *native, spmla_device *device,
 			      spmla_diag *diag);
 spmla_status spmla_i_ze_init(spmla_ctx *ctx, const spmla_i_ze_driver *driver,
-			     const uint8_t *spirv, uint64_t bytes,
+			     const spmla_i_ze_image images[SPMLA_ZE_MODULES],
 			     const spmla_native *native, spmla_diag *diag);
 
 /* Fields of spmla_backend. */

@@ -228,12 +228,13 @@ END_TEST
 
 START_TEST(without_spirv_there_is_no_backend)
 {
+	const spmla_i_ze_image none[SPMLA_ZE_MODULES] = {{NULL, 0}, {NULL, 0}};
 	spmla_diag diag = SPMLA_DIAG_INIT;
 
 	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
 	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
-	ck_assert_int_eq(spmla_i_ze_init(r.ctx, &ze_fake_driver_table.own, NULL,
-					 0, &r.native, &diag),
+	ck_assert_int_eq(spmla_i_ze_init(r.ctx, &ze_fake_driver_table.own, none,
+					 &r.native, &diag),
 			 SPMLA_E_NO_BLOB);
 	diag_says(&diag, "SPMLA_E_NO_BLOB: bytes of kernels for Level Zero: "
 			 "got 0, want at least 1");
@@ -284,25 +285,47 @@ START_TEST(a_plan_for_another_device_is_refused)
 }
 END_TEST
 
-START_TEST(portable_kernels_are_loaded_and_no_others)
+/* What a device of that number loads, with these flags: the portable kernels,
+ * and those by dpas if `tiles`, of a module of their own. */
+static void
+loads(uint32_t number, uint32_t flags, uint32_t tiles)
 {
 	const spmla_i_ze_state *state;
-	uint32_t i, portable = 0;
+	uint32_t i, loaded = 0;
 
+	r.plan.device.arch = fake_ze.device_id = number;
+	r.plan.config.flags = flags;
 	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
 	state = spmla_view(r.ctx, SPMLA_BUF_BACKEND_STATE, NULL);
 	for (i = 0; i < SPMLA_KERNEL_COUNT; i++) {
-		const uint32_t is =
-			spmla_i_gpu_kernels[i].needs == SPMLA_GPU_NEEDS_NOTHING;
+		const uint32_t needs = spmla_i_gpu_kernels[i].needs;
+		const uint32_t is = needs == SPMLA_GPU_NEEDS_NOTHING ||
+				    (tiles && needs == SPMLA_GPU_NEEDS_TILE);
 
 		ck_assert_uint_eq(state->resident_blocks[i], is ? 8 : 0);
 		ck_assert_int_eq(state->kernels[i] != NULL, is);
-		portable += is;
+		loaded += is;
 	}
-	ck_assert_uint_ge(portable, 40);
+	ck_assert_uint_ge(loaded, 40 + 2 * tiles);
 	ck_assert_uint_eq(fake_ze.indirect, 1);
-	ck_assert_uint_eq(fake_ze.alive, portable + 2); /* module, list */
+	/* modules, list */
+	ck_assert_uint_eq(fake_ze.alive, loaded + 2 + tiles);
 	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+	ck_assert_uint_eq(fake_ze.alive, 0);
+}
+
+START_TEST(portable_kernels_are_loaded_and_unproven_ones_if_allowed)
+{
+	const uint32_t allow = SPMLA_CONFIG_ALLOW_UNPROVEN;
+
+	if (_i == 0)
+		loads(0xe20b, 0, 0); /* Arc B580 */
+	else if (_i == 1)
+		loads(0xe20b, allow, 1);
+	else if (_i == 2)
+		loads(0x0bd5, allow, 1); /* Data Center GPU Max 1550 */
+	else
+		loads(0x56a0, allow, 0); /* Arc A770: dpas of 8 lanes */
 }
 END_TEST
 
@@ -355,7 +378,7 @@ SUITE
 		{without_spirv_there_is_no_backend, 1},
 		{the_callers_handles_are_wanted, 1},
 		{a_plan_for_another_device_is_refused, 1},
-		{portable_kernels_are_loaded_and_no_others, 1},
+		{portable_kernels_are_loaded_and_unproven_ones_if_allowed, 4},
 		{whatever_fails_in_init_is_told_and_nothing_stays, 1},
 	};
 	const theme themes[] = {

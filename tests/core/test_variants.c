@@ -360,8 +360,16 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 				 "mqa_logits_mxfp4");
 		ctx.plan.config.flags = 0;
 	}
-	platform = 0;
+	/* Of Intel's those whose dpas has 16 lanes. */
+	platform = SPMLA_BACKEND_LEVEL_ZERO;
 	ctx.plan.config.flags = allow;
+	ck_assert_str_eq(logits(0x0bd5, SPMLA_LAYOUT_INDEX_FP8, 64),
+			 "mqa_logits_tile");
+	ck_assert_str_eq(logits(0xe20b, SPMLA_LAYOUT_INDEX_FP8, 64),
+			 "mqa_logits_tile");
+	ck_assert_str_eq(logits(0x56a0, SPMLA_LAYOUT_INDEX_FP8, 64),
+			 "mqa_logits");
+	platform = 0;
 	ck_assert_str_eq(decode(75, SPMLA_LAYOUT_V4_FP8, 8, 40, 0),
 			 "sparse_decode");
 	ctx.plan.config.flags = 0;

@@ -67,7 +67,7 @@ for platform in cuda hip level_zero; do
 	mkdir "$tree/spmla/platform/$platform"
 	cp -L platform/$platform/*.h "$tree/spmla/platform/$platform"
 done
-rm "$tree/spmla/platform/gpu/all_kernels.c" # no host code
+rm "$tree"/spmla/platform/gpu/*_kernels.c # no host code
 cp -L platform/cpu/spmla_cpu.h "$tree/spmla"
 
 # Where the copy of a tree that compiles has FILE.

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "spmla/platform/gpu/dialect/async.h"
+#include "spmla/platform/gpu/dialect/tile.h"
 #include "tests/emulator/machine.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -250,6 +251,36 @@ BUILT_IN(_Z3fmafff, float, (float a, float b, float c), fmaf(a, b, c))
 BUILT_IN(_Z4exp2f, float, (float x), exp2f(x))
 BUILT_IN(_Z4log2f, float, (float x), log2f(x))
 
+/* dpas, of the operands as LLVM passes vectors without AVX: a in one register, b
+ * and c in two each, and so the result. */
+void spirv_dpas(uint32_t *words);
+void
+spirv_dpas(uint32_t *words)
+{
+	float c[8];
+
+	memcpy(c, words + 12, sizeof c);
+	spmla_i_emu_dpas(c, words, words + 4);
+	memcpy(words + 12, c, sizeof c);
+}
+#define DPAS "_Z40intel_sub_group_bf16_bf16_matrix_mad_k16Dv8_sDv8_iDv8_f"
+__asm__(".text\n"
+	".globl " DPAS "\n"
+	".type " DPAS ", @function\n" DPAS ":\n"
+	"	subq $88, %rsp\n"
+	"	movups %xmm0, (%rsp)\n"
+	"	movups %xmm1, 16(%rsp)\n"
+	"	movups %xmm2, 32(%rsp)\n"
+	"	movups %xmm3, 48(%rsp)\n"
+	"	movups %xmm4, 64(%rsp)\n"
+	"	movq %rsp, %rdi\n"
+	"	call spirv_dpas\n"
+	"	movups 48(%rsp), %xmm0\n"
+	"	movups 64(%rsp), %xmm1\n"
+	"	addq $88, %rsp\n"
+	"	ret\n"
+	".size " DPAS ", .-" DPAS "\n");
+
 /* ---- What the loader asks for ------------------------------------------- */
 
 /* A table of functions is pointers in the order of the loader's header: put
@@ -474,8 +505,10 @@ start(void)
 	fake_ze.devices = 1;
 	fake_ze.resident = 20;
 	fake_ze.patience = 4;
-	fake_ze.module = spmla_i_level_zero_blob;
-	fake_ze.module_bytes = spmla_i_level_zero_blob_bytes;
+	fake_ze.modules[SPMLA_ZE_PORTABLE] = (spmla_i_ze_image){
+		spmla_i_level_zero_blob, spmla_i_level_zero_blob_bytes};
+	fake_ze.modules[SPMLA_ZE_TILES] = (spmla_i_ze_image){
+		spmla_i_level_zero_tiles, spmla_i_level_zero_tiles_bytes};
 	fake_ze.find = find;
 	fake_ze.run = run;
 	ze_fake_start(seed);

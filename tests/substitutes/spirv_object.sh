@@ -1,9 +1,9 @@
 #!/bin/sh
-# spirv_object.sh CC TOOLS SPIRV SOURCE OBJECT: a module of SPIR-V as an object file
-# for the CPU, for libze_spmla.c. TOOLS are the clang and the llvm-spirv that made
+# spirv_object.sh CC TOOLS SPIRV SOURCE OBJECT: modules of SPIR-V as an object file
+# for the CPU, for libze_spmla.c. The second begins behind the first where its magic
+# number is, at a multiple of 64 bytes. TOOLS are the clang and the llvm-spirv that made
 # it; with "" the object has no kernels. SOURCE, a C file, has the table of the
-# kernels, as the module tells their names, blocks, subgroups and arguments, and
-# the module itself.
+# kernels, as the modules tell their names, blocks, subgroups and arguments.
 #
 # llvm-spirv turns it back to LLVM's bitcode, and clang compiles that. What OpenCL
 # has built in are functions of libze_spmla.c. Shared memory, which would be .bss,
@@ -12,12 +12,12 @@ set -eu
 
 cc=$1 tools=$2 spirv=$3 source=$4 object=$5
 
-translate() { # CLANG LLVM_SPIRV
-	"$2" -r "$spirv" -o "$object.bc"
+translate() { # CLANG LLVM_SPIRV MODULE OBJECT; rows of the table
+	"$2" -r "$3" -o "$object.bc"
 	"$1" -x ir --target=x86_64-linux-gnu -O2 -fPIC -Wno-everything \
-		-c "$object.bc" -o "$object"
-	objcopy --rename-section .bss=spirv_local,alloc "$object"
-	"$2" -to-text "$spirv" -o "$object.bc"
+		-c "$object.bc" -o "$4"
+	objcopy --rename-section .bss=spirv_local,alloc "$4"
+	"$2" -to-text "$3" -o "$object.bc"
 	# EntryPoint 6 ID NAME, ExecutionMode ID 17 X Y Z and 35 N, Function TYPE
 	# ID .., FunctionCall TYPE ID CALLED ..; a kernel's FunctionParameters; and
 	# whether it, or what it calls, makes a pointer of a number.
@@ -39,25 +39,39 @@ translate() { # CLANG LLVM_SPIRV
 			return numbers[id]
 		}
 		END {
-			for (id in name) {
-				print "extern void " name[id] "(void);"
-				rows = rows "{\"" name[id] "\", " items[id] \
-					", " args[id] ", " width[id] ", " \
-					makes(id) ", " name[id] "},\n"
-			}
-			print "const ze_fake_kernel spirv_kernels[] = {"
-			print rows "{0}};"
+			for (id in name)
+				print "ROW(" name[id] ", " items[id] ", " \
+					args[id] ", " width[id] ", " \
+					makes(id) ")"
 		}' "$object.bc"
 	rm -f "$object.bc"
 }
 
-{
-	echo '#include "tests/substitutes/ze_fake.h"'
-	if [ -n "$tools" ]; then
-		# shellcheck disable=SC2086 # a word each
-		translate $tools
-	else
-		"$cc" -x c -c /dev/null -o "$object"
-		echo 'const ze_fake_kernel spirv_kernels[] = {{0}};'
-	fi
-} >"$source"
+both() { # CLANG LLVM_SPIRV
+	at=$(LC_ALL=C grep -abo "$(printf '\003\002\043\007')" "$spirv" |
+		awk -F: '$1 > 0 && $1 % 64 == 0 { print $1 }')
+	head -c "$at" "$spirv" >"$object.1.spv"
+	tail -c +$((at + 1)) "$spirv" >"$object.2.spv"
+	translate "$1" "$2" "$object.1.spv" "$object.1"
+	translate "$1" "$2" "$object.2.spv" "$object.2"
+	ld -r "$object.1" "$object.2" -o "$object"
+	rm -f "$object".[12] "$object".[12].spv
+}
+
+rows=
+if [ -n "$tools" ]; then
+	# shellcheck disable=SC2086 # a word each
+	rows=$(both $tools)
+else
+	"$cc" -x c -c /dev/null -o "$object"
+fi
+cat >"$source" <<END
+#include "tests/substitutes/ze_fake.h"
+#define KERNELS $(echo $rows)
+#define ROW(name, items, args, width, numbers) extern void name(void);
+KERNELS
+#undef ROW
+#define ROW(name, items, args, width, numbers) \\
+	{#name, items, args, width, numbers, name},
+const ze_fake_kernel spirv_kernels[] = {KERNELS {0}};
+END

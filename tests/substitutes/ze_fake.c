@@ -222,6 +222,14 @@ ze_fake_f_device_status(spmla_ze_device of)
 
 /* ---- Modules and kernels ------------------------------------------------ */
 
+/* Whether the module is that one. */
+static int
+is_known(const spmla_ze_module_desc *desc, const spmla_i_ze_image *image)
+{
+	return desc->bytes == image->bytes &&
+	       !memcmp(desc->data, image->spirv, desc->bytes);
+}
+
 int
 ze_fake_f_module_create(spmla_ze_context in, spmla_ze_device on,
 			const spmla_ze_module_desc *desc,
@@ -240,11 +248,10 @@ ze_fake_f_module_create(spmla_ze_context in, spmla_ze_device on,
 	*log = (void *)ze_fake_make(LOG);
 	if (fake_ze.build_log)
 		return SPMLA_ZE_BUILD_FAILURE;
-	ze_fake_must(!fake_ze.module ||
-			     (desc->bytes == fake_ze.module_bytes &&
-			      !memcmp(desc->data, fake_ze.module, desc->bytes)),
+	ze_fake_must(is_known(desc, &fake_ze.modules[SPMLA_ZE_PORTABLE]) ||
+			     is_known(desc, &fake_ze.modules[SPMLA_ZE_TILES]),
 		     __func__,
-		     "another module than the one that was translated");
+		     "another module than those that were translated");
 	*module = (void *)ze_fake_make(MODULE);
 	return 0;
 }

@@ -84,9 +84,8 @@ typedef struct ze_fake {
 	uint32_t resident;          /* groups of each kernel */
 	uint32_t patience; /* how often a fence is asked before its list ends */
 	const char *build_log; /* NULL: a module is built */
-	/* The module that is taken, NULL: any; its kernels; how one runs. */
-	const uint8_t *module;
-	uint64_t module_bytes;
+	/* The modules that are taken, NULL: any; their kernels; how one runs. */
+	spmla_i_ze_image modules[SPMLA_ZE_MODULES];
 	uint32_t (*find)(const char *name, ze_fake_kernel *kernel);
 	void (*run)(const ze_fake_kernel *kernel, uint32_t groups,
 		    const ze_fake_args *args);

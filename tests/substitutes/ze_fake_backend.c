@@ -13,6 +13,7 @@
 #include "tests/emulator/emulator.h"
 
 static const uint8_t spirv[] = "SPIR-V";
+static const uint8_t tiles[8] = "tiles";
 
 static uint32_t
 number_of(const char *name)
@@ -66,8 +67,8 @@ static spmla_status
 backend_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 {
 	memset(ctx->buf[SPMLA_BUF_BACKEND_STATE], 0, sizeof(spmla_i_ze_state));
-	return spmla_i_ze_init(ctx, &ze_fake_driver_table.own, spirv,
-			       sizeof spirv, native, diag);
+	return spmla_i_ze_init(ctx, &ze_fake_driver_table.own, fake_ze.modules,
+			       native, diag);
 }
 
 void
@@ -90,8 +91,10 @@ ze_fake_reset(void)
 	fake_ze.devices = 1;
 	fake_ze.resident = 8;
 	fake_ze.patience = 100;
-	fake_ze.module = spirv;
-	fake_ze.module_bytes = sizeof spirv;
+	fake_ze.modules[SPMLA_ZE_PORTABLE] =
+		(spmla_i_ze_image){spirv, sizeof spirv};
+	fake_ze.modules[SPMLA_ZE_TILES] =
+		(spmla_i_ze_image){tiles, sizeof tiles};
 	fake_ze.find = find;
 	fake_ze.run = run;
 	fake_ze.code = 999;

@@ -190,14 +190,27 @@ FN void
 g_tile_bf16(PRIVATE float *c, const PRIVATE uint32_t *a,
 	    const PRIVATE uint32_t *b)
 {
-	const int8 y = as_int8(vload8(0, b));
+	const int8 y = as_int8(
+		(uint8)(b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]));
 	uint32_t i;
 
 	UNROLL
-	for (i = 0; i < 2; i++)
-		vstore8(intel_sub_group_bf16_bf16_matrix_mad_k16(
-				as_short8(vload4(i, a)), y, vload8(i, c)),
-			i, c);
+	for (i = 0; i < 2; i++, a += 4, c += 8) {
+		const short8 x = as_short8((uint4)(a[0], a[1], a[2], a[3]));
+		const float8 sums = intel_sub_group_bf16_bf16_matrix_mad_k16(
+			x, y,
+			(float8)(c[0], c[1], c[2], c[3], c[4], c[5], c[6],
+				 c[7]));
+
+		c[0] = sums.s0;
+		c[1] = sums.s1;
+		c[2] = sums.s2;
+		c[3] = sums.s3;
+		c[4] = sums.s4;
+		c[5] = sums.s5;
+		c[6] = sums.s6;
+		c[7] = sums.s7;
+	}
 }
 
 #elif defined(__HIP__)
