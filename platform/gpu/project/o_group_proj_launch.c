@@ -12,9 +12,9 @@ SAME(o_group_proj_bf16);
 SAME(o_group_proj_mma);
 SAME(o_group_proj_bf16_mma);
 SAME(o_group_proj_bf16_wgmma);
-SAME(o_group_proj_bf16_wgmma_64);
+SAME(o_group_proj_bf16_wgmma64);
 SAME(o_group_proj_wgmma);
-SAME(o_group_proj_wgmma_64);
+SAME(o_group_proj_wgmma64);
 
 /* Kinds: BF16, of the values. Sizes: tokens; where a token's bits may not depend
  * on how many there are, all calls have the size of one. Rows: the tokens of a
@@ -29,7 +29,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .aligned = 1,
 	 .rows = O_MMA_TOKENS,
 	 .columns = O_MMA_COLUMNS},
-	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_wgmma_64,
+	{.kernel = SPMLA_KERNEL_o_group_proj_bf16_wgmma64,
 	 .kind = BF16,
 	 .most = 2 * O_WGMMA_FEW,
 	 .aligned = 1,
@@ -54,7 +54,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .aligned = 1,
 	 .rows = O_MMA_TOKENS,
 	 .columns = O_MMA_COLUMNS},
-	{.kernel = SPMLA_KERNEL_o_group_proj_wgmma_64,
+	{.kernel = SPMLA_KERNEL_o_group_proj_wgmma64,
 	 .most = 2 * O_WGMMA_FEW,
 	 .aligned = 1,
 	 .rows = O_WGMMA_FEW,

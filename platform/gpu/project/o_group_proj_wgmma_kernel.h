@@ -18,14 +18,14 @@
 #include "spmla/platform/gpu/dialect/wgmma.h"
 #include "spmla/platform/gpu/project/o_proj_ring_device.h"
 
-#define SPMLA_K_o_group_proj_bf16_wgmma(P, S)    SPMLA_K_o_group_proj(P, S)
-#define SPMLA_K_o_group_proj_bf16_wgmma_64(P, S) SPMLA_K_o_group_proj(P, S)
+#define SPMLA_K_o_group_proj_bf16_wgmma(P, S)   SPMLA_K_o_group_proj(P, S)
+#define SPMLA_K_o_group_proj_bf16_wgmma64(P, S) SPMLA_K_o_group_proj(P, S)
 typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_bf16_wgmma_scalars;
-typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_bf16_wgmma_64_scalars;
-#define SPMLA_K_o_group_proj_wgmma(P, S)    SPMLA_K_o_group_proj(P, S)
-#define SPMLA_K_o_group_proj_wgmma_64(P, S) SPMLA_K_o_group_proj(P, S)
+typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_bf16_wgmma64_scalars;
+#define SPMLA_K_o_group_proj_wgmma(P, S)   SPMLA_K_o_group_proj(P, S)
+#define SPMLA_K_o_group_proj_wgmma64(P, S) SPMLA_K_o_group_proj(P, S)
 typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_wgmma_scalars;
-typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_wgmma_64_scalars;
+typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_wgmma64_scalars;
 
 enum {
 	O_WGMMA_ITEMS = 2 * O_RING_ITEMS,
@@ -500,10 +500,9 @@ spmla_k_o_group_proj_bf16_wgmma(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma))
 	o_wgmma_all_bf16(&p, &n, local);
 }
 
-SPMLA_KERNEL_BLOCKS(o_group_proj_bf16_wgmma_64, 1)
+SPMLA_KERNEL_BLOCKS(o_group_proj_bf16_wgmma64, 1)
 void
-spmla_k_o_group_proj_bf16_wgmma_64(
-	SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma_64))
+spmla_k_o_group_proj_bf16_wgmma64(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma64))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
 	const o_ring_shape n = {0,
@@ -539,9 +538,9 @@ spmla_k_o_group_proj_wgmma(SPMLA_KERNEL_ARGS(o_group_proj_wgmma))
 	o_wgmma_all(&p, &n, local);
 }
 
-SPMLA_KERNEL_BLOCKS(o_group_proj_wgmma_64, 1)
+SPMLA_KERNEL_BLOCKS(o_group_proj_wgmma64, 1)
 void
-spmla_k_o_group_proj_wgmma_64(SPMLA_KERNEL_ARGS(o_group_proj_wgmma_64))
+spmla_k_o_group_proj_wgmma64(SPMLA_KERNEL_ARGS(o_group_proj_wgmma64))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
 	const o_ring_shape n = {1,
