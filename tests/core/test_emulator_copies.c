@@ -131,6 +131,80 @@ START_TEST(copy_to_an_odd_address_ends_the_program)
 }
 END_TEST
 
+/* ---- bulk copies --------------------------------------------------------- */
+
+typedef struct bulk {
+	const uint8_t *from;
+	uint8_t *out; /* [32] bytes of the copy, as the items saw them */
+	uint32_t bytes;
+	uint32_t early; /* they do not wait */
+} bulk;
+
+static void
+bulk_run(const void *params)
+{
+	LOCAL_DYNAMIC(local, 1024);
+	const bulk *a = params;
+	g_mbarrier *full = (g_mbarrier *)(void *)(local + 512);
+
+	local[g_item()] = 0x11;
+	if (g_item() == 0) {
+		g_mbarrier_init(full, 1);
+		g_mbarriers_publish();
+	}
+	BARRIER();
+	if (g_item() == 0) {
+		g_bulk_copy(local, a->from, a->bytes, full);
+		g_mbarrier_arrive_expect(full, a->bytes);
+	}
+	if (!a->early)
+		g_mbarrier_wait(full, 0);
+	a->out[g_item()] = local[g_item()];
+	g_mbarrier_wait(full, 0);
+}
+
+static const uint8_t bulk_from[32] __attribute__((aligned(16))) = {
+	9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 6, 7, 8,
+	9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 6, 7, 8};
+
+/* Of how many schedules every item saw the copy. */
+static uint32_t
+bulk_seen(uint32_t early)
+{
+	uint32_t seen = 0, seed;
+	uint8_t out[32];
+
+	for (seed = 0; seed < 20; seed++) {
+		const bulk a = {bulk_from, out, 32, early};
+
+		rig_run(RIG_KERNEL(bulk_run, 32, 1024), 32, 1, &a, seed);
+		seen += memcmp(out, bulk_from, 32) == 0;
+	}
+	return seen;
+}
+
+START_TEST(bulk_copy_is_there_once_its_bytes_are_counted)
+{
+	ck_assert_uint_eq(bulk_seen(0), 20);
+	ck_assert_uint_lt(bulk_seen(1), 20);
+}
+END_TEST
+
+static void
+odd_bulk(void)
+{
+	uint8_t out[32];
+	const bulk a = {bulk_from, out, 24, 0};
+
+	rig_run(RIG_KERNEL(bulk_run, 32, 1024), 32, 1, &a, 0);
+}
+
+START_TEST(bulk_copy_of_odd_bytes_ends_the_program)
+{
+	must_die(odd_bulk, "a bulk copy of odd bytes");
+}
+END_TEST
+
 /* ---- memory of a block --------------------------------------------------- */
 
 static void
@@ -182,6 +256,8 @@ SUITE
 		{groups_that_are_waited_for_are_there, 1},
 		{source_is_read_at_any_time_until_the_wait, 1},
 		{copy_to_an_odd_address_ends_the_program, 1},
+		{bulk_copy_is_there_once_its_bytes_are_counted, 1},
+		{bulk_copy_of_odd_bytes_ends_the_program, 1},
 		{block_finds_its_memory_worthless, 1},
 	};
 	const theme themes[] = {

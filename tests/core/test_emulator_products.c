@@ -61,6 +61,8 @@ typedef struct multiply {
 	K(bf16_n128, 1, 128, 0)        \
 	K(bf16_n128_across, 1, 128, 1) \
 	K(bf16_n256, 1, 256, 1)        \
+	K(e4m3_n64, 2, 64, 0)          \
+	K(e4m3_n128, 2, 128, 0)        \
 	K(e4m3_n256, 2, 256, 0)
 
 typedef struct kind {

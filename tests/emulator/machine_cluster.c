@@ -143,6 +143,20 @@ spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 	copies[copy_count++] = c;
 }
 
+/* A copy from global memory is one of the block to itself. */
+void
+spmla_i_emu_bulk_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
+{
+	const peer_copy c = {to, from, b, bytes, {machine.here, machine.here}};
+
+	if (bytes % 16 || (uintptr_t)to % 16 || (uintptr_t)from % 16)
+		machine_fail("a bulk copy of odd bytes");
+	if (copy_count == MAX_COPIES)
+		machine_fail("too many bulk copies");
+	memset(c.to, UNREAD, bytes);
+	copies[copy_count++] = c;
+}
+
 uint32_t
 machine_land_peer(void)
 {

@@ -366,6 +366,22 @@ g_peer_copy(LOCAL void *to, LOCAL const void *from, uint32_t bytes,
 		     : "memory");
 }
 
+/* ---- bulk copies --------------------------------------------------------- */
+
+/* Copies from global memory; the mbarrier counts the bytes: a multiple of 16, as
+ * the addresses are. */
+FN void
+g_bulk_copy(LOCAL void *to, GLOBAL const void *from, uint32_t bytes,
+	    LOCAL g_mbarrier *b)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global."
+		     "mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+		     :
+		     : "r"(async_at(to)), "l"(from), "r"(bytes),
+		       "r"(async_at(b))
+		     : "memory");
+}
+
 /* ---- warps --------------------------------------------------------------- */
 
 /* x of another lane, each lane's own choice. */
@@ -430,6 +446,8 @@ uint32_t *spmla_i_emu_cluster_words(uint64_t at, uint32_t count);
 void spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes,
 			   g_mbarrier *b);
 void spmla_i_emu_peer_arrive(g_mbarrier *b);
+void spmla_i_emu_bulk_copy(void *to, const void *from, uint32_t bytes,
+			   g_mbarrier *b);
 /* `waits` 0: arrives only; `votes` 0: not a vote. */
 uint32_t spmla_i_emu_named(uint32_t id, uint32_t items, uint32_t waits,
 			   uint32_t votes, uint32_t is, const char *file,
@@ -532,6 +550,12 @@ FN void
 g_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 {
 	spmla_i_emu_peer_copy(to, from, bytes, b);
+}
+
+FN void
+g_bulk_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
+{
+	spmla_i_emu_bulk_copy(to, from, bytes, b);
 }
 
 typedef uint64_t g_cluster_place;

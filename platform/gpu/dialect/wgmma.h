@@ -349,6 +349,8 @@ WGMMA_PRODUCTS(bf16_n256, bf16, n256, 1)
 /* The same of e4m3, A 64 x 32, B 32 x n, which never lies across. A panel's row
  * is 128 bytes here too: 128 codes. A product takes 32 of them, as many bytes
  * as of 16-bit values. In registers a word has four neighbours of a row. */
+WGMMA_BYTE_PRODUCTS(e4m3_n64, e4m3, n64)
+WGMMA_BYTE_PRODUCTS(e4m3_n128, e4m3, n128)
 WGMMA_BYTE_PRODUCTS(e4m3_n256, e4m3, n256)
 
 #undef WGMMA_BYTE_PRODUCTS
