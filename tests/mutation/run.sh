@@ -37,7 +37,11 @@ plant() { # FILE OLD NEW
 # A folder a fault, with its four lines (file, suite, old, new) in files.
 count=0
 while read -r file && read -r suite && IFS= read -r old && IFS= read -r new; do
-	IFS= read -r _ || true
+	IFS= read -r blank || true
+	if [ -n "$blank" ]; then
+		echo "run.sh: no empty line before $blank" >&2
+		exit 1
+	fi
 	case "$file $suite $old" in
 	*"$word"*) ;;
 	*) continue ;;
