@@ -60,7 +60,12 @@ typedef struct spmla_mqa_logits_args {
  * Deterministic: a row's bits depend only on that row.
  * Exact: within 2^-18 of the sum of |terms|, for any number of heads, as long
  * as no product leaves the range of f32. Matrix instructions truncate sums, so
- * their bound is 2^-16.
+ * their bound is 2^-16. Hopper multiplies e4m3 for INDEX_FP8, up to 64 heads
+ * and scores in f32. It truncates each product relative to the largest one, so
+ * a score may be off by kscale[n] * sum over h of |weights[t][h]| * 0.82 * the
+ * largest |q[t][h][d] * k[n][d]| more. If all 128 products are that large, this
+ * is less than 2^-7 of their sum. Random data are off by 2^-16 of the sum of
+ * |terms|.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_paged_mqa_logits and its fp4 form, one row per query
  * token. */

@@ -70,13 +70,7 @@ typedef struct spmla_mqa_logits_gathered_args {
  * only one of the two uses matrix instructions: with MXFP4, and where
  * mqa_logits reads INDEX_FP8_TILED or pages that do not begin at multiples of
  * 16 bytes.
- * Exact: within 2^-18 of the sum of |terms|, for any number of heads. Matrix
- * instructions truncate sums, so their bound is 2^-16. Hopper multiplies e4m3
- * for up to 64 heads and scores in f32. It truncates each product relative to
- * the largest one, so a score may be off by k_scales[n] * sum over h of
- * |weights[t][h]| * 0.82 * the largest |q[t][h][d] * k[n][d]| more. If all 128
- * products are that large, this is less than 2^-7 of their sum. Random data are
- * off by 2^-16 of the sum of |terms|.
+ * Exact: as spmla_mqa_logits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_mqa_logits. CLEAN is its clean_logits, COMPRESSED its
  * max_seqlen_k; they exclude each other. */

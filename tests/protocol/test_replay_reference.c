@@ -70,6 +70,7 @@ open_world(void)
 	ck_assert(
 		ref_table_open(&w.table, RIG_ROWS, RIG_COLUMNS, 16, RIG_POOL));
 	ck_assert(ref_work_open(&w.work, RIG_CONTEXT, ATTN_INDEX_HEADS));
+	w.work.sums = fixture_cuts(&w.rig.f) ? REF_SUMS_CUT : REF_SUMS_F32;
 	for (l = 0; l < ATTN_LAYERS; l++)
 		ck_assert(ref_cache_open(&w.cache[l], ATTN_SLOTS));
 	for (s = 0; s < ATTN_SLOTS; s++) {

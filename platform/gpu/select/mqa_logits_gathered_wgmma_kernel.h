@@ -371,43 +371,6 @@ gathered_wgmma_multiply(PRIVATE float *c, g_panel k, g_panel q)
 	g_wgmma_commit();
 }
 
-/* Sums over heads: of the lane's OWN rows, for key g + 8 (t % 2). */
-FN void
-gathered_wgmma_sum(const PRIVATE float *c, const PRIVATE float *w,
-		   PRIVATE float *score)
-{
-	const uint32_t odd = g_lane() & 1u, high = g_lane() & 2u;
-	float own[GATHERED_WGMMA_EACH];
-	uint32_t r, i, j;
-
-	UNROLL
-	for (r = 0; r < GATHERED_WGMMA_EACH; r++) {
-		float sum[4];
-
-		/* relu: the larger of x and 0, of a NaN 0. */
-		UNROLL
-		for (j = 0; j < 8; j++) {
-			UNROLL
-			for (i = 0; i < 4; i++)
-				sum[i] = g_fma(
-					g_larger(c[32 * r + 4 * j + i], 0.0f),
-					w[16 * r + 2 * j + i % 2],
-					j ? sum[i] : 0.0f);
-		}
-		sum[0] += sum[1];
-		sum[2] += sum[3];
-		own[r] = odd ? sum[2] : sum[0];
-		own[r] += g_shuffle_xor_f(odd ? sum[0] : sum[2], 1);
-	}
-	UNROLL
-	for (r = 0; r < GATHERED_WGMMA_OWN; r++) {
-		const float other = high ? own[r] : own[GATHERED_WGMMA_OWN + r];
-
-		score[r] = high ? own[GATHERED_WGMMA_OWN + r] : own[r];
-		score[r] += g_shuffle_xor_f(other, 2);
-	}
-}
-
 FN void
 gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 			  PRIVATE gathered_wgmma_way *way, uint32_t own)
@@ -486,7 +449,8 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 				if (g_lane() == 0)
 					g_mbarrier_arrive(
 						&mem->free[way->stage]);
-				gathered_wgmma_sum(c, w, score);
+				mqa_wgmma_score(c, w, GATHERED_WGMMA_EACH,
+						score);
 				UNROLL
 				for (j = 0; j < GATHERED_WGMMA_OWN; j++)
 					if (at >= rows.first[j] &&

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits by a warpgroup's matrix instructions, for up to 64 heads: 64 keys
- * at a time, 16 of each subgroup, which copies them into a ring of its own some
- * tiles ahead, so that nothing in the loop waits for another subgroup; the
- * queries of one or two tokens of a row, as f16, are panels in shared memory.
- * The hard idea is the order of the 128 dims: it is free as long as both sides
- * keep it, and so 16 bytes of a key are a lane's values of four k steps. e4m3
- * is exact in f16 and so are the products; only the sums round.
+ * mqa_logits by warpgroups' matrix instructions, for up to 64 heads. A warp
+ * copies 64 keys at a time into a ring, a page's by one bulk copy, as far ahead
+ * as shared memory goes; others load queries, one token or two of a row ahead;
+ * warpgroups multiply the units of the ring in turn.
+ *
+ * Products are of e4m3, as queries and keys are. Such an instruction takes 32
+ * dims and cuts each product, and the sum so far, relative to the largest of
+ * them; so which dims it takes decides the bits. The hard idea is to choose
+ * them so that a lane reads its part of a key as it lies in a page: of each 64
+ * dims one instruction has the first 8 of all 16, the next the other 8.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_WGMMA_KERNEL_H
@@ -18,35 +21,30 @@
 SPMLA_KERNEL_SCALARS(mqa_logits_wgmma)
 
 enum {
-	MQA_WGMMA_ITEMS = 128,
+	MQA_WGMMA_SUMMERS = 2, /* warpgroups that multiply */
+	MQA_WGMMA_ITEMS = 128 * (MQA_WGMMA_SUMMERS + 1),
 	MQA_WGMMA_HEADS = 64,
 	MQA_WGMMA_TOKENS = 2048, /* the most that a launch takes */
 	MQA_WGMMA_PAIR = 2,      /* tokens that share keys */
-	/* 16-bit values of a token's queries: two panels. */
-	MQA_WGMMA_Q = MQA_WGMMA_HEADS * SPMLA_INDEX_DIM,
-	/* Values of a panel: two tokens' queries, 64 dims. */
-	MQA_WGMMA_PANEL = MQA_WGMMA_PAIR * MQA_WGMMA_Q / 2,
-	/* Weights of a token. Weights of lanes that differ in t are 20 apart,
-	 * for the banks. */
-	MQA_WGMMA_LANE_W = 20,
-	MQA_WGMMA_W = 4 * MQA_WGMMA_LANE_W,
-	MQA_WGMMA_STAGES = 2, /* of a subgroup's ring */
-	MQA_WGMMA_KEYS = 16   /* of a stage */
+	MQA_WGMMA_UNIT = 64,     /* keys */
+	MQA_WGMMA_STAGES = 20,
+	MQA_WGMMA_TILE = 64 * SPMLA_INDEX_DIM, /* bytes of 64 keys or heads */
+	/* Threads that load queries: the warps beside the one of pages. */
+	MQA_WGMMA_ASKERS = 96
 };
-
-/* A stage: its keys' codes and scales, and a bit for each key with a page. */
-typedef struct mqa_wgmma_stage {
-	uint8_t codes[MQA_WGMMA_KEYS * SPMLA_INDEX_DIM];
-	float scales[MQA_WGMMA_KEYS];
-	uint32_t has_page, unused[3]; /* copies are of 16 bytes */
-} mqa_wgmma_stage;
 
 /* Shared memory of a block. */
 typedef struct mqa_wgmma_memory {
-	uint16_t panels[MQA_WGMMA_PAIR * MQA_WGMMA_Q]; /* queries */
-	float w[MQA_WGMMA_PAIR * MQA_WGMMA_W];
-	mqa_wgmma_stage rings[4][MQA_WGMMA_STAGES]; /* one a subgroup */
-	uint64_t ends[MQA_WGMMA_TOKENS];            /* of units */
+	uint8_t q[2][MQA_WGMMA_PAIR][MQA_WGMMA_TILE];
+	uint8_t k[MQA_WGMMA_STAGES][MQA_WGMMA_TILE];
+	float scales[MQA_WGMMA_STAGES][MQA_WGMMA_UNIT];
+	uint32_t has_page[MQA_WGMMA_STAGES][2]; /* a bit a key */
+	float w[2][MQA_WGMMA_PAIR][MQA_WGMMA_HEADS];
+	g_mbarrier full[MQA_WGMMA_STAGES];
+	g_mbarrier free[MQA_WGMMA_STAGES];
+	g_mbarrier token_full[2];
+	g_mbarrier token_free[2];
+	uint64_t ends[MQA_WGMMA_TOKENS];
 	uint64_t sums[G_SCAN_SUBGROUPS];
 } mqa_wgmma_memory;
 
@@ -54,162 +52,7 @@ enum { MQA_WGMMA_BYTES = sizeof(mqa_wgmma_memory) };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-enum { MQA_WGMMA_UNIT = 64 }; /* keys */
-
-/* ---- queries and scores ---- */
-
-/* What an item loads of a token's queries, 16 bytes of each of four heads, and
- * the weight of head `item`. */
-typedef struct mqa_wgmma_query {
-	uint32_t raw[4][4];
-	float weight;
-} mqa_wgmma_query;
-
-/* Asks for a token's queries; heads that are not there are zeros. */
-FN void
-mqa_wgmma_ask_q(PRIVATE mqa_wgmma_query *to, GLOBAL const uint8_t *q,
-		GLOBAL const float *weights, uint32_t heads)
-{
-	const uint32_t aligned = ((uint64_t)q & 15u) == 0;
-	uint32_t i, j;
-
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		const uint32_t at = i * MQA_WGMMA_ITEMS + g_item();
-		const uint32_t is = at / 8 < heads;
-
-		g_load128_if(is && aligned, q + 16 * at, to->raw[i]);
-		if (is && !aligned) {
-			UNROLL
-			for (j = 0; j < 4; j++)
-				to->raw[i][j] =
-					mqa_word(q + 16 * at + 4 * j, 0);
-		}
-	}
-	to->weight = 0.0f;
-	if (g_item() < heads)
-		to->weight = weights[g_item()];
-}
-
-/* Puts them into two panels, in the order of dims that a lane's bytes of a key
- * have, and the weights in the order of its accumulators. */
-FN void
-mqa_wgmma_put_q(const PRIVATE mqa_wgmma_query *from, LOCAL uint16_t *panels,
-		LOCAL float *w)
-{
-	const uint32_t h = g_item();
-	uint32_t i, j;
-
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		const uint32_t at = i * MQA_WGMMA_ITEMS + h;
-		/* Lane t has these 16 of 64 dims, word j for k step j. */
-		const uint32_t head = at / 8, piece = at % 8, t = piece % 4;
-		LOCAL uint16_t *panel = panels + piece / 4 * MQA_WGMMA_PANEL;
-
-		UNROLL
-		for (j = 0; j < 4; j++) {
-			const uint32_t column = 16 * j + 2 * t;
-			const uint32_t codes = from->raw[i][j];
-
-			*(LOCAL uint32_t *)(panel + g_panel_at(head, column)) =
-				g_e4m3x2_to_f16x2(codes);
-			*(LOCAL uint32_t *)(panel +
-					    g_panel_at(head, column + 8)) =
-				g_e4m3x2_to_f16x2(codes >> 16);
-		}
-	}
-	if (h < MQA_WGMMA_HEADS)
-		w[h % 8 / 2 * MQA_WGMMA_LANE_W + h / 8 * 2 + h % 2] =
-			from->weight;
-}
-
-/* A lane's fragments of A for each k step, of keys g and g + 8 of its subgroup:
- * bytes 16 t .. 16 t + 15 and 64 more of each are raw[0..7] and raw[8..15]. */
-FN void
-mqa_wgmma_convert(const PRIVATE uint32_t *raw, uint32_t a[8][4])
-{
-	uint32_t k;
-
-	UNROLL
-	for (k = 0; k < 8; k++) {
-		const uint32_t low = raw[k], high = raw[8 + k];
-
-		a[k][0] = g_e4m3x2_to_f16x2(low);
-		a[k][1] = g_e4m3x2_to_f16x2(high);
-		a[k][2] = g_e4m3x2_to_f16x2(low >> 16);
-		a[k][3] = g_e4m3x2_to_f16x2(high >> 16);
-	}
-}
-
-/* The sums over heads of a token, as they grow: a lane's even and odd heads of
- * keys g and g + 8 of its subgroup. */
-typedef struct mqa_wgmma_sums {
-	float sum[2][2];
-	uint32_t w[4]; /* weights of these and of the next 8 heads */
-} mqa_wgmma_sums;
-
-/* Adds heads 8 j .. 8 j + 7, j from 0 to 7; `w` are the token's weights. */
-FN void
-mqa_wgmma_add(PRIVATE mqa_wgmma_sums *to, const PRIVATE float *c,
-	      LOCAL const float *w, uint32_t j)
-{
-	uint32_t i;
-
-	if (j % 2 == 0)
-		g_local_load128(w + g_lane() % 4 * MQA_WGMMA_LANE_W + 2 * j,
-				to->w);
-	/* relu: the larger of x and 0, of a NaN 0. */
-	UNROLL
-	for (i = 0; i < 4; i++)
-		to->sum[i / 2][i % 2] = g_fma(g_larger(c[4 * j + i], 0.0f),
-					      g_float(to->w[j % 2 * 2 + i % 2]),
-					      j ? to->sum[i / 2][i % 2] : 0.0f);
-}
-
-/* The score, before the key's scale, of key g + 8 (t % 2) of the subgroup. */
-FN float
-mqa_wgmma_end(const PRIVATE mqa_wgmma_sums *sums)
-{
-	const uint32_t odd = g_lane() & 1u;
-	const float low = sums->sum[0][0] + sums->sum[0][1];
-	const float high = sums->sum[1][0] + sums->sum[1][1];
-	float own = odd ? high : low;
-
-	own += g_shuffle_xor_f(odd ? low : high, 1);
-	return own + g_shuffle_xor_f(own, 2);
-}
-
-FN float
-mqa_wgmma_sum(const PRIVATE float *c, LOCAL const float *w)
-{
-	mqa_wgmma_sums sums;
-	uint32_t j;
-
-	UNROLL
-	for (j = 0; j < 8; j++)
-		mqa_wgmma_add(&sums, c, w, j);
-	return mqa_wgmma_end(&sums);
-}
-
-/* Asks for a k step of the products of the keys and the queries of a token, or
- * of two. */
-FN void
-mqa_wgmma_product(PRIVATE float *c, uint32_t a[8][4], g_panel q, uint32_t both,
-		  uint32_t k)
-{
-	const g_panel b =
-		g_panel_step(g_panel_on(q, k / 4 * 2 * MQA_WGMMA_PANEL), k % 4);
-
-	if (both && k == 0)
-		g_wgmma_f16_n128_registers_first(c, a[k], b);
-	else if (both)
-		g_wgmma_f16_n128_registers(c, a[k], b);
-	else if (k == 0)
-		g_wgmma_f16_n64_registers_first(c, a[k], b);
-	else
-		g_wgmma_f16_n64_registers(c, a[k], b);
-}
+/* ---- scores, which mqa_logits_gathered has too ---- */
 
 /* Waits for products; then the accumulators may be read. */
 FN void
@@ -223,39 +66,62 @@ mqa_wgmma_done(PRIVATE float *c, uint32_t count)
 		g_wgmma_hold(c + i);
 }
 
-/* Scores for one token, or for two. */
+/* A lane's weights of so many rows of queries, in the order of its
+ * accumulators. */
 FN void
-mqa_wgmma_scores(uint32_t a[8][4], g_panel q, LOCAL const float *w,
-		 uint32_t both, PRIVATE float *score)
+mqa_wgmma_weights(LOCAL const float *from, uint32_t rows, PRIVATE float *w)
 {
-	uint32_t k;
+	uint32_t i;
 
-	score[1] = 0.0f;
-	if (both) {
-		float c[64];
+	UNROLL
+	for (i = 0; i < 16 * rows; i++)
+		w[i] = from[i / 2 * 8 + g_lane() % 4 * 2 + i % 2];
+}
 
-		g_wgmma_begin();
+/* The scores, before the key's scale, of key g + 8 (t % 2) of the subgroup for
+ * 1, 2 or 4 rows of queries: of 2 a lane gets row t / 2, of 4 rows t / 2 * 2
+ * and one more. */
+FN void
+mqa_wgmma_score(const PRIVATE float *c, const PRIVATE float *w, uint32_t rows,
+		PRIVATE float *score)
+{
+	const uint32_t odd = g_lane() & 1u, high = g_lane() & 2u;
+	float own[4];
+	uint32_t r, i, j;
+
+	UNROLL
+	for (r = 0; r < rows; r++) {
+		float sum[4];
+
+		/* Even and odd heads of two keys. relu: the larger of x and 0,
+		 * of a NaN 0. */
 		UNROLL
-		for (k = 0; k < 8; k++)
-			mqa_wgmma_product(c, a, q, 1, k);
-		g_wgmma_commit();
-		mqa_wgmma_done(c, 64);
-		score[0] = mqa_wgmma_sum(c, w);
-		score[1] = mqa_wgmma_sum(c + 32, w + MQA_WGMMA_W);
-	} else {
-		float c[32];
-
-		g_wgmma_begin();
-		UNROLL
-		for (k = 0; k < 8; k++)
-			mqa_wgmma_product(c, a, q, 0, k);
-		g_wgmma_commit();
-		mqa_wgmma_done(c, 32);
-		score[0] = mqa_wgmma_sum(c, w);
+		for (j = 0; j < 8; j++) {
+			UNROLL
+			for (i = 0; i < 4; i++)
+				sum[i] = g_fma(
+					g_larger(c[32 * r + 4 * j + i], 0.0f),
+					w[16 * r + 2 * j + i % 2],
+					j ? sum[i] : 0.0f);
+		}
+		sum[0] += sum[1];
+		sum[2] += sum[3];
+		own[r] = odd ? sum[2] : sum[0];
+		own[r] += g_shuffle_xor_f(odd ? sum[0] : sum[2], 1);
+	}
+	if (rows == 1) {
+		score[0] = own[0] + g_shuffle_xor_f(own[0], 2);
+		return;
+	}
+	UNROLL
+	for (r = 0; r < rows / 2; r++) {
+		score[r] = high ? own[rows / 2 + r] : own[r];
+		score[r] +=
+			g_shuffle_xor_f(high ? own[r] : own[rows / 2 + r], 2);
 	}
 }
 
-/* ---- paged keys ---- */
+/* ---- the line of units ---- */
 
 /* Keys of a token of that row, length and first logit; 0 and *fault where its
  * row or its logits are outside. */
@@ -270,169 +136,438 @@ mqa_wgmma_len(const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s, int32_t len,
 	return r.len;
 }
 
-/* The line of units of all tokens: ends[t] is how many units the tokens up to
- * and with t have; returns how many there are. If tokens 2 i and 2 i + 1 are of
- * one row, the first has the units of both. */
-FN uint64_t
-mqa_wgmma_line(GLOBAL spmla_g_state *fault_state,
-	       GLOBAL spmla_g_status *fault_status,
-	       GLOBAL const int32_t *token_row,
-	       GLOBAL const int32_t *context_lens,
-	       GLOBAL const int64_t *row_starts,
-	       const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s,
-	       LOCAL uint64_t *ends, LOCAL uint64_t *sums)
+typedef struct mqa_wgmma_job {
+	SPMLA_KERNEL_FIELDS(mqa_logits_wgmma)
+	LOCAL mqa_wgmma_memory *mem;
+} mqa_wgmma_job;
+
+/* Units of token t, for all lanes of a subgroup and their tokens. If tokens 2 i
+ * and 2 i + 1 are of one row, the first has the units of both. `reports`: what is
+ * bad. */
+FN uint32_t
+mqa_wgmma_units(const PRIVATE mqa_wgmma_job *job, uint32_t t, uint32_t reports)
 {
-	uint64_t total = 0;
+	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
+	const uint32_t is = t < s->tokens, at = is ? t : 0;
+	/* All are asked for at once. */
+	const uint32_t row = (uint32_t)job->token_row[at];
+	const int64_t start = mqa_row_start(job->row_starts, s->row_stride, at);
+	const int32_t all_len = job->context_lens[at];
+	uint32_t fault, len, other;
+
+	len = mqa_wgmma_len(s, is ? all_len : 0, row, start, &fault);
+	if (fault && reports)
+		g_fault(job->fault_state, job->fault_status,
+			fault == G_FAULT_ROW ? s->first_token + t : row, fault);
+	/* The twin's length; its lane is the next or the one before. */
+	other = g_shuffle_xor(len, 1);
+	if (g_shuffle_xor(row, 1) != row)
+		other = 0;
+	if (other && len && (t & 1u))
+		len = 0;
+	else if (len && other > len)
+		len = other;
+	return len / MQA_WGMMA_UNIT + (len % MQA_WGMMA_UNIT != 0);
+}
+
+/* The line of units of all tokens: ends[t] is how many units the tokens up to
+ * and with t have; returns how many there are. */
+FN uint64_t
+mqa_wgmma_line(const PRIVATE mqa_wgmma_job *job, LOCAL uint64_t *ends)
+{
+	uint64_t total = 0, all;
 	uint32_t first;
 
-	for (first = 0; first < s->tokens; first += MQA_WGMMA_ITEMS) {
-		const uint32_t t = first + g_item(), is = t < s->tokens;
-		const uint32_t at = is ? t : 0;
-		/* All are asked for at once. */
-		const uint32_t row = (uint32_t)token_row[at];
-		const int64_t start =
-			mqa_row_start(row_starts, s->row_stride, at);
-		const int32_t all_len = context_lens[at];
-		uint32_t fault, len, other, units;
-		uint64_t here, all;
+	for (first = 0; first < job->s.tokens; first += MQA_WGMMA_ITEMS) {
+		const uint32_t t = first + g_item();
+		const uint32_t units = mqa_wgmma_units(job, t, g_block() == 0);
+		const uint64_t before = g_scan_sum(units, MQA_WGMMA_ITEMS,
+						   job->mem->sums, &all);
 
-		len = mqa_wgmma_len(s, is ? all_len : 0, row, start, &fault);
-		if (fault && g_block() == 0)
-			g_fault(fault_state, fault_status,
-				fault == G_FAULT_ROW ? s->first_token + t : row,
-				fault);
-		/* The twin's length; its lane is the next or the one before. */
-		other = g_shuffle_xor(len, 1);
-		if (g_shuffle_xor(row, 1) != row)
-			other = 0;
-		if (other && len && (t & 1u))
-			len = 0;
-		else if (len && other > len)
-			len = other;
-		units = len / MQA_WGMMA_UNIT + (len % MQA_WGMMA_UNIT != 0);
-		here = g_scan_sum(units, MQA_WGMMA_ITEMS, sums, &all) + units;
-		if (is)
-			ends[t] = total + here;
+		if (t < job->s.tokens)
+			ends[t] = total + before + units;
 		total += all;
 	}
 	BARRIER();
 	return total;
 }
 
-/* A subgroup's way over the keys of a row: a lane, and the one 16 behind it,
- * has one of the next 16, where that stands and its page. */
-typedef struct mqa_wgmma_walk {
-	GLOBAL const int32_t *pages; /* of the row */
-	uint32_t columns;            /* of them that are written */
-	uint32_t stop;               /* no key from here on */
-	uint32_t key, column, entry;
-	uint32_t step_columns, step_entries; /* what 64 keys are */
-	int32_t page;                        /* -1: none */
-} mqa_wgmma_walk;
-
-/* Asks for the key's page, before it is known whether that is written. */
-FN void
-mqa_wgmma_turn(PRIVATE mqa_wgmma_walk *walk, uint32_t columns)
+/* The same of up to 32 tokens: each subgroup makes one for itself, so that none
+ * waits for another. */
+FN uint64_t
+mqa_wgmma_line_of_few(const PRIVATE mqa_wgmma_job *job, LOCAL uint64_t *ends)
 {
-	walk->page = -1;
-	if (walk->key < walk->stop && walk->column < columns)
-		walk->page = walk->pages[walk->column];
+	const uint32_t units =
+		mqa_wgmma_units(job, g_lane(), g_block() == 0 && g_item() < 32);
+	uint64_t total;
+	const uint64_t before = g_scan_lanes(units, &total);
+
+	ends[g_lane()] = before + units;
+	g_subgroup_barrier();
+	return total;
 }
 
-/* Begins at the subgroup's keys of the unit of keys `first` and on. */
-FN void
-mqa_wgmma_start(PRIVATE mqa_wgmma_walk *walk,
-		const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s,
-		GLOBAL const int32_t *block_table,
-		GLOBAL const int32_t *table_cols, uint32_t row, uint32_t first,
-		uint32_t stop)
-{
-	walk->pages = block_table + (uint64_t)row * s->stride;
-	walk->stop = stop;
-	walk->key = first + g_item() / 32 * MQA_WGMMA_KEYS +
-		    g_lane() % MQA_WGMMA_KEYS;
-	walk->column = walk->key / s->page_tokens;
-	walk->entry = walk->key - walk->column * s->page_tokens;
-	walk->step_columns = MQA_WGMMA_UNIT / s->page_tokens;
-	walk->step_entries =
-		MQA_WGMMA_UNIT - walk->step_columns * s->page_tokens;
-	mqa_wgmma_turn(walk, s->columns);
-	walk->columns = s->columns;
-	if (s->has_cols) {
-		const int32_t cols = table_cols[row];
+/* ---- a block's way ---- */
 
-		walk->columns = cols <= 0                     ? 0
-				: (uint32_t)cols < s->columns ? (uint32_t)cols
-							      : s->columns;
+/* Where a block is on its part of the line, and a token, or two of one row. */
+typedef struct mqa_wgmma_way {
+	LOCAL const uint64_t *ends; /* the line */
+	uint64_t unit;
+	uint64_t last;
+	uint32_t turn; /* tokens, or pairs, so far */
+	uint32_t token;
+	uint32_t row;
+	uint32_t len[MQA_WGMMA_PAIR];
+	uint32_t key;   /* the first one */
+	uint32_t units; /* from there on */
+	uint32_t stop;  /* no key from here on */
+} mqa_wgmma_way;
+
+/* The next token; 0: there is none. */
+FN uint32_t
+mqa_wgmma_next(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_way *way)
+{
+	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
+	LOCAL const uint64_t *ends = way->ends;
+	uint64_t begin, end;
+	uint32_t t, fault, most;
+
+	if (way->unit >= way->last)
+		return 0;
+	t = way->token =
+		g_first_above64(ends, way->token, s->tokens, way->unit);
+	begin = t ? ends[t - 1] : 0;
+	end = ends[t] < way->last ? ends[t] : way->last;
+	way->row = (uint32_t)job->token_row[t];
+	way->len[0] = mqa_row_len(job->context_lens[t], s->row_stride);
+	way->len[1] = 0;
+	if (t + 1 < s->tokens && t % 2 == 0 &&
+	    (uint32_t)job->token_row[t + 1] == way->row)
+		way->len[1] = mqa_wgmma_len(
+			s, job->context_lens[t + 1], way->row,
+			mqa_row_start(job->row_starts, s->row_stride, t + 1),
+			&fault);
+	most = way->len[0] > way->len[1] ? way->len[0] : way->len[1];
+	way->key = (uint32_t)(way->unit - begin) * MQA_WGMMA_UNIT;
+	way->units = (uint32_t)(end - way->unit);
+	way->stop = way->key + way->units * MQA_WGMMA_UNIT;
+	way->stop = way->stop < most ? way->stop : most;
+	way->unit = end;
+	return 1;
+}
+
+/* ---- the warp that copies keys ---- */
+
+/* Whether a unit lies within one page. */
+FN uint32_t
+mqa_wgmma_whole(uint32_t page_tokens)
+{
+	return page_tokens % MQA_WGMMA_UNIT == 0;
+}
+
+/* Where the warp is in a row's pages: a lane has the page of column first +
+ * lane, and of the 32 behind. */
+typedef struct mqa_wgmma_pages {
+	GLOBAL const int32_t *of;
+	uint32_t columns; /* that there are */
+	uint32_t first;
+	int32_t page[2];
+} mqa_wgmma_pages;
+
+/* Asks for the pages behind column `first` + lane. */
+FN int32_t
+mqa_wgmma_ask_page(const PRIVATE mqa_wgmma_pages *pages, uint32_t first)
+{
+	const uint32_t column = first + g_lane();
+
+	return column < pages->columns ? pages->of[column] : -1;
+}
+
+/* Goes on by so many entries, up to the page's end. */
+FN void
+mqa_wgmma_on(PRIVATE mqa_wgmma_pages *pages, PRIVATE uint32_t *column,
+	     PRIVATE uint32_t *entry, uint32_t by, uint32_t page_tokens)
+{
+	*entry += by;
+	if (*entry < page_tokens)
+		return;
+	*entry = 0;
+	if (++*column == pages->first + 32) {
+		pages->first += 32;
+		pages->page[0] = pages->page[1];
+		pages->page[1] = mqa_wgmma_ask_page(pages, pages->first + 32);
 	}
 }
 
-/* Copies the subgroup's next keys into a stage: those without a page as zeros.
- * Codes of odd keys have their halves exchanged, for the banks. */
+/* A unit within one page into a stage, by its first lane. */
 FN void
-mqa_wgmma_fetch(PRIVATE mqa_wgmma_walk *walk,
-		const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s,
-		GLOBAL const uint8_t *cache, LOCAL mqa_wgmma_stage *stage)
+mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t page,
+		     uint32_t entry, uint32_t is, uint32_t stage)
 {
-	const uint32_t lane = g_lane();
-	const uint32_t is = (uint32_t)walk->page < s->pool_pages &&
-			    walk->column < walk->columns;
-	const uint32_t all = (uint32_t)g_ballot(is);
-	const uint64_t page =
-		is ? (uint64_t)(uint32_t)walk->page * s->page_stride_bytes : 0;
-	const uint64_t at = page + (uint64_t)walk->entry * SPMLA_INDEX_DIM;
+	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
+	LOCAL mqa_wgmma_memory *mem = job->mem;
+	GLOBAL const uint8_t *from =
+		job->cache + (uint64_t)page * s->page_stride_bytes;
+
+	mem->has_page[stage][0] = mem->has_page[stage][1] = is ? ~0u : 0;
+	if (!is) {
+		g_mbarrier_arrive(&mem->full[stage]);
+		return;
+	}
+	g_mbarrier_arrive_expect(&mem->full[stage],
+				 MQA_WGMMA_TILE + 4 * MQA_WGMMA_UNIT);
+	g_bulk_copy(mem->k[stage], from + (uint64_t)entry * SPMLA_INDEX_DIM,
+		    MQA_WGMMA_TILE, &mem->full[stage]);
+	g_bulk_copy(mem->scales[stage],
+		    from + (uint64_t)s->page_tokens * SPMLA_INDEX_DIM +
+			    (uint64_t)entry * 4,
+		    4 * MQA_WGMMA_UNIT, &mem->full[stage]);
+}
+
+/* A unit's keys into a stage, column by column. */
+FN void
+mqa_wgmma_copy(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_pages *pages,
+	       uint32_t written, uint32_t *column, uint32_t *entry,
+	       uint32_t count, uint32_t stage)
+{
+	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
+	LOCAL mqa_wgmma_memory *mem = job->mem;
+	uint32_t at, run, i, bytes = 0;
+	uint64_t has = 0;
+
+	for (at = 0; at < count; at += run) {
+		const uint32_t page = g_broadcast((uint32_t)pages->page[0],
+						  *column - pages->first);
+		const uint32_t is = page < s->pool_pages && *column < written;
+		GLOBAL const uint8_t *from =
+			job->cache +
+			(is ? (uint64_t)page * s->page_stride_bytes : 0);
+
+		run = s->page_tokens - *entry;
+		run = run < count - at ? run : count - at;
+		if (is && g_lane() == 0)
+			g_bulk_copy(mem->k[stage] + at * SPMLA_INDEX_DIM,
+				    from + (uint64_t)*entry * SPMLA_INDEX_DIM,
+				    run * SPMLA_INDEX_DIM, &mem->full[stage]);
+		for (i = g_lane(); i < run && is; i += 32)
+			g_local_copy32(&mem->scales[stage][at + i],
+				       from +
+					       (uint64_t)s->page_tokens *
+						       SPMLA_INDEX_DIM +
+					       (uint64_t)(*entry + i) * 4,
+				       1);
+		if (is) {
+			bytes += run * SPMLA_INDEX_DIM;
+			has |= (~(uint64_t)0 >> (64 - run)) << at;
+		}
+		mqa_wgmma_on(pages, column, entry, run, s->page_tokens);
+	}
+	g_mbarrier_arrive_copies(&mem->full[stage]);
+	if (g_lane() == 0) {
+		mem->has_page[stage][0] = (uint32_t)has;
+		mem->has_page[stage][1] = (uint32_t)(has >> 32);
+		g_mbarrier_arrive_expect(&mem->full[stage], bytes);
+	}
+}
+
+FN void
+mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
+		    PRIVATE mqa_wgmma_way *way)
+{
+	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
+	const uint32_t whole = mqa_wgmma_whole(s->page_tokens);
+	uint32_t stage = 0, parity = 0, asked = 0;
+
+	while (mqa_wgmma_next(job, way)) {
+		uint32_t column = way->key / s->page_tokens;
+		uint32_t entry = way->key - column * s->page_tokens;
+		uint32_t written = s->columns, key;
+		mqa_wgmma_pages pages;
+
+		pages.of = job->block_table + (uint64_t)way->row * s->stride;
+		pages.columns = (way->stop - 1) / s->page_tokens + 1;
+		pages.columns =
+			pages.columns < s->columns ? pages.columns : s->columns;
+		pages.first = column;
+		pages.page[0] = mqa_wgmma_ask_page(&pages, column);
+		pages.page[1] = mqa_wgmma_ask_page(&pages, column + 32);
+		if (s->has_cols) {
+			const int32_t cols = job->table_cols[way->row];
+
+			written = cols <= 0                     ? 0
+				  : (uint32_t)cols < s->columns ? (uint32_t)cols
+								: s->columns;
+		}
+		for (key = way->key; key < way->stop; key += MQA_WGMMA_UNIT) {
+			const uint32_t count = way->stop - key;
+
+			if (asked++ >= MQA_WGMMA_STAGES)
+				g_mbarrier_wait(&job->mem->free[stage],
+						parity ^ 1u);
+			if (whole) {
+				const uint32_t page =
+					g_broadcast((uint32_t)pages.page[0],
+						    column - pages.first);
+
+				if (g_lane() == 0)
+					mqa_wgmma_copy_whole(
+						job, page, entry,
+						page < s->pool_pages &&
+							column < written,
+						stage);
+				mqa_wgmma_on(&pages, &column, &entry,
+					     MQA_WGMMA_UNIT, s->page_tokens);
+			} else {
+				mqa_wgmma_copy(
+					job, &pages, written, &column, &entry,
+					count < MQA_WGMMA_UNIT ? count
+							       : MQA_WGMMA_UNIT,
+					stage);
+			}
+			if (++stage == MQA_WGMMA_STAGES) {
+				stage = 0;
+				parity ^= 1u;
+			}
+		}
+	}
+	g_local_copies_wait();
+}
+
+/* ---- the warps that load queries ---- */
+
+/* Four codes of heads of a token: bytes 0 .. 3 of 4 t + i, dims 16 t .. */
+FN void
+mqa_wgmma_load_q(const PRIVATE mqa_wgmma_job *job, uint32_t token,
+		 uint32_t is_token, LOCAL uint8_t *panel, LOCAL float *w,
+		 uint32_t item)
+{
+	const uint32_t heads = is_token ? job->s.heads : 0;
+	GLOBAL const uint8_t *q =
+		job->q + (uint64_t)token * job->s.heads * SPMLA_INDEX_DIM;
+	GLOBAL const float *weights =
+		job->weights + (uint64_t)token * job->s.heads;
+	const uint32_t aligned = ((uint64_t)q & 15u) == 0;
+	uint32_t raw[6][4], i, j;
+
+	UNROLL
+	for (i = 0; i < 6; i++) {
+		const uint32_t at = i * MQA_WGMMA_ASKERS + item;
+		const uint32_t is = at / 8 < heads;
+
+		g_load128_if(is && aligned, q + 16 * at, raw[i]);
+		if (is && !aligned) {
+			UNROLL
+			for (j = 0; j < 4; j++)
+				raw[i][j] = mqa_word(q + 16 * at + 4 * j, 0);
+		}
+	}
+	for (i = item; i < MQA_WGMMA_HEADS; i += MQA_WGMMA_ASKERS)
+		w[i] = i < heads ? weights[i] : 0.0f;
+	UNROLL
+	for (i = 0; i < 6; i++) {
+		const uint32_t at = i * MQA_WGMMA_ASKERS + item;
+		const uint32_t head = at / 8, half = at % 8 / 4, t = at % 4;
+
+		if (head >= MQA_WGMMA_HEADS)
+			break;
+		/* Words 0 and 1 are of one instruction, 2 and 3 of the next. */
+		UNROLL
+		for (j = 0; j < 4; j++)
+			*(LOCAL uint32_t *)(panel + head * SPMLA_INDEX_DIM +
+					    16 * ((4 * half + j) ^
+						  (head & 7u)) +
+					    4 * t) = raw[i][j];
+	}
+}
+
+FN void
+mqa_wgmma_run_queries(const PRIVATE mqa_wgmma_job *job,
+		      PRIVATE mqa_wgmma_way *way)
+{
+	LOCAL mqa_wgmma_memory *mem = job->mem;
+	const uint32_t item = g_item() % 128 - 32;
 	uint32_t i;
 
-	if (lane < MQA_WGMMA_KEYS)
-		g_local_copy32(stage->scales + lane,
-			       cache + page +
-				       (uint64_t)s->page_tokens *
-					       SPMLA_INDEX_DIM +
-				       (uint64_t)walk->entry * 4,
-			       is);
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		const uint32_t key = 4 * i + lane / 8;
-		const uint64_t from =
-			(uint64_t)g_broadcast((uint32_t)(at >> 32), key) << 32 |
-			g_broadcast((uint32_t)at, key);
+	while (mqa_wgmma_next(job, way)) {
+		const uint32_t buffer = way->turn & 1u;
 
-		g_local_copy128(stage->codes + key * SPMLA_INDEX_DIM +
-					16 * (lane % 8 ^ (key & 1u) * 4),
-				cache + from + 16 * (lane % 8),
-				all >> key & 1u);
+		if (way->turn >= 2)
+			g_mbarrier_wait(&mem->token_free[buffer],
+					(way->turn / 2 - 1) & 1u);
+		for (i = 0; i < (way->len[1] ? 2 : 1); i++)
+			mqa_wgmma_load_q(job, way->token + i, 1,
+					 mem->q[buffer][i], mem->w[buffer][i],
+					 item);
+		g_fence_async();
+		g_mbarrier_arrive(&mem->token_full[buffer]);
+		way->turn++;
 	}
-	g_local_copies_commit();
-	if (lane == 0)
-		stage->has_page = all;
-	walk->key += MQA_WGMMA_UNIT;
-	walk->column += walk->step_columns;
-	walk->entry += walk->step_entries;
-	if (walk->entry >= s->page_tokens) {
-		walk->entry -= s->page_tokens;
-		walk->column++;
-	}
-	mqa_wgmma_turn(walk, s->columns);
 }
 
-/* The lane's part of a stage, and of key g + 8 (t % 2) the scale and whether it
- * has a page. */
-FN uint32_t
-mqa_wgmma_take(LOCAL const mqa_wgmma_stage *stage, PRIVATE uint32_t *raw,
-	       PRIVATE float *scale)
-{
-	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const uint32_t key = g + 8 * (t & 1u);
-	const uint32_t piece = 16 * (t ^ (g & 1u) * 4);
-	LOCAL const uint8_t *codes = stage->codes + g * SPMLA_INDEX_DIM;
+/* ---- those that multiply ---- */
 
-	g_local_load128(codes + piece, raw);
-	g_local_load128(codes + (piece ^ 64u), raw + 4);
-	codes += 8 * SPMLA_INDEX_DIM;
-	g_local_load128(codes + piece, raw + 8);
-	g_local_load128(codes + (piece ^ 64u), raw + 12);
-	*scale = stage->scales[key];
-	return stage->has_page >> key & 1u;
+/* The lane's part of a stage as operands of four instructions; of key g + 8 (t
+ * % 2) of the subgroup the scale. Returns whether that has a page. */
+FN uint32_t
+mqa_wgmma_take(LOCAL const mqa_wgmma_memory *mem, uint32_t stage,
+	       uint32_t a[4][4], PRIVATE float *scale)
+{
+	const uint32_t first = g_item() % 128 / 32 * 16, g = g_lane() / 4;
+	const uint32_t key = first + g + 8 * (g_lane() & 1u);
+	LOCAL const uint8_t *codes = mem->k[stage] +
+				     (first + g) * SPMLA_INDEX_DIM +
+				     16 * (g_lane() % 4);
+	uint32_t raw[2][4], half, i;
+
+	UNROLL
+	for (half = 0; half < 2; half++) {
+		UNROLL
+		for (i = 0; i < 2; i++)
+			g_local_load128(codes + 64 * half +
+						8 * SPMLA_INDEX_DIM * i,
+					raw[i]);
+		UNROLL
+		for (i = 0; i < 8; i++)
+			a[2 * half + i / 4][i % 4] =
+				raw[i % 2][i / 4 * 2 + i % 4 / 2];
+	}
+	*scale = mem->scales[stage][key];
+	return mem->has_page[stage][key / 32] >> (key & 31u) & 1u;
+}
+
+/* Products and sums over heads for one token, or for two. */
+FN float
+mqa_wgmma_scores(uint32_t a[4][4], g_panel q, const PRIVATE float *w,
+		 uint32_t both)
+{
+	float score;
+	uint32_t i;
+
+	if (both) {
+		float c[64];
+
+		g_wgmma_begin();
+		g_wgmma_e4m3_n128_registers_first(c, a[0], q);
+		UNROLL
+		for (i = 1; i < 4; i++)
+			g_wgmma_e4m3_n128_registers(c, a[i],
+						    g_panel_step(q, i));
+		g_wgmma_commit();
+		mqa_wgmma_done(c, 64);
+		mqa_wgmma_score(c, w, 2, &score);
+	} else {
+		float c[32];
+
+		g_wgmma_begin();
+		g_wgmma_e4m3_n64_registers_first(c, a[0], q);
+		UNROLL
+		for (i = 1; i < 4; i++)
+			g_wgmma_e4m3_n64_registers(c, a[i], g_panel_step(q, i));
+		g_wgmma_commit();
+		mqa_wgmma_done(c, 32);
+		mqa_wgmma_score(c, w, 1, &score);
+	}
+	return score;
 }
 
 /* Writes a key's score, or -inf and a fault if it has no page. */
@@ -450,108 +585,125 @@ mqa_wgmma_write(GLOBAL spmla_g_state *fault_state,
 	logits[key] = score;
 }
 
-SPMLA_KERNEL_BLOCKS(mqa_logits_wgmma, 3)
+FN void
+mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
+		     PRIVATE mqa_wgmma_way *way, uint32_t own)
+{
+	LOCAL mqa_wgmma_memory *mem = job->mem;
+	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
+	const g_panel q_panel =
+		g_panel_of(mem->q[0][0], G_GROUP_BYTES, G_PANEL_BYTES);
+	const uint32_t lane_key =
+		g_item() % 128 / 32 * 16 + g_lane() / 4 + 8 * (g_lane() & 1u);
+	/* Whose turn it is, and what stage is next. */
+	uint32_t whose = 0, stage = 0, parity = 0;
+
+	while (mqa_wgmma_next(job, way)) {
+		const uint32_t buffer = way->turn & 1u;
+		const uint32_t rank = g_lane() % 4 / 2;
+		const uint32_t both = g_broadcast(way->len[1], 0);
+		const uint32_t len = rank ? way->len[1] : way->len[0];
+		const g_panel q = g_panel_on(q_panel, buffer * MQA_WGMMA_PAIR *
+							      MQA_WGMMA_TILE);
+		GLOBAL float *to =
+			job->logits +
+			(len ? mqa_row_start(job->row_starts, s->row_stride,
+					     way->token + rank)
+			     : 0);
+		float w[16 * MQA_WGMMA_PAIR];
+		uint32_t key;
+
+		g_mbarrier_wait(&mem->token_full[buffer], way->turn / 2 & 1u);
+		mqa_wgmma_weights(mem->w[buffer][0], MQA_WGMMA_PAIR, w);
+		for (key = way->key; key < way->stop; key += MQA_WGMMA_UNIT) {
+			if (whose == own) {
+				const uint32_t at = key + lane_key;
+				uint32_t a[4][4], has_page;
+				float scale, score;
+
+				g_mbarrier_wait(&mem->full[stage], parity);
+				has_page =
+					mqa_wgmma_take(mem, stage, a, &scale);
+				g_subgroup_barrier();
+				if (g_lane() == 0)
+					g_mbarrier_arrive(&mem->free[stage]);
+				score = mqa_wgmma_scores(a, q, w, both);
+				if (at < len)
+					mqa_wgmma_write(
+						job->fault_state,
+						job->fault_status, to, way->row,
+						s->page_tokens, at, has_page,
+						scale * score);
+			}
+			whose = whose + 1 == MQA_WGMMA_SUMMERS ? 0 : whose + 1;
+			if (++stage == MQA_WGMMA_STAGES) {
+				stage = 0;
+				parity ^= 1u;
+			}
+		}
+		g_subgroup_barrier();
+		if (g_lane() == 0)
+			g_mbarrier_arrive(&mem->token_free[buffer]);
+		way->turn++;
+	}
+}
+
+/* ---- the kernel ---- */
+
+FN void
+mqa_wgmma_begin(LOCAL mqa_wgmma_memory *mem, uint32_t page_tokens)
+{
+	uint32_t i;
+
+	if (g_item() != 0)
+		return;
+	for (i = 0; i < MQA_WGMMA_STAGES; i++) {
+		g_mbarrier_init(&mem->full[i],
+				mqa_wgmma_whole(page_tokens) ? 1 : 33);
+		g_mbarrier_init(&mem->free[i], 4);
+	}
+	for (i = 0; i < 2; i++) {
+		g_mbarrier_init(&mem->token_full[i], MQA_WGMMA_ASKERS);
+		g_mbarrier_init(&mem->token_free[i], 4 * MQA_WGMMA_SUMMERS);
+	}
+	g_mbarriers_publish();
+}
+
+SPMLA_KERNEL_BLOCKS(mqa_logits_wgmma, 1)
 void
 spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 {
 	LOCAL_DYNAMIC(local, MQA_WGMMA_BYTES);
-	LOCAL mqa_wgmma_memory *mem = (LOCAL mqa_wgmma_memory *)local;
-	LOCAL mqa_wgmma_stage *ring = mem->rings[g_item() / 32];
-	LOCAL uint64_t *ends = mem->ends;
-	const uint64_t total =
-		mqa_wgmma_line(fault_state, fault_status, token_row,
-			       context_lens, row_starts, &s, ends, mem->sums);
-	const g_panel q_panels =
-		g_panel_of(mem->panels, G_GROUP_BYTES, G_PANEL_BYTES);
-	const uint32_t own = g_item() / 32 * MQA_WGMMA_KEYS;
-	const uint32_t lane_key =
-		own + g_lane() / 4 + g_lane() % 2 * (MQA_WGMMA_KEYS / 2);
-	uint64_t unit = total * g_block() / g_blocks();
-	const uint64_t last = total * (g_block() + 1) / g_blocks();
-	uint32_t token = 0;
+	const mqa_wgmma_job job = {SPMLA_KERNEL_VALUES(mqa_logits_wgmma),
+				   (LOCAL mqa_wgmma_memory *)local};
+	const uint32_t own = g_broadcast(g_item() / 128, 0);
+	LOCAL uint64_t *ends = job.mem->ends;
+	uint64_t total, each;
+	uint32_t more;
+	mqa_wgmma_way way;
 
-	while (unit < last) {
-		uint32_t len[MQA_WGMMA_PAIR], row, tile, stop, i, stage;
-		uint64_t begin, end;
-		GLOBAL float *to[MQA_WGMMA_PAIR];
-		mqa_wgmma_walk walk;
-		mqa_wgmma_query query;
-
-		token = g_first_above64(ends, token, s.tokens, unit);
-		begin = token ? ends[token - 1] : 0;
-		end = ends[token] < last ? ends[token] : last;
-		row = (uint32_t)token_row[token];
-		len[0] = mqa_row_len(context_lens[token], s.row_stride);
-		len[1] = 0;
-		if (token + 1 < s.tokens && token % 2 == 0 &&
-		    (uint32_t)token_row[token + 1] == row)
-			len[1] = mqa_wgmma_len(&s, context_lens[token + 1], row,
-					       mqa_row_start(row_starts,
-							     s.row_stride,
-							     token + 1),
-					       &i);
-		len[1] = g_broadcast(len[1], 0);
-		tile = (uint32_t)(unit - begin) * MQA_WGMMA_UNIT;
-		stop = (uint32_t)(end - begin) * MQA_WGMMA_UNIT;
-		i = len[0] > len[1] ? len[0] : len[1];
-		stop = stop < i ? stop : i;
-		mqa_wgmma_start(&walk, &s, block_table, table_cols, row, tile,
-				stop);
-		UNROLL
-		for (i = 0; i < MQA_WGMMA_PAIR; i++)
-			to[i] = logits +
-				(len[i] ? mqa_row_start(row_starts,
-							s.row_stride, token + i)
-					: 0);
-		mqa_wgmma_ask_q(&query,
-				q + (uint64_t)token * s.heads * SPMLA_INDEX_DIM,
-				weights + (uint64_t)token * s.heads, s.heads);
-		/* Everyone is done with the last token, and no copy of its is
-		 * on its way to where the next ones go. */
-		g_local_copies_wait();
-		BARRIER();
-		for (stage = 0; stage < MQA_WGMMA_STAGES; stage++)
-			mqa_wgmma_fetch(&walk, &s, cache, ring + stage);
-		mqa_wgmma_put_q(&query, mem->panels, mem->w);
-		if (len[1]) {
-			mqa_wgmma_ask_q(&query,
-					q + (uint64_t)(token + 1) * s.heads *
-							SPMLA_INDEX_DIM,
-					weights +
-						(uint64_t)(token + 1) * s.heads,
-					s.heads);
-			mqa_wgmma_put_q(&query,
-					mem->panels + MQA_WGMMA_PANEL / 2,
-					mem->w + MQA_WGMMA_W);
-		}
-		g_fence_async();
-		BARRIER();
-		stage = 0;
-		for (; tile < stop; tile += MQA_WGMMA_UNIT) {
-			LOCAL mqa_wgmma_stage *now = ring + stage;
-			const uint32_t key = tile + lane_key;
-			uint32_t raw[16], a[8][4], has_page;
-			float scale, score[MQA_WGMMA_PAIR];
-
-			g_local_copies_wait_but(MQA_WGMMA_STAGES - 1);
-			g_subgroup_barrier();
-			has_page = mqa_wgmma_take(now, raw, &scale);
-			mqa_wgmma_convert(raw, a);
-			g_subgroup_barrier();
-			mqa_wgmma_fetch(&walk, &s, cache, now);
-			stage = (stage + 1) % MQA_WGMMA_STAGES;
-			mqa_wgmma_scores(a, q_panels, mem->w, len[1], score);
-			if (g_lane() % 4 >= MQA_WGMMA_PAIR)
-				continue;
-			UNROLL
-			for (i = 0; i < MQA_WGMMA_PAIR; i++)
-				if (key < len[i])
-					mqa_wgmma_write(
-						fault_state, fault_status,
-						to[i], row, s.page_tokens, key,
-						has_page, scale * score[i]);
-		}
-		unit = end;
+	mqa_wgmma_begin(job.mem, s.page_tokens);
+	BARRIER();
+	if (s.tokens <= 32) {
+		ends += g_item() / 32 * 32;
+		total = mqa_wgmma_line_of_few(&job, ends);
+	} else {
+		total = mqa_wgmma_line(&job, ends);
+	}
+	/* The first `more` blocks have one unit more. */
+	each = total / g_blocks();
+	more = (uint32_t)(total - each * g_blocks());
+	way.ends = ends;
+	way.unit = each * g_block() + (g_block() < more ? g_block() : more);
+	way.last = way.unit + each + (g_block() < more);
+	way.token = way.turn = 0;
+	if (own < MQA_WGMMA_SUMMERS) {
+		mqa_wgmma_run_summer(&job, &way, own);
+	} else {
+		if (g_item() % 128 < 32)
+			mqa_wgmma_run_pages(&job, &way);
+		else
+			mqa_wgmma_run_queries(&job, &way);
 	}
 }
 

@@ -74,41 +74,6 @@ gathered_close(gathered_world *w)
 	free(w->logits);
 }
 
-void
-gathered_adverse(gathered_world *w, uint32_t n, uint32_t which)
-{
-	const uint8_t c256 = 0x78, minus = 0x80, c1 = 0x38, c1_875 = 0x3F;
-	const uint8_t small = 0x0F; /* 1.875 * 2^-6 */
-	const uint32_t heads = w->a.heads;
-	uint8_t *key = w->k + n * 128;
-	uint32_t h;
-
-	memset(w->q, which == 1 ? c1_875 : c1, heads * 128);
-	memset(key, which == 1 ? c1_875 : small, 128);
-	w->k_scales[n] = 1;
-	for (h = 0; h < heads; h++) {
-		w->weights[h] = 1;
-		if (which == 2) {
-			w->q[h * 128] = c256;
-			w->q[h * 128 + 1] = c256 | minus;
-		}
-	}
-	if (which != 1)
-		key[0] = c256;
-	if (which == 2)
-		key[1] = c256;
-}
-
-double
-gathered_adverse_score(uint32_t heads, uint32_t which)
-{
-	const double small = 1.875 / 64;
-
-	return heads * (which == 1   ? 128 * 1.875 * 1.875
-			: which == 2 ? 126 * small
-				     : 256 + 127 * small);
-}
-
 float *
 gathered_row(const gathered_world *w, uint32_t token)
 {

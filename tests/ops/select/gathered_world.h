@@ -34,12 +34,6 @@ typedef struct gathered_world {
 void gathered_open(gathered_world *w, uint32_t heads, uint32_t form);
 void gathered_close(gathered_world *w);
 
-/* Makes token 0 and key n such that sums that are cut (fixture_cuts) lose much:
- * 0 small terms beside 256, 1 low bits of equal terms beside their sum, 2 small
- * terms beside 2^16 and -2^16; and the exact score. */
-void gathered_adverse(gathered_world *w, uint32_t n, uint32_t which);
-double gathered_adverse_score(uint32_t heads, uint32_t which);
-
 /* A token's row of logits. */
 float *gathered_row(const gathered_world *w, uint32_t token);
 

@@ -39,6 +39,12 @@ void mqa_open_mxfp4(mqa_world *w, uint32_t heads, uint32_t entries);
  * it: as much is lost as stands behind it in one chain of sums. */
 void mqa_steep(uint8_t *q, float *weights, uint32_t heads, uint8_t *key);
 
+/* The same of rows that lose most where sums are cut (fixture_cuts), 0, 1 or 2;
+ * and the exact score, for a scale of 1. */
+void mqa_adverse(uint8_t *q, float *weights, uint32_t heads, uint8_t *key,
+		 uint32_t which);
+double mqa_adverse_score(uint32_t heads, uint32_t which);
+
 /* The codes of an entry of the cache, 128 or 64 bytes, and its f32 scale, or
  * its four of MXFP4. */
 uint8_t *mqa_entry(const spmla_cache *c, uint32_t page, uint32_t i);

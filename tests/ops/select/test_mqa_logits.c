@@ -59,6 +59,27 @@ START_TEST(large_head_before_many_small_ones_loses_no_more_than_the_bound)
 }
 END_TEST
 
+START_TEST(sums_that_are_cut_lose_something_and_no_more_than_the_bound)
+{
+	const uint32_t heads = _i % 2 ? MQA_HEADS : 64;
+	mqa_world w;
+
+	mqa_open(&w, heads, 64);
+	w.a.tokens = 1;
+	w.lens[0] = 1;
+	mqa_adverse(w.q, w.weights, heads,
+		    mqa_entry(&w.a.cache, mqa_first_page(&w), 0),
+		    (uint32_t)_i / 2);
+	mqa_put_scale(&w.a.cache, mqa_first_page(&w), 0, 1);
+	mqa_check(&f, &w);
+	ck_assert_int_eq(
+		(double)w.logits[w.starts[0]] <
+			0.9999 * mqa_adverse_score(heads, (uint32_t)_i / 2),
+		heads == 64 && fixture_cuts(&f));
+	mqa_close(&w);
+}
+END_TEST
+
 /* q = (1, -1) on dimension 0, k = 2 there, w = (3, 5), scale 0.5:
  * 0.5 * (relu(2) * 3 + relu(-2) * 5) = 3. */
 START_TEST(negative_heads_are_dropped_before_the_weights)
@@ -286,6 +307,8 @@ SUITE
 		{scores_equal_the_reference_for_any_heads_and_page_size, 48},
 		{large_head_before_many_small_ones_loses_no_more_than_the_bound,
 		 2},
+		{sums_that_are_cut_lose_something_and_no_more_than_the_bound,
+		 6},
 		{negative_heads_are_dropped_before_the_weights, 1},
 	};
 	const theme_test edge[] = {

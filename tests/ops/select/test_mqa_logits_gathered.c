@@ -81,12 +81,13 @@ START_TEST(sums_that_are_cut_lose_something_and_no_more_than_the_bound)
 	w.a.tokens = 1;
 	w.starts[0] = 7;
 	w.ends[0] = 8;
-	gathered_adverse(&w, 7, (uint32_t)_i / 2);
+	mqa_adverse(w.q, w.weights, heads, w.k + 7 * 128, (uint32_t)_i / 2);
+	w.k_scales[7] = 1;
 	gathered_check(&f, &w);
-	ck_assert_int_eq((double)gathered_row(&w, 0)[7] <
-				 0.9999 * gathered_adverse_score(
-						  heads, (uint32_t)_i / 2),
-			 heads == 64 && fixture_cuts(&f));
+	ck_assert_int_eq(
+		(double)gathered_row(&w, 0)[7] <
+			0.9999 * mqa_adverse_score(heads, (uint32_t)_i / 2),
+		heads == 64 && fixture_cuts(&f));
 }
 END_TEST
 
