@@ -91,6 +91,34 @@ START_TEST(a_device_is_what_its_properties_say)
 }
 END_TEST
 
+START_TEST(a_part_of_a_device_is_a_device_of_its_own)
+{
+	spmla_native native = SPMLA_NATIVE_INIT;
+	spmla_ze_device part = NULL;
+	spmla_device d = SPMLA_DEVICE_INIT;
+	spmla_config config;
+	uint32_t count = 1;
+
+	fake_ze.part_slices = 2; /* of 5, with 4 cores each */
+	ck_assert_int_eq(ze_fake_driver_table.own.sub_devices(r.native.device,
+							      &count, &part),
+			 0);
+	native.device = part;
+	ck_assert_int_eq(
+		spmla_backend_query(&cuda_fake_backend, &native, &d, NULL),
+		SPMLA_OK);
+	ck_assert_uint_eq(d.sm_count, 8);
+	fixture_config(&config);
+	ck_assert_int_eq(spmla_plan_make(&r.plan, &config, &d, NULL), SPMLA_OK);
+	init_says(SPMLA_E_UNSUPPORTED,
+		  "SPMLA_E_UNSUPPORTED: plan.device.sm_count: got 8, want 20");
+	r.native.device = part;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+	r.ctx = NULL;
+}
+END_TEST
+
 START_TEST(a_device_that_will_not_do_is_told)
 {
 	spmla_native native = SPMLA_NATIVE_INIT;
@@ -367,6 +395,7 @@ SUITE
 {
 	const theme_test c[] = {
 		{a_device_is_what_its_properties_say, 1},
+		{a_part_of_a_device_is_a_device_of_its_own, 1},
 		{a_device_that_will_not_do_is_told, 1},
 		{an_old_driver_is_told_with_both_versions, 1},
 		{without_a_driver_the_code_is_told, 1},

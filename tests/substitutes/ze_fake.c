@@ -161,7 +161,9 @@ ze_fake_f_device_properties(spmla_ze_device of, spmla_ze_device_properties *to)
 	to->type = fake_ze.type;
 	to->vendor_id = 0x8086;
 	to->device_id = fake_ze.device_id;
-	to->slices = fake_ze.slices;
+	to->slices = of == (void *)part && fake_ze.part_slices
+			     ? fake_ze.part_slices
+			     : fake_ze.slices;
 	to->subslices_per_slice = fake_ze.subslices;
 	snprintf(to->name, sizeof to->name, "%s", fake_ze.name);
 	return r;
