@@ -4,6 +4,7 @@
  * break: what it finds out of a device, what it refuses and with which words,
  * the compiler's among them, and that a refusal leaves no handle behind.
  */
+#include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 #include "tests/substitutes/cuda_fake.h"
 #include "tests/substitutes/ze_fake.h"
