@@ -69,10 +69,10 @@ cp -RL lib/. "$tree/spmla"
 cp -RL platform/cpu platform/gpu "$tree/spmla/platform"
 for platform in cuda hip level_zero; do
 	mkdir "$tree/spmla/platform/$platform"
-	cp -L platform/$platform/*.h "$tree/spmla/platform/$platform"
+	cp -L platform/$platform/*.[ch] "$tree/spmla/platform/$platform"
 done
 rm "$tree"/spmla/platform/gpu/*_kernels.c # no host code
-cp -L platform/cpu/spmla_cpu.h "$tree/spmla"
+cp -L platform/*/spmla_*.h "$tree/spmla"
 
 # Where the copy of a tree that compiles has FILE.
 place() { # FILE
@@ -108,7 +108,7 @@ build() { # DIR SUITE [FILE]
 	shopt -s nullglob
 	gcc -o "$dir/test" "${objects[@]}" "$dir"/*.o "$tmp/first.o" \
 		"$tmp/base.a" -Wl,--wrap=_ck_assert_failed,--wrap=_mark_point \
-		-lcheck -lsubunit -lrt -lm -pthread
+		-lcheck -lsubunit -lrt -ldl -lm -pthread
 }
 
 run() { # DIR SUITE
@@ -184,11 +184,20 @@ __wrap__ck_assert_failed(const char *file, int line)
 	dprintf(2, "%s:%d\n", file, line);
 	_exit(1);
 }
+
+/* No kernels for devices. */
+const unsigned char spmla_i_cuda_blob[1], spmla_i_hip_blob[1],
+	spmla_i_level_zero_blob[1], spmla_i_level_zero_tiles[1];
+const unsigned spmla_i_cuda_blob_driver;
+const unsigned long spmla_i_cuda_blob_bytes, spmla_i_hip_parts[3],
+	spmla_i_hip_part_count, spmla_i_level_zero_blob_bytes,
+	spmla_i_level_zero_tiles_bytes;
 END
 {
 	(cd "$tree" && find spmla -name '*.c')
-	find tests -name '*.c' ! -name 'test_*' ! -name 'cuda_*' \
-		! -name 'hip_*' ! -name 'ze_*' ! -name 'lib*.c' \
+	find tests -name '*.c' ! -name 'test_*' ! -name 'lib*.c' \
+		! -path 'tests/harness/cuda_[ghmrw]*' \
+		! -path 'tests/harness/level_zero_*' \
 		! -path 'tests/fuzz/*' ! -path 'tests/g*'
 } | in_parallel base
 ar rc "$tmp/base.a" "$tmp"/base/*.o
