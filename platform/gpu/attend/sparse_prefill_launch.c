@@ -94,7 +94,8 @@ aligned(const spmla_sparse_prefill_args *a)
 				       a->out, a->out_token_stride_elems,
 				       a->out_head_stride_elems, 2, 16) &&
 			       (uint64_t)a->kv_stride_elems / 8 <
-				       0xffffff00u / (a->kv_rows + 1) &&
+				       0xffffff00u /
+					       ((uint64_t)a->kv_rows + 1) &&
 			       a->heads <= DECODE_GROUPS * DECODE_HEADS
 		       ? ALL_ALIGNED
 		       : ROWS_ALIGNED;

@@ -136,9 +136,9 @@ END_TEST
 START_TEST(weight_is_rounded_to_bf16_relative_to_its_block)
 {
 	prefill_open(&w, 576, 1, 65);
-	/* Not for Hopper's kernel, whose weights are relative to the largest
-	 * score of some earlier block: it takes no odd stride. */
-	w.a.q_head_stride_elems |= 1;
+	/* Token 1 not for Hopper's kernel, whose weights are relative to the
+	 * largest score of some earlier block: it takes no odd stride. */
+	w.a.q_head_stride_elems |= !_i;
 	zero_q();
 	w.q[REF_LATENT] = test_bf16(1);
 	w.q[w.a.q_token_stride_elems + REF_LATENT] = test_bf16(1);
@@ -151,7 +151,8 @@ START_TEST(weight_is_rounded_to_bf16_relative_to_its_block)
 	w.a.softmax_scale = 0.34657359f;
 	prefill_check(&f, &w);
 	all_out(0, 0, -145 * 0x1p-12f);
-	all_out(1, 0, -146 * 0x1p-12f);
+	if (!_i)
+		all_out(1, 0, -146 * 0x1p-12f);
 }
 END_TEST
 
@@ -316,7 +317,7 @@ SUITE
 		{zero_query_is_the_mean_and_its_lse_the_logarithm_of_the_count,
 		 4},
 		{one_key_is_its_value_and_its_score_is_lse_and_max, 4},
-		{weight_is_rounded_to_bf16_relative_to_its_block, 1},
+		{weight_is_rounded_to_bf16_relative_to_its_block, 2},
 		{random_sinks_equal_dense_attention, 2},
 		{what_is_optional_may_be_missing, 4},
 	};

@@ -137,6 +137,19 @@ START_TEST(last_row_counts_and_a_row_that_occurs_twice_counts_twice)
 }
 END_TEST
 
+/* Every index that is not negative counts then. */
+START_TEST(as_many_rows_as_32_bits_count_may_be_there)
+{
+	prefill_open(&w, 576, 2, 70);
+	prefill_put_random(&w, 7);
+	prefill_put_random(&w, 8);
+	prefill_indices(&w, 0)[0] = 8;
+	prefill_indices(&w, 1)[69] = 7;
+	w.a.kv_rows = UINT32_MAX;
+	prefill_check(&f, &w);
+}
+END_TEST
+
 /* prefill_open filled kv with NaN; only chosen rows were written. */
 START_TEST(nan_in_rows_that_do_not_count_is_not_read)
 {
@@ -210,6 +223,7 @@ SUITE
 		{entries_past_the_length_are_not_read, 1},
 		{without_kv_every_index_is_invalid, 1},
 		{last_row_counts_and_a_row_that_occurs_twice_counts_twice, 1},
+		{as_many_rows_as_32_bits_count_may_be_there, 1},
 		{nan_in_rows_that_do_not_count_is_not_read, 1},
 	};
 	const theme_test layout[] = {{row_beyond_four_gib_is_found, 1}};
