@@ -182,9 +182,8 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 						      s->lse_token_stride) +
 				      (int64_t)head * s->lse_head_stride] =
 				empty[r] ? G_MINUS_INF
-					 : h->largest[r] *
-						   decode_unit_of(w, h, r) *
-						   (s->base2 ? 1.0f : G_LN_2);
+					 : h->largest[r] * s->scale *
+						   (s->base2 ? G_LOG2_E : 1.0f);
 		if (!whole)
 			a->split_lse[row] = empty[r] ? G_MINUS_INF : lse2;
 		else if (s->has_lse)

@@ -592,7 +592,7 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 		if (decode_rope_in_registers(w->format))
 			decode_scale_rope(&h);
 		if (pair.m == 0) /* the runs behind the first one */
-			g_mbarrier_wait(&mem->full[0][0], 0);
+			g_mbarrier_wait(&mem->full[0][w->format.bf16_rows], 0);
 		do {
 			decode_take_pair(runs, next, &pair);
 			if (!w->right || !decode_right_pair(w, &pair, &h))
