@@ -51,13 +51,26 @@ indexer_schedule_segs(int32_t len)
 		       : 0;
 }
 
-/* A quotient, of what is mostly below 2^32: then a short one. */
+/* A quotient, of what is mostly below 2^32. What is not goes bit by bit: the
+ * toolchain's own way is a call, which costs a stack. */
 FN uint64_t
 indexer_schedule_divide(uint64_t x, uint64_t by)
 {
+	uint64_t quotient = 0, rest = 0;
+	uint32_t i;
+
 	if (((x | by) >> 32) == 0)
 		return (uint32_t)x / (uint32_t)by;
-	return x / by;
+	NO_UNROLL
+	for (i = 64; i; i--) {
+		rest = rest << 1 | (x >> (i - 1) & 1u);
+		quotient <<= 1;
+		if (rest >= by) {
+			rest -= by;
+			quotient |= 1u;
+		}
+	}
+	return quotient;
 }
 
 /* The unit that an SM starts with. */
@@ -193,7 +206,7 @@ indexer_schedule_walk(const PRIVATE indexer_schedule_job *job, uint32_t places,
 	return base;
 }
 
-SPMLA_KERNEL(indexer_schedule)
+SPMLA_KERNEL_BLOCKS(indexer_schedule, 1)
 void
 spmla_k_indexer_schedule(SPMLA_KERNEL_ARGS(indexer_schedule))
 {
