@@ -106,6 +106,10 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 	uint32_t b;
 
 	keys->scale = mxfp4 ? 1.0f : 0.0f;
+	if (mxfp4 && lane < MQA_KEYS && first + lane < end &&
+	    ((GLOBAL const uint32_t *)k_scales)[first + lane] ==
+		    SPMLA_INDEX_MISSING)
+		keys->scale = G_MINUS_INF;
 	UNROLL
 	for (b = 0; b < MQA_KEYS; b++) {
 		const uint32_t is_key = first + b < end;
@@ -116,10 +120,6 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 				k + (uint64_t)(first + b) * (MQA_DIM / 2),
 				(GLOBAL const uint32_t *)k_scales + first + b,
 				is_key);
-			if (lane == b && is_key &&
-			    ((GLOBAL const uint32_t *)k_scales)[first + b] ==
-				    SPMLA_INDEX_MISSING)
-				keys->scale = G_MINUS_INF;
 			continue;
 		}
 		mqa_load_key(keys->k[b],
