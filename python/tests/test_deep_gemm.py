@@ -18,8 +18,10 @@ def score(q, k, scale, w):
     return dots @ w.astype(np.float64) * scale
 
 
-def near(got, want):
-    assert np.abs(got - want).max() <= 1e-4 * max(np.abs(want).max(), 1)
+def cut(q, k, scale, w):
+    """How far Hopper's products of e4m3 may be off: see mqa_logits.h."""
+    largest = np.abs(of_e4m3(q)[:, None] * of_e4m3(k)).max(2)
+    return 0.82 * (np.abs(w).astype(np.float64) @ largest) * scale
 
 
 def alike(got, want):
@@ -150,7 +152,11 @@ def test_paged_scores_of_one_query(place):
     for i, length in enumerate(lens):
         k = keys[table[i]].reshape(-1, 128)[:length]
         s = scales[table[i]].reshape(-1)[:length]
-        near(logits[i, :length], score(q[i, 0], k, s, w[i]))
+        want = score(q[i, 0], k, s, w[i])
+        off = 1e-4 * max(np.abs(want).max(), 1)
+        if place.name == "cuda":
+            off = off + cut(q[i, 0], k, s, w[i])
+        assert (np.abs(logits[i, :length] - want) <= off).all()
 
 
 def test_lengths_past_the_row_are_refused():

@@ -152,10 +152,12 @@ void golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
 /* golden_gathered_logits.c */
 golden_verdict golden_run_mqa_logits_gathered(golden_case *c);
 
-/* golden_tensor_core.c: how far sm_90 is from the exact score of one key;
- * e4m3 q [heads][128], key [128]. */
-double golden_score_slack(const uint8_t *q, const float *weights,
-			  uint32_t heads, const uint8_t *key, float scale);
+/* golden_tensor_core.c: how far sm_90 is from the exact score of one key, and,
+ * if the case runs on one, how far the operation may be; e4m3 q [heads][128],
+ * key [128]. */
+double golden_score_slack(const golden_case *c, const uint8_t *q,
+			  const float *weights, uint32_t heads,
+			  const uint8_t *key, float scale);
 
 /* ---- golden_case.c ----------------------------------------------------- */
 

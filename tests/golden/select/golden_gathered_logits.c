@@ -20,6 +20,7 @@ find_slack(golden_case *c, golden_tensor *logits,
 		for (n = a->starts[t]; n < a->ends[t]; n++)
 			logits->slack[(uint64_t)t * a->columns + (uint32_t)n] =
 				golden_score_slack(
+					c,
 					a->q + (uint64_t)t * a->heads *
 							SPMLA_INDEX_DIM,
 					a->weights +

@@ -10,7 +10,8 @@
 
 /* slack[key] of one token: how far the real kernel is from exact sums. */
 static void
-token_slack(const spmla_mqa_logits_args *a, uint32_t token, double *slack)
+token_slack(const golden_case *c, const spmla_mqa_logits_args *a,
+	    uint32_t token, double *slack)
 {
 	const uint32_t entries = a->cache.entries_per_page;
 	int32_t n;
@@ -29,7 +30,7 @@ token_slack(const spmla_mqa_logits_args *a, uint32_t token, double *slack)
 		       page + (uint64_t)entries * SPMLA_INDEX_DIM + at * 4ull,
 		       sizeof scale);
 		slack[n] = golden_score_slack(
-			a->q + (uint64_t)token * a->heads * SPMLA_INDEX_DIM,
+			c, a->q + (uint64_t)token * a->heads * SPMLA_INDEX_DIM,
 			a->weights + (uint64_t)token * a->heads, a->heads,
 			page + (uint64_t)at * SPMLA_INDEX_DIM, scale);
 	}
@@ -47,7 +48,7 @@ find_slack(golden_case *c, golden_tensor *logits,
 	logits->slack_why = "what sm_90 tensor cores drop";
 	logits->diff_limit = 5e-6; /* of DeepGEMM's own tests */
 	for (t = 0; logits->slack && t < a->tokens; t++)
-		token_slack(a, t,
+		token_slack(c, a, t,
 			    logits->slack +
 				    (uint64_t)t * (uint64_t)logits->shape[1]);
 	return logits->slack != NULL;
