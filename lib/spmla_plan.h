@@ -147,8 +147,9 @@ typedef enum spmla_config_flag {
 	SPMLA_CONFIG_RAGGED = 4,
 	/* Kernels may be chosen that no GPU of their kind ever ran, only a
 	 * compiler and the tests' emulator: on HIP and Level Zero the ones by
-	 * matrix instructions, which docs/kernels.md lists. Results meet the
-	 * same bounds, but have other bits. */
+	 * matrix instructions, which docs/kernels.md lists. Results have other
+	 * bits, within the bounds that headers state for matrix instructions.
+	 * A prompt's selection may then differ from decode's. */
 	SPMLA_CONFIG_ALLOW_UNPROVEN = 8,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;

@@ -81,8 +81,9 @@ typedef struct spmla_v32_layer {
 } spmla_v32_layer;
 
 /* Fills `layer` with what follows from the plan: the strides of tensors without
- * gaps, cos_sin_rows max_context_tokens, norm_eps 1e-6, and the pools of layer `index` of [0, cache_layers), if
- * any are planned. Everything else is zero: the caller sets the pointers.
+ * gaps, cos_sin_rows max_context_tokens, norm_eps 1e-6, and the pools of layer
+ * `index` of [0, cache_layers), if any are planned. Everything else is zero: the
+ * caller sets the pointers.
  * Errors: E_RANGE for the index, E_UNSUPPORTED for a plan of V4. */
 spmla_status spmla_v32_layer_preset(spmla_ctx *ctx, uint32_t index,
 				    spmla_v32_layer *layer);
@@ -91,10 +92,10 @@ spmla_status spmla_v32_layer_preset(spmla_ctx *ctx, uint32_t index,
  * scales) if index_k is not NULL.
  * Order: enqueues 1 or 2 operations; capturable.
  * Exact: bit for bit.
- * Errors: the operations' own; E_RANGE for cos_sin_rows, also in index, for a
- * shape larger than every bucket and prefill, and for a cache that does not
- * match its group; E_STATE for a
- * shape larger than the last prologue's; E_UNSUPPORTED for a plan of V4.
+ * Errors: the operations' own; E_RANGE for cos_sin_rows (insert with index_k,
+ * and index), for a shape larger than every bucket and prefill, and for a cache
+ * that does not match its group; E_STATE for a shape larger than the last
+ * prologue's; E_UNSUPPORTED for a plan of V4.
  * The calls below have these errors too. */
 spmla_status spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
@@ -149,8 +150,9 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * Deterministic: a token's bits do not depend on how its prompt is cut.
  * Exact: the caches equal decode's, bit for bit. So does the selection where
  * scores are rounded as in decode, see spmla_mqa_logits_gathered. They are not
- * on Hopper, and on any GPU not for index keys of MXFP4, in tiles, or with a
- * page stride that is no multiple of 16. out and lse as spmla_sparse_prefill.
+ * on Hopper, nor with SPMLA_CONFIG_ALLOW_UNPROVEN, and on any GPU not for index
+ * keys of MXFP4, in tiles, or with a page stride that is no multiple of 16. out
+ * and lse as spmla_sparse_prefill.
  * Errors: the operations' own; E_STATE for another shape than the
  * prologue's, or if that shape fits a bucket, because it is then a decode step.
  */

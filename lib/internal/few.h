@@ -59,7 +59,7 @@ spmla_i_decode_odd(const spmla_cache *cache)
 	       cache->page_stride_bytes % SPMLA_PAGE_STRIDE_ALIGN;
 }
 
-/* The layout of a call's caches; 0 if one is odd. */
+/* The layout of a call's caches; 0 if one is odd, in FNUZ or by its stride. */
 static inline uint32_t
 spmla_i_decode_layout(const spmla_sparse_decode_args *a)
 {

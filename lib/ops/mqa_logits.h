@@ -47,8 +47,9 @@ typedef struct spmla_mqa_logits_args {
  * fmaxf, as in the source). Other NaNs propagate.
  * Scores of bf16 are rounded once, to nearest even. With cache.encoding FNUZ
  * the codes of k are FNUZ; q stays e4m3fn. A GPU computes scores without matrix
- * instructions if they are bf16, if keys are FNUZ or INDEX_FP8_TILED, or if
- * pages do not begin at multiples of 16 bytes.
+ * instructions if pages do not begin at multiples of 16 bytes, and, without
+ * SPMLA_CONFIG_ALLOW_UNPROVEN, if scores are bf16 or keys are FNUZ or
+ * INDEX_FP8_TILED.
  * INDEX_MXFP4: q and k are e2m1 * 2^(byte - 127) in f32 (2^128 is +inf), and
  * kscale is 1. The sums have the same order.
  * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A

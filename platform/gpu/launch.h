@@ -80,7 +80,7 @@ typedef struct spmla_i_gpu_variant {
 	spmla_i_kernel kernel;
 	uint32_t kind;    /* of calls, as a layout, or any but 0 */
 	uint32_t most;    /* the largest size of one; 0: any */
-	uint32_t aligned; /* 1: only calls that can be read by 16 bytes */
+	uint32_t aligned; /* at least so far, as the operation has it; 0: any */
 	uint32_t rows;    /* of a block, */
 	uint32_t columns; /* where the op asks for them */
 	/* The kernel in clusters of two blocks, which share the rows that they

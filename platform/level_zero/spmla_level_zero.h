@@ -31,7 +31,9 @@
  * reads the ring's counter only while no graph runs. A record is then consumed
  * when the list that read it has ended, so E_RING_FULL may come a little
  * earlier. Records are written while graphs run, into slots that no running
- * graph reads. spmla_stream: an immediate command list, for every call that
+ * graph reads.
+ *
+ * spmla_stream: an immediate command list, for every call that
  * enqueues except spmla_graph_replay. The call appends its kernels, with a
  * barrier before and after them. spmla_graph_replay takes native.queue. NULL is
  * refused (E_RANGE, "stream"), and so is native.queue in place of a list. Lists

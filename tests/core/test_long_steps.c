@@ -29,8 +29,8 @@ make_long(spmla_config *c, uint32_t whole, uint32_t flags)
 	c->buckets[0] = (spmla_shape){whole ? LONG : 16, 8, 1, 0};
 }
 
-/* Row 0 joins with a prompt, the last tokens of the context. Its pages are 1 and up; a table of C128A without
- * its last column lacks keys. */
+/* Row 0 joins with a prompt, the last tokens of the context. Its pages are 1 and
+ * up; a table of C128A without its last column lacks keys. */
 static void
 write_prompt(spmla_ctx *ctx, uint32_t short_by)
 {

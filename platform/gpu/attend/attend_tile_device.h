@@ -9,10 +9,10 @@
  *
  * The hard idea: weights are rounded to bf16, and yet it makes no difference
  * where a token is split. They are relative not to the largest score so far,
- * but to a power of two near it: bringing them to another one changes no bit
- * but the exponent's. And V lies in shared memory by rows, but a lane needs columns. It
- * reads two neighbouring columns as one word, so the even and the odd columns
- * of 32 are a tile each.
+ * but to a power of two near it: bringing them to another one changes only the
+ * exponent's bits. And V lies in shared memory by rows, but a lane needs
+ * columns. It reads two neighbouring columns as one word, so the even and the
+ * odd columns of 32 are a tile each.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
@@ -198,7 +198,7 @@ attend_tile_scores(const PRIVATE attend_tile_state *st,
 FN float
 attend_tile_reach(float x)
 {
-	return g_abs(x) < 0x1p22f ? (float)(int32_t)x : x;
+	return g_abs(x) < 0x1p23f ? (float)(int32_t)x : x;
 }
 
 /* Weights of the item's two keys for its head, and what brings O and L to the
@@ -228,7 +228,7 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 	}
 	most = g_max16(most);
 	reach = attend_tile_reach(most * st->c);
-	above = g_abs(reach) < 0x1p22f ? most * st->c - reach : 0.0f;
+	above = g_abs(reach) < 0x1p23f ? most * st->c - reach : 0.0f;
 	rescale = g_abs(reach) < G_INF ? g_exp2(st->reach - reach)
 				       : g_exp2((st->largest - most) * st->c);
 	UNROLL

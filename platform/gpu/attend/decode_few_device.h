@@ -183,7 +183,7 @@ few_sums(const PRIVATE few_block *b)
 	return few_most(b) + b->kind.warps * b->kind.heads;
 }
 
-/* [warps][FEW_GROUPS]: bits of f32; of ue8m0 two words of bytes. */
+/* [warps][FEW_GROUPS]: bits of f32; of ue8m0 four words of two bytes each. */
 FN LOCAL uint32_t *
 few_largest_scales(const PRIVATE few_block *b)
 {

@@ -12,7 +12,7 @@
 #include "spmla/platform/gpu/step/input_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
-/* mqa_logits_mma has the same. Token 0 is the call's `first_token`. */
+/* All kernels of INDEX_FP8 have these. Token 0 is the call's `first_token`. */
 #define SPMLA_K_mqa_logits(P, S)       \
 	SPMLA_K_FAULT(P)               \
 	P(const uint8_t, q)            \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits_gathered: chooses a kernel and fills its arguments. As for
- * mqa_logits, the choice depends only on the device and the number of heads, so
- * both operations have the same bits, except with Hopper's kernels and with the
- * caches that mqa_logits reads without matrix instructions. A kernel that takes
- * only some tokens is launched several times.
+ * mqa_logits, the choice depends on nothing that differs between tokens. Both
+ * operations have the same bits, except with Hopper's kernels, with unproven
+ * ones, and with the caches that mqa_logits reads without matrix instructions. A
+ * kernel that takes only some tokens is launched several times.
  */
 #include "spmla/platform/gpu/launch.h"
 

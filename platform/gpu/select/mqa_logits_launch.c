@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits: chooses a kernel and fills its arguments. The choice depends only
- * on the device and the number of heads, so a row's bits do not depend on the
- * other tokens. A kernel that takes only some tokens is launched several times.
+ * mqa_logits: chooses a kernel and fills its arguments. The choice depends on
+ * nothing that differs between tokens, so a row's bits do not depend on the other
+ * ones. A kernel that takes only some tokens is launched several times.
  */
 #include "spmla/platform/gpu/launch.h"
 

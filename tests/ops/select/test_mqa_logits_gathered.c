@@ -180,7 +180,7 @@ START_TEST(a_missing_key_scores_minus_infinity)
 }
 END_TEST
 
-START_TEST(so_it_does_in_bf16)
+START_TEST(a_missing_key_scores_minus_infinity_in_bf16)
 {
 	uint16_t got[GATHERED_KEYS];
 	uint32_t n;
@@ -348,7 +348,7 @@ SUITE
 		{subnormal_codes_and_scales_count, 1},
 		{nan_code_of_a_key_counts_as_zero_and_nan_weight_is_nan, 1},
 		{a_missing_key_scores_minus_infinity, 12},
-		{so_it_does_in_bf16, 1},
+		{a_missing_key_scores_minus_infinity_in_bf16, 1},
 		{row_without_keys_is_no_mistake, 3},
 		{without_keys_every_row_is_empty, 3},
 		{start_or_end_outside_the_keys_is_a_row_without_keys, 18},
