@@ -163,11 +163,9 @@ o_wgmma_columns(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
 	}
 }
 
-/* Lanes may come from different ends of loops. */
 FN void
 o_wgmma_sync(void)
 {
-	g_subgroup_barrier();
 	g_named_sync(O_WGMMA_ALL, O_WGMMA_ITEMS);
 }
 
@@ -260,7 +258,6 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	uint32_t i, j;
 
 	/* No products read the panels there. */
-	g_subgroup_barrier();
 	g_named_sync(O_WGMMA_IN_FRONT, O_WGMMA_FRONT);
 	UNROLL
 	for (i = 0; i < n->tokens / 2; i++) {
