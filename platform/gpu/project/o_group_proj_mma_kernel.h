@@ -153,13 +153,27 @@ o_mma_write(const PRIVATE o_proj_params *p, const PRIVATE o_tile *tile,
 	}
 }
 
+FN o_ring_shape
+o_mma_shape(uint32_t fp8)
+{
+	o_ring_shape n;
+
+	n.fp8 = fp8;
+	n.item = 0;
+	n.tokens = O_MMA_TOKENS;
+	n.columns = O_MMA_COLUMNS;
+	n.bytes = O_MMA_ROW;
+	n.parts = O_MMA_PARTS;
+	n.chunks = O_MMA_CHUNKS;
+	n.tokens_by_8 = n.columns_by_8 = 0;
+	return n;
+}
+
 /* Both kernels; `fp8` is a constant. */
 FN void
 o_mma_all(const PRIVATE o_proj_params *p, uint32_t fp8, LOCAL uint8_t *local)
 {
-	const o_ring_shape n = {fp8,           0,         O_MMA_TOKENS,
-				O_MMA_COLUMNS, O_MMA_ROW, O_MMA_PARTS,
-				O_MMA_CHUNKS,  0,         0};
+	const o_ring_shape n = o_mma_shape(fp8);
 	const uint32_t parts = fp8 ? O_MMA_PARTS : 1; /* of a chunk */
 	o_ring r = o_ring_begin(p, &n, O_MMA_CHUNKS - 1, local);
 	uint32_t unit, part, i, j;

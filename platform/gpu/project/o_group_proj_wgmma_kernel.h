@@ -481,20 +481,31 @@ o_wgmma_all_bf16(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	}
 }
 
+/* fp8, tokens and chunks are constants. */
+FN o_ring_shape
+o_wgmma_shape(uint32_t fp8, uint32_t tokens, uint32_t chunks)
+{
+	o_ring_shape n;
+
+	n.fp8 = fp8;
+	n.item = O_WGMMA_FRONT;
+	n.tokens = tokens;
+	n.columns = O_WGMMA_COLUMNS;
+	n.bytes = O_WGMMA_ROW;
+	n.parts = fp8;
+	n.chunks = chunks;
+	n.tokens_by_8 = 1;
+	n.columns_by_8 = !fp8;
+	return n;
+}
+
 SPMLA_KERNEL_BLOCKS(o_group_proj_bf16_wgmma, 1)
 void
 spmla_k_o_group_proj_bf16_wgmma(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_ring_shape n = {0,
-				O_WGMMA_FRONT,
-				O_WGMMA_TOKENS,
-				O_WGMMA_COLUMNS,
-				O_WGMMA_ROW,
-				0,
-				O_WGMMA_BF16_CHUNKS,
-				1,
-				1};
+	const o_ring_shape n =
+		o_wgmma_shape(0, O_WGMMA_TOKENS, O_WGMMA_BF16_CHUNKS);
 	LOCAL_DYNAMIC(local, O_WGMMA_BF16_BYTES);
 
 	o_wgmma_all_bf16(&p, &n, local);
@@ -505,15 +516,8 @@ void
 spmla_k_o_group_proj_bf16_wgmma64(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma64))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_ring_shape n = {0,
-				O_WGMMA_FRONT,
-				O_WGMMA_FEW,
-				O_WGMMA_COLUMNS,
-				O_WGMMA_ROW,
-				0,
-				O_WGMMA_BF16_FEW_CHUNKS,
-				1,
-				1};
+	const o_ring_shape n =
+		o_wgmma_shape(0, O_WGMMA_FEW, O_WGMMA_BF16_FEW_CHUNKS);
 	LOCAL_DYNAMIC(local, O_WGMMA_BF16_FEW_BYTES);
 
 	o_wgmma_all_bf16(&p, &n, local);
@@ -524,15 +528,7 @@ void
 spmla_k_o_group_proj_wgmma(SPMLA_KERNEL_ARGS(o_group_proj_wgmma))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_ring_shape n = {1,
-				O_WGMMA_FRONT,
-				O_WGMMA_TOKENS,
-				O_WGMMA_COLUMNS,
-				O_WGMMA_ROW,
-				1,
-				O_WGMMA_CHUNKS,
-				1,
-				0};
+	const o_ring_shape n = o_wgmma_shape(1, O_WGMMA_TOKENS, O_WGMMA_CHUNKS);
 	LOCAL_DYNAMIC(local, O_WGMMA_BYTES);
 
 	o_wgmma_all(&p, &n, local);
@@ -543,15 +539,8 @@ void
 spmla_k_o_group_proj_wgmma64(SPMLA_KERNEL_ARGS(o_group_proj_wgmma64))
 {
 	const o_proj_params p = {SPMLA_KERNEL_VALUES(o_group_proj)};
-	const o_ring_shape n = {1,
-				O_WGMMA_FRONT,
-				O_WGMMA_FEW,
-				O_WGMMA_COLUMNS,
-				O_WGMMA_ROW,
-				1,
-				O_WGMMA_FEW_CHUNKS,
-				1,
-				0};
+	const o_ring_shape n =
+		o_wgmma_shape(1, O_WGMMA_FEW, O_WGMMA_FEW_CHUNKS);
 	LOCAL_DYNAMIC(local, O_WGMMA_FEW_BYTES);
 
 	o_wgmma_all(&p, &n, local);
