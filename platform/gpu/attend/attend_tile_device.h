@@ -29,14 +29,15 @@ enum {
 	ATTEND_TILE_KEYS = ATTEND_HELD / G_TILE, /* tiles of keys */
 	/* Subgroups that share the scores of a tile of keys, at most. */
 	ATTEND_TILE_SHARES = ATTEND_ITEMS / G_TILE_LANES / ATTEND_TILE_KEYS,
-/* Steps of 16 dims, and pairs of tiles of columns: what a subgroup
-	 * has. The emulator needs room for few subgroups. */
 #if defined(__OPENCL_C_VERSION__) || defined(__HIP__)
+	/* What a subgroup has: steps of 16 dims, and pairs of tiles of
+	 * columns. */
 	ATTEND_TILE_STEPS =
 		(SPMLA_MLA_DIM / G_TILE - 1) / ATTEND_TILE_SHARES + 1,
 	ATTEND_TILE_PAIRS =
 		SPMLA_MLA_LATENT * G_TILE_LANES / (2 * G_TILE * ATTEND_ITEMS)
 #else
+	/* The emulator also has few subgroups to a block: room for all. */
 	ATTEND_TILE_STEPS = SPMLA_MLA_DIM / G_TILE / 2,
 	ATTEND_TILE_PAIRS = 4
 #endif

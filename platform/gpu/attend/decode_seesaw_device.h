@@ -591,7 +591,9 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 				    &h);
 		if (decode_rope_in_registers(w->format))
 			decode_scale_rope(&h);
-		if (pair.m == 0) /* the runs behind the first one */
+		/* Loaders write the runs behind the first one before they
+		 * arrive here: with bf16 rows, where they note the rows. */
+		if (pair.m == 0)
 			g_mbarrier_wait(&mem->full[0][w->format.bf16_rows], 0);
 		do {
 			decode_take_pair(runs, next, &pair);
