@@ -103,10 +103,10 @@ typedef struct spmla_sparse_decode_args {
  * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
  * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ caches use
- * the portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. On Hopper, where q, out, split_out and pages are aligned
- * to 16 bytes, e4m3 * scale is rounded once, to f16. Exception: small calls in
- * parts, tokens * cdiv(heads, 16) <= 16, that do not add up their splits; they
- * round as above.
+ * the portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. On Hopper,
+ * where q, out, split_out and pages are aligned to 16 bytes, e4m3 * scale is
+ * rounded once, to f16. Exception: small calls in parts, tokens * cdiv(heads,
+ * 16) <= 16, that do not add up their splits; they round as above.
  * Rows that do not count are never read; NaN in rows that do goes through the
  * arithmetic.
  *
