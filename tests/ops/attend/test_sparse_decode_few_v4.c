@@ -132,6 +132,25 @@ START_TEST(scale_bytes_at_both_ends_count)
 }
 END_TEST
 
+/* One key in 100 has the scale 1 in a group, the others have 2^-30 there. It is
+ * another key in each group, at each place among 16. */
+START_TEST(one_large_scale_counts_wherever_it_lies)
+{
+	int32_t i, group;
+
+	open_v4(1, 16, 100, 0);
+	for (i = 0; i < 100; i++) {
+		v4_put(&v.a.cache, i, 1.5f, 2);
+		memset(v4_scales(&v.a.cache, i), 97, 7);
+		v4_slots(&v, 0)[i] = i;
+	}
+	for (group = 0; group < 7; group++)
+		v4_scales(&v.a.cache, 32 + (_i + group) % 16)[group] = 127;
+	v4_check(&f, &v);
+	close_v4();
+}
+END_TEST
+
 START_TEST(scale_of_255_is_nan)
 {
 	open_v4(1, 8, 128, 300);
@@ -177,6 +196,7 @@ SUITE
 	};
 	const theme_test edge[] = {
 		{scale_bytes_at_both_ends_count, 5},
+		{one_large_scale_counts_wherever_it_lies, 16},
 		{scale_of_255_is_nan, 1},
 	};
 	const theme_test determinism[] = {
