@@ -32,3 +32,14 @@ python3 bench/compare.py "$table" "$TEST_TMPDIR/slower.md" >"$TEST_TMPDIR/out" &
 grep -qx "1.50  ${cold%.0} to $slow us  empty kernel, the launch" \
 	"$TEST_TMPDIR/out"
 grep -q ' rows, 1 slower; ' "$TEST_TMPDIR/out"
+
+# median.py takes the row in between, and refuses tables of other rows.
+python3 bench/median.py "$TEST_TMPDIR/slower.md" "$table" "$table" \
+	>"$TEST_TMPDIR/out"
+cmp "$table" "$TEST_TMPDIR/out"
+python3 bench/median.py "$TEST_TMPDIR/slower.md" "$TEST_TMPDIR/slower.md" \
+	"$table" >"$TEST_TMPDIR/out"
+cmp "$TEST_TMPDIR/slower.md" "$TEST_TMPDIR/out"
+grep -v '| empty kernel |' "$table" >"$TEST_TMPDIR/fewer.md"
+python3 bench/median.py "$table" "$table" "$TEST_TMPDIR/fewer.md" && exit 1
+true

@@ -3,8 +3,9 @@
  * The shapes of the attention over a cache. A decode is timed whole, each token
  * by itself, and in parts with the combine behind them; what plans the parts
  * runs once, outside of what is timed, as in the peer's times. Each token's
- * keys are drawn in no order from 8192 rows of its own, so that no two tokens
- * share one.
+ * keys are drawn in no order from rows of its own, so that no two tokens share
+ * one. Only with the longest lists tokens that are 64 apart share their rows:
+ * 690 MB lie between two uses.
  */
 #include "bench/cuda.h"
 
@@ -20,6 +21,8 @@ enum {
 	WINDOW_PAGE = 256,
 	TOKEN_ROWS = 8192, /* a token draws from so many */
 	EXTRA_ROWS = 4096, /* the same, of V4 */
+	PEAK_ROWS = 16384, /* the same, of the longest lists: all of them */
+	PEAK_POOLS = 64,   /* of PEAK_ROWS */
 	V32_TOKENS = 256,
 	MOST_HEADS = 128,
 	MOST_PARTS = 512,
@@ -41,6 +44,17 @@ static const decode_shape v32_shapes[] = {
 	{256, 128, 371}, {1, 64, 21.2},  {2, 64, 0},      {4, 64, 0},
 	{16, 64, 33.6},  {128, 64, 119}, {1, 16, 0},      {8, 16, 0},
 	{32, 16, 0},     {128, 16, 119}, {8, 8, 0},       {128, 8, 119},
+};
+static const decode_shape peak_shapes[] = {{296, 128, 3107}};
+
+/* V3.2, and its longest lists. */
+static const struct v32_set {
+	const char *name;
+	const decode_shape *shapes;
+	uint32_t count, tokens, topk, own, pools;
+} v32_sets[] = {
+	{"V3.2", v32_shapes, 28, V32_TOKENS, 2048, TOKEN_ROWS, V32_TOKENS},
+	{"V3.2 k 16384", peak_shapes, 1, 296, PEAK_ROWS, PEAK_ROWS, PEAK_POOLS},
 };
 
 /* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. The peer's
@@ -154,19 +168,20 @@ run_decode(gpu *g)
 		 "sparse_decode");
 }
 
-/* `topk` rows of each token's own, all different, in no order. */
+/* `topk` of a token's `own` rows, all different, in no order. Token t has those
+ * of pool t % pools. */
 static void
 draw_slots(gpu *g, const twin *slots, uint32_t tokens, uint32_t topk,
-	   uint32_t own)
+	   uint32_t own, uint32_t pools)
 {
-	static int32_t order[TOKEN_ROWS];
+	static int32_t order[PEAK_ROWS];
 	int32_t *to = slots->at[ON_HOST];
 	uint32_t t, i;
 
 	for (t = 0; t < tokens; t++) {
 		fill_order(g, order, own);
 		for (i = 0; i < topk; i++)
-			*to++ = (int32_t)(t * own) + order[i];
+			*to++ = (int32_t)(t % pools * own) + order[i];
 	}
 	twin_push(g, slots);
 }
@@ -268,26 +283,26 @@ make_decode(gpu *g, uint32_t tokens, uint32_t heads)
 }
 
 static void
-bench_v32(gpu *g)
+bench_v32(gpu *g, const struct v32_set *v)
 {
-	const uint32_t tokens = g->tiny ? 2 : V32_TOKENS;
-	const uint32_t own = g->tiny ? 256 : TOKEN_ROWS;
-	const uint32_t count =
-		g->tiny ? 1 : sizeof v32_shapes / sizeof *v32_shapes;
+	const uint32_t tokens = g->tiny ? 2 : v->tokens;
+	const uint32_t own = g->tiny ? 256 : v->own;
+	const uint32_t pools = g->tiny ? 2 : v->pools;
+	const uint32_t count = g->tiny ? 1 : v->count;
 	uint32_t i;
 
 	memset(&dc, 0, sizeof dc);
-	dc.model = "V3.2";
+	dc.model = v->name;
 	dc.dim = SPMLA_MLA_DIM;
-	dc.topk = g->tiny ? 160 : 2048;
+	dc.topk = g->tiny ? 160 : v->topk;
 	dc.layout = SPMLA_LAYOUT_FP8_DS_MLA;
 	dc.entries = PAGE;
 	make_decode(g, tokens, g->tiny ? 8 : MOST_HEADS);
-	dc.pool = make_pool(g, dc.layout, PAGE, tokens * own / PAGE);
+	dc.pool = make_pool(g, dc.layout, PAGE, pools * own / PAGE);
 	dc.slots = twin_make(g, (uint64_t)tokens * dc.topk * 4);
-	draw_slots(g, dc.slots, tokens, dc.topk, own);
+	draw_slots(g, dc.slots, tokens, dc.topk, own, pools);
 	for (i = 0; i < count; i++)
-		one_decode(g, g->tiny ? decode_tiny : &v32_shapes[i]);
+		one_decode(g, g->tiny ? decode_tiny : &v->shapes[i]);
 	twins_free(g);
 }
 
@@ -315,8 +330,8 @@ bench_v4(gpu *g, const struct v4_set *v)
 				  tokens * own / v->extra_page);
 	dc.slots = twin_make(g, (uint64_t)tokens * dc.topk * 4);
 	dc.extra_slots = twin_make(g, (uint64_t)tokens * dc.extra_topk * 4);
-	draw_slots(g, dc.slots, tokens, dc.topk, WINDOW_PAGE);
-	draw_slots(g, dc.extra_slots, tokens, dc.extra_topk, own);
+	draw_slots(g, dc.slots, tokens, dc.topk, WINDOW_PAGE, tokens);
+	draw_slots(g, dc.extra_slots, tokens, dc.extra_topk, own, tokens);
 	for (i = 0; i < count; i++)
 		one_decode(g, g->tiny ? decode_tiny : &v->shapes[i]);
 	twins_free(g);
@@ -329,7 +344,8 @@ bench_decode(gpu *g)
 
 	if (!wanted(g, "sparse_decode"))
 		return;
-	bench_v32(g);
+	for (i = 0; i < (g->longer ? 2u : 1u); i++)
+		bench_v32(g, &v32_sets[i]);
 	for (i = 0; i < sizeof v4_sets / sizeof *v4_sets; i++)
 		bench_v4(g, &v4_sets[i]);
 }
