@@ -137,7 +137,8 @@ parse(bench *b, const char **svg, int argc, char **argv)
 	const option list[] = {
 		{"--seconds", "how long each row is repeated", &seconds, NULL,
 		 NULL, 0, 0},
-		{"--only", "one operation alone", &b->only, NULL, NULL, 0, 0},
+		{"--only", "one operation alone, as kv_insert (default all)",
+		 &b->only, NULL, NULL, 0, 0},
 		{"--workers", "threads to lend", NULL, &b->workers, NULL, 1,
 		 1024},
 		{"--svg", "file to draw time over floor into", svg, NULL, NULL,
@@ -186,13 +187,18 @@ main(int argc, char **argv)
 		last = spmla_cpu_variant(b.ctx);
 		close_ctx(&b);
 	}
+	if (b.count == 0) {
+		fprintf(stderr, PROGRAM ": --only: there are no rows of %s\n",
+			b.only);
+		return OPTIONS_BAD;
+	}
 	bench_measure_roofs(&b.roofs);
 	print(&b);
 	if (svg && !bench_draw(svg,
 			       b.workers > 1 ? "SpMLA, floor of one core"
 					     : "SpMLA on one core",
 			       b.rows, b.count)) {
-		fprintf(stderr, "cannot write %s\n", svg);
+		fprintf(stderr, PROGRAM ": --svg: cannot write %s\n", svg);
 		return 1;
 	}
 	return 0;
