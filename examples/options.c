@@ -142,19 +142,38 @@ distance(const char *a, const char *b)
 	return row[n];
 }
 
+/* How far what was typed is from a name, dashes aside: 0 if it begins it. */
+static uint32_t
+away(const char *typed, const char *name)
+{
+	size_t n;
+
+	typed += strspn(typed, "-");
+	name += strspn(name, "-");
+	n = strcspn(typed, "=");
+	return strncmp(typed, name, n) == 0 ? 0 : distance(typed, name);
+}
+
 static int
 unknown(const char *program, const option *options, uint32_t count,
 	const char *arg)
 {
-	const char *best = "--help";
-	uint32_t least = distance(arg, best), i;
+	static const char *const own[] = {"--help", "--version"};
+	const char *best = own[0];
+	uint32_t least = UINT32_MAX, i;
 
-	for (i = 0; i < count; i++) {
-		const uint32_t d = distance(arg, options[i].name);
+	if (arg[0] != '-' || arg[strspn(arg, "-")] == 0) {
+		fprintf(stderr, "%s: %s: not an option; --help lists all\n",
+			program, arg);
+		return OPTIONS_BAD;
+	}
+	for (i = 0; i < count + 2; i++) {
+		const char *name = i < count ? options[i].name : own[i - count];
+		const uint32_t d = away(arg, name);
 
 		if (d < least) {
 			least = d;
-			best = options[i].name;
+			best = name;
 		}
 	}
 	fprintf(stderr,

@@ -142,6 +142,11 @@ runs "an unknown option with its value" 2 \
 runs "another unknown option" 2 \
 	'^arena_map: -svg: unknown option; the nearest is --svg;' -- \
 	"$map" -svg x
+runs "an option that has begun well" 2 \
+	'^decode_loop: -v: unknown option; the nearest is --version;' -- \
+	"$loop" -v
+runs "a word that is no option" 2 '^decode_loop: steps: not an option;' -- \
+	"$loop" steps
 runs "a switch with a value" 2 '^decode_loop: --plan: it takes no value' -- \
 	"$loop" --plan=1
 runs "a bad number" 2 '^decode_loop: --steps: "3x" is not' -- \
