@@ -33,7 +33,9 @@
 #define ABOUT                                                                  \
 	"Serves the requests of a trace: they join, grow and leave, and one "  \
 	"captured\ngraph per bucket is replayed for every step. Compares the " \
-	"results with an\nindependent reference and with eager calls."
+	"results with an\nindependent reference and with eager calls.\n\n"     \
+	"Models have defaults of their own: --model v4-flash --help lists "    \
+	"V4's."
 
 /* Requests of V4 have short prompts: it takes them in a few tokens a step. */
 #define TRACE_V32 "testdata/trace/synthetic_chat.csv"
@@ -60,7 +62,8 @@ parse(loop *l, int argc, char **argv)
 		{"--steps", "steps to run at most", NULL, &l->steps, NULL, 1,
 		 10000000},
 		{"--trace",
-		 "file of requests (default: one of the program's own)",
+		 "file of requests (default: one of the program's own); V3.2 "
+		 "then has --prefill 0 unless told otherwise",
 		 &l->trace_path, NULL, NULL, 0, 0},
 		{"--check-every", "compare every so many steps, 0 = never",
 		 NULL, &l->check_every, NULL, 0, UINT32_MAX},
@@ -269,8 +272,10 @@ print_head(const loop *l)
 	       " at a time, contexts up to %" PRIu32 " tokens\n\n",
 	       l->trace_file, l->trace.count, c->max_rows,
 	       c->max_context_tokens);
-	if (l->plan_shown)
+	if (l->plan_shown) {
 		arena_print(&l->plan, stdout);
+		printf("\n");
+	}
 	fflush(stdout);
 }
 
@@ -346,7 +351,8 @@ main(int argc, char **argv)
 		return end == OPTIONS_HELP ? EXIT_GOOD : EXIT_USAGE;
 	if (model_options_plan(PROGRAM, &l.options, &l.backend, &l.plan) !=
 		    OPTIONS_GO ||
-	    read_trace(&l, argv[0]) != EXIT_GOOD)
+	    read_trace(&l, argv[0]) != EXIT_GOOD ||
+	    (l.svg && !report_can_draw(l.svg)))
 		return EXIT_USAGE;
 	l.calls =
 		l.plan.config.model == SPMLA_MODEL_V32 ? &v32_calls : &v4_calls;

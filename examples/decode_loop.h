@@ -262,8 +262,9 @@ bucket_time report_bucket(const report *r, uint32_t bucket);
 /* "16.6 ms" */
 const char *time_text(double ns, char text[TIME_TEXT]);
 
-/* Draws the time and the requests of every step (decode_svg.c). Returns 0,
+/* Draws the time and the requests of every step (decode_svg.c). Both return 0,
  * after a line on stderr, if the file cannot be written. */
+int report_can_draw(const char *file);
 int report_draw(const report *r, const spmla_plan *plan, const char *file);
 
 /* ---- The loop (decode_loop.c), a step (decode_step.c) ------------------ */

@@ -87,13 +87,13 @@ seconds(const report *r)
 void
 report_progress(report *r, const batch *b)
 {
-	enum { WIDTH = 30 };
+	enum { BAR = 12, TEXT = 64 }; /* and brackets and a space: 79 */
 	const uint64_t now = report_now_ns();
 	const uint64_t apart =
 		r->progress == PROGRESS_BAR ? 100000000 : 1000000000;
 	const uint64_t tokens = r->tokens + r->prefill.tokens;
-	const uint32_t done = (uint32_t)((uint64_t)r->steps * WIDTH / r->limit);
-	char bar[WIDTH + 1], left[TIME_TEXT] = "?";
+	const uint32_t done = (uint32_t)((uint64_t)r->steps * BAR / r->limit);
+	char bar[BAR + 1], text[96], left[TIME_TEXT] = "?";
 
 	if (r->progress == PROGRESS_NONE || now - r->shown_ns < apart)
 		return;
@@ -101,17 +101,21 @@ report_progress(report *r, const batch *b)
 	if (r->steps)
 		time_text(seconds(r) / r->steps * (r->limit - r->steps) * 1e9,
 			  left);
-	memset(bar, '.', WIDTH);
+	snprintf(text, sizeof text,
+		 "step %" PRIu32 " of %" PRIu32 ", %" PRIu32
+		 " %s, %.0f tokens/s, %s left",
+		 r->steps, r->limit, b->active_count,
+		 b->active_count == 1 ? "request" : "requests",
+		 (double)tokens / seconds(r), left);
+	if (r->progress == PROGRESS_LINES) {
+		fprintf(stderr, "%s\n", text);
+		return;
+	}
+	memset(bar, '.', BAR);
 	memset(bar, '#', done);
-	bar[WIDTH] = 0;
-	if (r->progress == PROGRESS_BAR)
-		fprintf(stderr, "\r[%s] ", bar);
-	fprintf(stderr,
-		"step %" PRIu32 " of %" PRIu32 ", %" PRIu32
-		" requests, %.0f tokens/s, %s left",
-		r->steps, r->limit, b->active_count,
-		(double)tokens / seconds(r), left);
-	fputs(r->progress == PROGRESS_BAR ? "    " : "\n", stderr);
+	bar[BAR] = 0;
+	/* A line that wraps would stay there. */
+	fprintf(stderr, "\r[%s] %-*.*s", bar, TEXT, TEXT, text);
 }
 
 /* Shell sort: qsort may allocate. */
@@ -237,6 +241,8 @@ print_rare(const char *name, uint64_t count)
 static void
 print_requests(const report *r, const batch *b)
 {
+	char text[TIME_TEXT];
+
 	print_count("requests joined", b->joins);
 	print_rare("  through the staging table", b->bulk_joins);
 	print_rare("  clipped to --max-context", b->clipped);
@@ -248,7 +254,9 @@ print_requests(const report *r, const batch *b)
 	print_rare("  steps of prompts", r->prefill.chunks);
 	print_rare("  of them replayed", r->prefill.replayed);
 	print_rare("  tokens", r->prefill.tokens);
-	print_rare("  milliseconds", r->prefill.ns / 1000000);
+	if (r->prefill.ns)
+		printf("%-30s %12s\n", "  time",
+		       time_text((double)r->prefill.ns, text));
 	print_rare("pages used again", b->pages_reused);
 	print_rare("pages shared by requests", b->pages_shared);
 	print_rare("pages copied", b->pages_copied);

@@ -170,19 +170,35 @@ height_of(const report *r)
 	return LEGEND_TOP + (int)lines * LEGEND_LINE;
 }
 
-int
-report_draw(const report *r, const spmla_plan *plan, const char *file)
+static FILE *
+open_picture(const char *file, const char *mode)
 {
 	char path[PATH_BYTES];
 	FILE *f = NULL;
-	int good;
 
 	if (path_resolve(file, path, sizeof path))
-		f = fopen(path, "w");
-	if (!f) {
+		f = fopen(path, mode);
+	if (!f)
 		fprintf(stderr, PROGRAM ": --svg: cannot write %s\n", file);
+	return f;
+}
+
+int
+report_can_draw(const char *file)
+{
+	FILE *f = open_picture(file, "a");
+
+	return f && fclose(f) == 0;
+}
+
+int
+report_draw(const report *r, const spmla_plan *plan, const char *file)
+{
+	FILE *f = open_picture(file, "w");
+	int good;
+
+	if (!f)
 		return 0;
-	}
 	fprintf(f,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
 		"height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n"

@@ -200,8 +200,17 @@ runs "the head, and no plan" 0 \
 runs "the plan" 0 '^DEVICE +INDEX .* LOGITS ' -- "$loop" "${brief[@]}" --plan
 runs "no progress where nobody looks" 0 '!tokens/s' -- "$loop" "${brief[@]}"
 runs "progress where it is asked for" 0 \
-	'^step [0-9]+ of 4, [0-9]+ requests, [0-9]+ tokens/s, .* left$' -- \
+	'^step [0-9]+ of 4, [0-9]+ requests?, [0-9]+ tokens/s, .* left$' -- \
 	"$loop" "${brief[@]}" --progress
+# On a terminal the line is drawn anew in its place, which 80 columns must hold.
+if script -qec true /dev/null </dev/null >"$tmp/out" 2>&1; then
+	SHELL=/bin/sh script -qec "$(printf '%q ' "$loop" "${brief[@]}")" \
+		/dev/null </dev/null >"$tmp/out"
+	tr '\r' '\n' <"$tmp/out" | grep '^\[' >"$tmp/bar"
+	grep -qE '^\[#*\.*\] step [0-9]+ of 4, 1 request, ' "$tmp/bar" ||
+		fail "no bar on a terminal"
+	! grep -qE '.{80}' "$tmp/bar" || fail "a bar that wraps"
+fi
 runs "a picture of the run" 0 '^  [1-9] x bucket of ' -- \
 	"$loop" "${brief[@]}" --svg "$tmp/run.svg"
 steps=$(sed -n 's/^steps  *//p' "$tmp/out")
@@ -210,7 +219,7 @@ steps=$(sed -n 's/^steps  *//p' "$tmp/out")
 grep -q 'bucket of .* steps, p50 .*, p99 ' "$tmp/run.svg" || fail "no legend"
 tail -n 1 "$tmp/run.svg" | grep -q '</svg>' || fail "the picture's end"
 runs "a picture of the run that cannot be written" 2 \
-	'^decode_loop: --svg: cannot write' -- \
+	'^decode_loop: --svg: cannot write' '!^DeepSeek' -- \
 	"$loop" "${brief[@]}" --svg "$tmp/none/run.svg"
 runs "V4 as it comes: prompts and plain decode" 0 '^requests done +[1-9]' \
 	'^  [1-9][0-9]* x bucket of 8 tokens' '^OK: 40 steps, ' \
