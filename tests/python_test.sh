@@ -43,6 +43,11 @@ python3 examples/python/decode.py --version |
 	grep -qE '^decode.py of SpMLA [0-9.]+$'
 python3 examples/python/decode.py --setps 3 2>"$tmp/printed" && exit 1
 grep -q 'setps: unknown option; the nearest is --steps' "$tmp/printed"
+python3 examples/python/decode.py --svg "$tmp/none/x.svg" 2>"$tmp/printed" &&
+	exit 1
+grep -q 'error: --svg: cannot write ' "$tmp/printed"
+SPMLA_LIBRARY=$tmp/none.so python3 -c 'import spmla' 2>"$tmp/printed" && exit 1
+grep -q '^ImportError: .*none.so.*SPMLA_LIBRARY names another' "$tmp/printed"
 
 if python3 -c 'import mypy' 2>/dev/null; then
 	python3 -m mypy --strict --cache-dir "$tmp/mypy" python/spmla

@@ -236,6 +236,10 @@ def parse() -> argparse.Namespace:
         parser.error(f"{word}: unknown option; the nearest is {near[0]}")
     if options.steps < 1 or options.rows < 1:
         parser.error("--steps and --rows: at least 1")
+    try:
+        open(options.svg, "a").close()
+    except OSError as why:
+        parser.error(f"--svg: cannot write {options.svg}: {why.strerror}")
     return options
 
 

@@ -425,7 +425,17 @@ def _find() -> str:
     return str(inside) if inside.exists() else "libspmla.so.0.1"
 
 
-lib = ctypes.CDLL(_find())
+def _load() -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(_find())
+    except OSError as why:
+        raise ImportError(
+            f"{why}; `pip install .` in SpMLA's folder brings the library,"
+            " SPMLA_LIBRARY names another one"
+        ) from None
+
+
+lib = _load()
 
 for _name, _types in {
     "spmla_config_preset": [POINTER(Config), c_uint32],
