@@ -57,7 +57,7 @@ class Engine:
                 heads=HEADS,
                 index_heads=INDEX_HEADS,
                 topk=TOPK,
-                kv_layout=2,
+                kv_layout=2,  # SPMLA_LAYOUT_MLA_BF16
                 max_rows=rows,
                 softmax_scale=SCALE,
                 max_context_tokens=longest,

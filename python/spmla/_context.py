@@ -19,6 +19,12 @@ from . import _native as n
 _FLAGS = {"batch_invariant": 1, "apart": 2}
 
 
+def _named(what: str, names: Mapping[str, Any], name: str) -> Any:
+    if name not in names:
+        raise ValueError(f"{what}: no {name!r}, want one of {', '.join(names)}")
+    return names[name]
+
+
 def config(
     model: str,
     buckets: Iterable[Sequence[int]],
@@ -26,11 +32,13 @@ def config(
     flags: str = "",
     **fields: Any,
 ) -> n.Config:
-    """A config: the model's preset, overridden by the arguments. `buckets` are
-    (tokens, requests, next_n[, max_live_context]), `groups` are tables of
-    fields, and all other names are fields of spmla_config."""
+    """A config: the preset of the model (v32, v4-flash, v4-pro), overridden by
+    the arguments. `buckets` are (tokens, requests, next_n[,
+    max_live_context]), `groups` are tables of fields, `flags` are words
+    (batch_invariant, apart), and all other names are fields of
+    spmla_config."""
     made = n.Config()
-    n.check(n.lib.spmla_config_preset(byref(made), n.MODELS[model]))
+    n.check(n.lib.spmla_config_preset(byref(made), _named("model", n.MODELS, model)))
     shapes = [n.Shape(*bucket) for bucket in buckets]
     made.bucket_count = len(shapes)
     for i, shape in enumerate(shapes):
@@ -40,7 +48,9 @@ def config(
             if not hasattr(made.groups[i], name):
                 raise TypeError(f"a group has no {name}")
             setattr(made.groups[i], name, value)
-    made.flags = sum(_FLAGS[word] for word in flags.split())
+    made.flags = sum(
+        _named("flags", _FLAGS, word) for word in flags.split()
+    )
     for name, value in fields.items():
         if not hasattr(made, name):
             raise TypeError(f"spmla_config has no {name}")
@@ -49,7 +59,8 @@ def config(
 
 
 class Context:
-    """One timeline of steps, or of operations, on one device.
+    """One timeline of steps, or of operations, on one device. `backend` is cpu
+    or cuda.
 
     Its memory is allocated here, once. One thread at a time uses a context;
     calls from several threads wait for each other.
@@ -61,11 +72,11 @@ class Context:
         self._handle = c_void_p()
         self._lock = threading.RLock()
         self._kept: list[Any] = []
+        table = _named("backend", n.BACKENDS, backend)
         self._cpu = backend == "cpu"
         if not self._cpu:
             _driver.use_device(device)
         facts, diag = n.Device(), n.Diag()
-        table = n.BACKENDS[backend]
         n.check(
             n.lib.spmla_backend_query(table, None, byref(facts), byref(diag)),
             diag,

@@ -132,6 +132,15 @@ def test_a_capture_that_fails_leaves_none(engine):
     engine.ring.step([Request(0, 1, 1, join=True)], [Store(0, 0, [0])])
 
 
+def test_names_that_are_not_there_are_told_what_there_is():
+    with pytest.raises(ValueError, match="model: no 'v3'.* v32, v4-flash"):
+        spmla.config("v3", [(1, 1, 1)])
+    with pytest.raises(ValueError, match="flags: no 'fast'.* batch_invariant"):
+        spmla.config("v32", [(1, 1, 1)], flags="apart fast")
+    with pytest.raises(ValueError, match="backend: no 'gpu'.* cpu, cuda"):
+        spmla.Context(spmla.config("v32", [(1, 1, 1)]), "gpu")
+
+
 def test_fields_that_are_not_there_are_named():
     with pytest.raises(TypeError, match="no head"):
         spmla.config("v32", [(1, 1, 1)], head=3)
