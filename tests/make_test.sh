@@ -100,9 +100,11 @@ if have pkg-config; then
 		"$root/tests/cxx/consumer.cc" "${libs[@]}" -o cxx
 	prints '*' env LD_LIBRARY_PATH="$lib" ./cxx
 	# README's line, as it stands.
-	cp "$root/examples/hello_v32.c" main.c
-	eval "$(grep '^gcc main.c' "$root/README.md")"
-	prints 'out?0? = 0x3fc0' env LD_LIBRARY_PATH="$lib" ./a.out
+	mkdir -p examples out
+	cp "$root/examples/hello_v32.c" examples
+	eval "$(grep '^gcc examples' "$root/README.md")"
+	want=$(sed -n 's,^out/hello *# ,,p' "$root/README.md")
+	prints "${want//[[]/[[]}" env LD_LIBRARY_PATH="$lib" out/hello
 fi
 
 # CMake finds it where it was moved.
