@@ -106,7 +106,7 @@ def draw(title, peer, table):
 def main():
     if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__)
-        sys.exit(0 if "-h" in sys.argv[1][:3] else 2)
+        sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
     with open(sys.argv[1], encoding="utf-8") as file:
         lines = file.read().splitlines()
     table = list(rows(lines))

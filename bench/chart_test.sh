@@ -21,6 +21,12 @@ bars=$(grep -cE '<rect x=.*fill="#(3f7d5c|c0703a)"' bench/results/peers.svg)
 echo "$bars bars"
 [ "$bars" -gt 0 ] && [ "$bars" -eq "$want" ]
 
+# Without a table it says how it is used.
+python3 bench/chart.py --help | grep -q '^Draws our times'
+rc=0
+python3 bench/chart.py >/dev/null || rc=$?
+[ "$rc" -eq 2 ]
+
 # compare.py finds the row that a table is slower at.
 cold=$(sed -n 's/^| empty kernel | the launch | \([0-9.]*\) .*/\1/p' "$table")
 slow=$(awk "BEGIN { printf \"%g\", 1.5 * $cold }")
