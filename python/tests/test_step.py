@@ -125,6 +125,15 @@ def test_a_page_that_is_not_there_is_reported(place, engine):
     assert engine.context.status()[0] == 0
 
 
+def test_a_view_is_of_memory_that_the_host_can_read(engine, place):
+    with pytest.raises(KeyError):
+        engine.context.view(10000)
+    if place.name == "cpu":
+        engine.context._device_memory = range(1 << 62)
+    with pytest.raises(TypeError, match="buffer 39 lies in the device's memory"):
+        engine.context.view(39)  # SPMLA_BUF_TOPK_INDICES
+
+
 def test_a_capture_that_fails_leaves_none(engine):
     with pytest.raises(KeyError):
         with engine.ring.capture(0):
