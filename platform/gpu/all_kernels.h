@@ -59,6 +59,7 @@
 #include "spmla/platform/gpu/attend/sparse_decode_wgmma_kernel.h"
 #include "spmla/platform/gpu/project/o_group_proj_mma_kernel.h"
 #include "spmla/platform/gpu/project/o_group_proj_wgmma_kernel.h"
+#include "spmla/platform/gpu/project/q_absorb_mma_head_kernel.h"
 #include "spmla/platform/gpu/project/q_absorb_mma_kernel.h"
 #include "spmla/platform/gpu/project/v_up_mma_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_gathered_mma_kernel.h"

@@ -9,6 +9,7 @@
 #include "spmla/platform/gpu/project/o_group_proj_mma_kernel.h"
 #include "spmla/platform/gpu/project/o_group_proj_wgmma_kernel.h"
 #include "spmla/platform/gpu/project/q_absorb_kernel.h"
+#include "spmla/platform/gpu/project/q_absorb_mma_head_kernel.h"
 #include "spmla/platform/gpu/project/q_absorb_mma_kernel.h"
 #include "spmla/platform/gpu/project/v_up_kernel.h"
 #include "spmla/platform/gpu/project/v_up_mma_kernel.h"

@@ -36,7 +36,8 @@
 	S(uint32_t, w_aligned)          \
 	S(uint32_t, positions_wide)     \
 	S(uint32_t, rope_form)          \
-	S(uint32_t, units)
+	S(uint32_t, units)              \
+	S(uint32_t, range)
 SPMLA_KERNEL_SCALARS(q_absorb)
 
 enum {

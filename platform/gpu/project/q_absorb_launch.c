@@ -7,14 +7,22 @@
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_q_absorb_params) ==
 				    sizeof(spmla_k_q_absorb_mma_params) &&
 			    sizeof(spmla_k_q_absorb_params) ==
-				    sizeof(spmla_k_q_absorb_mma_few_params),
+				    sizeof(spmla_k_q_absorb_mma_few_params) &&
+			    sizeof(spmla_k_q_absorb_params) ==
+				    sizeof(spmla_k_q_absorb_mma_head_params),
 		    "one struct binds all kernels");
 
+enum { HEAD_TOKENS = 1 << 24 };
+
 /* Sizes: tokens. Example: 16 tokens are one tile of 16, which reads the matrix
- * once; 17 to 128 are one tile of 128. */
+ * once. On Hopper 17 tokens take a block a head and range of tokens; elsewhere
+ * 17 to 128 are one tile of 128. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_q_absorb_mma_few,
 	 .most = PROJECT_MMA_FEW,
+	 .aligned = 1},
+	{.kernel = SPMLA_KERNEL_q_absorb_mma_head,
+	 .most = HEAD_TOKENS,
 	 .aligned = 1},
 	{.kernel = SPMLA_KERNEL_q_absorb_mma, .aligned = 1},
 	{.kernel = SPMLA_KERNEL_q_absorb},
@@ -36,6 +44,19 @@ is_aligned(const spmla_q_absorb_args *a)
 				   a->q_head_stride_elems, 2, 16);
 }
 
+/* The tokens of a range of q_absorb_mma_head: a head has as many ranges as there
+ * are blocks for it. Example: on 132 SMs 128 heads are a block each, whatever
+ * the tokens; 16 heads are 8 blocks each, and 1000 tokens 8 ranges of 128. */
+static uint32_t
+range_of(uint32_t tokens, uint32_t heads, uint32_t blocks)
+{
+	const uint32_t tiles = (tokens - 1) / Q_ABSORB_HEAD_ROUND + 1;
+	const uint32_t most = blocks > heads ? blocks / heads : 1;
+	const uint32_t ranges = most < tiles ? most : tiles;
+
+	return ((tiles - 1) / ranges + 1) * Q_ABSORB_HEAD_ROUND;
+}
+
 spmla_status
 spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 {
@@ -44,6 +65,7 @@ spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 	const uint32_t tiles = Q_ABSORB_TILES + (a->q_pe != NULL);
 	const spmla_i_gpu_variant *by;
 	spmla_k_q_absorb_params p;
+	uint64_t units;
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
@@ -77,8 +99,11 @@ spmla_i_gpu_q_absorb(const spmla_i_gpu_queue *queue, const void *args)
 					  Q_ABSORB_MANY, is_aligned(a));
 	by = spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants), 0,
 				a->tokens, p.s.units > 0);
-	return spmla_i_gpu_launch(
-		queue, by->kernel,
-		by->aligned ? p.s.units : (uint64_t)a->heads * tiles * groups,
-		&p);
+	units = by->aligned ? p.s.units : (uint64_t)a->heads * tiles * groups;
+	if (by->kernel == SPMLA_KERNEL_q_absorb_mma_head) {
+		p.s.range = range_of(a->tokens, a->heads,
+				     queue->resident_blocks[by->kernel]);
+		units = (uint64_t)a->heads * ((a->tokens - 1) / p.s.range + 1);
+	}
+	return spmla_i_gpu_launch(queue, by->kernel, units, &p);
 }

@@ -127,15 +127,18 @@ START_TEST(products_are_summed_in_the_order_that_is_written)
 }
 END_TEST
 
-/* Two heads, with rope parts, and rows as matrix instructions take them:
+/* Up to two heads, with rope parts, and rows as matrix instructions take them:
  * within the bound, and the last token has the bits that it has alone. Token 5
  * has no row of the rope table. */
 START_TEST(any_number_of_tokens_give_each_its_own_bits)
 {
-	enum { MOST = 131, HEADS = 2, NOPE = 128, PE = 64, OUT = 576 + 8 };
-	static const uint32_t counts[4] = {15, 17, 128, MOST};
+	enum { MOST = 200, HEADS = 2, NOPE = 128, PE = 64, OUT = 576 + 8 };
+	static const struct {
+		uint32_t tokens, heads;
+	} c[6] = {{15, 2}, {17, 2}, {128, 2}, {131, 2}, {MOST, 2}, {MOST, 1}};
 	static int32_t positions[MOST];
-	const uint32_t n = counts[_i % 4], last = n - 1;
+	const uint32_t n = c[_i % 6].tokens, heads = c[_i % 6].heads;
+	const uint32_t last = n - 1;
 	uint16_t *x = test_alloc(2 * MOST * HEADS * (NOPE + PE), 0);
 	uint16_t *pe = x + MOST * HEADS * NOPE;
 	uint16_t *q = test_alloc(2 * MOST * HEADS * OUT, 0x5A);
@@ -151,8 +154,8 @@ START_TEST(any_number_of_tokens_give_each_its_own_bits)
 	for (t = 0; t < n; t++)
 		positions[t] = t == 5 ? -1 : (int32_t)t % ROPE_POSITIONS;
 	r.a.tokens = n;
-	r.a.heads = HEADS;
-	r.a.rope_style = 1 + (uint32_t)_i / 4;
+	r.a.heads = heads;
+	r.a.rope_style = 1 + (uint32_t)_i / 6;
 	r.a.positions = positions;
 	r.a.q_nope = x;
 	r.a.q_nope_token_stride_elems = HEADS * NOPE;
@@ -166,7 +169,7 @@ START_TEST(any_number_of_tokens_give_each_its_own_bits)
 	q_absorb_run(&r);
 	q_absorb_expect_status(&r, SPMLA_FAULT_POSITION, 5);
 	for (t = 0; t < n; t++)
-		for (h = 0; h < HEADS; h++) {
+		for (h = 0; h < heads; h++) {
 			const uint16_t *got = q + (t * HEADS + h) * OUT;
 
 			for (i = 576; i < OUT; i++)
@@ -181,11 +184,12 @@ START_TEST(any_number_of_tokens_give_each_its_own_bits)
 				      r.a.w_row_stride_elems, NOPE, 512,
 				      q_absorb_slack(&r));
 		}
-	memcpy(alone, q + (last * HEADS + 1) * OUT, sizeof alone);
+	h = heads - 1;
+	memcpy(alone, q + (last * HEADS + h) * OUT, sizeof alone);
 	r.a.tokens = r.a.heads = 1;
-	r.a.q_nope += (last * HEADS + 1) * NOPE;
-	r.a.q_pe += (last * HEADS + 1) * PE;
-	r.a.w_uk_t += r.a.w_head_stride_elems;
+	r.a.q_nope += (last * HEADS + h) * NOPE;
+	r.a.q_pe += (last * HEADS + h) * PE;
+	r.a.w_uk_t += h * r.a.w_head_stride_elems;
 	r.a.positions = positions + last;
 	q_absorb_run(&r);
 	ck_assert_mem_eq(q, alone, sizeof alone);
@@ -400,7 +404,7 @@ SUITE
 	const theme_test determinism[] = {
 		{products_are_summed_in_the_order_that_is_written, 3},
 		{any_number_of_tokens_have_the_bits_that_are_written, 8},
-		{any_number_of_tokens_give_each_its_own_bits, 8},
+		{any_number_of_tokens_give_each_its_own_bits, 12},
 		{bits_of_a_token_do_not_depend_on_the_others, 1},
 	};
 	const theme themes[] = {
