@@ -48,14 +48,15 @@
 /* Products of tiles: HIP, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__CUDACC__)
 #include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"
+#include "spmla/platform/gpu/attend/sparse_prefill_tile_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_tile_kernel.h"
 #endif
 
 /* Matrix instructions: CUDA, and the emulator's model of them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
+#include "spmla/platform/gpu/attend/sparse_bf16_wgmma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_few_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_mma_kernel.h"
-#include "spmla/platform/gpu/attend/sparse_bf16_wgmma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_wgmma_kernel.h"
 #include "spmla/platform/gpu/project/o_group_proj_mma_kernel.h"
 #include "spmla/platform/gpu/project/o_group_proj_wgmma_kernel.h"

@@ -7,4 +7,5 @@
 #include "spmla/platform/gpu/dialect/dialect.h"
 
 #include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"
+#include "spmla/platform/gpu/attend/sparse_prefill_tile_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_tile_kernel.h"

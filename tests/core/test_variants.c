@@ -347,6 +347,17 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 			ctx.plan.config.flags = 0;
 		}
 	for (i = 0; i < SPMLA_I_COUNT(archs); i++) {
+		ck_assert_str_eq(prefill(archs[i], 576, memory),
+				 "sparse_prefill");
+		ctx.plan.config.flags = allow;
+		ck_assert_str_eq(prefill(archs[i], 576, memory),
+				 "sparse_prefill_tile");
+		ck_assert_str_eq(prefill(archs[i], 512, memory + 2),
+				 "sparse_prefill_tile");
+		ck_assert_uint_eq(launched.blocks, 4); /* 64 / 16 */
+		ctx.plan.config.flags = 0;
+	}
+	for (i = 0; i < SPMLA_I_COUNT(archs); i++) {
 		const uint32_t fp8 = SPMLA_LAYOUT_INDEX_FP8;
 		const uint32_t tiled = SPMLA_LAYOUT_INDEX_FP8_TILED;
 

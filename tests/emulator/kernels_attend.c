@@ -12,6 +12,7 @@
 #include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_wgmma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_prefill_kernel.h"
+#include "spmla/platform/gpu/attend/sparse_prefill_tile_kernel.h"
 #include "spmla/platform/gpu/attend/split_combine_kernel.h"
 
 #include "tests/emulator/emulated.inc"

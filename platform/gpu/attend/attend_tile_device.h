@@ -202,6 +202,13 @@ attend_tile_reach(float x)
 	return g_abs(x) < 0x1p23f ? (float)(int32_t)x : x;
 }
 
+/* How far a largest score of x is above `reach`. */
+FN float
+attend_tile_above(float x, float reach)
+{
+	return g_abs(reach) < 0x1p23f ? x - reach : 0.0f;
+}
+
 /* Weights of the item's two keys for its head, and what brings O and L to the
  * same reach. An entry without a row has weight 0; a NaN is never the largest.
  */
@@ -229,7 +236,7 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 	}
 	most = g_max16(most);
 	reach = attend_tile_reach(most * st->c);
-	above = g_abs(reach) < 0x1p23f ? most * st->c - reach : 0.0f;
+	above = attend_tile_above(most * st->c, reach);
 	rescale = g_abs(reach) < G_INF ? g_exp2(st->reach - reach)
 				       : g_exp2((st->largest - most) * st->c);
 	UNROLL
@@ -320,6 +327,16 @@ attend_tile_lse2(const PRIVATE attend_tile_state *st)
 				     : g_log2(st->sum) + st->reach;
 }
 
+/* ln of the sum of exp(softmax_scale * score), of a head that is not empty: also
+ * where a score is more than log2 units can say. */
+FN float
+attend_tile_lse(const PRIVATE attend_tile_state *st, float softmax_scale)
+{
+	const float above = attend_tile_above(st->largest * st->c, st->reach);
+
+	return (g_log2(st->sum) - above) * G_LN_2 + st->largest * softmax_scale;
+}
+
 /* Divides O by L and what the item's head adds to it, `more`; a head without
  * keys has 0. Barriers. */
 FN void
@@ -349,29 +366,26 @@ attend_tile_divide(PRIVATE attend_tile_state *st,
 	}
 }
 
-/* Writes O of the block's first `heads` heads as bf16, or as f32. */
+/* Writes O of the block's first `heads` heads as bf16, or as f32. A lane's rows
+ * are a step apart; so there is one address to keep, not one for each. */
 FN void
 attend_tile_out(const PRIVATE attend_tile_state *st, GLOBAL uint16_t *out,
 		int64_t head_stride, uint32_t heads)
 {
+	const uint32_t step = g_tile_row(1) - g_tile_row(0);
 	uint32_t pair, i;
 
+	out += (int64_t)g_tile_row(0) * head_stride + 2 * g_tile_lane();
 	UNROLL
-	for (i = 0; i < g_tile_sums(); i++) {
-		const uint32_t head = g_tile_row(i);
-
+	for (i = 0; i < g_tile_sums(); i++, out += step * head_stride) {
+		if (g_tile_row(i) >= heads)
+			continue;
 		UNROLL
 		for (pair = 0; pair < attend_tile_pairs(); pair++) {
-			GLOBAL uint16_t *to =
-				out + (int64_t)head * head_stride +
-				attend_tile_column(pair) + 2 * g_tile_lane();
+			GLOBAL uint16_t *to = out + attend_tile_column(pair);
 
-			if (head < heads) {
-				to[0] = (uint16_t)g_f32_to_bf16(
-					st->o[pair][0][i]);
-				to[1] = (uint16_t)g_f32_to_bf16(
-					st->o[pair][1][i]);
-			}
+			to[0] = (uint16_t)g_f32_to_bf16(st->o[pair][0][i]);
+			to[1] = (uint16_t)g_f32_to_bf16(st->o[pair][1][i]);
 		}
 	}
 }

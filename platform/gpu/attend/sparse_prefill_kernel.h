@@ -1,49 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_prefill: a block of threads has 16 heads of a token; the rest is in
- * attend_device.h. An index outside of the rows is no fault; an indptr is, if
- * it falls or leads outside.
+ * attend_device.h. An indptr is a fault if it falls or leads outside.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
 
-#include "spmla/platform/gpu/attend/attend_device.h"
-#include "spmla/platform/gpu/attend/decode_work_device.h"
-
-#define SPMLA_K_sparse_prefill(P, S)    \
-	SPMLA_K_FAULT(P)                \
-	P(const uint16_t, q)            \
-	P(const uint16_t, kv)           \
-	P(const int32_t, indices)       \
-	P(const int32_t, topk_lens)     \
-	P(const float, attn_sink)       \
-	P(uint16_t, out)                \
-	P(float, max_logits)            \
-	P(float, lse)                   \
-	S(int64_t, q_token_stride)      \
-	S(int64_t, q_head_stride)       \
-	S(int64_t, kv_stride)           \
-	S(int64_t, indices_stride)      \
-	S(int64_t, out_token_stride)    \
-	S(int64_t, out_head_stride)     \
-	S(int64_t, lse_token_stride)    \
-	S(int64_t, lse_head_stride)     \
-	S(uint32_t, tokens)             \
-	S(uint32_t, heads)              \
-	S(uint32_t, dim)                \
-	S(uint32_t, topk)               \
-	S(uint32_t, kv_rows)            \
-	S(uint32_t, layout)             \
-	S(spmla_g_divisor, lens_tokens) \
-	S(uint32_t, list_form)          \
-	S(uint32_t, has_sink)           \
-	S(uint32_t, has_max_logits)     \
-	S(uint32_t, has_lse)            \
-	S(uint32_t, base2)              \
-	S(float, empty_lse)             \
-	S(uint32_t, lse_sink)           \
-	S(float, scale)
-SPMLA_KERNEL_SCALARS(sparse_prefill)
+#include "spmla/platform/gpu/attend/sparse_prefill_device.h"
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -77,23 +40,10 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 		if (found.faults && head == 0 && attend_lane() == 0)
 			g_fault(fault_state, fault_status, t, G_FAULT_INDEX);
 		for (first = 0; first < found.len; first += n) {
-			const uint32_t i = g_item();
-
 			n = found.len - first < ATTEND_KEYS ? found.len - first
 							    : ATTEND_KEYS;
 			BARRIER(); /* nobody reads the last block */
-			if (i < ATTEND_KEYS) {
-				const int32_t row =
-					i < n ? list[first + i] : -1;
-
-				shared->rows.at[i] =
-					row >= 0 && (uint32_t)row < s.kv_rows
-						? (uint64_t)row *
-							  (uint64_t)
-								  s.kv_stride *
-							  2
-						: ATTEND_NO_ROW;
-			}
+			sparse_prefill_rows(&s, list + first, n, &shared->rows);
 			attend_block(&st, shared, (GLOBAL const uint8_t *)kv,
 				     s.layout, n);
 		}

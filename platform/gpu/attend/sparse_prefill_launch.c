@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_prefill: chooses a kernel and fills its arguments. A kernel with matrix
- * instructions needs a device that has them and rows that can be read by 16
- * bytes; Hopper's moves queries and results so, too. Otherwise the portable
- * kernel runs.
+ * instructions needs a device that has them. CUDA's need rows that can be read
+ * by 16 bytes; Hopper's moves queries and results so, too. Otherwise the
+ * portable kernel runs.
  */
 #include "spmla/platform/gpu/launch.h"
+
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_prefill_tile_params) ==
+			    sizeof(spmla_k_sparse_prefill_params),
+		    "one struct binds both kernels");
 
 /* What can be moved by 16 bytes: rows, or all that a call has. */
 enum { ROWS_ALIGNED = 1, ALL_ALIGNED };
@@ -28,6 +32,9 @@ static const spmla_i_gpu_variant variants[] = {
 	 .kind = SPMLA_V4_DIM,
 	 .aligned = ROWS_ALIGNED,
 	 .rows = DECODE_MMA_FEW},
+	{.kernel = SPMLA_KERNEL_sparse_prefill_tile,
+	 .kind = SPMLA_GPU_ANY_KIND,
+	 .rows = ATTEND_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_prefill, .rows = ATTEND_HEADS},
 };
 
@@ -114,7 +121,7 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 				   a->dim, a->heads, aligned(a));
 	spmla_k_sparse_prefill_params p;
 
-	if (by->kernel != SPMLA_KERNEL_sparse_prefill)
+	if (by->aligned)
 		return launch_matrix(queue, by, a);
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);

@@ -165,6 +165,11 @@ g_tile_b_pair(LOCAL const uint16_t *rows, uint32_t stride,
 {
 	uint32_t w;
 
+	/* The words of gfx11 are twice as many as lanes need: those of several
+	 * tiles at once would not fit in registers. */
+#if defined(__HIP__) && defined(__GFX11__)
+	__builtin_amdgcn_sched_barrier(0);
+#endif
 	UNROLL
 	for (w = 0; w < g_tile_words(); w++) {
 		LOCAL const uint16_t *at =

@@ -150,12 +150,14 @@ START_TEST(as_many_rows_as_32_bits_count_may_be_there)
 }
 END_TEST
 
-/* prefill_open filled kv with NaN; only chosen rows were written. */
+/* prefill_open filled kv with NaN; only chosen rows were written. A score of 0
+ * has the weight 1 in every kernel. */
 START_TEST(nan_in_rows_that_do_not_count_is_not_read)
 {
 	uint32_t t, d;
 
 	prefill_open(&w, 576, 3, 70);
+	zero_q();
 	prefill_put_random(&w, 44);
 	for (t = 0; t < PREFILL_TOKENS; t++) {
 		prefill_indices(&w, t)[69] = 44;
