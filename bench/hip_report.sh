@@ -88,6 +88,8 @@ awk -v target="$target" '
 			136, 32, 1152, 1152, 1)
 		# 128 / 16 steps for 4 tiles of keys and of heads.
 		piece("mqa_logits_tile", "keys, 64 heads", 128, 64, 0, 132, 0)
+		piece("mqa_logits_gathered_tile", "keys, 64 heads", 128, 64, 0, \
+			132, 0)
 		print "| kernel | target | VGPRs | AGPRs | SGPRs | LDS | " \
 			"scratch | spills | matrix |"
 		print "|---|---|---|---|---|---|---|---|---|"

@@ -49,6 +49,7 @@
 #if !defined(__OPENCL_C_VERSION__) && !defined(__CUDACC__)
 #include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_prefill_tile_kernel.h"
+#include "spmla/platform/gpu/select/mqa_logits_gathered_tile_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_tile_kernel.h"
 #endif
 

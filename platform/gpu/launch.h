@@ -95,9 +95,11 @@ spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 		   const spmla_i_gpu_variant *variants, uint32_t count,
 		   uint32_t kind, uint32_t size, uint32_t aligned);
 
-/* The kernel that mqa_logits chooses for FP8 keys and this number of heads. */
+/* The kernel that mqa_logits chooses for keys of INDEX_FP8 in that encoding. */
 spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
-					     uint32_t heads);
+					     uint32_t heads,
+					     uint32_t logits_dtype,
+					     uint32_t encoding);
 
 /* Launches sparse_decode for few tokens, with the other kernels' parameters, if
  * the call takes it; `does` says whether. */

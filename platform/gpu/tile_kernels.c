@@ -8,4 +8,5 @@
 
 #include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_prefill_tile_kernel.h"
+#include "spmla/platform/gpu/select/mqa_logits_gathered_tile_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_tile_kernel.h"

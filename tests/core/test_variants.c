@@ -367,6 +367,10 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 		ck_assert_str_eq(logits(archs[i], tiled, 64),
 				 "mqa_logits_tile");
 		ck_assert_str_eq(logits(archs[i], fp8, 65), "mqa_logits");
+		ck_assert_str_eq(logits_gathered(archs[i], 64),
+				 "mqa_logits_gathered_tile");
+		ck_assert_str_eq(logits_gathered(archs[i], 65),
+				 "mqa_logits_gathered");
 		ck_assert_str_eq(logits(archs[i], SPMLA_LAYOUT_INDEX_MXFP4, 64),
 				 "mqa_logits_mxfp4");
 		ctx.plan.config.flags = 0;

@@ -11,6 +11,7 @@
 #include "spmla/platform/gpu/select/indexer_q_prep_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_gathered_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_gathered_mma_kernel.h"
+#include "spmla/platform/gpu/select/mqa_logits_gathered_tile_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_gathered_wgmma_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_kernel.h"
 #include "spmla/platform/gpu/select/mqa_logits_mma_kernel.h"

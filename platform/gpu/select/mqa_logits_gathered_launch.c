@@ -2,15 +2,17 @@
  *
  * mqa_logits_gathered: chooses a kernel and fills its arguments. As for
  * mqa_logits, the choice depends on nothing that differs between tokens. Both
- * operations have the same bits, except with Hopper's kernels, with unproven
- * ones, and with the caches that mqa_logits reads without matrix instructions. A
- * kernel that takes only some tokens is launched several times.
+ * operations have the same bits, except with Hopper's kernels, and where only one
+ * reads its keys by matrix instructions. A kernel that takes only some tokens is
+ * launched several times.
  */
 #include "spmla/platform/gpu/launch.h"
 
 SPMLA_STATIC_ASSERT(
 	sizeof(spmla_k_mqa_logits_gathered_params) ==
 			sizeof(spmla_k_mqa_logits_gathered_mma_params) &&
+		sizeof(spmla_k_mqa_logits_gathered_params) ==
+			sizeof(spmla_k_mqa_logits_gathered_tile_params) &&
 		sizeof(spmla_k_mqa_logits_gathered_params) ==
 			sizeof(spmla_k_mqa_logits_gathered_wgmma_params),
 	"one struct binds all kernels");
@@ -20,14 +22,16 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_gathered_mxfp4_params) ==
 				    sizeof(spmla_k_mqa_logits_gathered_params),
 		    "MXFP4's has one more pointer in front");
 
-/* Kinds: the kernel that mqa_logits takes. Scores of bf16 and keys in FNUZ take
- * its kernel without matrix instructions. Rows: the tokens of a launch. */
+/* Kinds: the kernel that mqa_logits takes. Rows: the tokens of a launch. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_wgmma,
 	 .kind = SPMLA_KERNEL_mqa_logits_wgmma,
 	 .rows = GATHERED_WGMMA_TOKENS},
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_mma,
 	 .kind = SPMLA_KERNEL_mqa_logits_mma,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_tile,
+	 .kind = SPMLA_KERNEL_mqa_logits_tile,
 	 .rows = UINT32_MAX},
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered, .rows = UINT32_MAX},
 };
@@ -55,10 +59,8 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 				const void *args)
 {
 	const spmla_mqa_logits_gathered_args *a = args;
-	const spmla_i_kernel kind =
-		a->logits_dtype == SPMLA_REAL_F32 && !a->k_encoding
-			? spmla_i_gpu_mqa_logits_kernel(queue, a->heads)
-			: SPMLA_KERNEL_mqa_logits;
+	const spmla_i_kernel kind = spmla_i_gpu_mqa_logits_kernel(
+		queue, a->heads, a->logits_dtype, a->k_encoding);
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants), kind, a->heads, 0);
 	const size_t at =

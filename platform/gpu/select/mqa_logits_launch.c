@@ -142,10 +142,19 @@ choose(const spmla_i_gpu_queue *queue, uint32_t kind, uint32_t heads)
 				  kind, heads, 0);
 }
 
-spmla_i_kernel
-spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue, uint32_t heads)
+static uint32_t
+other_of(uint32_t logits_dtype, uint32_t encoding)
 {
-	return choose(queue, SPMLA_LAYOUT_INDEX_FP8, heads)->kernel;
+	return logits_dtype == SPMLA_REAL_F32 && !encoding ? 0 : OTHER;
+}
+
+spmla_i_kernel
+spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue, uint32_t heads,
+			      uint32_t logits_dtype, uint32_t encoding)
+{
+	const uint32_t other = other_of(logits_dtype, encoding);
+
+	return choose(queue, SPMLA_LAYOUT_INDEX_FP8 | other, heads)->kernel;
 }
 
 spmla_status
@@ -153,10 +162,9 @@ spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_mqa_logits_args *a = args;
 	const uint32_t other =
-		a->cache.page_stride_bytes % SPMLA_PAGE_STRIDE_ALIGN ? ODD
-		: a->logits_dtype == SPMLA_REAL_F32 && !a->cache.encoding
-			? 0
-			: OTHER;
+		a->cache.page_stride_bytes % SPMLA_PAGE_STRIDE_ALIGN
+			? ODD
+			: other_of(a->logits_dtype, a->cache.encoding);
 	const spmla_i_gpu_variant *by =
 		choose(queue, a->cache.layout | other, a->heads);
 	spmla_k_mqa_logits_params p;

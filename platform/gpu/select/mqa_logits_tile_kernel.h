@@ -101,11 +101,11 @@ mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const float *weights,
 }
 
 /* The lane's part of a key as B of all steps; `run` bytes from 16 values to the
- * next. Zeros if it is none. */
+ * next, aligned to 16 or not. Zeros if it is none. */
 FN void
 mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
-	      GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t fnuz,
-	      uint32_t run)
+	      GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t aligned,
+	      uint32_t fnuz, uint32_t run)
 {
 	const uint32_t pieces = MQA_TILE_STEPS / mqa_tile_parts();
 	const uint32_t part =
@@ -118,8 +118,9 @@ mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 	for (i = 0; i < pieces; i++, codes += run) {
 		UNROLL
 		for (j = 0; j < 4; j++)
-			x[j] = 0;
-		if (is_key)
+			x[j] = is_key && !aligned ? mqa_word(codes + 4 * j, 0)
+						  : 0;
+		if (is_key && aligned)
 			g_load4((GLOBAL const float *)codes, x);
 		UNROLL
 		for (j = 0; j < 4; j++) {
@@ -168,6 +169,41 @@ mqa_tile_score(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 	return sum;
 }
 
+/* The lane's key of a unit. */
+FN uint32_t
+mqa_tile_own(void)
+{
+	return g_tile_subgroup() % MQA_TILE_KEYS * G_TILE + g_tile_lane();
+}
+
+/* The sum over all heads for that key. Barriers. */
+FN float
+mqa_tile_sum(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
+	     LOCAL mqa_tile_shared *shared, uint32_t heads)
+{
+	const uint32_t shares = MQA_ITEMS / g_tile_lanes() / MQA_TILE_KEYS;
+	float sum = mqa_tile_score(b, shared, heads);
+	uint32_t n;
+
+	if (shares == 1)
+		return sum;
+	shared->sum[g_tile_subgroup() / MQA_TILE_KEYS][mqa_tile_own()] = sum;
+	BARRIER();
+	sum = 0.0f;
+	for (n = 0; n < shares; n++)
+		sum += shared->sum[n][mqa_tile_own()];
+	BARRIER(); /* nobody reads the sums */
+	return sum;
+}
+
+/* Whether the item is the one that writes its key's score. */
+FN uint32_t
+mqa_tile_writes(void)
+{
+	return g_tile_subgroup() < MQA_TILE_KEYS &&
+	       g_item() % g_tile_lanes() < G_TILE;
+}
+
 /* A unit of token t, its keys from `first` on. `stage`: shared memory does not
  * hold the token's heads yet. Barriers. */
 FN void
@@ -176,15 +212,12 @@ mqa_tile_unit(const PRIVATE mqa_logits_job *job, LOCAL mqa_tile_shared *shared,
 {
 	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
 	const g_table table = G_TABLE(job->block_table, job->table_cols, *s);
-	const uint32_t shares = MQA_ITEMS / g_tile_lanes() / MQA_TILE_KEYS;
-	const uint32_t share = g_tile_subgroup() / MQA_TILE_KEYS;
-	const uint32_t own =
-		g_tile_subgroup() % MQA_TILE_KEYS * G_TILE + g_tile_lane();
 	const uint32_t len = mqa_row_len(job->context_lens[t], s->row_stride);
 	const uint32_t row = (uint32_t)job->token_row[t];
-	const uint32_t key = first + own, entry = key % s->page_tokens;
+	const uint32_t key = first + mqa_tile_own();
+	const uint32_t entry = key % s->page_tokens;
 	GLOBAL const uint8_t *at = job->cache, *scales;
-	uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS], n;
+	uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS];
 	int32_t page = -1;
 	float sum;
 
@@ -201,17 +234,9 @@ mqa_tile_unit(const PRIVATE mqa_logits_job *job, LOCAL mqa_tile_shared *shared,
 		b,
 		at + (s->tiled ? (uint64_t)(entry / 16) * 2048 + entry % 16 * 16
 			       : (uint64_t)entry * MQA_DIM),
-		page >= 0, s->fnuz, s->tiled ? 256 : 16);
-	sum = mqa_tile_score(b, shared, s->heads);
-	if (shares > 1) {
-		shared->sum[share][own] = sum;
-		BARRIER();
-		sum = 0.0f;
-		for (n = 0; n < shares; n++)
-			sum += shared->sum[n][own];
-		BARRIER(); /* nobody reads the sums */
-	}
-	if (share || g_item() % g_tile_lanes() >= G_TILE || key >= len)
+		page >= 0, 1, s->fnuz, s->tiled ? 256 : 16);
+	sum = mqa_tile_sum(b, shared, s->heads);
+	if (!mqa_tile_writes() || key >= len)
 		return;
 	if (page < 0 && entry == 0)
 		g_fault(job->fault_state, job->fault_status, row, G_FAULT_PAGE);
