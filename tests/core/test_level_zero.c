@@ -185,6 +185,46 @@ START_TEST(barriers_keep_kernels_and_graphs_in_order)
 }
 END_TEST
 
+/* The engine's own list, without a barrier, empties the row that the graph
+ * reads: the graph's first command is one. */
+START_TEST(a_graph_comes_after_what_the_engine_submitted)
+{
+	const ze_fake_driver *d = &ze_fake_driver_table;
+	const spmla_ze_list_desc desc = {SPMLA_ZE_LIST_DESC, NULL, 1, 0};
+	const uint8_t zero = 0;
+	static int32_t best, lens;
+	spmla_topk_args a = one_op_args();
+	spmla_ze_list fill;
+	spmla_graph graph;
+	uint32_t round;
+
+	a.k = 1;
+	a.context_lens = &lens;
+	a.indices = &best;
+	ck_assert_int_eq(spmla_graph_begin(r.ctx, list), SPMLA_OK);
+	ck_assert_int_eq(spmla_topk(r.ctx, &a, list), SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
+	ck_assert_int_eq(d->own.list_create(r.native.context, r.native.device,
+					    &desc, &fill),
+			 0);
+	ck_assert_int_eq(d->own.append_fill(fill, &lens, &zero, 1, sizeof lens,
+					    NULL, 0, NULL),
+			 0);
+	ck_assert_int_eq(d->own.list_close(fill), 0);
+	for (round = 0; round < 20; round++) {
+		lens = 2;
+		best = -7;
+		ck_assert_int_eq(d->own.queue_execute(queue, 1, &fill, NULL),
+				 0);
+		ck_assert_int_eq(spmla_graph_replay(r.ctx, graph, 0, queue),
+				 SPMLA_OK);
+		ze_fake_wait();
+		ck_assert_int_eq(best, -1);
+	}
+	ck_assert_int_eq(d->own.list_destroy(fill), 0);
+}
+END_TEST
+
 START_TEST(the_engine_appends_to_every_copy)
 {
 	const ze_fake_driver *d = &ze_fake_driver_table;
@@ -205,6 +245,7 @@ START_TEST(the_engine_appends_to_every_copy)
 				 0);
 	}
 	ck_assert_ptr_null(spmla_level_zero_list(r.ctx, 2));
+	ck_assert_ptr_null(spmla_level_zero_list(r.ctx, UINT32_MAX));
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_OK);
 	for (i = 0; i < 4; i++) {
 		mark = 0;
@@ -323,6 +364,27 @@ START_TEST(records_are_consumed_when_their_list_has_ended)
 }
 END_TEST
 
+/* A graph that takes no record counts for nothing. */
+START_TEST(graphs_without_a_record_consume_none)
+{
+	spmla_graph steps, other;
+
+	teardown();
+	open_with(4, 0);
+	steps = record_step();
+	other = record();
+	step(steps);
+	ck_assert_int_eq(spmla_graph_replay(r.ctx, other, 0, queue), SPMLA_OK);
+	step(steps);
+	ze_fake_wait_first();
+	ck_assert_uint_eq(spmla_i_consumed(r.ctx), 1);
+	ze_fake_wait_first();
+	ck_assert_uint_eq(spmla_i_consumed(r.ctx), 1);
+	ze_fake_wait();
+	ck_assert_uint_eq(spmla_i_consumed(r.ctx), 2);
+}
+END_TEST
+
 static spmla_status
 work(void)
 {
@@ -393,10 +455,12 @@ SUITE
 		{a_list_is_submitted_again_when_its_fence_is_signalled, 1},
 		{who_asks_again_gets_in, 1},
 		{barriers_keep_kernels_and_graphs_in_order, 1},
+		{a_graph_comes_after_what_the_engine_submitted, 1},
 		{the_engine_appends_to_every_copy, 1},
 		{lists_and_queues_are_not_mixed_up, 1},
 		{without_a_queue_there_are_no_graphs, 1},
 		{records_are_consumed_when_their_list_has_ended, 1},
+		{graphs_without_a_record_consume_none, 1},
 		{whatever_fails_is_told_by_its_name, 1},
 		{a_lost_device_can_be_left, 1},
 	};

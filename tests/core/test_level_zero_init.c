@@ -92,6 +92,22 @@ START_TEST(a_device_is_what_its_properties_say)
 }
 END_TEST
 
+START_TEST(a_driver_without_devices_is_passed_over)
+{
+	spmla_native native = SPMLA_NATIVE_INIT;
+	spmla_device d = SPMLA_DEVICE_INIT;
+	uint32_t i;
+
+	fake_ze.empty_driver = 1;
+	native.device = r.native.device;
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(spmla_backend_query(&cuda_fake_backend,
+						     i ? &native : NULL, &d,
+						     NULL),
+				 SPMLA_OK);
+}
+END_TEST
+
 START_TEST(a_part_of_a_device_is_a_device_of_its_own)
 {
 	spmla_native native = SPMLA_NATIVE_INIT;
@@ -255,6 +271,56 @@ START_TEST(kernels_are_built_for_large_buffers_and_exact_quotients)
 }
 END_TEST
 
+START_TEST(a_kernel_that_does_not_fit_the_device_is_told)
+{
+	fake_ze.resident = 0;
+	init_says(SPMLA_E_UNSUPPORTED,
+		  "SPMLA_E_UNSUPPORTED: spmla_k_c128a_index: got 0, want at "
+		  "least 1");
+}
+END_TEST
+
+static uint32_t (*find)(const char *name, ze_fake_kernel *kernel);
+
+static uint32_t
+find_with_more(const char *name, ze_fake_kernel *kernel)
+{
+	const uint32_t found = find(name, kernel);
+
+	kernel->args++;
+	return found;
+}
+
+START_TEST(a_kernel_with_other_arguments_is_told)
+{
+	char want[128];
+	const uint32_t args =
+		spmla_i_gpu_kernels[SPMLA_KERNEL_c128a_index].pointers + 1;
+
+	find = fake_ze.find;
+	fake_ze.find = find_with_more;
+	snprintf(want, sizeof want,
+		 "SPMLA_E_UNSUPPORTED: spmla_k_c128a_index: got %u, want %u",
+		 args + 1, args);
+	init_says(SPMLA_E_UNSUPPORTED, want);
+}
+END_TEST
+
+/* The rig's memory is full of 0xAB. */
+START_TEST(init_empties_the_devices_memory)
+{
+	const uint8_t *state;
+	uint64_t bytes, i;
+
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	state = spmla_view(r.ctx, SPMLA_BUF_STEP_STATE, &bytes);
+	ck_assert_uint_gt(bytes, 0);
+	for (i = 0; i < bytes; i++)
+		ck_assert_uint_eq(state[i], 0);
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
+}
+END_TEST
+
 START_TEST(without_spirv_there_is_no_backend)
 {
 	const spmla_i_ze_image none[SPMLA_ZE_MODULES] = {{NULL, 0}, {NULL, 0}};
@@ -396,6 +462,7 @@ SUITE
 {
 	const theme_test c[] = {
 		{a_device_is_what_its_properties_say, 1},
+		{a_driver_without_devices_is_passed_over, 1},
 		{a_part_of_a_device_is_a_device_of_its_own, 1},
 		{a_device_that_will_not_do_is_told, 1},
 		{an_old_driver_is_told_with_both_versions, 1},
@@ -405,6 +472,9 @@ SUITE
 		{a_loader_that_is_nowhere_is_named, 1},
 		{what_the_compiler_said_is_in_the_diag, 1},
 		{kernels_are_built_for_large_buffers_and_exact_quotients, 1},
+		{a_kernel_that_does_not_fit_the_device_is_told, 1},
+		{a_kernel_with_other_arguments_is_told, 1},
+		{init_empties_the_devices_memory, 1},
 		{without_spirv_there_is_no_backend, 1},
 		{the_callers_handles_are_wanted, 1},
 		{a_plan_for_another_device_is_refused, 1},
