@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# ocloc.sh MODULES REPORT: Intel's compiler makes code of both modules of SPIR-V,
+# for the Data Center GPU Max (pvc) and Battlemage (bmg), with the flags that
+# devices get. Kernels by products of tiles have dpas, the others none: it takes
+# a module with a function that it does not know, too, so only code tells.
+# OCLOC: the compiler, if it is not in PATH. SKIPPED without ocloc (Debian:
+# intel-opencl-icd), its disassembler libiga64.so (libigc-dev), a device that it
+# knows, or a module.
+set -euo pipefail
+
+modules=$1 report=$2 bad=0 seen=0
+ocloc=${OCLOC:-$(command -v ocloc || true)}
+skip() {
+	printf 'SKIPPED: %s\nSKIPPED\n' "$1"
+	exit
+}
+[ -s "$modules" ] || skip "no clang with its llvm-spirv, so no SPIR-V"
+[ -n "$ocloc" ] || skip "no ocloc"
+
+flags=$(sed -n '/#define BUILD_FLAGS/,/^$/s/.*"\(.*\)".*/\1/p' \
+	platform/level_zero/init_level_zero.c | tr -d '\n')
+[ -n "$flags" ]
+tiles=$(sed -n 's/^SPMLA_KERNEL_TILE(\([a-z0-9_]*\),.*/spmla_k_\1/p' \
+	platform/gpu/kernels.inc)
+# The second module begins at a multiple of 64.
+bytes=$(sed -n 's/^code spirv \([0-9]*\) bytes/\1/p' "$report" | head -n 1)
+head -c "$bytes" "$modules" >"$TEST_TMPDIR/portable.spv"
+tail -c "+$(((bytes + 63) / 64 * 64 + 1))" "$modules" >"$TEST_TMPDIR/tiles.spv"
+
+for device in pvc bmg; do
+	for module in portable tiles; do
+		out=$TEST_TMPDIR/$device.$module
+		mkdir "$out"
+		if ! "$ocloc" compile -file "$TEST_TMPDIR/$module.spv" \
+			-spirv_input -device $device -out_dir "$out" \
+			-output k -options "$flags" >"$out/log" 2>&1; then
+			if grep -q 'Cannot get HW Info' "$out/log"; then
+				echo "SKIPPED: $ocloc does not know $device"
+				break
+			fi
+			echo "FAIL: $device, $module:"
+			tail -n 20 "$out/log"
+			bad=1
+			continue
+		fi
+		"$ocloc" disasm -file "$out"/k_*.bin -device $device \
+			-dump "$out/code" >"$out/log" 2>&1
+		if [ -z "$(find "$out/code" -name '*.asm')" ]; then
+			skip "ocloc finds no libiga64.so, so no disassembly"
+		fi
+		echo "$device, $module: $(wc -c <"$(echo "$out"/k_*.bin)") bytes"
+	done
+	[ -d "$TEST_TMPDIR/$device.tiles" ] || continue
+	while read -r kernel; do
+		code=$(find "$TEST_TMPDIR/$device".*/code -regextype egrep \
+			-regex ".*[/.]$kernel(_KernelHeap)?\.asm")
+		dpas=$(grep -c ' dpas' "${code:-/dev/null}" || true)
+		wants=0
+		[[ $'\n'$tiles$'\n' != *$'\n'$kernel$'\n'* ]] || wants=1
+		if [ -z "$code" ] || [ $((dpas > 0)) -ne $wants ]; then
+			echo "FAIL: $device, $kernel: $dpas dpas in ${code:-no code}"
+			bad=1
+		fi
+		seen=$((seen + 1))
+	done < <(sed -n 's/^kernel \([a-z0-9_]*\) .*/\1/p' "$report")
+done
+[ "$seen" -gt 0 ] || skip "ocloc knows none of the devices"
+exit $bad
