@@ -46,10 +46,11 @@ defaults(const char *model)
 {
 	const model_options v32 = {"cpu", "v32", "preset",   "fp8",  61, 128,
 				   64,    2048,  64,         131072, 1,  64,
-				   8192,  0,     "captured", 0};
+				   8192,  0,     "captured", 0,      0};
 	const model_options flash = {
-		"cpu", "v4-flash", "preset", "fp8", 43, 64, 64,         512,
-		64,    1048576,    1,        256,   0,  0,  "captured", 0};
+		"cpu", "v4-flash", "preset",   "fp8",   43, 64,
+		64,    512,        64,         1048576, 1,  256,
+		0,     0,          "captured", 0,       0};
 	model_options pro = flash;
 
 	if (strcmp(model, "v4-pro") != 0)

@@ -49,10 +49,10 @@ enum { PREFILL_TOKENS = 256 };
 /* V4: layers of all kinds, two of them twice; a top-k that leaves keys out. */
 static const model_options v32_defaults = {
 	"cpu", "v32", "preset", "fp8",          2,          8, 16, 512, 8, 4096,
-	1,     64,    0,        PREFILL_TOKENS, "captured", 0};
+	1,     64,    0,        PREFILL_TOKENS, "captured", 0, 0};
 static const model_options v4_defaults = {
-	"cpu", "v4-flash", "preset", "fp8", 6, 8,  16,         128,
-	8,     4096,       1,        256,   0, 48, "captured", 0};
+	"cpu", "v4-flash", "preset", "fp8", 6,  8,          16, 128, 8,
+	4096,  1,          256,      0,     48, "captured", 0,  0};
 
 static int
 parse(loop *l, int argc, char **argv)

@@ -53,6 +53,9 @@ model_options_list(model_options *m, option *list)
 		 "V4: tokens that are in the caches when a request joins; "
 		 "the same few pages of keys, repeated",
 		 NULL, &m->start, NULL, 0, 1u << 24},
+		{"--unproven",
+		 "HIP and Level Zero: allow kernels that no GPU ran", NULL,
+		 &m->unproven, NULL, 0, 0},
 	};
 
 	memcpy(list, rows, sizeof rows);
@@ -116,6 +119,8 @@ set_config(const model_options *m, spmla_config *config)
 {
 	/* A step must give the bits that the same operations give alone. */
 	config->flags = SPMLA_CONFIG_BATCH_INVARIANT;
+	if (m->unproven)
+		config->flags |= SPMLA_CONFIG_ALLOW_UNPROVEN;
 	config->heads = m->heads;
 	config->index_heads = m->index_heads;
 	config->topk = m->topk;

@@ -64,12 +64,13 @@ typedef struct model_options {
 	uint32_t prefill;
 	const char *prompts; /* V4: captured or eager */
 	uint32_t start;      /* V4: tokens that a request has when it joins */
+	uint32_t unproven;   /* 1: kernels that no GPU ran may run */
 } model_options;
 
 /* MODEL_TAIL_TOKENS: most prompt tokens of a mixed step. MODEL_GIVEN_PAGES:
  * pages of a pool that stand for all that requests have when they join. */
 enum {
-	MODEL_OPTION_COUNT = 16,
+	MODEL_OPTION_COUNT = 17,
 	MODEL_MAX_NEXT_N = 16,
 	MODEL_TAIL_TOKENS = 16,
 	MODEL_GIVEN_PAGES = 4

@@ -322,6 +322,7 @@ run_loops() {
 			--prefill 8 --steps 6)
 		v32+=(--topk 32 --max-context 96)
 	fi
+	[ -z "${SPMLA_TEST_UNPROVEN:-}" ] || small+=(--unproven)
 	run loop/v32 "$loop" --backend $backend "${v32[@]}" "${small[@]}"
 	run loop/v4-flash "$loop" --backend $backend --model v4-flash "${v4[@]}" \
 		"${small[@]}"
