@@ -210,6 +210,16 @@ spmla_i_emu_exchange(const uint32_t *words, uint32_t count)
 }
 
 uint32_t
+machine_is_first(void)
+{
+	machine_group *group = machine.group;
+	const uint32_t is_first = group->summed != group->turn;
+
+	group->summed = group->turn;
+	return is_first;
+}
+
+uint32_t
 spmla_i_emu_named(uint32_t id, uint32_t items, uint32_t waits, uint32_t votes,
 		  uint32_t is, const char *file, int line)
 {

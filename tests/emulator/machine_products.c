@@ -10,10 +10,10 @@
  */
 #define SPMLA_GPU_KERNELS 1
 #include "tests/emulator/machine_state.h"
+#include "tests/emulator/machine_sums.h"
 
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -23,11 +23,9 @@ enum {
 	MOST_COLUMNS = 256,
 	MOST_OPEN = 2,  /* groups that a wait may leave */
 	SWIZZLE = 1024, /* bytes, after which it repeats */
-	ROW = 128       /* bytes */
+	ROW = 128,      /* bytes */
+	PIECE = 16      /* bytes that stay together */
 };
-
-/* Columns that are computed at once. */
-typedef float four __attribute__((vector_size(16)));
 
 typedef struct product {
 	spmla_i_emu_product of;
@@ -70,72 +68,91 @@ step_of(const spmla_i_emu_product *p)
 	return p->type == WGMMA_e4m3 ? 32 : 16;
 }
 
-/* The value at column k of a row of a panel. */
-static float
-value_at(const uint8_t *row, uint32_t k, uint32_t type)
+/* Values of 16 bytes: 8, or 16 of e4m3. */
+static void
+values_of(float *to, const void *piece, uint32_t type)
 {
-	const uintptr_t at = (uintptr_t)row + (type == WGMMA_e4m3 ? k : 2 * k);
-	const uint8_t *from = (const uint8_t *)(at ^ (at / ROW & 7u) << 4);
-	uint16_t value;
+	static float e4m3[256];
+	uint8_t bytes[PIECE];
+	uint32_t i;
 
-	if (type == WGMMA_e4m3)
-		return g_e4m3_to_f32(*from);
-	memcpy(&value, from, 2);
-	return mma_f32(type == WGMMA_bf16 ? MMA_BF16 : MMA_F16, value);
+	memcpy(bytes, piece, PIECE);
+	if (type != WGMMA_e4m3) {
+		machine_values(to, bytes, type == WGMMA_bf16);
+		return;
+	}
+	if (e4m3[1] == 0.0f)
+		for (i = 0; i < 256; i++)
+			e4m3[i] = g_e4m3_to_f32(i);
+	for (i = 0; i < PIECE; i++)
+		to[i] = e4m3[bytes[i]];
 }
 
-/* Value i of a word of registers. */
-static float
-value_in(uint32_t word, uint32_t i, uint32_t type)
+/* `count` values of a row of a panel, which are one or more pieces. */
+static void
+read_row(float *to, const g_panel *panel, uint32_t row, uint32_t count,
+	 uint32_t type)
 {
-	if (type == WGMMA_e4m3)
-		return g_e4m3_to_f32(word >> 8 * i & 0xffu);
-	return mma_f32(type == WGMMA_bf16 ? MMA_BF16 : MMA_F16,
-		       word >> 16 * i & 0xffffu);
+	const uint32_t in_piece = type == WGMMA_e4m3 ? PIECE : PIECE / 2;
+	const uintptr_t first = (uintptr_t)panel->at +
+				row / 8 * panel->group_bytes + row % 8 * ROW;
+	uint32_t i;
+
+	for (i = 0; i < count / in_piece; i++) {
+		const uintptr_t at = first + i * PIECE;
+
+		values_of(to + i * in_piece,
+			  (const void *)(at ^ (at / ROW & 7u) << 4), type);
+	}
 }
 
-static const uint8_t *
-row_of(const g_panel *panel, uint32_t row)
+/* Four lanes have words of row g of a subgroup, and of row g + 8, of the first
+ * half of the columns and of the second. */
+static void
+read_registers(const product *p, uint32_t r, float *to)
 {
-	return panel->at + row / 8 * panel->group_bytes + row % 8 * ROW;
+	const uint32_t first = r / 16 * 32 + r % 8 * 4, high = r / 8 % 2;
+	const uint32_t half = step_of(&p->of) / 2;
+	uint32_t words[4], i, t;
+
+	for (i = 0; i < 2; i++) {
+		for (t = 0; t < 4; t++)
+			words[t] = p->a[first + t][high + 2 * i];
+		values_of(to + i * half, words, p->of.type);
+	}
 }
 
 static void
 read_a(const product *p, float a[ROWS][STEP])
 {
-	const uint32_t type = p->of.type, step = step_of(&p->of);
-	const uint32_t in_word = step / 8; /* values of a word */
-	uint32_t r, k;
+	uint32_t r;
 
-	for (r = 0; r < ROWS; r++) {
-		/* Four lanes have words of row g of a subgroup, and of row g +
-		 * 8, of the first half of the columns and of the second. */
-		const uint32_t first = r / 16 * 32 + r % 8 * 4;
-		const uint32_t high = r / 8 % 2;
-
-		for (k = 0; k < step && !p->of.a; k++)
-			a[r][k] = value_at(row_of(&p->of.a_panel, r), k, type);
-		for (k = 0; k < step && p->of.a; k++)
-			a[r][k] = value_in(p->a[first + k / in_word % 4]
-					       [high + k / (step / 2) * 2],
-					   k % in_word, type);
-	}
+	for (r = 0; r < ROWS; r++)
+		if (p->of.a)
+			read_registers(p, r, a[r]);
+		else
+			read_row(a[r], &p->of.a_panel, r, step_of(&p->of),
+				 p->of.type);
 }
 
 static void
 read_b(const spmla_i_emu_product *p, float b[STEP][MOST_COLUMNS])
 {
-	const uint32_t panel_bytes = p->b.panel_bytes, step = step_of(p);
+	const uint32_t step = step_of(p);
+	float column[STEP];
+	g_panel panel = p->b;
 	uint32_t n, k;
 
-	for (n = 0; n < p->columns && p->is_across; n++)
+	for (n = 0; n < p->columns && p->is_across; n += G_PANEL) {
 		for (k = 0; k < step; k++)
-			b[k][n] = value_at(row_of(&p->b, k) +
-						   n / 64 * panel_bytes,
-					   n % 64, p->type);
-	for (n = 0; n < p->columns && !p->is_across; n++)
+			read_row(&b[k][n], &panel, k, G_PANEL, p->type);
+		panel.at += panel.panel_bytes;
+	}
+	for (n = 0; n < p->columns && !p->is_across; n++) {
+		read_row(column, &p->b, n, step, p->type);
 		for (k = 0; k < step; k++)
-			b[k][n] = value_at(row_of(&p->b, n), k, p->type);
+			b[k][n] = column[k];
+	}
 }
 
 /* The accumulator of column n of row r. */
@@ -148,72 +165,26 @@ sum_of(const product *p, uint32_t r, uint32_t n)
 	return p->d[first + n / 2 % 4] + n / 8 * 4 + 2 * high + n % 2;
 }
 
-/* Row r of A B in f32. */
+/* Adds row r of A B to the accumulators. */
 static void
 add_row(const product *p, uint32_t r, const float *a,
 	float b[STEP][MOST_COLUMNS])
 {
-	uint32_t k, j, n;
+	const uint32_t cuts = p->of.type == WGMMA_e4m3;
+	float sums[MOST_COLUMNS];
+	uint32_t n;
 
-	for (j = 0; j < p->of.columns; j += 4) {
-		four sum = {0.0f}, x;
-
-		for (k = 0; k < step_of(&p->of); k++) {
-			memcpy(&x, &b[k][j], sizeof x);
-			sum += a[k] * x;
-		}
-		for (n = 0; n < 4; n++) {
-			float *d = sum_of(p, r, j + n);
-
-			*d = (p->of.adds ? *d : 0.0f) + sum[n];
-		}
-	}
-}
-
-/* The power of two of x's exponent; 0: x is 0. */
-static float
-power_of(float x)
-{
-	return g_float(g_bits(x) & 0x7f800000u);
-}
-
-/* sum += a b as Hopper adds products of e4m3: products, and the sum so far, are
- * cut, toward zero, 13 bits below the largest exponent (a product's exponent is
- * the sum of its factors'). They are added exactly, and the result is cut to 14
- * bits. Found by trial, not documented. */
-static float
-add_cut(float sum, const float *a, const float *b)
-{
-	float most = power_of(sum), per;
-	int32_t total;
-	uint32_t k;
-
-	for (k = 0; k < STEP; k++) {
-		sum += isnan(a[k]) || isnan(b[k]) ? NAN : 0.0f;
-		most = fmaxf(most, power_of(a[k]) * power_of(b[k]));
-	}
-	if (isnan(sum) || most == 0.0f)
-		return sum;
-	per = 0x1p13f / most;
-	total = (int32_t)(sum * per);
-	for (k = 0; k < STEP; k++)
-		total += (int32_t)(a[k] * b[k] * per);
-	return g_float(g_bits((float)total / per) & ~0x3ffu);
-}
-
-/* Row r of A B of e4m3. */
-static void
-add_cut_row(const product *p, uint32_t r, const float *a,
-	    float b[STEP][MOST_COLUMNS])
-{
-	uint32_t n, k;
-
+	for (n = 0; n < p->of.columns && cuts; n++)
+		sums[n] = p->of.adds ? *sum_of(p, r, n) : 0.0f;
+	if (cuts)
+		machine_add_cut(sums, a, b[0], MOST_COLUMNS, p->of.columns);
+	else
+		machine_add(sums, a, b[0], MOST_COLUMNS, p->of.columns,
+			    step_of(&p->of));
 	for (n = 0; n < p->of.columns; n++) {
-		float *d = sum_of(p, r, n), column[STEP];
+		float *d = sum_of(p, r, n);
 
-		for (k = 0; k < STEP; k++)
-			column[k] = b[k][n];
-		*d = add_cut(p->of.adds ? *d : 0.0f, a, column);
+		*d = (p->of.adds && !cuts ? *d : 0.0f) + sums[n];
 	}
 }
 
@@ -226,10 +197,7 @@ compute(const product *p)
 	read_a(p, a);
 	read_b(&p->of, b);
 	for (r = 0; r < ROWS; r++)
-		if (p->of.type == WGMMA_e4m3)
-			add_cut_row(p, r, a[r], b);
-		else
-			add_row(p, r, a[r], b);
+		add_row(p, r, a[r], b);
 }
 
 /* ---- when ---------------------------------------------------------------- */

@@ -12,6 +12,7 @@ enum {
 	MAX_GROUPS = FIBERS / 16,
 	MAX_LIVE = 16, /* blocks that are alive at a time */
 	MAX_WORDS = 16,
+	MAX_SUMS = 256, /* of a subgroup's product */
 	MAX_ARRAYS = 64,
 	MAX_BARRIERS = 16 /* of a block; the first is BARRIER */
 };
@@ -44,6 +45,8 @@ typedef struct machine_group {
 	uint32_t word_count;
 	uint32_t turn;
 	uint32_t words[2][MAX_WORDS * 64];
+	uint32_t summed; /* the turn whose products `sums` has */
+	float sums[MAX_SUMS];
 } machine_group;
 
 typedef struct machine_barrier {
@@ -126,6 +129,10 @@ uint32_t machine_meet(machine_barrier *barrier, machine_block *first,
 
 /* The block whose LOCAL_DYNAMIC has this address. */
 machine_block *machine_block_of(const void *local);
+
+/* Whether the item that runs is the first to go on after its subgroup's last
+ * exchange: it computes what the lanes share. */
+uint32_t machine_is_first(void);
 
 /* So many bytes that an mbarrier counts have come. */
 void machine_count_bytes(uint64_t *barrier, uint32_t bytes);

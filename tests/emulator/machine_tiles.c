@@ -8,6 +8,7 @@
 #define SPMLA_EMULATOR    1
 #define SPMLA_GPU_KERNELS 1
 #include "tests/emulator/machine_state.h"
+#include "tests/emulator/machine_sums.h"
 
 #include "spmla/platform/gpu/dialect/tile.h"
 
@@ -113,30 +114,46 @@ check_halves(const uint32_t *words)
 				     "B");
 }
 
-/* One instruction: `sums` of C, of a_words and b_words of the lane. */
+/* Rows of A times B. */
 static void
-multiply(uint32_t kind, float *c, uint32_t sums, const uint32_t *a,
+multiply_all(uint32_t kind, float sums[DIM][DIM], const uint32_t *a,
+	     const uint32_t *b, uint32_t rows)
+{
+	float column[DIM], x[DIM], y[DIM][DIM];
+	uint32_t i, k;
+
+	for (i = 0; i < DIM; i++) {
+		values_of(column, b, kind, 0, i);
+		for (k = 0; k < DIM; k++)
+			y[k][i] = column[k];
+	}
+	for (i = 0; i < rows; i++) {
+		values_of(x, a, kind, 1, i);
+		machine_add(sums[i], x, y[0], DIM, DIM, DIM);
+	}
+}
+
+/* One instruction: `count` sums of C, of a_words and b_words of the lane. */
+static void
+multiply(uint32_t kind, float *c, uint32_t count, const uint32_t *a,
 	 uint32_t a_words, const uint32_t *b, uint32_t b_words)
 {
 	const uint32_t width = machine.width, lane = spmla_i_emu_lane();
-	uint32_t words[2 * WORDS], i, k;
+	float(*sums)[DIM] = (float(*)[DIM])machine.group->sums;
+	uint32_t words[2 * WORDS], i;
 	const uint32_t *all;
-	float x[DIM], y[DIM];
 
 	memcpy(words, a, a_words * sizeof *words);
 	memcpy(words + a_words, b, b_words * sizeof *words);
 	all = spmla_i_emu_exchange(words, a_words + b_words);
-	if (kind == G_TILE_WMMA11)
-		check_halves(all);
-	values_of(y, all + a_words * width, kind, 0, lane % DIM);
-	for (i = 0; i < sums; i++) {
-		float sum = 0.0f;
-
-		values_of(x, all, kind, 1, row_of(kind, lane, i));
-		for (k = 0; k < DIM; k++)
-			sum += x[k] * y[k];
-		c[i] += sum;
+	if (machine_is_first()) {
+		if (kind == G_TILE_WMMA11)
+			check_halves(all);
+		multiply_all(kind, sums, all, all + a_words * width,
+			     count * width / DIM);
 	}
+	for (i = 0; i < count; i++)
+		c[i] += sums[row_of(kind, lane, i)][lane % DIM];
 }
 
 void

@@ -86,11 +86,12 @@ place() { # FILE
 # A source to an object and the list of what it includes. The folder named first
 # has the file that differs, if any; all else comes from the unchanged tree.
 compile() { # DIR SOURCE [OBJECT]
-	local source=$2 object=${3:-$1/${2//\//_}.o}
+	local source=$2 object=${3:-$1/${2//\//_}.o} flags=
+	case $source in tests/emulator/*) flags='-mf16c -mfma' ;; esac
 	[ ! -e "$1/tree/$2" ] || source=$1/tree/$2
 	[ -e "$source" ] || source=$tmp/tree/$2
 	# shellcheck disable=SC2086
-	gcc $TEST_FLAGS -I"$1/tree" -I"$tmp/tree" -I. -MMD -MF "$object.d" \
+	gcc $TEST_FLAGS $flags -I"$1/tree" -I"$tmp/tree" -I. -MMD -MF "$object.d" \
 		-c "$source" -o "$object"
 }
 

@@ -225,70 +225,20 @@ g_local_load128(const void *p, uint32_t *x)
 	memcpy(x, spmla_i_emu_wide(p, 16), 16);
 }
 
-typedef enum mma_type { MMA_F16, MMA_BF16 } mma_type;
-
-FN float
-mma_f32(mma_type type, uint32_t half)
-{
-	return type == MMA_BF16 ? g_bf16_to_f32(half) : g_fp16_to_f32(half);
-}
-
-/* A row of 16 values. Four lanes gave words of its first half and of its second
- * half. */
-FN void
-mma_row(float *row, const uint32_t *low, const uint32_t *high, mma_type type)
-{
-	uint32_t i;
-
-	for (i = 0; i < 4; i++) {
-		row[2 * i] = mma_f32(type, low[i] & 0xffffu);
-		row[2 * i + 1] = mma_f32(type, low[i] >> 16);
-		row[2 * i + 8] = mma_f32(type, high[i] & 0xffffu);
-		row[2 * i + 9] = mma_f32(type, high[i] >> 16);
-	}
-}
-
-FN float
-mma_dot(const float *a, const float *b)
-{
-	float sum = 0.0f;
-	uint32_t k;
-
-	for (k = 0; k < 16; k++)
-		sum += a[k] * b[k];
-	return sum;
-}
-
-/* A lane has rows g and g + 8 of the sum, and columns 2t and 2t + 1. */
-FN void
-mma_add(float *c, const uint32_t *a, const uint32_t *b, mma_type type)
-{
-	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-	const uint32_t *v = spmla_i_emu_exchange(words, 6);
-	float rows[2][16], columns[2][16];
-	uint32_t i;
-
-	for (i = 0; i < 2; i++) {
-		mma_row(rows[i], v + 32 * i + 4 * g, v + 32 * (i + 2) + 4 * g,
-			type);
-		mma_row(columns[i], v + 32 * 4 + 4 * (2 * t + i),
-			v + 32 * 5 + 4 * (2 * t + i), type);
-	}
-	for (i = 0; i < 4; i++)
-		c[i] += mma_dot(rows[i / 2], columns[i % 2]);
-}
+/* What tests/emulator gives: c += A * B. */
+void spmla_i_emu_mma(float *c, const uint32_t *a, const uint32_t *b,
+		     uint32_t is_bf16);
 
 FN void
 g_mma_f16(float *c, const uint32_t *a, const uint32_t *b)
 {
-	mma_add(c, a, b, MMA_F16);
+	spmla_i_emu_mma(c, a, b, 0);
 }
 
 FN void
 g_mma_bf16(float *c, const uint32_t *a, const uint32_t *b)
 {
-	mma_add(c, a, b, MMA_BF16);
+	spmla_i_emu_mma(c, a, b, 1);
 }
 
 FN uint32_t
