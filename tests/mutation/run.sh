@@ -95,14 +95,29 @@ compile() { # DIR SOURCE [OBJECT]
 		-c "$source" -o "$object"
 }
 
+# What host code sees of a header of platform/gpu: not its kernels, which are
+# there for those alone who define SPMLA_GPU_KERNELS.
+host_text() { # FILE [DIR]
+	gcc -std=gnu11 -E -P -dD ${2:+-I"$2/tree"} -I"$tmp/tree" \
+		-include "$1" -x c /dev/null
+}
+
+# Whether FILE of DIR differs from the unchanged in its kernels alone.
+kernels_only() { # DIR FILE
+	case $2 in spmla/platform/gpu/*.h) ;; *) return 1 ;; esac
+	cmp -s <(host_text "$2" "$1") <(host_text "$2")
+}
+
 # The program of SUITE: it, what FILE changed, compiled into DIR, and what else
 # they need of the unchanged. ops/test_x_scalar is ops/test_x, and so are
 # ops/test_x_emulator64, ops/test_x_emulator_mma and ops/test_x_tile64.
 build() { # DIR SUITE [FILE]
 	local dir=$1 changed=${3:-/} suite=$tmp/suites/${2//\//_}.o object
-	local objects=("$suite")
+	local objects=("$suite") host=1
+	! kernels_only "$dir" "$changed" || host=0
 	while read -r object; do
 		object=${object%.d}
+		[ $host -eq 1 ] || [ -e "$object.kernels" ] || continue
 		compile "$dir" "$(cat "$object.source")" || return
 		[ "$object" != "$suite" ] || objects=()
 	done < <(grep -lF "/$changed" "$tmp"/base/*.o.d "$suite.d")
@@ -128,6 +143,15 @@ run() { # DIR SUITE
 	env "${variant[@]}" timeout 180 "$1/test" >"$1/log" 2>&1
 }
 
+# Notes what an object was compiled from, and whether it has kernels.
+mark() { # SOURCE OBJECT
+	echo "$1" >"$2.source"
+	if grep -qs 'define SPMLA_GPU_KERNELS' "$1" ||
+		grep -q 'emulated\.h' "$2.d"; then
+		touch "$2.kernels"
+	fi
+}
+
 # Without a fault it must pass.
 suite() { # SUITE
 	local dir=$tmp/suites/${1//\//_} source=tests/$1.c
@@ -135,7 +159,7 @@ suite() { # SUITE
 	[ -e "$source" ] || source=tests/${1%_*}.c
 	mkdir "$dir"
 	compile "$tmp/suites" "$source" "$dir.o"
-	echo "$source" >"$dir.o.source"
+	mark "$source" "$dir.o"
 	build "$dir" "$1"
 	run "$dir" "$1" || {
 		echo "BROKEN    $1: fails without a fault"
@@ -165,9 +189,9 @@ fault() { # DIR
 base() { # SOURCE
 	local object=$tmp/base/${1//\//_}.o
 	compile "$tmp/base" "$1" "$object"
-	echo "$1" >"$object.source"
+	mark "$1" "$object"
 }
-export -f compile place build run suite fault base
+export -f compile host_text kernels_only place build run mark suite fault base
 
 in_parallel() { # FUNCTION; arguments from standard input
 	xargs -P "$(nproc)" -n 1 bash -euo pipefail -c "$1"' "$1"' "$1"
