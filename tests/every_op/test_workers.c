@@ -15,46 +15,70 @@ enum { COUNTS = 4, BATCHES = 3, MOST_TOKENS = 40 };
 static const uint32_t counts[COUNTS] = {1, 2, 3, 7};
 static const uint32_t batches[BATCHES] = {1, 5, MOST_TOKENS};
 
-static fixture serial, parallel;
-static lent loop;
+/* One thread, and the caller's in a few ways. */
+static fixture serial, parallel[LENT_WAYS];
+static lent loops[LENT_WAYS];
 
 static void
-open_both(uint32_t workers, lent_way way)
+open_parallel(uint32_t i, uint32_t workers, lent_way way)
 {
 	spmla_config config;
 
-	loop = (lent){.way = way, .rng = 5};
+	loops[i] = (lent){.way = way, .rng = 5};
 	op_large_config(&config);
-	config.cpu_workers = 1;
-	fixture_lend(1, NULL);
-	fixture_open(&serial, &config, 0);
 	config.cpu_workers = workers;
-	fixture_lend(workers, &loop);
-	fixture_open(&parallel, &config, 0);
+	fixture_lend(workers, &loops[i]);
+	fixture_open(&parallel[i], &config, 0);
 	fixture_lend(0, NULL);
 }
 
 static void
-close_both(void)
+open_serial(void)
 {
-	fixture_close(&parallel);
+	spmla_config config;
+
+	op_large_config(&config);
+	config.cpu_workers = 1;
+	fixture_lend(1, NULL);
+	fixture_open(&serial, &config, 0);
+	fixture_lend(0, NULL);
+}
+
+static void
+open_both(uint32_t workers, lent_way way)
+{
+	open_serial();
+	open_parallel(0, workers, way);
+}
+
+static void
+close_all(uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		fixture_close(&parallel[i]);
 	fixture_close(&serial);
 }
 
 static void
-compare(op_call *c)
+compare(op_call *c, uint32_t count)
 {
 	op_result want = op_run(c, &serial, 0xAB);
-	op_result got = op_run(c, &parallel, 0xAB);
+	uint32_t i;
 
-	op_same(c, &got, &want);
-	free(got.bytes);
+	for (i = 0; i < count; i++) {
+		op_result got = op_run(c, &parallel[i], 0xAB);
+
+		op_same(c, &got, &want);
+		free(got.bytes);
+	}
 	free(want.bytes);
 }
 
 /* Batches from the first one on. The CPU alone orders tokens of one slot. */
 static void
-compare_all(int i, uint32_t first, uint64_t seed)
+compare_all(int i, uint32_t first, uint32_t count)
 {
 	const uint32_t variants = op_variants(i);
 	uint32_t variant, n;
@@ -63,11 +87,11 @@ compare_all(int i, uint32_t first, uint64_t seed)
 	for (variant = 0; variant < variants; variant++)
 		for (n = 2 * first; n < 2 * BATCHES; n++) {
 			op_begin(&c, i, n % 2 ? DRAW_BAD : DRAW_SOUND, variant,
-				 seed + n);
+				 20 * first + n);
 			op_large(&c, batches[n / 2]);
 			c.d.same_slots = 1;
 			op_make(&c);
-			compare(&c);
+			compare(&c, count);
 			op_free(&c);
 		}
 }
@@ -77,13 +101,15 @@ START_TEST(any_number_of_workers_gives_the_bits_of_one)
 	const op_entry *op = op_entries[OPS_OF_PROTOCOL + _i];
 	uint32_t n;
 
+	open_serial();
+	for (n = 0; n < COUNTS; n++)
+		open_parallel(n, counts[n], LENT_THREADS);
+	compare_all(_i, 0, COUNTS);
 	for (n = 0; n < COUNTS; n++) {
-		open_both(counts[n], LENT_THREADS);
-		compare_all(_i, 0, 20 * n);
-		ck_assert_uint_eq(loop.calls > 0, op->is_spread && n > 0);
-		ck_assert_uint_le(loop.most, counts[n]);
-		close_both();
+		ck_assert_uint_eq(loops[n].calls > 0, op->is_spread && n > 0);
+		ck_assert_uint_le(loops[n].most, counts[n]);
 	}
+	close_all(COUNTS);
 }
 END_TEST
 
@@ -92,12 +118,13 @@ START_TEST(whatever_the_loop_does_the_bits_are_those_of_one_thread)
 	const op_entry *op = op_entries[OPS_OF_PROTOCOL + _i];
 	uint32_t way;
 
-	for (way = 0; way < LENT_WAYS; way++) {
-		open_both(7, (lent_way)way);
-		compare_all(_i, BATCHES - 1, 100 + 20 * way);
-		ck_assert_uint_eq(loop.calls > 0, op->is_spread);
-		close_both();
-	}
+	open_serial();
+	for (way = 0; way < LENT_WAYS; way++)
+		open_parallel(way, 7, (lent_way)way);
+	compare_all(_i, BATCHES - 1, LENT_WAYS);
+	for (way = 0; way < LENT_WAYS; way++)
+		ck_assert_uint_eq(loops[way].calls > 0, op->is_spread);
+	close_all(LENT_WAYS);
 }
 END_TEST
 
@@ -113,15 +140,15 @@ START_TEST(an_operation_of_many_tokens_is_spread_as_its_entry_says)
 		op_begin(&c, _i, DRAW_SOUND, variant, 1);
 		op_large(&c, MOST_TOKENS);
 		op_make(&c);
-		before = loop.calls;
-		r = op_run(&c, &parallel, 0xAB);
-		ck_assert_msg(loop.calls == before + c.op->is_spread, "%s",
+		before = loops[0].calls;
+		r = op_run(&c, &parallel[0], 0xAB);
+		ck_assert_msg(loops[0].calls == before + c.op->is_spread, "%s",
 			      c.op->name);
-		ck_assert_uint_eq(loop.most, c.op->is_spread ? 3 : 0);
+		ck_assert_uint_eq(loops[0].most, c.op->is_spread ? 3 : 0);
 		free(r.bytes);
 		op_free(&c);
 	}
-	close_both();
+	close_all(1);
 }
 END_TEST
 
@@ -146,11 +173,11 @@ START_TEST(one_token_keeps_several_workers_busy)
 
 	open_both(3, LENT_REVERSED);
 	begin_large(&c, ops[_i], DRAW_EXAMPLE, 0, 1, 2);
-	r = op_run(&c, &parallel, 0xAB);
-	ck_assert_uint_eq(loop.most, 3);
+	r = op_run(&c, &parallel[0], 0xAB);
+	ck_assert_uint_eq(loops[0].most, 3);
 	free(r.bytes);
 	op_free(&c);
-	close_both();
+	close_all(1);
 }
 END_TEST
 
@@ -169,11 +196,11 @@ START_TEST(rows_of_logits_that_overlap_are_as_on_one_thread)
 	starts = (int64_t *)(uintptr_t)a->row_starts;
 	for (t = 1; t < a->tokens; t++)
 		starts[t] = _i < 2 ? starts[t - 1] / 2 : 7 * (a->tokens - t);
-	loop.calls = 0;
-	compare(&c);
-	ck_assert_uint_eq(loop.calls, 0);
+	loops[0].calls = 0;
+	compare(&c, 1);
+	ck_assert_uint_eq(loops[0].calls, 0);
 	op_free(&c);
-	close_both();
+	close_all(1);
 }
 END_TEST
 
@@ -196,19 +223,19 @@ START_TEST(parts_that_write_the_same_rows_are_as_on_one_thread)
 	a->tile_scheduler_metadata = parts;
 	a->num_splits = splits;
 	memcpy(parts + 8, again[_i], sizeof again[_i]);
-	compare(&c);
-	ck_assert_uint_eq(loop.calls, 0);
+	compare(&c, 1);
+	ck_assert_uint_eq(loops[0].calls, 0);
 	/* one behind the other */
 	parts[1] = 1;
 	memcpy(parts + 8, (const int32_t[5]){2, 4, 0, 1, 0}, 20);
-	compare(&c);
-	ck_assert_uint_eq(loop.calls, 1);
+	compare(&c, 1);
+	ck_assert_uint_eq(loops[0].calls, 1);
 	/* rows of splits that overlap */
 	splits[3] = 1;
-	compare(&c);
-	ck_assert_uint_eq(loop.calls, 1);
+	compare(&c, 1);
+	ck_assert_uint_eq(loops[0].calls, 1);
 	op_free(&c);
-	close_both();
+	close_all(1);
 }
 END_TEST
 
