@@ -12,7 +12,7 @@
 #include "tests/harness/themes.h"
 
 static const uint32_t none[PROMPTS];
-static const uint32_t whole[PROMPTS] = {70, 33, 5, 90};
+static const uint32_t whole[PROMPTS] = {70, 33};
 static prompt_rig r;
 
 static void
