@@ -37,7 +37,7 @@ _SUITE_DEPS = [
     "@libcheck",
 ]
 
-def suites(name, srcs):
+def suites(name, srcs, long = []):
     """A program of many suites, NAME_suites, and the test NAME of all on the CPU.
 
     `bazel run //tests:NAME_suites -- [--list] [SUITE..]` lists them or runs some:
@@ -46,6 +46,7 @@ def suites(name, srcs):
     Args:
       name: the test.
       srcs: a source a suite.
+      long: of these, see suite_variants.
     """
     cc_library(
         name = name + "_suites_lib",
@@ -62,9 +63,9 @@ def suites(name, srcs):
         linkstatic = True,
         deps = [":%s_suites_lib" % name],
     )
-    _suite_test(name = name, of = name)
+    suite_variants("", {name: srcs}, srcs, {}, long = long)
 
-def _suite_test(name, of, srcs = [], env = {}, tags = [], shards = None):
+def _suite_test(name, of, srcs, env, tags, shards = None):
     native.sh_test(
         name = name,
         size = "large",
@@ -77,8 +78,8 @@ def _suite_test(name, of, srcs = [], env = {}, tags = [], shards = None):
         tags = tags,
     )
 
-def suite_variants(suffix, of, srcs, env, tags = [], shards = {}):
-    """Suites once more with other variables: a test NAME + suffix a program.
+def suite_variants(suffix, of, srcs, env, tags = [], shards = {}, long = []):
+    """Suites with some variables: a test NAME + suffix a program.
 
     Args:
       suffix: of the tests.
@@ -87,17 +88,32 @@ def suite_variants(suffix, of, srcs, env, tags = [], shards = {}):
       env: the variables.
       tags: of the tests.
       shards: of the tests that run long, by program.
+      long: suites in which sanitizers see no more than in others. A test NAME +
+        suffix + "_long" has them, and sanitizers leave it out.
     """
     for name, all in of.items():
         chosen = [src for src in all if src in srcs]
-        if chosen:
+        short = [
+            src
+            for src in chosen
+            if src not in long or "noasan" in tags
+        ]
+        if short:
             _suite_test(
                 name + suffix,
                 name,
-                chosen,
+                short,
                 env,
                 tags,
                 shards.get(name),
+            )
+        if len(short) < len(chosen):
+            _suite_test(
+                name + suffix + "_long",
+                name,
+                [src for src in chosen if src not in short],
+                env,
+                ["noasan"],
             )
 
 def gpu_suites(name, of):
