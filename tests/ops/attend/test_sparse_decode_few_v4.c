@@ -133,7 +133,8 @@ START_TEST(scale_bytes_at_both_ends_count)
 END_TEST
 
 /* One key in 100 has the scale 1 in a group, the others have 2^-30 there. It is
- * another key in each group, at each place among 16. */
+ * another key in each group, at each place among 16; of groups that are four
+ * apart one is even, one odd. */
 START_TEST(one_large_scale_counts_wherever_it_lies)
 {
 	int32_t i, group;
@@ -145,7 +146,8 @@ START_TEST(one_large_scale_counts_wherever_it_lies)
 		v4_slots(&v, 0)[i] = i;
 	}
 	for (group = 0; group < 7; group++)
-		v4_scales(&v.a.cache, 32 + (_i + group) % 16)[group] = 127;
+		v4_scales(&v.a.cache,
+			  32 + (_i + group + group / 4) % 16)[group] = 127;
 	v4_check(&f, &v);
 	close_v4();
 }
