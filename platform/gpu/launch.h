@@ -86,6 +86,7 @@ typedef struct spmla_i_gpu_variant {
 	/* The kernel in clusters of two blocks, which share the rows that they
 	 * load and have as many heads each; 0: none, no pair is the first. */
 	spmla_i_kernel pair;
+	spmla_i_kernel few; /* the kernel for up to 32 heads; 0: none, either */
 } spmla_i_gpu_variant;
 
 /* The first of `count` variants that takes the call and that the device has.

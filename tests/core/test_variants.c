@@ -121,10 +121,11 @@ START_TEST(small_decode_takes_16_heads_a_block)
 		{2, 128, 0, "sparse_decode_wgmma_pair", 4},
 		{4, 64, 132, "sparse_decode_mma_few", 528},
 		{5, 64, 132, "sparse_decode_wgmma", 132},
-		{100, 16, 0, "sparse_decode_wgmma", 100},
-		{1, 1, 0, "sparse_decode_wgmma", 1},
+		{100, 33, 0, "sparse_decode_wgmma", 100},
+		{100, 32, 0, "sparse_decode_wgmma_32", 100},
+		{1, 1, 0, "sparse_decode_wgmma_32", 1},
 		{16, 16, 132, "sparse_decode_mma_few", 132},
-		{17, 16, 132, "sparse_decode_wgmma", 132},
+		{17, 16, 132, "sparse_decode_wgmma_32", 132},
 	};
 	uint32_t i;
 
@@ -143,6 +144,10 @@ START_TEST(small_decode_takes_16_heads_a_block)
 			 "sparse_decode_mma");
 	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_V4_FP8, 5, 64, 132),
 			 "sparse_decode_wgmma_v4");
+	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_V4_FP8, 5, 16, 0),
+			 "sparse_decode_v4_32");
+	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_MLA_BF16, 5, 16, 0),
+			 "sparse_bf16_wgmma");
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a cache as the kernels of Hopper's own read them. What a row is made
- * of is a decode_format, all of it constants of a kernel.
+ * Rows of a cache as the kernels of Hopper's own read them, and how many heads
+ * a block has. Both are a decode_format, all of it constants of a kernel.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FORMAT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FORMAT_DEVICE_H
@@ -21,7 +21,11 @@ typedef struct decode_format {
 	uint32_t bf16_tail;   /* the last 64 values are bf16 */
 	uint32_t lists;       /* of keys that a token may have */
 	uint32_t bf16_rows;   /* no scales: keys are rows as they are */
+	uint32_t heads;       /* whose queries a block has: DECODE_HEADS, or
+			       * DECODE_FEW_HEADS */
 } decode_format;
+
+enum { DECODE_FEW_HEADS = 32 };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
@@ -38,6 +42,7 @@ decode_fp8_ds_mla(void)
 	f.bf16_tail = 0;
 	f.lists = 1;
 	f.bf16_rows = 0;
+	f.heads = DECODE_HEADS;
 	return f;
 }
 
@@ -54,6 +59,7 @@ decode_v4_fp8(void)
 	f.bf16_tail = 1;
 	f.lists = 2;
 	f.bf16_rows = 0;
+	f.heads = DECODE_HEADS;
 	return f;
 }
 
@@ -71,6 +77,15 @@ decode_bf16(uint32_t dim)
 	f.bf16_tail = 0;
 	f.lists = 1;
 	f.bf16_rows = 1;
+	f.heads = DECODE_HEADS;
+	return f;
+}
+
+/* The same with few heads a block. */
+FN decode_format
+decode_few_heads(decode_format f)
+{
+	f.heads = DECODE_FEW_HEADS;
 	return f;
 }
 

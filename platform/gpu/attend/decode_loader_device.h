@@ -4,10 +4,10 @@
  * cache into shared memory, as f16 keys that serve as K and, transposed, as V.
  *
  * A row goes in pieces of 128 bytes, 16 a lane. A unit is a piece of 8 rows.
- * Each warp has a ring of four units that cp.async fills; each lane reads back
- * what it copied itself, one unit ahead, so that no warp waits for another and
- * loads go on across tiles and tokens. What a row is made of is a
- * decode_format, all of it constants of a kernel: a new row needs one of these,
+ * Each warp has a ring of four units that cp.async fills, or of eight beside the
+ * queries of few heads; each lane reads back what it copied itself, one unit
+ * ahead, so that no warp waits for another and loads go on across tiles and
+ * tokens. What a row is made of is a decode_format, all of it constants of a kernel: a new row needs one of these,
  * and no new kernel.
  *
  * The hard ideas:
@@ -48,7 +48,8 @@ enum {
 	DECODE_OCTETS = 8,     /* groups of 8 rows of a tile */
 	DECODE_PIECES = 5,     /* of a row, at most */
 	DECODE_WARPS = 4,      /* of the loader */
-	DECODE_UNITS = 4,      /* of a ring */
+	DECODE_UNITS = 4,      /* of a ring, */
+	DECODE_FEW_UNITS = 8,  /* with few heads */
 	DECODE_UNIT = 1024,    /* bytes */
 	DECODE_SCALES = 16,    /* bytes of a row's scales in shared memory */
 	DECODE_WARP_ROWS = 16, /* of a tile that a warp loads, at most */
@@ -57,6 +58,7 @@ enum {
 	DECODE_OCTET_BYTES = DECODE_PANELS * DECODE_PANEL_BYTES,
 	DECODE_TILE_BYTES = DECODE_OCTETS * DECODE_OCTET_BYTES,
 	DECODE_Q_BYTES = 8 * 64 * 128,
+	DECODE_FEW_RING_BYTES = DECODE_FEW_UNITS * DECODE_UNIT,
 	/* A key is the row's value times 2 to this. */
 	DECODE_KEY_BIAS = 6
 };
@@ -70,6 +72,7 @@ typedef struct decode_note {
 
 /* Shared memory of a block. `left` is the half with panels 0 .. 3. */
 typedef struct decode_memory {
+	/* Eight panels; behind those of few heads the units of the rings. */
 	uint8_t queries[DECODE_Q_BYTES];
 	uint8_t keys[2][DECODE_TILE_BYTES];
 	union {
@@ -91,6 +94,29 @@ typedef struct decode_memory {
 } decode_memory;
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
+
+/* Bytes of a panel of queries. */
+FN uint32_t
+decode_q_panel(decode_format f)
+{
+	return f.heads * 128;
+}
+
+/* Units of a ring. More than eight gave nothing: rows come in time. */
+FN uint32_t
+decode_units(decode_format f)
+{
+	return f.heads == DECODE_HEADS ? DECODE_UNITS : DECODE_FEW_UNITS;
+}
+
+/* Those of a warp. */
+FN LOCAL uint8_t *
+decode_ring(LOCAL decode_memory *mem, decode_format f, uint32_t warp)
+{
+	return f.heads == DECODE_HEADS ? mem->rings[warp].units[0]
+				       : mem->queries + 8 * decode_q_panel(f) +
+						 warp * DECODE_FEW_RING_BYTES;
+}
 
 /* No row: above where any lies. */
 #define DECODE_NO_ROW 0xffffff00u
@@ -594,9 +620,9 @@ typedef struct decode_known {
 
 /* The next place of the ring. */
 FN uint32_t
-decode_next_place(uint32_t place)
+decode_next_place(decode_format f, uint32_t place)
 {
-	return (place + DECODE_UNIT) % (DECODE_UNITS * DECODE_UNIT);
+	return (place + DECODE_UNIT) % (decode_units(f) * DECODE_UNIT);
 }
 
 /* What a lane has of the tiles to come. */
@@ -690,7 +716,7 @@ decode_load_first(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 			continue;
 		decode_turn(l, 0, w, known);
 		UNROLL
-		for (u = 0; u < DECODE_UNITS; u++) {
+		for (u = 0; u < decode_units(l->format); u++) {
 			decode_load(l, w->cache, w->at, u, u * DECODE_UNIT);
 			g_local_copies_commit();
 		}
@@ -698,13 +724,14 @@ decode_load_first(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 }
 
 /* The loader's warps, until there is no work left. Unit u is read while the one
- * before it is converted; the one five behind is asked for. */
+ * before it is converted, and another one is asked for in its place. */
 FN void
 decode_load_all(const PRIVATE decode_loader *l)
 {
 	const uint32_t octets = decode_rows_of(l) / 8;
 	const uint32_t units = DECODE_PIECES * octets;
 	const uint32_t left = decode_left_pieces(l->format) * octets;
+	const uint32_t ring = decode_units(l->format);
 	LOCAL decode_memory *mem = l->mem;
 	uint32_t place = 0, m, u;
 	decode_ahead ahead;
@@ -720,9 +747,9 @@ decode_load_all(const PRIVATE decode_loader *l)
 			/* No warp waits for the first runs when the barriers
 			 * that say so are in use again. */
 			g_named_sync(DECODE_LOADERS, DECODE_WARPS * 32);
-			g_local_copies_wait_but(DECODE_UNITS - 1);
+			g_local_copies_wait_but(ring - 1);
 			decode_read_first(l, 0, 0, unit, &known);
-			decode_load(l, ahead.cache, ahead.at, DECODE_UNITS, 0);
+			decode_load(l, ahead.cache, ahead.at, ring, 0);
 			g_local_copies_commit();
 			place = DECODE_UNIT;
 		}
@@ -734,23 +761,23 @@ decode_load_all(const PRIVATE decode_loader *l)
 		wide = known.wide;
 		UNROLL
 		for (u = 0; u < units; u++) {
-			g_local_copies_wait_but(DECODE_UNITS - 1);
+			g_local_copies_wait_but(ring - 1);
 			if (u == units - 1)
 				decode_read_first(l, tile ^ 1u, place,
 						  &unit[units & 1u], &known);
 			else
 				decode_read(l, tile, u + 1, place,
 					    &unit[(u + 1) & 1u]);
-			if (u == units - 5) {
+			if (u == units - ring - 1) {
 				decode_turn(l, m + 1, &ahead, &known);
 				if (!decode_needs_early(l))
 					decode_need_run(l, &ahead);
 				decode_find_next(l, &ahead);
 			}
-			decode_load(l, ahead.cache, ahead.at, (u + 5) % units,
-				    place);
+			decode_load(l, ahead.cache, ahead.at,
+				    (u + ring + 1) % units, place);
 			g_local_copies_commit();
-			place = decode_next_place(place);
+			place = decode_next_place(l->format, place);
 			if (u == 0)
 				g_mbarrier_wait(&mem->free[tile][0],
 						parity ^ 1u);

@@ -83,8 +83,8 @@ decode_q_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 	const uint32_t panel = piece / 8;
 	const uint32_t swaps = w->format.bf16_rows ? 0 : panel & 1u;
 
-	return w->mem->queries + panel * (64 * 128) + head * 128 +
-	       (((piece % 8) ^ swaps ^ (head & 7u)) << 4);
+	return w->mem->queries + panel * decode_q_panel(w->format) +
+	       head * 128 + (((piece % 8) ^ swaps ^ (head & 7u)) << 4);
 }
 
 /* The same of the rope part, of 8 in its row. */
@@ -94,12 +94,13 @@ decode_q_rope_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 	return w->mem->query_rope + head * 128 + ((piece ^ (head & 7u)) << 4);
 }
 
-/* Asks for the queries of a run, by the left warpgroup: a warp has 16 heads, a
- * lane pieces lane and 32 + lane of each. */
+/* Asks for the queries of a run, by the left warpgroup: a warp has a quarter of
+ * the heads, a lane pieces lane and 32 + lane of each. */
 FN void
 decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 {
-	const uint32_t head = decode_warp() * 16, lane = decode_item_lane();
+	const uint32_t own = w->format.heads / 4;
+	const uint32_t head = decode_warp() * own, lane = decode_item_lane();
 	const uint32_t before = decode_first_head(w, run->bits) + head;
 	const uint32_t heads =
 		w->a->s.heads > before ? w->a->s.heads - before : 0;
@@ -110,7 +111,7 @@ decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 	uint32_t i;
 
 	UNROLL_BY(2)
-	for (i = 0; i < 16; i++) {
+	for (i = 0; i < own; i++) {
 		g_local_copy128(decode_q_at(w, head + i, lane), from + left,
 				i < heads);
 		g_local_copy128(decode_q_at(w, head + i, 32 + lane),
@@ -119,7 +120,7 @@ decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 	}
 	if (w->format.bf16_rows && w->format.rope_byte) {
 		UNROLL_BY(2)
-		for (i = lane / 8; i < 16; i += 4)
+		for (i = lane / 8; i < own; i += 4)
 			g_local_copy128(
 				decode_q_rope_at(w, head + i, lane % 8),
 				decode_query(w, run, i < heads ? head + i : 0) +
@@ -150,15 +151,16 @@ decode_exponent(uint32_t pair)
 	return low > high ? low : high;
 }
 
-/* The first of the 8 heads of the block whose queries a warp converts. */
+/* The first of the block's heads whose queries a warp converts: an eighth. */
 FN uint32_t
 decode_own_queries(const PRIVATE decode_worker *w)
 {
-	return w->right * 32 + decode_warp() * 8;
+	return w->right * (w->format.heads / 2) +
+	       decode_warp() * (w->format.heads / 8);
 }
 
-/* The largest exponent of the rope part of a head, of the warp's 8 the lane /
- * 4-th. */
+/* The largest exponent of the rope part of a head, the lane / 4-th from the
+ * warp's first on. */
 FN uint32_t
 decode_rope_exponent(const PRIVATE decode_worker *w,
 		     LOCAL const decode_run *run)
@@ -182,8 +184,8 @@ decode_rope_exponent(const PRIVATE decode_worker *w,
 }
 
 /* Waits for the queries of a run and, except with bf16 rows, brings them to
- * f16, each head's times a power of two: both warpgroups, 32 heads each. Gives
- * the item its heads' factors. `parity` says whether the tokens so far are odd.
+ * f16, each head's times a power of two: both warpgroups, half of them each.
+ * Gives the item its heads' factors, or others if it has no heads. `parity` says whether the tokens so far are odd.
  */
 FN void
 decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
@@ -203,7 +205,7 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		return;
 	}
 	UNROLL_BY(2)
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < w->format.heads / 8; i++) {
 		const uint32_t head = decode_own_queries(w) + i;
 		const uint32_t of_rope = g_broadcast(rope, 4 * i);
 		uint32_t x[2][4], most = 0, exponent;
@@ -236,7 +238,8 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	}
 	g_fence_async();
 	g_named_sync(DECODE_QUERIES, 256);
-	h->factors = factors[decode_head()] | factors[decode_head() + 8] << 16;
+	h->factors = factors[decode_head() % w->format.heads] |
+		     factors[(decode_head() + 8) % w->format.heads] << 16;
 	g_named_sync(DECODE_QUERIES, 256);
 }
 

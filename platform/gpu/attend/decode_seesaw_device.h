@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention by warpgroups' matrix instructions: a block has 64 heads and takes
- * tile after tile of 64 keys, of whatever token comes next. A warpgroup loads
- * (decode_loader_device.h; bf16 rows: decode_copies_device.h), two multiply: the
- * left one has columns 0 .. 255 of O and the right one the rest. Two tiles are
- * in shared memory. The left warpgroup makes the weights P of the even tile, the
- * right one P of the odd tile, so that one's softmax runs beside the other's
- * products: FlashMLA calls it the seesaw. With 128 heads of fp8 rows two blocks
- * are a cluster and share what they load.
+ * Attention by warpgroups' matrix instructions: a block has 64 heads, or up to
+ * 32 and more rows in flight, and takes tile after tile of 64 keys, of whatever
+ * token comes next. A warpgroup loads (decode_loader_device.h; bf16 rows:
+ * decode_copies_device.h), two multiply: the left one has columns 0 .. 255 of O
+ * and the right one the rest. Two tiles are in shared memory. The left
+ * warpgroup makes the weights P of the even tile, the right one P of the odd
+ * tile, so that one's softmax runs beside the other's products: FlashMLA calls
+ * it the seesaw. With 128 heads of fp8 rows two blocks are a cluster and share
+ * what they load.
  *
  *   left                         right
  *   S = Q K^T of the even tile   S of the odd tile, issued
@@ -75,8 +76,9 @@ FN void
 decode_issue_scores(const PRIVATE decode_worker *w, uint32_t tile,
 		    uint32_t right, PRIVATE float *score)
 {
+	const uint32_t q_panel = decode_q_panel(w->format);
 	const g_panel q = g_panel_of((LOCAL const uint16_t *)w->mem->queries,
-				     8 * 128, 64 * 128);
+				     8 * 128, q_panel);
 	const g_panel k = decode_key_panels(w, tile);
 	uint32_t i;
 
@@ -84,7 +86,7 @@ decode_issue_scores(const PRIVATE decode_worker *w, uint32_t tile,
 	for (i = 0; i < 16; i++) {
 		const uint32_t panel = 4 * right + i / 4;
 		const g_panel a =
-			g_panel_step(g_panel_on(q, panel * (64 * 128)), i % 4);
+			g_panel_step(g_panel_on(q, panel * q_panel), i % 4);
 		const g_panel b = g_panel_step(
 			g_panel_on(k, panel * DECODE_PANEL_BYTES), i % 4);
 
@@ -179,6 +181,23 @@ decode_mask(LOCAL const decode_note *notes, PRIVATE float *score)
 	for (i = 0; i < 32; i++)
 		if (!(notes[i / 4].keys >> (2 * t + i % 2) & 1u))
 			score[i] = G_MINUS_INF;
+}
+
+/* With few heads two of four warps have none: what stands for their queries is
+ * what lies behind those that there are, so that their scores may be anything.
+ * They get none, and weights of 0: no maximum of theirs moves, which would cost
+ * time. No other warp sees them. */
+FN void
+decode_mask_heads(const PRIVATE decode_worker *w, PRIVATE float *score)
+{
+	uint32_t i;
+
+	if (w->format.heads == DECODE_HEADS ||
+	    !g_ballot(decode_warp() >= w->format.heads / 16))
+		return;
+	UNROLL
+	for (i = 0; i < 32; i++)
+		score[i] = G_MINUS_INF;
 }
 
 /* Brings O and L to another reference. */
@@ -397,6 +416,7 @@ decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 			h->factors, score);
 	if (partial)
 		decode_mask(mem->notes[tile], score);
+	decode_mask_heads(w, score);
 	decode_weights(w->format, score, h, unit, wide, reach, sums, p);
 	decode_give_weights(w, pair->m, reach, p);
 	decode_rescale(h, reach, unit);
@@ -532,6 +552,7 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	g_wgmma_commit();
 	if (odd & 8u)
 		decode_mask(mem->notes[1], score);
+	decode_mask_heads(w, score);
 	decode_weights(w->format, score, h, unit, 0, reach, sums, p);
 	decode_give_weights(w, m, reach, p);
 	g_wgmma_wait_but(0);
@@ -658,7 +679,7 @@ decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	l.rank = cluster == 2 ? g_cluster_rank() : 0;
 	l.warp = warp;
 	l.lane = g_lane();
-	l.ring = mem->rings[warp].units[0] + 16 * l.lane;
+	l.ring = decode_ring(mem, format, warp) + 16 * l.lane;
 	l.store = decode_store_at(l.lane);
 	l.scales = mem->rings[warp].scales[0][l.lane / 8] +
 		   (format.scales_byte ? 0 : l.lane / 4 % 2);

@@ -15,6 +15,10 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_mma_params) ==
 		    "one struct binds all kernels");
 SPMLA_STATIC_ASSERT(sizeof(decode_memory) <= DECODE_WGMMA_BYTES,
 		    "a block has that much shared memory");
+SPMLA_STATIC_ASSERT(DECODE_FEW_HEADS * 1024 +
+				    DECODE_WARPS * DECODE_FEW_RING_BYTES <=
+			    DECODE_Q_BYTES,
+		    "few queries leave room for the rings");
 
 static void
 fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
@@ -174,6 +178,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma,
 	 .pair = SPMLA_KERNEL_sparse_decode_wgmma_pair,
+	 .few = SPMLA_KERNEL_sparse_decode_wgmma_32,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
 	 .aligned = 1,
 	 .rows = DECODE_HEADS},
@@ -189,6 +194,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_v4,
 	 .pair = SPMLA_KERNEL_sparse_decode_v4_pair,
+	 .few = SPMLA_KERNEL_sparse_decode_v4_32,
 	 .kind = SPMLA_LAYOUT_V4_FP8,
 	 .aligned = 1,
 	 .rows = DECODE_HEADS},
@@ -244,6 +250,9 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 	if (a->heads > heads && by->pair && queue->resident_blocks[by->pair]) {
 		kernel = by->pair;
 		heads *= 2;
+	} else if (a->heads <= DECODE_FEW_HEADS && by->few &&
+		   queue->resident_blocks[by->few]) {
+		kernel = by->few;
 	}
 	fill(&p, queue, a);
 	status = spmla_i_gpu_decode_few(queue, a, &p, &does);
