@@ -49,10 +49,11 @@ spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	       const spmla_shape *shape, spmla_stream stream)
 {
 	spmla_status s = spmla_v32_insert(ctx, layer, shape, stream);
+	const uint32_t selects = s == SPMLA_OK && layer->index_q;
 
-	if (s == SPMLA_OK && layer->index_q)
-		s = spmla_v32_index(ctx, layer, shape, stream);
+	if (selects)
+		s = spmla_i_v32_index(ctx, layer, shape, 1, stream);
 	if (s == SPMLA_OK)
-		s = spmla_v32_attend(ctx, layer, shape, stream);
+		s = spmla_i_v32_attend(ctx, layer, shape, selects, stream);
 	return s;
 }

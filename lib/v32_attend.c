@@ -7,10 +7,9 @@
 
 #include <string.h>
 
-spmla_status
-spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
-		     const spmla_i_piece *piece, uint32_t workspaces,
-		     spmla_stream stream)
+spmla_index_map_args
+spmla_i_v32_map(const spmla_ctx *ctx, const spmla_i_topk *topk,
+		const spmla_i_piece *piece, uint32_t workspaces)
 {
 	const spmla_table_config *g =
 		&ctx->plan.config.groups[SPMLA_GROUP_MAIN];
@@ -45,14 +44,16 @@ spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
 						piece->first);
 		a.workspace_starts = ctx->buf[SPMLA_BUF_WORKSPACE_STARTS];
 	}
-	return spmla_index_map(ctx, &a, stream);
+	return a;
 }
 
 spmla_status
-spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
-		 const spmla_shape *shape, spmla_stream stream)
+spmla_i_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
+		   const spmla_shape *shape, uint32_t mapped,
+		   spmla_stream stream)
 {
 	const spmla_i_piece all = {0, shape ? shape->tokens : 0};
+	spmla_index_map_args map;
 	spmla_sparse_decode_args a;
 	spmla_i_topk topk;
 	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape, stream);
@@ -63,8 +64,10 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 		s = spmla_i_v32_check_sink(ctx, layer);
 	if (s == SPMLA_OK)
 		s = spmla_i_v32_topk(ctx, layer, &topk);
-	if (s == SPMLA_OK)
-		s = spmla_i_v32_map_topk(ctx, &topk, &all, 0, stream);
+	if (s == SPMLA_OK && !mapped) {
+		map = spmla_i_v32_map(ctx, &topk, &all, 0);
+		s = spmla_index_map(ctx, &map, stream);
+	}
 	if (s != SPMLA_OK)
 		return spmla_i_v32_end(ctx, s);
 	memset(&a, 0, sizeof a);
@@ -102,4 +105,11 @@ spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	s = spmla_i_layer_attend(ctx, &a, SPMLA_BUF_TILE_SCHEDULER_METADATA,
 				 SPMLA_BUF_NUM_SPLITS, stream);
 	return spmla_i_v32_end(ctx, s);
+}
+
+spmla_status
+spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
+		 const spmla_shape *shape, spmla_stream stream)
+{
+	return spmla_i_v32_attend(ctx, layer, shape, 0, stream);
 }

@@ -70,9 +70,10 @@ score(spmla_ctx *ctx, const spmla_v32_layer *l, const spmla_shape *shape,
 }
 
 spmla_status
-spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
-		const spmla_shape *shape, spmla_stream stream)
+spmla_i_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
+		  const spmla_shape *shape, uint32_t maps, spmla_stream stream)
 {
+	const spmla_i_piece all = {0, shape ? shape->tokens : 0};
 	spmla_topk_args a;
 	spmla_i_topk topk;
 	spmla_status s = spmla_i_v32_begin_decode(ctx, layer, shape, stream);
@@ -98,5 +99,14 @@ spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.indices = topk.indices;
 	a.indices_stride_elems = topk.stride_elems;
 	a.lens = topk.lens;
+	if (maps)
+		a.map = spmla_i_v32_map(ctx, &topk, &all, 0);
 	return spmla_i_v32_end(ctx, spmla_topk(ctx, &a, stream));
+}
+
+spmla_status
+spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
+		const spmla_shape *shape, spmla_stream stream)
+{
+	return spmla_i_v32_index(ctx, layer, shape, 0, stream);
 }

@@ -216,11 +216,12 @@ attend_tokens(spmla_ctx *ctx, const spmla_v32_layer *l,
 {
 	spmla_status s = SPMLA_OK;
 	spmla_i_piece p = {0, 0};
+	spmla_index_map_args map;
 
 	for (; s == SPMLA_OK && p.first < shape->tokens; p.first += p.tokens) {
 		p = spmla_i_piece_at(ctx, shape, p.first);
-		s = spmla_i_v32_map_topk(ctx, topk, &p, shape->requests,
-					 stream);
+		map = spmla_i_v32_map(ctx, topk, &p, shape->requests);
+		s = spmla_index_map(ctx, &map, stream);
 		if (s == SPMLA_OK)
 			s = attend_gathered(ctx, l, topk->lens, &p, stream);
 	}

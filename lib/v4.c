@@ -152,7 +152,7 @@ join(spmla_ctx *ctx, spmla_status s, spmla_stream from, spmla_stream to,
  * index queries, which share nothing. */
 static spmla_status
 write_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const spmla_shape *shape,
-	   const spmla_v4_branches *b, spmla_stream stream)
+	   const spmla_v4_branches *b, uint32_t maps, spmla_stream stream)
 {
 	const uint32_t index = l->ratio == SPMLA_COMPRESS_OVERLAP && l->index_q;
 	const uint32_t compress = b && l->ratio != 1;
@@ -180,7 +180,7 @@ write_keys(spmla_ctx *ctx, const spmla_v4_layer *l, const spmla_shape *shape,
 	if (forked[1])
 		s = join(ctx, s, third, stream, b->events[2]);
 	if (s == SPMLA_OK && index)
-		s = spmla_i_v4_select(ctx, l, shape, stream);
+		s = spmla_i_v4_select(ctx, l, shape, maps, stream);
 	return s;
 }
 
@@ -190,14 +190,20 @@ spmla_v4_attn(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	      spmla_stream stream)
 {
 	spmla_status s = spmla_i_v4_begin(ctx, layer, shape, stream);
+	uint32_t maps = 0;
 
 	if (s == SPMLA_OK && branches && ctx->backend->order)
 		s = check_branches(ctx, branches);
-	if (s == SPMLA_OK)
+	if (s == SPMLA_OK) {
+		/* Of a prefill TOPK_SLOTS holds one piece at a time. */
+		maps = layer->ratio == SPMLA_COMPRESS_OVERLAP &&
+		       layer->index_q && !ctx->step->piece_tokens;
 		s = write_keys(ctx, layer, shape,
-			       ctx->backend->order ? branches : NULL, stream);
+			       ctx->backend->order ? branches : NULL, maps,
+			       stream);
+	}
 	if (s == SPMLA_OK)
-		s = spmla_v4_attend(ctx, layer, shape, stream);
+		s = spmla_i_v4_attend(ctx, layer, shape, maps, stream);
 	if (s == SPMLA_OK && layer->wo)
 		s = spmla_v4_output(ctx, layer, shape, stream);
 	return s;

@@ -11,15 +11,12 @@
 
 #include <string.h>
 
-/* Maps the selection to slots, in TOPK_SLOTS and C4A_LENS, or ragged. Then the
- * window, whose rows may have lost their keys, is packed too. */
-static spmla_status
-map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_i_piece *piece,
-	 spmla_stream stream)
+spmla_index_map_args
+spmla_i_v4_map(const spmla_ctx *ctx, const spmla_i_topk *topk,
+	       const spmla_i_piece *piece)
 {
 	const spmla_i_table_view v = spmla_i_table_of(ctx, SPMLA_GROUP_C4A);
 	spmla_index_map_args a;
-	spmla_status s;
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
@@ -46,7 +43,22 @@ map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_i_piece *piece,
 	a.whole = 1;
 	a.other_lens = spmla_i_words(ctx, SPMLA_BUF_SWA_LENS, piece->first);
 	a.kept_lens = ctx->buf[SPMLA_BUF_C4A_SWA_LENS];
-	s = spmla_index_map(ctx, &a, stream);
+	return a;
+}
+
+/* Maps the selection, unless it is mapped. Then the window, whose rows may have
+ * lost their keys, is packed too if lists are ragged. */
+static spmla_status
+map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_i_piece *piece,
+	 uint32_t mapped, spmla_stream stream)
+{
+	spmla_index_map_args a;
+	spmla_status s = SPMLA_OK;
+
+	if (!mapped) {
+		a = spmla_i_v4_map(ctx, topk, piece);
+		s = spmla_index_map(ctx, &a, stream);
+	}
 	if (s != SPMLA_OK || !spmla_i_is_ragged(ctx))
 		return s;
 	return spmla_i_pack_c4a_window(ctx, piece->first, piece->tokens,
@@ -145,8 +157,8 @@ set_extra(const spmla_ctx *ctx, uint32_t four, uint32_t first,
  * do not pay for a window alone. */
 static spmla_status
 add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
-	       const spmla_i_piece *piece, spmla_sparse_decode_args *a,
-	       spmla_stream stream)
+	       const spmla_i_piece *piece, uint32_t mapped,
+	       spmla_sparse_decode_args *a, spmla_stream stream)
 {
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v4_layer.compressed");
@@ -160,7 +172,7 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	if (s == SPMLA_OK && four)
 		s = spmla_i_v4_topk(ctx, l, &topk);
 	if (s == SPMLA_OK && four)
-		s = map_topk(ctx, &topk, piece, stream);
+		s = map_topk(ctx, &topk, piece, mapped, stream);
 	else if (s == SPMLA_OK &&
 		 ctx->step->shape.tokens > spmla_i_piece_tokens(c))
 		s = list_c128a(ctx, piece, stream);
@@ -177,7 +189,7 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 
 static spmla_status
 attend_piece(spmla_ctx *ctx, const spmla_v4_layer *layer,
-	     const spmla_i_piece *piece, spmla_stream stream)
+	     const spmla_i_piece *piece, uint32_t mapped, spmla_stream stream)
 {
 	const uint32_t four = layer->ratio == SPMLA_COMPRESS_OVERLAP;
 	const uint32_t first = piece->first;
@@ -204,7 +216,7 @@ attend_piece(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	a.lse_head_stride_elems = layer->lse_head_stride_elems;
 	a.cache = spmla_i_pool(ctx, &layer->swa, SPMLA_GROUP_SWA);
 	if (layer->ratio != 1)
-		s = add_compressed(ctx, layer, piece, &a, stream);
+		s = add_compressed(ctx, layer, piece, mapped, &a, stream);
 	if (s != SPMLA_OK)
 		return s;
 	return spmla_i_layer_attend(
@@ -216,8 +228,9 @@ attend_piece(spmla_ctx *ctx, const spmla_v4_layer *layer,
 }
 
 spmla_status
-spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
-		const spmla_shape *shape, spmla_stream stream)
+spmla_i_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
+		  const spmla_shape *shape, uint32_t mapped,
+		  spmla_stream stream)
 {
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v4_layer.swa");
@@ -232,7 +245,14 @@ spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 		return s;
 	for (; s == SPMLA_OK && p.first < shape->tokens; p.first += p.tokens) {
 		p = spmla_i_piece_at(ctx, shape, p.first);
-		s = attend_piece(ctx, layer, &p, stream);
+		s = attend_piece(ctx, layer, &p, mapped, stream);
 	}
 	return spmla_i_v4_end(ctx, s);
+}
+
+spmla_status
+spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
+		const spmla_shape *shape, spmla_stream stream)
+{
+	return spmla_i_v4_attend(ctx, layer, shape, 0, stream);
 }

@@ -99,9 +99,10 @@ score(spmla_ctx *ctx, const spmla_v4_layer *l, const piece *p,
 }
 
 static spmla_status
-choose(spmla_ctx *ctx, const spmla_i_topk *topk, const piece *p,
+choose(spmla_ctx *ctx, const spmla_i_topk *topk, const piece *p, uint32_t maps,
        spmla_stream stream)
 {
+	const spmla_i_piece all = {p->first, p->tokens};
 	spmla_topk_args a;
 
 	memset(&a, 0, sizeof a);
@@ -115,12 +116,14 @@ choose(spmla_ctx *ctx, const spmla_i_topk *topk, const piece *p,
 	a.indices = topk->indices + p->first * topk->stride_elems;
 	a.indices_stride_elems = topk->stride_elems;
 	a.lens = topk->lens + p->first;
+	if (maps)
+		a.map = spmla_i_v4_map(ctx, topk, &all);
 	return spmla_topk(ctx, &a, stream);
 }
 
 spmla_status
 spmla_i_v4_select(spmla_ctx *ctx, const spmla_v4_layer *l,
-		  const spmla_shape *shape, spmla_stream stream)
+		  const spmla_shape *shape, uint32_t maps, spmla_stream stream)
 {
 	static const spmla_i_pool_fields fields =
 		SPMLA_I_POOL_FIELDS("v4_layer.index");
@@ -138,7 +141,7 @@ spmla_i_v4_select(spmla_ctx *ctx, const spmla_v4_layer *l,
 		p = piece_at(ctx, shape, first);
 		s = score(ctx, l, &p, stream);
 		if (s == SPMLA_OK)
-			s = choose(ctx, &topk, &p, stream);
+			s = choose(ctx, &topk, &p, maps, stream);
 	}
 	return spmla_i_v4_end(ctx, s);
 }
@@ -157,5 +160,6 @@ spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
 				     SPMLA_WANT_EQUAL, SPMLA_COMPRESS_OVERLAP));
 	if (s == SPMLA_OK)
 		s = spmla_i_v4_prep_q(ctx, layer, shape, stream);
-	return s == SPMLA_OK ? spmla_i_v4_select(ctx, layer, shape, stream) : s;
+	return s == SPMLA_OK ? spmla_i_v4_select(ctx, layer, shape, 0, stream)
+			     : s;
 }

@@ -230,6 +230,10 @@ spmla_i_table_staging(uint32_t group)
 		       : (spmla_buf)(spmla_i_block_table(group) + 2);
 }
 
+/* Checks the arguments of index_map, of at least one token. */
+spmla_status spmla_i_index_map_check(spmla_diag *diag,
+				     const spmla_index_map_args *a);
+
 /* Whether `ticket` is the next one to launch; fills the diag if not. */
 spmla_status spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket);
 

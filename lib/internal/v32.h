@@ -38,8 +38,18 @@ spmla_status spmla_i_v32_prep_q(spmla_ctx *ctx, const spmla_v32_layer *l,
 
 /* Maps the selection of a piece's tokens to TOPK_SLOTS: slots of the cache or,
  * with workspaces, rows of these. */
-spmla_status spmla_i_v32_map_topk(spmla_ctx *ctx, const spmla_i_topk *topk,
-				  const spmla_i_piece *piece,
-				  uint32_t workspaces, spmla_stream stream);
+spmla_index_map_args spmla_i_v32_map(const spmla_ctx *ctx,
+				     const spmla_i_topk *topk,
+				     const spmla_i_piece *piece,
+				     uint32_t workspaces);
+
+/* spmla_v32_index and, if `maps`, the map of its selection in the same launch;
+ * spmla_v32_attend, unless `mapped` with the map first. */
+spmla_status spmla_i_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
+			       const spmla_shape *shape, uint32_t maps,
+			       spmla_stream stream);
+spmla_status spmla_i_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
+				const spmla_shape *shape, uint32_t mapped,
+				spmla_stream stream);
 
 #endif

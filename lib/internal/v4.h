@@ -26,10 +26,20 @@ spmla_status spmla_i_v4_check_rope(spmla_ctx *ctx, const spmla_v4_layer *layer);
 spmla_status spmla_i_v4_topk(spmla_ctx *ctx, const spmla_v4_layer *l,
 			     spmla_i_topk *topk);
 
-/* The index queries of a step, then the selection with them. */
+/* The map of a selection to slots, in TOPK_SLOTS and C4A_LENS, or ragged. */
+spmla_index_map_args spmla_i_v4_map(const spmla_ctx *ctx,
+				    const spmla_i_topk *topk,
+				    const spmla_i_piece *piece);
+
+/* The index queries of a step, then the selection with them and, if `maps`, its
+ * map in the same launch; attention, unless `mapped` with the map first. */
 spmla_status spmla_i_v4_prep_q(spmla_ctx *ctx, const spmla_v4_layer *l,
 			       const spmla_shape *shape, spmla_stream stream);
 spmla_status spmla_i_v4_select(spmla_ctx *ctx, const spmla_v4_layer *l,
-			       const spmla_shape *shape, spmla_stream stream);
+			       const spmla_shape *shape, uint32_t maps,
+			       spmla_stream stream);
+spmla_status spmla_i_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
+			       const spmla_shape *shape, uint32_t mapped,
+			       spmla_stream stream);
 
 #endif

@@ -51,13 +51,8 @@ check_optional(spmla_diag *diag, const spmla_index_map_args *a)
 }
 
 spmla_status
-spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *a,
-		spmla_stream stream)
+spmla_i_index_map_check(spmla_diag *diag, const spmla_index_map_args *a)
 {
-	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "index_map");
-
-	if (s != SPMLA_OK || a->tokens == 0)
-		return s;
 	const spmla_i_check checks[] = {
 		{"index_map.k", a->k, SPMLA_WANT_AT_LEAST, 1},
 		{"index_map.rows", a->rows, SPMLA_WANT_AT_LEAST, 1},
@@ -86,8 +81,20 @@ spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *a,
 		 SPMLA_WANT_AT_MOST, a->k <= INT32_MAX ? INT32_MAX - a->k : 0},
 	};
 
-	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
-	if (s == SPMLA_OK)
-		s = check_optional(&ctx->diag, a);
+	const spmla_status s =
+		spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+
+	return s == SPMLA_OK ? check_optional(diag, a) : s;
+}
+
+spmla_status
+spmla_index_map(spmla_ctx *ctx, const spmla_index_map_args *a,
+		spmla_stream stream)
+{
+	spmla_status s = spmla_i_op_begin(ctx, a, sizeof *a, "index_map");
+
+	if (s != SPMLA_OK || a->tokens == 0)
+		return s;
+	s = spmla_i_index_map_check(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_index_map, a, sizeof *a, stream);
 }

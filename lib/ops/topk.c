@@ -4,6 +4,27 @@
  */
 #include "spmla/internal/backend.h"
 
+static spmla_status
+check_map(spmla_diag *diag, const spmla_topk_args *a)
+{
+	const spmla_index_map_args *map = &a->map;
+	const spmla_i_check checks[] = {
+		{"topk.map.tokens", map->tokens, SPMLA_WANT_EQUAL, a->rows},
+		{"topk.map.k", map->k, SPMLA_WANT_EQUAL, a->k},
+		{"topk.map.indices (those of topk)", map->indices == a->indices,
+		 SPMLA_WANT_EQUAL, 1},
+		{"topk.map.indices_stride_elems",
+		 spmla_i_stride(map->indices_stride_elems), SPMLA_WANT_EQUAL,
+		 spmla_i_stride(a->indices_stride_elems)},
+	};
+	spmla_status s = spmla_i_check_size(diag, "topk.map.struct_bytes",
+					    map->struct_bytes, sizeof *map);
+
+	if (s == SPMLA_OK)
+		s = spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
+	return s == SPMLA_OK ? spmla_i_index_map_check(diag, map) : s;
+}
+
 spmla_status
 spmla_topk(spmla_ctx *ctx, const spmla_topk_args *a, spmla_stream stream)
 {
@@ -33,5 +54,7 @@ spmla_topk(spmla_ctx *ctx, const spmla_topk_args *a, spmla_stream stream)
 	};
 
 	s = spmla_i_check_all(&ctx->diag, checks, SPMLA_I_COUNT(checks));
+	if (s == SPMLA_OK && a->map.struct_bytes)
+		s = check_map(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_topk, a, sizeof *a, stream);
 }

@@ -5,7 +5,7 @@
 #ifndef SPMLA_OPS_TOPK_H
 #define SPMLA_OPS_TOPK_H
 
-#include "spmla/spmla.h"
+#include "spmla/ops/index_map.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +35,9 @@ typedef struct spmla_topk_args {
 	int64_t row_stride_elems; /* >= 1; not read with row_starts */
 	uint32_t logits_dtype;    /* spmla_real_dtype */
 	uint32_t reserved;
+	/* What index_map does next with the indices; struct_bytes 0: nothing.
+	 * tokens, k, indices and their stride are those above. */
+	spmla_index_map_args map;
 } spmla_topk_args;
 
 /* The exact set of the k largest scores of each row, as positions relative to
@@ -44,10 +47,13 @@ typedef struct spmla_topk_args {
  * scores are not read. A row outside logits gives only -1: FAULT_LOGITS.
  * Without row_starts a length past the row's end is clamped to it:
  * FAULT_LOGITS.
+ * With `map` the results are those of spmla_index_map after this call. On a GPU
+ * both are one launch, unless map has an indptr, workspace_ids, first_cols, a
+ * slot_mapping or entries_before.
  * No rows: nothing else is checked, nothing is enqueued.
- * Alias: none. Order: enqueues; capturable. Exact: integers, the same on every
- * backend and in every run.
- * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Alias: map.slots may be indices. Order: enqueues; capturable. Exact: integers,
+ * the same on every backend and in every run.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE; those of index_map.
  * Source: vLLM top_k_per_row, with the order and the ties pinned. */
 spmla_status spmla_topk(spmla_ctx *ctx, const spmla_topk_args *args,
 			spmla_stream stream);

@@ -102,6 +102,10 @@ spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
 					     uint32_t logits_dtype,
 					     uint32_t encoding);
 
+/* What index_map's kernels, and topk's, are given of a call. */
+spmla_k_index_map_scalars
+spmla_i_gpu_index_map_scalars(const spmla_index_map_args *a);
+
 /* Launches sparse_decode for few tokens, with the other kernels' parameters, if
  * the call takes it; `does` says whether. */
 spmla_status spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,

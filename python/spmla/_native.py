@@ -360,17 +360,43 @@ class IndexerSchedule(Sized):
     )
 
 
-class Topk(Sized):
+class IndexMap(Sized):
     _fields_ = _fields(
-        (c_uint32, "struct_bytes rows k ties"),
-        (c_void_p, "logits"),
-        (c_uint64, "logits_elems"),
-        (c_void_p, "row_starts context_lens indices"),
+        (
+            c_uint32,
+            "struct_bytes tokens k rows columns table_stride_elems"
+            " page_tokens page_stride_rows pool_pages workspaces",
+        ),
+        (c_void_p, "token_row block_table table_cols indices"),
         (c_int64, "indices_stride_elems"),
-        (c_void_p, "lens"),
-        (c_int64, "row_stride_elems"),
-        (c_uint32, "logits_dtype reserved"),
+        (c_void_p, "lens slots"),
+        (c_int64, "slots_stride_elems"),
+        (
+            c_void_p,
+            "valid_counts workspace_ids workspace_starts context_lens"
+            " slot_mapping",
+        ),
+        (c_uint32, "compact entries_before"),
+        (c_void_p, "indptr first_cols"),
+        (c_uint32, "capacity_elems whole"),
+        (c_void_p, "other_lens kept_lens"),
     )
+
+
+class Topk(Sized):
+    _fields_ = [
+        *_fields(
+            (c_uint32, "struct_bytes rows k ties"),
+            (c_void_p, "logits"),
+            (c_uint64, "logits_elems"),
+            (c_void_p, "row_starts context_lens indices"),
+            (c_int64, "indices_stride_elems"),
+            (c_void_p, "lens"),
+            (c_int64, "row_stride_elems"),
+            (c_uint32, "logits_dtype reserved"),
+        ),
+        ("map", IndexMap),
+    ]
 
 
 # The structures by their names in C.
@@ -399,6 +425,7 @@ STRUCTS = {
     "spmla_mqa_logits_args": MqaLogits,
     "spmla_mqa_logits_gathered_args": MqaLogitsGathered,
     "spmla_indexer_schedule_args": IndexerSchedule,
+    "spmla_index_map_args": IndexMap,
     "spmla_topk_args": Topk,
 }
 

@@ -42,8 +42,9 @@ report(uint32_t row)
 	static const float score[1] = {1};
 	int64_t starts[ROWS] = {0};
 	int32_t out[ROWS];
-	const spmla_topk_args a = {sizeof a, ROWS, 1, 0,    score, 1, starts,
-				   lens,     out,  1, NULL, 0,     0, 0};
+	const spmla_topk_args a = {sizeof a, ROWS,   1,    0,   score,
+				   1,        starts, lens, out, 1,
+				   NULL,     0,      0,    0,   {0}};
 
 	starts[row] = -1;
 	ck_assert_int_eq(spmla_topk(r.ctx, &a, cuda_fake_stream(0)), SPMLA_OK);

@@ -266,7 +266,8 @@ select_rows(const spmla_native *native, int32_t *indices)
 			     NULL,
 			     0,
 			     0,
-			     0};
+			     0,
+			     {0}};
 	uint32_t i;
 
 	for (i = 0; i < 64; i++) {

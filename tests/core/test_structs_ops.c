@@ -297,7 +297,7 @@ static const pin pins[] = {
 	F(spmla_token_map_args, token_row, 48, 8),
 	F(spmla_token_map_args, positions, 56, 8),
 	F(spmla_token_map_args, context_lens, 64, 8),
-	S(spmla_topk_args, 88),
+	S(spmla_topk_args, 280),
 	F(spmla_topk_args, struct_bytes, 0, 4),
 	F(spmla_topk_args, rows, 4, 4),
 	F(spmla_topk_args, k, 8, 4),
@@ -312,6 +312,7 @@ static const pin pins[] = {
 	F(spmla_topk_args, row_stride_elems, 72, 8),
 	F(spmla_topk_args, logits_dtype, 80, 4),
 	F(spmla_topk_args, reserved, 84, 4),
+	F(spmla_topk_args, map, 88, 192),
 };
 /* clang-format on */
 

@@ -558,6 +558,37 @@ START_TEST(compressor_takes_many_blocks_a_key_for_few_tokens)
 }
 END_TEST
 
+START_TEST(topk_maps_in_its_own_launch_what_layers_ask_for)
+{
+	static const int64_t slots[1] = {0};
+	static int32_t words[2];
+	spmla_topk_args a;
+	uint32_t i;
+
+	memset(&a, 0, sizeof a);
+	a.rows = 1;
+	a.map.struct_bytes = sizeof a.map;
+	a.map.tokens = 1;
+	a.map.compact = a.map.whole = 1;
+	for (i = 0; i < 6; i++) {
+		spmla_topk_args b = a;
+
+		b.map.indptr = i == 1 ? words : NULL;
+		b.map.workspace_ids = i == 2 ? words : NULL;
+		b.map.first_cols = i == 3 ? words : NULL;
+		b.map.slot_mapping = i == 4 ? slots : NULL;
+		b.map.entries_before = i == 5;
+		(void)kernel_on(90, SPMLA_OP_topk, &b);
+		ck_assert_uint_eq(launched.count, i ? 2 : 1);
+		(void)kernel_on(75, SPMLA_OP_topk, &b);
+		ck_assert_uint_eq(launched.count, i ? 2 : 1);
+	}
+	a.logits_dtype = SPMLA_REAL_BF16;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_topk, &a), "topk_bf16");
+	ck_assert_uint_eq(launched.count, 1);
+}
+END_TEST
+
 START_TEST(other_ops_take_the_kernel_of_their_format)
 {
 	spmla_index_map_args map;
@@ -639,6 +670,7 @@ SUITE
 		 1},
 		{projections_of_aligned_rows_take_matrix_instructions, 1},
 		{compressor_takes_many_blocks_a_key_for_few_tokens, 1},
+		{topk_maps_in_its_own_launch_what_layers_ask_for, 1},
 		{other_ops_take_the_kernel_of_their_format, 1},
 		{prologue_has_an_item_a_request, 1},
 	};

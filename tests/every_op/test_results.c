@@ -164,7 +164,7 @@ START_TEST(a_queued_call_has_its_own_copy_of_the_args)
 		args = c.args;
 		ck_assert_int_eq(c.op->call(queued.ctx, &args), SPMLA_OK);
 		memset(&args, 0xFF, sizeof args);
-		ck_assert_uint_eq(fixture_pending(&queued), 1);
+		ck_assert_uint_ge(fixture_pending(&queued), 1);
 		got = op_take(&c, &queued);
 		op_same(&c, &got, &want);
 		free(got.bytes);

@@ -142,8 +142,8 @@ START_TEST(an_operation_of_many_tokens_is_spread_as_its_entry_says)
 		op_make(&c);
 		before = loops[0].calls;
 		r = op_run(&c, &parallel[0], 0xAB);
-		ck_assert_msg(loops[0].calls == before + c.op->is_spread, "%s",
-			      c.op->name);
+		ck_assert_msg((loops[0].calls > before) == c.op->is_spread,
+			      "%s", c.op->name);
 		ck_assert_uint_eq(loops[0].most, c.op->is_spread ? 3 : 0);
 		free(r.bytes);
 		op_free(&c);

@@ -137,4 +137,6 @@ spmla_i_cpu_topk(spmla_ctx *ctx, const void *args)
 	const spmla_topk_args *a = args;
 
 	spmla_i_cpu_for(ctx, a, a->rows, topk_row);
+	if (a->map.struct_bytes)
+		spmla_i_cpu_index_map(ctx, &a->map);
 }

@@ -55,9 +55,8 @@ SPMLA_KERNEL_SCALARS(index_map)
 typedef spmla_k_index_map_scalars spmla_k_index_map_compact_scalars;
 
 enum {
-	INDEX_MAP_ITEMS = SPMLA_ITEMS_index_map,
 	INDEX_MAP_EACH = 4, /* indices that an item has in flight */
-	INDEX_MAP_SUBGROUPS = INDEX_MAP_ITEMS / 16
+	INDEX_MAP_SUMS = 2 * G_SCAN_SUBGROUPS
 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -96,11 +95,14 @@ index_map_offset(const PRIVATE index_map_token *of, int32_t index,
 	return (int32_t)((uint32_t)index - page * page_tokens);
 }
 
-/* What either kernel was given. `sums` has 2 * INDEX_MAP_SUBGROUPS entries, or
- * G_SCAN_SUBGROUPS if slots are made compact. */
+/* What a block of `items` threads was given: it maps tokens `first`, first +
+ * step, .. */
 typedef struct index_map_job {
 	SPMLA_KERNEL_FIELDS(index_map)
-	LOCAL uint64_t *sums;
+	uint32_t items;
+	uint32_t first;
+	uint32_t step;
+	LOCAL uint64_t *sums; /* [INDEX_MAP_SUMS] */
 	/* [3] by turn: a token is empty. That of the next token is set to 0
 	 * while nobody reads or sets it. */
 	LOCAL uint32_t *empty;
@@ -168,7 +170,7 @@ index_map_piece(const PRIVATE index_map_job *job,
 
 	UNROLL
 	for (u = 0; u < INDEX_MAP_EACH; u++) {
-		const uint32_t j = base + u * INDEX_MAP_ITEMS + g_item();
+		const uint32_t j = base + u * job->items + g_item();
 
 		slots[u] = -1;
 		if (j < of->len)
@@ -207,14 +209,14 @@ index_map_piece(const PRIVATE index_map_job *job,
 
 /* Writes a piece as it is; returns how many slots of the item's there are. */
 FN uint32_t
-index_map_write(const PRIVATE int32_t *slots, uint32_t base, uint32_t k,
-		GLOBAL int32_t *out)
+index_map_write(const PRIVATE index_map_job *job, const PRIVATE int32_t *slots,
+		uint32_t base, uint32_t k, GLOBAL int32_t *out)
 {
 	uint32_t valid = 0, u;
 
 	UNROLL
 	for (u = 0; u < INDEX_MAP_EACH; u++) {
-		const uint32_t j = base + u * INDEX_MAP_ITEMS + g_item();
+		const uint32_t j = base + u * job->items + g_item();
 
 		valid += slots[u] >= 0;
 		if (j < k)
@@ -227,8 +229,9 @@ index_map_write(const PRIVATE int32_t *slots, uint32_t base, uint32_t k,
  * returns how many that makes. A scan's barriers lie between the reads of a
  * piece and its writes, which do not go past it: the row may be in place. */
 FN uint32_t
-index_map_append(const PRIVATE int32_t *slots, uint32_t base, uint32_t len,
-		 uint32_t valid, GLOBAL int32_t *out, LOCAL uint64_t *sums)
+index_map_append(const PRIVATE index_map_job *job, const PRIVATE int32_t *slots,
+		 uint32_t base, uint32_t len, uint32_t valid,
+		 GLOBAL int32_t *out)
 {
 	uint32_t u;
 
@@ -236,9 +239,9 @@ index_map_append(const PRIVATE int32_t *slots, uint32_t base, uint32_t len,
 	for (u = 0; u < INDEX_MAP_EACH; u++) {
 		uint32_t at, some;
 
-		if (base + u * INDEX_MAP_ITEMS >= len)
+		if (base + u * job->items >= len)
 			continue;
-		at = g_scan_flags(slots[u] >= 0, INDEX_MAP_ITEMS, sums, &some);
+		at = g_scan_flags(slots[u] >= 0, job->items, job->sums, &some);
 		if (slots[u] >= 0)
 			out[valid + at] = slots[u];
 		valid += some;
@@ -246,9 +249,9 @@ index_map_append(const PRIVATE int32_t *slots, uint32_t base, uint32_t len,
 	return valid;
 }
 
-/* The sum over the block, for item 0. A barrier. */
+/* The sum over the block's `items`, for item 0. A barrier. */
 FN uint32_t
-index_map_sum(uint32_t x, LOCAL uint64_t *sums)
+index_map_sum(uint32_t x, uint32_t items, LOCAL uint64_t *sums)
 {
 	uint32_t mask, i;
 
@@ -258,7 +261,7 @@ index_map_sum(uint32_t x, LOCAL uint64_t *sums)
 		sums[g_item() / g_width()] = x;
 	BARRIER();
 	if (g_item() == 0)
-		for (i = 1; i < INDEX_MAP_ITEMS / g_width(); i++)
+		for (i = 1; i < items / g_width(); i++)
 			x += (uint32_t)sums[i];
 	return x;
 }
@@ -287,9 +290,9 @@ index_map_row_of(const PRIVATE index_map_job *job, uint32_t from, uint32_t t,
 	r.out = job->slots + (int64_t)t * s->slots_stride;
 	if (!s->is_ragged)
 		return r;
-	for (i = from + g_item(); i < t; i += INDEX_MAP_ITEMS)
+	for (i = from + g_item(); i < t; i += job->items)
 		own += index_map_len(job, i);
-	(void)g_scan_sum(own, INDEX_MAP_ITEMS, job->sums, &all);
+	(void)g_scan_sum(own, job->items, job->sums, &all);
 	BARRIER(); /* the sums are read */
 	begin = *end + all;
 	*end = begin + n;
@@ -323,12 +326,12 @@ index_map_empty(const PRIVATE index_map_job *job, uint32_t lost, uint32_t turn,
 	BARRIER();
 	if (!job->empty[turn])
 		return 0;
-	for (j = g_item(); j < to->width; j += INDEX_MAP_ITEMS)
+	for (j = g_item(); j < to->width; j += job->items)
 		to->out[j] = -1;
 	return 1;
 }
 
-/* Both kernels: rows as they are, or `compact`. */
+/* All of a block: rows as they are, or `compact`. */
 FN void
 index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 {
@@ -341,8 +344,9 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 			job->empty[0] = 0;
 		BARRIER();
 	}
-	for (t = g_block(); t < s->tokens;
-	     t += g_blocks(), third = third == 2 ? 0 : third + 1) {
+	NO_UNROLL
+	for (t = job->first; t < s->tokens;
+	     t += job->step, third = third == 2 ? 0 : third + 1) {
 		GLOBAL const int32_t *in =
 			job->indices + (int64_t)t * s->indices_stride;
 		const uint32_t row = (uint32_t)job->token_row[t];
@@ -363,15 +367,17 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 					row < s->rows ? row : t,
 					G_FAULT_LENGTH);
 		}
+		NO_UNROLL
 		for (base = 0; base < (compact ? of.len : to.width);
-		     base += INDEX_MAP_EACH * INDEX_MAP_ITEMS) {
+		     base += INDEX_MAP_EACH * job->items) {
 			int32_t piece[INDEX_MAP_EACH];
 			uint32_t faults = index_map_piece(job, &of, in, pages,
 							  base, piece);
 
 			if (!compact)
-				valid += index_map_write(piece, base, to.width,
-							 to.out);
+				valid += index_map_write(job, piece, base,
+							 to.width, to.out);
+			NO_UNROLL
 			for (; faults; faults >>= 4) {
 				lost |= (faults & 15u) == G_FAULT_PAGE;
 				if (faults & 15u)
@@ -381,12 +387,11 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 						faults & 15u);
 			}
 			if (compact)
-				valid = index_map_append(piece, base, of.len,
-							 valid, to.out,
-							 job->sums);
+				valid = index_map_append(job, piece, base,
+							 of.len, valid, to.out);
 		}
 		for (j = valid + g_item(); compact && j < to.width;
-		     j += INDEX_MAP_ITEMS)
+		     j += job->items)
 			to.out[j] = -1;
 		lost = index_map_empty(job, lost, third, &to);
 		if (s->has_other && g_item() == 0)
@@ -395,8 +400,9 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 			continue;
 		/* Two sets of sums in turn: one barrier a token. */
 		if (!compact) {
-			valid = index_map_sum(valid, job->sums + turn);
-			turn ^= INDEX_MAP_SUBGROUPS;
+			valid = index_map_sum(valid, job->items,
+					      job->sums + turn);
+			turn ^= G_SCAN_SUBGROUPS;
 		}
 		if (g_item() == 0) {
 			if (!s->has_slots || job->slot_mapping[t] >= 0)
@@ -411,9 +417,14 @@ SPMLA_KERNEL_BLOCKS(index_map, 2)
 void
 spmla_k_index_map(SPMLA_KERNEL_ARGS(index_map))
 {
-	LOCAL_ARRAY(uint64_t, sums, 2 * INDEX_MAP_SUBGROUPS);
+	LOCAL_ARRAY(uint64_t, sums, INDEX_MAP_SUMS);
 	LOCAL_ARRAY(uint32_t, empty, 3);
-	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map), sums, empty};
+	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map),
+				   SPMLA_ITEMS_index_map,
+				   g_block(),
+				   g_blocks(),
+				   sums,
+				   empty};
 
 	index_map_all(&job, 0);
 }
@@ -422,9 +433,14 @@ SPMLA_KERNEL_BLOCKS(index_map_compact, 2)
 void
 spmla_k_index_map_compact(SPMLA_KERNEL_ARGS(index_map_compact))
 {
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(uint64_t, sums, INDEX_MAP_SUMS);
 	LOCAL_ARRAY(uint32_t, empty, 3);
-	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map), sums, empty};
+	const index_map_job job = {SPMLA_KERNEL_VALUES(index_map),
+				   SPMLA_ITEMS_index_map,
+				   g_block(),
+				   g_blocks(),
+				   sums,
+				   empty};
 
 	index_map_all(&job, 1);
 }

@@ -10,6 +10,39 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_index_map},
 };
 
+spmla_k_index_map_scalars
+spmla_i_gpu_index_map_scalars(const spmla_index_map_args *a)
+{
+	spmla_k_index_map_scalars s;
+
+	memset(&s, 0, sizeof s);
+	s.indices_stride = a->indices_stride_elems;
+	s.slots_stride = a->slots_stride_elems;
+	s.rows = a->rows;
+	s.columns = a->columns;
+	s.stride = a->table_stride_elems;
+	s.pool_pages = a->pool_pages ? a->pool_pages : UINT32_C(1) << 31;
+	s.page_tokens = a->page_tokens;
+	s.has_cols = a->table_cols != NULL;
+	s.tokens = a->tokens;
+	s.k = a->k;
+	s.page_stride_rows =
+		a->page_stride_rows ? a->page_stride_rows : a->page_tokens;
+	s.workspaces = a->workspaces;
+	s.has_lens = a->lens != NULL;
+	s.has_counts = a->valid_counts != NULL;
+	s.has_ids = a->workspace_ids != NULL;
+	s.has_context = a->context_lens != NULL;
+	s.has_slots = a->slot_mapping != NULL;
+	s.entries_before = a->entries_before;
+	s.is_ragged = a->indptr != NULL;
+	s.has_first_cols = a->first_cols != NULL;
+	s.capacity = a->capacity_elems;
+	s.whole = a->whole;
+	s.has_other = a->kept_lens != NULL;
+	return s;
+}
+
 spmla_status
 spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 {
@@ -33,31 +66,8 @@ spmla_i_gpu_index_map(const spmla_i_gpu_queue *queue, const void *args)
 	p.slot_mapping = a->slot_mapping;
 	p.indptr = a->indptr;
 	p.first_cols = a->first_cols;
-	p.s.indices_stride = a->indices_stride_elems;
-	p.s.slots_stride = a->slots_stride_elems;
-	p.s.rows = a->rows;
-	p.s.columns = a->columns;
-	p.s.stride = a->table_stride_elems;
-	p.s.pool_pages = a->pool_pages ? a->pool_pages : UINT32_C(1) << 31;
-	p.s.page_tokens = a->page_tokens;
-	p.s.has_cols = a->table_cols != NULL;
-	p.s.tokens = a->tokens;
-	p.s.k = a->k;
-	p.s.page_stride_rows =
-		a->page_stride_rows ? a->page_stride_rows : a->page_tokens;
-	p.s.workspaces = a->workspaces;
-	p.s.has_lens = a->lens != NULL;
-	p.s.has_counts = a->valid_counts != NULL;
-	p.s.has_ids = a->workspace_ids != NULL;
-	p.s.has_context = a->context_lens != NULL;
-	p.s.has_slots = a->slot_mapping != NULL;
-	p.s.entries_before = a->entries_before;
-	p.s.is_ragged = a->indptr != NULL;
-	p.s.has_first_cols = a->first_cols != NULL;
-	p.s.capacity = a->capacity_elems;
-	p.s.whole = a->whole;
 	p.other_lens = a->other_lens;
 	p.kept_lens = a->kept_lens;
-	p.s.has_other = a->kept_lens != NULL;
+	p.s = spmla_i_gpu_index_map_scalars(a);
 	return spmla_i_gpu_launch(queue, by->kernel, a->tokens, &p);
 }

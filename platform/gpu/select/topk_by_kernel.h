@@ -619,6 +619,11 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 		}
 		BARRIER(); /* what is shared is used anew */
 	}
+	/* The first block of a cluster has written all indices of its rows. Its
+	 * first row is told from the last: not to keep it costs no register. */
+	if (topk_by_own(m) == 0)
+		topk_map(a, row % (g_blocks() / m.cluster),
+			 g_blocks() / m.cluster, m.items, &m.head->map);
 }
 
 #define TOPK_BY(name, blocks, words_, list_, bytes)                        \

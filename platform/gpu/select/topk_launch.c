@@ -29,6 +29,32 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_topk, .kind = ANY_ROOM},
 };
 
+/* Whether topk's kernels can map, too. Ragged rows wait for each other's
+ * lengths; the rest is what no layer of decode asks for. */
+static uint32_t
+is_mapped(const spmla_index_map_args *map)
+{
+	return map->struct_bytes && !map->indptr && !map->workspace_ids &&
+	       !map->first_cols && !map->slot_mapping && !map->entries_before;
+}
+
+static void
+set_map(spmla_k_topk_params *p, const spmla_index_map_args *map)
+{
+	p->token_row = map->token_row;
+	p->block_table = map->block_table;
+	p->table_cols = map->table_cols;
+	p->map_lens = map->lens;
+	p->slots = map->slots;
+	p->valid_counts = map->valid_counts;
+	p->map_context = map->context_lens;
+	p->other_lens = map->other_lens;
+	p->kept_lens = map->kept_lens;
+	p->s.maps = 1;
+	p->s.compact = map->compact;
+	p->s.map = spmla_i_gpu_index_map_scalars(map);
+}
+
 spmla_status
 spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 {
@@ -41,7 +67,9 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 				      : ANY_ROOM;
 	const spmla_i_gpu_variant *variant = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants), kind, a->rows, 0);
+	const uint32_t maps = is_mapped(&a->map);
 	spmla_k_topk_params p;
+	spmla_status s;
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
@@ -58,5 +86,10 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_starts = a->row_starts != NULL;
 	p.s.row_stride = a->row_stride_elems;
 	p.s.last_ties = a->ties == SPMLA_TIES_HIGHER;
-	return spmla_i_gpu_launch(queue, variant->kernel, a->rows, &p);
+	if (maps)
+		set_map(&p, &a->map);
+	s = spmla_i_gpu_launch(queue, variant->kernel, a->rows, &p);
+	if (s == SPMLA_OK && a->map.struct_bytes && !maps)
+		s = spmla_i_gpu_index_map(queue, &a->map);
+	return s;
 }

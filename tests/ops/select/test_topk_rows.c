@@ -35,8 +35,9 @@ teardown(void)
 static spmla_topk_args
 good_args(void)
 {
-	const spmla_topk_args a = {sizeof a, 1,   8, 0,    scores, 256, starts,
-				   lens,     out, 8, NULL, 0,      0,   0};
+	const spmla_topk_args a = {sizeof a, 1,      8,    0,   scores,
+				   256,      starts, lens, out, 8,
+				   NULL,     0,      0,    0,   {0}};
 
 	starts[0] = 0;
 	lens[0] = 256;
@@ -57,7 +58,7 @@ START_TEST(row_outside_the_scores_is_empty_and_reported)
 		int32_t got[3][4], n[3];
 		spmla_topk_args a = {sizeof a,   3,        4,      0, row, 100,
 				     row_starts, row_lens, got[0], 4, n,   0,
-				     0,          0};
+				     0,          0,        {0}};
 
 		ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
 		ck_assert_mem_eq(got[0], want[0], sizeof want[0]);
@@ -80,8 +81,9 @@ START_TEST(row_does_not_depend_on_its_neighbours)
 	const int64_t row_starts[4] = {0, 0, 700, 0};
 	int32_t got[4][64], alone[64];
 	float pool[1200];
-	spmla_topk_args a = {sizeof a, 4,      64, 0,    pool, 1200, row_starts,
-			     row_lens, got[0], 64, NULL, 0,    0,    0};
+	spmla_topk_args a = {sizeof a, 4,          64,       0,      pool,
+			     1200,     row_starts, row_lens, got[0], 64,
+			     NULL,     0,          0,        0,      {0}};
 	uint32_t i;
 
 	for (i = 0; i < 1200; i++)
