@@ -37,7 +37,7 @@ parse(options *o, int argc, char **argv)
 		 NULL, 0, 0},
 		{"--only", "operations, separated by commas", &g.only, NULL,
 		 NULL, 0, 0},
-		{"--long", "the largest prefills and decodes too", NULL,
+		{"--long", "the largest prefills, decodes and layer too", NULL,
 		 &g.longer, NULL, 0, 0},
 		{"--tiny", "shapes that the emulator can run", NULL, &g.tiny,
 		 NULL, 0, 0},

@@ -93,6 +93,7 @@ typedef struct cuda_row {
 	double peer;       /* 0: not measured */
 	double peer_most;  /* where peer is the least of a range */
 	double peer_exact; /* of one that gives the same set always */
+	uint32_t peer_sum; /* 1: peer adds kernels that were measured alone */
 } cuda_row;
 
 /* A context of one backend, with its memory. */

@@ -50,7 +50,8 @@ print_peer(const cuda_row *r)
 		printf(" %.1f to %.1f | %.2f to %.2f |", r->peer, r->peer_most,
 		       r->cold / r->peer_most, r->cold / r->peer);
 	else if (r->peer > 0)
-		printf(" %.1f | %.2f |", r->peer, r->cold / r->peer);
+		printf(" %s%.1f | %.2f |", r->peer_sum ? "sum " : "", r->peer,
+		       r->cold / r->peer);
 	else
 		printf(" - | - |");
 }

@@ -51,8 +51,7 @@ steps_open(gpu *g, uint32_t rows, uint32_t context, uint32_t heads)
 	ly.index_heads = config.index_heads;
 	config.max_rows = rows;
 	config.max_context_tokens = context;
-	config.groups[SPMLA_GROUP_MAIN].pool_pages =
-		MOST_REQUESTS * st.row_pages;
+	config.groups[SPMLA_GROUP_MAIN].pool_pages = st.pool_pages;
 	config.max_graphs = 16;
 	for (i = 0; i < 4 && sizes[i] <= rows; i++)
 		config.buckets[config.bucket_count++] =

@@ -130,18 +130,19 @@ bench_prologue(gpu *g, uint32_t rows, uint32_t context, uint32_t heads)
 
 /* ---- Layers ------------------------------------------------------------- */
 
-/* Two requests, by the CPU. */
+/* The first request, or two, by the CPU. */
 static void
-check_layer(gpu *g, cuda_row *r)
+check_layer(gpu *g, cuda_row *r, uint32_t n)
 {
 	const spmla_v32_layer layer = layer_of(&ly, ON_HOST);
-	const spmla_shape shape = {2, 2, 1, 0};
+	const uint32_t some = n < 2 ? n : 2;
+	const spmla_shape shape = {some, some, 1, 0};
 	const uint64_t head = SPMLA_MLA_LATENT;
 	spmla_step step = st.step;
 	spmla_ctx *cpu = st.cpu.ctx;
 	uint64_t ticket;
 
-	step.request_count = 2;
+	step.request_count = some;
 	step.store_count = 0;
 	lib_must(cpu, spmla_step_write(cpu, &step, &ticket, NULL),
 		 "spmla_step_write");
@@ -149,8 +150,8 @@ check_layer(gpu *g, cuda_row *r)
 		 "spmla_step_prologue");
 	lib_must(cpu, spmla_v32_attn(cpu, &layer, &shape, NULL),
 		 "spmla_v32_attn");
-	check_bf16(g, r, ly.out, 0, 2 * ly.heads * head);
-	check_f32(g, r, ly.lse, 0, 2 * (uint64_t)ly.heads);
+	check_bf16(g, r, ly.out, 0, some * ly.heads * head);
+	check_f32(g, r, ly.lse, 0, some * (uint64_t)ly.heads);
 }
 
 static void
@@ -172,6 +173,19 @@ layer_floor(gpu *g, cuda_row *r, uint32_t n, uint32_t len)
 		  BY_READ, 2 * picked * ly.heads * dims, BF16);
 }
 
+/* What the peers' kernels of a layer take one after another: logits, top-k,
+ * decode and its combine, each with its launch. They are not all measured for
+ * other shapes, and none of insert and the index queries. */
+static double
+peers_layer(uint32_t n, uint32_t len)
+{
+	if (n == 1 && len == 8192)
+		return 6.8 + 7.6 + 21.9;
+	if (n == 1 && len == 65536)
+		return 9.2 + 15.2 + 21.9;
+	return 0;
+}
+
 static cuda_row *
 one_step(gpu *g, uint32_t n, uint32_t len, uint32_t layers, const char *what)
 {
@@ -190,8 +204,10 @@ one_step(gpu *g, uint32_t n, uint32_t len, uint32_t layers, const char *what)
 	r = measure(g, &s);
 	snprintf(r->shape, sizeof r->shape, "%u x %u tokens, %s", n, len, what);
 	r->batch = n;
+	r->peer = layers == 1 ? peers_layer(n, len) : 0;
+	r->peer_sum = 1;
 	layer_floor(g, r, n, len);
-	check_layer(g, r);
+	check_layer(g, r, n);
 	table_row(g, r);
 	return r;
 }
@@ -215,6 +231,39 @@ bench_live(gpu *g, double us[2])
 	}
 }
 
+/* Pages for that many requests of `len` tokens, in random order. */
+static void
+set_pages(gpu *g, uint32_t rows, uint32_t len)
+{
+	twin *order;
+
+	st.row_pages = len / PAGE;
+	st.pool_pages = rows * st.row_pages;
+	order = twin_make(g, st.pool_pages * (uint64_t)4);
+	fill_order(g, order->at[ON_HOST], st.pool_pages);
+	st.pages = order->at[ON_HOST];
+}
+
+/* A layer by itself. The pools of the largest take 6.6 GB of either side. */
+static void
+bench_layers(gpu *g, uint32_t len)
+{
+	static const uint32_t batches[3] = {1, 32, 128};
+	const uint32_t many = len == 8192 || g->longer ? 3 : 2;
+	const uint32_t count = g->tiny ? 1 : many, rows = batches[count - 1];
+	cuda_row *r = NULL;
+	uint32_t i;
+
+	set_pages(g, rows, len);
+	ly.tokens = rows;
+	layer_make(g, &ly, 131072, st.pool_pages);
+	steps_open(g, rows, 131072, g->tiny ? 8 : HEADS);
+	for (i = 0; i < count; i++)
+		r = one_step(g, batches[i], len, 1, "1 layer");
+	steps_close(g, r);
+	twins_free(g);
+}
+
 void
 bench_steps(gpu *g)
 {
@@ -223,12 +272,8 @@ bench_steps(gpu *g)
 	const uint32_t len = g->tiny ? 256 : 4096;
 	double live[2], one, all;
 	cuda_row *r;
-	twin *order;
 
-	st.row_pages = len / PAGE;
-	order = twin_make(g, MOST_REQUESTS * st.row_pages * 4);
-	fill_order(g, order->at[ON_HOST], MOST_REQUESTS * st.row_pages);
-	st.pages = order->at[ON_HOST];
+	set_pages(g, MOST_REQUESTS, len);
 	if (wanted(g, "step_prologue")) {
 		bench_prologue(g, most, context, HEADS);
 		if (!g->tiny)
@@ -236,7 +281,7 @@ bench_steps(gpu *g)
 	}
 	if (wanted(g, "v32_attn")) {
 		ly.tokens = most;
-		layer_make(g, &ly, LONGEST, MOST_REQUESTS * st.row_pages);
+		layer_make(g, &ly, LONGEST, st.pool_pages);
 		bench_live(g, live);
 		steps_open(g, most, context, g->tiny ? 8 : HEADS);
 		one = one_step(g, most, len, 1, "1 layer")->cold;
@@ -255,4 +300,10 @@ bench_steps(gpu *g)
 		steps_close(g, r);
 	}
 	twins_free(g);
+	if (wanted(g, "v32_attn")) {
+		table_head();
+		bench_layers(g, g->tiny ? 512 : 8192);
+		if (!g->tiny)
+			bench_layers(g, 65536);
+	}
 }

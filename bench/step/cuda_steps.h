@@ -14,7 +14,8 @@ enum { MOST_REQUESTS = 256, STORES = 4, PAGE = 64, HEADS = 128 };
 typedef struct step_bench {
 	world gpu, cpu;
 	uint32_t row_pages;   /* of each request's table */
-	const int32_t *pages; /* [MOST_REQUESTS][row_pages] */
+	uint32_t pool_pages;  /* rows * row_pages */
+	const int32_t *pages; /* [rows][row_pages] */
 	spmla_shape shape;
 	spmla_source source;
 	uint32_t layers; /* after the prologue */
