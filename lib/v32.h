@@ -88,9 +88,9 @@ typedef struct spmla_v32_layer {
 spmla_status spmla_v32_layer_preset(spmla_ctx *ctx, uint32_t index,
 				    spmla_v32_layer *layer);
 
-/* Writes the step's keys to SLOT_MAPPING: kv_insert, and indexer_k_insert (POW2
+/* Writes the step's keys to SLOT_MAPPING: kv_insert, with indexer_k_insert (POW2
  * scales) if index_k is not NULL.
- * Order: enqueues 1 or 2 operations; capturable.
+ * Order: enqueues 1 operation; capturable.
  * Exact: bit for bit.
  * Errors: the operations' own; E_RANGE for cos_sin_rows (insert with index_k,
  * and index), for a shape larger than every bucket and prefill, and for a cache
@@ -147,8 +147,8 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * should pass the numbers of the step's info.
  * The attention of a step of more than max(1024, the largest bucket's) tokens
  * runs in pieces, too.
- * Order: enqueues 2 operations and 2 per piece of attention, one more with
- * index_k, and with index_q 2 more and 2 per piece of logits.
+ * Order: enqueues 2 operations and 2 per piece of attention, and with index_q 2
+ * more and 2 per piece of logits.
  * Deterministic: a token's bits do not depend on how its prompt is cut.
  * Exact: the caches equal decode's, bit for bit. So does the selection where
  * scores are rounded as in decode, see spmla_mqa_logits_gathered. They are not

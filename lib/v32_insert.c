@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-static spmla_status
-insert_index_k(spmla_ctx *ctx, const spmla_v32_layer *l,
-	       const spmla_shape *shape, spmla_stream stream)
+static spmla_indexer_k_insert_args
+index_keys(const spmla_ctx *ctx, const spmla_v32_layer *l,
+	   const spmla_shape *shape)
 {
 	spmla_indexer_k_insert_args a;
 
@@ -31,7 +31,7 @@ insert_index_k(spmla_ctx *ctx, const spmla_v32_layer *l,
 	a.cos_sin_dtype = l->cos_sin_dtype;
 	a.norm_dtype = l->index_norm_dtype;
 	a.cache = l->index;
-	return spmla_indexer_k_insert(ctx, &a, stream);
+	return a;
 }
 
 spmla_status
@@ -58,8 +58,7 @@ spmla_v32_insert(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	a.k_pe_stride_elems = layer->k_pe_stride_elems;
 	a.slot_mapping = ctx->buf[SPMLA_BUF_SLOT_MAPPING];
 	a.cache = layer->kv;
-	s = spmla_kv_insert(ctx, &a, stream);
-	if (s == SPMLA_OK && layer->index_k)
-		s = insert_index_k(ctx, layer, shape, stream);
-	return spmla_i_v32_end(ctx, s);
+	if (layer->index_k)
+		a.index = index_keys(ctx, layer, shape);
+	return spmla_i_v32_end(ctx, spmla_kv_insert(ctx, &a, stream));
 }

@@ -230,9 +230,12 @@ spmla_i_table_staging(uint32_t group)
 		       : (spmla_buf)(spmla_i_block_table(group) + 2);
 }
 
-/* Checks the arguments of index_map, of at least one token. */
+/* Check the arguments of an operation, of at least one token. */
 spmla_status spmla_i_index_map_check(spmla_diag *diag,
 				     const spmla_index_map_args *a);
+spmla_status
+spmla_i_indexer_k_insert_check(spmla_diag *diag,
+			       const spmla_indexer_k_insert_args *a);
 
 /* Whether `ticket` is the next one to launch; fills the diag if not. */
 spmla_status spmla_i_ticket_due(spmla_ctx *ctx, uint64_t ticket);

@@ -71,6 +71,25 @@ check_rope(spmla_diag *diag, const spmla_indexer_k_insert_args *a)
 }
 
 spmla_status
+spmla_i_indexer_k_insert_check(spmla_diag *diag,
+			       const spmla_indexer_k_insert_args *a)
+{
+	spmla_status s = check_args(diag, a);
+
+	if (s == SPMLA_OK && a->norm_weight)
+		s = check_norm(diag, a);
+	if (s == SPMLA_OK && a->rope_style != SPMLA_ROPE_NONE)
+		s = check_rope(diag, a);
+	/* Both steps round to bf16, which has fewer bits than FP16. */
+	if (s == SPMLA_OK && a->dtype != SPMLA_DTYPE_BF16 &&
+	    (a->norm_weight || a->rope_style != SPMLA_ROPE_NONE))
+		s = spmla_i_fail(diag, SPMLA_E_UNSUPPORTED,
+				 "indexer_k_insert.dtype", a->dtype,
+				 SPMLA_WANT_EQUAL, SPMLA_DTYPE_BF16);
+	return s;
+}
+
+spmla_status
 spmla_indexer_k_insert(spmla_ctx *ctx, const spmla_indexer_k_insert_args *a,
 		       spmla_stream stream)
 {
@@ -79,17 +98,7 @@ spmla_indexer_k_insert(spmla_ctx *ctx, const spmla_indexer_k_insert_args *a,
 
 	if (s != SPMLA_OK || a->tokens == 0)
 		return s;
-	s = check_args(&ctx->diag, a);
-	if (s == SPMLA_OK && a->norm_weight)
-		s = check_norm(&ctx->diag, a);
-	if (s == SPMLA_OK && a->rope_style != SPMLA_ROPE_NONE)
-		s = check_rope(&ctx->diag, a);
-	/* Both steps round to bf16, which has fewer bits than FP16. */
-	if (s == SPMLA_OK && a->dtype != SPMLA_DTYPE_BF16 &&
-	    (a->norm_weight || a->rope_style != SPMLA_ROPE_NONE))
-		s = spmla_i_fail(&ctx->diag, SPMLA_E_UNSUPPORTED,
-				 "indexer_k_insert.dtype", a->dtype,
-				 SPMLA_WANT_EQUAL, SPMLA_DTYPE_BF16);
+	s = spmla_i_indexer_k_insert_check(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_indexer_k_insert, a, sizeof *a,
 			      stream);
 }

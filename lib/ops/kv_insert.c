@@ -73,6 +73,21 @@ check_args(spmla_diag *diag, const spmla_kv_insert_args *a)
 						  : check_v32(diag, a);
 }
 
+static spmla_status
+check_index(spmla_diag *diag, const spmla_kv_insert_args *a)
+{
+	const spmla_i_check tokens = {"kv_insert.index.tokens", a->index.tokens,
+				      SPMLA_WANT_EQUAL, a->tokens};
+	spmla_status s =
+		spmla_i_check_size(diag, "kv_insert.index.struct_bytes",
+				   a->index.struct_bytes, sizeof a->index);
+
+	if (s == SPMLA_OK)
+		s = spmla_i_check_all(diag, &tokens, 1);
+	return s == SPMLA_OK ? spmla_i_indexer_k_insert_check(diag, &a->index)
+			     : s;
+}
+
 spmla_status
 spmla_kv_insert(spmla_ctx *ctx, const spmla_kv_insert_args *a,
 		spmla_stream stream)
@@ -82,5 +97,7 @@ spmla_kv_insert(spmla_ctx *ctx, const spmla_kv_insert_args *a,
 	if (s != SPMLA_OK || a->tokens == 0)
 		return s;
 	s = check_args(&ctx->diag, a);
+	if (s == SPMLA_OK && a->index.struct_bytes)
+		s = check_index(&ctx->diag, a);
 	return spmla_i_op_end(ctx, s, SPMLA_OP_kv_insert, a, sizeof *a, stream);
 }

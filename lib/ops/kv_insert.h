@@ -5,7 +5,7 @@
 #ifndef SPMLA_OPS_KV_INSERT_H
 #define SPMLA_OPS_KV_INSERT_H
 
-#include "spmla/spmla.h"
+#include "spmla/ops/indexer_k_insert.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +33,9 @@ typedef struct spmla_kv_insert_args {
 	/* V4_E4M3: the address of kv_scale on the device. It is read when the
 	 * operation runs, and not checked. NULL: kv_scale is used. */
 	const float *kv_scale_at;
+	/* The index keys of these tokens, which indexer_k_insert inserts next;
+	 * struct_bytes 0: none. tokens is that above. */
+	spmla_indexer_k_insert_args index;
 } spmla_kv_insert_args;
 
 /* Writes the row of token t to slot_mapping[t].
@@ -55,9 +58,11 @@ typedef struct spmla_kv_insert_args {
  * A slot past the cache skips the token: FAULT_SLOT. If a slot occurs twice in
  * one call, each value and each scale comes from one of the two rows; which one
  * is unspecified, and on a GPU it may differ within the row.
+ * With `index` the results are those of spmla_indexer_k_insert after this call.
+ * On a GPU both are one launch, unless the rows are V4's.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
- * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE; those of indexer_k_insert.
  * Source: vLLM concat_and_cache_mla, both of its scale rules; V4:
  * quantize_and_insert_k_cache. */
 spmla_status spmla_kv_insert(spmla_ctx *ctx, const spmla_kv_insert_args *args,

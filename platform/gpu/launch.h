@@ -106,6 +106,11 @@ spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
 spmla_k_index_map_scalars
 spmla_i_gpu_index_map_scalars(const spmla_index_map_args *a);
 
+/* Fills the parameters of indexer_k_insert. */
+void spmla_i_gpu_index_params(const spmla_i_gpu_queue *queue,
+			      const spmla_indexer_k_insert_args *a,
+			      spmla_k_indexer_k_insert_params *p);
+
 /* Launches sparse_decode for few tokens, with the other kernels' parameters, if
  * the call takes it; `does` says whether. */
 spmla_status spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,

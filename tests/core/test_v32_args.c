@@ -350,8 +350,42 @@ START_TEST(attn_names_what_is_wrong_in_any_of_its_parts)
 }
 END_TEST
 
+/* Both inserts; index queries, logits, top-k, which maps what it selects; or
+ * index_map alone; decode. */
+START_TEST(attn_enqueues_what_the_layer_has)
+{
+	static const uint32_t ops[4] = {1 + 0 + 2, 1 + 0 + 2, 1 + 3 + 1,
+					1 + 3 + 1};
+	spmla_config config;
+	fixture queued;
+	uint32_t i;
+
+	fixture_config(&config);
+	fixture_open(&queued, &config, SPMLA_NATIVE_DEFERRED);
+	if (fixture_on_cpu()) /* others count launches */
+		for (i = 0; i < 4; i++) {
+			spmla_v32_layer l = rig.layer;
+
+			l.index_k = i & 1 ? l.index_k : NULL;
+			l.index_q = i & 2 ? l.index_q : NULL;
+			v32_must(queued.ctx,
+				 spmla_step_prologue(queued.ctx, &shape,
+						     SPMLA_FROM_DEVICE, NULL));
+			fixture_drain(&queued);
+			v32_must(queued.ctx,
+				 spmla_v32_attn(queued.ctx, &l, &shape, NULL));
+			ck_assert_uint_eq(fixture_pending(&queued), ops[i]);
+		}
+	fixture_drain(&queued);
+	fixture_close(&queued);
+}
+END_TEST
+
 SUITE
 {
+	const theme_test attn[] = {
+		{attn_enqueues_what_the_layer_has, 1},
+	};
 	const theme_test c[] = {
 		{every_call_wants_a_context_a_layer_and_a_shape, 1},
 		{a_shape_larger_than_every_bucket_is_refused, 1},
@@ -363,6 +397,7 @@ SUITE
 		{attn_names_what_is_wrong_in_any_of_its_parts, 1},
 	};
 	const theme themes[] = {
+		THEME("attn", setup, teardown, attn),
 		THEME("error", setup, teardown, c),
 	};
 

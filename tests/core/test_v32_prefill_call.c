@@ -130,12 +130,13 @@ START_TEST(pieces_of_logits_fit_the_budget)
 }
 END_TEST
 
-/* kv_insert, kv_gather, index_map, sparse_prefill; indexer_k_insert; prep_q and
- * indexer_k_gather; and nine pieces of one token: logits and top-k. */
+/* kv_insert with or without index keys, kv_gather, index_map, sparse_prefill;
+ * prep_q and indexer_k_gather; and nine pieces of one token: logits and top-k.
+ */
 START_TEST(as_many_ops_are_enqueued_as_the_manual_says)
 {
 	const spmla_shape shape = {9, 2, 9, 150};
-	static const uint32_t ops[4] = {4, 5, 4 + 2 + 18, 5 + 2 + 18};
+	static const uint32_t ops[4] = {4, 4, 4 + 2 + 18, 4 + 2 + 18};
 	spmla_config config;
 	prompt_rig deferred;
 	uint32_t i;

@@ -589,6 +589,26 @@ START_TEST(topk_maps_in_its_own_launch_what_layers_ask_for)
 }
 END_TEST
 
+START_TEST(index_keys_are_inserted_in_the_launch_of_other_keys)
+{
+	spmla_kv_insert_args a;
+
+	memset(&a, 0, sizeof a);
+	a.tokens = a.index.tokens = 9;
+	a.cache.layout = SPMLA_LAYOUT_FP8_DS_MLA;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_kv_insert, &a), "kv_insert");
+	ck_assert_uint_eq(launched.blocks, 2);
+	a.index.struct_bytes = sizeof a.index;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_kv_insert, &a),
+			 "kv_insert_index");
+	ck_assert_uint_eq(launched.blocks, 4);
+	ck_assert_uint_eq(launched.count, 1);
+	a.cache.layout = SPMLA_LAYOUT_V4_FP8;
+	ck_assert_str_eq(kernel_on(90, SPMLA_OP_kv_insert, &a), "kv_insert_v4");
+	ck_assert_uint_eq(launched.count, 2);
+}
+END_TEST
+
 START_TEST(other_ops_take_the_kernel_of_their_format)
 {
 	spmla_index_map_args map;
@@ -671,6 +691,7 @@ SUITE
 		{projections_of_aligned_rows_take_matrix_instructions, 1},
 		{compressor_takes_many_blocks_a_key_for_few_tokens, 1},
 		{topk_maps_in_its_own_launch_what_layers_ask_for, 1},
+		{index_keys_are_inserted_in_the_launch_of_other_keys, 1},
 		{other_ops_take_the_kernel_of_their_format, 1},
 		{prologue_has_an_item_a_request, 1},
 	};

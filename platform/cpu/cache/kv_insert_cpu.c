@@ -122,4 +122,6 @@ spmla_i_cpu_kv_insert(spmla_ctx *ctx, const void *args)
 
 	spmla_i_cpu_for(ctx, a, spmla_i_cpu_slot_items(ctx, a->tokens),
 			insert_rows);
+	if (a->index.struct_bytes)
+		spmla_i_cpu_indexer_k_insert(ctx, &a->index);
 }

@@ -187,10 +187,15 @@ k_insert_mxfp4(PRIVATE float *x, PRIVATE uint32_t *codes)
 	return scales;
 }
 
-SPMLA_KERNEL(indexer_k_insert)
-void
-spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
+typedef struct k_insert_job {
+	SPMLA_KERNEL_FIELDS(indexer_k_insert)
+} k_insert_job;
+
+/* The block's tiles, from `first` on. */
+FN void
+k_insert_rows(const PRIVATE k_insert_job *job, uint32_t first)
 {
+	const spmla_k_indexer_k_insert_scalars s = job->s;
 	const uint32_t tiles = (s.tokens - 1) / G_ROW_GROUPS + 1;
 	const uint32_t lane = g_item() % G_ROW_LANES;
 	float weight[G_ROW_EACH], bias[G_ROW_EACH];
@@ -200,18 +205,19 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 	for (i = 0; i < G_ROW_EACH; i++) {
 		weight[i] = bias[i] = 0.0f;
 		if (s.has_norm) {
-			weight[i] =
-				g_real(norm_weight, s.norm_bf16, lane + 16 * i);
-			bias[i] = g_real(norm_bias, s.norm_bf16, lane + 16 * i);
+			weight[i] = g_real(job->norm_weight, s.norm_bf16,
+					   lane + 16 * i);
+			bias[i] = g_real(job->norm_bias, s.norm_bf16,
+					 lane + 16 * i);
 		}
 	}
-	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
+	for (tile = first; tile < tiles; tile += g_blocks()) {
 		const uint32_t t = tile * G_ROW_GROUPS + g_item() / G_ROW_LANES;
 		const uint32_t there = t < s.tokens;
-		const int64_t slot = there ? slot_mapping[t] : -1;
+		const int64_t slot = there ? job->slot_mapping[t] : -1;
 		const uint32_t position =
 			there && s.has_rope
-				? (uint32_t)g_position(positions,
+				? (uint32_t)g_position(job->positions,
 						       s.positions_wide, t)
 				: 0;
 		const uint32_t is_known =
@@ -223,8 +229,8 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 
 		UNROLL
 		for (i = 0; i < G_ROW_EACH; i++)
-			values[i] = there ? k[(int64_t)t * s.k_stride + lane +
-					      16 * i]
+			values[i] = there ? job->k[(int64_t)t * s.k_stride +
+						   lane + 16 * i]
 					  : 0;
 		UNROLL
 		for (i = 0; i < K_INSERT_ROTATED; i++) {
@@ -238,8 +244,8 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 
 			c[i] = n[i] = 0.0f;
 			if (s.has_rope && is_known) {
-				c[i] = g_real(cos_sin, s.rope_bf16, angle);
-				n[i] = g_real(cos_sin, s.rope_bf16,
+				c[i] = g_real(job->cos_sin, s.rope_bf16, angle);
+				n[i] = g_real(job->cos_sin, s.rope_bf16,
 					      angle + K_INSERT_PAIRS);
 				n[i] = is_first ? -n[i] : n[i];
 			}
@@ -247,7 +253,7 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 		place = g_place_of(slot, s.page_entries, s.pages);
 		live = place.inside && is_known;
 		if (slot >= 0 && !live && lane == 0)
-			g_fault(fault_state, fault_status, t,
+			g_fault(job->fault_state, job->fault_status, t,
 				place.inside ? G_FAULT_POSITION : G_FAULT_SLOT);
 		if (s.dtype == SPMLA_DTYPE_FP16) {
 			UNROLL
@@ -270,7 +276,7 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 			scale = g_bits(k_insert_codes(x, 0, s.fnuz, codes));
 		if (live) {
 			GLOBAL uint8_t *out =
-				cache + place.page * s.page_stride_bytes;
+				job->cache + place.page * s.page_stride_bytes;
 			const uint32_t bytes = s.mxfp4 ? G_ROW / 2 : G_ROW;
 			/* From one run of 16 values to the next. */
 			const uint32_t run = s.tiled ? 256 : 16;
@@ -289,6 +295,15 @@ spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
 				((GLOBAL uint32_t *)out)[place.entry] = scale;
 		}
 	}
+}
+
+SPMLA_KERNEL(indexer_k_insert)
+void
+spmla_k_indexer_k_insert(SPMLA_KERNEL_ARGS(indexer_k_insert))
+{
+	const k_insert_job job = {SPMLA_KERNEL_VALUES(indexer_k_insert)};
+
+	k_insert_rows(&job, g_block());
 }
 
 #endif

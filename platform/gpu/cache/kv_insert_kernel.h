@@ -9,6 +9,7 @@
 #ifndef SPMLA_PLATFORM_GPU_CACHE_KV_INSERT_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_KV_INSERT_KERNEL_H
 
+#include "spmla/platform/gpu/cache/indexer_k_insert_kernel.h"
 #include "spmla/platform/gpu/cache/row_device.h"
 #include "spmla/platform/gpu/cache/v4_row_device.h"
 #include "spmla/platform/gpu/dialect/dialect.h"
@@ -40,6 +41,25 @@ SPMLA_KERNEL_SCALARS(kv_insert)
 /* The same parameters. */
 #define SPMLA_K_kv_insert_v4(P, S) SPMLA_K_kv_insert(P, S)
 typedef spmla_k_kv_insert_scalars spmla_k_kv_insert_v4_scalars;
+
+/* And those of indexer_k_insert. */
+#define SPMLA_K_kv_insert_index(P, S)    \
+	SPMLA_K_FAULT(P)                 \
+	P(const uint16_t, kv_c)          \
+	P(const uint16_t, k_pe)          \
+	P(const int64_t, slot_mapping)   \
+	P(uint8_t, cache)                \
+	P(const float, scale_at)         \
+	P(const uint16_t, index_k)       \
+	P(const int64_t, index_slots)    \
+	P(const float, norm_weight)      \
+	P(const float, norm_bias)        \
+	P(const int32_t, positions)      \
+	P(const float, cos_sin)          \
+	P(uint8_t, index_cache)          \
+	S(spmla_k_kv_insert_scalars, kv) \
+	S(spmla_k_indexer_k_insert_scalars, index)
+SPMLA_KERNEL_SCALARS(kv_insert_index)
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -100,20 +120,23 @@ kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 			 scales);
 }
 
-/* One less than ptxas aims at, for which it takes a stack on sm_100. */
-SPMLA_KERNEL_BLOCKS(kv_insert, 9)
-void
-spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
+typedef struct kv_insert_job {
+	SPMLA_KERNEL_FIELDS(kv_insert)
+} kv_insert_job;
+
+/* The block's rows of V3.2. Returns its next tile, past the last one. */
+FN uint32_t
+kv_insert_rows(const PRIVATE kv_insert_job *job)
 {
+	const spmla_k_kv_insert_scalars s = job->s;
 	const uint32_t tiles = (s.tokens - 1) / G_ROW_GROUPS + 1;
 	const uint32_t lane = g_item() % G_ROW_LANES;
 	uint32_t tile, g;
 
-	(void)scale_at; /* V4's */
 	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
 		const uint32_t t = tile * G_ROW_GROUPS + g_item() / G_ROW_LANES;
 		const uint32_t there = t < s.tokens;
-		const int64_t slot = there ? slot_mapping[t] : -1;
+		const int64_t slot = there ? job->slot_mapping[t] : -1;
 		uint32_t w[4 * SPMLA_MLA_SCALES], rope[2], live;
 		g_place place;
 		GLOBAL uint8_t *out;
@@ -124,21 +147,24 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 		rope[0] = rope[1] = 0;
 		if (there) {
 			GLOBAL const uint16_t *latent =
-				kv_c + (int64_t)t * s.kv_c_stride + 8 * lane;
+				job->kv_c + (int64_t)t * s.kv_c_stride +
+				8 * lane;
 
 			UNROLL
 			for (g = 0; g < SPMLA_MLA_SCALES; g++)
 				g_row_load8(latent + g * SPMLA_MLA_SCALE_GROUP,
 					    s.wide_kv_c, w + 4 * g);
-			g_row_load4(k_pe + (int64_t)t * s.k_pe_stride +
+			g_row_load4(job->k_pe + (int64_t)t * s.k_pe_stride +
 					    4 * lane,
 				    s.wide_k_pe, rope);
 		}
 		place = g_place_of(slot, s.page_entries, s.pages);
 		live = place.inside;
 		if (slot >= 0 && !live && lane == 0)
-			g_fault(fault_state, fault_status, t, G_FAULT_SLOT);
-		out = cache + (live ? place.page * s.page_stride_bytes : 0);
+			g_fault(job->fault_state, job->fault_status, t,
+				G_FAULT_SLOT);
+		out = job->cache +
+		      (live ? place.page * s.page_stride_bytes : 0);
 		if (s.layout == SPMLA_LAYOUT_FP8_DS_MLA) {
 			out += live ? place.entry * SPMLA_FP8_DS_MLA_BYTES : 0;
 			/* Constants, so that no value asks again. */
@@ -169,6 +195,32 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 			*(GLOBAL uint64_t *)(out + 8 * lane) =
 				(uint64_t)rope[1] << 32 | rope[0];
 	}
+	return tile - tiles;
+}
+
+/* One less than ptxas aims at, for which it takes a stack on sm_100. */
+SPMLA_KERNEL_BLOCKS(kv_insert, 9)
+void
+spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
+{
+	const kv_insert_job job = {SPMLA_KERNEL_VALUES(kv_insert)};
+
+	(void)kv_insert_rows(&job);
+}
+
+/* The tiles of index keys are counted behind those of the other rows: each
+ * block goes on with those that are its own. */
+SPMLA_KERNEL_BLOCKS(kv_insert_index, 8)
+void
+spmla_k_kv_insert_index(SPMLA_KERNEL_ARGS(kv_insert_index))
+{
+	const kv_insert_job job = {fault_state,  fault_status, kv_c,     k_pe,
+				   slot_mapping, cache,        scale_at, s.kv};
+	const k_insert_job index = {
+		fault_state, fault_status, index_k, index_slots, norm_weight,
+		norm_bias,   positions,    cos_sin, index_cache, s.index};
+
+	k_insert_rows(&index, kv_insert_rows(&job));
 }
 
 SPMLA_KERNEL(kv_insert_v4)

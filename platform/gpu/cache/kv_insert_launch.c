@@ -15,6 +15,36 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_kv_insert_v4, .rows = V4_ROWS},
 };
 
+/* Both inserts: a block has a tile of one or of the other. */
+static spmla_status
+insert_both(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a,
+	    const spmla_k_kv_insert_params *kv)
+{
+	const uint64_t tiles = (a->tokens - 1) / G_ROW_GROUPS + 1;
+	spmla_k_indexer_k_insert_params index;
+	spmla_k_kv_insert_index_params p;
+
+	spmla_i_gpu_index_params(queue, &a->index, &index);
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.kv_c = kv->kv_c;
+	p.k_pe = kv->k_pe;
+	p.slot_mapping = kv->slot_mapping;
+	p.cache = kv->cache;
+	p.scale_at = kv->scale_at;
+	p.index_k = index.k;
+	p.index_slots = index.slot_mapping;
+	p.norm_weight = index.norm_weight;
+	p.norm_bias = index.norm_bias;
+	p.positions = index.positions;
+	p.cos_sin = index.cos_sin;
+	p.index_cache = index.cache;
+	p.s.kv = kv->s;
+	p.s.index = index.s;
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert_index,
+				  2 * tiles, &p);
+}
+
 spmla_status
 spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 {
@@ -23,6 +53,7 @@ spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
 				   a->cache.layout, a->tokens, 0);
 	spmla_k_kv_insert_params p;
+	spmla_status s;
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
@@ -48,6 +79,11 @@ spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_scale_at = a->kv_scale_at != NULL;
 	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3 && !a->kv_scale_at)
 		p.s.inverse = 1.0f / a->kv_scale;
-	return spmla_i_gpu_launch(queue, by->kernel,
-				  (a->tokens - 1) / by->rows + 1, &p);
+	if (a->index.struct_bytes && by->kernel == SPMLA_KERNEL_kv_insert)
+		return insert_both(queue, a, &p);
+	s = spmla_i_gpu_launch(queue, by->kernel,
+			       (a->tokens - 1) / by->rows + 1, &p);
+	if (s == SPMLA_OK && a->index.struct_bytes)
+		s = spmla_i_gpu_indexer_k_insert(queue, &a->index);
+	return s;
 }

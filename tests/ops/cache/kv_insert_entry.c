@@ -1,8 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests know of kv_insert: a variant a layout.
+ * What tests know of kv_insert: a variant a layout, some with index keys.
  */
 #include "tests/harness/registry.h"
+
+static void
+make_index(draw *d, spmla_kv_insert_args *a)
+{
+	spmla_indexer_k_insert_args *k = &a->index;
+
+	k->struct_bytes = (uint32_t)sizeof *k;
+	k->tokens = a->tokens;
+	k->scale_mode = SPMLA_SCALE_POW2 + draw_choice(d, 2);
+	k->norm_eps = draw_scale(d);
+	k->k_stride_elems = draw_stride(d, 128);
+	k->k = draw_bf16(d, draw_strided(k->tokens, k->k_stride_elems, 128));
+	k->cache = draw_cache_out(d, draw_index_layout(d), k->tokens);
+	draw_encoding(d, &k->cache, DRAW_OUT);
+	k->slot_mapping = draw_slots(d, k->tokens,
+				     (uint64_t)k->cache.pages *
+					     k->cache.entries_per_page);
+	if (draw_there(d)) {
+		k->norm_weight = draw_f32(d, 128);
+		k->norm_bias = draw_f32(d, 128);
+	}
+	if (!draw_there(d))
+		return;
+	k->rope_style = SPMLA_ROPE_NEOX + draw_choice(d, 2);
+	k->cos_sin_rows = draw_size(d, 20);
+	k->positions = draw_i32(d, k->tokens, 0, k->cos_sin_rows);
+	k->cos_sin = draw_cos_sin(d, k->cos_sin_rows);
+}
 
 static void
 make(draw *d, void *args)
@@ -27,6 +55,8 @@ make(draw *d, void *args)
 	a->kv_c_stride_elems = draw_stride(d, 512);
 	a->kv_c = draw_bf16(d,
 			    draw_strided(a->tokens, a->kv_c_stride_elems, 512));
+	if (draw_there(d))
+		make_index(d, a);
 	if (v4)
 		return;
 	a->k_pe_stride_elems = draw_stride(d, 64);
@@ -46,6 +76,15 @@ static const arg_error errors[] = {
 	BAD_RANGE(kv_insert, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 1, 2, 4, 5 or 6"),
 	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 3264, 3280, 16),
+	BAD_ARG(kv_insert, index.struct_bytes, 8, SPMLA_E_STRUCT_SIZE,
+		"SPMLA_E_STRUCT_SIZE: kv_insert.index.struct_bytes: got 8, "
+		"want "
+		"136"),
+	BAD_EQUAL(kv_insert, index.tokens, 3, 4),
+	BAD_ARG(kv_insert, index.k, 0, SPMLA_E_NULL,
+		"SPMLA_E_NULL: indexer_k_insert.k: got NULL, want a pointer"),
+	BAD_ARG(kv_insert, index.dtype, SPMLA_DTYPE_FP16, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: indexer_k_insert.dtype: got 1, want 0"),
 };
 
 static const arg_error bf16_errors[] = {
