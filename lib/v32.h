@@ -133,7 +133,7 @@ spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
 
 /* The three calls in order, but with index_map as part of topk: one launch less
- * on a GPU, unless lists are ragged. Without index_q the selection is taken as
+ * on Hopper, unless lists are ragged. Without index_q the selection is taken as
  * it is. */
 spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			    const spmla_shape *shape, spmla_stream stream);

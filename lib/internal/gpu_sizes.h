@@ -7,7 +7,7 @@
 
 #include "spmla/internal/backend.h"
 
-enum { SPMLA_I_MAX_KERNELS = 96, SPMLA_I_MAX_DRIVER_FUNCTIONS = 48 };
+enum { SPMLA_I_MAX_KERNELS = 112, SPMLA_I_MAX_DRIVER_FUNCTIONS = 48 };
 
 /* BACKEND_STATE on CUDA and HIP. Handles are the platform's. */
 typedef struct spmla_i_gpu_state {

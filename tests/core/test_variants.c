@@ -580,12 +580,23 @@ START_TEST(topk_maps_in_its_own_launch_what_layers_ask_for)
 		b.map.entries_before = i == 5;
 		(void)kernel_on(90, SPMLA_OP_topk, &b);
 		ck_assert_uint_eq(launched.count, i ? 2 : 1);
-		(void)kernel_on(75, SPMLA_OP_topk, &b);
-		ck_assert_uint_eq(launched.count, i ? 2 : 1);
+		(void)kernel_on(80, SPMLA_OP_topk, &b);
+		ck_assert_uint_eq(launched.count, 2);
+	}
+	for (i = 0; i < 6; i++) {
+		static const uint32_t rows[6] = {132, 133, 16, 66, 132, 133};
+		static const char *const want[6] = {
+			"topk_map_by_1", "topk_map_by_half", "topk_map_by_8",
+			"topk_map_by_2", "topk_map_by_1",    "topk_map_by_half",
+		};
+
+		a.rows = rows[i];
+		a.row_stride_elems = i < 2 ? 8192 : 8193;
+		ck_assert_str_eq(kernel_on(90, SPMLA_OP_topk, &a), want[i]);
 	}
 	a.logits_dtype = SPMLA_REAL_BF16;
 	ck_assert_str_eq(kernel_on(90, SPMLA_OP_topk, &a), "topk_bf16");
-	ck_assert_uint_eq(launched.count, 1);
+	ck_assert_uint_eq(launched.count, 2);
 }
 END_TEST
 

@@ -48,7 +48,6 @@ typedef struct topk_by_head {
 	uint32_t unused[2];
 	topk_by_share share[TOPK_BY_MOST];
 	uint32_t close[2 * TOPK_BY_CLOSE]; /* keys and places */
-	topk_map_shared map;
 } topk_by_head;
 
 enum {

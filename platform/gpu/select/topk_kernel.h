@@ -17,11 +17,9 @@
 
 #include "spmla/platform/gpu/dialect/dialect.h"
 #include "spmla/platform/gpu/dialect/scan.h"
-#include "spmla/platform/gpu/select/index_map_kernel.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
-/* The parameters of every kernel that does topk. If `maps`, index_map of these
- * rows follows. */
+/* The parameters of every kernel that does topk. */
 #define SPMLA_K_TOPK(P, S)             \
 	SPMLA_K_FAULT(P)               \
 	P(const float, logits)         \
@@ -29,15 +27,6 @@
 	P(const int32_t, context_lens) \
 	P(int32_t, indices)            \
 	P(int32_t, lens)               \
-	P(const int32_t, token_row)    \
-	P(const int32_t, block_table)  \
-	P(const int32_t, table_cols)   \
-	P(const int32_t, map_lens)     \
-	P(int32_t, slots)              \
-	P(int32_t, valid_counts)       \
-	P(const int32_t, map_context)  \
-	P(const int32_t, other_lens)   \
-	P(int32_t, kept_lens)          \
 	S(uint64_t, logits_elems)      \
 	S(int64_t, indices_stride)     \
 	S(int64_t, row_stride)         \
@@ -45,20 +34,11 @@
 	S(uint32_t, k)                 \
 	S(uint32_t, has_lens)          \
 	S(uint32_t, has_starts)        \
-	S(uint32_t, last_ties)         \
-	S(uint32_t, maps)              \
-	S(uint32_t, compact)           \
-	S(spmla_k_index_map_scalars, map)
+	S(uint32_t, last_ties)
 #define SPMLA_K_topk(P, S) SPMLA_K_TOPK(P, S)
 SPMLA_KERNEL_SCALARS(topk)
 #define SPMLA_K_topk_bf16(P, S) SPMLA_K_TOPK(P, S)
 typedef spmla_k_topk_scalars spmla_k_topk_bf16_scalars;
-
-/* What index_map needs of a block. */
-typedef struct topk_map_shared {
-	uint64_t sums[INDEX_MAP_SUMS];
-	uint32_t empty[4];
-} topk_map_shared;
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -696,50 +676,10 @@ topk_best(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
 	topk_whole(shared, row, k, last_ties, out);
 }
 
-/* index_map of rows first, first + step, .., if the call has one. The block of
- * `items` threads has written their indices, and met since. After all rows of
- * the block, so that no register of one task is taken during the other. */
-FN void
-topk_map(const PRIVATE topk_args *a, uint32_t first, uint32_t step,
-	 uint32_t items, LOCAL topk_map_shared *shared)
-{
-	index_map_job job = {a->fault_state,
-			     a->fault_status,
-			     a->token_row,
-			     a->block_table,
-			     a->table_cols,
-			     a->indices,
-			     a->map_lens,
-			     a->slots,
-			     a->valid_counts,
-			     0,
-			     0,
-			     a->map_context,
-			     0,
-			     0,
-			     0,
-			     a->other_lens,
-			     a->kept_lens,
-			     a->s.map,
-			     items,
-			     first,
-			     step,
-			     shared->sums,
-			     shared->empty};
-
-	if (!a->s.maps)
-		return;
-	/* Constants, so that there is no code for what is not given. */
-	job.s.has_ids = job.s.has_slots = job.s.has_first_cols = 0;
-	job.s.is_ragged = job.s.entries_before = 0;
-	index_map_all(&job, a->s.compact);
-}
-
 /* Scores of bf16 have no list: every row is gone through itself. Slower, but
  * half of the code. */
 FN void
-topk_rows(const PRIVATE topk_args *a, topk_scratch shared,
-	  LOCAL topk_map_shared *map, const uint32_t bf16)
+topk_rows(const PRIVATE topk_args *a, topk_scratch shared, const uint32_t bf16)
 {
 	uint32_t r, i;
 
@@ -762,7 +702,6 @@ topk_rows(const PRIVATE topk_args *a, topk_scratch shared,
 			topk_best(shared, row, a->s.k, a->s.last_ties, out);
 		BARRIER(); /* what is shared is used anew */
 	}
-	topk_map(a, g_block(), g_blocks(), TOPK_ITEMS, map);
 }
 
 SPMLA_KERNEL(topk)
@@ -773,11 +712,10 @@ spmla_k_topk(SPMLA_KERNEL_ARGS(topk))
 	LOCAL_ARRAY(uint32_t, sums, 2 * G_SCAN_SUBGROUPS);
 	LOCAL_ARRAY(uint32_t, found, TOPK_FOUND);
 	LOCAL_ARRAY(uint32_t, list, TOPK_LISTED);
-	LOCAL_ARRAY(topk_map_shared, map, 1);
 	const topk_args a = {SPMLA_KERNEL_VALUES(topk)};
 	const topk_scratch shared = {bins, sums, found, list};
 
-	topk_rows(&a, shared, map, 0);
+	topk_rows(&a, shared, 0);
 }
 
 SPMLA_KERNEL(topk_bf16)
@@ -787,11 +725,10 @@ spmla_k_topk_bf16(SPMLA_KERNEL_ARGS(topk_bf16))
 	LOCAL_ARRAY(uint32_t, bins, TOPK_BINS);
 	LOCAL_ARRAY(uint32_t, sums, 2 * G_SCAN_SUBGROUPS);
 	LOCAL_ARRAY(uint32_t, found, TOPK_FOUND);
-	LOCAL_ARRAY(topk_map_shared, map, 1);
 	const topk_args a = {SPMLA_KERNEL_VALUES(topk_bf16)};
 	const topk_scratch shared = {bins, sums, found, bins /* no list */};
 
-	topk_rows(&a, shared, map, 1);
+	topk_rows(&a, shared, 1);
 }
 
 #endif

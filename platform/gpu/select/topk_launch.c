@@ -29,30 +29,56 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_topk, .kind = ANY_ROOM},
 };
 
-/* Whether topk's kernels can map, too. Ragged rows wait for each other's
+/* The kernel that does what `kernel` does and then maps; SPMLA_KERNEL_COUNT if
+ * there is none, or none for such a map. Ragged rows wait for each other's
  * lengths; the rest is what no layer of decode asks for. */
-static uint32_t
-is_mapped(const spmla_index_map_args *map)
+static spmla_i_kernel
+with_map(spmla_i_kernel kernel, const spmla_index_map_args *map)
 {
-	return map->struct_bytes && !map->indptr && !map->workspace_ids &&
-	       !map->first_cols && !map->slot_mapping && !map->entries_before;
+	if (map->indptr || map->workspace_ids || map->first_cols ||
+	    map->slot_mapping || map->entries_before)
+		return SPMLA_KERNEL_COUNT;
+	switch (kernel) {
+	case SPMLA_KERNEL_topk_by_1:
+		return SPMLA_KERNEL_topk_map_by_1;
+	case SPMLA_KERNEL_topk_by_2:
+		return SPMLA_KERNEL_topk_map_by_2;
+	case SPMLA_KERNEL_topk_by_8:
+		return SPMLA_KERNEL_topk_map_by_8;
+	case SPMLA_KERNEL_topk_by_half:
+		return SPMLA_KERNEL_topk_map_by_half;
+	default:
+		return SPMLA_KERNEL_COUNT;
+	}
 }
 
-static void
-set_map(spmla_k_topk_params *p, const spmla_index_map_args *map)
+/* topk with these parameters and the map, in one launch. */
+static spmla_status
+launch_both(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
+	    const spmla_k_topk_params *topk, const spmla_index_map_args *map)
 {
-	p->token_row = map->token_row;
-	p->block_table = map->block_table;
-	p->table_cols = map->table_cols;
-	p->map_lens = map->lens;
-	p->slots = map->slots;
-	p->valid_counts = map->valid_counts;
-	p->map_context = map->context_lens;
-	p->other_lens = map->other_lens;
-	p->kept_lens = map->kept_lens;
-	p->s.maps = 1;
-	p->s.compact = map->compact;
-	p->s.map = spmla_i_gpu_index_map_scalars(map);
+	spmla_k_topk_map_by_8_params p;
+
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.logits = topk->logits;
+	p.row_starts = topk->row_starts;
+	p.context_lens = topk->context_lens;
+	p.indices = topk->indices;
+	p.lens = topk->lens;
+	p.token_row = map->token_row;
+	p.block_table = map->block_table;
+	p.table_cols = map->table_cols;
+	p.map_lens = map->lens;
+	p.slots = map->slots;
+	p.valid_counts = map->valid_counts;
+	p.map_context = map->context_lens;
+	p.other_lens = map->other_lens;
+	p.kept_lens = map->kept_lens;
+	p.s.topk = topk->s;
+	p.s.compact = map->compact;
+	p.s.map = spmla_i_gpu_index_map_scalars(map);
+	return spmla_i_gpu_launch(queue, kernel, topk->s.rows, &p);
 }
 
 spmla_status
@@ -67,7 +93,9 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 				      : ANY_ROOM;
 	const spmla_i_gpu_variant *variant = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants), kind, a->rows, 0);
-	const uint32_t maps = is_mapped(&a->map);
+	const spmla_i_kernel both = a->map.struct_bytes
+					    ? with_map(variant->kernel, &a->map)
+					    : SPMLA_KERNEL_COUNT;
 	spmla_k_topk_params p;
 	spmla_status s;
 
@@ -86,10 +114,10 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_starts = a->row_starts != NULL;
 	p.s.row_stride = a->row_stride_elems;
 	p.s.last_ties = a->ties == SPMLA_TIES_HIGHER;
-	if (maps)
-		set_map(&p, &a->map);
+	if (both != SPMLA_KERNEL_COUNT)
+		return launch_both(queue, both, &p, &a->map);
 	s = spmla_i_gpu_launch(queue, variant->kernel, a->rows, &p);
-	if (s == SPMLA_OK && a->map.struct_bytes && !maps)
+	if (s == SPMLA_OK && a->map.struct_bytes)
 		s = spmla_i_gpu_index_map(queue, &a->map);
 	return s;
 }
