@@ -104,8 +104,8 @@ fi
 # Bytes of a target's binary, by far the most of it code.
 budget() { # TARGET
 	case $1 in
-	sm_90a) echo 5200000 ;; # has variants of its own
-	*) echo 3200000 ;;
+	sm_90a) echo 6200000 ;; # has variants of its own
+	*) echo 3300000 ;;
 	esac
 }
 

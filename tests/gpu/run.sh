@@ -113,6 +113,7 @@ sanitized=(
 	ops/cache/test_kv_gather
 	ops/cache/test_kv_gather_v4
 	ops/cache/test_kv_insert
+	ops/cache/test_kv_insert_index
 	ops/cache/test_kv_insert_v4
 	ops/step/test_logits_rows
 	ops/attend/test_lse2_to_lse
@@ -123,6 +124,7 @@ sanitized=(
 	ops/project/test_o_group_proj
 	ops/step/test_prefill_rows
 	ops/project/test_q_absorb
+	ops/project/test_q_absorb@80
 	ops/cache/test_qnorm_rope_kv_insert
 	ops/cache/test_rms_norms
 	ops/select/test_ragged_index
@@ -139,6 +141,7 @@ sanitized=(
 	ops/step/test_token_map
 	ops/select/test_topk
 	ops/select/test_topk_by
+	ops/select/test_topk_map
 	ops/select/test_topk_ties
 	ops/select/test_topk_ties@80
 	ops/project/test_v_up
