@@ -152,8 +152,8 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * Deterministic: a token's bits do not depend on how its prompt is cut.
  * Exact: the caches equal decode's, bit for bit. So does the selection where
  * scores are rounded as in decode, see spmla_mqa_logits_gathered. They are not
- * on Hopper, and on any GPU not for index keys of MXFP4, in tiles (without
- * SPMLA_CONFIG_ALLOW_UNPROVEN), or with a page stride that is no multiple of 16.
+ * on Hopper, and on any GPU not for index keys of MXFP4, on CUDA in tiles, or
+ * with a page stride that is no multiple of 16.
  * out and lse as spmla_sparse_prefill.
  * Errors: the operations' own; E_STATE for another shape than the
  * prologue's, or if that shape fits a bucket, because it is then a decode step.

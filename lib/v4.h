@@ -226,8 +226,8 @@ spmla_status spmla_v4_output(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
 /* The five calls in order, but in a decode step with index_map as part of topk:
- * one launch less on Hopper, unless lists are ragged. Without index_q, a layer of
- * ratio 4 takes the selection as it is. Without wo there is no output.
+ * one launch less on Hopper, unless lists are ragged. Without index_q, a layer
+ * of ratio 4 takes the selection as it is. Without wo there is no output.
  *
  * With branches, compress runs on streams[0] and the index queries on
  * streams[1], beside the insert on `stream`. They fork from `stream` and join

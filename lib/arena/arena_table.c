@@ -165,9 +165,9 @@ const spmla_i_arena_row spmla_i_arena_table[] = {
 	    "[workspace]", "indexer_k_gather"),
 
 	ROW(RAGGED_INDPTR, DEVICE, ATTEND, 0, 4, RAGGED_TOKENS_PLUS_1, ONE,
-	    "[piece_tokens + 1]", "index_map"),
+	    "[piece_tokens + 1]", "topk, index_map"),
 	ROW(RAGGED_INDICES, DEVICE, ATTEND, 0, 4, RAGGED_TOKENS, TOPK,
-	    "[piece_tokens * topk]", "index_map"),
+	    "[piece_tokens * topk]", "topk, index_map"),
 	ROW(RAGGED_INDPTR_C4A_SWA, DEVICE, ATTEND, 0, 4,
 	    RAGGED_V4_TOKENS_PLUS_1, ONE, "[piece_tokens + 1]", "ragged_index"),
 	ROW(RAGGED_INDICES_C4A_SWA, DEVICE, ATTEND, 0, 4, RAGGED_V4_TOKENS,

@@ -68,8 +68,8 @@ typedef struct spmla_mqa_logits_gathered_args {
  * Deterministic: a row's bits depend only on the row. They equal
  * spmla_mqa_logits', except on Hopper with up to 64 heads in f32, and where
  * only one of the two uses matrix instructions: with MXFP4, where mqa_logits
- * reads pages that do not begin at multiples of 16 bytes, or, without
- * SPMLA_CONFIG_ALLOW_UNPROVEN, INDEX_FP8_TILED.
+ * reads pages that do not begin at multiples of 16 bytes, or, on CUDA,
+ * INDEX_FP8_TILED.
  * Exact: as spmla_mqa_logits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_mqa_logits. CLEAN is its clean_logits, COMPRESSED its

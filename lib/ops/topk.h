@@ -47,9 +47,9 @@ typedef struct spmla_topk_args {
  * scores are not read. A row outside logits gives only -1: FAULT_LOGITS.
  * Without row_starts a length past the row's end is clamped to it:
  * FAULT_LOGITS.
- * With `map` the results are those of spmla_index_map after this call. On Hopper
- * both are one launch for scores of f32, unless map has an indptr, workspace_ids,
- * first_cols, a slot_mapping or entries_before.
+ * With `map` the results are those of spmla_index_map after this call. On
+ * Hopper both are one launch for scores of f32, unless map has an indptr,
+ * workspace_ids, first_cols, a slot_mapping or entries_before.
  * No rows: nothing else is checked, nothing is enqueued.
  * Alias: map.slots may be indices. Order: enqueues; capturable. Exact: integers,
  * the same on every backend and in every run.

@@ -74,7 +74,7 @@ class Context:
         self._kept: list[Any] = []
         table = _named("backend", n.BACKENDS, backend)
         self._cpu = backend == "cpu"
-        self._device_memory = range(0)  # which the host cannot read
+        self._device_memory: list[range] = []  # which the host cannot read
         if not self._cpu:
             _driver.use_device(device)
         facts, diag = n.Device(), n.Diag()
@@ -96,8 +96,10 @@ class Context:
             region.memory = memory
             region.base = self._allocate(memory, bytes_)
             region.bytes = bytes_
-            if memory == n.DEVICE and not self._cpu:
-                self._device_memory = range(region.base, region.base + bytes_)
+            if memory in (n.DEVICE, n.CACHE) and not self._cpu:
+                self._device_memory.append(
+                    range(region.base, region.base + bytes_)
+                )
         n.check(
             n.lib.spmla_init(
                 byref(self._handle),
@@ -140,7 +142,7 @@ class Context:
         at = n.lib.spmla_view(self._handle, buf, byref(bytes_))
         if not at:
             raise KeyError(f"the plan has no buffer {buf}")
-        if at in self._device_memory:
+        if any(at in place for place in self._device_memory):
             raise TypeError(f"buffer {buf} lies in the device's memory")
         memory = (ctypes.c_uint8 * bytes_.value).from_address(at)
         return np.ctypeslib.as_array(memory).view(dtype)

@@ -129,9 +129,11 @@ def test_a_view_is_of_memory_that_the_host_can_read(engine, place):
     with pytest.raises(KeyError):
         engine.context.view(10000)
     if place.name == "cpu":
-        engine.context._device_memory = range(1 << 62)
+        engine.context._device_memory = [range(1 << 62)]
     with pytest.raises(TypeError, match="buffer 39 lies in the device's memory"):
         engine.context.view(39)  # SPMLA_BUF_TOPK_INDICES
+    with pytest.raises(TypeError, match="buffer 70 lies"):
+        engine.context.view(70)  # SPMLA_BUF_KV_CACHE
 
 
 def test_a_capture_that_fails_leaves_none(engine):

@@ -327,8 +327,8 @@ attend_tile_lse2(const PRIVATE attend_tile_state *st)
 				     : g_log2(st->sum) + st->reach;
 }
 
-/* ln of the sum of exp(softmax_scale * score), of a head that is not empty: also
- * where a score is more than log2 units can say. */
+/* ln of the sum of exp(softmax_scale * score) of a head that is not empty, right
+ * also for scores too large for log2 units. */
 FN float
 attend_tile_lse(const PRIVATE attend_tile_state *st, float softmax_scale)
 {

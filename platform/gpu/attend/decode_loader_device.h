@@ -7,8 +7,8 @@
  * Each warp has a ring of four units that cp.async fills, or of eight beside the
  * queries of few heads; each lane reads back what it copied itself, one unit
  * ahead, so that no warp waits for another and loads go on across tiles and
- * tokens. What a row is made of is a decode_format, all of it constants of a kernel: a new row needs one of these,
- * and no new kernel.
+ * tokens. What a row is made of is a decode_format, all of it constants of a
+ * kernel: a new row needs one of these, and no new kernel.
  *
  * The hard ideas:
  * - f16 has 11 bits where bf16 has 8, but not its range. A key is 64 times the

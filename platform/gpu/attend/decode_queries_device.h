@@ -185,8 +185,8 @@ decode_rope_exponent(const PRIVATE decode_worker *w,
 
 /* Waits for the queries of a run and, except with bf16 rows, brings them to
  * f16, each head's times a power of two: both warpgroups, half of them each.
- * Gives the item its heads' factors, or others if it has no heads. `parity` says whether the tokens so far are odd.
- */
+ * Gives the item its heads' factors, or others if it has no heads. `parity` says
+ * whether the tokens so far are odd. */
 FN void
 decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		    uint32_t parity, PRIVATE decode_heads *h)

@@ -183,10 +183,9 @@ decode_mask(LOCAL const decode_note *notes, PRIVATE float *score)
 			score[i] = G_MINUS_INF;
 }
 
-/* With few heads two of four warps have none: what stands for their queries is
- * what lies behind those that there are, so that their scores may be anything.
- * They get none, and weights of 0: no maximum of theirs moves, which would cost
- * time. No other warp sees them. */
+/* With few heads two of four warps have none. They multiply whatever lies behind
+ * the queries, so their scores may be anything: -inf here, so that their
+ * maximum never moves, which would cost time. No other warp sees them. */
 FN void
 decode_mask_heads(const PRIVATE decode_worker *w, PRIVATE float *score)
 {

@@ -661,8 +661,8 @@ typedef struct topk_map_shared {
 
 /* index_map of the block's rows; `end` is the row after the last one. The first
  * block of a cluster has written all indices of its rows. All rows are mapped
- * at the end, so that neither task takes registers from the other; that the
- * first row is told from the last saves one more. */
+ * at the end, so that neither task takes registers from the other; the first
+ * row is computed from `end`, which saves one more. */
 FN void
 topk_by_map(topk_by m, const PRIVATE topk_map_args *a, uint32_t end)
 {
@@ -694,7 +694,7 @@ topk_by_map(topk_by m, const PRIVATE topk_map_args *a, uint32_t end)
 	/* Constants, so that there is no code for what is not given. */
 	job.s.has_ids = job.s.has_slots = job.s.has_first_cols = 0;
 	job.s.is_ragged = job.s.entries_before = 0;
-	/* One call with a variable takes registers that there are not. */
+	/* One call with a variable `compact` would spill. */
 	if (topk_by_own(m) == 0 && a->s.compact)
 		index_map_all(&job, 1);
 	else if (topk_by_own(m) == 0)

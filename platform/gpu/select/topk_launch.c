@@ -114,7 +114,7 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_starts = a->row_starts != NULL;
 	p.s.row_stride = a->row_stride_elems;
 	p.s.last_ties = a->ties == SPMLA_TIES_HIGHER;
-	if (both != SPMLA_KERNEL_COUNT)
+	if (both != SPMLA_KERNEL_COUNT && queue->resident_blocks[both])
 		return launch_both(queue, both, &p, &a->map);
 	s = spmla_i_gpu_launch(queue, variant->kernel, a->rows, &p);
 	if (s == SPMLA_OK && a->map.struct_bytes)
