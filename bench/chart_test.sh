@@ -22,7 +22,8 @@ echo "$bars bars"
 [ "$bars" -gt 0 ] && [ "$bars" -eq "$want" ]
 
 # Without a table it says how it is used.
-python3 bench/chart.py --help | grep -q '^Draws our times'
+python3 bench/chart.py --help >"$TEST_TMPDIR/help"
+grep -q '^Draws our times' "$TEST_TMPDIR/help"
 rc=0
 python3 bench/chart.py >/dev/null || rc=$?
 [ "$rc" -eq 2 ]

@@ -38,7 +38,8 @@ for steps in 1 100; do
 dom.parse(sys.argv[1])' "$tmp/decode.svg"
 done
 
-python3 examples/python/decode.py --help | grep -q -- '--rows N .*(default: 6)'
+python3 examples/python/decode.py --help >"$tmp/printed"
+grep -q -- '--rows N .*(default: 6)' "$tmp/printed"
 python3 examples/python/decode.py --version |
 	grep -qE '^decode.py of SpMLA [0-9.]+$'
 python3 examples/python/decode.py --setps 3 2>"$tmp/printed" && exit 1
