@@ -205,6 +205,83 @@ o_proj_o_scale(GLOBAL const uint32_t *scales, int64_t stride, uint32_t b,
 	return g_float(scales[(int64_t)b * stride]);
 }
 
+/* Loads a slab of the thread's two columns, n parts; the first column begins at
+ * `row`. */
+FN void
+o_proj_load_slab(GLOBAL const uint8_t *row, int64_t stride_bytes, uint32_t n,
+		 uint32_t fp8, uint32_t aligned, PRIVATE uint32_t *low,
+		 PRIVATE uint32_t *high)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < O_PROJ_SLAB; i++) {
+		/* 16 bytes: a part of e4m3, half one of bf16 */
+		const uint32_t is_there = fp8 ? i < n : i / 2 < n;
+		GLOBAL const uint8_t *p =
+			row + (fp8 ? i * O_PROJ_PART
+				   : i / 2 * O_PROJ_PART * 2 + i % 2 * 16);
+
+		if (!is_there) {
+			o_proj_none(low + 4 * i);
+			o_proj_none(high + 4 * i);
+			continue;
+		}
+		o_proj_load(low + 4 * i, p, aligned);
+		o_proj_load(high + 4 * i, p + stride_bytes, aligned);
+	}
+}
+
+/* What the sums of a slab's n parts are multiplied by: the scale of token t
+ * times the columns'. */
+FN void
+o_proj_load_scales(GLOBAL const uint32_t *o_scales,
+		   GLOBAL const float *w_scales,
+		   const PRIVATE spmla_k_o_group_proj_scalars *s, uint32_t g,
+		   uint32_t t, uint32_t column, uint32_t slab, uint32_t n,
+		   PRIVATE float *scale)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < O_PROJ_SLAB; i++) {
+		scale[i] = 1.0f;
+		if (i >= n || t >= s->tokens)
+			continue;
+		scale[i] =
+			o_proj_o_scale(o_scales +
+					       (int64_t)g *
+						       s->o_scale_group_stride +
+					       t,
+				       s->o_scale_stride, slab + i, s->packed) *
+			w_scales[(int64_t)g * s->w_scale_group_stride +
+				 (int64_t)(column / O_PROJ_PART) *
+					 s->w_scale_row_stride +
+				 slab + i];
+	}
+}
+
+/* Adds a slab's n parts to the sums of the thread's token and columns. */
+FN void
+o_proj_slab(LOCAL const uint64_t *rows, const PRIVATE uint32_t *low,
+	    const PRIVATE uint32_t *high, const PRIVATE float *scale,
+	    uint32_t n, uint32_t fp8, PRIVATE float *total)
+{
+	uint32_t b;
+
+	UNROLL
+	for (b = 0; b < (fp8 ? O_PROJ_SLAB : O_PROJ_SLAB16); b++) {
+		float sums[2 * O_PROJ_TOKENS];
+
+		if (b >= n)
+			break;
+		o_proj_part(rows, low, high, b, fp8, sums);
+		o_proj_tree(sums);
+		total[0] += sums[0] * (fp8 ? scale[b] : 1.0f);
+		total[1] += sums[1] * (fp8 ? scale[b] : 1.0f);
+	}
+}
+
 /* Both kernels; `fp8` is a constant. */
 FN void
 o_proj_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
@@ -241,7 +318,7 @@ o_proj_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 					  (int64_t)column * s->w_row_stride +
 					  lane * O_PROJ_EACH);
 		float total[2] = {0.0f, 0.0f};
-		uint32_t slab, b, i;
+		uint32_t slab;
 
 		for (slab = 0; slab < parts; slab += most) {
 			const uint32_t n =
@@ -249,62 +326,16 @@ o_proj_all(GLOBAL const uint8_t *o, GLOBAL const uint32_t *o_scales,
 			uint32_t low[O_PROJ_WORDS], high[O_PROJ_WORDS];
 			float scale[O_PROJ_SLAB];
 
-			UNROLL
-			for (i = 0; i < O_PROJ_SLAB; i++) {
-				/* 16 bytes: a part of e4m3, half one of bf16 */
-				const uint32_t is_there =
-					fp8 ? i < n : i / 2 < n;
-				GLOBAL const uint8_t *p =
-					row + (fp8 ? i * O_PROJ_PART
-						   : i / 2 * O_PROJ_PART * 2 +
-							       i % 2 * 16);
-
-				if (!is_there) {
-					o_proj_none(low + 4 * i);
-					o_proj_none(high + 4 * i);
-					continue;
-				}
-				o_proj_load(low + 4 * i, p, s->w_aligned);
-				o_proj_load(high + 4 * i,
-					    p + (int64_t)bytes *
-							    s->w_row_stride,
-					    s->w_aligned);
-			}
-			UNROLL
-			for (i = 0; i < O_PROJ_SLAB; i++) {
-				scale[i] = 1.0f;
-				if (!fp8 || i >= n || !is_token)
-					continue;
-				scale[i] =
-					o_proj_o_scale(
-						o_scales +
-							(int64_t)g *
-								s->o_scale_group_stride +
-							t,
-						s->o_scale_stride, slab + i,
-						s->packed) *
-					w_scales[(int64_t)g *
-							 s->w_scale_group_stride +
-						 (int64_t)(column /
-							   O_PROJ_PART) *
-							 s->w_scale_row_stride +
-						 slab + i];
-			}
+			o_proj_load_slab(row, (int64_t)bytes * s->w_row_stride,
+					 n, fp8, s->w_aligned, low, high);
+			if (fp8)
+				o_proj_load_scales(o_scales, w_scales, s, g, t,
+						   column, slab, n, scale);
 			BARRIER();
 			o_proj_rows(x, s->o_token_stride, s->tokens - first,
 				    n * O_PROJ_PART, fp8, rows);
 			BARRIER();
-			UNROLL
-			for (b = 0; b < most; b++) {
-				float sums[2 * O_PROJ_TOKENS];
-
-				if (b >= n)
-					break;
-				o_proj_part(rows, low, high, b, fp8, sums);
-				o_proj_tree(sums);
-				total[0] += sums[0] * scale[b];
-				total[1] += sums[1] * scale[b];
-			}
+			o_proj_slab(rows, low, high, scale, n, fp8, total);
 			x += n * O_PROJ_PART * bytes;
 			row += n * O_PROJ_PART * bytes;
 		}
