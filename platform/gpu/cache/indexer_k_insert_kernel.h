@@ -191,6 +191,60 @@ typedef struct k_insert_job {
 	SPMLA_KERNEL_FIELDS(indexer_k_insert)
 } k_insert_job;
 
+/* The factors of the lane's rotated values, c and n of k_insert_rotate: zeros
+ * if the position has none. */
+FN void
+k_insert_factors(GLOBAL const float *cos_sin,
+		 const PRIVATE spmla_k_indexer_k_insert_scalars *s,
+		 uint32_t position, uint32_t has_factors, PRIVATE float *c,
+		 PRIVATE float *n)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < K_INSERT_ROTATED; i++) {
+		const uint32_t v = g_item() % G_ROW_LANES + 16 * i;
+		const uint32_t pair = s->neox ? v % K_INSERT_PAIRS : v / 2;
+		const uint32_t is_first =
+			s->neox ? v < K_INSERT_PAIRS : v % 2 == 0;
+		const uint64_t angle = (uint64_t)position * G_ROW_ROPE + pair;
+
+		c[i] = n[i] = 0.0f;
+		if (has_factors) {
+			c[i] = g_real(cos_sin, s->rope_bf16, angle);
+			n[i] = g_real(cos_sin, s->rope_bf16,
+				      angle + K_INSERT_PAIRS);
+			n[i] = is_first ? -n[i] : n[i];
+		}
+	}
+}
+
+/* The lane's codes of an entry into its page, and the entry's scale. */
+FN void
+k_insert_write(GLOBAL uint8_t *cache,
+	       const PRIVATE spmla_k_indexer_k_insert_scalars *s,
+	       const PRIVATE g_place *place, const PRIVATE uint32_t *codes,
+	       uint32_t scale)
+{
+	const uint32_t lane = g_item() % G_ROW_LANES;
+	const uint32_t bytes = s->mxfp4 ? G_ROW / 2 : G_ROW;
+	/* From one run of 16 values to the next. */
+	const uint32_t run = s->tiled ? 256 : 16;
+	GLOBAL uint8_t *page = cache + place->page * s->page_stride_bytes;
+	GLOBAL uint8_t *row = page + place->entry * bytes;
+
+	if (s->tiled)
+		row = page + place->entry / 16 * 2048 + place->entry % 16 * 16;
+	row += s->mxfp4 ? 8 * (lane % 8) + lane / 8 * 4
+			: run * (lane % 4) + lane / 4 * 4;
+	*(GLOBAL uint32_t *)row = codes[0];
+	if (!s->mxfp4)
+		*(GLOBAL uint32_t *)(row + 4 * run) = codes[1];
+	page += (uint64_t)s->page_entries * bytes;
+	if (lane == 0)
+		((GLOBAL uint32_t *)page)[place->entry] = scale;
+}
+
 /* The block's tiles, from `first` on. */
 FN void
 k_insert_rows(const PRIVATE k_insert_job *job, uint32_t first)
@@ -232,24 +286,8 @@ k_insert_rows(const PRIVATE k_insert_job *job, uint32_t first)
 			values[i] = there ? job->k[(int64_t)t * s.k_stride +
 						   lane + 16 * i]
 					  : 0;
-		UNROLL
-		for (i = 0; i < K_INSERT_ROTATED; i++) {
-			const uint32_t v = lane + 16 * i;
-			const uint32_t pair =
-				s.neox ? v % K_INSERT_PAIRS : v / 2;
-			const uint32_t is_first =
-				s.neox ? v < K_INSERT_PAIRS : v % 2 == 0;
-			const uint64_t angle =
-				(uint64_t)position * G_ROW_ROPE + pair;
-
-			c[i] = n[i] = 0.0f;
-			if (s.has_rope && is_known) {
-				c[i] = g_real(job->cos_sin, s.rope_bf16, angle);
-				n[i] = g_real(job->cos_sin, s.rope_bf16,
-					      angle + K_INSERT_PAIRS);
-				n[i] = is_first ? -n[i] : n[i];
-			}
-		}
+		k_insert_factors(job->cos_sin, &s, position,
+				 s.has_rope && is_known, c, n);
 		place = g_place_of(slot, s.page_entries, s.pages);
 		live = place.inside && is_known;
 		if (slot >= 0 && !live && lane == 0)
@@ -274,26 +312,8 @@ k_insert_rows(const PRIVATE k_insert_job *job, uint32_t first)
 			scale = g_bits(k_insert_codes(x, 1, s.fnuz, codes));
 		else
 			scale = g_bits(k_insert_codes(x, 0, s.fnuz, codes));
-		if (live) {
-			GLOBAL uint8_t *out =
-				job->cache + place.page * s.page_stride_bytes;
-			const uint32_t bytes = s.mxfp4 ? G_ROW / 2 : G_ROW;
-			/* From one run of 16 values to the next. */
-			const uint32_t run = s.tiled ? 256 : 16;
-			GLOBAL uint8_t *row = out + place.entry * bytes;
-
-			if (s.tiled)
-				row = out + place.entry / 16 * 2048 +
-				      place.entry % 16 * 16;
-			row += s.mxfp4 ? 8 * (lane % 8) + lane / 8 * 4
-				       : run * (lane % 4) + lane / 4 * 4;
-			*(GLOBAL uint32_t *)row = codes[0];
-			if (!s.mxfp4)
-				*(GLOBAL uint32_t *)(row + 4 * run) = codes[1];
-			out += (uint64_t)s.page_entries * bytes;
-			if (lane == 0)
-				((GLOBAL uint32_t *)out)[place.entry] = scale;
-		}
+		if (live)
+			k_insert_write(job->cache, &s, &place, codes, scale);
 	}
 }
 
