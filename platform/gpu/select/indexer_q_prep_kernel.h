@@ -129,6 +129,18 @@ q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
 	return scale;
 }
 
+/* The same for MXFP4: a lane has a word of either half, and the bytes of their
+ * groups' scales. */
+FN void
+q_prep_groups(const PRIVATE uint32_t *w, PRIVATE uint32_t *codes,
+	      PRIVATE uint32_t *bytes)
+{
+	bytes[0] = g_mxfp4_scale(g_row_amax_bf16(w, 4, Q_PREP_GROUP, 0.0f));
+	bytes[1] = g_mxfp4_scale(g_row_amax_bf16(w + 4, 4, Q_PREP_GROUP, 0.0f));
+	codes[0] = g_mxfp4_codes8(w, g_mxfp4_inverse(bytes[0]));
+	codes[1] = g_mxfp4_codes8(w + 4, g_mxfp4_inverse(bytes[1]));
+}
+
 /* One or two words of codes; `wide`: p is a multiple of what they take. */
 FN void
 q_prep_store(GLOBAL uint8_t *p, uint32_t wide, uint32_t words,
@@ -154,6 +166,46 @@ typedef struct q_prep_job {
 	SPMLA_KERNEL_FIELDS(indexer_q_prep)
 } q_prep_job;
 
+/* Rotates a lane's values of a head at a position. */
+FN void
+q_prep_turn(const PRIVATE q_prep_job *job, uint32_t position,
+	    const uint32_t wide, PRIVATE uint32_t *w)
+{
+	uint32_t c[8], sines[8];
+
+	q_prep_factors(job->cos_sin, position, job->s.neox,
+		       wide ? G_REALS_WIDE : job->s.rope_form, c, sines);
+	if (job->s.neox)
+		q_prep_rotate(w, c, sines, 1);
+	else
+		q_prep_rotate(w, c, sines, 0);
+}
+
+/* A lane's codes of a head, which is row `row` of the output, and, of MXFP4,
+ * the bytes of its scales. */
+FN void
+q_prep_write(const PRIVATE q_prep_job *job, uint64_t row, const uint32_t mxfp4,
+	     const uint32_t wide, const PRIVATE uint32_t *codes,
+	     const PRIVATE uint32_t *bytes)
+{
+	const uint32_t lane = g_item() % Q_PREP_LANES;
+	const uint32_t first = job->s.rope_first, other = G_ROW_ROPE - first;
+	const uint32_t packed = mxfp4; /* log2 of the values of a byte */
+	const uint32_t words = mxfp4 ? 1u : 2u; /* of the codes of a half */
+	GLOBAL uint8_t *to = job->q_out + ((row * G_ROW + 8 * lane) >> packed);
+
+	q_prep_store(to + (first >> packed), wide, words, codes);
+	q_prep_store(to + (other >> packed), wide, words, codes + words);
+	if (mxfp4 && lane % Q_PREP_GROUP == 0) {
+		GLOBAL uint8_t *scales = job->q_scales +
+					 row * SPMLA_INDEX_MXFP4_SCALES +
+					 lane / Q_PREP_GROUP;
+
+		scales[first / SPMLA_MXFP4_GROUP] = (uint8_t)bytes[0];
+		scales[other / SPMLA_MXFP4_GROUP] = (uint8_t)bytes[1];
+	}
+}
+
 /* Both kernels; `mxfp4` and `wide` are constants, so that nothing that is not
  * done stands between loads. `wide`: addresses of a lane's values, codes and
  * factors are multiples of what they take. */
@@ -167,8 +219,6 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 	const uint32_t tiles = s->tokens * chunks;
 	const uint32_t lane = g_item() % Q_PREP_LANES;
 	const uint32_t other = G_ROW_ROPE - s->rope_first;
-	const uint32_t packed = mxfp4; /* log2 of the values of a byte */
-	const uint32_t words = mxfp4 ? 1u : 2u; /* of the codes of a half */
 	uint32_t tile;
 
 	for (tile = g_block(); tile < tiles; tile += g_blocks()) {
@@ -180,13 +230,10 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 		GLOBAL const uint16_t *from =
 			job->q + (int64_t)t * s->q_token_stride +
 			(int64_t)h * s->q_head_stride + 8 * lane;
-		GLOBAL uint8_t *to =
-			job->q_out + ((row * G_ROW + 8 * lane) >> packed);
 		/* The half that is rotated, then the other one. */
 		uint32_t w[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 		uint32_t codes[4], bytes[2] = {0, 0}, weight = 0, position = 0,
 				   is_known;
-		uint32_t c[8], sines[8];
 		float scale = 1.0f;
 
 		if (s->has_rope)
@@ -208,45 +255,19 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 		if (!is_known && h == 0 && lane == 0)
 			g_fault(job->fault_state, job->fault_status, t,
 				G_FAULT_POSITION);
-		if (s->has_rope && is_known) {
-			q_prep_factors(job->cos_sin, position, s->neox,
-				       wide ? G_REALS_WIDE : s->rope_form, c,
-				       sines);
-			if (s->neox)
-				q_prep_rotate(w, c, sines, 1);
-			else
-				q_prep_rotate(w, c, sines, 0);
-		}
-		if (mxfp4) {
-			bytes[0] = g_mxfp4_scale(
-				g_row_amax_bf16(w, 4, Q_PREP_GROUP, 0.0f));
-			bytes[1] = g_mxfp4_scale(
-				g_row_amax_bf16(w + 4, 4, Q_PREP_GROUP, 0.0f));
-			codes[0] = g_mxfp4_codes8(w, g_mxfp4_inverse(bytes[0]));
-			codes[1] = g_mxfp4_codes8(w + 4,
-						  g_mxfp4_inverse(bytes[1]));
-		} else {
+		if (s->has_rope && is_known)
+			q_prep_turn(job, position, wide, w);
+		if (mxfp4)
+			q_prep_groups(w, codes, bytes);
+		else
 			scale = q_prep_head(w, s->least, s->group_floor, codes);
-		}
 		if (!is_head)
 			continue;
 		if (!is_known) {
 			codes[0] = codes[1] = codes[2] = codes[3] = 0;
 			bytes[0] = bytes[1] = 0;
 		}
-		q_prep_store(to + (s->rope_first >> packed), wide, words,
-			     codes);
-		q_prep_store(to + (other >> packed), wide, words,
-			     codes + words);
-		if (mxfp4 && lane % Q_PREP_GROUP == 0) {
-			GLOBAL uint8_t *scales =
-				job->q_scales + row * SPMLA_INDEX_MXFP4_SCALES +
-				lane / Q_PREP_GROUP;
-
-			scales[s->rope_first / SPMLA_MXFP4_GROUP] =
-				(uint8_t)bytes[0];
-			scales[other / SPMLA_MXFP4_GROUP] = (uint8_t)bytes[1];
-		}
+		q_prep_write(job, row, mxfp4, wide, codes, bytes);
 		if (lane == 0) {
 			scale *= s->weights_f32 ? g_float(weight)
 						: g_bf16_to_f32(weight);
