@@ -17,10 +17,10 @@
 #include "spmla/platform/gpu/dialect/mma.h"
 #include "spmla/platform/gpu/select/mqa_logits_kernel.h"
 
-#define SPMLA_K_mqa_logits_mma(P, S) SPMLA_K_mqa_logits(P, S)
-SPMLA_KERNEL_SCALARS(mqa_logits_mma)
+#define SPMLA_K_mqa_logits_mma(P, S)       SPMLA_K_mqa_logits(P, S)
 #define SPMLA_K_mqa_logits_mxfp4_mma(P, S) SPMLA_K_mqa_logits_mxfp4(P, S)
-typedef spmla_k_mqa_logits_mma_scalars spmla_k_mqa_logits_mxfp4_mma_scalars;
+typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_mma_scalars;
+typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_mxfp4_mma_scalars;
 
 enum {
 	MQA_MMA_ITEMS = 128,
@@ -32,8 +32,8 @@ enum {
 
 enum {
 	MQA_MMA_DIM = 128,
-	MQA_MMA_UNIT = 64, /* keys */
-	MQA_MMA_TILE = 32, /* keys of a subgroup at a time: two of 16 */
+	MQA_MMA_UNIT = MQA_UNIT, /* keys; what mqa_logits_units counts */
+	MQA_MMA_TILE = 32,       /* keys of a subgroup at a time: two of 16 */
 	/* f16 of a query's head in shared memory; 8 apart from a multiple of
 	 * 64, so that eight heads' 16 bytes lie in different banks. */
 	MQA_MMA_Q = MQA_MMA_DIM + 8
@@ -51,14 +51,12 @@ typedef struct mqa_mma_tile {
 } mqa_mma_tile;
 
 FN void
-mqa_mma_fetch(PRIVATE mqa_mma_tile *tile,
-	      const PRIVATE spmla_k_mqa_logits_mma_scalars *s,
-	      GLOBAL const uint8_t *cache, GLOBAL const int32_t *block_table,
-	      GLOBAL const int32_t *table_cols, uint32_t row, uint32_t first,
-	      uint32_t len, uint32_t mxfp4)
+mqa_mma_fetch(PRIVATE mqa_mma_tile *tile, const PRIVATE mqa_logits_job *job,
+	      uint32_t row, uint32_t first, uint32_t len, uint32_t mxfp4)
 {
+	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const g_table table = G_TABLE(block_table, table_cols, *s);
+	const g_table table = G_TABLE(job->block_table, job->table_cols, *s);
 	const uint32_t bytes = mxfp4 ? MQA_MMA_DIM / 2 : MQA_MMA_DIM;
 	uint32_t i, j;
 
@@ -75,7 +73,8 @@ mqa_mma_fetch(PRIVATE mqa_mma_tile *tile,
 			page = g_table_page(&table, row, key / s->page_tokens);
 		if (page >= 0) {
 			GLOBAL const uint8_t *at =
-				cache + (uint64_t)page * s->page_stride_bytes;
+				job->cache +
+				(uint64_t)page * s->page_stride_bytes;
 			GLOBAL const uint8_t *codes =
 				at + (uint64_t)entry * bytes + 16 * t;
 
@@ -260,49 +259,62 @@ mqa_mma_load_mxfp4(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 		w[i] = i < heads ? weights[i] : 0.0f;
 }
 
-/* The kernel, of either layout; `mxfp4` is a constant. */
+/* The queries of a token, of either layout. */
 FN void
-mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
-			   const PRIVATE spmla_k_mqa_logits_mma_scalars *s,
-		   uint32_t mxfp4, LOCAL uint16_t *q16, LOCAL float *w,
-		   LOCAL uint64_t *ends, LOCAL uint64_t *sums)
+mqa_mma_load(const PRIVATE mqa_logits_job *job, uint32_t token, uint32_t mxfp4,
+	     LOCAL uint16_t *q16, LOCAL float *w)
 {
-	const uint32_t subgroups = MQA_MMA_ITEMS / g_width();
-	const uint32_t subgroup = g_item() / g_width();
-	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
-	uint64_t total = 0, unit, last;
-	uint32_t first, token = 0;
+	const uint32_t heads = job->s.heads;
+	const uint64_t first = (uint64_t)token * heads;
 
-	for (first = 0; first < s->tokens; first += MQA_MMA_ITEMS) {
+	if (mxfp4)
+		mqa_mma_load_mxfp4(job->q + first * (MQA_MMA_DIM / 2),
+				   job->q_scales + first, job->weights + first,
+				   heads, q16, w);
+	else
+		mqa_mma_load_q(job->q + first * MQA_MMA_DIM,
+			       job->weights + first, heads, q16, w);
+}
+
+/* The line of units of all tokens: ends[t] is how many units the tokens up to
+ * and with t have; returns how many there are. */
+FN uint64_t
+mqa_mma_line(const PRIVATE mqa_logits_job *job, LOCAL uint64_t *ends,
+	     LOCAL uint64_t *sums)
+{
+	uint64_t total = 0, all;
+	uint32_t first;
+
+	for (first = 0; first < job->s.tokens; first += MQA_MMA_ITEMS) {
 		const uint32_t t = first + g_item();
-		const int32_t len = t < s->tokens ? context_lens[t] : 0;
-		uint32_t units = 0;
-		uint64_t here, all;
+		const uint32_t units =
+			t < job->s.tokens ? mqa_logits_units(job, t) : 0;
+		const uint64_t before =
+			g_scan_sum(units, MQA_MMA_ITEMS, sums, &all);
 
-		if (len > 0) {
-			const uint32_t row = (uint32_t)token_row[t];
-			const mqa_row r = mqa_row_of(
-				row, s->rows, len,
-				mqa_row_start(row_starts, s->row_stride, t),
-				s->row_stride, s->logits_elems);
-
-			units = r.len / MQA_MMA_UNIT +
-				(r.len % MQA_MMA_UNIT != 0);
-			if (r.fault && g_block() == 0)
-				g_fault(fault_state, fault_status,
-					r.fault == G_FAULT_ROW
-						? s->first_token + t
-						: row,
-					r.fault);
-		}
-		here = g_scan_sum(units, MQA_MMA_ITEMS, sums, &all) + units;
-		if (t < s->tokens)
-			ends[t] = total + here;
+		if (t < job->s.tokens)
+			ends[t] = total + before + units;
 		total += all;
 	}
 	BARRIER();
-	unit = total * g_block() / g_blocks();
-	last = total * (g_block() + 1) / g_blocks();
+	return total;
+}
+
+/* The kernel, of either layout; `mxfp4` is a constant. */
+FN void
+mqa_logits_mma_all(const PRIVATE mqa_logits_job *job, uint32_t mxfp4,
+		   LOCAL uint16_t *q16, LOCAL float *w, LOCAL uint64_t *ends,
+		   LOCAL uint64_t *sums)
+{
+	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
+	const uint32_t subgroups = MQA_MMA_ITEMS / g_width();
+	const uint32_t subgroup = g_item() / g_width();
+	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
+	const uint64_t total = mqa_mma_line(job, ends, sums);
+	const uint64_t last = total * (g_block() + 1) / g_blocks();
+	uint64_t unit = total * g_block() / g_blocks();
+	uint32_t token = 0;
+
 	while (unit < last) {
 		uint32_t stop, len, row, tile;
 		uint64_t begin, end;
@@ -311,27 +323,15 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		token = g_first_above64(ends, token, s->tokens, unit);
 		begin = token ? ends[token - 1] : 0;
 		end = ends[token] < last ? ends[token] : last;
-		len = mqa_row_len(context_lens[token], s->row_stride);
-		row = (uint32_t)token_row[token];
+		len = mqa_row_len(job->context_lens[token], s->row_stride);
+		row = (uint32_t)job->token_row[token];
 		BARRIER(); /* nobody reads the last token's queries */
-		if (mxfp4)
-			mqa_mma_load_mxfp4(q + (uint64_t)token * s->heads *
-							   (MQA_MMA_DIM / 2),
-					   q_scales +
-						   (uint64_t)token * s->heads,
-					   weights + (uint64_t)token * s->heads,
-					   s->heads, q16, w);
-		else
-			mqa_mma_load_q(q + (uint64_t)token * s->heads *
-						       MQA_MMA_DIM,
-				       weights + (uint64_t)token * s->heads,
-				       s->heads, q16, w);
+		mqa_mma_load(job, token, mxfp4, q16, w);
 		tile = (uint32_t)(unit - begin) * MQA_MMA_UNIT +
 		       subgroup * MQA_MMA_TILE;
 		stop = (uint32_t)(end - begin) * MQA_MMA_UNIT;
 		stop = stop < len ? stop : len;
-		mqa_mma_fetch(&keys, s, cache, block_table, table_cols, row,
-			      tile, stop, mxfp4);
+		mqa_mma_fetch(&keys, job, row, tile, stop, mxfp4);
 		BARRIER();
 		for (; tile < stop; tile += subgroups * MQA_MMA_TILE) {
 			const uint32_t key = tile + 8 * lane_t + g;
@@ -343,26 +343,26 @@ mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				mqa_mma_convert_mxfp4(&keys, a);
 			else
 				mqa_mma_convert(&keys, a);
-			mqa_mma_fetch(&keys, s, cache, block_table, table_cols,
-				      row, tile + subgroups * MQA_MMA_TILE,
-				      stop, mxfp4);
+			mqa_mma_fetch(&keys, job, row,
+				      tile + subgroups * MQA_MMA_TILE, stop,
+				      mxfp4);
 			score *= mqa_mma_score(a, q16, w, mxfp4);
 			if (key < stop && page < 0) {
 				score = G_MINUS_INF;
 				if (key % s->page_tokens == 0)
-					g_fault(fault_state, fault_status, row,
+					g_fault(job->fault_state,
+						job->fault_status, row,
 						G_FAULT_PAGE);
 			}
 			if (key < stop)
-				logits[mqa_row_start(row_starts, s->row_stride,
-						     token) +
-				       key] = score;
+				job->logits[mqa_row_start(job->row_starts,
+							  s->row_stride,
+							  token) +
+					    key] = score;
 		}
 		unit = end;
 	}
 }
-
-#define ARGS_NAME(type, name) name,
 
 SPMLA_KERNEL(mqa_logits_mma)
 void
@@ -372,9 +372,9 @@ spmla_k_mqa_logits_mma(SPMLA_KERNEL_ARGS(mqa_logits_mma))
 	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
 	LOCAL_ARRAY(uint64_t, ends, MQA_MMA_TOKENS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits), 0, 0};
 
-	mqa_logits_mma_all(0, SPMLA_K_mqa_logits(ARGS_NAME, SPMLA_I_K_NONE) & s,
-			   0, q16, w, ends, sums);
+	mqa_logits_mma_all(&job, 0, q16, w, ends, sums);
 }
 
 SPMLA_KERNEL(mqa_logits_mxfp4_mma)
@@ -385,12 +385,11 @@ spmla_k_mqa_logits_mxfp4_mma(SPMLA_KERNEL_ARGS(mqa_logits_mxfp4_mma))
 	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
 	LOCAL_ARRAY(uint64_t, ends, MQA_MMA_TOKENS);
 	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits), q_scales,
+				    0};
 
-	mqa_logits_mma_all(SPMLA_K_mqa_logits_mxfp4(ARGS_NAME, SPMLA_I_K_NONE) &
-				   s,
-			   1, q16, w, ends, sums);
+	mqa_logits_mma_all(&job, 1, q16, w, ends, sums);
 }
 
-#undef ARGS_NAME
 #endif
 #endif
