@@ -296,6 +296,20 @@ gathered_wgmma_load(const PRIVATE gathered_wgmma_job *job, uint32_t stage,
 	}
 }
 
+/* The first key of the block's units of a group; units begin with the first key
+ * that a row of the group sees. */
+FN uint32_t
+gathered_wgmma_key(LOCAL const gathered_wgmma_memory *mem, uint32_t buffer,
+		   const PRIVATE gathered_wgmma_way *way)
+{
+	uint32_t key = ~0u, r;
+
+	for (r = 0; r < GATHERED_WGMMA_ROWS; r++)
+		if (mem->end[buffer][r] && mem->first[buffer][r] < key)
+			key = mem->first[buffer][r];
+	return key + way->first * GATHERED_WGMMA_KEYS;
+}
+
 FN void
 gathered_wgmma_run_loader(const PRIVATE gathered_wgmma_job *job,
 			  PRIVATE gathered_wgmma_way *way)
@@ -306,7 +320,7 @@ gathered_wgmma_run_loader(const PRIVATE gathered_wgmma_job *job,
 
 	while (gathered_wgmma_next(job, way)) {
 		const uint32_t buffer = way->turn & 1u;
-		uint32_t key = ~0u;
+		uint32_t key;
 
 		/* Who frees the buffer may still wait for units. */
 		g_local_copies_wait();
@@ -317,10 +331,7 @@ gathered_wgmma_run_loader(const PRIVATE gathered_wgmma_job *job,
 					(way->turn / 2 - 1) & 1u);
 		gathered_wgmma_load_group(job, way->group, buffer, item);
 		g_named_sync(GATHERED_WGMMA_LOADED, GATHERED_WGMMA_LOADERS);
-		for (i = 0; i < GATHERED_WGMMA_ROWS; i++)
-			if (mem->end[buffer][i] && mem->first[buffer][i] < key)
-				key = mem->first[buffer][i];
-		key += way->first * GATHERED_WGMMA_KEYS;
+		key = gathered_wgmma_key(mem, buffer, way);
 		for (i = 0; i < way->units; i++) {
 			if (asked >= GATHERED_WGMMA_STAGES)
 				g_mbarrier_wait(&mem->free[way->stage],
@@ -351,7 +362,44 @@ typedef struct gathered_wgmma_rows {
 	GLOBAL float *to[GATHERED_WGMMA_OWN];
 	uint32_t first[GATHERED_WGMMA_OWN];
 	uint32_t end[GATHERED_WGMMA_OWN];
+	uint32_t
+		any_first; /* of the keys that some row of the warpgroup sees */
+	uint32_t any_end;
 } gathered_wgmma_rows;
+
+/* The rows of a lane of warpgroup `own`, in a group. */
+FN gathered_wgmma_rows
+gathered_wgmma_rows_of(const PRIVATE gathered_wgmma_job *job,
+		       const PRIVATE gathered_wgmma_way *way, uint32_t buffer,
+		       uint32_t own)
+{
+	const uint32_t first_row = own * GATHERED_WGMMA_EACH;
+	const uint32_t rank = g_lane() % 4 / 2 * GATHERED_WGMMA_OWN;
+	LOCAL const uint32_t *firsts = job->mem->first[buffer] + first_row;
+	LOCAL const uint32_t *ends = job->mem->end[buffer] + first_row;
+	uint32_t first = ~0u, end = 0, r;
+	gathered_wgmma_rows rows;
+
+	UNROLL
+	for (r = 0; r < GATHERED_WGMMA_EACH; r++) {
+		if (ends[r] && firsts[r] < first)
+			first = firsts[r];
+		end = ends[r] > end ? ends[r] : end;
+	}
+	UNROLL
+	for (r = 0; r < GATHERED_WGMMA_OWN; r++) {
+		rows.first[r] = firsts[rank + r];
+		rows.end[r] = ends[rank + r];
+		rows.to[r] = job->logits +
+			     ((int64_t)way->group * GATHERED_WGMMA_ROWS +
+			      first_row + rank + r) *
+				     job->s.logits_stride -
+			     (job->s.compressed ? rows.first[r] : 0);
+	}
+	rows.any_first = g_broadcast(first, 0);
+	rows.any_end = g_broadcast(end, 0);
+	return rows;
+}
 
 /* Asks for the products of a unit and the queries. */
 FN void
@@ -381,62 +429,30 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 					   G_GROUP_BYTES, G_PANEL_BYTES);
 	const uint32_t lane_key =
 		g_item() % 128 / 32 * 16 + g_lane() / 4 + g_lane() % 2 * 8;
-	const uint32_t rank = g_lane() % 4 / 2 * GATHERED_WGMMA_OWN;
 
 	while (gathered_wgmma_next(job, way)) {
 		const uint32_t buffer = way->turn & 1u;
 		const g_panel q =
 			g_panel_on(q_first, buffer * GATHERED_WGMMA_ROWS *
 						    GATHERED_WGMMA_TILE);
-		LOCAL const uint32_t *firsts = mem->first[buffer];
-		LOCAL const uint32_t *ends = mem->end[buffer];
 		float w[16 * GATHERED_WGMMA_EACH];
 		gathered_wgmma_rows rows;
-		uint32_t key = ~0u, mine = ~0u, mine_end = 0, i, r;
+		uint32_t key, i, r;
 
 		/* The group is there with its first unit. */
 		g_mbarrier_wait(&mem->full[way->stage], way->parity);
-		for (r = 0; r < GATHERED_WGMMA_ROWS; r++)
-			if (ends[r] && firsts[r] < key)
-				key = firsts[r];
-		key += way->first * GATHERED_WGMMA_KEYS;
-		UNROLL
-		for (r = 0; r < GATHERED_WGMMA_EACH; r++) {
-			const uint32_t row = own * GATHERED_WGMMA_EACH + r;
-			LOCAL const float *from =
-				mem->w[buffer][row] + g_lane() % 4 * 2;
-
-			if (ends[row] && firsts[row] < mine)
-				mine = firsts[row];
-			mine_end = ends[row] > mine_end ? ends[row] : mine_end;
-			UNROLL
-			for (i = 0; i < 16; i++)
-				w[16 * r + i] = from[i / 2 * 8 + i % 2];
-		}
-		UNROLL
-		for (r = 0; r < GATHERED_WGMMA_OWN; r++) {
-			const uint32_t row =
-				own * GATHERED_WGMMA_EACH + rank + r;
-
-			rows.first[r] = firsts[row];
-			rows.end[r] = ends[row];
-			rows.to[r] =
-				job->logits +
-				((int64_t)way->group * GATHERED_WGMMA_ROWS +
-				 row) * job->s.logits_stride -
-				(job->s.compressed ? rows.first[r] : 0);
-		}
-		mine = g_broadcast(mine, 0);
-		mine_end = g_broadcast(mine_end, 0);
+		key = gathered_wgmma_key(mem, buffer, way);
+		mqa_wgmma_weights(mem->w[buffer][own * GATHERED_WGMMA_EACH],
+				  GATHERED_WGMMA_EACH, w);
+		rows = gathered_wgmma_rows_of(job, way, buffer, own);
 		for (i = 0; i < way->units; i++) {
 			const uint32_t at = key + lane_key;
 			float c[32 * GATHERED_WGMMA_EACH];
 			float scale, score[GATHERED_WGMMA_OWN];
-			uint32_t j;
 
 			g_mbarrier_wait(&mem->full[way->stage], way->parity);
-			if (mine < key + GATHERED_WGMMA_KEYS &&
-			    key < mine_end) {
+			if (rows.any_first < key + GATHERED_WGMMA_KEYS &&
+			    key < rows.any_end) {
 				gathered_wgmma_multiply(
 					c,
 					g_panel_on(k_ring,
@@ -445,30 +461,22 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 					q);
 				scale = mem->scales[way->stage][lane_key];
 				mqa_wgmma_done(c, 32 * GATHERED_WGMMA_EACH);
-				g_subgroup_barrier();
-				if (g_lane() == 0)
-					g_mbarrier_arrive(
-						&mem->free[way->stage]);
+				mqa_wgmma_free(&mem->free[way->stage]);
 				mqa_wgmma_score(c, w, GATHERED_WGMMA_EACH,
 						score);
 				UNROLL
-				for (j = 0; j < GATHERED_WGMMA_OWN; j++)
-					if (at >= rows.first[j] &&
-					    at < rows.end[j])
-						rows.to[j][at] = gathered_score(
-							scale, score[j]);
+				for (r = 0; r < GATHERED_WGMMA_OWN; r++)
+					if (at >= rows.first[r] &&
+					    at < rows.end[r])
+						rows.to[r][at] = gathered_score(
+							scale, score[r]);
 			} else {
-				g_subgroup_barrier();
-				if (g_lane() == 0)
-					g_mbarrier_arrive(
-						&mem->free[way->stage]);
+				mqa_wgmma_free(&mem->free[way->stage]);
 			}
 			gathered_wgmma_turn(way);
 			key += GATHERED_WGMMA_KEYS;
 		}
-		g_subgroup_barrier();
-		if (g_lane() == 0)
-			g_mbarrier_arrive(&mem->group_free[buffer]);
+		mqa_wgmma_free(&mem->group_free[buffer]);
 		way->turn++;
 	}
 }

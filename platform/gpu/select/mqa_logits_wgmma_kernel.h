@@ -66,6 +66,15 @@ mqa_wgmma_done(PRIVATE float *c, uint32_t count)
 		g_wgmma_hold(c + i);
 }
 
+/* Says that the warp no longer reads what the barrier guards. */
+FN void
+mqa_wgmma_free(LOCAL g_mbarrier *barrier)
+{
+	g_subgroup_barrier();
+	if (g_lane() == 0)
+		g_mbarrier_arrive(barrier);
+}
+
 /* A lane's weights of so many rows of queries, in the order of its
  * accumulators. */
 FN void
@@ -624,9 +633,7 @@ mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
 				g_mbarrier_wait(&mem->full[stage], parity);
 				has_page =
 					mqa_wgmma_take(mem, stage, a, &scale);
-				g_subgroup_barrier();
-				if (g_lane() == 0)
-					g_mbarrier_arrive(&mem->free[stage]);
+				mqa_wgmma_free(&mem->free[stage]);
 				score = mqa_wgmma_scores(a, q, w, both);
 				if (at < len)
 					mqa_wgmma_write(
@@ -641,9 +648,7 @@ mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
 				parity ^= 1u;
 			}
 		}
-		g_subgroup_barrier();
-		if (g_lane() == 0)
-			g_mbarrier_arrive(&mem->token_free[buffer]);
+		mqa_wgmma_free(&mem->token_free[buffer]);
 		way->turn++;
 	}
 }
