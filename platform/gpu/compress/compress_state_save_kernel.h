@@ -34,10 +34,68 @@ SPMLA_KERNEL_SCALARS(compress_state_save)
 
 #ifdef SPMLA_GPU_KERNELS
 
+typedef struct state_save_job {
+	SPMLA_KERNEL_FIELDS(compress_state_save)
+} state_save_job;
+
+enum { STATE_SAVE_NOTHING = 0xff }; /* is no fault */
+
+/* At which byte the state of token t goes, by the caller's slots; returns 0, or
+ * why it goes nowhere. */
+FN uint32_t
+state_save_slot(const PRIVATE state_save_job *job, uint64_t t, int32_t position,
+		PRIVATE uint64_t *at)
+{
+	const PRIVATE spmla_k_compress_state_save_scalars *s = &job->s;
+	const int64_t slot = job->slot_mapping[t];
+	const uint64_t page = (uint64_t)slot / s->state_entries.by;
+
+	if (slot < 0)
+		return STATE_SAVE_NOTHING;
+	if (page >= s->state_pages)
+		return G_FAULT_SLOT;
+	if (position < 0)
+		return G_FAULT_POSITION;
+	*at = g_state_entry(page, s->state_page_bytes,
+			    (uint32_t)((uint64_t)slot % s->state_entries.by),
+			    s->width);
+	return 0;
+}
+
+/* The same by a table whose columns wrap around. */
+FN uint32_t
+state_save_ring(const PRIVATE state_save_job *job, uint64_t t, int32_t position,
+		PRIVATE uint64_t *at)
+{
+	const PRIVATE spmla_k_compress_state_save_scalars *s = &job->s;
+	const uint32_t row = (uint32_t)job->token_row[t];
+	const uint64_t later = t + s->capacity;
+
+	if (job->context_lens[t] <= 0)
+		return STATE_SAVE_NOTHING;
+	if (position >= 0 && later < s->tokens &&
+	    job->context_lens[later] > 0 &&
+	    (uint32_t)job->token_row[later] == row &&
+	    g_position(job->positions, s->positions_wide, later) ==
+		    (int64_t)position + (int64_t)s->capacity)
+		return STATE_SAVE_NOTHING; /* its place is taken */
+	if (position < 0)
+		return G_FAULT_POSITION;
+	if (row >= s->rows)
+		return G_FAULT_ROW;
+	return g_state_at(job->block_table, job->table_cols, s->has_cols,
+			  s->columns, s->table_stride, 1, s->state_pages,
+			  s->state_page_bytes, s->state_entries, s->width, row,
+			  position, at)
+		       ? 0
+		       : G_FAULT_PAGE;
+}
+
 SPMLA_KERNEL(compress_state_save)
 void
 spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 {
+	const state_save_job job = {SPMLA_KERNEL_VALUES(compress_state_save)};
 	const uint32_t lanes = s.width / 4;
 	const uint32_t share = SPMLA_ITEMS_compress_state_save / lanes;
 	const uint32_t lane = g_item() % lanes;
@@ -47,60 +105,26 @@ spmla_k_compress_state_save(SPMLA_KERNEL_ARGS(compress_state_save))
 	     t += (uint64_t)g_blocks() * share) {
 		const int32_t position =
 			g_position(positions, s.positions_wide, t);
-		const uint64_t later = t + s.capacity;
-		uint64_t at = 0;
-		uint32_t fault = 0, known = ~0u, k; /* a row of the table */
 		const uint64_t x = t * (uint64_t)s.kv_stride + lane;
 		const uint64_t y = t * (uint64_t)s.score_stride + lane;
+		uint64_t at = 0;
+		const uint32_t fault =
+			s.ring ? state_save_ring(&job, t, position, &at)
+			       : state_save_slot(&job, t, position, &at);
 		GLOBAL const float *z;
 		GLOBAL float *out;
 		float a[4], b[4], c[4];
+		uint32_t k;
 
-		if (!s.ring) {
-			const int64_t slot = slot_mapping[t];
-			const uint64_t page =
-				(uint64_t)slot / s.state_entries.by;
-
-			if (slot < 0)
-				continue;
-			if (page >= s.state_pages)
-				fault = G_FAULT_SLOT;
-			else if (position < 0)
-				fault = G_FAULT_POSITION;
-			else
-				at = g_state_entry(
-					page, s.state_page_bytes,
-					(uint32_t)((uint64_t)slot %
-						   s.state_entries.by),
-					s.width);
-		} else {
-			const uint32_t row = (uint32_t)token_row[t];
-
-			known = row;
-			if (context_lens[t] <= 0)
-				continue;
-			if (position >= 0 && later < s.tokens &&
-			    context_lens[later] > 0 &&
-			    (uint32_t)token_row[later] == row &&
-			    g_position(positions, s.positions_wide, later) ==
-				    (int64_t)position + (int64_t)s.capacity)
-				continue; /* its place is taken */
-			if (position < 0)
-				fault = G_FAULT_POSITION;
-			else if (row >= s.rows)
-				fault = G_FAULT_ROW;
-			else if (!g_state_at(block_table, table_cols,
-					     s.has_cols, s.columns,
-					     s.table_stride, 1, s.state_pages,
-					     s.state_page_bytes,
-					     s.state_entries, s.width, row,
-					     position, &at))
-				fault = G_FAULT_PAGE;
-		}
+		if (fault == STATE_SAVE_NOTHING)
+			continue;
 		if (fault) {
+			const uint32_t row =
+				s.ring ? (uint32_t)token_row[t] : s.rows;
+
 			if (lane == 0)
 				g_fault(fault_state, fault_status,
-					known < s.rows ? known : (uint32_t)t,
+					row < s.rows ? row : (uint32_t)t,
 					fault);
 			continue;
 		}
