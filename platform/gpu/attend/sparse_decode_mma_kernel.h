@@ -179,25 +179,20 @@ decode_mma_values(LOCAL const uint16_t *p, LOCAL const uint16_t *keys,
 	}
 }
 
-/* Scores to weights: the largest of each head, P into shared memory, O and L
- * made relative to it. `most` and `p` begin at the subgroup's heads; the
- * block has `heads` in all. The subgroup's keys begin at first. `c` brings
- * scores to log2 units. */
+/* The largest score of each head over the subgroup's keys, which begin at
+ * `first`, into `most`; keys that do not count get -inf. */
 FN void
-decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
-		   LOCAL float *most, LOCAL uint16_t *p,
-		   const PRIVATE decode_mma_kind *kind, uint32_t heads,
-		   uint32_t share, float c, PRIVATE decode_mma_state *st)
+decode_mma_highest(float score[2][2][4], LOCAL const uint32_t *counts,
+		   LOCAL float *most, const PRIVATE decode_mma_kind *kind,
+		   uint32_t heads, uint32_t share, uint32_t first)
 {
 	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
-	const uint32_t first = share * (DECODE_BLOCK / decode_mma_shares(kind));
-	const float none = G_MINUS_INF;
 	float high[4];
 	uint32_t i, j, r, n;
 
 	UNROLL
 	for (r = 0; r < 4; r++)
-		high[r] = none;
+		high[r] = G_MINUS_INF;
 	UNROLL
 	for (i = 0; i < kind->tiles; i++) {
 		UNROLL
@@ -205,7 +200,7 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 			UNROLL
 			for (n = 0; n < 4; n++) {
 				if (!counts[first + 8 * j + 2 * t + n % 2])
-					score[i][j][n] = none;
+					score[i][j][n] = G_MINUS_INF;
 				high[2 * i + n / 2] = g_larger(
 					high[2 * i + n / 2], score[i][j][n]);
 			}
@@ -218,28 +213,39 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 		if (t == 0)
 			most[share * heads + 8 * r + g] = high[r];
 	}
-	BARRIER();
+}
+
+/* O and L made relative to what the weights will be relative to, which goes to
+ * `base`. */
+FN void
+decode_mma_rebase(LOCAL const float *most, const PRIVATE decode_mma_kind *kind,
+		  uint32_t heads, float c, PRIVATE decode_mma_state *st,
+		  PRIVATE float *base)
+{
+	const float none = G_MINUS_INF;
+	uint32_t r, n;
+
 	UNROLL
 	for (r = 0; r < 2 * kind->tiles; r++) {
-		float own = none, base, factor;
+		float own = none, to, factor;
 
 		UNROLL
 		for (n = 0; n < decode_mma_shares(kind); n++)
-			own = g_larger(own, most[n * heads + 8 * r + g]);
+			own = g_larger(own,
+				       most[n * heads + 8 * r + g_lane() / 4]);
 		st->largest[r] = g_larger(st->largest[r], own);
-		base = own;
+		to = own;
 		if ((st->largest[r] - own) * c > DECODE_O_REACH)
-			base = st->largest[r];
+			to = st->largest[r];
 		/* Only -inf: every weight is exp2(-inf), nothing moves. */
 		if (own == none)
-			base = st->reach[r];
-		factor = st->reach[r] == base
-				 ? 1.0f
-				 : g_exp2((st->reach[r] - base) * c);
-		if (base == none)
+			to = st->reach[r];
+		factor = st->reach[r] == to ? 1.0f
+					    : g_exp2((st->reach[r] - to) * c);
+		if (to == none)
 			factor = 1.0f;
-		high[r] = base == none ? 0.0f : base;
-		st->reach[r] = base;
+		base[r] = to == none ? 0.0f : to;
+		st->reach[r] = to;
 		st->sum[r] *= factor;
 		UNROLL
 		for (n = 0; n < 8 * kind->tiles; n++) {
@@ -247,21 +253,38 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 			st->o[r / 2][n][r % 2 * 2 + 1] *= factor;
 		}
 	}
+}
+
+/* Scores to weights: the largest of each head, P into shared memory, O and L
+ * made relative to it. `most` and `p` begin at the subgroup's heads; the
+ * block has `heads` in all. `c` brings scores to log2 units. */
+FN void
+decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
+		   LOCAL float *most, LOCAL uint16_t *p,
+		   const PRIVATE decode_mma_kind *kind, uint32_t heads,
+		   uint32_t share, float c, PRIVATE decode_mma_state *st)
+{
+	const uint32_t g = g_lane() / 4, t = g_lane() % 4;
+	const uint32_t first = share * (DECODE_BLOCK / decode_mma_shares(kind));
+	float base[4];
+	uint32_t j, r;
+
+	decode_mma_highest(score, counts, most, kind, heads, share, first);
+	BARRIER();
+	decode_mma_rebase(most, kind, heads, c, st, base);
 	UNROLL
 	for (r = 0; r < 2 * kind->tiles; r++) {
 		UNROLL
 		for (j = 0; j < kind->tiles; j++) {
 			const PRIVATE float *x = score[r / 2][j] + r % 2 * 2;
-			const float low = g_exp2((x[0] - high[r]) * c);
-			const float up = g_exp2((x[1] - high[r]) * c);
-			LOCAL uint32_t *to =
-				(LOCAL uint32_t *)(p +
-						   (8 * r + g) *
-							   DECODE_MMA_P_ROW +
-						   first + 8 * j + 2 * t);
+			const float low = g_exp2((x[0] - base[r]) * c);
+			const float up = g_exp2((x[1] - base[r]) * c);
+			LOCAL uint16_t *to = p +
+					     (8 * r + g) * DECODE_MMA_P_ROW +
+					     first + 8 * j + 2 * t;
 
 			st->sum[r] += low + up;
-			*to = g_f32_to_bf16x2(low, up);
+			*(LOCAL uint32_t *)to = g_f32_to_bf16x2(low, up);
 		}
 	}
 	BARRIER();
