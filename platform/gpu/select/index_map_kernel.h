@@ -331,6 +331,23 @@ index_map_empty(const PRIVATE index_map_job *job, uint32_t lost, uint32_t turn,
 	return 1;
 }
 
+/* Reports the item's faults, four bits each; returns whether it lost a page. */
+FN uint32_t
+index_map_report(const PRIVATE index_map_job *job, uint32_t row,
+		 uint32_t faults)
+{
+	uint32_t lost = 0;
+
+	NO_UNROLL
+	for (; faults; faults >>= 4) {
+		lost |= (faults & 15u) == G_FAULT_PAGE;
+		if (faults & 15u)
+			g_fault(job->fault_state, job->fault_status, row,
+				faults & 15u);
+	}
+	return lost;
+}
+
 /* All of a block: rows as they are, or `compact`. */
 FN void
 index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
@@ -371,21 +388,14 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 		for (base = 0; base < (compact ? of.len : to.width);
 		     base += INDEX_MAP_EACH * job->items) {
 			int32_t piece[INDEX_MAP_EACH];
-			uint32_t faults = index_map_piece(job, &of, in, pages,
-							  base, piece);
+			const uint32_t faults = index_map_piece(
+				job, &of, in, pages, base, piece);
 
 			if (!compact)
 				valid += index_map_write(job, piece, base,
 							 to.width, to.out);
-			NO_UNROLL
-			for (; faults; faults >>= 4) {
-				lost |= (faults & 15u) == G_FAULT_PAGE;
-				if (faults & 15u)
-					g_fault(job->fault_state,
-						job->fault_status,
-						row < s->rows ? row : t,
-						faults & 15u);
-			}
+			lost |= index_map_report(job, row < s->rows ? row : t,
+						 faults);
 			if (compact)
 				valid = index_map_append(job, piece, base,
 							 of.len, valid, to.out);
