@@ -17,7 +17,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_COMBINE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_COMBINE_DEVICE_H
 
-#include "spmla/platform/gpu/attend/decode_loader_device.h"
+#include "spmla/platform/gpu/attend/decode_memory_device.h"
 
 /* Reads of a count until a block gives up: some 200 us on an H100. */
 #ifdef SPMLA_EMULATOR
