@@ -11,31 +11,10 @@
 # this tree is built.
 set -euo pipefail
 
-if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
-	sed -n '/^# hip_report.sh/,/^set/s/^# //p' "$0"
-	exit
-fi
-target=
-if [ "${1:-}" = --target ]; then
-	target=$2
-	shift 2
-fi
-case $# in
-0)
-	cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
-	./bazelw build //:hip_blob_report >&2
-	set -- bazel-bin/spmla_hip_blob.report
-	;;
-1) ;;
-*)
-	sed -n 's/^# \(hip_report.sh .*\)/usage: \1/p' "$0" >&2
-	exit 2
-	;;
-esac
-[ -s "$1" ] || {
-	echo "hip_report.sh: $1 is empty: no clang" >&2
-	exit 1
-}
+# shellcheck source=bench/report.sh
+. "$(dirname "${BASH_SOURCE[0]}")/report.sh"
+report_options hip clang 1 "$@"
+set -- "${reports[@]}"
 
 # kernel ARCH NAME vgprs N agprs N sgprs N scratch N lds N spills N matrix N
 awk -v target="$target" '

@@ -8,33 +8,10 @@
 # a few instructions, 16 bytes each; code is padded to 128 bytes.
 set -euo pipefail
 
-if [ "${1:-}" = -h ] || [ "${1:-}" = --help ]; then
-	sed -n '/^# kernel_report.sh/,/^set/s/^# //p' "$0"
-	exit
-fi
-target=
-if [ "${1:-}" = --target ]; then
-	target=$2
-	shift 2
-fi
-case $# in
-0)
-	cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
-	./bazelw build //:cuda_blob_report >&2
-	set -- bazel-bin/spmla_cuda_blob.report
-	;;
-1 | 2) ;;
-*)
-	sed -n 's/^# \(kernel_report.sh .*\)/usage: \1/p' "$0" >&2
-	exit 2
-	;;
-esac
-for report; do
-	[ -s "$report" ] || {
-		echo "kernel_report.sh: $report is empty: no nvcc" >&2
-		exit 1
-	}
-done
+# shellcheck source=bench/report.sh
+. "$(dirname "${BASH_SOURCE[0]}")/report.sh"
+report_options cuda nvcc 2 "$@"
+set -- "${reports[@]}"
 
 # KERNEL TARGET REGISTERS SHARED STACK CODE, from ptxas's lines: Compiling entry
 # function 'KERNEL' for 'TARGET'; B bytes stack frame, B bytes spill stores, B
