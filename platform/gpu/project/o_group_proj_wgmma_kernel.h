@@ -355,20 +355,6 @@ o_wgmma_half(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	}
 }
 
-/* Both kernels of e4m3. */
-FN void
-o_wgmma_all(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
-	    LOCAL uint8_t *local)
-{
-	if (g_item() < O_WGMMA_FRONT) {
-		G_REGISTERS_UP(O_WGMMA_FRONT_REGISTERS);
-		o_wgmma_half(p, n, 1, local);
-	} else {
-		G_REGISTERS_DOWN(O_WGMMA_BACK_REGISTERS);
-		o_wgmma_half(p, n, 0, local);
-	}
-}
-
 /* ---- bf16 ---- */
 
 /* Begins d += A B of a chunk, or d = A B. */
@@ -467,17 +453,27 @@ o_wgmma_half_bf16(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	}
 }
 
-/* Both kernels of bf16. */
 FN void
-o_wgmma_all_bf16(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
-		 LOCAL uint8_t *local)
+o_wgmma_run(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+	    uint32_t is_front, LOCAL uint8_t *local)
+{
+	if (n->fp8)
+		o_wgmma_half(p, n, is_front, local);
+	else
+		o_wgmma_half_bf16(p, n, is_front, local);
+}
+
+/* All kernels; n is constants. */
+FN void
+o_wgmma_all(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
+	    LOCAL uint8_t *local)
 {
 	if (g_item() < O_WGMMA_FRONT) {
 		G_REGISTERS_UP(O_WGMMA_FRONT_REGISTERS);
-		o_wgmma_half_bf16(p, n, 1, local);
+		o_wgmma_run(p, n, 1, local);
 	} else {
 		G_REGISTERS_DOWN(O_WGMMA_BACK_REGISTERS);
-		o_wgmma_half_bf16(p, n, 0, local);
+		o_wgmma_run(p, n, 0, local);
 	}
 }
 
@@ -508,7 +504,7 @@ spmla_k_o_group_proj_bf16_wgmma(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma))
 		o_wgmma_shape(0, O_WGMMA_TOKENS, O_WGMMA_BF16_CHUNKS);
 	LOCAL_DYNAMIC(local, O_WGMMA_BF16_BYTES);
 
-	o_wgmma_all_bf16(&p, &n, local);
+	o_wgmma_all(&p, &n, local);
 }
 
 SPMLA_KERNEL_BLOCKS(o_group_proj_bf16_wgmma64, 1)
@@ -520,7 +516,7 @@ spmla_k_o_group_proj_bf16_wgmma64(SPMLA_KERNEL_ARGS(o_group_proj_bf16_wgmma64))
 		o_wgmma_shape(0, O_WGMMA_FEW, O_WGMMA_BF16_FEW_CHUNKS);
 	LOCAL_DYNAMIC(local, O_WGMMA_BF16_FEW_BYTES);
 
-	o_wgmma_all_bf16(&p, &n, local);
+	o_wgmma_all(&p, &n, local);
 }
 
 SPMLA_KERNEL_BLOCKS(o_group_proj_wgmma, 1)
