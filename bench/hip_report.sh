@@ -69,6 +69,10 @@ awk -v target="$target" '
 		piece("mqa_logits_tile", "keys, 64 heads", 128, 64, 0, 132, 0)
 		piece("mqa_logits_gathered_tile", "keys, 64 heads", 128, 64, 0, \
 			132, 0)
+		piece("mqa_logits_mxfp4_tile", "keys, 64 heads", 128, 64, 0, \
+			68, 0)
+		piece("mqa_logits_gathered_mxfp4_tile", "keys, 64 heads", 128, \
+			64, 0, 68, 0)
 		print "| kernel | target | VGPRs | AGPRs | SGPRs | LDS | " \
 			"scratch | spills | matrix |"
 		print "|---|---|---|---|---|---|---|---|---|"

@@ -64,11 +64,11 @@ typedef struct spmla_mqa_logits_gathered_args {
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * INDEX_MXFP4: scores as spmla_mqa_logits; k_scales is no factor; k is aligned
- * to 4 bytes; portable kernel only.
+ * to 4 bytes. CUDA has the portable kernel only.
  * Deterministic: a row's bits depend only on the row. They equal
  * spmla_mqa_logits', except on Hopper with up to 64 heads in f32, and where
- * only one of the two uses matrix instructions: with MXFP4, where mqa_logits
- * reads pages that do not begin at multiples of 16 bytes, or, on CUDA,
+ * only one of the two uses matrix instructions: where mqa_logits reads pages
+ * that do not begin at multiples of 16 bytes, or, on CUDA, MXFP4 or
  * INDEX_FP8_TILED.
  * Exact: as spmla_mqa_logits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.

@@ -96,9 +96,9 @@ spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 		   const spmla_i_gpu_variant *variants, uint32_t count,
 		   uint32_t kind, uint32_t size, uint32_t aligned);
 
-/* The kernel that mqa_logits chooses for keys of INDEX_FP8 in that encoding. */
+/* The kernel that mqa_logits chooses for keys of that layout and encoding. */
 spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
-					     uint32_t heads,
+					     uint32_t layout, uint32_t heads,
 					     uint32_t logits_dtype,
 					     uint32_t encoding);
 

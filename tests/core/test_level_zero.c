@@ -122,6 +122,41 @@ START_TEST(a_list_is_submitted_again_when_its_fence_is_signalled)
 }
 END_TEST
 
+START_TEST(no_more_than_64_lists_run)
+{
+	enum { GRAPHS = 17 };
+	spmla_graph graphs[GRAPHS];
+	spmla_config config;
+	uint32_t i;
+
+	teardown();
+	ze_fake_reset();
+	fake_ze.patience = 1000;
+	fixture_config(&config);
+	config.max_graphs = GRAPHS;
+	cuda_fake_rig_plan_of(&r, &config);
+	ze_fake_native(&r.native);
+	r.native.graph_copies = MOST_COPIES;
+	list = ze_fake_list(0);
+	queue = r.native.queue;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	for (i = 0; i < GRAPHS; i++)
+		graphs[i] = record();
+	for (i = 0; i < 64; i++)
+		ck_assert_int_eq(
+			spmla_graph_replay(r.ctx, graphs[i / 4], 0, queue),
+			SPMLA_OK);
+	ck_assert_int_eq(spmla_graph_replay(r.ctx, graphs[16], 0, queue),
+			 SPMLA_E_BUSY);
+	says("SPMLA_E_BUSY: graphs that run: got 64, want at most 63");
+	ze_fake_wait_first();
+	ck_assert_int_eq(spmla_graph_replay(r.ctx, graphs[16], 0, queue),
+			 SPMLA_OK);
+	ze_fake_wait();
+	ck_assert_uint_eq(fake_ze.ran, 65);
+}
+END_TEST
+
 START_TEST(who_asks_again_gets_in)
 {
 	const spmla_graph graph = record();
@@ -222,6 +257,30 @@ START_TEST(a_graph_comes_after_what_the_engine_submitted)
 		ck_assert_int_eq(best, -1);
 	}
 	ck_assert_int_eq(d->own.list_destroy(fill), 0);
+}
+END_TEST
+
+/* The same on an immediate list, where the operation runs at once. */
+START_TEST(an_op_comes_after_what_the_engine_appended)
+{
+	const uint8_t zero = 0;
+	static int32_t best, lens;
+	spmla_topk_args a = one_op_args();
+	uint32_t round;
+
+	a.k = 1;
+	a.context_lens = &lens;
+	a.indices = &best;
+	for (round = 0; round < 20; round++) {
+		lens = 2;
+		best = -7;
+		ck_assert_int_eq(ze_fake_driver_table.own.append_fill(
+					 list, &lens, &zero, 1, sizeof lens,
+					 NULL, 0, NULL),
+				 0);
+		ck_assert_int_eq(spmla_topk(r.ctx, &a, list), SPMLA_OK);
+		ck_assert_int_eq(best, -1);
+	}
 }
 END_TEST
 
@@ -453,9 +512,11 @@ SUITE
 	const theme_test c[] = {
 		{an_op_runs_on_the_list_that_it_is_given, 1},
 		{a_list_is_submitted_again_when_its_fence_is_signalled, 1},
+		{no_more_than_64_lists_run, 1},
 		{who_asks_again_gets_in, 1},
 		{barriers_keep_kernels_and_graphs_in_order, 1},
 		{a_graph_comes_after_what_the_engine_submitted, 1},
+		{an_op_comes_after_what_the_engine_appended, 1},
 		{the_engine_appends_to_every_copy, 1},
 		{lists_and_queues_are_not_mixed_up, 1},
 		{without_a_queue_there_are_no_graphs, 1},

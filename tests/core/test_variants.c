@@ -234,7 +234,7 @@ START_TEST(prefill_of_aligned_rows_takes_matrix_instructions)
 END_TEST
 
 static const char *
-logits(uint32_t arch, uint32_t layout, uint32_t heads)
+logits_to(uint32_t dtype, uint32_t arch, uint32_t layout, uint32_t heads)
 {
 	spmla_mqa_logits_args a;
 
@@ -248,17 +248,26 @@ logits(uint32_t arch, uint32_t layout, uint32_t heads)
 	a.context_lens = (const int32_t *)(const void *)memory;
 	a.row_starts = (const int64_t *)(const void *)memory;
 	a.q_scales = (const int32_t *)(const void *)memory;
+	a.logits_dtype = dtype;
 	return kernel_on(arch, SPMLA_OP_mqa_logits, &a);
 }
 
 static const char *
-logits_gathered(uint32_t arch, uint32_t heads)
+logits(uint32_t arch, uint32_t layout, uint32_t heads)
+{
+	return logits_to(SPMLA_REAL_F32, arch, layout, heads);
+}
+
+static const char *
+logits_gathered(uint32_t arch, uint32_t layout, uint32_t heads)
 {
 	spmla_mqa_logits_gathered_args a;
 
 	memset(&a, 0, sizeof a);
 	a.tokens = 1;
 	a.heads = heads;
+	a.layout = layout;
+	a.q_scales = (const int32_t *)(const void *)memory;
 	return kernel_on(arch, SPMLA_OP_mqa_logits_gathered, &a);
 }
 
@@ -324,10 +333,14 @@ START_TEST(logits_of_64_heads_take_matrix_instructions)
 	ck_assert_str_eq(logits(90, fp4, 64), "mqa_logits_mxfp4_mma");
 	ck_assert_str_eq(logits(90, fp4, 65), "mqa_logits_mxfp4");
 	ck_assert_str_eq(logits(75, fp4, 64), "mqa_logits_mxfp4");
-	ck_assert_str_eq(logits_gathered(90, 64), "mqa_logits_gathered_wgmma");
-	ck_assert_str_eq(logits_gathered(89, 64), "mqa_logits_gathered_mma");
-	ck_assert_str_eq(logits_gathered(90, 65), "mqa_logits_gathered");
-	ck_assert_str_eq(logits_gathered(75, 64), "mqa_logits_gathered");
+	ck_assert_str_eq(logits_gathered(90, fp4, 64),
+			 "mqa_logits_gathered_mxfp4");
+	ck_assert_str_eq(logits_gathered(90, fp8, 64),
+			 "mqa_logits_gathered_wgmma");
+	ck_assert_str_eq(logits_gathered(89, fp8, 64),
+			 "mqa_logits_gathered_mma");
+	ck_assert_str_eq(logits_gathered(90, fp8, 65), "mqa_logits_gathered");
+	ck_assert_str_eq(logits_gathered(75, fp8, 64), "mqa_logits_gathered");
 }
 END_TEST
 
@@ -365,6 +378,7 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 	for (i = 0; i < SPMLA_I_COUNT(archs); i++) {
 		const uint32_t fp8 = SPMLA_LAYOUT_INDEX_FP8;
 		const uint32_t tiled = SPMLA_LAYOUT_INDEX_FP8_TILED;
+		const uint32_t fp4 = SPMLA_LAYOUT_INDEX_MXFP4;
 
 		ck_assert_str_eq(logits(archs[i], fp8, 64), "mqa_logits");
 		ctx.plan.config.flags = allow;
@@ -372,17 +386,28 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 		ck_assert_str_eq(logits(archs[i], tiled, 64),
 				 "mqa_logits_tile");
 		ck_assert_str_eq(logits(archs[i], fp8, 65), "mqa_logits");
-		ck_assert_str_eq(logits_gathered(archs[i], 64),
+		ck_assert_str_eq(logits_gathered(archs[i], fp8, 64),
 				 "mqa_logits_gathered_tile");
-		ck_assert_str_eq(logits_gathered(archs[i], 65),
+		ck_assert_str_eq(logits_gathered(archs[i], fp8, 65),
 				 "mqa_logits_gathered");
-		ck_assert_str_eq(logits(archs[i], SPMLA_LAYOUT_INDEX_MXFP4, 64),
-				 "mqa_logits_mxfp4");
+		ck_assert_str_eq(logits(archs[i], fp4, 64),
+				 "mqa_logits_mxfp4_tile");
+		ck_assert_str_eq(logits(archs[i], fp4, 65), "mqa_logits_mxfp4");
+		ck_assert_str_eq(logits_gathered(archs[i], fp4, 64),
+				 "mqa_logits_gathered_mxfp4_tile");
+		ck_assert_str_eq(logits_gathered(archs[i], fp4, 65),
+				 "mqa_logits_gathered_mxfp4");
 		ctx.plan.config.flags = 0;
+		ck_assert_str_eq(logits(archs[i], fp4, 64), "mqa_logits_mxfp4");
+		ck_assert_str_eq(logits_gathered(archs[i], fp4, 64),
+				 "mqa_logits_gathered_mxfp4");
 	}
+	ctx.plan.config.flags = allow;
+	ck_assert_str_eq(
+		logits_to(SPMLA_REAL_BF16, 0x942, SPMLA_LAYOUT_INDEX_MXFP4, 64),
+		"mqa_logits_mxfp4_tile");
 	/* Of Intel's those whose dpas has 16 lanes. */
 	platform = SPMLA_BACKEND_LEVEL_ZERO;
-	ctx.plan.config.flags = allow;
 	ck_assert_str_eq(logits(0x0bd5, SPMLA_LAYOUT_INDEX_FP8, 64),
 			 "mqa_logits_tile");
 	ck_assert_str_eq(logits(0xe20b, SPMLA_LAYOUT_INDEX_FP8, 64),

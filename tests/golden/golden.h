@@ -145,9 +145,11 @@ golden_verdict golden_run_indexer_schedule(golden_case *c);
 golden_verdict golden_run_sparse_decode(golden_case *c);
 
 /* golden_exact.c: into the slack of out and lse, how far batch element b is from
- * attention in double. work: 577 for each entry of a token's lists. */
+ * attention in double, and may be with kernels by tiles. work: 577 for each
+ * entry of a token's lists. */
 void golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
-			 golden_tensor *lse, int64_t b, double *work);
+			 golden_tensor *lse, int64_t b, uint32_t tiles,
+			 double *work);
 
 /* golden_gathered_logits.c */
 golden_verdict golden_run_mqa_logits_gathered(golden_case *c);

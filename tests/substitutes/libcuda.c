@@ -69,6 +69,7 @@ start(void)
 	const char *seed = getenv("SPMLA_TEST_SEED");
 
 	cuda_fake_reset();
+	fake.sm_count = 20; /* enough for several parts a token */
 	fake.capture_mode = -1;
 	emulator_set(width ? (uint32_t)strtoul(width, NULL, 10) : 32,
 		     seed ? strtoull(seed, NULL, 0) : 1);

@@ -36,6 +36,12 @@
 	S(uint32_t, tiled)
 SPMLA_KERNEL_SCALARS(mqa_logits)
 
+/* Kernels of INDEX_MXFP4 have the scales of the queries too. */
+#define SPMLA_K_mqa_logits_mxfp4(P, S) \
+	P(const uint32_t, q_scales)    \
+	SPMLA_K_mqa_logits(P, S)
+typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_mxfp4_scalars;
+
 enum { MQA_ITEMS = 256 };
 
 #ifdef SPMLA_GPU_KERNELS

@@ -30,6 +30,13 @@
 	S(uint32_t, fnuz)
 SPMLA_KERNEL_SCALARS(mqa_logits_gathered)
 
+/* Kernels of INDEX_MXFP4 have the scales of the queries too. */
+#define SPMLA_K_mqa_logits_gathered_mxfp4(P, S) \
+	P(const uint32_t, q_scales)             \
+	SPMLA_K_mqa_logits_gathered(P, S)
+typedef spmla_k_mqa_logits_gathered_scalars
+	spmla_k_mqa_logits_gathered_mxfp4_scalars;
+
 #ifdef SPMLA_GPU_KERNELS
 
 /* Keys [first, end) of a token; a bad one has none. */

@@ -11,12 +11,6 @@
 #include "spmla/platform/gpu/select/mqa_logits_gathered_device.h"
 #include "spmla/platform/gpu/select/mqa_logits_kernel.h"
 
-#define SPMLA_K_mqa_logits_gathered_mxfp4(P, S) \
-	P(const uint32_t, q_scales)             \
-	SPMLA_K_mqa_logits_gathered(P, S)
-typedef spmla_k_mqa_logits_gathered_scalars
-	spmla_k_mqa_logits_gathered_mxfp4_scalars;
-
 #ifdef SPMLA_GPU_KERNELS
 
 /* The lane's four keys from `first` on. MXFP4 has no factor, but 1. */

@@ -33,6 +33,15 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_tile,
 	 .kind = SPMLA_KERNEL_mqa_logits_tile,
 	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_mxfp4_tile,
+	 .kind = SPMLA_KERNEL_mqa_logits_mxfp4_tile,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_mxfp4,
+	 .kind = SPMLA_KERNEL_mqa_logits_mxfp4_mma,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_mxfp4,
+	 .kind = SPMLA_KERNEL_mqa_logits_mxfp4,
+	 .rows = UINT32_MAX},
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered, .rows = UINT32_MAX},
 };
 
@@ -59,8 +68,10 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 				const void *args)
 {
 	const spmla_mqa_logits_gathered_args *a = args;
+	const uint32_t mxfp4 = a->layout == SPMLA_LAYOUT_INDEX_MXFP4;
 	const spmla_i_kernel kind = spmla_i_gpu_mqa_logits_kernel(
-		queue, a->heads, a->logits_dtype, a->k_encoding);
+		queue, mxfp4 ? a->layout : SPMLA_LAYOUT_INDEX_FP8, a->heads,
+		a->logits_dtype, a->k_encoding);
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants), kind, a->heads, 0);
 	const size_t at =
@@ -83,13 +94,11 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	p.s.fnuz = a->k_encoding == SPMLA_E4M3_FNUZ;
 	p.s.logits_bf16 = a->logits_dtype == SPMLA_REAL_BF16;
 	p.s.compressed = a->form == SPMLA_LOGITS_COMPRESSED;
-	if (a->layout == SPMLA_LAYOUT_INDEX_MXFP4) {
+	if (mxfp4) {
 		fill_tokens(&p, a, 0, a->tokens);
 		all.q_scales = (const uint32_t *)a->q_scales;
 		memcpy((char *)&all + at, &p, sizeof p);
-		return spmla_i_gpu_launch(
-			queue, SPMLA_KERNEL_mqa_logits_gathered_mxfp4,
-			UINT32_MAX, &all);
+		return spmla_i_gpu_launch(queue, by->kernel, UINT32_MAX, &all);
 	}
 	for (first = 0; s == SPMLA_OK && first < a->tokens; first += n) {
 		n = a->tokens - first < by->rows ? a->tokens - first : by->rows;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits_gathered by products of tiles: the scores of
- * mqa_logits_tile_kernel.h, and so its bits, for keys of INDEX_FP8 that lie in a
- * row. Work is the line of units of mqa_logits_gathered_kernel.h.
+ * mqa_logits_tile_kernel.h, and so its bits, for keys of either layout that lie
+ * in a row. Work is the line of units of mqa_logits_gathered_kernel.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_TILE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_TILE_KERNEL_H
@@ -13,57 +13,85 @@
 #define SPMLA_K_mqa_logits_gathered_tile(P, S) SPMLA_K_mqa_logits_gathered(P, S)
 typedef spmla_k_mqa_logits_gathered_scalars
 	spmla_k_mqa_logits_gathered_tile_scalars;
+#define SPMLA_K_mqa_logits_gathered_mxfp4_tile(P, S) \
+	SPMLA_K_mqa_logits_gathered_mxfp4(P, S)
+typedef spmla_k_mqa_logits_gathered_scalars
+	spmla_k_mqa_logits_gathered_mxfp4_tile_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
+
+/* The factor of key n's score. MXFP4 has none, but 1; a missing key has -inf. */
+FN float
+gathered_tile_scale(GLOBAL const float *k_scales, uint32_t n,
+		    const uint32_t mxfp4)
+{
+	if (!mxfp4)
+		return k_scales[n];
+	return ((GLOBAL const uint32_t *)k_scales)[n] == SPMLA_INDEX_MISSING
+		       ? G_MINUS_INF
+		       : 1.0f;
+}
 
 /* A unit of token t, its keys from `first` on. `stage`: shared memory does not
  * hold the token's heads yet. Barriers. */
 FN void
 gathered_tile_unit(const PRIVATE gathered_job *job,
 		   LOCAL mqa_tile_shared *shared, uint32_t t, uint32_t first,
-		   uint32_t stage)
+		   uint32_t stage, const uint32_t mxfp4)
 {
 	const PRIVATE spmla_k_mqa_logits_gathered_scalars *s = &job->s;
 	const uint32_t key = first + mqa_tile_own();
 	const uint32_t is_key = key < (uint32_t)job->ends[t];
+	const uint32_t aligned = ((uint64_t)job->k & 15u) == 0;
+	const uint32_t key_bytes = mxfp4 ? MQA_DIM / 2 : MQA_DIM;
+	const uint64_t head = (uint64_t)t * s->heads;
+	GLOBAL const uint8_t *codes =
+		is_key ? job->k + (uint64_t)key * key_bytes : job->k;
 	uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS];
 	int64_t at = (int64_t)t * s->logits_stride + key;
 	float sum;
 
 	if (stage)
-		mqa_tile_stage(job->q + (uint64_t)t * s->heads * MQA_DIM,
+		mqa_tile_stage(job->q + head * key_bytes,
+			       mxfp4 ? job->q_scales + head : job->q_scales,
+			       mxfp4,
 			       job->weights + (int64_t)t * s->weights_stride,
 			       s->heads, shared);
-	mqa_tile_load(b, is_key ? job->k + (uint64_t)key * MQA_DIM : job->k,
-		      is_key, ((uint64_t)job->k & 15u) == 0, s->fnuz, 16);
+	if (mxfp4)
+		mqa_tile_load_mxfp4(
+			b, codes, (GLOBAL const uint32_t *)job->k_scales + key,
+			is_key, aligned);
+	else
+		mqa_tile_load(b, codes, is_key, aligned, s->fnuz, 16);
 	sum = mqa_tile_sum(b, shared, s->heads);
 	if (!mqa_tile_writes() || !is_key)
 		return;
 	if (s->compressed)
 		at -= job->starts[t];
-	g_put_real(job->logits, s->logits_bf16, at,
-		   gathered_score(job->k_scales[key], sum));
+	g_put_real(
+		job->logits, s->logits_bf16, at,
+		gathered_score(gathered_tile_scale(job->k_scales, key, mxfp4),
+			       sum));
 }
 
-SPMLA_KERNEL(mqa_logits_gathered_tile)
-void
-spmla_k_mqa_logits_gathered_tile(SPMLA_KERNEL_ARGS(mqa_logits_gathered_tile))
+/* The kernel, of either layout; `mxfp4` is a constant. */
+FN void
+gathered_tile_all(const PRIVATE gathered_job *job, const uint32_t mxfp4,
+		  LOCAL mqa_tile_shared *shared)
 {
-	LOCAL_ARRAY(mqa_tile_shared, shared, 1);
-	const gathered_job job = {SPMLA_KERNEL_VALUES(mqa_logits_gathered_tile),
-				  0, 0};
+	const PRIVATE spmla_k_mqa_logits_gathered_scalars *s = &job->s;
 	uint32_t base;
 
-	for (base = 0; base < s.tokens; base += MQA_ITEMS) {
-		const uint32_t count = s.tokens - base < MQA_ITEMS
-					       ? s.tokens - base
+	for (base = 0; base < s->tokens; base += MQA_ITEMS) {
+		const uint32_t count = s->tokens - base < MQA_ITEMS
+					       ? s->tokens - base
 					       : (uint32_t)MQA_ITEMS;
 		mqa_place at = {0, 0, 0};
 		uint32_t units = 0, left;
 		uint64_t before, total, last;
 
 		if (g_item() < count)
-			units = gathered_units(&job, base + g_item());
+			units = gathered_units(job, base + g_item());
 		before = g_scan_sum(units, MQA_ITEMS, shared->sums, &total);
 		shared->ends[g_item()] = before + units;
 		BARRIER();
@@ -74,15 +102,40 @@ spmla_k_mqa_logits_gathered_tile(SPMLA_KERNEL_ARGS(mqa_logits_gathered_tile))
 
 			if (stage) {
 				mqa_seek(&at, shared->ends, count, last - left);
-				at.first += (uint32_t)starts[base + at.token];
+				at.first +=
+					(uint32_t)job->starts[base + at.token];
 			}
-			gathered_tile_unit(&job, shared, base + at.token,
-					   at.first, stage);
+			gathered_tile_unit(job, shared, base + at.token,
+					   at.first, stage, mxfp4);
 		}
 	}
-	if (s.clean)
-		gathered_clean(starts, ends, logits, s.logits_stride, s.tokens,
-			       s.keys, s.columns, s.logits_bf16, MQA_ITEMS);
+	if (s->clean)
+		gathered_clean(job->starts, job->ends, job->logits,
+			       s->logits_stride, s->tokens, s->keys, s->columns,
+			       s->logits_bf16, MQA_ITEMS);
+}
+
+SPMLA_KERNEL(mqa_logits_gathered_tile)
+void
+spmla_k_mqa_logits_gathered_tile(SPMLA_KERNEL_ARGS(mqa_logits_gathered_tile))
+{
+	LOCAL_ARRAY(mqa_tile_shared, shared, 1);
+	const gathered_job job = {SPMLA_KERNEL_VALUES(mqa_logits_gathered_tile),
+				  0, 0};
+
+	gathered_tile_all(&job, 0, shared);
+}
+
+SPMLA_KERNEL(mqa_logits_gathered_mxfp4_tile)
+void
+spmla_k_mqa_logits_gathered_mxfp4_tile(
+	SPMLA_KERNEL_ARGS(mqa_logits_gathered_mxfp4_tile))
+{
+	LOCAL_ARRAY(mqa_tile_shared, shared, 1);
+	const gathered_job job = {SPMLA_KERNEL_VALUES(mqa_logits_gathered),
+				  q_scales, 0};
+
+	gathered_tile_all(&job, 1, shared);
 }
 
 #endif

@@ -13,12 +13,6 @@
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 #include "spmla/platform/gpu/select/mqa_logits_device.h"
 
-/* The kernel of INDEX_MXFP4 has the scales of the queries too. */
-#define SPMLA_K_mqa_logits_mxfp4(P, S) \
-	P(const uint32_t, q_scales)    \
-	SPMLA_K_mqa_logits(P, S)
-typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_mxfp4_scalars;
-
 #ifdef SPMLA_GPU_KERNELS
 
 /* Heads in shared memory as f32: entry 16 j + l of a query is dim j of lane

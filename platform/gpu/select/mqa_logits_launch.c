@@ -107,6 +107,14 @@ static const spmla_i_gpu_variant variants[] = {
 	 .kind = SPMLA_LAYOUT_INDEX_MXFP4,
 	 .most = MQA_MMA_HEADS,
 	 .rows = MQA_MMA_TOKENS},
+	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4_tile,
+	 .kind = SPMLA_LAYOUT_INDEX_MXFP4,
+	 .most = MQA_TILE_HEADS,
+	 .rows = UINT32_MAX},
+	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4_tile,
+	 .kind = SPMLA_LAYOUT_INDEX_MXFP4 | OTHER,
+	 .most = MQA_TILE_HEADS,
+	 .rows = UINT32_MAX},
 	{.kernel = SPMLA_KERNEL_mqa_logits_mxfp4,
 	 .kind = SPMLA_LAYOUT_INDEX_MXFP4,
 	 .rows = UINT32_MAX},
@@ -149,12 +157,13 @@ other_of(uint32_t logits_dtype, uint32_t encoding)
 }
 
 spmla_i_kernel
-spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue, uint32_t heads,
-			      uint32_t logits_dtype, uint32_t encoding)
+spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue, uint32_t layout,
+			      uint32_t heads, uint32_t logits_dtype,
+			      uint32_t encoding)
 {
 	const uint32_t other = other_of(logits_dtype, encoding);
 
-	return choose(queue, SPMLA_LAYOUT_INDEX_FP8 | other, heads)->kernel;
+	return choose(queue, layout | other, heads)->kernel;
 }
 
 spmla_status

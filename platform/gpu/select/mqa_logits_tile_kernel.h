@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits by products of tiles (tile.h), for up to 64 heads: keys in both
- * encodings of e4m3, by rows or in tiles, and logits of both types. Queries lie
- * in shared memory as bf16, which is exact; keys go from the cache to
- * registers. The hard idea: the order of the 128 dims is free as long as both
+ * encodings of e4m3, by rows or in tiles, or in MXFP4, and logits of both
+ * types. Queries lie in shared memory as bf16, which is exact, as are values of
+ * MXFP4 with their scales; keys go from the cache to registers. The hard idea: the order of the 128 dims is free as long as both
  * sides keep it. So a lane reads bytes of a key that lie together, and queries
  * are permuted to match.
  *
@@ -13,11 +13,14 @@
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_TILE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_TILE_KERNEL_H
 
+#include "spmla/platform/gpu/dialect/mxfp4.h"
 #include "spmla/platform/gpu/dialect/tile.h"
 #include "spmla/platform/gpu/select/mqa_logits_device.h"
 
 #define SPMLA_K_mqa_logits_tile(P, S) SPMLA_K_mqa_logits(P, S)
 typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_tile_scalars;
+#define SPMLA_K_mqa_logits_mxfp4_tile(P, S) SPMLA_K_mqa_logits_mxfp4(P, S)
+typedef spmla_k_mqa_logits_scalars spmla_k_mqa_logits_mxfp4_tile_scalars;
 
 enum { MQA_TILE_HEADS = 64 };
 
@@ -75,10 +78,21 @@ mqa_tile_pair(uint32_t codes, uint32_t fnuz)
 	return g_bits(low) >> 16 | (g_bits(high) & 0xffff0000u);
 }
 
+/* Two codes of MXFP4, a byte, with their scale as bf16, exact. */
+FN uint32_t
+mqa_tile_pair_mxfp4(uint32_t codes, float scale)
+{
+	const float low = g_e2m1_to_f32(codes & 15u) * scale;
+	const float high = g_e2m1_to_f32(codes >> 4 & 15u) * scale;
+
+	return g_bits(low) >> 16 | (g_bits(high) & 0xffff0000u);
+}
+
 /* Queries and weights of a token into shared memory, zeros up to whole tiles. A
  * barrier at both ends. */
 FN void
-mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const float *weights,
+mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
+	       const uint32_t mxfp4, GLOBAL const float *weights,
 	       uint32_t heads, LOCAL mqa_tile_shared *to)
 {
 	const uint32_t aligned = ((uint64_t)q & 3u) == 0;
@@ -88,16 +102,51 @@ mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const float *weights,
 	BARRIER();
 	for (i = g_item(); i < rows * (MQA_DIM / 4); i += MQA_ITEMS) {
 		const uint32_t h = i / (MQA_DIM / 4), four = i % (MQA_DIM / 4);
-		const uint32_t codes =
-			h < heads ? mqa_word(q + 4 * i, aligned) : 0;
+		uint32_t codes = 0, low, high;
 
+		if (mxfp4) {
+			float scale = 0.0f;
+
+			if (h < heads) {
+				codes = q[2 * i] | (uint32_t)q[2 * i + 1] << 8;
+				scale = g_pow2(q_scales[h] >> four / 8 * 8 &
+					       0xffu);
+			}
+			low = mqa_tile_pair_mxfp4(codes, scale);
+			high = mqa_tile_pair_mxfp4(codes >> 8, scale);
+		} else {
+			if (h < heads)
+				codes = mqa_word(q + 4 * i, aligned);
+			low = mqa_tile_pair(codes & 0xffffu, 0);
+			high = mqa_tile_pair(codes >> 16, 0);
+		}
 		to->q[(h * MQA_TILE_ROW + mqa_tile_place(4 * four)) / 4] =
-			(uint64_t)mqa_tile_pair(codes >> 16, 0) << 32 |
-			mqa_tile_pair(codes & 0xffffu, 0);
+			(uint64_t)high << 32 | low;
 	}
 	for (i = g_item(); i < rows; i += MQA_ITEMS)
 		to->w[i] = i < heads ? weights[i] : 0.0f;
 	BARRIER();
+}
+
+/* The lane's part of the values that lanes share. */
+FN uint32_t
+mqa_tile_part(void)
+{
+	return mqa_tile_parts() == 1 ? 0 : g_item() % g_tile_lanes() / G_TILE;
+}
+
+/* 16 bytes of a key, aligned to 16 or not; zeros if it is none. */
+FN void
+mqa_tile_bytes(GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t aligned,
+	       PRIVATE uint32_t *x)
+{
+	uint32_t j;
+
+	UNROLL
+	for (j = 0; j < 4; j++)
+		x[j] = is_key && !aligned ? mqa_word(codes + 4 * j, 0) : 0;
+	if (is_key && aligned)
+		g_load4((GLOBAL const float *)codes, x);
 }
 
 /* The lane's part of a key as B of all steps; `run` bytes from 16 values to the
@@ -108,20 +157,13 @@ mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 	      uint32_t fnuz, uint32_t run)
 {
 	const uint32_t pieces = MQA_TILE_STEPS / mqa_tile_parts();
-	const uint32_t part =
-		mqa_tile_parts() == 1 ? 0 : g_item() % g_tile_lanes() / G_TILE;
 	const uint32_t words = g_tile_words();
 	uint32_t i, j, x[4];
 
-	codes += part * pieces * run;
+	codes += mqa_tile_part() * pieces * run;
 	UNROLL
 	for (i = 0; i < pieces; i++, codes += run) {
-		UNROLL
-		for (j = 0; j < 4; j++)
-			x[j] = is_key && !aligned ? mqa_word(codes + 4 * j, 0)
-						  : 0;
-		if (is_key && aligned)
-			g_load4((GLOBAL const float *)codes, x);
+		mqa_tile_bytes(codes, is_key, aligned, x);
 		UNROLL
 		for (j = 0; j < 4; j++) {
 			const uint32_t w = 8 * i + 2 * j;
@@ -130,6 +172,34 @@ mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 				mqa_tile_pair(x[j] & 0xffffu, fnuz);
 			b[w / words][w % words + 1] =
 				mqa_tile_pair(x[j] >> 16, fnuz);
+		}
+	}
+}
+
+/* The same of MXFP4; 16 bytes are a group with one scale, byte g of the word at
+ * `scales`. */
+FN void
+mqa_tile_load_mxfp4(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
+		    GLOBAL const uint8_t *codes, GLOBAL const uint32_t *scales,
+		    uint32_t is_key, uint32_t aligned)
+{
+	const uint32_t groups = MQA_DIM / 32 / mqa_tile_parts();
+	const uint32_t first = mqa_tile_part() * groups;
+	const uint32_t words = g_tile_words();
+	const uint32_t word = is_key ? *scales : 0;
+	uint32_t i, j, x[4];
+
+	UNROLL
+	for (i = 0; i < groups; i++) {
+		const float scale = g_pow2(word >> 8 * (first + i) & 0xffu);
+
+		mqa_tile_bytes(codes + 16 * (first + i), is_key, aligned, x);
+		UNROLL
+		for (j = 0; j < 16; j++) {
+			const uint32_t w = 16 * i + j;
+
+			b[w / words][w % words] = mqa_tile_pair_mxfp4(
+				x[j / 4] >> j % 4 * 8, scale);
 		}
 	}
 }
@@ -208,7 +278,7 @@ mqa_tile_writes(void)
  * hold the token's heads yet. Barriers. */
 FN void
 mqa_tile_unit(const PRIVATE mqa_logits_job *job, LOCAL mqa_tile_shared *shared,
-	      uint32_t t, uint32_t first, uint32_t stage)
+	      uint32_t t, uint32_t first, uint32_t stage, const uint32_t mxfp4)
 {
 	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
 	const g_table table = G_TABLE(job->block_table, job->table_cols, *s);
@@ -216,54 +286,60 @@ mqa_tile_unit(const PRIVATE mqa_logits_job *job, LOCAL mqa_tile_shared *shared,
 	const uint32_t row = (uint32_t)job->token_row[t];
 	const uint32_t key = first + mqa_tile_own();
 	const uint32_t entry = key % s->page_tokens;
+	const uint32_t key_bytes = mxfp4 ? MQA_DIM / 2 : MQA_DIM;
+	const uint64_t head = (uint64_t)t * s->heads;
 	GLOBAL const uint8_t *at = job->cache, *scales;
 	uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS];
 	int32_t page = -1;
 	float sum;
 
 	if (stage)
-		mqa_tile_stage(job->q + (uint64_t)t * s->heads * MQA_DIM,
-			       job->weights + (uint64_t)t * s->heads, s->heads,
-			       shared);
+		mqa_tile_stage(job->q + head * key_bytes,
+			       mxfp4 ? job->q_scales + head : job->q_scales,
+			       mxfp4, job->weights + head, s->heads, shared);
 	if (key < len)
 		page = g_table_page(&table, row, key / s->page_tokens);
 	if (page >= 0)
 		at += (uint64_t)page * s->page_stride_bytes;
-	scales = at + (uint64_t)s->page_tokens * MQA_DIM;
-	mqa_tile_load(
-		b,
-		at + (s->tiled ? (uint64_t)(entry / 16) * 2048 + entry % 16 * 16
-			       : (uint64_t)entry * MQA_DIM),
-		page >= 0, 1, s->fnuz, s->tiled ? 256 : 16);
+	scales = at + (uint64_t)s->page_tokens * key_bytes + 4 * entry;
+	at += s->tiled ? (uint64_t)(entry / 16) * 2048 + entry % 16 * 16
+		       : (uint64_t)entry * key_bytes;
+	if (mxfp4)
+		mqa_tile_load_mxfp4(b, at, (GLOBAL const uint32_t *)scales,
+				    page >= 0, 1);
+	else
+		mqa_tile_load(b, at, page >= 0, 1, s->fnuz,
+			      s->tiled ? 256 : 16);
 	sum = mqa_tile_sum(b, shared, s->heads);
 	if (!mqa_tile_writes() || key >= len)
 		return;
 	if (page < 0 && entry == 0)
 		g_fault(job->fault_state, job->fault_status, row, G_FAULT_PAGE);
+	if (page < 0)
+		sum = G_MINUS_INF;
+	else if (!mxfp4)
+		sum *= *(GLOBAL const float *)scales;
 	g_put_real(job->logits, s->logits_bf16,
-		   mqa_row_start(job->row_starts, s->row_stride, t) + key,
-		   page < 0 ? G_MINUS_INF
-			    : ((GLOBAL const float *)scales)[entry] * sum);
+		   mqa_row_start(job->row_starts, s->row_stride, t) + key, sum);
 }
 
-SPMLA_KERNEL(mqa_logits_tile)
-void
-spmla_k_mqa_logits_tile(SPMLA_KERNEL_ARGS(mqa_logits_tile))
+/* The kernel, of either format; `mxfp4` is a constant. */
+FN void
+mqa_tile_all(const PRIVATE mqa_logits_job *job, const uint32_t mxfp4,
+	     LOCAL mqa_tile_shared *shared)
 {
-	LOCAL_ARRAY(mqa_tile_shared, shared, 1);
-	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits_tile), 0, 0};
+	const uint32_t tokens = job->s.tokens;
 	uint32_t base;
 
-	for (base = 0; base < s.tokens; base += MQA_ITEMS) {
-		const uint32_t count = s.tokens - base < MQA_ITEMS
-					       ? s.tokens - base
-					       : (uint32_t)MQA_ITEMS;
+	for (base = 0; base < tokens; base += MQA_ITEMS) {
+		const uint32_t count =
+			tokens - base < MQA_ITEMS ? tokens - base : MQA_ITEMS;
 		mqa_place at = {0, 0, 0};
 		uint32_t units = 0, left;
 		uint64_t before, total, last;
 
 		if (g_item() < count)
-			units = mqa_logits_units(&job, base + g_item());
+			units = mqa_logits_units(job, base + g_item());
 		before = g_scan_sum(units, MQA_ITEMS, shared->sums, &total);
 		shared->ends[g_item()] = before + units;
 		BARRIER();
@@ -274,10 +350,31 @@ spmla_k_mqa_logits_tile(SPMLA_KERNEL_ARGS(mqa_logits_tile))
 
 			if (stage)
 				mqa_seek(&at, shared->ends, count, last - left);
-			mqa_tile_unit(&job, shared, base + at.token, at.first,
-				      stage);
+			mqa_tile_unit(job, shared, base + at.token, at.first,
+				      stage, mxfp4);
 		}
 	}
+}
+
+SPMLA_KERNEL(mqa_logits_tile)
+void
+spmla_k_mqa_logits_tile(SPMLA_KERNEL_ARGS(mqa_logits_tile))
+{
+	LOCAL_ARRAY(mqa_tile_shared, shared, 1);
+	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits_tile), 0, 0};
+
+	mqa_tile_all(&job, 0, shared);
+}
+
+SPMLA_KERNEL(mqa_logits_mxfp4_tile)
+void
+spmla_k_mqa_logits_mxfp4_tile(SPMLA_KERNEL_ARGS(mqa_logits_mxfp4_tile))
+{
+	LOCAL_ARRAY(mqa_tile_shared, shared, 1);
+	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits), q_scales,
+				    0};
+
+	mqa_tile_all(&job, 1, shared);
 }
 
 #endif

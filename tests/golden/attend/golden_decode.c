@@ -67,6 +67,8 @@ find_slack(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
 {
 	golden_tensor *both[2] = {golden_find(c, "out"), golden_find(c, "lse")};
 	const uint64_t entries = a->topk + a->extra_topk;
+	const uint32_t tiles = spmla_ctx_plan(c->ctx)->config.flags &
+			       SPMLA_CONFIG_ALLOW_UNPROVEN;
 	double *work;
 	int64_t b;
 	int i;
@@ -84,7 +86,7 @@ find_slack(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
 	for (b = 0; b < batch; b++) {
 		const spmla_sparse_decode_args of = element_of(c, *a, b);
 
-		golden_decode_slack(&of, both[0], both[1], b, work);
+		golden_decode_slack(&of, both[0], both[1], b, tiles, work);
 	}
 	return 1;
 }

@@ -3,7 +3,8 @@
  * How far the real decode is from attention itself. FlashMLA rounds a value of
  * an fp8 row, its scale, and the weight of a key to bf16. A kernel that rounds
  * less, or weights against another maximum, is as far from FlashMLA's result
- * as that is from attention in double over values of code * scale.
+ * as that is from attention in double over values of code * scale. Kernels by
+ * tiles round no less: they may be off attention as sparse_decode.h says.
  */
 #include "tests/golden/golden.h"
 
@@ -67,10 +68,12 @@ length_of(const int32_t *lens, uint32_t t, uint32_t most)
 					  : most;
 }
 
-/* Returns the natural lse. p: [n], for its use. */
+/* Returns the natural lse. p: [n], for its use. mean: that of |v|, as out is that
+ * of v. */
 static double
 attend(const spmla_sparse_decode_args *a, const uint16_t *q, uint32_t head,
-       const double *rows, uint32_t n, uint32_t dim, double *p, double *out)
+       const double *rows, uint32_t n, uint32_t dim, double *p, double *out,
+       double *mean)
 {
 	double most = -INFINITY, sum = 0, lse;
 	uint32_t k, d;
@@ -83,17 +86,22 @@ attend(const spmla_sparse_decode_args *a, const uint16_t *q, uint32_t head,
 		most = p[k] > most ? p[k] : most;
 	}
 	memset(out, 0, SPMLA_MLA_LATENT * sizeof *out);
+	memset(mean, 0, SPMLA_MLA_LATENT * sizeof *mean);
 	for (k = 0; k < n; k++) {
 		p[k] = exp(p[k] - most);
 		sum += p[k];
-		for (d = 0; d < SPMLA_MLA_LATENT; d++)
+		for (d = 0; d < SPMLA_MLA_LATENT; d++) {
 			out[d] += p[k] * rows[dim * k + d];
+			mean[d] += p[k] * fabs(rows[dim * k + d]);
+		}
 	}
 	lse = most + log(sum);
 	if (a->attn_sink)
 		sum += exp((double)a->attn_sink[head] - most);
-	for (d = 0; n && d < SPMLA_MLA_LATENT; d++)
+	for (d = 0; n && d < SPMLA_MLA_LATENT; d++) {
 		out[d] /= sum;
+		mean[d] /= sum;
+	}
 	return lse;
 }
 
@@ -111,13 +119,14 @@ distance(const golden_tensor *t, const int64_t *index, double exact)
 
 void
 golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
-		    golden_tensor *lse, int64_t b, double *work)
+		    golden_tensor *lse, int64_t b, uint32_t tiles, double *work)
 {
 	const uint32_t dim = a->cache.layout == SPMLA_LAYOUT_V4_FP8
 				     ? SPMLA_V4_DIM
 				     : SPMLA_MLA_DIM;
+	const double rounding = tiles ? 0x1p-8 : 0;
 	double *rows = work + a->topk + a->extra_topk;
-	double exact[SPMLA_MLA_LATENT];
+	double exact[SPMLA_MLA_LATENT], mean[SPMLA_MLA_LATENT];
 	int64_t t, h, d;
 	uint32_t n;
 
@@ -134,11 +143,11 @@ golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
 				      dim, rows, n);
 		for (h = 0; h < a->heads; h++) {
 			const int64_t at[3] = {b, h, t};
-			const double l =
-				attend(a,
-				       a->q + t * a->q_token_stride_elems +
-					       h * a->q_head_stride_elems,
-				       (uint32_t)h, rows, n, dim, work, exact);
+			const double l = attend(
+				a,
+				a->q + t * a->q_token_stride_elems +
+					h * a->q_head_stride_elems,
+				(uint32_t)h, rows, n, dim, work, exact, mean);
 
 			lse->slack[(b * a->heads + h) * a->tokens + t] =
 				distance(lse, at, l);
@@ -147,7 +156,8 @@ golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
 
 				out->slack[((b * a->tokens + t) * a->heads +
 					    h) * SPMLA_MLA_LATENT +
-					   d] = distance(out, in, exact[d]);
+					   d] = distance(out, in, exact[d]) +
+						rounding * mean[d];
 			}
 		}
 	}

@@ -219,6 +219,31 @@ START_TEST(thousands_of_tokens_have_each_its_scale)
 }
 END_TEST
 
+START_TEST(scores_of_bf16_are_rounded_once)
+{
+	static float wide[MQA_LOGITS];
+	uint32_t n;
+
+	mqa_open_mxfp4(&w, 8, 61);
+	mqa_check(&f, &w);
+	memcpy(wide, w.logits, sizeof wide);
+	w.a.logits_dtype = SPMLA_REAL_BF16;
+	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
+	for (n = 0; n < 150; n++) {
+		uint16_t got;
+
+		memcpy(&got, (char *)w.logits + 2 * (w.starts[0] + n), 2);
+		if (fixture_on_cpu() || fixture_tiles(&f))
+			ck_assert_uint_eq(got,
+					  test_bf16(wide[w.starts[0] + n]));
+		else
+			ck_assert_float_eq_tol(
+				test_bf16_value(got), wide[w.starts[0] + n],
+				0.005f * fabsf(wide[w.starts[0] + n]));
+	}
+}
+END_TEST
+
 START_TEST(zero_queries_score_zero)
 {
 	uint32_t n;
@@ -340,6 +365,7 @@ SUITE
 		{negative_heads_are_dropped_before_the_weights, 1},
 		{every_value_meets_its_own_scale, 1},
 		{products_of_all_codes_are_exact, 1},
+		{scores_of_bf16_are_rounded_once, 1},
 	};
 	const theme_test edge[] = {
 		{zero_queries_score_zero, 1},
