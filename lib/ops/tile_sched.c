@@ -6,7 +6,12 @@
 #include "spmla/internal/backend.h"
 #include "spmla/internal/checked_math.h"
 
-enum { MAX_ROWS = 1 << 30, MAX_OVERHEAD = 1 << 20, HEAD_TILE = 64 };
+enum {
+	MAX_ROWS = 1 << 30,
+	MAX_OVERHEAD = 1 << 20,
+	MAX_SPLIT = 1 << 26,
+	HEAD_TILE = 64
+};
 
 static spmla_status
 check_rule(spmla_diag *diag, uint32_t rule, uint32_t sm_count, uint32_t s_q,
@@ -85,6 +90,12 @@ spmla_tile_sched(spmla_ctx *ctx, const spmla_tile_sched_args *a,
 		{"tile_sched.batch", a->batch, SPMLA_WANT_AT_MOST, MAX_ROWS},
 		{"tile_sched.parts", a->parts, SPMLA_WANT_AT_LEAST, 1},
 		{"tile_sched.parts", a->parts, SPMLA_WANT_AT_MOST, MAX_ROWS},
+		{"tile_sched.parts", a->parts,
+		 a->split_blocks ? SPMLA_WANT_MULTIPLE_OF : SPMLA_WANT_NOTHING,
+		 a->batch ? a->batch : 1},
+		{"tile_sched.split_blocks", a->split_blocks, SPMLA_WANT_AT_MOST,
+		 MAX_SPLIT},
+		{"tile_sched.reserved", a->reserved, SPMLA_WANT_EQUAL, 0},
 		{"tile_sched.overhead_blocks", a->overhead_blocks,
 		 SPMLA_WANT_AT_MOST, MAX_OVERHEAD},
 		{"tile_sched.row_format", a->row_format,

@@ -58,6 +58,10 @@ typedef struct spmla_tile_sched_args {
 	 * rows. */
 	const int32_t *indptr;
 	const int32_t *extra_indptr;
+	/* 0, or fixed splits: key blocks of each. parts is then a multiple of
+	 * batch, and overhead_blocks is not read. */
+	uint32_t split_blocks; /* ..2^26 */
+	uint32_t reserved;     /* 0 */
 } spmla_tile_sched_args;
 
 /* Parts and overhead_blocks of a rule; pure. h_q and h_k are the heads of
@@ -93,6 +97,10 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
  * before i.
  * A part without work has begin_req = batch, end_req = batch - 1, begin_block
  * 0, end_block = n of the last request (0 if there is none), and 0 elsewhere.
+ *
+ * With split_blocks a request has min(cdiv(n, split_blocks), parts / batch)
+ * splits, of so many blocks each; the last one has the rest. A part is a split,
+ * in order, and requests share none: a request's splits depend on its n alone.
  *
  * The cut decides where sums are split, never what is summed. A length outside
  * [0, topk] ([0, extra_topk]) is clamped, as in the attention; an indptr that

@@ -35,6 +35,7 @@
 #include "spmla/platform/gpu/select/ragged_index_kernel.h"
 #include "spmla/platform/gpu/select/swa_index_kernel.h"
 #include "spmla/platform/gpu/select/topk_kernel.h"
+#include "spmla/platform/gpu/step/fixed_splits_kernel.h"
 #include "spmla/platform/gpu/step/indexer_schedule_kernel.h"
 #include "spmla/platform/gpu/step/logits_rows_kernel.h"
 #include "spmla/platform/gpu/step/prefill_rows_kernel.h"

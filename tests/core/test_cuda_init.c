@@ -322,7 +322,7 @@ START_TEST(whatever_fails_in_init_is_told_and_nothing_stays)
 		r.ctx = NULL;
 		fake.total = 0;
 		fake.fail_at = n;
-		fake.code = 200 + (int)n;
+		fake.code = 1000 + (int)n;
 		ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_E_DEVICE);
 		ck_assert_int_ge(fake.failed, 0);
 		snprintf(want, sizeof want, "%s",
@@ -331,7 +331,7 @@ START_TEST(whatever_fails_in_init_is_told_and_nothing_stays)
 		if (strstr(want, "_v2"))
 			*strstr(want, "_v2") = 0;
 		ck_assert_str_eq(r.diag.field, want);
-		ck_assert(r.diag.got == 200 + n);
+		ck_assert(r.diag.got == 1000 + n);
 		ck_assert_uint_eq(fake.alive, 0);
 		ck_assert_uint_eq(fake.depth, 0);
 		ck_assert_ptr_null(r.ctx);

@@ -78,7 +78,7 @@ static const pin pins[] = {
 	F(spmla_indexer_schedule_args, context_lens_stride_elems, 32, 8),
 	F(spmla_indexer_schedule_args, indices, 40, 8),
 	F(spmla_indexer_schedule_args, schedule, 48, 8),
-	S(spmla_tile_sched_args, 80),
+	S(spmla_tile_sched_args, 88),
 	F(spmla_tile_sched_args, struct_bytes, 0, 4),
 	F(spmla_tile_sched_args, batch, 4, 4),
 	F(spmla_tile_sched_args, parts, 8, 4),
@@ -93,6 +93,8 @@ static const pin pins[] = {
 	F(spmla_tile_sched_args, num_splits, 56, 8),
 	F(spmla_tile_sched_args, indptr, 64, 8),
 	F(spmla_tile_sched_args, extra_indptr, 72, 8),
+	F(spmla_tile_sched_args, split_blocks, 80, 4),
+	F(spmla_tile_sched_args, reserved, 84, 4),
 };
 
 static const pin_value values[] = {

@@ -4,6 +4,7 @@
  */
 #include "tests/emulator/emulated.h"
 
+#include "spmla/platform/gpu/step/fixed_splits_kernel.h"
 #include "spmla/platform/gpu/step/indexer_schedule_kernel.h"
 #include "spmla/platform/gpu/step/logits_rows_kernel.h"
 #include "spmla/platform/gpu/step/prefill_rows_kernel.h"

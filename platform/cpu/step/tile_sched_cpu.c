@@ -133,6 +133,38 @@ write_row(const spmla_tile_sched_args *a, place from, place to, int32_t split,
 	row[6] = (int32_t)last;
 }
 
+/* Each split is a part. */
+static void
+fix_splits(const spmla_tile_sched_args *a)
+{
+	const uint32_t most = a->batch ? a->parts / a->batch : 0;
+	int32_t *row = a->tile_scheduler_metadata;
+	uint32_t p = 0, r, i;
+
+	for (r = 0; r < a->batch; r++) {
+		const uint32_t blocks = blocks_of(a, r);
+		uint32_t n = blocks / a->split_blocks +
+			     (blocks % a->split_blocks != 0);
+
+		n = n < most ? n : most;
+		a->num_splits[r] = (int32_t)p;
+		for (i = 0; i < n; i++, p++, row += SPMLA_TILE_ROW_ELEMS) {
+			const place from = {r, i * a->split_blocks, 0};
+			const place to = {
+				r + (i + 1 == n),
+				i + 1 == n ? 0 : (i + 1) * a->split_blocks, 0};
+
+			write_row(a, from, to, (int32_t)i, row);
+		}
+	}
+	a->num_splits[a->batch] = (int32_t)p;
+	for (; p < a->parts; p++, row += SPMLA_TILE_ROW_ELEMS) {
+		const place end = {a->batch, 0, 0};
+
+		write_row(a, end, end, 0, row);
+	}
+}
+
 void
 spmla_i_cpu_tile_sched(spmla_ctx *ctx, const void *args)
 {
@@ -144,6 +176,10 @@ spmla_i_cpu_tile_sched(spmla_ctx *ctx, const void *args)
 	uint32_t inner = 0; /* starts so far that split a request */
 	uint32_t p, r;
 
+	if (a->split_blocks) {
+		fix_splits(a);
+		return;
+	}
 	a->num_splits[0] = 0;
 	for (p = 0; p < a->parts; p++) {
 		const place to = next_start(a, from, payload);

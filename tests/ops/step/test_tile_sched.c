@@ -207,6 +207,82 @@ START_TEST(sums_do_not_wrap)
 }
 END_TEST
 
+/* 2 lists of 3 + 1, 0 + 0, 1 + 2, 3 + 2 and 12 + 0 blocks, in splits of 2 or,
+ * of the last request, 2, 2 and the rest. A list without keys has a block. */
+START_TEST(fixed_splits_follow_from_a_request_alone)
+{
+	static const int32_t want[15][7] = {
+		{0, 0, 0, 2, 0, 1, 1},  {0, 0, 2, 4, 1, 1, 1},
+		{1, 1, 0, 1, 0, 0, 0},  {2, 2, 0, 2, 0, 1, 1},
+		{2, 2, 2, 3, 1, 1, 1},  {3, 3, 0, 2, 0, 1, 1},
+		{3, 3, 2, 4, 1, 1, 1},  {3, 3, 4, 5, 2, 1, 1},
+		{4, 4, 0, 2, 0, 1, 1},  {4, 4, 2, 4, 1, 1, 1},
+		{4, 4, 4, 12, 2, 1, 1}, {5, 4, 0, 12, 0, 0, 0},
+		{5, 4, 0, 12, 0, 0, 0}, {5, 4, 0, 12, 0, 0, 0},
+		{5, 4, 0, 12, 0, 0, 0}};
+	static const int32_t splits[6] = {0, 2, 3, 5, 8, 11};
+	spmla_tile_sched_args a = tile_args(&r, 5, 15, 5, 2048);
+	uint32_t p;
+
+	memcpy(r.lens, (const int32_t[]){129, 0, 64, 192, 768}, 20);
+	memcpy(r.extra_lens, (const int32_t[]){64, 0, 65, 65, -1}, 20);
+	a.topk_lens = r.lens;
+	a.extra_topk = 128;
+	a.extra_topk_lens = r.extra_lens;
+	a.split_blocks = 2;
+	memset(r.rows, 0x5A, sizeof r.rows);
+	ck_assert_int_eq(spmla_tile_sched(r.f.ctx, &a, NULL), SPMLA_OK);
+	expect_rows(want, 15);
+	expect_splits(splits, 6);
+	ck_assert_int_eq(r.rows[15 * 8], 0x5A5A5A5A);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 1);
+	/* A request by itself, and with others than before. */
+	ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
+	a.row_format = SPMLA_TILE_ROW_OLD;
+	a.batch = 1;
+	a.parts = 3;
+	ck_assert_int_eq(spmla_tile_sched(r.f.ctx, &a, NULL), SPMLA_OK);
+	for (p = 0; p < 3; p++) {
+		static const int32_t old[3][7] = {{0, 0, 0, 2, 0, 0, 0},
+						  {0, 2, 0, 4, 1, 0, 0},
+						  {1, 0, 0, 4, 0, 0, 0}};
+
+		ck_assert_mem_eq(r.rows + p * 8, old[p], sizeof old[p]);
+	}
+	expect_splits((const int32_t[]){0, 2}, 2);
+	ck_assert_uint_eq(fixture_status(&r.f).count, 0);
+}
+END_TEST
+
+/* More requests than threads. */
+START_TEST(fixed_splits_of_many_requests_count_all_before)
+{
+	const uint32_t batch = 2500;
+	spmla_tile_sched_args a = tile_args(&r, batch, batch, 0, 2048);
+	int32_t at = 0;
+	uint32_t i;
+
+	/* One split each, but for those of no block more. */
+	for (i = 0; i < batch; i++)
+		r.lens[i] = (int32_t)(1 + i * 37 % 2000);
+	a.topk_lens = r.lens;
+	a.split_blocks = 3;
+	ck_assert_int_eq(spmla_tile_sched(r.f.ctx, &a, NULL), SPMLA_OK);
+	for (i = 0; i < batch; i++) {
+		ck_assert_int_eq(r.num_splits[i], at);
+		ck_assert_int_eq(r.rows[8 * i], (int32_t)i);
+		ck_assert_int_eq(r.rows[8 * i + 3], (r.lens[i] + 63) / 64);
+		at++;
+	}
+	ck_assert_int_eq(r.num_splits[batch], at);
+	a.parts = batch + 1;
+	ck_assert_int_eq(spmla_tile_sched(r.f.ctx, &a, NULL), SPMLA_E_RANGE);
+	ck_assert_str_eq(fixture_diag(&r.f),
+			 "SPMLA_E_RANGE: tile_sched.parts: got 2501, want a "
+			 "multiple of 2500");
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
@@ -221,6 +297,8 @@ SUITE
 		{lengths_out_of_bounds_are_clamped_and_reported, 1},
 		{a_batch_of_no_requests_leaves_every_part_idle, 1},
 		{sums_do_not_wrap, 1},
+		{fixed_splits_follow_from_a_request_alone, 1},
+		{fixed_splits_of_many_requests_count_all_before, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),

@@ -39,8 +39,8 @@ static spmla_tile_sched_args
 good_args(void)
 {
 	const spmla_tile_sched_args a = {
-		sizeof a, BATCH, PARTS, 5,    0,          2048, 0,
-		0,        lens,  NULL,  rows, num_splits, NULL, NULL};
+		sizeof a, BATCH, PARTS, 5,          0,    2048, 0, 0,
+		lens,     NULL,  rows,  num_splits, NULL, NULL, 0, 0};
 
 	return a;
 }

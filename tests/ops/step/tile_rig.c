@@ -39,7 +39,9 @@ tile_args(tile_rig *r, uint32_t batch, uint32_t parts, uint32_t overhead,
 					 r->rows,
 					 r->num_splits,
 					 NULL,
-					 NULL};
+					 NULL,
+					 0,
+					 0};
 
 	return a;
 }
