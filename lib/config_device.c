@@ -7,11 +7,10 @@
 
 #include <string.h>
 
-/* An operation is needed if it belongs to decode (on a GPU without
- * BATCH_INVARIANT also in parts), to V4, to ragged lists, or to a planned
- * prefill of V3.2. A
- * prefill of V4 takes the operations of its decode. All others are only called
- * alone. */
+/* An operation is needed if it belongs to decode (on a GPU also in parts,
+ * except with BATCH_INVARIANT on other GPUs than CUDA's), to V4, to ragged
+ * lists, or to a planned prefill of V3.2. A prefill of V4 takes the operations
+ * of its decode. All others are only called alone. */
 static uint32_t
 is_needed(const spmla_device *device, const spmla_config *c, uint32_t op)
 {
@@ -42,7 +41,8 @@ is_needed(const spmla_device *device, const spmla_config *c, uint32_t op)
 		return 1;
 	return op == SPMLA_OP_split_combine &&
 	       device->kind != SPMLA_BACKEND_CPU &&
-	       !(c->flags & SPMLA_CONFIG_BATCH_INVARIANT);
+	       (device->kind == SPMLA_BACKEND_CUDA ||
+		!(c->flags & SPMLA_CONFIG_BATCH_INVARIANT));
 }
 
 spmla_status

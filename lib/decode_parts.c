@@ -12,6 +12,7 @@
 
 enum {
 	ALIGN = 256,
+	MOST_PARTS = 1 << 30, /* of tile_sched */
 	/* of a token beyond its blocks, where tokens share parts */
 	OVERHEAD_BLOCKS = 2
 };
@@ -43,25 +44,21 @@ overhead_of(uint32_t tokens, uint32_t parts, uint32_t blocks)
 	return parts % tokens ? OVERHEAD_BLOCKS : (each - blocks % each) % each;
 }
 
-/* *out by the context's device; no heads count as one. */
+/* Parts that the tokens share evenly, and the rows of their splits. */
 static void
-choose(const spmla_ctx *ctx, const spmla_sparse_decode_args *a,
-       spmla_decode_parts *out)
+share(const spmla_plan *plan, const spmla_sparse_decode_args *a, uint32_t heads,
+      spmla_decode_parts *out)
 {
-	const uint32_t tokens = a->tokens, heads = a->heads ? a->heads : 1;
-	const uint32_t most = spmla_i_parts_for(&ctx->plan, heads);
-	uint64_t rows;
+	const uint32_t most = spmla_i_parts_for(plan, heads);
+	const uint32_t tokens = a->tokens;
 
-	memset(out, 0, sizeof *out);
-	out->struct_bytes = (uint32_t)sizeof *out;
-	if (!most || tokens == 0 || tokens > SPMLA_I_SPLIT_TOKENS ||
+	if (!most || tokens > SPMLA_I_SPLIT_TOKENS ||
 	    spmla_i_whole_pays(a->cache.layout == SPMLA_LAYOUT_V4_FP8, tokens,
 			       most) ||
-	    spmla_i_few_takes(&ctx->plan, a) < SPMLA_I_FEW_COUNT)
+	    spmla_i_few_takes(plan, a) < SPMLA_I_FEW_COUNT)
 		return;
 	out->parts = spmla_i_even_parts(tokens, most);
-	rows = (uint64_t)tokens + out->parts;
-	out->split_rows = (uint32_t)rows;
+	out->split_rows = tokens + out->parts;
 	out->overhead_blocks =
 		overhead_of(tokens, out->parts,
 			    blocks_of(a->topk, a->indptr, a->longest) +
@@ -69,6 +66,43 @@ choose(const spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 							       a->extra_indptr,
 							       a->extra_longest)
 						   : 0));
+}
+
+/* Fixed splits: a part each. */
+static void
+fix(const spmla_plan *plan, const spmla_sparse_decode_args *a,
+    spmla_decode_parts *out)
+{
+	const uint32_t near = a->indptr ? a->longest : a->topk;
+	const uint32_t far = !a->extra_topk    ? 0
+			     : a->extra_indptr ? a->extra_longest
+					       : a->extra_topk;
+	const uint64_t parts =
+		(uint64_t)a->tokens * spmla_i_fixed_splits(plan, near, far);
+
+	if (spmla_i_few_entries(a) == UINT64_MAX || parts > MOST_PARTS)
+		return;
+	out->parts = out->split_rows = (uint32_t)parts;
+	out->split_blocks = spmla_i_split_blocks(plan, near, far);
+}
+
+/* *out by the context's device; no heads count as one. */
+static void
+choose(const spmla_ctx *ctx, const spmla_sparse_decode_args *a,
+       spmla_decode_parts *out)
+{
+	const uint32_t tokens = a->tokens, heads = a->heads ? a->heads : 1;
+	uint64_t rows;
+
+	memset(out, 0, sizeof *out);
+	out->struct_bytes = (uint32_t)sizeof *out;
+	if (tokens && ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT)
+		fix(&ctx->plan, a, out);
+	else if (tokens)
+		share(&ctx->plan, a, heads, out);
+	if (!out->parts)
+		return;
+	rows = out->split_rows;
 	out->tile_scheduler_metadata_bytes =
 		(uint64_t)out->parts * SPMLA_TILE_ROW_ELEMS * sizeof(int32_t);
 	out->num_splits_bytes = ((uint64_t)tokens + 1) * sizeof(int32_t);
@@ -113,8 +147,8 @@ spmla_decode_parts_choose(spmla_ctx *ctx, const spmla_sparse_decode_args *args,
 }
 
 static spmla_status
-cut(spmla_ctx *ctx, const spmla_sparse_decode_args *d, uint32_t overhead_blocks,
-    spmla_stream stream)
+cut(spmla_ctx *ctx, const spmla_sparse_decode_args *d,
+    const spmla_decode_parts *by, spmla_stream stream)
 {
 	spmla_tile_sched_args a;
 
@@ -122,7 +156,8 @@ cut(spmla_ctx *ctx, const spmla_sparse_decode_args *d, uint32_t overhead_blocks,
 	a.struct_bytes = (uint32_t)sizeof a;
 	a.batch = d->tokens;
 	a.parts = d->parts;
-	a.overhead_blocks = overhead_blocks;
+	a.overhead_blocks = by->overhead_blocks;
+	a.split_blocks = by->split_blocks;
 	a.topk = d->topk;
 	a.extra_topk = d->extra_topk;
 	a.lens_tokens = d->lens_tokens;
@@ -181,7 +216,7 @@ spmla_sparse_decode_in_parts(spmla_ctx *ctx,
 	/* The decode's own checks come first: nothing is enqueued before. */
 	s = spmla_i_sparse_decode_check(ctx, &a);
 	if (s == SPMLA_OK)
-		s = cut(ctx, &a, by.overhead_blocks, stream);
+		s = cut(ctx, &a, &by, stream);
 	else
 		return spmla_i_op_failed(ctx, s);
 	if (s == SPMLA_OK)

@@ -28,11 +28,14 @@ typedef struct spmla_decode_parts {
 	uint64_t split_out_bytes;
 	uint64_t split_lse_bytes;
 	uint64_t workspace_bytes; /* all four, each aligned to 256 bytes */
+	uint32_t split_blocks;    /* of tile_sched */
+	uint32_t reserved;
 } spmla_decode_parts;
 
-#define SPMLA_DECODE_PARTS_INIT                                              \
-	{                                                                    \
-		(uint32_t)sizeof(spmla_decode_parts), 0, 0, 0, 0, 0, 0, 0, 0 \
+#define SPMLA_DECODE_PARTS_INIT                                               \
+	{                                                                     \
+		(uint32_t)sizeof(spmla_decode_parts), 0, 0, 0, 0, 0, 0, 0, 0, \
+			0, 0                                                  \
 	}
 
 /* The library's choice for a decode on the context's device. It reads from
@@ -41,8 +44,11 @@ typedef struct spmla_decode_parts {
  * args->workspace also what sparse_decode reads to decide whether it uses it.
  * It reads no length on the device, so a captured graph may rely on it. More
  * tokens may need fewer bytes, and finally none. The choice is whole on the
- * CPU, with SPMLA_CONFIG_BATCH_INVARIANT, and where args->workspace serves few
- * tokens in one launch.
+ * CPU, and where args->workspace serves few tokens in one launch.
+ * With SPMLA_CONFIG_BATCH_INVARIANT it depends on topk and extra_topk alone (of
+ * ragged lists longest and extra_longest): splits of max(4, cdiv(blocks, 4))
+ * key blocks, so a token's bits do not depend on the other tokens. It is whole
+ * then except on CUDA, and for tokens of one such split.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (heads 1..config.heads). Pure. */
 spmla_status spmla_decode_parts_choose(spmla_ctx *ctx,
 				       const spmla_sparse_decode_args *args,

@@ -212,11 +212,22 @@ lend_workspace(const spmla_ctx *ctx, spmla_sparse_decode_args *a)
 }
 
 uint32_t
-spmla_i_layer_parts(spmla_ctx *ctx, spmla_sparse_decode_args *a)
+spmla_i_layer_parts(spmla_ctx *ctx, uint32_t ratio, spmla_sparse_decode_args *a)
 {
+	const spmla_config *c = &ctx->plan.config;
 	uint32_t parts;
 
 	lend_workspace(ctx, a);
+	if (c->flags & SPMLA_CONFIG_BATCH_INVARIANT) {
+		/* The prologue's first tokens have the same splits in a call of
+		 * fewer. */
+		if (ctx->step->piece_tokens ||
+		    ctx->step->shape.tokens > spmla_i_fixed_tokens(&ctx->plan))
+			return 0;
+		return a->tokens *
+		       spmla_i_fixed_splits(&ctx->plan, spmla_i_near_keys(c),
+					    spmla_i_far_keys(c, ratio));
+	}
 	if (ctx->step->piece_tokens || a->tokens != ctx->step->shape.tokens ||
 	    spmla_i_few_takes(&ctx->plan, a) < SPMLA_I_FEW_COUNT)
 		return 0;
@@ -237,7 +248,8 @@ spmla_i_layer_attend(spmla_ctx *ctx, spmla_sparse_decode_args *a,
 		a->num_splits = ctx->buf[num_splits];
 		a->split_out = ctx->buf[SPMLA_BUF_SPLIT_OUT];
 		a->split_lse = ctx->buf[SPMLA_BUF_SPLIT_LSE];
-		a->split_rows = a->tokens + a->parts;
+		a->split_rows = (uint32_t)(ctx->buf_bytes[SPMLA_BUF_SPLIT_LSE] /
+					   sizeof(float) / a->heads);
 	}
 	return spmla_sparse_decode(ctx, a, stream);
 }

@@ -151,6 +151,30 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		  SPMLA_GROUP_STATE_C128A, SPMLA_LAYOUT_STATE_512, overflow);
 }
 
+/* The dimensions of fixed splits. */
+static void
+fill_fixed(uint64_t *dim, const spmla_plan *plan)
+{
+	const spmla_config *c = &plan->config;
+	const uint64_t tokens = spmla_i_fixed_tokens(plan);
+	const uint32_t near = spmla_i_near_keys(c), v4 = spmla_i_is_v4(c);
+	const uint32_t four = SPMLA_COMPRESS_OVERLAP;
+	const uint32_t most = SPMLA_COMPRESS_MOST;
+	const uint64_t parts =
+		tokens *
+		spmla_i_fixed_splits(plan, near, spmla_i_far_keys(c, four));
+	const uint64_t c128a =
+		v4 ? tokens * spmla_i_fixed_splits(plan, near,
+						   spmla_i_far_keys(c, most))
+		   : 0;
+
+	dim[SPMLA_I_DIM_DECODE_PARTS] = parts;
+	dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1] = parts ? tokens + 1 : 0;
+	dim[SPMLA_I_DIM_C128A_PARTS] = c128a;
+	dim[SPMLA_I_DIM_C128A_SPLIT_TOKENS_PLUS_1] = c128a ? tokens + 1 : 0;
+	dim[SPMLA_I_DIM_SPLIT_ROWS] = parts > c128a ? parts : c128a;
+}
+
 /* The dimensions of decode steps in parts. */
 static void
 fill_splits(uint64_t *dim, const spmla_plan *plan)
@@ -159,8 +183,14 @@ fill_splits(uint64_t *dim, const spmla_plan *plan)
 	const uint32_t tokens = spmla_i_split_tokens(plan);
 	const uint32_t parts = tokens ? spmla_i_split_parts(plan) : 0;
 
-	dim[SPMLA_I_DIM_DECODE_PARTS] = parts;
 	dim[SPMLA_I_DIM_TILE_ROW] = SPMLA_TILE_ROW_ELEMS;
+	dim[SPMLA_I_DIM_HEADS] = c->heads;
+	dim[SPMLA_I_DIM_HEAD_VALUES] = (uint64_t)c->heads * SPMLA_MLA_LATENT;
+	if (c->flags & SPMLA_CONFIG_BATCH_INVARIANT) {
+		fill_fixed(dim, plan);
+		return;
+	}
+	dim[SPMLA_I_DIM_DECODE_PARTS] = parts;
 	dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1] =
 		tokens ? (uint64_t)tokens + 1 : 0;
 	if (spmla_i_is_v4(c)) {
@@ -169,8 +199,6 @@ fill_splits(uint64_t *dim, const spmla_plan *plan)
 			dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1];
 	}
 	dim[SPMLA_I_DIM_SPLIT_ROWS] = tokens ? (uint64_t)tokens + parts : 0;
-	dim[SPMLA_I_DIM_HEADS] = c->heads;
-	dim[SPMLA_I_DIM_HEAD_VALUES] = (uint64_t)c->heads * SPMLA_MLA_LATENT;
 }
 
 /* The dimensions of lists of keys, in rows or ragged. */
@@ -264,8 +292,14 @@ fill_few(uint64_t *dim, const spmla_plan *plan)
 static void
 fill_combine(uint64_t *dim, const spmla_plan *plan)
 {
-	const uint64_t words = spmla_i_combine_words(spmla_i_split_tokens(plan),
-						     plan->config.heads);
+	const uint32_t fixed =
+		dim[SPMLA_I_DIM_SPLIT_ROWS] ? spmla_i_fixed_tokens(plan) : 0;
+	const uint32_t tokens =
+		plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT
+			? fixed
+			: spmla_i_split_tokens(plan);
+	const uint64_t words =
+		spmla_i_combine_words(tokens, plan->config.heads);
 	uint64_t *to = &dim[SPMLA_I_DIM_DECODE_WORKSPACE];
 
 	if (plan->device.kind == SPMLA_BACKEND_CUDA &&

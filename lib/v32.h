@@ -116,11 +116,11 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  *
  * On a GPU, steps of few tokens use split-KV: sparse_decode in parts, then
  * split_combine. The prologue plans the parts for all of its tokens and for
- * topk's lengths. A call runs whole instead if:
- * - its shape has fewer tokens than the prologue's;
+ * topk's lengths. With SPMLA_CONFIG_BATCH_INVARIANT on CUDA all steps do, with
+ * fixed splits; on other GPUs none. A call runs whole instead if:
+ * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - it has no index_q, and topk_lens is neither NULL nor TOPK_LENS;
- * - SPMLA_CONFIG_BATCH_INVARIANT is set;
- * - on Hopper, the tokens are few enough for one launch with DECODE_WORKSPACE.
+ * - on Hopper, without fixed splits, the tokens are few enough for one launch with DECODE_WORKSPACE.
  * Also on Hopper, parts of FP8_DS_MLA rows add up their splits in the same
  * launch, with DECODE_WORKSPACE.
  *

@@ -187,13 +187,13 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  *
  * On a GPU, decode steps of few tokens use split-KV: sparse_decode in parts,
  * then split_combine. The prologue plans the parts for all of its tokens and
- * for topk's lengths. A call runs whole instead if:
+ * for topk's lengths. With SPMLA_CONFIG_BATCH_INVARIANT on CUDA all decode steps
+ * do, with fixed splits; on other GPUs none. A call runs whole instead if:
  * - the layer has ratio 1;
- * - its shape has fewer tokens than the prologue's;
+ * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - the layer has ratio 4 and no index_q, and topk_lens is neither NULL nor
  *   TOPK_LENS;
- * - SPMLA_CONFIG_BATCH_INVARIANT is set;
- * - on Hopper, the tokens are few enough for one launch with DECODE_WORKSPACE.
+ * - on Hopper, without fixed splits, the tokens are few enough for one launch with DECODE_WORKSPACE.
  * Also on Hopper, parts add up their splits in the same launch, with
  * DECODE_WORKSPACE.
  *

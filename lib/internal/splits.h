@@ -2,19 +2,79 @@
  *
  * Chooses the decode steps that a GPU does in parts (split-KV): those whose
  * tokens alone would not keep it busy. The choice follows from plan and shape,
- * so a captured graph always does the same.
+ * so a captured graph always does the same. With the batch-invariant flag it
+ * follows from the plan alone: every step has the same fixed splits.
  */
 #ifndef SPMLA_INTERNAL_SPLITS_H
 #define SPMLA_INTERNAL_SPLITS_H
 
 #include "spmla/internal/config.h"
+#include "spmla/ops/tile_sched.h"
 #include "spmla/spmla.h"
 
 enum {
 	/* most tokens of such a step; most parts */
 	SPMLA_I_SPLIT_TOKENS = 1024,
-	SPMLA_I_SPLIT_HEADS = 64 /* of a block of threads */
+	SPMLA_I_SPLIT_HEADS = 64, /* of a block of threads */
+	/* Of fixed splits: the most of a token, the least blocks of one. */
+	SPMLA_I_FIXED_SPLITS = 4,
+	SPMLA_I_FIXED_BLOCKS = 4
 };
+
+/* The key blocks of a token with as many keys as its lists may have. */
+static inline uint32_t
+spmla_i_most_blocks(uint32_t near, uint32_t far)
+{
+	const uint32_t block = SPMLA_TILE_BLOCK_KEYS;
+
+	return near / block + (near % block != 0) + far / block +
+	       (far % block != 0);
+}
+
+/* With the batch-invariant flag the splits of a token are fixed: so many blocks
+ * each, whatever the step. They follow from the keys that a token may have.
+ * 0: a token has one split, or splits are not fixed. */
+static inline uint32_t
+spmla_i_split_blocks(const spmla_plan *plan, uint32_t near, uint32_t far)
+{
+	const uint32_t blocks = spmla_i_most_blocks(near, far);
+	const uint32_t most = SPMLA_I_FIXED_SPLITS;
+	const uint32_t even = blocks / most + (blocks % most != 0);
+	const uint32_t each =
+		even > SPMLA_I_FIXED_BLOCKS ? even : SPMLA_I_FIXED_BLOCKS;
+
+	if (plan->device.kind != SPMLA_BACKEND_CUDA ||
+	    !(plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT))
+		return 0;
+	return blocks > each ? each : 0;
+}
+
+/* The most fixed splits of a token; 0 where they are not fixed. */
+static inline uint32_t
+spmla_i_fixed_splits(const spmla_plan *plan, uint32_t near, uint32_t far)
+{
+	const uint32_t blocks = spmla_i_most_blocks(near, far);
+	const uint32_t each = spmla_i_split_blocks(plan, near, far);
+
+	return each ? blocks / each + (blocks % each != 0) : 0;
+}
+
+/* The keys that a token of the plan may have in its first cache, and in its
+ * second in a layer of that ratio. */
+static inline uint32_t
+spmla_i_near_keys(const spmla_config *c)
+{
+	return spmla_i_is_v4(c) ? c->window_tokens : c->topk;
+}
+
+static inline uint32_t
+spmla_i_far_keys(const spmla_config *c, uint32_t ratio)
+{
+	if (!spmla_i_is_v4(c))
+		return 0;
+	return ratio == SPMLA_COMPRESS_OVERLAP ? c->topk
+					       : spmla_i_c128a_width(c);
+}
 
 /* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
  * the last round has many tokens, or there were enough full rounds before it.
@@ -52,8 +112,8 @@ spmla_i_even_parts(uint32_t tokens, uint32_t most)
 	return (uint64_t)parts * 4 >= (uint64_t)most * 3 ? parts : most;
 }
 
-/* The most parts of a step of so many heads that is done in parts; 0: every
- * step runs whole, as always with the batch-invariant flag and on the CPU. */
+/* The most parts of a step of so many heads that share its tokens evenly; 0:
+ * none do, as always with the batch-invariant flag and on the CPU. */
 static inline uint32_t
 spmla_i_parts_for(const spmla_plan *plan, uint32_t heads)
 {
@@ -92,6 +152,28 @@ spmla_i_split_tokens(const spmla_plan *plan)
 			most = tokens;
 	}
 	return most;
+}
+
+/* The most tokens of a step whose splits are fixed: the largest bucket's. */
+static inline uint32_t
+spmla_i_fixed_tokens(const spmla_plan *plan)
+{
+	uint32_t most = 0, i;
+
+	for (i = 0; i < plan->config.bucket_count; i++)
+		if (plan->config.buckets[i].tokens > most)
+			most = plan->config.buckets[i].tokens;
+	return most;
+}
+
+/* The tokens of a step whose fixed splits the prologue writes: all, or of a
+ * step larger than every bucket the first ones, which calls may ask for. */
+static inline uint32_t
+spmla_i_fixed_step(const spmla_plan *plan, uint32_t tokens)
+{
+	const uint32_t most = spmla_i_fixed_tokens(plan);
+
+	return tokens < most ? tokens : most;
 }
 
 /* The parts of a step of `tokens` tokens; 0: it runs whole. */

@@ -105,8 +105,9 @@ typedef struct spmla_sparse_decode_args {
  * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ caches use
  * the portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. On Hopper,
  * where q, out, split_out and pages are aligned to 16 bytes, e4m3 * scale is
- * rounded once, to f16. Exception: small calls in parts, tokens * cdiv(heads,
- * 16) <= 16, that do not add up their splits; they round as above.
+ * rounded once, to f16. Exception, without SPMLA_CONFIG_BATCH_INVARIANT: small
+ * calls in parts, tokens * cdiv(heads, 16) <= 16, that do not add up their
+ * splits; they round as above.
  * Rows that do not count are never read; NaN in rows that do goes through the
  * arithmetic.
  *
@@ -147,7 +148,8 @@ typedef struct spmla_sparse_decode_args {
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row, and on Hopper on the
  * alignment above.
- * - With parts also on: where it is split, `tokens`, workspace or not.
+ * - With parts also on: where it is split, workspace or not, and, without
+ *   SPMLA_CONFIG_BATCH_INVARIANT, `tokens`.
  * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk
  *   (ragged: longest and extra_longest).
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of

@@ -121,6 +121,11 @@ spmla_status spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 /* The divisor for g_divide. */
 spmla_g_divisor spmla_i_gpu_divisor(uint32_t by);
 
+/* The launches behind a prologue that cut its first `tokens` tokens at fixed
+ * splits, where the plan has them. */
+spmla_status spmla_i_gpu_fixed_splits(const spmla_i_gpu_queue *queue,
+				      uint32_t tokens);
+
 /* The second launch of V4's prologue; parts as in spmla_i_decode_parts. */
 spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
 				      uint32_t tokens, uint32_t parts);

@@ -164,7 +164,7 @@ START_TEST(an_operation_that_the_device_lacks_is_named)
 }
 END_TEST
 
-START_TEST(a_gpu_combines_parts_unless_batches_are_invariant)
+START_TEST(a_gpu_combines_parts)
 {
 	static const uint32_t parts[] = {SPMLA_OP_split_combine};
 	spmla_config config;
@@ -178,8 +178,12 @@ START_TEST(a_gpu_combines_parts_unless_batches_are_invariant)
 			v4_config(&config);
 		config.flags = 0;
 		expect_without(&config, SPMLA_OP_split_combine, 1);
+		device.kind = SPMLA_BACKEND_HIP;
+		expect_without(&config, SPMLA_OP_split_combine, 1);
 		config.flags = SPMLA_CONFIG_BATCH_INVARIANT;
 		expect_without(&config, SPMLA_OP_split_combine, 0);
+		device.kind = SPMLA_BACKEND_CUDA;
+		expect_without(&config, SPMLA_OP_split_combine, 1);
 	}
 }
 END_TEST
@@ -237,7 +241,7 @@ SUITE
 	};
 	const theme_test ops[] = {
 		{an_operation_that_the_device_lacks_is_named, 1},
-		{a_gpu_combines_parts_unless_batches_are_invariant, 1},
+		{a_gpu_combines_parts, 1},
 		{prefill_of_v32_needs_operations_of_its_own, 1},
 		{prefill_of_v4_needs_no_more_than_its_decode, 1},
 	};

@@ -126,6 +126,36 @@ parts_check(const parts_step *s)
 	ck_assert_int_le(most, total / s->parts + 2 + 2);
 }
 
+void
+parts_check_fixed(const parts_step *s, int32_t each)
+{
+	int32_t p = 0, t, i;
+
+	for (t = 0; t < s->tokens; t++) {
+		const int32_t blocks = blocks_of(s, t);
+		const int32_t n = (blocks + each - 1) / each;
+
+		ck_assert_int_eq(s->splits[t], p);
+		for (i = 0; i < n; i++) {
+			const int32_t row[8] = {
+				t,        t,
+				each * i, least(each * (i + 1), blocks),
+				i,        n > 1,
+				n > 1,    0};
+
+			ck_assert_int_lt(p, s->parts);
+			ck_assert_mem_eq(s->rows + 8 * p++, row, sizeof row);
+		}
+	}
+	ck_assert_int_eq(s->splits[s->tokens], p);
+	for (; p < s->parts; p++) {
+		const int32_t row[8] = {s->tokens, s->tokens - 1, 0,
+					blocks_of(s, s->tokens - 1)};
+
+		ck_assert_mem_eq(s->rows + 8 * p, row, sizeof row);
+	}
+}
+
 uint32_t
 parts_launches(const spmla_device *device)
 {

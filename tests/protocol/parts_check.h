@@ -27,6 +27,9 @@ typedef struct parts_step {
 
 void parts_check(const parts_step *step);
 
+/* The same of fixed splits: each has `each` blocks and is a part. */
+void parts_check_fixed(const parts_step *step, int32_t each);
+
 /* The launches that add up the splits of a layer's decode: 0 on the CPU, which
  * has no parts, and where kernels of Hopper's own do that themselves. */
 uint32_t parts_launches(const spmla_device *device);

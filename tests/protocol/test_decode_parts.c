@@ -2,7 +2,8 @@
  *
  * What the prologue writes for decode steps that a GPU does in parts: every
  * block of every token belongs to just one part, parts are alike, and
- * NUM_SPLITS counts them. A backend without parts has no such buffers.
+ * NUM_SPLITS counts them; with the batch-invariant flag every split is a part.
+ * A backend without parts has no such buffers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +19,29 @@
 static ring_rig r;
 
 static void
-setup(void)
+setup_flags(uint32_t flags, uint32_t topk)
 {
 	spmla_config config;
 
 	fixture_config(&config);
-	config.topk = 512; /* 8 blocks: several parts a token */
+	config.flags |= flags;
+	config.topk = topk;
 	fixture_multiprocessors(12);
 	ring_open_config(&r, &config, 0);
 	fixture_multiprocessors(0);
+}
+
+static void
+setup(void)
+{
+	setup_flags(0, 512); /* 8 blocks: several parts a token */
+}
+
+/* Five blocks, of a context that is long enough. */
+static void
+setup_fixed(void)
+{
+	setup_flags(SPMLA_CONFIG_BATCH_INVARIANT, 300);
 }
 
 static void
@@ -143,21 +158,6 @@ START_TEST(a_step_whose_tokens_fill_their_rounds_has_no_parts)
 }
 END_TEST
 
-START_TEST(a_batch_invariant_plan_has_no_parts)
-{
-	const uint32_t kind = r.f.plan.device.kind;
-	spmla_config config = r.f.config;
-	spmla_plan plan;
-
-	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
-	ck_assert_int_eq(spmla_plan_make(&plan, &config, &r.f.device, NULL),
-			 SPMLA_OK);
-	ck_assert_uint_eq(split_bytes(&plan), 0);
-	ck_assert_uint_eq(split_bytes(&r.f.plan) > 0,
-			  kind != SPMLA_BACKEND_CPU);
-}
-END_TEST
-
 /* Operations that an attend enqueues. */
 static uint32_t
 attend_ops(fixture *f, const spmla_v32_layer *layer)
@@ -221,6 +221,79 @@ planned(const spmla_plan *plan, spmla_buf buf)
 	return 0;
 }
 
+/* 16 tokens of 8 blocks are 32 splits of 4, on any number of multiprocessors;
+ * of 4 blocks, one split each. On other devices than CUDA's tokens run whole. */
+START_TEST(a_batch_invariant_plan_has_fixed_splits)
+{
+	static const uint32_t kinds[2] = {SPMLA_BACKEND_CUDA,
+					  SPMLA_BACKEND_HIP};
+	spmla_device device = r.f.device;
+	spmla_config config = r.f.config;
+	spmla_plan plan;
+	uint32_t i, whole, many;
+
+	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
+	config.cpu_workers = 0;
+	for (i = 0; i < 8; i++) {
+		whole = i & 1, many = i >> 1 & 1;
+		device.kind = kinds[i >> 2];
+		device.arch = i >> 2 ? 0x942 : 90;
+		device.sm_count = many ? 132 : 1;
+		config.topk = whole ? 256 : 512;
+		ck_assert_int_eq(spmla_plan_make(&plan, &config, &device, NULL),
+				 SPMLA_OK);
+		if (whole || device.kind != SPMLA_BACKEND_CUDA) {
+			ck_assert_uint_eq(split_bytes(&plan), 0);
+			continue;
+		}
+		ck_assert_uint_eq(split_bytes(&plan),
+				  UINT64_C(32) * config.heads * 2048);
+		ck_assert_uint_eq(planned(&plan, SPMLA_BUF_SPLIT_LSE),
+				  UINT64_C(32) * config.heads * 4);
+		ck_assert_uint_eq(planned(&plan, SPMLA_BUF_NUM_SPLITS), 17 * 4);
+		ck_assert_uint_eq(
+			planned(&plan, SPMLA_BUF_TILE_SCHEDULER_METADATA),
+			32 * 32);
+	}
+}
+END_TEST
+
+START_TEST(fixed_splits_of_random_batches_are_parts)
+{
+	uint64_t bytes = 0;
+	uint32_t i;
+	sim s;
+
+	view(SPMLA_BUF_TILE_SCHEDULER_METADATA, &bytes);
+	if (r.f.plan.device.kind != SPMLA_BACKEND_CUDA) {
+		ck_assert_uint_eq(bytes, 0);
+		return;
+	}
+	sim_open(&s, &r.f.plan, test_seed());
+	for (i = 0; i < 100; i++) {
+		const uint32_t bucket = i % 3;
+		const int32_t tokens =
+			(int32_t)r.f.config.buckets[bucket].tokens;
+		parts_step step = {
+			view(SPMLA_BUF_TILE_SCHEDULER_METADATA, NULL),
+			view(SPMLA_BUF_NUM_SPLITS, NULL),
+			view(SPMLA_BUF_CONTEXT_LENS, NULL),
+			tokens,
+			2 * tokens,
+			300,
+			0,
+			1};
+		draft d;
+
+		sim_draft(&s, &rig_shapes[bucket], &d);
+		replay(&r.f, r.graphs[bucket], draft_write(&r.f, &d));
+		fixture_drain(&r.f);
+		ring_check(&r, &d, bucket);
+		parts_check_fixed(&step, 4);
+	}
+}
+END_TEST
+
 /* A shape may be smaller than its bucket, and be done in parts where that is
  * not: of {4, 8} tokens on 3 multiprocessors, one of 5. */
 START_TEST(whatever_shape_is_done_in_parts_has_room)
@@ -271,12 +344,16 @@ SUITE
 	const theme_test tests[] = {
 		{parts_cover_every_block_of_random_batches_once, 1},
 		{a_step_whose_tokens_fill_their_rounds_has_no_parts, 1},
-		{a_batch_invariant_plan_has_no_parts, 1},
+		{a_batch_invariant_plan_has_fixed_splits, 1},
 		{a_layer_that_shares_the_planned_selection_has_parts_too, 1},
 		{whatever_shape_is_done_in_parts_has_room, 1},
 	};
+	const theme_test fixed[] = {
+		{fixed_splits_of_random_batches_are_parts, 1},
+	};
 	const theme themes[] = {
 		THEME("parts", setup, teardown, tests),
+		THEME("fixed splits", setup_fixed, teardown, fixed),
 	};
 
 	return RUN_THEMES(themes);

@@ -16,9 +16,9 @@ enum { ROW = 5, LEN = 300, COLUMNS = 19, KEY = 1234567 };
 /* Where a row may be: of 4, 4 and 8, with that many behind. */
 enum { PLACES = 10 + 10 + 36 };
 
-/* As wide as a model's, on a device, with more keys than attention takes at
- * once; and what results have room for. */
-enum { WIDE_HEADS = 64, WIDE_TOPK = 256 };
+/* As wide as a model's, on a device, with keys of two fixed splits; and what
+ * results have room for. */
+enum { WIDE_HEADS = 64, WIDE_TOPK = 288 };
 
 static attn_rig r;
 static attn_inputs in;
@@ -57,9 +57,11 @@ static void
 setup_invariant(void)
 {
 	static const attn_size wide = {WIDE_HEADS, WIDE_HEADS, WIDE_TOPK};
+	static const attn_size narrow = {ATTN_HEADS, ATTN_INDEX_HEADS,
+					 WIDE_TOPK};
 
 	open_with(0, SPMLA_CONFIG_BATCH_INVARIANT,
-		  fixture_on_gpu() ? &wide : &small);
+		  fixture_on_gpu() ? &wide : &narrow);
 }
 
 static void

@@ -45,7 +45,7 @@ parts_rig_open(parts_rig *r, uint32_t heads, uint32_t topk,
 	r->rng = test_seed();
 	seed = rng_next(&r->rng);
 	open_side(&r->sides[PARTS], 0, heads, topk, seed);
-	open_side(&r->sides[WHOLE], SPMLA_CONFIG_BATCH_INVARIANT, heads, topk,
+	open_side(&r->sides[FIXED], SPMLA_CONFIG_BATCH_INVARIANT, heads, topk,
 		  seed);
 }
 
@@ -102,9 +102,41 @@ write_step(parts_rig *rig, const spmla_shape *shape, const uint32_t *lens,
 }
 
 static const int32_t *
-view(const parts_rig *r, spmla_buf buf)
+view(const parts_rig *r, uint32_t side, spmla_buf buf)
 {
-	return spmla_view(r->sides[PARTS].f.ctx, buf, NULL);
+	return spmla_view(r->sides[side].f.ctx, buf, NULL);
+}
+
+/* At most 4 splits, of 4 blocks or more: 128 keys of the window, and topk or
+ * 160, whose lists have room for 256. */
+static void
+check_fixed(const parts_rig *r, const spmla_shape *shape)
+{
+	const spmla_plan *plan = &r->sides[FIXED].f.plan;
+	const int32_t tokens = (int32_t)shape->tokens;
+	const int32_t topk = (int32_t)plan->config.topk;
+	const int32_t blocks = 2 + topk / 64;
+	const int32_t each = blocks > 16 ? (blocks + 3) / 4 : 4;
+	parts_step s = {view(r, FIXED, SPMLA_BUF_TILE_SCHEDULER_METADATA),
+			view(r, FIXED, SPMLA_BUF_NUM_SPLITS),
+			view(r, FIXED, SPMLA_BUF_CONTEXT_LENS),
+			tokens,
+			tokens * ((blocks + each - 1) / each),
+			128,
+			topk,
+			4};
+
+	if (plan->device.kind != SPMLA_BACKEND_CUDA) {
+		ck_assert(!s.rows);
+		return;
+	}
+	parts_check_fixed(&s, each);
+	s.rows = view(r, FIXED, SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A);
+	s.splits = view(r, FIXED, SPMLA_BUF_NUM_SPLITS_C128A);
+	s.parts = tokens * 2;
+	s.far = PARTS_LONGEST;
+	s.ratio = 128;
+	parts_check_fixed(&s, 4);
 }
 
 static void
@@ -112,17 +144,15 @@ check_metadata(const parts_rig *r, const spmla_shape *shape)
 {
 	const spmla_plan *plan = &r->sides[PARTS].f.plan;
 	const uint32_t parts = spmla_i_decode_parts(plan, shape->tokens);
-	parts_step s = {view(r, SPMLA_BUF_TILE_SCHEDULER_METADATA),
-			view(r, SPMLA_BUF_NUM_SPLITS),
-			view(r, SPMLA_BUF_CONTEXT_LENS),
+	parts_step s = {view(r, PARTS, SPMLA_BUF_TILE_SCHEDULER_METADATA),
+			view(r, PARTS, SPMLA_BUF_NUM_SPLITS),
+			view(r, PARTS, SPMLA_BUF_CONTEXT_LENS),
 			(int32_t)shape->tokens,
 			(int32_t)parts,
 			128,
 			(int32_t)plan->config.topk,
 			4};
 
-	ck_assert(spmla_i_decode_parts(&r->sides[WHOLE].f.plan,
-				       shape->tokens) == 0);
 	if (plan->device.kind == SPMLA_BACKEND_CPU)
 		ck_assert(parts == 0 && !s.rows);
 	else
@@ -131,8 +161,8 @@ check_metadata(const parts_rig *r, const spmla_shape *shape)
 	if (parts == 0)
 		return;
 	parts_check(&s);
-	s.rows = view(r, SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A);
-	s.splits = view(r, SPMLA_BUF_NUM_SPLITS_C128A);
+	s.rows = view(r, PARTS, SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A);
+	s.splits = view(r, PARTS, SPMLA_BUF_NUM_SPLITS_C128A);
 	s.far = PARTS_LONGEST;
 	s.ratio = 128;
 	parts_check(&s);
@@ -142,7 +172,7 @@ check_metadata(const parts_rig *r, const spmla_shape *shape)
 static void
 check_equal(const parts_rig *r, uint32_t tokens)
 {
-	const v4_layer_rig *a = &r->sides[PARTS].rig, *b = &r->sides[WHOLE].rig;
+	const v4_layer_rig *a = &r->sides[PARTS].rig, *b = &r->sides[FIXED].rig;
 	const uint32_t cpu =
 		r->sides[0].f.plan.device.kind == SPMLA_BACKEND_CPU;
 	uint64_t i;
@@ -176,8 +206,10 @@ parts_rig_step(parts_rig *r, const spmla_shape *shape, const uint32_t *lens,
 		v32_must(r->sides[i].f.ctx,
 			 spmla_step_prologue(r->sides[i].f.ctx, shape,
 					     SPMLA_FROM_RING, NULL));
-	if (shape->next_n <= 4) /* else it fits no bucket */
+	if (shape->next_n <= 4) { /* else it fits no bucket */
 		check_metadata(r, shape);
+		check_fixed(r, shape);
+	}
 	for (k = 0; k < count; k++) {
 		for (i = 0; i < BOTH; i++) {
 			parts_side *s = &r->sides[i];

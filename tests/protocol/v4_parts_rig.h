@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two contexts of V4 with the same caches. One is batch-invariant and so never
- * done in parts. Steps of both must give the same.
+ * Two contexts of V4 with the same caches. One is batch-invariant: it has fixed
+ * splits, or on some devices none. Steps of both must give the same.
  */
 #ifndef TESTS_PROTOCOL_V4_PARTS_RIG_H
 #define TESTS_PROTOCOL_V4_PARTS_RIG_H
 
 #include "tests/harness/v4_layer_rig.h"
 
-enum { PARTS, WHOLE, BOTH, PARTS_ROWS = 8, PARTS_LONGEST = 20480 };
+enum { PARTS, FIXED, BOTH, PARTS_ROWS = 8, PARTS_LONGEST = 20480 };
 
 typedef struct parts_side {
 	fixture f;

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sparse_decode with the batch-invariant flag: fixed splits, by the library's
+ * own choice. A token's bits are the same alone, with others and at any place
+ * among them, and the results are those of dense attention.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/themes.h"
+#include "tests/harness/v32_rig.h"
+#include "tests/ops/attend/shape_rig.h"
+
+enum { MOST = 128, SMALL = 6, BATCHES = 7, CASES = 4, LATENT = 512 };
+
+static fixture f;
+static shape_rig r;
+static uint32_t tokens;
+static const uint32_t *batches;
+static int32_t lens[MOST], extra_lens[MOST];
+static uint16_t *out;
+static float *lse;
+
+/* Case n: the model, then the heads. Splits have 4 blocks: V3.2 has three (a
+ * device: 4, of 8 blocks), V4 two (3) or, without its second list, one. */
+static void
+open_case(int n)
+{
+	static const uint32_t real[BATCHES] = {1, 2, 5, 8, 40, 64, MOST};
+	static const uint32_t small[BATCHES] = {1, 2, 5, SMALL, 0};
+	static const uint32_t keys[2][2][2] = {{{580, 0}, {100, 330}},
+					       {{2048, 0}, {128, 512}}};
+	static const uint32_t heads[2][2] = {{64, 16}, {128, 64}};
+	const uint32_t on = fixture_on_gpu();
+	const uint32_t *of = keys[on][n / 2];
+	spmla_config config;
+	uint64_t results;
+
+	ck_assert_int_eq(spmla_config_operations(&config), SPMLA_OK);
+	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
+	fixture_open(&f, &config, 0);
+	batches = on ? real : small;
+	tokens = on ? MOST : SMALL;
+	shape_open(&r, &f,
+		   n / 2 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA,
+		   heads[on][n % 2], of[0], of[1], tokens);
+	results = (uint64_t)tokens * r.a.heads;
+	out = test_alloc(results * LATENT * sizeof *out, 0);
+	lse = test_alloc(results * sizeof *lse, 0);
+}
+
+static void
+close_case(void)
+{
+	free(out);
+	free(lse);
+	shape_close(&r);
+	fixture_close(&f);
+}
+
+/* Lists of all lengths: none, a key, and about where blocks and splits end. */
+static void
+cut_lists(void)
+{
+	static const int32_t some[8] = {0, 1, 255, 256, 257, 64, 512, 100};
+	uint32_t t;
+
+	for (t = 0; t < tokens; t++) {
+		lens[t] = t % 3 == 1 ? some[t / 3 % 8] : (int32_t)r.keys[0];
+		extra_lens[t] =
+			t % 2 == 1 ? some[t / 2 % 8] : (int32_t)r.keys[1];
+	}
+	r.a.topk_lens = lens;
+	r.a.extra_topk_lens = extra_lens;
+}
+
+/* Runs `count` tokens from `first` on, to their places of out and lse. */
+static void
+run_some(uint32_t first, uint32_t count, shape_way way)
+{
+	const uint64_t head = (uint64_t)first * r.a.heads;
+	spmla_sparse_decode_args a = r.a;
+
+	a.tokens = count;
+	a.q += head * r.dim;
+	a.slots += (uint64_t)first * r.keys[0];
+	a.topk_lens += first;
+	if (a.extra_topk) {
+		a.extra_slots += (uint64_t)first * r.keys[1];
+		a.extra_topk_lens += first;
+	}
+	a.out += head * LATENT;
+	a.lse += head;
+	memset(a.out, 0xFF, (uint64_t)count * a.heads * LATENT * 2);
+	memset(a.lse, 0xFF, (uint64_t)count * a.heads * 4);
+	if (way == SHAPE_WORKSPACE) {
+		a.workspace = r.few;
+		a.workspace_bytes = r.few_bytes;
+	}
+	v32_must(f.ctx, spmla_sparse_decode_in_parts(f.ctx, &a, r.parts,
+						     r.parts_bytes, NULL));
+	fixture_drain(&f);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+
+/* They have the bits of all tokens together. */
+static void
+expect_same(uint32_t first, uint32_t count)
+{
+	const uint64_t at = (uint64_t)first * r.a.heads;
+	const uint64_t n = (uint64_t)count * r.a.heads;
+
+	ck_assert_mem_eq(r.out + at * LATENT, out + at * LATENT,
+			 n * LATENT * sizeof *out);
+	ck_assert_mem_eq(r.lse + at, lse + at, n * sizeof *lse);
+}
+
+START_TEST(a_token_has_the_same_bits_in_every_batch_and_place)
+{
+	uint32_t way, i, first, n;
+
+	open_case(_i);
+	cut_lists();
+	for (way = SHAPE_WORKSPACE; way < SHAPE_WAYS; way++) {
+		const uint64_t results = (uint64_t)tokens * r.a.heads;
+
+		run_some(0, tokens, (shape_way)way);
+		memcpy(out, r.out, results * LATENT * sizeof *out);
+		memcpy(lse, r.lse, results * sizeof *lse);
+		for (i = 0; i < BATCHES && batches[i]; i++)
+			for (first = 0; first < tokens; first += batches[i]) {
+				n = tokens - first < batches[i] ? tokens - first
+								: batches[i];
+				run_some(first, n, (shape_way)way);
+				expect_same(first, n);
+			}
+	}
+	close_case();
+}
+END_TEST
+
+START_TEST(every_value_is_that_of_dense_attention)
+{
+	char text[160] = "";
+	uint32_t i, way;
+
+	open_case(_i);
+	shape_reference(&r, 8 < tokens ? 8 : tokens);
+	for (i = 0; i < BATCHES && batches[i] && batches[i] <= 8; i++)
+		for (way = SHAPE_WORKSPACE; way < SHAPE_WAYS; way++) {
+			shape_run(&r, &f, batches[i], (shape_way)way);
+			ck_assert_msg(shape_wrong(&r, batches[i], text,
+						  sizeof text) == 0,
+				      "%u tokens, way %u: %s", batches[i], way,
+				      text);
+		}
+	close_case();
+}
+END_TEST
+
+/* Of V3.2, by the most keys of a token: 4 blocks a split, or a quarter. */
+START_TEST(the_choice_follows_from_the_lists_alone)
+{
+	static const uint32_t cases[][3] = {{256, 0, 0},
+					    {257, 2, 4},
+					    {2048, 4, 8},
+					    {2049, 4, 9},
+					    {16384, 4, 64}};
+	const uint32_t n = fixture_on_gpu() ? 33 : 5;
+	uint32_t i, t;
+
+	open_case(0);
+	for (i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (t = 1; t < n; t += n - 2) {
+			const uint32_t on =
+				f.plan.device.kind == SPMLA_BACKEND_CUDA;
+			const uint32_t parts = on ? t * cases[i][1] : 0;
+			spmla_decode_parts by = SPMLA_DECODE_PARTS_INIT;
+			spmla_sparse_decode_args a = r.a;
+
+			a.tokens = t;
+			a.topk = cases[i][0];
+			a.slots_stride_elems = a.topk;
+			v32_must(f.ctx,
+				 spmla_decode_parts_choose(f.ctx, &a, &by));
+			ck_assert_uint_eq(by.parts, parts);
+			ck_assert_uint_eq(by.split_rows, parts);
+			ck_assert_uint_eq(by.split_blocks,
+					  on ? cases[i][2] : 0);
+			/* A ragged list, known and not. */
+			a.indptr = a.slots;
+			a.topk = 100000;
+			v32_must(f.ctx,
+				 spmla_decode_parts_choose(f.ctx, &a, &by));
+			ck_assert_uint_eq(by.parts, 0);
+			a.longest = cases[i][0];
+			v32_must(f.ctx,
+				 spmla_decode_parts_choose(f.ctx, &a, &by));
+			ck_assert_uint_eq(by.parts, parts);
+		}
+	close_case();
+}
+END_TEST
+
+SUITE
+{
+	const theme_test bits[] = {
+		{a_token_has_the_same_bits_in_every_batch_and_place, CASES},
+	};
+	const theme_test values[] = {
+		{every_value_is_that_of_dense_attention, CASES},
+		{the_choice_follows_from_the_lists_alone, 1},
+	};
+	const theme themes[] = {
+		THEME("bits", NULL, NULL, bits),
+		THEME("values", NULL, NULL, values),
+	};
+
+	return RUN_THEMES(themes);
+}
