@@ -101,6 +101,8 @@ open_worlds(void)
 	config.buckets[0] = (spmla_shape){1, 1, 1, 0};
 	world_open(&g, &g.ops, &config, ON_DEVICE);
 	world_open(&g, &g.cpu, &config, ON_HOST);
+	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
+	world_open(&g, &g.fixed, &config, ON_DEVICE);
 }
 
 int
@@ -140,6 +142,7 @@ main(int argc, char **argv)
 	bench_steps(&g);
 	world_close(&g, &g.cpu);
 	world_close(&g, &g.ops);
+	world_close(&g, &g.fixed);
 	printf("\nSM clock after: %u MHz. %u rows, %u of them wrong.\n",
 	       gpu_sm_mhz(&g), g.count, g.wrong);
 	if (g.only && g.count == (g.read ? 1 : 0)) {

@@ -111,8 +111,9 @@ typedef struct gpu {
 	void *events[2];
 	void *empty, *read; /* our kernels; NULL: a driver that has none */
 	int device, sm_count;
-	cu_ptr room;    /* of the flush and the roofs */
-	world ops, cpu; /* for operations alone */
+	cu_ptr room;           /* of the flush and the roofs */
+	world ops, fixed, cpu; /* for operations alone; the same,
+				* batch-invariant */
 	double read_bytes_us, copy_bytes_us, launch_us; /* the roofs */
 	uint32_t repeats;
 	double seconds; /* at most, a row */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The shapes of the attention over a cache. A decode is timed whole, each token
- * by itself, and in parts with the combine behind them; what plans the parts
- * runs once, outside of what is timed, as in the peer's times. Each token's
+ * by itself, and in parts with the combine behind them, as the library shares
+ * tokens and with the fixed splits of the batch-invariant flag; what plans the
+ * parts runs once, outside of what is timed, as in the peer's times. Each token's
  * keys are drawn in no order from rows of its own, so that no two tokens share
  * one. Only with the longest lists tokens that are 64 apart share their rows:
  * 690 MB lie between two uses.
@@ -26,6 +27,7 @@ enum {
 	V32_TOKENS = 256,
 	MOST_HEADS = 128,
 	MOST_PARTS = 512,
+	MOST_SPLITS = 4, /* of a token, if they are fixed */
 	WORKSPACE_BYTES = 5 << 20
 };
 
@@ -84,6 +86,7 @@ static const decode_shape decode_tiny[] = {{2, 8, 0}};
 static struct {
 	uint32_t tokens, heads, topk, extra_topk, dim;
 	spmla_decode_parts by; /* the library's choice; in_parts uses it */
+	world *in;
 	uint32_t layout, entries, extra_entries, in_parts;
 	const char *model;
 	const twin *q, *slots, *extra_slots, *pool, *extra_pool;
@@ -148,6 +151,7 @@ plan_parts(gpu *g)
 		.batch = dc.tokens,
 		.parts = dc.by.parts,
 		.overhead_blocks = dc.by.overhead_blocks,
+		.split_blocks = dc.by.split_blocks,
 		.row_format = SPMLA_TILE_ROW_NEW,
 		.topk = dc.topk,
 		.extra_topk = dc.extra_topk,
@@ -155,7 +159,7 @@ plan_parts(gpu *g)
 		.num_splits = dc.splits->at[ON_DEVICE],
 	};
 
-	lib_must(g->ops.ctx, spmla_tile_sched(g->ops.ctx, &a, g->stream),
+	lib_must(dc.in->ctx, spmla_tile_sched(dc.in->ctx, &a, g->stream),
 		 "tile_sched");
 }
 
@@ -164,7 +168,7 @@ run_decode(gpu *g)
 {
 	const spmla_sparse_decode_args a = decode_args(ON_DEVICE, 0, dc.tokens);
 
-	lib_must(g->ops.ctx, spmla_sparse_decode(g->ops.ctx, &a, g->stream),
+	lib_must(dc.in->ctx, spmla_sparse_decode(dc.in->ctx, &a, g->stream),
 		 "sparse_decode");
 }
 
@@ -220,11 +224,16 @@ time_decode(gpu *g, uint32_t in_parts, double peer)
 	dc.in_parts = in_parts;
 	r = measure(g, &s);
 	if (in_parts)
-		snprintf(how, sizeof how, "%u parts", dc.by.parts);
+		snprintf(how, sizeof how,
+			 dc.by.split_blocks ? "%u fixed splits" : "%u parts",
+			 dc.by.parts);
 	snprintf(r->shape, sizeof r->shape, "%s, %u heads, batch %u, %s",
 		 dc.model, dc.heads, dc.tokens, how);
 	snprintf(r->series, sizeof r->series, "sparse_decode %s %u%s", dc.model,
-		 dc.heads, in_parts ? " in parts" : "");
+		 dc.heads,
+		 dc.by.split_blocks ? " fixed"
+		 : in_parts         ? " in parts"
+				    : "");
 	r->batch = dc.tokens;
 	r->peer = peer;
 	add_floor(g, r,
@@ -236,20 +245,30 @@ time_decode(gpu *g, uint32_t in_parts, double peer)
 	return r;
 }
 
-/* Whole, and in parts if the library would take parts; the slots are there. */
+/* The library's choice in a context. */
+static void
+choose(world *in)
+{
+	spmla_sparse_decode_args a;
+
+	dc.in = in;
+	dc.in_parts = 0;
+	a = decode_args(ON_DEVICE, 0, dc.tokens);
+	dc.by = (spmla_decode_parts)SPMLA_DECODE_PARTS_INIT;
+	lib_must(in->ctx, spmla_decode_parts_choose(in->ctx, &a, &dc.by),
+		 "decode_parts_choose");
+}
+
+/* Whole, in parts if the library would take parts, and with fixed splits; the
+ * slots are there. */
 static void
 one_decode(gpu *g, const decode_shape *s)
 {
-	spmla_sparse_decode_args a;
 	cuda_row *whole;
 
 	dc.tokens = s->tokens;
 	dc.heads = s->heads;
-	dc.in_parts = 0;
-	a = decode_args(ON_DEVICE, 0, dc.tokens);
-	dc.by = (spmla_decode_parts)SPMLA_DECODE_PARTS_INIT;
-	lib_must(g->ops.ctx, spmla_decode_parts_choose(g->ops.ctx, &a, &dc.by),
-		 "decode_parts_choose");
+	choose(&g->ops);
 	whole = time_decode(g, 0, s->peer);
 	if (dc.by.parts) {
 		plan_parts(g);
@@ -258,14 +277,20 @@ one_decode(gpu *g, const decode_shape *s)
 		whole->best = 1;
 		table_row(g, whole);
 	}
+	choose(&g->fixed);
+	if (dc.by.parts) {
+		plan_parts(g);
+		table_row(g, time_decode(g, 1, s->peer));
+	}
 }
 
 static void
 make_decode(gpu *g, uint32_t tokens, uint32_t heads)
 {
 	const uint64_t all = (uint64_t)tokens * heads;
-	/* tokens + parts, and no more heads than that have */
-	const uint64_t split = (uint64_t)(tokens + MOST_PARTS) * heads;
+	/* tokens + parts, and no more heads than that have, or all splits */
+	const uint64_t split =
+		(uint64_t)(tokens * MOST_SPLITS + MOST_PARTS) * heads;
 	twin *q = twin_make(g, all * dc.dim * 2);
 
 	fill_bf16(g, q->at[ON_HOST], all * dc.dim, 7);
@@ -273,7 +298,8 @@ make_decode(gpu *g, uint32_t tokens, uint32_t heads)
 	dc.q = q;
 	dc.out = twin_make(g, all * SPMLA_MLA_LATENT * 2);
 	dc.lse = twin_make(g, all * 4);
-	dc.meta = twin_make(g, MOST_PARTS * SPMLA_TILE_ROW_ELEMS * 4);
+	dc.meta = twin_make(g, (uint64_t)(tokens * MOST_SPLITS + MOST_PARTS) *
+				       SPMLA_TILE_ROW_ELEMS * 4);
 	dc.splits = twin_make(g, (tokens + 1) * 4);
 	dc.split_out = twin_make(g, split * SPMLA_MLA_LATENT * 4);
 	dc.split_lse = twin_make(g, split * 4);
