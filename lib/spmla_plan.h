@@ -473,8 +473,9 @@ typedef struct spmla_row {
 /* Lays out every buffer. Pure: the same config and device give the same bytes.
  * Errors: every field of config and device is checked. E_UNSUPPORTED names the
  * operation that the device lacks; a GPU needs split_combine, too, except with
- * BATCH_INVARIANT on other backends than CUDA. E_OVERFLOW names the buffer whose size does not fit 64 bits.
- * On an error *plan is untouched, except that E_OVERFLOW zeroes it. */
+ * BATCH_INVARIANT on other backends than CUDA. E_OVERFLOW names the buffer whose
+ * size does not fit 64 bits. On an error *plan is untouched, except that
+ * E_OVERFLOW zeroes it. */
 spmla_status spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 			     const spmla_device *device, spmla_diag *diag);
 

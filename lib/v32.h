@@ -120,7 +120,8 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * fixed splits; on other GPUs none. A call runs whole instead if:
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - it has no index_q, and topk_lens is neither NULL nor TOPK_LENS;
- * - on Hopper, without fixed splits, the tokens are few enough for one launch with DECODE_WORKSPACE.
+ * - on Hopper, without fixed splits, the tokens are few enough for one launch
+ *   with DECODE_WORKSPACE.
  * Also on Hopper, parts of FP8_DS_MLA rows add up their splits in the same
  * launch, with DECODE_WORKSPACE.
  *

@@ -193,7 +193,8 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - the layer has ratio 4 and no index_q, and topk_lens is neither NULL nor
  *   TOPK_LENS;
- * - on Hopper, without fixed splits, the tokens are few enough for one launch with DECODE_WORKSPACE.
+ * - on Hopper, without fixed splits, the tokens are few enough for one launch
+ *   with DECODE_WORKSPACE.
  * Also on Hopper, parts add up their splits in the same launch, with
  * DECODE_WORKSPACE.
  *
