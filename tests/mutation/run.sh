@@ -87,7 +87,7 @@ place() { # FILE
 # has the file that differs, if any; all else comes from the unchanged tree.
 compile() { # DIR SOURCE [OBJECT]
 	local source=$2 object=${3:-$1/${2//\//_}.o} flags=
-	case $source in tests/emulator/*) flags='-mf16c -mfma' ;; esac
+	case $source in tests/emulator/*) flags='-mavx2 -mf16c -mfma' ;; esac
 	[ ! -e "$1/tree/$2" ] || source=$1/tree/$2
 	[ -e "$source" ] || source=$tmp/tree/$2
 	# shellcheck disable=SC2086
