@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs of the kernels by number. The kernels are in kernels_<family>.c.
+ * Runs of the kernels by number. The kernels are in <family>/<kernel>.c.
  */
 #define SPMLA_EMULATOR 1
 #include "spmla/platform/gpu/dialect/dialect.h"

@@ -26,6 +26,7 @@ static struct {
 	void *home_fake;
 	const void *home_bottom;
 	size_t home_bytes;
+	int left_home; /* and no fiber has arrived since */
 } fibers;
 
 /* Saves the registers that a call keeps, and the stack, and goes on with
@@ -70,16 +71,32 @@ make_stacks(uint32_t count)
 			abort();
 }
 
+/* What ASan must know on a fiber's stack behind a switch to it. */
+static void
+arrive(void *fake_stack)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	const void *bottom;
+	size_t bytes;
+
+	__sanitizer_finish_switch_fiber(fake_stack, &bottom, &bytes);
+	if (fibers.left_home) {
+		fibers.home_bottom = bottom;
+		fibers.home_bytes = bytes;
+		fibers.left_home = 0;
+	}
+#else
+	(void)fake_stack;
+#endif
+}
+
 /* Where a fiber begins, on its stack; never returned from. */
 static void (*begin)(void);
 
 static void
 enter(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_finish_switch_fiber(NULL, &fibers.home_bottom,
-					&fibers.home_bytes);
-#endif
+	arrive(NULL);
 	begin();
 	abort();
 }
@@ -105,6 +122,7 @@ void
 fiber_go(uint32_t i)
 {
 #if defined(__SANITIZE_ADDRESS__)
+	fibers.left_home = 1;
 	__sanitizer_start_switch_fiber(&fibers.home_fake, stack_of(i),
 				       STACK_BYTES);
 #endif
@@ -122,10 +140,18 @@ fiber_back(uint32_t i)
 				       fibers.home_bottom, fibers.home_bytes);
 #endif
 	emulator_switch(&fibers.stack_pointer[i], fibers.home);
+	arrive(fibers.fake_stack[i]);
+}
+
+void
+fiber_pass(uint32_t i, uint32_t to)
+{
 #if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_finish_switch_fiber(
-		fibers.fake_stack[i], &fibers.home_bottom, &fibers.home_bytes);
+	__sanitizer_start_switch_fiber(&fibers.fake_stack[i], stack_of(to),
+				       STACK_BYTES);
 #endif
+	emulator_switch(&fibers.stack_pointer[i], fibers.stack_pointer[to]);
+	arrive(fibers.fake_stack[i]);
 }
 
 void

@@ -92,19 +92,51 @@ leave(item_state state)
 	machine.group->ready--;
 }
 
+/* The lane of the group that is next, in the drawn order, or none. */
+static uint32_t
+next_item(void)
+{
+	const uint32_t mask = machine.width - 1;
+
+	if (!machine.steps || !machine.group->ready)
+		return FIBERS;
+	machine.steps--;
+	do {
+		machine.lane = (machine.lane + machine.stride) & mask;
+	} while (machine.items[machine.lanes + machine.lane].state != READY);
+	return machine.lanes + machine.lane;
+}
+
+/* The item that runs has made a step, and the next lane goes on in its place:
+ * mostly from the same call to the same place, which processors foresee. */
+static void
+step(void)
+{
+	const uint32_t self = machine.current;
+	const uint32_t next = next_item();
+
+	machine.idle = 0;
+	if (next == FIBERS) {
+		fiber_back(self);
+	} else if (next != self) {
+		machine.current = next;
+		fiber_pass(self, next);
+	}
+}
+
 void
 machine_wait(item_state state, const void *at)
 {
 	machine.items[machine.current].at = at;
 	leave(state);
-	fiber_back(machine.current);
+	step();
 }
 
 void
 machine_pause(void)
 {
 	if (machine_draw(4) == 0)
-		fiber_back(machine.current);
+		step();
 }
 
 void
@@ -218,27 +250,25 @@ end_block(void)
 		begin_cluster(first);
 }
 
-/* Lets lanes of a group run, in a drawn order. */
+/* Lets lanes of a group run, in a drawn order: until the steps are made, no
+ * lane is ready, or one has slept or ended. */
 static void
 run_group(machine_group *group)
 {
 	const uint32_t items = machine.kernel->items;
-	const uint32_t first =
-		(uint32_t)(group - machine.groups) * machine.width;
-	const uint32_t stride = machine_draw(machine.width) | 1u;
-	uint32_t steps = 1u << machine_draw(MAX_BURST + 1);
-	uint32_t lane = machine_draw(machine.width);
+	uint32_t next;
 
+	machine.lanes = (uint32_t)(group - machine.groups) * machine.width;
+	machine.stride = machine_draw(machine.width) | 1u;
+	machine.steps = 1u << machine_draw(MAX_BURST + 1);
+	machine.lane = machine_draw(machine.width);
 	machine.group = group;
-	machine.here = &machine.blocks[first / items];
-	machine.here_first = first / items * items;
-	while (steps && group->ready) {
-		lane = (lane + stride) & (machine.width - 1);
-		if (machine.items[first + lane].state != READY)
-			continue;
-		machine.current = first + lane;
+	machine.here = &machine.blocks[machine.lanes / items];
+	machine.here_first = machine.lanes / items * items;
+	while ((next = next_item()) != FIBERS) {
+		machine.current = next;
 		machine.slept = 0;
-		fiber_go(first + lane);
+		fiber_go(next);
 		if (machine.slept)
 			return;
 		machine.idle = 0;
@@ -246,7 +276,6 @@ run_group(machine_group *group)
 			end_block();
 			return;
 		}
-		steps--;
 	}
 }
 

@@ -174,7 +174,8 @@ spmla_i_emu_barrier(const char *file, int line)
 	machine_barrier *barrier = block->barriers;
 
 	if (barrier->arrived &&
-	    (line != barrier->line || strcmp(file, barrier->file) != 0))
+	    (line != barrier->line ||
+	     (file != barrier->file && strcmp(file, barrier->file) != 0)))
 		machine_fail("items wait at different barriers");
 	(void)machine_meet(barrier, block, 1, machine.kernel->items, 1, 0, 0,
 			   file, line);

@@ -15,6 +15,7 @@
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	ITEMS = 128,
@@ -155,14 +156,14 @@ read_b(const spmla_i_emu_product *p, float b[STEP][MOST_COLUMNS])
 	}
 }
 
-/* The accumulator of column n of row r. */
+/* The accumulators of column n of row r, which is even, and of the next. */
 static float *
-sum_of(const product *p, uint32_t r, uint32_t n)
+sums_of(const product *p, uint32_t r, uint32_t n)
 {
 	const uint32_t first = r / 16 * 32 + r % 8 * 4;
 	const uint32_t high = r / 8 % 2;
 
-	return p->d[first + n / 2 % 4] + n / 8 * 4 + 2 * high + n % 2;
+	return p->d[first + n / 2 % 4] + n / 8 * 4 + 2 * high;
 }
 
 /* Adds row r of A B to the accumulators. */
@@ -170,21 +171,25 @@ static void
 add_row(const product *p, uint32_t r, const float *a,
 	float b[STEP][MOST_COLUMNS])
 {
-	const uint32_t cuts = p->of.type == WGMMA_e4m3;
+	const uint32_t cuts = p->of.type == WGMMA_e4m3, adds = p->of.adds;
+	const uint32_t columns = p->of.columns;
 	float sums[MOST_COLUMNS];
 	uint32_t n;
 
-	for (n = 0; n < p->of.columns && cuts; n++)
-		sums[n] = p->of.adds ? *sum_of(p, r, n) : 0.0f;
-	if (cuts)
-		machine_add_cut(sums, a, b[0], MOST_COLUMNS, p->of.columns);
-	else
-		machine_add(sums, a, b[0], MOST_COLUMNS, p->of.columns,
+	if (cuts) {
+		memset(sums, 0, sizeof sums);
+		for (n = 0; n < columns && adds; n += 2)
+			memcpy(sums + n, sums_of(p, r, n), 2 * sizeof *sums);
+		machine_add_cut(sums, a, b[0], MOST_COLUMNS, columns);
+	} else {
+		machine_add(sums, a, b[0], MOST_COLUMNS, columns,
 			    step_of(&p->of));
-	for (n = 0; n < p->of.columns; n++) {
-		float *d = sum_of(p, r, n);
+	}
+	for (n = 0; n < columns; n += 2) {
+		float *d = sums_of(p, r, n);
 
-		*d = (p->of.adds && !cuts ? *d : 0.0f) + sums[n];
+		d[0] = (adds && !cuts ? d[0] : 0.0f) + sums[n];
+		d[1] = (adds && !cuts ? d[1] : 0.0f) + sums[n + 1];
 	}
 }
 

@@ -82,6 +82,10 @@ typedef struct machine_state {
 	machine_group *group; /* it is in */
 	machine_block *here;  /* it is in */
 	uint32_t here_first;  /* fiber of that */
+	uint32_t lanes;       /* the group's first fiber */
+	uint32_t lane;        /* that ran last */
+	uint32_t stride;      /* from lane to lane */
+	uint32_t steps;       /* that are left to the group */
 	uint32_t width;
 	uint64_t seed;
 	const emulator_kernel *kernel;

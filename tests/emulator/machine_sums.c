@@ -10,15 +10,15 @@
 enum { CUT_STEPS = 32 };
 
 /* Columns that are computed at once. */
-typedef float four __attribute__((vector_size(16)));
-typedef int32_t four_bits __attribute__((vector_size(16)));
+typedef float eight __attribute__((vector_size(32)));
+typedef int32_t eight_bits __attribute__((vector_size(32)));
 
 static const int32_t infinity_bits = 0x7f800000, nan_bits = 0x7fc00000;
 
-static four
+static eight
 load(const float *from)
 {
-	four x;
+	eight x;
 
 	memcpy(&x, from, sizeof x);
 	return x;
@@ -46,8 +46,8 @@ machine_add(float *sums, const float *a, const float *b, uint32_t stride,
 {
 	uint32_t j, k;
 
-	for (j = 0; j < columns; j += 4) {
-		four sum = {0.0f};
+	for (j = 0; j < columns; j += 8) {
+		eight sum = {0.0f};
 
 		for (k = 0; k < steps; k++)
 			sum += a[k] * load(b + k * stride + j);
@@ -56,14 +56,14 @@ machine_add(float *sums, const float *a, const float *b, uint32_t stride,
 }
 
 /* The powers of two of exponents; of 0: 0. */
-static four
-powers_of(four x)
+static eight
+powers_of(eight x)
 {
-	return (four)((four_bits)x & infinity_bits);
+	return (eight)((eight_bits)x & infinity_bits);
 }
 
-static four_bits
-choose(four_bits where, four_bits this, four_bits other)
+static eight_bits
+choose(eight_bits where, eight_bits this, eight_bits other)
 {
 	return (where & this) | (~where & other);
 }
@@ -71,34 +71,34 @@ choose(four_bits where, four_bits this, four_bits other)
 /* Products, and the sum so far, are cut, toward zero, 13 bits below the largest
  * exponent (a product's exponent is the sum of its factors'). They are added
  * exactly, and the result is cut to 14 bits. Found by trial, not documented. */
-static four
-add_cut(four sum, const float *a, const float *b, uint32_t stride)
+static eight
+add_cut(eight sum, const float *a, const float *b, uint32_t stride)
 {
-	four most, per;
-	four_bits is_nan, is_zero, total;
+	eight most, per;
+	eight_bits is_nan, is_zero, total;
 	uint32_t k;
 
 	sum += 0.0f; /* no -0 */
 	is_nan = sum != sum;
 	most = powers_of(sum);
 	for (k = 0; k < CUT_STEPS; k++) {
-		const four x = load(b + k * stride), y = a[k] - (four){0.0f};
-		const four power = powers_of(y) * powers_of(x);
+		const eight x = load(b + k * stride), y = a[k] - (eight){0.0f};
+		const eight power = powers_of(y) * powers_of(x);
 
 		is_nan |= (x != x) | (y != y);
-		most = (four)choose(power > most, (four_bits)power,
-				    (four_bits)most);
+		most = (eight)choose(power > most, (eight_bits)power,
+				     (eight_bits)most);
 	}
 	is_zero = most == 0.0f;
 	per = 0x1p13f / most;
-	total = __builtin_convertvector(sum * per, four_bits);
+	total = __builtin_convertvector(sum * per, eight_bits);
 	for (k = 0; k < CUT_STEPS; k++)
 		total += __builtin_convertvector(
-			a[k] * load(b + k * stride) * per, four_bits);
-	total = (four_bits)(__builtin_convertvector(total, four) / per) &
+			a[k] * load(b + k * stride) * per, eight_bits);
+	total = (eight_bits)(__builtin_convertvector(total, eight) / per) &
 		~0x3ff;
-	total = choose(is_zero, (four_bits)sum, total);
-	return (four)choose(is_nan, nan_bits - (four_bits){0}, total);
+	total = choose(is_zero, (eight_bits)sum, total);
+	return (eight)choose(is_nan, nan_bits - (eight_bits){0}, total);
 }
 
 void
@@ -107,8 +107,8 @@ machine_add_cut(float *sums, const float *a, const float *b, uint32_t stride,
 {
 	uint32_t j;
 
-	for (j = 0; j < columns; j += 4) {
-		const four sum = add_cut(load(sums + j), a, b + j, stride);
+	for (j = 0; j < columns; j += 8) {
+		const eight sum = add_cut(load(sums + j), a, b + j, stride);
 
 		memcpy(sums + j, &sum, sizeof sum);
 	}

@@ -13,7 +13,7 @@
 void machine_values(float *to, const void *from, uint32_t is_bf16);
 
 /* A row of A times B, summed from the first step on. B has a row of `columns`
- * floats (a multiple of 4) a step; its rows are `stride` floats apart. */
+ * floats (a multiple of 8) a step; its rows are `stride` floats apart. */
 void machine_add(float *sums, const float *a, const float *b, uint32_t stride,
 		 uint32_t columns, uint32_t steps);
 

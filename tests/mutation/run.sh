@@ -87,7 +87,7 @@ place() { # FILE
 # has the file that differs, if any; all else comes from the unchanged tree.
 compile() { # DIR SOURCE [OBJECT]
 	local source=$2 object=${3:-$1/${2//\//_}.o} flags=
-	case $source in tests/emulator/*) flags='-mf16c -mfma' ;; esac
+	case $source in tests/emulator/*) flags='-mavx2 -mf16c -mfma' ;; esac
 	[ ! -e "$1/tree/$2" ] || source=$1/tree/$2
 	[ -e "$source" ] || source=$tmp/tree/$2
 	# shellcheck disable=SC2086
@@ -162,8 +162,8 @@ suite() { # SUITE
 	mark "$source" "$dir.o"
 	build "$dir" "$1"
 	run "$dir" "$1" || {
-		echo "BROKEN    $1: fails without a fault"
 		tail -n 20 "$dir/log"
+		echo "BROKEN    $1: fails without a fault" | tee "$dir.out"
 		exit 1
 	}
 	rm -rf "$dir"
@@ -180,8 +180,8 @@ fault() { # DIR
 	elif ! run "$dir" "$suite"; then
 		out=caught
 	fi
-	echo "$out" >"$dir/out"
-	printf '%-9s %s: %s: %s\n' "$out" "$suite" "$file" "$new"
+	printf '%-9s %s: %s: %s\n' "$out" "$suite" "$file" "$new" |
+		tee "$dir/out"
 	[ "$out" != BROKEN ] || tail -n 20 "$dir/log"
 	rm -rf "$dir/tree" "$dir"/*.o "$dir/test"
 }
@@ -226,9 +226,14 @@ END
 		! -path 'tests/fuzz/*' ! -path 'tests/g*'
 } | in_parallel base
 ar rc "$tmp/base.a" "$tmp"/base/*.o
-sort -u "$tmp"/[0-9]*/suite | in_parallel suite
+sort -u "$tmp"/[0-9]*/suite | in_parallel suite || {
+	cat "$tmp"/suites/*.out
+	exit 1
+}
 find "$tmp" -maxdepth 1 -name '[0-9]*' | sort | in_parallel fault
 
-caught=$(cat "$tmp"/[0-9]*/out | grep -c '^caught$' || true)
+# The end of a log is what is read: name again what was not caught.
+cat "$tmp"/[0-9]*/out | grep -v '^caught ' || true
+caught=$(cat "$tmp"/[0-9]*/out | grep -c '^caught ' || true)
 echo "mutation: $caught caught, $((count - caught)) not caught"
 [ "$caught" -eq "$count" ]

@@ -25,8 +25,8 @@ scaled(double x, int n)
 	return x * *power;
 }
 
-double
-ref_e4m3_value(uint8_t code)
+static double
+e4m3_value(uint8_t code)
 {
 	const int exponent = code >> 3 & 15;
 	const int mantissa = code & 7;
@@ -39,6 +39,17 @@ ref_e4m3_value(uint8_t code)
 	else
 		a = scaled(8 + mantissa, exponent - 10);
 	return code & 128 ? -a : a;
+}
+
+double
+ref_e4m3_value(uint8_t code)
+{
+	static double values[256];
+
+	/* Only those of 0 are worked out again and again. */
+	if (values[code] == 0)
+		values[code] = e4m3_value(code);
+	return values[code];
 }
 
 double
@@ -82,8 +93,8 @@ ref_e4m3(double x)
 	return sign | hi;
 }
 
-double
-ref_bf16_value(uint16_t bits)
+static double
+bf16_value(uint16_t bits)
 {
 	const int exponent = bits >> 7 & 255;
 	const int mantissa = bits & 127;
@@ -96,6 +107,16 @@ ref_bf16_value(uint16_t bits)
 	else
 		a = scaled(128 + mantissa, exponent - 134);
 	return bits & 0x8000 ? -a : a;
+}
+
+double
+ref_bf16_value(uint16_t bits)
+{
+	static double values[1 << 16];
+
+	if (values[bits] == 0)
+		values[bits] = bf16_value(bits);
+	return values[bits];
 }
 
 double

@@ -143,12 +143,14 @@ typedef __UINT64_TYPE__ uint64_t;
 #define LOCAL_DYNAMIC(name, n) uint8_t *const name = spmla_i_emu_dynamic(n)
 #define BARRIER()              spmla_i_emu_barrier(__FILE__, __LINE__)
 
-/* What tests/emulator gives. */
-uint32_t spmla_i_emu_item(void);
-uint32_t spmla_i_emu_lane(void);
-uint32_t spmla_i_emu_block(void);
-uint32_t spmla_i_emu_blocks(void);
-uint32_t spmla_i_emu_width(void);
+/* What tests/emulator gives. As long as a thread runs, who it is does not
+ * change: the compiler asks once. */
+#define SPMLA_I_EMU_WHO __attribute__((const)) uint32_t
+SPMLA_I_EMU_WHO spmla_i_emu_item(void);
+SPMLA_I_EMU_WHO spmla_i_emu_lane(void);
+SPMLA_I_EMU_WHO spmla_i_emu_block(void);
+SPMLA_I_EMU_WHO spmla_i_emu_blocks(void);
+SPMLA_I_EMU_WHO spmla_i_emu_width(void);
 void spmla_i_emu_local(void *array, uint32_t bytes);
 void *spmla_i_emu_dynamic(uint32_t bytes);
 void spmla_i_emu_barrier(const char *file, int line);

@@ -259,9 +259,10 @@ o_proj_run(o_proj_rig *r)
 }
 
 /* The contract's order in f32, and sums in double beside it; by matrix
- * instructions only those. */
+ * instructions only those. o and w are rows of the operands. */
 static void
-check_value(const o_proj_rig *r, uint32_t t, uint32_t g, uint32_t d)
+check_value(const o_proj_rig *r, uint32_t t, uint32_t g, uint32_t d,
+	    const float *o, const float *w)
 {
 	const uint32_t matrix = o_proj_by_matrix(r);
 	const double parts = (double)r->a.inner / 128;
@@ -279,11 +280,7 @@ check_value(const o_proj_rig *r, uint32_t t, uint32_t g, uint32_t d)
 				r->a.w_scales[w_scale_at(r, g, d / 128, part)];
 		for (j = 0; j < 8; j++)
 			for (i = 0; i < 16; i++) {
-				const uint32_t at = part * 128 + j * 16 + i;
-				const float x =
-					value_at(r, r->a.o, o_at(r, t, g, at));
-				const float y =
-					value_at(r, r->a.w, w_at(r, g, d, at));
+				const float x = *o++, y = *w++;
 
 				lane[j] += x * y;
 				exact += (double)x * y * scale;
@@ -309,9 +306,12 @@ check_value(const o_proj_rig *r, uint32_t t, uint32_t g, uint32_t d)
 void
 o_proj_check(o_proj_rig *r)
 {
+	const uint32_t inner = r->a.inner;
 	const size_t bytes = r->z_elems * 2;
+	float *o = test_alloc((uint64_t)r->a.tokens * inner * sizeof *o, 0);
+	float *w = test_alloc(inner * sizeof *w, 0);
 	uint64_t i, untouched = 0;
-	uint32_t t, g, d;
+	uint32_t t, g, d, at;
 
 	memset(r->z, 0x5A, bytes);
 	o_proj_run(r);
@@ -320,8 +320,18 @@ o_proj_check(o_proj_rig *r)
 	ck_assert_uint_eq(untouched, r->z_elems - (uint64_t)r->a.tokens *
 							  r->a.groups *
 							  r->a.columns);
-	for (t = 0; t < r->a.tokens; t++)
-		for (g = 0; g < r->a.groups; g++)
-			for (d = 0; d < r->a.columns; d++)
-				check_value(r, t, g, d);
+	for (g = 0; g < r->a.groups; g++) {
+		for (t = 0; t < r->a.tokens; t++)
+			for (at = 0; at < inner; at++)
+				o[t * inner + at] =
+					value_at(r, r->a.o, o_at(r, t, g, at));
+		for (d = 0; d < r->a.columns; d++) {
+			for (at = 0; at < inner; at++)
+				w[at] = value_at(r, r->a.w, w_at(r, g, d, at));
+			for (t = 0; t < r->a.tokens; t++)
+				check_value(r, t, g, d, o + t * inner, w);
+		}
+	}
+	free(o);
+	free(w);
 }
