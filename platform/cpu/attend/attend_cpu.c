@@ -145,5 +145,13 @@ spmla_i_cpu_attend_result_lse(const spmla_i_cpu_attend *w, uint32_t head,
 	lse2 = spmla_i_cpu_attend_lse2(w, head);
 	if (form->sinks)
 		lse2 = spmla_i_cpu_lse2_with_sink(lse2, form->sinks[head]);
-	return form->base == SPMLA_LSE_BASE2 ? lse2 : lse2 * SPMLA_I_LN_2;
+	if (form->base == SPMLA_LSE_BASE2)
+		return lse2;
+	if (!isinf(lse2))
+		return lse2 * SPMLA_I_LN_2;
+	/* Scores near the end of f32 are beyond it in log2 units. */
+	return form->sinks && isinf(form->sinks[head] * SPMLA_I_LOG2_E) &&
+			       form->sinks[head] > 0
+		       ? INFINITY
+		       : spmla_i_cpu_attend_lse(w, head);
 }

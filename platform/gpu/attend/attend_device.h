@@ -503,12 +503,12 @@ attend_result_lse(const PRIVATE attend_state *st, uint32_t base2,
 		  float empty_lse, float softmax_scale, uint32_t lse_sink,
 		  float sink)
 {
-	if (attend_empty(st))
-		return empty_lse;
-	if (lse_sink)
-		return g_lse2_with_sink(attend_lse2(st), sink) *
-		       (base2 ? 1.0f : G_LN_2);
-	return base2 ? attend_lse2(st) : attend_lse(st, softmax_scale);
+	const float natural = attend_lse(st, softmax_scale);
+
+	if (!attend_empty(st) && !base2 && !lse_sink)
+		return natural;
+	return decode_result_lse(attend_empty(st), attend_lse2(st), natural,
+				 empty_lse, base2, lse_sink, sink);
 }
 
 #endif

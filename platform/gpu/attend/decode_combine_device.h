@@ -230,8 +230,8 @@ decode_add_head(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 				       s->lse_request_stride,
 				       s->lse_token_stride) +
 		       (int64_t)head * s->lse_head_stride] =
-			decode_result_lse(g == G_INF, g, s->empty_lse,
-					  s->base2 ? 1.0f : G_LN_2, s->lse_sink,
+			decode_result_lse(g == G_INF, g, g, s->empty_lse,
+					  s->base2, s->lse_sink,
 					  s->lse_sink ? a->attn_sink[head]
 						      : 0.0f);
 	if (s->has_sink)

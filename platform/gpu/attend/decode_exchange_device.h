@@ -258,9 +258,9 @@ exchange_weigh(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	w.of_rank = w.empty ? 0.0f : w.of_rank;
 	/* Scores near the end of f32 are beyond it in log2 units. */
 	w.lse = s->base2 || s->lse_sink
-			? decode_result_lse(
-				  w.empty, g_log2(sum) + most * c, s->empty_lse,
-				  s->base2 ? 1.0f : G_LN_2, s->lse_sink, sink)
+			? decode_result_lse(w.empty, g_log2(sum) + most * c,
+					    most * s->scale, s->empty_lse,
+					    s->base2, s->lse_sink, sink)
 		: w.empty ? s->empty_lse
 			  : g_log2(sum) * G_LN_2 + most * s->scale;
 	return w;

@@ -243,14 +243,29 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	g_named_sync(DECODE_QUERIES, 256);
 }
 
-/* What brings scores of the item's head 0 or 1 to log2 units. */
+/* What queries and keys of the item's head 0 or 1 were multiplied by, inverse.
+ */
+FN float
+decode_unscale(const PRIVATE decode_heads *h, uint32_t i)
+{
+	const uint32_t factor = i ? h->factors & 0xffff0000u : h->factors << 16;
+
+	return g_float((254u << 23) - factor);
+}
+
+/* What brings the head's scores to log2 units, and to natural ones. */
 FN float
 decode_unit_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 	       uint32_t i)
 {
-	const uint32_t factor = i ? h->factors & 0xffff0000u : h->factors << 16;
+	return w->a->s.scale * G_LOG2_E * decode_unscale(h, i);
+}
 
-	return w->a->s.scale * G_LOG2_E * g_float((254u << 23) - factor);
+FN float
+decode_scale_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
+		uint32_t i)
+{
+	return w->a->s.scale * decode_unscale(h, i);
 }
 
 /* Asks for the rope part of the item's heads, as fragments of A: of row head

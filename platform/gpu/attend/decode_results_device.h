@@ -162,6 +162,7 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		const float reach = h->reach[r] * decode_unit_of(w, h, r) -
 				    decode_p_bias(w->format);
 		const float lse2 = reach + g_log2(h->sum[r]);
+		const float natural = h->reach[r] * decode_scale_of(w, h, r);
 		float total = h->sum[r];
 
 		empty[r] = total == 0.0f;
@@ -192,8 +193,8 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 					       s->lse_token_stride) +
 			       (int64_t)head * s->lse_head_stride] =
 				decode_result_lse(
-					empty[r], lse2, s->empty_lse,
-					s->base2 ? 1.0f : G_LN_2, s->lse_sink,
+					empty[r], lse2, natural, s->empty_lse,
+					s->base2, s->lse_sink,
 					s->lse_sink ? a->attn_sink[head]
 						    : 0.0f);
 	}

@@ -131,14 +131,23 @@ g_lse2_with_sink(float lse2, float sink)
 	return g_log2(g_exp2(lse2 - most) + g_exp2(x - most)) + most;
 }
 
-/* The lse of a head whose log2 of the sum is lse2, in units of 1 or ln 2. */
+/* The lse of a head whose log2 of the sum is lse2. Scores near the end of f32
+ * are beyond it in log2 units: then `natural`, the score that weights are
+ * relative to, in natural units, is the lse, because what the sum adds is
+ * nothing beside it; unless the sink is beyond f32, too. */
 FN float
-decode_result_lse(uint32_t is_empty, float lse2, float empty_lse, float unit,
-		  uint32_t lse_sink, float sink)
+decode_result_lse(uint32_t is_empty, float lse2, float natural, float empty_lse,
+		  uint32_t base2, uint32_t lse_sink, float sink)
 {
+	const float all = lse_sink ? g_lse2_with_sink(lse2, sink) : lse2;
+
 	if (is_empty)
 		return empty_lse;
-	return (lse_sink ? g_lse2_with_sink(lse2, sink) : lse2) * unit;
+	if (base2)
+		return all;
+	if (g_abs(all) != G_INF)
+		return all * G_LN_2;
+	return lse_sink && sink * G_LOG2_E == G_INF ? G_INF : natural;
 }
 
 /* Where token t lies. */

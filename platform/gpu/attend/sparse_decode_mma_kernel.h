@@ -307,7 +307,6 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 	const uint32_t shares = decode_mma_shares(kind);
 	const float none = G_MINUS_INF;
 	const float c = s->scale * 1.44269504088896341f;
-	const float unit = s->base2 ? 1.0f : 0.693147180559945309f;
 	uint32_t r, n;
 
 	/* L of all keys: lanes of a quad, then the subgroups. */
@@ -379,11 +378,14 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 			split_lse[(uint64_t)row * s->heads + head] = lse2;
 		else if (s->has_lse)
 			lse[at] = decode_result_lse(
-				is_empty, lse2, s->empty_lse, unit, s->lse_sink,
+				is_empty, lse2, st->reach[r] * s->scale,
+				s->empty_lse, s->base2, s->lse_sink,
 				s->lse_sink ? attn_sink[head] : 0.0f);
 		if (s->has_max_logits)
 			max_logits[at] =
-				is_empty ? none : st->largest[r] * c * unit;
+				is_empty ? none
+					 : st->largest[r] *
+						   (s->base2 ? c : s->scale);
 	}
 	BARRIER(); /* nobody reads the sums */
 }

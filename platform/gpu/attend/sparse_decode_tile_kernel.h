@@ -62,10 +62,10 @@ sparse_decode_tile_store(const PRIVATE sparse_decode_job *job,
 		job->lse[decode_token_at(t, s->next_n, s->lse_request_stride,
 					 s->lse_token_stride) +
 			 (int64_t)head * s->lse_head_stride] =
-			decode_result_lse(attend_tile_empty(st),
-					  attend_tile_lse2(st), s->empty_lse,
-					  s->base2 ? 1.0f : G_LN_2, s->lse_sink,
-					  sink);
+			decode_result_lse(
+				attend_tile_empty(st), attend_tile_lse2(st),
+				attend_tile_lse(st, s->scale), s->empty_lse,
+				s->base2, s->lse_sink, sink);
 }
 
 /* The blocks of token t that the piece in the notes has. Barriers. */

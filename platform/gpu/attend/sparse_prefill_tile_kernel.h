@@ -20,12 +20,13 @@ sparse_prefill_tile_lse(const PRIVATE attend_tile_state *st,
 			const PRIVATE spmla_k_sparse_prefill_scalars *s,
 			float sink)
 {
-	if (attend_tile_empty(st))
-		return s->empty_lse;
-	if (s->lse_sink)
-		return g_lse2_with_sink(attend_tile_lse2(st), sink) *
-		       (s->base2 ? 1.0f : G_LN_2);
-	return s->base2 ? attend_tile_lse2(st) : attend_tile_lse(st, s->scale);
+	const float natural = attend_tile_lse(st, s->scale);
+
+	if (!attend_tile_empty(st) && !s->base2 && !s->lse_sink)
+		return natural;
+	return decode_result_lse(attend_tile_empty(st), attend_tile_lse2(st),
+				 natural, s->empty_lse, s->base2, s->lse_sink,
+				 sink);
 }
 
 SPMLA_KERNEL(sparse_prefill_tile)

@@ -192,10 +192,10 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 			lse[decode_token_at(t, s.next_n, s.lse_request_stride,
 					    s.lse_token_stride) +
 			    (int64_t)h * s.lse_head_stride] =
-				decode_result_lse(
-					g == G_INF, g, s.empty_lse,
-					s.base2 ? 1.0f : G_LN_2, s.lse_sink,
-					s.lse_sink ? attn_sink[h] : 0.0f);
+				decode_result_lse(g == G_INF, g, g, s.empty_lse,
+						  s.base2, s.lse_sink,
+						  s.lse_sink ? attn_sink[h]
+							     : 0.0f);
 		if (s.has_sink)
 			g += g_log2(1.0f + g_exp2(attn_sink[h] * G_LOG2_E - g));
 		UNROLL

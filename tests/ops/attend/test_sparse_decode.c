@@ -238,28 +238,41 @@ END_TEST
 
 /* Two keys of value 1 and score +-3e38, which in log2 units is more than f32
  * has: a sink of +inf still leaves nothing, of -inf all, and one of 0 is far
- * above the keys or far below. */
+ * above the keys or far below. In odd rounds lse counts the sink;
+ * rows of the last four are e4m3. */
 START_TEST(infinite_sink_stands_alone_whatever_the_scores_are)
 {
 	const float sinks[3] = {INFINITY, -INFINITY, 0};
-	const float score = _i ? -3e38f : 3e38f;
+	const float rounded = test_bf16_value(test_bf16(3e38f));
+	const float score = _i & 2 ? -rounded : rounded;
 	uint32_t h;
 
-	decode_open(&w, SPMLA_LAYOUT_MLA_BF16, 3, 64, 2);
+	if (_i & 4)
+		open_fp8(3, 2);
+	else
+		decode_open(&w, SPMLA_LAYOUT_MLA_BF16, 3, 64, 2);
 	w.a.softmax_scale = 1;
 	zero_q();
 	for (h = 0; h < 3; h++)
-		w.q[h * w.a.q_head_stride_elems + 575] = test_bf16(1);
-	decode_put(&w, 7, 1, score);
-	decode_put(&w, 9, 1, score);
+		w.q[h * w.a.q_head_stride_elems + 575] = test_bf16(0x1p60f);
+	decode_put(&w, 7, 1, score * 0x1p-60f);
+	decode_put(&w, 9, 1, score * 0x1p-60f);
 	w.slots[0] = 7;
 	w.slots[1] = 9;
 	memcpy(w.sink, sinks, sizeof sinks);
 	w.a.attn_sink = w.sink;
+	w.a.lse_sink = _i & 1;
 	decode_run(&f, &w);
 	all_out(0, 0, 0);
 	all_out(0, 1, 1);
-	all_out(0, 2, _i ? 0 : 1);
+	all_out(0, 2, score > 0 ? 1 : 0);
+	for (h = 0; h < 3; h++) {
+		const uint32_t sink = w.a.lse_sink && sinks[h] > score;
+
+		/* ln 2 is nothing beside it. */
+		ck_assert_float_eq(decode_lse(&w, 0, h),
+				   sink ? sinks[h] : score);
+	}
 	close_world();
 }
 END_TEST
@@ -360,7 +373,7 @@ SUITE
 	};
 	const theme_test edge[] = {
 		{sink_takes_its_share_and_leaves_the_lse, 1},
-		{infinite_sink_stands_alone_whatever_the_scores_are, 2},
+		{infinite_sink_stands_alone_whatever_the_scores_are, 8},
 		{key_of_score_minus_infinity_weighs_nothing, 1},
 		{nan_that_counts_is_not_hidden, 1},
 		{subnormal_codes_count, 1},

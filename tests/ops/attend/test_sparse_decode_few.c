@@ -316,6 +316,36 @@ START_TEST(large_scale_that_weighs_nothing_hides_no_other)
 }
 END_TEST
 
+/* Two keys of score +-3e38, which in log2 units is more than f32 has, beside
+ * sinks that lse counts. */
+START_TEST(lse_of_scores_near_the_end_of_f32_counts_its_sink)
+{
+	const float sinks[3] = {INFINITY, -INFINITY, 0};
+	const float rounded = test_bf16_value(test_bf16(3e38f));
+	const float score = _i ? -rounded : rounded;
+	uint32_t h;
+
+	open_v32(1, 3, 200);
+	w.a.softmax_scale = 1;
+	w.a.lse_sink = 1;
+	for (h = 0; h < 3; h++) {
+		uint16_t *q = w.q + h * w.a.q_head_stride_elems;
+
+		memset(q, 0, REF_DIM * 2);
+		q[575] = test_bf16(0x1p60f);
+	}
+	decode_put(&w, 7, 1, score * 0x1p-60f);
+	w.slots[1] = w.slots[199] = 7;
+	memcpy(w.sink, sinks, sizeof sinks);
+	w.a.attn_sink = w.sink;
+	decode_run(&f, &w);
+	for (h = 0; h < 3; h++)
+		ck_assert_float_eq(decode_lse(&w, 0, h),
+				   sinks[h] > score ? sinks[h] : score);
+	close_v32();
+}
+END_TEST
+
 /* However many blocks run together: with one at a time each owner but the last
  * gives up, and the last block adds all heads. */
 START_TEST(bits_do_not_depend_on_which_blocks_run_together)
@@ -393,6 +423,7 @@ SUITE
 		{nan_code_that_counts_is_not_hidden, 2},
 		{scales_of_any_size_count, 6},
 		{large_scale_that_weighs_nothing_hides_no_other, 1},
+		{lse_of_scores_near_the_end_of_f32_counts_its_sink, 2},
 	};
 	const theme_test determinism[] = {
 		{bits_do_not_depend_on_which_blocks_run_together, 1},
