@@ -139,6 +139,7 @@ main(int argc, char **argv)
 	bench_v4_compress(&g);
 	bench_v4_index(&g);
 	bench_v4_steps(&g);
+	bench_v4_layers(&g);
 	bench_steps(&g);
 	world_close(&g, &g.cpu);
 	world_close(&g, &g.ops);

@@ -19,8 +19,9 @@ grep -q '</svg>' "$TEST_TMPDIR/picture.svg"
 for op in step_prologue tile_sched indexer_schedule topk mqa_logits \
 	mqa_logits_gathered sparse_decode sparse_prefill kv_insert \
 	indexer_k_insert indexer_q_prep index_map kv_gather \
-	indexer_k_gather v32_attn token_map slot_map logits_rows prefill_rows \
-	lse2_to_lse filter_prefill_indices table_write split_combine q_absorb \
+	indexer_k_gather v32_attn v4_attn token_map slot_map logits_rows \
+	prefill_rows lse2_to_lse filter_prefill_indices table_write \
+	split_combine q_absorb \
 	v_up o_group_proj rms_norms qnorm_rope_kv_insert inv_rope_quant \
 	compress_state_save kv_compress swa_index c128a_index combine_index \
 	ragged_index; do

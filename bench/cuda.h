@@ -168,6 +168,8 @@ void fill_bf16(gpu *g, void *to, uint64_t n, float most);
 void fill_f32(gpu *g, void *to, uint64_t n, float least, float most);
 void fill_order(gpu *g, int32_t *to, uint32_t n); /* 0 .. n-1, shuffled */
 
+/* Draws the entries of a pool, on both sides. */
+void fill_pool(gpu *g, const twin *t, uint32_t layout, uint32_t entries);
 /* Pools of `pages` pages; each side of the twin has its own cache. */
 twin *make_pool(gpu *g, uint32_t layout, uint32_t entries, uint32_t pages);
 spmla_cache pool_cache(const twin *pool, side on, uint32_t layout,
@@ -255,5 +257,6 @@ void bench_v4_compress(gpu *g);
 void bench_v4_index(gpu *g);
 void bench_steps(gpu *g);
 void bench_v4_steps(gpu *g);
+void bench_v4_layers(gpu *g);
 
 #endif

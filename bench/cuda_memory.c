@@ -198,17 +198,25 @@ fill_page(gpu *g, uint8_t *page, uint32_t layout, uint32_t entries)
 	}
 }
 
+void
+fill_pool(gpu *g, const twin *t, uint32_t layout, uint32_t entries)
+{
+	const uint64_t stride = spmla_layout_page_bytes(layout, entries);
+	uint8_t *page = t->at[ON_HOST],
+		*end = page + t->bytes / stride * stride;
+
+	for (; page < end; page += stride)
+		fill_page(g, page, layout, entries);
+	twin_push(g, t);
+}
+
 twin *
 make_pool(gpu *g, uint32_t layout, uint32_t entries, uint32_t pages)
 {
-	const uint64_t stride = spmla_layout_page_bytes(layout, entries);
-	twin *t = twin_make(g, stride * pages);
-	uint32_t p;
+	twin *t =
+		twin_make(g, spmla_layout_page_bytes(layout, entries) * pages);
 
-	for (p = 0; p < pages; p++)
-		fill_page(g, (uint8_t *)t->at[ON_HOST] + p * stride, layout,
-			  entries);
-	twin_push(g, t);
+	fill_pool(g, t, layout, entries);
 	return t;
 }
 

@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The prologue of a V4 step, with all metadata of the three kinds of layers:
+ * Contexts and graphs of a V4 step, and the prologue alone, with all metadata of the three kinds of layers:
  * replays of the library's own graph, with a record written before each that
  * has pages for some requests, as in the steps of V3.2.
  */
-#include "bench/cuda.h"
+#include "bench/step/cuda_v4_steps.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 256, STORES = 4, WINDOW = 128 };
-
-static struct {
-	world gpu, cpu;
-	spmla_shape shape;
-	spmla_source source;
-	spmla_request requests[MOST];
-	spmla_table_store stores[STORES];
-	int32_t pages[STORES];
-	spmla_step step;
-	spmla_graph graph;
-	uint64_t ticket;
-	uint32_t nodes;
-	uint32_t most; /* tokens of the bucket */
-} v4;
+v4_bench v4;
 
 /* The STEP buffers: bytes of a token, and elements beyond the tokens. Rows of
  * the window are full, as no context is shorter. */
@@ -81,14 +67,19 @@ write_tables(gpu *g, const world *w)
 	CU(g, stream_sync, (g->stream));
 }
 
-static void
-open_worlds(gpu *g, uint32_t rows, uint32_t context)
+void
+v4_open(gpu *g, spmla_model model, uint32_t rows, uint32_t context,
+	uint32_t layers)
 {
 	spmla_config config;
 	uint32_t i;
 
-	lib_must(NULL, spmla_config_preset(&config, SPMLA_MODEL_V4_PRO),
+	lib_must(NULL, spmla_config_preset(&config, model),
 		 "spmla_config_preset");
+	if (g->tiny)
+		config.heads = 8;
+	config.cache_layers = config.c4a_layers = config.c128a_layers = layers;
+	config.max_graphs = 16;
 	config.max_rows = rows;
 	config.max_context_tokens = context;
 	for (i = 0; i < SPMLA_V4_GROUPS; i++)
@@ -102,20 +93,21 @@ open_worlds(gpu *g, uint32_t rows, uint32_t context)
 	write_tables(g, &v4.cpu);
 }
 
-/* Requests of `context` tokens in the mean; those with stores get the page that
- * they have. */
+void
+v4_close(gpu *g)
+{
+	CU(g, sync_all, ());
+	world_close(g, &v4.gpu);
+	world_close(g, &v4.cpu);
+}
+
+/* The record's stores are pages that the requests have. */
 static void
-make_record(gpu *g, uint32_t n, uint32_t context)
+make_record(uint32_t n)
 {
 	const uint32_t columns = v4.gpu.plan.group_columns[SPMLA_GROUP_C4A];
 	uint32_t i;
 
-	for (i = 0; i < n; i++)
-		v4.requests[i] = (spmla_request){
-			i, 1,
-			WINDOW + (uint32_t)(next_random(g) %
-					    (2 * (context - WINDOW))),
-			0};
 	for (i = 0; i < STORES && i < n; i++) {
 		v4.pages[i] = (int32_t)(i * columns);
 		v4.stores[i] = (spmla_table_store){SPMLA_GROUP_C4A, i, 0, 1,
@@ -125,8 +117,8 @@ make_record(gpu *g, uint32_t n, uint32_t context)
 		(uint32_t)sizeof v4.step, 0, n, i, v4.requests, v4.stores};
 }
 
-static void
-run_step(gpu *g)
+void
+v4_prologue(gpu *g)
 {
 	lib_must(v4.gpu.ctx,
 		 spmla_step_prologue(v4.gpu.ctx, &v4.shape, v4.source,
@@ -134,8 +126,21 @@ run_step(gpu *g)
 		 "spmla_step_prologue");
 }
 
-static void
-prepare(gpu *g)
+void
+v4_record(gpu *g, uint32_t n, void (*run)(gpu *g))
+{
+	v4.shape = (spmla_shape){n, n, 1, 0};
+	make_record(n);
+	v4.nodes = count_nodes(g, run);
+	lib_must(v4.gpu.ctx, spmla_graph_begin(v4.gpu.ctx, g->stream),
+		 "spmla_graph_begin");
+	run(g);
+	lib_must(v4.gpu.ctx, spmla_graph_end(v4.gpu.ctx, &v4.graph),
+		 "spmla_graph_end");
+}
+
+void
+v4_prepare(gpu *g)
 {
 	(void)g;
 	lib_must(v4.gpu.ctx,
@@ -143,8 +148,8 @@ prepare(gpu *g)
 		 "spmla_step_write");
 }
 
-static void
-launch(gpu *g)
+void
+v4_launch(gpu *g)
 {
 	const uint64_t ticket = v4.source == SPMLA_FROM_RING ? v4.ticket : 0;
 
@@ -189,25 +194,11 @@ check_c128a(gpu *g, cuda_row *r, uint32_t n)
 				    4 * (uint64_t)lens[t]);
 }
 
-static void
-check(gpu *g, cuda_row *r, uint32_t n)
+void
+v4_status(gpu *g, const cuda_row *r)
 {
 	spmla_device_status s = SPMLA_DEVICE_STATUS_INIT;
-	spmla_ctx *cpu = v4.cpu.ctx;
-	uint64_t ticket;
-	uint32_t i;
 
-	lib_must(cpu, spmla_step_write(cpu, &v4.step, &ticket, NULL),
-		 "spmla_step_write");
-	lib_must(cpu,
-		 spmla_step_prologue(cpu, &v4.shape, SPMLA_FROM_RING, NULL),
-		 "spmla_step_prologue");
-	for (i = 0; i < MADE; i++) {
-		const twin t = view_of(i, n);
-
-		check_bytes(g, r, &t, 0, t.bytes);
-	}
-	check_c128a(g, r, n);
 	lib_must(v4.gpu.ctx, spmla_status_read(v4.gpu.ctx, &s),
 		 "spmla_status_read");
 	if (s.count) {
@@ -217,25 +208,56 @@ check(gpu *g, cuda_row *r, uint32_t n)
 	}
 }
 
+void
+v4_host_step(uint32_t n)
+{
+	const spmla_shape shape = {n, n, 1, 0};
+	spmla_ctx *cpu = v4.cpu.ctx;
+	spmla_step step = v4.step;
+	uint64_t ticket;
+
+	step.request_count = n;
+	step.store_count = 0;
+	lib_must(cpu, spmla_step_write(cpu, &step, &ticket, NULL),
+		 "spmla_step_write");
+	lib_must(cpu, spmla_step_prologue(cpu, &shape, SPMLA_FROM_RING, NULL),
+		 "spmla_step_prologue");
+}
+
+static void
+check(gpu *g, cuda_row *r, uint32_t n)
+{
+	uint32_t i;
+
+	v4_host_step(n);
+	for (i = 0; i < MADE; i++) {
+		const twin t = view_of(i, n);
+
+		check_bytes(g, r, &t, 0, t.bytes);
+	}
+	check_c128a(g, r, n);
+	v4_status(g, r);
+}
+
 static void
 one_prologue(gpu *g, uint32_t n, uint32_t context, spmla_source source)
 {
-	shot s = {.op = "step_prologue", .launch = launch};
+	shot s = {.op = "step_prologue", .launch = v4_launch};
 	twin views[MADE], rows = c128a_rows();
 	uint32_t i;
 	cuda_row *r;
 
-	v4.shape = (spmla_shape){n, n, 1, 0};
 	v4.source = source;
-	make_record(g, n, context);
-	s.nodes = count_nodes(g, run_step);
-	lib_must(v4.gpu.ctx, spmla_graph_begin(v4.gpu.ctx, g->stream),
-		 "spmla_graph_begin");
-	run_step(g);
-	lib_must(v4.gpu.ctx, spmla_graph_end(v4.gpu.ctx, &v4.graph),
-		 "spmla_graph_end");
+	for (i = 0; i < n; i++) /* of `context` tokens in the mean */
+		v4.requests[i] = (spmla_request){
+			i, 1,
+			WINDOW + (uint32_t)(next_random(g) %
+					    (2 * (context - WINDOW))),
+			0};
+	v4_record(g, n, v4_prologue);
+	s.nodes = v4.nodes;
 	if (source == SPMLA_FROM_RING) {
-		s.prepare = prepare;
+		s.prepare = v4_prepare;
 	} else {
 		const spmla_step_device head = {.requests = n};
 		const uintptr_t to = (uintptr_t)spmla_view(
@@ -266,19 +288,17 @@ one_prologue(gpu *g, uint32_t n, uint32_t context, spmla_source source)
 void
 bench_v4_steps(gpu *g)
 {
-	const uint32_t most = g->tiny ? 4 : MOST;
+	const uint32_t most = g->tiny ? 4 : V4_MOST;
 	const uint32_t contexts[2] = {g->tiny ? 512 : 8192, 131072};
 	uint32_t i;
 
 	if (!wanted(g, "step_prologue"))
 		return;
 	for (i = 0; i < (g->tiny ? 1u : 2u); i++) {
-		open_worlds(g, most, 2 * contexts[i]);
+		v4_open(g, SPMLA_MODEL_V4_PRO, most, 2 * contexts[i], 0);
 		one_prologue(g, 1, contexts[i], SPMLA_FROM_RING);
 		one_prologue(g, most, contexts[i], SPMLA_FROM_RING);
 		one_prologue(g, most, contexts[i], SPMLA_FROM_DEVICE);
-		CU(g, sync_all, ());
-		world_close(g, &v4.gpu);
-		world_close(g, &v4.cpu);
+		v4_close(g);
 	}
 }
