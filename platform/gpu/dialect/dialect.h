@@ -145,7 +145,7 @@ typedef __UINT64_TYPE__ uint64_t;
 
 /* What tests/emulator gives. As long as a thread runs, who it is does not
  * change: the compiler asks once. */
-#define SPMLA_I_EMU_WHO __attribute__((const)) uint32_t
+#define SPMLA_I_EMU_WHO        __attribute__((const)) uint32_t
 SPMLA_I_EMU_WHO spmla_i_emu_item(void);
 SPMLA_I_EMU_WHO spmla_i_emu_lane(void);
 SPMLA_I_EMU_WHO spmla_i_emu_block(void);
