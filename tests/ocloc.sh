@@ -4,8 +4,9 @@
 # devices get. Kernels by products of tiles have dpas, the others none: it takes
 # a module with a function that it does not know, too, so only code tells.
 # OCLOC: the compiler, if it is not in PATH. SKIPPED without ocloc (Debian:
-# intel-opencl-icd), its disassembler libiga64.so (libigc-dev), a device that it
-# knows, or a module.
+# intel-ocloc or intel-opencl-icd), its disassembler libiga64.so (libigc2 or
+# libigc-dev), a device that it knows, or a module. Version 22.43 knows no bmg,
+# 26.27 does.
 set -euo pipefail
 
 modules=$1 report=$2 bad=0 seen=0
