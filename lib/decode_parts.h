@@ -42,13 +42,16 @@ typedef struct spmla_decode_parts {
  * args: tokens, heads, topk, extra_topk, cache.layout; for ragged lists whether
  * indptr and extra_indptr are set, longest and extra_longest; with
  * args->workspace also what sparse_decode reads to decide whether it uses it.
- * It reads no length on the device, so a captured graph may rely on it. More
- * tokens may need fewer bytes, and finally none. The choice is whole on the
- * CPU, and where args->workspace serves few tokens in one launch.
+ * It reads no length on the device, so a captured graph may rely on it. The
+ * choice is whole on the CPU. Without SPMLA_CONFIG_BATCH_INVARIANT it is whole
+ * where args->workspace serves few tokens in one launch, too; more tokens may
+ * need fewer bytes, and finally none.
  * With SPMLA_CONFIG_BATCH_INVARIANT it depends on topk and extra_topk alone (of
  * ragged lists longest and extra_longest): splits of max(4, cdiv(blocks, 4))
- * key blocks, so a token's bits do not depend on the other tokens. It is whole
- * then except on CUDA, and for tokens of one such split.
+ * key blocks. A token's bits do not depend on the other tokens then, if
+ * args->workspace is NULL in every call or large enough for each. The choice is
+ * whole on other backends than CUDA, where longest is 0, and where a token has
+ * one split.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (heads 1..config.heads). Pure. */
 spmla_status spmla_decode_parts_choose(spmla_ctx *ctx,
 				       const spmla_sparse_decode_args *args,

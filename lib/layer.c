@@ -221,8 +221,7 @@ spmla_i_layer_parts(spmla_ctx *ctx, uint32_t ratio, spmla_sparse_decode_args *a)
 	if (c->flags & SPMLA_CONFIG_BATCH_INVARIANT) {
 		/* The prologue's first tokens have the same splits in a call of
 		 * fewer. */
-		if (ctx->step->piece_tokens ||
-		    ctx->step->shape.tokens > spmla_i_fixed_tokens(&ctx->plan))
+		if (ctx->step->piece_tokens)
 			return 0;
 		return a->tokens *
 		       spmla_i_fixed_splits(&ctx->plan, spmla_i_near_keys(c),

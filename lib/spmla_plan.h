@@ -131,9 +131,9 @@ typedef enum spmla_config_flag {
 	 * takes SPLIT_OUT that many rows for each token of the largest bucket;
 	 * on other GPUs one thread block does all keys of a token for 64 heads
 	 * (for 16 if there are at most 16 heads, and on some devices). Small
-	 * batches take longer. A token of a prefill, or of a step larger than
-	 * every bucket, has the bits of prefill, not of decode. In V3.2 on
-	 * Hopper it may also select other keys: see spmla_v32_prefill. */
+	 * batches take longer. A token of a prefill has the bits of prefill,
+	 * not of decode. In V3.2 on Hopper it may also select other keys: see
+	 * spmla_v32_prefill. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,
 	/* No two buffers share bytes, and 256 B lie between neighbours. For
 	 * tests that look for stray writes. Uses more memory; changes no

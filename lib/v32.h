@@ -116,19 +116,20 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  *
  * On a GPU, steps of few tokens use split-KV: sparse_decode in parts, then
  * split_combine. The prologue plans the parts for all of its tokens and for
- * topk's lengths. With SPMLA_CONFIG_BATCH_INVARIANT on CUDA all steps do, with
- * fixed splits; on other GPUs none. A call runs whole instead if:
+ * topk's lengths. With SPMLA_CONFIG_BATCH_INVARIANT on CUDA all steps do whose
+ * tokens may have more than 4 key blocks, with fixed splits; on other GPUs none.
+ * A call runs whole instead if:
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - it has no index_q, and topk_lens is neither NULL nor TOPK_LENS;
- * - on Hopper, without fixed splits, the tokens are few enough for one launch
- *   with DECODE_WORKSPACE.
+ * - on Hopper, without SPMLA_CONFIG_BATCH_INVARIANT, the tokens are few enough
+ *   for one launch with DECODE_WORKSPACE.
  * Also on Hopper, parts of FP8_DS_MLA rows add up their splits in the same
  * launch, with DECODE_WORKSPACE.
  *
  * Order: enqueues 2 or 3 operations; capturable.
  * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
- * on that token; else also on the shape and, in parts, on the lengths of all
- * tokens of the step.
+ * on that token, and on CUDA on whether the call runs whole; else also on the
+ * shape and, in parts, on the lengths of all tokens of the step.
  * Exact: out and lse as spmla_sparse_decode. */
 spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);

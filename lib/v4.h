@@ -187,14 +187,15 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  *
  * On a GPU, decode steps of few tokens use split-KV: sparse_decode in parts,
  * then split_combine. The prologue plans the parts for all of its tokens and
- * for topk's lengths. With SPMLA_CONFIG_BATCH_INVARIANT on CUDA all decode steps
- * do, with fixed splits; on other GPUs none. A call runs whole instead if:
+ * for topk's lengths. With SPMLA_CONFIG_BATCH_INVARIANT on CUDA all decode
+ * steps do whose tokens may have more than 4 key blocks, with fixed splits; on
+ * other GPUs none. A call runs whole instead if:
  * - the layer has ratio 1;
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - the layer has ratio 4 and no index_q, and topk_lens is neither NULL nor
  *   TOPK_LENS;
- * - on Hopper, without fixed splits, the tokens are few enough for one launch
- *   with DECODE_WORKSPACE.
+ * - on Hopper, without SPMLA_CONFIG_BATCH_INVARIANT, the tokens are few enough
+ *   for one launch with DECODE_WORKSPACE.
  * Also on Hopper, parts add up their splits in the same launch, with
  * DECODE_WORKSPACE.
  *
@@ -209,8 +210,9 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  *
  * Order: enqueues 1 to 4 operations, or 1 to 4 per piece; capturable.
  * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
- * on that token; else also on the shape and, in parts, on the lengths of all
- * tokens of the step.
+ * on that token, and on CUDA on whether the call runs whole, as a prefill does;
+ * else also on the shape and, in parts, on the lengths of all tokens of the
+ * step.
  * Exact: out and lse as spmla_sparse_decode. */
 spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts and graphs of a V4 step, and the prologue alone, with all metadata of the three kinds of layers:
- * replays of the library's own graph, with a record written before each that
- * has pages for some requests, as in the steps of V3.2.
+ * Contexts and graphs of a V4 step, and the prologue alone, with all metadata of
+ * the three kinds of layers: replays of the library's own graph, with a record
+ * written before each that has pages for some requests, as in the steps of V3.2.
  */
 #include "bench/step/cuda_v4_steps.h"
 

@@ -137,9 +137,9 @@ spmla_i_is_ragged(const spmla_ctx *ctx)
 void spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a);
 
 /* The parts that the prologue has cut the attention of layers of that ratio
- * into. 0: it runs whole, also, unless splits are fixed, for a shape with other
- * tokens than the prologue's. So it does where few tokens are decoded in one
- * launch. Lends the call its workspace. */
+ * into; 0: it runs whole. So do calls with other tokens than the prologue's,
+ * unless splits are fixed, and few tokens that one launch decodes. Lends the call
+ * its workspace. */
 uint32_t spmla_i_layer_parts(spmla_ctx *ctx, uint32_t ratio,
 			     spmla_sparse_decode_args *a);
 

@@ -166,16 +166,6 @@ spmla_i_fixed_tokens(const spmla_plan *plan)
 	return most;
 }
 
-/* The tokens of a step whose fixed splits the prologue writes: all, or of a
- * step larger than every bucket the first ones, which calls may ask for. */
-static inline uint32_t
-spmla_i_fixed_step(const spmla_plan *plan, uint32_t tokens)
-{
-	const uint32_t most = spmla_i_fixed_tokens(plan);
-
-	return tokens < most ? tokens : most;
-}
-
 /* The parts of a step of `tokens` tokens; 0: it runs whole. */
 static inline uint32_t
 spmla_i_decode_parts(const spmla_plan *plan, uint32_t tokens)

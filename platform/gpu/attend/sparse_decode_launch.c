@@ -132,11 +132,10 @@ takes_wgmma(const spmla_sparse_decode_args *a)
 /* The size of a call, in groups of 16 heads of a token. Blocks of 16 heads
  * finish few groups sooner than blocks of 64, which pays where there are SMs
  * for all, and where blocks of 64 do not add up the splits themselves. Bits
- * depend on the choice. So without parts, and with fixed splits, where bits may
- * not depend on other tokens, only the heads decide: 16 are one group and
- * always small, but wgmma
- * is faster even with three quarters of its rows idle. Example: with parts and
- * 128 heads, 2 tokens are 16 groups, a small call, and 3 tokens are not. */
+ * depend on the choice. So without parts, and with fixed splits, only the heads
+ * decide: 16 are one group and always small, but wgmma is faster even with three
+ * quarters of its rows idle. Example: with parts and 128 heads, 2 tokens are 16
+ * groups, a small call, and 3 tokens are not. */
 enum { SMALL_GROUPS = 16 };
 
 static uint32_t
@@ -148,7 +147,6 @@ size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 	const uint64_t all = (uint64_t)a->tokens * groups;
 	const uint32_t adds_up =
 		spmla_i_combines(&queue->ctx->plan.device, a) != 0;
-
 	const uint32_t fixed =
 		queue->ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT;
 

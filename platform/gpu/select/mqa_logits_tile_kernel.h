@@ -3,9 +3,9 @@
  * mqa_logits by products of tiles (tile.h), for up to 64 heads: keys in both
  * encodings of e4m3, by rows or in tiles, or in MXFP4, and logits of both
  * types. Queries lie in shared memory as bf16, which is exact, as are values of
- * MXFP4 with their scales; keys go from the cache to registers. The hard idea: the order of the 128 dims is free as long as both
- * sides keep it. So a lane reads bytes of a key that lie together, and queries
- * are permuted to match.
+ * MXFP4 with their scales; keys go from the cache to registers. The hard idea:
+ * the order of the 128 dims is free as long as both sides keep it. So a lane
+ * reads bytes of a key that lie together, and queries are permuted to match.
  *
  * A subgroup has 16 keys of a unit of 64 and a share of the heads, by 16. Work
  * is the line of units of mqa_logits_device.h.

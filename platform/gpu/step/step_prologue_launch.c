@@ -165,7 +165,6 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	if (s == SPMLA_OK && p.s.groups > 1)
 		s = spmla_i_gpu_step_windows(queue, a->shape.tokens, parts);
 	if (s == SPMLA_OK && !a->piece_tokens)
-		s = spmla_i_gpu_fixed_splits(
-			queue, spmla_i_fixed_step(plan, a->shape.tokens));
+		s = spmla_i_gpu_fixed_splits(queue, a->shape.tokens);
 	return s;
 }

@@ -67,13 +67,15 @@ find_slack(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
 {
 	golden_tensor *both[2] = {golden_find(c, "out"), golden_find(c, "lse")};
 	const uint64_t entries = a->topk + a->extra_topk;
-	const uint32_t tiles = spmla_ctx_plan(c->ctx)->config.flags &
-			       SPMLA_CONFIG_ALLOW_UNPROVEN;
+	const spmla_plan *plan = spmla_ctx_plan(c->ctx);
+	const uint32_t tiles =
+		plan->device.kind != SPMLA_BACKEND_CUDA &&
+		plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN;
 	double *work;
 	int64_t b;
 	int i;
 
-	if (spmla_ctx_plan(c->ctx)->device.kind == SPMLA_BACKEND_CPU)
+	if (plan->device.kind == SPMLA_BACKEND_CPU)
 		return 1;
 	work = golden_scratch(c, entries * (1 + SPMLA_MLA_DIM) * sizeof *work);
 	for (i = 0; i < 2; i++) {

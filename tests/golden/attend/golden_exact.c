@@ -68,8 +68,8 @@ length_of(const int32_t *lens, uint32_t t, uint32_t most)
 					  : most;
 }
 
-/* Returns the natural lse. p: [n], for its use. mean: that of |v|, as out is that
- * of v. */
+/* Returns the natural lse. out: the mean of v. mean: the mean of |v|. p: [n], for
+ * its use. */
 static double
 attend(const spmla_sparse_decode_args *a, const uint16_t *q, uint32_t head,
        const double *rows, uint32_t n, uint32_t dim, double *p, double *out,
