@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inner loop of the sparse attention operations without matrix
- * instructions. A block of 256 threads has 16 heads of a token and walks its
- * keys, 64 entries at a time. 16 lanes have a head: its query, its O, L and
- * largest score stay in their registers from the first key to the last. So
- * only keys and weights go through shared memory, and heads share only the
- * keys. Every key is a bf16 number, in every layout.
+ * instructions. A block of 256 threads has 16 heads of a token and walks the
+ * token's keys, 64 entries at a time. Each head belongs to 16 lanes. Their
+ * registers hold its query, its O, its L and its largest score from the first
+ * key to the last. So only keys and weights go through shared memory, and heads
+ * share only the keys. Every key is a bf16 number, in every layout.
  *
- * The hard idea: the shared memory that every device has holds 32 keys, but
- * weights are rounded to bf16 against the largest score of 64. So the scores
- * of both halves come first; the second half is multiplied in while it is
- * still there, and the first is loaded once more.
+ * The hard idea: a device with little shared memory has room for 32 keys, but
+ * weights are rounded to bf16 against the largest score of 64. So a block first
+ * makes the scores of both halves. It adds the values of the second half while
+ * those rows are still there, then loads the first half again.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_ATTEND_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_ATTEND_DEVICE_H
@@ -23,20 +23,20 @@ enum {
 	ATTEND_HEADS = ATTEND_ITEMS / ATTEND_LANES,
 	ATTEND_KEYS = 64, /* entries of a block */
 	ATTEND_HELD = 32, /* rows in shared memory */
-	/* Lane l has each 16th four values of a row, from the l-th on. */
+	/* Lane l has every 16th quad (four values) of a row, from quad l on. */
 	ATTEND_QUADS = SPMLA_MLA_DIM / 4 / ATTEND_LANES,
 	ATTEND_VALUE_QUADS = SPMLA_MLA_LATENT / 4 / ATTEND_LANES,
 	ATTEND_ROW = SPMLA_MLA_DIM / 4,
 	ATTEND_P_ROW = ATTEND_KEYS + 1 /* heads in different banks */
 };
 
-/* Where a row is that does not count. */
+/* The place of an entry that has no row. */
 #define ATTEND_NO_ROW (~(uint64_t)0)
 
-/* Set in scales_at of a row whose codes are FNUZ: that costs no register. */
+/* A bit of scales_at: the row's codes are FNUZ. It costs no register. */
 #define ATTEND_FNUZ ((uint64_t)1 << 63)
 
-/* Besides spmla_layout: bf16 rows that are aligned to two bytes only. */
+/* One more layout beside spmla_layout: bf16 rows aligned to two bytes only. */
 enum { ATTEND_LOOSE_BF16 = 16 };
 
 #ifdef SPMLA_GPU_KERNELS
@@ -62,7 +62,7 @@ typedef struct attend_state {
 	float largest;   /* score so far, unscaled */
 	float sum;       /* L */
 	float c;         /* brings scores to log2 units */
-	uint32_t quads;  /* of a row: 9, or 8 where it has 512 values */
+	uint32_t quads;  /* of a row: 9; 8 if it has 512 values */
 	uint32_t active; /* whether there is such a head */
 } attend_state;
 
@@ -78,7 +78,7 @@ attend_quad(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 	return (uint64_t)(c | d << 16) << 32 | (a | b << 16);
 }
 
-/* Values 0 .. 3 of four that lie together. */
+/* Value i of a quad. */
 FN float
 attend_value(uint64_t quad, uint32_t i)
 {
@@ -147,7 +147,7 @@ attend_load_fp8_ds_mla(LOCAL uint64_t *key, GLOBAL const uint8_t *row)
 	for (k = 0; k < SPMLA_MLA_SCALES; k++)
 		scale[k] = scales[k];
 	last = rope[l];
-	/* 128 values of a scale are two of the lanes' rounds. */
+	/* A scale is for 128 values: two rounds of the lanes. */
 	UNROLL
 	for (k = 0; k < ATTEND_VALUE_QUADS; k++)
 		key[ATTEND_LANES * k + l] =
@@ -171,7 +171,7 @@ attend_load_v4_fp8(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	for (k = 0; k < SPMLA_V4_SCALES; k++)
 		x[k] = codes[ATTEND_LANES * k + l];
 	last = rope[l];
-	/* 64 values of a scale are one of the lanes' rounds. */
+	/* A scale is for 64 values: one round of the lanes. */
 	UNROLL
 	for (k = 0; k < SPMLA_V4_SCALES; k++)
 		key[ATTEND_LANES * k + l] = attend_dequantised(
@@ -179,7 +179,8 @@ attend_load_v4_fp8(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	key[ATTEND_LANES * SPMLA_V4_SCALES + l] = last;
 }
 
-/* Either of FNUZ, a word at a time, in few registers. */
+/* The same for FNUZ codes, of either layout: a word at a time, in few
+ * registers. */
 FN void
 attend_load_fnuz(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 		 GLOBAL const uint8_t *scales_of_row, uint32_t v4)
@@ -262,8 +263,8 @@ attend_load_row(LOCAL uint64_t *key, GLOBAL const uint8_t *base, uint64_t at,
 		attend_load_loose(key, base + at, quads);
 }
 
-/* Loads the rows of 32 entries from `first` on; an entry without a row leaves
- * shared memory as it is. */
+/* Loads the rows of 32 entries from `first` on. For an entry without a row,
+ * shared memory keeps what it has. */
 FN void
 attend_load(LOCAL attend_local *shared, GLOBAL const uint8_t *base,
 	    uint32_t layout, uint32_t quads, uint32_t first)
@@ -281,10 +282,10 @@ attend_load(LOCAL attend_local *shared, GLOBAL const uint8_t *base,
 
 /* ---- A block ----------------------------------------------------------- */
 
-/* The head's scores with 16 of the keys in shared memory: lane l gets the l-th.
- * A lane's part of a score is a sum in the order of its values; the lanes' are
- * added by the tree 8, 4, 2, 1. At each step of it a lane hands on the half of
- * the keys that it will not end with, so it takes 15 shuffles for 16 keys. */
+/* The head's scores with 16 of the keys in shared memory: lane l gets key l's.
+ * A lane sums its products in the order of its values. The tree 8, 4, 2, 1 then
+ * adds the sums of the lanes. At each step a lane hands on the half of the keys
+ * that it will not end with, so 16 keys take 15 shuffles. */
 FN float
 attend_scores(const PRIVATE attend_state *st, LOCAL const uint64_t *keys)
 {
@@ -332,7 +333,7 @@ attend_scores(const PRIVATE attend_state *st, LOCAL const uint64_t *keys)
 	return part[0];
 }
 
-/* Scores to weights, where they are, and O and L brought to the largest score
+/* Turns scores into weights, in place, and brings O and L to the largest score
  * so far. Lane l has entries l, l + 16, .. of the block. */
 FN void
 attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
@@ -342,7 +343,7 @@ attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
 	float block = G_LOWEST, sum = 0.0f, largest, rescale, share;
 	uint32_t i, d;
 
-	/* A NaN is never larger. */
+	/* A NaN fails the comparison, so it is never the largest. */
 	for (i = l; i < ATTEND_KEYS; i += ATTEND_LANES)
 		if (shared->rows.at[i] != ATTEND_NO_ROW && p[i] > block)
 			block = p[i];
@@ -367,9 +368,9 @@ attend_weights(PRIVATE attend_state *st, LOCAL attend_local *shared)
 	}
 }
 
-/* O += P V over n entries of the block from `first` on, the rows in shared
- * memory. Entries without a row are left out, so that their places change no
- * bit. */
+/* O += P V over n entries of the block from `first` on, whose rows are in
+ * shared memory. Entries without a row are skipped, so where they stand changes
+ * no bit. */
 FN void
 attend_values(PRIVATE attend_state *st, LOCAL const attend_local *shared,
 	      uint32_t first, uint32_t n)
@@ -397,9 +398,9 @@ attend_values(PRIVATE attend_state *st, LOCAL const attend_local *shared,
 	}
 }
 
-/* One block of n entries, 1 to 64. shared->rows.at has all 64 rows; it was written
- * behind a barrier after the last block. More than 32 entries are loaded in
- * halves 0, 1, 0: the first two rounds make the scores, the last two add the
+/* One block of n entries, 1 to 64. shared->rows.at has all 64 rows, written
+ * after a barrier that followed the last block. More than 32 entries are loaded
+ * in halves 0, 1, 0: the first two rounds make the scores, the last two add the
  * values. */
 FN void
 attend_block(PRIVATE attend_state *st, LOCAL attend_local *shared,
@@ -434,8 +435,8 @@ attend_block(PRIVATE attend_state *st, LOCAL attend_local *shared,
 
 /* ---- Results ----------------------------------------------------------- */
 
-/* Whether the head saw no key, or only keys whose score is -inf: nothing else
- * leaves L at 0, because the largest weight is 1. */
+/* Whether the head saw no key, or only keys with score -inf. Only then is L 0,
+ * because otherwise the largest weight is 1. */
 FN uint32_t
 attend_empty(const PRIVATE attend_state *st)
 {
@@ -490,14 +491,15 @@ attend_lse2(const PRIVATE attend_state *st)
 	return g_log2(st->sum) + st->largest * st->c;
 }
 
-/* ln of the sum of exp(softmax_scale * score), of the same. */
+/* ln of the sum of exp(softmax_scale * score), of a head that is not empty. */
 FN float
 attend_lse(const PRIVATE attend_state *st, float softmax_scale)
 {
 	return g_log2(st->sum) * G_LN_2 + st->largest * softmax_scale;
 }
 
-/* The lse of any head; of lse_sink the sink is in the sum. */
+/* The lse of any head, empty or not. With lse_sink its sum includes the sink.
+ */
 FN float
 attend_result_lse(const PRIVATE attend_state *st, uint32_t base2,
 		  float empty_lse, float softmax_scale, uint32_t lse_sink,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inner loop of sparse attention by products of tiles (tile.h), for rows of
- * every layout. A block of 256 threads has 16 heads of a token and walks its
- * keys, 32 at a time in shared memory. For Q K^T a subgroup has 16 of the keys
- * and a share of the dims, for P V a share of the columns; the 16 threads of a
- * head add up the shares of its scores and make the weights. Queries stay in
- * registers.
+ * every layout. A block of 256 threads has 16 heads of a token and walks the
+ * token's keys, 32 at a time in shared memory. For Q K^T a subgroup takes 16 of
+ * the keys and a share of the dims; for P V it takes a share of the columns.
+ * The 16 threads of a head add up the shares of its scores and make the
+ * weights. Queries stay in registers.
  *
  * The hard idea: weights are rounded to bf16, and yet it makes no difference
- * where a token is split. They are relative not to the largest score so far,
- * but to a power of two near it: bringing them to another one changes only the
- * exponent's bits. And V lies in shared memory by rows, but a lane needs
- * columns. It reads two neighbouring columns as one word, so the even and the
- * odd columns of 32 are a tile each.
+ * where a token is split. Weights are not relative to the largest score so far,
+ * but to a power of two near it. A change to another power of two changes only
+ * exponents. And V lies in shared memory by rows, but a lane needs columns. It
+ * reads two neighbouring columns as one word, so each 32 columns are two tiles,
+ * one of the even columns and one of the odd.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
@@ -21,8 +21,8 @@
 #include "spmla/platform/gpu/dialect/tile.h"
 
 enum {
-	/* Values of a row in shared memory: 8 more than it has, so that rows
-	 * lie in different banks. */
+	/* Values that a row takes in shared memory: 8 more than it has, so that
+	 * rows lie in different banks. */
 	ATTEND_TILE_ROW = SPMLA_MLA_DIM + 8,
 	ATTEND_TILE_P_ROW = ATTEND_HELD + 8,
 	ATTEND_TILE_SCORE_ROW = ATTEND_HELD + 1,
@@ -30,14 +30,14 @@ enum {
 	/* Subgroups that share the scores of a tile of keys, at most. */
 	ATTEND_TILE_SHARES = ATTEND_ITEMS / G_TILE_LANES / ATTEND_TILE_KEYS,
 #if defined(__OPENCL_C_VERSION__) || defined(__HIP__)
-	/* What a subgroup has: steps of 16 dims, and pairs of tiles of
-	 * columns. */
+	/* A subgroup's steps of 16 dims, and its pairs of tiles of columns. */
 	ATTEND_TILE_STEPS =
 		(SPMLA_MLA_DIM / G_TILE - 1) / ATTEND_TILE_SHARES + 1,
 	ATTEND_TILE_PAIRS =
 		SPMLA_MLA_LATENT * G_TILE_LANES / (2 * G_TILE * ATTEND_ITEMS)
 #else
-	/* The emulator also has few subgroups to a block: room for all. */
+	/* The emulator's blocks may have few subgroups: room for the most that
+	 * one can have. */
 	ATTEND_TILE_STEPS = SPMLA_MLA_DIM / G_TILE / 2,
 	ATTEND_TILE_PAIRS = 4
 #endif
@@ -47,15 +47,15 @@ enum {
 
 /* What a block of threads shares. */
 typedef struct attend_tile_local {
-	uint64_t keys[ATTEND_HELD * ATTEND_TILE_ROW / 4]; /* at first queries */
+	uint64_t keys[ATTEND_HELD * ATTEND_TILE_ROW / 4]; /* first: queries */
 	attend_rows rows;
 	uint16_t p[ATTEND_HEADS * ATTEND_TILE_P_ROW]; /* weights */
-	float factor[ATTEND_HEADS]; /* that O is multiplied by */
+	float factor[ATTEND_HEADS]; /* by which O is multiplied */
 	float score[ATTEND_TILE_SHARES][ATTEND_HEADS * ATTEND_TILE_SCORE_ROW];
 } attend_tile_local;
 
-/* What an item has: tiles of O and Q with its subgroup, the softmax with the 16
- * items of head item / 16. */
+/* What an item has. It shares tiles of O and Q with its subgroup, and the
+ * softmax of head item / 16 with 15 other items. */
 typedef struct attend_tile_state {
 	float o[ATTEND_TILE_PAIRS][2][G_TILE_SUMS];
 	uint32_t q[ATTEND_TILE_STEPS][G_TILE_WORDS];
@@ -73,7 +73,7 @@ attend_tile_shares(void)
 	return ATTEND_ITEMS / ATTEND_TILE_KEYS / g_tile_lanes();
 }
 
-/* Whether the subgroup's step j is one of a row's dims: which has 512 or more. */
+/* Whether the subgroup's step j lies within a row of `dim` dims, 512 or 576. */
 FN uint32_t
 attend_tile_has(uint32_t dim, uint32_t j)
 {
@@ -98,8 +98,8 @@ attend_tile_column(uint32_t pair)
 	return (g_tile_subgroup() * attend_tile_pairs() + pair) * 2 * G_TILE;
 }
 
-/* Empties the accumulators and takes the queries of the block's heads: q is the
- * query of the item's head, which there is if `active`. Barriers. */
+/* Empties the accumulators and takes the queries of the block's heads. q is the
+ * query of the item's head; the head exists if `active`. Barriers. */
 FN void
 attend_tile_start(PRIVATE attend_tile_state *st,
 		  LOCAL attend_tile_local *shared, GLOBAL const uint16_t *q,
@@ -139,7 +139,7 @@ attend_tile_start(PRIVATE attend_tile_state *st,
 	}
 }
 
-/* Loads the rows of 32 entries from `first` on; an entry without a row is
+/* Loads the rows of 32 entries from `first` on. An entry without a row becomes
  * zeros. */
 FN void
 attend_tile_load(const PRIVATE attend_tile_state *st,
@@ -194,24 +194,24 @@ attend_tile_scores(const PRIVATE attend_tile_state *st,
 		to[g_tile_row(i) * ATTEND_TILE_SCORE_ROW] = sums[i];
 }
 
-/* What weights are relative to where x is the largest score, in log2 units: an
- * integer, but for scores that have no fraction. */
+/* The reference of the weights, in log2 units, if x is the largest score: x
+ * without its fraction. From 2^23 on x has none. */
 FN float
 attend_tile_reach(float x)
 {
 	return g_abs(x) < 0x1p23f ? (float)(int32_t)x : x;
 }
 
-/* How far a largest score of x is above `reach`. */
+/* How far the largest score x lies above `reach`. */
 FN float
 attend_tile_above(float x, float reach)
 {
 	return g_abs(reach) < 0x1p23f ? x - reach : 0.0f;
 }
 
-/* Weights of the item's two keys for its head, and what brings O and L to the
- * same reach. An entry without a row has weight 0; a NaN is never the largest.
- */
+/* Makes the weights of the item's two keys for its head, and the factor that
+ * brings O and L to the new reference. An entry without a row has weight 0. A
+ * NaN is never the largest. */
 FN void
 attend_tile_weights(PRIVATE attend_tile_state *st,
 		    LOCAL attend_tile_local *shared, uint32_t first)
@@ -254,7 +254,7 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 		shared->factor[head] = rescale;
 }
 
-/* O += P V, O first brought to the largest score. */
+/* O += P V, after O was brought to the new reference. */
 FN void
 attend_tile_values(PRIVATE attend_tile_state *st,
 		   LOCAL const attend_tile_local *shared)
@@ -291,8 +291,8 @@ attend_tile_values(PRIVATE attend_tile_state *st,
 	}
 }
 
-/* One block of n entries, 1 to 64. shared->rows has all 64; it was written
- * behind a barrier after the last block. */
+/* One block of n entries, 1 to 64. shared->rows has all 64, written after a
+ * barrier that followed the last block. */
 FN void
 attend_tile_block(PRIVATE attend_tile_state *st,
 		  LOCAL attend_tile_local *shared, GLOBAL const uint8_t *base,
@@ -319,7 +319,7 @@ attend_tile_empty(const PRIVATE attend_tile_state *st)
 	return st->sum == 0.0f;
 }
 
-/* log2 of the sum of exp2(c * score), of the same. */
+/* log2 of the sum of exp2(c * score), of a head that is not empty. */
 FN float
 attend_tile_lse2(const PRIVATE attend_tile_state *st)
 {
@@ -327,8 +327,8 @@ attend_tile_lse2(const PRIVATE attend_tile_state *st)
 				     : g_log2(st->sum) + st->reach;
 }
 
-/* ln of the sum of exp(softmax_scale * score) of a head that is not empty, right
- * also for scores too large for log2 units. */
+/* ln of the sum of exp(softmax_scale * score), of a head that is not empty. It
+ * is right also for scores too large for log2 units. */
 FN float
 attend_tile_lse(const PRIVATE attend_tile_state *st, float softmax_scale)
 {
@@ -337,8 +337,8 @@ attend_tile_lse(const PRIVATE attend_tile_state *st, float softmax_scale)
 	return (g_log2(st->sum) - above) * G_LN_2 + st->largest * softmax_scale;
 }
 
-/* Divides O by L and what the item's head adds to it, `more`; a head without
- * keys has 0. Barriers. */
+/* Divides O by L + more, where `more` is what the sink adds to the head's L.
+ * The O of an empty head becomes 0. Barriers. */
 FN void
 attend_tile_divide(PRIVATE attend_tile_state *st,
 		   LOCAL attend_tile_local *shared, float more)
@@ -366,8 +366,8 @@ attend_tile_divide(PRIVATE attend_tile_state *st,
 	}
 }
 
-/* Writes O of the block's first `heads` heads as bf16, or as f32. A lane's rows
- * are a step apart; so there is one address to keep, not one for each. */
+/* Writes O of the block's first `heads` heads as bf16. A lane's rows lie at one
+ * fixed step, so it keeps one address, not one for each row. */
 FN void
 attend_tile_out(const PRIVATE attend_tile_state *st, GLOBAL uint16_t *out,
 		int64_t head_stride, uint32_t heads)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the blocks of sparse_decode_wgmma that have the splits of a token (and of
- * 64 of its heads) add them up without a second kernel. Each writes its split,
- * out as bf16 and lse, to the split rows, counts itself in and waits for the
- * others. Then each adds the heads h with h % splits == its own split, in the
- * order of splits.
+ * How blocks of sparse_decode_wgmma add up splits without a second kernel. The
+ * blocks meant are those with the splits of one token, for the same 64 of its
+ * heads. Each block writes its split (out as bf16, and lse) to the split rows,
+ * counts itself in and waits for the others. Then each adds the heads h with h
+ * % splits == its own split, in the order of splits.
  *
  * The hard idea is a wait that ends though another stream may keep a block from
  * beginning. A block that has waited too long, or has other work to do, marks
  * its heads as left. The last block to arrive finds the marks and adds those
- * heads, too: in the same order, so the bits are the same. With many splits
- * nobody waits, and the last one adds all heads.
+ * heads, too. The order is the same, so the bits are the same. With many splits
+ * no block waits, and the last one adds all heads.
  *
- * A token's counts are 0 before and after: who finishes last clears them.
+ * A token's counts are 0 before and after: the block that finishes last clears
+ * them.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_COMBINE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_COMBINE_DEVICE_H
@@ -27,25 +28,25 @@ enum { DECODE_PATIENCE = 256 };
 #endif
 
 enum {
-	/* The words of a token's group of 64 heads: blocks that have arrived,
-	 * and from bit DECODE_LEFT_AT on the splits whose heads were left;
-	 * blocks that have done with the first word. */
+	/* Words of a token and a group of 64 heads. Word 0: how many blocks
+	 * have arrived; from bit DECODE_LEFT_AT on, which splits left their
+	 * heads. Word 1: how many blocks are done with word 0. */
 	DECODE_COUNTS = 2,
 	DECODE_LEFT_AT = 12,
-	DECODE_WAITERS = 20, /* the most splits that wait for each other */
+	DECODE_WAITERS = 20, /* with more splits no block waits */
 	DECODE_AT_ONCE = 4   /* splits whose values a lane has in flight */
 };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* A token's splits, of a block's heads; and what would else be kept from token
- * to token, for which there are no registers. */
+/* A token's splits, for a block's heads. It is made anew for each token: no
+ * registers are left to keep it. */
 typedef struct decode_splits {
 	uint32_t heads, lane;
 	uint32_t token;
 	uint32_t first_head;
 	uint32_t row;   /* of split 0 */
-	uint32_t count; /* of splits */
+	uint32_t count; /* splits */
 	uint32_t own;
 } decode_splits;
 
@@ -75,8 +76,9 @@ decode_split_values(const PRIVATE decode_args *a, uint64_t row, uint32_t heads,
 	       (row * heads + head) * SPMLA_MLA_LATENT;
 }
 
-/* Counts the block in, by one item. Returns the splits whose heads it adds, a
- * bit each; of more than DECODE_WAITERS ~0: all heads. */
+/* Counts the block in, by one item. Returns the splits whose heads this block
+ * adds, as bits. With more than DECODE_WAITERS splits the last block gets ~0,
+ * all heads, and the others 0. */
 FN uint32_t
 decode_arrive(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	      uint32_t waits)
@@ -98,7 +100,8 @@ decode_arrive(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 			if (!adds)
 				g_sleep(64);
 		}
-		/* All may have arrived meanwhile: then nobody else does it. */
+		/* All may have arrived meanwhile. Then the last block missed
+		 * the mark, and this block adds its heads itself. */
 		if (!adds && (g_add(counts, 1u << (DECODE_LEFT_AT + t->own)) &
 			      count_bits) == t->count)
 			adds = 1u << t->own;
@@ -121,7 +124,7 @@ decode_add_split(const PRIVATE uint32_t *x, float w, PRIVATE float *sum)
 	}
 }
 
-/* The lse of split `i` of a head, -inf behind the last. */
+/* The lse of split `i` of a head; -inf behind the last split. */
 FN float
 decode_split_lse(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 		 uint32_t i, uint32_t head)
@@ -132,7 +135,7 @@ decode_split_lse(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 			    : G_MINUS_INF;
 }
 
-/* log2 of the sum of exp2(lse) of all splits; +inf of none. */
+/* log2 of the sum of exp2(lse) over all splits; +inf if no split has a key. */
 FN float
 decode_log_sum(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	       uint32_t head)
@@ -156,7 +159,7 @@ decode_log_sum(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	return sum == 0.0f ? G_INF : g_log2(sum) + most;
 }
 
-/* Asks for a lane's values of splits first .. first + DECODE_AT_ONCE - 1. */
+/* Asks for the lane's values of splits first .. first + DECODE_AT_ONCE - 1. */
 FN void
 decode_ask_splits(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 		  uint32_t first, uint32_t head,
@@ -171,7 +174,7 @@ decode_ask_splits(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 				a, t->row + first + r, t->heads, head) +
 			4 * t->lane;
 
-		/* Else they would take registers from token to token. */
+		/* Without this, x would take registers from token to token. */
 		UNROLL
 		for (i = 0; i < 4; i++)
 			x[r][0][i] = x[r][1][i] = 0;
@@ -182,8 +185,8 @@ decode_ask_splits(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	}
 }
 
-/* The sums of a head's splits, weighted relative to g: of columns 8 lane .. and
- * 256 + 8 lane. */
+/* Sums of a head's splits, with weights relative to g. The lane has columns 8
+ * lane .. 8 lane + 7 and the same from 256 on. */
 FN void
 decode_sum_splits(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 		  uint32_t head, float g, uint32_t x[DECODE_AT_ONCE][2][4],
@@ -247,7 +250,7 @@ decode_add_head(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	}
 }
 
-/* Adds what `adds` says, by 8 warps. */
+/* Adds the heads of the splits in `adds`, by 8 warps. */
 FN void
 decode_add_heads(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 		 uint32_t adds, uint32_t warp)

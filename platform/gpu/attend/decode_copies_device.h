@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loader of bf16 rows: four warps that copy a tile's rows into panels as
- * they are, where they serve as K and, transposed, as V. A warp has 16 rows.
- * The copies say themselves when they have come, so that a lane asks for the
- * next half of a tile as soon as that is free, and waits for no row.
+ * The loader of bf16 rows: four warps that copy a tile's rows unchanged into
+ * panels, where they serve as K and, transposed, as V. A warp has 16 rows. The
+ * copies themselves arrive at the mbarrier when they are done. So a lane asks
+ * for the next half of a tile as soon as its place is free, and waits for no
+ * row.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_COPIES_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_COPIES_DEVICE_H
@@ -12,9 +13,10 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* 16 bytes of row `row` of the lane's warp into panel `panel` of a tile: piece
- * `piece` of 8. The row lies at `at`, in units of 16 bytes from the cache on, or
- * is no key and becomes zeros; the bytes are `byte` further on. */
+/* Copies 16 bytes of row `row` of the lane's warp to panel `panel` of a tile,
+ * as piece `piece` of 8. `at` is where the row begins, counted from the cache
+ * in units of 16 bytes; the piece begins `byte` bytes on. If `at` is
+ * DECODE_NO_ROW, the piece becomes zeros. */
 FN void
 decode_copy_piece(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
 		  uint32_t tile, uint32_t row, uint32_t panel, uint32_t piece,
@@ -28,8 +30,8 @@ decode_copy_piece(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
 			cache + (uint64_t)at * 16 + byte, at < DECODE_NO_ROW);
 }
 
-/* Asks for half of the warp's rows of a tile; with the right half for what
- * scores alone take, in whose place P was. */
+/* Asks for half of the warp's rows of a tile. The right half includes the rope
+ * part, which takes the place of P. */
 FN void
 decode_copy_half(const PRIVATE decode_loader *l,
 		 const PRIVATE decode_ahead *ahead, uint32_t tile,
@@ -56,7 +58,7 @@ decode_copy_half(const PRIVATE decode_loader *l,
 	g_mbarrier_arrive_copies(&l->mem->full[tile][right]);
 }
 
-/* The tile whose rows are found is the one to copy. */
+/* Goes on to the tile whose rows are found: it is copied next. */
 FN void
 decode_copy_turn(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 		 PRIVATE decode_known *known)
@@ -79,7 +81,7 @@ decode_copy_all(const PRIVATE decode_loader *l)
 	decode_known known;
 	uint32_t m, i;
 
-	/* As if behind the last tile of a run without entries. */
+	/* Begins as if behind the last tile of a run without entries. */
 	ahead.run = (uint32_t)-1;
 	ahead.tile = DECODE_RUNS - 1;
 	ahead.slot = -1;
@@ -93,8 +95,8 @@ decode_copy_all(const PRIVATE decode_loader *l)
 		if (i == 1)
 			decode_copy_turn(l, &ahead, &known);
 	}
-	/* No warp waits for the first runs when the barriers that say so are in
-	 * use again. */
+	/* The first runs' barriers are reused from here on. This sync makes
+	 * sure that no warp still waits for them. */
 	g_named_sync(DECODE_LOADERS, DECODE_WARPS * 32);
 	for (m = 0; !known.none; m++) {
 		const uint32_t tile = m & 1u, parity = m / 2 & 1u;
@@ -104,8 +106,8 @@ decode_copy_all(const PRIVATE decode_loader *l)
 		decode_copy_half(l, &ahead, tile, 0);
 		g_mbarrier_wait(&mem->free[tile][1], parity ^ 1u);
 		decode_copy_half(l, &ahead, tile, 1);
-		/* While these come, the runs are made that those who multiply
-		 * see behind this tile. */
+		/* While the copies come, makes the runs that the multiplying
+		 * warps see behind this tile. */
 		decode_copy_turn(l, &ahead, &known);
 		decode_need_run(l, &ahead);
 		decode_find_next(l, &ahead);

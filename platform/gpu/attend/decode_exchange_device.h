@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the blocks of a unit of sparse_decode_few put their results together
- * without a second kernel: each writes its own, unnormalised, to a workspace in
- * L2, and of head h the block of rank h % ranks reads all ranks' and adds them
- * in rank order. Whatever is not there yet is 0, so no fence or flag is needed:
- * what is handed on has its bits inverted and is never 0.
+ * How the blocks of a unit of sparse_decode_few combine their results without a
+ * second kernel. Each writes its own result, unnormalised, to a workspace in
+ * L2. The block of rank h % ranks then reads all ranks' results of head h and
+ * adds them in rank order. A word that is not written yet is 0, so no fence or
+ * flag is needed: written words have their bits inverted and are never 0.
  *
  * The hard idea is a wait that ends though another stream may keep a block from
- * beginning. Each block counts itself in at the start, once for every rank. An
- * owner that has waited too long adds a mark to its own count. If all have
- * begun by then, they write without fail and it waits on. If not, it leaves,
- * and the block that begins last finds the mark and adds that owner's heads,
- * too: in the same order, so the bits are the same. Blocks count in before they
- * write, so an owner that has seen all records may clear its count.
+ * beginning. Each block counts itself in at the start, once for every other
+ * rank. The block that adds a head is its owner. An owner that has waited too
+ * long adds a mark to its own count. If all blocks have begun by then, they are
+ * sure to write, and the owner waits on. If not, it gives up, and the block
+ * that begins last finds the mark and adds that owner's heads, too. The order
+ * is the same, so the bits are the same. Blocks count in before they write, so
+ * an owner that has seen all records may clear its count.
  *
- * Who adds leaves zeros for the next call.
+ * The block that adds leaves zeros for the next call.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_EXCHANGE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_EXCHANGE_DEVICE_H
@@ -36,11 +37,11 @@ enum {
 	EXCHANGE_RECORD = 4, /* m, L, exponents of O's units by group */
 	EXCHANGE_O = 256,    /* pairs of f16 */
 	EXCHANGE_GAVE_UP = 1 << 8,
-	/* Reads by one who knows that all blocks have begun. */
+	/* Reads once it is known that all blocks have begun. */
 	EXCHANGE_LONG = 1 << 20,
 	EXCHANGE_VOTE = 1, /* named barrier */
-	/* Exponents above this are lowered by that until all ranks are
-	 * added. */
+	/* Exponents above EXCHANGE_LARGE are lowered by EXCHANGE_LOWER while
+	 * ranks are added. */
 	EXCHANGE_LARGE = 200,
 	EXCHANGE_LOWER = 24
 };
@@ -51,7 +52,7 @@ enum {
 enum {
 	EXCHANGE_ORPHANS, /* bit r: this block adds rank r's heads, too */
 	EXCHANGE_ALL_BEGUN,
-	EXCHANGE_TOKEN, /* the block's, which so take no registers */
+	EXCHANGE_TOKEN, /* the block's; here it takes no register */
 	EXCHANGE_HEAD
 };
 
@@ -79,8 +80,8 @@ exchange_o(const PRIVATE few_block *b, uint32_t head, uint32_t rank)
 	       (head * b->kind.ranks + rank) * EXCHANGE_O;
 }
 
-/* Counts the block in and prefetches what it will add. By all warps; what it
- * returns is for exchange_note. */
+/* Counts the block in and prefetches what it will add. All warps call it. The
+ * result is for exchange_note. */
 FN uint32_t
 exchange_begin(const PRIVATE few_block *b)
 {
@@ -101,8 +102,8 @@ exchange_begin(const PRIVATE few_block *b)
 	return before;
 }
 
-/* Notes which owners the block adds for. Behind it comes a barrier, and only
- * behind that the block hands on what it has. */
+/* Notes for which owners the block adds. A barrier must follow before the block
+ * hands on its results. */
 FN void
 exchange_note(const PRIVATE few_block *b, uint32_t before)
 {
@@ -135,7 +136,7 @@ exchange_make_record(float most, float sum, const PRIVATE uint32_t *exponents,
 		x[i] = x[i] ? x[i] : 1; /* a NaN becomes another one */
 }
 
-/* Reads a record until it is there, but not longer than that. */
+/* Reads a record until it is there, `patience` times at most. */
 FN uint32_t
 exchange_take_record(GLOBAL const uint32_t *from, uint32_t patience,
 		     PRIVATE uint32_t *x)
@@ -151,8 +152,9 @@ exchange_take_record(GLOBAL const uint32_t *from, uint32_t patience,
 	return 0;
 }
 
-/* Waits for all ranks' records of an owner's heads; lane r < ranks gets rank
- * r's of the warp's head. 0: the block has given up. Barriers. */
+/* Waits for all ranks' records of an owner's heads. Lane r < ranks gets rank
+ * r's record of the warp's head. Returns 0 if the block has given up. Barriers.
+ */
 FN uint32_t
 exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 	       PRIVATE uint32_t *x)
@@ -171,7 +173,7 @@ exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 		g_subgroup_barrier();
 		if (!g_named_any(EXCHANGE_VOTE, few_items(b->kind), !there))
 			return 1;
-		/* All have begun, and one is late beyond all patience: the wait
+		/* All have begun, and one is later than EXCHANGE_LONG: the wait
 		 * ends with whatever is there. */
 		if (patience == EXCHANGE_LONG)
 			return 1;
@@ -187,7 +189,7 @@ exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 	}
 }
 
-/* Leaves zeros where all have read the owner's records. */
+/* Clears the owner's records and count, once all warps have read them. */
 FN void
 exchange_clear(const PRIVATE few_block *b, uint32_t owner)
 {
@@ -227,7 +229,7 @@ exchange_store(GLOBAL uint32_t *p, uint32_t words, const PRIVATE uint32_t *x)
 
 /* The ranks' weights, and the head's results except O. */
 typedef struct exchange_weights {
-	float of_rank; /* of the lane's, over the sum of all */
+	float of_rank; /* weight of the lane's rank / the sum of all */
 	float lse;
 	uint32_t empty;
 } exchange_weights;
@@ -256,7 +258,7 @@ exchange_weigh(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	w.empty = sum == 0.0f;
 	w.of_rank = g_div_rn(weight, sum + g_sink_weight(sink, most * c));
 	w.of_rank = w.empty ? 0.0f : w.of_rank;
-	/* Scores near the end of f32 are beyond it in log2 units. */
+	/* The lse may be finite where its log2 value is beyond f32. */
 	w.lse = s->base2 || s->lse_sink
 			? decode_result_lse(w.empty, g_log2(sum) + most * c,
 					    most * s->scale, s->empty_lse,
@@ -266,15 +268,15 @@ exchange_weigh(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	return w;
 }
 
-/* What a rank's sums of a group of values are multiplied with. */
+/* The factor for a rank's sums of a group of values. */
 typedef struct exchange_factor {
 	float by;
-	uint32_t large; /* 1: sums are 2^24 times smaller meanwhile */
+	uint32_t large; /* 1: until the end sums are 2^24 times smaller */
 } exchange_factor;
 
-/* A warp's columns, from `first` on, are of one group of values that share a
- * unit, or of two or four. Lane l gets the factor of rank l % ranks in the (l /
- * ranks)-th: 2 ^ (exponent - 127) times the rank's weight. */
+/* The columns of a warp, from `first` on, lie in one, two or four groups of
+ * values that share a unit. Lane l gets the factor of rank l % ranks for the (l
+ * / ranks)-th of these groups: 2^(exponent - 127) times the rank's weight. */
 FN exchange_factor
 exchange_factor_of(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 		   float weight, uint32_t first)
@@ -297,7 +299,8 @@ exchange_factor_of(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	return f;
 }
 
-/* The lane's part of a head: f16 pairs, or bf16 pairs, times their factors. */
+/* Adds the ranks' O, times their factors: the lane's part of a head, as pairs
+ * of f16 or bf16. */
 FN void
 exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	     float weight, uint32_t dim, uint32_t words, uint32_t v[16][4],
@@ -339,7 +342,7 @@ exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 		x[i] *= large ? (float)(1u << EXCHANGE_LOWER) : 1.0f;
 }
 
-/* Adds the owner's heads and writes their results. By the whole block:
+/* Adds the owner's heads and writes their results. The whole block calls it:
  * barriers. A warp has 64, 128 or 256 columns of one head. */
 FN void
 exchange_sum(const PRIVATE few_block *b, uint32_t owner)

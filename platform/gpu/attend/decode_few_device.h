@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block of sparse_decode_few: what it has to do, its shared memory, how
- * queries and rows of the cache come there, and how scales are read.
+ * A block of sparse_decode_few: its work, its shared memory, how queries and
+ * rows of the cache come there, and how scales are read.
  *
- * A unit of work is a token and a group of its heads. `ranks` blocks share it;
- * each has 16 keys a warp, by their place in the token's lists, so that a key's
- * block does not depend on anything else in the batch. Rows lie in shared
+ * A unit of work is a token and a group of its heads. `ranks` blocks share it,
+ * and each of their warps has 16 keys. The place of a key in the token's lists
+ * decides its block, so nothing else in the batch does. Rows lie in shared
  * memory as the cache has them: one copy serves as K and as V.
  *
- * What a row is made of is in decode_format_device.h.
+ * decode_format_device.h says what a row consists of.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_DEVICE_H
@@ -23,16 +23,16 @@ enum {
 	FEW_CODES = 512, /* bytes of a row in shared memory: its codes, */
 	FEW_TAIL = 128,  /* its bf16 values */
 	FEW_SCALES = 16, /* and its scales */
-	/* A head's query: 512 values as f16, 64 as bf16, and some room, so that
-	 * 8 heads' 16 bytes lie in different banks. */
+	/* A head's query: 512 values as f16 and 64 as bf16. The room behind
+	 * them keeps the 16-byte pieces of 8 heads in different banks. */
 	FEW_Q_BYTES = 2 * 512 + 16,
 	FEW_Q_TAIL_BYTES = 2 * 64 + 64,
 	FEW_GROUPS = 8 /* of values that share a scale, at most */
 };
 
-/* P is as often there as there are groups of values: f16 weights times the
- * group's scales. Sixteen heads' of V3.2 take the place of the rows' tails,
- * which nobody reads then. V4's tails are values, which P still multiplies. */
+/* There is one P for each group of values: f16 weights times the group's
+ * scales. With V3.2 and up to 16 heads, P takes the place of the rows' tails,
+ * which nobody reads by then. V4's tails are values: P V still reads them. */
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
 	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
 #define FEW_TAILS_AT(warps)           ((warps)*FEW_KEYS * FEW_CODES)
@@ -46,8 +46,9 @@ enum {
 					: 0))
 #define FEW_Q_AT(bf16_tail, warps, heads) \
 	(FEW_SCALES_AT(bf16_tail, warps, heads) + (warps)*FEW_KEYS * FEW_SCALES)
-/* The notes: each warp's largest scores, sums of weights, and largest scales by
- * group; each head's unit of queries; what decode_exchange_device.h keeps. */
+/* The notes. Of each warp: largest scores, sums of weights, and largest scales
+ * by group. Of each head: the unit of its query. And the words of
+ * decode_exchange_device.h. */
 #define FEW_NOTES_AT(bf16_tail, warps, heads) \
 	(FEW_Q_AT(bf16_tail, warps, heads) +  \
 	 (heads) * (FEW_Q_BYTES + FEW_Q_TAIL_BYTES))
@@ -55,17 +56,17 @@ enum {
 	(FEW_NOTES_AT(bf16_tail, warps, heads) + \
 	 4 * ((warps) * (2 * (heads) + FEW_GROUPS) + (heads) + 4))
 
-/* What a kernel has of all that they could; constants once all is inlined. */
+/* The choices that make a kernel; constants once all is inlined. */
 typedef struct few_kind {
 	decode_format format;
 	uint32_t heads; /* of a unit: 8, 16 or 32 */
 	uint32_t ranks; /* 8 or 16, no more than heads */
-	uint32_t warps; /* with keys, 5 to 9 */
+	uint32_t warps; /* that have keys, 5 to 9 */
 } few_kind;
 
 /* The parameters of every kernel of sparse_decode_few. The workspace is 0
- * between calls: see decode_exchange_device.h. A token's lists have no more
- * than so many entries. */
+ * between calls: see decode_exchange_device.h. `entries` bounds the entries of
+ * a token's list. */
 #define SPMLA_K_FEW(P, S)    \
 	SPMLA_K_DECODE(P, S) \
 	S(uint32_t, entries) \
@@ -183,14 +184,14 @@ few_sums(const PRIVATE few_block *b)
 	return few_most(b) + b->kind.warps * b->kind.heads;
 }
 
-/* [warps][FEW_GROUPS]: bits of f32; of ue8m0 four words of two bytes each. */
+/* [warps][FEW_GROUPS]: f32 as bits; or ue8m0 as four words of two bytes. */
 FN LOCAL uint32_t *
 few_largest_scales(const PRIVATE few_block *b)
 {
 	return (LOCAL uint32_t *)(few_sums(b) + b->kind.warps * b->kind.heads);
 }
 
-/* [heads]: what queries in shared memory are multiples of. */
+/* [heads]: the unit of the queries in shared memory. */
 FN LOCAL float *
 few_units(const PRIVATE few_block *b)
 {
@@ -207,32 +208,33 @@ few_exchange_notes(const PRIVATE few_block *b)
 
 /* ---- Rows of the cache ------------------------------------------------- */
 
-/* Where 16-byte piece i of a row lies: so that eight rows' of the same number
- * lie in different banks, and so do two rows' halves. */
+/* Where 16-byte piece i of a row lies. Pieces i of eight rows lie in different
+ * banks, and so do the halves of two rows. */
 FN uint32_t
 few_piece(uint32_t row, uint32_t i)
 {
 	return (i ^ ((row & 1u) << 2 | (row & 2u))) << 4;
 }
 
-/* What a lane has asked for: row lane % 16 of its warp's 16 rows. */
+/* What a lane has asked for: the slot of row lane % 16 of its warp's 16 rows.
+ */
 typedef struct few_slot {
 	int32_t slot;
 	uint32_t entry;  /* of the list */
-	uint32_t len;    /* entries that count */
-	uint32_t second; /* it is the second list */
-	uint32_t faults; /* the list is none, which its first entry reports */
+	uint32_t len;    /* of the list; 0 if it is bad */
+	uint32_t second; /* 1: the second list */
+	uint32_t faults; /* the list is bad; set at its first entry */
 } few_slot;
 
-/* A row that it has found. */
+/* The row that a lane has found. */
 typedef struct few_found {
 	uint64_t row;    /* its address */
 	uint64_t scales; /* the address of its scales */
-	uint32_t keys;   /* of the 16, those that are keys: bit r */
+	uint32_t keys;   /* bit r: row r of the 16 is a key */
 } few_found;
 
-/* Asks for the lane's slot and, of lists that are rows at the same time, for
- * the list's length. */
+/* Asks for the lane's slot and, at the same time, for the length of its list. A
+ * ragged list's length comes first. */
 FN few_slot
 few_ask_slot(const PRIVATE few_block *b)
 {
@@ -265,8 +267,7 @@ few_ask_slot(const PRIVATE few_block *b)
 	return to;
 }
 
-/* Finds the rows of a warp. What is wrong is reported by the first group of
- * heads alone. */
+/* Finds the rows of a warp. Only the first group of heads reports faults. */
 FN few_found
 few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
 {
@@ -280,7 +281,7 @@ few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
 	const uint32_t is =
 		slot >= 0 && number < (second ? s->extra_pages : s->pages);
 	const uint32_t entry = is ? (uint32_t)slot - number * page.by : 0;
-	/* What is no key is not read, but its address is one of the cache. */
+	/* A row that is no key is not read, but its address must be valid. */
 	uint64_t at = (uint64_t)(is && second ? a->extra_cache : a->cache);
 	few_found found;
 
@@ -300,7 +301,7 @@ few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
 	return found;
 }
 
-/* The address that a lane of the warp has. */
+/* The address that lane `lane` of the warp has. */
 FN GLOBAL const uint8_t *
 few_address(uint64_t own, uint32_t lane)
 {
@@ -310,7 +311,7 @@ few_address(uint64_t own, uint32_t lane)
 	return (GLOBAL const uint8_t *)((uint64_t)high << 32 | low);
 }
 
-/* Asks for a row's piece of its tail. */
+/* Asks for a piece of a row's tail. */
 FN void
 few_ask_tail(const PRIVATE few_block *b, GLOBAL const uint8_t *row, uint32_t r,
 	     uint32_t piece, uint32_t is)
@@ -320,8 +321,8 @@ few_ask_tail(const PRIVATE few_block *b, GLOBAL const uint8_t *row, uint32_t r,
 			row + few_tail_byte(b->kind.format) + 16 * piece, is);
 }
 
-/* Asks for the rows of a warp with keys: a row's codes are one instruction, of
- * V4 with the first half of its tail. */
+/* Asks for the rows of a warp that has keys. One instruction fetches a row's
+ * codes; with V4 it fetches the first half of the tail, too. */
 FN void
 few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 {
@@ -357,7 +358,7 @@ few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 				       (GLOBAL const uint8_t *)found->scales,
 				       found->keys >> lane & 1u);
 	} else {
-		/* Nine pieces a row: its scales, and its tail behind them. */
+		/* Nine pieces a row: its scales, then its tail. */
 		UNROLL
 		for (i = 0; i < 5; i++) {
 			const uint32_t n = 32 * i + lane;
@@ -379,8 +380,9 @@ few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 
 /* ---- Queries ----------------------------------------------------------- */
 
-/* What a lane has of the queries of its warp's heads / 8 heads: 16 bytes at
- * dims 8 lane and 256 + 8 lane each, and 16 bytes of one head's tail. */
+/* A lane's share of queries. Its warp has heads / 8 of the heads. The lane has
+ * 16 bytes of each at dim 8 lane and 16 at dim 256 + 8 lane, and 16 bytes of
+ * one head's tail. */
 typedef struct few_query {
 	uint32_t x[4][2][4];
 	uint32_t tail[4];
@@ -418,7 +420,7 @@ few_ask_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
 		     q->tail);
 }
 
-/* The largest exponent of 8 bf16 values, and `most`. */
+/* The largest exponent of 8 bf16 values, or `most` if that is larger. */
 FN uint32_t
 few_largest_exponent(const PRIVATE uint32_t *x, uint32_t most)
 {
@@ -435,8 +437,8 @@ few_largest_exponent(const PRIVATE uint32_t *x, uint32_t most)
 	return most;
 }
 
-/* Brings queries to shared memory as f16, a head's times a power of two, so
- * that its largest lies in [2^8, 2^9). */
+/* Brings queries to shared memory as f16. Each head's query is multiplied by a
+ * power of two, so that its largest value lies in [2^8, 2^9). */
 FN void
 few_store_queries(const PRIVATE few_block *b, const PRIVATE few_query *q)
 {
@@ -482,13 +484,14 @@ few_store_queries(const PRIVATE few_block *b, const PRIVATE few_query *q)
 
 /* ---- Scales ------------------------------------------------------------ */
 
-/* What an item has of its warp's keys g and g + 8 (lane = 4 g + t). */
+/* The scales of an item's two keys, g and g + 8 of its warp (lane = 4 g + t).
+ */
 typedef struct few_keys {
 	float scale[2][FEW_GROUPS]; /* in units of `unit` */
-	float unit[2];              /* a power of two, by the key's largest */
+	float unit[2];              /* a power of two, from the largest scale */
 } few_keys;
 
-/* A ue8m0 byte, from 1 to 254. */
+/* n as a ue8m0 byte, from 1 to 254. */
 FN uint32_t
 few_byte(int32_t n)
 {
@@ -516,8 +519,8 @@ few_scale_bits(decode_format f, const PRIVATE uint32_t *raw, uint32_t i)
 	return f.scales_byte ? raw[i] : raw[i / 4] >> 8 * (i % 4) & 0xffu;
 }
 
-/* Those as a scale in units of 2^(byte - 127). A ue8m0 byte of 255 is NaN, if
- * `nans` says that it may be one. No branches: there are many of these. */
+/* Scale `bits` in units of 2^(byte - 127). A ue8m0 byte of 255 is NaN, if
+ * `nans` says that it may occur. No branches: this runs very often. */
 FN float
 few_scale_in(decode_format f, uint32_t bits, uint32_t byte, uint32_t nans)
 {
@@ -530,7 +533,7 @@ few_scale_in(decode_format f, uint32_t bits, uint32_t byte, uint32_t nans)
 		       (nan & g_bits(G_NAN)));
 }
 
-/* A key's scales in units of its own. */
+/* A key's scales in a unit of the key's own. */
 FN void
 few_relate(decode_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
 	   PRIVATE float *unit)
@@ -552,7 +555,8 @@ few_relate(decode_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
 }
 
 /* Writes the largest of a warp's scales, group by group: f32 as bits; ue8m0 as
- * four words, where word 2 w + j has bytes j and j + 2 of word w. */
+ * four words, where word 2 w + j has bytes j and j + 2 of word w of a key's
+ * scales. */
 FN void
 few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
 {
@@ -579,7 +583,7 @@ few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
 		x[i] = g_larger_halves(
 			raw[0][i / 2] >> 8 * (i % 2) & 0x00ff00ffu,
 			raw[1][i / 2] >> 8 * (i % 2) & 0x00ff00ffu);
-	/* Each step halves the words that a lane has. */
+	/* Each step halves the number of words in a lane. */
 	UNROLL
 	for (i = 0; i < 2; i++) {
 		const uint32_t other =

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a cache as the kernels of Hopper's own read them, and how many heads
- * a block has. Both are a decode_format, all of it constants of a kernel.
+ * Rows of a cache as the kernels for Hopper read them, and how many heads a
+ * block has. Both are in a decode_format, whose fields are all constants of a
+ * kernel.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FORMAT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FORMAT_DEVICE_H
@@ -9,18 +10,19 @@
 #include "spmla/platform/gpu/attend/decode_work_device.h"
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
-/* A kind of row: 512 values with scales and 64 bf16 ones of rope, for scores
- * only; or 448 and 64 bf16 ones that are values, too; or bf16 values alone. */
+/* A kind of row. Either 512 values with scales, and 64 bf16 values of rope for
+ * scores only; or 448 values with scales, and 64 bf16 values; or bf16 values
+ * alone. */
 typedef struct decode_format {
 	uint32_t row_bytes;   /* from row to row of a page */
 	uint32_t group;       /* values that share a scale: 128, 64 or 32 */
 	uint32_t scales_byte; /* f32 scales: of the row. Else they are ue8m0
 			       * bytes behind the page's rows */
-	uint32_t scale_bytes; /* of a row's, there */
+	uint32_t scale_bytes; /* bytes of a row's ue8m0 scales */
 	uint32_t rope_byte;   /* 64 bf16 values for scores only; 0: none */
 	uint32_t bf16_tail;   /* the last 64 values are bf16 */
-	uint32_t lists;       /* of keys that a token may have */
-	uint32_t bf16_rows;   /* no scales: keys are rows as they are */
+	uint32_t lists;       /* a token's lists of keys, at most */
+	uint32_t bf16_rows;   /* no scales: keys are the rows, unchanged */
 	uint32_t heads;       /* whose queries a block has: DECODE_HEADS, or
 			       * DECODE_FEW_HEADS */
 } decode_format;
@@ -63,7 +65,7 @@ decode_v4_fp8(void)
 	return f;
 }
 
-/* Rows of 512 bf16 values, and behind them rope's if `dim` is 576. */
+/* Rows of 512 bf16 values, followed by 64 of rope if `dim` is 576. */
 FN decode_format
 decode_bf16(uint32_t dim)
 {
@@ -81,7 +83,7 @@ decode_bf16(uint32_t dim)
 	return f;
 }
 
-/* The same with few heads a block. */
+/* Format f, with few heads a block. */
 FN decode_format
 decode_few_heads(decode_format f)
 {
@@ -89,8 +91,8 @@ decode_few_heads(decode_format f)
 	return f;
 }
 
-/* Whether the rope part of queries is kept in registers, since it has another
- * type than their values, or else is a panel. */
+/* Whether the rope part of queries is kept in registers, because its type
+ * differs from the other values'. Otherwise it is a panel. */
 FN uint32_t
 decode_rope_in_registers(decode_format f)
 {

@@ -3,20 +3,21 @@
  * The loader of sparse_decode_wgmma: four warps that bring a tile's rows of the
  * cache into shared memory, as f16 keys that serve as K and, transposed, as V.
  *
- * A row goes in pieces of 128 bytes, 16 a lane. A unit is a piece of 8 rows.
- * Each warp has a ring of four units that cp.async fills, or of eight beside the
- * queries of few heads; each lane reads back what it copied itself, one unit
- * ahead, so that no warp waits for another and loads go on across tiles and
- * tokens. What a row is made of is a decode_format, all of it constants of a
- * kernel: a new row needs one of these, and no new kernel.
+ * A row goes in pieces of 128 bytes, 16 a lane. A unit is one piece of 8 rows.
+ * Each warp has a ring of four units (eight with few heads, beside their
+ * queries) that cp.async fills. A lane reads back only what it copied itself,
+ * one unit ahead of the conversion. So no warp waits for another, and loads go
+ * on across tiles and tokens. A decode_format says what a row consists of, in
+ * constants of a kernel: a new kind of row needs a new decode_format, and no
+ * new kernel.
  *
  * The hard ideas:
- * - f16 has 11 bits where bf16 has 8, but not its range. A key is 64 times the
- *   row's value, so that rows whose largest scale is in [2^-23, 2) fit, which
- *   is every row that inserts make of values up to 896. A tile with a row that
- *   does not fit is marked in its notes and computed in f32 from the cache.
- * - e4m3 to f16 is exact. The scale is taken as the sum of two f16 values, and
- *   one product and one fused multiply-add round the key once.
+ * - f16 has 11 bits where bf16 has 8, but a smaller range. A key is the row's
+ *   value times 64. So rows fit whose largest scale is in [2^-23, 2): every row
+ *   that inserts make of values up to 896. A tile with a row that does not fit
+ *   is marked in its notes and computed in f32 from the cache.
+ * - e4m3 to f16 is exact. The scale is split into the sum of two f16 values, so
+ *   that a product and a fused multiply-add round the key only once.
  * - In a cluster of two each block converts half of the rows and copies them
  *   into the peer's shared memory, panel by panel as they lie.
  */
@@ -27,14 +28,14 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* No row: above where any lies. */
+/* No row. It is above the place of every row. */
 #define DECODE_NO_ROW 0xffffff00u
 
-/* The row of a tile that a lane finds for its warp, the lane-th. */
+/* The row that a lane finds for its warp: row `lane` of the warp's. */
 typedef struct decode_found {
 	uint32_t page; /* where it begins, from the cache on, in 16 bytes */
 	uint32_t entry;
-	uint32_t keys; /* of the warp's rows, those that are keys: bit r */
+	uint32_t keys; /* bit r: row r of the warp is a key */
 	uint32_t bits; /* DECODE_SECOND and DECODE_NONE of the tile */
 } decode_found;
 
@@ -44,22 +45,22 @@ typedef struct decode_unit {
 	uint32_t scale[2];
 } decode_unit;
 
-/* What a loading lane goes by. */
+/* What a lane of the loader keeps. */
 typedef struct decode_loader {
 	const PRIVATE decode_args *a;
 	LOCAL decode_memory *mem;
 	decode_format format;
-	uint32_t cluster; /* blocks of it: 1 or 2 */
+	uint32_t cluster; /* its blocks: 1 or 2 */
 	uint32_t rank;
 	uint32_t warp;
 	uint32_t lane;
 	LOCAL uint8_t *ring; /* the lane's 16 bytes of a unit's first rows */
 	LOCAL const uint8_t *scales; /* of the lane's first row */
-	uint32_t store; /* where its first codes go, from a tile's panel on */
+	uint32_t store; /* place of its first codes, from the panel on */
 } decode_loader;
 
-/* The lane. What is computed of it stays where it is used: there are no
- * registers to keep it. */
+/* The lane. What follows from it is computed again at each use: no registers
+ * are left to keep it. */
 FN uint32_t
 decode_lane(const PRIVATE decode_loader *l)
 {
@@ -80,9 +81,9 @@ decode_first_row(const PRIVATE decode_loader *l)
 	return (l->rank * DECODE_WARPS + l->warp) * decode_rows_of(l);
 }
 
-/* Piece 0 is bf16 values: they come first, so that it is known whether f16
- * holds them before the row's first half is given on. Half of piece 1 is
- * left. */
+/* With a bf16 tail, piece 0 is the tail. It comes first, so that the loader
+ * knows whether f16 holds it before it gives on the row's first half. Only half
+ * of piece 1 is codes then. */
 FN uint32_t
 decode_piece_is_tail(decode_format f, uint32_t i)
 {
@@ -107,7 +108,7 @@ decode_piece_panel(decode_format f, uint32_t i)
 	return 2 * i;
 }
 
-/* Pieces of a row that are of its first half. */
+/* How many pieces make the first half of a row. */
 FN uint32_t
 decode_left_pieces(decode_format f)
 {
@@ -123,7 +124,7 @@ decode_panel_dim(decode_format f, uint32_t panel)
 
 /* ---- Where rows are ---------------------------------------------------- */
 
-/* Makes run r, by a lane of warp 0, and waits for it. */
+/* Makes run r, by a lane of warp 0; all wait until it is made. */
 FN void
 decode_await_run(const PRIVATE decode_loader *l, uint32_t r)
 {
@@ -185,7 +186,7 @@ decode_find(const PRIVATE decode_loader *l, decode_tile tile, int32_t slot,
 			G_FAULT_INDEX);
 }
 
-/* The cache that a tile's rows are of. */
+/* The cache that holds a tile's rows. */
 FN GLOBAL const uint8_t *
 decode_cache(const PRIVATE decode_loader *l, uint32_t bits)
 {
@@ -225,8 +226,8 @@ decode_load_scales(const PRIVATE decode_loader *l,
 }
 
 /* Where the lane's 16 bytes of its rows lie, counted from the cache on in units
- * of 16 bytes. Its rows are the (lane / 8)-th of those that the warp's lanes
- * found, and each fourth behind it. */
+ * of 16 bytes. A lane has rows lane / 8, lane / 8 + 4, .. of the rows that the
+ * warp's lanes found. */
 FN void
 decode_rows_at(const PRIVATE decode_loader *l,
 	       const PRIVATE decode_found *found, PRIVATE uint32_t *at)
@@ -267,7 +268,7 @@ decode_load(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
 
 /* ---- From the ring into panels ----------------------------------------- */
 
-/* Reads unit u of a tile, which has come, with its scales. */
+/* Reads unit u of a tile, which must have come, and its scales. */
 FN void
 decode_read(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 	    uint32_t place, PRIVATE decode_unit *to)
@@ -299,7 +300,7 @@ decode_read(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 	}
 }
 
-/* 16 codes times their scale as f16 keys: 8 values to byte `at`, 8 to the 16
+/* Stores 16 codes times their scale as f16 keys: 8 to byte `at`, 8 to the 16
  * bytes beside it. */
 FN void
 decode_store_codes(decode_format f, const PRIVATE uint32_t *x, uint32_t scale,
@@ -347,7 +348,7 @@ decode_store_bf16(const PRIVATE uint32_t *x, LOCAL uint8_t *to)
 	g_local_store128(to, y);
 }
 
-/* Whether f16 does not hold 8 bf16 values as keys: above 1020. */
+/* Whether one of 8 bf16 values is too large for f16 as a key: above 1020. */
 FN uint32_t
 decode_bf16_wide(const PRIVATE uint32_t *x)
 {
@@ -360,9 +361,9 @@ decode_bf16_wide(const PRIVATE uint32_t *x)
 	return wide;
 }
 
-/* 8 bf16 values of rope for scores, as they are. The matrix instructions take
- * queries from registers, a lane 16 neighbouring values: keys lie as that
- * wants. */
+/* Stores 8 bf16 values of rope, for scores, unchanged. The queries of rope come
+ * from registers, where a lane has 16 neighbouring values; the order of the
+ * keys fits that. */
 FN void
 decode_store_rope(const PRIVATE uint32_t *x, uint32_t lane, uint32_t row,
 		  LOCAL uint8_t *panel)
@@ -376,10 +377,11 @@ decode_store_rope(const PRIVATE uint32_t *x, uint32_t lane, uint32_t row,
 		*(LOCAL uint32_t *)(panel + (at ^ e << 4)) = x[e];
 }
 
-/* Where the lane's codes of the first four rows go, from the panel of a piece's
- * first values on. Those of lanes 4 .. 7 of a row are of the next panel. In odd
- * panels each two neighbouring 16 bytes change places, so that eight lanes'
- * stores use all banks. The row 4 on is at this ^ DECODE_FOUR_ROWS. */
+/* Where the lane's codes of the first four rows go, counted from the first
+ * panel of a piece. Lanes 4 .. 7 of a row write to the next panel. In odd
+ * panels neighbouring 16-byte pieces change places, so that the stores of eight
+ * lanes use all banks. The codes of the row 4 rows on go to this ^
+ * DECODE_FOUR_ROWS. */
 FN uint32_t
 decode_store_at(uint32_t lane)
 {
@@ -391,7 +393,7 @@ decode_store_at(uint32_t lane)
 
 enum { DECODE_FOUR_ROWS = 512 | 64 };
 
-/* Converts unit u into the panels of a tile; returns whether the lane has
+/* Converts unit u into the panels of a tile. Returns whether the lane has
  * values that f16 does not hold. */
 FN uint32_t
 decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
@@ -431,7 +433,8 @@ decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 	return wide;
 }
 
-/* Whether f16 does not hold the rows whose scales lie there: a lane a row. */
+/* Whether f16 does not hold some row, by the rows' scales in shared memory: one
+ * lane a row. */
 FN uint32_t
 decode_scales_wide(const PRIVATE decode_loader *l, uint32_t tile)
 {
@@ -443,7 +446,7 @@ decode_scales_wide(const PRIVATE decode_loader *l, uint32_t tile)
 		UNROLL
 		for (i = 0; i < 4; i++)
 			most = x[i] > most ? x[i] : most;
-		/* NaN and what is negative lie above. */
+		/* As bits, NaN and negative scales are larger. */
 		return most >= 0x40000000u || (most && most < 0x34000000u);
 	}
 	UNROLL
@@ -457,9 +460,10 @@ decode_scales_wide(const PRIVATE decode_loader *l, uint32_t tile)
 
 /* ---- Tiles ------------------------------------------------------------- */
 
-/* In a cluster a warp has 8 rows, and the places of 8 more rows' scales are
- * free: the first warp's hold a barrier a tile, whether the peer has this
- * block's rows. P takes the place of V3.2's rope, from which it is copied. */
+/* The barrier of a tile that tells whether the peer has received this block's
+ * rows. In a cluster a warp has only 8 rows, so the scales of 8 more have free
+ * places, and the first warp's are used. The wait is needed because V3.2's
+ * rope, the source of the copy, is overwritten by P. */
 FN LOCAL g_mbarrier *
 decode_received(LOCAL decode_memory *mem, uint32_t tile)
 {
@@ -467,7 +471,7 @@ decode_received(LOCAL decode_memory *mem, uint32_t tile)
 		.scales[tile][DECODE_WARP_ROWS / 2];
 }
 
-/* Says which of the warp's rows are keys. */
+/* Notes which of the warp's rows are keys. */
 FN void
 decode_note_rows(const PRIVATE decode_loader *l, uint32_t tile, uint32_t keys,
 		 uint32_t wide)
@@ -496,7 +500,7 @@ decode_give(const PRIVATE decode_loader *l, uint32_t tile, uint32_t right)
 			      4 * right * DECODE_PANEL_BYTES;
 
 	if (l->cluster == 2)
-		g_fence_async(); /* else those that multiply have it */
+		g_fence_async(); /* otherwise those that multiply call it */
 	g_subgroup_barrier();
 	if (decode_lane(l))
 		return;
@@ -509,7 +513,7 @@ decode_give(const PRIVATE decode_loader *l, uint32_t tile, uint32_t right)
 		g_peer_copy(&l->mem->notes[tile][octet],
 			    &l->mem->notes[tile][octet], sizeof(decode_note),
 			    full);
-	/* What the peer's warps copy here. */
+	/* The bytes that the peer's warps copy here. */
 	if (l->warp == 0)
 		g_mbarrier_arrive_expect(
 			full,
@@ -523,7 +527,7 @@ decode_give(const PRIVATE decode_loader *l, uint32_t tile, uint32_t right)
 /* What is known of a tile before its rows are converted. */
 typedef struct decode_known {
 	uint32_t keys; /* of the warp's rows */
-	uint32_t none; /* there is no tile: work is done */
+	uint32_t none; /* there is no tile: no work is left */
 	uint32_t wide;
 } decode_known;
 
@@ -534,17 +538,17 @@ decode_next_place(decode_format f, uint32_t place)
 	return (place + DECODE_UNIT) % (decode_units(f) * DECODE_UNIT);
 }
 
-/* What a lane has of the tiles to come. */
+/* What a lane knows of the tiles to come. */
 typedef struct decode_ahead {
 	GLOBAL const uint8_t *cache; /* of the tile whose units are asked for */
 	uint32_t at[4];              /* and its rows */
-	decode_found found;          /* row of the tile behind it */
-	int32_t slot;                /* of the tile behind that, */
-	decode_tile tile;            /* which is this one */
+	decode_found found;          /* its row of the next tile */
+	int32_t slot;                /* of the tile after that, */
+	decode_tile tile;            /* which is this tile */
 	uint32_t run;                /* of run `run` */
 } decode_ahead;
 
-/* Tile m, whose rows are found, is the one to ask for. */
+/* Goes on to tile m, whose rows are found: its units are asked for next. */
 FN void
 decode_turn(const PRIVATE decode_loader *l, uint32_t m, PRIVATE decode_ahead *w,
 	    PRIVATE decode_known *known)
@@ -556,8 +560,7 @@ decode_turn(const PRIVATE decode_loader *l, uint32_t m, PRIVATE decode_ahead *w,
 	known->none = w->found.bits & DECODE_NONE;
 }
 
-/* Waits for the run behind the one whose slots were asked for, if all of its
- * were. */
+/* If all slots of a run were asked for, waits for the next run. */
 FN void
 decode_need_run(const PRIVATE decode_loader *l, const PRIVATE decode_ahead *w)
 {
@@ -568,17 +571,18 @@ decode_need_run(const PRIVATE decode_loader *l, const PRIVATE decode_ahead *w)
 		decode_await_run(l, w->run + 1);
 }
 
-/* Whether that is done before a tile and not while it is converted, where it
- * takes registers that the loader of V3.2 alone does not have. It is slow with
- * two runs a token: of V4 a tile took 6.0 us and not 3.6. */
+/* Whether decode_need_run is called before a tile, and not while the tile is
+ * converted. The later call takes registers, which only the loader of V3.2
+ * without a cluster lacks. The early call is slow with two runs a token: a tile
+ * of V4 took 6.0 us and not 3.6. */
 FN uint32_t
 decode_needs_early(const PRIVATE decode_loader *l)
 {
 	return l->format.lists == 1 && l->cluster == 1;
 }
 
-/* Finds the rows of the next tile, and asks for the slots of the one behind
- * it. */
+/* Finds the rows of the next tile, and asks for the slots of the tile after it.
+ */
 FN void
 decode_find_next(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w)
 {
@@ -594,24 +598,24 @@ decode_find_next(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w)
 	w->slot = decode_ask(l, w->tile);
 }
 
-/* Reads a tile's first unit, and whether f16 holds its rows. */
+/* Reads a tile's first unit, and finds whether f16 holds its rows. */
 FN void
 decode_read_first(const PRIVATE decode_loader *l, uint32_t tile, uint32_t place,
 		  PRIVATE decode_unit *to, PRIVATE decode_known *known)
 {
-	g_subgroup_barrier(); /* scales are of all lanes */
+	g_subgroup_barrier(); /* other lanes asked for scales, too */
 	decode_read(l, tile, 0, place, to);
 	known->wide = decode_scales_wide(l, tile);
 }
 
-/* Before the first tile: its rows, and all units but the last are asked for. */
+/* Before the first tile: finds its rows and asks for all units but the last. */
 FN void
 decode_load_first(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 		  PRIVATE decode_known *known)
 {
 	uint32_t i, u;
 
-	/* As if behind the last tile of a run without entries. */
+	/* Begins as if behind the last tile of a run without entries. */
 	w->run = (uint32_t)-1;
 	w->tile = DECODE_RUNS - 1;
 	w->slot = -1;
@@ -632,8 +636,8 @@ decode_load_first(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 	}
 }
 
-/* The loader's warps, until there is no work left. Unit u is read while the one
- * before it is converted, and another one is asked for in its place. */
+/* The loader's warps, until there is no work left. Unit u is read while unit u
+ * - 1 is converted; then another unit is asked for in its place. */
 FN void
 decode_load_all(const PRIVATE decode_loader *l)
 {
@@ -653,8 +657,9 @@ decode_load_all(const PRIVATE decode_loader *l)
 
 		if (m == 0) {
 			decode_load_first(l, &ahead, &known);
-			/* No warp waits for the first runs when the barriers
-			 * that say so are in use again. */
+			/* The first runs' barriers are reused from here on.
+			 * This sync makes sure that no warp still waits for
+			 * them. */
 			g_named_sync(DECODE_LOADERS, DECODE_WARPS * 32);
 			g_local_copies_wait_but(ring - 1);
 			decode_read_first(l, 0, 0, unit, &known);
@@ -690,7 +695,7 @@ decode_load_all(const PRIVATE decode_loader *l)
 			if (u == 0)
 				g_mbarrier_wait(&mem->free[tile][0],
 						parity ^ 1u);
-			/* Notes, too, are what both warpgroups read. */
+			/* Both warpgroups read the notes. */
 			if (u == left - 1)
 				g_mbarrier_wait(&mem->free[tile][1],
 						parity ^ 1u);

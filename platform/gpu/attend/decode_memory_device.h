@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shared memory of a block of sparse_decode_wgmma, and its barriers: what
- * the warps that load and those that multiply have in common.
+ * The shared memory of a block of sparse_decode_wgmma, and its barriers, which
+ * the loading and the multiplying warps share.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_MEMORY_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_MEMORY_DEVICE_H
@@ -14,16 +14,17 @@
 /* The named barriers of a block. */
 typedef enum decode_barrier {
 	DECODE_EVEN_P = 1,  /* weights of the even tile are written */
-	DECODE_ODD_P = 2,   /* weights of the odd tile are */
-	DECODE_SUMS = 3,    /* sums that the multiplying warpgroups join */
-	DECODE_QUERIES = 4, /* queries that both convert */
-	/* The warpgroup that computes the even tile in f32; 6: the odd one. */
+	DECODE_ODD_P = 2,   /* weights of the odd tile are written */
+	DECODE_SUMS = 3,    /* the multiplying warpgroups join sums */
+	DECODE_QUERIES = 4, /* both convert queries */
+	/* The warpgroup that computes the even tile in f32. The next number, 6,
+	 * is for the odd tile. */
 	DECODE_WIDE = 5,
 	DECODE_LOADERS = 7, /* the warps that load */
-	/* The first run is made, for those that multiply. The mbarrier that
-	 * says so may be in use again by then. */
+	/* Tells those that multiply that the first run is made. Its mbarrier
+	 * may be in use again by the time they would wait. */
 	DECODE_BEGAN = 8,
-	DECODE_BEGAN_THREADS = 256 + 32 /* those, and a warp that loads */
+	DECODE_BEGAN_THREADS = 256 + 32 /* they and one loading warp */
 } decode_barrier;
 
 enum {
@@ -42,20 +43,21 @@ enum {
 	DECODE_TILE_BYTES = DECODE_OCTETS * DECODE_OCTET_BYTES,
 	DECODE_Q_BYTES = 8 * 64 * 128,
 	DECODE_FEW_RING_BYTES = DECODE_FEW_UNITS * DECODE_UNIT,
-	/* A key is the row's value times 2 to this. */
+	/* A key is the row's value times 2^DECODE_KEY_BIAS. */
 	DECODE_KEY_BIAS = 6
 };
 
 /* What is known of 8 rows of a tile before they are multiplied. */
 typedef struct decode_note {
 	uint32_t keys; /* bit r: row r is a key */
-	uint32_t wide; /* f16 does not hold a row of them */
+	uint32_t wide; /* f16 does not hold one of the rows */
 	uint32_t reserved[2];
 } decode_note;
 
 /* Shared memory of a block. `left` is the half with panels 0 .. 3. */
 typedef struct decode_memory {
-	/* Eight panels; behind those of few heads the units of the rings. */
+	/* Eight panels. With few heads the units of the rings lie behind them.
+	 */
 	uint8_t queries[DECODE_Q_BYTES];
 	uint8_t keys[2][DECODE_TILE_BYTES];
 	union {
@@ -67,7 +69,7 @@ typedef struct decode_memory {
 	};
 	decode_note notes[2][DECODE_OCTETS]; /* 16-byte aligned */
 	g_mbarrier full[2][2];               /* halves of tiles are there */
-	g_mbarrier free[2][2];               /* they are multiplied */
+	g_mbarrier free[2][2];               /* halves were multiplied */
 	g_mbarrier queries_full;
 	g_mbarrier made[DECODE_MADE]; /* run r, by r % DECODE_MADE */
 	float reach[2][DECODE_HEADS];
@@ -85,14 +87,14 @@ decode_q_panel(decode_format f)
 	return f.heads * 128;
 }
 
-/* Units of a ring. More than eight gave nothing: rows come in time. */
+/* Units of a ring. More than eight did not help: rows come in time. */
 FN uint32_t
 decode_units(decode_format f)
 {
 	return f.heads == DECODE_HEADS ? DECODE_UNITS : DECODE_FEW_UNITS;
 }
 
-/* Those of a warp. */
+/* A warp's ring. */
 FN LOCAL uint8_t *
 decode_ring(LOCAL decode_memory *mem, decode_format f, uint32_t warp)
 {

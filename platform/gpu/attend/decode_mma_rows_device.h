@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of sparse_decode by mma.sync: 64 at a time from the cache into
- * registers, by slots that were asked for one block earlier, and from there,
- * dequantised, into shared memory.
+ * Rows of sparse_decode by mma.sync, 64 at a time. They come from the cache
+ * into registers, by slots that were asked for one block earlier, and are then
+ * dequantised into shared memory.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_MMA_ROWS_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_MMA_ROWS_DEVICE_H
@@ -12,17 +12,19 @@
 
 enum {
 	DECODE_MMA_ITEMS = 256,
-	DECODE_MMA_FEW = 16, /* heads of a block that has not DECODE_HEADS */
-	/* 16-bit values of a row of queries or keys in shared memory: 8 more
-	 * than they have, so that 8 rows' 16 bytes lie in different banks. */
+	DECODE_MMA_FEW = 16, /* heads of the smaller kind of block */
+	/* 16-bit values that a row of queries or keys takes in shared memory: 8
+	 * more than it has, so that 16-byte pieces of 8 rows lie in different
+	 * banks. */
 	DECODE_MMA_ROW = SPMLA_MLA_DIM + 8,
 	DECODE_MMA_P_ROW = DECODE_BLOCK + 8
 };
 
-/* Shared memory of a block. Behind it lies a row of queries for each head, then
- * a row of weights for each. */
+/* Shared memory of a block. Behind it each head has a row of queries, and then
+ * each has a row of weights. */
 typedef struct decode_mma_memory {
-	/* Largest scores of four subgroups; eight of 16 heads need less. */
+	/* Largest scores of four subgroups. With 16 heads eight subgroups need
+	 * less. */
 	float most[4 * DECODE_HEADS];
 	uint32_t counts[DECODE_BLOCK]; /* which keys count */
 	int32_t notes[(DECODE_NOTES + 3) / 4 * 4];
@@ -39,16 +41,16 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* What a kernel has of all that they could; constants once all is inlined. */
+/* The choices that make a kernel; constants once all is inlined. */
 typedef struct decode_mma_kind {
 	uint32_t layout;
 	uint32_t dim;   /* of a key */
-	uint32_t tiles; /* of 16 heads that a subgroup has: 2, or 1 of 16 */
+	uint32_t tiles; /* of 16 heads in a subgroup: 2; 1 of 16 heads */
 } decode_mma_kind;
 
-/* What an item has of the next 64 rows: of row item / 4 each fourth 16 bytes of
- * codes and of the rest, and a scale, or of V4 a word of scales. What is no key
- * is zeros. */
+/* An item's part of the next 64 rows. It has row item / 4: every fourth 16
+ * bytes of the codes and of the rest, and a scale (V4: a word of scales). A row
+ * that is no key is zeros. */
 typedef struct decode_mma_row {
 	uint32_t raw[SPMLA_MLA_DIM / 8];
 	uint32_t scale;
@@ -63,7 +65,7 @@ decode_mma_shares(const PRIVATE decode_mma_kind *kind)
 	return kind->tiles == 2 ? 4 : 8;
 }
 
-/* 16-byte pieces of a row's codes over 4. */
+/* How many 16-byte pieces of a row's codes an item has: a fourth. */
 FN uint32_t
 decode_mma_codes(const PRIVATE decode_mma_kind *kind)
 {
@@ -71,8 +73,8 @@ decode_mma_codes(const PRIVATE decode_mma_kind *kind)
 						   : SPMLA_MLA_LATENT / 64;
 }
 
-/* Asks for the slot of the item's row of a block of either list. lens are the
- * lengths of the token's lists. */
+/* Asks for the slot of the item's row of a block, of either list. `lens` are
+ * the lengths of the token's lists. */
 FN void
 decode_mma_slot(PRIVATE decode_mma_row *to, const PRIVATE decode_scalars *s,
 		GLOBAL const int32_t *slots, GLOBAL const int32_t *topk_lens,
@@ -105,7 +107,7 @@ decode_mma_slot(PRIVATE decode_mma_row *to, const PRIVATE decode_scalars *s,
 				       entry];
 }
 
-/* Asks for the item's part of the row whose slot is there. */
+/* Asks for the item's part of the row whose slot has come. */
 FN void
 decode_mma_fetch(PRIVATE decode_mma_row *to,
 		 const PRIVATE decode_mma_kind *kind,
@@ -157,8 +159,8 @@ decode_mma_fetch(PRIVATE decode_mma_row *to,
 		g_load128_if(is, row + 64 * j, to->raw + 4 * (codes + j));
 }
 
-/* Block `block` of a token on its way, and the slot of the one behind it; a
- * slot outside the cache is reported. */
+/* Asks for block `block` of a token, and for the slot of the block after it.
+ * Reports a slot outside the cache. */
 FN void
 decode_mma_next(PRIVATE decode_mma_row *to, const PRIVATE decode_mma_kind *kind,
 		const PRIVATE decode_scalars *s,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queries of sparse_decode_wgmma: what an item of the two warpgroups that
- * multiply has, and how its heads' queries come to shared memory as f16, each
- * head's times a power of two. The rope part stays in registers.
+ * The queries of sparse_decode_wgmma: what an item of the two multiplying
+ * warpgroups has, and how the queries of its heads come to shared memory as
+ * f16, times a power of two for each head. The rope part stays in registers.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_QUERIES_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_QUERIES_DEVICE_H
@@ -20,19 +20,19 @@ typedef struct decode_worker {
 	uint32_t right; /* which warpgroup */
 } decode_worker;
 
-/* What it has of its two heads: O in units of keys and weights, its part of L,
+/* An item's part of its two heads: O in units of keys and weights, a part of L,
  * and the score that weights are relative to. */
 typedef struct decode_heads {
 	float o[128];
 	float sum[2];
 	float reach[2];
-	float largest[2];    /* score of its keys, with bf16 rows */
-	uint32_t factors;    /* that queries are multiplied by, bf16 each */
+	float largest[2];    /* score so far, with bf16 rows only */
+	uint32_t factors;    /* of queries: two bf16 values */
 	uint32_t rope[2][8]; /* of queries, times their factors */
 } decode_heads;
 
-/* The lane. What is computed of it stays where it is used: there are no
- * registers to keep it. */
+/* The lane. What follows from it is computed again at each use: no registers
+ * are left to keep it. */
 FN uint32_t
 decode_item_lane(void)
 {
@@ -45,7 +45,7 @@ decode_warp(void)
 	return g_item_again() % 128 / 32;
 }
 
-/* The item's first head of the block's 64; the other is 8 on. */
+/* The item's first head of the block's 64. The second is 8 further on. */
 FN uint32_t
 decode_head(void)
 {
@@ -54,7 +54,7 @@ decode_head(void)
 	return item / 32 * 16 + item % 32 / 4;
 }
 
-/* The first head of the block, of a run. */
+/* The block's first head in a run. */
 FN uint32_t
 decode_first_head(const PRIVATE decode_worker *w, uint32_t bits)
 {
@@ -76,7 +76,7 @@ decode_query(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		       w->a->s.q_head_stride;
 }
 
-/* Where 16 bytes of a head's queries lie: of 64 in its row. */
+/* Where 16-byte piece `piece` of the 64 of a head's query lies. */
 FN LOCAL uint8_t *
 decode_q_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 {
@@ -87,15 +87,15 @@ decode_q_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 	       head * 128 + (((piece % 8) ^ swaps ^ (head & 7u)) << 4);
 }
 
-/* The same of the rope part, of 8 in its row. */
+/* The same for the rope part, which has 8 pieces. */
 FN LOCAL uint8_t *
 decode_q_rope_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 {
 	return w->mem->query_rope + head * 128 + ((piece ^ (head & 7u)) << 4);
 }
 
-/* Asks for the queries of a run, by the left warpgroup: a warp has a quarter of
- * the heads, a lane pieces lane and 32 + lane of each. */
+/* Asks for the queries of a run, by the left warpgroup. A warp has a quarter of
+ * the heads. A lane has pieces lane and 32 + lane of each. */
 FN void
 decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 {
@@ -130,7 +130,7 @@ decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 	g_mbarrier_arrive_copies(&w->mem->queries_full);
 }
 
-/* The largest magnitude of n words of bf16 pairs, and `most`: pairs, too. */
+/* The largest magnitudes of n words of bf16 pairs and of `most`, by halves. */
 FN uint32_t
 decode_magnitude(const PRIVATE uint32_t *x, uint32_t n, uint32_t most)
 {
@@ -151,7 +151,8 @@ decode_exponent(uint32_t pair)
 	return low > high ? low : high;
 }
 
-/* The first of the block's heads whose queries a warp converts: an eighth. */
+/* The first of the heads whose queries this warp converts. A warp has an eighth
+ * of the block's heads. */
 FN uint32_t
 decode_own_queries(const PRIVATE decode_worker *w)
 {
@@ -159,8 +160,8 @@ decode_own_queries(const PRIVATE decode_worker *w)
 	       decode_warp() * (w->format.heads / 8);
 }
 
-/* The largest exponent of the rope part of a head, the lane / 4-th from the
- * warp's first on. */
+/* The largest exponent of the rope part of a head. The lane has head lane / 4
+ * of the warp's. */
 FN uint32_t
 decode_rope_exponent(const PRIVATE decode_worker *w,
 		     LOCAL const decode_run *run)
@@ -183,10 +184,11 @@ decode_rope_exponent(const PRIVATE decode_worker *w,
 	return most;
 }
 
-/* Waits for the queries of a run and, except with bf16 rows, brings them to
- * f16, each head's times a power of two: both warpgroups, half of them each.
- * Gives the item its heads' factors, or others if it has no heads. `parity` says
- * whether the tokens so far are odd. */
+/* Waits for the queries of a run. Except with bf16 rows, converts them to f16,
+ * times a power of two for each head; each warpgroup converts half of the
+ * heads. Gives the item the factors of its heads; an item without heads gets
+ * some other heads' factors. `parity` is 1 if the number of earlier tokens is
+ * odd. */
 FN void
 decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		    uint32_t parity, PRIVATE decode_heads *h)
@@ -219,7 +221,7 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		}
 		most = decode_exponent(most);
 		most = g_subgroup_largest(most > of_rope ? most : of_rope);
-		/* Times this, the largest is in [1/64, 1/32). */
+		/* Brings the largest value into [1/64, 1/32). */
 		exponent = most < 1 ? 247 : most > 247 ? 1 : 248 - most;
 		by = g_float(exponent << 23);
 		UNROLL
@@ -232,7 +234,8 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 			g_local_store128(decode_q_at(w, head, 32 * j + lane),
 					 x[j]);
 		}
-		/* As scores are: keys are times 2^DECODE_KEY_BIAS, too. */
+		/* The factor of scores: keys are multiplied by
+		 * 2^DECODE_KEY_BIAS. */
 		if (lane == 0)
 			factors[head] = (exponent + DECODE_KEY_BIAS) << 7;
 	}
@@ -243,8 +246,7 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	g_named_sync(DECODE_QUERIES, 256);
 }
 
-/* What queries and keys of the item's head 0 or 1 were multiplied by, inverse.
- */
+/* 1 / what queries and keys of the item's head i were multiplied by. */
 FN float
 decode_unscale(const PRIVATE decode_heads *h, uint32_t i)
 {
@@ -253,7 +255,8 @@ decode_unscale(const PRIVATE decode_heads *h, uint32_t i)
 	return g_float((254u << 23) - factor);
 }
 
-/* What brings the head's scores to log2 units, and to natural ones. */
+/* Factor from the head's scores to log2 units. decode_scale_of: to natural
+ * units. */
 FN float
 decode_unit_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 	       uint32_t i)
@@ -268,8 +271,8 @@ decode_scale_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 	return w->a->s.scale * decode_unscale(h, i);
 }
 
-/* Asks for the rope part of the item's heads, as fragments of A: of row head
- * and head + 8 dims 16 t .. 16 t + 15 each. */
+/* Asks for the rope part of the item's heads, as fragments of A: dims 16 t ..
+ * 16 t + 15 of rows head and head + 8. */
 FN void
 decode_ask_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		PRIVATE decode_heads *h)
@@ -289,7 +292,7 @@ decode_ask_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	}
 }
 
-/* Multiplies it by the heads' factors. */
+/* Multiplies the rope part by the heads' factors. */
 FN void
 decode_scale_rope(PRIVATE decode_heads *h)
 {

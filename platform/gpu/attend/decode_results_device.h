@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The results of sparse_decode_wgmma: out and lse of a token, or a split of it,
- * which the blocks that have the token's splits may add up.
+ * The results of sparse_decode_wgmma: out and lse of a token, or of a split of
+ * it. The blocks that have the token's splits may add them up.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_RESULTS_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_RESULTS_DEVICE_H
@@ -11,25 +11,25 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* How far above 2^0 a weight may be, and what all are multiplied by so that
- * f16 holds small ones, in powers of two. */
+/* In powers of two: how far above 2^0 a weight may be, and the factor of all
+ * weights that lets f16 hold small ones. */
 #define DECODE_REACH  8.0f
 #define DECODE_P_BIAS 7.0f
 
-/* The latter. bf16 needs none. */
+/* The exponent of that factor; bf16 needs none. */
 FN float
 decode_p_bias(decode_format f)
 {
 	return f.bf16_rows ? 0.0f : DECODE_P_BIAS;
 }
 
-/* The sums of both warpgroups, in both. */
+/* Adds the sums of both warpgroups, for both. */
 FN void
 decode_join_sums(const PRIVATE decode_worker *w, PRIVATE float *sum)
 {
 	uint32_t r;
 
-	g_named_sync(DECODE_SUMS, 256); /* nobody reads references */
+	g_named_sync(DECODE_SUMS, 256); /* references are read */
 	UNROLL
 	for (r = 0; r < 2; r++) {
 		sum[r] += g_shuffle_xor_f(sum[r], 1);
@@ -44,13 +44,13 @@ decode_join_sums(const PRIVATE decode_worker *w, PRIVATE float *sum)
 			 w->mem->reach[1][decode_head() + 8 * r];
 }
 
-/* The largest scores of both warpgroups, in both. */
+/* The largest scores over both warpgroups, for both. */
 FN void
 decode_join_largest(const PRIVATE decode_worker *w, PRIVATE float *largest)
 {
 	uint32_t r;
 
-	g_named_sync(DECODE_SUMS, 256); /* nobody reads sums */
+	g_named_sync(DECODE_SUMS, 256); /* sums are read */
 	UNROLL
 	for (r = 0; r < 2; r++)
 		if (decode_item_lane() % 4 == 0)
@@ -63,7 +63,8 @@ decode_join_largest(const PRIVATE decode_worker *w, PRIVATE float *largest)
 				      w->mem->reach[1][decode_head() + 8 * r]);
 }
 
-/* The first of 8 columns of a row of results: 16 bytes of panel i / 8. */
+/* The first column of 16-byte piece i of a warpgroup's part of a row of
+ * results, which is from its panel i / 8. */
 FN uint32_t
 decode_column(const PRIVATE decode_worker *w, uint32_t i)
 {
@@ -73,8 +74,8 @@ decode_column(const PRIVATE decode_worker *w, uint32_t i)
 	       ((i % 8) ^ (w->format.bf16_rows ? 0 : panel & 1u)) * 8;
 }
 
-/* A head's results as bf16. A quad's lanes have 2 of 8 columns each; they
- * exchange them, so that each writes 16 bytes. */
+/* Writes a head's results as bf16. Each lane of a quad has 2 of 8 columns;
+ * lanes exchange them, so that each writes 16 bytes. */
 FN void
 decode_write_bf16(const PRIVATE decode_worker *w, const PRIVATE float *o,
 		  GLOBAL uint16_t *to)
@@ -111,7 +112,7 @@ decode_write_bf16(const PRIVATE decode_worker *w, const PRIVATE float *o,
 	}
 }
 
-/* A head's results of a split. */
+/* Writes a head's results of a split, as f32. */
 FN void
 decode_write_f32(const PRIVATE decode_worker *w, const PRIVATE float *o,
 		 GLOBAL float *to)
@@ -198,7 +199,7 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 					s->lse_sink ? a->attn_sink[head]
 						    : 0.0f);
 	}
-	/* Without weights O is 0, or NaN if a key is. */
+	/* An empty head's O is 0, or NaN if a key is NaN: it becomes 0. */
 	UNROLL
 	for (i = 0; i < 128; i++)
 		h->o[i] = empty[i / 2 % 2] ? 0.0f : h->o[i] * factor[i / 2 % 2];
@@ -211,8 +212,8 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	}
 }
 
-/* Adds up the splits of a token that this block has one of, which is written.
- * `waits`: the block has no other work. */
+/* Adds up the splits of a token. This block has written one of them. `waits`:
+ * the block has no other work. */
 FN void
 decode_combine(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	       uint32_t waits)

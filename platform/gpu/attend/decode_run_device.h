@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a block of sparse_decode_wgmma has to do, as a line of runs: a run is
+ * The work of a block of sparse_decode_wgmma, as a line of runs. A run is
  * consecutive entries of one list of one token, in tiles of up to 64. One lane
- * makes them, when the loads come to them; those that multiply and write only
- * read them. So lengths and metadata are looked at in one place, and the end of
- * a token is no event for the loads: rows of the next token are on their way
- * before this one's results are written.
+ * makes a run when the loads come to it; the warps that multiply and write only
+ * read it. So lengths and metadata are read in one place. The end of a token
+ * does not stop the loads: rows of the next token are on their way before this
+ * token's results are written.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_RUN_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_RUN_DEVICE_H
@@ -14,11 +14,11 @@
 #include "spmla/platform/gpu/dialect/mma.h"
 
 enum {
-	/* In shared memory. Six tiles at most are in use: two are multiplied,
-	 * one is converted, and three are ahead. A power of two. */
+	/* Runs in shared memory, a power of two. At most six tiles are in use:
+	 * two are multiplied, one is converted, and three are ahead. */
 	DECODE_RUNS = 8,
-	/* Barriers that say that a run is made, in turn: from its first tile
-	 * on, a warp is never more than two tiles behind another. */
+	/* Barriers that tell that a run is made, used in turn. From the first
+	 * tile on, a warp is never more than two tiles behind another. */
 	DECODE_MADE = 4,
 	/* Fields of a run's `bits`. */
 	DECODE_ENDS = 1,     /* the last one of its token, or of its split */
@@ -36,18 +36,19 @@ typedef struct decode_run {
 	uint32_t bits;
 	uint32_t token;
 	uint32_t count; /* of entries; 0: a tile without any */
-	uint32_t first; /* of its list; of ragged lists, of all */
+	uint32_t first; /* in its list; if ragged, in all lists */
 } decode_run;
 
-/* A tile: tile i of the run at place r of the ring is i * DECODE_RUNS + r. */
+/* A tile. Tile i of the run at place r of the ring has number i * DECODE_RUNS +
+ * r. */
 typedef uint32_t decode_tile;
 
-/* Where the making of runs stands, beside the last one that was made. */
+/* The state of the lane that makes runs, beside the last run made. */
 typedef struct decode_walk {
-	uint32_t extra; /* entries of the second list's run, if that follows */
+	uint32_t extra; /* entries of the second list's run, if it follows */
 	uint32_t extra_first;
 	uint32_t work; /* the next piece and group of heads */
-	/* The piece's last token, and how many blocks of it. */
+	/* The piece's last token, and where its blocks end. */
 	int32_t last, last_end;
 } decode_walk;
 
@@ -65,7 +66,7 @@ decode_run_group(uint32_t bits)
 	return bits >> DECODE_GROUP_AT & (DECODE_GROUPS - 1u);
 }
 
-/* Entry `row` of a tile. Ragged lists have a stride of 0. */
+/* The slot of entry `row` of a tile. Ragged lists have a stride of 0. */
 FN int32_t
 decode_tile_slot(const PRIVATE decode_args *a, uint32_t second,
 		 LOCAL const decode_run *run, decode_tile tile, uint32_t row)
@@ -78,14 +79,14 @@ decode_tile_slot(const PRIVATE decode_args *a, uint32_t second,
 		     tile / DECODE_RUNS * DECODE_BLOCK + row];
 }
 
-/* Whether it is the last tile of its run. */
+/* Whether a tile is the last one of its run. */
 FN uint32_t
 decode_tile_is_last(uint32_t count, decode_tile tile)
 {
 	return (tile / DECODE_RUNS + 1) * DECODE_BLOCK >= count;
 }
 
-/* The tile behind it, whose run may not be made. */
+/* The tile after `tile`. Its run may not be made yet. */
 FN decode_tile
 decode_next_tile(LOCAL const decode_run *runs, decode_tile tile)
 {
@@ -94,7 +95,7 @@ decode_next_tile(LOCAL const decode_run *runs, decode_tile tile)
 		       : tile + DECODE_RUNS;
 }
 
-/* Whether it is the last tile of its token, or of its split. */
+/* Whether a tile is the last one of its token, or of its split. */
 FN uint32_t
 decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
 {
@@ -103,8 +104,8 @@ decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
 	return run->bits & DECODE_ENDS && decode_tile_is_last(run->count, tile);
 }
 
-/* Before the first run, which takes place 0; `unit` is the block's or cluster's
- * number. */
+/* Begins before the first run, which takes place 0. `unit` is the number of the
+ * block or cluster. */
 FN void
 decode_walk_start(LOCAL decode_walk *walk, LOCAL decode_run *runs,
 		  uint32_t unit)
@@ -116,13 +117,13 @@ decode_walk_start(LOCAL decode_walk *walk, LOCAL decode_run *runs,
 	walk->last = -1;
 }
 
-/* What is wrong with a piece or a token, so many times. */
+/* Faults of a piece or a token, and how many. */
 typedef struct decode_faults {
 	uint32_t count;
 	uint32_t row;
 } decode_faults;
 
-/* Takes the next piece; false: there is none. */
+/* Takes the next piece. Returns 0 if there is none. */
 FN uint32_t
 decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 		  PRIVATE decode_piece *piece, PRIVATE decode_walk *w,
@@ -146,7 +147,7 @@ decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 	return 1;
 }
 
-/* Entries of blocks [begin, end) of a list of `len`. */
+/* How many entries blocks [begin, end) of a list of `len` have. */
 FN uint32_t
 decode_walk_entries(uint32_t len, int32_t begin, int32_t end)
 {
@@ -157,8 +158,8 @@ decode_walk_entries(uint32_t len, int32_t begin, int32_t end)
 	return stop > first ? stop - first : 0;
 }
 
-/* Goes to the next token of the piece, which, if it is the piece's first, says
- * where that begins; false: it writes nothing. */
+/* Goes to the next token of the piece. Only at the piece's first token `piece`
+ * says at which block to begin. Returns 0 if the token writes nothing. */
 FN uint32_t
 decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 		  PRIVATE decode_piece *piece, PRIVATE decode_walk *w,
@@ -195,7 +196,7 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 	if (range.end < range.begin)
 		return 0;
 	if (range.begin < blocks || range.begin == range.end) {
-		/* A range of no blocks has the results of no keys. */
+		/* An empty range gets the results of a token without keys. */
 		run->first = (uint32_t)list.first +
 			     (uint32_t)range.begin * DECODE_BLOCK;
 		run->count =
@@ -235,7 +236,7 @@ decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
 		runs[place] = run;
 		return;
 	}
-	piece.first = -1; /* the walk is past it */
+	piece.first = -1; /* the walk is past the first token */
 	piece.first_block = piece.split = 0;
 	NO_UNROLL
 	do {

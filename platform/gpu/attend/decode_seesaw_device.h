@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention by warpgroups' matrix instructions: a block has 64 heads, or up to
- * 32 and more rows in flight, and takes tile after tile of 64 keys, of whatever
- * token comes next. A warpgroup loads (decode_loader_device.h; bf16 rows:
- * decode_copies_device.h), two multiply: the left one has columns 0 .. 255 of O
- * and the right one the rest. Two tiles are in shared memory. The left
+ * Attention by warpgroups' matrix instructions. A block has 64 heads, or up to
+ * 32 and more rows in flight. It takes tile after tile of 64 keys, of whatever
+ * token comes next. One warpgroup loads (decode_loader_device.h; bf16 rows:
+ * decode_copies_device.h) and two multiply: the left one has columns 0 .. 255
+ * of O, the right one the rest. Two tiles are in shared memory. The left
  * warpgroup makes the weights P of the even tile, the right one P of the odd
- * tile, so that one's softmax runs beside the other's products: FlashMLA calls
- * it the seesaw. With 128 heads of fp8 rows two blocks are a cluster and share
- * what they load.
+ * tile. So the softmax of one runs beside the products of the other: FlashMLA
+ * calls it the seesaw. With 128 heads of fp8 rows, two blocks form a cluster
+ * and share what they load.
  *
  *   left                         right
  *   S = Q K^T of the even tile   S of the odd tile, issued
@@ -17,13 +17,16 @@
  *   O += P V of the odd tile     O += P V
  *
  * The hard ideas:
- * - A head's weights are relative to a reference that stays until a tile's
- *   largest score is 2^8 times above it: O is hardly ever rescaled.
- * - Keys of fp8 rows are f16 times 64, and queries f16 times a power of two a
- *   head, so that a head's largest query lies in [1/64, 1/32): scores are off by
- *   no more than f16's rounding of the keys. With bf16 rows all is bf16.
- * - Tiles alternate between the two buffers, whatever token they are of. A
- *   token that begins or ends in the middle of a pair has a single tile there.
+ * - The weights of a head are relative to a reference. It changes only when a
+ *   tile's largest score is more than 8 above it, in log2 units, so O is hardly
+ *   ever rescaled.
+ * - Keys of fp8 rows are f16 times 64. Queries are f16 times a power of two for
+ *   each head, which brings the head's largest value into [1/64, 1/32). So
+ *   scores are off by no more than f16's rounding of the keys. With bf16 rows
+ *   all is bf16.
+ * - Tiles alternate between the two buffers, whatever token they belong to.
+ *   Where a token begins or ends in the middle of a pair, it has a single tile
+ *   there.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_SEESAW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_SEESAW_DEVICE_H
@@ -37,18 +40,18 @@ enum { DECODE_WGMMA_BYTES = 227 * 1024 };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* Tile m and, unless it is the last one of its token or m is odd, tile m + 1:
- * the even tile is `first`, the odd one `last`. */
+/* A pair of tiles from tile m on. It has tile m + 1 only if m is even and is
+ * not the last tile of its token. */
 typedef struct decode_pair {
 	uint32_t m;
 	uint32_t count;
-	decode_tile first, last; /* the same if count is 1 */
-	uint32_t ends;           /* the token, or the split */
+	decode_tile first, last; /* equal if count is 1 */
+	uint32_t ends;           /* 1: the token or split ends here */
 } decode_pair;
 
 /* ---- Products ---------------------------------------------------------- */
 
-/* Panel of the left half of a tile. */
+/* The panels of a tile, from the left half on. */
 FN g_panel
 decode_key_panels(const PRIVATE decode_worker *w, uint32_t tile)
 {
@@ -56,7 +59,7 @@ decode_key_panels(const PRIVATE decode_worker *w, uint32_t tile)
 			  DECODE_OCTET_BYTES, DECODE_PANEL_BYTES);
 }
 
-/* S += Q K^T over 16 columns, or S = it. */
+/* S += Q K^T over 16 columns, or S = Q K^T if `first`. */
 FN void
 decode_score(const PRIVATE decode_worker *w, PRIVATE float *score, g_panel a,
 	     g_panel b, uint32_t first)
@@ -71,7 +74,8 @@ decode_score(const PRIVATE decode_worker *w, PRIVATE float *score, g_panel a,
 		g_wgmma_f16_n64(score, a, b);
 }
 
-/* S += Q K^T over half of the values of a tile, which are there: issued. */
+/* Issues S += Q K^T over half of the values of a tile, whose rows must be
+ * there. */
 FN void
 decode_issue_scores(const PRIVATE decode_worker *w, uint32_t tile,
 		    uint32_t right, PRIVATE float *score)
@@ -94,7 +98,7 @@ decode_issue_scores(const PRIVATE decode_worker *w, uint32_t tile,
 	}
 }
 
-/* The rope part of queries stays in registers. */
+/* Keeps the compiler from using the rope part of queries earlier than here. */
 FN void
 decode_defer_rope(PRIVATE decode_heads *h)
 {
@@ -105,7 +109,7 @@ decode_defer_rope(PRIVATE decode_heads *h)
 		g_wgmma_defer(&h->rope[i / 8][i % 8]);
 }
 
-/* S += the rope part: issued. */
+/* Issues S += Q K^T over the rope part. */
 FN void
 decode_issue_rope(const PRIVATE decode_worker *w, uint32_t tile,
 		  PRIVATE uint32_t rope[2][8], PRIVATE float *score)
@@ -132,8 +136,8 @@ decode_issue_rope(const PRIVATE decode_worker *w, uint32_t tile,
 	}
 }
 
-/* The fragments of P as A's, from its panel's swizzled rows: by a matrix
- * instruction; and by registers. */
+/* Issues O += P V over a tile, for the warpgroup's columns. P is in the
+ * fragments `p`, or in its panel if p is 0. */
 FN void
 decode_issue_values(const PRIVATE decode_worker *w, uint32_t tile,
 		    const PRIVATE uint32_t *p, PRIVATE float *o)
@@ -170,7 +174,7 @@ decode_hold(PRIVATE float *x, uint32_t n)
 
 /* ---- Softmax ----------------------------------------------------------- */
 
-/* Scores of rows that are no keys. */
+/* Sets the scores of rows that are no keys to -inf. */
 FN void
 decode_mask(LOCAL const decode_note *notes, PRIVATE float *score)
 {
@@ -183,9 +187,10 @@ decode_mask(LOCAL const decode_note *notes, PRIVATE float *score)
 			score[i] = G_MINUS_INF;
 }
 
-/* With few heads two of four warps have none. They multiply whatever lies behind
- * the queries, so their scores may be anything: -inf here, so that their
- * maximum never moves, which would cost time. No other warp sees them. */
+/* With few heads two of four warps have none. They multiply whatever lies
+ * behind the queries, so their scores may be anything. Sets these to -inf:
+ * otherwise their maximum could rise, and a rescale costs time. No other warp
+ * sees them. */
 FN void
 decode_mask_heads(const PRIVATE decode_worker *w, PRIVATE float *score)
 {
@@ -199,7 +204,7 @@ decode_mask_heads(const PRIVATE decode_worker *w, PRIVATE float *score)
 		score[i] = G_MINUS_INF;
 }
 
-/* Brings O and L to another reference. */
+/* Brings O and L to the reference `reach`. */
 FN void
 decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
 	       const PRIVATE float *unit)
@@ -223,8 +228,8 @@ decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
 		h->o[i] *= by[i / 2 % 2];
 }
 
-/* Scores of a tile to weights, as fragments of A; `reach` becomes what they are
- * relative to, `sums` their sums over the item's keys. */
+/* Turns scores of a tile into weights, as fragments of A. `reach` becomes the
+ * reference of the weights, `sums` their sums over the item's keys. */
 FN void
 decode_weights(decode_format f, PRIVATE float *score, PRIVATE decode_heads *h,
 	       const PRIVATE float *unit, uint32_t wide, PRIVATE float *reach,
@@ -247,8 +252,9 @@ decode_weights(decode_format f, PRIVATE float *score, PRIVATE decode_heads *h,
 		most = g_larger(most, g_shuffle_xor_f(most, 2));
 		if (f.bf16_rows)
 			h->largest[i] = g_larger(h->largest[i], most);
-		/* Large values times small weights: f32 holds O up to 2^115,
-		 * and f16 weights that matter. */
+		/* A wide tile has large values, so its weights are made small:
+		 * f32 then holds O up to 2^115, and f16 holds the weights that
+		 * matter. */
 		if (wide)
 			most += 14.0f / g_float(g_here(g_bits(unit[i])));
 		reach[i] = (most - h->reach[i]) * unit[i] > DECODE_REACH ||
@@ -303,7 +309,8 @@ decode_give_weights(const PRIVATE decode_worker *w, uint32_t m,
 	g_named_arrive(tile ? DECODE_ODD_P : DECODE_EVEN_P, 256);
 }
 
-/* Waits for the other's P of a tile, and brings O to its reference. */
+/* Waits for the other warpgroup's P of a tile, and brings O to its reference.
+ */
 FN void
 decode_await_weights(const PRIVATE decode_worker *w, uint32_t tile,
 		     const PRIVATE float *unit, PRIVATE decode_heads *h)
@@ -333,7 +340,7 @@ decode_free(const PRIVATE decode_worker *w, uint32_t tile)
 
 /* ---- Pairs of tiles ---------------------------------------------------- */
 
-/* The two units of an item's heads. */
+/* The factors from scores to log2 units, for the item's two heads. */
 FN void
 decode_units_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 		PRIVATE float *unit)
@@ -359,8 +366,8 @@ decode_odd_tiles(const PRIVATE decode_worker *w)
 	       ((partial & 0xffu) != 0) << 2 | ((partial & 0xff00u) != 0) << 3;
 }
 
-/* Waits for a half of a tile. Rows that this block converted are fenced here:
- * the fence of a lane that loads would wait for its copies, too. */
+/* Waits for a half of a tile. Rows that this block converted are fenced here,
+ * not by the loader: there the fence would also wait for the lane's copies. */
 FN void
 decode_await_half(const PRIVATE decode_worker *w, uint32_t tile, uint32_t half,
 		  uint32_t parity)
@@ -370,7 +377,7 @@ decode_await_half(const PRIVATE decode_worker *w, uint32_t tile, uint32_t half,
 		g_fence_async();
 }
 
-/* The scores of the worker's own tile, m: issued. */
+/* Issues the scores of tile m, the worker's own. */
 FN void
 decode_issue_tile(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 		  uint32_t m, PRIVATE float *score)
@@ -392,7 +399,7 @@ decode_issue_tile(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	g_wgmma_commit();
 }
 
-/* From the scores of the worker's own tile to weights, given on. */
+/* Turns the scores of the worker's own tile into weights, and gives them on. */
 FN void
 decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 		   const PRIVATE decode_pair *pair, uint32_t wide,
@@ -423,7 +430,7 @@ decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	h->sum[1] += sums[1];
 }
 
-/* O += P V of a tile: its own, by registers, or the other's. */
+/* O += P V of a tile. P of the worker's own tile is in registers. */
 FN void
 decode_add_values(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 		  const PRIVATE decode_pair *pair, uint32_t tile, uint32_t wide,
@@ -443,8 +450,8 @@ decode_add_values(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	decode_hold(h->o, 128);
 }
 
-/* If the token ends with a pair, asks for the next one's queries: nobody needs
- * this one's. */
+/* If the token ends with this pair, asks for the next token's queries. Nobody
+ * needs this token's any more. */
 FN void
 decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
 {
@@ -459,7 +466,8 @@ decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
 	}
 }
 
-/* The worker's own tile: weights for both, and its half of the values. */
+/* The worker's own tile: makes weights for both warpgroups, and multiplies its
+ * half of the values. */
 FN void
 decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
 		PRIVATE decode_heads *h)
@@ -477,8 +485,9 @@ decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
 	decode_free(w, tile);
 }
 
-/* The other's tile, if the pair has it: its half of the values. The left
- * warpgroup asks for the next queries when nobody needs these. */
+/* The other warpgroup's tile, if the pair has it: multiplies this one's half of
+ * the values. The left warpgroup also asks for the next queries, since nobody
+ * needs these any more. */
 FN void
 decode_other_tile(const PRIVATE decode_worker *w,
 		  const PRIVATE decode_pair *pair, uint32_t is,
@@ -501,7 +510,7 @@ decode_other_tile(const PRIVATE decode_worker *w,
 	}
 }
 
-/* Tile after tile: so does the left warpgroup. */
+/* One tile after the other. The left warpgroup always does it so. */
 FN void
 decode_both_tiles(const PRIVATE decode_worker *w,
 		  const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
@@ -519,8 +528,9 @@ decode_both_tiles(const PRIVATE decode_worker *w,
 	}
 }
 
-/* Right: the softmax of the odd tile runs beside the product of the even one,
- * if both are there and f16 holds them. Returns whether it is so. */
+/* The right warpgroup's pair: the softmax of the odd tile runs beside the
+ * product of the even one. Returns 0, with nothing done, if a tile is missing
+ * or f16 does not hold a row. */
 FN uint32_t
 decode_right_pair(const PRIVATE decode_worker *w,
 		  const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)
@@ -540,7 +550,7 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	}
 	decode_issue_tile(w, h, m, score);
 	odd = decode_odd_tiles(w);
-	/* They are there before the other's weights are. */
+	/* The scores are done before the other's weights arrive. */
 	g_wgmma_wait_but(0);
 	decode_hold(score, 32);
 	decode_units_of(w, h, unit);
@@ -565,8 +575,9 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	return 1;
 }
 
-/* The pair of tiles from tile m on: whoever has tile m - 1 sees the runs of
- * tiles up to m + 2, as the loads come to them before that tile is given on. */
+/* Takes the pair of tiles from tile m on. A warp that has tile m - 1 sees the
+ * runs of tiles up to m + 2: the loads came to them before tile m - 1 was given
+ * on. */
 FN void
 decode_take_pair(LOCAL const decode_run *runs, decode_tile first,
 		 PRIVATE decode_pair *pair)
@@ -611,8 +622,8 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 				    &h);
 		if (decode_rope_in_registers(w->format))
 			decode_scale_rope(&h);
-		/* Loaders write the runs behind the first one before they
-		 * arrive here: with bf16 rows, where they note the rows. */
+		/* Loaders write the runs after the first one before they arrive
+		 * here. With bf16 rows that is where they note the rows. */
 		if (pair.m == 0)
 			g_mbarrier_wait(&mem->full[0][w->format.bf16_rows], 0);
 		do {
@@ -630,8 +641,8 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 	}
 }
 
-/* Barriers, and where the walk begins. Rows that are copied as they are arrive
- * by lane, and their notes by warp. */
+/* Sets up the barriers and the start of the walk. With bf16 rows each lane of a
+ * loader arrives for its copies, and each warp for its notes. */
 FN void
 decode_begin(LOCAL decode_memory *mem, decode_format format, uint32_t cluster)
 {
@@ -702,8 +713,8 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	decode_multiply_all(&w);
 }
 
-/* The body of a kernel, given its rows, the blocks of a cluster, and the
- * registers of a lane that multiplies and of one that loads. */
+/* The body of a kernel: its rows, the blocks of a cluster, and the registers of
+ * a lane that multiplies and of one that loads. */
 #define DECODE_WGMMA_RUN(rows, blocks, up, down)                             \
 	do {                                                                 \
 		LOCAL_DYNAMIC(local, DECODE_WGMMA_BYTES);                    \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles with a row that f16 does not hold: scores and values in f32, from the
- * cache. They take some fifty times as long as other tiles. No insert of a
- * layer's outputs makes such rows, so the code is short, not quick.
+ * Tiles with a row that f16 does not hold: scores and values are computed in
+ * f32, from the cache. Such a tile takes some fifty times as long as others. No
+ * insert of a layer's outputs makes such rows, so the code is short, not quick.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WIDE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WIDE_DEVICE_H
@@ -16,10 +16,10 @@ enum {
 	DECODE_WIDE_DIMS = 576  /* of a row, at most */
 };
 
-/* What a warp keeps in a tile's keys, which nobody multiplies: where a
- * cluster's other block has put its own, as what this one has put may still be
- * on its way to it. With values, the right warpgroup's rows lie behind the left
- * one's. */
+/* What a warp keeps in the place of a tile's keys, since nobody multiplies a
+ * wide tile. In a cluster it takes the half that the peer's copies filled:
+ * copies from this block's own half to the peer may still be on their way. When
+ * values are added, the right warpgroup's row lies behind the left one's. */
 typedef struct decode_wide {
 	float row[DECODE_WIDE_DIMS];
 	float score[DECODE_WIDE_HEADS][DECODE_BLOCK];
@@ -36,8 +36,7 @@ decode_wide_place(LOCAL decode_memory *mem, uint32_t cluster, uint32_t tile)
 				     octet * DECODE_OCTET_BYTES);
 }
 
-/* Value d of a row, which its page begins at `page` and is entry `entry` of it.
- */
+/* Value d of the row that is entry `entry` of the page at `page`. */
 FN float
 decode_wide_value(decode_format f, GLOBAL const uint8_t *page, uint32_t by,
 		  uint32_t entry, uint32_t d)
@@ -62,7 +61,7 @@ decode_wide_value(decode_format f, GLOBAL const uint8_t *page, uint32_t by,
 	return g_e4m3_to_f32(row[d]) * scale;
 }
 
-/* Brings row i of a tile, which is a key, into the warp's place. */
+/* Brings row i of a tile, a key, to the warp's place. */
 FN void
 decode_wide_row(const PRIVATE decode_args *a, decode_format f,
 		LOCAL const decode_run *runs, decode_tile which, uint32_t i,
@@ -82,16 +81,16 @@ decode_wide_row(const PRIVATE decode_args *a, decode_format f,
 	const uint32_t dims = f.rope_byte ? 576 : 512;
 	uint32_t d;
 
-	g_subgroup_barrier(); /* nobody reads the last one */
+	g_subgroup_barrier(); /* all lanes have read the last row */
 	NO_UNROLL
 	for (d = g_lane(); d < dims; d += 32)
 		to[d] = decode_wide_value(f, at, page.by, entry, d);
 	g_subgroup_barrier();
 }
 
-/* The scores of the warp's 16 heads, from head `first_head` on, with a tile, as
- * an accumulator has them: times their queries' factors. `factors` has the
- * factors of the item's two heads. */
+/* Scores of a tile for the warp's 16 heads, from head `first_head` on, laid out
+ * as in an accumulator and multiplied by the factors of the queries. `factors`
+ * has those of the item's two heads. */
 FN void
 decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		   decode_format f, uint32_t cluster,
@@ -133,7 +132,7 @@ decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 			UNROLL
 			for (d = 16; d; d /= 2)
 				sum += g_shuffle_xor_f(sum, d);
-			/* What was finite stays so. */
+			/* A sum that is finite gives a finite score. */
 			x = sum * by;
 			if (g_abs(sum) <= most && g_abs(x) > most)
 				x = sum > 0.0f ? most : -most;
@@ -148,8 +147,8 @@ decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 				      [i / 4 * 8 + 2 * (lane % 4) + i % 2];
 }
 
-/* O += P V over a tile, whose P is in its panel, for the item's heads `head`
- * and 8 more and the columns of its half. O is in units of keys. */
+/* O += P V over a tile whose P is in its panel: for the item's heads `head` and
+ * head + 8, and the columns of its warpgroup. O is in units of keys. */
 FN void
 decode_wide_values(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		   decode_format f, LOCAL const decode_run *runs,
@@ -197,7 +196,7 @@ decode_wide_values(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	}
 	/* The next tile's keys may be the peer's copies. */
 	g_fence_async();
-	g_named_sync(DECODE_WIDE + right, 128); /* all are done with this one */
+	g_named_sync(DECODE_WIDE + right, 128); /* all are done with it */
 }
 
 #endif

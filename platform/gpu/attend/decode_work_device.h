@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What sparse_decode has to do for a token: its keys, in blocks of 64. Without
- * tile_sched's metadata these are all of them. With it a part may have a piece
- * of a token; the result of a piece goes to split rows.
+ * The work of sparse_decode for a token: its keys, in blocks of 64. Without
+ * tile_sched's metadata these are all of the token's keys. With it a part may
+ * have a piece of a token; the result of a piece goes to split rows.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
@@ -11,10 +11,10 @@
 #include "spmla/platform/gpu/step/decode_blocks_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
-/* The parameters of every kernel of sparse_decode; max_logits, base2 and quiet
- * are sparse_prefill's, whose matrix kernels are the same. topk_lens and
- * extra_topk_lens are what the forms of the lists say. Without requests next_n
- * is 1, and the request strides are the tokens'. With a workspace, of 0s,
+/* The parameters of every kernel of sparse_decode. max_logits, base2 and quiet
+ * are for sparse_prefill, which has the same matrix kernels. The forms of the
+ * lists say what topk_lens and extra_topk_lens mean. Without requests next_n is
+ * 1, and the request strides are the tokens'. With a workspace, all 0,
  * sparse_decode_wgmma adds up the splits, which are then bf16. */
 #define SPMLA_K_DECODE(P, S)                      \
 	SPMLA_K_FAULT(P)                          \
@@ -78,29 +78,29 @@ typedef struct decode_scalars {
 	SPMLA_K_DECODE(SPMLA_I_K_NONE, SPMLA_I_K_FIELD)
 } decode_scalars;
 
-enum { DECODE_HEADS = 64 }; /* that kernels by matrix instructions take */
+enum { DECODE_HEADS = 64 }; /* of a block with matrix instructions */
 
-/* A piece of work as shared memory has it, so that it needs no registers while
- * keys go by: tokens DECODE_FIRST .. DECODE_LAST, none if the last is before
- * the first; and, of parts, the rest of the metadata's row. */
+/* A piece of work in shared memory, so that it takes no registers while keys
+ * are processed. It has tokens DECODE_FIRST .. DECODE_LAST, and none if the
+ * last is before the first. With parts, the rest of the metadata's row follows.
+ */
 enum {
 	DECODE_FIRST,
 	DECODE_LAST,
 	DECODE_FIRST_BLOCK,
 	DECODE_END_BLOCK,
 	DECODE_SPLIT,
-	DECODE_LEN, /* of the token at hand, for who wants them there */
+	DECODE_LEN, /* lengths of the current token's lists; optional */
 	DECODE_EXTRA_LEN,
 	DECODE_NOTES
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* How far, in powers of two, an O in f32 may be above what it is relative to.
- */
+/* By how many powers of two an O in f32 may exceed its reference. */
 #define DECODE_O_REACH 60.0f
 
-/* The parameters as one. */
+/* The parameters as one struct. */
 #define DECODE_POINTER(type, name) GLOBAL type *name;
 typedef struct decode_args {
 	SPMLA_K_DECODE(DECODE_POINTER, SPMLA_I_K_NONE)
@@ -108,9 +108,9 @@ typedef struct decode_args {
 } decode_args;
 #undef DECODE_POINTER
 
-/* What a sink adds to L, which is relative to `reach`, in log2 units. Those of
- * large scores overflow, and of two infinities there is no difference: an
- * infinite sink stands alone. */
+/* What a sink adds to L, which is relative to `reach`, in log2 units. A large
+ * `reach` may be infinite, and infinity minus infinity is NaN: so nothing is
+ * subtracted from an infinite sink. */
 FN float
 g_sink_weight(float sink, float reach)
 {
@@ -119,7 +119,8 @@ g_sink_weight(float sink, float reach)
 	return g_exp2(g_abs(x) == G_INF ? x : x - reach);
 }
 
-/* log2 of a sum with the sink in it, from that without. */
+/* Adds the sink to a sum, given by its log2; returns the log2 of the new sum.
+ */
 FN float
 g_lse2_with_sink(float lse2, float sink)
 {
@@ -131,10 +132,10 @@ g_lse2_with_sink(float lse2, float sink)
 	return g_log2(g_exp2(lse2 - most) + g_exp2(x - most)) + most;
 }
 
-/* The lse of a head whose log2 of the sum is lse2. Scores near the end of f32
- * are beyond it in log2 units: then `natural`, the score that weights are
- * relative to, in natural units, is the lse, because what the sum adds is
- * nothing beside it; unless the sink is beyond f32, too. */
+/* The lse of a head, from the log2 of its sum. Scores near the end of f32 are
+ * beyond it in log2 units. The lse is then `natural`, the score that weights
+ * are relative to, in natural units: what the sum adds to it is nothing beside
+ * it. If the sink is beyond f32, too, the lse is +inf. */
 FN float
 decode_result_lse(uint32_t is_empty, float lse2, float natural, float empty_lse,
 		  uint32_t base2, uint32_t lse_sink, float sink)
@@ -150,7 +151,7 @@ decode_result_lse(uint32_t is_empty, float lse2, float natural, float empty_lse,
 	return lse_sink && sink * G_LOG2_E == G_INF ? G_INF : natural;
 }
 
-/* Where token t lies. */
+/* Where token t begins, in elements. */
 FN int64_t
 decode_token_at(uint32_t t, spmla_g_divisor next_n, int64_t request_stride,
 		int64_t token_stride)
@@ -161,25 +162,26 @@ decode_token_at(uint32_t t, spmla_g_divisor next_n, int64_t request_stride,
 	       (int64_t)(t - request * next_n.by) * token_stride;
 }
 
-/* What a part of the metadata, or without parts a token, has to do: tokens
- * first .. last, none if the last is before the first; of the first from a
- * block of its own on, as a split, of the last up to one. */
+/* The work of a part of the metadata, or without parts the work of a token:
+ * tokens first .. last, and none if the last is before the first. The first
+ * token begins at block first_block, as split `split`; the last ends at block
+ * end_block. */
 typedef struct decode_piece {
 	int32_t first, last;
 	int32_t first_block, end_block;
 	int32_t split;
-	uint32_t fault; /* it names tokens that there are not */
+	uint32_t fault; /* it names tokens that do not exist */
 } decode_piece;
 
 /* Blocks [begin, end) of one token; end is -1 where nothing is written. */
 typedef struct decode_range {
 	int32_t begin, end;
-	uint32_t row;    /* of the splits, or DECODE_WHOLE */
+	uint32_t row;    /* split row, or DECODE_WHOLE */
 	int32_t split;   /* which of the token's it is */
-	uint32_t faults; /* how many things the metadata say wrong */
+	uint32_t faults; /* how many faults the metadata have */
 } decode_range;
 
-/* No split row: the token's results are its own. */
+/* Stands for a split row where results are the token's own. */
 #define DECODE_WHOLE 0xffffffffu
 
 FN decode_piece
@@ -201,7 +203,7 @@ decode_piece_of(GLOBAL const int32_t *metadata, uint32_t parts, uint32_t piece,
 	p.first_block = part[2];
 	p.end_block = part[3];
 	p.split = part[4];
-	/* At or behind the last token a part has no work. */
+	/* A part that begins behind the last token has no work. */
 	if (p.first >= (int32_t)tokens) {
 		p.last = -1;
 	} else if (p.first < 0 || p.last < p.first ||
@@ -213,8 +215,8 @@ decode_piece_of(GLOBAL const int32_t *metadata, uint32_t parts, uint32_t piece,
 	return p;
 }
 
-/* Which of a token's `blocks` blocks the piece has, whatever the metadata took
- * for its end, and the row of its results. */
+/* Which of a token's `blocks` blocks the piece has, and the row of its results.
+ * The range ends at `blocks` whatever the metadata say. */
 FN decode_range
 decode_range_of(const PRIVATE decode_piece *piece,
 		GLOBAL const int32_t *num_splits, uint32_t parts,
@@ -254,15 +256,15 @@ decode_range_of(const PRIVATE decode_piece *piece,
 	return r;
 }
 
-/* Piece `piece` into the notes. The first item writes them and, if `reports`,
- * says what is wrong. Barriers. */
+/* Brings piece `piece` into the notes. The first item writes them and, if
+ * `reports`, reports faults. Barriers. */
 FN void
 decode_take(GLOBAL spmla_g_state *fault_state,
 	    GLOBAL spmla_g_status *fault_status, uint32_t reports,
 	    GLOBAL const int32_t *metadata, uint32_t parts, uint32_t piece,
 	    uint32_t tokens, LOCAL int32_t *notes)
 {
-	BARRIER(); /* nobody reads the last notes */
+	BARRIER(); /* all have read the last notes */
 	if (g_item() == 0) {
 		const decode_piece p =
 			decode_piece_of(metadata, parts, piece, tokens);
@@ -279,7 +281,7 @@ decode_take(GLOBAL spmla_g_state *fault_state,
 	BARRIER();
 }
 
-/* What of a token the piece in the notes has. */
+/* The blocks of token t that the piece in the notes has. */
 FN decode_range
 decode_noted_range(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
 		   uint32_t parts, uint32_t split_rows, uint32_t t,
@@ -296,8 +298,8 @@ decode_noted_range(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
 	return decode_range_of(&p, num_splits, parts, split_rows, t, blocks);
 }
 
-/* The same, and the first item reports what is wrong, `faults` of the token's
- * lists among it, if `reports`. */
+/* The same. If `reports`, the first item also reports faults; `faults` are
+ * those of the token's lists. */
 FN decode_range
 decode_blocks_of(GLOBAL spmla_g_state *fault_state,
 		 GLOBAL spmla_g_status *fault_status, uint32_t reports,

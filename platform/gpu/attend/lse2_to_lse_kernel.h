@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lse2_to_lse: a block takes LSE2_CHUNK values at a time, a thread several, all
- * loaded before the first is used.
+ * lse2_to_lse: a block takes LSE2_CHUNK values at a time. A thread has several
+ * and loads all of them before it uses the first.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_LSE2_TO_LSE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_LSE2_TO_LSE_KERNEL_H
@@ -39,7 +39,8 @@ spmla_k_lse2_to_lse(SPMLA_KERNEL_ARGS(lse2_to_lse))
 
 			x[i] = at < s.count ? lse2[at] : 0.0f;
 		}
-		/* Each thread's own values: lse may be lse2. */
+		/* A thread writes only the values that it read: lse may be
+		 * lse2. */
 		UNROLL
 		for (i = 0; i < LSE2_EACH; i++) {
 			const uint64_t at = first + i * items + g_item();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lse2_to_lse: from its args to its kernel.
+ * Launches lse2_to_lse.
  */
 #include "spmla/platform/gpu/launch.h"
 

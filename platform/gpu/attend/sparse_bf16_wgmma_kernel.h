@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode and sparse_prefill of bf16 rows by warpgroups' matrix
- * instructions: rows of 576 values, or of 512, which are all values.
+ * instructions. Rows have 576 values, or 512, which all serve as V.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_BF16_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_BF16_WGMMA_KERNEL_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The lists of sparse_decode's tokens, for kernels that load rows by
- * attend_load_row. The hard idea is distrust: a part's row and a slot may say
- * anything. So every number is checked before it becomes an address, and all
- * items of a block check the same numbers, which keeps their barriers together.
+ * attend_load_row. The hard idea is distrust: the metadata of a part and a slot
+ * may contain anything. So every number is checked before it becomes an
+ * address. All items of a block check the same numbers, which keeps their
+ * barriers together.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_DEVICE_H
@@ -32,7 +33,7 @@ typedef struct sparse_decode_list {
 	uint32_t len;
 } sparse_decode_list;
 
-/* A token's first list, or the second one if it is `extra`. */
+/* A token's first list, or its second one if `extra`. */
 FN sparse_decode_list
 sparse_decode_list_of(const PRIVATE sparse_decode_job *job,
 		      const PRIVATE decode_list *found, uint32_t extra)
@@ -57,8 +58,9 @@ sparse_decode_list_of(const PRIVATE sparse_decode_job *job,
 	return list;
 }
 
-/* Where the rows of n entries of the list from `first` on are, up to 64, into
- * shared memory; a slot outside the cache is reported for token t. */
+/* Finds the rows of up to 64 entries of the list, n from `first` on, and writes
+ * where they are to shared memory. A slot outside the cache is reported for
+ * token t. */
 FN void
 sparse_decode_rows(const PRIVATE sparse_decode_job *job,
 		   const PRIVATE sparse_decode_list *list, uint32_t first,
@@ -92,8 +94,8 @@ sparse_decode_rows(const PRIVATE sparse_decode_job *job,
 		rows->scales_at[i] |= ATTEND_FNUZ;
 }
 
-/* The lists of a token, in blocks of 64 entries: first_blocks of the first one,
- * then those of the second. */
+/* The lists of a token, in blocks of 64 entries: the first list has
+ * first_blocks blocks, and those of the second follow. */
 typedef struct sparse_decode_lists {
 	decode_list first, extra;
 	int32_t first_blocks;
@@ -131,8 +133,8 @@ sparse_decode_range(const PRIVATE sparse_decode_job *job,
 		lists->first.faults + lists->extra.faults);
 }
 
-/* Where the rows of block b are, into shared memory; its entries, which may be
- * none. Barriers. */
+/* Writes to shared memory where the rows of block b are. Returns how many
+ * entries it has, maybe 0. Barriers. */
 FN uint32_t
 sparse_decode_block(const PRIVATE sparse_decode_job *job,
 		    const PRIVATE sparse_decode_lists *lists, int32_t b,
@@ -148,7 +150,7 @@ sparse_decode_block(const PRIVATE sparse_decode_job *job,
 
 	if (n == 0) /* the first list has no entry */
 		return 0;
-	BARRIER(); /* nobody reads the last block */
+	BARRIER(); /* all have read the last block */
 	sparse_decode_rows(job, &list, first, n,
 			   extra ? job->s.extra_fnuz : job->s.fnuz, t, reports);
 	return n;

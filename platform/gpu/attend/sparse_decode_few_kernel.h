@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode for few tokens, in one launch: some 128 blocks, each with 80 to
- * 144 keys of a unit (a token and 8 to 32 of its heads), which put their
- * results together as decode_exchange_device.h says. What counts is latency:
- * everything that does not depend on a row is done while rows are on their way.
+ * 144 keys of a unit (a token and 8 to 32 of its heads). They combine their
+ * results as decode_exchange_device.h says. Latency counts: everything that
+ * does not depend on a row is done while rows are on their way.
  *
  * The hard ideas:
- * - Keys are the rows of A and heads the columns of B, so that 16 keys a warp
- *   and 8 heads are a product. Codes go from the cache's row in shared memory
- *   to f16 in registers, which is exact; scales are not multiplied with codes
- *   at all. For scores they are multiplied with a group's sum in f32; for O
- *   they are multiplied with the weights; each group has a copy of these.
- * - O is transposed: its columns are the rows of A, from pairs of keys whose
- *   bytes are brought together.
- * - Weights times scales are f16 in units of the block's largest scale of a
- *   group, a power of two. If a scale is above 1, scales may be so far apart
- *   that small ones with large weights would vanish. Then the unit follows from
- *   the largest product, head by head, which is slow, and rare.
+ * - Keys are the rows of A and heads the columns of B, so that one product
+ *   takes a warp's 16 keys and 8 heads. Codes go from the row in shared memory
+ *   to f16 in registers, which is exact. Scales are not multiplied with codes
+ *   at all. For scores they multiply a group's sum in f32. For O they multiply
+ *   the weights; each group has its own copy of the weights.
+ * - O is transposed: its columns are the rows of A. A word of A takes the bytes
+ *   of two keys, which are brought together.
+ * - Weights times scales are f16, in a unit for each group: the block's largest
+ *   scale, rounded up to a power of two. If a scale is above 1, scales may
+ *   differ so much that small ones with large weights would vanish. Then the
+ *   unit follows from the largest product, head by head. That is slow, and
+ *   rare.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
@@ -25,16 +26,17 @@
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* Scores, later weights, of an item's two keys (few_keys) and of heads 8 n + 2
+/* Scores, later weights, of an item's two keys (few_keys) and its heads 8 n + 2
  * t + e: [n][2 * key + e]. */
 typedef float few_scores[4][4];
 
-/* O, of columns 64 w + 8 g + 2 i + j and those heads: [i][n][2 * j + e]. */
+/* O of columns 64 w + 8 g + 2 i + j and heads 8 n + 2 t + e: [i][n][2 * j + e].
+ */
 typedef float few_o[4][4][4];
 
 /* ---- Scores ------------------------------------------------------------ */
 
-/* f16 of 16 codes. */
+/* Converts 16 codes to f16. */
 FN void
 few_codes_to_f16(const PRIVATE uint32_t *codes, PRIVATE uint32_t *x)
 {
@@ -45,7 +47,7 @@ few_codes_to_f16(const PRIVATE uint32_t *codes, PRIVATE uint32_t *x)
 		g_e4m3x4_to_f16x4(codes[i], x + 2 * i);
 }
 
-/* Sums over 64 dims, piece j of eight: A are keys, B heads. */
+/* Sums over 64 dims, the j-th of eight groups of dims: A are keys, B heads. */
 FN void
 few_multiply_codes(const PRIVATE few_block *b, uint32_t j,
 		   PRIVATE few_scores sum)
@@ -78,7 +80,7 @@ few_multiply_codes(const PRIVATE few_block *b, uint32_t j,
 	}
 }
 
-/* The same over 32 of the 64 bf16 dims of the tail, half j. */
+/* The same over bf16 dims of the tail: half j, 32 dims. */
 FN void
 few_multiply_tail(const PRIVATE few_block *b, uint32_t j,
 		  PRIVATE few_scores sum)
@@ -118,7 +120,7 @@ few_zero(PRIVATE few_scores x)
 		x[i / 4][i % 4] = 0.0f;
 }
 
-/* Scores of the warp's keys; of what is no key -inf. */
+/* Scores of the warp's keys. A row that is no key gets -inf. */
 FN void
 few_score(const PRIVATE few_block *b, uint32_t is_key,
 	  const PRIVATE few_keys *keys, PRIVATE few_scores score)
@@ -157,8 +159,8 @@ few_score(const PRIVATE few_block *b, uint32_t is_key,
 			const float y = few_units(b)[8 * n + 2 * t + e % 2];
 			const uint32_t is = is_key >> (g + e / 2 * 8) & 1u;
 
-			/* The smaller unit first: after the larger one alone
-			 * the score could overflow. */
+			/* The smaller unit comes first: multiplied by the
+			 * larger one alone, the score could overflow. */
 			score[n][e] = score[n][e] * (x < y ? x : y) *
 					      (x < y ? y : x) +
 				      sum[n][e];
@@ -193,7 +195,7 @@ few_note_scores(const PRIVATE few_block *b, PRIVATE few_scores score)
 	}
 }
 
-/* The block's largest scores of head h and the one behind it. */
+/* The block's largest scores of heads h and h + 1. */
 FN void
 few_largest_scores(const PRIVATE few_block *b, uint32_t h, PRIVATE float *most)
 {
@@ -211,8 +213,8 @@ few_largest_scores(const PRIVATE few_block *b, uint32_t h, PRIVATE float *most)
 	}
 }
 
-/* Scores to weights, relative to the block's largest; writes the warp's
- * sums. */
+/* Turns scores into weights, relative to the block's largest score, and writes
+ * the warp's sums. */
 FN void
 few_weigh(const PRIVATE few_block *b, PRIVATE few_scores score)
 {
@@ -247,9 +249,9 @@ few_weigh(const PRIVATE few_block *b, PRIVATE few_scores score)
 
 /* ---- P ----------------------------------------------------------------- */
 
-/* Where the word of P lies that has keys x and x + 4 of the 16 of warp k, x < 4
- * or 8 <= x < 12: a lane that multiplies by values finds keys t, t + 4, t + 8
- * and t + 12 together. */
+/* Where P has the word of keys x and x + 4 of warp k's 16, for x < 4 or 8 <= x
+ * < 12. A lane that multiplies by values finds keys t, t + 4, t + 8 and t + 12
+ * together. */
 FN LOCAL uint32_t *
 few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 	 uint32_t x)
@@ -260,8 +262,8 @@ few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 				  x / 8 * 4);
 }
 
-/* Writes the warp's P. `byte` are its units. No scale is NaN: its unit would be
- * above 1. */
+/* Writes the warp's P. `byte` has its units. No scale is NaN here: its unit
+ * would be above 1. */
 FN void
 few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	    PRIVATE few_scores p)
@@ -305,8 +307,8 @@ few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 
 /* ---- P of scales above 1 ----------------------------------------------- */
 
-/* In the place of the queries: the units of P by group, as they are and as they
- * become head by head; and weights, [keys][heads]. */
+/* In the place of the queries: the units of P by group; the units of P by head
+ * and group, as they are found; and the weights, [keys][heads]. */
 typedef struct few_wide {
 	uint32_t byte[FEW_GROUPS];
 	uint8_t own[32][FEW_GROUPS];
@@ -333,8 +335,8 @@ few_product(const PRIVATE few_block *b, uint32_t key, uint32_t h, uint32_t i)
 	       few_scale_in(f, bits, w->byte[i], 1);
 }
 
-/* Writes P of a head and a group, in units of their own: the largest product,
- * rounded up, but never more than the group's. */
+/* Writes P of a head and a group, in a unit of its own: the largest product,
+ * rounded up, but at most the group's unit. */
 FN void
 few_store_wide_p(const PRIVATE few_block *b, uint32_t h, uint32_t i)
 {
@@ -364,7 +366,7 @@ few_store_wide_p(const PRIVATE few_block *b, uint32_t h, uint32_t i)
 						       by);
 }
 
-/* Writes all of P. By the whole block: barriers. */
+/* Writes all of P. The whole block calls it: barriers. */
 FN void
 few_store_wide(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	       PRIVATE few_scores p)
@@ -409,7 +411,8 @@ few_store_wide(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 
 /* ---- O ----------------------------------------------------------------- */
 
-/* O += P V of the warp's 64 columns over 16 keys: A from four keys' codes. */
+/* O += P V for the warp's 64 columns over 16 keys. A is made of four keys'
+ * codes. */
 FN void
 few_add_codes(const PRIVATE few_block *b, uint32_t k, LOCAL const uint8_t *p,
 	      PRIVATE few_o o)
@@ -456,7 +459,7 @@ few_add_codes(const PRIVATE few_block *b, uint32_t k, LOCAL const uint8_t *p,
 	}
 }
 
-/* The same of columns that are bf16. */
+/* The same for columns that are bf16. */
 FN void
 few_add_tail(const PRIVATE few_block *b, uint32_t k, LOCAL const uint8_t *p,
 	     PRIVATE few_o o)
@@ -488,7 +491,7 @@ few_add_tail(const PRIVATE few_block *b, uint32_t k, LOCAL const uint8_t *p,
 	}
 }
 
-/* Whether the warp's columns are bf16. */
+/* Whether the warp's columns are the bf16 tail. */
 FN uint32_t
 few_has_tail(const PRIVATE few_block *b)
 {
@@ -513,7 +516,7 @@ few_multiply_values(const PRIVATE few_block *b, PRIVATE few_o o)
 		for (k = 0; k < warps; k++)
 			few_add_tail(b, k, p + k * heads * 32, o);
 	} else if (warps > FEW_WARPS) {
-		UNROLL_BY(3) /* there are fewer registers */
+		UNROLL_BY(3) /* these kernels have fewer registers */
 		for (k = 0; k < warps; k++)
 			few_add_codes(b, k, p + k * heads * 32, o);
 	} else {
@@ -565,7 +568,7 @@ few_make_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 		uint32_t wide, PRIVATE uint32_t *record)
 {
 	const uint32_t h = g_item(), heads = b->kind.heads;
-	/* A tail has no scales; its byte means 1. */
+	/* A tail has no scales; its byte 127 means 1. */
 	uint32_t exponents[2] = {0, 127u << 24}, i;
 	float sum = 0.0f, most[2];
 
@@ -589,8 +592,8 @@ FN void
 few_run_unit(const PRIVATE few_block *b)
 {
 	const uint32_t has_keys = b->warp < b->kind.warps;
-	/* The counts come as late as the rows. With two lists there is no
-	 * register to keep them while keys are multiplied. */
+	/* The counts come as late as the rows, so they are noted late. With two
+	 * lists no register is left to keep them while keys are multiplied. */
 	const uint32_t notes_late = b->kind.format.lists == 1;
 	uint32_t byte[FEW_GROUPS], record[4], wide, before, i;
 	const few_slot slot = few_ask_slot(b);
@@ -628,7 +631,7 @@ few_run_unit(const PRIVATE few_block *b)
 	}
 	if (notes_late)
 		exchange_note(b, before);
-	BARRIER(); /* all rows and what is noted of them are there */
+	BARRIER(); /* all rows and their notes are there */
 	wide = few_units_of_p(b, byte);
 	if (has_keys)
 		few_weigh(b, score);
@@ -667,7 +670,7 @@ few_run(const PRIVATE few_args *a, few_kind kind, LOCAL uint8_t *local)
 		b.token = b.unit / groups;
 		b.first_head = b.unit % groups * kind.heads;
 		few_run_unit(&b);
-		BARRIER(); /* nobody reads what is noted */
+		BARRIER(); /* all have read the notes */
 	}
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode of few tokens: which calls take it, and by which kernel.
+ * sparse_decode of few tokens: which calls use it, and which kernel they take.
  */
 #include "spmla/internal/few.h"
 #include "spmla/platform/gpu/launch.h"
 
-/* No variants as sparse_decode_launch.c has them: which way a call takes is
- * decided with the plan, which has to know the workspace (few.h). */
+/* There is no list of variants as in sparse_decode_launch.c: the plan chooses
+ * the kernel of a call, because it must know the workspace (few.h). */
 static const spmla_i_kernel kernels[SPMLA_I_FEW_COUNT] = {
 	[SPMLA_I_FEW_V32_16] = SPMLA_KERNEL_sparse_decode_few_v32_16,
 	[SPMLA_I_FEW_V32_32] = SPMLA_KERNEL_sparse_decode_few_v32_32,
@@ -34,7 +34,8 @@ spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 		return SPMLA_OK;
 	*does = 1;
 	memset(&few, 0, sizeof few);
-	/* The same pointers and scalars, and then more of both. */
+	/* few begins with the pointers and scalars of p, and has more of both.
+	 */
 	memcpy(&few, p, offsetof(spmla_k_sparse_decode_params, s));
 	memcpy(&few.s, &p->s, sizeof p->s);
 	few.workspace = a->workspace;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode without matrix instructions, for every layout, two caches and
- * splits. A block of items has 16 heads of a token, or of all tokens of a
- * part; attend_device.h does 64 entries.
+ * splits. A block of items has 16 heads, of one token or of all tokens of a
+ * part. attend_device.h processes 64 entries.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_KERNEL_H
@@ -17,7 +17,7 @@ typedef struct sparse_decode_shared {
 	int32_t notes[DECODE_NOTES]; /* the piece of work */
 } sparse_decode_shared;
 
-/* The head's results: of the whole token, or of the split `row`. */
+/* Stores the head's results: of the whole token, or of the split `row`. */
 FN void
 sparse_decode_store(const PRIVATE sparse_decode_job *job,
 		    const PRIVATE attend_state *st, uint32_t row, uint32_t t,
@@ -49,8 +49,8 @@ sparse_decode_store(const PRIVATE sparse_decode_job *job,
 						      : 0.0f);
 }
 
-/* The blocks of token t that the piece in the notes has, for the item's head.
- * Barriers. */
+/* Processes the blocks of token t that the piece in the notes has, for the
+ * item's head. Barriers. */
 FN void
 sparse_decode_token(const PRIVATE sparse_decode_job *job,
 		    LOCAL attend_local *shared, uint32_t t, uint32_t head,
@@ -85,8 +85,8 @@ sparse_decode_token(const PRIVATE sparse_decode_job *job,
 		sparse_decode_store(job, &st, range.row, t, head);
 }
 
-/* With two blocks a multiprocessor it would need a stack on sm_100 and sm_120.
- */
+/* With two blocks a multiprocessor ptxas would use a stack on sm_100 and
+ * sm_120. */
 SPMLA_KERNEL_BLOCKS(sparse_decode, 1)
 void
 spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))

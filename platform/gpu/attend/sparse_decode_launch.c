@@ -23,7 +23,7 @@ SPMLA_STATIC_ASSERT(DECODE_FEW_HEADS * 1024 +
 static void
 fill_extra(spmla_k_sparse_decode_params *p, const spmla_sparse_decode_args *a)
 {
-	/* Kernels divide by it before they test for a second cache. */
+	/* Kernels divide by extra_page before they test for a second cache. */
 	p->s.extra_page = spmla_i_gpu_divisor(1);
 	if (a->extra_topk) {
 		p->extra_slots = a->extra_slots;
@@ -102,8 +102,8 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	fill_extra(p, a);
 }
 
-/* Whether the wgmma kernels take a call: they move queries, rows and results 16
- * bytes at a time, count a cache's bytes in units of 16 by 32 bits, and have
+/* Whether the wgmma kernels take a call. They move queries, rows and results 16
+ * bytes at a time, count a cache's bytes in units of 16 in 32 bits, and have
  * few bits for groups of heads and for splits. */
 static uint32_t
 is_aligned(const spmla_cache *cache)
@@ -129,13 +129,15 @@ takes_wgmma(const spmla_sparse_decode_args *a)
 	       a->heads <= DECODE_GROUPS * DECODE_HEADS;
 }
 
-/* The size of a call, in groups of 16 heads of a token. Blocks of 16 heads
- * finish few groups sooner than blocks of 64, which pays where there are SMs
- * for all, and where blocks of 64 do not add up the splits themselves. Bits
- * depend on the choice. So without parts, and with fixed splits, only the heads
- * decide: 16 are one group and always small, but wgmma is faster even with three
- * quarters of its rows idle. Example: with parts and 128 heads, 2 tokens are 16
- * groups, a small call, and 3 tokens are not. */
+/* The size of a call, in groups of 16 heads of a token. A small call runs in
+ * blocks of 16 heads, which finish few groups sooner than blocks of 64. That
+ * pays if there are SMs for all of them, and if blocks of 64 would not add up
+ * the splits themselves. The choice changes bits. So only the heads decide it
+ * without parts, and with fixed splits, where bits may not depend on other
+ * tokens: 16 heads, one group, are a small call. But if wgmma takes the call,
+ * it is not small: wgmma is faster even with three quarters of its rows idle.
+ * Example: with parts and 128 heads, 2 tokens are 16 groups, a small call; 3
+ * tokens are not. */
 enum { SMALL_GROUPS = 16 };
 
 static uint32_t
@@ -155,8 +157,8 @@ size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 	return groups == 1 && !wgmma ? 1 : UINT32_MAX;
 }
 
-/* Kinds: layouts, as spmla_i_decode_layout gives them, and those of FNUZ. No
- * matrix instructions are for pages that begin anywhere. Rows: the heads of a
+/* Kinds are the layouts of spmla_i_decode_layout, and more for FNUZ codes. No
+ * matrix kernel takes pages that begin at any address. Rows are the heads of a
  * block. */
 enum { FNUZ_KIND = 0x100 };
 
@@ -219,8 +221,9 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode, .rows = ATTEND_HEADS},
 };
 
-/* Adds up the splits if a kernel was wanted that does so, but another runs: all
- * that do have a form in pairs. */
+/* Runs split_combine if the call was to have its splits added up by its own
+ * kernel, but another kernel runs. A kernel adds up splits if it has a `pair`.
+ */
 static spmla_status
 combine(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 	const spmla_i_gpu_variant *by)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode by matrix instructions, of FP8_DS_MLA, V4_FP8 and bf16 rows,
- * and of sparse_prefill's bf16 rows. A block has 64 heads of a token, or 16
+ * sparse_decode by matrix instructions, for FP8_DS_MLA, V4_FP8 and bf16 rows,
+ * and sparse_prefill for bf16 rows. A block has 64 heads of a token; it has 16
  * where shared memory is small or a row takes many registers. It walks the
  * token's keys, 64 at a time. Keys are dequantised once into shared memory and
- * serve there as K and, read transposed, as V; the next rows are already on
- * their way into registers meanwhile. For Q K^T a subgroup has 16 of the keys
- * (with 16 heads: 8), for P V as large a part of the columns.
+ * serve there as K and, read transposed, as V. The next rows are then already
+ * on their way into registers. For Q K^T a subgroup has 16 of the keys (with 16
+ * heads: 8), and for P V the same share of the columns.
  *
  * The hard idea: weights are rounded to bf16 against the largest score of their
  * own 64 keys, as the contract says, and yet O needs no second accumulator. O
  * and L are kept relative to the last block's largest score, not to the largest
- * so far; where that could overflow, as the block is 2^60 below the largest,
- * its weights are relative to the largest too, and add nothing that could be
- * seen.
+ * so far. That could overflow if the block's largest score is more than 60
+ * below the largest so far, in log2 units. Then the block's weights are
+ * relative to the largest so far, too, and are too small to change O.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_MMA_KERNEL_H
@@ -35,9 +35,9 @@ typedef decode_scalars spmla_k_sparse_bf16_mma_512_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The accumulators of an item: heads 16 i + 8 j + g of its subgroup for i <
- * tiles and j = 0, 1; of O the columns 8 n + 2t and one more of the
- * subgroup's. */
+/* The accumulators of an item: heads 16 i + 8 j + g of its subgroup, for i <
+ * tiles and j = 0, 1; and columns 8 n + 2 t and 8 n + 2 t + 1 of the subgroup's
+ * columns of O. */
 typedef struct decode_mma_state {
 	float o[2][16][4];
 	float sum[4];     /* of p over the item's own keys */
@@ -45,8 +45,8 @@ typedef struct decode_mma_state {
 	float largest[4]; /* score so far, unscaled */
 } decode_mma_state;
 
-/* The queries of a block's heads into shared memory; heads that are not there
- * are zeros. */
+/* Brings the queries of a block's heads to shared memory. Heads that do not
+ * exist are zeros. */
 FN void
 decode_mma_load_q(GLOBAL const uint16_t *q, int64_t head_stride, uint32_t heads,
 		  const PRIVATE decode_mma_kind *kind, LOCAL uint16_t *to)
@@ -58,7 +58,7 @@ decode_mma_load_q(GLOBAL const uint16_t *q, int64_t head_stride, uint32_t heads,
 					       : (uint32_t)DECODE_MMA_FEW;
 	uint32_t x[4][4], first, i, e;
 
-	/* Four pieces of 8 values in flight an item. */
+	/* An item has four pieces of 8 values in flight. */
 	for (first = g_item(); first < rows * pieces;
 	     first += 4 * DECODE_MMA_ITEMS) {
 		UNROLL
@@ -91,8 +91,8 @@ decode_mma_load_q(GLOBAL const uint16_t *q, int64_t head_stride, uint32_t heads,
 	}
 }
 
-/* Scores of a subgroup's heads with its keys, which begin at q and keys: 16, or
- * 8 with 16 heads, whose sum is then of two chains. */
+/* Scores of a subgroup's heads with its keys, which begin at q and keys. It has
+ * 16 keys, or 8 with 16 heads; with 8 a score is the sum of two chains. */
 FN void
 decode_mma_scores(LOCAL const uint16_t *q, LOCAL const uint16_t *keys,
 		  const PRIVATE decode_mma_kind *kind, float score[2][2][4])
@@ -101,7 +101,7 @@ decode_mma_scores(LOCAL const uint16_t *q, LOCAL const uint16_t *keys,
 	const uint32_t wide = kind->tiles == 2;
 	LOCAL const uint16_t *a_row =
 		q + (l % 8 + l / 8 % 2 * 8) * DECODE_MMA_ROW + l / 16 * 8;
-	/* Four matrices: of 16 keys 16 dims, or of 8 keys 32. */
+	/* Four matrices: 16 dims of 16 keys, or 32 dims of 8 keys. */
 	LOCAL const uint16_t *b_row =
 		wide ? keys + (l % 8 + l / 16 * 8) * DECODE_MMA_ROW +
 				l / 8 % 2 * 8
@@ -179,8 +179,8 @@ decode_mma_values(LOCAL const uint16_t *p, LOCAL const uint16_t *keys,
 	}
 }
 
-/* The largest score of each head over the subgroup's keys, which begin at
- * `first`, into `most`; keys that do not count get -inf. */
+/* Writes the largest score of each head over the subgroup's keys, which begin
+ * at `first`, to `most`. Keys that do not count get -inf. */
 FN void
 decode_mma_highest(float score[2][2][4], LOCAL const uint32_t *counts,
 		   LOCAL float *most, const PRIVATE decode_mma_kind *kind,
@@ -215,8 +215,8 @@ decode_mma_highest(float score[2][2][4], LOCAL const uint32_t *counts,
 	}
 }
 
-/* O and L made relative to what the weights will be relative to, which goes to
- * `base`. */
+/* Brings O and L to the reference of the block's weights, which goes to `base`.
+ */
 FN void
 decode_mma_rebase(LOCAL const float *most, const PRIVATE decode_mma_kind *kind,
 		  uint32_t heads, float c, PRIVATE decode_mma_state *st,
@@ -237,7 +237,8 @@ decode_mma_rebase(LOCAL const float *most, const PRIVATE decode_mma_kind *kind,
 		to = own;
 		if ((st->largest[r] - own) * c > DECODE_O_REACH)
 			to = st->largest[r];
-		/* Only -inf: every weight is exp2(-inf), nothing moves. */
+		/* All scores are -inf: every weight is exp2(-inf), and O and L
+		 * stay. */
 		if (own == none)
 			to = st->reach[r];
 		factor = st->reach[r] == to ? 1.0f
@@ -255,9 +256,9 @@ decode_mma_rebase(LOCAL const float *most, const PRIVATE decode_mma_kind *kind,
 	}
 }
 
-/* Scores to weights: the largest of each head, P into shared memory, O and L
- * made relative to it. `most` and `p` begin at the subgroup's heads; the
- * block has `heads` in all. `c` brings scores to log2 units. */
+/* Turns scores into weights: finds each head's largest score, brings O and L to
+ * it and writes P to shared memory. `most` and `p` begin at the subgroup's
+ * heads. The block has `heads` in all. `c` brings scores to log2 units. */
 FN void
 decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 		   LOCAL float *most, LOCAL uint16_t *p,
@@ -290,8 +291,8 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 	BARRIER();
 }
 
-/* The results of a token or a split. `most` has room for sums; `heads` are
- * the block's, and the subgroup's begin at own_head of them. */
+/* Writes the results of a token or a split. `most` has room for sums. The block
+ * has `heads` heads; the subgroup's begin at own_head. */
 FN void
 decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 		 const PRIVATE decode_mma_kind *kind,
@@ -309,7 +310,7 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 	const float c = s->scale * 1.44269504088896341f;
 	uint32_t r, n;
 
-	/* L of all keys: lanes of a quad, then the subgroups. */
+	/* L over all keys: adds up the lanes of a quad, then the subgroups. */
 	UNROLL
 	for (r = 0; r < 2 * kind->tiles; r++) {
 		st->sum[r] += g_shuffle_xor_f(st->sum[r], 1);
@@ -387,10 +388,10 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 					 : st->largest[r] *
 						   (s->base2 ? c : s->scale);
 	}
-	BARRIER(); /* nobody reads the sums */
+	BARRIER(); /* all have read the sums */
 }
 
-/* All kernels; the last two are constants of each. */
+/* The body of all kernels. Its last two parameters are constants of each. */
 FN void
 decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		       const PRIVATE decode_scalars *s,
@@ -453,7 +454,8 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				faults);
 			if (range.end < 0)
 				continue;
-			/* For the loop, which has no registers for them. */
+			/* Kept for the loop, which has no registers for them.
+			 */
 			if (g_item() == 0) {
 				notes[DECODE_LEN] = (int32_t)lens[0];
 				notes[DECODE_EXTRA_LEN] = (int32_t)lens[1];
@@ -474,8 +476,8 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 						cache, extra_cache, t, lens,
 						(uint32_t)range.begin, reports);
 			}
-			/* Nobody reads the last queries: a barrier has passed
-			 * since. */
+			/* A barrier has passed since the last queries were
+			 * read. */
 			decode_mma_load_q(
 				q +
 					decode_token_at(t, s->next_n,
@@ -517,7 +519,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 					keys + share * (SPMLA_MLA_LATENT /
 							shares),
 					&kind, &st);
-				BARRIER(); /* nobody reads these keys */
+				BARRIER(); /* all have read these keys */
 			}
 			{
 				const uint32_t row =
@@ -572,8 +574,8 @@ spmla_k_sparse_decode_mma_v4(SPMLA_KERNEL_ARGS(sparse_decode_mma_v4))
 		       DECODE_HEADS);
 }
 
-/* A multiprocessor with 227 KB holds two blocks of these; any other holds one,
- * which may then have more registers. */
+/* A multiprocessor with 227 KB holds two of these blocks. Any other holds one,
+ * whose lanes may then have more registers. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
 #define FEW_BLOCKS 2
 #else
@@ -605,7 +607,7 @@ spmla_k_sparse_decode_mma_v4_few(SPMLA_KERNEL_ARGS(sparse_decode_mma_v4_few))
 
 #undef FEW_BLOCKS
 
-/* A bf16 row takes too many registers for two. */
+/* A bf16 row takes too many registers for two blocks. */
 SPMLA_KERNEL(sparse_bf16_mma)
 void
 spmla_k_sparse_bf16_mma(SPMLA_KERNEL_ARGS(sparse_bf16_mma))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode by products of tiles, on AMD's and Intel's GPUs: the portable
- * kernel with another inner loop. A block of threads has 16 heads of a token,
- * or of all tokens of a part; attend_tile_device.h does 64 entries.
+ * kernel with another inner loop. A block of threads has 16 heads, of one token
+ * or of all tokens of a part. attend_tile_device.h processes 64 entries.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_TILE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_TILE_KERNEL_H
@@ -21,8 +21,8 @@ typedef struct sparse_decode_tile_shared {
 	int32_t notes[DECODE_NOTES]; /* the piece of work */
 } sparse_decode_tile_shared;
 
-/* The results of the block's heads, from first_head on: of the whole token, or
- * of the split `row`. Barriers. */
+/* Stores the results of the block's heads, from first_head on: of the whole
+ * token, or of the split `row`. Barriers. */
 FN void
 sparse_decode_tile_store(const PRIVATE sparse_decode_job *job,
 			 LOCAL attend_tile_local *shared,
@@ -68,7 +68,7 @@ sparse_decode_tile_store(const PRIVATE sparse_decode_job *job,
 				s->base2, s->lse_sink, sink);
 }
 
-/* The blocks of token t that the piece in the notes has. Barriers. */
+/* Processes the blocks of token t that the piece in the notes has. Barriers. */
 FN void
 sparse_decode_tile_token(const PRIVATE sparse_decode_job *job,
 			 LOCAL attend_tile_local *shared, uint32_t t,

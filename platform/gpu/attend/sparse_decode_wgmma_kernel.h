@@ -21,8 +21,9 @@ typedef decode_scalars spmla_k_sparse_decode_wgmma_v4_scalars;
 typedef decode_scalars spmla_k_sparse_decode_v4_pair_scalars;
 
 enum {
-	/* Registers of a lane that multiplies, and of one that loads: of two
-	 * and one together no more than 3 x 168, which the launch gives. */
+	/* Registers of a lane that multiplies, and of one that loads. Two of
+	 * the first and one of the second are at most 3 x 168, which the launch
+	 * gives. */
 	DECODE_V32_REGISTERS = 208,
 	DECODE_V32_LOADER_REGISTERS = 88,
 	DECODE_V4_REGISTERS = 200,

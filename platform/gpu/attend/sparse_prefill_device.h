@@ -45,7 +45,8 @@ SPMLA_KERNEL_SCALARS(sparse_prefill)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The rows of a block of n entries into shared memory, all 64. */
+/* Writes to shared memory where the rows of a block of n entries are: all 64.
+ */
 FN void
 sparse_prefill_rows(const PRIVATE spmla_k_sparse_prefill_scalars *s,
 		    GLOBAL const int32_t *list, uint32_t n,

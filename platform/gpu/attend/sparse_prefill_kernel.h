@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_prefill: a block of threads has 16 heads of a token; the rest is in
- * attend_device.h. An indptr is a fault if it falls or leads outside.
+ * attend_device.h. An indptr that falls, or that leads outside, is a fault.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_PREFILL_KERNEL_H
@@ -42,7 +42,7 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 		for (first = 0; first < found.len; first += n) {
 			n = found.len - first < ATTEND_KEYS ? found.len - first
 							    : ATTEND_KEYS;
-			BARRIER(); /* nobody reads the last block */
+			BARRIER(); /* all have read the last block */
 			sparse_prefill_rows(&s, list + first, n, &shared->rows);
 			attend_block(&st, shared, (GLOBAL const uint8_t *)kv,
 				     s.layout, n);

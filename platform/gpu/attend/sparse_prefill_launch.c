@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_prefill: chooses a kernel and fills its arguments. A kernel with matrix
- * instructions needs a device that has them. CUDA's need rows that can be read
- * by 16 bytes; Hopper's moves queries and results so, too. Otherwise the
- * portable kernel runs.
+ * sparse_prefill: chooses a kernel and fills its arguments. Kernels with matrix
+ * instructions need a device that has them. CUDA's also need rows that can be
+ * read 16 bytes at a time; Hopper's need the same of queries and results.
+ * Otherwise the portable kernel runs.
  */
 #include "spmla/platform/gpu/launch.h"
 
@@ -11,10 +11,10 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_prefill_tile_params) ==
 			    sizeof(spmla_k_sparse_prefill_params),
 		    "one struct binds both kernels");
 
-/* What can be moved by 16 bytes: rows, or all that a call has. */
+/* What is aligned to 16 bytes: rows, or everything in a call. */
 enum { ROWS_ALIGNED = 1, ALL_ALIGNED };
 
-/* Kinds: values of a row. Rows: the heads of a block. */
+/* Kinds are how many values a row has. Rows are the heads of a block. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_bf16_wgmma,
 	 .kind = SPMLA_MLA_DIM,
@@ -38,7 +38,7 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_prefill, .rows = ATTEND_HEADS},
 };
 
-/* The cache of the kernel: a row is a page of one entry. */
+/* For the matrix kernels a row is a page of one entry. */
 static spmla_status
 launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	      const spmla_sparse_prefill_args *a)
@@ -88,8 +88,8 @@ launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 				  (uint64_t)a->tokens * groups, &p);
 }
 
-/* How far a call is aligned. Hopper's kernels count a row's place in units of 16
- * bytes by 32 bits, too, and have few bits for groups of heads. */
+/* What of a call is aligned. Hopper's kernels also count a row's place in units
+ * of 16 bytes in 32 bits, and have few bits for groups of heads. */
 static uint32_t
 aligned(const spmla_sparse_prefill_args *a)
 {
@@ -113,7 +113,7 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_prefill_args *a = args;
 	const uint32_t groups = (a->heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	/* Rows can be read by groups of four values. */
+	/* Rows can be read four values at a time. */
 	const uint32_t tight =
 		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 8);
 	const spmla_i_gpu_variant *by =

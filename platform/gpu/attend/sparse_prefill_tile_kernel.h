@@ -14,7 +14,8 @@ typedef spmla_k_sparse_prefill_scalars spmla_k_sparse_prefill_tile_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The lse of any head; of lse_sink the sink is in the sum. */
+/* The lse of any head, empty or not. With lse_sink its sum includes the sink.
+ */
 FN float
 sparse_prefill_tile_lse(const PRIVATE attend_tile_state *st,
 			const PRIVATE spmla_k_sparse_prefill_scalars *s,
@@ -35,7 +36,7 @@ spmla_k_sparse_prefill_tile(SPMLA_KERNEL_ARGS(sparse_prefill_tile))
 {
 	LOCAL_ARRAY(attend_tile_local, shared, 1);
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	/* So a compiler sees that there are no others. */
+	/* Tells the compiler that there are no other layouts. */
 	const uint32_t layout = s.layout == SPMLA_LAYOUT_MLA_BF16
 					? (uint32_t)SPMLA_LAYOUT_MLA_BF16
 					: (uint32_t)ATTEND_LOOSE_BF16;
@@ -67,7 +68,7 @@ spmla_k_sparse_prefill_tile(SPMLA_KERNEL_ARGS(sparse_prefill_tile))
 		for (first = 0; first < found.len; first += n) {
 			n = found.len - first < ATTEND_KEYS ? found.len - first
 							    : ATTEND_KEYS;
-			BARRIER(); /* nobody reads the last block */
+			BARRIER(); /* all have read the last block */
 			sparse_prefill_rows(&s, indices + found.first + first,
 					    n, &shared->rows);
 			attend_tile_block(&st, shared,

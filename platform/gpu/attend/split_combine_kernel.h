@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * split_combine: a block a head of a token, four columns a thread. The hard
- * idea: subgroups share nothing, so there is no barrier, and yet no bit
- * depends on their width. Every 16 lanes read all lse of the row and add them
- * up alike, while the values of the first splits are on their way. Then they
- * have the weights of 16 splits at a time, which go round by broadcasts. A
- * split of lse -inf has no weight, whatever its values are: exp2(-inf - g)
- * would be a NaN where g is infinite too.
+ * split_combine: a block has one head of a token, a thread four columns. The
+ * hard idea: subgroups share nothing, so there is no barrier, and yet no bit
+ * depends on their width. Each 16 lanes read all lse of the row and add them up
+ * in the same order, while the values of the first splits are on their way.
+ * Then they have the weights of 16 splits at a time, and broadcast them one by
+ * one. A split with lse -inf is skipped, whatever its values are: exp2(-inf -
+ * g) would be NaN if g is infinite too.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPLIT_COMBINE_KERNEL_H
@@ -39,7 +39,7 @@
 SPMLA_KERNEL_SCALARS(split_combine)
 
 enum {
-	COMBINE_LANES = 16, /* that add up a row's lse */
+	COMBINE_LANES = 16, /* that add up the lse of a row */
 	COMBINE_AHEAD = 4,  /* lse that a lane has in flight */
 	COMBINE_COLUMNS = SPMLA_MLA_LATENT / SPMLA_ITEMS_split_combine,
 	COMBINE_SPLITS = 8 /* whose values a lane has in flight */
@@ -47,8 +47,8 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The lse of splits first + 16 i + lane, -inf behind the last; `lse` is the
- * head's of the first split, the next one's is `heads` further on. */
+/* The lse of splits first + 16 i + lane; -inf behind the last split. `lse` is
+ * the head's in the first split; the next split's is `heads` further on. */
 FN void
 split_combine_fetch(GLOBAL const float *lse, uint32_t heads, uint32_t first,
 		    uint32_t n, PRIVATE float *x)
@@ -64,7 +64,7 @@ split_combine_fetch(GLOBAL const float *lse, uint32_t heads, uint32_t first,
 	}
 }
 
-/* g of n splits: log2 of the sum of exp2(lse), +inf of none. */
+/* g of n splits: log2 of the sum of exp2(lse); +inf if all are -inf. */
 FN float
 split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
 {
@@ -77,7 +77,7 @@ split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
 		split_combine_fetch(lse, heads, first, n, x);
 		UNROLL
 		for (i = 0; i < COMBINE_AHEAD; i++)
-			most = x[i] > most ? x[i] : most; /* NaN is none */
+			most = x[i] > most ? x[i] : most; /* never NaN */
 	}
 	most = g_max16(most);
 	if (most == none)
@@ -92,8 +92,8 @@ split_combine_log_sum(GLOBAL const float *lse, uint32_t heads, uint32_t n)
 	return sum == 0.0f ? G_INF : g_log2(sum) + most;
 }
 
-/* The values of splits first .. first + COMBINE_SPLITS - 1, of those below n,
- * in the lane's columns. `values` is the lane's first value of split 0; the
+/* Loads the lane's columns of splits first .. first + COMBINE_SPLITS - 1, as
+ * far as they are below n. `values` is the lane's first value of split 0; the
  * next split is `stride` further on. */
 FN void
 split_combine_load(GLOBAL const float *values, uint64_t stride, uint32_t first,

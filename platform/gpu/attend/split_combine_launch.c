@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * split_combine: from its args to its kernel.
+ * Launches split_combine.
  */
 #include "spmla/platform/gpu/launch.h"
 

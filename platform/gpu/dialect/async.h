@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs beside a thread of its own accord, and how subgroups of a block
- * that do different work wait for each other: PTX where nvcc compiles, for
- * Hopper only except g_local_copy*, and calls of the emulator, which lets
- * everything happen as early or as late as it may.
+ * Copies that run beside a thread, and how subgroups of a block that do
+ * different work wait for each other. With nvcc it is PTX, for Hopper only
+ * except g_local_copy*. In the emulator it is calls, which let everything
+ * happen as early or as late as it may.
  *
  * An mbarrier is a word of shared memory that counts arrivals and bytes. Its
- * phases follow each other, of parity 0, 1, 0 ..; a phase is over when as many
- * threads as g_mbarrier_init says have arrived and as many bytes have been
- * copied as were expected. Threads that waited see what a thread wrote
- * before it arrived. Matrix instructions and bulk copies see it only if the
- * thread that wrote it called g_fence_async before.
+ * phases follow each other, with parity 0, 1, 0 .. A phase is over when as many
+ * threads as g_mbarrier_init says have arrived, and all bytes that were
+ * expected have been copied. Threads that waited see what a thread wrote before
+ * it arrived. Matrix instructions and bulk copies see it only if the thread
+ * that wrote it called g_fence_async first.
  *
- * A cluster is some blocks, up to eight, that run at the same time on
- * neighbouring multiprocessors. Each may write words into the LOCAL_DYNAMIC
- * memory of any of them; of two, each may copy into the peer's and arrive at
- * mbarriers there. A place in another's is given as the same place in this
- * block's. None may do so before g_cluster_sync has said that the other has
- * begun, nor end before the other has done it for the last time.
+ * A cluster is up to eight blocks that run at the same time on neighbouring
+ * multiprocessors. Each may write words into the LOCAL_DYNAMIC memory of any of
+ * them. In a cluster of two, each block may also copy into the peer's memory
+ * and arrive at mbarriers there. A place in another block's memory is named by
+ * the same place in this block's. A block may do so only after g_cluster_sync
+ * has told it that the other has begun. No block may end before others have
+ * accessed its memory for the last time.
  *
- * Named barriers, 1 to 15, are barriers of some of a block's subgroups: a
- * multiple of 32 threads, the same number from all of them. All lanes of a
- * subgroup call together.
+ * Named barriers, 1 to 15, are barriers of some of a block's subgroups. The
+ * number of threads is a multiple of 32, and all callers give the same. All
+ * lanes of a subgroup call together.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_ASYNC_H
 #define SPMLA_PLATFORM_GPU_DIALECT_ASYNC_H
@@ -42,8 +43,8 @@ async_at(LOCAL const void *p)
 
 /* ---- copies from global memory ------------------------------------------- */
 
-/* 16 bytes to shared memory if `is` is not 0, else zeros there. They are there,
- * for the thread that asked, after g_local_copies_wait or wait_but. */
+/* Copies 16 bytes to shared memory if `is` is not 0, else writes zeros there.
+ * The thread that asked sees them after g_local_copies_wait or wait_but. */
 FN void
 g_local_copy128(LOCAL void *to, GLOBAL const void *from, uint32_t is)
 {
@@ -73,14 +74,15 @@ g_local_copy32(LOCAL void *to, GLOBAL const void *from, uint32_t is)
 		     : "memory");
 }
 
-/* Makes a group of the thread's copies since the last one. */
+/* Makes a group of the copies that the thread has asked for since its last
+ * group. */
 FN void
 g_local_copies_commit(void)
 {
 	asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Two words, at a multiple of 8 bytes, if `is` is not 0. */
+/* Stores two words, at a multiple of 8 bytes, if `is` is not 0. */
 FN void
 g_local_store2_if(LOCAL uint32_t *to, uint32_t x, uint32_t y, uint32_t is)
 {
@@ -131,7 +133,8 @@ g_fence_async(void)
 
 /* ---- mbarriers ----------------------------------------------------------- */
 
-/* By one thread; others use it after g_mbarriers_publish and a barrier. */
+/* Called by one thread. Others use the mbarrier after g_mbarriers_publish and a
+ * barrier. */
 FN void
 g_mbarrier_init(LOCAL g_mbarrier *b, uint32_t arrivals)
 {
@@ -141,7 +144,7 @@ g_mbarrier_init(LOCAL g_mbarrier *b, uint32_t arrivals)
 		     : "memory");
 }
 
-/* By the thread that made them, once they all are. */
+/* Called by the thread that made the mbarriers, after the last one. */
 FN void
 g_mbarriers_publish(void)
 {
@@ -157,7 +160,7 @@ g_mbarrier_arrive(LOCAL g_mbarrier *b)
 		     : "memory");
 }
 
-/* Arrives, and lets the phase wait for so many bytes more. */
+/* Arrives, and makes the phase wait for `bytes` more bytes. */
 FN void
 g_mbarrier_arrive_expect(LOCAL g_mbarrier *b, uint32_t bytes)
 {
@@ -167,8 +170,8 @@ g_mbarrier_arrive_expect(LOCAL g_mbarrier *b, uint32_t bytes)
 		     : "memory");
 }
 
-/* Arrives once the thread's copies from global memory that it has asked for so
- * far are there; does not wait for them. */
+/* Arrives once all copies from global memory that the thread has asked for are
+ * there. Does not wait for them. */
 FN void
 g_mbarrier_arrive_copies(LOCAL g_mbarrier *b)
 {
@@ -178,7 +181,7 @@ g_mbarrier_arrive_copies(LOCAL g_mbarrier *b)
 		     : "memory");
 }
 
-/* Whether the phase of that parity is over; it may take a while to say no. */
+/* Whether the phase of that parity is over. It may take a while to say no. */
 FN uint32_t
 async_try(LOCAL const g_mbarrier *b, uint32_t parity)
 {
@@ -193,16 +196,15 @@ async_try(LOCAL const g_mbarrier *b, uint32_t parity)
 	return is;
 }
 
-/* With G_DEBUG_WAITS, the tries that a wait may take, a wait that takes longer
- * ends here. */
+/* Where a wait ends that takes more than G_DEBUG_WAITS tries. */
 FN void
 g_wait_too_long(void)
 {
 	__trap();
 }
 
-/* Waits until the phase of that parity, 0 or 1, is over: returns at once if the
- * current phase is of the other. */
+/* Waits until the phase of that parity, 0 or 1, is over. Returns at once if the
+ * current phase has the other parity. */
 FN void
 g_mbarrier_wait(LOCAL const g_mbarrier *b, uint32_t parity)
 {
@@ -220,21 +222,21 @@ g_mbarrier_wait(LOCAL const g_mbarrier *b, uint32_t parity)
 
 /* ---- named barriers ------------------------------------------------------ */
 
-/* Waits until so many threads, this one too, have come to barrier `id`. */
+/* Waits until `items` threads, this one included, have come to barrier `id`. */
 FN void
 g_named_sync(uint32_t id, uint32_t items)
 {
 	asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(items) : "memory");
 }
 
-/* Comes to it without waiting. */
+/* Comes to barrier `id` without waiting. */
 FN void
 g_named_arrive(uint32_t id, uint32_t items)
 {
 	asm volatile("bar.arrive %0, %1;" : : "r"(id), "r"(items) : "memory");
 }
 
-/* As g_named_sync; whether `is` is not 0 for any of the threads. */
+/* As g_named_sync. Returns whether `is` is not 0 for any of the threads. */
 FN uint32_t
 g_named_any(uint32_t id, uint32_t items, uint32_t is)
 {
@@ -250,7 +252,7 @@ g_named_any(uint32_t id, uint32_t items, uint32_t is)
 
 /* ---- clusters ------------------------------------------------------------ */
 
-/* Which of the cluster's blocks this is, from 0 on. */
+/* The number of this block in the cluster, from 0 on. */
 FN uint32_t
 g_cluster_rank(void)
 {
@@ -260,7 +262,7 @@ g_cluster_rank(void)
 	return rank;
 }
 
-/* A barrier of all threads of all blocks. */
+/* A barrier of all threads of the cluster. */
 FN void
 g_cluster_sync(void)
 {
@@ -269,15 +271,16 @@ g_cluster_sync(void)
 			     : "memory");
 }
 
-/* The two halves of g_cluster_sync. What a thread does between them orders
- * nothing. */
+/* g_cluster_arrive and g_cluster_wait are the two halves of g_cluster_sync.
+ * Accesses between them have no order. */
 FN void
 g_cluster_arrive(void)
 {
 	asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
-/* The first half, where no other block shall see what this one wrote. */
+/* The first half, for a block that wrote nothing that other blocks shall see.
+ */
 FN void
 g_cluster_arrive_relaxed(void)
 {
@@ -290,7 +293,7 @@ g_cluster_wait(void)
 	asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* A place in a block's memory, as a number: n bytes on, it is n more. */
+/* A place in a block's memory, as a number: add n for n bytes further on. */
 typedef uint32_t g_cluster_place;
 
 FN g_cluster_place
@@ -304,7 +307,7 @@ g_cluster_at(LOCAL const void *p, uint32_t rank)
 	return at;
 }
 
-/* Words there are seen behind the next g_cluster_sync. */
+/* Other blocks see the word after the next g_cluster_sync. */
 FN void
 g_cluster_store(g_cluster_place at, uint32_t x)
 {
@@ -314,7 +317,7 @@ g_cluster_store(g_cluster_place at, uint32_t x)
 		     : "memory");
 }
 
-/* Two words, at a multiple of 8 bytes, if `is` is not 0. */
+/* Stores two words, at a multiple of 8 bytes, if `is` is not 0. */
 FN void
 g_cluster_store2_if(g_cluster_place at, uint32_t x, uint32_t y, uint32_t is)
 {
@@ -341,8 +344,8 @@ async_peer(LOCAL const void *p)
 	return g_cluster_at(p, g_cluster_rank() ^ 1u);
 }
 
-/* Arrives at the peer's mbarrier. It may then write what this thread has read,
- * but sees nothing of what the thread wrote. */
+/* Arrives at the peer's mbarrier. The peer may then overwrite what this thread
+ * has read, but it need not see what this thread wrote. */
 FN void
 g_mbarrier_arrive_peer(LOCAL g_mbarrier *b)
 {
@@ -352,8 +355,8 @@ g_mbarrier_arrive_peer(LOCAL g_mbarrier *b)
 		     : "memory");
 }
 
-/* Copies from this block's memory to the peer's, where its mbarrier `b` counts
- * the bytes: a multiple of 16, as the addresses are. */
+/* Copies from this block's memory to the peer's, whose mbarrier `b` counts the
+ * bytes. Their number and the addresses are multiples of 16. */
 FN void
 g_peer_copy(LOCAL void *to, LOCAL const void *from, uint32_t bytes,
 	    LOCAL g_mbarrier *b)
@@ -368,8 +371,8 @@ g_peer_copy(LOCAL void *to, LOCAL const void *from, uint32_t bytes,
 
 /* ---- bulk copies --------------------------------------------------------- */
 
-/* Copies from global memory; the mbarrier counts the bytes: a multiple of 16, as
- * the addresses are. */
+/* Copies from global memory. The mbarrier counts the bytes; their number and
+ * the addresses are multiples of 16. */
 FN void
 g_bulk_copy(LOCAL void *to, GLOBAL const void *from, uint32_t bytes,
 	    LOCAL g_mbarrier *b)
@@ -384,14 +387,14 @@ g_bulk_copy(LOCAL void *to, GLOBAL const void *from, uint32_t bytes,
 
 /* ---- warps --------------------------------------------------------------- */
 
-/* x of another lane, each lane's own choice. */
+/* x of lane `lane`, which each lane chooses for itself. */
 FN uint32_t
 g_shuffle(uint32_t x, uint32_t lane)
 {
 	return __shfl_sync(0xffffffffu, x, (int)lane);
 }
 
-/* The sum over the lanes, and the largest. */
+/* The sum over the lanes; below, the largest. */
 FN uint32_t
 g_warp_sum(uint32_t x)
 {
@@ -414,9 +417,9 @@ g_larger_or_nan(float x, float y)
 
 /* ---- registers ----------------------------------------------------------- */
 
-/* From now on a lane of the warpgroup has n registers, a constant from 24 to
- * 240, a multiple of 8; all lanes of the warpgroup call. UP waits until others
- * have given as many back. */
+/* From now on a lane of the warpgroup has n registers: a constant from 24 to
+ * 240, a multiple of 8. All lanes of the warpgroup call it. UP waits until
+ * others have given back enough registers. */
 #define G_REGISTERS_UP(n) \
 	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"((int)(n)))
 #define G_REGISTERS_DOWN(n) \
@@ -426,7 +429,7 @@ g_larger_or_nan(float x, float y)
 
 #else /* the emulator */
 
-/* What tests/emulator gives. */
+/* Functions of tests/emulator. */
 void spmla_i_emu_copy(void *to, const void *from, uint32_t bytes, uint32_t is);
 void spmla_i_emu_copies_commit(void);
 void spmla_i_emu_copies_wait_but(uint32_t groups);
@@ -441,14 +444,14 @@ void spmla_i_emu_cluster_sync(const char *file, int line);
 void spmla_i_emu_cluster_arrive(const char *file, int line);
 void spmla_i_emu_cluster_wait(const char *file, int line);
 uint64_t spmla_i_emu_cluster_at(const void *p, uint32_t rank);
-/* Where `count` words of the cluster's are. */
+/* Where `count` words of the cluster's memory are. */
 uint32_t *spmla_i_emu_cluster_words(uint64_t at, uint32_t count);
 void spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes,
 			   g_mbarrier *b);
 void spmla_i_emu_peer_arrive(g_mbarrier *b);
 void spmla_i_emu_bulk_copy(void *to, const void *from, uint32_t bytes,
 			   g_mbarrier *b);
-/* `waits` 0: arrives only; `votes` 0: not a vote. */
+/* `waits` is 0: only arrives. `votes` is 0: there is no vote. */
 uint32_t spmla_i_emu_named(uint32_t id, uint32_t items, uint32_t waits,
 			   uint32_t votes, uint32_t is, const char *file,
 			   int line);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The dialect's functions, one implementation a toolchain. The hard idea: a
- * function returns the same on all of them, to the bit, except g_exp2 and
+ * The dialect's functions, with one implementation for each toolchain. The hard
+ * idea: a function returns the same bits on all of them, except g_exp2 and
  * g_log2.
  *
- * g_load4 and g_store4 take an address that is a multiple of 16, g_store2f a
- * multiple of 8. g_prefetch asks for what will be read soon, and may do
- * nothing. g_larger is the larger of two; a NaN, signalling or not, is never
+ * g_load4 and g_store4 take an address that is a multiple of 16, g_store2f one
+ * that is a multiple of 8. g_prefetch asks for what will be read soon, and may
+ * do nothing. g_larger is the larger of two; a NaN, signalling or not, is never
  * larger. g_exp2_flush is g_exp2, except that a result below 2^-126 may be 0.
  *
  * g_store_device and g_load_device are for words that blocks hand to each other
- * while both run: a word that is read is one that was written. No order is
- * promised between words, not even between the words of one call. A plain store
- * of such a word is for the next kernel. There are such calls of two and of
- * four words, at an address that is a multiple of 8 or 16. A loop that waits
- * for another block calls g_sleep: some nanoseconds, a hint.
+ * while both run. A word that is read is always one that was written, never a
+ * mixture. No order is promised between words, not even between the words of
+ * one call. A plain store of such a word is meant for the next kernel. Variants
+ * for two and four words need an address that is a multiple of 8 or 16. A loop
+ * that waits for another block calls g_sleep: some nanoseconds, a hint.
  *
  * g_load_at reads what a pointer to global memory points at, as a number.
  * g_here is x itself, and g_item_again the thread. The compiler computes what
@@ -26,8 +26,9 @@
 /* clang-format off */
 #if defined(__OPENCL_C_VERSION__)
 
-/* SPIR-V's own: there, OpenCL's first atomics order a block only, and 2.0's
- * take generic pointers. Scope 1 is the device, semantics 0 relaxed. */
+/* SPIR-V's own atomics. In SPIR-V, atomics of OpenCL 1 order a block only, and
+ * those of 2.0 take generic pointers. Scope 1 is the device, semantics 0
+ * relaxed. */
 #define G_ATOMIC(name) uint32_t __attribute__((overloadable)) __spirv_Atomic##name
 enum { G_DEVICE = 1, G_RELAXED = 0 };
 G_ATOMIC(IAdd)(GLOBAL uint32_t *p, int scope, int order, uint32_t x);
@@ -134,7 +135,7 @@ FN uint32_t g_item(void) { return __builtin_amdgcn_workitem_id_x(); }
 FN uint32_t g_block(void) { return __builtin_amdgcn_workgroup_id_x(); }
 FN uint32_t g_width(void) { return __builtin_amdgcn_wavefrontsize(); }
 FN uint32_t g_lane(void) { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)) & (g_width() - 1); }
-/* Threads of the grid over threads of a block, from the dispatch packet. */
+/* Threads of the grid / threads of a block, from the dispatch packet. */
 FN uint32_t g_blocks(void) { const uint32_t items = __builtin_amdgcn_workgroup_size_x(); return (__builtin_amdgcn_grid_size_x() + items - 1) / items; }
 FN uint32_t g_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 FN float g_float(uint32_t u) { return __builtin_bit_cast(float, u); }
@@ -258,9 +259,8 @@ g_sqrt_rn(float x)
 
 #else
 
-/* A float's significand with its hidden bit at bit 23, subnormals shifted up,
- * and the exponent that goes with it: value = m * 2^(e - 23). x is finite and
- * not 0. */
+/* A float's significand, with its hidden bit at bit 23 and subnormals shifted
+ * up, and its exponent: value = m * 2^(e - 23). x is finite and not 0. */
 FN uint32_t
 g_significand(float x, PRIVATE int32_t *e)
 {
@@ -276,8 +276,8 @@ g_significand(float x, PRIVATE int32_t *e)
 	return m << up;
 }
 
-/* The float nearest to (m + what is lost below, `sticky`) * 2^(e - 26), ties to
- * even, for m with its top bit at 26. */
+/* The float nearest to m * 2^(e - 26), ties to even, where the top bit of m is
+ * bit 26. `sticky` tells that lower bits were lost. */
 FN float
 g_round(uint32_t m, uint32_t sticky, int32_t e, uint32_t sign)
 {
@@ -297,12 +297,12 @@ g_round(uint32_t m, uint32_t sticky, int32_t e, uint32_t sign)
 			 : ((uint32_t)(e + 127) << 23) + (code - 0x800000u);
 	if (rest > 1u << (drop - 1) ||
 	    (rest == 1u << (drop - 1) && (sticky || (code & 1u))))
-		code++; /* may carry into the exponent, rightly */
+		code++; /* a carry into the exponent is right */
 	return g_float(sign | code);
 }
 
-/* a / b as IEEE 754 rounds it, by integers, where the platform's own division
- * is not exact. */
+/* a / b as IEEE 754 rounds it. It uses integers, because the platform's own
+ * division is not exact. */
 FN float
 g_div_rn(float a, float b)
 {
@@ -353,7 +353,8 @@ g_sqrt_rn(float x)
 	if (u >= 0x7f800000u)
 		return g_float(0x7fc00000u);
 	m = g_significand(x, &e);
-	/* sqrt(m * 2^(e - 23)) = sqrt(m << 29 or 30) * 2^(..): even exponent */
+	/* sqrt(m * 2^(e - 23)) = sqrt(m << 29 or 30) * 2^(..), with an even
+	 * exponent */
 	rest = (uint64_t)m << (29 + (e & 1));
 	for (bit = (uint64_t)1 << 52; bit; bit >>= 2) {
 		if (rest >= root + bit) {
@@ -390,8 +391,8 @@ g_shuffle_xor_f(float x, uint32_t mask)
 	return g_float(g_shuffle_xor(g_bits(x), mask));
 }
 
-/* The sum over the 16 lanes around this one by the tree 8, 4, 2, 1, in all of
- * them. */
+/* The sum over the 16 lanes around this one, by the tree 8, 4, 2, 1. All 16 get
+ * it. */
 FN float
 g_sum16(float x)
 {
@@ -402,7 +403,7 @@ g_sum16(float x)
 	return x;
 }
 
-/* The largest over those lanes; none is NaN. */
+/* The largest x over the same 16 lanes. No x is NaN. */
 FN float
 g_max16(float x)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The dialect that kernels are written in, once: the subset of C11, C++ and
+ * The dialect in which each kernel is written once: the subset of C11, C++ and
  * OpenCL C that nvcc, clang for AMDGPU, clang for SPIR-V and, for tests, a C
- * compiler with a work-group emulator all take. Its rules:
+ * compiler with a work-group emulator all accept. Its rules:
  *
  * - A kernel is SPMLA_KERNEL(stem) void spmla_k_stem(SPMLA_KERNEL_ARGS(stem)),
  *   with its line in kernels.inc and its list SPMLA_K_stem(P, S): P(type, name)
  *   is a pointer, a GLOBAL parameter of its own; S(type, name) a scalar of
  *   fixed width, a field of the one struct `s`. The list also makes the host's
  *   binding, so neither can differ.
- * - Functions that need many of a kernel's parameters take one struct, with
- *   SPMLA_KERNEL_FIELDS(stem); the kernel fills it: SPMLA_KERNEL_VALUES(stem).
- *   All is inlined, so it costs no register.
+ * - A function that needs many of a kernel's parameters takes one struct, with
+ *   SPMLA_KERNEL_FIELDS(stem). The kernel fills it with
+ *   SPMLA_KERNEL_VALUES(stem). All is inlined, so it costs no register.
  * - g_item() is the thread within its block. LOCAL is shared memory, as OpenCL
  *   spells it.
  * - Shared memory is declared by LOCAL_ARRAY at the scope of the kernel and
@@ -24,19 +24,20 @@
  *   reaches every BARRIER; an early return is uniform over the block.
  * - A subgroup is 16, 32 or 64 threads wide, g_width(). It has lane,
  *   xor-shuffle, broadcast and ballot, which all its threads call together.
- *   Sums of floats over lanes go by g_sum16, or by a tree of no more lanes that
+ *   Sums of floats over lanes use g_sum16, or a tree of at most 16 lanes that
  *   is written out, so that no bit of a result depends on the width. Kernels
  *   with the matrix instructions of mma.h and wgmma.h have 32 lanes, and add in
  *   the order in which these instructions lay values out.
- * - UNROLL_BY(n) repeats the body of a loop n times and no more: code, too,
- *   takes time to come from memory.
- * - NO_UNROLL is for loops of a kernel that runs once and alone, as a step's
- *   first one: there an instruction costs what it takes to come from memory.
+ * - UNROLL_BY(n) repeats the body of a loop n times and no more: long code
+ *   takes time, too, to come from memory.
+ * - NO_UNROLL is for loops of a kernel that runs once and alone, such as a
+ *   step's first one. There the cost of an instruction is its fetch from
+ *   memory.
  * - A private array is indexed by constants once loops marked UNROLL are
- *   unrolled; otherwise it would be local memory on CUDA, which must be none.
+ *   unrolled. Otherwise it would be local memory on CUDA, which is not allowed.
  * - A block waits only for blocks that have begun, as a counter tells it, and
  *   only for a limited time. So a kernel ends in whatever order its blocks run,
- *   also one after another.
+ *   even one after another.
  * - Atomics are 32-bit integers. There is no double, long, size_t, vector type
  *   or generic pointer. Contraction is off; g_fma fuses.
  * - Quotients and roots are g_div_rn and g_sqrt_rn. g_exp2, g_log2 are for
@@ -135,16 +136,16 @@ typedef __UINT64_TYPE__ uint64_t;
 #define NO_UNROLL
 #define FN            static inline
 #define KERNEL(items) static
-/* One block runs at a time; its threads share the array. Where blocks are alive
- * together each has memory of its own, LOCAL_DYNAMIC, and no arrays. */
+/* One block runs at a time; its threads share the array. Blocks that are alive
+ * together use LOCAL_DYNAMIC, which each has for itself, and no arrays. */
 #define LOCAL_ARRAY(type, name, n) \
 	static type name[n];       \
 	spmla_i_emu_local(name, (uint32_t)sizeof name)
 #define LOCAL_DYNAMIC(name, n) uint8_t *const name = spmla_i_emu_dynamic(n)
 #define BARRIER()              spmla_i_emu_barrier(__FILE__, __LINE__)
 
-/* What tests/emulator gives. As long as a thread runs, who it is does not
- * change: the compiler asks once. */
+/* Functions of tests/emulator. The identity of a thread never changes while it
+ * runs, so the compiler asks for it once. */
 #define SPMLA_I_EMU_WHO        __attribute__((const)) uint32_t
 SPMLA_I_EMU_WHO spmla_i_emu_item(void);
 SPMLA_I_EMU_WHO spmla_i_emu_lane(void);
@@ -158,7 +159,7 @@ void spmla_i_emu_barrier(const char *file, int line);
 void spmla_i_emu_hand_on(uint32_t *to, const uint32_t *words, uint32_t count);
 void spmla_i_emu_take(const uint32_t *from, uint32_t *words, uint32_t count);
 void spmla_i_emu_sleep(void);
-/* An access of so many bytes, which faults on a GPU if the address is not a
+/* An access of `bytes` bytes. On a GPU it faults if the address is not a
  * multiple of them. */
 void spmla_i_emu_misaligned(void);
 static inline void *
@@ -168,15 +169,15 @@ spmla_i_emu_wide(const void *p, uint32_t bytes)
 		spmla_i_emu_misaligned();
 	return (void *)(uintptr_t)p;
 }
-/* Every thread of the subgroup gives as many words, at most 16. Returns all,
- * until the next call: word w of lane l is [w * width + l]. */
+/* Every thread of the subgroup gives `count` words, at most 16. Returns all of
+ * them, valid until the next call: word w of lane l is [w * width + l]. */
 const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 
 #endif
 
 #define PRAGMA(text) _Pragma(#text)
 
-/* A condition whose code may stand out of the way. */
+/* A condition that is rarely true: the compiler may move its code away. */
 #if defined(__OPENCL_C_VERSION__)
 #define UNLIKELY(x) (x)
 #else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Quotients by numbers that the host knows, such as the tokens of a page. A
- * division is some 20 instructions, and a kernel that runs once fetches each
- * of them; a product and a shift are 3. The hard idea: let shift = 31 +
- * log2(by), rounded up, and factor = 2^shift / by, rounded up. Then n * factor
- * exceeds n * 2^shift / by by less than n. For n < 2^31 that is less than
- * 2^shift / by, so the quotient is exact (Granlund and Montgomery, 1994).
+ * division is some 20 instructions, and a kernel that runs once fetches each of
+ * them; a product and a shift are 3. The hard idea: let shift = 31 + log2(by),
+ * rounded up, and factor = 2^shift / by, rounded up. Then n * factor exceeds n
+ * * 2^shift / by by less than n. If n < 2^31, that excess is less than 2^shift
+ * / by, so the quotient is exact (Granlund and Montgomery, 1994).
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_DIVIDE_H
 #define SPMLA_PLATFORM_GPU_DIALECT_DIVIDE_H

@@ -35,33 +35,34 @@
 /* Stands before the definition of spmla_k_<stem>. */
 #define SPMLA_KERNEL(stem) KERNEL(SPMLA_ITEMS_##stem)
 
-/* The same. A multiprocessor of CUDA has registers for at least that many
- * blocks. */
+/* The same, for a kernel of which at least `blocks` blocks fit into the
+ * registers of a CUDA multiprocessor. */
 #define SPMLA_KERNEL_BLOCKS(stem, blocks) \
 	KERNEL_BLOCKS(SPMLA_ITEMS_##stem, blocks)
 
-/* The same. So many blocks are a cluster; the line in kernels.inc says so, too.
- */
+/* The same, for a kernel with clusters of `cluster` blocks. Its line in
+ * kernels.inc says so, too. */
 #define SPMLA_KERNEL_CLUSTER(stem, cluster) \
 	KERNEL_CLUSTER(SPMLA_ITEMS_##stem, cluster)
 
-/* Its parameters. */
+/* The kernel's parameters. */
 #define SPMLA_KERNEL_ARGS(stem)                         \
 	SPMLA_K_##stem(SPMLA_I_K_PARAM, SPMLA_I_K_NONE) \
 		const spmla_k_##stem##_scalars s
 
 /* Threads of a kernel that is one block. The emulator takes fewer, since a
- * fiber costs more than a thread; then loops over a block's width also turn. */
+ * fiber costs more than a thread. So its loops over a block's width run more
+ * than once. */
 #ifdef SPMLA_EMULATOR
 #define SPMLA_WIDE_BLOCK 128
 #define SPMLA_STEP_BLOCK 64
 #else
 #define SPMLA_WIDE_BLOCK 1024
-#define SPMLA_STEP_BLOCK 256 /* few wait less for each other */
+#define SPMLA_STEP_BLOCK 256 /* fewer threads wait less for each other */
 #endif
 
-/* Threads of a subgroup in SPIR-V: one width, which all of Intel's GPUs have,
- * so that one module does for all. */
+/* Threads of a subgroup in SPIR-V. All of Intel's GPUs have this width, so one
+ * module is enough. */
 #define SPMLA_SPIRV_WIDTH 16
 
 /* SPMLA_ITEMS_<stem>: threads of a block. */

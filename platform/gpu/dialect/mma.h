@@ -15,7 +15,8 @@
 
 #if defined(__CUDACC__)
 
-/* 16 bytes of memory that nothing writes meanwhile; p is so aligned. */
+/* Loads 16 bytes of memory that nothing writes meanwhile. p is a multiple of
+ * 16. */
 FN void
 g_load128(GLOBAL const void *p, PRIVATE uint32_t *x)
 {
@@ -25,8 +26,8 @@ g_load128(GLOBAL const void *p, PRIVATE uint32_t *x)
 		     : "l"(p));
 }
 
-/* The same if `is` is not 0, else zeros; it stays before the next BARRIER,
- * where g_load128 may be put off. */
+/* The same if `is` is not 0, else zeros. The load stays before the next
+ * BARRIER; the compiler may move g_load128 behind it. */
 FN void
 g_load128_if(uint32_t is, GLOBAL const void *p, PRIVATE uint32_t *x)
 {
@@ -57,7 +58,7 @@ g_local_load128(LOCAL const void *p, PRIVATE uint32_t *x)
 	x[3] = v.w;
 }
 
-/* c += A * B of f16, in f32. */
+/* c += A * B, with A and B in f16 and sums in f32. */
 FN void
 g_mma_f16(PRIVATE float *c, const PRIVATE uint32_t *a,
 	  const PRIVATE uint32_t *b)
@@ -82,7 +83,8 @@ g_mma_bf16(PRIVATE float *c, const PRIVATE uint32_t *a,
 		       "r"(b[1]));
 }
 
-/* Two products of bf16, each rounded; no exponent is too small. */
+/* Two products of bf16, each rounded. Small results do not become 0: subnormals
+ * are kept. */
 FN uint32_t
 g_mul_bf16x2(uint32_t a, uint32_t b)
 {
@@ -94,7 +96,7 @@ g_mul_bf16x2(uint32_t a, uint32_t b)
 	return x;
 }
 
-/* Two products of f16, each rounded as g_f32_to_f16 does. */
+/* Two products of f16, each rounded as by g_f32_to_f16. */
 FN uint32_t
 g_mul_f16x2(uint32_t a, uint32_t b)
 {
@@ -114,7 +116,7 @@ g_fma_f16x2(uint32_t a, uint32_t b, uint32_t c)
 	return x;
 }
 
-/* The largest of the subgroup's. */
+/* The largest x of the subgroup. */
 FN uint32_t
 g_subgroup_largest(uint32_t x)
 {
@@ -126,15 +128,15 @@ g_subgroup_largest(uint32_t x)
 	return largest;
 }
 
-/* Four bytes of a, 0 to 3, and b, 4 to 7: those that the selector's four lower
- * hexadecimal digits name, the lowest first. */
+/* Four bytes chosen from a (bytes 0 to 3) and b (bytes 4 to 7). The four lower
+ * hexadecimal digits of the selector choose them, the lowest first. */
 FN uint32_t
 g_bytes(uint32_t a, uint32_t b, uint32_t selector)
 {
 	return __byte_perm(a, b, selector);
 }
 
-/* The larger of each two halves. */
+/* The larger of the low halves and the larger of the high halves. */
 FN uint32_t
 g_larger_halves(uint32_t a, uint32_t b)
 {
@@ -168,7 +170,7 @@ g_load_transposed(LOCAL const uint16_t *row, PRIVATE uint32_t *x)
 		     : "memory");
 }
 
-/* The inverse of g_load_matrices; of Hopper and later. */
+/* The inverse of g_load_matrices; Hopper and later only. */
 FN void
 g_store_matrices(LOCAL uint16_t *row, const PRIVATE uint32_t *x)
 {
@@ -225,7 +227,7 @@ g_local_load128(const void *p, uint32_t *x)
 	memcpy(x, spmla_i_emu_wide(p, 16), 16);
 }
 
-/* What tests/emulator gives: c += A * B. */
+/* A function of tests/emulator: c += A * B. */
 void spmla_i_emu_mma(float *c, const uint32_t *a, const uint32_t *b,
 		     uint32_t is_bf16);
 
@@ -258,8 +260,9 @@ g_mul_f16x2(uint32_t a, uint32_t b)
 			      g_fp16_to_f32(a >> 16) * g_fp16_to_f32(b >> 16));
 }
 
-/* a b + c rounded to odd, to f64 and from there to f32: what is not exact gets
- * a last bit of 1, so that rounding to f16 is the only one. */
+/* a b + c in f32, rounded to odd: an inexact result gets a last bit of 1, in
+ * f64 and again in f32. So the later rounding to f16 is the only one that
+ * counts. */
 FN float
 mma_fma_odd(float a, float b, float c)
 {
@@ -334,7 +337,7 @@ g_larger_halves(uint32_t a, uint32_t b)
 	return mma_larger(a, b, 16);
 }
 
-/* Rows of the four matrices, by lane. */
+/* The rows of the four matrices, by lane. */
 FN void
 mma_rows(const uint16_t *row, uint16_t **rows)
 {
@@ -374,7 +377,7 @@ g_load_transposed(const uint16_t *row, uint32_t *x)
 		       (uint32_t)rows[8 * i + 2 * t + 1][g] << 16;
 }
 
-/* Each lane writes its words, to rows that other lanes gave. */
+/* Each lane writes its words to rows that other lanes gave. */
 FN void
 g_store_matrices(uint16_t *row, const uint32_t *x)
 {
@@ -402,8 +405,9 @@ g_f16x2_to_f32(uint32_t pair, float *low, float *high)
 
 #endif
 
-/* Eight e2m1 codes times 2^(scale - 127) as bf16, exact: codes i and i + 4 in
- * x[i]. The bits of a code, a subnormal if it is one, are 2^126 too small. */
+/* Eight e2m1 codes times 2^(scale - 127) as bf16, exact: x[i] has codes i and i
+ * + 4. The bits of a code, taken as bf16, are a value 2^126 too small; that
+ * holds for subnormals, too. */
 FN void
 g_e2m1x8_to_bf16(uint32_t codes, uint32_t scale, PRIVATE uint32_t *x)
 {
@@ -422,9 +426,9 @@ g_e2m1x8_to_bf16(uint32_t codes, uint32_t scale, PRIVATE uint32_t *x)
 	}
 }
 
-/* Two e4m3 of the low 16 bits as two f16, exact. Devices before sm_89 have no
- * instruction for it: the bits as f16, a subnormal if the code is one, are 2^8
- * too small. */
+/* Two e4m3 in the low 16 bits as two f16, exact. Devices before sm_89 have no
+ * instruction for it. There the bits of a code, taken as f16, are a value 2^8
+ * too small; that holds for subnormals, too. */
 FN uint32_t
 g_e4m3x2_to_f16x2(uint32_t codes)
 {
@@ -443,7 +447,7 @@ g_e4m3x2_to_f16x2(uint32_t codes)
 #endif
 }
 
-/* The same of four codes: the lower two in x[0]. */
+/* The same for four codes; x[0] has the lower two. */
 FN void
 g_e4m3x4_to_f16x4(uint32_t codes, PRIVATE uint32_t *x)
 {

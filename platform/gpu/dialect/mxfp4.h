@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MXFP4 in the dialect, bit for bit as internal/mxfp4.h: e2m1 values in groups
- * of 32 with one power-of-two scale, whose byte is its exponent + 127.
+ * MXFP4 in the dialect, bit for bit as in internal/mxfp4.h: e2m1 values in
+ * groups of 32 that share a power-of-two scale. The byte of a scale is its
+ * exponent + 127.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_MXFP4_H
 #define SPMLA_PLATFORM_GPU_DIALECT_MXFP4_H
@@ -10,11 +11,12 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The bits of 1.5 * 2^23 + the code of a * inverse, a >= 0; inverse is 1 or of
- * g_mxfp4_inverse, at least 2^-127. The code is RN(2 v) up to 2, 2 + RN(v) up
- * to 4, then 4 + RN(v / 2), and the smallest of the three, and of two equally
- * near the even one: so each is one fma that rounds to a whole number. As bits
- * infinity and NaN are above all, so 7. */
+/* The bits of 1.5 * 2^23 + the code of v = a * inverse. a >= 0; inverse is 1 or
+ * comes from g_mxfp4_inverse, and is at least 2^-127. The code is RN(2 v) up to
+ * v = 2, then 2 + RN(v) up to 4, then 4 + RN(v / 2). It is always the smallest
+ * of the three. Of two equally near codes it is the even one, so each of the
+ * three is one fma that rounds to a whole number. As bits, infinity and NaN are
+ * above all others and become 7. */
 FN uint32_t
 g_e2m1_code(float a, float inverse)
 {
@@ -28,8 +30,8 @@ g_e2m1_code(float a, float inverse)
 	return code < 0x4b400007u ? code : 0x4b400007u;
 }
 
-/* Round to nearest, of two equally near the even code, saturate at 6, keep
- * every sign; NaN is 7 whatever its sign. */
+/* Round to nearest, ties to the even code, saturate at 6, keep every sign. NaN
+ * is 7 whatever its sign. */
 FN uint32_t
 g_f32_to_e2m1(float x)
 {
@@ -39,12 +41,12 @@ g_f32_to_e2m1(float x)
 	return a > 0x7f800000u ? code : code | (u >> 31) << 3;
 }
 
-/* The codes of the eight bf16 of four words times `inverse`, the first in the
- * lowest four bits. */
+/* The codes of eight bf16 values, in four words, times `inverse`. The first
+ * code is in the lowest four bits. */
 FN uint32_t
 g_mxfp4_codes8(const PRIVATE uint32_t *w, float inverse)
 {
-	/* Subtracts eight times 1.5 * 2^23, shifted as codes are. */
+	/* Takes away eight times 1.5 * 2^23, each shifted like its code. */
 	uint32_t codes = 0u - 0x3f400000u, signs[4], even, odd, i;
 
 	UNROLL
@@ -65,8 +67,8 @@ g_mxfp4_codes8(const PRIVATE uint32_t *w, float inverse)
 }
 
 /* The byte of the scale of a group whose largest |x| is amax (>= 0, no NaN):
- * the exponent of max(amax, 6 * 2^-126) / 6, rounded up, at most 127, + 127. By
- * the exponent of amax, as 6 is 1.5 * 2^2, and 254 for infinity. */
+ * 127 + the exponent of max(amax, 6 * 2^-126) / 6, rounded up, at most 127. It
+ * follows from the exponent of amax, as 6 is 1.5 * 2^2. Infinity gives 254. */
 FN uint32_t
 g_mxfp4_scale(float amax)
 {

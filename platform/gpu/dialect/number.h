@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants, and conversions by integers: 16-bit floats, e4m3 and power-of-two
- * scales. They give the bits of lib/internal/bf16.h and fp8.h.
+ * Constants, and conversions by integers of 16-bit floats, e4m3 and
+ * power-of-two scales. They give the bits of lib/internal/bf16.h and fp8.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
 #define SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
 
-/* Floats without a literal in the dialect. */
+/* Floats for which the dialect has no literal. */
 #define G_INF       g_float(0x7f800000u)
 #define G_MINUS_INF g_float(0xff800000u)
 #define G_NAN       g_float(0x7fc00000u)
@@ -45,7 +45,7 @@ g_round_bf16(float x)
 	return g_bf16_to_f32(g_f32_to_bf16(x));
 }
 
-/* Two, each to nearest even; a NaN becomes some NaN. */
+/* Two values, each rounded to nearest even. A NaN becomes some NaN. */
 FN uint32_t
 g_f32_to_bf16x2(float low, float high)
 {
@@ -59,7 +59,8 @@ g_f32_to_bf16x2(float low, float high)
 #endif
 }
 
-/* A pair of bf16 rounded from `low` and `high`, with the one NaN 0x7fc0. */
+/* `pair` is a pair of bf16 rounded from `low` and `high`: makes each NaN in it
+ * 0x7fc0. */
 FN uint32_t
 g_bf16x2_one_nan(uint32_t pair, float low, float high)
 {
@@ -114,8 +115,8 @@ g_fp16_to_f32(uint32_t h)
 #endif
 }
 
-/* Round to nearest even; what is beyond 65504 by half a step or more becomes
- * infinity, a NaN 0x7fff. */
+/* Round to nearest even. A magnitude of 65520 or more, half a step above 65504,
+ * becomes infinity; a NaN becomes 0x7fff. */
 FN uint32_t
 g_f32_to_f16(float x)
 {
@@ -147,12 +148,12 @@ g_f32_to_f16(float x)
 		half_way = 1u << (shift - 1u);
 	}
 	if (rest > half_way || (rest == half_way && (code & 1u)))
-		code++; /* may carry into the exponent, rightly */
+		code++; /* a carry into the exponent is right */
 	return sign | code;
 #endif
 }
 
-/* Two, each as g_f32_to_f16 has it. */
+/* Two values, each rounded as by g_f32_to_f16. */
 FN uint32_t
 g_f32_to_f16x2(float low, float high)
 {
@@ -203,8 +204,8 @@ g_f32_to_e4m3(float x)
 	return sign | code;
 }
 
-/* Codes of two, as g_f32_to_e4m3 has them; the instruction gives the same for
- * every float, NaN included. */
+/* The codes of two values, as g_f32_to_e4m3 gives them. The instruction gives
+ * the same for every float, NaN included. */
 FN uint32_t
 g_f32_to_e4m3x2(float low, float high)
 {
@@ -220,7 +221,7 @@ g_f32_to_e4m3x2(float low, float high)
 #endif
 }
 
-/* The same of four, the first in the lowest bits. */
+/* The same for four values, the first in the lowest bits. */
 FN uint32_t
 g_f32_to_e4m3x4(float a, float b, float c, float d)
 {
@@ -256,8 +257,8 @@ g_fnuz_to_f32(uint32_t code)
 	return 0.5f * g_e4m3_to_f32(code);
 }
 
-/* Four codes of e4m3fn, of values up to 448, as the codes of FNUZ that have
- * half of the values: -0 is 0, and NaN is 0x80. */
+/* Four e4m3fn codes, of values up to 448, as FNUZ codes of half the values. -0
+ * becomes 0, and NaN becomes 0x80. */
 FN uint32_t
 g_e4m3x4_to_fnuz(uint32_t codes)
 {
@@ -275,7 +276,7 @@ g_e4m3_any_nan(uint32_t codes)
 	return ((codes & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u;
 }
 
-/* Two codes, in the low 16 bits. Exact; a NaN has no sign. */
+/* Two codes, in the low 16 bits, as floats. Exact; a NaN has no sign. */
 FN void
 g_e4m3x2_to_f32(uint32_t codes, PRIVATE float *low, PRIVATE float *high)
 {
@@ -285,8 +286,8 @@ g_e4m3x2_to_f32(uint32_t codes, PRIVATE float *low, PRIVATE float *high)
 	    : "=f"(*low), "=f"(*high)
 	    : "h"((uint16_t)codes));
 #else
-	/* Without branches: the bits as f32, a subnormal if the code is one,
-	 * are 2^120 too small. */
+	/* Without branches: the bits of a code, taken as f32, are a value 2^120
+	 * too small; that holds for subnormals, too. */
 	const uint32_t l = codes & 0x7fu, h = codes >> 8 & 0x7fu;
 	const float x = g_float(l << 20) * 0x1p120f;
 	const float y = g_float(h << 20) * 0x1p120f;
@@ -298,15 +299,16 @@ g_e4m3x2_to_f32(uint32_t codes, PRIVATE float *low, PRIVATE float *high)
 #endif
 }
 
-/* 2^(byte - 127), exact: byte 0 is a subnormal, 255 infinite. */
+/* 2^(byte - 127), exact. Byte 0 gives a subnormal, 255 infinity. */
 FN float
 g_pow2(uint32_t byte)
 {
 	return g_float(byte ? byte << 23 : 0x400000u);
 }
 
-/* A ue8m0 scale, an exponent alone: the same, with 255 a NaN. It does not call
- * g_pow2: if it did, nvcc would spill in sparse_decode's kernels for V4. */
+/* A ue8m0 scale, an exponent alone: 2^(byte - 127), but 255 is NaN. It does not
+ * call g_pow2: if it did, nvcc would spill in sparse_decode's kernels for V4.
+ */
 FN float
 g_ue8m0(uint32_t byte)
 {
@@ -315,7 +317,8 @@ g_ue8m0(uint32_t byte)
 	return g_float(byte ? byte << 23 : 0x400000u);
 }
 
-/* The next power of two; s normal, positive or infinite. */
+/* The smallest power of two that is at least s. s is normal and positive, or
+ * infinite. */
 FN float
 g_pow2_up(float s)
 {

@@ -10,7 +10,7 @@
 
 #include "spmla/platform/gpu/dialect/dialect.h"
 
-enum { G_SCAN_SUBGROUPS = 64 }; /* of the array of sums */
+enum { G_SCAN_SUBGROUPS = 64 }; /* elements of `sums` */
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -48,7 +48,7 @@ g_scan_few(uint32_t groups)
 	return groups <= g_width() / 4;
 }
 
-/* The sum of x over the threads of the block before this one; *total is the sum
+/* The sum of x over the threads before this one in the block. *total is the sum
  * over all `items`. A barrier at both ends. */
 FN uint64_t
 g_scan_sum(uint64_t x, uint32_t items, LOCAL uint64_t *sums,
@@ -97,7 +97,8 @@ g_most(uint32_t x, uint32_t y)
 	return x > y ? x : y;
 }
 
-/* The largest x over the lanes before this one, or 0; *group over all. */
+/* The largest x over the lanes before this one, or 0. *group is the largest
+ * over all. */
 FN uint32_t
 g_scan_max_lanes(uint32_t x, PRIVATE uint32_t *group)
 {
@@ -113,8 +114,8 @@ g_scan_max_lanes(uint32_t x, PRIVATE uint32_t *group)
 	return before;
 }
 
-/* The largest x over the threads up to this one, itself included; *largest over
- * all. */
+/* The largest x over the threads up to this one, itself included. *largest is
+ * the largest over all. */
 FN uint32_t
 g_scan_max(uint32_t x, uint32_t items, LOCAL uint64_t *sums,
 	   PRIVATE uint32_t *largest)
@@ -157,8 +158,8 @@ g_scan_max(uint32_t x, uint32_t items, LOCAL uint64_t *sums,
 	return own ? g_most(upto, (uint32_t)sums[own - 1]) : upto;
 }
 
-/* How many threads before this one have a flag (0 or 1); *total of all `items`
- * do. A barrier at both ends. */
+/* How many threads before this one have a flag (0 or 1). *total is how many of
+ * all `items` have one. A barrier at both ends. */
 FN uint32_t
 g_scan_flags(uint32_t flag, uint32_t items, LOCAL uint64_t *sums,
 	     PRIVATE uint32_t *total)
@@ -190,8 +191,8 @@ g_any(uint32_t x, uint32_t items, LOCAL uint64_t *sums)
 	return total != 0;
 }
 
-/* The first of ends[low .. high - 1], which ascend, that is above x; `high` if
- * none is. */
+/* The index of the first of ends[low .. high - 1], which ascend, that is above
+ * x; `high` if none is. */
 FN uint32_t
 g_first_above(LOCAL const uint32_t *ends, uint32_t low, uint32_t high,
 	      uint32_t x)
@@ -208,7 +209,7 @@ g_first_above(LOCAL const uint32_t *ends, uint32_t low, uint32_t high,
 	return low;
 }
 
-/* The same of 64 bits. */
+/* The same for 64 bits. */
 FN uint32_t
 g_first_above64(LOCAL const uint64_t *ends, uint32_t low, uint32_t high,
 		uint64_t x)

@@ -2,10 +2,10 @@
  *
  * Products of tiles, C += A B of 16 x 16, by the matrix instructions of AMD's
  * and Intel's GPUs: operands in bf16, sums in f32. CUDA's are in mma.h. The
- * hard idea: in the registers of a subgroup every one of them has columns of C
- * and B, and rows of A, by lane % 16, so that two functions say all that
- * differs: which rows of C, and which k, a lane has. Only dpas has A by
- * columns.
+ * hard idea: all of these instructions place operands in the registers of a
+ * subgroup alike. lane % 16 is the column of B and C, and the row of A. Two
+ * functions cover what differs: which rows of C, and which k, a lane has. Only
+ * dpas has A by columns.
  *
  * MFMA (gfx90a, 942, 950): 64 lanes. WMMA: 32; in that of gfx11 both halves of
  * the lanes have the same A and B. dpas: 16. In the emulator the width
@@ -19,9 +19,9 @@ enum { G_TILE = 16 }; /* rows, columns and k */
 
 enum { G_TILE_DPAS, G_TILE_WMMA11, G_TILE_WMMA12, G_TILE_MFMA };
 
-/* Lanes that have a tile, the kind of instruction, and words of a lane: of A
- * or B, and sums. Arrays of words have the most; loops end at g_tile_words and
- * g_tile_sums. */
+/* Lanes that have a tile, the kind of instruction, words of A or B in a lane,
+ * and sums in a lane. Arrays of words have the most that a kind needs; loops
+ * end at g_tile_words and g_tile_sums. */
 #if defined(__OPENCL_C_VERSION__)
 #define G_TILE_KIND G_TILE_DPAS
 enum { G_TILE_LANES = 16, G_TILE_WORDS = 8, G_TILE_SUMS = 16 };
@@ -38,8 +38,8 @@ enum { G_TILE_LANES = 64, G_TILE_WORDS = 2, G_TILE_SUMS = 4 };
 #define G_TILE_KIND spmla_i_emu_tile_kind()
 enum { G_TILE_LANES = 16, G_TILE_WORDS = 8, G_TILE_SUMS = 16 };
 
-/* What tests/emulator gives: the kind, the instruction, and dpas alone, of 8
- * rows. */
+/* Functions of tests/emulator: the kind, the instruction, and dpas itself,
+ * which has 8 rows. */
 uint32_t spmla_i_emu_tile_kind(void);
 void spmla_i_emu_dpas(float *c, const uint32_t *a, const uint32_t *b);
 void spmla_i_emu_tile(float *c, const uint32_t *a, const uint32_t *b);
@@ -77,8 +77,8 @@ g_tile_words(void)
 	return g_tile_kind() == G_TILE_WMMA11 ? 8 : 128 / g_tile_lanes();
 }
 
-/* The number of the item's subgroup in its block, the same in all lanes also as
- * far as the compiler knows: no branch on it may leave lanes out. */
+/* The number of the item's subgroup in its block. The compiler, too, knows that
+ * it is the same in all lanes, so that no branch on it leaves lanes out. */
 FN uint32_t
 g_tile_subgroup(void)
 {
@@ -107,7 +107,7 @@ g_tile_row(uint32_t i)
 					      : g_tile_sums() * part + i;
 }
 
-/* The first k of word w of A and B, which has the next one, too. */
+/* The first k of word w of A and B. The word has the next k, too. */
 FN uint32_t
 g_tile_k(uint32_t w)
 {
@@ -117,7 +117,7 @@ g_tile_k(uint32_t w)
 					      : 2 * (g_tile_words() * part + w);
 }
 
-/* Words of a row from `from` on, which is a multiple of 8 bytes. */
+/* A lane's words of the row at `from`, a multiple of 8 bytes. */
 FN void
 g_tile_read(LOCAL const uint16_t *from, PRIVATE uint32_t *x)
 {
@@ -130,8 +130,7 @@ g_tile_read(LOCAL const uint16_t *from, PRIVATE uint32_t *x)
 		x[w] = words[w];
 }
 
-/* A: row r, of k 0 .. 15, begins at rows + r stride; stride is a multiple of
- * 4. */
+/* A: row r, k 0 .. 15, begins at rows + r stride. stride is a multiple of 4. */
 FN void
 g_tile_a(LOCAL const uint16_t *rows, uint32_t stride, PRIVATE uint32_t *a)
 {
@@ -157,16 +156,16 @@ g_tile_b(LOCAL const uint16_t *columns, uint32_t stride, PRIVATE uint32_t *b)
 	g_tile_read(columns + g_tile_lane() * stride, b);
 }
 
-/* Two of B from 16 rows of 32 columns: row k begins at rows + k stride. The
- * first gets the even columns, the second the odd ones. */
+/* Two B tiles from 16 rows of 32 columns: row k begins at rows + k stride.
+ * `even` gets the even columns, `odd` the odd ones. */
 FN void
 g_tile_b_pair(LOCAL const uint16_t *rows, uint32_t stride,
 	      PRIVATE uint32_t *even, PRIVATE uint32_t *odd)
 {
 	uint32_t w;
 
-	/* The words of gfx11 are twice as many as lanes need: those of several
-	 * tiles at once would not fit in registers. */
+	/* gfx11 has twice the words that lanes need. The words of several tiles
+	 * at once would not fit in registers. */
 #if defined(__HIP__) && defined(__GFX11__)
 	__builtin_amdgcn_sched_barrier(0);
 #endif
@@ -190,7 +189,7 @@ g_tile_b_pair(LOCAL const uint16_t *rows, uint32_t stride,
 float8 __attribute__((overloadable))
 intel_sub_group_bf16_bf16_matrix_mad_k16(short8 a, int8 b, float8 c);
 
-/* The instruction has 8 rows of A. */
+/* One instruction has 8 rows of A. */
 FN void
 g_tile_bf16(PRIVATE float *c, const PRIVATE uint32_t *a,
 	    const PRIVATE uint32_t *b)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrix instructions of Hopper's warpgroups, four subgroups of 32 that compute
- * 64 rows together: PTX where nvcc compiles for sm_90a, and calls of the
- * emulator, which computes a product when it is asked for or when it is waited
- * for.
+ * Matrix instructions of Hopper's warpgroups, which are four subgroups of 32
+ * that compute 64 rows together. With nvcc for sm_90a they are PTX. In the
+ * emulator they are calls; it computes a product either at once or when it is
+ * waited for.
  *
- * Operands in shared memory are panels: rows of 64 16-bit values, 128 bytes,
- * whose 16-byte pieces are swizzled, piece i of row r where i ^ (r % 8) would
- * be. 8 rows follow each other, at a multiple of 1024 bytes; a
+ * Operands in shared memory are panels: rows of 64 16-bit values, 128 bytes.
+ * Their 16-byte pieces are swizzled: piece i of row r lies where piece i ^ (r %
+ * 8) would lie. 8 rows follow each other, at a multiple of 1024 bytes; a
  * g_panel says where the next 8 rows and the next 64 columns begin. Accumulator
  * d[4 j + 2 i + e] of lane 4 g + t of subgroup w is row 16 w + g + 8 i, column
  * 8 j + 2 t + e.
  *
- * Order: stores to panels, g_fence_async (which also waits for loads that are
- * under way), a barrier; g_wgmma_hold of accumulators, g_wgmma_begin, products,
- * g_wgmma_commit; g_wgmma_wait, g_wgmma_hold, and only then are accumulators
- * read and panels written again.
+ * Order of calls. Before products: stores to panels, g_fence_async (which also
+ * waits for loads that are under way), a barrier. Products: g_wgmma_hold of
+ * accumulators, g_wgmma_begin, products, g_wgmma_commit. After them:
+ * g_wgmma_wait, g_wgmma_hold. Only then may accumulators be read and panels be
+ * written again.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_WGMMA_H
 #define SPMLA_PLATFORM_GPU_DIALECT_WGMMA_H
@@ -32,7 +33,7 @@
 
 #if !defined(__CUDACC__)
 
-/* Where the emulator has a panel. */
+/* A panel as the emulator has it. */
 typedef struct g_panel {
 	const uint8_t *at;
 	uint32_t group_bytes;
@@ -42,7 +43,7 @@ typedef struct g_panel {
 /* d = A B or d += A B; see below. */
 typedef struct spmla_i_emu_product {
 	float *d;
-	const uint32_t *a; /* NULL: of a_panel */
+	const uint32_t *a; /* NULL: A is in a_panel */
 	g_panel a_panel;
 	g_panel b;
 	uint32_t columns;
@@ -51,7 +52,7 @@ typedef struct spmla_i_emu_product {
 	uint32_t adds;
 } spmla_i_emu_product;
 
-/* What tests/emulator gives. */
+/* Functions of tests/emulator. */
 void spmla_i_emu_multiply(const spmla_i_emu_product *product);
 void spmla_i_emu_products_commit(void);
 void spmla_i_emu_products_wait_but(uint32_t groups);
@@ -82,7 +83,7 @@ g_wgmma_begin(void)
 	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* Makes a group of the products since the last one. */
+/* Makes a group of the products since the last group. */
 FN void
 g_wgmma_commit(void)
 {
@@ -101,7 +102,7 @@ g_wgmma_wait_but(uint32_t groups)
 		asm volatile("wgmma.wait_group.sync.aligned 2;" ::: "memory");
 }
 
-/* Keeps the compiler from moving uses of an accumulator over a begin or
+/* Keeps the compiler from moving uses of an accumulator across a begin or a
  * wait. */
 FN void
 g_wgmma_hold(PRIVATE float *d)
@@ -109,19 +110,20 @@ g_wgmma_hold(PRIVATE float *d)
 	asm volatile("" : "+f"(*d)::"memory");
 }
 
-/* Keeps the compiler from using a value before what stands above. */
+/* Keeps the compiler from using a value earlier than here. */
 FN void
 g_wgmma_defer(PRIVATE uint32_t *x)
 {
 	asm volatile("" : "+r"(*x)::"memory");
 }
 
-/* A panel as the instructions have it: where it is, swizzled by 128 bytes. */
+/* A panel as the instructions take it: its place, and the swizzle by 128 bytes.
+ */
 typedef uint64_t g_panel;
 
 /* The panel at `at`. Its groups of 8 rows begin `group_bytes` apart, and the
- * panel of the next 64 columns lies `panel_bytes` further on: multiples of 1024
- * below 2^18. */
+ * panel of the next 64 columns lies `panel_bytes` further on. Both are
+ * multiples of 1024, below 2^18. */
 FN g_panel
 g_panel_of(LOCAL const void *at, uint32_t group_bytes, uint32_t panel_bytes)
 {
@@ -131,22 +133,23 @@ g_panel_of(LOCAL const void *at, uint32_t group_bytes, uint32_t panel_bytes)
 	       (uint64_t)(group_bytes >> 4) << 32 | (uint64_t)1 << 62;
 }
 
-/* The same so many bytes further on: whole panels, or groups of 8 rows. */
+/* The panel `bytes` further on: whole panels, or groups of 8 rows. */
 FN g_panel
 g_panel_on(g_panel panel, uint32_t bytes)
 {
 	return panel + (bytes >> 4);
 }
 
-/* The same from its column 16 k on. */
+/* The panel from its column 16 k on. */
 FN g_panel
 g_panel_step(g_panel panel, uint32_t k)
 {
 	return panel + 2 * k;
 }
 
-/* Accumulators of n columns as operands: NUMBERS, SUM where they are added to,
- * NEW where they are written; then A and B, of panels and of registers. */
+/* Operands of the accumulators of n columns: NUMBERS; SUM if they are added to;
+ * NEW if they are only written. Then A and B, from panels and from registers.
+ */
 #define WGMMA_SUM4(d, i) \
 	"+f"((d)[i]), "+f"((d)[i + 1]), "+f"((d)[i + 2]), "+f"((d)[i + 3])
 #define WGMMA_SUM16(d, i)                                             \
@@ -194,7 +197,7 @@ g_panel_step(g_panel panel, uint32_t k)
 #define WGMMA_REGISTERS_n128 "{%64, %65, %66, %67}, %68"
 #define WGMMA_REGISTERS_n256 "{%128, %129, %130, %131}, %132"
 
-/* `across` is what follows: which operands lie across. */
+/* `across` ends the operands: it says which of A and B lie across. */
 #define WGMMA_TEXT(type, n, k, operands, adds, across)                       \
 	"wgmma.mma_async.sync.aligned.m64" #n "k" #k ".f32." #type "." #type \
 	" {" WGMMA_NUMBERS_##n "}, " operands ", " adds ", 1, 1" across ";"
@@ -286,7 +289,7 @@ g_panel_step(g_panel panel, uint32_t k)
 	return panel;
 }
 
-/* The type and n as the emulator has them. */
+/* The type and n as the emulator takes them. */
 enum {
 	WGMMA_f16 = 0,
 	WGMMA_bf16 = 1,
@@ -331,10 +334,11 @@ g_wgmma_wait(void)
 	g_wgmma_wait_but(0);
 }
 
-/* d += A B in f32, A 64 x 16, B 16 x n. g_wgmma_<line>(d, a, b) takes A from 16
- * columns of a panel's 64 rows, _registers from registers as mma.h has them; of
- * _first d is A B. B is 16 columns of n rows of a panel, a row a column of B;
- * of lines with a 1 it lies across: 16 rows of n / 64 panels. */
+/* d += A B in f32, where A is 64 x 16 and B 16 x n. g_wgmma_<line>(d, a, b)
+ * takes A from 16 columns of a panel's 64 rows; _registers takes it from
+ * registers, as mma.h has them; _first sets d = A B. B is 16 columns of n rows
+ * of a panel: a row is a column of B. In lines with a 1 B lies across: 16 rows
+ * of n / 64 panels. */
 WGMMA_PRODUCTS(f16_n64, f16, n64, 0)
 WGMMA_PRODUCTS(f16_n64_across, f16, n64, 1)
 WGMMA_PRODUCTS(f16_n128, f16, n128, 0)
@@ -346,9 +350,10 @@ WGMMA_PRODUCTS(bf16_n128, bf16, n128, 0)
 WGMMA_PRODUCTS(bf16_n128_across, bf16, n128, 1)
 WGMMA_PRODUCTS(bf16_n256, bf16, n256, 1)
 
-/* The same of e4m3, A 64 x 32, B 32 x n, which never lies across. A panel's row
- * is 128 bytes here too: 128 codes. A product takes 32 of them, as many bytes
- * as of 16-bit values. In registers a word has four neighbours of a row. */
+/* The same for e4m3, where A is 64 x 32 and B 32 x n, which never lies across.
+ * A panel's row is 128 bytes here, too: 128 codes. A product takes 32 of them,
+ * which is as many bytes as with 16-bit values. A word in registers has four
+ * neighbours of a row. */
 WGMMA_BYTE_PRODUCTS(e4m3_n64, e4m3, n64)
 WGMMA_BYTE_PRODUCTS(e4m3_n128, e4m3, n128)
 WGMMA_BYTE_PRODUCTS(e4m3_n256, e4m3, n256)
