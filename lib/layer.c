@@ -219,8 +219,8 @@ spmla_i_layer_parts(spmla_ctx *ctx, uint32_t ratio, spmla_sparse_decode_args *a)
 
 	lend_workspace(ctx, a);
 	if (c->flags & SPMLA_CONFIG_BATCH_INVARIANT) {
-		/* The prologue's first tokens have the same splits in a call of
-		 * fewer. */
+		/* A call of fewer tokens has the splits of the prologue's first
+		 * ones. */
 		if (ctx->step->piece_tokens ||
 		    ctx->step->shape.tokens > spmla_i_fixed_tokens(&ctx->plan))
 			return 0;
