@@ -29,8 +29,8 @@ enum {
 	MAX_INTERLEAVE = 4096
 };
 
-/* 512^-0.5; and 192^-0.5 times the square of 0.1 ln 40 + 1 = 1.368888, by which
- * YaRN scales V3.2's q and k. */
+/* V4: 512^-0.5. V3.2: 192^-0.5 * m * m; YaRN scales its q and k by m = 0.1 ln
+ * 40 + 1 = 1.368888. */
 #define SCALE_V4  0.04419417382415922f
 #define SCALE_V32 0.1352337788608801f
 
@@ -272,9 +272,10 @@ resolve_prefill(spmla_config *c, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* The most pages that a step is likely to bring for the tables that a record
- * changes: some per request, or a whole row of each table; with prompts all
- * that they have in the workspace. A ring table needs no more than it holds. */
+/* The most pages that a record is likely to store in the tables that it
+ * changes: for each table four pages per request, or one whole row. A prefill
+ * may store all pages of the workspace. A ring table needs no more pages than
+ * it holds. */
 static uint32_t
 default_update_pages(const spmla_config *c, uint32_t requests)
 {

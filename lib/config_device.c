@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-/* An operation is needed if it belongs to decode (on a GPU also in parts,
- * except with BATCH_INVARIANT on other GPUs than CUDA's), to V4, to ragged
- * lists, or to a planned prefill of V3.2. A prefill of V4 takes the operations
- * of its decode. All others are only called alone. */
+/* An operation is needed if it belongs to decode, to V4, to ragged lists, or to
+ * a planned prefill of V3.2. A GPU also needs split_combine; with
+ * BATCH_INVARIANT only CUDA does. A prefill of V4 takes the operations of its
+ * decode. All others are only called alone. */
 static uint32_t
 is_needed(const spmla_device *device, const spmla_config *c, uint32_t op)
 {

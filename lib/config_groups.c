@@ -93,7 +93,7 @@ least_columns(const spmla_config *c, uint32_t group)
 }
 
 /* The operations treat every state as a ring, which holds at least one group. A
- * table that a state shares must do so too. */
+ * table that a state shares must also hold one. */
 uint32_t
 spmla_i_group_columns(const spmla_config *c, uint32_t group)
 {

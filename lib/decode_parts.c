@@ -13,7 +13,7 @@
 enum {
 	ALIGN = 256,
 	MOST_PARTS = 1 << 30, /* of tile_sched */
-	/* of a token beyond its blocks, where tokens share parts */
+	/* what a token costs besides its blocks, if tokens share parts */
 	OVERHEAD_BLOCKS = 2
 };
 
@@ -23,7 +23,7 @@ aligned(uint64_t bytes)
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* The key blocks of a list with its most keys; 0 if that is not known. */
+/* The most key blocks of a list; 0 if unknown. */
 static uint32_t
 blocks_of(uint32_t topk, const int32_t *indptr, uint32_t longest)
 {
@@ -33,9 +33,9 @@ blocks_of(uint32_t topk, const int32_t *indptr, uint32_t longest)
 	       (keys % SPMLA_TILE_BLOCK_KEYS != 0);
 }
 
-/* What makes tile_sched give each token of `blocks` blocks as many parts as any
- * other: it rounds what a token costs up to a multiple of its parts. Example: 5
- * parts for 32 blocks cost 35, so that parts have 7 blocks. */
+/* The overhead with which tile_sched gives every token of `blocks` blocks the
+ * same number of parts. It rounds the cost of a token up to a multiple of its
+ * parts. Example: with 5 parts, 32 blocks cost 35, so a part has 7 blocks. */
 static uint32_t
 overhead_of(uint32_t tokens, uint32_t parts, uint32_t blocks)
 {
@@ -68,7 +68,7 @@ share(const spmla_plan *plan, const spmla_sparse_decode_args *a, uint32_t heads,
 						   : 0));
 }
 
-/* Fixed splits: a part each. */
+/* Fixed splits: each split is a part. */
 static void
 fix(const spmla_plan *plan, const spmla_sparse_decode_args *a,
     spmla_decode_parts *out)
@@ -86,7 +86,7 @@ fix(const spmla_plan *plan, const spmla_sparse_decode_args *a,
 	out->split_blocks = spmla_i_split_blocks(plan, near, far);
 }
 
-/* *out by the context's device; no heads count as one. */
+/* Fills *out for the context's device. 0 heads count as 1. */
 static void
 choose(const spmla_ctx *ctx, const spmla_sparse_decode_args *a,
        spmla_decode_parts *out)

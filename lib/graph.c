@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Capture and replay. The backend knows what a graph is. This file enforces
- * that one launch takes one ticket, and keeps the step that a launch begins, to
- * which later calls outside the graph belong.
+ * that one launch takes one ticket. It also remembers the step that a launch
+ * begins: later calls outside the graph belong to it.
  */
 #include "spmla/internal/backend.h"
 

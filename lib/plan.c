@@ -17,7 +17,7 @@ bucket_logits(const spmla_shape *b, const spmla_config *c, uint32_t *overflow)
 {
 	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
 	const uint32_t ratio = spmla_i_index_ratio(c);
-	/* A context without a compressed key has a row all the same. */
+	/* A context without a compressed key still has a row. */
 	const uint32_t longest = c->max_context_tokens / ratio;
 	const uint64_t by_live = spmla_i_add(
 		spmla_i_mul(b->next_n, b->max_live_context, overflow) / ratio,

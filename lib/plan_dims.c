@@ -16,8 +16,8 @@
 
 #include <string.h>
 
-/* The most tokens of a step in which several blocks make a key of ratio 128. In
- * a longer step one block makes a key, because there are keys enough. */
+/* In a step of at most this many tokens, several blocks make one key of ratio
+ * 128. A longer step has enough keys to fill a GPU with one block each. */
 enum { SPMLA_I_SPLIT_KEYS = 1024 };
 
 static void
@@ -248,8 +248,9 @@ check_lists(const spmla_plan *plan, spmla_diag *diag)
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
-/* The words for which steps of few tokens with so many keys are decoded in one
- * launch. A step's shape may have fewer tokens than its bucket. */
+/* The most workspace words of a step of few tokens that is decoded in one
+ * launch, for this many keys. A step's shape may have fewer tokens than its
+ * bucket, so every number of tokens is tried. */
 static uint64_t
 few_words(const spmla_plan *plan, uint64_t keys)
 {
@@ -268,8 +269,8 @@ few_words(const spmla_plan *plan, uint64_t keys)
 	return most;
 }
 
-/* The dimension of those steps. With the batch-invariant flag there are none:
- * a row's bits would depend on the number of tokens. */
+/* The workspace of decodes in one launch. With the batch-invariant flag there
+ * are none: a row's bits would depend on the number of tokens. */
 static void
 fill_few(uint64_t *dim, const spmla_plan *plan)
 {
@@ -288,7 +289,7 @@ fill_few(uint64_t *dim, const spmla_plan *plan)
 	}
 }
 
-/* The words with which parts add up their splits. */
+/* The workspace words with which parts combine their splits. */
 static void
 fill_combine(uint64_t *dim, const spmla_plan *plan)
 {

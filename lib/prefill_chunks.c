@@ -87,7 +87,7 @@ spmla_split_prefill_chunks(const uint32_t *seq_lens, uint32_t requests,
 	return s;
 }
 
-/* Whether chunk c holds the requests from `first` on. */
+/* Checks that chunk c holds the requests from `first` on. */
 static spmla_status
 check_chunk(const uint32_t *seq_lens, uint32_t requests,
 	    const spmla_range *chunk, uint32_t c, uint32_t first,

@@ -54,8 +54,8 @@ walk(const uint32_t *seq_lens, const uint32_t *gather_lens, uint32_t requests,
 				larger(keys, compressed(seq_lens[end], ratio));
 			const uint32_t o = larger(others, gather_lens[end]);
 
-			/* Both are 32 bits, and so are the requests: no product
-			 * exceeds 64. */
+			/* The sum has at most 33 bits. The product fits 64 bits
+			 * if fewer than 2^31 requests share a chunk. */
 			if (((uint64_t)k + o) * (end + 1 - first) >
 			    workspace_rows)
 				break;

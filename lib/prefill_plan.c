@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See prefill_plan.h: the decodes of a batch, and the lengths of context
- * parallel ranks. prefill_chunks.c has the chunks.
+ * parallel ranks. prefill_chunks.c, prefill_gathered.c and prefill_steps.c have
+ * the chunks.
  */
 #include "spmla/internal/prefill.h"
 

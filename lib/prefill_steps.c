@@ -77,8 +77,9 @@ is_decode(const spmla_config *c, const spmla_request *r)
 	return 0;
 }
 
-/* Checks every request by itself, and sums up the query tokens. Only requests
- * with query tokens need room in a workspace; with `split`, no decodes. */
+/* Checks every request by itself, and sums up the query tokens. A request needs
+ * room in the workspace only if it has query tokens. With `split`, decodes need
+ * none. */
 static spmla_status
 check_requests(const spmla_config *c, const spmla_step *step, uint32_t split,
 	       spmla_diag *diag)
@@ -243,8 +244,8 @@ take_decodes(const spmla_config *c, const spmla_step *step, uint32_t *i,
 	return most;
 }
 
-/* Walks over the chunks and returns their number; chunks NULL: only counts. c
- * NULL: all are of prompts. */
+/* Walks over the chunks and returns their number. With chunks NULL it only
+ * counts. With c NULL, every chunk is of prompts. */
 static uint32_t
 walk(const spmla_config *c, const spmla_step *step, const room *most,
      spmla_prefill_chunk *chunks)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables of cosines and sines, plain and YaRN. The hard idea is what to round:
- * frequencies are worked out in double and rounded once, angles are products in
- * f32, since far from 0 that rounding is what a model was trained with.
+ * Tables of cosines and sines, plain and YaRN. The hard idea is where to round.
+ * Frequencies are computed in double and rounded once. Angles are products in
+ * f32: far from 0 this rounding matters, and models were trained with it.
  */
 #include "spmla/rope.h"
 #include "spmla/internal/check.h"
@@ -43,7 +43,7 @@ spmla_rope_preset(spmla_rope *rope, spmla_model model, uint32_t ratio)
 static spmla_status
 check_rope(const spmla_rope *r, spmla_diag *diag)
 {
-	const double most = 0x1p100; /* no product below leaves double */
+	const double most = 0x1p100; /* no product below overflows */
 	/* Written so that a NaN is refused. */
 	const struct {
 		const char *field;
@@ -71,8 +71,8 @@ check_rope(const spmla_rope *r, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* The frequency, as a number between two of them, that turns `turns` times in
- * the original tokens: at least 0, at most 63. */
+/* The index of the frequency that turns `turns` times within the original
+ * tokens, as a fraction between two indices, clamped to 0 .. 63. */
 static double
 place_of(const spmla_rope *r, double turns)
 {

@@ -5,7 +5,7 @@
  */
 #include "spmla/internal/config.h"
 
-/* The tokens of a piece, where no decode step is longer: enough to fill a GPU.
+/* The tokens of a piece, unless a decode step is longer. Enough to fill a GPU.
  */
 enum { PIECE_TOKENS = 1024 };
 

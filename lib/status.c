@@ -232,9 +232,9 @@ spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 	if (status->struct_bytes != sizeof *status)
 		return SPMLA_E_STRUCT_SIZE;
 	d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
-	/* A report is complete before it is counted, and cleared after the
-	 * count. No fault: it was cleared. Another key: it was cleared and
-	 * another step reported. */
+	/* A report is written before its count, and a clear zeroes the count
+	 * before the report. If the count is there but no key, a clear came
+	 * between. If the key changes, another step reported after a clear. */
 	do {
 		count = spmla_i_load_u32(&d->count);
 		key = count ? spmla_i_load_u64(&d->key) : 0;

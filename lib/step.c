@@ -24,8 +24,8 @@ check_free(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
-/* The last ticket known to be launched: the device may be ahead of what the
- * engine has told. */
+/* The last ticket known to be launched. The device may be ahead of the launches
+ * that the engine has reported. */
 static uint64_t
 last_launched(const spmla_ctx *ctx)
 {
@@ -178,9 +178,9 @@ spmla_step_resync(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
-/* The largest value of measure m (tokens, requests, next_n, live context) among
- * the first `count` shapes of steps, of those that satisfy the measures before
- * it. */
+/* The largest value of measure m. The measures are tokens, requests, next_n and
+ * live context. It is taken from those of the first `count` shapes that satisfy
+ * all measures before m. */
 static uint32_t
 shape_most(const spmla_config *c, uint32_t count, const uint32_t need[4],
 	   uint32_t m)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a prologue adds with SPMLA_CONFIG_RAGGED: the ragged lists that all
- * layers share, and the indexer's schedule. A row begins where the lengths of
- * all tokens before it end, so these are launches behind the prologue's own.
+ * layers share, and the indexer's schedule. The start of a row needs the
+ * lengths of all tokens before it, so separate launches after the prologue make
+ * the lists.
  */
 #include "spmla/internal/step_lists.h"
 #include "spmla/internal/config.h"

@@ -4,8 +4,8 @@
  * gathered once, one request behind the other. From then on a token's keys are
  * a range of rows, so every operation runs over all tokens of the step. But the
  * index logits of all tokens at once fit nowhere, so they are made and used up
- * in pieces; so are the slots of the selection, in others. The pieces follow
- * from the shape alone.
+ * in pieces. The slots of the selection are too, in pieces of another size. All
+ * pieces follow from the shape alone.
  */
 #include "spmla/internal/v32.h"
 

@@ -195,7 +195,7 @@ spmla_v4_attn(spmla_ctx *ctx, const spmla_v4_layer *layer,
 	if (s == SPMLA_OK && branches && ctx->backend->order)
 		s = check_branches(ctx, branches);
 	if (s == SPMLA_OK) {
-		/* Of a prefill TOPK_SLOTS holds one piece at a time. */
+		/* In a prefill, TOPK_SLOTS holds one piece at a time. */
 		maps = layer->ratio == SPMLA_COMPRESS_OVERLAP &&
 		       layer->index_q && !ctx->step->piece_tokens;
 		s = write_keys(ctx, layer, shape,

@@ -2,8 +2,8 @@
  *
  * The attention of a V4 layer: over the keys of the window and, by its ratio,
  * over the selected compressed keys or all of them. Tokens are independent, so
- * a step that is longer than every bucket runs in pieces: the lists of
- * compressed keys are long, and are then planned for one piece only.
+ * a step that is longer than every bucket runs in pieces. The lists of
+ * compressed keys are long, so they are planned for one piece only.
  */
 #include "spmla/internal/step_lists.h"
 #include "spmla/internal/v4.h"
@@ -65,8 +65,8 @@ map_topk(spmla_ctx *ctx, const spmla_i_topk *topk, const spmla_i_piece *piece,
 				       stream);
 }
 
-/* The slots of all keys of a piece, in C128A_INDICES, and ragged: as the
- * prologue makes them in a step of one piece. */
+/* Writes the slots of all keys of a piece to C128A_INDICES, and their ragged
+ * list. In a step of one piece the prologue does this. */
 static spmla_status
 list_c128a(spmla_ctx *ctx, const spmla_i_piece *piece, spmla_stream stream)
 {

@@ -97,8 +97,8 @@ keep_rows(spmla_ctx *ctx, const spmla_v4_layer *l, const chain *c,
 	return spmla_compress_state_save(ctx, &a, stream);
 }
 
-/* The fields of the layer by the name of the operations that refuse them: of
- * the keys, then of the index keys. */
+/* The field that an operation refuses, and the field of the layer that it came
+ * from: first for the keys, then for the index keys. */
 #define AS(field, layer) "kv_compress." #field, "v4_layer." #layer
 
 static const spmla_i_name names[2][19] = {

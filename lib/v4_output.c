@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The output of a V4 layer. Tokens are independent, so a long step runs in
- * pieces that fit the planned buffers. Values wider than the plan's have
- * shorter pieces.
+ * pieces that fit the planned buffers. If values are wider than planned, the
+ * pieces are shorter.
  */
 #include "spmla/internal/v4.h"
 

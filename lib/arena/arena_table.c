@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * THE table: one row per buffer, and nowhere else. The plan is one walk over
+ * The only table of buffers, with one row for each. The plan is one walk over
  * it. init reads the plan and never computes a size again.
  */
 #include "spmla/arena/arena_table.h"

@@ -23,7 +23,7 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_SLOTS_TOKENS,
 	SPMLA_I_DIM_C4A_SLOTS_TOKENS,
 	SPMLA_I_DIM_C4A_SWA_TOKENS,
-	/* the same; 0 if they are not, so the next seven */
+	/* the same if they are; else 0, as are the next seven */
 	SPMLA_I_DIM_RAGGED_TOKENS,
 	SPMLA_I_DIM_RAGGED_TOKENS_PLUS_1,
 	SPMLA_I_DIM_RAGGED_V4_TOKENS,
@@ -49,7 +49,7 @@ typedef enum spmla_i_dim {
 	SPMLA_I_DIM_INDEX_PAGES, /* pages and page bytes, of each pool */
 	SPMLA_I_DIM_INDEX_PAGE_BYTES,
 	SPMLA_I_DIM_PIECE_TOKENS, /* 0: no prefill */
-	/* 0: no prefill, or V4's, which gathers nothing; so the next two */
+	/* 0: no prefill, or V4's, which gathers nothing; also the next two */
 	SPMLA_I_DIM_PREFILL_TOKENS,
 	SPMLA_I_DIM_PREFILL_REQUESTS_PLUS_1,
 	SPMLA_I_DIM_WORKSPACE,     /* rows of gathered context */

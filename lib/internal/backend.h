@@ -62,7 +62,7 @@ struct spmla_backend {
 			     spmla_diag *diag);
 	void (*fini)(spmla_ctx *ctx);
 	/* Zeroes the DEVICE buffers that live as long as the context, and
-	 * waits; init has done so, too. */
+	 * waits. init has already done the same. */
 	spmla_status (*zero)(spmla_ctx *ctx, spmla_diag *diag);
 	/* Copies `bytes` bytes of args. On E_SPACE nothing is added. */
 	spmla_status (*enqueue)(spmla_ctx *ctx, spmla_op op, const void *args,
@@ -100,10 +100,10 @@ typedef enum spmla_i_graph_kind {
 
 typedef struct spmla_i_graph {
 	uint32_t kind; /* spmla_i_graph_kind */
-	/* Its layer calls before its first prologue: their most tokens, 0 for
-	 * none, and the step that they were recorded in. They need a step of at
-	 * least as many tokens; if exact, of as many as that step had, and in a
-	 * prefill of its shape. */
+	/* The layer calls before the graph's first prologue: their most tokens
+	 * (0: no such call), and the step that they were recorded in. A replay
+	 * needs a step of at least as many tokens. If exact, it needs as many
+	 * tokens as that step had, and in a prefill the same shape. */
 	uint32_t tokens;
 	uint32_t exact;
 	spmla_step_prologue_args under;

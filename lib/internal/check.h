@@ -18,8 +18,8 @@ typedef struct spmla_i_check {
 /* A pointer as the `got` of SPMLA_WANT_NOT_NULL. */
 #define SPMLA_I_PTR(p) ((uint64_t)(uintptr_t)(p))
 
-/* Rule and want of an enum, all of whose values from one to another are
- * allowed; and of a number with two or, c not 0, three values. */
+/* Rule and want of an enum: all values from first to last are allowed. Then of
+ * a number: a and b are allowed, and c if it is not 0. */
 #define SPMLA_I_FROM_TO(first, last) \
 	SPMLA_WANT_ONE_OF, (UINT64_C(2) << (last)) - (UINT64_C(1) << (first))
 #define SPMLA_I_EITHER(a, b, c) \
@@ -83,8 +83,8 @@ typedef struct spmla_i_cache_fields {
 	}
 
 /* Checks a cache of an operation. `layouts` has bit L set for each allowed
- * layout L, and SPMLA_I_FNUZ if that encoding is allowed too, of the layouts
- * whose e4m3 codes have scales of their own. */
+ * layout L, and SPMLA_I_FNUZ if that encoding is allowed too. Only layouts
+ * whose e4m3 codes have scales of their own may use it. */
 #define SPMLA_I_FNUZ (1u << 30)
 spmla_status spmla_i_check_cache(spmla_diag *diag,
 				 const spmla_i_cache_fields *fields,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A decode in parts that adds up its splits itself: which one does it inside
- * its kernel, and the call that does it otherwise.
+ * How a decode in parts combines its splits: which calls do it inside their
+ * kernel, and the split_combine of all others.
  */
 #ifndef SPMLA_INTERNAL_COMBINE_H
 #define SPMLA_INTERNAL_COMBINE_H
@@ -14,8 +14,8 @@
 #include "spmla/ops/split_combine.h"
 #include "spmla/spmla.h"
 
-/* The words of workspace with which a kernel adds up splits: two counts for
- * each 64 heads of a token. */
+/* The workspace words of a kernel that combines splits: two counts for each 64
+ * heads of a token. */
 static inline uint64_t
 spmla_i_combine_words(uint32_t tokens, uint32_t heads)
 {
@@ -25,7 +25,8 @@ spmla_i_combine_words(uint32_t tokens, uint32_t heads)
 	return (uint64_t)tokens * groups * 2;
 }
 
-/* Whether the backend adds up a call's splits; otherwise split_combine does. */
+/* Whether the decode's kernel combines the splits; otherwise split_combine
+ * does. */
 static inline int
 spmla_i_combines(const spmla_device *device, const spmla_sparse_decode_args *a)
 {

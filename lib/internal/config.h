@@ -33,9 +33,9 @@ uint32_t spmla_i_group_table(const spmla_config *c, uint32_t group);
 uint32_t spmla_i_group_ratio(const spmla_config *c, uint32_t group);
 uint32_t spmla_i_group_columns(const spmla_config *c, uint32_t group);
 
-/* Whether a row of the group's own table is written up to its first gap: all of
- * a context's keys are seen through it. A window and a state see their last
- * positions only, so what comes before may be missing. */
+/* Whether a row of the group's own table counts as written only up to its first
+ * gap, because tokens see all keys of their context through it. A window and a
+ * state see only their last positions, so earlier pages may be missing. */
 uint32_t spmla_i_group_is_whole(const spmla_config *c, uint32_t group);
 
 /* Checks the groups and fills in their defaults. The other fields of the config
@@ -66,7 +66,8 @@ spmla_i_index_q_format(const spmla_config *c)
 							   : SPMLA_INDEX_Q_FP8;
 }
 
-/* Columns of C128A_INDICES: the compressed entries of the longest context. */
+/* Columns of C128A_INDICES: the compressed entries of the longest context,
+ * rounded up to a multiple of 128. */
 static inline uint32_t
 spmla_i_c128a_width(const spmla_config *c)
 {
@@ -92,9 +93,9 @@ spmla_i_output_bytes(const spmla_config *c, uint32_t quant)
 uint32_t spmla_i_shape_count(const spmla_config *config);
 spmla_shape spmla_i_shape_at(const spmla_config *config, uint32_t i);
 
-/* Elements from row to row of a prefill's index logits, for `context` tokens of
- * context in all: no token sees more keys than that, nor more than the longest
- * sequence has. */
+/* Elements from row to row of a prefill's index logits, for live_context tokens
+ * of context in all. No token sees more keys than these have, or than the
+ * longest sequence has. */
 static inline uint64_t
 spmla_i_piece_stride(const spmla_config *c, uint32_t live_context)
 {

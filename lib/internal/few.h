@@ -59,7 +59,7 @@ spmla_i_decode_odd(const spmla_cache *cache)
 	       cache->page_stride_bytes % SPMLA_PAGE_STRIDE_ALIGN;
 }
 
-/* The layout of a call's caches; 0 if one is odd, in FNUZ or by its stride. */
+/* The layout of a call's caches; 0 if one of them is odd. */
 static inline uint32_t
 spmla_i_decode_layout(const spmla_sparse_decode_args *a)
 {
@@ -69,8 +69,7 @@ spmla_i_decode_layout(const spmla_sparse_decode_args *a)
 	return a->cache.layout;
 }
 
-/* The most entries of a token's lists; above all that a way takes if that is
- * not known. */
+/* The most entries of a token's lists. If unknown, more than any way takes. */
 static inline uint64_t
 spmla_i_few_entries(const spmla_sparse_decode_args *a)
 {
@@ -83,7 +82,7 @@ spmla_i_few_entries(const spmla_sparse_decode_args *a)
 	return (uint64_t)first + (a->extra_topk ? extra : 0);
 }
 
-/* Its blocks for a call. */
+/* The blocks that a way needs for a call. */
 static inline uint64_t
 spmla_i_few_blocks(uint32_t way, uint32_t tokens, uint32_t heads)
 {
@@ -92,9 +91,9 @@ spmla_i_few_blocks(uint32_t way, uint32_t tokens, uint32_t heads)
 	return (uint64_t)tokens * ((heads + f.heads - 1) / f.heads) * f.ranks;
 }
 
-/* The first way that has a block an SM at most; SPMLA_I_FEW_COUNT: none. On the
- * 132 SMs of an H100, V3.2 with 128 heads and 2048 keys takes 16 heads a block
- * for 1 token (128 blocks), 32 for 2 (128), and none for 3 (192). */
+/* The first way that needs at most one block per SM; SPMLA_I_FEW_COUNT: none.
+ * On the 132 SMs of an H100, V3.2 with 128 heads and 2048 keys takes 16 heads a
+ * block for 1 token (128 blocks), 32 for 2 (128), and none for 3 (192). */
 static inline uint32_t
 spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 		   uint32_t heads, uint64_t keys)
@@ -113,8 +112,9 @@ spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 	return i;
 }
 
-/* The words of workspace that a call takes: of each token's heads that share
- * blocks a count of blocks, records of 4 words, and 512 f16 a head and rank. */
+/* The workspace words of a call. For each token and each group of heads that
+ * shares blocks: a count of blocks in a line of 32 words, then for each head
+ * and rank a record of 4 words and 512 f16. */
 static inline uint64_t
 spmla_i_few_words(uint32_t way, uint32_t tokens, uint32_t heads)
 {

@@ -21,7 +21,7 @@ spmla_i_f32_to_e4m3(float x)
 		return (uint8_t)(sign | 0x7fu);
 	if (a >= 0x43e00000u) /* 448 */
 		return (uint8_t)(sign | 0x7eu);
-	if (a < 0x3a800000u) /* at most 2^-10, the tie that rounds to zero */
+	if (a < 0x3a800000u) /* below 2^-10, which is a tie to zero */
 		return (uint8_t)sign;
 	if (a >= 0x3c800000u) { /* 2^-6: keep 3 bits of mantissa, rebias */
 		code = (a >> 20) - (120u << 3);

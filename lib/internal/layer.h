@@ -76,7 +76,7 @@ typedef struct spmla_i_pool_fields {
 
 /* Checks that a cache matches the table of its group: slots are page *
  * entries_per_page + offset. The cache may name its group, or the group whose
- * table that uses. */
+ * table its group uses. */
 spmla_status spmla_i_check_pool(spmla_ctx *ctx,
 				const spmla_i_pool_fields *fields,
 				const spmla_cache *cache, uint32_t group,
@@ -136,10 +136,10 @@ spmla_i_is_ragged(const spmla_ctx *ctx)
 /* Where index_map puts the slots of a selection. */
 void spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a);
 
-/* The parts that the prologue has cut the attention of layers of that ratio
- * into; 0: it runs whole. So do calls with other tokens than the prologue's,
- * unless splits are fixed, and few tokens that one launch decodes. Lends the call
- * its workspace. */
+/* The number of parts into which the prologue has cut the attention of layers
+ * of that ratio. 0: it runs whole. Unless splits are fixed, it also runs whole
+ * if the call has another number of tokens than the prologue, or if its few
+ * tokens are decoded in one launch. Lends the call its workspace. */
 uint32_t spmla_i_layer_parts(spmla_ctx *ctx, uint32_t ratio,
 			     spmla_sparse_decode_args *a);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the two halves of the prefill plan.
+ * Shared by the files of the prefill plan.
  */
 #ifndef SPMLA_INTERNAL_PREFILL_H
 #define SPMLA_INTERNAL_PREFILL_H

@@ -13,10 +13,10 @@
 #include "spmla/spmla.h"
 
 enum {
-	/* most tokens of such a step; most parts */
+	/* the most tokens of a step in parts, and its most parts */
 	SPMLA_I_SPLIT_TOKENS = 1024,
 	SPMLA_I_SPLIT_HEADS = 64, /* of a block of threads */
-	/* Of fixed splits: the most of a token, the least blocks of one. */
+	/* Fixed splits: the most of a token, the fewest blocks of one. */
 	SPMLA_I_FIXED_SPLITS = 4,
 	SPMLA_I_FIXED_BLOCKS = 4
 };
@@ -31,9 +31,9 @@ spmla_i_most_blocks(uint32_t near, uint32_t far)
 	       (far % block != 0);
 }
 
-/* With the batch-invariant flag the splits of a token are fixed: so many blocks
- * each, whatever the step. They follow from the keys that a token may have.
- * 0: a token has one split, or splits are not fixed. */
+/* The key blocks of a fixed split. With the batch-invariant flag every split
+ * has this many, whatever the step. It follows from the keys that a token may
+ * have. 0: a token has one split, or splits are not fixed. */
 static inline uint32_t
 spmla_i_split_blocks(const spmla_plan *plan, uint32_t near, uint32_t far)
 {
@@ -78,7 +78,7 @@ spmla_i_far_keys(const spmla_config *c, uint32_t ratio)
 
 /* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
  * the last round has many tokens, or there were enough full rounds before it.
- * Parts cost their cuts and adding up, as much as two fifths of an idle round.
+ * Cutting and combining parts costs as much as two fifths of an idle round.
  * With 128 heads an H100 does 66 tokens at a time: 39, 80 (66 and 14) and 140
  * (132 and 8) leave it idle; 40, 120 (66 and 54) and 200 do not. There 140
  * tokens take 203 us in parts and 239 whole, 48 take 91 and 83. */
@@ -90,9 +90,9 @@ spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
 	return tokens / 3 >= at_a_time || last > at_a_time * 3 / 5;
 }
 
-/* The same for a model. A token of V4 has few blocks, and adding up its splits
- * costs as much as of V3.2. On the 132 SMs of an H100, C4A with 64 heads takes
- * 27 us in parts and 37 whole with 16 tokens, 38 and 37 with 64. */
+/* The same for a model. A token of V4 has few blocks, but combining its splits
+ * costs as much as with V3.2. On the 132 SMs of an H100, C4A with 64 heads
+ * takes 27 us in parts and 37 whole with 16 tokens, 38 and 37 with 64. */
 static inline int
 spmla_i_whole_pays(uint32_t v4, uint32_t tokens, uint32_t at_a_time)
 {
@@ -100,10 +100,11 @@ spmla_i_whole_pays(uint32_t v4, uint32_t tokens, uint32_t at_a_time)
 		  : spmla_i_rounds_full(tokens, at_a_time);
 }
 
-/* The parts that `tokens` tokens take of `most`: as many a token for all,
- * unless that leaves more than a quarter idle. Parts that are not shared by
- * tokens have one result to write and fewer to combine. On the 66 clusters of
- * an H100 8 tokens take 64 parts and 12 take 60, but 24 take all 66, not 48. */
+/* The parts of a step, at most `most`. Each token gets the same number, unless
+ * that leaves more than a quarter of `most` idle. A part that no two tokens
+ * share writes one result, and there are fewer results to combine. On the 66
+ * clusters of an H100 8 tokens take 64 parts and 12 take 60, but 24 take all
+ * 66, not 48. */
 static inline uint32_t
 spmla_i_even_parts(uint32_t tokens, uint32_t most)
 {
@@ -112,8 +113,8 @@ spmla_i_even_parts(uint32_t tokens, uint32_t most)
 	return (uint64_t)parts * 4 >= (uint64_t)most * 3 ? parts : most;
 }
 
-/* The most parts of a step of so many heads that share its tokens evenly; 0:
- * none do, as always with the batch-invariant flag and on the CPU. */
+/* The most parts that share the tokens of a step evenly, for this many heads.
+ * 0: no parts, as always with the batch-invariant flag and on the CPU. */
 static inline uint32_t
 spmla_i_parts_for(const spmla_plan *plan, uint32_t heads)
 {

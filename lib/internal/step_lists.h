@@ -8,7 +8,7 @@
 #include "spmla/internal/backend.h"
 
 /* Enqueues the step's ragged lists and INDEXER_SCHEDULE, behind the prologue of
- * so many tokens; nothing without SPMLA_CONFIG_RAGGED. */
+ * a step of `tokens` tokens. Does nothing without SPMLA_CONFIG_RAGGED. */
 spmla_status spmla_i_step_lists(spmla_ctx *ctx, uint32_t tokens,
 				spmla_stream stream);
 

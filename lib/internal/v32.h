@@ -43,8 +43,8 @@ spmla_index_map_args spmla_i_v32_map(const spmla_ctx *ctx,
 				     const spmla_i_piece *piece,
 				     uint32_t workspaces);
 
-/* spmla_v32_index and, if `maps`, the map of its selection in the same launch;
- * spmla_v32_attend, unless `mapped` with the map first. */
+/* spmla_v32_index; with `maps`, the same launch also maps its selection.
+ * spmla_v32_attend; unless `mapped`, it maps the selection first. */
 spmla_status spmla_i_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			       const spmla_shape *shape, uint32_t maps,
 			       spmla_stream stream);

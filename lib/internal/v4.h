@@ -31,8 +31,9 @@ spmla_index_map_args spmla_i_v4_map(const spmla_ctx *ctx,
 				    const spmla_i_topk *topk,
 				    const spmla_i_piece *piece);
 
-/* The index queries of a step, then the selection with them and, if `maps`, its
- * map in the same launch; attention, unless `mapped` with the map first. */
+/* The index queries of a step. Then the selection with them; with `maps`, the
+ * same launch also maps it. Then attention; unless `mapped`, it maps the
+ * selection first. */
 spmla_status spmla_i_v4_prep_q(spmla_ctx *ctx, const spmla_v4_layer *l,
 			       const spmla_shape *shape, spmla_stream stream);
 spmla_status spmla_i_v4_select(spmla_ctx *ctx, const spmla_v4_layer *l,

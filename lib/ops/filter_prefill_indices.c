@@ -4,8 +4,8 @@
  */
 #include "spmla/internal/backend.h"
 
-/* An output in the input's place must have its stride, and the outputs must not
- * be one buffer, or it would hold a mix of both. */
+/* An output in place of the input must have the input's stride. The two outputs
+ * must not be the same buffer. */
 static spmla_status
 check_aliases(spmla_diag *diag, const spmla_filter_prefill_indices_args *a)
 {

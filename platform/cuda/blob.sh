@@ -3,7 +3,7 @@
 # for the library. The object has the fatbin as read-only data, aligned to 64
 # bytes, or no bytes where NVCC is "". Its symbols are spmla_i_cuda_blob,
 # _blob_bytes and _blob_driver (the driver's version that it needs); see
-# init_cuda.h.
+# driver_cuda.h.
 #
 # Beside OBJECT, x.o, are x.fatbin and x.report: what ptxas says of each kernel
 # for each target, the bytes of each binary before compression, and the bytes of

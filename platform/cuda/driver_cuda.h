@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CUDA driver as a platform of driver_gpu.h: its names, the functions that
- * only it has, and the embedded kernels, in our own words, with the types and
- * constants of its documentation.
+ * only it has, and the embedded kernels. The declarations are our own, with the
+ * types and constants of its documentation.
  */
 #ifndef SPMLA_PLATFORM_CUDA_DRIVER_H
 #define SPMLA_PLATFORM_CUDA_DRIVER_H
@@ -22,8 +22,8 @@ enum {
 /* The oldest architecture with kernels (as PTX). */
 enum { SPMLA_I_CUDA_OLDEST_ARCH = 80 };
 
-/* F(field, name, version): the driver's names of SPMLA_GPU_FUNCTIONS. With the
- * version they are symbols, of one version for good. */
+/* F(field, name, version): the driver's names of SPMLA_GPU_FUNCTIONS. Name and
+ * version together are a symbol, whose signature never changes. */
 #define SPMLA_CU_NAMES(F)                                               \
 	F(init, "cuInit", "")                                           \
 	F(driver_version, "cuDriverGetVersion", "")                     \

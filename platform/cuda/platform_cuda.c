@@ -56,7 +56,7 @@ find_context(const spmla_i_gpu_driver *driver, const spmla_native *native,
 	return SPMLA_OK;
 }
 
-/* The driver has a stack of contexts, so nothing is to be kept. */
+/* The driver keeps a stack of contexts, so nothing has to be saved here. */
 static spmla_status
 enter(const spmla_i_gpu_driver *driver, void *context, void **before,
       spmla_diag *diag)

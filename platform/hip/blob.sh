@@ -1,10 +1,10 @@
 #!/bin/sh
 # blob.sh CC CLANG SOURCE OBJECT FLAGS...: the kernels for HIP as an object file
-# for the library. CLANG are compilers, a word each: an architecture takes the
-# first one that makes a code object for it, for which it needs its lld. The
-# object has the code objects as read-only data, each aligned to 4096 bytes, or
-# no bytes where CLANG is "". Its symbols are spmla_i_hip_blob, _hip_parts and
-# _hip_part_count; see driver_hip.h.
+# for the library. CLANG lists compilers, one per word. Each architecture uses
+# the first one that makes a code object for it, which takes the compiler's lld.
+# The object has the code objects as read-only data, each aligned to 4096 bytes,
+# or no bytes where CLANG is "". Its symbols are spmla_i_hip_blob, _hip_parts
+# and _hip_part_count; see driver_hip.h.
 #
 # Beside OBJECT, x.o, are x.hsaco, all code objects, and x.report: the bytes of
 # each, and what the compiler says of each kernel in it.
@@ -81,7 +81,7 @@ rm -rf "$dir"
 mkdir -p "$dir"
 : >"$report"
 : >"$blob"
-# What the dialect needs, which clang 15 has not.
+# Builtins that the dialect needs and clang 15 lacks.
 cat >"$dir/try.c" <<END
 __attribute__((global)) void k(float *x)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The HIP runtime as a platform of driver_gpu.h: its names, the functions that
- * only it has, the two layouts of its properties, and the embedded kernels, in
- * our own words, with the types and constants of its documentation.
+ * only it has, the two layouts of its properties, and the embedded kernels. The
+ * declarations are our own, with the types and constants of its documentation.
  */
 #ifndef SPMLA_PLATFORM_HIP_DRIVER_H
 #define SPMLA_PLATFORM_HIP_DRIVER_H
@@ -13,8 +13,8 @@
  * minor + patch. */
 enum { SPMLA_HIP_OLDEST = 50400000 };
 
-/* F(field, name): the runtime's names of SPMLA_GPU_FUNCTIONS. The version of
- * the kernel driver is not counted as the runtime's is. */
+/* F(field, name): the runtime's names of SPMLA_GPU_FUNCTIONS. The kernel
+ * driver's version is numbered in another way than the runtime's. */
 #define SPMLA_HIP_NAMES(F)                                                 \
 	F(init, "hipInit")                                                 \
 	F(driver_version, "hipRuntimeGetVersion")                          \
@@ -45,9 +45,10 @@ enum { SPMLA_HIP_OLDEST = 50400000 };
 	F(get_device, "hipGetDevice", (int *number)) \
 	F(set_device, "hipSetDevice", (int number))
 
-/* The same; one of them is enough: the properties of ROCm 6 and later, the
- * older ones under their name in ROCm 6, and the same under their name before
- * it. */
+/* The same for three functions, of which the runtime must have one. The first
+ * gives the properties of ROCm 6 and later. The other two give the older
+ * properties, by the name that ROCm 6 has for them and by the name before it.
+ */
 #define SPMLA_HIP_PROPERTIES(F)                           \
 	F(properties_0600, "hipGetDevicePropertiesR0600", \
 	  (spmla_hip_properties_0600 * to, int number))   \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The HIP runtime as a platform. HIP has no contexts: a thread has a current
- * device, by number. The properties have two layouts, and a function for each.
+ * device, by number. The properties have two layouts, which three functions
+ * give.
  */
 #include "spmla/internal/check.h"
 #include "spmla/internal/gpu_sizes.h"
@@ -121,8 +122,8 @@ arch_of(const char name[SPMLA_HIP_NAME_BYTES])
 	return arch;
 }
 
-/* Every architecture that there may be kernels for, and what a diag says of the
- * bytes of none. */
+/* Every architecture that may have kernels, and the diag's field if the library
+ * has none for it. */
 static const struct {
 	uint32_t arch;
 	const char *field;
@@ -163,8 +164,9 @@ spmla_i_hip_image(const uint8_t *blob, const spmla_i_hip_part *parts,
 	return image;
 }
 
-/* The properties that are read, out of the first layout that there is. The
- * runtime writes all 1472 bytes, so this frame is larger than others may be. */
+/* Reads the properties with the first of the three functions that is there. The
+ * runtime writes all 1472 bytes, so this stack frame is larger than others may
+ * be. */
 static spmla_status
 read_properties(const spmla_i_hip_driver *driver, int number,
 		spmla_device *device, spmla_diag *diag)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What of Level Zero is used, in our own words, with the types and numbers of
- * its documentation (1.3): the functions as a table, so that a test may
- * substitute its own, the structs that they take, and the embedded kernels.
+ * The used part of Level Zero: the functions as a table, so that a test may
+ * substitute its own, the structs that they take, and the embedded kernels. The
+ * declarations are our own, with the types and numbers of its documentation
+ * (1.3).
  */
 #ifndef SPMLA_PLATFORM_LEVEL_ZERO_DRIVER_H
 #define SPMLA_PLATFORM_LEVEL_ZERO_DRIVER_H

@@ -2,8 +2,9 @@
  *
  * The backend on Level Zero at work. A graph is a list of commands that was
  * closed; the hard idea is that a list must not be submitted while it runs. So
- * a graph is recorded several times at once, its copies are submitted in turn,
- * and a fence each tells when a copy has ended. Nobody ever waits for one.
+ * a graph is recorded several times at once and its copies are submitted in
+ * turn. Each copy has a fence that tells when it has ended. No call waits for a
+ * fence.
  */
 #include "spmla/platform/gpu/launch.h"
 #include "spmla/platform/level_zero/init_level_zero.h"
@@ -40,7 +41,7 @@ recorded(const spmla_ctx *ctx)
 	return &spmla_i_ze_state_of(ctx)->graphs[ctx->graph_count];
 }
 
-/* What comes behind sees what came before. */
+/* Commands behind it see what commands before it wrote. */
 static spmla_gpu_result
 barrier(const spmla_i_ze_driver *driver, spmla_ze_list list)
 {
@@ -330,7 +331,7 @@ spmla_i_ze_consumed(const spmla_ctx *ctx)
 uint32_t
 spmla_i_ze_pending(const spmla_ctx *ctx)
 {
-	/* What a lost device had to do does not run. */
+	/* On a lost device, submitted work does not run. */
 	return land(ctx) && spmla_i_ze_lost(ctx)
 		       ? 0
 		       : spmla_i_ze_state_of(ctx)->flights;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See init_level_zero.h. The device's compiler builds the module here, so here
- * is where it may refuse it: its log goes into the diag. Every handle has one
- * owner, the state, and one function destroys whatever is in it.
+ * See init_level_zero.h. The device's compiler builds the modules here and may
+ * refuse one; its log then goes into the diag. Every handle has one owner, the
+ * state, and one function destroys whatever is in it.
  */
 #include "spmla/platform/level_zero/init_level_zero.h"
 #include "spmla/platform/gpu/launch.h"
 
 #include <string.h>
 
-/* Buffers are larger than 4 GiB; and where kernels say divide or root, they
- * mean it. */
+/* Buffers may be larger than 4 GiB. Divisions and square roots are rounded
+ * correctly. */
 #define BUILD_FLAGS                                 \
 	"-ze-opt-greater-than-4GB-buffer-required " \
 	"-cl-fp32-correctly-rounded-divide-sqrt"
 
 enum { MOST_GROUPS = 8, DEFAULT_COPIES = 2 };
 
-/* Those that find a row by an address in memory, which travels as a number. */
+/* Whether a kernel reads at addresses that it finds in memory, which the driver
+ * must be told. */
 static uint32_t
 is_indirect(uint32_t kernel)
 {
@@ -39,8 +40,8 @@ spmla_i_ze_query(const spmla_i_ze_driver *driver, const spmla_native *native,
 	return s;
 }
 
-/* Takes the caller's handles. The memory is of his context, so there is none
- * but his. */
+/* Takes the caller's handles. All memory belongs to the caller's context, so
+ * the library uses that context. */
 static spmla_status
 take_native(spmla_i_ze_state *state, const spmla_native *native,
 	    spmla_diag *diag)
@@ -117,7 +118,8 @@ read_log(spmla_i_ze_state *state, spmla_ze_log log)
 	size_t bytes = 0;
 
 	memcpy(state->log, prefix, sizeof prefix);
-	/* A text that is too long is none: of its size alone may be asked. */
+	/* A log that is too long is left out: the driver gives its size or all
+	 * of it. */
 	if (log && driver->log_text(log, &bytes, NULL) == 0 && bytes <= room)
 		(void)driver->log_text(log, &bytes,
 				       state->log + sizeof prefix - 1);

@@ -50,8 +50,7 @@ pick(const spmla_ze_device *devices, uint32_t count, spmla_ze_device want,
 			*to = devices[i];
 }
 
-/* Looks for the device in a driver; one that has many parts may be named by a
- * part. */
+/* Looks for the device among a driver's devices, then among their parts. */
 static spmla_status
 search(const spmla_i_ze_driver *driver, spmla_ze_driver in,
        spmla_ze_device want, spmla_ze_device *found, spmla_diag *diag)

@@ -49,7 +49,7 @@
  * nothing else. It never waits: E_BUSY if every copy of the graph still runs,
  * or if 64 replays do.
  * spmla_fini: E_BUSY while a graph runs. The caller has drained the lists.
- * Driver memory: a module, its kernels, lists and fences. init and
+ * Driver memory: modules, their kernels, lists and fences. init and
  * spmla_graph_begin make them, fini destroys them.
  *
  * Errors besides the ones that each call names. query and init: E_NO_DRIVER,

@@ -3,8 +3,9 @@
  * What stands before a kernel where it is compiled as C. Each of
  * platform/gpu/x/y_kernel.h is an object of its own, x/y.c here, so that a
  * change of a kernel compiles one of them. A kernel's definition comes with
- * emulator_call_<stem>, which the emulator knows it by; weak, as some of these
- * headers include another, whose kernels are then the same in both objects.
+ * emulator_call_<stem>, by which the emulator knows it. That function is weak,
+ * because some of these headers include another one: both objects then have its
+ * kernels.
  */
 #ifndef TESTS_EMULATOR_EMULATED_H
 #define TESTS_EMULATOR_EMULATED_H

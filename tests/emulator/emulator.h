@@ -9,12 +9,13 @@
 #include "spmla/platform/gpu/launch.h"
 #include "tests/emulator/machine.h"
 
-/* The backend. `native` is not looked at; SPMLA_TEST_EMULATOR=16|32|64 in the
- * environment is the width (32), SPMLA_TEST_EMULATOR_ARCH the architecture
- * (90), SPMLA_TEST_SEED the seed of the schedules. It says that it is CUDA, of
- * 3 SMs that hold one block each; matrix instructions of CUDA are there at width 32, or, where the config
- * allows unproven kernels, those of tile.h at each: at 32 as gfx11 has them, or
- * with SPMLA_TEST_WMMA=12 as gfx12. */
+/* The backend. `native` is ignored. The environment sets the width
+ * (SPMLA_TEST_EMULATOR=16|32|64; 32 if unset), the architecture
+ * (SPMLA_TEST_EMULATOR_ARCH; 90) and the seed of the schedules
+ * (SPMLA_TEST_SEED). The backend says that it is CUDA, with 3 SMs that hold one
+ * block each. At width 32 it has CUDA's matrix instructions. If the config
+ * allows unproven kernels, it has the ones of tile.h instead, at every width;
+ * at width 32 these are gfx11's, or with SPMLA_TEST_WMMA=12 gfx12's. */
 extern const spmla_backend spmla_emulator;
 
 /* Runs what the deferred queue holds, `count` entries at most: a launch of an

@@ -26,7 +26,8 @@ static const emulator_kernel kernels[SPMLA_KERNEL_COUNT] = {
 #undef SPMLA_KERNEL_LINE
 };
 
-/* Says that the kernel has run, to who asked for the names. */
+/* Appends the kernel's name, once, to the file that SPMLA_TEST_KERNELS names.
+ */
 static void
 tell(spmla_i_kernel kernel)
 {

@@ -71,7 +71,7 @@ make_stacks(uint32_t count)
 			abort();
 }
 
-/* What ASan must know on a fiber's stack behind a switch to it. */
+/* Tells ASan, on the new stack, that a switch has ended. */
 static void
 arrive(void *fake_stack)
 {

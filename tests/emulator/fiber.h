@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fibers by number, each with a stack of its own, and the one who switches to
- * them: nothing runs but the fiber that it went to, or the one that this passed
- * to, until one comes back.
+ * Numbered fibers, each with a stack of its own, and the caller that switches
+ * to them. One runs at a time: the caller goes to a fiber, a fiber may pass to
+ * another, and one of them comes back to the caller.
  */
 #ifndef TESTS_EMULATOR_FIBER_H
 #define TESTS_EMULATOR_FIBER_H
@@ -11,19 +11,20 @@
 
 enum { FIBERS = 8192 };
 
-/* Makes fiber i new: it begins with `start` when it is gone to. */
+/* Makes fiber i new: the first switch to it calls `start`. */
 void fiber_begin(uint32_t i, void (*start)(void));
 
-/* Goes to fiber i, until that comes back, or one that it passed to. */
+/* Switches to fiber i. Returns when it comes back, or a fiber that it passed
+ * to. */
 void fiber_go(uint32_t i);
 
-/* Comes back from fiber i, which is the one that runs. */
+/* Switches from fiber i, which runs, back to the caller. */
 void fiber_back(uint32_t i);
 
-/* Passes from fiber i, which is the one that runs, to another. */
+/* Switches from fiber i, which runs, to another fiber. */
 void fiber_pass(uint32_t i, uint32_t to);
 
-/* As fiber_back, from one that is never gone to again. */
+/* As fiber_back; fiber i never runs again. */
 void fiber_end(uint32_t i);
 
 #endif

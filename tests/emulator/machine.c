@@ -107,8 +107,8 @@ next_item(void)
 	return machine.lanes + machine.lane;
 }
 
-/* The item that runs has made a step, and the next lane goes on in its place:
- * mostly from the same call to the same place, which processors foresee. */
+/* The item that runs has made a step, and the next lane goes on. Most switches
+ * are between the same places of the code, which processors predict well. */
 static void
 step(void)
 {

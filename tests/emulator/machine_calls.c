@@ -46,8 +46,8 @@ spmla_i_emu_width(void)
 	return machine.width;
 }
 
-/* The first item that meets an array finds what the last block left: it is
- * made worthless. */
+/* The first item of a block that reaches an array poisons what the last block
+ * left there. */
 void
 spmla_i_emu_local(void *array, uint32_t bytes)
 {
@@ -122,7 +122,8 @@ spmla_i_emu_misaligned(void)
 	machine_fail("a wide access at an address that is not aligned to it");
 }
 
-/* Who sleeps again and again waits for another; but not for ever. */
+/* An item that polls sleeps in between. If nothing else happens for too many
+ * sleeps, the program ends. */
 void
 spmla_i_emu_sleep(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clusters: blocks that reach into each other's memory. The hard idea is
- * that a copy to the peer is under way until its bytes are counted: its source
- * is read then, and where it goes is 0xFF, which is NaN, until then.
+ * Clusters: blocks that reach into each other's memory. The hard idea: a copy
+ * to the peer is under way until its bytes are counted. Only then is its source
+ * read. Until then its destination is all 0xFF, which is NaN.
  */
 #include "tests/emulator/machine_state.h"
 
@@ -98,8 +98,8 @@ peer_of(const void *place)
 	return place_in(spmla_i_emu_cluster_rank() ^ 1u, place);
 }
 
-/* A place is rank << 32 and its bytes from the start, so that a block may have
- * it before the other has begun. */
+/* A place is the rank << 32, plus the offset in that block's memory. So a block
+ * may have it before the other block has begun. */
 uint64_t
 spmla_i_emu_cluster_at(const void *p, uint32_t rank)
 {
@@ -143,7 +143,7 @@ spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 	copies[copy_count++] = c;
 }
 
-/* A copy from global memory is one of the block to itself. */
+/* A copy from global memory counts as a copy of the block to itself. */
 void
 spmla_i_emu_bulk_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies that are under way, and the mbarriers that count them. The hard idea
- * is to let a copy happen as late, or as early, as a kernel must expect: where
- * it goes there is 0xFF, which is NaN, from the moment it is asked for; its
- * source is read when it lands. Some land at once, some when the schedule draws
- * them, and the rest when somebody waits.
+ * Copies that are under way, and the mbarriers that count them. The hard idea:
+ * a copy lands as late, or as early, as a kernel must expect. From the request
+ * until it lands, its destination is all 0xFF, which is NaN. Its source is read
+ * when it lands. Some land at once, some when the schedule draws them, and the
+ * rest when somebody waits.
  *
  * An mbarrier is its own 64-bit word, as on a device: bit 0 is the parity of
- * the phase, then the arrivals of a phase, those that are still to come, bytes
- * that are still to come (a copy may land before they are expected), and a mark
- * that says that it is one.
+ * the phase. Then come the arrivals of a phase, the arrivals still missing, the
+ * bytes still missing (a copy may land before its bytes are expected), and a
+ * mark of a valid mbarrier.
  */
 #include "tests/emulator/machine_state.h"
 
@@ -77,7 +77,7 @@ phase_of(const g_mbarrier *barrier)
 	return p;
 }
 
-/* Writes it back; if nothing is to come any more, its next phase. */
+/* Writes a phase back; if nothing is missing, the next phase. */
 static void
 put_phase(g_mbarrier *barrier, phase p)
 {
@@ -136,7 +136,7 @@ spmla_i_emu_mbarrier_arrive(g_mbarrier *barrier, uint32_t bytes)
 	machine_pause();
 }
 
-/* Who is woken looks again: the phase after that may be over by then. */
+/* A woken item looks again: the next phase may be over by then. */
 void
 spmla_i_emu_mbarrier_wait(const g_mbarrier *barrier, uint32_t parity,
 			  const char *file, int line)
@@ -193,7 +193,7 @@ sweep(queue *q)
 		q->first = q->end = 0;
 }
 
-/* Lands copy i of a queue; an arrival is behind all copies before it. */
+/* Lands copy i of a queue; an arrival lands after all copies before it. */
 static void
 land_one(queue *q, uint32_t i)
 {

@@ -11,9 +11,9 @@
 
 enum { ROWS = 16, COLUMNS = 8, STEPS = 16, LANES = 32, IN_ROW = 4 };
 
-/* Words 0 and 1 of A are of rows g and g + 8, 2 and 3 of their second halves;
- * words 4 and 5 are of the halves of B's columns. Four lanes have eight values
- * that follow each other. */
+/* Words 0 and 1 have the first halves of rows g and g + 8 of A, words 2 and 3
+ * their second halves. Words 4 and 5 have the halves of column g of B. Four
+ * lanes together have eight consecutive values. */
 static void
 multiply(float sums[ROWS][COLUMNS], const uint32_t *words, uint32_t is_bf16)
 {

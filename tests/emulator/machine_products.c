@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of warpgroups. A product is one of all 128 items: the first item
- * whose wait returns knows that nobody's reads its panels any more. The hard
- * idea is when it is computed: as soon as all have asked for it, or only when
- * one waits for it, or in between, as is drawn for each group of products.
- * Registers of A are read when a thread asks; panels and accumulators are read
- * when the product is computed, so that one shows that is written too early,
- * and a wait that is missing.
+ * Products of warpgroups. All 128 items share a product: when the first item's
+ * wait returns, no item's product reads its panels any more. The hard idea is
+ * when it is computed: as soon as all items have asked for it, only when one
+ * waits for it, or in between. A draw for each group of products decides.
+ * Registers of A are read when an item asks. Panels and accumulators are read
+ * when the product is computed, so a panel that is written too early shows, and
+ * so does a missing wait.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "tests/emulator/machine_state.h"
@@ -107,8 +107,8 @@ read_row(float *to, const g_panel *panel, uint32_t row, uint32_t count,
 	}
 }
 
-/* Four lanes have words of row g of a subgroup, and of row g + 8, of the first
- * half of the columns and of the second. */
+/* Four lanes share rows g and g + 8 of a subgroup: two words have the first
+ * half of the columns of both rows, two the second half. */
 static void
 read_registers(const product *p, uint32_t r, float *to)
 {
@@ -236,7 +236,7 @@ check(const g_panel *panel)
 	if (panel->group_bytes % SWIZZLE || panel->panel_bytes % SWIZZLE)
 		machine_fail("parts of a panel are no multiple of 1024 bytes "
 			     "apart");
-	/* It begins with one of four steps of 32 bytes. */
+	/* A panel begins at one of the four steps of 32 bytes of a row. */
 	if ((uintptr_t)panel->at % SWIZZLE >= ROW ||
 	    (uintptr_t)panel->at % STEP)
 		machine_fail("a panel does not begin at a multiple of 1024 "

@@ -36,8 +36,8 @@ typedef struct machine_item {
 	int line; /* where it waits, or did last */
 } machine_item;
 
-/* A subgroup. Its lanes are one exchange apart at most, so that two places are
- * enough for what they give each other. */
+/* A subgroup. Its lanes are at most one exchange apart, so two buffers are
+ * enough for the words that they exchange. */
 typedef struct machine_group {
 	uint32_t ready;  /* items */
 	uint32_t listed; /* in machine.runnable */

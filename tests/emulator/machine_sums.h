@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sums of products as matrix instructions add them, of rows of A and of B:
- * plain arithmetic, several columns at a time. Sanitizers do not look at it, so
- * it is given the program's own copies.
+ * plain arithmetic, several columns at a time. It is compiled without
+ * sanitizers, so callers pass copies.
  */
 #ifndef TESTS_EMULATOR_MACHINE_SUMS_H
 #define TESTS_EMULATOR_MACHINE_SUMS_H

@@ -102,7 +102,8 @@ values_of(float *to, const uint32_t *words, uint32_t kind, uint32_t is_a,
 	}
 }
 
-/* WMMA of gfx11 reads either half of the lanes. */
+/* WMMA of gfx11 may read either half of the lanes, so both must have the same
+ * words. */
 static void
 check_halves(const uint32_t *words)
 {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A clang that knows all AMD GPUs but gfx950 and SPIR-V, and whose code is a text.
+# A clang that knows SPIR-V and all AMD GPUs but gfx950. Its code is a text.
 [ "$1" != --version ] || exit 0
 arch=
 while [ $# -gt 0 ]; do

@@ -71,8 +71,8 @@ static const char *const names[CUDA_FAKE_CALLS] = {
 #undef OWN
 };
 
-/* A program that breaks the driver's rules ends; also where it is no test, in
- * tests/substitutes/libcuda.c. */
+/* Ends a program that breaks the driver's rules. It may be no test: libcuda.c
+ * also uses this. */
 static void
 must(int kept, const char *what)
 {
@@ -137,7 +137,7 @@ cuda_fake_enter(cuda_fake_call call)
 	return fake.code;
 }
 
-/* The same, of a call that wants a current context. */
+/* The same for a call that needs a current context. */
 static int
 enter_current(cuda_fake_call call)
 {
@@ -318,7 +318,8 @@ f_occupancy(int *blocks, spmla_gpu_function function, int items,
 	return r;
 }
 
-/* What streams and events order, though all run at once here. */
+/* Notes what streams and events put in order, though all launches run at once
+ * here. */
 static void
 follow(handle *s, uint32_t kernel)
 {

@@ -72,7 +72,7 @@ void cuda_fake_reset(void);
 /* Forgets all launches: the next is number 0. */
 void cuda_fake_follow(void);
 
-/* Counts a call; the code that it shall give. */
+/* Counts a call, and returns the code that the call must give. */
 int cuda_fake_enter(cuda_fake_call call);
 
 /* The symbol of a call: "cuInit". */

@@ -39,7 +39,7 @@ h_set_device(int number)
 	return 0;
 }
 
-/* All bytes, with those that are read where the layout has them. */
+/* Fills all bytes; the fields that are read go where the layout has them. */
 static int
 fill(cuda_fake_call call, uint8_t *to, int number, const size_t at[3])
 {

@@ -7,8 +7,8 @@
  * at and then replaced by the library's kernels for CUDA, which come of the
  * same source.
  *
- * It is a gfx1100, or what SPMLA_TEST_HIP_ARCH names: one with subgroups of 64
- * for the emulator alone, with SPMLA_TEST_EMULATOR=64.
+ * It is a gfx1100, or what SPMLA_TEST_HIP_ARCH names. An architecture with
+ * subgroups of 64 runs only on the emulator, with SPMLA_TEST_EMULATOR=64.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -34,7 +34,7 @@ static spmla_i_cuda_driver cu;
 static void *contexts[DEVICES];
 static __thread int current;
 
-/* What else there is of the driver, and the same of HIP: F(CUDA's name, HIP's,
+/* The driver's functions that HIP has under another name: F(CUDA's name, HIP's,
  * parameters, arguments). */
 #define FORWARDED(F)                                                           \
 	F(cuDeviceGet, hipDeviceGet, (int *to, int number), (to, number))      \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libcuda.so.1 for a machine without a device: the fake driver as the library
- * that SpMLA opens, so that the suites run on the emulator by the whole road
- * that they take to a device: dlopen, the embedded kernels (which are then not
- * looked into), captures, memory that is registered. SPMLA_TEST_EMULATOR is the
- * width of its subgroups, for libamdhip64.c.
+ * that SpMLA opens. So the suites run on the emulator along the whole path to a
+ * device: dlopen, the embedded kernels (their bytes are not read), captures,
+ * registered memory. SPMLA_TEST_EMULATOR is the width of its subgroups, for
+ * libamdhip64.c.
  */
 #include "tests/substitutes/cuda_fake.h"
 
@@ -119,7 +119,7 @@ registration(const void *p)
 	return i < REGISTRATIONS ? &registrations[i] : NULL;
 }
 
-/* A device would write it: the pages have to be there and writable. */
+/* A device would write this memory, so its pages must exist and be writable. */
 int
 cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 {
@@ -159,8 +159,7 @@ cuMemGetInfo_v2(size_t *available, size_t *all)
 	return 0;
 }
 
-/* How many bytes there are at an address is the kernel's to know: what has been
- * mapped stays until the program ends. */
+/* The size of a mapping is not kept, so it stays until the program ends. */
 int
 cuMemAllocManaged(uint64_t *to, size_t bytes, unsigned flags)
 {
@@ -355,7 +354,7 @@ cuDevicePrimaryCtxRelease_v2(int device)
 	return device ? 101 : 0; /* CUDA_ERROR_INVALID_DEVICE */
 }
 
-/* With times or without. One that was destroyed is not made again. */
+/* With timing or without. A destroyed event is not used again. */
 int
 cuEventCreate(void **event, unsigned flags)
 {
@@ -373,7 +372,7 @@ cuEventDestroy_v2(void *event)
 	return event == NULL;
 }
 
-/* From inside a page, as the driver gives what is small. */
+/* Begins inside a page, as the driver's small blocks do. */
 int
 cuMemAllocHost_v2(void **to, size_t bytes)
 {

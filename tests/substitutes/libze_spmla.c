@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A driver for Level Zero's loader, on a machine without an Intel GPU: the fake
- * driver, with kernels of the library's own SPIR-V. spirv_object.sh made code
- * for the CPU of that very module, byte for byte; here is what OpenCL has built
- * in, on the emulator's threads and subgroups. The loader takes it by
+ * driver, with kernels of the library's own SPIR-V. spirv_object.sh compiled
+ * that very module, byte for byte, for the CPU. This file has OpenCL's built-in
+ * functions, on the emulator's threads and subgroups. The loader takes it by
  * ZE_ENABLE_ALT_DRIVERS=libze_spmla.so.
  */
 #include "tests/substitutes/ze_fake.h"
@@ -251,8 +251,8 @@ BUILT_IN(_Z3fmafff, float, (float a, float b, float c), fmaf(a, b, c))
 BUILT_IN(_Z4exp2f, float, (float x), exp2f(x))
 BUILT_IN(_Z4log2f, float, (float x), log2f(x))
 
-/* dpas, of the operands as LLVM passes vectors without AVX: a in one register, b
- * and c in two each, and so the result. */
+/* dpas. LLVM passes its vectors without AVX: a in one register; b, c and the
+ * result in two each. */
 void spirv_dpas(uint32_t *words);
 void
 spirv_dpas(uint32_t *words)
@@ -435,7 +435,7 @@ TABLE(Mem)
 	return 0;
 }
 
-/* Those that it wants to be there, with nothing in them. */
+/* Tables that the loader wants to exist. They stay empty. */
 #define EMPTY(name)                                     \
 	PUBLIC int name(uint32_t version, any **table); \
 	int name(uint32_t version, any **table)         \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# An nvcc that knows sm_90 and whose kernels are a text; which targets it was
-# asked for are its warnings.
+# An nvcc that knows sm_90. Its kernels are a text. Its warnings tell which
+# targets it was asked for.
 case $1 in
 --list-gpu-code) echo sm_90 ;;
 --version) echo 'release 13.0, V13.0.0' ;;

@@ -1,13 +1,14 @@
 #!/bin/sh
-# spirv_object.sh CC TOOLS SPIRV SOURCE OBJECT: modules of SPIR-V as an object file
-# for the CPU, for libze_spmla.c. The second begins behind the first where its magic
-# number is, at a multiple of 64 bytes. TOOLS are the clang and the llvm-spirv that made
-# it; with "" the object has no kernels. SOURCE, a C file, has the table of the
-# kernels, as the modules tell their names, blocks, subgroups and arguments.
+# spirv_object.sh CC TOOLS SPIRV SOURCE OBJECT: modules of SPIR-V as an object
+# file for the CPU, for libze_spmla.c. The second begins behind the first where
+# its magic number is, at a multiple of 64 bytes. TOOLS are the clang and the
+# llvm-spirv that made it; with "" the object has no kernels. SOURCE, a C file,
+# has the table of the kernels, as the modules tell their names, blocks,
+# subgroups and arguments.
 #
-# llvm-spirv turns it back to LLVM's bitcode, and clang compiles that. What OpenCL
-# has built in are functions of libze_spmla.c. Shared memory, which would be .bss,
-# becomes a section that can be found.
+# llvm-spirv turns it back to LLVM's bitcode, and clang compiles that.
+# libze_spmla.c has OpenCL's built-in functions. Shared memory, which would be
+# .bss, becomes a section that can be found.
 set -eu
 
 cc=$1 tools=$2 spirv=$3 source=$4 object=$5

@@ -27,7 +27,7 @@ ze_fake_name(ze_fake_call call)
 	return names[call];
 }
 
-/* A program that breaks the driver's rules ends; also where it is no test. */
+/* Ends a program that breaks the driver's rules. It may be no test. */
 void
 ze_fake_must(uint32_t kept, const char *function, const char *what)
 {
@@ -75,7 +75,7 @@ ze_fake_end(void *p, kind k, const char *function)
 	fake_ze.alive--;
 }
 
-/* Counts a call; the code that it shall give. */
+/* Counts a call, and returns the code that the call must give. */
 int
 ze_fake_enter(ze_fake_call call)
 {

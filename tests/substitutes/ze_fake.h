@@ -2,10 +2,10 @@
  *
  * A driver of Level Zero for tests: a table of functions that count their
  * calls, fail where they are told to, and know every handle, so that one which
- * is lost, used after its end or of another kind ends the test. Lists that were
- * submitted run when somebody waits for them, or asks long enough; until then
- * they run, and submitting, changing or destroying one ends the test. Commands
- * between two barriers run in a drawn order.
+ * is lost, used after its end or of another kind ends the test. A submitted
+ * list counts as running until somebody waits for it or asks often enough; then
+ * its commands execute. Submitting, changing or destroying a running list ends
+ * the test. Commands between two barriers run in a drawn order.
  *
  * Where kernels come from is the caller's: from the emulator by their names, or
  * from SPIR-V (libze_spmla.c).
@@ -86,7 +86,8 @@ typedef struct ze_fake {
 	uint32_t resident;     /* groups of each kernel */
 	uint32_t patience; /* how often a fence is asked before its list ends */
 	const char *build_log; /* NULL: a module is built */
-	/* The modules that are taken, NULL: any; their kernels; how one runs. */
+	/* The modules that are taken (NULL: any), their kernels, and how one
+	 * runs. */
 	spmla_i_ze_image modules[SPMLA_ZE_MODULES];
 	uint32_t (*find)(const char *name, ze_fake_kernel *kernel);
 	void (*run)(const ze_fake_kernel *kernel, uint32_t groups,

@@ -78,7 +78,8 @@ append(spmla_ze_list list, order order_of, const char *function)
 	return &h->commands[h->count++];
 }
 
-/* What an immediate list has, or as much as a barrier ends. */
+/* Runs the commands of an immediate list once a barrier ends them; of a
+ * synchronous list always. */
 static void
 flush(spmla_ze_list list)
 {
@@ -341,7 +342,7 @@ ze_fake_f_fence_destroy(spmla_ze_fence fence)
 	return ze_fake_enter(ZE_FAKE_fence_destroy);
 }
 
-/* Who asks again and again sees the list end. */
+/* After enough queries the list ends. */
 int
 ze_fake_f_fence_query(spmla_ze_fence fence)
 {

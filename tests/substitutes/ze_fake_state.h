@@ -54,7 +54,7 @@ typedef struct handle {
 	ze_fake_args args;
 } handle;
 
-/* A program that breaks the driver's rules ends; also where it is no test. */
+/* Ends a program that breaks the driver's rules. It may be no test. */
 void ze_fake_must(uint32_t kept, const char *function, const char *what);
 
 handle *ze_fake_make(kind k);
@@ -63,7 +63,7 @@ handle *ze_fake_known(const void *p, kind k, const char *function);
 void ze_fake_end(void *p, kind k, const char *function);
 void ze_fake_of_device(const void *p, const char *function);
 
-/* Counts a call; the code that it shall give. */
+/* Counts a call, and returns the code that the call must give. */
 int ze_fake_enter(ze_fake_call call);
 
 /* Nothing is submitted; the seed of the order of commands. */

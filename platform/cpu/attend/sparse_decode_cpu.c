@@ -36,7 +36,7 @@ typedef struct keys {
 	uint32_t blocks;       /* blocks of both */
 } keys;
 
-/* An indptr that is bad is reported. */
+/* Finds token t's lists; reports a bad indptr. */
 static keys
 keys_of(const job *j, uint32_t t)
 {

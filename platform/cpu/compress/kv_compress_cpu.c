@@ -21,8 +21,9 @@ enum {
 	COLUMNS = 16 /* a cache line of each row */
 };
 
-/* A row of a group, at its first column. A row of the call has ape, and kv and
- * score of kv_dtype; ape NULL: it is included in score, and both are f32. */
+/* A row of a group, at its first column. A row of this call has kv and score of
+ * kv_dtype, and ape to add to score. A row of the state has ape NULL: score
+ * includes it, and both are f32. */
 typedef struct group_row {
 	const void *kv;
 	const void *score;

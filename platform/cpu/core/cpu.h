@@ -57,8 +57,8 @@ spmla_i_cpu_page_at(const spmla_cache *cache, uint64_t page)
 	return (uint8_t *)cache->base + page * cache->page_stride_bytes;
 }
 
-/* Where the runs of 16 values of an entry of index keys of e4m3 begin in a
- * page, and how far apart they are. */
+/* An entry of e4m3 index keys lies in runs of 16 values: where its first run
+ * begins in a page, and how far apart its runs are. */
 static inline uint64_t
 spmla_i_cpu_index_at(const spmla_cache *cache, uint64_t entry)
 {

@@ -8,7 +8,7 @@
 
 #include "spmla/platform/cpu/core/cpu.h"
 
-/* Position t; of int64, one that int32 does not hold is -1. */
+/* Position t; -1 for an int64 that does not fit int32. */
 static inline int32_t
 spmla_i_cpu_position(const void *positions, uint32_t dtype, uint64_t t)
 {

@@ -14,8 +14,8 @@ typedef struct loop {
 	spmla_i_cpu_item run;
 	uint64_t items;
 	uint64_t workers;
-	uint64_t joined; /* bodies so far, atomic */
-	uint64_t taken;  /* items so far and, at the end, more; atomic */
+	uint64_t joined; /* bodies that began; atomic */
+	uint64_t taken;  /* items handed out, at the end more; atomic */
 } loop;
 
 static spmla_i_cpu_state *

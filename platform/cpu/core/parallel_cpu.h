@@ -5,7 +5,7 @@
  * the worker that runs it is not. A worker takes the next items until none is
  * left, in scratch of its own whose contents do not outlive an item. So results
  * do not depend on the number of workers, and rows of any length balance. An
- * item takes microseconds, its counter a tenth of one.
+ * item takes microseconds, and handing it out a tenth of one.
  */
 #ifndef SPMLA_PLATFORM_CPU_CORE_PARALLEL_CPU_H
 #define SPMLA_PLATFORM_CPU_CORE_PARALLEL_CPU_H
@@ -23,7 +23,8 @@ typedef void (*spmla_i_cpu_item)(spmla_ctx *ctx, const void *args,
 void spmla_i_cpu_for(spmla_ctx *ctx, const void *args, uint32_t items,
 		     spmla_i_cpu_item run);
 
-/* The same, one after the other, for data that may let items meet. */
+/* The same, one after the other, for data that may make two items write the
+ * same bytes. */
 void spmla_i_cpu_in_order(spmla_ctx *ctx, const void *args, uint32_t items,
 			  spmla_i_cpu_item run);
 

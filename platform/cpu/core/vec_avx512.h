@@ -22,7 +22,7 @@ enum {
 	PROJECT_SUMS = 24 /* and vectors of sums in registers */
 };
 
-/* Its numbers of rows. */
+/* The numbers of rows that a projection's tile may have. */
 #define PROJECT_TILES(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
 typedef __m512 vec;
@@ -85,7 +85,7 @@ vec_max(vec a, vec b)
 }
 
 /* e4m3 to f32, exact, by the steps of spmla_i_e4m3_to_f32: where the exponent
- * is 0, compute 2^-6 * (1 + m / 8) and subtract 2^-6. A code a word. */
+ * is 0, compute 2^-6 * (1 + m / 8) and subtract 2^-6. One code per word. */
 INLINE vec
 vec_e4m3(ivec code)
 {
@@ -125,8 +125,8 @@ vec_load_bf16(const uint8_t *bytes)
 				  16));
 }
 
-/* x + half of the last place of bf16, to even: the upper halves are the bf16
- * of x, if x is no NaN with a bit set in its lower half. */
+/* Adds half of bf16's last place to x, so that the upper halves are x rounded
+ * to bf16, a tie to even. x must be no NaN with a bit set in its lower half. */
 INLINE __m512i
 vec_round_up(vec x)
 {
@@ -138,7 +138,8 @@ vec_round_up(vec x)
 		bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
 }
 
-/* As spmla_i_round_bf16; NaN only from bf16, e4m3 or arithmetic on them. */
+/* As spmla_i_round_bf16. NaN must come from bf16, e4m3 or arithmetic on them.
+ */
 INLINE vec
 vec_round_bf16(vec x)
 {
@@ -146,7 +147,7 @@ vec_round_bf16(vec x)
 		vec_round_up(x), _mm512_set1_epi32((int32_t)0xffff0000u)));
 }
 
-/* The upper halves are spmla_i_f32_to_bf16 of any x. */
+/* The upper halves are spmla_i_f32_to_bf16(x), for any x. */
 INLINE __m512i
 vec_bf16_bits(vec x)
 {
@@ -333,8 +334,8 @@ vec_abs(vec x)
 	return _mm512_abs_ps(x);
 }
 
-/* As spmla_i_f32_to_e4m3, but 0x7f for every NaN. Below 2^-6 a code counts
- * 2^-9, the last place of 2^14: adding that rounds x to it. */
+/* As spmla_i_f32_to_e4m3, but 0x7f for every NaN. Below 2^-6 the codes are 2^-9
+ * apart, as f32 is at 2^14: adding 2^14 rounds x to a code. */
 INLINE void
 vec_store_e4m3(uint8_t *to, vec x)
 {

@@ -85,7 +85,7 @@ score_query(const spmla_i_cpu_score *s, uint32_t h, const float *q,
 	s->weights[h] = weight;
 }
 
-/* Heads behind the last score 0 and weigh 0. */
+/* Padding heads score 0 and have weight 0. */
 TARGET static void
 score_open(const spmla_i_cpu_score *s, const uint8_t *q, const float *weights)
 {
@@ -255,8 +255,8 @@ dot_block(const spmla_i_cpu_attend *w, uint32_t count)
 }
 
 /* 2^x for x <= 0, -inf or NaN. 2^f on [-1/2, 1/2] is 1 + f * a polynomial that
- * interpolates at the six Chebyshev nodes: 5.1e-9 off, 2^-23 with its
- * roundings; 2^0 is 1. Below 2^-125 it is 0. */
+ * interpolates at the six Chebyshev nodes. Its error is 5.1e-9, or 2^-23 with
+ * roundings; 2^0 is exactly 1. Below 2^-125 the result is 0. */
 INLINE vec
 exp2_below(vec x)
 {

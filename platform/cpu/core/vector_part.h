@@ -4,7 +4,7 @@
  * vec_*.h and vector_kernels.h. The hard idea: the header fixes the order of a
  * part's sum (8 lanes of 16 values, then a tree), and values of one lane are
  * neighbours in memory. So 32-bit words are transposed, 4 x 4 at a time, until
- * a vector holds the same value of all lanes; a wide one does so for two
+ * a vector holds the same value of all lanes. A wide vector holds it for two
  * columns. No sum leaves its lane before the tree.
  */
 #include "spmla/platform/cpu/core/kernels_cpu.h"
@@ -12,7 +12,7 @@
 enum {
 	PART_LANES = 8,
 	PART_WIDE = LANES / PART_LANES, /* columns in a vector */
-	TREE_COLUMNS = 4                /* whose trees are one */
+	TREE_COLUMNS = 4                /* columns whose trees run together */
 };
 
 /* Value `v` of every word, exact. */
@@ -72,7 +72,8 @@ part_open(const uint8_t *from, float *x, const uint32_t e4m3)
 	}
 }
 
-/* The trees of four columns: j + 4 is in the fold, j + 2 and j + 1 here. */
+/* The trees of four columns: vec_fold_lanes has added lane j + 4, and lanes j +
+ * 2 and j + 1 are added here. */
 INLINE __m128
 part_trees(const __m128 s[TREE_COLUMNS])
 {

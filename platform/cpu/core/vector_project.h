@@ -3,8 +3,8 @@
  * The vector projection, written once for all widths: included behind vec_*.h
  * and vector_kernels.h. The hard idea: the header fixes the order of a sum (16
  * lanes over i, then a tree), but here a vector holds columns. So a tile sums
- * as many of the 16 lanes at once as it has registers for, those that the tree
- * adds first, and recursion does the rest of the tree.
+ * as many of the 16 lanes at once as it has registers for. It takes the lanes
+ * that the tree adds first. Recursion does the rest of the tree.
  */
 #include "spmla/platform/cpu/core/kernels_cpu.h"
 
@@ -48,8 +48,8 @@ ask_lines(cursor *c, const spmla_i_cpu_project *p, uint32_t lanes)
 	}
 }
 
-/* The lanes of that many rows that the registers hold; with few of them an fma
- * would wait for the one before it. */
+/* How many lanes of `rows` rows the registers hold. With too few sums at once,
+ * an fma would wait for the one before it. */
 INLINE uint32_t
 lanes_at_once(const uint32_t rows)
 {

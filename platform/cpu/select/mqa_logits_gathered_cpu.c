@@ -18,7 +18,8 @@ put_minus_inf(const spmla_mqa_logits_gathered_args *a, uint64_t row,
 				     spmla_i_f32_from_bits(0xff800000u));
 }
 
-/* What indexer_k_gather had no page for. */
+/* Sets the scores of missing keys, for which indexer_k_gather had no page, to
+ * -inf. */
 static void
 mark_missing(const float *scales, uint32_t n, float *row)
 {
@@ -29,7 +30,8 @@ mark_missing(const float *scales, uint32_t n, float *row)
 			row[i] = spmla_i_f32_from_bits(0xff800000u);
 }
 
-/* The scores of keys that are there. */
+/* Scores all keys [start, end); mark_missing then replaces those of missing
+ * keys. */
 static void
 score_there(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 	    uint32_t worker, uint32_t t, uint32_t start, uint32_t end,

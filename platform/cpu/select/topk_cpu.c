@@ -39,8 +39,8 @@ pick_bin(const uint32_t *bins, uint32_t *rest)
 	}
 }
 
-/* The k-th largest key of a row; *ties = the number of keys equal to it that
- * are in the set, *others of those that are not. */
+/* The k-th largest key of a row. Of the keys equal to it, *ties are in the set
+ * and *others are not. */
 static inline uint32_t
 kth_key(const void *row, uint32_t dtype, uint32_t len, uint32_t k,
 	uint32_t *bins, uint32_t *ties, uint32_t *others)
@@ -68,7 +68,7 @@ kth_key(const void *row, uint32_t dtype, uint32_t len, uint32_t k,
 	return prefix;
 }
 
-/* Inlined for each type, which is then no question of the loops. */
+/* Inlined for each dtype, so that no loop tests it. */
 static inline void
 select_row(const void *row, uint32_t dtype, uint32_t len, uint32_t k,
 	   uint32_t which, uint32_t *bins, int32_t *out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The positions that a token sees: its window, and its image, also behind it.
+ * The positions that a token sees: its window, and all of its image, which may
+ * go on behind the token.
  */
 #ifndef SPMLA_PLATFORM_CPU_SELECT_WINDOW_CPU_H
 #define SPMLA_PLATFORM_CPU_SELECT_WINDOW_CPU_H
@@ -14,9 +15,9 @@ typedef struct spmla_i_cpu_window {
 	uint32_t end;
 } spmla_i_cpu_window;
 
-/* The window of position pos >= 0, from position `from` <= pos on, of at most
- * `most` > pos - start positions. `span` has the first and last position of the
- * token's image, if it is not NULL and holds pos. */
+/* The window of position pos >= 0. It starts at `from` <= pos or later and has
+ * at most `most` positions, enough to include pos. `span` has the first and
+ * last position of the token's image, if it is not NULL and holds pos. */
 static inline spmla_i_cpu_window
 spmla_i_cpu_window_of(int32_t pos, uint32_t window, const int32_t *span,
 		      uint32_t max_image, uint32_t from, uint32_t most)

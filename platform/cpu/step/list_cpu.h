@@ -24,10 +24,10 @@ typedef struct spmla_i_cpu_list {
 	uint32_t is_bad; /* an indptr that falls or leads outside; no entries */
 } spmla_i_cpu_list;
 
-/* Token t's list among `entries`: a row of one stride with its length, which
- * lens_tokens tokens share (0: 1); or, with an indptr, entries indptr[t] ..
- * indptr[t + 1] - 1. `most` counts the entries of a row, or of all ragged lists
- * together. */
+/* Token t's list among `entries`: row t, with rows `stride` apart, and a length
+ * that lens_tokens tokens share (0: not shared). With an indptr: entries
+ * indptr[t] .. indptr[t + 1] - 1. `most` counts the entries of a row, or of all
+ * ragged lists together. */
 static inline spmla_i_cpu_list
 spmla_i_cpu_list_of(const int32_t *entries, int64_t stride, const int32_t *lens,
 		    uint32_t lens_tokens, const int32_t *indptr, uint32_t most,

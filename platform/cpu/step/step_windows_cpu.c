@@ -28,8 +28,8 @@ slots_of(const spmla_ctx *ctx, uint32_t group)
 }
 
 /* The slot of the compressed key that ends with position pos, -1 if none does.
- * Sets *seen to 0 if the key has no page or, where none ends, if the columns up
- * to the last key are not all written. */
+ * Sets *seen to 0 if the key has no page. If no key ends there, sets it to 0 if
+ * a column up to the last key is not written. */
 static int64_t
 compressed_slot(spmla_ctx *ctx, uint32_t group, uint32_t row, uint32_t pos,
 		uint32_t *seen)
@@ -84,7 +84,7 @@ place_keys(spmla_ctx *ctx, uint32_t t, uint32_t row, uint32_t pos,
 	return seen;
 }
 
-/* The pages that a range of entries lacks, all reported. */
+/* Reports the missing pages of a range of entries, and returns their number. */
 static uint32_t
 missing_pages(spmla_ctx *ctx, const spmla_i_cpu_slots *s, uint32_t row,
 	      uint32_t start, uint32_t len)
