@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * c128a_index: a block a token, since rows have 8192 entries at a context of a
- * million tokens.
+ * c128a_index: one block for each token, because a row has 8192 entries at a
+ * context of a million tokens.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_C128A_INDEX_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_C128A_INDEX_KERNEL_H
@@ -41,7 +41,7 @@ SPMLA_KERNEL_SCALARS(c128a_index)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* How many entries are whole at a position >= 0. */
+/* How many compressed entries are complete at position pos >= 0. */
 FN uint32_t
 c128a_entries(int32_t pos, uint32_t ratio, uint32_t width)
 {
@@ -50,7 +50,8 @@ c128a_entries(int32_t pos, uint32_t ratio, uint32_t width)
 	return n < width ? n : width;
 }
 
-/* out[e] = e for e < n, -1 to width, by `items` of which this is `item`. */
+/* Writes out[e] = e for e < n, and -1 from there to width. `items` threads do
+ * this together; the caller is number `item`. */
 FN void
 c128a_local_row(uint32_t n, GLOBAL int32_t *out, uint32_t width, uint32_t item,
 		uint32_t items)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * combine_index: a subgroup a token, dealt out over the blocks first, without
- * a barrier. A token's time is round trips to memory, so there are two: one
- * for what tells its keys, with the lengths of the first requests loaded
- * before its own is known, and one for its top-k. As a rule every entry of the
- * top-k counts and keeps its place. From the first one that does not, ballots
- * find the places.
+ * combine_index: one subgroup for each token, without a barrier. Tokens go to
+ * different blocks first. A token's time is round trips to memory, so there are
+ * only two. The first loads what the token's keys depend on, and the lengths of
+ * the first requests before the token's own request is known. The second loads
+ * its top-k. Usually every entry of the top-k counts and keeps its place. From
+ * the first entry that does not count, ballots find the places.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_COMBINE_INDEX_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_COMBINE_INDEX_KERNEL_H
@@ -70,8 +70,8 @@ combine_nothing(uint32_t fault)
 	return k;
 }
 
-/* For a token of context n > 0 and request b < requests, in image [first,
- * last]. */
+/* What a token of context n > 0 and request b < requests sees; it is in image
+ * [first, last]. */
 FN combine_sight
 combine_sight_of(const PRIVATE spmla_k_combine_index_scalars *s, int32_t n,
 		 uint32_t b, int32_t seq, int32_t gathered, int32_t first,
@@ -128,9 +128,9 @@ combine_whole(const PRIVATE combine_sight *k, GLOBAL const int32_t *in,
 	return first;
 }
 
-/* Copies the indices of the top-k from `first` on that count; returns where
- * they end. *bad counts the indices that the lane has to report. By all of the
- * subgroup together. */
+/* Copies those indices of the top-k, from `first` on, that count; returns where
+ * they end. *bad counts the indices that the lane has to report. The whole
+ * subgroup calls it. */
 FN uint32_t
 combine_some(const PRIVATE combine_sight *k, GLOBAL const int32_t *in,
 	     GLOBAL int32_t *out, uint32_t first, PRIVATE uint32_t *bad)
@@ -165,7 +165,7 @@ combine_some(const PRIVATE combine_sight *k, GLOBAL const int32_t *in,
 	return len;
 }
 
-/* value + step * e for each e below n. */
+/* Writes out[e] = value + step * e for each e < n. */
 FN void
 combine_fill(GLOBAL int32_t *out, uint32_t n, uint32_t value, uint32_t step)
 {

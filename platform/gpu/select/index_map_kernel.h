@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * index_map: a block a token. An item asks for the pages of several indices
- * before it uses one, and reports what is wrong with them afterwards, so that
- * the two latencies of a token are all that a row costs. Slots are computed in
- * 64 bits and only then narrowed, so that nothing can wrap into a slot that
- * looks valid.
+ * index_map: one block for each token. An item loads the pages of several
+ * indices before it uses one, and reports faults afterwards. So a row costs two
+ * memory latencies and no more. Slots are computed in 64 bits and only then
+ * narrowed, so that nothing can wrap into a slot that looks valid.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_INDEX_MAP_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_INDEX_MAP_KERNEL_H
@@ -14,7 +13,8 @@
 #include "spmla/platform/gpu/step/fault_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
-/* For both kernels: rows as they are, and compact ones. */
+/* Parameters of both kernels: one keeps rows as they are, one makes them
+ * compact. */
 #define SPMLA_K_index_map(P, S)            \
 	SPMLA_K_FAULT(P)                   \
 	P(const int32_t, token_row)        \
@@ -61,7 +61,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* What a token says of all its indices. */
+/* What holds for all indices of a token. */
 typedef struct index_map_token {
 	uint32_t len;       /* entries to read */
 	uint32_t context;   /* where indices end; 2^31: nowhere */
@@ -103,12 +103,12 @@ typedef struct index_map_job {
 	uint32_t first;
 	uint32_t step;
 	LOCAL uint64_t *sums; /* [INDEX_MAP_SUMS] */
-	/* [3] by turn: a token is empty. That of the next token is set to 0
-	 * while nobody reads or sets it. */
+	/* [3], used in turn: 1 if a token is empty. The next token's flag is
+	 * cleared while no thread reads or sets it. */
 	LOCAL uint32_t *empty;
 } index_map_job;
 
-/* Entries of token t's indices that are read. */
+/* How many of token t's indices are read. */
 FN uint32_t
 index_map_len(const PRIVATE index_map_job *job, uint32_t t)
 {
@@ -121,7 +121,7 @@ index_map_len(const PRIVATE index_map_job *job, uint32_t t)
 	return n < s->k ? n : s->k;
 }
 
-/* What token t says, whose row of the table is `row`. */
+/* What holds for the indices of token t, whose table row is `row`. */
 FN index_map_token
 index_map_token_of(const PRIVATE index_map_job *job, uint32_t t, uint32_t row)
 {
@@ -156,8 +156,9 @@ index_map_token_of(const PRIVATE index_map_job *job, uint32_t t, uint32_t row)
 	return of;
 }
 
-/* The item's indices of a piece, which begins with entry `base` of the row
- * `in`, as slots; -1 for none. Returns the faults, four bits each. */
+/* Makes slots of the item's indices in a piece, which begins with entry `base`
+ * of the row `in`; -1 for no slot. Returns the faults, four bits for each
+ * index. */
 FN uint32_t
 index_map_piece(const PRIVATE index_map_job *job,
 		const PRIVATE index_map_token *of, GLOBAL const int32_t *in,
@@ -207,7 +208,7 @@ index_map_piece(const PRIVATE index_map_job *job,
 	return faults;
 }
 
-/* Writes a piece as it is; returns how many slots of the item's there are. */
+/* Writes a piece as it is; returns how many of the item's slots are valid. */
 FN uint32_t
 index_map_write(const PRIVATE index_map_job *job, const PRIVATE int32_t *slots,
 		uint32_t base, uint32_t k, GLOBAL int32_t *out)
@@ -225,9 +226,10 @@ index_map_write(const PRIVATE index_map_job *job, const PRIVATE int32_t *slots,
 	return valid;
 }
 
-/* Writes the slots of a piece that are there behind the block's first `valid`;
- * returns how many that makes. A scan's barriers lie between the reads of a
- * piece and its writes, which do not go past it: the row may be in place. */
+/* Appends the valid slots of a piece to the `valid` slots that the block has
+ * written; returns the new count. The output may be the input: a scan's
+ * barriers lie between the reads and the writes of a piece, and writes do not
+ * go past the piece. */
 FN uint32_t
 index_map_append(const PRIVATE index_map_job *job, const PRIVATE int32_t *slots,
 		 uint32_t base, uint32_t len, uint32_t valid,
@@ -249,7 +251,7 @@ index_map_append(const PRIVATE index_map_job *job, const PRIVATE int32_t *slots,
 	return valid;
 }
 
-/* The sum over the block's `items`, for item 0. A barrier. */
+/* Sums x over the block's `items`; only item 0 gets the sum. Has a barrier. */
 FN uint32_t
 index_map_sum(uint32_t x, uint32_t items, LOCAL uint64_t *sums)
 {
@@ -273,9 +275,9 @@ typedef struct index_map_row {
 	uint32_t lost; /* 1: there is no room for it */
 } index_map_row;
 
-/* The row of token t, which has n entries. With ragged rows, `end` is where the
- * row of token `from` - 1 ends, as if there were room for all, and becomes
- * where t's row ends. Barriers, if rows are ragged. */
+/* The row of token t, which has n entries. With ragged rows, *end moves from
+ * the end of the row of token `from` - 1 to the end of t's row, both as if
+ * there were room for all. Has barriers if rows are ragged. */
 FN index_map_row
 index_map_row_of(const PRIVATE index_map_job *job, uint32_t from, uint32_t t,
 		 uint32_t n, PRIVATE uint64_t *end)
@@ -309,8 +311,8 @@ index_map_row_of(const PRIVATE index_map_job *job, uint32_t from, uint32_t t,
 	return r;
 }
 
-/* Whether an item has lost a page of a token and that empties it. If so, its
- * row becomes -1. A barrier, if pages count. */
+/* With s.whole, a lost page empties the token. Returns 1, and fills the row
+ * with -1, if any item has lost a page. Has a barrier if s.whole is set. */
 FN uint32_t
 index_map_empty(const PRIVATE index_map_job *job, uint32_t lost, uint32_t turn,
 		const PRIVATE index_map_row *to)
@@ -348,7 +350,7 @@ index_map_report(const PRIVATE index_map_job *job, uint32_t row,
 	return lost;
 }
 
-/* All of a block: rows as they are, or `compact`. */
+/* All work of a block; `compact`: makes rows compact. */
 FN void
 index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 {
@@ -408,7 +410,8 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 			job->kept_lens[t] = lost ? 0 : job->other_lens[t];
 		if (!s->has_counts)
 			continue;
-		/* Two sets of sums in turn: one barrier a token. */
+		/* Two sets of sums in turn, so one barrier for each token is
+		 * enough. */
 		if (!compact) {
 			valid = index_map_sum(valid, job->items,
 					      job->sums + turn);
@@ -422,7 +425,7 @@ index_map_all(const PRIVATE index_map_job *job, const uint32_t compact)
 	}
 }
 
-/* Two blocks an SM: for three, as ptxas would have it, registers spill. */
+/* Two blocks per SM: ptxas would choose three, and then registers spill. */
 SPMLA_KERNEL_BLOCKS(index_map, 2)
 void
 spmla_k_index_map(SPMLA_KERNEL_ARGS(index_map))

@@ -4,7 +4,7 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
-/* Kind 1: slots that are none are left out. */
+/* Kind 1: entries without a slot are left out. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_index_map_compact, .kind = 1},
 	{.kernel = SPMLA_KERNEL_index_map},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_q_prep: 8 lanes have a head of a token, a block 16 heads at a time.
- * Lane l has values 8l .. 8l + 7 of the rotated half and the same of the other
- * half, all loaded before any is used. Every lane rotates, and the other value
- * of a pair is one shuffle away or in the lane; which half is rotated changes
- * only addresses. With MXFP4, 4 lanes have a group of 32 in either half. With
- * many tokens time goes to instructions, not to bytes, so a lane has one load,
- * one MXFP4 scale and one store for a half.
+ * indexer_q_prep: 8 lanes take one head of a token, and a block takes 16 heads
+ * at a time. Lane l has values 8l .. 8l + 7 of each half, all loaded before any
+ * is used. Every lane rotates; the other value of a pair is in the lane or one
+ * shuffle away. Which half is rotated changes only addresses. With MXFP4, 4
+ * lanes share a group of 32 values in each half. With many tokens instructions
+ * are the limit, not bytes, so a lane has one load, one MXFP4 scale and one
+ * store for each half.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_INDEXER_Q_PREP_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_INDEXER_Q_PREP_KERNEL_H
@@ -58,8 +58,8 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The lane's factors out of the position's cos_sin, one of each for a pair:
- * eight pairs a lane with NEOX, else four. */
+/* The lane's cosines and sines for a position, one of each for each pair: a
+ * lane has eight pairs with NEOX, else four. */
 FN void
 q_prep_factors(GLOBAL const float *cos_sin, uint32_t position, uint32_t neox,
 	       uint32_t form, PRIVATE uint32_t *c, PRIVATE uint32_t *s)
@@ -106,7 +106,7 @@ q_prep_rotate(PRIVATE uint32_t *w, const PRIVATE uint32_t *c,
 	}
 }
 
-/* The codes of a head, four words, and its scale. */
+/* Computes the lane's codes of a head, four words; returns the head's scale. */
 FN float
 q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
 	    PRIVATE uint32_t *codes)
@@ -129,8 +129,8 @@ q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
 	return scale;
 }
 
-/* The same for MXFP4: a lane has a word of either half, and the bytes of their
- * groups' scales. */
+/* The same for MXFP4: a lane gets one word of codes for each half, and the
+ * scale bytes of the two groups. */
 FN void
 q_prep_groups(const PRIVATE uint32_t *w, PRIVATE uint32_t *codes,
 	      PRIVATE uint32_t *bytes)
@@ -141,7 +141,7 @@ q_prep_groups(const PRIVATE uint32_t *w, PRIVATE uint32_t *codes,
 	codes[1] = g_mxfp4_codes8(w + 4, g_mxfp4_inverse(bytes[1]));
 }
 
-/* One or two words of codes; `wide`: p is a multiple of what they take. */
+/* Stores one or two words of codes; `wide`: p is aligned to their size. */
 FN void
 q_prep_store(GLOBAL uint8_t *p, uint32_t wide, uint32_t words,
 	     const PRIVATE uint32_t *codes)
@@ -161,7 +161,7 @@ q_prep_store(GLOBAL uint8_t *p, uint32_t wide, uint32_t words,
 		p[i] = (uint8_t)(codes[i / 4] >> 8 * (i % 4));
 }
 
-/* What either kernel was given. */
+/* The arguments of either kernel. */
 typedef struct q_prep_job {
 	SPMLA_KERNEL_FIELDS(indexer_q_prep)
 } q_prep_job;
@@ -181,8 +181,8 @@ q_prep_turn(const PRIVATE q_prep_job *job, uint32_t position,
 		q_prep_rotate(w, c, sines, 0);
 }
 
-/* A lane's codes of a head, which is row `row` of the output, and, of MXFP4,
- * the bytes of its scales. */
+/* Writes a lane's codes of a head, which is row `row` of the output, and for
+ * MXFP4 its scale bytes. */
 FN void
 q_prep_write(const PRIVATE q_prep_job *job, uint64_t row, const uint32_t mxfp4,
 	     const uint32_t wide, const PRIVATE uint32_t *codes,
@@ -206,9 +206,9 @@ q_prep_write(const PRIVATE q_prep_job *job, uint64_t row, const uint32_t mxfp4,
 	}
 }
 
-/* Both kernels; `mxfp4` and `wide` are constants, so that nothing that is not
- * done stands between loads. `wide`: addresses of a lane's values, codes and
- * factors are multiples of what they take. */
+/* The body of both kernels. `mxfp4` and `wide` are constants, so no dead branch
+ * stands between the loads. `wide`: a lane's values, codes and factors are each
+ * aligned to their size. */
 FN void
 q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 	   const uint32_t wide)
@@ -239,7 +239,7 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 		if (s->has_rope)
 			position = (uint32_t)g_position(
 				job->positions, job->s.positions_wide, t);
-		/* As it lies there: converting it would wait for it. */
+		/* Kept as loaded: a conversion would wait for the load. */
 		if (is_head && lane == 0) {
 			const int64_t at = (int64_t)t * s->weights_stride + h;
 
@@ -250,7 +250,8 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 			g_row_load8(from + s->rope_first, wide, w);
 			g_row_load8(from + other, wide, w + 4);
 		}
-		/* Not sooner: the loads above would wait for the position. */
+		/* Checked only now: sooner, the loads above would wait for the
+		 * position. */
 		is_known = !s->has_rope || position < s->cos_sin_rows;
 		if (!is_known && h == 0 && lane == 0)
 			g_fault(job->fault_state, job->fault_status, t,
@@ -277,7 +278,7 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 	}
 }
 
-/* Ten blocks of 48 registers: for twelve ptxas spills. */
+/* Ten blocks per SM with 48 registers each: with twelve, ptxas spills. */
 SPMLA_KERNEL_BLOCKS(indexer_q_prep, 10)
 void
 spmla_k_indexer_q_prep(SPMLA_KERNEL_ARGS(indexer_q_prep))

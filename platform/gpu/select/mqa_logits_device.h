@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of mqa_logits and the line of its work: the units of 64 keys of 256
- * tokens, one token after the other. It is cut evenly over the blocks, at any
- * unit; then come the next 256 tokens.
+ * Rows of mqa_logits and its line of work. The line has the units of 256
+ * tokens, one token after the other; a unit is 64 keys. Blocks get equal shares
+ * of the line, cut at any unit. Then come the next 256 tokens.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_DEVICE_H
@@ -53,14 +53,16 @@ typedef struct mqa_row {
 	uint32_t fault;
 } mqa_row;
 
-/* Where token t's row of logits begins; row_stride 0: row_starts say it. */
+/* Where token t's row of logits begins; with row_stride 0, row_starts gives it.
+ */
 FN int64_t
 mqa_row_start(GLOBAL const int64_t *row_starts, int64_t row_stride, uint32_t t)
 {
 	return row_stride ? (int64_t)t * row_stride : row_starts[t];
 }
 
-/* Keys of a token of that length: a row of one stride takes no more. */
+/* How many keys a token of length `len` has: at most row_stride, if that is not
+ * 0. */
 FN uint32_t
 mqa_row_len(int32_t len, int64_t row_stride)
 {
@@ -69,8 +71,8 @@ mqa_row_len(int32_t len, int64_t row_stride)
 	return (uint32_t)(row_stride && len > row_stride ? row_stride : len);
 }
 
-/* The keys of a token of that table row, length and row of logits, and what is
- * wrong with it. */
+/* The row of logits that begins at `start`, of a token with table row `row` and
+ * length `len`, and its fault, if any. */
 FN mqa_row
 mqa_row_of(uint32_t row, uint32_t rows, int32_t len, int64_t start,
 	   int64_t row_stride, uint64_t logits_elems)
@@ -107,8 +109,8 @@ enum {
 	MQA_TILE = 4    /* heads at a time */
 };
 
-/* Where a block is on the line: `rest` units of a token are left to it, the
- * next of which begins with key `first` of the token. */
+/* Where a block is on the line. `rest` units of the token are left; the next
+ * one begins with the token's key `first`. */
 typedef struct mqa_place {
 	uint32_t token;
 	uint32_t first;
@@ -125,14 +127,14 @@ mqa_word(GLOBAL const uint8_t *p, uint32_t aligned)
 	       (uint32_t)p[3] << 24;
 }
 
-/* What the kernels of paged keys were given. */
+/* The arguments of the kernels for paged keys. */
 typedef struct mqa_logits_job {
 	SPMLA_KERNEL_FIELDS(mqa_logits)
 	GLOBAL const uint32_t *q_scales; /* MXFP4 */
 	LOCAL struct mqa_shared *shared;
 } mqa_logits_job;
 
-/* The units of token t; the first block reports why there are none. */
+/* How many units token t has. The first block reports its fault, if any. */
 FN uint32_t
 mqa_logits_units(const PRIVATE mqa_logits_job *job, uint32_t t)
 {
@@ -150,8 +152,9 @@ mqa_logits_units(const PRIVATE mqa_logits_job *job, uint32_t t)
 	return r.len / MQA_UNIT + (r.len % MQA_UNIT != 0);
 }
 
-/* The place of a unit that begins a token, or the block's first one, of `count`
- * tokens whose units end at `ends`; the place before is of no later token. */
+/* Moves *to to `unit`, which begins a token or is the block's first unit.
+ * `count` tokens have units that end at `ends`. The search begins at to->token,
+ * which must not be a later token. */
 FN void
 mqa_seek(PRIVATE mqa_place *to, LOCAL const uint64_t *ends, uint32_t count,
 	 uint64_t unit)

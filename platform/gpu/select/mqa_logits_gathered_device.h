@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the kernels of mqa_logits_gathered share: their arguments, the keys that
- * a token sees, and the columns that no key has.
+ * a token sees, and the columns without a key.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_DEVICE_H
@@ -68,7 +68,7 @@ gathered_row_of(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 	return row;
 }
 
-/* -inf to the columns of the block's rows that no key has. */
+/* Writes -inf to those columns of the block's rows that have no key. */
 FN void
 gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 	       GLOBAL float *logits, int64_t stride, uint32_t tokens,
@@ -87,21 +87,22 @@ gathered_clean(GLOBAL const int32_t *starts, GLOBAL const int32_t *ends,
 	}
 }
 
-/* The score of a key with this scale, out of its sum over heads. */
+/* The score of a key: its sum over heads times `scale`, or -inf if that is
+ * -inf. */
 FN float
 gathered_score(float scale, float sum)
 {
 	return scale == G_MINUS_INF ? scale : scale * sum;
 }
 
-/* What the kernels were given. */
+/* The arguments of the kernels. */
 typedef struct gathered_job {
 	SPMLA_KERNEL_FIELDS(mqa_logits_gathered)
 	GLOBAL const uint32_t *q_scales; /* MXFP4 */
 	LOCAL struct mqa_shared *shared;
 } gathered_job;
 
-/* The units of token t; the first block reports why there are none. */
+/* How many units token t has. The first block reports its fault, if any. */
 FN uint32_t
 gathered_units(const PRIVATE gathered_job *job, uint32_t t)
 {

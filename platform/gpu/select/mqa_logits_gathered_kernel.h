@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered without matrix instructions: the scores of
- * mqa_logits_kernel.h, and so its bits, for keys of either layout that lie in a
- * row. Work is the same line of units, but a token's first unit begins at its
- * first key.
+ * mqa_logits_gathered without matrix instructions, for keys of either layout in
+ * a dense buffer. It uses the scores of mqa_logits_kernel.h, so it gives the
+ * same bits. The line of units is the same too, but a token's first unit begins
+ * at its first key.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_KERNEL_H
@@ -13,7 +13,7 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The lane's four keys from `first` on. MXFP4 has no factor, but 1. */
+/* Loads the lane's four keys from `first` on. With MXFP4 a key's scale is 1. */
 FN void
 gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 	      GLOBAL const float *k_scales, uint32_t first, uint32_t end,
@@ -48,8 +48,8 @@ gathered_load(PRIVATE mqa_keys *keys, GLOBAL const uint8_t *k,
 	}
 }
 
-/* A unit of token t, its keys from `first` on. `stage`: shared memory does not
- * hold the token's heads yet. */
+/* Scores a unit of token t, the keys from `first` on. `stage`: the token's
+ * heads are not in shared memory yet. */
 FN void
 gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
 	      uint32_t stage, const uint32_t mxfp4)
@@ -120,7 +120,7 @@ gathered_all(const PRIVATE gathered_job *job, const uint32_t mxfp4)
 			       s->logits_bf16, MQA_ITEMS);
 }
 
-/* Two blocks an SM: for three, as ptxas would have it, registers spill. */
+/* Two blocks per SM: ptxas would choose three, and then registers spill. */
 SPMLA_KERNEL_BLOCKS(mqa_logits_gathered, 2)
 void
 spmla_k_mqa_logits_gathered(SPMLA_KERNEL_ARGS(mqa_logits_gathered))

@@ -2,9 +2,9 @@
  *
  * mqa_logits_gathered: chooses a kernel and fills its arguments. As for
  * mqa_logits, the choice depends on nothing that differs between tokens. Both
- * operations have the same bits, except with Hopper's kernels, and where only one
- * reads its keys by matrix instructions. A kernel that takes only some tokens is
- * launched several times.
+ * operations give the same bits, except with Hopper's kernels, and except where
+ * only one of the two uses matrix instructions. A kernel that takes only some
+ * tokens is launched several times.
  */
 #include "spmla/platform/gpu/launch.h"
 

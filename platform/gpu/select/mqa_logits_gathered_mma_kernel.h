@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered by matrix instructions, for up to 64 heads: the tiles of
- * mqa_logits_mma_kernel.h, and so its bits. The hard idea: rows that follow
- * each other mostly see the same keys, so the queries of four of them lie in
- * shared memory, and a subgroup's 32 keys, once converted, meet all four. What
- * one of the four does not see costs no products and, if none sees it, no load.
+ * mqa_logits_gathered by matrix instructions, for up to 64 heads. It uses the
+ * tiles of mqa_logits_mma_kernel.h, so it gives the same bits. The hard idea:
+ * consecutive rows mostly see the same keys. So the queries of four rows, a
+ * group, lie in shared memory, and a subgroup converts 32 keys once and
+ * multiplies them with all four. Keys that a row does not see cost it no
+ * products; keys that no row sees are not loaded.
  *
- * Work is the line of all fours' units of 128 keys between the first and the
- * last key that one of them sees, cut evenly over the blocks; 2048 rows at a
- * time.
+ * The line of work has the units of all groups of 2048 rows; then come the next
+ * 2048. A group has units of 128 keys, from the first to the last key that one
+ * of its rows sees. Blocks get equal shares of the line.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_MMA_KERNEL_H
@@ -43,7 +44,7 @@ enum {
 	GATHERED_MMA_UNIT = GATHERED_MMA_ITEMS / 32 * MQA_MMA_TILE
 };
 
-/* Makes `range` hold keys first .. end - 1 too. */
+/* Extends `range` to hold keys first .. end - 1 too. */
 FN void
 gathered_mma_join(PRIVATE gathered_row *range, uint32_t first, uint32_t end)
 {
@@ -54,7 +55,7 @@ gathered_mma_join(PRIVATE gathered_row *range, uint32_t first, uint32_t end)
 	range->end = end > range->end ? end : range->end;
 }
 
-/* Units of a group; the first block reports what is bad. */
+/* How many units a group has. The first block reports faults. */
 FN uint32_t
 gathered_mma_units(GLOBAL spmla_g_state *fault_state,
 		   GLOBAL spmla_g_status *fault_status,
@@ -82,8 +83,8 @@ gathered_mma_units(GLOBAL spmla_g_state *fault_state,
 	       GATHERED_MMA_UNIT;
 }
 
-/* The queries of a group's rows, as f16, their weights and which keys they see;
- * what is not there is zeros. */
+/* Puts a group into shared memory: the queries of its rows, as f16, their
+ * weights, and which keys they see. Missing rows and heads are zeros. */
 FN void
 gathered_mma_stage(const PRIVATE spmla_k_mqa_logits_gathered_mma_scalars *s,
 		   GLOBAL const uint8_t *q, GLOBAL const float *weights,
@@ -136,7 +137,8 @@ gathered_mma_stage(const PRIVATE spmla_k_mqa_logits_gathered_mma_scalars *s,
 	}
 }
 
-/* The 32 keys from `first` on, up to stop, that some row sees. */
+/* Loads those of the 32 keys from `first` on, below `stop`, that some row sees.
+ */
 FN void
 gathered_mma_fetch(PRIVATE mqa_mma_tile *tile, GLOBAL const uint8_t *k,
 		   GLOBAL const float *k_scales, LOCAL const uint32_t *seen,
@@ -178,7 +180,7 @@ gathered_mma_fetch(PRIVATE mqa_mma_tile *tile, GLOBAL const uint8_t *k,
 	}
 }
 
-/* The first of the keys that one of the rows sees, and behind the last. */
+/* The range from the first to the last key that one of the rows sees. */
 FN gathered_row
 gathered_mma_union(LOCAL const uint32_t *seen)
 {
@@ -191,8 +193,8 @@ gathered_mma_union(LOCAL const uint32_t *seen)
 	return range;
 }
 
-/* Scores of 32 keys, `first` and on, for all rows of a group; `keys` becomes
- * those a unit further on, which are on their way meanwhile. */
+/* Scores the 32 keys from `first` on for all rows of a group. Meanwhile it
+ * loads the keys one unit further on, and leaves them in `keys`. */
 FN void
 gathered_mma_score(const PRIVATE spmla_k_mqa_logits_gathered_mma_scalars *s,
 		   PRIVATE mqa_mma_tile *keys, GLOBAL const uint8_t *k,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered by products of tiles: the scores of
- * mqa_logits_tile_kernel.h, and so its bits, for keys of either layout that lie
- * in a row. Work is the line of units of mqa_logits_gathered_kernel.h.
+ * mqa_logits_gathered by products of tiles, for keys of either layout in a
+ * dense buffer. It uses the scores of mqa_logits_tile_kernel.h, so it gives the
+ * same bits. The line of units is that in mqa_logits_gathered_kernel.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_TILE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_TILE_KERNEL_H
@@ -20,7 +20,7 @@ typedef spmla_k_mqa_logits_gathered_scalars
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The factor of key n's score. MXFP4 has none, but 1; a missing key has -inf. */
+/* The scale of key n's score. With MXFP4 it is 1, or -inf for a missing key. */
 FN float
 gathered_tile_scale(GLOBAL const float *k_scales, uint32_t n,
 		    const uint32_t mxfp4)
@@ -32,8 +32,8 @@ gathered_tile_scale(GLOBAL const float *k_scales, uint32_t n,
 		       : 1.0f;
 }
 
-/* A unit of token t, its keys from `first` on. `stage`: shared memory does not
- * hold the token's heads yet. Barriers. */
+/* Scores a unit of token t, the keys from `first` on. `stage`: the token's
+ * heads are not in shared memory yet. Has barriers. */
 FN void
 gathered_tile_unit(const PRIVATE gathered_job *job,
 		   LOCAL mqa_tile_shared *shared, uint32_t t, uint32_t first,

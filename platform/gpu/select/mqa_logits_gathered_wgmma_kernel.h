@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered by warpgroups' products of e4m3, for up to 64 heads. Rows
- * that follow each other mostly see the same keys, so the queries of eight of
- * them, a group, lie in shared memory, and 64 keys, a unit, copied there once,
- * meet all eight. A warpgroup loads, units into a ring and queries one group
- * ahead. Two others multiply, each with the queries of four rows. The hard idea
- * is to share keys among so many rows: for two rows a block the L2 cannot give
- * keys as fast as products of e4m3 take them.
+ * mqa_logits_gathered by warpgroup products of e4m3, for up to 64 heads.
+ * Consecutive rows mostly see the same keys. So the queries of eight rows, a
+ * group, lie in shared memory. A unit of 64 keys is copied there once and
+ * multiplied with all eight. One warpgroup loads: units into a ring, queries
+ * one group ahead. Two others multiply, each with the queries of four rows. The
+ * hard idea is to share keys among so many rows: with two rows per block, the
+ * L2 cannot deliver keys as fast as e4m3 products take them.
  *
- * Work is the line of all groups' units between the first and the last key that
- * one of them sees, cut evenly over the blocks. Keys that no row of a group
- * sees are not loaded; a warpgroup leaves out a unit that none of its rows
- * sees.
+ * The line of work has the units of all groups; those of a group lie between
+ * the first and the last key that one of its rows sees. Blocks get equal shares
+ * of the line. Keys that no row of a group sees are not loaded; a warpgroup
+ * leaves out a unit that none of its rows sees.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_WGMMA_KERNEL_H
@@ -79,7 +79,7 @@ gathered_wgmma_row(const PRIVATE gathered_wgmma_job *job, uint32_t group,
 	return row;
 }
 
-/* Units of a group; the first block reports what is bad. */
+/* How many units a group has. The first block reports faults. */
 FN uint32_t
 gathered_wgmma_units(const PRIVATE gathered_wgmma_job *job, uint32_t group)
 {
@@ -103,8 +103,8 @@ gathered_wgmma_units(const PRIVATE gathered_wgmma_job *job, uint32_t group)
 		   : 0;
 }
 
-/* The line of units of all groups: line[i] is how many the groups up to and
- * with i have; returns how many there are. */
+/* Makes the line of units of all groups: line[i] is how many units groups 0 ..
+ * i have. Returns the total. */
 FN uint64_t
 gathered_wgmma_line(const PRIVATE gathered_wgmma_job *job, uint32_t groups)
 {
@@ -142,7 +142,7 @@ typedef struct gathered_wgmma_way {
 	uint32_t parity;
 } gathered_wgmma_way;
 
-/* The next group; 0: there is none. */
+/* Goes on to the next group; returns 0 if there is none. */
 FN uint32_t
 gathered_wgmma_next(const PRIVATE gathered_wgmma_job *job,
 		    PRIVATE gathered_wgmma_way *way)
@@ -172,7 +172,7 @@ gathered_wgmma_turn(PRIVATE gathered_wgmma_way *way)
 
 /* ---- the warpgroup that loads ---- */
 
-/* 16 codes to a place of a panel's row; zeros if `is` is 0. */
+/* Copies 16 codes to piece `piece` of a panel's row; zeros if `is` is 0. */
 FN void
 gathered_wgmma_copy(LOCAL uint8_t *panel, uint32_t row, uint32_t piece,
 		    GLOBAL const uint8_t *from, uint32_t is, uint32_t aligned)
@@ -191,7 +191,8 @@ gathered_wgmma_copy(LOCAL uint8_t *panel, uint32_t row, uint32_t piece,
 	g_local_store128(to, x);
 }
 
-/* Asks for the rows of a group. */
+/* Starts the copies of a group's queries and weights, and stores which keys its
+ * rows see. */
 FN void
 gathered_wgmma_load_group(const PRIVATE gathered_wgmma_job *job, uint32_t group,
 			  uint32_t buffer, uint32_t item)
@@ -236,7 +237,7 @@ gathered_wgmma_load_group(const PRIVATE gathered_wgmma_job *job, uint32_t group,
 	}
 }
 
-/* Says that a unit of the ring is there: the warp's copies into it are. */
+/* Signals that the warp's copies into a stage have arrived. */
 FN void
 gathered_wgmma_full(LOCAL gathered_wgmma_memory *mem, uint32_t stage)
 {
@@ -260,7 +261,7 @@ gathered_wgmma_seen(LOCAL const uint32_t *firsts, LOCAL const uint32_t *ends,
 	return (uint32_t)g_ballot(is);
 }
 
-/* Asks for the 64 keys from `first` on. */
+/* Starts the copies of the 64 keys from `first` on. */
 FN void
 gathered_wgmma_load(const PRIVATE gathered_wgmma_job *job, uint32_t stage,
 		    uint32_t buffer, uint32_t first, uint32_t item)
@@ -322,7 +323,8 @@ gathered_wgmma_run_loader(const PRIVATE gathered_wgmma_job *job,
 		const uint32_t buffer = way->turn & 1u;
 		uint32_t key;
 
-		/* Who frees the buffer may still wait for units. */
+		/* The warpgroups that free the buffer may still wait for units.
+		 */
 		g_local_copies_wait();
 		for (; said < asked; said++)
 			gathered_wgmma_full(mem, said % GATHERED_WGMMA_STAGES);
@@ -353,7 +355,7 @@ gathered_wgmma_run_loader(const PRIVATE gathered_wgmma_job *job,
 		gathered_wgmma_full(mem, said % GATHERED_WGMMA_STAGES);
 }
 
-/* ---- those that multiply ---- */
+/* ---- the warpgroups that multiply ---- */
 
 /* The rows whose scores a lane writes. */
 enum { GATHERED_WGMMA_OWN = GATHERED_WGMMA_EACH / 2 };
@@ -401,7 +403,7 @@ gathered_wgmma_rows_of(const PRIVATE gathered_wgmma_job *job,
 	return rows;
 }
 
-/* Asks for the products of a unit and the queries. */
+/* Starts the products of a unit and the queries. */
 FN void
 gathered_wgmma_multiply(PRIVATE float *c, g_panel k, g_panel q)
 {
@@ -439,7 +441,8 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 		gathered_wgmma_rows rows;
 		uint32_t key, i, r;
 
-		/* The group is there with its first unit. */
+		/* When the first unit has arrived, the group's queries have
+		 * too. */
 		g_mbarrier_wait(&mem->full[way->stage], way->parity);
 		key = gathered_wgmma_key(mem, buffer, way);
 		mqa_wgmma_weights(mem->w[buffer][own * GATHERED_WGMMA_EACH],

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits without matrix instructions, for every subgroup and any number of
- * heads. 16 lanes share four keys and a head's query: a lane has 8 of the 128
- * dims. The hard idea: the sums of 16 (head, key) pairs over 16 lanes take 15
- * shuffles, not 64. Each step of the tree hands half of the pairs over and
- * keeps the other half; at the end a lane has one pair's sum. Products of e4m3
- * are exact in f32, so a fused step rounds as two would.
+ * mqa_logits without matrix instructions, for every subgroup width and any
+ * number of heads. 16 lanes share four keys and a head's query: a lane has 8 of
+ * the 128 dims. The hard idea: the sums of 16 (head, key) pairs over 16 lanes
+ * take 15 shuffles, not 64. Each step of the tree hands half of the pairs over
+ * and keeps the other half; at the end a lane has one pair's sum. Products of
+ * e4m3 are exact in f32, so a fused multiply-add rounds as two separate steps
+ * would.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_KERNEL_H
@@ -29,8 +30,8 @@ typedef struct mqa_shared {
 	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
 } mqa_shared;
 
-/* What a lane has of its four keys: dims 4l .. 4l + 3 and 64 + 4l .. 64 + 4l +
- * 3 of each, where l is its lane of 16, and the scale of key l % 4. */
+/* A lane's part of its four keys, where l is its lane of 16: dims 4l .. 4l + 3
+ * and 64 + 4l .. 64 + 4l + 3 of each key, and the scale of key l % 4. */
 typedef struct mqa_keys {
 	float k[MQA_KEYS][MQA_LANE_DIMS];
 	float scale;
@@ -60,8 +61,9 @@ mqa_decode_mxfp4(uint32_t codes, uint32_t scale, PRIVATE float *to)
 		to[i] = g_e2m1_to_f32((codes >> 4 * i) & 15u) * g_pow2(scale);
 }
 
-/* Queries and weights of `heads` heads into shared memory, zeros up to a whole
- * tile; only MXFP4 queries have scales. A barrier at both ends. */
+/* Puts queries and weights of `heads` heads into shared memory, with zeros up
+ * to a whole tile. Only MXFP4 queries have scales. Has a barrier at both ends.
+ */
 FN void
 mqa_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 	  const uint32_t mxfp4, GLOBAL const float *weights, uint32_t heads,
@@ -101,8 +103,8 @@ mqa_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 	BARRIER();
 }
 
-/* One of the lane's keys: `codes` are all of it, `run` bytes from 16 values to
- * the next; zeros if it is none. */
+/* Loads the lane's dims of one key; zeros if is_key is 0. `codes` is the whole
+ * key, in which runs of 16 values lie `run` bytes apart. */
 FN void
 mqa_load_key(PRIVATE float *k, GLOBAL const uint8_t *codes, uint32_t is_key,
 	     uint32_t aligned, uint32_t fnuz, uint32_t run)
@@ -119,7 +121,7 @@ mqa_load_key(PRIVATE float *k, GLOBAL const uint8_t *codes, uint32_t is_key,
 	mqa_decode(high, fnuz, k + 4);
 }
 
-/* The same of an MXFP4 key, the dims are the same; `scales` are its four. */
+/* The same dims of an MXFP4 key; the word at `scales` has its four scales. */
 FN void
 mqa_load_mxfp4(PRIVATE float *k, GLOBAL const uint8_t *codes,
 	       GLOBAL const uint32_t *scales, uint32_t is_key)
@@ -192,7 +194,7 @@ mqa_score(const PRIVATE mqa_keys *keys, LOCAL const mqa_staged *staged,
 						      v[a * MQA_KEYS + b]);
 			}
 		}
-		/* relu(x) is x where x > 0, of a NaN 0. */
+		/* relu(x) is x where x > 0, else 0, also for a NaN. */
 		x = mqa_sum_pairs(v);
 		sum += (x > 0.0f ? x : 0.0f) * staged->w[h + lane / MQA_KEYS];
 	}
@@ -200,8 +202,9 @@ mqa_score(const PRIVATE mqa_keys *keys, LOCAL const mqa_staged *staged,
 }
 
 /* The sum over all heads for key l % 4, before its scale. q, q_scales and
- * weights are the token's. `stage`: shared memory does not hold its heads yet,
- * uniform over the block; `any`: the subgroup has a key. Barriers. */
+ * weights are the token's. `stage`: the token's heads are not in shared memory
+ * yet; it is uniform over the block. `any`: the subgroup has a key. Has
+ * barriers. */
 FN float
 mqa_score_all(const PRIVATE mqa_keys *keys, GLOBAL const uint8_t *q,
 	      GLOBAL const uint32_t *q_scales, const uint32_t mxfp4,
@@ -228,21 +231,22 @@ mqa_score_all(const PRIVATE mqa_keys *keys, GLOBAL const uint8_t *q,
 	return sum;
 }
 
-/* The first of a unit's keys that the item's 16 lanes have. */
+/* The first key of a unit that the item's 16 lanes have. */
 FN uint32_t
 mqa_own(void)
 {
 	return g_item() / MQA_LANES * MQA_KEYS;
 }
 
-/* The first that its subgroup has. */
+/* The first key of a unit that the item's subgroup has. */
 FN uint32_t
 mqa_subgroup(void)
 {
 	return g_item() / g_width() * (g_width() / MQA_LANES) * MQA_KEYS;
 }
 
-/* The lane's four keys from `first` on; the page of key l % 4, or -1. */
+/* Loads the lane's four keys from `first` on; returns the page of key l % 4, or
+ * -1. */
 FN int32_t
 mqa_logits_load(PRIVATE mqa_keys *keys, const PRIVATE mqa_logits_job *job,
 		uint32_t row, uint32_t first, uint32_t len,
@@ -284,8 +288,8 @@ mqa_logits_load(PRIVATE mqa_keys *keys, const PRIVATE mqa_logits_job *job,
 	return own;
 }
 
-/* A unit of token t, its keys from `first` on. `stage`: shared memory does not
- * hold the token's heads yet. */
+/* Scores a unit of token t, the keys from `first` on. `stage`: the token's
+ * heads are not in shared memory yet. */
 FN void
 mqa_logits_unit(const PRIVATE mqa_logits_job *job, uint32_t t, uint32_t first,
 		uint32_t stage, const uint32_t mxfp4)
@@ -309,7 +313,7 @@ mqa_logits_unit(const PRIVATE mqa_logits_job *job, uint32_t t, uint32_t first,
 	key = first + mqa_own() + lane;
 	if (lane >= MQA_KEYS || key >= len)
 		return;
-	/* The row is read again: it was kept in no register. */
+	/* The table row is read again, because no register keeps it. */
 	if (page < 0 && key % s->page_tokens == 0)
 		g_fault(job->fault_state, job->fault_status,
 			(uint32_t)job->token_row[t], G_FAULT_PAGE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mqa_logits: chooses a kernel and fills its arguments. The choice depends on
- * nothing that differs between tokens, so a row's bits do not depend on the other
- * ones. A kernel that takes only some tokens is launched several times.
+ * nothing that differs between tokens, so a row's bits do not depend on the
+ * other rows. A kernel that takes only some tokens is launched several times.
  */
 #include "spmla/platform/gpu/launch.h"
 
@@ -89,9 +89,9 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 
 /* Kinds: layouts, with OTHER for scores of bf16 or keys in FNUZ, and with ODD
  * for pages that do not begin at multiples of 16 bytes. Sizes: heads. Rows: the
- * tokens of a launch, which is one with either. Example: 5000 tokens with 64
- * heads and FP8 keys are three launches by wgmma on Hopper, of 2048, 2048 and
- * 904 tokens. */
+ * most tokens of a launch; with OTHER or ODD one launch takes all. Example:
+ * 5000 tokens with 64 heads and FP8 keys are three launches by wgmma on Hopper,
+ * of 2048, 2048 and 904 tokens. */
 enum { OTHER = 0x100, ODD = 0x200 };
 
 static const spmla_i_gpu_variant variants[] = {

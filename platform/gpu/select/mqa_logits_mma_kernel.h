@@ -2,14 +2,15 @@
  *
  * mqa_logits by matrix instructions, for up to 64 heads. Keys are rows of A, so
  * they go from the cache to fragments without shared memory; the queries of a
- * token, as f16, lie there. The hard idea is the order of the 128 dims: it is
- * free as long as both sides keep it, and so a lane's 16 bytes of a key are its
- * values of four k steps, or of MXFP4 of all eight, with one scale. e4m3 is
- * exact in f16, e2m1 with its scale in bf16, and so are the products; only the
- * sums round.
+ * token lie there as f16. The hard idea is the order of the 128 dims: it is
+ * free as long as both sides use the same one. So 16 consecutive bytes of a key
+ * are a lane's values for four k steps, or with MXFP4 for all eight, with one
+ * scale. e4m3 is exact in f16, and e2m1 with its scale is exact in bf16. The
+ * products are exact too; only the sums round.
  *
- * Work is the line of all tokens' units of 64 keys, cut evenly over the blocks
- * wherever a token ends: cost follows the live context and nothing else.
+ * The line of work has the units of all tokens, 64 keys each. Blocks get equal
+ * shares of it, wherever tokens end, so the cost depends on the live context
+ * alone.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_MMA_KERNEL_H
@@ -39,10 +40,10 @@ enum {
 	MQA_MMA_Q = MQA_MMA_DIM + 8
 };
 
-/* What a lane has of a tile: bytes 16t .. 16t + 15 of the keys g + 8i, i =
- * 0..3, and the bytes 64 further on, except with MXFP4; scale and page of key g
- * + 8t, which it writes. With MXFP4, byte i of scales is for its values of key
- * g + 8i. */
+/* A lane's part of a tile: bytes 16t .. 16t + 15 of the keys g + 8i, i = 0..3,
+ * and without MXFP4 also the bytes 64 further on. `scale` and `page` are of key
+ * g + 8t, whose score the lane writes. With MXFP4, byte i of `scales` is for
+ * the lane's values of key g + 8i. */
 typedef struct mqa_mma_tile {
 	uint32_t raw[32];
 	uint32_t scales;
@@ -98,7 +99,8 @@ mqa_mma_fetch(PRIVATE mqa_mma_tile *tile, const PRIVATE mqa_logits_job *job,
 	}
 }
 
-/* The tile's fragments of A: for each half of 16 keys and k step. */
+/* Makes the tile's fragments of A, one for each half of 16 keys and each k
+ * step. */
 FN void
 mqa_mma_convert(const PRIVATE mqa_mma_tile *tile, uint32_t a[2][8][4])
 {
@@ -119,7 +121,7 @@ mqa_mma_convert(const PRIVATE mqa_mma_tile *tile, uint32_t a[2][8][4])
 	}
 }
 
-/* The same of MXFP4. */
+/* The same for MXFP4. */
 FN void
 mqa_mma_convert_mxfp4(const PRIVATE mqa_mma_tile *tile, uint32_t a[2][8][4])
 {
@@ -182,7 +184,7 @@ mqa_mma_score(uint32_t a[2][8][4], LOCAL const uint16_t *q,
 							  b + 2 * i);
 			}
 		}
-		/* relu(x) is x where x > 0, of a NaN 0. */
+		/* relu(x) is x where x > 0, else 0, also for a NaN. */
 		UNROLL
 		for (i = 0; i < 8; i++) {
 			const float x = c[i / 4][i % 4];
@@ -201,8 +203,7 @@ mqa_mma_score(uint32_t a[2][8][4], LOCAL const uint16_t *q,
 	return own;
 }
 
-/* The queries of a token, as f16, and weights; heads that are not there are
- * zeros. */
+/* Loads a token's queries, as f16, and weights. Missing heads are zeros. */
 FN void
 mqa_mma_load_q(GLOBAL const uint8_t *q, GLOBAL const float *weights,
 	       uint32_t heads, LOCAL uint16_t *q16, LOCAL float *w)
@@ -276,8 +277,8 @@ mqa_mma_load(const PRIVATE mqa_logits_job *job, uint32_t token, uint32_t mxfp4,
 			       job->weights + first, heads, q16, w);
 }
 
-/* The line of units of all tokens: ends[t] is how many units the tokens up to
- * and with t have; returns how many there are. */
+/* Makes the line of units of all tokens: ends[t] is how many units tokens 0 ..
+ * t have. Returns the total. */
 FN uint64_t
 mqa_mma_line(const PRIVATE mqa_logits_job *job, LOCAL uint64_t *ends,
 	     LOCAL uint64_t *sums)

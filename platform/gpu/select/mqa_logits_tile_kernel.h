@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits by products of tiles (tile.h), for up to 64 heads: keys in both
- * encodings of e4m3, by rows or in tiles, or in MXFP4, and logits of both
- * types. Queries lie in shared memory as bf16, which is exact, as are values of
- * MXFP4 with their scales; keys go from the cache to registers. The hard idea:
- * the order of the 128 dims is free as long as both sides keep it. So a lane
- * reads bytes of a key that lie together, and queries are permuted to match.
+ * mqa_logits by products of tiles (tile.h), for up to 64 heads. Keys are in
+ * either encoding of e4m3, by rows or in tiles, or in MXFP4; logits are of
+ * either type. Queries lie in shared memory as bf16, which is exact for e4m3
+ * and for MXFP4 values with their scales. Keys go from the cache to registers.
+ * The hard idea: the order of the 128 dims is free as long as both sides use
+ * the same one. So a lane reads bytes of a key that lie together, and queries
+ * are permuted to match.
  *
  * A subgroup has 16 keys of a unit of 64 and a share of the heads, by 16. Work
  * is the line of units of mqa_logits_device.h.
@@ -88,8 +89,8 @@ mqa_tile_pair_mxfp4(uint32_t codes, float scale)
 	return g_bits(low) >> 16 | (g_bits(high) & 0xffff0000u);
 }
 
-/* Queries and weights of a token into shared memory, zeros up to whole tiles. A
- * barrier at both ends. */
+/* Puts queries and weights of a token into shared memory, with zeros up to
+ * whole tiles. Has a barrier at both ends. */
 FN void
 mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 	       const uint32_t mxfp4, GLOBAL const float *weights,
@@ -128,14 +129,14 @@ mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 	BARRIER();
 }
 
-/* The lane's part of the values that lanes share. */
+/* Which part of a row of A or B the lane has. */
 FN uint32_t
 mqa_tile_part(void)
 {
 	return mqa_tile_parts() == 1 ? 0 : g_item() % g_tile_lanes() / G_TILE;
 }
 
-/* 16 bytes of a key, aligned to 16 or not; zeros if it is none. */
+/* Loads 16 bytes of a key, aligned to 16 or not; zeros if is_key is 0. */
 FN void
 mqa_tile_bytes(GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t aligned,
 	       PRIVATE uint32_t *x)
@@ -149,8 +150,8 @@ mqa_tile_bytes(GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t aligned,
 		g_load4((GLOBAL const float *)codes, x);
 }
 
-/* The lane's part of a key as B of all steps; `run` bytes from 16 values to the
- * next, aligned to 16 or not. Zeros if it is none. */
+/* Loads the lane's part of a key as operand B of all steps; zeros if is_key is
+ * 0. Runs of 16 values lie `run` bytes apart, aligned to 16 or not. */
 FN void
 mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 	      GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t aligned,
@@ -176,8 +177,8 @@ mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 	}
 }
 
-/* The same of MXFP4; 16 bytes are a group with one scale, byte g of the word at
- * `scales`. */
+/* The same for MXFP4; 16 bytes are group g, whose scale is byte g of the word
+ * at `scales`. */
 FN void
 mqa_tile_load_mxfp4(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 		    GLOBAL const uint8_t *codes, GLOBAL const uint32_t *scales,
@@ -204,8 +205,8 @@ mqa_tile_load_mxfp4(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 	}
 }
 
-/* The sum over the subgroup's heads of relu(q . k) w for the lane's key. relu(x)
- * is x where x > 0, of a NaN 0. */
+/* The sum over the subgroup's heads of relu(q . k) w for the lane's key.
+ * relu(x) is x where x > 0, else 0, also for a NaN. */
 FN float
 mqa_tile_score(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 	       LOCAL const mqa_tile_shared *shared, uint32_t heads)
@@ -274,8 +275,8 @@ mqa_tile_writes(void)
 	       g_item() % g_tile_lanes() < G_TILE;
 }
 
-/* A unit of token t, its keys from `first` on. `stage`: shared memory does not
- * hold the token's heads yet. Barriers. */
+/* Scores a unit of token t, the keys from `first` on. `stage`: the token's
+ * heads are not in shared memory yet. Has barriers. */
 FN void
 mqa_tile_unit(const PRIVATE mqa_logits_job *job, LOCAL mqa_tile_shared *shared,
 	      uint32_t t, uint32_t first, uint32_t stage, const uint32_t mxfp4)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits by warpgroups' matrix instructions, for up to 64 heads. A warp
- * copies 64 keys at a time into a ring, a page's by one bulk copy, as far ahead
- * as shared memory goes; others load queries, one token or two of a row ahead;
- * warpgroups multiply the units of the ring in turn.
+ * mqa_logits by warpgroups' matrix instructions, for up to 64 heads. One warp
+ * copies 64 keys at a time into a ring, as far ahead as the ring has room; keys
+ * of one page take one bulk copy. Three warps load queries, one token ahead, or
+ * two tokens of one row. Two warpgroups multiply the units of the ring in turn.
  *
- * Products are of e4m3, as queries and keys are. Such an instruction takes 32
- * dims and cuts each product, and the sum so far, relative to the largest of
- * them; so which dims it takes decides the bits. The hard idea is to choose
- * them so that a lane reads its part of a key as it lies in a page: of each 64
- * dims one instruction has the first 8 of all 16, the next the other 8.
+ * Queries and keys are multiplied as e4m3. One instruction takes 32 dims. It
+ * truncates each product, and the sum so far, relative to the largest of them,
+ * so the choice of dims decides the bits. The hard idea is to choose them so
+ * that a lane reads its part of a key as it lies in a page: of each 64 dims,
+ * one instruction takes the first 8 of every 16, the next one the other 8.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_WGMMA_KERNEL_H
@@ -29,7 +29,8 @@ enum {
 	MQA_WGMMA_UNIT = 64,     /* keys */
 	MQA_WGMMA_STAGES = 20,
 	MQA_WGMMA_TILE = 64 * SPMLA_INDEX_DIM, /* bytes of 64 keys or heads */
-	/* Threads that load queries: the warps beside the one of pages. */
+	/* Threads that load queries: the warps beside the one that copies keys.
+	 */
 	MQA_WGMMA_ASKERS = 96
 };
 
@@ -88,8 +89,8 @@ mqa_wgmma_weights(LOCAL const float *from, uint32_t rows, PRIVATE float *w)
 }
 
 /* The scores, before the key's scale, of key g + 8 (t % 2) of the subgroup for
- * 1, 2 or 4 rows of queries: of 2 a lane gets row t / 2, of 4 rows t / 2 * 2
- * and one more. */
+ * 1, 2 or 4 rows of queries. With 2 rows a lane gets row t / 2; with 4 it gets
+ * rows t / 2 * 2 and t / 2 * 2 + 1. */
 FN void
 mqa_wgmma_score(const PRIVATE float *c, const PRIVATE float *w, uint32_t rows,
 		PRIVATE float *score)
@@ -132,8 +133,8 @@ mqa_wgmma_score(const PRIVATE float *c, const PRIVATE float *w, uint32_t rows,
 
 /* ---- the line of units ---- */
 
-/* Keys of a token of that row, length and first logit; 0 and *fault where its
- * row or its logits are outside. */
+/* How many keys a token has, by its table row, length and first logit. If its
+ * row or its logits are out of range, returns 0 and sets *fault. */
 FN uint32_t
 mqa_wgmma_len(const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s, int32_t len,
 	      uint32_t row, int64_t start, PRIVATE uint32_t *fault)
@@ -150,9 +151,9 @@ typedef struct mqa_wgmma_job {
 	LOCAL mqa_wgmma_memory *mem;
 } mqa_wgmma_job;
 
-/* Units of token t, for all lanes of a subgroup and their tokens. If tokens 2 i
- * and 2 i + 1 are of one row, the first has the units of both. `reports`: what is
- * bad. */
+/* How many units token t has; all lanes of a subgroup call it, each for its
+ * token. If tokens 2 i and 2 i + 1 are of one row, the first has the units of
+ * both. `reports`: reports faults. */
 FN uint32_t
 mqa_wgmma_units(const PRIVATE mqa_wgmma_job *job, uint32_t t, uint32_t reports)
 {
@@ -179,8 +180,8 @@ mqa_wgmma_units(const PRIVATE mqa_wgmma_job *job, uint32_t t, uint32_t reports)
 	return len / MQA_WGMMA_UNIT + (len % MQA_WGMMA_UNIT != 0);
 }
 
-/* The line of units of all tokens: ends[t] is how many units the tokens up to
- * and with t have; returns how many there are. */
+/* Makes the line of units of all tokens: ends[t] is how many units tokens 0 ..
+ * t have. Returns the total. */
 FN uint64_t
 mqa_wgmma_line(const PRIVATE mqa_wgmma_job *job, LOCAL uint64_t *ends)
 {
@@ -201,8 +202,8 @@ mqa_wgmma_line(const PRIVATE mqa_wgmma_job *job, LOCAL uint64_t *ends)
 	return total;
 }
 
-/* The same of up to 32 tokens: each subgroup makes one for itself, so that none
- * waits for another. */
+/* The same for up to 32 tokens: each subgroup makes a line for itself, so that
+ * none waits for another. */
 FN uint64_t
 mqa_wgmma_line_of_few(const PRIVATE mqa_wgmma_job *job, LOCAL uint64_t *ends)
 {
@@ -218,7 +219,8 @@ mqa_wgmma_line_of_few(const PRIVATE mqa_wgmma_job *job, LOCAL uint64_t *ends)
 
 /* ---- a block's way ---- */
 
-/* Where a block is on its part of the line, and a token, or two of one row. */
+/* Where a block is on its part of the line, and the token there, or two tokens
+ * of one row. */
 typedef struct mqa_wgmma_way {
 	LOCAL const uint64_t *ends; /* the line */
 	uint64_t unit;
@@ -232,7 +234,7 @@ typedef struct mqa_wgmma_way {
 	uint32_t stop;  /* no key from here on */
 } mqa_wgmma_way;
 
-/* The next token; 0: there is none. */
+/* Goes on to the next token; returns 0 if there is none. */
 FN uint32_t
 mqa_wgmma_next(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_way *way)
 {
@@ -274,8 +276,8 @@ mqa_wgmma_whole(uint32_t page_tokens)
 	return page_tokens % MQA_WGMMA_UNIT == 0;
 }
 
-/* Where the warp is in a row's pages: a lane has the page of column first +
- * lane, and of the 32 behind. */
+/* Where the warp is in a row's pages: a lane has the pages of columns first +
+ * lane and first + 32 + lane. */
 typedef struct mqa_wgmma_pages {
 	GLOBAL const int32_t *of;
 	uint32_t columns; /* that there are */
@@ -283,7 +285,7 @@ typedef struct mqa_wgmma_pages {
 	int32_t page[2];
 } mqa_wgmma_pages;
 
-/* Asks for the pages behind column `first` + lane. */
+/* Loads the page of column `first` + lane; -1 behind the last column. */
 FN int32_t
 mqa_wgmma_ask_page(const PRIVATE mqa_wgmma_pages *pages, uint32_t first)
 {
@@ -292,7 +294,7 @@ mqa_wgmma_ask_page(const PRIVATE mqa_wgmma_pages *pages, uint32_t first)
 	return column < pages->columns ? pages->of[column] : -1;
 }
 
-/* Goes on by so many entries, up to the page's end. */
+/* Goes on by `by` entries, at most to the page's end. */
 FN void
 mqa_wgmma_on(PRIVATE mqa_wgmma_pages *pages, PRIVATE uint32_t *column,
 	     PRIVATE uint32_t *entry, uint32_t by, uint32_t page_tokens)
@@ -308,7 +310,7 @@ mqa_wgmma_on(PRIVATE mqa_wgmma_pages *pages, PRIVATE uint32_t *column,
 	}
 }
 
-/* A unit within one page into a stage, by its first lane. */
+/* Copies a unit that lies in one page into a stage; the first lane does it. */
 FN void
 mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t page,
 		     uint32_t entry, uint32_t is, uint32_t stage)
@@ -333,7 +335,7 @@ mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t page,
 		    4 * MQA_WGMMA_UNIT, &mem->full[stage]);
 }
 
-/* A unit's keys into a stage, column by column. */
+/* Copies a unit's keys into a stage, column by column. */
 FN void
 mqa_wgmma_copy(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_pages *pages,
 	       uint32_t written, uint32_t *column, uint32_t *entry,
@@ -444,7 +446,8 @@ mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 
 /* ---- the warps that load queries ---- */
 
-/* Four codes of heads of a token: bytes 0 .. 3 of 4 t + i, dims 16 t .. */
+/* Loads a token's queries and weights. 16 codes from dim 64 half + 16 t on are
+ * four words; word j becomes word t of piece 4 half + j in the panel. */
 FN void
 mqa_wgmma_load_q(const PRIVATE mqa_wgmma_job *job, uint32_t token,
 		 uint32_t is_token, LOCAL uint8_t *panel, LOCAL float *w,
@@ -513,10 +516,11 @@ mqa_wgmma_run_queries(const PRIVATE mqa_wgmma_job *job,
 	}
 }
 
-/* ---- those that multiply ---- */
+/* ---- the warpgroups that multiply ---- */
 
-/* The lane's part of a stage as operands of four instructions; of key g + 8 (t
- * % 2) of the subgroup the scale. Returns whether that has a page. */
+/* Reads the lane's part of a stage, as operands of four instructions, and the
+ * scale of key g + 8 (t % 2) of the subgroup. Returns whether that key has a
+ * page. */
 FN uint32_t
 mqa_wgmma_take(LOCAL const mqa_wgmma_memory *mem, uint32_t stage,
 	       uint32_t a[4][4], PRIVATE float *scale)

@@ -2,9 +2,9 @@
  *
  * ragged_index: one launch in which blocks exchange nothing. Each block has a
  * run of tokens and adds up the lengths before it by itself, 4 bytes a token
- * from the cache. A subgroup has a row, or a part of one where a block has few
- * rows, and loads it as soon as it knows its length: the destination is needed
- * only when the row has come.
+ * from the cache. A subgroup takes a row, or a part of one if the block has few
+ * rows. It loads the row as soon as it knows the length: the destination is
+ * needed only when the row has arrived.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_RAGGED_INDEX_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_RAGGED_INDEX_KERNEL_H
@@ -47,8 +47,8 @@ ragged_clamp(int32_t len, uint32_t width)
 	return n < width ? n : width;
 }
 
-/* The thread's part of the sum of n lengths; `wide`: lens is a multiple of 16
- * and n of 4. */
+/* The thread's part of the sum of n lengths; `wide`: lens is aligned to 16
+ * bytes and n is a multiple of 4. */
 FN uint64_t
 ragged_before(GLOBAL const int32_t *lens, uint32_t wide, uint32_t width,
 	      uint32_t n)
@@ -92,8 +92,8 @@ ragged_sum(uint64_t x, uint32_t lanes)
 	return x;
 }
 
-/* Entries that a subgroup has of a row: as many as it asks for at a time, and
- * so on `step` further. */
+/* A subgroup's entries of a row: as many as it loads at a time, then the same
+ * `step` further on. */
 typedef struct ragged_part {
 	uint32_t rows; /* of the block at a time */
 	uint32_t row;  /* of those; none if it is not below */
@@ -102,7 +102,8 @@ typedef struct ragged_part {
 	uint32_t len; /* of the row */
 } ragged_part;
 
-/* For rows [first, end), or the first ones, as many as there are subgroups. */
+/* The part for rows [first, end), or for as many of them as there are
+ * subgroups. */
 FN ragged_part
 ragged_part_of(GLOBAL const int32_t *lens, uint32_t has_lens, uint32_t width,
 	       uint32_t first, uint32_t end)
@@ -125,7 +126,7 @@ ragged_part_of(GLOBAL const int32_t *lens, uint32_t has_lens, uint32_t width,
 	return p;
 }
 
-/* Loads the lane's entries of the next n, which `in` begins. */
+/* Loads the lane's entries of the next n, which begin at `in`. */
 FN void
 ragged_load(GLOBAL const int32_t *in, uint32_t n, PRIVATE uint32_t *x)
 {
@@ -139,7 +140,8 @@ ragged_load(GLOBAL const int32_t *in, uint32_t n, PRIVATE uint32_t *x)
 	}
 }
 
-/* -1 for those that are not below `slots`. */
+/* Stores the lane's entries of the next n; those not below `slots` become -1.
+ */
 FN void
 ragged_store(GLOBAL int32_t *out, uint32_t n, uint32_t slots,
 	     const PRIVATE uint32_t *x)
@@ -158,7 +160,7 @@ typedef struct ragged_shared {
 	uint32_t lengths[2][RAGGED_SUBGROUPS]; /* of its rows, in turn */
 } ragged_shared;
 
-/* Four of 64 registers, for all that is on its way. */
+/* Four blocks per SM with 64 registers each, to hold all loads in flight. */
 SPMLA_KERNEL_BLOCKS(ragged_index, 4)
 void
 spmla_k_ragged_index(SPMLA_KERNEL_ARGS(ragged_index))

@@ -48,10 +48,10 @@ g_slots_of(const PRIVATE g_table *table, uint32_t row, uint32_t ring,
 	return slots;
 }
 
-/* out[k] is the slot of position start + k for k < len, -1 to width; `items` of
- * which this is `item` make the row. A page that is not there is -1, and its
- * first key's thread reports it for `row`. slots.pages is not looked at for
- * len 0. */
+/* Writes the slot of position start + k to out[k] for k < len, and -1 from
+ * there to width. `items` threads make the row; the caller is number `item`. A
+ * missing page gives -1, and the thread of its first key reports it for `row`.
+ * With len 0, slots.pages is not read. */
 FN void
 g_slot_row(const PRIVATE g_reporter *to, const PRIVATE g_slots *slots,
 	   uint32_t row, uint32_t start, uint32_t len, GLOBAL int32_t *out,

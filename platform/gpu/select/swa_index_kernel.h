@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * swa_index: a subgroup a token, as the window is short; tokens are dealt out
- * over the blocks first, so that few of them have a multiprocessor each.
+ * swa_index: one subgroup for each token, because the window is short. Tokens
+ * go to different blocks first, so that each of a few tokens has a
+ * multiprocessor of its own.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_SWA_INDEX_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_SWA_INDEX_KERNEL_H
@@ -46,7 +47,7 @@ SPMLA_KERNEL_SCALARS(swa_index)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* How many keys a request with `queries` >= 0 gathers; -1 is a bad length. */
+/* How many keys a request with `queries` >= 0 gathers; -1 for a bad length. */
 FN int32_t
 swa_gather_len(int64_t queries, int32_t seq_len, uint32_t replay,
 	       uint32_t window)

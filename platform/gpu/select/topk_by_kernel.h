@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topk on Hopper: eight blocks to a row, two, one, or half a multiprocessor, as
- * the number of rows leaves them; the kernel is chosen by that alone, and what
- * follows from a row's length the kernel finds out.
+ * topk on Hopper. A row gets eight blocks, two, one, or half a multiprocessor:
+ * the more rows, the less. The host chooses by the number of rows and their
+ * room; the kernel sees to the lengths.
  *
- * The hard idea is a threshold that costs one pass over what is in registers.
- * A thread's scores are a few buckets. The buckets' largest scores alone go
- * into a histogram, and of them one is taken above which somewhat more than a
- * block's share of the k best should lie. The scores above it go to the first
- * block's list, where their order does not matter: a histogram between the
- * smallest and the largest of the list finds the bin of the k-th, the few in
- * that bin are compared with each other, and a bit for each selected position
- * brings the positions into order.
+ * The hard idea is a threshold that costs one pass over registers. A thread's
+ * scores form a few buckets. Only the largest score of each bucket goes into a
+ * histogram. From it comes a threshold above which somewhat more than a block's
+ * share of the k best should lie. The scores above it go to the first block's
+ * list, in any order. A histogram between the smallest and the largest score of
+ * the list finds the bin of the k-th. The few in that bin are compared. A bit
+ * for each selected position then brings the positions into order.
  *
- * What was listed is the set, if it is at least k and the k-th is not below the
- * threshold of any block; that is checked. Else (many equal scores, all the
- * best in one block's share) the row is counted: exact histograms of every
- * score and a last pass that sets the bits. The set is the same either way.
+ * The list holds the k best if it has at least k scores and the k-th is not
+ * below the threshold of any block; that is checked. If it fails (many equal
+ * scores, or all the best in one block's share), the row is counted instead:
+ * exact histograms of every score, and a last pass that sets the bits. The set
+ * is the same either way.
  *
- * Pieces of 32 scores, 128 aligned bytes, are dealt to the blocks in turn, and
- * those of a block to the chunks it has in registers in turn, so a row that
- * ascends is, to every block and chunk, the same row. Each turn begins with
- * another block and chunk, so that a period of pieces is in all of them alike.
+ * A piece is 32 scores, 128 aligned bytes. Pieces are dealt to the blocks in
+ * turn, and a block's pieces to its chunks in registers in turn. So a row that
+ * ascends looks the same to every block and chunk. Each turn begins with
+ * another block and chunk, which spreads a period evenly too.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_BY_KERNEL_H
@@ -38,8 +38,8 @@ typedef spmla_k_topk_scalars spmla_k_topk_by_2_scalars;
 typedef spmla_k_topk_scalars spmla_k_topk_by_1_scalars;
 typedef spmla_k_topk_scalars spmla_k_topk_by_half_scalars;
 
-/* The same kernels, which then map what they selected, as index_map does, in
- * kernels of their own: the others would take 0.1 to 0.8 us more for it. */
+/* The same kernels with index_map behind the selection. They are kernels of
+ * their own, because that code would cost the others 0.1 to 0.8 us. */
 #define SPMLA_K_TOPK_MAP(P, S)          \
 	SPMLA_K_TOPK(P, SPMLA_I_K_NONE) \
 	P(const int32_t, token_row)     \
@@ -109,8 +109,8 @@ topk_by_put(topk_by m, const PRIVATE topk_by_row *r,
 	}
 }
 
-/* A row that the block has whole: every score is in the histogram. 0 if too
- * many are in one bin. */
+/* Selects from a row that one block has whole: every score goes into the
+ * histogram. Returns 0 if too many are in one bin. */
 FN uint32_t
 topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 {
@@ -158,9 +158,9 @@ topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 
 /* ---- long rows ----------------------------------------------------------- */
 
-/* A thread's first place of chunk `chunk`. Each thread begins its round of the
- * chunks elsewhere, and the blocks change places from turn to turn: what comes
- * in a period of pieces is in all blocks and chunks alike. */
+/* A thread's first place of chunk `chunk`. Threads begin their round of the
+ * chunks at different ones, and blocks change places from turn to turn. So
+ * scores with a period spread evenly over blocks and chunks. */
 FN uint32_t
 topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk)
 {
@@ -173,7 +173,7 @@ topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk)
 	return (turn * m.cluster + block) * TOPK_BY_PIECE + g_item() % 8 * 4;
 }
 
-/* From one load of a chunk to the next. */
+/* The distance in places from one load of a chunk to the next. */
 FN uint32_t
 topk_by_step(topk_by m, uint32_t chunks)
 {
@@ -201,10 +201,10 @@ topk_by_fetch(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	}
 }
 
-/* The rank of the threshold among the largest scores of all threads' buckets
- * (one or two a thread), such that the row should have five standard deviations
- * more than k scores above it; 0: there is none. Every block of the cluster
- * gives the same. */
+/* The threshold is one of the buckets' largest scores (a thread has one or two
+ * buckets). Returns its rank among them, such that k scores and five standard
+ * deviations more should be above it; 0 if there is none. All blocks get the
+ * same rank. */
 FN uint32_t
 topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	     uint32_t chunks, PRIVATE uint32_t *of)
@@ -225,7 +225,7 @@ topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	if (part > 0.75f || r->pieces > m.words ||
 	    want * (float)chunks > 0.75f * (float)m.entries)
 		return 0;
-	/* The buckets that have none of the `want` best. */
+	/* The share of buckets with none of the `want` best. */
 	none = g_exp2_flush(g_div_rn(scores, buckets) * g_log2(1.0f - part));
 	if (none < 0.05f)
 		return 0;
@@ -266,8 +266,9 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		g_local_max(&m.head->most, key);
 }
 
-/* A block's threshold: as far above the lower end of a bin as many are left of
- * it, but not where so many are in it that they may be equal; +inf at most. */
+/* A block's threshold, +inf at most. It lies above the lower end of the bin by
+ * the share of the bin's keys that are not taken. If the bin has so many keys
+ * that they may be equal, it is the lower end. */
 FN uint32_t
 topk_by_low(topk_by m, uint32_t rank)
 {
@@ -354,8 +355,8 @@ topk_by_ends(topk_by m, const PRIVATE topk_by_row *r, float low)
 	}
 }
 
-/* A block's share of the row: lists what is above its threshold. The share is
- * told when the blocks have met. 0 if there is no threshold. */
+/* A block's share of the row: lists what is above its threshold. The first
+ * block has the counts when all have met. 0 if there is no threshold. */
 FN uint32_t
 topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		uint32_t chunks)
@@ -444,8 +445,8 @@ topk_by_bin(uint32_t key, uint32_t low, uint32_t shift)
 	return bin < TOPK_BY_BINS ? bin : TOPK_BY_BINS - 1;
 }
 
-/* Sums up what the blocks said of their shares; 0 if the k best are not among
- * what is listed. `low` is the smallest of the thresholds, `least` the
+/* Sums up what the blocks told of their shares; returns 0 if the list cannot
+ * hold the k best. `low` is the smallest of the thresholds, `least` the
  * largest. */
 FN uint32_t
 topk_by_shares(topk_by m, uint32_t k, PRIVATE uint32_t *low,
@@ -468,7 +469,7 @@ topk_by_shares(topk_by m, uint32_t k, PRIVATE uint32_t *low,
 	return longest <= m.entries && sum >= k;
 }
 
-/* How much a range of values is shifted, to have a bin each or less. */
+/* By how many bits the values of a range are shifted to fit the bins. */
 FN uint32_t
 topk_by_shift(uint32_t range)
 {
@@ -477,9 +478,10 @@ topk_by_shift(uint32_t range)
 	return bits > TOPK_BY_BITS ? bits - TOPK_BY_BITS : 0;
 }
 
-/* The bits of the k best of the list, by the first block; 0 if they are not the
- * k best of the row. One histogram leaves few keys that are close to the k-th.
- * If not, another does of theirs; and of many equal ones, one of places. */
+/* Sets the bits of the k best of the list, in the first block; returns 0 if
+ * they are not the k best of the row. Usually one histogram leaves few keys
+ * close to the k-th. If not, a second histogram is made of those keys and, if
+ * many are equal, one of their places. */
 FN uint32_t
 topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
 {
@@ -555,8 +557,8 @@ topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
 	return m.head->found[2] >= least;
 }
 
-/* If all that is above the threshold is in one bin, its largest key: there are
- * likely so many of it that no list holds them. Else 0. */
+/* The largest key if all above the threshold are in one bin, else 0: so many
+ * equal keys are likely that no list holds them. */
 FN uint32_t
 topk_by_guess(topk_by m)
 {

@@ -3,9 +3,9 @@
  * A row of any length whose scores are counted, by a cluster or by one of its
  * blocks alone. A guess of the k-th key is checked by one pass; if it is wrong,
  * exact histograms of 13 bits give the key. A last pass sets a bit for each
- * score above it and, apart, for each equal to it. The hard idea is that a piece
- * of 32 scores is a word of bits, so that no block waits for another to know
- * where its own go.
+ * score above it and, in another list, for each equal to it. The hard idea is
+ * that a piece of 32 scores is a word of bits, so that no block waits for
+ * another to know where its own go.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_COUNT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_COUNT_DEVICE_H
@@ -23,8 +23,8 @@ topk_by_turn(topk_by m, uint32_t blocks)
 	return m.items / 8 * blocks;
 }
 
-/* The thread's keys of the pieces from `piece` on, TOPK_BY_LOADS turns; a bit of
- * the result for each that is of the row. */
+/* Loads the thread's keys of TOPK_BY_LOADS turns, from `piece` on. Returns a
+ * bit for each key that is in the row. */
 FN uint32_t
 topk_by_keys(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	     uint32_t piece, PRIVATE uint32_t *keys)
@@ -47,7 +47,7 @@ topk_by_keys(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	return is;
 }
 
-/* Tells all blocks, by the first one. */
+/* The first block tells all blocks what it found. */
 FN void
 topk_by_tell(topk_by m, uint32_t blocks, uint32_t kth, uint32_t rest,
 	     uint32_t left)
@@ -60,7 +60,8 @@ topk_by_tell(topk_by m, uint32_t blocks, uint32_t kth, uint32_t rest,
 	}
 }
 
-/* Tells all blocks whether the k-th key is `guess`: if not, 0. */
+/* Checks whether the k-th key is `guess`, and tells all blocks; returns 0 if
+ * not. */
 FN uint32_t
 topk_by_is(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	   uint32_t guess)
@@ -102,8 +103,8 @@ topk_by_is(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	return m.head->told[0];
 }
 
-/* Counts, in the first block, the keys that begin with `prefix`, by their next
- * bits, and tells all blocks where `rest` are reached. */
+/* Counts the keys that begin with `prefix`, by their next bits, in a histogram
+ * in the first block. Tells all blocks the bin at which `rest` are reached. */
 FN void
 topk_by_digit(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	      uint32_t prefix, uint32_t mask, uint32_t shift, uint32_t rest)
@@ -196,7 +197,7 @@ topk_by_ties(topk_by m, LOCAL const uint32_t *equal, uint32_t words,
 	return all;
 }
 
-/* The bits of 8 threads' 4 each, as a word. */
+/* Joins the 4 bits of each of 8 threads into a word. */
 FN uint32_t
 topk_by_word(uint32_t bits)
 {
@@ -247,8 +248,8 @@ topk_by_mark(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	}
 }
 
-/* The k best of any row, by `blocks` blocks: the cluster's or this one. `guess`
- * may be the k-th key, or is 0. */
+/* Selects the k best of any row with `blocks` blocks: the cluster's, or this
+ * one alone. `guess` may be the k-th key, or is 0. */
 FN void
 topk_by_count(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	      uint32_t guess)

@@ -60,8 +60,8 @@ enum {
 	TOPK_FOUND = 4
 };
 
-/* What stands for no score: the bits and the key of -inf, the smallest. Where a
- * pass may mark it, it is told apart by its place. */
+/* No score: the bits and the key of -inf, the smallest. A pass that could
+ * select it tells it from a real -inf by its place. */
 #define TOPK_NONE  0xff800000u
 #define TOPK_LEAST 0x007fffffu
 
@@ -254,10 +254,10 @@ topk_pick(topk_scratch shared, uint32_t rest)
 	BARRIER();
 }
 
-/* The rank-th largest of the keys that the block's items hold, all of them in
- * [base, base + 2^bits); *ties = how many keys equal to it are within the rank.
- * Or, sooner found, a smaller one that no more than `slack` others part from
- * it, and *ties of those at least. */
+/* The rank-th largest key of the block's items; all keys are in [base, base +
+ * 2^bits). *ties is how many keys equal to it are within the rank. May stop
+ * sooner, at the lower end of its bin, if at most `slack` keys of the bin are
+ * beyond the rank; *ties then counts the bin's keys within the rank. */
 FN uint32_t
 topk_select(topk_scratch shared, const PRIVATE uint32_t *keys, uint32_t base,
 	    uint32_t bits, uint32_t rank, uint32_t slack,
@@ -430,7 +430,8 @@ topk_collect(topk_scratch shared, topk_row row, PRIVATE uint32_t *x,
 	return done;
 }
 
-/* The row's own histograms and, in order, what they say. */
+/* The k-th key of a row, from histograms of the row itself; *ties as in
+ * topk_select. */
 FN uint32_t
 topk_kth(topk_scratch shared, topk_row row, uint32_t k, PRIVATE uint32_t *ties)
 {
@@ -557,7 +558,7 @@ topk_emit(topk_scratch shared, topk_row row, uint32_t kth, uint32_t ties,
 	}
 }
 
-/* A key such that, as a sample has it, `want` of the row's keys are above. */
+/* A key above which, by a sample, `want` of the row's keys lie. */
 FN uint32_t
 topk_sample(topk_scratch shared, topk_row row, uint32_t want)
 {
@@ -582,7 +583,7 @@ topk_sample(topk_scratch shared, topk_row row, uint32_t want)
 	return topk_select(shared, keys, 0, 32, rank, rank / 8, &ties);
 }
 
-/* The k best of a row that can be held. */
+/* Selects the k best of a row that the items can hold in registers. */
 FN void
 topk_short(topk_scratch shared, topk_row row, uint32_t k, uint32_t last_ties,
 	   GLOBAL int32_t *out)
@@ -691,8 +692,9 @@ topk_rows(const PRIVATE topk_args *a, topk_scratch shared, const uint32_t bf16)
 			a->indices + (int64_t)r * a->s.indices_stride;
 		topk_row row = topk_find(a, r, g_item() == 0, bf16);
 
-		/* The item that tells has been away from its subgroup, which
-		 * barriers and exchanges want together. */
+		/* The item that wrote the row's other outputs has diverged; the
+		 * broadcast joins the subgroup again, as barriers and shuffles
+		 * need. */
 		row.len = g_broadcast(row.len, 0);
 		if (row.len <= a->s.k)
 			topk_identity(row.len, a->s.k, TOPK_ITEMS, out);

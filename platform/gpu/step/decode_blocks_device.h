@@ -41,9 +41,9 @@ typedef struct decode_list {
 	uint32_t faults; /* 1: an indptr that falls or leads outside */
 } decode_list;
 
-/* Token t's list. `shared` tokens have one length; `most` are the entries of a
- * row; of ragged lists, of all. The first entry costs nothing but its own load,
- * if only that is asked for. */
+/* Token t's list. `shared` tokens have one length. `most` is how many entries a
+ * row has, or all ragged lists together. If only `first` is used, the rest is
+ * not loaded. */
 FN decode_list
 decode_list_of(GLOBAL const int32_t *lens, uint32_t form,
 	       spmla_g_divisor shared, int64_t stride, uint32_t most,

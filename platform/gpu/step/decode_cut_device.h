@@ -35,9 +35,10 @@ typedef struct decode_cut {
 						 * subgroup */
 } decode_cut;
 
-/* The blocks that a token costs beyond its own. Where the parts are a multiple
- * of the tokens it is none: tokens with equally many blocks then share no part.
- * Example: 8 tokens of 32 blocks on 64 parts are 8 parts of 4 blocks each. */
+/* How many blocks a token costs beyond its own. It is 0 if the number of parts
+ * is a multiple of the tokens: tokens with equally many blocks then share no
+ * part. Example: 8 tokens of 32 blocks on 64 parts are 8 parts of 4 blocks
+ * each. */
 FN uint32_t
 decode_cut_overhead(uint32_t tokens, uint32_t parts)
 {

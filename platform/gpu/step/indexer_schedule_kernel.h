@@ -51,8 +51,8 @@ indexer_schedule_segs(int32_t len)
 		       : 0;
 }
 
-/* A quotient, of what is mostly below 2^32. What is not goes bit by bit: the
- * toolchain's own way is a call, which costs a stack. */
+/* x / by. Most x are below 2^32; larger ones go bit by bit, because the
+ * compiler's 64-bit division is a call, which needs a stack. */
 FN uint64_t
 indexer_schedule_divide(uint64_t x, uint64_t by)
 {
@@ -102,9 +102,10 @@ typedef struct indexer_schedule_job {
 	uint32_t height; /* atoms or tokens of a row */
 } indexer_schedule_job;
 
-/* The tile of rows from `first` on into shared memory, its units behind `base`;
- * returns how many units it has. *run is the first row of the run that goes on
- * at the tile's begin, then at its end. A barrier at the end. */
+/* Puts the tile of rows from `first` on into shared memory, its units behind
+ * `base`; returns how many units it has. *run is the first row of the run at
+ * the tile's begin, and becomes that of the run at its end. Has a barrier at
+ * the end. */
 FN uint64_t
 indexer_schedule_tile(const PRIVATE indexer_schedule_job *job, uint32_t first,
 		      uint64_t base, uint32_t reports, PRIVATE uint32_t *run)

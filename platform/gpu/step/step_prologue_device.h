@@ -105,7 +105,7 @@ typedef struct prologue_shared {
 	decode_cut cut;
 } prologue_shared;
 
-/* What a kernel was given. */
+/* The arguments of a kernel. */
 typedef struct prologue_job {
 	SPMLA_KERNEL_FIELDS(step_prologue)
 	LOCAL prologue_shared *shared;
@@ -183,7 +183,7 @@ prologue_load(GLOBAL const uint32_t *from)
 	return r;
 }
 
-/* Asks for what the last token of a request will wait for. */
+/* Prefetches what the last token of a request will wait for. */
 FN void
 prologue_ask(const PRIVATE prologue_job *job, const PRIVATE prologue_request *r)
 {
@@ -499,7 +499,7 @@ prologue_token(const PRIVATE prologue_job *job, PRIVATE prologue_notes *notes,
 	return keys;
 }
 
-/* Keys that a token's index logits are of. */
+/* How many keys each token's index logits have. */
 FN GLOBAL int32_t *
 prologue_index_lens(const PRIVATE prologue_job *job)
 {
@@ -522,8 +522,8 @@ prologue_publish(const PRIVATE prologue_job *job,
 	BARRIER();
 }
 
-/* How the parts of a decode share the tokens; `again`: the line of their costs
- * is not there, or contexts may have been shortened since. */
+/* Cuts the tokens of a decode into parts. `again`: the line of their costs is
+ * missing, or contexts may have been shortened since. */
 FN void
 prologue_cut(const PRIVATE prologue_job *job, uint32_t again)
 {
@@ -543,7 +543,7 @@ prologue_cut(const PRIVATE prologue_job *job, uint32_t again)
 			 PROLOGUE_ITEMS, &shared->cut);
 }
 
-/* The ring goes on, and has its slot if it was not let go before. */
+/* Moves the ring on, and gives the slot back if prologue_let_go did not. */
 FN void
 prologue_end(const PRIVATE prologue_job *job, const PRIVATE prologue_state *st)
 {

@@ -140,8 +140,8 @@ windows_put(const PRIVATE windows_group *g, uint32_t start, uint32_t k,
 	return slot < 0 && (k == 0 || g_modulo(start + k, g->page) == 0);
 }
 
-/* The slots of `len` entries from `start` on, by `items` of which this is
- * `item`. Returns how many missing pages it met. */
+/* Writes the slots of `len` entries from `start` on. `items` threads do this;
+ * the caller is number `item`. Returns how many missing pages it met. */
 FN uint32_t
 windows_row(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
 	    GLOBAL int32_t *out, uint32_t item, uint32_t items)
@@ -174,9 +174,9 @@ windows_row(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
 	return lost;
 }
 
-/* The slot of the key of `ratio` that ends with position pos, -1 if none does;
- * a page that is missing counts in *lost and, where none ends, so does a column
- * up to the last key's that is not written. */
+/* The slot of the key of `ratio` that ends with position pos; -1 if none does.
+ * *lost counts its page if it is missing. If no key ends, *lost counts an
+ * unwritten column up to the last key's. */
 FN int64_t
 windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 	    int32_t page, uint32_t col, PRIVATE uint32_t *lost)

@@ -19,10 +19,10 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* How many keys of positions 0 .. position lie on this rank, of ranks that have
- * `run` positions in turn, this one from `first` of each `cycle` on; `own`: the
- * last of them is the position's. Without ranks run and cycle are 1, and first
- * is 0. */
+/* How many keys of positions 0 .. position lie on this rank. Ranks have `run`
+ * positions in turn; this one has them from `first` of each `cycle` on. *own:
+ * the last key is of the position itself. Without ranks, run and cycle are 1,
+ * and first is 0. */
 FN uint32_t
 g_own_keys(uint32_t position, spmla_g_divisor cycle, uint32_t run,
 	   uint32_t first, PRIVATE uint32_t *own)

@@ -243,7 +243,7 @@ tile_sched_even(const PRIVATE tile_sched_job *job, uint32_t cost,
 	}
 }
 
-/* What is over at a boundary beyond whole shares. */
+/* C at a boundary, less its whole shares. */
 FN uint64_t
 tile_sched_rest(const PRIVATE tile_sched_job *job, uint32_t i)
 {
@@ -296,8 +296,8 @@ tile_sched_probes(uint64_t share)
 	return share >> 31 ? 0 : TILE_SCHED_PROBES;
 }
 
-/* For each boundary as a fresh start the next one and the parts up to it, if
- * that is near; else 0. */
+/* For each boundary as a fresh start, finds the next fresh start and the parts
+ * up to it; 0 if none is near. */
 FN void
 tile_sched_probe(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 		 uint32_t overhead)
@@ -335,9 +335,9 @@ tile_sched_probe(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 	}
 }
 
-/* The fresh starts of the chain from the one at boundary `at`, of part `part`,
- * up to boundary n, into shared->hops; returns how many follow the first one.
- * By one subgroup. */
+/* Writes the fresh starts of the chain to shared->hops, from boundary `at`,
+ * where part `part` starts, up to boundary n. Returns how many follow the first
+ * one. One subgroup calls it. */
 FN uint32_t
 tile_sched_walk(const PRIVATE tile_sched_job *job, uint32_t at, uint32_t part,
 		uint32_t n, uint64_t share, uint32_t overhead)
