@@ -68,9 +68,8 @@ find_slack(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
 	golden_tensor *both[2] = {golden_find(c, "out"), golden_find(c, "lse")};
 	const uint64_t entries = a->topk + a->extra_topk;
 	const spmla_plan *plan = spmla_ctx_plan(c->ctx);
-	const uint32_t tiles =
-		plan->device.kind != SPMLA_BACKEND_CUDA &&
-		plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN;
+	const uint32_t tiles = plan->device.kind != SPMLA_BACKEND_CUDA &&
+			       plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN;
 	double *work;
 	int64_t b;
 	int i;
