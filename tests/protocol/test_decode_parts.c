@@ -294,6 +294,126 @@ START_TEST(fixed_splits_of_random_batches_are_parts)
 }
 END_TEST
 
+/* Random keys, scales of 1. */
+static void
+fill_kv(const spmla_cache *cache, uint64_t *rng)
+{
+	static const float ones[4] = {1, 1, 1, 1};
+	const uint64_t n = (uint64_t)cache->pages * cache->entries_per_page;
+	uint8_t *entry = cache->base;
+	uint64_t i;
+	uint32_t k;
+
+	for (i = 0; i < n; i++, entry += 656) {
+		for (k = 0; k < 512; k++)
+			entry[k] = (uint8_t)(rng_next(rng) & 0xbf);
+		memcpy(entry + 512, ones, sizeof ones);
+		for (k = 528; k < 656; k += 2) {
+			const uint16_t x = test_bf16(rng_float(rng));
+
+			memcpy(entry + k, &x, sizeof x);
+		}
+	}
+}
+
+/* Rows 0 .. 3 join with so many tokens; what is written is a row's own. */
+static void
+join_four(fixture *f, const uint32_t *lens)
+{
+	static int32_t pages[4][32];
+	spmla_request requests[4];
+	spmla_table_store stores[4];
+	spmla_step step = SPMLA_STEP_INIT;
+	uint64_t ticket;
+	uint32_t row, k;
+
+	for (row = 0; row < 4; row++) {
+		for (k = 0; k < 32; k++)
+			pages[row][k] = (int32_t)((row + 4 * k) % 64);
+		requests[row] =
+			(spmla_request){row, 1, lens[row], SPMLA_REQUEST_JOIN};
+		stores[row] = (spmla_table_store){SPMLA_GROUP_MAIN, row, 0, 32,
+						  pages[row]};
+	}
+	step.requests = requests;
+	step.request_count = 4;
+	step.stores = stores;
+	step.store_count = 4;
+	v32_must(f->ctx, spmla_step_write(f->ctx, &step, &ticket, NULL));
+}
+
+/* Attends with the first tokens, when nothing is left of calls before. */
+static void
+attend_first(fixture *f, v32_rig *rig, uint32_t tokens)
+{
+	const spmla_shape shape = {tokens, tokens, 1, 0};
+	const spmla_buf splits[2] = {SPMLA_BUF_SPLIT_OUT, SPMLA_BUF_SPLIT_LSE};
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		uint64_t bytes = 0;
+		void *rows = spmla_view(f->ctx, splits[i], &bytes);
+
+		if (bytes)
+			memset(rows, 0xFF, bytes);
+	}
+	memset(rig->out, 0xFF, rig->out_bytes);
+	memset(rig->lse, 0xFF, rig->lse_bytes);
+	v32_must(f->ctx, spmla_v32_attend(f->ctx, &rig->layer, &shape, NULL));
+	fixture_drain(f);
+	ck_assert_uint_eq(fixture_status(f).count, 0);
+}
+
+/* The first token has one split, the others two: of 3 tokens there are 6 parts,
+ * and the last of them is the fourth token's. */
+START_TEST(a_call_of_fewer_tokens_gives_the_same_bits)
+{
+	static const uint32_t lens[4] = {1, 500, 400, 512};
+	static const int32_t splits[5] = {0, 1, 3, 5, 7};
+	spmla_config config = r.f.config;
+	uint64_t rng = test_seed();
+	uint16_t *out;
+	float *lse;
+	uint32_t n;
+	fixture f;
+	v32_rig rig;
+
+	config.max_update_pages = 128;
+	fixture_open(&f, &config, 0);
+	v32_rig_open(&rig, f.ctx, 0, rng_next(&rng));
+	fill_kv(&rig.layer.kv, &rng);
+	out = test_alloc(rig.out_bytes, 0);
+	lse = test_alloc(rig.lse_bytes, 0);
+	join_four(&f, lens);
+	v32_must(f.ctx, spmla_step_prologue(f.ctx, &rig_shapes[0],
+					    SPMLA_FROM_RING, NULL));
+	v32_must(f.ctx,
+		 spmla_v32_attn(f.ctx, &rig.layer, &rig_shapes[0], NULL));
+	fixture_drain(&f);
+	if (f.plan.device.kind == SPMLA_BACKEND_CUDA)
+		ck_assert_mem_eq(spmla_view(f.ctx, SPMLA_BUF_NUM_SPLITS, NULL),
+				 splits, sizeof splits);
+	attend_first(&f, &rig, 4);
+	memcpy(out, rig.out, rig.out_bytes);
+	memcpy(lse, rig.lse, rig.lse_bytes);
+	for (n = 3; n > 0; n--) {
+		const uint64_t heads = (uint64_t)n * rig.heads;
+
+		attend_first(&f, &rig, n);
+		/* Tokens behind them are not written. */
+		memset(out + heads * SPMLA_MLA_LATENT, 0xFF,
+		       rig.out_bytes - heads * SPMLA_MLA_LATENT * sizeof *out);
+		memset(lse + heads, 0xFF, rig.lse_bytes - heads * sizeof *lse);
+		ck_assert_mem_eq(rig.out, out, rig.out_bytes);
+		ck_assert_mem_eq(rig.lse, lse, rig.lse_bytes);
+	}
+	free(lse);
+	free(out);
+	v32_rig_close(&rig);
+	fixture_close(&f);
+}
+END_TEST
+
 /* A shape may be smaller than its bucket, and be done in parts where that is
  * not: of {4, 8} tokens on 3 multiprocessors, one of 5. */
 START_TEST(whatever_shape_is_done_in_parts_has_room)
@@ -350,6 +470,7 @@ SUITE
 	};
 	const theme_test fixed[] = {
 		{fixed_splits_of_random_batches_are_parts, 1},
+		{a_call_of_fewer_tokens_gives_the_same_bits, 1},
 	};
 	const theme themes[] = {
 		THEME("parts", setup, teardown, tests),

@@ -254,32 +254,45 @@ START_TEST(fixed_splits_follow_from_a_request_alone)
 }
 END_TEST
 
-/* More requests than threads. */
+/* More requests than threads, of one split or two each: the second pass of the
+ * threads goes on behind the splits of the first. */
 START_TEST(fixed_splits_of_many_requests_count_all_before)
 {
-	const uint32_t batch = 2500;
-	spmla_tile_sched_args a = tile_args(&r, batch, batch, 0, 2048);
-	int32_t at = 0;
-	uint32_t i;
+	const int32_t batch = 1400, parts = 2 * batch, each = 3;
+	spmla_tile_sched_args a =
+		tile_args(&r, (uint32_t)batch, (uint32_t)parts, 0, 2048);
+	int32_t at = 0, i, k;
 
-	/* One split each, but for those of no block more. */
 	for (i = 0; i < batch; i++)
-		r.lens[i] = (int32_t)(1 + i * 37 % 2000);
+		r.lens[i] = 1 + i * 37 % 2000;
 	a.topk_lens = r.lens;
-	a.split_blocks = 3;
+	a.split_blocks = (uint32_t)each;
 	ck_assert_int_eq(spmla_tile_sched(r.f.ctx, &a, NULL), SPMLA_OK);
 	for (i = 0; i < batch; i++) {
+		const int32_t blocks = (r.lens[i] + 63) / 64;
+		const int32_t splits = blocks > each ? 2 : 1;
+
 		ck_assert_int_eq(r.num_splits[i], at);
-		ck_assert_int_eq(r.rows[8 * i], (int32_t)i);
-		ck_assert_int_eq(r.rows[8 * i + 3], (r.lens[i] + 63) / 64);
-		at++;
+		/* The second one has all that is left. */
+		for (k = 0; k < splits; k++, at++) {
+			const int32_t *row = r.rows + 8 * at;
+			const int32_t last = k + 1 == splits;
+
+			ck_assert_int_eq(row[0], i);
+			ck_assert_int_eq(row[2], k * each);
+			ck_assert_int_eq(row[3], last ? blocks : each);
+			ck_assert_int_eq(row[4], k);
+		}
 	}
 	ck_assert_int_eq(r.num_splits[batch], at);
-	a.parts = batch + 1;
+	ck_assert(at > batch && at < parts);
+	for (; at < parts; at++)
+		ck_assert_int_eq(r.rows[8 * at], batch);
+	a.parts = (uint32_t)batch + 1;
 	ck_assert_int_eq(spmla_tile_sched(r.f.ctx, &a, NULL), SPMLA_E_RANGE);
 	ck_assert_str_eq(fixture_diag(&r.f),
-			 "SPMLA_E_RANGE: tile_sched.parts: got 2501, want a "
-			 "multiple of 2500");
+			 "SPMLA_E_RANGE: tile_sched.parts: got 1401, want a "
+			 "multiple of 1400");
 }
 END_TEST
 
