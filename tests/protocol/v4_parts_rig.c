@@ -6,6 +6,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "spmla/internal/splits.h"
@@ -33,6 +34,8 @@ open_side(parts_side *s, uint32_t flags, uint32_t heads, uint32_t topk,
 	fixture_open(&s->f, &c, 0);
 	v4_layer_open(&s->rig, s->f.ctx, seed);
 	v4_layer_fill(s->f.ctx, seed + 1);
+	s->topk[0] = test_alloc((uint64_t)s->rig.tokens * topk * 4, 0);
+	s->topk[1] = test_alloc((uint64_t)s->rig.tokens * 4, 0);
 }
 
 void
@@ -55,6 +58,8 @@ parts_rig_close(parts_rig *r)
 	uint32_t i;
 
 	for (i = 0; i < BOTH; i++) {
+		free(r->sides[i].topk[0]);
+		free(r->sides[i].topk[1]);
 		v4_layer_close(&r->sides[i].rig);
 		fixture_close(&r->sides[i].f);
 	}
@@ -195,6 +200,29 @@ check_equal(const parts_rig *r, uint32_t tokens)
 	}
 }
 
+/* A layer of one side, of ratio 4 with the side's own selection, which topk
+ * makes. `again`: attends to that once more; without index queries it may be of
+ * any length, so that this is done whole. */
+static void
+run_layer(parts_side *s, const spmla_shape *shape, uint32_t ratio,
+	  uint32_t again)
+{
+	spmla_v4_layer l = v4_layer_of(&s->rig, s->f.ctx, ratio);
+
+	if (ratio == 4) {
+		l.topk_indices = s->topk[0];
+		l.topk_lens = s->topk[1];
+	}
+	memset(l.out, 0xff, s->rig.out_bytes);
+	if (again) {
+		l.index_q = NULL;
+		v32_must(s->f.ctx, spmla_v4_attend(s->f.ctx, &l, shape, NULL));
+		return;
+	}
+	memcpy(l.q, s->rig.q_before, s->rig.q_bytes);
+	v32_must(s->f.ctx, spmla_v4_attn(s->f.ctx, &l, shape, NULL, NULL));
+}
+
 void
 parts_rig_step(parts_rig *r, const spmla_shape *shape, const uint32_t *lens,
 	       uint32_t gone, const uint32_t *ratios, uint32_t count)
@@ -211,16 +239,13 @@ parts_rig_step(parts_rig *r, const spmla_shape *shape, const uint32_t *lens,
 		check_fixed(r, shape);
 	}
 	for (k = 0; k < count; k++) {
-		for (i = 0; i < BOTH; i++) {
-			parts_side *s = &r->sides[i];
-			const spmla_v4_layer l =
-				v4_layer_of(&s->rig, s->f.ctx, ratios[k]);
-
-			memcpy(l.q, s->rig.q_before, s->rig.q_bytes);
-			memset(l.out, 0xff, s->rig.out_bytes);
-			v32_must(s->f.ctx, spmla_v4_attn(s->f.ctx, &l, shape,
-							 NULL, NULL));
-		}
+		for (i = 0; i < BOTH; i++)
+			run_layer(&r->sides[i], shape, ratios[k], 0);
+		check_equal(r, shape->tokens);
+		if (ratios[k] != 4)
+			continue;
+		/* Both may have had parts: now one has none. */
+		run_layer(&r->sides[FIXED], shape, 4, 1);
 		check_equal(r, shape->tokens);
 	}
 }

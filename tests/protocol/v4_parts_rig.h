@@ -13,6 +13,7 @@ enum { PARTS, FIXED, BOTH, PARTS_ROWS = 8, PARTS_LONGEST = 20480 };
 typedef struct parts_side {
 	fixture f;
 	v4_layer_rig rig;
+	int32_t *topk[2]; /* a selection of its own, and its lengths */
 } parts_side;
 
 typedef struct parts_rig {
@@ -28,8 +29,9 @@ void parts_rig_close(parts_rig *r);
 
 /* One step of both, a layer of each ratio: rows 0, 1, .. join with lens[row]
  * tokens and pages of their own; `gone`: row 0 has none of C4A. The metadata
- * are as they have to be. Results differ only by the order of sums; on the CPU
- * they are equal, to the bit. */
+ * are as they have to be. Results differ only by the order of sums, those of a
+ * layer of ratio 4 that is done whole too; on the CPU they are equal, to the
+ * bit. */
 void parts_rig_step(parts_rig *r, const spmla_shape *shape,
 		    const uint32_t *lens, uint32_t gone, const uint32_t *ratios,
 		    uint32_t count);
