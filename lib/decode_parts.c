@@ -46,8 +46,8 @@ overhead_of(uint32_t tokens, uint32_t parts, uint32_t blocks)
 
 /* Parts that the tokens share evenly, and the rows of their splits. */
 static void
-share(const spmla_plan *plan, const spmla_sparse_decode_args *a, uint32_t heads,
-      spmla_decode_parts *out)
+choose_even(const spmla_plan *plan, const spmla_sparse_decode_args *a,
+	    uint32_t heads, spmla_decode_parts *out)
 {
 	const uint32_t most = spmla_i_parts_for(plan, heads);
 	const uint32_t tokens = a->tokens;
@@ -70,8 +70,8 @@ share(const spmla_plan *plan, const spmla_sparse_decode_args *a, uint32_t heads,
 
 /* Fixed splits: each split is a part. */
 static void
-fix(const spmla_plan *plan, const spmla_sparse_decode_args *a,
-    spmla_decode_parts *out)
+choose_fixed(const spmla_plan *plan, const spmla_sparse_decode_args *a,
+	     spmla_decode_parts *out)
 {
 	const uint32_t near = a->indptr ? a->longest : a->topk;
 	const uint32_t far = !a->extra_topk    ? 0
@@ -97,9 +97,9 @@ choose(const spmla_ctx *ctx, const spmla_sparse_decode_args *a,
 	memset(out, 0, sizeof *out);
 	out->struct_bytes = (uint32_t)sizeof *out;
 	if (tokens && ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT)
-		fix(&ctx->plan, a, out);
+		choose_fixed(&ctx->plan, a, out);
 	else if (tokens)
-		share(&ctx->plan, a, heads, out);
+		choose_even(&ctx->plan, a, heads, out);
 	if (!out->parts)
 		return;
 	rows = out->split_rows;

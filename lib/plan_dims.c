@@ -158,15 +158,11 @@ fill_fixed(uint64_t *dim, const spmla_plan *plan)
 	const spmla_config *c = &plan->config;
 	const uint64_t tokens = spmla_i_fixed_tokens(plan);
 	const uint32_t near = spmla_i_near_keys(c), v4 = spmla_i_is_v4(c);
-	const uint32_t four = SPMLA_COMPRESS_OVERLAP;
-	const uint32_t most = SPMLA_COMPRESS_MOST;
-	const uint64_t parts =
-		tokens *
-		spmla_i_fixed_splits(plan, near, spmla_i_far_keys(c, four));
+	const uint32_t far = spmla_i_far_keys(c, SPMLA_COMPRESS_OVERLAP);
+	const uint32_t c128a_far = spmla_i_far_keys(c, SPMLA_COMPRESS_MOST);
+	const uint64_t parts = tokens * spmla_i_fixed_splits(plan, near, far);
 	const uint64_t c128a =
-		v4 ? tokens * spmla_i_fixed_splits(plan, near,
-						   spmla_i_far_keys(c, most))
-		   : 0;
+		v4 ? tokens * spmla_i_fixed_splits(plan, near, c128a_far) : 0;
 
 	dim[SPMLA_I_DIM_DECODE_PARTS] = parts;
 	dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1] = parts ? tokens + 1 : 0;

@@ -167,7 +167,8 @@ spmla_i_fixed_tokens(const spmla_plan *plan)
 	return most;
 }
 
-/* The parts of a step of `tokens` tokens; 0: it runs whole. */
+/* The parts that a step of `tokens` tokens shares evenly. 0: it runs whole, or
+ * its splits are fixed. */
 static inline uint32_t
 spmla_i_decode_parts(const spmla_plan *plan, uint32_t tokens)
 {

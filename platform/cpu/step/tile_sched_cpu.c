@@ -135,7 +135,7 @@ write_row(const spmla_tile_sched_args *a, place from, place to, int32_t split,
 
 /* Each split is a part. */
 static void
-fix_splits(const spmla_tile_sched_args *a)
+write_fixed(const spmla_tile_sched_args *a)
 {
 	const uint32_t most = a->batch ? a->parts / a->batch : 0;
 	int32_t *row = a->tile_scheduler_metadata;
@@ -177,7 +177,7 @@ spmla_i_cpu_tile_sched(spmla_ctx *ctx, const void *args)
 	uint32_t p, r;
 
 	if (a->split_blocks) {
-		fix_splits(a);
+		write_fixed(a);
 		return;
 	}
 	a->num_splits[0] = 0;
