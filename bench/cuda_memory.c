@@ -15,8 +15,7 @@
 
 enum { PORTABLE_AND_MAPPED = 3, PAGE_BYTES = 4096 };
 
-/* The norm of the difference over the norm that two roads of bf16 operands may
- * be apart. */
+/* of two roads of bf16 operands: norm of the difference over the norm */
 #define BOUND 1e-2
 
 static void *
@@ -202,19 +201,19 @@ void
 fill_pool(gpu *g, const twin *t, uint32_t layout, uint32_t entries)
 {
 	const uint64_t stride = spmla_layout_page_bytes(layout, entries);
-	uint8_t *page = t->at[ON_HOST],
-		*end = page + t->bytes / stride * stride;
+	uint8_t *pages = t->at[ON_HOST];
+	uint64_t at;
 
-	for (; page < end; page += stride)
-		fill_page(g, page, layout, entries);
+	for (at = 0; at + stride <= t->bytes; at += stride)
+		fill_page(g, pages + at, layout, entries);
 	twin_push(g, t);
 }
 
 twin *
 make_pool(gpu *g, uint32_t layout, uint32_t entries, uint32_t pages)
 {
-	twin *t =
-		twin_make(g, spmla_layout_page_bytes(layout, entries) * pages);
+	const uint64_t stride = spmla_layout_page_bytes(layout, entries);
+	twin *t = twin_make(g, stride * pages);
 
 	fill_pool(g, t, layout, entries);
 	return t;
@@ -339,10 +338,9 @@ void
 check_bytes(gpu *g, cuda_row *r, const twin *t, uint64_t at, uint64_t n)
 {
 	uint8_t *got = pull(g, t, at, n);
-	const int same =
-		memcmp(got, (uint8_t *)t->at[ON_HOST] + at, (size_t)n) == 0;
+	const uint8_t *want = (const uint8_t *)t->at[ON_HOST] + at;
 
-	say(g, r, 0, same);
+	say(g, r, 0, memcmp(got, want, (size_t)n) == 0);
 	free(got);
 }
 
