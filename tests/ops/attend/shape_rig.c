@@ -391,6 +391,15 @@ shape_wrong(const shape_rig *r, uint32_t tokens, char *text, uint32_t capacity)
 	return wrong;
 }
 
+void
+shape_check(const shape_rig *r, uint32_t tokens, shape_way way)
+{
+	char text[160] = "";
+
+	ck_assert_msg(shape_wrong(r, tokens, text, sizeof text) == 0,
+		      "%u tokens, way %u: %s", tokens, (uint32_t)way, text);
+}
+
 uint32_t
 shape_is_needle(const shape_rig *r, uint32_t t)
 {

@@ -59,6 +59,9 @@ void shape_run(shape_rig *r, fixture *f, uint32_t tokens, shape_way way);
 uint64_t shape_wrong(const shape_rig *r, uint32_t tokens, char *text,
 		     uint32_t capacity);
 
+/* Fails the test if a result of the last run is off. */
+void shape_check(const shape_rig *r, uint32_t tokens, shape_way way);
+
 /* Entry `at` of token t, counted over both lists. */
 int32_t *shape_entry(shape_rig *r, uint32_t t, uint32_t at);
 

@@ -141,7 +141,6 @@ END_TEST
 
 START_TEST(every_value_is_that_of_dense_attention)
 {
-	char text[160] = "";
 	uint32_t i, way;
 
 	open_case(_i);
@@ -149,10 +148,7 @@ START_TEST(every_value_is_that_of_dense_attention)
 	for (i = 0; i < BATCHES && batches[i] && batches[i] <= 8; i++)
 		for (way = SHAPE_WORKSPACE; way < SHAPE_WAYS; way++) {
 			shape_run(&r, &f, batches[i], (shape_way)way);
-			ck_assert_msg(shape_wrong(&r, batches[i], text,
-						  sizeof text) == 0,
-				      "%u tokens, way %u: %s", batches[i], way,
-				      text);
+			shape_check(&r, batches[i], (shape_way)way);
 		}
 	close_case();
 }
