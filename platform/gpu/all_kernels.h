@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every file of kernels. With SPMLA_GPU_KERNELS it is the kernels, without it
- * the lists of their parameters.
+ * Includes every kernel file. With SPMLA_GPU_KERNELS defined these are the
+ * kernels, without it only the lists of their parameters.
  */
 #ifndef SPMLA_PLATFORM_GPU_ALL_KERNELS_H
 #define SPMLA_PLATFORM_GPU_ALL_KERNELS_H
@@ -46,7 +46,8 @@
 #include "spmla/platform/gpu/step/tile_sched_kernel.h"
 #include "spmla/platform/gpu/step/token_map_kernel.h"
 
-/* Products of tiles: HIP, and the emulator's model of them. */
+/* Kernels with the tile products of tile.h: for HIP, and for the emulator,
+ * which models them. Level Zero has them in tile_kernels.c. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__CUDACC__)
 #include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_prefill_tile_kernel.h"
@@ -54,7 +55,8 @@
 #include "spmla/platform/gpu/select/mqa_logits_tile_kernel.h"
 #endif
 
-/* Matrix instructions: CUDA, and the emulator's model of them. */
+/* Kernels with the matrix instructions of mma.h and wgmma.h: for CUDA, and for
+ * the emulator, which models them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
 #include "spmla/platform/gpu/attend/sparse_bf16_wgmma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_few_kernel.h"

@@ -31,8 +31,8 @@ const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
 #undef SPMLA_KERNEL_LINE
 };
 
-/* Declarations that kernels repeat, because they cannot read the library's
- * headers. */
+/* Kernels cannot include the library's headers, so they repeat some of its
+ * declarations. */
 #define SAME(twin, field, type)                                             \
 	SPMLA_STATIC_ASSERT(offsetof(twin, field) == offsetof(type, field), \
 			    "kernels see " #type " as it is")
@@ -84,9 +84,9 @@ shared_bytes(uint32_t arch)
 	}
 }
 
-/* Whether a device has the instructions of tile.h: of AMD's every one for which
- * there are kernels; of Intel's the Data Center GPU Max (0x0bd.) and those of
- * Battlemage (0xe2..), by their numbers on PCI. */
+/* Whether a device has the instructions of tile.h. AMD: every architecture that
+ * has kernels. Intel: Data Center GPU Max (0x0bd.) and Battlemage (0xe2..), by
+ * the PCI device ID. */
 static uint32_t
 has_tiles(const spmla_device *device)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From an operation's arguments to launches of kernels, the same on every GPU
- * platform: a platform only loads the kernels and launches one by its number.
+ * Turns an operation's arguments into kernel launches, in the same way on every
+ * GPU platform. A platform only loads the kernels, and launches one by its
+ * number.
  */
 #ifndef SPMLA_PLATFORM_GPU_LAUNCH_H
 #define SPMLA_PLATFORM_GPU_LAUNCH_H
@@ -26,14 +27,14 @@ typedef enum spmla_i_gpu_needs {
 	SPMLA_GPU_NEEDS_NOTHING,
 	SPMLA_GPU_NEEDS_MMA,   /* mma.h */
 	SPMLA_GPU_NEEDS_TILE,  /* tile.h; unproven, as no GPU ran it */
-	SPMLA_GPU_NEEDS_WGMMA, /* wgmma.h; only its binaries have it */
+	SPMLA_GPU_NEEDS_WGMMA, /* wgmma.h; only in binaries for sm_90a */
 } spmla_i_gpu_needs;
 
 /* A kernel as platforms see it. Its parameters are `pointers` pointers, then
  * one struct at scalars_offset. */
 typedef struct spmla_i_gpu_kernel {
 	const char *name; /* of the symbol */
-	uint32_t items;   /* of a block */
+	uint32_t items;   /* threads of a block */
 	uint32_t pointers;
 	uint32_t scalars_offset;
 	uint32_t params_bytes;
@@ -57,17 +58,18 @@ typedef struct spmla_i_gpu_queue {
 	const uint32_t *resident_blocks;
 } spmla_i_gpu_queue;
 
-/* Whether a context of that plan may run a kernel: its device has what the
- * kernel needs, and an unproven one is allowed. If not, the kernel has no
- * resident blocks. */
+/* Whether a context of that plan may run a kernel: the device has what the
+ * kernel needs, and the plan allows it if it is unproven. If not, the kernel
+ * has no resident blocks. */
 uint32_t spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_plan *plan);
 
 /* Enqueues an operation. `args` are its arguments, checked. */
 spmla_status spmla_i_gpu_enqueue(const spmla_i_gpu_queue *queue, spmla_op op,
 				 const void *args);
 
-/* Launches over `rows` pieces of work, a cluster each, with at most as many
- * blocks as the device holds; nothing if rows is 0. */
+/* Launches a kernel with one cluster for each of `rows` pieces of work, but
+ * with at most as many blocks as the device holds at once. Nothing if rows is
+ * 0. */
 spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 				spmla_i_kernel kernel, uint64_t rows,
 				const void *params);
@@ -75,34 +77,39 @@ spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 enum { SPMLA_GPU_ANY_KIND = 0x7fffffff };
 
 /* One way to do an operation: a kernel, the calls that it takes, and a block's
- * share of a call. Kinds, sizes, rows and columns are the operation's own. */
+ * share of a call. Each operation gives its own meaning to kinds, sizes, rows
+ * and columns. */
 typedef struct spmla_i_gpu_variant {
 	spmla_i_kernel kernel;
-	uint32_t kind;    /* of calls, as a layout, or any but 0 */
-	uint32_t most;    /* the largest size of one; 0: any */
-	uint32_t aligned; /* at least so far, as the operation has it; 0: any */
-	uint32_t rows;    /* of a block, */
-	uint32_t columns; /* where the op asks for them */
-	/* The kernel in clusters of two blocks, which share the rows that they
-	 * load and have as many heads each; 0: none, no pair is the first. */
+	uint32_t kind;    /* of calls, or ANY_KIND: all but 0 */
+	uint32_t most;    /* the largest size of a call; 0: any */
+	uint32_t aligned; /* 1: only calls with aligned rows */
+	uint32_t rows;    /* that a block takes */
+	uint32_t columns; /* the same; 0 if the op has none */
+	/* The same kernel in clusters of two blocks. The blocks share the rows
+	 * that they load; each has as many heads as a block without a cluster.
+	 * 0: there is none. */
 	spmla_i_kernel pair;
-	spmla_i_kernel few; /* the kernel for up to 32 heads; 0: none, either */
+	spmla_i_kernel few; /* for up to 32 heads; 0: there is none */
 } spmla_i_gpu_variant;
 
-/* The first of `count` variants that takes the call and that the device has.
- * The last one takes every call that is left, on every device. */
+/* The first of `count` variants that takes the call and whose kernel the device
+ * has; `aligned`: the call's rows are aligned. The last variant takes every
+ * call, on every device. */
 const spmla_i_gpu_variant *
 spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 		   const spmla_i_gpu_variant *variants, uint32_t count,
 		   uint32_t kind, uint32_t size, uint32_t aligned);
 
-/* The kernel that mqa_logits chooses for keys of that layout and encoding. */
+/* The kernel that mqa_logits chooses for such a call; mqa_logits_gathered
+ * chooses alike. */
 spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
 					     uint32_t layout, uint32_t heads,
 					     uint32_t logits_dtype,
 					     uint32_t encoding);
 
-/* What index_map's kernels, and topk's, are given of a call. */
+/* The scalars of a call of index_map. The kernels that do topk and index_map in
+ * one launch take them, too. */
 spmla_k_index_map_scalars
 spmla_i_gpu_index_map_scalars(const spmla_index_map_args *a);
 
@@ -111,8 +118,8 @@ void spmla_i_gpu_index_params(const spmla_i_gpu_queue *queue,
 			      const spmla_indexer_k_insert_args *a,
 			      spmla_k_indexer_k_insert_params *p);
 
-/* Launches sparse_decode for few tokens, with the other kernels' parameters, if
- * the call takes it; `does` says whether. */
+/* Launches a kernel of sparse_decode for few tokens, if the call can use one;
+ * *does says whether. `p` are the parameters of the other kernels. */
 spmla_status spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 				    const spmla_sparse_decode_args *a,
 				    const spmla_k_sparse_decode_params *p,
@@ -121,8 +128,8 @@ spmla_status spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 /* The divisor for g_divide. */
 spmla_g_divisor spmla_i_gpu_divisor(uint32_t by);
 
-/* The launches behind a prologue that cut its first `tokens` tokens at fixed
- * splits, where the plan has them. */
+/* After a prologue: launches what gives its first `tokens` tokens fixed splits,
+ * if the plan has fixed splits. */
 spmla_status spmla_i_gpu_fixed_splits(const spmla_i_gpu_queue *queue,
 				      uint32_t tokens);
 
@@ -146,7 +153,7 @@ spmla_i_gpu_empty_lse(uint32_t empty_lse)
 					     : 0xff800000u);
 }
 
-/* The form of a list of decode_list_of. */
+/* The form of a list of slots, as decode_list_of takes it. */
 static inline uint32_t
 spmla_i_gpu_list_form(const int32_t *lens, const int32_t *indptr)
 {
@@ -164,8 +171,9 @@ spmla_i_gpu_aligned(const void *base, int64_t stride, int64_t other_stride,
 	       (uint64_t)other_stride * elem_bytes % bytes == 0;
 }
 
-/* The tiles of q_absorb or v_up by matrix instructions, whose larger ones have
- * `many` tokens; 0: too many for the kernels, or `aligned` is 0. */
+/* How many tiles a call of q_absorb or v_up has for the kernels with matrix
+ * instructions, whose larger tile has `many` tokens. 0: these kernels cannot
+ * take the call; it has too many tiles, or `aligned` is 0. */
 static inline uint32_t
 spmla_i_gpu_project_tiles(uint32_t tokens, uint32_t heads, uint32_t columns,
 			  uint32_t many, uint32_t aligned)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dispatches an operation's number to the file that launches its kernels.
+ * Dispatches an operation by its number to the function that launches its
+ * kernels.
  */
 #include "spmla/platform/gpu/launch.h"
 

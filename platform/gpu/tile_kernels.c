@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels by products of tiles alone, for platforms whose devices may lack
- * the instructions: there they are a module of their own.
+ * Only the kernels with the tile products of tile.h. A Level Zero device may
+ * lack these instructions, so there they are a module of their own, and the
+ * other kernels build without it.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "spmla/platform/gpu/dialect/dialect.h"
