@@ -1,17 +1,17 @@
 #!/bin/sh
-# blob.sh CC NVCC SOURCE OBJECT FLAGS...: the kernels for CUDA as an object file
-# for the library. The object has the fatbin as read-only data, aligned to 64
-# bytes, or no bytes where NVCC is "". Its symbols are spmla_i_cuda_blob,
-# _blob_bytes and _blob_driver (the driver's version that it needs); see
-# driver_cuda.h.
+# blob.sh CC NVCC SOURCE OBJECT FLAGS...: compiles the kernels for CUDA into an
+# object file for the library. The object has the fatbin as read-only data,
+# aligned to 64 bytes, or no bytes if NVCC is "". Its symbols are
+# spmla_i_cuda_blob, _blob_bytes and _blob_driver (the driver version that it
+# needs); see driver_cuda.h.
 #
 # Beside OBJECT, x.o, are x.fatbin and x.report: what ptxas says of each kernel
 # for each target, the bytes of each binary before compression, and the bytes of
 # each kernel's code in it (bench/kernel_report.sh prints them).
 set -eu
 
-# One binary for each; every device of 9.0 runs 90a. The oldest is also there as
-# PTX, for devices that are newer than the toolkit.
+# One binary for each architecture; every device of 9.0 runs 90a. The oldest one
+# also has PTX, for devices that are newer than the toolkit.
 archs='80 86 89 90a 100 120'
 
 cc=$1 nvcc=$2 source=$3 object=$4
@@ -26,20 +26,21 @@ compile() { # FLAGS...
 		virtual=compute_$arch code=sm_$arch
 		case $arch in
 		80) code="[sm_80,compute_80]" ;;
-		86) virtual=compute_80 ;; # its PTX would be the same
+		86) virtual=compute_80 ;; # compute_86 gives the same PTX
 		esac
-		# If this toolkit knows it; the list has a line for each,
-		# without "a".
+		# Only if this toolkit knows it. The list need not have
+		# the "a".
 		if "$nvcc" --list-gpu-code | grep -qx "sm_${arch%a}"; then
 			targets="$targets -gencode=arch=$virtual,code=$code"
 		fi
 	done
-	# A quarter of the size; older toolkits compress by themselves.
+	# Makes the fatbin four times smaller. Older toolkits compress without
+	# being asked.
 	if "$nvcc" --help | grep -q -e --compress-mode; then
 		targets="$targets --compress-mode=size"
 	fi
-	# nvcc names its files by its process, which has one number in all
-	# sandboxes.
+	# nvcc names temporary files after its process ID, which is the same in
+	# every sandbox.
 	export TMPDIR="$blob.keep"
 	rm -rf "$TMPDIR"
 	mkdir "$TMPDIR"
@@ -67,7 +68,7 @@ compile() { # FLAGS...
 			done >>"$report"
 	done
 	rm -rf "$TMPDIR"
-	sed -i '/Compile time/d' "$report" # or no two were the same
+	sed -i '/Compile time/d' "$report" # else no two builds are the same
 	# Any driver of the toolkit's major version runs its binaries.
 	driver=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 }

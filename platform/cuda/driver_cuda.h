@@ -19,7 +19,7 @@ enum {
 	SPMLA_CU_ATTRIBUTE_MINOR = 76
 };
 
-/* The oldest architecture with kernels (as PTX). */
+/* The oldest architecture that has kernels. */
 enum { SPMLA_I_CUDA_OLDEST_ARCH = 80 };
 
 /* F(field, name, version): the driver's names of SPMLA_GPU_FUNCTIONS. Name and
@@ -49,7 +49,7 @@ enum { SPMLA_I_CUDA_OLDEST_ARCH = 80 };
 	F(graph_upload, "cuGraphUpload", "")                            \
 	F(graph_launch, "cuGraphLaunch", "")
 
-/* F(field, symbol, parameters): what only this driver has. */
+/* F(field, symbol, parameters): the functions that only CUDA has. */
 #define SPMLA_CU_OWN(F)                                             \
 	F(ctx_current, "cuCtxGetCurrent", (spmla_cu_context * ctx)) \
 	F(ctx_push, "cuCtxPushCurrent_v2", (spmla_cu_context ctx))  \
@@ -67,12 +67,12 @@ typedef struct spmla_i_cuda_driver {
 
 extern const spmla_i_gpu_platform spmla_i_cuda_platform;
 
-/* The embedded kernels, a fatbin; the driver finds its size in it. No bytes
- * where the library was built without nvcc. In spmla_cuda_blob.o, which the
- * build makes (platform/cuda/blob.sh). */
+/* The embedded kernels: a fatbin, in which the driver finds its size; no bytes
+ * if the library was built without nvcc. They are in spmla_cuda_blob.o, which
+ * the build makes with platform/cuda/blob.sh. */
 extern const uint8_t spmla_i_cuda_blob[];
 extern const uint64_t spmla_i_cuda_blob_bytes;
-/* the version that the kernels need: 13000 */
+/* the driver version that the kernels need, such as 13000 */
 extern const uint32_t spmla_i_cuda_blob_driver;
 
 #endif

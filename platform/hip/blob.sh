@@ -1,13 +1,13 @@
 #!/bin/sh
-# blob.sh CC CLANG SOURCE OBJECT FLAGS...: the kernels for HIP as an object file
-# for the library. CLANG lists compilers, one per word. Each architecture uses
-# the first one that makes a code object for it, which takes the compiler's lld.
-# The object has the code objects as read-only data, each aligned to 4096 bytes,
-# or no bytes where CLANG is "". Its symbols are spmla_i_hip_blob, _hip_parts
-# and _hip_part_count; see driver_hip.h.
+# blob.sh CC CLANG SOURCE OBJECT FLAGS...: compiles the kernels for HIP into an
+# object file for the library. CLANG lists compilers, one per word. Each
+# architecture uses the first one that makes a code object for it; a compiler
+# needs its lld for that. The object has the code objects as read-only data,
+# each aligned to 4096 bytes, or no bytes if CLANG is "". Its symbols are
+# spmla_i_hip_blob, _hip_parts and _hip_part_count; see driver_hip.h.
 #
-# Beside OBJECT, x.o, are x.hsaco, all code objects, and x.report: the bytes of
-# each, and what the compiler says of each kernel in it.
+# Beside OBJECT, x.o, are x.hsaco with all code objects, and x.report: the bytes
+# of each code object, and what the compiler says of each kernel in it.
 set -eu
 
 archs='90a 942 950 1100 1201'
@@ -22,13 +22,13 @@ parts=
 compile() { # CLANG ARCH SOURCE TO FLAGS...
 	clang=$1 arch=$2 from=$3 to=$4
 	shift 4
-	# The oldest version of code objects: every runtime loads it.
+	# The oldest code object version, which every runtime loads.
 	"$clang" -x hip --offload-arch="gfx$arch" --offload-device-only \
 		--no-gpu-bundle-output -nogpuinc -nogpulib -O3 \
 		-ffp-contract=off -mcode-object-version=4 "$@" "$from" -o "$to"
 }
 
-# The first compiler that knows it, or nothing.
+# The first compiler that can build for an architecture, or nothing.
 compiler_of() { # ARCH
 	for clang in $clangs; do
 		if compile "$clang" "$1" "$dir/try.c" "$dir/try" \
@@ -39,9 +39,9 @@ compiler_of() { # ARCH
 	done
 }
 
-# A line a kernel: "kernel ARCH NAME vgprs N agprs N sgprs N scratch N lds N
-# spills N matrix N", where a compiler tells, from its assembly and its log. The
-# last counts matrix instructions.
+# Prints a line for each kernel: "kernel ARCH NAME vgprs N agprs N sgprs N
+# scratch N lds N spills N matrix N". "matrix" counts matrix instructions in the
+# assembly; the rest is from the compiler's log (standard input), if it says.
 resources() { # ARCH ASSEMBLY
 	awk -v arch="$1" '
 		function end() {
@@ -81,7 +81,8 @@ rm -rf "$dir"
 mkdir -p "$dir"
 : >"$report"
 : >"$blob"
-# Builtins that the dialect needs and clang 15 lacks.
+# What a compiler must be able to build: builtins that the dialect needs, and
+# that clang 15 lacks.
 cat >"$dir/try.c" <<END
 __attribute__((global)) void k(float *x)
 {
@@ -106,7 +107,7 @@ for arch in $archs; do
 	grep 'warning:' "$dir/log" | tee -a "$report" >&2 || true
 	bytes=$(wc -c <"$dir/$arch")
 	echo "code gfx$arch $bytes bytes" >>"$report"
-	# Without assembly no matrix instruction is counted.
+	# If there is no assembly, the count of matrix instructions is 0.
 	[ -e "$(echo "$dir"/*-gfx"$arch".s)" ] || echo ';' >"$dir/none-gfx$arch.s"
 	resources "gfx$arch" "$dir"/*-gfx"$arch".s <"$dir/log" >>"$report"
 	cat "$dir/$arch" >>"$blob"

@@ -13,8 +13,9 @@
  * minor + patch. */
 enum { SPMLA_HIP_OLDEST = 50400000 };
 
-/* F(field, name): the runtime's names of SPMLA_GPU_FUNCTIONS. The kernel
- * driver's version is numbered in another way than the runtime's. */
+/* F(field, name): the runtime's names of SPMLA_GPU_FUNCTIONS. driver_version is
+ * the runtime's version, as the kernel driver numbers its versions
+ * differently. */
 #define SPMLA_HIP_NAMES(F)                                                 \
 	F(init, "hipInit")                                                 \
 	F(driver_version, "hipRuntimeGetVersion")                          \
@@ -40,15 +41,14 @@ enum { SPMLA_HIP_OLDEST = 50400000 };
 	F(graph_upload, "hipGraphUpload")                                  \
 	F(graph_launch, "hipGraphLaunch")
 
-/* F(field, symbol, parameters): what only HIP has. */
+/* F(field, symbol, parameters): the functions that only HIP has. */
 #define SPMLA_HIP_OWN(F)                             \
 	F(get_device, "hipGetDevice", (int *number)) \
 	F(set_device, "hipSetDevice", (int number))
 
-/* The same for three functions, of which the runtime must have one. The first
+/* The same for three functions; the runtime must have one of them. The first
  * gives the properties of ROCm 6 and later. The other two give the older
- * properties, by the name that ROCm 6 has for them and by the name before it.
- */
+ * properties, under their name in ROCm 6 and under their name before it. */
 #define SPMLA_HIP_PROPERTIES(F)                           \
 	F(properties_0600, "hipGetDevicePropertiesR0600", \
 	  (spmla_hip_properties_0600 * to, int number))   \
@@ -93,9 +93,9 @@ typedef struct spmla_i_hip_driver {
 
 extern const spmla_i_gpu_platform spmla_i_hip_platform;
 
-/* The embedded kernels: a code object for each architecture, none where the
- * library was built without a compiler for it. In spmla_hip_blob.o, which the
- * build makes (platform/hip/blob.sh). */
+/* The embedded kernels: a code object for each architecture for which the build
+ * had a compiler. They are in spmla_hip_blob.o, which the build makes with
+ * platform/hip/blob.sh. */
 typedef struct spmla_i_hip_part {
 	uint64_t arch;   /* spmla_device.arch */
 	uint64_t offset; /* in the blob, a multiple of 4096 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The HIP runtime as a platform. HIP has no contexts: a thread has a current
- * device, by number. The properties have two layouts, which three functions
- * give.
+ * device, by number. Three functions give the device's properties, in one of
+ * two layouts.
  */
 #include "spmla/internal/check.h"
 #include "spmla/internal/gpu_sizes.h"
@@ -123,7 +123,7 @@ arch_of(const char name[SPMLA_HIP_NAME_BYTES])
 }
 
 /* Every architecture that may have kernels, and the diag's field if the library
- * has none for it. */
+ * was built without them. */
 static const struct {
 	uint32_t arch;
 	const char *field;
@@ -135,7 +135,7 @@ static const struct {
 	{0x1201, "bytes of kernels for gfx1201"},
 };
 
-/* The field, or NULL. */
+/* The diag's field for an architecture; NULL if it never has kernels. */
 static const char *
 kernels_of(uint32_t arch)
 {
@@ -225,7 +225,7 @@ facts(const spmla_i_gpu_driver *driver, spmla_device *device, spmla_diag *diag)
 			diag, SPMLA_E_UNSUPPORTED,
 			"device.arch (gfx90a, 942, 950, 1100 or 1201)",
 			device->arch, SPMLA_WANT_NOTHING, 0);
-	/* Kernels are compiled for the width that the compiler takes. */
+	/* The compiler's default: wave64 up to gfx9, wave32 later. */
 	width = device->arch < 0x1000 ? 64 : 32;
 	if (device->subgroup_width != width)
 		return spmla_i_fail(
@@ -234,8 +234,8 @@ facts(const spmla_i_gpu_driver *driver, spmla_device *device, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* A thread may begin a capture that another one ends, and what other threads do
- * does not spoil it. */
+/* Relaxed capture: another thread may end it, and no call of another thread
+ * invalidates it. */
 const spmla_i_gpu_platform spmla_i_hip_platform = {
 	SPMLA_BACKEND_HIP,
 	SPMLA_WANT_EQUAL,

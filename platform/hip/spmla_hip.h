@@ -28,7 +28,7 @@
  * calling thread, as the engine's own launches do. All other calls make it
  * current and restore the old one.
  * spmla_graph_begin: starts a capture of the stream, in the relaxed mode:
- * another thread may end it, and calls of other threads do not spoil it.
+ * another thread may end it, and calls of other threads do not invalidate it.
  * Whatever is enqueued until _end must go to that stream or to one that joined
  * its capture. The engine's own capture needs no call of SpMLA: operations
  * enqueued on its stream become its nodes, which are kernels only.
