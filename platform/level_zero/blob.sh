@@ -1,16 +1,16 @@
 #!/bin/sh
-# blob.sh CC TOOLS SOURCE OBJECT FLAGS...: the kernels for Level Zero as an
-# object file for the library. TOOLS are a clang and the llvm-spirv of its
-# version. The object has two SPIR-V modules as read-only data, each aligned to
-# 64 bytes, or no bytes where TOOLS is "": that of SOURCE, and that of
-# tile_kernels.c beside it, which not every device can build. Its symbols are
+# blob.sh CC TOOLS SOURCE OBJECT FLAGS...: compiles the kernels for Level Zero
+# into an object file for the library. TOOLS are a clang and the llvm-spirv of
+# its version. The object has two SPIR-V modules as read-only data, each aligned
+# to 64 bytes: one of SOURCE, and one of tile_kernels.c beside it, which not
+# every device can build. If TOOLS is "", they have no bytes. The symbols are
 # spmla_i_level_zero_blob, _blob_bytes, _tiles and _tiles_bytes; see
 # driver_level_zero.h.
 #
-# Beside OBJECT, x.o, are x.spv, both modules, and x.report: a line "kernel
-# NAME items N subgroup N contracts 0|1" for each of their entry points; "needs
-# MODULE FUNCTION" for each function that only a device's compiler knows; and
-# their bytes.
+# Beside OBJECT, x.o, are x.spv with both modules, and x.report: a line "kernel
+# NAME items N subgroup N contracts 0|1" for each entry point; "needs MODULE
+# FUNCTION" for each function that only a device's compiler has; for each module
+# "atomics N narrow N" (see below) and its bytes.
 set -eu
 
 cc=$1 tools=$2 source=$3 object=$4
@@ -21,8 +21,8 @@ bitcode=$object.bc
 tiles_at=0
 
 # The device's compiler does what clang's passes would do. Without them clang
-# emits no LLVM instruction that SPIR-V lacks. No kernel may contract, even
-# where clang sees nothing to contract.
+# emits no LLVM instruction that SPIR-V lacks. llvm-spirv, too, is told that no
+# kernel may contract, even one in which clang sees nothing to contract.
 compile() { # CLANG LLVM_SPIRV SOURCE TO FLAGS...
 	clang=$1 spirv=$2 from=$3 to=$4
 	shift 4
@@ -35,8 +35,8 @@ compile() { # CLANG LLVM_SPIRV SOURCE TO FLAGS...
 	"$spirv" --spirv-fp-contract=off "$bitcode" -o "$to"
 	"$spirv" --spirv-fp-contract=off -to-text "$to" -o "$bitcode"
 	# EntryPoint 6 ID NAME; ExecutionMode ID 17 X Y Z (the block), 35 N (the
-	# subgroup), 31 (no contraction). An atomic on global memory (5) is
-	# narrow if its scope is not the device (1).
+	# subgroup), 31 (no contraction). An atomic on global memory (storage
+	# class 5) is narrow if its scope is not the device (1).
 	name=${from##*/}
 	awk -v module="${name%_kernels.c}" '$2 == "EntryPoint" { gsub(/"/, "", $5); name[$4] = $5 }
 		$2 == "ExecutionMode" && $4 == 17 { items[$3] = $5 * $6 * $7 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The used part of Level Zero: the functions as a table, so that a test may
- * substitute its own, the structs that they take, and the embedded kernels. The
- * declarations are our own, with the types and numbers of its documentation
- * (1.3).
+ * The part of Level Zero that is used: its functions as a table, so that a test
+ * may substitute its own, the structs that they take, and the embedded kernels.
+ * The declarations are our own, with the types and numbers of the documentation
+ * of Level Zero 1.3.
  */
 #ifndef SPMLA_PLATFORM_LEVEL_ZERO_DRIVER_H
 #define SPMLA_PLATFORM_LEVEL_ZERO_DRIVER_H
@@ -255,9 +255,9 @@ typedef struct spmla_i_ze_driver {
 
 extern const spmla_i_gpu_library spmla_i_ze_library;
 
-/* Starts the driver, and finds `device` there: NULL is the first GPU. Errors:
- * E_NO_DRIVER with the function that is missing; E_RANGE for a device that is
- * none of its GPUs; E_DRIVER_OLD; E_DEVICE. */
+/* Starts the drivers and looks for *device among their GPUs and parts of GPUs;
+ * NULL becomes the first GPU. Errors: E_NO_DRIVER with the function that is
+ * missing; E_RANGE if no driver has the device; E_DRIVER_OLD; E_DEVICE. */
 spmla_status spmla_i_ze_start(const spmla_i_ze_driver *driver,
 			      spmla_ze_device *device, spmla_diag *diag);
 
@@ -266,16 +266,16 @@ spmla_status spmla_i_ze_facts(const spmla_i_ze_driver *driver,
 			      spmla_ze_device device, spmla_device *to,
 			      spmla_diag *diag);
 
-/* The embedded kernels, two modules of SPIR-V: the portable ones, and those of
- * tile.h; no bytes where the library was built without a compiler to it. In
- * spmla_level_zero_blob.o, which the build makes
- * (platform/level_zero/blob.sh). */
+/* The embedded kernels, as two SPIR-V modules: the portable ones, and those
+ * that use tile.h; no bytes if the library was built without the tools for it.
+ * They are in spmla_level_zero_blob.o, which the build makes with
+ * platform/level_zero/blob.sh. */
 extern const uint8_t spmla_i_level_zero_blob[];
 extern const uint64_t spmla_i_level_zero_blob_bytes;
 extern const uint8_t spmla_i_level_zero_tiles[];
 extern const uint64_t spmla_i_level_zero_tiles_bytes;
 
-/* Which module of a context. */
+/* The modules of a context. */
 enum { SPMLA_ZE_PORTABLE, SPMLA_ZE_TILES, SPMLA_ZE_MODULES };
 
 typedef struct spmla_i_ze_image {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The backend on Level Zero at work. A graph is a list of commands that was
- * closed; the hard idea is that a list must not be submitted while it runs. So
- * a graph is recorded several times at once and its copies are submitted in
- * turn. Each copy has a fence that tells when it has ended. No call waits for a
- * fence.
+ * Enqueues, records and replays on Level Zero. A graph is a closed command
+ * list. The hard idea: a list must not be submitted while it runs. So a graph
+ * is recorded as several copies at the same time, and the copies are submitted
+ * in turn. Each copy has a fence that tells when it has ended. No call waits
+ * for a fence.
  */
 #include "spmla/platform/gpu/launch.h"
 #include "spmla/platform/level_zero/init_level_zero.h"
@@ -41,7 +41,7 @@ recorded(const spmla_ctx *ctx)
 	return &spmla_i_ze_state_of(ctx)->graphs[ctx->graph_count];
 }
 
-/* Commands behind it see what commands before it wrote. */
+/* Commands after the barrier see what commands before it wrote. */
 static spmla_gpu_result
 barrier(const spmla_i_ze_driver *driver, spmla_ze_list list)
 {
@@ -80,7 +80,8 @@ set_arguments(const spmla_i_ze_driver *driver, const spmla_i_gpu_kernel *k,
 					params + k->scalars_offset);
 }
 
-/* Into the stream's list, or into every copy of the graph that is recorded. */
+/* Appends a kernel to the stream's list, or to every copy of the graph that is
+ * being recorded. */
 static spmla_status
 launch_kernel(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	      uint32_t blocks, const void *params)
@@ -121,8 +122,7 @@ spmla_i_ze_enqueue(spmla_ctx *ctx, spmla_op op, const void *args,
 	(void)bytes;
 	if (s != SPMLA_OK)
 		return s;
-	/* On a list outside the recording it would run at once, so it is
-	 * refused. */
+	/* On another list the operation would run at once, not be recorded. */
 	if (state->recorded && stream != state->recorded)
 		return spmla_i_fail(&ctx->diag, SPMLA_E_STATE,
 				    "stream (outside the capture)", 0,
@@ -147,7 +147,7 @@ spmla_i_ze_capturing(const spmla_ctx *ctx, spmla_stream stream)
 	return spmla_i_ze_state_of(ctx)->recorded != NULL;
 }
 
-/* Opens the copy's list, and makes its fence. */
+/* Opens the list of copy i, and creates its fence. */
 static spmla_status
 open_copy(spmla_ctx *ctx, spmla_i_ze_graph *graph, uint32_t i)
 {
@@ -191,8 +191,8 @@ spmla_i_ze_begin(spmla_ctx *ctx, spmla_stream stream)
 	return s;
 }
 
-/* The last command of each list is a barrier. A list whose closing fails stays
- * as it is: only an abort helps. */
+/* The last command of each list is a barrier already. If a list cannot be
+ * closed, the recording goes on, and only an abort ends it. */
 spmla_status
 spmla_i_ze_end(spmla_ctx *ctx, uint32_t index)
 {
@@ -236,7 +236,8 @@ spmla_level_zero_list(const spmla_ctx *ctx, uint32_t copy)
 
 /* ---- Replays ------------------------------------------------------------ */
 
-/* Notes which lists have ended, which they do in the order of the queue. */
+/* Takes out of flight[] the lists that have ended. They end in the order in
+ * which they were submitted. */
 static spmla_gpu_result
 land(const spmla_ctx *ctx)
 {
@@ -260,7 +261,7 @@ land(const spmla_ctx *ctx)
 	return 0;
 }
 
-/* Submits the copy that is next. */
+/* Submits the graph's next copy. */
 static spmla_status
 submit(spmla_ctx *ctx, uint32_t index)
 {
@@ -313,8 +314,8 @@ spmla_i_ze_launch(spmla_ctx *ctx, uint32_t index, spmla_stream queue)
 	return submit(ctx, index);
 }
 
-/* Where the host may not read the counter while a list runs, it knows of a
- * record once the list has ended. */
+/* If the host may not read the ring's counter while a list runs, a record
+ * counts as consumed once the list that read it has ended. */
 uint64_t
 spmla_i_ze_consumed(const spmla_ctx *ctx)
 {
@@ -345,7 +346,7 @@ spmla_i_ze_lost(const spmla_ctx *ctx)
 	return spmla_i_ze_driver_of(state)->device_status(state->device) != 0;
 }
 
-/* Clears the device's record of the first bad step; see fault_device.h. */
+/* Clears what the device keeps of the first bad step; see fault_device.h. */
 spmla_status
 spmla_i_ze_status_clear(spmla_ctx *ctx)
 {

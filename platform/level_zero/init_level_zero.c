@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See init_level_zero.h. The device's compiler builds the modules here and may
- * refuse one; its log then goes into the diag. Every handle has one owner, the
- * state, and one function destroys whatever is in it.
+ * See init_level_zero.h. The device's compiler builds the modules here. If it
+ * refuses one, its log goes into the diag. The state owns every handle, and
+ * spmla_i_ze_fini destroys those that are in it.
  */
 #include "spmla/platform/level_zero/init_level_zero.h"
 #include "spmla/platform/gpu/launch.h"
@@ -17,8 +17,8 @@
 
 enum { MOST_GROUPS = 8, DEFAULT_COPIES = 2 };
 
-/* Whether a kernel reads at addresses that it finds in memory, which the driver
- * must be told. */
+/* Whether a kernel reads at addresses that it has as numbers (g_load_at). The
+ * driver must be told of such indirect accesses. */
 static uint32_t
 is_indirect(uint32_t kernel)
 {
@@ -72,8 +72,8 @@ take_native(spmla_i_ze_state *state, const spmla_native *native,
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));
 }
 
-/* The queue group that computes, and whether the host may read counters while
- * kernels write them. */
+/* Finds the first queue group that computes, and whether the host may read
+ * counters while kernels write them. */
 static spmla_status
 find_ways(spmla_i_ze_state *state, spmla_diag *diag)
 {
@@ -108,7 +108,7 @@ find_ways(spmla_i_ze_state *state, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* What the compiler said, as the field of a diag. */
+/* Returns the compiler's log as the field of a diag. */
 static const char *
 read_log(spmla_i_ze_state *state, spmla_ze_log log)
 {
@@ -118,8 +118,8 @@ read_log(spmla_i_ze_state *state, spmla_ze_log log)
 	size_t bytes = 0;
 
 	memcpy(state->log, prefix, sizeof prefix);
-	/* A log that is too long is left out: the driver gives its size or all
-	 * of it. */
+	/* A log that is too long is left out: the driver gives only its size or
+	 * all of it. */
 	if (log && driver->log_text(log, &bytes, NULL) == 0 && bytes <= room)
 		(void)driver->log_text(log, &bytes,
 				       state->log + sizeof prefix - 1);
@@ -157,7 +157,7 @@ build_module(spmla_i_ze_state *state, uint32_t which,
 	return s;
 }
 
-/* The module that has a kernel. */
+/* The module to which a kernel belongs. */
 static uint32_t
 module_of(uint32_t kernel)
 {
@@ -166,7 +166,7 @@ module_of(uint32_t kernel)
 		       : SPMLA_ZE_PORTABLE;
 }
 
-/* Makes a kernel ready: its block is set once and for all. */
+/* Creates a kernel. Its block size is set here, once and for all. */
 static spmla_status
 take_kernel(spmla_i_ze_state *state, uint32_t i, spmla_diag *diag)
 {
@@ -282,7 +282,7 @@ spmla_i_ze_fini(spmla_ctx *ctx)
 	state->list = NULL;
 }
 
-/* Makes the kernels of the context, and the modules that have them. */
+/* Creates the kernels that the context may run, and their modules. */
 static spmla_status
 take_kernels(spmla_ctx *ctx, const spmla_i_ze_image images[SPMLA_ZE_MODULES],
 	     spmla_diag *diag)
@@ -304,7 +304,7 @@ take_kernels(spmla_ctx *ctx, const spmla_i_ze_image images[SPMLA_ZE_MODULES],
 	return s;
 }
 
-/* Makes the driver's objects of the context. */
+/* Creates the driver objects that the context owns. */
 static spmla_status
 build(spmla_ctx *ctx, const spmla_i_ze_image images[SPMLA_ZE_MODULES],
       spmla_diag *diag)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Init and fini of the backend on Level Zero, with a table and kernels that the
- * caller gives, and what they leave to the calls at work.
+ * Query, init and fini of the Level Zero backend, with a table of functions and
+ * kernels that the caller gives, and what its other calls share.
  */
 #ifndef SPMLA_PLATFORM_LEVEL_ZERO_INIT_H
 #define SPMLA_PLATFORM_LEVEL_ZERO_INIT_H
@@ -9,8 +9,8 @@
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/platform/level_zero/driver_level_zero.h"
 
-/* As spmla_backend.query, except spmla_device.ops, and as spmla_backend.init.
- * The table is used until fini; the state may hold it. */
+/* As spmla_backend.query, except that spmla_device.ops is not filled in, and as
+ * spmla_backend.init. The table is used until fini; it may lie in the state. */
 spmla_status spmla_i_ze_query(const spmla_i_ze_driver *driver,
 			      const spmla_native *native, spmla_device *device,
 			      spmla_diag *diag);
@@ -34,7 +34,7 @@ uint32_t spmla_i_ze_pending(const spmla_ctx *ctx);
 uint32_t spmla_i_ze_lost(const spmla_ctx *ctx);
 uint64_t spmla_i_ze_consumed(const spmla_ctx *ctx);
 
-/* The initializers of those fields, in order. There is one timeline. */
+/* The initializers of those fields, in order. There are no branches. */
 #define SPMLA_I_ZE_BACKEND                                                    \
 	spmla_i_ze_fini, spmla_i_ze_zero, spmla_i_ze_enqueue,                 \
 		spmla_i_ze_capturing, spmla_i_ze_begin, spmla_i_ze_end,       \
@@ -42,7 +42,7 @@ uint64_t spmla_i_ze_consumed(const spmla_ctx *ctx);
 		spmla_i_ze_status_clear, spmla_i_ze_pending, spmla_i_ze_lost, \
 		spmla_i_ze_consumed
 
-/* Destroys a graph's lists and fences, as far as there are any. */
+/* Destroys those of a graph's lists and fences that exist. */
 void spmla_i_ze_drop(const spmla_i_ze_state *state, spmla_i_ze_graph *graph);
 
 /* Fills device memory with zeros, and waits. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loader of Level Zero and the devices behind it. There is no current
- * device: the caller's is looked for among every driver's devices, which also
- * tells the driver's version.
+ * The Level Zero loader and the devices behind it. Level Zero has no current
+ * device. The caller's device is looked for among the devices of every driver,
+ * because only the version of its own driver counts.
  */
 #include "spmla/internal/check.h"
 #include "spmla/internal/gpu_sizes.h"
@@ -38,7 +38,8 @@ static const spmla_i_gpu_symbol symbols[] = {
 const spmla_i_gpu_library spmla_i_ze_library = {names, symbols,
 						SPMLA_I_COUNT(symbols)};
 
-/* Sets *to to the device of the list that is wanted, or to its first one. */
+/* Sets *to, unless it is set, to `want` if the list has it; if want is NULL, to
+ * the first of the list. */
 static void
 pick(const spmla_ze_device *devices, uint32_t count, spmla_ze_device want,
      spmla_ze_device *to)
@@ -117,7 +118,8 @@ spmla_i_ze_start(const spmla_i_ze_driver *driver, spmla_ze_device *device,
 	return SPMLA_OK;
 }
 
-/* Blocks and subgroups as wide as the kernels'. */
+/* Checks that the device can run blocks and subgroups as wide as the
+ * kernels'. */
 static spmla_status
 check_widths(const spmla_i_ze_driver *driver, spmla_ze_device device,
 	     spmla_diag *diag)
