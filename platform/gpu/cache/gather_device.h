@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the gathers share: which rows of the output a request owns, and in
- * which page a key lies. The hard idea: a running maximum turns bounds of any
- * kind into disjoint spans. So every block finds all spans by scans alone, a
- * block's width of requests at a time, and then the owner of a row by
- * bisection in shared memory.
+ * What the gathers share: which output rows a request owns, and in which page a
+ * key lies. The hard idea: a running maximum turns any bounds, even bad ones,
+ * into disjoint spans. So every block finds all spans by scans alone, 256
+ * requests at a time, and then the owner of a row by binary search in shared
+ * memory.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_GATHER_DEVICE_H
 #define SPMLA_PLATFORM_GPU_CACHE_GATHER_DEVICE_H
@@ -23,18 +23,18 @@ typedef struct gather_span {
 	uint32_t first;
 	uint32_t end;
 	uint32_t start; /* position of the first key */
-	int32_t row;    /* of the table; -1: its rows are zeros */
+	int32_t row;    /* of the table; -1: the span's rows are zeros */
 } gather_span;
 
-/* Shared memory of a block's width of requests. */
+/* The spans of up to GATHER_ITEMS requests, in shared memory. */
 typedef struct gather_line {
 	gather_span spans[GATHER_ITEMS];
 	uint64_t sums[G_SCAN_SUBGROUPS]; /* of the scans */
 } gather_line;
 
-/* In place of a page's offset in bytes. */
+/* In place of the byte offset of a page. */
 #define GATHER_ZEROS 0xffffffffffffffffu /* the row is zeros */
-#define GATHER_LEAVE 0xfffffffffffffffeu /* nobody's row */
+#define GATHER_LEAVE 0xfffffffffffffffeu /* no request owns the row */
 
 FN uint32_t
 gather_clamp(int64_t x, uint32_t high)
@@ -42,11 +42,11 @@ gather_clamp(int64_t x, uint32_t high)
 	return x < 0 ? 0 : x > (int64_t)high ? high : (uint32_t)x;
 }
 
-/* The spans of a block's width of requests. The thread's is request b, if it is
- * `there`, with bounds [begin, end) behind `done`. The first block reports what
- * is wrong with them. `few`: there are no more requests than a subgroup has
- * lanes, and this is the first call. Returns where the last span ends. Spans
- * may be read until the next call. */
+/* Makes the spans of up to GATHER_ITEMS requests, one a thread. The thread's is
+ * request b, if it is `there`, with bounds [begin, end); no span begins before
+ * `done`. The first block reports bad bounds and rows. `few`: all requests fit
+ * into one subgroup, and this is the first call. Returns where the last span
+ * ends. Spans may be read until the next call. */
 FN uint32_t
 gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
 	     uint32_t b, int64_t begin, int64_t end, int32_t start, int32_t row,
@@ -64,7 +64,7 @@ gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
 	if (few) {
 		first = g_scan_max_lanes(most, &last);
 		stop = first > most ? first : most;
-		/* The first subgroup's are all that will be read. */
+		/* Only the first subgroup's spans will be read. */
 		if (i < g_width())
 			spans[i].end = stop;
 	} else {
@@ -91,19 +91,21 @@ gather_spans(const PRIVATE g_reporter *to, uint32_t few, uint32_t there,
 	return few ? spans[g_width() - 1].end : last;
 }
 
-/* The offset in bytes of the page for output row n, and the entry there;
- * GATHER_ZEROS, reported if the key has no page; or GATHER_LEAVE. n is below
- * the end of the last span. */
+/* The byte offset of the page that output row n comes from; *entry is the entry
+ * in it. GATHER_ZEROS if the row is zeros: a key without a page is reported.
+ * GATHER_LEAVE if no request owns the row. n is below the end of the last
+ * span. */
 FN uint64_t
 gather_page(const PRIVATE g_reporter *to, LOCAL const gather_span *spans,
 	    const PRIVATE g_table *table, uint32_t ring, uint64_t page_bytes,
 	    uint32_t n, PRIVATE uint32_t *entry)
 {
-	uint32_t low = 0, high = 0; /* the first end above n */
+	uint32_t low = 0, high = 0; /* range of the first end above n */
 	uint32_t position, col;
 	int32_t page;
 
-	/* Requests are few as a rule: from the first ones on. */
+	/* Mostly there are few requests: the range begins with the first ones,
+	 * and grows. */
 	while (high < GATHER_ITEMS - 1 && spans[high].end <= n) {
 		low = high + 1;
 		high = 2 * high + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * indexer_k_gather: a block takes 64 rows of the output at a time. 64 items
- * find their pages side by side, as each look-up is a chain of loads, and move
- * the scales. Then all items move the codes, 8 words each at once.
+ * indexer_k_gather: a block takes 64 rows of the output at a time. 64 threads
+ * look up one page each, as a look-up is a chain of dependent loads, and copy
+ * the scales. Then all threads copy the codes, each with 8 words in flight.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_GATHER_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_GATHER_KERNEL_H
@@ -32,9 +32,9 @@ enum { INDEXER_K_GATHER_ROWS = 64 }; /* at a time */
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Moves the codes of those rows, the first of which `to` is, from where they
- * begin in the cache. A row has `words` words: of MXFP4 half of the items have
- * none. */
+/* Copies the codes of INDEXER_K_GATHER_ROWS rows. Row i begins at from[i] in
+ * the cache; the first output row is at `to`. A row has `words` words: with
+ * MXFP4 half of the threads have none. */
 FN void
 indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		       GLOBAL uint8_t *to, uint32_t words, uint32_t whole_words,
@@ -46,7 +46,8 @@ indexer_k_gather_codes(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		EACH = INDEXER_K_GATHER_ROWS / STEP
 	};
 	const uint32_t word = g_item() % WORDS, row = g_item() / WORDS;
-	/* In a tile, each four words begin 256 bytes behind the last four. */
+	/* A tile has 16 bytes of each of 16 rows in turn, so a row's next four
+	 * words are 256 bytes further on. */
 	const uint32_t place = tiled ? word / 4 * 64 + word % 4 : word;
 	uint32_t x[EACH], i, j;
 
@@ -85,8 +86,8 @@ typedef struct indexer_k_gather_job {
 	LOCAL indexer_k_gather_shared *shared;
 } indexer_k_gather_job;
 
-/* The spans of the requests from `tile` on, behind row `done`; returns where
- * the last one ends. */
+/* Makes the spans of the requests from `tile` on; none begins before row
+ * `done`. Returns where the last one ends. */
 FN uint32_t
 indexer_k_gather_spans(const PRIVATE indexer_k_gather_job *job,
 		       const PRIVATE g_reporter *to, uint32_t tile,
@@ -106,8 +107,9 @@ indexer_k_gather_spans(const PRIVATE indexer_k_gather_job *job,
 			    0, row, s->rows, s->keys, done, &job->shared->line);
 }
 
-/* Where the codes of the rows from `first` on come from, up to `last`, into
- * shared memory; their scales move at once. Barriers at both ends. */
+/* Writes to shared memory where the codes of INDEXER_K_GATHER_ROWS rows, from
+ * `first` on and below `last`, begin in the cache. Copies their scales, too.
+ * Barriers at both ends. */
 FN void
 indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
 			const PRIVATE g_reporter *to, uint32_t first,
@@ -118,7 +120,7 @@ indexer_k_gather_places(const PRIVATE indexer_k_gather_job *job,
 	const uint64_t codes_bytes = (uint64_t)s->page_tokens * s->words * 4;
 	const uint32_t i = g_item(), n = first + i;
 
-	BARRIER(); /* nobody reads the last rows' places */
+	BARRIER(); /* all have read the previous places */
 	if (i < INDEXER_K_GATHER_ROWS) {
 		uint64_t page = GATHER_LEAVE;
 		uint32_t entry = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * indexer_k_insert: 16 lanes a token, eight tokens a block. Lane l has values
- * l, l + 16, .. in the pinned order of the sums; codes change lanes before
- * they are stored, four neighbours at a time. After each step the row is
- * rounded to bf16, as if it had been stored and read again.
+ * l, l + 16, .., which is the contract's order of sums. Lanes exchange codes
+ * before they store them, so that a store has four neighbours. After norm and
+ * after rope the row is rounded to bf16, as if it had been stored and read
+ * again.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_INSERT_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_INDEXER_K_INSERT_KERNEL_H
@@ -46,8 +47,8 @@ enum { K_INSERT_PAIRS = G_ROW_ROPE / 2, K_INSERT_ROTATED = 4 /* of a lane */ };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The sum over the 128 values that 16 lanes have: lane l adds l, l + 16, .. to
- * 0, then the tree 8, 4, 2, 1. */
+/* The sum of the 128 values of 16 lanes: lane l adds l, l + 16, .. to 0, then
+ * the tree 8, 4, 2, 1. */
 FN float
 k_insert_sum(const PRIVATE float *x)
 {
@@ -93,9 +94,9 @@ k_insert_norm(PRIVATE float *x, const PRIVATE float *weight,
 	k_insert_round(x, G_ROW_EACH);
 }
 
-/* Rotates a lane's values of the first 64: two products and their sum, each
- * rounded; then bf16. c and n are what a value and its partner are multiplied
- * by. */
+/* Rotates those four of the lane's values that are among the first 64: a value
+ * times c plus its partner times n. Products and sum are each rounded, and the
+ * result to bf16. */
 FN void
 k_insert_rotate(PRIVATE float *x, const PRIVATE float *c,
 		const PRIVATE float *n, uint32_t neox)
@@ -112,8 +113,7 @@ k_insert_rotate(PRIVATE float *x, const PRIVATE float *c,
 	k_insert_round(x, K_INSERT_ROTATED);
 }
 
-/* Transposes four lanes of four bytes each: lane r gets the r-th byte of each.
- */
+/* Transposes the four bytes of four lanes: lane r gets byte r of each. */
 FN uint32_t
 k_insert_transpose(uint32_t word)
 {
@@ -127,7 +127,8 @@ k_insert_transpose(uint32_t word)
 			     : (word & 0x00ff00ffu) | (next & 0x00ff00ffu) << 8;
 }
 
-/* The codes of a row, four neighbouring values in a word, and its scale. */
+/* Codes of a row, with four neighbours in each word. Returns the row's
+ * scale. */
 FN float
 k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
 	       PRIVATE uint32_t *codes)
@@ -137,8 +138,9 @@ k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
 	const g_row_divisor d = g_row_divisor_of(scale, raw);
 	uint32_t i;
 
-	/* An FNUZ code means half of what it means as e4m3; amax / 224 is
-	 * exactly twice amax / 448, as neither is subnormal. */
+	/* A code means half as much in FNUZ as in e4m3fn, so the scale is
+	 * doubled: amax / 224 is exactly twice amax / 448, as neither is
+	 * subnormal. */
 	UNROLL
 	for (i = 0; i < 2; i++) {
 		codes[i] = k_insert_transpose(g_row_codes4(x + 4 * i, &d));
@@ -148,10 +150,10 @@ k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
 	return scale * more;
 }
 
-/* The same for MXFP4: group g is x[2 g] and x[2 g + 1] of 16 lanes. The codes
- * of eight lanes are a word; lane l gets the word of x[l % 8]. Returns the
- * scales' bytes. It takes x apart, from the front, so that the code is short.
- */
+/* The same for MXFP4: group g of 32 is x[2 g] and x[2 g + 1] of 16 lanes. Eight
+ * lanes' codes of an x[i] make a word; lane l keeps that of x[l % 8]. Returns
+ * the four scale bytes. To keep the code short, the loop always takes the group
+ * in x[0] and x[1], and moves the rest of x forward. */
 FN uint32_t
 k_insert_mxfp4(PRIVATE float *x, PRIVATE uint32_t *codes)
 {
@@ -191,8 +193,8 @@ typedef struct k_insert_job {
 	SPMLA_KERNEL_FIELDS(indexer_k_insert)
 } k_insert_job;
 
-/* The factors of the lane's rotated values, c and n of k_insert_rotate: zeros
- * if the position has none. */
+/* The factors of the lane's rotated values: c and n of k_insert_rotate. Zeros
+ * without `has_factors`. */
 FN void
 k_insert_factors(GLOBAL const float *cos_sin,
 		 const PRIVATE spmla_k_indexer_k_insert_scalars *s,
@@ -219,7 +221,7 @@ k_insert_factors(GLOBAL const float *cos_sin,
 	}
 }
 
-/* The lane's codes of an entry into its page, and the entry's scale. */
+/* Stores the lane's codes of an entry in its page, and the entry's scale. */
 FN void
 k_insert_write(GLOBAL uint8_t *cache,
 	       const PRIVATE spmla_k_indexer_k_insert_scalars *s,
@@ -228,7 +230,7 @@ k_insert_write(GLOBAL uint8_t *cache,
 {
 	const uint32_t lane = g_item() % G_ROW_LANES;
 	const uint32_t bytes = s->mxfp4 ? G_ROW / 2 : G_ROW;
-	/* From one run of 16 values to the next. */
+	/* Bytes from one run of 16 values to the next. */
 	const uint32_t run = s->tiled ? 256 : 16;
 	GLOBAL uint8_t *page = cache + place->page * s->page_stride_bytes;
 	GLOBAL uint8_t *row = page + place->entry * bytes;
@@ -245,7 +247,7 @@ k_insert_write(GLOBAL uint8_t *cache,
 		((GLOBAL uint32_t *)page)[place->entry] = scale;
 }
 
-/* The block's tiles, from `first` on. */
+/* Inserts the block's tiles of eight tokens, from tile `first` on. */
 FN void
 k_insert_rows(const PRIVATE k_insert_job *job, uint32_t first)
 {
@@ -279,7 +281,7 @@ k_insert_rows(const PRIVATE k_insert_job *job, uint32_t first)
 		float x[G_ROW_EACH], c[K_INSERT_ROTATED], n[K_INSERT_ROTATED];
 		uint32_t live, values[G_ROW_EACH], codes[2] = {0, 0};
 		g_place place;
-		uint32_t scale; /* its bits, or four bytes of MXFP4 */
+		uint32_t scale; /* bits of an f32, or four bytes of MXFP4 */
 
 		UNROLL
 		for (i = 0; i < G_ROW_EACH; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_gather: a block takes 32 rows of the output at a time. 32 items find
- * their pages side by side, as each look-up is a chain of loads; by slot there
- * is no search. Then 16 lanes take a row, eight values at a time, and load all
+ * kv_gather: a block takes 32 rows of the output at a time. 32 threads look up
+ * one page each, as a look-up is a chain of dependent loads; a gather by slot
+ * has no search. Then 16 lanes take a row, eight values at a time, and load all
  * of it before they use any. The product of a code and its scale is rounded
- * twice, to f32 and then to bf16. V4 rows have a kernel of their own: one
- * kernel for both would need the registers of both.
+ * twice, to f32 and then to bf16. V4 rows have a kernel of their own, as one
+ * kernel for both would need more registers.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_KV_GATHER_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_KV_GATHER_KERNEL_H
@@ -43,24 +43,24 @@
 	S(uint32_t, wide)
 SPMLA_KERNEL_SCALARS(kv_gather)
 
-/* The same parameters. */
+/* Both kernels have the same parameters. */
 #define SPMLA_K_kv_gather_v4(P, S) SPMLA_K_kv_gather(P, S)
 typedef spmla_k_kv_gather_scalars spmla_k_kv_gather_v4_scalars;
 
 enum {
 	KV_GATHER_ROWS = 32,  /* at a time */
-	KV_GATHER_LANES = 16, /* a row */
+	KV_GATHER_LANES = 16, /* for a row */
 	KV_GATHER_TURNS = KV_GATHER_ROWS * KV_GATHER_LANES / GATHER_ITEMS,
 	KV_GATHER_OCTETS =
-		SPMLA_MLA_LATENT / 8 / KV_GATHER_LANES, /* a lane's */
-	KV_GATHER_V4_EACH = 4, /* octets; a row has 64 */
+		SPMLA_MLA_LATENT / 8 / KV_GATHER_LANES, /* of a lane */
+	KV_GATHER_V4_EACH = 4, /* octets of a thread at a time; a row has 64 */
 	KV_GATHER_V4_ROWS = GATHER_ITEMS * KV_GATHER_V4_EACH / 64
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Eight codes times their scale as bf16; a NaN has no sign, which costs a
- * second look where there may be one. */
+/* Eight codes times their scale, as bf16. Each NaN becomes 0x7fc0; that is
+ * skipped if no code is NaN and the scale is finite. */
 FN void
 kv_gather_octet(const PRIVATE uint32_t *codes, float scale,
 		PRIVATE uint32_t *values)
@@ -84,7 +84,7 @@ kv_gather_octet(const PRIVATE uint32_t *codes, float scale,
 		values[i] = g_bf16x2_one_nan(values[i], x[2 * i], x[2 * i + 1]);
 }
 
-/* The same of FNUZ. */
+/* The same for FNUZ codes. */
 FN void
 kv_gather_octet_fnuz(const PRIVATE uint32_t *codes, float scale,
 		     PRIVATE uint32_t *values)
@@ -101,7 +101,7 @@ kv_gather_octet_fnuz(const PRIVATE uint32_t *codes, float scale,
 	}
 }
 
-/* Four values, at the end of a row. */
+/* Stores four values of the rope, at the end of a row. */
 FN void
 kv_gather_store_last(GLOBAL uint16_t *p, uint32_t wide, uint64_t w)
 {
@@ -116,8 +116,9 @@ kv_gather_store_last(GLOBAL uint16_t *p, uint32_t wide, uint64_t w)
 		p[i] = (uint16_t)(w >> 16 * i);
 }
 
-/* Moves coded rows, the first of which `to` is, from where they begin in the
- * cache. Zeros are codes and scales too. */
+/* Converts KV_GATHER_ROWS rows of FP8_DS_MLA to bf16. Row i begins at from[i]
+ * in the cache; the first output row is at `to`. A row of zeros is one with
+ * codes and scales of 0. */
 FN void
 kv_gather_fp8(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	      GLOBAL uint16_t *to, int64_t stride, uint32_t wide)
@@ -174,7 +175,7 @@ kv_gather_fp8(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
-/* The same of FNUZ, an octet at a time: slower, and short. */
+/* The same for FNUZ codes, an octet at a time: slower, but short code. */
 FN void
 kv_gather_fp8_fnuz(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		   GLOBAL uint16_t *to, int64_t stride, uint32_t wide)
@@ -223,7 +224,7 @@ kv_gather_fp8_fnuz(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
-/* The same for rows of values as they shall be. */
+/* The same for rows of MLA_BF16, which are copied. */
 FN void
 kv_gather_bf16(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	       GLOBAL uint16_t *to, int64_t stride, uint32_t wide)
@@ -268,18 +269,18 @@ kv_gather_bf16(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 /* Shared memory. */
 typedef struct kv_gather_shared {
 	gather_line line;
-	uint64_t from[KV_GATHER_ROWS];   /* where rows are in the cache, */
-	uint64_t scales[KV_GATHER_ROWS]; /* and V4's scales */
+	uint64_t from[KV_GATHER_ROWS];   /* where rows begin in the cache, */
+	uint64_t scales[KV_GATHER_ROWS]; /* and where V4's scales do */
 } kv_gather_shared;
 
-/* What either kernel was given. */
+/* The parameters of either kernel. */
 typedef struct kv_gather_job {
 	SPMLA_KERNEL_FIELDS(kv_gather)
 	LOCAL kv_gather_shared *shared;
 } kv_gather_job;
 
-/* Requests from `tile` on, as many as the block has items: makes their spans;
- * *first is the first row of them; returns where the last one ends. By slot all
+/* Makes the spans of up to GATHER_ITEMS requests, from `tile` on. *first is the
+ * first row of the first span; returns where the last one ends. By slot: all
  * rows. */
 FN uint32_t
 kv_gather_tile(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
@@ -309,7 +310,7 @@ kv_gather_tile(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	return last;
 }
 
-/* The page that output row n comes from, in bytes, and the entry there. */
+/* Where output row n comes from: as gather_page, by request or by slot. */
 FN uint64_t
 kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 		uint32_t n, PRIVATE uint32_t *entry)
@@ -332,9 +333,8 @@ kv_gather_place(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	return slot / s->page_tokens * s->page_stride_bytes;
 }
 
-/* Eight 16-bit values; pages of 584-byte rows may begin at multiples of 8
- * bytes.
- */
+/* Loads eight 16-bit values. Pages of V4_FP8 may begin at any multiple of 8
+ * bytes. */
 FN void
 kv_gather_v4_load8(GLOBAL const uint8_t *p, PRIVATE uint32_t *w)
 {
@@ -352,7 +352,8 @@ kv_gather_v4_load8(GLOBAL const uint8_t *p, PRIVATE uint32_t *w)
 	w[3] = (uint32_t)(x[1] >> 32);
 }
 
-/* Moves `rows` of V4; `scales` are where theirs lie. */
+/* Converts `rows` V4 rows to bf16, as kv_gather_fp8 does. With V4_FP8,
+ * scales[i] is where the scale bytes of row i lie. */
 FN void
 kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 		    LOCAL const uint64_t *scales, uint32_t layout,
@@ -378,7 +379,7 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 			uint32_t byte = 0; /* of the scale */
 
 			w[4 * i] = w[4 * i + 1] = w[4 * i + 2] = w[4 * i + 3] =
-				0; /* as codes too */
+				0; /* also as codes */
 			if (entry >= GATHER_LEAVE)
 				continue;
 			if (is_rope || layout == SPMLA_LAYOUT_V4_BF16) {
@@ -420,8 +421,8 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 	}
 }
 
-/* Where rows [first, first + rows) of the output come from, up to `last`, into
- * shared memory. Barriers at both ends. */
+/* Writes to shared memory where output rows [first, first + rows), as far as
+ * they are below `last`, come from. Barriers at both ends. */
 FN void
 kv_gather_places(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 		 uint32_t first, uint32_t last, uint32_t rows,
@@ -429,7 +430,7 @@ kv_gather_places(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 {
 	const uint32_t i = g_item();
 
-	BARRIER(); /* nobody reads the last rows' places */
+	BARRIER(); /* all have read the previous places */
 	if (i < rows) {
 		uint64_t page = GATHER_LEAVE;
 		uint32_t entry = 0;
@@ -449,7 +450,8 @@ kv_gather_places(const PRIVATE kv_gather_job *job, const PRIVATE g_reporter *to,
 	BARRIER();
 }
 
-/* As many as without FNUZ, whose code tempts ptxas to fit four and spill. */
+/* Three, as many as without the code for FNUZ. With it, ptxas left alone would
+ * try to fit four blocks, and spill. */
 SPMLA_KERNEL_BLOCKS(kv_gather, 3)
 void
 spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
@@ -491,9 +493,9 @@ spmla_k_kv_gather(SPMLA_KERNEL_ARGS(kv_gather))
 	}
 }
 
-/* How many rows a block takes at a time: few if then one turn does them all.
- * 4000 keys on an H100, which holds 528 blocks, are 250 tiles of 16 rows; 10000
- * are 313 of 32. */
+/* How many rows a block takes at a time: the smaller number if all blocks then
+ * do all rows in one turn. Example: on an H100, which holds 528 blocks, 4000
+ * keys are 250 tiles of 16 rows, and 10000 keys are 313 tiles of 32. */
 FN uint32_t
 kv_gather_v4_rows(uint32_t keys)
 {

@@ -8,7 +8,7 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_kv_gather_params) ==
 			    sizeof(spmla_k_kv_gather_v4_params),
 		    "one set of parameters for both kernels");
 
-/* Kinds: layouts. Rows: output rows that a block makes at a time. */
+/* Kinds: layouts. Rows: the output rows that a block makes at a time. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_kv_gather,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
@@ -26,7 +26,7 @@ spmla_i_gpu_kv_gather(const spmla_i_gpu_queue *queue, const void *args)
 	const spmla_i_gpu_variant *by =
 		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
 				   a->cache.layout, a->keys, 0);
-	/* Bytes of a store: four values at a time for V3.2, eight for V4. */
+	/* Bytes of a store. Only V4's kernel reads whole_words. */
 	const uint32_t word = by->kernel == SPMLA_KERNEL_kv_gather_v4 ? 16 : 8;
 	spmla_k_kv_gather_params p; /* both kernels take them */
 

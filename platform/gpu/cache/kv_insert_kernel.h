@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_insert: 16 lanes a token, eight tokens a block. Lane l has octets l, l +
- * 16, l + 32, l + 48 of the latent, one of each group with a scale, and four
- * values of the rope. A row is read before its slot is known, as only the
- * place of the result depends on the slot: one latency instead of two. V4 rows
- * go eight a block too, by v4_row_device.h.
+ * kv_insert: 16 lanes a token, eight tokens a block. Lane l has octets (8
+ * values) l, l + 16, l + 32, l + 48 of the latent, one of each 128 values with
+ * a scale, and four values of the rope. A row is read before its slot is known,
+ * as only the place of the result depends on the slot: one latency instead of
+ * two. V4 rows, too, go eight a block; see v4_row_device.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_KV_INSERT_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_KV_INSERT_KERNEL_H
@@ -38,11 +38,11 @@
 	S(float, inverse)
 SPMLA_KERNEL_SCALARS(kv_insert)
 
-/* The same parameters. */
+/* Both kernels have the same parameters. */
 #define SPMLA_K_kv_insert_v4(P, S) SPMLA_K_kv_insert(P, S)
 typedef spmla_k_kv_insert_scalars spmla_k_kv_insert_v4_scalars;
 
-/* And those of indexer_k_insert. */
+/* The parameters of kv_insert, and those of indexer_k_insert. */
 #define SPMLA_K_kv_insert_index(P, S)    \
 	SPMLA_K_FAULT(P)                 \
 	P(const uint16_t, kv_c)          \
@@ -63,7 +63,7 @@ SPMLA_KERNEL_SCALARS(kv_insert_index)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The scale of 128 values whose octets 16 lanes have. */
+/* The scale of the 128 values whose octets 16 lanes have. */
 FN float
 kv_insert_scale(const PRIVATE float *x, uint32_t raw, uint32_t fnuz)
 {
@@ -73,13 +73,13 @@ kv_insert_scale(const PRIVATE float *x, uint32_t raw, uint32_t fnuz)
 		scale = g_div_rn(g_row_amax(x, 0.0f), fnuz ? 224.0f : 448.0f);
 		return scale < 0x1p-126f ? 0x1p-126f : scale;
 	}
-	/* Whatever is below 1e-4 gets 2^-13, as 1e-4 does. */
+	/* A quotient below 1e-4 gets 2^-13, which is pow2up(1e-4). */
 	scale = g_row_pow2(g_row_amax(x, 1e-4f)) * (fnuz ? 2.0f : 1.0f);
 	return scale < 0x1p-13f ? 0x1p-13f : scale;
 }
 
-/* An octet of each group, w, as codes into an entry, if it is `live`. By all
- * items of the subgroup together. */
+/* Stores w, the lane's octet of each 128 values, as codes in an entry, and the
+ * scales, if it is `live`. All threads of the subgroup call it. */
 FN void
 kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 	      uint32_t dtype, uint32_t raw, uint32_t fnuz)
@@ -100,7 +100,7 @@ kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 		scale = kv_insert_scale(x, raw, fnuz);
 		scales[g] = g_bits(scale);
 		d = g_row_divisor_of(scale, raw);
-		/* An FNUZ code means half of what it means as e4m3. */
+		/* A code means half as much in FNUZ as in e4m3fn. */
 		if (fnuz)
 			d = g_row_half(d);
 		low = g_row_codes4(x, &d);
@@ -124,7 +124,8 @@ typedef struct kv_insert_job {
 	SPMLA_KERNEL_FIELDS(kv_insert)
 } kv_insert_job;
 
-/* The block's rows of V3.2. Returns its next tile, past the last one. */
+/* Inserts the block's V3.2 rows. Returns the number of the block's next tile
+ * less the number of tiles. */
 FN uint32_t
 kv_insert_rows(const PRIVATE kv_insert_job *job)
 {
@@ -167,7 +168,8 @@ kv_insert_rows(const PRIVATE kv_insert_job *job)
 		      (live ? place.page * s.page_stride_bytes : 0);
 		if (s.layout == SPMLA_LAYOUT_FP8_DS_MLA) {
 			out += live ? place.entry * SPMLA_FP8_DS_MLA_BYTES : 0;
-			/* Constants, so that no value asks again. */
+			/* With constants, so that the tests are not made for
+			 * each value. */
 			if (s.dtype == SPMLA_DTYPE_FP16 && s.raw_scale)
 				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16, 1,
 					      s.fnuz);
@@ -198,7 +200,8 @@ kv_insert_rows(const PRIVATE kv_insert_job *job)
 	return tile - tiles;
 }
 
-/* One less than ptxas aims at, for which it takes a stack on sm_100. */
+/* One block less than ptxas aims at by itself, as it would spill to the stack
+ * on sm_100. */
 SPMLA_KERNEL_BLOCKS(kv_insert, 9)
 void
 spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
@@ -208,8 +211,8 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 	(void)kv_insert_rows(&job);
 }
 
-/* The tiles of index keys are counted behind those of the other rows: each
- * block goes on with those that are its own. */
+/* The tiles of index keys are numbered after those of the KV rows, so each
+ * block goes on with the next of its own. */
 SPMLA_KERNEL_BLOCKS(kv_insert_index, 8)
 void
 spmla_k_kv_insert_index(SPMLA_KERNEL_ARGS(kv_insert_index))

@@ -15,7 +15,7 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_kv_insert_v4, .rows = V4_ROWS},
 };
 
-/* Both inserts: a block has a tile of one or of the other. */
+/* Both inserts in one launch: a tile is of one or of the other. */
 static spmla_status
 insert_both(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a,
 	    const spmla_k_kv_insert_params *kv)

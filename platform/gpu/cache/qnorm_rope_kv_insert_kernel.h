@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * qnorm_rope_kv_insert: a block takes eight heads of a token, or eight keys,
- * at a time, 16 items a row (v4_row_device.h). A row is read once, four loads
- * of 16 bytes an item in flight, before its position or slot is known. It
- * stays in registers until it is written.
+ * qnorm_rope_kv_insert: a block takes eight heads of a token, or eight keys, at
+ * a time, with 16 threads a row (v4_row_device.h). A row is read once, with
+ * four loads of 16 bytes a thread in flight, before its position or slot is
+ * known. It stays in registers until it is written.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_QNORM_ROPE_KV_INSERT_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_QNORM_ROPE_KV_INSERT_KERNEL_H
@@ -48,8 +48,8 @@ SPMLA_KERNEL_SCALARS(qnorm_rope_kv_insert)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* 1 / sqrt(mean of squares + eps) of a row of 512, whose octets 16 lanes have.
- */
+/* 1 / sqrt(mean of squares + eps) of the row of 512 values that 16 lanes
+ * have. */
 FN float
 qnorm_rstd(const PRIVATE uint32_t *w, float eps)
 {
@@ -68,8 +68,9 @@ qnorm_rstd(const PRIVATE uint32_t *w, float eps)
 			g_sqrt_rn(sum * (1.0f / (float)SPMLA_V4_DIM) + eps));
 }
 
-/* A head that is `there`, if it is `live`, or zeros: read before it is known
- * which. By all items of the block together. */
+/* Norms, rotates and writes a head. It is loaded if it is `there`, before the
+ * position is known; if the position turns out to be bad, it is not `live`, and
+ * zeros are written. All threads of the subgroup call it. */
 FN void
 qnorm_head(GLOBAL const uint16_t *q, uint32_t there, uint32_t live,
 	   uint32_t wide_q, float eps, GLOBAL const float *cos_sin,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rms_norms: a block takes one row of either set, or four if rows are short
- * and many. A thread has octets i, i + 128, .. of a row, each one load of 16
- * bytes, up to four in flight, and keeps them until they are written.
+ * rms_norms: a block takes one row of q or of kv, or four if rows are short and
+ * many. A thread has octets i, i + 128, .. of a row, each one load of 16 bytes,
+ * up to four in flight, and keeps them until they are written.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_RMS_NORMS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_CACHE_RMS_NORMS_KERNEL_H
@@ -31,14 +31,14 @@ SPMLA_KERNEL_SCALARS(rms_norms)
 
 enum {
 	RMS_ITEMS = 128,
-	RMS_EACH = 4, /* octets of the widest row, 4096 values, a thread */
-	RMS_SHORT = 8 * RMS_ITEMS, /* values of rows that go four at a time */
+	RMS_EACH = 4, /* octets of a thread: 4096 values are the widest row */
+	RMS_SHORT = 8 * RMS_ITEMS, /* most values of a row that is short */
 	RMS_PARTS = RMS_ITEMS / 16
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* A set of rows. */
+/* The rows of q or of kv. */
 typedef struct rms_set {
 	GLOBAL const uint16_t *x, *weight;
 	GLOBAL uint16_t *out;
@@ -46,8 +46,9 @@ typedef struct rms_set {
 	uint32_t rows, width, wide;
 } rms_set;
 
-/* RMS_EACH / each rows from `first` on; a thread has `each` octets of a row.
- * `parts` has RMS_PARTS entries a row. By all threads together. */
+/* Norms RMS_EACH / each rows from `first` on; a thread has `each` octets of a
+ * row, a compile-time constant. `parts` has RMS_PARTS entries for each row. All
+ * threads of the block call it. */
 FN void
 rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,
 	       float eps, LOCAL float *parts)
@@ -67,7 +68,7 @@ rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,
 				    w + 4 * k);
 	}
 	/* Zeros behind the row add nothing: a sum of squares is never -0. */
-	BARRIER(); /* nobody reads the parts of the rows before */
+	BARRIER(); /* all have read the previous parts */
 	UNROLL
 	for (n = 0; n < rows; n++) {
 		float sum = 0.0f;
@@ -124,9 +125,9 @@ rms_norms_rows(const PRIVATE rms_set *set, uint32_t first, const uint32_t each,
 	}
 }
 
-/* How many rows a block takes at a time: several short ones if there are not
- * blocks for all. On 924 blocks 900 rows of 1024 values are a block each, and
- * 3000 rows are 750 tiles of 4. */
+/* How many rows a block takes at a time: several, if rows are short and there
+ * is not a block for each. Example: on 924 blocks, 900 rows of 1024 values take
+ * a block each, and 3000 rows are 750 tiles of 4. */
 FN uint32_t
 rms_norms_share(uint32_t width, uint64_t rows)
 {

@@ -10,7 +10,7 @@
 
 #include "spmla/platform/gpu/dialect/dialect.h"
 
-/* Where a slot is in a cache, if it is inside. */
+/* Where in a cache a slot is, if it is inside. */
 typedef struct g_place {
 	uint64_t page;
 	uint64_t entry; /* of the page */
@@ -22,12 +22,12 @@ enum {
 	G_ROW_ROPE = 64,
 	G_ROW_LANES = 16,
 	G_ROW_EACH = G_ROW / G_ROW_LANES, /* values of a lane */
-	G_ROW_GROUPS = 8 /* times 16 lanes: a block of 128 threads */
+	G_ROW_GROUPS = 8 /* of 16 lanes in a block of 128 threads */
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The place of a slot; one below 0 is none. */
+/* The place of a slot; a slot below 0 is not inside. */
 FN g_place
 g_place_of(int64_t slot, uint32_t page_entries, uint32_t pages)
 {
@@ -39,7 +39,7 @@ g_place_of(int64_t slot, uint32_t page_entries, uint32_t pages)
 	return p;
 }
 
-/* Four 16-bit values as two words; `wide`: p is a multiple of 8. */
+/* Loads four 16-bit values as two words; `wide`: p is a multiple of 8 bytes. */
 FN void
 g_row_load4(GLOBAL const uint16_t *p, uint32_t wide, PRIVATE uint32_t *w)
 {
@@ -54,7 +54,7 @@ g_row_load4(GLOBAL const uint16_t *p, uint32_t wide, PRIVATE uint32_t *w)
 	w[1] = (uint32_t)p[3] << 16 | p[2];
 }
 
-/* Eight as four words; `wide`: p is a multiple of 16. */
+/* Loads eight of them as four words; `wide`: p is a multiple of 16 bytes. */
 FN void
 g_row_load8(GLOBAL const uint16_t *p, uint32_t wide, PRIVATE uint32_t *w)
 {
@@ -95,8 +95,8 @@ g_row_values(uint32_t word, uint32_t dtype, PRIVATE float *x)
 	x[1] = g_bf16x2_high(word);
 }
 
-/* The largest of `least` and of the |x| that 16 lanes hold; NaN does not count.
- * By all threads of the subgroup together. */
+/* The largest of `least` and the |x| of 16 lanes; a NaN is ignored. All threads
+ * of the subgroup call it. */
 FN float
 g_row_amax(const PRIVATE float *x, float least)
 {
@@ -112,7 +112,7 @@ g_row_amax(const PRIVATE float *x, float least)
 	return a;
 }
 
-/* The same of `words` words of bf16 that each of `lanes` lanes has. */
+/* The same for bf16 values: each of `lanes` lanes has `words` words of them. */
 FN float
 g_row_amax_bf16(const PRIVATE uint32_t *w, const uint32_t words,
 		const uint32_t lanes, float least)
@@ -131,8 +131,8 @@ g_row_amax_bf16(const PRIVATE uint32_t *w, const uint32_t words,
 	return a;
 }
 
-/* pow2up(amax / 448) by the exponent of amax, as 448 is 1.75 * 2^8; amax is
- * from 2^-100 up, or infinite. */
+/* pow2up(amax / 448). 448 is 1.75 * 2^8, so for amax = m * 2^e it is 2^(e - 8),
+ * or 2^(e - 7) if m > 1.75. amax is at least 2^-100; it may be infinite. */
 FN float
 g_row_pow2(float amax)
 {
@@ -143,7 +143,7 @@ g_row_pow2(float amax)
 	return g_float(((u + 0x1fffffu) & 0x7f800000u) - (8u << 23));
 }
 
-/* What eight values are divided by. */
+/* What a lane's eight values are divided by. */
 typedef struct g_row_divisor {
 	float inverse;
 	float scale; /* RAW: times `shift`; 0 if it is infinite */
@@ -169,7 +169,8 @@ g_row_divisor_of(float scale, uint32_t raw)
 	return d;
 }
 
-/* The same for half of the scale, which by itself may be subnormal. */
+/* The divisor for half of the scale. Half of the scale by itself may be
+ * subnormal, and lose a bit; here it has the shift. */
 FN g_row_divisor
 g_row_half(g_row_divisor d)
 {
@@ -178,11 +179,12 @@ g_row_half(g_row_divisor d)
 	return d;
 }
 
-/* x / scale for |x| up to about 448 * scale: exact to the bit, unless its code
- * is 0, and then with x's sign. A power of two divides by its inverse. For
- * other scales that product is up to two ulp off; one remainder step leaves one
- * ulp and the next none, as the inverse is correctly rounded (Markstein).
- * Divided by infinity, finite values are zeros and others NaN. */
+/* x / scale for |x| up to about 448 * scale, correctly rounded. If the e4m3
+ * code of the result is 0, only its sign need be right. For a power of two the
+ * product with the inverse is exact. For other scales that product is up to two
+ * ulp off; one remainder step leaves one ulp and the next none, as the inverse
+ * is correctly rounded (Markstein). Divided by infinity, finite values are
+ * zeros and others NaN. */
 FN float
 g_row_quotient(float x, const PRIVATE g_row_divisor *d)
 {
@@ -197,7 +199,7 @@ g_row_quotient(float x, const PRIVATE g_row_divisor *d)
 	return g_float((g_bits(q) & 0x7fffffffu) | (g_bits(x) & 0x80000000u));
 }
 
-/* Four codes of x / scale. */
+/* The e4m3 codes of four values divided by the scale. */
 FN uint32_t
 g_row_codes4(const PRIVATE float *x, const PRIVATE g_row_divisor *d)
 {

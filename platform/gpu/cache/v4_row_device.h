@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of 512 bf16 values by 16 lanes, and their way into a V4 cache. The hard
- * idea: lane l has octets l, l + 16, l + 32, l + 48, each one load of 16
- * bytes. So 8 neighbouring lanes hold a group of 64 values with one scale, a
- * rotated pair never leaves its item, and a block of 128 items does 8 rows at
- * a time without shared memory or barriers.
+ * Rows of 512 bf16 values, each in the registers of 16 lanes, and how they are
+ * stored in a V4 cache. An octet is 8 neighbouring values. The hard idea: lane
+ * l has octets l, l + 16, l + 32, l + 48, each one load of 16 bytes. So 8
+ * neighbouring lanes hold a group of 64 values with one scale, a rotated pair
+ * never leaves its thread, and a block of 128 threads does 8 rows at a time
+ * without shared memory or barriers.
  */
 #ifndef SPMLA_PLATFORM_GPU_CACHE_V4_ROW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_CACHE_V4_ROW_DEVICE_H
@@ -24,7 +25,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The octets of a lane, or zeros. */
+/* Loads the lane's octets of a row; zeros if the row is not `there`. */
 FN void
 v4_load_row(GLOBAL const uint16_t *row, uint32_t there, uint32_t wide,
 	    PRIVATE uint32_t *w)
@@ -41,8 +42,9 @@ v4_load_row(GLOBAL const uint16_t *row, uint32_t there, uint32_t wide,
 	}
 }
 
-/* A position's four cosines, then four sines, for the lane's pairs. The octets
- * begin at V4_ROPE_OCTET; each lane of the second half has one. */
+/* Loads a position's four cosines, then four sines, for the lane's rotated
+ * pairs. Octets from V4_ROPE_OCTET on are rotated: lanes 8 .. 15 have one
+ * each. */
 FN void
 v4_load_angles(GLOBAL const float *cos_sin, uint32_t position, uint32_t there,
 	       uint32_t form, PRIVATE uint32_t *angles)
@@ -60,7 +62,8 @@ v4_load_angles(GLOBAL const float *cos_sin, uint32_t position, uint32_t there,
 	g_reals4(cos_sin, form, at + V4_ROPE_PAIRS, angles + 4);
 }
 
-/* Four pairs times r, rotated, each product and sum rounded, as bf16. */
+/* Multiplies four pairs by r and rotates them. Each product and sum is rounded,
+ * and the results to bf16. */
 FN void
 v4_rotate8(PRIVATE uint32_t *w, float r, const PRIVATE uint32_t *angles)
 {
@@ -76,29 +79,30 @@ v4_rotate8(PRIVATE uint32_t *w, float r, const PRIVATE uint32_t *angles)
 	}
 }
 
-/* The scale byte of the 64 values that the 8 lanes around this one hold, 255
- * for infinity. NaN is no amax. By all items of the subgroup together. */
+/* The scale byte of the 64 values of an aligned group of 8 lanes; 255 if one is
+ * infinite. A NaN is ignored. All threads of the subgroup call it. */
 FN uint32_t
 v4_scale_byte(const PRIVATE uint32_t *w)
 {
 	return g_bits(g_row_pow2(g_row_amax_bf16(w, 4, 8, 1e-4f))) >> 23;
 }
 
-/* 1 / 2^(byte - 127), exact: bytes of v4_scale_byte leave it normal. */
+/* 1 / 2^(byte - 127), or 0 for byte 255. Exact: with bytes of v4_scale_byte it
+ * is normal. */
 FN float
 v4_inverse(uint32_t byte)
 {
 	return byte == 255 ? 0.0f : g_float((254 - byte) << 23);
 }
 
-/* The inverse of a scale that the device has, or the given one. */
+/* The inverse of the scale at `at`, if it is there; otherwise `inverse`. */
 FN float
 v4_inverse_at(GLOBAL const float *at, uint32_t is_there, float inverse)
 {
 	return is_there ? g_div_rn(1.0f, *at) : inverse;
 }
 
-/* e4m3 of the four values of two words, times `inverse`. */
+/* The e4m3 codes of the four values in two words, times `inverse`. */
 FN uint32_t
 v4_codes4(const PRIVATE uint32_t *w, float inverse)
 {
@@ -107,7 +111,7 @@ v4_codes4(const PRIVATE uint32_t *w, float inverse)
 		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
 }
 
-/* Eight codes; as FNUZ they mean half of the values. */
+/* Eight codes; in FNUZ they mean half of the values. */
 FN uint64_t
 v4_codes8(const PRIVATE uint32_t *w, float inverse, uint32_t fnuz)
 {
@@ -120,7 +124,7 @@ v4_codes8(const PRIVATE uint32_t *w, float inverse, uint32_t fnuz)
 	return (uint64_t)high << 32 | low;
 }
 
-/* Eight values of the rope; pages of 584-byte rows may begin at multiples of 8
+/* Stores eight rope values. Pages of V4_FP8 may begin at any multiple of 8
  * bytes. */
 FN void
 v4_write_rope(GLOBAL uint16_t *p, const PRIVATE uint32_t *w)
@@ -133,8 +137,8 @@ v4_write_rope(GLOBAL uint16_t *p, const PRIVATE uint32_t *w)
 	((GLOBAL uint64_t *)p)[1] = (uint64_t)w[3] << 32 | w[2];
 }
 
-/* Writes octet `o` of entry `entry` of a page; byte is its group's, of e4m3fn.
- * The scale of FNUZ is twice that, of amax / 224. */
+/* Writes octet `o` of entry `entry` of a page. `byte` is the scale byte of its
+ * group for e4m3fn. FNUZ divides by 224, so its scale is twice that. */
 FN void
 v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint32_t fnuz,
 	  uint64_t entries, uint64_t entry, uint32_t o,
@@ -169,7 +173,7 @@ v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint32_t fnuz,
 			      w);
 }
 
-/* v4_write_row of one layout, a constant. */
+/* v4_write_row for one layout, a compile-time constant. */
 FN void
 v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 		const uint32_t layout, uint32_t fnuz, uint64_t entries,
@@ -191,8 +195,8 @@ v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 	}
 }
 
-/* A row, rotated already, into entry `entry` of a page, if it is `live`; fnuz
- * is the encoding of V4_FP8. By all items of the block together. */
+/* Stores a row, already rotated, as entry `entry` of a page, if it is `live`.
+ * fnuz: V4_FP8 takes FNUZ codes. All threads of the subgroup call it. */
 FN void
 v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 	     uint32_t layout, uint32_t fnuz, uint64_t entries, uint64_t entry,
