@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where the kernels of the compressor find the state of a position. The hard
- * idea: a ring is a table whose columns come round again, and nothing else.
+ * idea: a ring is nothing but a table whose columns wrap around.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_DEVICE_H
 #define SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_DEVICE_H
@@ -11,7 +11,7 @@
 #include "spmla/platform/gpu/step/fault_device.h"
 #include "spmla/platform/gpu/step/table_device.h"
 
-/* The state and the table of its pages. */
+/* Scalars of the state and of the table of its pages. */
 #define SPMLA_S_STATE(S)                  \
 	S(uint64_t, state_page_bytes)     \
 	S(spmla_g_divisor, state_entries) \
@@ -26,7 +26,7 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Bytes from the state's base to an entry; `page` is inside it. */
+/* The byte offset of an entry in the state. */
 FN uint64_t
 g_state_entry(uint64_t page, uint64_t page_bytes, uint32_t entry,
 	      uint32_t width)
@@ -34,10 +34,11 @@ g_state_entry(uint64_t page, uint64_t page_bytes, uint32_t entry,
 	return page * page_bytes + (uint64_t)entry * width * 8;
 }
 
-/* *at is the entry of a position of a table row. Returns whether it is there:
- * the position is not below 0, and its page is written and in the state. `row`
- * is inside the table. Without branches, so that page and columns are loaded
- * together, and with the loads of the caller around them. */
+/* *at is the byte offset of a position's entry, by a row of the table. Returns
+ * whether the entry is there: the position is not below 0, and its page is
+ * written and in the state. `row` is inside the table. There are no branches,
+ * so that page and columns are loaded at the same time, and beside the caller's
+ * loads. */
 FN uint32_t
 g_state_at(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 	   uint32_t has_cols, const spmla_g_divisor columns, uint32_t stride,

@@ -22,7 +22,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Prefetches the norm's weights; by all threads. */
+/* Prefetches the norm's weights; all threads call it. */
 FN void
 compress_ask_norm(GLOBAL const float *norm_weight, const uint32_t dim)
 {
@@ -30,7 +30,7 @@ compress_ask_norm(GLOBAL const float *norm_weight, const uint32_t dim)
 		g_prefetch((GLOBAL const int32_t *)norm_weight + 32 * g_item());
 }
 
-/* The first number of cos_sin of the group that a position ends. */
+/* Where the angles of the group that ends at a position begin in cos_sin. */
 FN uint64_t
 compress_angles(int32_t position, const uint32_t ratio)
 {
@@ -46,7 +46,7 @@ compress_ask_angles(GLOBAL const float *cos_sin, int32_t position, uint32_t i,
 			   compress_angles(position, ratio) + 32 * i);
 }
 
-/* What the thread's four columns of a key, 4 q on, are multiplied by. */
+/* What columns 4 q .. 4 q + 3 of a key, the thread's, are multiplied by. */
 typedef struct compress_end {
 	float weight[COMPRESS_EACH];
 	float cos[COMPRESS_EACH / 2];
@@ -78,9 +78,9 @@ compress_load_end(PRIVATE compress_end *to, uint32_t q,
 	}
 }
 
-/* The thread's four values of a key, columns 4 q on: normed, rotated, as two
- * words of bf16; zeros if the key is lost. `squares` is the key's. A thread
- * that is not `there` only joins the barrier inside. */
+/* Norms and rotates columns 4 q .. 4 q + 3 of a key. `w` gets them as two words
+ * of bf16, or zeros if the key is lost. `squares` is shared memory for this
+ * key. A thread that is not `there` only joins the barrier inside. */
 FN void
 compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 		const uint32_t there, const compress_end end, float eps,
@@ -127,7 +127,8 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 	}
 }
 
-/* Four codes with the scale of that byte, or of FNUZ with twice that. */
+/* Four codes for the scale with that byte, or FNUZ codes for twice that
+ * scale. */
 FN uint32_t
 compress_codes4(const PRIVATE uint32_t *w, uint32_t byte, uint32_t fnuz)
 {
@@ -136,7 +137,7 @@ compress_codes4(const PRIVATE uint32_t *w, uint32_t byte, uint32_t fnuz)
 	return fnuz ? g_e4m3x4_to_fnuz(codes) : codes;
 }
 
-/* Stores the thread's columns 4 q on of a key of 512, if it is `live`. */
+/* Stores columns 4 q .. 4 q + 3 of a key of 512 columns, if it is `live`. */
 FN void
 compress_store(const PRIVATE uint32_t *w, uint32_t q, uint32_t live,
 	       GLOBAL uint8_t *page, uint32_t entry, uint32_t entries,

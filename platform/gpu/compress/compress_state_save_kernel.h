@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * compress_state_save: a thread has four columns of a token, a quarter of the
- * width apart, so that a token is 32 to 256 threads and a block 8 to 1 tokens.
- * There is no barrier: what a thread loads is all on its way at once, and bytes
- * in and out are all that this costs.
+ * width apart. So a token has 32 to 256 threads, and a block 8 to 1 tokens.
+ * There is no barrier, and a thread has all its loads in flight at once, so
+ * that memory traffic is the only cost.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_STATE_SAVE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_COMPRESS_COMPRESS_STATE_SAVE_KERNEL_H
@@ -38,10 +38,10 @@ typedef struct state_save_job {
 	SPMLA_KERNEL_FIELDS(compress_state_save)
 } state_save_job;
 
-enum { STATE_SAVE_NOTHING = 0xff }; /* is no fault */
+enum { STATE_SAVE_NOTHING = 0xff }; /* no fault has this number */
 
-/* At which byte the state of token t goes, by the caller's slots; returns 0, or
- * why it goes nowhere. */
+/* *at is the byte offset to which the state of token t goes, by the caller's
+ * slots. Returns 0, or why it goes nowhere: STATE_SAVE_NOTHING or a fault. */
 FN uint32_t
 state_save_slot(const PRIVATE state_save_job *job, uint64_t t, int32_t position,
 		PRIVATE uint64_t *at)
@@ -78,7 +78,7 @@ state_save_ring(const PRIVATE state_save_job *job, uint64_t t, int32_t position,
 	    (uint32_t)job->token_row[later] == row &&
 	    g_position(job->positions, s->positions_wide, later) ==
 		    (int64_t)position + (int64_t)s->capacity)
-		return STATE_SAVE_NOTHING; /* its place is taken */
+		return STATE_SAVE_NOTHING; /* a later token takes its entry */
 	if (position < 0)
 		return G_FAULT_POSITION;
 	if (row >= s->rows)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_compress of ratio 128 for few tokens: 32 blocks a key, of 16 columns
- * each; the block that begins last has the key. What counts is the time of one
- * key. An item has one column of 8 rows, so the way from start to end is few
- * instructions, each of which is fetched from memory too. A block has one
- * piece and no list of work, and prefetches what it can before it knows the
- * token's position and row. With more tokens, more blocks would have nothing
- * to do than a device holds at once.
+ * kv_compress of ratio 128 for few tokens: 32 blocks a key, of 16 columns each;
+ * the block that begins last finishes the key. What counts is the time of one
+ * key. A thread has one column of 8 rows, so few instructions, which also have
+ * to be fetched from memory, lie between start and end. A block has one slab
+ * and no list of work, and prefetches what it can before it knows the token's
+ * position and row. With more tokens there would be more blocks than a device
+ * holds at once, most of them with nothing to do.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_FEW_KERNEL_H
 #define SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_FEW_KERNEL_H
@@ -21,7 +21,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* A row of a group: the addresses where its kv and its score begin. */
+/* A row of a group: the addresses at which its kv and its score begin. */
 typedef struct compress_few_row {
 	uint64_t kv;
 	uint64_t score;
@@ -29,7 +29,7 @@ typedef struct compress_few_row {
 
 typedef struct compress_few {
 	compress_few_row row[SPMLA_COMPRESS_MOST];
-	/* Where they are, a byte a row: all 0 if all are in the state. */
+	/* Where the rows are, a byte each: all 0 if all are in the state. */
 	uint64_t from[COMPRESS_PARTS];
 	float most[COMPRESS_FEW_COLUMNS][COMPRESS_PARTS + 4];
 	float sum[COMPRESS_PARTS][COMPRESS_FEW_COLUMNS + 1];
@@ -42,8 +42,9 @@ typedef struct compress_few {
 	uint32_t is_last;
 } compress_few;
 
-/* Guesses that token t has row t, as most steps have, and prefetches its first
- * 32 pages, all that a ring has, while the token's row is on its way. */
+/* Guesses that token t has table row t, as in most steps. Prefetches that row's
+ * first 32 pages, more than rings usually have, while the token's row is being
+ * loaded. */
 FN void
 compress_few_guess(const PRIVATE compress_job *job, uint32_t t)
 {
@@ -55,8 +56,8 @@ compress_few_guess(const PRIVATE compress_job *job, uint32_t t)
 		g_prefetch(job->table_cols + t);
 }
 
-/* Looks up row i of the group that token t ends; prefetches its columns from
- * `column` on if it is in the state. */
+/* Looks up row i of the group that token t ends. Prefetches its columns from
+ * `column` on, unless the call has the row. */
 FN void
 compress_few_find(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 		  const compress_near near, uint32_t t, int32_t row,
@@ -84,8 +85,8 @@ compress_few_find(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 	shared->row[i].score = x;
 }
 
-/* A column of the 8 rows of a part. A lost row reads the state's first entry.
- */
+/* Weighs a column of the 8 rows of a part. For a lost row it reads the state's
+ * first entry. */
 FN void
 compress_few_sum(LOCAL compress_few *shared, GLOBAL const float *ape,
 		 uint32_t part, uint32_t column, PRIVATE float *most,
@@ -139,21 +140,21 @@ compress_few_most(const LOCAL float *part)
 	return g_larger(even, odd);
 }
 
-/* A slab of the key that token t ends, and the key if this block is the last;
- * then it returns the key's fault, to the first item. Barriers inside. */
+/* Makes a slab of the key that token t ends and, if this block is the last,
+ * finishes the key. Returns the key's fault, or 0. Barriers inside. */
 FN uint32_t
 compress_few_key(const PRIVATE compress_job *job, LOCAL compress_few *shared,
 		 const compress_near near, uint32_t t, uint32_t slab,
 		 int64_t slot, int32_t position, int32_t row)
 {
-	/* As rows are summed, then as columns are: an item's part and
-	 * column. */
+	/* The thread's part and column: first (part, q), to weigh rows, then
+	 * (lane, own), to join parts. */
 	const uint32_t i = g_item();
 	const uint32_t part = i / COMPRESS_FEW_COLUMNS;
 	const uint32_t q = i % COMPRESS_FEW_COLUMNS;
 	const uint32_t lane = i % COMPRESS_PARTS, own = i / COMPRESS_PARTS;
 	const uint32_t column = COMPRESS_FEW_COLUMNS * slab;
-	/* The key is stored by four columns an item. */
+	/* Threads that store the key, four columns each. */
 	const uint32_t there = i < SPMLA_V4_DIM / COMPRESS_EACH;
 	const uint64_t angles = compress_angles(position, SPMLA_COMPRESS_MOST);
 	GLOBAL uint32_t *key = job->split_keys + (uint64_t)t * SPMLA_V4_DIM;

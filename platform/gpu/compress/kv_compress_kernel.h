@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_compress: an item has four columns of eight rows of a group, all 16 loads
- * of 16 bytes in flight at once. So 128 items have a key of ratio 4, or four
- * index keys. The hard idea is what to wait for: first the list of a block's
- * work, then the places of a key's rows, then the rows themselves. Everything
- * else has been prefetched by then, and reports of bad data come last.
+ * kv_compress: a thread has four columns of eight rows of a group, with all 16
+ * loads of 16 bytes in flight at once. So 128 threads make a key of ratio 4, or
+ * four index keys. The hard idea is to wait for three things only: the list of
+ * the block's work, the places of a key's rows, and the rows themselves.
+ * Everything else has been prefetched by then, and reports of bad data come
+ * last.
  *
- * A key of ratio 128 is 512 KB, more than one multiprocessor should read. 16
- * blocks have 32 columns each, and the one that begins last has the key. For
- * few tokens see kv_compress_few_kernel.h.
+ * The rows of a key of ratio 128 are 512 KB, more than one multiprocessor
+ * should read. So 16 blocks take 32 columns each, and the one that begins last
+ * finishes the key. For few tokens see kv_compress_few_kernel.h.
  */
 #ifndef SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_COMPRESS_KV_COMPRESS_KERNEL_H
@@ -58,7 +59,7 @@
 	S(uint32_t, kv_bf16)
 SPMLA_KERNEL_SCALARS(kv_compress)
 
-/* The same parameters. */
+/* All kernels have the same parameters. */
 #define SPMLA_K_kv_compress_any(P, S)   SPMLA_K_kv_compress(P, S)
 #define SPMLA_K_kv_compress_c128(P, S)  SPMLA_K_kv_compress(P, S)
 #define SPMLA_K_kv_compress_few(P, S)   SPMLA_K_kv_compress(P, S)
@@ -70,21 +71,21 @@ typedef spmla_k_kv_compress_scalars spmla_k_kv_compress_index_scalars;
 
 enum {
 	COMPRESS_ITEMS = 128,
-	COMPRESS_STEP = 8, /* rows of an item */
+	COMPRESS_STEP = 8, /* rows of a thread */
 	COMPRESS_PARTS = SPMLA_COMPRESS_MOST / COMPRESS_STEP,
-	COMPRESS_SLAB = 32, /* columns of a block, of ratio 128 */
-	/* How often a block looks for what others hand on: some 0.5 s. */
+	COMPRESS_SLAB = 32, /* columns of a block at ratio 128 */
+	/* The most polls for the columns of other blocks: some 0.5 s. */
 	COMPRESS_PATIENCE = 1 << 20,
 	COMPRESS_SLABS = SPMLA_V4_DIM / COMPRESS_SLAB
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* What each of the kernels was given. */
+/* The parameters of each kernel. */
 typedef struct compress_job {
 	SPMLA_KERNEL_FIELDS(kv_compress)
-	/* A constant: 0 where inputs have the types of the parameters, so that
-	 * the kernels that count do not look. */
+	/* A compile-time constant. 0: inputs have the types of the parameters,
+	 * so the fast kernels do not test for other types. */
 	uint32_t any;
 } compress_job;
 
@@ -94,7 +95,7 @@ compress_position(const PRIVATE compress_job *job, uint64_t t)
 	return g_position(job->positions, job->any & job->s.positions_wide, t);
 }
 
-/* The scale of a cache of e4m3. */
+/* The scale of a V4_E4M3 cache. */
 FN float
 compress_scale(const PRIVATE compress_job *job)
 {
@@ -107,11 +108,12 @@ compress_state(const PRIVATE compress_job *job)
 	return (GLOBAL const float *)job->state;
 }
 
-/* Where a row of a group is. */
+/* Where a row of a group is: in the state, among the call's tokens, before
+ * position 0 (it does not exist), or on a missing page. */
 enum { COMPRESS_STATE, COMPRESS_CALL, COMPRESS_NONE, COMPRESS_LOST };
 
-/* A row of a group: where the columns for the key's first column begin, in
- * floats; 0 in the state if the row is not there. */
+/* A row of a group. The offsets, in floats, are of the column that makes the
+ * key's column 0. `at` is 0 if the row is not in the state. */
 typedef struct compress_row {
 	uint64_t at; /* in the state */
 	uint64_t kv_at;
@@ -135,10 +137,11 @@ typedef struct compress_local {
 	float squares[COMPRESS_SQUARES];
 	float largest[COMPRESS_ITEMS / COMPRESS_LANES];
 	uint32_t units;
-	uint32_t first; /* of the block's, that is listed */
+	uint32_t first; /* the block's units before it are done */
 } compress_local;
 
-/* The results of parts of 8 rows, and the columns of a key. */
+/* The results of the 16 parts of 8 rows for a slab, and the columns of a
+ * key. */
 typedef struct compress_parts {
 	float most[COMPRESS_PARTS][COMPRESS_SLAB + 1];
 	float sum[COMPRESS_PARTS][COMPRESS_SLAB + 1];
@@ -157,8 +160,9 @@ typedef struct compress_sums {
 
 /* ---- What there is to do ----------------------------------------------- */
 
-/* Whether a token ends a group; *fault is what is wrong with it. By bits, not
- * conditions: those would wait for one load before they issue the next. */
+/* Whether a token is to be listed: it ends a group, or its position is below 0.
+ * *fault is what is wrong with it, or 0. Bit operations, as && and || would
+ * wait for one load before they issue the next. */
 FN uint32_t
 compress_ends(const PRIVATE compress_job *job, int64_t slot, int32_t position,
 	      int32_t row, const uint32_t ratio, PRIVATE uint32_t *fault)
@@ -174,8 +178,9 @@ compress_ends(const PRIVATE compress_job *job, int64_t slot, int32_t position,
 	return (slot >= 0) & (below | last);
 }
 
-/* Lists the items' units, slabs of tokens, that end a group; a bad token is
- * listed once, by its first slab. The list is empty before. Barriers inside. */
+/* Each thread adds its unit, a slab of token t, to the list if the token ends a
+ * group. A bad token is listed only with its first slab. The list was emptied
+ * before. Barriers inside. */
 FN void
 compress_list(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	      uint32_t t, uint32_t slab, const uint32_t ratio)
@@ -202,7 +207,8 @@ compress_list(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	BARRIER();
 }
 
-/* Who a token's report names: its row of the table, if that is known. */
+/* What a report about a token names: the token's row of the table, or the token
+ * if the table has no such row. */
 FN uint32_t
 compress_who(const PRIVATE compress_job *job, uint32_t t, int32_t row)
 {
@@ -222,8 +228,8 @@ compress_report(const PRIVATE compress_job *job,
 			compress_who(job, u->token, u->row), u->fault);
 }
 
-/* Token j of the call, if there is one and the call's own rows may be part of a
- * key. */
+/* Token j of the call. Row and position are -1 if there is none, or if keys are
+ * made from the state alone. */
 typedef struct compress_near {
 	int32_t row;
 	int32_t position;
@@ -242,10 +248,10 @@ compress_near_of(const PRIVATE compress_job *job, int64_t j)
 	return near;
 }
 
-/* Where row i of a group is: at position p of a table row, or `near`, a token
- * of the call. For a row in the state *to is where the columns for the key's
- * first column begin. The table is loaded whether or not the call has the row.
- */
+/* Where row i of a group, position p, is. `near` is the token that has it if
+ * the call does; `row` is the table row for the state. In the state, *to is the
+ * offset of the column that makes the key's column 0; otherwise 0. The table is
+ * loaded whether or not the call has the row. */
 FN uint32_t
 compress_place(const PRIVATE compress_job *job, const compress_near near,
 	       int32_t row, int32_t p, uint32_t i, const uint32_t dim,
@@ -278,9 +284,9 @@ compress_ask_row(GLOBAL const float *row, const uint32_t width)
 	g_prefetch((GLOBAL const int32_t *)(row + width));
 }
 
-/* Looks up row i of a unit's group, and writes it if the item is its `first`.
- * If `ask`, 32 columns of a row in the state are prefetched, from `column` on.
- */
+/* Looks up row i of a unit's group, and writes it if the thread is the `first`
+ * of those that look it up. If `ask`, prefetches 32 of the row's columns, from
+ * `column` on, if it is in the state. */
 FN void
 compress_find(const PRIVATE compress_job *job, LOCAL compress_row *to,
 	      uint32_t first, uint32_t ask, const LOCAL compress_unit *u,
@@ -311,9 +317,9 @@ compress_find(const PRIVATE compress_job *job, LOCAL compress_row *to,
 
 /* ---- Columns ----------------------------------------------------------- */
 
-/* Loads rows that are not in the state. A row of the call has no ape in its
- * score yet; for a row that does not exist, the state's first entry was read.
- */
+/* Replaces the loads of rows that are not in the state, which read its first
+ * entry. The score of a row of the call has no ape yet. A row that does not
+ * exist gets the score -inf. */
 FN void
 compress_load_call(const PRIVATE compress_job *job,
 		   const LOCAL compress_row *row, uint32_t first,
@@ -336,8 +342,8 @@ compress_load_call(const PRIVATE compress_job *job,
 		g_reals4(job->score, form, row[k].score_at + column,
 			 x + COMPRESS_EACH * k);
 	}
-	/* z is 0 for a saved row: that changes at most the sign of a zero, and
-	 * no weight. */
+	/* z is 0 for a saved row: adding it changes at most the sign of a zero,
+	 * and no weight. */
 	UNROLL
 	for (k = 0; k < COMPRESS_STEP; k++) {
 		const uint32_t none = row[k].from == COMPRESS_NONE;
@@ -385,8 +391,8 @@ compress_weigh(const PRIVATE uint32_t *v, const PRIVATE uint32_t *x,
 	*acc = b;
 }
 
-/* Four columns of 8 rows, which are the group's from `first` on; returns
- * whether one is lost. */
+/* Weighs four columns of 8 rows, which are the group's from `first` on. Returns
+ * whether a row is lost. */
 FN uint32_t
 compress_sum(const PRIVATE compress_job *job, const LOCAL compress_row *row,
 	     uint32_t first, uint32_t column, const uint32_t dim,
@@ -420,7 +426,7 @@ compress_sum(const PRIVATE compress_job *job, const LOCAL compress_row *row,
 	return lost;
 }
 
-/* The largest of 16 neighbouring items' scores; in all of them. */
+/* The largest score of 16 neighbouring threads. All of them get it. */
 FN float
 compress_most16(float most)
 {
@@ -433,8 +439,9 @@ compress_most16(float most)
 	return most;
 }
 
-/* A column of a key, of its 16 parts, which are neighbouring items', and the
- * largest score of all; in all of them. */
+/* A column of a key, from its 16 parts, which 16 neighbouring threads have.
+ * `most` is the largest score of the thread's part, `all` that of all parts.
+ * All 16 threads get the column. */
 FN float
 compress_join(float most, float all, float sum, float acc)
 {
@@ -445,8 +452,8 @@ compress_join(float most, float all, float sum, float acc)
 	return g_div_rn(acc, g_sum16(sum * f));
 }
 
-/* What the thread's columns of a key are multiplied by; the position's row of
- * cos_sin begins with number `angles`. */
+/* Loads what the thread's columns of a key are multiplied by. `angles` is where
+ * the angles of the key's group begin in cos_sin. */
 FN void
 compress_end_of(const PRIVATE compress_job *job, PRIVATE compress_end *to,
 		uint32_t q, uint64_t angles, const uint32_t dim)
@@ -456,7 +463,7 @@ compress_end_of(const PRIVATE compress_job *job, PRIVATE compress_end *to,
 			  dim);
 }
 
-/* A page of a slot, and which entry of it. */
+/* The page of a slot; *entry is the entry in it. */
 FN GLOBAL uint8_t *
 compress_page(const PRIVATE compress_job *job, int64_t slot,
 	      PRIVATE uint32_t *entry)
@@ -469,15 +476,15 @@ compress_page(const PRIVATE compress_job *job, int64_t slot,
 
 /* ---- Ratio 4 ----------------------------------------------------------- */
 
-/* The keys from n of the list on, as many as the items have columns for, a
- * key's by its dim / 4 items. */
+/* Makes the keys of the list from number n on, as many as the block has threads
+ * for: dim / 4 threads make a key. */
 FN void
 compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	      uint32_t n, const uint32_t dim)
 {
 	const uint32_t items = dim / COMPRESS_EACH;
 	const uint32_t key = g_item() / items, q = g_item() % items;
-	const uint32_t lanes = items / COMPRESS_STEP; /* of a row */
+	const uint32_t lanes = items / COMPRESS_STEP; /* that look up one row */
 	LOCAL compress_unit *u = &shared->unit[n + key];
 	LOCAL compress_row *row = &shared->row[COMPRESS_STEP * key];
 	const uint32_t live = n + key < shared->units && !u->fault;
@@ -526,8 +533,8 @@ compress_keys(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 
 /* ---- Ratio 128 --------------------------------------------------------- */
 
-/* Columns of a slab, to where `columns` begins; returns whether a row is lost.
- * A barrier inside. */
+/* Makes the columns of a slab, and writes them to `columns`. Returns whether a
+ * row is lost. A barrier inside. */
 FN uint32_t
 compress_slab(const PRIVATE compress_job *job, const LOCAL compress_row *row,
 	      LOCAL compress_parts *parts, uint32_t slab, const uint32_t dim,
@@ -568,8 +575,9 @@ compress_slab(const PRIVATE compress_job *job, const LOCAL compress_row *row,
 	return lost;
 }
 
-/* The blocks of a key count themselves as they begin. The last one has the key.
- * All others run by then and wait for nobody, so it may wait for them. */
+/* Whether this block was the last of a key's blocks to begin; `before` is how
+ * many had begun. The last one finishes the key. All others have begun by then
+ * and wait for nobody, so it may wait for them. */
 FN uint32_t
 compress_is_last(GLOBAL uint32_t *count, uint32_t before, const uint32_t blocks)
 {
@@ -579,7 +587,7 @@ compress_is_last(GLOBAL uint32_t *count, uint32_t before, const uint32_t blocks)
 	return 1;
 }
 
-/* Hands a column to the block that has the key: its bits inverted, since 0
+/* Hands a column to the block that finishes the key: its bits inverted, since 0
  * means that it is not there yet. The one NaN whose inverted bits are 0 becomes
  * another NaN. */
 FN void
@@ -590,9 +598,10 @@ compress_hand_on(GLOBAL uint32_t *to, float column)
 	g_store_device(to, word ? word : 1);
 }
 
-/* Columns 4 q on of a key; the block's own begin at `first`. Waits for the
- * columns of other blocks, and leaves zeros there. If words or counts were not
- * zero before the call, a column is any number, but the wait ends. */
+/* Columns 4 q .. 4 q + 3 of a key. The block has `columns` of them itself, from
+ * `first` on. It waits for those of other blocks, and sets their words to 0 for
+ * the next call. If words or counts were not zero before the call, a column is
+ * any number, but the wait ends. */
 FN void
 compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
 	       const uint32_t columns, uint32_t q, PRIVATE float *c)
@@ -620,8 +629,9 @@ compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
 	g_store4((GLOBAL uint16_t *)key, word);
 }
 
-/* Unit n of the list, a key or a slab of one of dim 512. A key of dim 128 has
- * columns for a quarter of the items; the others repeat these. */
+/* Makes unit n of the list: a key, or a slab of a key of dim 512. A key of dim
+ * 128 has columns for a quarter of the threads; the others repeat their
+ * work. */
 FN void
 compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	       LOCAL compress_parts *parts, uint32_t n, const uint32_t dim)
@@ -631,7 +641,7 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	const uint32_t slabs = s->split ? 1 : dim / COMPRESS_SLAB;
 	const uint32_t q = i % items;
 	LOCAL compress_unit *u = &shared->unit[n];
-	const uint64_t token = s->split ? u->token : 0; /* of no array */
+	const uint64_t token = s->split ? u->token : 0; /* 0: not used */
 	GLOBAL uint32_t *key = job->split_keys + token * SPMLA_V4_DIM;
 	GLOBAL uint32_t *count = job->split_counts + token;
 	const uint32_t first = COMPRESS_SLAB * u->slab;
@@ -668,7 +678,7 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 			compress_angles(u->position, SPMLA_COMPRESS_MOST), dim);
 	compress_await(key, parts->column + first, first, COMPRESS_SLAB * slabs,
 		       q, c);
-	copy = g_item_again() / items; /* no register until here */
+	copy = g_item_again() / items; /* takes no register before */
 	compress_finish(shared->squares +
 				(dim + COMPRESS_GAP * COMPRESS_LANES) * copy,
 			c, q, 1, end, s->norm_eps, lost, dim, w);
@@ -687,8 +697,9 @@ compress_slabs(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 
 /* ---- Blocks ------------------------------------------------------------ */
 
-/* A block has neighbouring tokens: one in `ratio` of them ends a group, and the
- * others cost only their slot. The slabs of a key go to neighbouring blocks. */
+/* Does the block's units. A block has neighbouring tokens: one in `ratio` of
+ * them ends a group, and the others cost only a few loads. The slabs of a key
+ * go to neighbouring blocks. */
 FN void
 compress_run(const PRIVATE compress_job *job, LOCAL compress_local *shared,
 	     LOCAL compress_parts *parts, const uint32_t dim,
@@ -763,7 +774,8 @@ spmla_k_kv_compress_index(SPMLA_KERNEL_ARGS(kv_compress_index))
 		     SPMLA_COMPRESS_OVERLAP);
 }
 
-/* Inputs of other types, and keys of every kind: each by one block. */
+/* For inputs of other types, with keys of every kind, and for index keys of
+ * ratio 128. One block makes a whole key. */
 SPMLA_KERNEL(kv_compress_any)
 void
 spmla_k_kv_compress_any(SPMLA_KERNEL_ARGS(kv_compress_any))

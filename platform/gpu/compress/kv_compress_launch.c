@@ -19,8 +19,8 @@ kind_of(const spmla_kv_compress_args *a)
 }
 
 /* Sizes: tokens. Rows: the keys that a block makes at a time. Columns: the
- * blocks of a key. 16 tokens with split keys are 16 * 32 blocks, and an H100
- * holds 528; 17 would be 544, so they are 17 * 16. */
+ * blocks of a key. Example: an H100 holds 528 blocks; 16 tokens with split keys
+ * are 16 * 32, but 17 would be 544, so they are 17 * 16. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_kv_compress_index,
 	 .kind = INDEX_KEYS,
