@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * inv_rope_quant: 16 lanes a head of a token, four heads of four tokens a block
- * at a time. Lane l has the octets l, l + 16, l + 32, l + 48 of the head, one
- * of each group of 128 values that has a scale: all asked for before any is
- * used, and before the position is known. Four tokens, because their scales lie
- * side by side, those that pad the number of tokens too. Every s is a power of
- * two from 2^-42 on, so its inverse is one, and the product has the bits of the
- * quotient.
+ * inv_rope_quant: 16 lanes take a head of a token, and a block takes four heads
+ * of four tokens at a time. Lane l has octets (8 values) l, l + 16, l + 32, l +
+ * 48 of the head, one of each 128 values with a scale. All are loaded before
+ * any is used, and before the position is known. A block takes four tokens
+ * because the scales of neighbouring tokens lie side by side, and padding
+ * tokens, up to a multiple of four, have scales too. A scale is a power of two,
+ * at least 2^-42. So its inverse is exact, and the product with it has the bits
+ * of the quotient.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_INV_ROPE_QUANT_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_INV_ROPE_QUANT_KERNEL_H
@@ -47,12 +48,12 @@ enum {
 	INV_ROPE_HEADS = 4,
 	INV_ROPE_LANES = 16,
 	INV_ROPE_EACH = 8,  /* values of an octet */
-	INV_ROPE_SCALES = 4 /* of a head, and octets of a lane */
+	INV_ROPE_SCALES = 4 /* of a head; also the octets of a lane */
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Four cosines or sines, from number `at` on. */
+/* Loads four cosines or sines, from index `at` on. */
 FN void
 inv_rope_angles(PRIVATE float *to, GLOBAL const float *cos_sin, uint32_t form,
 		uint64_t at)
@@ -65,15 +66,15 @@ inv_rope_angles(PRIVATE float *to, GLOBAL const float *cos_sin, uint32_t form,
 		to[i] = g_float(words[i]);
 }
 
-/* What the lane's octet of the last 128 values is rotated back by, if it
- * `turns`: it is one of the last 64, as lanes 8 .. 15 have. INTERLEAVED: of
- * four pairs, NEOX: of eight values. */
+/* The cosines and sines for the lane's last octet, if it `turns`: lanes 8 .. 15
+ * have the head's last 64 values. INTERLEAVED: for four pairs. NEOX: for eight
+ * values. */
 FN void
 inv_rope_factors(GLOBAL const float *cos_sin, uint32_t position, uint32_t turns,
 		 uint32_t neox, uint32_t form, PRIVATE float *c,
 		 PRIVATE float *sine)
 {
-	const uint32_t own = g_item() % 8; /* eighth of the 64 */
+	const uint32_t own = g_item() % 8; /* which eighth of the 64 */
 	const uint64_t at = (uint64_t)position * SPMLA_V4_ROPE +
 			    (neox ? own % 4 * 8 : own * 4);
 	uint32_t i;
@@ -92,7 +93,7 @@ inv_rope_factors(GLOBAL const float *cos_sin, uint32_t position, uint32_t turns,
 }
 
 /* Rotates the octet back if it turns. INTERLEAVED: the thread has four whole
- * pairs. NEOX: the lane 4 away has the partners, so all lanes come here. */
+ * pairs. NEOX: the lane 4 away has the partners, so all lanes call it. */
 FN void
 inv_rope_turn(PRIVATE float *x, const PRIVATE float *c,
 	      const PRIVATE float *sine, uint32_t turns, uint32_t neox)
@@ -120,7 +121,7 @@ inv_rope_turn(PRIVATE float *x, const PRIVATE float *c,
 	}
 }
 
-/* The scale of the 128 values of 16 lanes, and of all of them the same. */
+/* The scale of the 128 values of 16 lanes. All of them get it. */
 FN float
 inv_rope_scale(const PRIVATE float *x)
 {
@@ -136,14 +137,14 @@ inv_rope_scale(const PRIVATE float *x)
 	return g_pow2_up(most * (1.0f / 448.0f));
 }
 
-/* 8 values as e4m3 at p, a multiple of 8 if `is_aligned`. */
+/* Stores 8 values as e4m3; `is_aligned`: p is a multiple of 8 bytes. */
 FN void
 inv_rope_store8(GLOBAL uint8_t *p, const PRIVATE float *x, float scale,
 		uint32_t is_aligned)
 {
 	const uint32_t biased = g_bits(scale) >> 23;
 	const float inverse = g_float(biased < 254 ? (254 - biased) << 23
-						   : 0); /* of +inf 0 */
+						   : 0); /* 0 for +inf */
 	uint64_t codes = 0;
 	uint32_t i;
 
@@ -161,7 +162,8 @@ inv_rope_store8(GLOBAL uint8_t *p, const PRIVATE float *x, float scale,
 	}
 }
 
-/* 8 values as bf16; those that did not turn are bf16 already, NaN or not. */
+/* Stores 8 values as bf16. If they were not rotated, they are bf16 already, and
+ * keep their bits, also of a NaN. */
 FN void
 inv_rope_store16(GLOBAL uint16_t *p, const PRIVATE float *x, uint32_t turned,
 		 uint32_t is_aligned)
@@ -186,8 +188,10 @@ inv_rope_store16(GLOBAL uint16_t *p, const PRIVATE float *x, uint32_t turned,
 	}
 }
 
-/* A head of a token; `there` or zeros, and of a token that is none its scales
- * alone, which are at `scale_to`. By all threads of the subgroup together. */
+/* Does a head of a token: its values if it is `there`, else zeros. For a
+ * padding token, without `is_token`, it writes scales alone. Scales go to
+ * `scale_to`, if the head exists (`writes`). All threads of the subgroup call
+ * it. */
 FN void
 inv_rope_head(GLOBAL const uint16_t *from, GLOBAL const float *cos_sin,
 	      uint32_t position, GLOBAL uint8_t *out, int64_t to,

@@ -2,19 +2,20 @@
  *
  * o_group_proj: a block takes 32 columns of a group for 8 tokens. Eight threads
  * share two columns; each has 16 of every 128 values, which is one wide load of
- * e4m3. The hard idea is that this is the order of the sums: a thread's
- * products in order, then a tree over the eight, each step of which hands half
- * of the 16 sums (8 tokens, 2 columns) over, so that thread j is left with
- * token j's and keeps its total in a register. o passes through shared memory
- * as bf16, four tokens in 8 bytes, which e4m3 is exactly; products are exact,
- * so g_fma rounds as the contract's sum.
+ * e4m3. The hard idea is that threads are laid out by the contract's order of
+ * sums: a thread adds its products in order, then a tree adds up the eight
+ * threads. In each step of the tree a thread hands over half of its sums, 16 at
+ * first (8 tokens, 2 columns). So thread j is left with the sums of token j,
+ * and keeps their totals in registers. o passes through shared memory as bf16,
+ * which holds e4m3 exactly, with four tokens in 8 bytes. Products are exact, so
+ * g_fma rounds as the contract's sum does.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_KERNEL_H
 
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 
-/* The parameters of both kernels: e4m3 and bf16. */
+/* The parameters of all kernels of o_group_proj. */
 #define SPMLA_K_o_group_proj(P, S)       \
 	P(const uint8_t, o)              \
 	P(const uint32_t, o_scales)      \
@@ -51,19 +52,19 @@ enum {
 #ifdef SPMLA_GPU_KERNELS
 
 enum {
-	O_PROJ_PART = 128, /* values of a scale */
+	O_PROJ_PART = 128, /* values with one scale */
 	O_PROJ_LANES = 8,  /* threads that share a part */
-	O_PROJ_EACH = 16,  /* values of a part that a thread has */
+	O_PROJ_EACH = 16,  /* values of a thread in a part */
 	/* Parts loaded at once: 128 bytes of the matrix a thread. */
 	O_PROJ_SLAB = 4,
-	O_PROJ_SLAB16 = 2, /* of bf16 */
-	/* Values of 16 lie one place apart from the next 16, so that the eight
-	 * threads read different banks. */
+	O_PROJ_SLAB16 = 2, /* the same for bf16 */
+	/* After each 16 values is a gap of one place, so that the eight threads
+	 * read different banks. */
 	O_PROJ_ROW = O_PROJ_SLAB * O_PROJ_PART / 16 * 17,
-	O_PROJ_WORDS = O_PROJ_SLAB * 4 /* of a column that a thread holds */
+	O_PROJ_WORDS = O_PROJ_SLAB * 4 /* words of a column in a thread */
 };
 
-/* 16 bytes at p. */
+/* Loads 16 bytes; `is_aligned`: p is a multiple of 16. */
 FN void
 o_proj_load(PRIVATE uint32_t *words, GLOBAL const uint8_t *p,
 	    uint32_t is_aligned)
@@ -88,9 +89,9 @@ o_proj_none(PRIVATE uint32_t *words)
 	words[0] = words[1] = words[2] = words[3] = 0;
 }
 
-/* e4m3 with its bits moved to where f32 has them is the value times 2^-120, a
- * subnormal too; all but NaN. Shorter than g_e4m3_to_f32, whose NaN keeps its
- * sign. */
+/* The bits of an e4m3 code, moved to where f32 has them, are the value times
+ * 2^-120; that holds for subnormals, too, but not for NaN. This is shorter than
+ * g_e4m3_to_f32, which keeps the sign of a NaN. */
 FN float
 o_proj_e4m3(uint32_t code)
 {
@@ -100,7 +101,8 @@ o_proj_e4m3(uint32_t code)
 	return (code & 0x7fu) == 0x7fu ? g_float(0x7fc00000u) : x;
 }
 
-/* Value i of the thread's 16 of part b; words are the slab's of one column. */
+/* Value i of the thread's 16 in part b of a slab. `words` are the thread's
+ * words of one column of the slab. */
 FN float
 o_proj_value(const PRIVATE uint32_t *words, uint32_t b, uint32_t i,
 	     uint32_t fp8)
@@ -111,8 +113,8 @@ o_proj_value(const PRIVATE uint32_t *words, uint32_t b, uint32_t i,
 		     : g_bf16_to_f32(words[8 * b + i / 2] & 0xffffu);
 }
 
-/* Values [0, n) of up to 8 tokens into shared memory, [2] of four tokens each;
- * zeros for those that are not there. */
+/* Copies values [0, n) of up to 8 tokens to shared memory, as bf16:
+ * [2][O_PROJ_ROW], of four tokens each; zeros for tokens that are not there. */
 FN void
 o_proj_rows(GLOBAL const uint8_t *o, int64_t stride, uint32_t tokens,
 	    uint32_t n, uint32_t fp8, LOCAL uint64_t *rows)
@@ -138,7 +140,8 @@ o_proj_rows(GLOBAL const uint8_t *o, int64_t stride, uint32_t tokens,
 	}
 }
 
-/* The thread's products of part b: sums[8 tokens][2 columns], from 0. */
+/* Adds up the thread's products of part b, from 0 on: sums[8 tokens][2
+ * columns]. */
 FN void
 o_proj_part(LOCAL const uint64_t *rows, const PRIVATE uint32_t *low,
 	    const PRIVATE uint32_t *high, uint32_t b, uint32_t fp8,
@@ -169,8 +172,8 @@ o_proj_part(LOCAL const uint64_t *rows, const PRIVATE uint32_t *low,
 	}
 }
 
-/* Adds the eight threads' sums up: thread j is left with token j's two, in
- * front. */
+/* Adds up the sums of the eight threads. Thread j is left with the two sums of
+ * token j, in sums[0] and sums[1]. */
 FN void
 o_proj_tree(PRIVATE float *sums)
 {
@@ -193,8 +196,8 @@ o_proj_tree(PRIVATE float *sums)
 #undef O_PROJ_STEP
 }
 
-/* The scale of part b of the thread's token; `scales` are the group's and
- * token's. */
+/* The scale of part b of the thread's token. `scales` points at the token's
+ * scale of the group's first part. */
 FN float
 o_proj_o_scale(GLOBAL const uint32_t *scales, int64_t stride, uint32_t b,
 	       uint32_t packed)
@@ -205,8 +208,8 @@ o_proj_o_scale(GLOBAL const uint32_t *scales, int64_t stride, uint32_t b,
 	return g_float(scales[(int64_t)b * stride]);
 }
 
-/* Loads a slab of the thread's two columns, n parts; the first column begins at
- * `row`. */
+/* Loads a slab, n parts, of the thread's two columns. `row` points at the first
+ * one's values. */
 FN void
 o_proj_load_slab(GLOBAL const uint8_t *row, int64_t stride_bytes, uint32_t n,
 		 uint32_t fp8, uint32_t aligned, PRIVATE uint32_t *low,
@@ -216,7 +219,7 @@ o_proj_load_slab(GLOBAL const uint8_t *row, int64_t stride_bytes, uint32_t n,
 
 	UNROLL
 	for (i = 0; i < O_PROJ_SLAB; i++) {
-		/* 16 bytes: a part of e4m3, half one of bf16 */
+		/* 16 bytes are the thread's share of a part; of bf16, half */
 		const uint32_t is_there = fp8 ? i < n : i / 2 < n;
 		GLOBAL const uint8_t *p =
 			row + (fp8 ? i * O_PROJ_PART
@@ -233,7 +236,7 @@ o_proj_load_slab(GLOBAL const uint8_t *row, int64_t stride_bytes, uint32_t n,
 }
 
 /* What the sums of a slab's n parts are multiplied by: the scale of token t
- * times the columns'. */
+ * times that of the columns. */
 FN void
 o_proj_load_scales(GLOBAL const uint32_t *o_scales,
 		   GLOBAL const float *w_scales,

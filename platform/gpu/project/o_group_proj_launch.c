@@ -16,10 +16,10 @@ SAME(o_group_proj_bf16_wgmma64);
 SAME(o_group_proj_wgmma);
 SAME(o_group_proj_wgmma64);
 
-/* Kinds: BF16, of the values. Sizes: tokens; where a token's bits may not depend
- * on how many there are, all calls have the size of one. Rows: the tokens of a
- * block. Example: on Hopper 16 tokens take mma.sync, 17 to 128 one or two tiles
- * of 64 by wgmma, and 129 two tiles of 128. */
+/* Kinds: BF16, or 0 for e4m3. Sizes: tokens; in batch-invariant mode all calls
+ * have size 1. Rows and columns: those of a tile. Example: on Hopper, 16 tokens
+ * take mma.sync, 17 to 128 take one or two tiles of 64 tokens by wgmma, and 129
+ * take two tiles of 128. */
 enum { BF16 = 1 };
 
 static const spmla_i_gpu_variant variants[] = {
@@ -79,8 +79,8 @@ tiles_of(const spmla_o_group_proj_args *a, uint32_t rows, uint32_t columns)
 	       (a->columns / columns);
 }
 
-/* The kernels with matrix instructions load rows by 16 bytes, and count tiles
- * in 32 bits. */
+/* Whether the kernels with matrix instructions take a call: they load 16 bytes
+ * of a row at a time, and count tiles in 32 bits. */
 static uint32_t
 by_matrix(const spmla_o_group_proj_args *a, uint32_t bytes, uint32_t w_aligned)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * o_group_proj by matrix instructions: a tile is 64 columns of a group for up
- * to 16 tokens. A subgroup has 16 columns and half of each chunk, of e4m3 one
- * part of 128 values, so that few subgroups convert the same tokens. The hard
- * idea, as in mqa_logits_mma: the order of k is free as long as both sides keep
- * it, so a lane's 16 bytes of a row are its values of four steps (e4m3, exact
- * in f16) or of two (bf16).
+ * to 16 tokens. A subgroup has 16 columns and half of each chunk (with e4m3 one
+ * part of 128 values), so that four subgroups, not eight, convert the same
+ * values of tokens. The hard idea, as in mqa_logits_mma: the order of k is free
+ * if both operands have the same, so a lane's 16 bytes of a row are its values
+ * for four steps (e4m3, exact in f16) or two (bf16).
  *
- * Matrix instructions add half a chunk. These sums, times their scales, are
- * added in order, the halves apart, and then the two. So a token's bits do not
- * depend on the others, nor on where it stands.
+ * Matrix instructions add up half a chunk. All first halves, times their
+ * scales, are added in order, and so are all second halves; then these two sums
+ * are added. So a token's bits do not depend on other tokens, nor on its place
+ * among them.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_MMA_KERNEL_H
@@ -29,7 +30,7 @@ enum {
 	O_MMA_ROW = 256,    /* bytes of a row in a chunk */
 	O_MMA_PARTS = 2,    /* of e4m3 in a chunk */
 	O_MMA_CHUNKS = 4,
-	/* Shared memory in bytes: the ring, the sums of two halves. */
+	/* Shared memory in bytes: the ring, then the sums of both halves. */
 	O_MMA_SUMS_AT = O_MMA_CHUNKS * O_RING_CHUNK(O_MMA_TOKENS, O_MMA_COLUMNS,
 						    O_MMA_ROW, O_MMA_PARTS),
 	O_MMA_BYTES = O_MMA_SUMS_AT + 2 * 4 * O_MMA_TOKENS * O_MMA_COLUMNS
@@ -39,8 +40,8 @@ enum {
 
 enum { O_MMA_TILES = 2 /* n8 tiles of a subgroup */ };
 
-/* What a lane has of four steps of e4m3, or two of bf16, from 16 bytes of a
- * row: two words of a step. */
+/* A lane's operands for four steps of e4m3, or two of bf16, from 16 bytes of a
+ * row: two words for each step. */
 FN void
 o_mma_words(LOCAL const uint8_t *from, uint32_t fp8, PRIVATE uint32_t *x)
 {
@@ -56,8 +57,8 @@ o_mma_words(LOCAL const uint8_t *from, uint32_t fp8, PRIVATE uint32_t *x)
 	}
 }
 
-/* total += half a chunk, 128 bytes of each row: of tokens g and g + 8, two
- * columns of each tile. */
+/* total += the products of half a chunk, which is 128 bytes of each row. A lane
+ * has tokens g and g + 8, and two columns of each n8 tile. */
 FN void
 o_mma_chunk(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	    LOCAL uint8_t *chunk, uint32_t part, float total[O_MMA_TILES][4])
@@ -122,7 +123,7 @@ o_mma_chunk(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	}
 }
 
-/* Writes a tile: the sum of the halves' totals. */
+/* Writes a tile: the sums of both halves added. */
 FN void
 o_mma_write(const PRIVATE o_proj_params *p, const PRIVATE o_tile *tile,
 	    float total[O_MMA_TILES][4], LOCAL float *sums)
@@ -133,7 +134,7 @@ o_mma_write(const PRIVATE o_proj_params *p, const PRIVATE o_tile *tile,
 			   g_item() / 32 % 4 * 16 + g_lane() % 4 * 2;
 	uint32_t i, j;
 
-	BARRIER(); /* the sums before are read */
+	BARRIER(); /* all have read the previous sums */
 	UNROLL
 	for (i = 0; i < O_MMA_TILES; i++) {
 		UNROLL

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * o_group_proj by warpgroups' matrix instructions: a tile is 128 columns of a
- * group, 64 of each warpgroup, for up to 64 or 128 tokens. Columns are the rows
- * of A, tokens are B. The chunks of bf16 are panels as they are. Of e4m3, A is
- * converted into registers and B into panels of f16 while the products of the
- * part before run. The hard idea, as in mqa_logits_wgmma: the order of k is
- * free as long as both sides keep it, so a lane's 16 bytes of a column are its
- * values of four steps.
+ * o_group_proj by wgmma: a tile is 128 columns of a group, 64 for each of two
+ * warpgroups, for up to 64 or 128 tokens. The columns are the rows of A, the
+ * tokens are B. With bf16, a chunk already is the panels that wgmma reads. With
+ * e4m3, A is converted to f16 in registers, and B to f16 in panels, while the
+ * products of the previous part run. The hard idea, as in mqa_logits_wgmma: the
+ * order of k is free if both operands have the same, so a lane's 16 bytes of a
+ * column are its values for four steps.
  *
- * A sum is made of parts of 128 values: matrix instructions add a part, and
+ * A sum is made of parts of 128 values: matrix instructions add up a part, and
  * parts, times their scales, are added in order. So a token's bits do not
- * depend on the others, nor on where it stands.
+ * depend on other tokens, nor on its place among them.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_GROUP_PROJ_WGMMA_KERNEL_H
@@ -29,12 +29,13 @@ typedef spmla_k_o_group_proj_scalars spmla_k_o_group_proj_wgmma64_scalars;
 
 enum {
 	O_WGMMA_ITEMS = 2 * O_RING_ITEMS,
-	/* Threads with products; behind them those that copy and convert. */
+	/* Threads that multiply and convert A; the others copy, and convert
+	 * B. */
 	O_WGMMA_FRONT = O_WGMMA_ITEMS - O_RING_ITEMS,
 	O_WGMMA_COLUMNS = 128, /* of a tile */
 	O_WGMMA_TOKENS = 128,
 	O_WGMMA_FEW = 64,
-	O_WGMMA_ROW = 128, /* bytes of a row in a chunk: a part, or half one */
+	O_WGMMA_ROW = 128, /* bytes of a chunk's row: e4m3 a part, bf16 half */
 	/* Chunks of the rings: e4m3, then bf16. */
 	O_WGMMA_CHUNKS = 4,
 	O_WGMMA_FEW_CHUNKS = 6,
@@ -68,27 +69,29 @@ enum {
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
 enum {
-	/* A lane's: 2 x 200 + 2 x 56 = 512, a pool of 64 K. */
+	/* Registers of a thread. Four warpgroups of 128 threads have 128 x (2 x
+	 * 200 + 2 x 56) = 65536, all that there are. */
 	O_WGMMA_FRONT_REGISTERS = 200,
 	O_WGMMA_BACK_REGISTERS = 56,
 	/* Named barriers: all threads, and those in front. */
 	O_WGMMA_ALL = 1,
 	O_WGMMA_IN_FRONT = 2,
 	O_WGMMA_STEPS = O_PROJ_PART / 16,
-	O_WGMMA_SUMS = O_WGMMA_TOKENS / 2 /* most of a thread */
+	O_WGMMA_SUMS = O_WGMMA_TOKENS / 2 /* the most that a thread has */
 };
 
-/* A part of a tile's tokens as two panels, in the order of values that a lane's
- * bytes of a column have: a thread converts 64 bytes of a token, or a half of
- * their values. It takes words 0 and 1 of four pieces, then 2 and 3; rows that
- * meet the same banks begin with different ones. */
+/* Converts a part of the tile's tokens to f16, into two panels. Its values are
+ * in the order in which o_wgmma_columns has those of a column. A thread
+ * converts 64 bytes of a token or, in tiles of 64 tokens, half of them. Of four
+ * pieces it takes words 0 and 1, then words 2 and 3; rows that meet the same
+ * banks begin with different words. */
 FN void
 o_wgmma_tokens(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
 	       LOCAL uint8_t *panels)
 {
 	const uint32_t row = (g_item() - n->item) % n->tokens;
 	const uint32_t share = (g_item() - n->item) / n->tokens;
-	const uint32_t of = O_RING_ITEMS / n->tokens / 2; /* of 64 bytes */
+	const uint32_t of = O_RING_ITEMS / n->tokens / 2; /* share 64 bytes */
 	const uint32_t span = share / of;
 	LOCAL uint16_t *panel =
 		(LOCAL uint16_t *)(panels + span * O_WGMMA_PANEL(n->tokens));
@@ -131,7 +134,7 @@ o_wgmma_tokens(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
 	}
 }
 
-/* A lane's fragments of A for each step of a part. */
+/* Converts a lane's fragments of A for each step of a part. */
 FN void
 o_wgmma_columns(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
 		uint32_t a[O_WGMMA_STEPS][4])
@@ -169,8 +172,9 @@ o_wgmma_sync(void)
 	g_named_sync(O_WGMMA_ALL, O_WGMMA_ITEMS);
 }
 
-/* Part `part`, of the ring's next chunk, ready for products: A in the registers
- * of the threads in front, by the others B and the scales in shared memory. */
+/* Prepares part `part`, the ring's next chunk, for its products. The threads in
+ * front put A into registers, the others B and the scales into shared
+ * memory. */
 FN void
 o_wgmma_prepare(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 		PRIVATE o_ring *r, uint32_t part, LOCAL uint8_t *panels,
@@ -247,8 +251,8 @@ o_wgmma_add(const PRIVATE o_ring_shape *n, LOCAL const float *scales,
 	}
 }
 
-/* Writes a tile, which passes through shared memory, so that a token's columns
- * are together: piece i of token t lies where i ^ (t % 16) would. */
+/* Writes a tile, through shared memory, so that a token's columns are stored
+ * together: piece i of token t lies at place i ^ (t % 16). */
 FN void
 o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	      const PRIVATE o_tile *tile, const PRIVATE float *total,
@@ -257,7 +261,7 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	enum { PIECES = O_WGMMA_COLUMNS / 8 };
 	uint32_t i, j;
 
-	/* No products read the panels there. */
+	/* No products read this memory, and the previous tile is stored. */
 	g_named_sync(O_WGMMA_IN_FRONT, O_WGMMA_FRONT);
 	UNROLL
 	for (i = 0; i < n->tokens / 2; i++) {
@@ -293,8 +297,9 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	}
 }
 
-/* One of the two halves of the block: `is_front` and `n` are constants. Each
- * turn of the loop has an even part and an odd one, whose operands lie apart. */
+/* One of the two halves of the block: `is_front` and `n` are compile-time
+ * constants. Each turn of the loop does an even part and an odd one, whose
+ * operands have memory and registers of their own. */
 FN void
 o_wgmma_half(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	     uint32_t is_front, LOCAL uint8_t *local)
@@ -320,7 +325,8 @@ o_wgmma_half(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 			total[i] = d[i] = 0.0f;
 		if (!is_front)
 			g_local_copies_wait_but(n->chunks - 1);
-		o_wgmma_sync(); /* all see the chunk; the tile is written */
+		/* All see the chunk, and the previous tile is written. */
+		o_wgmma_sync();
 		o_wgmma_prepare(p, n, &r, 0, panels[0], scales[0], a[0],
 				is_front);
 		NO_UNROLL
@@ -357,7 +363,7 @@ o_wgmma_half(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 
 /* ---- bf16 ---- */
 
-/* Begins d += A B of a chunk, or d = A B. */
+/* Begins d += A B for a chunk, or d = A B if it `is_first`. */
 FN void
 o_wgmma_begin_bf16(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
 		   uint32_t is_first, PRIVATE float *d)
@@ -387,7 +393,8 @@ o_wgmma_begin_bf16(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
 	g_wgmma_commit();
 }
 
-/* Begins the products of the ring's next chunk, or asks for another. */
+/* In front: begins the products of the ring's next chunk. The other half:
+ * starts the copy of a later one. */
 FN void
 o_wgmma_chunk_bf16(const PRIVATE o_proj_params *p,
 		   const PRIVATE o_ring_shape *n, PRIVATE o_ring *r,
@@ -397,7 +404,8 @@ o_wgmma_chunk_bf16(const PRIVATE o_proj_params *p,
 		g_local_copies_wait_but(n->chunks - 3);
 		g_fence_async();
 	}
-	/* All see the chunk; the products of the one two before it are over. */
+	/* All see the chunk. The products of the chunk before the previous one
+	 * are over, and the copy may overwrite it. */
 	o_wgmma_sync();
 	if (is_front)
 		o_wgmma_begin_bf16(n, o_ring_chunk(n, r, r->from), is_first, d);
@@ -420,8 +428,9 @@ o_wgmma_add_bf16(const PRIVATE o_ring_shape *n, PRIVATE float *d,
 	}
 }
 
-/* One of the two halves of the block: `is_front` and `n` are constants. The
- * ring has the chunks of two runs of products, the rest is ahead. */
+/* One of the two halves of the block: `is_front` and `n` are compile-time
+ * constants. Products may be reading two chunks of the ring; the others are for
+ * copies that run ahead. */
 FN void
 o_wgmma_half_bf16(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 		  uint32_t is_front, LOCAL uint8_t *local)
@@ -463,7 +472,7 @@ o_wgmma_run(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 		o_wgmma_half_bf16(p, n, is_front, local);
 }
 
-/* All kernels; n is constants. */
+/* The body of all kernels; the fields of n are compile-time constants. */
 FN void
 o_wgmma_all(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	    LOCAL uint8_t *local)
@@ -477,7 +486,7 @@ o_wgmma_all(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	}
 }
 
-/* fp8, tokens and chunks are constants. */
+/* The arguments are compile-time constants. */
 FN o_ring_shape
 o_wgmma_shape(uint32_t fp8, uint32_t tokens, uint32_t chunks)
 {

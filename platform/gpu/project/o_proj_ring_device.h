@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How o_group_proj by matrix instructions reads: a block's tiles, some tokens
- * by some columns of a group, are one line of chunks, which a ring in shared
- * memory holds; copies run ahead of the products over the ends of tiles. A
- * chunk is some bytes of each row, tokens first, then columns, and the scales
- * of each part of 128 values that it may hold: one a token, then one for the
- * columns.
+ * How the kernels of o_group_proj with matrix instructions read. A tile is some
+ * tokens by some columns of a group. A block's tiles are one sequence of
+ * chunks, which pass through a ring in shared memory. Copies run ahead of the
+ * products, also from one tile into the next. A chunk is some bytes of each
+ * row, tokens first, then columns. With e4m3 the scales of its parts of 128
+ * values follow: for each part one for each token, then one for the columns.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
 #define SPMLA_PLATFORM_GPU_PROJECT_O_PROJ_RING_DEVICE_H
@@ -15,7 +15,7 @@
 
 enum { O_RING_ITEMS = 256 };
 
-#define O_RING_SCALES(tokens) ((tokens) + 4) /* words of a part */
+#define O_RING_SCALES(tokens) ((tokens) + 4) /* words for a part */
 #define O_RING_CHUNK(tokens, columns, bytes, parts) \
 	(((tokens) + (columns)) * (bytes) + 4 * (parts)*O_RING_SCALES(tokens))
 
@@ -25,18 +25,19 @@ typedef struct o_proj_params {
 	SPMLA_KERNEL_FIELDS(o_group_proj)
 } o_proj_params;
 
-/* Constants of a kernel. */
+/* Compile-time constants of a kernel. */
 typedef struct o_ring_shape {
 	uint32_t fp8;
 	uint32_t item;   /* first of the O_RING_ITEMS threads that copy */
 	uint32_t tokens; /* of a tile */
 	uint32_t columns;
-	uint32_t bytes; /* of a row of a chunk */
+	uint32_t bytes; /* of a row in a chunk */
 	uint32_t parts; /* of e4m3 in a chunk */
 	uint32_t chunks;
-	/* Piece i of 16 bytes of row r lies where i ^ swizzle(r) would: r % 8,
-	 * so that 8 lanes that load a piece of 8 rows meet different banks, or
-	 * r % 2 * 4, for 8 lanes with 4 pieces of two rows. */
+	/* Piece i, of 16 bytes, of row r lies at place i ^ swizzle(r). With
+	 * by_8 this is r % 8: 8 lanes that load one piece of 8 rows then meet
+	 * different banks. Otherwise it is r % 2 * 4, for 8 lanes that load 4
+	 * pieces of two rows. */
 	uint32_t tokens_by_8;
 	uint32_t columns_by_8;
 } o_ring_shape;
@@ -50,8 +51,8 @@ typedef struct o_ring {
 	GLOBAL const uint8_t *o; /* the thread's first row of the tile */
 	GLOBAL const uint8_t *w;
 	o_tile tile;                 /* of the next copy */
-	uint32_t unit, units, chunk; /* its number, and the chunk's */
-	uint32_t to, from;           /* places of the next copy, and product */
+	uint32_t unit, units, chunk; /* numbers of tile and chunk */
+	uint32_t to, from;           /* slots of the next copy and product */
 } o_ring;
 
 FN uint32_t
@@ -73,7 +74,7 @@ o_tile_of(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	return tile;
 }
 
-/* Where a chunk, and its scales, lie. */
+/* Where the chunk in a slot of the ring, and its scales, lie. */
 FN LOCAL uint8_t *
 o_ring_chunk(const PRIVATE o_ring_shape *n, const PRIVATE o_ring *r,
 	     uint32_t place)
@@ -88,7 +89,7 @@ o_ring_scales(const PRIVATE o_ring_shape *n, LOCAL uint8_t *chunk)
 	return (LOCAL uint32_t *)(chunk + (n->tokens + n->columns) * n->bytes);
 }
 
-/* The scales as they are in memory. */
+/* Starts the copies of the scales, which stay as they are in memory. */
 FN void
 o_ring_copy_scales(const PRIVATE o_proj_params *p,
 		   const PRIVATE o_ring_shape *n, const PRIVATE o_ring *r,
@@ -131,7 +132,8 @@ o_ring_copy_scales(const PRIVATE o_proj_params *p,
 	}
 }
 
-/* Asks for the next chunk, if there is one; beyond a row's end are zeros. */
+/* Starts the copy of the next chunk, if there is one; zeros beyond a row's
+ * end. */
 FN void
 o_ring_copy(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	    PRIVATE o_ring *r)
@@ -190,7 +192,7 @@ o_ring_copy(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	}
 }
 
-/* Begins with the block's first tile; asks for `ahead` chunks. */
+/* Begins with the block's first tile: starts the copies of `ahead` chunks. */
 FN o_ring
 o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	     uint32_t ahead, LOCAL uint8_t *at)
@@ -206,7 +208,8 @@ o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	return r;
 }
 
-/* The scale of a token of a part: its own times the columns'. */
+/* What a token's sum of a part is multiplied by: its scale times the
+ * columns'. */
 FN float
 o_ring_scale(const PRIVATE o_proj_params *p, LOCAL const uint32_t *scales,
 	     uint32_t tokens, uint32_t token, uint32_t part)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows times a matrix, bf16 with sums in f32: what q_absorb and v_up share. The
- * hard idea is that the order of the sums is the layout: of 256 threads, 16
- * have one of the 16 lanes of the contract each for 32 columns, two columns a
- * thread. A thread holds its part of the matrix in registers, so that a matrix
- * is read once for many tokens; lanes meet in shared memory for the tree 8, 4,
- * 2, 1. A product of two bf16 is exact in f32, so g_fma rounds as the
- * contract's sum.
+ * hard idea is that threads are laid out by the contract's order of sums. The
+ * contract adds in 16 lanes; each lane is 16 of the block's 256 threads, with
+ * two of 32 columns a thread. A thread holds its part of the matrix in
+ * registers, so that the matrix is read once for many tokens. The lanes' sums
+ * meet in shared memory for the tree 8, 4, 2, 1. A product of two bf16 is exact
+ * in f32, so g_fma rounds as the contract's sum does.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_PROJECT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_PROJECT_PROJECT_DEVICE_H
@@ -18,17 +18,17 @@ enum {
 	PROJECT_LANES = 16,
 	PROJECT_COLUMNS = 32, /* of a block at a time */
 	PROJECT_TOKENS = 8,   /* of a block at a time */
-	PROJECT_GROUP = 64,   /* tokens that a block reads a matrix once for */
-	PROJECT_EACH = 8,     /* rows of a matrix that a thread has of 128 */
-	/* Sums of a lane: one more than it has, so that the sums of two lanes
-	 * lie in different banks. */
+	PROJECT_GROUP = 64,   /* tokens for which a block reads a matrix once */
+	PROJECT_EACH = 8,     /* rows of a thread, of 128 rows of a matrix */
+	/* Stride of a lane's sums in shared memory: one more than their number,
+	 * so that the sums of two lanes lie in different banks. */
 	PROJECT_LANE = PROJECT_TOKENS * PROJECT_COLUMNS + 1,
 	PROJECT_SUMS = PROJECT_LANES * PROJECT_LANE
 };
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Two neighbours of 16 bits; `aligned`: they are a word. */
+/* Two neighbouring 16-bit values; `aligned`: p is a multiple of 4 bytes. */
 FN uint32_t
 project_pair(GLOBAL const uint16_t *p, uint32_t aligned)
 {
@@ -37,8 +37,8 @@ project_pair(GLOBAL const uint16_t *p, uint32_t aligned)
 	return (uint32_t)p[1] << 16 | p[0];
 }
 
-/* The thread's values of 128 rows of a matrix whose columns begin at `w`: of
- * its lane, two columns. */
+/* Loads the thread's part of 128 rows of a matrix: two columns of its lane's
+ * rows. `w` points at the first row, at the first of the block's columns. */
 FN void
 project_matrix(GLOBAL const uint16_t *w, int64_t stride, uint32_t aligned,
 	       PRIVATE uint32_t *pairs)
@@ -54,8 +54,8 @@ project_matrix(GLOBAL const uint16_t *w, int64_t stride, uint32_t aligned,
 			w + (int64_t)(i * PROJECT_LANES) * stride, aligned);
 }
 
-/* The values of up to 8 tokens into shared memory, [2][n] of four tokens each;
- * zeros for those that are not there. */
+/* Copies n values of each of up to 8 tokens to shared memory: [2][n], of four
+ * tokens each; zeros for tokens that are not there. */
 FN void
 project_rows(GLOBAL const uint16_t *x, int64_t stride, uint32_t tokens,
 	     uint32_t n, LOCAL uint64_t *rows)
@@ -77,8 +77,9 @@ project_rows(GLOBAL const uint16_t *x, int64_t stride, uint32_t tokens,
 	}
 }
 
-/* Adds 128 rows of the matrix to the thread's sums, [8 tokens][2]; `rows` is
- * the first of them. */
+/* Adds the products with 128 rows of the matrix to the thread's sums, [8
+ * tokens][2 columns]. `rows` points at the tokens' values for the first of
+ * these rows. */
 FN void
 project_add(LOCAL const uint64_t *rows, uint32_t n,
 	    const PRIVATE uint32_t *pairs, PRIVATE float *sums)
@@ -105,10 +106,11 @@ project_add(LOCAL const uint64_t *rows, uint32_t n,
 	}
 }
 
-/* The lanes' sums added up, as bf16: the thread's token is its number / 32, its
- * column its number % 32. `all` holds PROJECT_SUMS. The barrier inside comes
- * after the last read of the rows, so the next ones may be stored at once; that
- * behind the rows comes after the last read of `all`. */
+/* Adds up the lanes' sums; returns, as bf16, that of token g_item() / 32 and
+ * column g_item() % 32. `all` has room for PROJECT_SUMS. The barrier inside
+ * follows the last read of the rows, so the caller may store the next rows at
+ * once. The barrier that the caller needs after them follows the last read of
+ * `all`. */
 FN uint16_t
 project_total(const PRIVATE float *sums, LOCAL float *all)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows times a matrix a head by matrix instructions, bf16 with sums in f32:
- * what q_absorb and v_up share. A tile is some tokens by 128 columns of a head.
- * The hard idea: a block's tiles are one line of chunks, 64 values of the inner
- * dimension each, which a ring in shared memory holds; copies run ahead of the
- * products over the ends of tiles, so that memory is never idle.
+ * Rows times a matrix for each head by matrix instructions, bf16 with sums in
+ * f32: what q_absorb and v_up share. A tile is some tokens by 128 columns of a
+ * head. The hard idea: a block's tiles are one sequence of chunks, of 64 values
+ * of the inner dimension each, which pass through a ring in shared memory.
+ * Copies run ahead of the products, also from one tile into the next, so that
+ * memory is never idle.
  *
  * A sum is made of parts of 128 values: matrix instructions add a part in
  * order, and parts are added in order. So a row's bits do not depend on the
@@ -19,7 +20,7 @@
 enum {
 	PROJECT_MMA_ITEMS = 256,
 	PROJECT_MMA_COLUMNS = 128, /* of a tile */
-	PROJECT_MMA_FEW = 16,      /* most tokens of the smallest tile */
+	PROJECT_MMA_FEW = 16,      /* tokens of the smallest tile */
 	PROJECT_MMA_CHUNK = 64,    /* inner values of a chunk */
 	/* Bytes of a chunk, for a row and for the matrix. */
 	PROJECT_MMA_ROW_BYTES = 2 * PROJECT_MMA_CHUNK,
@@ -38,8 +39,8 @@ enum {
 	PROJECT_MMA_TILES = 8   /* and n8 tiles */
 };
 
-/* x[tokens][heads][inner] times w[heads][inner][columns]. The last four are
- * constants of the kernel. */
+/* x[tokens][heads][inner] times w[heads][inner][columns]. The last four fields
+ * are compile-time constants. */
 typedef struct project_mma {
 	GLOBAL const uint16_t *x;
 	GLOBAL const uint16_t *w;
@@ -59,13 +60,13 @@ typedef struct project_tile {
 	uint32_t head, first, column;
 } project_tile;
 
-/* Where the copies are. */
+/* How far the copies and the products are. */
 typedef struct project_ring {
 	LOCAL uint8_t *at;
 	GLOBAL const uint16_t *x; /* the thread's first piece of the chunk */
 	GLOBAL const uint16_t *w;
 	uint32_t unit, chunk, first; /* of the next copy */
-	uint32_t to, from;           /* places of the next copy, and product */
+	uint32_t to, from;           /* slots of the next copy and product */
 } project_ring;
 
 FN project_tile
@@ -80,9 +81,10 @@ project_tile_of(const PRIVATE project_mma *p, uint32_t unit)
 	return tile;
 }
 
-/* Asks for the next chunk, if there is one. A chunk is rows of 8 pieces of 16
- * bytes, then 64 rows of the matrix of 16; piece i of row r lies where
- * i ^ (r % 8) would, so that matrices load without bank conflicts. */
+/* Starts the copy of the next chunk, if there is one. A chunk is a row of 8
+ * pieces of 16 bytes for each token, then 64 rows of the matrix, of 16 pieces
+ * each. Piece i of row r lies at place i ^ (r % 8), so that matrices load
+ * without bank conflicts. */
 FN void
 project_copy(const PRIVATE project_mma *p, PRIVATE project_ring *r)
 {
@@ -143,7 +145,8 @@ project_copy(const PRIVATE project_mma *p, PRIVATE project_ring *r)
 	}
 }
 
-/* Begins with the block's first tile. */
+/* Begins with the block's first tile: starts copies for all of the ring but one
+ * chunk. */
 FN project_ring
 project_begin(const PRIVATE project_mma *p, LOCAL uint8_t *at)
 {
@@ -156,8 +159,9 @@ project_begin(const PRIVATE project_mma *p, LOCAL uint8_t *at)
 	return r;
 }
 
-/* The subgroup's m16 tiles, n8 tiles, first row and column: of tiles of 16, 64
- * and 128 tokens 16 tokens by 16 columns, 32 by 32 and 32 by 64. */
+/* The subgroup's share of a tile: m16 tiles, n8 tiles, first row and first
+ * column. In tiles of 16, 64 and 128 tokens it is 16 tokens by 16 columns, 32
+ * by 32 and 32 by 64. */
 #define PROJECT_MMA_LINES_OF(p) ((p)->rows == PROJECT_MMA_FEW ? 1u : 2u)
 #define PROJECT_MMA_TILES_OF(p) \
 	((p)->rows == PROJECT_MMA_FEW ? 2u : (p)->rows / 16)
@@ -240,7 +244,7 @@ project_clear(float sums[PROJECT_MMA_LINES][PROJECT_MMA_TILES][4])
 	}
 }
 
-/* The products of the block's next tile. */
+/* Makes the product of the block's next tile. */
 FN void
 project_product(const PRIVATE project_mma *p, PRIVATE project_ring *r,
 		float total[PROJECT_MMA_LINES][PROJECT_MMA_TILES][4])
@@ -278,8 +282,8 @@ project_product(const PRIVATE project_mma *p, PRIVATE project_ring *r,
 	}
 }
 
-/* Transposes four lanes with four words each: word i of lane j becomes word j
- * of lane i. */
+/* Transposes the four words of four lanes: word i of lane j becomes word j of
+ * lane i. */
 FN void
 project_turn(PRIVATE uint32_t *x)
 {
@@ -304,8 +308,9 @@ project_turn(PRIVATE uint32_t *x)
 	}
 }
 
-/* Writes the subgroup's columns of row g of a line as bf16, or with `half` of
- * row g + 8, from `to` on, if `is_there`; all lanes call. */
+/* Writes the subgroup's columns of one row of an m16 tile as bf16, from `to`
+ * on, if the row `is_there`: row g_lane() / 4, with `half` 8 rows further on.
+ * All lanes call it. */
 FN void
 project_write(const PRIVATE project_mma *p, float sums[PROJECT_MMA_TILES][4],
 	      uint32_t half, uint32_t is_there, GLOBAL uint16_t *to)

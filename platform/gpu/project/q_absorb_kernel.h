@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * q_absorb: a block takes 32 columns of a head for 64 tokens, 8 at a time, or
- * the rope parts of as many. Each of them looks by itself whether the position
- * of a token is in the table, and writes zeros if not.
+ * the rope parts of a head for 64 tokens. Each block looks for itself whether a
+ * token's position is in the rope table, and writes zeros if not.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_KERNEL_H
@@ -47,7 +47,7 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The rope parts of tokens [first, end) of head h, a pair a thread. */
+/* Writes the rope parts of tokens [first, end) for head h, a pair a thread. */
 FN void
 q_absorb_rope(const PRIVATE spmla_k_q_absorb_scalars *s,
 	      GLOBAL spmla_g_state *fault_state,

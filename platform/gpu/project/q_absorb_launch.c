@@ -15,8 +15,8 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_q_absorb_params) ==
 enum { HEAD_TOKENS = 1 << 24 };
 
 /* Sizes: tokens. Example: 16 tokens are one tile of 16, which reads the matrix
- * once. On Hopper 17 tokens take a block a head and range of tokens; elsewhere
- * 17 to 128 are one tile of 128. */
+ * once. On Hopper, 17 tokens and more have a block for each head and range of
+ * tokens (range_of). On other devices, 17 to 128 tokens are one tile of 128. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_q_absorb_mma_few,
 	 .most = PROJECT_MMA_FEW,
@@ -28,7 +28,7 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_q_absorb},
 };
 
-/* Every row that the kernels with matrix instructions touch begins at a
+/* Whether every row that the kernels with matrix instructions touch begins at a
  * multiple of 16 bytes. */
 static uint32_t
 is_aligned(const spmla_q_absorb_args *a)
@@ -44,9 +44,10 @@ is_aligned(const spmla_q_absorb_args *a)
 				   a->q_head_stride_elems, 2, 16);
 }
 
-/* The tokens of a range of q_absorb_mma_head: a head has as many ranges as there
- * are blocks for it. Example: on 132 SMs 128 heads are a block each, whatever
- * the tokens; 16 heads are 8 blocks each, and 1000 tokens 8 ranges of 128. */
+/* The tokens of a range of q_absorb_mma_head: a head has as many ranges as
+ * there are blocks for it. Example: on 132 SMs, 128 heads have one block each,
+ * however many tokens there are; 16 heads have 8 blocks each, and 1000 tokens
+ * are 8 ranges of 128. */
 static uint32_t
 range_of(uint32_t tokens, uint32_t heads, uint32_t blocks)
 {

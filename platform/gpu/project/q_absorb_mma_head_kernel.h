@@ -6,8 +6,8 @@
  * in turn, each with barriers and a ring of its own: while one multiplies, the
  * other writes. A warp has 64 of the 512 columns.
  *
- * The inner dimension is one part of a sum (project_mma_device.h), in the same
- * order, so a row has the bits that the other tiles give it.
+ * The inner dimension is one part of a sum (project_mma_device.h), added in the
+ * same order, so a row has the same bits as in q_absorb_mma.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_HEAD_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_HEAD_KERNEL_H
@@ -36,19 +36,19 @@ enum {
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-/* A thread of a group, and what its block has to do. */
+/* What a thread works on. */
 typedef struct q_absorb_head {
 	const PRIVATE q_absorb_params *k;
 	LOCAL const uint8_t *w;
 	LOCAL uint8_t *ring;
 	uint32_t head;
-	uint32_t end; /* behind the last token */
+	uint32_t end; /* one past the last token of the range */
 	uint32_t item;
 	uint32_t warp;
 } q_absorb_head;
 
-/* Asks for the block's matrix, all threads together. Piece i of row r lies
- * where i ^ (r % 8) would, as in project_copy. */
+/* Starts the copy of the block's matrix; all threads call it. Pieces are
+ * swizzled as in project_copy. */
 FN void
 q_absorb_head_ask_w(const PRIVATE q_absorb_params *k, uint32_t head,
 		    LOCAL uint8_t *to)
@@ -70,8 +70,8 @@ q_absorb_head_ask_w(const PRIVATE q_absorb_params *k, uint32_t head,
 	}
 }
 
-/* Asks for the tile from token `first` on, into place n % 4 of the group's ring;
- * what lies behind the last token is zeros. */
+/* Starts the copy of the tile from token `first` on into slot n % 4 of the
+ * group's ring; zeros behind the last token. */
 FN void
 q_absorb_head_ask_x(const PRIVATE q_absorb_head *b, uint32_t first, uint32_t n)
 {
@@ -99,7 +99,7 @@ q_absorb_head_ask_x(const PRIVATE q_absorb_head *b, uint32_t first, uint32_t n)
 	g_local_copies_commit();
 }
 
-/* The warp's 64 columns of the tile in place n % 4. */
+/* Multiplies the tile in slot n % 4 by the warp's 64 columns. */
 FN void
 q_absorb_head_multiply(const PRIVATE q_absorb_head *b, uint32_t n,
 		       float sums[PROJECT_MMA_LINES][PROJECT_MMA_TILES][4])
@@ -115,7 +115,7 @@ q_absorb_head_multiply(const PRIVATE q_absorb_head *b, uint32_t n,
 	uint32_t step, line, tile;
 
 	project_clear(sums);
-	UNROLL_BY(4) /* there are no more registers */
+	UNROLL_BY(4) /* registers are full */
 	for (step = 0; step < Q_ABSORB_NOPE / 16; step++) {
 		uint32_t a[PROJECT_MMA_LINES][4];
 
@@ -152,9 +152,9 @@ q_absorb_head_multiply(const PRIVATE q_absorb_head *b, uint32_t n,
 	}
 }
 
-/* Swaps words between neighbouring rows' lanes, so that a store has whole lines
- * of 128 bytes: an even row's lanes get the first 64 bytes of both rows, an odd
- * row's lanes the others. */
+/* Swaps words between the lanes of two neighbouring rows, so that each store
+ * writes whole lines of 128 bytes. The even row's four lanes get the first 64
+ * bytes of both rows, the odd row's lanes the last 64. */
 FN void
 q_absorb_head_pair(PRIVATE uint32_t *x)
 {
@@ -216,13 +216,13 @@ q_absorb_head_write(const PRIVATE q_absorb_head *b, uint32_t first,
 	}
 }
 
-/* A group's tiles of the block's tokens, from `first` on. */
+/* Does the group's tiles of the block's range, from token `first` on. */
 FN void
 q_absorb_head_walk(const PRIVATE q_absorb_head *b, uint32_t first,
 		   uint32_t group)
 {
 	const PRIVATE q_absorb_params *k = b->k;
-	/* Four pairs a thread. */
+	/* Four pairs a thread, eight threads a token. */
 	const uint32_t pair = b->item % 8 * 4;
 	uint32_t n = 0, t;
 

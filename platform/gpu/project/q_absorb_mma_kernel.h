@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * q_absorb by matrix instructions: a tile is 128 columns of a head for up to 16
- * tokens, or up to 128, and a quarter of their rope parts. With few tokens
- * these come from memory during the products, otherwise before.
+ * tokens, or up to 128, and a quarter of their rope parts. With few tokens the
+ * rope parts are loaded during the products and written after them; otherwise
+ * both come before.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_KERNEL_H
@@ -17,8 +18,8 @@ typedef spmla_k_q_absorb_scalars spmla_k_q_absorb_mma_few_scalars;
 
 enum {
 	Q_ABSORB_MANY = 128, /* tokens of the larger tile */
-	/* Chunks of the rings, so many that shared memory has room for four
-	 * blocks and two. */
+	/* Chunks of the rings. With so many, an SM has shared memory for four
+	 * blocks with few tokens, or two with many. */
 	Q_ABSORB_FEW_RING = 3,
 	Q_ABSORB_MANY_RING = 3,
 	Q_ABSORB_FEW_BYTES =
@@ -33,8 +34,8 @@ typedef struct q_absorb_params {
 	SPMLA_KERNEL_FIELDS(q_absorb)
 } q_absorb_params;
 
-/* The position of token t if it needs one; a token without a row of the rope
- * table has one that is too large. */
+/* The position of token t, or 0 without rope. One that is negative, or no
+ * int32, becomes too large for the rope table. */
 FN uint32_t
 q_absorb_position(const PRIVATE q_absorb_params *k, uint32_t t)
 {
@@ -49,8 +50,8 @@ q_absorb_is_bad(const PRIVATE q_absorb_params *k, uint32_t position)
 	return k->s.has_rope && position >= k->s.cos_sin_rows;
 }
 
-/* Four values, and the four that they turn with, from 8 of which pairs are
- * neighbours; and back. */
+/* Takes 8 values, of which neighbours are pairs, apart into the four first
+ * values and the four second ones. q_absorb_together does the reverse. */
 FN void
 q_absorb_apart(PRIVATE uint32_t *x)
 {
@@ -73,14 +74,16 @@ q_absorb_together(PRIVATE uint32_t *x)
 	x[3] = y[1] >> 16 | (y[3] & 0xffff0000u);
 }
 
-/* Four pairs of a rope part, as asked for: two words of first values, two of
- * second ones, their cosines and sines. */
+/* Four pairs of a rope part: two words of first values, two of second ones
+ * (INTERLEAVED: four words of pairs, until they are taken apart), and their
+ * cosines and sines. */
 typedef struct q_absorb_pairs {
 	uint32_t x[4], c[4], s[4];
 	uint32_t position;
 } q_absorb_pairs;
 
-/* The place of the pairs' first values, and of the others. */
+/* Where the two halves of four pairs' 8 values begin: NEOX has all first values
+ * in one half, INTERLEAVED has two whole pairs in each. */
 FN uint32_t
 q_absorb_first(const PRIVATE q_absorb_params *k, uint32_t pair)
 {
@@ -93,7 +96,8 @@ q_absorb_second(const PRIVATE q_absorb_params *k, uint32_t pair)
 	return k->s.neox ? pair + SPMLA_MLA_ROPE / 2 : 2 * pair + 4;
 }
 
-/* Asks for four pairs, from pair `pair` on, of token t and head h. */
+/* Starts the loads of four pairs, from pair `pair` on, of token t and head
+ * h. */
 FN void
 q_absorb_ask(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
 	     uint32_t pair, PRIVATE q_absorb_pairs *r)
@@ -113,7 +117,7 @@ q_absorb_ask(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
 	r->position = q_absorb_position(k, t);
 }
 
-/* Asks for their cosines and sines, if there are any. */
+/* Starts the loads of their cosines and sines, if they are rotated. */
 FN void
 q_absorb_ask_rope(const PRIVATE q_absorb_params *k, uint32_t pair,
 		  PRIVATE q_absorb_pairs *r)
@@ -145,7 +149,7 @@ q_absorb_turn(PRIVATE q_absorb_pairs *r)
 	}
 }
 
-/* Turns and writes them. */
+/* Rotates and writes them. */
 FN void
 q_absorb_put(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
 	     uint32_t pair, PRIVATE q_absorb_pairs *r)
@@ -189,7 +193,7 @@ q_absorb_mma_all(const PRIVATE q_absorb_params *k, uint32_t rows, uint32_t ring,
 			       SPMLA_MLA_LATENT,
 			       rows,
 			       ring};
-	/* Beside the sums of few tokens there are registers for pairs. */
+	/* Only beside the sums of few tokens are there registers for pairs. */
 	const uint32_t late = rows == PROJECT_MMA_FEW;
 	project_ring r = project_begin(&p, local);
 	uint32_t unit, line, half;

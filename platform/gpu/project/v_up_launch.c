@@ -20,7 +20,7 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_v_up},
 };
 
-/* Every row begins at a multiple of 16 bytes. */
+/* Whether every row begins at a multiple of 16 bytes. */
 static uint32_t
 is_aligned(const spmla_v_up_args *a)
 {

@@ -16,7 +16,7 @@ typedef spmla_k_v_up_scalars spmla_k_v_up_mma_few_scalars;
 
 enum {
 	V_UP_MANY = 64, /* tokens of the larger tile */
-	/* Chunks of the rings, so many that shared memory has room for two
+	/* Chunks of the rings. With so many, an SM has shared memory for two
 	 * blocks. */
 	V_UP_FEW_RING = 5,
 	V_UP_MANY_RING = 4,
