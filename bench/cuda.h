@@ -161,6 +161,7 @@ twin *twin_make(gpu *g, uint64_t bytes);
 void twin_push(gpu *g, const twin *t);
 void twins_free(gpu *g); /* all of them */
 void device_room(gpu *g, cu_ptr *to, uint64_t bytes);
+void *host_room(uint64_t bytes); /* for the caller to free */
 
 uint64_t next_random(gpu *g);
 void fill_e4m3(gpu *g, void *to, uint64_t n); /* finite, below 2 */
@@ -178,11 +179,19 @@ spmla_cache pool_cache(const twin *pool, side on, uint32_t layout,
 void world_open(gpu *g, world *w, const spmla_config *config, side on);
 void world_close(gpu *g, world *w);
 
+/* ---- cuda_check.c ------------------------------------------------------- */
+
 /* The row's result against the CPU's: to the bit, or by the norm of the
  * difference over the norm. */
 void check_bytes(gpu *g, cuda_row *r, const twin *t, uint64_t at, uint64_t n);
 void check_bf16(gpu *g, cuda_row *r, const twin *t, uint64_t at, uint64_t n);
 void check_f32(gpu *g, cuda_row *r, const twin *t, uint64_t at, uint64_t n);
+
+/* The same for bf16 results of a layer that selects some `keys` random keys.
+ * Where the scores of two keys differ by no more than rounding, the GPU may
+ * select another one than the CPU. The bound allows one such key. */
+void check_selected(gpu *g, cuda_row *r, const twin *t, uint64_t at, uint64_t n,
+		    double keys);
 
 /* ---- cuda_time.c -------------------------------------------------------- */
 

@@ -150,7 +150,7 @@ check_layer(gpu *g, cuda_row *r, uint32_t n)
 		 "spmla_step_prologue");
 	lib_must(cpu, spmla_v32_attn(cpu, &layer, &shape, NULL),
 		 "spmla_v32_attn");
-	check_bf16(g, r, ly.out, 0, some * ly.heads * head);
+	check_selected(g, r, ly.out, 0, some * ly.heads * head, ly.topk);
 	check_f32(g, r, ly.lse, 0, some * (uint64_t)ly.heads);
 }
 

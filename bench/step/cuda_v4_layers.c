@@ -145,7 +145,11 @@ check_layer(gpu *g, cuda_row *r, uint32_t n)
 	lib_must(v4.cpu.ctx,
 		 spmla_v4_attn(v4.cpu.ctx, &layer, &shape, NULL, NULL),
 		 "spmla_v4_attn");
-	check_bf16(g, r, vl.out, 0, some * heads * SPMLA_V4_DIM);
+	if (vl.ratio == 4)
+		check_selected(g, r, vl.out, 0, some * heads * SPMLA_V4_DIM,
+			       WINDOW + v4.cpu.plan.config.topk);
+	else
+		check_bf16(g, r, vl.out, 0, some * heads * SPMLA_V4_DIM);
 	v4_status(g, r);
 }
 
