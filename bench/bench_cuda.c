@@ -123,7 +123,7 @@ main(int argc, char **argv)
 	measure_roofs(&g);
 	print_head(&o, mhz);
 	open_worlds();
-	table_head();
+	table_head(&g);
 	if (g.count > 0)
 		table_row(&g, &g.rows[0]);
 	bench_schedules(&g);

@@ -110,6 +110,7 @@ typedef struct gpu {
 	void *stream;
 	void *events[2];
 	void *empty, *read; /* our kernels; NULL: a driver that has none */
+	char name[128]; /* of the device */
 	int device, sm_count;
 	cu_ptr room;           /* of the flush and the roofs */
 	world ops, fixed, cpu; /* for operations alone; the same,
@@ -211,11 +212,18 @@ void *empty_graph(gpu *g);
 /* Adds a part of the row's floor: the larger of bytes and flop. */
 void add_floor(gpu *g, cuda_row *r, double bytes, rate by, double flop,
 	       product of);
-void table_head(void);
+void table_head(const gpu *g);
 void table_row(gpu *g, cuda_row *r);
 /* Marks the faster of two rows, and prints both. */
 void table_pair(gpu *g, cuda_row *a, cuda_row *b);
 int cuda_draw(const char *path, const cuda_row *rows, uint32_t count);
+
+/* ---- cuda_peers.c ------------------------------------------------------- */
+
+/* The device that the peers' times are of, and their date. */
+const char *peers_date(const gpu *g);
+/* Fills the row's peer fields. */
+void peers_find(const gpu *g, cuda_row *r);
 
 /* ---- cuda_op.c ---------------------------------------------------------- */
 

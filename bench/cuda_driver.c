@@ -186,14 +186,13 @@ attribute(gpu *g, int which)
 void
 gpu_describe(gpu *g)
 {
-	char name[128] = "";
 	int version = 0;
 
-	CU(g, device_name, (name, (int)sizeof name, g->device));
+	CU(g, device_name, (g->name, (int)sizeof g->name, g->device));
 	CU(g, driver_version, (&version));
 	printf("%s, sm_%d%d, %d SMs, L2 %.0f MiB, CUDA driver %d.%d, clock "
 	       "rate %d MHz\n",
-	       name, attribute(g, MAJOR), attribute(g, MINOR), g->sm_count,
+	       g->name, attribute(g, MAJOR), attribute(g, MINOR), g->sm_count,
 	       attribute(g, L2_BYTES) / 1048576.0, version / 1000,
 	       version % 1000 / 10, attribute(g, CLOCK_KHZ) / 1000);
 }

@@ -13,7 +13,6 @@
 
 /* An 8192^3 product in bf16 on an H100, 2026-11-20; e4m3 has twice the rate. */
 #define BF16_FLOP_US 796e6
-#define PEER_DATE    "2026-11-20"
 
 void
 add_floor(gpu *g, cuda_row *r, double bytes, rate by, double flop, product of)
@@ -31,12 +30,13 @@ add_floor(gpu *g, cuda_row *r, double bytes, rate by, double flop, product of)
 }
 
 void
-table_head(void)
+table_head(const gpu *g)
 {
 	printf("\n| op | shape | cold us | p99 us | warm us | floor us | bound "
 	       "| over floor | past launch us | floor of it | peer us "
-	       "(" PEER_DATE ") | over peer | check |\n"
-	       "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+	       "(%s) | over peer | check |\n"
+	       "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+	       peers_date(g));
 }
 
 static void
@@ -61,6 +61,7 @@ table_row(gpu *g, cuda_row *r)
 {
 	const double past = r->cold - g->launch_us, moves = r->floor;
 
+	peers_find(g, r);
 	if (r->floor < g->launch_us) {
 		r->floor = g->launch_us;
 		r->bound = "launch";

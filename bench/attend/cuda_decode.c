@@ -33,21 +33,16 @@ enum {
 
 typedef struct decode_shape {
 	uint32_t tokens, heads;
-	double peer;
 } decode_shape;
 
-/* The peer's 4, 148 and 256 tokens are two queries of a request; it pads 16 and
- * 8 heads to 64. */
 static const decode_shape v32_shapes[] = {
-	{1, 128, 21.9},  {2, 128, 21.1}, {3, 128, 0},     {4, 128, 23.6},
-	{5, 128, 0},     {8, 128, 30.5}, {12, 128, 0},    {24, 128, 0},
-	{32, 128, 64.8}, {48, 128, 0},   {64, 128, 98.0}, {96, 128, 0},
-	{128, 128, 190}, {140, 128, 0},  {148, 128, 228}, {192, 128, 0},
-	{256, 128, 371}, {1, 64, 21.2},  {2, 64, 0},      {4, 64, 0},
-	{16, 64, 33.6},  {128, 64, 119}, {1, 16, 0},      {8, 16, 0},
-	{32, 16, 0},     {128, 16, 119}, {8, 8, 0},       {128, 8, 119},
+	{1, 128},   {2, 128},   {3, 128},   {4, 128},   {5, 128},   {8, 128},
+	{12, 128},  {24, 128},  {32, 128},  {48, 128},  {64, 128},  {96, 128},
+	{128, 128}, {140, 128}, {148, 128}, {192, 128}, {256, 128}, {1, 64},
+	{2, 64},    {4, 64},    {16, 64},   {128, 64},  {1, 16},    {8, 16},
+	{32, 16},   {128, 16},  {8, 8},     {128, 8},
 };
-static const decode_shape peak_shapes[] = {{296, 128, 3107}};
+static const decode_shape peak_shapes[] = {{296, 128}};
 
 /* V3.2, and its longest lists. */
 static const struct v32_set {
@@ -59,17 +54,14 @@ static const struct v32_set {
 	{"V3.2 k 16384", peak_shapes, 1, 296, PEAK_ROWS, PEAK_ROWS, PEAK_POOLS},
 };
 
-/* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. The peer's
- * tokens are two queries of a request, except 1, 2, 64, 128 and 256 of the
- * first set. */
+/* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. */
 static const decode_shape c4a_shapes[] = {
-	{1, 64, 20.4},    {2, 64, 20.3},    {4, 64, 20.6},    {5, 64, 0},
-	{8, 64, 0},       {9, 64, 0},       {64, 64, 53.8},   {128, 64, 57.1},
-	{256, 64, 103.2}, {296, 64, 132.1}, {512, 64, 192.6},
+	{1, 64},  {2, 64},   {4, 64},   {5, 64},   {8, 64},   {9, 64},
+	{64, 64}, {128, 64}, {256, 64}, {296, 64}, {512, 64},
 };
 static const decode_shape c4a_pro_shapes[] = {
-	{2, 128, 19.4}, {4, 128, 22.0}, {128, 128, 110.1}, {296, 128, 257.0}};
-static const decode_shape c128a_shapes[] = {{4, 64, 23.4}, {128, 64, 83.4}};
+	{2, 128}, {4, 128}, {128, 128}, {296, 128}};
+static const decode_shape c128a_shapes[] = {{4, 64}, {128, 64}};
 
 static const struct v4_set {
 	const char *name;
@@ -81,7 +73,7 @@ static const struct v4_set {
 	{"C128A 1024", c128a_shapes, 2, 128, 64, 1024, 2},
 };
 
-static const decode_shape decode_tiny[] = {{2, 8, 0}};
+static const decode_shape decode_tiny[] = {{2, 8}};
 
 static struct {
 	uint32_t tokens, heads, topk, extra_topk, dim;
@@ -209,7 +201,7 @@ check_decode(gpu *g, cuda_row *r)
 }
 
 static cuda_row *
-time_decode(gpu *g, uint32_t in_parts, double peer)
+time_decode(gpu *g, uint32_t in_parts)
 {
 	const shot s = {.op = "sparse_decode",
 			.run = run_decode,
@@ -235,7 +227,6 @@ time_decode(gpu *g, uint32_t in_parts, double peer)
 		 : in_parts         ? " in parts"
 				    : "");
 	r->batch = dc.tokens;
-	r->peer = peer;
 	add_floor(g, r,
 		  keys * (row + 4) +
 			  heads * 2 * (dc.dim + SPMLA_MLA_LATENT + 2),
@@ -269,10 +260,10 @@ one_decode(gpu *g, const decode_shape *s)
 	dc.tokens = s->tokens;
 	dc.heads = s->heads;
 	choose(&g->ops);
-	whole = time_decode(g, 0, s->peer);
+	whole = time_decode(g, 0);
 	if (dc.by.parts) {
 		plan_parts(g);
-		table_pair(g, whole, time_decode(g, 1, s->peer));
+		table_pair(g, whole, time_decode(g, 1));
 	} else {
 		whole->best = 1;
 		table_row(g, whole);
@@ -280,7 +271,7 @@ one_decode(gpu *g, const decode_shape *s)
 	choose(&g->fixed);
 	if (dc.by.parts) {
 		plan_parts(g);
-		table_row(g, time_decode(g, 1, s->peer));
+		table_row(g, time_decode(g, 1));
 	}
 }
 

@@ -86,7 +86,7 @@ make_prefill(gpu *g, uint32_t tokens)
 }
 
 static void
-one_prefill(gpu *g, uint32_t tokens, double peer)
+one_prefill(gpu *g, uint32_t tokens)
 {
 	shot s = {.op = "sparse_prefill", .run = run_prefill};
 	cuda_row *r;
@@ -98,7 +98,6 @@ one_prefill(gpu *g, uint32_t tokens, double peer)
 	snprintf(r->shape, sizeof r->shape,
 		 "%u queries, %u heads, d %u, top-k %u", tokens, pf.heads,
 		 pf.dim, pf.topk);
-	r->peer = peer;
 	add_floor(g, r,
 		  (double)pf.q->bytes + (double)pf.kv->bytes +
 			  (double)pf.indices->bytes + (double)pf.out->bytes,
@@ -123,14 +122,13 @@ one_prefill(gpu *g, uint32_t tokens, double peer)
 void
 bench_prefill(gpu *g)
 {
-	/* V3.2, and V4's two kinds of layers; with the peer's time. */
+	/* V3.2, and V4's two kinds of layers. */
 	static const struct {
 		uint32_t heads, dim, topk;
-		double peer;
-	} longer[] = {{128, SPMLA_MLA_DIM, 2048, 3753},
-		      {128, SPMLA_V4_DIM, 640, 1362},
-		      {64, SPMLA_V4_DIM, 640, 697},
-		      {128, SPMLA_V4_DIM, 1152, 2095}};
+	} longer[] = {{128, SPMLA_MLA_DIM, 2048},
+		      {128, SPMLA_V4_DIM, 640},
+		      {64, SPMLA_V4_DIM, 640},
+		      {128, SPMLA_V4_DIM, 1152}};
 	uint32_t i;
 
 	if (!wanted(g, "sparse_prefill"))
@@ -139,11 +137,11 @@ bench_prefill(gpu *g)
 	pf.dim = SPMLA_MLA_DIM;
 	pf.topk = g->tiny ? 64 : 2048;
 	pf.keys = g->tiny ? 128 : MOST_KEYS;
-	one_prefill(g, g->tiny ? 2 : 1024, 0);
+	one_prefill(g, g->tiny ? 2 : 1024);
 	for (i = 0; g->longer && i < sizeof longer / sizeof *longer; i++) {
 		pf.heads = longer[i].heads;
 		pf.dim = longer[i].dim;
 		pf.topk = longer[i].topk;
-		one_prefill(g, 4096, longer[i].peer);
+		one_prefill(g, 4096);
 	}
 }

@@ -19,16 +19,15 @@ enum { HEADS = 64, PAGE = 64 };
 
 typedef struct paged_shape {
 	uint32_t batch, context, queries;
-	double peer;
 } paged_shape;
 
 static const paged_shape paged_shapes[] = {
-	{1, 8192, 1, 6.8},    {1, 65536, 1, 9.2},    {1, 131072, 1, 12.1},
-	{16, 32768, 1, 29.8}, {64, 32768, 1, 103.5}, {128, 32768, 1, 201.7},
-	{128, 8192, 1, 54.7}, {256, 8192, 1, 104.4}, {64, 32768, 2, 108.3},
+	{1, 8192, 1},   {1, 65536, 1},  {1, 131072, 1},
+	{16, 32768, 1}, {64, 32768, 1}, {128, 32768, 1},
+	{128, 8192, 1}, {256, 8192, 1}, {64, 32768, 2},
 };
 
-static const paged_shape paged_tiny[] = {{2, 150, 1, 0}};
+static const paged_shape paged_tiny[] = {{2, 150, 1}};
 
 static struct {
 	uint32_t tokens, batch, columns, row_elems;
@@ -107,7 +106,6 @@ one_paged(gpu *g, const paged_shape *s)
 		snprintf(r->series, sizeof r->series, "mqa_logits %u keys",
 			 s->context);
 	r->batch = s->batch;
-	r->peer = s->peer;
 	add_floor(g, r,
 		  keys * SPMLA_INDEX_FP8_BYTES + keys * s->queries * 4 +
 			  pg.tokens * HEADS * (SPMLA_INDEX_DIM + 4.0),
@@ -236,7 +234,7 @@ make_gathered(gpu *g, uint32_t tokens, uint32_t keys)
 }
 
 static void
-one_gathered(gpu *g, uint32_t tokens, uint32_t keys, double peer)
+one_gathered(gpu *g, uint32_t tokens, uint32_t keys)
 {
 	const double seen = make_gathered(g, tokens, keys);
 	const shot s0 = {.op = "mqa_logits_gathered",
@@ -247,7 +245,6 @@ one_gathered(gpu *g, uint32_t tokens, uint32_t keys, double peer)
 
 	snprintf(r->shape, sizeof r->shape, "%u x %u, causal", tokens, keys);
 	r->batch = tokens;
-	r->peer = peer;
 	add_floor(g, r,
 		  tokens * HEADS * (SPMLA_INDEX_DIM + 4.0) +
 			  keys * (double)SPMLA_INDEX_FP8_BYTES + seen * 4,
@@ -274,10 +271,10 @@ bench_logits(gpu *g)
 	if (!wanted(g, "mqa_logits_gathered"))
 		return;
 	if (g->tiny) {
-		one_gathered(g, 4, 96, 0);
+		one_gathered(g, 4, 96);
 		return;
 	}
-	one_gathered(g, 2048, 8192, 223);
+	one_gathered(g, 2048, 8192);
 	if (g->longer)
-		one_gathered(g, 4096, 65536, 3801);
+		one_gathered(g, 4096, 65536);
 }

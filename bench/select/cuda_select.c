@@ -27,32 +27,28 @@ typedef enum topk_kind {
 } topk_kind;
 
 static const char *const topk_kind_names[TOPK_KINDS] = {
-	"",          ", all equal", ", two values",   ", steps",
+	", random",  ", all equal", ", two values",   ", steps",
 	", ascends", ", descends",  ", best together"};
 
 typedef struct topk_shape {
 	uint32_t rows, n, k;
-	double peer, peer_exact;
 } topk_shape;
 
 static const topk_shape topk_shapes[] = {
-	{1, 8192, 2048, 7.6, 18.8},     {1, 32768, 2048, 14.1, 29.0},
-	{1, 65536, 2048, 15.2, 41.3},   {1, 131072, 2048, 16.4, 60.6},
-	{8, 65536, 2048, 16.1, 42.4},   {32, 32768, 2048, 18.9, 30.5},
-	{64, 65536, 2048, 30.2, 45.8},  {128, 32768, 2048, 23.9, 36.6},
-	{128, 65536, 2048, 40.9, 56.2}, {64, 32768, 512, 16.6, 27.1},
-	{128, 16384, 1024, 13.9, 24.7}, {256, 8192, 512, 13.8, 28.8},
+	{1, 8192, 2048},   {1, 32768, 2048},   {1, 65536, 2048},
+	{1, 131072, 2048}, {8, 65536, 2048},   {32, 32768, 2048},
+	{64, 65536, 2048}, {128, 32768, 2048}, {128, 65536, 2048},
+	{64, 32768, 512},  {128, 16384, 1024}, {256, 8192, 512},
 };
 
 /* Those that are measured with every kind of scores. */
 static const topk_shape topk_hard[] = {
-	{1, 8192, 2048, 0, 0},    {1, 131072, 2048, 0, 0},
-	{8, 65536, 2048, 0, 0},   {64, 32768, 512, 0, 0},
-	{128, 32768, 2048, 0, 0}, {128, 65536, 2048, 0, 0},
-	{256, 8192, 512, 0, 0},   {256, 8192, 2048, 0, 0},
+	{1, 8192, 2048},  {1, 131072, 2048},  {8, 65536, 2048},
+	{64, 32768, 512}, {128, 32768, 2048}, {128, 65536, 2048},
+	{256, 8192, 512}, {256, 8192, 2048},
 };
 
-static const topk_shape topk_tiny[] = {{2, 512, 64, 0, 0}};
+static const topk_shape topk_tiny[] = {{2, 512, 64}};
 
 static struct {
 	const topk_shape *shape;
@@ -105,7 +101,7 @@ check_topk(gpu *g, cuda_row *r)
 }
 
 static void
-one_topk(gpu *g, const topk_shape *s, topk_kind kind)
+one_topk(gpu *g, const topk_shape *s, const char *kind)
 {
 	const shot s0 = {.op = "topk",
 			 .run = run_topk,
@@ -124,13 +120,11 @@ one_topk(gpu *g, const topk_shape *s, topk_kind kind)
 	twin_push(g, tk.lens);
 	r = measure(g, &s0);
 	snprintf(r->shape, sizeof r->shape, "%u x %u, k %u%s", s->rows, s->n,
-		 s->k, topk_kind_names[kind]);
-	if (s->peer > 0)
+		 s->k, kind);
+	if (kind[0] == 0)
 		snprintf(r->series, sizeof r->series, "topk %u of %u", s->k,
 			 s->n);
 	r->batch = s->rows;
-	r->peer = s->peer;
-	r->peer_exact = s->peer_exact;
 	add_floor(g, r, (double)s->rows * (s->n + s->k) * 4, BY_READ, 0,
 		  NO_PRODUCT);
 	check_topk(g, r);
@@ -185,14 +179,14 @@ bench_topk(gpu *g)
 	tk.counts = twin_make(g, 256 * sizeof(int32_t));
 	fill_topk(g, logits->at[ON_HOST], elems, 1, UNIFORM);
 	for (i = 0; i < count; i++)
-		one_topk(g, &shapes[i], UNIFORM);
+		one_topk(g, &shapes[i], "");
 	for (i = 0; i < hard; i++)
 		for (kind = UNIFORM; kind < TOPK_KINDS; kind++) {
 			const topk_shape *s = g->tiny ? shapes : &topk_hard[i];
 
 			fill_topk(g, logits->at[ON_HOST], elems, s->n,
 				  (topk_kind)kind);
-			one_topk(g, s, (topk_kind)kind);
+			one_topk(g, s, topk_kind_names[kind]);
 		}
 	twins_free(g);
 }
@@ -232,7 +226,7 @@ run_sched(gpu *g)
 }
 
 static void
-one_sched(gpu *g, double peer)
+one_sched(gpu *g)
 {
 	const shot s = {.op = "tile_sched",
 			.run = run_sched,
@@ -244,7 +238,6 @@ one_sched(gpu *g, double peer)
 		 SCHED_PARTS);
 	snprintf(r->series, sizeof r->series, "tile_sched");
 	r->batch = sc.batch;
-	r->peer = peer;
 	add_floor(g, r, SCHED_PARTS * 32.0 + sc.batch * 8.0, BY_READ, 0,
 		  NO_PRODUCT);
 	lib_must(g->cpu.ctx, spmla_tile_sched(g->cpu.ctx, &a, NULL),
@@ -291,9 +284,6 @@ one_schedule(gpu *g)
 		 a.num_sms);
 	snprintf(r->series, sizeof r->series, "indexer_schedule");
 	r->batch = sc.batch;
-	/* Which time is of which batch is not known. */
-	r->peer = 5.2;
-	r->peer_most = 7.4;
 	add_floor(g, r, sc.batch * 4.0 + (a.num_sms + 1) * 8.0, BY_READ, 0,
 		  NO_PRODUCT);
 	lib_must(g->cpu.ctx, spmla_indexer_schedule(g->cpu.ctx, &a, NULL),
@@ -306,7 +296,6 @@ void
 bench_schedules(gpu *g)
 {
 	static const uint32_t batches[] = {1, 32, 256};
-	static const double peers[] = {15.7, 18.5, 29.5};
 	twin *lens = twin_make(g, MOST_BATCH * 4);
 	twin *contexts = twin_make(g, MOST_BATCH * 4);
 	uint32_t i;
@@ -326,7 +315,7 @@ bench_schedules(gpu *g)
 	for (i = 0; i < (g->tiny ? 1 : 3); i++) {
 		sc.batch = batches[i];
 		if (wanted(g, "tile_sched"))
-			one_sched(g, peers[i]);
+			one_sched(g);
 	}
 	for (i = 0; i < (g->tiny ? 1 : 3); i++) {
 		sc.batch = batches[i];

@@ -173,19 +173,6 @@ layer_floor(gpu *g, cuda_row *r, uint32_t n, uint32_t len)
 		  BY_READ, 2 * picked * ly.heads * dims, BF16);
 }
 
-/* What the peers' kernels of a layer take one after another: logits, top-k,
- * decode and its combine, each with its launch. They are not all measured for
- * other shapes, and none of insert and the index queries. */
-static double
-peers_layer(uint32_t n, uint32_t len)
-{
-	if (n == 1 && len == 8192)
-		return 6.8 + 7.6 + 21.9;
-	if (n == 1 && len == 65536)
-		return 9.2 + 15.2 + 21.9;
-	return 0;
-}
-
 static cuda_row *
 one_step(gpu *g, uint32_t n, uint32_t len, uint32_t layers, const char *what)
 {
@@ -204,8 +191,6 @@ one_step(gpu *g, uint32_t n, uint32_t len, uint32_t layers, const char *what)
 	r = measure(g, &s);
 	snprintf(r->shape, sizeof r->shape, "%u x %u tokens, %s", n, len, what);
 	r->batch = n;
-	r->peer = layers == 1 ? peers_layer(n, len) : 0;
-	r->peer_sum = 1;
 	layer_floor(g, r, n, len);
 	check_layer(g, r, n);
 	table_row(g, r);
@@ -301,7 +286,7 @@ bench_steps(gpu *g)
 	}
 	twins_free(g);
 	if (wanted(g, "v32_attn")) {
-		table_head();
+		table_head(g);
 		bench_layers(g, g->tiny ? 512 : 8192);
 		if (!g->tiny)
 			bench_layers(g, 65536);

@@ -182,19 +182,6 @@ layer_floor(gpu *g, cuda_row *r, uint32_t n, uint32_t len)
 		  2 * heads * SPMLA_V4_DIM * vl.columns, E4M3);
 }
 
-/* What the peers' kernels for logits, top-k, and decode with its combine take
- * one after another, each with its launch, where all three were measured; none
- * of insert, compress, the index queries and output. */
-static double
-peers_layer(uint32_t n, uint32_t len)
-{
-	const spmla_config *c = &v4.gpu.plan.config;
-
-	if (vl.ratio == 4 && c->heads == 64 && n == 64 && len == 131072)
-		return 103.5 + 16.6 + 53.8;
-	return 0;
-}
-
 static void
 one_layer(gpu *g, uint32_t n, uint32_t len)
 {
@@ -212,8 +199,6 @@ one_layer(gpu *g, uint32_t n, uint32_t len)
 	snprintf(r->shape, sizeof r->shape, "V4-%s, ratio %u, %u x %u tokens",
 		 vl.model, vl.ratio, n, len);
 	r->batch = n;
-	r->peer = peers_layer(n, len);
-	r->peer_sum = 1;
 	layer_floor(g, r, n, len);
 	check_layer(g, r, n);
 	table_row(g, r);
