@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits by warpgroups' matrix instructions, for up to 64 heads. One warp
- * copies 64 keys at a time into a ring, as far ahead as the ring has room; keys
- * of one page take one bulk copy. Three warps load queries, one token ahead, or
- * two tokens of one row. Two warpgroups multiply the units of the ring in turn.
+ * mqa_logits by warpgroups' matrix instructions, for up to 64 heads. Two warps
+ * in turn copy a unit, 64 keys, into a ring, as far ahead as the ring has room;
+ * keys of one page take one bulk copy. Two warps load queries, one token ahead,
+ * or two tokens of one row. Two warpgroups multiply the units of the ring in
+ * turn.
  *
  * Queries and keys are multiplied as e4m3. One instruction takes 32 dims. It
  * truncates each product, and the sum so far, relative to the largest of them,
@@ -29,9 +30,10 @@ enum {
 	MQA_WGMMA_UNIT = 64,     /* keys */
 	MQA_WGMMA_STAGES = 20,
 	MQA_WGMMA_TILE = 64 * SPMLA_INDEX_DIM, /* bytes of 64 keys or heads */
-	/* Threads that load queries: the warps beside the one that copies keys.
-	 */
-	MQA_WGMMA_ASKERS = 96
+	MQA_WGMMA_COPIERS = 2, /* warps; one alone limits the kernel */
+	MQA_WGMMA_ASKERS = 64, /* threads that load queries */
+	/* pieces of 16 codes of 64 queries, for a thread */
+	MQA_WGMMA_PIECES = MQA_WGMMA_TILE / 16 / MQA_WGMMA_ASKERS
 };
 
 /* Shared memory of a block. */
@@ -267,7 +269,7 @@ mqa_wgmma_next(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_way *way)
 	return 1;
 }
 
-/* ---- the warp that copies keys ---- */
+/* ---- the warps that copy keys ---- */
 
 /* Whether a unit lies within one page. */
 FN uint32_t
@@ -381,13 +383,29 @@ mqa_wgmma_copy(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_pages *pages,
 	}
 }
 
+/* Goes on by `count` keys that another warp copies. */
+FN void
+mqa_wgmma_skip(PRIVATE mqa_wgmma_pages *pages, PRIVATE uint32_t *column,
+	       PRIVATE uint32_t *entry, uint32_t count, uint32_t page_tokens)
+{
+	uint32_t at, run;
+
+	for (at = 0; at < count; at += run) {
+		run = page_tokens - *entry;
+		run = run < count - at ? run : count - at;
+		mqa_wgmma_on(pages, column, entry, run, page_tokens);
+	}
+}
+
+/* Copies the units of copier `own`. */
 FN void
 mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
-		    PRIVATE mqa_wgmma_way *way)
+		    PRIVATE mqa_wgmma_way *way, uint32_t own)
 {
 	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
 	const uint32_t whole = mqa_wgmma_whole(s->page_tokens);
-	uint32_t stage = 0, parity = 0, asked = 0;
+	/* Whose turn it is; what stage is next, and whether it was full. */
+	uint32_t whose = 0, stage = 0, parity = 0, again = 0;
 
 	while (mqa_wgmma_next(job, way)) {
 		uint32_t column = way->key / s->page_tokens;
@@ -410,12 +428,18 @@ mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 								: s->columns;
 		}
 		for (key = way->key; key < way->stop; key += MQA_WGMMA_UNIT) {
-			const uint32_t count = way->stop - key;
+			const uint32_t left = way->stop - key;
+			const uint32_t count =
+				left < MQA_WGMMA_UNIT ? left : MQA_WGMMA_UNIT;
 
-			if (asked++ >= MQA_WGMMA_STAGES)
+			if (whose == own && again)
 				g_mbarrier_wait(&job->mem->free[stage],
 						parity ^ 1u);
-			if (whole) {
+			if (whose != own) {
+				mqa_wgmma_skip(&pages, &column, &entry,
+					       whole ? MQA_WGMMA_UNIT : count,
+					       s->page_tokens);
+			} else if (whole) {
 				const uint32_t page =
 					g_broadcast((uint32_t)pages.page[0],
 						    column - pages.first);
@@ -429,15 +453,14 @@ mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 				mqa_wgmma_on(&pages, &column, &entry,
 					     MQA_WGMMA_UNIT, s->page_tokens);
 			} else {
-				mqa_wgmma_copy(
-					job, &pages, written, &column, &entry,
-					count < MQA_WGMMA_UNIT ? count
-							       : MQA_WGMMA_UNIT,
-					stage);
+				mqa_wgmma_copy(job, &pages, written, &column,
+					       &entry, count, stage);
 			}
+			whose = whose + 1 == MQA_WGMMA_COPIERS ? 0 : whose + 1;
 			if (++stage == MQA_WGMMA_STAGES) {
 				stage = 0;
 				parity ^= 1u;
+				again = 1;
 			}
 		}
 	}
@@ -459,10 +482,10 @@ mqa_wgmma_load_q(const PRIVATE mqa_wgmma_job *job, uint32_t token,
 	GLOBAL const float *weights =
 		job->weights + (uint64_t)token * job->s.heads;
 	const uint32_t aligned = ((uint64_t)q & 15u) == 0;
-	uint32_t raw[6][4], i, j;
+	uint32_t raw[MQA_WGMMA_PIECES][4], i, j;
 
 	UNROLL
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < MQA_WGMMA_PIECES; i++) {
 		const uint32_t at = i * MQA_WGMMA_ASKERS + item;
 		const uint32_t is = at / 8 < heads;
 
@@ -476,12 +499,10 @@ mqa_wgmma_load_q(const PRIVATE mqa_wgmma_job *job, uint32_t token,
 	for (i = item; i < MQA_WGMMA_HEADS; i += MQA_WGMMA_ASKERS)
 		w[i] = i < heads ? weights[i] : 0.0f;
 	UNROLL
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < MQA_WGMMA_PIECES; i++) {
 		const uint32_t at = i * MQA_WGMMA_ASKERS + item;
 		const uint32_t head = at / 8, half = at % 8 / 4, t = at % 4;
 
-		if (head >= MQA_WGMMA_HEADS)
-			break;
 		/* Words 0 and 1 are of one instruction, 2 and 3 of the next. */
 		UNROLL
 		for (j = 0; j < 4; j++)
@@ -497,7 +518,7 @@ mqa_wgmma_run_queries(const PRIVATE mqa_wgmma_job *job,
 		      PRIVATE mqa_wgmma_way *way)
 {
 	LOCAL mqa_wgmma_memory *mem = job->mem;
-	const uint32_t item = g_item() % 128 - 32;
+	const uint32_t item = g_item() % 128 - 32 * MQA_WGMMA_COPIERS;
 	uint32_t i;
 
 	while (mqa_wgmma_next(job, way)) {
@@ -709,8 +730,10 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	if (own < MQA_WGMMA_SUMMERS) {
 		mqa_wgmma_run_summer(&job, &way, own);
 	} else {
-		if (g_item() % 128 < 32)
-			mqa_wgmma_run_pages(&job, &way);
+		const uint32_t warp = g_broadcast(g_item() % 128 / 32, 0);
+
+		if (warp < MQA_WGMMA_COPIERS)
+			mqa_wgmma_run_pages(&job, &way, warp);
 		else
 			mqa_wgmma_run_queries(&job, &way);
 	}
