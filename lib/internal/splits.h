@@ -3,7 +3,8 @@
  * Chooses the decode steps that a GPU does in parts (split-KV): those whose
  * tokens alone would not keep it busy. The choice follows from plan and shape,
  * so a captured graph always does the same. With the batch-invariant flag it
- * follows from the plan alone: every step has the same fixed splits.
+ * follows from the plan alone: every step has the same fixed splits. It stands
+ * in lib because the plan reserves the split rows, and layers choose by it.
  */
 #ifndef SPMLA_INTERNAL_SPLITS_H
 #define SPMLA_INTERNAL_SPLITS_H

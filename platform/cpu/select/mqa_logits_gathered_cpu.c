@@ -30,8 +30,8 @@ mark_missing(const float *scales, uint32_t n, float *row)
 			row[i] = spmla_i_f32_from_bits(0xff800000u);
 }
 
-/* Scores all keys [start, end); mark_missing then replaces those of missing
- * keys. */
+/* Scores all keys [start, end). mark_missing then replaces the scores of
+ * missing keys. */
 static void
 score_there(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 	    uint32_t worker, uint32_t t, uint32_t start, uint32_t end,

@@ -299,7 +299,7 @@ decode_noted_range(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
 }
 
 /* The same. If `reports`, the first item also reports faults; `faults` are
- * those of the token's lists. */
+ * the faults of the token's lists. */
 FN decode_range
 decode_blocks_of(GLOBAL spmla_g_state *fault_state,
 		 GLOBAL spmla_g_status *fault_status, uint32_t reports,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile_sched where splits are fixed, for calls of it and behind the prologue:
- * one block. A request's key blocks are cut at multiples of one number and each
- * split is a part, so a thread writes those of a request by itself; only where
- * they begin depends on the requests before it.
+ * tile_sched with fixed splits, called by itself or behind the prologue: one
+ * block. A request's key blocks are cut at multiples of one number, and each
+ * split is a part. So a thread writes the parts of a request by itself; only
+ * their place depends on the requests before it.
  */
 #ifndef SPMLA_PLATFORM_GPU_STEP_FIXED_SPLITS_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_FIXED_SPLITS_KERNEL_H
