@@ -83,14 +83,9 @@ typedef struct spmla_i_gpu_variant {
 	spmla_i_kernel kernel;
 	uint32_t kind;    /* of calls, or ANY_KIND: all but 0 */
 	uint32_t most;    /* the largest size of a call; 0: any */
-	uint32_t aligned; /* 1: only calls with aligned rows */
-	uint32_t rows;    /* that a block takes */
+	uint32_t aligned; /* the least alignment of a call; 0: any */
+	uint32_t rows;    /* that a block or cluster takes */
 	uint32_t columns; /* the same; 0 if the op has none */
-	/* The same kernel in clusters of two blocks. The blocks share the rows
-	 * that they load; each has as many heads as a block without a cluster.
-	 * 0: there is none. */
-	spmla_i_kernel pair;
-	spmla_i_kernel few; /* for up to 32 heads; 0: there is none */
 } spmla_i_gpu_variant;
 
 /* The first of `count` variants that takes the call and whose kernel the device

@@ -31,6 +31,12 @@
 		(p)->s.old_rows = (a)->row_format == SPMLA_TILE_ROW_OLD;     \
 	} while (0)
 
+/* Kind 1: fixed splits. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_fixed_splits, .kind = 1},
+	{.kernel = SPMLA_KERNEL_tile_sched},
+};
+
 static spmla_status
 launch_fixed(const spmla_i_gpu_queue *queue, const spmla_tile_sched_args *a)
 {
@@ -93,11 +99,14 @@ spmla_status
 spmla_i_gpu_tile_sched(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_tile_sched_args *a = args;
+	const spmla_i_gpu_variant *by =
+		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				   a->split_blocks > 0, a->batch, 0);
 	spmla_k_tile_sched_params p;
 
-	if (a->split_blocks)
+	if (by->kernel == SPMLA_KERNEL_fixed_splits)
 		return launch_fixed(queue, a);
 	FILL(&p, queue, a);
 	p.s.overhead = a->overhead_blocks;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched, 1, &p);
+	return spmla_i_gpu_launch(queue, by->kernel, 1, &p);
 }
