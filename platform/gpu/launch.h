@@ -7,8 +7,9 @@
 #ifndef SPMLA_PLATFORM_GPU_LAUNCH_H
 #define SPMLA_PLATFORM_GPU_LAUNCH_H
 
+#include <math.h>
+
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 #include "spmla/platform/gpu/all_kernels.h"
 
 typedef enum spmla_i_kernel {
@@ -143,9 +144,7 @@ spmla_i_gpu_empty_lse(uint32_t empty_lse)
 {
 	if (empty_lse == SPMLA_EMPTY_LSE_LOWEST)
 		return -1e30f;
-	return spmla_i_f32_from_bits(empty_lse == SPMLA_EMPTY_LSE_PLUS_INF
-					     ? 0x7f800000u
-					     : 0xff800000u);
+	return empty_lse == SPMLA_EMPTY_LSE_PLUS_INF ? INFINITY : -INFINITY;
 }
 
 /* The form of a list of slots, as decode_list_of takes it. */
