@@ -78,8 +78,8 @@ spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 enum { SPMLA_GPU_ANY_KIND = 0x7fffffff };
 
 /* One way to do an operation: a kernel, the calls that it takes, and a block's
- * share of a call. Each operation gives its own meaning to kinds, sizes, rows
- * and columns. */
+ * share of a call. Each operation gives its own meaning to kinds, sizes,
+ * alignments, rows and columns. */
 typedef struct spmla_i_gpu_variant {
 	spmla_i_kernel kernel;
 	uint32_t kind;    /* of calls, or ANY_KIND: all but 0 */
@@ -90,8 +90,7 @@ typedef struct spmla_i_gpu_variant {
 } spmla_i_gpu_variant;
 
 /* The first of `count` variants that takes the call and whose kernel the device
- * has; `aligned`: the call's rows are aligned. The last variant takes every
- * call, on every device. */
+ * has. The last variant takes every call, on every device. */
 const spmla_i_gpu_variant *
 spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 		   const spmla_i_gpu_variant *variants, uint32_t count,
