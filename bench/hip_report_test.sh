@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hip_report_test.sh REPORT: hip_report.sh on a small report, and on that of this
-# build: every kernel by matrix instructions is there, with a bound, on every
+# hip_report_test.sh REPORT: hip_report.sh on a small report, and on the report of
+# this build: every kernel by matrix instructions is there, with a bound, on every
 # target but gfx950. SKIPPED where there is no clang.
 set -euo pipefail
 

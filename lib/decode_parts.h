@@ -38,20 +38,25 @@ typedef struct spmla_decode_parts {
 			0, 0                                                  \
 	}
 
-/* The library's choice for a decode on the context's device. It reads from
- * args: tokens, heads, topk, extra_topk, cache.layout; for ragged lists whether
- * indptr and extra_indptr are set, longest and extra_longest; with
+/* The library's choice for a decode on the context's device: in how many parts,
+ * or whole. It reads no length on the device, so a captured graph may rely on
+ * it.
+ *
+ * From args it reads tokens, heads, topk, extra_topk and cache.layout; whether
+ * indptr and extra_indptr are set, and then longest and extra_longest; with
  * args->workspace also what sparse_decode reads to decide whether it uses it.
- * It reads no length on the device, so a captured graph may rely on it. The
- * choice is whole on the CPU. Without SPMLA_CONFIG_BATCH_INVARIANT it is whole
- * where args->workspace serves few tokens in one launch, too; more tokens may
- * need fewer bytes, and finally none.
- * With SPMLA_CONFIG_BATCH_INVARIANT it depends on topk and extra_topk alone (of
- * ragged lists longest and extra_longest): splits of max(4, cdiv(blocks, 4))
- * key blocks. A token's bits do not depend on the other tokens then, if
- * args->workspace is NULL in every call or large enough for each. The choice is
- * whole on other backends than CUDA, where longest is 0, and where a token has
- * one split.
+ *
+ * On the CPU a decode is always whole. On a GPU without
+ * SPMLA_CONFIG_BATCH_INVARIANT it is whole if the tokens keep the device busy
+ * by themselves, or if args->workspace serves them in one launch. So more
+ * tokens may need fewer bytes, and finally none.
+ *
+ * With SPMLA_CONFIG_BATCH_INVARIANT only CUDA splits. A split has max(4,
+ * cdiv(blocks, 4)) key blocks, where blocks follows from topk and extra_topk
+ * (ragged: longest and extra_longest) alone. The decode is whole if a token has
+ * one split, or if a ragged list has longest 0. A token's bits then do not
+ * depend on the other tokens, if args->workspace is NULL in every call or large
+ * enough for each.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (heads 1..config.heads). Pure. */
 spmla_status spmla_decode_parts_choose(spmla_ctx *ctx,
 				       const spmla_sparse_decode_args *args,

@@ -126,14 +126,15 @@ enum {
 typedef enum spmla_config_flag {
 	/* The bits of a row depend only on the model, the heads and the row's
 	 * own length: kernel, tile and order of sums follow from these. The CPU
-	 * backend always works this way. On CUDA a token's keys are cut into
-	 * fixed splits, at most 4 for as many keys as the plan allows, which
-	 * takes SPLIT_OUT that many rows for each token of the largest bucket;
-	 * on other GPUs one thread block does all keys of a token for 64 heads
-	 * (for 16 if there are at most 16 heads, and on some devices). Small
-	 * batches take longer. A token of a prefill has the bits of prefill,
-	 * not of decode. In V3.2 on Hopper it may also select other keys: see
-	 * spmla_v32_prefill. */
+	 * backend always works this way.
+	 * On CUDA a token's keys are cut into fixed splits. A token with as
+	 * many keys as the plan allows has at most 4 of them, and SPLIT_OUT has
+	 * that many rows for each token of the largest bucket. On other GPUs
+	 * one thread block attends to all keys of a token, for 64 heads at a
+	 * time (for 16 if there are at most 16 heads, and on some devices).
+	 * Small batches take longer.
+	 * A token of a prefill has the bits of prefill, not of decode. In V3.2
+	 * on Hopper it may also select other keys: see spmla_v32_prefill. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,
 	/* No two buffers share bytes, and 256 B lie between neighbours. For
 	 * tests that look for stray writes. Uses more memory; changes no
@@ -472,10 +473,10 @@ typedef struct spmla_row {
 
 /* Lays out every buffer. Pure: the same config and device give the same bytes.
  * Errors: every field of config and device is checked. E_UNSUPPORTED names the
- * operation that the device lacks; a GPU needs split_combine, too, except with
- * BATCH_INVARIANT on other backends than CUDA. E_OVERFLOW names the buffer whose
- * size does not fit 64 bits. On an error *plan is untouched, except that
- * E_OVERFLOW zeroes it. */
+ * operation that the device lacks. Where the layers may split a decode, that
+ * includes split_combine: on CUDA always, on other GPUs without
+ * BATCH_INVARIANT. E_OVERFLOW names the buffer whose size does not fit 64 bits.
+ * On an error *plan is untouched, except that E_OVERFLOW zeroes it. */
 spmla_status spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 			     const spmla_device *device, spmla_diag *diag);
 

@@ -116,8 +116,9 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  *
  * On a GPU, steps of few tokens use split-KV: sparse_decode in parts, then
  * split_combine. The prologue plans the parts for all of its tokens and for
- * topk's lengths. With SPMLA_CONFIG_BATCH_INVARIANT on CUDA all steps do whose
- * tokens may have more than 4 key blocks, with fixed splits; on other GPUs none.
+ * topk's lengths. SPMLA_CONFIG_BATCH_INVARIANT changes that. On CUDA every step
+ * then has fixed splits, if the plan allows a token more than 4 key blocks. On
+ * other GPUs no step is split.
  * A call runs whole instead if:
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - it has no index_q, and topk_lens is neither NULL nor TOPK_LENS;
@@ -127,9 +128,10 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * launch, with DECODE_WORKSPACE.
  *
  * Order: enqueues 2 or 3 operations; capturable.
- * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
- * on that token, and on CUDA on whether the call runs whole; else also on the
- * shape and, in parts, on the lengths of all tokens of the step.
+ * Deterministic: on the CPU and with BATCH_INVARIANT a token's bits depend only
+ * on that token; on CUDA also on whether the call runs whole. On a GPU without
+ * BATCH_INVARIANT they depend on the shape, too, and in parts on the lengths of
+ * all tokens of the step.
  * Exact: out and lse as spmla_sparse_decode. */
 spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
@@ -152,10 +154,12 @@ spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
  * Order: enqueues 2 operations and 2 per piece of attention, and with index_q 2
  * more and 2 per piece of logits.
  * Deterministic: a token's bits do not depend on how its prompt is cut.
- * Exact: the caches equal decode's, bit for bit. So does the selection where
- * scores are rounded as in decode, see spmla_mqa_logits_gathered. They are not
- * on Hopper, and on any GPU not for index keys of MXFP4, on CUDA in tiles, or
- * with a page stride that is no multiple of 16.
+ * Exact: the caches equal decode's, bit for bit. The selection equals decode's
+ * where both round scores alike (spmla_mqa_logits_gathered). They do not:
+ * - on Hopper;
+ * - on any GPU, if index keys are MXFP4 or their page stride is no multiple of
+ *   16;
+ * - on CUDA, if index keys are in tiles.
  * out and lse as spmla_sparse_prefill.
  * Errors: the operations' own; E_STATE for another shape than the
  * prologue's, or if that shape fits a bucket, because it is then a decode step.

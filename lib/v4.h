@@ -187,9 +187,10 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  *
  * On a GPU, decode steps of few tokens use split-KV: sparse_decode in parts,
  * then split_combine. The prologue plans the parts for all of its tokens and
- * for topk's lengths. With SPMLA_CONFIG_BATCH_INVARIANT on CUDA all decode
- * steps do whose tokens may have more than 4 key blocks, with fixed splits; on
- * other GPUs none. A call runs whole instead if:
+ * for topk's lengths. SPMLA_CONFIG_BATCH_INVARIANT changes that. On CUDA every
+ * decode step then has fixed splits, if the plan allows a token of the layer
+ * more than 4 key blocks. On other GPUs no step is split.
+ * A call runs whole instead if:
  * - the layer has ratio 1;
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - the layer has ratio 4 and no index_q, and topk_lens is neither NULL nor
@@ -209,10 +210,10 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * selection, which ranks its keys last.
  *
  * Order: enqueues 1 to 4 operations, or 1 to 4 per piece; capturable.
- * Deterministic: with BATCH_INVARIANT and on the CPU a token's bits depend only
- * on that token, and on CUDA on whether the call runs whole, as a prefill does;
- * else also on the shape and, in parts, on the lengths of all tokens of the
- * step.
+ * Deterministic: on the CPU and with BATCH_INVARIANT a token's bits depend only
+ * on that token; on CUDA also on whether the call runs whole, as a prefill
+ * does. On a GPU without BATCH_INVARIANT they depend on the shape, too, and in
+ * parts on the lengths of all tokens of the step.
  * Exact: out and lse as spmla_sparse_decode. */
 spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);

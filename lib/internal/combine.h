@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a decode in parts combines its splits: which calls do it inside their
- * kernel, and the split_combine of all others.
+ * kernel, and the split_combine of all others. It stands in lib because the
+ * plan reserves the workspace of the former.
  */
 #ifndef SPMLA_INTERNAL_COMBINE_H
 #define SPMLA_INTERNAL_COMBINE_H

@@ -3,7 +3,8 @@
  * Chooses the decodes that a Hopper GPU does in one launch with keys shared by
  * many blocks, and no combine (sparse_decode_few). They have so few tokens that
  * all blocks run at the same time. The choice follows from the call's sizes and
- * the device, so a captured graph always does the same.
+ * the device, so a captured graph always does the same. It stands in lib
+ * because the plan reserves the workspace, and layers choose by it.
  */
 #ifndef SPMLA_INTERNAL_FEW_H
 #define SPMLA_INTERNAL_FEW_H

@@ -3,7 +3,8 @@
  * Chooses the decode steps that a GPU does in parts (split-KV): those whose
  * tokens alone would not keep it busy. The choice follows from plan and shape,
  * so a captured graph always does the same. With the batch-invariant flag it
- * follows from the plan alone: every step has the same fixed splits.
+ * follows from the plan alone: every step has the same fixed splits. It stands
+ * in lib because the plan reserves the split rows, and layers choose by it.
  */
 #ifndef SPMLA_INTERNAL_SPLITS_H
 #define SPMLA_INTERNAL_SPLITS_H
@@ -33,7 +34,9 @@ spmla_i_most_blocks(uint32_t near, uint32_t far)
 
 /* The key blocks of a fixed split. With the batch-invariant flag every split
  * has this many, whatever the step. It follows from the keys that a token may
- * have. 0: a token has one split, or splits are not fixed. */
+ * have. 0: a token has one split, or splits are not fixed.
+ * Example: top-k 2048 has 32 blocks, so a split has 8; the window of 128 and
+ * top-k 1024 of V4 have 18, so a split has 5; 256 keys have 4 and one split. */
 static inline uint32_t
 spmla_i_split_blocks(const spmla_plan *plan, uint32_t near, uint32_t far)
 {
@@ -137,7 +140,9 @@ spmla_i_split_parts(const spmla_plan *plan)
 
 /* The most tokens of a step that is done in parts: as many as the largest
  * bucket has that leaves the GPU idle. The buffers are planned for that many. A
- * shape with more tokens, inside a larger bucket, runs whole. */
+ * shape with more tokens, inside a larger bucket, runs whole.
+ * Example: of buckets of 8, 64 and 256 tokens with 128 heads, an H100 does only
+ * the one of 8 in parts. */
 static inline uint32_t
 spmla_i_split_tokens(const spmla_plan *plan)
 {

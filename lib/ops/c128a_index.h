@@ -47,7 +47,11 @@ typedef struct spmla_c128a_index_args {
 	uint32_t reserved;
 } spmla_c128a_index_args;
 
-/* Token t at pos = positions[t] sees n = min((pos + 1) / ratio, width) entries,
+/* A compressed entry is complete once its last token is there. Each token sees
+ * the entries that are complete at its position; decode wants to know where
+ * they lie, prefill only which they are.
+ *
+ * Token t at pos = positions[t] sees n = min((pos + 1) / ratio, width) entries,
  * those that are complete by then. Its length is n, for decode entries_before +
  * n. For e < n its row has
  *   decode:  block_table[row][e / page_entries] * page_stride_rows

@@ -43,7 +43,11 @@ typedef struct spmla_combine_index_args {
 	const int32_t *image_spans;
 } spmla_combine_index_args;
 
-/* A token of request b with n = context_lens > 0 sees n / ratio compressed
+/* The gathered keys of a chunk are one matrix: request_rows rows for each
+ * request, first its compressed entries, then its window and new keys. Each
+ * token gets a list of those rows: what topk selected, then its window.
+ *
+ * A token of request b with n = context_lens > 0 sees n / ratio compressed
  * entries and the keys from start = max(n - window, seq_lens - gather_lens, 0)
  * to n - 1. Its row is
  * - b * request_rows + i for each i of its first min(n / ratio, topk) top-k

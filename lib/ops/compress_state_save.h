@@ -39,7 +39,10 @@ typedef struct spmla_compress_state_save_args {
 	uint32_t reserved;
 } spmla_compress_state_save_args;
 
-/* Writes kv[t], then score[t] + ape[pos % ratio] (an f32 sum), to the token's
+/* A token's kv and score are needed again when its group is complete, which may
+ * be several steps later. This call keeps them in the state cache.
+ *
+ * Writes kv[t], then score[t] + ape[pos % ratio] (an f32 sum), to the token's
  * entry of the state.
  *
  * PAGED: the entry is slot_mapping[t]. kv_compress comes after this call.

@@ -59,7 +59,10 @@ typedef struct spmla_indexer_q_prep_args {
 	uint32_t reserved;
 } spmla_indexer_q_prep_args;
 
-/* The first or last 64 values of each head (rope_part) are rotated in f32,
+/* Index queries are quantised, each head with its own scales. The scale of an
+ * e4m3 head goes into its weight, so that mqa_logits multiplies codes only.
+ *
+ * The first or last 64 values of each head (rope_part) are rotated in f32,
  * unfused, and rounded to bf16. Then, for each (token, head):
  *
  * FP8, over all 128 values:

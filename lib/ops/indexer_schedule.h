@@ -37,7 +37,10 @@ typedef struct spmla_indexer_schedule_args {
 	int32_t *schedule;      /* [num_sms + 1][2], dense */
 } spmla_indexer_schedule_args;
 
-/* SM i works on the units from schedule[i] up to schedule[i + 1]. A row is
+/* Divides the index scores of a step among SMs, in runs of about equal length.
+ * An SM begins at its row of the schedule and ends where the next SM begins.
+ *
+ * SM i works on the units from schedule[i] up to schedule[i + 1]. A row is
  * (token or atom of the batch, split of 256 keys). segs is the number of splits
  * of a request's last token.
  * SM90: an atom is 2 tokens of a request (its last atom may have 1; with next_n

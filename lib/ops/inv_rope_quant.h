@@ -54,7 +54,10 @@ typedef struct spmla_inv_rope_quant_args {
 	uint32_t reserved;
 } spmla_inv_rope_quant_args;
 
-/* The last 64 values of each head are rotated back by the token's position, in
+/* Attention over rotated keys gives results that are rotated, too. This call
+ * undoes that and, for an e4m3 projection, quantises the result.
+ *
+ * The last 64 values of each head are rotated back by the token's position, in
  * f32, unfused:
  *   first' = first * cos + second * sin, second' = second * cos - first * sin
  *

@@ -45,7 +45,10 @@ typedef struct spmla_kv_gather_args {
 	const float *kv_scale_at;
 } spmla_kv_gather_args;
 
-/* By request: request b owns the rows of dst from workspace_starts[b] up to
+/* Makes dense rows for a kernel that reads no pages: the keys of each request
+ * one behind the other, or one row for each slot of a list.
+ *
+ * By request: request b owns the rows of dst from workspace_starts[b] up to
  * workspace_starts[b + 1] (the last request: up to keys), or up to
  * workspace_ends[b]. Its row j is the entry of position seq_starts[b] + j. Rows
  * that no request owns, also those before workspace_starts[0], are left as they

@@ -58,11 +58,11 @@ typedef struct spmla_kv_insert_args {
  * A slot past the cache skips the token: FAULT_SLOT. If a slot occurs twice in
  * one call, each value and each scale comes from one of the two rows; which one
  * is unspecified, and on a GPU it may differ within the row.
- * With `index` the results are those of spmla_indexer_k_insert after this call.
+ * With `index` the results are as if spmla_indexer_k_insert followed this call.
  * On a GPU both are one launch, unless the rows are V4's.
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: bit for bit.
- * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE; those of indexer_k_insert.
+ * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE; the errors of indexer_k_insert.
  * Source: vLLM concat_and_cache_mla, both of its scale rules; V4:
  * quantize_and_insert_k_cache. */
 spmla_status spmla_kv_insert(spmla_ctx *ctx, const spmla_kv_insert_args *args,

@@ -40,7 +40,10 @@ typedef struct spmla_mqa_logits_args {
 	uint32_t reserved;
 } spmla_mqa_logits_args;
 
-/* For 0 <= n < context_lens[t], with the row's start:
+/* The score of a key is a weighted sum over the index heads of how well each
+ * head's query matches it. topk selects by these scores.
+ *
+ * For 0 <= n < context_lens[t], with the row's start:
  *   logits[row_start + n] = kscale[n] * sum over h of
  *     (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
  * Nothing else is written. relu(x) = x if x > 0, else 0 (also for a NaN, like

@@ -65,11 +65,12 @@ typedef struct spmla_mqa_logits_gathered_args {
  * Alias: none. Order: enqueues; capturable.
  * INDEX_MXFP4: scores as spmla_mqa_logits; k_scales is no factor; k is aligned
  * to 4 bytes. CUDA has the portable kernel only.
- * Deterministic: a row's bits depend only on the row. They equal
- * spmla_mqa_logits', except on Hopper with up to 64 heads in f32, and where
- * only one of the two uses matrix instructions: where mqa_logits reads pages
- * that do not begin at multiples of 16 bytes, or, on CUDA, MXFP4 or
- * INDEX_FP8_TILED.
+ * Deterministic: a row's bits depend only on the row. They equal those that
+ * spmla_mqa_logits gives, with these exceptions:
+ * - on Hopper, up to 64 heads with scores in f32;
+ * - pages of mqa_logits that do not begin at multiples of 16 bytes;
+ * - on CUDA, MXFP4 and INDEX_FP8_TILED.
+ * In the last two only one of the operations uses matrix instructions.
  * Exact: as spmla_mqa_logits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: DeepGEMM fp8_mqa_logits. CLEAN is its clean_logits, COMPRESSED its

@@ -58,12 +58,14 @@ typedef struct spmla_o_group_proj_args {
  * SPMLA_CONFIG_BATCH_INVARIANT, on whether there are more than 16 tokens.
  * Exact: the bits of this order as long as no product leaves the range of f32;
  * before the rounding to bf16 within (inner / 128 + 24) * 2^-24 of the sum of
- * |terms|. With matrix instructions (CUDA, rows of o and w aligned to 16 bytes)
- * the order inside a part is the hardware's. Parts are added in order; or the
- * even parts and the odd ones, each in order (in bf16 the first halves of parts
- * and the second ones): within (inner / 128 + 184) * 2^-24. They add at least 8
- * products to the sum at a time, and truncate each to one bit below the last
- * bit of the largest.
+ * |terms|.
+ * CUDA uses matrix instructions if rows of o and w are aligned to 16 bytes. The
+ * order inside a part is then the hardware's, and the bound is (inner / 128 +
+ * 184) * 2^-24. Parts are added in one of two ways: all in order, or in two
+ * sums that are added at the end. The two sums have the even parts and the odd
+ * ones (bf16: the first halves of all parts and the second ones). The hardware
+ * adds at least 8 products to the sum at a time, and truncates each to one bit
+ * below the last bit of the largest.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: vLLM fp8_einsum "bhr,hdr->bhd" with recipe (1, 128, 128), and the
  * bf16 einsum of its other platforms. */

@@ -32,7 +32,10 @@ typedef struct spmla_prefill_rows_args {
 	int64_t *row_starts;       /* [tokens] */
 } spmla_prefill_rows_args;
 
-/* workspace_starts is the exclusive prefix sum of seq_lens over the requests
+/* A prefill gathers the contexts of its requests into one workspace, one behind
+ * the other. A token then sees a range of workspace rows.
+ *
+ * workspace_starts is the exclusive prefix sum of seq_lens over the requests
  * that have query tokens. Its last element is the sum. A token t of request b
  * with n = context_lens[t] > 0 sees the rows [key_starts, key_ends):
  *   key_starts = workspace_starts[b]

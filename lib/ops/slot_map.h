@@ -35,7 +35,10 @@ typedef struct spmla_slot_map_args {
 	uint32_t reserved;
 } spmla_slot_map_args;
 
-/* Without a ratio:
+/* Where each token's own key goes: a page of its request, and the place in that
+ * page.
+ *
+ * Without a ratio:
  *   slot_mapping = block_table[row][col] * page_tokens + pos % page_tokens
  *   col          = pos / page_tokens (ring: modulo columns)
  * and -1 where context_lens is 0 (padding).
@@ -52,11 +55,13 @@ typedef struct spmla_slot_map_args {
  * except that a position below 0 is bad data as above. page_tokens is a
  * multiple of R.
  *
- * With dcp_ranks W > 1 and dcp_interleave I, position p is rank p / I % W's. A
- * token's context_lens becomes the number of its keys on this rank, of
- * positions 0 .. pos: n = (pos + 1) / I / W * I + clip((pos + 1) - (pos + 1) /
- * I / W * I * W - rank * I, 0, I). Its slot is key n - 1's if pos is this
- * rank's, else -1. Without keys nothing is looked up.
+ * With dcp_ranks W > 1 and dcp_interleave I, position p lies on rank p / I % W.
+ * A token's context_lens becomes n, the number of positions 0 .. pos that lie
+ * on this rank:
+ *   n = (pos + 1) / I / W * I
+ *     + clip((pos + 1) - (pos + 1) / I / W * I * W - rank * I, 0, I)
+ * If pos lies on this rank, the token has the slot of key n - 1, else -1. With
+ * n = 0 nothing is looked up.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable. Exact: integers.

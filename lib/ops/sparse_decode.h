@@ -120,9 +120,10 @@ typedef struct spmla_sparse_decode_args {
  *         lse_sink; SPMLA_LSE_BASE2 multiplies it by log2 e
  * A sink of +inf gives 0 of either sign, a sink of -inf changes nothing. Sinks
  * beyond 2.36e38 count as infinite: f32 does not hold them in log2 units. With
- * parts, scores times softmax_scale do so, too: +inf makes out and lse NaN, -inf
- * weighs nothing. A token without keys, or whose every s is -inf, has out = +0
- * and lse as empty_lse says.
+ * parts the same limit holds for scores times softmax_scale: one that counts as
+ * +inf makes out and lse NaN, one that counts as -inf weighs nothing. A token
+ * without keys, or whose every s is -inf, has out = +0 and lse as empty_lse
+ * says.
  *
  * Parts (split-KV). A block is 64 entries, in order, whether they count or not;
  * the second cache starts a new block. Token t has max(1, cdiv(topk_len, 64)) +

@@ -35,7 +35,6 @@
 #include "spmla/platform/gpu/select/ragged_index_kernel.h"
 #include "spmla/platform/gpu/select/swa_index_kernel.h"
 #include "spmla/platform/gpu/select/topk_kernel.h"
-#include "spmla/platform/gpu/step/fixed_splits_kernel.h"
 #include "spmla/platform/gpu/step/indexer_schedule_kernel.h"
 #include "spmla/platform/gpu/step/logits_rows_kernel.h"
 #include "spmla/platform/gpu/step/prefill_rows_kernel.h"
@@ -43,6 +42,7 @@
 #include "spmla/platform/gpu/step/step_prologue_kernel.h"
 #include "spmla/platform/gpu/step/step_windows_kernel.h"
 #include "spmla/platform/gpu/step/table_write_kernel.h"
+#include "spmla/platform/gpu/step/tile_sched_fixed_kernel.h"
 #include "spmla/platform/gpu/step/tile_sched_kernel.h"
 #include "spmla/platform/gpu/step/token_map_kernel.h"
 

@@ -7,8 +7,9 @@
 #ifndef SPMLA_PLATFORM_GPU_LAUNCH_H
 #define SPMLA_PLATFORM_GPU_LAUNCH_H
 
+#include <math.h>
+
 #include "spmla/internal/backend.h"
-#include "spmla/internal/bf16.h"
 #include "spmla/platform/gpu/all_kernels.h"
 
 typedef enum spmla_i_kernel {
@@ -77,25 +78,19 @@ spmla_status spmla_i_gpu_launch(const spmla_i_gpu_queue *queue,
 enum { SPMLA_GPU_ANY_KIND = 0x7fffffff };
 
 /* One way to do an operation: a kernel, the calls that it takes, and a block's
- * share of a call. Each operation gives its own meaning to kinds, sizes, rows
- * and columns. */
+ * share of a call. Each operation gives its own meaning to kinds, sizes,
+ * alignments, rows and columns. */
 typedef struct spmla_i_gpu_variant {
 	spmla_i_kernel kernel;
 	uint32_t kind;    /* of calls, or ANY_KIND: all but 0 */
 	uint32_t most;    /* the largest size of a call; 0: any */
-	uint32_t aligned; /* 1: only calls with aligned rows */
-	uint32_t rows;    /* that a block takes */
+	uint32_t aligned; /* the least alignment of a call; 0: any */
+	uint32_t rows;    /* that a block or cluster takes */
 	uint32_t columns; /* the same; 0 if the op has none */
-	/* The same kernel in clusters of two blocks. The blocks share the rows
-	 * that they load; each has as many heads as a block without a cluster.
-	 * 0: there is none. */
-	spmla_i_kernel pair;
-	spmla_i_kernel few; /* for up to 32 heads; 0: there is none */
 } spmla_i_gpu_variant;
 
 /* The first of `count` variants that takes the call and whose kernel the device
- * has; `aligned`: the call's rows are aligned. The last variant takes every
- * call, on every device. */
+ * has. The last variant takes every call, on every device. */
 const spmla_i_gpu_variant *
 spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 		   const spmla_i_gpu_variant *variants, uint32_t count,
@@ -148,9 +143,7 @@ spmla_i_gpu_empty_lse(uint32_t empty_lse)
 {
 	if (empty_lse == SPMLA_EMPTY_LSE_LOWEST)
 		return -1e30f;
-	return spmla_i_f32_from_bits(empty_lse == SPMLA_EMPTY_LSE_PLUS_INF
-					     ? 0x7f800000u
-					     : 0xff800000u);
+	return empty_lse == SPMLA_EMPTY_LSE_PLUS_INF ? INFINITY : -INFINITY;
 }
 
 /* The form of a list of slots, as decode_list_of takes it. */

@@ -3,6 +3,7 @@
  * Every field of a config at and past each of its limits: what is refused,
  * with which words, and that a plan is untouched by a refusal.
  */
+#include "tests/harness/bad_args.h"
 #include "tests/harness/bytes.h"
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
@@ -10,16 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(a)  ((uint32_t)(sizeof(a) / sizeof((a)[0])))
-#define AT(field) ((uint32_t)offsetof(spmla_config, field))
-#define R         "SPMLA_E_RANGE: config."
+#define COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+#define R        "SPMLA_E_RANGE: config."
 
-/* A field (4 bytes at `at`) of a config that is otherwise right. */
-typedef struct field_case {
-	uint32_t at;
-	uint32_t value;
-	const char *text; /* NULL: accepted */
-} field_case;
+typedef spmla_config spmla_config_args;
+
+/* Where the text has the index behind the name. */
+#define BAD_OF(field, value, text) \
+	BAD_ARG(config, field, value, SPMLA_E_RANGE, R text)
 
 static spmla_device device;
 static spmla_plan plan;
@@ -63,67 +62,51 @@ expect(const spmla_config *config, const char *want)
 }
 
 static void
-run_cases(const field_case *cases, uint32_t count)
+run_cases(const arg_error *cases, uint32_t count)
 {
 	spmla_config config;
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
 		fixture_config(&config);
-		memcpy((unsigned char *)&config + cases[i].at, &cases[i].value,
-		       sizeof cases[i].value);
+		arg_set_all(&config, &cases[i]);
 		expect(&config, cases[i].text);
 	}
 }
 
 START_TEST(a_field_past_a_limit_is_named_with_the_limit)
 {
-	static const field_case cases[] = {
-		{AT(model), 0, R "model: got 0, want 1, 2 or 3"},
-		{AT(model), 4, R "model: got 4, want 1, 2 or 3"},
-		{AT(flags), 16, R "flags: got 16, want at most 15"},
-		{AT(flags), UINT32_MAX,
-		 R "flags: got 4294967295, want at most 15"},
-		{AT(heads), 0, R "heads: got 0, want at least 1"},
-		{AT(heads), 257, R "heads: got 257, want at most 256"},
-		{AT(index_heads), 0, R "index_heads: got 0, want at least 1"},
-		{AT(index_heads), 129,
-		 R "index_heads: got 129, want at most 128"},
-		{AT(topk), 0, R "topk: got 0, want at least 1"},
-		{AT(topk), 65537, R "topk: got 65537, want at most 65536"},
-		{AT(kv_layout), 3, R "kv_layout: got 3, want 1 or 2"},
-		{AT(kv_scale_mode), 3, R "kv_scale_mode: got 3, want 1 or 2"},
-		{AT(max_rows), 0, R "max_rows: got 0, want at least 1"},
-		{AT(max_rows), 65537,
-		 R "max_rows: got 65537, want at most 65536"},
-		{AT(max_context_tokens), 0,
-		 R "max_context_tokens: got 0, want at least 1"},
-		{AT(max_context_tokens), 16777217,
-		 R "max_context_tokens: got 16777217, want at most 16777216"},
-		{AT(cache_layers), 1025,
-		 R "cache_layers: got 1025, want at most 1024"},
-		{AT(bucket_count), 0, R "bucket_count: got 0, want at least 1"},
-		{AT(bucket_count), 17,
-		 R "bucket_count: got 17, want at most 16"},
-		{AT(ring_slots), 1025,
-		 R "ring_slots: got 1025, want at most 1024"},
-		{AT(max_table_stores), 65537,
-		 R "max_table_stores: got 65537, want at most 65536"},
-		{AT(max_update_pages), 16777217,
-		 R "max_update_pages: got 16777217, want at most 16777216"},
-		{AT(max_graphs), 257,
-		 R "max_graphs: got 257, want at most 256"},
-		{AT(max_graph_nodes), 1048577,
-		 R "max_graph_nodes: got 1048577, want at most 1048576"},
-		{AT(queue_entries), 65537,
-		 R "queue_entries: got 65537, want at most 65536"},
-		{AT(max_prefill_tokens), 65537,
-		 R "max_prefill_tokens: got 65537, want at most 65536"},
-		{AT(prefill_workspace_tokens), 0x80000000u,
-		 R "prefill_workspace_tokens: got 2147483648, "
-		   "want at most 2147483647"},
-		{AT(cpu_workers), 1025,
-		 R "cpu_workers: got 1025, want at most 1024"},
+	static const arg_error cases[] = {
+		BAD_ENUM(config, model, 0, "1, 2 or 3"),
+		BAD_ENUM(config, model, 4, "1, 2 or 3"),
+		BAD_MOST(config, flags, 16, 15),
+		BAD_RANGE(config, flags, UINT32_MAX,
+			  "got 4294967295, want at most 15"),
+		BAD_LEAST(config, heads, 0, 1),
+		BAD_MOST(config, heads, 257, 256),
+		BAD_LEAST(config, index_heads, 0, 1),
+		BAD_MOST(config, index_heads, 129, 128),
+		BAD_LEAST(config, topk, 0, 1),
+		BAD_MOST(config, topk, 65537, 65536),
+		BAD_ENUM(config, kv_layout, 3, "1 or 2"),
+		BAD_ENUM(config, kv_scale_mode, 3, "1 or 2"),
+		BAD_LEAST(config, max_rows, 0, 1),
+		BAD_MOST(config, max_rows, 65537, 65536),
+		BAD_LEAST(config, max_context_tokens, 0, 1),
+		BAD_MOST(config, max_context_tokens, 16777217, 16777216),
+		BAD_MOST(config, cache_layers, 1025, 1024),
+		BAD_LEAST(config, bucket_count, 0, 1),
+		BAD_MOST(config, bucket_count, 17, 16),
+		BAD_MOST(config, ring_slots, 1025, 1024),
+		BAD_MOST(config, max_table_stores, 65537, 65536),
+		BAD_MOST(config, max_update_pages, 16777217, 16777216),
+		BAD_MOST(config, max_graphs, 257, 256),
+		BAD_MOST(config, max_graph_nodes, 1048577, 1048576),
+		BAD_MOST(config, queue_entries, 65537, 65536),
+		BAD_MOST(config, max_prefill_tokens, 65537, 65536),
+		BAD_MOST(config, prefill_workspace_tokens, 2147483648,
+			 2147483647),
+		BAD_MOST(config, cpu_workers, 1025, 1024),
 	};
 
 	run_cases(cases, COUNT(cases));
@@ -132,48 +115,48 @@ END_TEST
 
 START_TEST(a_field_at_its_limit_is_taken)
 {
-	static const field_case cases[] = {
-		{AT(flags), 15, NULL},
-		{AT(heads), 1, NULL},
-		{AT(heads), 256, NULL},
-		{AT(index_heads), 1, NULL},
-		{AT(index_heads), 128, NULL},
-		{AT(topk), 1, NULL},
-		{AT(topk), 65536, NULL},
-		{AT(kv_layout), SPMLA_LAYOUT_MLA_BF16, NULL},
-		{AT(kv_scale_mode), SPMLA_SCALE_RAW, NULL},
-		{AT(max_rows), 65536, NULL},
-		{AT(max_context_tokens), 1, NULL},
-		{AT(max_context_tokens), 16777216, NULL},
-		{AT(cache_layers), 1024, NULL},
-		{AT(bucket_count), 1, NULL},
-		{AT(buckets[0].tokens), 65536, NULL},
-		{AT(buckets[0].tokens), 1, NULL},
-		{AT(buckets[2].requests), 8, NULL},
-		{AT(buckets[1].next_n), 8, NULL},
-		{AT(buckets[1].max_live_context), UINT32_MAX, NULL},
-		{AT(groups[0].source), SPMLA_TABLE_DEVICE, NULL},
-		{AT(groups[0].page_tokens), 1, NULL},
-		{AT(groups[0].page_tokens), 4096, NULL},
-		{AT(groups[0].pool_pages), 1, NULL},
-		{AT(ring_slots), 1, NULL},
-		{AT(ring_slots), 1024, NULL},
-		{AT(max_table_stores), 1, NULL},
-		{AT(max_table_stores), 65536, NULL},
-		{AT(max_update_pages), 1, NULL},
-		{AT(max_update_pages), 16777216, NULL},
-		{AT(max_graphs), 1, NULL},
-		{AT(max_graphs), 256, NULL},
-		{AT(max_graph_nodes), 1, NULL},
-		{AT(max_graph_nodes), 1048576, NULL},
-		{AT(queue_entries), 1, NULL},
-		{AT(queue_entries), 65536, NULL},
-		{AT(max_prefill_tokens), 1, NULL},
-		{AT(max_prefill_tokens), 65536, NULL},
-		{AT(prefill_workspace_tokens), 1, NULL},
-		{AT(prefill_workspace_tokens), 2147483647, NULL},
-		{AT(cpu_workers), 1, NULL},
-		{AT(cpu_workers), 1024, NULL},
+	static const arg_error cases[] = {
+		GOOD_ARG(config, flags, 15),
+		GOOD_ARG(config, heads, 1),
+		GOOD_ARG(config, heads, 256),
+		GOOD_ARG(config, index_heads, 1),
+		GOOD_ARG(config, index_heads, 128),
+		GOOD_ARG(config, topk, 1),
+		GOOD_ARG(config, topk, 65536),
+		GOOD_ARG(config, kv_layout, SPMLA_LAYOUT_MLA_BF16),
+		GOOD_ARG(config, kv_scale_mode, SPMLA_SCALE_RAW),
+		GOOD_ARG(config, max_rows, 65536),
+		GOOD_ARG(config, max_context_tokens, 1),
+		GOOD_ARG(config, max_context_tokens, 16777216),
+		GOOD_ARG(config, cache_layers, 1024),
+		GOOD_ARG(config, bucket_count, 1),
+		GOOD_ARG(config, buckets[0].tokens, 65536),
+		GOOD_ARG(config, buckets[0].tokens, 1),
+		GOOD_ARG(config, buckets[2].requests, 8),
+		GOOD_ARG(config, buckets[1].next_n, 8),
+		GOOD_ARG(config, buckets[1].max_live_context, UINT32_MAX),
+		GOOD_ARG(config, groups[0].source, SPMLA_TABLE_DEVICE),
+		GOOD_ARG(config, groups[0].page_tokens, 1),
+		GOOD_ARG(config, groups[0].page_tokens, 4096),
+		GOOD_ARG(config, groups[0].pool_pages, 1),
+		GOOD_ARG(config, ring_slots, 1),
+		GOOD_ARG(config, ring_slots, 1024),
+		GOOD_ARG(config, max_table_stores, 1),
+		GOOD_ARG(config, max_table_stores, 65536),
+		GOOD_ARG(config, max_update_pages, 1),
+		GOOD_ARG(config, max_update_pages, 16777216),
+		GOOD_ARG(config, max_graphs, 1),
+		GOOD_ARG(config, max_graphs, 256),
+		GOOD_ARG(config, max_graph_nodes, 1),
+		GOOD_ARG(config, max_graph_nodes, 1048576),
+		GOOD_ARG(config, queue_entries, 1),
+		GOOD_ARG(config, queue_entries, 65536),
+		GOOD_ARG(config, max_prefill_tokens, 1),
+		GOOD_ARG(config, max_prefill_tokens, 65536),
+		GOOD_ARG(config, prefill_workspace_tokens, 1),
+		GOOD_ARG(config, prefill_workspace_tokens, 2147483647),
+		GOOD_ARG(config, cpu_workers, 1),
+		GOOD_ARG(config, cpu_workers, 1024),
 	};
 
 	run_cases(cases, COUNT(cases));
@@ -182,27 +165,27 @@ END_TEST
 
 START_TEST(a_bucket_that_is_wrong_is_named_with_its_index)
 {
-	static const field_case cases[] = {
-		{AT(buckets[0].tokens), 0,
-		 R "buckets.tokens[0]: got 0, want at least 1"},
-		{AT(buckets[1].tokens), 0,
-		 R "buckets.tokens[1]: got 0, want at least 1"},
-		{AT(buckets[2].tokens), 65537,
-		 R "buckets.tokens[2]: got 65537, want at most 65536"},
-		{AT(buckets[0].requests), 0,
-		 R "buckets.requests[0]: got 0, want at least 1"},
+	static const arg_error cases[] = {
+		BAD_OF(buckets[0].tokens, 0,
+		       "buckets.tokens[0]: got 0, want at least 1"),
+		BAD_OF(buckets[1].tokens, 0,
+		       "buckets.tokens[1]: got 0, want at least 1"),
+		BAD_OF(buckets[2].tokens, 65537,
+		       "buckets.tokens[2]: got 65537, want at most 65536"),
+		BAD_OF(buckets[0].requests, 0,
+		       "buckets.requests[0]: got 0, want at least 1"),
 		/* max_rows is 8 */
-		{AT(buckets[1].requests), 9,
-		 R "buckets.requests[1]: got 9, want at most 8"},
-		{AT(buckets[2].next_n), 0,
-		 R "buckets.next_n[2]: got 0, want at least 1"},
+		BAD_OF(buckets[1].requests, 9,
+		       "buckets.requests[1]: got 9, want at most 8"),
+		BAD_OF(buckets[2].next_n, 0,
+		       "buckets.next_n[2]: got 0, want at least 1"),
 		/* the bucket's tokens are 8 */
-		{AT(buckets[1].next_n), 9,
-		 R "buckets.next_n[1]: got 9, want at most 8"},
+		BAD_OF(buckets[1].next_n, 9,
+		       "buckets.next_n[1]: got 9, want at most 8"),
 		/* three are in use: the fourth, all zeros, is wrong then */
-		{AT(bucket_count), 4,
-		 R "buckets.tokens[3]: got 0, want at least 1"},
-		{AT(buckets[3].tokens), 65537, NULL},
+		BAD_OF(bucket_count, 4,
+		       "buckets.tokens[3]: got 0, want at least 1"),
+		GOOD_ARG(config, buckets[3].tokens, 65537),
 	};
 
 	run_cases(cases, COUNT(cases));
@@ -211,18 +194,18 @@ END_TEST
 
 START_TEST(a_table_group_that_is_wrong_is_named_with_its_index)
 {
-	static const field_case cases[] = {
-		{AT(groups[0].source), 3,
-		 R "groups.source[0]: got 3, want 0, 1 or 2"},
-		{AT(groups[0].page_tokens), 4097,
-		 R "groups.page_tokens[0]: got 4097, want at most 4096"},
-		{AT(groups[0].pool_pages), 0,
-		 R "groups.pool_pages[0]: got 0, want at least 1"},
-		{AT(groups[0].ring_columns), 1,
-		 R "groups.ring_columns[0]: got 1, want 0"},
+	static const arg_error cases[] = {
+		BAD_OF(groups[0].source, 3,
+		       "groups.source[0]: got 3, want 0, 1 or 2"),
+		BAD_OF(groups[0].page_tokens, 4097,
+		       "groups.page_tokens[0]: got 4097, want at most 4096"),
+		BAD_OF(groups[0].pool_pages, 0,
+		       "groups.pool_pages[0]: got 0, want at least 1"),
+		BAD_OF(groups[0].ring_columns, 1,
+		       "groups.ring_columns[0]: got 1, want 0"),
 		/* V3.2 has one group: what stands in others does not count */
-		{AT(groups[1].source), 99, NULL},
-		{AT(groups[7].ring_columns), 99, NULL},
+		GOOD_ARG(config, groups[1].source, 99),
+		GOOD_ARG(config, groups[7].ring_columns, 99),
 	};
 
 	run_cases(cases, COUNT(cases));
@@ -264,25 +247,22 @@ END_TEST
 
 START_TEST(a_softmax_scale_is_finite_and_above_0)
 {
-#define SCALE(bits) \
-	R "softmax_scale: got bits " bits ", want a finite value above 0"
-	static const field_case cases[] = {
-		{AT(softmax_scale), 0x7fc00000u, SCALE("0x7fc00000")},
-		{AT(softmax_scale), 0x7f800001u, SCALE("0x7f800001")},
-		{AT(softmax_scale), 0xffc00000u, SCALE("0xffc00000")},
-		{AT(softmax_scale), 0x7f800000u, SCALE("0x7f800000")},
-		{AT(softmax_scale), 0xff800000u, SCALE("0xff800000")},
-		{AT(softmax_scale), 0xbf800000u, SCALE("0xbf800000")},
-		{AT(softmax_scale), 0x80000000u, SCALE("0x80000000")},
-		{AT(softmax_scale), 0x80000001u, SCALE("0x80000001")},
-		{AT(softmax_scale), 0x00000001u, NULL}, /* 2^-149 */
-		{AT(softmax_scale), 0x7e800000u, NULL}, /* 2^126 */
-		{AT(softmax_scale), 0x7e800001u, SCALE("0x7e800001")},
-		{AT(softmax_scale), 0x3f800000u, NULL},
+	static const arg_error cases[] = {
+		BAD_BITS(config, softmax_scale, 0x7fc00000),
+		BAD_BITS(config, softmax_scale, 0x7f800001),
+		BAD_BITS(config, softmax_scale, 0xffc00000),
+		BAD_BITS(config, softmax_scale, 0x7f800000),
+		BAD_BITS(config, softmax_scale, 0xff800000),
+		BAD_BITS(config, softmax_scale, 0xbf800000),
+		BAD_BITS(config, softmax_scale, 0x80000000),
+		BAD_BITS(config, softmax_scale, 0x80000001),
+		GOOD_ARG(config, softmax_scale, 0x00000001u), /* 2^-149 */
+		GOOD_ARG(config, softmax_scale, 0x7e800000u), /* 2^126 */
+		BAD_BITS(config, softmax_scale, 0x7e800001),
+		GOOD_ARG(config, softmax_scale, 0x3f800000u),
 	};
 
 	run_cases(cases, COUNT(cases));
-#undef SCALE
 }
 END_TEST
 

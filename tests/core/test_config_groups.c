@@ -4,24 +4,22 @@
  * table, and the words of every refusal.
  */
 #include "tests/core/v4_config.h"
+#include "tests/harness/bad_args.h"
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 
 #include <string.h>
 
-#define COUNT(a)        ((uint32_t)(sizeof(a) / sizeof((a)[0])))
-#define AT(field)       ((uint32_t)offsetof(spmla_config, field))
-#define GROUP(g, field) AT(groups[SPMLA_GROUP_##g].field)
-#define R               "SPMLA_E_RANGE: config."
-#define OF(group)       (SPMLA_TABLE_OF_MAIN + SPMLA_GROUP_##group)
-#define LEAST           SPMLA_RING_LEAST
+#define COUNT(a)  ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+#define R         "SPMLA_E_RANGE: config."
+#define OF(group) (SPMLA_TABLE_OF_MAIN + SPMLA_GROUP_##group)
+#define LEAST     SPMLA_RING_LEAST
 
-/* A field (4 bytes at `at`) of a config that is otherwise right. */
-typedef struct field_case {
-	uint32_t at;
-	uint32_t value;
-	const char *text; /* NULL: accepted */
-} field_case;
+typedef spmla_config spmla_config_args;
+
+/* Where the text has the index behind the name. */
+#define BAD_OF(field, value, text) \
+	BAD_ARG(config, field, value, SPMLA_E_RANGE, R text)
 
 #define expect_group(...) v4_config_group(&plan, __VA_ARGS__)
 
@@ -34,15 +32,14 @@ expect(const spmla_config *config, const char *want)
 }
 
 static void
-run_cases(void (*fill)(spmla_config *), const field_case *cases, uint32_t count)
+run_cases(void (*fill)(spmla_config *), const arg_error *cases, uint32_t count)
 {
 	spmla_config config;
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
 		fill(&config);
-		memcpy((unsigned char *)&config + cases[i].at, &cases[i].value,
-		       sizeof cases[i].value);
+		arg_set_all(&config, &cases[i]);
 		expect(&config, cases[i].text);
 	}
 }
@@ -182,46 +179,49 @@ END_TEST
 
 START_TEST(a_group_that_is_wrong_is_named_with_its_index)
 {
-	static const field_case cases[] = {
-		{GROUP(SWA, source), 3,
-		 R "groups.source[0]: got 3, want 0, 1 or 2"},
-		{GROUP(C128A, source), 15,
-		 R "groups.source[2]: got 15, want 0, 1, 2, 16 or 17"},
-		{GROUP(STATE_INDEX, page_tokens), 4097,
-		 R "groups.page_tokens[6]: got 4097, want at most 4096"},
-		{GROUP(STATE_C4A, pool_pages), 0,
-		 R "groups.pool_pages[4]: got 0, want at least 1"},
+	static const arg_error cases[] = {
+		BAD_OF(groups[SPMLA_GROUP_SWA].source, 3,
+		       "groups.source[0]: got 3, want 0, 1 or 2"),
+		BAD_OF(groups[SPMLA_GROUP_C128A].source, 15,
+		       "groups.source[2]: got 15, want 0, 1, 2, 16 or 17"),
+		BAD_OF(groups[SPMLA_GROUP_STATE_INDEX].page_tokens, 4097,
+		       "groups.page_tokens[6]: got 4097, want at most 4096"),
+		BAD_OF(groups[SPMLA_GROUP_STATE_C4A].pool_pages, 0,
+		       "groups.pool_pages[4]: got 0, want at least 1"),
 		/* (2^31 - 1) / 256 */
-		{GROUP(C4A, pool_pages), 8388607, NULL},
-		{GROUP(C4A, pool_pages), 8388608,
-		 R "groups.pool_pages[1]: got 8388608, want at most 8388607"},
+		GOOD_ARG(config, groups[SPMLA_GROUP_C4A].pool_pages, 8388607),
+		BAD_OF(groups[SPMLA_GROUP_C4A].pool_pages, 8388608,
+		       "groups.pool_pages[1]: got 8388608, want at most "
+		       "8388607"),
 		/* whole groups in a page */
-		{GROUP(C4A, page_tokens), 4, NULL},
-		{GROUP(C4A, page_tokens), 6,
-		 R "groups.page_tokens[1]: got 6, want a multiple of 4"},
-		{GROUP(INDEX, page_tokens), 255,
-		 R "groups.page_tokens[3]: got 255, want a multiple of 4"},
-		{GROUP(C128A, page_tokens), 128, NULL},
-		{GROUP(C128A, page_tokens), 64,
-		 R "groups.page_tokens[2]: got 64, want a multiple of 128"},
-		{GROUP(C128A, page_tokens), 192,
-		 R "groups.page_tokens[2]: got 192, want a multiple of 128"},
-		{GROUP(SWA, page_tokens), 3, NULL},
-		{GROUP(STATE_C4A, page_tokens), 3, NULL},
-		{GROUP(STATE_C128A, page_tokens), 100, NULL},
+		GOOD_ARG(config, groups[SPMLA_GROUP_C4A].page_tokens, 4),
+		BAD_OF(groups[SPMLA_GROUP_C4A].page_tokens, 6,
+		       "groups.page_tokens[1]: got 6, want a multiple of 4"),
+		BAD_OF(groups[SPMLA_GROUP_INDEX].page_tokens, 255,
+		       "groups.page_tokens[3]: got 255, want a multiple of 4"),
+		GOOD_ARG(config, groups[SPMLA_GROUP_C128A].page_tokens, 128),
+		BAD_OF(groups[SPMLA_GROUP_C128A].page_tokens, 64,
+		       "groups.page_tokens[2]: got 64, want a multiple of 128"),
+		BAD_OF(groups[SPMLA_GROUP_C128A].page_tokens, 192,
+		       "groups.page_tokens[2]: got 192, want a multiple of "
+		       "128"),
+		GOOD_ARG(config, groups[SPMLA_GROUP_SWA].page_tokens, 3),
+		GOOD_ARG(config, groups[SPMLA_GROUP_STATE_C4A].page_tokens, 3),
+		GOOD_ARG(config, groups[SPMLA_GROUP_STATE_C128A].page_tokens,
+			 100),
 		/* all compressed keys stay in sight */
-		{GROUP(C4A, ring_columns), 1000,
-		 R "groups.ring_columns[1]: got 1000, want 0"},
-		{GROUP(C128A, ring_columns), LEAST,
-		 R "groups.ring_columns[2]: got 4294967295, want 0"},
-		{GROUP(INDEX, ring_columns), 1,
-		 R "groups.ring_columns[3]: got 1, want 0"},
-		{GROUP(STATE_C4A, ring_columns), 3, NULL},
-		{GROUP(STATE_INDEX, ring_columns), 2,
-		 R "groups.ring_columns[6]: got 2, want at least 3"},
+		BAD_OF(groups[SPMLA_GROUP_C4A].ring_columns, 1000,
+		       "groups.ring_columns[1]: got 1000, want 0"),
+		BAD_OF(groups[SPMLA_GROUP_C128A].ring_columns, LEAST,
+		       "groups.ring_columns[2]: got 4294967295, want 0"),
+		BAD_OF(groups[SPMLA_GROUP_INDEX].ring_columns, 1,
+		       "groups.ring_columns[3]: got 1, want 0"),
+		GOOD_ARG(config, groups[SPMLA_GROUP_STATE_C4A].ring_columns, 3),
+		BAD_OF(groups[SPMLA_GROUP_STATE_INDEX].ring_columns, 2,
+		       "groups.ring_columns[6]: got 2, want at least 3"),
 		/* the eighth is no group of V4's */
-		{AT(groups[7].source), 99, NULL},
-		{AT(groups[7].ring_columns), 99, NULL},
+		GOOD_ARG(config, groups[7].source, 99),
+		GOOD_ARG(config, groups[7].ring_columns, 99),
 	};
 
 	run_cases(v4_config, cases, COUNT(cases));
@@ -230,38 +230,33 @@ END_TEST
 
 START_TEST(a_field_of_v4_past_its_limit_is_named)
 {
-	static const field_case cases[] = {
-		{AT(kv_layout), SPMLA_LAYOUT_FP8_DS_MLA,
-		 R "kv_layout: got 1, want 4"},
-		{AT(kv_layout), SPMLA_LAYOUT_MLA_BF16,
-		 R "kv_layout: got 2, want 4"},
-		{AT(kv_layout), SPMLA_LAYOUT_V4_FP8 + 1,
-		 R "kv_layout: got 5, want 4"},
-		{AT(kv_layout), SPMLA_LAYOUT_V4_FP8, NULL},
-		{AT(kv_scale_mode), SPMLA_SCALE_RAW,
-		 R "kv_scale_mode: got 2, want 1"},
-		{AT(max_prefill_tokens), 65537,
-		 R "max_prefill_tokens: got 65537, want at most 65536"},
-		{AT(window_tokens), 4097,
-		 R "window_tokens: got 4097, want at most 4096"},
-		{AT(window_tokens), 4096, NULL},
-		{AT(window_tokens), 1, NULL},
-		{AT(index_layout), SPMLA_LAYOUT_INDEX_MXFP4, NULL},
-		{AT(index_layout), SPMLA_LAYOUT_V4_FP8,
-		 R "index_layout: got 4, want 3 or 7"},
-		{AT(index_layout), SPMLA_LAYOUT_STATE_256,
-		 R "index_layout: got 8, want 3 or 7"},
-		{AT(c4a_layers), 1025,
-		 R "c4a_layers: got 1025, want at most 1024"},
-		{AT(c4a_layers), 1024, NULL},
-		{AT(c128a_layers), 1025,
-		 R "c128a_layers: got 1025, want at most 1024"},
-		{AT(c128a_layers), 1024, NULL},
-		{AT(draft_tokens), 65537,
-		 R "draft_tokens: got 65537, want at most 65536"},
-		{AT(draft_tokens), 65536, NULL},
-		{AT(output_quant), 3, R "output_quant: got 3, want 0, 1 or 2"},
-		{AT(output_quant), 2, NULL},
+	static const arg_error cases[] = {
+		BAD_RANGE(config, kv_layout, SPMLA_LAYOUT_FP8_DS_MLA,
+			  "got 1, want 4"),
+		BAD_RANGE(config, kv_layout, SPMLA_LAYOUT_MLA_BF16,
+			  "got 2, want 4"),
+		BAD_RANGE(config, kv_layout, SPMLA_LAYOUT_V4_FP8 + 1,
+			  "got 5, want 4"),
+		GOOD_ARG(config, kv_layout, SPMLA_LAYOUT_V4_FP8),
+		BAD_RANGE(config, kv_scale_mode, SPMLA_SCALE_RAW,
+			  "got 2, want 1"),
+		BAD_MOST(config, max_prefill_tokens, 65537, 65536),
+		BAD_MOST(config, window_tokens, 4097, 4096),
+		GOOD_ARG(config, window_tokens, 4096),
+		GOOD_ARG(config, window_tokens, 1),
+		GOOD_ARG(config, index_layout, SPMLA_LAYOUT_INDEX_MXFP4),
+		BAD_RANGE(config, index_layout, SPMLA_LAYOUT_V4_FP8,
+			  "got 4, want 3 or 7"),
+		BAD_RANGE(config, index_layout, SPMLA_LAYOUT_STATE_256,
+			  "got 8, want 3 or 7"),
+		BAD_MOST(config, c4a_layers, 1025, 1024),
+		GOOD_ARG(config, c4a_layers, 1024),
+		BAD_MOST(config, c128a_layers, 1025, 1024),
+		GOOD_ARG(config, c128a_layers, 1024),
+		BAD_MOST(config, draft_tokens, 65537, 65536),
+		GOOD_ARG(config, draft_tokens, 65536),
+		BAD_ENUM(config, output_quant, 3, "0, 1 or 2"),
+		GOOD_ARG(config, output_quant, 2),
 	};
 
 	run_cases(v4_config, cases, COUNT(cases));
@@ -284,23 +279,22 @@ END_TEST
 
 START_TEST(v32_has_none_of_the_fields_of_v4)
 {
-	static const field_case cases[] = {
-		{AT(window_tokens), 128,
-		 R "window_tokens: got 128, want at most 0"},
-		{AT(index_layout), SPMLA_LAYOUT_V4_FP8,
-		 R "index_layout: got 4, want 3, 7 or 11"},
-		{AT(index_layout), SPMLA_LAYOUT_INDEX_MXFP4, NULL},
-		{AT(index_layout), SPMLA_LAYOUT_INDEX_FP8_TILED, NULL},
-		{AT(c4a_layers), 1, R "c4a_layers: got 1, want at most 0"},
-		{AT(c128a_layers), 1, R "c128a_layers: got 1, want at most 0"},
-		{AT(draft_tokens), 1, R "draft_tokens: got 1, want at most 0"},
-		{AT(output_quant), 1, R "output_quant: got 1, want 0"},
-		{AT(kv_layout), SPMLA_LAYOUT_V4_FP8,
-		 R "kv_layout: got 4, want 1 or 2"},
-		{AT(groups[0].ring_columns), LEAST,
-		 R "groups.ring_columns[0]: got 4294967295, want 0"},
-		{AT(groups[0].source), OF(MAIN),
-		 R "groups.source[0]: got 16, want 0, 1 or 2"},
+	static const arg_error cases[] = {
+		BAD_MOST(config, window_tokens, 128, 0),
+		BAD_RANGE(config, index_layout, SPMLA_LAYOUT_V4_FP8,
+			  "got 4, want 3, 7 or 11"),
+		GOOD_ARG(config, index_layout, SPMLA_LAYOUT_INDEX_MXFP4),
+		GOOD_ARG(config, index_layout, SPMLA_LAYOUT_INDEX_FP8_TILED),
+		BAD_MOST(config, c4a_layers, 1, 0),
+		BAD_MOST(config, c128a_layers, 1, 0),
+		BAD_MOST(config, draft_tokens, 1, 0),
+		BAD_EQUAL(config, output_quant, 1, 0),
+		BAD_RANGE(config, kv_layout, SPMLA_LAYOUT_V4_FP8,
+			  "got 4, want 1 or 2"),
+		BAD_OF(groups[0].ring_columns, LEAST,
+		       "groups.ring_columns[0]: got 4294967295, want 0"),
+		BAD_OF(groups[0].source, OF(MAIN),
+		       "groups.source[0]: got 16, want 0, 1 or 2"),
 	};
 
 	run_cases(fixture_config, cases, COUNT(cases));
@@ -345,25 +339,25 @@ END_TEST
 
 START_TEST(a_table_that_cannot_be_shared_is_refused)
 {
-	static const field_case cases[] = {
+	static const arg_error cases[] = {
 		/* itself, a later group, no group */
-		{GROUP(SWA, source), OF(SWA),
-		 R "groups.source[0]: got 16, want 0, 1 or 2"},
-		{GROUP(C4A, source), OF(C4A),
-		 R "groups.source[1]: got 17, want 0, 1, 2 or 16"},
-		{GROUP(C4A, source), OF(INDEX),
-		 R "groups.source[1]: got 19, want 0, 1, 2 or 16"},
-		{GROUP(STATE_INDEX, source), OF(STATE_INDEX),
-		 R "groups.source[6]: got 22, want 0, 1, 2, 16, 17, 18, 19, 20 "
-		   "or 21"},
-		{GROUP(STATE_INDEX, source), UINT32_MAX,
-		 R "groups.source[6]: got 4294967295, want 0, 1, 2, 16, 17, "
-		   "18, 19, 20 or 21"},
+		BAD_OF(groups[SPMLA_GROUP_SWA].source, OF(SWA),
+		       "groups.source[0]: got 16, want 0, 1 or 2"),
+		BAD_OF(groups[SPMLA_GROUP_C4A].source, OF(C4A),
+		       "groups.source[1]: got 17, want 0, 1, 2 or 16"),
+		BAD_OF(groups[SPMLA_GROUP_C4A].source, OF(INDEX),
+		       "groups.source[1]: got 19, want 0, 1, 2 or 16"),
+		BAD_OF(groups[SPMLA_GROUP_STATE_INDEX].source, OF(STATE_INDEX),
+		       "groups.source[6]: got 22, want 0, 1, 2, 16, 17, 18, "
+		       "19, 20 or 21"),
+		BAD_OF(groups[SPMLA_GROUP_STATE_INDEX].source, UINT32_MAX,
+		       "groups.source[6]: got 4294967295, want 0, 1, 2, 16, "
+		       "17, 18, 19, 20 or 21"),
 		/* pages of 64 are no whole groups of 128 */
-		{GROUP(C128A, source), OF(SWA),
-		 R "groups.page_tokens[2]: got 64, want a multiple of 128"},
-		{GROUP(C4A, source), OF(SWA), NULL},
-		{GROUP(STATE_C4A, source), OF(C4A), NULL},
+		BAD_OF(groups[SPMLA_GROUP_C128A].source, OF(SWA),
+		       "groups.page_tokens[2]: got 64, want a multiple of 128"),
+		GOOD_ARG(config, groups[SPMLA_GROUP_C4A].source, OF(SWA)),
+		GOOD_ARG(config, groups[SPMLA_GROUP_STATE_C4A].source, OF(C4A)),
 	};
 
 	run_cases(v4_config, cases, COUNT(cases));

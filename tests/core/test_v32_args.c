@@ -6,26 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/bad_args.h"
 #include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
 
-#define COUNT(a)     ((uint32_t)(sizeof(a) / sizeof((a)[0])))
-#define AT(field)    ((uint32_t)offsetof(spmla_v32_layer, field))
-#define SIZE(field)  ((uint32_t)sizeof(((spmla_v32_layer *)0)->field))
-#define FIELD(field) AT(field), SIZE(field)
-#define NUL(name)    "SPMLA_E_NULL: " name ": got NULL, want a pointer"
-#define R            "SPMLA_E_RANGE: "
+#define COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+#define R        "SPMLA_E_RANGE: "
 
 typedef spmla_status (*call)(spmla_ctx *, const spmla_v32_layer *,
 			     const spmla_shape *, spmla_stream);
 
-/* One field of a layer that is otherwise right. */
-typedef struct field_case {
-	uint32_t at;
-	uint32_t bytes; /* 4 or 8 */
-	uint64_t value;
-	const char *text; /* NULL: accepted */
-} field_case;
+typedef spmla_v32_layer spmla_v32_layer_args;
 
 static fixture f;
 static v32_rig rig;
@@ -74,16 +65,14 @@ expect(call fn, const spmla_v32_layer *layer, const spmla_shape *sh,
 }
 
 static void
-run_cases(call fn, const field_case *cases, uint32_t count)
+run_cases(call fn, const arg_error *cases, uint32_t count)
 {
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
 		spmla_v32_layer layer = rig.layer;
 
-		/* little endian: the low bytes come first */
-		memcpy((unsigned char *)&layer + cases[i].at, &cases[i].value,
-		       cases[i].bytes);
+		arg_set_all(&layer, &cases[i]);
 		expect(fn, &layer, &shape, cases[i].text);
 	}
 }
@@ -100,8 +89,8 @@ START_TEST(every_call_wants_a_context_a_layer_and_a_shape)
 
 		ck_assert_int_eq(calls[i](NULL, &layer, &shape, NULL),
 				 SPMLA_E_NULL);
-		expect(calls[i], NULL, &shape, NUL("v32_layer"));
-		expect(calls[i], &layer, NULL, NUL("shape"));
+		expect(calls[i], NULL, &shape, NULL_TEXT("v32_layer"));
+		expect(calls[i], &layer, NULL, NULL_TEXT("shape"));
 		layer.struct_bytes = 320;
 		expect(calls[i], &layer, &shape,
 		       "SPMLA_E_STRUCT_SIZE: v32_layer: got 320, want 336");
@@ -152,51 +141,34 @@ END_TEST
 
 START_TEST(insert_names_what_is_wrong)
 {
-	static const field_case cases[] = {
-		{FIELD(kv.layout), 2, R "v32_layer.kv.layout: got 2, want 1"},
-		{FIELD(kv.layout), 0, R "v32_layer.kv.layout: got 0, want 1"},
-		{FIELD(kv.table_group), 1,
-		 R "v32_layer.kv.table_group: got 1, want 0"},
-		{FIELD(kv.entries_per_page), 32,
-		 R "v32_layer.kv.entries_per_page: got 32, want 16"},
-		{FIELD(kv.pages), 63,
-		 R "v32_layer.kv.pages: got 63, want at least 64"},
-		{FIELD(kv.base), 0, NUL("v32_layer.kv.base")},
-		{FIELD(kv.page_stride_bytes), 10480,
-		 R "v32_layer.kv.page_stride_bytes: got 10480, want at least "
-		   "10496"},
-		{FIELD(kv_c), 0, NUL("v32_layer.kv_c")},
-		{FIELD(k_pe), 0, NUL("v32_layer.k_pe")},
-		{FIELD(kv_c_stride_elems), 511,
-		 R "v32_layer.kv_c_stride_elems: got 511, want at least 512"},
-		{FIELD(k_pe_stride_elems), 63,
-		 R "v32_layer.k_pe_stride_elems: got 63, want at least 64"},
-		{FIELD(k_pe_stride_elems), (uint64_t)-64,
-		 R "v32_layer.k_pe_stride_elems: got 0, want at least 64"},
-		{FIELD(index.layout), 1,
-		 R "v32_layer.index.layout: got 1, want 3"},
-		{FIELD(index.table_group), 7,
-		 R "v32_layer.index.table_group: got 7, want 0"},
-		{FIELD(index.entries_per_page), 15,
-		 R "v32_layer.index.entries_per_page: got 15, want 16"},
-		{FIELD(index.pages), 0,
-		 R "v32_layer.index.pages: got 0, want at least 64"},
-		{FIELD(index_k_stride_elems), 127,
-		 R "v32_layer.index_k_stride_elems: got 127, "
-		   "want at least 128"},
-		{FIELD(rope_style), 3,
-		 R "v32_layer.rope_style: got 3, want 0, 1 or 2"},
-		{FIELD(cos_sin), 0, NUL("v32_layer.cos_sin")},
-		{FIELD(cos_sin_rows), 511,
-		 R "v32_layer.cos_sin_rows: got 511, want at least 512"},
-		{FIELD(index_norm_bias), 0, NUL("v32_layer.index_norm_bias")},
-		{FIELD(norm_eps), 0,
-		 R "v32_layer.norm_eps: got bits 0x0, "
-		   "want a finite value above 0"},
+	static const arg_error cases[] = {
+		BAD_EQUAL(v32_layer, kv.layout, 2, 1),
+		BAD_EQUAL(v32_layer, kv.layout, 0, 1),
+		BAD_EQUAL(v32_layer, kv.table_group, 1, 0),
+		BAD_EQUAL(v32_layer, kv.entries_per_page, 32, 16),
+		BAD_LEAST(v32_layer, kv.pages, 63, 64),
+		BAD_NULL(v32_layer, kv.base),
+		BAD_LEAST(v32_layer, kv.page_stride_bytes, 10480, 10496),
+		BAD_NULL(v32_layer, kv_c),
+		BAD_NULL(v32_layer, k_pe),
+		BAD_LEAST(v32_layer, kv_c_stride_elems, 511, 512),
+		BAD_LEAST(v32_layer, k_pe_stride_elems, 63, 64),
+		BAD_RANGE(v32_layer, k_pe_stride_elems, (uint64_t)-64,
+			  "got 0, want at least 64"),
+		BAD_EQUAL(v32_layer, index.layout, 1, 3),
+		BAD_EQUAL(v32_layer, index.table_group, 7, 0),
+		BAD_EQUAL(v32_layer, index.entries_per_page, 15, 16),
+		BAD_LEAST(v32_layer, index.pages, 0, 64),
+		BAD_LEAST(v32_layer, index_k_stride_elems, 127, 128),
+		BAD_ENUM(v32_layer, rope_style, 3, "0, 1 or 2"),
+		BAD_NULL(v32_layer, cos_sin),
+		BAD_LEAST(v32_layer, cos_sin_rows, 511, 512),
+		BAD_NULL(v32_layer, index_norm_bias),
+		BAD_BITS(v32_layer, norm_eps, 0x0),
 		/* Without an indexer of its own, and already normed. */
-		{FIELD(index_k), 0, NULL},
-		{FIELD(index_norm_weight), 0, NULL},
-		{FIELD(kv.pages), 65, NULL},
+		GOOD_ARG(v32_layer, index_k, 0),
+		GOOD_ARG(v32_layer, index_norm_weight, 0),
+		GOOD_ARG(v32_layer, kv.pages, 65),
 	};
 
 	/* The last is larger than the rig's memory, but not its page ids. */
@@ -207,47 +179,31 @@ END_TEST
 START_TEST(index_names_what_is_wrong)
 {
 	static int32_t some[16 * 8];
-	const field_case cases[] = {
-		{FIELD(index_q), 0, NUL("v32_layer.index_q")},
-		{FIELD(index_q_token_stride_elems), 127,
-		 R "v32_layer.index_q_token_stride_elems: got 127, "
-		   "want at least 128"},
-		{FIELD(index_q_head_stride_elems), 127,
-		 R "v32_layer.index_q_head_stride_elems: got 127, "
-		   "want at least 128"},
-		{FIELD(index_weights), 0, NUL("v32_layer.index_weights")},
-		{FIELD(index_weights_stride_elems), 3,
-		 R "v32_layer.index_weights_stride_elems: got 3, "
-		   "want at least 4"},
-		{FIELD(index_weights_dtype), SPMLA_DTYPE_FP16,
-		 R "v32_layer.index_weights_dtype: got 1, want 0 or 2"},
-		{FIELD(index_weights_dtype), 3,
-		 R "v32_layer.index_weights_dtype: got 3, want 0 or 2"},
-		{FIELD(index_q_scale_floor), 3,
-		 R "v32_layer.index_q_scale_floor: got 3, want 0, 1 or 2"},
-		{FIELD(rope_style), 3,
-		 R "v32_layer.rope_style: got 3, want 0, 1 or 2"},
-		{FIELD(cos_sin), 0, NUL("v32_layer.cos_sin")},
-		{FIELD(cos_sin_rows), 511,
-		 R "v32_layer.cos_sin_rows: got 511, want at least 512"},
-		{FIELD(index.table_group), 1,
-		 R "v32_layer.index.table_group: got 1, want 0"},
-		{FIELD(index.entries_per_page), 64,
-		 R "v32_layer.index.entries_per_page: got 64, want 16"},
-		{FIELD(index.pages), 63,
-		 R "v32_layer.index.pages: got 63, want at least 64"},
-		{FIELD(index.layout), 2,
-		 R "v32_layer.index.layout: got 2, want 3"},
-		{FIELD(topk_indices), (uintptr_t)some,
-		 NUL("v32_layer.topk_lens")},
-		{FIELD(topk_lens), (uintptr_t)some,
-		 NUL("v32_layer.topk_indices")},
-		{FIELD(topk_stride_elems), 9,
-		 R "v32_layer.topk_stride_elems: got 9, want 8"},
-		{FIELD(topk_stride_elems), 7,
-		 R "v32_layer.topk_stride_elems: got 7, want 8"},
-		{FIELD(topk_stride_elems), 8, NULL},
-		{FIELD(index_k), 0, NULL},
+	const arg_error cases[] = {
+		BAD_NULL(v32_layer, index_q),
+		BAD_LEAST(v32_layer, index_q_token_stride_elems, 127, 128),
+		BAD_LEAST(v32_layer, index_q_head_stride_elems, 127, 128),
+		BAD_NULL(v32_layer, index_weights),
+		BAD_LEAST(v32_layer, index_weights_stride_elems, 3, 4),
+		BAD_RANGE(v32_layer, index_weights_dtype, SPMLA_DTYPE_FP16,
+			  "got 1, want 0 or 2"),
+		BAD_ENUM(v32_layer, index_weights_dtype, 3, "0 or 2"),
+		BAD_ENUM(v32_layer, index_q_scale_floor, 3, "0, 1 or 2"),
+		BAD_ENUM(v32_layer, rope_style, 3, "0, 1 or 2"),
+		BAD_NULL(v32_layer, cos_sin),
+		BAD_LEAST(v32_layer, cos_sin_rows, 511, 512),
+		BAD_EQUAL(v32_layer, index.table_group, 1, 0),
+		BAD_EQUAL(v32_layer, index.entries_per_page, 64, 16),
+		BAD_LEAST(v32_layer, index.pages, 63, 64),
+		BAD_EQUAL(v32_layer, index.layout, 2, 3),
+		BAD_ARG(v32_layer, topk_indices, (uintptr_t)some, SPMLA_E_NULL,
+			NULL_TEXT("v32_layer.topk_lens")),
+		BAD_ARG(v32_layer, topk_lens, (uintptr_t)some, SPMLA_E_NULL,
+			NULL_TEXT("v32_layer.topk_indices")),
+		BAD_EQUAL(v32_layer, topk_stride_elems, 9, 8),
+		BAD_EQUAL(v32_layer, topk_stride_elems, 7, 8),
+		GOOD_ARG(v32_layer, topk_stride_elems, 8),
+		GOOD_ARG(v32_layer, index_k, 0),
 	};
 	spmla_v32_layer layer = rig.layer;
 
@@ -271,47 +227,31 @@ END_TEST
 START_TEST(attend_names_what_is_wrong)
 {
 	static int32_t some[16 * 8];
-	const field_case cases[] = {
-		{FIELD(q), 0, NUL("v32_layer.q")},
-		{FIELD(q_token_stride_elems), 575,
-		 R "v32_layer.q_token_stride_elems: got 575, "
-		   "want at least 576"},
-		{FIELD(q_head_stride_elems), 575,
-		 R "v32_layer.q_head_stride_elems: got 575, "
-		   "want at least 576"},
-		{FIELD(out), 0, NUL("v32_layer.out")},
-		{FIELD(out_token_stride_elems), 511,
-		 R "v32_layer.out_token_stride_elems: got 511, "
-		   "want at least 512"},
-		{FIELD(out_head_stride_elems), 511,
-		 R "v32_layer.out_head_stride_elems: got 511, "
-		   "want at least 512"},
-		{FIELD(lse_token_stride_elems), 0,
-		 R "v32_layer.lse_token_stride_elems: got 0, "
-		   "want at least 1"},
-		{FIELD(lse_head_stride_elems), 0,
-		 R "v32_layer.lse_head_stride_elems: got 0, "
-		   "want at least 1"},
-		{FIELD(empty_lse), 3,
-		 R "v32_layer.empty_lse: got 3, want 0, 1 or 2"},
-		{FIELD(kv.layout), 2, R "v32_layer.kv.layout: got 2, want 1"},
-		{FIELD(kv.table_group), 1,
-		 R "v32_layer.kv.table_group: got 1, want 0"},
-		{FIELD(kv.entries_per_page), 8,
-		 R "v32_layer.kv.entries_per_page: got 8, want 16"},
-		{FIELD(kv.pages), 1,
-		 R "v32_layer.kv.pages: got 1, want at least 64"},
-		{FIELD(kv.struct_bytes), 0,
-		 "SPMLA_E_STRUCT_SIZE: v32_layer.kv.struct_bytes: got 0, want "
-		 "40"},
-		{FIELD(topk_indices), (uintptr_t)some,
-		 NUL("v32_layer.topk_lens")},
-		{FIELD(topk_lens), (uintptr_t)some,
-		 NUL("v32_layer.topk_indices")},
-		{FIELD(topk_stride_elems), (uint64_t)-8,
-		 R "v32_layer.topk_stride_elems: got 0, want 8"},
-		{FIELD(lse), 0, NULL},
-		{FIELD(index_q), 0, NULL},
+	const arg_error cases[] = {
+		BAD_NULL(v32_layer, q),
+		BAD_LEAST(v32_layer, q_token_stride_elems, 575, 576),
+		BAD_LEAST(v32_layer, q_head_stride_elems, 575, 576),
+		BAD_NULL(v32_layer, out),
+		BAD_LEAST(v32_layer, out_token_stride_elems, 511, 512),
+		BAD_LEAST(v32_layer, out_head_stride_elems, 511, 512),
+		BAD_LEAST(v32_layer, lse_token_stride_elems, 0, 1),
+		BAD_LEAST(v32_layer, lse_head_stride_elems, 0, 1),
+		BAD_ENUM(v32_layer, empty_lse, 3, "0, 1 or 2"),
+		BAD_EQUAL(v32_layer, kv.layout, 2, 1),
+		BAD_EQUAL(v32_layer, kv.table_group, 1, 0),
+		BAD_EQUAL(v32_layer, kv.entries_per_page, 8, 16),
+		BAD_LEAST(v32_layer, kv.pages, 1, 64),
+		BAD_ARG(v32_layer, kv.struct_bytes, 0, SPMLA_E_STRUCT_SIZE,
+			"SPMLA_E_STRUCT_SIZE: v32_layer.kv.struct_bytes: got "
+			"0, want 40"),
+		BAD_ARG(v32_layer, topk_indices, (uintptr_t)some, SPMLA_E_NULL,
+			NULL_TEXT("v32_layer.topk_lens")),
+		BAD_ARG(v32_layer, topk_lens, (uintptr_t)some, SPMLA_E_NULL,
+			NULL_TEXT("v32_layer.topk_indices")),
+		BAD_RANGE(v32_layer, topk_stride_elems, (uint64_t)-8,
+			  "got 0, want 8"),
+		GOOD_ARG(v32_layer, lse, 0),
+		GOOD_ARG(v32_layer, index_q, 0),
 	};
 
 	/* A selection, so that what is accepted reads one. */
@@ -338,11 +278,11 @@ END_TEST
 
 START_TEST(attn_names_what_is_wrong_in_any_of_its_parts)
 {
-	static const field_case cases[] = {
-		{FIELD(kv_c), 0, NUL("v32_layer.kv_c")},
-		{FIELD(index_weights), 0, NUL("v32_layer.index_weights")},
-		{FIELD(out), 0, NUL("v32_layer.out")},
-		{FIELD(index_q), 0, NULL},
+	static const arg_error cases[] = {
+		BAD_NULL(v32_layer, kv_c),
+		BAD_NULL(v32_layer, index_weights),
+		BAD_NULL(v32_layer, out),
+		GOOD_ARG(v32_layer, index_q, 0),
 	};
 
 	v32_must(f.ctx, spmla_v32_attn(f.ctx, &rig.layer, &shape, NULL));

@@ -91,7 +91,7 @@ START_TEST(decode_takes_the_instructions_of_its_device)
 		/* No room for 64 heads. */
 		{89, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode_mma_few", 64},
 		{75, SPMLA_LAYOUT_FP8_DS_MLA, "sparse_decode", 64},
-		{90, SPMLA_LAYOUT_V4_FP8, "sparse_decode_v4_pair", 16},
+		{90, SPMLA_LAYOUT_V4_FP8, "sparse_decode_wgmma_v4_pair", 16},
 		{80, SPMLA_LAYOUT_V4_FP8, "sparse_decode_mma_v4", 16},
 		{89, SPMLA_LAYOUT_V4_FP8, "sparse_decode_mma_v4_few", 64},
 		{75, SPMLA_LAYOUT_V4_FP8, "sparse_decode", 64},
@@ -145,7 +145,7 @@ START_TEST(small_decode_takes_16_heads_a_block)
 	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_V4_FP8, 5, 64, 132),
 			 "sparse_decode_wgmma_v4");
 	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_V4_FP8, 5, 16, 0),
-			 "sparse_decode_v4_32");
+			 "sparse_decode_wgmma_v4_32");
 	ck_assert_str_eq(decode(90, SPMLA_LAYOUT_MLA_BF16, 5, 16, 0),
 			 "sparse_bf16_wgmma");
 }
@@ -179,8 +179,8 @@ START_TEST(decode_of_few_tokens_takes_one_launch)
 		 128},
 		{SPMLA_LAYOUT_V4_FP8, 4, 128, 1152, "sparse_decode_few_long_32",
 		 128},
-		{SPMLA_LAYOUT_V4_FP8, 5, 128, 1152, "sparse_decode_v4_pair",
-		 10},
+		{SPMLA_LAYOUT_V4_FP8, 5, 128, 1152,
+		 "sparse_decode_wgmma_v4_pair", 10},
 		{SPMLA_LAYOUT_MLA_BF16, 1, 128, 2048, "sparse_bf16_wgmma", 2},
 	};
 	spmla_sparse_decode_args a;

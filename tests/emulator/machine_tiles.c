@@ -24,7 +24,7 @@ typedef struct place {
 	uint32_t half;
 } place;
 
-/* SPMLA_TEST_WMMA=12 is the WMMA of gfx12, else it is that of gfx11. */
+/* SPMLA_TEST_WMMA=12 is the WMMA of gfx12; otherwise gfx11 is modelled. */
 static uint32_t
 wmma(void)
 {

@@ -50,15 +50,6 @@ set(spmla_i_args *args, const arg_value *v)
 	memcpy((uint8_t *)args + v->offset, &v->value, v->bytes);
 }
 
-static void
-set_all(spmla_i_args *args, const arg_error *e)
-{
-	uint32_t i;
-
-	for (i = 0; i < 3; i++)
-		set(args, &e->set[i]);
-}
-
 START_TEST(args_and_the_context_have_to_be_there)
 {
 	char text[96];
@@ -112,7 +103,7 @@ START_TEST(every_field_that_is_wrong_is_named_and_nothing_is_written)
 			const arg_error *e = &c.op->errors[variant].list[i];
 			spmla_i_args args = c.args;
 
-			set_all(&args, e);
+			arg_set_all(&args, e);
 			refuse(&c, &args, e->status, e->text);
 		}
 		r = op_run(&c, &f, 0x5A); /* the others are right */
@@ -137,7 +128,7 @@ START_TEST(a_refused_call_fails_its_capture_and_nothing_else)
 	e = &c.op->errors[0].list[0];
 	want = op_run(&c, &f, 0x5A);
 	bad = c.args;
-	set_all(&bad, e);
+	arg_set_all(&bad, e);
 	ck_assert_int_eq(spmla_graph_begin(f.ctx, NULL), SPMLA_OK);
 	ck_assert_uint_eq((uint32_t)c.op->call(f.ctx, &bad), e->status);
 	ck_assert_int_eq(spmla_graph_end(f.ctx, &graph), SPMLA_E_CAPTURE);

@@ -32,7 +32,8 @@ void spmla_i_cpu_in_order(spmla_ctx *ctx, const void *args, uint32_t items,
 uint32_t spmla_i_cpu_workers(const spmla_ctx *ctx);
 
 /* The number of pieces, 1 .. most, into which each of `rows` is cut so that
- * each worker has `share` of them. */
+ * each worker has `share` of them. Example: for 8 workers with a share of 4, 3
+ * rows are cut into 11 pieces each, and 40 rows are not cut. */
 static inline uint32_t
 spmla_i_cpu_pieces(const spmla_ctx *ctx, uint32_t rows, uint32_t share,
 		   uint32_t most)

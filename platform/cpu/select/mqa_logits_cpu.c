@@ -5,6 +5,8 @@
  * its key and its token, so where tokens are few, workers share the pages of a
  * row.
  */
+#include <math.h>
+
 #include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/select/score_cpu.h"
 
@@ -119,9 +121,8 @@ score_keys(spmla_ctx *ctx, const spmla_mqa_logits_args *a, uint32_t worker,
 		}
 		spmla_i_cpu_fault(ctx, row, SPMLA_FAULT_PAGE);
 		for (i = 0; i < n; i++)
-			spmla_i_cpu_put_real(
-				a->logits, a->logits_dtype, start + first + i,
-				spmla_i_f32_from_bits(0xff800000u));
+			spmla_i_cpu_put_real(a->logits, a->logits_dtype,
+					     start + first + i, -INFINITY);
 	}
 }
 

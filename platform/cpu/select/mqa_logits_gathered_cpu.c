@@ -3,6 +3,8 @@
  * mqa_logits_gathered on the CPU: the keys that a token sees, and the places of
  * their scores. score_cpu.h has the scores.
  */
+#include <math.h>
+
 #include "spmla/platform/cpu/core/input_cpu.h"
 #include "spmla/platform/cpu/select/score_cpu.h"
 
@@ -15,7 +17,7 @@ put_minus_inf(const spmla_mqa_logits_gathered_args *a, uint64_t row,
 
 	for (i = first; i < end; i++)
 		spmla_i_cpu_put_real(a->logits, a->logits_dtype, row + i,
-				     spmla_i_f32_from_bits(0xff800000u));
+				     -INFINITY);
 }
 
 /* Sets the scores of missing keys, for which indexer_k_gather had no page, to
@@ -27,11 +29,11 @@ mark_missing(const float *scales, uint32_t n, float *row)
 
 	for (i = 0; i < n; i++)
 		if (spmla_i_f32_bits(scales[i]) == SPMLA_INDEX_MISSING)
-			row[i] = spmla_i_f32_from_bits(0xff800000u);
+			row[i] = -INFINITY;
 }
 
-/* Scores all keys [start, end); mark_missing then replaces those of missing
- * keys. */
+/* Scores all keys [start, end). mark_missing then replaces the scores of
+ * missing keys. */
 static void
 score_there(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 	    uint32_t worker, uint32_t t, uint32_t start, uint32_t end,

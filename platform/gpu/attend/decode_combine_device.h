@@ -238,7 +238,7 @@ decode_add_head(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 					  s->lse_sink ? a->attn_sink[head]
 						      : 0.0f);
 	if (s->has_sink)
-		g += g_log2(1.0f + g_exp2(a->attn_sink[head] * G_LOG2_E - g));
+		g = decode_g_with_sink(g, a->attn_sink[head]);
 	decode_sum_splits(a, t, head, g, x, sum);
 	UNROLL
 	for (i = 0; i < 2; i++) {

@@ -30,7 +30,19 @@ enum {
 	FEW_GROUPS = 8 /* of values that share a scale, at most */
 };
 
-/* There is one P for each group of values: f16 weights times the group's
+/* Shared memory of a block, in this order. It is a map and not a struct, because
+ * its sizes differ between the kernels.
+ *
+ *   codes     [keys of the block] FEW_CODES bytes
+ *   tails     [keys] FEW_TAIL
+ *   P         FEW_P_BYTES, unless it takes the place of the tails
+ *   scales    [keys] FEW_SCALES
+ *   queries   [heads] FEW_Q_BYTES, then [heads] FEW_Q_TAIL_BYTES
+ *   notes     f32 [warps][heads] largest scores, f32 [warps][heads] sums of
+ *             weights, words [warps][FEW_GROUPS] largest scales, f32 [heads]
+ *             units of queries, four words of decode_exchange_device.h
+ *
+ * There is one P for each group of values: f16 weights times the group's
  * scales. With V3.2 and up to 16 heads, P takes the place of the rows' tails,
  * which nobody reads by then. V4's tails are values: P V still reads them. */
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
@@ -46,9 +58,6 @@ enum {
 					: 0))
 #define FEW_Q_AT(bf16_tail, warps, heads) \
 	(FEW_SCALES_AT(bf16_tail, warps, heads) + (warps)*FEW_KEYS * FEW_SCALES)
-/* The notes. Of each warp: largest scores, sums of weights, and largest scales
- * by group. Of each head: the unit of its query. And the words of
- * decode_exchange_device.h. */
 #define FEW_NOTES_AT(bf16_tail, warps, heads) \
 	(FEW_Q_AT(bf16_tail, warps, heads) +  \
 	 (heads) * (FEW_Q_BYTES + FEW_Q_TAIL_BYTES))

@@ -90,7 +90,7 @@ decode_wide_row(const PRIVATE decode_args *a, decode_format f,
 
 /* Scores of a tile for the warp's 16 heads, from head `first_head` on, laid out
  * as in an accumulator and multiplied by the factors of the queries. `factors`
- * has those of the item's two heads. */
+ * has the factors of the item's two heads. */
 FN void
 decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		   decode_format f, uint32_t cluster,

@@ -132,6 +132,14 @@ g_lse2_with_sink(float lse2, float sink)
 	return g_log2(g_exp2(lse2 - most) + g_exp2(x - most)) + most;
 }
 
+/* Log2 of what the sum of all splits is divided by: g, log2 of their weights,
+ * and the sink. g is +inf if no split has a key, and stays it. */
+FN float
+decode_g_with_sink(float g, float sink)
+{
+	return g + g_log2(1.0f + g_exp2(sink * G_LOG2_E - g));
+}
+
 /* The lse of a head, from the log2 of its sum. Scores near the end of f32 are
  * beyond it in log2 units. The lse is then `natural`, the score that weights
  * are relative to, in natural units: what the sum adds to it is nothing beside
@@ -299,7 +307,7 @@ decode_noted_range(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
 }
 
 /* The same. If `reports`, the first item also reports faults; `faults` are
- * those of the token's lists. */
+ * the faults of the token's lists. */
 FN decode_range
 decode_blocks_of(GLOBAL spmla_g_state *fault_state,
 		 GLOBAL spmla_g_status *fault_status, uint32_t reports,

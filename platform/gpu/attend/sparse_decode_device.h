@@ -95,7 +95,7 @@ sparse_decode_rows(const PRIVATE sparse_decode_job *job,
 }
 
 /* The lists of a token, in blocks of 64 entries: the first list has
- * first_blocks blocks, and those of the second follow. */
+ * first_blocks blocks, and the second list's blocks follow. */
 typedef struct sparse_decode_lists {
 	decode_list first, extra;
 	int32_t first_blocks;

@@ -129,20 +129,20 @@ takes_wgmma(const spmla_sparse_decode_args *a)
 	       a->heads <= DECODE_GROUPS * DECODE_HEADS;
 }
 
-/* The size of a call, in groups of 16 heads of a token. A small call runs in
- * blocks of 16 heads, which finish few groups sooner than blocks of 64. That
- * pays if there are SMs for all of them, and if blocks of 64 would not add up
- * the splits themselves. The choice changes bits. So only the heads decide it
- * without parts, and with fixed splits, where bits may not depend on other
- * tokens: 16 heads, one group, are a small call. But if wgmma takes the call,
- * it is not small: wgmma is faster even with three quarters of its rows idle.
+/* A small call runs in blocks of 16 heads, a group, which finish few groups
+ * sooner than blocks of 64. That pays if there are SMs for all of them, and if
+ * blocks of 64 would not add up the splits themselves. The choice changes bits.
+ * So only the heads decide it without parts, and with fixed splits, where bits
+ * may not depend on other tokens: one group of a token is a small call. But if
+ * wgmma takes the call, it is not small: wgmma is faster even with three
+ * quarters of its rows idle.
  * Example: with parts and 128 heads, 2 tokens are 16 groups, a small call; 3
  * tokens are not. */
 enum { SMALL_GROUPS = 16 };
 
 static uint32_t
-size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
-	uint32_t wgmma)
+is_small(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
+	 uint32_t wgmma)
 {
 	const uint32_t groups =
 		(a->heads + DECODE_MMA_FEW - 1) / DECODE_MMA_FEW;
@@ -153,39 +153,51 @@ size_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 		queue->ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT;
 
 	if (a->parts && !fixed && all <= SMALL_GROUPS && !(wgmma && adds_up))
-		return (uint32_t)all;
-	return groups == 1 && !wgmma ? 1 : UINT32_MAX;
+		return 1;
+	return groups == 1 && !wgmma;
 }
 
-/* Kinds are the layouts of spmla_i_decode_layout, and more for FNUZ codes. No
- * matrix kernel takes pages that begin at any address. Rows are the heads of a
- * block. */
-enum { FNUZ_KIND = 0x100 };
+/* Kinds are the layouts of spmla_i_decode_layout, with SMALL for small calls of
+ * fp8 rows, and one for FNUZ codes. No matrix kernel takes pages that begin at
+ * any address. Sizes are heads; rows are the heads of a block or a cluster.
+ * Example: on Hopper 32 heads take wgmma_32, 33 to 64 wgmma, and more a pair of
+ * blocks for each 128, if the call is not small. */
+enum { FNUZ_KIND = 0x100, SMALL = 0x200 };
 
 static uint32_t
-kind_of(const spmla_sparse_decode_args *a)
+kind_of(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
+	uint32_t wgmma)
 {
 	const uint64_t strides =
 		a->cache.page_stride_bytes |
 		(a->extra_topk ? a->extra_cache.page_stride_bytes : 0);
 	const uint32_t layout = spmla_i_decode_layout(a);
 
-	if (layout || strides % SPMLA_PAGE_STRIDE_ALIGN)
-		return layout;
-	return FNUZ_KIND;
+	if (!layout)
+		return strides % SPMLA_PAGE_STRIDE_ALIGN ? 0 : FNUZ_KIND;
+	if (layout != SPMLA_LAYOUT_MLA_BF16 && is_small(queue, a, wgmma))
+		return layout | SMALL;
+	return layout;
 }
 
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_few,
-	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
-	 .most = SMALL_GROUPS,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA | SMALL,
 	 .rows = DECODE_MMA_FEW},
-	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma,
-	 .pair = SPMLA_KERNEL_sparse_decode_wgmma_pair,
-	 .few = SPMLA_KERNEL_sparse_decode_wgmma_32,
+	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_32,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .most = DECODE_FEW_HEADS,
 	 .aligned = 1,
 	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .most = DECODE_HEADS,
+	 .aligned = 1,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_pair,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
+	 .aligned = 1,
+	 .rows = 2 * DECODE_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
 	 .rows = DECODE_HEADS},
@@ -193,15 +205,22 @@ static const spmla_i_gpu_variant variants[] = {
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_v4_few,
-	 .kind = SPMLA_LAYOUT_V4_FP8,
-	 .most = SMALL_GROUPS,
+	 .kind = SPMLA_LAYOUT_V4_FP8 | SMALL,
 	 .rows = DECODE_MMA_FEW},
-	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_v4,
-	 .pair = SPMLA_KERNEL_sparse_decode_v4_pair,
-	 .few = SPMLA_KERNEL_sparse_decode_v4_32,
+	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_v4_32,
 	 .kind = SPMLA_LAYOUT_V4_FP8,
+	 .most = DECODE_FEW_HEADS,
 	 .aligned = 1,
 	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_v4,
+	 .kind = SPMLA_LAYOUT_V4_FP8,
+	 .most = DECODE_HEADS,
+	 .aligned = 1,
+	 .rows = DECODE_HEADS},
+	{.kernel = SPMLA_KERNEL_sparse_decode_wgmma_v4_pair,
+	 .kind = SPMLA_LAYOUT_V4_FP8,
+	 .aligned = 1,
+	 .rows = 2 * DECODE_HEADS},
 	{.kernel = SPMLA_KERNEL_sparse_decode_mma_v4,
 	 .kind = SPMLA_LAYOUT_V4_FP8,
 	 .rows = DECODE_HEADS},
@@ -222,15 +241,17 @@ static const spmla_i_gpu_variant variants[] = {
 };
 
 /* Runs split_combine if the call was to have its splits added up by its own
- * kernel, but another kernel runs. A kernel adds up splits if it has a `pair`.
+ * kernel, but another kernel runs. The wgmma kernels of fp8 rows add them up.
  */
 static spmla_status
 combine(const spmla_i_gpu_queue *queue, const spmla_sparse_decode_args *a,
 	const spmla_i_gpu_variant *by)
 {
+	const uint32_t adds_up =
+		by->aligned && by->kind != SPMLA_LAYOUT_MLA_BF16;
 	spmla_split_combine_args c;
 
-	if (by->pair || !spmla_i_combines(&queue->ctx->plan.device, a))
+	if (adds_up || !spmla_i_combines(&queue->ctx->plan.device, a))
 		return SPMLA_OK;
 	spmla_i_combine_of(a, &c);
 	return spmla_i_gpu_split_combine(queue, &c);
@@ -245,28 +266,18 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 		takes_wgmma(a);
 	const spmla_i_gpu_variant *by =
 		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
-				   kind_of(a), size_of(queue, a, wgmma), wgmma);
-	spmla_i_kernel kernel = by->kernel;
-	uint32_t heads = by->rows;
+				   kind_of(queue, a, wgmma), a->heads, wgmma);
+	const uint32_t groups = (a->heads + by->rows - 1) / by->rows;
 	spmla_k_sparse_decode_params p;
 	spmla_status status;
 	uint32_t does;
 
-	if (a->heads > heads && by->pair && queue->resident_blocks[by->pair]) {
-		kernel = by->pair;
-		heads *= 2;
-	} else if (a->heads <= DECODE_FEW_HEADS && by->few &&
-		   queue->resident_blocks[by->few]) {
-		kernel = by->few;
-	}
 	fill(&p, queue, a);
 	status = spmla_i_gpu_decode_few(queue, a, &p, &does);
 	if (does)
 		return status;
-	status =
-		spmla_i_gpu_launch(queue, kernel,
-				   (uint64_t)(a->parts ? a->parts : a->tokens) *
-					   ((a->heads + heads - 1) / heads),
-				   &p);
+	status = spmla_i_gpu_launch(
+		queue, by->kernel,
+		(uint64_t)(a->parts ? a->parts : a->tokens) * groups, &p);
 	return status == SPMLA_OK ? combine(queue, a, by) : status;
 }

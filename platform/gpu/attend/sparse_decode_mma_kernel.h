@@ -307,7 +307,7 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 	const uint32_t whole = row == DECODE_WHOLE;
 	const uint32_t shares = decode_mma_shares(kind);
 	const float none = G_MINUS_INF;
-	const float c = s->scale * 1.44269504088896341f;
+	const float c = s->scale * G_LOG2_E;
 	uint32_t r, n;
 
 	/* L over all keys: adds up the lanes of a quad, then the subgroups. */
@@ -391,7 +391,10 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 	BARRIER(); /* all have read the sums */
 }
 
-/* The body of all kernels. Its last two parameters are constants of each. */
+/* The body of all kernels. Its last two parameters are constants of each. It is
+ * one long function with many parameters, because a struct of them and a
+ * function a phase cost registers that there are not: with CUDA 13 two kernels
+ * then took a stack on sm_90a, and one on sm_80, 86 and 89. */
 FN void
 decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		       const PRIVATE decode_scalars *s,
@@ -408,7 +411,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const uint32_t share = g_item() / 32 % shares;
 	const uint32_t own_head = kind.tiles == 2 ? g_item() / 128 * 32 : 0;
 	const uint32_t groups = (s->heads + heads - 1) / heads;
-	const float c = s->scale * 1.44269504088896341f;
+	const float c = s->scale * G_LOG2_E;
 	const float none = G_MINUS_INF;
 	const uint32_t pieces = s->parts ? s->parts : s->tokens;
 	uint64_t work;

@@ -7,18 +7,18 @@
 
 #include "spmla/platform/gpu/attend/decode_seesaw_device.h"
 
-#define SPMLA_K_sparse_decode_wgmma(P, S)      SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_wgmma_pair(P, S) SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_wgmma_32(P, S)   SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_v4_32(P, S)      SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_wgmma_v4(P, S)   SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_v4_pair(P, S)    SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma(P, S)         SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_pair(P, S)    SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_32(P, S)      SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_v4_32(P, S)   SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_v4(P, S)      SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_wgmma_v4_pair(P, S) SPMLA_K_DECODE(P, S)
 typedef decode_scalars spmla_k_sparse_decode_wgmma_scalars;
 typedef decode_scalars spmla_k_sparse_decode_wgmma_pair_scalars;
 typedef decode_scalars spmla_k_sparse_decode_wgmma_32_scalars;
-typedef decode_scalars spmla_k_sparse_decode_v4_32_scalars;
+typedef decode_scalars spmla_k_sparse_decode_wgmma_v4_32_scalars;
 typedef decode_scalars spmla_k_sparse_decode_wgmma_v4_scalars;
-typedef decode_scalars spmla_k_sparse_decode_v4_pair_scalars;
+typedef decode_scalars spmla_k_sparse_decode_wgmma_v4_pair_scalars;
 
 enum {
 	/* Registers of a lane that multiplies, and of one that loads. Two of
@@ -64,17 +64,18 @@ spmla_k_sparse_decode_wgmma_v4(SPMLA_KERNEL_ARGS(sparse_decode_wgmma_v4))
 			 DECODE_V4_LOADER_REGISTERS);
 }
 
-SPMLA_KERNEL(sparse_decode_v4_32)
+SPMLA_KERNEL(sparse_decode_wgmma_v4_32)
 void
-spmla_k_sparse_decode_v4_32(SPMLA_KERNEL_ARGS(sparse_decode_v4_32))
+spmla_k_sparse_decode_wgmma_v4_32(SPMLA_KERNEL_ARGS(sparse_decode_wgmma_v4_32))
 {
 	DECODE_WGMMA_RUN(decode_few_heads(decode_v4_fp8()), 1,
 			 DECODE_V4_REGISTERS, DECODE_V4_LOADER_REGISTERS);
 }
 
-SPMLA_KERNEL_CLUSTER(sparse_decode_v4_pair, 2)
+SPMLA_KERNEL_CLUSTER(sparse_decode_wgmma_v4_pair, 2)
 void
-spmla_k_sparse_decode_v4_pair(SPMLA_KERNEL_ARGS(sparse_decode_v4_pair))
+spmla_k_sparse_decode_wgmma_v4_pair(
+	SPMLA_KERNEL_ARGS(sparse_decode_wgmma_v4_pair))
 {
 	DECODE_WGMMA_RUN(decode_v4_fp8(), 2, DECODE_V4_REGISTERS,
 			 DECODE_V4_LOADER_REGISTERS);

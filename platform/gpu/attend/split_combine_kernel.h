@@ -197,7 +197,7 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 						  s.lse_sink ? attn_sink[h]
 							     : 0.0f);
 		if (s.has_sink)
-			g += g_log2(1.0f + g_exp2(attn_sink[h] * G_LOG2_E - g));
+			g = decode_g_with_sink(g, attn_sink[h]);
 		UNROLL
 		for (c = 0; c < COMBINE_COLUMNS; c++)
 			sum[c] = 0.0f;

@@ -42,7 +42,7 @@ SPMLA_KERNEL_SCALARS(kv_insert)
 #define SPMLA_K_kv_insert_v4(P, S) SPMLA_K_kv_insert(P, S)
 typedef spmla_k_kv_insert_scalars spmla_k_kv_insert_v4_scalars;
 
-/* The parameters of kv_insert, and those of indexer_k_insert. */
+/* The parameters of kv_insert and of indexer_k_insert. */
 #define SPMLA_K_kv_insert_index(P, S)    \
 	SPMLA_K_FAULT(P)                 \
 	P(const uint16_t, kv_c)          \

@@ -4,8 +4,17 @@
  */
 #include "spmla/platform/gpu/launch.h"
 
-/* Kinds: layouts. Rows: tokens that a block inserts at a time. */
+/* Kinds: layouts, with INDEX for calls that insert index keys, too. Rows: tokens
+ * that a block inserts at a time. Rows of V4 have no kernel for both. */
+enum { INDEX = 0x100 };
+
 static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_kv_insert_index,
+	 .kind = SPMLA_LAYOUT_FP8_DS_MLA | INDEX,
+	 .rows = G_ROW_GROUPS},
+	{.kernel = SPMLA_KERNEL_kv_insert_index,
+	 .kind = SPMLA_LAYOUT_MLA_BF16 | INDEX,
+	 .rows = G_ROW_GROUPS},
 	{.kernel = SPMLA_KERNEL_kv_insert,
 	 .kind = SPMLA_LAYOUT_FP8_DS_MLA,
 	 .rows = G_ROW_GROUPS},
@@ -17,10 +26,10 @@ static const spmla_i_gpu_variant variants[] = {
 
 /* Both inserts in one launch: a tile is of one or of the other. */
 static spmla_status
-insert_both(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a,
-	    const spmla_k_kv_insert_params *kv)
+insert_both(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
+	    const spmla_kv_insert_args *a, const spmla_k_kv_insert_params *kv)
 {
-	const uint64_t tiles = (a->tokens - 1) / G_ROW_GROUPS + 1;
+	const uint64_t tiles = (a->tokens - 1) / by->rows + 1;
 	spmla_k_indexer_k_insert_params index;
 	spmla_k_kv_insert_index_params p;
 
@@ -41,17 +50,17 @@ insert_both(const spmla_i_gpu_queue *queue, const spmla_kv_insert_args *a,
 	p.index_cache = index.cache;
 	p.s.kv = kv->s;
 	p.s.index = index.s;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_kv_insert_index,
-				  2 * tiles, &p);
+	return spmla_i_gpu_launch(queue, by->kernel, 2 * tiles, &p);
 }
 
 spmla_status
 spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_kv_insert_args *a = args;
+	const uint32_t index = a->index.struct_bytes ? INDEX : 0;
 	const spmla_i_gpu_variant *by =
 		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
-				   a->cache.layout, a->tokens, 0);
+				   a->cache.layout | index, a->tokens, 0);
 	spmla_k_kv_insert_params p;
 	spmla_status s;
 
@@ -79,11 +88,11 @@ spmla_i_gpu_kv_insert(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_scale_at = a->kv_scale_at != NULL;
 	if (a->cache.layout == SPMLA_LAYOUT_V4_E4M3 && !a->kv_scale_at)
 		p.s.inverse = 1.0f / a->kv_scale;
-	if (a->index.struct_bytes && by->kernel == SPMLA_KERNEL_kv_insert)
-		return insert_both(queue, a, &p);
+	if (by->kind & INDEX)
+		return insert_both(queue, by, a, &p);
 	s = spmla_i_gpu_launch(queue, by->kernel,
 			       (a->tokens - 1) / by->rows + 1, &p);
-	if (s == SPMLA_OK && a->index.struct_bytes)
+	if (s == SPMLA_OK && index)
 		s = spmla_i_gpu_indexer_k_insert(queue, &a->index);
 	return s;
 }

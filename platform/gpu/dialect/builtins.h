@@ -27,7 +27,7 @@
 #if defined(__OPENCL_C_VERSION__)
 
 /* SPIR-V's own atomics. In SPIR-V, atomics of OpenCL 1 order a block only, and
- * those of 2.0 take generic pointers. Scope 1 is the device, semantics 0
+ * atomics of OpenCL 2 take generic pointers. Scope 1 is the device, semantics 0
  * relaxed. */
 #define G_ATOMIC(name) uint32_t __attribute__((overloadable)) __spirv_Atomic##name
 enum { G_DEVICE = 1, G_RELAXED = 0 };

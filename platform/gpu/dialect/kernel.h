@@ -35,8 +35,8 @@
 /* Stands before the definition of spmla_k_<stem>. */
 #define SPMLA_KERNEL(stem) KERNEL(SPMLA_ITEMS_##stem)
 
-/* The same, for a kernel of which at least `blocks` blocks fit into the
- * registers of a CUDA multiprocessor. */
+/* The same, for a kernel whose registers leave room for at least `blocks`
+ * blocks on a CUDA multiprocessor. */
 #define SPMLA_KERNEL_BLOCKS(stem, blocks) \
 	KERNEL_BLOCKS(SPMLA_ITEMS_##stem, blocks)
 

@@ -7,9 +7,8 @@
  * functions cover what differs: which rows of C, and which k, a lane has. Only
  * dpas has A by columns.
  *
- * MFMA (gfx90a, 942, 950): 64 lanes. WMMA: 32; in that of gfx11 both halves of
- * the lanes have the same A and B. dpas: 16. In the emulator the width
- * decides. */
+ * MFMA (gfx90a, 942, 950): 64 lanes. WMMA: 32; on gfx11 both halves of the
+ * lanes have the same A and B. dpas: 16. In the emulator the width decides. */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_TILE_H
 #define SPMLA_PLATFORM_GPU_DIALECT_TILE_H
 

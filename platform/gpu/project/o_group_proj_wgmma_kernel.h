@@ -43,15 +43,20 @@ enum {
 	O_WGMMA_BF16_FEW_CHUNKS = 8
 };
 
-/* Shared memory in bytes, for tiles of that many tokens. e4m3: two parts as
- * panels of f16, their scales, the ring. */
+/* Shared memory of a block, in this order, for tiles of that many tokens.
+ *
+ *   e4m3:  panels   [2 parts][2] O_WGMMA_PANEL, tokens as f16
+ *          scales   f32 [2 parts][tokens]
+ *          ring     [chunks] O_RING_CHUNK
+ *   bf16:  ring     [chunks] O_WGMMA_BF16_CHUNK
+ *          results  bf16 [tokens][O_WGMMA_COLUMNS]
+ */
 #define O_WGMMA_PANEL(tokens)     (2 * 64 * (tokens))
 #define O_WGMMA_SCALES_AT(tokens) (4 * O_WGMMA_PANEL(tokens))
 #define O_WGMMA_RING_AT(tokens)   (O_WGMMA_SCALES_AT(tokens) + 8 * (tokens))
 #define O_WGMMA_SHARED(tokens, chunks) \
 	(O_WGMMA_RING_AT(tokens) +     \
 	 (chunks)*O_RING_CHUNK(tokens, O_WGMMA_COLUMNS, O_WGMMA_ROW, 1))
-/* bf16: the ring, then a tile of results. */
 #define O_WGMMA_BF16_CHUNK(tokens) \
 	O_RING_CHUNK(tokens, O_WGMMA_COLUMNS, O_WGMMA_ROW, 0)
 #define O_WGMMA_BF16_SHARED(tokens, chunks) \

@@ -152,6 +152,22 @@ mqa_logits_units(const PRIVATE mqa_logits_job *job, uint32_t t)
 	return r.len / MQA_UNIT + (r.len % MQA_UNIT != 0);
 }
 
+/* Lays the line of up to MQA_ITEMS tokens, by all threads: a thread's token has
+ * `units`, and ends[i] becomes where token i's units end. Returns how many of
+ * them are this block's; the last one ends at *last. `sums` is the scan's. */
+FN uint32_t
+mqa_share(uint32_t units, LOCAL uint64_t *ends, LOCAL uint64_t *sums,
+	  PRIVATE uint64_t *last)
+{
+	uint64_t before, total;
+
+	before = g_scan_sum(units, MQA_ITEMS, sums, &total);
+	ends[g_item()] = before + units;
+	BARRIER();
+	*last = total * (g_block() + 1) / g_blocks();
+	return (uint32_t)(*last - total * g_block() / g_blocks());
+}
+
 /* Moves *to to `unit`, which begins a token or is the block's first unit.
  * `count` tokens have units that end at `ends`. The search begins at to->token,
  * which must not be a later token. */

@@ -8,7 +8,7 @@
  * hard idea is to share keys among so many rows: with two rows per block, the
  * L2 cannot deliver keys as fast as e4m3 products take them.
  *
- * The line of work has the units of all groups; those of a group lie between
+ * The line of work has the units of all groups. A group's units lie between
  * the first and the last key that one of its rows sees. Blocks get equal shares
  * of the line. Keys that no row of a group sees are not loaded; a warpgroup
  * leaves out a unit that none of its rows sees.

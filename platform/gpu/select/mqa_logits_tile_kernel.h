@@ -337,15 +337,11 @@ mqa_tile_all(const PRIVATE mqa_logits_job *job, const uint32_t mxfp4,
 			tokens - base < MQA_ITEMS ? tokens - base : MQA_ITEMS;
 		mqa_place at = {0, 0, 0};
 		uint32_t units = 0, left;
-		uint64_t before, total, last;
+		uint64_t last;
 
 		if (g_item() < count)
 			units = mqa_logits_units(job, base + g_item());
-		before = g_scan_sum(units, MQA_ITEMS, shared->sums, &total);
-		shared->ends[g_item()] = before + units;
-		BARRIER();
-		last = total * (g_block() + 1) / g_blocks();
-		left = (uint32_t)(last - total * g_block() / g_blocks());
+		left = mqa_share(units, shared->ends, shared->sums, &last);
 		for (; left; left--, at.rest--, at.first += MQA_UNIT) {
 			const uint32_t stage = at.rest == 0;
 

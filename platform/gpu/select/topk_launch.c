@@ -12,13 +12,28 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_topk_params) ==
 				    sizeof(spmla_k_topk_by_half_params),
 		    "one struct binds all kernels");
 
-enum { ANY_ROOM, SHORT_ROOM, OTHER /* scores of bf16 */ };
+/* SHORT_ROOM: a row fits the registers of one block. With MAP the kernel also
+ * does what index_map would do next. */
+enum { ANY_ROOM, SHORT_ROOM, OTHER /* scores of bf16 */, MAP = 4 };
 
-/* Up to so many rows. SHORT_ROOM: a row fits the registers of one block.
- * Example: on the 132 multiprocessors of an H100 16 rows are 16 clusters of 8
- * blocks and 66 rows 66 clusters of 2, one wave each; 67 rows take a block
- * each, and from 133 on two rows share a multiprocessor. */
+/* Sizes: rows. Example: on the 132 multiprocessors of an H100 16 rows are 16
+ * clusters of 8 blocks and 66 rows 66 clusters of 2, one wave each; 67 rows take
+ * a block each, and from 133 on two rows share a multiprocessor. */
 static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_topk_map_by_1,
+	 .kind = SHORT_ROOM | MAP,
+	 .most = 132},
+	{.kernel = SPMLA_KERNEL_topk_map_by_half, .kind = SHORT_ROOM | MAP},
+	{.kernel = SPMLA_KERNEL_topk_map_by_8,
+	 .kind = ANY_ROOM | MAP,
+	 .most = 16},
+	{.kernel = SPMLA_KERNEL_topk_map_by_2,
+	 .kind = ANY_ROOM | MAP,
+	 .most = 66},
+	{.kernel = SPMLA_KERNEL_topk_map_by_1,
+	 .kind = ANY_ROOM | MAP,
+	 .most = 132},
+	{.kernel = SPMLA_KERNEL_topk_map_by_half, .kind = ANY_ROOM | MAP},
 	{.kernel = SPMLA_KERNEL_topk_by_1, .kind = SHORT_ROOM, .most = 132},
 	{.kernel = SPMLA_KERNEL_topk_by_half, .kind = SHORT_ROOM},
 	{.kernel = SPMLA_KERNEL_topk_by_8, .kind = ANY_ROOM, .most = 16},
@@ -29,27 +44,20 @@ static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_topk, .kind = ANY_ROOM},
 };
 
-/* The kernel that does what `kernel` does and then maps; SPMLA_KERNEL_COUNT if
- * there is none, or none for such a map. Ragged rows wait for each other's
+/* Whether a kernel of topk may do the map. Ragged rows wait for each other's
  * lengths; the rest is what no layer of decode asks for. */
-static spmla_i_kernel
-with_map(spmla_i_kernel kernel, const spmla_index_map_args *map)
+static uint32_t
+is_plain(const spmla_index_map_args *map)
 {
-	if (map->indptr || map->workspace_ids || map->first_cols ||
-	    map->slot_mapping || map->entries_before)
-		return SPMLA_KERNEL_COUNT;
-	switch (kernel) {
-	case SPMLA_KERNEL_topk_by_1:
-		return SPMLA_KERNEL_topk_map_by_1;
-	case SPMLA_KERNEL_topk_by_2:
-		return SPMLA_KERNEL_topk_map_by_2;
-	case SPMLA_KERNEL_topk_by_8:
-		return SPMLA_KERNEL_topk_map_by_8;
-	case SPMLA_KERNEL_topk_by_half:
-		return SPMLA_KERNEL_topk_map_by_half;
-	default:
-		return SPMLA_KERNEL_COUNT;
-	}
+	return !map->indptr && !map->workspace_ids && !map->first_cols &&
+	       !map->slot_mapping && !map->entries_before;
+}
+
+static const spmla_i_gpu_variant *
+choose(const spmla_i_gpu_queue *queue, const spmla_topk_args *a, uint32_t kind)
+{
+	return spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				  kind, a->rows, 0);
 }
 
 /* topk with these parameters and the map, in one launch. */
@@ -91,11 +99,8 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 			      : room <= TOPK_BY_SHORT * SPMLA_WIDE_BLOCK
 				      ? SHORT_ROOM
 				      : ANY_ROOM;
-	const spmla_i_gpu_variant *variant = spmla_i_gpu_choose(
-		queue, variants, SPMLA_I_COUNT(variants), kind, a->rows, 0);
-	const spmla_i_kernel both = a->map.struct_bytes
-					    ? with_map(variant->kernel, &a->map)
-					    : SPMLA_KERNEL_COUNT;
+	const uint32_t map = a->map.struct_bytes && is_plain(&a->map) ? MAP : 0;
+	const spmla_i_gpu_variant *by = choose(queue, a, kind | map);
 	spmla_k_topk_params p;
 	spmla_status s;
 
@@ -114,9 +119,11 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.has_starts = a->row_starts != NULL;
 	p.s.row_stride = a->row_stride_elems;
 	p.s.last_ties = a->ties == SPMLA_TIES_HIGHER;
-	if (both != SPMLA_KERNEL_COUNT && queue->resident_blocks[both])
-		return launch_both(queue, both, &p, &a->map);
-	s = spmla_i_gpu_launch(queue, variant->kernel, a->rows, &p);
+	if (by->kind & MAP)
+		return launch_both(queue, by->kernel, &p, &a->map);
+	if (map)
+		by = choose(queue, a, kind);
+	s = spmla_i_gpu_launch(queue, by->kernel, a->rows, &p);
 	if (s == SPMLA_OK && a->map.struct_bytes)
 		s = spmla_i_gpu_index_map(queue, &a->map);
 	return s;

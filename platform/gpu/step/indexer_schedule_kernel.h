@@ -103,9 +103,9 @@ typedef struct indexer_schedule_job {
 } indexer_schedule_job;
 
 /* Puts the tile of rows from `first` on into shared memory, its units behind
- * `base`; returns how many units it has. *run is the first row of the run at
- * the tile's begin, and becomes that of the run at its end. Has a barrier at
- * the end. */
+ * `base`; returns how many units it has. *run is the first row of the run in
+ * which the tile begins; it becomes the first row of the run in which the tile
+ * ends. Has a barrier at the end. */
 FN uint64_t
 indexer_schedule_tile(const PRIVATE indexer_schedule_job *job, uint32_t first,
 		      uint64_t base, uint32_t reports, PRIVATE uint32_t *run)

@@ -435,14 +435,64 @@ tile_sched_start(const PRIVATE tile_sched_job *job, uint32_t n, uint64_t share,
 	}
 }
 
+/* C at the end of the thread's request, the i-th of a window of n that begins
+ * with request `first`. *base is C before the window, then behind it. */
+FN uint64_t
+tile_sched_upto(const PRIVATE tile_sched_job *job, uint32_t first, uint32_t n,
+		PRIVATE uint64_t *base)
+{
+	uint64_t upto, cost = 0, total;
+
+	if (g_item() < n)
+		cost = (uint64_t)tile_sched_blocks(job, first + g_item()) +
+		       job->s.overhead;
+	upto = *base + cost +
+	       g_scan_sum(cost, TILE_SCHED_ITEMS, job->shared->sums, &total);
+	*base += total;
+	return upto;
+}
+
+/* Parts `done` .. end - 1 of a window of n requests from `first` on. A part's
+ * row is written when the next one's start is known, by the thread that has it.
+ */
+FN void
+tile_sched_rows(const PRIVATE tile_sched_job *job, uint64_t share,
+		uint32_t first, uint32_t n, uint32_t done, uint32_t end)
+{
+	LOCAL uint32_t *starts = job->shared->starts;
+	const uint32_t i = g_item();
+	uint32_t p;
+
+	for (p = done; p < end; p += TILE_SCHED_ITEMS) {
+		uint32_t req = 0, block = 0;
+
+		if (p + i < end) {
+			tile_sched_start(job, n, share, p + i, &req, &block);
+			req += first;
+			starts[2 * i + 2] = req;
+			starts[2 * i + 3] = block;
+		}
+		BARRIER();
+		if (p + i < end && p + i > 0)
+			tile_sched_part(job, share, p + i - 1, starts[2 * i],
+					starts[2 * i + 1], req, block);
+		BARRIER();
+		if (p + i + 1 == end ||
+		    (p + i + 1 < end && i + 1 == TILE_SCHED_ITEMS)) {
+			starts[0] = req;
+			starts[1] = block;
+		}
+	}
+}
+
 /* Requests of any cost, a window of them after the other. If one window holds
  * all, `upto` is C at the end of the thread's request. */
 FN void
 tile_sched_odd(const PRIVATE tile_sched_job *job, uint64_t share, uint64_t upto)
 {
 	const PRIVATE spmla_k_tile_sched_scalars *s = &job->s;
-	LOCAL uint32_t *hops = job->shared->hops, *starts = job->shared->starts;
-	uint64_t base = 0, total = 0;
+	LOCAL uint32_t *hops = job->shared->hops;
+	uint64_t base = 0;
 	uint32_t first = 0;
 	uint32_t done = 0;  /* parts whose start is known */
 	uint32_t part = 0;  /* the last one with a fresh start, */
@@ -454,20 +504,10 @@ tile_sched_odd(const PRIVATE tile_sched_job *job, uint64_t share, uint64_t upto)
 		const uint32_t i = g_item(), left = s->batch - first;
 		const uint32_t n =
 			left < TILE_SCHED_ITEMS ? left : TILE_SCHED_ITEMS;
-		uint32_t count, end, p;
+		uint32_t count, end;
 
-		if (s->batch > TILE_SCHED_ITEMS) {
-			uint64_t cost = 0;
-
-			if (i < n)
-				cost = (uint64_t)tile_sched_blocks(job,
-								   first + i) +
-				       s->overhead;
-			upto = base + cost +
-			       g_scan_sum(cost, TILE_SCHED_ITEMS,
-					  job->shared->sums, &total);
-			base += total;
-		}
+		if (s->batch > TILE_SCHED_ITEMS)
+			upto = tile_sched_upto(job, first, n, &base);
 		if (i < n) {
 			const uint64_t turn = upto / share;
 
@@ -495,30 +535,7 @@ tile_sched_odd(const PRIVATE tile_sched_job *job, uint64_t share, uint64_t upto)
 		}
 		BARRIER();
 		end = n < left ? job->shared->by.ends[2 * n - 2] : s->parts + 1;
-		/* A part's row is written when the next one's start is known,
-		 * by the thread that has it. */
-		for (p = done; p < end; p += TILE_SCHED_ITEMS) {
-			uint32_t req = 0, block = 0;
-
-			if (p + i < end) {
-				tile_sched_start(job, n, share, p + i, &req,
-						 &block);
-				req += first;
-				starts[2 * i + 2] = req;
-				starts[2 * i + 3] = block;
-			}
-			BARRIER();
-			if (p + i < end && p + i > 0)
-				tile_sched_part(job, share, p + i - 1,
-						starts[2 * i],
-						starts[2 * i + 1], req, block);
-			BARRIER();
-			if (p + i + 1 == end ||
-			    (p + i + 1 < end && i + 1 == TILE_SCHED_ITEMS)) {
-				starts[0] = req;
-				starts[1] = block;
-			}
-		}
+		tile_sched_rows(job, share, first, n, done, end);
 		first += n;
 		if (first == s->batch)
 			break;

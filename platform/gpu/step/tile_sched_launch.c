@@ -31,15 +31,21 @@
 		(p)->s.old_rows = (a)->row_format == SPMLA_TILE_ROW_OLD;     \
 	} while (0)
 
+/* Kind 1: fixed splits. */
+static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_tile_sched_fixed, .kind = 1},
+	{.kernel = SPMLA_KERNEL_tile_sched},
+};
+
 static spmla_status
 launch_fixed(const spmla_i_gpu_queue *queue, const spmla_tile_sched_args *a)
 {
-	spmla_k_fixed_splits_params p;
+	spmla_k_tile_sched_fixed_params p;
 
 	FILL(&p, queue, a);
 	p.s.split_blocks = a->split_blocks;
 	p.s.most_splits = a->batch ? a->parts / a->batch : 0;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_fixed_splits, 1, &p);
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched_fixed, 1, &p);
 }
 
 /* The tokens of layers of a ratio, by their contexts. */
@@ -51,7 +57,7 @@ launch_ratio(const spmla_i_gpu_queue *queue, uint32_t tokens, uint32_t ratio,
 	const uint32_t near = spmla_i_near_keys(&plan->config);
 	const uint32_t far = spmla_i_far_keys(&plan->config, ratio);
 	const uint32_t most = spmla_i_fixed_splits(plan, near, far);
-	spmla_k_fixed_splits_params p;
+	spmla_k_tile_sched_fixed_params p;
 
 	if (!most)
 		return SPMLA_OK;
@@ -68,7 +74,7 @@ launch_ratio(const spmla_i_gpu_queue *queue, uint32_t tokens, uint32_t ratio,
 	p.s.extra_topk = far;
 	p.s.ratio = ratio;
 	p.s.lens_tokens = spmla_i_gpu_divisor(1);
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_fixed_splits, 1, &p);
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched_fixed, 1, &p);
 }
 
 spmla_status
@@ -93,11 +99,14 @@ spmla_status
 spmla_i_gpu_tile_sched(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_tile_sched_args *a = args;
+	const spmla_i_gpu_variant *by =
+		spmla_i_gpu_choose(queue, variants, SPMLA_I_COUNT(variants),
+				   a->split_blocks > 0, a->batch, 0);
 	spmla_k_tile_sched_params p;
 
-	if (a->split_blocks)
+	if (by->kernel == SPMLA_KERNEL_tile_sched_fixed)
 		return launch_fixed(queue, a);
 	FILL(&p, queue, a);
 	p.s.overhead = a->overhead_blocks;
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched, 1, &p);
+	return spmla_i_gpu_launch(queue, by->kernel, 1, &p);
 }

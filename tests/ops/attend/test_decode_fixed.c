@@ -2,7 +2,7 @@
  *
  * sparse_decode with the batch-invariant flag: fixed splits, by the library's
  * own choice. A token's bits are the same alone, with others and at any place
- * among them, and the results are those of dense attention.
+ * among them, and the results equal dense attention.
  */
 #include <stdlib.h>
 #include <string.h>

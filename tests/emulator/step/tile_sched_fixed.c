@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/emulator/emulated.h"
 
-#include "spmla/platform/gpu/step/fixed_splits_kernel.h"
+#include "spmla/platform/gpu/step/tile_sched_fixed_kernel.h"
