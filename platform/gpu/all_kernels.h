@@ -40,7 +40,7 @@
 #include "spmla/platform/gpu/step/prefill_rows_kernel.h"
 #include "spmla/platform/gpu/step/slot_map_kernel.h"
 #include "spmla/platform/gpu/step/step_prologue_kernel.h"
-#include "spmla/platform/gpu/step/step_windows_kernel.h"
+#include "spmla/platform/gpu/step/step_prologue_windows_kernel.h"
 #include "spmla/platform/gpu/step/table_write_kernel.h"
 #include "spmla/platform/gpu/step/tile_sched_fixed_kernel.h"
 #include "spmla/platform/gpu/step/tile_sched_kernel.h"

@@ -129,8 +129,8 @@ spmla_status spmla_i_gpu_fixed_splits(const spmla_i_gpu_queue *queue,
 				      uint32_t tokens);
 
 /* The second launch of V4's prologue; parts as in spmla_i_decode_parts. */
-spmla_status spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue,
-				      uint32_t tokens, uint32_t parts);
+spmla_status spmla_i_gpu_step_prologue_windows(const spmla_i_gpu_queue *queue,
+					       uint32_t tokens, uint32_t parts);
 
 /* Sets the two parameters of SPMLA_K_FAULT. */
 #define SPMLA_I_GPU_FAULT(p, queue)                                  \

@@ -6,7 +6,7 @@
 #include "spmla/platform/cpu/step/step_tokens_cpu.h"
 
 #include "spmla/internal/config.h"
-#include "spmla/platform/cpu/step/step_windows_cpu.h"
+#include "spmla/platform/cpu/step/step_prologue_windows_cpu.h"
 #include "spmla/platform/cpu/step/table_cpu.h"
 
 /* V4's index keys: the number that each token sees and, in a prefill, the place
@@ -120,5 +120,5 @@ spmla_i_cpu_step_tokens(spmla_ctx *ctx, const spmla_step_prologue_args *a)
 	if (!a->piece_tokens)
 		derive_logits_rows(ctx, a);
 	if (spmla_i_is_v4(&ctx->plan.config))
-		spmla_i_cpu_step_windows(ctx, a->shape.tokens);
+		spmla_i_cpu_step_prologue_windows(ctx, a->shape.tokens);
 }

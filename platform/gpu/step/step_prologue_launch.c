@@ -163,7 +163,8 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 		a->piece_tokens ? UINT32_MAX : a->shape.requests, 0);
 	s = spmla_i_gpu_launch(queue, by->kernel, 1, &p);
 	if (s == SPMLA_OK && p.s.groups > 1)
-		s = spmla_i_gpu_step_windows(queue, a->shape.tokens, parts);
+		s = spmla_i_gpu_step_prologue_windows(queue, a->shape.tokens,
+						      parts);
 	if (s == SPMLA_OK && !a->piece_tokens)
 		s = spmla_i_gpu_fixed_splits(queue, a->shape.tokens);
 	return s;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_windows, the second launch of V4's prologue: a block a token, since a
- * context of a million tokens has 8192 entries of C128A. Two more blocks
- * follow where decode is done in parts: they cut the tokens of layers of ratio
- * 4 and of 128 among the parts, and count keys by context alone, never too
- * few.
+ * The second launch of V4's prologue: a block a token, since a context of a
+ * million tokens has 8192 entries of C128A. Two more blocks follow where decode
+ * is done in parts: they cut the tokens of layers of ratio 4 and of 128 among
+ * the parts, and count keys by context alone, never too few.
  *
  * The hard idea is a token without a page for one of its keys, or without a
  * place for its index logits. Its other keys and its states are written, as it
  * has a context. But its length is 0 for every layer, so all its results are
  * empty.
  */
-#ifndef SPMLA_PLATFORM_GPU_STEP_STEP_WINDOWS_KERNEL_H
-#define SPMLA_PLATFORM_GPU_STEP_STEP_WINDOWS_KERNEL_H
+#ifndef SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_WINDOWS_KERNEL_H
+#define SPMLA_PLATFORM_GPU_STEP_STEP_PROLOGUE_WINDOWS_KERNEL_H
 
 #include "spmla/platform/gpu/dialect/divide.h"
 #include "spmla/platform/gpu/step/decode_cut_device.h"
@@ -29,41 +28,41 @@
 	S(spmla_g_divisor, group##_page) \
 	S(uint32_t, group##_has_cols)
 
-#define SPMLA_K_step_windows(P, S)     \
-	SPMLA_K_FAULT(P)               \
-	P(const int32_t, token_row)    \
-	P(const int32_t, positions)    \
-	P(const int32_t, context_lens) \
-	P(int32_t, compressed_lens)    \
-	P(int64_t, c4a_slots)          \
-	P(int64_t, index_slots)        \
-	P(int64_t, c128a_slots)        \
-	P(int32_t, swa_indices)        \
-	P(int32_t, swa_lens)           \
-	P(int32_t, c128a_indices)      \
-	P(int32_t, c128a_lens)         \
-	P(int32_t, c4a_metadata)       \
-	P(int32_t, c4a_splits)         \
-	P(int32_t, c128a_metadata)     \
-	P(int32_t, c128a_splits)       \
-	SPMLA_P_GROUP(P, swa)          \
-	SPMLA_P_GROUP(P, c4a)          \
-	SPMLA_P_GROUP(P, c128a)        \
-	SPMLA_P_GROUP(P, index)        \
-	SPMLA_S_GROUP(S, swa)          \
-	SPMLA_S_GROUP(S, c4a)          \
-	SPMLA_S_GROUP(S, c128a)        \
-	SPMLA_S_GROUP(S, index)        \
-	S(spmla_g_divisor, swa_ring)   \
-	S(uint32_t, has_index)         \
-	S(uint32_t, tokens)            \
-	S(uint32_t, window)            \
-	S(uint32_t, c128a_width)       \
-	S(uint32_t, c128a_listed)      \
-	S(uint32_t, topk)              \
-	S(uint32_t, parts)             \
+#define SPMLA_K_step_prologue_windows(P, S) \
+	SPMLA_K_FAULT(P)                    \
+	P(const int32_t, token_row)         \
+	P(const int32_t, positions)         \
+	P(const int32_t, context_lens)      \
+	P(int32_t, compressed_lens)         \
+	P(int64_t, c4a_slots)               \
+	P(int64_t, index_slots)             \
+	P(int64_t, c128a_slots)             \
+	P(int32_t, swa_indices)             \
+	P(int32_t, swa_lens)                \
+	P(int32_t, c128a_indices)           \
+	P(int32_t, c128a_lens)              \
+	P(int32_t, c4a_metadata)            \
+	P(int32_t, c4a_splits)              \
+	P(int32_t, c128a_metadata)          \
+	P(int32_t, c128a_splits)            \
+	SPMLA_P_GROUP(P, swa)               \
+	SPMLA_P_GROUP(P, c4a)               \
+	SPMLA_P_GROUP(P, c128a)             \
+	SPMLA_P_GROUP(P, index)             \
+	SPMLA_S_GROUP(S, swa)               \
+	SPMLA_S_GROUP(S, c4a)               \
+	SPMLA_S_GROUP(S, c128a)             \
+	SPMLA_S_GROUP(S, index)             \
+	S(spmla_g_divisor, swa_ring)        \
+	S(uint32_t, has_index)              \
+	S(uint32_t, tokens)                 \
+	S(uint32_t, window)                 \
+	S(uint32_t, c128a_width)            \
+	S(uint32_t, c128a_listed)           \
+	S(uint32_t, topk)                   \
+	S(uint32_t, parts)                  \
 	S(uint32_t, blocks)
-SPMLA_KERNEL_SCALARS(step_windows)
+SPMLA_KERNEL_SCALARS(step_prologue_windows)
 
 enum {
 	WINDOWS_CUTS = 2,  /* blocks behind the tokens' */
@@ -203,7 +202,7 @@ typedef struct windows_shared {
 } windows_shared;
 
 typedef struct windows_job {
-	SPMLA_KERNEL_FIELDS(step_windows)
+	SPMLA_KERNEL_FIELDS(step_prologue_windows)
 	LOCAL windows_shared *shared;
 } windows_job;
 
@@ -212,9 +211,9 @@ typedef struct windows_job {
 FN void
 windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
 {
-	const PRIVATE spmla_k_step_windows_scalars *s = &job->s;
+	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
 	LOCAL windows_shared *shared = job->shared;
-	const uint32_t items = SPMLA_ITEMS_step_windows;
+	const uint32_t items = SPMLA_ITEMS_step_prologue_windows;
 	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
 
 	BARRIER(); /* the cut before is done */
@@ -241,7 +240,7 @@ FN uint32_t
 windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
 	     uint32_t context, uint32_t turn)
 {
-	const PRIVATE spmla_k_step_windows_scalars *s = &job->s;
+	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
 	const spmla_g_divisor linear = {0, 0, 0};
 	const uint32_t pos = (uint32_t)job->positions[t];
 	const uint32_t four = pos / SPMLA_COMPRESS_OVERLAP;
@@ -295,10 +294,10 @@ windows_lens(const PRIVATE windows_job *job, uint32_t t, uint32_t context,
 FN void
 windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 {
-	const PRIVATE spmla_k_step_windows_scalars *s = &job->s;
+	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
 	const spmla_g_divisor linear = {0, 0, 0};
 	const uint32_t item = g_item();
-	const uint32_t is_last = item == SPMLA_ITEMS_step_windows - 1;
+	const uint32_t is_last = item == SPMLA_ITEMS_step_prologue_windows - 1;
 	const uint32_t row = (uint32_t)job->token_row[t];
 	const uint32_t context = (uint32_t)job->context_lens[t];
 	const uint32_t start = context > s->window ? context - s->window : 0;
@@ -344,12 +343,13 @@ windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 
 #undef GROUP
 
-SPMLA_KERNEL_BLOCKS(step_windows, 2)
+SPMLA_KERNEL_BLOCKS(step_prologue_windows, 2)
 void
-spmla_k_step_windows(SPMLA_KERNEL_ARGS(step_windows))
+spmla_k_step_prologue_windows(SPMLA_KERNEL_ARGS(step_prologue_windows))
 {
 	LOCAL_ARRAY(windows_shared, shared, 1);
-	const windows_job job = {SPMLA_KERNEL_VALUES(step_windows), shared};
+	const windows_job job = {SPMLA_KERNEL_VALUES(step_prologue_windows),
+				 shared};
 	uint32_t t, turn = 0;
 
 	if (g_item() == 0)

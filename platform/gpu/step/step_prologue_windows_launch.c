@@ -8,11 +8,11 @@
 #include "spmla/platform/gpu/launch.h"
 
 SPMLA_STATIC_ASSERT((int)WINDOWS_NEAR + (int)WINDOWS_FAR + 64 <=
-			    (int)SPMLA_ITEMS_step_windows,
+			    (int)SPMLA_ITEMS_step_prologue_windows,
 		    "the last item is of a subgroup of its own");
 
 static void
-set_buffers(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
+set_buffers(spmla_k_step_prologue_windows_params *p, const spmla_ctx *ctx)
 {
 	p->token_row = ctx->buf[SPMLA_BUF_TOKEN_ROW];
 	p->positions = ctx->buf[SPMLA_BUF_POSITIONS];
@@ -32,7 +32,7 @@ set_buffers(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
 }
 
 static void
-set_groups(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
+set_groups(spmla_k_step_prologue_windows_params *p, const spmla_ctx *ctx)
 {
 #define GROUP(group, number)                                                \
 	{                                                                   \
@@ -62,11 +62,11 @@ set_groups(spmla_k_step_windows_params *p, const spmla_ctx *ctx)
 }
 
 spmla_status
-spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
-			 uint32_t parts)
+spmla_i_gpu_step_prologue_windows(const spmla_i_gpu_queue *queue,
+				  uint32_t tokens, uint32_t parts)
 {
 	const spmla_config *c = &queue->ctx->plan.config;
-	spmla_k_step_windows_params p;
+	spmla_k_step_prologue_windows_params p;
 
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
@@ -80,6 +80,6 @@ spmla_i_gpu_step_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
 	p.s.topk = c->topk;
 	p.s.parts = parts;
 	p.s.blocks = tokens + (parts ? WINDOWS_CUTS : 0);
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_windows, p.s.blocks,
-				  &p);
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_prologue_windows,
+				  p.s.blocks, &p);
 }

@@ -5,7 +5,7 @@
  * a context, so its other keys and its states are written. But its length is 0
  * for every layer, so all its results are empty.
  */
-#include "spmla/platform/cpu/step/step_windows_cpu.h"
+#include "spmla/platform/cpu/step/step_prologue_windows_cpu.h"
 #include "spmla/internal/config.h"
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 #include "spmla/platform/cpu/step/slot_row_cpu.h"
@@ -144,7 +144,7 @@ one_token(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t t)
 }
 
 void
-spmla_i_cpu_step_windows(spmla_ctx *ctx, uint32_t tokens)
+spmla_i_cpu_step_prologue_windows(spmla_ctx *ctx, uint32_t tokens)
 {
 	spmla_i_cpu_for(ctx, &tokens, tokens, one_token);
 }
