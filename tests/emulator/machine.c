@@ -212,6 +212,7 @@ begin_block(machine_block *block, uint32_t index)
 	machine_products_begin(first);
 	for (i = first; i < first + items; i++) {
 		memset(&machine.items[i], 0, sizeof machine.items[i]);
+		machine.groups[i / machine.width].fences[i % machine.width] = 0;
 		fiber_begin(i, item_start);
 		machine_ready(i);
 	}

@@ -70,7 +70,7 @@ void *
 spmla_i_emu_dynamic(uint32_t bytes)
 {
 	machine_block *block = machine.here;
-	void *local;
+	void *local, *seen;
 
 	if (block->local_met)
 		return block->local;
@@ -79,12 +79,16 @@ spmla_i_emu_dynamic(uint32_t bytes)
 			     "line says");
 	if (block->shared_bytes != bytes) {
 		free(block->local);
-		if (posix_memalign(&local, LOCAL_ALIGN, bytes))
+		free(block->seen);
+		if (posix_memalign(&local, LOCAL_ALIGN, bytes) ||
+		    posix_memalign(&seen, LOCAL_ALIGN, bytes))
 			abort();
 		block->local = local;
+		block->seen = seen;
 		block->shared_bytes = bytes;
 	}
 	block->local_met = 1;
+	memset(block->seen, POISON, bytes);
 	return memset(block->local, POISON, bytes);
 }
 

@@ -140,6 +140,7 @@ spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 	(void)peer_of((const uint8_t *)from + bytes - 1);
 	(void)peer_of((const uint8_t *)to + bytes - 1);
 	memset(c.to, UNREAD, bytes);
+	machine_written(c.to, bytes);
 	copies[copy_count++] = c;
 }
 
@@ -154,6 +155,7 @@ spmla_i_emu_bulk_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 	if (copy_count == MAX_COPIES)
 		machine_fail("too many bulk copies");
 	memset(c.to, UNREAD, bytes);
+	machine_written(c.to, bytes);
 	copies[copy_count++] = c;
 }
 
@@ -168,7 +170,8 @@ machine_land_peer(void)
 	i = machine_draw(copy_count);
 	c = copies[i];
 	copies[i] = copies[--copy_count];
-	memcpy(c.to, c.from, c.bytes);
+	machine_read(c.to, c.from, c.bytes);
+	machine_written(c.to, c.bytes);
 	machine_count_bytes(c.counts, c.bytes);
 	return 1;
 }

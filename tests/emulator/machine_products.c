@@ -71,13 +71,11 @@ step_of(const spmla_i_emu_product *p)
 
 /* Values of 16 bytes: 8, or 16 of e4m3. */
 static void
-values_of(float *to, const void *piece, uint32_t type)
+values_of(float *to, const uint8_t bytes[PIECE], uint32_t type)
 {
 	static float e4m3[256];
-	uint8_t bytes[PIECE];
 	uint32_t i;
 
-	memcpy(bytes, piece, PIECE);
 	if (type != WGMMA_e4m3) {
 		machine_values(to, bytes, type == WGMMA_bf16);
 		return;
@@ -97,13 +95,15 @@ read_row(float *to, const g_panel *panel, uint32_t row, uint32_t count,
 	const uint32_t in_piece = type == WGMMA_e4m3 ? PIECE : PIECE / 2;
 	const uintptr_t first = (uintptr_t)panel->at +
 				row / 8 * panel->group_bytes + row % 8 * ROW;
+	uint8_t bytes[PIECE];
 	uint32_t i;
 
 	for (i = 0; i < count / in_piece; i++) {
 		const uintptr_t at = first + i * PIECE;
 
-		values_of(to + i * in_piece,
-			  (const void *)(at ^ (at / ROW & 7u) << 4), type);
+		machine_read(bytes, (const void *)(at ^ (at / ROW & 7u) << 4),
+			     PIECE);
+		values_of(to + i * in_piece, bytes, type);
 	}
 }
 
@@ -119,7 +119,7 @@ read_registers(const product *p, uint32_t r, float *to)
 	for (i = 0; i < 2; i++) {
 		for (t = 0; t < 4; t++)
 			words[t] = p->a[first + t][high + 2 * i];
-		values_of(to + i * half, words, p->of.type);
+		values_of(to + i * half, (const uint8_t *)words, p->of.type);
 	}
 }
 

@@ -47,6 +47,7 @@ typedef struct machine_group {
 	uint32_t words[2][MAX_WORDS * 64];
 	uint32_t summed; /* the turn whose products `sums` has */
 	float sums[MAX_SUMS];
+	uint32_t fences[64]; /* of each lane, in this block */
 } machine_group;
 
 typedef struct machine_barrier {
@@ -66,6 +67,7 @@ typedef struct machine_block {
 	machine_barrier barriers[MAX_BARRIERS];
 	machine_barrier cluster; /* of the cluster's first block */
 	uint8_t *local;          /* LOCAL_DYNAMIC */
+	uint8_t *seen;           /* the same, as asynchronous reads see it */
 	uint32_t shared_bytes;
 	uint32_t local_met;             /* by this block */
 	const void *arrays[MAX_ARRAYS]; /* LOCAL_ARRAYs that it has met */
@@ -133,6 +135,12 @@ uint32_t machine_meet(machine_barrier *barrier, machine_block *first,
 
 /* The block whose LOCAL_DYNAMIC has this address. */
 machine_block *machine_block_of(const void *local);
+
+/* An asynchronous read, a multiple of 4 bytes; what lacks a fence is all ones.
+ * Then: an asynchronous copy wrote these bytes, so asynchronous reads see them.
+ */
+void machine_read(void *to, const void *from, uint32_t bytes);
+void machine_written(const void *place, uint32_t bytes);
 
 /* Whether the item that runs is the first to go on after its subgroup's last
  * exchange: it computes what the lanes share. */

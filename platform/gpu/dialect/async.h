@@ -451,6 +451,7 @@ void spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes,
 void spmla_i_emu_peer_arrive(g_mbarrier *b);
 void spmla_i_emu_bulk_copy(void *to, const void *from, uint32_t bytes,
 			   g_mbarrier *b);
+void spmla_i_emu_fence_async(void);
 /* `waits` is 0: only arrives. `votes` is 0: there is no vote. */
 uint32_t spmla_i_emu_named(uint32_t id, uint32_t items, uint32_t waits,
 			   uint32_t votes, uint32_t is, const char *file,
@@ -506,6 +507,7 @@ g_local_copies_wait_but(uint32_t groups)
 FN void
 g_fence_async(void)
 {
+	spmla_i_emu_fence_async();
 }
 
 FN void
