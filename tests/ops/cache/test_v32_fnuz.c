@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * V3.2 caches whose e4m3 codes are FNUZ: every code as kv_gather reads it and
- * as kv_insert writes it, in values worked out from the definition; then
- * sparse_decode, to which the same values in the other encoding are the same
- * keys.
+ * as kv_insert and indexer_k_insert write it, in values worked out from the
+ * definition; then sparse_decode, to which the same values in the other
+ * encoding are the same keys.
  */
 #include <math.h>
 #include <string.h>
@@ -145,6 +145,54 @@ START_TEST(every_code_but_those_of_240_is_written_for_its_value)
 		ck_assert(test_bf16((float)ref_fnuz_value(row[i])) == kv[i] &&
 			  row[i] != 0x80);
 	ck_assert_mem_eq(row, "\x00\x00\x80\x80", 4);
+}
+END_TEST
+
+/* Two index keys with amax 224. _i: bit 0 the mode, bit 1 whether their page is
+ * in tiles, where 16 values of a key lie together, 256 bytes apart. */
+START_TEST(every_code_of_an_index_key_is_written_for_its_value)
+{
+	enum { KEYS = 16, KEY = 128 };
+	static _Alignas(16) uint16_t k[2 * KEY];
+	static const int64_t slots[2] = {0, 1};
+	static const float one = 1;
+	spmla_indexer_k_insert_args a = {.struct_bytes = sizeof a, .tokens = 2};
+	const uint32_t tiled = (uint32_t)_i >> 1;
+	uint32_t i;
+
+	a.scale_mode = _i & 1 ? SPMLA_SCALE_RAW : SPMLA_SCALE_POW2;
+	a.k = k;
+	a.k_stride_elems = KEY;
+	a.slot_mapping = slots;
+	a.cache = cache_of(pool, SPMLA_E4M3_FNUZ);
+	a.cache.layout =
+		tiled ? SPMLA_LAYOUT_INDEX_FP8_TILED : SPMLA_LAYOUT_INDEX_FP8;
+	a.cache.entries_per_page = KEYS;
+	a.cache.pages = 1;
+	a.cache.page_stride_bytes = KEYS * (KEY + sizeof one);
+	for (i = 0; i < 2 * KEY; i++)
+		k[i] = test_bf16((float)ref_fnuz_value(
+			(uint8_t)((i & 0x7f) == 0x7f ? i - 1
+				  : i == 0x80        ? 0
+						     : i)));
+	k[KEY + 1] = 0x7fc0;
+	ck_assert_int_eq(spmla_indexer_k_insert(f.ctx, &a, NULL), SPMLA_OK);
+	fixture_drain(&f);
+	for (i = 0; i < 2 * KEY; i++) {
+		const uint32_t e = i / KEY, d = i % KEY;
+		const uint8_t code =
+			pool[tiled ? d / 16 * 256 + e * 16 + d % 16 : i];
+
+		if (i == KEY + 1)
+			ck_assert_uint_eq(code, 0x80);
+		else
+			ck_assert(code != 0x80 &&
+				  test_bf16((float)ref_fnuz_value(code)) ==
+					  k[i]);
+	}
+	for (i = 0; i < 2; i++)
+		ck_assert_mem_eq(pool + KEYS * KEY + i * sizeof one, &one,
+				 sizeof one);
 }
 END_TEST
 
@@ -304,6 +352,7 @@ SUITE
 	const theme_test values[] = {
 		{every_code_is_gathered_as_its_value, 1},
 		{every_code_but_those_of_240_is_written_for_its_value, 2},
+		{every_code_of_an_index_key_is_written_for_its_value, 4},
 		{scales_worked_out_by_hand, 1},
 		{a_scale_may_be_next_to_the_subnormals, 1},
 		{a_decode_reads_either_encoding, 1},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * V4 caches whose e4m3 codes are FNUZ: every code as kv_gather reads it, and
- * every code as kv_insert writes it, in values worked out from the definition;
- * then sparse_decode, to which the same values in the other encoding are the
- * same keys.
+ * V4 caches whose e4m3 codes are FNUZ: every code as kv_gather and
+ * sparse_decode read it, and as kv_insert and qnorm_rope_kv_insert write it, in
+ * values worked out from the definition. To sparse_decode the same values in
+ * the other encoding are the same keys.
  */
 #include <math.h>
 #include <string.h>
@@ -106,18 +106,55 @@ START_TEST(every_code_is_gathered_as_its_value)
 }
 END_TEST
 
-/* Groups with amax 224: the scale is 1, and the values are their codes'. */
-START_TEST(every_code_but_those_of_240_is_written_for_its_value)
+static _Alignas(16) uint16_t kv[4][DIM];
+static const int64_t kv_slots[4] = {0, 3, 5, 7};
+
+static void
+insert_alone(void)
 {
-	static _Alignas(16) uint16_t kv[4][DIM];
-	static const int64_t slots[4] = {0, 3, 5, 7};
 	spmla_kv_insert_args a = {.struct_bytes = sizeof a, .tokens = 4};
-	uint32_t t, i;
 
 	a.kv_c = &kv[0][0];
 	a.kv_c_stride_elems = DIM;
-	a.slot_mapping = slots;
+	a.slot_mapping = kv_slots;
 	a.cache = cache_of(pool, SPMLA_E4M3_FNUZ);
+	ck_assert_int_eq(spmla_kv_insert(f.ctx, &a, NULL), SPMLA_OK);
+}
+
+/* By a rotation of 0. */
+static void
+insert_with_queries(void)
+{
+	static _Alignas(16) uint16_t q[4][DIM], q_out[4][DIM];
+	static const int32_t positions[4];
+	static float cos_sin[ROPE];
+	spmla_qnorm_rope_kv_insert_args a = {.struct_bytes = sizeof a};
+	uint32_t i;
+
+	for (i = 0; i < ROPE / 2; i++)
+		cos_sin[i] = 1;
+	a.tokens = a.kv_tokens = 4;
+	a.heads = a.padded_heads = a.cos_sin_rows = 1;
+	a.norm_eps = 1e-6f;
+	a.q = &q[0][0];
+	a.q_out = &q_out[0][0];
+	a.q_token_stride_elems = a.q_head_stride_elems = DIM;
+	a.q_out_token_stride_elems = a.q_out_head_stride_elems = DIM;
+	a.kv = &kv[0][0];
+	a.kv_stride_elems = DIM;
+	a.slot_mapping = kv_slots;
+	a.positions = positions;
+	a.cos_sin = cos_sin;
+	a.cache = cache_of(pool, SPMLA_E4M3_FNUZ);
+	ck_assert_int_eq(spmla_qnorm_rope_kv_insert(f.ctx, &a, NULL), SPMLA_OK);
+}
+
+/* Groups with amax 224: the scale is 1, and the values are their codes'. _i:
+ * the writer. */
+START_TEST(every_code_but_those_of_240_is_written_for_its_value)
+{
+	uint32_t t, i;
+
 	for (t = 0; t < 4; t++)
 		for (i = 0; i < NOPE; i++) {
 			uint32_t code = (t * 7 + i / 64) * 63 + i % 64;
@@ -133,14 +170,14 @@ START_TEST(every_code_but_those_of_240_is_written_for_its_value)
 	kv[0][1] = test_bf16(-1e-5f); /* rounds to it */
 	kv[0][2] = 0x7fc0;
 	kv[0][3] = 0xffc0;
-	ck_assert_int_eq(spmla_kv_insert(f.ctx, &a, NULL), SPMLA_OK);
+	(_i ? insert_with_queries : insert_alone)();
 	fixture_drain(&f);
 	for (t = 0; t < 4; t++) {
-		const uint8_t *codes = codes_of(pool, (uint32_t)slots[t]);
+		const uint32_t slot = (uint32_t)kv_slots[t];
+		const uint8_t *codes = codes_of(pool, slot);
 
 		for (i = 0; i < 7; i++)
-			ck_assert_uint_eq(
-				scales_of(pool, (uint32_t)slots[t])[i], ONE);
+			ck_assert_uint_eq(scales_of(pool, slot)[i], ONE);
 		for (i = t == 0 ? 4 : 0; i < NOPE; i++)
 			ck_assert(test_bf16((float)ref_fnuz_value(
 					  (uint8_t)(codes[i]))) == kv[t][i] &&
@@ -162,17 +199,17 @@ START_TEST(scale_bytes_worked_out_by_hand)
 		uint32_t byte;
 	} v[] = {{0.0f, 106},   {7.0f, 122},   {-1.0f, 120},
 		 {224.0f, 127}, {225.0f, 128}, {0x1p127f, 247}};
-	static _Alignas(16) uint16_t kv[DIM];
+	static _Alignas(16) uint16_t row[DIM];
 	static const int64_t slot = 2;
 	spmla_kv_insert_args a = {.struct_bytes = sizeof a, .tokens = 1};
 	uint32_t i;
 
-	a.kv_c = kv;
+	a.kv_c = row;
 	a.kv_c_stride_elems = DIM;
 	a.slot_mapping = &slot;
 	a.cache = cache_of(pool, SPMLA_E4M3_FNUZ);
 	for (i = 0; i < sizeof v / sizeof *v; i++) {
-		kv[65] = test_bf16(v[i].amax);
+		row[65] = test_bf16(v[i].amax);
 		ck_assert_int_eq(spmla_kv_insert(f.ctx, &a, NULL), SPMLA_OK);
 		fixture_drain(&f);
 		ck_assert_uint_eq(scales_of(pool, 2)[1], v[i].byte);
@@ -235,6 +272,43 @@ START_TEST(a_decode_reads_each_cache_in_its_own_encoding)
 }
 END_TEST
 
+/* q = 0 and one key: the output is the key. _i: the cache that has it. */
+START_TEST(a_decode_reads_every_code_as_its_value)
+{
+	static _Alignas(16) uint16_t q[DIM], out[DIM];
+	static const int32_t none[1] = {-1}, slots[1] = {5};
+	spmla_sparse_decode_args a = {.struct_bytes = sizeof a, .tokens = 1};
+	uint8_t *codes = codes_of(pool, 5);
+	uint32_t i;
+
+	memset(scales_of(pool, 5), ONE + 1, 7);
+	for (i = 0; i < NOPE; i++)
+		codes[i] = (uint8_t)((i & 0xff) == 0x80 ? 0x7f : i);
+	a.heads = a.topk = a.extra_topk = 1;
+	a.softmax_scale = 0.05f;
+	a.q = q;
+	a.q_token_stride_elems = a.q_head_stride_elems = DIM;
+	a.out_token_stride_elems = a.out_head_stride_elems = DIM;
+	a.slots = _i ? none : slots;
+	a.extra_slots = _i ? slots : none;
+	a.slots_stride_elems = a.extra_slots_stride_elems = 1;
+	a.out = out;
+	a.cache = cache_of(pool, _i ? SPMLA_E4M3_FN : SPMLA_E4M3_FNUZ);
+	a.extra_cache = cache_of(pool, _i ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN);
+	ck_assert_int_eq(spmla_sparse_decode(f.ctx, &a, NULL), SPMLA_OK);
+	fixture_drain(&f);
+	for (i = 0; i < NOPE; i++)
+		ck_assert_msg(
+			out[i] == test_bf16((float)(2 *
+						    ref_fnuz_value(codes[i]))),
+			"code 0x%02x: 0x%04x", codes[i], out[i]);
+	codes[9] = 0x80;
+	ck_assert_int_eq(spmla_sparse_decode(f.ctx, &a, NULL), SPMLA_OK);
+	fixture_drain(&f);
+	ck_assert_float_nan(test_bf16_value(out[9]));
+}
+END_TEST
+
 START_TEST(other_layouts_and_encodings_are_refused)
 {
 	static _Alignas(16) uint16_t dst[DIM];
@@ -264,9 +338,10 @@ SUITE
 {
 	const theme_test values[] = {
 		{every_code_is_gathered_as_its_value, 1},
-		{every_code_but_those_of_240_is_written_for_its_value, 1},
+		{every_code_but_those_of_240_is_written_for_its_value, 2},
 		{scale_bytes_worked_out_by_hand, 1},
 		{a_decode_reads_each_cache_in_its_own_encoding, 1},
+		{a_decode_reads_every_code_as_its_value, 2},
 		{other_layouts_and_encodings_are_refused, 1},
 	};
 	const theme themes[] = {
