@@ -150,6 +150,10 @@ golden_verdict golden_run_sparse_decode(golden_case *c);
 void golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
 			 golden_tensor *lse, int64_t b, uint32_t tiles,
 			 double *work);
+/* The same of the out of a prefill by tiles. work: 577 for each entry of a
+ * token's list. */
+void golden_prefill_slack(const spmla_sparse_prefill_args *a,
+			  golden_tensor *out, double *work);
 
 /* golden_gathered_logits.c */
 golden_verdict golden_run_mqa_logits_gathered(golden_case *c);

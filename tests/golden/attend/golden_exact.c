@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far the real decode is from attention itself. FlashMLA rounds a value of
+ * How far the real kernels are from attention itself. FlashMLA rounds a value of
  * an fp8 row, its scale, and the weight of a key to bf16. A kernel that rounds
  * less, or weights against another maximum, is as far from FlashMLA's result
  * as that is from attention in double over values of code * scale. Kernels by
- * tiles round no less: they may be off attention as sparse_decode.h says.
+ * tiles round no less: they may be off attention as sparse_decode.h and
+ * sparse_prefill.h say.
  */
 #include "tests/golden/golden.h"
 
@@ -68,12 +69,11 @@ length_of(const int32_t *lens, uint32_t t, uint32_t most)
 					  : most;
 }
 
-/* Returns the natural lse. out: the mean of v. mean: the mean of |v|. p: [n], for
- * its use. */
+/* Returns the natural lse. sink: NULL for none. out: the mean of v. mean: the
+ * mean of |v|. p: [n], for its use. */
 static double
-attend(const spmla_sparse_decode_args *a, const uint16_t *q, uint32_t head,
-       const double *rows, uint32_t n, uint32_t dim, double *p, double *out,
-       double *mean)
+attend(float scale, const float *sink, const uint16_t *q, const double *rows,
+       uint32_t n, uint32_t dim, double *p, double *out, double *mean)
 {
 	double most = -INFINITY, sum = 0, lse;
 	uint32_t k, d;
@@ -82,7 +82,7 @@ attend(const spmla_sparse_decode_args *a, const uint16_t *q, uint32_t head,
 		for (p[k] = 0, d = 0; d < dim; d++)
 			p[k] += half_value((const uint8_t *)(q + d)) *
 				rows[dim * k + d];
-		p[k] *= (double)a->softmax_scale;
+		p[k] *= (double)scale;
 		most = p[k] > most ? p[k] : most;
 	}
 	memset(out, 0, SPMLA_MLA_LATENT * sizeof *out);
@@ -96,8 +96,8 @@ attend(const spmla_sparse_decode_args *a, const uint16_t *q, uint32_t head,
 		}
 	}
 	lse = most + log(sum);
-	if (a->attn_sink)
-		sum += exp((double)a->attn_sink[head] - most);
+	if (sink)
+		sum += exp((double)*sink - most);
 	for (d = 0; n && d < SPMLA_MLA_LATENT; d++) {
 		out[d] /= sum;
 		mean[d] /= sum;
@@ -143,11 +143,12 @@ golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
 				      dim, rows, n);
 		for (h = 0; h < a->heads; h++) {
 			const int64_t at[3] = {b, h, t};
-			const double l = attend(
-				a,
-				a->q + t * a->q_token_stride_elems +
-					h * a->q_head_stride_elems,
-				(uint32_t)h, rows, n, dim, work, exact, mean);
+			const double l =
+				attend(a->softmax_scale,
+				       a->attn_sink ? a->attn_sink + h : NULL,
+				       a->q + t * a->q_token_stride_elems +
+					       h * a->q_head_stride_elems,
+				       rows, n, dim, work, exact, mean);
 
 			lse->slack[(b * a->heads + h) * a->tokens + t] =
 				distance(lse, at, l);
@@ -158,6 +159,56 @@ golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
 					    h) * SPMLA_MLA_LATENT +
 					   d] = distance(out, in, exact[d]) +
 						rounding * mean[d];
+			}
+		}
+	}
+}
+
+/* The keys of a token of a prefill; returns how many there are. */
+static uint32_t
+take_keys(const spmla_sparse_prefill_args *a, uint32_t t, double *rows)
+{
+	const int32_t *row = a->indices + t * a->indices_stride_elems;
+	const uint32_t len = length_of(a->topk_lens, t, a->topk);
+	uint32_t k, d, n = 0;
+
+	for (k = 0; k < len; k++) {
+		if (row[k] < 0 || (uint32_t)row[k] >= a->kv_rows)
+			continue;
+		for (d = 0; d < a->dim; d++)
+			rows[a->dim * n + d] = half_value(
+				(const uint8_t *)(a->kv +
+						  row[k] * a->kv_stride_elems +
+						  d));
+		n++;
+	}
+	return n;
+}
+
+void
+golden_prefill_slack(const spmla_sparse_prefill_args *a, golden_tensor *out,
+		     double *work)
+{
+	double *rows = work + a->topk;
+	double exact[SPMLA_MLA_LATENT], mean[SPMLA_MLA_LATENT];
+	int64_t t, h, d;
+
+	for (t = 0; t < a->tokens; t++) {
+		const uint32_t n = take_keys(a, (uint32_t)t, rows);
+
+		for (h = 0; h < a->heads; h++) {
+			(void)attend(a->softmax_scale,
+				     a->attn_sink ? a->attn_sink + h : NULL,
+				     a->q + t * a->q_token_stride_elems +
+					     h * a->q_head_stride_elems,
+				     rows, n, a->dim, work, exact, mean);
+			for (d = 0; d < SPMLA_MLA_LATENT; d++) {
+				const int64_t in[3] = {t, h, d};
+
+				out->slack[(t * a->heads + h) *
+						   SPMLA_MLA_LATENT +
+					   d] = distance(out, in, exact[d]) +
+						0x1p-8 * mean[d];
 			}
 		}
 	}
