@@ -280,7 +280,7 @@ cuda_heap_open(void)
 	if (!class_of)
 		cuda_memory_must(ENOMEM, "calloc");
 	cuda_memory_must(
-		cu.host_alloc(&heap, ARENA_BYTES, CUDA_PORTABLE_AND_MAPPED),
+		cu.host_alloc(&heap, ARENA_BYTES, cuda_memory_host_flags()),
 		"cuMemHostAlloc of a heap");
 	arena = heap;
 }

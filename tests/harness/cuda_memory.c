@@ -23,7 +23,7 @@
 /* Attributes of a device, on CUDA and on HIP from ROCm 6 on. */
 static const int pageable_number[] = {88, 65}, same_number[] = {91, 4};
 
-enum { STACK_BYTES = 32 << 20 };
+enum { STACK_BYTES = 32 << 20, HIP_COHERENT = 0x40000000 };
 
 int __real_main(int argc, char **argv, char **envp);
 int __wrap_main(int argc, char **argv, char **envp);
@@ -39,6 +39,12 @@ uint32_t
 cuda_memory_kind(void)
 {
 	return kind;
+}
+
+uint32_t
+cuda_memory_host_flags(void)
+{
+	return CUDA_PORTABLE_AND_MAPPED | (is_hip ? HIP_COHERENT : 0);
 }
 
 void *
@@ -234,7 +240,7 @@ take_memory(void)
 
 	dl_iterate_phdr(take_segments, NULL);
 	cuda_memory_must(
-		cu.host_alloc(&stack, STACK_BYTES, CUDA_PORTABLE_AND_MAPPED),
+		cu.host_alloc(&stack, STACK_BYTES, cuda_memory_host_flags()),
 		"cuMemHostAlloc of a stack");
 	getcontext(&start.there);
 	start.there.uc_stack.ss_sp = stack;

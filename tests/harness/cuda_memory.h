@@ -33,6 +33,9 @@ typedef struct cuda_driver {
 extern cuda_driver cuda_memory_driver;
 extern uint32_t cuda_memory_mapped; /* memory needs to be registered */
 
+/* Flags of host memory that kernels use while the host does. */
+uint32_t cuda_memory_host_flags(void);
+
 /* The platform of the device: spmla_backend_kind. */
 uint32_t cuda_memory_kind(void);
 

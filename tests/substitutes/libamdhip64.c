@@ -27,7 +27,9 @@ enum {
 	NO_DEVICE = 100,
 	INVALID_DEVICE = 101,
 	NO_BINARY = 209,
-	FLAGS_OF_CUDA = 7 /* of host memory: portable, mapped, .. */
+	/* of host memory: portable, mapped, .., and one that only HIP has */
+	FLAGS_OF_CUDA = 7,
+	COHERENT = 0x40000000
 };
 
 static spmla_i_cuda_driver cu;
@@ -50,9 +52,6 @@ static __thread int current;
 	F(cuMemFreeHost, hipHostFree, (void *at), (at))                        \
 	F(cuMemGetInfo_v2, hipMemGetInfo, (size_t * available, size_t * all),  \
 	  (available, all))                                                    \
-	F(cuMemHostAlloc, hipHostMalloc,                                       \
-	  (void **to, size_t bytes, unsigned flags),                           \
-	  (to, bytes, flags & FLAGS_OF_CUDA))                                  \
 	F(cuMemHostRegister_v2, hipHostRegister,                               \
 	  (void *at, size_t bytes, unsigned flags),                            \
 	  (at, bytes, flags & FLAGS_OF_CUDA))                                  \
@@ -66,6 +65,7 @@ static struct {
 #undef FIELD
 	int (*cuDevicePrimaryCtxRetain)(void **to, int number);
 	int (*cuCtxSetCurrent)(void *context);
+	int (*cuMemHostAlloc)(void **to, size_t bytes, unsigned flags);
 	int (*cuMemcpy)(void *to, const void *from, size_t bytes);
 } more;
 
@@ -95,6 +95,7 @@ is_open(void)
 	find(library, "cuDevicePrimaryCtxRetain",
 	     &more.cuDevicePrimaryCtxRetain);
 	find(library, "cuCtxSetCurrent", &more.cuCtxSetCurrent);
+	find(library, "cuMemHostAlloc", &more.cuMemHostAlloc);
 	find(library, "cuMemcpy", &more.cuMemcpy);
 	opened = 1;
 	return 1;
@@ -177,6 +178,7 @@ PUBLIC int hipGetDevice(int *number);
 PUBLIC int hipSetDevice(int number);
 PUBLIC int hipDeviceGetAttribute(int *value, int attribute, int number);
 PUBLIC int hipModuleLoadData(spmla_gpu_module *module, const void *image);
+PUBLIC int hipHostMalloc(void **to, size_t bytes, unsigned flags);
 PUBLIC int hipMemcpy(void *to, const void *from, size_t bytes, int kind);
 PUBLIC int hipGetDevicePropertiesR0600(void *to, int number);
 PUBLIC int hipGetDevicePropertiesR0000(void *to, int number);
@@ -230,6 +232,17 @@ hipDeviceGetAttribute(int *value, int attribute, int number)
 	default:
 		return SPMLA_GPU_INVALID_VALUE;
 	}
+}
+
+/* Without the flag, a kernel need not see what the host writes meanwhile. */
+int
+hipHostMalloc(void **to, size_t bytes, unsigned flags)
+{
+	if (!(flags & COHERENT)) {
+		fprintf(stderr, "libamdhip64: host memory is not coherent\n");
+		return SPMLA_GPU_INVALID_VALUE;
+	}
+	return more.cuMemHostAlloc(to, bytes, flags & FLAGS_OF_CUDA);
 }
 
 int
