@@ -205,6 +205,26 @@ START_TEST(a_runtime_that_lacks_a_function_is_told)
 }
 END_TEST
 
+/* None of these is asked for, so none can be called: a graph has kernels only
+ * and never changes, a launch is not cooperative, and no step takes memory. */
+START_TEST(a_graph_has_kernels_only_and_is_not_edited)
+{
+	static const char *const never[] = {
+		"Cooperative", "ExecUpdate", "SetParams", "AddNode",
+		"Memcpy",      "HostFunc",   "Malloc",    "DeviceSynchronize"};
+	const spmla_i_gpu_library *l = &spmla_i_hip_platform.library;
+	uint32_t i, j;
+
+	ck_assert_uint_ge(l->symbol_count, SPMLA_GPU_CALLS);
+	for (i = 0; i < l->symbol_count; i++)
+		for (j = 0; j < sizeof never / sizeof *never; j++)
+			ck_assert_ptr_null(
+				strstr(l->symbols[i].name, never[j]));
+	ck_assert_int_eq(spmla_i_hip_platform.capture_mode,
+			 SPMLA_GPU_CAPTURE_RELAXED);
+}
+END_TEST
+
 START_TEST(without_a_device_the_code_is_told)
 {
 	fake.total = 0;
@@ -347,6 +367,7 @@ SUITE
 		 1},
 		{an_old_runtime_is_told_with_both_versions, 1},
 		{a_runtime_that_lacks_a_function_is_told, 1},
+		{a_graph_has_kernels_only_and_is_not_edited, 1},
 		{without_a_device_the_code_is_told, 1},
 		{without_a_runtime_the_backend_says_so, 1},
 		{an_architecture_takes_its_own_code_object_or_none, 1},

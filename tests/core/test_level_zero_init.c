@@ -242,6 +242,28 @@ START_TEST(a_loader_that_is_nowhere_is_named)
 }
 END_TEST
 
+/* None of these is asked for, so none can be called. */
+START_TEST(no_list_is_edited_and_nothing_waits_for_one)
+{
+	static const char *const never[] = {"zeCommandListReset",
+					    "Update",
+					    "Mutable",
+					    "LaunchCooperative",
+					    "LaunchMultiple",
+					    "Synchronize",
+					    "zeEvent",
+					    "zeMemAlloc"};
+	const spmla_i_gpu_library *l = &spmla_i_ze_library;
+	uint32_t i, j;
+
+	ck_assert_uint_ge(l->symbol_count, 30);
+	for (i = 0; i < l->symbol_count; i++)
+		for (j = 0; j < sizeof never / sizeof *never; j++)
+			ck_assert_ptr_null(
+				strstr(l->symbols[i].name, never[j]));
+}
+END_TEST
+
 START_TEST(what_the_compiler_said_is_in_the_diag)
 {
 	static char long_log[5000];
@@ -470,6 +492,7 @@ SUITE
 		{a_loader_that_lacks_a_function_is_told, 1},
 		{without_a_loader_the_backend_says_so, 1},
 		{a_loader_that_is_nowhere_is_named, 1},
+		{no_list_is_edited_and_nothing_waits_for_one, 1},
 		{what_the_compiler_said_is_in_the_diag, 1},
 		{kernels_are_built_for_large_buffers_and_exact_quotients, 1},
 		{a_kernel_that_does_not_fit_the_device_is_told, 1},
