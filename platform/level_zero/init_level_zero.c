@@ -108,22 +108,27 @@ find_ways(spmla_i_ze_state *state, spmla_diag *diag)
 	return SPMLA_OK;
 }
 
-/* Returns the compiler's log as the field of a diag. */
+/* Returns the compiler's log as the field of a diag. The driver gives all of a
+ * log or nothing, so it is read into graphs[], which init does not use yet; the
+ * state keeps its beginning. */
 static const char *
 read_log(spmla_i_ze_state *state, spmla_ze_log log)
 {
 	const spmla_i_ze_driver *driver = spmla_i_ze_driver_of(state);
 	static const char prefix[] = "zeModuleCreate: ";
 	const size_t room = sizeof state->log - sizeof prefix;
+	char *const all = (char *)state->graphs;
 	size_t bytes = 0;
 
+	memset(state->log, 0, sizeof state->log);
 	memcpy(state->log, prefix, sizeof prefix);
-	/* A log that is too long is left out: the driver gives only its size or
-	 * all of it. */
-	if (log && driver->log_text(log, &bytes, NULL) == 0 && bytes <= room)
-		(void)driver->log_text(log, &bytes,
-				       state->log + sizeof prefix - 1);
-	state->log[sizeof state->log - 1] = 0;
+	if (!log || driver->log_text(log, &bytes, NULL) ||
+	    bytes > sizeof state->graphs)
+		return state->log;
+	if (driver->log_text(log, &bytes, all) == 0)
+		memcpy(state->log + sizeof prefix - 1, all,
+		       bytes < room ? bytes : room);
+	memset(state->graphs, 0, sizeof state->graphs);
 	return state->log;
 }
 

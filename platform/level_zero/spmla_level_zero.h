@@ -59,8 +59,8 @@
  * fit). init: E_NULL ("native.context", "native.device"), E_NO_BLOB.
  * spmla_graph_begin: E_NULL ("native.queue"). All: E_DEVICE, the driver
  * refused; the diag has its function and its code. If the driver could not
- * build the kernels, its compiler's message follows the function; this text
- * lies in the HOST region.
+ * build the kernels, the first 4 KB of its compiler's message follow the
+ * function; this text lies in the HOST region.
  */
 #ifndef SPMLA_LEVEL_ZERO_H
 #define SPMLA_LEVEL_ZERO_H

@@ -266,7 +266,7 @@ END_TEST
 
 START_TEST(what_the_compiler_said_is_in_the_diag)
 {
-	static char long_log[5000];
+	static char long_log[30000];
 
 	fake_ze.build_log = "error: undefined reference to `x'";
 	init_says(SPMLA_E_DEVICE,
@@ -275,10 +275,21 @@ START_TEST(what_the_compiler_said_is_in_the_diag)
 	/* The log went, too; its text lies in the HOST region. */
 	ck_assert_uint_ge((uintptr_t)r.diag.field,
 			  (uintptr_t)r.regions[SPMLA_MEMORY_HOST].base);
-	memset(long_log, 'x', sizeof long_log - 1);
+	/* The beginning of a long one. */
+	memset(long_log, 'x', 5000);
 	fake_ze.build_log = long_log;
+	r.ctx = NULL;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_E_DEVICE);
+	ck_assert_uint_eq(strlen(r.diag.field), SPMLA_I_ZE_LOG_BYTES - 1);
+	ck_assert_int_eq(strncmp(r.diag.field, "zeModuleCreate: xxxx", 20), 0);
+	/* None, for which there is no room. */
+	memset(long_log, 'x', sizeof long_log - 1);
 	init_says(SPMLA_E_DEVICE, "SPMLA_E_DEVICE: zeModuleCreate: : got "
 				  "1879048196, want 0");
+	/* Graphs that would be dropped lie where a log was. */
+	fake_ze.build_log = NULL;
+	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
+	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
 }
 END_TEST
 
