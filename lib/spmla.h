@@ -413,7 +413,9 @@ typedef struct spmla_device_status {
 	}
 
 /* Reads the sticky status from pinned memory, without synchronisation. Beside a
- * concurrent clear it returns a whole report or none. */
+ * concurrent clear it returns a whole report or none.
+ * Errors: E_BUSY on Level Zero, while a graph runs, if host and device may not
+ * access host memory at the same time; see spmla_level_zero.h. */
 spmla_status spmla_status_read(const spmla_ctx *ctx,
 			       spmla_device_status *status);
 

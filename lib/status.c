@@ -231,6 +231,8 @@ spmla_status_read(const spmla_ctx *ctx, spmla_device_status *status)
 		return SPMLA_E_NULL;
 	if (status->struct_bytes != sizeof *status)
 		return SPMLA_E_STRUCT_SIZE;
+	if (ctx->backend->readable && !ctx->backend->readable(ctx))
+		return SPMLA_E_BUSY;
 	d = ctx->buf[SPMLA_BUF_DEVICE_STATUS];
 	/* A report is written before its count, and a clear zeroes the count
 	 * before the report. If the count is there but no key, a clear came

@@ -90,6 +90,9 @@ struct spmla_backend {
 	/* The number of consumed records; NULL: as RING_CONSUMED says, which
 	 * the host may read at any time. */
 	uint64_t (*consumed)(const spmla_ctx *ctx);
+	/* Whether the host may read now what the device writes to PINNED
+	 * memory; NULL: at any time. */
+	uint32_t (*readable)(const spmla_ctx *ctx);
 };
 
 typedef enum spmla_i_graph_kind {

@@ -330,6 +330,12 @@ spmla_i_ze_consumed(const spmla_ctx *ctx)
 }
 
 uint32_t
+spmla_i_ze_readable(const spmla_ctx *ctx)
+{
+	return spmla_i_ze_state_of(ctx)->at_once || !spmla_i_ze_pending(ctx);
+}
+
+uint32_t
 spmla_i_ze_pending(const spmla_ctx *ctx)
 {
 	/* On a lost device, submitted work does not run. */

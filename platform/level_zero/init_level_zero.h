@@ -33,6 +33,7 @@ spmla_status spmla_i_ze_status_clear(spmla_ctx *ctx);
 uint32_t spmla_i_ze_pending(const spmla_ctx *ctx);
 uint32_t spmla_i_ze_lost(const spmla_ctx *ctx);
 uint64_t spmla_i_ze_consumed(const spmla_ctx *ctx);
+uint32_t spmla_i_ze_readable(const spmla_ctx *ctx);
 
 /* The initializers of those fields, in order. There are no branches. */
 #define SPMLA_I_ZE_BACKEND                                                    \
@@ -40,7 +41,7 @@ uint64_t spmla_i_ze_consumed(const spmla_ctx *ctx);
 		spmla_i_ze_capturing, spmla_i_ze_begin, spmla_i_ze_end,       \
 		spmla_i_ze_abort, spmla_i_ze_launch, NULL,                    \
 		spmla_i_ze_status_clear, spmla_i_ze_pending, spmla_i_ze_lost, \
-		spmla_i_ze_consumed
+		spmla_i_ze_consumed, spmla_i_ze_readable
 
 /* Destroys those of a graph's lists and fences that exist. */
 void spmla_i_ze_drop(const spmla_i_ze_state *state, spmla_i_ze_graph *graph);

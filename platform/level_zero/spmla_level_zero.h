@@ -31,7 +31,8 @@
  * reads the ring's counter only while no graph runs. A record is then consumed
  * when the list that read it has ended, so E_RING_FULL may come a little
  * earlier. Records are written while graphs run, into slots that no running
- * graph reads.
+ * graph reads. spmla_status_read is E_BUSY there while a graph runs, and is for
+ * the context's thread alone.
  *
  * spmla_stream: an immediate command list, for every call that enqueues except
  * spmla_graph_replay. The call appends its kernels, with a barrier before the

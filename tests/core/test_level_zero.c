@@ -423,6 +423,28 @@ START_TEST(records_are_consumed_when_their_list_has_ended)
 }
 END_TEST
 
+START_TEST(the_status_is_not_read_while_a_list_may_write_it)
+{
+	uint32_t at_once;
+
+	for (at_once = 0; at_once < 2; at_once++) {
+		spmla_device_status status = SPMLA_DEVICE_STATUS_INIT;
+		spmla_graph graph;
+
+		teardown();
+		open_with(2, at_once ? SPMLA_ZE_ACCESS_CONCURRENT : 0);
+		graph = record_step();
+		ck_assert_int_eq(spmla_status_read(r.ctx, &status), SPMLA_OK);
+		step(graph);
+		ck_assert_int_eq(spmla_status_read(r.ctx, &status),
+				 at_once ? SPMLA_OK : SPMLA_E_BUSY);
+		ze_fake_wait();
+		ck_assert_int_eq(spmla_status_read(r.ctx, &status), SPMLA_OK);
+		ck_assert_uint_eq(status.count, 0);
+	}
+}
+END_TEST
+
 /* A graph that takes no record counts for nothing. */
 START_TEST(graphs_without_a_record_consume_none)
 {
@@ -521,6 +543,7 @@ SUITE
 		{lists_and_queues_are_not_mixed_up, 1},
 		{without_a_queue_there_are_no_graphs, 1},
 		{records_are_consumed_when_their_list_has_ended, 1},
+		{the_status_is_not_read_while_a_list_may_write_it, 1},
 		{graphs_without_a_record_consume_none, 1},
 		{whatever_fails_is_told_by_its_name, 1},
 		{a_lost_device_can_be_left, 1},

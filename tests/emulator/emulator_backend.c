@@ -283,4 +283,5 @@ const spmla_backend spmla_emulator = {
 	emu_pending,
 	NULL,
 	NULL,
+	NULL,
 };

@@ -310,17 +310,23 @@ sync_consumed(const spmla_ctx *ctx)
 	return real()->consumed(ctx);
 }
 
+static uint32_t
+sync_readable(const spmla_ctx *ctx)
+{
+	return real()->readable(ctx);
+}
+
 /* No branches: each launch is waited for. */
-#define SYNC(name, kind, consumed)                                          \
+#define SYNC(name, kind, consumed, readable)                                \
 	{                                                                   \
 		name, kind, SPMLA_I_OP_BIT(SPMLA_OP_COUNT) - 1, sync_query, \
 			sync_init, sync_fini, sync_zero, sync_enqueue,      \
 			sync_capturing, sync_begin, sync_end, sync_abort,   \
 			sync_launch, NULL, sync_status_clear, sync_pending, \
-			NULL, consumed,                                     \
+			NULL, consumed, readable,                           \
 	}
 
-const spmla_backend cuda_sync = SYNC("cuda", SPMLA_BACKEND_CUDA, NULL);
-const spmla_backend hip_sync = SYNC("hip", SPMLA_BACKEND_HIP, NULL);
-const spmla_backend level_zero_sync =
-	SYNC("level_zero", SPMLA_BACKEND_LEVEL_ZERO, sync_consumed);
+const spmla_backend cuda_sync = SYNC("cuda", SPMLA_BACKEND_CUDA, NULL, NULL);
+const spmla_backend hip_sync = SYNC("hip", SPMLA_BACKEND_HIP, NULL, NULL);
+const spmla_backend level_zero_sync = SYNC(
+	"level_zero", SPMLA_BACKEND_LEVEL_ZERO, sync_consumed, sync_readable);

@@ -218,6 +218,7 @@ const spmla_backend spmla_cpu = {
 	cpu_pending,
 	NULL,
 	NULL,
+	NULL,
 };
 
 /* ---- The calls of spmla_cpu.h ------------------------------------------- */

@@ -33,6 +33,7 @@ uint32_t spmla_i_gpu_backend_lost(const spmla_ctx *ctx);
 		spmla_i_gpu_backend_begin, spmla_i_gpu_backend_end,          \
 		spmla_i_gpu_backend_abort, spmla_i_gpu_backend_launch,       \
 		spmla_i_gpu_backend_order, spmla_i_gpu_backend_status_clear, \
-		spmla_i_gpu_backend_pending, spmla_i_gpu_backend_lost, NULL
+		spmla_i_gpu_backend_pending, spmla_i_gpu_backend_lost, NULL, \
+		NULL
 
 #endif
