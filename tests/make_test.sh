@@ -168,6 +168,10 @@ kernels CUDA=0 HIP=0 LEVEL_ZERO=0
 ! has 'kernels for a device' || fail "old kernels"
 ! has 'code object for gfx' || fail "old code objects"
 ! has 'SPIR-V for a device' || fail "old SPIR-V"
+for platform in CUDA HIP 'Level Zero'; do
+	grep -q "left out: kernels for $platform" log ||
+		fail "does not say that there is nothing for $platform"
+done
 ! kernels CUDA=1 HIP=0 LEVEL_ZERO=0 NVCC= || fail "CUDA=1 without nvcc"
 grep -q 'no nvcc' log
 ! kernels CUDA=1 HIP=0 LEVEL_ZERO=0 NVCC="$tmp/none" || fail "an nvcc that is not there"

@@ -103,6 +103,7 @@ embed() {
 if [ -n "$nvcc" ]; then
 	compile "$@"
 else
+	echo 'left out: kernels for CUDA, without nvcc' >&2
 	: >"$blob"
 	: >"$report"
 fi

@@ -91,6 +91,7 @@ __attribute__((global)) void k(float *x)
 }
 END
 at=0
+[ -n "$clangs" ] || echo 'left out: kernels for HIP, without clang' >&2
 for arch in $archs; do
 	[ -n "$clangs" ] || break
 	clang=$(compiler_of "$arch")

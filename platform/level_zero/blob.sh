@@ -83,6 +83,8 @@ bytes=0
 if [ -n "$tools" ]; then
 	# shellcheck disable=SC2086 # a word each
 	both $tools "$@"
+else
+	echo 'left out: kernels for Level Zero, without llvm-spirv' >&2
 fi
 
 cat >"$object.S" <<END
