@@ -5,7 +5,8 @@
 # that it does not contract; only the module of tile.h's needs a function of the
 # device's compiler, that of dpas. For AMD GPUs every architecture has every kernel, in
 # no more shared memory than a block may have; those of tile.h, and no other, have
-# matrix instructions. And of those for CUDA no target's
+# matrix instructions. A kernel says how many items a block has, and a barrier is a
+# release fence, s_barrier and an acquire fence. And of those for CUDA no target's
 # binary, which a device loads whole, is larger than it may be, and those with
 # matrix instructions are there, and more than a shell, wherever a device would
 # run them. On neither has a kernel a stack, which would be memory that the driver
@@ -65,6 +66,35 @@ if [ -s "$hip_report" ]; then
 		}' "$hip_report" || bad=1
 else
 	echo "SKIPPED: no clang, so no look at kernels for HIP"
+fi
+
+if command -v clang-19 >/dev/null; then
+	mkdir -p "$out/include/spmla"
+	ln -sfn "$PWD/platform" "$out/include/spmla/platform"
+	ln -sf "$PWD"/lib/*.h "$out/include/spmla"
+	for arch in gfx90a gfx942 gfx1100 gfx1201; do
+		clang-19 -x hip --offload-arch=$arch --offload-device-only \
+			--no-gpu-bundle-output -nogpuinc -nogpulib -O1 -S -emit-llvm \
+			-I"$out/include" -o "$out/barrier" - <<-END
+				#define SPMLA_GPU_KERNELS
+				#include "spmla/platform/gpu/dialect/dialect.h"
+				KERNEL(192) void k(uint32_t *x)
+				{
+					LOCAL_ARRAY(uint32_t, y, 192);
+					y[g_item()] = x[0];
+					BARRIER();
+					x[1] = y[191 - g_item()];
+				}
+			END
+		grep -oE 'fence syncscope\("workgroup"\) [a-z]*|call .*s\.barrier|flat-work-group-size"="[0-9,]*' \
+			"$out/barrier" | sed 's/.*[ .=]"*//' | paste -sd ' ' >"$out/calls"
+		[ "$(cat "$out/calls")" = 'release barrier acquire 192,192' ] || {
+			echo "FAIL: $arch has a barrier of $(cat "$out/calls")"
+			bad=1
+		}
+	done
+else
+	echo "SKIPPED: no clang-19, so no look at a barrier for HIP"
 fi
 
 if [ -s "$spirv_report" ]; then
