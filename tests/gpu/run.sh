@@ -80,6 +80,7 @@ level_zero)
 		ZE_ENABLE_ALT_DRIVERS=$LD_LIBRARY_PATH/${driver##*/}
 		# With the loader's own checks of every call.
 		export ZE_ENABLE_ALT_DRIVERS ZE_ENABLE_VALIDATION_LAYER=1 \
+			ZE_ENABLE_HANDLE_LIFETIME=1 \
 			ZE_ENABLE_PARAMETER_VALIDATION=1
 		echo "Level Zero: SUBSTITUTE (SPIR-V on CPU)"
 	fi
