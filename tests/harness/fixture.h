@@ -58,6 +58,14 @@ void fixture_close(fixture *f);
 uint32_t fixture_on_cpu(void);
 uint32_t fixture_on_gpu(void);
 
+/* Whether the device is fast: one with fewer than 40 multiprocessors stands in
+ * for one, and takes minutes for the shapes of models. */
+static inline uint32_t
+fixture_on_real_gpu(const fixture *f)
+{
+	return fixture_on_gpu() && f->plan.device.sm_count >= 40;
+}
+
 /* Whether mqa_logits_gathered multiplies e4m3, of up to 64 heads to f32, by
  * Hopper's matrix instructions, which cut what they add. */
 uint32_t fixture_cuts(const fixture *f);

@@ -31,14 +31,16 @@ open_case(int n)
 	static const uint32_t keys[2][2][2] = {{{580, 0}, {100, 330}},
 					       {{2048, 0}, {128, 512}}};
 	static const uint32_t heads[2][2] = {{64, 16}, {128, 64}};
-	const uint32_t on = fixture_on_gpu();
-	const uint32_t *of = keys[on][n / 2];
+	const uint32_t *of;
 	spmla_config config;
 	uint64_t results;
+	uint32_t on;
 
 	ck_assert_int_eq(spmla_config_operations(&config), SPMLA_OK);
 	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
 	fixture_open(&f, &config, 0);
+	on = fixture_on_real_gpu(&f);
+	of = keys[on][n / 2];
 	batches = on ? real : small;
 	tokens = on ? MOST : SMALL;
 	shape_open(&r, &f,
@@ -162,10 +164,10 @@ START_TEST(the_choice_follows_from_the_lists_alone)
 					    {2048, 4, 8},
 					    {2049, 4, 9},
 					    {16384, 4, 64}};
-	const uint32_t n = fixture_on_gpu() ? 33 : 5;
-	uint32_t i, t;
+	uint32_t n, i, t;
 
 	open_case(0);
+	n = fixture_on_real_gpu(&f) ? 33 : 5;
 	for (i = 0; i < sizeof cases / sizeof *cases; i++)
 		for (t = 1; t < n; t += n - 2) {
 			const uint32_t on =

@@ -16,13 +16,6 @@ static fixture f;
 static shape_rig r;
 static const uint32_t *batches;
 
-/* A device with fewer multiprocessors stands in for one. */
-static uint32_t
-is_real(void)
-{
-	return fixture_on_gpu() && f.plan.device.sm_count >= 40;
-}
-
 /* Case n: the model, then the heads. */
 static void
 open_case(int n)
@@ -37,12 +30,12 @@ open_case(int n)
 
 	ck_assert_int_eq(spmla_config_operations(&config), SPMLA_OK);
 	fixture_open(&f, &config, 0);
-	of = keys[is_real()][n / HEADS];
-	batches = is_real() ? real : small;
+	of = keys[fixture_on_real_gpu(&f)][n / HEADS];
+	batches = fixture_on_real_gpu(&f) ? real : small;
 	shape_open(&r, &f,
 		   n / HEADS ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA,
-		   heads[is_real()][n % HEADS], of[0], of[1],
-		   is_real() ? 128 : 3);
+		   heads[fixture_on_real_gpu(&f)][n % HEADS], of[0], of[1],
+		   fixture_on_real_gpu(&f) ? 128 : 3);
 }
 
 static void
@@ -57,7 +50,7 @@ START_TEST(every_value_is_that_of_dense_attention)
 	uint32_t i, way;
 
 	open_case(_i);
-	shape_reference(&r, is_real() ? 128 : 3);
+	shape_reference(&r, fixture_on_real_gpu(&f) ? 128 : 3);
 	for (i = 0; i < BATCHES && batches[i]; i++)
 		for (way = 0; way < SHAPE_WAYS; way++) {
 			shape_run(&r, &f, batches[i], (shape_way)way);
@@ -104,7 +97,8 @@ END_TEST
 static uint32_t
 next_place(uint32_t at)
 {
-	for (at++; !is_real() && at % 64 > 1 && at % 64 < 63; at++)
+	for (at++; !fixture_on_real_gpu(&f) && at % 64 > 1 && at % 64 < 63;
+	     at++)
 		;
 	return at;
 }
@@ -134,8 +128,8 @@ START_TEST(a_needle_is_found_wherever_it_lies)
 
 	open_case(_i);
 	r.a.attn_sink = NULL;
-	for (i = 0; i < (is_real() ? 2 : 1); i++) {
-		const uint32_t tokens = is_real() ? real[i] : 3;
+	for (i = 0; i < (fixture_on_real_gpu(&f) ? 2 : 1); i++) {
+		const uint32_t tokens = fixture_on_real_gpu(&f) ? real[i] : 3;
 
 		for (at = 0; at < r.keys[0] + r.keys[1];) {
 			at = put_needles(tokens, at, place, was);
