@@ -14,6 +14,8 @@
 #include "examples/decode_v32.h"
 #include "examples/device.h"
 
+#include "spmla/decode_parts.h"
+
 static void
 open_outputs(eager_check *e, const spmla_plan *plan)
 {
@@ -34,6 +36,51 @@ open_outputs(eager_check *e, const spmla_plan *plan)
 	e->topk_slots = keep(t * c->topk * sizeof(int32_t));
 	e->out = keep(t * c->heads * SPMLA_MLA_LATENT * 2);
 	e->lse = keep(t * c->heads * sizeof(float));
+}
+
+static spmla_sparse_decode_args
+decode_args(const eager_check *e, uint32_t layer, uint32_t tokens)
+{
+	const spmla_config *c = &e->model->plan->config;
+	const spmla_v32_layer *l = &e->model->layer[layer].args;
+	spmla_sparse_decode_args a;
+
+	memset(&a, 0, sizeof a);
+	a.struct_bytes = (uint32_t)sizeof a;
+	a.tokens = tokens;
+	a.heads = c->heads;
+	a.topk = c->topk;
+	a.empty_lse = l->empty_lse;
+	a.softmax_scale = c->softmax_scale;
+	a.q = l->q;
+	a.q_token_stride_elems = l->q_token_stride_elems;
+	a.q_head_stride_elems = l->q_head_stride_elems;
+	a.slots = e->topk_slots;
+	a.slots_stride_elems = c->topk;
+	a.topk_lens = e->topk_lens;
+	a.out = e->out;
+	a.out_token_stride_elems = l->out_token_stride_elems;
+	a.out_head_stride_elems = l->out_head_stride_elems;
+	a.lse = e->lse;
+	a.lse_token_stride_elems = l->lse_token_stride_elems;
+	a.lse_head_stride_elems = l->lse_head_stride_elems;
+	a.cache = e->kv[layer];
+	return a;
+}
+
+/* On a GPU batch-invariant steps have fixed splits. A call alone has the same
+ * bits if it has the same splits. */
+static void
+open_parts(eager_check *e)
+{
+	const spmla_sparse_decode_args a =
+		decode_args(e, 0, e->model->plan->max_tokens);
+	spmla_decode_parts parts = SPMLA_DECODE_PARTS_INIT;
+
+	if (spmla_decode_parts_choose(e->model->ctx, &a, &parts) == SPMLA_OK)
+		e->parts_bytes = parts.workspace_bytes;
+	if (e->parts_bytes)
+		e->parts = keep(e->parts_bytes);
 }
 
 static uint64_t
@@ -72,6 +119,7 @@ eager_open(eager_check *e, const model *m, const batch *b)
 		e->pulled_bytes = plan->region_bytes[SPMLA_MEMORY_DEVICE];
 	for (l = 0; l < 2 && device_native(); l++)
 		e->pulled[l] = keep(e->pulled_bytes);
+	open_parts(e);
 }
 
 void
@@ -281,34 +329,14 @@ run_index_map(eager_check *e)
 static spmla_status
 run_attend(eager_check *e, uint32_t layer)
 {
-	const spmla_config *c = &e->model->plan->config;
-	const spmla_v32_layer *l = &e->model->layer[layer].args;
-	spmla_sparse_decode_args a;
-	spmla_status s = run_index_map(e);
+	const spmla_sparse_decode_args a =
+		decode_args(e, layer, e->shape.tokens);
+	const spmla_status s = run_index_map(e);
 
 	if (s != SPMLA_OK)
 		return s;
-	memset(&a, 0, sizeof a);
-	a.struct_bytes = (uint32_t)sizeof a;
-	a.tokens = e->shape.tokens;
-	a.heads = c->heads;
-	a.topk = c->topk;
-	a.empty_lse = l->empty_lse;
-	a.softmax_scale = c->softmax_scale;
-	a.q = l->q;
-	a.q_token_stride_elems = l->q_token_stride_elems;
-	a.q_head_stride_elems = l->q_head_stride_elems;
-	a.slots = e->topk_slots;
-	a.slots_stride_elems = c->topk;
-	a.topk_lens = e->topk_lens;
-	a.out = e->out;
-	a.out_token_stride_elems = l->out_token_stride_elems;
-	a.out_head_stride_elems = l->out_head_stride_elems;
-	a.lse = e->lse;
-	a.lse_token_stride_elems = l->lse_token_stride_elems;
-	a.lse_head_stride_elems = l->lse_head_stride_elems;
-	a.cache = e->kv[layer];
-	return spmla_sparse_decode(e->model->ctx, &a, device_stream());
+	return spmla_sparse_decode_in_parts(e->model->ctx, &a, e->parts,
+					    e->parts_bytes, device_stream());
 }
 
 spmla_status

@@ -92,6 +92,8 @@ typedef struct eager_check {
 	int32_t *topk_indices, *topk_lens, *topk_slots;
 	uint16_t *out;
 	float *lse;
+	void *parts; /* the workspace of fixed splits */
+	uint64_t parts_bytes;
 	spmla_cache *kv, *index; /* [layers] copies of the caches */
 	void *pulled[2];         /* host copies of device buffers */
 	uint64_t pulled_bytes;
