@@ -38,51 +38,101 @@ static const spmla_i_gpu_symbol symbols[] = {
 const spmla_i_gpu_library spmla_i_ze_library = {names, symbols,
 						SPMLA_I_COUNT(symbols)};
 
-/* Sets *to, unless it is set, to `want` if the list has it; if want is NULL, to
- * the first of the list. */
-static void
-pick(const spmla_ze_device *devices, uint32_t count, spmla_ze_device want,
-     spmla_ze_device *to)
+static spmla_status
+is_gpu(const spmla_i_ze_driver *driver, spmla_ze_device device, uint32_t *is,
+       spmla_diag *diag)
 {
-	uint32_t i;
+	spmla_ze_device_properties p;
+	spmla_gpu_result r;
 
-	for (i = 0; i < count && !*to; i++)
-		if (!want || devices[i] == want)
-			*to = devices[i];
+	memset(&p, 0, sizeof p);
+	p.stype = SPMLA_ZE_DEVICE_PROPERTIES;
+	r = driver->device_properties(device, &p);
+	if (r)
+		return spmla_i_gpu_refused(diag, "zeDeviceGetProperties", r);
+	*is = p.type == SPMLA_ZE_DEVICE_GPU;
+	return SPMLA_OK;
 }
 
-/* Looks for the device among a driver's devices, then among their parts. */
+/* Sets *to, unless it is set, to `want` if the list has it; if want is NULL, to
+ * the list's first GPU. Other devices are there, too, if the process has asked
+ * for them. */
 static spmla_status
-search(const spmla_i_ze_driver *driver, spmla_ze_driver in,
+pick(const spmla_i_ze_driver *driver, const spmla_ze_device *devices,
+     uint32_t count, spmla_ze_device want, spmla_ze_device *to,
+     spmla_diag *diag)
+{
+	spmla_status s = SPMLA_OK;
+	uint32_t i;
+
+	for (i = 0; s == SPMLA_OK && i < count && !*to; i++) {
+		uint32_t is = devices[i] == want;
+
+		if (!want)
+			s = is_gpu(driver, devices[i], &is, diag);
+		if (is)
+			*to = devices[i];
+	}
+	return s;
+}
+
+/* Looks for the device among a driver's devices, or among their parts. */
+static spmla_status
+search(const spmla_i_ze_driver *driver, spmla_ze_driver in, uint32_t parts,
        spmla_ze_device want, spmla_ze_device *found, spmla_diag *diag)
 {
-	spmla_ze_device devices[MOST_DEVICES], parts[MOST_DEVICES];
+	spmla_ze_device devices[MOST_DEVICES], of_one[MOST_DEVICES];
 	uint32_t count = MOST_DEVICES, i;
+	spmla_status s = SPMLA_OK;
 	spmla_gpu_result r;
 
 	r = driver->device_get(in, &count, devices);
 	if (r)
 		return spmla_i_gpu_refused(diag, "zeDeviceGet", r);
-	pick(devices, count, want, found);
-	for (i = 0; i < count && !*found; i++) {
-		uint32_t part_count = MOST_DEVICES;
+	if (!parts)
+		return pick(driver, devices, count, want, found, diag);
+	for (i = 0; s == SPMLA_OK && i < count && !*found; i++) {
+		uint32_t n = MOST_DEVICES;
 
-		r = driver->sub_devices(devices[i], &part_count, parts);
+		r = driver->sub_devices(devices[i], &n, of_one);
 		if (r)
 			return spmla_i_gpu_refused(diag,
 						   "zeDeviceGetSubDevices", r);
-		pick(parts, part_count, want, found);
+		s = pick(driver, of_one, n, want, found, diag);
 	}
-	return SPMLA_OK;
+	return s;
+}
+
+/* Looks at every driver's devices first: one that is no GPU's need not know of
+ * parts. *in is the driver that has the device. */
+static spmla_status
+find(const spmla_i_ze_driver *driver, spmla_ze_device want, spmla_ze_driver *in,
+     spmla_ze_device *found, spmla_diag *diag)
+{
+	spmla_ze_driver drivers[MOST_DRIVERS];
+	uint32_t count = MOST_DRIVERS, parts, i;
+	spmla_status s = SPMLA_OK;
+	spmla_gpu_result r;
+
+	r = driver->driver_get(&count, drivers);
+	if (r)
+		return spmla_i_gpu_refused(diag, "zeDriverGet", r);
+	for (parts = 0; parts < (want ? 2u : 1u); parts++)
+		for (i = 0; s == SPMLA_OK && i < count && !*found; i++) {
+			*in = drivers[i];
+			s = search(driver, drivers[i], parts, want, found,
+				   diag);
+		}
+	return s;
 }
 
 spmla_status
 spmla_i_ze_start(const spmla_i_ze_driver *driver, spmla_ze_device *device,
 		 spmla_diag *diag)
 {
-	spmla_ze_driver drivers[MOST_DRIVERS];
-	uint32_t count = MOST_DRIVERS, version = 0, i;
 	spmla_ze_device found = NULL;
+	spmla_ze_driver in = NULL;
+	uint32_t version = 0;
 	spmla_gpu_result r;
 	spmla_status s;
 
@@ -92,22 +142,17 @@ spmla_i_ze_start(const spmla_i_ze_driver *driver, spmla_ze_device *device,
 	r = driver->init(SPMLA_ZE_INIT_GPU_ONLY);
 	if (r)
 		return spmla_i_gpu_refused(diag, "zeInit", r);
-	r = driver->driver_get(&count, drivers);
-	if (r)
-		return spmla_i_gpu_refused(diag, "zeDriverGet", r);
-	for (i = 0; i < count && !found; i++) {
-		s = search(driver, drivers[i], *device, &found, diag);
-		if (s != SPMLA_OK)
-			return s;
-	}
+	s = find(driver, *device, &in, &found, diag);
+	if (s != SPMLA_OK)
+		return s;
 	if (!found)
 		return *device ? spmla_i_fail(diag, SPMLA_E_RANGE,
 					      "native.device (of zeDeviceGet)",
 					      0, SPMLA_WANT_NOTHING, 0)
 			       : spmla_i_fail(diag, SPMLA_E_DEVICE,
-					      "zeDeviceGet: devices", 0,
+					      "zeDeviceGet: GPUs", 0,
 					      SPMLA_WANT_AT_LEAST, 1);
-	r = driver->driver_version(drivers[i - 1], &version);
+	r = driver->driver_version(in, &version);
 	if (r)
 		return spmla_i_gpu_refused(diag, "zeDriverGetApiVersion", r);
 	if (version < SPMLA_ZE_OLDEST)

@@ -92,19 +92,23 @@ START_TEST(a_device_is_what_its_properties_say)
 }
 END_TEST
 
-START_TEST(a_driver_without_devices_is_passed_over)
+/* _i: what the driver before ours has. */
+START_TEST(a_driver_without_gpus_is_passed_over)
 {
 	spmla_native native = SPMLA_NATIVE_INIT;
 	spmla_device d = SPMLA_DEVICE_INIT;
 	uint32_t i;
 
-	fake_ze.empty_driver = 1;
+	fake_ze.other_driver = 1 + (uint32_t)_i;
 	native.device = r.native.device;
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
+		d.arch = 0;
 		ck_assert_int_eq(spmla_backend_query(&cuda_fake_backend,
 						     i ? &native : NULL, &d,
 						     NULL),
 				 SPMLA_OK);
+		ck_assert_uint_eq(d.arch, fake_ze.device_id);
+	}
 }
 END_TEST
 
@@ -144,8 +148,11 @@ START_TEST(a_device_that_will_not_do_is_told)
 	query_says(&native, SPMLA_E_RANGE,
 		   "SPMLA_E_RANGE: native.device (of zeDeviceGet)");
 	fake_ze.type = 4;
-	query_says(NULL, SPMLA_E_UNSUPPORTED,
+	native.device = r.native.device;
+	query_says(&native, SPMLA_E_UNSUPPORTED,
 		   "SPMLA_E_UNSUPPORTED: native.device (a GPU): got 4, want 1");
+	query_says(NULL, SPMLA_E_DEVICE,
+		   "SPMLA_E_DEVICE: zeDeviceGet: GPUs: got 0, want at least 1");
 	fake_ze.type = SPMLA_ZE_DEVICE_GPU;
 	fake_ze.group_items = 512;
 	query_says(NULL, SPMLA_E_UNSUPPORTED,
@@ -159,8 +166,7 @@ START_TEST(a_device_that_will_not_do_is_told)
 	fake_ze.subgroup_size = 16;
 	fake_ze.devices = 0;
 	query_says(NULL, SPMLA_E_DEVICE,
-		   "SPMLA_E_DEVICE: zeDeviceGet: devices: got 0, want at least "
-		   "1");
+		   "SPMLA_E_DEVICE: zeDeviceGet: GPUs: got 0, want at least 1");
 	fake_ze.devices = 1;
 	fake_ze.queue_group_flags = 2;
 	init_says(SPMLA_E_UNSUPPORTED,
@@ -495,7 +501,7 @@ SUITE
 {
 	const theme_test c[] = {
 		{a_device_is_what_its_properties_say, 1},
-		{a_driver_without_devices_is_passed_over, 1},
+		{a_driver_without_gpus_is_passed_over, 2},
 		{a_part_of_a_device_is_a_device_of_its_own, 1},
 		{a_device_that_will_not_do_is_told, 1},
 		{an_old_driver_is_told_with_both_versions, 1},

@@ -421,6 +421,47 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 }
 END_TEST
 
+/* Every kernel that no GPU ran, on every kind of device. */
+START_TEST(no_device_has_an_unproven_kernel_that_is_not_allowed)
+{
+	static const struct {
+		uint32_t kind, arch, tiles;
+	} devices[] = {
+		{SPMLA_BACKEND_CUDA, 80, 0},
+		{SPMLA_BACKEND_CUDA, 90, 0},
+		{SPMLA_BACKEND_CUDA, 120, 0},
+		{SPMLA_BACKEND_HIP, 0x90a, 1},
+		{SPMLA_BACKEND_HIP, 0x942, 1},
+		{SPMLA_BACKEND_HIP, 0x950, 1},
+		{SPMLA_BACKEND_HIP, 0x1100, 1},
+		{SPMLA_BACKEND_HIP, 0x1201, 1},
+		{SPMLA_BACKEND_LEVEL_ZERO, 0x0bd5, 1},
+		{SPMLA_BACKEND_LEVEL_ZERO, 0xe20b, 1},
+		{SPMLA_BACKEND_LEVEL_ZERO, 0x56a0, 0},
+	};
+	const uint32_t allow = SPMLA_CONFIG_ALLOW_UNPROVEN;
+	static spmla_plan plan;
+	uint32_t i, k, unproven = 0;
+
+	for (i = 0; i < SPMLA_I_COUNT(devices); i++)
+		for (k = 0; k < SPMLA_KERNEL_COUNT; k++) {
+			if (spmla_i_gpu_kernels[k].needs !=
+			    SPMLA_GPU_NEEDS_TILE)
+				continue;
+			unproven++;
+			plan.device.kind = devices[i].kind;
+			plan.device.arch = devices[i].arch;
+			plan.config.flags = ~allow;
+			ck_assert(!spmla_i_gpu_runs((spmla_i_kernel)k, &plan));
+			plan.config.flags = allow;
+			ck_assert_int_eq(
+				spmla_i_gpu_runs((spmla_i_kernel)k, &plan) != 0,
+				devices[i].tiles);
+		}
+	ck_assert_uint_ge(unproven, 6 * SPMLA_I_COUNT(devices));
+}
+END_TEST
+
 static const char *
 output(uint32_t arch, uint32_t quant, uint32_t tokens, const uint8_t *o,
        const uint8_t *w)
@@ -712,6 +753,7 @@ SUITE
 {
 	const theme_test attend[] = {
 		{unproven_kernels_run_only_if_they_are_allowed, 1},
+		{no_device_has_an_unproven_kernel_that_is_not_allowed, 1},
 		{decode_takes_the_instructions_of_its_device, 1},
 		{small_decode_takes_16_heads_a_block, 1},
 		{decode_of_few_tokens_takes_one_launch, 1},

@@ -3,7 +3,8 @@
  * ADVANCE with a layer of V4 of each kind: steps whose lengths move on the
  * device are the steps that records give, bit for bit, over ends of groups of 4
  * and 128, tables that come round, tokens that are rejected and a row that
- * leaves its bounds.
+ * leaves its bounds. Where lengths move, lists may be ragged: each step
+ * packs them anew, in place.
  */
 
 #include "tests/harness/engine.h"
@@ -23,27 +24,34 @@ static v4_replay_rig advanced, written;
 static uint32_t lens[REQUESTS]; /* 0: it has left them */
 
 static void
-setup_with(uint32_t native_flags)
+setup_with(uint32_t native_flags, uint32_t config_flags)
 {
 	spmla_config config;
 
 	/* In parts, on a GPU, except the largest bucket. */
 	fixture_multiprocessors(40);
 	v4_replay_config(&config, SPMLA_LAYOUT_INDEX_FP8);
-	v4_replay_open(&advanced, &config, native_flags, test_seed());
 	v4_replay_open(&written, &config, 0, test_seed());
+	config.flags |= config_flags;
+	v4_replay_open(&advanced, &config, native_flags, test_seed());
 }
 
 static void
 setup(void)
 {
-	setup_with(0);
+	setup_with(0, 0);
 }
 
 static void
 setup_deferred(void)
 {
-	setup_with(SPMLA_NATIVE_DEFERRED);
+	setup_with(SPMLA_NATIVE_DEFERRED, 0);
+}
+
+static void
+setup_ragged(void)
+{
+	setup_with(0, SPMLA_CONFIG_RAGGED);
 }
 
 static void
@@ -225,11 +233,17 @@ SUITE
 		 1},
 		{a_graph_of_several_steps_equals_written_steps, 1},
 	};
+	const theme_test ragged[] = {
+		{launches_that_advance_past_rejected_tokens_equal_written_steps,
+		 1},
+		{a_graph_of_several_steps_equals_written_steps, 1},
+	};
 	const theme_test graphs[] = {
 		{a_graph_of_several_steps_equals_written_steps, 1},
 	};
 	const theme themes[] = {
 		THEME("v4 advance", setup, teardown, tests),
+		THEME("v4 advance, ragged", setup_ragged, teardown, ragged),
 		THEME("v4 advance, queued", setup_deferred, teardown, graphs),
 	};
 

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDLES = 4096 };
+enum { HANDLES = 4096, VPU = 5, UNSUPPORTED = 0x78000003 };
 
 ze_fake fake_ze;
 static handle handles[HANDLES];
-static handle *driver, *empty_driver, *device, *part, *context, *queue,
-	*lists[2];
+static handle *driver, *other_driver, *device, *other_device, *part, *context,
+	*queue, *lists[2];
 
 static const char *const names[ZE_FAKE_CALLS] = {
 #define NAME(field, symbol, parameters) symbol,
@@ -115,8 +115,8 @@ give(int code, uint32_t has, uint32_t *count, void *handle_to, handle *h)
 int
 ze_fake_f_driver_get(uint32_t *count, spmla_ze_driver *drivers)
 {
-	handle *const all[2] = {empty_driver, driver};
-	const uint32_t first = !fake_ze.empty_driver, has = 2 - first;
+	handle *const all[2] = {other_driver, driver};
+	const uint32_t first = !fake_ze.other_driver, has = 2 - first;
 	const int r = ze_fake_enter(ZE_FAKE_driver_get);
 	uint32_t i;
 
@@ -134,7 +134,7 @@ ze_fake_f_driver_version(spmla_ze_driver of, uint32_t *version)
 {
 	const handle *h = KNOWN(of, DRIVER);
 
-	*version = h == empty_driver ? 0 : fake_ze.version;
+	*version = h == other_driver ? 0 : fake_ze.version;
 	return ze_fake_enter(ZE_FAKE_driver_version);
 }
 
@@ -143,18 +143,22 @@ ze_fake_f_device_get(spmla_ze_driver of, uint32_t *count,
 		     spmla_ze_device *devices)
 {
 	const handle *h = KNOWN(of, DRIVER);
+	const int r = ze_fake_enter(ZE_FAKE_device_get);
 
-	return give(ze_fake_enter(ZE_FAKE_device_get),
-		    h == empty_driver ? 0 : fake_ze.devices, count, devices,
-		    device);
+	if (h == other_driver)
+		return give(r, fake_ze.other_driver - 1, count, devices,
+			    other_device);
+	return give(r, fake_ze.devices, count, devices, device);
 }
 
 int
 ze_fake_f_sub_devices(spmla_ze_device of, uint32_t *count,
 		      spmla_ze_device *devices)
 {
-	KNOWN(of, DEVICE);
-	return give(ze_fake_enter(ZE_FAKE_sub_devices), 1, count, devices,
+	const handle *h = KNOWN(of, DEVICE);
+	const int r = ze_fake_enter(ZE_FAKE_sub_devices);
+
+	return give(h == other_device ? UNSUPPORTED : r, 1, count, devices,
 		    part);
 }
 
@@ -169,10 +173,11 @@ ze_fake_f_device_properties(spmla_ze_device of, spmla_ze_device_properties *to)
 {
 	const int r = ze_fake_enter(ZE_FAKE_device_properties);
 
-	ze_fake_of_device(of, __func__);
+	if (of != (void *)other_device)
+		ze_fake_of_device(of, __func__);
 	ze_fake_must(to->stype == SPMLA_ZE_DEVICE_PROPERTIES, __func__,
 		     "stype");
-	to->type = fake_ze.type;
+	to->type = of == (void *)other_device ? VPU : fake_ze.type;
 	to->vendor_id = 0x8086;
 	to->device_id = fake_ze.device_id;
 	to->slices = of == (void *)part && fake_ze.part_slices
@@ -490,8 +495,9 @@ ze_fake_start(uint64_t seed)
 	ze_fake_reset_lists(seed);
 	fake_ze.failed = -1;
 	driver = ze_fake_make(DRIVER);
-	empty_driver = ze_fake_make(DRIVER);
+	other_driver = ze_fake_make(DRIVER);
 	device = ze_fake_make(DEVICE);
+	other_device = ze_fake_make(DEVICE);
 	part = ze_fake_make(PART);
 	context = ze_fake_make(CONTEXT);
 	queue = ze_fake_make(QUEUE);

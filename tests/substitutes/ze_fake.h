@@ -80,10 +80,12 @@ typedef struct ze_fake {
 	uint32_t group_items, subgroup_size;
 	uint32_t host_access;       /* SPMLA_ZE_ACCESS_.. */
 	uint32_t queue_group_flags; /* of the second group; the first copies */
-	uint32_t part_slices;  /* of the device's one part; 0: all slices */
-	uint32_t devices;      /* 0: the driver has none */
-	uint32_t empty_driver; /* 1: an old one without devices is before it */
-	uint32_t resident;     /* groups of each kernel */
+	uint32_t part_slices; /* of the device's one part; 0: all slices */
+	uint32_t devices;     /* 0: the driver has none */
+	/* Before it is an old driver, 1: without devices, 2: of one that is no
+	 * GPU and knows nothing of parts. */
+	uint32_t other_driver;
+	uint32_t resident; /* groups of each kernel */
 	uint32_t patience; /* how often a fence is asked before its list ends */
 	const char *build_log; /* NULL: a module is built */
 	/* The modules that are taken (NULL: any), their kernels, and how one
