@@ -127,12 +127,11 @@ typedef enum spmla_config_flag {
 	/* The bits of a row depend only on the model, the heads and the row's
 	 * own length: kernel, tile and order of sums follow from these. The CPU
 	 * backend always works this way.
-	 * On CUDA a token's keys are cut into fixed splits. A token with as
-	 * many keys as the plan allows has at most 4 of them, and SPLIT_OUT has
-	 * that many rows for each token of the largest bucket. On other GPUs
-	 * one thread block attends to all keys of a token, for 64 heads at a
-	 * time (for 16 if there are at most 16 heads, and on some devices).
-	 * Small batches take longer.
+	 * On CUDA a token's keys are cut into fixed splits, at most 4.
+	 * SPLIT_OUT has room for the most splits of each token of the largest
+	 * bucket. On other GPUs one thread block attends to all keys of a
+	 * token, for 64 heads at a time (for 16 if there are at most 16 heads,
+	 * and on some devices). Small batches take longer.
 	 * A token of a prefill has the bits of prefill, not of decode. In V3.2
 	 * on Hopper it may also select other keys: see spmla_v32_prefill. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,
@@ -149,11 +148,12 @@ typedef enum spmla_config_flag {
 	 * launches. The layers attend by these lists. Results have the same
 	 * bits as without the flag. */
 	SPMLA_CONFIG_RAGGED = 4,
-	/* Kernels may be chosen that no GPU of their kind ever ran, only a
-	 * compiler and the tests' emulator: on HIP and Level Zero the ones by
-	 * matrix instructions, which docs/kernels.md lists. Results have other
-	 * bits, within the bounds that headers state for matrix instructions.
-	 * A prompt's selection may then differ from decode's. */
+	/* Allows kernels that compile and pass their tests in the emulator, but
+	 * that no GPU of their kind ever ran: the kernels with matrix
+	 * instructions on HIP and Level Zero, which docs/kernels.md lists.
+	 * Results have other bits, within the bounds that headers state for
+	 * matrix instructions. A prompt's selection may then differ from
+	 * decode's. */
 	SPMLA_CONFIG_ALLOW_UNPROVEN = 8,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
@@ -259,8 +259,9 @@ typedef struct spmla_config {
 	/* 1..256; default: bucket_count, at least 4 */
 	uint32_t max_graphs;
 	/* CPU: most operations recorded in all graphs together, up to 2^20.
-	 * Default: 512 per graph, V4: 1024. A V3.2 layer has 7, a V4 layer 2 to
-	 * 12, a prologue 1. */
+	 * Default: 512 per graph, V4: 1024. A V3.2 layer has up to 6, a V4
+	 * layer 2 to 13, a prologue 1 (with SPMLA_CONFIG_RAGGED 2, V4: up to
+	 * 4). */
 	uint32_t max_graph_nodes;
 	/* CPU: room of the deferred queue, up to 65536; default 64 */
 	uint32_t queue_entries;
@@ -305,8 +306,8 @@ typedef struct spmla_config {
 	 * whole sequence. CONTEXT_LENS counts the keys of a token that lie on
 	 * this rank. If a token's own key lies on another rank, its slot is -1.
 	 * A token without keys on this rank has an empty result. Entries of a
-	 * selection number this rank's keys; in an engine's own selection -1
-	 * stands only behind them.
+	 * selection are numbers of this rank's keys; an engine's own selection
+	 * has -1 only after all of them.
 	 *
 	 * The engine merges the ranks' results by their lse. So layers have
 	 * empty_lse MINUS_INF and no attn_sink: the sink belongs to the merge.
