@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q_absorb by matrix instructions: a tile is 128 columns of a head for up to 16
+ * q_absorb with matrix instructions: a tile is 128 columns of a head for up to 16
  * tokens, or up to 128, and a quarter of their rope parts. With few tokens the
  * rope parts are loaded during the products and written after them; otherwise
  * both come before.
