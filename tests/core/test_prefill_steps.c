@@ -358,15 +358,14 @@ START_TEST(a_prompt_still_needs_the_workspace)
 	static const spmla_request two[2] = {{0, 2, 400, 0}, {1, 3, 161, 0}};
 	const spmla_step step = step_of(two, 2);
 	spmla_diag diag = SPMLA_DIAG_INIT;
-	char text[200];
 
 	make_split_plan(100, 160);
 	ck_assert_int_eq(
 		spmla_split_step(&plan, &step, chunks, MOST, &count, &diag),
 		SPMLA_E_RECORD);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_RECORD: step.requests.seq_len_tokens[1]"
-			       ": got 161, want at most 160");
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_RECORD: step.requests.seq_len_tokens[1]"
+			 ": got 161, want at most 160");
 }
 END_TEST
 
