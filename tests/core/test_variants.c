@@ -406,7 +406,7 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 	ck_assert_str_eq(
 		logits_to(SPMLA_REAL_BF16, 0x942, SPMLA_LAYOUT_INDEX_MXFP4, 64),
 		"mqa_logits_mxfp4_tile");
-	/* Of Intel's those whose dpas has 16 lanes. */
+	/* Intel's GPUs whose dpas has 16 lanes, and one with 8. */
 	platform = SPMLA_BACKEND_LEVEL_ZERO;
 	ck_assert_str_eq(logits(0x0bd5, SPMLA_LAYOUT_INDEX_FP8, 64),
 			 "mqa_logits_tile");

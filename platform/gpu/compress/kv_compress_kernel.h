@@ -150,7 +150,7 @@ compress_most16(float most)
 }
 
 /* A column of a key, from its 16 parts, which 16 neighbouring threads have.
- * `most` is the largest score of the thread's part, `all` that of all parts.
+ * `most` is the largest score of the thread's part, `all` of all parts.
  * All 16 threads get the column. */
 FN float
 compress_join(float most, float all, float sum, float acc)
@@ -308,10 +308,10 @@ compress_hand_on(GLOBAL uint32_t *to, float column)
 	g_store_device(to, word ? word : 1);
 }
 
-/* Columns 4 q .. 4 q + 3 of a key. The block has `columns` of them itself, from
- * `first` on. It waits for those of other blocks, and sets their words to 0 for
- * the next call. If words or counts were not zero before the call, a column is
- * any number, but the wait ends. */
+/* Columns 4 q .. 4 q + 3 of a key. The block has `columns` columns itself, from
+ * `first` on. It waits for columns of other blocks, and sets their words to 0
+ * for the next call. If words or counts were not zero before the call, a column
+ * is any number, but the wait ends. */
 FN void
 compress_await(GLOBAL uint32_t *key, const LOCAL float *own, uint32_t first,
 	       const uint32_t columns, uint32_t q, PRIVATE float *c)

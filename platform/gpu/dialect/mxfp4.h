@@ -14,9 +14,9 @@
 /* The bits of 1.5 * 2^23 + the code of v = a * inverse. a >= 0; inverse is 1 or
  * comes from g_mxfp4_inverse, and is at least 2^-127. The code is RN(2 v) up to
  * v = 2, then 2 + RN(v) up to 4, then 4 + RN(v / 2). It is always the smallest
- * of the three. Of two equally near codes it is the even one, so each of the
- * three is one fma that rounds to a whole number. As bits, infinity and NaN are
- * above all others and become 7. */
+ * of the three. A tie goes to the even code, so each of the three is one fma
+ * that rounds to a whole number. As bits, infinity and NaN are above all others
+ * and become 7. */
 FN uint32_t
 g_e2m1_code(float a, float inverse)
 {

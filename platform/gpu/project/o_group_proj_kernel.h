@@ -236,7 +236,7 @@ o_proj_load_slab(GLOBAL const uint8_t *row, int64_t stride_bytes, uint32_t n,
 }
 
 /* What the sums of a slab's n parts are multiplied by: the scale of token t
- * times that of the columns. */
+ * times the scale of the columns. */
 FN void
 o_proj_load_scales(GLOBAL const uint32_t *o_scales,
 		   GLOBAL const float *w_scales,
