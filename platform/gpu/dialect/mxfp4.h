@@ -38,7 +38,7 @@ g_f32_to_e2m1(float x)
 	const uint32_t u = g_bits(x), a = u & 0x7fffffffu;
 	const uint32_t code = g_e2m1_code(g_float(a), 1.0f) & 7u;
 
-	return a > 0x7f800000u ? code : code | (u >> 31) << 3;
+	return a > G_INF_BITS ? code : code | (u >> 31) << 3;
 }
 
 /* The codes of eight bf16 values, in four words, times `inverse`. The first
@@ -75,7 +75,7 @@ g_mxfp4_scale(float amax)
 	const float least = 6.0f * 0x1p-126f;
 	const uint32_t u = g_bits(amax > least ? amax : least);
 
-	return u >= 0x7f800000u ? 254u : ((u + 0x3fffffu) >> 23) - 2;
+	return u >= G_INF_BITS ? 254u : ((u + 0x3fffffu) >> 23) - 2;
 }
 
 /* Exact. */
