@@ -64,8 +64,9 @@ spmla_status spmla_decode_parts_choose(spmla_ctx *ctx,
 
 /* Runs spmla_sparse_decode by that choice. `workspace` (not args->workspace)
  * holds metadata and splits; nothing else may use it until the operations have
- * run. args->parts must be 0. combine and the split fields up to split_rows are
- * ignored. `workspace` may be NULL if workspace_bytes of the choice is 0.
+ * run. args->parts must be 0. args->combine and the fields from
+ * tile_scheduler_metadata to split_rows are ignored. `workspace` may be NULL if
+ * workspace_bytes of the choice is 0.
  * Order: enqueues up to three operations; capturable.
  * Exact: as the three operations.
  * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE, also for a workspace that is too

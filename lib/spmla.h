@@ -34,8 +34,8 @@
  *
  * Errors. Every call may return E_NULL and E_STRUCT_SIZE. Every call that
  * enqueues may return E_SPACE (planned room is used up) and, on a device,
- * E_DEVICE. A comment lists only the other errors. A failed call fills its diag
- * argument or, if it has none, the context's (spmla_ctx_diag).
+ * E_DEVICE. A function's comment lists only its other errors. A failed call
+ * fills its diag argument or, if it has none, the context's (spmla_ctx_diag).
  * spmla_status_read fills none, because any thread may call it. The library
  * writes a diag and never reads it.
  *
@@ -104,10 +104,11 @@ typedef struct spmla_ctx spmla_ctx;
  * Memory: everything stays the caller's. Nothing is allocated, now or later.
  * Order: may load code and wait. No later call does.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE (kinds, flags), E_REGION, E_OVERLAP,
- * E_OVERFLOW (the end of a region), E_UNSUPPORTED. None of these touches a
- * region. Then the plan is made again, in the HOST region, and compared: an
- * error of spmla_plan_make, or E_RANGE with the first byte that differs. If the
- * backend fails after that, only bytes in the regions have changed. */
+ * E_OVERFLOW (the end of a region), E_UNSUPPORTED. These are found before any
+ * region is touched. Then init makes the plan again, in the HOST region, and
+ * compares the two. It returns the error of spmla_plan_make, or E_RANGE with
+ * the first byte that differs. If the backend fails after that, only bytes in
+ * the regions have changed. */
 spmla_status spmla_init(spmla_ctx **ctx, const spmla_plan *plan,
 			const spmla_backend *backend,
 			const spmla_native *native, const spmla_region *regions,
@@ -313,8 +314,8 @@ typedef struct spmla_step_device {
  *
  * A shape that fits only prefill begins a step of prompts: spmla_v32_prefill
  * follows, or eager calls of V4 layers. Such a step computes logits in pieces,
- * so its rows always fit LOGITS. Exception: V4 after an ADVANCE past the
- * workspace.
+ * so its rows always fit LOGITS. Exception: V4, if ADVANCE makes a request
+ * longer than the shape's max_live_context.
  *
  * FROM_RING expects the ticket after the last consumed one. If the slot holds
  * another ticket (TICKET_MISSING), the step is empty. If the record is larger
@@ -353,14 +354,14 @@ spmla_status spmla_graph_end(spmla_ctx *ctx, spmla_graph *graph);
  * Errors: E_STATE if none is open. */
 spmla_status spmla_graph_abort(spmla_ctx *ctx);
 
-/* Launches the graph for the next ticket to launch, or for 0 if the graph has
+/* Launches the graph. `ticket` is the next one to launch, or 0 if the graph has
  * no FROM_RING prologue. If the graph has a prologue, layer calls that follow
  * outside the graph belong to the step that it began.
  * Order: enqueues one launch; no wait, no allocation.
  *
- * Layer calls may precede the graph's first prologue, or the graph has none.
- * They then belong to the current step, which must suit them: it has at least
- * as many tokens as they were recorded for; exactly as many if they were
+ * Layer calls recorded before the graph's first prologue, or in a graph without
+ * one, belong to the current step. That step must suit them. It needs at least
+ * as many tokens as they were recorded for, exactly as many if they were
  * recorded in parts on a GPU. Calls recorded in a prefill need a prefill of the
  * same shape, all others a decode step.
  *

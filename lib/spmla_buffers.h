@@ -152,10 +152,10 @@ typedef enum spmla_buf {
 	/* scratch of sparse_decode on a Hopper GPU (few tokens, or parts):
 	 * uint32, 0 between calls */
 	SPMLA_BUF_DECODE_WORKSPACE = 123,
-	/* int32 [A]: SWA_LENS for layers of ratio 4: 0 for a token whose
-	 * selected key has no page. With SPMLA_CONFIG_RAGGED the window's rows
-	 * of these lengths become a pair that is written like the selection's.
-	 */
+	/* int32 [A], layers of ratio 4: SWA_LENS, but 0 for a token that
+	 * selects a key without a page. With SPMLA_CONFIG_RAGGED the layer's
+	 * attention packs the window's rows of these lengths into the pair
+	 * below. */
 	SPMLA_BUF_C4A_SWA_LENS = 124,
 	SPMLA_BUF_RAGGED_INDPTR_C4A_SWA = 125,  /* int32 [A + 1] */
 	SPMLA_BUF_RAGGED_INDICES_C4A_SWA = 126, /* int32 [A * window_tokens] */

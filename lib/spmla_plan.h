@@ -127,12 +127,11 @@ typedef enum spmla_config_flag {
 	/* The bits of a row depend only on the model, the heads and the row's
 	 * own length: kernel, tile and order of sums follow from these. The CPU
 	 * backend always works this way.
-	 * On CUDA a token's keys are cut into fixed splits. A token with as
-	 * many keys as the plan allows has at most 4 of them, and SPLIT_OUT has
-	 * that many rows for each token of the largest bucket. On other GPUs
-	 * one thread block attends to all keys of a token, for 64 heads at a
-	 * time (for 16 if there are at most 16 heads, and on some devices).
-	 * Small batches take longer.
+	 * On CUDA a token's keys are cut into fixed splits, at most 4.
+	 * SPLIT_OUT has room for the most splits of each token of the largest
+	 * bucket. On other GPUs one thread block attends to all keys of a
+	 * token, for 64 heads at a time (for 16 if there are at most 16 heads,
+	 * and on some devices). Small batches take longer.
 	 * A token of a prefill has the bits of prefill, not of decode. In V3.2
 	 * on Hopper it may also select other keys: see spmla_v32_prefill. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,
@@ -149,11 +148,12 @@ typedef enum spmla_config_flag {
 	 * launches. The layers attend by these lists. Results have the same
 	 * bits as without the flag. */
 	SPMLA_CONFIG_RAGGED = 4,
-	/* Kernels may be chosen that no GPU of their kind ever ran, only a
-	 * compiler and the tests' emulator: on HIP and Level Zero the ones by
-	 * matrix instructions, which docs/kernels.md lists. Results have other
-	 * bits, within the bounds that headers state for matrix instructions.
-	 * A prompt's selection may then differ from decode's. */
+	/* Allows kernels that compile and pass their tests in the emulator, but
+	 * that no GPU of their kind ever ran: the kernels with matrix
+	 * instructions on HIP and Level Zero, which docs/kernels.md lists.
+	 * Results have other bits, within the bounds that headers state for
+	 * matrix instructions. A prompt's selection may then differ from
+	 * decode's. */
 	SPMLA_CONFIG_ALLOW_UNPROVEN = 8,
 	SPMLA_CONFIG_FLAG_FORCE_32 = 0x7fffffff
 } spmla_config_flag;
@@ -186,7 +186,8 @@ typedef enum spmla_table_source {
 /* A shape that graphs are captured for. A step fits a shape if it has at most
  * `tokens` query tokens, `requests` requests (paused ones included), `next_n`
  * query tokens in one request, and `max_live_context` tokens of context in all.
- * max_live_context 0 means requests * max_context_tokens, at most 2^32 - 1. */
+ * max_live_context 0 means requests * max_context_tokens, at most 2^32 - 1.
+ * Limits: tokens 1..65536, requests 1..max_rows, next_n 1..tokens. */
 typedef struct spmla_shape {
 	uint32_t tokens;
 	uint32_t requests;
@@ -201,16 +202,18 @@ typedef struct spmla_shape {
  * holds page_tokens / ratio of them. docs/tables.md has examples. */
 typedef struct spmla_table_config {
 	uint32_t source; /* spmla_table_source; default RING */
-	/* Positions that a page covers, 1..4096. Default for V3.2: 64. Defaults
-	 * for V4: window 64, compressed keys 256, states of ratio 4: 4, states
-	 * of ratio 128: the smallest multiple of 128 that holds one group and
-	 * the tokens that may be taken back. */
+	/* Positions that a page covers, 1..4096; for compressed keys a multiple
+	 * of the ratio. Default for V3.2: 64. Defaults for V4: window 64,
+	 * compressed keys 256, states of ratio 4: 4, states of ratio 128: the
+	 * smallest multiple of 128 that holds one group and the tokens that may
+	 * be taken back. */
 	uint32_t page_tokens;
 	/* Valid page ids are [0, pool_pages). No default. pool_pages *
 	 * page_tokens < 2^31. */
 	uint32_t pool_pages;
 	/* 0: one column for each page of the longest context. SPMLA_RING_LEAST:
-	 * the fewest. Only for V4's window and states.
+	 * the fewest. Only for V4's window and states. ring_columns *
+	 * page_tokens < 2^31.
 	 * With n = the largest next_n of a bucket + draft_tokens, the window
 	 * needs room for window - 1 + max(n, max_prefill_tokens) positions, and
 	 * at least one column more than window - 1 positions fill. A state
@@ -236,8 +239,8 @@ typedef struct spmla_config {
 	uint32_t kv_scale_mode;
 	uint32_t max_rows;           /* stable request rows, 1..65536 */
 	uint32_t max_context_tokens; /* longest sequence, 1..2^24 */
-	/* layers whose page pools are planned in the CACHE region; 0: the
-	 * engine provides all pools */
+	/* layers whose page pools are planned in the CACHE region, up to 1024;
+	 * 0: the engine provides all pools */
 	uint32_t cache_layers;
 	/* > 0, <= 2^126; default: V3.2 192^-0.5 * (0.1 ln 40 + 1)^2 (YaRN's
 	 * factor), V4 512^-0.5 */
@@ -259,8 +262,9 @@ typedef struct spmla_config {
 	/* 1..256; default: bucket_count, at least 4 */
 	uint32_t max_graphs;
 	/* CPU: most operations recorded in all graphs together, up to 2^20.
-	 * Default: 512 per graph, V4: 1024. A V3.2 layer has 7, a V4 layer 2 to
-	 * 12, a prologue 1. */
+	 * Default: 512 per graph, V4: 1024. A V3.2 layer has up to 6, a V4
+	 * layer 2 to 13, a prologue 1 (with SPMLA_CONFIG_RAGGED 2, V4: up to
+	 * 4). */
 	uint32_t max_graph_nodes;
 	/* CPU: room of the deferred queue, up to 65536; default 64 */
 	uint32_t queue_entries;
@@ -268,7 +272,8 @@ typedef struct spmla_config {
 	 * planned, and the prefill fields below are ignored. */
 	uint32_t max_prefill_tokens;
 	/* Most bytes of a prefill's index logits, up to 2^40 and at least one
-	 * row of a context. 0: 64 MiB, or that row if it is larger. */
+	 * token's row over the longest context of a prefill. 0: 64 MiB, or that
+	 * row if it is larger. */
 	uint64_t logits_budget_bytes;
 	/* Most tokens of context in a prefill step, up to 2^31 - 1. V3.2
 	 * gathers them into a workspace. Default: max_context_tokens. */
@@ -277,26 +282,25 @@ typedef struct spmla_config {
 	 * time, each in scratch of its own; up to 1024. Default 1: parallel_for
 	 * is not called. */
 	uint32_t cpu_workers;
-	/* V4 only. */
-	/* keys that a token sees of the window, its own included, up to 4096;
-	 * default 128 */
+	/* V4: keys that a token sees of the window, its own included, up to
+	 * 4096; default 128. V3.2: 0, like each field below for V4. */
 	uint32_t window_tokens;
-	/* INDEX_FP8 (default) or INDEX_MXFP4, also for V3.2. V3.2 only:
+	/* Both models: INDEX_FP8 (default) or INDEX_MXFP4. V3.2: also
 	 * INDEX_FP8_TILED, with pages of a multiple of 16 tokens. */
 	uint32_t index_layout;
-	/* Layers of ratio 4 whose page pools are planned, as cache_layers,
-	 * which then counts the pools of the window. */
+	/* V4: layers of ratio 4 whose page pools are planned, up to 1024.
+	 * cache_layers then counts the pools of the window. */
 	uint32_t c4a_layers;
 	uint32_t c128a_layers; /* the same for layers of ratio 128 */
-	/* Tokens that a draft by ADVANCE adds to a request after a step,
+	/* V4: tokens that a draft by ADVANCE adds to a request after a step,
 	 * up to 65536. All of them may be taken back: ring tables have room for
 	 * them. */
 	uint32_t draft_tokens;
-	/* spmla_o_quant: the widest output that OUTPUT_O is sized for. e4m3
+	/* V4: spmla_o_quant, the widest output that OUTPUT_O is sized for. e4m3
 	 * takes half the bytes of BF16 (default); a layer with BF16 output then
 	 * runs in twice as many pieces. */
 	uint32_t output_quant;
-	/* Context-parallel decode, for V3.2 without prefill. The ranks take
+	/* V3.2: context-parallel decode, without prefill. The ranks take
 	 * turns: each run of dcp_interleave positions lies on the next of
 	 * dcp_ranks ranks. This plan's tables and caches hold the keys of rank
 	 * dcp_rank only, one behind the other.
@@ -305,8 +309,8 @@ typedef struct spmla_config {
 	 * whole sequence. CONTEXT_LENS counts the keys of a token that lie on
 	 * this rank. If a token's own key lies on another rank, its slot is -1.
 	 * A token without keys on this rank has an empty result. Entries of a
-	 * selection number this rank's keys; in an engine's own selection -1
-	 * stands only behind them.
+	 * selection are numbers of this rank's keys; an engine's own selection
+	 * has -1 only after all of them.
 	 *
 	 * The engine merges the ranks' results by their lse. So layers have
 	 * empty_lse MINUS_INF and no attn_sink: the sink belongs to the merge.

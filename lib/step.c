@@ -178,9 +178,9 @@ spmla_step_resync(spmla_ctx *ctx)
 	return SPMLA_OK;
 }
 
-/* The largest value of measure m. The measures are tokens, requests, next_n and
- * live context. It is taken from those of the first `count` shapes that satisfy
- * all measures before m. */
+/* The largest value of measure m among the first `count` shapes that satisfy
+ * all measures before m. The measures are tokens, requests, next_n and live
+ * context. */
 static uint32_t
 shape_most(const spmla_config *c, uint32_t count, const uint32_t need[4],
 	   uint32_t m)

@@ -110,15 +110,15 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
 /* Attends over the selected keys: index_map, sparse_decode. A token that
- * selects a key whose page lies outside of the pool has an empty result
- * (FAULT_PAGE), here as in a prefill. A key that is not selected is reported by
- * the selection alone.
+ * selects a key without a page in the pool has an empty result (FAULT_PAGE),
+ * here as in a prefill. A missing page of keys that are not selected is reported
+ * by spmla_v32_index alone.
  *
  * On a GPU, steps of few tokens use split-KV: sparse_decode in parts, then
- * split_combine. The prologue plans the parts for all of its tokens and for
- * topk's lengths. SPMLA_CONFIG_BATCH_INVARIANT changes that. On CUDA every step
- * then has fixed splits, if the plan allows a token more than 4 key blocks. On
- * other GPUs no step is split.
+ * split_combine. The prologue plans the parts for all of its tokens, each with
+ * as many keys as topk selects. SPMLA_CONFIG_BATCH_INVARIANT changes that. On
+ * CUDA every step then has fixed splits, if the plan allows a token more than 4
+ * key blocks. On other GPUs no step is split.
  * A call runs whole instead if:
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
  * - it has no index_q, and topk_lens is neither NULL nor TOPK_LENS;
@@ -136,21 +136,20 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 spmla_status spmla_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			      const spmla_shape *shape, spmla_stream stream);
 
-/* The three calls in order, but with index_map as part of topk: one launch less
- * on Hopper, unless lists are ragged. Without index_q the selection is taken as
- * it is. */
+/* The three calls in order. topk also does what index_map would: that is one
+ * launch less on Hopper, unless lists are ragged. Without index_q the selection
+ * is taken as it is. */
 spmla_status spmla_v32_attn(spmla_ctx *ctx, const spmla_v32_layer *layer,
 			    const spmla_shape *shape, spmla_stream stream);
 
-/* A layer of a step of prompts, i.e. one whose info.bucket is
- * SPMLA_BUCKET_PREFILL; spmla_prefill_plan cuts prompts into such steps. First
- * the insert. Then, if index_q is not NULL, the selection over gathered index
- * keys, with logits in pieces that fit logits_budget_bytes. Then attention over
- * the gathered KV as bf16.
+/* A layer in a step of prompts: info.bucket of the step is
+ * SPMLA_BUCKET_PREFILL. spmla_prefill_plan cuts prompts into such steps.
+ * The call first inserts. If index_q is not NULL, it then selects over gathered
+ * index keys, with logits in pieces that fit logits_budget_bytes. It then
+ * attends over the gathered KV as bf16; a step of more than max(1024, the
+ * largest bucket's) tokens attends in pieces, too.
  * `shape` is the prologue's. Time depends on the shape, so an eager engine
  * should pass the numbers of the step's info.
- * The attention of a step of more than max(1024, the largest bucket's) tokens
- * runs in pieces, too.
  * Order: enqueues 2 operations and 2 per piece of attention, and with index_q 2
  * more and 2 per piece of logits.
  * Deterministic: a token's bits do not depend on how its prompt is cut.

@@ -11,8 +11,8 @@
  * One context serves all layers. All metadata comes from the step's prologue,
  * and the calls take the shape that the prologue took. A step of prompts
  * (info.bucket is SPMLA_BUCKET_PREFILL) takes the same calls, eagerly. Its keys
- * are read where they are, and its bits do not depend on how a prompt is cut.
- * Its shape must fit no bucket (E_STATE).
+ * are read where they are. Its bits do not depend on how a prompt is cut, except
+ * as spmla_v4_output says. Its shape must fit no bucket (E_STATE).
  *
  * If an operation of a call fails, the operations before it may have been
  * enqueued. Branches that the call forked are joined again, unless the device
@@ -186,10 +186,11 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * all compressed keys: index_map (ratio 4), sparse_decode.
  *
  * On a GPU, decode steps of few tokens use split-KV: sparse_decode in parts,
- * then split_combine. The prologue plans the parts for all of its tokens and
- * for topk's lengths. SPMLA_CONFIG_BATCH_INVARIANT changes that. On CUDA every
- * decode step then has fixed splits, if the plan allows a token of the layer
- * more than 4 key blocks. On other GPUs no step is split.
+ * then split_combine. The prologue plans the parts for all of its tokens, each
+ * with all keys that it sees (ratio 4: as many as topk selects).
+ * SPMLA_CONFIG_BATCH_INVARIANT changes that. On CUDA every decode step then has
+ * fixed splits, if the plan allows a token of the layer more than 4 key blocks.
+ * On other GPUs no step is split.
  * A call runs whole instead if:
  * - the layer has ratio 1;
  * - its shape has fewer tokens than the prologue's, unless splits are fixed;
@@ -223,15 +224,16 @@ spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * the layer's output is BF16 and the plan's is e4m3, pieces have half as many
  * tokens, so a shorter step may take two.
  * Order: enqueues 2 operations, or 2 per piece; capturable.
- * Deterministic: a token's bits depend on that token and, with e4m3 on Hopper
- * without BATCH_INVARIANT, on the number of tokens of its piece.
+ * Deterministic: a token's bits depend on that token and, on Hopper without
+ * BATCH_INVARIANT, on whether its piece has more than 16 tokens.
  * Exact: spmla_inv_rope_quant bit for bit, then as spmla_o_group_proj. */
 spmla_status spmla_v4_output(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
 
-/* The five calls in order, but in a decode step with index_map as part of topk:
- * one launch less on Hopper, unless lists are ragged. Without index_q, a layer
- * of ratio 4 takes the selection as it is. Without wo there is no output.
+/* The five calls in order. In a decode step topk also does what index_map
+ * would: that is one launch less on Hopper, unless lists are ragged. Without
+ * index_q, a layer of ratio 4 takes the selection as it is. Without wo there is
+ * no output.
  *
  * With branches, compress runs on streams[0] and the index queries on
  * streams[1], beside the insert on `stream`. They fork from `stream` and join

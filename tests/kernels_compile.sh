@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # kernels_compile.sh CUDA_REPORT HIP_REPORT SPIRV_REPORT: the kernels that are
 # written once compile for every platform that this machine has a compiler for.
-# In the SPIR-V every kernel says how many items a block and a subgroup have, and
-# that it does not contract; only the module of tile.h's needs a function of the
-# device's compiler, that of dpas. For AMD GPUs every architecture has every kernel, in
-# no more shared memory than a block may have; those of tile.h, and no other, have
-# matrix instructions. A kernel says how many items a block has, a barrier is a
-# release fence, s_barrier and an acquire fence, subnormals are kept, and quotients
-# and roots are exact. And of those for CUDA no target's
-# binary, which a device loads whole, is larger than it may be, and those with
-# matrix instructions are there, and more than a shell, wherever a device would
-# run them. On neither has a kernel a stack, which would be memory that the driver
-# takes by itself.
+# - SPIR-V: every kernel says how many items a block and a subgroup have, and that
+#   it does not contract. Only the module of tile.h's kernels needs a function of
+#   the device's compiler: dpas.
+# - AMD GPUs: every architecture has every kernel, in no more shared memory than a
+#   block may have. Only the kernels of tile.h have matrix instructions. A kernel
+#   says how many items a block has. A barrier is a release fence, s_barrier and an
+#   acquire fence. Subnormals are kept, quotients and roots are exact.
+# - CUDA: no target's binary, which a device loads whole, is larger than it may be.
+#   Kernels with matrix instructions are there, and more than a shell, wherever a
+#   device would run them.
+# On AMD GPUs and on CUDA no kernel has a stack: the driver would take memory for it.
 set -euo pipefail
 
 report=$1 hip_report=$2 spirv_report=$3

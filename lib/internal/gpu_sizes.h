@@ -50,7 +50,7 @@ typedef struct spmla_i_ze_state {
 	const void *driver;
 	void *functions[SPMLA_I_MAX_DRIVER_FUNCTIONS];
 	void *context, *device, *queue;
-	void *modules[2]; /* the portable one, and that of tile.h */
+	void *modules[2]; /* the portable one; the one with tile.h's kernels */
 	void *list;       /* the backend's own; its calls wait */
 	void *recorded;   /* the list whose calls are recorded, or NULL */
 	uint32_t ordinal; /* of the queue group */

@@ -20,7 +20,8 @@ typedef struct spmla_indexer_k_gather_args {
 	uint32_t columns;            /* columns of a row */
 	uint32_t table_stride_elems; /* >= columns */
 	const int32_t *cu_seq_lens;  /* [requests + 1], ascending from >= 0 */
-	const int32_t *req_row; /* [requests]: row of block_table; NULL: b */
+	/* [requests]: row of block_table; NULL: b, and rows >= requests */
+	const int32_t *req_row;
 	const int32_t *block_table; /* [rows][table_stride_elems] */
 	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
 	uint8_t *dst_k;    /* e4m3 [keys][128], MXFP4 e2m1 [keys][64], dense */

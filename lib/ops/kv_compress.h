@@ -65,25 +65,29 @@ typedef struct spmla_kv_compress_args {
  * of kv and of score, the newer 4 columns [dim, 2 dim). A position below 0 has
  * no row.
  *
- * 1. Weighted mean, in each column: c = sum of kv * w / sum of w, w =
- *    exp2((score - m) * log2 e), m the largest score. The order, with m8 the
- *    largest score of 8 rows:
- *    - per 8 rows, in order, the sums of kv * w and of w from 0 on, m8 for m;
- *    - these times exp2((m8 - m) * log2 e);
- *    - at ratio 128 the 16 results added by the tree 8, 4, 2, 1.
+ * 1. Weighted mean, in each column: c = (sum of kv * w) / (sum of w), w =
+ *    exp2((score - m) * log2 e), m the largest score. Both sums are made in
+ *    this order:
+ *    - each 8 rows are added to 0, row after row, with weights relative to
+ *      their own largest score, m8;
+ *    - each result is multiplied by exp2((m8 - m) * log2 e);
+ *    - at ratio 128 the 16 results are added by the tree 8, 4, 2, 1.
  *    A score of NaN or +inf, or only scores of -inf, make c NaN.
  * 2. Norm: y = (c * r) * norm_weight, r = 1 / sqrt(mean of c^2 + norm_eps). The
  *    sum of the mean runs in 16 lanes (lane l adds l, l + 16, .. to 0), then in
  *    the tree 8, 4, 2, 1.
  * 3. Rope: the last 64 values are rotated, interleaved, by row pos / ratio *
  *    ratio of cos_sin, unfused; then all values are rounded to bf16.
- * 4. Store. V4_FP8: for each 64 of the first 448 values, s = the next power of
- *    two from max(amax, 1e-4) / 448 (NaN ignored), code = e4m3(y / s), and the
- *    byte of s; then a byte 0; and the 64 rope values. INDEX_FP8: the same with
- *    one s for all 128 values, as f32. With cache.encoding FNUZ: 224 for 448,
- *    and the code of FNUZ. INDEX_MXFP4: for each 32 values, s = the
- *    next power of two from max(amax, 6 * 2^-126) / 6, at most 2^127, code =
- *    e2m1(y / s), and the byte of s. V4_BF16: y. V4_E4M3: e4m3(y / e4m3_scale).
+ * 4. Store.
+ *    - V4_FP8: for each 64 of the first 448 values, s = the next power of two
+ *      from max(amax, 1e-4) / 448 (NaN ignored), code = e4m3(y / s), and the
+ *      byte of s; then a byte 0; and the 64 rope values.
+ *    - INDEX_FP8: the same with one s for all 128 values, as f32.
+ *    - Both with cache.encoding FNUZ: 224 for 448, and the code of FNUZ.
+ *    - INDEX_MXFP4: for each 32 values, s = the next power of two from
+ *      max(amax, 6 * 2^-126) / 6, at most 2^127, code = e2m1(y / s), and the
+ *      byte of s.
+ *    - V4_BF16: y. V4_E4M3: e4m3(y / e4m3_scale).
  *
  * A NaN is 0x7fc0 as bf16 and 7 as e2m1, whatever its sign; an infinity is 6 of
  * its sign as e2m1. See spmla_e4m3 for both as e4m3.

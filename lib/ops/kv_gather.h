@@ -24,7 +24,8 @@ typedef struct spmla_kv_gather_args {
 	const int32_t *workspace_starts; /* [requests], ascending from >= 0 */
 	const int32_t *seq_starts; /* [requests]: position of the first key;
 				    * NULL: 0 */
-	const int32_t *req_row;    /* [requests]: row of block_table; NULL: b */
+	/* [requests]: row of block_table; NULL: b, and rows >= requests */
+	const int32_t *req_row;
 	const int32_t *block_table; /* [rows][table_stride_elems] */
 	const int32_t *table_cols;  /* [rows] written columns; NULL: all */
 	uint16_t *dst;              /* bf16 [keys][dst_stride_elems] */

@@ -34,7 +34,7 @@ typedef struct spmla_kv_insert_args {
 	 * operation runs, and not checked. NULL: kv_scale is used. */
 	const float *kv_scale_at;
 	/* The index keys of these tokens, which indexer_k_insert inserts next;
-	 * struct_bytes 0: none. tokens is that above. */
+	 * struct_bytes 0: none. index.tokens equals tokens. */
 	spmla_indexer_k_insert_args index;
 } spmla_kv_insert_args;
 

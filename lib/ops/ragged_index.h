@@ -29,10 +29,10 @@ typedef struct spmla_ragged_index_args {
 } spmla_ragged_index_args;
 
 /* With n = lens clamped to [0, width], ragged_indptr is the exclusive prefix
- * sum of n, its last element the sum. The first n entries of row t lie at
+ * sum of n, its last element the sum. The first n entries of row t lie from
  * ragged_indices[ragged_indptr[t]] on. Elements behind the last entry are left
- * alone. Entries outside [0, num_slots) are not reported, as they are no error
- * of this step.
+ * alone. Entries outside [0, num_slots) are not reported: they are no error of
+ * this step.
  * A row that would end past the capacity has no entries: ragged_indptr does not
  * pass capacity_elems, and the room left before it holds -1. Each such row with
  * n > 0 gives one FAULT_LENGTH, which names the token.

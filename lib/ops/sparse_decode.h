@@ -67,18 +67,20 @@ typedef struct spmla_sparse_decode_args {
 	/* 1: with parts, out and lse are complete after the call, as if
 	 * spmla_split_combine followed; the split rows are then scratch. */
 	uint32_t combine;
-	/* Scratch for one launch on a Hopper GPU: few tokens without parts, or
-	 * parts with `combine`. NULL: none. It must be 0 before the first call
-	 * and is 0 after each; overlapping calls need one each
-	 * (DECODE_WORKSPACE is one).
-	 * Ignored: if it is too small; for FNUZ and MLA_BF16, and for page
-	 * strides that are not multiples of 16; for few tokens with
-	 * SPMLA_CONFIG_BATCH_INVARIANT, or if it, q or out is not aligned to 16
-	 * bytes; for parts if q, out, split_out or pages are not aligned to 16
-	 * bytes.
+	/* Scratch with which a Hopper GPU does the call in one launch: few
+	 * tokens without parts, or parts with `combine`. NULL: none. It must be
+	 * 0 before the first call and is 0 after each; overlapping calls need
+	 * one each (DECODE_WORKSPACE is one).
 	 * Few tokens: e4m3 * scale is not rounded, and sums have another order.
-	 * Parts: splits are rounded to bf16; 8 bytes per token and 64 heads;
-	 * zero it again after bad metadata (below). */
+	 * Parts: splits are rounded to bf16. The workspace has 8 bytes per
+	 * token and 64 heads; zero it again after bad metadata (below).
+	 * It is ignored
+	 * - if it is too small, for FNUZ and MLA_BF16, and for page strides
+	 *   that are not multiples of 16;
+	 * - for few tokens: with SPMLA_CONFIG_BATCH_INVARIANT, or if it, q or
+	 *   out is not aligned to 16 bytes;
+	 * - for parts: if q, out, split_out or pages are not aligned to 16
+	 *   bytes. */
 	uint32_t *workspace;
 	uint64_t workspace_bytes;
 	/* Ragged lists: the most entries of a token. 0: unknown, and few tokens
@@ -93,23 +95,22 @@ typedef struct spmla_sparse_decode_args {
  * tokens, and split_combine merges their results.
  *
  * Keys. Entry p of a token counts if slots[p] != -1 and p < topk_lens[t],
- * clamped to [0, topk]. Entries past the length do not count. The entries of
- * the second cache follow, by the same rule. In a ragged list every entry
- * except -1 counts. A bad indptr (negative, falling, or past topk) makes the
- * list empty: FAULT_INDEX, once per part with that token. A ragged list gives
- * the bits of a row with the same entries; with a workspace, only if `longest`
- * is that row's topk. A slot outside its cache does not count: FAULT_INDEX. A
- * slot that occurs twice counts twice.
- * K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
+ * clamped to [0, topk]. The entries of the second cache follow, by the same
+ * rule. In a ragged list every entry except -1 counts. A bad indptr (negative,
+ * falling, or past topk) makes the list empty: FAULT_INDEX, once per part with
+ * that token. A ragged list gives the bits of a row with the same entries; with
+ * a workspace, only if `longest` is that row's topk. A slot outside its cache
+ * does not count: FAULT_INDEX. A slot that occurs twice counts twice.
+ *
+ * Rows. K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
  * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
- * 127)), with byte 255 to NaN. Each cache has its own encoding; FNUZ caches use
- * the portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. On Hopper,
- * where q, out, split_out and pages are aligned to 16 bytes, e4m3 * scale is
- * rounded once, to f16. Exception, without SPMLA_CONFIG_BATCH_INVARIANT: small
- * calls in parts, tokens * cdiv(heads, 16) <= 16, that do not add up their
- * splits; they round as above.
- * Rows that do not count are never read; NaN in rows that do goes through the
- * arithmetic.
+ * 127)), where the byte 255 stands for NaN. On Hopper, where q, out, split_out
+ * and pages are aligned to 16 bytes, e4m3 * scale is rounded once, to f16.
+ * Exception, without SPMLA_CONFIG_BATCH_INVARIANT: small calls in parts, tokens
+ * * cdiv(heads, 16) <= 16, that do not add up their splits; they round as
+ * above. Each cache has its own encoding; FNUZ caches use the portable kernel,
+ * unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. Rows that do not count are never
+ * read; a NaN in a row that counts goes through the arithmetic.
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s
@@ -118,12 +119,12 @@ typedef struct spmla_sparse_decode_args {
  *   out = bf16(O / (L + exp(sink - max * softmax_scale)))
  *   lse = ln(sum of exp(softmax_scale * s)), plus exp(sink) in the sum with
  *         lse_sink; SPMLA_LSE_BASE2 multiplies it by log2 e
- * A sink of +inf gives 0 of either sign, a sink of -inf changes nothing. Sinks
- * beyond 2.36e38 count as infinite: f32 does not hold them in log2 units. With
- * parts the same limit holds for scores times softmax_scale: one that counts as
- * +inf makes out and lse NaN, one that counts as -inf weighs nothing. A token
- * without keys, or whose every s is -inf, has out = +0 and lse as empty_lse
- * says.
+ * A sink of +inf makes out 0, of either sign; a sink of -inf changes nothing.
+ * Sinks beyond 2.36e38 count as infinite: f32 does not hold them in log2 units.
+ * With parts the same limit holds for scores times softmax_scale: a score that
+ * counts as +inf makes out and lse NaN, one that counts as -inf weighs nothing.
+ * A token without keys, or whose every s is -inf, has out = +0 and lse as
+ * empty_lse says.
  *
  * Parts (split-KV). A block is 64 entries, in order, whether they count or not;
  * the second cache starts a new block. Token t has max(1, cdiv(topk_len, 64)) +

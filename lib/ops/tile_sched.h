@@ -15,8 +15,8 @@ extern "C" {
 /* The launch parameters of FlashMLA's kernels: the number of parts, and what a
  * request costs beyond its blocks. */
 typedef enum spmla_tile_rule {
-	SPMLA_TILE_OLD_SM90 = 1,  /* 1858932 */
-	SPMLA_TILE_OLD_SM100 = 2, /* 1858932 */
+	SPMLA_TILE_OLD_SM90 = 1,  /* of FlashMLA 1858932, 2025-09-30 */
+	SPMLA_TILE_OLD_SM100 = 2, /* the same */
 	SPMLA_TILE_SM90 = 3,
 	SPMLA_TILE_SM100_HEAD64 = 4,
 	SPMLA_TILE_SM100_HEAD128 = 5, /* d 512 */
@@ -99,8 +99,9 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
  * 0, end_block = n of the last request (0 if there is none), and 0 elsewhere.
  *
  * With split_blocks a request has min(cdiv(n, split_blocks), parts / batch)
- * splits, of so many blocks each; the last one has the rest. A part is a split,
- * in order, and requests share none: a request's splits depend on its n alone.
+ * splits. Each has split_blocks blocks; the last one has the rest. Every part
+ * is one split, in order, and no two requests share a part: a request's splits
+ * depend on its n alone.
  *
  * The cut decides where sums are split, never what is summed. A length outside
  * [0, topk] ([0, extra_topk]) is clamped, as in the attention; an indptr that

@@ -36,7 +36,8 @@ typedef struct spmla_topk_args {
 	uint32_t logits_dtype;    /* spmla_real_dtype */
 	uint32_t reserved;
 	/* What index_map does next with the indices; struct_bytes 0: nothing.
-	 * tokens, k, indices and their stride are those above. */
+	 * map.tokens equals rows; map.k, map.indices and their stride equal the
+	 * fields above. */
 	spmla_index_map_args map;
 } spmla_topk_args;
 

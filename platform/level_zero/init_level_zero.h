@@ -43,7 +43,7 @@ uint32_t spmla_i_ze_readable(const spmla_ctx *ctx);
 		spmla_i_ze_status_clear, spmla_i_ze_pending, spmla_i_ze_lost, \
 		spmla_i_ze_consumed, spmla_i_ze_readable
 
-/* Destroys those of a graph's lists and fences that exist. */
+/* Destroys the lists and fences that a graph has. */
 void spmla_i_ze_drop(const spmla_i_ze_state *state, spmla_i_ze_graph *graph);
 
 /* Fills device memory with zeros, and waits. */

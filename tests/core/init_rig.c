@@ -52,15 +52,13 @@ init_refused_with(init_rig *w, const spmla_backend *backend,
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	spmla_ctx *const before = (spmla_ctx *)(void *)w;
 	spmla_ctx *ctx = before;
-	char text[200];
 	uint32_t m;
 
 	ck_assert_int_eq(spmla_init(&ctx, &w->plan, backend, &w->native,
 				    regions, w->count, &diag),
 			 status);
 	ck_assert_uint_eq(diag.status, status);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text, want);
+	ck_assert_str_eq(test_diag_text(&diag), want);
 	ck_assert_int_eq(spmla_init(&ctx, &w->plan, backend, &w->native,
 				    regions, w->count, NULL),
 			 status);

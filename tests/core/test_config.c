@@ -53,8 +53,7 @@ expect(const spmla_config *config, const char *want)
 	}
 	ck_assert_int_ne(s, SPMLA_OK);
 	ck_assert_uint_eq(diag.status, s);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text, want);
+	ck_assert_str_eq(test_diag_text(&diag), want);
 	expect_untouched();
 	/* Without a diag: the same, and nothing else. */
 	ck_assert_int_eq(spmla_plan_make(&plan, config, &device, NULL), s);
@@ -309,22 +308,19 @@ START_TEST(a_pointer_that_is_null_is_named)
 {
 	spmla_diag diag = SPMLA_DIAG_INIT;
 	spmla_config config;
-	char text[200];
 
 	fixture_config(&config);
 	ck_assert_int_eq(spmla_plan_make(NULL, &config, &device, &diag),
 			 SPMLA_E_NULL);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_NULL: plan: got NULL, want a pointer");
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NULL: plan: got NULL, want a pointer");
 	ck_assert_int_eq(spmla_plan_make(&plan, NULL, &device, &diag),
 			 SPMLA_E_NULL);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text,
+	ck_assert_str_eq(test_diag_text(&diag),
 			 "SPMLA_E_NULL: config: got NULL, want a pointer");
 	ck_assert_int_eq(spmla_plan_make(&plan, &config, NULL, &diag),
 			 SPMLA_E_NULL);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text,
+	ck_assert_str_eq(test_diag_text(&diag),
 			 "SPMLA_E_NULL: device: got NULL, want a pointer");
 	ck_assert_int_eq(spmla_plan_make(NULL, NULL, NULL, NULL), SPMLA_E_NULL);
 	expect_untouched();

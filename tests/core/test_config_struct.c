@@ -28,13 +28,11 @@ static void
 expect_error(const spmla_config *config, spmla_status status, const char *want)
 {
 	spmla_diag diag = SPMLA_DIAG_INIT;
-	char text[200];
 
 	memset(&plan, 0x5a, sizeof plan);
 	ck_assert_int_eq(spmla_plan_make(&plan, config, &device, &diag),
 			 status);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text, want);
+	ck_assert_str_eq(test_diag_text(&diag), want);
 	ck_assert_uint_eq(bytes_other(&plan, sizeof plan, 0x5a), sizeof plan);
 }
 

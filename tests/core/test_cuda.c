@@ -36,10 +36,7 @@ teardown(void)
 static void
 diag_says(const char *want)
 {
-	char text[200];
-
-	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_str_eq(text, want);
+	ck_assert_str_eq(test_diag_text(spmla_ctx_diag(r.ctx)), want);
 }
 
 START_TEST(an_op_is_a_launch_with_its_parameters)

@@ -4,6 +4,7 @@
  * what it finds out of a device, what it refuses and with which words, and that
  * a refusal leaves no handle behind and the caller's context as it was.
  */
+#include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 #include "tests/substitutes/cuda_fake.h"
 
@@ -34,34 +35,9 @@ teardown(void)
 }
 
 static void
-diag_says(const spmla_diag *diag, const char *want)
-{
-	char text[200];
-
-	spmla_diag_text(diag, text, sizeof text);
-	ck_assert_str_eq(text, want);
-}
-
-static void
-query_says(spmla_status status, const char *want)
-{
-	spmla_device device = SPMLA_DEVICE_INIT;
-	const spmla_device before = device;
-	spmla_diag diag = SPMLA_DIAG_INIT;
-
-	ck_assert_int_eq(
-		spmla_backend_query(&cuda_fake_backend, NULL, &device, &diag),
-		status);
-	diag_says(&diag, want);
-	ck_assert_mem_eq(&device, &before, sizeof device);
-}
-
-static void
 init_says(spmla_status status, const char *want)
 {
-	ck_assert_int_eq(cuda_fake_rig_init(&r), status);
-	diag_says(&r.diag, want);
-	ck_assert_ptr_null(r.ctx);
+	cuda_fake_rig_init_says(&r, status, want);
 	ck_assert_uint_eq(fake.alive, 0);
 	ck_assert_uint_eq(fake.depth, 0);
 }
@@ -90,8 +66,9 @@ START_TEST(a_device_is_what_its_attributes_say)
 	ck_assert_int_eq(
 		spmla_backend_query(&cuda_fake_backend, &native, &d, NULL),
 		SPMLA_OK);
-	query_says(SPMLA_E_NULL,
-		   "SPMLA_E_NULL: native.context: got NULL, want a pointer");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_NULL,
+		"SPMLA_E_NULL: native.context: got NULL, want a pointer");
 }
 END_TEST
 
@@ -99,31 +76,35 @@ START_TEST(a_device_that_will_not_do_is_told)
 {
 	fake.major = 7;
 	fake.minor = 5;
-	query_says(SPMLA_E_UNSUPPORTED,
-		   "SPMLA_E_UNSUPPORTED: device.arch: got 75, want at least "
-		   "80");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: device.arch: got 75, want at least "
+		"80");
 	fake.major = 9;
 	fake.warp = 64;
-	query_says(SPMLA_E_UNSUPPORTED,
-		   "SPMLA_E_UNSUPPORTED: device.subgroup_width: got 64, want "
-		   "32");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: device.subgroup_width: got 64, want "
+		"32");
 }
 END_TEST
 
 START_TEST(an_old_driver_is_told_with_both_versions)
 {
 	fake.version = 12080;
-	query_says(SPMLA_E_DRIVER_OLD,
-		   "SPMLA_E_DRIVER_OLD: cuDriverGetVersion: got 12080, want at "
-		   "least 13000");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_DRIVER_OLD,
+		"SPMLA_E_DRIVER_OLD: cuDriverGetVersion: got 12080, want at "
+		"least 13000");
 	init_says(SPMLA_E_DRIVER_OLD,
 		  "SPMLA_E_DRIVER_OLD: cuDriverGetVersion: got 12080, want at "
 		  "least 13000");
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_module_load], 0);
 	fake.version = -1;
-	query_says(SPMLA_E_DRIVER_OLD,
-		   "SPMLA_E_DRIVER_OLD: cuDriverGetVersion: got 0, want at "
-		   "least 13000");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_DRIVER_OLD,
+		"SPMLA_E_DRIVER_OLD: cuDriverGetVersion: got 0, want at "
+		"least 13000");
 }
 END_TEST
 
@@ -135,7 +116,8 @@ START_TEST(a_driver_that_lacks_a_function_is_told)
 	driver.gpu.graph_upload = NULL;
 	ck_assert_int_eq(spmla_i_gpu_start(&driver.gpu, 13000, &diag),
 			 SPMLA_E_NO_DRIVER);
-	diag_says(&diag, "SPMLA_E_NO_DRIVER: cuGraphUpload: got NULL, want a "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_DRIVER: cuGraphUpload: got NULL, want a "
 			 "pointer");
 	/* Where it is old, that is why. */
 	fake.version = 11000;
@@ -144,7 +126,8 @@ START_TEST(a_driver_that_lacks_a_function_is_told)
 	driver.gpu.driver_version = NULL;
 	ck_assert_int_eq(spmla_i_gpu_start(&driver.gpu, 13000, &diag),
 			 SPMLA_E_NO_DRIVER);
-	diag_says(&diag, "SPMLA_E_NO_DRIVER: cuDriverGetVersion: got NULL, "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_DRIVER: cuDriverGetVersion: got NULL, "
 			 "want a pointer");
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_init], 1); /* the plan's query */
 }
@@ -165,7 +148,8 @@ START_TEST(without_a_driver_the_backend_says_so)
 	}
 	ck_assert_int_eq(spmla_backend_query(&spmla_cuda, NULL, &device, &diag),
 			 SPMLA_E_NO_DRIVER);
-	diag_says(&diag, "SPMLA_E_NO_DRIVER: libcuda.so.1: got NULL, want a "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_DRIVER: libcuda.so.1: got NULL, want a "
 			 "pointer");
 	s = spmla_init(&ctx, &r.plan, &spmla_cuda, NULL, r.regions,
 		       SPMLA_MEMORY_COUNT, &diag);
@@ -184,7 +168,8 @@ START_TEST(a_library_without_kernels_says_so)
 	ck_assert_int_eq(spmla_i_gpu_init(r.ctx, &cuda_fake_driver.gpu, &none,
 					  NULL, &diag),
 			 SPMLA_E_NO_BLOB);
-	diag_says(&diag, "SPMLA_E_NO_BLOB: bytes of kernels for CUDA: got 0, "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_BLOB: bytes of kernels for CUDA: got 0, "
 			 "want at least 1");
 	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
 }

@@ -11,6 +11,7 @@
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/ops/topk.h"
 #include "spmla/spmla_cpu.h"
+#include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 
 enum { ROWS = 4 };
@@ -53,10 +54,7 @@ report(uint32_t row)
 static void
 diag_says(const char *want)
 {
-	char text[200];
-
-	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_str_eq(text, want);
+	ck_assert_str_eq(test_diag_text(spmla_ctx_diag(r.ctx)), want);
 }
 
 START_TEST(clearing_the_status_clears_what_the_device_has_of_it)

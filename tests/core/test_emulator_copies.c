@@ -167,7 +167,7 @@ static const uint8_t bulk_from[32] __attribute__((aligned(16))) = {
 	9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 6, 7, 8,
 	9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 6, 7, 8};
 
-/* Of how many schedules every item saw the copy. */
+/* The number of schedules in which every item saw the copy. */
 static uint32_t
 bulk_seen(uint32_t early)
 {

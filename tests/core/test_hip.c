@@ -52,12 +52,10 @@ END_TEST
 
 START_TEST(streams_that_cannot_be_captured_are_refused)
 {
-	char text[200];
-
 	ck_assert_int_eq(one_op_enqueue(r.ctx, NULL), SPMLA_E_RANGE);
-	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_RANGE: stream (of hipStreamCreate, or "
-			       "hipStreamPerThread): got NULL, want a pointer");
+	ck_assert_str_eq(test_diag_text(spmla_ctx_diag(r.ctx)),
+			 "SPMLA_E_RANGE: stream (of hipStreamCreate, or "
+			 "hipStreamPerThread): got NULL, want a pointer");
 	ck_assert_int_eq(one_op_enqueue(r.ctx, (spmla_stream)(uintptr_t)1),
 			 SPMLA_E_RANGE);
 }

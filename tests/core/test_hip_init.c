@@ -5,6 +5,7 @@
  * refuses and with which words, and that a refusal leaves no handle behind and
  * the caller's device as it was.
  */
+#include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"
 #include "tests/substitutes/hip_fake.h"
 
@@ -35,34 +36,9 @@ teardown(void)
 }
 
 static void
-diag_says(const spmla_diag *diag, const char *want)
-{
-	char text[200];
-
-	spmla_diag_text(diag, text, sizeof text);
-	ck_assert_str_eq(text, want);
-}
-
-static void
-query_says(spmla_status status, const char *want)
-{
-	spmla_device device = SPMLA_DEVICE_INIT;
-	const spmla_device before = device;
-	spmla_diag diag = SPMLA_DIAG_INIT;
-
-	ck_assert_int_eq(
-		spmla_backend_query(&cuda_fake_backend, NULL, &device, &diag),
-		status);
-	diag_says(&diag, want);
-	ck_assert_mem_eq(&device, &before, sizeof device);
-}
-
-static void
 init_says(spmla_status status, const char *want)
 {
-	ck_assert_int_eq(cuda_fake_rig_init(&r), status);
-	diag_says(&r.diag, want);
-	ck_assert_ptr_null(r.ctx);
+	cuda_fake_rig_init_says(&r, status, want);
 	ck_assert_uint_eq(fake.alive, 0);
 }
 
@@ -119,9 +95,10 @@ START_TEST(a_device_that_will_not_do_is_told)
 	uint32_t i;
 
 	fake_hip.arch = "gfx908:sramecc+:xnack-";
-	query_says(SPMLA_E_UNSUPPORTED,
-		   "SPMLA_E_UNSUPPORTED: device.arch (gfx90a, 942, 950, 1100 "
-		   "or 1201)");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: device.arch (gfx90a, 942, 950, 1100 "
+		"or 1201)");
 	ck_assert_int_eq(
 		spmla_backend_query(&cuda_fake_backend, NULL, &d, &diag),
 		SPMLA_E_UNSUPPORTED);
@@ -134,14 +111,16 @@ START_TEST(a_device_that_will_not_do_is_told)
 	}
 	fake_hip.arch = "gfx942";
 	fake_hip.width = 32;
-	query_says(SPMLA_E_UNSUPPORTED,
-		   "SPMLA_E_UNSUPPORTED: device.subgroup_width: got 32, want "
-		   "64");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: device.subgroup_width: got 32, want "
+		"64");
 	fake_hip.arch = "gfx1100";
 	fake_hip.width = 64;
-	query_says(SPMLA_E_UNSUPPORTED,
-		   "SPMLA_E_UNSUPPORTED: device.subgroup_width: got 64, want "
-		   "32");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: device.subgroup_width: got 64, want "
+		"32");
 }
 END_TEST
 
@@ -163,7 +142,8 @@ START_TEST(the_device_that_is_named_is_used_and_the_current_one_restored)
 		ck_assert_uint_eq(fake.calls[CUDA_FAKE_set_device],
 				  i < 2 ? 2 : 1);
 	}
-	diag_says(&diag, "SPMLA_E_DEVICE: hipSetDevice: got 101, want 0");
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_DEVICE: hipSetDevice: got 101, want 0");
 	/* The handles of a context are of the first device. */
 	ck_assert_int_eq(cuda_fake_rig_init(&r), SPMLA_OK);
 	fake_hip.current = 1;
@@ -181,7 +161,7 @@ START_TEST(an_old_runtime_is_told_with_both_versions)
 			   "50221153, want at least 50400000";
 
 	fake.version = 50221153;
-	query_says(SPMLA_E_DRIVER_OLD, want);
+	cuda_fake_query_says(NULL, SPMLA_E_DRIVER_OLD, want);
 	init_says(SPMLA_E_DRIVER_OLD, want);
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_module_load], 0);
 }
@@ -190,18 +170,21 @@ END_TEST
 START_TEST(a_runtime_that_lacks_a_function_is_told)
 {
 	hip_fake_driver.gpu.graph_upload = NULL;
-	query_says(SPMLA_E_NO_DRIVER, "SPMLA_E_NO_DRIVER: hipGraphUpload: got "
-				      "NULL, want a pointer");
+	cuda_fake_query_says(NULL, SPMLA_E_NO_DRIVER,
+			     "SPMLA_E_NO_DRIVER: hipGraphUpload: got "
+			     "NULL, want a pointer");
 	hip_fake_reset("gfx942");
 	hip_fake_driver.set_device = NULL;
-	query_says(SPMLA_E_NO_DRIVER, "SPMLA_E_NO_DRIVER: hipSetDevice: got "
-				      "NULL, want a pointer");
+	cuda_fake_query_says(NULL, SPMLA_E_NO_DRIVER,
+			     "SPMLA_E_NO_DRIVER: hipSetDevice: got "
+			     "NULL, want a pointer");
 	hip_fake_reset("gfx942");
 	lacks_newer(2);
 	hip_fake_driver.properties_before = NULL;
-	query_says(SPMLA_E_NO_DRIVER,
-		   "SPMLA_E_NO_DRIVER: hipGetDevicePropertiesR0600: got NULL, "
-		   "want a pointer");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_NO_DRIVER,
+		"SPMLA_E_NO_DRIVER: hipGetDevicePropertiesR0600: got NULL, "
+		"want a pointer");
 }
 END_TEST
 
@@ -230,7 +213,8 @@ START_TEST(without_a_device_the_code_is_told)
 	fake.total = 0;
 	fake.fail_at = 2; /* hipRuntimeGetVersion, hipInit */
 	fake.code = 100;  /* hipErrorNoDevice */
-	query_says(SPMLA_E_DEVICE, "SPMLA_E_DEVICE: hipInit: got 100, want 0");
+	cuda_fake_query_says(NULL, SPMLA_E_DEVICE,
+			     "SPMLA_E_DEVICE: hipInit: got 100, want 0");
 }
 END_TEST
 
@@ -250,7 +234,8 @@ START_TEST(without_a_runtime_the_backend_says_so)
 		}
 	ck_assert_int_eq(spmla_backend_query(&spmla_hip, NULL, &device, &diag),
 			 SPMLA_E_NO_DRIVER);
-	diag_says(&diag, "SPMLA_E_NO_DRIVER: libamdhip64.so.7: got NULL, want "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_DRIVER: libamdhip64.so.7: got NULL, want "
 			 "a pointer");
 	ck_assert_int_eq(spmla_init(&ctx, &r.plan, &spmla_hip, NULL, r.regions,
 				    SPMLA_MEMORY_COUNT, &diag),
@@ -276,7 +261,8 @@ START_TEST(an_architecture_takes_its_own_code_object_or_none)
 	ck_assert_int_eq(spmla_i_gpu_init(r.ctx, &hip_fake_driver.gpu, &image,
 					  NULL, &diag),
 			 SPMLA_E_NO_BLOB);
-	diag_says(&diag, "SPMLA_E_NO_BLOB: bytes of kernels for gfx942: got 0, "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_BLOB: bytes of kernels for gfx942: got 0, "
 			 "want at least 1");
 	ck_assert_int_eq(spmla_fini(r.ctx), SPMLA_OK);
 }

@@ -54,10 +54,7 @@ teardown(void)
 static void
 says(const char *want)
 {
-	char text[200];
-
-	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_str_eq(text, want);
+	ck_assert_str_eq(test_diag_text(spmla_ctx_diag(r.ctx)), want);
 }
 
 static spmla_graph

@@ -37,35 +37,9 @@ teardown(void)
 }
 
 static void
-diag_says(const spmla_diag *diag, const char *want)
-{
-	char text[400];
-
-	spmla_diag_text(diag, text, sizeof text);
-	ck_assert_str_eq(text, want);
-}
-
-static void
-query_says(const spmla_native *native, spmla_status status, const char *want)
-{
-	spmla_device device = SPMLA_DEVICE_INIT;
-	const spmla_device before = device;
-	spmla_diag diag = SPMLA_DIAG_INIT;
-
-	ck_assert_int_eq(
-		spmla_backend_query(&cuda_fake_backend, native, &device, &diag),
-		status);
-	diag_says(&diag, want);
-	ck_assert_mem_eq(&device, &before, sizeof device);
-}
-
-static void
 init_says(spmla_status status, const char *want)
 {
-	r.ctx = NULL;
-	ck_assert_int_eq(cuda_fake_rig_init(&r), status);
-	diag_says(&r.diag, want);
-	ck_assert_ptr_null(r.ctx);
+	cuda_fake_rig_init_says(&r, status, want);
 	ck_assert_uint_eq(fake_ze.alive, 0);
 }
 
@@ -145,28 +119,33 @@ START_TEST(a_device_that_will_not_do_is_told)
 	spmla_native native = SPMLA_NATIVE_INIT;
 
 	native.device = &native;
-	query_says(&native, SPMLA_E_RANGE,
-		   "SPMLA_E_RANGE: native.device (of zeDeviceGet)");
+	cuda_fake_query_says(&native, SPMLA_E_RANGE,
+			     "SPMLA_E_RANGE: native.device (of zeDeviceGet)");
 	fake_ze.type = 4;
 	native.device = r.native.device;
-	query_says(&native, SPMLA_E_UNSUPPORTED,
-		   "SPMLA_E_UNSUPPORTED: native.device (a GPU): got 4, want 1");
-	query_says(NULL, SPMLA_E_DEVICE,
-		   "SPMLA_E_DEVICE: zeDeviceGet: GPUs: got 0, want at least 1");
+	cuda_fake_query_says(
+		&native, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: native.device (a GPU): got 4, want 1");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_DEVICE,
+		"SPMLA_E_DEVICE: zeDeviceGet: GPUs: got 0, want at least 1");
 	fake_ze.type = SPMLA_ZE_DEVICE_GPU;
 	fake_ze.group_items = 512;
-	query_says(NULL, SPMLA_E_UNSUPPORTED,
-		   "SPMLA_E_UNSUPPORTED: maxTotalGroupSize of the device: got "
-		   "512, want at least 1024");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: maxTotalGroupSize of the device: got "
+		"512, want at least 1024");
 	fake_ze.group_items = 1024;
 	fake_ze.subgroup_size = 32;
-	query_says(NULL, SPMLA_E_UNSUPPORTED,
-		   "SPMLA_E_UNSUPPORTED: subGroupSizes of the device: got 0, "
-		   "want 16");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_UNSUPPORTED,
+		"SPMLA_E_UNSUPPORTED: subGroupSizes of the device: got 0, "
+		"want 16");
 	fake_ze.subgroup_size = 16;
 	fake_ze.devices = 0;
-	query_says(NULL, SPMLA_E_DEVICE,
-		   "SPMLA_E_DEVICE: zeDeviceGet: GPUs: got 0, want at least 1");
+	cuda_fake_query_says(
+		NULL, SPMLA_E_DEVICE,
+		"SPMLA_E_DEVICE: zeDeviceGet: GPUs: got 0, want at least 1");
 	fake_ze.devices = 1;
 	fake_ze.queue_group_flags = 2;
 	init_says(SPMLA_E_UNSUPPORTED,
@@ -181,7 +160,7 @@ START_TEST(an_old_driver_is_told_with_both_versions)
 			   "65538, want at least 65539";
 
 	fake_ze.version = 0x10002;
-	query_says(NULL, SPMLA_E_DRIVER_OLD, want);
+	cuda_fake_query_says(NULL, SPMLA_E_DRIVER_OLD, want);
 	init_says(SPMLA_E_DRIVER_OLD, want);
 	ck_assert_uint_eq(fake_ze.calls[ZE_FAKE_module_create], 0);
 }
@@ -192,8 +171,8 @@ START_TEST(without_a_driver_the_code_is_told)
 	fake_ze.total = 0;
 	fake_ze.fail_at = 1;
 	fake_ze.code = 0x78000001; /* UNINITIALIZED: the loader found none */
-	query_says(NULL, SPMLA_E_DEVICE,
-		   "SPMLA_E_DEVICE: zeInit: got 2013265921, want 0");
+	cuda_fake_query_says(NULL, SPMLA_E_DEVICE,
+			     "SPMLA_E_DEVICE: zeInit: got 2013265921, want 0");
 }
 END_TEST
 
@@ -206,7 +185,8 @@ START_TEST(a_loader_that_lacks_a_function_is_told)
 	driver.fence_reset = NULL;
 	ck_assert_int_eq(spmla_i_ze_query(&driver, NULL, &device, &diag),
 			 SPMLA_E_NO_DRIVER);
-	diag_says(&diag, "SPMLA_E_NO_DRIVER: zeFenceReset: got NULL, want a "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_DRIVER: zeFenceReset: got NULL, want a "
 			 "pointer");
 }
 END_TEST
@@ -224,7 +204,8 @@ START_TEST(without_a_loader_the_backend_says_so)
 	ck_assert_int_eq(
 		spmla_backend_query(&spmla_level_zero, NULL, &device, &diag),
 		SPMLA_E_NO_DRIVER);
-	diag_says(&diag, "SPMLA_E_NO_DRIVER: libze_loader.so.1: got NULL, want "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_DRIVER: libze_loader.so.1: got NULL, want "
 			 "a pointer");
 	ck_assert_int_eq(spmla_init(&ctx, &r.plan, &spmla_level_zero, NULL,
 				    r.regions, SPMLA_MEMORY_COUNT, &diag),
@@ -243,7 +224,8 @@ START_TEST(a_loader_that_is_nowhere_is_named)
 	library.names = names;
 	ck_assert_int_eq(spmla_i_gpu_load(&driver, &library, &diag),
 			 SPMLA_E_NO_DRIVER);
-	diag_says(&diag, "SPMLA_E_NO_DRIVER: libze_loader.so.none: got NULL, "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_DRIVER: libze_loader.so.none: got NULL, "
 			 "want a pointer");
 }
 END_TEST
@@ -370,7 +352,8 @@ START_TEST(without_spirv_there_is_no_backend)
 	ck_assert_int_eq(spmla_i_ze_init(r.ctx, &ze_fake_driver_table.own, none,
 					 &r.native, &diag),
 			 SPMLA_E_NO_BLOB);
-	diag_says(&diag, "SPMLA_E_NO_BLOB: bytes of kernels for Level Zero: "
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_NO_BLOB: bytes of kernels for Level Zero: "
 			 "got 0, want at least 1");
 }
 END_TEST

@@ -45,11 +45,8 @@ untouched(const void *p, size_t bytes)
 static void
 expect_error(spmla_status s, const char *text)
 {
-	char got[256];
-
 	ck_assert_int_ne(s, SPMLA_OK);
-	spmla_diag_text(&diag, got, sizeof got);
-	ck_assert_str_eq(got, text);
+	ck_assert_str_eq(test_diag_text(&diag), text);
 	ck_assert(!strncmp(text, spmla_status_name(s),
 			   strlen(spmla_status_name(s))));
 	ck_assert(untouched(out, sizeof out));

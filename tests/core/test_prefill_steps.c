@@ -358,62 +358,75 @@ START_TEST(a_prompt_still_needs_the_workspace)
 	static const spmla_request two[2] = {{0, 2, 400, 0}, {1, 3, 161, 0}};
 	const spmla_step step = step_of(two, 2);
 	spmla_diag diag = SPMLA_DIAG_INIT;
-	char text[200];
 
 	make_split_plan(100, 160);
 	ck_assert_int_eq(
 		spmla_split_step(&plan, &step, chunks, MOST, &count, &diag),
 		SPMLA_E_RECORD);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_RECORD: step.requests.seq_len_tokens[1]"
-			       ": got 161, want at most 160");
+	ck_assert_str_eq(test_diag_text(&diag),
+			 "SPMLA_E_RECORD: step.requests.seq_len_tokens[1]"
+			 ": got 161, want at most 160");
 }
 END_TEST
 
-/* Every token lies in one chunk, whose requests encode; a chunk that begins
- * with a decode has a bucket. */
-START_TEST(random_splits_are_steps_of_the_plan)
+/* Requests of decodes and prompts, in any mixture. */
+static uint32_t
+random_requests(uint64_t *seed, spmla_request all[ROWS])
+{
+	const uint32_t n = 1 + (uint32_t)(rng_next(seed) % ROWS);
+	uint32_t i;
+
+	make_split_plan(1 + (uint32_t)(rng_next(seed) % 60), 512);
+	for (i = 0; i < n; i++) {
+		const uint32_t q = (uint32_t)(rng_next(seed) %
+					      (rng_next(seed) % 2 ? 4 : 90));
+
+		all[i] = (spmla_request){
+			i, q, q + 1 + (uint32_t)(rng_next(seed) % 400), 0};
+	}
+	return n;
+}
+
+/* The requests of a chunk encode. If it begins with a decode, it has a bucket.
+ */
+static void
+check_chunk(const spmla_step *step, const spmla_prefill_chunk *chunk)
 {
 	static uint8_t record[1 << 14] __attribute__((aligned(16)));
+	spmla_step_info info = SPMLA_STEP_INFO_INIT;
+	spmla_request part[ROWS];
+	spmla_step one;
+
+	ck_assert_int_eq(
+		spmla_prefill_chunk_requests(step, chunk, part, ROWS, NULL),
+		SPMLA_OK);
+	one = step_of(part, chunk->request_count);
+	ck_assert_int_eq(spmla_step_encode(&plan, &one, record, sizeof record,
+					   &info, NULL),
+			 SPMLA_OK);
+	ck_assert_uint_eq(info.live_context, chunk->live_context);
+	if (part[0].query_tokens <= 2 &&
+	    part[0].query_tokens == step->requests[part[0].row].query_tokens)
+		ck_assert_uint_lt(info.bucket, 2);
+}
+
+/* Every token lies in one chunk, whose requests encode. */
+START_TEST(random_splits_are_steps_of_the_plan)
+{
 	uint64_t seed = 11;
 	uint32_t round, i;
 
 	for (round = 0; round < 300; round++) {
-		spmla_request all[ROWS], part[ROWS];
-		uint32_t n = 1 + (uint32_t)(rng_next(&seed) % ROWS), end = 0;
+		spmla_request all[ROWS];
+		const uint32_t n = random_requests(&seed, all);
+		const spmla_step step = step_of(all, n);
+		uint32_t end = 0;
 
-		make_split_plan(1 + (uint32_t)(rng_next(&seed) % 60), 512);
-		for (i = 0; i < n; i++) {
-			const uint32_t q =
-				(uint32_t)(rng_next(&seed) %
-					   (rng_next(&seed) % 2 ? 4 : 90));
-
-			all[i] = (spmla_request){
-				i, q, q + 1 + (uint32_t)(rng_next(&seed) % 400),
-				0};
-		}
 		split(all, n);
 		for (i = 0; i < count; i++) {
-			spmla_step step = step_of(all, n);
-			spmla_step_info info = SPMLA_STEP_INFO_INIT;
-
 			ck_assert_uint_eq(chunks[i].queries.first, end);
 			end = chunks[i].queries.end;
-			ck_assert_int_eq(
-				spmla_prefill_chunk_requests(&step, &chunks[i],
-							     part, ROWS, NULL),
-				SPMLA_OK);
-			step = step_of(part, chunks[i].request_count);
-			ck_assert_int_eq(spmla_step_encode(&plan, &step, record,
-							   sizeof record, &info,
-							   NULL),
-					 SPMLA_OK);
-			ck_assert_uint_eq(info.live_context,
-					  chunks[i].live_context);
-			if (part[0].query_tokens <= 2 &&
-			    part[0].query_tokens ==
-				    all[part[0].row].query_tokens)
-				ck_assert_uint_lt(info.bucket, 2);
+			check_chunk(&step, &chunks[i]);
 		}
 		for (i = 0; i < n; i++)
 			end -= all[i].query_tokens;

@@ -54,11 +54,8 @@ setup(void)
 static void
 expect_error(spmla_status s, const char *want)
 {
-	char text[200];
-
 	ck_assert_int_eq(s, diag.status);
-	spmla_diag_text(&diag, text, sizeof text);
-	ck_assert_str_eq(text, want);
+	ck_assert_str_eq(test_diag_text(&diag), want);
 }
 
 static void

@@ -43,7 +43,6 @@ expect_joined(const spmla_v4_layer *l, const char *want)
 	const spmla_v4_layer good = v4_layer_of(&rig, r.ctx, l->ratio);
 	const spmla_v4_branches b = v4_branches_both();
 	uint32_t begun, last, round, calls = 0;
-	char text[200];
 
 	for (round = 0; round < 2; round++) {
 		cuda_fake_follow();
@@ -59,8 +58,7 @@ expect_joined(const spmla_v4_layer *l, const char *want)
 		ck_assert_int_eq(fake.failed >= 0, round);
 		fake.fail_at = 0;
 		calls = fake.total;
-		spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-		ck_assert_str_eq(text, want);
+		ck_assert_str_eq(test_diag_text(spmla_ctx_diag(r.ctx)), want);
 		ck_assert_uint_gt(fake.launches, begun);
 		v32_must(r.ctx,
 			 spmla_v4_insert(r.ctx, &good, &shape, main_stream()));
@@ -101,7 +99,6 @@ START_TEST(a_fork_that_is_refused_leaves_no_branch_behind)
 	const spmla_v4_layer four = v4_layer_of(&rig, r.ctx, 4);
 	spmla_v4_branches b = v4_branches_both();
 	uint32_t waits;
-	char text[100];
 
 	v32_must(r.ctx, spmla_step_prologue(r.ctx, &shape, SPMLA_FROM_DEVICE,
 					    main_stream()));
@@ -109,9 +106,9 @@ START_TEST(a_fork_that_is_refused_leaves_no_branch_behind)
 	waits = fake.calls[CUDA_FAKE_stream_wait];
 	ck_assert_int_eq(spmla_v4_attn(r.ctx, &four, &shape, &b, main_stream()),
 			 SPMLA_E_RANGE);
-	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_RANGE: stream (of cuStreamCreate, or "
-			       "CU_STREAM_PER_THREAD): got 1, want at least 2");
+	ck_assert_str_eq(test_diag_text(spmla_ctx_diag(r.ctx)),
+			 "SPMLA_E_RANGE: stream (of cuStreamCreate, or "
+			 "CU_STREAM_PER_THREAD): got 1, want at least 2");
 	ck_assert_uint_eq(fake.calls[CUDA_FAKE_stream_wait] - waits, 2);
 }
 END_TEST
@@ -121,7 +118,6 @@ END_TEST
 static void
 expect(const spmla_v4_layer *l, const spmla_v4_branches *b, const char *want)
 {
-	char text[200];
 	spmla_graph graph;
 	spmla_status s;
 
@@ -129,8 +125,7 @@ expect(const spmla_v4_layer *l, const spmla_v4_branches *b, const char *want)
 	s = spmla_v4_attn(r.ctx, l, &shape, b, main_stream());
 	ck_assert_uint_eq(fake.total, 0);
 	ck_assert_int_ne(s, SPMLA_OK);
-	spmla_diag_text(spmla_ctx_diag(r.ctx), text, sizeof text);
-	ck_assert_str_eq(text, want);
+	ck_assert_str_eq(test_diag_text(spmla_ctx_diag(r.ctx)), want);
 	v32_must(r.ctx, spmla_graph_begin(r.ctx, main_stream()));
 	ck_assert_int_eq(spmla_v4_attn(r.ctx, l, &shape, b, main_stream()), s);
 	ck_assert_int_eq(spmla_graph_end(r.ctx, &graph), SPMLA_E_CAPTURE);

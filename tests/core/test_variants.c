@@ -344,6 +344,34 @@ START_TEST(logits_of_64_heads_take_matrix_instructions)
 }
 END_TEST
 
+/* The index scores of an AMD GPU. */
+static void
+unproven_logits(uint32_t arch)
+{
+	const uint32_t fp8 = SPMLA_LAYOUT_INDEX_FP8;
+	const uint32_t tiled = SPMLA_LAYOUT_INDEX_FP8_TILED;
+	const uint32_t fp4 = SPMLA_LAYOUT_INDEX_MXFP4;
+
+	ck_assert_str_eq(logits(arch, fp8, 64), "mqa_logits");
+	ctx.plan.config.flags = SPMLA_CONFIG_ALLOW_UNPROVEN;
+	ck_assert_str_eq(logits(arch, fp8, 64), "mqa_logits_tile");
+	ck_assert_str_eq(logits(arch, tiled, 64), "mqa_logits_tile");
+	ck_assert_str_eq(logits(arch, fp8, 65), "mqa_logits");
+	ck_assert_str_eq(logits_gathered(arch, fp8, 64),
+			 "mqa_logits_gathered_tile");
+	ck_assert_str_eq(logits_gathered(arch, fp8, 65), "mqa_logits_gathered");
+	ck_assert_str_eq(logits(arch, fp4, 64), "mqa_logits_mxfp4_tile");
+	ck_assert_str_eq(logits(arch, fp4, 65), "mqa_logits_mxfp4");
+	ck_assert_str_eq(logits_gathered(arch, fp4, 64),
+			 "mqa_logits_gathered_mxfp4_tile");
+	ck_assert_str_eq(logits_gathered(arch, fp4, 65),
+			 "mqa_logits_gathered_mxfp4");
+	ctx.plan.config.flags = 0;
+	ck_assert_str_eq(logits(arch, fp4, 64), "mqa_logits_mxfp4");
+	ck_assert_str_eq(logits_gathered(arch, fp4, 64),
+			 "mqa_logits_gathered_mxfp4");
+}
+
 START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 {
 	static const uint32_t archs[] = {0x90a, 0x942, 0x950, 0x1100, 0x1201};
@@ -375,38 +403,13 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 		ck_assert_uint_eq(launched.blocks, 4); /* 64 / 16 */
 		ctx.plan.config.flags = 0;
 	}
-	for (i = 0; i < SPMLA_I_COUNT(archs); i++) {
-		const uint32_t fp8 = SPMLA_LAYOUT_INDEX_FP8;
-		const uint32_t tiled = SPMLA_LAYOUT_INDEX_FP8_TILED;
-		const uint32_t fp4 = SPMLA_LAYOUT_INDEX_MXFP4;
-
-		ck_assert_str_eq(logits(archs[i], fp8, 64), "mqa_logits");
-		ctx.plan.config.flags = allow;
-		ck_assert_str_eq(logits(archs[i], fp8, 64), "mqa_logits_tile");
-		ck_assert_str_eq(logits(archs[i], tiled, 64),
-				 "mqa_logits_tile");
-		ck_assert_str_eq(logits(archs[i], fp8, 65), "mqa_logits");
-		ck_assert_str_eq(logits_gathered(archs[i], fp8, 64),
-				 "mqa_logits_gathered_tile");
-		ck_assert_str_eq(logits_gathered(archs[i], fp8, 65),
-				 "mqa_logits_gathered");
-		ck_assert_str_eq(logits(archs[i], fp4, 64),
-				 "mqa_logits_mxfp4_tile");
-		ck_assert_str_eq(logits(archs[i], fp4, 65), "mqa_logits_mxfp4");
-		ck_assert_str_eq(logits_gathered(archs[i], fp4, 64),
-				 "mqa_logits_gathered_mxfp4_tile");
-		ck_assert_str_eq(logits_gathered(archs[i], fp4, 65),
-				 "mqa_logits_gathered_mxfp4");
-		ctx.plan.config.flags = 0;
-		ck_assert_str_eq(logits(archs[i], fp4, 64), "mqa_logits_mxfp4");
-		ck_assert_str_eq(logits_gathered(archs[i], fp4, 64),
-				 "mqa_logits_gathered_mxfp4");
-	}
+	for (i = 0; i < SPMLA_I_COUNT(archs); i++)
+		unproven_logits(archs[i]);
 	ctx.plan.config.flags = allow;
 	ck_assert_str_eq(
 		logits_to(SPMLA_REAL_BF16, 0x942, SPMLA_LAYOUT_INDEX_MXFP4, 64),
 		"mqa_logits_mxfp4_tile");
-	/* Of Intel's those whose dpas has 16 lanes. */
+	/* Intel's GPUs whose dpas has 16 lanes, and one with 8. */
 	platform = SPMLA_BACKEND_LEVEL_ZERO;
 	ck_assert_str_eq(logits(0x0bd5, SPMLA_LAYOUT_INDEX_FP8, 64),
 			 "mqa_logits_tile");

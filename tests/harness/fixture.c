@@ -353,12 +353,18 @@ fixture_status(const fixture *f)
 }
 
 const char *
+test_diag_text(const spmla_diag *diag)
+{
+	static char text[400];
+
+	spmla_diag_text(diag, text, sizeof text);
+	return text;
+}
+
+const char *
 fixture_diag(const fixture *f)
 {
-	static char text[256];
-
-	spmla_diag_text(spmla_ctx_diag(f->ctx), text, sizeof text);
-	return text;
+	return test_diag_text(spmla_ctx_diag(f->ctx));
 }
 
 uint64_t

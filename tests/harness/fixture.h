@@ -90,7 +90,8 @@ void fixture_drain(fixture *f);
 /* The sticky status. */
 spmla_device_status fixture_status(const fixture *f);
 
-/* Text of the context's last diag. Static buffer. */
+/* Text of a diag, and of the context's last one. Static buffer. */
+const char *test_diag_text(const spmla_diag *diag);
 const char *fixture_diag(const fixture *f);
 
 /* SPMLA_TEST_SEED, or a fixed number. It is printed once, so that a failure can

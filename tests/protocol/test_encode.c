@@ -41,10 +41,7 @@ teardown(void)
 static void
 expect_text(const spmla_diag *diag, const char *text)
 {
-	char got[256];
-
-	spmla_diag_text(diag, got, sizeof got);
-	ck_assert_str_eq(got, text);
+	ck_assert_str_eq(test_diag_text(diag), text);
 }
 
 /* Encoding d fails with `text`, and leaves no record behind. */

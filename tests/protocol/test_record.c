@@ -60,13 +60,11 @@ static void
 refused(const call *c, const char *text)
 {
 	spmla_diag diag = SPMLA_DIAG_INIT;
-	char got[256];
 
 	ck_assert_int_ne(spmla_step_encode(c->plan, c->step, c->record,
 					   c->bytes, c->info, &diag),
 			 SPMLA_OK);
-	spmla_diag_text(&diag, got, sizeof got);
-	ck_assert_str_eq(got, text);
+	ck_assert_str_eq(test_diag_text(&diag), text);
 }
 
 START_TEST(encode_names_the_pointer_that_is_missing)

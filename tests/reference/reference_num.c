@@ -46,7 +46,7 @@ ref_e4m3_value(uint8_t code)
 {
 	static double values[256];
 
-	/* Only those of 0 are worked out again and again. */
+	/* Only the codes whose value is 0 are worked out again and again. */
 	if (values[code] == 0)
 		values[code] = e4m3_value(code);
 	return values[code];

@@ -119,4 +119,11 @@ void cuda_fake_rig_plan_of(cuda_fake_rig *rig, const spmla_config *config);
 spmla_status cuda_fake_rig_init(cuda_fake_rig *rig);
 void cuda_fake_rig_free(cuda_fake_rig *rig);
 
+/* A query and an init that are refused, in these words. Neither writes anything
+ * but the diag. */
+void cuda_fake_query_says(const spmla_native *native, spmla_status status,
+			  const char *want);
+void cuda_fake_rig_init_says(cuda_fake_rig *rig, spmla_status status,
+			     const char *want);
+
 #endif

@@ -52,6 +52,31 @@ cuda_fake_rig_init(cuda_fake_rig *rig)
 }
 
 void
+cuda_fake_query_says(const spmla_native *native, spmla_status status,
+		     const char *want)
+{
+	spmla_device device = SPMLA_DEVICE_INIT;
+	const spmla_device before = device;
+	spmla_diag diag = SPMLA_DIAG_INIT;
+
+	ck_assert_int_eq(
+		spmla_backend_query(&cuda_fake_backend, native, &device, &diag),
+		status);
+	ck_assert_str_eq(test_diag_text(&diag), want);
+	ck_assert_mem_eq(&device, &before, sizeof device);
+}
+
+void
+cuda_fake_rig_init_says(cuda_fake_rig *rig, spmla_status status,
+			const char *want)
+{
+	rig->ctx = NULL;
+	ck_assert_int_eq(cuda_fake_rig_init(rig), status);
+	ck_assert_str_eq(test_diag_text(&rig->diag), want);
+	ck_assert_ptr_null(rig->ctx);
+}
+
+void
 cuda_fake_rig_free(cuda_fake_rig *rig)
 {
 	uint32_t m;

@@ -39,7 +39,7 @@ pick_bin(const uint32_t *bins, uint32_t *rest)
 	}
 }
 
-/* The k-th largest key of a row. Of the keys equal to it, *ties are in the set
+/* The k-th largest key of a row. *ties of the keys equal to it are in the set,
  * and *others are not. */
 static inline uint32_t
 kth_key(const void *row, uint32_t dtype, uint32_t len, uint32_t k,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_decode by matrix instructions, for FP8_DS_MLA, V4_FP8 and bf16 rows,
+ * sparse_decode with matrix instructions, for FP8_DS_MLA, V4_FP8 and bf16 rows,
  * and sparse_prefill for bf16 rows. A block has 64 heads of a token; it has 16
  * where shared memory is small or a row takes many registers. It walks the
  * token's keys, 64 at a time. Keys are dequantised once into shared memory and
@@ -291,7 +291,52 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 	BARRIER();
 }
 
-/* Writes the results of a token or a split. `most` has room for sums. The block
+/* Writes the lane's columns of a head's O, times `factor`: to `out`, or to the
+ * split `row`. The head is number r of the lane's. */
+FN void
+decode_mma_write_head(const PRIVATE decode_mma_state *st,
+		      const PRIVATE decode_scalars *s,
+		      const PRIVATE decode_mma_kind *kind, GLOBAL uint16_t *out,
+		      GLOBAL float *split_out, uint32_t row, uint32_t token,
+		      uint32_t head, uint32_t share, uint32_t r,
+		      uint32_t is_empty, float factor)
+{
+	const uint32_t first =
+		share * (SPMLA_MLA_LATENT / decode_mma_shares(kind)) +
+		2 * (g_lane() % 4);
+	uint32_t n;
+
+	UNROLL
+	for (n = 0; n < 8 * kind->tiles; n++) {
+		const uint32_t column = first + 8 * n;
+		const float a = st->o[r / 2][n][r % 2 * 2];
+		const float b = st->o[r / 2][n][r % 2 * 2 + 1];
+		const float x = is_empty ? 0.0f : a * factor;
+		const float y = is_empty ? 0.0f : b * factor;
+
+		if (row == DECODE_WHOLE) {
+			GLOBAL uint16_t *to =
+				out +
+				decode_token_at(token, s->next_n,
+						s->out_request_stride,
+						s->out_token_stride) +
+				(int64_t)head * s->out_head_stride + column;
+
+			to[0] = (uint16_t)g_f32_to_bf16(x);
+			to[1] = (uint16_t)g_f32_to_bf16(y);
+		} else {
+			GLOBAL float *to = split_out +
+					   ((uint64_t)row * s->heads + head) *
+						   SPMLA_MLA_LATENT +
+					   column;
+
+			to[0] = x;
+			to[1] = y;
+		}
+	}
+}
+
+/* Writes the results of a token or a split; `most` is scratch. The block
  * has `heads` heads; the subgroup's begin at own_head. */
 FN void
 decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
@@ -342,37 +387,8 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 			total += g_sink_weight(attn_sink[head],
 					       st->reach[r] * c);
 		factor = is_empty ? 0.0f : g_div_rn(1.0f, total);
-		UNROLL
-		for (n = 0; n < 8 * kind->tiles; n++) {
-			const uint32_t column =
-				share * (SPMLA_MLA_LATENT / shares) + 8 * n +
-				2 * lane_t;
-			const float a = st->o[r / 2][n][r % 2 * 2];
-			const float b = st->o[r / 2][n][r % 2 * 2 + 1];
-			const float x = is_empty ? 0.0f : a * factor;
-			const float y = is_empty ? 0.0f : b * factor;
-
-			if (whole) {
-				GLOBAL uint16_t *to =
-					out +
-					decode_token_at(token, s->next_n,
-							s->out_request_stride,
-							s->out_token_stride) +
-					(int64_t)head * s->out_head_stride +
-					column;
-
-				to[0] = (uint16_t)g_f32_to_bf16(x);
-				to[1] = (uint16_t)g_f32_to_bf16(y);
-			} else {
-				GLOBAL float *to = split_out +
-						   ((uint64_t)row * s->heads +
-						    head) * SPMLA_MLA_LATENT +
-						   column;
-
-				to[0] = x;
-				to[1] = y;
-			}
-		}
+		decode_mma_write_head(st, s, kind, out, split_out, row, token,
+				      head, share, r, is_empty, factor);
 		if (share || lane_t)
 			continue;
 		if (!whole)
@@ -392,9 +408,9 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 }
 
 /* The body of all kernels. Its last two parameters are constants of each. It is
- * one long function with many parameters, because a struct of them and a
- * function a phase cost registers that there are not: with CUDA 13 two kernels
- * then took a stack on sm_90a, and one on sm_80, 86 and 89. */
+ * one long function with many parameters: with a struct of them and a function
+ * for each phase, two kernels run out of registers and take a stack on sm_90a,
+ * and one does on sm_80, 86 and 89 (CUDA 13). */
 FN void
 decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		       const PRIVATE decode_scalars *s,

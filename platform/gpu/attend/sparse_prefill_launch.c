@@ -14,7 +14,9 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_prefill_tile_params) ==
 /* What is aligned to 16 bytes: rows, or everything in a call. */
 enum { ROWS_ALIGNED = 1, ALL_ALIGNED };
 
-/* Kinds are how many values a row has. Rows are the heads of a block. */
+/* Kinds are how many values a row has. Rows are the heads of a block. Example:
+ * on Hopper 128 heads of V3.2 are two blocks a token by wgmma, or 8 by mma.sync
+ * if only the rows of kv are aligned. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_sparse_bf16_wgmma,
 	 .kind = SPMLA_MLA_DIM,

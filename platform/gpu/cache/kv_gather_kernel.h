@@ -76,7 +76,7 @@ kv_gather_octet(const PRIVATE uint32_t *codes, float scale,
 		x[2 * i + 1] *= scale;
 		values[i] = g_f32_to_bf16x2(x[2 * i], x[2 * i + 1]);
 	}
-	if ((g_bits(scale) & 0x7f800000u) != 0x7f800000u &&
+	if ((g_bits(scale) & G_INF_BITS) != G_INF_BITS &&
 	    !g_e4m3_any_nan(codes[0]) && !g_e4m3_any_nan(codes[1]))
 		return;
 	UNROLL

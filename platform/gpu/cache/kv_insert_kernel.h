@@ -211,8 +211,8 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 	(void)kv_insert_rows(&job);
 }
 
-/* The tiles of index keys are numbered after those of the KV rows, so each
- * block goes on with the next of its own. */
+/* The numbers of index keys' tiles follow the numbers of KV rows' tiles, so
+ * each block goes on with its next tile. */
 SPMLA_KERNEL_BLOCKS(kv_insert_index, 8)
 void
 spmla_k_kv_insert_index(SPMLA_KERNEL_ARGS(kv_insert_index))

@@ -138,9 +138,9 @@ g_row_pow2(float amax)
 {
 	const uint32_t u = g_bits(amax);
 
-	if (u >= 0x7f800000u)
+	if (u >= G_INF_BITS)
 		return amax;
-	return g_float(((u + 0x1fffffu) & 0x7f800000u) - (8u << 23));
+	return g_float(((u + 0x1fffffu) & G_INF_BITS) - (8u << 23));
 }
 
 /* What a lane's eight values are divided by. */
@@ -159,8 +159,8 @@ g_row_divisor_of(float scale, uint32_t raw)
 
 	d.raw = raw;
 	d.shift = scale < 0x1p-60f ? 0x1p64f : 1.0f;
-	d.scale = u >= 0x7f800000u ? 0.0f : scale * d.shift;
-	if (u >= 0x7f800000u)
+	d.scale = u >= G_INF_BITS ? 0.0f : scale * d.shift;
+	if (u >= G_INF_BITS)
 		d.inverse = 0.0f;
 	else if (raw)
 		d.inverse = g_div_rn(1.0f, d.scale);

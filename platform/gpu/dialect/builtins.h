@@ -22,6 +22,11 @@
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 #define SPMLA_PLATFORM_GPU_DIALECT_BUILTINS_H
 
+/* The bits of +inf, of which a NaN has more, and of the NaN that kernels make.
+ */
+#define G_INF_BITS 0x7f800000u
+#define G_NAN_BITS 0x7fc00000u
+
 /* One line a function, so that platforms stand side by side. */
 /* clang-format off */
 #if defined(__OPENCL_C_VERSION__)
@@ -288,7 +293,7 @@ g_round(uint32_t m, uint32_t sticky, int32_t e, uint32_t sign)
 	uint32_t drop = 3, rest, code;
 
 	if (e > 127)
-		return g_float(sign | 0x7f800000u);
+		return g_float(sign | G_INF_BITS);
 	if (e < -126) {
 		drop += (uint32_t)(-126 - e);
 		e = -127; /* subnormal: no hidden bit */
@@ -318,12 +323,12 @@ g_div_rn(float a, float b)
 	int32_t ea, eb, e;
 	uint32_t ma, mb, q, r, i;
 
-	if (ua > 0x7f800000u || ub > 0x7f800000u || (ua == 0 && ub == 0) ||
-	    (ua == 0x7f800000u && ub == 0x7f800000u))
-		return g_float(0x7fc00000u);
-	if (ua == 0x7f800000u || ub == 0)
-		return g_float(sign | 0x7f800000u);
-	if (ua == 0 || ub == 0x7f800000u)
+	if (ua > G_INF_BITS || ub > G_INF_BITS || (ua == 0 && ub == 0) ||
+	    (ua == G_INF_BITS && ub == G_INF_BITS))
+		return g_float(G_NAN_BITS);
+	if (ua == G_INF_BITS || ub == 0)
+		return g_float(sign | G_INF_BITS);
+	if (ua == 0 || ub == G_INF_BITS)
 		return g_float(sign);
 	ma = g_significand(a, &ea);
 	mb = g_significand(b, &eb);
@@ -357,10 +362,10 @@ g_sqrt_rn(float x)
 	int32_t e;
 	uint32_t m;
 
-	if (u == 0x80000000u || u == 0 || u == 0x7f800000u)
+	if (u == 0x80000000u || u == 0 || u == G_INF_BITS)
 		return x;
-	if (u >= 0x7f800000u)
-		return g_float(0x7fc00000u);
+	if (u >= G_INF_BITS)
+		return g_float(G_NAN_BITS);
 	m = g_significand(x, &e);
 	/* sqrt(m * 2^(e - 23)) = sqrt(m << 29 or 30) * 2^(..), with an even
 	 * exponent */

@@ -14,9 +14,9 @@
 /* The bits of 1.5 * 2^23 + the code of v = a * inverse. a >= 0; inverse is 1 or
  * comes from g_mxfp4_inverse, and is at least 2^-127. The code is RN(2 v) up to
  * v = 2, then 2 + RN(v) up to 4, then 4 + RN(v / 2). It is always the smallest
- * of the three. Of two equally near codes it is the even one, so each of the
- * three is one fma that rounds to a whole number. As bits, infinity and NaN are
- * above all others and become 7. */
+ * of the three. A tie goes to the even code, so each of the three is one fma
+ * that rounds to a whole number. As bits, infinity and NaN are above all others
+ * and become 7. */
 FN uint32_t
 g_e2m1_code(float a, float inverse)
 {
@@ -38,7 +38,7 @@ g_f32_to_e2m1(float x)
 	const uint32_t u = g_bits(x), a = u & 0x7fffffffu;
 	const uint32_t code = g_e2m1_code(g_float(a), 1.0f) & 7u;
 
-	return a > 0x7f800000u ? code : code | (u >> 31) << 3;
+	return a > G_INF_BITS ? code : code | (u >> 31) << 3;
 }
 
 /* The codes of eight bf16 values, in four words, times `inverse`. The first
@@ -75,7 +75,7 @@ g_mxfp4_scale(float amax)
 	const float least = 6.0f * 0x1p-126f;
 	const uint32_t u = g_bits(amax > least ? amax : least);
 
-	return u >= 0x7f800000u ? 254u : ((u + 0x3fffffu) >> 23) - 2;
+	return u >= G_INF_BITS ? 254u : ((u + 0x3fffffu) >> 23) - 2;
 }
 
 /* Exact. */

@@ -7,9 +7,9 @@
 #define SPMLA_PLATFORM_GPU_DIALECT_NUMBER_H
 
 /* Floats for which the dialect has no literal. */
-#define G_INF       g_float(0x7f800000u)
+#define G_INF       g_float(G_INF_BITS)
 #define G_MINUS_INF g_float(0xff800000u)
-#define G_NAN       g_float(0x7fc00000u)
+#define G_NAN       g_float(G_NAN_BITS)
 #define G_LOWEST    g_float(0xff7fffffu) /* -FLT_MAX */
 
 #define G_LOG2_E 1.44269504088896341f
@@ -27,7 +27,7 @@ g_f32_to_bf16(float x)
 {
 	const uint32_t u = g_bits(x);
 
-	if ((u & 0x7fffffffu) > 0x7f800000u)
+	if ((u & 0x7fffffffu) > G_INF_BITS)
 		return (u >> 16) | 0x40u;
 	return (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
 }
@@ -65,7 +65,7 @@ FN uint32_t
 g_bf16x2_one_nan(uint32_t pair, float low, float high)
 {
 	pair = low != low ? (pair & 0xffff0000u) | 0x7fc0u : pair;
-	return high != high ? (pair & 0xffffu) | 0x7fc00000u : pair;
+	return high != high ? (pair & 0xffffu) | G_NAN_BITS : pair;
 }
 
 /* g_f32_to_bf16x2 with one NaN. */
@@ -105,7 +105,7 @@ g_fp16_to_f32(uint32_t h)
 	const uint32_t mantissa = h & 0x3ffu;
 
 	if (exponent == 31)
-		return g_float(sign | 0x7f800000u | mantissa << 13);
+		return g_float(sign | G_INF_BITS | mantissa << 13);
 	if (exponent == 0) {
 		const float x = (float)mantissa * 0x1p-24f;
 
@@ -131,7 +131,7 @@ g_f32_to_f16(float x)
 	const uint32_t a = u & 0x7fffffffu;
 	uint32_t code, shift, rest, half_way;
 
-	if (a > 0x7f800000u)
+	if (a > G_INF_BITS)
 		return 0x7fffu;
 	if (a >= 0x477ff000u) /* 65520 */
 		return sign | 0x7c00u;
@@ -183,7 +183,7 @@ g_f32_to_e4m3(float x)
 	const uint32_t a = u & 0x7fffffffu;
 	uint32_t code, shift, rest, half_way;
 
-	if (a > 0x7f800000u)
+	if (a > G_INF_BITS)
 		return 0x7fu;
 	if (a >= 0x43e00000u) /* 448 */
 		return sign | 0x7eu;
@@ -237,7 +237,7 @@ g_e4m3_to_f32(uint32_t code)
 	const uint32_t mantissa = code & 7u;
 
 	if ((code & 0x7fu) == 0x7fu)
-		return g_float(sign | 0x7fc00000u);
+		return g_float(sign | G_NAN_BITS);
 	if (exponent == 0) {
 		const float x = (float)mantissa * 0x1p-9f;
 
@@ -251,7 +251,7 @@ FN float
 g_fnuz_to_f32(uint32_t code)
 {
 	if (code == 0x80u)
-		return g_float(0x7fc00000u);
+		return G_NAN;
 	if ((code & 0x7fu) == 0x7fu)
 		return code & 0x80u ? -240.0f : 240.0f;
 	return 0.5f * g_e4m3_to_f32(code);
@@ -292,9 +292,9 @@ g_e4m3x2_to_f32(uint32_t codes, PRIVATE float *low, PRIVATE float *high)
 	const float x = g_float(l << 20) * 0x1p120f;
 	const float y = g_float(h << 20) * 0x1p120f;
 
-	*low = g_float(l == 0x7fu ? 0x7fc00000u
+	*low = g_float(l == 0x7fu ? G_NAN_BITS
 				  : (codes & 0x80u) << 24 | g_bits(x));
-	*high = g_float(h == 0x7fu ? 0x7fc00000u
+	*high = g_float(h == 0x7fu ? G_NAN_BITS
 				   : (codes & 0x8000u) << 16 | g_bits(y));
 #endif
 }
@@ -324,9 +324,9 @@ g_pow2_up(float s)
 {
 	const uint32_t u = g_bits(s);
 
-	if ((u & 0x7fffffu) == 0 || u >= 0x7f800000u)
+	if ((u & 0x7fffffu) == 0 || u >= G_INF_BITS)
 		return s;
-	return g_float((u & 0x7f800000u) + 0x800000u);
+	return g_float((u & G_INF_BITS) + 0x800000u);
 }
 
 #endif

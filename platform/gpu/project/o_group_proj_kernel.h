@@ -98,7 +98,7 @@ o_proj_e4m3(uint32_t code)
 	const float x =
 		g_float((code & 0x80u) << 24 | (code & 0x7fu) << 20) * 0x1p120f;
 
-	return (code & 0x7fu) == 0x7fu ? g_float(0x7fc00000u) : x;
+	return (code & 0x7fu) == 0x7fu ? G_NAN : x;
 }
 
 /* Value i of the thread's 16 in part b of a slab. `words` are the thread's
@@ -236,7 +236,7 @@ o_proj_load_slab(GLOBAL const uint8_t *row, int64_t stride_bytes, uint32_t n,
 }
 
 /* What the sums of a slab's n parts are multiplied by: the scale of token t
- * times that of the columns. */
+ * times the scale of the columns. */
 FN void
 o_proj_load_scales(GLOBAL const uint32_t *o_scales,
 		   GLOBAL const float *w_scales,

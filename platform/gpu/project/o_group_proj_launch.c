@@ -17,7 +17,7 @@ SAME(o_group_proj_wgmma);
 SAME(o_group_proj_wgmma64);
 
 /* Kinds: BF16, or 0 for e4m3. Sizes: tokens; in batch-invariant mode all calls
- * have size 1. Rows and columns: those of a tile. Example: on Hopper, 16 tokens
+ * have size 1. Rows and columns: of a tile. Example: on Hopper, 16 tokens
  * take mma.sync, 17 to 128 take one or two tiles of 64 tokens by wgmma, and 129
  * take two tiles of 128. */
 enum { BF16 = 1 };

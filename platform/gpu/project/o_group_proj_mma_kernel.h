@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * o_group_proj by matrix instructions: a tile is 64 columns of a group for up
+ * o_group_proj with matrix instructions: a tile is 64 columns of a group for up
  * to 16 tokens. A subgroup has 16 columns and half of each chunk (with e4m3 one
  * part of 128 values), so that four subgroups, not eight, convert the same
  * values of tokens. The hard idea, as in mqa_logits_mma: the order of k is free

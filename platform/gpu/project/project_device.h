@@ -106,7 +106,7 @@ project_add(LOCAL const uint64_t *rows, uint32_t n,
 	}
 }
 
-/* Adds up the lanes' sums; returns, as bf16, that of token g_item() / 32 and
+/* Adds up the lanes' sums; returns, as bf16, the sum of token g_item() / 32 and
  * column g_item() % 32. `all` has room for PROJECT_SUMS. The barrier inside
  * follows the last read of the rows, so the caller may store the next rows at
  * once. The barrier that the caller needs after them follows the last read of

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows times a matrix for each head by matrix instructions, bf16 with sums in
+ * Rows times a matrix for each head with matrix instructions, bf16 with sums in
  * f32: what q_absorb and v_up share. A tile is some tokens by 128 columns of a
  * head. The hard idea: a block's tiles are one sequence of chunks, of 64 values
  * of the inner dimension each, which pass through a ring in shared memory.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q_absorb of many tokens by matrix instructions: a block keeps the whole
+ * q_absorb of many tokens with matrix instructions: a block keeps the whole
  * matrix of a head in shared memory and walks a range of tokens, so that rows
  * and matrices are read once. Two groups of eight warps take tiles of 32 tokens
  * in turn, each with barriers and a ring of its own: while one multiplies, the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q_absorb by matrix instructions: a tile is 128 columns of a head for up to 16
+ * q_absorb with matrix instructions: a tile is 128 columns of a head for up to 16
  * tokens, or up to 128, and a quarter of their rope parts. With few tokens the
  * rope parts are loaded during the products and written after them; otherwise
  * both come before.
@@ -176,6 +176,30 @@ q_absorb_put(const PRIVATE q_absorb_params *k, uint32_t h, uint32_t t,
 		(uint64_t)r->x[3] << 32 | r->x[2];
 }
 
+/* Writes the lane's columns of a token. A line has 16 tokens and a half 8 of
+ * them; lanes 4 i .. 4 i + 3 have token i. A token with a bad position gets
+ * zeros. */
+FN void
+q_absorb_write(const PRIVATE q_absorb_params *k, const PRIVATE project_mma *p,
+	       const PRIVATE project_tile *tile, uint32_t line, uint32_t half,
+	       float sums[PROJECT_MMA_TILES][4])
+{
+	const uint32_t t = tile->first + project_row(p) + 16 * line + 8 * half +
+			   g_lane() / 4;
+	const uint32_t is_there = t < k->s.tokens;
+	uint32_t i;
+
+	if (is_there && q_absorb_is_bad(k, q_absorb_position(k, t))) {
+		UNROLL
+		for (i = 0; i < PROJECT_MMA_TILES; i++)
+			sums[i][2 * half] = sums[i][2 * half + 1] = 0.0f;
+	}
+	project_write(p, sums, half, is_there,
+		      k->q + (int64_t)t * k->s.q_token_stride +
+			      (int64_t)tile->head * k->s.q_head_stride +
+			      tile->column + project_column(p));
+}
+
 /* Both kernels; `rows` and `ring` are constants. */
 FN void
 q_absorb_mma_all(const PRIVATE q_absorb_params *k, uint32_t rows, uint32_t ring,
@@ -221,33 +245,9 @@ q_absorb_mma_all(const PRIVATE q_absorb_params *k, uint32_t rows, uint32_t ring,
 		UNROLL
 		for (line = 0; line < PROJECT_MMA_LINES_OF(&p); line++) {
 			UNROLL
-			for (half = 0; half < 2; half++) {
-				const uint32_t t = tile.first +
-						   project_row(&p) + 16 * line +
-						   8 * half + g_lane() / 4;
-				const uint32_t is_there = t < k->s.tokens;
-				uint32_t i;
-
-				if (is_there &&
-				    q_absorb_is_bad(k,
-						    q_absorb_position(k, t))) {
-					UNROLL
-					for (i = 0; i < PROJECT_MMA_TILES; i++)
-						sums[line][i][2 * half] =
-							sums[line][i]
-							    [2 * half + 1] =
-								    0.0f;
-				}
-				project_write(
-					&p, sums[line], half, is_there,
-					k->q +
-						(int64_t)t *
-							k->s.q_token_stride +
-						(int64_t)tile.head *
-							k->s.q_head_stride +
-						tile.column +
-						project_column(&p));
-			}
+			for (half = 0; half < 2; half++)
+				q_absorb_write(k, &p, &tile, line, half,
+					       sums[line]);
 		}
 		if (has_pairs && late)
 			q_absorb_put(k, tile.head, mine, pair, &pairs);

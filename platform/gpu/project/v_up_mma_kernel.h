@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * v_up by matrix instructions: a tile is all columns of a head for up to 16
+ * v_up with matrix instructions: a tile is all columns of a head for up to 16
  * tokens, or up to 64.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_V_UP_MMA_KERNEL_H

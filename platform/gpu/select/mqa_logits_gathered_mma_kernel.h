@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits_gathered by matrix instructions, for up to 64 heads. It uses the
+ * mqa_logits_gathered with matrix instructions, for up to 64 heads. It uses the
  * tiles of mqa_logits_mma_kernel.h, so it gives the same bits. The hard idea:
  * consecutive rows mostly see the same keys. So the queries of four rows, a
  * group, lie in shared memory, and a subgroup converts 32 keys once and

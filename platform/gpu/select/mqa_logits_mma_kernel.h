@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits by matrix instructions, for up to 64 heads. Keys are rows of A, so
+ * mqa_logits with matrix instructions, for up to 64 heads. Keys are rows of A, so
  * they go from the cache to fragments without shared memory; the queries of a
  * token lie there as f16. The hard idea is the order of the 128 dims: it is
  * free as long as both sides use the same one. So 16 consecutive bytes of a key

@@ -31,7 +31,9 @@
 		(p)->s.old_rows = (a)->row_format == SPMLA_TILE_ROW_OLD;     \
 	} while (0)
 
-/* Kind 1: fixed splits. */
+/* Kind 1: fixed splits. Example: 64 requests of 2048 keys with split_blocks 8
+ * and 256 parts are 4 splits each, one part a split; without split_blocks, 132
+ * parts and overhead_blocks 5 a part does 23 blocks' worth of work. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_tile_sched_fixed, .kind = 1},
 	{.kernel = SPMLA_KERNEL_tile_sched},

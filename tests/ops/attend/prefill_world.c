@@ -242,6 +242,13 @@ check_head(prefill_world *w, uint32_t t, uint32_t h,
 /* ---- Runs -------------------------------------------------------------- */
 
 void
+prefill_zero_q(const prefill_world *w)
+{
+	memset(w->q, 0,
+	       (size_t)(w->a.q_token_stride_elems * PREFILL_TOKENS) * 2);
+}
+
+void
 prefill_run(fixture *f, const prefill_world *w)
 {
 	ck_assert_int_eq(spmla_sparse_prefill(f->ctx, &w->a, NULL), SPMLA_OK);
@@ -344,4 +351,15 @@ prefill_max(const prefill_world *w, uint32_t token, uint32_t head)
 {
 	return w->max_logits[token * w->a.lse_token_stride_elems +
 			     head * w->a.lse_head_stride_elems];
+}
+
+void
+prefill_all_out(const prefill_world *w, uint32_t token, uint32_t head,
+		float want)
+{
+	uint32_t d;
+
+	for (d = 0; d < REF_LATENT; d++)
+		ck_assert_uint_eq(prefill_out(w, token, head)[d],
+				  test_bf16(want));
 }

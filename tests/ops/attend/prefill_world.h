@@ -50,6 +50,9 @@ void prefill_put_random(prefill_world *w, int32_t row);
  * entries one stays -1 and one is some other index that does not count. */
 void prefill_choose(prefill_world *w);
 
+/* Queries of zeros: every score is 0, so every key weighs the same. */
+void prefill_zero_q(const prefill_world *w);
+
 /* Runs the op, once. */
 void prefill_run(fixture *f, const prefill_world *w);
 
@@ -67,5 +70,9 @@ const uint16_t *prefill_out(const prefill_world *w, uint32_t token,
 			    uint32_t head);
 float prefill_lse(const prefill_world *w, uint32_t token, uint32_t head);
 float prefill_max(const prefill_world *w, uint32_t token, uint32_t head);
+
+/* Wants this in all values of a head's out. */
+void prefill_all_out(const prefill_world *w, uint32_t token, uint32_t head,
+		     float want);
 
 #endif

@@ -156,7 +156,7 @@ START_TEST(every_value_is_that_of_dense_attention)
 }
 END_TEST
 
-/* Of V3.2, by the most keys of a token: 4 blocks a split, or a quarter. */
+/* V3.2: a split has a quarter of a token's most blocks, and at least 4. */
 START_TEST(the_choice_follows_from_the_lists_alone)
 {
 	static const uint32_t cases[][3] = {{256, 0, 0},

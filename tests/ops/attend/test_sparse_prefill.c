@@ -29,22 +29,6 @@ teardown(void)
 	fixture_close(&f);
 }
 
-static void
-all_out(uint32_t token, uint32_t head, float want)
-{
-	uint32_t d;
-
-	for (d = 0; d < REF_LATENT; d++)
-		ck_assert_uint_eq(prefill_out(&w, token, head)[d],
-				  test_bf16(want));
-}
-
-static void
-zero_q(void)
-{
-	memset(w.q, 0, (size_t)(w.a.q_token_stride_elems * PREFILL_TOKENS) * 2);
-}
-
 START_TEST(results_equal_dense_attention_for_any_shape)
 {
 	static const uint32_t heads[3] = {1, 5, 8};
@@ -93,14 +77,14 @@ START_TEST(zero_query_is_the_mean_and_its_lse_the_logarithm_of_the_count)
 
 	prefill_open(&w, _i & 2 ? 512 : 576, 8, 70);
 	w.a.lse_base = (uint32_t)_i & 1;
-	zero_q();
+	prefill_zero_q(&w);
 	for (i = 0; i < 3; i++) {
 		prefill_put(&w, i + 60, (float)i + 1, 9);
 		prefill_indices(&w, 0)[i * 33] = i + 60;
 	}
 	prefill_check(&f, &w);
-	all_out(0, 0, 2);
-	all_out(0, 7, 2);
+	prefill_all_out(&w, 0, 0, 2);
+	prefill_all_out(&w, 0, 7, 2);
 	ck_assert_float_eq_tol(prefill_lse(&w, 0, 3),
 			       _i & 1 ? 1.5849625f : 1.0986123f, 3e-7f);
 	ck_assert_float_eq(prefill_max(&w, 0, 3), 0);
@@ -123,7 +107,7 @@ START_TEST(one_key_is_its_value_and_its_score_is_lse_and_max)
 	w.a.lse_base = (uint32_t)_i & 1;
 	w.a.softmax_scale = _i & 1 ? 0.693147181f : 1;
 	prefill_check(&f, &w);
-	all_out(0, 0, 1);
+	prefill_all_out(&w, 0, 0, 1);
 	ck_assert_float_eq_tol(prefill_lse(&w, 0, 0), score, 1e-4f);
 	ck_assert_float_eq_tol(prefill_max(&w, 0, 0), score, 1e-4f);
 }
@@ -140,7 +124,7 @@ START_TEST(weight_is_rounded_to_bf16_relative_to_its_block)
 	/* Token 1 not for Hopper's kernel, whose weights are relative to the
 	 * largest score of some earlier block: it takes no odd stride. */
 	w.a.q_head_stride_elems |= !_i;
-	zero_q();
+	prefill_zero_q(&w);
 	w.q[REF_LATENT] = test_bf16(1);
 	w.q[w.a.q_token_stride_elems + REF_LATENT] = test_bf16(1);
 	prefill_put(&w, 0, 1, 1);
@@ -151,9 +135,9 @@ START_TEST(weight_is_rounded_to_bf16_relative_to_its_block)
 	prefill_indices(&w, 1)[64] = 1;
 	w.a.softmax_scale = 0.34657359f;
 	prefill_check(&f, &w);
-	all_out(0, 0, (fixture_tiles(&f) ? -146 : -145) * 0x1p-12f);
+	prefill_all_out(&w, 0, 0, (fixture_tiles(&f) ? -146 : -145) * 0x1p-12f);
 	if (!_i)
-		all_out(1, 0, -146 * 0x1p-12f);
+		prefill_all_out(&w, 1, 0, -146 * 0x1p-12f);
 }
 END_TEST
 
@@ -181,7 +165,7 @@ START_TEST(sink_takes_its_share_and_leaves_the_logits)
 	uint32_t h;
 
 	prefill_open(&w, 512, 5, 2);
-	zero_q();
+	prefill_zero_q(&w);
 	prefill_put(&w, 7, 3, 1);
 	prefill_indices(&w, 0)[1] = 7;
 	memcpy(w.sink, sinks, sizeof sinks);
@@ -189,7 +173,7 @@ START_TEST(sink_takes_its_share_and_leaves_the_logits)
 	w.a.lse_base = (uint32_t)_i;
 	prefill_check(&f, &w);
 	for (h = 0; h < 5; h++) {
-		all_out(0, h, want[h]);
+		prefill_all_out(&w, 0, h, want[h]);
 		ck_assert_float_eq(prefill_lse(&w, 0, h), 0);
 		ck_assert_float_eq(prefill_max(&w, 0, h), 0);
 	}
@@ -208,7 +192,7 @@ START_TEST(infinite_sink_stands_alone_whatever_the_scores_are)
 
 	prefill_open(&w, 576, 3, 2);
 	w.a.softmax_scale = 1;
-	zero_q();
+	prefill_zero_q(&w);
 	for (h = 0; h < 3; h++)
 		w.q[h * w.a.q_head_stride_elems + 575] = test_bf16(1);
 	prefill_put(&w, 7, 1, score);
@@ -219,9 +203,9 @@ START_TEST(infinite_sink_stands_alone_whatever_the_scores_are)
 	w.a.attn_sink = w.sink;
 	w.a.lse_sink = _i & 1;
 	prefill_run(&f, &w);
-	all_out(0, 0, 0);
-	all_out(0, 1, 1);
-	all_out(0, 2, score > 0 ? 1 : 0);
+	prefill_all_out(&w, 0, 0, 0);
+	prefill_all_out(&w, 0, 1, 1);
+	prefill_all_out(&w, 0, 2, score > 0 ? 1 : 0);
 	for (h = 0; h < 3; h++) {
 		const uint32_t sink = w.a.lse_sink && sinks[h] > score;
 
@@ -255,7 +239,7 @@ START_TEST(key_of_score_minus_infinity_weighs_nothing)
 	w.a.softmax_scale = 1;
 	prefill_put(&w, 3, -3e38f, 0);
 	prefill_put(&w, 4, 0, 0);
-	zero_q();
+	prefill_zero_q(&w);
 	for (t = 0; t < 2; t++) {
 		w.q[t * w.a.q_token_stride_elems] = test_bf16(2);
 		w.q[t * w.a.q_token_stride_elems + 1] = test_bf16(2);
@@ -263,7 +247,7 @@ START_TEST(key_of_score_minus_infinity_weighs_nothing)
 	}
 	prefill_indices(&w, 0)[1] = 4;
 	prefill_run(&f, &w);
-	all_out(1, 0, 0);
+	prefill_all_out(&w, 1, 0, 0);
 	ck_assert_float_eq(prefill_lse(&w, 0, 0), 0);
 	ck_assert_float_eq(prefill_lse(&w, 1, 0), INFINITY);
 	ck_assert_float_eq(prefill_max(&w, 1, 0), -INFINITY);

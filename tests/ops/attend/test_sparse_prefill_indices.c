@@ -30,22 +30,6 @@ teardown(void)
 	fixture_close(&f);
 }
 
-static void
-all_out(uint32_t token, uint32_t head, float want)
-{
-	uint32_t d;
-
-	for (d = 0; d < REF_LATENT; d++)
-		ck_assert_uint_eq(prefill_out(&w, token, head)[d],
-				  test_bf16(want));
-}
-
-static void
-zero_q(void)
-{
-	memset(w.q, 0, (size_t)(w.a.q_token_stride_elems * PREFILL_TOKENS) * 2);
-}
-
 /* Token 1 has -1 only, token 2 indices outside kv, token 0 length 0. */
 START_TEST(token_without_a_key_is_zero_and_its_logits_as_asked)
 {
@@ -66,7 +50,7 @@ START_TEST(token_without_a_key_is_zero_and_its_logits_as_asked)
 	w.a.attn_sink = _i & 4 ? w.sink : NULL;
 	prefill_check(&f, &w);
 	for (t = 0; t < 3; t++) {
-		all_out(t, 2, 0);
+		prefill_all_out(&w, t, 2, 0);
 		ck_assert_float_eq(prefill_lse(&w, t, 1),
 				   _i & 1 ? -INFINITY : INFINITY);
 		ck_assert_float_eq(prefill_max(&w, t, 1), -INFINITY);
@@ -118,7 +102,7 @@ START_TEST(without_kv_every_index_is_invalid)
 	w.a.kv_rows = 0;
 	w.a.kv_stride_elems = 0;
 	prefill_check(&f, &w);
-	all_out(0, 0, 0);
+	prefill_all_out(&w, 0, 0, 0);
 }
 END_TEST
 
@@ -126,14 +110,14 @@ END_TEST
 START_TEST(last_row_counts_and_a_row_that_occurs_twice_counts_twice)
 {
 	prefill_open(&w, 576, 3, 130);
-	zero_q();
+	prefill_zero_q(&w);
 	prefill_put(&w, 11, 1, 0);
 	prefill_put(&w, PREFILL_ROWS - 1, 4, 0);
 	prefill_indices(&w, 0)[0] = 11;
 	prefill_indices(&w, 0)[70] = PREFILL_ROWS - 1;
 	prefill_indices(&w, 0)[129] = 11;
 	prefill_check(&f, &w);
-	all_out(0, 1, 2);
+	prefill_all_out(&w, 0, 1, 2);
 }
 END_TEST
 
@@ -157,7 +141,7 @@ START_TEST(nan_in_rows_that_do_not_count_is_not_read)
 	uint32_t t, d;
 
 	prefill_open(&w, 576, 3, 70);
-	zero_q();
+	prefill_zero_q(&w);
 	prefill_put_random(&w, 44);
 	for (t = 0; t < PREFILL_TOKENS; t++) {
 		prefill_indices(&w, t)[69] = 44;

@@ -314,23 +314,22 @@ START_TEST(other_layouts_and_encodings_are_refused)
 	static _Alignas(16) uint16_t dst[DIM];
 	static const int32_t slots[1] = {0};
 	spmla_kv_gather_args a = {.struct_bytes = sizeof a, .keys = 1};
-	char text[200];
 
 	a.dst = dst;
 	a.dst_stride_elems = DIM;
 	a.slots = slots;
 	a.cache = cache_of(pool, 2);
 	ck_assert_int_eq(spmla_kv_gather(f.ctx, &a, NULL), SPMLA_E_RANGE);
-	spmla_diag_text(spmla_ctx_diag(f.ctx), text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_RANGE: kv_gather.cache.encoding: got "
-			       "2, want at most 1");
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_RANGE: kv_gather.cache.encoding: got "
+			 "2, want at most 1");
 	a.cache = cache_of(pool, SPMLA_E4M3_FNUZ);
 	a.cache.layout = SPMLA_LAYOUT_V4_BF16;
 	a.cache.page_stride_bytes = ENTRIES * 1024;
 	ck_assert_int_eq(spmla_kv_gather(f.ctx, &a, NULL), SPMLA_E_RANGE);
-	spmla_diag_text(spmla_ctx_diag(f.ctx), text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_RANGE: kv_gather.cache.encoding: got "
-			       "1, want at most 0");
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_RANGE: kv_gather.cache.encoding: got "
+			 "1, want at most 0");
 }
 END_TEST
 

@@ -167,8 +167,9 @@ mqa_steep(uint8_t *q, float *weights, uint32_t heads, uint8_t *key)
 	}
 }
 
-/* Of sums that are cut, 0 and 2 lose small terms beside 256 * 256 or 256, of 2
- * these cancel; 1 loses low bits of equal terms beside their sum. */
+/* Sums that are cut lose different things: 0 and 2 lose small terms beside 256 *
+ * 256 or 256, which cancel in 2; 1 loses low bits of equal terms beside their
+ * sum. */
 void
 mqa_adverse(uint8_t *q, float *weights, uint32_t heads, uint8_t *key,
 	    uint32_t which)

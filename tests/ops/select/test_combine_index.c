@@ -189,52 +189,74 @@ END_TEST
 
 /* ---- Random -------------------------------------------------------------- */
 
-START_TEST(random_rows_equal_the_rule)
+/* Case i's sizes. */
+static void
+random_sizes(uint32_t i)
 {
 	static const uint32_t windows[4] = {1, 8, 64, 130};
 	static const uint32_t topks[5] = {0, 16, 31, 128, SIGHT_TOPK};
-	uint64_t rng = test_seed() + (uint64_t)_i;
-	const uint32_t hostile = _i % 3 == 2;
-	uint32_t i;
 
-	r.a.window = windows[_i % 4];
-	r.a.ratio = _i % 2 ? 4 : 1;
-	r.a.topk = topks[_i % 5];
-	r.a.width = r.a.topk + r.a.window + (uint32_t)_i % 6;
-	r.a.indices_stride_elems = r.a.width + (uint32_t)_i % 4;
-	r.a.topk_stride_elems = r.a.topk + (uint32_t)_i % 3;
+	r.a.window = windows[i % 4];
+	r.a.ratio = i % 2 ? 4 : 1;
+	r.a.topk = topks[i % 5];
+	r.a.width = r.a.topk + r.a.window + i % 6;
+	r.a.indices_stride_elems = r.a.width + i % 4;
+	r.a.topk_stride_elems = r.a.topk + i % 3;
 	r.a.tokens = SIGHT_TOKENS;
 	r.a.requests = SIGHT_REQUESTS;
 	r.a.window_row = 1000 / r.a.ratio;
 	r.a.request_rows = r.a.window_row + 1000;
+}
+
+/* Requests and tokens; hostile: some are bad data. */
+static void
+random_tokens(uint64_t *rng, uint32_t hostile)
+{
+	uint32_t i;
+
 	for (i = 0; i < SIGHT_REQUESTS; i++) {
-		r.seq[i] = 1 + (int32_t)rng_below(&rng, 1000);
-		r.gather[i] = 1 + (int32_t)rng_below(&rng, (uint32_t)r.seq[i]);
+		r.seq[i] = 1 + (int32_t)rng_below(rng, 1000);
+		r.gather[i] = 1 + (int32_t)rng_below(rng, (uint32_t)r.seq[i]);
 	}
 	for (i = 0; i < SIGHT_TOKENS; i++) {
-		const uint32_t b = rng_below(&rng, SIGHT_REQUESTS);
+		const uint32_t b = rng_below(rng, SIGHT_REQUESTS);
 
 		r.req[i] = (int32_t)(b + (hostile && i % 9 == 0 ? SIGHT_REQUESTS
 								: 0));
 		r.context[i] = r.seq[b] -
-			       (int32_t)rng_below(&rng, (uint32_t)r.gather[b]);
-		if (rng_below(&rng, 8) == 0)
+			       (int32_t)rng_below(rng, (uint32_t)r.gather[b]);
+		if (rng_below(rng, 8) == 0)
 			r.context[i] = 0;
-		if (hostile && rng_below(&rng, 4) == 0)
-			r.context[i] += (int32_t)rng_below(&rng, 99) - 50;
+		if (hostile && rng_below(rng, 4) == 0)
+			r.context[i] += (int32_t)rng_below(rng, 99) - 50;
 	}
-	for (i = 0;
-	     r.a.topk && i < r.a.tokens * (uint32_t)r.a.topk_stride_elems;
-	     i++) {
-		const int32_t n =
-			r.context[i / (uint32_t)r.a.topk_stride_elems];
+}
+
+/* The top-k of every token; `gaps`: a third of the entries are -1. */
+static void
+random_topk(uint64_t *rng, uint32_t hostile, uint32_t gaps)
+{
+	const uint32_t stride = (uint32_t)r.a.topk_stride_elems;
+	uint32_t i;
+
+	for (i = 0; r.a.topk && i < r.a.tokens * stride; i++) {
+		const int32_t n = r.context[i / stride];
 		const uint32_t most = n > 0 ? (uint32_t)n / r.a.ratio : 1;
 
-		r.topk[i] =
-			(int32_t)rng_below(&rng, most + 1 + 5 * hostile) - 1;
-		if (_i & 8 && rng_below(&rng, 3) == 0)
+		r.topk[i] = (int32_t)rng_below(rng, most + 1 + 5 * hostile) - 1;
+		if (gaps && rng_below(rng, 3) == 0)
 			r.topk[i] = -1;
 	}
+}
+
+START_TEST(random_rows_equal_the_rule)
+{
+	uint64_t rng = test_seed() + (uint64_t)_i;
+	const uint32_t hostile = _i % 3 == 2;
+
+	random_sizes((uint32_t)_i);
+	random_tokens(&rng, hostile);
+	random_topk(&rng, hostile, _i & 8);
 	sight_check(&r);
 }
 END_TEST

@@ -238,7 +238,6 @@ START_TEST(pages_have_whole_tiles)
 	spmla_indexer_k_insert_args a = {.struct_bytes = sizeof a};
 	static uint16_t k[DIM];
 	static int64_t slot;
-	char text[200];
 
 	a.tokens = 1;
 	a.scale_mode = SPMLA_SCALE_POW2;
@@ -249,10 +248,10 @@ START_TEST(pages_have_whole_tiles)
 	a.cache.entries_per_page = 40;
 	ck_assert_int_eq(spmla_indexer_k_insert(f.ctx, &a, NULL),
 			 SPMLA_E_RANGE);
-	spmla_diag_text(spmla_ctx_diag(f.ctx), text, sizeof text);
-	ck_assert_str_eq(text, "SPMLA_E_RANGE: indexer_k_insert.cache."
-			       "entries_per_page: got 40, want a multiple of "
-			       "16");
+	ck_assert_str_eq(fixture_diag(&f),
+			 "SPMLA_E_RANGE: indexer_k_insert.cache."
+			 "entries_per_page: got 40, want a multiple of "
+			 "16");
 }
 END_TEST
 

@@ -139,6 +139,17 @@ START_TEST(thousands_of_tokens_are_scored_and_reported_each_as_alone)
 }
 END_TEST
 
+/* Codes of e4m3 that are no NaN. */
+static void
+random_codes(uint64_t *rng, uint8_t *codes, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		codes[i] = (uint8_t)(rng_below(rng, 0x7f) | rng_below(rng, 2)
+								    << 7);
+}
+
 /* The bits are the same as in calls with few keys. */
 START_TEST(more_keys_than_a_block_holds_at_once_are_scored)
 {
@@ -153,12 +164,8 @@ START_TEST(more_keys_than_a_block_holds_at_once_are_scored)
 	uint64_t rng = test_seed();
 	uint32_t i, t, first;
 
-	for (i = 0; i < TOKENS * HEADS * 128; i++)
-		q[i] = (uint8_t)(rng_below(&rng, 0x7f) | rng_below(&rng, 2)
-								 << 7);
-	for (i = 0; i < KEYS * 128; i++)
-		k[i] = (uint8_t)(rng_below(&rng, 0x7f) | rng_below(&rng, 2)
-								 << 7);
+	random_codes(&rng, q, TOKENS * HEADS * 128);
+	random_codes(&rng, k, KEYS * 128);
 	for (i = 0; i < TOKENS * HEADS; i++)
 		weights[i] = rng_float(&rng);
 	for (i = 0; i < KEYS; i++)

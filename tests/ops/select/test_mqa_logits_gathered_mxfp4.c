@@ -135,7 +135,7 @@ START_TEST(scores_are_those_of_the_paged_operation)
 }
 END_TEST
 
-/* Of both operations. */
+/* In mqa_logits and in mqa_logits_gathered. */
 START_TEST(a_missing_key_scores_minus_infinity)
 {
 	static const int32_t starts[1] = {0}, ends[1] = {KEYS};

@@ -276,19 +276,19 @@ END_TEST
 
 /* ---- Random -------------------------------------------------------------- */
 
-START_TEST(random_windows_equal_the_rule)
+/* Case i's sizes, and which of the optional arrays it has. */
+static void
+random_sizes(uint32_t i)
 {
 	static const uint32_t windows[6] = {1, 2, 17, 63, 64, 130};
 	static const uint32_t pages[4] = {64, 1, 16, 61};
-	uint64_t rng = test_seed() + (uint64_t)_i;
-	const uint32_t page = pages[_i % 4], hostile = _i % 3 == 2;
-	uint32_t i;
+	const uint32_t page = pages[i % 4];
 
-	r.a.ring = (uint32_t)_i / 2 % 2;
-	r.a.window = windows[_i % 6];
+	r.a.ring = i / 2 % 2;
+	r.a.window = windows[i % 6];
 	if (page * (SWA_COLUMNS - 2) < r.a.window)
 		r.a.window = page * (SWA_COLUMNS - 2);
-	r.a.width = r.a.window + (uint32_t)_i % 5 * 3;
+	r.a.width = r.a.window + i % 5 * 3;
 	r.a.indices_stride_elems = r.a.width + 3;
 	r.a.tokens = SWA_ROOM / (r.a.width + 3) < SWA_TOKENS
 			     ? SWA_ROOM / (r.a.width + 3)
@@ -297,37 +297,53 @@ START_TEST(random_windows_equal_the_rule)
 	r.a.columns = SWA_COLUMNS;
 	r.a.table_stride_elems = SWA_COLUMNS + 2;
 	r.a.page_tokens = page;
-	r.a.page_stride_rows = _i % 5 ? page + (uint32_t)_i % 5 : 0;
+	r.a.page_stride_rows = i % 5 ? page + i % 5 : 0;
 	r.a.pool_pages = 1000;
-	r.a.table_cols = _i & 1 ? r.cols : NULL;
-	r.a.replay_starts = _i & 4 ? r.replay : NULL;
+	r.a.table_cols = i & 1 ? r.cols : NULL;
+	r.a.replay_starts = i & 4 ? r.replay : NULL;
 	r.a.requests = SWA_REQUESTS;
 	r.a.query_start_loc = r.query;
 	r.a.seq_lens = r.seq;
-	r.a.req_row = _i & 8 ? r.req_row : NULL;
+	r.a.req_row = i & 8 ? r.req_row : NULL;
 	r.a.gather_lens = r.io.gather;
-	index_random(&rng, r.table, SWA_ROWS * (SWA_COLUMNS + 2),
+}
+
+/* Tables, tokens and requests; hostile: some are bad data. */
+static void
+random_data(uint64_t *rng, uint32_t hostile)
+{
+	uint32_t i;
+
+	index_random(rng, r.table, SWA_ROWS * (SWA_COLUMNS + 2),
 		     1000 + hostile * 99);
-	index_random(&rng, r.row, SWA_TOKENS, SWA_ROWS + hostile);
-	index_random(&rng, r.req_row, SWA_REQUESTS, SWA_ROWS + hostile);
-	index_random(&rng, r.pos, SWA_TOKENS,
-		     page * (SWA_COLUMNS + r.a.ring * 100));
+	index_random(rng, r.row, SWA_TOKENS, SWA_ROWS + hostile);
+	index_random(rng, r.req_row, SWA_REQUESTS, SWA_ROWS + hostile);
+	index_random(rng, r.pos, SWA_TOKENS,
+		     r.a.page_tokens * (SWA_COLUMNS + r.a.ring * 100));
 	for (i = 0; i < SWA_ROWS; i++) {
-		r.cols[i] = hostile ? (int32_t)rng_below(&rng, 12) - 1 : 99;
-		r.replay[i] = (int32_t)rng_below(&rng, hostile ? 99 : 2) - 1;
+		r.cols[i] = hostile ? (int32_t)rng_below(rng, 12) - 1 : 99;
+		r.replay[i] = (int32_t)rng_below(rng, hostile ? 99 : 2) - 1;
 	}
 	for (i = 0; i < SWA_TOKENS; i++) {
-		r.slot[i] = (int64_t)rng_below(&rng, 8) - 1;
-		if (hostile && rng_below(&rng, 9) == 0)
-			r.pos[i] = -(int32_t)rng_below(&rng, 9);
+		r.slot[i] = (int64_t)rng_below(rng, 8) - 1;
+		if (hostile && rng_below(rng, 9) == 0)
+			r.pos[i] = -(int32_t)rng_below(rng, 9);
 	}
-	r.query[0] = (int32_t)rng_below(&rng, 50);
+	r.query[0] = (int32_t)rng_below(rng, 50);
 	for (i = 0; i < SWA_REQUESTS; i++) {
-		const int32_t q = (int32_t)rng_below(&rng, 9);
+		const int32_t q = (int32_t)rng_below(rng, 9);
 
 		r.query[i + 1] = r.query[i] + q;
-		r.seq[i] = q + (int32_t)rng_below(&rng, 200) - 9 * (int)hostile;
+		r.seq[i] = q + (int32_t)rng_below(rng, 200) - 9 * (int)hostile;
 	}
+}
+
+START_TEST(random_windows_equal_the_rule)
+{
+	uint64_t rng = test_seed() + (uint64_t)_i;
+
+	random_sizes((uint32_t)_i);
+	random_data(&rng, _i % 3 == 2);
 	swa_check(&r);
 }
 END_TEST

@@ -237,59 +237,69 @@ START_TEST(tokens_inside_a_group_are_not_looked_up_and_keep_their_context)
 }
 END_TEST
 
+/* Draws sizes, a table and its copy in the reference, and tokens. */
+static spmla_slot_map_args
+random_tokens(uint64_t *rng, ref_table *table)
+{
+	spmla_slot_map_args a =
+		slot_map_args(&r, 1 + rng_below(rng, SLOT_TOKENS));
+	uint32_t t, i;
+
+	a.compress_ratio = rng_below(rng, 6);
+	a.page_tokens = (1 + rng_below(rng, 80)) *
+			(a.compress_ratio ? a.compress_ratio : 1);
+	a.pool_pages = 1 + rng_below(rng, 20);
+	ck_assert(ref_table_open(table, SLOT_ROWS, SLOT_COLUMNS, a.page_tokens,
+				 a.pool_pages));
+	for (i = 0; i < SLOT_ROWS * SLOT_STRIDE; i++)
+		r.io.table[i] = (int32_t)rng_below(rng, 23) - 1;
+	for (i = 0; i < SLOT_ROWS; i++) {
+		r.io.cols[i] = (int32_t)rng_below(rng, SLOT_COLUMNS + 1);
+		ck_assert(ref_table_store(table, i, 0, (uint32_t)r.io.cols[i],
+					  r.io.table + i * SLOT_STRIDE));
+	}
+	for (t = 0; t < a.tokens; t++) {
+		r.io.row[t] = (int32_t)rng_below(rng, SLOT_ROWS + 1);
+		r.io.position[t] = (int32_t)rng_below(rng, 7 * a.page_tokens);
+		r.io.lens[t] = (int32_t)rng_below(rng, 4);
+	}
+	return a;
+}
+
+/* Wants the reference's slot of token t; returns whether it has no page. */
+static uint32_t
+check_token(const spmla_slot_map_args *a, const ref_table *table, uint32_t t)
+{
+	const uint32_t ratio = a->compress_ratio ? a->compress_ratio : 1;
+	const uint32_t p = (uint32_t)r.io.position[t];
+	const int64_t slot = ref_table_slot(table, (uint32_t)r.io.row[t], p);
+	const int64_t keys = a->page_tokens / ratio;
+	const int64_t want =
+		slot < 0 || (p + 1) % ratio
+			? -1
+			: slot / a->page_tokens * keys + p / ratio % keys;
+
+	if (r.io.lens[t] > 0)
+		ck_assert_int_eq(r.io.slot[t], want);
+	else
+		ck_assert_int_eq(r.io.slot[t], -1);
+	return slot < 0;
+}
+
 START_TEST(random_tokens_equal_the_reference_table)
 {
 	const uint32_t rounds = fixture_rounds(400, 400);
 	uint64_t rng = test_seed();
-	uint32_t round, t, i;
+	uint32_t round, t;
 	ref_table table;
 
 	for (round = 0; round < rounds; round++) {
-		spmla_slot_map_args a =
-			slot_map_args(&r, 1 + rng_below(&rng, SLOT_TOKENS));
+		const spmla_slot_map_args a = random_tokens(&rng, &table);
 		uint32_t faults = 0;
 
-		a.compress_ratio = rng_below(&rng, 6);
-		a.page_tokens = (1 + rng_below(&rng, 80)) *
-				(a.compress_ratio ? a.compress_ratio : 1);
-		a.pool_pages = 1 + rng_below(&rng, 20);
-		ck_assert(ref_table_open(&table, SLOT_ROWS, SLOT_COLUMNS,
-					 a.page_tokens, a.pool_pages));
-		for (i = 0; i < SLOT_ROWS * SLOT_STRIDE; i++)
-			r.io.table[i] = (int32_t)rng_below(&rng, 23) - 1;
-		for (i = 0; i < SLOT_ROWS; i++) {
-			r.io.cols[i] =
-				(int32_t)rng_below(&rng, SLOT_COLUMNS + 1);
-			ck_assert(ref_table_store(
-				&table, i, 0, (uint32_t)r.io.cols[i],
-				r.io.table + i * SLOT_STRIDE));
-		}
-		for (t = 0; t < a.tokens; t++) {
-			r.io.row[t] = (int32_t)rng_below(&rng, SLOT_ROWS + 1);
-			r.io.position[t] =
-				(int32_t)rng_below(&rng, 7 * a.page_tokens);
-			r.io.lens[t] = (int32_t)rng_below(&rng, 4);
-		}
 		slot_map_run(&r, &a);
-		for (t = 0; t < a.tokens; t++) {
-			const uint32_t ratio =
-				a.compress_ratio ? a.compress_ratio : 1;
-			const uint32_t p = (uint32_t)r.io.position[t];
-			const int64_t slot = ref_table_slot(
-				&table, (uint32_t)r.io.row[t], p);
-			const int64_t keys = a.page_tokens / ratio;
-			const int64_t want =
-				slot < 0 || (p + 1) % ratio
-					? -1
-					: slot / a.page_tokens * keys +
-						  p / ratio % keys;
-
-			if (r.io.lens[t] > 0)
-				ck_assert_int_eq(r.io.slot[t], want);
-			else
-				ck_assert_int_eq(r.io.slot[t], -1);
-			faults += slot < 0;
-		}
+		for (t = 0; t < a.tokens; t++)
+			faults += check_token(&a, &table, t);
 		ck_assert_uint_le(fixture_status(&r.f).count, faults);
 		ck_assert_int_eq(spmla_status_clear(r.f.ctx), SPMLA_OK);
 		ref_table_close(&table);
