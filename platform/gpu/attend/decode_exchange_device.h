@@ -227,6 +227,33 @@ exchange_store(GLOBAL uint32_t *p, uint32_t words, const PRIVATE uint32_t *x)
 		g_store4((GLOBAL uint16_t *)p, x);
 }
 
+/* Loads the lane's words of all ranks' O of a head. */
+FN void
+exchange_load_ranks(GLOBAL const uint32_t *o, uint32_t ranks, uint32_t words,
+		    uint32_t v[16][4])
+{
+	uint32_t r;
+
+	UNROLL
+	for (r = 0; r < ranks; r++)
+		exchange_load(o + r * EXCHANGE_O, words, v[r]);
+}
+
+/* Whether a word of some lane is not there yet. */
+FN uint32_t
+exchange_misses(uint32_t v[16][4], uint32_t ranks, uint32_t words)
+{
+	uint32_t least = ~0u, r, i;
+
+	UNROLL
+	for (r = 0; r < ranks; r++) {
+		UNROLL
+		for (i = 0; i < words; i++)
+			least = v[r][i] < least ? v[r][i] : least;
+	}
+	return g_ballot(least == 0) != 0;
+}
+
 /* The ranks' weights, and the head's results except O. */
 typedef struct exchange_weights {
 	float of_rank; /* weight of the lane's rank / the sum of all */
@@ -358,7 +385,7 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner)
 	const float sink =
 		s->has_sink && h < s->heads ? b->a->attn_sink[h] : G_MINUS_INF;
 	const uint32_t zeros[4] = {0, 0, 0, 0};
-	uint32_t record[4] = {0, 0, 0, 0}, v[16][4], y[4], missing, n, r, i;
+	uint32_t record[4] = {0, 0, 0, 0}, v[16][4], y[4], n, r, i;
 	exchange_weights w;
 	float x[8];
 
@@ -367,25 +394,12 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner)
 	exchange_clear(b, owner);
 	if (b->warp >= FEW_WARPS)
 		return;
-	UNROLL
-	for (r = 0; r < ranks; r++)
-		exchange_load(o + r * EXCHANGE_O, words, v[r]);
+	exchange_load_ranks(o, ranks, words, v);
 	w = exchange_weigh(b, record, sink);
-	for (n = 0; n < EXCHANGE_LONG; n++) {
-		missing = 0;
-		UNROLL
-		for (r = 0; r < ranks; r++) {
-			UNROLL
-			for (i = 0; i < words; i++) {
-				if (v[r][i] == 0)
-					v[r][i] = g_load_device(
-						o + r * EXCHANGE_O + i);
-				missing |= v[r][i] == 0;
-			}
-		}
-		if (!g_ballot(missing))
-			break;
+	for (n = 0; n < EXCHANGE_LONG && exchange_misses(v, ranks, words);
+	     n++) {
 		g_sleep(0);
+		exchange_load_ranks(o, ranks, words, v);
 	}
 	UNROLL
 	for (r = 0; r < ranks; r++)
