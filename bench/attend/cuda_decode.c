@@ -28,7 +28,7 @@ enum {
 	MOST_HEADS = 128,
 	MOST_PARTS = 512,
 	MOST_SPLITS = 4, /* of a token, if they are fixed */
-	WORKSPACE_BYTES = 5 << 20
+	WORKSPACE_BYTES = 9 << 20
 };
 
 typedef struct decode_shape {

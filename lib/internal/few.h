@@ -25,6 +25,7 @@ typedef struct spmla_i_few {
 enum {
 	SPMLA_I_FEW_V32_16,
 	SPMLA_I_FEW_V32_32,
+	SPMLA_I_FEW_V32_64,
 	SPMLA_I_FEW_V4_8,
 	SPMLA_I_FEW_V4_16,
 	SPMLA_I_FEW_V4_32,
@@ -41,6 +42,7 @@ spmla_i_few_of(uint32_t way)
 	static const spmla_i_few ways[SPMLA_I_FEW_COUNT] = {
 		{SPMLA_LAYOUT_FP8_DS_MLA, 2048, 16, 16},
 		{SPMLA_LAYOUT_FP8_DS_MLA, 2048, 32, 16},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 2048, 64, 16},
 		{SPMLA_LAYOUT_V4_FP8, 640, 8, 8},
 		{SPMLA_LAYOUT_V4_FP8, 640, 16, 8},
 		{SPMLA_LAYOUT_V4_FP8, 640, 32, 8},
@@ -94,7 +96,8 @@ spmla_i_few_blocks(uint32_t way, uint32_t tokens, uint32_t heads)
 
 /* The first way that needs at most one block per SM; SPMLA_I_FEW_COUNT: none.
  * On the 132 SMs of an H100, V3.2 with 128 heads and 2048 keys takes 16 heads a
- * block for 1 token (128 blocks), 32 for 2 (128), and none for 3 (192). */
+ * block for 1 token (128 blocks), 32 for 2 (128), 64 for 3 and 4 (96, 128), and
+ * none for 5 (160). */
 static inline uint32_t
 spmla_i_few_choose(const spmla_device *device, uint32_t layout, uint32_t tokens,
 		   uint32_t heads, uint64_t keys)

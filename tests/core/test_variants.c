@@ -164,7 +164,13 @@ START_TEST(decode_of_few_tokens_takes_one_launch)
 		{SPMLA_LAYOUT_FP8_DS_MLA, 2, 128, 2048,
 		 "sparse_decode_few_v32_32", 128},
 		{SPMLA_LAYOUT_FP8_DS_MLA, 3, 128, 2048,
-		 "sparse_decode_wgmma_pair", 6},
+		 "sparse_decode_few_v32_64", 96},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 4, 128, 2048,
+		 "sparse_decode_few_v32_64", 128},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 8, 64, 2048,
+		 "sparse_decode_few_v32_64", 128},
+		{SPMLA_LAYOUT_FP8_DS_MLA, 5, 128, 2048,
+		 "sparse_decode_wgmma_pair", 10},
 		{SPMLA_LAYOUT_FP8_DS_MLA, 1, 128, 2049,
 		 "sparse_decode_wgmma_pair", 2},
 		{SPMLA_LAYOUT_FP8_DS_MLA, 8, 8, 2048,
@@ -193,7 +199,7 @@ START_TEST(decode_of_few_tokens_takes_one_launch)
 		a.heads = c[i].heads;
 		a.topk = c[i].keys;
 		a.workspace = (uint32_t *)(void *)memory;
-		a.workspace_bytes = 8 << 20;
+		a.workspace_bytes = 16 << 20;
 		ctx.plan.device.kind = SPMLA_BACKEND_CUDA;
 		ctx.plan.device.arch = 90;
 		ctx.plan.device.sm_count = 132;

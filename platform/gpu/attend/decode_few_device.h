@@ -27,7 +27,9 @@ enum {
 	 * them keeps the 16-byte pieces of 8 heads in different banks. */
 	FEW_Q_BYTES = 2 * 512 + 16,
 	FEW_Q_TAIL_BYTES = 2 * 64 + 64,
-	FEW_GROUPS = 8 /* of values that share a scale, at most */
+	FEW_MANY = 64,  /* heads whose queries and P are panels of wgmma.h */
+	FEW_GROUPS = 8, /* of values that share a scale, at most */
+	FEW_TILES = FEW_MANY / 8 /* of 8 heads, at most */
 };
 
 /* Shared memory of a block, in this order. It is a map and not a struct, because
@@ -37,14 +39,16 @@ enum {
  *   tails     [keys] FEW_TAIL
  *   P         FEW_P_BYTES, unless it takes the place of the tails
  *   scales    [keys] FEW_SCALES
- *   queries   [heads] FEW_Q_BYTES, then [heads] FEW_Q_TAIL_BYTES
+ *   queries   [heads] FEW_Q_BYTES, then [heads] FEW_Q_TAIL_BYTES; of
+ *             FEW_MANY heads nine panels of 64 dims
  *   notes     f32 [warps][heads] largest scores, f32 [warps][heads] sums of
  *             weights, words [warps][FEW_GROUPS] largest scales, f32 [heads]
  *             units of queries, four words of decode_exchange_device.h
  *
  * There is one P for each group of values: f16 weights times the group's
  * scales. With V3.2 and up to 16 heads, P takes the place of the rows' tails,
- * which nobody reads by then. V4's tails are values: P V still reads them. */
+ * which nobody reads by then. V4's tails are values: P V still reads them. P of
+ * FEW_MANY heads is panels of 64 keys. */
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
 	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
 #define FEW_TAILS_AT(warps)           ((warps)*FEW_KEYS * FEW_CODES)
@@ -58,9 +62,11 @@ enum {
 					: 0))
 #define FEW_Q_AT(bf16_tail, warps, heads) \
 	(FEW_SCALES_AT(bf16_tail, warps, heads) + (warps)*FEW_KEYS * FEW_SCALES)
+#define FEW_QUERY(heads)      ((heads) == FEW_MANY ? 2 * 512 : FEW_Q_BYTES)
+#define FEW_QUERY_TAIL(heads) ((heads) == FEW_MANY ? 2 * 64 : FEW_Q_TAIL_BYTES)
 #define FEW_NOTES_AT(bf16_tail, warps, heads) \
 	(FEW_Q_AT(bf16_tail, warps, heads) +  \
-	 (heads) * (FEW_Q_BYTES + FEW_Q_TAIL_BYTES))
+	 (heads) * (FEW_QUERY(heads) + FEW_QUERY_TAIL(heads)))
 #define FEW_BYTES(bf16_tail, warps, heads)       \
 	(FEW_NOTES_AT(bf16_tail, warps, heads) + \
 	 4 * ((warps) * (2 * (heads) + FEW_GROUPS) + (heads) + 4))
@@ -68,7 +74,7 @@ enum {
 /* The choices that make a kernel; constants once all is inlined. */
 typedef struct few_kind {
 	decode_format format;
-	uint32_t heads; /* of a unit: 8, 16 or 32 */
+	uint32_t heads; /* of a unit: 8, 16, 32 or FEW_MANY */
 	uint32_t ranks; /* 8 or 16, no more than heads */
 	uint32_t warps; /* that have keys, 5 to 9 */
 } few_kind;
@@ -83,6 +89,7 @@ typedef struct few_kind {
 
 #define SPMLA_K_sparse_decode_few_v32_16(P, S)  SPMLA_K_FEW(P, S)
 #define SPMLA_K_sparse_decode_few_v32_32(P, S)  SPMLA_K_FEW(P, S)
+#define SPMLA_K_sparse_decode_few_v32_64(P, S)  SPMLA_K_FEW(P, S)
 #define SPMLA_K_sparse_decode_few_v4_8(P, S)    SPMLA_K_FEW(P, S)
 #define SPMLA_K_sparse_decode_few_v4_16(P, S)   SPMLA_K_FEW(P, S)
 #define SPMLA_K_sparse_decode_few_v4_32(P, S)   SPMLA_K_FEW(P, S)
@@ -92,6 +99,8 @@ SPMLA_KERNEL_SCALARS(sparse_decode_few_v32_16)
 /* The same struct: all are one function. */
 typedef spmla_k_sparse_decode_few_v32_16_scalars
 	spmla_k_sparse_decode_few_v32_32_scalars;
+typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_v32_64_scalars;
 typedef spmla_k_sparse_decode_few_v32_16_scalars
 	spmla_k_sparse_decode_few_v4_8_scalars;
 typedef spmla_k_sparse_decode_few_v32_16_scalars
@@ -111,6 +120,14 @@ typedef spmla_k_sparse_decode_few_v32_16_scalars few_scalars;
 typedef struct few_args {
 	SPMLA_KERNEL_FIELDS(sparse_decode_few_v32_16)
 } few_args;
+
+/* Scores, later weights, of an item's two keys (few_keys) and its heads 8 n + 2
+ * t + e: [n][2 * key + e]. */
+typedef float few_scores[FEW_TILES][4];
+
+/* O of columns 64 w + 8 g + 2 i + j and heads 8 n + 2 t + e: [i][n][2 * j + e].
+ */
+typedef float few_o[4][FEW_TILES][4];
 
 /* A block and its unit, as an item sees them. */
 typedef struct few_block {
@@ -175,7 +192,7 @@ few_queries(const PRIVATE few_block *b)
 FN LOCAL uint8_t *
 few_query_tails(const PRIVATE few_block *b)
 {
-	return few_queries(b) + b->kind.heads * FEW_Q_BYTES;
+	return few_queries(b) + b->kind.heads * FEW_QUERY(b->kind.heads);
 }
 
 /* [warps][heads] */
@@ -183,7 +200,7 @@ FN LOCAL float *
 few_most(const PRIVATE few_block *b)
 {
 	return (LOCAL float *)(few_query_tails(b) +
-			       b->kind.heads * FEW_Q_TAIL_BYTES);
+			       b->kind.heads * FEW_QUERY_TAIL(b->kind.heads));
 }
 
 /* [warps][heads] */
@@ -240,6 +257,8 @@ typedef struct few_found {
 	uint64_t row;    /* its address */
 	uint64_t scales; /* the address of its scales */
 	uint32_t keys;   /* bit r: row r of the 16 is a key */
+	/* 1: it is bad; only the first group of heads says so */
+	uint32_t faults;
 } few_found;
 
 /* Asks for the lane's slot and, at the same time, for the length of its list. A
@@ -276,7 +295,7 @@ few_ask_slot(const PRIVATE few_block *b)
 	return to;
 }
 
-/* Finds the rows of a warp. Only the first group of heads reports faults. */
+/* Finds the rows of a warp. */
 FN few_found
 few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
 {
@@ -303,11 +322,18 @@ few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
 		found.scales +=
 			(uint64_t)page.by * f.row_bytes + entry * f.scale_bytes;
 	found.keys = (uint32_t)g_ballot(is) & 0xffffu;
-	if (((slot != -1 && !is) || from->faults) && b->first_head == 0 &&
-	    b->lane < FEW_KEYS)
-		g_fault(a->fault_state, a->fault_status, b->token,
-			G_FAULT_INDEX);
+	found.faults = ((slot != -1 && !is) || from->faults) &&
+		       b->first_head == 0 && b->lane < FEW_KEYS;
 	return found;
+}
+
+/* Reports a bad slot or list. */
+FN void
+few_report(const PRIVATE few_block *b, const PRIVATE few_found *found)
+{
+	if (found->faults)
+		g_fault(b->a->fault_state, b->a->fault_status, b->token,
+			G_FAULT_INDEX);
 }
 
 /* The address that lane `lane` of the warp has. */
@@ -389,13 +415,25 @@ few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 
 /* ---- Queries ----------------------------------------------------------- */
 
-/* A lane's share of queries. Its warp has heads / 8 of the heads. The lane has
- * 16 bytes of each at dim 8 lane and 16 at dim 256 + 8 lane, and 16 bytes of
- * one head's tail. */
+/* A lane's share of queries, up to 32 heads. Its warp has heads / 8 of the
+ * heads. The lane has 16 bytes of each at dim 8 lane and 16 at dim 256 + 8
+ * lane, and 16 bytes of one head's tail. */
 typedef struct few_query {
 	uint32_t x[4][2][4];
 	uint32_t tail[4];
 } few_query;
+
+/* The query of the warp's head `i`, of `each`, which it may not have. */
+FN GLOBAL const uint16_t *
+few_query_at(const PRIVATE few_block *b, uint32_t each, uint32_t i)
+{
+	const PRIVATE few_scalars *s = &b->a->s;
+
+	return b->a->q +
+	       decode_token_at(b->token, s->next_n, s->q_request_stride,
+			       s->q_token_stride) +
+	       (int64_t)(b->first_head + b->warp * each + i) * s->q_head_stride;
+}
 
 FN void
 few_ask_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
@@ -405,11 +443,7 @@ few_ask_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
 	const uint32_t coded = decode_coded(b->kind.format);
 	const uint32_t first = b->first_head + b->warp * each;
 	const uint32_t does = b->warp < FEW_WARPS;
-	GLOBAL const uint16_t *from =
-		b->a->q +
-		decode_token_at(b->token, s->next_n, s->q_request_stride,
-				s->q_token_stride) +
-		(int64_t)first * s->q_head_stride;
+	GLOBAL const uint16_t *from = few_query_at(b, each, 0);
 	const uint32_t h = b->lane / 8;
 	uint32_t i;
 
@@ -429,66 +463,174 @@ few_ask_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
 		     q->tail);
 }
 
-/* The largest exponent of 8 bf16 values, or `most` if that is larger. */
+/* The larger of `most` and 8 bf16 values, without signs, as bits; the halves of
+ * words apart. */
 FN uint32_t
-few_largest_exponent(const PRIVATE uint32_t *x, uint32_t most)
+few_largest(const PRIVATE uint32_t *x, uint32_t most)
 {
 	uint32_t i;
 
 	UNROLL
-	for (i = 0; i < 4; i++) {
-		const uint32_t low = x[i] >> 7 & 0xffu;
-		const uint32_t high = x[i] >> 23 & 0xffu;
-
-		most = low > most ? low : most;
-		most = high > most ? high : most;
-	}
+	for (i = 0; i < 4; i++)
+		most = g_larger_halves(most, x[i] & 0x7fff7fffu);
 	return most;
 }
 
-/* Brings queries to shared memory as f16. Each head's query is multiplied by a
- * power of two, so that its largest value lies in [2^8, 2^9). */
+/* Stores 8 dims of a head, from dim 8 `octet` on, as few_multiply_codes reads
+ * them: in their order, or in the order of few_column. */
 FN void
-few_store_queries(const PRIVATE few_block *b, const PRIVATE few_query *q)
+few_store_octet(const PRIVATE few_block *b, uint32_t head, uint32_t octet,
+		PRIVATE uint32_t *x)
+{
+	const uint32_t panel = octet / 8, odd = panel & 1u, high = panel & 2u;
+	LOCAL uint8_t *to;
+	uint32_t y[4], e;
+
+	if (b->kind.heads < FEW_MANY) {
+		g_local_store128(
+			few_queries(b) + head * FEW_Q_BYTES + 16 * octet, x);
+		return;
+	}
+	/* Word e goes to piece 4 (octet % 2) + e. Lanes of four panels store at
+	 * the same time; each begins with another word, for the banks. */
+	UNROLL
+	for (e = 0; e < 4; e++) {
+		const uint32_t near = odd ? x[e ^ 1u] : x[e];
+		const uint32_t far = odd ? x[e ^ 3u] : x[e ^ 2u];
+
+		y[e] = high ? far : near;
+	}
+	to = few_queries(b) + panel * G_PANEL_BYTES + head * 128 +
+	     octet % 8 / 2 * 4;
+	UNROLL
+	for (e = 0; e < 4; e++)
+		*(LOCAL uint32_t *)(to + 16 * ((4 * (octet % 2) +
+						(e ^ (panel & 3u))) ^
+					       (head & 7u))) = y[e];
+}
+
+/* The same for the tail: piece 4 j + t of its dims, as they are. */
+FN void
+few_store_tail(const PRIVATE few_block *b, uint32_t head, uint32_t piece,
+	       const PRIVATE uint32_t *x)
+{
+	LOCAL uint8_t *to;
+	uint32_t e;
+
+	if (b->kind.heads < FEW_MANY) {
+		g_local_store128(few_query_tails(b) + head * FEW_Q_TAIL_BYTES +
+					 16 * piece,
+				 x);
+		return;
+	}
+	to = few_query_tails(b) + head * 128 + piece % 4 * 4;
+	UNROLL
+	for (e = 0; e < 4; e++)
+		*(LOCAL uint32_t *)(to + 16 * ((piece / 4 * 4 + e) ^
+					       (head & 7u))) = x[e];
+}
+
+/* Stores a head's values as f16: the lane's dims from 8 lane and from 256 + 8
+ * lane on. They are multiplied by a power of two, so that the head's largest
+ * value lies in [2^8, 2^9). */
+FN void
+few_store_query(const PRIVATE few_block *b, uint32_t head, uint32_t x[2][4])
+{
+	uint32_t most = few_largest(x[0], 9u << 7), j, e;
+	float by;
+
+	most = few_largest(x[1], most);
+	most = g_larger_halves(most, most >> 16) >> 7 & 0xffu;
+	most = g_subgroup_largest(most);
+	by = g_float((262 - most) << 23);
+	if (b->lane == 0)
+		few_units(b)[head] = g_float((most - 8) << 23);
+	UNROLL
+	for (j = 0; j < 2; j++) {
+		uint32_t y[4];
+
+		UNROLL
+		for (e = 0; e < 4; e++)
+			y[e] = g_f32_to_f16x2(g_bf16x2_low(x[j][e]) * by,
+					      g_bf16x2_high(x[j][e]) * by);
+		if (256 * j + 8 * b->lane < decode_coded(b->kind.format))
+			few_store_octet(b, head, 32 * j + b->lane, y);
+	}
+}
+
+/* Brings queries to shared memory. */
+FN void
+few_store_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
 {
 	const uint32_t each = b->kind.heads / FEW_WARPS;
 	const uint32_t first = b->warp * each;
-	uint32_t i, j, e;
+	uint32_t i;
 
 	if (b->warp >= FEW_WARPS)
 		return;
 	UNROLL
-	for (i = 0; i < each; i++) {
-		LOCAL uint8_t *to = few_queries(b) + (first + i) * FEW_Q_BYTES +
-				    16 * b->lane;
-		uint32_t most = few_largest_exponent(q->x[i][0], 9);
-		float by;
-
-		most = few_largest_exponent(q->x[i][1], most);
-		most = g_subgroup_largest(most);
-		by = g_float((262 - most) << 23);
-		if (b->lane == 0)
-			few_units(b)[first + i] = g_float((most - 8) << 23);
-		UNROLL
-		for (j = 0; j < 2; j++) {
-			uint32_t y[4];
-
-			UNROLL
-			for (e = 0; e < 4; e++)
-				y[e] = g_f32_to_f16x2(
-					g_bf16x2_low(q->x[i][j][e]) * by,
-					g_bf16x2_high(q->x[i][j][e]) * by);
-			if (256 * j + 8 * b->lane <
-			    decode_coded(b->kind.format))
-				g_local_store128(to + 512 * j, y);
-		}
-	}
+	for (i = 0; i < each; i++)
+		few_store_query(b, first + i, q->x[i]);
 	if (b->lane < 8 * each)
-		g_local_store128(few_query_tails(b) +
-					 (first + b->lane / 8) *
-						 FEW_Q_TAIL_BYTES +
-					 b->lane % 8 * 16,
-				 q->tail);
+		few_store_tail(b, first + b->lane / 8, b->lane % 8, q->tail);
+}
+
+/* Asks for FEW_MANY heads' queries, of which a warp has eight. Values go to the
+ * place of P as they are, so that the code of a head can be run eight times;
+ * tails go to registers. */
+FN void
+few_ask_many_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
+{
+	const PRIVATE few_scalars *s = &b->a->s;
+	const uint32_t each = FEW_MANY / FEW_WARPS;
+	const uint32_t first = b->first_head + b->warp * each;
+	GLOBAL const uint16_t *from = few_query_at(b, each, 0);
+	LOCAL uint8_t *to =
+		few_weights_at(b) + b->warp * each * 1024 + 16 * b->lane;
+	uint32_t i;
+
+	NO_UNROLL
+	for (i = 0; i < each; i++) {
+		const uint32_t is = first + i < s->heads;
+		GLOBAL const uint16_t *at = is ? from + 8 * b->lane : b->a->q;
+
+		g_local_copy128(to, (GLOBAL const uint8_t *)at, is);
+		g_local_copy128(to + 512, (GLOBAL const uint8_t *)(at + 256),
+				is);
+		from += s->q_head_stride;
+		to += 1024;
+	}
+	g_local_copies_commit();
+	from = few_query_at(b, each, b->lane / 8) + 512 + 8 * (b->lane % 8);
+	UNROLL
+	for (i = 0; i < 2; i++)
+		g_load128_if(first + 4 * i + b->lane / 8 < s->heads,
+			     from + 4 * i * s->q_head_stride, tail[i]);
+}
+
+/* Brings these queries to their panels. Copies that were asked for later than
+ * theirs, one group, may still be under way. */
+FN void
+few_store_many_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
+{
+	const uint32_t first = b->warp * (FEW_MANY / FEW_WARPS);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 2; i++)
+		few_store_tail(b, first + 4 * i + b->lane / 8, b->lane % 8,
+			       tail[i]);
+	g_local_copies_wait_but(1);
+	NO_UNROLL
+	for (i = 0; i < FEW_MANY / FEW_WARPS; i++) {
+		LOCAL const uint8_t *from =
+			few_weights_at(b) + (first + i) * 1024 + 16 * b->lane;
+		uint32_t x[2][4];
+
+		g_local_load128(from, x[0]);
+		g_local_load128(from + 512, x[1]);
+		few_store_query(b, first + i, x);
+	}
 }
 
 /* ---- Scales ------------------------------------------------------------ */

@@ -23,16 +23,9 @@
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
 
 #include "spmla/platform/gpu/attend/decode_exchange_device.h"
+#include "spmla/platform/gpu/attend/decode_few_many_device.h"
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
-
-/* Scores, later weights, of an item's two keys (few_keys) and its heads 8 n + 2
- * t + e: [n][2 * key + e]. */
-typedef float few_scores[4][4];
-
-/* O of columns 64 w + 8 g + 2 i + j and heads 8 n + 2 t + e: [i][n][2 * j + e].
- */
-typedef float few_o[4][4][4];
 
 /* ---- Scores ------------------------------------------------------------ */
 
@@ -111,32 +104,30 @@ few_multiply_tail(const PRIVATE few_block *b, uint32_t j,
 }
 
 FN void
-few_zero(PRIVATE few_scores x)
+few_zero(const PRIVATE few_block *b, PRIVATE few_scores x)
 {
 	uint32_t i;
 
 	UNROLL
-	for (i = 0; i < 16; i++)
+	for (i = 0; i < b->kind.heads / 2; i++)
 		x[i / 4][i % 4] = 0.0f;
 }
 
-/* Scores of the warp's keys. A row that is no key gets -inf. */
+/* Sums of the warp's keys, up to 32 heads: score gets the codes', sum the
+ * tail's. */
 FN void
-few_score(const PRIVATE few_block *b, uint32_t is_key,
-	  const PRIVATE few_keys *keys, PRIVATE few_scores score)
+few_sum(const PRIVATE few_block *b, const PRIVATE few_keys *keys,
+	PRIVATE few_scores score, PRIVATE few_scores sum)
 {
 	const decode_format f = b->kind.format;
 	const uint32_t groups = few_groups(f), pieces = f.group / 64;
-	const uint32_t g = b->lane / 4, t = b->lane % 4;
-	few_scores sum;
 	uint32_t n, i, e;
 
-	few_zero(score);
 	UNROLL
 	for (i = 0; i < groups; i++) {
 		uint32_t j;
 
-		few_zero(sum);
+		few_zero(b, sum);
 		UNROLL
 		for (j = 0; j < pieces; j++)
 			few_multiply_codes(b, i * pieces + j, sum);
@@ -148,9 +139,25 @@ few_score(const PRIVATE few_block *b, uint32_t is_key,
 						    sum[n][e], score[n][e]);
 		}
 	}
-	few_zero(sum);
+	few_zero(b, sum);
 	few_multiply_tail(b, 0, sum);
 	few_multiply_tail(b, 1, sum);
+}
+
+/* Scores of the warp's keys. A row that is no key gets -inf. */
+FN void
+few_score(const PRIVATE few_block *b, uint32_t is_key,
+	  const PRIVATE few_keys *keys, PRIVATE few_scores score)
+{
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	few_scores sum;
+	uint32_t n, e;
+
+	few_zero(b, score);
+	if (b->kind.heads == FEW_MANY)
+		few_many_score(b, keys, score, sum);
+	else
+		few_sum(b, keys, score, sum);
 	UNROLL
 	for (n = 0; n < b->kind.heads / 8; n++) {
 		UNROLL
@@ -220,18 +227,20 @@ few_weigh(const PRIVATE few_block *b, PRIVATE few_scores score)
 {
 	const uint32_t heads = b->kind.heads, t = b->lane % 4;
 	const float c = b->a->s.scale * G_LOG2_E;
+	float pair[2]; /* of heads 2 lane and 2 lane + 1, or the last ones */
 	uint32_t n, e, i;
 
+	few_largest_scores(b, b->lane < heads / 2 ? 2 * b->lane : heads - 2,
+			   pair);
 	UNROLL
 	for (n = 0; n < heads / 8; n++) {
 		const uint32_t h = 8 * n + 2 * t;
-		float most[2];
 
-		few_largest_scores(b, h, most);
 		UNROLL
 		for (e = 0; e < 2; e++) {
-			const float from =
-				most[e] == G_MINUS_INF ? 0.0f : most[e];
+			const float most =
+				g_float(g_shuffle(g_bits(pair[e]), h / 2));
+			const float from = most == G_MINUS_INF ? 0.0f : most;
 			float sum;
 
 			score[n][e] = g_exp2_flush((score[n][e] - from) * c);
@@ -258,6 +267,8 @@ few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 {
 	const uint32_t row = (copy * b->kind.warps + k) * b->kind.heads + h;
 
+	if (b->kind.heads == FEW_MANY)
+		return few_many_p_at(b, copy, k, h, x);
 	return (LOCAL uint32_t *)(few_weights_at(b) + row * 32 + x % 4 * 8 +
 				  x / 8 * 4);
 }
@@ -311,7 +322,7 @@ few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
  * and group, as they are found; and the weights, [keys][heads]. */
 typedef struct few_wide {
 	uint32_t byte[FEW_GROUPS];
-	uint8_t own[32][FEW_GROUPS];
+	uint8_t own[FEW_MANY][FEW_GROUPS];
 	float p[1];
 } few_wide;
 
@@ -509,8 +520,8 @@ few_multiply_values(const PRIVATE few_block *b, PRIVATE few_o o)
 	uint32_t k;
 
 	UNROLL
-	for (k = 0; k < 64; k++)
-		o[k / 16][k / 4 % 4][k % 4] = 0.0f;
+	for (k = 0; k < 4; k++)
+		few_zero(b, o[k]);
 	if (few_has_tail(b)) {
 		UNROLL_BY(2)
 		for (k = 0; k < warps; k++)
@@ -562,6 +573,36 @@ few_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
 	}
 }
 
+/* The same for O of few_many_multiply_values. */
+FN void
+few_many_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
+{
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	const uint32_t a_head = b->kind.ranks * EXCHANGE_O;
+	GLOBAL uint32_t *to = exchange_o(b, 2 * t, b->rank) +
+			      few_many_column(b, 0) / 2 + 2 * g;
+	uint32_t n, e, q, i;
+
+	UNROLL
+	for (n = 0; n < FEW_TILES; n++) {
+		UNROLL
+		for (e = 0; e < 2; e++) {
+			UNROLL
+			for (q = 0; q < 2; q++) {
+				uint32_t x[2];
+
+				UNROLL
+				for (i = 0; i < 2; i++)
+					x[i] = ~g_f32_to_f16x2(
+						o[2 * q + i][n][e],
+						o[2 * q + i][n][2 + e]);
+				g_store2_device(
+					to + (8 * n + e) * a_head + q * 64, x);
+			}
+		}
+	}
+}
+
 /* Makes the record of head `item`. */
 FN void
 few_make_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
@@ -592,26 +633,37 @@ FN void
 few_run_unit(const PRIVATE few_block *b)
 {
 	const uint32_t has_keys = b->warp < b->kind.warps;
+	const uint32_t many = b->kind.heads == FEW_MANY;
 	/* The counts come as late as the rows, so they are noted late. With two
 	 * lists no register is left to keep them while keys are multiplied. */
 	const uint32_t notes_late = b->kind.format.lists == 1;
-	uint32_t byte[FEW_GROUPS], record[4], wide, before, i;
+	uint32_t byte[FEW_GROUPS], record[4], tail[2][4], wide, before, i;
 	const few_slot slot = few_ask_slot(b);
 	few_found found;
 	few_scores score;
 	few_query query;
 	few_o o;
 
-	few_ask_queries(b, &query);
+	if (many)
+		few_ask_many_queries(b, tail);
+	else
+		few_ask_queries(b, &query);
 	found = few_find(b, &slot);
+	if (!many) /* else at the end, where its code is in nobody's way */
+		few_report(b, &found);
 	if (has_keys)
 		few_ask_rows(b, &found);
 	before = exchange_begin(b);
-	few_store_queries(b, &query);
+	if (many) {
+		few_store_many_queries(b, tail);
+		g_fence_async(); /* products read them */
+	} else {
+		few_store_queries(b, &query);
+	}
 	if (!notes_late)
 		exchange_note(b, before);
 	BARRIER(); /* queries are there */
-	few_zero(score);
+	few_zero(b, score);
 	if (has_keys) {
 		const uint32_t key = FEW_KEYS * b->warp + b->lane / 4;
 		uint32_t raw[2][4];
@@ -635,13 +687,18 @@ few_run_unit(const PRIVATE few_block *b)
 	wide = few_units_of_p(b, byte);
 	if (has_keys)
 		few_weigh(b, score);
-	if (wide)
+	if (UNLIKELY(wide))
 		few_store_wide(b, byte, score);
 	else if (has_keys)
 		few_store_p(b, byte, score);
+	if (many)
+		g_fence_async();
 	BARRIER(); /* P is there */
 	few_make_record(b, byte, wide, record);
-	if (b->warp < FEW_WARPS) {
+	if (many) {
+		few_many_multiply_values(b, o);
+		few_many_give_o(b, o);
+	} else if (b->warp < FEW_WARPS) {
 		few_multiply_values(b, o);
 		few_give_o(b, o);
 	}
@@ -649,6 +706,8 @@ few_run_unit(const PRIVATE few_block *b)
 	if (g_item() < b->kind.heads)
 		g_store4_device(exchange_record(b, b->rank, g_item()), record);
 	exchange_finish(b);
+	if (many)
+		few_report(b, &found);
 }
 
 FN void
@@ -705,6 +764,16 @@ spmla_k_sparse_decode_few_v32_32(SPMLA_KERNEL_ARGS(sparse_decode_few_v32_32))
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v32_32)};
 
 	few_run(&a, few_kind_of(decode_fp8_ds_mla(), 32, 16, 8), local);
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_v32_64, 1)
+void
+spmla_k_sparse_decode_few_v32_64(SPMLA_KERNEL_ARGS(sparse_decode_few_v32_64))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(0, 8, 64));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v32_64)};
+
+	few_run(&a, few_kind_of(decode_fp8_ds_mla(), 64, 16, 8), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_v4_8, 1)

@@ -10,6 +10,7 @@
 static const spmla_i_kernel kernels[SPMLA_I_FEW_COUNT] = {
 	[SPMLA_I_FEW_V32_16] = SPMLA_KERNEL_sparse_decode_few_v32_16,
 	[SPMLA_I_FEW_V32_32] = SPMLA_KERNEL_sparse_decode_few_v32_32,
+	[SPMLA_I_FEW_V32_64] = SPMLA_KERNEL_sparse_decode_few_v32_64,
 	[SPMLA_I_FEW_V4_8] = SPMLA_KERNEL_sparse_decode_few_v4_8,
 	[SPMLA_I_FEW_V4_16] = SPMLA_KERNEL_sparse_decode_few_v4_16,
 	[SPMLA_I_FEW_V4_32] = SPMLA_KERNEL_sparse_decode_few_v4_32,

@@ -30,16 +30,23 @@ void
 decode_open(decode_world *w, uint32_t layout, uint32_t heads, uint32_t entries,
 	    uint32_t topk)
 {
+	decode_open_tokens(w, layout, DECODE_TOKENS, heads, entries, topk);
+}
+
+void
+decode_open_tokens(decode_world *w, uint32_t layout, uint32_t tokens,
+		   uint32_t heads, uint32_t entries, uint32_t topk)
+{
 	const uint32_t q_head = REF_DIM + PAD, out_head = REF_LATENT + PAD;
-	const uint32_t q_elems = DECODE_TOKENS * (heads * q_head + PAD);
+	const uint32_t q_elems = tokens * (heads * q_head + PAD);
 	uint32_t i;
 
 	memset(w, 0, sizeof *w);
 	w->rng = test_seed() + layout * 1000 + heads * 100 + entries;
-	w->out_elems = DECODE_TOKENS * (heads * out_head + PAD);
-	w->lse_elems = heads * (DECODE_TOKENS + 1);
+	w->out_elems = tokens * (heads * out_head + PAD);
+	w->lse_elems = heads * (tokens + 1);
 	w->q = test_alloc(q_elems * 2, 0);
-	w->slots = test_alloc(DECODE_TOKENS * (topk + PAD) * 4, 0xFF);
+	w->slots = test_alloc(tokens * (topk + PAD) * 4, 0xFF);
 	w->out = test_alloc(w->out_elems * 2, 0);
 	w->lse = test_alloc(w->lse_elems * 4, 0);
 	w->rows = malloc((topk + 1) * sizeof *w->rows);
@@ -47,7 +54,7 @@ decode_open(decode_world *w, uint32_t layout, uint32_t heads, uint32_t entries,
 	for (i = 0; i < q_elems; i++)
 		w->q[i] = test_bf16(rng_float(&w->rng));
 	w->a = (spmla_sparse_decode_args){.struct_bytes = sizeof w->a,
-					  .tokens = DECODE_TOKENS,
+					  .tokens = tokens,
 					  .heads = heads,
 					  .topk = topk,
 					  .softmax_scale = 0.0721687824f,
@@ -61,7 +68,7 @@ decode_open(decode_world *w, uint32_t layout, uint32_t heads, uint32_t entries,
 	w->a.out_token_stride_elems = heads * out_head + PAD;
 	w->a.out_head_stride_elems = out_head;
 	w->a.lse_token_stride_elems = 1;
-	w->a.lse_head_stride_elems = DECODE_TOKENS + 1;
+	w->a.lse_head_stride_elems = tokens + 1;
 	open_cache(w, layout, entries);
 }
 

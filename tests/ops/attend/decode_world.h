@@ -11,13 +11,18 @@
 
 #include "spmla/ops/sparse_decode.h"
 
-enum { DECODE_TOKENS = 2, DECODE_HEADS = 64, DECODE_MOST_HEADS = 128 };
+enum {
+	DECODE_TOKENS = 2,
+	DECODE_MOST_TOKENS = 8,
+	DECODE_HEADS = 64,
+	DECODE_MOST_HEADS = 128
+};
 
 typedef struct decode_world {
 	spmla_sparse_decode_args a;
 	uint16_t *q;
 	int32_t *slots;
-	int32_t lens[DECODE_TOKENS];
+	int32_t lens[DECODE_MOST_TOKENS];
 	float sink[DECODE_MOST_HEADS];
 	uint16_t *out;
 	float *lse;
@@ -34,6 +39,9 @@ typedef struct decode_world {
  * in each format. No slot is chosen: all are -1. No lens, no sink. */
 void decode_open(decode_world *w, uint32_t layout, uint32_t heads,
 		 uint32_t entries, uint32_t topk);
+/* The same for up to DECODE_MOST_TOKENS. */
+void decode_open_tokens(decode_world *w, uint32_t layout, uint32_t tokens,
+			uint32_t heads, uint32_t entries, uint32_t topk);
 void decode_close(decode_world *w);
 
 /* Makes the stride of out odd: kernels of Hopper's own, which round
