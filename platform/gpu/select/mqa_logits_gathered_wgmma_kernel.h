@@ -3,10 +3,19 @@
  * mqa_logits_gathered by warpgroup products of e4m3, for up to 64 heads.
  * Consecutive rows mostly see the same keys. So the queries of eight rows, a
  * group, lie in shared memory. A unit of 64 keys is copied there once and
- * multiplied with all eight. One warpgroup loads: units into a ring, queries
- * one group ahead. Two others multiply, each with the queries of four rows. The
- * hard idea is to share keys among so many rows: with two rows per block, the
- * L2 cannot deliver keys as fast as e4m3 products take them.
+ * multiplied with all eight: with two rows per block, the L2 cannot deliver
+ * keys as fast as e4m3 products take them. Two warpgroups multiply, each with
+ * the queries of four rows. The four warps of another one load: one copies
+ * units into a ring, two swizzle them there, one loads queries, a group ahead.
+ *
+ * The hard idea is to swizzle in place. Keys must lie swizzled to be
+ * multiplied, and threads that write shared memory need g_fence_async before
+ * the products. If a thread copies keys itself, by cp.async, its fence waits
+ * for all of its copies under way, so each unit costs a latency of the L2. A
+ * bulk copy needs no fence and belongs to no thread, but leaves keys as they
+ * lie in memory. So one warp asks for bulk copies as far ahead as the ring has
+ * room, and the fence of the two that swizzle what has arrived waits only for
+ * their own stores.
  *
  * The line of work has the units of all groups. A group's units lie between
  * the first and the last key that one of its rows sees. Blocks get equal shares
@@ -27,14 +36,12 @@ enum {
 	GATHERED_WGMMA_SUMMERS = 2, /* warpgroups that multiply */
 	GATHERED_WGMMA_EACH = 4,    /* rows of one of them */
 	GATHERED_WGMMA_ROWS = GATHERED_WGMMA_SUMMERS * GATHERED_WGMMA_EACH,
-	GATHERED_WGMMA_LOADERS = 128, /* threads */
-	GATHERED_WGMMA_LOADED = 1,    /* their named barrier */
-	GATHERED_WGMMA_ITEMS =
-		128 * GATHERED_WGMMA_SUMMERS + GATHERED_WGMMA_LOADERS,
+	GATHERED_WGMMA_ITEMS = 128 * (GATHERED_WGMMA_SUMMERS + 1),
 	GATHERED_WGMMA_TOKENS = 8192, /* the most that a launch takes */
 	GATHERED_WGMMA_LINE = GATHERED_WGMMA_TOKENS / GATHERED_WGMMA_ROWS,
-	GATHERED_WGMMA_STAGES = 8,
-	GATHERED_WGMMA_AHEAD = 4, /* units whose copies are under way */
+	GATHERED_WGMMA_STAGES = 10,
+	GATHERED_WGMMA_SWIZZLERS = 2, /* warps, 32 keys of a unit each */
+	GATHERED_WGMMA_COPIER = 2,    /* whose rows lie behind both buffers' */
 	GATHERED_WGMMA_KEYS = 64,
 	GATHERED_WGMMA_HEADS = 64,
 	GATHERED_WGMMA_TILE = 64 * SPMLA_INDEX_DIM /* bytes */
@@ -44,12 +51,13 @@ enum {
 typedef struct gathered_wgmma_memory {
 	uint8_t q[2][GATHERED_WGMMA_ROWS][GATHERED_WGMMA_TILE];
 	uint8_t k[GATHERED_WGMMA_STAGES][GATHERED_WGMMA_TILE];
-	float scales[GATHERED_WGMMA_STAGES][GATHERED_WGMMA_KEYS];
 	float w[2][GATHERED_WGMMA_ROWS][GATHERED_WGMMA_HEADS];
-	uint32_t first[2][GATHERED_WGMMA_ROWS];
-	uint32_t end[2][GATHERED_WGMMA_ROWS];
-	g_mbarrier full[GATHERED_WGMMA_STAGES];
+	uint32_t first[3][GATHERED_WGMMA_ROWS];
+	uint32_t end[3][GATHERED_WGMMA_ROWS];
+	g_mbarrier raw[GATHERED_WGMMA_STAGES];  /* copied */
+	g_mbarrier full[GATHERED_WGMMA_STAGES]; /* swizzled, too */
 	g_mbarrier free[GATHERED_WGMMA_STAGES];
+	g_mbarrier group_full[2];
 	g_mbarrier group_free[2];
 	uint64_t line[GATHERED_WGMMA_LINE];
 	uint64_t sums[G_SCAN_SUBGROUPS];
@@ -170,82 +178,7 @@ gathered_wgmma_turn(PRIVATE gathered_wgmma_way *way)
 	}
 }
 
-/* ---- the warpgroup that loads ---- */
-
-/* Copies 16 codes to piece `piece` of a panel's row; zeros if `is` is 0. */
-FN void
-gathered_wgmma_copy(LOCAL uint8_t *panel, uint32_t row, uint32_t piece,
-		    GLOBAL const uint8_t *from, uint32_t is, uint32_t aligned)
-{
-	LOCAL uint8_t *to =
-		panel + row * SPMLA_INDEX_DIM + 16 * (piece ^ (row & 7u));
-	uint32_t x[4], i;
-
-	if (aligned) {
-		g_local_copy128(to, from, is);
-		return;
-	}
-	UNROLL
-	for (i = 0; i < 4; i++)
-		x[i] = is ? mqa_word(from + 4 * i, 0) : 0;
-	g_local_store128(to, x);
-}
-
-/* Starts the copies of a group's queries and weights, and stores which keys its
- * rows see. */
-FN void
-gathered_wgmma_load_group(const PRIVATE gathered_wgmma_job *job, uint32_t group,
-			  uint32_t buffer, uint32_t item)
-{
-	LOCAL gathered_wgmma_memory *mem = job->mem;
-	const uint32_t aligned = ((uint64_t)job->q & 15u) == 0;
-	const uint32_t heads = job->s.heads;
-	uint32_t r, i;
-
-	for (r = 0; r < GATHERED_WGMMA_ROWS; r++) {
-		const uint32_t t = group * GATHERED_WGMMA_ROWS + r;
-		const uint32_t is = t < job->s.tokens;
-		GLOBAL const uint8_t *q =
-			job->q +
-			(is ? (uint64_t)t * heads * SPMLA_INDEX_DIM : 0);
-		GLOBAL const float *w =
-			job->weights +
-			(is ? (int64_t)t * job->s.weights_stride : 0);
-
-		UNROLL
-		for (i = 0; i < 4; i++) {
-			const uint32_t h = i * 16 + item / 8;
-			const uint32_t does = is && h < heads;
-
-			gathered_wgmma_copy(mem->q[buffer][r], h, item % 8,
-					    does ? q + h * SPMLA_INDEX_DIM +
-							    16 * (item % 8)
-						 : job->q,
-					    does, aligned);
-		}
-		if (item < GATHERED_WGMMA_HEADS)
-			g_local_copy32(&mem->w[buffer][r][item],
-				       is && item < heads ? w + item
-							  : job->weights,
-				       is && item < heads);
-	}
-	if (item < GATHERED_WGMMA_ROWS) {
-		const gathered_row row = gathered_wgmma_row(job, group, item);
-
-		mem->first[buffer][item] = row.first;
-		mem->end[buffer][item] = row.end;
-	}
-}
-
-/* Signals that the warp's copies into a stage have arrived. */
-FN void
-gathered_wgmma_full(LOCAL gathered_wgmma_memory *mem, uint32_t stage)
-{
-	g_fence_async();
-	g_subgroup_barrier();
-	if (g_lane() == 0)
-		g_mbarrier_arrive(&mem->full[stage]);
-}
+/* ---- the warp that copies keys ---- */
 
 /* Which of the 32 keys from `first` on some row sees. */
 FN uint32_t
@@ -261,40 +194,58 @@ gathered_wgmma_seen(LOCAL const uint32_t *firsts, LOCAL const uint32_t *ends,
 	return (uint32_t)g_ballot(is);
 }
 
-/* Starts the copies of the 64 keys from `first` on. */
+/* Copies a key that lies at any address. */
 FN void
-gathered_wgmma_load(const PRIVATE gathered_wgmma_job *job, uint32_t stage,
-		    uint32_t buffer, uint32_t first, uint32_t item)
+gathered_wgmma_copy_words(LOCAL uint8_t *to, GLOBAL const uint8_t *from)
+{
+	uint32_t i;
+
+	for (i = 0; i < SPMLA_INDEX_DIM; i += 4)
+		*(LOCAL uint32_t *)(to + i) = mqa_word(from + i, 0);
+}
+
+/* Starts the copies of those of the 64 keys from `first` on that some row sees.
+ * In the place of another one is what the stage had. It is multiplied, too, but
+ * a key's products are scores of that key alone, which nobody writes. */
+FN void
+gathered_wgmma_copy(const PRIVATE gathered_wgmma_job *job, uint32_t stage,
+		    uint32_t first)
 {
 	LOCAL gathered_wgmma_memory *mem = job->mem;
+	LOCAL g_mbarrier *raw = &mem->raw[stage];
+	LOCAL uint8_t *to = mem->k[stage];
+	GLOBAL const uint8_t *from = job->k + (uint64_t)first * SPMLA_INDEX_DIM;
 	const uint32_t aligned = ((uint64_t)job->k & 15u) == 0;
 	uint32_t seen[2], i;
 
-	UNROLL
 	for (i = 0; i < 2; i++)
-		seen[i] = gathered_wgmma_seen(mem->first[buffer],
-					      mem->end[buffer], first + 32 * i);
-	UNROLL
-	for (i = 0; i < 4; i++) {
-		const uint32_t key = i * 16 + item / 8;
-		const uint32_t is = seen[i / 2] >> (key & 31u) & 1u;
-
-		gathered_wgmma_copy(mem->k[stage], key, item % 8,
-				    is ? job->k +
-						    (uint64_t)(first + key) *
-							    SPMLA_INDEX_DIM +
-						    16 * (item % 8)
-				       : job->k,
-				    is, aligned);
+		seen[i] = gathered_wgmma_seen(mem->first[GATHERED_WGMMA_COPIER],
+					      mem->end[GATHERED_WGMMA_COPIER],
+					      first + 32 * i);
+	if (aligned && (seen[0] & seen[1]) == ~0u) {
+		if (g_lane() == 0) {
+			g_mbarrier_arrive_expect(raw, GATHERED_WGMMA_TILE);
+			g_bulk_copy(to, from, GATHERED_WGMMA_TILE, raw);
+		}
+		return;
 	}
-	if (item < GATHERED_WGMMA_KEYS) {
-		const uint32_t is =
-			(item < 32 ? seen[0] : seen[1]) >> (item & 31u) & 1u;
+	if (aligned && g_lane() == 0)
+		g_mbarrier_arrive_expect(raw, SPMLA_INDEX_DIM *
+						      (g_popcount(seen[0]) +
+						       g_popcount(seen[1])));
+	for (i = 0; i < 2; i++) {
+		const uint32_t at = (32 * i + g_lane()) * SPMLA_INDEX_DIM;
 
-		g_local_copy32(
-			&mem->scales[stage][item],
-			is ? job->k_scales + first + item : job->k_scales, is);
+		if (!(seen[i] >> g_lane() & 1u))
+			continue;
+		if (aligned)
+			g_bulk_copy(to + at, from + at, SPMLA_INDEX_DIM, raw);
+		else
+			gathered_wgmma_copy_words(to + at, from + at);
 	}
+	g_subgroup_barrier();
+	if (!aligned && g_lane() == 0)
+		g_mbarrier_arrive(raw);
 }
 
 /* The first key of the block's units of a group; units begin with the first key
@@ -311,48 +262,147 @@ gathered_wgmma_key(LOCAL const gathered_wgmma_memory *mem, uint32_t buffer,
 	return key + way->first * GATHERED_WGMMA_KEYS;
 }
 
+/* Stores which keys the rows of a group see; a thread has a row. */
 FN void
-gathered_wgmma_run_loader(const PRIVATE gathered_wgmma_job *job,
+gathered_wgmma_load_rows(const PRIVATE gathered_wgmma_job *job, uint32_t group,
+			 uint32_t buffer, uint32_t item)
+{
+	if (item < GATHERED_WGMMA_ROWS) {
+		const gathered_row row = gathered_wgmma_row(job, group, item);
+
+		job->mem->first[buffer][item] = row.first;
+		job->mem->end[buffer][item] = row.end;
+	}
+}
+
+FN void
+gathered_wgmma_run_copier(const PRIVATE gathered_wgmma_job *job,
 			  PRIVATE gathered_wgmma_way *way)
 {
 	LOCAL gathered_wgmma_memory *mem = job->mem;
-	const uint32_t item = g_item() % 128;
-	uint32_t asked = 0, said = 0, i;
+	uint32_t again = 0, key, i;
+
+	while (gathered_wgmma_next(job, way)) {
+		g_subgroup_barrier();
+		gathered_wgmma_load_rows(job, way->group, GATHERED_WGMMA_COPIER,
+					 g_lane());
+		g_subgroup_barrier();
+		key = gathered_wgmma_key(mem, GATHERED_WGMMA_COPIER, way);
+		for (i = 0; i < way->units; i++) {
+			if (again)
+				g_mbarrier_wait(&mem->free[way->stage],
+						way->parity ^ 1u);
+			gathered_wgmma_copy(job, way->stage, key);
+			gathered_wgmma_turn(way);
+			again |= way->stage == 0;
+			key += GATHERED_WGMMA_KEYS;
+		}
+	}
+}
+
+/* ---- the warps that swizzle keys ---- */
+
+/* Swizzles the 32 rows of a panel from `row` on, in place: 16-byte piece i of a
+ * row goes to where piece i ^ (row % 8) was. A warp's rows are its own, so all
+ * loads come before all stores. */
+FN void
+gathered_wgmma_swizzle(LOCAL uint8_t *panel, uint32_t row)
+{
+	const uint32_t piece = g_lane() % 8;
+	uint32_t x[8][4], i;
+
+	row += g_lane() / 8;
+	UNROLL
+	for (i = 0; i < 8; i++)
+		g_local_load128(panel + (row + 4 * i) * SPMLA_INDEX_DIM +
+					16 * piece,
+				x[i]);
+	g_subgroup_barrier();
+	UNROLL
+	for (i = 0; i < 8; i++)
+		g_local_store128(panel + (row + 4 * i) * SPMLA_INDEX_DIM +
+					 16 * (piece ^ ((row + 4 * i) & 7u)),
+				 x[i]);
+}
+
+FN void
+gathered_wgmma_run_swizzler(const PRIVATE gathered_wgmma_job *job,
+			    PRIVATE gathered_wgmma_way *way, uint32_t warp)
+{
+	LOCAL gathered_wgmma_memory *mem = job->mem;
+	uint64_t units;
+
+	for (units = way->last - way->unit; units; units--) {
+		g_mbarrier_wait(&mem->raw[way->stage], way->parity);
+		gathered_wgmma_swizzle(mem->k[way->stage], 32 * warp);
+		g_fence_async(); /* waits for these stores only */
+		g_subgroup_barrier();
+		if (g_lane() == 0)
+			g_mbarrier_arrive(&mem->full[way->stage]);
+		gathered_wgmma_turn(way);
+	}
+}
+
+/* ---- the warp that loads queries ---- */
+
+/* Starts the copies of a token's queries and weights, if there is one; else
+ * stores zeros. */
+FN void
+gathered_wgmma_load_row(const PRIVATE gathered_wgmma_job *job, uint32_t token,
+			LOCAL uint8_t *panel, LOCAL float *w)
+{
+	const uint32_t is_token = token < job->s.tokens;
+	const uint32_t heads = is_token ? job->s.heads : 0;
+	const uint32_t aligned = ((uint64_t)job->q & 15u) == 0;
+	const uint64_t at = is_token ? token : 0;
+	GLOBAL const uint8_t *q = job->q + at * job->s.heads * SPMLA_INDEX_DIM;
+	GLOBAL const float *weights =
+		job->weights + (int64_t)at * job->s.weights_stride;
+	uint32_t i, j, x[4];
+
+	for (i = g_lane(); i < 8 * GATHERED_WGMMA_HEADS; i += 32) {
+		const uint32_t h = i / 8, is = h < heads;
+		GLOBAL const uint8_t *from = is ? q + 16 * i : job->q;
+		LOCAL uint8_t *to =
+			panel + h * SPMLA_INDEX_DIM + 16 * ((i ^ h) & 7u);
+
+		if (aligned) {
+			g_local_copy128(to, from, is);
+			continue;
+		}
+		UNROLL
+		for (j = 0; j < 4; j++)
+			x[j] = is ? mqa_word(from + 4 * j, 0) : 0;
+		g_local_store128(to, x);
+	}
+	for (i = g_lane(); i < GATHERED_WGMMA_HEADS; i += 32)
+		g_local_copy32(w + i, i < heads ? weights + i : job->weights,
+			       i < heads);
+}
+
+FN void
+gathered_wgmma_run_asker(const PRIVATE gathered_wgmma_job *job,
+			 PRIVATE gathered_wgmma_way *way)
+{
+	LOCAL gathered_wgmma_memory *mem = job->mem;
+	uint32_t r;
 
 	while (gathered_wgmma_next(job, way)) {
 		const uint32_t buffer = way->turn & 1u;
-		uint32_t key;
 
-		/* The warpgroups that free the buffer may still wait for units.
-		 */
-		g_local_copies_wait();
-		for (; said < asked; said++)
-			gathered_wgmma_full(mem, said % GATHERED_WGMMA_STAGES);
 		if (way->turn >= 2)
 			g_mbarrier_wait(&mem->group_free[buffer],
 					(way->turn / 2 - 1) & 1u);
-		gathered_wgmma_load_group(job, way->group, buffer, item);
-		g_named_sync(GATHERED_WGMMA_LOADED, GATHERED_WGMMA_LOADERS);
-		key = gathered_wgmma_key(mem, buffer, way);
-		for (i = 0; i < way->units; i++) {
-			if (asked >= GATHERED_WGMMA_STAGES)
-				g_mbarrier_wait(&mem->free[way->stage],
-						way->parity ^ 1u);
-			gathered_wgmma_load(job, way->stage, buffer, key, item);
-			g_local_copies_commit();
-			gathered_wgmma_turn(way);
-			key += GATHERED_WGMMA_KEYS;
-			if (++asked - said > GATHERED_WGMMA_AHEAD) {
-				g_local_copies_wait_but(GATHERED_WGMMA_AHEAD);
-				gathered_wgmma_full(
-					mem, said++ % GATHERED_WGMMA_STAGES);
-			}
-		}
+		for (r = 0; r < GATHERED_WGMMA_ROWS; r++)
+			gathered_wgmma_load_row(
+				job, way->group * GATHERED_WGMMA_ROWS + r,
+				mem->q[buffer][r], mem->w[buffer][r]);
+		gathered_wgmma_load_rows(job, way->group, buffer, g_lane());
+		g_local_copies_wait();
+		g_fence_async();
+		g_mbarrier_arrive(&mem->group_full[buffer]);
 		way->turn++;
 	}
-	g_local_copies_wait();
-	for (; said < asked; said++)
-		gathered_wgmma_full(mem, said % GATHERED_WGMMA_STAGES);
 }
 
 /* ---- the warpgroups that multiply ---- */
@@ -403,6 +453,27 @@ gathered_wgmma_rows_of(const PRIVATE gathered_wgmma_job *job,
 	return rows;
 }
 
+/* How many whole units lie between `key` and `to`; at most `units`. */
+FN uint32_t
+gathered_wgmma_units_to(uint32_t key, uint32_t to, uint32_t units)
+{
+	const uint32_t whole = to > key ? (to - key) / GATHERED_WGMMA_KEYS : 0;
+
+	return whole < units ? whole : units;
+}
+
+/* Passes units that no row of the warpgroup sees. */
+FN void
+gathered_wgmma_pass(LOCAL gathered_wgmma_memory *mem,
+		    PRIVATE gathered_wgmma_way *way, uint32_t units)
+{
+	for (; units; units--) {
+		g_mbarrier_wait(&mem->full[way->stage], way->parity);
+		mqa_wgmma_free(&mem->free[way->stage]);
+		gathered_wgmma_turn(way);
+	}
+}
+
 /* Starts the products of a unit and the queries. */
 FN void
 gathered_wgmma_multiply(PRIVATE float *c, g_panel k, g_panel q)
@@ -410,15 +481,54 @@ gathered_wgmma_multiply(PRIVATE float *c, g_panel k, g_panel q)
 	uint32_t i;
 
 	g_wgmma_begin();
+	g_wgmma_e4m3_n256_first(c, k, q);
 	UNROLL
-	for (i = 0; i < 4; i++) {
-		if (i == 0)
-			g_wgmma_e4m3_n256_first(c, k, q);
-		else
-			g_wgmma_e4m3_n256(c, g_panel_step(k, i),
-					  g_panel_step(q, i));
-	}
+	for (i = 1; i < 4; i++)
+		g_wgmma_e4m3_n256(c, g_panel_step(k, i), g_panel_step(q, i));
 	g_wgmma_commit();
+}
+
+/* Scores `units` units, the first of which begins with key `key`. */
+FN void
+gathered_wgmma_score_units(const PRIVATE gathered_wgmma_job *job,
+			   PRIVATE gathered_wgmma_way *way,
+			   const PRIVATE gathered_wgmma_rows *rows,
+			   const PRIVATE float *w, g_panel q, uint32_t key,
+			   uint32_t units)
+{
+	LOCAL gathered_wgmma_memory *mem = job->mem;
+	const g_panel ring = g_panel_of(mem->k, G_GROUP_BYTES, G_PANEL_BYTES);
+	uint32_t at = key + g_item() % 128 / 32 * 16 + g_lane() / 4 +
+		      g_lane() % 2 * 8;
+	uint32_t r;
+
+	for (; units; units--) {
+		float c[32 * GATHERED_WGMMA_EACH];
+		float scale = 0, score[GATHERED_WGMMA_OWN];
+		uint32_t is[GATHERED_WGMMA_OWN], any = 0;
+
+		g_mbarrier_wait(&mem->full[way->stage], way->parity);
+		gathered_wgmma_multiply(
+			c, g_panel_on(ring, way->stage * GATHERED_WGMMA_TILE),
+			q);
+		UNROLL
+		for (r = 0; r < GATHERED_WGMMA_OWN; r++) {
+			is[r] = at >= rows->first[r] && at < rows->end[r];
+			any |= is[r];
+		}
+		if (any)
+			scale = job->k_scales[at];
+		mqa_wgmma_done(c, 32 * GATHERED_WGMMA_EACH);
+		mqa_wgmma_free(&mem->free[way->stage]);
+		gathered_wgmma_turn(way);
+		mqa_wgmma_score(c, w, GATHERED_WGMMA_EACH, score);
+		UNROLL
+		for (r = 0; r < GATHERED_WGMMA_OWN; r++)
+			if (is[r])
+				rows->to[r][at] =
+					gathered_score(scale, score[r]);
+		at += GATHERED_WGMMA_KEYS;
+	}
 }
 
 FN void
@@ -426,11 +536,8 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 			  PRIVATE gathered_wgmma_way *way, uint32_t own)
 {
 	LOCAL gathered_wgmma_memory *mem = job->mem;
-	const g_panel k_ring = g_panel_of(mem->k, G_GROUP_BYTES, G_PANEL_BYTES);
 	const g_panel q_first = g_panel_of(mem->q[0][own * GATHERED_WGMMA_EACH],
 					   G_GROUP_BYTES, G_PANEL_BYTES);
-	const uint32_t lane_key =
-		g_item() % 128 / 32 * 16 + g_lane() / 4 + g_lane() % 2 * 8;
 
 	while (gathered_wgmma_next(job, way)) {
 		const uint32_t buffer = way->turn & 1u;
@@ -439,46 +546,26 @@ gathered_wgmma_run_summer(const PRIVATE gathered_wgmma_job *job,
 						    GATHERED_WGMMA_TILE);
 		float w[16 * GATHERED_WGMMA_EACH];
 		gathered_wgmma_rows rows;
-		uint32_t key, i, r;
+		uint32_t key, before, units;
 
-		/* When the first unit has arrived, the group's queries have
-		 * too. */
-		g_mbarrier_wait(&mem->full[way->stage], way->parity);
+		g_mbarrier_wait(&mem->group_full[buffer], way->turn / 2 & 1u);
 		key = gathered_wgmma_key(mem, buffer, way);
 		mqa_wgmma_weights(mem->w[buffer][own * GATHERED_WGMMA_EACH],
 				  GATHERED_WGMMA_EACH, w);
 		rows = gathered_wgmma_rows_of(job, way, buffer, own);
-		for (i = 0; i < way->units; i++) {
-			const uint32_t at = key + lane_key;
-			float c[32 * GATHERED_WGMMA_EACH];
-			float scale, score[GATHERED_WGMMA_OWN];
-
-			g_mbarrier_wait(&mem->full[way->stage], way->parity);
-			if (rows.any_first < key + GATHERED_WGMMA_KEYS &&
-			    key < rows.any_end) {
-				gathered_wgmma_multiply(
-					c,
-					g_panel_on(k_ring,
-						   way->stage *
-							   GATHERED_WGMMA_TILE),
-					q);
-				scale = mem->scales[way->stage][lane_key];
-				mqa_wgmma_done(c, 32 * GATHERED_WGMMA_EACH);
-				mqa_wgmma_free(&mem->free[way->stage]);
-				mqa_wgmma_score(c, w, GATHERED_WGMMA_EACH,
-						score);
-				UNROLL
-				for (r = 0; r < GATHERED_WGMMA_OWN; r++)
-					if (at >= rows.first[r] &&
-					    at < rows.end[r])
-						rows.to[r][at] = gathered_score(
-							scale, score[r]);
-			} else {
-				mqa_wgmma_free(&mem->free[way->stage]);
-			}
-			gathered_wgmma_turn(way);
-			key += GATHERED_WGMMA_KEYS;
-		}
+		before = gathered_wgmma_units_to(key, rows.any_first,
+						 way->units);
+		units = g_broadcast(
+			gathered_wgmma_units_to(
+				key, rows.any_end + GATHERED_WGMMA_KEYS - 1,
+				way->units),
+			0);
+		before = g_broadcast(before < units ? before : units, 0);
+		gathered_wgmma_pass(mem, way, before);
+		gathered_wgmma_score_units(job, way, &rows, w, q,
+					   key + before * GATHERED_WGMMA_KEYS,
+					   units - before);
+		gathered_wgmma_pass(mem, way, way->units - units);
 		mqa_wgmma_free(&mem->group_free[buffer]);
 		way->turn++;
 	}
@@ -493,14 +580,17 @@ gathered_wgmma_begin(LOCAL gathered_wgmma_memory *mem)
 
 	if (g_item() == 0) {
 		for (i = 0; i < GATHERED_WGMMA_STAGES; i++) {
+			g_mbarrier_init(&mem->raw[i], 1);
 			g_mbarrier_init(&mem->full[i],
-					GATHERED_WGMMA_LOADERS / 32);
+					GATHERED_WGMMA_SWIZZLERS);
 			g_mbarrier_init(&mem->free[i],
 					4 * GATHERED_WGMMA_SUMMERS);
 		}
-		for (i = 0; i < 2; i++)
+		for (i = 0; i < 2; i++) {
+			g_mbarrier_init(&mem->group_full[i], 32);
 			g_mbarrier_init(&mem->group_free[i],
 					4 * GATHERED_WGMMA_SUMMERS);
+		}
 		g_mbarriers_publish();
 	}
 }
@@ -530,8 +620,15 @@ spmla_k_mqa_logits_gathered_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_wgmma))
 	way.groups = groups;
 	way.group = way.turn = way.stage = way.parity = 0;
 	if (own == GATHERED_WGMMA_SUMMERS) {
+		const uint32_t warp = g_broadcast(g_item() % 128 / 32, 0);
+
 		G_REGISTERS_DOWN(56);
-		gathered_wgmma_run_loader(&job, &way);
+		if (warp < GATHERED_WGMMA_SWIZZLERS)
+			gathered_wgmma_run_swizzler(&job, &way, warp);
+		else if (warp == GATHERED_WGMMA_SWIZZLERS)
+			gathered_wgmma_run_asker(&job, &way);
+		else
+			gathered_wgmma_run_copier(&job, &way);
 	} else {
 		G_REGISTERS_UP(224);
 		gathered_wgmma_run_summer(&job, &way, own);

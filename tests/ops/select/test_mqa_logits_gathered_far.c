@@ -58,6 +58,38 @@ START_TEST(key_beyond_four_gib_is_found)
 }
 END_TEST
 
+/* 4096 bytes are 32 keys. Keys 32 to 63, which lie between those of two tokens,
+ * and those from 96 on may not be read. */
+START_TEST(keys_that_no_row_sees_are_not_read)
+{
+	enum { KEYS = 128 };
+	uint8_t *map = mmap(NULL, KEYS * 128, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	float *scales = test_alloc(KEYS * sizeof *scales, 0);
+	uint32_t n;
+
+	ck_assert(map != MAP_FAILED);
+	gathered_open(&w, 8, SPMLA_LOGITS_COMPRESSED);
+	memcpy(map, w.k, 32 * 128);
+	memcpy(map + 64 * 128, w.k + 32 * 128, 32 * 128);
+	for (n = 0; n < KEYS; n++)
+		scales[n] = w.k_scales[n % 64];
+	ck_assert(!mprotect(map + 4096, 4096, PROT_NONE) &&
+		  !mprotect(map + 3 * 4096, 4096, PROT_NONE));
+	w.a.k = map;
+	w.a.k_scales = scales;
+	w.a.keys = KEYS;
+	w.a.tokens = 2;
+	w.starts[0] = 3;
+	w.ends[0] = 32;
+	w.starts[1] = 70;
+	w.ends[1] = 96;
+	gathered_check(&f, &w);
+	munmap(map, KEYS * 128);
+	free(scales);
+}
+END_TEST
+
 START_TEST(queries_and_keys_may_lie_at_any_address)
 {
 	enum { ELEMS = GATHERED_TOKENS * GATHERED_STRIDE };
@@ -215,6 +247,7 @@ SUITE
 {
 	const theme_test layout[] = {
 		{key_beyond_four_gib_is_found, 1},
+		{keys_that_no_row_sees_are_not_read, 1},
 		{queries_and_keys_may_lie_at_any_address, 1},
 		{thousands_of_tokens_are_scored_and_reported_each_as_alone, 1},
 		{more_keys_than_a_block_holds_at_once_are_scored, 1},
