@@ -282,14 +282,15 @@ topk_by_low(topk_by m, uint32_t rank)
 	return low < most ? low : most;
 }
 
-/* The block's share of the first block's list. */
+/* The block's share of the list: here, and in the first block. */
 FN LOCAL uint32_t *
 topk_by_entries(topk_by m)
 {
 	return m.list + 2 * (topk_by_own(m) * m.entries);
 }
 
-/* Lists the scores of a chunk that are not below `low`. */
+/* Lists the scores of a chunk that are not below `low`, in the block's own
+ * memory. */
 FN void
 topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	     uint32_t chunks, uint32_t chunk, float low)
@@ -297,6 +298,7 @@ topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	const uint32_t step = topk_by_step(m, chunks);
 	uint32_t at = topk_by_first(m, chunks, chunk);
 	uint32_t n = 0, upto, first, i;
+	LOCAL uint32_t *to;
 
 	UNROLL
 	for (i = 0; i < each; i++)
@@ -306,30 +308,33 @@ topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	first = g_shuffle(first, 31) + upto - n;
 	if (first + n > m.entries)
 		return;
-	if (m.cluster > 1) {
-		g_cluster_place to =
-			g_cluster_at(topk_by_entries(m), 0) + 8 * first;
+	to = topk_by_entries(m) + 2 * first;
+	UNROLL
+	for (i = 0; i < each; i++) {
+		const uint32_t is = !(g_float(x[i]) < low);
 
-		UNROLL
-		for (i = 0; i < each; i++) {
-			const uint32_t is = !(g_float(x[i]) < low);
-
-			g_cluster_store2_if(to, x[i], at + i % 4, is);
-			to += is ? 8 : 0;
-			at += i % 4 == 3 ? step : 0;
-		}
-	} else {
-		LOCAL uint32_t *to = m.list + 2 * first;
-
-		UNROLL
-		for (i = 0; i < each; i++) {
-			const uint32_t is = !(g_float(x[i]) < low);
-
-			g_local_store2_if(to, x[i], at + i % 4, is);
-			to += is ? 2 : 0;
-			at += i % 4 == 3 ? step : 0;
-		}
+		g_local_store2_if(to, x[i], at + i % 4, is);
+		to += is ? 2 : 0;
+		at += i % 4 == 3 ? step : 0;
 	}
+}
+
+/* Copies the block's share to the first block's list, whole pieces at a time:
+ * a store of a warp that is scattered takes as long as several. */
+FN void
+topk_by_send(topk_by m)
+{
+	LOCAL const uint32_t *from = topk_by_entries(m);
+	const g_cluster_place to = g_cluster_at(from, 0);
+	const uint32_t n = m.head->listed;
+	uint32_t i;
+
+	if (n > m.entries)
+		return;
+	NO_UNROLL
+	for (i = g_item(); i < n; i += m.items)
+		g_cluster_store2_if(to + 8 * i, from[2 * i], from[2 * i + 1],
+				    1);
 }
 
 /* The first block's first lanes list what lies beside the row's aligned bytes:
@@ -423,6 +428,8 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		topk_by_ends(m, r, score);
 	}
 	BARRIER();
+	if (m.cluster > 1 && topk_by_own(m) != 0)
+		topk_by_send(m);
 	if (g_item() == 0) {
 		const uint32_t key = m.head->low;
 		const g_cluster_place to =
