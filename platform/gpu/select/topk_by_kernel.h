@@ -28,6 +28,7 @@
 
 #include "spmla/platform/gpu/select/index_map_kernel.h"
 #include "spmla/platform/gpu/select/topk_count_device.h"
+#include "spmla/platform/gpu/select/topk_list_device.h"
 
 #define SPMLA_K_topk_by_8(P, S)    SPMLA_K_TOPK(P, S)
 #define SPMLA_K_topk_by_2(P, S)    SPMLA_K_TOPK(P, S)
@@ -381,7 +382,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	topk_by_clear(m);
 	if (topk_by_own(m) == 0) {
 		NO_UNROLL
-		for (i = g_item(); i < r->pieces; i += m.items)
+		for (i = g_item(); i < (r->pieces + 3) / 4 * 4; i += m.items)
 			m.bits[i] = 0;
 	}
 	if (g_item() == 0) {
@@ -443,127 +444,6 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	return 1;
 }
 
-/* The bin of a listed score. Few are above `most`. */
-FN uint32_t
-topk_by_bin(uint32_t key, uint32_t low, uint32_t shift)
-{
-	const uint32_t bin = (key - low) >> shift;
-
-	return bin < TOPK_BY_BINS ? bin : TOPK_BY_BINS - 1;
-}
-
-/* Sums up what the blocks told of their shares; returns 0 if the list cannot
- * hold the k best. `low` is the smallest of the thresholds, `least` the
- * largest. */
-FN uint32_t
-topk_by_shares(topk_by m, uint32_t k, PRIVATE uint32_t *low,
-	       PRIVATE uint32_t *least, PRIVATE uint32_t *most)
-{
-	uint32_t sum = 0, longest = 0, i;
-
-	*low = ~0u;
-	*least = *most = 0;
-	UNROLL
-	for (i = 0; i < m.cluster; i++) {
-		const topk_by_share share = m.head->share[i];
-
-		sum += share.listed;
-		longest = share.listed > longest ? share.listed : longest;
-		*low = share.low < *low ? share.low : *low;
-		*least = share.low > *least ? share.low : *least;
-		*most = share.most > *most ? share.most : *most;
-	}
-	return longest <= m.entries && sum >= k;
-}
-
-/* By how many bits the values of a range are shifted to fit the bins. */
-FN uint32_t
-topk_by_shift(uint32_t range)
-{
-	const uint32_t bits = 32 - g_clz(range);
-
-	return bits > TOPK_BY_BITS ? bits - TOPK_BY_BITS : 0;
-}
-
-/* Sets the bits of the k best of the list, in the first block; returns 0 if
- * they are not the k best of the row. Usually one histogram leaves few keys
- * close to the k-th. If not, a second histogram is made of those keys and, if
- * many are equal, one of their places. */
-FN uint32_t
-topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
-{
-	const uint32_t lanes = m.items / m.cluster;
-	const uint32_t own = g_item() / lanes;
-	LOCAL const uint32_t *list = m.list + 2 * own * m.entries;
-	const uint32_t n = m.head->share[own].listed;
-	uint32_t low, least, high, base, shift, bin, rest = r->k, tied = 0, i;
-
-	if (!topk_by_shares(m, r->k, &low, &least, &high))
-		return 0;
-	base = low;
-	shift = topk_by_shift(high - low);
-	high = ~0u;
-	NO_UNROLL
-	for (;;) {
-		UNROLL_BY(2)
-		for (i = g_item() % lanes; i < n; i += lanes) {
-			const uint32_t key = topk_key(list[2 * i]);
-			const uint32_t at = list[2 * i + 1];
-			const uint32_t x = !tied          ? key
-					   : r->last_ties ? at
-							  : ~at;
-
-			if (key - low <= high - low)
-				g_local_add(&m.head->bins[topk_by_bin(x, base,
-								      shift)],
-					    1);
-		}
-		BARRIER();
-		topk_by_pick(m, rest);
-		bin = m.head->found[0];
-		rest = m.head->found[1];
-		UNROLL_BY(2)
-		for (i = g_item() % lanes; i < n; i += lanes) {
-			const uint32_t key = topk_key(list[2 * i]);
-			const uint32_t at = list[2 * i + 1];
-			const uint32_t x = !tied          ? key
-					   : r->last_ties ? at
-							  : ~at;
-			const uint32_t is = topk_by_bin(x, base, shift);
-
-			if (key - low > high - low || is < bin)
-				continue;
-			if (is > bin)
-				g_local_add(&m.bits[at / 32], 1u << (at & 31u));
-			else
-				topk_by_near(m, key, at);
-		}
-		BARRIER();
-		if (m.head->close_count <= TOPK_BY_CLOSE)
-			break;
-		low += bin << shift;
-		high = bin < TOPK_BY_BINS - 1 ? low + ((1u << shift) - 1)
-					      : high;
-		base = low;
-		if (shift == 0) {
-			if (low != high)
-				return 0;
-			tied = 1;
-			base = r->last_ties ? 0 : 0u - 32 * r->pieces;
-			shift = topk_by_shift(32 * r->pieces - 1);
-		} else {
-			shift = shift > TOPK_BY_BITS ? shift - TOPK_BY_BITS : 0;
-		}
-		topk_by_clear(m);
-		BARRIER(); /* the count of close ones is read */
-		if (g_item() == 0)
-			m.head->close_count = 0;
-		BARRIER();
-	}
-	topk_by_compare(m, rest, r->last_ties, 1);
-	return m.head->found[2] >= least;
-}
-
 /* The largest key if all above the threshold are in one bin, else 0: so many
  * equal keys are likely that no list holds them. */
 FN uint32_t
@@ -607,7 +487,7 @@ topk_by_long(topk_by m, const PRIVATE topk_by_row *r, PRIVATE uint32_t *guess)
 		g_cluster_arrive();
 	}
 	if (is)
-		(void)topk_by_emit(m, r, 0, r->pieces, 0);
+		topk_by_put_listed(m, r);
 	if (m.cluster > 1)
 		g_cluster_wait();
 	return is;
