@@ -110,12 +110,82 @@ topk_by_put(topk_by m, const PRIVATE topk_by_row *r,
 	}
 }
 
-/* Selects from a row that one block has whole: every score goes into the
- * histogram. Returns 0 if too many are in one bin. */
+/* The bin of a score: the first bits of its f16. Bins have the order of keys,
+ * and the scores of a key have one bin. */
 FN uint32_t
+topk_by_half_bin(uint32_t score)
+{
+	/* -0 becomes 0 */
+	const uint32_t half = g_f32_to_f16(g_float(score) + 0.0f);
+
+	return (half & 0x8000u ? ~half & 0xffffu : half | 0x8000u) >>
+	       (16 - TOPK_BY_BITS);
+}
+
+/* How many keys are in the bin that was found. */
+FN uint32_t
+topk_by_found(topk_by m)
+{
+	return m.head->found[1] + m.head->found[2];
+}
+
+/* Too many keys are in one bin, those with a bit in `in`. Makes bins between
+ * the smallest and the largest of them, as often as needed, or, if they are
+ * equal, of their places. Returns those of the last bin. */
+FN uint32_t
+topk_by_again(topk_by m, const PRIVATE topk_by_row *r,
+	      const PRIVATE uint32_t *keys, uint32_t in)
+{
+	NO_UNROLL
+	while (topk_by_found(m) > TOPK_BY_CLOSE) {
+		const uint32_t rest = m.head->found[1];
+		uint32_t most = 0, least = 0, shift, bins[TOPK_BY_SHORT], i;
+
+		topk_by_clear(m);
+		if (g_item() == 0)
+			m.head->most = m.head->low = 0;
+		BARRIER();
+		UNROLL
+		for (i = 0; i < TOPK_BY_SHORT; i++)
+			if (in >> i & 1u) {
+				most = keys[i] > most ? keys[i] : most;
+				least = ~keys[i] > least ? ~keys[i] : least;
+			}
+		most = g_warp_most(most);
+		least = g_warp_most(least);
+		if (g_lane() == 0) {
+			g_local_max(&m.head->most, most);
+			g_local_max(&m.head->low, least);
+		}
+		BARRIER();
+		most = m.head->most;
+		least = ~m.head->low;
+		shift = topk_by_shift(most - least);
+		UNROLL
+		for (i = 0; i < TOPK_BY_SHORT; i++) {
+			const uint32_t at = topk_by_place(i / 4) + i % 4;
+
+			bins[i] = most != least  ? (keys[i] - least) >> shift
+				  : r->last_ties ? at - r->row.pad
+						 : TOPK_BY_BINS - 1 -
+							   (at - r->row.pad);
+			topk_by_add(m, bins[i], in >> i & 1u);
+		}
+		BARRIER();
+		topk_by_pick(m, rest);
+		UNROLL
+		for (i = 0; i < TOPK_BY_SHORT; i++)
+			in &= ~((uint32_t)(bins[i] != m.head->found[0]) << i);
+	}
+	return in;
+}
+
+/* Selects from a row that one block has whole: every score goes into the
+ * histogram. */
+FN void
 topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 {
-	uint32_t keys[TOPK_BY_SHORT], same, i;
+	uint32_t keys[TOPK_BY_SHORT], bins[TOPK_BY_SHORT], same, in = 0, i;
 
 	UNROLL
 	for (i = 0; i < TOPK_BY_SHORT; i += 4)
@@ -128,33 +198,35 @@ topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 	for (i = 0; i < TOPK_BY_SHORT; i++) {
 		const uint32_t at = topk_by_place(i / 4) + i % 4 - r->row.pad;
 
+		bins[i] = topk_by_half_bin(keys[i]);
 		keys[i] = at < r->row.len ? topk_key(keys[i]) : 0;
 	}
-	same = g_shuffle(keys[0] >> 19, 0);
-	if (g_popcount64(g_ballot(keys[0] >> 19 == same)) > 8) {
+	same = g_shuffle(bins[0], 0);
+	if (g_popcount64(g_ballot(bins[0] == same)) > 8) {
 		UNROLL
 		for (i = 0; i < TOPK_BY_SHORT; i++)
-			topk_by_add(m, keys[i] >> 19, keys[i] != 0);
+			topk_by_add(m, bins[i], keys[i] != 0);
 	} else {
 		UNROLL
 		for (i = 0; i < TOPK_BY_SHORT; i++)
 			if (keys[i])
-				g_local_add(&m.head->bins[keys[i] >> 19], 1);
+				g_local_add(&m.head->bins[bins[i]], 1);
 	}
 	BARRIER();
 	topk_by_pick(m, r->k);
 	same = m.head->found[0];
 	UNROLL
-	for (i = 0; i < TOPK_BY_SHORT; i++) {
-		if (keys[i] >> 19 == same)
+	for (i = 0; i < TOPK_BY_SHORT; i++)
+		in |= (uint32_t)(keys[i] && bins[i] == same) << i;
+	if (UNLIKELY(topk_by_found(m) > TOPK_BY_CLOSE))
+		in = topk_by_again(m, r, keys, in);
+	UNROLL
+	for (i = 0; i < TOPK_BY_SHORT; i++)
+		if (in >> i & 1u)
 			topk_by_near(m, keys[i], topk_by_place(i / 4) + i % 4);
-	}
 	BARRIER();
-	if (m.head->close_count > TOPK_BY_CLOSE)
-		return 0;
 	topk_by_compare(m, m.head->found[1], r->last_ties, 0);
 	topk_by_put(m, r, keys);
-	return 1;
 }
 
 /* ---- long rows ----------------------------------------------------------- */
@@ -520,18 +592,12 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 				topk_identity(r.row.len, r.k, m.items,
 					      topk_by_out(&r));
 		} else if (!is_short || topk_by_own(m) == 0) {
-			uint32_t guess = 0, is;
+			uint32_t guess;
 
-			if (is_short) {
-				is = topk_by_short(m, &r);
-				/* Any key of the bin that has too many. */
-				guess = m.head->close[0];
-			} else {
-				is = topk_by_long(m, &r, &guess);
-			}
-			if (UNLIKELY(!is))
-				topk_by_count(m, &r, is_short ? 1 : m.cluster,
-					      guess);
+			if (is_short)
+				topk_by_short(m, &r);
+			else if (UNLIKELY(!topk_by_long(m, &r, &guess)))
+				topk_by_count(m, &r, m.cluster, guess);
 		}
 		BARRIER(); /* what is shared is used anew */
 	}

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of any length whose scores are counted, by a cluster or by one of its
- * blocks alone. A guess of the k-th key is checked by one pass; if it is wrong,
- * exact histograms of 13 bits give the key. A last pass sets a bit for each
- * score above it and, in another list, for each equal to it. The hard idea is
- * that a piece of 32 scores is a word of bits, so that no block waits for
- * another to know where its own go.
+ * A row of any length whose scores are counted by a cluster. A guess of the
+ * k-th key is checked by one pass; if it is wrong, exact histograms of 13 bits
+ * give the key. A last pass sets a bit for each score above it and, in another
+ * list, for each equal to it. The hard idea is that a piece of 32 scores is a
+ * word of bits, so that no block waits for another to know where its own go.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_COUNT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_COUNT_DEVICE_H
@@ -248,8 +247,7 @@ topk_by_mark(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	}
 }
 
-/* Selects the k best of any row with `blocks` blocks: the cluster's, or this
- * one alone. `guess` may be the k-th key, or is 0. */
+/* Selects the k best of any row with the cluster's `blocks` blocks. `guess` may be the k-th key, or is 0. */
 FN void
 topk_by_count(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	      uint32_t guess)
