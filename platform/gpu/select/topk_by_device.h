@@ -17,6 +17,11 @@ enum {
 	TOPK_BY_SHORT = 8,   /* and of a row that one block has whole */
 	TOPK_BY_MOST = 8,    /* blocks of a cluster */
 	TOPK_BY_PIECE = 32,  /* scores of a piece, and of a word of bits */
+	TOPK_BY_AHEAD = 3,   /* turns that the second load of a chunk is */
+	/* Bins of keys: magnitudes up to 2^-40, as bits, are one; the others
+	 * have 2^17 keys each. */
+	TOPK_BY_TINY = (127 - 40) << 23,
+	TOPK_BY_FINE = 17,
 	/* Words of bits, and scores in the list. */
 	TOPK_BY_WORDS = 8192,
 	TOPK_BY_LIST = 12288,

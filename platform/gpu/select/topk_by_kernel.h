@@ -231,26 +231,25 @@ topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 
 /* ---- long rows ----------------------------------------------------------- */
 
-/* A thread's first place of chunk `chunk`. Threads begin their round of the
- * chunks at different ones, and blocks change places from turn to turn. So
- * scores with a period spread evenly over blocks and chunks. */
+/* A thread's first place of load `load` of chunk `chunk`. Threads begin their
+ * round of the chunks at different ones, and blocks change places from turn to
+ * turn. So scores with a period spread evenly over blocks and chunks. The
+ * second load of a chunk is some turns ahead, or a thread could have both in
+ * the same part of a period. */
 FN uint32_t
-topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk)
+topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk, uint32_t load)
 {
-	const uint32_t own = g_item() / 8;
+	const uint32_t own = g_item() / 8, turns = m.items / 8 * chunks;
 	const uint32_t begin = own * 5 / 4 % 8 * chunks / 8 + chunk;
-	const uint32_t turn =
-		own * chunks + begin - (begin < chunks ? 0 : chunks);
-	const uint32_t block = (topk_by_own(m) + turn) % m.cluster;
+	uint32_t turn = own * chunks + begin - (begin < chunks ? 0 : chunks);
+	uint32_t block;
 
+	if (load > 0) {
+		turn += TOPK_BY_AHEAD;
+		turn += turn < turns ? turns : 0;
+	}
+	block = (topk_by_own(m) + turn) % m.cluster;
 	return (turn * m.cluster + block) * TOPK_BY_PIECE + g_item() % 8 * 4;
-}
-
-/* The distance in places from one load of a chunk to the next. */
-FN uint32_t
-topk_by_step(topk_by m, uint32_t chunks)
-{
-	return m.items / 8 * chunks * m.cluster * TOPK_BY_PIECE;
 }
 
 /* The scores of a chunk that lie in 16 aligned bytes of the row, as bits;
@@ -259,18 +258,18 @@ FN void
 topk_by_fetch(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	      uint32_t chunks, uint32_t chunk, PRIVATE uint32_t *x)
 {
-	const uint32_t step = topk_by_step(m, chunks), is = chunk < chunks;
-	uint32_t at = topk_by_first(m, chunks, chunk);
+	const uint32_t is = chunk < chunks;
 	uint32_t i;
 
 	UNROLL
 	for (i = 0; i < each; i += 4) {
-		const uint32_t from = at - r->row.pad; /* wraps before it */
+		/* wraps before the row */
+		const uint32_t from =
+			topk_by_first(m, chunks, chunk, i / 4) - r->row.pad;
 
 		x[i] = x[i + 1] = x[i + 2] = x[i + 3] = TOPK_NONE;
 		if (is && from <= r->row.len - 4)
 			g_load4(r->row.at + from, x + i);
-		at += step;
 	}
 }
 
@@ -305,6 +304,21 @@ topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	return 1 + (uint32_t)(buckets * (1.0f - none));
 }
 
+/* The bin of a key: 64 for each power of two, from 2^-40 to 2^24. Smaller
+ * magnitudes share a bin with 0 of their sign, larger ones the first or the
+ * last. */
+FN uint32_t
+topk_by_coarse(uint32_t key)
+{
+	const uint32_t is = key >> 31;
+	const uint32_t from0 = is ? key - 0x80000000u : 0x7fffffffu - key;
+	uint32_t bin = from0 > TOPK_BY_TINY ? from0 - TOPK_BY_TINY : 0;
+
+	bin >>= TOPK_BY_FINE;
+	bin = bin < TOPK_BY_BINS / 2 ? bin : TOPK_BY_BINS / 2 - 1;
+	return is ? TOPK_BY_BINS / 2 + bin : TOPK_BY_BINS / 2 - 1 - bin;
+}
+
 /* The largest score of each load; of them the largest, and, as `buckets`
  * buckets, the histogram. */
 FN void
@@ -331,7 +345,7 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		if (i < buckets) {
 			const uint32_t own = topk_key(g_bits(most[i]));
 
-			g_local_add(&m.head->bins[own >> 19], 1);
+			g_local_add(&m.head->bins[topk_by_coarse(own)], 1);
 			key = own > key ? own : key;
 		}
 	key = g_warp_most(key);
@@ -339,20 +353,22 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		g_local_max(&m.head->most, key);
 }
 
-/* A block's threshold, +inf at most. It lies above the lower end of the bin by
- * the share of the bin's keys that are not taken. If the bin has so many keys
- * that they may be equal, it is the lower end. */
+/* A block's threshold: the smallest key of the bin, as keys may be equal to it;
+ * TOPK_LEAST if there is none. */
 FN uint32_t
-topk_by_low(topk_by m, uint32_t rank)
+topk_by_low(topk_by m)
 {
-	LOCAL const uint32_t *found = m.head->found;
-	const uint32_t count = found[1] + found[2];
-	const uint32_t most = topk_key(0x7f800000u);
-	uint32_t low = found[0] << 19;
+	const uint32_t bin = m.head->found[0];
+	const uint32_t side = TOPK_BY_BINS / 2;
 
-	if (count > 0 && count <= rank / 2)
-		low += (found[2] << 19) / count;
-	return low < most ? low : most;
+	if (bin == 0)
+		return TOPK_LEAST;
+	if (bin > side)
+		return 0x80000000u + TOPK_BY_TINY +
+		       ((bin - side) << TOPK_BY_FINE);
+	return 0x80000000u -
+	       (bin == side ? 0
+			    : TOPK_BY_TINY + ((side - bin) << TOPK_BY_FINE));
 }
 
 /* The block's share of the list: here, and in the first block. */
@@ -368,9 +384,7 @@ FN void
 topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	     uint32_t chunks, uint32_t chunk, float low)
 {
-	const uint32_t step = topk_by_step(m, chunks);
-	uint32_t at = topk_by_first(m, chunks, chunk);
-	uint32_t n = 0, upto, first, i;
+	uint32_t at[TOPK_BY_CHUNK / 4], n = 0, upto, first, i;
 	LOCAL uint32_t *to;
 
 	UNROLL
@@ -383,12 +397,14 @@ topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		return;
 	to = topk_by_entries(m) + 2 * first;
 	UNROLL
+	for (i = 0; i < each / 4; i++)
+		at[i] = topk_by_first(m, chunks, chunk, i);
+	UNROLL
 	for (i = 0; i < each; i++) {
 		const uint32_t is = !(g_float(x[i]) < low);
 
-		g_local_store2_if(to, x[i], at + i % 4, is);
+		g_local_store2_if(to, x[i], at[i / 4] + i % 4, is);
 		to += is ? 2 : 0;
-		at += i % 4 == 3 ? step : 0;
 	}
 }
 
@@ -475,7 +491,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	topk_by_clear(m);
 	if (m.cluster > 1)
 		g_cluster_wait();
-	low = topk_by_low(m, rank);
+	low = topk_by_low(m);
 	if (g_item() == 0)
 		m.head->low = low; /* for itself */
 	/* What is outside the row shall not be listed. */
@@ -523,7 +539,7 @@ topk_by_guess(topk_by m)
 {
 	const uint32_t most = m.head->most;
 
-	return most >> 19 == m.head->low >> 19 ? most : 0;
+	return topk_by_coarse(most) == topk_by_coarse(m.head->low) ? most : 0;
 }
 
 /* 0 if the list is not enough; *guess then may be the k-th key, or is 0. */
