@@ -60,42 +60,19 @@ topk_by_shift(uint32_t range)
 	return bits > TOPK_BY_BITS ? bits - TOPK_BY_BITS : 0;
 }
 
-/* Writes the positions of those entries that have a bit. A barrier in between.
+/* Writes the positions of those entries that have a bit. Barriers in between.
  */
 FN void
 topk_by_put_listed(topk_by m, const PRIVATE topk_by_row *r)
 {
-	const uint32_t words = (r->pieces + 3) / 4 * 4;
-	const uint32_t each = (words / 4 + m.items - 1) / m.items * 4;
-	const uint32_t from = g_item() * each;
-	const uint32_t end = from + each < words ? from + each : words;
 	const uint32_t lanes = m.items / m.cluster;
 	const uint32_t own = g_item() / lanes;
 	LOCAL const uint32_t *list = m.list + 2 * own * m.entries;
-	LOCAL uint32_t *before = m.head->bins; /* of a word: how many bits */
+	LOCAL const uint32_t *before = m.head->bins;
 	GLOBAL int32_t *out = topk_by_out(r);
-	uint32_t n = 0, upto, all, to, i;
+	uint32_t n, i;
 
-	NO_UNROLL
-	for (i = from; i < end; i += 4)
-		n += g_popcount(m.bits[i]) + g_popcount(m.bits[i + 1]) +
-		     g_popcount(m.bits[i + 2]) + g_popcount(m.bits[i + 3]);
-	upto = topk_by_upto(n);
-	to = topk_by_warps(m, m.head->sums[1], upto, &all) + upto - n;
-	NO_UNROLL
-	for (i = from; i < end; i += 4) {
-		const uint32_t a = g_popcount(m.bits[i]);
-		const uint32_t b = a + g_popcount(m.bits[i + 1]);
-		const uint32_t c = b + g_popcount(m.bits[i + 2]);
-
-		n = c + g_popcount(m.bits[i + 3]);
-		before[i] = to;
-		before[i + 1] = to + a;
-		before[i + 2] = to + b;
-		before[i + 3] = to + c;
-		to += n;
-	}
-	BARRIER();
+	(void)topk_by_before(m, r->pieces, 0);
 	n = m.head->share[own].listed;
 	UNROLL_BY(2)
 	for (i = g_item() % lanes; i < n; i += lanes) {
