@@ -60,8 +60,9 @@ topk_by_shift(uint32_t range)
 	return bits > TOPK_BY_BITS ? bits - TOPK_BY_BITS : 0;
 }
 
-/* Writes the positions of those entries that have a bit. Barriers in between.
- */
+/* Writes the positions of those entries that have a bit. They are put in order
+ * where the entries' scores were, as stores to memory at scattered places take
+ * longer. Barriers in between. */
 FN void
 topk_by_put_listed(topk_by m, const PRIVATE topk_by_row *r)
 {
@@ -79,11 +80,16 @@ topk_by_put_listed(topk_by m, const PRIVATE topk_by_row *r)
 		const uint32_t at = list[2 * i + 1];
 		const uint32_t word = m.bits[at / 32];
 		const uint32_t bit = 1u << (at & 31u);
+		const uint32_t to =
+			before[at / 32] + g_popcount(word & (bit - 1));
 
 		if (word & bit)
-			out[before[at / 32] + g_popcount(word & (bit - 1))] =
-				(int32_t)(at - r->row.pad);
+			m.list[2 * to] = at - r->row.pad;
 	}
+	BARRIER();
+	UNROLL_BY(2)
+	for (i = g_item(); i < r->k; i += m.items)
+		out[i] = (int32_t)m.list[2 * i];
 }
 
 /* Which entries are looked at, and their bins. */
