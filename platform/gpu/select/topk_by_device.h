@@ -17,6 +17,11 @@ enum {
 	TOPK_BY_SHORT = 8,   /* and of a row that one block has whole */
 	TOPK_BY_MOST = 8,    /* blocks of a cluster */
 	TOPK_BY_PIECE = 32,  /* scores of a piece, and of a word of bits */
+	TOPK_BY_AHEAD = 3,   /* turns that the second load of a chunk is */
+	/* Bins of keys: magnitudes up to 2^-40, as bits, are one; the others
+	 * have 2^17 keys each. */
+	TOPK_BY_TINY = (127 - 40) << 23,
+	TOPK_BY_FINE = 17,
 	/* Words of bits, and scores in the list. */
 	TOPK_BY_WORDS = 8192,
 	TOPK_BY_LIST = 12288,
@@ -279,35 +284,85 @@ topk_by_compare(topk_by m, uint32_t rest, uint32_t last_ties, uint32_t sets)
 	BARRIER();
 }
 
+/* Counts the bits before each of `words` words, and `done` more, to the bins;
+ * returns how many bits there are. Words up to the next multiple of 4 are 0. A
+ * barrier in between and at the end. */
+FN uint32_t
+topk_by_before(topk_by m, uint32_t words, uint32_t done)
+{
+	const uint32_t quads = (words + 3) / 4;
+	const uint32_t each = (quads + m.items - 1) / m.items * 4;
+	const uint32_t from = g_item() * each;
+	const uint32_t end = from + each < 4 * quads ? from + each : 4 * quads;
+	uint32_t n = 0, upto, all, to, i;
+
+	NO_UNROLL
+	for (i = from; i < end; i += 4)
+		n += g_popcount(m.bits[i]) + g_popcount(m.bits[i + 1]) +
+		     g_popcount(m.bits[i + 2]) + g_popcount(m.bits[i + 3]);
+	upto = topk_by_upto(n);
+	to = done + topk_by_warps(m, m.head->sums[1], upto, &all) + upto - n;
+	NO_UNROLL
+	for (i = from; i < end; i += 4) {
+		const uint32_t a = g_popcount(m.bits[i]);
+		const uint32_t b = a + g_popcount(m.bits[i + 1]);
+		const uint32_t c = b + g_popcount(m.bits[i + 2]);
+
+		m.head->bins[i] = to;
+		m.head->bins[i + 1] = to + a;
+		m.head->bins[i + 2] = to + b;
+		m.head->bins[i + 3] = to + c;
+		to += c + g_popcount(m.bits[i + 3]);
+	}
+	BARRIER();
+	return all;
+}
+
 /* Writes the positions of the bits of `words` words, the first of which is
- * place 32 * first, behind the `done` that were; how many they are. A barrier
- * in between. */
+ * place 32 * first, behind the `done` that were; how many they are. Words that
+ * follow each other go to different warps, and a warp writes a word of many
+ * bits together. Barriers in between. */
 FN uint32_t
 topk_by_emit(topk_by m, const PRIVATE topk_by_row *r, uint32_t first,
 	     uint32_t words, uint32_t done)
 {
-	const uint32_t each = (words + m.items - 1) / m.items;
-	const uint32_t from = g_item() * each;
-	const uint32_t end = from + each < words ? from + each : words;
+	const uint32_t all = topk_by_before(m, words, done);
+	const uint32_t warps = m.items / 32, lane = g_lane();
 	GLOBAL int32_t *out = topk_by_out(r);
-	uint32_t n = 0, upto, all, to, i;
+	uint32_t i;
 
 	NO_UNROLL
-	for (i = from; i < end; i++)
-		n += g_popcount(m.bits[i]);
-	upto = topk_by_upto(n);
-	to = done + topk_by_warps(m, m.head->sums[1], upto, &all) + upto - n;
-	NO_UNROLL
-	for (i = from; i < end; i++) {
-		const uint32_t at = 32 * (first + i) - r->row.pad;
-		uint32_t word = m.bits[i];
+	for (i = 0; i < words; i += m.items) {
+		/* As the lanes' words, too, in different banks. */
+		const uint32_t own =
+			i + lane * warps + (g_item() / 32 + lane) % warps;
+		const uint32_t mine = own < words ? m.bits[own] : 0;
+		const uint32_t base = own < words ? m.head->bins[own] : 0;
+		const uint32_t many = g_popcount(mine) > 8;
+		uint32_t left = (uint32_t)g_ballot(many);
+		uint32_t few = many ? 0 : mine, to = base;
 
 		NO_UNROLL
-		while (word) {
-			const uint32_t bit = word & (0u - word);
+		while (left) {
+			const uint32_t from = 31 - g_clz(left);
+			const uint32_t word = g_shuffle(mine, from);
+			const uint32_t begin = g_shuffle(base, from);
+			const uint32_t at = g_shuffle(own, from);
 
-			out[to++] = (int32_t)(at + 31 - g_clz(bit));
-			word ^= bit;
+			if (word >> lane & 1u)
+				out[begin +
+				    g_popcount(word & ((1u << lane) - 1u))] =
+					(int32_t)(32 * (first + at) + lane -
+						  r->row.pad);
+			left ^= 1u << from;
+		}
+		NO_UNROLL
+		while (few) {
+			const uint32_t bit = few & (0u - few);
+
+			out[to++] = (int32_t)(32 * (first + own) + 31 -
+					      g_clz(bit) - r->row.pad);
+			few ^= bit;
 		}
 	}
 	return all;

@@ -28,6 +28,7 @@
 
 #include "spmla/platform/gpu/select/index_map_kernel.h"
 #include "spmla/platform/gpu/select/topk_count_device.h"
+#include "spmla/platform/gpu/select/topk_list_device.h"
 
 #define SPMLA_K_topk_by_8(P, S)    SPMLA_K_TOPK(P, S)
 #define SPMLA_K_topk_by_2(P, S)    SPMLA_K_TOPK(P, S)
@@ -109,12 +110,82 @@ topk_by_put(topk_by m, const PRIVATE topk_by_row *r,
 	}
 }
 
-/* Selects from a row that one block has whole: every score goes into the
- * histogram. Returns 0 if too many are in one bin. */
+/* The bin of a score: the first bits of its f16. Bins have the order of keys,
+ * and the scores of a key have one bin. */
 FN uint32_t
+topk_by_half_bin(uint32_t score)
+{
+	/* -0 becomes 0 */
+	const uint32_t half = g_f32_to_f16(g_float(score) + 0.0f);
+
+	return (half & 0x8000u ? ~half & 0xffffu : half | 0x8000u) >>
+	       (16 - TOPK_BY_BITS);
+}
+
+/* How many keys are in the bin that was found. */
+FN uint32_t
+topk_by_found(topk_by m)
+{
+	return m.head->found[1] + m.head->found[2];
+}
+
+/* Too many keys are in one bin, those with a bit in `in`. Makes bins between
+ * the smallest and the largest of them, as often as needed, or, if they are
+ * equal, of their places. Returns those of the last bin. */
+FN uint32_t
+topk_by_again(topk_by m, const PRIVATE topk_by_row *r,
+	      const PRIVATE uint32_t *keys, uint32_t in)
+{
+	NO_UNROLL
+	while (topk_by_found(m) > TOPK_BY_CLOSE) {
+		const uint32_t rest = m.head->found[1];
+		uint32_t most = 0, least = 0, shift, bins[TOPK_BY_SHORT], i;
+
+		topk_by_clear(m);
+		if (g_item() == 0)
+			m.head->most = m.head->low = 0;
+		BARRIER();
+		UNROLL
+		for (i = 0; i < TOPK_BY_SHORT; i++)
+			if (in >> i & 1u) {
+				most = keys[i] > most ? keys[i] : most;
+				least = ~keys[i] > least ? ~keys[i] : least;
+			}
+		most = g_warp_most(most);
+		least = g_warp_most(least);
+		if (g_lane() == 0) {
+			g_local_max(&m.head->most, most);
+			g_local_max(&m.head->low, least);
+		}
+		BARRIER();
+		most = m.head->most;
+		least = ~m.head->low;
+		shift = topk_by_shift(most - least);
+		UNROLL
+		for (i = 0; i < TOPK_BY_SHORT; i++) {
+			const uint32_t at = topk_by_place(i / 4) + i % 4;
+
+			bins[i] = most != least  ? (keys[i] - least) >> shift
+				  : r->last_ties ? at - r->row.pad
+						 : TOPK_BY_BINS - 1 -
+							   (at - r->row.pad);
+			topk_by_add(m, bins[i], in >> i & 1u);
+		}
+		BARRIER();
+		topk_by_pick(m, rest);
+		UNROLL
+		for (i = 0; i < TOPK_BY_SHORT; i++)
+			in &= ~((uint32_t)(bins[i] != m.head->found[0]) << i);
+	}
+	return in;
+}
+
+/* Selects from a row that one block has whole: every score goes into the
+ * histogram. */
+FN void
 topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 {
-	uint32_t keys[TOPK_BY_SHORT], same, i;
+	uint32_t keys[TOPK_BY_SHORT], bins[TOPK_BY_SHORT], same, in = 0, i;
 
 	UNROLL
 	for (i = 0; i < TOPK_BY_SHORT; i += 4)
@@ -127,57 +198,61 @@ topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 	for (i = 0; i < TOPK_BY_SHORT; i++) {
 		const uint32_t at = topk_by_place(i / 4) + i % 4 - r->row.pad;
 
+		bins[i] = topk_by_half_bin(keys[i]);
 		keys[i] = at < r->row.len ? topk_key(keys[i]) : 0;
 	}
-	same = g_shuffle(keys[0] >> 19, 0);
-	if (g_popcount64(g_ballot(keys[0] >> 19 == same)) > 8) {
+	same = g_shuffle(bins[0], 0);
+	if (g_popcount64(g_ballot(bins[0] == same)) > 8) {
 		UNROLL
 		for (i = 0; i < TOPK_BY_SHORT; i++)
-			topk_by_add(m, keys[i] >> 19, keys[i] != 0);
+			topk_by_add(m, bins[i], keys[i] != 0);
 	} else {
 		UNROLL
 		for (i = 0; i < TOPK_BY_SHORT; i++)
 			if (keys[i])
-				g_local_add(&m.head->bins[keys[i] >> 19], 1);
+				g_local_add(&m.head->bins[bins[i]], 1);
 	}
 	BARRIER();
 	topk_by_pick(m, r->k);
 	same = m.head->found[0];
 	UNROLL
-	for (i = 0; i < TOPK_BY_SHORT; i++) {
-		if (keys[i] >> 19 == same)
+	for (i = 0; i < TOPK_BY_SHORT; i++)
+		in |= (uint32_t)(keys[i] && bins[i] == same) << i;
+	if (UNLIKELY(topk_by_found(m) > TOPK_BY_CLOSE))
+		in = topk_by_again(m, r, keys, in);
+	UNROLL
+	for (i = 0; i < TOPK_BY_SHORT; i++)
+		if (in >> i & 1u)
 			topk_by_near(m, keys[i], topk_by_place(i / 4) + i % 4);
-	}
 	BARRIER();
-	if (m.head->close_count > TOPK_BY_CLOSE)
-		return 0;
 	topk_by_compare(m, m.head->found[1], r->last_ties, 0);
 	topk_by_put(m, r, keys);
-	return 1;
 }
 
 /* ---- long rows ----------------------------------------------------------- */
 
-/* A thread's first place of chunk `chunk`. Threads begin their round of the
- * chunks at different ones, and blocks change places from turn to turn. So
- * scores with a period spread evenly over blocks and chunks. */
+/* A thread's first place of load `load` of chunk `chunk`. Threads begin their
+ * round of the chunks at different ones, and blocks change places from turn to
+ * turn. So scores with a period spread evenly over blocks and chunks. Two
+ * blocks that only took turns would have a period themselves, and each period
+ * of 4 pieces or 8 would be one block's; the number of bits of the turn has
+ * none. The second load of a chunk is some turns ahead, or a thread could have
+ * both in the same part of a period. */
 FN uint32_t
-topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk)
+topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk, uint32_t load)
 {
-	const uint32_t own = g_item() / 8;
+	const uint32_t own = g_item() / 8, turns = m.items / 8 * chunks;
 	const uint32_t begin = own * 5 / 4 % 8 * chunks / 8 + chunk;
-	const uint32_t turn =
-		own * chunks + begin - (begin < chunks ? 0 : chunks);
-	const uint32_t block = (topk_by_own(m) + turn) % m.cluster;
+	uint32_t turn = own * chunks + begin - (begin < chunks ? 0 : chunks);
+	uint32_t block;
 
+	if (load > 0) {
+		turn += TOPK_BY_AHEAD;
+		turn += turn < turns ? turns : 0;
+	}
+	block = topk_by_own(m) + (m.cluster == 2 ? g_popcount(turn) : turn);
+	block %= m.cluster;
 	return (turn * m.cluster + block) * TOPK_BY_PIECE + g_item() % 8 * 4;
-}
-
-/* The distance in places from one load of a chunk to the next. */
-FN uint32_t
-topk_by_step(topk_by m, uint32_t chunks)
-{
-	return m.items / 8 * chunks * m.cluster * TOPK_BY_PIECE;
 }
 
 /* The scores of a chunk that lie in 16 aligned bytes of the row, as bits;
@@ -186,18 +261,18 @@ FN void
 topk_by_fetch(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	      uint32_t chunks, uint32_t chunk, PRIVATE uint32_t *x)
 {
-	const uint32_t step = topk_by_step(m, chunks), is = chunk < chunks;
-	uint32_t at = topk_by_first(m, chunks, chunk);
+	const uint32_t is = chunk < chunks;
 	uint32_t i;
 
 	UNROLL
 	for (i = 0; i < each; i += 4) {
-		const uint32_t from = at - r->row.pad; /* wraps before it */
+		/* wraps before the row */
+		const uint32_t from =
+			topk_by_first(m, chunks, chunk, i / 4) - r->row.pad;
 
 		x[i] = x[i + 1] = x[i + 2] = x[i + 3] = TOPK_NONE;
 		if (is && from <= r->row.len - 4)
 			g_load4(r->row.at + from, x + i);
-		at += step;
 	}
 }
 
@@ -232,6 +307,21 @@ topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	return 1 + (uint32_t)(buckets * (1.0f - none));
 }
 
+/* The bin of a key: 64 for each power of two, from 2^-40 to 2^24. Smaller
+ * magnitudes share a bin with 0 of their sign, larger ones the first or the
+ * last. */
+FN uint32_t
+topk_by_coarse(uint32_t key)
+{
+	const uint32_t is = key >> 31;
+	const uint32_t from0 = is ? key - 0x80000000u : 0x7fffffffu - key;
+	uint32_t bin = from0 > TOPK_BY_TINY ? from0 - TOPK_BY_TINY : 0;
+
+	bin >>= TOPK_BY_FINE;
+	bin = bin < TOPK_BY_BINS / 2 ? bin : TOPK_BY_BINS / 2 - 1;
+	return is ? TOPK_BY_BINS / 2 + bin : TOPK_BY_BINS / 2 - 1 - bin;
+}
+
 /* The largest score of each load; of them the largest, and, as `buckets`
  * buckets, the histogram. */
 FN void
@@ -258,7 +348,7 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		if (i < buckets) {
 			const uint32_t own = topk_key(g_bits(most[i]));
 
-			g_local_add(&m.head->bins[own >> 19], 1);
+			g_local_add(&m.head->bins[topk_by_coarse(own)], 1);
 			key = own > key ? own : key;
 		}
 	key = g_warp_most(key);
@@ -266,37 +356,39 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		g_local_max(&m.head->most, key);
 }
 
-/* A block's threshold, +inf at most. It lies above the lower end of the bin by
- * the share of the bin's keys that are not taken. If the bin has so many keys
- * that they may be equal, it is the lower end. */
+/* A block's threshold: the smallest key of the bin, as keys may be equal to it;
+ * TOPK_LEAST if there is none. */
 FN uint32_t
-topk_by_low(topk_by m, uint32_t rank)
+topk_by_low(topk_by m)
 {
-	LOCAL const uint32_t *found = m.head->found;
-	const uint32_t count = found[1] + found[2];
-	const uint32_t most = topk_key(0x7f800000u);
-	uint32_t low = found[0] << 19;
+	const uint32_t bin = m.head->found[0];
+	const uint32_t side = TOPK_BY_BINS / 2;
 
-	if (count > 0 && count <= rank / 2)
-		low += (found[2] << 19) / count;
-	return low < most ? low : most;
+	if (bin == 0)
+		return TOPK_LEAST;
+	if (bin > side)
+		return 0x80000000u + TOPK_BY_TINY +
+		       ((bin - side) << TOPK_BY_FINE);
+	return 0x80000000u -
+	       (bin == side ? 0
+			    : TOPK_BY_TINY + ((side - bin) << TOPK_BY_FINE));
 }
 
-/* The block's share of the first block's list. */
+/* The block's share of the list: here, and in the first block. */
 FN LOCAL uint32_t *
 topk_by_entries(topk_by m)
 {
 	return m.list + 2 * (topk_by_own(m) * m.entries);
 }
 
-/* Lists the scores of a chunk that are not below `low`. */
+/* Lists the scores of a chunk that are not below `low`, in the block's own
+ * memory. */
 FN void
 topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	     uint32_t chunks, uint32_t chunk, float low)
 {
-	const uint32_t step = topk_by_step(m, chunks);
-	uint32_t at = topk_by_first(m, chunks, chunk);
-	uint32_t n = 0, upto, first, i;
+	uint32_t at[TOPK_BY_CHUNK / 4], n = 0, upto, first, i;
+	LOCAL uint32_t *to;
 
 	UNROLL
 	for (i = 0; i < each; i++)
@@ -306,30 +398,35 @@ topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	first = g_shuffle(first, 31) + upto - n;
 	if (first + n > m.entries)
 		return;
-	if (m.cluster > 1) {
-		g_cluster_place to =
-			g_cluster_at(topk_by_entries(m), 0) + 8 * first;
+	to = topk_by_entries(m) + 2 * first;
+	UNROLL
+	for (i = 0; i < each / 4; i++)
+		at[i] = topk_by_first(m, chunks, chunk, i);
+	UNROLL
+	for (i = 0; i < each; i++) {
+		const uint32_t is = !(g_float(x[i]) < low);
 
-		UNROLL
-		for (i = 0; i < each; i++) {
-			const uint32_t is = !(g_float(x[i]) < low);
-
-			g_cluster_store2_if(to, x[i], at + i % 4, is);
-			to += is ? 8 : 0;
-			at += i % 4 == 3 ? step : 0;
-		}
-	} else {
-		LOCAL uint32_t *to = m.list + 2 * first;
-
-		UNROLL
-		for (i = 0; i < each; i++) {
-			const uint32_t is = !(g_float(x[i]) < low);
-
-			g_local_store2_if(to, x[i], at + i % 4, is);
-			to += is ? 2 : 0;
-			at += i % 4 == 3 ? step : 0;
-		}
+		g_local_store2_if(to, x[i], at[i / 4] + i % 4, is);
+		to += is ? 2 : 0;
 	}
+}
+
+/* Copies the block's share to the first block's list, whole pieces at a time:
+ * a store of a warp that is scattered takes as long as several. */
+FN void
+topk_by_send(topk_by m)
+{
+	LOCAL const uint32_t *from = topk_by_entries(m);
+	const g_cluster_place to = g_cluster_at(from, 0);
+	const uint32_t n = m.head->listed;
+	uint32_t i;
+
+	if (n > m.entries)
+		return;
+	NO_UNROLL
+	for (i = g_item(); i < n; i += m.items)
+		g_cluster_store2_if(to + 8 * i, from[2 * i], from[2 * i + 1],
+				    1);
 }
 
 /* The first block's first lanes list what lies beside the row's aligned bytes:
@@ -376,7 +473,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	topk_by_clear(m);
 	if (topk_by_own(m) == 0) {
 		NO_UNROLL
-		for (i = g_item(); i < r->pieces; i += m.items)
+		for (i = g_item(); i < (r->pieces + 3) / 4 * 4; i += m.items)
 			m.bits[i] = 0;
 	}
 	if (g_item() == 0) {
@@ -397,7 +494,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	topk_by_clear(m);
 	if (m.cluster > 1)
 		g_cluster_wait();
-	low = topk_by_low(m, rank);
+	low = topk_by_low(m);
 	if (g_item() == 0)
 		m.head->low = low; /* for itself */
 	/* What is outside the row shall not be listed. */
@@ -423,6 +520,8 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		topk_by_ends(m, r, score);
 	}
 	BARRIER();
+	if (m.cluster > 1 && topk_by_own(m) != 0)
+		topk_by_send(m);
 	if (g_item() == 0) {
 		const uint32_t key = m.head->low;
 		const g_cluster_place to =
@@ -436,127 +535,6 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	return 1;
 }
 
-/* The bin of a listed score. Few are above `most`. */
-FN uint32_t
-topk_by_bin(uint32_t key, uint32_t low, uint32_t shift)
-{
-	const uint32_t bin = (key - low) >> shift;
-
-	return bin < TOPK_BY_BINS ? bin : TOPK_BY_BINS - 1;
-}
-
-/* Sums up what the blocks told of their shares; returns 0 if the list cannot
- * hold the k best. `low` is the smallest of the thresholds, `least` the
- * largest. */
-FN uint32_t
-topk_by_shares(topk_by m, uint32_t k, PRIVATE uint32_t *low,
-	       PRIVATE uint32_t *least, PRIVATE uint32_t *most)
-{
-	uint32_t sum = 0, longest = 0, i;
-
-	*low = ~0u;
-	*least = *most = 0;
-	UNROLL
-	for (i = 0; i < m.cluster; i++) {
-		const topk_by_share share = m.head->share[i];
-
-		sum += share.listed;
-		longest = share.listed > longest ? share.listed : longest;
-		*low = share.low < *low ? share.low : *low;
-		*least = share.low > *least ? share.low : *least;
-		*most = share.most > *most ? share.most : *most;
-	}
-	return longest <= m.entries && sum >= k;
-}
-
-/* By how many bits the values of a range are shifted to fit the bins. */
-FN uint32_t
-topk_by_shift(uint32_t range)
-{
-	const uint32_t bits = 32 - g_clz(range);
-
-	return bits > TOPK_BY_BITS ? bits - TOPK_BY_BITS : 0;
-}
-
-/* Sets the bits of the k best of the list, in the first block; returns 0 if
- * they are not the k best of the row. Usually one histogram leaves few keys
- * close to the k-th. If not, a second histogram is made of those keys and, if
- * many are equal, one of their places. */
-FN uint32_t
-topk_by_select(topk_by m, const PRIVATE topk_by_row *r)
-{
-	const uint32_t lanes = m.items / m.cluster;
-	const uint32_t own = g_item() / lanes;
-	LOCAL const uint32_t *list = m.list + 2 * own * m.entries;
-	const uint32_t n = m.head->share[own].listed;
-	uint32_t low, least, high, base, shift, bin, rest = r->k, tied = 0, i;
-
-	if (!topk_by_shares(m, r->k, &low, &least, &high))
-		return 0;
-	base = low;
-	shift = topk_by_shift(high - low);
-	high = ~0u;
-	NO_UNROLL
-	for (;;) {
-		UNROLL_BY(2)
-		for (i = g_item() % lanes; i < n; i += lanes) {
-			const uint32_t key = topk_key(list[2 * i]);
-			const uint32_t at = list[2 * i + 1];
-			const uint32_t x = !tied          ? key
-					   : r->last_ties ? at
-							  : ~at;
-
-			if (key - low <= high - low)
-				g_local_add(&m.head->bins[topk_by_bin(x, base,
-								      shift)],
-					    1);
-		}
-		BARRIER();
-		topk_by_pick(m, rest);
-		bin = m.head->found[0];
-		rest = m.head->found[1];
-		UNROLL_BY(2)
-		for (i = g_item() % lanes; i < n; i += lanes) {
-			const uint32_t key = topk_key(list[2 * i]);
-			const uint32_t at = list[2 * i + 1];
-			const uint32_t x = !tied          ? key
-					   : r->last_ties ? at
-							  : ~at;
-			const uint32_t is = topk_by_bin(x, base, shift);
-
-			if (key - low > high - low || is < bin)
-				continue;
-			if (is > bin)
-				g_local_add(&m.bits[at / 32], 1u << (at & 31u));
-			else
-				topk_by_near(m, key, at);
-		}
-		BARRIER();
-		if (m.head->close_count <= TOPK_BY_CLOSE)
-			break;
-		low += bin << shift;
-		high = bin < TOPK_BY_BINS - 1 ? low + ((1u << shift) - 1)
-					      : high;
-		base = low;
-		if (shift == 0) {
-			if (low != high)
-				return 0;
-			tied = 1;
-			base = r->last_ties ? 0 : 0u - 32 * r->pieces;
-			shift = topk_by_shift(32 * r->pieces - 1);
-		} else {
-			shift = shift > TOPK_BY_BITS ? shift - TOPK_BY_BITS : 0;
-		}
-		topk_by_clear(m);
-		BARRIER(); /* the count of close ones is read */
-		if (g_item() == 0)
-			m.head->close_count = 0;
-		BARRIER();
-	}
-	topk_by_compare(m, rest, r->last_ties, 1);
-	return m.head->found[2] >= least;
-}
-
 /* The largest key if all above the threshold are in one bin, else 0: so many
  * equal keys are likely that no list holds them. */
 FN uint32_t
@@ -564,7 +542,7 @@ topk_by_guess(topk_by m)
 {
 	const uint32_t most = m.head->most;
 
-	return most >> 19 == m.head->low >> 19 ? most : 0;
+	return topk_by_coarse(most) == topk_by_coarse(m.head->low) ? most : 0;
 }
 
 /* 0 if the list is not enough; *guess then may be the k-th key, or is 0. */
@@ -600,7 +578,7 @@ topk_by_long(topk_by m, const PRIVATE topk_by_row *r, PRIVATE uint32_t *guess)
 		g_cluster_arrive();
 	}
 	if (is)
-		(void)topk_by_emit(m, r, 0, r->pieces, 0);
+		topk_by_put_listed(m, r);
 	if (m.cluster > 1)
 		g_cluster_wait();
 	return is;
@@ -633,18 +611,12 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 				topk_identity(r.row.len, r.k, m.items,
 					      topk_by_out(&r));
 		} else if (!is_short || topk_by_own(m) == 0) {
-			uint32_t guess = 0, is;
+			uint32_t guess;
 
-			if (is_short) {
-				is = topk_by_short(m, &r);
-				/* Any key of the bin that has too many. */
-				guess = m.head->close[0];
-			} else {
-				is = topk_by_long(m, &r, &guess);
-			}
-			if (UNLIKELY(!is))
-				topk_by_count(m, &r, is_short ? 1 : m.cluster,
-					      guess);
+			if (is_short)
+				topk_by_short(m, &r);
+			else if (UNLIKELY(!topk_by_long(m, &r, &guess)))
+				topk_by_count(m, &r, m.cluster, guess);
 		}
 		BARRIER(); /* what is shared is used anew */
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of any length whose scores are counted, by a cluster or by one of its
- * blocks alone. A guess of the k-th key is checked by one pass; if it is wrong,
- * exact histograms of 13 bits give the key. A last pass sets a bit for each
- * score above it and, in another list, for each equal to it. The hard idea is
+ * A row of any length whose scores are counted by a cluster. A pass sets a bit
+ * for each score above a key and, in another list, for each equal to it. The
+ * first pass is for a guess of the k-th key; its bits tell whether it is right.
+ * If it is wrong, exact histograms of 13 bits give the key. The hard idea is
  * that a piece of 32 scores is a word of bits, so that no block waits for
  * another to know where its own go.
  */
@@ -58,49 +58,6 @@ topk_by_tell(topk_by m, uint32_t blocks, uint32_t kth, uint32_t rest,
 		g_cluster_store2_if(to, kth, rest, 1);
 		g_cluster_store(to + 8, left);
 	}
-}
-
-/* Checks whether the k-th key is `guess`, and tells all blocks; returns 0 if
- * not. */
-FN uint32_t
-topk_by_is(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
-	   uint32_t guess)
-{
-	uint32_t keys[4 * TOPK_BY_LOADS], above = 0, same = 0, piece, i;
-
-	topk_by_clear(m);
-	topk_by_meet(blocks);
-	NO_UNROLL
-	for (piece = 0; piece < r->pieces;
-	     piece += TOPK_BY_LOADS * topk_by_turn(m, blocks)) {
-		const uint32_t is = topk_by_keys(m, r, blocks, piece, keys);
-
-		UNROLL
-		for (i = 0; i < 4 * TOPK_BY_LOADS; i++) {
-			above += keys[i] > guess ? is >> i & 1u : 0;
-			same += keys[i] == guess ? is >> i & 1u : 0;
-		}
-	}
-	above = g_warp_sum(above);
-	same = g_warp_sum(same);
-	if (g_lane() == 0) {
-		const g_cluster_place to = g_cluster_at(m.head->bins, 0);
-
-		g_cluster_add(to, above);
-		g_cluster_add(to + 4, same);
-	}
-	topk_by_meet(blocks);
-	if (topk_by_own(m) == 0) {
-		above = m.head->bins[0];
-		same = m.head->bins[1];
-		if (above < r->k && above + same >= r->k)
-			topk_by_tell(m, blocks, guess, r->k - above,
-				     above + same - r->k);
-		else
-			topk_by_tell(m, blocks, 0, 0, 0);
-	}
-	topk_by_meet(blocks);
-	return m.head->told[0];
 }
 
 /* Counts the keys that begin with `prefix`, by their next bits, in a histogram
@@ -184,13 +141,21 @@ topk_by_ties(topk_by m, LOCAL const uint32_t *equal, uint32_t words,
 	for (i = from; i < end; i++) {
 		uint32_t word = equal[i], taken = 0;
 
-		NO_UNROLL
-		while (word) {
-			const uint32_t bit = word & (0u - word);
+		n = g_popcount(word);
+		if (before >= first && before + n <= first + count) {
+			taken = word;
+			before += n;
+		} else if (before + n <= first || before >= first + count) {
+			before += n;
+		} else {
+			NO_UNROLL
+			while (word) {
+				const uint32_t bit = word & (0u - word);
 
-			if (before++ - first < count)
-				taken |= bit;
-			word ^= bit;
+				if (before++ - first < count)
+					taken |= bit;
+				word ^= bit;
+			}
 		}
 		m.bits[i] |= taken;
 	}
@@ -248,15 +213,51 @@ topk_by_mark(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	}
 }
 
-/* Selects the k best of any row with `blocks` blocks: the cluster's, or this
- * one alone. `guess` may be the k-th key, or is 0. */
+/* Sets the bits as if the k-th key were `guess`, and tells all blocks; returns
+ * 0 if it is another. The row has at most m.words pieces. */
+FN uint32_t
+topk_by_try(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
+	    uint32_t guess)
+{
+	uint32_t above = 0, same = 0, i;
+
+	topk_by_mark(m, r, blocks, 0, r->pieces, guess, m.list);
+	if (g_item() == 0)
+		m.head->bins[0] = m.head->bins[1] = 0;
+	topk_by_meet(blocks);
+	if (topk_by_own(m) == 0) {
+		NO_UNROLL
+		for (i = g_item(); i < r->pieces; i += m.items) {
+			above += g_popcount(m.bits[i]);
+			same += g_popcount(m.list[i]);
+		}
+		above = g_warp_sum(above);
+		same = g_warp_sum(same);
+		if (g_lane() == 0) {
+			g_local_add(&m.head->bins[0], above);
+			g_local_add(&m.head->bins[1], same);
+		}
+		BARRIER();
+		above = m.head->bins[0];
+		same = m.head->bins[1];
+		if (above < r->k && above + same >= r->k)
+			topk_by_tell(m, blocks, guess, r->k - above,
+				     above + same - r->k);
+		else
+			topk_by_tell(m, blocks, 0, 0, 0);
+	}
+	topk_by_meet(blocks);
+	return m.head->told[0];
+}
+
+/* Selects the k best of any row with the cluster's `blocks` blocks. `guess` may
+ * be the k-th key, or is 0. */
 FN void
 topk_by_count(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	      uint32_t guess)
 {
-	const uint32_t kth = guess && topk_by_is(m, r, blocks, guess)
-				     ? guess
-				     : topk_by_kth(m, r, blocks);
+	const uint32_t is_set = guess && topk_by_try(m, r, blocks, guess);
+	const uint32_t kth = is_set ? guess : topk_by_kth(m, r, blocks);
 	const uint32_t rest = m.head->told[1], left = m.head->told[2];
 	uint32_t done = 0, equal = 0, first;
 
@@ -265,8 +266,13 @@ topk_by_count(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 		const uint32_t to = r->pieces - first;
 		const uint32_t words = to < m.words ? to : m.words;
 
-		topk_by_mark(m, r, blocks, first, words, kth, m.list);
-		topk_by_meet(blocks);
+		if (!is_set) {
+			topk_by_mark(m, r, blocks, first, words, kth, m.list);
+			topk_by_meet(blocks);
+		}
+		/* Up to a multiple of 4 words. */
+		if (topk_by_own(m) == 0 && g_item() < (0u - words) % 4)
+			m.bits[words + g_item()] = 0;
 		if (topk_by_own(m) == 0) {
 			equal += topk_by_ties(m, m.list, words,
 					      r->last_ties ? left : 0, rest,

@@ -10,7 +10,7 @@
 #include "tests/harness/themes.h"
 #include "tests/ops/select/topk_rig.h"
 
-enum { MOST_ROWS = 140, ROOM = 160000 };
+enum { MOST_ROWS = 140, ROOM = 160000, LONG_ROOM = 300000 };
 
 static fixture f;
 static float *scores;
@@ -24,7 +24,7 @@ setup(void)
 
 	fixture_config(&config);
 	fixture_open(&f, &config, 0);
-	scores = test_alloc(ROOM * sizeof *scores, 0);
+	scores = test_alloc(LONG_ROOM * sizeof *scores, 0);
 }
 
 static void
@@ -129,7 +129,7 @@ check(uint32_t rows, uint32_t k, uint32_t ties)
 	a.k = k;
 	a.ties = ties;
 	a.logits = scores;
-	a.logits_elems = ROOM;
+	a.logits_elems = rows == 1 ? LONG_ROOM : ROOM;
 	a.row_starts = starts;
 	a.context_lens = lens;
 	a.indices_stride_elems = k + rows % 3;
@@ -190,12 +190,34 @@ START_TEST(lengths_around_what_a_block_holds_equal_a_full_sort)
 }
 END_TEST
 
+/* A block has bits for 262144 scores at a time, so that this takes two turns of
+ * it. */
+START_TEST(a_row_of_more_bits_than_a_block_has_equals_a_full_sort)
+{
+	static const uint32_t kinds[4] = {NORMAL, STEPS, ONE_VALUE, FIRST_HALF};
+	uint64_t rng = test_seed() + 80 + (uint64_t)_i;
+	uint32_t i;
+
+	starts[0] = 7;
+	lens[0] = 262144 + 32 * _i + 1;
+	for (i = 0; i < (uint32_t)lens[0]; i++)
+		scores[starts[0] + i] =
+			score(&rng, kinds[_i], i, (uint32_t)lens[0]);
+	check(1, 2048, (uint32_t)_i % 2);
+	lens[0] += 30000;
+	for (; i-- > 0;)
+		scores[starts[0] + i + 30000] = scores[starts[0] + i];
+	check(1, 600, SPMLA_TIES_LOWER);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
 		{rows_of_every_kind_equal_a_full_sort, KINDS},
 		{any_number_of_rows_equals_a_full_sort, 8},
 		{lengths_around_what_a_block_holds_equal_a_full_sort, 4},
+		{a_row_of_more_bits_than_a_block_has_equals_a_full_sort, 4},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
