@@ -65,11 +65,14 @@ decode_args(const eager_check *e, uint32_t layer, uint32_t tokens)
 	a.lse_token_stride_elems = l->lse_token_stride_elems;
 	a.lse_head_stride_elems = l->lse_head_stride_elems;
 	a.cache = e->kv[layer];
+	/* The layers' workspace is clean between calls. */
+	a.workspace = spmla_view(e->model->ctx, SPMLA_BUF_DECODE_WORKSPACE,
+				 &a.workspace_bytes);
 	return a;
 }
 
 /* On a GPU batch-invariant steps have fixed splits. A call alone has the same
- * bits if it has the same splits. */
+ * bits if it has the same splits, and a workspace in which to add them up. */
 static void
 open_parts(eager_check *e)
 {
