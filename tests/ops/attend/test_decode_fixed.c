@@ -21,8 +21,8 @@ static int32_t lens[MOST], extra_lens[MOST];
 static uint16_t *out;
 static float *lse;
 
-/* Case n: the model, then the heads. Splits have 4 blocks: V3.2 has three (a
- * device: 4, of 8 blocks), V4 two (3) or, without its second list, one. */
+/* Case n: the model, then the heads. Splits of V3.2 have 4 blocks, a token has
+ * three (a device: 4, of 8 blocks); V4 has one. */
 static void
 open_case(int n)
 {
@@ -60,6 +60,12 @@ close_case(void)
 	fixture_close(&f);
 }
 
+static int32_t
+at_most(int32_t len, uint32_t keys)
+{
+	return len < (int32_t)keys ? len : (int32_t)keys;
+}
+
 /* Lists of all lengths: none, a key, and about where blocks and splits end. */
 static void
 cut_lists(void)
@@ -68,9 +74,10 @@ cut_lists(void)
 	uint32_t t;
 
 	for (t = 0; t < tokens; t++) {
-		lens[t] = t % 3 == 1 ? some[t / 3 % 8] : (int32_t)r.keys[0];
-		extra_lens[t] =
-			t % 2 == 1 ? some[t / 2 % 8] : (int32_t)r.keys[1];
+		lens[t] = at_most(t % 3 == 1 ? some[t / 3 % 8] : INT32_MAX,
+				  r.keys[0]);
+		extra_lens[t] = at_most(
+			t % 2 == 1 ? some[t / 2 % 8] : INT32_MAX, r.keys[1]);
 	}
 	r.a.topk_lens = lens;
 	r.a.extra_topk_lens = extra_lens;
