@@ -188,12 +188,10 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * On a GPU, decode steps of few tokens use split-KV: sparse_decode in parts,
  * then split_combine. The prologue plans the parts for all of its tokens, each
  * with all keys that it sees (ratio 4: as many as topk selects).
- * SPMLA_CONFIG_BATCH_INVARIANT changes that. On CUDA every decode step then has
- * fixed splits, if the plan allows a token of the layer more than 4 key blocks.
- * On other GPUs no step is split.
+ * With SPMLA_CONFIG_BATCH_INVARIANT no step is split.
  * A call runs whole instead if:
  * - the layer has ratio 1;
- * - its shape has fewer tokens than the prologue's, unless splits are fixed;
+ * - its shape has fewer tokens than the prologue's;
  * - the layer has ratio 4 and no index_q, and topk_lens is neither NULL nor
  *   TOPK_LENS;
  * - on Hopper, without SPMLA_CONFIG_BATCH_INVARIANT, the tokens are few enough

@@ -34,9 +34,11 @@ spmla_i_most_blocks(uint32_t near, uint32_t far)
 
 /* The key blocks of a fixed split. With the batch-invariant flag every split
  * has this many, whatever the step. It follows from the keys that a token may
- * have. 0: a token has one split, or splits are not fixed.
- * Example: top-k 2048 has 32 blocks, so a split has 8; the window of 128 and
- * top-k 1024 of V4 have 18, so a split has 5; 256 keys have 4 and one split. */
+ * have. 0: a token has one split, or splits are not fixed. Tokens with a second
+ * list, V4's, have one: on an H100 splits took a fifth off a decode of one token
+ * and made those of 128 twice as long (bench/NOTES.md).
+ * Example: top-k 2048 has 32 blocks, so a split has 8; 256 keys have 4 and one
+ * split. */
 static inline uint32_t
 spmla_i_split_blocks(const spmla_plan *plan, uint32_t near, uint32_t far)
 {
@@ -46,7 +48,7 @@ spmla_i_split_blocks(const spmla_plan *plan, uint32_t near, uint32_t far)
 	const uint32_t each =
 		even > SPMLA_I_FIXED_BLOCKS ? even : SPMLA_I_FIXED_BLOCKS;
 
-	if (plan->device.kind != SPMLA_BACKEND_CUDA ||
+	if (plan->device.kind != SPMLA_BACKEND_CUDA || far ||
 	    !(plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT))
 		return 0;
 	return blocks > each ? each : 0;
