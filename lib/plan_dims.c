@@ -151,24 +151,21 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		  SPMLA_GROUP_STATE_C128A, SPMLA_LAYOUT_STATE_512, overflow);
 }
 
-/* The dimensions of fixed splits. */
+/* The dimensions of fixed splits, which V3.2 alone has. */
 static void
 fill_fixed(uint64_t *dim, const spmla_plan *plan)
 {
 	const spmla_config *c = &plan->config;
 	const uint64_t tokens = spmla_i_fixed_tokens(plan);
-	const uint32_t near = spmla_i_near_keys(c), v4 = spmla_i_is_v4(c);
-	const uint32_t far = spmla_i_far_keys(c, SPMLA_COMPRESS_OVERLAP);
-	const uint32_t c128a_far = spmla_i_far_keys(c, SPMLA_COMPRESS_MOST);
-	const uint64_t parts = tokens * spmla_i_fixed_splits(plan, near, far);
-	const uint64_t c128a =
-		v4 ? tokens * spmla_i_fixed_splits(plan, near, c128a_far) : 0;
+	const uint64_t parts =
+		spmla_i_is_v4(c)
+			? 0
+			: tokens * spmla_i_fixed_splits(
+					   plan, spmla_i_near_keys(c), 0);
 
 	dim[SPMLA_I_DIM_DECODE_PARTS] = parts;
 	dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1] = parts ? tokens + 1 : 0;
-	dim[SPMLA_I_DIM_C128A_PARTS] = c128a;
-	dim[SPMLA_I_DIM_C128A_SPLIT_TOKENS_PLUS_1] = c128a ? tokens + 1 : 0;
-	dim[SPMLA_I_DIM_SPLIT_ROWS] = parts > c128a ? parts : c128a;
+	dim[SPMLA_I_DIM_SPLIT_ROWS] = parts;
 }
 
 /* The dimensions of decode steps in parts. */

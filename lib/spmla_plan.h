@@ -129,9 +129,9 @@ typedef enum spmla_config_flag {
 	 * backend always works this way.
 	 * On CUDA a token's keys of V3.2 are cut into fixed splits, at most 4.
 	 * SPLIT_OUT has room for the most splits of each token of the largest
-	 * bucket. With V4 and on other GPUs one thread block attends to all keys of a
-	 * token, for 64 heads at a time (for 16 if there are at most 16 heads,
-	 * and on some devices). Small batches take longer.
+	 * bucket. With V4 and on other GPUs one thread block attends to all
+	 * keys of a token, for 64 heads at a time (for 16 if there are at most
+	 * 16 heads, and on some devices). Small batches take longer.
 	 * A token of a prefill has the bits of prefill, not of decode. In V3.2
 	 * on Hopper it may also select other keys: see spmla_v32_prefill. */
 	SPMLA_CONFIG_BATCH_INVARIANT = 1,

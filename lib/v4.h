@@ -11,8 +11,8 @@
  * One context serves all layers. All metadata comes from the step's prologue,
  * and the calls take the shape that the prologue took. A step of prompts
  * (info.bucket is SPMLA_BUCKET_PREFILL) takes the same calls, eagerly. Its keys
- * are read where they are. Its bits do not depend on how a prompt is cut, except
- * as spmla_v4_output says. Its shape must fit no bucket (E_STATE).
+ * are read where they are. Its bits do not depend on how a prompt is cut,
+ * except as spmla_v4_output says. Its shape must fit no bucket (E_STATE).
  *
  * If an operation of a call fails, the operations before it may have been
  * enqueued. Branches that the call forked are joined again, unless the device

@@ -3,10 +3,10 @@
  * The shapes of the attention over a cache. A decode is timed whole, each token
  * by itself, and in parts with the combine behind them, as the library shares
  * tokens and with the fixed splits of the batch-invariant flag; what plans the
- * parts runs once, outside of what is timed, as in the peer's times. Each token's
- * keys are drawn in no order from rows of its own, so that no two tokens share
- * one. Only with the longest lists tokens that are 64 apart share their rows:
- * 690 MB lie between two uses.
+ * parts runs once, outside of what is timed, as in the peer's times. Each
+ * token's keys are drawn in no order from rows of its own, so that no two
+ * tokens share one. Only with the longest lists tokens that are 64 apart share
+ * their rows: 690 MB lie between two uses.
  */
 #include "bench/cuda.h"
 

@@ -3,8 +3,9 @@
  * Chooses the decode steps that a GPU does in parts (split-KV): those whose
  * tokens alone would not keep it busy. The choice follows from plan and shape,
  * so a captured graph always does the same. With the batch-invariant flag it
- * follows from the plan alone: every step has the same fixed splits. It stands
- * in lib because the plan reserves the split rows, and layers choose by it.
+ * follows from the plan alone: every step of V3.2 has the same fixed splits,
+ * and V4's are whole. It stands in lib because the plan reserves the split
+ * rows, and layers choose by it.
  */
 #ifndef SPMLA_INTERNAL_SPLITS_H
 #define SPMLA_INTERNAL_SPLITS_H
@@ -35,8 +36,8 @@ spmla_i_most_blocks(uint32_t near, uint32_t far)
 /* The key blocks of a fixed split. With the batch-invariant flag every split
  * has this many, whatever the step. It follows from the keys that a token may
  * have. 0: a token has one split, or splits are not fixed. Tokens with a second
- * list, V4's, have one: on an H100 splits took a fifth off a decode of one token
- * and made those of 128 twice as long (bench/NOTES.md).
+ * list, V4's, have one: on an H100 three splits took a seventh off a decode of
+ * one token and made a decode of 128 take 2.4 times as long (bench/NOTES.md).
  * Example: top-k 2048 has 32 blocks, so a split has 8; 256 keys have 4 and one
  * split. */
 static inline uint32_t

@@ -23,8 +23,8 @@ typedef struct spmla_combine_index_args {
 			    * < 2^31 */
 	uint32_t request_rows; /* gathered rows of a request (M); requests *
 				* request_rows < 2^31 */
-	/* a request's first row of window and new keys (N), <= request_rows; the
-	 * rows before are compressed entries */
+	/* a request's first row of window and new keys (N), <= request_rows;
+	 * the rows before are compressed entries */
 	uint32_t window_row;
 	uint32_t max_image; /* keys of an image, >= 1; only with images */
 	const int32_t *req_id_per_token; /* [tokens], of the chunk */

@@ -76,7 +76,7 @@ pick(const spmla_i_ze_driver *driver, const spmla_ze_device *devices,
 	return s;
 }
 
-/* Looks for the device among a driver's devices, or among their parts. */
+/* Looks for the device among a driver's devices, or among its GPUs' parts. */
 static spmla_status
 search(const spmla_i_ze_driver *driver, spmla_ze_driver in, uint32_t parts,
        spmla_ze_device want, spmla_ze_device *found, spmla_diag *diag)
@@ -92,8 +92,11 @@ search(const spmla_i_ze_driver *driver, spmla_ze_driver in, uint32_t parts,
 	if (!parts)
 		return pick(driver, devices, count, want, found, diag);
 	for (i = 0; s == SPMLA_OK && i < count && !*found; i++) {
-		uint32_t n = MOST_DEVICES;
+		uint32_t n = MOST_DEVICES, is = 0;
 
+		s = is_gpu(driver, devices[i], &is, diag);
+		if (!is)
+			continue;
 		r = driver->sub_devices(devices[i], &n, of_one);
 		if (r)
 			return spmla_i_gpu_refused(diag,
@@ -103,8 +106,8 @@ search(const spmla_i_ze_driver *driver, spmla_ze_driver in, uint32_t parts,
 	return s;
 }
 
-/* Looks at every driver's devices first: one that is no GPU's need not know of
- * parts. *in is the driver that has the device. */
+/* Looks at every driver's devices, then at every GPU's parts. *in is the driver
+ * that has the device. */
 static spmla_status
 find(const spmla_i_ze_driver *driver, spmla_ze_device want, spmla_ze_driver *in,
      spmla_ze_device *found, spmla_diag *diag)

@@ -86,6 +86,7 @@ START_TEST(a_driver_without_gpus_is_passed_over)
 }
 END_TEST
 
+/* _i: a driver before ours has a device that is no GPU and has no parts. */
 START_TEST(a_part_of_a_device_is_a_device_of_its_own)
 {
 	spmla_native native = SPMLA_NATIVE_INIT;
@@ -94,6 +95,7 @@ START_TEST(a_part_of_a_device_is_a_device_of_its_own)
 	spmla_config config;
 	uint32_t count = 1;
 
+	fake_ze.other_driver = _i ? 2 : 0;
 	fake_ze.part_slices = 2; /* of 5, with 4 cores each */
 	ck_assert_int_eq(ze_fake_driver_table.own.sub_devices(r.native.device,
 							      &count, &part),
@@ -485,7 +487,7 @@ SUITE
 	const theme_test c[] = {
 		{a_device_is_what_its_properties_say, 1},
 		{a_driver_without_gpus_is_passed_over, 2},
-		{a_part_of_a_device_is_a_device_of_its_own, 1},
+		{a_part_of_a_device_is_a_device_of_its_own, 2},
 		{a_device_that_will_not_do_is_told, 1},
 		{an_old_driver_is_told_with_both_versions, 1},
 		{without_a_driver_the_code_is_told, 1},

@@ -112,36 +112,12 @@ view(const parts_rig *r, uint32_t side, spmla_buf buf)
 	return spmla_view(r->sides[side].f.ctx, buf, NULL);
 }
 
-/* At most 4 splits, of 4 blocks or more: 128 keys of the window, and topk or
- * 160, whose lists have room for 256. */
+/* With the batch-invariant flag V4's tokens are whole. */
 static void
-check_fixed(const parts_rig *r, const spmla_shape *shape)
+check_fixed(const parts_rig *r)
 {
-	const spmla_plan *plan = &r->sides[FIXED].f.plan;
-	const int32_t tokens = (int32_t)shape->tokens;
-	const int32_t topk = (int32_t)plan->config.topk;
-	const int32_t blocks = 2 + topk / 64;
-	const int32_t each = blocks > 16 ? (blocks + 3) / 4 : 4;
-	parts_step s = {view(r, FIXED, SPMLA_BUF_TILE_SCHEDULER_METADATA),
-			view(r, FIXED, SPMLA_BUF_NUM_SPLITS),
-			view(r, FIXED, SPMLA_BUF_CONTEXT_LENS),
-			tokens,
-			tokens * ((blocks + each - 1) / each),
-			128,
-			topk,
-			4};
-
-	if (plan->device.kind != SPMLA_BACKEND_CUDA) {
-		ck_assert(!s.rows);
-		return;
-	}
-	parts_check_fixed(&s, each);
-	s.rows = view(r, FIXED, SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A);
-	s.splits = view(r, FIXED, SPMLA_BUF_NUM_SPLITS_C128A);
-	s.parts = tokens * 2;
-	s.far = PARTS_LONGEST;
-	s.ratio = 128;
-	parts_check_fixed(&s, 4);
+	ck_assert(!view(r, FIXED, SPMLA_BUF_TILE_SCHEDULER_METADATA));
+	ck_assert(!view(r, FIXED, SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A));
 }
 
 static void
@@ -236,7 +212,7 @@ parts_rig_step(parts_rig *r, const spmla_shape *shape, const uint32_t *lens,
 					     SPMLA_FROM_RING, NULL));
 	if (shape->next_n <= 4) { /* else it fits no bucket */
 		check_metadata(r, shape);
-		check_fixed(r, shape);
+		check_fixed(r);
 	}
 	for (k = 0; k < count; k++) {
 		for (i = 0; i < BOTH; i++)

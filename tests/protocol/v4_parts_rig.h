@@ -30,7 +30,8 @@ void parts_rig_close(parts_rig *r);
 /* One step of both, a layer of each ratio: rows 0, 1, .. join with lens[row]
  * tokens and pages of their own; `gone`: row 0 has none of C4A. The metadata
  * are as they have to be. Results differ only by the order of sums, also in a
- * layer of ratio 4 that is done whole; on the CPU they are equal, to the bit. */
+ * layer of ratio 4 that is done whole; on the CPU they are equal, to the bit.
+ */
 void parts_rig_step(parts_rig *r, const spmla_shape *shape,
 		    const uint32_t *lens, uint32_t gone, const uint32_t *ratios,
 		    uint32_t count);

@@ -32,8 +32,8 @@ enum {
 	FEW_TILES = FEW_MANY / 8 /* of 8 heads, at most */
 };
 
-/* Shared memory of a block, in this order. It is a map and not a struct, because
- * its sizes differ between the kernels.
+/* Shared memory of a block, in this order. It is a map and not a struct,
+ * because its sizes differ between the kernels.
  *
  *   codes     [keys of the block] FEW_CODES bytes
  *   tails     [keys] FEW_TAIL
@@ -423,7 +423,7 @@ typedef struct few_query {
 	uint32_t tail[4];
 } few_query;
 
-/* The query of the warp's head `i`, of `each`, which it may not have. */
+/* The query of the i-th of the warp's `each` heads. That head may not exist. */
 FN GLOBAL const uint16_t *
 few_query_at(const PRIVATE few_block *b, uint32_t each, uint32_t i)
 {
@@ -476,8 +476,9 @@ few_largest(const PRIVATE uint32_t *x, uint32_t most)
 	return most;
 }
 
-/* Stores 8 dims of a head, from dim 8 `octet` on, as few_multiply_codes reads
- * them: in their order, or in the order of few_column. */
+/* Stores 8 dims of a head, from dim 8 `octet` on: in their order, or for
+ * FEW_MANY heads in the order in which few_many_take_codes finds dims in a row.
+ */
 FN void
 few_store_octet(const PRIVATE few_block *b, uint32_t head, uint32_t octet,
 		PRIVATE uint32_t *x)

@@ -4,11 +4,11 @@
  * mma.sync would read all queries from shared memory for every 16 keys, and all
  * of P for every 64 columns; here four warps share each read.
  *
- * A has the same rows as in sparse_decode_few_kernel.h, in registers, except
- * that a warpgroup's 64 columns of O have one scale group, so a warp has 32
- * columns of each of two groups. B is panels of 64 heads: of queries, whose
- * dims are in the order in which a lane finds them in a row, and of P, whose
- * keys are.
+ * A is in registers and has the same rows as in sparse_decode_few_kernel.h. But
+ * a product's 64 columns of O must share a scale group, so a warp has 32
+ * columns of each of two groups. B is panels of 64 heads: queries for scores, P
+ * for O. The dims of a query, and the keys of P, lie in the order in which
+ * lanes find them in A.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_MANY_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_MANY_DEVICE_H
@@ -30,7 +30,8 @@ few_many_hold(PRIVATE float *sum, uint32_t count)
 		g_wgmma_hold(sum + i);
 }
 
-/* Waits until at most `groups` groups of products run; sum is none of theirs. */
+/* Waits until at most `groups` groups of products run; sum is none of theirs.
+ */
 FN void
 few_many_wait(uint32_t groups, PRIVATE float *sum, uint32_t count)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode for few tokens, in one launch: some 128 blocks, each with 80 to
- * 144 keys of a unit (a token and 8 to 32 of its heads). They combine their
+ * 144 keys of a unit (a token and 8 to 64 of its heads). They combine their
  * results as decode_exchange_device.h says. Latency counts: everything that
  * does not depend on a row is done while rows are on their way.
  *
  * The hard ideas:
  * - Keys are the rows of A and heads the columns of B, so that one product
- *   takes a warp's 16 keys and 8 heads. Codes go from the row in shared memory
+ *   takes a warp's 16 keys and 8 heads, or a warpgroup's 64 keys and 64 heads
+ *   (decode_few_many_device.h). Codes go from the row in shared memory
  *   to f16 in registers, which is exact. Scales are not multiplied with codes
  *   at all. For scores they multiply a group's sum in f32. For O they multiply
  *   the weights; each group has its own copy of the weights.
@@ -649,7 +650,7 @@ few_run_unit(const PRIVATE few_block *b)
 	else
 		few_ask_queries(b, &query);
 	found = few_find(b, &slot);
-	if (!many) /* else at the end, where its code is in nobody's way */
+	if (!many)
 		few_report(b, &found);
 	if (has_keys)
 		few_ask_rows(b, &found);
@@ -692,8 +693,8 @@ few_run_unit(const PRIVATE few_block *b)
 	else if (has_keys)
 		few_store_p(b, byte, score);
 	if (many)
-		g_fence_async();
-	BARRIER(); /* P is there */
+		g_fence_async(); /* P too */
+	BARRIER();               /* P is there */
 	few_make_record(b, byte, wide, record);
 	if (many) {
 		few_many_multiply_values(b, o);
@@ -706,7 +707,7 @@ few_run_unit(const PRIVATE few_block *b)
 	if (g_item() < b->kind.heads)
 		g_store4_device(exchange_record(b, b->rank, g_item()), record);
 	exchange_finish(b);
-	if (many)
+	if (many) /* here its code is in nobody's way */
 		few_report(b, &found);
 }
 

@@ -5,6 +5,9 @@
 #include "spmla/internal/few.h"
 #include "spmla/platform/gpu/launch.h"
 
+SPMLA_STATIC_ASSERT(SPMLA_ITEMS_sparse_decode_few_v32_64 == 32 * FEW_WARPS,
+		    "all warps of FEW_MANY have keys and 64 columns");
+
 /* There is no list of variants as in sparse_decode_launch.c: the plan chooses
  * the kernel of a call, because it must know the workspace (few.h). */
 static const spmla_i_kernel kernels[SPMLA_I_FEW_COUNT] = {

@@ -151,9 +151,9 @@ k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
 }
 
 /* The same for MXFP4: group g of 32 is x[2 g] and x[2 g + 1] of 16 lanes. Eight
- * lanes' codes of an x[i] make a word; lane l keeps the word of x[l % 8]. Returns
- * the four scale bytes. To keep the code short, the loop always takes the group
- * in x[0] and x[1], and moves the rest of x forward. */
+ * lanes' codes of an x[i] make a word; lane l keeps the word of x[l % 8].
+ * Returns the four scale bytes. To keep the code short, the loop always takes
+ * the group in x[0] and x[1], and moves the rest of x forward. */
 FN uint32_t
 k_insert_mxfp4(PRIVATE float *x, PRIVATE uint32_t *codes)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q_absorb with matrix instructions: a tile is 128 columns of a head for up to 16
- * tokens, or up to 128, and a quarter of their rope parts. With few tokens the
- * rope parts are loaded during the products and written after them; otherwise
- * both come before.
+ * q_absorb with matrix instructions: a tile is 128 columns of a head for up to
+ * 16 tokens, or up to 128, and a quarter of their rope parts. With few tokens
+ * the rope parts are loaded during the products and written after them;
+ * otherwise both come before.
  */
 #ifndef SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_PROJECT_Q_ABSORB_MMA_KERNEL_H

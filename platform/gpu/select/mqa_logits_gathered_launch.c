@@ -23,8 +23,8 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_gathered_mxfp4_params) ==
 		    "MXFP4's has one more pointer in front");
 
 /* Kinds: the kernel that mqa_logits takes. Rows: the tokens of a launch.
- * Example: with MXFP4 keys mqa_logits takes mma.sync on Hopper; here such a call
- * takes the portable kernel, all tokens in one launch. */
+ * Example: with MXFP4 keys mqa_logits takes mma.sync on Hopper; here such a
+ * call takes the portable kernel, all tokens in one launch. */
 static const spmla_i_gpu_variant variants[] = {
 	{.kernel = SPMLA_KERNEL_mqa_logits_gathered_wgmma,
 	 .kind = SPMLA_KERNEL_mqa_logits_wgmma,

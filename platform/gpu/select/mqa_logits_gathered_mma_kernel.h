@@ -137,8 +137,8 @@ gathered_mma_stage(const PRIVATE spmla_k_mqa_logits_gathered_mma_scalars *s,
 	}
 }
 
-/* Loads 32 keys from `first` on, but no key from `stop` on, and none that no row
- * sees. */
+/* Loads 32 keys from `first` on, but no key from `stop` on, and none that no
+ * row sees. */
 FN void
 gathered_mma_fetch(PRIVATE mqa_mma_tile *tile, GLOBAL const uint8_t *k,
 		   GLOBAL const float *k_scales, LOCAL const uint32_t *seen,

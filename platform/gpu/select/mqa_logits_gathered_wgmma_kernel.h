@@ -41,7 +41,7 @@ enum {
 	GATHERED_WGMMA_LINE = GATHERED_WGMMA_TOKENS / GATHERED_WGMMA_ROWS,
 	GATHERED_WGMMA_STAGES = 10,
 	GATHERED_WGMMA_SWIZZLERS = 2, /* warps, 32 keys of a unit each */
-	GATHERED_WGMMA_COPIER = 2,    /* whose rows lie behind both buffers' */
+	GATHERED_WGMMA_COPIER = 2,    /* the copier's place in first and end */
 	GATHERED_WGMMA_KEYS = 64,
 	GATHERED_WGMMA_HEADS = 64,
 	GATHERED_WGMMA_TILE = 64 * SPMLA_INDEX_DIM /* bytes */

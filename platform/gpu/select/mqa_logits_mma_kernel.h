@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits with matrix instructions, for up to 64 heads. Keys are rows of A, so
- * they go from the cache to fragments without shared memory; the queries of a
- * token lie there as f16. The hard idea is the order of the 128 dims: it is
+ * mqa_logits with matrix instructions, for up to 64 heads. Keys are rows of A,
+ * so they go from the cache to fragments without shared memory; the queries of
+ * a token lie there as f16. The hard idea is the order of the 128 dims: it is
  * free as long as both sides use the same one. So 16 consecutive bytes of a key
  * are a lane's values for four k steps, or with MXFP4 for all eight, with one
  * scale. e4m3 is exact in f16, and e2m1 with its scale is exact in bf16. The

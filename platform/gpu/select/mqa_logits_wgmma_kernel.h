@@ -28,9 +28,10 @@ enum {
 	MQA_WGMMA_TOKENS = 2048, /* the most that a launch takes */
 	MQA_WGMMA_PAIR = 2,      /* tokens that share keys */
 	MQA_WGMMA_UNIT = 64,     /* keys */
-	/* More are slower on an H100. A multiple of MQA_WGMMA_COPIERS, so that
-	 * a stage always has the same copier: else one that is a turn ahead of
-	 * the other would take a stage for free that is not. */
+	/* More are slower on an H100. A multiple of MQA_WGMMA_COPIERS and of
+	 * MQA_WGMMA_SUMMERS, so that a stage always has the same ones. Else one
+	 * that is a turn ahead would take a stage for free, or full, that is
+	 * not. */
 	MQA_WGMMA_STAGES = 10,
 	MQA_WGMMA_TILE = 64 * SPMLA_INDEX_DIM, /* bytes of 64 keys or heads */
 	MQA_WGMMA_COPIERS = 2, /* warps; one alone limits the kernel */

@@ -17,7 +17,7 @@ enum {
 	TOPK_BY_SHORT = 8,   /* and of a row that one block has whole */
 	TOPK_BY_MOST = 8,    /* blocks of a cluster */
 	TOPK_BY_PIECE = 32,  /* scores of a piece, and of a word of bits */
-	TOPK_BY_AHEAD = 3,   /* turns that the second load of a chunk is */
+	TOPK_BY_AHEAD = 3,   /* turns; a chunk's second load lies ahead */
 	/* Bins of keys: magnitudes up to 2^-40, as bits, are one; the others
 	 * have 2^17 keys each. */
 	TOPK_BY_TINY = (127 - 40) << 23,

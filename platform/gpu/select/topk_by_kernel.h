@@ -234,10 +234,10 @@ topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
 /* A thread's first place of load `load` of chunk `chunk`. Threads begin their
  * round of the chunks at different ones, and blocks change places from turn to
  * turn. So scores with a period spread evenly over blocks and chunks. Two
- * blocks that only took turns would have a period themselves, and each period
- * of 4 pieces or 8 would be one block's; the number of bits of the turn has
- * none. The second load of a chunk is some turns ahead, or a thread could have
- * both in the same part of a period. */
+ * blocks swap by the number of bits of the turn: if they swapped each turn,
+ * scores with a period of 4 or 8 pieces could all be one block's. The second
+ * load of a chunk is some turns ahead, or a thread could have both in the same
+ * part of a period. */
 FN uint32_t
 topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk, uint32_t load)
 {

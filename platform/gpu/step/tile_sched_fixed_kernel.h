@@ -11,8 +11,8 @@
 #include "spmla/platform/gpu/step/decode_cut_device.h"
 #include "spmla/platform/gpu/step/tile_sched_kernel.h"
 
-/* With a ratio both lists follow from topk_lens, the contexts of the tokens, as
- * in decode_cut_blocks; nothing is reported. */
+/* `contexts`: topk_lens are the contexts of the tokens, of which each selects
+ * at most topk keys; nothing is reported. */
 #define SPMLA_K_tile_sched_fixed(P, S)      \
 	SPMLA_K_FAULT(P)                    \
 	P(const int32_t, topk_lens)         \
@@ -25,7 +25,7 @@
 	S(uint32_t, most_splits)            \
 	S(uint32_t, topk)                   \
 	S(uint32_t, extra_topk)             \
-	S(uint32_t, ratio)                  \
+	S(uint32_t, contexts)               \
 	S(spmla_g_divisor, lens_tokens)     \
 	S(uint32_t, list_form)              \
 	S(uint32_t, extra_list_form)        \
@@ -50,10 +50,10 @@ tile_sched_fixed_blocks(const PRIVATE tile_sched_fixed_job *job, uint32_t i,
 	decode_list list, extra;
 
 	*bad = 0;
-	if (s->ratio)
+	if (s->contexts)
 		return decode_cut_blocks(
 			decode_len(job->topk_lens, 1, 0x7fffffffu, i), s->topk,
-			s->extra_topk, s->ratio);
+			0, 1);
 	list = decode_list_of(job->topk_lens, s->list_form, s->lens_tokens, 0,
 			      s->topk, i);
 	extra = decode_list_of(job->extra_topk_lens, s->extra_list_form,

@@ -50,51 +50,29 @@ launch_fixed(const spmla_i_gpu_queue *queue, const spmla_tile_sched_args *a)
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched_fixed, 1, &p);
 }
 
-/* The tokens of layers of a ratio, by their contexts. */
-static spmla_status
-launch_ratio(const spmla_i_gpu_queue *queue, uint32_t tokens, uint32_t ratio,
-	     int32_t *metadata, int32_t *num_splits)
-{
-	const spmla_plan *plan = &queue->ctx->plan;
-	const uint32_t near = spmla_i_near_keys(&plan->config);
-	const uint32_t far = spmla_i_far_keys(&plan->config, ratio);
-	const uint32_t most = spmla_i_fixed_splits(plan, near, far);
-	spmla_k_tile_sched_fixed_params p;
-
-	if (!most)
-		return SPMLA_OK;
-	memset(&p, 0, sizeof p);
-	SPMLA_I_GPU_FAULT(&p, queue);
-	p.topk_lens = queue->ctx->buf[SPMLA_BUF_CONTEXT_LENS];
-	p.tile_scheduler_metadata = metadata;
-	p.num_splits = num_splits;
-	p.s.batch = tokens;
-	p.s.parts = tokens * most;
-	p.s.split_blocks = spmla_i_split_blocks(plan, near, far);
-	p.s.most_splits = most;
-	p.s.topk = near;
-	p.s.extra_topk = far;
-	p.s.ratio = ratio;
-	p.s.lens_tokens = spmla_i_gpu_divisor(1);
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched_fixed, 1, &p);
-}
-
 spmla_status
 spmla_i_gpu_fixed_splits(const spmla_i_gpu_queue *queue, uint32_t tokens)
 {
 	const spmla_ctx *ctx = queue->ctx;
-	const uint32_t v4 = spmla_i_is_v4(&ctx->plan.config);
-	spmla_status s =
-		launch_ratio(queue, tokens, v4 ? SPMLA_COMPRESS_OVERLAP : 1,
-			     ctx->buf[SPMLA_BUF_TILE_SCHEDULER_METADATA],
-			     ctx->buf[SPMLA_BUF_NUM_SPLITS]);
+	const uint32_t keys = spmla_i_near_keys(&ctx->plan.config);
+	const uint32_t most = spmla_i_fixed_splits(&ctx->plan, keys, 0);
+	spmla_k_tile_sched_fixed_params p;
 
-	if (s == SPMLA_OK && v4)
-		s = launch_ratio(
-			queue, tokens, SPMLA_COMPRESS_MOST,
-			ctx->buf[SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A],
-			ctx->buf[SPMLA_BUF_NUM_SPLITS_C128A]);
-	return s;
+	if (!most || spmla_i_is_v4(&ctx->plan.config))
+		return SPMLA_OK;
+	memset(&p, 0, sizeof p);
+	SPMLA_I_GPU_FAULT(&p, queue);
+	p.topk_lens = ctx->buf[SPMLA_BUF_CONTEXT_LENS];
+	p.tile_scheduler_metadata = ctx->buf[SPMLA_BUF_TILE_SCHEDULER_METADATA];
+	p.num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
+	p.s.batch = tokens;
+	p.s.parts = tokens * most;
+	p.s.split_blocks = spmla_i_split_blocks(&ctx->plan, keys, 0);
+	p.s.most_splits = most;
+	p.s.topk = keys;
+	p.s.contexts = 1;
+	p.s.lens_tokens = spmla_i_gpu_divisor(1);
+	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched_fixed, 1, &p);
 }
 
 spmla_status

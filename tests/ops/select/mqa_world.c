@@ -167,8 +167,8 @@ mqa_steep(uint8_t *q, float *weights, uint32_t heads, uint8_t *key)
 	}
 }
 
-/* Sums that are cut lose different things: 0 and 2 lose small terms beside 256 *
- * 256 or 256, which cancel in 2; 1 loses low bits of equal terms beside their
+/* Sums that are cut lose different things: 0 and 2 lose small terms beside 256
+ * * 256 or 256, which cancel in 2; 1 loses low bits of equal terms beside their
  * sum. */
 void
 mqa_adverse(uint8_t *q, float *weights, uint32_t heads, uint8_t *key,

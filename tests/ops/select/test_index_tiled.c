@@ -192,7 +192,8 @@ score(spmla_cache cache, uint32_t dtype, void *logits)
 	fixture_drain(&f);
 }
 
-/* _i: the encoding, and 2 for pages that kernels by matrix instructions take. */
+/* _i: the encoding, and 2 for pages that kernels by matrix instructions take.
+ */
 START_TEST(scores_are_those_of_flat_pages)
 {
 	static float flats[KEYS], tiles[KEYS];
