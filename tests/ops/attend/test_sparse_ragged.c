@@ -120,7 +120,7 @@ START_TEST(ragged_lists_have_the_bits_of_rows)
 		    _i % 2 ? SPMLA_LAYOUT_MLA_BF16 : SPMLA_LAYOUT_FP8_DS_MLA,
 		    _i == 2 ? DECODE_HEADS : 3, 61, TOPK);
 	decode_choose(&w);
-	memcpy(w.lens, lens, sizeof w.lens);
+	memcpy(w.lens, lens, sizeof *lens_of);
 	w.a.topk_lens = w.lens;
 	kept = decode_results(NULL);
 	pack(&first, w.slots, w.a.slots_stride_elems, lens, DECODE_TOKENS);
@@ -253,7 +253,7 @@ START_TEST(an_indptr_that_leads_outside_is_an_empty_token)
 	open_context(DECODE_HEADS);
 	decode_open(&w, SPMLA_LAYOUT_FP8_DS_MLA, 3, 61, TOPK);
 	decode_choose(&w);
-	memcpy(w.lens, lens_of[0], sizeof w.lens);
+	memcpy(w.lens, lens_of[0], sizeof *lens_of);
 	pack(&first, w.slots, w.a.slots_stride_elems, w.lens, DECODE_TOKENS);
 	ck_assert_uint_eq(first.count, 265);
 	w.lens[1] = 0;
