@@ -82,14 +82,14 @@ typedef struct spmla_v32_layer {
 
 /* Fills `layer` with what follows from the plan: the strides of tensors without
  * gaps, cos_sin_rows max_context_tokens, norm_eps 1e-6, and the pools of layer
- * `index` of [0, cache_layers), if any are planned. Everything else is zero: the
- * caller sets the pointers.
+ * `index` of [0, cache_layers), if any are planned. Everything else is zero:
+ * the caller sets the pointers.
  * Errors: E_RANGE for the index, E_UNSUPPORTED for a plan of V4. */
 spmla_status spmla_v32_layer_preset(spmla_ctx *ctx, uint32_t index,
 				    spmla_v32_layer *layer);
 
-/* Writes the step's keys to SLOT_MAPPING: kv_insert, with indexer_k_insert (POW2
- * scales) if index_k is not NULL.
+/* Writes the step's keys to SLOT_MAPPING: kv_insert, with indexer_k_insert
+ * (POW2 scales) if index_k is not NULL.
  * Order: enqueues 1 operation; capturable.
  * Exact: bit for bit.
  * Errors: the operations' own; E_RANGE for cos_sin_rows (insert with index_k,
@@ -111,8 +111,8 @@ spmla_status spmla_v32_index(spmla_ctx *ctx, const spmla_v32_layer *layer,
 
 /* Attends over the selected keys: index_map, sparse_decode. A token that
  * selects a key without a page in the pool has an empty result (FAULT_PAGE),
- * here as in a prefill. A missing page of keys that are not selected is reported
- * by spmla_v32_index alone.
+ * here as in a prefill. A missing page of keys that are not selected is
+ * reported by spmla_v32_index alone.
  *
  * On a GPU, steps of few tokens use split-KV: sparse_decode in parts, then
  * split_combine. The prologue plans the parts for all of its tokens, each with

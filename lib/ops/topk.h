@@ -52,8 +52,8 @@ typedef struct spmla_topk_args {
  * Hopper both are one launch for scores of f32, unless map has an indptr,
  * workspace_ids, first_cols, a slot_mapping or entries_before.
  * No rows: nothing else is checked, nothing is enqueued.
- * Alias: map.slots may be indices. Order: enqueues; capturable. Exact: integers,
- * the same on every backend and in every run.
+ * Alias: map.slots may be indices. Order: enqueues; capturable.
+ * Exact: integers, the same on every backend and in every run.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE; the errors of index_map.
  * Source: vLLM top_k_per_row, with the order and the ties pinned. */
 spmla_status spmla_topk(spmla_ctx *ctx, const spmla_topk_args *args,
