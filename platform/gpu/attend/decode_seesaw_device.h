@@ -162,16 +162,6 @@ decode_issue_values(const PRIVATE decode_worker *w, uint32_t tile,
 	}
 }
 
-FN void
-decode_hold(PRIVATE float *x, uint32_t n)
-{
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < n; i++)
-		g_wgmma_hold(x + i);
-}
-
 /* ---- Softmax ----------------------------------------------------------- */
 
 /* Sets the scores of rows that are no keys to -inf. */
@@ -387,7 +377,7 @@ decode_issue_tile(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	decode_await_half(w, tile, 0, parity);
 	if (decode_rope_in_registers(w->format))
 		decode_defer_rope(h);
-	decode_hold(score, 32);
+	g_wgmma_hold_all(score, 32);
 	g_wgmma_begin();
 	decode_issue_scores(w, tile, 0, score);
 	decode_await_half(w, tile, 1, parity);
@@ -442,12 +432,12 @@ decode_add_values(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 				   w->cluster, w->right, decode_head(), h->o);
 		return;
 	}
-	decode_hold(h->o, 128);
+	g_wgmma_hold_all(h->o, 128);
 	g_wgmma_begin();
 	decode_issue_values(w, tile, p, h->o);
 	g_wgmma_commit();
 	g_wgmma_wait_but(0);
-	decode_hold(h->o, 128);
+	g_wgmma_hold_all(h->o, 128);
 }
 
 /* If the token ends with this pair, asks for the next token's queries. Nobody
@@ -479,7 +469,7 @@ decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
 	decode_issue_tile(w, h, pair->m, score);
 	odd = decode_odd_tiles(w) >> tile;
 	g_wgmma_wait_but(0);
-	decode_hold(score, 32);
+	g_wgmma_hold_all(score, 32);
 	decode_own_weights(w, h, pair, odd & 1u, odd & 4u, score, p);
 	decode_add_values(w, h, pair, tile, odd & 1u, p);
 	decode_free(w, tile);
@@ -552,10 +542,10 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	odd = decode_odd_tiles(w);
 	/* The scores are done before the other's weights arrive. */
 	g_wgmma_wait_but(0);
-	decode_hold(score, 32);
+	g_wgmma_hold_all(score, 32);
 	decode_units_of(w, h, unit);
 	decode_await_weights(w, 0, unit, h);
-	decode_hold(h->o, 128);
+	g_wgmma_hold_all(h->o, 128);
 	g_wgmma_begin();
 	decode_issue_values(w, 0, 0, h->o);
 	g_wgmma_commit();
@@ -565,7 +555,7 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	decode_weights(w->format, score, h, unit, 0, reach, sums, p);
 	decode_give_weights(w, m, reach, p);
 	g_wgmma_wait_but(0);
-	decode_hold(h->o, 128);
+	g_wgmma_hold_all(h->o, 128);
 	decode_free(w, 0);
 	decode_rescale(h, reach, unit);
 	h->sum[0] += sums[0];

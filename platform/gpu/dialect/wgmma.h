@@ -334,6 +334,17 @@ g_wgmma_wait(void)
 	g_wgmma_wait_but(0);
 }
 
+/* g_wgmma_hold of n accumulators. */
+FN void
+g_wgmma_hold_all(PRIVATE float *d, uint32_t n)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < n; i++)
+		g_wgmma_hold(d + i);
+}
+
 /* d += A B in f32, where A is 64 x 16 and B 16 x n. g_wgmma_<line>(d, a, b)
  * takes A from 16 columns of a panel's 64 rows; _registers takes it from
  * registers, as mma.h has them; _first sets d = A B. B is 16 columns of n rows

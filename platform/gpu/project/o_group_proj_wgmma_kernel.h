@@ -209,9 +209,7 @@ o_wgmma_begin(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *panels,
 	const g_panel b = g_panel_of(panels, G_GROUP_BYTES, 0);
 	uint32_t i;
 
-	UNROLL
-	for (i = 0; i < n->tokens / 2; i++)
-		g_wgmma_hold(d + i);
+	g_wgmma_hold_all(d, n->tokens / 2);
 	g_wgmma_begin();
 	UNROLL
 	for (i = 0; i < O_WGMMA_STEPS; i++) {
@@ -241,9 +239,7 @@ o_wgmma_add(const PRIVATE o_ring_shape *n, LOCAL const float *scales,
 	uint32_t i, j;
 
 	g_wgmma_wait();
-	UNROLL
-	for (i = 0; i < n->tokens / 2; i++)
-		g_wgmma_hold(d + i);
+	g_wgmma_hold_all(d, n->tokens / 2);
 	UNROLL
 	for (i = 0; i < n->tokens / 8; i++) {
 		LOCAL const float *two = scales + 8 * i + g_lane() % 4 * 2;

@@ -65,12 +65,8 @@ enum { MQA_WGMMA_BYTES = sizeof(mqa_wgmma_memory) };
 FN void
 mqa_wgmma_done(PRIVATE float *c, uint32_t count)
 {
-	uint32_t i;
-
 	g_wgmma_wait();
-	UNROLL
-	for (i = 0; i < count; i++)
-		g_wgmma_hold(c + i);
+	g_wgmma_hold_all(c, count);
 }
 
 /* Says that the warp no longer reads what the barrier guards. */
