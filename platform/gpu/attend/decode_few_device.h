@@ -25,11 +25,12 @@ enum {
 	FEW_SCALES = 16, /* and its scales */
 	/* A head's query: 512 values as f16 and 64 as bf16. The room behind
 	 * them keeps the 16-byte pieces of 8 heads in different banks. */
-	FEW_Q_BYTES = 2 * 512 + 16,
-	FEW_Q_TAIL_BYTES = 2 * 64 + 64,
-	FEW_MANY = 64,  /* heads whose queries and P are panels of wgmma.h */
+	FEW_PADDED_QUERY = 2 * 512 + 16,
+	FEW_PADDED_TAIL = 2 * 64 + 64,
+	FEW_WGMMA_HEADS =
+		64,     /* heads whose queries and P are panels of wgmma.h */
 	FEW_GROUPS = 8, /* of values that share a scale, at most */
-	FEW_TILES = FEW_MANY / 8 /* of 8 heads, at most */
+	FEW_TILES = FEW_WGMMA_HEADS / 8 /* of 8 heads, at most */
 };
 
 /* Shared memory of a block, in this order. It is a map and not a struct,
@@ -39,8 +40,8 @@ enum {
  *   tails     [keys] FEW_TAIL
  *   P         FEW_P_BYTES, unless it takes the place of the tails
  *   scales    [keys] FEW_SCALES
- *   queries   [heads] FEW_Q_BYTES, then [heads] FEW_Q_TAIL_BYTES; of
- *             FEW_MANY heads nine panels of 64 dims
+ *   queries   [heads] FEW_PADDED_QUERY, then [heads] FEW_PADDED_TAIL; of
+ *             FEW_WGMMA_HEADS heads nine panels of 64 dims
  *   notes     f32 [warps][heads] largest scores, f32 [warps][heads] sums of
  *             weights, words [warps][FEW_GROUPS] largest scales, f32 [heads]
  *             units of queries, four words of decode_exchange_device.h
@@ -48,7 +49,7 @@ enum {
  * There is one P for each group of values: f16 weights times the group's
  * scales. With V3.2 and up to 16 heads, P takes the place of the rows' tails,
  * which nobody reads by then. V4's tails are values: P V still reads them. P of
- * FEW_MANY heads is panels of 64 keys. */
+ * FEW_WGMMA_HEADS heads is panels of 64 keys. */
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
 	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
 #define FEW_TAILS_AT(warps)           ((warps)*FEW_KEYS * FEW_CODES)
@@ -62,11 +63,13 @@ enum {
 					: 0))
 #define FEW_Q_AT(bf16_tail, warps, heads) \
 	(FEW_SCALES_AT(bf16_tail, warps, heads) + (warps)*FEW_KEYS * FEW_SCALES)
-#define FEW_QUERY(heads)      ((heads) == FEW_MANY ? 2 * 512 : FEW_Q_BYTES)
-#define FEW_QUERY_TAIL(heads) ((heads) == FEW_MANY ? 2 * 64 : FEW_Q_TAIL_BYTES)
+#define FEW_QUERY_BYTES(heads) \
+	((heads) == FEW_WGMMA_HEADS ? 2 * 512 : FEW_PADDED_QUERY)
+#define FEW_QUERY_TAIL_BYTES(heads) \
+	((heads) == FEW_WGMMA_HEADS ? 2 * 64 : FEW_PADDED_TAIL)
 #define FEW_NOTES_AT(bf16_tail, warps, heads) \
 	(FEW_Q_AT(bf16_tail, warps, heads) +  \
-	 (heads) * (FEW_QUERY(heads) + FEW_QUERY_TAIL(heads)))
+	 (heads) * (FEW_QUERY_BYTES(heads) + FEW_QUERY_TAIL_BYTES(heads)))
 #define FEW_BYTES(bf16_tail, warps, heads)       \
 	(FEW_NOTES_AT(bf16_tail, warps, heads) + \
 	 4 * ((warps) * (2 * (heads) + FEW_GROUPS) + (heads) + 4))
@@ -74,7 +77,7 @@ enum {
 /* The choices that make a kernel; constants once all is inlined. */
 typedef struct few_kind {
 	decode_format format;
-	uint32_t heads; /* of a unit: 8, 16, 32 or FEW_MANY */
+	uint32_t heads; /* of a unit: 8, 16, 32 or FEW_WGMMA_HEADS */
 	uint32_t ranks; /* 8 or 16, no more than heads */
 	uint32_t warps; /* that have keys, 5 to 9 */
 } few_kind;
@@ -192,7 +195,7 @@ few_queries(const PRIVATE few_block *b)
 FN LOCAL uint8_t *
 few_query_tails(const PRIVATE few_block *b)
 {
-	return few_queries(b) + b->kind.heads * FEW_QUERY(b->kind.heads);
+	return few_queries(b) + b->kind.heads * FEW_QUERY_BYTES(b->kind.heads);
 }
 
 /* [warps][heads] */
@@ -200,7 +203,8 @@ FN LOCAL float *
 few_most(const PRIVATE few_block *b)
 {
 	return (LOCAL float *)(few_query_tails(b) +
-			       b->kind.heads * FEW_QUERY_TAIL(b->kind.heads));
+			       b->kind.heads *
+				       FEW_QUERY_TAIL_BYTES(b->kind.heads));
 }
 
 /* [warps][heads] */
@@ -477,19 +481,21 @@ few_largest(const PRIVATE uint32_t *x, uint32_t most)
 }
 
 /* Stores 8 dims of a head, from dim 8 `octet` on: in their order, or for
- * FEW_MANY heads in the order in which few_many_take_codes finds dims in a row.
+ * FEW_WGMMA_HEADS heads in the order in which few_wgmma_take_codes finds dims
+ * in a row.
  */
 FN void
 few_store_octet(const PRIVATE few_block *b, uint32_t head, uint32_t octet,
-		PRIVATE uint32_t *x)
+		const PRIVATE uint32_t *x)
 {
 	const uint32_t panel = octet / 8, odd = panel & 1u, high = panel & 2u;
 	LOCAL uint8_t *to;
 	uint32_t y[4], e;
 
-	if (b->kind.heads < FEW_MANY) {
-		g_local_store128(
-			few_queries(b) + head * FEW_Q_BYTES + 16 * octet, x);
+	if (b->kind.heads < FEW_WGMMA_HEADS) {
+		g_local_store128(few_queries(b) + head * FEW_PADDED_QUERY +
+					 16 * octet,
+				 x);
 		return;
 	}
 	/* Word e goes to piece 4 (octet % 2) + e. Lanes of four panels store at
@@ -518,8 +524,8 @@ few_store_tail(const PRIVATE few_block *b, uint32_t head, uint32_t piece,
 	LOCAL uint8_t *to;
 	uint32_t e;
 
-	if (b->kind.heads < FEW_MANY) {
-		g_local_store128(few_query_tails(b) + head * FEW_Q_TAIL_BYTES +
+	if (b->kind.heads < FEW_WGMMA_HEADS) {
+		g_local_store128(few_query_tails(b) + head * FEW_PADDED_TAIL +
 					 16 * piece,
 				 x);
 		return;
@@ -576,14 +582,14 @@ few_store_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
 		few_store_tail(b, first + b->lane / 8, b->lane % 8, q->tail);
 }
 
-/* Asks for FEW_MANY heads' queries, of which a warp has eight. Values go to the
- * place of P as they are, so that the code of a head can be run eight times;
- * tails go to registers. */
+/* Asks for FEW_WGMMA_HEADS heads' queries, of which a warp has eight. Values go
+ * to the place of P as they are, so that the code of a head can be run eight
+ * times; tails go to registers. */
 FN void
-few_ask_many_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
+few_copy_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 {
 	const PRIVATE few_scalars *s = &b->a->s;
-	const uint32_t each = FEW_MANY / FEW_WARPS;
+	const uint32_t each = FEW_WGMMA_HEADS / FEW_WARPS;
 	const uint32_t first = b->first_head + b->warp * each;
 	GLOBAL const uint16_t *from = few_query_at(b, each, 0);
 	LOCAL uint8_t *to =
@@ -612,9 +618,9 @@ few_ask_many_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 /* Brings these queries to their panels. Copies that were asked for later than
  * theirs, one group, may still be under way. */
 FN void
-few_store_many_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
+few_convert_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 {
-	const uint32_t first = b->warp * (FEW_MANY / FEW_WARPS);
+	const uint32_t first = b->warp * (FEW_WGMMA_HEADS / FEW_WARPS);
 	uint32_t i;
 
 	UNROLL
@@ -623,7 +629,7 @@ few_store_many_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 			       tail[i]);
 	g_local_copies_wait_but(1);
 	NO_UNROLL
-	for (i = 0; i < FEW_MANY / FEW_WARPS; i++) {
+	for (i = 0; i < FEW_WGMMA_HEADS / FEW_WARPS; i++) {
 		LOCAL const uint8_t *from =
 			few_weights_at(b) + (first + i) * 1024 + 16 * b->lane;
 		uint32_t x[2][4];

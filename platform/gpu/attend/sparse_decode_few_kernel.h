@@ -8,7 +8,7 @@
  * The hard ideas:
  * - Keys are the rows of A and heads the columns of B, so that one product
  *   takes a warp's 16 keys and 8 heads, or a warpgroup's 64 keys and 64 heads
- *   (decode_few_many_device.h). Codes go from the row in shared memory
+ *   (decode_few_wgmma_device.h). Codes go from the row in shared memory
  *   to f16 in registers, which is exact. Scales are not multiplied with codes
  *   at all. For scores they multiply a group's sum in f32. For O they multiply
  *   the weights; each group has its own copy of the weights.
@@ -23,8 +23,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_FEW_KERNEL_H
 
-#include "spmla/platform/gpu/attend/decode_exchange_device.h"
-#include "spmla/platform/gpu/attend/decode_few_many_device.h"
+#include "spmla/platform/gpu/attend/decode_few_wgmma_device.h"
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
@@ -51,7 +50,7 @@ few_multiply_codes(const PRIVATE few_block *b, uint32_t j,
 	LOCAL const uint8_t *codes =
 		b->rows + key * FEW_CODES + few_piece(g, 4 * j + t);
 	LOCAL const uint8_t *q =
-		few_queries(b) + g * FEW_Q_BYTES + 128 * j + 32 * t;
+		few_queries(b) + g * FEW_PADDED_QUERY + 128 * j + 32 * t;
 	uint32_t x[4], low[8], high[8], n, i;
 
 	g_local_load128(codes, x);
@@ -62,8 +61,8 @@ few_multiply_codes(const PRIVATE few_block *b, uint32_t j,
 	for (n = 0; n < b->kind.heads / 8; n++) {
 		uint32_t y[8];
 
-		g_local_load128(q + 8 * n * FEW_Q_BYTES, y);
-		g_local_load128(q + 8 * n * FEW_Q_BYTES + 16, y + 4);
+		g_local_load128(q + 8 * n * FEW_PADDED_QUERY, y);
+		g_local_load128(q + 8 * n * FEW_PADDED_QUERY + 16, y + 4);
 		UNROLL
 		for (i = 0; i < 4; i++) {
 			const uint32_t a[4] = {low[2 * i], high[2 * i],
@@ -84,7 +83,7 @@ few_multiply_tail(const PRIVATE few_block *b, uint32_t j,
 	LOCAL const uint8_t *tail =
 		few_tails(b) + key * FEW_TAIL + few_piece(g, 4 * j + t);
 	LOCAL const uint8_t *q =
-		few_query_tails(b) + g * FEW_Q_TAIL_BYTES + 64 * j + 16 * t;
+		few_query_tails(b) + g * FEW_PADDED_TAIL + 64 * j + 16 * t;
 	uint32_t low[4], high[4], n, i;
 
 	g_local_load128(tail, low);
@@ -93,7 +92,7 @@ few_multiply_tail(const PRIVATE few_block *b, uint32_t j,
 	for (n = 0; n < b->kind.heads / 8; n++) {
 		uint32_t y[4];
 
-		g_local_load128(q + 8 * n * FEW_Q_TAIL_BYTES, y);
+		g_local_load128(q + 8 * n * FEW_PADDED_TAIL, y);
 		UNROLL
 		for (i = 0; i < 2; i++) {
 			const uint32_t a[4] = {low[2 * i], high[2 * i],
@@ -155,8 +154,8 @@ few_score(const PRIVATE few_block *b, uint32_t is_key,
 	uint32_t n, e;
 
 	few_zero(b, score);
-	if (b->kind.heads == FEW_MANY)
-		few_many_score(b, keys, score, sum);
+	if (b->kind.heads == FEW_WGMMA_HEADS)
+		few_wgmma_score(b, keys, score, sum);
 	else
 		few_sum(b, keys, score, sum);
 	UNROLL
@@ -268,8 +267,8 @@ few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 {
 	const uint32_t row = (copy * b->kind.warps + k) * b->kind.heads + h;
 
-	if (b->kind.heads == FEW_MANY)
-		return few_many_p_at(b, copy, k, h, x);
+	if (b->kind.heads == FEW_WGMMA_HEADS)
+		return few_wgmma_p_at(b, copy, k, h, x);
 	return (LOCAL uint32_t *)(few_weights_at(b) + row * 32 + x % 4 * 8 +
 				  x / 8 * 4);
 }
@@ -323,7 +322,7 @@ few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
  * and group, as they are found; and the weights, [keys][heads]. */
 typedef struct few_wide {
 	uint32_t byte[FEW_GROUPS];
-	uint8_t own[FEW_MANY][FEW_GROUPS];
+	uint8_t own[FEW_WGMMA_HEADS][FEW_GROUPS];
 	float p[1];
 } few_wide;
 
@@ -574,36 +573,6 @@ few_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
 	}
 }
 
-/* The same for O of few_many_multiply_values. */
-FN void
-few_many_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
-{
-	const uint32_t g = b->lane / 4, t = b->lane % 4;
-	const uint32_t a_head = b->kind.ranks * EXCHANGE_O;
-	GLOBAL uint32_t *to = exchange_o(b, 2 * t, b->rank) +
-			      few_many_column(b, 0) / 2 + 2 * g;
-	uint32_t n, e, q, i;
-
-	UNROLL
-	for (n = 0; n < FEW_TILES; n++) {
-		UNROLL
-		for (e = 0; e < 2; e++) {
-			UNROLL
-			for (q = 0; q < 2; q++) {
-				uint32_t x[2];
-
-				UNROLL
-				for (i = 0; i < 2; i++)
-					x[i] = ~g_f32_to_f16x2(
-						o[2 * q + i][n][e],
-						o[2 * q + i][n][2 + e]);
-				g_store2_device(
-					to + (8 * n + e) * a_head + q * 64, x);
-			}
-		}
-	}
-}
-
 /* Makes the record of head `item`. */
 FN void
 few_make_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
@@ -634,7 +603,7 @@ FN void
 few_run_unit(const PRIVATE few_block *b)
 {
 	const uint32_t has_keys = b->warp < b->kind.warps;
-	const uint32_t many = b->kind.heads == FEW_MANY;
+	const uint32_t by_wgmma = b->kind.heads == FEW_WGMMA_HEADS;
 	/* The counts come as late as the rows, so they are noted late. With two
 	 * lists no register is left to keep them while keys are multiplied. */
 	const uint32_t notes_late = b->kind.format.lists == 1;
@@ -645,18 +614,18 @@ few_run_unit(const PRIVATE few_block *b)
 	few_query query;
 	few_o o;
 
-	if (many)
-		few_ask_many_queries(b, tail);
+	if (by_wgmma)
+		few_copy_queries(b, tail);
 	else
 		few_ask_queries(b, &query);
 	found = few_find(b, &slot);
-	if (!many)
+	if (!by_wgmma)
 		few_report(b, &found);
 	if (has_keys)
 		few_ask_rows(b, &found);
 	before = exchange_begin(b);
-	if (many) {
-		few_store_many_queries(b, tail);
+	if (by_wgmma) {
+		few_convert_queries(b, tail);
 		g_fence_async(); /* products read them */
 	} else {
 		few_store_queries(b, &query);
@@ -692,13 +661,13 @@ few_run_unit(const PRIVATE few_block *b)
 		few_store_wide(b, byte, score);
 	else if (has_keys)
 		few_store_p(b, byte, score);
-	if (many)
+	if (by_wgmma)
 		g_fence_async(); /* P too */
 	BARRIER();               /* P is there */
 	few_make_record(b, byte, wide, record);
-	if (many) {
-		few_many_multiply_values(b, o);
-		few_many_give_o(b, o);
+	if (by_wgmma) {
+		few_wgmma_multiply_values(b, o);
+		few_wgmma_give_o(b, o);
 	} else if (b->warp < FEW_WARPS) {
 		few_multiply_values(b, o);
 		few_give_o(b, o);
@@ -707,7 +676,7 @@ few_run_unit(const PRIVATE few_block *b)
 	if (g_item() < b->kind.heads)
 		g_store4_device(exchange_record(b, b->rank, g_item()), record);
 	exchange_finish(b);
-	if (many) /* here its code is in nobody's way */
+	if (by_wgmma) /* here its code is in nobody's way */
 		few_report(b, &found);
 }
 

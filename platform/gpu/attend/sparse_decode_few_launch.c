@@ -6,7 +6,7 @@
 #include "spmla/platform/gpu/launch.h"
 
 SPMLA_STATIC_ASSERT(SPMLA_ITEMS_sparse_decode_few_v32_64 == 32 * FEW_WARPS,
-		    "all warps of FEW_MANY have keys and 64 columns");
+		    "all warps of FEW_WGMMA_HEADS have keys and 64 columns");
 
 /* There is no list of variants as in sparse_decode_launch.c: the plan chooses
  * the kernel of a call, because it must know the workspace (few.h). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The products of sparse_decode_few with FEW_MANY heads a unit, by warpgroups.
- * mma.sync would read all queries from shared memory for every 16 keys, and all
- * of P for every 64 columns; here four warps share each read.
+ * The products of sparse_decode_few with FEW_WGMMA_HEADS heads a unit, by
+ * warpgroups. mma.sync would read all queries from shared memory for every 16
+ * keys, and all of P for every 64 columns; here four warps share each read.
  *
  * A is in registers and has the same rows as in sparse_decode_few_kernel.h. But
  * a product's 64 columns of O must share a scale group, so a warp has 32
@@ -10,38 +10,28 @@
  * for O. The dims of a query, and the keys of P, lie in the order in which
  * lanes find them in A.
  */
-#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_MANY_DEVICE_H
-#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_MANY_DEVICE_H
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_WGMMA_DEVICE_H
+#define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_WGMMA_DEVICE_H
 
-#include "spmla/platform/gpu/attend/decode_few_device.h"
+#include "spmla/platform/gpu/attend/decode_exchange_device.h"
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
-enum { FEW_MANY_STEPS = 8 /* products of 16 dims of a group of 128 */ };
-
-/* Keeps sums where they are until here. */
-FN void
-few_many_hold(PRIVATE float *sum, uint32_t count)
-{
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < count; i++)
-		g_wgmma_hold(sum + i);
-}
+enum { FEW_WGMMA_STEPS = 8 /* products of 16 dims of a group of 128 */ };
 
 /* Waits until at most `groups` groups of products run; sum is none of theirs.
  */
 FN void
-few_many_wait(uint32_t groups, PRIVATE float *sum, uint32_t count)
+few_wgmma_wait(uint32_t groups, PRIVATE float *sum, uint32_t count)
 {
 	g_wgmma_wait_but(groups);
-	few_many_hold(sum, count);
+	g_wgmma_hold_all(sum, count);
 }
 
 /* The operands of a group of 128 dims: A of each 16 dims. */
 FN void
-few_many_take_codes(const PRIVATE few_block *b, uint32_t group, uint32_t a[][4])
+few_wgmma_take_codes(const PRIVATE few_block *b, uint32_t group,
+		     uint32_t a[][4])
 {
 	const uint32_t g = b->lane / 4, t = b->lane % 4;
 	const uint32_t key = FEW_KEYS * b->warp + g;
@@ -72,7 +62,7 @@ few_many_take_codes(const PRIVATE few_block *b, uint32_t group, uint32_t a[][4])
 
 /* The operands of the bf16 tail, four of them. */
 FN void
-few_many_take_tail(const PRIVATE few_block *b, uint32_t a[][4])
+few_wgmma_take_tail(const PRIVATE few_block *b, uint32_t a[][4])
 {
 	const uint32_t g = b->lane / 4, t = b->lane % 4;
 	const uint32_t key = FEW_KEYS * b->warp + g;
@@ -98,14 +88,14 @@ few_many_take_tail(const PRIVATE few_block *b, uint32_t a[][4])
 
 /* Starts the products of a group of codes. */
 FN void
-few_many_multiply_codes(g_panel q, uint32_t group, uint32_t a[][4],
-			PRIVATE float *sum)
+few_wgmma_multiply_codes(g_panel q, uint32_t group, uint32_t a[][4],
+			 PRIVATE float *sum)
 {
 	uint32_t s;
 
 	g_wgmma_begin();
 	UNROLL
-	for (s = 0; s < FEW_MANY_STEPS; s++) {
+	for (s = 0; s < FEW_WGMMA_STEPS; s++) {
 		const g_panel step = g_panel_step(
 			g_panel_on(q, (2 * group + s / 4) * G_PANEL_BYTES),
 			s % 4);
@@ -120,7 +110,7 @@ few_many_multiply_codes(g_panel q, uint32_t group, uint32_t a[][4],
 
 /* Starts the products of the tail. */
 FN void
-few_many_multiply_tail(g_panel q, uint32_t a[][4], PRIVATE float *sum)
+few_wgmma_multiply_tail(g_panel q, uint32_t a[][4], PRIVATE float *sum)
 {
 	uint32_t s;
 
@@ -138,8 +128,8 @@ few_many_multiply_tail(g_panel q, uint32_t a[][4], PRIVATE float *sum)
 
 /* Adds a group's sums, times its scales, to scores. */
 FN void
-few_many_add(const PRIVATE few_keys *keys, uint32_t group,
-	     PRIVATE few_scores sum, PRIVATE few_scores score)
+few_wgmma_add(const PRIVATE few_keys *keys, uint32_t group,
+	      PRIVATE few_scores sum, PRIVATE few_scores score)
 {
 	uint32_t n, e;
 
@@ -156,37 +146,37 @@ few_many_add(const PRIVATE few_keys *keys, uint32_t group,
  * two groups are kept at the same time, so that the scales of one are applied
  * while the other one's products run. */
 FN void
-few_many_score(const PRIVATE few_block *b, const PRIVATE few_keys *keys,
-	       PRIVATE few_scores score, PRIVATE few_scores tail)
+few_wgmma_score(const PRIVATE few_block *b, const PRIVATE few_keys *keys,
+		PRIVATE few_scores score, PRIVATE few_scores tail)
 {
 	const uint32_t groups = few_groups(b->kind.format);
 	const g_panel q =
 		g_panel_of(few_queries(b), G_GROUP_BYTES, G_PANEL_BYTES);
 	const g_panel q_tail =
 		g_panel_of(few_query_tails(b), G_GROUP_BYTES, G_PANEL_BYTES);
-	uint32_t a[2][FEW_MANY_STEPS][4], i;
+	uint32_t a[2][FEW_WGMMA_STEPS][4], i;
 	few_scores sum[2];
 
 	UNROLL
 	for (i = 0; i < groups; i++) {
-		few_many_take_codes(b, i, a[i % 2]);
-		few_many_multiply_codes(q, i, a[i % 2], &sum[i % 2][0][0]);
+		few_wgmma_take_codes(b, i, a[i % 2]);
+		few_wgmma_multiply_codes(q, i, a[i % 2], &sum[i % 2][0][0]);
 		if (i == 0)
 			continue;
-		few_many_wait(1, &sum[(i - 1) % 2][0][0], 4 * FEW_TILES);
-		few_many_add(keys, i - 1, sum[(i - 1) % 2], score);
+		few_wgmma_wait(1, &sum[(i - 1) % 2][0][0], 4 * FEW_TILES);
+		few_wgmma_add(keys, i - 1, sum[(i - 1) % 2], score);
 	}
-	few_many_take_tail(b, a[groups % 2]);
-	few_many_multiply_tail(q_tail, a[groups % 2], &tail[0][0]);
-	few_many_wait(1, &sum[(groups - 1) % 2][0][0], 4 * FEW_TILES);
-	few_many_add(keys, groups - 1, sum[(groups - 1) % 2], score);
-	few_many_wait(0, &tail[0][0], 4 * FEW_TILES);
+	few_wgmma_take_tail(b, a[groups % 2]);
+	few_wgmma_multiply_tail(q_tail, a[groups % 2], &tail[0][0]);
+	few_wgmma_wait(1, &sum[(groups - 1) % 2][0][0], 4 * FEW_TILES);
+	few_wgmma_add(keys, groups - 1, sum[(groups - 1) % 2], score);
+	few_wgmma_wait(0, &tail[0][0], 4 * FEW_TILES);
 }
 
 /* Where P has the word of keys x and x + 4 of warp k's 16 (few_p_at). */
 FN LOCAL uint32_t *
-few_many_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
-	      uint32_t x)
+few_wgmma_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k,
+	       uint32_t h, uint32_t x)
 {
 	const uint32_t panel = copy * b->kind.warps / 4 + k / 4;
 
@@ -199,14 +189,14 @@ few_many_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 /* The first of the 32 columns that a warp has in the i-th of its warpgroup's
  * two groups. */
 FN uint32_t
-few_many_column(const PRIVATE few_block *b, uint32_t i)
+few_wgmma_column(const PRIVATE few_block *b, uint32_t i)
 {
 	return 128 * (2 * (b->warp / 4) + i) + 32 * (b->warp % 4);
 }
 
 /* The operands of 16 keys: A of two times 64 columns in each of two groups. */
 FN void
-few_many_take_values(const PRIVATE few_block *b, uint32_t k, uint32_t a[4][4])
+few_wgmma_take_values(const PRIVATE few_block *b, uint32_t k, uint32_t a[4][4])
 {
 	const uint32_t g = b->lane / 4, t = b->lane % 4;
 	uint32_t q, i;
@@ -215,7 +205,7 @@ few_many_take_values(const PRIVATE few_block *b, uint32_t k, uint32_t a[4][4])
 	for (q = 0; q < 2; q++) {
 		LOCAL const uint8_t *from =
 			b->rows + (FEW_KEYS * k + t) * FEW_CODES +
-			few_piece(t, few_many_column(b, q) / 16 + g / 4) +
+			few_piece(t, few_wgmma_column(b, q) / 16 + g / 4) +
 			g % 4 * 4;
 		uint32_t v[4], low[4], high[4];
 
@@ -237,10 +227,10 @@ few_many_take_values(const PRIVATE few_block *b, uint32_t k, uint32_t a[4][4])
 	}
 }
 
-/* O of columns few_many_column(q) + 4 g + 2 i + j and heads 8 n + 2 t + e:
+/* O of columns few_wgmma_column(q) + 4 g + 2 i + j and heads 8 n + 2 t + e:
  * [2 q + i][n][2 * j + e]. */
 FN void
-few_many_multiply_values(const PRIVATE few_block *b, PRIVATE few_o o)
+few_wgmma_multiply_values(const PRIVATE few_block *b, PRIVATE few_o o)
 {
 	const uint32_t warps = b->kind.warps;
 	const g_panel p = g_panel_of(
@@ -251,7 +241,7 @@ few_many_multiply_values(const PRIVATE few_block *b, PRIVATE few_o o)
 
 	UNROLL
 	for (k = 0; k < warps; k++) {
-		few_many_take_values(b, k, a[k % 2]);
+		few_wgmma_take_values(b, k, a[k % 2]);
 		g_wgmma_begin();
 		UNROLL
 		for (i = 0; i < 4; i++) {
@@ -272,7 +262,38 @@ few_many_multiply_values(const PRIVATE few_block *b, PRIVATE few_o o)
 	}
 	UNROLL
 	for (i = 0; i < 4; i++)
-		few_many_wait(0, &o[i][0][0], 4 * FEW_TILES);
+		few_wgmma_wait(0, &o[i][0][0], 4 * FEW_TILES);
 }
+
+/* Hands O on: 4 columns of a head at a time. */
+FN void
+few_wgmma_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
+{
+	const uint32_t g = b->lane / 4, t = b->lane % 4;
+	const uint32_t a_head = b->kind.ranks * EXCHANGE_O;
+	GLOBAL uint32_t *to = exchange_o(b, 2 * t, b->rank) +
+			      few_wgmma_column(b, 0) / 2 + 2 * g;
+	uint32_t n, e, q, i;
+
+	UNROLL
+	for (n = 0; n < FEW_TILES; n++) {
+		UNROLL
+		for (e = 0; e < 2; e++) {
+			UNROLL
+			for (q = 0; q < 2; q++) {
+				uint32_t x[2];
+
+				UNROLL
+				for (i = 0; i < 2; i++)
+					x[i] = ~g_f32_to_f16x2(
+						o[2 * q + i][n][e],
+						o[2 * q + i][n][2 + e]);
+				g_store2_device(
+					to + (8 * n + e) * a_head + q * 64, x);
+			}
+		}
+	}
+}
+
 #endif
 #endif
