@@ -68,22 +68,22 @@ choose_even(const spmla_plan *plan, const spmla_sparse_decode_args *a,
 						   : 0));
 }
 
-/* Fixed splits: each split is a part. */
+/* Fixed splits: each split is a part. Tokens with a second list are whole, as
+ * V4's layers have them. */
 static void
 choose_fixed(const spmla_plan *plan, const spmla_sparse_decode_args *a,
 	     spmla_decode_parts *out)
 {
-	const uint32_t near = a->indptr ? a->longest : a->topk;
-	const uint32_t far = !a->extra_topk    ? 0
-			     : a->extra_indptr ? a->extra_longest
-					       : a->extra_topk;
+	const uint32_t keys = a->extra_topk ? 0
+			      : a->indptr   ? a->longest
+					    : a->topk;
 	const uint64_t parts =
-		(uint64_t)a->tokens * spmla_i_fixed_splits(plan, near, far);
+		(uint64_t)a->tokens * spmla_i_fixed_splits(plan, keys);
 
 	if (spmla_i_few_entries(a) == UINT64_MAX || parts > MOST_PARTS)
 		return;
 	out->parts = out->split_rows = (uint32_t)parts;
-	out->split_blocks = spmla_i_split_blocks(plan, near, far);
+	out->split_blocks = spmla_i_split_blocks(plan, keys);
 }
 
 /* Fills *out for the context's device. 0 heads count as 1. */

@@ -212,7 +212,7 @@ lend_workspace(const spmla_ctx *ctx, spmla_sparse_decode_args *a)
 }
 
 uint32_t
-spmla_i_layer_parts(spmla_ctx *ctx, uint32_t ratio, spmla_sparse_decode_args *a)
+spmla_i_layer_parts(spmla_ctx *ctx, spmla_sparse_decode_args *a)
 {
 	const spmla_config *c = &ctx->plan.config;
 	uint32_t parts;
@@ -224,8 +224,8 @@ spmla_i_layer_parts(spmla_ctx *ctx, uint32_t ratio, spmla_sparse_decode_args *a)
 		if (ctx->step->piece_tokens)
 			return 0;
 		return a->tokens *
-		       spmla_i_fixed_splits(&ctx->plan, spmla_i_near_keys(c),
-					    spmla_i_far_keys(c, ratio));
+		       spmla_i_fixed_splits(&ctx->plan,
+					    spmla_i_cut_keys(&ctx->plan));
 	}
 	if (ctx->step->piece_tokens || a->tokens != ctx->step->shape.tokens ||
 	    spmla_i_few_takes(&ctx->plan, a) < SPMLA_I_FEW_COUNT)

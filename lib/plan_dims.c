@@ -151,17 +151,13 @@ fill_v4(uint64_t *dim, const spmla_plan *plan, uint32_t *overflow)
 		  SPMLA_GROUP_STATE_C128A, SPMLA_LAYOUT_STATE_512, overflow);
 }
 
-/* The dimensions of fixed splits, which V3.2 alone has. */
+/* The dimensions of fixed splits. */
 static void
 fill_fixed(uint64_t *dim, const spmla_plan *plan)
 {
-	const spmla_config *c = &plan->config;
 	const uint64_t tokens = spmla_i_fixed_tokens(plan);
 	const uint64_t parts =
-		spmla_i_is_v4(c)
-			? 0
-			: tokens * spmla_i_fixed_splits(
-					   plan, spmla_i_near_keys(c), 0);
+		tokens * spmla_i_fixed_splits(plan, spmla_i_cut_keys(plan));
 
 	dim[SPMLA_I_DIM_DECODE_PARTS] = parts;
 	dim[SPMLA_I_DIM_SPLIT_TOKENS_PLUS_1] = parts ? tokens + 1 : 0;

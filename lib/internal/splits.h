@@ -23,46 +23,52 @@ enum {
 	SPMLA_I_FIXED_BLOCKS = 4
 };
 
-/* The key blocks of a token with as many keys as its lists may have. */
+/* The key blocks of so many keys. */
 static inline uint32_t
-spmla_i_most_blocks(uint32_t near, uint32_t far)
+spmla_i_key_blocks(uint32_t keys)
 {
 	const uint32_t block = SPMLA_TILE_BLOCK_KEYS;
 
-	return near / block + (near % block != 0) + far / block +
-	       (far % block != 0);
+	return keys / block + (keys % block != 0);
 }
 
-/* The key blocks of a fixed split. With the batch-invariant flag every split
- * has this many, whatever the step. It follows from the keys that a token may
- * have. 0: a token has one split, or splits are not fixed. Tokens with a second
- * list, V4's, have one: on an H100 three splits took a seventh off a decode of
- * one token and made a decode of 128 take 2.4 times as long (bench/NOTES.md).
+/* The key blocks of a fixed split of a token that may have so many keys. With
+ * the batch-invariant flag every split has this many, whatever the step. 0: the
+ * token has one split, or splits are not fixed.
  * Example: top-k 2048 has 32 blocks, so a split has 8; 256 keys have 4 and one
  * split. */
 static inline uint32_t
-spmla_i_split_blocks(const spmla_plan *plan, uint32_t near, uint32_t far)
+spmla_i_split_blocks(const spmla_plan *plan, uint32_t keys)
 {
-	const uint32_t blocks = spmla_i_most_blocks(near, far);
+	const uint32_t blocks = spmla_i_key_blocks(keys);
 	const uint32_t most = SPMLA_I_FIXED_SPLITS;
 	const uint32_t even = blocks / most + (blocks % most != 0);
 	const uint32_t each =
 		even > SPMLA_I_FIXED_BLOCKS ? even : SPMLA_I_FIXED_BLOCKS;
 
-	if (plan->device.kind != SPMLA_BACKEND_CUDA || far ||
+	if (plan->device.kind != SPMLA_BACKEND_CUDA ||
 	    !(plan->config.flags & SPMLA_CONFIG_BATCH_INVARIANT))
 		return 0;
 	return blocks > each ? each : 0;
 }
 
-/* The most fixed splits of a token; 0 where they are not fixed. */
+/* The most fixed splits of such a token; 0 where they are not fixed. */
 static inline uint32_t
-spmla_i_fixed_splits(const spmla_plan *plan, uint32_t near, uint32_t far)
+spmla_i_fixed_splits(const spmla_plan *plan, uint32_t keys)
 {
-	const uint32_t blocks = spmla_i_most_blocks(near, far);
-	const uint32_t each = spmla_i_split_blocks(plan, near, far);
+	const uint32_t blocks = spmla_i_key_blocks(keys);
+	const uint32_t each = spmla_i_split_blocks(plan, keys);
 
 	return each ? blocks / each + (blocks % each != 0) : 0;
+}
+
+/* The keys of a token that fixed splits cut, in the plan's layers: V3.2's. V4's
+ * tokens are whole: on an H100 three splits took a seventh off a decode of one
+ * token and made a decode of 128 take 2.4 times as long (bench/NOTES.md). */
+static inline uint32_t
+spmla_i_cut_keys(const spmla_plan *plan)
+{
+	return spmla_i_is_v4(&plan->config) ? 0 : plan->config.topk;
 }
 
 /* The keys that a token of the plan may have in its first cache, and in its

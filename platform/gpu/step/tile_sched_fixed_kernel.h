@@ -8,11 +8,10 @@
 #ifndef SPMLA_PLATFORM_GPU_STEP_TILE_SCHED_FIXED_KERNEL_H
 #define SPMLA_PLATFORM_GPU_STEP_TILE_SCHED_FIXED_KERNEL_H
 
-#include "spmla/platform/gpu/step/decode_cut_device.h"
 #include "spmla/platform/gpu/step/tile_sched_kernel.h"
 
-/* `contexts`: topk_lens are the contexts of the tokens, of which each selects
- * at most topk keys; nothing is reported. */
+/* `contexts`: topk_lens are the tokens' contexts, which may be longer than
+ * topk; nothing is reported. */
 #define SPMLA_K_tile_sched_fixed(P, S)      \
 	SPMLA_K_FAULT(P)                    \
 	P(const int32_t, topk_lens)         \
@@ -49,19 +48,15 @@ tile_sched_fixed_blocks(const PRIVATE tile_sched_fixed_job *job, uint32_t i,
 	const uint32_t at = g_divide(i, s->lens_tokens);
 	decode_list list, extra;
 
-	*bad = 0;
-	if (s->contexts)
-		return decode_cut_blocks(
-			decode_len(job->topk_lens, 1, 0x7fffffffu, i), s->topk,
-			0, 1);
 	list = decode_list_of(job->topk_lens, s->list_form, s->lens_tokens, 0,
 			      s->topk, i);
 	extra = decode_list_of(job->extra_topk_lens, s->extra_list_form,
 			       s->lens_tokens, 0, s->extra_topk, i);
-	*bad = list.faults || extra.faults ||
-	       tile_sched_outside(job->topk_lens, s->list_form, s->topk, at) ||
-	       tile_sched_outside(job->extra_topk_lens, s->extra_list_form,
-				  s->extra_topk, at);
+	*bad = !s->contexts &&
+	       (list.faults || extra.faults ||
+		tile_sched_outside(job->topk_lens, s->list_form, s->topk, at) ||
+		tile_sched_outside(job->extra_topk_lens, s->extra_list_form,
+				   s->extra_topk, at));
 	return decode_blocks(list.len, 1) + decode_blocks(extra.len, 0);
 }
 

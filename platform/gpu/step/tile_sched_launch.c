@@ -54,11 +54,11 @@ spmla_status
 spmla_i_gpu_fixed_splits(const spmla_i_gpu_queue *queue, uint32_t tokens)
 {
 	const spmla_ctx *ctx = queue->ctx;
-	const uint32_t keys = spmla_i_near_keys(&ctx->plan.config);
-	const uint32_t most = spmla_i_fixed_splits(&ctx->plan, keys, 0);
+	const uint32_t keys = spmla_i_cut_keys(&ctx->plan);
+	const uint32_t most = spmla_i_fixed_splits(&ctx->plan, keys);
 	spmla_k_tile_sched_fixed_params p;
 
-	if (!most || spmla_i_is_v4(&ctx->plan.config))
+	if (!most)
 		return SPMLA_OK;
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
@@ -67,11 +67,12 @@ spmla_i_gpu_fixed_splits(const spmla_i_gpu_queue *queue, uint32_t tokens)
 	p.num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
 	p.s.batch = tokens;
 	p.s.parts = tokens * most;
-	p.s.split_blocks = spmla_i_split_blocks(&ctx->plan, keys, 0);
+	p.s.split_blocks = spmla_i_split_blocks(&ctx->plan, keys);
 	p.s.most_splits = most;
 	p.s.topk = keys;
 	p.s.contexts = 1;
 	p.s.lens_tokens = spmla_i_gpu_divisor(1);
+	p.s.list_form = DECODE_LENS;
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_tile_sched_fixed, 1, &p);
 }
 
