@@ -717,7 +717,9 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		if (group == 2) {                                            \
 			G_REGISTERS_DOWN(down);                              \
 			decode_run_loader(&a, mem, rows, blocks);            \
-		} else {                                                     \
+		}                                                            \
+		/* Not "else": then the loader's code would lie last. */     \
+		if (g_here(group) != 2) {                                    \
 			G_REGISTERS_UP(up);                                  \
 			decode_run_worker(&a, mem, rows, blocks, group);     \
 		}                                                            \
