@@ -135,23 +135,25 @@ decode_split_lse(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 			    : G_MINUS_INF;
 }
 
-/* log2 of the sum of exp2(lse) over all splits; +inf if no split has a key. */
+/* log2 of the sum of exp2(lse) over all splits; +inf if no split has a key.
+ * `lse` is of split `lane`. */
 FN float
 decode_log_sum(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
-	       uint32_t head)
+	       uint32_t head, float lse)
 {
-	float most = G_MINUS_INF, sum = 0.0f;
+	float most = lse, sum;
 	uint32_t i;
 
 	NO_UNROLL
-	for (i = t->lane; i < t->count; i += 32)
+	for (i = t->lane + 32; i < t->count; i += 32)
 		most = g_larger(most, decode_split_lse(a, t, i, head));
 	UNROLL
 	for (i = 1; i < 32; i *= 2)
 		most = g_larger(most, g_shuffle_xor_f(most, i));
 	most = most == G_MINUS_INF ? 0.0f : most;
+	sum = g_exp2(lse - most);
 	NO_UNROLL
-	for (i = t->lane; i < t->count; i += 32)
+	for (i = t->lane + 32; i < t->count; i += 32)
 		sum += g_exp2(decode_split_lse(a, t, i, head) - most);
 	UNROLL
 	for (i = 1; i < 32; i *= 2)
@@ -159,14 +161,22 @@ decode_log_sum(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	return sum == 0.0f ? G_INF : g_log2(sum) + most;
 }
 
-/* Asks for the lane's values of splits first .. first + DECODE_AT_ONCE - 1. */
+/* What a lane has asked for: its values of splits first .. first +
+ * DECODE_AT_ONCE - 1 of a head, columns 8 lane .. 8 lane + 7 and the same from
+ * 256 on; and the lse of split `lane`. */
+typedef struct decode_asked {
+	uint32_t x[DECODE_AT_ONCE][2][4];
+	float lse;
+} decode_asked;
+
 FN void
 decode_ask_splits(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
-		  uint32_t first, uint32_t head,
-		  uint32_t x[DECODE_AT_ONCE][2][4])
+		  uint32_t first, uint32_t head, PRIVATE decode_asked *to)
 {
 	uint32_t r, i;
 
+	if (first == 0)
+		to->lse = decode_split_lse(a, t, t->lane, head);
 	UNROLL
 	for (r = 0; r < DECODE_AT_ONCE; r++) {
 		GLOBAL const uint32_t *at =
@@ -177,57 +187,23 @@ decode_ask_splits(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 		/* Without this, x would take registers from token to token. */
 		UNROLL
 		for (i = 0; i < 4; i++)
-			x[r][0][i] = x[r][1][i] = 0;
+			to->x[r][0][i] = to->x[r][1][i] = 0;
 		if (first + r < t->count) {
-			g_load4_device(at, x[r][0]);
-			g_load4_device(at + 128, x[r][1]);
+			g_load4_device(at, to->x[r][0]);
+			g_load4_device(at + 128, to->x[r][1]);
 		}
 	}
 }
 
-/* Sums of a head's splits, with weights relative to g. The lane has columns 8
- * lane .. 8 lane + 7 and the same from 256 on. */
-FN void
-decode_sum_splits(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
-		  uint32_t head, float g, uint32_t x[DECODE_AT_ONCE][2][4],
-		  PRIVATE float *sum)
-{
-	uint32_t first, i, r;
-
-	UNROLL
-	for (i = 0; i < 16; i++)
-		sum[i] = 0.0f;
-	NO_UNROLL
-	for (first = 0; first < t->count; first += DECODE_AT_ONCE) {
-		if (first)
-			decode_ask_splits(a, t, first, head, x);
-		UNROLL
-		for (r = 0; r < DECODE_AT_ONCE; r++) {
-			const float weight = g_exp2(
-				decode_split_lse(a, t, first + r, head) - g);
-
-			decode_add_split(x[r][0], weight, sum);
-			decode_add_split(x[r][1], weight, sum + 8);
-		}
-	}
-}
-
-/* Adds up a head, by a warp. */
-FN void
-decode_add_head(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
-		uint32_t head)
+/* Writes the lse of a head. Returns what its weights are relative to: log2 of
+ * the sum of all splits, and of the sink. */
+FN float
+decode_finish_lse(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
+		  uint32_t head, float lse)
 {
 	const PRIVATE decode_scalars *s = &a->s;
-	GLOBAL uint16_t *out =
-		a->out +
-		decode_token_at(t->token, s->next_n, s->out_request_stride,
-				s->out_token_stride) +
-		(int64_t)head * s->out_head_stride + 8 * t->lane;
-	uint32_t x[DECODE_AT_ONCE][2][4], y[4], i, r;
-	float g, sum[16];
+	const float g = decode_log_sum(a, t, head, lse);
 
-	decode_ask_splits(a, t, 0, head, x);
-	g = decode_log_sum(a, t, head);
 	if (t->lane == 0 && s->has_lse)
 		a->lse[decode_token_at(t->token, s->next_n,
 				       s->lse_request_stride,
@@ -237,9 +213,22 @@ decode_add_head(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 					  s->base2, s->lse_sink,
 					  s->lse_sink ? a->attn_sink[head]
 						      : 0.0f);
-	if (s->has_sink)
-		g = decode_g_with_sink(g, a->attn_sink[head]);
-	decode_sum_splits(a, t, head, g, x, sum);
+	return s->has_sink ? decode_g_with_sink(g, a->attn_sink[head]) : g;
+}
+
+/* Writes the lane's part of a head. */
+FN void
+decode_finish_out(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
+		  uint32_t head, const PRIVATE float *sum)
+{
+	const PRIVATE decode_scalars *s = &a->s;
+	GLOBAL uint16_t *out =
+		a->out +
+		decode_token_at(t->token, s->next_n, s->out_request_stride,
+				s->out_token_stride) +
+		(int64_t)head * s->out_head_stride + 8 * t->lane;
+	uint32_t y[4], i, r;
+
 	UNROLL
 	for (i = 0; i < 2; i++) {
 		UNROLL
@@ -250,23 +239,88 @@ decode_add_head(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	}
 }
 
-/* Adds the heads of the splits in `adds`, by 8 warps. */
+/* The warp's next head to add, from h on; DECODE_HEADS: none. `adds` says which
+ * splits' heads: those h with h % splits == split, or all. A warp takes every
+ * eighth of a split's. */
+FN uint32_t
+decode_head_to_add(const PRIVATE decode_splits *t, PRIVATE uint32_t *adds,
+		   uint32_t h, uint32_t warp)
+{
+	const uint32_t step = *adds == 0xffffffffu ? 1 : t->count;
+
+	NO_UNROLL
+	while (h >= DECODE_HEADS || t->first_head + h >= t->heads) {
+		if (*adds == 0xffffffffu || !(*adds & (*adds - 1)))
+			return DECODE_HEADS;
+		*adds &= *adds - 1;
+		h = 31 - g_clz(*adds & (0 - *adds)) + warp * step;
+	}
+	return h;
+}
+
+/* Adds the heads of the splits in `adds`, by 8 warps. While a lane adds some
+ * splits of a head, the next ones, or the next head's, are on their way. */
 FN void
 decode_add_heads(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 		 uint32_t adds, uint32_t warp)
 {
-	const uint32_t all = adds == 0xffffffffu;
-	const uint32_t step = all ? 1 : t->count;
+	const uint32_t step = adds == 0xffffffffu ? 1 : t->count;
+	uint32_t h = DECODE_HEADS, first = 0, i, r;
+	float sum[16], g = 0.0f, weight = 0.0f;
+	decode_asked next;
 
+	/* What is set under a condition only would take registers from token to
+	 * token. */
+	next.lse = 0.0f;
+	UNROLL
+	for (i = 0; i < 8 * DECODE_AT_ONCE; i++)
+		next.x[i / 8][i / 4 % 2][i % 4] = 0;
+	UNROLL
+	for (i = 0; i < 16; i++)
+		sum[i] = 0.0f;
+	if (adds)
+		h = decode_head_to_add(
+			t, &adds,
+			(step == 1 ? 0 : 31 - g_clz(adds & (0 - adds))) +
+				warp * step,
+			warp);
+	if (h < DECODE_HEADS)
+		decode_ask_splits(a, t, 0, t->first_head + h, &next);
 	NO_UNROLL
-	while (adds) {
-		uint32_t h = (all ? 0 : 31 - g_clz(adds)) + warp * step;
+	while (h < DECODE_HEADS) {
+		const uint32_t head = t->first_head + h, from = first;
+		const decode_asked now = next;
 
-		NO_UNROLL
-		for (; h < DECODE_HEADS && t->first_head + h < t->heads;
-		     h += 8 * step)
-			decode_add_head(a, t, t->first_head + h);
-		adds = all ? 0 : adds & ~(1u << (31 - g_clz(adds)));
+		first += DECODE_AT_ONCE;
+		if (first >= t->count) {
+			first = 0;
+			h = decode_head_to_add(t, &adds, h + 8 * step, warp);
+		}
+		if (h < DECODE_HEADS)
+			decode_ask_splits(a, t, first, t->first_head + h,
+					  &next);
+		if (from == 0) {
+			g = decode_finish_lse(a, t, head, now.lse);
+			weight = g_exp2(now.lse - g);
+			UNROLL
+			for (i = 0; i < 16; i++)
+				sum[i] = 0.0f;
+		}
+		UNROLL
+		for (r = 0; r < DECODE_AT_ONCE; r++) {
+			const uint32_t split = from + r;
+			const float w =
+				split < 32 ? g_float(g_shuffle(g_bits(weight),
+							       split))
+					   : g_exp2(decode_split_lse(
+							    a, t, split, head) -
+						    g);
+
+			decode_add_split(now.x[r][0], w, sum);
+			decode_add_split(now.x[r][1], w, sum + 8);
+		}
+		if (first == 0)
+			decode_finish_out(a, t, head, sum);
 	}
 }
 
