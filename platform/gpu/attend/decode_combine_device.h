@@ -86,25 +86,26 @@ decode_arrive(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	const uint32_t count_bits = (1u << DECODE_LEFT_AT) - 1u;
 	GLOBAL uint32_t *counts = decode_counts(a, t);
 	const uint32_t shares = t->count <= DECODE_WAITERS;
-	const uint32_t before = g_add(counts, 1);
+	const uint32_t own = shares ? 1u << t->own : 0;
+	const uint32_t left = waits ? 0 : own << DECODE_LEFT_AT;
+	const uint32_t before = g_add(counts, 1 + left);
 	uint32_t adds = 0, n;
 
 	if ((before & count_bits) + 1 == t->count) {
-		adds = shares ? 1u << t->own | before >> DECODE_LEFT_AT
-			      : 0xffffffffu;
-	} else if (shares) {
-		for (n = waits ? DECODE_PATIENCE : 0; n && !adds; n--) {
+		adds = shares ? own | before >> DECODE_LEFT_AT : 0xffffffffu;
+	} else if (shares && waits) {
+		for (n = DECODE_PATIENCE; n && !adds; n--) {
 			adds = (g_load_device(counts) & count_bits) == t->count
-				       ? 1u << t->own
+				       ? own
 				       : 0;
 			if (!adds)
 				g_sleep(64);
 		}
 		/* All may have arrived meanwhile. Then the last block missed
 		 * the mark, and this block adds its heads itself. */
-		if (!adds && (g_add(counts, 1u << (DECODE_LEFT_AT + t->own)) &
+		if (!adds && (g_add(counts, own << DECODE_LEFT_AT) &
 			      count_bits) == t->count)
-			adds = 1u << t->own;
+			adds = own;
 	}
 	if (g_add(counts + 1, 1) + 1 == t->count)
 		counts[0] = counts[1] = 0;

@@ -134,8 +134,11 @@ decode_await_run(const PRIVATE decode_loader *l, uint32_t r)
 	if (l->warp == 0 && decode_lane(l) == 0) {
 		decode_walk_next(l->a, l->format.lists,
 				 (l->a->s.heads + heads - 1) / heads,
-				 g_blocks() / l->cluster, &mem->walk, mem->runs,
-				 r % DECODE_RUNS);
+				 g_blocks() / l->cluster,
+				 decode_in_turn(l->format, l->cluster)
+					 ? *decode_chunk_of(mem, l->rank)
+					 : 1,
+				 &mem->walk, mem->runs, r % DECODE_RUNS);
 		g_mbarrier_arrive(&mem->made[r % DECODE_MADE]);
 	}
 	g_mbarrier_wait(&mem->made[r % DECODE_MADE], r / DECODE_MADE & 1u);

@@ -49,9 +49,10 @@ enum {
 
 /* What is known of 8 rows of a tile before they are multiplied. */
 typedef struct decode_note {
-	uint32_t keys; /* bit r: row r is a key */
-	uint32_t wide; /* f16 does not hold one of the rows */
-	uint32_t reserved[2];
+	uint32_t keys;  /* bit r: row r is a key */
+	uint32_t wide;  /* f16 does not hold one of the rows */
+	uint32_t chunk; /* see decode_chunk_of */
+	uint32_t reserved;
 } decode_note;
 
 /* Shared memory of a block. `left` is the half with panels 0 .. 3. */
@@ -92,6 +93,14 @@ FN uint32_t
 decode_units(decode_format f)
 {
 	return f.heads == DECODE_HEADS ? DECODE_UNITS : DECODE_FEW_UNITS;
+}
+
+/* decode_walk_chunk's result. It lies in the note of the first rows that the
+ * block loads itself, where no copy of the peer's goes. */
+FN LOCAL uint32_t *
+decode_chunk_of(LOCAL decode_memory *mem, uint32_t rank)
+{
+	return &mem->notes[0][rank * (DECODE_OCTETS / 2)].chunk;
 }
 
 /* A warp's ring. */

@@ -94,6 +94,16 @@ decode_q_rope_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 	return w->mem->query_rope + head * 128 + ((piece ^ (head & 7u)) << 4);
 }
 
+/* Whether the next run begins a split that the worker does in turn behind
+ * `run`'s, with the same queries. */
+FN uint32_t
+decode_turns(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+	     LOCAL const decode_run *next)
+{
+	return decode_in_turn(w->format, w->cluster) &&
+	       decode_goes_on(run, next);
+}
+
 /* Asks for the queries of a run, by the left warpgroup. A warp has a quarter of
  * the heads. A lane has pieces lane and 32 + lane of each. */
 FN void
@@ -164,11 +174,11 @@ decode_own_queries(const PRIVATE decode_worker *w)
  * of the warp's. */
 FN uint32_t
 decode_rope_exponent(const PRIVATE decode_worker *w,
-		     LOCAL const decode_run *run)
+		     LOCAL const decode_run *run, uint32_t fresh)
 {
 	const uint32_t head = decode_own_queries(w) + decode_item_lane() / 4;
 	const uint32_t is =
-		decode_first_head(w, run->bits) + head < w->a->s.heads;
+		fresh && decode_first_head(w, run->bits) + head < w->a->s.heads;
 	GLOBAL const uint16_t *from = decode_query(w, run, is ? head : 0) +
 				      512 + decode_item_lane() % 4 * 16;
 	uint32_t x[8], most, e;
@@ -188,17 +198,18 @@ decode_rope_exponent(const PRIVATE decode_worker *w,
  * times a power of two for each head; each warpgroup converts half of the
  * heads. Gives the item the factors of its heads; an item without heads gets
  * some other heads' factors. `parity` is 1 if the number of earlier tokens is
- * odd. */
+ * odd. If they are not fresh, all that has been done: no branch around it,
+ * which would put products one after the other (C7520). */
 FN void
 decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
-		    uint32_t parity, PRIVATE decode_heads *h)
+		    uint32_t fresh, uint32_t parity, PRIVATE decode_heads *h)
 {
 	LOCAL uint32_t *factors = (LOCAL uint32_t *)w->mem->reach[1];
 	const uint32_t lane = decode_item_lane();
 	uint32_t rope = 0, i, j, e;
 
 	if (decode_rope_in_registers(w->format))
-		rope = decode_rope_exponent(w, run);
+		rope = decode_rope_exponent(w, run, fresh);
 	g_named_sync(DECODE_QUERIES, 256); /* nobody reads sums */
 	g_mbarrier_wait(&w->mem->queries_full, parity);
 	if (w->format.bf16_rows) {
@@ -207,7 +218,7 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		return;
 	}
 	UNROLL_BY(2)
-	for (i = 0; i < w->format.heads / 8; i++) {
+	for (i = 0; i < (fresh ? w->format.heads / 8 : 0); i++) {
 		const uint32_t head = decode_own_queries(w) + i;
 		const uint32_t of_rope = g_broadcast(rope, 4 * i);
 		uint32_t x[2][4], most = 0, exponent;
@@ -241,8 +252,9 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	}
 	g_fence_async();
 	g_named_sync(DECODE_QUERIES, 256);
-	h->factors = factors[decode_head() % w->format.heads] |
-		     factors[(decode_head() + 8) % w->format.heads] << 16;
+	i = factors[decode_head() % w->format.heads] |
+	    factors[(decode_head() + 8) % w->format.heads] << 16;
+	h->factors = fresh ? i : h->factors;
 	g_named_sync(DECODE_QUERIES, 256);
 }
 

@@ -47,7 +47,7 @@ typedef uint32_t decode_tile;
 typedef struct decode_walk {
 	uint32_t extra; /* entries of the second list's run, if it follows */
 	uint32_t extra_first;
-	uint32_t work; /* the next piece and group of heads */
+	uint32_t work; /* the next group of heads and piece */
 	/* The piece's last token, and where its blocks end. */
 	int32_t last, last_end;
 } decode_walk;
@@ -104,16 +104,46 @@ decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
 	return run->bits & DECODE_ENDS && decode_tile_is_last(run->count, tile);
 }
 
-/* Begins before the first run, which takes place 0. `unit` is the number of the
- * block or cluster. */
+/* How many pieces in a row a block or cluster, one of `units`, takes before it
+ * goes on behind those of all others. With more parts than units it is as many
+ * as it has to take, so that it does a token's splits in turn. Parts with work
+ * come first, and each has a split.
+ * Example: 64 tokens of 4 splits are 256 parts. Each of 64 clusters, of 66, takes
+ * 4 of them: a token. */
+FN uint32_t
+decode_walk_chunk(const PRIVATE decode_args *a, uint32_t groups, uint32_t units)
+{
+	uint32_t parts = a->s.parts;
+
+	if (parts * groups <= units)
+		return 1;
+	if ((uint32_t)a->num_splits[a->s.tokens] < parts)
+		parts = (uint32_t)a->num_splits[a->s.tokens];
+	return parts ? (parts * groups + units - 1) / units : 1;
+}
+
+/* Whether run `next` begins the split behind that of `run`, of the same token
+ * and group of heads. */
+FN uint32_t
+decode_goes_on(LOCAL const decode_run *run, LOCAL const decode_run *next)
+{
+	const uint32_t bits = run->bits + (1u << DECODE_SPLIT_AT);
+	const uint32_t group = (DECODE_GROUPS - 1u) << DECODE_GROUP_AT;
+
+	return run->token == next->token && !(next->bits & DECODE_NONE) &&
+	       !((bits ^ next->bits) & (group | ~0u << DECODE_SPLIT_AT));
+}
+
+/* Begins before the first run, which takes place 0. `first` is the block's or
+ * cluster's first piece. */
 FN void
 decode_walk_start(LOCAL decode_walk *walk, LOCAL decode_run *runs,
-		  uint32_t unit)
+		  uint32_t first)
 {
 	runs[DECODE_RUNS - 1].bits = 0;
 	runs[DECODE_RUNS - 1].token = 0;
 	runs[DECODE_RUNS - 1].count = 0;
-	walk->work = unit;
+	walk->work = first;
 	walk->last = -1;
 }
 
@@ -126,16 +156,18 @@ typedef struct decode_faults {
 /* Takes the next piece. Returns 0 if there is none. */
 FN uint32_t
 decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
-		  PRIVATE decode_piece *piece, PRIVATE decode_walk *w,
-		  PRIVATE decode_run *run, PRIVATE decode_faults *faults)
+		  uint32_t chunk, PRIVATE decode_piece *piece,
+		  PRIVATE decode_walk *w, PRIVATE decode_run *run,
+		  PRIVATE decode_faults *faults)
 {
 	const uint32_t pieces = a->s.parts ? a->s.parts : a->s.tokens;
-	const uint32_t number = w->work / groups;
-	const uint32_t group = w->work % groups;
+	const uint32_t number = w->work % pieces;
+	const uint32_t group = w->work / pieces;
 
-	if (number >= pieces)
+	if (group >= groups)
 		return 0;
-	w->work += units;
+	if (++w->work % chunk == 0)
+		w->work += (units - 1) * chunk;
 	*piece = decode_piece_of(a->tile_scheduler_metadata, a->s.parts, number,
 				 a->s.tokens);
 	faults->count = piece->fault != 0 && group == 0;
@@ -220,7 +252,7 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 /* Makes the run for a place of the ring, by one lane. */
 FN void
 decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
-		 uint32_t units, LOCAL decode_walk *walk,
+		 uint32_t units, uint32_t chunk, LOCAL decode_walk *walk,
 		 LOCAL decode_run *runs, uint32_t place)
 {
 	decode_run run = runs[(place + DECODE_RUNS - 1) % DECODE_RUNS];
@@ -245,8 +277,8 @@ decode_walk_next(const PRIVATE decode_args *a, uint32_t lists, uint32_t groups,
 		if ((int32_t)run.token < w.last) {
 			found = decode_walk_token(a, lists, &piece, &w, &run,
 						  &faults);
-		} else if (!decode_walk_piece(a, groups, units, &piece, &w,
-					      &run, &faults)) {
+		} else if (!decode_walk_piece(a, groups, units, chunk, &piece,
+					      &w, &run, &faults)) {
 			run.bits = DECODE_NONE;
 			run.count = 0;
 			found = 1;

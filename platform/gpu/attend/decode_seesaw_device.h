@@ -441,7 +441,7 @@ decode_add_values(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 }
 
 /* If the token ends with this pair, asks for the next token's queries. Nobody
- * needs this token's any more. */
+ * needs this token's any more, unless the next run is another split of it. */
 FN void
 decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
 {
@@ -451,7 +451,8 @@ decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
 		LOCAL const decode_run *next =
 			decode_run_of(runs, decode_next_tile(runs, pair->last));
 
-		if (!(next->bits & DECODE_NONE))
+		if (!(next->bits & DECODE_NONE) &&
+		    !decode_turns(w, decode_run_of(runs, pair->last), next))
 			decode_ask_queries(w, next);
 	}
 }
@@ -582,13 +583,27 @@ decode_take_pair(LOCAL const decode_run *runs, decode_tile first,
 	}
 }
 
+/* Begins a token or a split. */
+FN void
+decode_zero(PRIVATE decode_heads *h)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 128; i++)
+		h->o[i] = 0.0f;
+	h->sum[0] = h->sum[1] = 0.0f;
+	h->reach[0] = h->reach[1] = g_float(0xff7fffffu); /* -FLT_MAX */
+	h->largest[0] = h->largest[1] = G_MINUS_INF;
+}
+
 /* A warpgroup that multiplies, until there is no work left. */
 FN void
 decode_multiply_all(const PRIVATE decode_worker *w)
 {
 	LOCAL decode_memory *mem = w->mem;
 	LOCAL const decode_run *runs = mem->runs;
-	uint32_t tokens = 0;
+	uint32_t tokens = 0, goes_on = 0, factors = 0;
 	decode_tile next = 0;
 	decode_pair pair;
 
@@ -598,18 +613,15 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 		decode_ask_queries(w, runs);
 	while (!(decode_run_of(runs, next)->bits & DECODE_NONE)) {
 		decode_heads h;
-		uint32_t i;
 
-		UNROLL
-		for (i = 0; i < 128; i++)
-			h.o[i] = 0.0f;
-		h.sum[0] = h.sum[1] = 0.0f;
-		h.reach[0] = h.reach[1] = g_float(0xff7fffffu); /* -FLT_MAX */
-		h.largest[0] = h.largest[1] = G_MINUS_INF;
+		decode_zero(&h);
+		h.factors = factors;
 		if (decode_rope_in_registers(w->format))
 			decode_ask_rope(w, decode_run_of(runs, next), &h);
-		decode_take_queries(w, decode_run_of(runs, next), tokens++ & 1u,
-				    &h);
+		tokens += !goes_on;
+		decode_take_queries(w, decode_run_of(runs, next), !goes_on,
+				    ~tokens & 1u, &h);
+		factors = h.factors;
 		if (decode_rope_in_registers(w->format))
 			decode_scale_rope(&h);
 		/* Loaders write the runs after the first one before they arrive
@@ -624,6 +636,8 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 			next = decode_next_tile(runs, pair.last);
 		} while (!pair.ends);
 		decode_write(w, decode_run_of(runs, pair.last), &h);
+		goes_on = decode_turns(w, decode_run_of(runs, pair.last),
+				       decode_run_of(runs, next));
 		if (decode_combines(w->a))
 			decode_combine(w, decode_run_of(runs, pair.last),
 				       decode_run_of(runs, next)->bits &
@@ -634,8 +648,12 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 /* Sets up the barriers and the start of the walk. With bf16 rows each lane of a
  * loader arrives for its copies, and each warp for its notes. */
 FN void
-decode_begin(LOCAL decode_memory *mem, decode_format format, uint32_t cluster)
+decode_begin(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
+	     decode_format format, uint32_t cluster)
 {
+	const uint32_t heads = DECODE_HEADS * cluster;
+	const uint32_t units = g_blocks() / cluster;
+	const uint32_t rank = cluster == 2 ? g_cluster_rank() : 0;
 	const uint32_t lanes = format.bf16_rows ? DECODE_WARPS * 32 : 0;
 	uint32_t i;
 
@@ -657,7 +675,13 @@ decode_begin(LOCAL decode_memory *mem, decode_format format, uint32_t cluster)
 		for (i = 0; i < DECODE_MADE; i++)
 			g_mbarrier_init(&mem->made[i], 1);
 		g_mbarriers_publish();
-		decode_walk_start(&mem->walk, mem->runs, g_block() / cluster);
+		i = 1;
+		if (decode_in_turn(format, cluster))
+			i = decode_walk_chunk(
+				a, (a->s.heads + heads - 1) / heads, units);
+		*decode_chunk_of(mem, rank) = i;
+		decode_walk_start(&mem->walk, mem->runs,
+				  g_block() / cluster * i);
 	}
 	if (cluster == 2)
 		g_cluster_sync();
@@ -713,7 +737,7 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		LOCAL decode_memory *mem = (LOCAL decode_memory *)local;     \
 		const uint32_t group = g_broadcast(g_item() / 128, 0);       \
                                                                              \
-		decode_begin(mem, rows, blocks);                             \
+		decode_begin(&a, mem, rows, blocks);                         \
 		if (group == 2) {                                            \
 			G_REGISTERS_DOWN(down);                              \
 			decode_run_loader(&a, mem, rows, blocks);            \
