@@ -2,8 +2,8 @@
 # run.sh [--seconds N] [--keep] [TARGET...]: fuzzes the targets (fuzz_plan, ...;
 # all by default) for N seconds each (60), two at a time, from the kept corpus.
 # An input that breaks one is saved below out/fuzz, and its path is printed.
-# --keep then minimises what was found into the kept corpus. --replay only runs
-# the kept corpus, as //tests:fuzz_corpus does; --one FILE TARGET one input.
+# --keep then minimises what was found into the kept corpus. --one FILE TARGET
+# only runs one input; //tests:fuzz_corpus runs the kept ones.
 set -euo pipefail
 
 most_files=60 most_bytes=512
@@ -18,7 +18,6 @@ while [ $# -gt 0 ]; do
 		mode=one one=$(readlink -f "$2")
 		shift
 		;;
-	--replay) mode=replay ;;
 	-h | --help)
 		sed -n '/^# run.sh/,/^set/s/^# //p' "$0"
 		exit
@@ -33,10 +32,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-# Under Bazel the working directory is the root.
-if [ -z "${TEST_SRCDIR:-}" ]; then
-	cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
-fi
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 if [ ${#targets[@]} -eq 0 ]; then
 	for source in tests/fuzz/fuzz_*.c; do
 		target=${source##*/}
@@ -46,7 +42,7 @@ fi
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-found=${TEST_UNDECLARED_OUTPUTS_DIR:-$PWD/out/fuzz}
+found=$PWD/out/fuzz
 mkdir -p "$found" "$tmp/include/spmla/platform" "$tmp/o"
 cp -RL lib/. "$tmp/include/spmla"
 cp -RL platform/cpu "$tmp/include/spmla/platform"
@@ -82,22 +78,19 @@ keep_corpus() { # target
 }
 
 run() { # target
-	local target=$1 rc=0 log=$tmp/$1.log runs=()
+	local target=$1 rc=0 log=$tmp/$1.log
 	local at=("$tmp/$target" -artifact_prefix="$found/$target-"
 		-timeout=20 -rss_limit_mb=2048)
 	mkdir -p "$tmp/$target.corpus"
 	find -L "tests/fuzz/corpus/$target" -type f \
 		-exec cp -Lt "$tmp/$target.corpus" {} + 2>/dev/null || true
-	case $mode in
-	fuzz) runs=(-max_total_time="$seconds" -max_len="$most_bytes"
-		-len_control=20 -use_value_profile=1) ;;
-	replay) runs=(-runs=0) ;;
-	esac
 	if [ "$mode" = one ]; then
 		"${at[@]}" "$one"
 		return
 	fi
-	"${at[@]}" "${runs[@]}" "$tmp/$target.corpus" >"$log" 2>&1 || rc=$?
+	"${at[@]}" -max_total_time="$seconds" -max_len="$most_bytes" \
+		-len_control=20 -use_value_profile=1 "$tmp/$target.corpus" \
+		>"$log" 2>&1 || rc=$?
 	if [ "$rc" -ne 0 ]; then
 		tail -n 60 "$log"
 		echo "$target: FAILED: run.sh --one" \

@@ -6,7 +6,9 @@
 
 #include "tests/harness/cuda_world.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* More than the longest test takes where everything is slow. */
 enum { TIMEOUT_S = 300 };
@@ -22,16 +24,30 @@ __wrap__mark_point(const char *file, int line)
 	(void)line;
 }
 
+/* SPMLA_TEST_RUNS, where calls and not values are looked at, or no limit. */
+static int
+most_runs(void)
+{
+	const char *text = getenv("SPMLA_TEST_RUNS");
+
+	return text ? atoi(text) : INT_MAX;
+}
+
 static TCase *
 tcase_of(const theme *t)
 {
 	TCase *tc = tcase_create(t->name);
+	const int most = most_runs();
 	uint32_t i;
 
 	if (t->setup || t->teardown)
 		tcase_add_checked_fixture(tc, t->setup, t->teardown);
-	for (i = 0; i < t->count; i++)
-		tcase_add_loop_test(tc, t->tests[i].test, 0, t->tests[i].runs);
+	for (i = 0; i < t->count; i++) {
+		const theme_test *test = &t->tests[i];
+
+		tcase_add_loop_test(tc, test->test, 0,
+				    test->runs < most ? test->runs : most);
+	}
 	tcase_set_timeout(tc, TIMEOUT_S);
 	return tc;
 }

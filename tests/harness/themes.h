@@ -13,7 +13,7 @@
 
 typedef struct theme_test {
 	const TTest *test;
-	int runs; /* _i is 0, 1, .. */
+	int runs; /* _i is 0, 1, ..; at most SPMLA_TEST_RUNS are made */
 } theme_test;
 
 typedef struct theme {
