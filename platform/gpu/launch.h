@@ -132,6 +132,18 @@ spmla_status spmla_i_gpu_fixed_splits(const spmla_i_gpu_queue *queue,
 spmla_status spmla_i_gpu_step_prologue_windows(const spmla_i_gpu_queue *queue,
 					       uint32_t tokens, uint32_t parts);
 
+/* Both launches of V4's prologue as one; `first` has what the first one would
+ * take. */
+spmla_status
+spmla_i_gpu_step_prologue_cluster(const spmla_i_gpu_queue *queue,
+				  const spmla_k_step_prologue_params *first,
+				  uint32_t parts);
+
+/* Adds what the second launch would take. */
+void spmla_i_gpu_cluster_windows(const spmla_i_gpu_queue *queue,
+				 uint32_t tokens, uint32_t parts,
+				 spmla_k_step_prologue_cluster_params *p);
+
 /* Sets the two parameters of SPMLA_K_FAULT. */
 #define SPMLA_I_GPU_FAULT(p, queue)                                  \
 	((p)->fault_state = (queue)->ctx->buf[SPMLA_BUF_STEP_STATE], \

@@ -741,9 +741,22 @@ prologue(uint32_t groups, uint32_t requests, uint32_t piece)
 						      : SPMLA_MODEL_V4_FLASH);
 	for (i = 0; i < SPMLA_MAX_TABLE_GROUPS; i++)
 		g[i].page_tokens = 256;
-	a.shape.requests = requests;
+	a.shape.tokens = a.shape.requests = requests;
 	a.piece_tokens = piece;
 	return kernel_on(90, SPMLA_OP_step_prologue, &a);
+}
+
+/* V4's of `tokens` requests of up to `context` tokens. */
+static const char *
+prologue_of(uint32_t arch, uint32_t tokens, uint32_t context)
+{
+	spmla_step_prologue_args a;
+
+	memset(&a, 0, sizeof a);
+	(void)prologue(7, tokens, 0);
+	ctx.plan.config.max_context_tokens = context;
+	a.shape.tokens = a.shape.requests = tokens;
+	return kernel_on(arch, SPMLA_OP_step_prologue, &a);
 }
 
 START_TEST(prologue_has_an_item_a_request)
@@ -755,6 +768,21 @@ START_TEST(prologue_has_an_item_a_request)
 	ck_assert_str_eq(prologue(1, 1, 64), "step_prologue_wide");
 	ck_assert_str_eq(prologue(7, items, 0), "step_prologue_v4");
 	ck_assert_str_eq(prologue(7, 1, 64), "step_prologue_wide");
+}
+END_TEST
+
+/* Ten tokens a block, and no more entries of C128A than 6144; two in any case.
+ */
+START_TEST(prologue_of_few_tokens_is_one_cluster)
+{
+	ck_assert_str_eq(prologue_of(90, 70, 65536), "step_prologue_cluster");
+	ck_assert_uint_eq(launched.blocks, 8);
+	ck_assert_str_eq(prologue_of(90, 71, 65536), "step_prologue_v4");
+	ck_assert_str_eq(prologue_of(90, 42, 131072), "step_prologue_cluster");
+	ck_assert_str_eq(prologue_of(90, 43, 131072), "step_prologue_v4");
+	ck_assert_str_eq(prologue_of(90, 14, 1 << 20), "step_prologue_cluster");
+	ck_assert_str_eq(prologue_of(90, 15, 1 << 20), "step_prologue_v4");
+	ck_assert_str_eq(prologue_of(80, 1, 65536), "step_prologue_v4");
 }
 END_TEST
 
@@ -781,6 +809,7 @@ SUITE
 		{index_keys_are_inserted_in_the_launch_of_other_keys, 1},
 		{other_ops_take_the_kernel_of_their_format, 1},
 		{prologue_has_an_item_a_request, 1},
+		{prologue_of_few_tokens_is_one_cluster, 1},
 	};
 	const theme themes[] = {
 		THEME("attend", NULL, NULL, attend),

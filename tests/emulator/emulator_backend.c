@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PARAMS_BYTES = 768, MAX_LAUNCHES = 1 << 16 };
+enum { MAX_PARAMS_BYTES = 1024, MAX_LAUNCHES = 1 << 16 };
 
 typedef struct launch {
 	spmla_i_kernel kernel;

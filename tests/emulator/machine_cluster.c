@@ -18,6 +18,7 @@ typedef struct peer_copy {
 	g_mbarrier *counts;
 	uint32_t bytes;
 	const machine_block *blocks[2]; /* whose memory that is */
+	uint32_t words[2];              /* from NULL: what is copied */
 } peer_copy;
 
 static peer_copy copies[MAX_COPIES];
@@ -119,6 +120,27 @@ spmla_i_emu_cluster_words(uint64_t at, uint32_t count)
 	return (uint32_t *)(void *)place_in(rank, here);
 }
 
+/* The words are the sender's no more: it may end before they land. */
+void
+spmla_i_emu_cluster_send(uint64_t at, uint32_t x, uint32_t y, uint64_t b)
+{
+	const machine_block *to = first_block() + (uint32_t)(at >> 32);
+	const peer_copy c = {
+		(uint8_t *)spmla_i_emu_cluster_words(at, 2),
+		NULL,
+		(g_mbarrier *)(void *)spmla_i_emu_cluster_words(b, 2),
+		8,
+		{to, to},
+		{x, y}};
+
+	if (at >> 32 != b >> 32)
+		machine_fail("words are counted in another block");
+	if (copy_count == MAX_COPIES)
+		machine_fail("too many words sent");
+	memset(c.to, UNREAD, c.bytes);
+	copies[copy_count++] = c;
+}
+
 void
 spmla_i_emu_peer_arrive(g_mbarrier *b)
 {
@@ -130,8 +152,8 @@ spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 {
 	const machine_block *peer =
 		first_block() + (spmla_i_emu_cluster_rank() ^ 1u);
-	const peer_copy c = {
-		peer_of(to), from, peer_of(b), bytes, {machine.here, peer}};
+	const peer_copy c = {peer_of(to),          from,  peer_of(b), bytes,
+			     {machine.here, peer}, {0, 0}};
 
 	if (bytes % 16 || (uintptr_t)to % 16 || (uintptr_t)from % 16)
 		machine_fail("a copy to the peer of odd bytes");
@@ -148,7 +170,8 @@ spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 void
 spmla_i_emu_bulk_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 {
-	const peer_copy c = {to, from, b, bytes, {machine.here, machine.here}};
+	const peer_copy c = {
+		to, from, b, bytes, {machine.here, machine.here}, {0, 0}};
 
 	if (bytes % 16 || (uintptr_t)to % 16 || (uintptr_t)from % 16)
 		machine_fail("a bulk copy of odd bytes");
@@ -170,7 +193,10 @@ machine_land_peer(void)
 	i = machine_draw(copy_count);
 	c = copies[i];
 	copies[i] = copies[--copy_count];
-	machine_read(c.to, c.from, c.bytes);
+	if (c.from)
+		machine_read(c.to, c.from, c.bytes);
+	else
+		memcpy(c.to, c.words, c.bytes);
 	machine_written(c.to, c.bytes);
 	machine_count_bytes(c.counts, c.bytes);
 	return 1;

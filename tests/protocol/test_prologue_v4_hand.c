@@ -199,6 +199,7 @@ END_TEST
 START_TEST(a_key_without_a_page_costs_all_tokens_from_its_own_on)
 {
 	v4_draft d;
+	uint64_t first;
 
 	join(127, 7);
 	step(128);
@@ -212,7 +213,9 @@ START_TEST(a_key_without_a_page_costs_all_tokens_from_its_own_on)
 	/* Its row of logits is laid out all the same. */
 	ck_assert_int_eq(AT64(LOGITS_ROW_STARTS, 1), 256);
 	ck_assert_uint_eq(m.seen[SPMLA_FAULT_PAGE], 1);
+	first = m.fault_step;
 	step(129);
+	ck_assert_uint_eq(m.fault_step, first + 1);
 	ck_assert_int_ge(AT64(SLOT_MAPPING, 0), 0);
 	ck_assert_int_eq(AT(CONTEXT_LENS, 0), 129);
 	ck_assert_int_eq(AT(COMPRESSED_LENS, 0), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * V4's prologue of a step that is attended in pieces: it has the lengths of all
- * tokens, but no room for their keys of C128A, which the layers list.
+ * Lists of C128A end where their keys end. V4's prologue of a step that is
+ * attended in pieces has the lengths of all tokens, but no room for these keys,
+ * which the layers list.
  */
 #include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
@@ -30,8 +31,9 @@ teardown(void)
 	fixture_close(&f);
 }
 
+/* The last `tokens` of a request of `len`. */
 static void
-run(uint32_t tokens)
+run(uint32_t tokens, uint32_t len)
 {
 	const spmla_shape shape = {tokens, 8, tokens, 0};
 	int32_t *rows;
@@ -41,7 +43,7 @@ run(uint32_t tokens)
 	ck_assert_uint_eq(bytes, PIECE * 128 * sizeof *rows);
 	for (i = 0; i < PIECE * 128; i++)
 		rows[i] = POISON;
-	v4_layer_write(f.ctx, tokens, tokens);
+	v4_layer_write(f.ctx, tokens, len);
 	v32_must(f.ctx,
 		 spmla_step_prologue(f.ctx, &shape, SPMLA_FROM_RING, NULL));
 	fixture_drain(&f);
@@ -55,7 +57,7 @@ START_TEST(keys_of_a_piece_are_listed_and_those_of_more_are_not)
 	const int32_t *lens, *rows;
 	uint32_t t, e;
 
-	run(tokens);
+	run(tokens, tokens);
 	lens = spmla_view(f.ctx, SPMLA_BUF_C128A_LENS, NULL);
 	rows = spmla_view(f.ctx, SPMLA_BUF_C128A_INDICES, NULL);
 	for (t = 0; t < tokens; t++)
@@ -70,9 +72,30 @@ START_TEST(keys_of_a_piece_are_listed_and_those_of_more_are_not)
 }
 END_TEST
 
+/* Four tokens are a decode, and few: its prologue is one launch where there are
+ * clusters. */
+START_TEST(lists_of_few_tokens_end_with_their_keys)
+{
+	const uint32_t len = 1 + 128 * (uint32_t)(_i + 1), tokens = 4;
+	const int32_t *rows;
+	uint32_t t, e;
+
+	run(tokens, len);
+	rows = spmla_view(f.ctx, SPMLA_BUF_C128A_INDICES, NULL);
+	for (t = 0; t < tokens; t++)
+		for (e = 0; e < 128; e++) {
+			const uint32_t keys = (len - tokens + t + 1) / 128;
+
+			ck_assert_int_eq(rows[t * 128 + e],
+					 e < keys ? (int32_t)(e + 2) : POISON);
+		}
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
+		{lists_of_few_tokens_end_with_their_keys, 7},
 		{keys_of_a_piece_are_listed_and_those_of_more_are_not, 2},
 	};
 	const theme themes[] = {

@@ -345,6 +345,7 @@ v4_model_check(v4_model *m, fixture *f, const spmla_shape *shape)
 		ck_assert_str_eq(spmla_fault_name(status.fault),
 				 spmla_fault_name(m->fault));
 		ck_assert_uint_eq(status.row, m->fault_row);
+		m->fault_step = status.step;
 	}
 	m->faults = 0;
 	ck_assert_int_eq(spmla_status_clear(f->ctx), SPMLA_OK);

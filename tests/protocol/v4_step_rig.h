@@ -80,7 +80,8 @@ typedef struct v4_model {
 	uint32_t faults;
 	uint32_t fault;
 	uint32_t fault_row;
-	uint32_t seen[16]; /* reports so far, by spmla_fault */
+	uint64_t fault_step; /* as the device last said */
+	uint32_t seen[16];   /* reports so far, by spmla_fault */
 } v4_model;
 
 /* Binds tables for the DEVICE groups, all pages -1. */

@@ -17,7 +17,7 @@ enum {
 	HANDLES = 512,
 	STREAMS = 4,
 	NODES = 1024,
-	PARAMS_BYTES = 768,
+	PARAMS_BYTES = 1024,
 	DEPTH = 8
 };
 

@@ -16,6 +16,10 @@
  * for two and four words need an address that is a multiple of 8 or 16. A loop
  * that waits for another block calls g_sleep: some nanoseconds, a hint.
  *
+ * g_load_fresh is for what a block has read, or its multiprocessor, and another
+ * block has changed since: it told this one by an mbarrier. It takes nothing
+ * from a cache that other multiprocessors do not share.
+ *
  * g_load_at reads what a pointer to global memory points at, as a number.
  * g_here is x itself, and g_item_again the thread. The compiler computes what
  * follows from them where it is used, and does not keep it in registers. */
@@ -83,6 +87,7 @@ FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; }
 FN void g_fence_system(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_all_svm_devices); }
 FN void g_fence_device(void) { atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_device); }
 FN void g_prefetch(GLOBAL const int32_t *p) { prefetch((GLOBAL const int *)p, 1); }
+FN int32_t g_load_fresh(GLOBAL const int32_t *p) { return *p; }
 FN uint32_t g_here(uint32_t x) { return x; }
 FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(GLOBAL const uint32_t *)at; }
@@ -130,6 +135,7 @@ FN void g_sleep(uint32_t nanoseconds) { __nanosleep(nanoseconds); }
 FN void g_fence_system(void) { __threadfence_system(); }
 FN void g_fence_device(void) { __threadfence(); }
 FN void g_prefetch(GLOBAL const int32_t *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
+FN int32_t g_load_fresh(GLOBAL const int32_t *p) { int32_t x; asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(p)); return x; }
 FN uint32_t g_here(uint32_t x) { asm volatile("" : "+r"(x)); return x; }
 FN uint32_t g_item_again(void) { uint32_t x; asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x)); return x; }
 FN uint32_t g_load_at(uint64_t at) { uint32_t x; asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(at)); return x; }
@@ -179,6 +185,7 @@ FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; __builtin_amdgcn_s_sl
 FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_fence_device(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
+FN int32_t g_load_fresh(GLOBAL const int32_t *p) { return *p; }
 FN uint32_t g_here(uint32_t x) { return x; }
 FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
@@ -227,6 +234,7 @@ FN void g_sleep(uint32_t nanoseconds) { (void)nanoseconds; spmla_i_emu_sleep(); 
 FN void g_fence_system(void) { }
 FN void g_fence_device(void) { }
 FN void g_prefetch(const int32_t *p) { (void)p; }
+FN int32_t g_load_fresh(GLOBAL const int32_t *p) { return *p; }
 FN uint32_t g_here(uint32_t x) { return x; }
 FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }

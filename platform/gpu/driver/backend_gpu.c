@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { MAX_POINTERS = 40 };
+enum { MAX_POINTERS = 64 };
 
 #define ONE(type, name) +1u
 #define SPMLA_KERNEL_LINE(stem, items, dynamic)                         \

@@ -65,6 +65,25 @@ decode_cut_token(LOCAL decode_cut *cut, uint32_t t, uint32_t end)
 	cut->first[t] = 0xffffffffu;
 }
 
+/* Token t, which has a context of n, by each item; `done` is the line's length
+ * before the block's first one. Returns what it is behind the last one. */
+FN uint32_t
+decode_cut_line(uint32_t n, uint32_t near, uint32_t far, uint32_t ratio,
+		uint32_t t, uint32_t done, uint32_t tokens, uint32_t parts,
+		uint32_t items, LOCAL decode_cut *cut, LOCAL uint64_t *sums)
+{
+	const uint32_t cost =
+		t < tokens ? decode_cut_blocks(n, near, far, ratio) +
+				     decode_cut_overhead(tokens, parts)
+			   : 0;
+	uint64_t all;
+	const uint64_t before = g_scan_sum(cost, items, sums, &all);
+
+	if (t < tokens)
+		decode_cut_token(cut, t, done + (uint32_t)before + cost);
+	return done + (uint32_t)all;
+}
+
 /* The line of tokens with the given contexts, which were written before a
  * barrier. `items` is the block's width. */
 FN void
@@ -72,7 +91,6 @@ decode_cut_ends(GLOBAL const int32_t *context_lens, uint32_t near, uint32_t far,
 		uint32_t ratio, uint32_t tokens, uint32_t parts, uint32_t items,
 		LOCAL decode_cut *cut, LOCAL uint64_t *sums)
 {
-	const uint32_t overhead = decode_cut_overhead(tokens, parts);
 	uint32_t done = 0, first;
 
 	for (first = 0; first < tokens; first += items) {
@@ -80,17 +98,9 @@ decode_cut_ends(GLOBAL const int32_t *context_lens, uint32_t near, uint32_t far,
 		const uint32_t n =
 			t < tokens ? decode_len(context_lens, 1, 0x7fffffffu, t)
 				   : 0;
-		const uint32_t cost =
-			t < tokens ? decode_cut_blocks(n, near, far, ratio) +
-					     overhead
-				   : 0;
-		uint64_t all;
-		const uint64_t before = g_scan_sum(cost, items, sums, &all);
 
-		if (t < tokens)
-			decode_cut_token(cut, t,
-					 done + (uint32_t)before + cost);
-		done += (uint32_t)all;
+		done = decode_cut_line(n, near, far, ratio, t, done, tokens,
+				       parts, items, cut, sums);
 	}
 }
 

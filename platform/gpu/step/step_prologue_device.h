@@ -109,6 +109,7 @@ typedef struct prologue_shared {
 typedef struct prologue_job {
 	SPMLA_KERNEL_FIELDS(step_prologue)
 	LOCAL prologue_shared *shared;
+	uint32_t apart; /* other blocks of the launch make V4's lists */
 } prologue_job;
 
 /* As spmla_request. */
@@ -120,6 +121,14 @@ typedef struct prologue_request {
 typedef struct prologue_notes {
 	uint32_t row[2], fault[2];
 } prologue_notes;
+
+/* An item's request as the step has it. */
+typedef struct prologue_own {
+	prologue_request r;
+	uint32_t start; /* its first token */
+	uint32_t row;   /* 0 if there is none such */
+	uint32_t len;   /* 0: it is skipped */
+} prologue_own;
 
 /* What a phase leaves for those behind it. */
 typedef struct prologue_state {
@@ -393,35 +402,36 @@ prologue_changes(const PRIVATE prologue_job *job,
 	return job->s.source == G_FROM_RING && st->used && st->ok;
 }
 
-/* A request that joins forgets its old columns. */
-FN void
+/* A request that joins forgets its old columns. Returns whether it does. */
+FN uint32_t
 prologue_forget(const PRIVATE prologue_job *job, uint32_t row, uint32_t flags)
 {
 	LOCAL const prologue_table *tables = job->shared->tables;
 	uint32_t t;
 
 	if (!(flags & G_REQUEST_JOIN) || row >= job->s.rows)
-		return;
+		return 0;
 	for (t = 0; t < job->s.groups; t++)
 		if (tables[t].columns)
 			tables[t].cols[row] =
 				tables[t].cols[job->s.rows + row] = 0;
+	return 1;
 }
 
 /* The stores, the rest of the record. `joins`: some rows have just forgotten
- * their columns. */
-FN void
+ * their columns. Returns whether the subgroup changed a table. */
+FN uint32_t
 prologue_store(const PRIVATE prologue_job *job,
 	       const PRIVATE prologue_state *st, uint32_t joins)
 {
 	LOCAL const uint32_t *staged = job->shared->staged;
 
 	if (!staged[G_RECORD_STORES])
-		return;
+		return 0;
 	if (joins)
 		BARRIER();
-	prologue_stores(&st->to, staged, st->staged, st->slot,
-			job->shared->tables, job->s.groups, job->s.rows);
+	return prologue_stores(&st->to, staged, st->staged, st->slot,
+			       job->shared->tables, job->s.groups, job->s.rows);
 }
 
 /* ---- Lengths and tokens ------------------------------------------------ */
@@ -464,39 +474,57 @@ prologue_moved(PRIVATE prologue_notes *notes, uint32_t row, uint32_t query,
 	return (uint32_t)len;
 }
 
-/* The slot of a position, -1 if it is another rank's; and the context of the
- * token there, 0 if it has no key here. */
-FN uint32_t
-prologue_token(const PRIVATE prologue_job *job, PRIVATE prologue_notes *notes,
-	       uint32_t row, uint32_t position, PRIVATE int64_t *slot)
+/* The page of a position's last key on this rank. */
+typedef struct prologue_page {
+	uint32_t keys; /* up to it, on this rank */
+	uint32_t own;  /* it is of the position itself */
+	uint32_t col;
+	int32_t written; /* columns of the row; -1: there is no such row */
+	int32_t page;    /* -1: none */
+} prologue_page;
+
+/* Loads it; no load waits for another. */
+FN prologue_page
+prologue_find_page(const PRIVATE prologue_job *job, uint32_t row,
+		   uint32_t position)
 {
 	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
-	uint32_t own;
-	const uint32_t keys = g_own_keys(position, s->dcp_cycle, s->dcp_run,
-					 s->dcp_first, &own);
-	const uint32_t last = keys - 1;
-	const uint32_t col = g_modulo(g_divide(last, s->page), s->ring_table);
-	/* Neither load waits for the other. */
 	const uint32_t is_row = row < s->rows;
-	const int32_t written = !is_row       ? -1
-				: s->has_cols ? job->table_cols[row]
-					      : (int32_t)s->columns;
-	const int32_t page =
-		is_row && col < s->columns
-			? job->block_table[(uint64_t)row * s->stride + col]
-			: -1;
+	prologue_page p;
 
-	if (keys == 0)
+	p.keys = g_own_keys(position, s->dcp_cycle, s->dcp_run, s->dcp_first,
+			    &p.own);
+	p.col = g_modulo(g_divide(p.keys - 1, s->page), s->ring_table);
+	p.written = !is_row       ? -1
+		    : s->has_cols ? job->table_cols[row]
+				  : (int32_t)s->columns;
+	p.page = is_row && p.col < s->columns
+			 ? job->block_table[(uint64_t)row * s->stride + p.col]
+			 : -1;
+	return p;
+}
+
+/* The slot of the position, -1 if it is another rank's; and the context of the
+ * token there, 0 if it has no key here. */
+FN uint32_t
+prologue_use_page(const PRIVATE prologue_job *job,
+		  PRIVATE prologue_notes *notes, uint32_t row,
+		  const PRIVATE prologue_page *p, PRIVATE int64_t *slot)
+{
+	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
+
+	if (p->keys == 0)
 		return 0;
-	if (written < 0 || col >= (uint32_t)written || page < 0 ||
-	    (uint32_t)page >= s->pool_pages) {
-		prologue_note(notes, row, is_row ? G_FAULT_PAGE : G_FAULT_ROW);
+	if (p->written < 0 || p->col >= (uint32_t)p->written || p->page < 0 ||
+	    (uint32_t)p->page >= s->pool_pages) {
+		prologue_note(notes, row,
+			      row < s->rows ? G_FAULT_PAGE : G_FAULT_ROW);
 		return 0;
 	}
-	if (own)
-		*slot = (int64_t)page * s->page_tokens +
-			g_modulo(last, s->page);
-	return keys;
+	if (p->own)
+		*slot = (int64_t)p->page * s->page_tokens +
+			g_modulo(p->keys - 1, s->page);
+	return p->keys;
 }
 
 /* How many keys each token's index logits have. */
@@ -508,7 +536,9 @@ prologue_index_lens(const PRIVATE prologue_job *job)
 
 /* ---- The end ----------------------------------------------------------- */
 
-/* The step as kernels behind this one know it. A barrier at the end. */
+/* The step as kernels behind this one know it, and that the ring moves on. All
+ * threads have read what is replaced: a barrier stood between. A barrier at the
+ * end. */
 FN void
 prologue_publish(const PRIVATE prologue_job *job,
 		 const PRIVATE prologue_state *st)
@@ -518,6 +548,8 @@ prologue_publish(const PRIVATE prologue_job *job,
 		job->fault_state->step = st->to.step;
 		job->query_start_loc[0] = 0;
 		job->fault_state->requests = st->count;
+		if (st->used)
+			job->fault_state->done = st->ticket;
 	}
 	BARRIER();
 }
@@ -543,15 +575,12 @@ prologue_cut(const PRIVATE prologue_job *job, uint32_t again)
 			 PROLOGUE_ITEMS, &shared->cut);
 }
 
-/* Moves the ring on, and gives the slot back if prologue_let_go did not. */
+/* Gives the slot back if prologue_let_go did not. */
 FN void
 prologue_end(const PRIVATE prologue_job *job, const PRIVATE prologue_state *st)
 {
-	if (job->s.source == G_FROM_RING && st->used && g_item() == 0) {
-		if (st->bytes > (uint64_t)4 * st->staged)
-			g_release64_system(job->consumed, st->ticket);
-		job->fault_state->done = st->ticket;
-	}
+	if (st->used && st->bytes > (uint64_t)4 * st->staged && g_item() == 0)
+		g_release64_system(job->consumed, st->ticket);
 }
 
 #endif

@@ -39,7 +39,7 @@ void
 spmla_k_step_prologue(SPMLA_KERNEL_ARGS(step_prologue))
 {
 	LOCAL_ARRAY(prologue_shared, shared, 1);
-	prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared};
+	prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared, 0};
 
 	job.s.groups = 1;
 	job.s.ring_table.by = job.s.ring_table.factor = 0;
@@ -52,7 +52,8 @@ void
 spmla_k_step_prologue_v4(SPMLA_KERNEL_ARGS(step_prologue_v4))
 {
 	LOCAL_ARRAY(prologue_shared, shared, 1);
-	const prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared};
+	const prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared,
+				  0};
 
 	prologue_narrow(&job);
 }
@@ -62,7 +63,8 @@ void
 spmla_k_step_prologue_wide(SPMLA_KERNEL_ARGS(step_prologue_wide))
 {
 	LOCAL_ARRAY(prologue_shared, shared, 1);
-	const prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared};
+	const prologue_job job = {SPMLA_KERNEL_VALUES(step_prologue), shared,
+				  0};
 
 	prologue_wide(&job);
 }

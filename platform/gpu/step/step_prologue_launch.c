@@ -115,26 +115,73 @@ set_buffers(spmla_k_step_prologue_params *p, const spmla_ctx *ctx)
 	p->num_splits = ctx->buf[SPMLA_BUF_NUM_SPLITS];
 }
 
-/* Kind 1: there are V4's groups. Sizes: requests, one for each item; a prefill
- * is larger than all. Example: 256 requests of V3.2 take step_prologue, 257
- * and prefills take step_prologue_wide. */
+enum { ONE_TABLE, V4, V4_MANY };
+
+/* Kinds: V4's groups are there, with tokens for a cluster, or with more. Sizes:
+ * requests, one for each item; a prefill is larger than all. Example: 256
+ * requests of V3.2 take step_prologue, 257 and prefills take
+ * step_prologue_wide. */
 static const spmla_i_gpu_variant variants[] = {
+	{.kernel = SPMLA_KERNEL_step_prologue_cluster,
+	 .kind = V4,
+	 .most = SPMLA_ITEMS_step_prologue_cluster},
 	{.kernel = SPMLA_KERNEL_step_prologue_v4,
-	 .kind = 1,
+	 .kind = SPMLA_GPU_ANY_KIND,
 	 .most = SPMLA_ITEMS_step_prologue_v4},
 	{.kernel = SPMLA_KERNEL_step_prologue,
+	 .kind = ONE_TABLE,
 	 .most = SPMLA_ITEMS_step_prologue},
 	{.kernel = SPMLA_KERNEL_step_prologue_wide},
 };
+
+/* A cluster saves a launch, some 2 us, but has few multiprocessors, where lists
+ * of one token take as long as those of two tokens in a block each. */
+static uint32_t
+kind_of(const spmla_plan *plan, uint32_t groups, uint32_t tokens)
+{
+	const uint32_t each = (tokens + PROLOGUE_MAKERS - 1) / PROLOGUE_MAKERS;
+
+	if (groups == 1)
+		return ONE_TABLE;
+	return tokens <= PROLOGUE_CLUSTER_TOKENS &&
+			       (each <= 2 ||
+				each * spmla_i_c128a_width(&plan->config) <=
+					PROLOGUE_CLUSTER_ENTRIES)
+		       ? V4
+		       : V4_MANY;
+}
+
+static void
+set_scalars(spmla_k_step_prologue_params *p, const spmla_ctx *ctx,
+	    const spmla_step_prologue_args *a)
+{
+	const spmla_plan *plan = &ctx->plan;
+
+	p->s.record_bytes = plan->record_bytes;
+	p->s.logits_capacity = plan->logits_elems;
+	p->s.piece_stride = a->piece_stride_elems;
+	p->s.source = a->source;
+	p->s.ring_slots = spmla_i_gpu_divisor(plan->config.ring_slots);
+	p->s.longest = plan->config.max_context_tokens;
+	p->s.tokens = a->shape.tokens;
+	p->s.requests = a->shape.requests;
+	p->s.next_n = spmla_i_gpu_divisor(a->shape.next_n);
+	p->s.live = a->shape.max_live_context;
+	p->s.piece_tokens = a->piece_tokens;
+	p->s.topk = plan->config.topk;
+}
 
 spmla_status
 spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_step_prologue_args *a = args;
-	const spmla_plan *plan = &queue->ctx->plan;
+	const uint32_t tokens = a->shape.tokens;
+	const uint32_t parts =
+		a->piece_tokens
+			? 0
+			: spmla_i_decode_parts(&queue->ctx->plan, tokens);
 	const spmla_i_gpu_variant *by;
 	spmla_k_step_prologue_params p;
-	uint32_t parts = 0;
 	spmla_status s;
 
 	memset(&p, 0, sizeof p);
@@ -142,30 +189,25 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 	set_buffers(&p, queue->ctx);
 	set_table(&p, queue->ctx);
 	set_groups(&p, queue->ctx);
-	p.s.record_bytes = plan->record_bytes;
-	p.s.logits_capacity = plan->logits_elems;
-	p.s.piece_stride = a->piece_stride_elems;
-	p.s.source = a->source;
-	p.s.ring_slots = spmla_i_gpu_divisor(plan->config.ring_slots);
-	p.s.longest = plan->config.max_context_tokens;
-	p.s.tokens = a->shape.tokens;
-	p.s.requests = a->shape.requests;
-	p.s.next_n = spmla_i_gpu_divisor(a->shape.next_n);
-	p.s.live = a->shape.max_live_context;
-	p.s.piece_tokens = a->piece_tokens;
-	p.s.topk = plan->config.topk;
-	if (!a->piece_tokens)
-		parts = spmla_i_decode_parts(plan, a->shape.tokens);
-	if (p.s.groups == 1)
-		p.s.parts = parts;
+	set_scalars(&p, queue->ctx, a);
 	by = spmla_i_gpu_choose(
-		queue, variants, SPMLA_I_COUNT(variants), p.s.groups > 1,
+		queue, variants, SPMLA_I_COUNT(variants),
+		kind_of(&queue->ctx->plan, p.s.groups, tokens),
 		a->piece_tokens ? UINT32_MAX : a->shape.requests, 0);
-	s = spmla_i_gpu_launch(queue, by->kernel, 1, &p);
-	if (s == SPMLA_OK && p.s.groups > 1)
-		s = spmla_i_gpu_step_prologue_windows(queue, a->shape.tokens,
-						      parts);
+	if (p.s.groups == 1) {
+		p.s.parts = parts;
+		s = spmla_i_gpu_launch(queue, by->kernel, 1, &p);
+	} else {
+		s = by->kernel == SPMLA_KERNEL_step_prologue_cluster
+			    ? spmla_i_gpu_step_prologue_cluster(queue, &p,
+								parts)
+			    : spmla_i_gpu_launch(queue, by->kernel, 1, &p);
+		if (s == SPMLA_OK &&
+		    by->kernel != SPMLA_KERNEL_step_prologue_cluster)
+			s = spmla_i_gpu_step_prologue_windows(queue, tokens,
+							      parts);
+	}
 	if (s == SPMLA_OK && !a->piece_tokens)
-		s = spmla_i_gpu_fixed_splits(queue, a->shape.tokens);
+		s = spmla_i_gpu_fixed_splits(queue, tokens);
 	return s;
 }

@@ -59,7 +59,7 @@ prologue_ask_all(const PRIVATE prologue_job *job,
 	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
 
 	prologue_ask(job, r);
-	if (s->groups == 1)
+	if (s->groups == 1 || job->apart)
 		return;
 	prologue_ask_group(job->c4a_table, job->c4a_cols, s->c4a_columns,
 			   s->c4a_page, s, r);
@@ -97,40 +97,49 @@ prologue_place(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
 	return queries;
 }
 
-/* QUERY_START_LOC, SEQ_LENS and REQ_ROW, padded to the shape, and what the next
- * step may read of this one. */
+/* The length of the item's request, and what items know of each other's. */
 FN void
 prologue_own_length(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
-		    const PRIVATE prologue_request *r, uint32_t start)
+		    PRIVATE prologue_own *own)
 {
 	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
 	LOCAL prologue_shared *shared = job->shared;
 	const uint32_t item = g_item();
-	const uint32_t row = r->row < s->rows ? r->row : 0;
-	uint32_t len = 0;
+	const prologue_request r = own->r;
 
+	own->row = r.row < s->rows ? r.row : 0;
+	own->len = 0;
 	if (item < st->count && s->source == G_ADVANCE)
-		len = prologue_moved(&st->notes, r->row, r->query,
-				     (uint32_t)job->seq_lens[item],
-				     job->advance_by[item], s->longest);
+		own->len = prologue_moved(&st->notes, r.row, r.query,
+					  (uint32_t)job->seq_lens[item],
+					  job->advance_by[item], s->longest);
 	else if (item < st->count)
-		len = prologue_length(&st->notes, job->row_len, r->row,
-				      r->query, r->seq, st->flags, s->rows,
-				      s->longest);
-	shared->ends[item] = start + r->query;
-	shared->lens[item] = len;
-	shared->rows[item] = row;
-	if (item < s->requests) {
-		GLOBAL uint32_t *keep = job->kept + item * G_REQUEST_WORDS;
+		own->len = prologue_length(&st->notes, job->row_len, r.row,
+					   r.query, r.seq, st->flags, s->rows,
+					   s->longest);
+	shared->ends[item] = own->start + r.query;
+	shared->lens[item] = own->len;
+	shared->rows[item] = own->row;
+}
 
-		job->seq_lens[item] = (int32_t)len;
-		job->req_row[item] = (int32_t)row;
-		job->query_start_loc[item + 1] = (int32_t)(start + r->query);
-		keep[0] = r->row;
-		keep[1] = r->query;
-		keep[2] = r->seq;
-		keep[3] = r->flags;
-	}
+/* QUERY_START_LOC, SEQ_LENS and REQ_ROW, padded to the shape, and what the next
+ * step may read of this one. */
+FN void
+prologue_write_own(const PRIVATE prologue_job *job,
+		   const PRIVATE prologue_own *own)
+{
+	const uint32_t item = g_item();
+	GLOBAL uint32_t *keep = job->kept + item * G_REQUEST_WORDS;
+
+	if (item >= job->s.requests)
+		return;
+	job->seq_lens[item] = (int32_t)own->len;
+	job->req_row[item] = (int32_t)own->row;
+	job->query_start_loc[item + 1] = (int32_t)(own->start + own->r.query);
+	keep[0] = own->r.row;
+	keep[1] = own->r.query;
+	keep[2] = own->r.seq;
+	keep[3] = own->r.flags;
 }
 
 /* The request of token t, if that is one of `queries`, else 0. No request has
@@ -149,26 +158,35 @@ prologue_request_of(const PRIVATE prologue_job *job, uint32_t t,
 			     t);
 }
 
-/* Writes token t; returns its context. */
+/* Writes token t, and in the first turn `own`; returns the token's context. What
+ * does not need the page is written while it is on its way. */
 FN uint32_t
 prologue_make_token(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
-		    uint32_t t, uint32_t queries)
+		    uint32_t t, uint32_t queries,
+		    const PRIVATE prologue_own *own)
 {
 	LOCAL const prologue_shared *shared = job->shared;
 	const uint32_t b = prologue_request_of(job, t, queries);
 	const uint32_t is_query = t < queries;
-	uint32_t p = 0, context = 0;
+	const uint32_t row = is_query ? shared->rows[b] : 0;
+	const uint32_t len = is_query ? shared->lens[b] : 0;
+	const uint32_t p = len ? len - (shared->ends[b] - t) : 0;
+	const prologue_page page =
+		prologue_find_page(job, len ? row : G_NO_ROW, p);
+	uint32_t context = 0;
 	int64_t place = -1;
 
-	if (is_query && shared->lens[b]) {
-		p = shared->lens[b] - (shared->ends[b] - t);
-		context = prologue_token(job, &st->notes, shared->rows[b], p,
-					 &place);
-	}
+	if (t < PROLOGUE_ITEMS)
+		prologue_write_own(job, own);
 	if (t < job->s.tokens) {
 		job->req_id_per_token[t] = (int32_t)b;
-		job->token_row[t] = is_query ? (int32_t)shared->rows[b] : 0;
+		job->token_row[t] = (int32_t)row;
 		job->positions[t] = (int32_t)p;
+	}
+	if (len)
+		context =
+			prologue_use_page(job, &st->notes, row, &page, &place);
+	if (t < job->s.tokens) {
 		job->context_lens[t] = (int32_t)context;
 		job->slot_mapping[t] = place;
 	}
@@ -207,11 +225,11 @@ prologue_line_up(const PRIVATE prologue_job *job, uint32_t t, uint32_t keys,
 	*costs += (uint32_t)(total >> PROLOGUE_LOGITS_BITS);
 }
 
-/* All tokens, a thread each, and where their logits go. If some do not fit, one
- * thread walks over all and leaves those out. */
+/* All tokens, a thread each, and where their logits go. Sets shared->over if
+ * some do not fit. A barrier at the end. */
 FN void
 prologue_tokens(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
-		uint32_t queries)
+		uint32_t queries, const PRIVATE prologue_own *own)
 {
 	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
 	uint64_t elems = 0;
@@ -220,55 +238,77 @@ prologue_tokens(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
 	NO_UNROLL
 	for (first = 0; first < s->tokens; first += PROLOGUE_ITEMS) {
 		const uint32_t t = first + g_item();
-		uint32_t keys = prologue_make_token(job, st, t, queries);
+		uint32_t keys = prologue_make_token(job, st, t, queries, own);
 
 		keys >>= s->index_shift;
-		if (s->index_shift && t < s->tokens)
+		if (s->index_shift && !job->apart && t < s->tokens)
 			job->compressed_lens[t] = (int32_t)keys;
 		prologue_line_up(job, t, keys, &elems, &costs);
 		prologue_report(&st->to, &st->notes);
 	}
-	BARRIER();
-	if (g_item() != 0)
-		return;
-	if (job->shared->over)
-		logits_rows_walk(
-			&st->to, job->token_row, 1, prologue_index_lens(job),
-			job->logits_row_starts, s->logits_capacity, s->tokens);
-	else
+	if (g_item() == 0)
 		job->logits_row_starts[s->tokens] =
 			(int64_t)(elems < s->logits_capacity
 					  ? elems
 					  : s->logits_capacity);
+	BARRIER();
+}
+
+/* If some logits do not fit, one thread walks over all and leaves those out. */
+FN void
+prologue_fit(const PRIVATE prologue_job *job, const PRIVATE prologue_state *st)
+{
+	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
+
+	if (job->shared->over && g_item() == 0)
+		logits_rows_walk(
+			&st->to, job->token_row, 1, prologue_index_lens(job),
+			job->logits_row_starts, s->logits_capacity, s->tokens);
+}
+
+/* The requests of the step, up to the last barrier before its tokens. Returns
+ * how many tokens there are. */
+FN uint32_t
+prologue_requests(const PRIVATE prologue_job *job, PRIVATE prologue_state *st,
+		  PRIVATE prologue_own *own)
+{
+	const uint32_t item = g_item();
+	PRIVATE prologue_request *r = &own->r;
+	uint32_t queries, changed = 0;
+
+	*r = prologue_no_request();
+	if (job->s.source == G_FROM_RING && item < st->last &&
+	    item < job->s.requests)
+		*r = prologue_load(job->kept + item * G_REQUEST_WORDS);
+	prologue_find(job, st, r);
+	*r = prologue_own_request(job, st);
+	if (job->s.source == G_FROM_RING && (r->flags & G_REQUEST_JOIN))
+		job->shared->joins = 1;
+	prologue_ask_all(job, r);
+	queries = prologue_place(job, st, r, &own->start);
+	prologue_refuse(job, st);
+	prologue_let_go(job, st);
+	if (prologue_changes(job, st)) {
+		if (item < st->count)
+			changed = prologue_forget(job, r->row, r->flags);
+		changed |= prologue_store(job, st, job->shared->joins);
+		if (job->apart && changed)
+			g_fence_device(); /* before others are told */
+	}
+	prologue_own_length(job, st, own);
+	prologue_publish(job, st);
+	return queries;
 }
 
 FN void
 prologue_narrow(const PRIVATE prologue_job *job)
 {
-	const uint32_t item = g_item();
 	prologue_state st = prologue_begin(job);
-	prologue_request r = prologue_no_request();
-	uint32_t start, queries;
+	prologue_own own;
+	const uint32_t queries = prologue_requests(job, &st, &own);
 
-	if (job->s.source == G_FROM_RING && item < st.last &&
-	    item < job->s.requests)
-		r = prologue_load(job->kept + item * G_REQUEST_WORDS);
-	prologue_find(job, &st, &r);
-	r = prologue_own_request(job, &st);
-	if (job->s.source == G_FROM_RING && (r.flags & G_REQUEST_JOIN))
-		job->shared->joins = 1;
-	prologue_ask_all(job, &r);
-	queries = prologue_place(job, &st, &r, &start);
-	prologue_refuse(job, &st);
-	prologue_let_go(job, &st);
-	if (prologue_changes(job, &st)) {
-		if (item < st.count)
-			prologue_forget(job, r.row, r.flags);
-		prologue_store(job, &st, job->shared->joins);
-	}
-	prologue_own_length(job, &st, &r, start);
-	prologue_publish(job, &st);
-	prologue_tokens(job, &st, queries);
+	prologue_tokens(job, &st, queries, &own);
+	prologue_fit(job, &st);
 	prologue_cut(job, job->shared->over);
 	prologue_end(job, &st);
 }

@@ -74,7 +74,7 @@ prologue_forget_all(const PRIVATE prologue_job *job,
 	for (b = g_item(); b < st->count; b += PROLOGUE_ITEMS) {
 		GLOBAL const uint32_t *r = job->kept + b * G_REQUEST_WORDS;
 
-		prologue_forget(job, r[0], r[3]);
+		(void)prologue_forget(job, r[0], r[3]);
 	}
 }
 
@@ -150,10 +150,14 @@ prologue_slots(const PRIVATE prologue_job *job, PRIVATE prologue_state *st)
 	for (t = g_item(); t < job->s.tokens; t += PROLOGUE_ITEMS) {
 		int64_t place = -1;
 
-		if (job->context_lens[t] > 0)
-			job->context_lens[t] = (int32_t)prologue_token(
-				job, &st->notes, (uint32_t)job->token_row[t],
-				(uint32_t)job->positions[t], &place);
+		if (job->context_lens[t] > 0) {
+			const uint32_t row = (uint32_t)job->token_row[t];
+			const prologue_page p = prologue_find_page(
+				job, row, (uint32_t)job->positions[t]);
+
+			job->context_lens[t] = (int32_t)prologue_use_page(
+				job, &st->notes, row, &p, &place);
+		}
 		prologue_report(&st->to, &st->notes);
 		job->slot_mapping[t] = place;
 		if (job->s.index_shift)
@@ -201,7 +205,7 @@ prologue_wide(const PRIVATE prologue_job *job)
 	prologue_let_go(job, &st);
 	if (prologue_changes(job, &st)) {
 		prologue_forget_all(job, &st);
-		prologue_store(job, &st, 1);
+		(void)prologue_store(job, &st, 1);
 	}
 	if (s->source == G_ADVANCE && st.ok)
 		prologue_advance_all(job, &st);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The second launch of V4's prologue: a block a token, since a context of a
+ * The second launch of V4's prologue, where it is not one launch: a block a token, since a context of a
  * million tokens has 8192 entries of C128A. Two more blocks follow where decode
  * is done in parts: they cut the tokens of layers of ratio 4 and of 128 among
  * the parts, and count keys by context alone, never too few.
@@ -28,23 +28,28 @@
 	S(spmla_g_divisor, group##_page) \
 	S(uint32_t, group##_has_cols)
 
+/* What a prologue of one launch has beside these: in, and out. */
+#define SPMLA_P_WINDOWS_IN(P)          \
+	P(const int32_t, token_row)    \
+	P(const int32_t, positions)    \
+	P(const int32_t, context_lens) \
+	P(int32_t, compressed_lens)
+#define SPMLA_P_WINDOWS_OUT(P)     \
+	P(int64_t, c4a_slots)      \
+	P(int64_t, index_slots)    \
+	P(int64_t, c128a_slots)    \
+	P(int32_t, swa_indices)    \
+	P(int32_t, swa_lens)       \
+	P(int32_t, c128a_indices)  \
+	P(int32_t, c128a_lens)     \
+	P(int32_t, c4a_metadata)   \
+	P(int32_t, c4a_splits)     \
+	P(int32_t, c128a_metadata) \
+	P(int32_t, c128a_splits)
 #define SPMLA_K_step_prologue_windows(P, S) \
 	SPMLA_K_FAULT(P)                    \
-	P(const int32_t, token_row)         \
-	P(const int32_t, positions)         \
-	P(const int32_t, context_lens)      \
-	P(int32_t, compressed_lens)         \
-	P(int64_t, c4a_slots)               \
-	P(int64_t, index_slots)             \
-	P(int64_t, c128a_slots)             \
-	P(int32_t, swa_indices)             \
-	P(int32_t, swa_lens)                \
-	P(int32_t, c128a_indices)           \
-	P(int32_t, c128a_lens)              \
-	P(int32_t, c4a_metadata)            \
-	P(int32_t, c4a_splits)              \
-	P(int32_t, c128a_metadata)          \
-	P(int32_t, c128a_splits)            \
+	SPMLA_P_WINDOWS_IN(P)               \
+	SPMLA_P_WINDOWS_OUT(P)              \
 	SPMLA_P_GROUP(P, swa)               \
 	SPMLA_P_GROUP(P, c4a)               \
 	SPMLA_P_GROUP(P, c128a)             \

@@ -61,25 +61,53 @@ set_groups(spmla_k_step_prologue_windows_params *p, const spmla_ctx *ctx)
 			: 0);
 }
 
+static void
+set_params(const spmla_i_gpu_queue *queue, uint32_t tokens, uint32_t parts,
+	   spmla_k_step_prologue_windows_params *p)
+{
+	const spmla_config *c = &queue->ctx->plan.config;
+
+	memset(p, 0, sizeof *p);
+	SPMLA_I_GPU_FAULT(p, queue);
+	set_buffers(p, queue->ctx);
+	set_groups(p, queue->ctx);
+	p->s.has_index = p->index_slots != NULL; /* else it has C4A's table */
+	p->s.tokens = tokens;
+	p->s.window = c->window_tokens;
+	p->s.c128a_width = spmla_i_c128a_width(c);
+	p->s.c128a_listed = tokens <= spmla_i_piece_tokens(c);
+	p->s.topk = c->topk;
+	p->s.parts = parts;
+	p->s.blocks = tokens + (parts ? WINDOWS_CUTS : 0);
+}
+
 spmla_status
 spmla_i_gpu_step_prologue_windows(const spmla_i_gpu_queue *queue,
 				  uint32_t tokens, uint32_t parts)
 {
-	const spmla_config *c = &queue->ctx->plan.config;
 	spmla_k_step_prologue_windows_params p;
 
-	memset(&p, 0, sizeof p);
-	SPMLA_I_GPU_FAULT(&p, queue);
-	set_buffers(&p, queue->ctx);
-	set_groups(&p, queue->ctx);
-	p.s.has_index = p.index_slots != NULL; /* else it has C4A's table */
-	p.s.tokens = tokens;
-	p.s.window = c->window_tokens;
-	p.s.c128a_width = spmla_i_c128a_width(c);
-	p.s.c128a_listed = tokens <= spmla_i_piece_tokens(c);
-	p.s.topk = c->topk;
-	p.s.parts = parts;
-	p.s.blocks = tokens + (parts ? WINDOWS_CUTS : 0);
+	set_params(queue, tokens, parts, &p);
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_prologue_windows,
 				  p.s.blocks, &p);
+}
+
+void
+spmla_i_gpu_cluster_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
+			    uint32_t parts,
+			    spmla_k_step_prologue_cluster_params *p)
+{
+	spmla_k_step_prologue_windows_params other;
+
+	set_params(queue, tokens, parts, &other);
+#define COPY(type, name) p->name = other.name;
+	SPMLA_P_WINDOWS_OUT(COPY)
+#undef COPY
+	p->all_c4a_table = other.c4a_table;
+	p->all_c4a_cols = other.c4a_cols;
+	p->all_c128a_table = other.c128a_table;
+	p->all_c128a_cols = other.c128a_cols;
+	p->all_index_table = other.index_table;
+	p->all_index_cols = other.index_cols;
+	p->s.windows = other.s;
 }

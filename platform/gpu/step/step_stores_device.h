@@ -187,8 +187,9 @@ prologue_apply(const PRIVATE g_reporter *to, const PRIVATE prologue_record *r,
 
 /* A record's stores. A subgroup takes the stores of its rows, in order, and a
  * lane always the same columns. So the stores of one row keep their order, and
- * different rows do not wait for each other. */
-FN void
+ * different rows do not wait for each other. Returns whether the subgroup had
+ * any. */
+FN uint32_t
 prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 		uint32_t n, GLOBAL const uint32_t *slot,
 		LOCAL const prologue_table *tables, uint32_t groups,
@@ -198,7 +199,7 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 	const uint32_t width = g_width(), lane = g_lane();
 	const uint32_t subgroups = STEP_STORE_ITEMS / width;
 	const uint32_t own = g_item() / width;
-	uint32_t first;
+	uint32_t first, had = 0;
 
 	for (first = 0; first < r.stores; first += width) {
 		const uint64_t at =
@@ -210,11 +211,13 @@ prologue_stores(const PRIVATE g_reporter *to, LOCAL const uint32_t *staged,
 		uint64_t mine = g_ballot(
 			is && prologue_taker(group_row, subgroups) == own);
 
+		had |= mine != 0;
 		for (; mine; mine &= mine - 1)
 			prologue_apply(to, &r,
 				       at + g_lowest64(mine) * G_STORE_WORDS,
 				       tables, groups, rows);
 	}
+	return had;
 }
 
 #endif
