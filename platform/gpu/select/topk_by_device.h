@@ -52,6 +52,10 @@ typedef struct topk_by_head {
 	uint32_t guess;   /* if so: a key that may be the k-th, or 0 */
 	uint32_t rank;    /* of the threshold, or 0 */
 	uint32_t buckets;
+	/* In the first block: where the others' shares come to. */
+	g_mbarrier shares;
+	uint32_t parity; /* of its phase */
+	uint32_t unused;
 	topk_by_share share[TOPK_BY_MOST];
 	uint32_t close[2 * TOPK_BY_CLOSE]; /* keys and places */
 } topk_by_head;

@@ -244,22 +244,40 @@ topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	}
 }
 
-/* Copies the block's share to the first block's list, whole pieces at a time:
- * a store of a warp that is scattered takes as long as several. */
+/* Hands the block's share of the list to the first block, with one copy, and
+ * waits there for all shares. A barrier of the cluster would wait for much
+ * more. All threads have fenced what they wrote. */
 FN void
 topk_by_send(topk_by m)
 {
-	LOCAL const uint32_t *from = topk_by_entries(m);
-	const g_cluster_place to = g_cluster_at(from, 0);
-	const uint32_t n = m.head->listed;
-	uint32_t i;
+	LOCAL topk_by_head *head = m.head;
+	const uint32_t own = topk_by_own(m), n = head->listed;
+	LOCAL topk_by_share *share = &head->share[own];
+	const g_cluster_place at = g_cluster_at(&head->shares, 0);
 
-	if (n > m.entries)
-		return;
-	NO_UNROLL
-	for (i = g_item(); i < n; i += m.items)
-		g_cluster_store2_if(to + 8 * i, from[2 * i], from[2 * i + 1],
-				    1);
+	if (g_item() == 0) {
+		/* The copy may have one entry more. */
+		const uint32_t bytes = n <= m.entries ? (8 * n + 15) & ~15u : 0;
+
+		share->listed = head->low > TOPK_LEAST ? n : ~0u;
+		share->low = head->low;
+		share->most = head->most;
+		if (m.cluster > 1 && own == 0)
+			g_mbarrier_arrive(&head->shares);
+		if (own != 0) {
+			g_fence_async();
+			g_cluster_arrive_expect(at, bytes + 16);
+			g_cluster_copy(g_cluster_at(share, 0), share, 16, at);
+			if (bytes)
+				g_cluster_copy(
+					g_cluster_at(topk_by_entries(m), 0),
+					topk_by_entries(m), bytes, at);
+		}
+	}
+	if (m.cluster == 1)
+		BARRIER();
+	else if (own == 0)
+		g_mbarrier_wait(&head->shares, head->parity);
 }
 
 /* The first block's first lanes list what lies beside the row's aligned bytes:
@@ -365,19 +383,13 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		}
 		topk_by_ends(m, r, score);
 	}
-	BARRIER();
-	if (m.cluster > 1 && topk_by_own(m) != 0)
-		topk_by_send(m);
-	if (g_item() == 0) {
-		const uint32_t key = m.head->low;
-		const g_cluster_place to =
-			g_cluster_at(&m.head->share[topk_by_own(m)], 0);
-
-		g_cluster_store2_if(to, key > TOPK_LEAST ? m.head->listed : ~0u,
-				    key, 1);
-		g_cluster_store(to + 8, m.head->most);
+	if (m.cluster > 1) {
+		if (g_item() == 0)
+			m.head->parity ^= 1;
+		g_fence_async();
 	}
-	topk_by_meet(m.cluster);
+	BARRIER();
+	topk_by_send(m);
 	return 1;
 }
 
@@ -438,6 +450,11 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 {
 	uint32_t row;
 
+	if (m.cluster > 1 && g_item() == 0) {
+		g_mbarrier_init(&m.head->shares, m.cluster);
+		g_mbarriers_publish();
+		m.head->parity = 1;
+	}
 	for (row = g_block() / m.cluster; row < a->s.rows;
 	     row += g_blocks() / m.cluster) {
 		topk_by_row r;
