@@ -61,6 +61,7 @@ typedef struct topk_by_head {
 } topk_by_head;
 
 enum {
+	TOPK_SHORT_BYTES = (int)sizeof(topk_by_head),
 	TOPK_BY_BYTES = (int)sizeof(topk_by_head) + 4 * TOPK_BY_WORDS +
 			8 * TOPK_BY_LIST,
 	TOPK_BY_HALF_BYTES = (int)sizeof(topk_by_head) +
@@ -253,9 +254,9 @@ topk_by_near(topk_by m, uint32_t key, uint32_t at)
 	}
 }
 
-/* Finds the best `rest` of the close keys, a warp a key: if `sets`, sets a bit for each; the
- * last of them goes to found[2], its place to found[3]. A barrier at the end.
- */
+/* Finds the best `rest` of the close keys, a warp a key: if `sets`, sets a bit
+ * for each; the last of them goes to found[2], its place to found[3]. A barrier
+ * at the end. */
 FN void
 topk_by_compare(topk_by m, uint32_t rest, uint32_t last_ties, uint32_t sets)
 {

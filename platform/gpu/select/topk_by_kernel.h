@@ -35,10 +35,12 @@
 #define SPMLA_K_topk_by_2(P, S)    SPMLA_K_TOPK(P, S)
 #define SPMLA_K_topk_by_1(P, S)    SPMLA_K_TOPK(P, S)
 #define SPMLA_K_topk_by_half(P, S) SPMLA_K_TOPK(P, S)
+#define SPMLA_K_topk_short(P, S)   SPMLA_K_TOPK(P, S)
 typedef spmla_k_topk_scalars spmla_k_topk_by_8_scalars;
 typedef spmla_k_topk_scalars spmla_k_topk_by_2_scalars;
 typedef spmla_k_topk_scalars spmla_k_topk_by_1_scalars;
 typedef spmla_k_topk_scalars spmla_k_topk_by_half_scalars;
+typedef spmla_k_topk_scalars spmla_k_topk_short_scalars;
 
 /* The same kernels with index_map behind the selection. They are kernels of
  * their own, because that code would cost the others 0.1 to 0.8 us. */
@@ -61,9 +63,11 @@ SPMLA_KERNEL_SCALARS(topk_map_by_8)
 #define SPMLA_K_topk_map_by_2(P, S)    SPMLA_K_TOPK_MAP(P, S)
 #define SPMLA_K_topk_map_by_1(P, S)    SPMLA_K_TOPK_MAP(P, S)
 #define SPMLA_K_topk_map_by_half(P, S) SPMLA_K_TOPK_MAP(P, S)
+#define SPMLA_K_topk_map_short(P, S)   SPMLA_K_TOPK_MAP(P, S)
 typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_by_2_scalars;
 typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_by_1_scalars;
 typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_by_half_scalars;
+typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_short_scalars;
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
@@ -486,6 +490,30 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 	return row;
 }
 
+/* The same for rows all of which one block has whole, without the code of long
+ * ones. */
+FN uint32_t
+topk_short_rows(topk_by m, const PRIVATE topk_args *a)
+{
+	uint32_t row;
+
+	for (row = g_block(); row < a->s.rows; row += g_blocks()) {
+		topk_by_row r;
+
+		r.row = topk_find(a, row, g_item() == 0, 0);
+		r.k = a->s.k;
+		r.last_ties = a->s.last_ties;
+		r.a = a;
+		r.index = row;
+		if (r.row.len <= r.k)
+			topk_identity(r.row.len, r.k, m.items, topk_by_out(&r));
+		else
+			topk_by_short(m, &r);
+		BARRIER(); /* what is shared is used anew */
+	}
+	return row;
+}
+
 typedef struct topk_map_args {
 	SPMLA_KERNEL_FIELDS(topk_map_by_8)
 } topk_map_args;
@@ -538,7 +566,7 @@ topk_by_map(topk_by m, const PRIVATE topk_map_args *a, uint32_t end)
 		index_map_all(&job, 0);
 }
 
-#define TOPK_BY(name, blocks, words_, list_, bytes, scalars, then)             \
+#define TOPK_BY(name, blocks, rows, words_, list_, bytes, scalars, then)       \
 	do {                                                                   \
 		LOCAL_DYNAMIC(local, bytes);                                   \
 		const topk_args a = {                                          \
@@ -552,32 +580,40 @@ topk_by_map(topk_by m, const PRIVATE topk_map_args *a, uint32_t end)
 		m.entries = (list_) / (blocks);                                \
 		m.items = SPMLA_ITEMS_##name;                                  \
 		m.cluster = (blocks);                                          \
-		const uint32_t end = topk_by_rows(m, &a);                      \
+		const uint32_t end = rows(m, &a);                              \
 		then;                                                          \
 	} while (0)
+
+SPMLA_KERNEL(topk_short)
+void
+spmla_k_topk_short(SPMLA_KERNEL_ARGS(topk_short))
+{
+	TOPK_BY(topk_short, 1, topk_short_rows, 0, 0, TOPK_SHORT_BYTES, s,
+		(void)end);
+}
 
 SPMLA_KERNEL_CLUSTER(topk_by_8, 8)
 void
 spmla_k_topk_by_8(SPMLA_KERNEL_ARGS(topk_by_8))
 {
-	TOPK_BY(topk_by_8, 8, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES, s,
-		(void)end);
+	TOPK_BY(topk_by_8, 8, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
+		TOPK_BY_BYTES, s, (void)end);
 }
 
 SPMLA_KERNEL_CLUSTER(topk_by_2, 2)
 void
 spmla_k_topk_by_2(SPMLA_KERNEL_ARGS(topk_by_2))
 {
-	TOPK_BY(topk_by_2, 2, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES, s,
-		(void)end);
+	TOPK_BY(topk_by_2, 2, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
+		TOPK_BY_BYTES, s, (void)end);
 }
 
 SPMLA_KERNEL(topk_by_1)
 void
 spmla_k_topk_by_1(SPMLA_KERNEL_ARGS(topk_by_1))
 {
-	TOPK_BY(topk_by_1, 1, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES, s,
-		(void)end);
+	TOPK_BY(topk_by_1, 1, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
+		TOPK_BY_BYTES, s, (void)end);
 }
 
 /* Two rows are on a multiprocessor at a time. */
@@ -585,23 +621,30 @@ SPMLA_KERNEL_BLOCKS(topk_by_half, 2)
 void
 spmla_k_topk_by_half(SPMLA_KERNEL_ARGS(topk_by_half))
 {
-	TOPK_BY(topk_by_half, 1, TOPK_BY_HALF_WORDS, TOPK_BY_HALF_LIST,
-		TOPK_BY_HALF_BYTES, s, (void)end);
+	TOPK_BY(topk_by_half, 1, topk_by_rows, TOPK_BY_HALF_WORDS,
+		TOPK_BY_HALF_LIST, TOPK_BY_HALF_BYTES, s, (void)end);
 }
 
-#define TOPK_MAP_BY(name, blocks, words, list, bytes)                  \
-	do {                                                           \
-		const topk_map_args map = {SPMLA_KERNEL_VALUES(name)}; \
-                                                                       \
-		TOPK_BY(name, blocks, words, list, bytes, s.topk,      \
-			topk_by_map(m, &map, end));                    \
+#define TOPK_MAP_BY(name, blocks, rows, words, list, bytes)             \
+	do {                                                            \
+		const topk_map_args map = {SPMLA_KERNEL_VALUES(name)};  \
+                                                                        \
+		TOPK_BY(name, blocks, rows, words, list, bytes, s.topk, \
+			topk_by_map(m, &map, end));                     \
 	} while (0)
+
+SPMLA_KERNEL(topk_map_short)
+void
+spmla_k_topk_map_short(SPMLA_KERNEL_ARGS(topk_map_short))
+{
+	TOPK_MAP_BY(topk_map_short, 1, topk_short_rows, 0, 0, TOPK_SHORT_BYTES);
+}
 
 SPMLA_KERNEL_CLUSTER(topk_map_by_8, 8)
 void
 spmla_k_topk_map_by_8(SPMLA_KERNEL_ARGS(topk_map_by_8))
 {
-	TOPK_MAP_BY(topk_map_by_8, 8, TOPK_BY_WORDS, TOPK_BY_LIST,
+	TOPK_MAP_BY(topk_map_by_8, 8, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
 		    TOPK_BY_BYTES);
 }
 
@@ -609,7 +652,7 @@ SPMLA_KERNEL_CLUSTER(topk_map_by_2, 2)
 void
 spmla_k_topk_map_by_2(SPMLA_KERNEL_ARGS(topk_map_by_2))
 {
-	TOPK_MAP_BY(topk_map_by_2, 2, TOPK_BY_WORDS, TOPK_BY_LIST,
+	TOPK_MAP_BY(topk_map_by_2, 2, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
 		    TOPK_BY_BYTES);
 }
 
@@ -617,7 +660,7 @@ SPMLA_KERNEL(topk_map_by_1)
 void
 spmla_k_topk_map_by_1(SPMLA_KERNEL_ARGS(topk_map_by_1))
 {
-	TOPK_MAP_BY(topk_map_by_1, 1, TOPK_BY_WORDS, TOPK_BY_LIST,
+	TOPK_MAP_BY(topk_map_by_1, 1, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
 		    TOPK_BY_BYTES);
 }
 
@@ -625,8 +668,8 @@ SPMLA_KERNEL_BLOCKS(topk_map_by_half, 2)
 void
 spmla_k_topk_map_by_half(SPMLA_KERNEL_ARGS(topk_map_by_half))
 {
-	TOPK_MAP_BY(topk_map_by_half, 1, TOPK_BY_HALF_WORDS, TOPK_BY_HALF_LIST,
-		    TOPK_BY_HALF_BYTES);
+	TOPK_MAP_BY(topk_map_by_half, 1, topk_by_rows, TOPK_BY_HALF_WORDS,
+		    TOPK_BY_HALF_LIST, TOPK_BY_HALF_BYTES);
 }
 
 #undef TOPK_MAP_BY
