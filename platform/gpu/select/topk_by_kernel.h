@@ -307,6 +307,27 @@ topk_by_ends(topk_by m, const PRIVATE topk_by_row *r, float low)
 	}
 }
 
+/* A block's memory as a row begins. */
+FN void
+topk_by_begin(topk_by m, const PRIVATE topk_by_row *r)
+{
+	uint32_t i;
+
+	topk_by_clear(m);
+	if (topk_by_own(m) == 0) {
+		NO_UNROLL
+		for (i = g_item(); i < (r->pieces + 3) / 4 * 4; i += m.items)
+			m.bits[i] = 0;
+	}
+	if (g_item() == 0) {
+		m.head->found[0] = m.head->found[1] = m.head->found[2] = 0;
+		m.head->listed = 0;
+		m.head->most = 0;
+		m.head->close_count = 0;
+		m.head->is_done = 1;
+	}
+}
+
 /* A block's share of the row: lists what is above its threshold. The first
  * block has the counts when all have met. 0 if there is no threshold. */
 FN uint32_t
@@ -327,19 +348,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	 * instructions would take its time. */
 	if (g_item() == m.items - 1)
 		topk_by_rank(m, r, each, chunks);
-	topk_by_clear(m);
-	if (topk_by_own(m) == 0) {
-		NO_UNROLL
-		for (i = g_item(); i < (r->pieces + 3) / 4 * 4; i += m.items)
-			m.bits[i] = 0;
-	}
-	if (g_item() == 0) {
-		m.head->found[0] = m.head->found[1] = m.head->found[2] = 0;
-		m.head->listed = 0;
-		m.head->most = 0;
-		m.head->close_count = 0;
-		m.head->is_done = 1;
-	}
+	topk_by_begin(m, r);
 	/* Nothing that others need: what the first block had of the last row,
 	 * it has read. */
 	if (m.cluster > 1)
