@@ -260,23 +260,23 @@ topk_by_send(topk_by m)
 	const g_cluster_place at = g_cluster_at(&head->shares, 0);
 
 	if (g_item() == 0) {
-		/* The copy may have one entry more. */
-		const uint32_t bytes = n <= m.entries ? (8 * n + 15) & ~15u : 0;
-
 		share->listed = head->low > TOPK_LEAST ? n : ~0u;
 		share->low = head->low;
 		share->most = head->most;
 		if (m.cluster > 1 && own == 0)
 			g_mbarrier_arrive(&head->shares);
-		if (own != 0) {
-			g_fence_async();
-			g_cluster_arrive_expect(at, bytes + 16);
-			g_cluster_copy(g_cluster_at(share, 0), share, 16, at);
-			if (bytes)
-				g_cluster_copy(
-					g_cluster_at(topk_by_entries(m), 0),
-					topk_by_entries(m), bytes, at);
-		}
+	}
+	if (g_item() < 32 && own != 0)
+		g_fence_async(); /* a whole warp, as the emulator counts */
+	if (g_item() == 0 && own != 0) {
+		/* The copy may have one entry more. */
+		const uint32_t bytes = n <= m.entries ? (8 * n + 15) & ~15u : 0;
+
+		g_cluster_arrive_expect(at, bytes + 16);
+		g_cluster_copy(g_cluster_at(share, 0), share, 16, at);
+		if (bytes)
+			g_cluster_copy(g_cluster_at(topk_by_entries(m), 0),
+				       topk_by_entries(m), bytes, at);
 	}
 	if (m.cluster == 1)
 		BARRIER();
