@@ -147,23 +147,55 @@ spmla_i_emu_peer_arrive(g_mbarrier *b)
 	spmla_i_emu_mbarrier_arrive(peer_of(b), 0);
 }
 
-void
-spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
+/* A copy to a place in the block of that rank. */
+static void
+copy_to(uint32_t rank, void *to, const void *from, uint32_t bytes,
+	g_mbarrier *b)
 {
-	const machine_block *peer =
-		first_block() + (spmla_i_emu_cluster_rank() ^ 1u);
-	const peer_copy c = {peer_of(to),          from,  peer_of(b), bytes,
-			     {machine.here, peer}, {0, 0}};
+	const peer_copy c = {
+		to,    from, b, bytes, {machine.here, first_block() + rank},
+		{0, 0}};
 
-	if (bytes % 16 || (uintptr_t)to % 16 || (uintptr_t)from % 16)
+	if (bytes == 0 || bytes % 16 || (uintptr_t)to % 16 ||
+	    (uintptr_t)from % 16)
 		machine_fail("a copy to the peer of odd bytes");
 	if (copy_count == MAX_COPIES)
 		machine_fail("too many copies to peers");
-	(void)peer_of((const uint8_t *)from + bytes - 1);
-	(void)peer_of((const uint8_t *)to + bytes - 1);
+	(void)place_in(rank, (const uint8_t *)from + bytes - 1);
 	memset(c.to, UNREAD, bytes);
 	machine_written(c.to, bytes);
 	copies[copy_count++] = c;
+}
+
+void
+spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
+{
+	(void)peer_of((const uint8_t *)to + bytes - 1);
+	copy_to(spmla_i_emu_cluster_rank() ^ 1u, peer_of(to), from, bytes,
+		peer_of(b));
+}
+
+/* What is at a place of the cluster. */
+static void *
+cluster_at(uint64_t at)
+{
+	return place_in((uint32_t)(at >> 32),
+			machine.here->local + (uint32_t)at);
+}
+
+void
+spmla_i_emu_cluster_copy(uint64_t to, const void *from, uint32_t bytes,
+			 uint64_t b)
+{
+	(void)cluster_at(to + bytes - 1);
+	copy_to((uint32_t)(to >> 32), cluster_at(to), from, bytes,
+		cluster_at(b));
+}
+
+void
+spmla_i_emu_cluster_expect(uint64_t b, uint32_t bytes)
+{
+	spmla_i_emu_mbarrier_arrive(cluster_at(b), bytes);
 }
 
 /* A copy from global memory counts as a copy of the block to itself. */

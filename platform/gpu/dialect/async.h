@@ -94,6 +94,27 @@ g_local_store2_if(LOCAL uint32_t *to, uint32_t x, uint32_t y, uint32_t is)
 		     : "memory");
 }
 
+/* Where the next two words go; a multiple of 8 bytes. */
+typedef uint32_t g_local_place;
+
+FN g_local_place
+g_local_at(LOCAL const void *p)
+{
+	return async_at(p);
+}
+
+/* Stores x and y and moves on, unless x is smaller than `least`. */
+FN void
+g_local_push2(PRIVATE g_local_place *to, float x, uint32_t y, float least)
+{
+	asm volatile("{.reg .pred p; setp.geu.f32 p, %1, %3; "
+		     "@p st.shared.v2.b32 [%0], {%1, %2}; "
+		     "@p add.u32 %0, %0, 8;}"
+		     : "+r"(*to)
+		     : "f"(x), "r"(y), "f"(least)
+		     : "memory");
+}
+
 /* Waits for all copies. */
 FN void
 g_local_copies_wait(void)
@@ -359,6 +380,30 @@ g_mbarrier_wait_cluster(LOCAL const g_mbarrier *b, uint32_t parity)
 	while (!is);
 }
 
+/* As g_mbarrier_arrive_expect, at another block's mbarrier. */
+FN void
+g_cluster_arrive_expect(g_cluster_place b, uint32_t bytes)
+{
+	asm volatile("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%0], "
+		     "%1;"
+		     :
+		     : "r"(b), "r"(bytes)
+		     : "memory");
+}
+
+/* Copies from this block's memory to another's, whose mbarrier `b` counts the
+ * bytes. Their number and the addresses are multiples of 16. */
+FN void
+g_cluster_copy(g_cluster_place to, LOCAL const void *from, uint32_t bytes,
+	       g_cluster_place b)
+{
+	asm volatile("cp.async.bulk.shared::cluster.shared::cta."
+		     "mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+		     :
+		     : "r"(to), "r"(async_at(from)), "r"(bytes), "r"(b)
+		     : "memory");
+}
+
 FN void
 g_cluster_add(g_cluster_place at, uint32_t x)
 {
@@ -392,12 +437,7 @@ FN void
 g_peer_copy(LOCAL void *to, LOCAL const void *from, uint32_t bytes,
 	    LOCAL g_mbarrier *b)
 {
-	asm volatile("cp.async.bulk.shared::cluster.shared::cta."
-		     "mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-		     :
-		     : "r"(async_peer(to)), "r"(async_at(from)), "r"(bytes),
-		       "r"(async_peer(b))
-		     : "memory");
+	g_cluster_copy(async_peer(to), from, bytes, async_peer(b));
 }
 
 /* ---- bulk copies --------------------------------------------------------- */
@@ -436,6 +476,22 @@ FN uint32_t
 g_warp_most(uint32_t x)
 {
 	return __reduce_max_sync(0xffffffffu, x);
+}
+
+/* The sum over the lanes up to this one. */
+FN uint32_t
+g_warp_upto(uint32_t x)
+{
+	uint32_t step;
+
+	UNROLL
+	for (step = 1; step < 32; step <<= 1)
+		asm volatile("{.reg .u32 y; .reg .pred p; "
+			     "shfl.sync.up.b32 y|p, %0, %1, 0, -1; "
+			     "@p add.u32 %0, %0, y;}"
+			     : "+r"(x)
+			     : "r"(step));
+	return x;
 }
 
 /* The larger of two, or NaN if either is. */
@@ -478,6 +534,9 @@ uint64_t spmla_i_emu_cluster_at(const void *p, uint32_t rank);
 /* Where `count` words of the cluster's memory are. */
 uint32_t *spmla_i_emu_cluster_words(uint64_t at, uint32_t count);
 void spmla_i_emu_cluster_send(uint64_t at, uint32_t x, uint32_t y, uint64_t b);
+void spmla_i_emu_cluster_copy(uint64_t to, const void *from, uint32_t bytes,
+			      uint64_t b);
+void spmla_i_emu_cluster_expect(uint64_t b, uint32_t bytes);
 void spmla_i_emu_peer_copy(void *to, const void *from, uint32_t bytes,
 			   g_mbarrier *b);
 void spmla_i_emu_peer_arrive(g_mbarrier *b);
@@ -516,6 +575,24 @@ g_local_store2_if(uint32_t *to, uint32_t x, uint32_t y, uint32_t is)
 		return;
 	to[0] = x;
 	to[1] = y;
+}
+
+typedef uint32_t *g_local_place;
+
+FN g_local_place
+g_local_at(const void *p)
+{
+	return (uint32_t *)(uintptr_t)p;
+}
+
+FN void
+g_local_push2(g_local_place *to, float x, uint32_t y, float least)
+{
+	if (x < least)
+		return;
+	(*to)[0] = g_bits(x);
+	(*to)[1] = y;
+	*to += 2;
 }
 
 FN void
@@ -628,6 +705,19 @@ g_cluster_send2(g_cluster_place at, uint32_t x, uint32_t y, g_cluster_place b)
 }
 
 FN void
+g_cluster_arrive_expect(g_cluster_place b, uint32_t bytes)
+{
+	spmla_i_emu_cluster_expect(b, bytes);
+}
+
+FN void
+g_cluster_copy(g_cluster_place to, const void *from, uint32_t bytes,
+	       g_cluster_place b)
+{
+	spmla_i_emu_cluster_copy(to, from, bytes, b);
+}
+
+FN void
 g_cluster_add(g_cluster_place at, uint32_t x)
 {
 	*spmla_i_emu_cluster_words(at, 1) += x;
@@ -646,6 +736,17 @@ g_warp_sum(uint32_t x)
 	uint32_t sum = 0, i;
 
 	for (i = 0; i < g_width(); i++)
+		sum += lanes[i];
+	return sum;
+}
+
+FN uint32_t
+g_warp_upto(uint32_t x)
+{
+	const uint32_t *lanes = spmla_i_emu_exchange(&x, 1);
+	uint32_t sum = 0, i;
+
+	for (i = 0; i <= g_lane(); i++)
 		sum += lanes[i];
 	return sum;
 }

@@ -50,12 +50,18 @@ typedef struct topk_by_head {
 	uint32_t close_count;
 	uint32_t is_done; /* unless the first block says otherwise */
 	uint32_t guess;   /* if so: a key that may be the k-th, or 0 */
-	uint32_t unused[2];
+	uint32_t rank;    /* of the threshold, or 0 */
+	uint32_t buckets;
+	/* In the first block: where the others' shares come to. */
+	g_mbarrier shares;
+	uint32_t parity; /* of its phase */
+	uint32_t unused;
 	topk_by_share share[TOPK_BY_MOST];
 	uint32_t close[2 * TOPK_BY_CLOSE]; /* keys and places */
 } topk_by_head;
 
 enum {
+	TOPK_SHORT_BYTES = (int)sizeof(topk_by_head),
 	TOPK_BY_BYTES = (int)sizeof(topk_by_head) + 4 * TOPK_BY_WORDS +
 			8 * TOPK_BY_LIST,
 	TOPK_BY_HALF_BYTES = (int)sizeof(topk_by_head) +
@@ -85,6 +91,16 @@ typedef struct topk_by_row {
 	const PRIVATE topk_args *a;
 	uint32_t index;
 } topk_by_row;
+
+/* topk_key with fewer instructions: a sum with 0 makes -0 to 0. */
+FN uint32_t
+topk_by_key(uint32_t score)
+{
+	const float x = g_float(score) + 0.0f;
+	const uint32_t u = g_bits(x);
+
+	return x == x ? u ^ ((0u - (u >> 31)) | 0x80000000u) : ~0u;
+}
 
 /* Where the row's indices go, computed anew each time. */
 FN GLOBAL int32_t *
@@ -121,21 +137,6 @@ topk_by_clear(topk_by m)
 
 		bins[0] = bins[1] = bins[2] = bins[3] = 0;
 	}
-}
-
-/* The sum of x over the lanes up to this one. */
-FN uint32_t
-topk_by_upto(uint32_t x)
-{
-	uint32_t step;
-
-	UNROLL
-	for (step = 1; step < 32; step <<= 1) {
-		const uint32_t before = g_shuffle(x, (g_lane() - step) & 31u);
-
-		x += g_lane() >= step ? before : 0;
-	}
-	return x;
 }
 
 /* The sum of the warps' sums before one's own, and of all. Each warp's is
@@ -195,7 +196,7 @@ topk_by_pick(topk_by m, uint32_t rest)
 		for (i = 0; i < 4; i++)
 			count[i] = bins[i];
 		sum = count[0] + count[1] + count[2] + count[3];
-		upto = topk_by_upto(sum);
+		upto = g_warp_upto(sum);
 		above += g_shuffle(upto, 31) - upto;
 		UNROLL
 		for (i = 4; i-- > 0;) {
@@ -232,6 +233,15 @@ topk_by_add(topk_by m, uint32_t bin, uint32_t is)
 		g_local_add(&m.head->bins[bin], 1);
 }
 
+/* By how many bits the values of a range are shifted to fit the bins. */
+FN uint32_t
+topk_by_shift(uint32_t range)
+{
+	const uint32_t bits = 32 - g_clz(range);
+
+	return bits > TOPK_BY_BITS ? bits - TOPK_BY_BITS : 0;
+}
+
 /* A key that is close to the k-th. */
 FN void
 topk_by_near(topk_by m, uint32_t key, uint32_t at)
@@ -244,35 +254,32 @@ topk_by_near(topk_by m, uint32_t key, uint32_t at)
 	}
 }
 
-/* Finds the best `rest` of the close keys: if `sets`, sets a bit for each; the
- * last of them goes to found[2], its place to found[3]. A barrier at the end.
- */
+/* Finds the best `rest` of the close keys, a warp a key: if `sets`, sets a bit
+ * for each; the last of them goes to found[2], its place to found[3]. A barrier
+ * at the end. */
 FN void
 topk_by_compare(topk_by m, uint32_t rest, uint32_t last_ties, uint32_t sets)
 {
 	LOCAL const uint32_t *close = m.head->close;
 	const uint32_t n = m.head->close_count;
-	uint32_t first, i;
+	const uint32_t flip = last_ties ? ~0u : 0;
+	uint32_t own, i;
 
 	NO_UNROLL
-	for (first = g_item() / 32 * 8; first < n; first += m.items / 4) {
-		const uint32_t own = first + g_lane() / 4;
-		const uint32_t key = close[2 * (own < n ? own : 0)];
-		const uint32_t at = close[2 * (own < n ? own : 0) + 1];
+	for (own = g_item() / 32; own < n; own += m.items / 32) {
+		const uint32_t key = close[2 * own], at = close[2 * own + 1];
 		uint32_t better = 0;
 
 		UNROLL_BY(2)
-		for (i = g_lane() % 4; i < n; i += 4) {
+		for (i = g_lane(); i < n; i += 32) {
 			const uint32_t other = close[2 * i];
 			const uint32_t place = close[2 * i + 1];
 
-			better += other > key ||
-				  (other == key &&
-				   (last_ties ? place > at : place < at));
+			better += other > key || (other == key &&
+						  (place ^ flip) < (at ^ flip));
 		}
-		better += g_shuffle_xor(better, 1);
-		better += g_shuffle_xor(better, 2);
-		if (own >= n || better >= rest || g_lane() % 4)
+		better = g_warp_sum(better);
+		if (better >= rest || g_lane() != 0)
 			continue;
 		if (sets)
 			g_local_add(&m.bits[at / 32], 1u << (at & 31u));
@@ -300,7 +307,7 @@ topk_by_before(topk_by m, uint32_t words, uint32_t done)
 	for (i = from; i < end; i += 4)
 		n += g_popcount(m.bits[i]) + g_popcount(m.bits[i + 1]) +
 		     g_popcount(m.bits[i + 2]) + g_popcount(m.bits[i + 3]);
-	upto = topk_by_upto(n);
+	upto = g_warp_upto(n);
 	to = done + topk_by_warps(m, m.head->sums[1], upto, &all) + upto - n;
 	NO_UNROLL
 	for (i = from; i < end; i += 4) {

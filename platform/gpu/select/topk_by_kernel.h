@@ -29,15 +29,18 @@
 #include "spmla/platform/gpu/select/index_map_kernel.h"
 #include "spmla/platform/gpu/select/topk_count_device.h"
 #include "spmla/platform/gpu/select/topk_list_device.h"
+#include "spmla/platform/gpu/select/topk_short_device.h"
 
 #define SPMLA_K_topk_by_8(P, S)    SPMLA_K_TOPK(P, S)
 #define SPMLA_K_topk_by_2(P, S)    SPMLA_K_TOPK(P, S)
 #define SPMLA_K_topk_by_1(P, S)    SPMLA_K_TOPK(P, S)
 #define SPMLA_K_topk_by_half(P, S) SPMLA_K_TOPK(P, S)
+#define SPMLA_K_topk_short(P, S)   SPMLA_K_TOPK(P, S)
 typedef spmla_k_topk_scalars spmla_k_topk_by_8_scalars;
 typedef spmla_k_topk_scalars spmla_k_topk_by_2_scalars;
 typedef spmla_k_topk_scalars spmla_k_topk_by_1_scalars;
 typedef spmla_k_topk_scalars spmla_k_topk_by_half_scalars;
+typedef spmla_k_topk_scalars spmla_k_topk_short_scalars;
 
 /* The same kernels with index_map behind the selection. They are kernels of
  * their own, because that code would cost the others 0.1 to 0.8 us. */
@@ -60,174 +63,13 @@ SPMLA_KERNEL_SCALARS(topk_map_by_8)
 #define SPMLA_K_topk_map_by_2(P, S)    SPMLA_K_TOPK_MAP(P, S)
 #define SPMLA_K_topk_map_by_1(P, S)    SPMLA_K_TOPK_MAP(P, S)
 #define SPMLA_K_topk_map_by_half(P, S) SPMLA_K_TOPK_MAP(P, S)
+#define SPMLA_K_topk_map_short(P, S)   SPMLA_K_TOPK_MAP(P, S)
 typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_by_2_scalars;
 typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_by_1_scalars;
 typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_by_half_scalars;
+typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_short_scalars;
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
-
-/* ---- short rows ---------------------------------------------------------- */
-
-/* The first of the 4 scores of load i of a short row. */
-FN uint32_t
-topk_by_place(uint32_t i)
-{
-	return (g_item() / 32 * (TOPK_BY_SHORT / 4) + i) * 128 + 4 * g_lane();
-}
-
-FN void
-topk_by_put(topk_by m, const PRIVATE topk_by_row *r,
-	    const PRIVATE uint32_t *keys)
-{
-	const uint32_t kth = m.head->found[2], last = m.head->found[3];
-	GLOBAL int32_t *out = topk_by_out(r);
-	uint32_t marks = 0, n, upto, sum, all, to, i;
-
-	UNROLL
-	for (i = 0; i < TOPK_BY_SHORT; i++) {
-		const uint32_t at = topk_by_place(i / 4) + i % 4;
-
-		if (keys[i] > kth || (keys[i] == kth &&
-				      (r->last_ties ? at >= last : at <= last)))
-			marks |= 1u << i;
-	}
-	n = g_popcount(marks & 15u) | g_popcount(marks >> 4) << 16;
-	upto = topk_by_upto(n);
-	sum = g_shuffle(upto, 31);
-	to = topk_by_warps(m, m.head->sums[1], (sum & 0xffffu) + (sum >> 16),
-			   &all);
-	upto -= n;
-	UNROLL
-	for (i = 0; i < TOPK_BY_SHORT; i++) {
-		uint32_t before =
-			i < 4 ? upto & 0xffffu : (sum & 0xffffu) + (upto >> 16);
-
-		before += g_popcount(marks & ((1u << i) - 1u) &
-				     (i < 4 ? 15u : 0xf0u));
-		if (marks >> i & 1u)
-			out[to + before] = (int32_t)(topk_by_place(i / 4) +
-						     i % 4 - r->row.pad);
-	}
-}
-
-/* The bin of a score: the first bits of its f16. Bins have the order of keys,
- * and the scores of a key have one bin. */
-FN uint32_t
-topk_by_half_bin(uint32_t score)
-{
-	/* -0 becomes 0 */
-	const uint32_t half = g_f32_to_f16(g_float(score) + 0.0f);
-
-	return (half & 0x8000u ? ~half & 0xffffu : half | 0x8000u) >>
-	       (16 - TOPK_BY_BITS);
-}
-
-/* How many keys are in the bin that was found. */
-FN uint32_t
-topk_by_found(topk_by m)
-{
-	return m.head->found[1] + m.head->found[2];
-}
-
-/* Too many keys are in one bin, those with a bit in `in`. Makes bins between
- * the smallest and the largest of them, as often as needed, or, if they are
- * equal, of their places. Returns those of the last bin. */
-FN uint32_t
-topk_by_again(topk_by m, const PRIVATE topk_by_row *r,
-	      const PRIVATE uint32_t *keys, uint32_t in)
-{
-	NO_UNROLL
-	while (topk_by_found(m) > TOPK_BY_CLOSE) {
-		const uint32_t rest = m.head->found[1];
-		uint32_t most = 0, least = 0, shift, bins[TOPK_BY_SHORT], i;
-
-		topk_by_clear(m);
-		if (g_item() == 0)
-			m.head->most = m.head->low = 0;
-		BARRIER();
-		UNROLL
-		for (i = 0; i < TOPK_BY_SHORT; i++)
-			if (in >> i & 1u) {
-				most = keys[i] > most ? keys[i] : most;
-				least = ~keys[i] > least ? ~keys[i] : least;
-			}
-		most = g_warp_most(most);
-		least = g_warp_most(least);
-		if (g_lane() == 0) {
-			g_local_max(&m.head->most, most);
-			g_local_max(&m.head->low, least);
-		}
-		BARRIER();
-		most = m.head->most;
-		least = ~m.head->low;
-		shift = topk_by_shift(most - least);
-		UNROLL
-		for (i = 0; i < TOPK_BY_SHORT; i++) {
-			const uint32_t at = topk_by_place(i / 4) + i % 4;
-
-			bins[i] = most != least  ? (keys[i] - least) >> shift
-				  : r->last_ties ? at - r->row.pad
-						 : TOPK_BY_BINS - 1 -
-							   (at - r->row.pad);
-			topk_by_add(m, bins[i], in >> i & 1u);
-		}
-		BARRIER();
-		topk_by_pick(m, rest);
-		UNROLL
-		for (i = 0; i < TOPK_BY_SHORT; i++)
-			in &= ~((uint32_t)(bins[i] != m.head->found[0]) << i);
-	}
-	return in;
-}
-
-/* Selects from a row that one block has whole: every score goes into the
- * histogram. */
-FN void
-topk_by_short(topk_by m, const PRIVATE topk_by_row *r)
-{
-	uint32_t keys[TOPK_BY_SHORT], bins[TOPK_BY_SHORT], same, in = 0, i;
-
-	UNROLL
-	for (i = 0; i < TOPK_BY_SHORT; i += 4)
-		topk_fetch4(r->row, topk_by_place(i / 4) / 4, keys + i);
-	topk_by_clear(m);
-	if (g_item() == 0)
-		m.head->close_count = 0;
-	BARRIER();
-	UNROLL
-	for (i = 0; i < TOPK_BY_SHORT; i++) {
-		const uint32_t at = topk_by_place(i / 4) + i % 4 - r->row.pad;
-
-		bins[i] = topk_by_half_bin(keys[i]);
-		keys[i] = at < r->row.len ? topk_key(keys[i]) : 0;
-	}
-	same = g_shuffle(bins[0], 0);
-	if (g_popcount64(g_ballot(bins[0] == same)) > 8) {
-		UNROLL
-		for (i = 0; i < TOPK_BY_SHORT; i++)
-			topk_by_add(m, bins[i], keys[i] != 0);
-	} else {
-		UNROLL
-		for (i = 0; i < TOPK_BY_SHORT; i++)
-			if (keys[i])
-				g_local_add(&m.head->bins[bins[i]], 1);
-	}
-	BARRIER();
-	topk_by_pick(m, r->k);
-	same = m.head->found[0];
-	UNROLL
-	for (i = 0; i < TOPK_BY_SHORT; i++)
-		in |= (uint32_t)(keys[i] && bins[i] == same) << i;
-	if (UNLIKELY(topk_by_found(m) > TOPK_BY_CLOSE))
-		in = topk_by_again(m, r, keys, in);
-	UNROLL
-	for (i = 0; i < TOPK_BY_SHORT; i++)
-		if (in >> i & 1u)
-			topk_by_near(m, keys[i], topk_by_place(i / 4) + i % 4);
-	BARRIER();
-	topk_by_compare(m, m.head->found[1], r->last_ties, 0);
-	topk_by_put(m, r, keys);
-}
 
 /* ---- long rows ----------------------------------------------------------- */
 
@@ -261,7 +103,6 @@ FN void
 topk_by_fetch(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	      uint32_t chunks, uint32_t chunk, PRIVATE uint32_t *x)
 {
-	const uint32_t is = chunk < chunks;
 	uint32_t i;
 
 	UNROLL
@@ -271,40 +112,40 @@ topk_by_fetch(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 			topk_by_first(m, chunks, chunk, i / 4) - r->row.pad;
 
 		x[i] = x[i + 1] = x[i + 2] = x[i + 3] = TOPK_NONE;
-		if (is && from <= r->row.len - 4)
+		if (chunk < chunks && from <= r->row.len - 4)
 			g_load4(r->row.at + from, x + i);
 	}
 }
 
 /* The threshold is one of the buckets' largest scores (a thread has one or two
- * buckets). Returns its rank among them, such that k scores and five standard
+ * buckets). Tells its rank among them, such that k scores and five standard
  * deviations more should be above it; 0 if there is none. All blocks get the
  * same rank. */
-FN uint32_t
+FN void
 topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
-	     uint32_t chunks, PRIVATE uint32_t *of)
+	     uint32_t chunks)
 {
 	const float parts = (float)(chunks * m.cluster);
 	const float share = g_div_rn((float)r->k, parts);
 	const float want = share + 5.0f * g_sqrt_rn(share);
 	const float scores = g_div_rn((float)(r->pieces * 32), parts);
 	const float part = g_div_rn(want, scores);
-	uint32_t n = 1;
-	float buckets, none;
+	const uint32_t n =
+		each == TOPK_BY_CHUNK && (float)m.items < want ? 2 : 1;
+	float buckets = (float)(n * m.items), none;
+	uint32_t rank = 0;
 
-	if (each == TOPK_BY_CHUNK && (float)m.items < want)
-		n = 2;
-	*of = n;
-	buckets = (float)(n * m.items);
 	buckets = buckets < 0.25f * scores ? buckets : 0.25f * scores;
-	if (part > 0.75f || r->pieces > m.words ||
-	    want * (float)chunks > 0.75f * (float)m.entries)
-		return 0;
-	/* The share of buckets with none of the `want` best. */
-	none = g_exp2_flush(g_div_rn(scores, buckets) * g_log2(1.0f - part));
-	if (none < 0.05f)
-		return 0;
-	return 1 + (uint32_t)(buckets * (1.0f - none));
+	if (part <= 0.75f && r->pieces <= m.words &&
+	    want * (float)chunks <= 0.75f * (float)m.entries) {
+		/* The share of buckets with none of the `want` best. */
+		none = g_exp2_flush(g_div_rn(scores, buckets) *
+				    g_log2(1.0f - part));
+		if (none >= 0.05f)
+			rank = 1 + (uint32_t)(buckets * (1.0f - none));
+	}
+	m.head->rank = rank;
+	m.head->buckets = n;
 }
 
 /* The bin of a key: 64 for each power of two, from 2^-40 to 2^24. Smaller
@@ -346,7 +187,7 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	UNROLL
 	for (i = 0; i < each / 4; i++)
 		if (i < buckets) {
-			const uint32_t own = topk_key(g_bits(most[i]));
+			const uint32_t own = topk_by_key(g_bits(most[i]));
 
 			g_local_add(&m.head->bins[topk_by_coarse(own)], 1);
 			key = own > key ? own : key;
@@ -387,46 +228,60 @@ FN void
 topk_by_list(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	     uint32_t chunks, uint32_t chunk, float low)
 {
-	uint32_t at[TOPK_BY_CHUNK / 4], n = 0, upto, first, i;
-	LOCAL uint32_t *to;
+	uint32_t n = 0, upto, first, i;
+	g_local_place to;
 
 	UNROLL
 	for (i = 0; i < each; i++)
 		n += !(g_float(x[i]) < low);
-	upto = topk_by_upto(n);
+	upto = g_warp_upto(n);
 	first = g_lane() == 31 ? g_local_add(&m.head->listed, upto) : 0;
 	first = g_shuffle(first, 31) + upto - n;
 	if (first + n > m.entries)
 		return;
-	to = topk_by_entries(m) + 2 * first;
-	UNROLL
-	for (i = 0; i < each / 4; i++)
-		at[i] = topk_by_first(m, chunks, chunk, i);
+	to = g_local_at(topk_by_entries(m) + 2 * first);
 	UNROLL
 	for (i = 0; i < each; i++) {
-		const uint32_t is = !(g_float(x[i]) < low);
+		const uint32_t at = topk_by_first(m, chunks, chunk, i / 4);
 
-		g_local_store2_if(to, x[i], at[i / 4] + i % 4, is);
-		to += is ? 2 : 0;
+		g_local_push2(&to, g_float(x[i]), at + i % 4, low);
 	}
 }
 
-/* Copies the block's share to the first block's list, whole pieces at a time:
- * a store of a warp that is scattered takes as long as several. */
+/* Hands the block's share of the list to the first block, with one copy, and
+ * waits there for all shares. A barrier of the cluster would wait for much
+ * more. All threads have fenced what they wrote. */
 FN void
 topk_by_send(topk_by m)
 {
-	LOCAL const uint32_t *from = topk_by_entries(m);
-	const g_cluster_place to = g_cluster_at(from, 0);
-	const uint32_t n = m.head->listed;
-	uint32_t i;
+	LOCAL topk_by_head *head = m.head;
+	const uint32_t own = topk_by_own(m), n = head->listed;
+	LOCAL topk_by_share *share = &head->share[own];
+	const g_cluster_place at = g_cluster_at(&head->shares, 0);
 
-	if (n > m.entries)
-		return;
-	NO_UNROLL
-	for (i = g_item(); i < n; i += m.items)
-		g_cluster_store2_if(to + 8 * i, from[2 * i], from[2 * i + 1],
-				    1);
+	if (g_item() == 0) {
+		share->listed = head->low > TOPK_LEAST ? n : ~0u;
+		share->low = head->low;
+		share->most = head->most;
+		if (m.cluster > 1 && own == 0)
+			g_mbarrier_arrive(&head->shares);
+	}
+	if (g_item() < 32 && own != 0)
+		g_fence_async(); /* a whole warp, as the emulator counts */
+	if (g_item() == 0 && own != 0) {
+		/* The copy may have one entry more. */
+		const uint32_t bytes = n <= m.entries ? (8 * n + 15) & ~15u : 0;
+
+		g_cluster_arrive_expect(at, bytes + 16);
+		g_cluster_copy(g_cluster_at(share, 0), share, 16, at);
+		if (bytes)
+			g_cluster_copy(g_cluster_at(topk_by_entries(m), 0),
+				       topk_by_entries(m), bytes, at);
+	}
+	if (m.cluster == 1)
+		BARRIER();
+	else if (own == 0)
+		g_mbarrier_wait(&head->shares, head->parity);
 }
 
 /* The first block's first lanes list what lies beside the row's aligned bytes:
@@ -452,24 +307,12 @@ topk_by_ends(topk_by m, const PRIVATE topk_by_row *r, float low)
 	}
 }
 
-/* A block's share of the row: lists what is above its threshold. The first
- * block has the counts when all have met. 0 if there is no threshold. */
-FN uint32_t
-topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
-		uint32_t chunks)
+/* A block's memory as a row begins. */
+FN void
+topk_by_begin(topk_by m, const PRIVATE topk_by_row *r)
 {
-	uint32_t x[TOPK_BY_CHUNK], y[TOPK_BY_CHUNK], z[TOPK_BY_CHUNK], low, i;
-	uint32_t rank, buckets;
+	uint32_t i;
 
-	topk_by_fetch(m, r, each, chunks, 0, x);
-	if (chunks > 1) {
-		topk_by_fetch(m, r, each, chunks, 1, y);
-		topk_by_fetch(m, r, each, chunks, 2, z);
-	}
-	/* While the scores are on their way. */
-	rank = topk_by_rank(m, r, each, chunks, &buckets);
-	if (!rank)
-		return 0;
 	topk_by_clear(m);
 	if (topk_by_own(m) == 0) {
 		NO_UNROLL
@@ -483,14 +326,42 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		m.head->close_count = 0;
 		m.head->is_done = 1;
 	}
+}
+
+/* A block's share of the row: lists what is above its threshold. The first
+ * block has the counts when all have met. 0 if there is no threshold. */
+FN uint32_t
+topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
+		uint32_t chunks)
+{
+	/* Long rows of a block alone wait for memory, so that a third chunk
+	 * is under way; elsewhere it costs more than it gains. */
+	const uint32_t depth =
+		m.cluster == 1 && m.items == SPMLA_WIDE_BLOCK ? 3 : 2;
+	uint32_t x[TOPK_BY_CHUNK], y[TOPK_BY_CHUNK], z[TOPK_BY_CHUNK], low, i;
+
+	topk_by_fetch(m, r, each, chunks, 0, x);
+	topk_by_fetch(m, r, each, chunks, 1, y);
+	if (depth == 3)
+		topk_by_fetch(m, r, each, chunks, 2, z);
+	/* While the scores are on their way. One warp does it, as the others'
+	 * instructions would take its time. */
+	if (g_item() == m.items - 1)
+		topk_by_rank(m, r, each, chunks);
+	topk_by_begin(m, r);
 	/* Nothing that others need: what the first block had of the last row,
 	 * it has read. */
 	if (m.cluster > 1)
 		g_cluster_arrive_relaxed();
 	BARRIER();
-	topk_by_buckets(m, x, each, buckets);
+	if (UNLIKELY(m.head->rank == 0)) {
+		if (m.cluster > 1)
+			g_cluster_wait();
+		return 0;
+	}
+	topk_by_buckets(m, x, each, m.head->buckets);
 	BARRIER();
-	topk_by_pick(m, rank);
+	topk_by_pick(m, m.head->rank);
 	topk_by_clear(m);
 	if (m.cluster > 1)
 		g_cluster_wait();
@@ -503,35 +374,35 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 			g_float(low >> 31 ? low ^ 0x80000000u : ~low);
 
 		NO_UNROLL
-		for (i = 0;; i += 3) {
+		for (i = 0;; i += depth) {
 			topk_by_list(m, x, each, chunks, i, score);
 			if (i + 1 >= chunks)
 				break;
-			topk_by_fetch(m, r, each, chunks, i + 3, x);
+			if (i + depth < chunks)
+				topk_by_fetch(m, r, each, chunks, i + depth, x);
 			topk_by_list(m, y, each, chunks, i + 1, score);
 			if (i + 2 >= chunks)
 				break;
-			topk_by_fetch(m, r, each, chunks, i + 4, y);
+			if (i + 1 + depth < chunks)
+				topk_by_fetch(m, r, each, chunks, i + 1 + depth,
+					      y);
+			if (depth == 2)
+				continue;
 			topk_by_list(m, z, each, chunks, i + 2, score);
 			if (i + 3 >= chunks)
 				break;
-			topk_by_fetch(m, r, each, chunks, i + 5, z);
+			if (i + 5 < chunks)
+				topk_by_fetch(m, r, each, chunks, i + 5, z);
 		}
 		topk_by_ends(m, r, score);
 	}
-	BARRIER();
-	if (m.cluster > 1 && topk_by_own(m) != 0)
-		topk_by_send(m);
-	if (g_item() == 0) {
-		const uint32_t key = m.head->low;
-		const g_cluster_place to =
-			g_cluster_at(&m.head->share[topk_by_own(m)], 0);
-
-		g_cluster_store2_if(to, key > TOPK_LEAST ? m.head->listed : ~0u,
-				    key, 1);
-		g_cluster_store(to + 8, m.head->most);
+	if (m.cluster > 1) {
+		if (g_item() == 0)
+			m.head->parity ^= 1;
+		g_fence_async();
 	}
-	topk_by_meet(m.cluster);
+	BARRIER();
+	topk_by_send(m);
 	return 1;
 }
 
@@ -592,6 +463,11 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 {
 	uint32_t row;
 
+	if (m.cluster > 1 && g_item() == 0) {
+		g_mbarrier_init(&m.head->shares, m.cluster);
+		g_mbarriers_publish();
+		m.head->parity = 1;
+	}
 	for (row = g_block() / m.cluster; row < a->s.rows;
 	     row += g_blocks() / m.cluster) {
 		topk_by_row r;
@@ -618,6 +494,30 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 			else if (UNLIKELY(!topk_by_long(m, &r, &guess)))
 				topk_by_count(m, &r, m.cluster, guess);
 		}
+		BARRIER(); /* what is shared is used anew */
+	}
+	return row;
+}
+
+/* The same for rows all of which one block has whole, without the code of long
+ * ones. */
+FN uint32_t
+topk_short_rows(topk_by m, const PRIVATE topk_args *a)
+{
+	uint32_t row;
+
+	for (row = g_block(); row < a->s.rows; row += g_blocks()) {
+		topk_by_row r;
+
+		r.row = topk_find(a, row, g_item() == 0, 0);
+		r.k = a->s.k;
+		r.last_ties = a->s.last_ties;
+		r.a = a;
+		r.index = row;
+		if (r.row.len <= r.k)
+			topk_identity(r.row.len, r.k, m.items, topk_by_out(&r));
+		else
+			topk_by_short(m, &r);
 		BARRIER(); /* what is shared is used anew */
 	}
 	return row;
@@ -675,7 +575,7 @@ topk_by_map(topk_by m, const PRIVATE topk_map_args *a, uint32_t end)
 		index_map_all(&job, 0);
 }
 
-#define TOPK_BY(name, blocks, words_, list_, bytes, scalars, then)             \
+#define TOPK_BY(name, blocks, rows, words_, list_, bytes, scalars, then)       \
 	do {                                                                   \
 		LOCAL_DYNAMIC(local, bytes);                                   \
 		const topk_args a = {                                          \
@@ -689,32 +589,40 @@ topk_by_map(topk_by m, const PRIVATE topk_map_args *a, uint32_t end)
 		m.entries = (list_) / (blocks);                                \
 		m.items = SPMLA_ITEMS_##name;                                  \
 		m.cluster = (blocks);                                          \
-		const uint32_t end = topk_by_rows(m, &a);                      \
+		const uint32_t end = rows(m, &a);                              \
 		then;                                                          \
 	} while (0)
+
+SPMLA_KERNEL(topk_short)
+void
+spmla_k_topk_short(SPMLA_KERNEL_ARGS(topk_short))
+{
+	TOPK_BY(topk_short, 1, topk_short_rows, 0, 0, TOPK_SHORT_BYTES, s,
+		(void)end);
+}
 
 SPMLA_KERNEL_CLUSTER(topk_by_8, 8)
 void
 spmla_k_topk_by_8(SPMLA_KERNEL_ARGS(topk_by_8))
 {
-	TOPK_BY(topk_by_8, 8, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES, s,
-		(void)end);
+	TOPK_BY(topk_by_8, 8, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
+		TOPK_BY_BYTES, s, (void)end);
 }
 
 SPMLA_KERNEL_CLUSTER(topk_by_2, 2)
 void
 spmla_k_topk_by_2(SPMLA_KERNEL_ARGS(topk_by_2))
 {
-	TOPK_BY(topk_by_2, 2, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES, s,
-		(void)end);
+	TOPK_BY(topk_by_2, 2, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
+		TOPK_BY_BYTES, s, (void)end);
 }
 
 SPMLA_KERNEL(topk_by_1)
 void
 spmla_k_topk_by_1(SPMLA_KERNEL_ARGS(topk_by_1))
 {
-	TOPK_BY(topk_by_1, 1, TOPK_BY_WORDS, TOPK_BY_LIST, TOPK_BY_BYTES, s,
-		(void)end);
+	TOPK_BY(topk_by_1, 1, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
+		TOPK_BY_BYTES, s, (void)end);
 }
 
 /* Two rows are on a multiprocessor at a time. */
@@ -722,23 +630,30 @@ SPMLA_KERNEL_BLOCKS(topk_by_half, 2)
 void
 spmla_k_topk_by_half(SPMLA_KERNEL_ARGS(topk_by_half))
 {
-	TOPK_BY(topk_by_half, 1, TOPK_BY_HALF_WORDS, TOPK_BY_HALF_LIST,
-		TOPK_BY_HALF_BYTES, s, (void)end);
+	TOPK_BY(topk_by_half, 1, topk_by_rows, TOPK_BY_HALF_WORDS,
+		TOPK_BY_HALF_LIST, TOPK_BY_HALF_BYTES, s, (void)end);
 }
 
-#define TOPK_MAP_BY(name, blocks, words, list, bytes)                  \
-	do {                                                           \
-		const topk_map_args map = {SPMLA_KERNEL_VALUES(name)}; \
-                                                                       \
-		TOPK_BY(name, blocks, words, list, bytes, s.topk,      \
-			topk_by_map(m, &map, end));                    \
+#define TOPK_MAP_BY(name, blocks, rows, words, list, bytes)             \
+	do {                                                            \
+		const topk_map_args map = {SPMLA_KERNEL_VALUES(name)};  \
+                                                                        \
+		TOPK_BY(name, blocks, rows, words, list, bytes, s.topk, \
+			topk_by_map(m, &map, end));                     \
 	} while (0)
+
+SPMLA_KERNEL(topk_map_short)
+void
+spmla_k_topk_map_short(SPMLA_KERNEL_ARGS(topk_map_short))
+{
+	TOPK_MAP_BY(topk_map_short, 1, topk_short_rows, 0, 0, TOPK_SHORT_BYTES);
+}
 
 SPMLA_KERNEL_CLUSTER(topk_map_by_8, 8)
 void
 spmla_k_topk_map_by_8(SPMLA_KERNEL_ARGS(topk_map_by_8))
 {
-	TOPK_MAP_BY(topk_map_by_8, 8, TOPK_BY_WORDS, TOPK_BY_LIST,
+	TOPK_MAP_BY(topk_map_by_8, 8, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
 		    TOPK_BY_BYTES);
 }
 
@@ -746,7 +661,7 @@ SPMLA_KERNEL_CLUSTER(topk_map_by_2, 2)
 void
 spmla_k_topk_map_by_2(SPMLA_KERNEL_ARGS(topk_map_by_2))
 {
-	TOPK_MAP_BY(topk_map_by_2, 2, TOPK_BY_WORDS, TOPK_BY_LIST,
+	TOPK_MAP_BY(topk_map_by_2, 2, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
 		    TOPK_BY_BYTES);
 }
 
@@ -754,7 +669,7 @@ SPMLA_KERNEL(topk_map_by_1)
 void
 spmla_k_topk_map_by_1(SPMLA_KERNEL_ARGS(topk_map_by_1))
 {
-	TOPK_MAP_BY(topk_map_by_1, 1, TOPK_BY_WORDS, TOPK_BY_LIST,
+	TOPK_MAP_BY(topk_map_by_1, 1, topk_by_rows, TOPK_BY_WORDS, TOPK_BY_LIST,
 		    TOPK_BY_BYTES);
 }
 
@@ -762,8 +677,8 @@ SPMLA_KERNEL_BLOCKS(topk_map_by_half, 2)
 void
 spmla_k_topk_map_by_half(SPMLA_KERNEL_ARGS(topk_map_by_half))
 {
-	TOPK_MAP_BY(topk_map_by_half, 1, TOPK_BY_HALF_WORDS, TOPK_BY_HALF_LIST,
-		    TOPK_BY_HALF_BYTES);
+	TOPK_MAP_BY(topk_map_by_half, 1, topk_by_rows, TOPK_BY_HALF_WORDS,
+		    TOPK_BY_HALF_LIST, TOPK_BY_HALF_BYTES);
 }
 
 #undef TOPK_MAP_BY

@@ -42,7 +42,7 @@ topk_by_keys(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 		const uint32_t place = at + i / 4 * step + i % 4;
 
 		is |= (uint32_t)(place - r->row.pad < r->row.len) << i;
-		keys[i] = topk_key(keys[i]);
+		keys[i] = topk_by_key(keys[i]);
 	}
 	return is;
 }
@@ -66,7 +66,7 @@ FN void
 topk_by_digit(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	      uint32_t prefix, uint32_t mask, uint32_t shift, uint32_t rest)
 {
-	uint32_t keys[4 * TOPK_BY_LOADS], piece, i;
+	uint32_t keys[4 * TOPK_BY_LOADS], piece, turn, i;
 
 	topk_by_clear(m);
 	topk_by_meet(blocks);
@@ -75,11 +75,20 @@ topk_by_digit(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	     piece += TOPK_BY_LOADS * topk_by_turn(m, blocks)) {
 		const uint32_t is = topk_by_keys(m, r, blocks, piece, keys);
 
-		UNROLL
-		for (i = 0; i < 4 * TOPK_BY_LOADS; i++)
-			topk_by_add(m, keys[i] >> shift & (TOPK_BY_BINS - 1),
-				    (is >> i & 1u) &&
-					    (keys[i] & mask) == prefix);
+		/* The keys move, so that the loop is no longer than a turn. */
+		NO_UNROLL
+		for (turn = 0; turn < 4 * TOPK_BY_LOADS; turn += 4) {
+			UNROLL
+			for (i = 0; i < 4; i++)
+				topk_by_add(m,
+					    keys[i] >> shift &
+						    (TOPK_BY_BINS - 1),
+					    (is >> (turn + i) & 1u) &&
+						    (keys[i] & mask) == prefix);
+			UNROLL
+			for (i = 0; i < 4 * TOPK_BY_LOADS - 4; i++)
+				keys[i] = keys[i + 4];
+		}
 	}
 	BARRIER();
 	if (topk_by_own(m) != 0) {
@@ -134,7 +143,7 @@ topk_by_ties(topk_by m, LOCAL const uint32_t *equal, uint32_t words,
 	NO_UNROLL
 	for (i = from; i < end; i++)
 		n += g_popcount(equal[i]);
-	upto = topk_by_upto(n);
+	upto = g_warp_upto(n);
 	before =
 		done + topk_by_warps(m, m.head->sums[0], upto, &all) + upto - n;
 	NO_UNROLL

@@ -124,6 +124,7 @@ topk_identity(uint32_t len, uint32_t k, uint32_t items, GLOBAL int32_t *out)
 {
 	uint32_t i;
 
+	NO_UNROLL
 	for (i = g_item(); i < k; i += items)
 		out[i] = i < len ? (int32_t)i : -1;
 }

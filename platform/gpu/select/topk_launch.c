@@ -12,15 +12,16 @@ SPMLA_STATIC_ASSERT(sizeof(spmla_k_topk_params) ==
 				    sizeof(spmla_k_topk_by_half_params),
 		    "one struct binds all kernels");
 
-/* SHORT_ROOM: a row fits the registers of one block. With MAP the kernel also
- * does what index_map would do next. */
+/* SHORT_ROOM: what a row has room for fits the registers of one block (which
+ * has as many threads in the emulator). With MAP the kernel also does what
+ * index_map would do next. */
 enum { ANY_ROOM, SHORT_ROOM, OTHER /* scores of bf16 */, MAP = 4 };
 
 /* Sizes: rows. Example: on the 132 multiprocessors of an H100 16 rows are 16
  * clusters of 8 blocks and 66 rows 66 clusters of 2, one wave each; 67 rows take
  * a block each, and from 133 on two rows share a multiprocessor. */
 static const spmla_i_gpu_variant variants[] = {
-	{.kernel = SPMLA_KERNEL_topk_map_by_1,
+	{.kernel = SPMLA_KERNEL_topk_map_short,
 	 .kind = SHORT_ROOM | MAP,
 	 .most = 132},
 	{.kernel = SPMLA_KERNEL_topk_map_by_half, .kind = SHORT_ROOM | MAP},
@@ -34,7 +35,7 @@ static const spmla_i_gpu_variant variants[] = {
 	 .kind = ANY_ROOM | MAP,
 	 .most = 132},
 	{.kernel = SPMLA_KERNEL_topk_map_by_half, .kind = ANY_ROOM | MAP},
-	{.kernel = SPMLA_KERNEL_topk_by_1, .kind = SHORT_ROOM, .most = 132},
+	{.kernel = SPMLA_KERNEL_topk_short, .kind = SHORT_ROOM, .most = 132},
 	{.kernel = SPMLA_KERNEL_topk_by_half, .kind = SHORT_ROOM},
 	{.kernel = SPMLA_KERNEL_topk_by_8, .kind = ANY_ROOM, .most = 16},
 	{.kernel = SPMLA_KERNEL_topk_by_2, .kind = ANY_ROOM, .most = 66},
@@ -51,6 +52,15 @@ is_plain(const spmla_index_map_args *map)
 {
 	return !map->indptr && !map->workspace_ids && !map->first_cols &&
 	       !map->slot_mapping && !map->entries_before;
+}
+
+/* Whether a row takes no more places than it has room for: places begin at 16
+ * aligned bytes. */
+static uint32_t
+is_aligned(const spmla_topk_args *a)
+{
+	return (uintptr_t)a->logits % 16 == 0 &&
+	       (a->row_starts || a->row_stride_elems % 4 == 0);
 }
 
 static const spmla_i_gpu_variant *
@@ -95,10 +105,12 @@ spmla_i_gpu_topk(const spmla_i_gpu_queue *queue, const void *args)
 	const spmla_topk_args *a = args;
 	const uint64_t room =
 		a->row_starts ? a->logits_elems : (uint64_t)a->row_stride_elems;
-	const uint32_t kind = a->logits_dtype != SPMLA_REAL_F32 ? OTHER
-			      : room <= TOPK_BY_SHORT * SPMLA_WIDE_BLOCK
-				      ? SHORT_ROOM
-				      : ANY_ROOM;
+	const uint32_t kind =
+		a->logits_dtype != SPMLA_REAL_F32 ? OTHER
+		: room <= TOPK_BY_SHORT * SPMLA_ITEMS_topk_short &&
+				is_aligned(a)
+			? SHORT_ROOM
+			: ANY_ROOM;
 	const uint32_t map = a->map.struct_bytes && is_plain(&a->map) ? MAP : 0;
 	const spmla_i_gpu_variant *by = choose(queue, a, kind | map);
 	spmla_k_topk_params p;

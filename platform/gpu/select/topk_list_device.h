@@ -23,9 +23,8 @@ topk_by_bin(uint32_t key, uint32_t low, uint32_t shift)
 
 /* The keys that a list may have. */
 typedef struct topk_by_range {
-	uint32_t low;     /* the smallest of the thresholds */
-	uint32_t most;    /* the largest key of the first chunks */
-	uint32_t longest; /* the entries of the longest share */
+	uint32_t low;  /* the smallest of the thresholds */
+	uint32_t most; /* the largest key of the first chunks */
 } topk_by_range;
 
 /* Sums up what the blocks told of their shares, a lane a block; returns 0 if
@@ -36,10 +35,14 @@ topk_by_shares(topk_by m, uint32_t k, PRIVATE topk_by_range *range)
 	const uint32_t is = g_lane() < m.cluster;
 	const topk_by_share share = m.head->share[is ? g_lane() : 0];
 
+	if (m.cluster == 1) {
+		range->low = share.low;
+		range->most = share.most;
+		return share.listed <= m.entries && share.listed >= k;
+	}
 	range->low = ~g_warp_most(~share.low);
 	range->most = g_warp_most(share.most);
-	range->longest = g_warp_most(share.listed);
-	return range->longest <= m.entries &&
+	return g_warp_most(share.listed) <= m.entries &&
 	       g_warp_sum(is ? share.listed : 0) >= k;
 }
 
@@ -47,17 +50,10 @@ topk_by_shares(topk_by m, uint32_t k, PRIVATE topk_by_range *range)
 FN uint32_t
 topk_by_least(topk_by m)
 {
+	if (m.cluster == 1)
+		return m.head->share[0].low;
 	return g_warp_most(
 		m.head->share[g_lane() < m.cluster ? g_lane() : 0].low);
-}
-
-/* By how many bits the values of a range are shifted to fit the bins. */
-FN uint32_t
-topk_by_shift(uint32_t range)
-{
-	const uint32_t bits = 32 - g_clz(range);
-
-	return bits > TOPK_BY_BITS ? bits - TOPK_BY_BITS : 0;
 }
 
 /* Writes the positions of those entries that have a bit. They are put in order
@@ -121,7 +117,7 @@ topk_by_round(topk_by m, const PRIVATE topk_by_row *r,
 
 	UNROLL_BY(2)
 	for (i = g_item() % lanes; i < n; i += lanes) {
-		const uint32_t key = topk_key(list[2 * i]);
+		const uint32_t key = topk_by_key(list[2 * i]);
 		const uint32_t x =
 			topk_by_what(cut, key, list[2 * i + 1], r->last_ties);
 
@@ -135,7 +131,7 @@ topk_by_round(topk_by m, const PRIVATE topk_by_row *r,
 	bin = m.head->found[0];
 	UNROLL_BY(2)
 	for (i = g_item() % lanes; i < n; i += lanes) {
-		const uint32_t key = topk_key(list[2 * i]);
+		const uint32_t key = topk_by_key(list[2 * i]);
 		const uint32_t at = list[2 * i + 1];
 		const uint32_t x = topk_by_what(cut, key, at, r->last_ties);
 		const uint32_t is = topk_by_bin(x, cut->base, cut->shift);

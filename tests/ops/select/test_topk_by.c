@@ -190,6 +190,35 @@ START_TEST(lengths_around_what_a_block_holds_equal_a_full_sort)
 }
 END_TEST
 
+/* What one block has whole, aligned and not, with the best at the end. */
+START_TEST(rows_of_little_room_equal_a_full_sort)
+{
+	uint64_t rng = test_seed() + 100 + (uint64_t)_i;
+	uint32_t off, i;
+
+	for (off = 0; off < 8; off++) {
+		const uint32_t start = off < 4 ? 0 : 33 * off;
+		const int64_t at = start;
+		const int32_t len = (int32_t)(8192 - start);
+		const spmla_topk_args a = {.struct_bytes = sizeof a,
+					   .rows = 1,
+					   .k = off % 2 ? 2048 : 5,
+					   .ties = off / 2 % 2,
+					   .logits = scores + off % 4,
+					   .logits_elems = 8192,
+					   .row_starts = &at,
+					   .context_lens = &len,
+					   .indices_stride_elems = 2048};
+
+		for (i = 0; i < (uint32_t)len; i++)
+			scores[off % 4 + start + i] =
+				score(&rng, (uint32_t)_i, i, (uint32_t)len);
+		scores[off % 4 + 8191] = INFINITY;
+		topk_check_rows(&f, &a);
+	}
+}
+END_TEST
+
 /* A block has bits for 262144 scores at a time, so that this takes two turns of
  * it. */
 START_TEST(a_row_of_more_bits_than_a_block_has_equals_a_full_sort)
@@ -217,6 +246,7 @@ SUITE
 		{rows_of_every_kind_equal_a_full_sort, KINDS},
 		{any_number_of_rows_equals_a_full_sort, 8},
 		{lengths_around_what_a_block_holds_equal_a_full_sort, 4},
+		{rows_of_little_room_equal_a_full_sort, KINDS},
 		{a_row_of_more_bits_than_a_block_has_equals_a_full_sort, 4},
 	};
 	const theme themes[] = {
