@@ -11,7 +11,8 @@
 #include "tests/harness/v32_rig.h"
 #include "tests/ops/attend/shape_rig.h"
 
-enum { MOST = 64, SMALL = 6, BATCHES = 6, CASES = 4, LATENT = 512 };
+enum { MOST = 64, SMALL = 6, BATCHES = 6, CASES = 6, LATENT = 512 };
+enum { MULTIPROCESSORS = 4 }; /* of the emulator */
 
 static fixture f;
 static shape_rig r;
@@ -21,8 +22,9 @@ static int32_t lens[MOST], extra_lens[MOST];
 static uint16_t *out;
 static float *lse;
 
-/* Case n: the model, then the heads. Splits of V3.2 have 4 blocks, a token has
- * three (a device: 4, of 8 blocks); V4 has one. */
+/* Case n: the model, then the heads: a block's, few, and a pair of blocks'. The
+ * emulator has two pairs, which do a token's splits in turn. Splits of V3.2 have
+ * 4 blocks, a token has three (a device: 4, of 8 blocks); V4 has one. */
 static void
 open_case(int n)
 {
@@ -30,7 +32,7 @@ open_case(int n)
 	static const uint32_t small[BATCHES] = {1, 2, 5, SMALL, 0};
 	static const uint32_t keys[2][2][2] = {{{580, 0}, {100, 330}},
 					       {{2048, 0}, {128, 512}}};
-	static const uint32_t heads[2][2] = {{64, 16}, {128, 64}};
+	static const uint32_t heads[2][3] = {{64, 16, 72}, {128, 64, 16}};
 	const uint32_t *of;
 	spmla_config config;
 	uint64_t results;
@@ -38,14 +40,16 @@ open_case(int n)
 
 	ck_assert_int_eq(spmla_config_operations(&config), SPMLA_OK);
 	config.flags |= SPMLA_CONFIG_BATCH_INVARIANT;
+	fixture_multiprocessors(MULTIPROCESSORS);
 	fixture_open(&f, &config, 0);
+	fixture_multiprocessors(0);
 	on = fixture_on_real_gpu(&f);
-	of = keys[on][n / 2];
+	of = keys[on][n / 3];
 	batches = on ? real : small;
 	tokens = on ? MOST : SMALL;
 	shape_open(&r, &f,
-		   n / 2 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA,
-		   heads[on][n % 2], of[0], of[1], tokens);
+		   n / 3 ? SPMLA_LAYOUT_V4_FP8 : SPMLA_LAYOUT_FP8_DS_MLA,
+		   heads[on][n % 3], of[0], of[1], tokens);
 	results = (uint64_t)tokens * r.a.heads;
 	out = test_alloc(results * LATENT * sizeof *out, 0);
 	lse = test_alloc(results * sizeof *lse, 0);
