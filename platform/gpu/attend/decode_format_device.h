@@ -99,8 +99,9 @@ decode_rope_in_registers(decode_format f)
 	return f.rope_byte && !f.bf16_rows;
 }
 
-/* Whether a cluster does splits of a token in turn. Fixed splits need it, which
- * cut V3.2's tokens only; without a cluster no registers are left for it. */
+/* Whether a cluster does splits of a token in turn. Only fixed splits need it,
+ * and they cut tokens of V3.2 only. Without a cluster no registers are left for
+ * it. */
 FN uint32_t
 decode_in_turn(decode_format f, uint32_t cluster)
 {

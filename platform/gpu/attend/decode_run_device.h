@@ -47,7 +47,7 @@ typedef uint32_t decode_tile;
 typedef struct decode_walk {
 	uint32_t extra; /* entries of the second list's run, if it follows */
 	uint32_t extra_first;
-	uint32_t work; /* the next group of heads and piece */
+	uint32_t work; /* the next piece and group of heads */
 	/* The piece's last token, and where its blocks end. */
 	int32_t last, last_end;
 } decode_walk;
@@ -106,8 +106,9 @@ decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
 
 /* How many pieces in a row a block or cluster, one of `units`, takes before it
  * goes on behind those of all others. With more parts than units it is as many
- * as it has to take, so that it does a token's splits in turn. Parts with work
- * come first, and each has a split.
+ * as it has to take, so that it does a token's splits in turn, if all heads are
+ * one group. Parts with work come first, and each has a split. Other metadata
+ * only make it uneven: every piece is visited once.
  * Example: 64 tokens of 4 splits are 256 parts. Each of 64 clusters, of 66, takes
  * 4 of them: a token. */
 FN uint32_t
@@ -161,10 +162,10 @@ decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 		  PRIVATE decode_faults *faults)
 {
 	const uint32_t pieces = a->s.parts ? a->s.parts : a->s.tokens;
-	const uint32_t number = w->work % pieces;
-	const uint32_t group = w->work / pieces;
+	const uint32_t number = w->work / groups;
+	const uint32_t group = w->work % groups;
 
-	if (group >= groups)
+	if (number >= pieces)
 		return 0;
 	if (++w->work % chunk == 0)
 		w->work += (units - 1) * chunk;
