@@ -269,7 +269,7 @@ topk_by_send(topk_by m)
 	if (g_item() < 32 && own != 0)
 		g_fence_async(); /* a whole warp, as the emulator counts */
 	if (g_item() == 0 && own != 0) {
-		/* The copy may have one entry more. */
+		/* The copy may have one entry more, which nobody reads. */
 		const uint32_t bytes = n <= m.entries ? (8 * n + 15) & ~15u : 0;
 
 		g_cluster_arrive_expect(at, bytes + 16);

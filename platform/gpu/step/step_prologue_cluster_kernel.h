@@ -22,8 +22,8 @@
 #include "spmla/platform/gpu/step/step_lists_device.h"
 #include "spmla/platform/gpu/step/step_prologue_narrow_device.h"
 
-/* Pointers with the name of a parameter of step_prologue_windows, and tables,
- * which step_prologue has under those names if they are SpMLA's own. */
+/* Outputs have the names that step_prologue_windows gives them. all_* are its
+ * tables: step_prologue's own tables are NULL where the engine has them. */
 #define SPMLA_K_step_prologue_cluster(P, S) \
 	SPMLA_K_STEP_PROLOGUE(P, S)         \
 	SPMLA_P_WINDOWS_OUT(P)              \

@@ -109,7 +109,8 @@ typedef struct prologue_shared {
 typedef struct prologue_job {
 	SPMLA_KERNEL_FIELDS(step_prologue)
 	LOCAL prologue_shared *shared;
-	uint32_t apart; /* other blocks of the launch make V4's lists */
+	/* Other blocks of the launch make V4's lists and their lengths. */
+	uint32_t apart;
 } prologue_job;
 
 /* As spmla_request. */

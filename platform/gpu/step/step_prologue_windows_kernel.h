@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The second launch of V4's prologue, where it is not one launch: a block a token, since a context of a
- * million tokens has 8192 entries of C128A. Two more blocks follow where decode
+ * The second launch of V4's prologue, unless step_prologue_cluster makes it in
+ * one. A block a token: a context of a million tokens has 8192 entries of C128A.
+ * Two more blocks follow where decode
  * is done in parts: they cut the tokens of layers of ratio 4 and of 128 among
  * the parts, and count keys by context alone, never too few.
  *
