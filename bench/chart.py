@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws our times beside the peers', out of a table in results/.
 
-    bench/chart.py bench/results/2026-11-26-h100.md >bench/results/peers.svg
+    bench/chart.py bench/results/2026-11-27-h100.md >bench/results/peers.svg
 
 One bar a row that has a peer, its length the ratio of the two times on a
 logarithmic scale: to the left we are faster, to the right the peer is. For

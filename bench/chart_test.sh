@@ -3,7 +3,7 @@
 # and has a bar for each row with a peer; compare.py compares two tables.
 set -euo pipefail
 
-table=bench/results/2026-11-26-h100.md
+table=bench/results/2026-11-27-h100.md
 python3 bench/chart.py "$table" >"$TEST_TMPDIR/peers.svg"
 cmp "$TEST_TMPDIR/peers.svg" bench/results/peers.svg || {
 	echo "FAIL: bench/chart.py $table >bench/results/peers.svg"
