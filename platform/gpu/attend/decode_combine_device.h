@@ -240,21 +240,27 @@ decode_finish_out(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 	}
 }
 
-/* The warp's next head to add, from h on; DECODE_HEADS: none. `adds` says which
- * splits' heads: those h with h % splits == split, or all. A warp takes every
- * eighth of a split's. */
+/* The warp's first head of the last split in `adds`, or of all. The heads of a
+ * split are those h with h % splits == split, and a warp takes every eighth. */
+FN uint32_t
+decode_first_to_add(const PRIVATE decode_splits *t, uint32_t adds,
+		    uint32_t warp)
+{
+	return adds == 0xffffffffu ? warp : 31 - g_clz(adds) + warp * t->count;
+}
+
+/* The warp's next head to add, from h on; DECODE_HEADS: none. Takes splits whose
+ * heads are done out of `adds`. */
 FN uint32_t
 decode_head_to_add(const PRIVATE decode_splits *t, PRIVATE uint32_t *adds,
 		   uint32_t h, uint32_t warp)
 {
-	const uint32_t step = *adds == 0xffffffffu ? 1 : t->count;
-
 	NO_UNROLL
 	while (h >= DECODE_HEADS || t->first_head + h >= t->heads) {
 		if (*adds == 0xffffffffu || !(*adds & (*adds - 1)))
 			return DECODE_HEADS;
-		*adds &= *adds - 1;
-		h = 31 - g_clz(*adds & (0 - *adds)) + warp * step;
+		*adds &= ~(1u << (31 - g_clz(*adds)));
+		h = decode_first_to_add(t, *adds, warp);
 	}
 	return h;
 }
@@ -281,10 +287,7 @@ decode_add_heads(const PRIVATE decode_args *a, const PRIVATE decode_splits *t,
 		sum[i] = 0.0f;
 	if (adds)
 		h = decode_head_to_add(
-			t, &adds,
-			(step == 1 ? 0 : 31 - g_clz(adds & (0 - adds))) +
-				warp * step,
-			warp);
+			t, &adds, decode_first_to_add(t, adds, warp), warp);
 	if (h < DECODE_HEADS)
 		decode_ask_splits(a, t, 0, t->first_head + h, &next);
 	NO_UNROLL

@@ -94,11 +94,11 @@ decode_q_rope_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 	return w->mem->query_rope + head * 128 + ((piece ^ (head & 7u)) << 4);
 }
 
-/* Whether the next run begins a split that the worker does in turn behind
- * `run`'s, with the same queries. */
+/* Whether the worker keeps the queries of `run` for the next run, a split that
+ * it does in turn. */
 FN uint32_t
-decode_turns(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
-	     LOCAL const decode_run *next)
+decode_keeps_queries(const PRIVATE decode_worker *w,
+		     LOCAL const decode_run *run, LOCAL const decode_run *next)
 {
 	return decode_in_turn(w->format, w->cluster) &&
 	       decode_goes_on(run, next);

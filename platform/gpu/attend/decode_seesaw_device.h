@@ -452,7 +452,8 @@ decode_ask_next(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair)
 			decode_run_of(runs, decode_next_tile(runs, pair->last));
 
 		if (!(next->bits & DECODE_NONE) &&
-		    !decode_turns(w, decode_run_of(runs, pair->last), next))
+		    !decode_keeps_queries(w, decode_run_of(runs, pair->last),
+					  next))
 			decode_ask_queries(w, next);
 	}
 }
@@ -603,7 +604,7 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 {
 	LOCAL decode_memory *mem = w->mem;
 	LOCAL const decode_run *runs = mem->runs;
-	uint32_t tokens = 0, goes_on = 0, factors = 0;
+	uint32_t tokens = 0, fresh = 1, factors = 0;
 	decode_tile next = 0;
 	decode_pair pair;
 
@@ -618,9 +619,9 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 		h.factors = factors;
 		if (decode_rope_in_registers(w->format))
 			decode_ask_rope(w, decode_run_of(runs, next), &h);
-		tokens += !goes_on;
-		decode_take_queries(w, decode_run_of(runs, next), !goes_on,
-				    ~tokens & 1u, &h);
+		tokens += fresh;
+		decode_take_queries(w, decode_run_of(runs, next), fresh,
+				    (tokens - 1) & 1u, &h);
 		factors = h.factors;
 		if (decode_rope_in_registers(w->format))
 			decode_scale_rope(&h);
@@ -636,8 +637,8 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 			next = decode_next_tile(runs, pair.last);
 		} while (!pair.ends);
 		decode_write(w, decode_run_of(runs, pair.last), &h);
-		goes_on = decode_turns(w, decode_run_of(runs, pair.last),
-				       decode_run_of(runs, next));
+		fresh = !decode_keeps_queries(w, decode_run_of(runs, pair.last),
+					      decode_run_of(runs, next));
 		if (decode_combines(w->a))
 			decode_combine(w, decode_run_of(runs, pair.last),
 				       decode_run_of(runs, next)->bits &
@@ -676,10 +677,11 @@ decode_begin(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 			g_mbarrier_init(&mem->made[i], 1);
 		g_mbarriers_publish();
 		i = 1;
-		if (decode_in_turn(format, cluster))
+		if (decode_in_turn(format, cluster)) {
 			i = decode_walk_chunk(
 				a, (a->s.heads + heads - 1) / heads, units);
-		*decode_chunk_of(mem, rank) = i;
+			*decode_chunk_of(mem, rank) = i;
+		}
 		decode_walk_start(&mem->walk, mem->runs,
 				  g_block() / cluster * i);
 	}

@@ -20,39 +20,6 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* A group's table at one row. `written` is used late, as it was loaded:
- * g_slot_row waits for it first, but here the pages of lists are loaded
- * together with it. */
-typedef struct lists_group {
-	GLOBAL const int32_t *pages;
-	uint32_t written; /* columns that are; 0 if the table says fewer */
-	uint32_t columns, pool_pages;
-	spmla_g_divisor page; /* entries of one */
-	spmla_g_divisor ring; /* columns; by 0: linear */
-} lists_group;
-
-FN lists_group
-lists_group_of(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
-	       uint32_t row, uint32_t columns, uint32_t stride,
-	       uint32_t pool_pages, const spmla_g_divisor page,
-	       uint32_t has_cols, const spmla_g_divisor ring)
-{
-	lists_group g;
-
-	g.pages = table + (uint64_t)row * stride;
-	g.written = columns;
-	if (has_cols) {
-		const int32_t known = g_load_fresh(cols + row);
-
-		g.written = known < 0 ? 0 : (uint32_t)known;
-	}
-	g.columns = columns;
-	g.pool_pages = pool_pages;
-	g.page = page;
-	g.ring = ring;
-	return g;
-}
-
 /* Shared memory. */
 typedef struct lists_shared {
 	/* By slot, which has a token. Pairs: its row, and the end of its
@@ -80,11 +47,13 @@ typedef struct lists_job {
 } lists_job;
 
 /* The group's table at the token's row. */
-#define GROUP(group, ring)                                             \
-	lists_group_of(job->group##_table, job->group##_cols, row,     \
-		       job->s.group##_columns, job->s.group##_stride,  \
-		       job->s.group##_pool_pages, job->s.group##_page, \
-		       job->s.group##_has_cols, ring)
+#define GROUP(group, ring)                                                   \
+	windows_group_of(job->group##_table,                                 \
+			 job->s.group##_has_cols                             \
+				 ? g_load_fresh(job->group##_cols + row)     \
+				 : (int32_t)job->s.group##_columns,          \
+			 row, job->s.group##_columns, job->s.group##_stride, \
+			 job->s.group##_pool_pages, job->s.group##_page, ring)
 
 /* A run of entries of a list that lie in one page. */
 typedef struct lists_run {
@@ -95,7 +64,7 @@ typedef struct lists_run {
 
 /* The run at entry k of the `len` from `start` on. */
 FN lists_run
-lists_load_run(const PRIVATE lists_group *g, uint32_t start, uint32_t len,
+lists_load_run(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
 	       uint32_t k)
 {
 	lists_run r;
@@ -112,7 +81,7 @@ lists_load_run(const PRIVATE lists_group *g, uint32_t start, uint32_t len,
 
 /* The slot of a run's first entry; -1: it has no page. */
 FN int64_t
-lists_slot(const PRIVATE lists_group *g, const PRIVATE lists_run *r)
+lists_slot(const PRIVATE windows_group *g, const PRIVATE lists_run *r)
 {
 	if (r->col >= g->written || (uint32_t)r->page >= g->pool_pages)
 		return -1;
@@ -123,7 +92,7 @@ lists_slot(const PRIVATE lists_group *g, const PRIVATE lists_run *r)
  * *lost counts its page if it is missing. If no key ends, *lost counts an
  * unwritten column up to the last key's. */
 FN int64_t
-lists_key(const PRIVATE lists_group *g, uint32_t ratio, uint32_t pos,
+lists_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 	  const PRIVATE lists_run *r, PRIVATE uint32_t *lost)
 {
 	int64_t slot = -1;
@@ -140,7 +109,7 @@ lists_key(const PRIVATE lists_group *g, uint32_t ratio, uint32_t pos,
 /* Writes the slots of its `n` entries, or -1; out NULL: nothing. Slots of a list
  * have 32 bits. Returns 1 for a missing page, at its first entry in the list. */
 FN uint32_t
-lists_put_run(const PRIVATE lists_group *g, uint32_t len, uint32_t k,
+lists_put_run(const PRIVATE windows_group *g, uint32_t len, uint32_t k,
 	      uint32_t n, const PRIVATE lists_run *r, GLOBAL int32_t *out)
 {
 	const uint32_t is =
@@ -171,8 +140,8 @@ lists_lists(const PRIVATE lists_job *job, uint32_t slot, uint32_t item,
 	const uint32_t start = end > s->window ? end - s->window : 0;
 	const uint32_t near = end - start, far = end / SPMLA_COMPRESS_MOST;
 	const uint32_t run = s->c128a_page.by % 2 == 0 ? 2 : 1;
-	lists_group swa = GROUP(swa, s->swa_ring);
-	lists_group c128a = GROUP(c128a, linear);
+	windows_group swa = GROUP(swa, s->swa_ring);
+	windows_group c128a = GROUP(c128a, linear);
 	GLOBAL int32_t *const window =
 		job->is_real ? job->swa_indices + (uint64_t)t * s->window : 0;
 	GLOBAL int32_t *const list =
@@ -225,10 +194,10 @@ lists_keys(const PRIVATE lists_job *job, uint32_t slot)
 	const uint32_t row = job->tokens[2 * slot];
 	const uint32_t end = job->tokens[2 * slot + 1];
 	const uint32_t pos = end ? end - 1 : 0;
-	const lists_group swa = GROUP(swa, s->swa_ring);
-	const lists_group c4a = GROUP(c4a, linear);
-	const lists_group c128a = GROUP(c128a, linear);
-	const lists_group index = GROUP(index, linear);
+	const windows_group swa = GROUP(swa, s->swa_ring);
+	const windows_group c4a = GROUP(c4a, linear);
+	const windows_group c128a = GROUP(c128a, linear);
+	const windows_group index = GROUP(index, linear);
 	lists_run r[4];
 	uint32_t lost = 0, is;
 	int64_t slots[3] = {-1, -1, -1};

@@ -3,12 +3,12 @@
  * V4's prologue of few tokens as one launch of one cluster. Its first block is
  * step_prologue_v4. As soon as it knows rows and positions, it sends them to the
  * other blocks, which make the lists of the tokens while it goes on with pages
- * and logits. Token t is of block 1 + t % PROLOGUE_MAKERS. No block waits for
+ * and logits. Block 1 + t % PROLOGUE_MAKERS has token t. No block waits for
  * anything but its cluster.
  *
- * Words that are sent are counted by an mbarrier of the block that gets them: a
- * barrier of the cluster would wait for every store before it, some 1 us. Only
- * subgroups that changed a table wait so, before the others are told.
+ * An mbarrier of the block that gets words counts them: a barrier of the cluster
+ * would wait for every store before it, some 1 us. Only subgroups that changed a
+ * table wait for their stores, before the others are told.
  *
  * The hard idea: what the others do is known before the record is here, though
  * not for whom. So they rehearse it with the requests of the last step and write
@@ -80,12 +80,12 @@ prologue_first_job(const PRIVATE prologue_cluster_job *job)
 				    PROLOGUE_CLUSTER_BYTES,
 			    "kernels.inc asks for enough");
 #define COPY(type, name) j.name = job->name;
-	SPMLA_K_step_prologue(COPY, SPMLA_I_K_NONE)
+	SPMLA_K_step_prologue(COPY, SPMLA_I_K_NONE);
 #undef COPY
 #define COPY(type, name) j.s.name = job->s.name;
-		SPMLA_K_step_prologue(SPMLA_I_K_NONE, COPY)
+	SPMLA_K_step_prologue(SPMLA_I_K_NONE, COPY);
 #undef COPY
-			j.shared = &job->shared->first;
+	j.shared = &job->shared->first;
 	j.apart = 1;
 	return j;
 }

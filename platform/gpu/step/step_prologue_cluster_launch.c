@@ -14,13 +14,12 @@ spmla_i_gpu_step_prologue_cluster(const spmla_i_gpu_queue *queue,
 
 	memset(&p, 0, sizeof p);
 #define COPY(type, name) p.name = first->name;
-	SPMLA_K_step_prologue(COPY, SPMLA_I_K_NONE)
+	SPMLA_K_step_prologue(COPY, SPMLA_I_K_NONE);
 #undef COPY
 #define COPY(type, name) p.s.name = first->s.name;
-		SPMLA_K_step_prologue(SPMLA_I_K_NONE, COPY)
+	SPMLA_K_step_prologue(SPMLA_I_K_NONE, COPY);
 #undef COPY
-			spmla_i_gpu_cluster_windows(queue, first->s.tokens,
-						    parts, &p);
+	spmla_i_gpu_cluster_windows(queue, first->s.tokens, parts, &p);
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_prologue_cluster, 1,
 				  &p);
 }

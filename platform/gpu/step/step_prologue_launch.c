@@ -194,16 +194,12 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 		queue, variants, SPMLA_I_COUNT(variants),
 		kind_of(&queue->ctx->plan, p.s.groups, tokens),
 		a->piece_tokens ? UINT32_MAX : a->shape.requests, 0);
-	if (p.s.groups == 1) {
-		p.s.parts = parts;
-		s = spmla_i_gpu_launch(queue, by->kernel, 1, &p);
+	if (by->kernel == SPMLA_KERNEL_step_prologue_cluster) {
+		s = spmla_i_gpu_step_prologue_cluster(queue, &p, parts);
 	} else {
-		s = by->kernel == SPMLA_KERNEL_step_prologue_cluster
-			    ? spmla_i_gpu_step_prologue_cluster(queue, &p,
-								parts)
-			    : spmla_i_gpu_launch(queue, by->kernel, 1, &p);
-		if (s == SPMLA_OK &&
-		    by->kernel != SPMLA_KERNEL_step_prologue_cluster)
+		p.s.parts = p.s.groups == 1 ? parts : 0;
+		s = spmla_i_gpu_launch(queue, by->kernel, 1, &p);
+		if (s == SPMLA_OK && p.s.groups > 1)
 			s = spmla_i_gpu_step_prologue_windows(queue, tokens,
 							      parts);
 	}

@@ -2,9 +2,9 @@
  *
  * The second launch of V4's prologue, unless step_prologue_cluster makes it in
  * one. A block a token: a context of a million tokens has 8192 entries of C128A.
- * Two more blocks follow where decode
- * is done in parts: they cut the tokens of layers of ratio 4 and of 128 among
- * the parts, and count keys by context alone, never too few.
+ * Two more blocks follow where decode is done in parts: they cut the tokens of
+ * layers of ratio 4 and of 128 among the parts, and count keys by context alone,
+ * never too few.
  *
  * The hard idea is a token without a page for one of its keys, or without a
  * place for its index logits. Its other keys and its states are written, as it
@@ -79,27 +79,27 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* A group's table at one row. `known` is used late, as it was loaded:
- * g_slot_row waits for it first, but here the pages of five lists are loaded
+/* A group's table at one row. `written` is used late, as it was loaded:
+ * g_slot_row waits for it first, but here the pages of lists are loaded
  * together with it. */
 typedef struct windows_group {
 	GLOBAL const int32_t *pages;
-	int32_t known; /* columns that are written */
+	uint32_t written; /* columns that are; 0 if the table says fewer */
 	uint32_t columns, pool_pages;
 	spmla_g_divisor page; /* entries of one */
 	spmla_g_divisor ring; /* columns; by 0: linear */
 } windows_group;
 
+/* `known`: what the table says of its columns that are written. */
 FN windows_group
-windows_group_of(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
-		 uint32_t row, uint32_t columns, uint32_t stride,
-		 uint32_t pool_pages, const spmla_g_divisor page,
-		 uint32_t has_cols, const spmla_g_divisor ring)
+windows_group_of(GLOBAL const int32_t *table, int32_t known, uint32_t row,
+		 uint32_t columns, uint32_t stride, uint32_t pool_pages,
+		 const spmla_g_divisor page, const spmla_g_divisor ring)
 {
 	windows_group g;
 
 	g.pages = table + (uint64_t)row * stride;
-	g.known = has_cols ? cols[row] : (int32_t)columns;
+	g.written = known < 0 ? 0 : (uint32_t)known;
 	g.columns = columns;
 	g.pool_pages = pool_pages;
 	g.page = page;
@@ -108,7 +108,7 @@ windows_group_of(GLOBAL const int32_t *table, GLOBAL const int32_t *cols,
 }
 
 /* The table's page of an entry, which may be none, and its column. The load
- * does not wait for `known`. */
+ * does not wait for `written`. */
 FN int32_t
 windows_load(const PRIVATE windows_group *g, uint32_t entry,
 	     PRIVATE uint32_t *col)
@@ -125,8 +125,7 @@ FN int64_t
 windows_slot(const PRIVATE windows_group *g, uint32_t entry, int32_t page,
 	     uint32_t col)
 {
-	if (g->known < 0 || col >= (uint32_t)g->known || page < 0 ||
-	    (uint32_t)page >= g->pool_pages)
+	if (col >= g->written || (uint32_t)page >= g->pool_pages)
 		return -1;
 	return (int64_t)page * g->page.by + g_modulo(entry, g->page);
 }
@@ -193,7 +192,7 @@ windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
 		*lost += slot < 0;
 	} else if (pos >= ratio) {
 		col = g_divide(pos / ratio - 1, g->page);
-		*lost += g->known < 0 || col >= (uint32_t)g->known;
+		*lost += col >= g->written;
 	}
 	return slot;
 }
@@ -234,11 +233,13 @@ windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
 }
 
 /* The group's table at the token's row. */
-#define GROUP(group, ring)                                               \
-	windows_group_of(job->group##_table, job->group##_cols, row,     \
-			 job->s.group##_columns, job->s.group##_stride,  \
-			 job->s.group##_pool_pages, job->s.group##_page, \
-			 job->s.group##_has_cols, ring)
+#define GROUP(group, ring)                                                   \
+	windows_group_of(job->group##_table,                                 \
+			 job->s.group##_has_cols                             \
+				 ? job->group##_cols[row]                    \
+				 : (int32_t)job->s.group##_columns,          \
+			 row, job->s.group##_columns, job->s.group##_stride, \
+			 job->s.group##_pool_pages, job->s.group##_page, ring)
 
 /* One item's part of token t: the slots of its compressed keys. Sets
  * shared->empty[turn]; returns how many pages are missing. */
