@@ -23,8 +23,8 @@ fail() {
 	exit 1
 }
 
-# Builds and runs it, with these options, without optimising: how the library's
-# sources are compiled as they stand, the actions tell.
+# Builds and runs it, with these options. It does not optimise, which is faster;
+# the library's own flags are looked up in the actions.
 runs() {
 	local out
 	# A sandbox for each file takes longer than compiling it.
