@@ -311,12 +311,15 @@ topk_by_ends(topk_by m, const PRIVATE topk_by_row *r, float low)
 FN void
 topk_by_begin(topk_by m, const PRIVATE topk_by_row *r)
 {
+	/* A row with more pieces than words is not listed. */
+	const uint32_t words =
+		r->pieces <= m.words ? (r->pieces + 3) / 4 * 4 : 0;
 	uint32_t i;
 
 	topk_by_clear(m);
 	if (topk_by_own(m) == 0) {
 		NO_UNROLL
-		for (i = g_item(); i < (r->pieces + 3) / 4 * 4; i += m.items)
+		for (i = g_item(); i < words; i += m.items)
 			m.bits[i] = 0;
 	}
 	if (g_item() == 0) {

@@ -55,6 +55,7 @@ enum {
 	TWO_VALUES,
 	MOST_EQUAL,
 	ONE_IN_EIGHT, /* the best lie in each eighth piece of 32 */
+	ONE_BLOCK,    /* .. in the pieces that one block of eight gets */
 	FIRST_HALF,   /* .. in the first half */
 	OUTLIERS,
 	NEGATIVE,
@@ -85,6 +86,8 @@ score(uint64_t *rng, uint32_t kind, uint32_t i, uint32_t len)
 		return rng_below(rng, 9) ? 0.5f : x;
 	case ONE_IN_EIGHT:
 		return i / 32 % 8 == 0 ? 9 + x : x;
+	case ONE_BLOCK:
+		return i / 32 % 8 == i / 256 % 8 ? 9 + x : x;
 	case FIRST_HALF:
 		return i < len / 2 ? 9 + x : x;
 	case OUTLIERS:
