@@ -1,25 +1,33 @@
 #!/usr/bin/env bash
-# run.sh [WORD]: proves that the suites can fail. Each fault of faults.txt
-# (those that contain WORD, if given) is put into the library, alone; the suite
-# that the line names must then fail. A fault that survives, does not apply or
-# does not compile ends this with 1. --check only looks whether every fault
-# applies, as //tests:mutation_faults does. Compiles by itself, so that a fault
-# costs what it touches and no more.
+# run.sh [--some N] [WORD]: proves that the suites can fail. Each fault of
+# faults.txt (those that contain WORD, if given) is put into the library, alone;
+# the suite that the line names must then fail. A fault that survives, does not
+# apply or does not compile ends this with 1. --some takes N of them: first those
+# of files that the last commit changed, then others, drawn anew for each commit.
+# --check only looks whether every fault applies, as //tests:mutation_faults does.
+# Compiles by itself, so that a fault costs what it touches and no more.
 set -euo pipefail
 
 # Under Bazel the working directory is the root.
 if [ -z "${TEST_SRCDIR:-}" ]; then
 	cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 fi
-mode=run word=
-case ${1:-} in
---check) mode=check ;;
--h | --help)
-	sed -n '/^# run.sh/,/^set/s/^# //p' tests/mutation/run.sh
-	exit
-	;;
-*) word=${1:-} ;;
-esac
+mode=run some=all word=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--check) mode=check ;;
+	--some)
+		some=$2
+		shift
+		;;
+	-h | --help)
+		sed -n '/^# run.sh/,/^set/s/^# //p' tests/mutation/run.sh
+		exit
+		;;
+	*) word=$1 ;;
+	esac
+	shift
+done
 
 tmp=$(mktemp -d)
 trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT
@@ -61,6 +69,24 @@ fi
 if [ "$mode" = check ]; then
 	echo "mutation: $count faults apply"
 	exit 0
+fi
+
+# The faults in the order in which --some takes them.
+drawn() {
+	local commit changed dir place
+	commit=$(git rev-parse HEAD 2>/dev/null) || commit=none
+	changed=$(git diff --name-only HEAD^ HEAD 2>/dev/null) || changed=
+	for dir in "$tmp"/[0-9]*; do
+		place=$(cksum <<<"$commit ${dir##*/}")
+		! grep -qxF "$(cat "$dir/file")" <<<"$changed" || place=0
+		echo "${place%% *} $dir"
+	done | sort -n
+}
+if [ "$some" != all ]; then
+	drawn | tail -n +$((some + 1)) | cut -d' ' -f2 | xargs -r rm -r
+	all=$count
+	count=$(find "$tmp" -maxdepth 1 -name '[0-9]*' | wc -l)
+	echo "mutation: $count of $all faults"
 fi
 
 tree=$tmp/tree
@@ -127,7 +153,7 @@ build() { # DIR SUITE [FILE]
 		-lcheck -lsubunit -lrt -ldl -lm -pthread
 }
 
-run() { # DIR SUITE
+run() { # DIR SUITE SECONDS
 	local variant=()
 	case $2 in
 	*_emulator_mma)
@@ -140,7 +166,7 @@ run() { # DIR SUITE
 	*_emulator*) variant=("SPMLA_TEST_EMULATOR=${2##*_emulator}") ;;
 	*) [ -e "tests/$2.c" ] || variant=("SPMLA_TEST_NATIVE=${2##*_}") ;;
 	esac
-	env "${variant[@]}" timeout 180 "$1/test" >"$1/log" 2>&1
+	env "${variant[@]}" timeout "$3" "$1/test" >"$1/log" 2>&1
 }
 
 # Notes what an object was compiled from, and whether it has kernels.
@@ -152,7 +178,8 @@ mark() { # SOURCE OBJECT
 	fi
 }
 
-# Without a fault it must pass.
+# Without a fault it must pass. With one it gets four times as long, and ten
+# seconds: what takes longer hangs.
 suite() { # SUITE
 	local dir=$tmp/suites/${1//\//_} source=tests/$1.c
 	[ -e "$source" ] || source=tests/${1%_emulator_mma}.c
@@ -161,23 +188,26 @@ suite() { # SUITE
 	compile "$tmp/suites" "$source" "$dir.o"
 	mark "$source" "$dir.o"
 	build "$dir" "$1"
-	run "$dir" "$1" || {
+	local begin=$SECONDS
+	run "$dir" "$1" 180 || {
 		tail -n 20 "$dir/log"
 		echo "BROKEN    $1: fails without a fault" | tee "$dir.out"
 		exit 1
 	}
+	echo $((10 + 4 * (SECONDS - begin))) >"$dir.seconds"
 	rm -rf "$dir"
 }
 
 fault() { # DIR
-	local dir=$1 file suite new placed out=SURVIVED
+	local dir=$1 file suite new placed seconds out=SURVIVED
 	file=$(cat "$dir/file") suite=$(cat "$dir/suite") new=$(cat "$dir/new")
+	seconds=$(cat "$tmp/suites/${suite//\//_}.seconds")
 	placed=$(place "$file")
 	mkdir -p "$dir/tree/${placed%/*}"
 	cp "$dir/planted" "$dir/tree/$placed"
 	if ! build "$dir" "$suite" "$placed" >"$dir/log" 2>&1; then
 		out=BROKEN
-	elif ! run "$dir" "$suite"; then
+	elif ! run "$dir" "$suite" "$seconds"; then
 		out=caught
 	fi
 	printf '%-9s %s: %s: %s\n' "$out" "$suite" "$file" "$new" |
