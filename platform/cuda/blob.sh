@@ -10,9 +10,10 @@
 # each kernel's code in it (bench/kernel_report.sh prints them).
 set -eu
 
-# One binary for each architecture; every device of 9.0 runs 90a. The oldest one
-# also has PTX, for devices that are newer than the toolkit.
-archs='80 86 89 90a 100 120'
+# One binary for each architecture; every device of 8.6 runs 80, every one of 9.0
+# runs 90a. The oldest one also has PTX, for devices that are newer than the
+# toolkit.
+archs='80 89 90a 100 120'
 
 cc=$1 nvcc=$2 source=$3 object=$4
 shift 4
@@ -26,7 +27,6 @@ compile() { # FLAGS...
 		virtual=compute_$arch code=sm_$arch
 		case $arch in
 		80) code="[sm_80,compute_80]" ;;
-		86) virtual=compute_80 ;; # compute_86 gives the same PTX
 		esac
 		# Only if this toolkit knows it. The list need not have
 		# the "a".

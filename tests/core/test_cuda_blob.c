@@ -33,7 +33,7 @@ typedef struct fatbin_entry {
 
 enum { PTX = 1, BINARY = 2, BYTES_A_KERNEL = 11 * 1024 };
 
-static const uint32_t archs[] = {80, 86, 89, 90, 100, 120};
+static const uint32_t archs[] = {80, 89, 90, 100, 120};
 
 static uint32_t
 skipped(void)
