@@ -12,16 +12,33 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of every code of e4m3. */
+static double e4m3_values[256];
+
+__attribute__((constructor)) static void
+make_e4m3_values(void)
+{
+	int code;
+
+	for (code = 0; code < 256; code++) {
+		const int exponent = code >> 3 & 15, mantissa = code & 7;
+		double a = exponent == 0 ? ldexp(mantissa, -9)
+					 : ldexp(8 + mantissa, exponent - 10);
+
+		if ((code & 127) == 127)
+			a = NAN;
+		e4m3_values[code] = code & 128 ? -a : a;
+	}
+}
+
 double
 golden_value(golden_dtype dtype, const uint8_t *element)
 {
-	const int exponent = *element >> 3 & 15, mantissa = *element & 7;
 	uint16_t half;
 	uint32_t bits;
 	int32_t i32;
 	int64_t i64;
 	float f32;
-	double a;
 
 	switch (dtype) {
 	case GOLDEN_I32:
@@ -39,11 +56,7 @@ golden_value(golden_dtype dtype, const uint8_t *element)
 		memcpy(&f32, &bits, sizeof f32);
 		return (double)f32;
 	case GOLDEN_E4M3:
-		a = exponent == 0 ? ldexp(mantissa, -9)
-				  : ldexp(8 + mantissa, exponent - 10);
-		if ((*element & 127) == 127)
-			a = NAN;
-		return *element & 128 ? -a : a;
+		return e4m3_values[*element];
 	case GOLDEN_U8:
 	case GOLDEN_BOOL:
 		break;

@@ -76,12 +76,14 @@ attend(float scale, const float *sink, const uint16_t *q, const double *rows,
        uint32_t n, uint32_t dim, double *p, double *out, double *mean)
 {
 	double most = -INFINITY, sum = 0, lse;
+	double query[SPMLA_MLA_DIM];
 	uint32_t k, d;
 
+	for (d = 0; d < dim; d++)
+		query[d] = half_value((const uint8_t *)(q + d));
 	for (k = 0; k < n; k++) {
 		for (p[k] = 0, d = 0; d < dim; d++)
-			p[k] += half_value((const uint8_t *)(q + d)) *
-				rows[dim * k + d];
+			p[k] += query[d] * rows[dim * k + d];
 		p[k] *= (double)scale;
 		most = p[k] > most ? p[k] : most;
 	}
