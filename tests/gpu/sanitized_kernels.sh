@@ -19,12 +19,14 @@ EOF
 chmod +x "$tmp/compute-sanitizer"
 export PATH=$tmp:$PATH SPMLA_TEST_KERNELS=$tmp/ran
 
-# Runs the tool's suites, of every test RUNS at most.
+# Runs the tool's suites, of every test RUNS at most. A kernel that one of them
+# shows then, it shows to a sanitizer too, which runs them whole.
 runs() { # RUNS TOOL [WORD..]
 	local runs=$1 tool=$2
 	shift 2
-	SPMLA_TEST_RUNS=$runs "$run" --bundle "$bundle" --driver "$driver" \
-		--sanitizer "$tool" --jobs 2 "$@" | tee "$tmp/out" || bad=1
+	SPMLA_TEST_RUNS=$runs SPMLA_TEST_STEPS=${steps:-1} "$run" \
+		--bundle "$bundle" --driver "$driver" --sanitizer "$tool" \
+		--jobs 2 "$@" | tee "$tmp/out" || bad=1
 	if [ "$(tail -n 1 "$tmp/out")" = SKIPPED ]; then
 		exit $bad # built without kernels for CUDA
 	fi
@@ -44,13 +46,20 @@ names() { # KIND OF LINE
 	sed -nE "s/^SPMLA_KERNEL_$1\\(([a-z0-9_]+),.*/\\2/p" "$kernels"
 }
 
-# What the first runs of tests leave out, two suites have.
-runs 5 racecheck
-runs 1000 racecheck every_op/test_inputs ops/attend/test_sparse_decode@80
+# The list, without suites that run long and whose kernels others have, too.
+mapfile -t most < <(sed -n '/^sanitized=(/,/^)/s/^\t//p' "$run" |
+	grep -vxE -e 'ops/compress/test_kv_compress_(split|ways)' \
+		-e 'ops/select/test_(mqa_logits_mxfp4@80|topk|topk_by|topk_map)')
+runs 1 racecheck "${most[@]}"
+# What the first runs of tests leave out, these have.
+runs 5 racecheck ops/project/test_o_group_proj ops/project/test_q_absorb \
+	ops/project/test_v_up ops/select/test_topk_map
+steps=6 runs 1000 racecheck every_op/test_inputs \
+	ops/attend/test_sparse_decode@80 ops/compress/test_kv_compress_ways
 saw_all racecheck "$(names '(LINE|MMA)')"
 # The others have what racecheck leaves out, and of that the short suites do.
 # Those whose blocks wait for each other need more SMs than the substitute has.
-runs 5 synccheck mqa_logits_gathered \
+runs 1 synccheck mqa_logits_gathered \
 	sparse_decode_heads sparse_prefill v4_parts_heads
 saw_all synccheck "$(names '(WGMMA|PAIR)')"
 exit $bad
