@@ -24,7 +24,7 @@ open_case(int n)
 	static const uint32_t small[BATCHES] = {1, 3, 0};
 	static const uint32_t keys[2][MODELS][2] = {{{200, 0}, {70, 130}},
 						    {{2048, 0}, {128, 512}}};
-	static const uint32_t heads[2][HEADS] = {{64, 16}, {128, 64}};
+	static const uint32_t heads[2][HEADS] = {{40, 16}, {128, 64}};
 	const uint32_t *of = keys[0][n / HEADS];
 	spmla_config config;
 
@@ -60,7 +60,8 @@ START_TEST(every_value_is_that_of_dense_attention)
 }
 END_TEST
 
-/* The first, the last and some keys between, each dropped and each doubled. */
+/* The first, the last and some keys between, each dropped and each doubled: on a
+ * device in every way, else in one of them. */
 START_TEST(a_key_that_is_dropped_or_doubled_is_seen)
 {
 	char text[160];
@@ -78,6 +79,8 @@ START_TEST(a_key_that_is_dropped_or_doubled_is_seen)
 			&r, 0, at == 0 || at == r.keys[0] ? at + 1 : at - 1);
 
 		for (way = 0; way < SHAPE_WAYS; way++) {
+			if (!fixture_on_real_gpu(&f) && way != i % SHAPE_WAYS)
+				continue;
 			*entry = -1;
 			shape_run(&r, &f, 1, (shape_way)way);
 			ck_assert_uint_gt(shape_wrong(&r, 1, text, sizeof text),
@@ -97,7 +100,7 @@ END_TEST
 static uint32_t
 next_place(uint32_t at)
 {
-	for (at++; !fixture_on_real_gpu(&f) && at % 64 > 1 && at % 64 < 63;
+	for (at++; !fixture_on_real_gpu(&f) && at % 64 > 0 && at % 64 < 63;
 	     at++)
 		;
 	return at;
