@@ -10,19 +10,21 @@
 #include "spmla/internal/few.h"
 #include "tests/emulator/machine.h"
 
-enum { MULTIPROCESSORS = 132, MOST_HEADS = 128 };
+enum { MOST_HEADS = 128 };
 
 static uint32_t *workspace;
 static uint64_t words;
+static uint32_t multiprocessors;
 
 void
-few_open(fixture *f)
+few_open(fixture *f, uint32_t sms)
 {
 	spmla_config config;
 
 	fixture_config(&config);
 	config.heads = MOST_HEADS;
-	fixture_multiprocessors(MULTIPROCESSORS);
+	multiprocessors = fixture_on_gpu() ? FEW_H100 : sms;
+	fixture_multiprocessors(multiprocessors);
 	fixture_open(f, &config, 0);
 	fixture_multiprocessors(0);
 }
@@ -37,12 +39,12 @@ few_close(fixture *f)
 void
 few_lend(spmla_sparse_decode_args *a)
 {
-	const spmla_device h100 = {.kind = SPMLA_BACKEND_CUDA,
-				   .arch = 90,
-				   .sm_count = MULTIPROCESSORS};
+	const spmla_device device = {.kind = SPMLA_BACKEND_CUDA,
+				     .arch = 90,
+				     .sm_count = multiprocessors};
 	const uint32_t way =
-		spmla_i_few_choose(&h100, a->cache.layout, a->tokens, a->heads,
-				   spmla_i_few_entries(a));
+		spmla_i_few_choose(&device, a->cache.layout, a->tokens,
+				   a->heads, spmla_i_few_entries(a));
 
 	ck_assert_uint_lt(way, SPMLA_I_FEW_COUNT);
 	words = spmla_i_few_words(way, a->tokens, a->heads);
