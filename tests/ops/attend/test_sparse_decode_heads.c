@@ -13,8 +13,11 @@
 #include "tests/ops/attend/v4_decode_world.h"
 
 /* Those from WHOLE on fill a block's places, or a cluster's. */
-enum { HEADS = 5, WHOLE = 2, SPLITS = V4_TOKENS + 1 };
+enum { HEADS = 5, WHOLE = 2, SPLITS = DECODE_MOST_TOKENS + 1 };
 static const uint32_t heads_of[HEADS] = {80, 17, 64, 128, 32};
+
+/* Of the same kernels as the last three, for values. */
+static const uint32_t some_of[3] = {40, 72, 20};
 
 static fixture f;
 static decode_world w;
@@ -53,7 +56,7 @@ one_part(spmla_sparse_decode_args *a)
 		16) float split_out[SPLITS * V4_MOST_HEADS * REF_LATENT];
 	static float split_lse[SPLITS * V4_MOST_HEADS];
 	static int32_t part[8], num_splits[SPLITS];
-	static uint32_t workspace[4 * V4_TOKENS];
+	static uint32_t workspace[4 * DECODE_MOST_TOKENS];
 	uint32_t t;
 
 	ck_assert_uint_le(spmla_i_combine_words(a->tokens, a->heads),
@@ -89,14 +92,24 @@ START_TEST(heads_of_v4_equal_dense_attention)
 }
 END_TEST
 
-/* Lengths of none, one, an odd and an even number of blocks, in turn. */
+/* Lengths of none, one, an even and an odd number of blocks, each behind each,
+ * first and last. */
 START_TEST(tokens_of_any_length_follow_each_other)
 {
-	static const int32_t lens[5] = {0, 1, 64, 130, 200};
+	static const int32_t lens[4] = {0, 1, 128, 130};
+	static const uint8_t tokens[4] = {7, 3, 5, 5};
+	static const uint8_t which[4][7] = {{0, 0, 1, 0, 2, 0, 3},
+					    {3, 1, 1},
+					    {1, 2, 1, 3, 2},
+					    {2, 2, 3, 3, 0}};
+	const uint32_t n = (uint32_t)_i / 3;
+	uint32_t t;
 
-	open_v32(heads_of[WHOLE + _i % 3], 200);
-	w.lens[0] = lens[_i / 3 % 5];
-	w.lens[1] = lens[_i / 3 / 5];
+	decode_open_tokens(&w, SPMLA_LAYOUT_FP8_DS_MLA, tokens[n],
+			   heads_of[WHOLE + _i % 3], 64, 130);
+	decode_choose(&w);
+	for (t = 0; t < tokens[n]; t++)
+		w.lens[t] = lens[which[n][t]];
 	w.a.topk_lens = w.lens;
 	one_part(&w.a);
 	decode_check(&f, &w);
@@ -109,10 +122,14 @@ START_TEST(so_they_do_with_a_second_list)
 	static const int32_t lens[4][3] = {
 		{0, 64, 130}, {1, 0, 65}, {130, 130, 0}, {64, 1, 1}};
 
-	v4_open(&v4, heads_of[WHOLE + _i % 3], 64, 130, 2, 130);
+	/* Equal lengths, and others: with each number of heads other ones. */
+	const uint32_t kind = (uint32_t)_i % 3, n = (uint32_t)_i / 3 % 4;
+	const uint32_t shift = _i / 12 ? kind + 1 : 0;
+
+	v4_open(&v4, heads_of[WHOLE + kind], 64, 130, 2, 130);
 	v4_choose(&v4);
-	memcpy(v4.lens, lens[_i / 3 % 4], sizeof v4.lens);
-	memcpy(v4.extra_lens, lens[_i / 3 / 4], sizeof v4.extra_lens);
+	memcpy(v4.lens, lens[n], sizeof v4.lens);
+	memcpy(v4.extra_lens, lens[(n + shift) % 4], sizeof v4.extra_lens);
 	v4.a.topk_lens = v4.lens;
 	v4.a.extra_topk_lens = v4.extra_lens;
 	one_part(&v4.a);
@@ -182,14 +199,15 @@ START_TEST(few_heads_have_the_bits_of_more)
 }
 END_TEST
 
-/* Scales above and below what f16 holds, in one row of a tile or in many. */
+/* Scales above and below what f16 holds, in one row of a tile or in many: each
+ * with some number of heads in one and with others in many. */
 START_TEST(scales_of_any_size_count)
 {
 	static const float scales[4] = {40.0f, 1e-9f, 3.0f, 1e-38f};
-	const uint32_t step = _i / 4 % 2 ? 1 : 31;
+	const uint32_t step = (_i % 4 + _i / 4) % 2 ? 1 : 31;
 	uint32_t i;
 
-	open_v32(heads_of[WHOLE + _i / 8], 130);
+	open_v32(some_of[_i / 4], 130);
 	for (i = 0; i < 130; i += step) {
 		const int32_t slot = w.slots[i];
 
@@ -207,7 +225,7 @@ START_TEST(scales_of_v4_of_any_size_count)
 	static const uint8_t scales[3] = {130, 90, 3};
 	uint32_t i;
 
-	v4_open(&v4, heads_of[WHOLE + _i / 3], 64, 130, 2, 70);
+	v4_open(&v4, some_of[_i / 3], 64, 130, 2, 70);
 	v4_choose(&v4);
 	for (i = 0; i < 70; i += 9) {
 		const int32_t slot = v4_extra(&v4, i % 3)[i];
@@ -222,31 +240,40 @@ START_TEST(scales_of_v4_of_any_size_count)
 END_TEST
 
 /* A key whose score is far above all others, at each place of a block: what is
- * dropped or taken twice shows. */
+ * dropped or taken twice shows. It is row 130, at another place for each token.
+ */
 START_TEST(one_key_decides_wherever_it_is)
 {
-	const uint32_t heads = heads_of[WHOLE + 1 + _i / 43];
-	const uint32_t at = (uint32_t)_i % 43 * 3;
+	const uint32_t heads = some_of[1 + _i / 6];
 	const uint16_t *out;
-	uint32_t h, d;
+	uint32_t t, h, d;
 
-	decode_open(&w, SPMLA_LAYOUT_FP8_DS_MLA, heads, 64, 130);
-	for (d = 0; d < 130; d++) {
+	decode_open_tokens(&w, SPMLA_LAYOUT_FP8_DS_MLA, DECODE_MOST_TOKENS,
+			   heads, 64, 130);
+	for (d = 0; d < 130; d++)
 		decode_put(&w, (int32_t)d, 1, 0);
-		w.slots[d] = (int32_t)d;
+	decode_put(&w, 130, 2, 8);
+	for (t = 0; t < DECODE_MOST_TOKENS; t++) {
+		int32_t *slots = w.slots + t * w.a.slots_stride_elems;
+
+		for (d = 0; d < 130; d++)
+			slots[d] = (int32_t)d;
+		slots[((uint32_t)_i % 6 * DECODE_MOST_TOKENS + t) % 43 * 3] =
+			130;
+		for (h = 0; h < heads; h++)
+			for (d = 0; d < REF_DIM; d++)
+				w.q[t * w.a.q_token_stride_elems +
+				    h * w.a.q_head_stride_elems + d] =
+					test_bf16(d < REF_LATENT ? 0 : 4);
 	}
-	decode_put(&w, (int32_t)at, 2, 8);
-	for (h = 0; h < heads; h++)
-		for (d = 0; d < REF_DIM; d++)
-			w.q[h * w.a.q_head_stride_elems + d] =
-				test_bf16(d < REF_LATENT ? 0 : 4);
 	w.a.softmax_scale = 0.1f;
 	decode_run(&f, &w);
-	for (h = 0; h < heads; h++) {
-		out = decode_out(&w, 0, h);
-		for (d = 0; d < REF_LATENT; d++)
-			ck_assert_uint_eq(out[d], test_bf16(2));
-	}
+	for (t = 0; t < DECODE_MOST_TOKENS; t++)
+		for (h = 0; h < heads; h++) {
+			out = decode_out(&w, t, h);
+			for (d = 0; d < REF_LATENT; d++)
+				ck_assert_uint_eq(out[d], test_bf16(2));
+		}
 	decode_close(&w);
 }
 END_TEST
@@ -256,14 +283,14 @@ SUITE
 	const theme_test shape[] = {
 		{heads_of_v32_equal_dense_attention, 2 * HEADS},
 		{heads_of_v4_equal_dense_attention, 2 * HEADS},
-		{tokens_of_any_length_follow_each_other, 75},
-		{so_they_do_with_a_second_list, 48},
+		{tokens_of_any_length_follow_each_other, 12},
+		{so_they_do_with_a_second_list, 24},
 		{few_heads_have_the_bits_of_more, 2},
 	};
 	const theme_test values[] = {
-		{scales_of_any_size_count, 24},
+		{scales_of_any_size_count, 12},
 		{scales_of_v4_of_any_size_count, 9},
-		{one_key_decides_wherever_it_is, 86},
+		{one_key_decides_wherever_it_is, 12},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
