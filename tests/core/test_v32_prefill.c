@@ -11,7 +11,8 @@
 #include "tests/reference/reference.h"
 
 static const uint32_t none[PROMPTS];
-static const uint32_t whole[PROMPTS] = {70, 33, 5, 90};
+/* The last is longer than a step of 64. */
+static const uint32_t whole[PROMPTS] = {20, 33, 5, 70};
 
 /* How a run is set up; zeros are 64 tokens a step and the defaults. */
 typedef struct way {
@@ -233,7 +234,7 @@ END_TEST
  * own bound. */
 static void
 expect_selection_of_decode(const prompt_rig *prefill, const prompt_rig *decode,
-			   uint32_t cuts)
+			   const uint32_t *tokens, uint32_t cuts)
 {
 	uint32_t p, i;
 	oracle o;
@@ -246,7 +247,7 @@ expect_selection_of_decode(const prompt_rig *prefill, const prompt_rig *decode,
 	open_oracle(&o, REF_SCALE_POW2);
 	o.work.sums = REF_SUMS_CUT;
 	for (p = 0; p < PROMPTS; p++)
-		for (i = 0; i < whole[p]; i++) {
+		for (i = 0; i < tokens[p]; i++) {
 			check_selected(&o, prefill, p, i);
 			check_selected(&o, decode, p, i);
 		}
@@ -259,12 +260,12 @@ START_TEST(a_prompt_has_the_same_bits_however_it_is_cut_up)
 {
 	/* 512 floats a row of logits at most: 2048 B are one row */
 	static const way ways[] = {
-		{.tokens = 198},
+		{.tokens = 128},
 		{.tokens = 97, .workspace = 90},
 		{.tokens = 33, .workspace = 101, .budget_bytes = 2048},
 		{.tokens = 64, .budget_bytes = 5000, .full = 1},
-		{.tokens = 5, .native_flags = SPMLA_NATIVE_DEFERRED},
-		{.tokens = 3, .full = 1},
+		{.tokens = 9, .native_flags = SPMLA_NATIVE_DEFERRED},
+		{.tokens = 7, .full = 1},
 		{.tokens = 60, .flags = SPMLA_CONFIG_APART},
 	};
 	prompt_rig first, r;
@@ -288,7 +289,7 @@ END_TEST
 START_TEST(the_order_of_prompts_in_a_step_changes_no_bit)
 {
 	static const uint32_t order[PROMPTS] = {3, 1, 0, 2};
-	static const way plain = {.tokens = 198};
+	static const way plain = {.tokens = 128};
 	spmla_request requests[PROMPTS];
 	prompt_rig a, b;
 	uint32_t i;
@@ -307,8 +308,11 @@ START_TEST(the_order_of_prompts_in_a_step_changes_no_bit)
 }
 END_TEST
 
+/* A step of decode takes about as long as one of prefill: short prompts, which
+ * are more than one step of prefill all the same. */
 START_TEST(the_caches_are_those_of_decode_bit_for_bit)
 {
+	static const uint32_t few[PROMPTS] = {20, 17, 5, 33};
 	static const way ways[] = {
 		{.tokens = 0},
 		{.tokens = 41, .kv_scale_mode = SPMLA_SCALE_RAW},
@@ -324,15 +328,16 @@ START_TEST(the_caches_are_those_of_decode_bit_for_bit)
 	for (i = 0; i < sizeof ways / sizeof *ways; i++) {
 		open_way(&a, &ways[i]);
 		open_way(&b, &ways[i]);
-		prompt_run(&a, none, whole);
-		prompt_decode(&b, none, whole, 0);
+		prompt_run(&a, none, few);
+		prompt_decode(&b, none, few, 0);
+		ck_assert_uint_gt(a.prefills, 1);
 		ck_assert_uint_eq(b.prefills, 0);
-		ck_assert_uint_eq(b.decodes, PROMPT_TOKENS);
+		ck_assert_uint_eq(b.decodes, 20 + 17 + 5 + 33);
 		check_status(&a);
 		check_status(&b);
 		expect_same_caches(&a, &b);
 		expect_selection_of_decode(
-			&a, &b,
+			&a, &b, few,
 			fixture_cuts(&a.f) && !ways[i].fnuz &&
 				ways[i].index_layout !=
 					SPMLA_LAYOUT_INDEX_MXFP4);
@@ -347,7 +352,7 @@ END_TEST
 /* Prompts without their last tokens are prefilled, then all go on by graphs. */
 START_TEST(decode_goes_on_where_prefill_ended)
 {
-	static const uint32_t part[PROMPTS] = {61, 17, 2, 80};
+	static const uint32_t part[PROMPTS] = {11, 17, 2, 66};
 	static const way plain;
 	prompt_rig a, b;
 	uint32_t p;
@@ -361,7 +366,7 @@ START_TEST(decode_goes_on_where_prefill_ended)
 	check_status(&a);
 	check_status(&b);
 	expect_same_caches(&a, &b);
-	expect_selection_of_decode(&a, &b, fixture_cuts(&a.f));
+	expect_selection_of_decode(&a, &b, whole, fixture_cuts(&a.f));
 	for (p = 0; p < PROMPTS; p++) {
 		const uint32_t t = prompt_first[p] + part[p];
 		const uint32_t n = whole[p] - part[p];
@@ -380,7 +385,7 @@ END_TEST
 START_TEST(a_cached_prefix_is_not_computed_again)
 {
 	static const uint32_t cached[PROMPTS] = {16, 32, 0, 47};
-	static const way plain = {.tokens = 198}, small = {.tokens = 30};
+	static const way plain = {.tokens = 128}, small = {.tokens = 30};
 	prompt_rig a, b;
 
 	open_way(&a, &plain);
@@ -396,11 +401,11 @@ END_TEST
 
 START_TEST(one_decode_token_may_ride_along)
 {
-	static const way plain = {.tokens = 198};
-	static const uint32_t but_one[PROMPTS] = {69, 0, 0, 0};
-	const spmla_request mixed[2] = {{prompt_row[0], 1, 70, 0},
-					{prompt_row[3], 90, 90, 1}};
-	static const uint32_t rest_from[PROMPTS] = {70, 0, 0, 90};
+	static const way plain = {.tokens = 128};
+	static const uint32_t but_one[PROMPTS] = {19, 0, 0, 0};
+	const spmla_request mixed[2] = {{prompt_row[0], 1, 20, 0},
+					{prompt_row[3], 70, 70, 1}};
+	static const uint32_t rest_from[PROMPTS] = {20, 0, 0, 70};
 	prompt_rig a, b;
 
 	open_way(&a, &plain);
@@ -417,7 +422,7 @@ END_TEST
 
 START_TEST(ragged_lists_change_no_bit)
 {
-	static const uint32_t part[PROMPTS] = {61, 17, 2, 80};
+	static const uint32_t part[PROMPTS] = {11, 17, 2, 66};
 	static const way rows, ragged = {.flags = SPMLA_CONFIG_RAGGED};
 	prompt_rig a, b;
 
