@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = COMPRESS_FEW, QUERY = 5, ROUNDS = 60, SPOILT = 200 };
+enum { FEW = COMPRESS_FEW, QUERY = 5, ROUNDS = 60, ENOUGH = 6, SPOILT = 200 };
 
 static uint64_t rng;
 
@@ -162,7 +162,8 @@ START_TEST(all_ways_give_the_same)
 		compress_rig_close(&r);
 	}
 	ck_assert_uint_gt(written, 0);
-	ck_assert_uint_gt(told, 0);
+	if (rounds >= ENOUGH)
+		ck_assert_uint_gt(told, 0);
 }
 END_TEST
 
