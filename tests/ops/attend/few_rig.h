@@ -9,6 +9,7 @@
 #define TESTS_OPS_ATTEND_FEW_RIG_H
 
 #include "tests/harness/fixture.h"
+#include "tests/ops/attend/decode_world.h"
 
 #include "spmla/ops/sparse_decode.h"
 
@@ -25,5 +26,20 @@ void few_lend(spmla_sparse_decode_args *a);
 
 /* Takes it back. Fails the test if it is not as clean as it was. */
 void few_take_back(void);
+
+/* A call over rows of V3.2 that has a workspace. */
+void few_open_v32(decode_world *w, uint32_t tokens, uint32_t heads,
+		  uint32_t topk);
+
+/* The same, or, if `many`, with 64 heads a block instead of 16 or 32. */
+void few_open_kind(const fixture *f, decode_world *w, int many, uint32_t tokens,
+		   uint32_t heads, uint32_t topk);
+
+/* Random slots; and scales that are powers of two from 2^low to 2^high, since
+ * then no platform rounds a value. */
+void few_choose_v32(decode_world *w, int low, int high);
+
+/* Fails the test if anything else was reported. */
+void few_close_v32(fixture *f, decode_world *w);
 
 #endif

@@ -11,7 +11,7 @@
 #include "tests/ops/attend/decode_world.h"
 #include "tests/ops/attend/few_rig.h"
 
-enum { ROWS = 300 /* of decode_world */, SHAPES = 11 };
+enum { SHAPES = 11 };
 
 typedef struct call {
 	uint32_t tokens, heads, topk;
@@ -38,41 +38,6 @@ teardown(void)
 	few_close(&f);
 }
 
-static void
-open_v32(uint32_t tokens, uint32_t heads, uint32_t topk)
-{
-	decode_open_tokens(&w, SPMLA_LAYOUT_FP8_DS_MLA, tokens, heads, 61,
-			   topk);
-	few_lend(&w.a);
-}
-
-/* Random slots; and scales that are powers of two from 2^low to 2^high, since
- * then no platform rounds a value. */
-static void
-choose_v32(int low, int high)
-{
-	const uint32_t bound = (uint32_t)(high - low + 1);
-	int32_t i;
-	uint32_t j;
-
-	decode_choose(&w);
-	for (i = 0; i < ROWS; i++)
-		for (j = 0; j < REF_SCALES; j++) {
-			const float scale =
-				ldexpf(1, low + (int)rng_below(&w.rng, bound));
-
-			memcpy(decode_row(&w, i) + 512 + 4 * j, &scale, 4);
-		}
-}
-
-static void
-close_v32(void)
-{
-	few_take_back();
-	decode_expect_status(&f, SPMLA_FAULT_NONE, 0);
-	decode_close(&w);
-}
-
 /* As many groups of blocks as there is room for, of 16, 32 and 64 heads; on a
  * device others than on the emulator. */
 START_TEST(results_equal_dense_attention_for_any_shape)
@@ -82,37 +47,25 @@ START_TEST(results_equal_dense_attention_for_any_shape)
 		{2, 128, 300}, {2, 1, 1},    {1, 33, 128}, {2, 68, 1000},
 		{4, 128, 300}, {3, 68, 150}, {5, 60, 1000}};
 	static const call small[SHAPES] = {
-		{1, 16, 2048}, {2, 8, 300},  {1, 1, 1},
-		{1, 33, 129},  {2, 32, 128}, {2, 64, 300},
-		{1, 68, 1000}, {2, 68, 150}, {3, 60, 1000}};
+		{1, 16, 2048}, {2, 8, 300},  {1, 1, 1},     {1, 33, 129},
+		{2, 32, 128},  {2, 64, 300}, {1, 68, 1000}, {2, 68, 150},
+		{3, 60, 1000}, {2, 1, 1},    {1, 16, 129}};
 	const call *c = fixture_on_real_gpu(&f) ? &real[_i] : &small[_i];
 
-	if (c->tokens == 0)
-		return;
-	open_v32(c->tokens, c->heads, c->topk);
-	choose_v32(-6, 0);
+	few_open_v32(&w, c->tokens, c->heads, c->topk);
+	few_choose_v32(&w, -6, 0);
 	decode_check(&f, &w);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
-
-/* With 16 or 32 heads a block, or with 64. */
-static void
-open_kind(int many, uint32_t tokens, uint32_t heads, uint32_t topk)
-{
-	if (many)
-		open_v32(fixture_on_real_gpu(&f) ? 5 : 2, 64, topk);
-	else
-		open_v32(tokens, heads, topk);
-}
 
 START_TEST(lengths_sinks_and_empty_rows)
 {
 	const int i = _i % 3;
 	uint32_t h;
 
-	open_kind(_i / 3, 2, 12, 500);
-	choose_v32(-6, 0);
+	few_open_kind(&f, &w, _i / 3, 2, 12, 500);
+	few_choose_v32(&w, -6, 0);
 	w.lens[0] = i == 0 ? 0 : 131;
 	w.lens[1] = i == 1 ? 500 : 1;
 	w.a.topk_lens = w.lens;
@@ -126,17 +79,17 @@ START_TEST(lengths_sinks_and_empty_rows)
 	if (i == 2) /* token 1 has only -1 */
 		memset(w.slots + w.a.slots_stride_elems, 0xFF, 500 * 4);
 	decode_check(&f, &w);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
 START_TEST(a_call_without_lse_writes_none)
 {
-	open_v32(1, 16, 200);
-	choose_v32(-6, 0);
+	few_open_v32(&w, 1, 16, 200);
+	few_choose_v32(&w, -6, 0);
 	w.a.lse = NULL;
 	decode_check(&f, &w);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -166,8 +119,8 @@ START_TEST(ragged_list_gives_the_bits_of_a_row)
 	int32_t indptr[2] = {0, 300};
 	uint16_t *out;
 
-	open_v32(1, 17, 300);
-	choose_v32(-6, 0);
+	few_open_v32(&w, 1, 17, 300);
+	few_choose_v32(&w, -6, 0);
 	decode_run(&f, &w);
 	out = kept_out();
 	w.a.indptr = indptr;
@@ -184,7 +137,7 @@ START_TEST(ragged_list_gives_the_bits_of_a_row)
 	else
 		expect_empty();
 	free(out);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -192,8 +145,8 @@ START_TEST(requests_lie_where_their_strides_say)
 {
 	uint16_t *out;
 
-	open_v32(2, 16, 200);
-	choose_v32(-6, 0);
+	few_open_v32(&w, 2, 16, 200);
+	few_choose_v32(&w, -6, 0);
 	decode_run(&f, &w);
 	out = kept_out();
 	w.a.next_n = 1;
@@ -205,7 +158,7 @@ START_TEST(requests_lie_where_their_strides_say)
 	decode_run(&f, &w);
 	ck_assert_mem_eq(out, w.out, w.out_elems * 2);
 	free(out);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -214,27 +167,27 @@ START_TEST(slot_outside_the_cache_is_reported_and_does_not_count)
 {
 	uint32_t last;
 
-	open_kind(_i, 1, 32, 300);
-	choose_v32(-6, 0);
+	few_open_kind(&f, &w, _i, 1, 32, 300);
+	few_choose_v32(&w, -6, 0);
 	last = w.a.tokens - 1;
 	w.slots[last * w.a.slots_stride_elems + 200] = 1 << 20;
 	decode_check(&f, &w);
 	decode_expect_status(&f, SPMLA_FAULT_INDEX, last);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
 /* One word less, queries that begin at an odd address, or parts of none. */
 START_TEST(call_that_cannot_have_it_runs_as_others_do)
 {
-	open_v32(1, 16, 300);
-	choose_v32(-6, 0);
+	few_open_v32(&w, 1, 16, 300);
+	few_choose_v32(&w, -6, 0);
 	if (_i == 0)
 		w.a.workspace_bytes -= 4;
 	else
 		w.a.q++;
 	decode_check(&f, &w);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 

@@ -12,8 +12,6 @@
 #include "tests/ops/attend/decode_world.h"
 #include "tests/ops/attend/few_rig.h"
 
-enum { ROWS = 300 /* of decode_world */ };
-
 static fixture f;
 static decode_world w;
 
@@ -29,60 +27,15 @@ teardown(void)
 	few_close(&f);
 }
 
-static void
-open_v32(uint32_t tokens, uint32_t heads, uint32_t topk)
-{
-	decode_open_tokens(&w, SPMLA_LAYOUT_FP8_DS_MLA, tokens, heads, 61,
-			   topk);
-	few_lend(&w.a);
-}
-
-/* Random slots; and scales that are powers of two from 2^low to 2^high, since
- * then no platform rounds a value. */
-static void
-choose_v32(int low, int high)
-{
-	const uint32_t bound = (uint32_t)(high - low + 1);
-	int32_t i;
-	uint32_t j;
-
-	decode_choose(&w);
-	for (i = 0; i < ROWS; i++)
-		for (j = 0; j < REF_SCALES; j++) {
-			const float scale =
-				ldexpf(1, low + (int)rng_below(&w.rng, bound));
-
-			memcpy(decode_row(&w, i) + 512 + 4 * j, &scale, 4);
-		}
-}
-
-static void
-close_v32(void)
-{
-	few_take_back();
-	decode_expect_status(&f, SPMLA_FAULT_NONE, 0);
-	decode_close(&w);
-}
-
-/* With 16 or 32 heads a block, or with 64. */
-static void
-open_kind(int many, uint32_t tokens, uint32_t heads, uint32_t topk)
-{
-	if (many)
-		open_v32(fixture_on_real_gpu(&f) ? 5 : 2, 64, topk);
-	else
-		open_v32(tokens, heads, topk);
-}
-
 START_TEST(scales_above_1_and_far_apart_count)
 {
 	static const int low[3] = {-3, -30, 3}, high[3] = {4, 5, 3};
 
-	open_kind(_i / 3, 2, 12, 260);
-	choose_v32(low[_i % 3], high[_i % 3]);
+	few_open_kind(&f, &w, _i / 3, 2, 12, 260);
+	few_choose_v32(&w, low[_i % 3], high[_i % 3]);
 	w.a.softmax_scale = 1e-3f;
 	decode_check(&f, &w);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -91,8 +44,8 @@ START_TEST(lse_is_of_the_base_and_with_the_sink_as_asked)
 	float lse[2][8];
 	uint32_t h, i;
 
-	open_v32(1, 8, 200);
-	choose_v32(-6, 0);
+	few_open_v32(&w, 1, 8, 200);
+	few_choose_v32(&w, -6, 0);
 	for (h = 0; h < 8; h++)
 		w.sink[h] = 4 * rng_float(&w.rng);
 	w.a.attn_sink = w.sink;
@@ -107,7 +60,7 @@ START_TEST(lse_is_of_the_base_and_with_the_sink_as_asked)
 		ck_assert_float_eq_tol(lse[1][h],
 				       log2f(expf(lse[0][h]) + expf(w.sink[h])),
 				       1e-5f);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -117,8 +70,8 @@ START_TEST(nan_code_that_counts_is_not_hidden)
 	const uint16_t *out;
 	uint32_t h, i;
 
-	open_kind(_i / 2, 1, 33, 300);
-	choose_v32(-6, 0);
+	few_open_kind(&f, &w, _i / 2, 1, 33, 300);
+	few_choose_v32(&w, -6, 0);
 	w.slots[270] = 17;
 	decode_put_random(&w, 17);
 	decode_row(&w, 17)[300] = nan[_i % 2];
@@ -129,7 +82,7 @@ START_TEST(nan_code_that_counts_is_not_hidden)
 		for (i = 0; i < REF_LATENT; i++)
 			ck_assert_float_nan(test_bf16_value(out[i]));
 	}
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -146,7 +99,7 @@ START_TEST(scales_of_any_size_count)
 	uint32_t h, d;
 	int32_t i;
 
-	open_v32(1, 16, 300);
+	few_open_v32(&w, 1, 16, 300);
 	memset(w.q, 0, 16 * (REF_DIM + 8) * 2);
 	for (i = 0; i < c[_i].keys; i++) {
 		decode_put(&w, i, 1.5f, 1);
@@ -161,7 +114,7 @@ START_TEST(scales_of_any_size_count)
 				out[d],
 				test_bf16(1.5f * (d < 128 ? c[_i].scale : 1)));
 	}
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -173,7 +126,7 @@ START_TEST(large_scale_that_weighs_nothing_hides_no_other)
 	const uint16_t *out;
 	uint32_t i, h, d;
 
-	open_v32(1, 40, 100);
+	few_open_v32(&w, 1, 40, 100);
 	memset(w.q, 0, 40 * (REF_DIM + 8) * 2);
 	for (h = 0; h < 40; h++)
 		for (i = 0; i < REF_ROPE; i++)
@@ -194,7 +147,7 @@ START_TEST(large_scale_that_weighs_nothing_hides_no_other)
 		for (d = 0; d < REF_LATENT; d++)
 			ck_assert_uint_eq(out[d], test_bf16(-1.25f * 0x1p-3f));
 	}
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -207,7 +160,7 @@ START_TEST(lse_of_scores_near_the_end_of_f32_counts_its_sink)
 	const float score = _i ? -rounded : rounded;
 	uint32_t h;
 
-	open_v32(1, 3, 200);
+	few_open_v32(&w, 1, 3, 200);
 	w.a.softmax_scale = 1;
 	w.a.lse_sink = 1;
 	for (h = 0; h < 3; h++) {
@@ -224,7 +177,7 @@ START_TEST(lse_of_scores_near_the_end_of_f32_counts_its_sink)
 	for (h = 0; h < 3; h++)
 		ck_assert_float_eq(decode_lse(&w, 0, h),
 				   sinks[h] > score ? sinks[h] : score);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -237,10 +190,10 @@ START_TEST(bits_do_not_depend_on_which_blocks_run_together)
 	uint32_t i;
 
 	if (fixture_on_real_gpu(&f))
-		open_v32(_i ? 3 : 2, 128, 200);
+		few_open_v32(&w, _i ? 3 : 2, 128, 200);
 	else
-		open_v32(1, _i ? 128 : 64, 200);
-	choose_v32(-6, 0);
+		few_open_v32(&w, 1, _i ? 128 : 64, 200);
+	few_choose_v32(&w, -6, 0);
 	out = malloc(w.out_elems * 2);
 	for (i = 0; i < 4; i++) {
 		emulator_live(together[i]);
@@ -252,7 +205,7 @@ START_TEST(bits_do_not_depend_on_which_blocks_run_together)
 	}
 	decode_check(&f, &w);
 	free(out);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
@@ -266,8 +219,8 @@ START_TEST(bits_of_a_token_do_not_depend_on_its_batch)
 	const uint32_t last = real ? 2 : 1, elems = heads * (REF_LATENT + 8);
 	uint16_t *out;
 
-	open_v32(last + 1, heads, 200);
-	choose_v32(-6, 0);
+	few_open_v32(&w, last + 1, heads, 200);
+	few_choose_v32(&w, -6, 0);
 	decode_run(&f, &w);
 	out = malloc(elems * 2);
 	memcpy(out, w.out + last * w.a.out_token_stride_elems, elems * 2);
@@ -284,7 +237,7 @@ START_TEST(bits_of_a_token_do_not_depend_on_its_batch)
 				 elems * 2);
 	}
 	free(out);
-	close_v32();
+	few_close_v32(&f, &w);
 }
 END_TEST
 
