@@ -19,8 +19,8 @@ EOF
 chmod +x "$tmp/compute-sanitizer"
 export PATH=$tmp:$PATH SPMLA_TEST_KERNELS=$tmp/ran
 
-# Runs the tool's suites, of every test RUNS at most. A kernel that one of them
-# shows then, it shows to a sanitizer too, which runs them whole.
+# Runs the tool's suites, of every test RUNS at most. A sanitizer runs them whole,
+# so it sees every kernel that is seen here.
 runs() { # RUNS TOOL [WORD..]
 	local runs=$1 tool=$2
 	shift 2

@@ -162,7 +162,7 @@ START_TEST(all_ways_give_the_same)
 		compress_rig_close(&r);
 	}
 	ck_assert_uint_gt(written, 0);
-	if (rounds >= ENOUGH)
+	if (rounds >= ENOUGH) /* fewer may have nothing to report */
 		ck_assert_uint_gt(told, 0);
 }
 END_TEST
