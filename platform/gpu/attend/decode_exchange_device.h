@@ -2,9 +2,10 @@
  *
  * How the blocks of a unit of sparse_decode_few combine their results without a
  * second kernel. Each writes its own result, unnormalised, to a workspace in
- * L2. The block of rank h % ranks then reads all ranks' results of head h and
- * adds them in rank order. A word that is not written yet is 0, so no fence or
- * flag is needed: written words have their bits inverted and are never 0.
+ * L2: first a record of each head, then O. The block of rank h % ranks reads all
+ * ranks' results of head h and adds them in rank order. A word that is not
+ * written yet is 0, so no fence or flag is needed: written words have their bits
+ * inverted and are never 0.
  *
  * The hard idea is a wait that ends though another stream may keep a block from
  * beginning. Each block counts itself in at the start, once for every other
@@ -136,30 +137,63 @@ exchange_make_record(float most, float sum, const PRIVATE uint32_t *exponents,
 		x[i] = x[i] ? x[i] : 1; /* a NaN becomes another one */
 }
 
-/* Reads a record until it is there, `patience` times at most. */
+/* The head of an owner whose columns the warp adds. */
+FN uint32_t
+exchange_head(const PRIVATE few_block *b, uint32_t owner)
+{
+	const uint32_t ranks = b->kind.ranks, words = b->kind.heads / ranks;
+
+	return b->warp * 64 * words / 512 % words * ranks + owner;
+}
+
+/* Whether the lane reads a record: lane r reads that of rank r. */
+FN uint32_t
+exchange_reads(const PRIVATE few_block *b)
+{
+	return b->lane < b->kind.ranks && b->warp < FEW_WARPS;
+}
+
+/* Asks for the lane's record for the block's own heads. */
+FN void
+exchange_ask(const PRIVATE few_block *b, PRIVATE uint32_t *x)
+{
+	if (exchange_reads(b))
+		g_load4_device(
+			exchange_record(b, b->lane, exchange_head(b, b->rank)),
+			x);
+}
+
+/* Whether a record that was read is there; a part of it may be. */
+FN uint32_t
+exchange_is_there(const PRIVATE uint32_t *x)
+{
+	return (x[0] != 0) & (x[1] != 0) & (x[2] != 0) & (x[3] != 0);
+}
+
+/* Reads a record until it is there, `patience` times at most. `x` is what was
+ * read before, or zeros. */
 FN uint32_t
 exchange_take_record(GLOBAL const uint32_t *from, uint32_t patience,
 		     PRIVATE uint32_t *x)
 {
 	uint32_t n;
 
-	for (n = 0; n < patience; n++) {
+	for (n = 0; n < patience && !exchange_is_there(x); n++) {
+		if (n)
+			g_sleep(0);
 		g_load4_device(from, x);
-		if ((x[0] != 0) & (x[1] != 0) & (x[2] != 0) & (x[3] != 0))
-			return 1;
-		g_sleep(0);
 	}
-	return 0;
+	return exchange_is_there(x);
 }
 
 /* Waits for all ranks' records of an owner's heads. Lane r < ranks gets rank
- * r's record of the warp's head. Returns 0 if the block has given up. Barriers.
- */
+ * r's record of the warp's head; `x` is what it has read so far. Returns 0 if
+ * the block has given up. Barriers. */
 FN uint32_t
 exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 	       PRIVATE uint32_t *x)
 {
-	const uint32_t reads = b->lane < b->kind.ranks && b->warp < FEW_WARPS;
+	const uint32_t reads = exchange_reads(b);
 	LOCAL uint32_t *all_begun = few_exchange_notes(b) + EXCHANGE_ALL_BEGUN;
 	uint32_t patience =
 		owner == b->rank ? EXCHANGE_PATIENCE : EXCHANGE_LONG;
@@ -239,19 +273,45 @@ exchange_load_ranks(GLOBAL const uint32_t *o, uint32_t ranks, uint32_t words,
 		exchange_load(o + r * EXCHANGE_O, words, v[r]);
 }
 
+/* The least of a lane's words of a rank: 0 if one is not there yet. */
+FN uint32_t
+exchange_least(const PRIVATE uint32_t *v, uint32_t words)
+{
+	uint32_t least = v[0], i;
+
+	UNROLL
+	for (i = 1; i < words; i++)
+		least = v[i] < least ? v[i] : least;
+	return least;
+}
+
 /* Whether a word of some lane is not there yet. */
 FN uint32_t
 exchange_misses(uint32_t v[16][4], uint32_t ranks, uint32_t words)
 {
-	uint32_t least = ~0u, r, i;
+	uint32_t least = ~0u, r;
 
 	UNROLL
 	for (r = 0; r < ranks; r++) {
-		UNROLL
-		for (i = 0; i < words; i++)
-			least = v[r][i] < least ? v[r][i] : least;
+		const uint32_t x = exchange_least(v[r], words);
+
+		least = x < least ? x : least;
 	}
 	return g_ballot(least == 0) != 0;
+}
+
+/* Loads again what is not there yet, and nothing else: the blocks that are late
+ * need the L2. */
+FN void
+exchange_load_late(GLOBAL const uint32_t *o, uint32_t ranks, uint32_t words,
+		   uint32_t v[16][4])
+{
+	uint32_t r;
+
+	UNROLL
+	for (r = 0; r < ranks; r++)
+		if (exchange_least(v[r], words) == 0)
+			exchange_load(o + r * EXCHANGE_O, words, v[r]);
 }
 
 /* The ranks' weights, and the head's results except O. */
@@ -369,23 +429,25 @@ exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 		x[i] *= large ? (float)(1u << EXCHANGE_LOWER) : 1.0f;
 }
 
-/* Adds the owner's heads and writes their results. The whole block calls it:
- * barriers. A warp has 64, 128 or 256 columns of one head. */
+/* Adds the owner's heads and writes their results. `record` is what
+ * exchange_take_record reads on. The whole block calls it: barriers. A warp has
+ * 64, 128 or 256 columns of one head. */
 FN void
-exchange_sum(const PRIVATE few_block *b, uint32_t owner)
+exchange_sum(const PRIVATE few_block *b, uint32_t owner,
+	     PRIVATE uint32_t *record)
 {
 	const PRIVATE few_scalars *s = &b->a->s;
 	const uint32_t ranks = b->kind.ranks;
 	const uint32_t words = b->kind.heads / ranks; /* of a lane */
 	const uint32_t first = b->warp * 64 * words;
-	const uint32_t head = first / 512 % words * ranks + owner;
+	const uint32_t head = exchange_head(b, owner);
 	const uint32_t dim = first % 512 + b->lane * 2 * words;
 	const uint32_t h = b->first_head + head;
 	GLOBAL uint32_t *o = exchange_o(b, head, 0) + dim / 2;
 	const float sink =
 		s->has_sink && h < s->heads ? b->a->attn_sink[h] : G_MINUS_INF;
 	const uint32_t zeros[4] = {0, 0, 0, 0};
-	uint32_t record[4] = {0, 0, 0, 0}, v[16][4], y[4], n, r, i;
+	uint32_t v[16][4], y[4], n, r, i;
 	exchange_weights w;
 	float x[8];
 
@@ -399,7 +461,7 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner)
 	for (n = 0; n < EXCHANGE_LONG && exchange_misses(v, ranks, words);
 	     n++) {
 		g_sleep(0);
-		exchange_load_ranks(o, ranks, words, v);
+		exchange_load_late(o, ranks, words, v);
 	}
 	UNROLL
 	for (r = 0; r < ranks; r++)
@@ -424,9 +486,10 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner)
 			  (int64_t)h * s->lse_head_stride] = w.lse;
 }
 
-/* Adds the block's own heads, and the heads of owners that have given up. */
+/* Adds the block's own heads, and the heads of owners that have given up.
+ * `record` is from exchange_ask. */
 FN void
-exchange_finish(const PRIVATE few_block *of)
+exchange_finish(const PRIVATE few_block *of, PRIVATE uint32_t *record)
 {
 	LOCAL const uint32_t *notes = few_exchange_notes(of);
 	uint32_t orphans = notes[EXCHANGE_ORPHANS];
@@ -437,9 +500,10 @@ exchange_finish(const PRIVATE few_block *of)
 	b.first_head = notes[EXCHANGE_HEAD];
 	NO_UNROLL
 	for (;;) {
-		exchange_sum(&b, owner);
+		exchange_sum(&b, owner, record);
 		if (!orphans)
 			break;
+		record[0] = 0;
 		owner = 31 - g_clz(orphans);
 		orphans ^= 1u << owner;
 	}

@@ -465,8 +465,8 @@ decode_scales_wide(const PRIVATE decode_loader *l, uint32_t tile)
 
 /* The barrier of a tile that tells whether the peer has received this block's
  * rows. In a cluster a warp has only 8 rows, so the scales of 8 more have free
- * places, and the first warp's are used. The wait is needed because V3.2's
- * rope, the source of the copy, is overwritten by P. */
+ * places, and the first warp's are used. The wait is needed because the source of
+ * the copy is overwritten: V3.2's rope part by P, values by results. */
 FN LOCAL g_mbarrier *
 decode_received(LOCAL decode_memory *mem, uint32_t tile)
 {

@@ -17,9 +17,8 @@ typedef enum decode_barrier {
 	DECODE_ODD_P = 2,   /* weights of the odd tile are written */
 	DECODE_SUMS = 3,    /* the multiplying warpgroups join sums */
 	DECODE_QUERIES = 4, /* both convert queries */
-	/* The warpgroup that computes the even tile in f32. The next number, 6,
-	 * is for the odd tile. */
-	DECODE_WIDE = 5,
+	/* The left warpgroup alone. The next number, 6, is for the right one. */
+	DECODE_ONE = 5,
 	DECODE_LOADERS = 7, /* the warps that load */
 	/* Tells those that multiply that the first run is made. Its mbarrier
 	 * may be in use again by the time they would wait. */

@@ -120,6 +120,10 @@ decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 		decode_query(w, run, heads ? head : 0) + lane % 8 * 8;
 	uint32_t i;
 
+	if (decode_rope_in_registers(w->format) && lane < own && lane < heads)
+		g_prefetch((GLOBAL const int32_t *)(decode_query(w, run,
+								 head + lane) +
+						    512));
 	UNROLL_BY(2)
 	for (i = 0; i < own; i++) {
 		g_local_copy128(decode_q_at(w, head + i, lane), from + left,

@@ -74,141 +74,192 @@ decode_column(const PRIVATE decode_worker *w, uint32_t i)
 	       ((i % 8) ^ (w->format.bf16_rows ? 0 : panel & 1u)) * 8;
 }
 
-/* Writes a head's results as bf16. Each lane of a quad has 2 of 8 columns;
- * lanes exchange them, so that each writes 16 bytes. */
+/* The results of the warp's heads as bf16: in shared memory they take the place
+ * of a tile's values, which nobody needs any more, and keep their layout. `by`
+ * has the factors of the item's two heads. */
 FN void
-decode_write_bf16(const PRIVATE decode_worker *w, const PRIVATE float *o,
-		  GLOBAL uint16_t *to)
+decode_stage_bf16(const PRIVATE decode_worker *w, uint32_t tile,
+		  const PRIVATE float *by, const PRIVATE float *o)
 {
-	const uint32_t t = decode_item_lane() % 4;
-	uint32_t m, b;
+	const uint32_t lane = decode_item_lane(), row = lane % 16;
+	LOCAL uint8_t *to = w->mem->keys[tile] +
+			    (2 * decode_warp() + row / 8) * DECODE_OCTET_BYTES +
+			    4 * w->right * DECODE_PANEL_BYTES + row % 8 * 128;
+	uint32_t m, i;
 
 	UNROLL
-	for (m = 0; m < 8; m++) {
+	for (m = 0; m < 16; m++) {
+		const uint32_t piece = 2 * (m % 4) + lane / 16;
 		uint32_t x[4];
 
 		UNROLL
-		for (b = 0; b < 4; b++)
-			x[b] = g_f32_to_bf16x2(o[(4 * m + b) * 4],
-					       o[(4 * m + b) * 4 + 1]);
-		UNROLL
-		for (b = 0; b < 4; b += 2) {
-			const uint32_t y =
-				g_shuffle_xor(t & 1u ? x[b] : x[b + 1], 1);
+		for (i = 0; i < 4; i++)
+			x[i] = g_f32_to_bf16x2(o[8 * m + 2 * i] * by[i % 2],
+					       o[8 * m + 2 * i + 1] *
+						       by[i % 2]);
+		g_store_matrices((LOCAL uint16_t *)(to +
+						    m / 4 * DECODE_PANEL_BYTES +
+						    ((piece ^ row % 8) << 4)),
+				 x);
+	}
+	g_subgroup_barrier();
+}
 
-			x[b] = t & 1u ? y : x[b];
-			x[b + 1] = t & 1u ? x[b + 1] : y;
+/* Writes these results to `to`, where the warp's first head lies: half of a row
+ * at a time. `heads` of the warp's heads are heads. Bit 4 (h % 8) + h / 8 of
+ * `empty`: head h has no key. Its O is 0, or NaN if a key is NaN, and becomes
+ * 0. */
+FN void
+decode_write_bf16(const PRIVATE decode_worker *w, uint32_t tile, uint32_t heads,
+		  uint32_t empty, GLOBAL uint16_t *to, int64_t stride)
+{
+	const uint32_t lane = decode_item_lane();
+	LOCAL const uint8_t *from =
+		w->mem->keys[tile] + 2 * decode_warp() * DECODE_OCTET_BYTES +
+		(4 * w->right + lane / 8) * DECODE_PANEL_BYTES;
+	uint32_t h, n, i;
+
+	to += decode_column(w, lane);
+	NO_UNROLL
+	for (h = 0; h < 16; h += 4) {
+		uint32_t x[4][4];
+
+		UNROLL
+		for (n = 0; n < 4; n++) {
+			const uint32_t row = h % 8 + n;
+
+			g_local_load128(from + h / 8 * DECODE_OCTET_BYTES +
+						row * 128 +
+						((lane % 8 ^ row) << 4),
+					x[n]);
 		}
 		UNROLL
-		for (b = 0; b < 2; b++) {
-			const uint32_t y =
-				g_shuffle_xor(t & 2u ? x[b] : x[b + 2], 2);
+		for (n = 0; n < 4; n++) {
+			const uint32_t bit = (h % 8 + n) * 4 + h / 8;
 
-			x[b] = t & 2u ? y : x[b];
-			x[b + 2] = t & 2u ? x[b + 2] : y;
+			UNROLL
+			for (i = 0; i < 4; i++)
+				x[n][i] = empty >> bit & 1u ? 0 : x[n][i];
+			if (h + n < heads)
+				g_store4(to, x[n]);
+			to += stride;
 		}
-		if (to)
-			g_store4(to + decode_column(w, 4 * m + t), x);
 	}
 }
 
-/* Writes a head's results of a split, as f32. */
+/* Writes the results of a split as f32: of head `i` of the item's two. */
 FN void
 decode_write_f32(const PRIVATE decode_worker *w, const PRIVATE float *o,
-		 GLOBAL float *to)
+		 float by, uint32_t empty, GLOBAL float *to)
 {
 	uint32_t i;
 
 	to += 2 * (decode_item_lane() % 4);
 	UNROLL
 	for (i = 0; i < 32; i++)
-		g_store2f(to + decode_column(w, i), o[4 * i], o[4 * i + 1]);
+		g_store2f(to + decode_column(w, i),
+			  empty ? 0.0f : o[4 * i] * by,
+			  empty ? 0.0f : o[4 * i + 1] * by);
 }
 
-/* The results of a token or a split. */
+/* Writes lse and max_logits of a head. `reach` and `sum` are relative to queries
+ * and keys as they are multiplied. */
 FN void
-decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
-	     PRIVATE decode_heads *h)
+decode_write_lse(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+		 uint32_t head, uint64_t split_row, float lse2, float natural,
+		 float largest, uint32_t empty)
 {
 	const PRIVATE decode_args *a = w->a;
 	const decode_scalars *s = &a->s;
-	const uint32_t t = run->token, bits = run->bits;
+	const int64_t at =
+		decode_token_at(run->token, s->next_n, s->lse_request_stride,
+				s->lse_token_stride) +
+		(int64_t)head * s->lse_head_stride;
+
+	if (w->format.bf16_rows && s->has_max_logits)
+		a->max_logits[at] =
+			empty ? G_MINUS_INF
+			      : largest * s->scale *
+					(s->base2 ? G_LOG2_E : 1.0f);
+	if (run->bits & DECODE_PIECE)
+		a->split_lse[split_row * s->heads + head] =
+			!empty ? lse2 : G_MINUS_INF;
+	else if (s->has_lse)
+		a->lse[at] = decode_result_lse(
+			empty, lse2, natural, s->empty_lse, s->base2,
+			s->lse_sink, s->lse_sink ? a->attn_sink[head] : 0.0f);
+}
+
+/* The results of a token or a split. Of an item's two heads, an even lane looks
+ * after the first and an odd one after the second, so that the code stands once.
+ * They pass through the place of the token's last tile. */
+FN void
+decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
+	     uint32_t tile, PRIVATE decode_heads *h)
+{
+	const PRIVATE decode_args *a = w->a;
+	const decode_scalars *s = &a->s;
+	const uint32_t bits = run->bits, r = decode_item_lane() & 1u;
 	const uint32_t whole = !(bits & DECODE_PIECE);
-	const uint32_t combines = decode_combines(a);
-	const uint32_t writes_lse = !w->right && decode_item_lane() % 4 == 0;
+	const uint32_t first = decode_first_head(w, bits) + decode_warp() * 16;
+	const uint32_t head =
+		decode_first_head(w, bits) + decode_head() + 8 * r;
+	const uint32_t is = head < s->heads;
 	const float bias = w->format.bf16_rows
 				   ? 1.0f
 				   : 1.0f / (float)(1u << DECODE_KEY_BIAS);
-	const uint32_t has_most = w->format.bf16_rows && s->has_max_logits;
-	const int64_t out_at = decode_token_at(
-		t, s->next_n, s->out_request_stride, s->out_token_stride);
-	GLOBAL uint16_t *to[2];
-	GLOBAL float *split[2];
-	uint32_t r, i, empty[2];
 	uint64_t split_row = 0;
-	float factor[2];
+	float sum, reach, log2_reach, total, by[2], factor, other;
+	uint32_t empty, i;
 
 	if (!whole)
-		split_row =
-			(uint32_t)a->num_splits[t] + (bits >> DECODE_SPLIT_AT);
+		split_row = (uint32_t)a->num_splits[run->token] +
+			    (bits >> DECODE_SPLIT_AT);
 	decode_join_sums(w, h->sum);
-	if (has_most)
+	if (w->format.bf16_rows && s->has_max_logits)
 		decode_join_largest(w, h->largest);
-	UNROLL
-	for (r = 0; r < 2; r++) {
-		const uint32_t head =
-			decode_first_head(w, bits) + decode_head() + 8 * r;
-		const uint32_t is = head < s->heads;
-		const uint64_t row = split_row * s->heads + head;
-		const float reach = h->reach[r] * decode_unit_of(w, h, r) -
-				    decode_p_bias(w->format);
-		const float lse2 = reach + g_log2(h->sum[r]);
-		const float natural = h->reach[r] * decode_scale_of(w, h, r);
-		float total = h->sum[r];
-
-		empty[r] = total == 0.0f;
-		if (whole && s->has_sink && is)
-			total += g_sink_weight(a->attn_sink[head], reach);
-		factor[r] = g_div_rn(bias, total);
-		to[r] = !is     ? 0
-			: whole ? a->out + out_at +
-					  (int64_t)head * s->out_head_stride
-				: decode_split_values(a, split_row, s->heads,
-						      head);
-		split[r] = is ? a->split_out + row * SPMLA_MLA_LATENT : 0;
-		if (!is || !writes_lse)
-			continue;
-		if (has_most)
-			a->max_logits[decode_token_at(t, s->next_n,
-						      s->lse_request_stride,
-						      s->lse_token_stride) +
-				      (int64_t)head * s->lse_head_stride] =
-				empty[r] ? G_MINUS_INF
-					 : h->largest[r] * s->scale *
-						   (s->base2 ? G_LOG2_E : 1.0f);
-		if (!whole)
-			a->split_lse[row] = empty[r] ? G_MINUS_INF : lse2;
-		else if (s->has_lse)
-			a->lse[decode_token_at(t, s->next_n,
-					       s->lse_request_stride,
-					       s->lse_token_stride) +
-			       (int64_t)head * s->lse_head_stride] =
-				decode_result_lse(
-					empty[r], lse2, natural, s->empty_lse,
-					s->base2, s->lse_sink,
-					s->lse_sink ? a->attn_sink[head]
-						    : 0.0f);
+	sum = r ? h->sum[1] : h->sum[0];
+	reach = r ? h->reach[1] : h->reach[0];
+	log2_reach = reach * decode_unit_of(w, h, r) - decode_p_bias(w->format);
+	empty = sum == 0.0f;
+	if (is && !w->right && decode_item_lane() % 4 < 2)
+		decode_write_lse(w, run, head, split_row,
+				 log2_reach + g_log2(sum),
+				 reach * decode_scale_of(w, h, r),
+				 r ? h->largest[1] : h->largest[0], empty);
+	total = sum;
+	if (whole && s->has_sink && is)
+		total += g_sink_weight(a->attn_sink[head], log2_reach);
+	factor = g_div_rn(bias, total);
+	other = g_shuffle_xor_f(factor, 1);
+	by[0] = r ? other : factor;
+	by[1] = r ? factor : other;
+	empty = (uint32_t)g_ballot(empty);
+	if (whole || decode_combines(a)) {
+		decode_stage_bf16(w, tile, by, h->o);
+		decode_write_bf16(
+			w, tile, s->heads > first ? s->heads - first : 0, empty,
+			whole ? a->out +
+					decode_token_at(run->token, s->next_n,
+							s->out_request_stride,
+							s->out_token_stride) +
+					(int64_t)first * s->out_head_stride
+			      : decode_split_values(a, split_row, s->heads,
+						    first),
+			whole ? s->out_head_stride : SPMLA_MLA_LATENT);
+		return;
 	}
-	/* An empty head's O is 0, or NaN if a key is NaN: it becomes 0. */
 	UNROLL
-	for (i = 0; i < 128; i++)
-		h->o[i] = empty[i / 2 % 2] ? 0.0f : h->o[i] * factor[i / 2 % 2];
-	UNROLL
-	for (r = 0; r < 2; r++) {
-		if (whole || combines)
-			decode_write_bf16(w, h->o + 2 * r, to[r]);
-		else if (split[r])
-			decode_write_f32(w, h->o + 2 * r, split[r]);
+	for (i = 0; i < 2; i++) {
+		const uint32_t row = decode_head() + 8 * i;
+
+		if (decode_first_head(w, bits) + row < s->heads)
+			decode_write_f32(w, h->o + 2 * i, by[i],
+					 empty >> (row % 8 * 4 + i) & 1u,
+					 a->split_out +
+						 (split_row * s->heads +
+						  decode_first_head(w, bits) +
+						  row) * SPMLA_MLA_LATENT);
 	}
 }
 

@@ -315,7 +315,7 @@ decode_await_weights(const PRIVATE decode_worker *w, uint32_t tile,
 	decode_rescale(h, reach, unit);
 }
 
-/* Says that this warpgroup has multiplied its half of a tile's values. */
+/* Says that this warpgroup needs its half of a tile's values no more. */
 FN void
 decode_free(const PRIVATE decode_worker *w, uint32_t tile)
 {
@@ -329,6 +329,16 @@ decode_free(const PRIVATE decode_worker *w, uint32_t tile)
 }
 
 /* ---- Pairs of tiles ---------------------------------------------------- */
+
+/* The same behind a tile's products. In the place of the last tile of a token
+ * the results are brought together first. */
+FN void
+decode_free_multiplied(const PRIVATE decode_worker *w,
+		       const PRIVATE decode_pair *pair, uint32_t tile)
+{
+	if (!pair->ends || tile != (pair->m + pair->count - 1) % 2)
+		decode_free(w, tile);
+}
 
 /* The factors from scores to log2 units, for the item's two heads. */
 FN void
@@ -381,7 +391,7 @@ decode_issue_tile(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	g_wgmma_begin();
 	decode_issue_scores(w, tile, 0, score);
 	decode_await_half(w, tile, 1, parity);
-	if (w->cluster == 2 && w->format.rope_byte && g_item_again() % 128 == 0)
+	if (w->cluster == 2 && g_item_again() % 128 == 0)
 		g_mbarrier_arrive_peer(decode_received(w->mem, tile));
 	decode_issue_scores(w, tile, 1, score);
 	if (w->format.rope_byte)
@@ -474,7 +484,7 @@ decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
 	g_wgmma_hold_all(score, 32);
 	decode_own_weights(w, h, pair, odd & 1u, odd & 4u, score, p);
 	decode_add_values(w, h, pair, tile, odd & 1u, p);
-	decode_free(w, tile);
+	decode_free_multiplied(w, pair, tile);
 }
 
 /* The other warpgroup's tile, if the pair has it: multiplies this one's half of
@@ -498,7 +508,7 @@ decode_other_tile(const PRIVATE decode_worker *w,
 		decode_ask_next(w, pair);
 	if (is) {
 		decode_add_values(w, h, pair, tile, odd & 1u, 0);
-		decode_free(w, tile);
+		decode_free_multiplied(w, pair, tile);
 	}
 }
 
@@ -563,7 +573,7 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	h->sum[0] += sums[0];
 	h->sum[1] += sums[1];
 	decode_add_values(w, h, pair, 1, 0, p);
-	decode_free(w, 1);
+	decode_free_multiplied(w, pair, 1);
 	return 1;
 }
 
@@ -636,7 +646,16 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 			pair.m += pair.count;
 			next = decode_next_tile(runs, pair.last);
 		} while (!pair.ends);
-		decode_write(w, decode_run_of(runs, pair.last), &h);
+		/* With a rope part, P's maker has waited. */
+		if (w->cluster == 2 && !w->format.rope_byte)
+			g_mbarrier_wait(decode_received(mem, (pair.m - 1) % 2),
+					(pair.m - 1) / 2 & 1u);
+		decode_write(w, decode_run_of(runs, pair.last),
+			     (pair.m - 1) % 2, &h);
+		if (w->cluster == 2)
+			g_fence_async(); /* the peer's copies come next */
+		g_named_sync(DECODE_ONE + w->right, 128);
+		decode_free(w, (pair.m - 1) % 2);
 		fresh = !decode_keeps_queries(w, decode_run_of(runs, pair.last),
 					      decode_run_of(runs, next));
 		if (decode_combines(w->a))

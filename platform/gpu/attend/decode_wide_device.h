@@ -104,7 +104,7 @@ decode_wide_scores(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	const uint32_t lane = g_item_again() % 32;
 	uint32_t i, h, d;
 
-	g_named_sync(DECODE_WIDE + tile, 128); /* all have read the keys */
+	g_named_sync(DECODE_ONE + tile, 128); /* all have read the keys */
 	NO_UNROLL
 	for (i = 0; i < DECODE_BLOCK; i++) {
 		if (!(mem->notes[tile][i / 8].keys >> i % 8 & 1u))
@@ -196,7 +196,7 @@ decode_wide_values(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	}
 	/* The next tile's keys may be the peer's copies. */
 	g_fence_async();
-	g_named_sync(DECODE_WIDE + right, 128); /* all are done with it */
+	g_named_sync(DECODE_ONE + right, 128); /* all are done with it */
 }
 
 #endif

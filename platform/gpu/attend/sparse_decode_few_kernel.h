@@ -573,14 +573,14 @@ few_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
 	}
 }
 
-/* Makes the record of head `item`. */
+/* Hands on the record of head `item`. */
 FN void
-few_make_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
-		uint32_t wide, PRIVATE uint32_t *record)
+few_give_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
+		uint32_t wide)
 {
 	const uint32_t h = g_item(), heads = b->kind.heads;
 	/* A tail has no scales; its byte 127 means 1. */
-	uint32_t exponents[2] = {0, 127u << 24}, i;
+	uint32_t exponents[2] = {0, 127u << 24}, record[4], i;
 	float sum = 0.0f, most[2];
 
 	if (h >= heads)
@@ -595,6 +595,7 @@ few_make_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	few_largest_scores(b, h & ~1u, most);
 	exchange_make_record(h & 1u ? most[1] : most[0], sum, exponents,
 			     record);
+	g_store4_device(exchange_record(b, b->rank, h), record);
 }
 
 /* ---- A unit ------------------------------------------------------------ */
@@ -664,18 +665,19 @@ few_run_unit(const PRIVATE few_block *b)
 	if (by_wgmma)
 		g_fence_async(); /* P too */
 	BARRIER();               /* P is there */
-	few_make_record(b, byte, wide, record);
+	/* The records of all ranks are there before their O. */
+	few_give_record(b, byte, wide);
+	record[0] = record[1] = record[2] = record[3] = 0;
 	if (by_wgmma) {
 		few_wgmma_multiply_values(b, o);
+		exchange_ask(b, record);
 		few_wgmma_give_o(b, o);
 	} else if (b->warp < FEW_WARPS) {
 		few_multiply_values(b, o);
+		exchange_ask(b, record);
 		few_give_o(b, o);
 	}
-	/* All ranks wait for the records. */
-	if (g_item() < b->kind.heads)
-		g_store4_device(exchange_record(b, b->rank, g_item()), record);
-	exchange_finish(b);
+	exchange_finish(b, record);
 	if (by_wgmma) /* here its code is in nobody's way */
 		few_report(b, &found);
 }
