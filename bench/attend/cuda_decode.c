@@ -56,11 +56,14 @@ static const struct v32_set {
 
 /* C4A, top-k 512 and 1024, and C128A, whose pages are of 2 entries. */
 static const decode_shape c4a_shapes[] = {
-	{1, 64},  {2, 64},   {4, 64},   {5, 64},   {8, 64},   {9, 64},
-	{64, 64}, {128, 64}, {256, 64}, {296, 64}, {512, 64},
+	{1, 64},   {2, 64},   {4, 64},   {5, 64},   {8, 64},
+	{9, 64},   {64, 64},  {128, 64}, {140, 64}, {192, 64},
+	{256, 64}, {296, 64}, {512, 64},
 };
 static const decode_shape c4a_pro_shapes[] = {
-	{2, 128}, {4, 128}, {128, 128}, {296, 128}};
+	{2, 128},   {4, 128},   {24, 128},  {48, 128},  {96, 128},
+	{128, 128}, {140, 128}, {192, 128}, {296, 128},
+};
 static const decode_shape c128a_shapes[] = {{4, 64}, {128, 64}};
 
 static const struct v4_set {
@@ -68,8 +71,8 @@ static const struct v4_set {
 	const decode_shape *shapes;
 	uint32_t count, tokens, heads, extra_topk, extra_page;
 } v4_sets[] = {
-	{"C4A 512", c4a_shapes, 11, 512, 64, 512, PAGE},
-	{"C4A 1024", c4a_pro_shapes, 4, 296, 128, 1024, PAGE},
+	{"C4A 512", c4a_shapes, 13, 512, 64, 512, PAGE},
+	{"C4A 1024", c4a_pro_shapes, 9, 296, 128, 1024, PAGE},
 	{"C128A 1024", c128a_shapes, 2, 128, 64, 1024, 2},
 };
 

@@ -89,27 +89,33 @@ spmla_i_far_keys(const spmla_config *c, uint32_t ratio)
 }
 
 /* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
- * the last round has many tokens, or there were enough full rounds before it.
+ * the last round has many tokens, or there were `enough` full rounds before it.
  * Cutting and combining parts costs as much as two fifths of an idle round.
  * With 128 heads an H100 does 66 tokens at a time: 39, 80 (66 and 14) and 140
  * (132 and 8) leave it idle; 40, 120 (66 and 54) and 200 do not. There 140
- * tokens take 203 us in parts and 239 whole, 48 take 91 and 83. */
+ * tokens take 198 us in parts and 241 whole, 48 take 91 and 83. */
 static inline int
-spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time)
+spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time, uint32_t enough)
 {
 	const uint32_t last = tokens ? (tokens - 1) % at_a_time + 1 : 0;
 
-	return tokens / 3 >= at_a_time || last > at_a_time * 3 / 5;
+	return tokens / enough >= at_a_time || last > at_a_time * 3 / 5;
 }
 
 /* The same for a model. A token of V4 has few blocks, but combining its splits
  * costs as much as with V3.2. On the 132 SMs of an H100, C4A with 64 heads
- * takes 27 us in parts and 37 whole with 16 tokens, 38 and 37 with 64. */
+ * takes 27 us in parts and 37 whole with 16 tokens, 38 and 37 with 64. With 128
+ * heads a token takes longer, so an idle last round does, too: 140 tokens take
+ * 124 us in parts and 143 whole, 296 take 227 and 233. */
 static inline int
-spmla_i_whole_pays(uint32_t v4, uint32_t tokens, uint32_t at_a_time)
+spmla_i_whole_pays(uint32_t v4, uint32_t heads, uint32_t tokens,
+		   uint32_t at_a_time)
 {
-	return v4 ? tokens > at_a_time / 2
-		  : spmla_i_rounds_full(tokens, at_a_time);
+	if (!v4)
+		return spmla_i_rounds_full(tokens, at_a_time, 3);
+	if (heads <= SPMLA_I_SPLIT_HEADS || tokens <= at_a_time)
+		return tokens > at_a_time / 2;
+	return spmla_i_rounds_full(tokens, at_a_time, 5);
 }
 
 /* The parts of a step, at most `most`. Each token gets the same number, unless
@@ -163,7 +169,9 @@ spmla_i_split_tokens(const spmla_plan *plan)
 		const uint32_t tokens = plan->config.buckets[i].tokens;
 
 		if (parts && tokens <= SPMLA_I_SPLIT_TOKENS &&
-		    !spmla_i_whole_pays(v4, tokens, parts) && tokens > most)
+		    !spmla_i_whole_pays(v4, plan->config.heads, tokens,
+					parts) &&
+		    tokens > most)
 			most = tokens;
 	}
 	return most;
@@ -190,7 +198,8 @@ spmla_i_decode_parts(const spmla_plan *plan, uint32_t tokens)
 
 	return tokens <= spmla_i_split_tokens(plan) &&
 			       !spmla_i_whole_pays(spmla_i_is_v4(&plan->config),
-						   tokens, parts)
+						   plan->config.heads, tokens,
+						   parts)
 		       ? spmla_i_even_parts(tokens, parts)
 		       : 0;
 }

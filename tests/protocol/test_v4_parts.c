@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "spmla/internal/few.h"
+#include "spmla/internal/splits.h"
 
 #include "tests/harness/themes.h"
 #include "tests/harness/v32_rig.h"
@@ -146,6 +147,26 @@ START_TEST(a_prefill_is_done_whole)
 }
 END_TEST
 
+/* On 132 multiprocessors: rounds of 132 tokens with 64 heads and of 66 with 128.
+ * Of the latter the last round may idle, up to five rounds. */
+START_TEST(a_step_is_done_in_parts_if_its_rounds_would_idle)
+{
+	static const struct {
+		uint32_t heads, tokens, in_parts;
+	} cases[] = {{64, 66, 1},   {64, 67, 0},   {64, 140, 0},  {128, 33, 1},
+		     {128, 34, 0},  {128, 66, 0},  {128, 67, 1},  {128, 105, 1},
+		     {128, 106, 0}, {128, 132, 0}, {128, 296, 1}, {128, 303, 1},
+		     {128, 304, 0}, {128, 331, 0}};
+	uint32_t i;
+
+	for (i = 0; i < sizeof cases / sizeof *cases; i++)
+		ck_assert_int_ne(
+			spmla_i_whole_pays(1, cases[i].heads, cases[i].tokens,
+					   cases[i].heads == 64 ? 132 : 66),
+			(int)cases[i].in_parts);
+}
+END_TEST
+
 /* The metadata count keys of which there are fewer then. That the page is
  * missing is reported once, and nothing else. */
 static void
@@ -189,6 +210,7 @@ SUITE
 		{layers_in_parts_give_what_they_give_as_a_whole, 1},
 		{a_layer_is_done_in_parts_by_what_its_metadata_are_of, 1},
 		{a_prefill_is_done_whole, 1},
+		{a_step_is_done_in_parts_if_its_rounds_would_idle, 1},
 		{a_token_without_a_page_is_empty_in_parts_too, 1},
 	};
 	const theme_test few[] = {
