@@ -14,7 +14,11 @@
 
 enum {
 	STACK_BYTES = 1 << 16,
-	GUARD_BYTES = 1 << 12 /* below each stack: no access */
+	GUARD_BYTES = 1 << 12, /* below each stack: no access */
+	/* Where stacks begin differs by this much, in a round. Else what the
+	 * fibers of a block use would all lie in a few sets of the cache. */
+	SHIFT_BYTES = 1 << 6,
+	SHIFTS = 1 << 6
 };
 
 static struct {
@@ -110,7 +114,8 @@ fiber_begin(uint32_t i, void (*start)(void))
 	begin = start;
 	/* What emulator_switch pops: six registers, then the return address, so
 	 * that the stack is 8 off 16 as after a call. */
-	top = (void **)(void *)(stack_of(i) + STACK_BYTES);
+	top = (void **)(void *)(stack_of(i) + STACK_BYTES -
+				i * 11 % SHIFTS * SHIFT_BYTES);
 	top -= 2;
 	*top = (void *)(uintptr_t)enter;
 	top -= 6;
