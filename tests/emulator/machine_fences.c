@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { UNSEEN = 0xFF };
+#define UNSEEN UINT32_MAX
 
 /* What asynchronous reads see of a place; the place itself, if it is in no
  * block's LOCAL_DYNAMIC. */
@@ -36,12 +36,14 @@ machine_read(void *to, const void *from, uint32_t bytes)
 {
 	const uint8_t *written = from, *fenced = seen(from);
 	uint8_t *at = to;
-	uint32_t i;
+	uint32_t i, now, then;
 
-	memcpy(at, fenced, bytes);
-	for (i = 0; i < bytes; i += 4)
-		if (memcmp(written + i, fenced + i, 4) != 0)
-			memset(at + i, UNSEEN, 4);
+	for (i = 0; i < bytes; i += 4) {
+		memcpy(&now, written + i, 4);
+		memcpy(&then, fenced + i, 4);
+		then |= now == then ? 0u : UNSEEN;
+		memcpy(at + i, &then, 4);
+	}
 }
 
 void

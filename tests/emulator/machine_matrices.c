@@ -18,7 +18,7 @@ static void
 multiply(float sums[ROWS][COLUMNS], const uint32_t *words, uint32_t is_bf16)
 {
 	float a[ROWS][STEPS], b[STEPS][COLUMNS], column[8];
-	uint32_t i, g, k, r;
+	uint32_t i, g, k;
 
 	for (i = 0; i < 4; i++)
 		for (g = 0; g < 8; g++)
@@ -32,8 +32,7 @@ multiply(float sums[ROWS][COLUMNS], const uint32_t *words, uint32_t is_bf16)
 			for (k = 0; k < 8; k++)
 				b[8 * i + k][g] = column[k];
 		}
-	for (r = 0; r < ROWS; r++)
-		machine_add(sums[r], a[r], b[0], COLUMNS, COLUMNS, STEPS);
+	machine_add(sums[0], a[0], STEPS, ROWS, b[0], COLUMNS, COLUMNS, STEPS);
 }
 
 void

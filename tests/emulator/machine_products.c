@@ -20,7 +20,8 @@
 enum {
 	ITEMS = 128,
 	ROWS = 64,
-	STEP = 32, /* columns of A, at most: 32 bytes of a row */
+	WARP_ROWS = 16, /* of a subgroup */
+	STEP = 32,      /* columns of A, at most: 32 bytes of a row */
 	MOST_COLUMNS = 256,
 	MOST_OPEN = 2,  /* groups that a wait may leave */
 	SWIZZLE = 1024, /* bytes, after which it repeats */
@@ -140,56 +141,55 @@ static void
 read_b(const spmla_i_emu_product *p, float b[STEP][MOST_COLUMNS])
 {
 	const uint32_t step = step_of(p);
-	float column[STEP];
+	float eight[8][STEP]; /* columns */
 	g_panel panel = p->b;
-	uint32_t n, k;
+	uint32_t n, k, i;
 
 	for (n = 0; n < p->columns && p->is_across; n += G_PANEL) {
 		for (k = 0; k < step; k++)
 			read_row(&b[k][n], &panel, k, G_PANEL, p->type);
 		panel.at += panel.panel_bytes;
 	}
-	for (n = 0; n < p->columns && !p->is_across; n++) {
-		read_row(column, &p->b, n, step, p->type);
+	for (n = 0; n < p->columns && !p->is_across; n += 8) {
+		for (i = 0; i < 8; i++)
+			read_row(eight[i], &p->b, n + i, step, p->type);
 		for (k = 0; k < step; k++)
-			b[k][n] = column[k];
+			for (i = 0; i < 8; i++)
+				b[k][n + i] = eight[i][k];
 	}
 }
 
-/* The accumulators of column n of row r, which is even, and of the next. */
-static float *
-sums_of(const product *p, uint32_t r, uint32_t n)
-{
-	const uint32_t first = r / 16 * 32 + r % 8 * 4;
-	const uint32_t high = r / 8 % 2;
-
-	return p->d[first + n / 2 % 4] + n / 8 * 4 + 2 * high;
-}
-
-/* Adds row r of A B to the accumulators. */
+/* Item i of the warpgroup has two columns of every eight of row r and of row
+ * r + 8. Its accumulators, of both rows in turn, are moved to rows of sums of
+ * its subgroup, or from there, added to what they are or not. */
 static void
-add_row(const product *p, uint32_t r, const float *a,
-	float b[STEP][MOST_COLUMNS])
+take_sums(const product *p, uint32_t i, float sums[WARP_ROWS][MOST_COLUMNS])
 {
-	const uint32_t cuts = p->of.type == WGMMA_e4m3, adds = p->of.adds;
-	const uint32_t columns = p->of.columns;
-	float sums[MOST_COLUMNS];
+	const float *d = p->d[i];
+	const uint32_t r = i % 32 / 4;
 	uint32_t n;
 
-	if (cuts) {
-		memset(sums, 0, sizeof sums);
-		for (n = 0; n < columns && adds; n += 2)
-			memcpy(sums + n, sums_of(p, r, n), 2 * sizeof *sums);
-		machine_add_cut(sums, a, b[0], MOST_COLUMNS, columns);
-	} else {
-		machine_add(sums, a, b[0], MOST_COLUMNS, columns,
-			    step_of(&p->of));
+	for (n = 2 * (i % 4); n < p->of.columns; n += 8, d += 4) {
+		memcpy(sums[r] + n, d, 2 * sizeof *d);
+		memcpy(sums[r + 8] + n, d + 2, 2 * sizeof *d);
 	}
-	for (n = 0; n < columns; n += 2) {
-		float *d = sums_of(p, r, n);
+}
 
-		d[0] = (adds && !cuts ? d[0] : 0.0f) + sums[n];
-		d[1] = (adds && !cuts ? d[1] : 0.0f) + sums[n + 1];
+static void
+put_sums(const product *p, uint32_t i, float sums[WARP_ROWS][MOST_COLUMNS],
+	 uint32_t adds)
+{
+	float *d = p->d[i];
+	const uint32_t r = i % 32 / 4;
+	uint32_t n;
+
+	for (n = 2 * (i % 4); n < p->of.columns; n += 8, d += 4) {
+		const float *low = sums[r] + n, *high = sums[r + 8] + n;
+
+		d[0] = (adds ? d[0] : 0.0f) + low[0];
+		d[1] = (adds ? d[1] : 0.0f) + low[1];
+		d[2] = (adds ? d[2] : 0.0f) + high[0];
+		d[3] = (adds ? d[3] : 0.0f) + high[1];
 	}
 }
 
@@ -197,12 +197,29 @@ static void
 compute(const product *p)
 {
 	static float a[ROWS][STEP], b[STEP][MOST_COLUMNS];
-	uint32_t r;
+	static float sums[WARP_ROWS][MOST_COLUMNS];
+	const uint32_t cuts = p->of.type == WGMMA_e4m3, adds = p->of.adds;
+	const uint32_t columns = p->of.columns;
+	uint32_t first, i, r;
 
 	read_a(p, a);
 	read_b(&p->of, b);
-	for (r = 0; r < ROWS; r++)
-		add_row(p, r, a[r], b);
+	for (first = 0; first < ITEMS; first += 32) {
+		float(*rows)[STEP] = a + first / 32 * WARP_ROWS;
+
+		if (cuts && !adds)
+			memset(sums, 0, sizeof sums);
+		for (i = first; i < first + 32 && cuts && adds; i++)
+			take_sums(p, i, sums);
+		for (r = 0; r < WARP_ROWS && cuts; r++)
+			machine_add_cut(sums[r], rows[r], b[0], MOST_COLUMNS,
+					columns);
+		if (!cuts)
+			machine_add(sums[0], rows[0], STEP, WARP_ROWS, b[0],
+				    MOST_COLUMNS, columns, step_of(&p->of));
+		for (i = first; i < first + 32; i++)
+			put_sums(p, i, sums, adds && !cuts);
+	}
 }
 
 /* ---- when ---------------------------------------------------------------- */

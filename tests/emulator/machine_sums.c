@@ -40,19 +40,36 @@ machine_values(float *to, const void *from, uint32_t is_bf16)
 	}
 }
 
-void
-machine_add(float *sums, const float *a, const float *b, uint32_t stride,
-	    uint32_t columns, uint32_t steps)
+/* Eight columns of four rows: one sum alone would wait for each addition. */
+static void
+add_four(float *sums, const float *a, uint32_t a_stride, const float *b,
+	 uint32_t stride, uint32_t steps)
 {
-	uint32_t j, k;
+	eight sum[4] = {{0.0f}, {0.0f}, {0.0f}, {0.0f}};
+	uint32_t i, k;
 
-	for (j = 0; j < columns; j += 8) {
-		eight sum = {0.0f};
+	for (k = 0; k < steps; k++) {
+		const eight x = load(b + k * stride);
 
-		for (k = 0; k < steps; k++)
-			sum += a[k] * load(b + k * stride + j);
-		memcpy(sums + j, &sum, sizeof sum);
+		sum[0] += a[k] * x;
+		sum[1] += a[a_stride + k] * x;
+		sum[2] += a[2 * a_stride + k] * x;
+		sum[3] += a[3 * a_stride + k] * x;
 	}
+	for (i = 0; i < 4; i++)
+		memcpy(sums + i * stride, &sum[i], sizeof sum[i]);
+}
+
+void
+machine_add(float *sums, const float *a, uint32_t a_stride, uint32_t rows,
+	    const float *b, uint32_t stride, uint32_t columns, uint32_t steps)
+{
+	uint32_t j, r;
+
+	for (r = 0; r < rows; r += 4)
+		for (j = 0; j < columns; j += 8)
+			add_four(sums + r * stride + j, a + r * a_stride,
+				 a_stride, b + j, stride, steps);
 }
 
 /* The powers of two of exponents; of 0: 0. */

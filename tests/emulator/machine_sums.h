@@ -12,12 +12,14 @@
 /* Eight values of 16 bits, f16 or bf16, as floats. */
 void machine_values(float *to, const void *from, uint32_t is_bf16);
 
-/* A row of A times B, summed from the first step on. B has a row of `columns`
- * floats (a multiple of 8) a step; its rows are `stride` floats apart. */
-void machine_add(float *sums, const float *a, const float *b, uint32_t stride,
-		 uint32_t columns, uint32_t steps);
+/* Rows of A (a multiple of 4, `a_stride` floats apart) times B, summed from the
+ * first step on. B has a row of `columns` floats (a multiple of 8) a step; its
+ * rows and those of the sums are `stride` floats apart. */
+void machine_add(float *sums, const float *a, uint32_t a_stride, uint32_t rows,
+		 const float *b, uint32_t stride, uint32_t columns,
+		 uint32_t steps);
 
-/* sums += the same of 32 steps of e4m3, as Hopper adds them. */
+/* sums += a row of A times B, of 32 steps of e4m3, as Hopper adds them. */
 void machine_add_cut(float *sums, const float *a, const float *b,
 		     uint32_t stride, uint32_t columns);
 

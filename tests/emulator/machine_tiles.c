@@ -120,7 +120,7 @@ static void
 multiply_all(uint32_t kind, float sums[DIM][DIM], const uint32_t *a,
 	     const uint32_t *b, uint32_t rows)
 {
-	float column[DIM], x[DIM], y[DIM][DIM];
+	float column[DIM], x[DIM][DIM], y[DIM][DIM];
 	uint32_t i, k;
 
 	for (i = 0; i < DIM; i++) {
@@ -128,10 +128,9 @@ multiply_all(uint32_t kind, float sums[DIM][DIM], const uint32_t *a,
 		for (k = 0; k < DIM; k++)
 			y[k][i] = column[k];
 	}
-	for (i = 0; i < rows; i++) {
-		values_of(x, a, kind, 1, i);
-		machine_add(sums[i], x, y[0], DIM, DIM, DIM);
-	}
+	for (i = 0; i < rows; i++)
+		values_of(x[i], a, kind, 1, i);
+	machine_add(sums[0], x[0], DIM, rows, y[0], DIM, DIM, DIM);
 }
 
 /* One instruction: `count` sums of C, of a_words and b_words of the lane. */
