@@ -17,7 +17,7 @@ enum {
 	SHY_STEPS = 256, /* picks, more or less, until others are shy */
 };
 
-machine_state machine = {.width = 32, .seed = 1};
+machine_state machine = {.width = 32, .width_bits = 5, .seed = 1};
 
 uint32_t
 machine_draw(uint32_t bound)
@@ -29,11 +29,28 @@ machine_draw(uint32_t bound)
 	return (uint32_t)((z >> 32) * bound >> 32);
 }
 
+static uint32_t
+is_ready(uint32_t fiber)
+{
+	return machine.groups[fiber >> machine.width_bits].ready >>
+		       (fiber & (machine.width - 1)) &
+	       1u;
+}
+
+static item_state
+state_of(uint32_t fiber)
+{
+	return is_ready(fiber) ? READY : machine.items[fiber].state;
+}
+
 /* Whether two items that follow each other are at the same place. */
 static int
-together(const machine_item *a, const machine_item *b)
+together(uint32_t i, uint32_t j)
 {
-	return a->state == b->state && a->line == b->line && a->file == b->file;
+	const machine_item *a = &machine.items[i], *b = &machine.items[j];
+
+	return state_of(i) == state_of(j) && a->line == b->line &&
+	       a->file == b->file;
 }
 
 static void
@@ -43,16 +60,16 @@ tell_items(uint32_t place)
 		"ready",          "at a barrier",
 		"at an mbarrier", "in a subgroup call",
 		"at products",    "ended"};
-	const machine_item *items =
-		machine.items + place * machine.kernel->items;
+	const uint32_t first = place * machine.kernel->items;
+	const machine_item *items = machine.items + first;
 	uint32_t i;
 
 	for (i = 0; i < machine.kernel->items; i++)
-		if (i == 0 || !together(items + i, items + i - 1))
+		if (i == 0 || !together(first + i, first + i - 1))
 			fprintf(stderr,
 				"  block %u, from item %u on: %s %s:%d\n",
 				machine.blocks[place].index, i,
-				names[items[i].state],
+				names[state_of(first + i)],
 				items[i].file ? items[i].file : "",
 				items[i].line);
 }
@@ -73,23 +90,29 @@ machine_fail(const char *what)
 /* ---- who runs ------------------------------------------------------------ */
 
 void
-machine_ready(uint32_t fiber)
+machine_ready(machine_group *group, uint64_t lanes)
 {
-	const uint32_t g = fiber / machine.width;
-	machine_group *group = &machine.groups[g];
-
-	machine.items[fiber].state = READY;
-	if (group->ready++ || group->listed)
+	group->ready |= lanes;
+	if (group->listed)
 		return;
 	group->listed = 1;
-	machine.runnable[machine.runnable_count++] = g;
+	machine.runnable[machine.runnable_count++] =
+		(uint32_t)(group - machine.groups);
+}
+
+/* Makes one item ready. */
+static void
+make_ready(uint32_t fiber)
+{
+	machine_ready(&machine.groups[fiber >> machine.width_bits],
+		      UINT64_C(1) << (fiber & (machine.width - 1)));
 }
 
 static void
 leave(item_state state)
 {
 	machine.items[machine.current].state = state;
-	machine.group->ready--;
+	machine.group->ready &= ~(UINT64_C(1) << machine.lane);
 }
 
 /* The lane of the group that is next, in the drawn order, or none. */
@@ -97,14 +120,17 @@ static uint32_t
 next_item(void)
 {
 	const uint32_t mask = machine.width - 1;
+	const uint64_t ready = machine.group->ready;
+	uint32_t lane = machine.lane;
 
-	if (!machine.steps || !machine.group->ready)
+	if (!machine.steps || !ready)
 		return FIBERS;
 	machine.steps--;
 	do {
-		machine.lane = (machine.lane + machine.stride) & mask;
-	} while (machine.items[machine.lanes + machine.lane].state != READY);
-	return machine.lanes + machine.lane;
+		lane = (lane + machine.stride) & mask;
+	} while (!(ready >> lane & 1u));
+	machine.lane = lane;
+	return machine.lanes + lane;
 }
 
 /* The item that runs has made a step, and the next lane goes on. Most switches
@@ -148,10 +174,9 @@ machine_wake(machine_block *block, item_state state, const void *at,
 	uint32_t i;
 
 	for (i = first; i < first + items; i++)
-		if (machine.items[i].state == state &&
-		    machine.items[i].at == at) {
+		if (machine.items[i].at == at && state_of(i) == state) {
 			machine.items[i].vote = vote;
-			machine_ready(i);
+			make_ready(i);
 		}
 }
 
@@ -214,7 +239,7 @@ begin_block(machine_block *block, uint32_t index)
 		memset(&machine.items[i], 0, sizeof machine.items[i]);
 		machine.groups[i / machine.width].fences[i % machine.width] = 0;
 		fiber_begin(i, item_start);
-		machine_ready(i);
+		make_ready(i);
 	}
 	machine.alive++;
 }
@@ -342,6 +367,7 @@ void
 emulator_set(uint32_t width, uint64_t seed)
 {
 	machine.width = width;
+	machine.width_bits = (uint32_t)__builtin_ctz(width);
 	machine.seed = seed;
 	machine.shy = 0;
 }

@@ -96,15 +96,13 @@ machine_block *
 machine_block_of(const void *local)
 {
 	const uintptr_t at = (uintptr_t)local;
+	machine_block *block = machine.here; /* most often */
 	uint32_t i;
 
-	for (i = 0; i < MAX_LIVE; i++) {
-		machine_block *block = &machine.blocks[i];
-
+	for (i = 0; i <= MAX_LIVE; block = &machine.blocks[i++])
 		if (block->alive && block->local_met &&
 		    at - (uintptr_t)block->local < block->shared_bytes)
 			return block;
-	}
 	return machine.here;
 }
 
@@ -189,8 +187,7 @@ spmla_i_emu_barrier(const char *file, int line)
 const uint32_t *
 spmla_i_emu_exchange(const uint32_t *words, uint32_t count)
 {
-	const uint32_t lane = spmla_i_emu_lane();
-	const uint32_t first = machine.current - lane;
+	const uint32_t lane = machine.lane;
 	machine_group *group = machine.group;
 	uint32_t *given = group->words[group->turn % 2];
 	uint32_t i;
@@ -209,9 +206,7 @@ spmla_i_emu_exchange(const uint32_t *words, uint32_t count)
 	}
 	group->giving = 0;
 	group->turn++;
-	for (i = first; i < first + machine.width; i++)
-		if (machine.items[i].state == AT_EXCHANGE)
-			machine_ready(i);
+	machine_ready(group, ~UINT64_C(0) >> (64 - machine.width));
 	return given;
 }
 

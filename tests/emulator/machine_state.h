@@ -28,7 +28,8 @@ typedef enum item_state {
 
 /* An item. Fiber i is item i % items of the block in place i / items. */
 typedef struct machine_item {
-	item_state state;
+	item_state state; /* that it waited in last, unless its group says that
+			   * it is ready */
 	const void *at;   /* what it waits for */
 	uint32_t vote;    /* what the barrier gave it */
 	uint32_t arrived; /* at the cluster's barrier, 1 + its phase, or 0 */
@@ -39,7 +40,7 @@ typedef struct machine_item {
 /* A subgroup. Its lanes are at most one exchange apart, so two buffers are
  * enough for the words that they exchange. */
 typedef struct machine_group {
-	uint32_t ready;  /* items */
+	uint64_t ready;  /* a bit a lane that can run */
 	uint32_t listed; /* in machine.runnable */
 	uint32_t giving; /* lanes that wait in an exchange */
 	uint32_t word_count;
@@ -89,6 +90,7 @@ typedef struct machine_state {
 	uint32_t stride;      /* from lane to lane */
 	uint32_t steps;       /* that are left to the group */
 	uint32_t width;
+	uint32_t width_bits; /* its log2 */
 	uint64_t seed;
 	const emulator_kernel *kernel;
 	const void *params;
@@ -111,8 +113,8 @@ uint32_t machine_draw(uint32_t bound);
 /* Ends the program: says what is wrong and where the items are. */
 _Noreturn void machine_fail(const char *what);
 
-/* Makes an item ready that waits. */
-void machine_ready(uint32_t fiber);
+/* Makes these lanes of a group ready, which wait. */
+void machine_ready(machine_group *group, uint64_t lanes);
 
 /* Lets the item that runs wait for `at` until somebody wakes it. */
 void machine_wait(item_state state, const void *at);
