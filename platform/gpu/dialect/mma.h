@@ -251,48 +251,20 @@ g_mul_bf16x2(uint32_t a, uint32_t b)
 			       g_bf16_to_f32(a >> 16) * g_bf16_to_f32(b >> 16));
 }
 
-/* Products are exact in f32. */
+/* Functions of tests/emulator. */
+uint32_t spmla_i_emu_mul_f16x2(uint32_t a, uint32_t b);
+uint32_t spmla_i_emu_fma_f16x2(uint32_t a, uint32_t b, uint32_t c);
+
 FN uint32_t
 g_mul_f16x2(uint32_t a, uint32_t b)
 {
-	return g_f32_to_f16x2(g_fp16_to_f32(a & 0xffffu) *
-				      g_fp16_to_f32(b & 0xffffu),
-			      g_fp16_to_f32(a >> 16) * g_fp16_to_f32(b >> 16));
-}
-
-/* a b + c in f32, rounded to odd: an inexact result gets a last bit of 1, in
- * f64 and again in f32. So the later rounding to f16 is the only one that
- * counts. */
-FN float
-mma_fma_odd(float a, float b, float c)
-{
-	const double product = (double)a * (double)b; /* exact */
-	double sum = product + (double)c;
-	const double rest = sum - product;
-	const double error = (product - (sum - rest)) + ((double)c - rest);
-	float x;
-	uint64_t bits;
-
-	if (!isfinite(sum))
-		return (float)sum;
-	memcpy(&bits, &sum, sizeof bits);
-	if (error != 0.0 && !(bits & 1u))
-		sum = nextafter(sum, error > 0.0 ? HUGE_VAL : -HUGE_VAL);
-	x = (float)sum;
-	if ((double)x != sum && !(g_bits(x) & 1u))
-		x = nextafterf(x, sum > (double)x ? HUGE_VALF : -HUGE_VALF);
-	return x;
+	return spmla_i_emu_mul_f16x2(a, b);
 }
 
 FN uint32_t
 g_fma_f16x2(uint32_t a, uint32_t b, uint32_t c)
 {
-	return g_f32_to_f16x2(mma_fma_odd(g_fp16_to_f32(a & 0xffffu),
-					  g_fp16_to_f32(b & 0xffffu),
-					  g_fp16_to_f32(c & 0xffffu)),
-			      mma_fma_odd(g_fp16_to_f32(a >> 16),
-					  g_fp16_to_f32(b >> 16),
-					  g_fp16_to_f32(c >> 16)));
+	return spmla_i_emu_fma_f16x2(a, b, c);
 }
 
 FN uint32_t
@@ -307,15 +279,19 @@ g_subgroup_largest(uint32_t x)
 }
 
 FN uint32_t
+mma_byte(uint64_t from, uint32_t selector, uint32_t i)
+{
+	return (uint32_t)(from >> 8 * (selector >> 4 * i & 7u) & 0xffu)
+	       << 8 * i;
+}
+
+FN uint32_t
 g_bytes(uint32_t a, uint32_t b, uint32_t selector)
 {
 	const uint64_t from = (uint64_t)b << 32 | a;
-	uint32_t x = 0, i;
 
-	for (i = 0; i < 4; i++)
-		x |= (uint32_t)(from >> 8 * (selector >> 4 * i & 7u) & 0xffu)
-		     << 8 * i;
-	return x;
+	return mma_byte(from, selector, 0) | mma_byte(from, selector, 1) |
+	       mma_byte(from, selector, 2) | mma_byte(from, selector, 3);
 }
 
 FN uint32_t
