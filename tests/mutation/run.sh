@@ -34,34 +34,42 @@ trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT
 export tmp CK_FORK=no
 export TEST_FLAGS="-std=gnu11 -D_GNU_SOURCE -O1 -ffp-contract=off"
 
-# FILE with OLD, which must stand in it exactly once, replaced by NEW.
-plant() { # FILE OLD NEW
-	FILE=$1 OLD=$2 NEW=$3 perl -0777 -pe '
-		my $n = () = /\Q$ENV{OLD}\E/g;
-		die "$ENV{FILE}: found $n times: $ENV{OLD}\n" if $n != 1;
-		s/\Q$ENV{OLD}\E/$ENV{NEW}/' "$1"
+# A folder a fault, with its four lines (file, suite, old, new) in files, and
+# `planted`: the file with OLD, which must stand in it exactly once, replaced by
+# NEW. Prints how many there are.
+plant() { # WORD
+	perl -e '
+		my ($tmp, $word, $count, %text) = ($ENV{tmp}, shift, 0);
+		sub put { # FILE TEXT
+			open my $to, ">", $_[0] or die "$_[0]: $!\n";
+			print $to $_[1];
+			close $to or die "$_[0]: $!\n";
+		}
+		my @lines = grep { !/^#/ } <STDIN>;
+		chomp @lines;
+		while (@lines) {
+			my ($file, $suite, $old, $new, $blank) = splice @lines, 0, 5;
+			defined $new or last;
+			die "run.sh: no empty line before $blank\n" if length $blank;
+			next if index("$file $suite $old", $word) < 0;
+			$text{$file} //= do {
+				open my $from, "<", $file or die "$file: $!\n";
+				local $/;
+				<$from>
+			};
+			my $n = () = $text{$file} =~ /\Q$old\E/g;
+			die "$file: found $n times: $old\n" if $n != 1;
+			my $dir = sprintf "%s/%04d", $tmp, ++$count;
+			mkdir $dir or die "$dir: $!\n";
+			put("$dir/file", "$file\n");
+			put("$dir/suite", "$suite\n");
+			put("$dir/new", "$new\n");
+			put("$dir/planted", $text{$file} =~ s/\Q$old\E/$new/r);
+		}
+		print "$count\n"' "$1" <tests/mutation/faults.txt
 }
 
-# A folder a fault, with its four lines (file, suite, old, new) in files.
-count=0
-while read -r file && read -r suite && IFS= read -r old && IFS= read -r new; do
-	IFS= read -r blank || true
-	if [ -n "$blank" ]; then
-		echo "run.sh: no empty line before $blank" >&2
-		exit 1
-	fi
-	case "$file $suite $old" in
-	*"$word"*) ;;
-	*) continue ;;
-	esac
-	count=$((count + 1))
-	dir=$tmp/$(printf %04d $count)
-	mkdir "$dir"
-	printf '%s\n' "$file" >"$dir/file"
-	printf '%s\n' "$suite" >"$dir/suite"
-	printf '%s\n' "$new" >"$dir/new"
-	plant "$file" "$old" "$new" >"$dir/planted"
-done < <(grep -v '^#' tests/mutation/faults.txt)
+count=$(plant "$word")
 if [ "$count" -eq 0 ]; then
 	echo "run.sh: no fault with '$word' in it" >&2
 	exit 1
