@@ -243,6 +243,37 @@ ref_score_row(ref_work *w, const ref_cache *c, const ref_table *t, uint32_t row,
 		   w->scores, w->tolerance);
 }
 
+/* A score, and the sum of its terms' sizes: four sums each, as one would wait
+ * for every addition. */
+static double
+score(const double *query, const double *key, double *terms)
+{
+	double dot[4] = {0}, size[4] = {0};
+	uint32_t d, i;
+
+	for (d = 0; d < REF_DIM; d += 4)
+		for (i = 0; i < 4; i++) {
+			const double x = query[d + i] * key[d + i];
+
+			dot[i] += x;
+			size[i] += fabs(x);
+		}
+	*terms = (size[0] + size[1]) + (size[2] + size[3]);
+	return (dot[0] + dot[1]) + (dot[2] + dot[3]);
+}
+
+static void
+add_value(double *restrict out, double *restrict magnitude,
+	  const double *restrict key, double p)
+{
+	uint32_t d;
+
+	for (d = 0; d < REF_LATENT; d++) {
+		out[d] += p * key[d];
+		magnitude[d] += p * fabs(key[d]);
+	}
+}
+
 void
 ref_attend(ref_work *w, const uint16_t *q, const ref_kv_row *const *rows,
 	   uint32_t n, double softmax_scale, const float *sink,
@@ -256,13 +287,9 @@ ref_attend(ref_work *w, const uint16_t *q, const ref_kv_row *const *rows,
 	for (d = 0; d < REF_DIM; d++)
 		query[d] = ref_bf16_value(q[d]);
 	for (i = 0; i < n; i++) {
-		double dot = 0, terms = 0;
+		double terms;
 
-		for (d = 0; d < REF_DIM; d++) {
-			dot += query[d] * rows[i]->k[d];
-			terms += fabs(query[d] * rows[i]->k[d]);
-		}
-		w->probs[i] = dot * softmax_scale;
+		w->probs[i] = score(query, rows[i]->k, &terms) * softmax_scale;
 		max = fmax(max, w->probs[i]);
 		r->terms = fmax(r->terms, terms * softmax_scale);
 	}
@@ -276,14 +303,9 @@ ref_attend(ref_work *w, const uint16_t *q, const ref_kv_row *const *rows,
 	r->lse = max + log(sum);
 	/* A sink is one more term of the denominator; +inf leaves nothing. */
 	denominator = sum + (sink ? exp(*sink - max) : 0);
-	for (i = 0; i < n; i++) {
-		const double p = w->probs[i] / denominator;
-
-		for (d = 0; d < REF_LATENT; d++) {
-			r->out[d] += p * rows[i]->k[d];
-			r->magnitude[d] += p * fabs(rows[i]->k[d]);
-		}
-	}
+	for (i = 0; i < n; i++)
+		add_value(r->out, r->magnitude, rows[i]->k,
+			  w->probs[i] / denominator);
 }
 
 int
