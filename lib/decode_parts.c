@@ -53,7 +53,8 @@ choose_even(const spmla_plan *plan, const spmla_sparse_decode_args *a,
 	const uint32_t tokens = a->tokens;
 
 	if (!most || tokens > SPMLA_I_SPLIT_TOKENS ||
-	    spmla_i_whole_pays(a->cache.layout == SPMLA_LAYOUT_V4_FP8, heads,
+	    spmla_i_whole_pays(&plan->device,
+			       a->cache.layout == SPMLA_LAYOUT_V4_FP8, heads,
 			       tokens, most) ||
 	    spmla_i_few_takes(plan, a) < SPMLA_I_FEW_COUNT)
 		return;

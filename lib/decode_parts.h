@@ -49,7 +49,7 @@ typedef struct spmla_decode_parts {
  * On the CPU a decode is always whole. On a GPU without
  * SPMLA_CONFIG_BATCH_INVARIANT it is whole if the tokens keep the device busy
  * by themselves, or if args->workspace serves them in one launch. So more
- * tokens may need fewer bytes, and finally none.
+ * tokens may need more bytes, fewer or none: ask for each number.
  *
  * With SPMLA_CONFIG_BATCH_INVARIANT only CUDA splits, and only tokens without a
  * second list. A split has max(4, cdiv(blocks, 4)) key blocks, where blocks

@@ -292,8 +292,7 @@ fill_combine(uint64_t *dim, const spmla_plan *plan)
 		spmla_i_combine_words(tokens, plan->config.heads);
 	uint64_t *to = &dim[SPMLA_I_DIM_DECODE_WORKSPACE];
 
-	if (plan->device.kind == SPMLA_BACKEND_CUDA &&
-	    plan->device.arch == 90 && words > *to)
+	if (spmla_i_can_combine(&plan->device) && words > *to)
 		*to = words;
 }
 

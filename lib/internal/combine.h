@@ -32,8 +32,7 @@ static inline int
 spmla_i_combines(const spmla_device *device, const spmla_sparse_decode_args *a)
 {
 	return a->parts && a->combine && a->workspace &&
-	       device->kind == SPMLA_BACKEND_CUDA && device->arch == 90 &&
-	       spmla_i_decode_layout(a) != 0 &&
+	       spmla_i_can_combine(device) && spmla_i_decode_layout(a) != 0 &&
 	       a->cache.layout != SPMLA_LAYOUT_MLA_BF16 &&
 	       a->workspace_bytes / 4 >=
 		       spmla_i_combine_words(a->tokens, a->heads);

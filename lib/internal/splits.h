@@ -88,12 +88,19 @@ spmla_i_far_keys(const spmla_config *c, uint32_t ratio)
 					       : spmla_i_c128a_width(c);
 }
 
+/* Whether the kernel of a decode can combine its splits, on such a device. */
+static inline int
+spmla_i_can_combine(const spmla_device *device)
+{
+	return device->kind == SPMLA_BACKEND_CUDA && device->arch == 90;
+}
+
 /* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
  * the last round has many tokens, or there were `enough` full rounds before it.
  * Cutting and combining parts costs as much as two fifths of an idle round.
  * With 128 heads an H100 does 66 tokens at a time: 39, 80 (66 and 14) and 140
  * (132 and 8) leave it idle; 40, 120 (66 and 54) and 200 do not. There 140
- * tokens take 198 us in parts and 241 whole, 48 take 91 and 83. */
+ * tokens of V3.2 take 198 us in parts and 243 whole. */
 static inline int
 spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time, uint32_t enough)
 {
@@ -102,18 +109,20 @@ spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time, uint32_t enough)
 	return tokens / enough >= at_a_time || last > at_a_time * 3 / 5;
 }
 
-/* The same for a model. A token of V4 has few blocks, but combining its splits
- * costs as much as with V3.2. On the 132 SMs of an H100, C4A with 64 heads
- * takes 27 us in parts and 37 whole with 16 tokens, 38 and 37 with 64. With 128
- * heads a token takes longer, so an idle last round does, too: 140 tokens take
- * 124 us in parts and 143 whole, 296 take 227 and 233. */
+/* The same for a model. V4 runs in parts up to half a round: a token has few
+ * blocks, but combining its splits costs as much as with V3.2. With more than 64
+ * heads a token takes longer, and so does an idle last round: if the kernel
+ * combines the splits, V4 then runs in parts up to five rounds, too. With 128
+ * heads C4A takes 124 us in parts and 144 whole with 140 tokens on an H100, 227
+ * and 233 with 296. Nothing else was measured. */
 static inline int
-spmla_i_whole_pays(uint32_t v4, uint32_t heads, uint32_t tokens,
-		   uint32_t at_a_time)
+spmla_i_whole_pays(const spmla_device *device, uint32_t v4, uint32_t heads,
+		   uint32_t tokens, uint32_t at_a_time)
 {
 	if (!v4)
 		return spmla_i_rounds_full(tokens, at_a_time, 3);
-	if (heads <= SPMLA_I_SPLIT_HEADS || tokens <= at_a_time)
+	if (heads <= SPMLA_I_SPLIT_HEADS || tokens <= at_a_time ||
+	    !spmla_i_can_combine(device))
 		return tokens > at_a_time / 2;
 	return spmla_i_rounds_full(tokens, at_a_time, 5);
 }
@@ -169,8 +178,8 @@ spmla_i_split_tokens(const spmla_plan *plan)
 		const uint32_t tokens = plan->config.buckets[i].tokens;
 
 		if (parts && tokens <= SPMLA_I_SPLIT_TOKENS &&
-		    !spmla_i_whole_pays(v4, plan->config.heads, tokens,
-					parts) &&
+		    !spmla_i_whole_pays(&plan->device, v4, plan->config.heads,
+					tokens, parts) &&
 		    tokens > most)
 			most = tokens;
 	}
@@ -197,7 +206,8 @@ spmla_i_decode_parts(const spmla_plan *plan, uint32_t tokens)
 	const uint32_t parts = spmla_i_split_parts(plan);
 
 	return tokens <= spmla_i_split_tokens(plan) &&
-			       !spmla_i_whole_pays(spmla_i_is_v4(&plan->config),
+			       !spmla_i_whole_pays(&plan->device,
+						   spmla_i_is_v4(&plan->config),
 						   plan->config.heads, tokens,
 						   parts)
 		       ? spmla_i_even_parts(tokens, parts)

@@ -148,22 +148,29 @@ START_TEST(a_prefill_is_done_whole)
 END_TEST
 
 /* On 132 multiprocessors: rounds of 132 tokens with 64 heads and of 66 with 128.
- * Of the latter the last round may idle, up to five rounds. */
+ * Of the latter the last round may idle, up to five rounds, where the kernel
+ * combines the splits. */
 START_TEST(a_step_is_done_in_parts_if_its_rounds_would_idle)
 {
 	static const struct {
-		uint32_t heads, tokens, in_parts;
-	} cases[] = {{64, 66, 1},   {64, 67, 0},   {64, 140, 0},  {128, 33, 1},
-		     {128, 34, 0},  {128, 66, 0},  {128, 67, 1},  {128, 105, 1},
-		     {128, 106, 0}, {128, 132, 0}, {128, 296, 1}, {128, 303, 1},
-		     {128, 304, 0}, {128, 331, 0}};
+		uint32_t arch, heads, tokens, in_parts;
+	} cases[] = {{90, 64, 66, 1},   {90, 64, 67, 0},   {90, 64, 140, 0},
+		     {90, 128, 33, 1},  {90, 128, 34, 0},  {90, 128, 66, 0},
+		     {90, 128, 67, 1},  {90, 128, 105, 1}, {90, 128, 106, 0},
+		     {90, 128, 132, 0}, {90, 128, 296, 1}, {90, 128, 303, 1},
+		     {90, 128, 304, 0}, {90, 128, 331, 0}, {100, 128, 33, 1},
+		     {100, 128, 67, 0}, {100, 128, 140, 0}};
+	spmla_device device = {.kind = SPMLA_BACKEND_CUDA};
 	uint32_t i;
 
-	for (i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+		device.arch = cases[i].arch;
 		ck_assert_int_ne(
-			spmla_i_whole_pays(1, cases[i].heads, cases[i].tokens,
+			spmla_i_whole_pays(&device, 1, cases[i].heads,
+					   cases[i].tokens,
 					   cases[i].heads == 64 ? 132 : 66),
 			(int)cases[i].in_parts);
+	}
 }
 END_TEST
 

@@ -15,6 +15,13 @@ setup(void)
 	parts_rig_open(&r, 80, 512, 40);
 }
 
+/* Rounds of 5 tokens. */
+static void
+setup_rounds(void)
+{
+	parts_rig_open(&r, 80, 512, 10);
+}
+
 static void
 teardown(void)
 {
@@ -36,12 +43,29 @@ START_TEST(many_heads_in_parts_give_what_they_give_as_a_whole)
 }
 END_TEST
 
+/* Eight tokens, on Hopper in five parts: some have the end of one token and the
+ * beginning of the next. */
+START_TEST(parts_of_more_than_a_round_share_tokens)
+{
+	static const spmla_shape shape = {8, 4, 2, 0};
+	static const uint32_t lens[4] = {640, 1100, 2, 400}, ratio = 4;
+
+	parts_rig_step(&r, &shape, lens, 0, &ratio, 1);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test heads[] = {
 		{many_heads_in_parts_give_what_they_give_as_a_whole, 2},
 	};
-	const theme themes[] = {THEME("heads", setup, teardown, heads)};
+	const theme_test rounds[] = {
+		{parts_of_more_than_a_round_share_tokens, 1},
+	};
+	const theme themes[] = {
+		THEME("heads", setup, teardown, heads),
+		THEME("rounds", setup_rounds, teardown, rounds),
+	};
 
 	return RUN_THEMES(themes);
 }

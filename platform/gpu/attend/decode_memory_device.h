@@ -69,7 +69,7 @@ typedef struct decode_memory {
 	};
 	decode_note notes[2][DECODE_OCTETS]; /* 16-byte aligned */
 	g_mbarrier full[2][2];               /* halves of tiles are there */
-	g_mbarrier free[2][2];               /* halves were multiplied */
+	g_mbarrier free[2][2];               /* halves are free */
 	g_mbarrier queries_full;
 	g_mbarrier made[DECODE_MADE]; /* run r, by r % DECODE_MADE */
 	float reach[2][DECODE_HEADS];

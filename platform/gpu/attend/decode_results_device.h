@@ -147,7 +147,8 @@ decode_write_bf16(const PRIVATE decode_worker *w, uint32_t tile, uint32_t heads,
 	}
 }
 
-/* Writes the results of a split as f32: of head `i` of the item's two. */
+/* Writes a head's results of a split as f32. `o` begins at the head's first
+ * value; `by` is its factor. */
 FN void
 decode_write_f32(const PRIVATE decode_worker *w, const PRIVATE float *o,
 		 float by, uint32_t empty, GLOBAL float *to)
@@ -162,8 +163,8 @@ decode_write_f32(const PRIVATE decode_worker *w, const PRIVATE float *o,
 			  empty ? 0.0f : o[4 * i + 1] * by);
 }
 
-/* Writes lse and max_logits of a head. `reach` and `sum` are relative to queries
- * and keys as they are multiplied. */
+/* Writes lse and max_logits of a head. `lse2` is log2 of the head's sum.
+ * `natural` is the score that weights are relative to, in natural units. */
 FN void
 decode_write_lse(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		 uint32_t head, uint64_t split_row, float lse2, float natural,

@@ -330,8 +330,8 @@ decode_free(const PRIVATE decode_worker *w, uint32_t tile)
 
 /* ---- Pairs of tiles ---------------------------------------------------- */
 
-/* The same behind a tile's products. In the place of the last tile of a token
- * the results are brought together first. */
+/* Frees a tile behind its products, except the last one of a token or split:
+ * results pass through its place, and decode_multiply_all frees it. */
 FN void
 decode_free_multiplied(const PRIVATE decode_worker *w,
 		       const PRIVATE decode_pair *pair, uint32_t tile)

@@ -665,7 +665,7 @@ few_run_unit(const PRIVATE few_block *b)
 	if (by_wgmma)
 		g_fence_async(); /* P too */
 	BARRIER();               /* P is there */
-	/* The records of all ranks are there before their O. */
+	/* First, so that they are likely there by the time O is. */
 	few_give_record(b, byte, wide);
 	record[0] = record[1] = record[2] = record[3] = 0;
 	if (by_wgmma) {
