@@ -186,8 +186,9 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  * all compressed keys: index_map (ratio 4), sparse_decode.
  *
  * On a GPU, decode steps whose tokens would leave it idle use split-KV:
- * sparse_decode in parts, then split_combine. The prologue plans the parts for all of its tokens, each
- * with all keys that it sees (ratio 4: as many as topk selects).
+ * sparse_decode in parts, then split_combine. The prologue plans the parts for
+ * all of its tokens, each with all keys that it sees (ratio 4: as many as topk
+ * selects).
  * With SPMLA_CONFIG_BATCH_INVARIANT no step is split.
  * A call runs whole instead if:
  * - the layer has ratio 1;

@@ -111,10 +111,11 @@ spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time, uint32_t enough)
 
 /* The same for a model. V4 runs in parts up to half a round: a token has few
  * blocks, but combining its splits costs as much as with V3.2. With more than 64
- * heads a token takes longer, and so does an idle last round: if the kernel
- * combines the splits, V4 then runs in parts up to five rounds, too. With 128
- * heads C4A takes 124 us in parts and 144 whole with 140 tokens on an H100, 227
- * and 233 with 296. Nothing else was measured. */
+ * heads a token takes longer, and so does an idle last round. If the kernel
+ * combines the splits, such a step also runs in parts beyond a round, by the
+ * rule above with five rounds. C4A with 128 heads on an H100, in parts and
+ * whole: 140 tokens 124 and 144 us, 296 tokens 227 and 233. C128A was not
+ * measured. */
 static inline int
 spmla_i_whole_pays(const spmla_device *device, uint32_t v4, uint32_t heads,
 		   uint32_t tokens, uint32_t at_a_time)

@@ -429,9 +429,9 @@ exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 		x[i] *= large ? (float)(1u << EXCHANGE_LOWER) : 1.0f;
 }
 
-/* Adds the owner's heads and writes their results. `record`: what
- * the lane has read of its record so far, or zeros. The whole block calls it: barriers. A warp has
- * 64, 128 or 256 columns of one head. */
+/* Adds the owner's heads and writes their results. `record` has what the lane
+ * has read of its record so far, or zeros. The whole block calls it: barriers. A
+ * warp has 64, 128 or 256 columns of one head. */
 FN void
 exchange_sum(const PRIVATE few_block *b, uint32_t owner,
 	     PRIVATE uint32_t *record)

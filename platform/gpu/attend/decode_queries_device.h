@@ -105,8 +105,8 @@ decode_keeps_queries(const PRIVATE decode_worker *w,
 }
 
 /* Asks for the queries of a run, by the left warpgroup. A warp has a quarter of
- * the heads. A lane has pieces lane and 32 + lane of each. The rope part, of a
- * line, is prefetched. */
+ * the heads. A lane has pieces lane and 32 + lane of each. The rope part, a
+ * line of 128 bytes, is prefetched. */
 FN void
 decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 {

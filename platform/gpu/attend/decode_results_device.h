@@ -105,10 +105,10 @@ decode_stage_bf16(const PRIVATE decode_worker *w, uint32_t tile,
 	g_subgroup_barrier();
 }
 
-/* Writes these results to `to`, where the warp's first head lies: half of a row
- * at a time. `heads` of the warp's heads are heads. Bit 4 (h % 8) + h / 8 of
- * `empty`: head h has no key. Its O is 0, or NaN if a key is NaN, and becomes
- * 0. */
+/* Writes these results to `to`, where the warp's first head lies, by half rows.
+ * Of the warp's 16 heads the first `heads` exist. Bit 4 (h % 8) + h / 8 of
+ * `empty` says that head h has no key. Its O is 0, or NaN if a key is NaN, and
+ * becomes 0. */
 FN void
 decode_write_bf16(const PRIVATE decode_worker *w, uint32_t tile, uint32_t heads,
 		  uint32_t empty, GLOBAL uint16_t *to, int64_t stride)

@@ -646,7 +646,8 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 			pair.m += pair.count;
 			next = decode_next_tile(runs, pair.last);
 		} while (!pair.ends);
-		/* With a rope part, P's maker has waited. */
+		/* Results overwrite what this block copies to its peer. With a
+		 * rope part, P's maker has waited for these copies. */
 		if (w->cluster == 2 && !w->format.rope_byte)
 			g_mbarrier_wait(decode_received(mem, (pair.m - 1) % 2),
 					(pair.m - 1) / 2 & 1u);

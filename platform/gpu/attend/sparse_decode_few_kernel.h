@@ -12,8 +12,7 @@
  *   to f16 in registers, which is exact. Scales are not multiplied with codes
  *   at all. For scores they multiply a group's sum in f32. For O they multiply
  *   the weights; each group has its own copy of the weights.
- * - O is transposed: its columns are the rows of A. A word of A takes the bytes
- *   of two keys, which are brought together.
+ * - O is transposed: columns are rows of A, whose words join two keys' bytes.
  * - Weights times scales are f16, in a unit for each group: the block's largest
  *   scale, rounded up to a power of two. If a scale is above 1, scales may
  *   differ so much that small ones with large weights would vanish. Then the
@@ -573,7 +572,7 @@ few_give_o(const PRIVATE few_block *b, PRIVATE few_o o)
 	}
 }
 
-/* Hands on the record of head `item`. */
+/* Hands on the record of head `item`, likely to be there before its O. */
 FN void
 few_give_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 		uint32_t wide)
@@ -608,7 +607,8 @@ few_run_unit(const PRIVATE few_block *b)
 	/* The counts come as late as the rows, so they are noted late. With two
 	 * lists no register is left to keep them while keys are multiplied. */
 	const uint32_t notes_late = b->kind.format.lists == 1;
-	uint32_t byte[FEW_GROUPS], record[4], tail[2][4], wide, before, i;
+	uint32_t byte[FEW_GROUPS], record[4] = {0, 0, 0, 0};
+	uint32_t tail[2][4], wide, before, i;
 	const few_slot slot = few_ask_slot(b);
 	few_found found;
 	few_scores score;
@@ -665,9 +665,7 @@ few_run_unit(const PRIVATE few_block *b)
 	if (by_wgmma)
 		g_fence_async(); /* P too */
 	BARRIER();               /* P is there */
-	/* First, so that they are likely there by the time O is. */
 	few_give_record(b, byte, wide);
-	record[0] = record[1] = record[2] = record[3] = 0;
 	if (by_wgmma) {
 		few_wgmma_multiply_values(b, o);
 		exchange_ask(b, record);
