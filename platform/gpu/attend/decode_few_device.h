@@ -37,7 +37,7 @@ enum {
  * because its sizes differ between the kernels.
  *
  *   codes     [keys of the block] FEW_CODES bytes
- *   tails     [keys] FEW_TAIL
+ *   tails     [keys] FEW_TAIL, unused if rows have none
  *   P         FEW_P_BYTES, unless it takes the place of the tails
  *   scales    [keys] FEW_SCALES
  *   queries   [heads] FEW_PADDED_QUERY, then [heads] FEW_PADDED_TAIL; of
@@ -145,7 +145,7 @@ typedef struct few_block {
 	uint32_t lane;
 } few_block;
 
-/* The byte of a row where its 64 bf16 values begin. */
+/* The byte of a row where its 64 bf16 values begin; 0: it has none. */
 FN uint32_t
 few_tail_byte(decode_format f)
 {
@@ -397,15 +397,17 @@ few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 				       (GLOBAL const uint8_t *)found->scales,
 				       found->keys >> lane & 1u);
 	} else {
-		/* Nine pieces a row: its scales, then its tail. */
+		/* One or nine a row: its scales, then its tail. */
+		const uint32_t pieces = few_tail_byte(f) ? 9 : 1;
+
 		UNROLL
-		for (i = 0; i < 5; i++) {
-			const uint32_t n = 32 * i + lane;
-			const uint32_t r = n / 9 % FEW_KEYS, piece = n % 9;
+		for (i = 0; i < (pieces * FEW_KEYS + 31) / 32; i++) {
+			const uint32_t n = 32 * i + lane, piece = n % pieces;
+			const uint32_t r = n / pieces % FEW_KEYS;
 			GLOBAL const uint8_t *row = few_address(found->row, r);
 			const uint32_t is = found->keys >> r & 1u;
 
-			if (n >= 9 * FEW_KEYS)
+			if (n >= pieces * FEW_KEYS)
 				continue;
 			if (piece == 0)
 				g_local_copy128(scales + r * FEW_SCALES,
@@ -461,10 +463,11 @@ few_ask_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
 		g_load128_if(is && 256 + 8 * b->lane < coded, head + 256,
 			     q->x[i][1]);
 	}
-	g_load128_if(does && h < each && first + h < s->heads,
-		     from + (int64_t)h * s->q_head_stride + coded +
-			     8 * (b->lane % 8),
-		     q->tail);
+	if (few_tail_byte(b->kind.format))
+		g_load128_if(does && h < each && first + h < s->heads,
+			     from + (int64_t)h * s->q_head_stride + coded +
+				     8 * (b->lane % 8),
+			     q->tail);
 }
 
 /* The larger of `most` and 8 bf16 values, without signs, as bits; the halves of
@@ -578,7 +581,7 @@ few_store_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
 	UNROLL
 	for (i = 0; i < each; i++)
 		few_store_query(b, first + i, q->x[i]);
-	if (b->lane < 8 * each)
+	if (few_tail_byte(b->kind.format) && b->lane < 8 * each)
 		few_store_tail(b, first + b->lane / 8, b->lane % 8, q->tail);
 }
 
@@ -610,7 +613,7 @@ few_copy_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 	g_local_copies_commit();
 	from = few_query_at(b, each, b->lane / 8) + 512 + 8 * (b->lane % 8);
 	UNROLL
-	for (i = 0; i < 2; i++)
+	for (i = 0; few_tail_byte(b->kind.format) && i < 2; i++)
 		g_load128_if(first + 4 * i + b->lane / 8 < s->heads,
 			     from + 4 * i * s->q_head_stride, tail[i]);
 }
@@ -624,7 +627,7 @@ few_convert_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 	uint32_t i;
 
 	UNROLL
-	for (i = 0; i < 2; i++)
+	for (i = 0; few_tail_byte(b->kind.format) && i < 2; i++)
 		few_store_tail(b, first + 4 * i + b->lane / 8, b->lane % 8,
 			       tail[i]);
 	g_local_copies_wait_but(1);

@@ -19,6 +19,16 @@
 
 enum { FEW_WGMMA_STEPS = 8 /* products of 16 dims of a group of 128 */ };
 
+FN void
+few_zero(const PRIVATE few_block *b, PRIVATE few_scores x)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < b->kind.heads / 2; i++)
+		x[i / 4][i % 4] = 0.0f;
+}
+
 /* Waits until at most `groups` groups of products run; sum is none of theirs.
  */
 FN void
@@ -166,9 +176,14 @@ few_wgmma_score(const PRIVATE few_block *b, const PRIVATE few_keys *keys,
 		few_wgmma_wait(1, &sum[(i - 1) % 2][0][0], 4 * FEW_TILES);
 		few_wgmma_add(keys, i - 1, sum[(i - 1) % 2], score);
 	}
-	few_wgmma_take_tail(b, a[groups % 2]);
-	few_wgmma_multiply_tail(q_tail, a[groups % 2], &tail[0][0]);
-	few_wgmma_wait(1, &sum[(groups - 1) % 2][0][0], 4 * FEW_TILES);
+	if (few_tail_byte(b->kind.format)) {
+		few_wgmma_take_tail(b, a[groups % 2]);
+		few_wgmma_multiply_tail(q_tail, a[groups % 2], &tail[0][0]);
+		few_wgmma_wait(1, &sum[(groups - 1) % 2][0][0], 4 * FEW_TILES);
+	} else {
+		few_zero(b, tail);
+		few_wgmma_wait(0, &sum[(groups - 1) % 2][0][0], 4 * FEW_TILES);
+	}
 	few_wgmma_add(keys, groups - 1, sum[(groups - 1) % 2], score);
 	few_wgmma_wait(0, &tail[0][0], 4 * FEW_TILES);
 }

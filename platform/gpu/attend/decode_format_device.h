@@ -10,9 +10,9 @@
 #include "spmla/platform/gpu/attend/decode_work_device.h"
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
-/* A kind of row. Either 512 values with scales, and 64 bf16 values of rope for
- * scores only; or 448 values with scales, and 64 bf16 values; or bf16 values
- * alone. */
+/* A kind of row. Either 512 values with scales, and maybe 64 bf16 values of rope
+ * for scores only; or 448 values with scales, and 64 bf16 values; or bf16
+ * values alone. */
 typedef struct decode_format {
 	uint32_t row_bytes;   /* from row to row of a page */
 	uint32_t group;       /* values that share a scale: 128, 64 or 32 */
@@ -100,12 +100,12 @@ decode_rope_in_registers(decode_format f)
 }
 
 /* Whether a cluster does splits of a token in turn. Only fixed splits need it,
- * and they cut tokens of V3.2 only. Without a cluster no registers are left for
- * it. */
+ * and they cut tokens of one list only. Without a cluster no registers are left
+ * for it. */
 FN uint32_t
 decode_in_turn(decode_format f, uint32_t cluster)
 {
-	return cluster == 2 && decode_rope_in_registers(f);
+	return cluster == 2 && f.lists == 1;
 }
 
 /* Values of a row that have scales. */

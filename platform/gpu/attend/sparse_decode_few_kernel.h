@@ -102,16 +102,6 @@ few_multiply_tail(const PRIVATE few_block *b, uint32_t j,
 	}
 }
 
-FN void
-few_zero(const PRIVATE few_block *b, PRIVATE few_scores x)
-{
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < b->kind.heads / 2; i++)
-		x[i / 4][i % 4] = 0.0f;
-}
-
 /* Sums of the warp's keys, up to 32 heads: score gets the codes', sum the
  * tail's. */
 FN void
@@ -139,8 +129,10 @@ few_sum(const PRIVATE few_block *b, const PRIVATE few_keys *keys,
 		}
 	}
 	few_zero(b, sum);
-	few_multiply_tail(b, 0, sum);
-	few_multiply_tail(b, 1, sum);
+	if (few_tail_byte(f)) {
+		few_multiply_tail(b, 0, sum);
+		few_multiply_tail(b, 1, sum);
+	}
 }
 
 /* Scores of the warp's keys. A row that is no key gets -inf. */
