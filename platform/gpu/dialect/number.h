@@ -174,34 +174,21 @@ g_abs(float x)
 }
 
 /* Round to nearest even, saturate (infinity too), keep every sign; NaN is 0x7f
- * whatever its sign. */
+ * whatever its sign. Without branches. From 2^-6 on the code is the upper bits of
+ * the float, with another bias. Smaller values are multiples of 2^-9, which are
+ * the last bits of a sum with 2^14. */
 FN uint32_t
 g_f32_to_e4m3(float x)
 {
-	const uint32_t u = g_bits(x);
-	const uint32_t sign = (u >> 24) & 0x80u;
-	const uint32_t a = u & 0x7fffffffu;
-	uint32_t code, shift, rest, half_way;
+	const uint32_t u = g_bits(x), sign = u >> 24 & 0x80u;
+	const uint32_t all = u & 0x7fffffffu;
+	const uint32_t a = all < 0x43e00000u ? all : 0x43e00000u; /* 448 */
+	const uint32_t small = g_bits(g_float(a) + 0x1p14f) - 0x46800000u;
+	const uint32_t large = ((a + 0x7ffffu + (a >> 20 & 1u)) >> 20) - 960u;
 
-	if (a > G_INF_BITS)
+	if (all > G_INF_BITS)
 		return 0x7fu;
-	if (a >= 0x43e00000u) /* 448 */
-		return sign | 0x7eu;
-	if (a < 0x3a800000u) /* below 2^-10, the tie to zero */
-		return sign;
-	if (a >= 0x3c800000u) { /* 2^-6: 3 bits of mantissa, another bias */
-		code = (a >> 20) - (120u << 3);
-		rest = a & 0xfffffu;
-		half_way = 0x80000u;
-	} else { /* a multiple of 2^-9 */
-		shift = 141u - (a >> 23);
-		code = ((a & 0x7fffffu) | 0x800000u) >> shift;
-		rest = ((a & 0x7fffffu) | 0x800000u) & ((1u << shift) - 1u);
-		half_way = 1u << (shift - 1u);
-	}
-	if (rest > half_way || (rest == half_way && (code & 1u)))
-		code++;
-	return sign | code;
+	return sign | (a < 0x3c800000u ? small : large);
 }
 
 /* The codes of two values, as g_f32_to_e4m3 gives them. The instruction gives
@@ -228,33 +215,26 @@ g_f32_to_e4m3x4(float a, float b, float c, float d)
 	return g_f32_to_e4m3x2(a, b) | g_f32_to_e4m3x2(c, d) << 16;
 }
 
-/* Exact. */
+/* Exact, and without branches: the bits of a code, taken as f32, are a value
+ * 2^120 too small. That holds for subnormals, too. */
 FN float
 g_e4m3_to_f32(uint32_t code)
 {
-	const uint32_t sign = (code & 0x80u) << 24;
-	const uint32_t exponent = (code >> 3) & 15u;
-	const uint32_t mantissa = code & 7u;
+	const uint32_t a = code & 0x7fu;
+	const uint32_t x = g_bits(g_float(a << 20) * 0x1p120f);
 
-	if ((code & 0x7fu) == 0x7fu)
-		return g_float(sign | G_NAN_BITS);
-	if (exponent == 0) {
-		const float x = (float)mantissa * 0x1p-9f;
-
-		return g_float(sign | g_bits(x));
-	}
-	return g_float(sign | (exponent + 120u) << 23 | mantissa << 20);
+	return g_float((code & 0x80u) << 24 | (a == 0x7fu ? G_NAN_BITS : x));
 }
 
-/* The value of an FNUZ code, as spmla_e4m3 defines it. */
+/* The value of an FNUZ code, as spmla_e4m3 defines it: half of what the bits are
+ * in e4m3fn. 0x7f is a number, too, and -0 is the only NaN. */
 FN float
 g_fnuz_to_f32(uint32_t code)
 {
-	if (code == 0x80u)
-		return G_NAN;
-	if ((code & 0x7fu) == 0x7fu)
-		return code & 0x80u ? -240.0f : 240.0f;
-	return 0.5f * g_e4m3_to_f32(code);
+	const float x = g_float((code & 0x7fu) << 20) * 0x1p119f;
+
+	return code == 0x80u ? G_NAN
+			     : g_float((code & 0x80u) << 24 | g_bits(x));
 }
 
 /* Four e4m3fn codes, of values up to 448, as FNUZ codes of half the values. -0
@@ -286,8 +266,6 @@ g_e4m3x2_to_f32(uint32_t codes, PRIVATE float *low, PRIVATE float *high)
 	    : "=f"(*low), "=f"(*high)
 	    : "h"((uint16_t)codes));
 #else
-	/* Without branches: the bits of a code, taken as f32, are a value 2^120
-	 * too small; that holds for subnormals, too. */
 	const uint32_t l = codes & 0x7fu, h = codes >> 8 & 0x7fu;
 	const float x = g_float(l << 20) * 0x1p120f;
 	const float y = g_float(h << 20) * 0x1p120f;
