@@ -130,7 +130,7 @@ k_insert_transpose(uint32_t word)
 /* Codes of a row, with four neighbours in each word. Returns the row's
  * scale. */
 FN float
-k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
+k_insert_codes(PRIVATE float *x, uint32_t raw, uint32_t fnuz,
 	       PRIVATE uint32_t *codes)
 {
 	const float amax = g_row_amax(x, 1e-4f), more = fnuz ? 2.0f : 1.0f;
@@ -141,9 +141,10 @@ k_insert_codes(const PRIVATE float *x, uint32_t raw, uint32_t fnuz,
 	/* A code means half as much in FNUZ as in e4m3fn, so the scale is
 	 * doubled: amax / 224 is exactly twice amax / 448, as neither is
 	 * subnormal. */
+	g_row_divide(x, &d, 1, raw);
 	UNROLL
 	for (i = 0; i < 2; i++) {
-		codes[i] = k_insert_transpose(g_row_codes4(x + 4 * i, &d));
+		codes[i] = k_insert_transpose(g_row_codes4(x + 4 * i));
 		if (fnuz)
 			codes[i] = g_e4m3x4_to_fnuz(codes[i]);
 	}

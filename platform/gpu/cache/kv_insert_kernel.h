@@ -78,33 +78,53 @@ kv_insert_scale(const PRIVATE float *x, uint32_t raw, uint32_t fnuz)
 	return scale < 0x1p-13f ? 0x1p-13f : scale;
 }
 
+/* The values of all of the lane's octets. */
+FN void
+kv_insert_values(const PRIVATE uint32_t *w, uint32_t dtype, PRIVATE float *x)
+{
+	uint32_t i;
+
+	if (dtype == SPMLA_DTYPE_FP16) {
+		UNROLL
+		for (i = 0; i < 4 * SPMLA_MLA_SCALES; i++)
+			g_row_values(w[i], SPMLA_DTYPE_FP16, x + 2 * i);
+		return;
+	}
+	UNROLL
+	for (i = 0; i < 4 * SPMLA_MLA_SCALES; i++)
+		g_row_values(w[i], SPMLA_DTYPE_BF16, x + 2 * i);
+}
+
 /* Stores w, the lane's octet of each 128 values, as codes in an entry, and the
- * scales, if it is `live`. All threads of the subgroup call it. */
+ * scales, if it is `live`. All threads of the subgroup call it. What depends on
+ * an argument is a branch for all four groups at once. */
 FN void
 kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 	      uint32_t dtype, uint32_t raw, uint32_t fnuz)
 {
 	const uint32_t lane = g_item() % G_ROW_LANES;
-	uint32_t scales[SPMLA_MLA_SCALES];
-	uint32_t g, i;
+	float x[G_ROW_EACH * SPMLA_MLA_SCALES];
+	g_row_divisor d[SPMLA_MLA_SCALES];
+	uint32_t scales[SPMLA_MLA_SCALES], g;
 
+	kv_insert_values(w, dtype, x);
 	UNROLL
 	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
-		float x[G_ROW_EACH], scale;
-		g_row_divisor d;
-		uint32_t low, high;
+		const float scale =
+			kv_insert_scale(x + G_ROW_EACH * g, raw, fnuz);
 
-		UNROLL
-		for (i = 0; i < 4; i++)
-			g_row_values(w[4 * g + i], dtype, x + 2 * i);
-		scale = kv_insert_scale(x, raw, fnuz);
 		scales[g] = g_bits(scale);
-		d = g_row_divisor_of(scale, raw);
+		d[g] = g_row_divisor_of(scale, raw);
 		/* A code means half as much in FNUZ as in e4m3fn. */
 		if (fnuz)
-			d = g_row_half(d);
-		low = g_row_codes4(x, &d);
-		high = g_row_codes4(x + 4, &d);
+			d[g] = g_row_half(d[g]);
+	}
+	g_row_divide(x, d, SPMLA_MLA_SCALES, raw);
+	UNROLL
+	for (g = 0; g < SPMLA_MLA_SCALES; g++) {
+		uint32_t low = g_row_codes4(x + G_ROW_EACH * g);
+		uint32_t high = g_row_codes4(x + G_ROW_EACH * g + 4);
+
 		if (fnuz) {
 			low = g_e4m3x4_to_fnuz(low);
 			high = g_e4m3x4_to_fnuz(high);
@@ -168,20 +188,8 @@ kv_insert_rows(const PRIVATE kv_insert_job *job)
 		      (live ? place.page * s.page_stride_bytes : 0);
 		if (s.layout == SPMLA_LAYOUT_FP8_DS_MLA) {
 			out += live ? place.entry * SPMLA_FP8_DS_MLA_BYTES : 0;
-			/* With constants, so that the tests are not made for
-			 * each value. */
-			if (s.dtype == SPMLA_DTYPE_FP16 && s.raw_scale)
-				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16, 1,
-					      s.fnuz);
-			else if (s.dtype == SPMLA_DTYPE_FP16)
-				kv_insert_fp8(w, live, out, SPMLA_DTYPE_FP16, 0,
-					      s.fnuz);
-			else if (s.raw_scale)
-				kv_insert_fp8(w, live, out, SPMLA_DTYPE_BF16, 1,
-					      s.fnuz);
-			else
-				kv_insert_fp8(w, live, out, SPMLA_DTYPE_BF16, 0,
-					      s.fnuz);
+			kv_insert_fp8(w, live, out, s.dtype, s.raw_scale,
+				      s.fnuz);
 			out += SPMLA_FP8_DS_MLA_ROPE_BYTE;
 		} else if (live) {
 			out += place.entry * SPMLA_MLA_BF16_BYTES;
@@ -202,7 +210,7 @@ kv_insert_rows(const PRIVATE kv_insert_job *job)
 
 /* One block less than ptxas aims at by itself, as it would spill to the stack
  * on sm_100. */
-SPMLA_KERNEL_BLOCKS(kv_insert, 9)
+SPMLA_KERNEL_BLOCKS(kv_insert, 8)
 void
 spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 {
@@ -213,7 +221,7 @@ spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))
 
 /* The numbers of index keys' tiles follow the numbers of KV rows' tiles, so
  * each block goes on with its next tile. */
-SPMLA_KERNEL_BLOCKS(kv_insert_index, 8)
+SPMLA_KERNEL_BLOCKS(kv_insert_index, 7)
 void
 spmla_k_kv_insert_index(SPMLA_KERNEL_ARGS(kv_insert_index))
 {

@@ -148,7 +148,6 @@ typedef struct g_row_divisor {
 	float inverse;
 	float scale; /* RAW: times `shift`; 0 if it is infinite */
 	float shift; /* keeps remainders from being subnormal */
-	uint32_t raw;
 } g_row_divisor;
 
 FN g_row_divisor
@@ -157,7 +156,6 @@ g_row_divisor_of(float scale, uint32_t raw)
 	const uint32_t u = g_bits(scale);
 	g_row_divisor d;
 
-	d.raw = raw;
 	d.shift = scale < 0x1p-60f ? 0x1p64f : 1.0f;
 	d.scale = u >= G_INF_BITS ? 0.0f : scale * d.shift;
 	if (u >= G_INF_BITS)
@@ -179,33 +177,55 @@ g_row_half(g_row_divisor d)
 	return d;
 }
 
-/* x / scale for |x| up to about 448 * scale, correctly rounded. If the e4m3
- * code of the result is 0, only its sign need be right. For a power of two the
- * product with the inverse is exact. For other scales that product is up to two
- * ulp off; one remainder step leaves one ulp and the next none, as the inverse
- * is correctly rounded (Markstein). Divided by infinity, finite values are
- * zeros and others NaN. */
+/* Replaces x by x / scale, correctly rounded, for |x| up to about 448 * scale and
+ * a RAW scale. If the e4m3 code of the result is 0, only its sign need be right.
+ * The product with the inverse is up to two ulp off; one remainder step leaves
+ * one ulp and the next none, as the inverse is correctly rounded (Markstein).
+ * Divided by infinity, finite values are zeros and others NaN. */
 FN float
 g_row_quotient(float x, const PRIVATE g_row_divisor *d)
 {
 	const float y = x * d->shift;
-	float q;
+	float q = y * d->inverse;
 
-	if (!d->raw)
-		return x * d->inverse;
-	q = y * d->inverse;
 	q = g_fma(g_fma(-q, d->scale, y), d->inverse, q);
 	q = g_fma(g_fma(-q, d->scale, y), d->inverse, q);
 	return g_float((g_bits(q) & 0x7fffffffu) | (g_bits(x) & 0x80000000u));
 }
 
-/* The e4m3 codes of four values divided by the scale. */
-FN uint32_t
-g_row_codes4(const PRIVATE float *x, const PRIVATE g_row_divisor *d)
+/* Divides each of `groups` groups of the lane's values by its scale. For a power
+ * of two the product with the inverse is exact. All divisors are RAW, or none:
+ * one branch, so that the code is there once, and the groups are side by side
+ * in it. */
+FN void
+g_row_divide(PRIVATE float *x, const PRIVATE g_row_divisor *d,
+	     const uint32_t groups, uint32_t raw)
 {
-	return g_f32_to_e4m3x4(g_row_quotient(x[0], d), g_row_quotient(x[1], d),
-			       g_row_quotient(x[2], d),
-			       g_row_quotient(x[3], d));
+	uint32_t g, i;
+
+	if (raw) {
+		UNROLL
+		for (g = 0; g < groups; g++) {
+			UNROLL
+			for (i = 0; i < G_ROW_EACH; i++)
+				x[G_ROW_EACH * g + i] = g_row_quotient(
+					x[G_ROW_EACH * g + i], &d[g]);
+		}
+		return;
+	}
+	UNROLL
+	for (g = 0; g < groups; g++) {
+		UNROLL
+		for (i = 0; i < G_ROW_EACH; i++)
+			x[G_ROW_EACH * g + i] *= d[g].inverse;
+	}
+}
+
+/* The e4m3 codes of four values. */
+FN uint32_t
+g_row_codes4(const PRIVATE float *x)
+{
+	return g_f32_to_e4m3x4(x[0], x[1], x[2], x[3]);
 }
 
 #endif

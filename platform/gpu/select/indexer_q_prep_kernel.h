@@ -112,19 +112,22 @@ q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
 	    PRIVATE uint32_t *codes)
 {
 	float scale = g_row_pow2(g_row_amax_bf16(w, 8, Q_PREP_LANES, least));
-	g_row_divisor d;
-	uint32_t i;
+	float inverse;
+	uint32_t i, j;
 
 	if (group_floor && scale < 0x1p-33f) /* 1e-10 rounded up */
 		scale = 0x1p-33f;
-	d = g_row_divisor_of(scale, 0);
+	inverse = g_row_divisor_of(scale, 0).inverse;
 	UNROLL
 	for (i = 0; i < 4; i++) {
 		float x[4];
 
 		g_row_values(w[2 * i], SPMLA_DTYPE_BF16, x);
 		g_row_values(w[2 * i + 1], SPMLA_DTYPE_BF16, x + 2);
-		codes[i] = g_row_codes4(x, &d);
+		UNROLL
+		for (j = 0; j < 4; j++)
+			x[j] *= inverse;
+		codes[i] = g_row_codes4(x);
 	}
 	return scale;
 }
