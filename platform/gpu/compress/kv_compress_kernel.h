@@ -494,17 +494,11 @@ spmla_k_kv_compress_any(SPMLA_KERNEL_ARGS(kv_compress_any))
 	LOCAL_ARRAY(compress_parts, parts, 1);
 	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress), 1};
 
-	if (s.width == SPMLA_V4_DIM)
-		compress_run(&job, shared, parts, SPMLA_V4_DIM,
-			     SPMLA_COMPRESS_MOST);
-	else if (s.width == SPMLA_INDEX_DIM)
-		compress_run(&job, shared, parts, SPMLA_INDEX_DIM,
-			     SPMLA_COMPRESS_MOST);
-	else if (s.width == 2 * SPMLA_V4_DIM)
-		compress_run(&job, shared, parts, SPMLA_V4_DIM,
-			     SPMLA_COMPRESS_OVERLAP);
+	/* `dim` is no constant here, so that the code is there once. */
+	if (s.width == SPMLA_V4_DIM || s.width == SPMLA_INDEX_DIM)
+		compress_run(&job, shared, parts, s.width, SPMLA_COMPRESS_MOST);
 	else
-		compress_run(&job, shared, parts, SPMLA_INDEX_DIM,
+		compress_run(&job, shared, parts, s.width / 2,
 			     SPMLA_COMPRESS_OVERLAP);
 }
 
