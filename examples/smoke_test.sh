@@ -120,7 +120,7 @@ runs "V4: to the end of a million tokens" 0 "${good[@]}" \
 	'^  through the staging table +1$' -- \
 	"$loop" --model v4-flash --layers 4 --heads 1 --index-heads 1 \
 	--topk 600 --max-context $end --start $((end - 128)) --max-requests 1 \
-	--next-n 2 --prefill 24 --trace "$tmp/million.csv"
+	--next-n 2 --prefill 24 --trace "$tmp/million.csv" --check-every 4
 runs "tables of another kind" 2 '^decode_loop: --tables: "some" is unk' -- \
 	"$loop" --model v4-flash --tables some
 
