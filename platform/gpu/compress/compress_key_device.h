@@ -110,7 +110,9 @@ compress_finish(LOCAL float *squares, const PRIVATE float *c, uint32_t q,
 		for (j = 0; j < 8; j++)
 			sum += lane[k + j];
 	}
-	sum = g_sum16(sum) * (1.0f / (float)dim);
+	/* Both are exact; a quotient by `dim` need not be on every platform. */
+	sum = g_sum16(sum) * (dim == SPMLA_V4_DIM ? 1.0f / SPMLA_V4_DIM
+						  : 1.0f / SPMLA_INDEX_DIM);
 	r = g_div_rn(1.0f, g_sqrt_rn(sum + eps));
 	UNROLL
 	for (j = 0; j < COMPRESS_EACH; j++)
