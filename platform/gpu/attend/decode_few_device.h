@@ -397,7 +397,7 @@ few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 				       (GLOBAL const uint8_t *)found->scales,
 				       found->keys >> lane & 1u);
 	} else {
-		/* One or nine a row: its scales, then its tail. */
+		/* One piece a row, or nine: its scales, then its tail. */
 		const uint32_t pieces = few_tail_byte(f) ? 9 : 1;
 
 		UNROLL

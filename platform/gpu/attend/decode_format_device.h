@@ -10,8 +10,8 @@
 #include "spmla/platform/gpu/attend/decode_work_device.h"
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
-/* A kind of row. Either 512 values with scales, and maybe 64 bf16 values of rope
- * for scores only; or 448 values with scales, and 64 bf16 values; or bf16
+/* A kind of row. Either 512 values with scales, and maybe 64 bf16 values of
+ * rope for scores only; or 448 values with scales, and 64 bf16 values; or bf16
  * values alone. */
 typedef struct decode_format {
 	uint32_t row_bytes;   /* from row to row of a page */

@@ -96,8 +96,8 @@ kv_insert_values(const PRIVATE uint32_t *w, uint32_t dtype, PRIVATE float *x)
 }
 
 /* Stores w, the lane's octet of each 128 values, as codes in an entry, and the
- * scales, if it is `live`. All threads of the subgroup call it. What depends on
- * an argument is a branch for all four groups at once. */
+ * scales, if it is `live`. All threads of the subgroup call it. dtype and the
+ * division are a branch each, for all four groups at once. */
 FN void
 kv_insert_fp8(const PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *entry,
 	      uint32_t dtype, uint32_t raw, uint32_t fnuz)
@@ -208,8 +208,8 @@ kv_insert_rows(const PRIVATE kv_insert_job *job)
 	return tile - tiles;
 }
 
-/* One block less than ptxas aims at by itself, as it would spill to the stack
- * on sm_100. */
+/* With room for one block more, ptxas spills to the stack; kv_insert_index as
+ * well. */
 SPMLA_KERNEL_BLOCKS(kv_insert, 8)
 void
 spmla_k_kv_insert(SPMLA_KERNEL_ARGS(kv_insert))

@@ -177,11 +177,11 @@ g_row_half(g_row_divisor d)
 	return d;
 }
 
-/* Replaces x by x / scale, correctly rounded, for |x| up to about 448 * scale and
- * a RAW scale. If the e4m3 code of the result is 0, only its sign need be right.
- * The product with the inverse is up to two ulp off; one remainder step leaves
- * one ulp and the next none, as the inverse is correctly rounded (Markstein).
- * Divided by infinity, finite values are zeros and others NaN. */
+/* x / scale of a RAW scale, for |x| up to about 448 * scale, correctly rounded.
+ * If the e4m3 code of the result is 0, only its sign need be right. The product
+ * with the inverse is up to two ulp off; one remainder step leaves one ulp and
+ * the next none, as the inverse is correctly rounded (Markstein). Divided by
+ * infinity, finite values are zeros and others NaN. */
 FN float
 g_row_quotient(float x, const PRIVATE g_row_divisor *d)
 {
@@ -193,10 +193,10 @@ g_row_quotient(float x, const PRIVATE g_row_divisor *d)
 	return g_float((g_bits(q) & 0x7fffffffu) | (g_bits(x) & 0x80000000u));
 }
 
-/* Divides each of `groups` groups of the lane's values by its scale. For a power
- * of two the product with the inverse is exact. All divisors are RAW, or none:
- * one branch, so that the code is there once, and the groups are side by side
- * in it. */
+/* Divides each of `groups` groups of the lane's values by its scale. For a
+ * power of two the product with the inverse is exact. All divisors are RAW, or
+ * none: one branch, so that the code is there once, and the groups are side by
+ * side in it. */
 FN void
 g_row_divide(PRIVATE float *x, const PRIVATE g_row_divisor *d,
 	     const uint32_t groups, uint32_t raw)

@@ -494,7 +494,7 @@ spmla_k_kv_compress_any(SPMLA_KERNEL_ARGS(kv_compress_any))
 	LOCAL_ARRAY(compress_parts, parts, 1);
 	const compress_job job = {SPMLA_KERNEL_VALUES(kv_compress), 1};
 
-	/* `dim` is no constant here, so that the code is there once. */
+	/* `dim` is no constant here, so the code is there once a ratio. */
 	if (s.width == SPMLA_V4_DIM || s.width == SPMLA_INDEX_DIM)
 		compress_run(&job, shared, parts, s.width, SPMLA_COMPRESS_MOST);
 	else

@@ -146,7 +146,8 @@ g_local_copies_wait_but(uint32_t groups)
 #undef ASYNC_WAIT
 
 /* Lets matrix instructions and bulk copies see what the thread has written to
- * shared memory. */
+ * shared memory. Also stands between its reads and bulk copies that overwrite
+ * what it has read. */
 FN void
 g_fence_async(void)
 {

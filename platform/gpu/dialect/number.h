@@ -174,9 +174,9 @@ g_abs(float x)
 }
 
 /* Round to nearest even, saturate (infinity too), keep every sign; NaN is 0x7f
- * whatever its sign. Without branches. From 2^-6 on the code is the upper bits of
- * the float, with another bias. Smaller values are multiples of 2^-9, which are
- * the last bits of a sum with 2^14. */
+ * whatever its sign. Without branches. From 2^-6 on the code is the upper bits
+ * of the float, with another bias. Below, it counts multiples of 2^-9: the last
+ * bits of the sum with 2^14. */
 FN uint32_t
 g_f32_to_e4m3(float x)
 {
@@ -186,9 +186,8 @@ g_f32_to_e4m3(float x)
 	const uint32_t small = g_bits(g_float(a) + 0x1p14f) - 0x46800000u;
 	const uint32_t large = ((a + 0x7ffffu + (a >> 20 & 1u)) >> 20) - 960u;
 
-	if (all > G_INF_BITS)
-		return 0x7fu;
-	return sign | (a < 0x3c800000u ? small : large);
+	return all > G_INF_BITS ? 0x7fu
+				: sign | (a < 0x3c800000u ? small : large);
 }
 
 /* The codes of two values, as g_f32_to_e4m3 gives them. The instruction gives
@@ -226,8 +225,8 @@ g_e4m3_to_f32(uint32_t code)
 	return g_float((code & 0x80u) << 24 | (a == 0x7fu ? G_NAN_BITS : x));
 }
 
-/* The value of an FNUZ code, as spmla_e4m3 defines it: half of what the bits are
- * in e4m3fn. 0x7f is a number, too, and -0 is the only NaN. */
+/* The value of an FNUZ code, as spmla_e4m3 defines it: half of what the bits
+ * are in e4m3fn. 0x7f is a number, too, and -0 is the only NaN. */
 FN float
 g_fnuz_to_f32(uint32_t code)
 {

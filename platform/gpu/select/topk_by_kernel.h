@@ -353,7 +353,7 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		topk_by_rank(m, r, each, chunks);
 	topk_by_begin(m, r);
 	/* Nothing that others need: what the first block had of the last row,
-	 * it has read. Others' bulk copies write there. */
+	 * it has read. The fence is for others' bulk copies to that place. */
 	if (m.cluster > 1) {
 		g_fence_async();
 		g_cluster_arrive_relaxed();
