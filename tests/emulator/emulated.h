@@ -19,7 +19,7 @@
 #undef SPMLA_KERNEL
 #undef SPMLA_KERNEL_BLOCKS
 #undef SPMLA_KERNEL_CLUSTER
-#define SPMLA_KERNEL(stem)                                                   \
+#define EMULATED_KERNEL(stem)                                                \
 	SPMLA_KERNEL_PARAMS(stem)                                            \
 	static void spmla_k_##stem(SPMLA_KERNEL_ARGS(stem));                 \
 	__attribute__((weak)) void emulator_call_##stem(const void *params); \
@@ -31,6 +31,7 @@
 				       p->s);                                \
 	}                                                                    \
 	static
+#define SPMLA_KERNEL(stem)                  EMULATED_KERNEL(stem)
 #define SPMLA_KERNEL_BLOCKS(stem, blocks)   SPMLA_KERNEL(stem)
 #define SPMLA_KERNEL_CLUSTER(stem, cluster) SPMLA_KERNEL(stem)
 

@@ -8,8 +8,15 @@
  */
 #include "tests/emulator/emulated.h"
 
+/* The library's own kernels are in other objects. */
+#undef SPMLA_KERNEL
+#define SPMLA_KERNEL(stem)        \
+	SPMLA_KERNEL_PARAMS(stem) \
+	__attribute__((unused)) static
 #include "spmla/platform/gpu/attend/sparse_decode_few_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_wgmma_kernel.h"
+#undef SPMLA_KERNEL
+#define SPMLA_KERNEL(stem) EMULATED_KERNEL(stem)
 
 #define SPMLA_K_sparse_decode_wgmma_no_rope(P, S)      SPMLA_K_DECODE(P, S)
 #define SPMLA_K_sparse_decode_wgmma_no_rope_32(P, S)   SPMLA_K_DECODE(P, S)
