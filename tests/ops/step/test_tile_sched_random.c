@@ -72,7 +72,7 @@ START_TEST(random_batches_equal_the_serial_walk)
 {
 	static const uint32_t topks[8] = {2048, 2048, 1,   64,
 					  65,   128,  640, 10000};
-	const uint32_t rounds = fixture_rounds(20000, 20000);
+	const uint32_t rounds = fixture_rounds(20000, 5000);
 	uint64_t rng = test_seed() + 11;
 	uint32_t i;
 
@@ -85,7 +85,7 @@ START_TEST(random_huge_batches_equal_the_serial_walk)
 {
 	static const uint32_t topks[5] = {INT32_MAX, 1u << 30, INT32_MAX - 64,
 					  2048, 1};
-	const uint32_t rounds = fixture_rounds(4000, 4000);
+	const uint32_t rounds = fixture_rounds(4000, 1000);
 	const uint32_t large = fixture_rounds(12, 12);
 	uint64_t rng = test_seed() + 12;
 	uint32_t i;
@@ -101,7 +101,7 @@ END_TEST
 START_TEST(even_and_almost_even_batches_equal_the_serial_walk)
 {
 	static const uint32_t overheads[5] = {5, 3, 0, 1, 17};
-	const uint32_t rounds = fixture_rounds(3000, 3000);
+	const uint32_t rounds = fixture_rounds(3000, 1000);
 	uint64_t rng = test_seed() + 13;
 	uint32_t i, j;
 
@@ -196,7 +196,7 @@ chain(uint64_t *rng, uint32_t kind, uint32_t parts, uint32_t share,
 START_TEST(chains_of_fresh_starts_equal_the_serial_walk)
 {
 	static const uint32_t overheads[5] = {5, 3, 0, 1, 17};
-	const uint32_t rounds = fixture_rounds(4000, 4000);
+	const uint32_t rounds = fixture_rounds(4000, 1000);
 	uint64_t rng = test_seed() + 15;
 	uint32_t i;
 
