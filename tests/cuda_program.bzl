@@ -14,7 +14,7 @@ rm -rf "$TMPDIR"
 mkdir "$TMPDIR"
 # No source has device code for another to link. Its kernels are small: a driver
 # compiles them from the PTX for devices after 8.x. The program needs libc only.
-"$nvcc" -std=c++17 -O2 -gencode=arch=compute_80,code=[sm_80,compute_80] \\
+"$nvcc" -std=c++17 -O2 '-gencode=arch=compute_80,code=[sm_80,compute_80]' \\
     -cudart=static --no-device-link \\
     -Xcompiler -Wall,-Wextra,-Werror \\
     -Xlinker -s -Xcompiler -static-libgcc,-static-libstdc++ \\
