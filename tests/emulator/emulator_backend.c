@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PARAMS_BYTES = 1024, MAX_LAUNCHES = 1 << 16 };
+enum { MAX_PARAMS_BYTES = 1024 };
 
 typedef struct launch {
 	spmla_i_kernel kernel;
@@ -19,6 +19,13 @@ typedef struct launch {
 	uint32_t list; /* 1 + the list to run, or 0 */
 	_Alignas(16) uint8_t params[MAX_PARAMS_BYTES];
 } launch;
+
+/* Grows, so that a context takes little memory. */
+typedef struct launches {
+	launch *at;
+	uint32_t count;
+	uint32_t room;
+} launches;
 
 typedef struct list {
 	uint32_t first;
@@ -29,12 +36,10 @@ typedef struct machine {
 	uint32_t capturing;
 	uint32_t deferred;
 	uint32_t capture_first;
-	uint32_t recorded;
 	uint32_t queue_head;
-	uint32_t queue_end;
 	list lists[SPMLA_I_MAX_GRAPHS];
-	launch record[MAX_LAUNCHES];
-	launch queue[MAX_LAUNCHES];
+	launches record;
+	launches queue;
 } machine;
 
 static machine *
@@ -55,27 +60,34 @@ run_launch(machine *d, const launch *l)
 	}
 	for (i = 0; i < d->lists[l->list - 1].count; i++) {
 		const launch *node =
-			&d->record[d->lists[l->list - 1].first + i];
+			&d->record.at[d->lists[l->list - 1].first + i];
 
 		emulator_run(node->kernel, node->blocks, node->params);
 	}
+}
+
+static void
+append(launches *all, const launch *l)
+{
+	if (all->count == all->room) {
+		all->room = all->room ? 2 * all->room : 64;
+		all->at = realloc(all->at, all->room * sizeof *all->at);
+		if (!all->at)
+			abort();
+	}
+	all->at[all->count++] = *l;
 }
 
 /* Runs, queues or records it. */
 static void
 put(machine *d, const launch *l)
 {
-	if (d->capturing) {
-		if (d->recorded == MAX_LAUNCHES)
-			abort();
-		d->record[d->recorded++] = *l;
-	} else if (d->deferred) {
-		if (d->queue_end == MAX_LAUNCHES)
-			abort();
-		d->queue[d->queue_end++] = *l;
-	} else {
+	if (d->capturing)
+		append(&d->record, l);
+	else if (d->deferred)
+		append(&d->queue, l);
+	else
 		run_launch(d, l);
-	}
 }
 
 static spmla_status
@@ -183,7 +195,11 @@ emu_init(spmla_ctx *ctx, const spmla_native *native, spmla_diag *diag)
 static void
 emu_fini(spmla_ctx *ctx)
 {
-	free(device_of(ctx));
+	machine *d = device_of(ctx);
+
+	free(d->record.at);
+	free(d->queue.at);
+	free(d);
 }
 
 static uint32_t
@@ -200,7 +216,7 @@ emu_begin(spmla_ctx *ctx, spmla_stream stream)
 
 	(void)stream;
 	d->capturing = 1;
-	d->capture_first = d->recorded;
+	d->capture_first = d->record.count;
 	return SPMLA_OK;
 }
 
@@ -210,7 +226,7 @@ emu_end(spmla_ctx *ctx, uint32_t index)
 	machine *d = device_of(ctx);
 
 	d->lists[index].first = d->capture_first;
-	d->lists[index].count = d->recorded - d->capture_first;
+	d->lists[index].count = d->record.count - d->capture_first;
 	d->capturing = 0;
 	return SPMLA_OK;
 }
@@ -218,7 +234,7 @@ emu_end(spmla_ctx *ctx, uint32_t index)
 static spmla_status
 emu_abort(spmla_ctx *ctx)
 {
-	device_of(ctx)->recorded = device_of(ctx)->capture_first;
+	device_of(ctx)->record.count = device_of(ctx)->capture_first;
 	device_of(ctx)->capturing = 0;
 	return SPMLA_OK;
 }
@@ -248,7 +264,7 @@ emu_status_clear(spmla_ctx *ctx)
 static uint32_t
 emu_pending(const spmla_ctx *ctx)
 {
-	return device_of(ctx)->queue_end - device_of(ctx)->queue_head;
+	return device_of(ctx)->queue.count - device_of(ctx)->queue_head;
 }
 
 uint32_t
@@ -258,9 +274,9 @@ emulator_queue_run(spmla_ctx *ctx, uint32_t count)
 	uint32_t ran;
 
 	for (ran = 0; ran < count && emu_pending(ctx); ran++)
-		run_launch(d, &d->queue[d->queue_head++]);
+		run_launch(d, &d->queue.at[d->queue_head++]);
 	if (!emu_pending(ctx))
-		d->queue_head = d->queue_end = 0;
+		d->queue_head = d->queue.count = 0;
 	return ran;
 }
 

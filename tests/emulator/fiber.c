@@ -8,10 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 enum {
 	STACK_BYTES = 1 << 16,
 	GUARD_BYTES = 1 << 12, /* below each stack: no access */
@@ -23,14 +19,9 @@ enum {
 
 static struct {
 	void *stack_pointer[FIBERS];
-	void *fake_stack[FIBERS]; /* ASan's */
 	uint8_t *stacks;
 	uint32_t count; /* of stacks that may be used */
 	void *home;
-	void *home_fake;
-	const void *home_bottom;
-	size_t home_bytes;
-	int left_home; /* and no fiber has arrived since */
 } fibers;
 
 /* Saves the registers that a call keeps, and the stack, and goes on with
@@ -75,32 +66,12 @@ make_stacks(uint32_t count)
 			abort();
 }
 
-/* Tells ASan, on the new stack, that a switch has ended. */
-static void
-arrive(void *fake_stack)
-{
-#if defined(__SANITIZE_ADDRESS__)
-	const void *bottom;
-	size_t bytes;
-
-	__sanitizer_finish_switch_fiber(fake_stack, &bottom, &bytes);
-	if (fibers.left_home) {
-		fibers.home_bottom = bottom;
-		fibers.home_bytes = bytes;
-		fibers.left_home = 0;
-	}
-#else
-	(void)fake_stack;
-#endif
-}
-
 /* Where a fiber begins, on its stack; never returned from. */
 static void (*begin)(void);
 
 static void
 enter(void)
 {
-	arrive(NULL);
 	begin();
 	abort();
 }
@@ -126,46 +97,24 @@ fiber_begin(uint32_t i, void (*start)(void))
 void
 fiber_go(uint32_t i)
 {
-#if defined(__SANITIZE_ADDRESS__)
-	fibers.left_home = 1;
-	__sanitizer_start_switch_fiber(&fibers.home_fake, stack_of(i),
-				       STACK_BYTES);
-#endif
 	emulator_switch(&fibers.home, fibers.stack_pointer[i]);
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_finish_switch_fiber(fibers.home_fake, NULL, NULL);
-#endif
 }
 
 void
 fiber_back(uint32_t i)
 {
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_start_switch_fiber(&fibers.fake_stack[i],
-				       fibers.home_bottom, fibers.home_bytes);
-#endif
 	emulator_switch(&fibers.stack_pointer[i], fibers.home);
-	arrive(fibers.fake_stack[i]);
 }
 
 void
 fiber_pass(uint32_t i, uint32_t to)
 {
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_start_switch_fiber(&fibers.fake_stack[i], stack_of(to),
-				       STACK_BYTES);
-#endif
 	emulator_switch(&fibers.stack_pointer[i], fibers.stack_pointer[to]);
-	arrive(fibers.fake_stack[i]);
 }
 
 void
 fiber_end(uint32_t i)
 {
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_start_switch_fiber(NULL, fibers.home_bottom,
-				       fibers.home_bytes);
-#endif
 	emulator_switch(&fibers.stack_pointer[i], fibers.home);
 	abort(); /* an ended fiber never goes on */
 }

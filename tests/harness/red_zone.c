@@ -4,7 +4,16 @@
  */
 #include "tests/harness/red_zone.h"
 
-#ifdef __SANITIZE_ADDRESS__
+/* gcc and clang each have their own way to say that ASan is on. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RED_ZONES 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define RED_ZONES 1
+#endif
+
+#ifdef RED_ZONES
 #include <sanitizer/asan_interface.h>
 
 uint32_t

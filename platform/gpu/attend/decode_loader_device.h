@@ -208,14 +208,14 @@ decode_load_scales(const PRIVATE decode_loader *l,
 	const uint32_t by = l->format.lists == 2 && found->bits & DECODE_SECOND
 				    ? l->a->s.extra_page.by
 				    : l->a->s.page.by;
-	LOCAL uint8_t *to = l->mem->rings[l->warp].scales[tile][0] +
-			    DECODE_SCALES * decode_lane(l);
 	GLOBAL const uint8_t *from =
 		decode_cache(l, found->bits) + (uint64_t)found->page * 16;
 	const uint32_t is = found->keys >> decode_lane(l) & 1u;
+	LOCAL uint8_t *to;
 
 	if (decode_lane(l) >= decode_rows_of(l))
 		return;
+	to = l->mem->rings[l->warp].scales[tile][decode_lane(l)];
 	if (l->format.scales_byte)
 		g_local_copy128(to,
 				from + (uint64_t)found->entry * row_bytes +

@@ -155,8 +155,10 @@ decode_wide_values(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		   decode_tile which, uint32_t tile, uint32_t cluster,
 		   uint32_t right, uint32_t head, PRIVATE float *o)
 {
-	LOCAL float *row = decode_wide_place(mem, cluster, tile)->row +
-			   right * (4 * DECODE_PANEL_BYTES / sizeof(float));
+	/* decode_wide.row, or what lies behind it. */
+	LOCAL float *row =
+		(LOCAL float *)decode_wide_place(mem, cluster, tile) +
+		right * (4 * DECODE_PANEL_BYTES / sizeof(float));
 	LOCAL const uint8_t *p_row = mem->keys[tile] +
 				     head / 8 * DECODE_OCTET_BYTES +
 				     8 * DECODE_PANEL_BYTES + head % 8 * 128;

@@ -50,7 +50,7 @@ START_TEST(logits_past_8_gib_are_written_where_they_belong)
 	ck_assert_int_eq(spmla_mqa_logits(f.ctx, &w.a, NULL), SPMLA_OK);
 	for (t = 0; t < MQA_TOKENS; t++)
 		ck_assert_mem_eq(map + w.starts[t],
-				 near_rows + w.starts[t] - far,
+				 near_rows + (w.starts[t] - far),
 				 (uint32_t)w.lens[t] * sizeof(float));
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 	munmap(map, bytes);

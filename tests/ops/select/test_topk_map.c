@@ -215,7 +215,7 @@ START_TEST(slots_may_be_ragged)
 	fixture_drain(&f);
 	for (i = 0; i < 20; i++) {
 		ck_assert_int_eq(ends[i + 1] - ends[i], one.lens[i]);
-		ck_assert_mem_eq(one.slots[0] + ends[i], both.slots[i],
+		ck_assert_mem_eq((int32_t *)one.slots + ends[i], both.slots[i],
 				 (size_t)one.lens[i] * 4);
 	}
 }
