@@ -155,7 +155,7 @@ decode_wide_values(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		   decode_tile which, uint32_t tile, uint32_t cluster,
 		   uint32_t right, uint32_t head, PRIVATE float *o)
 {
-	/* decode_wide.row, or what lies behind it. */
+	/* The left warpgroup's row is decode_wide.row. */
 	LOCAL float *row =
 		(LOCAL float *)decode_wide_place(mem, cluster, tile) +
 		right * (4 * DECODE_PANEL_BYTES / sizeof(float));
