@@ -25,6 +25,7 @@ typedef struct decode_format {
 	uint32_t bf16_rows;   /* no scales: keys are the rows, unchanged */
 	uint32_t heads;       /* whose queries a block has: DECODE_HEADS, or
 			       * DECODE_FEW_HEADS */
+	uint32_t whole;       /* there are no parts, so no token is split */
 } decode_format;
 
 enum { DECODE_FEW_HEADS = 32 };
@@ -45,6 +46,7 @@ decode_fp8_ds_mla(void)
 	f.lists = 1;
 	f.bf16_rows = 0;
 	f.heads = DECODE_HEADS;
+	f.whole = 0;
 	return f;
 }
 
@@ -62,6 +64,7 @@ decode_v4_fp8(void)
 	f.lists = 2;
 	f.bf16_rows = 0;
 	f.heads = DECODE_HEADS;
+	f.whole = 0;
 	return f;
 }
 
@@ -80,6 +83,7 @@ decode_bf16(uint32_t dim)
 	f.lists = 1;
 	f.bf16_rows = 1;
 	f.heads = DECODE_HEADS;
+	f.whole = 0;
 	return f;
 }
 
@@ -88,6 +92,14 @@ FN decode_format
 decode_few_heads(decode_format f)
 {
 	f.heads = DECODE_FEW_HEADS;
+	return f;
+}
+
+/* Format f, for calls without parts. */
+FN decode_format
+decode_whole_tokens(decode_format f)
+{
+	f.whole = 1;
 	return f;
 }
 

@@ -7,7 +7,8 @@
  * Each warp has a ring of four units (eight with few heads, beside their
  * queries) that cp.async fills. A lane reads back only what it copied itself,
  * one unit ahead of the conversion. So no warp waits for another, and loads go
- * on across tiles and tokens. A decode_format says what a row consists of, in
+ * on across tiles and tokens. V3.2's rope part may bypass the ring
+ * (decode_rope_direct). A decode_format says what a row consists of, in
  * constants of a kernel: a new kind of row needs a new decode_format, and no
  * new kernel.
  *
@@ -106,6 +107,24 @@ decode_piece_panel(decode_format f, uint32_t i)
 	if (f.bf16_tail)
 		return i < 2 ? 1 - i : 2 * (i - 1);
 	return 2 * i;
+}
+
+/* Whether the rope part is copied to its panel, as it needs no conversion, and
+ * not through the ring, which then holds more of the codes. Its place is free
+ * only half a tile before it is needed. That is too late in a cluster, where a
+ * tile takes half the time, and of no use where the ring is large. */
+FN uint32_t
+decode_rope_direct(const PRIVATE decode_loader *l)
+{
+	return l->format.rope_byte && l->cluster == 1 &&
+	       l->format.heads == DECODE_HEADS;
+}
+
+/* How many pieces of a row go through the ring. */
+FN uint32_t
+decode_pieces(const PRIVATE decode_loader *l)
+{
+	return decode_rope_direct(l) ? DECODE_PIECES - 1 : DECODE_PIECES;
 }
 
 /* How many pieces make the first half of a row. */
@@ -269,6 +288,29 @@ decode_load(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
 				at[2 * octet + j] < DECODE_NO_ROW);
 }
 
+/* Asks for the rope part of a tile's rows, which lie at `at`. */
+FN void
+decode_load_rope(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
+		 const PRIVATE uint32_t *at, uint32_t tile)
+{
+	LOCAL uint8_t *panel = l->mem->keys[tile] +
+			       decode_first_row(l) / 8 * DECODE_OCTET_BYTES +
+			       8 * DECODE_PANEL_BYTES;
+	const uint32_t lane = decode_lane(l);
+	uint32_t k;
+
+	UNROLL
+	for (k = 0; k < decode_rows_of(l) / 4; k++) {
+		const uint32_t row = lane / 8 + k % 2 * 4;
+
+		g_local_copy128(panel + k / 2 * DECODE_OCTET_BYTES + row * 128 +
+					((lane % 8 ^ row) << 4),
+				cache + (uint64_t)at[k] * 16 +
+					l->format.rope_byte,
+				at[k] < DECODE_NO_ROW);
+	}
+}
+
 /* ---- From the ring into panels ----------------------------------------- */
 
 /* Reads unit u of a tile, which must have come, and its scales. */
@@ -364,22 +406,6 @@ decode_bf16_wide(const PRIVATE uint32_t *x)
 	return wide;
 }
 
-/* Stores 8 bf16 values of rope, for scores, unchanged. The queries of rope come
- * from registers, where a lane has 16 neighbouring values; the order of the
- * keys fits that. */
-FN void
-decode_store_rope(const PRIVATE uint32_t *x, uint32_t lane, uint32_t row,
-		  LOCAL uint8_t *panel)
-{
-	const uint32_t at =
-		row * 128 + 4 * (lane / 2) + ((4 * (lane % 2) ^ row) << 4);
-	uint32_t e;
-
-	UNROLL
-	for (e = 0; e < 4; e++)
-		*(LOCAL uint32_t *)(panel + (at ^ e << 4)) = x[e];
-}
-
 /* Where the lane's codes of the first four rows go, counted from the first
  * panel of a piece. Lanes 4 .. 7 of a row write to the next panel. In odd
  * panels neighbouring 16-byte pieces change places, so that the stores of eight
@@ -419,7 +445,8 @@ decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 		const uint32_t row = decode_lane(l) / 8 + 4 * j;
 
 		if (i == 4 && !l->format.bf16_tail) {
-			decode_store_rope(x, lane, row, panel);
+			g_local_store128(
+				panel + row * 128 + ((lane ^ row) << 4), x);
 			continue;
 		}
 		if (decode_piece_is_tail(l->format, i)) {
@@ -645,7 +672,7 @@ FN void
 decode_load_all(const PRIVATE decode_loader *l)
 {
 	const uint32_t octets = decode_rows_of(l) / 8;
-	const uint32_t units = DECODE_PIECES * octets;
+	const uint32_t units = decode_pieces(l) * octets;
 	const uint32_t left = decode_left_pieces(l->format) * octets;
 	const uint32_t ring = decode_units(l->format);
 	LOCAL decode_memory *mem = l->mem;
@@ -685,6 +712,17 @@ decode_load_all(const PRIVATE decode_loader *l)
 			else
 				decode_read(l, tile, u + 1, place,
 					    &unit[(u + 1) & 1u]);
+			if (decode_rope_direct(l) && u == left - 1) {
+				/* Both warpgroups read P, which lay there. The
+				 * copies belong to the group of the unit asked
+				 * for below, which has come by the last unit.
+				 * `ahead` has this tile's rows until the turn.
+				 */
+				g_mbarrier_wait(&mem->free[tile][1],
+						parity ^ 1u);
+				decode_load_rope(l, ahead.cache, ahead.at,
+						 tile);
+			}
 			if (u == units - ring - 1) {
 				decode_turn(l, m + 1, &ahead, &known);
 				if (!decode_needs_early(l))
@@ -699,7 +737,7 @@ decode_load_all(const PRIVATE decode_loader *l)
 				g_mbarrier_wait(&mem->free[tile][0],
 						parity ^ 1u);
 			/* Both warpgroups read the notes. */
-			if (u == left - 1)
+			if (!decode_rope_direct(l) && u == left - 1)
 				g_mbarrier_wait(&mem->free[tile][1],
 						parity ^ 1u);
 			wide |= decode_convert(l, tile, u, &unit[u & 1u]);

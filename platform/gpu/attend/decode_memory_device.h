@@ -65,7 +65,10 @@ typedef struct decode_memory {
 			uint8_t units[DECODE_UNITS][DECODE_UNIT];
 			uint8_t scales[2][DECODE_WARP_ROWS][DECODE_SCALES];
 		} rings[DECODE_WARPS];
-		uint8_t query_rope[64 * 128]; /* with bf16 rows */
+		struct { /* with bf16 rows */
+			uint8_t query_rope[64 * 128];
+			float largest[2][DECODE_HEADS];
+		};
 	};
 	decode_note notes[2][DECODE_OCTETS]; /* 16-byte aligned */
 	g_mbarrier full[2][2];               /* halves of tiles are there */

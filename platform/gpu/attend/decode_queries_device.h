@@ -24,6 +24,7 @@ typedef struct decode_worker {
  * and the score that weights are relative to. */
 typedef struct decode_heads {
 	float o[128];
+	uint32_t begun; /* some values have been added to O */
 	float sum[2];
 	float reach[2];
 	float largest[2];    /* score so far, with bf16 rows only */
@@ -288,24 +289,28 @@ decode_scale_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 	return w->a->s.scale * decode_unscale(h, i);
 }
 
-/* Asks for the rope part of the item's heads, as fragments of A: dims 16 t ..
- * 16 t + 15 of rows head and head + 8. */
+/* Asks for the rope part of the item's heads, as fragments of A. */
 FN void
 decode_ask_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		PRIVATE decode_heads *h)
 {
 	const uint32_t first = decode_first_head(w, run->bits);
-	uint32_t i;
+	uint32_t i, j;
 
 	UNROLL
-	for (i = 0; i < 4; i++) {
-		const uint32_t head = decode_head() + i / 2 * 8;
+	for (i = 0; i < 2; i++) {
+		const uint32_t head = decode_head() + 8 * i;
 		const uint32_t is = first + head < w->a->s.heads;
-		GLOBAL const uint16_t *from =
-			decode_query(w, run, is ? head : 0) + 512 +
-			16 * (decode_item_lane() % 4) + i % 2 * 8;
+		GLOBAL const uint32_t *from =
+			(GLOBAL const uint32_t *)(decode_query(w, run,
+							       is ? head : 0) +
+						  512) +
+			decode_item_lane() % 4;
 
-		g_load128_if(is, from, h->rope[i / 2] + i % 2 * 4);
+		/* A missing head's scores may be anything. */
+		UNROLL
+		for (j = 0; j < 8; j++)
+			h->rope[i][j] = from[4 * j];
 	}
 }
 

@@ -23,44 +23,37 @@ decode_p_bias(decode_format f)
 	return f.bf16_rows ? 0.0f : DECODE_P_BIAS;
 }
 
-/* Adds the sums of both warpgroups, for both. */
+/* Adds the sums of both warpgroups, for both, and takes the larger of their
+ * largest scores. */
 FN void
-decode_join_sums(const PRIVATE decode_worker *w, PRIVATE float *sum)
+decode_join(const PRIVATE decode_worker *w, PRIVATE decode_heads *h)
 {
+	LOCAL decode_memory *mem = w->mem;
 	uint32_t r;
 
 	g_named_sync(DECODE_SUMS, 256); /* references are read */
 	UNROLL
 	for (r = 0; r < 2; r++) {
-		sum[r] += g_shuffle_xor_f(sum[r], 1);
-		sum[r] += g_shuffle_xor_f(sum[r], 2);
-		if (decode_item_lane() % 4 == 0)
-			w->mem->reach[w->right][decode_head() + 8 * r] = sum[r];
+		const uint32_t head = decode_head() + 8 * r;
+
+		h->sum[r] += g_shuffle_xor_f(h->sum[r], 1);
+		h->sum[r] += g_shuffle_xor_f(h->sum[r], 2);
+		if (decode_item_lane() % 4)
+			continue;
+		mem->reach[w->right][head] = h->sum[r];
+		if (w->format.bf16_rows)
+			mem->largest[w->right][head] = h->largest[r];
 	}
 	g_named_sync(DECODE_SUMS, 256);
 	UNROLL
-	for (r = 0; r < 2; r++)
-		sum[r] = w->mem->reach[0][decode_head() + 8 * r] +
-			 w->mem->reach[1][decode_head() + 8 * r];
-}
+	for (r = 0; r < 2; r++) {
+		const uint32_t head = decode_head() + 8 * r;
 
-/* The largest scores over both warpgroups, for both. */
-FN void
-decode_join_largest(const PRIVATE decode_worker *w, PRIVATE float *largest)
-{
-	uint32_t r;
-
-	g_named_sync(DECODE_SUMS, 256); /* sums are read */
-	UNROLL
-	for (r = 0; r < 2; r++)
-		if (decode_item_lane() % 4 == 0)
-			w->mem->reach[w->right][decode_head() + 8 * r] =
-				largest[r];
-	g_named_sync(DECODE_SUMS, 256);
-	UNROLL
-	for (r = 0; r < 2; r++)
-		largest[r] = g_larger(w->mem->reach[0][decode_head() + 8 * r],
-				      w->mem->reach[1][decode_head() + 8 * r]);
+		h->sum[r] = mem->reach[0][head] + mem->reach[1][head];
+		if (w->format.bf16_rows)
+			h->largest[r] = g_larger(mem->largest[0][head],
+						 mem->largest[1][head]);
+	}
 }
 
 /* The first column of 16-byte piece i of a warpgroup's part of a row of
@@ -182,7 +175,7 @@ decode_write_lse(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 			empty ? G_MINUS_INF
 			      : largest * s->scale *
 					(s->base2 ? G_LOG2_E : 1.0f);
-	if (run->bits & DECODE_PIECE)
+	if (!w->format.whole && run->bits & DECODE_PIECE)
 		a->split_lse[split_row * s->heads + head] =
 			!empty ? lse2 : G_MINUS_INF;
 	else if (s->has_lse)
@@ -201,7 +194,7 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	const PRIVATE decode_args *a = w->a;
 	const decode_scalars *s = &a->s;
 	const uint32_t bits = run->bits, r = decode_item_lane() & 1u;
-	const uint32_t whole = !(bits & DECODE_PIECE);
+	const uint32_t whole = w->format.whole || !(bits & DECODE_PIECE);
 	const uint32_t first = decode_first_head(w, bits) + decode_warp() * 16;
 	const uint32_t head =
 		decode_first_head(w, bits) + decode_head() + 8 * r;
@@ -216,9 +209,7 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	if (!whole)
 		split_row = (uint32_t)a->num_splits[run->token] +
 			    (bits >> DECODE_SPLIT_AT);
-	decode_join_sums(w, h->sum);
-	if (w->format.bf16_rows && s->has_max_logits)
-		decode_join_largest(w, h->largest);
+	decode_join(w, h);
 	sum = r ? h->sum[1] : h->sum[0];
 	reach = r ? h->reach[1] : h->reach[0];
 	log2_reach = reach * decode_unit_of(w, h, r) - decode_p_bias(w->format);

@@ -140,8 +140,9 @@ decode_issue_rope(const PRIVATE decode_worker *w, uint32_t tile,
  * fragments `p`, or in its panel if p is 0. */
 FN void
 decode_issue_values(const PRIVATE decode_worker *w, uint32_t tile,
-		    const PRIVATE uint32_t *p, PRIVATE float *o)
+		    const PRIVATE uint32_t *p, PRIVATE decode_heads *h)
 {
+	PRIVATE float *o = h->o;
 	const g_panel k = decode_key_panels(w, tile);
 	const g_panel a = g_panel_on(k, 8 * DECODE_PANEL_BYTES);
 	const g_panel v = g_panel_on(k, 4 * w->right * DECODE_PANEL_BYTES);
@@ -160,6 +161,7 @@ decode_issue_values(const PRIVATE decode_worker *w, uint32_t tile,
 		else
 			g_wgmma_f16_n256(o, g_panel_step(a, i), rows);
 	}
+	h->begun = 1;
 }
 
 /* ---- Softmax ----------------------------------------------------------- */
@@ -194,38 +196,40 @@ decode_mask_heads(const PRIVATE decode_worker *w, PRIVATE float *score)
 		score[i] = G_MINUS_INF;
 }
 
-/* Brings O and L to the reference `reach`. */
+/* Brings O and L to the reference `reach`. Before a token's first tile both are
+ * 0 at any reference. */
 FN void
 decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
 	       const PRIVATE float *unit)
 {
+	const uint32_t differs =
+		reach[0] != h->reach[0] || reach[1] != h->reach[1];
 	float by[2];
 	uint32_t i;
 
-	if (!g_ballot(reach[0] != h->reach[0] || reach[1] != h->reach[1]))
-		return;
-	UNROLL
-	for (i = 0; i < 2; i++) {
-		by[i] = reach[i] == h->reach[i]
-				? 1.0f
-				: g_exp2_flush((h->reach[i] - reach[i]) *
-					       unit[i]);
-		h->sum[i] *= by[i];
-		h->reach[i] = reach[i];
+	if (g_ballot(h->begun && differs)) {
+		UNROLL
+		for (i = 0; i < 2; i++) {
+			by[i] = reach[i] == h->reach[i]
+					? 1.0f
+					: g_exp2_flush(
+						  (h->reach[i] - reach[i]) *
+						  unit[i]);
+			h->sum[i] *= by[i];
+		}
+		UNROLL
+		for (i = 0; i < 128; i++)
+			h->o[i] *= by[i / 2 % 2];
 	}
-	UNROLL
-	for (i = 0; i < 128; i++)
-		h->o[i] *= by[i / 2 % 2];
+	h->reach[0] = reach[0];
+	h->reach[1] = reach[1];
 }
 
-/* Turns scores of a tile into weights, as fragments of A. `reach` becomes the
- * reference of the weights, `sums` their sums over the item's keys. */
+/* The largest scores of a tile, of the item's two heads. */
 FN void
-decode_weights(decode_format f, PRIVATE float *score, PRIVATE decode_heads *h,
-	       const PRIVATE float *unit, uint32_t wide, PRIVATE float *reach,
-	       PRIVATE float *sums, PRIVATE uint32_t *p)
+decode_largest(decode_format f, const PRIVATE float *score,
+	       PRIVATE decode_heads *h, PRIVATE float *largest)
 {
-	const float bias = decode_p_bias(f);
 	uint32_t i;
 
 	UNROLL
@@ -242,6 +246,26 @@ decode_weights(decode_format f, PRIVATE float *score, PRIVATE decode_heads *h,
 		most = g_larger(most, g_shuffle_xor_f(most, 2));
 		if (f.bf16_rows)
 			h->largest[i] = g_larger(h->largest[i], most);
+		largest[i] = most;
+	}
+}
+
+/* Turns scores of a tile into weights, as fragments of A. `reach` is the tile's
+ * largest scores and becomes the reference of the weights, `sums` their sums
+ * over the item's keys. */
+FN void
+decode_weights(decode_format f, const PRIVATE float *score,
+	       const PRIVATE decode_heads *h, const PRIVATE float *unit,
+	       uint32_t wide, PRIVATE float *reach, PRIVATE float *sums,
+	       PRIVATE uint32_t *p)
+{
+	const float bias = decode_p_bias(f);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < 2; i++) {
+		float most = reach[i];
+
 		/* A wide tile has large values, so its weights are made small:
 		 * f32 then holds O up to 2^115, and f16 holds the weights that
 		 * matter. */
@@ -423,6 +447,7 @@ decode_own_weights(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 	if (partial)
 		decode_mask(mem->notes[tile], score);
 	decode_mask_heads(w, score);
+	decode_largest(w->format, score, h, reach);
 	decode_weights(w->format, score, h, unit, wide, reach, sums, p);
 	decode_give_weights(w, pair->m, reach, p);
 	decode_rescale(h, reach, unit);
@@ -440,11 +465,12 @@ decode_add_values(const PRIVATE decode_worker *w, PRIVATE decode_heads *h,
 		decode_wide_values(w->a, w->mem, w->format, w->mem->runs,
 				   (tile ? pair->last : pair->first), tile,
 				   w->cluster, w->right, decode_head(), h->o);
+		h->begun = 1;
 		return;
 	}
 	g_wgmma_hold_all(h->o, 128);
 	g_wgmma_begin();
-	decode_issue_values(w, tile, p, h->o);
+	decode_issue_values(w, tile, p, h);
 	g_wgmma_commit();
 	g_wgmma_wait_but(0);
 	g_wgmma_hold_all(h->o, 128);
@@ -475,15 +501,16 @@ decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
 		PRIVATE decode_heads *h)
 {
 	const uint32_t tile = w->right;
-	uint32_t p[16], odd;
+	uint32_t p[16], odd, wide;
 	float score[32];
 
 	decode_issue_tile(w, h, pair->m, score);
 	odd = decode_odd_tiles(w) >> tile;
+	wide = !w->format.bf16_rows && odd & 1u;
 	g_wgmma_wait_but(0);
 	g_wgmma_hold_all(score, 32);
-	decode_own_weights(w, h, pair, odd & 1u, odd & 4u, score, p);
-	decode_add_values(w, h, pair, tile, odd & 1u, p);
+	decode_own_weights(w, h, pair, wide, odd & 4u, score, p);
+	decode_add_values(w, h, pair, tile, wide, p);
 	decode_free_multiplied(w, pair, tile);
 }
 
@@ -496,18 +523,18 @@ decode_other_tile(const PRIVATE decode_worker *w,
 		  PRIVATE decode_heads *h)
 {
 	const uint32_t tile = w->right ^ 1u;
-	uint32_t odd = 0;
+	uint32_t wide = 0;
 	float unit[2];
 
 	if (is) {
 		decode_units_of(w, h, unit);
 		decode_await_weights(w, tile, unit, h);
-		odd = decode_odd_tiles(w) >> tile;
+		wide = !w->format.bf16_rows && decode_odd_tiles(w) >> tile & 1u;
 	}
 	if (!w->right)
 		decode_ask_next(w, pair);
 	if (is) {
-		decode_add_values(w, h, pair, tile, odd & 1u, 0);
+		decode_add_values(w, h, pair, tile, wide, 0);
 		decode_free_multiplied(w, pair, tile);
 	}
 }
@@ -531,7 +558,8 @@ decode_both_tiles(const PRIVATE decode_worker *w,
 }
 
 /* The right warpgroup's pair: the softmax of the odd tile runs beside the
- * product of the even one. Returns 0, with nothing done, if a tile is missing
+ * product of the even one. Its largest scores need no reference, so they are
+ * found before the even tile's weights arrive. Returns 0, with nothing done, if a tile is missing
  * or f16 does not hold a row. */
 FN uint32_t
 decode_right_pair(const PRIVATE decode_worker *w,
@@ -556,14 +584,15 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	g_wgmma_wait_but(0);
 	g_wgmma_hold_all(score, 32);
 	decode_units_of(w, h, unit);
-	decode_await_weights(w, 0, unit, h);
-	g_wgmma_hold_all(h->o, 128);
-	g_wgmma_begin();
-	decode_issue_values(w, 0, 0, h->o);
-	g_wgmma_commit();
 	if (odd & 8u)
 		decode_mask(mem->notes[1], score);
 	decode_mask_heads(w, score);
+	decode_largest(w->format, score, h, reach);
+	decode_await_weights(w, 0, unit, h);
+	g_wgmma_hold_all(h->o, 128);
+	g_wgmma_begin();
+	decode_issue_values(w, 0, 0, h);
+	g_wgmma_commit();
 	decode_weights(w->format, score, h, unit, 0, reach, sums, p);
 	decode_give_weights(w, m, reach, p);
 	g_wgmma_wait_but(0);
@@ -603,6 +632,7 @@ decode_zero(PRIVATE decode_heads *h)
 	UNROLL
 	for (i = 0; i < 128; i++)
 		h->o[i] = 0.0f;
+	h->begun = 0;
 	h->sum[0] = h->sum[1] = 0.0f;
 	h->reach[0] = h->reach[1] = g_float(0xff7fffffu); /* -FLT_MAX */
 	h->largest[0] = h->largest[1] = G_MINUS_INF;
@@ -659,7 +689,7 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 		decode_free(w, (pair.m - 1) % 2);
 		fresh = !decode_keeps_queries(w, decode_run_of(runs, pair.last),
 					      decode_run_of(runs, next));
-		if (decode_combines(w->a))
+		if (!w->format.whole && decode_combines(w->a))
 			decode_combine(w, decode_run_of(runs, pair.last),
 				       decode_run_of(runs, next)->bits &
 					       DECODE_NONE);

@@ -33,8 +33,8 @@ SPMLA_KERNEL(sparse_bf16_wgmma_512)
 void
 spmla_k_sparse_bf16_wgmma_512(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma_512))
 {
-	DECODE_WGMMA_RUN(decode_bf16(SPMLA_V4_DIM), 1, BF16_WGMMA_REGISTERS,
-			 BF16_WGMMA_LOADER_REGISTERS);
+	DECODE_WGMMA_RUN(decode_whole_tokens(decode_bf16(SPMLA_V4_DIM)), 1,
+			 BF16_WGMMA_REGISTERS, BF16_WGMMA_LOADER_REGISTERS);
 }
 
 #endif
