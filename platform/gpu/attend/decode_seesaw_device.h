@@ -264,13 +264,19 @@ decode_weights(decode_format f, const PRIVATE float *score,
 
 	UNROLL
 	for (i = 0; i < 2; i++) {
+		const float end = g_float(0x7f7fffffu); /* FLT_MAX */
 		float most = reach[i];
 
 		/* A wide tile has large values, so its weights are made small:
 		 * f32 then holds O up to 2^115, and f16 holds the weights that
-		 * matter. */
-		if (wide)
-			most += 14.0f / g_float(g_here(g_bits(unit[i])));
+		 * matter. The unit of a query of zeros is so small that there
+		 * is no such score. */
+		if (wide) {
+			const float up =
+				most + 14.0f / g_float(g_here(g_bits(unit[i])));
+
+			most = most <= end && up > end ? end : up;
+		}
 		reach[i] = (most - h->reach[i]) * unit[i] > DECODE_REACH ||
 					   (wide && most > h->reach[i])
 				   ? most

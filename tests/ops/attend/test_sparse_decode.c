@@ -104,6 +104,27 @@ START_TEST(growing_scores_rescale_what_was_summed)
 }
 END_TEST
 
+/* A key that f16 does not hold, -1024, is alone in the first block. Its score is
+ * 0; that of the key 64 entries on is 40, so the first one weighs nothing. */
+START_TEST(wide_key_is_rescaled_by_the_next_block)
+{
+	const float scales[4] = {1024, 1024, 1024, 1024};
+
+	open_fp8(16, 65);
+	zero_q();
+	w.q[REF_LATENT] = test_bf16(1);
+	decode_put(&w, 0, -1, 0);
+	memcpy(decode_row(&w, 0) + 512, scales, 16);
+	decode_put(&w, 1, 0.5f, 40);
+	w.slots[0] = 0;
+	w.slots[64] = 1;
+	w.a.softmax_scale = 1;
+	decode_check(&f, &w);
+	all_out(0, 0, 0.5f);
+	close_world();
+}
+END_TEST
+
 /* q = 0: every key weighs 1/n. (1 + 2 + 3) / 3 = 2, lse = ln 3. */
 START_TEST(zero_query_is_the_mean)
 {
@@ -366,6 +387,7 @@ SUITE
 		{results_equal_dense_attention_for_any_shape_and_layout, 32},
 		{sharp_and_flat_softmax_equal_dense_attention, 5},
 		{growing_scores_rescale_what_was_summed, 1},
+		{wide_key_is_rescaled_by_the_next_block, 1},
 		{zero_query_is_the_mean, 1},
 		{one_key_is_its_value_and_its_score_is_the_lse, 1},
 		{weight_is_rounded_to_bf16_relative_to_its_block, 1},
