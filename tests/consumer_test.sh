@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
-# The recipes of docs/building.md for other Bazel projects, run as they stand
-# there: a project made of its blocks, which are the files of examples/consumer,
-# with SpMLA beside it and kernels for its platforms; then the same project with SpMLA
-# copied in, compiled with -ffast-math and without kernels.
+# consumer_test.sh ARCHIVE: the recipes of docs/building.md for other Bazel projects,
+# run as they stand there: a project made of its blocks, which are the files of
+# examples/consumer, with SpMLA beside it and kernels for its platforms; then the
+# same project with SpMLA copied in, compiled with -ffast-math and without kernels.
+# Of the library they compile the sources that lie in lib/ itself, as all have the
+# same flags. Objects of the others are those of ARCHIVE, which is this build's.
 set -euo pipefail
 
+archive=$PWD/$1
 root=$PWD
 tmp=$TEST_TMPDIR/consumer
 export HOME=$TEST_TMPDIR
 
 bazel() {
-	command bazel --nohome_rc --output_user_root="$TEST_TMPDIR/bazel" "$@"
+	# It runs for seconds, in which the JVM's second compiler brings nothing.
+	command bazel --nohome_rc --output_user_root="$TEST_TMPDIR/bazel" \
+		--host_jvm_args=-XX:TieredStopAtLevel=1 "$@"
 }
 
 cleanup() {
@@ -63,6 +68,23 @@ for file in WORKSPACE .bazelrc BUILD.bazel; do
 		diff -B - "$file" || fail "examples/consumer/$file says otherwise"
 done
 cp "$root/examples/consumer/main.c" .
+
+# The compiler of both projects; Bazel's last words are "-c SOURCE -o OBJECT".
+mkdir ../objects
+(cd ../objects && ar x "$archive")
+cat >../cc <<END
+#!/bin/bash
+source=\${*: -3:1} object=\${*: -1}
+case \$source in
+*/spmla/lib/*/*.c | */spmla/platform/*.c)
+	cp "$tmp/objects/\${object##*/}" "\$object"
+	echo "\$object:" >"\${object%.o}.d"
+	;;
+*) exec gcc "\$@" ;;
+esac
+END
+chmod +x ../cc
+export CC=$tmp/cc
 
 blobs='spmla_cuda_blob.fatbin spmla_hip_blob.hsaco spmla_level_zero_blob.spv'
 NVCC=$root/tests/substitutes/nvcc.sh \
