@@ -37,7 +37,10 @@ open_both(uint32_t index_layout)
 	fixture_multiprocessors(40);
 	open_rig(&replayed, index_layout, SPMLA_CONFIG_APART,
 		 SPMLA_NATIVE_DEFERRED);
+	/* On one thread, whatever the other has. */
+	fixture_lend(1, NULL);
 	open_rig(&eager, index_layout, 0, 0);
+	fixture_lend(0, NULL);
 	v4_replay_capture(&replayed);
 	v4_sim_open(&batch, &replayed.f.plan, test_seed());
 	batch.near_ends = steps < ENOUGH;

@@ -31,7 +31,10 @@ setup_with(uint32_t native_flags, uint32_t config_flags)
 	/* In parts, on a GPU, except the largest bucket. */
 	fixture_multiprocessors(40);
 	v4_replay_config(&config, SPMLA_LAYOUT_INDEX_FP8);
+	/* On one thread, whatever the other has. */
+	fixture_lend(1, NULL);
 	v4_replay_open(&written, &config, 0, test_seed());
+	fixture_lend(0, NULL);
 	config.flags |= config_flags;
 	v4_replay_open(&advanced, &config, native_flags, test_seed());
 }
