@@ -4,7 +4,7 @@
 #        [--sanitizer TOOL] [--jobs N] [WORD..]
 # Runs on this machine's CUDA device: the suites, the golden cases, cudart_engine
 # and the examples (decode_loop and, beside it, hello_cuda). Given WORDs, it runs
-# only what contains one of them in its name. Prints a line for each suite, then
+# only what contains one of them in its name; a $ is the name's end. Prints a line for each suite, then
 # the last lines of the ones that failed.
 # --bundle: where programs, cases and traces lie; //tests:gpu_bundle makes such a
 # folder.
@@ -243,7 +243,7 @@ is_among() { # NAME SUITE..
 is_wanted() { # NAME
 	local word
 	for word in ${words[@]+"${words[@]}"}; do
-		[[ $1 != *"$word"* ]] || return 0
+		[[ $1\$ != *"$word"* ]] || return 0
 	done
 	[ ${#words[@]} -eq 0 ]
 }

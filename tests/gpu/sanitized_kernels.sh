@@ -59,7 +59,7 @@ steps=6 runs 1000 racecheck every_op/test_inputs \
 saw_all racecheck "$(names '(LINE|MMA)')"
 # The others have what racecheck leaves out, and of that the short suites do.
 # Those whose blocks wait for each other need more SMs than the substitute has.
-runs 1 synccheck mqa_logits_gathered \
-	sparse_decode_heads sparse_prefill v4_parts_heads
+runs 1 synccheck 'mqa_logits_gathered$' \
+	sparse_decode_heads 'sparse_prefill$' 'v4_parts_heads$'
 saw_all synccheck "$(names '(WGMMA|PAIR)')"
 exit $bad
