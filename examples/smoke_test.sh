@@ -92,21 +92,21 @@ good_v4=("${good[@]}" '^  rejected +[1-9]' '^  of prompts and answers +[1-9]'
 
 runs "V4: windows and states that come round" 0 "${good_v4[@]}" \
 	'^table rows come round +[1-9]' '^pages copied +[1-9]' -- \
-	"$loop" --model v4-flash "${v4[@]}"
+	"$loop" --model v4-flash "${v4[@]}" --check-every 2
 runs "V4: tables of all groups, steps that are taken back" 0 \
 	"${good_v4[@]}" '^  taken back and sent again +[1-9]' -- \
 	"$loop" --model v4-pro "${v4[@]}" --tables own --index mxfp4 \
-	--page-tokens 128 --undo-every 3 --check-every 2
+	--page-tokens 128 --undo-every 3 --check-every 4
 runs "V4: pages that requests share" 0 "${good_v4[@]}" \
 	'!^table rows come round' '^pages shared by requests +[1-9]' -- \
-	"$loop" --model v4-flash "${v4[@]}" --tables linear --check-every 2
+	"$loop" --model v4-flash "${v4[@]}" --tables linear --check-every 4
 runs "V4: the engine's own tables" 0 "${good_v4[@]}" \
 	'!^table rows grown' -- \
-	"$loop" --model v4-flash "${v4[@]}" --tables device --check-every 2
+	"$loop" --model v4-flash "${v4[@]}" --tables device --check-every 4
 runs "V4: prompts in steps of prefill" 0 "${good_v4[@]}" \
 	'^  steps of prompts +[1-9]' -- \
 	"$loop" --model v4-flash "${v4[@]}" --prompts eager --prefill 90 \
-	--check-every 2
+	--check-every 4
 runs "V4: no bucket for prompts" 0 "${good[@]}" '^  of prompts and answers +[1-9]' -- \
 	"$loop" --model v4-flash "${v4[@]}" --prefill 0 --check-every 4
 # From the start of a group of 128, so that its key is one that the run makes. The

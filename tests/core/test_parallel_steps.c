@@ -10,7 +10,7 @@
 #include "tests/harness/prompt_rig.h"
 #include "tests/harness/themes.h"
 
-enum { COUNTS = 4, STEPS = 40 };
+enum { COUNTS = 4, STEPS = 20 };
 
 static const uint32_t counts[COUNTS] = {1, 2, 3, 7};
 

@@ -34,7 +34,7 @@ static void
 with_every_variant(int i, void (*check)(op_call *c))
 {
 	const uint32_t variants = op_variants(i);
-	const uint32_t rounds = fixture_rounds(24, 4);
+	const uint32_t rounds = fixture_rounds(24, 3);
 	uint32_t variant, round;
 	op_call c;
 

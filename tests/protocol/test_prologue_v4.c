@@ -280,7 +280,7 @@ START_TEST(random_steps_are_those_of_the_model)
 {
 	const v4_kind kind = (v4_kind)_i;
 	const uint32_t steps = kind == V4_FAR ? fixture_rounds(1000, 300)
-					      : fixture_rounds(6000, 1000);
+					      : fixture_rounds(3000, 1000);
 	uint32_t i;
 
 	open_kind(kind);

@@ -28,7 +28,7 @@ v4_replay_config(spmla_config *c, uint32_t index_layout)
 	c->index_layout = index_layout;
 	c->max_table_stores = V4_STORES;
 	c->max_update_pages = V4_PAGES;
-	c->buckets[2].tokens = 32; /* more than kv_compress calls few */
+	c->buckets[2].tokens = 24; /* more than kv_compress calls few */
 	if (fixture_on_gpu()) {
 		c->heads = V4_MOST_HEADS;
 		c->index_heads = 64;

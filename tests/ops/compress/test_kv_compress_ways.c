@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = COMPRESS_FEW, QUERY = 5, ROUNDS = 60, ENOUGH = 6, SPOILT = 200 };
+enum { FEW = COMPRESS_FEW, QUERY = 5, ROUNDS = 20, ENOUGH = 6, SPOILT = 200 };
 
 static uint64_t rng;
 
