@@ -24,7 +24,7 @@ enum {
 };
 
 static struct {
-	uint32_t tokens, heads, splits, quant;
+	uint32_t tokens, heads, splits, quant, columns;
 	const twin *a, *b, *w, *positions, *rope, *scales, *w_scales;
 	const twin *num_splits, *out, *lse;
 } pr;
@@ -140,7 +140,7 @@ o_proj(spmla_ctx *ctx, side on, spmla_stream stream)
 		.tokens = some_tokens(on),
 		.groups = GROUPS,
 		.inner = INNER,
-		.columns = COLUMNS,
+		.columns = pr.columns,
 		.quant = pr.quant,
 		.o = pr.a->at[on],
 		.o_token_stride_elems = GROUPS * INNER,
@@ -149,14 +149,14 @@ o_proj(spmla_ctx *ctx, side on, spmla_stream stream)
 		.o_scale_stride_elems = pr.tokens,
 		.o_scale_group_stride_elems = (int64_t)PARTS * pr.tokens,
 		.w = pr.w->at[on],
-		.w_group_stride_elems = (int64_t)COLUMNS * INNER,
+		.w_group_stride_elems = (int64_t)pr.columns * INNER,
 		.w_row_stride_elems = INNER,
 		.w_scales = quantised ? pr.w_scales->at[on] : NULL,
-		.w_scale_group_stride_elems = COLUMNS / 128 * PARTS,
+		.w_scale_group_stride_elems = pr.columns / 128 * PARTS,
 		.w_scale_row_stride_elems = PARTS,
 		.z = pr.out->at[on],
-		.z_token_stride_elems = GROUPS * COLUMNS,
-		.z_group_stride_elems = COLUMNS,
+		.z_token_stride_elems = GROUPS * pr.columns,
+		.z_group_stride_elems = pr.columns,
 	};
 
 	return spmla_o_group_proj(ctx, &a, stream);
@@ -167,7 +167,7 @@ one_o_proj(gpu *g, uint32_t tokens, uint32_t quant)
 {
 	op_case c = {.op = "o_group_proj", .call = o_proj, .by = {BY_BF16}};
 	const uint64_t n = (uint64_t)tokens * GROUPS;
-	const uint64_t m = (uint64_t)GROUPS * COLUMNS;
+	const uint64_t m = (uint64_t)GROUPS * pr.columns;
 
 	pr.tokens = tokens;
 	pr.quant = quant;
@@ -180,11 +180,11 @@ one_o_proj(gpu *g, uint32_t tokens, uint32_t quant)
 		pr.scales = make_f32(g, n * PARTS, 0.5f, 1);
 		pr.w_scales = make_f32(g, m / 128 * PARTS, 0.05f, 0.1f);
 	}
-	pr.out = c.outputs[0] = twin_make(g, n * COLUMNS * 2);
-	c.checked[0] = UINT64_C(2) * some_tokens(ON_HOST) * GROUPS * COLUMNS;
+	pr.out = c.outputs[0] = twin_make(g, n * pr.columns * 2);
+	c.checked[0] = UINT64_C(2) * some_tokens(ON_HOST) * GROUPS * pr.columns;
 	c.bytes = (double)pr.a->bytes + (double)pr.w->bytes +
 		  (double)pr.out->bytes;
-	c.flop = 2.0 * (double)n * INNER * COLUMNS;
+	c.flop = 2.0 * (double)n * INNER * pr.columns;
 	c.product = quant == SPMLA_O_BF16 ? BF16 : E4M3;
 	op_row(g, &c, tokens,
 	       quant == SPMLA_O_BF16 ? "tokens, 64 heads, bf16"
@@ -244,6 +244,7 @@ bench_projections(gpu *g)
 	uint32_t i;
 
 	pr.heads = g->tiny ? 8 : HEADS;
+	pr.columns = g->tiny ? 128 : COLUMNS;
 	if (wanted(g, "split_combine")) {
 		one_combine(g, 1, g->tiny ? 3 : 32,
 			    "tokens of 32 splits, 128 heads");

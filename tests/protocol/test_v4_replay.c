@@ -31,10 +31,9 @@ open_rig(v4_replay_rig *rig, uint32_t index_layout, uint32_t config_flags,
 }
 
 static void
-open_both(uint32_t index_layout)
+open_both(uint32_t index_layout, uint32_t multiprocessors)
 {
-	/* In parts, on a GPU, except the largest bucket. */
-	fixture_multiprocessors(40);
+	fixture_multiprocessors(multiprocessors);
 	open_rig(&replayed, index_layout, SPMLA_CONFIG_APART,
 		 SPMLA_NATIVE_DEFERRED);
 	/* On one thread, whatever the other has. */
@@ -50,14 +49,14 @@ static void
 setup_fp8(void)
 {
 	steps = fixture_rounds(STEPS, FEW_STEPS);
-	open_both(SPMLA_LAYOUT_INDEX_FP8);
+	open_both(SPMLA_LAYOUT_INDEX_FP8, V4_MANY_SMS);
 }
 
 static void
 setup_mxfp4(void)
 {
 	steps = fixture_rounds(STEPS / 4, FEW_STEPS / 2);
-	open_both(SPMLA_LAYOUT_INDEX_MXFP4);
+	open_both(SPMLA_LAYOUT_INDEX_MXFP4, V4_SOME_SMS);
 }
 
 static void

@@ -24,12 +24,12 @@ static v4_replay_rig advanced, written;
 static uint32_t lens[REQUESTS]; /* 0: it has left them */
 
 static void
-setup_with(uint32_t native_flags, uint32_t config_flags)
+setup_with(uint32_t native_flags, uint32_t config_flags,
+	   uint32_t multiprocessors)
 {
 	spmla_config config;
 
-	/* In parts, on a GPU, except the largest bucket. */
-	fixture_multiprocessors(40);
+	fixture_multiprocessors(multiprocessors);
 	v4_replay_config(&config, SPMLA_LAYOUT_INDEX_FP8);
 	/* On one thread, whatever the other has. */
 	fixture_lend(1, NULL);
@@ -42,19 +42,19 @@ setup_with(uint32_t native_flags, uint32_t config_flags)
 static void
 setup(void)
 {
-	setup_with(0, 0);
+	setup_with(0, 0, V4_MANY_SMS);
 }
 
 static void
 setup_deferred(void)
 {
-	setup_with(SPMLA_NATIVE_DEFERRED, 0);
+	setup_with(SPMLA_NATIVE_DEFERRED, 0, V4_SOME_SMS);
 }
 
 static void
 setup_ragged(void)
 {
-	setup_with(0, SPMLA_CONFIG_RAGGED);
+	setup_with(0, SPMLA_CONFIG_RAGGED, V4_SOME_SMS);
 }
 
 static void

@@ -20,13 +20,13 @@ enum { ROW = 5 };
 
 static v4_replay_rig r;
 
-/* In parts, on a GPU, except the largest bucket, and except with the flag. */
+/* With the batch-invariant flag no step is done in parts. */
 static void
 setup_one(uint32_t index_layout, uint32_t config_flags, uint32_t native_flags)
 {
 	spmla_config config;
 
-	fixture_multiprocessors(40);
+	fixture_multiprocessors(native_flags ? V4_SOME_SMS : V4_MANY_SMS);
 	v4_replay_config(&config, index_layout);
 	config.flags |= config_flags;
 	v4_replay_open(&r, &config, native_flags, test_seed());
