@@ -179,6 +179,9 @@ START_TEST(any_number_of_tokens_give_each_its_own_bits)
 				continue;
 			}
 			q_absorb_check_rope(&r, t, h, got + 512);
+			/* Styles differ in the rope part alone. */
+			if (_i >= 6 && t != last)
+				continue;
 			project_check(got, x + (t * HEADS + h) * NOPE,
 				      r.w + h * r.a.w_head_stride_elems,
 				      r.a.w_row_stride_elems, NOPE, 512,
