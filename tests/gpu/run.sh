@@ -4,8 +4,8 @@
 #        [--sanitizer TOOL] [--jobs N] [WORD..]
 # Runs on this machine's CUDA device: the suites, the golden cases, cudart_engine
 # and the examples (decode_loop and, beside it, hello_cuda). Given WORDs, it runs
-# only what contains one of them in its name; a $ is the name's end. Prints a line for each suite, then
-# the last lines of the ones that failed.
+# only what contains one of them in its name; $ is a name's end. Prints a line for
+# each suite, then the last lines of the ones that failed.
 # --bundle: where programs, cases and traces lie; //tests:gpu_bundle makes such a
 # folder.
 # --golden: a folder of cases, which may be missing; the bundle's otherwise.
