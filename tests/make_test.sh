@@ -2,8 +2,9 @@
 # make_test.sh ARCHIVE: what the Makefile builds and installs. It has the
 # sources and the flags of Bazel's ARCHIVE; programs find it by pkg-config, CMake
 # and cargo; kernels for CUDA, HIP and Level Zero are in it where there are compilers.
-# make compiles the sources that lie in lib/ itself. For the others it finds objects
-# of ARCHIVE, which the same compiler made; clang reads them with make's flags.
+# make compiles the sources in lib/ itself and some others. The other objects it finds
+# there, from ARCHIVE, which the same compiler made; clang reads their sources with
+# make's flags.
 set -euo pipefail
 
 archive=$PWD/$1
@@ -39,7 +40,8 @@ cd "$tmp"
 "${make[@]}" -f "$root/Makefile" "$tmp/build/flags" # older than the objects
 mkdir objects
 (cd objects && ar x "$archive")
-(cd "$root" && find -L lib/*/ platform -name '*.c' ! -name '*_kernels.c') |
+(cd "$root" && find -L lib/*/ platform -name '*.c' ! -name '*_kernels.c' \
+	! -name 'platform_*.c' ! -name 'topk*.c') |
 	while read -r source; do
 		mkdir -p "build/${source%/*}"
 		mv "objects/$(basename "$source" .c).o" "build/${source%.c}.o"

@@ -83,6 +83,15 @@ level_zero)
 			ZE_ENABLE_HANDLE_LIFETIME=1 \
 			ZE_ENABLE_PARAMETER_VALIDATION=1
 		echo "Level Zero: SUBSTITUTE (SPIR-V on CPU)"
+		# Debian 13's layer (1.20) takes an immediate list for a closed
+		# one and calls whatever is appended an invalid argument.
+		if grep -q 'AppendMemoryFill: got 2013265924' <<<"$(
+			"$bundle/gpu_suites" core/test_v32_prefill_call 2>&1
+		)"; then
+			echo "SKIPPED: the loader's check of handles, which" \
+				"refuses immediate lists"
+			unset ZE_ENABLE_HANDLE_LIFETIME
+		fi
 	fi
 	;;
 *)

@@ -110,9 +110,9 @@ decode_piece_panel(decode_format f, uint32_t i)
 }
 
 /* Whether the rope part is copied to its panel, as it needs no conversion, and
- * not through the ring, which then holds more of the codes. Its place is free
- * only half a tile before it is needed. That is too late in a cluster, where a
- * tile takes half the time, and of no use where the ring is large. */
+ * not through the ring, which then holds more of the codes. The panel, where P
+ * lay, is free only half a tile before the copy must have come. That is too late
+ * in a cluster, where a tile takes half the time, and with a large ring. */
 FN uint32_t
 decode_rope_direct(const PRIVATE decode_loader *l)
 {
@@ -713,11 +713,11 @@ decode_load_all(const PRIVATE decode_loader *l)
 				decode_read(l, tile, u + 1, place,
 					    &unit[(u + 1) & 1u]);
 			if (decode_rope_direct(l) && u == left - 1) {
-				/* Both warpgroups read P, which lay there. The
-				 * copies belong to the group of the unit asked
-				 * for below, which has come by the last unit.
-				 * `ahead` has this tile's rows until the turn.
-				 */
+				/* Both warpgroups read the notes, and P, which
+				 * lay there. The copies belong to the group of
+				 * the unit asked for below, which has come by
+				 * the last unit. `ahead` has this tile's rows
+				 * until the turn. */
 				g_mbarrier_wait(&mem->free[tile][1],
 						parity ^ 1u);
 				decode_load_rope(l, ahead.cache, ahead.at,

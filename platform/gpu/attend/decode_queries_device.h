@@ -289,7 +289,9 @@ decode_scale_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 	return w->a->s.scale * decode_unscale(h, i);
 }
 
-/* Asks for the rope part of the item's heads, as fragments of A. */
+/* Asks for the rope part of the item's heads, as fragments of A: word j of a head
+ * has dims 8 j + 2 t and the next one, t = lane % 4. The scores of a missing head
+ * may be anything: it gets those of the token's first head. */
 FN void
 decode_ask_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		PRIVATE decode_heads *h)
@@ -303,11 +305,11 @@ decode_ask_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		const uint32_t is = first + head < w->a->s.heads;
 		GLOBAL const uint32_t *from =
 			(GLOBAL const uint32_t *)(decode_query(w, run,
-							       is ? head : 0) +
+							       is ? head
+								  : 0 - first) +
 						  512) +
 			decode_item_lane() % 4;
 
-		/* A missing head's scores may be anything. */
 		UNROLL
 		for (j = 0; j < 8; j++)
 			h->rope[i][j] = from[4 * j];

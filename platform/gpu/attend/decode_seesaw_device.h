@@ -11,7 +11,7 @@
  * and share what they load.
  *
  *   left                         right
- *   S = Q K^T of the even tile   S of the odd tile, issued
+ *   S = Q K^T of the even tile   S of the odd tile, its largest scores
  *   P, even; O += P V            wait for P, even; O += P V
  *   wait for P, odd              P, odd
  *   O += P V of the odd tile     O += P V
@@ -196,8 +196,9 @@ decode_mask_heads(const PRIVATE decode_worker *w, PRIVATE float *score)
 		score[i] = G_MINUS_INF;
 }
 
-/* Brings O and L to the reference `reach`. Before a token's first tile both are
- * 0 at any reference. */
+/* Brings O and L to the reference `reach`. Before a token's first product both
+ * are 0 at any reference. Two references may be so far apart that f32 does not
+ * hold their difference, but half of it. */
 FN void
 decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
 	       const PRIVATE float *unit)
@@ -212,9 +213,9 @@ decode_rescale(PRIVATE decode_heads *h, const PRIVATE float *reach,
 		for (i = 0; i < 2; i++) {
 			by[i] = reach[i] == h->reach[i]
 					? 1.0f
-					: g_exp2_flush(
-						  (h->reach[i] - reach[i]) *
-						  unit[i]);
+					: g_exp2_flush((0.5f * h->reach[i] -
+							0.5f * reach[i]) *
+						       (2.0f * unit[i]));
 			h->sum[i] *= by[i];
 		}
 		UNROLL
@@ -269,8 +270,8 @@ decode_weights(decode_format f, const PRIVATE float *score,
 
 		/* A wide tile has large values, so its weights are made small:
 		 * f32 then holds O up to 2^115, and f16 holds the weights that
-		 * matter. The unit of a query of zeros is so small that there
-		 * is no such score. */
+		 * matter. With a query of zeros the unit is so small that f32
+		 * has no such score. The largest score there is must do. */
 		if (wide) {
 			const float up =
 				most + 14.0f / g_float(g_here(g_bits(unit[i])));
@@ -564,9 +565,9 @@ decode_both_tiles(const PRIVATE decode_worker *w,
 }
 
 /* The right warpgroup's pair: the softmax of the odd tile runs beside the
- * product of the even one. Its largest scores need no reference, so they are
- * found before the even tile's weights arrive. Returns 0, with nothing done, if a tile is missing
- * or f16 does not hold a row. */
+ * product of the even one. The odd tile's largest scores need no reference, so
+ * they are found before the even tile's weights arrive. Returns 0, with nothing
+ * done, if a tile is missing or f16 does not hold a row. */
 FN uint32_t
 decode_right_pair(const PRIVATE decode_worker *w,
 		  const PRIVATE decode_pair *pair, PRIVATE decode_heads *h)

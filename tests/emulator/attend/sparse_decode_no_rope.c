@@ -46,6 +46,7 @@ decode_no_rope(void)
 	f.lists = 1;
 	f.bf16_rows = 0;
 	f.heads = DECODE_HEADS;
+	f.whole = 0;
 	return f;
 }
 

@@ -15,7 +15,7 @@ enum {
 	DECODE_TOKENS = 2,
 	DECODE_MOST_TOKENS = 8,
 	DECODE_HEADS = 64,
-	DECODE_MOST_HEADS = 128
+	DECODE_MOST_HEADS = 192
 };
 
 typedef struct decode_world {

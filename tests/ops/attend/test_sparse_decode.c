@@ -104,9 +104,10 @@ START_TEST(growing_scores_rescale_what_was_summed)
 }
 END_TEST
 
-/* A key that f16 does not hold, -1024, is alone in the first block. Its score is
- * 0; that of the key 64 entries on is 40, so the first one weighs nothing. */
-START_TEST(wide_key_is_rescaled_by_the_next_block)
+/* A key that f16 does not hold, -1024, is alone in the first block or in the
+ * second. The first head's score of it is 0, and 40 of the other key, which alone
+ * counts. All other heads have queries of zeros: both keys count alike. */
+START_TEST(wide_key_is_weighed_in_whatever_block_it_is)
 {
 	const float scales[4] = {1024, 1024, 1024, 1024};
 
@@ -116,11 +117,12 @@ START_TEST(wide_key_is_rescaled_by_the_next_block)
 	decode_put(&w, 0, -1, 0);
 	memcpy(decode_row(&w, 0) + 512, scales, 16);
 	decode_put(&w, 1, 0.5f, 40);
-	w.slots[0] = 0;
-	w.slots[64] = 1;
+	w.slots[0] = _i;
+	w.slots[64] = 1 - _i;
 	w.a.softmax_scale = 1;
 	decode_check(&f, &w);
 	all_out(0, 0, 0.5f);
+	all_out(0, 1, -512.0f);
 	close_world();
 }
 END_TEST
@@ -387,7 +389,7 @@ SUITE
 		{results_equal_dense_attention_for_any_shape_and_layout, 32},
 		{sharp_and_flat_softmax_equal_dense_attention, 5},
 		{growing_scores_rescale_what_was_summed, 1},
-		{wide_key_is_rescaled_by_the_next_block, 1},
+		{wide_key_is_weighed_in_whatever_block_it_is, 2},
 		{zero_query_is_the_mean, 1},
 		{one_key_is_its_value_and_its_score_is_the_lse, 1},
 		{weight_is_rounded_to_bf16_relative_to_its_block, 1},

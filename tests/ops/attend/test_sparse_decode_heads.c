@@ -83,6 +83,15 @@ START_TEST(heads_of_v32_equal_dense_attention)
 }
 END_TEST
 
+/* Two blocks share a token's rows, and each has 64 heads: the fourth has none. */
+START_TEST(a_block_without_heads_reads_no_queries)
+{
+	open_v32(192, 70);
+	decode_check(&f, &w);
+	decode_close(&w);
+}
+END_TEST
+
 START_TEST(heads_of_v4_equal_dense_attention)
 {
 	v4_open(&v4, heads_of[_i % HEADS], 64, _i / HEADS ? 64 : 130, 2, 70);
@@ -282,6 +291,7 @@ SUITE
 {
 	const theme_test shape[] = {
 		{heads_of_v32_equal_dense_attention, 2 * HEADS},
+		{a_block_without_heads_reads_no_queries, 1},
 		{heads_of_v4_equal_dense_attention, 2 * HEADS},
 		{tokens_of_any_length_follow_each_other, 12},
 		{so_they_do_with_a_second_list, 24},

@@ -142,7 +142,7 @@ check(uint32_t rows, uint32_t k, uint32_t ties)
 START_TEST(rows_of_every_kind_equal_a_full_sort)
 {
 	static const uint32_t ks[6] = {1, 37, 130, 512, 1024, 2048};
-	/* All of them with both kinds of ties, or with one. */
+	/* Each k with both kinds of ties. In the emulator with one, by kind. */
 	const uint32_t rounds = fixture_rounds(12, 6);
 	uint64_t rng = test_seed() + 20 + (uint64_t)_i;
 	uint32_t round;
@@ -151,7 +151,7 @@ START_TEST(rows_of_every_kind_equal_a_full_sort)
 		fill(&rng, 1 + rng_below(&rng, 2), round % 2 ? 70000 : 9000,
 		     (uint32_t)_i);
 		lens[0] = lens[0] > 5000 ? lens[0] : lens[0] / 2;
-		check(1, ks[round % 6], (round + round / 6 + (uint32_t)_i) % 2);
+		check(1, ks[round % 6], (round / 2 + (uint32_t)_i) % 2);
 	}
 }
 END_TEST
