@@ -148,6 +148,8 @@ spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 		s = spmla_i_config_resolve(&resolved, config, diag);
 	if (s == SPMLA_OK)
 		s = spmla_i_device_check(device, &resolved, diag);
+	if (s == SPMLA_OK)
+		s = spmla_i_check_lists(&resolved, diag);
 	if (s != SPMLA_OK)
 		return s;
 	facts = *device; /* `config` may be the plan's own */

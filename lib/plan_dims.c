@@ -217,11 +217,9 @@ fill_lists(uint64_t *dim, const spmla_plan *plan)
 	dim[SPMLA_I_DIM_SCHEDULE_ROW] = 2;
 }
 
-/* Checks that an indptr can count the entries of the longest lists. */
-static spmla_status
-check_lists(const spmla_plan *plan, spmla_diag *diag)
+spmla_status
+spmla_i_check_lists(const spmla_config *c, spmla_diag *diag)
 {
-	const spmla_config *c = &plan->config;
 	uint64_t width = c->topk;
 
 	if (!(c->flags & SPMLA_CONFIG_RAGGED))
@@ -300,10 +298,7 @@ spmla_status
 spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow, spmla_diag *diag)
 {
 	uint64_t dim[SPMLA_I_DIM_COUNT];
-	spmla_status s = check_lists(plan, diag);
 
-	if (s != SPMLA_OK)
-		return s;
 	memset(dim, 0, sizeof dim);
 	fill_dims(dim, plan, &overflow);
 	if (spmla_i_is_v4(&plan->config))

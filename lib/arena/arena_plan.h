@@ -13,6 +13,9 @@ spmla_status spmla_i_arena_plan(spmla_plan *plan,
 				const uint64_t dim[SPMLA_I_DIM_COUNT],
 				uint32_t apart, spmla_diag *diag);
 
+/* Checks that an indptr can count the entries of the longest lists. */
+spmla_status spmla_i_check_lists(const spmla_config *c, spmla_diag *diag);
+
 /* Computes the dimensions of a plan whose limits are filled in, and walks the
  * table. With `overflow` a limit did not fit, and the call fails. */
 spmla_status spmla_i_plan_arena(spmla_plan *plan, uint32_t overflow,

@@ -186,14 +186,16 @@ START_TEST(layers_of_v32_have_the_bits_of_rows)
 }
 END_TEST
 
-/* 2^31 - 1 entries are the most that an indptr counts. */
+/* 2^31 - 1 entries are the most that an indptr counts. The plan stays as it was. */
 START_TEST(lists_that_an_indptr_cannot_count_are_refused)
 {
 	spmla_config config;
 	spmla_device device = SPMLA_DEVICE_INIT;
-	spmla_plan plan;
+	static spmla_plan plan, before;
 	spmla_diag diag = SPMLA_DIAG_INIT;
 
+	memset(&plan, 0x11, sizeof plan);
+	before = plan;
 	fixture_config(&config);
 	config.flags = SPMLA_CONFIG_RAGGED;
 	config.topk = 65536;
@@ -204,6 +206,7 @@ START_TEST(lists_that_an_indptr_cannot_count_are_refused)
 	ck_assert_str_eq(test_diag_text(&diag),
 			 "SPMLA_E_RANGE: tokens of a piece (config.flags has "
 			 "RAGGED): got 65536, want at most 32767");
+	ck_assert_mem_eq(&plan, &before, sizeof plan);
 }
 END_TEST
 
