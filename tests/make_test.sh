@@ -2,9 +2,9 @@
 # make_test.sh ARCHIVE: what the Makefile builds and installs. It has the
 # sources and the flags of Bazel's ARCHIVE; programs find it by pkg-config, CMake
 # and cargo; kernels for CUDA, HIP and Level Zero are in it where there are compilers.
-# make compiles the sources in lib/ itself and some others. The other objects it finds
-# there, from ARCHIVE, which the same compiler made; clang reads their sources with
-# make's flags.
+# make compiles the sources in lib/ itself and some others. It finds the other objects
+# in place: they are ARCHIVE's, which the same compiler made. clang reads all sources
+# with make's flags.
 set -euo pipefail
 
 archive=$PWD/$1

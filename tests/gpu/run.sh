@@ -83,8 +83,8 @@ level_zero)
 			ZE_ENABLE_HANDLE_LIFETIME=1 \
 			ZE_ENABLE_PARAMETER_VALIDATION=1
 		echo "Level Zero: SUBSTITUTE (SPIR-V on CPU)"
-		# Debian 13's layer (1.20) takes an immediate list for a closed
-		# one and calls whatever is appended an invalid argument.
+		# Debian 13's validation layer (1.20) counts an immediate list as
+		# closed and refuses every append. A short suite shows it.
 		if grep -q 'AppendMemoryFill: got 2013265924' <<<"$(
 			"$bundle/gpu_suites" core/test_v32_prefill_call 2>&1
 		)"; then

@@ -142,7 +142,7 @@ check(uint32_t rows, uint32_t k, uint32_t ties)
 START_TEST(rows_of_every_kind_equal_a_full_sort)
 {
 	static const uint32_t ks[6] = {1, 37, 130, 512, 1024, 2048};
-	/* Each k with both kinds of ties. In the emulator with one, by kind. */
+	/* Each k has both kinds of ties; in the emulator one, by the kind of row. */
 	const uint32_t rounds = fixture_rounds(12, 6);
 	uint64_t rng = test_seed() + 20 + (uint64_t)_i;
 	uint32_t round;
