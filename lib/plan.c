@@ -149,7 +149,7 @@ spmla_plan_make(spmla_plan *plan, const spmla_config *config,
 	if (s == SPMLA_OK)
 		s = spmla_i_device_check(device, &resolved, diag);
 	if (s == SPMLA_OK)
-		s = spmla_i_check_lists(&resolved, diag);
+		s = spmla_i_lists_check(&resolved, diag);
 	if (s != SPMLA_OK)
 		return s;
 	facts = *device; /* `config` may be the plan's own */

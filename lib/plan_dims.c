@@ -218,7 +218,7 @@ fill_lists(uint64_t *dim, const spmla_plan *plan)
 }
 
 spmla_status
-spmla_i_check_lists(const spmla_config *c, spmla_diag *diag)
+spmla_i_lists_check(const spmla_config *c, spmla_diag *diag)
 {
 	uint64_t width = c->topk;
 

@@ -14,7 +14,7 @@ spmla_status spmla_i_arena_plan(spmla_plan *plan,
 				uint32_t apart, spmla_diag *diag);
 
 /* Checks that an indptr can count the entries of the longest lists. */
-spmla_status spmla_i_check_lists(const spmla_config *c, spmla_diag *diag);
+spmla_status spmla_i_lists_check(const spmla_config *c, spmla_diag *diag);
 
 /* Computes the dimensions of a plan whose limits are filled in, and walks the
  * table. With `overflow` a limit did not fit, and the call fails. */

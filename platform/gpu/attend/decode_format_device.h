@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a cache as the kernels for Hopper read them, and how many heads a
- * block has. Both are in a decode_format, whose fields are all constants of a
- * kernel.
+ * What differs between the kernels for Hopper: the rows of a cache, how many
+ * heads a block has, and whether tokens may be split. A decode_format says it,
+ * whose fields are all constants of a kernel.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FORMAT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FORMAT_DEVICE_H

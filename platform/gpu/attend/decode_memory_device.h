@@ -15,7 +15,7 @@
 typedef enum decode_barrier {
 	DECODE_EVEN_P = 1,  /* weights of the even tile are written */
 	DECODE_ODD_P = 2,   /* weights of the odd tile are written */
-	DECODE_SUMS = 3,    /* the multiplying warpgroups join */
+	DECODE_SUMS = 3,    /* the multiplying warpgroups meet */
 	DECODE_QUERIES = 4, /* both convert queries */
 	/* The left warpgroup alone. The next number, 6, is for the right one. */
 	DECODE_ONE = 5,

@@ -23,8 +23,8 @@ decode_p_bias(decode_format f)
 	return f.bf16_rows ? 0.0f : DECODE_P_BIAS;
 }
 
-/* Adds the sums of both warpgroups, for both, and takes the larger of their
- * largest scores. */
+/* Adds the sums of both warpgroups, for both. With bf16 rows both also get the
+ * larger of their largest scores. */
 FN void
 decode_join(const PRIVATE decode_worker *w, PRIVATE decode_heads *h)
 {

@@ -265,7 +265,7 @@ decode_weights(decode_format f, const PRIVATE float *score,
 
 	UNROLL
 	for (i = 0; i < 2; i++) {
-		const float end = g_float(0x7f7fffffu); /* FLT_MAX */
+		const float end = -G_LOWEST;
 		float most = reach[i];
 
 		/* A wide tile has large values, so its weights are made small:
@@ -513,6 +513,7 @@ decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
 
 	decode_issue_tile(w, h, pair->m, score);
 	odd = decode_odd_tiles(w) >> tile;
+	/* The compiler does not see behind the shift that bf16 rows never are. */
 	wide = !w->format.bf16_rows && odd & 1u;
 	g_wgmma_wait_but(0);
 	g_wgmma_hold_all(score, 32);
@@ -641,7 +642,7 @@ decode_zero(PRIVATE decode_heads *h)
 		h->o[i] = 0.0f;
 	h->begun = 0;
 	h->sum[0] = h->sum[1] = 0.0f;
-	h->reach[0] = h->reach[1] = g_float(0xff7fffffu); /* -FLT_MAX */
+	h->reach[0] = h->reach[1] = G_LOWEST;
 	h->largest[0] = h->largest[1] = G_MINUS_INF;
 }
 

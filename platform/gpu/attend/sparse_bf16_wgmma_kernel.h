@@ -29,6 +29,7 @@ spmla_k_sparse_bf16_wgmma(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma))
 			 BF16_WGMMA_LOADER_REGISTERS);
 }
 
+/* For sparse_prefill alone, which has no parts. */
 SPMLA_KERNEL(sparse_bf16_wgmma_512)
 void
 spmla_k_sparse_bf16_wgmma_512(SPMLA_KERNEL_ARGS(sparse_bf16_wgmma_512))
