@@ -171,6 +171,7 @@ with_wgmma=(
 	ops/attend/test_sparse_decode_combine
 	ops/attend/test_sparse_decode_few
 	ops/attend/test_sparse_decode_few_v4
+	ops/attend/test_sparse_decode_few_values
 	ops/attend/test_sparse_decode_heads
 	ops/attend/test_sparse_decode_parts
 	ops/attend/test_sparse_decode_v4

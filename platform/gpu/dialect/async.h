@@ -457,6 +457,25 @@ g_bulk_copy(LOCAL void *to, GLOBAL const void *from, uint32_t bytes,
 		     : "memory");
 }
 
+/* g_bulk_copy of memory that is read once: the L2 evicts its lines before
+ * others. */
+FN void
+g_bulk_copy_once(LOCAL void *to, GLOBAL const void *from, uint32_t bytes,
+		 LOCAL g_mbarrier *b)
+{
+	uint64_t policy;
+
+	asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;"
+	    : "=l"(policy));
+	asm volatile("cp.async.bulk.shared::cluster.global."
+		     "mbarrier::complete_tx::bytes.L2::cache_hint "
+		     "[%0], [%1], %2, [%3], %4;"
+		     :
+		     : "r"(async_at(to)), "l"(from), "r"(bytes),
+		       "r"(async_at(b)), "l"(policy)
+		     : "memory");
+}
+
 /* ---- warps --------------------------------------------------------------- */
 
 /* x of lane `lane`, which each lane chooses for itself. */
@@ -669,6 +688,12 @@ g_peer_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 
 FN void
 g_bulk_copy(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
+{
+	spmla_i_emu_bulk_copy(to, from, bytes, b);
+}
+
+FN void
+g_bulk_copy_once(void *to, const void *from, uint32_t bytes, g_mbarrier *b)
 {
 	spmla_i_emu_bulk_copy(to, from, bytes, b);
 }

@@ -7,7 +7,9 @@
 #include "spmla/platform/gpu/launch.h"
 
 SPMLA_STATIC_ASSERT(MQA_WGMMA_STAGES % MQA_WGMMA_COPIERS == 0 &&
-			    MQA_WGMMA_STAGES % MQA_WGMMA_SUMMERS == 0,
+			    MQA_WGMMA_STAGES % MQA_WGMMA_SUMMERS == 0 &&
+			    MQA_WGMMA_FEW_STAGES % MQA_WGMMA_COPIERS == 0 &&
+			    MQA_WGMMA_FEW_STAGES % MQA_WGMMA_SUMMERS == 0,
 		    "a stage has one copier and one summer");
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_params) ==

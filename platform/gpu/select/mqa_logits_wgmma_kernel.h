@@ -3,7 +3,7 @@
  * mqa_logits by warpgroups' matrix instructions, for up to 64 heads. Two warps
  * in turn copy a unit, 64 keys, into a ring, as far ahead as the ring has room;
  * keys of one page take one bulk copy. Two warps load queries, one token ahead,
- * or two tokens of one row. Two warpgroups multiply the units of the ring in
+ * or two tokens of one row. Three warpgroups multiply the units of the ring in
  * turn.
  *
  * Queries and keys are multiplied as e4m3. One instruction takes 32 dims. It
@@ -22,17 +22,23 @@
 SPMLA_KERNEL_SCALARS(mqa_logits_wgmma)
 
 enum {
-	MQA_WGMMA_SUMMERS = 2, /* warpgroups that multiply */
+	MQA_WGMMA_SUMMERS = 3, /* warpgroups that multiply */
 	MQA_WGMMA_ITEMS = 128 * (MQA_WGMMA_SUMMERS + 1),
 	MQA_WGMMA_HEADS = 64,
 	MQA_WGMMA_TOKENS = 2048, /* the most that a launch takes */
 	MQA_WGMMA_PAIR = 2,      /* tokens that share keys */
 	MQA_WGMMA_UNIT = 64,     /* keys */
-	/* More are slower on an H100. A multiple of MQA_WGMMA_COPIERS and of
+	/* More are slower on an H100, and for blocks of up to MQA_WGMMA_SHORT
+	 * units fewer are faster. Multiples of MQA_WGMMA_COPIERS and of
 	 * MQA_WGMMA_SUMMERS, so that a stage always has the same ones. Else one
 	 * that is a turn ahead would take a stage for free, or full, that is
 	 * not. */
-	MQA_WGMMA_STAGES = 10,
+	MQA_WGMMA_STAGES = 12,
+	MQA_WGMMA_FEW_STAGES = 6,
+	MQA_WGMMA_SHORT = 96,
+	/* Keys of more units, 17 MB, are evicted from the L2 first: it would not
+	 * keep them until they are read again, and what else it has stays. */
+	MQA_WGMMA_KEPT = 2048,
 	MQA_WGMMA_TILE = 64 * SPMLA_INDEX_DIM, /* bytes of 64 keys or heads */
 	MQA_WGMMA_COPIERS = 2, /* warps; one alone limits the kernel */
 	MQA_WGMMA_ASKERS = 64, /* threads that load queries */
@@ -151,6 +157,8 @@ mqa_wgmma_len(const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s, int32_t len,
 typedef struct mqa_wgmma_job {
 	SPMLA_KERNEL_FIELDS(mqa_logits_wgmma)
 	LOCAL mqa_wgmma_memory *mem;
+	uint32_t once;   /* the L2 need not keep keys */
+	uint32_t stages; /* of the ring */
 } mqa_wgmma_job;
 
 /* How many units token t has; all lanes of a subgroup call it, each for its
@@ -312,6 +320,17 @@ mqa_wgmma_on(PRIVATE mqa_wgmma_pages *pages, PRIVATE uint32_t *column,
 	}
 }
 
+/* Starts a copy of keys or scales into a stage. */
+FN void
+mqa_wgmma_ask(const PRIVATE mqa_wgmma_job *job, LOCAL void *to,
+	      GLOBAL const uint8_t *from, uint32_t bytes, uint32_t stage)
+{
+	if (job->once)
+		g_bulk_copy_once(to, from, bytes, &job->mem->full[stage]);
+	else
+		g_bulk_copy(to, from, bytes, &job->mem->full[stage]);
+}
+
 /* Copies a unit that lies in one page into a stage; the first lane does it. */
 FN void
 mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t page,
@@ -329,12 +348,13 @@ mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t page,
 	}
 	g_mbarrier_arrive_expect(&mem->full[stage],
 				 MQA_WGMMA_TILE + 4 * MQA_WGMMA_UNIT);
-	g_bulk_copy(mem->k[stage], from + (uint64_t)entry * SPMLA_INDEX_DIM,
-		    MQA_WGMMA_TILE, &mem->full[stage]);
-	g_bulk_copy(mem->scales[stage],
-		    from + (uint64_t)s->page_tokens * SPMLA_INDEX_DIM +
-			    (uint64_t)entry * 4,
-		    4 * MQA_WGMMA_UNIT, &mem->full[stage]);
+	mqa_wgmma_ask(job, mem->k[stage],
+		      from + (uint64_t)entry * SPMLA_INDEX_DIM, MQA_WGMMA_TILE,
+		      stage);
+	mqa_wgmma_ask(job, mem->scales[stage],
+		      from + (uint64_t)s->page_tokens * SPMLA_INDEX_DIM +
+			      (uint64_t)entry * 4,
+		      4 * MQA_WGMMA_UNIT, stage);
 }
 
 /* Copies a unit's keys into a stage, column by column. */
@@ -359,9 +379,9 @@ mqa_wgmma_copy(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_pages *pages,
 		run = s->page_tokens - *entry;
 		run = run < count - at ? run : count - at;
 		if (is && g_lane() == 0)
-			g_bulk_copy(mem->k[stage] + at * SPMLA_INDEX_DIM,
-				    from + (uint64_t)*entry * SPMLA_INDEX_DIM,
-				    run * SPMLA_INDEX_DIM, &mem->full[stage]);
+			mqa_wgmma_ask(job, mem->k[stage] + at * SPMLA_INDEX_DIM,
+				      from + (uint64_t)*entry * SPMLA_INDEX_DIM,
+				      run * SPMLA_INDEX_DIM, stage);
 		for (i = g_lane(); i < run && is; i += 32)
 			g_local_copy32(&mem->scales[stage][at + i],
 				       from +
@@ -457,7 +477,7 @@ mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 					       &entry, count, stage);
 			}
 			whose = whose + 1 == MQA_WGMMA_COPIERS ? 0 : whose + 1;
-			if (++stage == MQA_WGMMA_STAGES) {
+			if (++stage == job->stages) {
 				stage = 0;
 				parity ^= 1u;
 				again = 1;
@@ -569,12 +589,13 @@ mqa_wgmma_take(LOCAL const mqa_wgmma_memory *mem, uint32_t stage,
 	return mem->has_page[stage][key / 32] >> (key & 31u) & 1u;
 }
 
-/* Products and sums over heads for one token, or for two. */
+/* Products and sums over heads for one token, or for two. Weights are read for
+ * each unit: kept, they would leave too few registers for three warpgroups. */
 FN float
-mqa_wgmma_scores(uint32_t a[4][4], g_panel q, const PRIVATE float *w,
+mqa_wgmma_scores(uint32_t a[4][4], g_panel q, LOCAL const float *weights,
 		 uint32_t both)
 {
-	float score;
+	float w[16 * MQA_WGMMA_PAIR], score;
 	uint32_t i;
 
 	if (both) {
@@ -588,6 +609,7 @@ mqa_wgmma_scores(uint32_t a[4][4], g_panel q, const PRIVATE float *w,
 						    g_panel_step(q, i));
 		g_wgmma_commit();
 		mqa_wgmma_done(c, 64);
+		mqa_wgmma_weights(weights, 2, w);
 		mqa_wgmma_score(c, w, 2, &score);
 	} else {
 		float c[32];
@@ -598,6 +620,7 @@ mqa_wgmma_scores(uint32_t a[4][4], g_panel q, const PRIVATE float *w,
 		for (i = 1; i < 4; i++)
 			g_wgmma_e4m3_n64_registers(c, a[i], g_panel_step(q, i));
 		g_wgmma_commit();
+		mqa_wgmma_weights(weights, 1, w);
 		mqa_wgmma_done(c, 32);
 		mqa_wgmma_score(c, w, 1, &score);
 	}
@@ -644,11 +667,9 @@ mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
 			(len ? mqa_row_start(job->row_starts, s->row_stride,
 					     way->token + rank)
 			     : 0);
-		float w[16 * MQA_WGMMA_PAIR];
 		uint32_t key;
 
 		g_mbarrier_wait(&mem->token_full[buffer], way->turn / 2 & 1u);
-		mqa_wgmma_weights(mem->w[buffer][0], MQA_WGMMA_PAIR, w);
 		for (key = way->key; key < way->stop; key += MQA_WGMMA_UNIT) {
 			if (whose == own) {
 				const uint32_t at = key + lane_key;
@@ -659,7 +680,8 @@ mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
 				has_page =
 					mqa_wgmma_take(mem, stage, a, &scale);
 				mqa_wgmma_free(&mem->free[stage]);
-				score = mqa_wgmma_scores(a, q, w, both);
+				score = mqa_wgmma_scores(
+					a, q, mem->w[buffer][0], both);
 				if (at < len)
 					mqa_wgmma_write(
 						job->fault_state,
@@ -668,7 +690,7 @@ mqa_wgmma_run_summer(const PRIVATE mqa_wgmma_job *job,
 						scale * score);
 			}
 			whose = whose + 1 == MQA_WGMMA_SUMMERS ? 0 : whose + 1;
-			if (++stage == MQA_WGMMA_STAGES) {
+			if (++stage == job->stages) {
 				stage = 0;
 				parity ^= 1u;
 			}
@@ -704,8 +726,8 @@ void
 spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 {
 	LOCAL_DYNAMIC(local, MQA_WGMMA_BYTES);
-	const mqa_wgmma_job job = {SPMLA_KERNEL_VALUES(mqa_logits_wgmma),
-				   (LOCAL mqa_wgmma_memory *)local};
+	mqa_wgmma_job job = {SPMLA_KERNEL_VALUES(mqa_logits_wgmma),
+			     (LOCAL mqa_wgmma_memory *)local, 0, 0};
 	const uint32_t own = g_broadcast(g_item() / 128, 0);
 	LOCAL uint64_t *ends = job.mem->ends;
 	uint64_t total, each;
@@ -713,7 +735,7 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	mqa_wgmma_way way;
 
 	mqa_wgmma_begin(job.mem, s.page_tokens);
-	BARRIER();
+	BARRIER(); /* in front of the line: behind it, all wait for all loads */
 	if (s.tokens <= 32) {
 		ends += g_item() / 32 * 32;
 		total = mqa_wgmma_line_of_few(&job, ends);
@@ -722,6 +744,9 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	}
 	/* The first `more` blocks have one unit more. */
 	each = total / g_blocks();
+	job.once = total > MQA_WGMMA_KEPT;
+	job.stages = each < MQA_WGMMA_SHORT ? MQA_WGMMA_FEW_STAGES
+					    : MQA_WGMMA_STAGES;
 	more = (uint32_t)(total - each * g_blocks());
 	way.ends = ends;
 	way.unit = each * g_block() + (g_block() < more ? g_block() : more);
