@@ -291,8 +291,30 @@ decode_mma_weights(float score[2][2][4], LOCAL const uint32_t *counts,
 	BARRIER();
 }
 
+/* Where a head's results begin, of a token or of a split. */
+FN GLOBAL uint16_t *
+decode_mma_out(const PRIVATE decode_scalars *s, GLOBAL uint16_t *out,
+	       uint32_t token, uint32_t head)
+{
+	return out +
+	       decode_token_at(token, s->next_n, s->out_request_stride,
+			       s->out_token_stride) +
+	       (int64_t)head * s->out_head_stride;
+}
+
+FN GLOBAL float *
+decode_mma_split(const PRIVATE decode_scalars *s, GLOBAL float *split_out,
+		 uint32_t row, uint32_t head)
+{
+	return split_out +
+	       ((uint64_t)(row == DECODE_WHOLE ? 0 : row) * s->heads + head) *
+		       SPMLA_MLA_LATENT;
+}
+
 /* Writes the lane's columns of a head's O, times `factor`: to `out`, or to the
- * split `row`. The head is number r of the lane's. */
+ * split `row`. The head is number r of the lane's. With 64 heads the address is
+ * found in front of the loop: in it, it would be a third of the code. With 16
+ * heads there is no register to keep it. */
 FN void
 decode_mma_write_head(const PRIVATE decode_mma_state *st,
 		      const PRIVATE decode_scalars *s,
@@ -301,35 +323,36 @@ decode_mma_write_head(const PRIVATE decode_mma_state *st,
 		      uint32_t head, uint32_t share, uint32_t r,
 		      uint32_t is_empty, float factor)
 {
+	const uint32_t early = kind->tiles == 2;
 	const uint32_t first =
 		share * (SPMLA_MLA_LATENT / decode_mma_shares(kind)) +
 		2 * (g_lane() % 4);
 	uint32_t n;
 
+	if (early) {
+		out = decode_mma_out(s, out, token, head) + first;
+		split_out = decode_mma_split(s, split_out, row, head) + first;
+	}
 	UNROLL
 	for (n = 0; n < 8 * kind->tiles; n++) {
-		const uint32_t column = first + 8 * n;
 		const float a = st->o[r / 2][n][r % 2 * 2];
 		const float b = st->o[r / 2][n][r % 2 * 2 + 1];
 		const float x = is_empty ? 0.0f : a * factor;
 		const float y = is_empty ? 0.0f : b * factor;
 
 		if (row == DECODE_WHOLE) {
-			GLOBAL uint16_t *to =
-				out +
-				decode_token_at(token, s->next_n,
-						s->out_request_stride,
-						s->out_token_stride) +
-				(int64_t)head * s->out_head_stride + column;
+			GLOBAL uint16_t *to = out + 8 * n;
+			const uint32_t pair = g_f32_to_bf16x2(x, y);
 
-			to[0] = (uint16_t)g_f32_to_bf16(x);
-			to[1] = (uint16_t)g_f32_to_bf16(y);
+			if (!early)
+				to = decode_mma_out(s, to, token, head) + first;
+			to[0] = (uint16_t)pair;
+			to[1] = (uint16_t)(pair >> 16);
 		} else {
-			GLOBAL float *to = split_out +
-					   ((uint64_t)row * s->heads + head) *
-						   SPMLA_MLA_LATENT +
-					   column;
+			GLOBAL float *to = split_out + 8 * n;
 
+			if (!early)
+				to = decode_mma_split(s, to, row, head) + first;
 			to[0] = x;
 			to[1] = y;
 		}
@@ -430,6 +453,10 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const float c = s->scale * G_LOG2_E;
 	const float none = G_MINUS_INF;
 	const uint32_t pieces = s->parts ? s->parts : s->tokens;
+	/* With 64 heads the loop over blocks has one round more, the first, in
+	 * which rows are asked for and queries loaded. So that code stands once
+	 * in long kernels. With 16 heads such a loop is slower. */
+	const int32_t asks = kind.tiles == 2;
 	uint64_t work;
 
 	(void)workspace; /* split_combine adds up the splits */
@@ -445,6 +472,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++) {
 			uint32_t lens[2], faults, i;
+			GLOBAL const uint16_t *from;
 			decode_list list;
 			decode_range range;
 			int32_t block;
@@ -489,40 +517,53 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				decode_mma_slot(&next, s, slots, topk_lens,
 						extra_slots, extra_topk_lens, t,
 						lens, (uint32_t)range.begin);
-				decode_mma_next(&next, &kind, s, fault_state,
+				if (!asks)
+					decode_mma_next(
+						&next, &kind, s, fault_state,
 						fault_status, slots, topk_lens,
 						extra_slots, extra_topk_lens,
 						cache, extra_cache, t, lens,
 						(uint32_t)range.begin, reports);
 			}
+			from = q +
+			       decode_token_at(t, s->next_n,
+					       s->q_request_stride,
+					       s->q_token_stride) +
+			       (int64_t)first_head * s->q_head_stride;
 			/* A barrier has passed since the last queries were
 			 * read. */
-			decode_mma_load_q(
-				q +
-					decode_token_at(t, s->next_n,
-							s->q_request_stride,
-							s->q_token_stride) +
-					(int64_t)first_head * s->q_head_stride,
-				s->q_head_stride, s->heads - first_head, &kind,
-				q_local);
+			if (!asks)
+				decode_mma_load_q(from, s->q_head_stride,
+						  s->heads - first_head, &kind,
+						  q_local);
 			UNROLL
 			for (i = 0; i < 128; i++)
 				st.o[i / 64][i / 4 % 16][i % 4] = 0.0f;
-			for (block = range.begin; block < range.end; block++) {
+			for (block = range.begin - asks; block < range.end;
+			     block++) {
 				float score[2][2][4];
 
-				decode_mma_store(&next, &kind, keys, counts);
-				BARRIER();
-				if (block + 1 < range.end) {
+				if (!asks || block >= range.begin) {
+					decode_mma_store(&next, &kind, keys,
+							 counts);
+					BARRIER();
 					lens[0] = (uint32_t)notes[DECODE_LEN];
 					lens[1] = (uint32_t)
 						notes[DECODE_EXTRA_LEN];
+				}
+				if (block + 1 < range.end)
 					decode_mma_next(
 						&next, &kind, s, fault_state,
 						fault_status, slots, topk_lens,
 						extra_slots, extra_topk_lens,
 						cache, extra_cache, t, lens,
 						(uint32_t)block + 1, reports);
+				if (asks && block < range.begin) {
+					decode_mma_load_q(from,
+							  s->q_head_stride,
+							  s->heads - first_head,
+							  &kind, q_local);
+					continue;
 				}
 				decode_mma_scores(
 					q_local + own_head * DECODE_MMA_ROW,
