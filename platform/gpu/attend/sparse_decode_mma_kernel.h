@@ -306,15 +306,13 @@ FN GLOBAL float *
 decode_mma_split(const PRIVATE decode_scalars *s, GLOBAL float *split_out,
 		 uint32_t row, uint32_t head)
 {
-	return split_out +
-	       ((uint64_t)(row == DECODE_WHOLE ? 0 : row) * s->heads + head) *
-		       SPMLA_MLA_LATENT;
+	return split_out + ((uint64_t)row * s->heads + head) * SPMLA_MLA_LATENT;
 }
 
 /* Writes the lane's columns of a head's O, times `factor`: to `out`, or to the
  * split `row`. The head is number r of the lane's. With 64 heads the address is
- * found in front of the loop: in it, it would be a third of the code. With 16
- * heads there is no register to keep it. */
+ * found once: found for each pair, it takes a third of the code. Kernels of 16
+ * heads that have 128 registers have none to keep it. */
 FN void
 decode_mma_write_head(const PRIVATE decode_mma_state *st,
 		      const PRIVATE decode_scalars *s,
@@ -329,10 +327,10 @@ decode_mma_write_head(const PRIVATE decode_mma_state *st,
 		2 * (g_lane() % 4);
 	uint32_t n;
 
-	if (early) {
+	if (early && row == DECODE_WHOLE)
 		out = decode_mma_out(s, out, token, head) + first;
+	else if (early)
 		split_out = decode_mma_split(s, split_out, row, head) + first;
-	}
 	UNROLL
 	for (n = 0; n < 8 * kind->tiles; n++) {
 		const float a = st->o[r / 2][n][r % 2 * 2];
@@ -453,9 +451,10 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const float c = s->scale * G_LOG2_E;
 	const float none = G_MINUS_INF;
 	const uint32_t pieces = s->parts ? s->parts : s->tokens;
-	/* With 64 heads the loop over blocks has one round more, the first, in
-	 * which rows are asked for and queries loaded. So that code stands once
-	 * in long kernels. With 16 heads such a loop is slower. */
+	/* With 64 heads the loop over blocks has one round more, the first. It
+	 * asks for rows, then loads queries while these are on their way. So
+	 * the code for rows is there once. With 16 heads such a loop is slower.
+	 */
 	const int32_t asks = kind.tiles == 2;
 	uint64_t work;
 

@@ -11,6 +11,8 @@ SPMLA_STATIC_ASSERT(MQA_WGMMA_STAGES % MQA_WGMMA_COPIERS == 0 &&
 			    MQA_WGMMA_FEW_STAGES % MQA_WGMMA_COPIERS == 0 &&
 			    MQA_WGMMA_FEW_STAGES % MQA_WGMMA_SUMMERS == 0,
 		    "a stage has one copier and one summer");
+SPMLA_STATIC_ASSERT((int)SPMLA_ITEMS_mqa_logits_wgmma == (int)MQA_WGMMA_ITEMS,
+		    "a block has all of the kernel's roles");
 
 SPMLA_STATIC_ASSERT(sizeof(spmla_k_mqa_logits_params) ==
 				    sizeof(spmla_k_mqa_logits_mma_params) &&

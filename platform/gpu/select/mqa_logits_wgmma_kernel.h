@@ -28,17 +28,20 @@ enum {
 	MQA_WGMMA_TOKENS = 2048, /* the most that a launch takes */
 	MQA_WGMMA_PAIR = 2,      /* tokens that share keys */
 	MQA_WGMMA_UNIT = 64,     /* keys */
-	/* More are slower on an H100, and for blocks of up to MQA_WGMMA_SHORT
-	 * units fewer are faster. Multiples of MQA_WGMMA_COPIERS and of
+	/* Blocks of fewer than MQA_WGMMA_SHORT units are faster with fewer
+	 * stages on an H100, others with more. Multiples of MQA_WGMMA_COPIERS and of
 	 * MQA_WGMMA_SUMMERS, so that a stage always has the same ones. Else one
 	 * that is a turn ahead would take a stage for free, or full, that is
 	 * not. */
 	MQA_WGMMA_STAGES = 12,
 	MQA_WGMMA_FEW_STAGES = 6,
 	MQA_WGMMA_SHORT = 96,
-	/* Keys of more units, 17 MB, are evicted from the L2 first: it would not
-	 * keep them until they are read again, and what else it has stays. */
+#ifdef SPMLA_EMULATOR
+	MQA_WGMMA_KEPT = 4,
+#else
+	/* Keys of more units, 17 MB, are evicted from the L2 first. */
 	MQA_WGMMA_KEPT = 2048,
+#endif
 	MQA_WGMMA_TILE = 64 * SPMLA_INDEX_DIM, /* bytes of 64 keys or heads */
 	MQA_WGMMA_COPIERS = 2, /* warps; one alone limits the kernel */
 	MQA_WGMMA_ASKERS = 64, /* threads that load queries */
@@ -157,7 +160,7 @@ mqa_wgmma_len(const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s, int32_t len,
 typedef struct mqa_wgmma_job {
 	SPMLA_KERNEL_FIELDS(mqa_logits_wgmma)
 	LOCAL mqa_wgmma_memory *mem;
-	uint32_t once;   /* the L2 need not keep keys */
+	uint32_t many;   /* keys are too many for the L2 to keep */
 	uint32_t stages; /* of the ring */
 } mqa_wgmma_job;
 
@@ -320,12 +323,26 @@ mqa_wgmma_on(PRIVATE mqa_wgmma_pages *pages, PRIVATE uint32_t *column,
 	}
 }
 
-/* Starts a copy of keys or scales into a stage. */
+/* Whether no other token reads these keys: a prompt, or many drafts, have more
+ * than two tokens of one row. */
+FN uint32_t
+mqa_wgmma_once(const PRIVATE mqa_wgmma_job *job,
+	       const PRIVATE mqa_wgmma_way *way)
+{
+	const uint32_t t = way->token, next = t + 1 + (way->len[1] != 0);
+
+	return !(t && (uint32_t)job->token_row[t - 1] == way->row) &&
+	       !(next < job->s.tokens &&
+		 (uint32_t)job->token_row[next] == way->row);
+}
+
+/* Starts a copy of keys or scales into a stage. `once`: they are not read
+ * again. */
 FN void
-mqa_wgmma_ask(const PRIVATE mqa_wgmma_job *job, LOCAL void *to,
+mqa_wgmma_ask(const PRIVATE mqa_wgmma_job *job, uint32_t once, LOCAL void *to,
 	      GLOBAL const uint8_t *from, uint32_t bytes, uint32_t stage)
 {
-	if (job->once)
+	if (once)
 		g_bulk_copy_once(to, from, bytes, &job->mem->full[stage]);
 	else
 		g_bulk_copy(to, from, bytes, &job->mem->full[stage]);
@@ -333,8 +350,8 @@ mqa_wgmma_ask(const PRIVATE mqa_wgmma_job *job, LOCAL void *to,
 
 /* Copies a unit that lies in one page into a stage; the first lane does it. */
 FN void
-mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t page,
-		     uint32_t entry, uint32_t is, uint32_t stage)
+mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t once,
+		     uint32_t page, uint32_t entry, uint32_t is, uint32_t stage)
 {
 	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
 	LOCAL mqa_wgmma_memory *mem = job->mem;
@@ -348,10 +365,10 @@ mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t page,
 	}
 	g_mbarrier_arrive_expect(&mem->full[stage],
 				 MQA_WGMMA_TILE + 4 * MQA_WGMMA_UNIT);
-	mqa_wgmma_ask(job, mem->k[stage],
+	mqa_wgmma_ask(job, once, mem->k[stage],
 		      from + (uint64_t)entry * SPMLA_INDEX_DIM, MQA_WGMMA_TILE,
 		      stage);
-	mqa_wgmma_ask(job, mem->scales[stage],
+	mqa_wgmma_ask(job, once, mem->scales[stage],
 		      from + (uint64_t)s->page_tokens * SPMLA_INDEX_DIM +
 			      (uint64_t)entry * 4,
 		      4 * MQA_WGMMA_UNIT, stage);
@@ -359,9 +376,10 @@ mqa_wgmma_copy_whole(const PRIVATE mqa_wgmma_job *job, uint32_t page,
 
 /* Copies a unit's keys into a stage, column by column. */
 FN void
-mqa_wgmma_copy(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_pages *pages,
-	       uint32_t written, uint32_t *column, uint32_t *entry,
-	       uint32_t count, uint32_t stage)
+mqa_wgmma_copy(const PRIVATE mqa_wgmma_job *job, uint32_t once,
+	       PRIVATE mqa_wgmma_pages *pages, uint32_t written,
+	       uint32_t *column, uint32_t *entry, uint32_t count,
+	       uint32_t stage)
 {
 	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
 	LOCAL mqa_wgmma_memory *mem = job->mem;
@@ -379,7 +397,8 @@ mqa_wgmma_copy(const PRIVATE mqa_wgmma_job *job, PRIVATE mqa_wgmma_pages *pages,
 		run = s->page_tokens - *entry;
 		run = run < count - at ? run : count - at;
 		if (is && g_lane() == 0)
-			mqa_wgmma_ask(job, mem->k[stage] + at * SPMLA_INDEX_DIM,
+			mqa_wgmma_ask(job, once,
+				      mem->k[stage] + at * SPMLA_INDEX_DIM,
 				      from + (uint64_t)*entry * SPMLA_INDEX_DIM,
 				      run * SPMLA_INDEX_DIM, stage);
 		for (i = g_lane(); i < run && is; i += 32)
@@ -430,6 +449,7 @@ mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 	while (mqa_wgmma_next(job, way)) {
 		uint32_t column = way->key / s->page_tokens;
 		uint32_t entry = way->key - column * s->page_tokens;
+		const uint32_t once = job->many && mqa_wgmma_once(job, way);
 		uint32_t written = s->columns, key;
 		mqa_wgmma_pages pages;
 
@@ -466,15 +486,15 @@ mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 
 				if (g_lane() == 0)
 					mqa_wgmma_copy_whole(
-						job, page, entry,
+						job, once, page, entry,
 						page < s->pool_pages &&
 							column < written,
 						stage);
 				mqa_wgmma_on(&pages, &column, &entry,
 					     MQA_WGMMA_UNIT, s->page_tokens);
 			} else {
-				mqa_wgmma_copy(job, &pages, written, &column,
-					       &entry, count, stage);
+				mqa_wgmma_copy(job, once, &pages, written,
+					       &column, &entry, count, stage);
 			}
 			whose = whose + 1 == MQA_WGMMA_COPIERS ? 0 : whose + 1;
 			if (++stage == job->stages) {
@@ -590,7 +610,8 @@ mqa_wgmma_take(LOCAL const mqa_wgmma_memory *mem, uint32_t stage,
 }
 
 /* Products and sums over heads for one token, or for two. Weights are read for
- * each unit: kept, they would leave too few registers for three warpgroups. */
+ * each unit: kept, they would leave too few registers for three warpgroups.
+ * Those of two tokens are read behind the products, for the same reason. */
 FN float
 mqa_wgmma_scores(uint32_t a[4][4], g_panel q, LOCAL const float *weights,
 		 uint32_t both)
@@ -735,7 +756,9 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	mqa_wgmma_way way;
 
 	mqa_wgmma_begin(job.mem, s.page_tokens);
-	BARRIER(); /* in front of the line: behind it, all wait for all loads */
+	/* In front of the line. Behind it, each warp would wait for the loads
+	 * of all. */
+	BARRIER();
 	if (s.tokens <= 32) {
 		ends += g_item() / 32 * 32;
 		total = mqa_wgmma_line_of_few(&job, ends);
@@ -744,7 +767,7 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	}
 	/* The first `more` blocks have one unit more. */
 	each = total / g_blocks();
-	job.once = total > MQA_WGMMA_KEPT;
+	job.many = total > MQA_WGMMA_KEPT;
 	job.stages = each < MQA_WGMMA_SHORT ? MQA_WGMMA_FEW_STAGES
 					    : MQA_WGMMA_STAGES;
 	more = (uint32_t)(total - each * g_blocks());
