@@ -242,6 +242,15 @@ attend_load_loose(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 	}
 }
 
+/* The layout of sparse_prefill's rows. Tells the compiler that there are no
+ * others, so that its kernels have no code for them. */
+FN uint32_t
+attend_bf16_layout(uint32_t layout)
+{
+	return layout == SPMLA_LAYOUT_MLA_BF16 ? (uint32_t)SPMLA_LAYOUT_MLA_BF16
+					       : (uint32_t)ATTEND_LOOSE_BF16;
+}
+
 /* Loads a row, by 16 lanes. */
 FN void
 attend_load_row(LOCAL uint64_t *key, GLOBAL const uint8_t *base, uint64_t at,

@@ -45,7 +45,7 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 			BARRIER(); /* all have read the last block */
 			sparse_prefill_rows(&s, list + first, n, &shared->rows);
 			attend_block(&st, shared, (GLOBAL const uint8_t *)kv,
-				     s.layout, n);
+				     attend_bf16_layout(s.layout), n);
 		}
 		if (!active)
 			continue;

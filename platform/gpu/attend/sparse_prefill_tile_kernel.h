@@ -36,10 +36,7 @@ spmla_k_sparse_prefill_tile(SPMLA_KERNEL_ARGS(sparse_prefill_tile))
 {
 	LOCAL_ARRAY(attend_tile_local, shared, 1);
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	/* Tells the compiler that there are no other layouts. */
-	const uint32_t layout = s.layout == SPMLA_LAYOUT_MLA_BF16
-					? (uint32_t)SPMLA_LAYOUT_MLA_BF16
-					: (uint32_t)ATTEND_LOOSE_BF16;
+	const uint32_t layout = attend_bf16_layout(s.layout);
 	uint64_t work;
 
 	for (work = g_block(); work < (uint64_t)s.tokens * groups;
