@@ -108,6 +108,24 @@ START_TEST(higher_ties_are_lower_ties_backwards)
 }
 END_TEST
 
+/* The k best are 1 and 1.1, in one bin of the kernels' histograms, and 1 is the
+ * bin's lower end: fewer than k keys equal it. */
+START_TEST(a_bin_that_is_taken_as_a_whole_is_taken_in_order)
+{
+	static const int32_t lens[4] = {130, 7000, 20000, MOST};
+	const int32_t len = lens[_i], apart = len / 50;
+	int32_t i;
+
+	for (i = 0; i < len; i++)
+		scores[i] = -1;
+	for (i = 0; i < 50; i++)
+		scores[i * apart + 1] = i % 5 < 2 ? 1 : 1.1f;
+	run(scores, len, 50, SPMLA_TIES_HIGHER, higher);
+	for (i = 0; i < 50; i++)
+		ck_assert_int_eq(higher[i], i * apart + 1);
+}
+END_TEST
+
 /* Three rows of 10: 7 keys, 12 that are cut to 10, none. */
 START_TEST(rows_of_one_stride_need_no_starts)
 {
@@ -160,6 +178,7 @@ SUITE
 	const theme_test edge[] = {
 		{ties_may_take_the_higher_positions, 1},
 		{higher_ties_are_lower_ties_backwards, 16},
+		{a_bin_that_is_taken_as_a_whole_is_taken_in_order, 4},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
