@@ -110,7 +110,7 @@ typedef struct gpu {
 	void *stream;
 	void *events[2];
 	void *empty, *read; /* our kernels; NULL: a driver that has none */
-	char name[128]; /* of the device */
+	char name[128];     /* of the device */
 	int device, sm_count;
 	cu_ptr room;           /* of the flush and the roofs */
 	world ops, fixed, cpu; /* for operations alone; the same,

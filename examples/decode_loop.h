@@ -14,7 +14,6 @@
 
 #define PROGRAM "decode_loop"
 
-
 /* ---- Memory (decode_alloc.c) ------------------------------------------- */
 
 /* The number of allocations and frees so far, by SpMLA or this program. The

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Keeps tests/COVERAGE.md true: every test that it names exists, those named
-# suite/test in that suite, and every operation has a row and, if it has a
-# suite in tests/ops, a test among the edges.
+# Keeps tests/COVERAGE.md true: every test that it names exists, and one named
+# suite/test is in that suite; every suite is named, and every named one exists;
+# every operation has a row and, if it has a suite in tests/ops, a test among the
+# edges.
 set -euo pipefail
 bad=0
 list=tests/COVERAGE.md
@@ -22,6 +23,25 @@ suite() { # name
 	find -L tests -name "test_$1*.c" "${skip[@]}"
 }
 
+# The suites that the page names, by their paths in tests: "core/test_plan,
+# _layout, test_views" are core/test_plan, core/test_plan_layout and
+# core/test_views.
+named=$(sed 's/`[^`]*`//g' "$list" |
+	grep -oE '([a-z0-9_]+/)*test_[a-z0-9_]+|(^| )_[a-z0-9_]+' |
+	awk '
+		/^ *_/ { sub(/^ /, ""); print folder suite $0; next }
+		/\// { folder = $0; sub(/[^\/]*$/, "", folder) }
+		{ suite = $0; sub(/.*\//, "", suite); print folder suite }' |
+	sort -u)
+suites=$(find -L tests -name 'test_*.c' | sed -E 's,^tests/(.*)\.c$,\1,' |
+	sort -u)
+
+for name in $(comm -13 <(echo "$named") <(echo "$suites")); do
+	fail "does not name the suite tests/$name.c"
+done
+for name in $(comm -23 <(echo "$named") <(echo "$suites")); do
+	fail "names the suite $name, which is not there"
+done
 for name in $(grep -oE '`[a-z0-9_]+`' "$list" | tr -d '`' | sort -u); do
 	grep -qRE "START_TEST\($name\)" tests ||
 		fail "names $name, which no suite has"

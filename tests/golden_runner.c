@@ -28,8 +28,7 @@ enum { MAX_PATH = 4096, MAX_FOLDERS = 8 };
 static const golden_op *const tables[] = {
 	golden_v32_ops,       golden_prefill_ops,  golden_v4_front_ops,
 	golden_v4_attend_ops, golden_v4_index_ops, golden_compress_ops,
-	golden_inv_rope_ops,
-	golden_index_q_ops,
+	golden_inv_rope_ops,  golden_index_q_ops,
 };
 
 typedef struct tally {

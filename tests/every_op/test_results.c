@@ -126,7 +126,8 @@ START_TEST(a_replay_sees_what_changed_in_place)
 		op_same(&c, &got, &want); /* nothing ran */
 		free(got.bytes);
 		free(want.bytes);
-		for (round = 0; round < 3; round++) {
+		/* Level Zero has two lists a graph: each runs twice. */
+		for (round = 0; round < 4; round++) {
 			change_data(&c, round);
 			want = op_run(&c, &f, 0x5A);
 			draw_reset(&c.d, 0x5A);

@@ -22,8 +22,7 @@ retype(const op_input *in, draw *d, void *args)
 	memcpy(&p, pointer, sizeof p);
 	if (!p)
 		return;
-	p = in->is_int ? (void *)draw_as_i64(d, p)
-			  : (void *)draw_as_bf16(d, p);
+	p = in->is_int ? (void *)draw_as_i64(d, p) : (void *)draw_as_bf16(d, p);
 	memcpy(pointer, &p, sizeof p);
 }
 

@@ -150,7 +150,8 @@ expect_equal(const spmla_shape *shape, uint64_t step)
 static void
 launch_steps(uint32_t bucket, uint32_t query)
 {
-	const uint32_t steps = fixture_rounds(STEPS, FEW_STEPS);
+	const uint32_t rounds = fixture_rounds(STEPS, FEW_STEPS);
+	const uint32_t steps = rounds < FEW_STEPS ? FEW_STEPS : rounds;
 	const spmla_shape *shape = &advanced.f.config.buckets[bucket];
 	uint64_t rng = test_seed() + bucket;
 	spmla_device_status status;

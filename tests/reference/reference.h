@@ -214,8 +214,8 @@ typedef enum ref_sums { REF_SUMS_F32, REF_SUMS_CUT } ref_sums;
 typedef struct ref_work {
 	uint32_t max_keys;
 	uint32_t heads;
-	ref_sums sums; /* of ref_score_row; F32 once opened */
-	ref_ranked *order;                /* [2][max_keys] */
+	ref_sums sums;     /* of ref_score_row; F32 once opened */
+	ref_ranked *order; /* [2][max_keys] */
 	const ref_index_key **index_keys; /* [max_keys] */
 	const ref_kv_row **kv_rows;       /* [max_keys] */
 	double *probs;                    /* [max_keys] */

@@ -210,6 +210,7 @@ static const arg_error errors[] = {
 	BAD_ENUM(sparse_decode, empty_lse, 3, "0, 1 or 2"),
 	BAD_ENUM(sparse_decode, lse_base, 2, "0 or 1"),
 	BAD_MOST(sparse_decode, lse_sink, 2, 1),
+	BAD_MOST(sparse_decode, combine, 2, 1),
 	BAD_FLOAT(sparse_decode, softmax_scale),
 	BAD_BITS(sparse_decode, softmax_scale, 0x80000000),
 	BAD_BITS(sparse_decode, softmax_scale, 0xff800000),
@@ -229,6 +230,7 @@ static const arg_error errors[] = {
 	BAD_RANGE(sparse_decode, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 1, 2 or 4"),
 	BAD_CACHE(sparse_decode, cache, "1, 2 or 4", 3264, 3280, 16),
+	BAD_MOST(sparse_decode, cache.encoding, 2, 1),
 	BAD_RANGE(sparse_decode, extra_topk, 5, "got 5, want 0"),
 };
 
@@ -240,6 +242,7 @@ static const arg_error v4_errors[] = {
 	BAD_STRIDE(sparse_decode, extra_slots_stride_elems, 69, 70),
 	BAD_RANGE(sparse_decode, extra_cache.layout, 1, "got 1, want 4"),
 	BAD_CACHE(sparse_decode, extra_cache, "4", 2912, 2920, 8),
+	BAD_MOST(sparse_decode, extra_cache.encoding, 2, 1),
 };
 
 static const arg_error parts_errors[] = {

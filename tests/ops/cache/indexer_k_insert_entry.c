@@ -63,6 +63,7 @@ static const arg_error errors[] = {
 	BAD_RANGE(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
 		  "got 1, want 3, 7 or 11"),
 	BAD_CACHE(indexer_k_insert, cache, "3, 7 or 11", 656, 660, 4),
+	BAD_MOST(indexer_k_insert, cache.encoding, 2, 1),
 };
 
 OP_ENTRY(indexer_k_insert,

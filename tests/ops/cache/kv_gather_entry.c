@@ -97,6 +97,7 @@ static const arg_error errors[] = {
 	BAD_RANGE(kv_gather, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 1, 2, 4, 5 or 6"),
 	BAD_CACHE(kv_gather, cache, "1, 2, 4, 5 or 6", 3264, 3280, 16),
+	BAD_MOST(kv_gather, cache.encoding, 2, 1),
 };
 
 static const arg_error v4_errors[] = {

@@ -76,6 +76,7 @@ static const arg_error errors[] = {
 	BAD_RANGE(kv_insert, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 1, 2, 4, 5 or 6"),
 	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 3264, 3280, 16),
+	BAD_MOST(kv_insert, cache.encoding, 2, 1),
 	BAD_ARG(kv_insert, index.struct_bytes, 8, SPMLA_E_STRUCT_SIZE,
 		"SPMLA_E_STRUCT_SIZE: kv_insert.index.struct_bytes: got 8, "
 		"want "
@@ -89,16 +90,19 @@ static const arg_error errors[] = {
 
 static const arg_error bf16_errors[] = {
 	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 5744, 5760, 16),
+	BAD_MOST(kv_insert, cache.encoding, 1, 0),
 };
 
 static const arg_error v4_errors[] = {
 	BAD_EQUAL(kv_insert, dtype, 1, 0),
 	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2912, 2920, 8),
+	BAD_MOST(kv_insert, cache.encoding, 2, 1),
 };
 
 static const arg_error e4m3_errors[] = {
 	BAD_FLOAT(kv_insert, kv_scale),
 	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2544, 2560, 16),
+	BAD_MOST(kv_insert, cache.encoding, 1, 0),
 };
 
 OP_ENTRY(kv_insert,

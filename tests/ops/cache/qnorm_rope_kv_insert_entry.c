@@ -83,6 +83,7 @@ static const arg_error errors[] = {
 	BAD_RANGE(qnorm_rope_kv_insert, cache.layout, 7,
 		  "got 7, want 4, 5 or 6"),
 	BAD_CACHE(qnorm_rope_kv_insert, cache, "4, 5 or 6", 2912, 2920, 8),
+	BAD_MOST(qnorm_rope_kv_insert, cache.encoding, 2, 1),
 };
 
 static const arg_error e4m3_errors[] = {

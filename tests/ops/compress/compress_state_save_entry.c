@@ -99,6 +99,7 @@ static const arg_error errors[] = {
 	BAD_RANGE(compress_state_save, state.layout, SPMLA_LAYOUT_STATE_512,
 		  "got 9, want 8 or 10"),
 	BAD_CACHE(compress_state_save, state, "8 or 10", 40944, 40960, 16),
+	BAD_MOST(compress_state_save, state.encoding, 1, 0),
 	BAD_NULL(compress_state_save, kv),
 	BAD_NULL(compress_state_save, score),
 	BAD_STRIDE(compress_state_save, kv_stride_elems, 1023, 1024),

@@ -184,9 +184,11 @@ static const arg_error errors[] = {
 	BAD_RANGE(kv_compress, state.layout, SPMLA_LAYOUT_V4_FP8,
 		  "got 4, want 8 or 10"),
 	BAD_CACHE(kv_compress, state, "8 or 10", 40944, 40960, 16),
+	BAD_MOST(kv_compress, state.encoding, 1, 0),
 	BAD_RANGE(kv_compress, cache.layout, SPMLA_LAYOUT_INDEX_FP8,
 		  "got 3, want 4, 5 or 6"),
 	BAD_CACHE(kv_compress, cache, "4, 5 or 6", 2912, 2920, 8),
+	BAD_MOST(kv_compress, cache.encoding, 2, 1),
 };
 
 static const arg_error e4m3_errors[] = {

@@ -89,11 +89,13 @@ static const arg_error errors[] = {
 	BAD_RANGE(mqa_logits, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
 		  "got 1, want 3, 7 or 11"),
 	BAD_CACHE(mqa_logits, cache, "3, 7 or 11", 656, 660, 4),
+	BAD_MOST(mqa_logits, cache.encoding, 2, 1),
 };
 
 static const arg_error mxfp4_errors[] = {
 	BAD_NULL(mqa_logits, q_scales),
 	BAD_CACHE(mqa_logits, cache, "3, 7 or 11", 336, 340, 4),
+	BAD_MOST(mqa_logits, cache.encoding, 1, 0),
 };
 
 static const arg_error dense_errors[] = {

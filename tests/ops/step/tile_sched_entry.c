@@ -47,6 +47,10 @@ static const arg_error errors[] = {
 	BAD_MOST(tile_sched, batch, 1073741825, 1073741824),
 	BAD_LEAST(tile_sched, parts, 0, 1),
 	BAD_MOST(tile_sched, parts, 4294967295, 1073741824),
+	BAD_ARGS(tile_sched, batch, 1, split_blocks, 67108865, SPMLA_E_RANGE,
+		 "SPMLA_E_RANGE: tile_sched.split_blocks: got 67108865, want "
+		 "at most 67108864"),
+	BAD_EQUAL(tile_sched, reserved, 1, 0),
 	BAD_MOST(tile_sched, overhead_blocks, 1048577, 1048576),
 	BAD_ENUM(tile_sched, row_format, 2, "0 or 1"),
 	BAD_LEAST(tile_sched, topk, 0, 1),
