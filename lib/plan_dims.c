@@ -17,7 +17,10 @@
 #include <string.h>
 
 /* In a step of at most this many tokens, several blocks make one key of ratio
- * 128. A longer step has enough keys to fill a GPU with one block each. */
+ * 128. A longer step has enough keys to fill a GPU with one block each. It
+ * stands in lib because the plan reserves the memory. Example: a largest bucket
+ * of 256 tokens gets room for 256; one of 2048 gets room for 1024, and its full
+ * step takes one block a key. */
 enum { SPMLA_I_SPLIT_KEYS = 1024 };
 
 static void

@@ -140,8 +140,8 @@ else
 fi
 
 if [ -s "$spirv_report" ]; then
-	# Of each module "kernel NAME items N subgroup N contracts 0|1", "atomics N
-	# narrow N", "needs MODULE FUNCTION", then "code spirv N bytes"
+	# Each module has lines "kernel NAME items N subgroup N contracts 0|1",
+	# "atomics N narrow N", "needs MODULE FUNCTION", then "code spirv N bytes"
 	awk -v names="$(paste -sd ' ' <<<"$kernels"$'\n'"$tile")" '
 		$1 == "code" { print "SPIR-V: " $3 " bytes" }
 		$1 == "atomics" { seen_atomics = $2 }

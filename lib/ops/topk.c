@@ -11,7 +11,7 @@ check_map(spmla_diag *diag, const spmla_topk_args *a)
 	const spmla_i_check checks[] = {
 		{"topk.map.tokens", map->tokens, SPMLA_WANT_EQUAL, a->rows},
 		{"topk.map.k", map->k, SPMLA_WANT_EQUAL, a->k},
-		{"topk.map.indices (those of topk)", map->indices == a->indices,
+		{"topk.map.indices (topk.indices)", map->indices == a->indices,
 		 SPMLA_WANT_EQUAL, 1},
 		{"topk.map.indices_stride_elems",
 		 spmla_i_stride(map->indices_stride_elems), SPMLA_WANT_EQUAL,

@@ -61,7 +61,8 @@
  * spmla_graph_begin: E_NULL ("native.queue"). All: E_DEVICE, the driver
  * refused; the diag has its function and its code. If the driver could not
  * build the kernels, the first 4 KB of its compiler's message follow the
- * function; this text lies in the HOST region.
+ * function; this text lies in the HOST region. A message of more than 22 KB is
+ * left out.
  */
 #ifndef SPMLA_LEVEL_ZERO_H
 #define SPMLA_LEVEL_ZERO_H

@@ -147,9 +147,9 @@ START_TEST(a_prefill_is_done_whole)
 }
 END_TEST
 
-/* On 132 multiprocessors: rounds of 132 tokens with 64 heads and of 66 with 128.
- * Of the latter the last round may idle, up to five rounds, where the kernel
- * combines the splits. */
+/* On 132 multiprocessors a round is 132 tokens with 64 heads and 66 with 128.
+ * Where the kernel combines the splits, steps with 128 heads and up to five
+ * rounds are done in parts, too, if the last round would idle. */
 START_TEST(a_step_is_done_in_parts_if_its_rounds_would_idle)
 {
 	static const struct {

@@ -120,8 +120,9 @@ check_fixed(const parts_rig *r)
 	ck_assert(!view(r, FIXED, SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A));
 }
 
-/* Up to half a round of tokens; with more than 64 heads on Hopper also beyond a
- * round, if the last one has at most three fifths. Of fewer than five rounds. */
+/* Whether a step, of fewer than five rounds, has parts. It has up to half a
+ * round of tokens or, with more than 64 heads on Hopper, more than a round and
+ * at most three fifths in the last one. */
 static int
 in_parts(const spmla_plan *plan, uint32_t tokens)
 {

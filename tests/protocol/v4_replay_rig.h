@@ -13,8 +13,9 @@
 
 enum { V4_LAYERS = 3, V4_BUCKETS = 3, V4_MOST_HEADS = 64 };
 
-/* Of the emulator. With either the largest bucket is done whole and the second in
- * parts; the first is done in one launch (few.h), or in parts too. */
+/* The emulator's multiprocessors. With either number the largest bucket is done
+ * whole and the second in parts; the first is done in one launch (few.h), or in
+ * parts too. */
 enum { V4_SOME_SMS = 20, V4_MANY_SMS = 32 };
 
 typedef struct v4_replay_rig {

@@ -16,7 +16,8 @@ enum {
 	BLOCK = SPMLA_I_CPU_BLOCK_KEYS,
 	TILE_HEADS = 4, /* heads of a tile of the vector kernels */
 	/* A piece loads the keys once more, which costs as much as some 8 to 16
-	 * heads. */
+	 * heads. Example: 32 workers cut each of 4 tokens with 128 heads into 8
+	 * pieces of 16 heads, and a single token into 16 pieces of 8. */
 	PIECE_HEADS = 8
 };
 

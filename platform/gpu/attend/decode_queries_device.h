@@ -289,9 +289,10 @@ decode_scale_of(const PRIVATE decode_worker *w, const PRIVATE decode_heads *h,
 	return w->a->s.scale * decode_unscale(h, i);
 }
 
-/* Asks for the rope part of the item's heads, as fragments of A: word j of a head
- * has dims 8 j + 2 t and the next one, t = lane % 4. The scores of a missing head
- * may be anything: it gets those of the token's first head. */
+/* Asks for the rope part of the item's heads, as fragments of A: word j of a
+ * head has dims 8 j + 2 t and the next one, t = lane % 4. The scores of a
+ * missing head may be anything: it gets the rope part of the token's first
+ * head. */
 FN void
 decode_ask_rope(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		PRIVATE decode_heads *h)

@@ -99,7 +99,7 @@ decode_stage_bf16(const PRIVATE decode_worker *w, uint32_t tile,
 }
 
 /* Writes these results to `to`, where the warp's first head lies, by half rows.
- * Of the warp's 16 heads the first `heads` exist. Bit 4 (h % 8) + h / 8 of
+ * The first `heads` of the warp's 16 heads exist. Bit 4 (h % 8) + h / 8 of
  * `empty` says that head h has no key. Its O is 0, or NaN if a key is NaN, and
  * becomes 0. */
 FN void
@@ -184,8 +184,8 @@ decode_write_lse(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 			s->lse_sink, s->lse_sink ? a->attn_sink[head] : 0.0f);
 }
 
-/* The results of a token or a split. Of an item's two heads, an even lane looks
- * after the first and an odd one after the second, so that the code stands once.
+/* The results of a token or a split. An item has two heads. An even lane looks
+ * after the first, an odd one after the second, so that the code stands once.
  * They pass through the place of the token's last tile. */
 FN void
 decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,

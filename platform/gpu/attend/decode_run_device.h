@@ -105,12 +105,12 @@ decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
 }
 
 /* How many pieces in a row a block or cluster, one of `units`, takes before it
- * goes on behind those of all others. With more parts than units it is as many
- * as it has to take, so that it does a token's splits in turn, if all heads are
- * one group. Parts with work come first, and each has a split. Other metadata
- * only make it uneven: every piece is visited once.
- * Example: 64 tokens of 4 splits are 256 parts. Each of 64 clusters, of 66, takes
- * 4 of them: a token. */
+ * goes on behind the pieces of all others. With more parts than units it is as
+ * many as it has to take, so that it does a token's splits in turn, if all
+ * heads are one group. Parts with work come first, and each has a split. Other
+ * metadata only make it uneven: every piece is visited once.
+ * Example: 64 tokens of 4 splits are 256 parts. Each of 64 clusters, of 66,
+ * takes 4 of them: a token. */
 FN uint32_t
 decode_walk_chunk(const PRIVATE decode_args *a, uint32_t groups, uint32_t units)
 {
@@ -123,8 +123,8 @@ decode_walk_chunk(const PRIVATE decode_args *a, uint32_t groups, uint32_t units)
 	return parts ? (parts * groups + units - 1) / units : 1;
 }
 
-/* Whether run `next` begins the split behind that of `run`, of the same token
- * and group of heads. */
+/* Whether run `next` begins the split that comes after the split of `run`, in
+ * the same token and group of heads. */
 FN uint32_t
 decode_goes_on(LOCAL const decode_run *run, LOCAL const decode_run *next)
 {

@@ -27,6 +27,10 @@
  * - Tiles alternate between the two buffers, whatever token they belong to.
  *   Where a token begins or ends in the middle of a pair, it has a single tile
  *   there.
+ *
+ * The file has more than 800 lines because the two warpgroups are one pipeline.
+ * Where one gives P and its reference, the other waits for them, and the order
+ * of a pair's steps can be checked only beside both.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_SEESAW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_SEESAW_DEVICE_H

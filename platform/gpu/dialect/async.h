@@ -24,6 +24,9 @@
  * Named barriers, 1 to 15, are barriers of some of a block's subgroups. The
  * number of threads is a multiple of 32, and all callers give the same. All
  * lanes of a subgroup call together.
+ *
+ * The file has more than 800 lines because it has nearly every function twice,
+ * as PTX and for the emulator, and a change of one is a change of both.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_ASYNC_H
 #define SPMLA_PLATFORM_GPU_DIALECT_ASYNC_H

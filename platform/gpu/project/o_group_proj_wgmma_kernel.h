@@ -86,10 +86,10 @@ enum {
 };
 
 /* Converts a part of the tile's tokens to f16, into two panels. Its values are
- * in the order in which o_wgmma_columns has those of a column. A thread
- * converts 64 bytes of a token or, in tiles of 64 tokens, half of them. Of four
- * pieces it takes words 0 and 1, then words 2 and 3; rows that meet the same
- * banks begin with different words. */
+ * in the order of a column's values in o_wgmma_columns. A thread converts 64
+ * bytes of a token or, in tiles of 64 tokens, half of them. It takes words 0
+ * and 1 of four pieces, then words 2 and 3; rows that meet the same banks begin
+ * with different words. */
 FN void
 o_wgmma_tokens(const PRIVATE o_ring_shape *n, LOCAL const uint8_t *chunk,
 	       LOCAL uint8_t *panels)

@@ -204,8 +204,8 @@ gathered_wgmma_copy_words(LOCAL uint8_t *to, GLOBAL const uint8_t *from)
 		*(LOCAL uint32_t *)(to + i) = mqa_word(from + i, 0);
 }
 
-/* Starts the copies of those of the 64 keys from `first` on that some row sees.
- * In the place of another one is what the stage had. It is multiplied, too, but
+/* Starts to copy the 64 keys from `first` on, but no key that no row sees.
+ * In the place of such a key is what the stage had. It is multiplied, too, but
  * a key's products are scores of that key alone, which nobody writes. */
 FN void
 gathered_wgmma_copy(const PRIVATE gathered_wgmma_job *job, uint32_t stage,

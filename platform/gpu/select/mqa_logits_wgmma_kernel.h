@@ -9,8 +9,8 @@
  * Queries and keys are multiplied as e4m3. One instruction takes 32 dims. It
  * truncates each product, and the sum so far, relative to the largest of them,
  * so the choice of dims decides the bits. The hard idea is to choose them so
- * that a lane reads its part of a key as it lies in a page: of each 64 dims,
- * one instruction takes the first 8 of every 16, the next one the other 8.
+ * that a lane reads its part of a key as it lies in a page: one instruction
+ * takes the first 8 of every 16 dims, out of 64, and the next one the other 8.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_WGMMA_KERNEL_H
@@ -29,10 +29,11 @@ enum {
 	MQA_WGMMA_PAIR = 2,      /* tokens that share keys */
 	MQA_WGMMA_UNIT = 64,     /* keys */
 	/* Blocks of fewer than MQA_WGMMA_SHORT units are faster with fewer
-	 * stages on an H100, others with more. Multiples of MQA_WGMMA_COPIERS and of
-	 * MQA_WGMMA_SUMMERS, so that a stage always has the same ones. Else one
-	 * that is a turn ahead would take a stage for free, or full, that is
-	 * not. */
+	 * stages on an H100, others with more. Multiples of MQA_WGMMA_COPIERS
+	 * and of MQA_WGMMA_SUMMERS, so that a stage always has the same ones.
+	 * Else one that is a turn ahead would take a stage for free, or full,
+	 * that is not. Example: 64 rows of 8192 keys are 62 units for each of
+	 * an H100's 132 blocks, so 6 stages; 128 rows are 124 units, so 12. */
 	MQA_WGMMA_STAGES = 12,
 	MQA_WGMMA_FEW_STAGES = 6,
 	MQA_WGMMA_SHORT = 96,
@@ -611,7 +612,7 @@ mqa_wgmma_take(LOCAL const mqa_wgmma_memory *mem, uint32_t stage,
 
 /* Products and sums over heads for one token, or for two. Weights are read for
  * each unit: kept, they would leave too few registers for three warpgroups.
- * Those of two tokens are read behind the products, for the same reason. */
+ * For two tokens they are read behind the products, for the same reason. */
 FN float
 mqa_wgmma_scores(uint32_t a[4][4], g_panel q, LOCAL const float *weights,
 		 uint32_t both)
@@ -759,6 +760,8 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	/* In front of the line. Behind it, each warp would wait for the loads
 	 * of all. */
 	BARRIER();
+	/* At most a token for each lane of a warp. Example: for 33 tokens the
+	 * block makes one line, which all of its warps wait for. */
 	if (s.tokens <= 32) {
 		ends += g_item() / 32 * 32;
 		total = mqa_wgmma_line_of_few(&job, ends);

@@ -87,7 +87,7 @@ topk_by_add_all(topk_by m, PRIVATE uint32_t *bins, uint32_t in)
 
 /* Too many keys are in one bin, those with a bit in `in`. Makes bins between
  * the smallest and the largest of them or, if they are equal, of their places.
- * Returns those of the bin that was found. */
+ * Returns which keys are in the bin that was found. */
 FN uint32_t
 topk_by_again(topk_by m, const PRIVATE topk_by_row *r,
 	      const PRIVATE uint32_t *keys, uint32_t in)

@@ -38,7 +38,8 @@ typedef struct call {
 	uint32_t workspace;
 } call;
 
-/* Of all kernels; then other calls of those without a workspace. */
+/* A call for each kernel, then other calls for the kernels without a
+ * workspace. */
 static const call calls[WAYS + SHAPES] = {
 	{"sparse_decode_wgmma_32", 2, 17, 130, 0},
 	{"sparse_decode_wgmma", 2, 64, 200, 0},

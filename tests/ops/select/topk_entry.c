@@ -116,7 +116,7 @@ static const arg_error map_errors[] = {
 	BAD_EQUAL(topk, map.tokens, 3, 4),
 	BAD_EQUAL(topk, map.k, 19, 20),
 	BAD_ARG(topk, map.indices, 4, SPMLA_E_RANGE,
-		"SPMLA_E_RANGE: topk.map.indices (those of topk): got 0, want "
+		"SPMLA_E_RANGE: topk.map.indices (topk.indices): got 0, want "
 		"1"),
 	BAD_EQUAL(topk, map.indices_stride_elems, 21, 20),
 	BAD_ARG(topk, map.rows, 0, SPMLA_E_RANGE,
