@@ -298,6 +298,12 @@ run_apart(const check *c)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+static void
+others_hold_multiprocessors(void)
+{
+	held_multiprocessors(&r);
+}
+
 int
 main(void)
 {
@@ -311,6 +317,8 @@ main(void)
 		{"the legacy stream is refused", legacy_stream},
 		{"what has no place in a capture", calls_in_own_capture},
 		{"captures that an illegal call ended", invalidated_captures},
+		{"blocks wait for each other beside another kernel",
+		 others_hold_multiprocessors},
 		{"a device that is lost", a_lost_device},
 	};
 	const uint32_t count = sizeof checks / sizeof checks[0];

@@ -160,6 +160,9 @@ void expect_capture(const rig *r, cudaStreamCaptureStatus want);
 /* Ends both contexts and the device: nothing follows in this process. */
 void lose_device(rig *r);
 
+/* The check of cudart_held.cu. */
+void held_multiprocessors(rig *r);
+
 /* Device, context, last error and both sticky statuses are as they were. */
 void expect_clean(const rig *r, const char *where);
 

@@ -8,13 +8,13 @@
  * inverted and are never 0.
  *
  * The hard idea is a wait that ends though another stream may keep a block from
- * beginning. Each block counts itself in at the start, once for every other
- * rank. The block that adds a head is its owner. An owner that has waited too
- * long adds a mark to its own count. If all blocks have begun by then, they are
- * sure to write, and the owner waits on. If not, it gives up, and the block
- * that begins last finds the mark and adds that owner's heads, too. The order
- * is the same, so the bits are the same. Blocks count in before they write, so
- * an owner that has seen all records may clear its count.
+ * beginning. Each block counts itself in, once for every other rank, before it
+ * writes. The block that adds a head is its owner. An owner that has waited too
+ * long adds a mark to its own count. If all blocks have counted in by then,
+ * they are sure to write, and the owner waits on. If not, it gives up, and the
+ * block that counts in last finds the mark and adds that owner's heads, too.
+ * The order is the same, so the bits are the same. An owner that has seen all
+ * records may clear its count, since each block counted in before.
  *
  * The block that adds leaves zeros for the next call.
  */
@@ -38,7 +38,7 @@ enum {
 	EXCHANGE_RECORD = 4, /* m, L, exponents of O's units by group */
 	EXCHANGE_O = 256,    /* pairs of f16 */
 	EXCHANGE_GAVE_UP = 1 << 8,
-	/* Reads once it is known that all blocks have begun. */
+	/* Reads once it is known that all blocks have counted in. */
 	EXCHANGE_LONG = 1 << 20,
 	EXCHANGE_VOTE = 1, /* named barrier */
 	/* Exponents above EXCHANGE_LARGE are lowered by EXCHANGE_LOWER while
@@ -52,8 +52,8 @@ enum {
 /* Words in shared memory. */
 enum {
 	EXCHANGE_ORPHANS, /* bit r: this block adds rank r's heads, too */
-	EXCHANGE_ALL_BEGUN,
-	EXCHANGE_TOKEN, /* the block's; here it takes no register */
+	EXCHANGE_ALL_IN,  /* 1: all blocks have counted in */
+	EXCHANGE_TOKEN,   /* the block's; here it takes no register */
 	EXCHANGE_HEAD
 };
 
@@ -81,17 +81,14 @@ exchange_o(const PRIVATE few_block *b, uint32_t head, uint32_t rank)
 	       (head * b->kind.ranks + rank) * EXCHANGE_O;
 }
 
-/* Counts the block in and prefetches what it will add. All warps call it. The
- * result is for exchange_note. */
-FN uint32_t
-exchange_begin(const PRIVATE few_block *b)
+/* Prefetches what the block will add. */
+FN void
+exchange_prefetch(const PRIVATE few_block *b)
 {
 	const uint32_t ranks = b->kind.ranks;
 	const uint32_t lines = ranks * EXCHANGE_O / 32; /* of a head */
-	uint32_t before = 0, i;
+	uint32_t i;
 
-	if (b->warp == 0 && b->lane < ranks && b->lane != b->rank)
-		before = g_add(exchange_counts(b) + b->lane, 1);
 	for (i = g_item(); i < b->kind.heads / ranks * lines;
 	     i += few_items(b->kind))
 		g_prefetch((GLOBAL const int32_t *)exchange_o(
@@ -100,6 +97,25 @@ exchange_begin(const PRIVATE few_block *b)
 	if (g_item() < ranks)
 		g_prefetch((GLOBAL const int32_t *)exchange_record(b, g_item(),
 								   b->rank));
+}
+
+/* Whether this is the warp that counts the block in: the last one, which has no
+ * keys if there is such a warp. */
+FN uint32_t
+exchange_counts_in(const PRIVATE few_block *b)
+{
+	return b->warp == few_warps(b->kind) - 1;
+}
+
+/* Counts the block in. The result is for exchange_note. */
+FN uint32_t
+exchange_count(const PRIVATE few_block *b)
+{
+	uint32_t before = 0;
+
+	if (exchange_counts_in(b) && b->lane < b->kind.ranks &&
+	    b->lane != b->rank)
+		before = g_add(exchange_counts(b) + b->lane, 1);
 	return before;
 }
 
@@ -111,7 +127,7 @@ exchange_note(const PRIVATE few_block *b, uint32_t before)
 	const uint32_t last = EXCHANGE_GAVE_UP + b->kind.ranks - 2;
 	uint32_t orphans;
 
-	if (b->warp)
+	if (!exchange_counts_in(b))
 		return;
 	orphans = (uint32_t)g_ballot(before == last);
 	if (b->lane)
@@ -194,7 +210,7 @@ exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 	       PRIVATE uint32_t *x)
 {
 	const uint32_t reads = exchange_reads(b);
-	LOCAL uint32_t *all_begun = few_exchange_notes(b) + EXCHANGE_ALL_BEGUN;
+	LOCAL uint32_t *all_in = few_exchange_notes(b) + EXCHANGE_ALL_IN;
 	uint32_t patience =
 		owner == b->rank ? EXCHANGE_PATIENCE : EXCHANGE_LONG;
 
@@ -207,17 +223,16 @@ exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 		g_subgroup_barrier();
 		if (!g_named_any(EXCHANGE_VOTE, few_items(b->kind), !there))
 			return 1;
-		/* All have begun, and one is later than EXCHANGE_LONG: the wait
+		/* All are in, and one is later than EXCHANGE_LONG: the wait
 		 * ends with whatever is there. */
 		if (patience == EXCHANGE_LONG)
 			return 1;
 		if (g_item() == 0)
-			*all_begun =
-				(g_add(exchange_counts(b) + owner,
-				       EXCHANGE_GAVE_UP) &
-				 (EXCHANGE_GAVE_UP - 1)) == b->kind.ranks - 1;
+			*all_in = (g_add(exchange_counts(b) + owner,
+					 EXCHANGE_GAVE_UP) &
+				   (EXCHANGE_GAVE_UP - 1)) == b->kind.ranks - 1;
 		BARRIER();
-		if (!*all_begun)
+		if (!*all_in)
 			return 0;
 		patience = EXCHANGE_LONG;
 	}
@@ -314,11 +329,11 @@ exchange_load_late(GLOBAL const uint32_t *o, uint32_t ranks, uint32_t words,
 			exchange_load(o + r * EXCHANGE_O, words, v[r]);
 }
 
-/* The ranks' weights, and the head's results except O. */
+/* What the ranks' records of a head give. */
 typedef struct exchange_weights {
 	float of_rank; /* weight of the lane's rank / the sum of all */
-	float lse;
-	uint32_t empty;
+	float most;    /* largest score of all ranks; 0 if there is none */
+	float sum;     /* of weights, without the sink's; 0: no key */
 } exchange_weights;
 
 FN exchange_weights
@@ -342,17 +357,30 @@ exchange_weigh(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 	UNROLL
 	for (i = 1; i < 32; i *= 2)
 		sum += g_shuffle_xor_f(sum, i);
-	w.empty = sum == 0.0f;
-	w.of_rank = g_div_rn(weight, sum + g_sink_weight(sink, most * c));
-	w.of_rank = w.empty ? 0.0f : w.of_rank;
-	/* The lse may be finite where its log2 value is beyond f32. */
-	w.lse = s->base2 || s->lse_sink
-			? decode_result_lse(w.empty, g_log2(sum) + most * c,
-					    most * s->scale, s->empty_lse,
-					    s->base2, s->lse_sink, sink)
-		: w.empty ? s->empty_lse
-			  : g_log2(sum) * G_LN_2 + most * s->scale;
+	w.most = most;
+	w.sum = sum;
+	if (s->has_sink)
+		sum += g_sink_weight(sink, most * c);
+	w.of_rank = g_div_near(weight, sum);
+	w.of_rank = w.sum == 0.0f ? 0.0f : w.of_rank;
 	return w;
+}
+
+/* The head's lse. */
+FN float
+exchange_lse(const PRIVATE few_block *b, const PRIVATE exchange_weights *w,
+	     float sink)
+{
+	const PRIVATE few_scalars *s = &b->a->s;
+	const float c = s->scale * G_LOG2_E;
+	const float lse2 = g_log2(w->sum), natural = w->most * s->scale;
+
+	/* The lse may be finite where its log2 value is beyond f32. */
+	if (s->base2 || s->lse_sink)
+		return decode_result_lse(w->sum == 0.0f, lse2 + w->most * c,
+					 natural, s->empty_lse, s->base2,
+					 s->lse_sink, sink);
+	return w->sum == 0.0f ? s->empty_lse : lse2 * G_LN_2 + natural;
 }
 
 /* The factor for a rank's sums of a group of values. */
@@ -469,7 +497,8 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner,
 	exchange_add(b, record, w.of_rank, dim, words, v, x);
 	UNROLL
 	for (i = 0; i < words; i++)
-		y[i] = w.empty ? 0 : g_f32_to_bf16x2(x[2 * i], x[2 * i + 1]);
+		y[i] = w.sum == 0.0f ? 0
+				     : g_f32_to_bf16x2(x[2 * i], x[2 * i + 1]);
 	if (h >= s->heads)
 		return;
 	exchange_store(
@@ -483,7 +512,8 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner,
 		b->a->lse[decode_token_at(b->token, s->next_n,
 					  s->lse_request_stride,
 					  s->lse_token_stride) +
-			  (int64_t)h * s->lse_head_stride] = w.lse;
+			  (int64_t)h * s->lse_head_stride] =
+			exchange_lse(b, &w, sink);
 }
 
 /* Adds the block's own heads, and the heads of owners that have given up.
@@ -492,20 +522,24 @@ FN void
 exchange_finish(const PRIVATE few_block *of, PRIVATE uint32_t *record)
 {
 	LOCAL const uint32_t *notes = few_exchange_notes(of);
-	uint32_t orphans = notes[EXCHANGE_ORPHANS];
 	few_block b = *of;
-	uint32_t owner = b.rank;
+	uint32_t owner = b.rank, orphans;
 
 	b.token = notes[EXCHANGE_TOKEN];
 	b.first_head = notes[EXCHANGE_HEAD];
 	NO_UNROLL
 	for (;;) {
+		/* Read again, they take no registers between rounds. */
+		b.warp = g_item_again() / 32;
+		b.lane = g_item_again() % 32;
 		exchange_sum(&b, owner, record);
+		orphans = notes[EXCHANGE_ORPHANS]; /* never the block's own */
+		if (owner != b.rank)
+			orphans &= (1u << owner) - 1;
 		if (!orphans)
 			break;
 		record[0] = 0;
 		owner = 31 - g_clz(orphans);
-		orphans ^= 1u << owner;
 	}
 }
 

@@ -38,7 +38,7 @@ enum {
  *
  *   codes     [keys of the block] FEW_CODES bytes
  *   tails     [keys] FEW_TAIL, unused if rows have none
- *   P         FEW_P_BYTES, unless it takes the place of the tails
+ *   P         FEW_P_BYTES; before, queries as they are, [heads] 1024 bytes
  *   scales    [keys] FEW_SCALES
  *   queries   [heads] FEW_PADDED_QUERY, then [heads] FEW_PADDED_TAIL; of
  *             FEW_WGMMA_HEADS heads nine panels of 64 dims
@@ -47,20 +47,13 @@ enum {
  *             units of queries, four words of decode_exchange_device.h
  *
  * There is one P for each group of values: f16 weights times the group's
- * scales. With V3.2 and up to 16 heads, P takes the place of the rows' tails,
- * which nobody reads by then. V4's tails are values: P V still reads them. P of
- * FEW_WGMMA_HEADS heads is panels of 64 keys. */
+ * scales. P of FEW_WGMMA_HEADS heads is panels of 64 keys. */
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
 	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
-#define FEW_TAILS_AT(warps)           ((warps)*FEW_KEYS * FEW_CODES)
-#define FEW_P_APART(bf16_tail, heads) ((bf16_tail) || (heads) > 16)
-#define FEW_P_AT(bf16_tail, warps, heads) \
-	(FEW_TAILS_AT(warps) +            \
-	 (FEW_P_APART(bf16_tail, heads) ? (warps)*FEW_KEYS * FEW_TAIL : 0))
-#define FEW_SCALES_AT(bf16_tail, warps, heads)                                 \
-	(FEW_TAILS_AT(warps) + (warps)*FEW_KEYS * FEW_TAIL +                   \
-	 (FEW_P_APART(bf16_tail, heads) ? FEW_P_BYTES(bf16_tail, warps, heads) \
-					: 0))
+#define FEW_TAILS_AT(warps) ((warps)*FEW_KEYS * FEW_CODES)
+#define FEW_P_AT(warps)     (FEW_TAILS_AT(warps) + (warps)*FEW_KEYS * FEW_TAIL)
+#define FEW_SCALES_AT(bf16_tail, warps, heads) \
+	(FEW_P_AT(warps) + FEW_P_BYTES(bf16_tail, warps, heads))
 #define FEW_Q_AT(bf16_tail, warps, heads) \
 	(FEW_SCALES_AT(bf16_tail, warps, heads) + (warps)*FEW_KEYS * FEW_SCALES)
 #define FEW_QUERY_BYTES(heads) \
@@ -83,21 +76,15 @@ typedef struct few_kind {
 } few_kind;
 
 /* The parameters of every kernel of sparse_decode_few. The workspace is 0
- * between calls: see decode_exchange_device.h. `entries` bounds the entries of
- * a token's list. */
-#define SPMLA_K_FEW(P, S)    \
-	SPMLA_K_DECODE(P, S) \
-	S(uint32_t, entries) \
-	S(uint32_t, extra_entries)
-
-#define SPMLA_K_sparse_decode_few_v32_16(P, S)  SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_v32_32(P, S)  SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_v32_64(P, S)  SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_v4_8(P, S)    SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_v4_16(P, S)   SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_v4_32(P, S)   SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_long_16(P, S) SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_long_32(P, S) SPMLA_K_FEW(P, S)
+ * between calls: see decode_exchange_device.h. */
+#define SPMLA_K_sparse_decode_few_v32_16(P, S)  SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_v32_32(P, S)  SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_v32_64(P, S)  SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_v4_8(P, S)    SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_v4_16(P, S)   SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_v4_32(P, S)   SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_long_16(P, S) SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_long_32(P, S) SPMLA_K_DECODE(P, S)
 SPMLA_KERNEL_SCALARS(sparse_decode_few_v32_16)
 /* The same struct: all are one function. */
 typedef spmla_k_sparse_decode_few_v32_16_scalars
@@ -158,11 +145,19 @@ few_groups(decode_format f)
 	return decode_coded(f) / f.group;
 }
 
+/* Warps of a block. Beyond FEW_WARPS there is one that has no keys, since the
+ * compiler gives 10 warps as many registers as 9. */
+FN uint32_t
+few_warps(few_kind kind)
+{
+	return kind.warps > FEW_WARPS ? kind.warps + 1 : FEW_WARPS;
+}
+
 /* Items of a block. */
 FN uint32_t
 few_items(few_kind kind)
 {
-	return 32 * (kind.warps > FEW_WARPS ? kind.warps : FEW_WARPS);
+	return 32 * few_warps(kind);
 }
 
 FN LOCAL uint8_t *
@@ -174,8 +169,7 @@ few_tails(const PRIVATE few_block *b)
 FN LOCAL uint8_t *
 few_weights_at(const PRIVATE few_block *b)
 {
-	return b->rows +
-	       FEW_P_AT(b->kind.format.bf16_tail, b->kind.warps, b->kind.heads);
+	return b->rows + FEW_P_AT(b->kind.warps);
 }
 
 FN LOCAL uint8_t *
@@ -416,58 +410,38 @@ few_ask_rows(const PRIVATE few_block *b, const PRIVATE few_found *found)
 				few_ask_tail(b, row, r, piece - 1, is);
 		}
 	}
-	g_local_copies_commit();
 }
 
 /* ---- Queries ----------------------------------------------------------- */
 
-/* A lane's share of queries, up to 32 heads. Its warp has heads / 8 of the
- * heads. The lane has 16 bytes of each at dim 8 lane and 16 at dim 256 + 8
- * lane, and 16 bytes of one head's tail. */
-typedef struct few_query {
-	uint32_t x[4][2][4];
-	uint32_t tail[4];
-} few_query;
+/* Each of FEW_WARPS warps brings the queries of `few_each` heads. */
+FN uint32_t
+few_each(const PRIVATE few_block *b)
+{
+	return b->kind.heads / FEW_WARPS;
+}
 
-/* The query of the i-th of the warp's `each` heads. That head may not exist. */
+/* Tails that a lane has in registers, of head 4 i + lane / 8 of the warp's: of
+ * V3.2, where a query's tail lies behind its first 512 values. */
+FN uint32_t
+few_query_tails_each(const PRIVATE few_block *b)
+{
+	const decode_format f = b->kind.format;
+
+	return few_tail_byte(f) && !f.bf16_tail ? (few_each(b) + 3) / 4 : 0;
+}
+
+/* The query of the i-th of the warp's heads. That head may not exist. */
 FN GLOBAL const uint16_t *
-few_query_at(const PRIVATE few_block *b, uint32_t each, uint32_t i)
+few_query_at(const PRIVATE few_block *b, uint32_t i)
 {
 	const PRIVATE few_scalars *s = &b->a->s;
 
 	return b->a->q +
 	       decode_token_at(b->token, s->next_n, s->q_request_stride,
 			       s->q_token_stride) +
-	       (int64_t)(b->first_head + b->warp * each + i) * s->q_head_stride;
-}
-
-FN void
-few_ask_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
-{
-	const PRIVATE few_scalars *s = &b->a->s;
-	const uint32_t each = b->kind.heads / FEW_WARPS;
-	const uint32_t coded = decode_coded(b->kind.format);
-	const uint32_t first = b->first_head + b->warp * each;
-	const uint32_t does = b->warp < FEW_WARPS;
-	GLOBAL const uint16_t *from = few_query_at(b, each, 0);
-	const uint32_t h = b->lane / 8;
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < each; i++) {
-		GLOBAL const uint16_t *head =
-			from + (int64_t)i * s->q_head_stride + 8 * b->lane;
-		const uint32_t is = does && first + i < s->heads;
-
-		g_load128_if(is, head, q->x[i][0]);
-		g_load128_if(is && 256 + 8 * b->lane < coded, head + 256,
-			     q->x[i][1]);
-	}
-	if (few_tail_byte(b->kind.format))
-		g_load128_if(does && h < each && first + h < s->heads,
-			     from + (int64_t)h * s->q_head_stride + coded +
-				     8 * (b->lane % 8),
-			     q->tail);
+	       (int64_t)(b->first_head + b->warp * few_each(b) + i) *
+		       s->q_head_stride;
 }
 
 /* The larger of `most` and 8 bf16 values, without signs, as bits; the halves of
@@ -568,37 +542,21 @@ few_store_query(const PRIVATE few_block *b, uint32_t head, uint32_t x[2][4])
 	}
 }
 
-/* Brings queries to shared memory. */
+/* Asks for queries. Their first 512 values go to the place of P as they are, so
+ * that the code of a head can run in a loop, and no register waits for them. */
 FN void
-few_store_queries(const PRIVATE few_block *b, PRIVATE few_query *q)
-{
-	const uint32_t each = b->kind.heads / FEW_WARPS;
-	const uint32_t first = b->warp * each;
-	uint32_t i;
-
-	if (b->warp >= FEW_WARPS)
-		return;
-	UNROLL
-	for (i = 0; i < each; i++)
-		few_store_query(b, first + i, q->x[i]);
-	if (few_tail_byte(b->kind.format) && b->lane < 8 * each)
-		few_store_tail(b, first + b->lane / 8, b->lane % 8, q->tail);
-}
-
-/* Asks for FEW_WGMMA_HEADS heads' queries, of which a warp has eight. Values go
- * to the place of P as they are, so that the code of a head can be run eight
- * times; tails go to registers. */
-FN void
-few_copy_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
+few_ask_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 {
 	const PRIVATE few_scalars *s = &b->a->s;
-	const uint32_t each = FEW_WGMMA_HEADS / FEW_WARPS;
+	const uint32_t each = few_each(b);
 	const uint32_t first = b->first_head + b->warp * each;
-	GLOBAL const uint16_t *from = few_query_at(b, each, 0);
+	GLOBAL const uint16_t *from = few_query_at(b, 0);
 	LOCAL uint8_t *to =
 		few_weights_at(b) + b->warp * each * 1024 + 16 * b->lane;
 	uint32_t i;
 
+	if (b->warp >= FEW_WARPS)
+		return;
 	NO_UNROLL
 	for (i = 0; i < each; i++) {
 		const uint32_t is = first + i < s->heads;
@@ -611,34 +569,48 @@ few_copy_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 		to += 1024;
 	}
 	g_local_copies_commit();
-	from = few_query_at(b, each, b->lane / 8) + 512 + 8 * (b->lane % 8);
+	from = few_query_at(b, b->lane / 8) + 512 + 8 * (b->lane % 8);
 	UNROLL
-	for (i = 0; few_tail_byte(b->kind.format) && i < 2; i++)
-		g_load128_if(first + 4 * i + b->lane / 8 < s->heads,
+	for (i = 0; i < few_query_tails_each(b); i++) {
+		const uint32_t head = 4 * i + b->lane / 8;
+
+		g_load128_if(head < each && first + head < s->heads,
 			     from + 4 * i * s->q_head_stride, tail[i]);
+	}
 }
 
-/* Brings these queries to their panels. Copies that were asked for later than
- * theirs, one group, may still be under way. */
+/* Brings these queries to their places. The copies of the rows, the next group,
+ * may still be under way. */
 FN void
-few_convert_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
+few_store_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 {
-	const uint32_t first = b->warp * (FEW_WGMMA_HEADS / FEW_WARPS);
+	const uint32_t each = few_each(b), first = b->warp * each;
+	const uint32_t coded = decode_coded(b->kind.format);
 	uint32_t i;
 
+	if (b->warp >= FEW_WARPS)
+		return;
 	UNROLL
-	for (i = 0; few_tail_byte(b->kind.format) && i < 2; i++)
-		few_store_tail(b, first + 4 * i + b->lane / 8, b->lane % 8,
-			       tail[i]);
+	for (i = 0; i < few_query_tails_each(b); i++) {
+		const uint32_t head = 4 * i + b->lane / 8;
+
+		if (head < each)
+			few_store_tail(b, first + head, b->lane % 8, tail[i]);
+	}
 	g_local_copies_wait_but(1);
 	NO_UNROLL
-	for (i = 0; i < FEW_WGMMA_HEADS / FEW_WARPS; i++) {
+	for (i = 0; i < each; i++) {
 		LOCAL const uint8_t *from =
 			few_weights_at(b) + (first + i) * 1024 + 16 * b->lane;
 		uint32_t x[2][4];
 
 		g_local_load128(from, x[0]);
 		g_local_load128(from + 512, x[1]);
+		if (b->kind.format.bf16_tail && 256 + 8 * b->lane >= coded) {
+			few_store_tail(b, first + i,
+				       b->lane - (coded - 256) / 8, x[1]);
+			x[1][0] = x[1][1] = x[1][2] = x[1][3] = 0;
+		}
 		few_store_query(b, first + i, x);
 	}
 }

@@ -11,68 +11,73 @@
 #include "spmla/platform/gpu/step/decode_blocks_device.h"
 #include "spmla/platform/gpu/step/fault_device.h"
 
-/* The parameters of every kernel of sparse_decode. max_logits, base2 and quiet
- * are for sparse_prefill, which has the same matrix kernels. The forms of the
- * lists say what topk_lens and extra_topk_lens mean. Without requests next_n is
- * 1, and the request strides are the tokens'. With a workspace, all 0,
- * sparse_decode_wgmma adds up the splits, which are then bf16. */
+/* The parameters of every kernel of sparse_decode. What a block reads first
+ * lies together, since each 64 bytes of parameters are a miss when a kernel
+ * begins. max_logits, base2 and quiet are for sparse_prefill, which has the
+ * same matrix kernels. entries and extra_entries are for sparse_decode_few: the
+ * most entries of a token's lists. The forms of the lists say what topk_lens
+ * and extra_topk_lens mean. Without requests next_n is 1, and the request
+ * strides are the tokens'. With a workspace, all 0, sparse_decode_wgmma adds up
+ * the splits, which are then bf16. */
 #define SPMLA_K_DECODE(P, S)                      \
 	SPMLA_K_FAULT(P)                          \
-	P(const uint16_t, q)                      \
-	P(const int32_t, slots)                   \
-	P(const int32_t, topk_lens)               \
-	P(const int32_t, extra_slots)             \
-	P(const int32_t, extra_topk_lens)         \
-	P(const float, attn_sink)                 \
-	P(const uint8_t, cache)                   \
-	P(const uint8_t, extra_cache)             \
-	P(const int32_t, tile_scheduler_metadata) \
-	P(const int32_t, num_splits)              \
 	P(uint16_t, out)                          \
 	P(float, lse)                             \
 	P(float, split_out)                       \
 	P(float, split_lse)                       \
+	P(const int32_t, tile_scheduler_metadata) \
+	P(const int32_t, num_splits)              \
 	P(float, max_logits)                      \
+	P(const float, attn_sink)                 \
+	P(const int32_t, topk_lens)               \
+	P(const int32_t, extra_topk_lens)         \
 	P(uint32_t, workspace)                    \
-	S(int64_t, q_request_stride)              \
+	P(const uint8_t, extra_cache)             \
+	P(const uint16_t, q)                      \
+	P(const int32_t, slots)                   \
+	P(const int32_t, extra_slots)             \
+	P(const uint8_t, cache)                   \
 	S(int64_t, q_token_stride)                \
 	S(int64_t, q_head_stride)                 \
 	S(int64_t, slots_stride)                  \
 	S(int64_t, extra_slots_stride)            \
+	S(int64_t, q_request_stride)              \
+	S(uint64_t, page_stride_bytes)            \
+	S(uint64_t, extra_page_stride_bytes)      \
+	S(uint32_t, heads)                        \
+	S(uint32_t, topk)                         \
+	S(uint32_t, extra_topk)                   \
+	S(uint32_t, entries)                      \
+	S(uint32_t, extra_entries)                \
+	S(uint32_t, list_form)                    \
+	S(uint32_t, extra_list_form)              \
+	S(uint32_t, pages)                        \
+	S(uint32_t, extra_pages)                  \
+	S(spmla_g_divisor, next_n)                \
+	S(spmla_g_divisor, page)                  \
+	S(spmla_g_divisor, extra_page)            \
+	S(spmla_g_divisor, lens_tokens)           \
+	S(uint32_t, parts)                        \
+	S(uint32_t, tokens)                       \
+	S(uint32_t, dim)                          \
+	S(uint32_t, layout)                       \
+	S(uint32_t, fnuz)                         \
+	S(uint32_t, extra_fnuz)                   \
+	S(uint32_t, split_rows)                   \
+	S(float, scale)                           \
 	S(int64_t, out_request_stride)            \
 	S(int64_t, out_token_stride)              \
 	S(int64_t, out_head_stride)               \
 	S(int64_t, lse_request_stride)            \
 	S(int64_t, lse_token_stride)              \
 	S(int64_t, lse_head_stride)               \
-	S(uint64_t, page_stride_bytes)            \
-	S(uint64_t, extra_page_stride_bytes)      \
-	S(uint32_t, tokens)                       \
-	S(uint32_t, heads)                        \
-	S(uint32_t, dim)                          \
-	S(uint32_t, layout)                       \
-	S(uint32_t, fnuz)                         \
-	S(uint32_t, extra_fnuz)                   \
-	S(uint32_t, topk)                         \
-	S(uint32_t, extra_topk)                   \
-	S(spmla_g_divisor, page)                  \
-	S(uint32_t, pages)                        \
-	S(spmla_g_divisor, extra_page)            \
-	S(uint32_t, extra_pages)                  \
-	S(uint32_t, parts)                        \
-	S(uint32_t, split_rows)                   \
-	S(spmla_g_divisor, next_n)                \
-	S(spmla_g_divisor, lens_tokens)           \
-	S(uint32_t, list_form)                    \
-	S(uint32_t, extra_list_form)              \
 	S(uint32_t, has_sink)                     \
 	S(uint32_t, has_lse)                      \
 	S(float, empty_lse)                       \
 	S(uint32_t, lse_sink)                     \
 	S(uint32_t, has_max_logits)               \
 	S(uint32_t, base2)                        \
-	S(uint32_t, quiet)                        \
-	S(float, scale)
+	S(uint32_t, quiet)
 
 typedef struct decode_scalars {
 	SPMLA_K_DECODE(SPMLA_I_K_NONE, SPMLA_I_K_FIELD)

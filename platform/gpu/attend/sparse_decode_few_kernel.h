@@ -596,36 +596,30 @@ few_run_unit(const PRIVATE few_block *b)
 {
 	const uint32_t has_keys = b->warp < b->kind.warps;
 	const uint32_t by_wgmma = b->kind.heads == FEW_WGMMA_HEADS;
-	/* The counts come as late as the rows, so they are noted late. With two
-	 * lists no register is left to keep them while keys are multiplied. */
-	const uint32_t notes_late = b->kind.format.lists == 1;
+	/* A count comes back as late as the rows. A warp that has no keys waits
+	 * for it while the others multiply. */
+	const uint32_t idles = b->kind.warps < few_warps(b->kind);
 	uint32_t byte[FEW_GROUPS], record[4] = {0, 0, 0, 0};
-	uint32_t tail[2][4], wide, before, i;
+	uint32_t tail[2][4], wide, before = 0, i;
 	const few_slot slot = few_ask_slot(b);
 	few_found found;
 	few_scores score;
-	few_query query;
 	few_o o;
 
-	if (by_wgmma)
-		few_copy_queries(b, tail);
-	else
-		few_ask_queries(b, &query);
+	few_ask_queries(b, tail);
 	found = few_find(b, &slot);
 	if (!by_wgmma)
 		few_report(b, &found);
 	if (has_keys)
 		few_ask_rows(b, &found);
-	before = exchange_begin(b);
-	if (by_wgmma) {
-		few_convert_queries(b, tail);
+	g_local_copies_commit();
+	if (!idles)
+		before = exchange_count(b);
+	exchange_prefetch(b);
+	few_store_queries(b, tail);
+	if (by_wgmma)
 		g_fence_async(); /* products read them */
-	} else {
-		few_store_queries(b, &query);
-	}
-	if (!notes_late)
-		exchange_note(b, before);
-	BARRIER(); /* queries are there */
+	BARRIER();               /* queries are there */
 	few_zero(b, score);
 	if (has_keys) {
 		const uint32_t key = FEW_KEYS * b->warp + b->lane / 4;
@@ -643,9 +637,10 @@ few_run_unit(const PRIVATE few_block *b)
 		few_score(b, found.keys, &keys, score);
 		few_note_scores(b, score);
 		few_note_scales(b, raw);
+	} else {
+		before = exchange_count(b);
 	}
-	if (notes_late)
-		exchange_note(b, before);
+	exchange_note(b, before);
 	BARRIER(); /* all rows and their notes are there */
 	wide = few_units_of_p(b, byte);
 	if (has_keys)
@@ -672,27 +667,23 @@ few_run_unit(const PRIVATE few_block *b)
 		few_report(b, &found);
 }
 
+/* A block has one unit: all blocks are alive together. */
 FN void
 few_run(const PRIVATE few_args *a, few_kind kind, LOCAL uint8_t *local)
 {
 	const uint32_t groups = (a->s.heads + kind.heads - 1) / kind.heads;
-	const uint32_t all = a->s.tokens * groups * kind.ranks;
 	few_block b;
-	uint32_t work;
 
 	b.a = a;
 	b.kind = kind;
 	b.rows = local;
 	b.warp = g_item() / 32;
 	b.lane = g_lane();
-	for (work = g_block(); work < all; work += g_blocks()) {
-		b.unit = work / kind.ranks;
-		b.rank = work % kind.ranks;
-		b.token = b.unit / groups;
-		b.first_head = b.unit % groups * kind.heads;
-		few_run_unit(&b);
-		BARRIER(); /* all have read the notes */
-	}
+	b.unit = g_block() / kind.ranks;
+	b.rank = g_block() % kind.ranks;
+	b.token = b.unit / groups;
+	b.first_head = b.unit % groups * kind.heads;
+	few_run_unit(&b);
 }
 
 FN few_kind

@@ -7,6 +7,13 @@
 
 SPMLA_STATIC_ASSERT(SPMLA_ITEMS_sparse_decode_few_v32_64 == 32 * FEW_WARPS,
 		    "all warps of FEW_WGMMA_HEADS have keys and 64 columns");
+SPMLA_STATIC_ASSERT(SPMLA_ITEMS_sparse_decode_few_long_16 == 32 * (9 + 1) &&
+			    SPMLA_ITEMS_sparse_decode_few_long_32 ==
+				    32 * (9 + 1),
+		    "few_warps says so of nine warps with keys");
+SPMLA_STATIC_ASSERT(sizeof(spmla_k_sparse_decode_few_v32_16_params) ==
+			    sizeof(spmla_k_sparse_decode_params),
+		    "one struct binds all kernels");
 
 /* There is no list of variants as in sparse_decode_launch.c: the plan chooses
  * the kernel of a call, because it must know the workspace (few.h). */
@@ -27,21 +34,17 @@ spmla_i_gpu_decode_few(const spmla_i_gpu_queue *queue,
 		       const spmla_k_sparse_decode_params *p, uint32_t *does)
 {
 	const uint32_t way = spmla_i_few_takes(&queue->ctx->plan, a);
-	spmla_k_sparse_decode_few_v32_16_params few;
+	spmla_k_sparse_decode_params few = *p;
 	uint64_t blocks;
 
 	*does = 0;
 	if (way == SPMLA_I_FEW_COUNT)
 		return SPMLA_OK;
 	blocks = spmla_i_few_blocks(way, a->tokens, a->heads);
+	/* All run at the same time, so the launch has exactly this many. */
 	if (queue->resident_blocks[kernels[way]] < blocks)
 		return SPMLA_OK;
 	*does = 1;
-	memset(&few, 0, sizeof few);
-	/* few begins with the pointers and scalars of p, and has more of both.
-	 */
-	memcpy(&few, p, offsetof(spmla_k_sparse_decode_params, s));
-	memcpy(&few.s, &p->s, sizeof p->s);
 	few.workspace = a->workspace;
 	few.s.entries = a->indptr ? a->longest : a->topk;
 	if (a->extra_topk)

@@ -407,6 +407,20 @@ g_lowest64(uint64_t x)
 		   : 63 - g_clz(high & (0u - high));
 }
 
+/* a / b within two units of the last place, for b no smaller than 2^-126. */
+FN float
+g_div_near(float a, float b)
+{
+#if defined(__CUDACC__)
+	/* Above 2^126 the instruction gives 0. */
+	const float down = b > 1e19f ? 5.4210109e-20f /* 2^-64 */ : 1.0f;
+
+	return __fdividef(a * down, b * down);
+#else
+	return g_div_rn(a, b);
+#endif
+}
+
 FN float
 g_shuffle_xor_f(float x, uint32_t mask)
 {

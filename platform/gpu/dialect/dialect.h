@@ -40,8 +40,8 @@
  *   even one after another.
  * - Atomics are 32-bit integers. There is no double, long, size_t, vector type
  *   or generic pointer. Contraction is off; g_fma fuses.
- * - Quotients and roots are g_div_rn and g_sqrt_rn. g_exp2, g_log2 are for
- *   results that have a tolerance.
+ * - Quotients and roots are g_div_rn and g_sqrt_rn. g_div_near, g_exp2 and
+ *   g_log2 are for results that have a tolerance.
  */
 #ifndef SPMLA_PLATFORM_GPU_DIALECT_DIALECT_H
 #define SPMLA_PLATFORM_GPU_DIALECT_DIALECT_H

@@ -21,9 +21,9 @@
 #define SPMLA_K_sparse_decode_wgmma_no_rope(P, S)      SPMLA_K_DECODE(P, S)
 #define SPMLA_K_sparse_decode_wgmma_no_rope_32(P, S)   SPMLA_K_DECODE(P, S)
 #define SPMLA_K_sparse_decode_wgmma_no_rope_pair(P, S) SPMLA_K_DECODE(P, S)
-#define SPMLA_K_sparse_decode_few_no_rope_16(P, S)     SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_no_rope_32(P, S)     SPMLA_K_FEW(P, S)
-#define SPMLA_K_sparse_decode_few_no_rope_64(P, S)     SPMLA_K_FEW(P, S)
+#define SPMLA_K_sparse_decode_few_no_rope_16(P, S)     SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_no_rope_32(P, S)     SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_no_rope_64(P, S)     SPMLA_K_DECODE(P, S)
 typedef decode_scalars spmla_k_sparse_decode_wgmma_no_rope_scalars;
 typedef decode_scalars spmla_k_sparse_decode_wgmma_no_rope_32_scalars;
 typedef decode_scalars spmla_k_sparse_decode_wgmma_no_rope_pair_scalars;
