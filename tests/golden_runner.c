@@ -105,6 +105,14 @@ print_notes(const golden_case *c)
 			       c->tensors[i].count, c->tensors[i].rtol,
 			       c->tensors[i].atol, c->tensors[i].slack_why);
 	for (i = 0; i < c->tensor_count; i++)
+		if (c->tensors[i].exact)
+			printf(" (%s off exact, ours / theirs: rms %.3g / "
+			       "%.3g, most %.3g / %.3g)",
+			       c->tensors[i].name, c->tensors[i].ours.rms,
+			       c->tensors[i].theirs.rms,
+			       c->tensors[i].ours.most,
+			       c->tensors[i].theirs.most);
+	for (i = 0; i < c->tensor_count; i++)
 		if (c->tensors[i].accepted)
 			printf(" (%s: left out %" PRIu64 " of %" PRIu64 ": %s)",
 			       c->tensors[i].name, c->tensors[i].accepted,

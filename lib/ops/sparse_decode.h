@@ -102,15 +102,19 @@ typedef struct spmla_sparse_decode_args {
  * a workspace, only if `longest` is that row's topk. A slot outside its cache
  * does not count: FAULT_INDEX. A slot that occurs twice counts twice.
  *
- * Rows. K is the dim values of the row, V its first 512. FP8_DS_MLA rows are
- * dequantised to bf16(e4m3 * bf16(scale)), V4_FP8 rows to bf16(e4m3 * 2^(byte -
- * 127)), where the byte 255 stands for NaN. On Hopper, where q, out, split_out
- * and pages are aligned to 16 bytes, e4m3 * scale is rounded once, to f16.
- * Exception, without SPMLA_CONFIG_BATCH_INVARIANT: small calls in parts, tokens
- * * cdiv(heads, 16) <= 16, that do not add up their splits; they round as
- * above. Each cache has its own encoding; FNUZ caches use the portable kernel,
- * unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. Rows that do not count are never
- * read; a NaN in a row that counts goes through the arithmetic.
+ * Rows. K is the dim values of the row, V its first 512. A value of a FP8_DS_MLA
+ * row is e4m3 * scale, one of a V4_FP8 row e4m3 * 2^(byte - 127), where the byte
+ * 255 stands for NaN. Each cache has its own encoding; FNUZ caches use the
+ * portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. Rows that do not
+ * count are never read; a NaN in a row that counts goes through the arithmetic.
+ *
+ * Rounding of values.
+ * - The CPU rounds the product to f32.
+ * - Hopper rounds it to f16, for few tokens with a workspace not at all, if q,
+ *   out, split_out and pages are aligned to 16 bytes. Exception, without
+ *   SPMLA_CONFIG_BATCH_INVARIANT: small calls in parts, tokens * cdiv(heads, 16)
+ *   <= 16, that do not add up their splits.
+ * - All other kernels round as FlashMLA does: bf16(e4m3 * bf16(scale)).
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s
@@ -157,10 +161,10 @@ typedef struct spmla_sparse_decode_args {
  * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk
  *   (ragged: longest and extra_longest).
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
- * the exact result x over the dequantised rows. Where values cancel, the error
- * of out is up to 2^-8 of the weighted mean of |v|; the error of lse up to
- * 2^-18 (on Hopper 2^-11) of the largest sum of |terms| of a score, times
- * softmax_scale.
+ * the exact result x over the values; in kernels that round values to bf16, over
+ * these. Where values cancel, the error of out is up to 2^-8 of the weighted
+ * mean of |v|; the error of lse up to 2^-18 (on Hopper 2^-11) of the largest sum
+ * of |terms| of a score, times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,

@@ -223,21 +223,20 @@ START_TEST(kv_scales_follow_both_rules)
 }
 END_TEST
 
-START_TEST(raw_scales_are_read_as_bf16)
+START_TEST(values_are_codes_times_raw_scales)
 {
 	uint16_t kv_c[REF_LATENT] = {0}, k_pe[REF_ROPE] = {0};
 	ref_kv_row row;
 
-	/* scale f32(1 / 448) = 0x1.24924ap-9; as bf16 0x1.24p-9 = 73 * 2^-15.
-	 * 448 * 73 * 2^-15 = 0.998046875 = 511/512 needs 9 bits: a tie between
-	 * 255/256 and 1, and 1 has the even mantissa. 0.5 gets code 224. */
+	/* scale f32(1 / 448) = 0x1.24924ap-9 = 9586981 * 2^-32; times 448 it is
+	 * 1 + 3 * 2^-26. 0.5 gets code 224. */
 	kv_c[0] = ref_bf16_bits(1);
 	kv_c[1] = ref_bf16_bits(0.5);
 	ref_quantise_kv(&row, kv_c, k_pe, REF_SCALE_RAW);
 	ck_assert_double_eq(row.scale[0], (double)(1.0f / 448));
 	ck_assert_int_eq(row.code[0], REF_E4M3_MAX);
-	ck_assert_double_eq(row.k[0], 1);
-	ck_assert_double_eq(row.k[1], 0.5);
+	ck_assert_double_eq(row.k[0], 448 * 0x1.24924ap-9);
+	ck_assert_double_eq(row.k[1], 224 * 0x1.24924ap-9);
 }
 END_TEST
 
@@ -281,7 +280,7 @@ SUITE
 	};
 	const theme_test quantise[] = {
 		{kv_scales_follow_both_rules, 1},
-		{raw_scales_are_read_as_bf16, 1},
+		{values_are_codes_times_raw_scales, 1},
 		{index_query_scale_goes_into_the_weight, 1},
 	};
 	const theme themes[] = {

@@ -60,6 +60,12 @@ typedef enum golden_fault {
 
 typedef struct golden_case golden_case;
 
+/* How far the elements of a tensor are from exact ones. */
+typedef struct golden_error {
+	double rms;
+	double most;
+} golden_error;
+
 /* Element (i, j, ..) is element offset + i * strides[0] + .. of a storage of
  * `elems` elements; every element of the shape lies inside it. */
 typedef struct golden_tensor {
@@ -88,6 +94,11 @@ typedef struct golden_tensor {
 	double *slack;
 	const char *slack_why;
 	uint64_t slack_used; /* elements that needed it */
+	/* Set by an adapter, or NULL: [count] the exact results, in element
+	 * order. The error of ours and of the real kernel is then found. */
+	double *exact;
+	golden_error ours;
+	golden_error theirs;
 	/* Set by an adapter that compares by itself: elements that it let be
 	 * other than the kernel's, and why. */
 	uint64_t accepted;
@@ -144,11 +155,11 @@ golden_verdict golden_run_indexer_schedule(golden_case *c);
 /* golden_decode.c */
 golden_verdict golden_run_sparse_decode(golden_case *c);
 
-/* golden_exact.c: into the slack of out and lse, how far batch element b is from
- * attention in double, and may be with kernels by tiles. work: 577 for each
- * entry of a token's lists. */
+/* golden_exact.c: attention in double of batch element b, into `exact` of out
+ * and lse. Into their slack, how far the real kernel is from it, and one that
+ * rounds weights to bf16 may be. work: 577 for each entry of a token's lists. */
 void golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
-			 golden_tensor *lse, int64_t b, uint32_t tiles,
+			 golden_tensor *lse, int64_t b, uint32_t bf16_weights,
 			 double *work);
 /* The same of the out of a prefill by tiles. work: 577 for each entry of a
  * token's list. */

@@ -230,6 +230,40 @@ compare_whole(golden_case *c, const golden_tensor *t)
 	return GOLDEN_RAN;
 }
 
+static void
+add_error(golden_error *e, double value, double exact)
+{
+	const double off = fabs(value - exact);
+
+	e->rms += off * off;
+	e->most = off > e->most ? off : e->most;
+}
+
+/* Finds how far both are from the exact results, where all three are finite. */
+static void
+find_errors(golden_tensor *t)
+{
+	int64_t index[GOLDEN_MAX_RANK] = {0};
+	uint64_t i, n = 0;
+
+	memset(&t->ours, 0, sizeof t->ours);
+	memset(&t->theirs, 0, sizeof t->theirs);
+	for (i = 0; i < t->count; i++, golden_step(t, index)) {
+		const uint64_t at = golden_place(t, index) * t->elem_bytes;
+		const double got = golden_value(t->dtype, t->data + at);
+		const double want = golden_value(t->dtype, t->want + at);
+
+		if (!isfinite(got) || !isfinite(want) ||
+		    !isfinite(t->exact[i]) || not_written(t, index))
+			continue;
+		add_error(&t->ours, got, t->exact[i]);
+		add_error(&t->theirs, want, t->exact[i]);
+		n++;
+	}
+	t->ours.rms = n ? sqrt(t->ours.rms / (double)n) : 0;
+	t->theirs.rms = n ? sqrt(t->theirs.rms / (double)n) : 0;
+}
+
 /* An inout is compared with its whole storage: gaps between rows hold what they
  * held before. */
 static golden_verdict
@@ -268,6 +302,8 @@ golden_compare(golden_case *c)
 					   "%s: no rule for a quantized "
 					   "tensor that is not e4m3",
 					   t->name);
+		if (t->exact)
+			find_errors(t);
 		v = compare_tensor(c, t);
 		if (v == GOLDEN_RAN)
 			v = compare_whole(c, t);

@@ -277,7 +277,7 @@ ref_quantise_kv(ref_kv_row *row, const uint16_t *kv_c, const uint16_t *k_pe,
 		row->scale[g] = s;
 		quantise_group(x, width, s, row->code + g * width);
 		for (i = 0; i < width; i++)
-			x[i] = ref_round_bf16(x[i] * ref_round_bf16(s));
+			x[i] *= s;
 	}
 }
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of a KV cache as sparse_decode reads it: dequantised to bf16, in f32.
- * e4m3 times a bf16 scale is exact in f32, so one rounding to bf16 equals the
- * bf16 product of the sm_90 kernel.
+ * A row of a KV cache as sparse_decode reads it: code * scale, in f32.
  */
 #ifndef SPMLA_PLATFORM_CPU_ATTEND_DECODE_KEY_CPU_H
 #define SPMLA_PLATFORM_CPU_ATTEND_DECODE_KEY_CPU_H
 
 #include "spmla/platform/cpu/attend/attend_cpu.h"
 
-/* 2^(byte - 127), exact in bf16; 255 is NaN. */
+/* 2^(byte - 127); 255 is NaN. */
 static inline float
 spmla_i_cpu_ue8m0(uint8_t byte)
 {
@@ -25,8 +23,7 @@ spmla_i_cpu_dequantise_fnuz(const uint8_t *codes, uint32_t n, float scale,
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		values[i] = spmla_i_round_bf16(spmla_i_fnuz_to_f32(codes[i]) *
-					       scale);
+		values[i] = spmla_i_fnuz_to_f32(codes[i]) * scale;
 }
 
 static inline void
@@ -40,10 +37,10 @@ spmla_i_cpu_load_fp8_ds_mla(const spmla_i_cpu_kernels *k, const uint8_t *entry,
 		memcpy(&scale,
 		       entry + SPMLA_FP8_DS_MLA_SCALE_BYTE + g * sizeof scale,
 		       sizeof scale);
-		(fnuz ? spmla_i_cpu_dequantise_fnuz : k->dequantise)(
-			entry + g * SPMLA_MLA_SCALE_GROUP,
-			SPMLA_MLA_SCALE_GROUP, spmla_i_round_bf16(scale),
-			key + g * SPMLA_MLA_SCALE_GROUP);
+		(fnuz ? spmla_i_cpu_dequantise_fnuz
+		      : k->dequantise)(entry + g * SPMLA_MLA_SCALE_GROUP,
+				       SPMLA_MLA_SCALE_GROUP, scale,
+				       key + g * SPMLA_MLA_SCALE_GROUP);
 	}
 	k->load_bf16(entry + SPMLA_FP8_DS_MLA_ROPE_BYTE, SPMLA_MLA_ROPE,
 		     key + SPMLA_MLA_LATENT);

@@ -76,7 +76,7 @@ enum {
 
 typedef struct spmla_i_cpu_kernels {
 	const char *name;
-	/* values = bf16(e4m3 * scale); n is a multiple of 16. */
+	/* values = e4m3 * scale; n is a multiple of 16. */
 	void (*dequantise)(const uint8_t *codes, uint32_t n, float scale,
 			   float *values);
 	/* n bf16 values of any alignment as f32; n is a multiple of 16. */

@@ -15,8 +15,7 @@ dequantise(const uint8_t *codes, uint32_t n, float scale, float *values)
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		values[i] = spmla_i_round_bf16(spmla_i_e4m3_to_f32(codes[i]) *
-					       scale);
+		values[i] = spmla_i_e4m3_to_f32(codes[i]) * scale;
 }
 
 static void

@@ -38,8 +38,7 @@ dequantise(const uint8_t *codes, uint32_t n, float scale, float *values)
 
 	for (i = 0; i < n; i += LANES)
 		vec_store(values + i,
-			  vec_round_bf16(
-				  vec_mul(vec_load_e4m3(codes + i), factor)));
+			  vec_mul(vec_load_e4m3(codes + i), factor));
 }
 
 TARGET static void

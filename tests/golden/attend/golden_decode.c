@@ -61,33 +61,35 @@ element_of(golden_case *c, spmla_sparse_decode_args a, int64_t b)
 	return a;
 }
 
-/* On a device: the CPU rounds what FlashMLA rounds. */
 static int
-find_slack(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
+find_exact(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
 {
 	golden_tensor *both[2] = {golden_find(c, "out"), golden_find(c, "lse")};
 	const uint64_t entries = a->topk + a->extra_topk;
 	const spmla_plan *plan = spmla_ctx_plan(c->ctx);
 	const uint32_t tiles = plan->device.kind != SPMLA_BACKEND_CUDA &&
 			       plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN;
+	const uint32_t bf16_weights =
+		tiles || plan->device.kind == SPMLA_BACKEND_CPU;
 	double *work;
 	int64_t b;
 	int i;
 
-	if (plan->device.kind == SPMLA_BACKEND_CPU)
-		return 1;
 	work = golden_scratch(c, entries * (1 + SPMLA_MLA_DIM) * sizeof *work);
 	for (i = 0; i < 2; i++) {
 		both[i]->slack =
 			golden_scratch(c, both[i]->count * sizeof *work);
+		both[i]->exact =
+			golden_scratch(c, both[i]->count * sizeof *work);
 		both[i]->slack_why = "FlashMLA is off attention in double";
-		if (!work || !both[i]->slack)
+		if (!work || !both[i]->slack || !both[i]->exact)
 			return 0;
 	}
 	for (b = 0; b < batch; b++) {
 		const spmla_sparse_decode_args of = element_of(c, *a, b);
 
-		golden_decode_slack(&of, both[0], both[1], b, tiles, work);
+		golden_decode_slack(&of, both[0], both[1], b, bf16_weights,
+				    work);
 	}
 	return 1;
 }
@@ -208,7 +210,7 @@ golden_run_sparse_decode(golden_case *c)
 
 		v = golden_called(c, spmla_sparse_decode(c->ctx, &of, NULL));
 	}
-	if (v == GOLDEN_RAN && !find_slack(c, &a, q->shape[0]))
+	if (v == GOLDEN_RAN && !find_exact(c, &a, q->shape[0]))
 		return GOLDEN_FAILED;
 	return v;
 }

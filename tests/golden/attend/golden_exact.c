@@ -3,9 +3,9 @@
  * How far the real kernels are from attention itself. FlashMLA rounds a value of
  * an fp8 row, its scale, and the weight of a key to bf16. A kernel that rounds
  * less, or weights against another maximum, is as far from FlashMLA's result
- * as that is from attention in double over values of code * scale. Kernels by
- * tiles round no less: they may be off attention as sparse_decode.h and
- * sparse_prefill.h say.
+ * as that is from attention in double over values of code * scale. The CPU and
+ * kernels by tiles round weights too: they may be off attention as
+ * sparse_decode.h and sparse_prefill.h say.
  */
 #include "tests/golden/golden.h"
 
@@ -121,12 +121,13 @@ distance(const golden_tensor *t, const int64_t *index, double exact)
 
 void
 golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
-		    golden_tensor *lse, int64_t b, uint32_t tiles, double *work)
+		    golden_tensor *lse, int64_t b, uint32_t bf16_weights,
+		    double *work)
 {
 	const uint32_t dim = a->cache.layout == SPMLA_LAYOUT_V4_FP8
 				     ? SPMLA_V4_DIM
 				     : SPMLA_MLA_DIM;
-	const double rounding = tiles ? 0x1p-8 : 0;
+	const double rounding = bf16_weights ? 0x1p-8 : 0;
 	double *rows = work + a->topk + a->extra_topk;
 	double exact[SPMLA_MLA_LATENT], mean[SPMLA_MLA_LATENT];
 	int64_t t, h, d;
@@ -152,15 +153,20 @@ golden_decode_slack(const spmla_sparse_decode_args *a, golden_tensor *out,
 					       h * a->q_head_stride_elems,
 				       rows, n, dim, work, exact, mean);
 
-			lse->slack[(b * a->heads + h) * a->tokens + t] =
-				distance(lse, at, l);
+			const int64_t l_at = (b * a->heads + h) * a->tokens + t;
+
+			lse->exact[l_at] = l;
+			lse->slack[l_at] = distance(lse, at, l);
 			for (d = 0; d < SPMLA_MLA_LATENT; d++) {
 				const int64_t in[4] = {b, t, h, d};
+				const int64_t o_at =
+					((b * a->tokens + t) * a->heads + h) *
+						SPMLA_MLA_LATENT +
+					d;
 
-				out->slack[((b * a->tokens + t) * a->heads +
-					    h) * SPMLA_MLA_LATENT +
-					   d] = distance(out, in, exact[d]) +
-						rounding * mean[d];
+				out->exact[o_at] = exact[d];
+				out->slack[o_at] = distance(out, in, exact[d]) +
+						   rounding * mean[d];
 			}
 		}
 	}

@@ -168,10 +168,9 @@ decode_choose(decode_world *w)
 		}
 }
 
-/* The reference's form of a row: scales and values rounded to bf16, or as
- * exact as they are. */
+/* The reference's form of a row: code * scale, or both rounded to bf16. */
 static void
-read_row(const decode_world *w, int32_t slot, int exact, ref_kv_row *to)
+read_row(const decode_world *w, int32_t slot, int rounded, ref_kv_row *to)
 {
 	const int fp8 = w->a.cache.layout == SPMLA_LAYOUT_FP8_DS_MLA;
 	const uint8_t *row = decode_row(w, slot);
@@ -185,9 +184,9 @@ read_row(const decode_world *w, int32_t slot, int exact, ref_kv_row *to)
 
 			memcpy(&scale, row + 512 + i / 128 * 4, 4);
 			to->k[i] =
-				exact ? code * (double)scale
-				      : ref_round_bf16(code *
-						       ref_round_bf16(scale));
+				rounded ? ref_round_bf16(code *
+							 ref_round_bf16(scale))
+					: code * (double)scale;
 			continue;
 		}
 		memcpy(&half, row + (fp8 ? 528 + (i - 512) * 2 : i * 2), 2);
@@ -197,7 +196,7 @@ read_row(const decode_world *w, int32_t slot, int exact, ref_kv_row *to)
 
 /* The rows that count for a token; returns how many. */
 static uint32_t
-rows_of(decode_world *w, uint32_t t, int exact, const ref_kv_row **rows)
+rows_of(decode_world *w, uint32_t t, int rounded, const ref_kv_row **rows)
 {
 	const spmla_sparse_decode_args *a = &w->a;
 	const int64_t limit =
@@ -212,7 +211,7 @@ rows_of(decode_world *w, uint32_t t, int exact, const ref_kv_row **rows)
 		slot = a->slots[t * a->slots_stride_elems + i];
 		if (slot < 0 || slot >= limit)
 			continue;
-		read_row(w, slot, exact, &w->rows[n]);
+		read_row(w, slot, rounded, &w->rows[n]);
 		rows[n] = &w->rows[n];
 		n++;
 	}
@@ -281,8 +280,8 @@ is_close(const decode_world *w, uint32_t t, uint32_t h,
 	return is_close_lse(decode_lse(w, t, h), want);
 }
 
-/* The results of a head with n rows. Kernels for matrix instructions of f16
- * take values as they are. */
+/* The results of a head with n rows. Kernels for matrix instructions of bf16,
+ * and the portable one, round scales and values to bf16. */
 static void
 attend_head(decode_world *w, uint32_t t, uint32_t h, uint32_t n,
 	    ref_attend_result *want)
@@ -296,10 +295,10 @@ attend_head(decode_world *w, uint32_t t, uint32_t h, uint32_t n,
 		   want);
 	if (fixture_on_cpu() || n == 0 || is_close(w, t, h, want))
 		return;
-	rows_of(w, t, 1, w->work.kv_rows);
+	w->rounded = !w->rounded;
+	rows_of(w, t, w->rounded, w->work.kv_rows);
 	ref_attend(&w->work, q, w->work.kv_rows, n, a->softmax_scale, sink,
 		   want);
-	rows_of(w, t, 0, w->work.kv_rows);
 }
 
 static void
@@ -311,7 +310,7 @@ check_values(decode_world *w)
 
 	for (t = 0; t < a->tokens; t++) {
 		const ref_kv_row **rows = w->work.kv_rows;
-		const uint32_t n = rows_of(w, t, 0, rows);
+		const uint32_t n = rows_of(w, t, w->rounded, rows);
 
 		for (h = 0; h < a->heads; h++) {
 			attend_head(w, t, h, n, &want);

@@ -31,6 +31,7 @@ typedef struct decode_world {
 	uint32_t lse_elems;
 	ref_work work;
 	ref_kv_row *rows; /* the dequantised rows of a token, in order */
+	int rounded;      /* whether the device rounds them to bf16 */
 	uint64_t rng;
 } decode_world;
 

@@ -207,11 +207,9 @@ read_row(const spmla_cache *c, int32_t slot, ref_kv_row *to)
 	uint32_t i;
 
 	for (i = 0; i < 448; i++)
-		to->k[i] =
-			scales[i / 64] == 255
-				? (double)NAN
-				: ref_round_bf16(ldexp(ref_e4m3_value(row[i]),
-						       scales[i / 64] - 127));
+		to->k[i] = scales[i / 64] == 255 ? (double)NAN
+						 : ldexp(ref_e4m3_value(row[i]),
+							 scales[i / 64] - 127);
 	for (i = 0; i < 64; i++) {
 		memcpy(&half, row + 448 + i * 2, 2);
 		to->k[448 + i] = ref_bf16_value(half);
