@@ -96,36 +96,42 @@ spmla_i_can_combine(const spmla_device *device)
 }
 
 /* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
- * the last round has many tokens, or there were `enough` full rounds before it.
- * Cutting and combining parts costs as much as two fifths of an idle round.
- * With 128 heads an H100 does 66 tokens at a time: 39, 80 (66 and 14) and 140
- * (132 and 8) leave it idle; 40, 120 (66 and 54) and 200 do not. There 140
- * tokens of V3.2 take 198 us in parts and 243 whole. */
+ * the last round has more than `full` tokens, or there were `enough` full rounds
+ * before it. Cutting and combining parts costs as much as two fifths of an idle
+ * round. V3.2 with 128 heads on an H100, where a round is 66 tokens, in parts
+ * and whole: 40 tokens 74 and 82 us, 48 tokens 83 and 83, 96 tokens (66 and 30)
+ * 140 and 163, 110 tokens (66 and 44) 160 and 163, 140 tokens 196 and 239. */
 static inline int
-spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time, uint32_t enough)
+spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time, uint32_t full,
+		    uint32_t enough)
 {
 	const uint32_t last = tokens ? (tokens - 1) % at_a_time + 1 : 0;
 
-	return tokens / enough >= at_a_time || last > at_a_time * 3 / 5;
+	return tokens / enough >= at_a_time || last > full;
 }
 
 /* The same for a model. V4 runs in parts up to half a round: a token has few
- * blocks, but combining its splits costs as much as with V3.2. With more than 64
- * heads a token takes longer, and so does an idle last round. If the kernel
- * combines the splits, such a step also runs in parts beyond a round, by the
- * rule above with five rounds. C4A with 128 heads on an H100, in parts and
- * whole: 140 tokens 124 and 144 us, 296 tokens 227 and 233. C128A was not
- * measured. */
+ * blocks, but combining its splits costs as much as with V3.2. If the kernel
+ * combines the splits, some steps beyond a round run in parts, too: with more
+ * than 64 heads by the rule above with five rounds, with up to 64, where a token
+ * takes half as long, those that are at most an eighth of a round beyond the
+ * first. On an H100, in parts and whole: C4A with 128 heads 96 tokens 92 and 97
+ * us, 104 tokens 98 and 97, 140 tokens 124 and 142, 296 tokens 229 and 234; C4A
+ * with 64 heads 140 tokens 60 and 67, 148 tokens 63 and 68, 160 tokens 67 and 68;
+ * C128A with 64 heads 140 tokens 87 and 109. */
 static inline int
 spmla_i_whole_pays(const spmla_device *device, uint32_t v4, uint32_t heads,
 		   uint32_t tokens, uint32_t at_a_time)
 {
 	if (!v4)
-		return spmla_i_rounds_full(tokens, at_a_time, 3);
-	if (heads <= SPMLA_I_SPLIT_HEADS || tokens <= at_a_time ||
-	    !spmla_i_can_combine(device))
+		return spmla_i_rounds_full(tokens, at_a_time, at_a_time * 2 / 3,
+					   3);
+	if (tokens <= at_a_time || !spmla_i_can_combine(device))
 		return tokens > at_a_time / 2;
-	return spmla_i_rounds_full(tokens, at_a_time, 5);
+	if (heads > SPMLA_I_SPLIT_HEADS)
+		return spmla_i_rounds_full(tokens, at_a_time, at_a_time * 5 / 9,
+					   5);
+	return tokens > at_a_time + at_a_time / 8;
 }
 
 /* The parts of a step, at most `most`. Each token gets the same number, unless

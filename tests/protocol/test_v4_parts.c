@@ -148,18 +148,21 @@ START_TEST(a_prefill_is_done_whole)
 END_TEST
 
 /* On 132 multiprocessors a round is 132 tokens with 64 heads and 66 with 128.
- * Where the kernel combines the splits, steps with 128 heads and up to five
- * rounds are done in parts, too, if the last round would idle. */
+ * Where the kernel combines the splits, some steps beyond a round are done in
+ * parts, too: with 128 heads up to five rounds, if the last one would idle; with
+ * 64 heads if the second one has at most 16 tokens. */
 START_TEST(a_step_is_done_in_parts_if_its_rounds_would_idle)
 {
 	static const struct {
 		uint32_t arch, heads, tokens, in_parts;
-	} cases[] = {{90, 64, 66, 1},   {90, 64, 67, 0},   {90, 64, 140, 0},
-		     {90, 128, 33, 1},  {90, 128, 34, 0},  {90, 128, 66, 0},
-		     {90, 128, 67, 1},  {90, 128, 105, 1}, {90, 128, 106, 0},
-		     {90, 128, 132, 0}, {90, 128, 296, 1}, {90, 128, 303, 1},
-		     {90, 128, 304, 0}, {90, 128, 331, 0}, {100, 128, 33, 1},
-		     {100, 128, 67, 0}, {100, 128, 140, 0}};
+	} cases[] = {{90, 64, 66, 1},   {90, 64, 67, 0},   {90, 64, 132, 0},
+		     {90, 64, 133, 1},  {90, 64, 148, 1},  {90, 64, 149, 0},
+		     {90, 64, 270, 0},  {100, 64, 140, 0}, {90, 128, 33, 1},
+		     {90, 128, 34, 0},  {90, 128, 66, 0},  {90, 128, 67, 1},
+		     {90, 128, 102, 1}, {90, 128, 103, 0}, {90, 128, 132, 0},
+		     {90, 128, 296, 1}, {90, 128, 300, 1}, {90, 128, 301, 0},
+		     {90, 128, 331, 0}, {100, 128, 33, 1}, {100, 128, 67, 0},
+		     {100, 128, 140, 0}};
 	spmla_device device = {.kind = SPMLA_BACKEND_CUDA};
 	uint32_t i;
 

@@ -15,11 +15,11 @@ setup(void)
 	parts_rig_open(&r, 80, 512, 40);
 }
 
-/* Rounds of 5 tokens. */
+/* Rounds of 6 tokens. */
 static void
 setup_rounds(void)
 {
-	parts_rig_open(&r, 80, 512, 10);
+	parts_rig_open(&r, 80, 512, 12);
 }
 
 static void
@@ -43,7 +43,7 @@ START_TEST(many_heads_in_parts_give_what_they_give_as_a_whole)
 }
 END_TEST
 
-/* Eight tokens, on Hopper in five parts: some have the end of one token and the
+/* Eight tokens, on Hopper in six parts: some have the end of one token and the
  * beginning of the next. */
 START_TEST(parts_of_more_than_a_round_share_tokens)
 {

@@ -121,19 +121,20 @@ check_fixed(const parts_rig *r)
 }
 
 /* Whether a step, of fewer than five rounds, has parts. It has up to half a
- * round of tokens or, with more than 64 heads on Hopper, more than a round and
- * at most three fifths in the last one. */
+ * round of tokens; on Hopper also more than a round and, with more than 64 heads,
+ * at most five ninths in the last one, with others an eighth in the second. */
 static int
 in_parts(const spmla_plan *plan, uint32_t tokens)
 {
 	const uint32_t many = plan->config.heads > 64;
 	const uint32_t at_a_time = plan->device.sm_count / (1 + many);
 	const uint32_t last = (tokens - 1) % at_a_time + 1;
+	const uint32_t idles = many ? last <= at_a_time * 5 / 9
+				    : tokens <= at_a_time + at_a_time / 8;
 
 	ck_assert_uint_lt(tokens, 5 * at_a_time);
 	return tokens <= at_a_time / 2 ||
-	       (many && plan->device.arch == 90 && tokens > at_a_time &&
-		last <= at_a_time * 3 / 5);
+	       (plan->device.arch == 90 && tokens > at_a_time && idles);
 }
 
 static void

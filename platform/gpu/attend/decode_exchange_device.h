@@ -279,7 +279,7 @@ exchange_store(GLOBAL uint32_t *p, uint32_t words, const PRIVATE uint32_t *x)
 /* Loads the lane's words of all ranks' O of a head. */
 FN void
 exchange_load_ranks(GLOBAL const uint32_t *o, uint32_t ranks, uint32_t words,
-		    uint32_t v[16][4])
+		    uint32_t v[][4])
 {
 	uint32_t r;
 
@@ -302,7 +302,7 @@ exchange_least(const PRIVATE uint32_t *v, uint32_t words)
 
 /* Whether a word of some lane is not there yet. */
 FN uint32_t
-exchange_misses(uint32_t v[16][4], uint32_t ranks, uint32_t words)
+exchange_misses(uint32_t v[][4], uint32_t ranks, uint32_t words)
 {
 	uint32_t least = ~0u, r;
 
@@ -319,7 +319,7 @@ exchange_misses(uint32_t v[16][4], uint32_t ranks, uint32_t words)
  * need the L2. */
 FN void
 exchange_load_late(GLOBAL const uint32_t *o, uint32_t ranks, uint32_t words,
-		   uint32_t v[16][4])
+		   uint32_t v[][4])
 {
 	uint32_t r;
 
@@ -418,7 +418,7 @@ exchange_factor_of(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
  * of f16 or bf16. */
 FN void
 exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
-	     float weight, uint32_t dim, uint32_t words, uint32_t v[16][4],
+	     float weight, uint32_t dim, uint32_t words, uint32_t v[][4],
 	     PRIVATE float *x)
 {
 	const decode_format f = b->kind.format;
@@ -457,25 +457,41 @@ exchange_add(const PRIVATE few_block *b, const PRIVATE uint32_t *record,
 		x[i] *= large ? (float)(1u << EXCHANGE_LOWER) : 1.0f;
 }
 
+/* Writes the lane's part of a result. */
+FN void
+exchange_write(const PRIVATE few_block *b, uint32_t h, uint32_t dim,
+	       uint32_t words, const PRIVATE uint32_t *y)
+{
+	const PRIVATE few_scalars *s = &b->a->s;
+
+	exchange_store(
+		(GLOBAL uint32_t *)(b->a->out +
+				    decode_token_at(b->token, s->next_n,
+						    s->out_request_stride,
+						    s->out_token_stride) +
+				    (int64_t)h * s->out_head_stride + dim),
+		words, y);
+}
+
 /* Adds the owner's heads and writes their results. `record` has what the lane
  * has read of its record so far, or zeros. The whole block calls it: barriers. A
- * warp has 64, 128 or 256 columns of one head. */
+ * warp has 64, 128 or 256 columns of one head, or both halves of its 512. */
 FN void
 exchange_sum(const PRIVATE few_block *b, uint32_t owner,
 	     PRIVATE uint32_t *record)
 {
 	const PRIVATE few_scalars *s = &b->a->s;
 	const uint32_t ranks = b->kind.ranks;
-	const uint32_t words = b->kind.heads / ranks; /* of a lane */
-	const uint32_t first = b->warp * 64 * words;
+	const uint32_t all = b->kind.heads / ranks; /* words of a lane */
+	const uint32_t words = all < 4 ? all : 4, parts = all / words;
 	const uint32_t head = exchange_head(b, owner);
-	const uint32_t dim = first % 512 + b->lane * 2 * words;
+	const uint32_t dim = b->warp * 64 * all % 512 + b->lane * 2 * words;
 	const uint32_t h = b->first_head + head;
 	GLOBAL uint32_t *o = exchange_o(b, head, 0) + dim / 2;
 	const float sink =
 		s->has_sink && h < s->heads ? b->a->attn_sink[h] : G_MINUS_INF;
 	const uint32_t zeros[4] = {0, 0, 0, 0};
-	uint32_t v[16][4], y[4], n, r, i;
+	uint32_t v[16][4], y[4], n, r, i, k;
 	exchange_weights w;
 	float x[8];
 
@@ -484,31 +500,34 @@ exchange_sum(const PRIVATE few_block *b, uint32_t owner,
 	exchange_clear(b, owner);
 	if (b->warp >= FEW_WARPS)
 		return;
-	exchange_load_ranks(o, ranks, words, v);
+	UNROLL
+	for (k = 0; k < parts; k++)
+		exchange_load_ranks(o + 128 * k, ranks, words, v + k * ranks);
 	w = exchange_weigh(b, record, sink);
-	for (n = 0; n < EXCHANGE_LONG && exchange_misses(v, ranks, words);
-	     n++) {
-		g_sleep(0);
-		exchange_load_late(o, ranks, words, v);
+	UNROLL
+	for (k = 0; k < parts; k++) {
+		for (n = 0; n < EXCHANGE_LONG &&
+			    exchange_misses(v + k * ranks, ranks, words);
+		     n++) {
+			g_sleep(0);
+			exchange_load_late(o + 128 * k, ranks, words,
+					   v + k * ranks);
+		}
+		UNROLL
+		for (r = 0; r < ranks; r++)
+			exchange_store(o + 128 * k + r * EXCHANGE_O, words,
+				       zeros);
+		exchange_add(b, record, w.of_rank, dim + 256 * k, words,
+			     v + k * ranks, x);
+		UNROLL
+		for (i = 0; i < words; i++)
+			y[i] = w.sum == 0.0f ? 0
+					     : g_f32_to_bf16x2(x[2 * i],
+							       x[2 * i + 1]);
+		if (h < s->heads)
+			exchange_write(b, h, dim + 256 * k, words, y);
 	}
-	UNROLL
-	for (r = 0; r < ranks; r++)
-		exchange_store(o + r * EXCHANGE_O, words, zeros);
-	exchange_add(b, record, w.of_rank, dim, words, v, x);
-	UNROLL
-	for (i = 0; i < words; i++)
-		y[i] = w.sum == 0.0f ? 0
-				     : g_f32_to_bf16x2(x[2 * i], x[2 * i + 1]);
-	if (h >= s->heads)
-		return;
-	exchange_store(
-		(GLOBAL uint32_t *)(b->a->out +
-				    decode_token_at(b->token, s->next_n,
-						    s->out_request_stride,
-						    s->out_token_stride) +
-				    (int64_t)h * s->out_head_stride + dim),
-		words, y);
-	if (dim == 0 && s->has_lse)
+	if (h < s->heads && dim == 0 && s->has_lse)
 		b->a->lse[decode_token_at(b->token, s->next_n,
 					  s->lse_request_stride,
 					  s->lse_token_stride) +

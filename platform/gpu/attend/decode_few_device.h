@@ -27,9 +27,8 @@ enum {
 	 * them keeps the 16-byte pieces of 8 heads in different banks. */
 	FEW_PADDED_QUERY = 2 * 512 + 16,
 	FEW_PADDED_TAIL = 2 * 64 + 64,
-	FEW_WGMMA_HEADS =
-		64,     /* heads whose queries and P are panels of wgmma.h */
-	FEW_GROUPS = 8, /* of values that share a scale, at most */
+	FEW_WGMMA_HEADS = 64, /* of a unit, at most */
+	FEW_GROUPS = 8,       /* of values that share a scale, at most */
 	FEW_TILES = FEW_WGMMA_HEADS / 8 /* of 8 heads, at most */
 };
 
@@ -40,14 +39,16 @@ enum {
  *   tails     [keys] FEW_TAIL, unused if rows have none
  *   P         FEW_P_BYTES; before, queries as they are, [heads] 1024 bytes
  *   scales    [keys] FEW_SCALES
- *   queries   [heads] FEW_PADDED_QUERY, then [heads] FEW_PADDED_TAIL; of
- *             FEW_WGMMA_HEADS heads nine panels of 64 dims
+ *   queries   [heads] FEW_PADDED_QUERY, then [heads] FEW_PADDED_TAIL; with
+ *             FEW_BY_WGMMA nine panels of 64 dims
  *   notes     f32 [warps][heads] largest scores, f32 [warps][heads] sums of
  *             weights, words [warps][FEW_GROUPS] largest scales, f32 [heads]
  *             units of queries, four words of decode_exchange_device.h
  *
  * There is one P for each group of values: f16 weights times the group's
- * scales. P of FEW_WGMMA_HEADS heads is panels of 64 keys. */
+ * scales. With FEW_BY_WGMMA it is panels of 64 keys. */
+#define FEW_BY_WGMMA(bf16_tail, heads) \
+	((heads) == FEW_WGMMA_HEADS && !(bf16_tail))
 #define FEW_P_BYTES(bf16_tail, warps, heads) \
 	(((bf16_tail) ? 8 : 4) * (warps) * (heads)*32)
 #define FEW_TAILS_AT(warps) ((warps)*FEW_KEYS * FEW_CODES)
@@ -56,13 +57,14 @@ enum {
 	(FEW_P_AT(warps) + FEW_P_BYTES(bf16_tail, warps, heads))
 #define FEW_Q_AT(bf16_tail, warps, heads) \
 	(FEW_SCALES_AT(bf16_tail, warps, heads) + (warps)*FEW_KEYS * FEW_SCALES)
-#define FEW_QUERY_BYTES(heads) \
-	((heads) == FEW_WGMMA_HEADS ? 2 * 512 : FEW_PADDED_QUERY)
-#define FEW_QUERY_TAIL_BYTES(heads) \
-	((heads) == FEW_WGMMA_HEADS ? 2 * 64 : FEW_PADDED_TAIL)
-#define FEW_NOTES_AT(bf16_tail, warps, heads) \
-	(FEW_Q_AT(bf16_tail, warps, heads) +  \
-	 (heads) * (FEW_QUERY_BYTES(heads) + FEW_QUERY_TAIL_BYTES(heads)))
+#define FEW_QUERY_BYTES(bf16_tail, heads) \
+	(FEW_BY_WGMMA(bf16_tail, heads) ? 2 * 512 : FEW_PADDED_QUERY)
+#define FEW_QUERY_TAIL_BYTES(bf16_tail, heads) \
+	(FEW_BY_WGMMA(bf16_tail, heads) ? 2 * 64 : FEW_PADDED_TAIL)
+#define FEW_NOTES_AT(bf16_tail, warps, heads)           \
+	(FEW_Q_AT(bf16_tail, warps, heads) +            \
+	 (heads) * (FEW_QUERY_BYTES(bf16_tail, heads) + \
+		    FEW_QUERY_TAIL_BYTES(bf16_tail, heads)))
 #define FEW_BYTES(bf16_tail, warps, heads)       \
 	(FEW_NOTES_AT(bf16_tail, warps, heads) + \
 	 4 * ((warps) * (2 * (heads) + FEW_GROUPS) + (heads) + 4))
@@ -83,6 +85,7 @@ typedef struct few_kind {
 #define SPMLA_K_sparse_decode_few_v4_8(P, S)    SPMLA_K_DECODE(P, S)
 #define SPMLA_K_sparse_decode_few_v4_16(P, S)   SPMLA_K_DECODE(P, S)
 #define SPMLA_K_sparse_decode_few_v4_32(P, S)   SPMLA_K_DECODE(P, S)
+#define SPMLA_K_sparse_decode_few_v4_64(P, S)   SPMLA_K_DECODE(P, S)
 #define SPMLA_K_sparse_decode_few_long_16(P, S) SPMLA_K_DECODE(P, S)
 #define SPMLA_K_sparse_decode_few_long_32(P, S) SPMLA_K_DECODE(P, S)
 SPMLA_KERNEL_SCALARS(sparse_decode_few_v32_16)
@@ -97,6 +100,8 @@ typedef spmla_k_sparse_decode_few_v32_16_scalars
 	spmla_k_sparse_decode_few_v4_16_scalars;
 typedef spmla_k_sparse_decode_few_v32_16_scalars
 	spmla_k_sparse_decode_few_v4_32_scalars;
+typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_v4_64_scalars;
 typedef spmla_k_sparse_decode_few_v32_16_scalars
 	spmla_k_sparse_decode_few_long_16_scalars;
 typedef spmla_k_sparse_decode_few_v32_16_scalars
@@ -137,6 +142,14 @@ FN uint32_t
 few_tail_byte(decode_format f)
 {
 	return f.bf16_tail ? SPMLA_V4_NOPE : f.rope_byte;
+}
+
+/* Whether products are wgmma's, and queries and P panels of wgmma.h. V4's
+ * blocks of FEW_WGMMA_HEADS heads have five warps of keys, and mma.sync. */
+FN uint32_t
+few_by_wgmma(const PRIVATE few_block *b)
+{
+	return FEW_BY_WGMMA(b->kind.format.bf16_tail, b->kind.heads);
 }
 
 FN uint32_t
@@ -189,7 +202,9 @@ few_queries(const PRIVATE few_block *b)
 FN LOCAL uint8_t *
 few_query_tails(const PRIVATE few_block *b)
 {
-	return few_queries(b) + b->kind.heads * FEW_QUERY_BYTES(b->kind.heads);
+	return few_queries(b) +
+	       b->kind.heads *
+		       FEW_QUERY_BYTES(b->kind.format.bf16_tail, b->kind.heads);
 }
 
 /* [warps][heads] */
@@ -197,8 +212,9 @@ FN LOCAL float *
 few_most(const PRIVATE few_block *b)
 {
 	return (LOCAL float *)(few_query_tails(b) +
-			       b->kind.heads *
-				       FEW_QUERY_TAIL_BYTES(b->kind.heads));
+			       b->kind.heads * FEW_QUERY_TAIL_BYTES(
+						       b->kind.format.bf16_tail,
+						       b->kind.heads));
 }
 
 /* [warps][heads] */
@@ -457,10 +473,8 @@ few_largest(const PRIVATE uint32_t *x, uint32_t most)
 	return most;
 }
 
-/* Stores 8 dims of a head, from dim 8 `octet` on: in their order, or for
- * FEW_WGMMA_HEADS heads in the order in which few_wgmma_take_codes finds dims
- * in a row.
- */
+/* Stores 8 dims of a head, from dim 8 `octet` on: in their order, or for wgmma
+ * in the order in which few_wgmma_take_codes finds dims in a row. */
 FN void
 few_store_octet(const PRIVATE few_block *b, uint32_t head, uint32_t octet,
 		const PRIVATE uint32_t *x)
@@ -469,7 +483,7 @@ few_store_octet(const PRIVATE few_block *b, uint32_t head, uint32_t octet,
 	LOCAL uint8_t *to;
 	uint32_t y[4], e;
 
-	if (b->kind.heads < FEW_WGMMA_HEADS) {
+	if (!few_by_wgmma(b)) {
 		g_local_store128(few_queries(b) + head * FEW_PADDED_QUERY +
 					 16 * octet,
 				 x);
@@ -501,7 +515,7 @@ few_store_tail(const PRIVATE few_block *b, uint32_t head, uint32_t piece,
 	LOCAL uint8_t *to;
 	uint32_t e;
 
-	if (b->kind.heads < FEW_WGMMA_HEADS) {
+	if (!few_by_wgmma(b)) {
 		g_local_store128(few_query_tails(b) + head * FEW_PADDED_TAIL +
 					 16 * piece,
 				 x);

@@ -145,7 +145,7 @@ few_score(const PRIVATE few_block *b, uint32_t is_key,
 	uint32_t n, e;
 
 	few_zero(b, score);
-	if (b->kind.heads == FEW_WGMMA_HEADS)
+	if (few_by_wgmma(b))
 		few_wgmma_score(b, keys, score, sum);
 	else
 		few_sum(b, keys, score, sum);
@@ -258,7 +258,7 @@ few_p_at(const PRIVATE few_block *b, uint32_t copy, uint32_t k, uint32_t h,
 {
 	const uint32_t row = (copy * b->kind.warps + k) * b->kind.heads + h;
 
-	if (b->kind.heads == FEW_WGMMA_HEADS)
+	if (few_by_wgmma(b))
 		return few_wgmma_p_at(b, copy, k, h, x);
 	return (LOCAL uint32_t *)(few_weights_at(b) + row * 32 + x % 4 * 8 +
 				  x / 8 * 4);
@@ -595,7 +595,7 @@ FN void
 few_run_unit(const PRIVATE few_block *b)
 {
 	const uint32_t has_keys = b->warp < b->kind.warps;
-	const uint32_t by_wgmma = b->kind.heads == FEW_WGMMA_HEADS;
+	const uint32_t by_wgmma = few_by_wgmma(b);
 	/* A count comes back as late as the rows. A warp that has no keys waits
 	 * for it while the others multiply. */
 	const uint32_t idles = b->kind.warps < few_warps(b->kind);
@@ -757,6 +757,16 @@ spmla_k_sparse_decode_few_v4_32(SPMLA_KERNEL_ARGS(sparse_decode_few_v4_32))
 	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v4_32)};
 
 	few_run(&a, few_kind_of(decode_v4_fp8(), 32, 8, 5), local);
+}
+
+SPMLA_KERNEL_BLOCKS(sparse_decode_few_v4_64, 1)
+void
+spmla_k_sparse_decode_few_v4_64(SPMLA_KERNEL_ARGS(sparse_decode_few_v4_64))
+{
+	LOCAL_DYNAMIC(local, FEW_BYTES(1, 5, 64));
+	const few_args a = {SPMLA_KERNEL_VALUES(sparse_decode_few_v4_64)};
+
+	few_run(&a, few_kind_of(decode_v4_fp8(), 64, 8, 5), local);
 }
 
 SPMLA_KERNEL_BLOCKS(sparse_decode_few_long_16, 1)

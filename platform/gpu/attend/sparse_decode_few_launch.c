@@ -24,6 +24,7 @@ static const spmla_i_kernel kernels[SPMLA_I_FEW_COUNT] = {
 	[SPMLA_I_FEW_V4_8] = SPMLA_KERNEL_sparse_decode_few_v4_8,
 	[SPMLA_I_FEW_V4_16] = SPMLA_KERNEL_sparse_decode_few_v4_16,
 	[SPMLA_I_FEW_V4_32] = SPMLA_KERNEL_sparse_decode_few_v4_32,
+	[SPMLA_I_FEW_V4_64] = SPMLA_KERNEL_sparse_decode_few_v4_64,
 	[SPMLA_I_FEW_LONG_16] = SPMLA_KERNEL_sparse_decode_few_long_16,
 	[SPMLA_I_FEW_LONG_32] = SPMLA_KERNEL_sparse_decode_few_long_32,
 };

@@ -54,11 +54,13 @@ START_TEST(results_equal_dense_attention_for_any_shape)
 	static const call real[] = {
 		{1, 64, 128, 512},   {2, 64, 128, 500},   {3, 64, 100, 512},
 		{2, 128, 128, 1024}, {3, 128, 128, 1000}, {3, 64, 128, 700},
-		{2, 5, 128, 0},      {1, 17, 3, 90},      {3, 100, 128, 400}};
+		{2, 5, 128, 0},      {1, 17, 3, 90},      {3, 100, 128, 400},
+		{3, 128, 128, 512},  {2, 100, 128, 500}};
 	static const call small[] = {
 		{1, 32, 128, 512},  {2, 16, 128, 500},  {3, 16, 100, 512},
 		{2, 32, 128, 1024}, {3, 32, 128, 1000}, {3, 16, 128, 700},
-		{2, 5, 128, 0},     {1, 17, 3, 90},     {1, 100, 128, 400}};
+		{2, 5, 128, 0},     {1, 17, 3, 90},     {1, 100, 128, 400},
+		{3, 64, 128, 512},  {2, 100, 128, 500}};
 	const call *c = fixture_on_real_gpu(&f) ? &real[_i] : &small[_i];
 
 	open_v4(c->tokens, c->heads, c->topk, c->extra_topk);
@@ -200,7 +202,7 @@ END_TEST
 SUITE
 {
 	const theme_test shape[] = {
-		{results_equal_dense_attention_for_any_shape, 9},
+		{results_equal_dense_attention_for_any_shape, 11},
 		{without_a_second_list_its_fields_are_not_read, 1},
 		{lengths_cut_both_lists, 1},
 	};

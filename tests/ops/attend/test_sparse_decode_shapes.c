@@ -10,7 +10,7 @@
 #include "tests/harness/themes.h"
 #include "tests/ops/attend/shape_rig.h"
 
-enum { MODELS = 3, HEADS = 2, BATCHES = 7, CASES = MODELS * HEADS };
+enum { MODELS = 3, HEADS = 2, BATCHES = 8, CASES = MODELS * HEADS };
 
 static fixture f;
 static shape_rig r;
@@ -20,7 +20,7 @@ static const uint32_t *batches;
 static void
 open_case(int n)
 {
-	static const uint32_t real[BATCHES] = {1, 2, 4, 8, 33, 67, 128};
+	static const uint32_t real[BATCHES] = {1, 2, 4, 8, 12, 33, 67, 128};
 	static const uint32_t small[BATCHES] = {1, 3, 0};
 	static const uint32_t keys[2][MODELS][2] = {
 		{{200, 0}, {70, 130}, {70, 600}},
@@ -126,18 +126,18 @@ put_needles(uint32_t tokens, uint32_t first, uint32_t *place, int32_t *was)
 
 START_TEST(a_needle_is_found_wherever_it_lies)
 {
-	static const uint32_t real[3] = {2, 4, 66};
+	static const uint32_t real[4] = {2, 4, 12, 66};
 	uint32_t place[128], i, t, way, at;
 	int32_t was[128];
 
 	open_case(_i);
 	r.a.attn_sink = NULL;
-	for (i = 0; i < (fixture_on_real_gpu(&f) ? 3 : 1); i++) {
+	for (i = 0; i < (fixture_on_real_gpu(&f) ? 4 : 1); i++) {
 		const uint32_t tokens = fixture_on_real_gpu(&f) ? real[i] : 3;
-		/* 4 tokens: for the kernels with the workspace alone. */
-		const uint32_t first = tokens == 4 ? SHAPE_WORKSPACE : 0;
-		const uint32_t last =
-			tokens == 4 ? SHAPE_WORKSPACE : SHAPE_WAYS - 1;
+		/* For the kernels with the workspace alone. */
+		const int few = tokens == 4 || tokens == 12;
+		const uint32_t first = few ? SHAPE_WORKSPACE : 0;
+		const uint32_t last = few ? SHAPE_WORKSPACE : SHAPE_WAYS - 1;
 
 		for (at = 0; at < r.keys[0] + r.keys[1];) {
 			at = put_needles(tokens, at, place, was);
