@@ -34,6 +34,9 @@ make(draw *d, void *args)
 static const arg_error errors[] = {
 	BAD_MOST(indexer_k_gather, keys, 2147483648, 2147483647),
 	BAD_LEAST(indexer_k_gather, rows, 3, 4),
+	BAD_ARGS(indexer_k_gather, rows, 0, req_row, 4, SPMLA_E_RANGE,
+		 "SPMLA_E_RANGE: indexer_k_gather.rows: got 0, want at least "
+		 "1"),
 	BAD_LEAST(indexer_k_gather, columns, 0, 1),
 	BAD_LEAST(indexer_k_gather, table_stride_elems, 2, 3),
 	BAD_NULL(indexer_k_gather, cu_seq_lens),

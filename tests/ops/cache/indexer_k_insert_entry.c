@@ -63,6 +63,10 @@ static const arg_error errors[] = {
 	BAD_RANGE(indexer_k_insert, cache.layout, SPMLA_LAYOUT_FP8_DS_MLA,
 		  "got 1, want 3, 7 or 11"),
 	BAD_CACHE(indexer_k_insert, cache, "3, 7 or 11", 656, 660, 4),
+	BAD_ARGS(indexer_k_insert, cache.layout, SPMLA_LAYOUT_INDEX_FP8_TILED,
+		 cache.entries_per_page, 40, SPMLA_E_RANGE,
+		 "SPMLA_E_RANGE: indexer_k_insert.cache.entries_per_page: got "
+		 "40, want a multiple of 16"),
 	BAD_MOST(indexer_k_insert, cache.encoding, 2, 1),
 };
 

@@ -87,6 +87,8 @@ make(draw *d, void *args)
 static const arg_error errors[] = {
 	BAD_MOST(kv_gather, keys, 2147483648, 2147483647),
 	BAD_LEAST(kv_gather, rows, 3, 4),
+	BAD_ARGS(kv_gather, rows, 0, req_row, 4, SPMLA_E_RANGE,
+		 "SPMLA_E_RANGE: kv_gather.rows: got 0, want at least 1"),
 	BAD_LEAST(kv_gather, columns, 0, 1),
 	BAD_LEAST(kv_gather, table_stride_elems, 2, 3),
 	BAD_MOST(kv_gather, ring, 2, 1),
@@ -103,10 +105,17 @@ static const arg_error errors[] = {
 static const arg_error v4_errors[] = {
 	BAD_STRIDE(kv_gather, dst_stride_elems, 511, 512),
 	BAD_PAGES(kv_gather, cache, 2912, 2920, 8),
+	BAD_MOST(kv_gather, cache.encoding, 2, 1),
+	BAD_ARGS(kv_gather, cache.layout, SPMLA_LAYOUT_V4_BF16, cache.encoding,
+		 1, SPMLA_E_RANGE,
+		 "SPMLA_E_RANGE: kv_gather.cache.encoding: got 1, want at "
+		 "most 0"),
 };
 
 static const arg_error e4m3_errors[] = {
 	BAD_FLOAT(kv_gather, kv_scale),
+	BAD_STRIDE(kv_gather, dst_stride_elems, 511, 512),
+	BAD_MOST(kv_gather, cache.encoding, 1, 0),
 };
 
 static const arg_error slot_errors[] = {

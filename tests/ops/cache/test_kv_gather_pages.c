@@ -35,15 +35,22 @@ teardown(void)
 	gather_close(&g);
 }
 
+/* Keys 0..19 of the output are the first request's, 20..49 the second one's. */
 static spmla_kv_gather_args
-good_args(void)
+two_requests(void)
 {
-	const spmla_kv_gather_args a = {
-		sizeof a, 2,    50,      2,    4,   7,   starts,
-		NULL,     NULL, g.table, NULL, dst, 576, g.cache,
-		NULL,     NULL, 0,       0,    NULL};
-
-	return a;
+	return (spmla_kv_gather_args){.struct_bytes =
+					      sizeof(spmla_kv_gather_args),
+				      .requests = 2,
+				      .keys = 50,
+				      .rows = 2,
+				      .columns = 4,
+				      .table_stride_elems = 7,
+				      .workspace_starts = starts,
+				      .block_table = g.table,
+				      .dst = dst,
+				      .dst_stride_elems = 576,
+				      .cache = g.cache};
 }
 
 START_TEST(no_requests_and_no_keys_need_nothing)
@@ -62,17 +69,12 @@ END_TEST
 START_TEST(with_rows_named_the_table_may_be_shorter_than_the_batch)
 {
 	static const int32_t same[2] = {0, 0};
-	spmla_kv_gather_args a = good_args();
+	spmla_kv_gather_args a = two_requests();
 
 	a.rows = 1;
 	a.req_row = same;
 	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
 	ck_assert_mem_eq(dst, dst + 20 * 576, 20 * 1152);
-	a.rows = 0;
-	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(
-		fixture_diag(&g.f),
-		"SPMLA_E_RANGE: kv_gather.rows: got 0, want at least 1");
 }
 END_TEST
 
@@ -84,7 +86,7 @@ START_TEST(pages_may_be_of_odd_size_and_far_apart)
 	gather_close(&g);
 	gather_open(&g, SPMLA_LAYOUT_MLA_BF16, 3, 1, 7, 4096);
 	ck_assert_uint_eq(g.cache.page_stride_bytes, 3456 + 4096);
-	a = good_args();
+	a = two_requests();
 	a.rows = a.requests = 1;
 	a.keys = 21;
 	a.columns = 7;
@@ -115,7 +117,7 @@ START_TEST(pages_past_2_and_4_gib_are_read_where_they_lie)
 	pool = test_map(bytes);
 	gather_close(&g);
 	open_rig(SPMLA_LAYOUT_FP8_DS_MLA);
-	a = good_args();
+	a = two_requests();
 	a.requests = a.rows = 1;
 	a.keys = 32;
 	a.columns = a.table_stride_elems = 2;
@@ -141,7 +143,7 @@ START_TEST(output_past_4_gib_is_written_where_it_belongs)
 {
 	const uint64_t stride = UINT64_C(1) << 30, elems = 2 * stride + 576;
 	uint16_t *map = test_map(elems * 2);
-	spmla_kv_gather_args a = good_args();
+	spmla_kv_gather_args a = two_requests();
 	uint32_t n;
 
 	a.requests = a.rows = 1;
@@ -163,7 +165,7 @@ START_TEST(positions_of_very_long_requests_are_found)
 {
 	static int32_t first[1] = {16777210};
 	int32_t *table = test_alloc(4ull << 20, 0);
-	spmla_kv_gather_args a = good_args();
+	spmla_kv_gather_args a = two_requests();
 
 	table[1048575] = 3;
 	a.requests = a.rows = 1;

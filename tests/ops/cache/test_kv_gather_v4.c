@@ -2,7 +2,6 @@
  *
  * kv_gather: rows of V4, by request and by slot, and rows of V3.2 by slot.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -267,30 +266,6 @@ START_TEST(by_slot_no_table_is_needed)
 }
 END_TEST
 
-START_TEST(v4_rows_have_512_values_and_e4m3_ones_a_scale)
-{
-	static const int32_t slots[1] = {0};
-
-	kv_gather_open(&r, SPMLA_LAYOUT_V4_E4M3, 4, 1, 1, 0);
-	r.a.keys = 1;
-	r.a.slots = slots;
-	r.a.dst_stride_elems = 511;
-	ck_assert_int_eq(spmla_kv_gather(r.g.f.ctx, &r.a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&r.g.f),
-			 "SPMLA_E_RANGE: kv_gather.dst_stride_elems: got 511, "
-			 "want at least 512");
-	r.a.dst_stride_elems = 512;
-	r.a.kv_scale = INFINITY;
-	ck_assert_int_eq(spmla_kv_gather(r.g.f.ctx, &r.a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&r.g.f),
-			 "SPMLA_E_RANGE: kv_gather.kv_scale: got bits "
-			 "0x7f800000, want a finite value above 0");
-	r.a.kv_scale = 1.0f;
-	kv_gather_slots(&r, slots, 1);
-	kv_gather_close(&r);
-}
-END_TEST
-
 START_TEST(v4_row_does_not_depend_on_its_neighbours)
 {
 	static uint16_t alone[KV_GATHER_DIM];
@@ -321,10 +296,7 @@ SUITE
 		{v4_keys_without_a_page_are_zeros, 1},
 		{v4_ring_comes_round_and_misses_what_was_not_written, 1},
 		{slots_past_the_cache_are_zeros_and_reported, 1},
-	};
-	const theme_test error[] = {
 		{by_slot_no_table_is_needed, 1},
-		{v4_rows_have_512_values_and_e4m3_ones_a_scale, 1},
 	};
 	const theme_test layout[] = {
 		{v4_output_may_lie_at_any_address_and_stride, 1},
@@ -335,7 +307,6 @@ SUITE
 	};
 	const theme themes[] = {THEME("shape", NULL, NULL, shape),
 				THEME("edge", NULL, NULL, edge),
-				THEME("error", NULL, NULL, error),
 				THEME("layout", NULL, NULL, layout),
 				THEME("determinism", NULL, NULL, determinism)};
 

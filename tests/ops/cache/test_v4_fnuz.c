@@ -309,30 +309,6 @@ START_TEST(a_decode_reads_every_code_as_its_value)
 }
 END_TEST
 
-START_TEST(other_layouts_and_encodings_are_refused)
-{
-	static _Alignas(16) uint16_t dst[DIM];
-	static const int32_t slots[1] = {0};
-	spmla_kv_gather_args a = {.struct_bytes = sizeof a, .keys = 1};
-
-	a.dst = dst;
-	a.dst_stride_elems = DIM;
-	a.slots = slots;
-	a.cache = cache_of(pool, 2);
-	ck_assert_int_eq(spmla_kv_gather(f.ctx, &a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&f),
-			 "SPMLA_E_RANGE: kv_gather.cache.encoding: got "
-			 "2, want at most 1");
-	a.cache = cache_of(pool, SPMLA_E4M3_FNUZ);
-	a.cache.layout = SPMLA_LAYOUT_V4_BF16;
-	a.cache.page_stride_bytes = ENTRIES * 1024;
-	ck_assert_int_eq(spmla_kv_gather(f.ctx, &a, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&f),
-			 "SPMLA_E_RANGE: kv_gather.cache.encoding: got "
-			 "1, want at most 0");
-}
-END_TEST
-
 SUITE
 {
 	const theme_test values[] = {
@@ -341,7 +317,6 @@ SUITE
 		{scale_bytes_worked_out_by_hand, 1},
 		{a_decode_reads_each_cache_in_its_own_encoding, 1},
 		{a_decode_reads_every_code_as_its_value, 2},
-		{other_layouts_and_encodings_are_refused, 1},
 	};
 	const theme themes[] = {
 		THEME("fnuz", setup, teardown, values),

@@ -74,6 +74,7 @@ static const arg_error errors[] = {
 	BAD_STRIDE(c128a_index, decode_stride_elems, 11, 12),
 	BAD_STRIDE(c128a_index, prefill_stride_elems, 11, 12),
 	BAD_MOST(c128a_index, entries_before, 2147483636, 2147483635),
+	BAD_MOST(c128a_index, entries_before, 4294967295, 2147483635),
 	BAD_NULL(c128a_index, positions),
 	BAD_ENUM(c128a_index, positions_dtype, 2, "0 or 1"),
 	BAD_NULL(c128a_index, slot_mapping),

@@ -89,6 +89,7 @@ static const arg_error errors[] = {
 	BAD_MOST(index_map, compact, 2, 1),
 	BAD_MOST(index_map, whole, 2, 1),
 	BAD_MOST(index_map, entries_before, 2147483639, 2147483638),
+	BAD_MOST(index_map, entries_before, 4294967295, 2147483638),
 	BAD_STRIDE(index_map, indices_stride_elems, 8, 9),
 	BAD_STRIDE(index_map, slots_stride_elems, 8, 9),
 	BAD_NULL(index_map, token_row),

@@ -82,6 +82,7 @@ static const arg_error errors[] = {
 static const arg_error mxfp4_errors[] = {
 	BAD_NULL(mqa_logits_gathered, q_scales),
 	BAD_MULTIPLE(mqa_logits_gathered, k, 18, 4),
+	BAD_MOST(mqa_logits_gathered, k_encoding, 1, 0),
 };
 
 OP_ENTRY(mqa_logits_gathered, .errors = {ERRORS(errors), ERRORS(mxfp4_errors)},

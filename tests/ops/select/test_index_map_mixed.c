@@ -167,22 +167,6 @@ START_TEST(token_without_a_slot_has_an_empty_row_of_both)
 }
 END_TEST
 
-START_TEST(length_of_both_halves_fits_31_bits)
-{
-	map.entries_before = INT32_MAX - 3;
-	ck_assert_int_eq(spmla_index_map(f.ctx, &map, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&f),
-			 "SPMLA_E_RANGE: index_map.entries_before: got "
-			 "2147483644, want at most 2147483643");
-	all.entries_before = UINT32_MAX;
-	ck_assert_int_eq(spmla_c128a_index(f.ctx, &all, NULL), SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&f),
-			 "SPMLA_E_RANGE: c128a_index.entries_before: got "
-			 "4294967295, want at most 2147483643");
-	ck_assert_int_eq(io.rows[4], 0x5A5A5A5A);
-}
-END_TEST
-
 /* A token's row, in 64 bits: its window, then its top-k or all its entries. */
 static void
 oracle(uint32_t t, uint32_t is_all)
@@ -255,16 +239,12 @@ SUITE
 	const theme_test edge[] = {
 		{token_without_a_slot_has_an_empty_row_of_both, 2},
 	};
-	const theme_test error[] = {
-		{length_of_both_halves_fits_31_bits, 1},
-	};
 	const theme_test determinism[] = {
 		{random_rows_are_those_of_the_mixed_form, 24},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
 		THEME("edge", setup, teardown, edge),
-		THEME("error", setup, teardown, error),
 		THEME("determinism", setup, teardown, determinism),
 	};
 

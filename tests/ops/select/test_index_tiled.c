@@ -234,28 +234,6 @@ START_TEST(scores_of_bf16_are_those_of_f32_rounded)
 }
 END_TEST
 
-START_TEST(pages_have_whole_tiles)
-{
-	spmla_indexer_k_insert_args a = {.struct_bytes = sizeof a};
-	static uint16_t k[DIM];
-	static int64_t slot;
-
-	a.tokens = 1;
-	a.scale_mode = SPMLA_SCALE_POW2;
-	a.k = k;
-	a.k_stride_elems = DIM;
-	a.slot_mapping = &slot;
-	a.cache = cache_of(SPMLA_LAYOUT_INDEX_FP8_TILED, SPMLA_E4M3_FN);
-	a.cache.entries_per_page = 40;
-	ck_assert_int_eq(spmla_indexer_k_insert(f.ctx, &a, NULL),
-			 SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&f),
-			 "SPMLA_E_RANGE: indexer_k_insert.cache."
-			 "entries_per_page: got 40, want a multiple of "
-			 "16");
-}
-END_TEST
-
 SUITE
 {
 	const theme_test layout[] = {
@@ -263,7 +241,6 @@ SUITE
 		{gathered_keys_are_those_of_flat_pages, 1},
 		{scores_are_those_of_flat_pages, 4},
 		{scores_of_bf16_are_those_of_f32_rounded, 2},
-		{pages_have_whole_tiles, 1},
 	};
 	const theme themes[] = {
 		THEME("layout", setup, teardown, layout),

@@ -151,28 +151,11 @@ START_TEST(every_gathered_code_scores_as_its_value)
 }
 END_TEST
 
-START_TEST(mxfp4_has_one_encoding)
-{
-	spmla_mqa_logits_gathered_args a = {.struct_bytes = sizeof a};
-
-	a.tokens = a.heads = a.keys = a.columns = 1;
-	a.weights_stride_elems = a.logits_stride_elems = 1;
-	a.layout = SPMLA_LAYOUT_INDEX_MXFP4;
-	a.k_encoding = SPMLA_E4M3_FNUZ;
-	ck_assert_int_eq(spmla_mqa_logits_gathered(f.ctx, &a, NULL),
-			 SPMLA_E_RANGE);
-	ck_assert_str_eq(fixture_diag(&f),
-			 "SPMLA_E_RANGE: mqa_logits_gathered.k_encoding: "
-			 "got 1, want at most 0");
-}
-END_TEST
-
 SUITE
 {
 	const theme_test values[] = {
 		{every_code_in_a_page_scores_as_its_value, 4},
 		{every_gathered_code_scores_as_its_value, 2},
-		{mxfp4_has_one_encoding, 1},
 	};
 	const theme themes[] = {
 		THEME("fnuz", setup, teardown, values),

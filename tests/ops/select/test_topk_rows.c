@@ -12,10 +12,6 @@
 #include "spmla/ops/topk.h"
 
 static fixture f;
-static float scores[256];
-static int64_t starts[1];
-static int32_t lens[1];
-static int32_t out[8];
 
 static void
 setup(void)
@@ -30,18 +26,6 @@ static void
 teardown(void)
 {
 	fixture_close(&f);
-}
-
-static spmla_topk_args
-good_args(void)
-{
-	const spmla_topk_args a = {sizeof a, 1,      8,    0,   scores,
-				   256,      starts, lens, out, 8,
-				   NULL,     0,      0,    0,   {0}};
-
-	starts[0] = 0;
-	lens[0] = 256;
-	return a;
 }
 
 START_TEST(row_outside_the_scores_is_empty_and_reported)
@@ -108,19 +92,25 @@ START_TEST(a_million_scores_past_4_gib_are_ranked)
 	const uint64_t first = (UINT64_C(1) << 30) + 5, len = 1048577;
 	const uint64_t bytes = (first + len) * sizeof(float);
 	float *map = test_map(bytes);
-	spmla_topk_args a = good_args();
+	const int64_t start = (int64_t)first;
+	const int32_t n = (int32_t)len;
+	int32_t got[8];
+	spmla_topk_args a = {.struct_bytes = sizeof a,
+			     .rows = 1,
+			     .k = 8,
+			     .logits = map,
+			     .logits_elems = first + len,
+			     .row_starts = &start,
+			     .context_lens = &n,
+			     .indices = got,
+			     .indices_stride_elems = 8};
 	uint32_t i;
 
 	for (i = 0; i < 4; i++)
 		map[first + (uint64_t)best[i]] = 1 + (float)i;
 	map[0] = map[5] = map[8] = 9; /* of no row */
-	starts[0] = (int64_t)first;
-	lens[0] = (int32_t)len;
-	a.logits = map;
-	a.logits_elems = first + len;
-	memset(out, 0x5A, sizeof out);
 	ck_assert_int_eq(spmla_topk(f.ctx, &a, NULL), SPMLA_OK);
-	ck_assert_mem_eq(out, want, sizeof want);
+	ck_assert_mem_eq(got, want, sizeof want);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
 	munmap(map, bytes);
 }
@@ -140,9 +130,7 @@ SUITE
 	const theme themes[] = {
 		THEME("edge", setup, teardown, edge),
 		THEME("layout", setup, teardown, layout),
-
 		THEME("determinism", setup, teardown, determinism),
-
 	};
 
 	return RUN_THEMES(themes);

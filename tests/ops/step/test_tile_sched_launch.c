@@ -36,18 +36,22 @@ teardown(void)
 }
 
 static spmla_tile_sched_args
-good_args(void)
+five_requests(void)
 {
-	const spmla_tile_sched_args a = {
-		sizeof a, BATCH, PARTS, 5,          0,    2048, 0, 0,
-		lens,     NULL,  rows,  num_splits, NULL, NULL, 0, 0};
-
-	return a;
+	return (spmla_tile_sched_args){.struct_bytes =
+					       sizeof(spmla_tile_sched_args),
+				       .batch = BATCH,
+				       .parts = PARTS,
+				       .overhead_blocks = 5,
+				       .topk = 2048,
+				       .topk_lens = lens,
+				       .tile_scheduler_metadata = rows,
+				       .num_splits = num_splits};
 }
 
 START_TEST(both_row_formats_say_the_same)
 {
-	spmla_tile_sched_args a = good_args();
+	spmla_tile_sched_args a = five_requests();
 	int32_t new_rows[PARTS * 8];
 	uint32_t p;
 
@@ -69,7 +73,7 @@ END_TEST
 
 START_TEST(only_the_number_of_blocks_counts)
 {
-	const spmla_tile_sched_args a = good_args();
+	const spmla_tile_sched_args a = five_requests();
 	int32_t first[PARTS * 8], first_splits[BATCH + 1];
 	uint32_t i;
 
