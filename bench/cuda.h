@@ -92,7 +92,7 @@ typedef struct cuda_row {
 	const char *bound; /* what set the floor */
 	double peer;       /* 0: not measured */
 	double peer_most;  /* where peer is the least of a range */
-	double peer_exact; /* of one that gives the same set always */
+	double peer_exact; /* a peer that always gives the same set */
 	uint32_t peer_sum; /* 1: peer adds kernels that were measured alone */
 } cuda_row;
 

@@ -20,8 +20,8 @@ enum {
 	SM_CLOCK = 1      /* of libnvidia-ml */
 };
 
-/* Reads are folded into one value, which is stored where it is one that does
- * not occur; four loads are on their way at a time. */
+/* Reads are folded into one value. It is stored only if it is a value that does
+ * not occur; so the loads stay. Four are on their way at a time. */
 static const char ptx[] =
 	".version 7.0\n.target sm_80\n.address_size 64\n"
 	".visible .entry bench_empty() { ret; }\n"

@@ -2,8 +2,8 @@
 # Options of the scripts that print what a compiler reported of the kernels. Their
 # help is the comment that they begin with, up to `set`.
 
-# Sets `target` and `reports`: the files that were named, MOST at most, or that of
-# this tree, which is then built.
+# Sets `target` and `reports`: the files that were named, MOST at most. If none was,
+# builds this tree's report and takes it.
 report_options() { # PLATFORM COMPILER MOST OPTIONS...
 	local platform=$1 compiler=$2 most=$3 name=${0##*/} report
 	shift 3

@@ -13,8 +13,8 @@
 #include "examples/decode_v4.h"
 #include "examples/device.h"
 
-/* Gives a context its caches and, if they are the engine's, its tables: those
- * of the batch, which it writes between two steps. */
+/* Gives a context its caches. If the engine owns the tables, the context gets
+ * the batch's, which are written between two steps. */
 static int
 bind(loop *l, uint32_t side, spmla_ctx *ctx)
 {

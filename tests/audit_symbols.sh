@@ -75,7 +75,7 @@ for blob in spmla_i_cuda_blob spmla_i_hip_blob spmla_i_level_zero_blob \
 		echo $blob | none 'not read-only data of the archive'
 done
 
-# What a program has of it that names nothing but the CPU backend.
+# What a program that names only the CPU backend links of the library.
 cat >"$TEST_TMPDIR/cpu.c" <<'END'
 extern const struct spmla_backend spmla_cpu;
 extern int spmla_init(), spmla_v32_attn(), spmla_graph_replay();

@@ -25,7 +25,7 @@ listed() { # KIND
 kernels=$(listed '(LINE)') mma=$(listed '(MMA)')
 wgmma=$(listed '(WGMMA|CLUSTERS|LIVE)') tile=$(listed '(TILE)')
 [ -n "$tile" ] && [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
-# Those of mma with more local memory than the smaller devices have.
+# The kernels of mma with more local memory than the smaller devices have.
 large="spmla_k_sparse_decode_mma spmla_k_sparse_decode_mma_v4"
 few=$mma
 for k in $large; do

@@ -169,8 +169,8 @@ run_decode(gpu *g)
 		 "sparse_decode");
 }
 
-/* `topk` of a token's `own` rows, all different, in no order. Token t has those
- * of pool t % pools. */
+/* Draws `topk` of each token's `own` rows, all different, in no order. Token
+ * t's rows are in pool t % pools. */
 static void
 draw_slots(gpu *g, const twin *slots, uint32_t tokens, uint32_t topk,
 	   uint32_t own, uint32_t pools)
@@ -284,7 +284,7 @@ static void
 make_decode(gpu *g, uint32_t tokens, uint32_t heads)
 {
 	const uint64_t all = (uint64_t)tokens * heads;
-	/* tokens + parts, and no more heads than that have, or all splits */
+	/* Room for tokens + parts rows, or for MOST_SPLITS of each token. */
 	const uint64_t split =
 		(uint64_t)(tokens * MOST_SPLITS + MOST_PARTS) * heads;
 	twin *q = twin_make(g, all * dc.dim * 2);

@@ -25,8 +25,8 @@ enum { RIG_SEEDS = 40 };
 void rig_run(emulator_kernel kernel, uint32_t width, uint32_t blocks,
 	     const void *params, uint32_t number);
 
-/* Under how many of RIG_SEEDS schedules `bytes` at `out` are those at `want`;
- * before each run they are 0xAB. */
+/* Under how many of RIG_SEEDS schedules the `bytes` at `out` become equal to
+ * those at `want`. Before each run they are 0xAB. */
 uint32_t rig_count(emulator_kernel kernel, uint32_t width, uint32_t blocks,
 		   const void *params, void *out, const void *want,
 		   size_t bytes);

@@ -283,7 +283,7 @@ START_TEST(a_plan_for_another_device_is_refused)
 }
 END_TEST
 
-/* Those of matrix instructions are CUDA's. */
+/* Kernels with matrix instructions are only for CUDA. */
 START_TEST(portable_kernels_are_loaded_and_no_others)
 {
 	const spmla_i_gpu_state *state;

@@ -197,7 +197,7 @@ START_TEST(a_page_outside_of_the_pool_empties_the_token)
 	run_device((spmla_shape){9, 2, 9, 200});
 	ck_assert_uint_eq(fixture_status(&r.f).fault, SPMLA_FAULT_PAGE);
 	ck_assert_uint_eq(fixture_status(&r.f).row, prompt_row[0]);
-	/* 16 index keys and 16 rows of KV, and those that are selected */
+	/* 16 index keys, 16 rows of KV, and the rows that are selected */
 	ck_assert_uint_ge(fixture_status(&r.f).count, 32);
 	/* Now token 0 does, twice; token 1 does not. */
 	for (i = 0; i < 9 * PROMPT_TOPK; i++)

@@ -34,9 +34,9 @@ main_stream(void)
 	return cuda_fake_stream(0);
 }
 
-/* A layer that one of its ops refuses, with work on the branches by then; and
- * one whose join the driver refuses besides. What comes next on the stream is
- * behind all that was enqueued. */
+/* One of a layer's ops refuses while its branches have work. The second time
+ * the driver refuses the join, too. What comes next on the stream is behind all
+ * that was enqueued. */
 static void
 expect_joined(const spmla_v4_layer *l, const char *want)
 {

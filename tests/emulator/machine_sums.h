@@ -13,8 +13,8 @@
 void machine_values(float *to, const void *from, uint32_t is_bf16);
 
 /* Rows of A (a multiple of 4, `a_stride` floats apart) times B, summed from the
- * first step on. B has a row of `columns` floats (a multiple of 8) a step; its
- * rows and those of the sums are `stride` floats apart. */
+ * first step on. B has a row of `columns` floats (a multiple of 8) a step. Rows
+ * of B are `stride` floats apart, and so are rows of the sums. */
 void machine_add(float *sums, const float *a, uint32_t a_stride, uint32_t rows,
 		 const float *b, uint32_t stride, uint32_t columns,
 		 uint32_t steps);

@@ -34,8 +34,8 @@ typedef struct result {
 typedef struct call {
 	spmla_sparse_decode_args a;
 	cudaStream_t other;
-	/* Of the host, which kernels see: blocks that hold, and a 1 that ends
-	 * them. */
+	/* In the host's memory, which kernels see: how many blocks hold, and a
+	 * 1 that ends them. */
 	uint32_t *held, *released;
 } call;
 

@@ -2,8 +2,8 @@
 # run.sh [--some N] [WORD]: proves that the suites can fail. Each fault of
 # faults.txt (those that contain WORD, if given) is put into the library, alone;
 # the suite that the line names must then fail. A fault that survives, does not
-# apply or does not compile ends this with 1. --some takes N of them: first those
-# of files that the last commit changed, then others, drawn anew for each commit.
+# apply or does not compile ends this with 1. --some takes N faults: first all of
+# the files that the last commit changed, then others, drawn anew for each commit.
 # --check only looks whether every fault applies, as //tests:mutation_faults does.
 # Compiles by itself, so that a fault costs what it touches and no more.
 set -euo pipefail

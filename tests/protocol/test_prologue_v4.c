@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The prologue of V4 against its model, at random: tables of every kind, rings
- * that come round, lengths that grow, shrink and jump, at the ends of groups of
- * 4 and 128 and near 1M, pages that are missing, logits without room, from the
- * ring, from the device and by ADVANCE.
+ * The prologue of V4 against its model, at random: from the ring, from the
+ * device and by ADVANCE. Tables are of every kind, and rings come round.
+ * Lengths grow, shrink and jump; many are at the ends of groups of 4 and 128,
+ * or near 1M. Pages are missing, and logits have no room.
  */
 #include <string.h>
 

@@ -74,8 +74,8 @@ START_TEST(a_store_for_a_group_without_a_table_of_its_own_is_refused)
 }
 END_TEST
 
-/* V4_SMALL: 4 columns of the window, 128 of C4A, 8 of C128A, ceil(11 / 4) = 3
- * and ceil(131 / 64) = 3 of states. */
+/* V4_SMALL's columns: window 4, C4A 128, C128A 8, states ceil(11 / 4) = 3 and
+ * ceil(131 / 64) = 3. */
 START_TEST(each_group_has_limits_of_its_own)
 {
 #define C "first_col + count[1]: got "

@@ -88,8 +88,9 @@ is_few(const fixture *f, uint32_t ratio, uint32_t tokens)
 				  c->heads, keys) != SPMLA_I_FEW_COUNT;
 }
 
-/* One with all of its prologue's tokens, and if it is of ratio 4 a selection as
- * topk makes it, which the planned buffers have, however they are named. */
+/* A layer is done in parts if it has all tokens of its prologue. With ratio 4
+ * its selection must be topk's, too: the layer's own, or what the planned
+ * buffers hold, also if the caller passes these. */
 START_TEST(a_layer_is_done_in_parts_by_what_its_metadata_are_of)
 {
 	static const spmla_shape shape = {4, 4, 1, 0}, fewer = {3, 3, 1, 0};
@@ -136,7 +137,7 @@ START_TEST(a_layer_is_done_in_parts_by_what_its_metadata_are_of)
 END_TEST
 
 /* The end of a prompt may have as few tokens as a decode step, and its prologue
- * makes no metadata: those that lie there are of the step before. */
+ * makes no metadata: the buffer still has the last step's. */
 START_TEST(a_prefill_is_done_whole)
 {
 	static const spmla_shape decode = {4, 4, 1, 0}, prompt = {6, 1, 6, 0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ADVANCE with a layer of V4 of each kind: steps whose lengths move on the
- * device are the steps that records give, bit for bit, over ends of groups of 4
- * and 128, tables that come round, tokens that are rejected and a row that
- * leaves its bounds. Where lengths move, lists may be ragged: each step
- * packs them anew, in place.
+ * device equal the steps that records give, bit for bit. They pass ends of
+ * groups of 4 and 128, tables that come round, tokens that are rejected and a
+ * row that leaves its bounds. Where lengths move, lists may be ragged: each
+ * step packs them anew, in place.
  */
 
 #include "tests/harness/engine.h"

@@ -93,7 +93,7 @@ v4_replay_close(v4_replay_rig *r)
 
 /* ---- Steps ------------------------------------------------------------- */
 
-/* Row `token` of a tensor of bf16, of a tensor of f32. */
+/* Row `token` of a tensor of bf16; the next function: of f32. */
 static void
 draw_bf16(const void *tensor, uint32_t token, int64_t width, uint64_t *state)
 {

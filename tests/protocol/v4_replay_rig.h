@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whole steps of V4 for tests of the protocol: the prologue and a layer of each
- * kind over the pools of a plan, one graph a bucket, and inputs whose values
- * follow from the request and the position, so that a token can be moved to
- * another place of a batch, and a key that is written again is the same.
+ * kind over the pools of a plan, one graph a bucket. The values of inputs
+ * follow from the request and the position. So a token can be moved to another
+ * place of a batch, and a key that is written again is the same.
  */
 #ifndef TESTS_PROTOCOL_V4_REPLAY_RIG_H
 #define TESTS_PROTOCOL_V4_REPLAY_RIG_H

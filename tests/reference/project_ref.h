@@ -23,9 +23,9 @@ void project_check(const uint16_t *got, const uint16_t *x, const uint16_t *w,
 uint16_t project_bits(const uint16_t *x, const uint16_t *w,
 		      int64_t w_stride_elems, uint32_t n);
 
-/* rows x[rows][n] and a matrix w[n][columns] of random values whose products
- * cancel, so that a sum is what rounding leaves and tells in which order it was
- * made. */
+/* Makes rows x[rows][n] and a matrix w[n][columns] of random values whose
+ * products cancel. A sum is then what rounding leaves, which shows the order of
+ * the additions. */
 void project_cancel(uint64_t *rng, uint16_t *x, int64_t x_stride_elems,
 		    uint32_t rows, uint16_t *w, int64_t w_stride_elems,
 		    uint32_t n, uint32_t columns);

@@ -51,8 +51,8 @@ typedef struct handle {
 	struct handle *stream;  /* of an event, where it was recorded */
 	double ms;              /* of an event, when it was recorded */
 	branch branch;          /* of a stream */
-	uint64_t behind;        /* of a stream, an event: the launches that what
-	                         * follows it is ordered behind */
+	uint64_t behind;        /* of a stream, an event: launches that must end
+	                         * before whatever follows it begins */
 	uint32_t count;
 	node *nodes;
 } handle;

@@ -32,8 +32,8 @@ enum { CUDA_FAKE_LAUNCHES = 64 };
 /* A kernel by itself, or a node of a capture. */
 typedef struct cuda_fake_launch {
 	uint32_t kernel; /* spmla_i_kernel */
-	uint64_t behind; /* of the launches before it those that have ended when
-	                  * it begins, by streams and events */
+	uint64_t behind; /* earlier launches that streams and events let end
+	                  * before this one begins */
 } cuda_fake_launch;
 
 typedef struct cuda_fake {

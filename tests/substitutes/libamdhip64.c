@@ -220,7 +220,7 @@ hipSetDevice(int number)
 	return r;
 }
 
-/* hipDeviceAttribute_t of ROCm 6, of those that tests ask for. */
+/* Values of hipDeviceAttribute_t in ROCm 6, as far as tests ask for them. */
 int
 hipDeviceGetAttribute(int *value, int attribute, int number)
 {

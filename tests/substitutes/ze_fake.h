@@ -82,8 +82,8 @@ typedef struct ze_fake {
 	uint32_t queue_group_flags; /* of the second group; the first copies */
 	uint32_t part_slices; /* of the device's one part; 0: all slices */
 	uint32_t devices;     /* 0: the driver has none */
-	/* Before it is an old driver, 1: without devices, 2: of one that is no
-	 * GPU and knows nothing of parts. */
+	/* An old driver comes first. 1: it has no devices; 2: it has one that
+	 * is no GPU and knows nothing of parts. */
 	uint32_t other_driver;
 	uint32_t resident; /* groups of each kernel */
 	uint32_t patience; /* how often a fence is asked before its list ends */

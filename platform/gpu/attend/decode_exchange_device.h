@@ -99,10 +99,10 @@ exchange_prefetch(const PRIVATE few_block *b)
 								   b->rank));
 }
 
-/* Whether this is the warp that counts the block in: the last one, which has no
- * keys if there is such a warp. */
+/* The last warp counts the block in. It has no keys, if the block has a warp
+ * without keys. */
 FN uint32_t
-exchange_counts_in(const PRIVATE few_block *b)
+exchange_is_last_warp(const PRIVATE few_block *b)
 {
 	return b->warp == few_warps(b->kind) - 1;
 }
@@ -113,7 +113,7 @@ exchange_count(const PRIVATE few_block *b)
 {
 	uint32_t before = 0;
 
-	if (exchange_counts_in(b) && b->lane < b->kind.ranks &&
+	if (exchange_is_last_warp(b) && b->lane < b->kind.ranks &&
 	    b->lane != b->rank)
 		before = g_add(exchange_counts(b) + b->lane, 1);
 	return before;
@@ -127,7 +127,7 @@ exchange_note(const PRIVATE few_block *b, uint32_t before)
 	const uint32_t last = EXCHANGE_GAVE_UP + b->kind.ranks - 2;
 	uint32_t orphans;
 
-	if (!exchange_counts_in(b))
+	if (!exchange_is_last_warp(b))
 		return;
 	orphans = (uint32_t)g_ballot(before == last);
 	if (b->lane)
@@ -162,7 +162,7 @@ exchange_head(const PRIVATE few_block *b, uint32_t owner)
 	return b->warp * 64 * words / 512 % words * ranks + owner;
 }
 
-/* Whether the lane reads a record: lane r reads that of rank r. */
+/* Whether the lane reads a record: lane r reads rank r's. */
 FN uint32_t
 exchange_reads(const PRIVATE few_block *b)
 {

@@ -530,7 +530,7 @@ decode_give(const PRIVATE decode_loader *l, uint32_t tile, uint32_t right)
 			      4 * right * DECODE_PANEL_BYTES;
 
 	if (l->cluster == 2)
-		g_fence_async(); /* otherwise those that multiply call it */
+		g_fence_async(); /* otherwise the multiplying warps do */
 	g_subgroup_barrier();
 	if (decode_lane(l))
 		return;

@@ -20,7 +20,7 @@ typedef enum decode_barrier {
 	/* The left warpgroup alone. The next number, 6, is for the right one. */
 	DECODE_ONE = 5,
 	DECODE_LOADERS = 7, /* the warps that load */
-	/* Tells those that multiply that the first run is made. Its mbarrier
+	/* Tells the multiplying warps that the first run is made. Its mbarrier
 	 * may be in use again by the time they would wait. */
 	DECODE_BEGAN = 8,
 	DECODE_BEGAN_THREADS = 256 + 32 /* they and one loading warp */

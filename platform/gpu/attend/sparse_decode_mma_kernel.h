@@ -451,11 +451,11 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const float c = s->scale * G_LOG2_E;
 	const float none = G_MINUS_INF;
 	const uint32_t pieces = s->parts ? s->parts : s->tokens;
-	/* With 64 heads the loop over blocks has one round more, the first. It
-	 * asks for rows, then loads queries while these are on their way. So
+	/* 1: the loop over blocks has one round more, before the first block.
+	 * It asks for rows, then loads queries while these are on their way. So
 	 * the code for rows is there once. With 16 heads such a loop is slower.
 	 */
-	const int32_t asks = kind.tiles == 2;
+	const int32_t extra_round = kind.tiles == 2;
 	uint64_t work;
 
 	(void)workspace; /* split_combine adds up the splits */
@@ -516,7 +516,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 				decode_mma_slot(&next, s, slots, topk_lens,
 						extra_slots, extra_topk_lens, t,
 						lens, (uint32_t)range.begin);
-				if (!asks)
+				if (!extra_round)
 					decode_mma_next(
 						&next, &kind, s, fault_state,
 						fault_status, slots, topk_lens,
@@ -531,18 +531,18 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			       (int64_t)first_head * s->q_head_stride;
 			/* A barrier has passed since the last queries were
 			 * read. */
-			if (!asks)
+			if (!extra_round)
 				decode_mma_load_q(from, s->q_head_stride,
 						  s->heads - first_head, &kind,
 						  q_local);
 			UNROLL
 			for (i = 0; i < 128; i++)
 				st.o[i / 64][i / 4 % 16][i % 4] = 0.0f;
-			for (block = range.begin - asks; block < range.end;
-			     block++) {
+			for (block = range.begin - extra_round;
+			     block < range.end; block++) {
 				float score[2][2][4];
 
-				if (!asks || block >= range.begin) {
+				if (!extra_round || block >= range.begin) {
 					decode_mma_store(&next, &kind, keys,
 							 counts);
 					BARRIER();
@@ -557,7 +557,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 						extra_slots, extra_topk_lens,
 						cache, extra_cache, t, lens,
 						(uint32_t)block + 1, reports);
-				if (asks && block < range.begin) {
+				if (extra_round && block < range.begin) {
 					decode_mma_load_q(from,
 							  s->q_head_stride,
 							  s->heads - first_head,

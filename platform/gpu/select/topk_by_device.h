@@ -139,9 +139,9 @@ topk_by_clear(topk_by m)
 	}
 }
 
-/* The sum of the warps' sums before one's own, and of all. Each warp's is
- * `sum` in lane 31. One barrier; between the last use of sums and the next
- * there is another. */
+/* Adds up the warps' sums: returns the sum of all warps before the caller's,
+ * and sets *all to the sum of all. A warp's sum is `sum` in its lane 31. Has
+ * one barrier; the caller has another between two uses of sums. */
 FN uint32_t
 topk_by_warps(topk_by m, LOCAL uint32_t *sums, uint32_t sum,
 	      PRIVATE uint32_t *all)
@@ -157,9 +157,10 @@ topk_by_warps(topk_by m, LOCAL uint32_t *sums, uint32_t sum,
 	return g_warp_sum(g_lane() < own ? other : 0);
 }
 
-/* The bin at which, from the largest down, `rest` are reached, to found[0]; how
- * many are taken of it, to found[1]; how many are not, to found[2]. If there
- * are fewer, found stays as it is. A barrier at the end, none before. */
+/* Finds the bin at which, from the largest bin down, `rest` elements are
+ * reached. It goes to found[0], how many are taken from it to found[1], and how
+ * many are left in it to found[2]. If there are fewer than `rest`, found stays
+ * as it is. A barrier at the end, none before. */
 FN void
 topk_by_pick(topk_by m, uint32_t rest)
 {
@@ -254,9 +255,9 @@ topk_by_near(topk_by m, uint32_t key, uint32_t at)
 	}
 }
 
-/* Finds the best `rest` of the close keys, a warp a key: if `sets`, sets a bit
- * for each; the last of them goes to found[2], its place to found[3]. A barrier
- * at the end. */
+/* Finds the best `rest` of the close keys; a warp has a key at a time. If
+ * `sets`, sets a bit for each of the best. The last of them goes to found[2],
+ * its place to found[3]. A barrier at the end. */
 FN void
 topk_by_compare(topk_by m, uint32_t rest, uint32_t last_ties, uint32_t sets)
 {
@@ -291,9 +292,9 @@ topk_by_compare(topk_by m, uint32_t rest, uint32_t last_ties, uint32_t sets)
 	BARRIER();
 }
 
-/* Counts the bits before each of `words` words, and `done` more, to the bins;
- * returns how many bits there are. Words up to the next multiple of 4 are 0. A
- * barrier in between and at the end. */
+/* Writes to bins[i] how many bits are set before word i, plus `done`, for each
+ * of `words` words. Returns how many bits all have. Words up to the next
+ * multiple of 4 are 0. A barrier in between and at the end. */
 FN uint32_t
 topk_by_before(topk_by m, uint32_t words, uint32_t done)
 {
@@ -325,10 +326,10 @@ topk_by_before(topk_by m, uint32_t words, uint32_t done)
 	return all;
 }
 
-/* Writes the positions of the bits of `words` words, the first of which is
- * place 32 * first, behind the `done` that were; how many they are. Words that
- * follow each other go to different warps, and a warp writes a word of many
- * bits together. Barriers in between. */
+/* Writes the positions of the bits of `words` words behind the `done` positions
+ * that are written. The first bit is place 32 * first. Returns how many there
+ * are. Consecutive words go to different warps, and a warp writes a word of
+ * many bits together. Barriers in between. */
 FN uint32_t
 topk_by_emit(topk_by m, const PRIVATE topk_by_row *r, uint32_t first,
 	     uint32_t words, uint32_t done)

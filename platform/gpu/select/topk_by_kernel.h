@@ -2,7 +2,7 @@
  *
  * topk on Hopper. A row gets eight blocks, two, one, or half a multiprocessor:
  * the more rows, the less. The host chooses by the number of rows and their
- * room; the kernel sees to the lengths.
+ * room. The kernel takes rows of any length.
  *
  * The hard idea is a threshold that costs one pass over registers. A thread's
  * scores form a few buckets. Only the largest score of each bucket goes into a
@@ -73,13 +73,12 @@ typedef spmla_k_topk_map_by_8_scalars spmla_k_topk_map_short_scalars;
 
 /* ---- long rows ----------------------------------------------------------- */
 
-/* A thread's first place of load `load` of chunk `chunk`. Threads begin their
- * round of the chunks at different ones, and blocks change places from turn to
- * turn. So scores with a period spread evenly over blocks and chunks. Two
- * blocks swap by the number of bits of the turn: if they swapped each turn,
- * scores with a period of 4 or 8 pieces could all be one block's. The second
- * load of a chunk is some turns ahead, or a thread could have both in the same
- * part of a period. */
+/* The first place of a thread's load `load` of chunk `chunk`. Threads begin
+ * with different chunks, and blocks change places from turn to turn. So scores
+ * with a period spread evenly over blocks and chunks. Two blocks swap by the
+ * number of bits of the turn: if they swapped each turn, scores with a period
+ * of 4 or 8 pieces could all be one block's. The second load of a chunk is some
+ * turns ahead, or a thread could have both in the same part of a period. */
 FN uint32_t
 topk_by_first(topk_by m, uint32_t chunks, uint32_t chunk, uint32_t load)
 {
@@ -117,10 +116,10 @@ topk_by_fetch(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	}
 }
 
-/* The threshold is one of the buckets' largest scores (a thread has one or two
- * buckets). Tells its rank among them, such that k scores and five standard
- * deviations more should be above it; 0 if there is none. All blocks get the
- * same rank. */
+/* Finds the rank of the threshold among the buckets' largest scores (a thread
+ * has one or two buckets): k scores and five standard deviations more should be
+ * above it. The rank is 0 if there is no such threshold, and is the same in all
+ * blocks. */
 FN void
 topk_by_rank(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	     uint32_t chunks)
@@ -163,8 +162,9 @@ topk_by_coarse(uint32_t key)
 	return is ? TOPK_BY_BINS / 2 + bin : TOPK_BY_BINS / 2 - 1 - bin;
 }
 
-/* The largest score of each load; of them the largest, and, as `buckets`
- * buckets, the histogram. */
+/* Takes the largest score of each of `buckets` buckets of a thread, a bucket
+ * for each load or one for both. Adds these to the histogram, and notes the
+ * largest of all. */
 FN void
 topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		uint32_t buckets)
@@ -197,8 +197,8 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 		g_local_max(&m.head->most, key);
 }
 
-/* A block's threshold: the smallest key of the bin, as keys may be equal to it;
- * TOPK_LEAST if there is none. */
+/* A block's threshold: the smallest key of the bin that was found, so that no
+ * key of the bin is below it. TOPK_LEAST if no bin was found. */
 FN uint32_t
 topk_by_low(topk_by m)
 {
@@ -331,14 +331,15 @@ topk_by_begin(topk_by m, const PRIVATE topk_by_row *r)
 	}
 }
 
-/* A block's share of the row: lists what is above its threshold. The first
- * block has the counts when all have met. 0 if there is no threshold. */
+/* Lists the scores of the block's share of the row that are above its
+ * threshold. The first block has the counts when all blocks have met. Returns 0
+ * if there is no threshold. */
 FN uint32_t
 topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 		uint32_t chunks)
 {
-	/* Long rows of a block alone wait for memory, so that a third chunk
-	 * is under way; elsewhere it costs more than it gains. */
+	/* A block with a long row of its own waits for memory, so it has a
+	 * third chunk under way. Elsewhere that costs more than it gains. */
 	const uint32_t depth =
 		m.cluster == 1 && m.items == SPMLA_WIDE_BLOCK ? 3 : 2;
 	uint32_t x[TOPK_BY_CHUNK], y[TOPK_BY_CHUNK], z[TOPK_BY_CHUNK], low, i;
@@ -347,13 +348,14 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	topk_by_fetch(m, r, each, chunks, 1, y);
 	if (depth == 3)
 		topk_by_fetch(m, r, each, chunks, 2, z);
-	/* While the scores are on their way. One warp does it, as the others'
-	 * instructions would take its time. */
+	/* The scores are on their way meanwhile. One thread does it: other
+	 * warps' instructions would only take time from its own. */
 	if (g_item() == m.items - 1)
 		topk_by_rank(m, r, each, chunks);
 	topk_by_begin(m, r);
-	/* Nothing that others need: what the first block had of the last row,
-	 * it has read. The fence is for others' bulk copies to that place. */
+	/* Relaxed, as nothing is handed on here: it says that the first block
+	 * has read what it had of the last row. The fence orders these reads
+	 * before others' bulk copies to that place. */
 	if (m.cluster > 1) {
 		g_fence_async();
 		g_cluster_arrive_relaxed();
@@ -411,8 +413,9 @@ topk_by_collect(topk_by m, const PRIVATE topk_by_row *r, uint32_t each,
 	return 1;
 }
 
-/* The largest key if all above the threshold are in one bin, else 0: so many
- * equal keys are likely that no list holds them. */
+/* A guess of the k-th key: the largest key, if all keys above the threshold are
+ * in its bin, since then more keys are likely to equal it than a list holds.
+ * Else 0. */
 FN uint32_t
 topk_by_guess(topk_by m)
 {
@@ -504,8 +507,7 @@ topk_by_rows(topk_by m, const PRIVATE topk_args *a)
 	return row;
 }
 
-/* The same for rows all of which one block has whole, without the code of long
- * ones. */
+/* The same if one block has each row whole, without the code of long rows. */
 FN uint32_t
 topk_short_rows(topk_by m, const PRIVATE topk_args *a)
 {
@@ -540,8 +542,8 @@ typedef struct topk_map_shared {
 
 /* index_map of the block's rows; `end` is the row after the last one. The first
  * block of a cluster has written all indices of its rows. All rows are mapped
- * at the end, so that neither task takes registers from the other; the first
- * row is computed from `end`, which saves one more. */
+ * at the end, so that neither task takes registers from the other. The first
+ * row is computed from `end`, which saves a register. */
 FN void
 topk_by_map(topk_by m, const PRIVATE topk_map_args *a, uint32_t end)
 {

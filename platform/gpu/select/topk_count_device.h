@@ -60,8 +60,9 @@ topk_by_tell(topk_by m, uint32_t blocks, uint32_t kth, uint32_t rest,
 	}
 }
 
-/* Counts the keys that begin with `prefix`, by their next bits, in a histogram
- * in the first block. Tells all blocks the bin at which `rest` are reached. */
+/* Counts the keys that begin with `prefix` by their next bits, in a histogram
+ * in the first block. Tells all blocks the bin at which, from above, `rest`
+ * keys are reached. */
 FN void
 topk_by_digit(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	      uint32_t prefix, uint32_t mask, uint32_t shift, uint32_t rest)
@@ -184,8 +185,8 @@ topk_by_word(uint32_t bits)
 	return bits;
 }
 
-/* Sets the bits of `words` pieces from `first` on: of those above kth, and, in
- * `equal`, of those equal to it. */
+/* For `words` pieces from `first` on, sets the bits of the keys above kth and,
+ * in `equal`, the bits of the keys equal to it. */
 FN void
 topk_by_mark(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	     uint32_t first, uint32_t words, uint32_t kth,
@@ -222,8 +223,8 @@ topk_by_mark(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	}
 }
 
-/* Sets the bits as if the k-th key were `guess`, and tells all blocks; returns
- * 0 if it is another. The row has at most m.words pieces. */
+/* Sets the bits as if the k-th key were `guess`. Returns 0, in all blocks, if
+ * it is another. The row has at most m.words pieces. */
 FN uint32_t
 topk_by_try(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 	    uint32_t guess)

@@ -5,12 +5,12 @@
  * above it and the first few equal to it go where a running count of
  * (above, equal) says, so the output is ascending with no sort.
  *
- * The hard idea is to read a long row once: one score of 16 says above which
- * key somewhat more than k of the row will lie, one pass lists those in order
- * of their index, and the rest is done with the list alone. Should they be
- * fewer than k or more than the list holds, which ties or an odd order of
- * scores can do, the row itself is gone through instead. The set is the same
- * either way.
+ * The hard idea is to read a long row once. A sample, one score of 16, gives a
+ * key above which somewhat more than k scores of the row should lie. One pass
+ * lists these in order of their index, and the rest is done with the list
+ * alone. With ties, or an odd order of scores, the list may have fewer than k
+ * scores or no room for all. Then the row itself is gone through. The set is
+ * the same either way.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_KERNEL_H
@@ -205,8 +205,8 @@ topk_before(LOCAL const uint32_t *sums, PRIVATE uint32_t *all)
 	return before;
 }
 
-/* The sum of x over the items before this one, and over all. One barrier,
- * between the last use of sums and the next there is another. */
+/* The sum of x over the items before this one; *all is the sum over all. Has
+ * one barrier; the caller has another between two uses of sums. */
 FN uint32_t
 topk_scan(uint32_t x, LOCAL uint32_t *sums, PRIVATE uint32_t *all)
 {
@@ -288,8 +288,8 @@ topk_select(topk_scratch shared, const PRIVATE uint32_t *keys, uint32_t base,
 	return base + prefix;
 }
 
-/* How many of the first e keys that equal the k-th are taken: of those from
- * `first` on the first `ties`. */
+/* How many of the first e keys that equal the k-th are taken. All that are
+ * taken are `ties` of them, from the one numbered `first` on. */
 FN uint32_t
 topk_taken(uint32_t e, uint32_t first, uint32_t ties)
 {
@@ -336,10 +336,10 @@ topk_put(topk_scratch shared, const PRIVATE uint32_t *keys,
 	}
 }
 
-/* Where a subgroup's marked elements of a chunk go, with a bit 8 * round + i of
- * `marks` for each: bytes of the result, one a round, are how many there are in
- * the lanes before; *even and *odd count all lanes' of rounds 0 and 2, 1 and 3,
- * 16 bits each. */
+/* Where a subgroup's marked elements of a chunk go; bit 8 * round + i of
+ * `marks` marks one of the lane's. Byte `round` of the result is how many the
+ * lanes before this one have. *even counts all lanes' elements of rounds 0 and
+ * 2, *odd of rounds 1 and 3, in 16 bits each. */
 FN uint32_t
 topk_rounds(uint32_t marks, PRIVATE uint32_t *even, PRIVATE uint32_t *odd)
 {
@@ -381,9 +381,9 @@ topk_collect(topk_scratch shared, topk_row row, PRIVATE uint32_t *x,
 	     uint32_t low)
 {
 	const uint32_t own = g_item() / g_width();
-	/* As bits: positive ones and NaN from `first` on, right behind them
-	 * so many of the smallest negative ones, -0 with them; and, behind
-	 * -inf, the NaN with a sign. */
+	/* Which scores are listed, by their bits: positive ones and NaN from
+	 * `first` on; right behind them the `negative` smallest negative ones,
+	 * with -0; and, behind -inf, the NaN with a sign. */
 	const uint32_t zero = 0x80000000u, nan = 0x7f800001u;
 	const uint32_t above = low > zero ? low - zero : 0;
 	const uint32_t first = above < nan ? above : nan;

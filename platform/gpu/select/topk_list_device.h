@@ -27,8 +27,8 @@ typedef struct topk_by_range {
 	uint32_t most; /* the largest key of the first chunks */
 } topk_by_range;
 
-/* Sums up what the blocks told of their shares, a lane a block; returns 0 if
- * the list cannot hold the k best. */
+/* Sums up what the blocks told of their shares, a lane for each block. Returns
+ * 0 if the list cannot hold the k best. */
 FN uint32_t
 topk_by_shares(topk_by m, uint32_t k, PRIVATE topk_by_range *range)
 {
@@ -57,8 +57,8 @@ topk_by_least(topk_by m)
 }
 
 /* Writes the positions of those entries that have a bit. They are put in order
- * where the entries' scores were, as stores to memory at scattered places take
- * longer. Barriers in between. */
+ * in shared memory, in the place of the scores, because scattered stores to
+ * memory take longer. Barriers in between. */
 FN void
 topk_by_put_listed(topk_by m, const PRIVATE topk_by_row *r)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A row that one block has whole, in registers: every score goes into the
- * histogram, and no list is needed. The hard idea is that what random scores do
- * not need, such as a bin with many equal keys, is one loop far behind: the
- * cost of an instruction is its fetch from memory.
+ * histogram, and no list is needed. The hard idea is that instructions cost
+ * their fetch from memory. So what random scores do not need, such as the
+ * search in a bin with many equal keys, is one loop behind all other code.
  */
 #ifndef SPMLA_PLATFORM_GPU_SELECT_TOPK_SHORT_DEVICE_H
 #define SPMLA_PLATFORM_GPU_SELECT_TOPK_SHORT_DEVICE_H
@@ -85,9 +85,9 @@ topk_by_add_all(topk_by m, PRIVATE uint32_t *bins, uint32_t in)
 	}
 }
 
-/* Too many keys are in one bin, those with a bit in `in`. Makes bins between
- * the smallest and the largest of them or, if they are equal, of their places.
- * Returns which keys are in the bin that was found. */
+/* Too many keys are in one bin: those with a bit in `in`. Makes new bins
+ * between the smallest and the largest of them or, if all are equal, a bin for
+ * each place. Returns which keys are in the bin that was found. */
 FN uint32_t
 topk_by_again(topk_by m, const PRIVATE topk_by_row *r,
 	      const PRIVATE uint32_t *keys, uint32_t in)
@@ -132,8 +132,8 @@ topk_by_again(topk_by m, const PRIVATE topk_by_row *r,
 	return in;
 }
 
-/* Counts the row's scores; their keys, or 0, to `keys`. Returns which are in
- * the bin that was found. */
+/* Counts the row's scores, and writes the thread's keys, or 0, to `keys`.
+ * Returns which of them are in the bin that was found. */
 FN uint32_t
 topk_by_first_bin(topk_by m, const PRIVATE topk_by_row *r,
 		  PRIVATE uint32_t *keys)

@@ -22,8 +22,9 @@ enum {
 	POOL = 4 /* caches have rows for so many tokens */
 };
 
-/* The size of values of q and of ordinary keys, and of the needle's. A score of
- * the needle is 4 * dim / 8 * softmax_scale, 20 and more; others are small. */
+/* The size of the values of q and of ordinary keys; the size of the needle's. A
+ * score of the needle is 4 * dim / 8 * softmax_scale, 20 and more; others are
+ * small. */
 static const float q_size = 0.125f, needle_size = 4.0f;
 
 /* ---- Keys ---------------------------------------------------------------- */

@@ -43,8 +43,8 @@ typedef enum shape_way {
 	SHAPE_WAYS
 } shape_way;
 
-/* V3.2's keys of one cache, or V4's of two, so many of each for each of
- * `tokens` tokens; random queries, keys and slots. */
+/* Random queries, keys and slots for `tokens` tokens. A token has `first` keys
+ * of V3.2's one cache, or `first` and `second` keys of V4's two. */
 void shape_open(shape_rig *r, fixture *f, uint32_t layout, uint32_t heads,
 		uint32_t first, uint32_t second, uint32_t tokens);
 void shape_close(shape_rig *r);

@@ -12,11 +12,12 @@
 #include "tests/ops/attend/decode_world.h"
 #include "tests/ops/attend/v4_decode_world.h"
 
-/* Those from WHOLE on fill a block's places, or a cluster's. */
+/* From WHOLE on, the heads fill all places of a block, or of a cluster. */
 enum { HEADS = 5, WHOLE = 2, SPLITS = DECODE_MOST_TOKENS + 1 };
 static const uint32_t heads_of[HEADS] = {80, 17, 64, 128, 32};
 
-/* Of the same kernels as the last three, for values. */
+/* The kernels of the last three again, with heads that leave places free: tests
+ * of values take these. */
 static const uint32_t some_of[3] = {40, 72, 20};
 
 static fixture f;

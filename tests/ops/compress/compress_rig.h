@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the tests of kv_compress stand on: what a few rows of a batch gave at
- * each of their positions, the state that holds it, paged or as a ring, and
- * each key in double with how far an f32 evaluation may be off it, against
- * which what was stored is checked code by code.
+ * each of their positions, and the state that holds it, paged or as a ring.
+ * Each key is computed in double, with a bound for an evaluation in f32; what
+ * was stored is checked against both, code by code.
  */
 #ifndef TESTS_OPS_COMPRESS_COMPRESS_RIG_H
 #define TESTS_OPS_COMPRESS_COMPRESS_RIG_H

@@ -35,8 +35,8 @@ make_ring(draw *d, spmla_compress_state_save_args *a, uint32_t layout)
 	a->token_row = draw_i32(d, a->tokens, 0, rows);
 }
 
-/* Tokens of a row one behind the other: a place is written once. Bad ones are
- * of no row. */
+/* Tokens of a row one behind the other: a place is written once. Bad rows stay
+ * bad. */
 static void
 number_tokens(draw *d, const spmla_compress_state_save_args *a,
 	      int32_t *positions)

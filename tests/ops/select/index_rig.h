@@ -27,12 +27,12 @@ typedef struct index_window {
 	int64_t last;
 } index_window;
 
-/* Those of position p, from position `from` on; in the image that begins at
- * span[0] and ends at span[1], if p lies there: by the source's numbers,
+/* The window of position p, without positions before `from`. If p lies in the
+ * image from span[0] to span[1], the window is, in the source's numbers,
  *   left = min(p - span[0], max_image - 1),
  *   first = max(p - (window - 1) - max(left - (window - 1), 0), 0),
  *   last = p + min(span[1] - p, max_image),
- * and at most window + max_image of them. */
+ * but has at most window + max_image positions. */
 index_window index_window_of(int64_t p, int64_t window, const int32_t *span,
 			     int64_t max_image, int64_t from);
 

@@ -58,8 +58,8 @@ START_TEST(key_beyond_four_gib_is_found)
 }
 END_TEST
 
-/* 4096 bytes are 32 keys. Keys 32 to 63, which lie between those of two tokens,
- * and those from 96 on may not be read. */
+/* 4096 bytes are 32 keys. Token 0 sees keys up to 31, token 1 keys 70 to 95. So
+ * keys 32 to 63 and 96 to 127 are not read, and have no memory. */
 START_TEST(keys_that_no_row_sees_are_not_read)
 {
 	enum { KEYS = 128 };

@@ -171,8 +171,8 @@ START_TEST(any_number_of_rows_equals_a_full_sort)
 }
 END_TEST
 
-/* Whole rows in what one block holds, in all of it but one, and one too many,
- * where neither end is aligned. */
+/* Rows as long as what one block holds, one shorter and one longer; neither end
+ * is aligned. */
 START_TEST(lengths_around_what_a_block_holds_equal_a_full_sort)
 {
 	static const uint32_t around[5] = {512, 1024, 2048, 4096, 8192};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slot_map over tables whose columns come round: the slot of a position is that
- * of it modulo what the row holds, wherever the sequence is.
+ * slot_map over tables whose columns come round: position p has the slot of p
+ * modulo the positions that the row holds, wherever the sequence is.
  */
 #include <string.h>
 
