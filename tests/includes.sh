@@ -2,9 +2,10 @@
 # includes.sh ARCHIVE: what may include what, and no circles. lib/ knows no
 # platform and nobody a vendor's header; a platform knows itself, platform/gpu
 # and lib/; a file of platform/gpu is device code or host code, as its name says,
-# and device code includes nothing else; a family includes those below it, and of
-# their device code only what is shared. No two objects of the archive need each
-# other, by whatever way round. And a kernel's name stands where it is defined.
+# and device code includes nothing else. Files of kernels and of launches begin
+# with an operation's name. A family includes those below it, and of their device
+# code only what is shared. No two objects of the archive need each other, by
+# whatever way round. And a kernel's name stands where it is defined.
 set -euo pipefail
 
 archive=$1
@@ -24,10 +25,13 @@ shopt -s lastpipe # so that fail, at the end of a pipe, sets bad here
 
 families='step|cache|select|attend|compress|project'
 kinds="dialect/[a-z0-9_]+\.h|(all|tile)_kernels\.[ch]|(kernels|ops)\.inc|launch\.[ch]"
-kinds+="|ops_launch\.c|driver/[a-z0-9_]+_gpu\.[ch]|($families)/[a-z0-9_]+_(kernel\.h|device\.h|launch\.c)"
+kinds+="|ops_launch\.c|driver/[a-z0-9_]+_gpu\.[ch]|($families)/[a-z0-9_]+_device\.h"
+ops=$(sed -n 's/^SPMLA_OP(\(.*\))$/\1/p' lib/ops/ops.inc | paste -sd '|')
+[ -n "$ops" ]
+kinds+="|($families)/($ops)(_[a-z0-9_]+)?_(kernel\.h|launch\.c)"
 find -L platform/gpu -type f | sed 's,^platform/gpu/,,' |
 	{ grep -vxE "$kinds" || true; } |
-	sed 's,^,FAIL: neither device nor host code by its name: platform/gpu/,' |
+	sed 's,^,FAIL: by its name no code of an operation: platform/gpu/,' |
 	fail
 
 # ---- Includes ---------------------------------------------------------------

@@ -58,7 +58,7 @@
 /* Kernels with the matrix instructions of mma.h and wgmma.h: for CUDA, and for
  * the emulator, which models them. */
 #if !defined(__OPENCL_C_VERSION__) && !defined(__HIP__)
-#include "spmla/platform/gpu/attend/sparse_bf16_wgmma_kernel.h"
+#include "spmla/platform/gpu/attend/sparse_decode_bf16_wgmma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_few_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_mma_kernel.h"
 #include "spmla/platform/gpu/attend/sparse_decode_wgmma_kernel.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode and sparse_prefill of bf16 rows by warpgroups' matrix
- * instructions. Rows have 576 values, or 512, which all serve as V.
+ * instructions. Rows have 576 values, or 512, which all serve as V. The kernels
+ * are named for their rows, because they serve two operations.
  */
-#ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_BF16_WGMMA_KERNEL_H
-#define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_BF16_WGMMA_KERNEL_H
+#ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_BF16_WGMMA_KERNEL_H
+#define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_BF16_WGMMA_KERNEL_H
 
 #include "spmla/platform/gpu/attend/decode_seesaw_device.h"
 

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/emulator/emulated.h"
 
-#include "spmla/platform/gpu/attend/sparse_bf16_wgmma_kernel.h"
+#include "spmla/platform/gpu/attend/sparse_decode_bf16_wgmma_kernel.h"
