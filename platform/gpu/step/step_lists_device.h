@@ -33,7 +33,7 @@ typedef struct lists_shared {
 } lists_shared;
 
 typedef struct lists_job {
-	SPMLA_KERNEL_FIELDS(step_prologue_windows)
+	windows_args a;
 	LOCAL lists_shared *shared;
 	LOCAL const uint32_t *tokens; /* as shared->tokens */
 	uint32_t items;               /* of the block */
@@ -46,93 +46,14 @@ typedef struct lists_job {
 	g_reporter to;
 } lists_job;
 
-/* The group's table at the token's row. */
-#define GROUP(group, ring)                                                   \
-	windows_group_of(job->group##_table,                                 \
-			 job->s.group##_has_cols                             \
-				 ? g_load_fresh(job->group##_cols + row)     \
-				 : (int32_t)job->s.group##_columns,          \
-			 row, job->s.group##_columns, job->s.group##_stride, \
-			 job->s.group##_pool_pages, job->s.group##_page, ring)
-
-/* A run of entries of a list that lie in one page. */
-typedef struct lists_run {
-	uint32_t col;
-	uint32_t at; /* in the page */
-	int32_t page;
-} lists_run;
-
-/* The run at entry k of the `len` from `start` on. */
-FN lists_run
-lists_load_run(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
-	       uint32_t k)
-{
-	lists_run r;
-
-	r.page = -1;
-	r.col = g_divide(start + k, g->page);
-	r.at = start + k - r.col * g->page.by;
-	if (g->ring.by)
-		r.col = g_modulo(r.col, g->ring);
-	if (k < len && r.col < g->columns)
-		r.page = g_load_fresh(g->pages + r.col);
-	return r;
-}
-
-/* The slot of a run's first entry; -1: it has no page. */
-FN int64_t
-lists_slot(const PRIVATE windows_group *g, const PRIVATE lists_run *r)
-{
-	if (r->col >= g->written || (uint32_t)r->page >= g->pool_pages)
-		return -1;
-	return (int64_t)r->page * g->page.by + r->at;
-}
-
-/* The slot of the key of `ratio` that ends with position pos; -1 if none does.
- * *lost counts its page if it is missing. If no key ends, *lost counts an
- * unwritten column up to the last key's. */
-FN int64_t
-lists_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
-	  const PRIVATE lists_run *r, PRIVATE uint32_t *lost)
-{
-	int64_t slot = -1;
-
-	if ((pos + 1) % ratio == 0) {
-		slot = lists_slot(g, r);
-		*lost += slot < 0;
-	} else if (pos >= ratio) {
-		*lost += g_divide(pos / ratio - 1, g->page) >= g->written;
-	}
-	return slot;
-}
-
-/* Writes the slots of its `n` entries, or -1; out NULL: nothing. Slots of a list
- * have 32 bits. Returns 1 for a missing page, at its first entry in the list. */
-FN uint32_t
-lists_put_run(const PRIVATE windows_group *g, uint32_t len, uint32_t k,
-	      uint32_t n, const PRIVATE lists_run *r, GLOBAL int32_t *out)
-{
-	const uint32_t is =
-		r->col < g->written && (uint32_t)r->page < g->pool_pages;
-	const uint32_t slot = (uint32_t)r->page * g->page.by + r->at;
-
-	if (k >= len)
-		return 0;
-	if (out) {
-		out[k] = is ? (int32_t)slot : -1;
-		if (n == 2 && k + 1 < len)
-			out[k + 1] = is ? (int32_t)slot + 1 : -1;
-	}
-	return !is && (k == 0 || r->at == 0);
-}
-
 /* Both lists of a slot's token, by `items` threads, of which the caller is
  * number `item`. All loads of a turn are on their way together. */
 FN void
 lists_lists(const PRIVATE lists_job *job, uint32_t slot, uint32_t item,
 	    uint32_t items)
 {
-	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
+	const PRIVATE windows_args *a = &job->a;
+	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &a->s;
 	const spmla_g_divisor linear = {0, 0, 0};
 	const uint32_t t = job->first + slot * job->step;
 	const uint32_t row = job->tokens[2 * slot];
@@ -140,30 +61,31 @@ lists_lists(const PRIVATE lists_job *job, uint32_t slot, uint32_t item,
 	const uint32_t start = end > s->window ? end - s->window : 0;
 	const uint32_t near = end - start, far = end / SPMLA_COMPRESS_MOST;
 	const uint32_t run = s->c128a_page.by % 2 == 0 ? 2 : 1;
-	windows_group swa = GROUP(swa, s->swa_ring);
-	windows_group c128a = GROUP(c128a, linear);
+	windows_group swa = WINDOWS_GROUP(a, swa, row, 1, s->swa_ring);
+	windows_group c128a = WINDOWS_GROUP(a, c128a, row, 1, linear);
 	GLOBAL int32_t *const window =
-		job->is_real ? job->swa_indices + (uint64_t)t * s->window : 0;
+		job->is_real ? a->swa_indices + (uint64_t)t * s->window : 0;
 	GLOBAL int32_t *const list =
 		job->is_real && s->c128a_listed /* else the layers list them */
-			? job->c128a_indices + (uint64_t)t * s->c128a_width
+			? a->c128a_indices + (uint64_t)t * s->c128a_width
 			: 0;
 	uint32_t n = item, k = run * (items - 1 - item), lost = 0, i;
-	lists_run own = {0, 0, -1};
+	windows_run own = {0, 0, -1};
 
 	if (end)
-		own = lists_load_run(&swa, end - 1, 1, 0);
+		own = windows_load(&swa, end - 1, 1, 0, 1);
 	NO_UNROLL
 	while (n < near || k < far) {
-		lists_run a[LISTS_NEAR], b[LISTS_FAR];
+		windows_run near_run[LISTS_NEAR], far_run[LISTS_FAR];
 
 		UNROLL
 		for (i = 0; i < LISTS_NEAR; i++)
-			a[i] = lists_load_run(&swa, start, near, n + i * items);
+			near_run[i] = windows_load(&swa, start, near,
+						   n + i * items, 1);
 		UNROLL
 		for (i = 0; i < LISTS_FAR; i++)
-			b[i] = lists_load_run(&c128a, 0, far,
-					      k + i * run * items);
+			far_run[i] = windows_load(&c128a, 0, far,
+						  k + i * run * items, 1);
 		if (!job->is_real)
 			return;
 		if (own.col >= swa.written ||
@@ -171,12 +93,12 @@ lists_lists(const PRIVATE lists_job *job, uint32_t slot, uint32_t item,
 			return; /* the token has no context */
 		UNROLL
 		for (i = 0; i < LISTS_NEAR; i++)
-			lost += lists_put_run(&swa, near, n + i * items, 1,
-					      &a[i], window);
+			lost += windows_put(&swa, near, n + i * items, 1,
+					    &near_run[i], window);
 		UNROLL
 		for (i = 0; i < LISTS_FAR; i++)
-			lost += lists_put_run(&c128a, far, k + i * run * items,
-					      run, &b[i], list);
+			lost += windows_put(&c128a, far, k + i * run * items,
+					    run, &far_run[i], list);
 		n += LISTS_NEAR * items;
 		k += LISTS_FAR * run * items;
 	}
@@ -188,46 +110,45 @@ lists_lists(const PRIVATE lists_job *job, uint32_t slot, uint32_t item,
 FN void
 lists_keys(const PRIVATE lists_job *job, uint32_t slot)
 {
-	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
+	const PRIVATE windows_args *a = &job->a;
+	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &a->s;
 	const spmla_g_divisor linear = {0, 0, 0};
 	const uint32_t t = job->first + slot * job->step;
 	const uint32_t row = job->tokens[2 * slot];
 	const uint32_t end = job->tokens[2 * slot + 1];
 	const uint32_t pos = end ? end - 1 : 0;
-	const windows_group swa = GROUP(swa, s->swa_ring);
-	const windows_group c4a = GROUP(c4a, linear);
-	const windows_group c128a = GROUP(c128a, linear);
-	const windows_group index = GROUP(index, linear);
-	lists_run r[4];
+	const windows_group swa = WINDOWS_GROUP(a, swa, row, 1, s->swa_ring);
+	const windows_group c4a = WINDOWS_GROUP(a, c4a, row, 1, linear);
+	const windows_group c128a = WINDOWS_GROUP(a, c128a, row, 1, linear);
+	const windows_group index = WINDOWS_GROUP(a, index, row, 1, linear);
+	windows_run r[4];
 	uint32_t lost = 0, is;
 	int64_t slots[3] = {-1, -1, -1};
 
-	r[0] = lists_load_run(&c4a, pos / SPMLA_COMPRESS_OVERLAP, 1, 0);
-	r[1] = lists_load_run(&index, pos / SPMLA_COMPRESS_OVERLAP, 1, 0);
-	r[2] = lists_load_run(&c128a, pos / SPMLA_COMPRESS_MOST, 1, 0);
-	r[3] = lists_load_run(&swa, pos, 1, 0);
+	r[0] = windows_load(&c4a, pos / SPMLA_COMPRESS_OVERLAP, 1, 0, 1);
+	r[1] = windows_load(&index, pos / SPMLA_COMPRESS_OVERLAP, 1, 0, 1);
+	r[2] = windows_load(&c128a, pos / SPMLA_COMPRESS_MOST, 1, 0, 1);
+	r[3] = windows_load(&swa, pos, 1, 0, 1);
 	is = end > 0 && r[3].col < swa.written &&
 	     (uint32_t)r[3].page < job->context_pages;
 	if (is) {
-		slots[0] = lists_key(&c4a, SPMLA_COMPRESS_OVERLAP, pos, &r[0],
-				     &lost);
+		slots[0] = windows_key(&c4a, SPMLA_COMPRESS_OVERLAP, pos, &r[0],
+				       &lost);
 		if (s->has_index)
-			slots[1] = lists_key(&index, SPMLA_COMPRESS_OVERLAP,
-					     pos, &r[1], &lost);
-		slots[2] = lists_key(&c128a, SPMLA_COMPRESS_MOST, pos, &r[2],
-				     &lost);
+			slots[1] = windows_key(&index, SPMLA_COMPRESS_OVERLAP,
+					       pos, &r[1], &lost);
+		slots[2] = windows_key(&c128a, SPMLA_COMPRESS_MOST, pos, &r[2],
+				       &lost);
 	}
 	if (!job->is_real)
 		return;
 	job->shared->contexts[slot] = is ? end : 0;
 	job->shared->keys[slot] = lost;
-	job->c4a_slots[t] = slots[0];
+	a->c4a_slots[t] = slots[0];
 	if (s->has_index)
-		job->index_slots[t] = slots[1];
-	job->c128a_slots[t] = slots[2];
+		a->index_slots[t] = slots[1];
+	a->c128a_slots[t] = slots[2];
 }
-
-#undef GROUP
 
 /* All of `n` slots but the lengths. */
 FN void
@@ -261,21 +182,16 @@ lists_end(const PRIVATE lists_job *job, uint32_t slot)
 	const uint32_t t = job->first + slot * job->step;
 	const uint32_t context = job->shared->contexts[slot];
 	const uint32_t lists = job->shared->lists[slot];
-	uint32_t lost = job->shared->keys[slot], none, window;
+	uint32_t lost = job->shared->keys[slot], none;
 
 	/* The last: its logits had no room. */
 	none = context == 0 || lost > 0 ||
 	       (job->over && context >= SPMLA_COMPRESS_OVERLAP &&
-		job->compressed_lens[t] == 0);
+		job->a.compressed_lens[t] == 0);
 	/* Nobody needs the lists of an empty token. */
 	lost += none ? 0 : lists;
 	none = none || lost;
-	window = context < job->s.window ? context : job->s.window;
-	job->compressed_lens[t] =
-		(int32_t)(none ? 0 : context / SPMLA_COMPRESS_OVERLAP);
-	job->swa_lens[t] = (int32_t)(none ? 0 : window);
-	job->c128a_lens[t] =
-		(int32_t)(none ? 0 : context / SPMLA_COMPRESS_MOST);
+	windows_lens(&job->a, t, context, none);
 	NO_UNROLL
 	for (; lost; lost--)
 		g_report(&job->to, job->tokens[2 * slot], G_FAULT_PAGE);
@@ -288,7 +204,8 @@ FN void
 lists_cut(const PRIVATE lists_job *job, uint32_t ratio,
 	  LOCAL const uint32_t *contexts)
 {
-	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
+	const PRIVATE windows_args *a = &job->a;
+	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &a->s;
 	LOCAL lists_shared *shared = job->shared;
 	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
 	uint32_t done = 0, first;
@@ -302,11 +219,7 @@ lists_cut(const PRIVATE lists_job *job, uint32_t ratio,
 				       t, done, s->tokens, s->parts, job->items,
 				       &shared->cut, shared->sums);
 	}
-	BARRIER();
-	decode_cut_block(s->tokens, s->parts,
-			 four ? job->c4a_metadata : job->c128a_metadata,
-			 four ? job->c4a_splits : job->c128a_splits, job->items,
-			 &shared->cut);
+	windows_parts(a, ratio, job->items, &shared->cut);
 }
 
 #endif

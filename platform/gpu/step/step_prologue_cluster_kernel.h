@@ -95,20 +95,20 @@ prologue_other_job(const PRIVATE prologue_cluster_job *job)
 {
 	lists_job j;
 
-#define COPY(type, name) j.name = job->name;
+#define COPY(type, name) j.a.name = job->name;
 	SPMLA_K_FAULT(COPY)
 	SPMLA_P_WINDOWS_IN(COPY)
 	SPMLA_P_WINDOWS_OUT(COPY)
 #undef COPY
-	j.swa_table = job->block_table;
-	j.swa_cols = job->table_cols;
-	j.c4a_table = job->all_c4a_table;
-	j.c4a_cols = job->all_c4a_cols;
-	j.c128a_table = job->all_c128a_table;
-	j.c128a_cols = job->all_c128a_cols;
-	j.index_table = job->all_index_table;
-	j.index_cols = job->all_index_cols;
-	j.s = job->s.windows;
+	j.a.swa_table = job->block_table;
+	j.a.swa_cols = job->table_cols;
+	j.a.c4a_table = job->all_c4a_table;
+	j.a.c4a_cols = job->all_c4a_cols;
+	j.a.c128a_table = job->all_c128a_table;
+	j.a.c128a_cols = job->all_c128a_cols;
+	j.a.index_table = job->all_index_table;
+	j.a.index_cols = job->all_index_cols;
+	j.a.s = job->s.windows;
 	j.shared = &job->shared->other.lists;
 	j.tokens = job->shared->other.before;
 	j.items = PROLOGUE_ITEMS;

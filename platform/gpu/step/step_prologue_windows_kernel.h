@@ -79,6 +79,18 @@ enum {
 
 #ifdef SPMLA_GPU_KERNELS
 
+/* The arguments, for functions that step_prologue_cluster calls, too. */
+typedef struct windows_args {
+	SPMLA_KERNEL_FIELDS(step_prologue_windows)
+} windows_args;
+
+/* A word that an earlier launch wrote or, if `fresh`, a block of this one. */
+FN int32_t
+windows_word(GLOBAL const int32_t *p, uint32_t fresh)
+{
+	return fresh ? g_load_fresh(p) : *p;
+}
+
 /* A group's table at one row. `written` is used late, as it was loaded:
  * g_slot_row waits for it first, but here the pages of lists are loaded
  * together with it. */
@@ -107,41 +119,113 @@ windows_group_of(GLOBAL const int32_t *table, int32_t known, uint32_t row,
 	return g;
 }
 
-/* The table's page of an entry, which may be none, and its column. The load
- * does not wait for `written`. */
-FN int32_t
-windows_load(const PRIVATE windows_group *g, uint32_t entry,
-	     PRIVATE uint32_t *col)
+/* The group's table at a row; `a` points to windows_args. */
+#define WINDOWS_GROUP(a, group, row, fresh, ring)                          \
+	windows_group_of(                                                  \
+		(a)->group##_table,                                        \
+		(a)->s.group##_has_cols                                    \
+			? windows_word((a)->group##_cols + (row), (fresh)) \
+			: (int32_t)(a)->s.group##_columns,                 \
+		(row), (a)->s.group##_columns, (a)->s.group##_stride,      \
+		(a)->s.group##_pool_pages, (a)->s.group##_page, (ring))
+
+/* A run of entries of a list that lie in one page. */
+typedef struct windows_run {
+	uint32_t col;
+	uint32_t at; /* in the page */
+	int32_t page;
+} windows_run;
+
+/* The run at entry k of the `len` from `start` on. The load of its page does not
+ * wait for `written`. */
+FN windows_run
+windows_load(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
+	     uint32_t k, uint32_t fresh)
 {
-	*col = g_divide(entry, g->page);
+	windows_run r;
+
+	r.page = -1;
+	r.col = g_divide(start + k, g->page);
+	r.at = start + k - r.col * g->page.by;
 	if (g->ring.by)
-		*col = g_modulo(*col, g->ring);
-	return *col < g->columns ? g->pages[*col] : -1;
+		r.col = g_modulo(r.col, g->ring);
+	if (k < len && r.col < g->columns)
+		r.page = windows_word(g->pages + r.col, fresh);
+	return r;
 }
 
-/* The slot of an entry whose page and column windows_load gave; -1: it has
- * none. */
+/* The slot of a run's first entry; -1: it has no page. */
 FN int64_t
-windows_slot(const PRIVATE windows_group *g, uint32_t entry, int32_t page,
-	     uint32_t col)
+windows_slot(const PRIVATE windows_group *g, const PRIVATE windows_run *r)
 {
-	if (col >= g->written || (uint32_t)page >= g->pool_pages)
+	if (r->col >= g->written || (uint32_t)r->page >= g->pool_pages)
 		return -1;
-	return (int64_t)page * g->page.by + g_modulo(entry, g->page);
+	return (int64_t)r->page * g->page.by + r->at;
 }
 
-/* Writes the slot of entry k, or -1, into a row that begins with entry `start`;
- * out NULL: nothing. Returns 1 for a missing page, at its first entry in the
- * row. */
+/* Writes the slots of a run's `n` entries, or -1; out NULL: nothing. Slots of a
+ * list have 32 bits. Returns 1 for a missing page, at its first entry in the
+ * list. */
 FN uint32_t
-windows_put(const PRIVATE windows_group *g, uint32_t start, uint32_t k,
-	    int32_t page, uint32_t col, GLOBAL int32_t *out)
+windows_put(const PRIVATE windows_group *g, uint32_t len, uint32_t k,
+	    uint32_t n, const PRIVATE windows_run *r, GLOBAL int32_t *out)
 {
-	const int64_t slot = windows_slot(g, start + k, page, col);
+	const uint32_t is =
+		r->col < g->written && (uint32_t)r->page < g->pool_pages;
+	const uint32_t slot = (uint32_t)r->page * g->page.by + r->at;
 
-	if (out)
-		out[k] = (int32_t)slot;
-	return slot < 0 && (k == 0 || g_modulo(start + k, g->page) == 0);
+	if (k >= len)
+		return 0;
+	if (out) {
+		out[k] = is ? (int32_t)slot : -1;
+		if (n == 2 && k + 1 < len)
+			out[k + 1] = is ? (int32_t)slot + 1 : -1;
+	}
+	return !is && (k == 0 || r->at == 0);
+}
+
+/* The slot of the key of `ratio` that ends with position pos; -1 if none does.
+ * *lost counts its page if it is missing. If no key ends, *lost counts an
+ * unwritten column up to the last key's. */
+FN int64_t
+windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
+	    const PRIVATE windows_run *r, PRIVATE uint32_t *lost)
+{
+	int64_t slot = -1;
+
+	if ((pos + 1) % ratio == 0) {
+		slot = windows_slot(g, r);
+		*lost += slot < 0;
+	} else if (pos >= ratio) {
+		*lost += g_divide(pos / ratio - 1, g->page) >= g->written;
+	}
+	return slot;
+}
+
+/* The lengths of a token's lists; `none`: it is empty. */
+FN void
+windows_lens(const PRIVATE windows_args *a, uint32_t t, uint32_t context,
+	     uint32_t none)
+{
+	const uint32_t n = none ? 0 : context;
+
+	a->compressed_lens[t] = (int32_t)(n / SPMLA_COMPRESS_OVERLAP);
+	a->swa_lens[t] = (int32_t)(n < a->s.window ? n : a->s.window);
+	a->c128a_lens[t] = (int32_t)(n / SPMLA_COMPRESS_MOST);
+}
+
+/* Writes the metadata of layers of ratio 4 or 128, once `cut` has the line of
+ * tokens. A barrier at the begin. */
+FN void
+windows_parts(const PRIVATE windows_args *a, uint32_t ratio, uint32_t items,
+	      LOCAL decode_cut *cut)
+{
+	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
+
+	BARRIER();
+	decode_cut_block(a->s.tokens, a->s.parts,
+			 four ? a->c4a_metadata : a->c128a_metadata,
+			 four ? a->c4a_splits : a->c128a_splits, items, cut);
 }
 
 /* Writes the slots of `len` entries from `start` on. `items` threads do this;
@@ -154,47 +238,28 @@ windows_row(const PRIVATE windows_group *g, uint32_t start, uint32_t len,
 
 	NO_UNROLL
 	for (first = item; first < len; first += WINDOWS_LOADS * items) {
-		int32_t page[WINDOWS_LOADS];
-		uint32_t col[WINDOWS_LOADS];
+		windows_run r[WINDOWS_LOADS];
 
+		/* Without these tests of k, which windows_load and windows_put
+		 * repeat, the kernel takes 58 registers instead of 40. */
 		UNROLL
 		for (i = 0; i < WINDOWS_LOADS; i++) {
 			const uint32_t k = first + i * items;
 
-			page[i] = -1;
-			col[i] = 0;
+			r[i].page = -1;
+			r[i].col = r[i].at = 0;
 			if (k < len)
-				page[i] = windows_load(g, start + k, &col[i]);
+				r[i] = windows_load(g, start, len, k, 0);
 		}
 		UNROLL
 		for (i = 0; i < WINDOWS_LOADS; i++) {
 			const uint32_t k = first + i * items;
 
 			if (k < len)
-				lost += windows_put(g, start, k, page[i],
-						    col[i], out);
+				lost += windows_put(g, len, k, 1, &r[i], out);
 		}
 	}
 	return lost;
-}
-
-/* The slot of the key of `ratio` that ends with position pos; -1 if none does.
- * *lost counts its page if it is missing. If no key ends, *lost counts an
- * unwritten column up to the last key's. */
-FN int64_t
-windows_key(const PRIVATE windows_group *g, uint32_t ratio, uint32_t pos,
-	    int32_t page, uint32_t col, PRIVATE uint32_t *lost)
-{
-	int64_t slot = -1;
-
-	if ((pos + 1) % ratio == 0) {
-		slot = windows_slot(g, pos / ratio, page, col);
-		*lost += slot < 0;
-	} else if (pos >= ratio) {
-		col = g_divide(pos / ratio - 1, g->page);
-		*lost += col >= g->written;
-	}
-	return slot;
 }
 
 /* Shared memory. */
@@ -207,7 +272,7 @@ typedef struct windows_shared {
 } windows_shared;
 
 typedef struct windows_job {
-	SPMLA_KERNEL_FIELDS(step_prologue_windows)
+	windows_args a;
 	LOCAL windows_shared *shared;
 } windows_job;
 
@@ -216,30 +281,17 @@ typedef struct windows_job {
 FN void
 windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
 {
-	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
+	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->a.s;
 	LOCAL windows_shared *shared = job->shared;
 	const uint32_t items = SPMLA_ITEMS_step_prologue_windows;
 	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
 
 	BARRIER(); /* the cut before is done */
-	decode_cut_ends(job->context_lens, s->window,
+	decode_cut_ends(job->a.context_lens, s->window,
 			four ? s->topk : s->c128a_width, ratio, s->tokens,
 			s->parts, items, &shared->cut, shared->sums);
-	BARRIER();
-	decode_cut_block(s->tokens, s->parts,
-			 four ? job->c4a_metadata : job->c128a_metadata,
-			 four ? job->c4a_splits : job->c128a_splits, items,
-			 &shared->cut);
+	windows_parts(&job->a, ratio, items, &shared->cut);
 }
-
-/* The group's table at the token's row. */
-#define GROUP(group, ring)                                                   \
-	windows_group_of(job->group##_table,                                 \
-			 job->s.group##_has_cols                             \
-				 ? job->group##_cols[row]                    \
-				 : (int32_t)job->s.group##_columns,          \
-			 row, job->s.group##_columns, job->s.group##_stride, \
-			 job->s.group##_pool_pages, job->s.group##_page, ring)
 
 /* One item's part of token t: the slots of its compressed keys. Sets
  * shared->empty[turn]; returns how many pages are missing. */
@@ -247,53 +299,41 @@ FN uint32_t
 windows_keys(const PRIVATE windows_job *job, uint32_t t, uint32_t row,
 	     uint32_t context, uint32_t turn)
 {
-	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
+	const PRIVATE windows_args *a = &job->a;
 	const spmla_g_divisor linear = {0, 0, 0};
-	const uint32_t pos = (uint32_t)job->positions[t];
+	const uint32_t pos = (uint32_t)a->positions[t];
 	const uint32_t four = pos / SPMLA_COMPRESS_OVERLAP;
 	const uint32_t most = pos / SPMLA_COMPRESS_MOST;
-	const int32_t logits = job->compressed_lens[t];
-	const windows_group c4a = GROUP(c4a, linear);
-	const windows_group c128a = GROUP(c128a, linear);
-	const windows_group index = GROUP(index, linear);
-	uint32_t col[3], lost = 0;
-	int32_t page[3];
+	const int32_t logits = a->compressed_lens[t];
+	const windows_group c4a = WINDOWS_GROUP(a, c4a, row, 0, linear);
+	const windows_group c128a = WINDOWS_GROUP(a, c128a, row, 0, linear);
+	const windows_group index = WINDOWS_GROUP(a, index, row, 0, linear);
+	windows_run r[3];
+	uint32_t lost = 0;
 	int64_t slot[3] = {-1, -1, -1};
 
-	page[0] = windows_load(&c4a, four, &col[0]);
-	page[1] = windows_load(&index, four, &col[1]);
-	page[2] = windows_load(&c128a, most, &col[2]);
+	r[0] = windows_load(&c4a, four, 1, 0, 0);
+	r[1] = windows_load(&index, four, 1, 0, 0);
+	r[2] = windows_load(&c128a, most, 1, 0, 0);
 	if (context > 0) {
-		slot[0] = windows_key(&c4a, SPMLA_COMPRESS_OVERLAP, pos,
-				      page[0], col[0], &lost);
-		if (s->has_index)
+		slot[0] = windows_key(&c4a, SPMLA_COMPRESS_OVERLAP, pos, &r[0],
+				      &lost);
+		if (a->s.has_index)
 			slot[1] = windows_key(&index, SPMLA_COMPRESS_OVERLAP,
-					      pos, page[1], col[1], &lost);
-		slot[2] = windows_key(&c128a, SPMLA_COMPRESS_MOST, pos, page[2],
-				      col[2], &lost);
+					      pos, &r[1], &lost);
+		slot[2] = windows_key(&c128a, SPMLA_COMPRESS_MOST, pos, &r[2],
+				      &lost);
 	}
 	/* The last: its logits had no room. */
 	job->shared->empty[turn] =
 		context == 0 || lost > 0 ||
 		(context >= SPMLA_COMPRESS_OVERLAP && logits == 0);
 	job->shared->lost[turn == 2 ? 0 : turn + 1] = 0;
-	job->c4a_slots[t] = slot[0];
-	if (s->has_index)
-		job->index_slots[t] = slot[1];
-	job->c128a_slots[t] = slot[2];
+	a->c4a_slots[t] = slot[0];
+	if (a->s.has_index)
+		a->index_slots[t] = slot[1];
+	a->c128a_slots[t] = slot[2];
 	return lost;
-}
-
-/* The lengths of a token's lists. */
-FN void
-windows_lens(const PRIVATE windows_job *job, uint32_t t, uint32_t context,
-	     uint32_t start, uint32_t none)
-{
-	job->compressed_lens[t] =
-		(int32_t)(none ? 0 : context / SPMLA_COMPRESS_OVERLAP);
-	job->swa_lens[t] = (int32_t)(none ? 0 : context - start);
-	job->c128a_lens[t] =
-		(int32_t)(none ? 0 : context / SPMLA_COMPRESS_MOST);
 }
 
 /* Token t: its rows of indices and its compressed keys. Each subgroup has one
@@ -301,30 +341,34 @@ windows_lens(const PRIVATE windows_job *job, uint32_t t, uint32_t context,
 FN void
 windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 {
-	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &job->s;
+	const PRIVATE windows_args *a = &job->a;
 	const spmla_g_divisor linear = {0, 0, 0};
 	const uint32_t item = g_item();
 	const uint32_t is_last = item == SPMLA_ITEMS_step_prologue_windows - 1;
-	const uint32_t row = (uint32_t)job->token_row[t];
-	const uint32_t context = (uint32_t)job->context_lens[t];
-	const uint32_t start = context > s->window ? context - s->window : 0;
+	const uint32_t row = (uint32_t)a->token_row[t];
+	const uint32_t context = (uint32_t)a->context_lens[t];
 	uint32_t lost = 0;
 
 	if (item < WINDOWS_NEAR) {
-		const windows_group swa = GROUP(swa, s->swa_ring);
+		const windows_group swa =
+			WINDOWS_GROUP(a, swa, row, 0, a->s.swa_ring);
+		const uint32_t len =
+			context < a->s.window ? context : a->s.window;
 
-		lost = windows_row(&swa, start, context - start,
-				   job->swa_indices + (uint64_t)t * s->window,
+		lost = windows_row(&swa, context - len, len,
+				   a->swa_indices + (uint64_t)t * a->s.window,
 				   item, WINDOWS_NEAR);
 	} else if (item < WINDOWS_NEAR + WINDOWS_FAR) {
-		const windows_group c128a = GROUP(c128a, linear);
+		const windows_group c128a =
+			WINDOWS_GROUP(a, c128a, row, 0, linear);
 
-		lost = windows_row(
-			&c128a, 0, context / SPMLA_COMPRESS_MOST,
-			s->c128a_listed ? job->c128a_indices +
-						  (uint64_t)t * s->c128a_width
-					: 0, /* the layers list them */
-			item - WINDOWS_NEAR, WINDOWS_FAR);
+		lost = windows_row(&c128a, 0, context / SPMLA_COMPRESS_MOST,
+				   a->s.c128a_listed
+					   ? a->c128a_indices +
+						     (uint64_t)t *
+							     a->s.c128a_width
+					   : 0, /* the layers list them */
+				   item - WINDOWS_NEAR, WINDOWS_FAR);
 	} else if (is_last) {
 		lost = windows_keys(job, t, row, context, turn);
 	}
@@ -332,7 +376,7 @@ windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 		job->shared->lost[turn] = 1;
 	BARRIER();
 	if (is_last)
-		windows_lens(job, t, context, start,
+		windows_lens(a, t, context,
 			     job->shared->empty[turn] ||
 				     job->shared->lost[turn]);
 	/* Nobody needs the rows of an empty token. */
@@ -340,7 +384,7 @@ windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 		lost = 0;
 	if (lost) {
 		const g_reporter to =
-			g_reporter_of(job->fault_state, job->fault_status);
+			g_reporter_of(a->fault_state, a->fault_status);
 
 		NO_UNROLL
 		for (; lost; lost--)
@@ -348,14 +392,12 @@ windows_token(const PRIVATE windows_job *job, uint32_t t, uint32_t turn)
 	}
 }
 
-#undef GROUP
-
 SPMLA_KERNEL_BLOCKS(step_prologue_windows, 2)
 void
 spmla_k_step_prologue_windows(SPMLA_KERNEL_ARGS(step_prologue_windows))
 {
 	LOCAL_ARRAY(windows_shared, shared, 1);
-	const windows_job job = {SPMLA_KERNEL_VALUES(step_prologue_windows),
+	const windows_job job = {{SPMLA_KERNEL_VALUES(step_prologue_windows)},
 				 shared};
 	uint32_t t, turn = 0;
 
