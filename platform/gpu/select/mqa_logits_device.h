@@ -109,13 +109,17 @@ enum {
 	MQA_TILE = 4    /* heads at a time */
 };
 
-/* Where a block is on the line. `rest` units of the token are left; the next
- * one begins with the token's key `first`. */
-typedef struct mqa_place {
+/* A block's share of the line, of which `left` units up to `last` are not done.
+ * The next one begins with key `first` of `token`, which has `rest` units left.
+ */
+typedef struct mqa_line {
+	uint64_t last;
+	uint32_t left;
+	uint32_t count; /* tokens */
 	uint32_t token;
 	uint32_t first;
-	uint32_t rest;
-} mqa_place;
+	uint32_t rest; /* 0: mqa_seek finds these three */
+} mqa_line;
 
 /* Four codes at p. */
 FN uint32_t
@@ -153,34 +157,49 @@ mqa_logits_units(const PRIVATE mqa_logits_job *job, uint32_t t)
 }
 
 /* Lays the line of up to MQA_ITEMS tokens, by all threads: a thread's token has
- * `units`, and ends[i] becomes where token i's units end. Returns how many of
- * them are this block's; the last one ends at *last. `sums` is the scan's. */
-FN uint32_t
-mqa_share(uint32_t units, LOCAL uint64_t *ends, LOCAL uint64_t *sums,
-	  PRIVATE uint64_t *last)
+ * `units`, and ends[i] becomes where token i's units end. `sums` is the scan's.
+ */
+FN mqa_line
+mqa_share(uint32_t tokens, uint32_t units, LOCAL uint64_t *ends,
+	  LOCAL uint64_t *sums)
 {
+	mqa_line line;
 	uint64_t before, total;
 
+	line.count = tokens < MQA_ITEMS ? tokens : MQA_ITEMS;
+	line.token = line.first = line.rest = 0;
 	before = g_scan_sum(units, MQA_ITEMS, sums, &total);
 	ends[g_item()] = before + units;
 	BARRIER();
-	*last = total * (g_block() + 1) / g_blocks();
-	return (uint32_t)(*last - total * g_block() / g_blocks());
+	line.last = total * (g_block() + 1) / g_blocks();
+	line.left = (uint32_t)(line.last - total * g_block() / g_blocks());
+	return line;
 }
 
-/* Moves *to to `unit`, which begins a token or is the block's first unit.
- * `count` tokens have units that end at `ends`. The search begins at to->token,
- * which must not be a later token. */
-FN void
-mqa_seek(PRIVATE mqa_place *to, LOCAL const uint64_t *ends, uint32_t count,
-	 uint64_t unit)
+/* If the next unit begins a token, or is the block's first one, finds it and
+ * returns 1. */
+FN uint32_t
+mqa_seek(PRIVATE mqa_line *line, LOCAL const uint64_t *ends)
 {
+	const uint64_t unit = line->last - line->left;
 	uint64_t before;
 
-	to->token = g_first_above64(ends, to->token, count, unit);
-	before = to->token ? ends[to->token - 1] : 0;
-	to->first = (uint32_t)(unit - before) * MQA_UNIT;
-	to->rest = (uint32_t)(ends[to->token] - unit);
+	if (line->rest)
+		return 0;
+	line->token = g_first_above64(ends, line->token, line->count, unit);
+	before = line->token ? ends[line->token - 1] : 0;
+	line->first = (uint32_t)(unit - before) * MQA_UNIT;
+	line->rest = (uint32_t)(ends[line->token] - unit);
+	return 1;
+}
+
+/* The next unit is done. */
+FN void
+mqa_step(PRIVATE mqa_line *line)
+{
+	line->left--;
+	line->rest--;
+	line->first += MQA_UNIT;
 }
 
 #endif

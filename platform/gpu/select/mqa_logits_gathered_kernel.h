@@ -88,26 +88,19 @@ gathered_all(const PRIVATE gathered_job *job, const uint32_t mxfp4)
 	uint32_t base;
 
 	for (base = 0; base < s->tokens; base += MQA_ITEMS) {
-		const uint32_t count = s->tokens - base < MQA_ITEMS
-					       ? s->tokens - base
-					       : MQA_ITEMS;
-		mqa_place at = {0, 0, 0};
-		uint32_t units = 0, left;
-		uint64_t last;
+		const uint32_t t = base + g_item();
+		mqa_line line =
+			mqa_share(s->tokens - base,
+				  t < s->tokens ? gathered_units(job, t) : 0,
+				  shared->ends, shared->sums);
 
-		if (g_item() < count)
-			units = gathered_units(job, base + g_item());
-		left = mqa_share(units, shared->ends, shared->sums, &last);
-		for (; left; left--, at.rest--, at.first += MQA_UNIT) {
-			const uint32_t stage = at.rest == 0;
+		for (; line.left; mqa_step(&line)) {
+			const uint32_t stage = mqa_seek(&line, shared->ends);
+			const uint32_t token = base + line.token;
 
-			if (stage) {
-				mqa_seek(&at, shared->ends, count, last - left);
-				at.first +=
-					(uint32_t)job->starts[base + at.token];
-			}
-			gathered_unit(job, base + at.token, at.first, stage,
-				      mxfp4);
+			if (stage)
+				line.first += (uint32_t)job->starts[token];
+			gathered_unit(job, token, line.first, stage, mxfp4);
 		}
 	}
 	if (s->clean)

@@ -333,22 +333,18 @@ mqa_tile_all(const PRIVATE mqa_logits_job *job, const uint32_t mxfp4,
 	uint32_t base;
 
 	for (base = 0; base < tokens; base += MQA_ITEMS) {
-		const uint32_t count =
-			tokens - base < MQA_ITEMS ? tokens - base : MQA_ITEMS;
-		mqa_place at = {0, 0, 0};
-		uint32_t units = 0, left;
-		uint64_t last;
+		const uint32_t t = base + g_item();
+		mqa_line line =
+			mqa_share(tokens - base,
+				  t < tokens ? mqa_logits_units(job, t) : 0,
+				  shared->ends, shared->sums);
 
-		if (g_item() < count)
-			units = mqa_logits_units(job, base + g_item());
-		left = mqa_share(units, shared->ends, shared->sums, &last);
-		for (; left; left--, at.rest--, at.first += MQA_UNIT) {
-			const uint32_t stage = at.rest == 0;
+		for (; line.left; mqa_step(&line)) {
+			const uint32_t stage = mqa_seek(&line, shared->ends);
+			const uint32_t token = base + line.token;
 
-			if (stage)
-				mqa_seek(&at, shared->ends, count, last - left);
-			mqa_tile_unit(job, shared, base + at.token, at.first,
-				      stage, mxfp4);
+			mqa_tile_unit(job, shared, token, line.first, stage,
+				      mxfp4);
 		}
 	}
 }
