@@ -92,16 +92,6 @@ typedef struct topk_by_row {
 	uint32_t index;
 } topk_by_row;
 
-/* topk_key with fewer instructions: a sum with 0 makes -0 to 0. */
-FN uint32_t
-topk_by_key(uint32_t score)
-{
-	const float x = g_float(score) + 0.0f;
-	const uint32_t u = g_bits(x);
-
-	return x == x ? u ^ ((0u - (u >> 31)) | 0x80000000u) : ~0u;
-}
-
 /* Where the row's indices go, computed anew each time. */
 FN GLOBAL int32_t *
 topk_by_out(const PRIVATE topk_by_row *r)

@@ -187,7 +187,7 @@ topk_by_buckets(topk_by m, const PRIVATE uint32_t *x, uint32_t each,
 	UNROLL
 	for (i = 0; i < each / 4; i++)
 		if (i < buckets) {
-			const uint32_t own = topk_by_key(g_bits(most[i]));
+			const uint32_t own = topk_key(g_bits(most[i]));
 
 			g_local_add(&m.head->bins[topk_by_coarse(own)], 1);
 			key = own > key ? own : key;

@@ -42,7 +42,7 @@ topk_by_keys(topk_by m, const PRIVATE topk_by_row *r, uint32_t blocks,
 		const uint32_t place = at + i / 4 * step + i % 4;
 
 		is |= (uint32_t)(place - r->row.pad < r->row.len) << i;
-		keys[i] = topk_by_key(keys[i]);
+		keys[i] = topk_key(keys[i]);
 	}
 	return is;
 }

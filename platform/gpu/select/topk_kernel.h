@@ -130,15 +130,14 @@ topk_identity(uint32_t len, uint32_t k, uint32_t items, GLOBAL int32_t *out)
 }
 
 /* Order of scores as unsigned integers: -inf up to +inf, then NaN; -0 and +0
- * are one value. */
+ * are one value, as a sum with 0 makes -0 to 0. */
 FN uint32_t
-topk_key(uint32_t u)
+topk_key(uint32_t score)
 {
-	if ((u & 0x7fffffffu) > 0x7f800000u)
-		return 0xffffffffu;
-	if (u == 0x80000000u)
-		return 0x80000000u;
-	return u & 0x80000000u ? ~u : u | 0x80000000u;
+	const float x = g_float(score) + 0.0f;
+	const uint32_t u = g_bits(x);
+
+	return x == x ? u ^ ((0u - (u >> 31)) | 0x80000000u) : ~0u;
 }
 
 /* The bits of a score, as f32. */

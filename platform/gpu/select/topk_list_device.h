@@ -117,7 +117,7 @@ topk_by_round(topk_by m, const PRIVATE topk_by_row *r,
 
 	UNROLL_BY(2)
 	for (i = g_item() % lanes; i < n; i += lanes) {
-		const uint32_t key = topk_by_key(list[2 * i]);
+		const uint32_t key = topk_key(list[2 * i]);
 		const uint32_t x =
 			topk_by_what(cut, key, list[2 * i + 1], r->last_ties);
 
@@ -131,7 +131,7 @@ topk_by_round(topk_by m, const PRIVATE topk_by_row *r,
 	bin = m.head->found[0];
 	UNROLL_BY(2)
 	for (i = g_item() % lanes; i < n; i += lanes) {
-		const uint32_t key = topk_by_key(list[2 * i]);
+		const uint32_t key = topk_key(list[2 * i]);
 		const uint32_t at = list[2 * i + 1];
 		const uint32_t x = topk_by_what(cut, key, at, r->last_ties);
 		const uint32_t is = topk_by_bin(x, cut->base, cut->shift);

@@ -152,7 +152,7 @@ topk_by_first_bin(topk_by m, const PRIVATE topk_by_row *r,
 		const uint32_t at = topk_by_place(i / 4) + i % 4 - r->row.pad;
 
 		bins[i] = topk_by_half_bin(keys[i]);
-		keys[i] = at < r->row.len ? topk_by_key(keys[i]) : 0;
+		keys[i] = at < r->row.len ? topk_key(keys[i]) : 0;
 	}
 	same = g_shuffle(bins[0], 0);
 	if (UNLIKELY(g_popcount64(g_ballot(bins[0] == same)) > 8)) {
