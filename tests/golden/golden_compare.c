@@ -264,6 +264,21 @@ find_errors(golden_tensor *t)
 	t->theirs.rms = n ? sqrt(t->theirs.rms / (double)n) : 0;
 }
 
+static golden_verdict
+compare_errors(golden_case *c, const golden_tensor *t)
+{
+	const double limit = t->error_limit;
+
+	if (limit > 0 && (t->ours.rms > limit * t->theirs.rms ||
+			  t->ours.most > limit * t->theirs.most))
+		return golden_fail(c,
+				   "%s: is off exact by rms %.3g, most %.3g; "
+				   "%g times the real kernel's %.3g, %.3g may",
+				   t->name, t->ours.rms, t->ours.most, limit,
+				   t->theirs.rms, t->theirs.most);
+	return GOLDEN_RAN;
+}
+
 /* An inout is compared with its whole storage: gaps between rows hold what they
  * held before. */
 static golden_verdict
@@ -305,6 +320,8 @@ golden_compare(golden_case *c)
 		if (t->exact)
 			find_errors(t);
 		v = compare_tensor(c, t);
+		if (v == GOLDEN_RAN)
+			v = compare_errors(c, t);
 		if (v == GOLDEN_RAN)
 			v = compare_whole(c, t);
 		if (v == GOLDEN_RAN)

@@ -61,6 +61,8 @@ element_of(golden_case *c, spmla_sparse_decode_args a, int64_t b)
 	return a;
 }
 
+/* The CPU and Hopper are as near to exact results as FlashMLA is. The last
+ * rounding, to bf16, makes up most of the largest error: 1.1 is for its luck. */
 static int
 find_exact(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
 {
@@ -75,6 +77,10 @@ find_exact(golden_case *c, const spmla_sparse_decode_args *a, int64_t batch)
 	int64_t b;
 	int i;
 
+	if (plan->device.kind == SPMLA_BACKEND_CPU ||
+	    (plan->device.kind == SPMLA_BACKEND_CUDA &&
+	     plan->device.arch == 90))
+		both[0]->error_limit = 1.1;
 	work = golden_scratch(c, entries * (1 + SPMLA_MLA_DIM) * sizeof *work);
 	for (i = 0; i < 2; i++) {
 		both[i]->slack =
