@@ -186,9 +186,9 @@ typedef struct spmla_prefill_chunk {
  * would be one too many or its context too large. So every query token lies in
  * exactly one chunk, and the context of a chunk is complete when it runs.
  * A chunk may fit a bucket; spmla_step_info tells. On the CPU no bit of the
- * outputs depends on that, except with SPMLA_SCALE_RAW: decode rounds the
- * scales of a row to bf16, prefill multiplies by the f32 scales. Scales that
- * are powers of two and bf16 rows are the same in both.
+ * outputs depends on that, except with SPMLA_SCALE_RAW: decode takes e4m3 times
+ * the scale as f32, prefill rounds the product to bf16. Scales that are powers
+ * of two and bf16 rows are the same in both.
  * Errors: E_NULL; E_STRUCT_SIZE; E_UNSUPPORTED if no prefill is planned;
  * E_RECORD with field and request where spmla_step_encode would refuse, and for
  * a length above prefill_workspace_tokens; E_OVERFLOW if the query tokens do
