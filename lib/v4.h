@@ -211,9 +211,8 @@ spmla_status spmla_v4_index(spmla_ctx *ctx, const spmla_v4_layer *layer,
  *
  * Order: enqueues 1 to 4 operations, or 1 to 4 per piece; capturable.
  * Deterministic: on the CPU and with BATCH_INVARIANT a token's bits depend only
- * on that token; on CUDA also on whether the call runs whole, as a prefill
- * does. On a GPU without BATCH_INVARIANT they depend on the shape, too, and in
- * parts on the lengths of all tokens of the step.
+ * on that token. On a GPU without BATCH_INVARIANT they depend on the shape, too,
+ * and in parts on the lengths of all tokens of the step.
  * Exact: out and lse as spmla_sparse_decode. */
 spmla_status spmla_v4_attend(spmla_ctx *ctx, const spmla_v4_layer *layer,
 			     const spmla_shape *shape, spmla_stream stream);
