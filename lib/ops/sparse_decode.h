@@ -110,11 +110,12 @@ typedef struct spmla_sparse_decode_args {
  *
  * Rounding of values.
  * - The CPU rounds the product to f32.
- * - Hopper rounds it to f16, for few tokens with a workspace not at all, if q,
- *   out, split_out and pages are aligned to 16 bytes. Exception, without
- *   SPMLA_CONFIG_BATCH_INVARIANT: small calls in parts, tokens * cdiv(heads, 16)
- *   <= 16, that do not add up their splits.
- * - All other kernels round as FlashMLA does: bf16(e4m3 * bf16(scale)).
+ * - Hopper rounds it to f16 if q, out, split_out and pages are aligned to 16
+ *   bytes. Few tokens with a workspace do not round it. Without
+ *   SPMLA_CONFIG_BATCH_INVARIANT small calls in parts, tokens * cdiv(heads, 16)
+ *   <= 16, that do not add up their splits are an exception.
+ * - The exception and all other kernels round as FlashMLA does: bf16(e4m3 *
+ *   bf16(scale)).
  *
  * Attention, in f32, over the keys that count:
  *   s = q . k, max = the largest s
@@ -156,8 +157,8 @@ typedef struct spmla_sparse_decode_args {
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row, and on Hopper on the
  * alignment above.
- * - With parts also on: where it is split, workspace or not, and, without
- *   SPMLA_CONFIG_BATCH_INVARIANT, `tokens`.
+ * - With parts also on: where it is split, whether there is a workspace and,
+ *   without SPMLA_CONFIG_BATCH_INVARIANT, `tokens`.
  * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk
  *   (ragged: longest and extra_longest).
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
