@@ -261,7 +261,7 @@ print_requests(const report *r, const batch *b)
 	print_rare("pages shared by requests", b->pages_shared);
 	print_rare("pages copied", b->pages_copied);
 	print_rare("table rows grown", b->grows);
-	print_rare("table rows come round", b->wraps);
+	print_rare("table rows wrap around", b->wraps);
 }
 
 void

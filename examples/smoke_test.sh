@@ -90,15 +90,15 @@ v4=(--layers 4 --heads 2 --index-heads 2 --topk 24 --max-context 400
 good_v4=("${good[@]}" '^  rejected +[1-9]' '^  of prompts and answers +[1-9]'
 	'^  with another one.s tokens +[1-9]' '^pages used again +[1-9]')
 
-runs "V4: windows and states that come round" 0 "${good_v4[@]}" \
-	'^table rows come round +[1-9]' '^pages copied +[1-9]' -- \
+runs "V4: windows and states that wrap around" 0 "${good_v4[@]}" \
+	'^table rows wrap around +[1-9]' '^pages copied +[1-9]' -- \
 	"$loop" --model v4-flash "${v4[@]}" --check-every 2
 runs "V4: tables of all groups, steps that are taken back" 0 \
 	"${good_v4[@]}" '^  taken back and sent again +[1-9]' -- \
 	"$loop" --model v4-pro "${v4[@]}" --tables own --index mxfp4 \
 	--page-tokens 128 --undo-every 3 --check-every 4
 runs "V4: pages that requests share" 0 "${good_v4[@]}" \
-	'!^table rows come round' '^pages shared by requests +[1-9]' -- \
+	'!^table rows wrap around' '^pages shared by requests +[1-9]' -- \
 	"$loop" --model v4-flash "${v4[@]}" --tables linear --check-every 4
 runs "V4: the engine's own tables" 0 "${good_v4[@]}" \
 	'!^table rows grown' -- \

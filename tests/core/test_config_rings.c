@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fewest columns of a table that comes round, worked out by hand for
+ * The fewest columns of a table that wraps around, worked out by hand for
  * windows and states: one less is refused, one more is taken.
  */
 #include "tests/core/v4_config.h"

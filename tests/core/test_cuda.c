@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CUDA backend at work, on a driver that tests can break: what goes to the
- * driver for an op, a capture and a replay, and that a failure at any call is
- * told with the driver's code, leaks nothing and can be gone on from.
+ * driver for an op, a capture and a replay. A failure at any call is reported
+ * with the driver's code, leaks nothing, and the context goes on working.
  */
 #include "tests/core/one_op_rig.h"
 #include "tests/harness/themes.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CUDA backend before the first step, on a driver that tests can break:
- * what it finds out of a device, what it refuses and with which words, and that
- * a refusal leaves no handle behind and the caller's context as it was.
+ * what it learns of a device, and what it refuses, with which words. A refusal
+ * leaves no handle behind and the caller's context as it was.
  */
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sticky status of a CUDA context, on a driver that tests can break: what
- * is cleared is cleared on the device too, and what cannot be stays as it is.
- * And that the calls of the CPU backend do not touch such a context.
+ * The sticky status of a CUDA context, on a driver that tests can break. A
+ * clear also clears the device's part; if it fails, the status stays as it is.
+ * Calls of the CPU backend do not touch such a context.
  */
 #include "tests/substitutes/cuda_fake.h"
 

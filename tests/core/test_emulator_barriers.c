@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The emulator's barriers: small kernels that are right have their results
- * under every schedule, and those that are wrong in one thing are found out
- * under some, or end the program.
+ * The emulator's barriers: correct small kernels give their results under every
+ * schedule. Kernels with one fault give wrong results under some schedule, or
+ * end the program.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "spmla/platform/gpu/dialect/async.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clusters of the emulator: blocks that copy or write to each other are right
- * under every schedule; those that are wrong in one thing are found out under
- * some, or end the program.
+ * Clusters of the emulator: blocks that copy or write to each other correctly
+ * give their results under every schedule. Blocks with one fault give wrong
+ * results under some schedule, or end the program.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "spmla/platform/gpu/dialect/async.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of warpgroups in the emulator: every kind of them, of panels that
- * are laid out here by what wgmma.h says, compared with sums over integers; and
- * those that are used wrongly.
+ * Products of warpgroups in the emulator. Every kind of them, of panels that
+ * are laid out here by what wgmma.h says, is compared with sums over integers.
+ * Wrong uses give wrong results or end the program.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "spmla/platform/gpu/dialect/wgmma.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The HIP backend at work, on a runtime that tests can break. What it shares
- * with CUDA is tested there; here is that calls go to the runtime's functions
- * in its own way: the relaxed mode of a capture, and its names of what fails.
+ * with CUDA is tested with CUDA's. These tests look at what is its own: the
+ * functions that it calls, the relaxed mode of a capture, and the names of
+ * functions that fail.
  */
 #include "tests/core/one_op_rig.h"
 #include "tests/harness/themes.h"

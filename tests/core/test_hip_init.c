@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The HIP backend before the first step, on a runtime that tests can break:
- * what it finds out of a device in each layout of the properties, what it
- * refuses and with which words, and that a refusal leaves no handle behind and
- * the caller's device as it was.
+ * what it learns of a device in each layout of the properties, and what it
+ * refuses, with which words. A refusal leaves no handle behind and the caller's
+ * device as it was.
  */
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"

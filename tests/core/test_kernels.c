@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The variants of the CPU's inner loops against the scalar one, called as the
- * operations call them. What they do to whole operations is in the suites of
- * these, which run once a variant.
+ * operations call them. The suites of the operations, which run once for each
+ * variant, show what variants do to whole operations.
  */
 #include <float.h>
 #include <math.h>

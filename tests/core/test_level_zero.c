@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Level Zero backend at work, on a driver that tests can break: a graph is
- * as many lists as the caller said, and none is submitted while it runs;
- * nothing waits; and what was consumed is known when a list has ended, where
- * the host may not read along. The driver runs commands between two barriers in
- * any order, and ends the test when a list that runs is submitted or destroyed.
+ * The Level Zero backend at work, on a driver that tests can break. A graph is
+ * as many lists as the caller said, and no list is submitted while it runs.
+ * Nothing waits. Where the host may not read beside the device, consumed
+ * records are known when a list has ended. The driver runs commands between two
+ * barriers in any order, and ends the test when a running list is submitted or
+ * destroyed.
  */
 #include "tests/core/one_op_rig.h"
 #include "tests/harness/themes.h"
@@ -490,7 +491,7 @@ START_TEST(whatever_fails_is_told_by_its_name)
 		diag = *spmla_ctx_diag(r.ctx);
 		fake_ze.fail_at = 0;
 		ck_assert(diag.got == 300 + n);
-		/* A barrier behind a kernel is told as its launch. */
+		/* A barrier behind a kernel is reported as its launch. */
 		if (fake_ze.failed != ZE_FAKE_append_barrier)
 			ck_assert_str_eq(
 				diag.field,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The Level Zero backend before the first step, on a driver that tests can
- * break: what it finds out of a device, what it refuses and with which words,
- * the compiler's among them, and that a refusal leaves no handle behind.
+ * break: what it learns of a device, and what it refuses, with which words, the
+ * compiler's among them. A refusal leaves no handle behind.
  */
 #include "tests/harness/fixture.h"
 #include "tests/harness/themes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step that is longer than any of decode is attended in pieces: it has the
- * bits and the reports of one piece, and the buffers of a piece are all used.
+ * A step that is longer than any decode step is attended in pieces. It has the
+ * bits and the reports of one piece, and all buffers of a piece are used.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -310,7 +310,7 @@ START_TEST(the_plan_of_v4_flash_with_ragged_lists_is_as_it_was)
 END_TEST
 
 /* V4 Flash with all that a config may have otherwise: index keys in MXFP4 and
- * in pages of their own, a window that does not come round, tables of the
+ * in pages of their own, a window that does not wrap around, tables of the
  * engine's, planned pools, a step longer than 1024 tokens. */
 START_TEST(the_plan_of_v4_flash_with_other_tables_is_as_it_was)
 {

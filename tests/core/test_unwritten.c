@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether compute-sanitizer's initcheck sees what it is there for: an op reads
- * values of the device's own memory that nobody wrote. The suite passes; the
- * tool has to find fault with it, and tests/gpu/run.sh wants it to. Elsewhere
- * nobody looks: SKIPPED.
+ * values of the device's own memory that nobody wrote. The suite itself passes.
+ * tests/gpu/run.sh fails unless the tool reports these reads. Without the tool:
+ * SKIPPED.
  */
 #include <stdlib.h>
 

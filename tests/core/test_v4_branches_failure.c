@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The branches of a V4 layer where something goes wrong: a layer that is
- * refused leaves none of them unjoined, and a failure at any of the driver's
- * calls is told and spoils the capture only.
+ * refused leaves no branch unjoined. A failure at any of the driver's calls is
+ * reported and spoils only the capture.
  */
 #include <stdio.h>
 #include <string.h>

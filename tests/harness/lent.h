@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Loops that a caller may lend to the CPU backend (spmla_native.parallel_for):
- * one of threads, and some that keep to their contract as badly as can be.
+ * one with threads, and some that keep to the contract as badly as it allows.
  */
 #ifndef TESTS_HARNESS_LENT_H
 #define TESTS_HARNESS_LENT_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PROGRAM [--list] [SUITE..]: runs the suites that are linked in (themes.h), or
- * those that are named, or lists them. One that is named alone runs in this
- * process, so that a debugger or a device's tool sees it. Several run each in a
- * process of its own, so that none meets what another one left behind, and
- * those that fail are named at the end. Where Bazel wants a shard, those that
- * fall to it.
+ * PROGRAM [--list] [SUITE..]: lists the suites that are linked in (themes.h),
+ * or runs the named ones, or all. A suite that is named alone runs in this
+ * process, so that a debugger or a device's tool sees it. Several run in a
+ * process each, so that none sees what another one left behind, and those that
+ * fail are named at the end. If Bazel asks for a shard, only that shard's
+ * suites run.
  */
 #include "tests/harness/cuda_world.h"
 #include "tests/harness/themes.h"

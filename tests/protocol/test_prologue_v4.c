@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The prologue of V4 against its model, at random: from the ring, from the
- * device and by ADVANCE. Tables are of every kind, and rings come round.
+ * device and by ADVANCE. Tables are of every kind, and rings wrap around.
  * Lengths grow, shrink and jump; many are at the ends of groups of 4 and 128,
  * or near 1M. Pages are missing, and logits have no room.
  */

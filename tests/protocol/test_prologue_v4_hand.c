@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps of V4 whose buffers were worked out by hand: a ring that comes round, a
- * token that ends a group of 4 and one of 128, keys without a page, logits
+ * Steps of V4 whose buffers were worked out by hand: a ring that wraps around,
+ * a token that ends a group of 4 and one of 128, keys without a page, logits
  * without room. Every step is the model's too.
  */
 #include <string.h>

@@ -126,7 +126,7 @@ START_TEST(replays_equal_eager_steps_bit_for_bit)
 	for (s = 1; s <= steps || (s <= MOST_OF_FEW && !seen_all()); s++)
 		run_step(s);
 	printf("%u replays: %u joined, %u left, %u paused, %u grew; tokens: %u "
-	       "rejected, %u come round, %u end groups of 4, %u of 128\n",
+	       "rejected, %u wrap around, %u end groups of 4, %u of 128\n",
 	       s - 1, batch.joined, batch.left, batch.paused, batch.grown,
 	       batch.rejected, batch.rounds, batch.ends[0], batch.ends[1]);
 	ck_assert(seen_all());

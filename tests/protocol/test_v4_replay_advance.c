@@ -2,7 +2,7 @@
  *
  * ADVANCE with a layer of V4 of each kind: steps whose lengths move on the
  * device equal the steps that records give, bit for bit. They pass ends of
- * groups of 4 and 128, tables that come round, tokens that are rejected and a
+ * groups of 4 and 128, tables that wrap around, tokens that are rejected and a
  * row that leaves its bounds. Where lengths move, lists may be ragged: each
  * step packs them anew, in place.
  */

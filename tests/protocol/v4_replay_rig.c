@@ -17,7 +17,7 @@ static uint16_t noise_bf16[NOISE];
 
 static const uint32_t ratios[V4_LAYERS] = {1, 4, 128};
 
-/* Groups whose tables come round have at most four columns. */
+/* Groups whose tables wrap around have at most four columns. */
 void
 v4_replay_config(spmla_config *c, uint32_t index_layout)
 {

@@ -2,8 +2,8 @@
  *
  * A small scheduler of V4 that makes steps as an engine would: requests join in
  * the middle of their life, grow, lose tokens that were rejected, pause and
- * leave, and their pages go to others. Tables that come round get no page after
- * their last column.
+ * leave, and their pages go to others. Tables that wrap around get no page
+ * after their last column.
  */
 #ifndef TESTS_PROTOCOL_V4_SIM_H
 #define TESTS_PROTOCOL_V4_SIM_H

@@ -5,7 +5,7 @@
  * every table must then hold. The model knows the step, the reference's block
  * tables and the rules of the manual; it shares no code with the library. The
  * one idea of it: the slot of a compressed key is its last position's, by
- * the ratio, and a table that comes round is asked for a position modulo what
+ * the ratio, and a table that wraps around is asked for a position modulo what
  * it holds.
  */
 #ifndef TESTS_PROTOCOL_V4_STEP_RIG_H

@@ -4,8 +4,8 @@
  * CUDA driver, so that the HIP backend's own code runs to its end. On an NVIDIA
  * device its captures and replays are the driver's; on the libcuda.so.1 of
  * libcuda.c kernels run in the emulator. A code object for an AMD GPU is looked
- * at and then replaced by the library's kernels for CUDA, which come of the
- * same source.
+ * at and then replaced by the library's kernels for CUDA, which are of
+ * the same source.
  *
  * It is a gfx1100, or what SPMLA_TEST_HIP_ARCH names. An architecture with
  * subgroups of 64 runs only on the emulator, with SPMLA_TEST_EMULATOR=64.

@@ -13,7 +13,7 @@
 #define COUNT(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 
 /* The window alone, top-k of 4:1, all of 128:1; and a table of the window whose
- * two columns come round. */
+ * two columns wrap around. */
 static const road_shape shapes[4] = {
 	{1, 8, 0, 0}, {4, 8, 60, 0}, {128, 8, 8, 0}, {4, 8, 60, 2}};
 

@@ -19,7 +19,7 @@ typedef struct gather_rig {
 	uint32_t rows;
 	uint32_t columns;
 	uint32_t stride;
-	uint32_t ring;          /* 1: columns come round */
+	uint32_t ring;          /* 1: columns wrap around */
 	const int32_t *req_row; /* NULL: b */
 	const int32_t *cols;    /* NULL: all columns are written */
 	uint64_t rng;

@@ -202,7 +202,7 @@ START_TEST(v4_keys_without_a_page_are_zeros)
 }
 END_TEST
 
-/* Three columns come round, and row 1 has only two of them. Its 21 keys from
+/* Three columns wrap around, and row 1 has only two of them. Its 21 keys from
  * 4094 on lie in columns 1023, 1024, ..; columns 1025 and 1028 are the third
  * one, so their keys have no page. */
 START_TEST(v4_ring_comes_round_and_misses_what_was_not_written)

@@ -185,8 +185,8 @@ START_TEST(rows_of_the_call_are_found_whatever_the_kernel)
 }
 END_TEST
 
-/* The first token has a fault, which is told once; its key is `zeros`, or as it
- * was. All others are made. */
+/* The first token has a fault, which is reported once; its key is `zeros`, or
+ * as it was. All others are made. */
 static void
 expect_fault(compress_rig *r, const uint8_t *good, uint32_t fault, int zeros)
 {
@@ -195,7 +195,7 @@ expect_fault(compress_rig *r, const uint8_t *good, uint32_t fault, int zeros)
 
 	compress_rig_reset(r);
 	compress_rig_run(r);
-	/* Its row is 1, or none: then it is told as token 0. */
+	/* Its row is 1, or none: then the report names token 0. */
 	expect_status(&r->f, 1, fault, fault != SPMLA_FAULT_ROW, 0);
 	ck_assert_int_eq(spmla_status_clear(r->f.ctx), SPMLA_OK);
 	for (i = 0; i < 512; i++)

@@ -90,8 +90,8 @@ START_TEST(ties_may_take_the_higher_positions)
 }
 END_TEST
 
-/* Short rows, rows that are listed, and rows of so many ties that they are gone
- * through. */
+/* Short rows, rows whose best are listed, and rows of so many ties that the
+ * kernel walks over all of them. */
 START_TEST(higher_ties_are_lower_ties_backwards)
 {
 	static const int32_t lens[4] = {130, 7000, 20000, MOST};

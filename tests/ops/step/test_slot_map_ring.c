@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slot_map over tables whose columns come round: position p has the slot of p
+ * slot_map over tables whose columns wrap around: position p has the slot of p
  * modulo the positions that the row holds, wherever the sequence is.
  */
 #include <string.h>
