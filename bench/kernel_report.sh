@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # kernel_report.sh [--target SM] [REPORT]
 # kernel_report.sh [--target SM] OLD NEW
-# Registers, bytes of shared memory, of stack and spills, and of code of every
-# kernel for CUDA, by target, as nvcc made them. platform/cuda/blob.sh writes
-# REPORT; without one this tree is built. With two: what differs, and the sums
-# by target. From the same sources nvcc may make code for sm_90a that differs by
-# a few instructions, 16 bytes each; code is padded to 128 bytes.
+# Registers, bytes of static shared memory, of stack and spills, and of code of
+# every kernel for CUDA, by target, as nvcc made them. platform/gpu/kernels.inc
+# has the bytes of dynamic shared memory. platform/cuda/blob.sh writes REPORT;
+# without one this tree is built. With two: what differs, and the sums by target.
+# From the same sources nvcc may make code for sm_90a that differs by a few
+# instructions, 16 bytes each; code is padded to 128 bytes.
 set -euo pipefail
 
 # shellcheck source=bench/report.sh
