@@ -3,8 +3,8 @@
  * What every backend on a driver has in its spmla_backend, from fini on, behind
  * its own query and init.
  */
-#ifndef SPMLA_PLATFORM_GPU_BACKEND_H
-#define SPMLA_PLATFORM_GPU_BACKEND_H
+#ifndef SPMLA_PLATFORM_GPU_DRIVER_BACKEND_GPU_H
+#define SPMLA_PLATFORM_GPU_DRIVER_BACKEND_GPU_H
 
 #include "spmla/internal/backend.h"
 

@@ -5,8 +5,8 @@
  * names, the functions that only it has, and what it does in its own way. The
  * functions are a table, so that a test may substitute its own.
  */
-#ifndef SPMLA_PLATFORM_GPU_DRIVER_H
-#define SPMLA_PLATFORM_GPU_DRIVER_H
+#ifndef SPMLA_PLATFORM_GPU_DRIVER_DRIVER_GPU_H
+#define SPMLA_PLATFORM_GPU_DRIVER_DRIVER_GPU_H
 
 #include "spmla/platform/gpu/driver/library_gpu.h"
 

@@ -4,8 +4,8 @@
  * the caller gives, and the state that init makes and every other call reads. A
  * platform gives the installed driver and the embedded kernels.
  */
-#ifndef SPMLA_PLATFORM_GPU_INIT_H
-#define SPMLA_PLATFORM_GPU_INIT_H
+#ifndef SPMLA_PLATFORM_GPU_DRIVER_INIT_GPU_H
+#define SPMLA_PLATFORM_GPU_DRIVER_INIT_GPU_H
 
 #include "spmla/internal/gpu_sizes.h"
 #include "spmla/platform/gpu/driver/driver_gpu.h"

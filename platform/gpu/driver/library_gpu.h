@@ -3,8 +3,8 @@
  * A driver's library, opened when it is first needed, and a table of the
  * functions that are used of it. Errors are reported alike on every platform.
  */
-#ifndef SPMLA_PLATFORM_GPU_LIBRARY_H
-#define SPMLA_PLATFORM_GPU_LIBRARY_H
+#ifndef SPMLA_PLATFORM_GPU_DRIVER_LIBRARY_GPU_H
+#define SPMLA_PLATFORM_GPU_DRIVER_LIBRARY_GPU_H
 
 #include <stddef.h>
 #include <stdint.h>
