@@ -71,23 +71,6 @@ spmla_i_cut_keys(const spmla_plan *plan)
 	return spmla_i_is_v4(&plan->config) ? 0 : plan->config.topk;
 }
 
-/* The keys that a token of the plan may have in its first cache, and in its
- * second in a layer of that ratio. */
-static inline uint32_t
-spmla_i_near_keys(const spmla_config *c)
-{
-	return spmla_i_is_v4(c) ? c->window_tokens : c->topk;
-}
-
-static inline uint32_t
-spmla_i_far_keys(const spmla_config *c, uint32_t ratio)
-{
-	if (!spmla_i_is_v4(c))
-		return 0;
-	return ratio == SPMLA_COMPRESS_OVERLAP ? c->topk
-					       : spmla_i_c128a_width(c);
-}
-
 /* Whether the kernel of a decode can combine its splits, on such a device. */
 static inline int
 spmla_i_can_combine(const spmla_device *device)
