@@ -2,9 +2,9 @@
 # kernel_report.sh [--target SM] [REPORT]
 # kernel_report.sh [--target SM] OLD NEW
 # Registers, bytes of static shared memory, of stack and spills, and of code of
-# every kernel for CUDA, by target, as nvcc made them. platform/gpu/kernels.inc
-# has the bytes of dynamic shared memory. platform/cuda/blob.sh writes REPORT;
-# without one this tree is built. With two: what differs, and the sums by target.
+# every kernel for CUDA, by target, as nvcc made them. platform/cuda/blob.sh writes
+# REPORT. Without one this tree is built, and the table has the bytes of dynamic
+# shared memory, too. With two: what differs, and the sums by target.
 # From the same sources nvcc may make code for sm_90a that differs by a few
 # instructions, 16 bytes each; code is padded to 128 bytes.
 set -euo pipefail
@@ -42,6 +42,15 @@ rows() { # REPORT
 		}' "$1" | LC_ALL=C sort
 }
 
+if [ -n "$built" ]; then
+	./bazelw build //bench:kernel_sizes >&2
+	echo "| kernel | target | registers | shared | stack | code | dynamic |"
+	echo "|---|---|---|---|---|---|---|"
+	LC_ALL=C join <(rows "$1") \
+		<(bazel-bin/bench/kernel_sizes | LC_ALL=C sort) |
+		sed 's/ / | /g; s/.*/| & |/'
+	exit
+fi
 if [ $# -eq 1 ]; then
 	echo "| kernel | target | registers | shared | stack | code |"
 	echo "|---|---|---|---|---|---|"

@@ -3,7 +3,7 @@
 # help is the comment that they begin with, up to `set`.
 
 # Sets `target` and `reports`: the files that were named, MOST at most. If none was,
-# builds this tree's report and takes it.
+# builds this tree's report and takes it, and sets `built`.
 report_options() { # PLATFORM COMPILER MOST OPTIONS...
 	local platform=$1 compiler=$2 most=$3 name=${0##*/} report
 	shift 3
@@ -11,7 +11,7 @@ report_options() { # PLATFORM COMPILER MOST OPTIONS...
 		sed -n "/^# $name/,/^set/s/^# //p" "$0"
 		exit
 	fi
-	target=
+	target= built=
 	if [ "${1:-}" = --target ]; then
 		target=$2
 		shift 2
@@ -24,6 +24,8 @@ report_options() { # PLATFORM COMPILER MOST OPTIONS...
 		cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 		./bazelw build "//:${platform}_blob_report" >&2
 		set -- "bazel-bin/spmla_${platform}_blob.report"
+		# shellcheck disable=SC2034 # a script reads it
+		built=1
 	fi
 	for report; do
 		[ -s "$report" ] || {

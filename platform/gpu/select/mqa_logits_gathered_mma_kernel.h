@@ -33,6 +33,8 @@ typedef struct gathered_mma_memory {
 	uint16_t q[GATHERED_MMA_ROWS * GATHERED_MMA_Q]; /* f16 */
 	float w[GATHERED_MMA_ROWS * 64];
 	uint64_t line[GATHERED_MMA_LINE];
+	uint64_t sums[G_SCAN_SUBGROUPS];
+	uint32_t seen[2 * GATHERED_MMA_ROWS]; /* the rows' keys: from, end */
 } gathered_mma_memory;
 
 enum { GATHERED_MMA_BYTES = sizeof(gathered_mma_memory) };
@@ -232,10 +234,9 @@ void
 spmla_k_mqa_logits_gathered_mma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mma))
 {
 	LOCAL_DYNAMIC(local, GATHERED_MMA_BYTES);
-	LOCAL_ARRAY(uint32_t, seen, 2 * GATHERED_MMA_ROWS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
 	LOCAL gathered_mma_memory *mem = (LOCAL gathered_mma_memory *)local;
 	LOCAL uint64_t *line = mem->line;
+	LOCAL uint32_t *seen = mem->seen;
 	const uint32_t groups = s.tokens / GATHERED_MMA_ROWS +
 				(s.tokens % GATHERED_MMA_ROWS > 0);
 	uint32_t base;
@@ -255,8 +256,8 @@ spmla_k_mqa_logits_gathered_mma(SPMLA_KERNEL_ARGS(mqa_logits_gathered_mma))
 				units = gathered_mma_units(
 					fault_state, fault_status, &s, starts,
 					ends, base + i + g_item());
-			before = g_scan_sum(units, GATHERED_MMA_ITEMS, sums,
-					    &all);
+			before = g_scan_sum(units, GATHERED_MMA_ITEMS,
+					    mem->sums, &all);
 			line[i + g_item()] = total + before + units;
 			total += all;
 		}

@@ -40,6 +40,14 @@ enum {
 	MQA_MMA_Q = MQA_MMA_DIM + 8
 };
 
+/* Shared memory of a block. */
+typedef struct mqa_mma_memory {
+	uint64_t ends[MQA_MMA_TOKENS]; /* the line */
+	uint64_t sums[G_SCAN_SUBGROUPS];
+	uint16_t q[MQA_MMA_HEADS * MQA_MMA_Q]; /* f16 */
+	float w[MQA_MMA_HEADS];
+} mqa_mma_memory;
+
 /* A lane's part of a tile: bytes 16t .. 16t + 15 of the keys g + 8i, i = 0..3,
  * and without MXFP4 also the bytes 64 further on. `scale` and `page` are of key
  * g + 8t, whose score the lane writes. With MXFP4, byte i of `scales` is for
@@ -304,14 +312,14 @@ mqa_mma_line(const PRIVATE mqa_logits_job *job, LOCAL uint64_t *ends,
 /* The kernel, of either layout; `mxfp4` is a constant. */
 FN void
 mqa_logits_mma_all(const PRIVATE mqa_logits_job *job, uint32_t mxfp4,
-		   LOCAL uint16_t *q16, LOCAL float *w, LOCAL uint64_t *ends,
-		   LOCAL uint64_t *sums)
+		   LOCAL mqa_mma_memory *mem)
 {
 	const PRIVATE spmla_k_mqa_logits_scalars *s = &job->s;
 	const uint32_t subgroups = MQA_MMA_ITEMS / g_width();
 	const uint32_t subgroup = g_item() / g_width();
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
-	const uint64_t total = mqa_mma_line(job, ends, sums);
+	LOCAL uint64_t *ends = mem->ends;
+	const uint64_t total = mqa_mma_line(job, ends, mem->sums);
 	const uint64_t last = total * (g_block() + 1) / g_blocks();
 	uint64_t unit = total * g_block() / g_blocks();
 	uint32_t token = 0;
@@ -327,7 +335,7 @@ mqa_logits_mma_all(const PRIVATE mqa_logits_job *job, uint32_t mxfp4,
 		len = mqa_row_len(job->context_lens[token], s->row_stride);
 		row = (uint32_t)job->token_row[token];
 		BARRIER(); /* nobody reads the last token's queries */
-		mqa_mma_load(job, token, mxfp4, q16, w);
+		mqa_mma_load(job, token, mxfp4, mem->q, mem->w);
 		tile = (uint32_t)(unit - begin) * MQA_MMA_UNIT +
 		       subgroup * MQA_MMA_TILE;
 		stop = (uint32_t)(end - begin) * MQA_MMA_UNIT;
@@ -347,7 +355,7 @@ mqa_logits_mma_all(const PRIVATE mqa_logits_job *job, uint32_t mxfp4,
 			mqa_mma_fetch(&keys, job, row,
 				      tile + subgroups * MQA_MMA_TILE, stop,
 				      mxfp4);
-			score *= mqa_mma_score(a, q16, w, mxfp4);
+			score *= mqa_mma_score(a, mem->q, mem->w, mxfp4);
 			if (key < stop && page < 0) {
 				score = G_MINUS_INF;
 				if (key % s->page_tokens == 0)
@@ -369,27 +377,21 @@ SPMLA_KERNEL(mqa_logits_mma)
 void
 spmla_k_mqa_logits_mma(SPMLA_KERNEL_ARGS(mqa_logits_mma))
 {
-	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
-	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
-	LOCAL_ARRAY(uint64_t, ends, MQA_MMA_TOKENS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(mqa_mma_memory, mem, 1);
 	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits), 0, 0};
 
-	mqa_logits_mma_all(&job, 0, q16, w, ends, sums);
+	mqa_logits_mma_all(&job, 0, mem);
 }
 
 SPMLA_KERNEL(mqa_logits_mxfp4_mma)
 void
 spmla_k_mqa_logits_mxfp4_mma(SPMLA_KERNEL_ARGS(mqa_logits_mxfp4_mma))
 {
-	LOCAL_ARRAY(uint16_t, q16, MQA_MMA_HEADS * MQA_MMA_Q);
-	LOCAL_ARRAY(float, w, MQA_MMA_HEADS);
-	LOCAL_ARRAY(uint64_t, ends, MQA_MMA_TOKENS);
-	LOCAL_ARRAY(uint64_t, sums, G_SCAN_SUBGROUPS);
+	LOCAL_ARRAY(mqa_mma_memory, mem, 1);
 	const mqa_logits_job job = {SPMLA_KERNEL_VALUES(mqa_logits), q_scales,
 				    0};
 
-	mqa_logits_mma_all(&job, 1, q16, w, ends, sums);
+	mqa_logits_mma_all(&job, 1, mem);
 }
 
 #endif
