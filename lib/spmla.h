@@ -390,6 +390,10 @@ typedef enum spmla_fault {
 	SPMLA_FAULT_LOGITS = 7,
 	SPMLA_FAULT_INDEX = 8,    /* a top-k index outside its range */
 	SPMLA_FAULT_POSITION = 9, /* a position outside the rope table */
+	/* a thread block, `row`, waited in vain. Only the debug build of
+	 * kernels reports it. Results are undefined; the context can only be
+	 * ended */
+	SPMLA_FAULT_TIMEOUT = 10,
 	SPMLA_FAULT_FORCE_32 = 0x7fffffff
 } spmla_fault;
 

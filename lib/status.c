@@ -74,8 +74,9 @@ const char *
 spmla_fault_name(uint32_t fault)
 {
 	static const char *const names[] = {
-		"NONE", "TICKET_MISSING", "TOO_LARGE", "ROW",   "LENGTH",
-		"PAGE", "SLOT",           "LOGITS",    "INDEX", "POSITION",
+		"NONE",   "TICKET_MISSING", "TOO_LARGE", "ROW",
+		"LENGTH", "PAGE",           "SLOT",      "LOGITS",
+		"INDEX",  "POSITION",       "TIMEOUT",
 	};
 
 	return fault < SPMLA_I_COUNT(names) ? names[fault] : "UNKNOWN";

@@ -53,11 +53,11 @@ typedef struct spmla_i_step_state {
 	/* number of prologues of any source: identifies a step */
 	uint64_t serial;
 	uint32_t requests; /* of the current step; 0 for an empty one */
-	/* GPU: the bad step and its faults, see fault_device.h. */
+	/* GPU: the bad step and its faults, see fault_device.h. A clear of the
+	 * status clears all from here on. */
 	uint32_t fault_step;
 	uint32_t fault_count;
-	uint32_t fault_rows[10];
-	uint32_t reserved;
+	uint32_t fault_rows[11];
 } spmla_i_step_state;
 
 /* DEVICE_STATUS, pinned memory. Row and fault are one word, so a reader never

@@ -28,7 +28,7 @@ def _kernel_blob_impl(ctx):
             " ".join([file.path for file in toolkit]),
             source.path,
             object.path,
-        ] + includes,
+        ] + ctx.attr.flags + includes,
         inputs = depset(
             [source, ctx.file.script] + ctx.files.more + toolkit,
             transitive = headers + [cc.all_files],
@@ -49,6 +49,9 @@ kernel_blob = rule(
         "deps": attr.label_list(
             doc = "What the kernels include.",
             providers = [CcInfo],
+        ),
+        "flags": attr.string_list(
+            doc = "For the compiler of the kernels.",
         ),
         "format": attr.string(
             doc = "How the name of the file of kernels ends.",

@@ -63,6 +63,9 @@ SPMLA_STATIC_ASSERT((int)G_FAULT_TICKET_MISSING ==
 			    (int)G_FAULT_INDEX == (int)SPMLA_FAULT_INDEX &&
 			    (int)G_FAULT_POSITION == (int)SPMLA_FAULT_POSITION,
 		    "kernels name faults as the library does");
+SPMLA_STATIC_ASSERT((int)G_FAULT_TIMEOUT == (int)SPMLA_FAULT_TIMEOUT &&
+			    (int)G_FAULT_TIMEOUT < (int)G_FAULT_ROWS,
+		    "and so does their debug build");
 
 /* The most bytes of shared memory that a block may have on CUDA. Unknown
  * devices get the smallest value. */

@@ -357,10 +357,9 @@ spmla_status
 spmla_i_ze_status_clear(spmla_ctx *ctx)
 {
 	const uint64_t first = offsetof(spmla_i_step_state, fault_step);
-	const uint64_t past = offsetof(spmla_i_step_state, reserved);
 
 	return spmla_i_ze_clear(spmla_i_ze_state_of(ctx),
 				(uint8_t *)ctx->buf[SPMLA_BUF_STEP_STATE] +
 					first,
-				past - first, &ctx->diag);
+				sizeof(spmla_i_step_state) - first, &ctx->diag);
 }

@@ -70,7 +70,7 @@ START_TEST(clearing_the_status_clears_what_the_device_has_of_it)
 		ck_assert_uint_eq(status.fault, SPMLA_FAULT_LOGITS);
 		fake.memset_bytes = 0;
 		ck_assert_int_eq(spmla_status_clear(r.ctx), SPMLA_OK);
-		ck_assert_uint_eq(fake.memset_bytes, 48);
+		ck_assert_uint_eq(fake.memset_bytes, 52);
 		ck_assert_uint_eq(fake.not_waited_for, 0);
 		ck_assert_uint_eq(fake.depth, 0);
 	}

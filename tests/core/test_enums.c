@@ -60,6 +60,7 @@ static const pin_value faults[] = {
 	V(SPMLA_FAULT_LOGITS, 7),
 	V(SPMLA_FAULT_INDEX, 8),
 	V(SPMLA_FAULT_POSITION, 9),
+	V(SPMLA_FAULT_TIMEOUT, 10),
 	V(SPMLA_FAULT_FORCE_32, 0x7fffffff),
 };
 

@@ -174,13 +174,14 @@ END_TEST
 START_TEST(every_fault_memory_and_life_has_its_own_name)
 {
 	static const char *const faults[] = {
-		"NONE", "TICKET_MISSING", "TOO_LARGE", "ROW",   "LENGTH",
-		"PAGE", "SLOT",           "LOGITS",    "INDEX", "POSITION"};
+		"NONE",   "TICKET_MISSING", "TOO_LARGE", "ROW",
+		"LENGTH", "PAGE",           "SLOT",      "LOGITS",
+		"INDEX",  "POSITION",       "TIMEOUT"};
 	static const char *const memories[] = {"HOST", "PINNED", "DEVICE",
 					       "CACHE"};
 	static const char *const lives[] = {"CONTEXT", "STEP", "INDEX",
 					    "ATTEND"};
-	static const uint32_t unknown[] = {10, 100, SPMLA_FAULT_FORCE_32,
+	static const uint32_t unknown[] = {11, 100, SPMLA_FAULT_FORCE_32,
 					   UINT32_MAX};
 	uint32_t i;
 

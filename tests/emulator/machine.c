@@ -234,6 +234,8 @@ begin_block(machine_block *block, uint32_t index)
 	memset(block->barriers, 0, sizeof block->barriers);
 	memset(&block->cluster, 0, sizeof block->cluster);
 	block->array_count = 0;
+	block->state = NULL;
+	block->lost = 0;
 	machine_products_begin(first);
 	for (i = first; i < first + items; i++) {
 		memset(&machine.items[i], 0, sizeof machine.items[i]);
@@ -313,6 +315,61 @@ land(void)
 	return machine_land_peer() || machine_land();
 }
 
+/* Ends a block whose items wait for what never comes. */
+static void
+give_up(machine_block *block)
+{
+	const uint32_t items = machine.kernel->items;
+	const uint32_t first = (uint32_t)(block - machine.blocks) * items;
+	uint32_t i;
+
+	if (!block->alive)
+		return;
+	for (i = first; i < first + items; i++) {
+		machine.items[i].state = ENDED;
+		machine.groups[i / machine.width].giving = 0;
+	}
+	machine_land_end(block);
+	block->alive = 0;
+	machine.alive--;
+}
+
+/* Whether an item of the block waits at an mbarrier. */
+static uint32_t
+is_late(const machine_block *block)
+{
+	const uint32_t items = machine.kernel->items;
+	const uint32_t first = (uint32_t)(block - machine.blocks) * items;
+	uint32_t i;
+
+	for (i = first; block->alive && i < first + items; i++)
+		if (machine.items[i].state == AT_MBARRIER)
+			return 1;
+	return 0;
+}
+
+/* Nothing can go on. In the debug build, ends the clusters that wait at an
+ * mbarrier, after their blocks have reported it. Returns 0 if there is none. */
+static uint32_t
+time_out(void)
+{
+	uint32_t any = 0, i, j;
+
+	for (i = 0; i + machine.cluster <= MAX_LIVE; i += machine.cluster) {
+		uint32_t late = 0;
+
+		for (j = i; j < i + machine.cluster; j++)
+			if (is_late(&machine.blocks[j]))
+				late |= machine_report_late(&machine.blocks[j]);
+		for (j = i; late && j < i + machine.cluster; j++)
+			give_up(&machine.blocks[j]);
+		if (late)
+			begin_cluster(&machine.blocks[i]);
+		any |= late;
+	}
+	return any;
+}
+
 static void
 run_blocks(void)
 {
@@ -321,7 +378,8 @@ run_blocks(void)
 
 		if (group)
 			run_group(group);
-		if ((!group || machine_draw(8) == 0) && !land() && !group)
+		if ((!group || machine_draw(8) == 0) && !land() && !group &&
+		    !time_out())
 			machine_fail("items wait for others that do not come");
 	}
 }
@@ -368,6 +426,12 @@ emulator_set(uint32_t width, uint64_t seed)
 {
 	machine.width = width;
 	machine.width_bits = (uint32_t)__builtin_ctz(width);
+	emulator_seed(seed);
+}
+
+void
+emulator_seed(uint64_t seed)
+{
 	machine.seed = seed;
 	machine.shy = 0;
 }

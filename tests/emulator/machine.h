@@ -31,7 +31,14 @@ void emulator_run_kernel(const emulator_kernel *kernel, uint32_t blocks,
  * there is room for. 0: the seed decides. */
 void emulator_live(uint32_t blocks);
 
-/* Changes the width and the seed of the runs that follow. */
+/* Whether kernels are the debug build (debug.h). Unless it is said, the
+ * environment does: SPMLA_TEST_KERNEL_DEBUG. Blocks that wait for what never
+ * comes then report it and end. */
+void emulator_debug(uint32_t is);
+uint32_t emulator_is_debug(void);
+
+/* Changes the width and the seed of the runs that follow; the seed alone. */
 void emulator_set(uint32_t width, uint64_t seed);
+void emulator_seed(uint64_t seed);
 
 #endif

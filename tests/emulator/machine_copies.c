@@ -132,7 +132,8 @@ spmla_i_emu_mbarrier_init(g_mbarrier *barrier, uint32_t arrivals)
 void
 spmla_i_emu_mbarrier_arrive(g_mbarrier *barrier, uint32_t bytes)
 {
-	arrive(barrier, bytes);
+	if (bytes || !machine_loses())
+		arrive(barrier, bytes);
 	machine_pause();
 }
 

@@ -73,6 +73,10 @@ typedef struct machine_block {
 	uint32_t local_met;             /* by this block */
 	const void *arrays[MAX_ARRAYS]; /* LOCAL_ARRAYs that it has met */
 	uint32_t array_count;
+	void *state; /* where it reports to, in the debug build; or NULL */
+	void *status;
+	uint32_t arrivals; /* at mbarriers, */
+	uint32_t lost;     /* of which it loses one, from 1 on; 0: none */
 } machine_block;
 
 typedef struct machine_state {
@@ -143,6 +147,13 @@ machine_block *machine_block_of(const void *local);
  */
 void machine_read(void *to, const void *from, uint32_t bytes);
 void machine_written(const void *place, uint32_t bytes);
+
+/* Whether an arrival of the item that runs is the one to lose. */
+uint32_t machine_loses(void);
+
+/* Reports that a block of the debug build waits in vain. Returns 0 if it is none
+ * of the debug build. */
+uint32_t machine_report_late(const machine_block *block);
 
 /* Whether the item that runs is the first to go on after its subgroup's last
  * exchange: it computes what the lanes share. */

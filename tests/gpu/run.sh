@@ -21,6 +21,7 @@
 # (memcheck, synccheck, racecheck, initcheck). initcheck sees only the device's
 # own memory, so it gets two suites: one whose steps and regions are there,
 # unfilled, and one in which it must find a fault.
+# A bundle of --config=kernel_debug has kernels that check themselves.
 # --jobs: N suites at a time; a line is printed when its suite has ended.
 # SPMLA_TEST_SECONDS: the most that a suite may take. SPMLA_TEST_CUDA_ARCH: the
 # architecture whose kernels run, if it is older than the device's.

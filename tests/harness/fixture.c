@@ -3,6 +3,7 @@
  * See fixture.h.
  */
 #include "tests/harness/fixture.h"
+#include "spmla/internal/step_layout.h"
 #include "tests/emulator/emulator.h"
 #include "tests/harness/cuda_world.h"
 #include "tests/harness/red_zone.h"
@@ -227,6 +228,27 @@ void
 fixture_multiprocessors(uint32_t count)
 {
 	multiprocessors = count;
+}
+
+uint32_t
+fixture_kernel_debug(void)
+{
+#ifdef SPMLA_KERNEL_DEBUG
+	if (chosen_backend() == &cuda_sync)
+		return 1;
+#endif
+	return chosen_backend() == &spmla_emulator && emulator_is_debug();
+}
+
+void
+fixture_disturb(fixture *f, uint32_t seed, uint32_t lost)
+{
+	spmla_i_step_state *state =
+		spmla_view(f->ctx, SPMLA_BUF_STEP_STATE, NULL);
+
+	state->serial = (uint64_t)lost << 32 | seed;
+	if (f->backend == &spmla_emulator)
+		emulator_seed(test_seed() + seed);
 }
 
 /* Plans for what the backend says that it is, and inits in memory of that

@@ -75,6 +75,14 @@ uint32_t fixture_cuts(const fixture *f);
  * has the kernels. */
 uint32_t fixture_tiles(const fixture *f);
 
+/* Whether kernels are the debug build (debug.h). */
+uint32_t fixture_kernel_debug(void);
+
+/* In kernels of the debug build that run from now on, until a prologue runs,
+ * block 0 loses its `lost`-th arrival at an mbarrier; 0: none. In the emulator
+ * the schedule follows from the seed. */
+void fixture_disturb(fixture *f, uint32_t seed, uint32_t lost);
+
 /* The repetitions of a test that is slow on fibers: `most`, or `few` on the
  * emulator; or SPMLA_TEST_STEPS, if that is fewer. */
 uint32_t fixture_rounds(uint32_t most, uint32_t few);

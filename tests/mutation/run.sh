@@ -167,6 +167,9 @@ run() { # DIR SUITE SECONDS
 	*_emulator_mma)
 		variant=(SPMLA_TEST_EMULATOR=32 SPMLA_TEST_EMULATOR_ARCH=100)
 		;;
+	*_emulator_debug)
+		variant=(SPMLA_TEST_EMULATOR=32 SPMLA_TEST_KERNEL_DEBUG=1)
+		;;
 	*_tile[0-9]*)
 		variant=("SPMLA_TEST_EMULATOR=${2##*_tile}"
 			SPMLA_TEST_UNPROVEN=1)
@@ -190,7 +193,7 @@ mark() { # SOURCE OBJECT
 # seconds: what takes longer hangs.
 suite() { # SUITE
 	local dir=$tmp/suites/${1//\//_} source=tests/$1.c
-	[ -e "$source" ] || source=tests/${1%_emulator_mma}.c
+	[ -e "$source" ] || source=tests/${1%_emulator_*}.c
 	[ -e "$source" ] || source=tests/${1%_*}.c
 	mkdir "$dir"
 	compile "$tmp/suites" "$source" "$dir.o"

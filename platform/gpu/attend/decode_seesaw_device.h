@@ -801,6 +801,7 @@ decode_run_worker(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 		LOCAL decode_memory *mem = (LOCAL decode_memory *)local;     \
 		const uint32_t group = g_broadcast(g_item() / 128, 0);       \
                                                                              \
+		G_DEBUG_BEGIN(fault_state, fault_status);                    \
 		decode_begin(&a, mem, rows, blocks);                         \
 		if (group == 2) {                                            \
 			G_REGISTERS_DOWN(down);                              \

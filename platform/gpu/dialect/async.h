@@ -180,10 +180,18 @@ g_mbarriers_publish(void)
 FN void
 g_mbarrier_arrive(LOCAL g_mbarrier *b)
 {
+#ifdef SPMLA_KERNEL_DEBUG
+	asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; "
+		     "@p mbarrier.arrive.shared::cta.b64 _, [%0];}"
+		     :
+		     : "r"(async_at(b)), "r"(g_debug_arrives())
+		     : "memory");
+#else
 	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
 		     :
 		     : "r"(async_at(b))
 		     : "memory");
+#endif
 }
 
 /* Arrives, and makes the phase wait for `bytes` more bytes. */
@@ -222,28 +230,17 @@ async_try(LOCAL const g_mbarrier *b, uint32_t parity)
 	return is;
 }
 
-/* Where a wait ends that takes more than G_DEBUG_WAITS tries. */
-FN void
-g_wait_too_long(void)
-{
-	__trap();
-}
-
 /* Waits until the phase of that parity, 0 or 1, is over. Returns at once if the
  * current phase has the other parity. */
 FN void
 g_mbarrier_wait(LOCAL const g_mbarrier *b, uint32_t parity)
 {
-#ifdef G_DEBUG_WAITS
-	uint32_t tries = 0;
+	const uint32_t since = g_debug_clock();
+	uint32_t late = 0;
 
-	while (!async_try(b, parity))
-		if (++tries == (G_DEBUG_WAITS))
-			g_wait_too_long();
-#else
-	while (!async_try(b, parity))
-		;
-#endif
+	while (!late && !async_try(b, parity))
+		late = g_debug_late(since);
+	g_debug_end(late);
 }
 
 /* ---- named barriers ------------------------------------------------------ */
@@ -252,6 +249,7 @@ g_mbarrier_wait(LOCAL const g_mbarrier *b, uint32_t parity)
 FN void
 g_named_sync(uint32_t id, uint32_t items)
 {
+	g_debug_named(id, items, 1);
 	asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(items) : "memory");
 }
 
@@ -259,6 +257,7 @@ g_named_sync(uint32_t id, uint32_t items)
 FN void
 g_named_arrive(uint32_t id, uint32_t items)
 {
+	g_debug_named(id, items, 0);
 	asm volatile("bar.arrive %0, %1;" : : "r"(id), "r"(items) : "memory");
 }
 
@@ -368,20 +367,31 @@ g_cluster_send2(g_cluster_place at, uint32_t x, uint32_t y, g_cluster_place b)
 		: "memory");
 }
 
+/* async_try of what other blocks of the cluster have sent. */
+FN uint32_t
+async_try_cluster(LOCAL const g_mbarrier *b, uint32_t parity)
+{
+	uint32_t is;
+
+	asm volatile("{.reg .pred p; mbarrier.try_wait.parity.acquire."
+		     "cluster.shared::cta.b64 p, [%1], %2; "
+		     "selp.u32 %0, 1, 0, p;}"
+		     : "=r"(is)
+		     : "r"(async_at(b)), "r"(parity)
+		     : "memory");
+	return is;
+}
+
 /* As g_mbarrier_wait, for what other blocks of the cluster have sent. */
 FN void
 g_mbarrier_wait_cluster(LOCAL const g_mbarrier *b, uint32_t parity)
 {
-	uint32_t is;
+	const uint32_t since = g_debug_clock();
+	uint32_t late = 0;
 
-	do
-		asm volatile("{.reg .pred p; mbarrier.try_wait.parity.acquire."
-			     "cluster.shared::cta.b64 p, [%1], %2; "
-			     "selp.u32 %0, 1, 0, p;}"
-			     : "=r"(is)
-			     : "r"(async_at(b)), "r"(parity)
-			     : "memory");
-	while (!is);
+	while (!late && !async_try_cluster(b, parity))
+		late = g_debug_late(since);
+	g_debug_end(late);
 }
 
 /* As g_mbarrier_arrive_expect, at another block's mbarrier. */

@@ -199,6 +199,8 @@ const uint32_t *spmla_i_emu_exchange(const uint32_t *words, uint32_t count);
 #include "spmla/platform/gpu/dialect/builtins.h"
 
 #include "spmla/platform/gpu/dialect/number.h"
+
+#include "spmla/platform/gpu/dialect/debug.h"
 #endif
 
 #endif

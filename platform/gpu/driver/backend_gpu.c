@@ -311,7 +311,6 @@ spmla_i_gpu_backend_status_clear(spmla_ctx *ctx)
 	const spmla_i_gpu_driver *driver = spmla_i_gpu_driver_of(ctx);
 	const spmla_i_gpu_state *state = spmla_i_gpu_state_of(ctx);
 	const uint64_t first = offsetof(spmla_i_step_state, fault_step);
-	const uint64_t past = offsetof(spmla_i_step_state, reserved);
 	spmla_i_gpu_call call = SPMLA_GPU_CALL_memset_async;
 	spmla_gpu_result r;
 	spmla_status s;
@@ -320,9 +319,9 @@ spmla_i_gpu_backend_status_clear(spmla_ctx *ctx)
 	s = spmla_i_gpu_enter(ctx, &before, &ctx->diag);
 	if (s != SPMLA_OK)
 		return s;
-	r = driver->memset_async(SPMLA_I_PTR(ctx->buf[SPMLA_BUF_STEP_STATE]) +
-					 first,
-				 0, (size_t)(past - first), state->stream);
+	r = driver->memset_async(
+		SPMLA_I_PTR(ctx->buf[SPMLA_BUF_STEP_STATE]) + first, 0,
+		(size_t)(sizeof(spmla_i_step_state) - first), state->stream);
 	if (r == 0) {
 		call = SPMLA_GPU_CALL_stream_sync;
 		r = driver->stream_sync(state->stream);

@@ -13,7 +13,7 @@
 
 /* Twins of spmla_i_step_state and spmla_i_device_status; the host asserts it.
  */
-enum { G_FAULTS = 10 }; /* more than any spmla_fault */
+enum { G_FAULT_ROWS = 11 }; /* more than any spmla_fault */
 
 typedef struct spmla_g_state {
 	uint64_t done;
@@ -24,8 +24,7 @@ typedef struct spmla_g_state {
 	uint32_t fault_count;
 	/* By fault the smallest row, as ~row, so that 0 is none and larger
 	 * wins; row 2^32 - 1 is taken for 2^32 - 2. */
-	uint32_t fault_rows[G_FAULTS];
-	uint32_t reserved;
+	uint32_t fault_rows[G_FAULT_ROWS];
 } spmla_g_state;
 
 typedef struct spmla_g_status {
@@ -46,7 +45,8 @@ enum {
 	G_FAULT_SLOT = 6,
 	G_FAULT_LOGITS = 7,
 	G_FAULT_INDEX = 8,
-	G_FAULT_POSITION = 9
+	G_FAULT_POSITION = 9,
+	G_FAULT_TIMEOUT = 10
 };
 
 #define G_NO_ROW 0xffffffffu
@@ -57,6 +57,10 @@ enum {
 	P(spmla_g_status, fault_status)
 
 #ifdef SPMLA_GPU_KERNELS
+
+/* The faults that a kernel looks for are below this: only the debug build has
+ * G_FAULT_TIMEOUT (debug.h). */
+enum { G_FAULTS = G_FAULT_POSITION + 1 + G_HAS_DEBUG };
 
 /* Where a kernel reports to: which step, and the two buffers. */
 typedef struct g_reporter {
@@ -144,5 +148,44 @@ g_fault(GLOBAL spmla_g_state *state, GLOBAL spmla_g_status *status,
 	g_report(&to, row, fault);
 }
 
+#if defined(__CUDACC__) && defined(SPMLA_KERNEL_DEBUG)
+
+/* Reports for a block, without a branch; see debug.h. Replaces what was reported
+ * before. */
+FN void
+g_report_timeout(volatile g_debug_block *b, uint32_t is)
+{
+	asm volatile("{.reg .pred p; .reg .b32 n; .reg .b64 at, step; "
+		     "setp.ne.u32 p, %1, 0; "
+		     "@p ld.volatile.global.u64 at, [%0 + %2]; "
+		     "@p ld.volatile.global.u64 step, [at + %3]; "
+		     "@p ld.volatile.global.u32 n, [%0 + %4]; "
+		     "@p st.volatile.global.u32 [at + %5], n; "
+		     "mov.u32 n, %%ctaid.x; not.b32 n, n; "
+		     "@p red.global.max.u32 [at + %6], n; "
+		     "@p red.global.add.u32 [at + %7], 1; "
+		     "@p ld.volatile.global.u64 at, [%0 + %8]; "
+		     "@p st.volatile.global.u64 [at + %9], step; "
+		     "mov.u32 n, %%ctaid.x; "
+		     "@p st.volatile.global.v2.u32 [at + %10], {%12, n}; "
+		     "@p st.volatile.global.u32 [at + %11], 1;}"
+		     :
+		     : "l"(b), "r"(is),
+		       "n"(__builtin_offsetof(g_debug_block, state)),
+		       "n"(__builtin_offsetof(spmla_g_state, step)),
+		       "n"(__builtin_offsetof(g_debug_block, tag)),
+		       "n"(__builtin_offsetof(spmla_g_state, fault_step)),
+		       "n"(__builtin_offsetof(spmla_g_state, fault_rows) +
+			   4 * G_FAULT_TIMEOUT),
+		       "n"(__builtin_offsetof(spmla_g_state, fault_count)),
+		       "n"(__builtin_offsetof(g_debug_block, status)),
+		       "n"(__builtin_offsetof(spmla_g_status, step)),
+		       "n"(__builtin_offsetof(spmla_g_status, key)),
+		       "n"(__builtin_offsetof(spmla_g_status, count)),
+		       "n"((int)G_FAULT_TIMEOUT)
+		     : "memory");
+}
+
+#endif
 #endif
 #endif
