@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The debug build of kernels (debug.h) in the emulator: a wait for an arrival
- * that is lost ends.
+ * The debug build of kernels (debug.h) in the emulator: a place that is read
+ * after it was given back shows, though nobody has overwritten it, and a wait
+ * for an arrival that is lost ends. In the ordinary build the first goes
+ * unnoticed.
  */
 #define SPMLA_GPU_KERNELS 1
 #include "spmla/platform/gpu/dialect/async.h"
@@ -21,6 +23,7 @@ typedef struct ring {
 	spmla_g_state *state;
 	spmla_g_status *status;
 	uint32_t *out;   /* [BLOCKS][32]: each consumer's sum */
+	uint32_t late;   /* the last stages are read once they are given back */
 	uint32_t silent; /* the kernel is of no debug build */
 } ring;
 
@@ -54,8 +57,14 @@ consume(const ring *a, ring_memory *mem)
 		g_mbarrier_wait(&mem->full[m % STAGES], m / STAGES % 2);
 		x = stage[g_lane()];
 		g_subgroup_barrier();
+		if (G_DEBUG)
+			g_spoil((uint8_t *)stage, 4 * 32, g_lane(), 32);
+		g_subgroup_barrier();
 		if (g_lane() == 0)
 			g_mbarrier_arrive(&mem->free[m % STAGES]);
+		/* Nobody writes there any more. */
+		if (a->late && m >= ROUNDS - STAGES)
+			x = stage[g_lane()];
 		sum += x;
 	}
 	a->out[32 * g_block() + g_lane()] = sum;
@@ -129,6 +138,19 @@ START_TEST(results_of_the_debug_build_are_the_same)
 }
 END_TEST
 
+START_TEST(read_of_what_was_given_back_shows_in_the_debug_build)
+{
+	const ring a = {.late = 1};
+	spmla_g_status status;
+	uint32_t seed;
+
+	for (seed = 0; seed < RIG_SEEDS; seed++) {
+		ck_assert(run_ring(a, 0, 0, seed, 0, &status));
+		ck_assert(!run_ring(a, 1, 0, seed, 0, &status));
+	}
+}
+END_TEST
+
 /* _i: which arrival. Nobody waits for the last ones, that stages are free. */
 START_TEST(wait_for_an_arrival_that_is_lost_ends_and_is_reported)
 {
@@ -163,6 +185,7 @@ SUITE
 {
 	const theme_test debug[] = {
 		{results_of_the_debug_build_are_the_same, 2},
+		{read_of_what_was_given_back_shows_in_the_debug_build, 1},
 		{wait_for_an_arrival_that_is_lost_ends_and_is_reported,
 		 2 * (ROUNDS - STAGES)},
 		{kernel_that_does_not_begin_loses_nothing, 1},

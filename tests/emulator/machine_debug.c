@@ -27,6 +27,12 @@ emulator_is_debug(void)
 	return is_debug;
 }
 
+uint32_t
+spmla_i_emu_debug(void)
+{
+	return emulator_is_debug();
+}
+
 /* Every item calls it. */
 void
 spmla_i_emu_debug_begin(void *state, void *status, uint64_t serial)

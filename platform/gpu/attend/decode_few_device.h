@@ -207,14 +207,20 @@ few_query_tails(const PRIVATE few_block *b)
 		       FEW_QUERY_BYTES(b->kind.format.bf16_tail, b->kind.heads);
 }
 
+/* Where the queries end. */
+FN LOCAL uint8_t *
+few_notes(const PRIVATE few_block *b)
+{
+	return few_query_tails(b) +
+	       b->kind.heads * FEW_QUERY_TAIL_BYTES(b->kind.format.bf16_tail,
+						    b->kind.heads);
+}
+
 /* [warps][heads] */
 FN LOCAL float *
 few_most(const PRIVATE few_block *b)
 {
-	return (LOCAL float *)(few_query_tails(b) +
-			       b->kind.heads * FEW_QUERY_TAIL_BYTES(
-						       b->kind.format.bf16_tail,
-						       b->kind.heads));
+	return (LOCAL float *)few_notes(b);
 }
 
 /* [warps][heads] */
@@ -593,6 +599,16 @@ few_ask_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 	}
 }
 
+/* Fills what nobody reads again, between barriers; the debug build alone calls
+ * it. */
+FN void
+few_spoil(const PRIVATE few_block *b, LOCAL uint8_t *from, uint32_t bytes)
+{
+	BARRIER();
+	g_spoil(from, bytes, g_item(), few_items(b->kind));
+	BARRIER();
+}
+
 /* Brings these queries to their places. The copies of the rows, the next group,
  * may still be under way. */
 FN void
@@ -614,12 +630,16 @@ few_store_queries(const PRIVATE few_block *b, uint32_t tail[2][4])
 	g_local_copies_wait_but(1);
 	NO_UNROLL
 	for (i = 0; i < each; i++) {
-		LOCAL const uint8_t *from =
+		LOCAL uint8_t *from =
 			few_weights_at(b) + (first + i) * 1024 + 16 * b->lane;
 		uint32_t x[2][4];
 
 		g_local_load128(from, x[0]);
 		g_local_load128(from + 512, x[1]);
+		if (G_DEBUG) {
+			g_spoil(from, 16, 0, 1);
+			g_spoil(from + 512, 16, 0, 1);
+		}
 		if (b->kind.format.bf16_tail && 256 + 8 * b->lane >= coded) {
 			few_store_tail(b, first + i,
 				       b->lane - (coded - 256) / 8, x[1]);

@@ -276,6 +276,10 @@ decode_load(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
 	const uint32_t i = u / octets, octet = u % octets;
 	uint32_t j;
 
+	if (G_DEBUG)
+		for (j = 0; j < 2; j++) /* the lane has read this place */
+			g_spoil(l->ring + place + j * (DECODE_UNIT / 2), 16, 0,
+				1);
 	if (i == 4 && !l->format.bf16_tail && !l->format.rope_byte)
 		return;
 	if (l->format.bf16_tail && i == 1 && decode_lane(l) & 4u)

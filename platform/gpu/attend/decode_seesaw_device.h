@@ -350,12 +350,43 @@ decode_await_weights(const PRIVATE decode_worker *w, uint32_t tile,
 	decode_rescale(h, reach, unit);
 }
 
-/* Says that this warpgroup needs its half of a tile's values no more. */
+/* Fills what decode_free gives back; the debug build alone calls it. Copies of
+ * it to the peer must have come. */
 FN void
-decode_free(const PRIVATE decode_worker *w, uint32_t tile)
+decode_spoil(const PRIVATE decode_worker *w, uint32_t tile, uint32_t m,
+	     uint32_t with_p)
+{
+	LOCAL uint8_t *keys = w->mem->keys[tile];
+	uint32_t i;
+
+	if (w->cluster == 2)
+		g_mbarrier_wait(decode_received(w->mem, tile), m / 2 & 1u);
+	g_named_sync(DECODE_ONE + w->right, 128); /* all are done with it */
+	NO_UNROLL
+	for (i = 0; i < DECODE_OCTETS; i++) {
+		g_spoil(keys + i * DECODE_OCTET_BYTES +
+				4 * w->right * DECODE_PANEL_BYTES,
+			4 * DECODE_PANEL_BYTES, g_item_again() % 128, 128);
+		if (with_p)
+			g_spoil(keys + i * DECODE_OCTET_BYTES +
+					8 * DECODE_PANEL_BYTES,
+				DECODE_PANEL_BYTES, g_item_again() % 128, 128);
+	}
+	g_fence_async(); /* the next keys may be the peer's copies */
+	g_named_sync(DECODE_ONE + w->right, 128);
+}
+
+/* Says that this warpgroup needs its half of a tile's values no more. The rest
+ * is for the debug build: m is the tile's number, or that of the other tile of
+ * its pair; with_p says that nobody needs its P. */
+FN void
+decode_free(const PRIVATE decode_worker *w, uint32_t tile, uint32_t m,
+	    uint32_t with_p)
 {
 	LOCAL g_mbarrier *free = &w->mem->free[tile][w->right];
 
+	if (G_DEBUG)
+		decode_spoil(w, tile, m, with_p);
 	if (g_item_again() % 128)
 		return;
 	g_mbarrier_arrive(free);
@@ -369,10 +400,11 @@ decode_free(const PRIVATE decode_worker *w, uint32_t tile)
  * results pass through its place, and decode_multiply_all frees it. */
 FN void
 decode_free_multiplied(const PRIVATE decode_worker *w,
-		       const PRIVATE decode_pair *pair, uint32_t tile)
+		       const PRIVATE decode_pair *pair, uint32_t tile,
+		       uint32_t with_p)
 {
 	if (!pair->ends || tile != (pair->m + pair->count - 1) % 2)
-		decode_free(w, tile);
+		decode_free(w, tile, pair->m, with_p);
 }
 
 /* The factors from scores to log2 units, for the item's two heads. */
@@ -523,7 +555,7 @@ decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
 	g_wgmma_hold_all(score, 32);
 	decode_own_weights(w, h, pair, wide, odd & 4u, score, p);
 	decode_add_values(w, h, pair, tile, wide, p);
-	decode_free_multiplied(w, pair, tile);
+	decode_free_multiplied(w, pair, tile, 0);
 }
 
 /* The other warpgroup's tile, if the pair has it: multiplies this one's half of
@@ -547,7 +579,8 @@ decode_other_tile(const PRIVATE decode_worker *w,
 		decode_ask_next(w, pair);
 	if (is) {
 		decode_add_values(w, h, pair, tile, wide, 0);
-		decode_free_multiplied(w, pair, tile);
+		/* Of a wide tile both warpgroups read P. */
+		decode_free_multiplied(w, pair, tile, !wide);
 	}
 }
 
@@ -609,12 +642,12 @@ decode_right_pair(const PRIVATE decode_worker *w,
 	decode_give_weights(w, m, reach, p);
 	g_wgmma_wait_but(0);
 	g_wgmma_hold_all(h->o, 128);
-	decode_free(w, 0);
+	decode_free(w, 0, m, 1);
 	decode_rescale(h, reach, unit);
 	h->sum[0] += sums[0];
 	h->sum[1] += sums[1];
 	decode_add_values(w, h, pair, 1, 0, p);
-	decode_free_multiplied(w, pair, 1);
+	decode_free_multiplied(w, pair, 1, 0);
 	return 1;
 }
 
@@ -698,7 +731,7 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 		if (w->cluster == 2)
 			g_fence_async(); /* the peer's copies come next */
 		g_named_sync(DECODE_ONE + w->right, 128);
-		decode_free(w, (pair.m - 1) % 2);
+		decode_free(w, (pair.m - 1) % 2, pair.m - 1, 0);
 		fresh = !decode_keeps_queries(w, decode_run_of(runs, pair.last),
 					      decode_run_of(runs, next));
 		if (!w->format.whole && decode_combines(w->a))

@@ -642,6 +642,9 @@ few_run_unit(const PRIVATE few_block *b)
 	}
 	exchange_note(b, before);
 	BARRIER(); /* all rows and their notes are there */
+	if (G_DEBUG)
+		few_spoil(b, few_queries(b),
+			  (uint32_t)(few_notes(b) - few_queries(b)));
 	wide = few_units_of_p(b, byte);
 	if (has_keys)
 		few_weigh(b, score);
@@ -662,6 +665,8 @@ few_run_unit(const PRIVATE few_block *b)
 		exchange_ask(b, record);
 		few_give_o(b, o);
 	}
+	if (G_DEBUG)
+		few_spoil(b, b->rows, (uint32_t)(few_notes(b) - b->rows));
 	exchange_finish(b, record);
 	if (by_wgmma) /* here its code is in nobody's way */
 		few_report(b, &found);

@@ -2,10 +2,13 @@
  *
  * What the debug build of kernels has besides: CUDA's with SPMLA_KERNEL_DEBUG,
  * and the emulator, if SPMLA_TEST_KERNEL_DEBUG is set. No other build has any of
- * it. In a kernel that calls G_DEBUG_BEGIN, a wait at an mbarrier or at a named
- * barrier ends. After G_DEBUG_WAIT nanoseconds, or in the emulator when nothing
- * else can go on, the block reports G_FAULT_TIMEOUT, with its number as the row,
- * and its threads end.
+ * it. In a kernel that calls G_DEBUG_BEGIN:
+ *
+ * - A wait at an mbarrier or at a named barrier ends. After G_DEBUG_WAIT
+ *   nanoseconds, or in the emulator when nothing else can go on, the block
+ *   reports G_FAULT_TIMEOUT, with its number as the row, and its threads end.
+ * - Shared memory is filled with NaN once it has been read for the last time
+ *   (g_spoil).
  *
  * The upper half of the step's serial is 0 in all steps of an engine. A test
  * sets it to n, and block 0 loses its n-th arrival at an mbarrier.
@@ -22,6 +25,7 @@
 #if defined(__CUDACC__) && defined(SPMLA_KERNEL_DEBUG)
 
 #define G_HAS_DEBUG 1
+#define G_DEBUG     1
 
 enum {
 	G_DEBUG_WAIT = 1000000000,
@@ -181,14 +185,17 @@ g_debug_named(uint32_t id, uint32_t items, uint32_t waits)
 #define G_HAS_DEBUG 1
 
 /* Functions of tests/emulator. */
+uint32_t spmla_i_emu_debug(void);
 void spmla_i_emu_debug_begin(void *state, void *status, uint64_t serial);
 
+#define G_DEBUG spmla_i_emu_debug()
 #define G_DEBUG_BEGIN(state, status) \
 	spmla_i_emu_debug_begin(state, status, (state)->serial)
 
 #else
 
 #define G_HAS_DEBUG                  0
+#define G_DEBUG                      0
 #define G_DEBUG_BEGIN(state, status) ((void)0)
 
 FN uint32_t
@@ -217,4 +224,19 @@ g_debug_named(uint32_t id, uint32_t items, uint32_t waits)
 }
 
 #endif
+
+/* Fills shared memory whose values nobody needs any more with all ones, which
+ * are NaN in every type that lies there. By `items` threads, of which this one
+ * is number `item`. */
+FN void
+g_spoil(LOCAL uint8_t *from, uint32_t bytes, uint32_t item, uint32_t items)
+{
+	LOCAL uint32_t *to = (LOCAL uint32_t *)from;
+	uint32_t i;
+
+	NO_UNROLL
+	for (i = item; i < bytes / 4; i += items)
+		to[i] = ~0u;
+}
+
 #endif
