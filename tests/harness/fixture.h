@@ -78,9 +78,9 @@ uint32_t fixture_tiles(const fixture *f);
 /* Whether kernels are the debug build (debug.h). */
 uint32_t fixture_kernel_debug(void);
 
-/* In kernels of the debug build that run from now on, until a prologue runs,
- * block 0 loses its `lost`-th arrival at an mbarrier; 0: none. In the emulator
- * the schedule follows from the seed. */
+/* Kernels that run from now on pause by this seed, until a prologue runs, and
+ * block 0 of each loses its `lost`-th arrival at an mbarrier; 0: none. Both are
+ * for the debug build. In the emulator the seed is the schedule's, too. */
 void fixture_disturb(fixture *f, uint32_t seed, uint32_t lost);
 
 /* The repetitions of a test that is slow on fibers: `most`, or `few` on the

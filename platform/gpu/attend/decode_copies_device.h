@@ -40,6 +40,7 @@ decode_copy_half(const PRIVATE decode_loader *l,
 	const uint32_t lane = decode_lane(l);
 	uint32_t row;
 
+	g_debug_sleep();
 	UNROLL
 	for (row = 0; row < DECODE_WARP_ROWS; row++)
 		decode_copy_piece(l, ahead->cache, tile, row,

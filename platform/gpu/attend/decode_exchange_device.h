@@ -113,6 +113,7 @@ exchange_count(const PRIVATE few_block *b)
 {
 	uint32_t before = 0;
 
+	g_debug_sleep();
 	if (exchange_is_last_warp(b) && b->lane < b->kind.ranks &&
 	    b->lane != b->rank)
 		before = g_add(exchange_counts(b) + b->lane, 1);
@@ -214,6 +215,7 @@ exchange_await(const PRIVATE few_block *b, uint32_t owner, uint32_t head,
 	uint32_t patience =
 		owner == b->rank ? EXCHANGE_PATIENCE : EXCHANGE_LONG;
 
+	g_debug_sleep();
 	for (;;) {
 		const uint32_t there =
 			!reads ||

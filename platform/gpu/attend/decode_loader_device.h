@@ -161,6 +161,7 @@ decode_await_run(const PRIVATE decode_loader *l, uint32_t r)
 		g_mbarrier_arrive(&mem->made[r % DECODE_MADE]);
 	}
 	g_mbarrier_wait(&mem->made[r % DECODE_MADE], r / DECODE_MADE & 1u);
+	g_debug_sleep();
 }
 
 /* Asks for the slot of the lane's row of a tile. */
@@ -533,6 +534,7 @@ decode_give(const PRIVATE decode_loader *l, uint32_t tile, uint32_t right)
 	LOCAL uint8_t *keys = l->mem->keys[tile] + octet * DECODE_OCTET_BYTES +
 			      4 * right * DECODE_PANEL_BYTES;
 
+	g_debug_sleep();
 	if (l->cluster == 2)
 		g_fence_async(); /* otherwise the multiplying warps do */
 	g_subgroup_barrier();

@@ -688,6 +688,7 @@ few_run(const PRIVATE few_args *a, few_kind kind, LOCAL uint8_t *local)
 	b.rank = g_block() % kind.ranks;
 	b.token = b.unit / groups;
 	b.first_head = b.unit % groups * kind.heads;
+	G_DEBUG_BEGIN(a->fault_state, a->fault_status);
 	few_run_unit(&b);
 }
 

@@ -198,6 +198,7 @@ g_mbarrier_arrive(LOCAL g_mbarrier *b)
 FN void
 g_mbarrier_arrive_expect(LOCAL g_mbarrier *b, uint32_t bytes)
 {
+	g_debug_pause();
 	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 		     :
 		     : "r"(async_at(b)), "r"(bytes)
@@ -209,6 +210,7 @@ g_mbarrier_arrive_expect(LOCAL g_mbarrier *b, uint32_t bytes)
 FN void
 g_mbarrier_arrive_copies(LOCAL g_mbarrier *b)
 {
+	g_debug_pause();
 	asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
 		     :
 		     : "r"(async_at(b))
@@ -241,6 +243,7 @@ g_mbarrier_wait(LOCAL const g_mbarrier *b, uint32_t parity)
 	while (!late && !async_try(b, parity))
 		late = g_debug_late(since);
 	g_debug_end(late);
+	g_debug_pause();
 }
 
 /* ---- named barriers ------------------------------------------------------ */
@@ -251,6 +254,7 @@ g_named_sync(uint32_t id, uint32_t items)
 {
 	g_debug_named(id, items, 1);
 	asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(items) : "memory");
+	g_debug_pause();
 }
 
 /* Comes to barrier `id` without waiting. */
@@ -267,11 +271,13 @@ g_named_any(uint32_t id, uint32_t items, uint32_t is)
 {
 	uint32_t any;
 
+	g_debug_pause();
 	asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; "
 		     "bar.red.or.pred p, %1, %2, p; selp.u32 %0, 1, 0, p;}"
 		     : "=r"(any)
 		     : "r"(id), "r"(items), "r"(is)
 		     : "memory");
+	g_debug_pause();
 	return any;
 }
 
@@ -392,6 +398,7 @@ g_mbarrier_wait_cluster(LOCAL const g_mbarrier *b, uint32_t parity)
 	while (!late && !async_try_cluster(b, parity))
 		late = g_debug_late(since);
 	g_debug_end(late);
+	g_debug_pause();
 }
 
 /* As g_mbarrier_arrive_expect, at another block's mbarrier. */
@@ -439,6 +446,7 @@ async_peer(LOCAL const void *p)
 FN void
 g_mbarrier_arrive_peer(LOCAL g_mbarrier *b)
 {
+	g_debug_pause();
 	asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];"
 		     :
 		     : "r"(async_peer(b))

@@ -96,7 +96,11 @@ typedef ulong uint64_t;
 #define UNROLL                     _Pragma("unroll")
 #define UNROLL_BY(n)               PRAGMA(unroll n)
 #define NO_UNROLL                  _Pragma("unroll 1")
-#define BARRIER()                  __syncthreads()
+#ifdef SPMLA_KERNEL_DEBUG
+#define BARRIER() (g_debug_sleep(), __syncthreads(), g_debug_sleep())
+#else
+#define BARRIER() __syncthreads()
+#endif
 
 #elif defined(__HIP__)
 
