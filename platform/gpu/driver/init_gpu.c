@@ -48,6 +48,13 @@ check_device(const spmla_ctx *ctx, spmla_diag *diag)
 		       : s;
 }
 
+/* Whether kernels may have a stack. Only the debug build of the kernels does. */
+#ifdef SPMLA_KERNEL_DEBUG
+enum { STACKS = 1 };
+#else
+enum { STACKS = 0 };
+#endif
+
 /* Looks a kernel up, which loads it. */
 static spmla_status
 take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
@@ -78,9 +85,9 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	/* The driver would allocate device memory for this stack, and grow it
 	 * later. A kernel that the driver compiled itself, for a device newer
 	 * than all binaries, may be left out if there is another. */
-	if (local_bytes && kernel->needs != SPMLA_GPU_NEEDS_NOTHING)
+	if (!STACKS && local_bytes && kernel->needs != SPMLA_GPU_NEEDS_NOTHING)
 		return SPMLA_OK;
-	if (local_bytes)
+	if (!STACKS && local_bytes)
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, kernel->name,
 				    (uint32_t)local_bytes, SPMLA_WANT_EQUAL, 0);
 	/* If the device has less shared memory, it does without the kernel;
