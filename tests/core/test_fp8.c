@@ -24,6 +24,18 @@ check_e4m3(uint32_t bits)
 			     got, want);
 }
 
+static void
+check_fnuz(uint32_t bits)
+{
+	const float x = spmla_i_f32_from_bits(bits);
+	const uint8_t got = spmla_i_f32_to_fnuz(x);
+	const uint8_t want = ref_fnuz((double)x);
+
+	if (got != want)
+		ck_abort_msg("FNUZ of 0x%08x: got 0x%02x, want 0x%02x", bits,
+			     got, want);
+}
+
 /* A NaN keeps its sign and its upper payload and becomes quiet. */
 static void
 check_bf16(uint32_t bits)
@@ -204,6 +216,7 @@ START_TEST(every_upper_half_rounds_as_the_nearest_value_does)
 	for (high = 0; high < 65536; high++)
 		for (i = 0; i < 7; i++) {
 			check_e4m3(high << 16 | low[i]);
+			check_fnuz(high << 16 | low[i]);
 			check_bf16(high << 16 | low[i]);
 		}
 }

@@ -62,8 +62,10 @@ typedef enum ref_q_floor {
 double ref_e4m3_value(uint8_t code);
 uint8_t ref_e4m3(double x);
 
-/* E4M3FNUZ: bias 8; 0x80 is NaN. */
+/* E4M3FNUZ: bias 8; 0x80 is NaN. Encoding as above, but it saturates at 240,
+ * and NaN and zeros have no sign. */
 double ref_fnuz_value(uint8_t code);
+uint8_t ref_fnuz(double x);
 
 /* bf16, nearest even. */
 double ref_bf16_value(uint16_t bits);

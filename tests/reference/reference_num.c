@@ -66,6 +66,26 @@ ref_fnuz_value(uint8_t code)
 }
 
 uint8_t
+ref_fnuz(double x)
+{
+	const double a = fabs(x);
+	uint8_t best = 0, code;
+
+	if (isnan(x))
+		return 0x80;
+	if (a >= ref_fnuz_value(0x7f))
+		return x < 0 ? 0xff : 0x7f;
+	for (code = 1; code < 0x80; code++) {
+		const double off = fabs(a - ref_fnuz_value(code));
+		const double least = fabs(a - ref_fnuz_value(best));
+
+		if (off < least || (off == least && code % 2 == 0))
+			best = code;
+	}
+	return x < 0 && best ? best | 0x80 : best;
+}
+
+uint8_t
 ref_e4m3(double x)
 {
 	const uint8_t sign = signbit(x) ? 128 : 0;

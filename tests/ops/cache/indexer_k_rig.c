@@ -188,28 +188,6 @@ k_rig_run(k_rig *r)
 	fixture_drain(&r->f);
 }
 
-/* The code of FNUZ whose value is nearest, of two the even one. */
-static uint8_t
-fnuz_code(double q)
-{
-	uint32_t best = 0, code;
-	double gap = fabs(q);
-
-	if (isnan(q))
-		return 0x80;
-	for (code = 1; code < 0x80; code++) {
-		const int e = (int)(code >> 3), m = (int)(code & 7);
-		const double v = e ? ldexp(8 + m, e - 11) : ldexp(m, -10);
-		const double off = fabs(fabs(q) - v);
-
-		if (off < gap || (off == gap && code % 2 == 0)) {
-			best = code;
-			gap = off;
-		}
-	}
-	return (uint8_t)(best | (q < 0 && best ? 0x80 : 0));
-}
-
 /* MXFP4 has four scales where e4m3 has one. */
 static void
 model_key(const k_rig *r, uint32_t t, uint8_t *codes, uint8_t *scale)
@@ -237,7 +215,7 @@ model_key(const k_rig *r, uint32_t t, uint8_t *codes, uint8_t *scale)
 		s = ref_pow2up(s);
 	for (i = 0; i < DIM; i++)
 		codes[i] = r->a.cache.encoding
-				   ? fnuz_code(ref_round_f32(x[i] / s))
+				   ? ref_fnuz(ref_round_f32(x[i] / s))
 				   : quotient_code(x[i], s);
 	f = (float)s;
 	memcpy(scale, &f, sizeof f);
