@@ -91,7 +91,8 @@ typedef enum spmla_state_form {
 /* What the e4m3 codes of a cache mean. FN: OCP's e4m3fn, bias 7, largest 448,
  * NaN 0x7f and 0xff. FNUZ: bias 8, so a code has half the value; largest 240
  * (0x7f), NaN 0x80, no -0. Writers on gfx942 use it for some caches. Scales
- * then come from amax / 224.
+ * that follow from amax then come from amax / 224. With the caller's scale
+ * (V4_E4M3) values saturate at 448, with FNUZ at 240.
  * Writers give a NaN the code 0x7f (FNUZ: 0x80), whatever its sign. If the
  * scale follows from amax and amax is infinite, the scale is +inf (as a byte
  * 255), an infinity has the code of NaN, and finite values become zeros of
@@ -196,9 +197,9 @@ enum {
  *   entries_per_page   at least 1; in a layer 1..4096, as its table group has
  *   pages              1 or more behind base; a page id outside [0, pages) is
  *                      bad data: it is skipped and reported, never read
- *   encoding           spmla_e4m3; FP8_DS_MLA, V4_FP8, INDEX_FP8 and
- *                      INDEX_FP8_TILED may also be FNUZ, in operations and
- *                      in layers; other layouts are FN
+ *   encoding           spmla_e4m3; FP8_DS_MLA, V4_FP8, V4_E4M3, INDEX_FP8
+ *                      and INDEX_FP8_TILED may also be FNUZ, in operations
+ *                      and in layers; other layouts are FN
  *   page_stride_bytes  >= the bytes of the page's entries, a multiple of
  *                      spmla_layout_stride_align(); if not of 16, a GPU reads
  *                      the cache without matrix instructions

@@ -83,8 +83,7 @@ typedef struct spmla_i_cache_fields {
 	}
 
 /* Checks a cache of an operation. `layouts` has bit L set for each allowed
- * layout L, and SPMLA_I_FNUZ if that encoding is allowed too. Only layouts
- * whose e4m3 codes have scales of their own may use it. */
+ * layout L, and SPMLA_I_FNUZ if layouts of e4m3 may have that encoding. */
 #define SPMLA_I_FNUZ (1u << 30)
 spmla_status spmla_i_check_cache(spmla_diag *diag,
 				 const spmla_i_cache_fields *fields,
@@ -100,6 +99,7 @@ static inline uint32_t
 spmla_i_encodings(uint32_t layout)
 {
 	return layout == SPMLA_LAYOUT_V4_FP8 ||
+			       layout == SPMLA_LAYOUT_V4_E4M3 ||
 			       layout == SPMLA_LAYOUT_FP8_DS_MLA ||
 			       layout == SPMLA_LAYOUT_INDEX_FP8 ||
 			       layout == SPMLA_LAYOUT_INDEX_FP8_TILED

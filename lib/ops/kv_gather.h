@@ -71,7 +71,8 @@ typedef struct spmla_kv_gather_args {
  * and NaN instead; rows of our writers give the same result, because they never
  * store 0, and with 255 only zeros and NaN.
  *
- * With cache.encoding FNUZ (FP8_DS_MLA, V4_FP8) codes are FNUZ; 0x80 is NaN.
+ * With cache.encoding FNUZ (FP8_DS_MLA, V4_FP8, V4_E4M3) codes are FNUZ; 0x80
+ * is NaN.
  *
  * Bad data. A key whose column is past the table or not written, or whose page
  * is outside the cache, becomes a row of zeros: FAULT_PAGE for each. All rows

@@ -49,10 +49,10 @@ typedef struct spmla_kv_insert_args {
  * 1e-4) / 448), stored as the byte e + 127; value e4m3(x / 2^e), NaN and
  * infinities as above. The eighth scale byte is 0. The last 64 values are
  * copied bit for bit.
- * With cache.encoding FNUZ (FP8_DS_MLA, V4_FP8) the divisor is 224 and the
- * codes are FNUZ.
  * V4_E4M3: each value is e4m3(x * (1 / kv_scale)); quotient and product are
  * rounded to f32.
+ * With cache.encoding FNUZ (FP8_DS_MLA, V4_FP8, V4_E4M3) the codes are FNUZ,
+ * and 224 takes the place of 448.
  * MLA_BF16, V4_BF16: all values are copied bit for bit.
  *
  * A slot past the cache skips the token: FAULT_SLOT. If a slot occurs twice in

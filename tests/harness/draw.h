@@ -153,8 +153,8 @@ spmla_cache draw_cache(draw *d, uint32_t layout);
 /* INDEX_FP8 or INDEX_FP8_TILED; an example has the first. */
 uint32_t draw_index_layout(draw *d);
 
-/* Gives a cache of e4m3 with scales one or the other encoding; one that is read
- * then has no NaN. */
+/* Gives a cache of e4m3 one or the other encoding; one that is read then has no
+ * NaN. */
 void draw_encoding(draw *d, spmla_cache *cache, draw_role role);
 
 /* A cache of given size, read or written. */

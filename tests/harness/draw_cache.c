@@ -194,6 +194,7 @@ draw_encoding(draw *d, spmla_cache *cache, draw_role role)
 	uint32_t p;
 
 	if (cache->layout != SPMLA_LAYOUT_V4_FP8 &&
+	    cache->layout != SPMLA_LAYOUT_V4_E4M3 &&
 	    cache->layout != SPMLA_LAYOUT_FP8_DS_MLA &&
 	    cache->layout != SPMLA_LAYOUT_INDEX_FP8 &&
 	    cache->layout != SPMLA_LAYOUT_INDEX_FP8_TILED)
@@ -205,6 +206,8 @@ draw_encoding(draw *d, spmla_cache *cache, draw_role role)
 		if (cache->layout == SPMLA_LAYOUT_V4_FP8)
 			no_nan(page, entries, SPMLA_V4_VALUE_BYTES,
 			       SPMLA_V4_NOPE);
+		else if (cache->layout == SPMLA_LAYOUT_V4_E4M3)
+			no_nan(page, entries, SPMLA_V4_DIM, SPMLA_V4_DIM);
 		else if (cache->layout != SPMLA_LAYOUT_FP8_DS_MLA)
 			no_nan(page, entries, SPMLA_INDEX_DIM, SPMLA_INDEX_DIM);
 		else

@@ -36,6 +36,20 @@ quotient_code(double x, double s)
 	return isnan(q) ? 0x7f : ref_e4m3(q);
 }
 
+uint8_t
+encoded_quotient(double x, double s, uint32_t encoding)
+{
+	return encoding == SPMLA_E4M3_FNUZ ? ref_fnuz(ref_round_f32(x / s))
+					   : quotient_code(x, s);
+}
+
+double
+code_value(uint8_t code, uint32_t encoding)
+{
+	return encoding == SPMLA_E4M3_FNUZ ? ref_fnuz_value(code)
+					   : ref_e4m3_value(code);
+}
+
 void
 fill_bits16(uint64_t *rng, uint16_t *row, uint32_t n)
 {

@@ -15,6 +15,10 @@ double value16(uint16_t bits, uint32_t dtype);
 /* e4m3 of the f32 quotient x / s; NaN is 0x7f whatever its sign. */
 uint8_t quotient_code(double x, double s);
 
+/* The same in either encoding, and what a code is there. */
+uint8_t encoded_quotient(double x, double s, uint32_t encoding);
+double code_value(uint8_t code, uint32_t encoding);
+
 /* n 16-bit numbers. Rows: around one magnitude, which differs by row; one row
  * in 8 has any bits. Bits: any, NaN and infinity too. */
 void fill_row16(uint64_t *rng, uint16_t *row, uint32_t n);

@@ -40,8 +40,10 @@ v4_ref_page_bytes(uint32_t layout, uint32_t entries)
 }
 
 static void
-write_fp8(uint8_t *page, uint64_t entries, uint64_t entry, const uint16_t *row)
+write_fp8(uint8_t *page, uint64_t entries, uint64_t entry, const uint16_t *row,
+	  uint32_t encoding)
 {
+	const double most = encoding == SPMLA_E4M3_FNUZ ? 224 : 448;
 	uint8_t *data = page + entry * FP8_ENTRY;
 	uint8_t *scales = page + entries * FP8_ENTRY + entry * 8;
 	uint32_t g, i;
@@ -52,9 +54,9 @@ write_fp8(uint8_t *page, uint64_t entries, uint64_t entry, const uint16_t *row)
 		for (i = 0; i < 64; i++)
 			x[i] = ref_bf16_value(row[g * 64 + i]);
 		s = ref_pow2up(ref_round_f32(
-			fmax(ref_amax(x, 64), (double)1e-4f) / 448));
+			fmax(ref_amax(x, 64), (double)1e-4f) / most));
 		for (i = 0; i < 64; i++)
-			data[g * 64 + i] = quotient_code(x[i], s);
+			data[g * 64 + i] = encoded_quotient(x[i], s, encoding);
 		scales[g] = isinf(s) ? 255 : (uint8_t)(ilogb(s) + 127);
 	}
 	scales[7] = 0;
@@ -75,13 +77,14 @@ v4_ref_write(const spmla_cache *c, uint8_t *pool, int64_t slot,
 		return;
 	page = pool + n / entries * c->page_stride_bytes;
 	if (c->layout == SPMLA_LAYOUT_V4_FP8)
-		write_fp8(page, entries, n % entries, row);
+		write_fp8(page, entries, n % entries, row, c->encoding);
 	else if (c->layout == SPMLA_LAYOUT_V4_BF16)
 		memcpy(page + n % entries * 1024, row, 1024);
 	else
 		for (i = 0; i < DIM; i++)
-			page[n % entries * DIM + i] = quotient_code(
-				mul(ref_bf16_value(row[i]), inverse), 1);
+			page[n % entries * DIM + i] = encoded_quotient(
+				mul(ref_bf16_value(row[i]), inverse), 1,
+				c->encoding);
 }
 
 void
@@ -99,9 +102,9 @@ v4_ref_read(const spmla_cache *c, const uint8_t *page, uint64_t entry,
 	}
 	if (c->layout == SPMLA_LAYOUT_V4_E4M3) {
 		for (i = 0; i < DIM; i++)
-			row[i] = v4_ref_bits(
-				mul(ref_e4m3_value(page[entry * DIM + i]),
-				    (double)scale));
+			row[i] = v4_ref_bits(mul(
+				code_value(page[entry * DIM + i], c->encoding),
+				(double)scale));
 		return;
 	}
 	for (i = 0; i < NOPE; i++) {
@@ -110,7 +113,7 @@ v4_ref_read(const spmla_cache *c, const uint8_t *page, uint64_t entry,
 				 : byte == 255 ? (double)INFINITY
 					       : ldexp(1, byte - 127);
 
-		row[i] = v4_ref_bits(mul(ref_e4m3_value(data[i]), s));
+		row[i] = v4_ref_bits(mul(code_value(data[i], c->encoding), s));
 	}
 	memcpy(row + NOPE, data + NOPE, 2 * ROPE);
 }

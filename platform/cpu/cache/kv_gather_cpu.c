@@ -91,7 +91,7 @@ copy_key(const spmla_kv_gather_args *a, uint32_t n, const uint8_t *page,
 	else
 		products(page + entry * SPMLA_V4_E4M3_BYTES, SPMLA_V4_DIM,
 			 a->kv_scale_at ? *a->kv_scale_at : a->kv_scale,
-			 SPMLA_E4M3_FN, out);
+			 a->cache.encoding, out);
 }
 
 static void

@@ -52,14 +52,16 @@ spmla_i_cpu_v4_write_fp8(const spmla_i_cpu_kernels *kernels, uint8_t *values,
 
 static inline void
 spmla_i_cpu_v4_write_e4m3(uint8_t *codes, const uint16_t *x, uint32_t n,
-			  float inverse)
+			  float inverse, uint32_t fnuz)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
 		const float y = spmla_i_bf16_to_f32(x[i]) * inverse;
 
-		codes[i] = y != y ? 0x7f : spmla_i_f32_to_e4m3(y);
+		codes[i] = fnuz     ? spmla_i_f32_to_fnuz(y)
+			   : y != y ? 0x7f
+				    : spmla_i_f32_to_e4m3(y);
 	}
 }
 
@@ -74,13 +76,14 @@ spmla_i_cpu_v4_write(const spmla_i_cpu_kernels *kernels,
 	const uint64_t i = slot % entries;
 	uint8_t *page = spmla_i_cpu_page_at(cache, slot / entries);
 	uint8_t *row = page + i * SPMLA_V4_VALUE_BYTES;
+	const uint32_t fnuz = cache->encoding == SPMLA_E4M3_FNUZ;
 
 	if (cache->layout == SPMLA_LAYOUT_V4_E4M3) {
 		row = page + i * SPMLA_V4_E4M3_BYTES;
 		spmla_i_cpu_v4_write_e4m3(row, nope, SPMLA_V4_NOPE,
-					  1.0f / scale);
+					  1.0f / scale, fnuz);
 		spmla_i_cpu_v4_write_e4m3(row + SPMLA_V4_NOPE, rope,
-					  SPMLA_V4_ROPE, 1.0f / scale);
+					  SPMLA_V4_ROPE, 1.0f / scale, fnuz);
 		return;
 	}
 	if (cache->layout == SPMLA_LAYOUT_V4_BF16) {
@@ -91,8 +94,7 @@ spmla_i_cpu_v4_write(const spmla_i_cpu_kernels *kernels,
 		spmla_i_cpu_v4_write_fp8(kernels, row,
 					 page + entries * SPMLA_V4_VALUE_BYTES +
 						 i * SPMLA_V4_SCALE_BYTES,
-					 nope,
-					 cache->encoding == SPMLA_E4M3_FNUZ);
+					 nope, fnuz);
 		row += SPMLA_V4_NOPE;
 	}
 	memcpy(row, rope, SPMLA_V4_ROPE * sizeof *rope);

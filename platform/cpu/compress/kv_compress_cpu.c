@@ -227,17 +227,26 @@ store_bf16(uint8_t *out, const float *y, uint32_t n)
 	}
 }
 
+typedef void (*quantise_fn)(uint8_t *codes, const float *x, uint32_t n,
+			    float scale);
+
+static quantise_fn
+quantise_of(uint32_t encoding)
+{
+	return encoding == SPMLA_E4M3_FNUZ ? spmla_i_cpu_quantise_fnuz
+					   : spmla_i_cpu_quantise;
+}
+
 /* Writes the codes of n values with one power-of-two scale; returns the scale.
  */
 static float
 store_e4m3(uint8_t *out, const float *y, uint32_t n, uint32_t encoding)
 {
-	const uint32_t fnuz = encoding == SPMLA_E4M3_FNUZ;
-	const float scale = spmla_i_pow2_up(spmla_i_cpu_amax(y, n, 1e-4f) /
-					    (fnuz ? 224.0f : 448.0f));
+	const float most = encoding == SPMLA_E4M3_FNUZ ? 224.0f : 448.0f;
+	const float scale =
+		spmla_i_pow2_up(spmla_i_cpu_amax(y, n, 1e-4f) / most);
 
-	(fnuz ? spmla_i_cpu_quantise_fnuz : spmla_i_cpu_quantise)(out, y, n,
-								  scale);
+	quantise_of(encoding)(out, y, n, scale);
 	return scale;
 }
 
@@ -257,9 +266,10 @@ store(const spmla_kv_compress_args *a, const float *y, uint8_t *page,
 		store_bf16(row + entry * SPMLA_V4_BF16_BYTES, y, SPMLA_V4_DIM);
 		break;
 	case SPMLA_LAYOUT_V4_E4M3:
-		spmla_i_cpu_quantise(
+		scale = a->e4m3_scale_at ? *a->e4m3_scale_at : a->e4m3_scale;
+		quantise_of(a->cache.encoding)(
 			row + entry * SPMLA_V4_E4M3_BYTES, y, SPMLA_V4_DIM,
-			a->e4m3_scale_at ? *a->e4m3_scale_at : a->e4m3_scale);
+			scale);
 		break;
 	case SPMLA_LAYOUT_V4_FP8:
 		row += entry * SPMLA_V4_VALUE_BYTES;

@@ -404,15 +404,17 @@ kv_gather_v4_values(GLOBAL const uint8_t *cache, LOCAL const uint64_t *from,
 			const uint32_t at = first + i * GATHER_ITEMS;
 			const uint32_t row = at / OCTETS, o = at % OCTETS;
 			const uint32_t codes[2] = {w[4 * i], w[4 * i + 1]};
+			const uint32_t is_codes =
+				layout == SPMLA_LAYOUT_V4_E4M3 ||
+				(is_fp8 && o < V4_ROPE_OCTET);
 
 			if (from[row] == GATHER_LEAVE)
 				continue;
-			if (fnuz && o < V4_ROPE_OCTET)
+			if (is_codes && fnuz)
 				kv_gather_octet_fnuz(codes,
 						     g_float(w[4 * i + 2]),
 						     w + 4 * i);
-			else if (layout == SPMLA_LAYOUT_V4_E4M3 ||
-				 (is_fp8 && o < V4_ROPE_OCTET))
+			else if (is_codes)
 				kv_gather_octet(codes, g_float(w[4 * i + 2]),
 						w + 4 * i);
 			g_row_store8(to + (int64_t)row * stride + 8 * o, whole,

@@ -111,7 +111,27 @@ v4_codes4(const PRIVATE uint32_t *w, float inverse)
 		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
 }
 
-/* Eight codes; in FNUZ they mean half of the values. */
+/* The same in FNUZ, of any values. */
+FN uint32_t
+v4_codes4_fnuz(const PRIVATE uint32_t *w, float inverse)
+{
+	return g_f32_to_fnuzx4(
+		g_bf16x2_low(w[0]) * inverse, g_bf16x2_high(w[0]) * inverse,
+		g_bf16x2_low(w[1]) * inverse, g_bf16x2_high(w[1]) * inverse);
+}
+
+/* Eight codes of a V4_E4M3 cache. */
+FN uint64_t
+v4_codes8_e4m3(const PRIVATE uint32_t *w, float inverse, uint32_t fnuz)
+{
+	if (fnuz)
+		return (uint64_t)v4_codes4_fnuz(w + 2, inverse) << 32 |
+		       v4_codes4_fnuz(w, inverse);
+	return (uint64_t)v4_codes4(w + 2, inverse) << 32 |
+	       v4_codes4(w, inverse);
+}
+
+/* Eight codes of values up to 448; in FNUZ they mean half of the values. */
 FN uint64_t
 v4_codes8(const PRIVATE uint32_t *w, float inverse, uint32_t fnuz)
 {
@@ -157,7 +177,7 @@ v4_write8(GLOBAL uint8_t *page, uint32_t layout, uint32_t fnuz,
 	}
 	if (layout == SPMLA_LAYOUT_V4_E4M3) {
 		*(GLOBAL uint64_t *)(page + entry * SPMLA_V4_E4M3_BYTES +
-				     8 * o) = v4_codes8(w, inverse, 0);
+				     8 * o) = v4_codes8_e4m3(w, inverse, fnuz);
 		return;
 	}
 	if (o % 8 == 0)
@@ -196,7 +216,7 @@ v4_write_layout(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 }
 
 /* Stores a row, already rotated, as entry `entry` of a page, if it is `live`.
- * fnuz: V4_FP8 takes FNUZ codes. All threads of the subgroup call it. */
+ * fnuz: codes are FNUZ. All threads of the subgroup call it. */
 FN void
 v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 	     uint32_t layout, uint32_t fnuz, uint64_t entries, uint64_t entry,
@@ -209,8 +229,8 @@ v4_write_row(PRIVATE uint32_t *w, uint32_t live, GLOBAL uint8_t *page,
 		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_BF16, 0, entries,
 				entry, inverse);
 	else
-		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_E4M3, 0, entries,
-				entry, inverse);
+		v4_write_layout(w, live, page, SPMLA_LAYOUT_V4_E4M3, fnuz,
+				entries, entry, inverse);
 }
 
 #endif

@@ -248,6 +248,21 @@ g_e4m3x4_to_fnuz(uint32_t codes)
 	return (codes & ~(nan | (nan - (nan >> 7)))) | nan;
 }
 
+/* The FNUZ codes of four values of any size, saturating at 240: e4m3fn's codes
+ * of twice the values saturate at 224, so those that round to 240 get the last
+ * bit. 232 is the tie. */
+FN uint32_t
+g_f32_to_fnuzx4(float a, float b, float c, float d)
+{
+	const uint32_t codes = g_e4m3x4_to_fnuz(
+		g_f32_to_e4m3x4(2.0f * a, 2.0f * b, 2.0f * c, 2.0f * d));
+
+	return codes | (g_abs(a) > 232.0f) |
+	       (uint32_t)(g_abs(b) > 232.0f) << 8 |
+	       (uint32_t)(g_abs(c) > 232.0f) << 16 |
+	       (uint32_t)(g_abs(d) > 232.0f) << 24;
+}
+
 /* Whether one of four codes is NaN. */
 FN uint32_t
 g_e4m3_any_nan(uint32_t codes)

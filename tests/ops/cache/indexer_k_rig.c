@@ -214,9 +214,7 @@ model_key(const k_rig *r, uint32_t t, uint8_t *codes, uint8_t *scale)
 	if (r->a.scale_mode == SPMLA_SCALE_POW2)
 		s = ref_pow2up(s);
 	for (i = 0; i < DIM; i++)
-		codes[i] = r->a.cache.encoding
-				   ? ref_fnuz(ref_round_f32(x[i] / s))
-				   : quotient_code(x[i], s);
+		codes[i] = encoded_quotient(x[i], s, r->a.cache.encoding);
 	f = (float)s;
 	memcpy(scale, &f, sizeof f);
 }

@@ -115,7 +115,7 @@ static const arg_error v4_errors[] = {
 static const arg_error e4m3_errors[] = {
 	BAD_FLOAT(kv_gather, kv_scale),
 	BAD_STRIDE(kv_gather, dst_stride_elems, 511, 512),
-	BAD_MOST(kv_gather, cache.encoding, 1, 0),
+	BAD_MOST(kv_gather, cache.encoding, 2, 1),
 };
 
 static const arg_error slot_errors[] = {

@@ -103,7 +103,7 @@ static const arg_error e4m3_errors[] = {
 	BAD_EQUAL(kv_insert, dtype, 1, 0),
 	BAD_FLOAT(kv_insert, kv_scale),
 	BAD_CACHE(kv_insert, cache, "1, 2, 4, 5 or 6", 2544, 2560, 16),
-	BAD_MOST(kv_insert, cache.encoding, 1, 0),
+	BAD_MOST(kv_insert, cache.encoding, 2, 1),
 };
 
 OP_ENTRY(kv_insert,

@@ -109,6 +109,7 @@ kv_rig_run(kv_rig *r)
 static void
 model_fp8(const kv_rig *r, const uint16_t *kv, uint8_t *entry)
 {
+	const uint32_t encoding = r->a.cache.encoding;
 	uint32_t g, i;
 
 	for (g = 0; g < 4; g++) {
@@ -117,13 +118,15 @@ model_fp8(const kv_rig *r, const uint16_t *kv, uint8_t *entry)
 
 		for (i = 0; i < 128; i++)
 			x[i] = value16(kv[g * 128 + i], r->a.dtype);
-		s = ref_round_f32(ref_amax(x, 128) / 448);
+		s = ref_round_f32(ref_amax(x, 128) /
+				  (encoding == SPMLA_E4M3_FNUZ ? 224 : 448));
 		if (r->a.scale_mode == SPMLA_SCALE_POW2)
 			s = ref_pow2up(s > (double)1e-4f ? s : (double)1e-4f);
 		else if (s < 0x1p-126)
 			s = 0x1p-126;
 		for (i = 0; i < 128; i++)
-			entry[g * 128 + i] = quotient_code(x[i], s);
+			entry[g * 128 + i] =
+				encoded_quotient(x[i], s, encoding);
 		stored = (float)s;
 		memcpy(entry + 512 + 4 * g, &stored, 4);
 	}

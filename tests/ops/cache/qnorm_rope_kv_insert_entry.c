@@ -89,6 +89,7 @@ static const arg_error errors[] = {
 static const arg_error e4m3_errors[] = {
 	BAD_FLOAT(qnorm_rope_kv_insert, kv_scale),
 	BAD_BITS(qnorm_rope_kv_insert, kv_scale, 0x80000000),
+	BAD_MOST(qnorm_rope_kv_insert, cache.encoding, 2, 1),
 };
 
 /* Heads 512 apart and tokens 1536. */

@@ -17,7 +17,17 @@ static const uint32_t layouts[3] = {FP8, SPMLA_LAYOUT_V4_BF16,
 
 static kv_gather_rig r;
 
-/* Pages of random bytes: every code and every scale byte occurs. */
+static void
+open_in(uint32_t encoding, uint32_t layout, uint32_t entries, uint32_t rows,
+	uint32_t columns, uint64_t pad)
+{
+	kv_gather_open(&r, layout, entries, rows, columns, pad);
+	if (layout != SPMLA_LAYOUT_V4_BF16)
+		r.a.cache.encoding = encoding;
+}
+
+/* Pages of random bytes: every code and every scale byte occurs. _i: the
+ * encoding. */
 START_TEST(v4_requests_of_any_length_are_converted)
 {
 	static const int32_t starts[4][4] = {{0, 1, 1, 65},
@@ -29,8 +39,8 @@ START_TEST(v4_requests_of_any_length_are_converted)
 	for (i = 0; i < 12; i++) {
 		const uint32_t entries = i < 3 ? 1 : i < 6 ? 2 : 64;
 
-		kv_gather_open(&r, layouts[i % 3], entries, 4, 200 / entries,
-			       16 * i);
+		open_in((uint32_t)_i, layouts[i % 3], entries, 4, 200 / entries,
+			16 * i);
 		kv_gather_requests(&r, starts[i / 3], 4, 201);
 		kv_gather_close(&r);
 	}
@@ -73,6 +83,7 @@ START_TEST(last_entries_of_each_request_go_to_an_offset)
 }
 END_TEST
 
+/* _i: the encoding. */
 START_TEST(v4_slots_of_any_number_are_converted)
 {
 	static const uint32_t counts[4] = {1, 31, 33, 590};
@@ -80,7 +91,7 @@ START_TEST(v4_slots_of_any_number_are_converted)
 	uint32_t i, n;
 
 	for (i = 0; i < 12; i++) {
-		kv_gather_open(&r, layouts[i % 3], 16, 2, 4, 16 * i);
+		open_in((uint32_t)_i, layouts[i % 3], 16, 2, 4, 16 * i);
 		for (n = 0; n < counts[i / 3]; n++)
 			slots[n] = rng_below(&r.g.rng, 9)
 					   ? (int32_t)rng_below(
@@ -286,9 +297,9 @@ END_TEST
 SUITE
 {
 	const theme_test shape[] = {
-		{v4_requests_of_any_length_are_converted, 1},
+		{v4_requests_of_any_length_are_converted, 2},
 		{last_entries_of_each_request_go_to_an_offset, 1},
-		{v4_slots_of_any_number_are_converted, 1},
+		{v4_slots_of_any_number_are_converted, 2},
 		{rows_of_v32_are_found_by_slot_too, 1},
 	};
 	const theme_test edge[] = {

@@ -37,6 +37,7 @@ scale_at(const kv_rig *r, uint32_t group)
 	return s;
 }
 
+/* _i: the encoding. */
 START_TEST(fp8_rows_of_any_size_equal_the_model)
 {
 	static const uint32_t tokens[] = {1, 5, 33}, entries[] = {1, 16, 64};
@@ -49,6 +50,7 @@ START_TEST(fp8_rows_of_any_size_equal_the_model)
 				kv_rig_open(&r, SPMLA_LAYOUT_FP8_DS_MLA,
 					    tokens[i % 3], entries[i / 3],
 					    64 / entries[i / 3], 16 * i);
+				r.a.cache.encoding = (uint32_t)_i;
 				r.a.dtype = dtype;
 				r.a.scale_mode = mode;
 				kv_rig_check(&r);
@@ -326,7 +328,7 @@ END_TEST
 SUITE
 {
 	const theme_test shape[] = {
-		{fp8_rows_of_any_size_equal_the_model, 1},
+		{fp8_rows_of_any_size_equal_the_model, 2},
 		{bf16_rows_are_copied_bit_for_bit, 1},
 		{rows_may_be_dense_or_far_apart, 1},
 	};

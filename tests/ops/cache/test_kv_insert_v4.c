@@ -29,6 +29,7 @@ scale_byte(const kv_rig *r, uint32_t group)
 	return r->pool[576 + group];
 }
 
+/* _i: the encoding. */
 START_TEST(v4_rows_of_any_size_equal_the_model)
 {
 	static const uint32_t layouts[3] = {FP8, SPMLA_LAYOUT_V4_BF16,
@@ -46,6 +47,8 @@ START_TEST(v4_rows_of_any_size_equal_the_model)
 				       64 / entries, 16 * j);
 			if (layouts[i] == SPMLA_LAYOUT_V4_E4M3)
 				r.a.kv_scale = scales[j % 3];
+			if (layouts[i] != SPMLA_LAYOUT_V4_BF16)
+				r.a.cache.encoding = (uint32_t)_i;
 			kv_rig_check(&r);
 			ck_assert_uint_eq(fixture_status(&r.f).count, 0);
 			kv_rig_close(&r);
@@ -212,7 +215,7 @@ END_TEST
 SUITE
 {
 	const theme_test shape[] = {
-		{v4_rows_of_any_size_equal_the_model, 1},
+		{v4_rows_of_any_size_equal_the_model, 2},
 	};
 	const theme_test edge[] = {
 		{v4_scale_bytes_worked_out_by_hand, 1},

@@ -26,6 +26,7 @@ open_one(qnorm_rig *r, uint32_t layout)
 	r->slots[0] = 0;
 }
 
+/* _i: the encoding. */
 START_TEST(rows_of_any_shape_and_layout_equal_the_model)
 {
 	static const uint32_t heads[6][2] = {{1, 1},  {3, 8}, {8, 8},
@@ -38,6 +39,8 @@ START_TEST(rows_of_any_shape_and_layout_equal_the_model)
 		qnorm_open(&r, FP8 + i % 3, 1 + 4 * (i / 6), heads[i % 6][0],
 			   heads[i % 6][1], i % 2 ? 1 : 5);
 		r.a.kv_scale = scales[i / 6];
+		if (r.a.cache.layout != SPMLA_LAYOUT_V4_BF16)
+			r.a.cache.encoding = (uint32_t)_i;
 		qnorm_check(&r);
 		qnorm_close(&r);
 	}
@@ -341,7 +344,7 @@ END_TEST
 SUITE
 {
 	const theme_test shape[] = {
-		{rows_of_any_shape_and_layout_equal_the_model, 1},
+		{rows_of_any_shape_and_layout_equal_the_model, 2},
 		{heads_are_the_norm_and_the_rotation_of_their_values, 1},
 		{fewer_keys_than_tokens_leave_the_rest_alone, 1},
 		{heads_of_padding_are_zeros, 1},

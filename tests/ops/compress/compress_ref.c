@@ -73,14 +73,19 @@ check_bf16(const ref_v4_key *key, const uint8_t *at)
 
 /* One scale for all, an f32 quotient. */
 static void
-check_e4m3(const ref_v4_key *key, const uint8_t *codes, double scale)
+check_e4m3(const ref_v4_key *key, const uint8_t *codes, double scale,
+	   uint32_t encoding)
 {
 	uint32_t d;
 
 	for (d = 0; d < key->dim; d++)
-		between(key, d, ref_e4m3_value(codes[d]),
-			ref_e4m3_value(quotient_code(key->low[d], scale)),
-			ref_e4m3_value(quotient_code(key->high[d], scale)));
+		between(key, d, code_value(codes[d], encoding),
+			code_value(
+				encoded_quotient(key->low[d], scale, encoding),
+				encoding),
+			code_value(
+				encoded_quotient(key->high[d], scale, encoding),
+				encoding));
 }
 
 void
@@ -109,7 +114,7 @@ compress_ref_check(compress_rig *r, uint32_t t)
 		break;
 	case SPMLA_LAYOUT_V4_E4M3:
 		check_e4m3(&key, take(r, page + entry * 512, 512),
-			   (double)r->a.e4m3_scale);
+			   (double)r->a.e4m3_scale, c->encoding);
 		break;
 	case SPMLA_LAYOUT_INDEX_FP8:
 		values = take(r, page + entry * 128, 128);

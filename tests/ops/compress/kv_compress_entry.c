@@ -193,6 +193,7 @@ static const arg_error errors[] = {
 
 static const arg_error e4m3_errors[] = {
 	BAD_FLOAT(kv_compress, e4m3_scale),
+	BAD_MOST(kv_compress, cache.encoding, 2, 1),
 	BAD_ARG(kv_compress, state.layout, SPMLA_LAYOUT_STATE_256,
 		SPMLA_E_RANGE,
 		"SPMLA_E_RANGE: kv_compress.cache.layout: got 6, want 3 or 7"),

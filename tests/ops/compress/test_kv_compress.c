@@ -13,17 +13,20 @@
 static const struct {
 	uint32_t state;
 	uint32_t cache;
+	uint32_t encoding;
 } kinds[] = {
-	{SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_FP8},
-	{SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_BF16},
-	{SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_E4M3},
-	{SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_INDEX_FP8},
-	{SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_INDEX_MXFP4},
-	{SPMLA_LAYOUT_STATE_128, SPMLA_LAYOUT_INDEX_FP8},
-	{SPMLA_LAYOUT_STATE_128, SPMLA_LAYOUT_INDEX_MXFP4},
-	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_FP8},
-	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_BF16},
-	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_E4M3},
+	{SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_FP8, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_BF16, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_E4M3, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_INDEX_FP8, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_256, SPMLA_LAYOUT_INDEX_MXFP4, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_128, SPMLA_LAYOUT_INDEX_FP8, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_128, SPMLA_LAYOUT_INDEX_MXFP4, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_FP8, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_BF16, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_E4M3, SPMLA_E4M3_FN},
+	{SPMLA_LAYOUT_STATE_1024, SPMLA_LAYOUT_V4_E4M3, SPMLA_E4M3_FNUZ},
+	{SPMLA_LAYOUT_STATE_512, SPMLA_LAYOUT_V4_E4M3, SPMLA_E4M3_FNUZ},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -36,6 +39,14 @@ groups_of(int kind)
 		       : 9;
 }
 
+static void
+open_kind(compress_rig *r, int kind, uint32_t entries, uint32_t pad)
+{
+	compress_rig_open(r, kinds[kind].state, kinds[kind].cache,
+			  groups_of(kind), entries, pad);
+	r->a.cache.encoding = kinds[kind].encoding;
+}
+
 /* One row from its beginning, one with some of it cached, one inside a group
  * and to its end; PAGED with all of it in the state. At ratio 128 a key is made
  * whole or by several blocks. */
@@ -46,8 +57,7 @@ START_TEST(keys_of_any_layout_equal_sums_in_double)
 	compress_rig r;
 
 	for (i = 0; i < 3; i++) {
-		compress_rig_open(&r, kinds[_i].state, kinds[_i].cache,
-				  groups_of(_i), entries[i], 16 * i);
+		open_kind(&r, _i, entries[i], 16 * i);
 		n = r.history;
 		if (i)
 			compress_rig_split(&r);
@@ -70,8 +80,7 @@ START_TEST(keys_of_a_ring_equal_sums_in_double)
 	compress_rig r;
 	uint32_t n, half;
 
-	compress_rig_open(&r, kinds[_i].state, kinds[_i].cache, groups_of(_i),
-			  16, 0);
+	open_kind(&r, _i, 16, 0);
 	n = r.history;
 	half = n / 2 + 1; /* inside a group */
 	compress_rig_ring(&r, r.group);
@@ -95,10 +104,8 @@ START_TEST(a_ring_gives_the_bits_of_the_paged_state)
 	uint32_t at[COMPRESS_RIG_ROWS] = {0}, row, left;
 	compress_rig paged, ring;
 
-	compress_rig_open(&paged, kinds[_i].state, kinds[_i].cache,
-			  groups_of(_i), 8, 0);
-	compress_rig_open(&ring, kinds[_i].state, kinds[_i].cache,
-			  groups_of(_i), 8, 0);
+	open_kind(&paged, _i, 8, 0);
+	open_kind(&ring, _i, 8, 0);
 	compress_rig_ring(&ring, ring.group + rng_below(&rng, 3) * 4);
 	memcpy(ring.kv, paged.kv, (uint64_t)ring.most * ring.width * 4);
 	memcpy(ring.score, paged.score, (uint64_t)ring.most * ring.width * 4);
