@@ -53,7 +53,8 @@ typedef enum spmla_rope_style {
 } spmla_rope_style;
 
 /* The least scale of an index query, before rounding up to a power of two. The
- * rules differ only for rows that are nearly zero. */
+ * rules differ only for rows that are nearly zero. With FNUZ codes 224 takes
+ * the place of 448. */
 typedef enum spmla_q_scale_floor {
 	SPMLA_Q_SCALE_FUSED = 0, /* max(amax, 1e-10) / 448 */
 	SPMLA_Q_SCALE_GROUP = 1, /* max(max(amax, 1e-10) / 448, 1e-10) */
@@ -88,11 +89,11 @@ typedef enum spmla_state_form {
 	SPMLA_STATE_FORM_FORCE_32 = 0x7fffffff
 } spmla_state_form;
 
-/* What the e4m3 codes of a cache mean. FN: OCP's e4m3fn, bias 7, largest 448,
- * NaN 0x7f and 0xff. FNUZ: bias 8, so a code has half the value; largest 240
- * (0x7f), NaN 0x80, no -0. Writers on gfx942 use it for some caches. Scales
- * that follow from amax then come from amax / 224. With the caller's scale
- * (V4_E4M3) values saturate at 448, with FNUZ at 240.
+/* What the e4m3 codes of a cache or of index queries mean. FN: OCP's e4m3fn,
+ * bias 7, largest 448, NaN 0x7f and 0xff. FNUZ: bias 8, so a code has half the
+ * value; largest 240 (0x7f), NaN 0x80, no -0. Writers on gfx942 use it for some
+ * caches. Scales that follow from amax then come from amax / 224. With the
+ * caller's scale (V4_E4M3) values saturate at 448, with FNUZ at 240.
  * Writers give a NaN the code 0x7f (FNUZ: 0x80), whatever its sign. If the
  * scale follows from amax and amax is infinite, the scale is +inf (as a byte
  * 255), an infinity has the code of NaN, and finite values become zeros of

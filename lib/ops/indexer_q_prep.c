@@ -33,6 +33,9 @@ check_numbers(spmla_diag *diag, const spmla_indexer_q_prep_args *a)
 		 SPMLA_I_FROM_TO(SPMLA_ROPE_FIRST, SPMLA_ROPE_LAST)},
 		{"indexer_q_prep.q_format", a->q_format,
 		 SPMLA_I_FROM_TO(SPMLA_INDEX_Q_FP8, SPMLA_INDEX_Q_MXFP4)},
+		{"indexer_q_prep.q_encoding", a->q_encoding, SPMLA_WANT_AT_MOST,
+		 a->q_format == SPMLA_INDEX_Q_FP8 ? SPMLA_E4M3_FNUZ
+						  : SPMLA_E4M3_FN},
 	};
 
 	return spmla_i_check_all(diag, checks, SPMLA_I_COUNT(checks));

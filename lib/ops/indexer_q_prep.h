@@ -56,7 +56,7 @@ typedef struct spmla_indexer_q_prep_args {
 	 * lowest, is the ue8m0 scale of values 32 g .. 32 g + 31. */
 	int32_t *q_scales;
 	uint32_t cos_sin_dtype; /* spmla_real_dtype */
-	uint32_t reserved;
+	uint32_t q_encoding;    /* spmla_e4m3, of q_out; MXFP4: 0 */
 } spmla_indexer_q_prep_args;
 
 /* Index queries are quantised, each head with its own scales. The scale of an
@@ -67,7 +67,7 @@ typedef struct spmla_indexer_q_prep_args {
  *
  * FP8, over all 128 values:
  *   s = pow2up(raw); scale_floor defines raw (amax over |x|, NaN ignored)
- *   byte = e4m3(x / s), a true division
+ *   byte = e4m3(x / s), a true division; in FNUZ with q_encoding FNUZ
  *   weights_out = ((weight * s) * softmax_scale) * head_scale, in f32
  * See spmla_e4m3 for NaN and infinities. Sign and payload of a NaN in
  * weights_out are unspecified.

@@ -15,9 +15,15 @@ spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 
 	if (s != SPMLA_OK || a->tokens == 0)
 		return s;
-	const spmla_i_check q_scales = {"mqa_logits.q_scales",
-					SPMLA_I_PTR(a->q_scales),
-					SPMLA_WANT_NOT_NULL, 0};
+	const spmla_i_check format[] = {
+		{"mqa_logits.q_encoding", a->q_encoding, SPMLA_WANT_AT_MOST,
+		 spmla_i_encodings(a->cache.layout)},
+		{"mqa_logits.q_scales", SPMLA_I_PTR(a->q_scales),
+		 a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4
+			 ? SPMLA_WANT_NOT_NULL
+			 : SPMLA_WANT_NOTHING,
+		 0},
+	};
 	const spmla_i_check checks[] = {
 		{"mqa_logits.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
 		{"mqa_logits.heads", a->heads, SPMLA_WANT_AT_MOST,
@@ -52,8 +58,9 @@ spmla_mqa_logits(spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 	if (s == SPMLA_OK)
 		s = spmla_i_check_cache(&ctx->diag, &cache, &a->cache,
 					SPMLA_I_INDEX_PAGES);
-	if (s == SPMLA_OK && a->cache.layout == SPMLA_LAYOUT_INDEX_MXFP4)
-		s = spmla_i_check_all(&ctx->diag, &q_scales, 1);
+	if (s == SPMLA_OK)
+		s = spmla_i_check_all(&ctx->diag, format,
+				      SPMLA_I_COUNT(format));
 	return spmla_i_op_end(ctx, s, SPMLA_OP_mqa_logits, a, sizeof *a,
 			      stream);
 }

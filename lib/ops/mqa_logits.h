@@ -37,7 +37,7 @@ typedef struct spmla_mqa_logits_args {
 	const int32_t *q_scales;
 	int64_t row_stride_elems; /* >= 1; not read with row_starts */
 	uint32_t logits_dtype;    /* spmla_real_dtype */
-	uint32_t reserved;
+	uint32_t q_encoding;      /* spmla_e4m3, of q; INDEX_MXFP4: 0 */
 } spmla_mqa_logits_args;
 
 /* The score of a key is a weighted sum over the index heads of how well each
@@ -48,11 +48,11 @@ typedef struct spmla_mqa_logits_args {
  *     (relu(sum over d of q[t][h][d] * k[n][d]) * weights[t][h])
  * Nothing else is written. relu(x) = x if x > 0, else 0 (also for a NaN, like
  * fmaxf, as in the source). Other NaNs propagate.
- * Scores of bf16 are rounded once, to nearest even. With cache.encoding FNUZ
- * the codes of k are FNUZ; q stays e4m3fn. A GPU computes scores without matrix
- * instructions if pages do not begin at multiples of 16 bytes, and, without
- * SPMLA_CONFIG_ALLOW_UNPROVEN, if scores are bf16 or keys are FNUZ or
- * INDEX_FP8_TILED.
+ * Scores of bf16 are rounded once, to nearest even. q and the cache each have
+ * their own encoding. A GPU computes scores without matrix instructions if
+ * pages do not begin at multiples of 16 bytes, and, without
+ * SPMLA_CONFIG_ALLOW_UNPROVEN, if scores are bf16, if queries or keys are FNUZ,
+ * or if keys are INDEX_FP8_TILED.
  * INDEX_MXFP4: q and k are e2m1 * 2^(byte - 127) in f32 (2^128 is +inf), and
  * kscale is 1. The sums have the same order.
  * A key whose page is not written or outside the pool gets -inf: FAULT_PAGE. A

@@ -9,6 +9,8 @@ static spmla_status
 check_numbers(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a)
 {
 	const uint32_t least = a->form == SPMLA_LOGITS_COMPRESSED ? 1 : a->keys;
+	const uint32_t encodings = spmla_i_encodings(
+		a->layout ? a->layout : (uint32_t)SPMLA_LAYOUT_INDEX_FP8);
 	const spmla_i_check checks[] = {
 		{"mqa_logits_gathered.heads", a->heads, SPMLA_WANT_AT_LEAST, 1},
 		{"mqa_logits_gathered.heads", a->heads, SPMLA_WANT_AT_MOST,
@@ -20,10 +22,9 @@ check_numbers(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a)
 		 1u | 1u << SPMLA_LAYOUT_INDEX_FP8 |
 			 1u << SPMLA_LAYOUT_INDEX_MXFP4},
 		{"mqa_logits_gathered.k_encoding", a->k_encoding,
-		 SPMLA_WANT_AT_MOST,
-		 spmla_i_encodings(a->layout
-					   ? a->layout
-					   : (uint32_t)SPMLA_LAYOUT_INDEX_FP8)},
+		 SPMLA_WANT_AT_MOST, encodings},
+		{"mqa_logits_gathered.q_encoding", a->q_encoding,
+		 SPMLA_WANT_AT_MOST, encodings},
 		{"mqa_logits_gathered.columns", a->columns, SPMLA_WANT_AT_LEAST,
 		 least},
 		{"mqa_logits_gathered.weights_stride_elems",

@@ -44,8 +44,8 @@ typedef struct spmla_mqa_logits_gathered_args {
 	const int32_t *q_scales;
 	uint32_t layout;       /* of q and k: INDEX_FP8 (or 0) or INDEX_MXFP4 */
 	uint32_t logits_dtype; /* spmla_real_dtype; bf16 as in mqa_logits */
-	uint32_t k_encoding;   /* spmla_e4m3, of INDEX_FP8 keys; q has FN */
-	uint32_t reserved;
+	uint32_t k_encoding;   /* spmla_e4m3, of k; MXFP4: 0 */
+	uint32_t q_encoding;   /* the same of q */
 } spmla_mqa_logits_gathered_args;
 
 /* The score of key n for starts[t] <= n < ends[t], as spmla_mqa_logits defines

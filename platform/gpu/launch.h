@@ -101,7 +101,8 @@ spmla_i_gpu_choose(const spmla_i_gpu_queue *queue,
 spmla_i_kernel spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue,
 					     uint32_t layout, uint32_t heads,
 					     uint32_t logits_dtype,
-					     uint32_t encoding);
+					     uint32_t q_encoding,
+					     uint32_t k_encoding);
 
 /* The scalars of a call of index_map. The kernels that do topk and index_map in
  * one launch take them, too. */

@@ -335,7 +335,7 @@ class MqaLogits(Sized):
         ("cache", Cache),
         ("q_scales", c_void_p),
         ("row_stride_elems", c_int64),
-        *_fields((c_uint32, "logits_dtype reserved")),
+        *_fields((c_uint32, "logits_dtype q_encoding")),
     ]
 
 
@@ -347,7 +347,7 @@ class MqaLogitsGathered(Sized):
         (c_void_p, "k k_scales starts ends logits"),
         (c_int64, "logits_stride_elems"),
         (c_void_p, "q_scales"),
-        (c_uint32, "layout logits_dtype k_encoding reserved"),
+        (c_uint32, "layout logits_dtype k_encoding q_encoding"),
     )
 
 

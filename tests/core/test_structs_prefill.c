@@ -56,7 +56,7 @@ static const pin pins[] = {
 	F(spmla_mqa_logits_gathered_args, layout, 104, 4),
 	F(spmla_mqa_logits_gathered_args, logits_dtype, 108, 4),
 	F(spmla_mqa_logits_gathered_args, k_encoding, 112, 4),
-	F(spmla_mqa_logits_gathered_args, reserved, 116, 4),
+	F(spmla_mqa_logits_gathered_args, q_encoding, 116, 4),
 	S(spmla_q_absorb_args, 144),
 	F(spmla_q_absorb_args, struct_bytes, 0, 4),
 	F(spmla_q_absorb_args, tokens, 4, 4),

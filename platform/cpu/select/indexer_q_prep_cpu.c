@@ -17,10 +17,10 @@ enum { DIM = SPMLA_INDEX_DIM };
 
 static float
 scale_of(const spmla_i_cpu_kernels *kernels, const float *x,
-	 uint32_t scale_floor)
+	 uint32_t scale_floor, uint32_t fnuz)
 {
 	const float least = scale_floor == SPMLA_Q_SCALE_V4 ? 1e-4f : 1e-10f;
-	float scale = kernels->amax(x, DIM, least) / 448.0f;
+	float scale = kernels->amax(x, DIM, least) / (fnuz ? 224.0f : 448.0f);
 
 	if (scale_floor == SPMLA_Q_SCALE_GROUP && scale < 1e-10f)
 		scale = 1e-10f;
@@ -57,6 +57,7 @@ static void
 prepare(const spmla_indexer_q_prep_args *a, const spmla_i_cpu_kernels *kernels,
 	uint32_t t, const float *cos_sin)
 {
+	const uint32_t fnuz = a->q_encoding == SPMLA_E4M3_FNUZ;
 	const uint32_t turned =
 		a->rope_part == SPMLA_ROPE_LAST ? DIM - SPMLA_INDEX_ROPE : 0;
 	uint32_t h;
@@ -76,9 +77,10 @@ prepare(const spmla_indexer_q_prep_args *a, const spmla_i_cpu_kernels *kernels,
 			write_mxfp4(a, out, x);
 		} else {
 			const float scale =
-				scale_of(kernels, x, a->scale_floor);
+				scale_of(kernels, x, a->scale_floor, fnuz);
 
-			kernels->quantise(a->q_out + out * DIM, x, DIM, scale);
+			(fnuz ? spmla_i_cpu_quantise_fnuz : kernels->quantise)(
+				a->q_out + out * DIM, x, DIM, scale);
 			weight *= scale;
 		}
 		a->weights_out[out] = weight * a->softmax_scale * a->head_scale;

@@ -33,7 +33,7 @@ open_token(const spmla_ctx *ctx, const spmla_mqa_logits_args *a,
 			a->weights + head);
 	return spmla_i_cpu_score_open(ctx, worker, a->heads,
 				      a->q + head * SPMLA_INDEX_DIM,
-				      a->weights + head);
+				      a->weights + head, a->q_encoding);
 }
 
 /* Scores n keys of a page from `first` on. */

@@ -56,7 +56,8 @@ score_there(spmla_ctx *ctx, const spmla_mqa_logits_gathered_args *a,
 		return;
 	}
 	s = spmla_i_cpu_score_open(ctx, worker, a->heads,
-				   a->q + head * SPMLA_INDEX_DIM, weights);
+				   a->q + head * SPMLA_INDEX_DIM, weights,
+				   a->q_encoding);
 	(a->k_encoding == SPMLA_E4M3_FNUZ ? spmla_i_cpu_score_keys_fnuz
 					  : spmla_i_cpu_score_keys)(
 		&s, a->k + (uint64_t)start * SPMLA_INDEX_DIM,

@@ -23,13 +23,30 @@ lay_out(const spmla_ctx *ctx, uint32_t worker, uint32_t heads)
 	return s;
 }
 
+static void
+open_fnuz(const spmla_i_cpu_score *s, const uint8_t *q, const float *weights)
+{
+	uint32_t h, d;
+
+	for (h = 0; h < s->padded; h++, q += SPMLA_INDEX_DIM) {
+		const uint32_t is_head = h < s->heads;
+
+		for (d = 0; d < SPMLA_INDEX_DIM; d++)
+			s->keys[d] = is_head ? spmla_i_fnuz_to_f32(q[d]) : 0.0f;
+		s->kernels->score_query(s, h, s->keys,
+					is_head ? weights[h] : 0.0f);
+	}
+}
+
 spmla_i_cpu_score
 spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t worker, uint32_t heads,
-		       const uint8_t *q, const float *weights)
+		       const uint8_t *q, const float *weights,
+		       uint32_t encoding)
 {
 	const spmla_i_cpu_score s = lay_out(ctx, worker, heads);
 
-	s.kernels->score_open(&s, q, weights);
+	(encoding == SPMLA_E4M3_FNUZ ? open_fnuz
+				     : s.kernels->score_open)(&s, q, weights);
 	return s;
 }
 

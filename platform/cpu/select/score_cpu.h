@@ -10,10 +10,11 @@
 #include "spmla/platform/cpu/core/parallel_cpu.h"
 
 /* heads <= config.index_heads. q and weights are as in spmla_mqa_logits_args,
- * for one token. */
+ * for one token; encoding is q's. */
 spmla_i_cpu_score spmla_i_cpu_score_open(const spmla_ctx *ctx, uint32_t worker,
 					 uint32_t heads, const uint8_t *q,
-					 const float *weights);
+					 const float *weights,
+					 uint32_t encoding);
 
 /* out[i] = scale[i] * sum over h of (relu(q[h] . key[i]) * weights[h]). A NaN
  * product counts as 0, as fmaxf(x, 0) gives. codes are [n][128], scales f32 of

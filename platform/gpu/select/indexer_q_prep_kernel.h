@@ -44,7 +44,8 @@
 	S(float, softmax_scale)      \
 	S(float, head_scale)         \
 	S(uint32_t, positions_wide)  \
-	S(uint32_t, rope_form)
+	S(uint32_t, rope_form)       \
+	S(uint32_t, fnuz)
 SPMLA_KERNEL_SCALARS(indexer_q_prep)
 #define SPMLA_K_indexer_q_prep_mxfp4(P, S) SPMLA_K_indexer_q_prep(P, S)
 typedef spmla_k_indexer_q_prep_scalars spmla_k_indexer_q_prep_mxfp4_scalars;
@@ -106,18 +107,21 @@ q_prep_rotate(PRIVATE uint32_t *w, const PRIVATE uint32_t *c,
 	}
 }
 
-/* Computes the lane's codes of a head, four words; returns the head's scale. */
+/* Computes the lane's codes of a head, four words; returns the head's scale. A
+ * code means half as much in FNUZ as in e4m3fn, so the scale is twice that. */
 FN float
 q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
-	    PRIVATE uint32_t *codes)
+	    uint32_t fnuz, PRIVATE uint32_t *codes)
 {
-	float scale = g_row_pow2(g_row_amax_bf16(w, 8, Q_PREP_LANES, least));
+	const float more = fnuz ? 2.0f : 1.0f;
+	float scale =
+		more * g_row_pow2(g_row_amax_bf16(w, 8, Q_PREP_LANES, least));
 	float inverse;
 	uint32_t i, j;
 
 	if (group_floor && scale < 0x1p-33f) /* 1e-10 rounded up */
 		scale = 0x1p-33f;
-	inverse = g_row_divisor_of(scale, 0).inverse;
+	inverse = more * g_row_divisor_of(scale, 0).inverse;
 	UNROLL
 	for (i = 0; i < 4; i++) {
 		float x[4];
@@ -128,6 +132,8 @@ q_prep_head(const PRIVATE uint32_t *w, float least, uint32_t group_floor,
 		for (j = 0; j < 4; j++)
 			x[j] *= inverse;
 		codes[i] = g_row_codes4(x);
+		if (fnuz)
+			codes[i] = g_e4m3x4_to_fnuz(codes[i]);
 	}
 	return scale;
 }
@@ -264,7 +270,8 @@ q_prep_all(const PRIVATE q_prep_job *job, const uint32_t mxfp4,
 		if (mxfp4)
 			q_prep_groups(w, codes, bytes);
 		else
-			scale = q_prep_head(w, s->least, s->group_floor, codes);
+			scale = q_prep_head(w, s->least, s->group_floor,
+					    s->fnuz, codes);
 		if (!is_head)
 			continue;
 		if (!is_known) {

@@ -46,6 +46,7 @@ spmla_i_gpu_indexer_q_prep(const spmla_i_gpu_queue *queue, const void *args)
 				 : 0;
 	p.s.least = a->scale_floor == SPMLA_Q_SCALE_V4 ? 1e-4f : 1e-10f;
 	p.s.group_floor = a->scale_floor == SPMLA_Q_SCALE_GROUP;
+	p.s.fnuz = a->q_encoding == SPMLA_E4M3_FNUZ;
 	p.s.weights_f32 = a->weights_dtype == SPMLA_DTYPE_F32;
 	p.s.softmax_scale = a->softmax_scale;
 	p.s.head_scale = a->head_scale;

@@ -33,7 +33,8 @@
 	S(uint32_t, heads)             \
 	S(uint32_t, logits_bf16)       \
 	S(uint32_t, fnuz)              \
-	S(uint32_t, tiled)
+	S(uint32_t, tiled)             \
+	S(uint32_t, q_fnuz)
 SPMLA_KERNEL_SCALARS(mqa_logits)
 
 /* Kernels of INDEX_MXFP4 have the scales of the queries too. */

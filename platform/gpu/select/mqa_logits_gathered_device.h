@@ -27,7 +27,8 @@
 	S(uint32_t, clean)                \
 	S(uint32_t, compressed)           \
 	S(uint32_t, logits_bf16)          \
-	S(uint32_t, fnuz)
+	S(uint32_t, fnuz)                 \
+	S(uint32_t, q_fnuz)
 SPMLA_KERNEL_SCALARS(mqa_logits_gathered)
 
 /* Kernels of INDEX_MXFP4 have the scales of the queries too. */

@@ -66,7 +66,7 @@ gathered_unit(const PRIVATE gathered_job *job, uint32_t t, uint32_t first,
 		      s->fnuz, mxfp4);
 	score = mqa_score_all(
 		&keys, job->q + head * (mxfp4 ? MQA_DIM / 2 : MQA_DIM),
-		mxfp4 ? job->q_scales + head : job->q_scales, mxfp4,
+		mxfp4 ? job->q_scales + head : job->q_scales, mxfp4, s->q_fnuz,
 		job->weights + (int64_t)t * s->weights_stride, s->heads, stage,
 		first + mqa_subgroup() < end, &job->shared->heads);
 	key = first + mqa_own() + lane;

@@ -73,7 +73,7 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	const uint32_t mxfp4 = a->layout == SPMLA_LAYOUT_INDEX_MXFP4;
 	const spmla_i_kernel kind = spmla_i_gpu_mqa_logits_kernel(
 		queue, mxfp4 ? a->layout : SPMLA_LAYOUT_INDEX_FP8, a->heads,
-		a->logits_dtype, a->k_encoding);
+		a->logits_dtype, a->q_encoding, a->k_encoding);
 	const spmla_i_gpu_variant *by = spmla_i_gpu_choose(
 		queue, variants, SPMLA_I_COUNT(variants), kind, a->heads, 0);
 	const size_t at =
@@ -94,6 +94,7 @@ spmla_i_gpu_mqa_logits_gathered(const spmla_i_gpu_queue *queue,
 	p.s.columns = a->columns;
 	p.s.clean = a->form == SPMLA_LOGITS_CLEAN;
 	p.s.fnuz = a->k_encoding == SPMLA_E4M3_FNUZ;
+	p.s.q_fnuz = a->q_encoding == SPMLA_E4M3_FNUZ;
 	p.s.logits_bf16 = a->logits_dtype == SPMLA_REAL_BF16;
 	p.s.compressed = a->form == SPMLA_LOGITS_COMPRESSED;
 	if (mxfp4) {

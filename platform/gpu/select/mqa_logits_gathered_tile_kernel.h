@@ -54,7 +54,7 @@ gathered_tile_unit(const PRIVATE gathered_job *job,
 	if (stage)
 		mqa_tile_stage(job->q + head * key_bytes,
 			       mxfp4 ? job->q_scales + head : job->q_scales,
-			       mxfp4,
+			       mxfp4, s->q_fnuz,
 			       job->weights + (int64_t)t * s->weights_stride,
 			       s->heads, shared);
 	if (mxfp4)

@@ -62,12 +62,12 @@ mqa_decode_mxfp4(uint32_t codes, uint32_t scale, PRIVATE float *to)
 }
 
 /* Puts queries and weights of `heads` heads into shared memory, with zeros up
- * to a whole tile. Only MXFP4 queries have scales. Has a barrier at both ends.
- */
+ * to a whole tile. Only MXFP4 queries have scales; others may be FNUZ. Has a
+ * barrier at both ends. */
 FN void
 mqa_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
-	  const uint32_t mxfp4, GLOBAL const float *weights, uint32_t heads,
-	  LOCAL mqa_staged *to)
+	  const uint32_t mxfp4, uint32_t fnuz, GLOBAL const float *weights,
+	  uint32_t heads, LOCAL mqa_staged *to)
 {
 	const uint32_t aligned = ((uint64_t)q & 3u) == 0;
 	const uint32_t fours = MQA_DIM / 4;
@@ -92,7 +92,7 @@ mqa_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 		} else {
 			if (h < heads)
 				codes = mqa_word(q + 4 * i, aligned);
-			mqa_decode(codes, 0, x);
+			mqa_decode(codes, fnuz, x);
 		}
 		UNROLL
 		for (j = 0; j < 4; j++)
@@ -208,8 +208,8 @@ mqa_score(const PRIVATE mqa_keys *keys, LOCAL const mqa_staged *staged,
 FN float
 mqa_score_all(const PRIVATE mqa_keys *keys, GLOBAL const uint8_t *q,
 	      GLOBAL const uint32_t *q_scales, const uint32_t mxfp4,
-	      GLOBAL const float *weights, uint32_t heads, uint32_t stage,
-	      uint32_t any, LOCAL mqa_staged *staged)
+	      uint32_t q_fnuz, GLOBAL const float *weights, uint32_t heads,
+	      uint32_t stage, uint32_t any, LOCAL mqa_staged *staged)
 {
 	float sum = 0.0f;
 	uint32_t h;
@@ -222,7 +222,7 @@ mqa_score_all(const PRIVATE mqa_keys *keys, GLOBAL const uint8_t *q,
 			mqa_stage(q + (uint64_t)h * (mxfp4 ? MQA_DIM / 2
 							   : MQA_DIM),
 				  mxfp4 ? q_scales + h : q_scales, mxfp4,
-				  weights + h, n, staged);
+				  q_fnuz, weights + h, n, staged);
 		if (any)
 			sum = mqa_score(keys, staged, n, sum);
 	}
@@ -307,7 +307,7 @@ mqa_logits_unit(const PRIVATE mqa_logits_job *job, uint32_t t, uint32_t first,
 			       first + mqa_own(), len, mxfp4);
 	score = mqa_score_all(
 		&keys, job->q + head * (mxfp4 ? MQA_DIM / 2 : MQA_DIM),
-		mxfp4 ? job->q_scales + head : job->q_scales, mxfp4,
+		mxfp4 ? job->q_scales + head : job->q_scales, mxfp4, s->q_fnuz,
 		job->weights + head, s->heads, stage,
 		first + mqa_subgroup() < len, &job->shared->heads);
 	key = first + mqa_own() + lane;

@@ -48,6 +48,7 @@ fill(spmla_k_mqa_logits_params *p, const spmla_i_gpu_queue *queue,
 	p->s.heads = a->heads;
 	p->s.tiled = a->cache.layout == SPMLA_LAYOUT_INDEX_FP8_TILED;
 	p->s.fnuz = a->cache.encoding == SPMLA_E4M3_FNUZ;
+	p->s.q_fnuz = a->q_encoding == SPMLA_E4M3_FNUZ;
 	p->s.logits_bf16 = a->logits_dtype == SPMLA_REAL_BF16;
 }
 
@@ -95,7 +96,7 @@ launch(const spmla_i_gpu_queue *queue, spmla_i_kernel kernel,
 	return spmla_i_gpu_launch(queue, kernel, UINT32_MAX, &all);
 }
 
-/* Kinds: layouts, with OTHER for scores of bf16 or keys in FNUZ, and with ODD
+/* Kinds: layouts, with OTHER for scores of bf16 or codes in FNUZ, and with ODD
  * for pages that do not begin at multiples of 16 bytes. Sizes: heads. Rows: the
  * most tokens of a launch; with OTHER or ODD one launch takes all. Example:
  * 5000 tokens with 64 heads and FP8 keys are three launches by wgmma on Hopper,
@@ -159,17 +160,19 @@ choose(const spmla_i_gpu_queue *queue, uint32_t kind, uint32_t heads)
 }
 
 static uint32_t
-other_of(uint32_t logits_dtype, uint32_t encoding)
+other_of(uint32_t logits_dtype, uint32_t q_encoding, uint32_t k_encoding)
 {
-	return logits_dtype == SPMLA_REAL_F32 && !encoding ? 0 : OTHER;
+	return logits_dtype == SPMLA_REAL_F32 && !q_encoding && !k_encoding
+		       ? 0
+		       : OTHER;
 }
 
 spmla_i_kernel
 spmla_i_gpu_mqa_logits_kernel(const spmla_i_gpu_queue *queue, uint32_t layout,
 			      uint32_t heads, uint32_t logits_dtype,
-			      uint32_t encoding)
+			      uint32_t q_encoding, uint32_t k_encoding)
 {
-	const uint32_t other = other_of(logits_dtype, encoding);
+	const uint32_t other = other_of(logits_dtype, q_encoding, k_encoding);
 
 	return choose(queue, layout | other, heads)->kernel;
 }
@@ -181,7 +184,8 @@ spmla_i_gpu_mqa_logits(const spmla_i_gpu_queue *queue, const void *args)
 	const uint32_t other =
 		a->cache.page_stride_bytes % SPMLA_PAGE_STRIDE_ALIGN
 			? ODD
-			: other_of(a->logits_dtype, a->cache.encoding);
+			: other_of(a->logits_dtype, a->q_encoding,
+				   a->cache.encoding);
 	const spmla_i_gpu_variant *by =
 		choose(queue, a->cache.layout | other, a->heads);
 	spmla_k_mqa_logits_params p;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mqa_logits by products of tiles (tile.h), for up to 64 heads. Keys are in
- * either encoding of e4m3, by rows or in tiles, or in MXFP4; logits are of
- * either type. Queries lie in shared memory as bf16, which is exact for e4m3
+ * mqa_logits by products of tiles (tile.h), for up to 64 heads. Queries and
+ * keys are in either encoding of e4m3, keys by rows or in tiles, or both are in
+ * MXFP4; logits are of either type. Queries lie in shared memory as bf16, which is exact for e4m3
  * and for MXFP4 values with their scales. Keys go from the cache to registers.
  * The hard idea: the order of the 128 dims is free as long as both sides use
  * the same one. So a lane reads bytes of a key that lie together, and queries
@@ -93,7 +93,7 @@ mqa_tile_pair_mxfp4(uint32_t codes, float scale)
  * whole tiles. Has a barrier at both ends. */
 FN void
 mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
-	       const uint32_t mxfp4, GLOBAL const float *weights,
+	       const uint32_t mxfp4, uint32_t fnuz, GLOBAL const float *weights,
 	       uint32_t heads, LOCAL mqa_tile_shared *to)
 {
 	const uint32_t aligned = ((uint64_t)q & 3u) == 0;
@@ -118,8 +118,8 @@ mqa_tile_stage(GLOBAL const uint8_t *q, GLOBAL const uint32_t *q_scales,
 		} else {
 			if (h < heads)
 				codes = mqa_word(q + 4 * i, aligned);
-			low = mqa_tile_pair(codes & 0xffffu, 0);
-			high = mqa_tile_pair(codes >> 16, 0);
+			low = mqa_tile_pair(codes & 0xffffu, fnuz);
+			high = mqa_tile_pair(codes >> 16, fnuz);
 		}
 		to->q[(h * MQA_TILE_ROW + mqa_tile_place(4 * four)) / 4] =
 			(uint64_t)high << 32 | low;
@@ -297,7 +297,8 @@ mqa_tile_unit(const PRIVATE mqa_logits_job *job, LOCAL mqa_tile_shared *shared,
 	if (stage)
 		mqa_tile_stage(job->q + head * key_bytes,
 			       mxfp4 ? job->q_scales + head : job->q_scales,
-			       mxfp4, job->weights + head, s->heads, shared);
+			       mxfp4, s->q_fnuz, job->weights + head, s->heads,
+			       shared);
 	if (key < len)
 		page = g_table_page(&table, row, key / s->page_tokens);
 	if (page >= 0)

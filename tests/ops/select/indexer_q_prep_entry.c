@@ -39,6 +39,8 @@ make(draw *d, void *args)
 	a->q_out = draw_out(d, rows * (a->q_format ? 64 : 128), 1);
 	a->weights_out = draw_out(d, rows, 4);
 	a->q_scales = a->q_format ? draw_out(d, rows, 4) : NULL;
+	if (!a->q_format)
+		a->q_encoding = draw_choice(d, 2);
 }
 
 static const arg_error errors[] = {
@@ -65,10 +67,12 @@ static const arg_error errors[] = {
 	BAD_NULL(indexer_q_prep, weights_out),
 	BAD_ENUM(indexer_q_prep, rope_part, 2, "0 or 1"),
 	BAD_ENUM(indexer_q_prep, q_format, 2, "0 or 1"),
+	BAD_MOST(indexer_q_prep, q_encoding, 2, 1),
 };
 
 static const arg_error mxfp4_errors[] = {
 	BAD_NULL(indexer_q_prep, q_scales),
+	BAD_MOST(indexer_q_prep, q_encoding, 1, 0),
 };
 
 OP_ENTRY(indexer_q_prep,

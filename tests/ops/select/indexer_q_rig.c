@@ -163,12 +163,14 @@ model_codes(q_rig *r, uint32_t out, const double *x)
 				 r->scales_want + 4 * out);
 		return 1;
 	}
-	s = ref_round_f32(fmax(ref_amax(x, DIM), least) / 448);
+	s = ref_round_f32(fmax(ref_amax(x, DIM), least) /
+			  (r->a.q_encoding == SPMLA_E4M3_FNUZ ? 224 : 448));
 	if (r->a.scale_floor == SPMLA_Q_SCALE_GROUP)
 		s = fmax(s, least);
 	s = ref_pow2up(s);
 	for (i = 0; i < DIM; i++)
-		r->q_want[out * DIM + i] = quotient_code(x[i], s);
+		r->q_want[out * DIM + i] =
+			encoded_quotient(x[i], s, r->a.q_encoding);
 	return s;
 }
 

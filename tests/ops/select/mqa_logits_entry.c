@@ -70,6 +70,7 @@ make(draw *d, void *args)
 		a->q_scales = draw_ue8m0(d, (uint64_t)a->tokens * a->heads);
 	} else {
 		a->q = draw_codes(d, (uint64_t)a->tokens * a->heads * 128);
+		a->q_encoding = draw_choice(d, 2);
 	}
 }
 
@@ -90,12 +91,14 @@ static const arg_error errors[] = {
 		  "got 1, want 3, 7 or 11"),
 	BAD_CACHE(mqa_logits, cache, "3, 7 or 11", 656, 660, 4),
 	BAD_MOST(mqa_logits, cache.encoding, 2, 1),
+	BAD_MOST(mqa_logits, q_encoding, 2, 1),
 };
 
 static const arg_error mxfp4_errors[] = {
 	BAD_NULL(mqa_logits, q_scales),
 	BAD_CACHE(mqa_logits, cache, "3, 7 or 11", 336, 340, 4),
 	BAD_MOST(mqa_logits, cache.encoding, 1, 0),
+	BAD_MOST(mqa_logits, q_encoding, 1, 0),
 };
 
 static const arg_error dense_errors[] = {

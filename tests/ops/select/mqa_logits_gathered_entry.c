@@ -37,6 +37,7 @@ make(draw *d, void *args)
 		a->k_scales = draw_f32(d, a->keys);
 		a->k_encoding =
 			draw_choice(d, 2) ? SPMLA_E4M3_FNUZ : SPMLA_E4M3_FN;
+		a->q_encoding = draw_choice(d, 2);
 	}
 	a->starts = draw_i32(d, a->tokens, 0, a->keys + INT64_C(1));
 	a->ends = draw_i32(d, a->tokens, 0, a->keys + INT64_C(1));
@@ -77,12 +78,14 @@ static const arg_error errors[] = {
 	BAD_NULL(mqa_logits_gathered, logits),
 	BAD_ENUM(mqa_logits_gathered, logits_dtype, 2, "0 or 1"),
 	BAD_MOST(mqa_logits_gathered, k_encoding, 2, 1),
+	BAD_MOST(mqa_logits_gathered, q_encoding, 2, 1),
 };
 
 static const arg_error mxfp4_errors[] = {
 	BAD_NULL(mqa_logits_gathered, q_scales),
 	BAD_MULTIPLE(mqa_logits_gathered, k, 18, 4),
 	BAD_MOST(mqa_logits_gathered, k_encoding, 1, 0),
+	BAD_MOST(mqa_logits_gathered, q_encoding, 1, 0),
 };
 
 OP_ENTRY(mqa_logits_gathered, .errors = {ERRORS(errors), ERRORS(mxfp4_errors)},

@@ -28,6 +28,7 @@ open_one(q_rig *r)
 	r->a.head_scale = 1;
 }
 
+/* _i: the encoding. */
 START_TEST(queries_of_any_shape_equal_the_model)
 {
 	static const uint32_t heads[] = {1, 3, 64, 128};
@@ -39,6 +40,7 @@ START_TEST(queries_of_any_shape_equal_the_model)
 			for (i = 0; i < 4; i++) {
 				q_rig_open(&r, 1 + 2 * i, heads[i]);
 				r.a.scale_floor = floor;
+				r.a.q_encoding = (uint32_t)_i;
 				if (style)
 					q_rig_rope(&r, style);
 				if (i % 2)
@@ -330,7 +332,7 @@ END_TEST
 SUITE
 {
 	const theme_test shape[] = {
-		{queries_of_any_shape_equal_the_model, 1},
+		{queries_of_any_shape_equal_the_model, 2},
 		{heads_may_lie_within_or_outside_of_tokens, 1},
 		{queries_and_outputs_may_lie_at_any_address, 1},
 	};
