@@ -18,11 +18,19 @@ most(const code_walk *w)
 	return w->encoding == SPMLA_E4M3_FNUZ ? 224 : 448;
 }
 
+static uint32_t
+is_left_out(const code_walk *w)
+{
+	const double a = fabs(ref_bf16_value((uint16_t)w->next));
+
+	return (w->group && a > most(w)) ||
+	       (w->brief && (a < 0x1p-12 || a >= 0x1p10) && w->next % 128);
+}
+
 static void
 skip(code_walk *w)
 {
-	while (w->next < NUMBERS && w->group &&
-	       fabs(ref_bf16_value((uint16_t)w->next)) > most(w))
+	while (w->next < NUMBERS && is_left_out(w))
 		w->next++;
 }
 

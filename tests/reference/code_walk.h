@@ -12,7 +12,9 @@
 typedef struct code_walk {
 	uint32_t encoding; /* spmla_e4m3 */
 	uint32_t group;    /* values of a scale; 0: it is the caller's, 1 */
-	uint32_t next;     /* bits */
+	uint32_t
+		brief; /* 1: one of each binade that rounds to 0 or saturates */
+	uint32_t next; /* bits */
 	uint8_t seen[256];
 } code_walk;
 

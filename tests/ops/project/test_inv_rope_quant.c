@@ -6,6 +6,7 @@
  */
 #include "tests/harness/themes.h"
 #include "tests/ops/project/inv_rope_rig.h"
+#include "tests/reference/code_walk.h"
 #include "tests/reference/narrow_ref.h"
 
 #include <math.h>
@@ -13,6 +14,13 @@
 #include <string.h>
 
 static inv_rope_rig r;
+
+/* What a head is made of. */
+static uint16_t *
+head_of(uint32_t t, uint32_t h)
+{
+	return r.o + t * r.a.o_token_stride_elems + h * r.a.o_head_stride_elems;
+}
 
 /* One token, one group of two heads: zeros. */
 static void
@@ -123,6 +131,34 @@ END_TEST
 /* A quarter turn back of the last pair, cos 0 and sin 1: (448, 64) becomes
  * (64, -448). NEOX pairs 31 with 63, INTERLEAVED 62 with 63, of the last 64.
  * The values before them stay. */
+/* _i: whether scales are packed. */
+START_TEST(every_bf16_is_written_as_its_code)
+{
+	enum { TOKENS = 5, HEADS = 2 };
+	uint32_t t, h, i;
+	code_walk w;
+
+	inv_rope_open(&r, TOKENS, 1, HEADS);
+	r.a.quant = SPMLA_O_FP8 + (uint32_t)_i;
+	r.a.rope_style = SPMLA_ROPE_NONE;
+	code_walk_begin(&w, SPMLA_E4M3_FN, 128);
+	while (code_walk_more(&w)) {
+		for (t = 0; t < TOKENS; t++)
+			for (h = 0; h < HEADS; h++)
+				code_walk_row(&w, head_of(t, h), 512);
+		inv_rope_run(&r);
+		for (t = 0; t < TOKENS; t++)
+			for (h = 0; h < HEADS; h++)
+				for (i = 0; i < 512; i++)
+					code_walk_check(
+						&w, head_of(t, h)[i],
+						inv_rope_codes(&r, t, h)[i]);
+	}
+	code_walk_end(&w);
+	inv_rope_close(&r);
+}
+END_TEST
+
 START_TEST(each_rope_style_turns_its_own_pairs_back)
 {
 	uint32_t style;
@@ -322,6 +358,7 @@ SUITE
 	const theme_test edge[] = {
 		{zeros_have_the_least_scale_and_keep_their_signs, 2},
 		{an_amax_of_448_times_a_power_of_two_fills_the_range, 1},
+		{every_bf16_is_written_as_its_code, 2},
 		{each_rope_style_turns_its_own_pairs_back, 1},
 		{nothing_is_rounded_to_bf16_before_it_is_quantised, 1},
 		{products_are_rounded_before_they_are_added, 1},
