@@ -277,6 +277,29 @@ sync_pending(const spmla_ctx *ctx)
 	return queue_of(ctx)->end - queue_of(ctx)->head;
 }
 
+/* Level Zero's graphs are lists of commands, of which several run at a time. A
+ * graph whose lists all run is launched when they have ended. */
+static spmla_status
+launch_graph(spmla_ctx *ctx, const entry *e)
+{
+	const spmla_stream on = queue_or(e->stream);
+	const spmla_status s = real()->launch(ctx, e->index, on);
+
+	if (s != SPMLA_E_BUSY || !handles())
+		return s;
+	(void)finish(SPMLA_OK, e->stream, "graph", e->index);
+	return real()->launch(ctx, e->index, on);
+}
+
+/* Whether the next entry of the queue may run beside e. */
+static int
+runs_on(const queue *q, const entry *e, uint32_t left)
+{
+	return handles() && left && q->head < q->end &&
+	       e->op == SPMLA_OP_COUNT &&
+	       q->entries[q->head].op == SPMLA_OP_COUNT;
+}
+
 uint32_t
 cuda_sync_run(spmla_ctx *ctx, uint32_t count)
 {
@@ -288,7 +311,7 @@ cuda_sync_run(spmla_ctx *ctx, uint32_t count)
 		spmla_status s;
 
 		if (e->op == SPMLA_OP_COUNT)
-			s = real()->launch(ctx, e->index, queue_or(e->stream));
+			s = launch_graph(ctx, e);
 		else
 			s = real()->enqueue(ctx, (spmla_op)e->op, &e->args,
 					    e->bytes, e->stream);
@@ -297,7 +320,8 @@ cuda_sync_run(spmla_ctx *ctx, uint32_t count)
 				spmla_status_name(s));
 			_Exit(1);
 		}
-		(void)finish(s, e->stream, "queued op", e->op);
+		if (!runs_on(q, e, count - ran - 1))
+			(void)finish(s, e->stream, "queued op", e->op);
 	}
 	if (q->head == q->end)
 		q->head = q->end = 0;

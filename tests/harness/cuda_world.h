@@ -25,7 +25,9 @@
 extern const spmla_backend cuda_sync __attribute__((weak));
 /* The same of spmla_hip. */
 extern const spmla_backend hip_sync __attribute__((weak));
-/* The same of spmla_level_zero: graphs run on a queue of its own. */
+/* The same of spmla_level_zero: graphs run on a queue of its own. Of graphs that
+ * one call of cuda_sync_run runs, one after the other, it waits for the last;
+ * so their lists overlap. */
 extern const spmla_backend level_zero_sync __attribute__((weak));
 
 /* Runs `count` entries of the deferred queue; returns how many it ran. */

@@ -4,7 +4,8 @@
  * driver, with kernels of the library's own SPIR-V. spirv_object.sh compiled
  * that very module, byte for byte, for the CPU. This file has OpenCL's built-in
  * functions, on the emulator's threads and subgroups. The loader takes it by
- * ZE_ENABLE_ALT_DRIVERS=libze_spmla.so.
+ * ZE_ENABLE_ALT_DRIVERS=libze_spmla.so. With SPMLA_TEST_CONCURRENT the host may
+ * access host memory while the device does.
  */
 #include "tests/substitutes/ze_fake.h"
 
@@ -501,6 +502,8 @@ start(void)
 	fake_ze.subslices = 4;
 	fake_ze.group_items = 1024;
 	fake_ze.subgroup_size = WIDTH;
+	if (getenv("SPMLA_TEST_CONCURRENT"))
+		fake_ze.host_access = SPMLA_ZE_ACCESS_CONCURRENT;
 	fake_ze.queue_group_flags = SPMLA_ZE_QUEUE_GROUP_COMPUTE;
 	fake_ze.devices = 1;
 	fake_ze.resident = 20;
