@@ -198,9 +198,10 @@ enum {
  *   entries_per_page   at least 1; in a layer 1..4096, as its table group has
  *   pages              1 or more behind base; a page id outside [0, pages) is
  *                      bad data: it is skipped and reported, never read
- *   encoding           spmla_e4m3; FP8_DS_MLA, V4_FP8, V4_E4M3, INDEX_FP8
- *                      and INDEX_FP8_TILED may also be FNUZ, in operations
- *                      and in layers; other layouts are FN
+ *   encoding           spmla_e4m3; FP8_DS_MLA, V4_FP8, INDEX_FP8 and
+ *                      INDEX_FP8_TILED may also be FNUZ, in operations and
+ *                      in layers, and V4_E4M3 in operations; other layouts
+ *                      are FN
  *   page_stride_bytes  >= the bytes of the page's entries, a multiple of
  *                      spmla_layout_stride_align(); if not of 16, a GPU reads
  *                      the cache without matrix instructions

@@ -80,8 +80,8 @@ spmla_i_can_combine(const spmla_device *device)
 
 /* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
  * the last round has more than `full` tokens, or there were `enough` full rounds
- * before it. Cutting and combining parts costs as much as two fifths of an idle
- * round. V3.2 with 128 heads on an H100, where a round is 66 tokens, in parts
+ * before it. Cutting and combining parts costs as much as an idle third of a
+ * round (V3.2) or four ninths (V4). V3.2 with 128 heads on an H100, where a round is 66 tokens, in parts
  * and whole: 40 tokens 74 and 82 us, 48 tokens 83 and 83, 96 tokens (66 and 30)
  * 140 and 163, 110 tokens (66 and 44) 160 and 163, 140 tokens 196 and 239. */
 static inline int
@@ -95,10 +95,10 @@ spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time, uint32_t full,
 
 /* The same for a model. V4 runs in parts up to half a round: a token has few
  * blocks, but combining its splits costs as much as with V3.2. If the kernel
- * combines the splits, some steps beyond a round run in parts, too: with more
- * than 64 heads by the rule above with five rounds, with up to 64, where a token
- * takes half as long, those that are at most an eighth of a round beyond the
- * first. On an H100, in parts and whole: C4A with 128 heads 96 tokens 92 and 97
+ * combines the splits, some steps beyond a round run in parts, too. With more
+ * than 64 heads the rule above decides, with five rounds. With fewer a token
+ * takes half as long, and only an eighth of a round beyond the first pays. On an
+ * H100, in parts and whole: C4A with 128 heads 96 tokens 92 and 97
  * us, 104 tokens 98 and 97, 140 tokens 124 and 142, 296 tokens 229 and 234; C4A
  * with 64 heads 140 tokens 60 and 67, 148 tokens 63 and 68, 160 tokens 67 and 68;
  * C128A with 64 heads 140 tokens 87 and 109. */

@@ -67,7 +67,7 @@ typedef struct spmla_indexer_q_prep_args {
  *
  * FP8, over all 128 values:
  *   s = pow2up(raw); scale_floor defines raw (amax over |x|, NaN ignored)
- *   byte = e4m3(x / s), a true division; in FNUZ with q_encoding FNUZ
+ *   byte = e4m3(x / s), a true division; FNUZ if q_encoding says so
  *   weights_out = ((weight * s) * softmax_scale) * head_scale, in f32
  * See spmla_e4m3 for NaN and infinities. Sign and payload of a NaN in
  * weights_out are unspecified.

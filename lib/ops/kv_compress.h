@@ -87,8 +87,8 @@ typedef struct spmla_kv_compress_args {
  *      max(amax, 6 * 2^-126) / 6, at most 2^127, code = e2m1(y / s), and the
  *      byte of s.
  *    - V4_BF16: y. V4_E4M3: e4m3(y / e4m3_scale).
- *    With cache.encoding FNUZ (V4_FP8, V4_E4M3, INDEX_FP8) codes are FNUZ, and
- *    224 takes the place of 448.
+ *    With cache.encoding FNUZ (V4_FP8, V4_E4M3, INDEX_FP8) codes are FNUZ. In
+ *    scales that follow from amax 224 takes the place of 448.
  *
  * A NaN is 0x7fc0 as bf16 and 7 as e2m1, whatever its sign; an infinity is 6 of
  * its sign as e2m1. See spmla_e4m3 for both as e4m3.

@@ -51,8 +51,8 @@ typedef struct spmla_kv_insert_args {
  * copied bit for bit.
  * V4_E4M3: each value is e4m3(x * (1 / kv_scale)); quotient and product are
  * rounded to f32.
- * With cache.encoding FNUZ (FP8_DS_MLA, V4_FP8, V4_E4M3) the codes are FNUZ,
- * and 224 takes the place of 448.
+ * With cache.encoding FNUZ (FP8_DS_MLA, V4_FP8, V4_E4M3) the codes are FNUZ. In
+ * scales that follow from amax 224 takes the place of 448.
  * MLA_BF16, V4_BF16: all values are copied bit for bit.
  *
  * A slot past the cache skips the token: FAULT_SLOT. If a slot occurs twice in

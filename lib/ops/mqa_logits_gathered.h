@@ -45,7 +45,7 @@ typedef struct spmla_mqa_logits_gathered_args {
 	uint32_t layout;       /* of q and k: INDEX_FP8 (or 0) or INDEX_MXFP4 */
 	uint32_t logits_dtype; /* spmla_real_dtype; bf16 as in mqa_logits */
 	uint32_t k_encoding;   /* spmla_e4m3, of k; MXFP4: 0 */
-	uint32_t q_encoding;   /* the same of q */
+	uint32_t q_encoding;   /* spmla_e4m3, of q; MXFP4: 0 */
 } spmla_mqa_logits_gathered_args;
 
 /* The score of key n for starts[t] <= n < ends[t], as spmla_mqa_logits defines

@@ -59,8 +59,8 @@ typedef struct spmla_qnorm_rope_kv_insert_args {
  * V4_BF16: bf16; the first 448 values bit for bit.
  * V4_E4M3: e4m3(x * (1 / kv_scale)), quotient and product rounded to f32; a NaN
  * becomes 0x7f (FNUZ: 0x80).
- * With cache.encoding FNUZ (V4_FP8, V4_E4M3) the codes are FNUZ, and 224 takes
- * the place of 448.
+ * With cache.encoding FNUZ (V4_FP8, V4_E4M3) the codes are FNUZ. In scales that
+ * follow from amax 224 takes the place of 448.
  * e4m3 rounds to nearest even and saturates. A NaN of the rotation is 0x7fc0.
  *
  * A position outside the rope table: q_out is zeros for all heads of the token,

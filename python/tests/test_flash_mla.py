@@ -63,10 +63,11 @@ def test_decode_gives_what_flash_mla_gave(place, golden, case):
         topk_length=place.put(lens),
     )
     # FlashMLA rounds scales, values and weights to bf16. The CPU rounds only
-    # weights, Hopper rounds to f16.
+    # weights, Hopper rounds to f16. V4's scales are powers of two.
+    same = place.name == "cpu" and g["q"].shape[-1] == 512
     out, want = of_bf16(place.get(out)), of_bf16(g["out"])
-    close(out, want, 6e-3, 3.01 / 128)
-    close(place.get(lse), g["lse"], 2e-3, 8.01 / 65536)
+    close(out, want, 1e-3 if same else 6e-3, (2.01 if same else 3.01) / 128)
+    close(place.get(lse), g["lse"], 1e-6 if same else 2e-3, 8.01 / 65536)
 
 
 def bf16_world(rng, b, s_q, heads, dim, rows, topk):

@@ -33,7 +33,7 @@
 
 enum {
 	G_DEBUG_WAIT = 1000000000,
-	G_DEBUG_BLOCKS = 1024 /* more than run at a time */
+	G_DEBUG_BLOCKS = 1024 /* of a launch; one such kernel runs at a time */
 };
 
 /* A block that has begun. */

@@ -48,12 +48,17 @@ check_device(const spmla_ctx *ctx, spmla_diag *diag)
 		       : s;
 }
 
-/* Whether kernels may have a stack. Only the debug build of the kernels does. */
+/* Whether kernels may have a stack. Only the debug build of CUDA's does. */
+static int
+allows_stack(const spmla_ctx *ctx)
+{
 #ifdef SPMLA_KERNEL_DEBUG
-enum { STACKS = 1 };
+	return ctx->plan.device.kind == SPMLA_BACKEND_CUDA;
 #else
-enum { STACKS = 0 };
+	(void)ctx;
+	return 0;
 #endif
+}
 
 /* Looks a kernel up, which loads it. */
 static spmla_status
@@ -85,9 +90,10 @@ take_kernel(spmla_ctx *ctx, uint32_t i, spmla_diag *diag)
 	/* The driver would allocate device memory for this stack, and grow it
 	 * later. A kernel that the driver compiled itself, for a device newer
 	 * than all binaries, may be left out if there is another. */
-	if (!STACKS && local_bytes && kernel->needs != SPMLA_GPU_NEEDS_NOTHING)
+	local_bytes = allows_stack(ctx) ? 0 : local_bytes;
+	if (local_bytes && kernel->needs != SPMLA_GPU_NEEDS_NOTHING)
 		return SPMLA_OK;
-	if (!STACKS && local_bytes)
+	if (local_bytes)
 		return spmla_i_fail(diag, SPMLA_E_UNSUPPORTED, kernel->name,
 				    (uint32_t)local_bytes, SPMLA_WANT_EQUAL, 0);
 	/* If the device has less shared memory, it does without the kernel;

@@ -2,9 +2,9 @@
  *
  * mqa_logits by products of tiles (tile.h), for up to 64 heads. Queries and
  * keys are in either encoding of e4m3, keys by rows or in tiles, or both are in
- * MXFP4; logits are of either type. Queries lie in shared memory as bf16, which is exact for e4m3
- * and for MXFP4 values with their scales. Keys go from the cache to registers.
- * The hard idea: the order of the 128 dims is free as long as both sides use
+ * MXFP4; logits are of either type. Queries lie in shared memory as bf16, which
+ * is exact for e4m3 and for MXFP4 values with their scales. Keys go from the
+ * cache to registers. The hard idea: the order of the 128 dims is free as long as both sides use
  * the same one. So a lane reads bytes of a key that lie together, and queries
  * are permuted to match.
  *

@@ -151,7 +151,7 @@ g_fault(GLOBAL spmla_g_state *state, GLOBAL spmla_g_status *status,
 #if defined(__CUDACC__) && defined(SPMLA_KERNEL_DEBUG)
 
 /* Reports for a block, without a branch; see debug.h. Replaces what was reported
- * before. */
+ * before, but for the status's serial. */
 FN void
 g_report_timeout(volatile g_debug_block *b, uint32_t is)
 {

@@ -128,9 +128,6 @@ START_TEST(an_amax_of_448_times_a_power_of_two_fills_the_range)
 }
 END_TEST
 
-/* A quarter turn back of the last pair, cos 0 and sin 1: (448, 64) becomes
- * (64, -448). NEOX pairs 31 with 63, INTERLEAVED 62 with 63, of the last 64.
- * The values before them stay. */
 /* _i: whether scales are packed. */
 START_TEST(every_bf16_is_written_as_its_code)
 {
@@ -159,6 +156,9 @@ START_TEST(every_bf16_is_written_as_its_code)
 }
 END_TEST
 
+/* A quarter turn back of the last pair, cos 0 and sin 1: (448, 64) becomes
+ * (64, -448). NEOX pairs 31 with 63, INTERLEAVED 62 with 63, of the last 64.
+ * The values before them stay. */
 START_TEST(each_rope_style_turns_its_own_pairs_back)
 {
 	uint32_t style;
