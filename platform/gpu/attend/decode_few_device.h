@@ -91,20 +91,13 @@ typedef struct few_kind {
 SPMLA_KERNEL_SCALARS(sparse_decode_few_v32_16)
 /* The same struct: all are one function. */
 typedef spmla_k_sparse_decode_few_v32_16_scalars
-	spmla_k_sparse_decode_few_v32_32_scalars;
-typedef spmla_k_sparse_decode_few_v32_16_scalars
-	spmla_k_sparse_decode_few_v32_64_scalars;
-typedef spmla_k_sparse_decode_few_v32_16_scalars
-	spmla_k_sparse_decode_few_v4_8_scalars;
-typedef spmla_k_sparse_decode_few_v32_16_scalars
-	spmla_k_sparse_decode_few_v4_16_scalars;
-typedef spmla_k_sparse_decode_few_v32_16_scalars
-	spmla_k_sparse_decode_few_v4_32_scalars;
-typedef spmla_k_sparse_decode_few_v32_16_scalars
-	spmla_k_sparse_decode_few_v4_64_scalars;
-typedef spmla_k_sparse_decode_few_v32_16_scalars
-	spmla_k_sparse_decode_few_long_16_scalars;
-typedef spmla_k_sparse_decode_few_v32_16_scalars
+	spmla_k_sparse_decode_few_v32_32_scalars,
+	spmla_k_sparse_decode_few_v32_64_scalars,
+	spmla_k_sparse_decode_few_v4_8_scalars,
+	spmla_k_sparse_decode_few_v4_16_scalars,
+	spmla_k_sparse_decode_few_v4_32_scalars,
+	spmla_k_sparse_decode_few_v4_64_scalars,
+	spmla_k_sparse_decode_few_long_16_scalars,
 	spmla_k_sparse_decode_few_long_32_scalars;
 
 /* The sizes are those for Hopper. */

@@ -83,6 +83,23 @@ page_of(const gather_rig *g, int64_t row, int64_t position)
 	       (uint64_t)page * g->cache.page_stride_bytes;
 }
 
+spmla_kv_gather_args
+gather_two_requests(const gather_rig *g, const int32_t *starts, uint16_t *dst)
+{
+	return (spmla_kv_gather_args){.struct_bytes =
+					      sizeof(spmla_kv_gather_args),
+				      .requests = 2,
+				      .keys = 50,
+				      .rows = 2,
+				      .columns = 4,
+				      .table_stride_elems = 7,
+				      .workspace_starts = starts,
+				      .block_table = g->table,
+				      .dst = dst,
+				      .dst_stride_elems = 576,
+				      .cache = g->cache};
+}
+
 uint32_t
 gather_model(const gather_rig *g, const int64_t *bounds, uint32_t requests,
 	     const int32_t *starts, gather_key *keys, uint32_t count)

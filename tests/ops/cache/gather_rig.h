@@ -9,6 +9,8 @@
 
 #include "tests/harness/fixture.h"
 
+#include "spmla/ops/kv_gather.h"
+
 enum { GATHER_TABLE_GAP = 3 };
 
 typedef struct gather_rig {
@@ -30,6 +32,11 @@ typedef struct gather_rig {
 void gather_open(gather_rig *g, uint32_t layout, uint32_t entries,
 		 uint32_t rows, uint32_t columns, uint64_t pad);
 void gather_close(gather_rig *g);
+
+/* A call of kv_gather over rows of V3.2: keys 0..19 of dst are the first
+ * request's, 20..49 the second one's, and starts says so. */
+spmla_kv_gather_args gather_two_requests(const gather_rig *g,
+					 const int32_t *starts, uint16_t *dst);
 
 /* What a row of the output is. */
 typedef struct gather_key {

@@ -35,24 +35,6 @@ teardown(void)
 	gather_close(&g);
 }
 
-/* Keys 0..19 of the output are the first request's, 20..49 the second one's. */
-static spmla_kv_gather_args
-two_requests(void)
-{
-	return (spmla_kv_gather_args){.struct_bytes =
-					      sizeof(spmla_kv_gather_args),
-				      .requests = 2,
-				      .keys = 50,
-				      .rows = 2,
-				      .columns = 4,
-				      .table_stride_elems = 7,
-				      .workspace_starts = starts,
-				      .block_table = g.table,
-				      .dst = dst,
-				      .dst_stride_elems = 576,
-				      .cache = g.cache};
-}
-
 START_TEST(no_requests_and_no_keys_need_nothing)
 {
 	spmla_kv_gather_args none = {0};
@@ -69,7 +51,7 @@ END_TEST
 START_TEST(with_rows_named_the_table_may_be_shorter_than_the_batch)
 {
 	static const int32_t same[2] = {0, 0};
-	spmla_kv_gather_args a = two_requests();
+	spmla_kv_gather_args a = gather_two_requests(&g, starts, dst);
 
 	a.rows = 1;
 	a.req_row = same;
@@ -86,7 +68,7 @@ START_TEST(pages_may_be_of_odd_size_and_far_apart)
 	gather_close(&g);
 	gather_open(&g, SPMLA_LAYOUT_MLA_BF16, 3, 1, 7, 4096);
 	ck_assert_uint_eq(g.cache.page_stride_bytes, 3456 + 4096);
-	a = two_requests();
+	a = gather_two_requests(&g, starts, dst);
 	a.rows = a.requests = 1;
 	a.keys = 21;
 	a.columns = 7;
@@ -117,7 +99,7 @@ START_TEST(pages_past_2_and_4_gib_are_read_where_they_lie)
 	pool = test_map(bytes);
 	gather_close(&g);
 	open_rig(SPMLA_LAYOUT_FP8_DS_MLA);
-	a = two_requests();
+	a = gather_two_requests(&g, starts, dst);
 	a.requests = a.rows = 1;
 	a.keys = 32;
 	a.columns = a.table_stride_elems = 2;
@@ -143,7 +125,7 @@ START_TEST(output_past_4_gib_is_written_where_it_belongs)
 {
 	const uint64_t stride = UINT64_C(1) << 30, elems = 2 * stride + 576;
 	uint16_t *map = test_map(elems * 2);
-	spmla_kv_gather_args a = two_requests();
+	spmla_kv_gather_args a = gather_two_requests(&g, starts, dst);
 	uint32_t n;
 
 	a.requests = a.rows = 1;
@@ -165,7 +147,7 @@ START_TEST(positions_of_very_long_requests_are_found)
 {
 	static int32_t first[1] = {16777210};
 	int32_t *table = test_alloc(4ull << 20, 0);
-	spmla_kv_gather_args a = two_requests();
+	spmla_kv_gather_args a = gather_two_requests(&g, starts, dst);
 
 	table[1048575] = 3;
 	a.requests = a.rows = 1;

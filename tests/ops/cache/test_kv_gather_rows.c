@@ -28,29 +28,11 @@ teardown(void)
 	gather_close(&g);
 }
 
-/* Keys 0..19 of the output are the first request's, 20..49 the second one's. */
-static spmla_kv_gather_args
-two_requests(void)
-{
-	return (spmla_kv_gather_args){.struct_bytes =
-					      sizeof(spmla_kv_gather_args),
-				      .requests = 2,
-				      .keys = 50,
-				      .rows = 2,
-				      .columns = 4,
-				      .table_stride_elems = 7,
-				      .workspace_starts = starts,
-				      .block_table = g.table,
-				      .dst = dst,
-				      .dst_stride_elems = 576,
-				      .cache = g.cache};
-}
-
 /* As a prefill has them, whose shape is larger than its step. */
 START_TEST(rows_behind_a_requests_end_are_left_alone)
 {
 	const int32_t ends[2] = {starts[1] - 3, 44};
-	spmla_kv_gather_args a = two_requests();
+	spmla_kv_gather_args a = gather_two_requests(&g, starts, dst);
 	uint16_t *whole = test_alloc(60 * 576 * 2, 0);
 	int32_t n;
 
@@ -79,7 +61,7 @@ START_TEST(any_number_of_requests_find_their_keys)
 	enum { REQUESTS = 700 };
 	static int32_t many[REQUESTS], first[REQUESTS], row[REQUESTS];
 	uint16_t *out = test_alloc(2 * REQUESTS * 1152, 0x5A);
-	spmla_kv_gather_args a = two_requests();
+	spmla_kv_gather_args a = gather_two_requests(&g, starts, dst);
 	int32_t n;
 
 	for (n = 0; n < REQUESTS; n++) {
@@ -108,7 +90,7 @@ END_TEST
 START_TEST(output_may_lie_at_any_address_and_stride)
 {
 	static uint16_t odd[60 * 577];
-	spmla_kv_gather_args a = two_requests();
+	spmla_kv_gather_args a = gather_two_requests(&g, starts, dst);
 	uint32_t by, n;
 
 	ck_assert_int_eq(spmla_kv_gather(g.f.ctx, &a, NULL), SPMLA_OK);
@@ -132,7 +114,7 @@ END_TEST
 START_TEST(ring_takes_columns_modulo_their_number)
 {
 	static const int32_t first[2] = {1000, INT32_MAX};
-	spmla_kv_gather_args a = two_requests();
+	spmla_kv_gather_args a = gather_two_requests(&g, starts, dst);
 	uint32_t n;
 
 	a.ring = 1;
