@@ -49,16 +49,16 @@ static void
 choose_even(const spmla_plan *plan, const spmla_sparse_decode_args *a,
 	    uint32_t heads, spmla_decode_parts *out)
 {
-	const uint32_t most = spmla_i_parts_for(plan, heads);
-	const uint32_t tokens = a->tokens;
+	const uint32_t each = a->lens_tokens ? a->lens_tokens : 1;
+	const spmla_i_cut cut = spmla_i_cut_tokens(
+		&plan->device, a->cache.layout == SPMLA_LAYOUT_V4_FP8,
+		a->tokens, spmla_i_parts_for(plan, heads), each);
+	const uint32_t tokens = a->tokens - cut.whole;
 
-	if (!most || tokens > SPMLA_I_SPLIT_TOKENS ||
-	    spmla_i_whole_pays(&plan->device,
-			       a->cache.layout == SPMLA_LAYOUT_V4_FP8, heads,
-			       tokens, most) ||
-	    spmla_i_few_takes(plan, a) < SPMLA_I_FEW_COUNT)
+	if (!cut.parts || spmla_i_few_takes(plan, a) < SPMLA_I_FEW_COUNT)
 		return;
-	out->parts = spmla_i_even_parts(tokens, most);
+	out->parts = cut.parts;
+	out->whole_tokens = cut.whole;
 	out->split_rows = tokens + out->parts;
 	out->overhead_blocks =
 		overhead_of(tokens, out->parts,
@@ -92,21 +92,23 @@ static void
 choose(const spmla_ctx *ctx, const spmla_sparse_decode_args *a,
        spmla_decode_parts *out)
 {
-	const uint32_t tokens = a->tokens, heads = a->heads ? a->heads : 1;
+	const uint32_t heads = a->heads ? a->heads : 1;
 	uint64_t rows;
 
 	memset(out, 0, sizeof *out);
 	out->struct_bytes = (uint32_t)sizeof *out;
-	if (tokens && ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT)
+	if (a->tokens && ctx->plan.config.flags & SPMLA_CONFIG_BATCH_INVARIANT)
 		choose_fixed(&ctx->plan, a, out);
-	else if (tokens)
+	else if (a->tokens)
 		choose_even(&ctx->plan, a, heads, out);
 	if (!out->parts)
 		return;
 	rows = out->split_rows;
 	out->tile_scheduler_metadata_bytes =
 		(uint64_t)out->parts * SPMLA_TILE_ROW_ELEMS * sizeof(int32_t);
-	out->num_splits_bytes = ((uint64_t)tokens + 1) * sizeof(int32_t);
+	out->num_splits_bytes =
+		((uint64_t)(a->tokens - out->whole_tokens) + 1) *
+		sizeof(int32_t);
 	out->split_out_bytes = rows * heads * SPMLA_MLA_LATENT * sizeof(float);
 	out->split_lse_bytes = rows * heads * sizeof(float);
 	out->workspace_bytes = aligned(out->tile_scheduler_metadata_bytes) +
@@ -147,25 +149,35 @@ spmla_decode_parts_choose(spmla_ctx *ctx, const spmla_sparse_decode_args *args,
 	return s;
 }
 
+/* Numbers of the tokens that parts share. */
+static const int32_t *
+from(const int32_t *all, uint32_t first)
+{
+	return all ? all + first : NULL;
+}
+
 static spmla_status
 cut(spmla_ctx *ctx, const spmla_sparse_decode_args *d,
     const spmla_decode_parts *by, spmla_stream stream)
 {
+	const uint32_t whole = d->whole_tokens;
+	const uint32_t lens = d->lens_tokens ? whole / d->lens_tokens : whole;
 	spmla_tile_sched_args a;
 
 	memset(&a, 0, sizeof a);
 	a.struct_bytes = (uint32_t)sizeof a;
-	a.batch = d->tokens;
+	a.batch = d->tokens - whole;
+	a.first_request = whole;
 	a.parts = d->parts;
 	a.overhead_blocks = by->overhead_blocks;
 	a.split_blocks = by->split_blocks;
 	a.topk = d->topk;
 	a.extra_topk = d->extra_topk;
 	a.lens_tokens = d->lens_tokens;
-	a.topk_lens = d->topk_lens;
-	a.extra_topk_lens = d->extra_topk_lens;
-	a.indptr = d->indptr;
-	a.extra_indptr = d->extra_indptr;
+	a.topk_lens = from(d->topk_lens, lens);
+	a.extra_topk_lens = from(d->extra_topk_lens, lens);
+	a.indptr = from(d->indptr, whole);
+	a.extra_indptr = from(d->extra_indptr, whole);
 	/* The layers write both buffers as data of the device. */
 	a.tile_scheduler_metadata =
 		(int32_t *)(uintptr_t)d->tile_scheduler_metadata;
@@ -207,6 +219,7 @@ spmla_sparse_decode_in_parts(spmla_ctx *ctx,
 	a.combine = 1;
 	a.parts = by.parts;
 	a.split_rows = by.split_rows;
+	a.whole_tokens = by.whole_tokens;
 	a.tile_scheduler_metadata = (const int32_t *)(void *)at;
 	at += aligned(by.tile_scheduler_metadata_bytes);
 	a.num_splits = (const int32_t *)(void *)at;

@@ -211,28 +211,30 @@ lend_workspace(const spmla_ctx *ctx, spmla_sparse_decode_args *a)
 	a->workspace_bytes = ctx->buf_bytes[SPMLA_BUF_DECODE_WORKSPACE];
 }
 
-uint32_t
-spmla_i_layer_parts(spmla_ctx *ctx, spmla_sparse_decode_args *a)
+void
+spmla_i_layer_cut(spmla_ctx *ctx, spmla_sparse_decode_args *a)
 {
 	const spmla_config *c = &ctx->plan.config;
-	uint32_t parts;
+	spmla_i_cut cut;
 
 	lend_workspace(ctx, a);
+	if (ctx->step->piece_tokens)
+		return;
 	if (c->flags & SPMLA_CONFIG_BATCH_INVARIANT) {
 		/* The prologue's first tokens have the same splits in a call of
 		 * fewer. */
-		if (ctx->step->piece_tokens)
-			return 0;
-		return a->tokens *
-		       spmla_i_fixed_splits(&ctx->plan,
-					    spmla_i_cut_keys(&ctx->plan));
+		a->parts = a->tokens *
+			   spmla_i_fixed_splits(&ctx->plan,
+						spmla_i_cut_keys(&ctx->plan));
+		return;
 	}
-	if (ctx->step->piece_tokens || a->tokens != ctx->step->shape.tokens ||
+	if (a->tokens != ctx->step->shape.tokens ||
 	    spmla_i_few_takes(&ctx->plan, a) < SPMLA_I_FEW_COUNT)
-		return 0;
-	parts = spmla_i_decode_parts(&ctx->plan, a->tokens);
-	note_needs(ctx, a->tokens, parts > 0);
-	return parts;
+		return;
+	cut = spmla_i_step_cut(&ctx->plan, a->tokens);
+	a->parts = cut.parts;
+	a->whole_tokens = cut.whole;
+	note_needs(ctx, a->tokens, cut.parts > 0);
 }
 
 spmla_status

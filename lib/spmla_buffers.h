@@ -53,9 +53,9 @@ typedef enum spmla_buf {
 	SPMLA_BUF_KEY_ENDS = 43,         /* int32 [P]: one past its last row */
 	SPMLA_BUF_PIECE_ROW_STARTS = 44, /* int64 [P], in elements of LOGITS */
 	/* GPU: for decode steps that are done in parts (split-KV), see
-	 * spmla_tile_sched. D: the tokens of the largest bucket that is done in
-	 * parts. V4: the first two are for layers of ratio 4, the next two for
-	 * ratio 128. */
+	 * spmla_tile_sched. Their request 0 is the first token that is not done
+	 * whole. D: the most tokens that parts share in a step. V4: the first
+	 * two are for layers of ratio 4, the next two for ratio 128. */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA = 45, /* int32 [parts][8] */
 	SPMLA_BUF_NUM_SPLITS = 46,              /* int32 [D + 1] */
 	SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A = 47,

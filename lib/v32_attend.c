@@ -101,7 +101,7 @@ spmla_i_v32_attend(spmla_ctx *ctx, const spmla_v32_layer *layer,
 	/* The prologue's metadata are made for the lengths that topk writes,
 	 * into whichever buffer. */
 	if (layer->index_q || topk.planned)
-		a.parts = spmla_i_layer_parts(ctx, &a);
+		spmla_i_layer_cut(ctx, &a);
 	s = spmla_i_layer_attend(ctx, &a, SPMLA_BUF_TILE_SCHEDULER_METADATA,
 				 SPMLA_BUF_NUM_SPLITS, stream);
 	return spmla_i_v32_end(ctx, s);

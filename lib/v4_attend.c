@@ -183,7 +183,7 @@ add_compressed(spmla_ctx *ctx, const spmla_v4_layer *l,
 	/* The metadata of ratio 4 are made for the keys that topk selects, or
 	 * more. */
 	if (!four || l->index_q || topk.planned)
-		a->parts = spmla_i_layer_parts(ctx, a);
+		spmla_i_layer_cut(ctx, a);
 	return SPMLA_OK;
 }
 

@@ -131,6 +131,7 @@ decode_args(side on, uint32_t first, uint32_t tokens)
 		a.split_out = dc.split_out->at[on];
 		a.split_lse = dc.split_lse->at[on];
 		a.split_rows = dc.by.split_rows;
+		a.whole_tokens = dc.by.whole_tokens;
 		a.combine = 1;
 	}
 	if (on == ON_DEVICE) {
@@ -145,7 +146,7 @@ plan_parts(gpu *g)
 {
 	const spmla_tile_sched_args a = {
 		.struct_bytes = (uint32_t)sizeof a,
-		.batch = dc.tokens,
+		.batch = dc.tokens - dc.by.whole_tokens,
 		.parts = dc.by.parts,
 		.overhead_blocks = dc.by.overhead_blocks,
 		.split_blocks = dc.by.split_blocks,
@@ -215,12 +216,15 @@ time_decode(gpu *g, uint32_t in_parts)
 	const double heads = (double)dc.tokens * dc.heads;
 	const double row =
 		dc.extra_topk ? SPMLA_V4_FP8_BYTES : SPMLA_FP8_DS_MLA_BYTES;
-	char how[24] = "whole";
+	char how[32] = "whole";
 	cuda_row *r;
 
 	dc.in_parts = in_parts;
 	r = measure(g, &s);
-	if (in_parts)
+	if (in_parts && dc.by.whole_tokens)
+		snprintf(how, sizeof how, "%u whole, %u parts",
+			 dc.by.whole_tokens, dc.by.parts);
+	else if (in_parts)
 		snprintf(how, sizeof how,
 			 dc.by.split_blocks ? "%u fixed splits" : "%u parts",
 			 dc.by.parts);

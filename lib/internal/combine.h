@@ -16,7 +16,7 @@
 #include "spmla/spmla.h"
 
 /* The workspace words of a kernel that combines splits: two counts for each 64
- * heads of a token. */
+ * heads of a token that parts share. */
 static inline uint64_t
 spmla_i_combine_words(uint32_t tokens, uint32_t heads)
 {
@@ -35,7 +35,8 @@ spmla_i_combines(const spmla_device *device, const spmla_sparse_decode_args *a)
 	       spmla_i_can_combine(device) && spmla_i_decode_layout(a) != 0 &&
 	       a->cache.layout != SPMLA_LAYOUT_MLA_BF16 &&
 	       a->workspace_bytes / 4 >=
-		       spmla_i_combine_words(a->tokens, a->heads);
+		       spmla_i_combine_words(a->tokens - a->whole_tokens,
+					     a->heads);
 }
 
 /* The split_combine of a decode. */
@@ -64,6 +65,7 @@ spmla_i_combine_of(const spmla_sparse_decode_args *d,
 	a->lse_request_stride_elems = d->lse_request_stride_elems;
 	a->lse_base = d->lse_base;
 	a->lse_sink = d->lse_sink;
+	a->whole_tokens = d->whole_tokens;
 }
 
 #endif

@@ -136,11 +136,11 @@ spmla_i_is_ragged(const spmla_ctx *ctx)
 /* Where index_map puts the slots of a selection. */
 void spmla_i_layer_slots(const spmla_ctx *ctx, spmla_index_map_args *a);
 
-/* The number of parts into which the prologue has cut a layer's attention. 0:
- * it runs whole. Unless splits are fixed, it also runs whole if the call has
+/* Sets a->parts and a->whole_tokens: how the prologue has cut a layer's
+ * attention. All tokens are whole, unless splits are fixed, if the call has
  * another number of tokens than the prologue, or if its few tokens are decoded
  * in one launch. Lends the call its workspace. */
-uint32_t spmla_i_layer_parts(spmla_ctx *ctx, spmla_sparse_decode_args *a);
+void spmla_i_layer_cut(spmla_ctx *ctx, spmla_sparse_decode_args *a);
 
 /* Checks the arguments of sparse_decode, of at least one token. */
 spmla_status spmla_i_sparse_decode_check(spmla_ctx *ctx,

@@ -15,9 +15,13 @@
 #include "spmla/spmla.h"
 
 enum {
-	/* the most tokens of a step in parts, and its most parts */
+	/* the most tokens that parts share, and the most parts */
 	SPMLA_I_SPLIT_TOKENS = 1024,
 	SPMLA_I_SPLIT_HEADS = 64, /* of a block of threads */
+	/* Behind whole tokens, the most parts of a token if the decode combines
+	 * its splits: blocks of more splits would not wait for each other, and
+	 * the last one would add them all. */
+	SPMLA_I_TAIL_PARTS = 16,
 	/* Fixed splits: the most of a token, the fewest blocks of one. */
 	SPMLA_I_FIXED_SPLITS = 4,
 	SPMLA_I_FIXED_BLOCKS = 4
@@ -78,47 +82,18 @@ spmla_i_can_combine(const spmla_device *device)
 	return device->kind == SPMLA_BACKEND_CUDA && device->arch == 90;
 }
 
-/* Whether whole tokens, `at_a_time` of them, keep a GPU busy to the end: either
- * the last round has more than `full` tokens, or there were `enough` full rounds
- * before it. Cutting and combining parts costs as much as an idle third of a
- * round (V3.2) or four ninths (V4). V3.2 with 128 heads on an H100, where a round is 66 tokens, in parts
- * and whole: 40 tokens 74 and 82 us, 48 tokens 83 and 83, 96 tokens (66 and 30)
- * 140 and 163, 110 tokens (66 and 44) 160 and 163, 140 tokens 196 and 239. */
-static inline int
-spmla_i_rounds_full(uint32_t tokens, uint32_t at_a_time, uint32_t full,
-		    uint32_t enough)
+/* The most tokens that parts share, where a GPU does `at_a_time` whole ones. A
+ * fuller last round is done whole: cutting and combining parts costs as much as
+ * an idle third of a round (V3.2) or half of one (V4, whose tokens have few
+ * blocks). */
+static inline uint32_t
+spmla_i_most_shared(uint32_t v4, uint32_t at_a_time)
 {
-	const uint32_t last = tokens ? (tokens - 1) % at_a_time + 1 : 0;
-
-	return tokens / enough >= at_a_time || last > full;
+	return v4 ? at_a_time / 2 : at_a_time * 2 / 3;
 }
 
-/* The same for a model. V4 runs in parts up to half a round: a token has few
- * blocks, but combining its splits costs as much as with V3.2. If the kernel
- * combines the splits, some steps beyond a round run in parts, too. With more
- * than 64 heads the rule above decides, with five rounds. With fewer a token
- * takes half as long, and only an eighth of a round beyond the first pays. On an
- * H100, in parts and whole: C4A with 128 heads 96 tokens 92 and 97
- * us, 104 tokens 98 and 97, 140 tokens 124 and 142, 296 tokens 229 and 234; C4A
- * with 64 heads 140 tokens 60 and 67, 148 tokens 63 and 68, 160 tokens 67 and 68;
- * C128A with 64 heads 140 tokens 87 and 109. */
-static inline int
-spmla_i_whole_pays(const spmla_device *device, uint32_t v4, uint32_t heads,
-		   uint32_t tokens, uint32_t at_a_time)
-{
-	if (!v4)
-		return spmla_i_rounds_full(tokens, at_a_time, at_a_time * 2 / 3,
-					   3);
-	if (tokens <= at_a_time || !spmla_i_can_combine(device))
-		return tokens > at_a_time / 2;
-	if (heads > SPMLA_I_SPLIT_HEADS)
-		return spmla_i_rounds_full(tokens, at_a_time, at_a_time * 5 / 9,
-					   5);
-	return tokens > at_a_time + at_a_time / 8;
-}
-
-/* The parts of a step, at most `most`. Each token gets the same number, unless
- * that leaves more than a quarter of `most` idle. A part that no two tokens
+/* The parts of `tokens` tokens, at most `most`. Each token gets the same number,
+ * unless that leaves more than a quarter of `most` idle. A part that no two tokens
  * share writes one result, and there are fewer results to combine. On the 66
  * clusters of an H100 8 tokens take 64 parts and 12 take 60, but 24 take all
  * 66, not 48. */
@@ -128,6 +103,44 @@ spmla_i_even_parts(uint32_t tokens, uint32_t most)
 	const uint32_t parts = tokens ? most / tokens * tokens : 0;
 
 	return (uint64_t)parts * 4 >= (uint64_t)most * 3 ? parts : most;
+}
+
+/* How the tokens of a decode are shared out. */
+typedef struct spmla_i_cut {
+	uint32_t whole; /* tokens that are done whole, the first ones */
+	uint32_t parts; /* they share the other tokens; 0: all are whole */
+} spmla_i_cut;
+
+/* The cut of `tokens` tokens, where a GPU does `at_a_time` whole ones, or parts,
+ * at the same time. Rounds that are full are whole. Up to `at_a_time` parts share
+ * the last round, unless it is nearly full. A device whose decode cannot combine
+ * splits has no parts behind a whole round of V4. `together` tokens are not
+ * divided.
+ * Example: on the 132 multiprocessors of an H100, of 140 tokens of V4 with 64
+ * heads 132 are whole, and 128 parts share the last 8, 16 a token. 200 tokens
+ * are all whole: the last round has 68. */
+static inline spmla_i_cut
+spmla_i_cut_tokens(const spmla_device *device, uint32_t v4, uint32_t tokens,
+		   uint32_t at_a_time, uint32_t together)
+{
+	spmla_i_cut cut = {0, 0};
+	uint32_t whole, most;
+
+	if (at_a_time < 2)
+		return cut;
+	whole = tokens / at_a_time * at_a_time;
+	whole -= tokens == whole ? 0 : whole % together;
+	if (tokens == whole ||
+	    tokens - whole > spmla_i_most_shared(v4, at_a_time) ||
+	    (whole && v4 && !spmla_i_can_combine(device)))
+		return cut;
+	cut.whole = whole;
+	most = at_a_time;
+	if (whole && spmla_i_can_combine(device) &&
+	    most / SPMLA_I_TAIL_PARTS >= tokens - whole)
+		most = (tokens - whole) * SPMLA_I_TAIL_PARTS;
+	cut.parts = spmla_i_even_parts(tokens - whole, most);
+	return cut;
 }
 
 /* The most parts that share the tokens of a step evenly, for this many heads.
@@ -152,26 +165,28 @@ spmla_i_split_parts(const spmla_plan *plan)
 	return spmla_i_parts_for(plan, plan->config.heads);
 }
 
-/* The most tokens of a step that is done in parts: as many as the largest
- * bucket has that leaves the GPU idle. The buffers are planned for that many. A
- * shape with more tokens, inside a larger bucket, runs whole.
- * Example: of buckets of 8, 64 and 256 tokens with 128 heads, an H100 does only
- * the one of 8 in parts. */
+/* The most tokens that parts share in a step. The buffers are planned for that
+ * many, if a bucket is done in parts: then a smaller shape inside it may be,
+ * too. A shape whose parts would share more tokens runs whole.
+ * Example: with 128 heads on an H100 buckets of 8, 64 and 256 tokens are done in
+ * parts, whole, and whole: of 256 tokens the last round has 58, of 66. So parts
+ * share up to 8 tokens, and a shape of 20 runs whole. */
 static inline uint32_t
 spmla_i_split_tokens(const spmla_plan *plan)
 {
 	const uint32_t parts = spmla_i_split_parts(plan);
 	const uint32_t v4 = spmla_i_is_v4(&plan->config);
+	const uint32_t limit = spmla_i_most_shared(v4, parts);
 	uint32_t most = 0, i;
 
 	for (i = 0; i < plan->config.bucket_count; i++) {
 		const uint32_t tokens = plan->config.buckets[i].tokens;
+		const uint32_t shared = tokens < limit ? tokens : limit;
 
-		if (parts && tokens <= SPMLA_I_SPLIT_TOKENS &&
-		    !spmla_i_whole_pays(&plan->device, v4, plan->config.heads,
-					tokens, parts) &&
-		    tokens > most)
-			most = tokens;
+		if (shared > most &&
+		    spmla_i_cut_tokens(&plan->device, v4, tokens, parts, 1)
+			    .parts)
+			most = shared;
 	}
 	return most;
 }
@@ -188,20 +203,17 @@ spmla_i_fixed_tokens(const spmla_plan *plan)
 	return most;
 }
 
-/* The parts that a step of `tokens` tokens shares evenly. 0: it runs whole, or
- * its splits are fixed. */
-static inline uint32_t
-spmla_i_decode_parts(const spmla_plan *plan, uint32_t tokens)
+/* The cut of a step of `tokens` tokens. Without parts it runs whole, or its
+ * splits are fixed. */
+static inline spmla_i_cut
+spmla_i_step_cut(const spmla_plan *plan, uint32_t tokens)
 {
-	const uint32_t parts = spmla_i_split_parts(plan);
+	const spmla_i_cut none = {0, 0};
+	const spmla_i_cut cut =
+		spmla_i_cut_tokens(&plan->device, spmla_i_is_v4(&plan->config),
+				   tokens, spmla_i_split_parts(plan), 1);
 
-	return tokens <= spmla_i_split_tokens(plan) &&
-			       !spmla_i_whole_pays(&plan->device,
-						   spmla_i_is_v4(&plan->config),
-						   plan->config.heads, tokens,
-						   parts)
-		       ? spmla_i_even_parts(tokens, parts)
-		       : 0;
+	return tokens - cut.whole <= spmla_i_split_tokens(plan) ? cut : none;
 }
 
 #endif

@@ -83,6 +83,8 @@ check_extra(spmla_diag *diag, const spmla_sparse_decode_args *a)
 static spmla_status
 check_splits(spmla_diag *diag, const spmla_sparse_decode_args *a)
 {
+	/* Whole tokens and parts are counted together, in 32 bits. */
+	const uint32_t room = UINT32_MAX - a->parts;
 	const spmla_i_check checks[] = {
 		{"sparse_decode.tile_scheduler_metadata",
 		 SPMLA_I_PTR(a->tile_scheduler_metadata), SPMLA_WANT_NOT_NULL,
@@ -95,6 +97,8 @@ check_splits(spmla_diag *diag, const spmla_sparse_decode_args *a)
 		 SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.split_rows", a->split_rows, SPMLA_WANT_AT_LEAST,
 		 1},
+		{"sparse_decode.whole_tokens", a->whole_tokens,
+		 SPMLA_WANT_AT_MOST, a->tokens < room ? a->tokens : room},
 	};
 
 	if (a->parts == 0)
@@ -120,6 +124,7 @@ spmla_i_sparse_decode_check(spmla_ctx *ctx, const spmla_sparse_decode_args *a)
 		 SPMLA_I_FROM_TO(SPMLA_LSE_NATURAL, SPMLA_LSE_BASE2)},
 		{"sparse_decode.lse_sink", a->lse_sink, SPMLA_WANT_AT_MOST, 1},
 		{"sparse_decode.combine", a->combine, SPMLA_WANT_AT_MOST, 1},
+		{"sparse_decode.reserved", a->reserved, SPMLA_WANT_EQUAL, 0},
 		{"sparse_decode.q", SPMLA_I_PTR(a->q), SPMLA_WANT_NOT_NULL, 0},
 		{"sparse_decode.q_token_stride_elems",
 		 spmla_i_stride(a->q_token_stride_elems), SPMLA_WANT_AT_LEAST,

@@ -40,13 +40,14 @@ typedef struct spmla_sparse_decode_args {
 	int64_t extra_slots_stride_elems; /* >= extra_topk */
 	const int32_t *extra_topk_lens;   /* [tokens]; NULL: extra_topk */
 	spmla_cache extra_cache; /* V4_FP8, with a page size of its own */
-	/* The work of each part, as tile_sched makes it with batch = tokens and
-	 * SPMLA_TILE_ROW_NEW. */
+	/* The work of each part, as tile_sched makes it with batch = tokens -
+	 * whole_tokens and SPMLA_TILE_ROW_NEW. */
 	const int32_t *tile_scheduler_metadata; /* [parts][8] */
-	const int32_t *num_splits;              /* [tokens + 1] */
-	float *split_out;    /* [split_rows][heads][512], dense */
-	float *split_lse;    /* [split_rows][heads], dense, base 2 */
-	uint32_t split_rows; /* tokens + parts are enough */
+	const int32_t *num_splits; /* [tokens - whole_tokens + 1] */
+	float *split_out;          /* [split_rows][heads][512], dense */
+	float *split_lse;          /* [split_rows][heads], dense, base 2 */
+	/* tokens - whole_tokens + parts are enough */
+	uint32_t split_rows;
 	/* 0: token t is at t * token stride. Otherwise at (t / next_n) *
 	 * request stride + (t % next_n) * token stride. */
 	uint32_t next_n;
@@ -73,7 +74,8 @@ typedef struct spmla_sparse_decode_args {
 	 * one each (DECODE_WORKSPACE is one).
 	 * Few tokens: e4m3 * scale is not rounded, and sums have another order.
 	 * Parts: splits are rounded to bf16. The workspace has 8 bytes per
-	 * token and 64 heads; zero it again after bad metadata (below).
+	 * token that is not whole and 64 heads; zero it again after bad
+	 * metadata (below).
 	 * It is ignored
 	 * - if it is too small, for FNUZ and MLA_BF16, and for page strides
 	 *   that are not multiples of 16;
@@ -88,6 +90,11 @@ typedef struct spmla_sparse_decode_args {
 	 * empty: FAULT_INDEX. */
 	uint32_t longest;
 	uint32_t extra_longest;
+	/* With parts: the first whole_tokens tokens are done whole, and the
+	 * parts share the others, which metadata and num_splits count from 0.
+	 * At most `tokens` and 2^32 - 1 - parts. */
+	uint32_t whole_tokens;
+	uint32_t reserved; /* 0 */
 } spmla_sparse_decode_args;
 
 /* Each token attends over the cache rows that its list names. Without parts the
@@ -98,7 +105,7 @@ typedef struct spmla_sparse_decode_args {
  * clamped to [0, topk]. The entries of the second cache follow, by the same
  * rule. In a ragged list every entry except -1 counts. A bad indptr (negative,
  * falling, or past topk) makes the list empty: FAULT_INDEX, once per part with
- * that token. A ragged list gives the bits of a row with the same entries; with
+ * that token, or once if it is whole. A ragged list gives the bits of a row with the same entries; with
  * a workspace, only if `longest` is that row's topk. A slot outside its cache
  * does not count: FAULT_INDEX. A slot that occurs twice counts twice.
  *
@@ -132,10 +139,11 @@ typedef struct spmla_sparse_decode_args {
  *
  * Parts (split-KV). A block is 64 entries, in order, whether they count or not;
  * the second cache starts a new block. Token t has max(1, cdiv(topk_len, 64)) +
- * cdiv(extra_len, 64) blocks. Part p does the blocks from begin_block of token
- * begin_req to end_block of token end_req, and all blocks of the tokens
- * between. A token with one split gets its results as above. Otherwise split i
- * of token t goes to row num_splits[t] + i of split_out and split_lse:
+ * cdiv(extra_len, 64) blocks. Request r of the metadata is token whole_tokens +
+ * r. Part p does the blocks from begin_block of request begin_req to end_block
+ * of request end_req, and all blocks of the requests between. A token with one
+ * split gets its results as above. Otherwise split i of request r goes to row
+ * num_splits[r] + i of split_out and split_lse:
  *   split_out = O / L
  *   split_lse = log2 of the sum of exp2(c * s), c = softmax_scale * log2 e
  * both without the sink; a split without keys has 0 and -inf.
@@ -143,20 +151,21 @@ typedef struct spmla_sparse_decode_args {
  * with `combine` this call does.
  * The flags of a part are not read.
  *
- * Bad metadata. A part that begins at token `tokens` or later has no work. A
- * part that names tokens before 0, ends past the last, or ends before it begins
+ * Bad metadata. A part that begins behind the last request has no work. A part
+ * that names requests before 0, ends past the last, or ends before it begins
  * does nothing: FAULT_INDEX, row = the part. Blocks past the end of a token are
  * skipped without a report, because metadata may be made for more keys than the
  * lengths then say. If begin_block is below 0, or end_block before begin_block,
- * only existing blocks are done: FAULT_INDEX. A split row outside the token's
- * rows, or >= split_rows, is not written: FAULT_INDEX. Tokens that no part
- * covers are not written.
+ * only existing blocks are done: FAULT_INDEX, row = the token. A split row
+ * outside the token's rows, or >= split_rows, is not written: FAULT_INDEX, row =
+ * the token. Tokens that no part covers are not written, unless they are whole.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row, and on Hopper on the
  * alignment above.
- * - With parts also on: where it is split, whether there is a workspace and,
+ * - With parts also on: whether it is whole and where it is split, whether there
+ *   is a workspace and,
  *   without SPMLA_CONFIG_BATCH_INVARIANT, `tokens`.
  * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk
  *   (ragged: longest and extra_longest).

@@ -18,8 +18,8 @@ typedef struct spmla_split_combine_args {
 	uint32_t split_rows; /* rows of split_out and split_lse */
 	uint32_t empty_lse;  /* spmla_empty_lse */
 	uint32_t next_n;     /* as in sparse_decode */
-	/* [tokens + 1]: the splits of token t are the rows [num_splits[t],
-	 * num_splits[t + 1]) */
+	/* [tokens - whole_tokens + 1]: the splits of token whole_tokens + r are
+	 * the rows [num_splits[r], num_splits[r + 1]) */
 	const int32_t *num_splits;
 	const float *split_out; /* [split_rows][heads][512], dense */
 	const float *split_lse; /* [split_rows][heads], dense, base 2 */
@@ -35,10 +35,13 @@ typedef struct spmla_split_combine_args {
 	int64_t lse_request_stride_elems; /* >= 1, with lse */
 	uint32_t lse_base;                /* spmla_lse_base */
 	uint32_t lse_sink;                /* 1: lse counts the sink */
+	uint32_t whole_tokens;            /* as in sparse_decode; ..tokens */
+	uint32_t reserved;                /* 0 */
 } spmla_split_combine_args;
 
-/* Nothing is written for a token with exactly one split: sparse_decode wrote
- * it. For the others, in f32, with lse_i and o_i of the splits:
+/* Nothing is written for the first whole_tokens tokens, and for a token with
+ * exactly one split: sparse_decode wrote them. For the others, in f32, with
+ * lse_i and o_i of the splits:
  *   m = the largest lse_i, 0 if all are -inf
  *   S = sum of exp2(lse_i - m)
  *   g = log2 S + m, +inf if S = 0

@@ -61,7 +61,9 @@ typedef struct spmla_tile_sched_args {
 	/* 0, or fixed splits: key blocks of each. parts is then a multiple of
 	 * batch, and overhead_blocks is not read. */
 	uint32_t split_blocks; /* ..2^26 */
-	uint32_t reserved;     /* 0 */
+	/* Added to a request's number in reports. For the tokens behind whole
+	 * ones: whole_tokens of sparse_decode. */
+	uint32_t first_request;
 } spmla_tile_sched_args;
 
 /* Parts and overhead_blocks of a rule; pure. h_q and h_k are the heads of
@@ -106,7 +108,7 @@ spmla_status spmla_tile_sched_parts(uint32_t rule, uint32_t sm_count,
  * The cut decides where sums are split, never what is summed. A length outside
  * [0, topk] ([0, extra_topk]) is clamped, as in the attention; an indptr that
  * is negative, falls or leads past topk counts as no keys. Both: FAULT_LENGTH
- * with row i.
+ * with row first_request + i.
  * Alias: none. Order: enqueues; capturable. Exact: integers, sums in 64 bits.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA get_mla_metadata, except the rows of parts without work. */

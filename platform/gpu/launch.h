@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "spmla/internal/backend.h"
+#include "spmla/internal/splits.h"
 #include "spmla/platform/gpu/all_kernels.h"
 
 typedef enum spmla_i_kernel {
@@ -129,20 +130,21 @@ spmla_g_divisor spmla_i_gpu_divisor(uint32_t by);
 spmla_status spmla_i_gpu_fixed_splits(const spmla_i_gpu_queue *queue,
 				      uint32_t tokens);
 
-/* The second launch of V4's prologue; parts as in spmla_i_decode_parts. */
+/* The second launch of V4's prologue. */
 spmla_status spmla_i_gpu_step_prologue_windows(const spmla_i_gpu_queue *queue,
-					       uint32_t tokens, uint32_t parts);
+					       uint32_t tokens,
+					       spmla_i_cut cut);
 
 /* Both launches of V4's prologue as one; `first` has what the first one would
  * take. */
 spmla_status
 spmla_i_gpu_step_prologue_cluster(const spmla_i_gpu_queue *queue,
 				  const spmla_k_step_prologue_params *first,
-				  uint32_t parts);
+				  spmla_i_cut cut);
 
 /* Adds what the second launch would take. */
 void spmla_i_gpu_cluster_windows(const spmla_i_gpu_queue *queue,
-				 uint32_t tokens, uint32_t parts,
+				 uint32_t tokens, spmla_i_cut cut,
 				 spmla_k_step_prologue_cluster_params *p);
 
 /* Sets the two parameters of SPMLA_K_FAULT. */

@@ -292,6 +292,8 @@ class SparseDecode(Sized):
             (c_uint64, "workspace_bytes"),
             (c_uint32, "longest"),
             (c_uint32, "extra_longest"),
+            (c_uint32, "whole_tokens"),
+            (c_uint32, "reserved"),
         ),
     ]
 

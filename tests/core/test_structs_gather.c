@@ -94,7 +94,7 @@ static const pin pins[] = {
 	F(spmla_tile_sched_args, indptr, 64, 8),
 	F(spmla_tile_sched_args, extra_indptr, 72, 8),
 	F(spmla_tile_sched_args, split_blocks, 80, 4),
-	F(spmla_tile_sched_args, reserved, 84, 4),
+	F(spmla_tile_sched_args, first_request, 84, 4),
 };
 
 static const pin_value values[] = {

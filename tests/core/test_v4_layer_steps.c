@@ -169,7 +169,7 @@ START_TEST(a_replay_in_parts_wants_the_tokens_that_it_was_recorded_with)
 				   c->heads, c->window_tokens + c->topk);
 	const uint32_t parts =
 		few == SPMLA_I_FEW_COUNT
-			? spmla_i_decode_parts(&f.plan, one.tokens)
+			? spmla_i_step_cut(&f.plan, one.tokens).parts
 			: 0;
 	spmla_graph insert, attend;
 

@@ -20,14 +20,21 @@ static parts_rig r;
 static void
 setup(void)
 {
-	parts_rig_open(&r, 4, 512, 40);
+	parts_rig_open(&r, 4, 512, 40, PARTS_LONGEST);
 }
 
 /* Parts of more than one token each. */
 static void
 setup_few(void)
 {
-	parts_rig_open(&r, 4, 1024, 16);
+	parts_rig_open(&r, 4, 1024, 16, PARTS_LONGEST);
+}
+
+/* Lists so long that 16 tokens do not fit a prologue of one launch. */
+static void
+setup_long(void)
+{
+	parts_rig_open(&r, 4, 512, 12, 1u << 19);
 }
 
 static void
@@ -63,6 +70,20 @@ START_TEST(layers_in_parts_give_what_they_give_as_a_whole)
 			ck_assert_uint_eq(fixture_status(&r.sides[k].f).count,
 					  0);
 	}
+}
+END_TEST
+
+/* Sixteen tokens, on Hopper twelve whole ones, and twelve parts of the others. */
+START_TEST(parts_share_the_tokens_behind_a_round)
+{
+	static const spmla_shape shape = {16, 8, 2, 0};
+	static const uint32_t lens[PARTS_ROWS] = {200, 30,  2,   400,
+						  900, 640, 700, 1100};
+	uint32_t k;
+
+	run_step(&shape, lens, 0);
+	for (k = 0; k < BOTH; k++)
+		ck_assert_uint_eq(fixture_status(&r.sides[k].f).count, 0);
 }
 END_TEST
 
@@ -149,32 +170,40 @@ START_TEST(a_prefill_is_done_whole)
 END_TEST
 
 /* On 132 multiprocessors a round is 132 tokens with 64 heads and 66 with 128.
- * Where the kernel combines the splits, some steps beyond a round are done in
- * parts, too: with 128 heads up to five rounds, if the last one would idle; with
- * 64 heads if the second one has at most 16 tokens. */
+ * Where the kernel combines the splits, parts share the tokens behind whole
+ * rounds, too, if they are at most half a round. */
 START_TEST(a_step_is_done_in_parts_if_its_rounds_would_idle)
 {
 	static const struct {
-		uint32_t arch, heads, tokens, in_parts;
-	} cases[] = {{90, 64, 66, 1},   {90, 64, 67, 0},   {90, 64, 132, 0},
-		     {90, 64, 133, 1},  {90, 64, 148, 1},  {90, 64, 149, 0},
-		     {90, 64, 270, 0},  {100, 64, 140, 0}, {90, 128, 33, 1},
-		     {90, 128, 34, 0},  {90, 128, 66, 0},  {90, 128, 67, 1},
-		     {90, 128, 102, 1}, {90, 128, 103, 0}, {90, 128, 132, 0},
-		     {90, 128, 296, 1}, {90, 128, 300, 1}, {90, 128, 301, 0},
-		     {90, 128, 331, 0}, {100, 128, 33, 1}, {100, 128, 67, 0},
-		     {100, 128, 140, 0}};
+		uint32_t arch, at_a_time, tokens, whole, parts;
+	} cases[] = {
+		{90, 132, 66, 0, 132},    {90, 132, 67, 0, 0},
+		{90, 132, 132, 0, 0},     {90, 132, 133, 132, 16},
+		{90, 132, 140, 132, 128}, {90, 132, 198, 132, 132},
+		{90, 132, 199, 0, 0},     {90, 132, 270, 264, 96},
+		{100, 132, 66, 0, 132},   {100, 132, 140, 0, 0},
+		{90, 66, 33, 0, 66},      {90, 66, 34, 0, 0},
+		{90, 66, 66, 0, 0},       {90, 66, 67, 66, 16},
+		{90, 66, 96, 66, 60},     {90, 66, 100, 0, 0},
+		{90, 66, 296, 264, 64},   {100, 66, 33, 0, 66},
+		{100, 66, 67, 0, 0},      {90, 1, 5, 0, 0},
+	};
 	spmla_device device = {.kind = SPMLA_BACKEND_CUDA};
 	uint32_t i;
 
 	for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+		spmla_i_cut cut;
+
 		device.arch = cases[i].arch;
-		ck_assert_int_ne(
-			spmla_i_whole_pays(&device, 1, cases[i].heads,
-					   cases[i].tokens,
-					   cases[i].heads == 64 ? 132 : 66),
-			(int)cases[i].in_parts);
+		cut = spmla_i_cut_tokens(&device, 1, cases[i].tokens,
+					 cases[i].at_a_time, 1);
+		ck_assert_uint_eq(cut.whole, cases[i].whole);
+		ck_assert_uint_eq(cut.parts, cases[i].parts);
 	}
+	/* Tokens that share a length are not divided. */
+	device.arch = 90;
+	ck_assert_uint_eq(spmla_i_cut_tokens(&device, 1, 140, 132, 5).whole,
+			  130);
 }
 END_TEST
 
@@ -227,9 +256,13 @@ SUITE
 	const theme_test few[] = {
 		{a_part_goes_on_behind_a_token_without_a_page, 1},
 	};
+	const theme_test long_lists[] = {
+		{parts_share_the_tokens_behind_a_round, 1},
+	};
 	const theme themes[] = {
 		THEME("many parts", setup, teardown, many),
 		THEME("few parts", setup_few, teardown, few),
+		THEME("long lists", setup_long, teardown, long_lists),
 	};
 
 	return RUN_THEMES(themes);

@@ -12,14 +12,14 @@ static parts_rig r;
 static void
 setup(void)
 {
-	parts_rig_open(&r, 80, 512, 40);
+	parts_rig_open(&r, 80, 512, 40, PARTS_LONGEST);
 }
 
 /* Rounds of 6 tokens. */
 static void
 setup_rounds(void)
 {
-	parts_rig_open(&r, 80, 512, 12);
+	parts_rig_open(&r, 80, 512, 12, PARTS_LONGEST);
 }
 
 static void
@@ -43,12 +43,11 @@ START_TEST(many_heads_in_parts_give_what_they_give_as_a_whole)
 }
 END_TEST
 
-/* Eight tokens, on Hopper in six parts: some have the end of one token and the
- * beginning of the next. */
-START_TEST(parts_of_more_than_a_round_share_tokens)
+/* Eight tokens, on Hopper six whole ones, and six parts of the other two. */
+START_TEST(parts_share_the_tokens_behind_a_round)
 {
 	static const spmla_shape shape = {8, 4, 2, 0};
-	static const uint32_t lens[4] = {640, 1100, 2, 400}, ratio = 4;
+	static const uint32_t lens[4] = {400, 1100, 2, 640}, ratio = 4;
 
 	parts_rig_step(&r, &shape, lens, 0, &ratio, 1);
 }
@@ -60,7 +59,7 @@ SUITE
 		{many_heads_in_parts_give_what_they_give_as_a_whole, 2},
 	};
 	const theme_test rounds[] = {
-		{parts_of_more_than_a_round_share_tokens, 1},
+		{parts_share_the_tokens_behind_a_round, 1},
 	};
 	const theme themes[] = {
 		THEME("heads", setup, teardown, heads),

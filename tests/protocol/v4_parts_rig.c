@@ -15,7 +15,7 @@
 
 static void
 open_side(parts_side *s, uint32_t flags, uint32_t heads, uint32_t topk,
-	  uint64_t seed)
+	  uint32_t longest, uint64_t seed)
 {
 	spmla_config c;
 
@@ -23,7 +23,7 @@ open_side(parts_side *s, uint32_t flags, uint32_t heads, uint32_t topk,
 	c.heads = heads;
 	c.topk = topk;
 	c.window_tokens = 128;
-	c.max_context_tokens = PARTS_LONGEST;
+	c.max_context_tokens = longest;
 	c.groups[SPMLA_GROUP_SWA].page_tokens = 64;
 	c.groups[SPMLA_GROUP_C4A].page_tokens = 256;
 	c.groups[SPMLA_GROUP_SWA].pool_pages = 40;
@@ -40,16 +40,16 @@ open_side(parts_side *s, uint32_t flags, uint32_t heads, uint32_t topk,
 
 void
 parts_rig_open(parts_rig *r, uint32_t heads, uint32_t topk,
-	       uint32_t multiprocessors)
+	       uint32_t multiprocessors, uint32_t longest)
 {
 	uint64_t seed;
 
 	fixture_multiprocessors(multiprocessors);
 	r->rng = test_seed();
 	seed = rng_next(&r->rng);
-	open_side(&r->sides[PARTS], 0, heads, topk, seed);
+	open_side(&r->sides[PARTS], 0, heads, topk, longest, seed);
 	open_side(&r->sides[FIXED], SPMLA_CONFIG_BATCH_INVARIANT, heads, topk,
-		  seed);
+		  longest, seed);
 }
 
 void
@@ -87,10 +87,10 @@ write_step(parts_rig *rig, const spmla_shape *shape, const uint32_t *lens,
 		for (i = 0; i < 5; i++) {
 			const spmla_plan *plan = &rig->sides[0].f.plan;
 			const uint32_t g = owners[i];
-			const uint32_t n = plan->group_columns[g];
+			const uint32_t columns = plan->group_columns[g];
+			const uint32_t n = columns < 128 ? columns : 128;
 			const uint32_t pool = plan->config.groups[g].pool_pages;
 
-			ck_assert_uint_le(n, 128);
 			/* Those that are written are a row's own. */
 			for (k = 0; k < n; k++)
 				pages[r][i][k] = (int32_t)((r + k * 8) % pool);
@@ -120,42 +120,42 @@ check_fixed(const parts_rig *r)
 	ck_assert(!view(r, FIXED, SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A));
 }
 
-/* Whether a step, of fewer than five rounds, has parts. It has up to half a
- * round of tokens; on Hopper also more than a round and, with more than 64 heads,
- * at most five ninths in the last one, with others an eighth in the second. */
-static int
+/* The tokens that parts share: up to half a round, behind whole rounds only on
+ * Hopper. */
+static uint32_t
 in_parts(const spmla_plan *plan, uint32_t tokens)
 {
 	const uint32_t many = plan->config.heads > 64;
 	const uint32_t at_a_time = plan->device.sm_count / (1 + many);
-	const uint32_t last = (tokens - 1) % at_a_time + 1;
-	const uint32_t idles = many ? last <= at_a_time * 5 / 9
-				    : tokens <= at_a_time + at_a_time / 8;
+	const uint32_t last = tokens % at_a_time;
 
-	ck_assert_uint_lt(tokens, 5 * at_a_time);
-	return tokens <= at_a_time / 2 ||
-	       (plan->device.arch == 90 && tokens > at_a_time && idles);
+	return last <= at_a_time / 2 &&
+			       (last == tokens || plan->device.arch == 90)
+		       ? last
+		       : 0;
 }
 
 static void
 check_metadata(const parts_rig *r, const spmla_shape *shape)
 {
 	const spmla_plan *plan = &r->sides[PARTS].f.plan;
-	const uint32_t parts = spmla_i_decode_parts(plan, shape->tokens);
+	const spmla_i_cut cut = spmla_i_step_cut(plan, shape->tokens);
+	const int32_t *lens = view(r, PARTS, SPMLA_BUF_CONTEXT_LENS);
 	parts_step s = {view(r, PARTS, SPMLA_BUF_TILE_SCHEDULER_METADATA),
 			view(r, PARTS, SPMLA_BUF_NUM_SPLITS),
-			view(r, PARTS, SPMLA_BUF_CONTEXT_LENS),
-			(int32_t)shape->tokens,
-			(int32_t)parts,
+			lens + cut.whole,
+			(int32_t)(shape->tokens - cut.whole),
+			(int32_t)cut.parts,
 			128,
 			(int32_t)plan->config.topk,
 			4};
 
 	if (plan->device.kind == SPMLA_BACKEND_CPU)
-		ck_assert(parts == 0 && !s.rows);
+		ck_assert(cut.parts == 0 && !s.rows);
 	else
-		ck_assert_int_eq(parts > 0, in_parts(plan, shape->tokens));
-	if (parts == 0)
+		ck_assert_uint_eq(cut.parts ? shape->tokens - cut.whole : 0,
+				  in_parts(plan, shape->tokens));
+	if (cut.parts == 0)
 		return;
 	parts_check(&s);
 	s.rows = view(r, PARTS, SPMLA_BUF_TILE_SCHEDULER_METADATA_C128A);

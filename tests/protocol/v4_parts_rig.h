@@ -24,7 +24,7 @@ typedef struct parts_rig {
 /* Windows of 128, buckets {4,4,1} {8,4,2} {16,8,4}, prefill of 6 tokens; in the
  * emulator so many multiprocessors. */
 void parts_rig_open(parts_rig *r, uint32_t heads, uint32_t topk,
-		    uint32_t multiprocessors);
+		    uint32_t multiprocessors, uint32_t longest);
 void parts_rig_close(parts_rig *r);
 
 /* One step of both, a layer of each ratio: rows 0, 1, .. join with lens[row]

@@ -170,14 +170,15 @@ finish_split(const job *j, uint32_t row)
 	}
 }
 
-/* Does split `split` of token t: blocks [begin, end), which are not checked
+/* Does split `split` of request r: blocks [begin, end), which are not checked
  * yet. */
 static void
-run_split(const job *j, uint32_t t, int32_t split, int32_t begin, int32_t end)
+run_split(const job *j, uint32_t r, int32_t split, int32_t begin, int32_t end)
 {
 	const spmla_sparse_decode_args *a = j->a;
+	const uint32_t t = a->whole_tokens + r;
 	const keys k = keys_of(j, t);
-	const int64_t first = a->num_splits[t], next = a->num_splits[t + 1];
+	const int64_t first = a->num_splits[r], next = a->num_splits[r + 1];
 	const int64_t row = first + split;
 
 	if (begin < 0 || end < begin) {
@@ -212,53 +213,78 @@ job_of(spmla_ctx *ctx, const spmla_sparse_decode_args *a, uint32_t worker)
 	return j;
 }
 
+/* The tokens that parts share: the requests of the metadata. */
+static uint32_t
+requests_of(const spmla_sparse_decode_args *a)
+{
+	return a->tokens - a->whole_tokens;
+}
+
 /* Does the part of this row: begin_req, end_req, begin_block, end_block,
  * begin_split. */
 static void
-run_part(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t part)
+run_part(const job *j, uint32_t part)
 {
-	const spmla_sparse_decode_args *a = args;
+	const spmla_sparse_decode_args *a = j->a;
 	const int32_t *m = a->tile_scheduler_metadata +
 			   (uint64_t)part * SPMLA_TILE_ROW_ELEMS;
-	const job j = job_of(ctx, a, worker);
-	int64_t t;
+	const int64_t requests = requests_of(a);
+	int64_t r;
 
-	if (m[0] >= (int64_t)a->tokens)
+	if (m[0] >= requests)
 		return;
-	if (m[0] < 0 || m[1] < m[0] || m[1] >= (int64_t)a->tokens) {
-		spmla_i_cpu_fault(ctx, part, SPMLA_FAULT_INDEX);
+	if (m[0] < 0 || m[1] < m[0] || m[1] >= requests) {
+		spmla_i_cpu_fault(j->ctx, part, SPMLA_FAULT_INDEX);
 		return;
 	}
-	for (t = m[0]; t <= m[1]; t++) {
-		const int32_t begin = t == m[0] ? m[2] : 0;
-		const int32_t end = t == m[1] ? m[3] : INT32_MAX;
+	for (r = m[0]; r <= m[1]; r++) {
+		const int32_t begin = r == m[0] ? m[2] : 0;
+		const int32_t end = r == m[1] ? m[3] : INT32_MAX;
 
-		run_split(&j, (uint32_t)t, t == m[0] ? m[4] : 0, begin, end);
+		run_split(j, (uint32_t)r, r == m[0] ? m[4] : 0, begin, end);
 	}
 }
 
-/* Whether no two parts write the same row: splits and tokens ascend, as
+/* Does a whole token, or a part: the parts follow the whole tokens. */
+static void
+run_work(spmla_ctx *ctx, const void *args, uint32_t worker, uint32_t item)
+{
+	const spmla_sparse_decode_args *a = args;
+	const job j = job_of(ctx, a, worker);
+	keys k;
+
+	if (item >= a->whole_tokens) {
+		run_part(&j, item - a->whole_tokens);
+		return;
+	}
+	k = keys_of(&j, item);
+	attend_blocks(&j, item, &k, 0, k.blocks);
+	finish(&j, item);
+}
+
+/* Whether no two parts write the same row: splits and requests ascend, as
  * tile_sched makes them. Otherwise parts run in order, and the last one's
  * results stay. */
 static uint32_t
 parts_apart(const spmla_sparse_decode_args *a)
 {
-	int32_t token = -1, split = 0; /* the last one so far */
-	uint32_t t, p;
+	const int64_t requests = requests_of(a);
+	int32_t request = -1, split = 0; /* the last one so far */
+	uint32_t r, p;
 
-	for (t = 0; t < a->tokens; t++)
-		if (a->num_splits[t + 1] < a->num_splits[t])
+	for (r = 0; r < requests_of(a); r++)
+		if (a->num_splits[r + 1] < a->num_splits[r])
 			return 0;
 	for (p = 0; p < a->parts; p++) {
 		const int32_t *m = a->tile_scheduler_metadata +
 				   (uint64_t)p * SPMLA_TILE_ROW_ELEMS;
 
-		if (m[0] < 0 || m[1] < m[0] || m[1] >= (int64_t)a->tokens)
+		if (m[0] < 0 || m[1] < m[0] || m[1] >= requests)
 			continue; /* does nothing */
-		if (m[0] < token || (m[0] == token && m[4] <= split))
+		if (m[0] < request || (m[0] == request && m[4] <= split))
 			return 0;
 		split = m[1] == m[0] ? m[4] : 0;
-		token = m[1];
+		request = m[1];
 	}
 	return 1;
 }
@@ -307,7 +333,8 @@ spmla_i_cpu_sparse_decode(spmla_ctx *ctx, const void *args)
 		spmla_i_cpu_for(ctx, a, a->tokens * pieces_of(ctx, a),
 				run_piece);
 	else if (spmla_i_cpu_workers(ctx) > 1 && parts_apart(a))
-		spmla_i_cpu_for(ctx, a, a->parts, run_part);
+		spmla_i_cpu_for(ctx, a, a->whole_tokens + a->parts, run_work);
 	else
-		spmla_i_cpu_in_order(ctx, a, a->parts, run_part);
+		spmla_i_cpu_in_order(ctx, a, a->whole_tokens + a->parts,
+				     run_work);
 }

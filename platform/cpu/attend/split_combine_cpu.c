@@ -99,8 +99,9 @@ spmla_i_cpu_split_combine(spmla_ctx *ctx, const void *args)
 	const spmla_split_combine_args *a = args;
 	uint32_t t;
 
-	for (t = 0; t < a->tokens; t++) {
-		int64_t first = a->num_splits[t], end = a->num_splits[t + 1];
+	for (t = a->whole_tokens; t < a->tokens; t++) {
+		const int32_t *rows = a->num_splits + (t - a->whole_tokens);
+		int64_t first = rows[0], end = rows[1];
 
 		if (end - first == 1)
 			continue;

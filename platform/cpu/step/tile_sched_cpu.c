@@ -77,7 +77,8 @@ total_cost(spmla_ctx *ctx, const spmla_tile_sched_args *a)
 		    (a->extra_topk &&
 		     outside(a, a->extra_topk_lens, a->extra_indptr, i,
 			     a->extra_topk)))
-			spmla_i_cpu_fault(ctx, i, SPMLA_FAULT_LENGTH);
+			spmla_i_cpu_fault(ctx, a->first_request + i,
+					  SPMLA_FAULT_LENGTH);
 		total += (uint64_t)blocks_of(a, i) + a->overhead_blocks;
 	}
 	return total;

@@ -207,7 +207,7 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	uint32_t empty, i;
 
 	if (!whole)
-		split_row = (uint32_t)a->num_splits[run->token] +
+		split_row = (uint32_t)a->num_splits[run->token - s->whole] +
 			    (bits >> DECODE_SPLIT_AT);
 	decode_join(w, h);
 	sum = r ? h->sum[1] : h->sum[0];
@@ -262,6 +262,7 @@ decode_combine(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	       uint32_t waits)
 {
 	const PRIVATE decode_args *a = w->a;
+	GLOBAL const int32_t *splits;
 	decode_splits t;
 
 	t.heads = g_here(a->s.heads);
@@ -270,8 +271,9 @@ decode_combine(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	t.first_head = decode_first_head(w, run->bits);
 	if (!(run->bits & DECODE_PIECE) || t.first_head >= t.heads)
 		return;
-	t.row = (uint32_t)a->num_splits[t.token];
-	t.count = (uint32_t)a->num_splits[t.token + 1] - t.row;
+	splits = a->num_splits + (t.token - a->s.whole);
+	t.row = (uint32_t)splits[0];
+	t.count = (uint32_t)splits[1] - t.row;
 	t.own = run->bits >> DECODE_SPLIT_AT;
 	g_fence_device();
 	g_named_sync(DECODE_SUMS, 256);

@@ -114,12 +114,13 @@ decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
 FN uint32_t
 decode_walk_chunk(const PRIVATE decode_args *a, uint32_t groups, uint32_t units)
 {
+	const uint32_t requests = a->s.tokens - a->s.whole;
 	uint32_t parts = a->s.parts;
 
 	if (parts * groups <= units)
 		return 1;
-	if ((uint32_t)a->num_splits[a->s.tokens] < parts)
-		parts = (uint32_t)a->num_splits[a->s.tokens];
+	if ((uint32_t)a->num_splits[requests] < parts)
+		parts = (uint32_t)a->num_splits[requests];
 	return parts ? (parts * groups + units - 1) / units : 1;
 }
 
@@ -161,7 +162,7 @@ decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 		  PRIVATE decode_walk *w, PRIVATE decode_run *run,
 		  PRIVATE decode_faults *faults)
 {
-	const uint32_t pieces = a->s.parts ? a->s.parts : a->s.tokens;
+	const uint32_t pieces = a->s.whole + a->s.parts;
 	const uint32_t number = w->work / groups;
 	const uint32_t group = w->work % groups;
 
@@ -169,10 +170,10 @@ decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 		return 0;
 	if (++w->work % chunk == 0)
 		w->work += (units - 1) * chunk;
-	*piece = decode_piece_of(a->tile_scheduler_metadata, a->s.parts, number,
+	*piece = decode_piece_of(a->tile_scheduler_metadata, a->s.whole, number,
 				 a->s.tokens);
 	faults->count = piece->fault != 0 && group == 0;
-	faults->row = number;
+	faults->row = number - a->s.whole;
 	run->bits = group << DECODE_GROUP_AT;
 	run->token = (uint32_t)(piece->first - 1);
 	w->last = piece->last;
@@ -217,7 +218,7 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 	}
 	piece->last = w->last;
 	piece->end_block = w->last_end;
-	range = decode_range_of(piece, a->num_splits, a->s.parts,
+	range = decode_range_of(piece, a->num_splits, a->s.whole,
 				a->s.split_rows, t,
 				blocks + (int32_t)decode_blocks(extra.len, 0));
 	to->count = group == 0 ? faults + range.faults : 0;

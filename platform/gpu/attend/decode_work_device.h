@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The work of sparse_decode for a token: its keys, in blocks of 64. Without
- * tile_sched's metadata these are all of the token's keys. With it a part may
- * have a piece of a token; the result of a piece goes to split rows.
+ * The work of sparse_decode for a token: its keys, in blocks of 64. The first
+ * `whole` tokens, all without tile_sched's metadata, are pieces of work of their
+ * own: all of a token's keys. The metadata share the other tokens: a part, which
+ * follows the whole tokens as a piece of work, may have some keys of a token,
+ * and the result goes to split rows.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
@@ -58,6 +60,7 @@
 	S(spmla_g_divisor, extra_page)            \
 	S(spmla_g_divisor, lens_tokens)           \
 	S(uint32_t, parts)                        \
+	S(uint32_t, whole)                        \
 	S(uint32_t, tokens)                       \
 	S(uint32_t, dim)                          \
 	S(uint32_t, layout)                       \
@@ -95,8 +98,10 @@ enum {
 	DECODE_FIRST_BLOCK,
 	DECODE_END_BLOCK,
 	DECODE_SPLIT,
-	DECODE_LEN, /* lengths of the current token's lists; optional */
+	/* Of the current token, optional: lengths of its lists, and its row. */
+	DECODE_LEN,
 	DECODE_EXTRA_LEN,
+	DECODE_ROW,
 	DECODE_NOTES
 };
 
@@ -175,8 +180,8 @@ decode_token_at(uint32_t t, spmla_g_divisor next_n, int64_t request_stride,
 	       (int64_t)(t - request * next_n.by) * token_stride;
 }
 
-/* The work of a part of the metadata, or without parts the work of a token:
- * tokens first .. last, and none if the last is before the first. The first
+/* A whole token, or the work of a part of the metadata: tokens first .. last,
+ * and none if the last is before the first. The first
  * token begins at block first_block, as split `split`; the last ends at block
  * end_block. */
 typedef struct decode_piece {
@@ -198,10 +203,11 @@ typedef struct decode_range {
 #define DECODE_WHOLE 0xffffffffu
 
 FN decode_piece
-decode_piece_of(GLOBAL const int32_t *metadata, uint32_t parts, uint32_t piece,
+decode_piece_of(GLOBAL const int32_t *metadata, uint32_t whole, uint32_t piece,
 		uint32_t tokens)
 {
-	GLOBAL const int32_t *part = metadata + (uint64_t)piece * 8;
+	const int32_t shared = (int32_t)(tokens - whole);
+	GLOBAL const int32_t *part;
 	decode_piece p;
 
 	p.first = p.last = (int32_t)piece;
@@ -209,22 +215,24 @@ decode_piece_of(GLOBAL const int32_t *metadata, uint32_t parts, uint32_t piece,
 	p.end_block = 0x7fffffff;
 	p.split = 0;
 	p.fault = 0;
-	if (!parts)
+	if (piece < whole)
 		return p;
+	part = metadata + (uint64_t)(piece - whole) * 8;
 	p.first = part[0];
 	p.last = part[1];
 	p.first_block = part[2];
 	p.end_block = part[3];
 	p.split = part[4];
 	/* A part that begins behind the last token has no work. */
-	if (p.first >= (int32_t)tokens) {
+	if (p.first >= shared) {
 		p.last = -1;
-	} else if (p.first < 0 || p.last < p.first ||
-		   p.last >= (int32_t)tokens) {
+	} else if (p.first < 0 || p.last < p.first || p.last >= shared) {
 		p.last = -1;
 		p.fault = 1;
 	}
-	p.first = p.first < 0 ? 0 : p.first;
+	/* Without work only p.last matters, and p.first + whole may overflow. */
+	p.first = (p.last < 0 ? 0 : p.first) + (int32_t)whole;
+	p.last += p.last < 0 ? 0 : (int32_t)whole;
 	return p;
 }
 
@@ -232,7 +240,7 @@ decode_piece_of(GLOBAL const int32_t *metadata, uint32_t parts, uint32_t piece,
  * The range ends at `blocks` whatever the metadata say. */
 FN decode_range
 decode_range_of(const PRIVATE decode_piece *piece,
-		GLOBAL const int32_t *num_splits, uint32_t parts,
+		GLOBAL const int32_t *num_splits, uint32_t whole,
 		uint32_t split_rows, uint32_t t, int32_t blocks)
 {
 	decode_range r;
@@ -244,7 +252,7 @@ decode_range_of(const PRIVATE decode_piece *piece,
 	r.row = DECODE_WHOLE;
 	r.split = 0;
 	r.faults = 0;
-	if (!parts)
+	if (t < whole)
 		return r;
 	r.end = 0x7fffffff;
 	split = (int32_t)t == piece->first ? piece->split : 0;
@@ -256,8 +264,8 @@ decode_range_of(const PRIVATE decode_piece *piece,
 	r.begin = r.begin < 0 ? 0 : r.begin < blocks ? r.begin : blocks;
 	r.end = r.end < r.begin ? r.begin : r.end < blocks ? r.end : blocks;
 	r.split = split;
-	from = num_splits[t];
-	next = num_splits[t + 1];
+	from = num_splits[t - whole];
+	next = num_splits[t - whole + 1];
 	row = from + split;
 	if (next - from != 1)
 		r.row = (uint32_t)row;
@@ -274,16 +282,16 @@ decode_range_of(const PRIVATE decode_piece *piece,
 FN void
 decode_take(GLOBAL spmla_g_state *fault_state,
 	    GLOBAL spmla_g_status *fault_status, uint32_t reports,
-	    GLOBAL const int32_t *metadata, uint32_t parts, uint32_t piece,
+	    GLOBAL const int32_t *metadata, uint32_t whole, uint32_t piece,
 	    uint32_t tokens, LOCAL int32_t *notes)
 {
 	BARRIER(); /* all have read the last notes */
 	if (g_item() == 0) {
 		const decode_piece p =
-			decode_piece_of(metadata, parts, piece, tokens);
+			decode_piece_of(metadata, whole, piece, tokens);
 
 		if (p.fault && reports)
-			g_fault(fault_state, fault_status, piece,
+			g_fault(fault_state, fault_status, piece - whole,
 				G_FAULT_INDEX);
 		notes[DECODE_FIRST] = p.first;
 		notes[DECODE_LAST] = p.last;
@@ -297,7 +305,7 @@ decode_take(GLOBAL spmla_g_state *fault_state,
 /* The blocks of token t that the piece in the notes has. */
 FN decode_range
 decode_noted_range(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
-		   uint32_t parts, uint32_t split_rows, uint32_t t,
+		   uint32_t whole, uint32_t split_rows, uint32_t t,
 		   int32_t blocks)
 {
 	decode_piece p;
@@ -308,7 +316,7 @@ decode_noted_range(LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
 	p.end_block = notes[DECODE_END_BLOCK];
 	p.split = notes[DECODE_SPLIT];
 	p.fault = 0;
-	return decode_range_of(&p, num_splits, parts, split_rows, t, blocks);
+	return decode_range_of(&p, num_splits, whole, split_rows, t, blocks);
 }
 
 /* The same. If `reports`, the first item also reports faults; `faults` are
@@ -317,10 +325,10 @@ FN decode_range
 decode_blocks_of(GLOBAL spmla_g_state *fault_state,
 		 GLOBAL spmla_g_status *fault_status, uint32_t reports,
 		 LOCAL const int32_t *notes, GLOBAL const int32_t *num_splits,
-		 uint32_t parts, uint32_t split_rows, uint32_t t,
+		 uint32_t whole, uint32_t split_rows, uint32_t t,
 		 int32_t blocks, uint32_t faults)
 {
-	decode_range r = decode_noted_range(notes, num_splits, parts,
+	decode_range r = decode_noted_range(notes, num_splits, whole,
 					    split_rows, t, blocks);
 
 	r.faults += faults;

@@ -127,7 +127,7 @@ sparse_decode_range(const PRIVATE sparse_decode_job *job,
 
 	return decode_blocks_of(
 		job->fault_state, job->fault_status, reports, job->notes,
-		job->num_splits, s->parts, s->split_rows, t,
+		job->num_splits, s->whole, s->split_rows, t,
 		lists->first_blocks +
 			(int32_t)decode_blocks(lists->extra.len, 0),
 		lists->first.faults + lists->extra.faults);

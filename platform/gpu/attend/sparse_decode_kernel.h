@@ -95,7 +95,7 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 	const sparse_decode_job job = {SPMLA_KERNEL_VALUES(sparse_decode),
 				       &shared->block.rows, shared->notes};
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	const uint32_t pieces = s.parts ? s.parts : s.tokens;
+	const uint32_t pieces = s.whole + s.parts;
 	LOCAL int32_t *notes = shared->notes;
 	uint64_t work;
 	uint32_t t;
@@ -108,7 +108,7 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 			group * ATTEND_HEADS + g_item() / ATTEND_LANES;
 
 		decode_take(fault_state, fault_status, group == 0,
-			    tile_scheduler_metadata, s.parts, piece, s.tokens,
+			    tile_scheduler_metadata, s.whole, piece, s.tokens,
 			    notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++)

@@ -365,16 +365,15 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 		 GLOBAL const float *attn_sink, GLOBAL uint16_t *out,
 		 GLOBAL float *lse, GLOBAL float *max_logits,
 		 GLOBAL float *split_out, GLOBAL float *split_lse,
-		 LOCAL float *most, uint32_t row, uint32_t token,
+		 LOCAL float *most, LOCAL const int32_t *notes, uint32_t token,
 		 uint32_t first_head, uint32_t heads, uint32_t own_head,
 		 uint32_t share)
 {
 	const uint32_t g = g_lane() / 4, lane_t = g_lane() % 4;
-	const uint32_t whole = row == DECODE_WHOLE;
 	const uint32_t shares = decode_mma_shares(kind);
 	const float none = G_MINUS_INF;
 	const float c = s->scale * G_LOG2_E;
-	uint32_t r, n;
+	uint32_t row, whole, r, n;
 
 	/* L over all keys: adds up the lanes of a quad, then the subgroups. */
 	UNROLL
@@ -385,6 +384,8 @@ decode_mma_write(PRIVATE decode_mma_state *st, const PRIVATE decode_scalars *s,
 			most[share * heads + own_head + 8 * r + g] = st->sum[r];
 	}
 	BARRIER();
+	row = (uint32_t)notes[DECODE_ROW];
+	whole = row == DECODE_WHOLE;
 	UNROLL
 	for (r = 0; r < 2 * kind->tiles; r++) {
 		const uint32_t local_head = own_head + 8 * r + g;
@@ -445,12 +446,12 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	LOCAL uint16_t *q_local = (LOCAL uint16_t *)(mem + 1);
 	LOCAL uint16_t *p = q_local + heads * DECODE_MMA_ROW;
 	const uint32_t shares = decode_mma_shares(&kind);
-	const uint32_t share = g_item() / 32 % shares;
+	const uint32_t share = g_item_again() / 32 % shares;
 	const uint32_t own_head = kind.tiles == 2 ? g_item() / 128 * 32 : 0;
 	const uint32_t groups = (s->heads + heads - 1) / heads;
 	const float c = s->scale * G_LOG2_E;
 	const float none = G_MINUS_INF;
-	const uint32_t pieces = s->parts ? s->parts : s->tokens;
+	const uint32_t pieces = s->whole + s->parts;
 	/* 1: the loop over blocks has one round more, before the first block.
 	 * It asks for rows, then loads queries while these are on their way. So
 	 * the code for rows is there once. With 16 heads such a loop is slower.
@@ -466,7 +467,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		uint32_t t;
 
 		decode_take(fault_state, fault_status, reports,
-			    tile_scheduler_metadata, s->parts,
+			    tile_scheduler_metadata, s->whole,
 			    (uint32_t)(work / groups), s->tokens, notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++) {
@@ -494,17 +495,17 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			}
 			range = decode_blocks_of(
 				fault_state, fault_status, reports, notes,
-				num_splits, s->parts, s->split_rows, t,
+				num_splits, s->whole, s->split_rows, t,
 				(int32_t)(decode_blocks(lens[0], 1) +
 					  decode_blocks(lens[1], 0)),
 				faults);
 			if (range.end < 0)
 				continue;
-			/* Kept for the loop, which has no registers for them.
-			 */
+			/* Kept here, as no registers are left for them. */
 			if (g_item() == 0) {
 				notes[DECODE_LEN] = (int32_t)lens[0];
 				notes[DECODE_EXTRA_LEN] = (int32_t)lens[1];
+				notes[DECODE_ROW] = (int32_t)range.row;
 			}
 			UNROLL
 			for (i = 0; i < 4; i++) {
@@ -580,19 +581,10 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 					&kind, &st);
 				BARRIER(); /* all have read these keys */
 			}
-			{
-				const uint32_t row =
-					decode_noted_range(notes, num_splits,
-							   s->parts,
-							   s->split_rows, t, 0)
-						.row;
-
-				decode_mma_write(&st, s, &kind, attn_sink, out,
-						 lse, max_logits, split_out,
-						 split_lse, most, row, t,
-						 first_head, heads, own_head,
-						 share);
-			}
+			decode_mma_write(&st, s, &kind, attn_sink, out, lse,
+					 max_logits, split_out, split_lse, most,
+					 notes, t, first_head, heads, own_head,
+					 share);
 		}
 	}
 }

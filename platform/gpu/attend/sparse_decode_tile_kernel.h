@@ -113,7 +113,7 @@ spmla_k_sparse_decode_tile(SPMLA_KERNEL_ARGS(sparse_decode_tile))
 	const sparse_decode_job job = {SPMLA_KERNEL_VALUES(sparse_decode_tile),
 				       &shared->block.rows, shared->notes};
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	const uint32_t pieces = s.parts ? s.parts : s.tokens;
+	const uint32_t pieces = s.whole + s.parts;
 	LOCAL int32_t *notes = shared->notes;
 	uint64_t work;
 	uint32_t t;
@@ -123,7 +123,7 @@ spmla_k_sparse_decode_tile(SPMLA_KERNEL_ARGS(sparse_decode_tile))
 		const uint32_t group = (uint32_t)(work % groups);
 
 		decode_take(fault_state, fault_status, group == 0,
-			    tile_scheduler_metadata, s.parts,
+			    tile_scheduler_metadata, s.whole,
 			    (uint32_t)(work / groups), s.tokens, notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++)

@@ -27,6 +27,7 @@ spmla_i_gpu_split_combine(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.lse_token_stride = a->lse_token_stride_elems;
 	p.s.lse_head_stride = a->lse_head_stride_elems;
 	p.s.tokens = a->tokens;
+	p.s.whole = a->whole_tokens;
 	p.s.heads = a->heads;
 	p.s.split_rows = a->split_rows;
 	p.s.has_sink = a->attn_sink != NULL;
@@ -35,6 +36,7 @@ spmla_i_gpu_split_combine(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.lse_sink = a->lse_sink && a->attn_sink;
 	p.s.base2 = a->lse_base == SPMLA_LSE_BASE2;
 	p.s.next_n = spmla_i_gpu_divisor(a->next_n ? a->next_n : 1);
-	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_split_combine,
-				  (uint64_t)a->tokens * a->heads, &p);
+	return spmla_i_gpu_launch(
+		queue, SPMLA_KERNEL_split_combine,
+		(uint64_t)(a->tokens - a->whole_tokens) * a->heads, &p);
 }

@@ -197,9 +197,9 @@ lists_end(const PRIVATE lists_job *job, uint32_t slot)
 		g_report(&job->to, job->tokens[2 * slot], G_FAULT_PAGE);
 }
 
-/* How the parts of a decode share the tokens, for layers of ratio 4 or 128. It
- * counts keys by context alone, never too few; `contexts` has a pair for each
- * token, which begins with it. */
+/* How the parts of a decode share the tokens, all but the first `uncut` ones,
+ * for layers of ratio 4 or 128. It counts keys by context alone, never too few;
+ * `contexts` has a pair for each token, which begins with it. */
 FN void
 lists_cut(const PRIVATE lists_job *job, uint32_t ratio,
 	  LOCAL const uint32_t *contexts)
@@ -208,16 +208,17 @@ lists_cut(const PRIVATE lists_job *job, uint32_t ratio,
 	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &a->s;
 	LOCAL lists_shared *shared = job->shared;
 	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
+	const uint32_t tokens = s->tokens - s->uncut;
 	uint32_t done = 0, first;
 
-	for (first = 0; first < s->tokens; first += job->items) {
+	for (first = 0; first < tokens; first += job->items) {
 		const uint32_t t = first + g_item();
 
-		done = decode_cut_line(t < s->tokens ? contexts[2 * t] : 0,
-				       s->window,
-				       four ? s->topk : s->c128a_width, ratio,
-				       t, done, s->tokens, s->parts, job->items,
-				       &shared->cut, shared->sums);
+		done = decode_cut_line(
+			t < tokens ? contexts[2 * (s->uncut + t)] : 0,
+			s->window, four ? s->topk : s->c128a_width, ratio, t,
+			done, tokens, s->parts, job->items, &shared->cut,
+			shared->sums);
 	}
 	windows_parts(a, ratio, job->items, &shared->cut);
 }

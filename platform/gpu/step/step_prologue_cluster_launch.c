@@ -8,7 +8,7 @@
 spmla_status
 spmla_i_gpu_step_prologue_cluster(const spmla_i_gpu_queue *queue,
 				  const spmla_k_step_prologue_params *first,
-				  uint32_t parts)
+				  spmla_i_cut cut)
 {
 	spmla_k_step_prologue_cluster_params p;
 
@@ -19,7 +19,7 @@ spmla_i_gpu_step_prologue_cluster(const spmla_i_gpu_queue *queue,
 #define COPY(type, name) p.s.name = first->s.name;
 	SPMLA_K_step_prologue(SPMLA_I_K_NONE, COPY);
 #undef COPY
-	spmla_i_gpu_cluster_windows(queue, first->s.tokens, parts, &p);
+	spmla_i_gpu_cluster_windows(queue, first->s.tokens, cut, &p);
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_prologue_cluster, 1,
 				  &p);
 }

@@ -69,6 +69,7 @@
 	S(uint32_t, live)              \
 	S(uint32_t, piece_tokens)      \
 	S(uint32_t, parts)             \
+	S(uint32_t, uncut)             \
 	S(uint32_t, topk)              \
 	S(spmla_g_divisor, page)       \
 	S(spmla_g_divisor, ring_table) \
@@ -555,24 +556,26 @@ prologue_publish(const PRIVATE prologue_job *job,
 	BARRIER();
 }
 
-/* Cuts the tokens of a decode into parts. `again`: the line of their costs is
- * missing, or contexts may have been shortened since. */
+/* Cuts the tokens of a decode into parts, all but the first `uncut` ones.
+ * `again`: the line of their costs is missing, or contexts may have been
+ * shortened since. */
 FN void
 prologue_cut(const PRIVATE prologue_job *job, uint32_t again)
 {
 	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
 	LOCAL prologue_shared *shared = job->shared;
+	const uint32_t tokens = s->tokens - s->uncut;
 
 	if (!s->parts)
 		return;
 	if (again) {
 		BARRIER();
-		decode_cut_ends(job->context_lens, s->topk, 0, 1, s->tokens,
-				s->parts, PROLOGUE_ITEMS, &shared->cut,
+		decode_cut_ends(job->context_lens + s->uncut, s->topk, 0, 1,
+				tokens, s->parts, PROLOGUE_ITEMS, &shared->cut,
 				shared->sums);
 		BARRIER();
 	}
-	decode_cut_block(s->tokens, s->parts, job->metadata, job->num_splits,
+	decode_cut_block(tokens, s->parts, job->metadata, job->num_splits,
 			 PROLOGUE_ITEMS, &shared->cut);
 }
 

@@ -178,14 +178,13 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_step_prologue_args *a = args;
 	const uint32_t tokens = a->shape.tokens;
-	const uint32_t parts =
-		a->piece_tokens
-			? 0
-			: spmla_i_decode_parts(&queue->ctx->plan, tokens);
 	const spmla_i_gpu_variant *by;
+	spmla_i_cut cut = {0, 0};
 	spmla_k_step_prologue_params p;
 	spmla_status s;
 
+	if (!a->piece_tokens)
+		cut = spmla_i_step_cut(&queue->ctx->plan, tokens);
 	memset(&p, 0, sizeof p);
 	SPMLA_I_GPU_FAULT(&p, queue);
 	set_buffers(&p, queue->ctx);
@@ -197,13 +196,14 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 		kind_of(&queue->ctx->plan, p.s.groups, tokens),
 		a->piece_tokens ? UINT32_MAX : a->shape.requests, 0);
 	if (by->kernel == SPMLA_KERNEL_step_prologue_cluster) {
-		s = spmla_i_gpu_step_prologue_cluster(queue, &p, parts);
+		s = spmla_i_gpu_step_prologue_cluster(queue, &p, cut);
 	} else {
-		p.s.parts = p.s.groups == 1 ? parts : 0;
+		p.s.parts = p.s.groups == 1 ? cut.parts : 0;
+		p.s.uncut = cut.whole;
 		s = spmla_i_gpu_launch(queue, by->kernel, 1, &p);
 		if (s == SPMLA_OK && p.s.groups > 1)
 			s = spmla_i_gpu_step_prologue_windows(queue, tokens,
-							      parts);
+							      cut);
 	}
 	if (s == SPMLA_OK && !a->piece_tokens)
 		s = spmla_i_gpu_fixed_splits(queue, tokens);

@@ -62,7 +62,7 @@ set_groups(spmla_k_step_prologue_windows_params *p, const spmla_ctx *ctx)
 }
 
 static void
-set_params(const spmla_i_gpu_queue *queue, uint32_t tokens, uint32_t parts,
+set_params(const spmla_i_gpu_queue *queue, uint32_t tokens, spmla_i_cut cut,
 	   spmla_k_step_prologue_windows_params *p)
 {
 	const spmla_config *c = &queue->ctx->plan.config;
@@ -77,29 +77,30 @@ set_params(const spmla_i_gpu_queue *queue, uint32_t tokens, uint32_t parts,
 	p->s.c128a_width = spmla_i_c128a_width(c);
 	p->s.c128a_listed = tokens <= spmla_i_piece_tokens(c);
 	p->s.topk = c->topk;
-	p->s.parts = parts;
-	p->s.blocks = tokens + (parts ? WINDOWS_CUTS : 0);
+	p->s.parts = cut.parts;
+	p->s.uncut = cut.whole;
+	p->s.blocks = tokens + (cut.parts ? WINDOWS_CUTS : 0);
 }
 
 spmla_status
 spmla_i_gpu_step_prologue_windows(const spmla_i_gpu_queue *queue,
-				  uint32_t tokens, uint32_t parts)
+				  uint32_t tokens, spmla_i_cut cut)
 {
 	spmla_k_step_prologue_windows_params p;
 
-	set_params(queue, tokens, parts, &p);
+	set_params(queue, tokens, cut, &p);
 	return spmla_i_gpu_launch(queue, SPMLA_KERNEL_step_prologue_windows,
 				  p.s.blocks, &p);
 }
 
 void
 spmla_i_gpu_cluster_windows(const spmla_i_gpu_queue *queue, uint32_t tokens,
-			    uint32_t parts,
+			    spmla_i_cut cut,
 			    spmla_k_step_prologue_cluster_params *p)
 {
 	spmla_k_step_prologue_windows_params other;
 
-	set_params(queue, tokens, parts, &other);
+	set_params(queue, tokens, cut, &other);
 #define COPY(type, name) p->name = other.name;
 	SPMLA_P_WINDOWS_OUT(COPY)
 #undef COPY

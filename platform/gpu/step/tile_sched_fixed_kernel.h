@@ -19,6 +19,7 @@
 	P(int32_t, tile_scheduler_metadata) \
 	P(int32_t, num_splits)              \
 	S(uint32_t, batch)                  \
+	S(uint32_t, first_request)          \
 	S(uint32_t, parts)                  \
 	S(uint32_t, split_blocks)           \
 	S(uint32_t, most_splits)            \
@@ -79,8 +80,8 @@ spmla_k_tile_sched_fixed(SPMLA_KERNEL_ARGS(tile_sched_fixed))
 			n = (blocks + s.split_blocks - 1) / s.split_blocks;
 			n = n < s.most_splits ? n : s.most_splits;
 			if (bad)
-				g_fault(fault_state, fault_status, r,
-					G_FAULT_LENGTH);
+				g_fault(fault_state, fault_status,
+					s.first_request + r, G_FAULT_LENGTH);
 		}
 		at = done + (uint32_t)g_scan_sum(n, TILE_SCHED_FIXED_ITEMS,
 						 sums, &all);

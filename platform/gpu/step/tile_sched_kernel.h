@@ -34,6 +34,7 @@
 	P(int32_t, tile_scheduler_metadata) \
 	P(int32_t, num_splits)              \
 	S(uint32_t, batch)                  \
+	S(uint32_t, first_request)          \
 	S(uint32_t, parts)                  \
 	S(uint32_t, overhead)               \
 	S(uint32_t, topk)                   \
@@ -576,8 +577,8 @@ tile_sched_make(const PRIVATE tile_sched_job *job)
 			x = (uint64_t)tile_sched_blocks(job, i) + s->overhead;
 			x |= (uint64_t)(x != cost) << odd_bit;
 			if (tile_sched_bad(job, i))
-				g_fault(job->fault_state, job->fault_status, i,
-					G_FAULT_LENGTH);
+				g_fault(job->fault_state, job->fault_status,
+					s->first_request + i, G_FAULT_LENGTH);
 		}
 		upto = x + g_scan_sum(x, TILE_SCHED_ITEMS, job->shared->sums,
 				      &total);

@@ -18,6 +18,7 @@
 		(p)->tile_scheduler_metadata = (a)->tile_scheduler_metadata; \
 		(p)->num_splits = (a)->num_splits;                           \
 		(p)->s.batch = (a)->batch;                                   \
+		(p)->s.first_request = (a)->first_request;                   \
 		(p)->s.parts = (a)->parts;                                   \
 		(p)->s.topk = (a)->topk;                                     \
 		(p)->s.extra_topk = (a)->extra_topk;                         \

@@ -112,17 +112,19 @@ blocks_of(const spmla_sparse_decode_args *a, uint32_t t)
 	return blocks_in(n, a->topk, 1) + blocks_in(extra, a->extra_topk, 0);
 }
 
-/* Every token is one part, or its first block and the others are two; parts
- * that are left over are idle. */
+/* Every token that is not whole is one part, or its first block and the others
+ * are two; parts that are left over are idle. */
 static void
 cut(draw *d, const spmla_sparse_decode_args *a, int32_t *parts, int32_t *splits)
 {
+	const uint32_t requests = a->tokens - a->whole_tokens;
 	const int32_t *two = draw_i32(d, a->tokens, 0, 2);
 	uint32_t t, n = 0;
 
 	splits[0] = 0;
-	for (t = 0; t < a->tokens; t++) {
-		const int32_t blocks = (int32_t)blocks_of(a, t);
+	for (t = 0; t < requests; t++) {
+		const int32_t blocks =
+			(int32_t)blocks_of(a, a->whole_tokens + t);
 		const int32_t pieces = two[t] && blocks > 1 ? 2 : 1;
 		const int32_t first = pieces == 2 ? 1 : blocks;
 		const int32_t rows[2][8] = {
@@ -135,7 +137,7 @@ cut(draw *d, const spmla_sparse_decode_args *a, int32_t *parts, int32_t *splits)
 	}
 	memset(parts + 8 * n, 0, (a->parts - n) * 8 * sizeof *parts);
 	for (; n < a->parts; n++)
-		parts[8 * n] = (int32_t)a->tokens;
+		parts[8 * n] = (int32_t)requests;
 }
 
 static void
@@ -144,10 +146,12 @@ make_parts(draw *d, spmla_sparse_decode_args *a)
 	int32_t *parts, *splits;
 
 	a->parts = 2 * a->tokens;
+	a->whole_tokens = draw_choice(d, a->tokens + 1);
 	a->split_rows = 2 * a->tokens;
 	a->tile_scheduler_metadata = parts =
 		draw_i32(d, 8 * (uint64_t)a->parts, 0, 4);
-	a->num_splits = splits = draw_starts(d, a->tokens, a->split_rows);
+	a->num_splits = splits =
+		draw_starts(d, a->tokens - a->whole_tokens, a->split_rows);
 	if (d->in)
 		; /* any */
 	else
@@ -211,6 +215,7 @@ static const arg_error errors[] = {
 	BAD_ENUM(sparse_decode, lse_base, 2, "0 or 1"),
 	BAD_MOST(sparse_decode, lse_sink, 2, 1),
 	BAD_MOST(sparse_decode, combine, 2, 1),
+	BAD_RANGE(sparse_decode, reserved, 1, "got 1, want 0"),
 	BAD_FLOAT(sparse_decode, softmax_scale),
 	BAD_BITS(sparse_decode, softmax_scale, 0x80000000),
 	BAD_BITS(sparse_decode, softmax_scale, 0xff800000),
@@ -251,6 +256,7 @@ static const arg_error parts_errors[] = {
 	BAD_NULL(sparse_decode, num_splits),
 	BAD_NULL(sparse_decode, split_out),
 	BAD_NULL(sparse_decode, split_lse),
+	BAD_MOST(sparse_decode, whole_tokens, 5, 4),
 };
 
 OP_ENTRY(sparse_decode,

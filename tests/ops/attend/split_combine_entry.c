@@ -20,7 +20,9 @@ make(draw *d, void *args)
 	a->next_n = draw_choice(d, 4);
 	of = a->next_n ? a->next_n : a->tokens;
 	requests = (a->tokens + of - 1) / of;
-	a->num_splits = draw_starts(d, a->tokens, a->split_rows);
+	a->whole_tokens = draw_choice(d, a->tokens + 1);
+	a->num_splits =
+		draw_starts(d, a->tokens - a->whole_tokens, a->split_rows);
 	a->split_out = draw_f32(d, (uint64_t)a->split_rows * a->heads * 512);
 	a->split_lse = draw_f32(d, (uint64_t)a->split_rows * a->heads);
 	a->attn_sink = draw_there(d) ? draw_f32(d, a->heads) : NULL;
@@ -50,6 +52,8 @@ static const arg_error errors[] = {
 	BAD_ENUM(split_combine, empty_lse, 3, "0, 1 or 2"),
 	BAD_ENUM(split_combine, lse_base, 2, "0 or 1"),
 	BAD_MOST(split_combine, lse_sink, 2, 1),
+	BAD_MOST(split_combine, whole_tokens, 5, 4),
+	BAD_RANGE(split_combine, reserved, 1, "got 1, want 0"),
 	BAD_NULL(split_combine, num_splits),
 	BAD_NULL(split_combine, split_out),
 	BAD_NULL(split_combine, split_lse),

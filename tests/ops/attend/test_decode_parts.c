@@ -3,6 +3,7 @@
  * sparse_decode in parts by the library's own choice, in a context without a
  * model.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +21,12 @@ static spmla_decode_parts by;
 static uint8_t *workspace;
 
 static void
-setup(void)
+setup_on(uint32_t multiprocessors)
 {
 	spmla_config config;
 
 	ck_assert_int_eq(spmla_config_operations(&config), SPMLA_OK);
-	fixture_multiprocessors(MULTIPROCESSORS);
+	fixture_multiprocessors(multiprocessors);
 	fixture_open(&f, &config, 0);
 	fixture_multiprocessors(0);
 	v4_open(&w, V4_HEADS, 64, TOPK, 2, TOPK);
@@ -34,6 +35,19 @@ setup(void)
 	w.a.tokens = V4_TOKENS;
 	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, &w.a, &by), SPMLA_OK);
 	workspace = test_alloc(by.workspace_bytes + 512, 0x5A);
+}
+
+static void
+setup(void)
+{
+	setup_on(MULTIPROCESSORS);
+}
+
+/* Rounds of two tokens: on Hopper parts share the third. */
+static void
+setup_round(void)
+{
+	setup_on(2);
 }
 
 static void
@@ -71,6 +85,94 @@ START_TEST(the_choice_gives_the_results_of_the_whole)
 		ck_assert_uint_eq(by.parts, 0);
 	else
 		ck_assert(f.plan.device.sm_count < 12 || by.parts > 0);
+}
+END_TEST
+
+/* Packs the first lens[t] entries of each row into one list. */
+static const int32_t *
+pack(const int32_t *rows, int64_t stride, const int32_t *lens, int32_t *indptr,
+     int32_t *to)
+{
+	uint32_t t;
+
+	for (indptr[0] = 0, t = 0; t < V4_TOKENS; t++) {
+		memcpy(to + indptr[t], rows + t * stride,
+		       (uint32_t)lens[t] * sizeof *to);
+		indptr[t + 1] = indptr[t] + lens[t];
+	}
+	return to;
+}
+
+/* _i: lengths of their own, or shared by two tokens, or ragged lists. The last
+ * token, which parts share, has other lengths than the whole ones. */
+START_TEST(parts_behind_whole_tokens_read_their_own_lists)
+{
+	static int32_t slots[V4_TOKENS * TOPK], extra[V4_TOKENS * TOPK];
+	int32_t indptr[2][V4_TOKENS + 1];
+	const int32_t lens[2][V4_TOKENS] = {{10, 10, 190}, {1, 1, 199}};
+	const uint32_t each = _i == 1 ? 2 : 1;
+	uint16_t *whole = test_alloc(w.out_elems * 2, 0);
+	uint32_t i;
+
+	for (i = 0; i < V4_TOKENS; i++) {
+		w.lens[i / each] = lens[0][i];
+		w.extra_lens[i / each] = lens[1][i];
+	}
+	w.a.lens_tokens = each;
+	w.a.topk_lens = w.lens;
+	w.a.extra_topk_lens = w.extra_lens;
+	if (_i == 2) {
+		w.a.slots = pack(w.slots, w.a.slots_stride_elems, lens[0],
+				 indptr[0], slots);
+		w.a.extra_slots =
+			pack(w.extra_slots, w.a.extra_slots_stride_elems,
+			     lens[1], indptr[1], extra);
+		w.a.indptr = indptr[0];
+		w.a.extra_indptr = indptr[1];
+		w.a.topk = (uint32_t)indptr[0][V4_TOKENS];
+		w.a.extra_topk = (uint32_t)indptr[1][V4_TOKENS];
+		w.a.longest = w.a.extra_longest = 199;
+	}
+	ck_assert_int_eq(spmla_sparse_decode(f.ctx, &w.a, NULL), SPMLA_OK);
+	fixture_drain(&f);
+	memcpy(whole, w.out, w.out_elems * 2);
+	memset(w.out, 0x5A, w.out_elems * 2);
+	ck_assert_int_eq(spmla_decode_parts_choose(f.ctx, &w.a, &by), SPMLA_OK);
+	if (f.plan.device.sm_count == 2 && f.plan.device.arch == 90)
+		ck_assert_uint_eq(by.whole_tokens, 2);
+	ck_assert_int_eq(run(by.parts ? workspace : NULL, by.workspace_bytes),
+			 SPMLA_OK);
+	for (i = 0; i < V4_TOKENS * V4_HEADS * 512; i++) {
+		const uint32_t at =
+			i / 512 / V4_HEADS *
+				(uint32_t)w.a.out_token_stride_elems +
+			i / 512 % V4_HEADS *
+				(uint32_t)w.a.out_head_stride_elems +
+			i % 512;
+		const double want = test_bf16_value(whole[at]);
+
+		ck_assert_double_eq_tol(test_bf16_value(w.out[at]), want,
+					4e-3 + fabs(want) / 64);
+	}
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+	free(whole);
+}
+END_TEST
+
+/* A length out of bounds is reported with its token. */
+START_TEST(a_long_list_behind_whole_tokens_is_named)
+{
+	w.lens[0] = w.lens[1] = 10;
+	w.lens[2] = TOPK + 1;
+	w.a.topk_lens = w.lens;
+	ck_assert_int_eq(run(by.parts ? workspace : NULL, by.workspace_bytes),
+			 SPMLA_OK);
+	v4_expect(&w);
+	if (by.parts == 0)
+		return; /* nobody reports lengths of whole tokens */
+	ck_assert_uint_eq(fixture_status(&f).count, 1);
+	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_LENGTH);
+	ck_assert_uint_eq(fixture_status(&f).row, 2);
 }
 END_TEST
 
@@ -113,9 +215,14 @@ START_TEST(the_choice_says_what_the_buffers_take)
 	ck_assert_uint_eq(by.workspace_bytes % 256, 0);
 	ck_assert_uint_le(by.split_out_bytes + by.split_lse_bytes,
 			  by.workspace_bytes);
-	/* Many tokens keep the device busy. */
-	choose_v32(65536, h, 2048);
+	/* Rounds that are full keep the device busy. */
+	choose_v32(500 * parts, h, 2048);
 	ck_assert_uint_eq(by.parts, 0);
+	choose_v32(500 * parts + 1, h, 2048);
+	ck_assert_uint_eq(by.parts, parts < 16 ? parts : 16);
+	ck_assert_uint_eq(by.whole_tokens, 500 * parts);
+	ck_assert_uint_eq(by.split_rows, 1 + by.parts);
+	ck_assert_uint_eq(by.num_splits_bytes, 8);
 }
 END_TEST
 
@@ -133,7 +240,7 @@ START_TEST(tokens_that_are_alike_share_no_part)
 		spmla_tile_sched_args a;
 
 		choose_v32(tokens, 64, topk);
-		if (by.parts == 0 || by.parts % tokens)
+		if (by.parts == 0 || by.parts % tokens || by.whole_tokens)
 			continue;
 		even++;
 		ck_assert_uint_ge(by.parts * 4, most * 3);
@@ -204,11 +311,16 @@ SUITE
 		{the_choice_says_what_the_buffers_take, 3},
 		{tokens_that_are_alike_share_no_part, 2},
 	};
+	const theme_test behind[] = {
+		{parts_behind_whole_tokens_read_their_own_lists, 3},
+		{a_long_list_behind_whole_tokens_is_named, 1},
+	};
 	const theme_test error[] = {
 		{wrong_calls_are_refused_and_enqueue_nothing, 1},
 	};
 	const theme themes[] = {
 		THEME("shape", setup, teardown, shape),
+		THEME("behind whole tokens", setup_round, teardown, behind),
 		THEME("error", setup, teardown, error),
 	};
 

@@ -106,14 +106,15 @@ close_v4(void)
 	v4_close(&v4);
 }
 
-/* Each token of `blocks` blocks in so many splits, a part each. */
+/* Each token of `blocks` blocks that is not whole in so many splits, a part
+ * each. */
 static void
 cut(uint32_t blocks, uint32_t splits)
 {
 	uint32_t t, i;
 
 	a->parts = 0;
-	for (t = 0; t < a->tokens; t++) {
+	for (t = 0; t < a->tokens - a->whole_tokens; t++) {
 		for (i = 0; i < splits; i++) {
 			const int32_t row[8] = {
 				(int32_t)t, (int32_t)t,
@@ -183,6 +184,42 @@ START_TEST(parts_may_go_on_with_the_next_token)
 }
 END_TEST
 
+/* Nobody counts whole tokens in: the workspace is one of the other token. */
+START_TEST(whole_tokens_come_first)
+{
+	const uint32_t heads = _i ? 128 : 64;
+	const uint64_t words = spmla_i_combine_words(1, heads);
+	const uint64_t all = spmla_i_combine_words(V4_TOKENS, heads);
+
+	open_v4(heads);
+	a->whole_tokens = V4_TOKENS - 1;
+	a->workspace_bytes = 4 * words;
+	memset(workspace + words, 0x5A, 4 * (all - words));
+	cut(8, 4);
+	v4_check(&f, &v4);
+	memset(workspace + words, 0, 4 * (all - words));
+	close_v4();
+}
+END_TEST
+
+/* Part 4 ends behind the last request. */
+START_TEST(a_bad_part_behind_a_whole_token_is_named)
+{
+	static const int32_t bad[8] = {0, V4_TOKENS - 1, 0, 1, 0};
+
+	open_v4(64);
+	a->whole_tokens = 1;
+	cut(8, 2);
+	memcpy(parts + 8 * a->parts++, bad, sizeof bad);
+	v4_check(&f, &v4);
+	ck_assert_uint_eq(fixture_status(&f).count, 1);
+	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_INDEX);
+	ck_assert_uint_eq(fixture_status(&f).row, 4);
+	ck_assert_int_eq(spmla_status_clear(f.ctx), SPMLA_OK);
+	close_v4();
+}
+END_TEST
+
 START_TEST(empty_tokens_are_empty)
 {
 	open_v4(64);
@@ -242,9 +279,11 @@ SUITE
 		{splits_of_v32_add_up_to_dense_attention, 6},
 		{splits_of_v4_add_up_to_dense_attention, 6},
 		{parts_may_go_on_with_the_next_token, 2},
+		{whole_tokens_come_first, 2},
 	};
 	const theme_test edge[] = {
 		{empty_tokens_are_empty, 2},
+		{a_bad_part_behind_a_whole_token_is_named, 1},
 		{a_workspace_that_is_too_small_is_not_used, 1},
 	};
 	const theme_test determinism[] = {

@@ -111,17 +111,19 @@ START_TEST(any_partition_combines_to_the_whole)
 }
 END_TEST
 
+/* The scheduler sees the tokens behind the whole ones. */
 START_TEST(parts_of_the_scheduler_combine_to_the_whole)
 {
+	const uint32_t whole = (uint32_t)_i / 8;
 	spmla_tile_sched_args sched = {.struct_bytes = sizeof sched,
-				       .batch = V4_TOKENS,
-				       .parts = 1 + (uint32_t)_i,
+				       .batch = V4_TOKENS - whole,
+				       .parts = 1 + (uint32_t)_i % 8,
 				       .overhead_blocks = _i & 1 ? 5 : 1,
 				       .row_format = SPMLA_TILE_ROW_NEW,
 				       .topk = w.a.topk,
 				       .extra_topk = w.a.extra_topk,
-				       .topk_lens = w.lens,
-				       .extra_topk_lens = w.extra_lens,
+				       .topk_lens = w.lens + whole,
+				       .extra_topk_lens = w.extra_lens + whole,
 				       .tile_scheduler_metadata = w.parts,
 				       .num_splits = w.num_splits};
 	uint32_t t;
@@ -134,6 +136,7 @@ START_TEST(parts_of_the_scheduler_combine_to_the_whole)
 	w.a.topk_lens = w.lens;
 	w.a.extra_topk_lens = w.extra_lens;
 	w.a.parts = sched.parts;
+	w.a.whole_tokens = whole;
 	ck_assert_int_eq(spmla_tile_sched(f.ctx, &sched, NULL), SPMLA_OK);
 	v4_check(&f, &w);
 	ck_assert_uint_eq(fixture_status(&f).count, 0);
@@ -211,6 +214,57 @@ START_TEST(partial_results_worked_out_by_hand)
 	ck_assert_uint_eq(((uint32_t *)(void *)w.split_lse)[3 * 2 + 1],
 			  0xFFFFFFFF);
 	ck_assert_uint_eq(((uint32_t *)(void *)w.split_lse)[7 * 2], 0xFFFFFFFF);
+}
+END_TEST
+
+/* The parts behind a whole token: one of both requests, and two without work. */
+START_TEST(idle_parts_behind_a_whole_token_do_nothing)
+{
+	static const int32_t idle[2][8] = {{2, 1, 0, 8, 0, 0, 0, 0},
+					   {INT32_MAX, 0, -5, -5, -5, 0, 0, 0}};
+
+	w.a.whole_tokens = 1;
+	add_part(0, 1, 0, v4_blocks(&w, 2), 0);
+	memcpy(w.parts + 8, idle, sizeof idle);
+	w.a.parts = 3;
+	memcpy(w.num_splits, (const int32_t[]){0, 1, 2}, 12);
+	v4_check(&f, &w);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
+START_TEST(all_tokens_may_be_whole)
+{
+	static const int32_t idle[2][8] = {{0, -1, 0, 0, 0, 0, 0, 0},
+					   {5, 0, -5, -5, -5, 0, 0, 0}};
+
+	w.a.whole_tokens = V4_TOKENS;
+	memcpy(w.parts, idle, sizeof idle);
+	w.a.parts = 2;
+	w.num_splits[0] = 0;
+	v4_check(&f, &w);
+	ck_assert_uint_eq(fixture_status(&f).count, 0);
+}
+END_TEST
+
+/* Part 1 names requests that are not among the two behind a whole token. */
+START_TEST(a_bad_part_behind_a_whole_token_is_named)
+{
+	static const int32_t bad[5][2] = {{-1, 1},
+					  {0, 2},
+					  {1, 0},
+					  {INT32_MIN, INT32_MIN},
+					  {1, INT32_MAX}};
+
+	w.a.whole_tokens = 1;
+	add_part(0, 1, 0, v4_blocks(&w, 2), 0);
+	add_part(0, 0, 0, 1, 0);
+	memcpy(w.parts + 8, bad[_i], sizeof bad[_i]);
+	memcpy(w.num_splits, (const int32_t[]){0, 1, 2}, 12);
+	v4_check(&f, &w);
+	ck_assert_uint_eq(fixture_status(&f).count, 1);
+	ck_assert_uint_eq(fixture_status(&f).fault, SPMLA_FAULT_INDEX);
+	ck_assert_uint_eq(fixture_status(&f).row, 1);
 }
 END_TEST
 
@@ -366,10 +420,13 @@ SUITE
 {
 	const theme_test shape[] = {
 		{any_partition_combines_to_the_whole, 8},
-		{parts_of_the_scheduler_combine_to_the_whole, 8},
+		{parts_of_the_scheduler_combine_to_the_whole, 24},
 		{partial_results_worked_out_by_hand, 1},
 	};
 	const theme_test edge[] = {
+		{idle_parts_behind_a_whole_token_do_nothing, 1},
+		{all_tokens_may_be_whole, 1},
+		{a_bad_part_behind_a_whole_token_is_named, 5},
 		{part_without_work_does_nothing, 1},
 		{part_of_tokens_that_are_not_there_is_left_out_and_reported, 5},
 		{blocks_that_are_not_there_are_left_out, 4},

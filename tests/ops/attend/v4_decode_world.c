@@ -317,7 +317,8 @@ v4_run(fixture *f, v4_world *w)
 		.out_request_stride_elems = w->a.out_request_stride_elems,
 		.lse_request_stride_elems = w->a.lse_request_stride_elems,
 		.lse_base = w->a.lse_base,
-		.lse_sink = w->a.lse_sink};
+		.lse_sink = w->a.lse_sink,
+		.whole_tokens = w->a.whole_tokens};
 	ck_assert_int_eq(spmla_split_combine(f->ctx, &w->combine, NULL),
 			 SPMLA_OK);
 }

@@ -21,6 +21,7 @@ make(draw *d, void *args)
 	a->parts = draw_size(d, 16);
 	a->overhead_blocks = draw_odd(d, draw_size(d, 6), 1 << 20);
 	a->row_format = draw_choice(d, 2);
+	a->first_request = draw_choice(d, 3);
 	a->topk = draw_odd(d, draw_size(d, 2048), INT32_MAX);
 	a->extra_topk = draw_there(d) ? draw_odd(d, 500, INT32_MAX) : 0;
 	if (draw_there(d))
@@ -50,7 +51,6 @@ static const arg_error errors[] = {
 	BAD_ARGS(tile_sched, batch, 1, split_blocks, 67108865, SPMLA_E_RANGE,
 		 "SPMLA_E_RANGE: tile_sched.split_blocks: got 67108865, want "
 		 "at most 67108864"),
-	BAD_EQUAL(tile_sched, reserved, 1, 0),
 	BAD_MOST(tile_sched, overhead_blocks, 1048577, 1048576),
 	BAD_ENUM(tile_sched, row_format, 2, "0 or 1"),
 	BAD_LEAST(tile_sched, topk, 0, 1),
