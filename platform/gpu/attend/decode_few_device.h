@@ -145,12 +145,6 @@ few_by_wgmma(const PRIVATE few_block *b)
 	return FEW_BY_WGMMA(b->kind.format.bf16_tail, b->kind.heads);
 }
 
-FN uint32_t
-few_groups(decode_format f)
-{
-	return decode_coded(f) / f.group;
-}
-
 /* Warps of a block. Beyond FEW_WARPS there is one that has no keys, since the
  * compiler gives 10 warps as many registers as 9. */
 FN uint32_t
@@ -332,8 +326,8 @@ few_find(const PRIVATE few_block *b, const PRIVATE few_slot *from)
 	found.row = at + (uint64_t)entry * f.row_bytes;
 	found.scales = at;
 	if (is)
-		found.scales +=
-			(uint64_t)page.by * f.row_bytes + entry * f.scale_bytes;
+		found.scales += (uint64_t)page.by * f.row_bytes +
+				entry * decode_scale_bytes(f);
 	found.keys = (uint32_t)g_ballot(is) & 0xffffu;
 	found.faults = ((slot != -1 && !is) || from->faults) &&
 		       b->first_head == 0 && b->lane < FEW_KEYS;
@@ -664,7 +658,7 @@ few_read_scales(const PRIVATE few_block *b, uint32_t key, PRIVATE uint32_t *raw)
 {
 	LOCAL const uint8_t *at = few_scales(b) + key * FEW_SCALES;
 
-	if (b->kind.format.scales_byte) {
+	if (b->kind.format.scale == DECODE_SCALE_F32) {
 		g_local_load128(at, raw);
 	} else {
 		raw[0] = ((LOCAL const uint32_t *)at)[0];
@@ -676,7 +670,8 @@ few_read_scales(const PRIVATE few_block *b, uint32_t key, PRIVATE uint32_t *raw)
 FN uint32_t
 few_scale_bits(decode_format f, const PRIVATE uint32_t *raw, uint32_t i)
 {
-	return f.scales_byte ? raw[i] : raw[i / 4] >> 8 * (i % 4) & 0xffu;
+	return f.scale == DECODE_SCALE_F32 ? raw[i]
+					   : raw[i / 4] >> 8 * (i % 4) & 0xffu;
 }
 
 /* Scale `bits` in units of 2^(byte - 127). A ue8m0 byte of 255 is NaN, if
@@ -687,7 +682,7 @@ few_scale_in(decode_format f, uint32_t bits, uint32_t byte, uint32_t nans)
 	const int32_t up = (int32_t)(bits + 127 - byte);
 	const uint32_t nan = nans ? 0u - ((bits + 1) >> 8) : 0;
 
-	if (f.scales_byte)
+	if (f.scale == DECODE_SCALE_F32)
 		return g_float(bits) * g_pow2(254 - byte);
 	return g_float((uint32_t)(up > 0 ? up : 0) << 23 |
 		       (nan & g_bits(G_NAN)));
@@ -701,16 +696,17 @@ few_relate(decode_format f, const PRIVATE uint32_t *raw, PRIVATE float *scale,
 	uint32_t most = 0, i;
 
 	UNROLL
-	for (i = 0; i < few_groups(f); i++) {
+	for (i = 0; i < decode_groups(f); i++) {
 		const uint32_t bits = few_scale_bits(f, raw, i);
-		const uint32_t e = f.scales_byte ? bits >> 23 & 0xffu : bits;
+		const uint32_t e =
+			f.scale == DECODE_SCALE_F32 ? bits >> 23 & 0xffu : bits;
 
 		most = e > most ? e : most;
 	}
 	most = most < 1 ? 1 : most > 253 ? 253 : most;
 	*unit = g_float(most << 23);
 	UNROLL
-	for (i = 0; i < few_groups(f); i++)
+	for (i = 0; i < decode_groups(f); i++)
 		scale[i] = few_scale_in(f, few_scale_bits(f, raw, i), most, 1);
 }
 
@@ -725,9 +721,9 @@ few_note_scales(const PRIVATE few_block *b, uint32_t raw[2][4])
 	const uint32_t first = b->lane >> 2 & 1u, second = b->lane >> 3 & 1u;
 	uint32_t x[4], most, i;
 
-	if (f.scales_byte) {
+	if (f.scale == DECODE_SCALE_F32) {
 		UNROLL
-		for (i = 0; i < few_groups(f); i++) {
+		for (i = 0; i < decode_groups(f); i++) {
 			const uint32_t low = raw[0][i] & 0x7fffffffu;
 			const uint32_t high = raw[1][i] & 0x7fffffffu;
 
@@ -779,13 +775,14 @@ few_units_of_p(const PRIVATE few_block *b, PRIVATE uint32_t *byte)
 					  : g_larger_halves(most[i], x[i]);
 	}
 	UNROLL
-	for (i = 0; i < few_groups(f); i++) {
+	for (i = 0; i < decode_groups(f); i++) {
 		const uint32_t pair = most[i / 4 * 2 + i % 2];
 
-		byte[i] = few_byte((
-			int32_t)(f.scales_byte ? (most[i % 4] + 0x7fffffu) >> 23
-				 : i % 4 / 2   ? pair >> 16
-					       : pair & 0xffu));
+		byte[i] = few_byte(
+			(int32_t)(f.scale == DECODE_SCALE_F32
+					  ? (most[i % 4] + 0x7fffffu) >> 23
+				  : i % 4 / 2 ? pair >> 16
+					      : pair & 0xffu));
 		wide |= byte[i] > 127;
 	}
 	return wide;

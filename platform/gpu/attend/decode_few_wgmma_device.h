@@ -159,7 +159,7 @@ FN void
 few_wgmma_score(const PRIVATE few_block *b, const PRIVATE few_keys *keys,
 		PRIVATE few_scores score, PRIVATE few_scores tail)
 {
-	const uint32_t groups = few_groups(b->kind.format);
+	const uint32_t groups = decode_groups(b->kind.format);
 	const g_panel q =
 		g_panel_of(few_queries(b), G_GROUP_BYTES, G_PANEL_BYTES);
 	const g_panel q_tail =

@@ -10,19 +10,26 @@
 #include "spmla/platform/gpu/attend/decode_work_device.h"
 #include "spmla/platform/gpu/dialect/wgmma.h"
 
+/* The encoding of a row's values. Of bf16 rows, which have no scales, keys are
+ * the rows, unchanged. */
+enum { DECODE_BF16, DECODE_E4M3 };
+
+/* The type of its scales. */
+enum { DECODE_SCALE_NONE, DECODE_SCALE_F32, DECODE_SCALE_UE8M0 };
+
 /* A kind of row. Either 512 values with scales, and maybe 64 bf16 values of
  * rope for scores only; or 448 values with scales, and 64 bf16 values; or bf16
  * values alone. */
 typedef struct decode_format {
 	uint32_t row_bytes;   /* from row to row of a page */
+	uint32_t code;        /* DECODE_BF16, .. */
 	uint32_t group;       /* values that share a scale: 128, 64 or 32 */
-	uint32_t scales_byte; /* f32 scales: of the row. Else they are ue8m0
-			       * bytes behind the page's rows */
-	uint32_t scale_bytes; /* bytes of a row's ue8m0 scales */
+	uint32_t scale;       /* DECODE_SCALE_NONE, .. */
+	uint32_t scales_byte; /* where a row's scales begin; 0: they lie behind
+			       * the page's rows */
 	uint32_t rope_byte;   /* 64 bf16 values for scores only; 0: none */
 	uint32_t bf16_tail;   /* the last 64 values are bf16 */
 	uint32_t lists;       /* a token's lists of keys, at most */
-	uint32_t bf16_rows;   /* no scales: keys are the rows, unchanged */
 	uint32_t heads;       /* whose queries a block has: DECODE_HEADS, or
 			       * DECODE_FEW_HEADS */
 	uint32_t whole;       /* there are no parts, so no token is split */
@@ -38,13 +45,13 @@ decode_fp8_ds_mla(void)
 	decode_format f;
 
 	f.row_bytes = SPMLA_FP8_DS_MLA_BYTES;
+	f.code = DECODE_E4M3;
 	f.group = SPMLA_MLA_SCALE_GROUP;
+	f.scale = DECODE_SCALE_F32;
 	f.scales_byte = SPMLA_FP8_DS_MLA_SCALE_BYTE;
-	f.scale_bytes = 16;
 	f.rope_byte = SPMLA_FP8_DS_MLA_ROPE_BYTE;
 	f.bf16_tail = 0;
 	f.lists = 1;
-	f.bf16_rows = 0;
 	f.heads = DECODE_HEADS;
 	f.whole = 0;
 	return f;
@@ -56,13 +63,13 @@ decode_v4_fp8(void)
 	decode_format f;
 
 	f.row_bytes = SPMLA_V4_VALUE_BYTES;
+	f.code = DECODE_E4M3;
 	f.group = SPMLA_V4_SCALE_GROUP;
+	f.scale = DECODE_SCALE_UE8M0;
 	f.scales_byte = 0;
-	f.scale_bytes = SPMLA_V4_SCALE_BYTES;
 	f.rope_byte = 0;
 	f.bf16_tail = 1;
 	f.lists = 2;
-	f.bf16_rows = 0;
 	f.heads = DECODE_HEADS;
 	f.whole = 0;
 	return f;
@@ -75,13 +82,13 @@ decode_bf16(uint32_t dim)
 	decode_format f;
 
 	f.row_bytes = 2 * dim;
+	f.code = DECODE_BF16;
 	f.group = SPMLA_MLA_LATENT;
+	f.scale = DECODE_SCALE_NONE;
 	f.scales_byte = 0;
-	f.scale_bytes = 0;
 	f.rope_byte = dim > SPMLA_MLA_LATENT ? 2 * SPMLA_MLA_LATENT : 0;
 	f.bf16_tail = 0;
 	f.lists = 1;
-	f.bf16_rows = 1;
 	f.heads = DECODE_HEADS;
 	f.whole = 0;
 	return f;
@@ -108,7 +115,7 @@ decode_whole_tokens(decode_format f)
 FN uint32_t
 decode_rope_in_registers(decode_format f)
 {
-	return f.rope_byte && !f.bf16_rows;
+	return f.rope_byte && f.code != DECODE_BF16;
 }
 
 /* Whether a cluster does splits of a token in turn. Only fixed splits need it,
@@ -125,6 +132,27 @@ FN uint32_t
 decode_coded(decode_format f)
 {
 	return f.bf16_tail ? 448 : 512;
+}
+
+/* How many scales a row has. */
+FN uint32_t
+decode_groups(decode_format f)
+{
+	return decode_coded(f) / f.group;
+}
+
+/* Bytes of a scale. */
+FN uint32_t
+decode_scale_size(decode_format f)
+{
+	return f.scale == DECODE_SCALE_F32 ? 4 : 1;
+}
+
+/* Bytes of a row's scales. V4's have one that is not used. */
+FN uint32_t
+decode_scale_bytes(decode_format f)
+{
+	return (decode_groups(f) * decode_scale_size(f) + 7) / 8 * 8;
 }
 
 #endif

@@ -244,7 +244,8 @@ decode_load_scales(const PRIVATE decode_loader *l,
 	else
 		g_local_copy64(to,
 			       from + (uint64_t)by * row_bytes +
-				       found->entry * l->format.scale_bytes,
+				       found->entry *
+					       decode_scale_bytes(l->format),
 			       is);
 }
 

@@ -82,7 +82,7 @@ FN LOCAL uint8_t *
 decode_q_at(const PRIVATE decode_worker *w, uint32_t head, uint32_t piece)
 {
 	const uint32_t panel = piece / 8;
-	const uint32_t swaps = w->format.bf16_rows ? 0 : panel & 1u;
+	const uint32_t swaps = w->format.code == DECODE_BF16 ? 0 : panel & 1u;
 
 	return w->mem->queries + panel * decode_q_panel(w->format) +
 	       head * 128 + (((piece % 8) ^ swaps ^ (head & 7u)) << 4);
@@ -134,7 +134,7 @@ decode_ask_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run)
 				from + right, i < heads);
 		from += i + 1 < heads ? w->a->s.q_head_stride : 0;
 	}
-	if (w->format.bf16_rows && w->format.rope_byte) {
+	if (w->format.code == DECODE_BF16 && w->format.rope_byte) {
 		UNROLL_BY(2)
 		for (i = lane / 8; i < own; i += 4)
 			g_local_copy128(
@@ -218,7 +218,7 @@ decode_take_queries(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 		rope = decode_rope_exponent(w, run, fresh);
 	g_named_sync(DECODE_QUERIES, 256); /* nobody reads sums */
 	g_mbarrier_wait(&w->mem->queries_full, parity);
-	if (w->format.bf16_rows) {
+	if (w->format.code == DECODE_BF16) {
 		g_fence_async();
 		h->factors = 0x3f803f80u; /* 1 and 1 */
 		return;

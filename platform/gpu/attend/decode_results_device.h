@@ -20,7 +20,7 @@
 FN float
 decode_p_bias(decode_format f)
 {
-	return f.bf16_rows ? 0.0f : DECODE_P_BIAS;
+	return f.code == DECODE_BF16 ? 0.0f : DECODE_P_BIAS;
 }
 
 /* Adds the sums of both warpgroups, for both. With bf16 rows both also get the
@@ -41,7 +41,7 @@ decode_join(const PRIVATE decode_worker *w, PRIVATE decode_heads *h)
 		if (decode_item_lane() % 4)
 			continue;
 		mem->reach[w->right][head] = h->sum[r];
-		if (w->format.bf16_rows)
+		if (w->format.code == DECODE_BF16)
 			mem->largest[w->right][head] = h->largest[r];
 	}
 	g_named_sync(DECODE_SUMS, 256);
@@ -50,7 +50,7 @@ decode_join(const PRIVATE decode_worker *w, PRIVATE decode_heads *h)
 		const uint32_t head = decode_head() + 8 * r;
 
 		h->sum[r] = mem->reach[0][head] + mem->reach[1][head];
-		if (w->format.bf16_rows)
+		if (w->format.code == DECODE_BF16)
 			h->largest[r] = g_larger(mem->largest[0][head],
 						 mem->largest[1][head]);
 	}
@@ -64,7 +64,7 @@ decode_column(const PRIVATE decode_worker *w, uint32_t i)
 	const uint32_t panel = 4 * w->right + i / 8;
 
 	return decode_panel_dim(w->format, panel) +
-	       ((i % 8) ^ (w->format.bf16_rows ? 0 : panel & 1u)) * 8;
+	       ((i % 8) ^ (w->format.code == DECODE_BF16 ? 0 : panel & 1u)) * 8;
 }
 
 /* The results of the warp's heads as bf16: in shared memory they take the place
@@ -170,7 +170,7 @@ decode_write_lse(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 				s->lse_token_stride) +
 		(int64_t)head * s->lse_head_stride;
 
-	if (w->format.bf16_rows && s->has_max_logits)
+	if (w->format.code == DECODE_BF16 && s->has_max_logits)
 		a->max_logits[at] =
 			empty ? G_MINUS_INF
 			      : largest * s->scale *
@@ -199,7 +199,7 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	const uint32_t head =
 		decode_first_head(w, bits) + decode_head() + 8 * r;
 	const uint32_t is = head < s->heads;
-	const float bias = w->format.bf16_rows
+	const float bias = w->format.code == DECODE_BF16
 				   ? 1.0f
 				   : 1.0f / (float)(1u << DECODE_KEY_BIAS);
 	uint64_t split_row = 0;

@@ -68,9 +68,9 @@ FN void
 decode_score(const PRIVATE decode_worker *w, PRIVATE float *score, g_panel a,
 	     g_panel b, uint32_t first)
 {
-	if (w->format.bf16_rows && first)
+	if (w->format.code == DECODE_BF16 && first)
 		g_wgmma_bf16_n64_first(score, a, b);
-	else if (w->format.bf16_rows)
+	else if (w->format.code == DECODE_BF16)
 		g_wgmma_bf16_n64(score, a, b);
 	else if (first)
 		g_wgmma_f16_n64_first(score, a, b);
@@ -128,7 +128,7 @@ decode_issue_rope(const PRIVATE decode_worker *w, uint32_t tile,
 	for (i = 0; i < 4; i++) {
 		uint32_t a[4];
 
-		if (w->format.bf16_rows) {
+		if (w->format.code == DECODE_BF16) {
 			decode_score(w, score, g_panel_step(q, i),
 				     g_panel_step(k, i), 0);
 			continue;
@@ -156,9 +156,9 @@ decode_issue_values(const PRIVATE decode_worker *w, uint32_t tile,
 	for (i = 0; i < 4; i++) {
 		const g_panel rows = g_panel_on(v, 2 * i * DECODE_OCTET_BYTES);
 
-		if (w->format.bf16_rows && p)
+		if (w->format.code == DECODE_BF16 && p)
 			g_wgmma_bf16_n256_registers(o, p + 4 * i, rows);
-		else if (w->format.bf16_rows)
+		else if (w->format.code == DECODE_BF16)
 			g_wgmma_bf16_n256(o, g_panel_step(a, i), rows);
 		else if (p)
 			g_wgmma_f16_n256_registers(o, p + 4 * i, rows);
@@ -249,7 +249,7 @@ decode_largest(decode_format f, const PRIVATE float *score,
 		}
 		most = g_larger(most, g_shuffle_xor_f(most, 1));
 		most = g_larger(most, g_shuffle_xor_f(most, 2));
-		if (f.bf16_rows)
+		if (f.code == DECODE_BF16)
 			h->largest[i] = g_larger(h->largest[i], most);
 		largest[i] = most;
 	}
@@ -299,8 +299,8 @@ decode_weights(decode_format f, const PRIVATE float *score,
 
 		sums[r] += low + high;
 		p[i / 4 * 4 + i / 2 % 2 * 2 + r] =
-			f.bf16_rows ? g_f32_to_bf16x2(low, high)
-				    : g_f32_to_f16x2(low, high);
+			f.code == DECODE_BF16 ? g_f32_to_bf16x2(low, high)
+					      : g_f32_to_f16x2(low, high);
 	}
 }
 
@@ -426,7 +426,7 @@ decode_odd_tiles(const PRIVATE decode_worker *w)
 	const uint32_t wide = (uint32_t)g_ballot(note->wide);
 	const uint32_t partial = (uint32_t)g_ballot(note->keys != 0xffu);
 
-	if (w->format.bf16_rows)
+	if (w->format.code == DECODE_BF16)
 		return ((partial & 0xffu) != 0) << 2 |
 		       ((partial & 0xff00u) != 0) << 3;
 	return ((wide & 0xffu) != 0) | ((wide & 0xff00u) != 0) << 1 |
@@ -550,7 +550,7 @@ decode_own_tile(const PRIVATE decode_worker *w, const PRIVATE decode_pair *pair,
 	decode_issue_tile(w, h, pair->m, score);
 	odd = decode_odd_tiles(w) >> tile;
 	/* The compiler does not see behind the shift that bf16 rows never are. */
-	wide = !w->format.bf16_rows && odd & 1u;
+	wide = w->format.code != DECODE_BF16 && odd & 1u;
 	g_wgmma_wait_but(0);
 	g_wgmma_hold_all(score, 32);
 	decode_own_weights(w, h, pair, wide, odd & 4u, score, p);
@@ -573,7 +573,8 @@ decode_other_tile(const PRIVATE decode_worker *w,
 	if (is) {
 		decode_units_of(w, h, unit);
 		decode_await_weights(w, tile, unit, h);
-		wide = !w->format.bf16_rows && decode_odd_tiles(w) >> tile & 1u;
+		wide = w->format.code != DECODE_BF16 &&
+		       decode_odd_tiles(w) >> tile & 1u;
 	}
 	if (!w->right)
 		decode_ask_next(w, pair);
@@ -617,7 +618,7 @@ decode_right_pair(const PRIVATE decode_worker *w,
 
 	if (pair->count != 2)
 		return 0;
-	if (!w->format.bf16_rows) {
+	if (w->format.code != DECODE_BF16) {
 		g_mbarrier_wait(&mem->full[0][0], parity);
 		g_mbarrier_wait(&mem->full[1][0], parity);
 		if (decode_odd_tiles(w) & 3u)
@@ -713,7 +714,9 @@ decode_multiply_all(const PRIVATE decode_worker *w)
 		/* Loaders write the runs after the first one before they arrive
 		 * here. With bf16 rows that is where they note the rows. */
 		if (pair.m == 0)
-			g_mbarrier_wait(&mem->full[0][w->format.bf16_rows], 0);
+			g_mbarrier_wait(
+				&mem->full[0][w->format.code == DECODE_BF16],
+				0);
 		do {
 			decode_take_pair(runs, next, &pair);
 			if (!w->right || !decode_right_pair(w, &pair, &h))
@@ -750,7 +753,8 @@ decode_begin(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	const uint32_t heads = DECODE_HEADS * cluster;
 	const uint32_t units = g_blocks() / cluster;
 	const uint32_t rank = cluster == 2 ? g_cluster_rank() : 0;
-	const uint32_t lanes = format.bf16_rows ? DECODE_WARPS * 32 : 0;
+	const uint32_t lanes =
+		format.code == DECODE_BF16 ? DECODE_WARPS * 32 : 0;
 	uint32_t i;
 
 	if (g_item() == 0) {
@@ -804,7 +808,7 @@ decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	l.store = decode_store_at(l.lane);
 	l.scales = mem->rings[warp].scales[0][l.lane / 8] +
 		   (format.scales_byte ? 0 : l.lane / 4 % 2);
-	if (format.bf16_rows)
+	if (format.code == DECODE_BF16)
 		decode_copy_all(&l);
 	else
 		decode_load_all(&l);

@@ -55,9 +55,9 @@ decode_wide_value(decode_format f, GLOBAL const uint8_t *page, uint32_t by,
 		scale = ((GLOBAL const float *)(row +
 						f.scales_byte))[d / f.group];
 	else
-		scale = g_ue8m0(
-			page[(uint64_t)by * f.row_bytes +
-			     (uint64_t)entry * f.scale_bytes + d / f.group]);
+		scale = g_ue8m0(page[(uint64_t)by * f.row_bytes +
+				     (uint64_t)entry * decode_scale_bytes(f) +
+				     d / f.group]);
 	return g_e4m3_to_f32(row[d]) * scale;
 }
 

@@ -109,7 +109,7 @@ few_sum(const PRIVATE few_block *b, const PRIVATE few_keys *keys,
 	PRIVATE few_scores score, PRIVATE few_scores sum)
 {
 	const decode_format f = b->kind.format;
-	const uint32_t groups = few_groups(f), pieces = f.group / 64;
+	const uint32_t groups = decode_groups(f), pieces = f.group / 64;
 	uint32_t n, i, e;
 
 	UNROLL
@@ -271,7 +271,7 @@ few_store_p(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	    PRIVATE few_scores p)
 {
 	const decode_format f = b->kind.format;
-	const uint32_t groups = few_groups(f);
+	const uint32_t groups = decode_groups(f);
 	const uint32_t g = b->lane / 4, t = b->lane % 4, up = g / 4;
 	const uint32_t x = g % 4 + 8 * up;
 	float first[FEW_GROUPS], second[FEW_GROUPS];
@@ -330,8 +330,9 @@ few_product(const PRIVATE few_block *b, uint32_t key, uint32_t h, uint32_t i)
 	const decode_format f = b->kind.format;
 	LOCAL const few_wide *w = few_wide_of(b);
 	LOCAL const uint8_t *scales = few_scales(b) + key * FEW_SCALES;
-	const uint32_t bits =
-		f.scales_byte ? ((LOCAL const uint32_t *)scales)[i] : scales[i];
+	const uint32_t bits = f.scale == DECODE_SCALE_F32
+				      ? ((LOCAL const uint32_t *)scales)[i]
+				      : scales[i];
 
 	return w->p[key * b->kind.heads + h] *
 	       few_scale_in(f, bits, w->byte[i], 1);
@@ -374,7 +375,7 @@ few_store_wide(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	       PRIVATE few_scores p)
 {
 	const decode_format f = b->kind.format;
-	const uint32_t heads = b->kind.heads, groups = few_groups(f);
+	const uint32_t heads = b->kind.heads, groups = decode_groups(f);
 	const uint32_t keys = FEW_KEYS * b->kind.warps;
 	const uint32_t g = b->lane / 4, t = b->lane % 4;
 	LOCAL few_wide *w = few_wide_of(b);
@@ -580,7 +581,7 @@ few_give_record(const PRIVATE few_block *b, const PRIVATE uint32_t *byte,
 	for (i = 0; i < b->kind.warps; i++)
 		sum += few_sums(b)[i * heads + h];
 	UNROLL
-	for (i = 0; i < few_groups(b->kind.format); i++)
+	for (i = 0; i < decode_groups(b->kind.format); i++)
 		exponents[i / 4] |= (wide ? few_wide_of(b)->own[h][i] : byte[i])
 				    << 8 * (i % 4);
 	few_largest_scores(b, h & ~1u, most);

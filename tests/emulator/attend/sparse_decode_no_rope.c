@@ -38,13 +38,13 @@ decode_no_rope(void)
 	decode_format f;
 
 	f.row_bytes = 528;
+	f.code = DECODE_E4M3;
 	f.group = 128;
+	f.scale = DECODE_SCALE_F32;
 	f.scales_byte = 512;
-	f.scale_bytes = 16;
 	f.rope_byte = 0;
 	f.bf16_tail = 0;
 	f.lists = 1;
-	f.bf16_rows = 0;
 	f.heads = DECODE_HEADS;
 	f.whole = 0;
 	return f;
