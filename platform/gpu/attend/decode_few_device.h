@@ -8,7 +8,9 @@
  * decides its block, so nothing else in the batch does. Rows lie in shared
  * memory as the cache has them: one copy serves as K and as V.
  *
- * decode_format_device.h says what a row consists of.
+ * decode_format_device.h says what a row consists of. Rows have e4m3 or FNUZ
+ * codes and groups of 64 or 128 values: a warp's 64 columns of O share a scale.
+ * V4's have ue8m0 scales behind the page's rows, others f32 scales of their own.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_FEW_DEVICE_H

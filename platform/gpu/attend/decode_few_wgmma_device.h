@@ -60,8 +60,8 @@ few_wgmma_take_codes(const PRIVATE few_block *b, uint32_t group,
 		for (s = 0; s < 4; s++) {
 			uint32_t x[2], y[2];
 
-			g_e4m3x4_to_f16x4(low[s], x);
-			g_e4m3x4_to_f16x4(high[s], y);
+			decode_code_quad(b->kind.format, low[s], x);
+			decode_code_quad(b->kind.format, high[s], y);
 			a[4 * j + s][0] = x[0];
 			a[4 * j + s][1] = y[0];
 			a[4 * j + s][2] = x[1];
@@ -228,10 +228,14 @@ few_wgmma_take_values(const PRIVATE few_block *b, uint32_t k, uint32_t a[4][4])
 		for (i = 0; i < 4; i++)
 			v[i] = *(LOCAL const uint32_t *)(from +
 							 4 * i * FEW_CODES);
-		g_e4m3x4_to_f16x4(g_bytes(v[0], v[1], 0x5140), low);
-		g_e4m3x4_to_f16x4(g_bytes(v[0], v[1], 0x7362), low + 2);
-		g_e4m3x4_to_f16x4(g_bytes(v[2], v[3], 0x5140), high);
-		g_e4m3x4_to_f16x4(g_bytes(v[2], v[3], 0x7362), high + 2);
+		decode_code_quad(b->kind.format, g_bytes(v[0], v[1], 0x5140),
+				 low);
+		decode_code_quad(b->kind.format, g_bytes(v[0], v[1], 0x7362),
+				 low + 2);
+		decode_code_quad(b->kind.format, g_bytes(v[2], v[3], 0x5140),
+				 high);
+		decode_code_quad(b->kind.format, g_bytes(v[2], v[3], 0x7362),
+				 high + 2);
 		UNROLL
 		for (i = 0; i < 2; i++) {
 			a[2 * q + i][0] = low[2 * i];

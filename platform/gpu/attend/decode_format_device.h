@@ -12,22 +12,30 @@
 
 /* The encoding of a row's values. Of bf16 rows, which have no scales, keys are
  * the rows, unchanged. */
-enum { DECODE_BF16, DECODE_E4M3 };
+enum { DECODE_BF16, DECODE_E4M3, DECODE_FNUZ, DECODE_E2M1 };
 
-/* The type of its scales. */
-enum { DECODE_SCALE_NONE, DECODE_SCALE_F32, DECODE_SCALE_UE8M0 };
+/* The type of its scales. Swizzled are 32 in e4m3, of which group s has number
+ * 8 (s % 4) + s / 4. */
+enum {
+	DECODE_SCALE_NONE,
+	DECODE_SCALE_F32,
+	DECODE_SCALE_UE8M0,
+	DECODE_SCALE_E4M3,
+	DECODE_SCALE_SWIZZLED
+};
 
-/* A kind of row. Either 512 values with scales, and maybe 64 bf16 values of
- * rope for scores only; or 448 values with scales, and 64 bf16 values; or bf16
- * values alone. */
+/* A kind of row. Either 512 values with scales, and maybe 64 values of rope for
+ * scores only; or 448 values with scales, and 64 bf16 values; or bf16 values
+ * alone. Its scales have 16 bytes at most, beside e2m1 32. */
 typedef struct decode_format {
 	uint32_t row_bytes;   /* from row to row of a page */
 	uint32_t code;        /* DECODE_BF16, .. */
-	uint32_t group;       /* values that share a scale: 128, 64 or 32 */
+	uint32_t group;       /* values that share a scale: 128 .. 16 */
 	uint32_t scale;       /* DECODE_SCALE_NONE, .. */
 	uint32_t scales_byte; /* where a row's scales begin; 0: they lie behind
 			       * the page's rows */
-	uint32_t rope_byte;   /* 64 bf16 values for scores only; 0: none */
+	uint32_t rope_byte;   /* 64 values for scores only, in bf16, beside
+			       * e2m1 in e4m3; 0: none */
 	uint32_t bf16_tail;   /* the last 64 values are bf16 */
 	uint32_t lists;       /* a token's lists of keys, at most */
 	uint32_t heads;       /* whose queries a block has: DECODE_HEADS, or
@@ -148,11 +156,49 @@ decode_scale_size(decode_format f)
 	return f.scale == DECODE_SCALE_F32 ? 4 : 1;
 }
 
+/* The byte of group s's scale, from the row's first scale on. */
+FN uint32_t
+decode_scale_byte(decode_format f, uint32_t s)
+{
+	return f.scale == DECODE_SCALE_SWIZZLED ? 8 * (s % 4) + s / 4
+						: decode_scale_size(f) * s;
+}
+
 /* Bytes of a row's scales. V4's have one that is not used. */
 FN uint32_t
 decode_scale_bytes(decode_format f)
 {
 	return (decode_groups(f) * decode_scale_size(f) + 7) / 8 * 8;
+}
+
+/* Bytes of 16 values that have scales. */
+FN uint32_t
+decode_code_bytes(decode_format f)
+{
+	return f.code == DECODE_E2M1 ? 8 : 16;
+}
+
+/* Values 2 i and 2 i + 1 as f16, exact, from codes that begin in x[0]. */
+FN uint32_t
+decode_code_pair(decode_format f, const PRIVATE uint32_t *x, uint32_t i)
+{
+	if (f.code == DECODE_E2M1)
+		return g_e2m1x2_to_f16x2(x[i / 4] >> 8 * (i % 4));
+	if (f.code == DECODE_FNUZ)
+		return g_fnuzx2_to_f16x2(x[i / 2] >> 16 * (i % 2));
+	return g_e4m3x2_to_f16x2(x[i / 2] >> 16 * (i % 2));
+}
+
+/* Four e4m3 or FNUZ values as f16, exact; x[0] has the lower two. */
+FN void
+decode_code_quad(decode_format f, uint32_t codes, PRIVATE uint32_t *x)
+{
+	if (f.code == DECODE_FNUZ) {
+		x[0] = g_fnuzx2_to_f16x2(codes);
+		x[1] = g_fnuzx2_to_f16x2(codes >> 16);
+	} else {
+		g_e4m3x4_to_f16x4(codes, x);
+	}
 }
 
 #endif

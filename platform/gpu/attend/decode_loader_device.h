@@ -10,22 +10,21 @@
  * on across tiles and tokens. V3.2's rope part may bypass the ring
  * (decode_rope_direct). A decode_format says what a row consists of, in
  * constants of a kernel: a new kind of row needs a new decode_format, and no
- * new kernel.
+ * new kernel. Of e2m1 rows a piece is 64 bytes and a lane has 8. So in every
+ * kind of row a lane has 16 values of a piece of codes, and one scale.
  *
  * The hard ideas:
  * - f16 has 11 bits where bf16 has 8, but a smaller range. A key is the row's
- *   value times 64. So rows fit whose largest scale is in [2^-23, 2): every row
- *   that inserts make of values up to 896. A tile with a row that does not fit
- *   is marked in its notes and computed in f32 from the cache.
- * - e4m3 to f16 is exact. The scale is split into the sum of two f16 values, so
- *   that a product and a fused multiply-add round the key only once.
+ *   value times 64. So rows of e4m3 fit whose largest scale is in [2^-23, 2):
+ *   every row that inserts make of values up to 896. A tile with a row that does
+ *   not fit is marked in its notes and computed in f32 from the cache.
  * - In a cluster of two each block converts half of the rows and copies them
  *   into the peer's shared memory, panel by panel as they lie.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_LOADER_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_LOADER_DEVICE_H
 
-#include "spmla/platform/gpu/attend/decode_memory_device.h"
+#include "spmla/platform/gpu/attend/decode_codes_device.h"
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
 
@@ -40,7 +39,7 @@ typedef struct decode_found {
 	uint32_t bits; /* DECODE_SECOND and DECODE_NONE of the tile */
 } decode_found;
 
-/* A lane's 16 bytes of two rows of a unit, and their scales. */
+/* A lane's 16 bytes of two rows of a unit, or 8 of e2m1, and their scales. */
 typedef struct decode_unit {
 	uint32_t x[2][4];
 	uint32_t scale[2];
@@ -55,8 +54,8 @@ typedef struct decode_loader {
 	uint32_t rank;
 	uint32_t warp;
 	uint32_t lane;
-	LOCAL uint8_t *ring; /* the lane's 16 bytes of a unit's first rows */
-	LOCAL const uint8_t *scales; /* of the lane's first row */
+	LOCAL uint8_t *ring; /* the lane's bytes of a unit's first rows */
+	LOCAL const uint8_t *scales; /* the lane's of its first row */
 	uint32_t store; /* place of its first codes, from the panel on */
 } decode_loader;
 
@@ -97,7 +96,7 @@ decode_piece_byte(decode_format f, uint32_t i)
 {
 	if (f.bf16_tail)
 		return i < 2 ? 448 - 64 * i : 128 * (i - 2);
-	return i < 4 ? 128 * i : f.rope_byte;
+	return i < 4 ? 8 * decode_code_bytes(f) * i : f.rope_byte;
 }
 
 /* The panel of the first 64 values of piece i. */
@@ -116,8 +115,8 @@ decode_piece_panel(decode_format f, uint32_t i)
 FN uint32_t
 decode_rope_direct(const PRIVATE decode_loader *l)
 {
-	return l->format.rope_byte && l->cluster == 1 &&
-	       l->format.heads == DECODE_HEADS;
+	return l->format.rope_byte && l->format.code != DECODE_E2M1 &&
+	       l->cluster == 1 && l->format.heads == DECODE_HEADS;
 }
 
 /* How many pieces of a row go through the ring. */
@@ -225,6 +224,7 @@ decode_load_scales(const PRIVATE decode_loader *l,
 		   const PRIVATE decode_found *found, uint32_t tile)
 {
 	const uint32_t row_bytes = l->format.row_bytes;
+	const uint32_t bytes = decode_scale_bytes(l->format);
 	const uint32_t by = l->format.lists == 2 && found->bits & DECODE_SECOND
 				    ? l->a->s.extra_page.by
 				    : l->a->s.page.by;
@@ -232,26 +232,27 @@ decode_load_scales(const PRIVATE decode_loader *l,
 		decode_cache(l, found->bits) + (uint64_t)found->page * 16;
 	const uint32_t is = found->keys >> decode_lane(l) & 1u;
 	LOCAL uint8_t *to;
+	uint32_t i;
 
 	if (decode_lane(l) >= decode_rows_of(l))
 		return;
-	to = l->mem->rings[l->warp].scales[tile][decode_lane(l)];
+	to = decode_scales_of(l->mem, l->format, l->warp, tile, decode_lane(l));
 	if (l->format.scales_byte)
-		g_local_copy128(to,
-				from + (uint64_t)found->entry * row_bytes +
-					l->format.scales_byte,
-				is);
+		from = from + (uint64_t)found->entry * row_bytes +
+		       l->format.scales_byte;
 	else
-		g_local_copy64(to,
-			       from + (uint64_t)by * row_bytes +
-				       found->entry *
-					       decode_scale_bytes(l->format),
-			       is);
+		from = from + (uint64_t)by * row_bytes + found->entry * bytes;
+	if (bytes == 8)
+		g_local_copy64(to, from, is);
+	UNROLL
+	for (i = 0; i < bytes / 16; i++)
+		g_local_copy128(to + 16 * i, from + 16 * i, is);
 }
 
 /* Where the lane's 16 bytes of its rows lie, counted from the cache on in units
- * of 16 bytes. A lane has rows lane / 8, lane / 8 + 4, .. of the rows that the
- * warp's lanes found. */
+ * of 16 bytes; its 8 bytes of e2m1 are the first or the last ones there. A lane
+ * has rows lane / 8, lane / 8 + 4, .. of the rows that the warp's lanes found.
+ */
 FN void
 decode_rows_at(const PRIVATE decode_loader *l,
 	       const PRIVATE decode_found *found, PRIVATE uint32_t *at)
@@ -266,7 +267,7 @@ decode_rows_at(const PRIVATE decode_loader *l,
 	UNROLL
 	for (k = 0; k < decode_rows_of(l) / 4; k++)
 		at[k] = g_shuffle(own, decode_lane(l) / 8 + 4 * k) +
-			decode_lane(l) % 8;
+			decode_lane(l) % 8 * decode_code_bytes(l->format) / 16;
 }
 
 /* Asks for unit u of a tile: piece i of 8 rows. */
@@ -276,22 +277,33 @@ decode_load(const PRIVATE decode_loader *l, GLOBAL const uint8_t *cache,
 {
 	const uint32_t octets = decode_rows_of(l) / 8;
 	const uint32_t i = u / octets, octet = u % octets;
+	const uint32_t half = decode_unit_bytes(l->format) / 2;
 	uint32_t j;
 
 	if (G_DEBUG)
 		for (j = 0; j < 2; j++) /* the lane has read this place */
-			g_spoil(l->ring + place + j * (DECODE_UNIT / 2), 16, 0,
-				1);
+			g_spoil(l->ring + place + j * half,
+				decode_code_bytes(l->format), 0, 1);
 	if (i == 4 && !l->format.bf16_tail && !l->format.rope_byte)
 		return;
 	if (l->format.bf16_tail && i == 1 && decode_lane(l) & 4u)
 		return;
 	UNROLL
-	for (j = 0; j < 2; j++)
-		g_local_copy128(l->ring + place + j * (DECODE_UNIT / 2),
+	for (j = 0; j < 2; j++) {
+		if (l->format.code == DECODE_E2M1)
+			g_local_copy64(
+				l->ring + place + j * half,
+				cache + (uint64_t)at[2 * octet + j] * 16 +
+					decode_piece_byte(l->format, i) +
+					decode_lane(l) % 2 * 8,
+				at[2 * octet + j] < DECODE_NO_ROW);
+		else
+			g_local_copy128(
+				l->ring + place + j * half,
 				cache + (uint64_t)at[2 * octet + j] * 16 +
 					decode_piece_byte(l->format, i),
 				at[2 * octet + j] < DECODE_NO_ROW);
+	}
 }
 
 /* Asks for the rope part of a tile's rows, which lie at `at`. */
@@ -328,88 +340,28 @@ decode_read(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 	const uint32_t i = u / octets, octet = u % octets;
 	const uint32_t dim =
 		decode_panel_dim(l->format, decode_piece_panel(l->format, i));
+	const uint32_t stride = decode_scales_stride(l->format);
+	const uint32_t half = decode_unit_bytes(l->format) / 2;
 	LOCAL const uint8_t *scales =
-		l->scales +
-		(tile * DECODE_WARP_ROWS + 8 * octet) * DECODE_SCALES;
+		l->scales + (tile * DECODE_WARP_ROWS + 8 * octet) * stride +
+		decode_scale_byte(l->format, dim / l->format.group);
 	uint32_t j;
 
 	UNROLL
 	for (j = 0; j < 2; j++) {
-		g_local_load128(l->ring + place + j * (DECODE_UNIT / 2),
-				to->x[j]);
+		LOCAL const uint8_t *scale = scales + 4 * j * stride;
+
+		if (l->format.code == DECODE_E2M1)
+			g_local_load64(l->ring + place + j * half, to->x[j]);
+		else
+			g_local_load128(l->ring + place + j * half, to->x[j]);
 		if ((i == 4 && !l->format.bf16_tail) ||
 		    decode_piece_is_tail(l->format, i))
 			continue;
-		if (l->format.scales_byte)
-			to->scale[j] = ((
-				LOCAL const uint32_t *)(scales +
-							4 * j * DECODE_SCALES))
-				[dim / l->format.group];
-		else
-			to->scale[j] = scales[4 * j * DECODE_SCALES +
-					      dim / l->format.group];
+		to->scale[j] = l->format.scale == DECODE_SCALE_F32
+				       ? *(LOCAL const uint32_t *)scale
+				       : *scale;
 	}
-}
-
-/* Stores 16 codes times their scale as f16 keys: 8 to byte `at`, 8 to the 16
- * bytes beside it. */
-FN void
-decode_store_codes(decode_format f, const PRIVATE uint32_t *x, uint32_t scale,
-		   LOCAL uint8_t *panel, uint32_t at)
-{
-	uint32_t high, low = 0, y[8], e;
-
-	if (f.scales_byte) {
-		const float full =
-			g_float(scale) * (float)(1u << DECODE_KEY_BIAS);
-		float rounded, again;
-
-		high = g_f32_to_f16x2(full, full);
-		g_f16x2_to_f32(high, &rounded, &again);
-		low = g_f32_to_f16x2(full - rounded, full - rounded);
-	} else {
-		const float full = g_float((scale + DECODE_KEY_BIAS) << 23);
-
-		high = g_f32_to_f16x2(full, full);
-	}
-	UNROLL
-	for (e = 0; e < 8; e++) {
-		const uint32_t pair =
-			g_e4m3x2_to_f16x2(x[e / 2] >> 16 * (e % 2));
-
-		y[e] = g_mul_f16x2(pair, f.scales_byte ? low : high);
-		if (f.scales_byte)
-			y[e] = g_fma_f16x2(pair, high, y[e]);
-	}
-	g_local_store128(panel + at, y);
-	g_local_store128(panel + (at ^ 16u), y + 4);
-}
-
-/* 8 bf16 values as f16 keys. */
-FN void
-decode_store_bf16(const PRIVATE uint32_t *x, LOCAL uint8_t *to)
-{
-	const float bias = (float)(1u << DECODE_KEY_BIAS);
-	uint32_t y[4], e;
-
-	UNROLL
-	for (e = 0; e < 4; e++)
-		y[e] = g_f32_to_f16x2(g_float(x[e] << 16) * bias,
-				      g_float(x[e] & 0xffff0000u) * bias);
-	g_local_store128(to, y);
-}
-
-/* Whether one of 8 bf16 values is too large for f16 as a key: above 1020. */
-FN uint32_t
-decode_bf16_wide(const PRIVATE uint32_t *x)
-{
-	uint32_t e, wide = 0;
-
-	UNROLL
-	for (e = 0; e < 4; e++)
-		wide |= (x[e] & 0x7fff0000u) > 0x447f0000u ||
-			(x[e] << 16 & 0x7fff0000u) > 0x447f0000u;
-	return wide;
 }
 
 /* Where the lane's codes of the first four rows go, counted from the first
@@ -451,8 +403,13 @@ decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 		const uint32_t row = decode_lane(l) / 8 + 4 * j;
 
 		if (i == 4 && !l->format.bf16_tail) {
-			g_local_store128(
-				panel + row * 128 + ((lane ^ row) << 4), x);
+			LOCAL uint8_t *to =
+				panel + row * 128 + ((lane ^ row) << 4);
+
+			if (l->format.code == DECODE_E2M1)
+				decode_store_rope(x, to);
+			else
+				g_local_store128(to, x);
 			continue;
 		}
 		if (decode_piece_is_tail(l->format, i)) {
@@ -470,28 +427,35 @@ decode_convert(const PRIVATE decode_loader *l, uint32_t tile, uint32_t u,
 }
 
 /* Whether f16 does not hold some row, by the rows' scales in shared memory: one
- * lane a row. */
+ * lane a row. As bits, NaN and negative scales are larger than others. */
 FN uint32_t
 decode_scales_wide(const PRIVATE decode_loader *l, uint32_t tile)
 {
 	const uint32_t row = decode_lane(l) % decode_rows_of(l);
-	uint32_t x[4], most = 0, i;
+	const uint32_t room = decode_scale_room(l->format);
+	LOCAL const uint8_t *from =
+		decode_scales_of(l->mem, l->format, l->warp, tile, row);
+	uint32_t x[8], most = 0, i;
 
-	g_local_load128(l->mem->rings[l->warp].scales[tile][row], x);
-	if (l->format.scales_byte) {
+	g_local_load128(from, x);
+	if (l->format.code == DECODE_E2M1)
+		g_local_load128(from + 16, x + 4);
+	if (l->format.scale == DECODE_SCALE_F32) {
 		UNROLL
 		for (i = 0; i < 4; i++)
 			most = x[i] > most ? x[i] : most;
-		/* As bits, NaN and negative scales are larger. */
-		return most >= 0x40000000u || (most && most < 0x34000000u);
+		return most >= (127 + room) << 23 ||
+		       (most && most < 104u << 23);
 	}
 	UNROLL
-	for (i = 0; i * l->format.group < 512 - 64 * l->format.bf16_tail; i++) {
+	for (i = 0; i < decode_groups(l->format); i++) {
 		const uint32_t byte = x[i / 4] >> 8 * (i % 4) & 0xffu;
 
 		most = byte > most ? byte : most;
 	}
-	return most > 128 || (most && most < 104);
+	if (l->format.scale == DECODE_SCALE_UE8M0)
+		return most > 127 + room || (most && most < 104);
+	return most > (7 + room) << 3; /* none is too small */
 }
 
 /* ---- Tiles ------------------------------------------------------------- */
@@ -572,7 +536,8 @@ typedef struct decode_known {
 FN uint32_t
 decode_next_place(decode_format f, uint32_t place)
 {
-	return (place + DECODE_UNIT) % (decode_units(f) * DECODE_UNIT);
+	return (place + decode_unit_bytes(f)) %
+	       (decode_units(f) * decode_unit_bytes(f));
 }
 
 /* What a lane knows of the tiles to come. */
@@ -667,7 +632,8 @@ decode_load_first(const PRIVATE decode_loader *l, PRIVATE decode_ahead *w,
 		decode_turn(l, 0, w, known);
 		UNROLL
 		for (u = 0; u < decode_units(l->format); u++) {
-			decode_load(l, w->cache, w->at, u, u * DECODE_UNIT);
+			decode_load(l, w->cache, w->at, u,
+				    u * decode_unit_bytes(l->format));
 			g_local_copies_commit();
 		}
 	}
@@ -702,7 +668,7 @@ decode_load_all(const PRIVATE decode_loader *l)
 			decode_read_first(l, 0, 0, unit, &known);
 			decode_load(l, ahead.cache, ahead.at, ring, 0);
 			g_local_copies_commit();
-			place = DECODE_UNIT;
+			place = decode_unit_bytes(l->format);
 		}
 		if (known.none)
 			break;

@@ -27,15 +27,16 @@ typedef enum decode_barrier {
 } decode_barrier;
 
 enum {
-	DECODE_PANELS = 9,     /* of a key: 8 of values, one of V3.2's rope */
-	DECODE_OCTETS = 8,     /* groups of 8 rows of a tile */
-	DECODE_PIECES = 5,     /* of a row, at most */
-	DECODE_WARPS = 4,      /* of the loader */
-	DECODE_UNITS = 4,      /* of a ring, */
-	DECODE_FEW_UNITS = 8,  /* with few heads */
-	DECODE_UNIT = 1024,    /* bytes */
-	DECODE_SCALES = 16,    /* bytes of a row's scales in shared memory */
-	DECODE_WARP_ROWS = 16, /* of a tile that a warp loads, at most */
+	DECODE_PANELS = 9,       /* of a key: 8 of values, one of V3.2's rope */
+	DECODE_OCTETS = 8,       /* groups of 8 rows of a tile */
+	DECODE_PIECES = 5,       /* of a row, at most */
+	DECODE_WARPS = 4,        /* of the loader */
+	DECODE_UNITS = 4,        /* of a ring, */
+	DECODE_FEW_UNITS = 8,    /* with few heads */
+	DECODE_UNIT = 1024,      /* bytes; half of them with e2m1 rows */
+	DECODE_SCALES = 16,      /* bytes of a row's scales in shared memory, */
+	DECODE_LONG_SCALES = 32, /* with e2m1 rows */
+	DECODE_WARP_ROWS = 16,   /* of a tile that a warp loads, at most */
 	/* Bytes of a tile: groups of 8 rows, in each the panels. */
 	DECODE_PANEL_BYTES = 8 * 128,
 	DECODE_OCTET_BYTES = DECODE_PANELS * DECODE_PANEL_BYTES,
@@ -62,7 +63,15 @@ typedef struct decode_memory {
 	uint8_t keys[2][DECODE_TILE_BYTES];
 	union {
 		struct {
-			uint8_t units[DECODE_UNITS][DECODE_UNIT];
+			union {
+				uint8_t units[DECODE_UNITS][DECODE_UNIT];
+				struct { /* with e2m1 rows */
+					uint8_t half_units[DECODE_UNITS]
+							  [DECODE_UNIT / 2];
+					uint8_t long_scales[2][DECODE_WARP_ROWS]
+							   [DECODE_LONG_SCALES];
+				};
+			};
 			uint8_t scales[2][DECODE_WARP_ROWS][DECODE_SCALES];
 		} rings[DECODE_WARPS];
 		struct { /* with bf16 rows */
@@ -95,6 +104,29 @@ FN uint32_t
 decode_units(decode_format f)
 {
 	return f.heads == DECODE_HEADS ? DECODE_UNITS : DECODE_FEW_UNITS;
+}
+
+/* Bytes of a unit. */
+FN uint32_t
+decode_unit_bytes(decode_format f)
+{
+	return DECODE_UNIT / 16 * decode_code_bytes(f);
+}
+
+/* Bytes from row to row of the scales in shared memory. */
+FN uint32_t
+decode_scales_stride(decode_format f)
+{
+	return f.code == DECODE_E2M1 ? DECODE_LONG_SCALES : DECODE_SCALES;
+}
+
+/* The scales of a warp's row of a tile. */
+FN LOCAL uint8_t *
+decode_scales_of(LOCAL decode_memory *mem, decode_format f, uint32_t warp,
+		 uint32_t tile, uint32_t row)
+{
+	return f.code == DECODE_E2M1 ? mem->rings[warp].long_scales[tile][row]
+				     : mem->rings[warp].scales[tile][row];
 }
 
 /* decode_walk_chunk's result. It lies in the note of the first rows that the

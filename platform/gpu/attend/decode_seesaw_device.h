@@ -804,14 +804,17 @@ decode_run_loader(const PRIVATE decode_args *a, LOCAL decode_memory *mem,
 	l.rank = cluster == 2 ? g_cluster_rank() : 0;
 	l.warp = warp;
 	l.lane = g_lane();
-	l.ring = decode_ring(mem, format, warp) + 16 * l.lane;
-	l.store = decode_store_at(l.lane);
-	l.scales = mem->rings[warp].scales[0][l.lane / 8] +
-		   (format.scales_byte ? 0 : l.lane / 4 % 2);
-	if (format.code == DECODE_BF16)
+	if (format.code == DECODE_BF16) {
 		decode_copy_all(&l);
-	else
-		decode_load_all(&l);
+		return;
+	}
+	l.ring = decode_ring(mem, format, warp) +
+		 decode_code_bytes(format) * l.lane;
+	l.store = decode_store_at(l.lane);
+	l.scales = decode_scales_of(mem, format, warp, 0, l.lane / 8) +
+		   decode_scale_byte(format, l.lane / (format.group / 16) %
+						     (128 / format.group));
+	decode_load_all(&l);
 }
 
 FN void

@@ -42,8 +42,12 @@ decode_wide_value(decode_format f, GLOBAL const uint8_t *page, uint32_t by,
 		  uint32_t entry, uint32_t d)
 {
 	GLOBAL const uint8_t *row = page + (uint64_t)entry * f.row_bytes;
+	GLOBAL const uint8_t *from;
+	uint32_t code;
 	float scale;
 
+	if (d >= 512 && f.code == DECODE_E2M1)
+		return g_e4m3_to_f32(row[f.rope_byte + d - 512]);
 	if (f.bf16_tail ? d >= 448 : d >= 512)
 		return g_bf16_to_f32(
 			f.bf16_tail
@@ -52,13 +56,24 @@ decode_wide_value(decode_format f, GLOBAL const uint8_t *page, uint32_t by,
 				: ((GLOBAL const uint16_t
 					    *)(row + f.rope_byte))[d - 512]);
 	if (f.scales_byte)
-		scale = ((GLOBAL const float *)(row +
-						f.scales_byte))[d / f.group];
+		from = row + f.scales_byte;
 	else
-		scale = g_ue8m0(page[(uint64_t)by * f.row_bytes +
-				     (uint64_t)entry * decode_scale_bytes(f) +
-				     d / f.group]);
-	return g_e4m3_to_f32(row[d]) * scale;
+		from = page + (uint64_t)by * f.row_bytes +
+		       (uint64_t)entry * decode_scale_bytes(f);
+	if (f.scale == DECODE_SCALE_F32)
+		scale = ((GLOBAL const float *)from)[d / f.group];
+	else if (f.scale == DECODE_SCALE_UE8M0)
+		scale = g_ue8m0(from[d / f.group]);
+	else
+		scale = g_e4m3_to_f32(from[decode_scale_byte(f, d / f.group)]);
+	if (f.code == DECODE_E4M3)
+		return g_e4m3_to_f32(row[d]) * scale;
+	if (f.code == DECODE_FNUZ)
+		return g_fnuz_to_f32(row[d]) * scale;
+	code = row[d / 2] >> 4 * (d % 2);
+	/* Its bits, taken as f32, are a value 2^126 too small. */
+	return g_float((code & 7u) << 22 | (code & 8u) << 28) * 0x1p126f *
+	       scale;
 }
 
 /* Brings row i of a tile, a key, to the warp's place. */

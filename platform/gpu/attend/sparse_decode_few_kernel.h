@@ -30,13 +30,13 @@
 
 /* Converts 16 codes to f16. */
 FN void
-few_codes_to_f16(const PRIVATE uint32_t *codes, PRIVATE uint32_t *x)
+few_to_f16(decode_format f, const PRIVATE uint32_t *codes, PRIVATE uint32_t *x)
 {
 	uint32_t i;
 
 	UNROLL
 	for (i = 0; i < 4; i++)
-		g_e4m3x4_to_f16x4(codes[i], x + 2 * i);
+		decode_code_quad(f, codes[i], x + 2 * i);
 }
 
 /* Sums over 64 dims, the j-th of eight groups of dims: A are keys, B heads. */
@@ -53,9 +53,9 @@ few_multiply_codes(const PRIVATE few_block *b, uint32_t j,
 	uint32_t x[4], low[8], high[8], n, i;
 
 	g_local_load128(codes, x);
-	few_codes_to_f16(x, low);
+	few_to_f16(b->kind.format, x, low);
 	g_local_load128(codes + 8 * FEW_CODES, x);
-	few_codes_to_f16(x, high);
+	few_to_f16(b->kind.format, x, high);
 	UNROLL
 	for (n = 0; n < b->kind.heads / 8; n++) {
 		uint32_t y[8];
@@ -439,13 +439,13 @@ few_add_codes(const PRIVATE few_block *b, uint32_t k, LOCAL const uint8_t *p,
 		pairs[2 * i] = g_bytes(v[0][i], v[1][i], 0x5140);
 		pairs[2 * i + 1] = g_bytes(v[0][i], v[1][i], 0x7362);
 	}
-	few_codes_to_f16(pairs, low);
+	few_to_f16(b->kind.format, pairs, low);
 	UNROLL
 	for (i = 0; i < 2; i++) {
 		pairs[2 * i] = g_bytes(v[2][i], v[3][i], 0x5140);
 		pairs[2 * i + 1] = g_bytes(v[2][i], v[3][i], 0x7362);
 	}
-	few_codes_to_f16(pairs, high);
+	few_to_f16(b->kind.format, pairs, high);
 	UNROLL
 	for (n = 0; n < b->kind.heads / 8; n++) {
 		LOCAL const uint32_t *word =

@@ -58,6 +58,15 @@ g_local_load128(LOCAL const void *p, PRIVATE uint32_t *x)
 	x[3] = v.w;
 }
 
+FN void
+g_local_load64(LOCAL const void *p, PRIVATE uint32_t *x)
+{
+	const uint2 v = *(const uint2 *)p;
+
+	x[0] = v.x;
+	x[1] = v.y;
+}
+
 /* c += A * B, with A and B in f16 and sums in f32. */
 FN void
 g_mma_f16(PRIVATE float *c, const PRIVATE uint32_t *a,
@@ -225,6 +234,12 @@ FN void
 g_local_load128(const void *p, uint32_t *x)
 {
 	memcpy(x, spmla_i_emu_wide(p, 16), 16);
+}
+
+FN void
+g_local_load64(const void *p, uint32_t *x)
+{
+	memcpy(x, spmla_i_emu_wide(p, 8), 8);
 }
 
 /* A function of tests/emulator: c += A * B. */
@@ -436,6 +451,29 @@ g_e4m3x4_to_f16x4(uint32_t codes, PRIVATE uint32_t *x)
 	x[0] = g_e4m3x2_to_f16x2(codes & 0xffffu);
 	x[1] = g_e4m3x2_to_f16x2(codes >> 16);
 #endif
+}
+
+/* Two FNUZ codes in the low 16 bits as two f16, exact. The bits of a code, taken
+ * as f16, are a value 2^7 too small. 0x7f is a number, and -0 the only NaN. */
+FN uint32_t
+g_fnuzx2_to_f16x2(uint32_t codes)
+{
+	const uint32_t wide = (codes & 0xffu) | (codes & 0xff00u) << 8;
+	const uint32_t size = wide & 0x007f007fu, sign = wide & 0x00800080u;
+	const uint32_t nan = (sign & ~(size + 0x007f007fu)) >> 7;
+
+	return g_mul_f16x2(size << 7, 0x58005800u) | sign << 8 | nan * 0x7fffu;
+}
+
+/* Two e2m1 codes in the low 8 bits as two f16, exact. The bits of a code, taken
+ * as f16, are a value 2^14 too small; that holds for subnormals, too. */
+FN uint32_t
+g_e2m1x2_to_f16x2(uint32_t codes)
+{
+	const uint32_t size = (codes & 7u) << 9 | (codes & 0x70u) << 21;
+	const uint32_t sign = (codes & 8u) << 12 | (codes & 0x80u) << 24;
+
+	return g_mul_f16x2(size | sign, 0x74007400u);
 }
 
 #endif

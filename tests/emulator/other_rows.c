@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See no_rope.h.
+ * See other_rows.h.
  */
-#include "tests/emulator/no_rope.h"
+#include "tests/emulator/other_rows.h"
 #include "tests/emulator/emulator.h"
 
 #include "spmla/internal/gpu_sizes.h"
 
 /* K(kernel of the library, kernel that runs in its place) */
-#define NO_ROPE_KERNELS(K)                                            \
-	K(sparse_decode_wgmma, sparse_decode_wgmma_no_rope)           \
-	K(sparse_decode_wgmma_32, sparse_decode_wgmma_no_rope_32)     \
-	K(sparse_decode_wgmma_pair, sparse_decode_wgmma_no_rope_pair) \
-	K(sparse_decode_few_v32_16, sparse_decode_few_no_rope_16)     \
-	K(sparse_decode_few_v32_32, sparse_decode_few_no_rope_32)     \
-	K(sparse_decode_few_v32_64, sparse_decode_few_no_rope_64)
+#define OTHER_KERNELS(K)                                            \
+	K(sparse_decode_wgmma, sparse_decode_wgmma_other)           \
+	K(sparse_decode_wgmma_32, sparse_decode_wgmma_other_32)     \
+	K(sparse_decode_wgmma_pair, sparse_decode_wgmma_other_pair) \
+	K(sparse_decode_few_v32_16, sparse_decode_few_other_16)     \
+	K(sparse_decode_few_v32_32, sparse_decode_few_other_32)     \
+	K(sparse_decode_few_v32_64, sparse_decode_few_other_64)
 
-#define NO_ROPE_CALL(of, stem) void emulator_call_##stem(const void *params);
-NO_ROPE_KERNELS(NO_ROPE_CALL)
-#undef NO_ROPE_CALL
+#define OTHER_CALL(of, stem) void emulator_call_##stem(const void *params);
+OTHER_KERNELS(OTHER_CALL)
+#undef OTHER_CALL
 
 /* By the library's kernels; NULL: there is none. */
 static const struct {
@@ -26,12 +26,13 @@ static const struct {
 	const char *name;
 	void (*call)(const void *params);
 } kernels[SPMLA_KERNEL_COUNT] = {
-#define NO_ROPE_LINE(of, stem) \
+#define OTHER_LINE(of, stem) \
 	[SPMLA_KERNEL_##of] = {#of, "spmla_k_" #stem, emulator_call_##stem},
-	NO_ROPE_KERNELS(NO_ROPE_LINE)
-#undef NO_ROPE_LINE
+	OTHER_KERNELS(OTHER_LINE)
+#undef OTHER_LINE
 };
 
+other_row emulator_row;
 static const char *ran;
 
 static spmla_status
@@ -60,20 +61,21 @@ resident_blocks(const spmla_ctx *ctx)
 }
 
 uint32_t
-no_rope_runs(const spmla_ctx *ctx)
+other_rows_run(const spmla_ctx *ctx)
 {
 	return ctx->backend == &spmla_emulator &&
 	       resident_blocks(ctx)[SPMLA_KERNEL_sparse_decode_wgmma] != 0;
 }
 
 spmla_status
-no_rope_decode(spmla_ctx *ctx, const spmla_sparse_decode_args *a,
-	       const char **instead_of)
+other_rows_decode(spmla_ctx *ctx, other_row row,
+		  const spmla_sparse_decode_args *a, const char **instead_of)
 {
 	const spmla_i_gpu_queue queue = {ctx, NULL, launch,
 					 resident_blocks(ctx)};
 	spmla_status status;
 
+	emulator_row = row;
 	ran = NULL;
 	status = spmla_i_gpu_sparse_decode(&queue, a);
 	*instead_of = ran;
