@@ -24,7 +24,8 @@ listed() { # KIND
 }
 kernels=$(listed '(LINE)') mma=$(listed '(MMA)')
 wgmma=$(listed '(WGMMA|CLUSTERS|LIVE)') tile=$(listed '(TILE)')
-[ -n "$tile" ] && [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
+mfma=$(listed '(MFMA)')
+[ -n "$mfma" ] && [ -n "$tile" ] && [ -n "$kernels" ] && [ -n "$mma" ] && [ -n "$wgmma" ]
 # The kernels of mma with more local memory than the smaller devices have.
 large="spmla_k_sparse_decode_mma spmla_k_sparse_decode_mma_v4"
 few=$mma
@@ -37,7 +38,8 @@ if [ -s "$hip_report" ]; then
 	# "code ARCH N bytes", then "kernel ARCH NAME vgprs N agprs N sgprs N
 	# scratch N lds N spills N matrix N"
 	awk -v names="$(paste -sd ' ' <<<"$kernels"$'\n'"$tile")" \
-		-v tile="$(paste -sd ' ' <<<"$tile")" '
+		-v mfma="$(paste -sd ' ' <<<"$mfma")" \
+		-v tile="$(paste -sd ' ' <<<"$tile"$'\n'"$mfma")" '
 		BEGIN {
 			n = split(tile, name, " ")
 			for (i = 1; i <= n; i++)
@@ -55,14 +57,16 @@ if [ -s "$hip_report" ]; then
 			}
 		}
 		END {
-			n = split(names, name, " ")
-			for (arch in archs)
+			for (arch in archs) {
+				all = arch ~ /^gfx9/ ? names " " mfma : names
+				n = split(all, name, " ")
 				for (i = 1; i <= n; i++)
 					if (!((arch, name[i]) in seen)) {
 						print "FAIL: " arch " has no " \
 							name[i]
 						bad = 1
 					}
+			}
 			exit bad || n < 2 || !(length(archs))
 		}' "$hip_report" || bad=1
 else

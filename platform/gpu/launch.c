@@ -23,6 +23,8 @@ const spmla_i_gpu_kernel spmla_i_gpu_kernels[SPMLA_KERNEL_COUNT] = {
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_MMA, 1)
 #define SPMLA_KERNEL_TILE(stem, items, dynamic) \
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_TILE, 1)
+#define SPMLA_KERNEL_MFMA(stem, items, dynamic) \
+	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_MFMA, 1)
 #define SPMLA_KERNEL_WGMMA(stem, items, dynamic) \
 	KERNEL_ROW(stem, items, dynamic, SPMLA_GPU_NEEDS_WGMMA, 1)
 #define SPMLA_KERNEL_CLUSTERS(stem, items, dynamic, blocks) \
@@ -111,6 +113,10 @@ spmla_i_gpu_runs(spmla_i_kernel kernel, const spmla_plan *plan)
 		       k->dynamic_bytes <= shared_bytes(arch);
 	case SPMLA_GPU_NEEDS_WGMMA:
 		return is_cuda && arch == 90;
+	case SPMLA_GPU_NEEDS_MFMA:
+		if (plan->device.kind != SPMLA_BACKEND_HIP || arch >> 8 != 9)
+			return 0;
+		/* fall through */
 	case SPMLA_GPU_NEEDS_TILE:
 		return has_tiles(&plan->device) &&
 		       plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN;

@@ -29,6 +29,7 @@ typedef enum spmla_i_gpu_needs {
 	SPMLA_GPU_NEEDS_NOTHING,
 	SPMLA_GPU_NEEDS_MMA,   /* mma.h */
 	SPMLA_GPU_NEEDS_TILE,  /* tile.h; unproven, as no GPU ran it */
+	SPMLA_GPU_NEEDS_MFMA,  /* the same, on AMD's gfx9 */
 	SPMLA_GPU_NEEDS_WGMMA, /* wgmma.h; only in binaries for sm_90a */
 } spmla_i_gpu_needs;
 

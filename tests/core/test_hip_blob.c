@@ -82,7 +82,9 @@ START_TEST(every_kernel_for_amd_is_in_each)
 						    "%s.kd", kernel->name);
 
 			if (kernel->needs == SPMLA_GPU_NEEDS_NOTHING ||
-			    kernel->needs == SPMLA_GPU_NEEDS_TILE)
+			    kernel->needs == SPMLA_GPU_NEEDS_TILE ||
+			    (kernel->needs == SPMLA_GPU_NEEDS_MFMA &&
+			     p->arch >> 8 == 9))
 				ck_assert_ptr_nonnull(memmem(
 					spmla_i_hip_blob + p->offset, p->bytes,
 					symbol, (size_t)length + 1));

@@ -384,6 +384,41 @@ unproven_logits(uint32_t arch)
 			 "mqa_logits_gathered_mxfp4");
 }
 
+/* More than 16 heads are 32 or 64 a block, unless a call is small. */
+static void
+tiles_of_many_heads(uint32_t arch, uint32_t mfma)
+{
+	static const uint32_t layouts[] = {SPMLA_LAYOUT_FP8_DS_MLA,
+					   SPMLA_LAYOUT_V4_FP8,
+					   SPMLA_LAYOUT_MLA_BF16};
+	const uint32_t rows = mfma ? 64 : 32;
+	uint32_t l;
+
+	for (l = 0; l < SPMLA_I_COUNT(layouts); l++) {
+		ck_assert_str_eq(decode(arch, layouts[l], 8, 17, 0),
+				 "sparse_decode_tile_32");
+		ck_assert_uint_eq(launched.blocks, 8);
+		ck_assert_str_eq(decode(arch, layouts[l], 8, 33, 0),
+				 mfma ? "sparse_decode_tile_64"
+				      : "sparse_decode_tile_32");
+		(void)decode(arch, layouts[l], 8, 128, 0);
+		ck_assert_uint_eq(launched.blocks, 8 * 128 / rows);
+	}
+	/* In parts, two tokens of 128 heads are small, and three are not. */
+	for (l = 0; l < 2; l++) {
+		ck_assert_str_eq(decode(arch, layouts[l], 2, 128, 8),
+				 "sparse_decode_tile");
+		ck_assert_uint_eq(launched.blocks, 8 * 8);
+		(void)decode(arch, layouts[l], 3, 128, 8);
+		ck_assert_uint_eq(launched.blocks, 8 * 128 / rows);
+	}
+	ck_assert_str_eq(prefill(arch, 576, memory),
+			 mfma ? "sparse_prefill_tile_64"
+			      : "sparse_prefill_tile_32");
+	(void)prefill(arch, 512, memory + 2);
+	ck_assert_uint_eq(launched.blocks, 64 / rows);
+}
+
 START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 {
 	static const uint32_t archs[] = {0x90a, 0x942, 0x950, 0x1100, 0x1201};
@@ -399,20 +434,16 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 40, 0),
 					 "sparse_decode");
 			ctx.plan.config.flags = allow;
-			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 40, 0),
+			ck_assert_str_eq(decode(archs[i], layouts[l], 8, 16, 0),
 					 "sparse_decode_tile");
-			ck_assert_uint_eq(launched.blocks, 24); /* 8 * 3 */
+			ck_assert_uint_eq(launched.blocks, 8);
 			ctx.plan.config.flags = 0;
 		}
 	for (i = 0; i < SPMLA_I_COUNT(archs); i++) {
 		ck_assert_str_eq(prefill(archs[i], 576, memory),
 				 "sparse_prefill");
 		ctx.plan.config.flags = allow;
-		ck_assert_str_eq(prefill(archs[i], 576, memory),
-				 "sparse_prefill_tile");
-		ck_assert_str_eq(prefill(archs[i], 512, memory + 2),
-				 "sparse_prefill_tile");
-		ck_assert_uint_eq(launched.blocks, 4); /* 64 / 16 */
+		tiles_of_many_heads(archs[i], archs[i] < 0x1000);
 		ctx.plan.config.flags = 0;
 	}
 	for (i = 0; i < SPMLA_I_COUNT(archs); i++)
@@ -429,6 +460,10 @@ START_TEST(unproven_kernels_run_only_if_they_are_allowed)
 			 "mqa_logits_tile");
 	ck_assert_str_eq(logits(0x56a0, SPMLA_LAYOUT_INDEX_FP8, 64),
 			 "mqa_logits");
+	ck_assert_str_eq(decode(0x0bd5, SPMLA_LAYOUT_FP8_DS_MLA, 8, 64, 0),
+			 "sparse_decode_tile_32");
+	ck_assert_str_eq(prefill(0xe20b, 576, memory),
+			 "sparse_prefill_tile_32");
 	platform = 0;
 	ck_assert_str_eq(decode(75, SPMLA_LAYOUT_V4_FP8, 8, 40, 0),
 			 "sparse_decode");
@@ -440,19 +475,20 @@ END_TEST
 START_TEST(no_device_has_an_unproven_kernel_that_is_not_allowed)
 {
 	static const struct {
-		uint32_t kind, arch, tiles;
+		uint32_t kind, arch, tiles, mfma;
 	} devices[] = {
-		{SPMLA_BACKEND_CUDA, 80, 0},
-		{SPMLA_BACKEND_CUDA, 90, 0},
-		{SPMLA_BACKEND_CUDA, 120, 0},
-		{SPMLA_BACKEND_HIP, 0x90a, 1},
-		{SPMLA_BACKEND_HIP, 0x942, 1},
-		{SPMLA_BACKEND_HIP, 0x950, 1},
-		{SPMLA_BACKEND_HIP, 0x1100, 1},
-		{SPMLA_BACKEND_HIP, 0x1201, 1},
-		{SPMLA_BACKEND_LEVEL_ZERO, 0x0bd5, 1},
-		{SPMLA_BACKEND_LEVEL_ZERO, 0xe20b, 1},
-		{SPMLA_BACKEND_LEVEL_ZERO, 0x56a0, 0},
+		{SPMLA_BACKEND_CUDA, 80, 0, 0},
+		{SPMLA_BACKEND_CUDA, 90, 0, 0},
+		{SPMLA_BACKEND_CUDA, 120, 0, 0},
+		{SPMLA_BACKEND_HIP, 0x90a, 1, 1},
+		{SPMLA_BACKEND_HIP, 0x942, 1, 1},
+		{SPMLA_BACKEND_HIP, 0x950, 1, 1},
+		{SPMLA_BACKEND_HIP, 0x1100, 1, 0},
+		{SPMLA_BACKEND_HIP, 0x1201, 1, 0},
+		{SPMLA_BACKEND_LEVEL_ZERO, 0x0bd5, 1, 0},
+		{SPMLA_BACKEND_LEVEL_ZERO, 0xe20b, 1, 0},
+		{SPMLA_BACKEND_LEVEL_ZERO, 0x56a0, 0, 0},
+		{SPMLA_BACKEND_LEVEL_ZERO, 0x942, 0, 0},
 	};
 	const uint32_t allow = SPMLA_CONFIG_ALLOW_UNPROVEN;
 	static spmla_plan plan;
@@ -460,8 +496,10 @@ START_TEST(no_device_has_an_unproven_kernel_that_is_not_allowed)
 
 	for (i = 0; i < SPMLA_I_COUNT(devices); i++)
 		for (k = 0; k < SPMLA_KERNEL_COUNT; k++) {
-			if (spmla_i_gpu_kernels[k].needs !=
-			    SPMLA_GPU_NEEDS_TILE)
+			const uint32_t needs = spmla_i_gpu_kernels[k].needs;
+
+			if (needs != SPMLA_GPU_NEEDS_TILE &&
+			    needs != SPMLA_GPU_NEEDS_MFMA)
 				continue;
 			unproven++;
 			plan.device.kind = devices[i].kind;
@@ -471,9 +509,11 @@ START_TEST(no_device_has_an_unproven_kernel_that_is_not_allowed)
 			plan.config.flags = allow;
 			ck_assert_int_eq(
 				spmla_i_gpu_runs((spmla_i_kernel)k, &plan) != 0,
-				devices[i].tiles);
+				needs == SPMLA_GPU_NEEDS_TILE
+					? devices[i].tiles
+					: devices[i].mfma);
 		}
-	ck_assert_uint_ge(unproven, 6 * SPMLA_I_COUNT(devices));
+	ck_assert_uint_ge(unproven, 10 * SPMLA_I_COUNT(devices));
 }
 END_TEST
 

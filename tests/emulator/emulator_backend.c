@@ -159,7 +159,8 @@ runs(const spmla_plan *plan, uint32_t kernel, uint32_t width)
 	if (needs == SPMLA_GPU_NEEDS_NOTHING)
 		return 1;
 	if (plan->config.flags & SPMLA_CONFIG_ALLOW_UNPROVEN)
-		return needs == SPMLA_GPU_NEEDS_TILE;
+		return needs == SPMLA_GPU_NEEDS_TILE ||
+		       (needs == SPMLA_GPU_NEEDS_MFMA && width == 64);
 	return width == 32 && spmla_i_gpu_runs((spmla_i_kernel)kernel, plan);
 }
 

@@ -127,6 +127,17 @@ attend_dequantised(uint32_t codes, float scale)
 		g_f32_to_bf16(g_e4m3_to_f32(codes >> 24) * scale));
 }
 
+/* The same for FNUZ codes. */
+FN uint64_t
+attend_fnuz_quad(uint32_t codes, float scale)
+{
+	return attend_quad(
+		g_f32_to_bf16(g_fnuz_to_f32(codes & 0xffu) * scale),
+		g_f32_to_bf16(g_fnuz_to_f32(codes >> 8 & 0xffu) * scale),
+		g_f32_to_bf16(g_fnuz_to_f32(codes >> 16 & 0xffu) * scale),
+		g_f32_to_bf16(g_fnuz_to_f32(codes >> 24) * scale));
+}
+
 FN void
 attend_load_fp8_ds_mla(LOCAL uint64_t *key, GLOBAL const uint8_t *row)
 {
@@ -202,11 +213,7 @@ attend_load_fnuz(LOCAL uint64_t *key, GLOBAL const uint8_t *row,
 		const float scale = v4 ? g_ue8m0(scales_of_row[k])
 				       : g_round_bf16(scales[k / 2]);
 
-		key[ATTEND_LANES * k + l] = attend_quad(
-			g_f32_to_bf16(g_fnuz_to_f32(x & 0xffu) * scale),
-			g_f32_to_bf16(g_fnuz_to_f32(x >> 8 & 0xffu) * scale),
-			g_f32_to_bf16(g_fnuz_to_f32(x >> 16 & 0xffu) * scale),
-			g_f32_to_bf16(g_fnuz_to_f32(x >> 24) * scale));
+		key[ATTEND_LANES * k + l] = attend_fnuz_quad(x, scale);
 	}
 	key[ATTEND_LANES * rounds + l] = rope[l];
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inner loop of sparse attention by products of tiles (tile.h), for rows of
- * every layout. A block of 256 threads has 16 heads of a token and walks the
- * token's keys, 32 at a time in shared memory. For Q K^T a subgroup takes 16 of
- * the keys and a share of the dims; for P V it takes a share of the columns.
- * The 16 threads of a head add up the shares of its scores and make the
- * weights. Queries stay in registers.
+ * every layout. A block has 16 heads of a token and 256 threads, or 32 or 64
+ * heads and 512; 16 heads are a tile. It walks the token's keys, 32 at a time in
+ * shared memory. For Q K^T a subgroup has a tile of heads and a share of the
+ * dims, for P V a share of the columns and all heads. The 16 threads of a head
+ * add up the shares of its scores and make the weights. Queries stay in
+ * registers. What a row costs, to load it and to make bf16 of it, is spread over
+ * the block's heads.
  *
  * The hard idea: weights are rounded to bf16, and yet it makes no difference
  * where a token is split. Weights are not relative to the largest score so far,
@@ -17,7 +19,7 @@
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
 
-#include "spmla/platform/gpu/attend/attend_device.h"
+#include "spmla/platform/gpu/attend/attend_tile_rows_device.h"
 #include "spmla/platform/gpu/dialect/tile.h"
 
 enum {
@@ -27,152 +29,317 @@ enum {
 	ATTEND_TILE_P_ROW = ATTEND_HELD + 8,
 	ATTEND_TILE_SCORE_ROW = ATTEND_HELD + 1,
 	ATTEND_TILE_KEYS = ATTEND_HELD / G_TILE, /* tiles of keys */
-	/* Subgroups that share the scores of a tile of keys, at most. */
-	ATTEND_TILE_SHARES = ATTEND_ITEMS / G_TILE_LANES / ATTEND_TILE_KEYS,
-#if defined(__OPENCL_C_VERSION__) || defined(__HIP__)
-	/* A subgroup's steps of 16 dims, and its pairs of tiles of columns. */
-	ATTEND_TILE_STEPS =
-		(SPMLA_MLA_DIM / G_TILE - 1) / ATTEND_TILE_SHARES + 1,
-	ATTEND_TILE_PAIRS =
-		SPMLA_MLA_LATENT * G_TILE_LANES / (2 * G_TILE * ATTEND_ITEMS)
-#else
-	/* The emulator's blocks may have few subgroups: room for the most that
-	 * one can have. */
-	ATTEND_TILE_STEPS = SPMLA_MLA_DIM / G_TILE / 2,
-	ATTEND_TILE_PAIRS = 4
-#endif
+	ATTEND_TILE_ALL_PAIRS = SPMLA_MLA_LATENT / (2 * G_TILE),
+	ATTEND_TILE_ROUNDS = 2 /* at most */
 };
+
+/* The most tiles of heads of a block; only MFMA leaves registers for 64 heads.
+ * The most that a subgroup has: steps of 16 dims, and pairs of tiles of columns.
+ * The most tiles of scores, in all shares. */
+#if defined(__OPENCL_C_VERSION__)
+#define ATTEND_TILE_HEADS 2
+enum { ATTEND_TILE_STEPS = 5, ATTEND_TILE_PAIRS = 1, ATTEND_TILE_SCORES = 16 };
+#elif defined(__GFX11__) || defined(__GFX12__)
+#define ATTEND_TILE_HEADS 2
+enum { ATTEND_TILE_STEPS = 9, ATTEND_TILE_PAIRS = 2, ATTEND_TILE_SCORES = 8 };
+#elif defined(__HIP__)
+#define ATTEND_TILE_HEADS 4
+enum { ATTEND_TILE_STEPS = 18, ATTEND_TILE_PAIRS = 4, ATTEND_TILE_SCORES = 8 };
+#else /* the emulator: all of them */
+#define ATTEND_TILE_HEADS 4
+enum { ATTEND_TILE_STEPS = 18, ATTEND_TILE_PAIRS = 4, ATTEND_TILE_SCORES = 16 };
+#endif
 
 #ifdef SPMLA_GPU_KERNELS
 
 /* What a block of threads shares. */
 typedef struct attend_tile_local {
 	uint64_t keys[ATTEND_HELD * ATTEND_TILE_ROW / 4]; /* first: queries */
-	attend_rows rows;
-	uint16_t p[ATTEND_HEADS * ATTEND_TILE_P_ROW]; /* weights */
-	float factor[ATTEND_HEADS]; /* by which O is multiplied */
-	float score[ATTEND_TILE_SHARES][ATTEND_HEADS * ATTEND_TILE_SCORE_ROW];
+	attend_rows rows[2]; /* of a block of entries and of the next one */
+	/* weights */
+	uint16_t p[ATTEND_TILE_HEADS * G_TILE * ATTEND_TILE_P_ROW];
+	/* by which O is multiplied */
+	float factor[ATTEND_TILE_HEADS * G_TILE];
+	float score[ATTEND_TILE_SCORES * G_TILE * ATTEND_TILE_SCORE_ROW];
 } attend_tile_local;
 
 /* What an item has. It shares tiles of O and Q with its subgroup, and the
- * softmax of head item / 16 with 15 other items. */
+ * softmax of one head a round with 15 other items. */
 typedef struct attend_tile_state {
-	float o[ATTEND_TILE_PAIRS][2][G_TILE_SUMS];
+	float o[ATTEND_TILE_HEADS][ATTEND_TILE_PAIRS][2][G_TILE_SUMS];
 	uint32_t q[ATTEND_TILE_STEPS][G_TILE_WORDS];
-	float largest; /* score so far, unscaled */
-	float reach;   /* what O and L are relative to, in log2 units */
-	float sum;     /* L */
-	float c;       /* brings scores to log2 units */
-	uint32_t dim;  /* of a row: 576 or 512 */
+	float largest[ATTEND_TILE_ROUNDS]; /* score so far, unscaled */
+	/* what O and L are relative to, in log2 units */
+	float reach[ATTEND_TILE_ROUNDS];
+	float sum[ATTEND_TILE_ROUNDS]; /* L */
+	float c;                       /* brings scores to log2 units */
+	uint32_t dim;                  /* of a row: 576 or 512 */
 } attend_tile_state;
 
-/* Subgroups that share a tile of keys. */
+/* ---- A subgroup's part ------------------------------------------------- */
+
+/* `tiles` is the number of tiles of heads of a block, a constant. */
+
+/* Threads of a block. */
 FN uint32_t
-attend_tile_shares(void)
+attend_tile_items(const uint32_t tiles)
 {
-	return ATTEND_ITEMS / ATTEND_TILE_KEYS / g_tile_lanes();
+	return tiles == 1 ? ATTEND_ITEMS : 2 * ATTEND_ITEMS;
 }
 
-/* Whether the subgroup's step j lies within a row of `dim` dims, 512 or 576. */
 FN uint32_t
-attend_tile_has(uint32_t dim, uint32_t j)
+attend_tile_subgroups(const uint32_t tiles)
 {
-	const uint32_t shares = attend_tile_shares();
-	const uint32_t share = g_tile_subgroup() / ATTEND_TILE_KEYS;
-
-	return j < SPMLA_MLA_LATENT / G_TILE / shares ||
-	       G_TILE * (share + j * shares) < dim;
+	return attend_tile_items(tiles) / g_tile_lanes();
 }
 
-/* Pairs of tiles of columns that a subgroup has. */
+/* Rounds in which the items, 16 to a head, have all heads of a block. */
 FN uint32_t
-attend_tile_pairs(void)
+attend_tile_rounds(const uint32_t tiles)
 {
-	return SPMLA_MLA_LATENT * g_tile_lanes() / (2 * G_TILE * ATTEND_ITEMS);
+	return tiles == 4 ? 2 : 1;
+}
+
+/* The head that the item has in a round. */
+FN uint32_t
+attend_tile_head(uint32_t round, const uint32_t tiles)
+{
+	return (round * attend_tile_items(tiles) + g_item()) / ATTEND_LANES;
+}
+
+/* Into how many parts the tiles of keys are split for Q K^T: two where there
+ * are many subgroups, so that no more than eight share a score. */
+FN uint32_t
+attend_tile_splits(const uint32_t tiles)
+{
+	return attend_tile_subgroups(tiles) / tiles > 4 ? ATTEND_TILE_KEYS : 1;
+}
+
+/* Subgroups that share a score. */
+FN uint32_t
+attend_tile_shares(const uint32_t tiles)
+{
+	return attend_tile_subgroups(tiles) / tiles / attend_tile_splits(tiles);
+}
+
+/* For Q K^T a subgroup has this tile of heads, ... */
+FN uint32_t
+attend_tile_mine(const uint32_t tiles)
+{
+	return g_tile_subgroup() / attend_tile_splits(tiles) % tiles;
+}
+
+/* ... and this share of the dims: every step of 16 at share + j shares. */
+FN uint32_t
+attend_tile_share(const uint32_t tiles)
+{
+	return g_tile_subgroup() / attend_tile_splits(tiles) / tiles;
+}
+
+/* Whether step j lies within a row of `dim` dims, 512 or 576. Only the last
+ * steps depend on it. */
+FN uint32_t
+attend_tile_has(uint32_t dim, uint32_t j, const uint32_t tiles)
+{
+	const uint32_t shares = attend_tile_shares(tiles);
+
+	if (j < SPMLA_MLA_LATENT / G_TILE / shares)
+		return 1;
+	return j * shares < SPMLA_MLA_DIM / G_TILE &&
+	       G_TILE * (attend_tile_share(tiles) + j * shares) < dim;
+}
+
+/* For P V a subgroup has so many pairs of tiles of columns, ... */
+FN uint32_t
+attend_tile_pairs(const uint32_t tiles)
+{
+	const uint32_t subgroups = attend_tile_subgroups(tiles);
+
+	return subgroups > ATTEND_TILE_ALL_PAIRS
+		       ? 1
+		       : ATTEND_TILE_ALL_PAIRS / subgroups;
+}
+
+/* ... and so many tiles of heads: all of them, but where there are more
+ * subgroups than pairs, half. */
+FN uint32_t
+attend_tile_owned(const uint32_t tiles)
+{
+	return attend_tile_subgroups(tiles) > ATTEND_TILE_ALL_PAIRS ? tiles / 2
+								    : tiles;
+}
+
+/* The tile of heads that it has as number i. */
+FN uint32_t
+attend_tile_own(uint32_t i, const uint32_t tiles)
+{
+	return g_tile_subgroup() / ATTEND_TILE_ALL_PAIRS *
+		       attend_tile_owned(tiles) +
+	       i;
 }
 
 /* The first of the 32 columns of a pair. */
 FN uint32_t
-attend_tile_column(uint32_t pair)
+attend_tile_column(uint32_t pair, const uint32_t tiles)
 {
-	return (g_tile_subgroup() * attend_tile_pairs() + pair) * 2 * G_TILE;
+	return (g_tile_subgroup() * attend_tile_pairs(tiles) + pair) %
+	       ATTEND_TILE_ALL_PAIRS * 2 * G_TILE;
 }
 
-/* Empties the accumulators and takes the queries of the block's heads. q is the
- * query of the item's head; the head exists if `active`. Barriers. */
+/* ---- Keys -------------------------------------------------------------- */
+
+/* Puts the queries of a round's heads into the place of keys. q is the block's
+ * first one; `heads` or fewer exist. Barriers. */
+FN void
+attend_tile_queries(LOCAL attend_tile_local *shared, GLOBAL const uint16_t *q,
+		    int64_t head_stride, uint32_t heads, uint32_t dim,
+		    uint32_t round, const uint32_t tiles)
+{
+	const uint32_t head = g_here(attend_tile_head(round, tiles));
+	LOCAL uint64_t *row =
+		shared->keys + g_item() / ATTEND_LANES * (ATTEND_TILE_ROW / 4);
+	uint32_t i;
+
+	BARRIER(); /* nobody reads the keys or queries that are there */
+	if (head < heads)
+		attend_load_loose(
+			row,
+			(GLOBAL const uint8_t *)(q +
+						 (int64_t)head * head_stride),
+			dim / (4 * ATTEND_LANES));
+	for (i = attend_lane(); i < dim / 4 && head >= heads; i += ATTEND_LANES)
+		row[i] = 0;
+	BARRIER();
+}
+
+/* Empties the accumulators and takes the queries of the block's heads, of which
+ * there are `heads` or fewer. Barriers. */
 FN void
 attend_tile_start(PRIVATE attend_tile_state *st,
 		  LOCAL attend_tile_local *shared, GLOBAL const uint16_t *q,
-		  uint32_t dim, uint32_t active, float softmax_scale)
+		  int64_t head_stride, uint32_t heads, uint32_t dim,
+		  float softmax_scale, const uint32_t tiles)
 {
-	const uint32_t shares = attend_tile_shares();
-	const uint32_t share = g_tile_subgroup() / ATTEND_TILE_KEYS;
-	LOCAL uint64_t *row =
-		shared->keys + g_item() / ATTEND_LANES * (ATTEND_TILE_ROW / 4);
-	uint32_t pair, i, j;
+	const uint32_t rounds = attend_tile_rounds(tiles);
+	const uint32_t mine = attend_tile_mine(tiles);
+	LOCAL const uint16_t *mine_at =
+		(LOCAL const uint16_t *)shared->keys +
+		mine % (tiles / rounds) * G_TILE * ATTEND_TILE_ROW +
+		attend_tile_share(tiles) * G_TILE;
+	uint32_t pair, tile, round, i, j;
 
-	st->largest = G_LOWEST;
-	st->reach = G_MINUS_INF;
-	st->sum = 0.0f;
 	st->c = softmax_scale * G_LOG2_E;
 	st->dim = dim;
 	UNROLL
-	for (pair = 0; pair < attend_tile_pairs(); pair++) {
+	for (tile = 0; tile < attend_tile_owned(tiles); tile++) {
 		UNROLL
-		for (i = 0; i < g_tile_sums(); i++)
-			st->o[pair][0][i] = st->o[pair][1][i] = 0.0f;
+		for (pair = 0; pair < attend_tile_pairs(tiles); pair++) {
+			UNROLL
+			for (i = 0; i < g_tile_sums(); i++)
+				st->o[tile][pair][0][i] =
+					st->o[tile][pair][1][i] = 0.0f;
+		}
 	}
-	BARRIER(); /* nobody reads the last token's keys */
-	if (active)
-		attend_load_loose(row, (GLOBAL const uint8_t *)q,
-				  dim / (4 * ATTEND_LANES));
-	for (i = attend_lane(); i < dim / 4 && !active; i += ATTEND_LANES)
-		row[i] = 0;
-	BARRIER();
 	UNROLL
-	for (j = 0; j < ATTEND_TILE_STEPS; j++) {
-		const uint32_t k = G_TILE * (share + j * shares);
-
-		if (attend_tile_has(dim, j))
-			g_tile_a((LOCAL const uint16_t *)shared->keys + k,
-				 ATTEND_TILE_ROW, st->q[j]);
+	for (round = 0; round < rounds; round++) {
+		st->largest[round] = G_LOWEST;
+		st->reach[round] = G_MINUS_INF;
+		st->sum[round] = 0.0f;
+		attend_tile_queries(shared, q, head_stride, heads, dim, round,
+				    tiles);
+		if (mine / (tiles / rounds) != round)
+			continue;
+		UNROLL
+		for (j = 0; j < ATTEND_TILE_STEPS; j++) {
+			if (attend_tile_has(dim, j, tiles))
+				g_tile_a(mine_at + j * G_TILE *
+							   attend_tile_shares(
+								   tiles),
+					 ATTEND_TILE_ROW, st->q[j]);
+		}
 	}
 }
 
-/* Loads the rows of 32 entries from `first` on. An entry without a row becomes
- * zeros. */
+/* What the items have of 32 rows. An item has one, or two. */
+typedef struct attend_tile_held {
+	attend_tile_raw row[2];
+} attend_tile_held;
+
+/* Rows that an item has a part of. */
+FN uint32_t
+attend_tile_rows(const uint32_t tiles)
+{
+	return ATTEND_HELD * ATTEND_LANES / attend_tile_items(tiles);
+}
+
+/* The item's row number i of 32. */
+FN uint32_t
+attend_tile_row(uint32_t i, const uint32_t tiles)
+{
+	return (i * attend_tile_items(tiles) + g_item()) / ATTEND_LANES;
+}
+
+/* Asks for the rows of 32 entries from `first` on. */
+FN void
+attend_tile_ask(const PRIVATE attend_tile_state *st,
+		PRIVATE attend_tile_held *held, LOCAL const attend_rows *rows,
+		GLOBAL const uint8_t *base, uint32_t layout, uint32_t first,
+		const uint32_t tiles)
+{
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < attend_tile_rows(tiles); i++) {
+		const uint32_t row = first + attend_tile_row(i, tiles);
+
+		if (rows->at[row] != ATTEND_NO_ROW)
+			attend_tile_fetch(held->row + i, base, rows->at[row],
+					  rows->scales_at[row], layout,
+					  st->dim / (4 * ATTEND_LANES));
+	}
+}
+
+/* Puts them into shared memory. An entry without a row becomes zeros. */
 FN void
 attend_tile_load(const PRIVATE attend_tile_state *st,
-		 LOCAL attend_tile_local *shared, GLOBAL const uint8_t *base,
-		 uint32_t layout, uint32_t first)
+		 LOCAL attend_tile_local *shared,
+		 const PRIVATE attend_tile_held *held,
+		 LOCAL const attend_rows *rows, GLOBAL const uint8_t *base,
+		 uint32_t layout, uint32_t first, const uint32_t tiles)
 {
 	uint32_t i, j;
 
-	for (i = g_item() / ATTEND_LANES; i < ATTEND_HELD; i += ATTEND_HEADS) {
-		const uint64_t at = shared->rows.at[first + i];
-		LOCAL uint64_t *key = shared->keys + i * (ATTEND_TILE_ROW / 4);
+	UNROLL
+	for (i = 0; i < attend_tile_rows(tiles); i++) {
+		const uint32_t row = attend_tile_row(i, tiles);
+		const uint64_t at = rows->at[first + row];
+		LOCAL uint64_t *key =
+			shared->keys + row * (ATTEND_TILE_ROW / 4);
 
 		if (at != ATTEND_NO_ROW)
-			attend_load_row(key, base, at,
-					shared->rows.scales_at[first + i],
-					layout, st->dim / (4 * ATTEND_LANES));
+			attend_tile_put(key, held->row + i, base, at,
+					rows->scales_at[first + row], layout,
+					st->dim / (4 * ATTEND_LANES));
 		for (j = attend_lane(); at == ATTEND_NO_ROW && j < st->dim / 4;
 		     j += ATTEND_LANES)
 			key[j] = 0;
 	}
 }
 
-/* The subgroup's share of the scores of its 16 keys. */
+/* ---- Scores and weights ------------------------------------------------ */
+
+/* The subgroup's share of the scores of its heads with 16 keys. */
 FN void
-attend_tile_scores(const PRIVATE attend_tile_state *st,
-		   LOCAL attend_tile_local *shared)
+attend_tile_scores_of(const PRIVATE attend_tile_state *st,
+		      LOCAL attend_tile_local *shared, uint32_t first,
+		      const uint32_t tiles)
 {
-	const uint32_t shares = attend_tile_shares();
-	const uint32_t share = g_tile_subgroup() / ATTEND_TILE_KEYS;
-	const uint32_t first = g_tile_subgroup() % ATTEND_TILE_KEYS * G_TILE;
-	LOCAL const uint16_t *keys =
-		(LOCAL const uint16_t *)shared->keys + first * ATTEND_TILE_ROW;
-	LOCAL float *to = shared->score[share] + first + g_tile_lane();
+	const uint32_t share = attend_tile_share(tiles);
+	const uint32_t row = (share * tiles + attend_tile_mine(tiles)) * G_TILE;
+	LOCAL const uint16_t *keys = (LOCAL const uint16_t *)shared->keys +
+				     first * ATTEND_TILE_ROW + G_TILE * share;
+	LOCAL float *to = shared->score + row * ATTEND_TILE_SCORE_ROW + first +
+			  g_tile_lane();
 	float sums[G_TILE_SUMS];
 	uint32_t i, j;
 
@@ -181,17 +348,31 @@ attend_tile_scores(const PRIVATE attend_tile_state *st,
 		sums[i] = 0.0f;
 	UNROLL
 	for (j = 0; j < ATTEND_TILE_STEPS; j++) {
-		const uint32_t k = G_TILE * (share + j * shares);
 		uint32_t b[G_TILE_WORDS];
 
-		if (attend_tile_has(st->dim, j)) {
-			g_tile_b(keys + k, ATTEND_TILE_ROW, b);
+		if (attend_tile_has(st->dim, j, tiles)) {
+			g_tile_b(keys + j * G_TILE * attend_tile_shares(tiles),
+				 ATTEND_TILE_ROW, b);
 			g_tile_bf16(sums, st->q[j], b);
 		}
 	}
 	UNROLL
 	for (i = 0; i < g_tile_sums(); i++)
 		to[g_tile_row(i) * ATTEND_TILE_SCORE_ROW] = sums[i];
+}
+
+FN void
+attend_tile_scores(const PRIVATE attend_tile_state *st,
+		   LOCAL attend_tile_local *shared, const uint32_t tiles)
+{
+	const uint32_t splits = attend_tile_splits(tiles);
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < ATTEND_TILE_KEYS / splits; i++)
+		attend_tile_scores_of(st, shared,
+				      (g_tile_subgroup() % splits + i) * G_TILE,
+				      tiles);
 }
 
 /* The reference of the weights, in log2 units, if x is the largest score: x
@@ -209,15 +390,17 @@ attend_tile_above(float x, float reach)
 	return g_abs(reach) < 0x1p23f ? x - reach : 0.0f;
 }
 
-/* Makes the weights of the item's two keys for its head, and the factor that
- * brings O and L to the new reference. An entry without a row has weight 0. A
- * NaN is never the largest. */
+/* Makes the weights of the item's two keys for its head of a round, and the
+ * factor that brings O and L to the new reference. An entry without a row has
+ * weight 0. A NaN is never the largest. */
 FN void
 attend_tile_weights(PRIVATE attend_tile_state *st,
-		    LOCAL attend_tile_local *shared, uint32_t first)
+		    LOCAL attend_tile_local *shared,
+		    LOCAL const attend_rows *rows, uint32_t first,
+		    uint32_t round, const uint32_t tiles)
 {
-	const uint32_t head = g_item() / ATTEND_LANES, l = attend_lane();
-	float score[ATTEND_TILE_KEYS], most = st->largest, sum = 0.0f;
+	const uint32_t head = attend_tile_head(round, tiles), l = attend_lane();
+	float score[ATTEND_TILE_KEYS], most = st->largest[round], sum = 0.0f;
 	float reach, above, rescale;
 	uint32_t i, n;
 
@@ -226,19 +409,22 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 		const uint32_t key = i * G_TILE + l;
 
 		score[i] = 0.0f;
-		for (n = 0; n < attend_tile_shares(); n++)
+		UNROLL
+		for (n = 0; n < attend_tile_shares(tiles); n++)
 			score[i] +=
-				shared->score[n][head * ATTEND_TILE_SCORE_ROW +
-						 key];
-		if (shared->rows.at[first + key] == ATTEND_NO_ROW)
+				shared->score[(n * tiles * G_TILE + head) *
+						      ATTEND_TILE_SCORE_ROW +
+					      key];
+		if (rows->at[first + key] == ATTEND_NO_ROW)
 			score[i] = G_MINUS_INF;
 		most = score[i] > most ? score[i] : most;
 	}
 	most = g_max16(most);
 	reach = attend_tile_reach(most * st->c);
 	above = attend_tile_above(most * st->c, reach);
-	rescale = g_abs(reach) < G_INF ? g_exp2(st->reach - reach)
-				       : g_exp2((st->largest - most) * st->c);
+	rescale = g_abs(reach) < G_INF
+			  ? g_exp2(st->reach[round] - reach)
+			  : g_exp2((st->largest[round] - most) * st->c);
 	UNROLL
 	for (i = 0; i < ATTEND_TILE_KEYS; i++) {
 		const float x = g_exp2((score[i] - most) * st->c + above);
@@ -247,121 +433,191 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 		shared->p[head * ATTEND_TILE_P_ROW + i * G_TILE + l] =
 			(uint16_t)g_f32_to_bf16(x);
 	}
-	st->largest = most;
-	st->reach = reach;
-	st->sum = st->sum * rescale + g_sum16(sum);
+	st->largest[round] = most;
+	st->reach[round] = reach;
+	st->sum[round] = st->sum[round] * rescale + g_sum16(sum);
 	if (l == 0)
 		shared->factor[head] = rescale;
 }
 
-/* O += P V, after O was brought to the new reference. */
+/* ---- O ----------------------------------------------------------------- */
+
+/* Brings its tile of O to the new reference. References are powers of two near
+ * the largest score, so most steps change none. */
 FN void
-attend_tile_values(PRIVATE attend_tile_state *st,
-		   LOCAL const attend_tile_local *shared)
+attend_tile_rescale(PRIVATE attend_tile_state *st,
+		    LOCAL const attend_tile_local *shared, uint32_t tile,
+		    const uint32_t tiles)
 {
-	uint32_t a[ATTEND_TILE_KEYS][G_TILE_WORDS], pair, k, i;
 	float factor[G_TILE_SUMS];
+	uint32_t changed = 0, pair, i;
 
 	UNROLL
-	for (i = 0; i < g_tile_sums(); i++)
-		factor[i] = shared->factor[g_tile_row(i)];
+	for (i = 0; i < g_tile_sums(); i++) {
+		factor[i] =
+			shared->factor[attend_tile_own(tile, tiles) * G_TILE +
+				       g_tile_row(i)];
+		changed |= factor[i] != 1.0f;
+	}
+	if (!changed)
+		return;
 	UNROLL
-	for (k = 0; k < ATTEND_TILE_KEYS; k++)
-		g_tile_a(shared->p + k * G_TILE, ATTEND_TILE_P_ROW, a[k]);
-	UNROLL
-	for (pair = 0; pair < attend_tile_pairs(); pair++) {
-		LOCAL const uint16_t *columns =
-			(LOCAL const uint16_t *)shared->keys +
-			attend_tile_column(pair);
-
+	for (pair = 0; pair < attend_tile_pairs(tiles); pair++) {
 		UNROLL
 		for (i = 0; i < g_tile_sums(); i++) {
-			st->o[pair][0][i] *= factor[i];
-			st->o[pair][1][i] *= factor[i];
-		}
-		UNROLL
-		for (k = 0; k < ATTEND_TILE_KEYS; k++) {
-			uint32_t even[G_TILE_WORDS], odd[G_TILE_WORDS];
-
-			g_tile_b_pair(columns + k * G_TILE * ATTEND_TILE_ROW,
-				      ATTEND_TILE_ROW, even, odd);
-			g_tile_bf16(st->o[pair][0], a[k], even);
-			g_tile_bf16(st->o[pair][1], a[k], odd);
+			st->o[tile][pair][0][i] *= factor[i];
+			st->o[tile][pair][1][i] *= factor[i];
 		}
 	}
 }
 
-/* One block of n entries, 1 to 64. shared->rows has all 64, written after a
- * barrier that followed the last block. */
+/* O += P V over 16 of the keys. */
 FN void
-attend_tile_block(PRIVATE attend_tile_state *st,
-		  LOCAL attend_tile_local *shared, GLOBAL const uint8_t *base,
-		  uint32_t layout, uint32_t n)
+attend_tile_values_of(PRIVATE attend_tile_state *st,
+		      LOCAL const attend_tile_local *shared, uint32_t first,
+		      const uint32_t tiles)
 {
-	uint32_t first;
+	LOCAL const uint16_t *rows =
+		(LOCAL const uint16_t *)shared->keys + first * ATTEND_TILE_ROW;
+	uint32_t a[ATTEND_TILE_HEADS][G_TILE_WORDS], pair, tile;
 
-	for (first = 0; first < n; first += ATTEND_HELD) {
-		BARRIER(); /* nobody reads the rows that are there */
-		attend_tile_load(st, shared, base, layout, first);
-		BARRIER();
-		attend_tile_scores(st, shared);
-		BARRIER();
-		attend_tile_weights(st, shared, first);
-		BARRIER();
-		attend_tile_values(st, shared);
+	UNROLL
+	for (tile = 0; tile < attend_tile_owned(tiles); tile++)
+		g_tile_a(shared->p +
+				 attend_tile_own(tile, tiles) * G_TILE *
+					 ATTEND_TILE_P_ROW +
+				 first,
+			 ATTEND_TILE_P_ROW, a[tile]);
+	UNROLL
+	for (pair = 0; pair < attend_tile_pairs(tiles); pair++) {
+		uint32_t even[G_TILE_WORDS], odd[G_TILE_WORDS];
+
+		g_tile_b_pair(rows + attend_tile_column(pair, tiles),
+			      ATTEND_TILE_ROW, even, odd);
+		UNROLL
+		for (tile = 0; tile < attend_tile_owned(tiles); tile++) {
+			g_tile_bf16(st->o[tile][pair][0], a[tile], even);
+			g_tile_bf16(st->o[tile][pair][1], a[tile], odd);
+		}
 	}
 }
 
-/* Whether the item's head saw no key, or only keys whose score is -inf. */
-FN uint32_t
-attend_tile_empty(const PRIVATE attend_tile_state *st)
+/* A step over 32 entries from `first` on, which the items hold: its first half
+ * ends with weights, the second one, after a barrier, adds the values. In
+ * between the items can ask for the next rows. Barriers. */
+FN void
+attend_tile_weigh(PRIVATE attend_tile_state *st,
+		  LOCAL attend_tile_local *shared,
+		  const PRIVATE attend_tile_held *held,
+		  LOCAL const attend_rows *rows, GLOBAL const uint8_t *base,
+		  uint32_t layout, uint32_t first, const uint32_t tiles)
 {
-	return st->sum == 0.0f;
+	uint32_t i;
+
+	BARRIER(); /* nobody reads the rows that are there */
+	attend_tile_load(st, shared, held, rows, base, layout, first, tiles);
+	BARRIER();
+	attend_tile_scores(st, shared, tiles);
+	BARRIER();
+	UNROLL
+	for (i = 0; i < attend_tile_rounds(tiles); i++)
+		attend_tile_weights(st, shared, rows, first, i, tiles);
 }
 
-/* log2 of the sum of exp2(c * score), of a head that is not empty. */
-FN float
-attend_tile_lse2(const PRIVATE attend_tile_state *st)
+FN void
+attend_tile_add(PRIVATE attend_tile_state *st,
+		LOCAL const attend_tile_local *shared, const uint32_t tiles)
 {
-	return attend_tile_empty(st) ? G_MINUS_INF
-				     : g_log2(st->sum) + st->reach;
+	uint32_t i;
+
+	UNROLL
+	for (i = 0; i < attend_tile_owned(tiles); i++)
+		attend_tile_rescale(st, shared, i, tiles);
+	UNROLL
+	for (i = 0; i < ATTEND_TILE_KEYS; i++)
+		attend_tile_values_of(st, shared, i * G_TILE, tiles);
+}
+
+/* ---- Results ----------------------------------------------------------- */
+
+/* Whether the item's head of a round saw no key, or only keys whose score is
+ * -inf. */
+FN uint32_t
+attend_tile_empty(const PRIVATE attend_tile_state *st, uint32_t round)
+{
+	return st->sum[round] == 0.0f;
+}
+
+/* log2 of the sum of exp2(c * score). */
+FN float
+attend_tile_lse2(const PRIVATE attend_tile_state *st, uint32_t round)
+{
+	return attend_tile_empty(st, round)
+		       ? G_MINUS_INF
+		       : g_log2(st->sum[round]) + st->reach[round];
 }
 
 /* ln of the sum of exp(softmax_scale * score), of a head that is not empty. It
  * is right also for scores too large for log2 units. */
 FN float
-attend_tile_lse(const PRIVATE attend_tile_state *st, float softmax_scale)
+attend_tile_lse(const PRIVATE attend_tile_state *st, uint32_t round,
+		float softmax_scale)
 {
-	const float above = attend_tile_above(st->largest * st->c, st->reach);
+	const float above =
+		attend_tile_above(st->largest[round] * st->c, st->reach[round]);
 
-	return (g_log2(st->sum) - above) * G_LN_2 + st->largest * softmax_scale;
+	return (g_log2(st->sum[round]) - above) * G_LN_2 +
+	       st->largest[round] * softmax_scale;
 }
 
-/* Divides O by L + more, where `more` is what the sink adds to the head's L.
- * The O of an empty head becomes 0. Barriers. */
+/* What the sink of a head adds to its L; 0 without a sink. */
+FN float
+attend_tile_sink(const PRIVATE attend_tile_state *st, uint32_t round,
+		 uint32_t has_sink, float sink)
+{
+	return has_sink ? g_sink_weight(sink, st->reach[round]) : 0.0f;
+}
+
+/* Notes by what the O of the item's head of a round is divided: L + more, where
+ * `more` is what the sink adds. The O of an empty head becomes 0. Nobody reads
+ * factors. */
+FN void
+attend_tile_note(const PRIVATE attend_tile_state *st,
+		 LOCAL attend_tile_local *shared, uint32_t round, float more,
+		 const uint32_t tiles)
+{
+	if (attend_lane() == 0)
+		shared->factor[attend_tile_head(round, tiles)] =
+			attend_tile_empty(st, round)
+				? 0.0f
+				: g_div_rn(1.0f, st->sum[round] + more);
+}
+
+/* Divides O, after a barrier that followed the notes. */
 FN void
 attend_tile_divide(PRIVATE attend_tile_state *st,
-		   LOCAL attend_tile_local *shared, float more)
+		   LOCAL const attend_tile_local *shared, const uint32_t tiles)
 {
-	uint32_t pair, i;
+	uint32_t tile, pair, i;
 
-	BARRIER(); /* nobody reads factors */
-	if (attend_lane() == 0)
-		shared->factor[g_item() / ATTEND_LANES] =
-			attend_tile_empty(st) ? 0.0f
-					      : g_div_rn(1.0f, st->sum + more);
-	BARRIER();
 	UNROLL
-	for (i = 0; i < g_tile_sums(); i++) {
-		const float factor = shared->factor[g_tile_row(i)];
-
+	for (tile = 0; tile < attend_tile_owned(tiles); tile++) {
 		UNROLL
-		for (pair = 0; pair < attend_tile_pairs(); pair++) {
-			PRIVATE float *even = st->o[pair][0] + i;
-			PRIVATE float *odd = st->o[pair][1] + i;
+		for (i = 0; i < g_tile_sums(); i++) {
+			const float factor =
+				shared->factor[attend_tile_own(tile, tiles) *
+						       G_TILE +
+					       g_tile_row(i)];
 
-			*even = factor == 0.0f ? 0.0f : *even * factor;
-			*odd = factor == 0.0f ? 0.0f : *odd * factor;
+			UNROLL
+			for (pair = 0; pair < attend_tile_pairs(tiles);
+			     pair++) {
+				PRIVATE float *even = st->o[tile][pair][0] + i;
+				PRIVATE float *odd = st->o[tile][pair][1] + i;
+
+				*even = factor == 0.0f ? 0.0f : *even * factor;
+				*odd = factor == 0.0f ? 0.0f : *odd * factor;
+			}
 		}
 	}
 }
@@ -370,45 +626,66 @@ attend_tile_divide(PRIVATE attend_tile_state *st,
  * fixed step, so it keeps one address, not one for each row. */
 FN void
 attend_tile_out(const PRIVATE attend_tile_state *st, GLOBAL uint16_t *out,
-		int64_t head_stride, uint32_t heads)
+		int64_t head_stride, uint32_t heads, const uint32_t tiles)
 {
 	const uint32_t step = g_tile_row(1) - g_tile_row(0);
-	uint32_t pair, i;
+	const uint32_t first =
+		g_here(attend_tile_own(0, tiles) * G_TILE + g_tile_row(0));
+	uint32_t tile, pair, i;
 
-	out += (int64_t)g_tile_row(0) * head_stride + 2 * g_tile_lane();
+	out += (int64_t)first * head_stride + 2 * g_tile_lane();
 	UNROLL
-	for (i = 0; i < g_tile_sums(); i++, out += step * head_stride) {
-		if (g_tile_row(i) >= heads)
-			continue;
-		UNROLL
-		for (pair = 0; pair < attend_tile_pairs(); pair++) {
-			GLOBAL uint16_t *to = out + attend_tile_column(pair);
+	for (tile = 0; tile < attend_tile_owned(tiles); tile++) {
+		GLOBAL uint16_t *row = out;
 
-			to[0] = (uint16_t)g_f32_to_bf16(st->o[pair][0][i]);
-			to[1] = (uint16_t)g_f32_to_bf16(st->o[pair][1][i]);
+		UNROLL
+		for (i = 0; i < g_tile_sums(); i++, row += step * head_stride) {
+			if (tile * G_TILE + first + i * step >= heads)
+				continue;
+			UNROLL
+			for (pair = 0; pair < attend_tile_pairs(tiles);
+			     pair++) {
+				GLOBAL uint16_t *to =
+					row + attend_tile_column(pair, tiles);
+
+				to[0] = (uint16_t)g_f32_to_bf16(
+					st->o[tile][pair][0][i]);
+				to[1] = (uint16_t)g_f32_to_bf16(
+					st->o[tile][pair][1][i]);
+			}
 		}
+		out += G_TILE * head_stride;
 	}
 }
 
+/* The same as f32, head after head. */
 FN void
 attend_tile_partial(const PRIVATE attend_tile_state *st, GLOBAL float *out,
-		    uint32_t heads)
+		    uint32_t heads, const uint32_t tiles)
 {
-	uint32_t pair, i;
+	const uint32_t step = g_tile_row(1) - g_tile_row(0);
+	const uint32_t first =
+		g_here(attend_tile_own(0, tiles) * G_TILE + g_tile_row(0));
+	uint32_t tile, pair, i;
 
 	UNROLL
-	for (i = 0; i < g_tile_sums(); i++) {
-		const uint32_t head = g_tile_row(i);
-
+	for (tile = 0; tile < attend_tile_owned(tiles); tile++) {
 		UNROLL
-		for (pair = 0; pair < attend_tile_pairs(); pair++) {
-			GLOBAL float *to = out + head * SPMLA_MLA_LATENT +
-					   attend_tile_column(pair) +
-					   2 * g_tile_lane();
+		for (i = 0; i < g_tile_sums(); i++) {
+			const uint32_t head = tile * G_TILE + first + i * step;
 
-			if (head < heads) {
-				to[0] = st->o[pair][0][i];
-				to[1] = st->o[pair][1][i];
+			if (head >= heads)
+				continue;
+			UNROLL
+			for (pair = 0; pair < attend_tile_pairs(tiles);
+			     pair++) {
+				GLOBAL float *to =
+					out + head * SPMLA_MLA_LATENT +
+					attend_tile_column(pair, tiles) +
+					2 * g_tile_lane();
+
+				to[0] = st->o[tile][pair][0][i];
+				to[1] = st->o[tile][pair][1][i];
 			}
 		}
 	}

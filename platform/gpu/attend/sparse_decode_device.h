@@ -58,17 +58,32 @@ sparse_decode_list_of(const PRIVATE sparse_decode_job *job,
 	return list;
 }
 
-/* Finds the rows of up to 64 entries of the list, n from `first` on, and writes
- * where they are to shared memory. A slot outside the cache is reported for
- * token t. */
+/* The entries of a block: n, 1 to 64, from `first` on. n is 0 if the list has no
+ * entry. */
+typedef struct sparse_decode_span {
+	sparse_decode_list list;
+	uint32_t first;
+	uint32_t n;
+	uint32_t fnuz;
+} sparse_decode_span;
+
+/* The slot of the item's entry; -1 for an item without one. */
+FN int32_t
+sparse_decode_slot(const PRIVATE sparse_decode_span *span)
+{
+	return g_item() < span->n ? span->list.slots[span->first + g_item()]
+				  : -1;
+}
+
+/* Writes to shared memory where the row of the item's slot is. Items beyond 64
+ * write nothing. A slot outside the cache is reported for token t. */
 FN void
 sparse_decode_rows(const PRIVATE sparse_decode_job *job,
-		   const PRIVATE sparse_decode_list *list, uint32_t first,
-		   uint32_t n, uint32_t fnuz, uint32_t t, uint32_t reports)
+		   const PRIVATE sparse_decode_span *span, int32_t slot,
+		   LOCAL attend_rows *rows, uint32_t t, uint32_t reports)
 {
-	LOCAL attend_rows *rows = job->rows;
+	const PRIVATE sparse_decode_list *list = &span->list;
 	const uint32_t i = g_item(), layout = job->s.layout;
-	const int32_t slot = i < n ? list->slots[first + i] : -1;
 	const uint32_t page = g_divide((uint32_t)slot, list->page);
 	const uint32_t entry = (uint32_t)slot - page * list->page.by;
 	const uint64_t base = (uint64_t)page * list->page_stride_bytes;
@@ -90,7 +105,7 @@ sparse_decode_rows(const PRIVATE sparse_decode_job *job,
 	rows->scales_at[i] = base +
 			     (uint64_t)list->page.by * SPMLA_V4_VALUE_BYTES +
 			     (uint64_t)entry * SPMLA_V4_SCALE_BYTES;
-	if (fnuz)
+	if (span->fnuz)
 		rows->scales_at[i] |= ATTEND_FNUZ;
 }
 
@@ -133,6 +148,25 @@ sparse_decode_range(const PRIVATE sparse_decode_job *job,
 		lists->first.faults + lists->extra.faults);
 }
 
+/* The entries of block b. */
+FN sparse_decode_span
+sparse_decode_span_of(const PRIVATE sparse_decode_job *job,
+		      const PRIVATE sparse_decode_lists *lists, int32_t b)
+{
+	const uint32_t extra = b >= lists->first_blocks;
+	sparse_decode_span span;
+	uint32_t left;
+
+	span.list = sparse_decode_list_of(
+		job, extra ? &lists->extra : &lists->first, extra);
+	span.first =
+		(uint32_t)(extra ? b - lists->first_blocks : b) * ATTEND_KEYS;
+	left = span.list.len - span.first;
+	span.n = left < ATTEND_KEYS ? left : ATTEND_KEYS;
+	span.fnuz = extra ? job->s.extra_fnuz : job->s.fnuz;
+	return span;
+}
+
 /* Writes to shared memory where the rows of block b are. Returns how many
  * entries it has, maybe 0. Barriers. */
 FN uint32_t
@@ -140,20 +174,14 @@ sparse_decode_block(const PRIVATE sparse_decode_job *job,
 		    const PRIVATE sparse_decode_lists *lists, int32_t b,
 		    uint32_t t, uint32_t reports)
 {
-	const uint32_t extra = b >= lists->first_blocks;
-	const sparse_decode_list list = sparse_decode_list_of(
-		job, extra ? &lists->extra : &lists->first, extra);
-	const uint32_t first =
-		(uint32_t)(extra ? b - lists->first_blocks : b) * ATTEND_KEYS;
-	const uint32_t left = list.len - first;
-	const uint32_t n = left < ATTEND_KEYS ? left : ATTEND_KEYS;
+	const sparse_decode_span span = sparse_decode_span_of(job, lists, b);
 
-	if (n == 0) /* the first list has no entry */
+	if (span.n == 0)
 		return 0;
 	BARRIER(); /* all have read the last block */
-	sparse_decode_rows(job, &list, first, n,
-			   extra ? job->s.extra_fnuz : job->s.fnuz, t, reports);
-	return n;
+	sparse_decode_rows(job, &span, sparse_decode_slot(&span), job->rows, t,
+			   reports);
+	return span.n;
 }
 
 #endif

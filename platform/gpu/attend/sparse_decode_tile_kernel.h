@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sparse_decode by products of tiles, on AMD's and Intel's GPUs: the portable
- * kernel with another inner loop. A block of threads has 16 heads, of one token
- * or of all tokens of a part. attend_tile_device.h processes 64 entries.
+ * kernel with another inner loop (attend_tile_device.h). A block of threads has
+ * 16, 32 or 64 heads, of one token or of all tokens of a part. 64 heads take more
+ * registers than a thread has by WMMA and dpas.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_TILE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_TILE_KERNEL_H
@@ -12,6 +13,10 @@
 
 #define SPMLA_K_sparse_decode_tile(P, S) SPMLA_K_DECODE(P, S)
 typedef spmla_k_sparse_decode_scalars spmla_k_sparse_decode_tile_scalars;
+#define SPMLA_K_sparse_decode_tile_32(P, S) SPMLA_K_DECODE(P, S)
+typedef spmla_k_sparse_decode_scalars spmla_k_sparse_decode_tile_32_scalars;
+#define SPMLA_K_sparse_decode_tile_64(P, S) SPMLA_K_DECODE(P, S)
+typedef spmla_k_sparse_decode_scalars spmla_k_sparse_decode_tile_64_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
@@ -27,60 +32,174 @@ FN void
 sparse_decode_tile_store(const PRIVATE sparse_decode_job *job,
 			 LOCAL attend_tile_local *shared,
 			 PRIVATE attend_tile_state *st, uint32_t row,
-			 uint32_t t, uint32_t first_head)
+			 uint32_t t, uint32_t first_head, const uint32_t tiles)
 {
 	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
-	const uint32_t head = first_head + g_item() / ATTEND_LANES;
 	const uint32_t heads = s->heads - first_head;
 	const uint32_t whole = row == DECODE_WHOLE;
-	const uint32_t writes = attend_lane() == 0 && head < s->heads;
-	const uint64_t split = (uint64_t)row * s->heads;
-	float sink = 0.0f;
+	const uint64_t split = (uint64_t)row * s->heads + first_head;
+	const int64_t lse_at =
+		decode_token_at(t, s->next_n, s->lse_request_stride,
+				s->lse_token_stride) +
+		(int64_t)first_head * s->lse_head_stride;
+	uint32_t i;
 
-	if (s->has_sink && head < s->heads)
-		sink = job->attn_sink[head];
-	attend_tile_divide(st, shared,
-			   whole && s->has_sink ? g_sink_weight(sink, st->reach)
-						: 0.0f);
-	if (!whole) {
-		attend_tile_partial(st,
-				    job->split_out + (split + first_head) *
-							     SPMLA_MLA_LATENT,
-				    heads);
-		if (writes)
-			job->split_lse[split + head] = attend_tile_lse2(st);
-		return;
+	BARRIER(); /* nobody reads factors */
+	UNROLL
+	for (i = 0; i < attend_tile_rounds(tiles); i++) {
+		const uint32_t head = g_here(attend_tile_head(i, tiles));
+		const uint32_t sinks = s->has_sink && head < heads;
+		const float sink =
+			sinks ? job->attn_sink[first_head + head] : 0.0f;
+		float lse;
+
+		attend_tile_note(st, shared, i,
+				 attend_tile_sink(st, i, whole && sinks, sink),
+				 tiles);
+		lse = attend_tile_lse2(st, i);
+		if (attend_lane() != 0 || head >= heads)
+			continue;
+		if (!whole)
+			job->split_lse[split + head] = lse;
+		else if (s->has_lse)
+			job->lse[lse_at + (int64_t)head * s->lse_head_stride] =
+				decode_result_lse(
+					attend_tile_empty(st, i), lse,
+					attend_tile_lse(st, i, s->scale),
+					s->empty_lse, s->base2, s->lse_sink,
+					sink);
 	}
-	attend_tile_out(st,
-			job->out +
-				decode_token_at(t, s->next_n,
-						s->out_request_stride,
-						s->out_token_stride) +
-				(int64_t)first_head * s->out_head_stride,
-			s->out_head_stride, heads);
-	if (s->has_lse && writes)
-		job->lse[decode_token_at(t, s->next_n, s->lse_request_stride,
-					 s->lse_token_stride) +
-			 (int64_t)head * s->lse_head_stride] =
-			decode_result_lse(
-				attend_tile_empty(st), attend_tile_lse2(st),
-				attend_tile_lse(st, s->scale), s->empty_lse,
-				s->base2, s->lse_sink, sink);
+	BARRIER();
+	attend_tile_divide(st, shared, tiles);
+	if (whole)
+		attend_tile_out(st,
+				job->out +
+					decode_token_at(t, s->next_n,
+							s->out_request_stride,
+							s->out_token_stride) +
+					(int64_t)first_head *
+						s->out_head_stride,
+				s->out_head_stride, heads, tiles);
+	else
+		attend_tile_partial(st,
+				    job->split_out + split * SPMLA_MLA_LATENT,
+				    heads, tiles);
 }
 
-/* Processes the blocks of token t that the piece in the notes has. Barriers. */
+/* A block of entries, and the slot that the item has of it. No entries: there is
+ * no such block. */
+typedef struct sparse_decode_ahead {
+	int32_t b;
+	uint32_t n;
+	int32_t slot;
+} sparse_decode_ahead;
+
+/* The cache of block b. */
+FN GLOBAL const uint8_t *
+sparse_decode_tile_base(const PRIVATE sparse_decode_job *job,
+			const PRIVATE sparse_decode_lists *lists, int32_t b)
+{
+	return b < lists->first_blocks ? job->cache : job->extra_cache;
+}
+
+/* Asks for the slots of the next block that has entries, from b to end - 1. */
+FN sparse_decode_ahead
+sparse_decode_tile_look(const PRIVATE sparse_decode_job *job,
+			const PRIVATE sparse_decode_lists *lists, int32_t b,
+			int32_t end)
+{
+	sparse_decode_ahead ahead = {b, 0, -1};
+
+	for (; b < end && ahead.n == 0; b++) {
+		const sparse_decode_span span =
+			sparse_decode_span_of(job, lists, b);
+
+		ahead.b = b;
+		ahead.n = span.n;
+		ahead.slot = sparse_decode_slot(&span);
+	}
+	return ahead;
+}
+
+/* Writes where the rows of that block are. */
+FN void
+sparse_decode_tile_note(const PRIVATE sparse_decode_job *job,
+			const PRIVATE sparse_decode_lists *lists,
+			const PRIVATE sparse_decode_ahead *ahead,
+			LOCAL attend_rows *rows, uint32_t t, uint32_t reports)
+{
+	const sparse_decode_span span =
+		sparse_decode_span_of(job, lists, ahead->b);
+
+	sparse_decode_rows(job, &span, ahead->slot, rows, t, reports);
+}
+
+/* Processes blocks begin to end - 1 of token t. While the values of 32 entries
+ * are added, the next 32 rows are on their way; while a block is processed, the
+ * slots of the next one. Barriers. */
+FN void
+sparse_decode_tile_blocks(const PRIVATE sparse_decode_job *job,
+			  LOCAL attend_tile_local *shared,
+			  const PRIVATE sparse_decode_lists *lists,
+			  const PRIVATE decode_range *range, uint32_t t,
+			  uint32_t reports, PRIVATE attend_tile_state *st,
+			  const uint32_t tiles)
+{
+	LOCAL attend_rows *rows = shared->rows, *others = shared->rows + 1;
+	sparse_decode_ahead now =
+		sparse_decode_tile_look(job, lists, range->begin, range->end);
+	attend_tile_held held;
+
+	sparse_decode_tile_note(job, lists, &now, rows, t, reports);
+	BARRIER();
+	if (now.n)
+		attend_tile_ask(st, &held, rows,
+				sparse_decode_tile_base(job, lists, now.b),
+				job->s.layout, 0, tiles);
+	while (now.n) {
+		const sparse_decode_ahead next = sparse_decode_tile_look(
+			job, lists, now.b + 1, range->end);
+		LOCAL attend_rows *const mine = rows;
+		uint32_t first;
+
+		for (first = 0; first < now.n; first += ATTEND_HELD) {
+			const uint32_t more = first + ATTEND_HELD < now.n;
+
+			attend_tile_weigh(
+				st, shared, &held, mine,
+				sparse_decode_tile_base(job, lists, now.b),
+				job->s.layout, first, tiles);
+			if (!more && next.n)
+				sparse_decode_tile_note(job, lists, &next,
+							others, t, reports);
+			BARRIER();
+			if (more || next.n)
+				attend_tile_ask(st, &held, more ? mine : others,
+						sparse_decode_tile_base(
+							job, lists,
+							more ? now.b : next.b),
+						job->s.layout,
+						more ? first + ATTEND_HELD : 0,
+						tiles);
+			attend_tile_add(st, shared, tiles);
+		}
+		now = next;
+		rows = others;
+		others = mine;
+	}
+}
+
+/* Processes what the piece in the notes has of token t. Barriers. */
 FN void
 sparse_decode_tile_token(const PRIVATE sparse_decode_job *job,
 			 LOCAL attend_tile_local *shared, uint32_t t,
-			 uint32_t first_head)
+			 uint32_t first_head, const uint32_t tiles)
 {
 	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
-	const uint32_t head = first_head + g_item() / ATTEND_LANES;
 	const uint32_t reports = first_head == 0;
 	const sparse_decode_lists lists = sparse_decode_lists_of(job, t);
 	const decode_range range = sparse_decode_range(job, &lists, t, reports);
 	attend_tile_state st;
-	int32_t b;
 
 	if (range.end < 0)
 		return;
@@ -89,20 +208,39 @@ sparse_decode_tile_token(const PRIVATE sparse_decode_job *job,
 				  decode_token_at(t, s->next_n,
 						  s->q_request_stride,
 						  s->q_token_stride) +
-				  (int64_t)head * s->q_head_stride,
-			  s->dim, head < s->heads, s->scale);
-	for (b = range.begin; b < range.end; b++) {
-		const uint32_t n =
-			sparse_decode_block(job, &lists, b, t, reports);
+				  (int64_t)first_head * s->q_head_stride,
+			  s->q_head_stride, s->heads - first_head, s->dim,
+			  s->scale, tiles);
+	sparse_decode_tile_blocks(job, shared, &lists, &range, t, reports, &st,
+				  tiles);
+	sparse_decode_tile_store(job, shared, &st, range.row, t, first_head,
+				 tiles);
+}
 
-		if (n)
-			attend_tile_block(&st, shared,
-					  b < lists.first_blocks
-						  ? job->cache
-						  : job->extra_cache,
-					  s->layout, n);
+/* The kernel, with so many tiles of heads a block. */
+FN void
+sparse_decode_tile_all(const PRIVATE sparse_decode_job *job,
+		       LOCAL attend_tile_local *shared, const uint32_t tiles)
+{
+	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
+	const uint32_t groups = (s->heads - 1) / (tiles * G_TILE) + 1;
+	const uint32_t pieces = s->whole + s->parts;
+	LOCAL int32_t *notes = job->notes;
+	uint64_t work;
+	uint32_t t;
+
+	for (work = g_block(); work < (uint64_t)pieces * groups;
+	     work += g_blocks()) {
+		const uint32_t group = (uint32_t)(work % groups);
+
+		decode_take(job->fault_state, job->fault_status, group == 0,
+			    job->tile_scheduler_metadata, s->whole,
+			    (uint32_t)(work / groups), s->tokens, notes);
+		for (t = (uint32_t)notes[DECODE_FIRST];
+		     (int32_t)t <= notes[DECODE_LAST]; t++)
+			sparse_decode_tile_token(job, shared, t,
+						 group * tiles * G_TILE, tiles);
 	}
-	sparse_decode_tile_store(job, shared, &st, range.row, t, first_head);
 }
 
 SPMLA_KERNEL(sparse_decode_tile)
@@ -111,26 +249,36 @@ spmla_k_sparse_decode_tile(SPMLA_KERNEL_ARGS(sparse_decode_tile))
 {
 	LOCAL_ARRAY(sparse_decode_tile_shared, shared, 1);
 	const sparse_decode_job job = {SPMLA_KERNEL_VALUES(sparse_decode_tile),
-				       &shared->block.rows, shared->notes};
-	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	const uint32_t pieces = s.whole + s.parts;
-	LOCAL int32_t *notes = shared->notes;
-	uint64_t work;
-	uint32_t t;
+				       shared->block.rows, shared->notes};
 
-	for (work = g_block(); work < (uint64_t)pieces * groups;
-	     work += g_blocks()) {
-		const uint32_t group = (uint32_t)(work % groups);
-
-		decode_take(fault_state, fault_status, group == 0,
-			    tile_scheduler_metadata, s.whole,
-			    (uint32_t)(work / groups), s.tokens, notes);
-		for (t = (uint32_t)notes[DECODE_FIRST];
-		     (int32_t)t <= notes[DECODE_LAST]; t++)
-			sparse_decode_tile_token(&job, &shared->block, t,
-						 group * ATTEND_HEADS);
-	}
+	sparse_decode_tile_all(&job, &shared->block, 1);
 }
+
+SPMLA_KERNEL(sparse_decode_tile_32)
+void
+spmla_k_sparse_decode_tile_32(SPMLA_KERNEL_ARGS(sparse_decode_tile_32))
+{
+	LOCAL_ARRAY(sparse_decode_tile_shared, shared, 1);
+	const sparse_decode_job job = {
+		SPMLA_KERNEL_VALUES(sparse_decode_tile_32), shared->block.rows,
+		shared->notes};
+
+	sparse_decode_tile_all(&job, &shared->block, 2);
+}
+
+#if ATTEND_TILE_HEADS == 4
+SPMLA_KERNEL(sparse_decode_tile_64)
+void
+spmla_k_sparse_decode_tile_64(SPMLA_KERNEL_ARGS(sparse_decode_tile_64))
+{
+	LOCAL_ARRAY(sparse_decode_tile_shared, shared, 1);
+	const sparse_decode_job job = {
+		SPMLA_KERNEL_VALUES(sparse_decode_tile_64), shared->block.rows,
+		shared->notes};
+
+	sparse_decode_tile_all(&job, &shared->block, 4);
+}
+#endif
 
 #endif
 #endif

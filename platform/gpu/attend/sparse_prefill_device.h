@@ -45,22 +45,25 @@ SPMLA_KERNEL_SCALARS(sparse_prefill)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Writes to shared memory where the rows of a block of n entries are: all 64.
- */
+/* The index of the item's entry in a list of n, of which the first 64 are looked
+ * at; -1 for an item without one. */
+FN int32_t
+sparse_prefill_index(GLOBAL const int32_t *list, uint32_t n)
+{
+	return g_item() < n && g_item() < ATTEND_KEYS ? list[g_item()] : -1;
+}
+
+/* Writes to shared memory where the row of the item's index is. Items beyond 64
+ * write nothing. */
 FN void
 sparse_prefill_rows(const PRIVATE spmla_k_sparse_prefill_scalars *s,
-		    GLOBAL const int32_t *list, uint32_t n,
-		    LOCAL attend_rows *rows)
+		    int32_t index, LOCAL attend_rows *rows)
 {
-	const uint32_t i = g_item();
-	int32_t row;
-
-	if (i >= ATTEND_KEYS)
-		return;
-	row = i < n ? list[i] : -1;
-	rows->at[i] = row >= 0 && (uint32_t)row < s->kv_rows
-			      ? (uint64_t)row * (uint64_t)s->kv_stride * 2
-			      : ATTEND_NO_ROW;
+	if (g_item() < ATTEND_KEYS)
+		rows->at[g_item()] =
+			index >= 0 && (uint32_t)index < s->kv_rows
+				? (uint64_t)index * (uint64_t)s->kv_stride * 2
+				: ATTEND_NO_ROW;
 }
 
 #endif

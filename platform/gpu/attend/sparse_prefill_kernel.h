@@ -43,7 +43,9 @@ spmla_k_sparse_prefill(SPMLA_KERNEL_ARGS(sparse_prefill))
 			n = found.len - first < ATTEND_KEYS ? found.len - first
 							    : ATTEND_KEYS;
 			BARRIER(); /* all have read the last block */
-			sparse_prefill_rows(&s, list + first, n, &shared->rows);
+			sparse_prefill_rows(
+				&s, sparse_prefill_index(list + first, n),
+				&shared->rows);
 			attend_block(&st, shared, (GLOBAL const uint8_t *)kv,
 				     attend_bf16_layout(s.layout), n);
 		}

@@ -36,16 +36,32 @@ static const spmla_i_gpu_variant variants[] = {
 	 .rows = DECODE_MMA_FEW},
 	{.kernel = SPMLA_KERNEL_sparse_prefill_tile,
 	 .kind = SPMLA_GPU_ANY_KIND,
-	 .rows = ATTEND_HEADS},
+	 .most = G_TILE,
+	 .rows = G_TILE},
+	{.kernel = SPMLA_KERNEL_sparse_prefill_tile_32,
+	 .kind = SPMLA_GPU_ANY_KIND,
+	 .most = 2 * G_TILE,
+	 .rows = 2 * G_TILE},
+	{.kernel = SPMLA_KERNEL_sparse_prefill_tile_64,
+	 .kind = SPMLA_GPU_ANY_KIND,
+	 .rows = 4 * G_TILE},
+	{.kernel = SPMLA_KERNEL_sparse_prefill_tile_32,
+	 .kind = SPMLA_GPU_ANY_KIND,
+	 .rows = 2 * G_TILE},
 	{.kernel = SPMLA_KERNEL_sparse_prefill, .rows = ATTEND_HEADS},
 };
+
+static uint64_t
+blocks_of(const spmla_i_gpu_variant *by, const spmla_sparse_prefill_args *a)
+{
+	return (uint64_t)a->tokens * ((a->heads + by->rows - 1) / by->rows);
+}
 
 /* For the matrix kernels a row is a page of one entry. */
 static spmla_status
 launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	      const spmla_sparse_prefill_args *a)
 {
-	const uint32_t groups = (a->heads + by->rows - 1) / by->rows;
 	spmla_k_sparse_bf16_wgmma_params p;
 
 	memset(&p, 0, sizeof p);
@@ -86,8 +102,7 @@ launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	p.s.lens_tokens = spmla_i_gpu_divisor(1);
 	p.s.quiet = 1;
 	p.s.scale = a->softmax_scale;
-	return spmla_i_gpu_launch(queue, by->kernel,
-				  (uint64_t)a->tokens * groups, &p);
+	return spmla_i_gpu_launch(queue, by->kernel, blocks_of(by, a), &p);
 }
 
 /* What of a call is aligned. Hopper's kernels also count a row's place in units
@@ -114,7 +129,6 @@ spmla_status
 spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 {
 	const spmla_sparse_prefill_args *a = args;
-	const uint32_t groups = (a->heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
 	/* Rows can be read four values at a time. */
 	const uint32_t tight =
 		spmla_i_gpu_aligned(a->kv, a->kv_stride_elems, 0, 2, 8);
@@ -159,6 +173,5 @@ spmla_i_gpu_sparse_prefill(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.lse_sink = a->lse_sink && a->attn_sink;
 	p.s.lens_tokens = spmla_i_gpu_divisor(1);
 	p.s.scale = a->softmax_scale;
-	return spmla_i_gpu_launch(queue, by->kernel,
-				  (uint64_t)a->tokens * groups, &p);
+	return spmla_i_gpu_launch(queue, by->kernel, blocks_of(by, a), &p);
 }

@@ -186,7 +186,7 @@ FN void g_fence_system(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
 FN void g_fence_device(void) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 FN void g_prefetch(GLOBAL const int32_t *p) { __builtin_prefetch(p); }
 FN int32_t g_load_fresh(GLOBAL const int32_t *p) { return *p; }
-FN uint32_t g_here(uint32_t x) { return x; }
+FN uint32_t g_here(uint32_t x) { asm volatile("" : "+v"(x)); return x; }
 FN uint32_t g_item_again(void) { return g_item(); }
 FN uint32_t g_load_at(uint64_t at) { return *(const uint32_t *)at; }
 FN void g_barrier(void) { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }

@@ -14,6 +14,7 @@
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_TILE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_TILE_KERNEL_H
 
+#include "spmla/platform/gpu/dialect/codes.h"
 #include "spmla/platform/gpu/dialect/mxfp4.h"
 #include "spmla/platform/gpu/dialect/tile.h"
 #include "spmla/platform/gpu/select/mqa_logits_device.h"
@@ -151,7 +152,8 @@ mqa_tile_bytes(GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t aligned,
 }
 
 /* Loads the lane's part of a key as operand B of all steps; zeros if is_key is
- * 0. Runs of 16 values lie `run` bytes apart, aligned to 16 or not. */
+ * 0. Runs of 16 values lie `run` bytes apart, aligned to 16 or not. One NaN, at
+ * any place, makes all sums of a key NaN. */
 FN void
 mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 	      GLOBAL const uint8_t *codes, uint32_t is_key, uint32_t aligned,
@@ -159,22 +161,24 @@ mqa_tile_load(PRIVATE uint32_t b[MQA_TILE_STEPS][G_TILE_WORDS],
 {
 	const uint32_t pieces = MQA_TILE_STEPS / mqa_tile_parts();
 	const uint32_t words = g_tile_words();
-	uint32_t i, j, x[4];
+	const float power = g_codes_power(fnuz);
+	uint32_t nan = 0, i, j, x[4];
 
 	codes += mqa_tile_part() * pieces * run;
 	UNROLL
 	for (i = 0; i < pieces; i++, codes += run) {
 		mqa_tile_bytes(codes, is_key, aligned, x);
+		nan |= g_codes_any_nan(x, 4, fnuz);
 		UNROLL
 		for (j = 0; j < 4; j++) {
 			const uint32_t w = 8 * i + 2 * j;
 
-			b[w / words][w % words] =
-				mqa_tile_pair(x[j] & 0xffffu, fnuz);
-			b[w / words][w % words + 1] =
-				mqa_tile_pair(x[j] >> 16, fnuz);
+			g_codes_to_bf16x4(x[j], power, 1,
+					  b[w / words] + w % words);
 		}
 	}
+	if (nan)
+		b[0][0] = G_NAN_BITS;
 }
 
 /* The same for MXFP4; 16 bytes are group g, whose scale is byte g of the word

@@ -144,6 +144,27 @@ START_TEST(scale_bytes_at_both_ends)
 }
 END_TEST
 
+/* 7 * 2^-9 * 2^-127 is 7 / 8 of the least subnormal bf16 number, which is what
+ * the value becomes. Kernels for Hopper make f16 of rows. */
+START_TEST(a_subnormal_value_is_rounded)
+{
+	uint32_t d;
+
+	if (!fixture_on_cpu() && !fixture_tiles(&f))
+		return;
+	v4_open(&w, 1, 64, 1, 1, 0);
+	zero_q();
+	v4_put(&w.a.cache, 3, 0x7p-9f, 0);
+	memset(v4_scales(&w.a.cache, 3), 0, 7);
+	for (d = 0; d < V4_TOKENS; d++)
+		v4_slots(&w, d)[0] = 3;
+	v4_run(&f, &w);
+	for (d = 0; d < 448; d++)
+		ck_assert_uint_eq(v4_out(&w, 0, 0)[d], 1);
+	expect_clean();
+}
+END_TEST
+
 /* q = 0: the mean of 1, 2 and of 3, 6 in the second cache is 3, lse = ln 4. */
 START_TEST(both_caches_count_alike)
 {
@@ -337,6 +358,7 @@ SUITE
 	const theme_test edge[] = {
 		{lengths_cut_both_lists, 8},
 		{scale_bytes_at_both_ends, 1},
+		{a_subnormal_value_is_rounded, 1},
 		{sink_counts_once_for_both_caches, 1},
 		{token_without_keys_in_both_caches_is_empty, 2},
 		{extra_slot_outside_its_cache_does_not_count_and_is_reported,

@@ -187,17 +187,18 @@ START_TEST(a_decode_reads_either_encoding)
 }
 END_TEST
 
-/* q = 0 and one key: the output is the key. _i: the encoding. */
+/* q = 0 and one key: the output is the key, rounded once. Products by 0.0123 are
+ * rounded both ways, and at ties. _i: the encoding. */
 START_TEST(a_decode_reads_every_code_as_its_value)
 {
+	static const float scales[] = {2, 0.0123f, -0x1.8p-100f, 0x1.4p9f};
 	static _Alignas(16) uint16_t q[DIM], out[LATENT];
 	static const int32_t slots[1] = {4};
 	static const uint8_t nan[2][2] = {{0x7f, 0xff}, {0x80, 0x80}};
 	spmla_sparse_decode_args a = {.struct_bytes = sizeof a, .tokens = 1};
 	uint8_t *row = pool + 4 * ROW;
-	uint32_t i;
+	uint32_t i, n;
 
-	put_scales(row, 2);
 	for (i = 0; i < LATENT; i++)
 		row[i] = isnan(code_value((uint8_t)i, (uint32_t)_i))
 				 ? 0x11
@@ -211,12 +212,23 @@ START_TEST(a_decode_reads_every_code_as_its_value)
 	a.slots_stride_elems = 1;
 	a.out = out;
 	a.cache = cache_of(pool, (uint32_t)_i);
-	ck_assert_int_eq(spmla_sparse_decode(f.ctx, &a, NULL), SPMLA_OK);
-	fixture_drain(&f);
-	/* A zero of either sign is 0. */
-	for (i = 0; i < LATENT; i++)
-		ck_assert(test_bf16_value(out[i]) ==
-			  2 * (float)code_value(row[i], (uint32_t)_i));
+	for (n = 0; n < sizeof scales / sizeof *scales; n++) {
+		const float scale = test_bf16_value(test_bf16(scales[n]));
+
+		put_scales(row, scales[n]);
+		ck_assert_int_eq(spmla_sparse_decode(f.ctx, &a, NULL),
+				 SPMLA_OK);
+		fixture_drain(&f);
+		/* A zero of either sign is 0. */
+		for (i = 0; i < LATENT; i++) {
+			const float key =
+				scale * (float)code_value(row[i], (uint32_t)_i);
+
+			ck_assert(test_bf16_value(out[i]) ==
+				  test_bf16_value(test_bf16(key)));
+		}
+	}
+	put_scales(row, 2);
 	memcpy(row + 9, nan[_i], 2);
 	ck_assert_int_eq(spmla_sparse_decode(f.ctx, &a, NULL), SPMLA_OK);
 	fixture_drain(&f);
