@@ -18,9 +18,13 @@ skip() {
 [ -s "$modules" ] || skip "no clang with its llvm-spirv, so no SPIR-V"
 [ -n "$ocloc" ] || skip "no ocloc"
 
-flags=$(sed -n '/#define BUILD_FLAGS/,/^$/s/.*"\(.*\)".*/\1/p' \
-	platform/level_zero/init_level_zero.c | tr -d '\n')
-[ -n "$flags" ]
+flags_of() { # MACRO
+	sed -n "/#define $1/,/^\$/"'s/.*"\(.*\)".*/\1/p' \
+		platform/level_zero/init_level_zero.c | tr -d '\n'
+}
+portable_flags=$(flags_of BUILD_FLAGS)
+tiles_flags=$portable_flags$(flags_of TILE_FLAGS)
+[ -n "$portable_flags" ] && [ "$tiles_flags" != "$portable_flags" ]
 tiles=$(sed -n 's/^SPMLA_KERNEL_TILE(\([a-z0-9_]*\),.*/spmla_k_\1/p' \
 	platform/gpu/kernels.inc)
 # The second module begins at a multiple of 64.
@@ -30,11 +34,11 @@ tail -c "+$(((bytes + 63) / 64 * 64 + 1))" "$modules" >"$TEST_TMPDIR/tiles.spv"
 
 for device in pvc bmg; do
 	for module in portable tiles; do
-		out=$TEST_TMPDIR/$device.$module
+		out=$TEST_TMPDIR/$device.$module flags=${module}_flags
 		mkdir "$out"
 		if ! "$ocloc" compile -file "$TEST_TMPDIR/$module.spv" \
 			-spirv_input -device $device -out_dir "$out" \
-			-output k -options "$flags" >"$out/log" 2>&1; then
+			-output k -options "${!flags}" >"$out/log" 2>&1; then
 			if grep -q 'Cannot get HW Info' "$out/log"; then
 				echo "SKIPPED: $ocloc does not know $device"
 				break

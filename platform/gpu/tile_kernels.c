@@ -4,7 +4,8 @@
  * lack these instructions, so there they are a module of their own, and the
  * other kernels build without it.
  */
-#define SPMLA_GPU_KERNELS 1
+#define SPMLA_GPU_KERNELS  1
+#define SPMLA_SPIRV_INLINE __attribute__((always_inline))
 #include "spmla/platform/gpu/dialect/dialect.h"
 
 #include "spmla/platform/gpu/attend/sparse_decode_tile_kernel.h"

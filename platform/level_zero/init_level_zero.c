@@ -15,6 +15,13 @@
 	"-ze-opt-greater-than-4GB-buffer-required " \
 	"-cl-fp32-correctly-rounded-divide-sqrt"
 
+/* Kernels by products of tiles spill with 128 registers, and half as many
+ * threads may have 256. */
+#define TILE_FLAGS  \
+	BUILD_FLAGS \
+	" "         \
+	"-ze-opt-large-register-file"
+
 enum { MOST_GROUPS = 8, DEFAULT_COPIES = 2 };
 
 /* Whether a kernel reads at addresses that it has as numbers (g_load_at). The
@@ -137,13 +144,14 @@ build_module(spmla_i_ze_state *state, uint32_t which,
 	     const spmla_i_ze_image *image, spmla_diag *diag)
 {
 	const spmla_i_ze_driver *driver = spmla_i_ze_driver_of(state);
-	const spmla_ze_module_desc desc = {SPMLA_ZE_MODULE_DESC,
-					   NULL,
-					   SPMLA_ZE_FORMAT_SPIRV,
-					   (size_t)image->bytes,
-					   image->spirv,
-					   BUILD_FLAGS,
-					   NULL};
+	const spmla_ze_module_desc desc = {
+		SPMLA_ZE_MODULE_DESC,
+		NULL,
+		SPMLA_ZE_FORMAT_SPIRV,
+		(size_t)image->bytes,
+		image->spirv,
+		which == SPMLA_ZE_TILES ? TILE_FLAGS : BUILD_FLAGS,
+		NULL};
 	spmla_ze_module module = NULL;
 	spmla_ze_log log = NULL;
 	spmla_status s = SPMLA_OK;

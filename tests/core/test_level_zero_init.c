@@ -425,6 +425,10 @@ loads(uint32_t number, uint32_t flags, uint32_t tiles)
 		ck_assert_int_eq(state->kernels[i] != NULL, is);
 		loaded += is;
 	}
+	/* those of the last module */
+	ck_assert_int_eq(strstr(fake_ze.flags, "-ze-opt-large-register-file") !=
+				 NULL,
+			 tiles);
 	ck_assert_uint_ge(loaded, 40 + 2 * tiles);
 	ck_assert_uint_eq(fake_ze.indirect, 1);
 	/* modules, list */

@@ -48,6 +48,12 @@
 
 #if defined(__OPENCL_C_VERSION__)
 
+/* tile_kernels.c defines it: Intel's compiler keeps large functions, and the
+ * arrays that they are given then lie in memory. */
+#ifndef SPMLA_SPIRV_INLINE
+#define SPMLA_SPIRV_INLINE
+#endif
+
 #pragma OPENCL FP_CONTRACT OFF
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 
@@ -62,7 +68,7 @@ typedef ulong uint64_t;
 #define LOCAL    __local
 #define PRIVATE  __private
 #define CONSTANT __constant
-#define FN       static inline
+#define FN       static SPMLA_SPIRV_INLINE inline
 #define KERNEL(items)                                               \
 	__kernel __attribute__((reqd_work_group_size(items, 1, 1))) \
 	__attribute__((intel_reqd_sub_group_size(SPMLA_SPIRV_WIDTH)))
