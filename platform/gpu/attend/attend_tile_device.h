@@ -2,12 +2,12 @@
  *
  * The inner loop of sparse attention by products of tiles (tile.h), for rows of
  * every layout. A block has 16 heads of a token and 256 threads, or 32 or 64
- * heads and 512; 16 heads are a tile. It walks the token's keys, 32 at a time in
- * shared memory. For Q K^T a subgroup has a tile of heads and a share of the
+ * heads and 512; 16 heads are a tile. It walks the token's keys, 32 at a time
+ * in shared memory. For Q K^T a subgroup has a tile of heads and a share of the
  * dims, for P V a share of the columns and all heads. The 16 threads of a head
  * add up the shares of its scores and make the weights. Queries stay in
- * registers. What a row costs, to load it and to make bf16 of it, is spread over
- * the block's heads.
+ * registers. What a row costs, to load it and to make bf16 of it, is spread
+ * over the block's heads.
  *
  * The hard idea: weights are rounded to bf16, and yet it makes no difference
  * where a token is split. Weights are not relative to the largest score so far,
@@ -34,8 +34,8 @@ enum {
 };
 
 /* The most tiles of heads of a block; only MFMA leaves registers for 64 heads.
- * The most that a subgroup has: steps of 16 dims, and pairs of tiles of columns.
- * The most tiles of scores, in all shares. */
+ * The most that a subgroup has: steps of 16 dims, and pairs of tiles of
+ * columns. The most tiles of scores, in all shares. */
 #if defined(__OPENCL_C_VERSION__)
 #define ATTEND_TILE_HEADS 2
 enum { ATTEND_TILE_STEPS = 5, ATTEND_TILE_PAIRS = 1, ATTEND_TILE_SCORES = 16 };

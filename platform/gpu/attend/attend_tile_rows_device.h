@@ -16,9 +16,9 @@
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* What a lane has of a row. Of fp8 rows it has 8 codes, two words, of every 128;
- * then the words of scales and rope. Of V4 rows the last 8 lanes have 8 values
- * of rope instead of the fourth 8 codes. Of bf16 rows it has quads, as
+/* What a lane has of a row. Of fp8 rows it has 8 codes, two words, of every
+ * 128; then the words of scales and rope. Of V4 rows the last 8 lanes have 8
+ * values of rope instead of the fourth 8 codes. Of bf16 rows it has quads, as
  * attend_device.h counts them. */
 typedef struct attend_tile_raw {
 	uint32_t x[2 * ATTEND_QUADS];

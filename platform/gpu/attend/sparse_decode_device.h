@@ -58,8 +58,8 @@ sparse_decode_list_of(const PRIVATE sparse_decode_job *job,
 	return list;
 }
 
-/* The entries of a block: n, 1 to 64, from `first` on. n is 0 if the list has no
- * entry. */
+/* The entries of a block: n, 1 to 64, from `first` on. n is 0 if the list has
+ * no entry. */
 typedef struct sparse_decode_span {
 	sparse_decode_list list;
 	uint32_t first;

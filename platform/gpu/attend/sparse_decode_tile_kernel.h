@@ -2,8 +2,8 @@
  *
  * sparse_decode by products of tiles, on AMD's and Intel's GPUs: the portable
  * kernel with another inner loop (attend_tile_device.h). A block of threads has
- * 16, 32 or 64 heads, of one token or of all tokens of a part. 64 heads take more
- * registers than a thread has by WMMA and dpas.
+ * 16, 32 or 64 heads, of one token or of all tokens of a part. 64 heads take
+ * more registers than a thread has by WMMA and dpas.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_TILE_KERNEL_H
 #define SPMLA_PLATFORM_GPU_ATTEND_SPARSE_DECODE_TILE_KERNEL_H
@@ -86,8 +86,8 @@ sparse_decode_tile_store(const PRIVATE sparse_decode_job *job,
 				    heads, tiles);
 }
 
-/* A block of entries, and the slot that the item has of it. No entries: there is
- * no such block. */
+/* A block of entries, and the slot that the item has of it. No entries: there
+ * is no such block. */
 typedef struct sparse_decode_ahead {
 	int32_t b;
 	uint32_t n;

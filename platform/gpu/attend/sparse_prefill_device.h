@@ -45,8 +45,8 @@ SPMLA_KERNEL_SCALARS(sparse_prefill)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* The index of the item's entry in a list of n, of which the first 64 are looked
- * at; -1 for an item without one. */
+/* The index of the item's entry in a list of n, of which the first 64 are
+ * looked at; -1 for an item without one. */
 FN int32_t
 sparse_prefill_index(GLOBAL const int32_t *list, uint32_t n)
 {

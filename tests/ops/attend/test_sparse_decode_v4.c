@@ -148,10 +148,9 @@ END_TEST
  * the value becomes. Kernels for Hopper make f16 of rows. */
 START_TEST(a_subnormal_value_is_rounded)
 {
+	const uint32_t rounds = fixture_on_cpu() || fixture_tiles(&f);
 	uint32_t d;
 
-	if (!fixture_on_cpu() && !fixture_tiles(&f))
-		return;
 	v4_open(&w, 1, 64, 1, 1, 0);
 	zero_q();
 	v4_put(&w.a.cache, 3, 0x7p-9f, 0);
@@ -159,7 +158,7 @@ START_TEST(a_subnormal_value_is_rounded)
 	for (d = 0; d < V4_TOKENS; d++)
 		v4_slots(&w, d)[0] = 3;
 	v4_run(&f, &w);
-	for (d = 0; d < 448; d++)
+	for (d = 0; d < 448 && rounds; d++)
 		ck_assert_uint_eq(v4_out(&w, 0, 0)[d], 1);
 	expect_clean();
 }
