@@ -92,9 +92,9 @@ spmla_i_most_shared(uint32_t v4, uint32_t at_a_time)
 	return v4 ? at_a_time / 2 : at_a_time * 2 / 3;
 }
 
-/* The parts of `tokens` tokens, at most `most`. Each token gets the same number,
- * unless that leaves more than a quarter of `most` idle. A part that no two tokens
- * share writes one result, and there are fewer results to combine. On the 66
+/* The parts of `tokens` tokens, at most `most`. Each token gets the same
+ * number, unless that leaves more than a quarter of `most` idle. A part that no
+ * two tokens share writes one result, and there are fewer results to combine. On the 66
  * clusters of an H100 8 tokens take 64 parts and 12 take 60, but 24 take all
  * 66, not 48. */
 static inline uint32_t
@@ -111,11 +111,11 @@ typedef struct spmla_i_cut {
 	uint32_t parts; /* they share the other tokens; 0: all are whole */
 } spmla_i_cut;
 
-/* The cut of `tokens` tokens, where a GPU does `at_a_time` whole ones, or parts,
- * at the same time. Rounds that are full are whole. Up to `at_a_time` parts share
- * the last round, unless it is nearly full. A device whose decode cannot combine
- * splits has no parts behind a whole round of V4. `together` tokens are not
- * divided.
+/* The cut of `tokens` tokens, where a GPU does `at_a_time` whole ones, or
+ * parts, at the same time. Rounds that are full are whole. Up to `at_a_time`
+ * parts share the last round, unless it is nearly full. A device whose decode
+ * cannot combine splits has no parts behind a whole round of V4. `together`
+ * tokens are not divided.
  * Example: on the 132 multiprocessors of an H100, of 140 tokens of V4 with 64
  * heads 132 are whole, and 128 parts share the last 8, 16 a token. 200 tokens
  * are all whole: the last round has 68. */
@@ -168,8 +168,8 @@ spmla_i_split_parts(const spmla_plan *plan)
 /* The most tokens that parts share in a step. The buffers are planned for that
  * many, if a bucket is done in parts: then a smaller shape inside it may be,
  * too. A shape whose parts would share more tokens runs whole.
- * Example: with 128 heads on an H100 buckets of 8, 64 and 256 tokens are done in
- * parts, whole, and whole: of 256 tokens the last round has 58, of 66. So parts
+ * Example: with 128 heads on an H100 buckets of 8, 64 and 256 tokens are done
+ * in parts, whole, and whole: of 256 tokens the last round has 58, of 66. So parts
  * share up to 8 tokens, and a shape of 20 runs whole. */
 static inline uint32_t
 spmla_i_split_tokens(const spmla_plan *plan)

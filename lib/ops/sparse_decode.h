@@ -105,15 +105,17 @@ typedef struct spmla_sparse_decode_args {
  * clamped to [0, topk]. The entries of the second cache follow, by the same
  * rule. In a ragged list every entry except -1 counts. A bad indptr (negative,
  * falling, or past topk) makes the list empty: FAULT_INDEX, once per part with
- * that token, or once if it is whole. A ragged list gives the bits of a row with the same entries; with
- * a workspace, only if `longest` is that row's topk. A slot outside its cache
- * does not count: FAULT_INDEX. A slot that occurs twice counts twice.
+ * that token, or once if it is whole. A ragged list gives the bits of a row with
+ * the same entries; with a workspace, only if `longest` is that row's topk. A
+ * slot outside its cache does not count: FAULT_INDEX. A slot that occurs twice
+ * counts twice.
  *
- * Rows. K is the dim values of the row, V its first 512. A value of a FP8_DS_MLA
- * row is e4m3 * scale, one of a V4_FP8 row e4m3 * 2^(byte - 127), where the byte
- * 255 stands for NaN. Each cache has its own encoding; FNUZ caches use the
- * portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. Rows that do not
- * count are never read; a NaN in a row that counts goes through the arithmetic.
+ * Rows. K is the dim values of the row, V its first 512. A value of a
+ * FP8_DS_MLA row is e4m3 * scale, one of a V4_FP8 row e4m3 * 2^(byte - 127),
+ * where the byte 255 stands for NaN. Each cache has its own encoding; FNUZ caches
+ * use the portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. Rows that
+ * do not count are never read; a NaN in a row that counts goes through the
+ * arithmetic.
  *
  * Rounding of values.
  * - The CPU rounds the product to f32.
@@ -156,24 +158,27 @@ typedef struct spmla_sparse_decode_args {
  * does nothing: FAULT_INDEX, row = the part. Blocks past the end of a token are
  * skipped without a report, because metadata may be made for more keys than the
  * lengths then say. If begin_block is below 0, or end_block before begin_block,
- * only existing blocks are done: FAULT_INDEX, row = the token. A split row
- * outside the token's rows, or >= split_rows, is not written: FAULT_INDEX, row =
- * the token. Tokens that no part covers are not written, unless they are whole.
+ * only existing blocks are done: FAULT_INDEX, row = the token. A split row that
+ * is not one of the token's, or >= split_rows, is not written: FAULT_INDEX, row
+ * = the token. Tokens that no part covers are not written, unless they are
+ * whole.
  *
  * No tokens: nothing else is checked, nothing is enqueued.
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row, and on Hopper on the
  * alignment above.
- * - With parts also on: whether it is whole and where it is split, whether there
- *   is a workspace and,
+ * - With parts also on: whether it is whole and where it is split, whether
+ *   there is a workspace and,
  *   without SPMLA_CONFIG_BATCH_INVARIANT, `tokens`.
+ * - By tiles (HIP and Level Zero, with SPMLA_CONFIG_ALLOW_UNPROVEN) also on:
+ *   heads.
  * - With a workspace and no parts also on: `tokens`, heads, topk and extra_topk
  *   (ragged: longest and extra_longest).
  * Exact: out is within 1e-3 + 2.01/128 |x|, lse within 1e-6 + 8.01/65536 |x| of
- * the exact result x over the values; in kernels that round values to bf16, over
- * these. Where values cancel, the error of out is up to 2^-8 of the weighted
- * mean of |v|; the error of lse up to 2^-18 (on Hopper 2^-11) of the largest sum
- * of |terms| of a score, times softmax_scale.
+ * the exact result x over the values; in kernels that round values to bf16,
+ * over these. Where values cancel, the error of out is up to 2^-8 of the
+ * weighted mean of |v|; the error of lse up to 2^-18 (on Hopper 2^-11) of the
+ * largest sum of |terms| of a score, times softmax_scale.
  * Errors: E_NULL, E_STRUCT_SIZE, E_RANGE.
  * Source: FlashMLA sparse decode, sm_90, each block a split. */
 spmla_status spmla_sparse_decode(spmla_ctx *ctx,

@@ -69,7 +69,8 @@ typedef struct spmla_sparse_prefill_args {
  * Alias: none. Order: enqueues; capturable.
  * Deterministic: a row's bits depend only on that row, and not on entries past
  * its length. On CUDA they also depend on whether q, kv and out are aligned to
- * 16 bytes.
+ * 16 bytes, by tiles (HIP and Level Zero, with SPMLA_CONFIG_ALLOW_UNPROVEN) on
+ * heads.
  * Exact: out is within 8e-4 + 3.01/128 |x|, lse and max_logits within 1e-6 +
  * 2.01/65536 |x| of the exact result x. Where values cancel, the error of out
  * is up to 2^-8 of the weighted mean of |v|; the error of lse and max_logits up

@@ -9,8 +9,8 @@
  * registers. What a row costs, to load it and to make bf16 of it, is spread
  * over the block's heads.
  *
- * The hard idea: weights are rounded to bf16, and yet it makes no difference
- * where a token is split. Weights are not relative to the largest score so far,
+ * The hard idea: weights are rounded to bf16, and yet, but for rounding in f32,
+ * it makes no difference where a token is split. Weights are not relative to the largest score so far,
  * but to a power of two near it. A change to another power of two changes only
  * exponents. And V lies in shared memory by rows, but a lane needs columns. It
  * reads two neighbouring columns as one word, so each 32 columns are two tiles,

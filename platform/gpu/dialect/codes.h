@@ -30,8 +30,8 @@ g_upper_halves(uint32_t low, uint32_t high)
 #endif
 }
 
-/* Two shifted codes times `scale`, as floats. They are rounded to bf16, but not
- * cut, unless they are `exact`. */
+/* Two shifted codes times `scale`, as floats. Unless they are `exact`, their
+ * upper halves are the products rounded to bf16; the lower halves are not 0. */
 FN void
 g_codes_two(uint32_t codes, float scale, const uint32_t exact,
 	    PRIVATE uint32_t *low, PRIVATE uint32_t *high)
