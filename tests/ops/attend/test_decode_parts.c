@@ -199,6 +199,9 @@ START_TEST(the_choice_says_what_the_buffers_take)
 	const uint32_t h = heads[_i];
 	const uint32_t groups = (h + 63) / 64;
 	const uint32_t parts = f.plan.device.sm_count / groups;
+	/* A kernel that combines splits does best with few behind whole rounds. */
+	const uint32_t combines = f.plan.device.kind == SPMLA_BACKEND_CUDA &&
+				  f.plan.device.arch == 90;
 
 	choose_v32(1, h, 2048);
 	if (fixture_on_cpu() || parts < 2) {
@@ -219,7 +222,7 @@ START_TEST(the_choice_says_what_the_buffers_take)
 	choose_v32(500 * parts, h, 2048);
 	ck_assert_uint_eq(by.parts, 0);
 	choose_v32(500 * parts + 1, h, 2048);
-	ck_assert_uint_eq(by.parts, parts < 16 ? parts : 16);
+	ck_assert_uint_eq(by.parts, combines && parts > 16 ? 16 : parts);
 	ck_assert_uint_eq(by.whole_tokens, 500 * parts);
 	ck_assert_uint_eq(by.split_rows, 1 + by.parts);
 	ck_assert_uint_eq(by.num_splits_bytes, 8);
