@@ -10,11 +10,11 @@
  * over the block's heads.
  *
  * The hard idea: weights are rounded to bf16, and yet, but for rounding in f32,
- * it makes no difference where a token is split. Weights are not relative to the largest score so far,
- * but to a power of two near it. A change to another power of two changes only
- * exponents. And V lies in shared memory by rows, but a lane needs columns. It
- * reads two neighbouring columns as one word, so each 32 columns are two tiles,
- * one of the even columns and one of the odd.
+ * it makes no difference where a token is split. Weights are not relative to
+ * the largest score so far, but to a power of two near it. A change to another
+ * power of two changes only exponents. And V lies in shared memory by rows, but
+ * a lane needs columns. It reads two neighbouring columns as one word, so each
+ * 32 columns are two tiles, one of the even columns and one of the odd.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
