@@ -45,8 +45,9 @@ typedef struct spmla_decode_parts {
  * it.
  *
  * From args it reads tokens, heads, topk, extra_topk, lens_tokens and
- * cache.layout; whether indptr and extra_indptr are set, and then longest and extra_longest; with
- * args->workspace also what sparse_decode reads to decide whether it uses it.
+ * cache.layout; whether indptr and extra_indptr are set, and then longest and
+ * extra_longest; with args->workspace also what sparse_decode reads to decide
+ * whether it uses it.
  *
  * On the CPU a decode is always whole. On a GPU without
  * SPMLA_CONFIG_BATCH_INVARIANT it is whole if the tokens keep the device busy
@@ -69,9 +70,10 @@ spmla_status spmla_decode_parts_choose(spmla_ctx *ctx,
 /* Runs spmla_sparse_decode by that choice. `workspace` (not args->workspace)
  * holds metadata and splits; nothing else may use it until the operations have
  * run. args->parts must be 0. args->combine, args->whole_tokens and the fields
- * from tile_scheduler_metadata to split_rows are ignored. `workspace` may be NULL
- * if workspace_bytes of the choice is 0. Lengths out of bounds are reported for
- * tokens that parts share (FAULT_LENGTH, row = the token), not for whole ones.
+ * from tile_scheduler_metadata to split_rows are ignored. `workspace` may be
+ * NULL if workspace_bytes of the choice is 0. Lengths out of bounds are
+ * reported for tokens that parts share (FAULT_LENGTH, row = the token), not for
+ * whole ones.
  * Order: enqueues up to three operations; capturable.
  * Exact: as the three operations.
  * Errors: E_NULL; E_STRUCT_SIZE; E_RANGE, also for a workspace that is too

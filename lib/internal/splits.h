@@ -94,9 +94,9 @@ spmla_i_most_shared(uint32_t v4, uint32_t at_a_time)
 
 /* The parts of `tokens` tokens, at most `most`. Each token gets the same
  * number, unless that leaves more than a quarter of `most` idle. A part that no
- * two tokens share writes one result, and there are fewer results to combine. On the 66
- * clusters of an H100 8 tokens take 64 parts and 12 take 60, but 24 take all
- * 66, not 48. */
+ * two tokens share writes one result, and there are fewer results to combine.
+ * On the 66 clusters of an H100 8 tokens take 64 parts and 12 take 60, but 24
+ * take all 66, not 48. */
 static inline uint32_t
 spmla_i_even_parts(uint32_t tokens, uint32_t most)
 {
@@ -129,9 +129,10 @@ spmla_i_cut_tokens(const spmla_device *device, uint32_t v4, uint32_t tokens,
 	if (at_a_time < 2)
 		return cut;
 	whole = tokens / at_a_time * at_a_time;
-	whole -= tokens == whole ? 0 : whole % together;
-	if (tokens == whole ||
-	    tokens - whole > spmla_i_most_shared(v4, at_a_time) ||
+	if (tokens == whole)
+		return cut;
+	whole -= whole % together;
+	if (tokens - whole > spmla_i_most_shared(v4, at_a_time) ||
 	    (whole && v4 && !spmla_i_can_combine(device)))
 		return cut;
 	cut.whole = whole;
@@ -168,9 +169,9 @@ spmla_i_split_parts(const spmla_plan *plan)
 /* The most tokens that parts share in a step. The buffers are planned for that
  * many, if a bucket is done in parts: then a smaller shape inside it may be,
  * too. A shape whose parts would share more tokens runs whole.
- * Example: with 128 heads on an H100 buckets of 8, 64 and 256 tokens are done
- * in parts, whole, and whole: of 256 tokens the last round has 58, of 66. So parts
- * share up to 8 tokens, and a shape of 20 runs whole. */
+ * Example: with 128 heads on an H100 a bucket of 8 tokens is done in parts.
+ * Buckets of 64 and 256 run whole, as their last rounds have 64 and 58 tokens
+ * of 66. So parts share up to 8 tokens, and a shape of 20 runs whole. */
 static inline uint32_t
 spmla_i_split_tokens(const spmla_plan *plan)
 {

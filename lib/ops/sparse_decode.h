@@ -105,17 +105,17 @@ typedef struct spmla_sparse_decode_args {
  * clamped to [0, topk]. The entries of the second cache follow, by the same
  * rule. In a ragged list every entry except -1 counts. A bad indptr (negative,
  * falling, or past topk) makes the list empty: FAULT_INDEX, once per part with
- * that token, or once if it is whole. A ragged list gives the bits of a row with
- * the same entries; with a workspace, only if `longest` is that row's topk. A
- * slot outside its cache does not count: FAULT_INDEX. A slot that occurs twice
- * counts twice.
+ * that token, or once if it is whole. A ragged list gives the bits of a row
+ * with the same entries; with a workspace, only if `longest` is that row's
+ * topk. A slot outside its cache does not count: FAULT_INDEX. A slot that occurs
+ * twice counts twice.
  *
  * Rows. K is the dim values of the row, V its first 512. A value of a
  * FP8_DS_MLA row is e4m3 * scale, one of a V4_FP8 row e4m3 * 2^(byte - 127),
- * where the byte 255 stands for NaN. Each cache has its own encoding; FNUZ caches
- * use the portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set. Rows that
- * do not count are never read; a NaN in a row that counts goes through the
- * arithmetic.
+ * where the byte 255 stands for NaN. Each cache has its own encoding; FNUZ
+ * caches use the portable kernel, unless SPMLA_CONFIG_ALLOW_UNPROVEN is set.
+ * Rows that do not count are never read; a NaN in a row that counts goes
+ * through the arithmetic.
  *
  * Rounding of values.
  * - The CPU rounds the product to f32.

@@ -62,7 +62,7 @@ decode_counts(const PRIVATE decode_args *a, const PRIVATE decode_splits *t)
 {
 	const uint32_t groups = (t->heads + DECODE_HEADS - 1) / DECODE_HEADS;
 
-	return a->workspace + ((t->token - a->s.whole) * groups +
+	return a->workspace + ((t->token - a->s.whole_tokens) * groups +
 			       t->first_head / DECODE_HEADS) *
 				      DECODE_COUNTS;
 }

@@ -207,8 +207,9 @@ decode_write(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	uint32_t empty, i;
 
 	if (!whole)
-		split_row = (uint32_t)a->num_splits[run->token - s->whole] +
-			    (bits >> DECODE_SPLIT_AT);
+		split_row =
+			(uint32_t)a->num_splits[run->token - s->whole_tokens] +
+			(bits >> DECODE_SPLIT_AT);
 	decode_join(w, h);
 	sum = r ? h->sum[1] : h->sum[0];
 	reach = r ? h->reach[1] : h->reach[0];
@@ -271,7 +272,7 @@ decode_combine(const PRIVATE decode_worker *w, LOCAL const decode_run *run,
 	t.first_head = decode_first_head(w, run->bits);
 	if (!(run->bits & DECODE_PIECE) || t.first_head >= t.heads)
 		return;
-	splits = a->num_splits + (t.token - a->s.whole);
+	splits = a->num_splits + (t.token - a->s.whole_tokens);
 	t.row = (uint32_t)splits[0];
 	t.count = (uint32_t)splits[1] - t.row;
 	t.own = run->bits >> DECODE_SPLIT_AT;

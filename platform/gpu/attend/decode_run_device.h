@@ -114,7 +114,7 @@ decode_tile_ends(LOCAL const decode_run *runs, decode_tile tile)
 FN uint32_t
 decode_walk_chunk(const PRIVATE decode_args *a, uint32_t groups, uint32_t units)
 {
-	const uint32_t requests = a->s.tokens - a->s.whole;
+	const uint32_t requests = a->s.tokens - a->s.whole_tokens;
 	uint32_t parts = a->s.parts;
 
 	if (parts * groups <= units)
@@ -162,7 +162,7 @@ decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 		  PRIVATE decode_walk *w, PRIVATE decode_run *run,
 		  PRIVATE decode_faults *faults)
 {
-	const uint32_t pieces = a->s.whole + a->s.parts;
+	const uint32_t pieces = a->s.whole_tokens + a->s.parts;
 	const uint32_t number = w->work / groups;
 	const uint32_t group = w->work % groups;
 
@@ -170,10 +170,10 @@ decode_walk_piece(const PRIVATE decode_args *a, uint32_t groups, uint32_t units,
 		return 0;
 	if (++w->work % chunk == 0)
 		w->work += (units - 1) * chunk;
-	*piece = decode_piece_of(a->tile_scheduler_metadata, a->s.whole, number,
-				 a->s.tokens);
+	*piece = decode_piece_of(a->tile_scheduler_metadata, a->s.whole_tokens,
+				 number, a->s.tokens);
 	faults->count = piece->fault != 0 && group == 0;
-	faults->row = number - a->s.whole;
+	faults->row = number - a->s.whole_tokens;
 	run->bits = group << DECODE_GROUP_AT;
 	run->token = (uint32_t)(piece->first - 1);
 	w->last = piece->last;
@@ -218,7 +218,7 @@ decode_walk_token(const PRIVATE decode_args *a, uint32_t lists,
 	}
 	piece->last = w->last;
 	piece->end_block = w->last_end;
-	range = decode_range_of(piece, a->num_splits, a->s.whole,
+	range = decode_range_of(piece, a->num_splits, a->s.whole_tokens,
 				a->s.split_rows, t,
 				blocks + (int32_t)decode_blocks(extra.len, 0));
 	to->count = group == 0 ? faults + range.faults : 0;

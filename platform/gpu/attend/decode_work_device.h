@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The work of sparse_decode for a token: its keys, in blocks of 64. The first
- * `whole` tokens, all without tile_sched's metadata, are pieces of work of their
- * own: all of a token's keys. The metadata share the other tokens: a part, which
- * follows the whole tokens as a piece of work, may have some keys of a token,
- * and the result goes to split rows.
+ * The work of sparse_decode: a token's keys, in blocks of 64. Each of the first
+ * whole_tokens tokens is a piece of work. The parts follow: pieces of the other
+ * tokens, as tile_sched's metadata share them. A part may have only some blocks
+ * of a token; the result then goes to a split row. Without metadata all tokens
+ * are whole.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_DECODE_WORK_DEVICE_H
@@ -60,7 +60,7 @@
 	S(spmla_g_divisor, extra_page)            \
 	S(spmla_g_divisor, lens_tokens)           \
 	S(uint32_t, parts)                        \
-	S(uint32_t, whole)                        \
+	S(uint32_t, whole_tokens)                 \
 	S(uint32_t, tokens)                       \
 	S(uint32_t, dim)                          \
 	S(uint32_t, layout)                       \
@@ -230,7 +230,7 @@ decode_piece_of(GLOBAL const int32_t *metadata, uint32_t whole, uint32_t piece,
 		p.last = -1;
 		p.fault = 1;
 	}
-	/* Without work only p.last matters, and p.first + whole may overflow. */
+	/* Without work only p.last counts; p.first + whole may overflow. */
 	p.first = (p.last < 0 ? 0 : p.first) + (int32_t)whole;
 	p.last += p.last < 0 ? 0 : (int32_t)whole;
 	return p;

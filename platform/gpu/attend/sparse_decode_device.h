@@ -23,10 +23,9 @@ typedef struct sparse_decode_job {
 	LOCAL int32_t *notes;
 } sparse_decode_job;
 
-/* One of a token's two lists of keys, and the cache that it points into. */
+/* One of a token's two lists of keys, and the pages of its cache. */
 typedef struct sparse_decode_list {
 	GLOBAL const int32_t *slots;
-	GLOBAL const uint8_t *cache;
 	uint64_t page_stride_bytes;
 	spmla_g_divisor page;
 	uint32_t pages;
@@ -43,13 +42,11 @@ sparse_decode_list_of(const PRIVATE sparse_decode_job *job,
 
 	if (extra) {
 		list.slots = job->extra_slots + found->first;
-		list.cache = job->extra_cache;
 		list.page_stride_bytes = s->extra_page_stride_bytes;
 		list.page = s->extra_page;
 		list.pages = s->extra_pages;
 	} else {
 		list.slots = job->slots + found->first;
-		list.cache = job->cache;
 		list.page_stride_bytes = s->page_stride_bytes;
 		list.page = s->page;
 		list.pages = s->pages;
@@ -142,7 +139,7 @@ sparse_decode_range(const PRIVATE sparse_decode_job *job,
 
 	return decode_blocks_of(
 		job->fault_state, job->fault_status, reports, job->notes,
-		job->num_splits, s->whole, s->split_rows, t,
+		job->num_splits, s->whole_tokens, s->split_rows, t,
 		lists->first_blocks +
 			(int32_t)decode_blocks(lists->extra.len, 0),
 		lists->first.faults + lists->extra.faults);

@@ -95,7 +95,7 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 	const sparse_decode_job job = {SPMLA_KERNEL_VALUES(sparse_decode),
 				       &shared->block.rows, shared->notes};
 	const uint32_t groups = (s.heads + ATTEND_HEADS - 1) / ATTEND_HEADS;
-	const uint32_t pieces = s.whole + s.parts;
+	const uint32_t pieces = s.whole_tokens + s.parts;
 	LOCAL int32_t *notes = shared->notes;
 	uint64_t work;
 	uint32_t t;
@@ -108,8 +108,8 @@ spmla_k_sparse_decode(SPMLA_KERNEL_ARGS(sparse_decode))
 			group * ATTEND_HEADS + g_item() / ATTEND_LANES;
 
 		decode_take(fault_state, fault_status, group == 0,
-			    tile_scheduler_metadata, s.whole, piece, s.tokens,
-			    notes);
+			    tile_scheduler_metadata, s.whole_tokens, piece,
+			    s.tokens, notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++)
 			sparse_decode_token(&job, &shared->block, t, head,

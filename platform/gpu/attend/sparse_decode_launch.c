@@ -79,7 +79,7 @@ fill(spmla_k_sparse_decode_params *p, const spmla_i_gpu_queue *queue,
 	p->s.lse_head_stride = a->lse_head_stride_elems;
 	p->s.page_stride_bytes = a->cache.page_stride_bytes;
 	p->s.tokens = a->tokens;
-	p->s.whole = a->parts ? a->whole_tokens : a->tokens;
+	p->s.whole_tokens = a->parts ? a->whole_tokens : a->tokens;
 	p->s.heads = a->heads;
 	p->s.dim = a->cache.layout == SPMLA_LAYOUT_V4_FP8 ? SPMLA_V4_DIM
 							  : SPMLA_MLA_DIM;
@@ -294,8 +294,8 @@ spmla_i_gpu_sparse_decode(const spmla_i_gpu_queue *queue, const void *args)
 	status = spmla_i_gpu_decode_few(queue, a, &p, &does);
 	if (does)
 		return status;
-	status = spmla_i_gpu_launch(queue, by->kernel,
-				    ((uint64_t)p.s.whole + a->parts) * groups,
-				    &p);
+	status = spmla_i_gpu_launch(
+		queue, by->kernel,
+		((uint64_t)p.s.whole_tokens + a->parts) * groups, &p);
 	return status == SPMLA_OK ? combine(queue, a, by) : status;
 }

@@ -451,7 +451,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 	const uint32_t groups = (s->heads + heads - 1) / heads;
 	const float c = s->scale * G_LOG2_E;
 	const float none = G_MINUS_INF;
-	const uint32_t pieces = s->whole + s->parts;
+	const uint32_t pieces = s->whole_tokens + s->parts;
 	/* 1: the loop over blocks has one round more, before the first block.
 	 * It asks for rows, then loads queries while these are on their way. So
 	 * the code for rows is there once. With 16 heads such a loop is slower.
@@ -467,7 +467,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 		uint32_t t;
 
 		decode_take(fault_state, fault_status, reports,
-			    tile_scheduler_metadata, s->whole,
+			    tile_scheduler_metadata, s->whole_tokens,
 			    (uint32_t)(work / groups), s->tokens, notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++) {
@@ -495,7 +495,7 @@ decode_mma_run(SPMLA_K_DECODE(SPMLA_I_K_PARAM, SPMLA_I_K_NONE)
 			}
 			range = decode_blocks_of(
 				fault_state, fault_status, reports, notes,
-				num_splits, s->whole, s->split_rows, t,
+				num_splits, s->whole_tokens, s->split_rows, t,
 				(int32_t)(decode_blocks(lens[0], 1) +
 					  decode_blocks(lens[1], 0)),
 				faults);

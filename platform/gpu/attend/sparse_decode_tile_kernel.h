@@ -224,7 +224,7 @@ sparse_decode_tile_all(const PRIVATE sparse_decode_job *job,
 {
 	const PRIVATE spmla_k_sparse_decode_scalars *s = &job->s;
 	const uint32_t groups = (s->heads - 1) / (tiles * G_TILE) + 1;
-	const uint32_t pieces = s->whole + s->parts;
+	const uint32_t pieces = s->whole_tokens + s->parts;
 	LOCAL int32_t *notes = job->notes;
 	uint64_t work;
 	uint32_t t;
@@ -234,7 +234,7 @@ sparse_decode_tile_all(const PRIVATE sparse_decode_job *job,
 		const uint32_t group = (uint32_t)(work % groups);
 
 		decode_take(job->fault_state, job->fault_status, group == 0,
-			    job->tile_scheduler_metadata, s->whole,
+			    job->tile_scheduler_metadata, s->whole_tokens,
 			    (uint32_t)(work / groups), s->tokens, notes);
 		for (t = (uint32_t)notes[DECODE_FIRST];
 		     (int32_t)t <= notes[DECODE_LAST]; t++)

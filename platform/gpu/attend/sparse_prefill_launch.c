@@ -82,7 +82,7 @@ launch_matrix(const spmla_i_gpu_queue *queue, const spmla_i_gpu_variant *by,
 	p.s.lse_token_stride = a->lse_token_stride_elems;
 	p.s.lse_head_stride = a->lse_head_stride_elems;
 	p.s.page_stride_bytes = 2 * (uint64_t)a->kv_stride_elems;
-	p.s.tokens = p.s.whole = a->tokens;
+	p.s.tokens = p.s.whole_tokens = a->tokens;
 	p.s.heads = a->heads;
 	p.s.topk = a->topk;
 	p.s.page = spmla_i_gpu_divisor(1);

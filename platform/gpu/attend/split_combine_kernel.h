@@ -28,7 +28,7 @@
 	S(int64_t, lse_token_stride)   \
 	S(int64_t, lse_head_stride)    \
 	S(uint32_t, tokens)            \
-	S(uint32_t, whole)             \
+	S(uint32_t, whole_tokens)      \
 	S(uint32_t, heads)             \
 	S(uint32_t, split_rows)        \
 	S(uint32_t, has_sink)          \
@@ -157,12 +157,12 @@ spmla_k_split_combine(SPMLA_KERNEL_ARGS(split_combine))
 {
 	const uint32_t width = g_width(), own = g_item() / width;
 	const uint32_t column = own * COMBINE_COLUMNS * width + g_lane();
-	const uint64_t rows = (uint64_t)(s.tokens - s.whole) * s.heads;
+	const uint64_t rows = (uint64_t)(s.tokens - s.whole_tokens) * s.heads;
 	uint64_t row;
 
 	for (row = g_block(); row < rows; row += g_blocks()) {
 		const uint32_t request = (uint32_t)(row / s.heads);
-		const uint32_t t = s.whole + request;
+		const uint32_t t = s.whole_tokens + request;
 		const uint32_t h = (uint32_t)(row % s.heads);
 		int64_t first = num_splits[request];
 		int64_t end = num_splits[request + 1];

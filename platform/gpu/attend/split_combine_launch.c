@@ -27,7 +27,7 @@ spmla_i_gpu_split_combine(const spmla_i_gpu_queue *queue, const void *args)
 	p.s.lse_token_stride = a->lse_token_stride_elems;
 	p.s.lse_head_stride = a->lse_head_stride_elems;
 	p.s.tokens = a->tokens;
-	p.s.whole = a->whole_tokens;
+	p.s.whole_tokens = a->whole_tokens;
 	p.s.heads = a->heads;
 	p.s.split_rows = a->split_rows;
 	p.s.has_sink = a->attn_sink != NULL;

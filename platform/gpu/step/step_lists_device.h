@@ -197,7 +197,7 @@ lists_end(const PRIVATE lists_job *job, uint32_t slot)
 		g_report(&job->to, job->tokens[2 * slot], G_FAULT_PAGE);
 }
 
-/* How the parts of a decode share the tokens, all but the first `uncut` ones,
+/* How the parts of a decode share the tokens behind the first whole_tokens ones,
  * for layers of ratio 4 or 128. It counts keys by context alone, never too few;
  * `contexts` has a pair for each token, which begins with it. */
 FN void
@@ -208,14 +208,14 @@ lists_cut(const PRIVATE lists_job *job, uint32_t ratio,
 	const PRIVATE spmla_k_step_prologue_windows_scalars *s = &a->s;
 	LOCAL lists_shared *shared = job->shared;
 	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
-	const uint32_t tokens = s->tokens - s->uncut;
+	const uint32_t tokens = s->tokens - s->whole_tokens;
 	uint32_t done = 0, first;
 
 	for (first = 0; first < tokens; first += job->items) {
 		const uint32_t t = first + g_item();
 
 		done = decode_cut_line(
-			t < tokens ? contexts[2 * (s->uncut + t)] : 0,
+			t < tokens ? contexts[2 * (s->whole_tokens + t)] : 0,
 			s->window, four ? s->topk : s->c128a_width, ratio, t,
 			done, tokens, s->parts, job->items, &shared->cut,
 			shared->sums);

@@ -69,7 +69,7 @@
 	S(uint32_t, live)              \
 	S(uint32_t, piece_tokens)      \
 	S(uint32_t, parts)             \
-	S(uint32_t, uncut)             \
+	S(uint32_t, whole_tokens)      \
 	S(uint32_t, topk)              \
 	S(spmla_g_divisor, page)       \
 	S(spmla_g_divisor, ring_table) \
@@ -556,7 +556,7 @@ prologue_publish(const PRIVATE prologue_job *job,
 	BARRIER();
 }
 
-/* Cuts the tokens of a decode into parts, all but the first `uncut` ones.
+/* Cuts the tokens of a decode into parts, all but the first whole_tokens ones.
  * `again`: the line of their costs is missing, or contexts may have been
  * shortened since. */
 FN void
@@ -564,15 +564,15 @@ prologue_cut(const PRIVATE prologue_job *job, uint32_t again)
 {
 	const PRIVATE spmla_k_step_prologue_scalars *s = &job->s;
 	LOCAL prologue_shared *shared = job->shared;
-	const uint32_t tokens = s->tokens - s->uncut;
+	const uint32_t tokens = s->tokens - s->whole_tokens;
 
 	if (!s->parts)
 		return;
 	if (again) {
 		BARRIER();
-		decode_cut_ends(job->context_lens + s->uncut, s->topk, 0, 1,
-				tokens, s->parts, PROLOGUE_ITEMS, &shared->cut,
-				shared->sums);
+		decode_cut_ends(job->context_lens + s->whole_tokens, s->topk, 0,
+				1, tokens, s->parts, PROLOGUE_ITEMS,
+				&shared->cut, shared->sums);
 		BARRIER();
 	}
 	decode_cut_block(tokens, s->parts, job->metadata, job->num_splits,

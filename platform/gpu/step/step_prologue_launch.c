@@ -199,7 +199,7 @@ spmla_i_gpu_step_prologue(const spmla_i_gpu_queue *queue, const void *args)
 		s = spmla_i_gpu_step_prologue_cluster(queue, &p, cut);
 	} else {
 		p.s.parts = p.s.groups == 1 ? cut.parts : 0;
-		p.s.uncut = cut.whole;
+		p.s.whole_tokens = cut.whole;
 		s = spmla_i_gpu_launch(queue, by->kernel, 1, &p);
 		if (s == SPMLA_OK && p.s.groups > 1)
 			s = spmla_i_gpu_step_prologue_windows(queue, tokens,

@@ -203,19 +203,21 @@ prologue_line_up(const PRIVATE prologue_job *job, uint32_t t, uint32_t keys,
 	LOCAL prologue_shared *shared = job->shared;
 	const uint64_t align = SPMLA_LOGITS_ROW_ALIGN;
 	const uint64_t low_bits = ((uint64_t)1 << PROLOGUE_LOGITS_BITS) - 1;
-	const uint32_t is_cut = s->parts && t >= s->uncut && t < s->tokens;
+	const uint32_t is_cut =
+		s->parts && t >= s->whole_tokens && t < s->tokens;
 	uint64_t at = (keys + align - 1) / align, before, total;
 
 	if (is_cut) {
 		const uint32_t cost =
 			decode_cut_blocks(keys, s->topk, 0, 1) +
-			decode_cut_overhead(s->tokens - s->uncut, s->parts);
+			decode_cut_overhead(s->tokens - s->whole_tokens,
+					    s->parts);
 
 		at |= (uint64_t)cost << PROLOGUE_LOGITS_BITS;
 	}
 	before = g_scan_sum(at, PROLOGUE_ITEMS, shared->sums, &total);
 	if (is_cut)
-		decode_cut_token(&shared->cut, t - s->uncut,
+		decode_cut_token(&shared->cut, t - s->whole_tokens,
 				 *costs + (uint32_t)((before + at) >>
 						     PROLOGUE_LOGITS_BITS));
 	at = *elems + (before & low_bits) * align;

@@ -67,7 +67,7 @@
 	S(uint32_t, c128a_listed)           \
 	S(uint32_t, topk)                   \
 	S(uint32_t, parts)                  \
-	S(uint32_t, uncut)                  \
+	S(uint32_t, whole_tokens)           \
 	S(uint32_t, blocks)
 SPMLA_KERNEL_SCALARS(step_prologue_windows)
 
@@ -224,7 +224,7 @@ windows_parts(const PRIVATE windows_args *a, uint32_t ratio, uint32_t items,
 	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
 
 	BARRIER();
-	decode_cut_block(a->s.tokens - a->s.uncut, a->s.parts,
+	decode_cut_block(a->s.tokens - a->s.whole_tokens, a->s.parts,
 			 four ? a->c4a_metadata : a->c128a_metadata,
 			 four ? a->c4a_splits : a->c128a_splits, items, cut);
 }
@@ -277,7 +277,7 @@ typedef struct windows_job {
 	LOCAL windows_shared *shared;
 } windows_job;
 
-/* How the parts of a decode share the tokens, all but the first `uncut` ones,
+/* How the parts of a decode share the tokens behind the first whole_tokens ones,
  * for layers of ratio 4 or 128. A barrier at the begin. */
 FN void
 windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
@@ -288,10 +288,10 @@ windows_cut(const PRIVATE windows_job *job, uint32_t ratio)
 	const uint32_t four = ratio == SPMLA_COMPRESS_OVERLAP;
 
 	BARRIER(); /* the cut before is done */
-	decode_cut_ends(job->a.context_lens + s->uncut, s->window,
+	decode_cut_ends(job->a.context_lens + s->whole_tokens, s->window,
 			four ? s->topk : s->c128a_width, ratio,
-			s->tokens - s->uncut, s->parts, items, &shared->cut,
-			shared->sums);
+			s->tokens - s->whole_tokens, s->parts, items,
+			&shared->cut, shared->sums);
 	windows_parts(&job->a, ratio, items, &shared->cut);
 }
 

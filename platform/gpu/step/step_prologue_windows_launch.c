@@ -78,7 +78,7 @@ set_params(const spmla_i_gpu_queue *queue, uint32_t tokens, spmla_i_cut cut,
 	p->s.c128a_listed = tokens <= spmla_i_piece_tokens(c);
 	p->s.topk = c->topk;
 	p->s.parts = cut.parts;
-	p->s.uncut = cut.whole;
+	p->s.whole_tokens = cut.whole;
 	p->s.blocks = tokens + (cut.parts ? WINDOWS_CUTS : 0);
 }
 
