@@ -3,6 +3,7 @@
  * See shape_rig.h.
  */
 #include "tests/ops/attend/shape_rig.h"
+#include "spmla/internal/few.h"
 #include "tests/harness/rng.h"
 #include "tests/harness/v32_rig.h"
 #include "tests/reference/reference.h"
@@ -329,6 +330,15 @@ shape_reference(shape_rig *r, uint32_t tokens)
 }
 
 /* ---- Calls --------------------------------------------------------------- */
+
+uint32_t
+shape_has(const shape_rig *r, const fixture *f, uint32_t tokens, shape_way way)
+{
+	return way != SHAPE_WORKSPACE ||
+	       spmla_i_few_choose(&f->plan.device, r->a.cache.layout, tokens,
+				  r->a.heads,
+				  r->keys[0] + r->keys[1]) != SPMLA_I_FEW_COUNT;
+}
 
 void
 shape_run(shape_rig *r, fixture *f, uint32_t tokens, shape_way way)

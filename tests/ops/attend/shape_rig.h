@@ -52,6 +52,11 @@ void shape_close(shape_rig *r);
 /* The results of the first `tokens` tokens, on all processors. */
 void shape_reference(shape_rig *r, uint32_t tokens);
 
+/* Whether the device has a kernel for that way. A call with the workspace that has
+ * none is done in parts. */
+uint32_t shape_has(const shape_rig *r, const fixture *f, uint32_t tokens,
+		   shape_way way);
+
 /* Runs them on poison, with nothing to report. */
 void shape_run(shape_rig *r, fixture *f, uint32_t tokens, shape_way way);
 

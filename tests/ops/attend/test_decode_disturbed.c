@@ -18,8 +18,8 @@
 enum {
 	SEEDS = 200,
 	/* In the emulator, and of calls that are slow in it. */
-	EMULATOR_SEEDS = 24,
-	SLOW_SEEDS = 6,
+	EMULATOR_SEEDS = 12,
+	SLOW_SEEDS = 4,
 	LOST = 24, /* the first arrivals of a kernel */
 	ON_GPU = 4 /* of them on a device: each costs a second */
 };

@@ -527,17 +527,18 @@ START_TEST(splits_of_a_token_are_added_up)
 }
 END_TEST
 
-enum { MORE_KINDS = KINDS - 1, SIZES = OTHER_ROWS * MORE_KINDS * SHAPES };
+enum { MORE_KINDS = KINDS - 1, SIZES = OTHER_ROWS * MORE_KINDS };
 
-/* Each kind of values by each kernel without a workspace; and large scales by
- * one with it, which has code of its own for them. */
+/* Each kind of values in each kind of rows, by the kernels without a workspace in
+ * turn; and large scales by one with it, which has code of its own for them. */
 START_TEST(codes_and_scales_of_any_size_count)
 {
 	const int few = _i - SIZES;
-	const kind k = few < 0 ? (kind)(1 + _i / SHAPES % MORE_KINDS) : LARGE;
-	const call *c = &calls[few < 0 ? WAYS + _i % SHAPES : WAYS - 1];
+	const uint32_t row = (uint32_t)(few < 0 ? _i / MORE_KINDS : few);
+	const kind k = few < 0 ? (kind)(1 + _i % MORE_KINDS) : LARGE;
+	const call *c = &calls[few < 0 ? WAYS + (row + k) % SHAPES : WAYS - 1];
 
-	open_call(&layouts[few < 0 ? _i / SHAPES / MORE_KINDS : few], c);
+	open_call(&layouts[row], c);
 	a.tokens = 1;
 	choose(k);
 	check(c);

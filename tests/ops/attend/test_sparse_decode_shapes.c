@@ -54,6 +54,8 @@ START_TEST(every_value_is_that_of_dense_attention)
 	shape_reference(&r, fixture_on_real_gpu(&f) ? 128 : 3);
 	for (i = 0; i < BATCHES && batches[i]; i++)
 		for (way = 0; way < SHAPE_WAYS; way++) {
+			if (!shape_has(&r, &f, batches[i], (shape_way)way))
+				continue;
 			shape_run(&r, &f, batches[i], (shape_way)way);
 			shape_check(&r, batches[i], (shape_way)way);
 		}
@@ -142,6 +144,9 @@ START_TEST(a_needle_is_found_wherever_it_lies)
 		for (at = 0; at < r.keys[0] + r.keys[1];) {
 			at = put_needles(tokens, at, place, was);
 			for (way = first; way <= last; way++) {
+				if (!shape_has(&r, &f, batches[i],
+					       (shape_way)way))
+					continue;
 				shape_run(&r, &f, tokens, (shape_way)way);
 				for (t = 0; t < tokens; t++)
 					ck_assert_msg(
