@@ -75,9 +75,9 @@ enum {
 
 enum {
 	/* Registers of a thread. Four warpgroups of 128 threads have 128 x (2 x
-	 * 200 + 2 x 56) = 65536, all that there are. */
-	O_WGMMA_FRONT_REGISTERS = 200,
-	O_WGMMA_BACK_REGISTERS = 56,
+	 * 208 + 2 x 48) = 65536, all that there are. */
+	O_WGMMA_FRONT_REGISTERS = 208,
+	O_WGMMA_BACK_REGISTERS = 48,
 	/* Named barriers: all threads, and those in front. */
 	O_WGMMA_ALL = 1,
 	O_WGMMA_IN_FRONT = 2,
@@ -260,21 +260,29 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	      LOCAL uint8_t *staged)
 {
 	enum { PIECES = O_WGMMA_COLUMNS / 8 };
+	const uint32_t item = g_item_again(), lane = item % 32;
+	const uint32_t own = item / 32 * 2 + lane / 8 % 2;
 	uint32_t i, j;
 
 	/* No products read this memory, and the previous tile is stored. */
 	g_named_sync(O_WGMMA_IN_FRONT, O_WGMMA_FRONT);
 	UNROLL
-	for (i = 0; i < n->tokens / 2; i++) {
-		const uint32_t t = i / 4 * 8 + g_lane() % 4 * 2 + i % 2;
-		const uint32_t piece = g_item() / 32 * 2 + i / 2 % 2;
+	for (i = 0; i < n->tokens / 16; i++) {
+		const uint32_t t = 16 * i + lane / 16 * 8 + lane % 8;
+		uint32_t x[4];
 
-		((LOCAL uint16_t *)(staged + t * 2 * O_WGMMA_COLUMNS +
-				    (piece ^ (t % 16)) * 16))[g_lane() / 4] =
-			(uint16_t)g_bf16_bits(total[i]);
+		UNROLL
+		for (j = 0; j < 4; j++)
+			x[j] = g_bf16x2_bits(total[8 * i + 2 * j],
+					     total[8 * i + 2 * j + 1]);
+		g_store_transposed((LOCAL uint16_t *)(staged +
+						      t * 2 * O_WGMMA_COLUMNS +
+						      (own ^ (t % 16)) * 16),
+				   x);
 	}
 	g_named_sync(O_WGMMA_IN_FRONT, O_WGMMA_FRONT);
-	for (i = g_item(); i < n->tokens * PIECES; i += O_WGMMA_FRONT) {
+	NO_UNROLL
+	for (i = item; i < n->tokens * PIECES; i += O_WGMMA_FRONT) {
 		const uint32_t t = i / PIECES, piece = i % PIECES;
 		GLOBAL uint16_t *to =
 			p->z +

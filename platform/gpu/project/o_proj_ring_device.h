@@ -50,7 +50,9 @@ typedef struct o_ring {
 	LOCAL uint8_t *at;
 	GLOBAL const uint8_t *o; /* the thread's first row of the tile */
 	GLOBAL const uint8_t *w;
-	o_tile tile;                 /* of the next copy */
+	GLOBAL const uint32_t
+		*scale; /* the thread's, of the tile's first part */
+	o_tile tile;    /* of the next copy */
 	uint32_t unit, units, chunk; /* numbers of tile and chunk */
 	uint32_t to, from;           /* slots of the next copy and product */
 } o_ring;
@@ -89,47 +91,47 @@ o_ring_scales(const PRIVATE o_ring_shape *n, LOCAL uint8_t *chunk)
 	return (LOCAL uint32_t *)(chunk + (n->tokens + n->columns) * n->bytes);
 }
 
-/* Starts the copies of the scales, which stay as they are in memory. */
+/* A thread copies at most one scale of a chunk: of a token, or the last one, of
+ * the columns. Which one follows from its number. */
+FN uint32_t
+o_ring_scale_token(const PRIVATE o_ring_shape *n)
+{
+	return (g_item() - n->item) % (n->tokens + 1);
+}
+
+/* The thread's scale of the tile's first part. */
+FN GLOBAL const uint32_t *
+o_ring_first_scale(const PRIVATE o_proj_params *p,
+		   const PRIVATE o_ring_shape *n, const PRIVATE o_tile *tile)
+{
+	const uint32_t t = o_ring_scale_token(n);
+
+	if (t < n->tokens)
+		return p->o_scales +
+		       (int64_t)tile->group * p->s.o_scale_group_stride +
+		       tile->first + t;
+	return (GLOBAL const uint32_t *)p->w_scales +
+	       (int64_t)tile->group * p->s.w_scale_group_stride +
+	       (int64_t)(tile->column / O_PROJ_PART) * p->s.w_scale_row_stride;
+}
+
+/* Starts the copy of the scales, which stay as they are in memory. */
 FN void
 o_ring_copy_scales(const PRIVATE o_proj_params *p,
 		   const PRIVATE o_ring_shape *n, const PRIVATE o_ring *r,
 		   LOCAL uint32_t *scales)
 {
-	uint32_t i;
+	const uint32_t i = (g_item() - n->item) / (n->tokens + 1);
+	const uint32_t t = o_ring_scale_token(n), is_token = t < n->tokens;
+	const uint32_t part = r->chunk * n->parts + i;
+	const int64_t at = is_token ? (int64_t)(p->s.packed ? part / 4 : part) *
+					      p->s.o_scale_stride
+				    : part;
 
-	for (i = g_item() - n->item; i < n->parts * (n->tokens + 1);
-	     i += O_RING_ITEMS) {
-		const uint32_t t = i % (n->tokens + 1);
-		const uint32_t part = r->chunk * n->parts + i / (n->tokens + 1);
-		LOCAL uint32_t *to =
-			scales +
-			i / (n->tokens + 1) * O_RING_SCALES(n->tokens) + t;
-
-		if (part >= p->s.inner / O_PROJ_PART)
-			continue;
-		if (t < n->tokens)
-			g_local_copy32(
-				to,
-				p->o_scales +
-					(int64_t)r->tile.group *
-						p->s.o_scale_group_stride +
-					(int64_t)(p->s.packed ? part / 4
-							      : part) *
-						p->s.o_scale_stride +
-					r->tile.first + t,
-				r->tile.first + t < p->s.tokens);
-		else
-			g_local_copy32(
-				to,
-				p->w_scales +
-					(int64_t)r->tile.group *
-						p->s.w_scale_group_stride +
-					(int64_t)(r->tile.column /
-						  O_PROJ_PART) *
-						p->s.w_scale_row_stride +
-					part,
-				1);
-	}
+	if (i < n->parts && part < p->s.inner / O_PROJ_PART)
+		g_local_copy32(scales + i * O_RING_SCALES(n->tokens) + t,
+			       r->scale + at,
+			       !is_token || r->tile.first + t < p->s.tokens);
 }
 
 /* Starts the copy of the next chunk, if there is one; zeros beyond a row's
@@ -165,6 +167,8 @@ o_ring_copy(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 		       ((int64_t)r->tile.group * p->s.w_group_stride +
 			(int64_t)(r->tile.column + row) * p->s.w_row_stride) *
 			       bytes;
+		if (n->fp8)
+			r->scale = o_ring_first_scale(p, n, &r->tile);
 	}
 	from = r->o + at;
 	UNROLL
@@ -197,14 +201,13 @@ FN o_ring
 o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 	     uint32_t ahead, LOCAL uint8_t *at)
 {
-	o_ring r = {at, p->o, p->w, {0, 0, 0}, g_block(), 0, 0, 0, 0};
+	o_ring r = {at, p->o, p->w, 0, {0, 0, 0}, g_block(), 0, 0, 0, 0};
 	uint32_t i;
 
 	r.units = ((p->s.tokens - 1) / n->tokens + 1) *
 		  (p->s.columns / n->columns) * p->s.groups;
-	UNROLL
-	for (i = 0; i < ahead; i++)
-		o_ring_copy(p, n, &r);
+	NO_UNROLL /* code that runs once comes slowly */
+		for (i = 0; i < ahead; i++) o_ring_copy(p, n, &r);
 	return r;
 }
 
