@@ -281,9 +281,11 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 				   x);
 	}
 	g_named_sync(O_WGMMA_IN_FRONT, O_WGMMA_FRONT);
+	/* No lane leaves the loop early: barriers follow. */
 	NO_UNROLL
 	for (i = item; i < n->tokens * PIECES; i += O_WGMMA_FRONT) {
 		const uint32_t t = i / PIECES, piece = i % PIECES;
+		const uint32_t is = tile->first + t < p->s.tokens;
 		GLOBAL uint16_t *to =
 			p->z +
 			(int64_t)(tile->first + t) * p->s.z_token_stride +
@@ -291,18 +293,15 @@ o_wgmma_write(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 			tile->column + 8 * piece;
 		uint32_t x[4];
 
-		if (tile->first + t >= p->s.tokens)
-			break;
 		g_local_load128(staged + t * 2 * O_WGMMA_COLUMNS +
 					(piece ^ (t % 16)) * 16,
 				x);
-		if (p->s.z_aligned) {
+		if (is && p->s.z_aligned)
 			g_store4(to, x);
-			continue;
-		}
 		UNROLL
 		for (j = 0; j < 8; j++)
-			to[j] = (uint16_t)(x[j / 2] >> j % 2 * 16);
+			if (is && !p->s.z_aligned)
+				to[j] = (uint16_t)(x[j / 2] >> j % 2 * 16);
 	}
 }
 
