@@ -9,12 +9,14 @@
  * registers. What a row costs, to load it and to make bf16 of it, is spread
  * over the block's heads.
  *
- * The hard idea: weights are rounded to bf16, and yet, but for rounding in f32,
- * it makes no difference where a token is split. Weights are not relative to
- * the largest score so far, but to a power of two near it. A change to another
- * power of two changes only exponents. And V lies in shared memory by rows, but
- * a lane needs columns. It reads two neighbouring columns as one word, so each
- * 32 columns are two tiles, one of the even columns and one of the odd.
+ * The hard idea: weights are rounded to bf16, and yet a weight is the same
+ * wherever a token is split. Weights are not relative to the largest score so
+ * far, but to a power of two near it. A change to another power of two changes
+ * only exponents. O is divided by the sum of the rounded weights, so that one
+ * key alone gives its value; lse is of the sum of the others. And V lies in
+ * shared memory by rows, but a lane needs columns. It reads two neighbouring
+ * columns as one word, so each 32 columns are two tiles, one of the even columns
+ * and one of the odd.
  */
 #ifndef SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
 #define SPMLA_PLATFORM_GPU_ATTEND_ATTEND_TILE_DEVICE_H
@@ -72,8 +74,10 @@ typedef struct attend_tile_state {
 	/* what O and L are relative to, in log2 units */
 	float reach[ATTEND_TILE_ROUNDS];
 	float sum[ATTEND_TILE_ROUNDS]; /* L */
-	float c;                       /* brings scores to log2 units */
-	uint32_t dim;                  /* of a row: 576 or 512 */
+	/* the same of rounded weights, of the item's keys alone */
+	float rounded[ATTEND_TILE_ROUNDS];
+	float c;      /* brings scores to log2 units */
+	uint32_t dim; /* of a row: 576 or 512 */
 } attend_tile_state;
 
 /* ---- A subgroup's part ------------------------------------------------- */
@@ -244,7 +248,7 @@ attend_tile_start(PRIVATE attend_tile_state *st,
 	for (round = 0; round < rounds; round++) {
 		st->largest[round] = G_LOWEST;
 		st->reach[round] = G_MINUS_INF;
-		st->sum[round] = 0.0f;
+		st->sum[round] = st->rounded[round] = 0.0f;
 		attend_tile_queries(shared, q, head_stride, heads, dim, round,
 				    tiles);
 		if (mine / (tiles / rounds) != round)
@@ -401,7 +405,7 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 {
 	const uint32_t head = attend_tile_head(round, tiles), l = attend_lane();
 	float score[ATTEND_TILE_KEYS], most = st->largest[round], sum = 0.0f;
-	float reach, above, rescale;
+	float reach, above, rescale, rounded = 0.0f;
 	uint32_t i, n;
 
 	UNROLL
@@ -428,14 +432,17 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 	UNROLL
 	for (i = 0; i < ATTEND_TILE_KEYS; i++) {
 		const float x = g_exp2((score[i] - most) * st->c + above);
+		const uint32_t p = g_f32_to_bf16(x);
 
 		sum += x;
+		rounded += g_float(p << 16);
 		shared->p[head * ATTEND_TILE_P_ROW + i * G_TILE + l] =
-			(uint16_t)g_f32_to_bf16(x);
+			(uint16_t)p;
 	}
 	st->largest[round] = most;
 	st->reach[round] = reach;
 	st->sum[round] = st->sum[round] * rescale + g_sum16(sum);
+	st->rounded[round] = st->rounded[round] * rescale + rounded;
 	if (l == 0)
 		shared->factor[head] = rescale;
 }
@@ -578,19 +585,22 @@ attend_tile_sink(const PRIVATE attend_tile_state *st, uint32_t round,
 	return has_sink ? g_sink_weight(sink, st->reach[round]) : 0.0f;
 }
 
-/* Notes by what the O of the item's head of a round is divided: L + more, where
- * `more` is what the sink adds. The O of an empty head becomes 0. Nobody reads
+/* Notes by what the O of the item's head of a round is divided: the sum of the
+ * rounded weights, as O has them, and `more`, which the sink adds. So the O of
+ * a single key is its value. The O of an empty head becomes 0. Nobody reads
  * factors. */
 FN void
 attend_tile_note(const PRIVATE attend_tile_state *st,
 		 LOCAL attend_tile_local *shared, uint32_t round, float more,
 		 const uint32_t tiles)
 {
+	const float rounded = g_sum16(st->rounded[round]);
+
 	if (attend_lane() == 0)
 		shared->factor[attend_tile_head(round, tiles)] =
 			attend_tile_empty(st, round)
 				? 0.0f
-				: g_div_rn(1.0f, st->sum[round] + more);
+				: g_div_rn(1.0f, rounded + more);
 }
 
 /* Divides O, after a barrier that followed the notes. */

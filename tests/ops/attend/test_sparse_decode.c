@@ -170,11 +170,32 @@ START_TEST(one_key_is_its_value_and_its_score_is_the_lse)
 }
 END_TEST
 
+/* Heads have scores of their own. A weight that is not a power of two is off by
+ * up to 2^-8 of itself in bf16, half a step of 1.875. */
+START_TEST(one_key_is_its_value_whatever_its_weight_is)
+{
+	static const uint32_t heads[3] = {5, 20, 40};
+	uint32_t h;
+
+	decode_open(&w,
+		    _i & 1 ? SPMLA_LAYOUT_MLA_BF16 : SPMLA_LAYOUT_FP8_DS_MLA,
+		    heads[_i / 2], 64, 70);
+	decode_put(&w, 9, 1.875f, -0.75f);
+	w.slots[66] = 9;
+	w.a.tokens = 1;
+	decode_check(&f, &w);
+	for (h = 0; h < heads[_i / 2]; h++)
+		all_out(0, h, 1.875f);
+	close_world();
+}
+END_TEST
+
 /* Scores 1 and 0, softmax_scale ln 2 / 2: weights 1 and 2^-0.5 = 0.70711, in
  * bf16 0.70703125. (1 - 1.5 * 0.70703125) / 1.70711 = -145.27 * 2^-12. In a
  * block of its own the second key weighs 1, which brought to the first's
  * maximum is 2^-0.5, not rounded: -145.55 * 2^-12. Relative to a power of two
- * weights are 2^0.5, 1.4140625 in bf16, and 1: -145.79 * 2^-12. */
+ * weights are 2^0.5, 1.4140625 in bf16, and 1: (1.4140625 - 1.5) / 2.4140625 =
+ * -145.81 * 2^-12. */
 START_TEST(weight_is_rounded_to_bf16_relative_to_its_block)
 {
 	open_fp8(1, 65);
@@ -392,6 +413,7 @@ SUITE
 		{wide_key_is_weighed_in_whatever_block_it_is, 2},
 		{zero_query_is_the_mean, 1},
 		{one_key_is_its_value_and_its_score_is_the_lse, 1},
+		{one_key_is_its_value_whatever_its_weight_is, 6},
 		{weight_is_rounded_to_bf16_relative_to_its_block, 1},
 		{random_sinks_equal_dense_attention, 1},
 	};

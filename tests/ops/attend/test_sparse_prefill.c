@@ -116,11 +116,26 @@ START_TEST(one_key_is_its_value_and_its_score_is_lse_and_max)
 }
 END_TEST
 
+/* As sparse_decode: heads have scores of their own. */
+START_TEST(one_key_is_its_value_whatever_its_weight_is)
+{
+	static const uint32_t heads[3] = {5, 20, 40};
+	uint32_t h;
+
+	prefill_open(&w, 576, heads[_i], 70);
+	prefill_put(&w, 9, 1.875f, -0.75f);
+	prefill_indices(&w, 0)[66] = 9;
+	prefill_check(&f, &w);
+	for (h = 0; h < heads[_i]; h++)
+		prefill_all_out(&w, 0, h, 1.875f);
+}
+END_TEST
+
 /* As sparse_decode: scores 1 and 0, softmax_scale ln 2 / 2: weights 1 and
  * 2^-0.5 = 0.70711, in bf16 0.70703125. (1 - 1.5 * 0.70703125) / 1.70711 =
  * -145.27 * 2^-12; in a block of its own the second key's weight is not
  * rounded: -145.55 * 2^-12. By tiles they are 2^0.5, in bf16 1.4140625, and 1,
- * wherever they are: (1.4140625 - 1.5) / 2.41421 = -145.81 * 2^-12. */
+ * wherever they are: (1.4140625 - 1.5) / 2.41406 = -145.81 * 2^-12. */
 START_TEST(weight_is_rounded_to_bf16_relative_to_its_block)
 {
 	prefill_open(&w, 576, 1, 65);
@@ -315,6 +330,7 @@ SUITE
 		{zero_query_is_the_mean_and_its_lse_the_logarithm_of_the_count,
 		 4},
 		{one_key_is_its_value_and_its_score_is_lse_and_max, 4},
+		{one_key_is_its_value_whatever_its_weight_is, 3},
 		{weight_is_rounded_to_bf16_relative_to_its_block, 2},
 		{random_sinks_equal_dense_attention, 2},
 		{what_is_optional_may_be_missing, 4},
