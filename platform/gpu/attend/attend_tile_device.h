@@ -37,33 +37,46 @@ enum {
 
 /* The most tiles of heads of a block; only MFMA leaves registers for 64 heads.
  * The most that a subgroup has: steps of 16 dims, and pairs of tiles of
- * columns. The most tiles of scores, in all shares. */
+ * columns. The most subgroups that share a score of 16 or 32 heads. */
 #if defined(__OPENCL_C_VERSION__)
 #define ATTEND_TILE_HEADS 2
-enum { ATTEND_TILE_STEPS = 5, ATTEND_TILE_PAIRS = 1, ATTEND_TILE_SCORES = 16 };
+enum { ATTEND_TILE_STEPS = 5, ATTEND_TILE_PAIRS = 1, ATTEND_TILE_SHARES = 8 };
 #elif defined(__GFX11__) || defined(__GFX12__)
 #define ATTEND_TILE_HEADS 2
-enum { ATTEND_TILE_STEPS = 9, ATTEND_TILE_PAIRS = 2, ATTEND_TILE_SCORES = 8 };
+enum { ATTEND_TILE_STEPS = 9, ATTEND_TILE_PAIRS = 2, ATTEND_TILE_SHARES = 4 };
 #elif defined(__HIP__)
 #define ATTEND_TILE_HEADS 4
-enum { ATTEND_TILE_STEPS = 18, ATTEND_TILE_PAIRS = 4, ATTEND_TILE_SCORES = 8 };
+enum { ATTEND_TILE_STEPS = 18, ATTEND_TILE_PAIRS = 4, ATTEND_TILE_SHARES = 4 };
 #else /* the emulator: all of them */
 #define ATTEND_TILE_HEADS 4
-enum { ATTEND_TILE_STEPS = 18, ATTEND_TILE_PAIRS = 4, ATTEND_TILE_SCORES = 16 };
+enum { ATTEND_TILE_STEPS = 18, ATTEND_TILE_PAIRS = 4, ATTEND_TILE_SHARES = 8 };
 #endif
+
+/* 32-bit words behind attend_tile_local, by the tiles of heads of a block:
+ * weights, two a word; factors; scores, of which 64 heads have half the shares,
+ * so no more tiles than 32 heads. */
+#define ATTEND_TILE_P_WORDS(tiles) ((tiles) * (G_TILE * ATTEND_TILE_P_ROW / 2))
+#define ATTEND_TILE_WORDS(tiles)                                \
+	(ATTEND_TILE_P_WORDS(tiles) + (tiles)*G_TILE +          \
+	 ((tiles) == 1 ? 1 : 2) * ATTEND_TILE_SHARES * G_TILE * \
+		 ATTEND_TILE_SCORE_ROW)
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* What a block of threads shares. */
+/* What a block of threads shares. Behind it lies what each head has, so a block
+ * of fewer heads has less. */
 typedef struct attend_tile_local {
 	uint64_t keys[ATTEND_HELD * ATTEND_TILE_ROW / 4]; /* first: queries */
 	attend_rows rows[2]; /* of a block of entries and of the next one */
-	/* weights */
-	uint16_t p[ATTEND_TILE_HEADS * G_TILE * ATTEND_TILE_P_ROW];
-	/* by which O is multiplied */
-	float factor[ATTEND_TILE_HEADS * G_TILE];
-	float score[ATTEND_TILE_SCORES * G_TILE * ATTEND_TILE_SCORE_ROW];
 } attend_tile_local;
+
+/* Such memory, for a kernel of so many tiles of heads a block. */
+#define ATTEND_TILE_LOCAL(name, tiles)                     \
+	LOCAL_ARRAY(uint64_t, name##_words,                \
+		    sizeof(attend_tile_local) / 8 +        \
+			    ATTEND_TILE_WORDS(tiles) / 2); \
+	LOCAL attend_tile_local *const name =              \
+		(LOCAL attend_tile_local *)name##_words
 
 /* What an item has. It shares tiles of O and Q with its subgroup, and the
  * softmax of one head a round with 15 other items. */
@@ -188,6 +201,28 @@ attend_tile_column(uint32_t pair, const uint32_t tiles)
 {
 	return (g_tile_subgroup() * attend_tile_pairs(tiles) + pair) %
 	       ATTEND_TILE_ALL_PAIRS * 2 * G_TILE;
+}
+
+/* Weights, [head][32 keys]. Intel's compiler spills more if such a pointer is
+ * kept, or has the head in it. */
+FN LOCAL uint16_t *
+attend_tile_p(LOCAL attend_tile_local *shared)
+{
+	return (LOCAL uint16_t *)(shared + 1);
+}
+
+/* By which O is multiplied, a factor a head. */
+FN LOCAL float *
+attend_tile_factor(LOCAL attend_tile_local *shared, const uint32_t tiles)
+{
+	return (LOCAL float *)(shared + 1) + ATTEND_TILE_P_WORDS(tiles);
+}
+
+/* Scores, [share][head][32 keys]. */
+FN LOCAL float *
+attend_tile_score(LOCAL attend_tile_local *shared, const uint32_t tiles)
+{
+	return attend_tile_factor(shared, tiles) + tiles * G_TILE;
 }
 
 /* ---- Keys -------------------------------------------------------------- */
@@ -342,8 +377,8 @@ attend_tile_scores_of(const PRIVATE attend_tile_state *st,
 	const uint32_t row = (share * tiles + attend_tile_mine(tiles)) * G_TILE;
 	LOCAL const uint16_t *keys = (LOCAL const uint16_t *)shared->keys +
 				     first * ATTEND_TILE_ROW + G_TILE * share;
-	LOCAL float *to = shared->score + row * ATTEND_TILE_SCORE_ROW + first +
-			  g_tile_lane();
+	LOCAL float *to = attend_tile_score(shared, tiles) +
+			  row * ATTEND_TILE_SCORE_ROW + first + g_tile_lane();
 	float sums[G_TILE_SUMS];
 	uint32_t i, j;
 
@@ -415,10 +450,10 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 		score[i] = 0.0f;
 		UNROLL
 		for (n = 0; n < attend_tile_shares(tiles); n++)
-			score[i] +=
-				shared->score[(n * tiles * G_TILE + head) *
-						      ATTEND_TILE_SCORE_ROW +
-					      key];
+			score[i] += attend_tile_score(
+				shared, tiles)[(n * tiles * G_TILE + head) *
+						       ATTEND_TILE_SCORE_ROW +
+					       key];
 		if (rows->at[first + key] == ATTEND_NO_ROW)
 			score[i] = G_MINUS_INF;
 		most = score[i] > most ? score[i] : most;
@@ -432,19 +467,20 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
 	UNROLL
 	for (i = 0; i < ATTEND_TILE_KEYS; i++) {
 		const float x = g_exp2((score[i] - most) * st->c + above);
-		const uint32_t p = g_f32_to_bf16(x);
+		const uint32_t near = g_f32_to_bf16(x);
 
 		sum += x;
-		rounded += g_float(p << 16);
-		shared->p[head * ATTEND_TILE_P_ROW + i * G_TILE + l] =
-			(uint16_t)p;
+		rounded += g_float(near << 16);
+		attend_tile_p(
+			shared)[head * ATTEND_TILE_P_ROW + i * G_TILE + l] =
+			(uint16_t)near;
 	}
 	st->largest[round] = most;
 	st->reach[round] = reach;
 	st->sum[round] = st->sum[round] * rescale + g_sum16(sum);
 	st->rounded[round] = st->rounded[round] * rescale + rounded;
 	if (l == 0)
-		shared->factor[head] = rescale;
+		attend_tile_factor(shared, tiles)[head] = rescale;
 }
 
 /* ---- O ----------------------------------------------------------------- */
@@ -453,17 +489,17 @@ attend_tile_weights(PRIVATE attend_tile_state *st,
  * the largest score, so most steps change none. */
 FN void
 attend_tile_rescale(PRIVATE attend_tile_state *st,
-		    LOCAL const attend_tile_local *shared, uint32_t tile,
+		    LOCAL attend_tile_local *shared, uint32_t tile,
 		    const uint32_t tiles)
 {
+	LOCAL const float *factors = attend_tile_factor(shared, tiles);
 	float factor[G_TILE_SUMS];
 	uint32_t changed = 0, pair, i;
 
 	UNROLL
 	for (i = 0; i < g_tile_sums(); i++) {
-		factor[i] =
-			shared->factor[attend_tile_own(tile, tiles) * G_TILE +
-				       g_tile_row(i)];
+		factor[i] = factors[attend_tile_own(tile, tiles) * G_TILE +
+				    g_tile_row(i)];
 		changed |= factor[i] != 1.0f;
 	}
 	if (!changed)
@@ -481,7 +517,7 @@ attend_tile_rescale(PRIVATE attend_tile_state *st,
 /* O += P V over 16 of the keys. */
 FN void
 attend_tile_values_of(PRIVATE attend_tile_state *st,
-		      LOCAL const attend_tile_local *shared, uint32_t first,
+		      LOCAL attend_tile_local *shared, uint32_t first,
 		      const uint32_t tiles)
 {
 	LOCAL const uint16_t *rows =
@@ -490,7 +526,7 @@ attend_tile_values_of(PRIVATE attend_tile_state *st,
 
 	UNROLL
 	for (tile = 0; tile < attend_tile_owned(tiles); tile++)
-		g_tile_a(shared->p +
+		g_tile_a(attend_tile_p(shared) +
 				 attend_tile_own(tile, tiles) * G_TILE *
 					 ATTEND_TILE_P_ROW +
 				 first,
@@ -532,8 +568,8 @@ attend_tile_weigh(PRIVATE attend_tile_state *st,
 }
 
 FN void
-attend_tile_add(PRIVATE attend_tile_state *st,
-		LOCAL const attend_tile_local *shared, const uint32_t tiles)
+attend_tile_add(PRIVATE attend_tile_state *st, LOCAL attend_tile_local *shared,
+		const uint32_t tiles)
 {
 	uint32_t i;
 
@@ -597,7 +633,8 @@ attend_tile_note(const PRIVATE attend_tile_state *st,
 	const float rounded = g_sum16(st->rounded[round]);
 
 	if (attend_lane() == 0)
-		shared->factor[attend_tile_head(round, tiles)] =
+		attend_tile_factor(shared,
+				   tiles)[attend_tile_head(round, tiles)] =
 			attend_tile_empty(st, round)
 				? 0.0f
 				: g_div_rn(1.0f, rounded + more);
@@ -606,8 +643,9 @@ attend_tile_note(const PRIVATE attend_tile_state *st,
 /* Divides O, after a barrier that followed the notes. */
 FN void
 attend_tile_divide(PRIVATE attend_tile_state *st,
-		   LOCAL const attend_tile_local *shared, const uint32_t tiles)
+		   LOCAL attend_tile_local *shared, const uint32_t tiles)
 {
+	LOCAL const float *factors = attend_tile_factor(shared, tiles);
 	uint32_t tile, pair, i;
 
 	UNROLL
@@ -615,9 +653,8 @@ attend_tile_divide(PRIVATE attend_tile_state *st,
 		UNROLL
 		for (i = 0; i < g_tile_sums(); i++) {
 			const float factor =
-				shared->factor[attend_tile_own(tile, tiles) *
-						       G_TILE +
-					       g_tile_row(i)];
+				factors[attend_tile_own(tile, tiles) * G_TILE +
+					g_tile_row(i)];
 
 			UNROLL
 			for (pair = 0; pair < attend_tile_pairs(tiles);

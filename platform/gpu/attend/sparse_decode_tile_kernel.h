@@ -20,12 +20,6 @@ typedef spmla_k_sparse_decode_scalars spmla_k_sparse_decode_tile_64_scalars;
 
 #ifdef SPMLA_GPU_KERNELS
 
-/* Shared memory. */
-typedef struct sparse_decode_tile_shared {
-	attend_tile_local block;
-	int32_t notes[DECODE_NOTES]; /* the piece of work */
-} sparse_decode_tile_shared;
-
 /* Stores the results of the block's heads, from first_head on: of the whole
  * token, or of the split `row`. Barriers. */
 FN void
@@ -247,23 +241,25 @@ SPMLA_KERNEL(sparse_decode_tile)
 void
 spmla_k_sparse_decode_tile(SPMLA_KERNEL_ARGS(sparse_decode_tile))
 {
-	LOCAL_ARRAY(sparse_decode_tile_shared, shared, 1);
+	ATTEND_TILE_LOCAL(shared, 1);
+	LOCAL_ARRAY(int32_t, notes, DECODE_NOTES); /* the piece of work */
 	const sparse_decode_job job = {SPMLA_KERNEL_VALUES(sparse_decode_tile),
-				       shared->block.rows, shared->notes};
+				       shared->rows, notes};
 
-	sparse_decode_tile_all(&job, &shared->block, 1);
+	sparse_decode_tile_all(&job, shared, 1);
 }
 
 SPMLA_KERNEL(sparse_decode_tile_32)
 void
 spmla_k_sparse_decode_tile_32(SPMLA_KERNEL_ARGS(sparse_decode_tile_32))
 {
-	LOCAL_ARRAY(sparse_decode_tile_shared, shared, 1);
+	ATTEND_TILE_LOCAL(shared, 2);
+	LOCAL_ARRAY(int32_t, notes, DECODE_NOTES); /* the piece of work */
 	const sparse_decode_job job = {
-		SPMLA_KERNEL_VALUES(sparse_decode_tile_32), shared->block.rows,
-		shared->notes};
+		SPMLA_KERNEL_VALUES(sparse_decode_tile_32), shared->rows,
+		notes};
 
-	sparse_decode_tile_all(&job, &shared->block, 2);
+	sparse_decode_tile_all(&job, shared, 2);
 }
 
 #if ATTEND_TILE_HEADS == 4
@@ -271,12 +267,13 @@ SPMLA_KERNEL(sparse_decode_tile_64)
 void
 spmla_k_sparse_decode_tile_64(SPMLA_KERNEL_ARGS(sparse_decode_tile_64))
 {
-	LOCAL_ARRAY(sparse_decode_tile_shared, shared, 1);
+	ATTEND_TILE_LOCAL(shared, 4);
+	LOCAL_ARRAY(int32_t, notes, DECODE_NOTES); /* the piece of work */
 	const sparse_decode_job job = {
-		SPMLA_KERNEL_VALUES(sparse_decode_tile_64), shared->block.rows,
-		shared->notes};
+		SPMLA_KERNEL_VALUES(sparse_decode_tile_64), shared->rows,
+		notes};
 
-	sparse_decode_tile_all(&job, &shared->block, 4);
+	sparse_decode_tile_all(&job, shared, 4);
 }
 #endif
 

@@ -168,7 +168,7 @@ SPMLA_KERNEL(sparse_prefill_tile)
 void
 spmla_k_sparse_prefill_tile(SPMLA_KERNEL_ARGS(sparse_prefill_tile))
 {
-	LOCAL_ARRAY(attend_tile_local, shared, 1);
+	ATTEND_TILE_LOCAL(shared, 1);
 	const sparse_prefill_job job = {
 		SPMLA_KERNEL_VALUES(sparse_prefill_tile)};
 
@@ -179,7 +179,7 @@ SPMLA_KERNEL(sparse_prefill_tile_32)
 void
 spmla_k_sparse_prefill_tile_32(SPMLA_KERNEL_ARGS(sparse_prefill_tile_32))
 {
-	LOCAL_ARRAY(attend_tile_local, shared, 1);
+	ATTEND_TILE_LOCAL(shared, 2);
 	const sparse_prefill_job job = {
 		SPMLA_KERNEL_VALUES(sparse_prefill_tile_32)};
 
@@ -191,7 +191,7 @@ SPMLA_KERNEL(sparse_prefill_tile_64)
 void
 spmla_k_sparse_prefill_tile_64(SPMLA_KERNEL_ARGS(sparse_prefill_tile_64))
 {
-	LOCAL_ARRAY(attend_tile_local, shared, 1);
+	ATTEND_TILE_LOCAL(shared, 4);
 	const sparse_prefill_job job = {
 		SPMLA_KERNEL_VALUES(sparse_prefill_tile_64)};
 
