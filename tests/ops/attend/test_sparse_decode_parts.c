@@ -18,13 +18,26 @@ static decode_world w;
 static float *split_out, *split_lse;
 
 static void
-setup(void)
+setup_flags(uint32_t flags)
 {
 	spmla_config config;
 
 	fixture_config(&config);
 	config.heads = DECODE_HEADS;
+	config.flags |= flags;
 	fixture_open(&f, &config, 0);
+}
+
+static void
+setup(void)
+{
+	setup_flags(0);
+}
+
+static void
+setup_fixed(void)
+{
+	setup_flags(SPMLA_CONFIG_BATCH_INVARIANT);
 }
 
 static void
@@ -108,13 +121,14 @@ expect_same(const uint16_t *got, const uint16_t *want, float lse, float other)
 
 START_TEST(splits_of_v32_rows_sum_to_the_whole)
 {
+	static const uint32_t heads[3] = {3, 20, 40};
 	uint16_t *out;
 	float *lse;
 	uint32_t h;
 
 	decode_open(&w,
 		    _i & 1 ? SPMLA_LAYOUT_MLA_BF16 : SPMLA_LAYOUT_FP8_DS_MLA,
-		    _i & 2 ? 20 : 3, 61, 200);
+		    heads[_i / 2], 61, 200);
 	if (w.a.heads <= 16)
 		decode_make_odd(&w);
 	decode_choose(&w);
@@ -168,13 +182,74 @@ START_TEST(one_key_of_a_split_is_its_value_whatever_its_weight_is)
 }
 END_TEST
 
+/* Each of the tokens in two splits of 2 of its 4 blocks. */
+static void
+cut_each(int32_t (*parts)[8], int32_t *num_splits)
+{
+	const uint32_t rows = 2 * w.a.tokens;
+	uint32_t i;
+
+	for (i = 0; i < rows; i++) {
+		const int32_t t = (int32_t)i / 2, split = (int32_t)i % 2;
+
+		parts[i][0] = parts[i][1] = t;
+		parts[i][2] = 2 * split;
+		parts[i][3] = 2 * split + 2;
+		parts[i][4] = split;
+		num_splits[t + 1] = 2 * (t + 1);
+	}
+	w.a.parts = w.a.split_rows = rows;
+	w.a.tile_scheduler_metadata = parts[0];
+	w.a.num_splits = num_splits;
+}
+
+/* Of 40 heads one token is a small call, six are none (see is_small). */
+START_TEST(with_the_flag_a_split_has_the_same_bits_in_every_batch)
+{
+	enum { TOKENS = 6, HEADS = 40, TWO = 2 * HEADS };
+	static int32_t parts[2 * TOKENS][8], num_splits[TOKENS + 1];
+	float *out, *lse;
+
+	decode_open_tokens(&w,
+			   _i ? SPMLA_LAYOUT_MLA_BF16 : SPMLA_LAYOUT_FP8_DS_MLA,
+			   TOKENS, HEADS, 61, 200);
+	decode_choose(&w);
+	split_out = test_alloc(TOKENS * TWO * REF_LATENT * 4ull, 0xFF);
+	split_lse = test_alloc(TOKENS * TWO * 4ull, 0xFF);
+	out = malloc(TWO * REF_LATENT * 4);
+	lse = malloc(TWO * 4);
+	w.a.split_out = split_out;
+	w.a.split_lse = split_lse;
+	cut_each(parts, num_splits);
+	decode_run(&f, &w);
+	memcpy(out, split_out, TWO * REF_LATENT * 4);
+	memcpy(lse, split_lse, TWO * 4);
+	memset(split_out, 0xFF, TWO * REF_LATENT * 4);
+	memset(split_lse, 0xFF, TWO * 4);
+	w.a.tokens = 1;
+	cut_each(parts, num_splits);
+	decode_run(&f, &w);
+	ck_assert_mem_eq(split_out, out, TWO * REF_LATENT * 4);
+	ck_assert_mem_eq(split_lse, lse, TWO * 4);
+	decode_expect_status(&f, SPMLA_FAULT_NONE, 0);
+	free(out);
+	free(lse);
+}
+END_TEST
+
 SUITE
 {
 	const theme_test shape[] = {
-		{splits_of_v32_rows_sum_to_the_whole, 4},
+		{splits_of_v32_rows_sum_to_the_whole, 6},
 		{one_key_of_a_split_is_its_value_whatever_its_weight_is, 2},
 	};
-	const theme themes[] = {THEME("shape", setup, teardown, shape)};
+	const theme_test determinism[] = {
+		{with_the_flag_a_split_has_the_same_bits_in_every_batch, 2},
+	};
+	const theme themes[] = {
+		THEME("shape", setup, teardown, shape),
+		THEME("determinism", setup_fixed, teardown, determinism),
+	};
 
 	return RUN_THEMES(themes);
 }

@@ -136,14 +136,33 @@ START_TEST(a_scale_may_be_next_to_the_subnormals)
 }
 END_TEST
 
+/* Three blocks of entries in two splits, which the call adds up. */
+static void
+cut(spmla_sparse_decode_args *a)
+{
+	enum { SPLITS = 2, HEADS = 40 };
+	static const int32_t parts[SPLITS][8] = {{0, 0, 0, 1, 0},
+						 {0, 0, 1, 3, 1}};
+	static const int32_t num_splits[2] = {0, SPLITS};
+	static _Alignas(16) float split_out[SPLITS * HEADS * LATENT];
+	static float split_lse[SPLITS * HEADS];
+
+	a->parts = a->split_rows = SPLITS;
+	a->tile_scheduler_metadata = parts[0];
+	a->num_splits = num_splits;
+	a->split_out = split_out;
+	a->split_lse = split_lse;
+	a->combine = 1;
+}
+
 /* A code of FNUZ is half of the same code's value in e4m3fn, so with twice the
- * scale it is the same key. */
+ * scale it is the same key. _i & 1: more heads; _i & 2: in parts. */
 START_TEST(a_decode_reads_either_encoding)
 {
-	enum { HEADS = 2, TOPK = 4 };
+	enum { HEADS = 40, TOPK = 130 };
 	static _Alignas(16) uint8_t twin[sizeof pool];
 	static _Alignas(16) uint16_t q[HEADS * DIM], out[2][HEADS * LATENT];
-	static const int32_t slots[TOPK] = {1, 5, 2, 3};
+	static int32_t slots[TOPK];
 	spmla_sparse_decode_args a = {.struct_bytes = sizeof a, .tokens = 1};
 	uint64_t seed = 5;
 	uint32_t n, i;
@@ -160,8 +179,12 @@ START_TEST(a_decode_reads_either_encoding)
 		put_scales(twin + n * ROW, 0.375f);
 		put_scales(pool + n * ROW, 0.75f);
 	}
-	a.heads = HEADS;
-	a.topk = TOPK;
+	for (i = 0; i < TOPK; i++)
+		slots[i] = (int32_t)(i % (PAGES * ENTRIES));
+	a.heads = _i & 1 ? HEADS : 2;
+	a.topk = _i & 2 ? TOPK : 4;
+	if (_i & 2)
+		cut(&a);
 	a.softmax_scale = 0.05f;
 	a.q = q;
 	a.q_token_stride_elems = HEADS * DIM;
@@ -179,7 +202,7 @@ START_TEST(a_decode_reads_either_encoding)
 		fixture_drain(&f);
 	}
 	/* Matrix instructions, which only e4m3fn has, add in another order. */
-	for (i = 0; i < HEADS * LATENT; i++)
+	for (i = 0; i < a.heads * LATENT; i++)
 		ck_assert_float_eq_tol(test_bf16_value(out[0][i]),
 				       test_bf16_value(out[1][i]), 0.02f);
 	if (fixture_on_cpu())
@@ -246,7 +269,7 @@ SUITE
 	const theme_test values[] = {
 		{scales_worked_out_by_hand, 1},
 		{a_scale_may_be_next_to_the_subnormals, 1},
-		{a_decode_reads_either_encoding, 1},
+		{a_decode_reads_either_encoding, 4},
 		{a_decode_reads_every_code_as_its_value, 2},
 	};
 	const theme themes[] = {
