@@ -423,6 +423,94 @@ mqa_wgmma_copy(const PRIVATE mqa_wgmma_job *job, uint32_t once,
 	}
 }
 
+/* How many columns of a row's table are written. */
+FN uint32_t
+mqa_wgmma_written(const PRIVATE mqa_wgmma_job *job,
+		  const PRIVATE mqa_wgmma_way *way)
+{
+	const uint32_t most = job->s.columns;
+	int32_t cols;
+
+	if (!job->s.has_cols)
+		return most;
+	cols = job->table_cols[way->row];
+	return cols <= 0 ? 0 : (uint32_t)cols < most ? (uint32_t)cols : most;
+}
+
+/* A row's pages from a column on. */
+FN mqa_wgmma_pages
+mqa_wgmma_pages_of(const PRIVATE mqa_wgmma_job *job,
+		   const PRIVATE mqa_wgmma_way *way, uint32_t column)
+{
+	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
+	mqa_wgmma_pages pages;
+
+	pages.of = job->block_table + (uint64_t)way->row * s->stride;
+	pages.columns = (way->stop - 1) / s->page_tokens + 1;
+	pages.columns = pages.columns < s->columns ? pages.columns : s->columns;
+	pages.first = column;
+	pages.page[0] = mqa_wgmma_ask_page(&pages, column);
+	pages.page[1] = mqa_wgmma_ask_page(&pages, column + 32);
+	return pages;
+}
+
+/* Copies the units of copier `own` where each lies in one page. A step goes from
+ * one of its units to the next: what a warp does for a unit is what limits the
+ * kernel if rows are long. */
+FN void
+mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
+		    PRIVATE mqa_wgmma_way *way, uint32_t own)
+{
+	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
+	const uint32_t per_page = s->page_tokens / MQA_WGMMA_UNIT;
+	/* Whose turn it is; what stage is next, and whether it was full. */
+	uint32_t whose = 0, stage = own, parity = 0, again = 0;
+
+	while (mqa_wgmma_next(job, way)) {
+		const uint32_t once = job->many && mqa_wgmma_once(job, way);
+		const uint32_t written = mqa_wgmma_written(job, way);
+		const uint32_t count =
+			(way->stop - way->key - 1) / MQA_WGMMA_UNIT + 1;
+		uint32_t unit = own >= whose ? own - whose
+					     : own + MQA_WGMMA_COPIERS - whose;
+		const uint32_t first = way->key / MQA_WGMMA_UNIT + unit;
+		uint32_t column = first / per_page;
+		uint32_t part = first - column * per_page;
+		mqa_wgmma_pages pages = mqa_wgmma_pages_of(job, way, column);
+
+		for (; unit < count; unit += MQA_WGMMA_COPIERS) {
+			const uint32_t page = g_broadcast(
+				(uint32_t)pages.page[0], column - pages.first);
+
+			if (again)
+				g_mbarrier_wait(&job->mem->free[stage],
+						parity ^ 1u);
+			if (g_lane() == 0)
+				mqa_wgmma_copy_whole(job, once, page,
+						     part * MQA_WGMMA_UNIT,
+						     page < s->pool_pages &&
+							     column < written,
+						     stage);
+			for (part += MQA_WGMMA_COPIERS; part >= per_page;
+			     part -= per_page)
+				column++;
+			if (column - pages.first >= 32) {
+				pages.first += 32;
+				pages.page[0] = pages.page[1];
+				pages.page[1] = mqa_wgmma_ask_page(
+					&pages, pages.first + 32);
+			}
+			stage += MQA_WGMMA_COPIERS;
+			if (stage >= job->stages) {
+				stage -= job->stages;
+				parity ^= 1u;
+				again = 1;
+			}
+		}
+		whose = (whose + count) % MQA_WGMMA_COPIERS;
+	}
+}
+
 /* Goes on by `count` keys that another warp copies. */
 FN void
 mqa_wgmma_skip(PRIVATE mqa_wgmma_pages *pages, PRIVATE uint32_t *column,
@@ -437,13 +525,12 @@ mqa_wgmma_skip(PRIVATE mqa_wgmma_pages *pages, PRIVATE uint32_t *column,
 	}
 }
 
-/* Copies the units of copier `own`. */
+/* Copies the units of copier `own` where they may lie in several pages. */
 FN void
 mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 		    PRIVATE mqa_wgmma_way *way, uint32_t own)
 {
 	const PRIVATE spmla_k_mqa_logits_wgmma_scalars *s = &job->s;
-	const uint32_t whole = mqa_wgmma_whole(s->page_tokens);
 	/* Whose turn it is; what stage is next, and whether it was full. */
 	uint32_t whose = 0, stage = 0, parity = 0, again = 0;
 
@@ -451,23 +538,10 @@ mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 		uint32_t column = way->key / s->page_tokens;
 		uint32_t entry = way->key - column * s->page_tokens;
 		const uint32_t once = job->many && mqa_wgmma_once(job, way);
-		uint32_t written = s->columns, key;
-		mqa_wgmma_pages pages;
+		const uint32_t written = mqa_wgmma_written(job, way);
+		mqa_wgmma_pages pages = mqa_wgmma_pages_of(job, way, column);
+		uint32_t key;
 
-		pages.of = job->block_table + (uint64_t)way->row * s->stride;
-		pages.columns = (way->stop - 1) / s->page_tokens + 1;
-		pages.columns =
-			pages.columns < s->columns ? pages.columns : s->columns;
-		pages.first = column;
-		pages.page[0] = mqa_wgmma_ask_page(&pages, column);
-		pages.page[1] = mqa_wgmma_ask_page(&pages, column + 32);
-		if (s->has_cols) {
-			const int32_t cols = job->table_cols[way->row];
-
-			written = cols <= 0                     ? 0
-				  : (uint32_t)cols < s->columns ? (uint32_t)cols
-								: s->columns;
-		}
 		for (key = way->key; key < way->stop; key += MQA_WGMMA_UNIT) {
 			const uint32_t left = way->stop - key;
 			const uint32_t count =
@@ -476,27 +550,12 @@ mqa_wgmma_run_pages(const PRIVATE mqa_wgmma_job *job,
 			if (whose == own && again)
 				g_mbarrier_wait(&job->mem->free[stage],
 						parity ^ 1u);
-			if (whose != own) {
-				mqa_wgmma_skip(&pages, &column, &entry,
-					       whole ? MQA_WGMMA_UNIT : count,
+			if (whose != own)
+				mqa_wgmma_skip(&pages, &column, &entry, count,
 					       s->page_tokens);
-			} else if (whole) {
-				const uint32_t page =
-					g_broadcast((uint32_t)pages.page[0],
-						    column - pages.first);
-
-				if (g_lane() == 0)
-					mqa_wgmma_copy_whole(
-						job, once, page, entry,
-						page < s->pool_pages &&
-							column < written,
-						stage);
-				mqa_wgmma_on(&pages, &column, &entry,
-					     MQA_WGMMA_UNIT, s->page_tokens);
-			} else {
+			else
 				mqa_wgmma_copy(job, once, &pages, written,
 					       &column, &entry, count, stage);
-			}
 			whose = whose + 1 == MQA_WGMMA_COPIERS ? 0 : whose + 1;
 			if (++stage == job->stages) {
 				stage = 0;
@@ -783,10 +842,12 @@ spmla_k_mqa_logits_wgmma(SPMLA_KERNEL_ARGS(mqa_logits_wgmma))
 	} else {
 		const uint32_t warp = g_broadcast(g_item() % 128 / 32, 0);
 
-		if (warp < MQA_WGMMA_COPIERS)
-			mqa_wgmma_run_pages(&job, &way, warp);
-		else
+		if (warp >= MQA_WGMMA_COPIERS)
 			mqa_wgmma_run_queries(&job, &way);
+		else if (mqa_wgmma_whole(s.page_tokens))
+			mqa_wgmma_run_whole(&job, &way, warp);
+		else
+			mqa_wgmma_run_pages(&job, &way, warp);
 	}
 }
 
