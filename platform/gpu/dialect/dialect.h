@@ -16,8 +16,9 @@
  *   spells it.
  * - Shared memory is declared by LOCAL_ARRAY at the scope of the kernel and
  *   handed on as LOCAL T *. Several arrays are one struct, whose fields say
- *   what they hold: LOCAL_ARRAY(<op>_shared, shared, 1). Pointers to private
- *   memory are PRIVATE.
+ *   what they hold: LOCAL_ARRAY(<op>_shared, shared, 1). Behind the struct may
+ *   lie arrays whose length depends on the kernel (ATTEND_TILE_LOCAL). Pointers
+ *   to private memory are PRIVATE.
  *   LOCAL_DYNAMIC is the one array of a kernel with more than 48 KB; its line
  *   in kernels.inc says how many bytes.
  * - BARRIER() orders shared and global memory of the block. Every thread
