@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# results/peers.svg is what chart.py draws of the newest table of a CUDA device,
+# results/peers.svg is what chart.py draws of the newest table of the H100,
 # and has a bar for each row with a peer; compare.py compares two tables.
 set -euo pipefail
 
