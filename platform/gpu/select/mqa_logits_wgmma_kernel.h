@@ -469,8 +469,10 @@ mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 	while (mqa_wgmma_next(job, way)) {
 		const uint32_t once = job->many && mqa_wgmma_once(job, way);
 		const uint32_t written = mqa_wgmma_written(job, way);
+		const uint32_t keys =
+			way->stop > way->key ? way->stop - way->key : 0;
 		const uint32_t count =
-			(way->stop - way->key - 1) / MQA_WGMMA_UNIT + 1;
+			keys / MQA_WGMMA_UNIT + (keys % MQA_WGMMA_UNIT != 0);
 		uint32_t unit = own >= whose ? own - whose
 					     : own + MQA_WGMMA_COPIERS - whose;
 		const uint32_t first = way->key / MQA_WGMMA_UNIT + unit;
@@ -479,12 +481,15 @@ mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 		mqa_wgmma_pages pages = mqa_wgmma_pages_of(job, way, column);
 
 		for (; unit < count; unit += MQA_WGMMA_COPIERS) {
-			const uint32_t page = g_broadcast(
-				(uint32_t)pages.page[0], column - pages.first);
+			uint32_t page;
 
 			if (again)
 				g_mbarrier_wait(&job->mem->free[stage],
 						parity ^ 1u);
+			/* Behind the wait: the stage may be free again before a
+			 * lane that is late has waited for this time. */
+			page = g_broadcast((uint32_t)pages.page[0],
+					   column - pages.first);
 			if (g_lane() == 0)
 				mqa_wgmma_copy_whole(job, once, page,
 						     part * MQA_WGMMA_UNIT,
