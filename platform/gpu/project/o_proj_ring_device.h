@@ -50,11 +50,10 @@ typedef struct o_ring {
 	LOCAL uint8_t *at;
 	GLOBAL const uint8_t *o; /* the thread's first row of the tile */
 	GLOBAL const uint8_t *w;
-	GLOBAL const uint32_t
-		*scale; /* the thread's, of the tile's first part */
-	o_tile tile;    /* of the next copy */
-	uint32_t unit, units, chunk; /* numbers of tile and chunk */
-	uint32_t to, from;           /* slots of the next copy and product */
+	GLOBAL const uint32_t *scale; /* the thread's, of the first part */
+	o_tile tile;                  /* of the next copy */
+	uint32_t unit, units, chunk;  /* numbers of tile and chunk */
+	uint32_t to, from;            /* slots of the next copy and product */
 } o_ring;
 
 FN uint32_t
@@ -91,8 +90,8 @@ o_ring_scales(const PRIVATE o_ring_shape *n, LOCAL uint8_t *chunk)
 	return (LOCAL uint32_t *)(chunk + (n->tokens + n->columns) * n->bytes);
 }
 
-/* A thread copies at most one scale of a chunk: of a token, or the last one, of
- * the columns. Which one follows from its number. */
+/* A thread copies at most one scale of a chunk, as parts * (tokens + 1) is at
+ * most O_RING_ITEMS. Returns whose: a token, or `tokens`, the columns. */
 FN uint32_t
 o_ring_scale_token(const PRIVATE o_ring_shape *n)
 {
@@ -206,8 +205,10 @@ o_ring_begin(const PRIVATE o_proj_params *p, const PRIVATE o_ring_shape *n,
 
 	r.units = ((p->s.tokens - 1) / n->tokens + 1) *
 		  (p->s.columns / n->columns) * p->s.groups;
-	NO_UNROLL /* code that runs once comes slowly */
-		for (i = 0; i < ahead; i++) o_ring_copy(p, n, &r);
+	/* A loop, because code that runs once comes slowly. */
+	NO_UNROLL
+	for (i = 0; i < ahead; i++)
+		o_ring_copy(p, n, &r);
 	return r;
 }
 

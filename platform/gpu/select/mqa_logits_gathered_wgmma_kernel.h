@@ -26,7 +26,7 @@
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_GATHERED_WGMMA_KERNEL_H
 
 #include "spmla/platform/gpu/select/mqa_logits_gathered_kernel.h"
-#include "spmla/platform/gpu/select/mqa_logits_wgmma_kernel.h"
+#include "spmla/platform/gpu/select/mqa_logits_wgmma_device.h"
 
 #define SPMLA_K_mqa_logits_gathered_wgmma(P, S) \
 	SPMLA_K_mqa_logits_gathered(P, S)

@@ -15,8 +15,8 @@
 #ifndef SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_WGMMA_KERNEL_H
 #define SPMLA_PLATFORM_GPU_SELECT_MQA_LOGITS_WGMMA_KERNEL_H
 
-#include "spmla/platform/gpu/dialect/wgmma.h"
 #include "spmla/platform/gpu/select/mqa_logits_kernel.h"
+#include "spmla/platform/gpu/select/mqa_logits_wgmma_device.h"
 
 #define SPMLA_K_mqa_logits_wgmma(P, S) SPMLA_K_mqa_logits(P, S)
 SPMLA_KERNEL_SCALARS(mqa_logits_wgmma)
@@ -68,80 +68,6 @@ typedef struct mqa_wgmma_memory {
 enum { MQA_WGMMA_BYTES = sizeof(mqa_wgmma_memory) };
 
 #if defined(SPMLA_GPU_KERNELS) && G_HAS_WGMMA
-
-/* ---- scores, which mqa_logits_gathered has too ---- */
-
-/* Waits for products; then the accumulators may be read. */
-FN void
-mqa_wgmma_done(PRIVATE float *c, uint32_t count)
-{
-	g_wgmma_wait();
-	g_wgmma_hold_all(c, count);
-}
-
-/* Says that the warp no longer reads what the barrier guards. */
-FN void
-mqa_wgmma_free(LOCAL g_mbarrier *barrier)
-{
-	g_subgroup_barrier();
-	if (g_lane() == 0)
-		g_mbarrier_arrive(barrier);
-}
-
-/* A lane's weights of so many rows of queries, in the order of its
- * accumulators. */
-FN void
-mqa_wgmma_weights(LOCAL const float *from, uint32_t rows, PRIVATE float *w)
-{
-	uint32_t i;
-
-	UNROLL
-	for (i = 0; i < 16 * rows; i++)
-		w[i] = from[i / 2 * 8 + g_lane() % 4 * 2 + i % 2];
-}
-
-/* The scores, before the key's scale, of key g + 8 (t % 2) of the subgroup for
- * 1, 2 or 4 rows of queries. With 2 rows a lane gets row t / 2; with 4 it gets
- * rows t / 2 * 2 and t / 2 * 2 + 1. */
-FN void
-mqa_wgmma_score(const PRIVATE float *c, const PRIVATE float *w, uint32_t rows,
-		PRIVATE float *score)
-{
-	const uint32_t odd = g_lane() & 1u, high = g_lane() & 2u;
-	float own[4];
-	uint32_t r, i, j;
-
-	UNROLL
-	for (r = 0; r < rows; r++) {
-		float sum[4];
-
-		/* Even and odd heads of two keys. relu: the larger of x and 0,
-		 * of a NaN 0. */
-		UNROLL
-		for (j = 0; j < 8; j++) {
-			UNROLL
-			for (i = 0; i < 4; i++)
-				sum[i] = g_fma(
-					g_larger(c[32 * r + 4 * j + i], 0.0f),
-					w[16 * r + 2 * j + i % 2],
-					j ? sum[i] : 0.0f);
-		}
-		sum[0] += sum[1];
-		sum[2] += sum[3];
-		own[r] = odd ? sum[2] : sum[0];
-		own[r] += g_shuffle_xor_f(odd ? sum[0] : sum[2], 1);
-	}
-	if (rows == 1) {
-		score[0] = own[0] + g_shuffle_xor_f(own[0], 2);
-		return;
-	}
-	UNROLL
-	for (r = 0; r < rows / 2; r++) {
-		score[r] = high ? own[rows / 2 + r] : own[r];
-		score[r] +=
-			g_shuffle_xor_f(high ? own[r] : own[rows / 2 + r], 2);
-	}
-}
 
 /* ---- the line of units ---- */
 
@@ -454,9 +380,9 @@ mqa_wgmma_pages_of(const PRIVATE mqa_wgmma_job *job,
 	return pages;
 }
 
-/* Copies the units of copier `own` where each lies in one page. A step goes from
- * one of its units to the next: what a warp does for a unit is what limits the
- * kernel if rows are long. */
+/* Copies the units of copier `own` where each lies in one page. The warp goes from
+ * one of its units to its next one: with long rows, the copiers limit the kernel.
+ */
 FN void
 mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 		    PRIVATE mqa_wgmma_way *way, uint32_t own)
@@ -486,8 +412,9 @@ mqa_wgmma_run_whole(const PRIVATE mqa_wgmma_job *job,
 			if (again)
 				g_mbarrier_wait(&job->mem->free[stage],
 						parity ^ 1u);
-			/* Behind the wait: the stage may be free again before a
-			 * lane that is late has waited for this time. */
+			/* Behind the wait, so that no lane copies before all
+			 * have waited. A late lane would find the stage in
+			 * another phase and wait for good. */
 			page = g_broadcast((uint32_t)pages.page[0],
 					   column - pages.first);
 			if (g_lane() == 0)
